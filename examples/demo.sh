@@ -4,10 +4,11 @@
 # drains some of them and prints the events that the processes report.
 #
 #   sh examples/demo.sh [option...]                builds in build/demo and runs; --help lists the options
+#   sh examples/demo.sh --dubbo [option...]        with a provider and a consumer made with Node
 #   sh examples/demo.sh <directory> [option...]    runs the programs demo_* in that directory
 #
 # Installs missing Debian packages, which is the only step that needs root. Exit status: 0 if the counts
-# add up, 1 if not, 2 if the demo could not run.
+# add up, 1 if not, 2 if the demo could not run, 77 if npm or ZooKeeper is missing for --dubbo.
 set -u
 programs=
 case ${1:-} in
@@ -18,6 +19,11 @@ case ${1:-} in
 	;;
 esac
 cd "$(dirname "$0")/.." || exit 2
+dubbo=
+for option in "$@"; do
+	[ "$option" != --dubbo ] || dubbo=yes
+done
+. examples/demo/dubbo.sh
 
 # stage <name> <command...>: logs the output, and prints the end of the log on failure.
 stage() {
@@ -35,10 +41,13 @@ if [ -z "$programs" ]; then
 	mkdir -p $logs || exit 2
 	. tests/packages.sh
 	ensure_packages stage gcc cmake ninja-build pkg-config libev-dev libmsgpack-dev || exit 2
+	[ -z "$dubbo" ] || dubbo_packages
 	[ -x build/demo/examples/demo_driver ] || echo "building in build/demo ..."
 	stage configure cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release \
 		-DSPOKE_BUILD_TESTS=OFF -DSPOKE_WERROR=OFF
 	stage build cmake --build build/demo --target demo_driver demo_provider demo_consumer
 	programs=$(pwd)/build/demo/examples
 fi
-exec "$programs/demo_driver" "$@"
+[ -n "$dubbo" ] || exec "$programs/demo_driver" "$@"
+dubbo_begin
+"$programs/demo_driver" "$@"

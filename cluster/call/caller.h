@@ -25,6 +25,7 @@ struct spokei_caller {
 	struct spokei_link *link;             /* the owner's, as the next two */
 	struct spokei_directory *directory;   /* NULL: a provider's caller */
 	const struct spokei_filters *filters; /* NULL: none */
+	const char *application;              /* name to send to Java, the owner's; NULL: none */
 	bool closed;                          /* takes no more calls */
 	bool pushes;              /* a provider's: the user names the peer of each call */
 	bool awaits_list;         /* the registry has not sent its first list yet */

@@ -6,16 +6,13 @@
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/retry_state.h"
-#include "cluster/endpoints/endpoint.h"
 #include "core/engine/engine.h"
-#include "core/value/pack.h"
+#include "core/value/builder.h"
 #include "transport/conn/link.h"
-#include "transport/wire/codecs.h"
 
 #include <spoke/filter.h>
 
 #define TYPE_NAMES_MAX 256u
-#define ANY "*" /* version or group */
 
 /* Copies a text to the end of the others. Returns the copy. */
 static struct spoke_span put_text(unsigned char **at, const char *text)
@@ -75,10 +72,10 @@ static int make_method(struct spokei_caller *caller, const struct texts *texts, 
 	method->size = size;
 	method->request = (struct spokei_message){
 		.kind = SPOKEI_REQUEST,
-		.codec = spokei_wire_codec_id(&caller->link->limits.wire),
 		.generic = generic,
 	};
-	method->request.service = put_text(&at, texts->service);
+	method->service = put_text(&at, texts->service);
+	method->request.service = method->service;
 	method->request.version = put_text(&at, texts->version);
 	method->request.group = put_text(&at, texts->group);
 	method->name = (const char *)at;
@@ -95,10 +92,12 @@ static int make_method(struct spokei_caller *caller, const struct texts *texts, 
 		memcpy(at, texts->fallback.data, texts->fallback.len);
 		method->fallback = (struct spoke_value){ at, texts->fallback.len };
 	}
-	method->any_version = strcmp(texts->version, ANY) == 0;
-	method->any_group = strcmp(texts->group, ANY) == 0;
+	method->any_version = strcmp(texts->version, "*") == 0;
+	/* A group is any of a list, too. */
+	method->any_group = strcmp(texts->group, "*") == 0 || strchr(texts->group, ',') != NULL;
 	spokei_buffer_init(&method->which, env, SPOKEI_FRAME_MAX);
 	spokei_buffer_init(&method->prefix.bytes, env, SPOKEI_FRAME_MAX);
+	spokei_buffer_init(&method->extras.bytes, env, SPOKEI_FRAME_MAX);
 	spokei_list_append(&caller->methods, &method->node);
 	*ret_method = method;
 	return SPOKE_OK;
@@ -110,6 +109,7 @@ static void free_method(struct spoke_method *method)
 
 	spokei_list_remove(&method->node);
 	spokei_buffer_fini(&method->prefix.bytes);
+	spokei_buffer_fini(&method->extras.bytes);
 	spokei_buffer_fini(&method->which);
 	spokei_balancer_state_fini(&method->own_balancer_state, env);
 	spokei_free(env, method, 1, method->size);
@@ -119,58 +119,6 @@ void spokei_methods_free(struct spokei_caller *caller)
 {
 	while (!spokei_list_empty(&caller->methods))
 		free_method(spoke_container_of(caller->methods.next, struct spoke_method, node));
-}
-
-/* --- requests */
-
-void spokei_method_make_prefix(struct spoke_method *method, const struct spokei_wire *wire)
-{
-	struct spokei_prefix *prefix = &method->prefix;
-
-	spokei_buffer_truncate(&prefix->bytes, 0);
-	prefix->wire = wire;
-	prefix->codec = method->request.codec;
-	if (wire->prefix(&method->caller->link->limits.wire, &method->request, &prefix->bytes)) {
-		spokei_buffer_truncate(&prefix->bytes, 0);
-		prefix->wire = NULL;
-	}
-}
-
-/* --- any version, any group */
-
-static void ask_for_any(struct spoke_method *method)
-{
-	method->which_id = 0;
-	if (method->any_version)
-		method->request.version = spokei_span(ANY, strlen(ANY));
-	if (method->any_group)
-		method->request.group = spokei_span(ANY, strlen(ANY));
-}
-
-int spokei_method_follow(struct spoke_method *method, const struct spokei_endpoint *endpoint)
-{
-	size_t version_len = strlen(endpoint->version);
-	size_t group_len = strlen(endpoint->group);
-	const unsigned char *texts;
-	int error;
-
-	if (method->which_id == endpoint->id)
-		return SPOKE_OK;
-	ask_for_any(method);
-	method->prefix.wire = NULL;
-	spokei_buffer_truncate(&method->which, 0);
-	error = spokei_buffer_append(&method->which, endpoint->version, version_len);
-	if (error == 0)
-		error = spokei_buffer_append(&method->which, endpoint->group, group_len);
-	if (error)
-		return error;
-	texts = spokei_buffer_data(&method->which);
-	if (method->any_version)
-		method->request.version = spokei_span(texts, version_len);
-	if (method->any_group)
-		method->request.group = spokei_span(texts + version_len, group_len);
-	method->which_id = endpoint->id;
-	return SPOKE_OK;
 }
 
 /* --- beginning */
@@ -266,6 +214,7 @@ void spokei_method_apply(struct spoke_method *method)
 	const struct spokei_call_settings *settings = &method->settings;
 
 	apply_limits(method);
+	spokei_method_forget_peer(method); /* the serialization may have changed */
 	method->other.policy = NULL;
 	if (settings->policy)
 		method->traits = spokei_policy_traits_of(settings->policy, settings);
@@ -284,7 +233,7 @@ struct spoke_filter_call spokei_method_describe(const struct spoke_method *metho
 	const struct spokei_message *request = &method->request;
 
 	return (struct spoke_filter_call){
-		.service = request->service,
+		.service = method->service,
 		.version = request->version,
 		.group = request->group,
 		.method = request->method,

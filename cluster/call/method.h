@@ -17,6 +17,7 @@
 
 struct spoke_filter_call;
 struct spokei_caller;
+struct spokei_conn;
 struct spokei_endpoint;
 
 struct spoke_method {
@@ -28,9 +29,17 @@ struct spoke_method {
 	struct spokei_message request;
 	struct spokei_prefix {
 		const struct spokei_wire *wire; /* that `bytes` is encoded for; NULL: none yet */
-		uint8_t codec;                  /* id of the codec, the same */
+		uint64_t made_for;              /* id of the peer's profile, the same */
+		uint64_t profile; /* the same, or 0: requests have further attachments */
 		struct spokei_buffer bytes;
 	} prefix;
+	/* The attachments of a request to a peer that gets more than those of the call. They are
+	 * valid for the prefix if `lasts`: those of the call are not among them. */
+	struct spokei_extras {
+		bool lasts;
+		struct spokei_buffer bytes;
+	} extras;
+	struct spoke_span service; /* its name; the request contains the peer's path instead */
 	struct spokei_call_settings settings; /* a provider's method has only the timeout */
 	struct spokei_policy_traits traits;   /* of the policy in `settings` */
 	struct spokei_policy_traits other;    /* of the policy that a call's options named last */
@@ -70,17 +79,30 @@ SPOKE_MUST_USE int spokei_method_new(struct spokei_caller *caller, const char *n
 /* Frees all methods of a caller. */
 void spokei_methods_free(struct spokei_caller *caller);
 
-/* Encodes the prefix of the method's requests for a wire; without memory there is none. */
-void spokei_method_make_prefix(struct spoke_method *method, const struct spokei_wire *wire);
+/* Prepares `request`, whose attachments are those of the call, for the wire and the profile of a
+ * connection, and encodes the prefix; without memory there is none. Returns 0, SPOKE_ENOMEM or
+ * SPOKE_ETOOLARGE (the attachments). */
+SPOKE_MUST_USE int spokei_method_turn_to(struct spoke_method *method,
+					 const struct spokei_conn *conn);
 
-/* Puts a request together for a wire, in `request`, which is good until the next one. Returns 0 or
- * SPOKE_EUNSUPPORTED: the wire cannot carry all of it. */
+/* Has the next request prepared anew, because the settings or the names have changed. */
+static inline void spokei_method_forget_peer(struct spoke_method *method)
+{
+	method->prefix.wire = NULL;
+}
+
+/* Puts a request for a connection with this wire and profile id together, in `request`, which is
+ * good until the next one. Returns 0, SPOKE_EUNSUPPORTED (the wire cannot carry all of it) or an
+ * error of turn_to(). */
 SPOKE_MUST_USE static inline int spokei_method_fill(struct spoke_method *method,
+						    const struct spokei_conn *conn,
 						    const struct spokei_wire *wire,
+						    uint64_t profile,
 						    const struct spokei_call_args *args)
 {
 	struct spokei_message *request = &method->request;
 	const struct spokei_buffer *prefix = &method->prefix.bytes;
+	int error = SPOKE_OK;
 
 	request->args = args->values;
 	request->arg_count = args->count;
@@ -90,10 +112,10 @@ SPOKE_MUST_USE static inline int spokei_method_fill(struct spoke_method *method,
 	if (SPOKEI_UNLIKELY(!wire->attachments) &&
 	    (request->version.len || request->group.len || request->attachments.len))
 		return SPOKE_EUNSUPPORTED;
-	if (SPOKEI_UNLIKELY(method->prefix.wire != wire || method->prefix.codec != request->codec))
-		spokei_method_make_prefix(method, wire);
+	if (SPOKEI_UNLIKELY(method->prefix.wire != wire || method->prefix.profile != profile))
+		error = spokei_method_turn_to(method, conn);
 	request->prefix = spokei_span(spokei_buffer_data(prefix), spokei_buffer_len(prefix));
-	return SPOKE_OK;
+	return error;
 }
 
 /* Has the requests of a method of any version or group name those of the endpoint. Returns 0 or

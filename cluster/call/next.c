@@ -468,7 +468,7 @@ int spokei_call_send(struct spokei_attempt *attempt, struct spokei_conn *conn,
 		     const struct spokei_call_args *args)
 {
 	struct spoke_method *method = attempt->call->method;
-	int error = spokei_method_fill(method, conn->wire, args);
+	int error = spokei_method_fill(method, conn, conn->wire, conn->profile_id, args);
 
 	if (error)
 		return error;

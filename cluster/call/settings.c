@@ -5,6 +5,7 @@
 #include "cluster/catalog.h"
 #include "cluster/config/keys.h"
 #include "core/engine/engine.h"
+#include "transport/codec/codec.h"
 
 #define PAUSE_CAP_NS UINT64_C(60000000000) /* longest pause of an exponential backoff */
 
@@ -18,6 +19,14 @@ static const struct spoke_balancer *balancer_at(uint64_t index)
 	const char *name = spokei_catalog_balancer_name((unsigned)index);
 
 	return name ? spokei_catalog_balancer(name) : NULL;
+}
+
+/* Returns the id of a serialization by its place among the names of the key; 0: auto. */
+static uint8_t codec_at(uint64_t index)
+{
+	static const uint8_t ids[] = { 0, SPOKEI_CODEC_HESSIAN2, SPOKEI_CODEC_MSGPACK };
+
+	return index < sizeof(ids) ? ids[index] : 0;
 }
 
 void spokei_call_settings_fill(const struct spokei_key_values *values,
@@ -37,6 +46,7 @@ void spokei_call_settings_fill(const struct spokei_key_values *values,
 		.fail_percent = (uint32_t)of[SPOKEI_KEY_FAIL_PERCENT],
 		.actives = (uint32_t)of[SPOKEI_KEY_ACTIVES],
 		.per_second = (uint32_t)of[SPOKEI_KEY_TPS],
+		.codec = codec_at(of[SPOKEI_KEY_SERIALIZATION]),
 		.growing = of[SPOKEI_KEY_RETRY_BACKOFF] != 0,
 		.wait_ready = of[SPOKEI_KEY_WAIT_READY] != 0,
 		.sticky = of[SPOKEI_KEY_STICKY] != 0,

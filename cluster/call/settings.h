@@ -25,6 +25,7 @@ struct spokei_call_settings {
 	uint32_t fail_percent;
 	uint32_t actives;    /* 0: no limit */
 	uint32_t per_second; /* 0: no limit */
+	uint8_t codec;       /* id of the serialization; 0: that of the endpoint */
 	bool growing;        /* exponential backoff */
 	bool wait_ready;
 	bool sticky;

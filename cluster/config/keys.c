@@ -39,7 +39,7 @@ static const char *const other_keys[] = {
 	"logger",
 	"qos.enable",
 	"service.name",
-	"token",
+	"spoke.serialization",
 };
 
 const char *spokei_keys_name(enum spokei_key key)
@@ -209,11 +209,12 @@ void spokei_keys_read_method(const struct spoke_url *url, const char *method,
 	}
 }
 
-/* Limits on a consumer's own calls are not taken from providers. */
+/* Limits on a consumer's own calls are not taken from providers. The serialization of each provider
+ * is read with its address. */
 static bool is_provided(unsigned key)
 {
 	return key < SPOKEI_KEYS_OF_METHODS && key != SPOKEI_KEY_ACTIVES && key != SPOKEI_KEY_TPS &&
-	       key != SPOKEI_KEY_WAIT_READY;
+	       key != SPOKEI_KEY_WAIT_READY && key != SPOKEI_KEY_SERIALIZATION;
 }
 
 void spokei_keys_read_provided(const struct spoke_url *url, struct spokei_key_values *values)
@@ -273,5 +274,22 @@ int spokei_keys_overrule_retries(struct spoke_engine *engine, struct spokei_key_
 	if (option != SPOKE_NONE)
 		return spokei_keys_overrule(engine, values, SPOKEI_KEY_RETRIES, option);
 	spokei_keys_set_none(values, SPOKEI_KEY_RETRIES);
+	return SPOKE_OK;
+}
+
+int spokei_keys_overrule_serialization(struct spoke_engine *engine,
+				       struct spokei_key_values *values, unsigned option)
+{
+	if (option > SPOKE_SERIALIZATION_MSGPACK) {
+		spokei_event(engine, SPOKE_EINVAL,
+			     "option serialization=%u: no value of enum spoke_serialization",
+			     option);
+		return SPOKE_EINVAL;
+	}
+	if (option == SPOKE_SERIALIZATION_AUTO)
+		spokei_keys_set_none(values, SPOKEI_KEY_SERIALIZATION);
+	else if (option != SPOKE_SERIALIZATION_DEFAULT)
+		spokei_keys_set(values, SPOKEI_KEY_SERIALIZATION,
+				option - SPOKE_SERIALIZATION_AUTO);
 	return SPOKE_OK;
 }

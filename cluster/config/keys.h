@@ -61,6 +61,12 @@ SPOKE_MUST_USE int spokei_keys_overrule_interval(struct spoke_engine *engine,
 SPOKE_MUST_USE int spokei_keys_overrule_retries(struct spoke_engine *engine,
 						struct spokei_key_values *values, uint32_t option);
 
+/* Same for the serialization. Returns EINVAL, with an event, for a number that is none of enum
+ * spoke_serialization. */
+SPOKE_MUST_USE int spokei_keys_overrule_serialization(struct spoke_engine *engine,
+						      struct spokei_key_values *values,
+						      unsigned option);
+
 /* Returns the name of a key in URLs. */
 const char *spokei_keys_name(enum spokei_key key);
 

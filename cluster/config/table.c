@@ -4,6 +4,8 @@
 
 #include "cluster/catalog.h"
 
+#include <spoke/value.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +14,7 @@
 #define NS_PER_H UINT64_C(3600000000000)
 #define FRAME_MAX 8388608u
 #define FRAME_MIN 1024u
+#define VALUES_MIN 1024u
 #define TEXT_MAX 2048u
 #define REGISTRY_PREFIX "registry."
 
@@ -30,6 +33,13 @@ static const char *backoff_name(unsigned index)
 	static const char *const names[] = { "fixed", "exponential", NULL };
 
 	return index < 3 ? names[index] : NULL;
+}
+
+static const char *serialization_name(unsigned index)
+{
+	static const char *const names[] = { "auto", "hessian2", "msgpack", NULL };
+
+	return index < 4 ? names[index] : NULL;
 }
 
 static const char *overflow_name(unsigned index)
@@ -97,6 +107,10 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.min = 0, .max = UINT32_MAX / 2, .preset = 0,
 		.sentence = "calls of a method per second; 0: no limit" },
 		.sections = CALLS, .live = true },
+	[SPOKEI_KEY_SERIALIZATION] = { .option = { .name = "serialization", .kind = SPOKEI_OPTION_NAME,
+		.names = serialization_name,
+		.sentence = "serialization of requests; auto: as the provider's URL asks for, else hessian2" },
+		.sections = CALLS, .live = true },
 	[SPOKEI_KEY_HEARTBEAT] = { .option = { .name = "heartbeat", .kind = SPOKEI_OPTION_DURATION,
 		.min = SPOKEI_PERIOD_MIN_NS, .max = SPOKEI_TIMEOUT_MAX_NS, .preset = 60 * NS_PER_S, .or_none = true,
 		.sentence = "silence after which a peer is probed; 0: off" },
@@ -112,6 +126,14 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 	[SPOKEI_KEY_FRAME_MAX] = { .option = { .name = "frame.max", .kind = SPOKEI_OPTION_SIZE,
 		.min = FRAME_MIN, .max = FRAME_MAX, .preset = FRAME_MAX,
 		.sentence = "bytes of a frame" },
+		.sections = BOTH },
+	[SPOKEI_KEY_VALUES_MAX] = { .option = { .name = "values.max", .kind = SPOKEI_OPTION_COUNT,
+		.min = VALUES_MIN, .max = SPOKE_VALUE_ITEMS_MAX, .preset = SPOKE_VALUE_ITEMS_MAX,
+		.sentence = "values in the body of a frame that is read, keys of maps included" },
+		.sections = BOTH },
+	[SPOKEI_KEY_VALUES_CYCLES] = { .option = { .name = "values.cycles", .kind = SPOKEI_OPTION_BOOL,
+		.min = 0, .max = 1, .preset = 0,
+		.sentence = "accept objects of Java that refer to a container around them, which read as nil there" },
 		.sections = BOTH },
 	[SPOKEI_KEY_FAILBACK_TASKS] = { .option = { .name = "failback.tasks", .kind = SPOKEI_OPTION_COUNT,
 		.min = 1, .max = 1000000, .preset = 100,
@@ -184,8 +206,8 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.sections = PROVIDER },
 	[SPOKEI_KEY_APPLICATION] = { .option = { .name = "application", .kind = SPOKEI_OPTION_TEXT,
 		.min = 1, .max = TEXT_MAX,
-		.sentence = "name of the application" },
-		.sections = PROVIDER, .of_urls = true, .preset = "spoke" },
+		.sentence = "name of the application, which registries show" },
+		.sections = BOTH, .of_urls = true, .preset = "spoke" },
 	[SPOKEI_KEY_WEIGHT] = { .option = { .name = "weight", .kind = SPOKEI_OPTION_COUNT,
 		.min = 0, .max = SPOKEI_WEIGHT_MAX, .preset = 100,
 		.sentence = "weight for load balancing" },
@@ -202,6 +224,10 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.min = 1, .max = TEXT_MAX,
 		.sentence = "file of the access log; true: the engine's log" },
 		.sections = PROVIDER },
+	[SPOKEI_KEY_TOKEN] = { .option = { .name = "token", .kind = SPOKEI_OPTION_TEXT,
+		.min = 1, .max = 256,
+		.sentence = "token that requests must contain, published in the registry; true: a random one" },
+		.sections = PROVIDER, .of_urls = true },
 	[SPOKEI_KEY_EXECUTES] = { .option = { .name = "executes", .kind = SPOKEI_OPTION_COUNT,
 		.min = 0, .max = UINT32_MAX / 2, .preset = 0,
 		.sentence = "concurrent requests of a method; 0: no limit" },

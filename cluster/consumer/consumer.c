@@ -101,6 +101,19 @@ static void consumer_listed(void *arg, const struct spoke_url *urls, size_t coun
 	inherit(consumer);
 }
 
+/* An operator has changed settings of calls; without memory the last ones stay. */
+static void consumer_ruled(void *arg, const struct spokei_lineup *rules)
+{
+	struct spoke_consumer *consumer = arg;
+	struct spoke_url ruled;
+
+	if (spokei_override_calls(rules, &ruled))
+		return;
+	spoke_url_fini(&consumer->settings->ruled);
+	consumer->settings->ruled = ruled;
+	inherit(consumer);
+}
+
 static int subscribe(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
 {
 	const struct spokei_consumer_settings *settings = consumer->settings;
@@ -112,9 +125,16 @@ static int subscribe(struct spoke_consumer *consumer, const struct spoke_consume
 	}
 	consumer->subscription->directory = consumer->directory;
 	consumer->subscription->listed = consumer_listed;
+	consumer->subscription->ruled = consumer_ruled;
+	consumer->subscription->of = (struct spokei_override_of){
+		.service = settings->service,
+		.version = settings->version,
+		.group = settings->group,
+		.application = settings->application,
+	};
 	consumer->subscription->arg = consumer;
 	return spokei_subscription_begin(consumer->subscription, consumer->engine,
-					 &settings->keeper, settings->service);
+					 &settings->keeper);
 }
 
 static int add_endpoints(struct spoke_consumer *consumer,
@@ -306,6 +326,8 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 	caller->awaits_list = settings->keeper.registry != NULL;
 	caller->settled = settings->settled;
 	caller->settled_arg = settings->settled_arg;
+	if (*settings->application)
+		caller->application = settings->application;
 	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
 	spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
 	error = spokei_retry_queue_init(&caller->retry, engine, spokei_call_due);

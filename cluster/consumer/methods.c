@@ -35,7 +35,7 @@ void spokei_methods_inherit(struct spoke_consumer *consumer)
 
 	for (struct spoke_list *node = methods->next; node != methods; node = node->next) {
 		struct spoke_method *method = spoke_container_of(node, struct spoke_method, node);
-		const struct spokei_method_name name = { method->request.service, method->name };
+		const struct spokei_method_name name = { method->service, method->name };
 
 		/* The options passed this check before, and a provider's settings cannot fail. */
 		(void)!spokei_settings_method(consumer->engine, consumer->settings,
@@ -103,6 +103,7 @@ int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
 		.idempotent = options->idempotent,
 		.actives = options->actives,
 		.per_second = options->per_second,
+		.serialization = options->serialization,
 	};
 	choose_balancer_state(consumer, *ret_method);
 	return SPOKE_OK;

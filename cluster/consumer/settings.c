@@ -31,6 +31,8 @@ static int read_options(struct spoke_engine *engine, const struct spoke_consumer
 		{ SPOKEI_KEY_TIMEOUT, options->timeout_ns },
 		{ SPOKEI_KEY_PENDING_MAX, options->pending_max },
 		{ SPOKEI_KEY_FRAME_MAX, options->frame_max },
+		{ SPOKEI_KEY_VALUES_MAX, options->values_max },
+		{ SPOKEI_KEY_VALUES_CYCLES, options->values_cycles },
 		{ SPOKEI_KEY_RETRY_PERIOD, options->retry_period_ns },
 		{ SPOKEI_KEY_RETRY_DEADLINE, options->retry_deadline_ns },
 		{ SPOKEI_KEY_FAILBACK_TASKS, options->failback_tasks_max },
@@ -50,6 +52,8 @@ static int read_options(struct spoke_engine *engine, const struct spoke_consumer
 						      options->idle_close_ns);
 	if (error == 0)
 		error = spokei_keys_overrule_retries(engine, values, options->retries);
+	if (error == 0)
+		error = spokei_keys_overrule_serialization(engine, values, options->serialization);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && error == 0; i++)
 		error = spokei_keys_overrule(engine, values, rows[i].key, rows[i].option);
 	if (error)
@@ -90,6 +94,7 @@ static int read_wide(struct spoke_engine *engine, const struct spokei_consumer_s
 	spokei_config_read(config, SPOKEI_IN_SERVICE, service, ret);
 	error = spokei_keys_read(engine, &settings->url, ret);
 	spokei_keys_lay(ret, &settings->options);
+	spokei_keys_read_provided(&settings->ruled, ret);
 	return error;
 }
 
@@ -110,6 +115,8 @@ static int overrule_method(struct spoke_engine *engine, const struct spoke_metho
 
 	if (error == 0)
 		error = spokei_keys_overrule_retries(engine, values, options->retries);
+	if (error == 0)
+		error = spokei_keys_overrule_serialization(engine, values, options->serialization);
 	if (error == 0)
 		error = spokei_keys_overrule(engine, values, SPOKEI_KEY_ACTIVES, options->actives);
 	if (error == 0)
@@ -136,6 +143,7 @@ int spokei_settings_method(struct spoke_engine *engine,
 	error = overrule_method(engine, options, &values);
 	if (error)
 		return error;
+	spokei_keys_read_method(&settings->ruled, name->method, &values);
 	spokei_call_settings_fill(&values, ret);
 	choose_tables(settings, &values, ret);
 	if (options->policy)
@@ -214,6 +222,8 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 	ret->settled_arg = options->settled_arg;
 	spokei_link_limits_init(&ret->limits);
 	ret->limits.wire.frame_max = (size_t)of[SPOKEI_KEY_FRAME_MAX];
+	spokei_link_limits_values(&ret->limits, (uint32_t)of[SPOKEI_KEY_VALUES_MAX]);
+	ret->limits.wire.value.cycles = of[SPOKEI_KEY_VALUES_CYCLES] != 0;
 	ret->directory = (struct spokei_directory_settings){
 		.service = ret->service,
 		.version = ret->version,
@@ -251,23 +261,37 @@ void spokei_settings_which(const struct spokei_consumer_settings *settings,
 				"");
 }
 
-/* Copies version and group, because the file may be reloaded. */
-static int read_which(struct spoke_engine *engine, struct spokei_consumer_settings *ret)
+static const char *find_application(const struct spoke_consumer_options *options,
+				    const struct spokei_consumer_settings *settings)
 {
-	const char *version;
-	const char *group;
-	size_t version_size;
+	return first_text(options->application, spoke_url_get(&settings->url, "application"),
+			  spokei_config_text(settings->file.config, SPOKEI_IN_CONSUMER, span_of(""),
+					     SPOKEI_KEY_APPLICATION));
+}
 
-	spokei_settings_which(ret, span_of(ret->service), &version, &group);
-	version_size = strlen(version) + 1;
-	ret->texts_size = version_size + strlen(group) + 1;
-	ret->texts = spokei_alloc_unset(engine->env, ret->texts_size);
-	if (ret->texts == NULL)
+/* Copies the texts, because the file may be reloaded. */
+static int copy_texts(struct spoke_engine *engine, const struct spoke_consumer_options *options,
+		      struct spokei_consumer_settings *ret)
+{
+	const char *application = find_application(options, ret);
+	const char *texts[] = { "", "", application ? application : "" };
+	const char **copies[] = { &ret->version, &ret->group, &ret->application };
+	char *at;
+
+	spokei_settings_which(ret, span_of(ret->service), &texts[0], &texts[1]);
+	for (size_t i = 0; i < 3; i++)
+		ret->texts_size += strlen(texts[i]) + 1;
+	at = spokei_alloc_unset(engine->env, ret->texts_size);
+	if (at == NULL)
 		return SPOKE_ENOMEM;
-	memcpy(ret->texts, version, version_size);
-	memcpy(ret->texts + version_size, group, strlen(group) + 1);
-	ret->version = ret->texts;
-	ret->group = ret->texts + version_size;
+	ret->texts = at;
+	for (size_t i = 0; i < 3; i++) {
+		size_t size = strlen(texts[i]) + 1;
+
+		memcpy(at, texts[i], size);
+		*copies[i] = at;
+		at += size;
+	}
 	return SPOKE_OK;
 }
 
@@ -286,7 +310,7 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 		error = read_options(engine, options, &ret->options);
 	spokei_keys_lay(&values, &ret->options);
 	if (error == 0)
-		error = read_which(engine, ret);
+		error = copy_texts(engine, options, ret);
 	if (error)
 		return error;
 	if ((options->policy && options->policy->next == NULL) ||
@@ -357,5 +381,6 @@ void spokei_settings_consumer_fini(const struct spoke_env *env,
 	spokei_config_leave(&settings->file);
 	spokei_free(env, settings->texts, 1, settings->texts_size);
 	settings->texts = NULL;
+	spoke_url_fini(&settings->ruled);
 	spoke_url_fini(&settings->url);
 }

@@ -22,13 +22,15 @@ struct spoke_ticket_result;
 struct spokei_consumer_settings {
 	struct spoke_url url; /* owns the texts; empty if there is no URL */
 	struct spokei_config_user file;
-	struct spokei_key_values options;      /* keys that the options set */
+	struct spokei_key_values options; /* keys that the options set */
+	struct spoke_url ruled; /* settings of calls that an operator overrides; or empty */
 	const struct spoke_policy *policy;     /* ... the policy, or NULL */
 	const struct spoke_balancer *balancer; /* ... the balancer, or NULL */
 	const char *service;                   /* "": none */
 	const char *version;
 	const char *group;
-	char *texts; /* copies of version and group */
+	const char *application; /* "": not set */
+	char *texts;             /* copies of these three */
 	size_t texts_size;
 	bool needs_service; /* an endpoint's wire requires the name of the service */
 	struct spokei_call_settings calls;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A consumer's subscription at a registry: a keeper requests the list of providers, which goes to
- * the directory. Part of the consumer; on the engine's thread.
+ * the directory after the rules of operators were applied to it. If the registry has categories,
+ * the consumer is published too. Part of the consumer; on the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_CONSUMER_SUBSCRIPTION_H
 #define SPOKEI_CLUSTER_CONSUMER_SUBSCRIPTION_H
 
-#include <spoke/error.h>
+#include "cluster/discovery/override.h"
 
 #include <stddef.h>
 
 struct spoke_engine;
-struct spoke_url;
 struct spokei_directory;
 struct spokei_keeper;
 struct spokei_keeper_options;
@@ -23,16 +23,22 @@ struct spokei_subscription {
 	struct spokei_directory *directory;
 	/* Called with each list before the directory gets it. */
 	void (*listed)(void *arg, const struct spoke_url *urls, size_t count);
+	/* Called when the rules of operators have changed, with their settings of calls. */
+	void (*ruled)(void *arg, const struct spokei_lineup *rules);
 	void *arg;
+	struct spokei_override_of of; /* the consumer */
+	struct spokei_lineup rules;   /* those that apply to it */
+	struct spoke_engine *engine;
+	bool routed; /* routers were found, and logged */
+	bool empty;  /* an empty list was logged */
 };
 
-/* Subscribes to the providers of `service`. The user of this function sets the other fields before;
- * the directory is borrowed until the end. Returns 0, ENOMEM, ELIMIT, or an error that the engine's
- * newest event explains. */
+/* Subscribes to the providers of the service. The user of this function sets the other fields
+ * before; the directory is borrowed until the end. Returns 0, ENOMEM, ELIMIT, or an error that the
+ * engine's newest event explains. */
 SPOKE_MUST_USE int spokei_subscription_begin(struct spokei_subscription *subscription,
 					     struct spoke_engine *engine,
-					     const struct spokei_keeper_options *options,
-					     const char *service);
+					     const struct spokei_keeper_options *options);
 
 /* Ends the subscription; the directory keeps its list. */
 void spokei_subscription_end(struct spokei_subscription *subscription);

@@ -18,7 +18,9 @@ static void say(struct spokei_keeper *keeper, struct spokei_wish *wish)
 	uint64_t intent = ++keeper->intents;
 	int error;
 
-	if (wish->subscribes)
+	if (wish->subscribes && *wish->url)
+		error = kind->watch(keeper->registry, intent, wish->service, wish->url);
+	else if (wish->subscribes)
 		error = kind->subscribe(keeper->registry, intent, wish->service);
 	else
 		error = kind->publish(keeper->registry, intent, wish->service, wish->url);

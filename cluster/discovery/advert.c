@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define NUMBER 24u /* bytes of a number in digits, with the NUL */
-#define KEYS 16u
+#define KEYS 18u
 
 struct numbers {
 	char timestamp[NUMBER];
@@ -39,10 +39,14 @@ static unsigned choose_keys(const struct spokei_advert *advert, const struct num
 		{ "group", advert->group },
 		{ "interface", advert->service },
 		{ "methods", advert->methods },
-		{ "prefer.serialization", "msgpack" },
-		{ "serialization", "msgpack" },
+		/* Consumers of Dubbo 3.x in Java encode heartbeats in the first one of the list,
+		 * and fail if they do not have it. */
+		{ "prefer.serialization", "hessian2,msgpack" },
+		{ "serialization", "hessian2" },
 		{ "side", "provider" },
+		{ "spoke.serialization", "msgpack" },
 		{ "timestamp", numbers->timestamp },
+		{ "token", advert->token },
 		{ "version", advert->version },
 		{ "warmup", numbers->warmup },
 		{ "weight", numbers->weight },
@@ -53,6 +57,17 @@ static unsigned choose_keys(const struct spokei_advert *advert, const struct num
 		if (*all[i].value)
 			keys[count++] = all[i];
 	return count;
+}
+
+static int print(const struct spoke_env *env, const struct spoke_url *url,
+		 struct spokei_advert_text *ret_text)
+{
+	ret_text->size = spoke_url_print(url, SPOKE_URL_WHOLE, NULL, 0) + 1;
+	ret_text->text = spokei_alloc(env, 1, ret_text->size);
+	if (ret_text->text == NULL)
+		return SPOKE_ENOMEM;
+	(void)spoke_url_print(url, SPOKE_URL_WHOLE, ret_text->text, ret_text->size);
+	return SPOKE_OK;
 }
 
 int spokei_advert_print(const struct spoke_env *env, const struct spokei_advert *advert,
@@ -75,10 +90,43 @@ int spokei_advert_print(const struct spoke_env *env, const struct spokei_advert 
 		url.port = advert->port;
 		url.path = advert->service;
 	}
-	ret_text->size = spoke_url_print(&url, SPOKE_URL_WHOLE, NULL, 0) + 1;
-	ret_text->text = spokei_alloc(env, 1, ret_text->size);
-	if (ret_text->text == NULL)
-		return SPOKE_ENOMEM;
-	(void)spoke_url_print(&url, SPOKE_URL_WHOLE, ret_text->text, ret_text->size);
-	return SPOKE_OK;
+	return print(env, &url, ret_text);
+}
+
+int spokei_advert_print_consumer(const struct spoke_env *env, const struct spokei_advert *advert,
+				 uint64_t id, struct spokei_advert_text *ret_text)
+{
+	char timestamp[NUMBER];
+	char name[NUMBER];
+	struct spoke_url_parameter keys[] = {
+		{ "application", advert->application },
+		{ "category", "consumers" },
+		{ "check", "false" },
+		{ "dubbo", "2.0.2" },
+		{ "id", name },
+		{ "interface", advert->service },
+		{ "side", "consumer" },
+		{ "timestamp", timestamp },
+		{ "group", advert->group },
+		{ "version", advert->version },
+	};
+	struct spoke_url url = {
+		.scheme = "consumer",
+		.host = "0.0.0.0",
+		.port = -1,
+		.path = advert->service,
+		.parameters = keys,
+		.parameter_count = sizeof(keys) / sizeof(keys[0]) - 2,
+	};
+
+	(void)snprintf(timestamp, sizeof(timestamp), "%" PRIu64, advert->timestamp_ms);
+	(void)snprintf(name, sizeof(name), "%016" PRIx64, id);
+	/* The last two are optional. */
+	if (*advert->group)
+		url.parameter_count++;
+	else
+		keys[url.parameter_count] = keys[url.parameter_count + 1];
+	if (*advert->version)
+		url.parameter_count++;
+	return print(env, &url, ret_text);
 }

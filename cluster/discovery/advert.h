@@ -18,6 +18,7 @@ struct spokei_advert {
 	uint16_t port;
 	const char *admin; /* address of the process's admin page; "": none */
 	const char *application;
+	const char *token; /* to be sent with each request; "": none */
 	uint32_t weight;
 	uint64_t warmup_ms;    /* 0: none */
 	uint64_t timestamp_ms; /* start of the warm-up, since 1970 */
@@ -33,5 +34,12 @@ struct spokei_advert_text {
 SPOKE_MUST_USE int spokei_advert_print(const struct spoke_env *env,
 				       const struct spokei_advert *advert,
 				       struct spokei_advert_text *ret_text);
+
+/* Prints the URL under which a consumer is published, with the host 0.0.0.0, which the registry
+ * replaces. Uses service, version, group, application and timestamp_ms; `id` distinguishes the
+ * consumers of one address. Returns and frees as above. */
+SPOKE_MUST_USE int spokei_advert_print_consumer(const struct spoke_env *env,
+						const struct spokei_advert *advert, uint64_t id,
+						struct spokei_advert_text *ret_text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the last list of providers in a file. */
+/* Keeps the last list of providers in a file, which is private because URLs contain tokens. */
 #include "cluster/discovery/cache.h"
 #include "core/base/log.h"
 
@@ -122,7 +122,7 @@ static void write_file(struct spoke_work *work)
 	const struct spoke_env *env = cache->engine->env;
 
 	cache->status = env->files->replace(env->ctx, cache->path, cache->current.bytes,
-					    cache->current.len);
+					    cache->current.len, true);
 }
 
 static void written(struct spoke_work *work)

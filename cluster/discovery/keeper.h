@@ -19,6 +19,7 @@ struct spoke_engine;
 struct spoke_registry;
 struct spoke_url;
 struct spokei_keeper;
+struct spokei_lineup;
 
 struct spokei_keeper_options {
 	const char *registry;              /* its URL */
@@ -34,6 +35,9 @@ struct spokei_keeper_up {
 	 * a function of the keeper. May free the keeper. Returns 0, or ENOMEM to get the list
 	 * again after a pause. */
 	int (*list)(void *arg, const struct spoke_url *urls, size_t count);
+	/* Receives all URLs of a watched category, like list(). May take them out of the lineup.
+	 * Returns whether the list of providers is needed again. NULL without watch(). */
+	bool (*rules)(void *arg, const char *category, struct spokei_lineup *lineup);
 };
 
 /*
@@ -46,8 +50,8 @@ SPOKE_MUST_USE int spokei_keeper_new(struct spoke_engine *engine,
 				     const struct spokei_keeper_up *up, void *up_arg,
 				     struct spokei_keeper **ret_keeper);
 
-/* Publishes a provider as soon as possible. The newest URL per address and service wins.
- * Returns 0, SPOKE_ENOMEM, SPOKE_ELIMIT (at most 1,024), SPOKE_ECLOSED or an error of
+/* Publishes a provider or a consumer as soon as possible. The newest URL per address and service
+ * wins. Returns 0, SPOKE_ENOMEM, SPOKE_ELIMIT (at most 1,024), SPOKE_ECLOSED or an error of
  * spoke_url_parse(). */
 SPOKE_MUST_USE int spokei_keeper_publish(struct spokei_keeper *keeper, const char *service,
 					 const char *url);
@@ -58,6 +62,13 @@ void spokei_keeper_withdraw_all(struct spokei_keeper *keeper);
 /* Subscribes to a service; one per keeper. The cached list is passed on first. Returns 0,
  * SPOKE_ENOMEM or SPOKE_ECLOSED. */
 SPOKE_MUST_USE int spokei_keeper_subscribe(struct spokei_keeper *keeper, const char *service);
+
+/* Returns whether the registry has categories: consumers, configurators and routers. */
+bool spokei_keeper_has_categories(const struct spokei_keeper *keeper);
+
+/* Subscribes to another category of the service, in addition. Returns as subscribe(). */
+SPOKE_MUST_USE int spokei_keeper_watch(struct spokei_keeper *keeper, const char *service,
+				       const char *category);
 
 /*
  * Ends all callbacks, withdraws all publications and then frees the keeper, after at most 3 s and

@@ -115,9 +115,9 @@ static bool has_room(struct spokei_keeper *keeper, const struct spokei_wish *wis
 }
 
 static int add_wish(struct spokei_keeper *keeper, const char *service, const char *url,
-		    struct spokei_wish **ret_wish)
+		    const char *category, struct spokei_wish **ret_wish)
 {
-	int error = spokei_wish_new(keeper->engine->env, service, url, ret_wish);
+	int error = spokei_wish_new(keeper->engine->env, service, url, category, ret_wish);
 
 	if (error)
 		return error;
@@ -158,7 +158,7 @@ int spokei_keeper_publish(struct spokei_keeper *keeper, const char *service, con
 
 	if (keeper->ended || keeper->freed)
 		return SPOKE_ECLOSED;
-	error = add_wish(keeper, service, url, &wish);
+	error = add_wish(keeper, service, url, NULL, &wish);
 	if (error)
 		return error;
 	same = supersede(keeper, wish);
@@ -182,7 +182,7 @@ int spokei_keeper_subscribe(struct spokei_keeper *keeper, const char *service)
 
 	if (keeper->ended || keeper->freed)
 		return SPOKE_ECLOSED;
-	error = add_wish(keeper, service, NULL, &wish);
+	error = add_wish(keeper, service, NULL, "", &wish);
 	if (error)
 		return error;
 	error = spokei_keeper_read_cache(keeper, service);
@@ -192,6 +192,24 @@ int spokei_keeper_subscribe(struct spokei_keeper *keeper, const char *service)
 	}
 	spokei_keeper_act_soon(keeper);
 	return SPOKE_OK;
+}
+
+bool spokei_keeper_has_categories(const struct spokei_keeper *keeper)
+{
+	return keeper->kind->watch != NULL;
+}
+
+int spokei_keeper_watch(struct spokei_keeper *keeper, const char *service, const char *category)
+{
+	struct spokei_wish *wish;
+	int error;
+
+	if (keeper->ended || keeper->freed)
+		return SPOKE_ECLOSED;
+	error = add_wish(keeper, service, NULL, category, &wish);
+	if (error == 0)
+		spokei_keeper_act_soon(keeper);
+	return error;
 }
 
 void spokei_keeper_count(const struct spokei_keeper *keeper, size_t *ret_wanted, size_t *ret_true)

@@ -120,6 +120,31 @@ static int take(struct spokei_keeper *keeper, const struct spokei_lineup *lineup
 	return is_believed(keeper, lineup) ? tell(keeper, lineup) : SPOKE_OK;
 }
 
+/* Requests the list of providers again, to which changed rules apply. */
+static void renew_list(struct spokei_keeper *keeper)
+{
+	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
+	     node = node->next) {
+		struct spokei_wish *wish = spokei_keeper_wish(node);
+
+		if (wish->subscribes && *wish->url == 0 && spokei_wish_is_there(wish))
+			wish->stale = true;
+	}
+	spokei_keeper_act_soon(keeper);
+}
+
+/* Takes the list of another category than providers. */
+static void take_rules(struct spokei_keeper *keeper, const struct spokei_wish *wish,
+		       struct spokei_lineup *lineup)
+{
+	if (lineup->bad > 0 || lineup->over > 0)
+		spokei_event(keeper->engine, SPOKE_ESYNTAX,
+			     "registry %s: %zu URLs of %s ignored, invalid or too many",
+			     keeper->name, lineup->bad + lineup->over, wish->url);
+	if (keeper->up && keeper->up->rules(keeper->up_arg, wish->url, lineup))
+		renew_list(keeper);
+}
+
 void spokei_keeper_take_list(void *arg, uint64_t intent, const char *const *urls, size_t count)
 {
 	struct spokei_keeper *keeper = arg;
@@ -132,7 +157,9 @@ void spokei_keeper_take_list(void *arg, uint64_t intent, const char *const *urls
 	spokei_keeper_heard(keeper);
 	spokei_lineup_init(&lineup, keeper->engine->env);
 	error = read_all(&lineup, urls, count);
-	if (error == 0)
+	if (error == 0 && *wish->url)
+		take_rules(keeper, wish, &lineup);
+	else if (error == 0)
 		error = take(keeper, &lineup);
 	spokei_lineup_fini(&lineup);
 	if (error == 0 || keeper->freed)

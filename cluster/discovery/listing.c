@@ -2,6 +2,7 @@
 /* Reads the URLs of providers. */
 #include "cluster/discovery/listing.h"
 #include "core/base/log.h"
+#include "transport/codec/codec.h"
 #include "transport/wire/message.h"
 
 #include "cluster/config/places.h"
@@ -37,6 +38,21 @@ static uint64_t read_number(struct spoke_engine *engine, const struct spoke_url 
 	if (error)
 		spokei_event(engine, error, "provider URL: %s; parameter ignored", why);
 	return value;
+}
+
+/* Shorter intervals count as this one: a provider that pauses for a moment must not lose its
+ * connections, and the content of a registry may be hostile. */
+#define HEARTBEAT_MIN_NS (1000 * MS)
+
+static uint64_t read_heartbeat(struct spoke_engine *engine, const struct spoke_url *url)
+{
+	struct spokei_option option = spokei_key_row(SPOKEI_KEY_HEARTBEAT)->option;
+	uint64_t interval_ns;
+
+	option.min = 1;
+	option.preset = 0;
+	interval_ns = read_number(engine, url, &option);
+	return interval_ns > 0 && interval_ns < HEARTBEAT_MIN_NS ? HEARTBEAT_MIN_NS : interval_ns;
 }
 
 static const char *said(const struct spoke_url *url, const char *key)
@@ -84,6 +100,65 @@ static int make_key(struct spokei_listing *listing, const struct spoke_url *url,
 		       : SPOKE_OK;
 }
 
+/* --- serialization */
+
+/* Of a provider that asks for none. Java's providers of Dubbo 2.7 and 3.x expect hessian2, which
+ * programs with spoke understand, too; the URLs of the latter ask for msgpack. */
+#define CODEC_UNSAID SPOKEI_CODEC_HESSIAN2
+
+/* Returns the first serialization of a list that spoke has; 0: none. */
+static uint8_t first_known(const char *list)
+{
+	static const struct {
+		const char *name;
+		uint8_t id;
+	} known[] = {
+		{ "hessian2", SPOKEI_CODEC_HESSIAN2 },
+		{ "msgpack", SPOKEI_CODEC_MSGPACK },
+	};
+	struct spoke_span name;
+
+	while (spokei_option_item(&list, &name))
+		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+			if (spokei_span_is(name, known[i].name))
+				return known[i].id;
+	return 0;
+}
+
+/* The first key is for consumers with spoke; those in Java read the others in this order. */
+static uint8_t read_codec(const struct spoke_url *url)
+{
+	static const char *const keys[] = { "spoke.serialization", "prefer.serialization",
+					    "serialization" };
+	uint8_t codec = 0;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && codec == 0; i++)
+		codec = first_known(said(url, keys[i]));
+	return codec ? codec : CODEC_UNSAID;
+}
+
+/* --- path and token */
+
+/* Returns the path if it is not the name of the service. */
+static const char *read_path(const struct spoke_url *url)
+{
+	const char *interface = said(url, "interface");
+	const char *path = url->path ? url->path : "";
+
+	return *interface && strcmp(path, interface) != 0 ? path : "";
+}
+
+/* Returns a text of the URL, or "" with an event if it is too long. */
+static const char *bounded(struct spoke_engine *engine, const char *name, const char *text,
+			   size_t max)
+{
+	if (strlen(text) <= max)
+		return text;
+	spokei_event(engine, SPOKE_ETOOLARGE, "provider URL: %s exceeds %zu bytes; ignored", name,
+		     max);
+	return "";
+}
+
 /* --- admin page */
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -126,8 +201,20 @@ static const char *read_admin(const struct spoke_url *url)
 	return spokei_listing_is_admin(admin) ? admin : "";
 }
 
-int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url,
-			struct spokei_listing *ret)
+/* Returns the time of the start; 0 if it is missing or invalid. */
+static uint64_t peek_timestamp(const struct spoke_url *url)
+{
+	const char *text = spoke_url_get(url, timestamp.name);
+	char why[SPOKEI_OPTION_WHY_MAX];
+	uint64_t value;
+
+	if (text == NULL || spokei_option_parse(&timestamp, text, true, &value, why, sizeof(why)))
+		return 0;
+	return value;
+}
+
+int spokei_listing_identify(struct spoke_engine *engine, const struct spoke_url *url,
+			    struct spokei_listing *ret)
 {
 	struct spokei_place place = { .port = 0 };
 	int error;
@@ -151,6 +238,21 @@ int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url
 			     SPOKEI_LISTING_KEY - 400u);
 		return error;
 	}
+	ret->timestamp_ms = peek_timestamp(url);
+	return SPOKE_OK;
+}
+
+int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url,
+			struct spokei_listing *ret)
+{
+	int error = spokei_listing_identify(engine, url, ret);
+
+	if (error)
+		return error;
+	ret->heartbeat_ns = read_heartbeat(engine, url);
+	ret->codec = read_codec(url);
+	ret->path = bounded(engine, "the path", read_path(url), SPOKEI_LISTING_KEY);
+	ret->token = bounded(engine, "token", said(url, "token"), SPOKEI_LISTING_TOKEN);
 	ret->admin = read_admin(url);
 	ret->application = said(url, "application");
 	ret->weight = (uint32_t)read_number(engine, url,
@@ -167,6 +269,19 @@ static bool fits(const char *wanted, const char *offered)
 	return strcmp(wanted, "*") == 0 || strcmp(wanted, offered) == 0;
 }
 
+/* A consumer may name several groups, with commas between. */
+static bool is_in_group(const char *wanted, const char *offered)
+{
+	struct spoke_span group;
+
+	if (fits(wanted, offered))
+		return true;
+	while (*offered && spokei_option_item(&wanted, &group))
+		if (spokei_span_is(group, offered))
+			return true;
+	return false;
+}
+
 static void pass_over(struct spoke_engine *engine, const struct spoke_url *url, const char *why)
 {
 	char text[SHOWN];
@@ -175,6 +290,18 @@ static void pass_over(struct spoke_engine *engine, const struct spoke_url *url, 
 	(void)spoke_url_print(url, SPOKE_URL_DISPLAY, text, sizeof(text));
 	(void)spokei_log_escape(shown, sizeof(shown), text, strlen(text));
 	spokei_event(engine, SPOKE_EUNSUPPORTED, "provider ignored because %s: %s", why, shown);
+}
+
+bool spokei_listing_concerns(const struct spoke_url *url, const struct spokei_wanted *wanted)
+{
+	return strcmp(spokei_places_service(url), wanted->service) == 0 &&
+	       is_in_group(wanted->group, said(url, "group")) &&
+	       fits(version_of(wanted->version), version_of(said(url, "version")));
+}
+
+bool spokei_listing_is_disabled(const struct spoke_url *url)
+{
+	return strcmp(said(url, "disabled"), "true") == 0;
 }
 
 bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url *url,
@@ -187,15 +314,13 @@ bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url 
 		why = "its scheme is empty";
 	else if (*category && strcmp(category, "providers") != 0)
 		why = "its category is not providers";
-	else if (strcmp(said(url, "disabled"), "true") == 0)
+	else if (spokei_listing_is_disabled(url))
 		why = "it is disabled";
 	if (why) {
 		pass_over(engine, url, why);
 		return false;
 	}
-	return strcmp(spokei_places_service(url), wanted->service) == 0 &&
-	       fits(wanted->group, said(url, "group")) &&
-	       fits(version_of(wanted->version), version_of(said(url, "version")));
+	return spokei_listing_concerns(url, wanted);
 }
 
 uint32_t spokei_listing_weight(uint32_t weight, uint64_t warmup_ms, int64_t uptime_ms)

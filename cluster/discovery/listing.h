@@ -12,8 +12,9 @@
 
 struct spoke_engine;
 
-#define SPOKEI_LISTING_KEY 1024u /* bytes */
-#define SPOKEI_LISTING_ADMIN 64u /* bytes of an address, with the NUL */
+#define SPOKEI_LISTING_KEY 1024u  /* bytes */
+#define SPOKEI_LISTING_ADMIN 64u  /* bytes of an address, with the NUL */
+#define SPOKEI_LISTING_TOKEN 256u /* bytes */
 
 struct spoke_engine;
 
@@ -26,6 +27,12 @@ struct spokei_listing {
 	size_t name_at; /* start of the address in the key */
 	size_t group_at;
 	size_t version_at;
+	/* Interval at which the provider expects heartbeats: a Java provider closes connections
+	 * that are silent for three of its intervals. 0: none. */
+	uint64_t heartbeat_ns;
+	uint8_t codec;     /* id of the serialization that the provider asks for */
+	const char *path;  /* of the service, in the URL; "": as the service's name */
+	const char *token; /* to be sent with each request, in the URL; "": none */
 	uint32_t weight;
 	uint64_t warmup_ms;      /* duration of the warm-up */
 	uint64_t timestamp_ms;   /* start of the provider, since 1970; 0: long ago */
@@ -37,8 +44,13 @@ struct spokei_listing {
 struct spokei_wanted {
 	const char *service;
 	const char *version; /* "": none; "*": any */
-	const char *group;   /* same as version */
+	const char *group;   /* same as version; or several, with commas between */
 };
+
+/* Reads the options, the key and the time of the start only. An invalid time counts as 0. Returns
+ * as spokei_listing_read(). */
+SPOKE_MUST_USE int spokei_listing_identify(struct spoke_engine *engine, const struct spoke_url *url,
+					   struct spokei_listing *ret);
 
 /* Reads a provider's URL. Ignores invalid numbers, with an event. Returns 0 or an error, which
  * the engine's newest event explains. */
@@ -48,6 +60,12 @@ SPOKE_MUST_USE int spokei_listing_read(struct spoke_engine *engine, const struct
 /* Returns whether the URL is a usable provider of the service. Unusable ones are logged. */
 bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url *url,
 			    const struct spokei_wanted *wanted);
+
+/* Returns whether service, group and version of a URL are those that are wanted. */
+bool spokei_listing_concerns(const struct spoke_url *url, const struct spokei_wanted *wanted);
+
+/* Returns whether the registry or an operator has disabled the provider. */
+bool spokei_listing_is_disabled(const struct spoke_url *url);
 
 /* Returns whether the text is HOST:PORT or [IPv6]:PORT, made of letters, digits, dots and
  * hyphens, and short enough. */

@@ -40,7 +40,7 @@ static int make(const struct spoke_env *env, const char *service, const char *te
 {
 	size_t service_size = strlen(service) + 1;
 	size_t url_size = strlen(text) + 1;
-	size_t key_size = url ? print_key(service, url, NULL, 0) + 1 : 1;
+	size_t key_size = url ? print_key(service, url, NULL, 0) + 1 : url_size;
 	struct spokei_wish *wish;
 	size_t size = sizeof(*wish) + service_size + url_size + key_size;
 
@@ -56,18 +56,20 @@ static int make(const struct spoke_env *env, const char *service, const char *te
 	wish->key = wish->url + url_size;
 	if (url)
 		(void)print_key(service, url, wish->texts + service_size + url_size, key_size);
+	else
+		memcpy(wish->texts + service_size + url_size, text, key_size);
 	*ret_wish = wish;
 	return SPOKE_OK;
 }
 
 int spokei_wish_new(const struct spoke_env *env, const char *service, const char *url,
-		    struct spokei_wish **ret_wish)
+		    const char *category, struct spokei_wish **ret_wish)
 {
 	struct spoke_url parsed;
 	int error;
 
 	if (url == NULL)
-		return make(env, service, "", NULL, ret_wish);
+		return make(env, service, category, NULL, ret_wish);
 	error = spoke_url_parse(env, url, strlen(url), &parsed, NULL);
 	if (error)
 		return error;

@@ -34,16 +34,17 @@ struct spokei_wish {
 	uint64_t anew_ns;    /* from then on a loss is repeated at once */
 	uint32_t failures;   /* consecutive */
 	const char *service; /* the texts follow this struct */
-	const char *url;     /* "" for a subscription */
+	const char *url;     /* of a subscription: the category, or "" for the providers */
 	const char *key;     /* equal for the same address and service */
 	size_t size;         /* of this struct with its texts */
 	char texts[];
 };
 
-/* Copies the texts; `url` is NULL for a subscription. Returns 0, SPOKE_ENOMEM or an error of
- * spoke_url_parse(). Undo with free. */
+/* Copies the texts; `url` is NULL for a subscription, of a `category`: "" for providers. Returns 0,
+ * SPOKE_ENOMEM or an error of spoke_url_parse(). Undo with free. */
 SPOKE_MUST_USE int spokei_wish_new(const struct spoke_env *env, const char *service,
-				   const char *url, struct spokei_wish **ret_wish);
+				   const char *url, const char *category,
+				   struct spokei_wish **ret_wish);
 void spokei_wish_free(const struct spoke_env *env, struct spokei_wish *wish);
 
 /* Returns whether it is or may be at the registry. */

@@ -190,7 +190,22 @@ bool spokei_endpoint_busy(const struct spokei_endpoint *endpoint)
 	return endpoint->actives > 0;
 }
 
-/* --- weight */
+/* --- the list */
+
+static const char *text_or_none(const char *text)
+{
+	return text ? text : "";
+}
+
+bool spokei_endpoint_fits(const struct spokei_endpoint *endpoint,
+			  const struct spokei_listing *listing)
+{
+	const struct spokei_connector_profile *profile = &endpoint->profile;
+
+	return profile->codec == listing->codec && profile->heartbeat_ns == listing->heartbeat_ns &&
+	       strcmp(text_or_none(profile->path), listing->path) == 0 &&
+	       strcmp(text_or_none(profile->token), listing->token) == 0;
+}
 
 bool spokei_endpoint_take(struct spokei_endpoint *endpoint, const struct spokei_listing *listing)
 {
@@ -233,22 +248,37 @@ static void endpoint_bury(struct spokei_task *task)
 	spokei_endpoint_free(spoke_container_of(task, struct spokei_endpoint, bury));
 }
 
-/* Copies the texts after the lines, those of the options too. */
+/* Copies a text to *at, and moves *at behind it. Returns the copy. */
+static const char *put_text(char **at, const char *text, size_t size)
+{
+	const char *copy = *at;
+
+	memcpy(*at, text, size);
+	*at += size;
+	return copy;
+}
+
+/* Copies the texts after the lines, those of the options and the profile too. */
 static void copy_texts(struct spokei_endpoint *endpoint, const struct spokei_listing *listing)
 {
 	struct spokei_connector_options *options = &endpoint->options;
+	struct spokei_connector_profile *profile = &endpoint->profile;
 	const char *where = options->host ? options->host : options->path;
-	char *texts = (char *)&endpoint->lines[endpoint->line_count];
+	char *at = (char *)&endpoint->lines[endpoint->line_count];
 
-	memcpy(texts, listing->key, listing->key_len);
-	endpoint->key = texts;
+	endpoint->key = put_text(&at, listing->key, listing->key_len);
 	endpoint->key_len = listing->key_len;
-	endpoint->name = texts + listing->name_at;
-	endpoint->group = texts + listing->group_at;
-	endpoint->version = texts + listing->version_at;
-	texts += listing->key_len;
-	memcpy(texts, where, strlen(where) + 1);
-	*(options->host ? &options->host : &options->path) = texts;
+	endpoint->name = endpoint->key + listing->name_at;
+	endpoint->group = endpoint->key + listing->group_at;
+	endpoint->version = endpoint->key + listing->version_at;
+	*(options->host ? &options->host : &options->path) = put_text(&at, where,
+								      strlen(where) + 1);
+	profile->codec = listing->codec;
+	profile->heartbeat_ns = listing->heartbeat_ns;
+	if (*listing->path)
+		profile->path = put_text(&at, listing->path, strlen(listing->path) + 1);
+	if (*listing->token)
+		profile->token = put_text(&at, listing->token, strlen(listing->token) + 1);
 }
 
 int spokei_endpoint_new(struct spokei_link *link, const struct spokei_listing *listing,
@@ -258,7 +288,8 @@ int spokei_endpoint_new(struct spokei_link *link, const struct spokei_listing *l
 	const struct spokei_connector_options *options = &listing->options;
 	const char *where = options->host ? options->host : options->path;
 	size_t size = sizeof(struct spokei_endpoint) + connections * sizeof(struct spokei_line) +
-		      listing->key_len + strlen(where) + 1;
+		      listing->key_len + strlen(where) + strlen(listing->path) +
+		      strlen(listing->token) + 3;
 	struct spokei_endpoint *endpoint = spokei_alloc(link->engine->env, 1, size);
 
 	if (endpoint == NULL)
@@ -272,6 +303,7 @@ int spokei_endpoint_new(struct spokei_link *link, const struct spokei_listing *l
 	endpoint->asleep = true;
 	endpoint->line_count = connections;
 	endpoint->options = *options;
+	endpoint->options.profile = &endpoint->profile;
 	endpoint->bury.run = endpoint_bury;
 	for (uint32_t i = 0; i < connections; i++)
 		endpoint->lines[i].endpoint = endpoint;

@@ -59,12 +59,14 @@ struct spokei_endpoint {
 	uint64_t timestamp_ms; /* 0: no warm-up */
 	uint64_t listed_ns;    /* time of reading these values, with an uptime of uptime_ms */
 	int64_t uptime_ms;
-	uint64_t round; /* number of the last list that contained it */
-	bool asleep;    /* not connected yet */
-	bool removed;   /* not listed */
+	uint64_t round;    /* number of the last list that contained it */
+	uint32_t draft_at; /* index in that list while it is applied */
+	bool asleep;       /* not connected yet */
+	bool removed;      /* not listed */
 	uint32_t line_count;
 	uint32_t turn; /* next line in turn */
 	struct spokei_connector_options options;
+	struct spokei_connector_profile profile; /* of its requests */
 	const char *key;                   /* `key_len` bytes, which include the texts below */
 	const char *name;                  /* address, e.g. "127.0.0.1:20880" */
 	const char *group;                 /* "": none */
@@ -84,7 +86,13 @@ SPOKE_MUST_USE int spokei_endpoint_new(struct spokei_link *link,
 				       const struct spokei_endpoint_up *up, void *up_arg,
 				       struct spokei_endpoint **ret_endpoint);
 
-/* Updates everything but the address from the list. Returns whether the weight has changed. */
+/* Returns whether requests to the provider are written as the list asks for. If not, another
+ * endpoint has to replace this one. */
+bool spokei_endpoint_fits(const struct spokei_endpoint *endpoint,
+			  const struct spokei_listing *listing);
+
+/* Updates weight, application and admin page from the list. Returns whether the weight has
+ * changed. */
 bool spokei_endpoint_take(struct spokei_endpoint *endpoint, const struct spokei_listing *listing);
 
 /* Returns the current weight, and whether it still grows. */

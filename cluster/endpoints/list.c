@@ -34,6 +34,9 @@ static int make_endpoint(struct spokei_directory *directory, const struct spokei
 		return error;
 	endpoint->directory = directory;
 	endpoint->id = ++directory->last_id;
+	endpoint->profile.id = endpoint->profile.codec;
+	if (endpoint->profile.path || endpoint->profile.token)
+		endpoint->profile.id = SPOKEI_PROFILE_OWN + endpoint->id;
 	directory->needs_service |= listing->options.wire->attachments;
 	*ret = endpoint;
 	return SPOKE_OK;
@@ -47,6 +50,7 @@ static int add_fixed(struct spokei_directory *directory, const struct spoke_url 
 
 	if (error)
 		return error;
+	listing.heartbeat_ns = 0; /* in the consumer's own URLs it is the consumer's */
 	error = make_endpoint(directory, &listing, &endpoint);
 	if (error)
 		return error;
@@ -87,27 +91,42 @@ int spokei_directory_fix(struct spokei_directory *directory, const struct spoke_
 
 /* --- lists of a registry */
 
-/* The new list: endpoints in the order of the URLs. */
-struct draft {
-	struct spokei_endpoint **endpoints;
-	size_t room;
-	size_t count;
-	bool news; /* a weight has changed */
-	int error; /* an endpoint could not be added */
+/* An endpoint of the new list. */
+struct entry {
+	struct spokei_endpoint *endpoint;
+	const struct spoke_url *url; /* newest one of its key; NULL: the endpoint was made of it */
+	uint64_t timestamp_ms;       /* of that URL */
 };
 
-static void draft_add(struct draft *draft, struct spokei_endpoint *endpoint, uint64_t round)
+/* The new list: endpoints in the order of the URLs. */
+struct draft {
+	struct entry *entries;
+	size_t room;
+	size_t count;
+	bool news;     /* a weight has changed */
+	bool disabled; /* providers are listed, but disabled */
+	int error;     /* an endpoint could not be added */
+};
+
+static void draft_add(struct spokei_directory *directory, struct draft *draft,
+		      struct spokei_endpoint *endpoint, const struct spoke_url *url,
+		      const struct spokei_listing *listing)
 {
-	endpoint->round = round;
-	draft->endpoints[draft->count++] = endpoint;
+	endpoint->round = directory->round;
+	endpoint->draft_at = (uint32_t)draft->count;
+	draft->entries[draft->count++] = (struct entry){ endpoint, url, listing->timestamp_ms };
 }
 
 static void draft_new(struct spokei_directory *directory, struct draft *draft,
-		      const struct spokei_listing *listing)
+		      const struct spoke_url *url)
 {
 	struct spokei_endpoint *endpoint;
-	int error = make_endpoint(directory, listing, &endpoint);
+	struct spokei_listing listing;
+	int error = spokei_listing_read(directory->engine, url, &listing);
 
+	if (error)
+		return; /* was logged */
+	error = make_endpoint(directory, &listing, &endpoint);
 	if (error == 0) {
 		error = spokei_map_add(&directory->keys, endpoint->key, endpoint->key_len,
 				       endpoint);
@@ -117,7 +136,26 @@ static void draft_new(struct spokei_directory *directory, struct draft *draft,
 	if (error)
 		draft->error = error;
 	else
-		draft_add(draft, endpoint, directory->round);
+		draft_add(directory, draft, endpoint, NULL, &listing);
+}
+
+/* Takes the URL of a provider that has an endpoint already. A provider that is killed and started
+ * again is listed twice for a while: the newest URL counts, and the last one of equal age. */
+static void draft_known(struct spokei_directory *directory, struct draft *draft,
+			struct spokei_endpoint *endpoint, const struct spoke_url *url,
+			const struct spokei_listing *listing)
+{
+	struct entry *entry;
+
+	if (endpoint->round != directory->round) {
+		draft_add(directory, draft, endpoint, url, listing);
+		return;
+	}
+	entry = &draft->entries[endpoint->draft_at];
+	if (listing->timestamp_ms < entry->timestamp_ms)
+		return;
+	entry->url = url;
+	entry->timestamp_ms = listing->timestamp_ms;
 }
 
 static void draft_url(struct spokei_directory *directory, struct draft *draft,
@@ -129,21 +167,62 @@ static void draft_url(struct spokei_directory *directory, struct draft *draft,
 	struct spokei_endpoint *endpoint;
 	struct spokei_listing listing;
 
+	draft->disabled |= spokei_listing_is_disabled(url) && spokei_listing_concerns(url, &wanted);
 	/* Errors were logged. */
 	if (!spokei_listing_matches(directory->engine, url, &wanted) ||
-	    spokei_listing_read(directory->engine, url, &listing))
+	    spokei_listing_identify(directory->engine, url, &listing))
 		return;
 	endpoint = spokei_map_get(&directory->keys, listing.key, listing.key_len);
-	if (endpoint && endpoint->round == directory->round) {
-		if (listing.timestamp_ms > endpoint->timestamp_ms)
-			draft->news |= spokei_endpoint_take(endpoint, &listing);
-	} else if (draft->count >= draft->room) {
+	if (draft->count >= draft->room &&
+	    (endpoint == NULL || endpoint->round != directory->round))
 		draft->error = SPOKE_ELIMIT;
-	} else if (endpoint) {
-		draft->news |= spokei_endpoint_take(endpoint, &listing);
-		draft_add(draft, endpoint, directory->round);
-	} else {
-		draft_new(directory, draft, &listing);
+	else if (endpoint)
+		draft_known(directory, draft, endpoint, url, &listing);
+	else
+		draft_new(directory, draft, url);
+}
+
+/* Replaces an endpoint whose provider asks for other requests than before. Without memory the entry
+ * stays as it is. */
+static int entry_replace(struct spokei_directory *directory, struct entry *entry,
+			 const struct spokei_listing *listing)
+{
+	struct spokei_endpoint *before = entry->endpoint;
+	struct spokei_endpoint *endpoint;
+	int error = make_endpoint(directory, listing, &endpoint);
+
+	if (error)
+		return error;
+	(void)spokei_map_remove(&directory->keys, before->key, before->key_len);
+	/* Cannot fail: the room of the removed entry is free. */
+	error = spokei_map_add(&directory->keys, endpoint->key, endpoint->key_len, endpoint);
+	SPOKE_ASSERT(error == 0);
+	endpoint->round = directory->round;
+	entry->endpoint = endpoint;
+	before->round = 0; /* removed with those that are missing */
+	if (before->place == SPOKEI_NOWHERE)
+		spokei_endpoint_free(before);
+	return SPOKE_OK;
+}
+
+/* Gives each endpoint that was there before the newest URL of its key. */
+static void draft_finish(struct spokei_directory *directory, struct draft *draft)
+{
+	for (size_t i = 0; i < draft->count; i++) {
+		struct entry *entry = &draft->entries[i];
+		struct spokei_listing listing;
+		int error;
+
+		if (entry->url == NULL ||
+		    spokei_listing_read(directory->engine, entry->url, &listing))
+			continue;
+		if (spokei_endpoint_fits(entry->endpoint, &listing)) {
+			draft->news |= spokei_endpoint_take(entry->endpoint, &listing);
+			continue;
+		}
+		error = entry_replace(directory, entry, &listing);
+		if (error)
+			draft->error = error;
 	}
 }
 
@@ -151,9 +230,12 @@ static bool is_as_before(const struct spokei_directory *directory, const struct 
 {
 	const struct spokei_candidates *candidates = &directory->candidates;
 
-	return draft->count == candidates->shown.count &&
-	       (draft->count == 0 || memcmp(draft->endpoints, candidates->endpoints,
-					    draft->count * sizeof(struct spokei_endpoint *)) == 0);
+	if (draft->count != candidates->shown.count)
+		return false;
+	for (size_t i = 0; i < draft->count; i++)
+		if (draft->entries[i].endpoint != candidates->endpoints[i])
+			return false;
+	return true;
 }
 
 static void wake_due(struct spoke_timer *timer, void *arg);
@@ -231,7 +313,7 @@ static void take_draft(struct spokei_directory *directory, const struct draft *d
 		spokei_directory_remove(directory, endpoint);
 	}
 	for (size_t i = 0; i < draft->count; i++)
-		spokei_candidates_add(candidates, draft->endpoints[i]);
+		spokei_candidates_add(candidates, draft->entries[i].endpoint);
 	relisted(directory);
 }
 
@@ -245,7 +327,7 @@ static int no_memory(struct spokei_directory *directory)
 /* Providers that were there a moment ago are not gone because the registry lists none. */
 static bool is_protected(const struct spokei_directory *directory, const struct draft *draft)
 {
-	return directory->settings.protects && draft->count == 0 &&
+	return directory->settings.protects && draft->count == 0 && !draft->disabled &&
 	       directory->candidates.shown.count > 0;
 }
 
@@ -255,6 +337,17 @@ static void tell_protected(const struct spokei_directory *directory)
 		     "list of %s: contains no usable provider; ignored unless "
 		     "registry.protect=false",
 		     directory->settings.service);
+}
+
+/* Explains a list that has become empty. */
+static void tell_disabled(const struct spokei_directory *directory, const struct draft *draft)
+{
+	if (draft->count == 0 && draft->disabled) {
+		spokei_event(directory->engine, SPOKE_ENOPROVIDER,
+			     "list of %s: all providers are disabled by their URLs or by "
+			     "configurators",
+			     directory->settings.service);
+	}
 }
 
 int spokei_directory_set(struct spokei_directory *directory, const struct spoke_url *urls,
@@ -272,21 +365,23 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 	/* Moved arrays have lost the `able` flags. */
 	spokei_directory_refresh_later(directory);
 	directory->version++;
-	draft.endpoints = spokei_alloc(env, room, sizeof(struct spokei_endpoint *));
-	if (draft.endpoints == NULL)
+	draft.entries = spokei_alloc(env, room, sizeof(struct entry));
+	if (draft.entries == NULL)
 		return no_memory(directory);
 	if (directory->round++ == 0)
 		spokei_map_init(&directory->keys, env);
 	for (size_t i = 0; i < count; i++)
 		draft_url(directory, &draft, &urls[i]);
+	draft_finish(directory, &draft);
 	if (is_protected(directory, &draft)) {
 		tell_protected(directory);
 	} else if (!is_as_before(directory, &draft)) {
 		take_draft(directory, &draft);
+		tell_disabled(directory, &draft);
 	} else if (draft.news) {
 		spokei_directory_refresh_later(directory);
 	}
-	spokei_free(env, draft.endpoints, room, sizeof(struct spokei_endpoint *));
+	spokei_free(env, draft.entries, room, sizeof(struct entry));
 	if (draft.error)
 		spokei_event(directory->engine, draft.error,
 			     "list of %s: some providers could not be added",

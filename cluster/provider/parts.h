@@ -23,6 +23,7 @@ struct spokei_provider_settings;
 struct spokei_registration;
 struct spokei_routes;
 struct spokei_slab;
+struct spokei_token;
 
 struct spoke_provider {
 	struct spoke_engine *engine;
@@ -36,6 +37,7 @@ struct spoke_provider {
 	struct spokei_provider_settings *settings;
 	struct spokei_listen_group *listeners;
 	struct spokei_access_log *access_log; /* one of the filters, or NULL */
+	struct spokei_token *token;           /* another one, or NULL */
 	struct spokei_config_user file;
 	char *default_service; /* NULL: none */
 	size_t default_size;

@@ -10,6 +10,7 @@
 #include "cluster/provider/peers.h"
 #include "cluster/provider/registration.h"
 #include "cluster/provider/settings.h"
+#include "cluster/provider/token.h"
 #include "cluster/serve/request.h"
 #include "cluster/serve/routes.h"
 #include "core/engine/engine.h"
@@ -39,6 +40,7 @@ const char spokei_provider_kind[] = "provider";
 static void free_filters(struct spoke_provider *provider)
 {
 	spokei_access_log_end(provider->access_log);
+	spokei_token_free(provider->engine, provider->token);
 	spokei_filters_fini(provider->filters, provider->engine->env);
 }
 
@@ -153,7 +155,6 @@ static void provider_drain(struct spokei_member *member)
 	spokei_event(provider->engine, SPOKE_OK, "drain begins: %u connections",
 		     provider->link->conn_count);
 	provider->caller->closed = true;
-	provider->link->closing = true;
 	spokei_registration_withdraw(provider->registration);
 	spokei_listen_group_stop(provider->listeners);
 	/* New connections may have sent requests that have not been read yet. */
@@ -178,15 +179,21 @@ static int copy_default_service(struct spoke_provider *provider, const char *nam
 }
 
 static int make_filters(struct spoke_provider *provider,
-			const struct spoke_provider_options *options, const char *access_log)
+			const struct spoke_provider_options *options,
+			const struct spokei_provider_texts *texts)
 {
 	struct spoke_engine *engine = provider->engine;
 	int error = spokei_filters_init(provider->filters, engine->env, options->filters,
 					options->filter_count);
 
-	if (error || access_log == NULL)
+	if (error == 0)
+		error = spokei_token_new(engine, texts->token, &provider->token);
+	if (error == 0 && provider->token)
+		error = spokei_filters_put_first(provider->filters, engine->env,
+						 spokei_token_filter(provider->token));
+	if (error || texts->access_log == NULL)
 		return error;
-	error = spokei_access_log_new(engine, access_log, &provider->access_log);
+	error = spokei_access_log_new(engine, texts->access_log, &provider->access_log);
 	if (error)
 		return error;
 	return spokei_filters_put_first(provider->filters, engine->env,
@@ -204,7 +211,10 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 		.arg = provider,
 		.events = &provider->news,
 	};
-	struct spokei_registration_of of = { .services = provider->services };
+	struct spokei_registration_of of = {
+		.services = provider->services,
+		.token = spokei_token_text(provider->token),
+	};
 	int error = copy_default_service(provider, texts->default_service);
 
 	if (error)
@@ -300,7 +310,7 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 	provider->file.changed = spokei_provider_changed;
 	error = spokei_config_join(&provider->file, engine);
 	if (error == 0)
-		error = make_filters(provider, with, texts.access_log);
+		error = make_filters(provider, with, &texts);
 	if (error == 0)
 		error = init_parts(provider, with, &texts);
 	if (error) {

@@ -50,8 +50,10 @@ static int prepare(const struct spoke_method *method, struct spoke_span values,
 static int begin(struct spoke_method *method, struct spokei_conn *conn,
 		 const struct spokei_call_args *args, struct spokei_call **ret_call)
 {
-	int error = spokei_call_begin(method, conn, args, ret_call);
+	int error;
 
+	conn->profile_id = conn->asked_codec; /* the same as the consumer uses */
+	error = spokei_call_begin(method, conn, args, ret_call);
 	if (error == SPOKE_OK)
 		spokei_count(method->caller->engine, SPOKE_STAT_PUSHES);
 	return error;

@@ -254,6 +254,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	struct spokei_advert advert = {
 		.admin = registration->admin,
 		.application = registration->application,
+		.token = registration->of.token,
 		.weight = registration->weight,
 		.warmup_ms = registration->warmup_ms,
 	};

@@ -20,6 +20,7 @@ struct spokei_routes;
 struct spokei_registration_of {
 	struct spokei_routes *services;
 	const struct spokei_listen_group *listeners;
+	const char *token; /* of the provider; "": none */
 };
 
 struct spokei_registration {

@@ -7,7 +7,10 @@
 
 #include <spoke/provider.h>
 
-#define MUTE_INTERVALS 4u /* intervals without a first byte that close a connection */
+/* Time limit of a peer's first byte: so many intervals, and never less than MUTE_NS, because Java
+ * consumers send nothing before their first call or their own interval of 60 s. */
+#define MUTE_INTERVALS 4u
+#define MUTE_NS UINT64_C(240000000000)
 
 static const struct spoke_span no_name = { NULL, 0 };
 
@@ -25,6 +28,7 @@ static int read_options(struct spoke_engine *engine, const struct spoke_provider
 		{ SPOKEI_KEY_REQUESTS_MAX, options->requests_max },
 		{ SPOKEI_KEY_REQUESTS_PER_CONNECTION_MAX, options->requests_per_connection_max },
 		{ SPOKEI_KEY_QUEUED_MAX, options->queued_max },
+		{ SPOKEI_KEY_VALUES_CYCLES, options->values_cycles },
 		{ SPOKEI_KEY_REGISTRY_RETRY_PERIOD, options->registry_retry_ns },
 		{ SPOKEI_KEY_REGISTRY_RETRY_TIMES, options->registry_retries },
 	};
@@ -36,6 +40,9 @@ static int read_options(struct spoke_engine *engine, const struct spoke_provider
 	if (error == 0)
 		error = spokei_keys_overrule(engine, values, SPOKEI_KEY_FRAME_MAX,
 					     options->frame_max);
+	if (error == 0)
+		error = spokei_keys_overrule(engine, values, SPOKEI_KEY_VALUES_MAX,
+					     options->values_max);
 	if (error == 0)
 		error = spokei_keys_overrule_interval(engine, values, SPOKEI_KEY_HEARTBEAT,
 						      options->heartbeat_ns);
@@ -56,13 +63,16 @@ static int read_options(struct spoke_engine *engine, const struct spoke_provider
 static void fill_limits(const uint64_t *of, struct spokei_link_limits *ret)
 {
 	const uint64_t heartbeat_ns = of[SPOKEI_KEY_HEARTBEAT];
-	const uint64_t preset_ns = spokei_key_row(SPOKEI_KEY_HEARTBEAT)->option.preset;
 
 	spokei_link_limits_init(ret);
 	ret->heartbeat_ns = heartbeat_ns;
 	ret->idle_close_ns = of[SPOKEI_KEY_IDLE_CLOSE];
-	ret->mute_ns = MUTE_INTERVALS * (heartbeat_ns ? heartbeat_ns : preset_ns);
+	ret->mute_ns = MUTE_INTERVALS * heartbeat_ns;
+	if (ret->mute_ns < MUTE_NS)
+		ret->mute_ns = MUTE_NS;
 	ret->wire.frame_max = (size_t)of[SPOKEI_KEY_FRAME_MAX];
+	spokei_link_limits_values(ret, (uint32_t)of[SPOKEI_KEY_VALUES_MAX]);
+	ret->wire.value.cycles = of[SPOKEI_KEY_VALUES_CYCLES] != 0;
 	ret->serving_max = (uint32_t)of[SPOKEI_KEY_REQUESTS_MAX];
 	ret->serving_per_conn_max = (uint32_t)of[SPOKEI_KEY_REQUESTS_PER_CONNECTION_MAX];
 	ret->queued_max = (size_t)of[SPOKEI_KEY_QUEUED_MAX];
@@ -122,6 +132,7 @@ struct spokei_provider_texts spokei_settings_texts(const struct spoke_provider_o
 				       SPOKEI_KEY_APPLICATION),
 		.access_log = text_of(options, options->access_log, SPOKEI_IN_PROVIDER,
 				      SPOKEI_KEY_ACCESS_LOG),
+		.token = text_of(options, options->token, SPOKEI_IN_PROVIDER, SPOKEI_KEY_TOKEN),
 	};
 }
 

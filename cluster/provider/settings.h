@@ -29,6 +29,7 @@ struct spokei_provider_texts {
 	const char *advertise;
 	const char *application;
 	const char *access_log;
+	const char *token;
 };
 
 /* Reads all sources. Returns 0 or an error, which the engine's newest event explains. */

@@ -5,6 +5,17 @@
 #include "transport/conn/conn.h"
 #include "transport/wire/copy.h"
 
+/* Every Dubbo consumer names the interface that it calls; spoke's do so only for providers with a
+ * path, which are not of spoke. */
+bool spokei_request_is_foreign(const struct spoke_request *request)
+{
+	struct spoke_value name;
+
+	if (request->conn == NULL)
+		return request->foreign;
+	return spoke_value_get(request->message->attachments, "interface", &name) == SPOKE_OK;
+}
+
 int spoke_request_keep(struct spoke_request *request)
 {
 	if (request->kept)

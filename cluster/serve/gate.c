@@ -75,6 +75,7 @@ void spokei_gate_keep_names(struct spoke_request *request)
 		.version = request->message->version,
 		.group = request->message->group,
 		.method = request->message->method,
+		.generic = request->message->generic,
 	};
 
 	request->kept = spokei_copy_new(request->engine->env, &names);

@@ -31,12 +31,15 @@ struct spoke_request {
 	struct spoke_address peer;
 	struct spoke_peer from;
 	bool answered;
-	bool on_pool;     /* the handler runs, or ran, on the pool */
-	bool unrun;       /* it was too late when a thread became free; the handler did not run */
-	bool pool_done;   /* the pool has finished, and the loop was notified */
-	bool delivered;   /* the answer of the pool has reached the loop */
-	bool watched;     /* filters or a limit must be notified of the end */
-	bool telling;     /* ... which happens now; freed afterwards */
+	bool on_pool;   /* the handler runs, or ran, on the pool */
+	bool unrun;     /* it was too late when a thread became free; the handler did not run */
+	bool pool_done; /* the pool has finished, and the loop was notified */
+	bool delivered; /* the answer of the pool has reached the loop */
+	bool watched;   /* filters or a limit must be notified of the end */
+	bool telling;   /* ... which happens now; freed afterwards */
+	/* A Dubbo consumer other than spoke waits for the answer; noted before the message is gone.
+	 */
+	bool foreign;
 	atomic_bool gone; /* the connection is closed; the answer will be dropped */
 	struct spoke_work work;
 	struct spoke_post post;     /* brings an answer from another thread to the loop */
@@ -48,5 +51,14 @@ struct spoke_request {
 	size_t arg_len;      /* bytes of the arguments */
 	uint64_t arrived_ns; /* when the turn began that read the request */
 };
+
+/* Completes a request; nothing else does. */
+void spokei_request_finish(struct spoke_request *request, struct spokei_message *message);
+
+/* Replies with an error, because the values of the handler cannot be sent. */
+void spokei_request_unsendable(struct spoke_request *request, int error);
+
+/* Returns whether the request is of a Dubbo consumer other than spoke. */
+bool spokei_request_is_foreign(const struct spoke_request *request);
 
 #endif

@@ -17,7 +17,8 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 
-static const struct spokei_message nothing;
+/* Stand for a message that is gone: of an ordinary request, and of a generic one. */
+static const struct spokei_message nothing[2] = { [1] = { .generic = true } };
 static const struct spokei_filters no_filters;
 static const char no_memory[] = "the provider is out of memory";
 
@@ -72,7 +73,6 @@ static void answer_arrived(struct spoke_post *post)
 		spokei_request_free(request);
 }
 
-/* Completes a request; nothing else does. */
 static void finish_request(struct spoke_request *request, struct spokei_message *message)
 {
 	SPOKE_ASSERT(!request->answered);
@@ -93,6 +93,12 @@ static void finish_request(struct spoke_request *request, struct spokei_message 
 	}
 }
 
+SPOKEI_NOINLINE void spokei_request_finish(struct spoke_request *request,
+					   struct spokei_message *message)
+{
+	finish_request(request, message);
+}
+
 /* Replies with values that have been checked. */
 static inline void reply_checked(struct spoke_request *request, struct spoke_value value,
 				 struct spoke_value attachments)
@@ -102,11 +108,11 @@ static inline void reply_checked(struct spoke_request *request, struct spoke_val
 	spokei_message_clear(&message);
 	message.value = value;
 	message.attachments = attachments;
+	message.generic = request->message->generic;
 	finish_request(request, &message);
 }
 
-/* Replies with an error, because the values cannot be sent. */
-static void reply_unsendable(struct spoke_request *request, int error)
+void spokei_request_unsendable(struct spoke_request *request, int error)
 {
 	const char *text = spoke_strerror(error);
 	struct spokei_message message = {
@@ -128,7 +134,7 @@ SPOKEI_NOINLINE void spoke_reply_with(struct spoke_request *request, struct spok
 	if (error == SPOKE_OK && attachments.len > 0)
 		error = spokei_attachments_check(attachments, true);
 	if (error)
-		reply_unsendable(request, error);
+		spokei_request_unsendable(request, error);
 	else
 		reply_checked(request, value, attachments);
 }
@@ -141,18 +147,6 @@ void spoke_reply(struct spoke_request *request, struct spoke_value value)
 		reply_checked(request, value, none);
 	else
 		spoke_reply_with(request, value, none);
-}
-
-void spoke_reply_error(struct spoke_request *request, int32_t code, const char *text)
-{
-	struct spokei_message message = {
-		.kind = SPOKEI_REPLY,
-		.error = SPOKE_EREMOTE,
-		.error_code = code,
-		.error_text = spokei_span(text ? text : "", text ? strlen(text) : 0),
-	};
-
-	finish_request(request, &message);
 }
 
 void spokei_request_echo(struct spoke_request *request, void *arg)
@@ -198,11 +192,13 @@ static bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
 	return false;
 }
 
-/* Copies the peer of a request, because its connection may close first. */
+/* Notes the peer of a request that will be answered later, because its connection may close first,
+ * and its message may be gone. */
 static void note_peer(struct spoke_request *request, const struct spokei_conn *conn)
 {
 	request->peer = conn->peer;
 	request->from.handle = conn->handle;
+	request->foreign = spokei_request_is_foreign(request);
 }
 
 /* Keeps the memory of an answered request that was never handed out. */
@@ -229,7 +225,7 @@ static void run_here(struct spoke_request *request, struct spokei_conn *conn,
 	if (request->kept == NULL && request->passed > 0)
 		spokei_gate_keep_names(request);
 	if (request->kept == NULL)
-		request->message = &nothing;
+		request->message = &nothing[message->generic];
 	request->conn = NULL;
 	(void)hand_over(request, conn, message);
 }
@@ -364,10 +360,11 @@ static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
 	return env->now(env->ctx) >= deadline_ns;
 }
 
-static void refuse(struct spoke_request *request, const char *text)
+static void refuse(struct spoke_request *request, const struct spoke_filter_verdict *verdict)
 {
+	const char *text = verdict->text;
 	struct spokei_message answer = {
-		.error = SPOKE_EREFUSED,
+		.error = verdict->error == SPOKE_EREMOTE ? SPOKE_EREMOTE : SPOKE_EREFUSED,
 		.error_text = spokei_span(text, strlen(text)),
 	};
 
@@ -387,7 +384,7 @@ static bool pass_gate(struct spoke_request *request, const struct spokei_filters
 
 	switch (verdict.step) {
 	case SPOKE_FILTER_REFUSE:
-		refuse(request, verdict.text);
+		refuse(request, &verdict);
 		return false;
 	case SPOKE_FILTER_ANSWER:
 		spoke_reply(request, verdict.value);

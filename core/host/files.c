@@ -22,6 +22,7 @@
 enum {
 	NAMES_MAX = 100, /* names to try for a temporary file */
 	NEW_MODE = 0666,
+	PRIVATE_MODE = 0600,
 	MODE_MASK = 0777,
 };
 
@@ -83,7 +84,7 @@ static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 }
 
 /* Creates a new file next to `path` and writes its name to `ret_name`. Returns the descriptor. */
-static int open_beside(const char *path, char *ret_name, size_t size)
+static int open_beside(const char *path, mode_t mode, char *ret_name, size_t size)
 {
 	static atomic_uint count;
 
@@ -94,7 +95,7 @@ static int open_beside(const char *path, char *ret_name, size_t size)
 
 		if (len < 0 || (size_t)len >= size)
 			return -ENAMETOOLONG;
-		fd = open(ret_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, NEW_MODE);
+		fd = open(ret_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 		if (fd >= 0)
 			return fd;
 		if (errno != EEXIST)
@@ -143,10 +144,11 @@ static void sync_folder(const char *path)
 	(void)close(fd);
 }
 
-static int files_replace(void *ctx, const char *path, const void *bytes, size_t len)
+static int files_replace(void *ctx, const char *path, const void *bytes, size_t len,
+			 bool is_private)
 {
 	char name[PATH_MAX];
-	int fd = open_beside(path, name, sizeof(name));
+	int fd = open_beside(path, is_private ? PRIVATE_MODE : NEW_MODE, name, sizeof(name));
 	int error;
 
 	(void)ctx;

@@ -70,6 +70,12 @@ SPOKE_MUST_USE int spokei_buffer_append(struct spokei_buffer *buffer, const void
 /* Removes the first `len` bytes, or all if there are fewer. */
 void spokei_buffer_consume(struct spokei_buffer *buffer, size_t len);
 
+/* Removes everything, and keeps the memory. */
+static inline void spokei_buffer_clear(struct spokei_buffer *buffer)
+{
+	buffer->start = buffer->end = 0;
+}
+
 /* Removes everything after the first `len` bytes. */
 void spokei_buffer_truncate(struct spokei_buffer *buffer, size_t len);
 

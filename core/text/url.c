@@ -22,6 +22,8 @@
 #define MARKS_VALUE "-._~!$'()*+,;:@/?="
 #define MARKS_COMPONENT "-._*" /* as in Java's URLEncoder */
 
+#define HIDDEN "***" /* printed in place of a secret */
+
 /* The strings of a block that is being filled. */
 struct reader {
 	struct spokei_url_split split;
@@ -234,7 +236,7 @@ static void put_authority(struct spokei_text *text, const struct spoke_url *url,
 	if (url->password) {
 		spokei_text_put(text, ":");
 		if (form == SPOKE_URL_DISPLAY)
-			spokei_text_put(text, "***");
+			spokei_text_put(text, HIDDEN);
 		else
 			put_string(text, url->password, MARKS_USER);
 	}
@@ -248,6 +250,17 @@ static void put_authority(struct spokei_text *text, const struct spoke_url *url,
 	}
 	spokei_text_put(text, url->path[0] != '\0' ? "/" : "");
 	put_string(text, url->path, MARKS_PATH);
+}
+
+static void put_parameter(struct spokei_text *text, const struct spoke_url_parameter *parameter,
+			  enum spoke_url_form form)
+{
+	put_string(text, parameter->key, MARKS_KEY);
+	spokei_text_put(text, "=");
+	if (form == SPOKE_URL_DISPLAY && strcmp(parameter->key, "token") == 0)
+		spokei_text_put(text, HIDDEN);
+	else
+		put_string(text, parameter->value, MARKS_VALUE);
 }
 
 size_t spoke_url_print(const struct spoke_url *url, enum spoke_url_form form, char *out,
@@ -267,9 +280,7 @@ size_t spoke_url_print(const struct spoke_url *url, enum spoke_url_form form, ch
 	}
 	for (unsigned i = 0; i < url->parameter_count; i++) {
 		spokei_text_put(&text, i == 0 ? "?" : "&");
-		put_string(&text, url->parameters[i].key, MARKS_KEY);
-		spokei_text_put(&text, "=");
-		put_string(&text, url->parameters[i].value, MARKS_VALUE);
+		put_parameter(&text, &url->parameters[i], form);
 	}
 	return spokei_text_end(&text);
 }

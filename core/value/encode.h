@@ -108,4 +108,26 @@ static inline unsigned char *spokei_encode_map(unsigned char *at, size_t len)
 	return at;
 }
 
+/* Writes the content of a timestamp in the shortest of its three forms: 4, 8 or 12 bytes. */
+static inline unsigned char *spokei_encode_time(unsigned char *at, int64_t seconds, uint32_t ns)
+{
+	const msgpack_timestamp time = { seconds, ns };
+	unsigned char ext[15];
+	unsigned char *end = ext;
+	size_t head;
+
+	msgpack_pack_timestamp(&end, &time);
+	head = end - ext == sizeof(ext) ? 3 : 2;
+	memcpy(at, ext + head, (size_t)(end - ext) - head);
+	return at + (end - ext) - head;
+}
+
+/* Writes a number of `width` bytes in big-endian order. */
+static inline unsigned char *spokei_encode_number(unsigned char *at, uint64_t value, unsigned width)
+{
+	for (unsigned i = 0; i < width; i++)
+		at[i] = (unsigned char)(value >> (8 * (width - 1 - i)));
+	return at + width;
+}
+
 #endif

@@ -1,175 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds msgpack values: memory, accounts and the end of a builder, then one function per kind of
- * value. encode.h writes the bytes. The builder counts values as the validator (skim.h) does, so
- * the validator accepts under the same limits everything that was built here.
+ * Builds msgpack values: the account of a builder, then one function per kind of value. encode.h
+ * writes the bytes. The builder counts values as the validator (skim.h) does, so the validator
+ * accepts under the same limits everything that was built here.
  */
-#include "core/value/pack.h"
 #include "core/base/env.h"
+#include "core/value/builder.h"
 
 #include "core/value/encode.h"
+#include "core/value/shape.h"
 #include "core/value/skim.h"
 
-#define CAPACITY_MIN ((size_t)128)
+/* The bytes of an ext before its payload: the first byte, a length of 32 bits, and the type. Until
+ * the length is known, it is the place of the enclosing typed value, and the type is its depth. */
+#define TYPED_HEAD 6u
 
-/* --- life */
-
-static void start(struct spoke_builder *builder)
-{
-	builder->len = 0;
-	builder->committed = 0;
-	builder->count = 0;
-	builder->depth = 0;
-	builder->left = 0;
-	builder->error = builder->limits.depth_max > SPOKE_VALUE_DEPTH_MAX ? SPOKE_EINVAL : 0;
-	builder->items = spokei_limits_items(&builder->limits);
-	builder->max = builder->limits.bytes_max;
-}
-
-static void init(struct spoke_builder *builder, const struct spoke_value_limits *limits)
-{
-	memset(builder, 0, sizeof(*builder));
-	if (spokei_limits_settle(limits, &builder->limits) != 0)
-		builder->limits = *limits; /* start() checks them each time */
-	start(builder);
-}
-
-void spoke_builder_init(struct spoke_builder *builder, const struct spoke_env *env,
-			const struct spoke_value_limits *limits)
-{
-	init(builder, limits);
-	builder->env = env;
-}
-
-void spoke_builder_init_fixed(struct spoke_builder *builder, void *memory, size_t size,
-			      const struct spoke_value_limits *limits)
-{
-	init(builder, limits);
-	builder->bytes = memory;
-	builder->capacity = memory ? size : 0;
-}
-
-void spokei_builder_init_buffer(struct spoke_builder *builder, struct spokei_buffer *buffer,
-				const struct spoke_value_limits *limits)
-{
-	init(builder, limits);
-	builder->buffer = buffer;
-	builder->start = spokei_buffer_len(buffer);
-}
-
-void spoke_builder_reset(struct spoke_builder *builder)
-{
-	SPOKE_ASSERT(builder->buffer == NULL);
-	start(builder);
-}
-
-void spoke_builder_fini(struct spoke_builder *builder)
-{
-	if (builder->env)
-		spokei_free(builder->env, builder->bytes, builder->capacity, 1);
-	builder->bytes = NULL;
-	builder->capacity = 0;
-	builder->len = 0;
-}
-
-void spokei_builder_drop(struct spoke_builder *builder)
-{
-	if (builder->buffer == NULL)
-		return;
-	spokei_buffer_truncate(builder->buffer, builder->start);
-	builder->buffer = NULL;
-	builder->bytes = NULL;
-	builder->capacity = 0;
-	if (builder->error == 0)
-		builder->error = SPOKE_ESTATE;
-}
-
-static int finish(struct spoke_builder *builder)
-{
-	if (builder->error == 0 && builder->depth > 0)
-		builder->error = SPOKE_ETRUNCATED;
-	if (builder->buffer == NULL)
-		return builder->error;
-	if (builder->error != 0) {
-		spokei_builder_drop(builder);
-		return builder->error;
-	}
-	spokei_buffer_commit(builder->buffer, builder->len - builder->committed);
-	builder->buffer = NULL;
-	return 0;
-}
-
-int spoke_builder_finish(struct spoke_builder *builder, struct spoke_span *ret_values)
-{
-	int result = finish(builder);
-
-	if (result == 0)
-		*ret_values = (struct spoke_span){ builder->bytes, builder->len };
-	return result;
-}
-
-int spoke_builder_finish_value(struct spoke_builder *builder, struct spoke_value *ret_value)
-{
-	int result;
-
-	if (builder->error == 0 && builder->depth == 0 && builder->count != 1)
-		builder->error = builder->count > 1 ? SPOKE_ETRAILING : SPOKE_ETRUNCATED;
-	result = finish(builder);
-	if (result == 0)
-		*ret_value = (struct spoke_value){ builder->bytes, builder->len };
-	return result;
-}
-
-/* --- memory */
+_Static_assert(SPOKE_VALUE_DEPTH_MAX <= UINT8_MAX, "a depth fits in the place of a type");
 
 /* Records an error; the first one stays. */
 static void fail(struct spoke_builder *builder, int error)
 {
 	if (builder->error == 0)
 		builder->error = error;
-}
-
-static int grow_own(struct spoke_builder *builder, size_t need)
-{
-	size_t next = builder->capacity > builder->max / 2 ? builder->max : 2 * builder->capacity;
-	unsigned char *bytes;
-
-	if (next < CAPACITY_MIN)
-		next = CAPACITY_MIN;
-	if (next < need)
-		next = need;
-	bytes = builder->env->resize(builder->env->ctx, builder->bytes, builder->capacity, next);
-	if (bytes == NULL)
-		return SPOKE_ENOMEM;
-	builder->bytes = bytes;
-	builder->capacity = next;
-	return 0;
-}
-
-/* A buffer that moves keeps only committed bytes, so commit first. */
-static int grow_buffer(struct spoke_builder *builder, size_t len)
-{
-	struct spokei_buffer *buffer = builder->buffer;
-
-	if (builder->len > builder->committed)
-		spokei_buffer_commit(buffer, builder->len - builder->committed);
-	builder->committed = builder->len;
-	if (len > buffer->max - spokei_buffer_len(buffer))
-		return SPOKE_ETOOLARGE;
-	if (spokei_buffer_reserve(buffer, len) == NULL)
-		return SPOKE_ENOMEM;
-	builder->bytes = spokei_buffer_data(buffer) + builder->start;
-	builder->capacity = buffer->capacity - buffer->start - builder->start;
-	return 0;
-}
-
-static SPOKEI_NOINLINE int grow(struct spoke_builder *builder, size_t len)
-{
-	if (builder->buffer)
-		return grow_buffer(builder, len);
-	if (builder->env)
-		return grow_own(builder, builder->len + len);
-	return SPOKE_ETOOLARGE;
 }
 
 /* Returns room for `len` bytes at the end, or NULL after an error. */
@@ -184,7 +36,7 @@ static unsigned char *room_for(struct spoke_builder *builder, size_t len)
 		return NULL;
 	}
 	if (SPOKEI_UNLIKELY(len > builder->capacity - builder->len)) {
-		error = grow(builder, len);
+		error = spokei_builder_grow(builder, len);
 		if (error != 0) {
 			builder->error = error;
 			return NULL;
@@ -239,6 +91,24 @@ static SPOKEI_NOINLINE unsigned char *move_head(struct spoke_builder *builder,
 	return at + head_len;
 }
 
+/* Completes the head of a typed value, which spoke_pack_typed() began. */
+static SPOKEI_NOINLINE void end_typed(struct spoke_builder *builder)
+{
+	unsigned char *at = builder->bytes + builder->typed_at;
+	unsigned char *name = at + TYPED_HEAD;
+	const unsigned char *inside = name + spokei_shape_hop(name, builder->bytes + builder->len);
+	size_t len = builder->len - builder->typed_at - TYPED_HEAD;
+
+	if (spokei_shapes[*inside].each == 0 && builder->error == 0)
+		builder->error = SPOKE_EINVAL;
+	if (len >= UINT32_MAX && builder->error == 0)
+		builder->error = SPOKE_ETOOLARGE;
+	builder->typed_at = (size_t)spokei_number(at + 1, 4);
+	builder->typed_depth = at[5];
+	(void)spokei_encode_number(at + 1, len, 4);
+	at[5] = SPOKE_EXT_TYPED;
+}
+
 /* Ends `count` values, and every container whose last value is complete with them. */
 static void end_values(struct spoke_builder *builder, size_t count)
 {
@@ -248,6 +118,8 @@ static void end_values(struct spoke_builder *builder, size_t count)
 	}
 	builder->left -= (uint32_t)count;
 	while (builder->left == 0) {
+		if (SPOKEI_UNLIKELY(builder->depth == builder->typed_depth))
+			end_typed(builder);
 		if (--builder->depth == 0) {
 			builder->count++;
 			return;
@@ -316,6 +188,17 @@ void spoke_pack_i64(struct spoke_builder *builder, int64_t value)
 		end_value(builder, &place, spokei_encode_i64(at, value), NULL, 0);
 }
 
+void spoke_pack_long(struct spoke_builder *builder, int64_t value)
+{
+	struct place place;
+	unsigned char *at = begin_value(builder, &place, 0);
+
+	if (at == NULL)
+		return;
+	*at++ = 0xd3;
+	end_value(builder, &place, spokei_encode_number(at, (uint64_t)value, 8), NULL, 0);
+}
+
 void spoke_pack_float(struct spoke_builder *builder, float value)
 {
 	struct place place;
@@ -374,19 +257,47 @@ void spoke_pack_bin(struct spoke_builder *builder, const void *bytes, size_t len
 		end_value(builder, &place, spokei_encode_bin(at, len), bytes, len);
 }
 
+/* Counts the values inside the ext that begins at `start` and ends the packed bytes. */
+static SPOKEI_NOINLINE void count_inside(struct spoke_builder *builder, size_t start)
+{
+	struct spoke_value_limits limits = {
+		.depth_max = builder->limits.depth_max - builder->depth,
+		.items_max = builder->items + 1, /* the ext is counted already */
+		.object_bytes_max = SIZE_MAX,
+		.bytes_max = SIZE_MAX,
+	};
+	struct spokei_skim skim;
+
+	spokei_skim_start_body(&skim, &limits, builder->len - start, 1);
+	builder->error = spokei_skim_feed(&skim, builder->bytes + start, builder->len - start);
+	builder->items = skim.items;
+}
+
 void spoke_pack_ext(struct spoke_builder *builder, int8_t type, const void *bytes, size_t len)
 {
 	struct place place;
 	unsigned char *at = begin_content(builder, &place, bytes, len);
+	size_t start = builder->len;
 
-	if (at)
-		end_value(builder, &place, spokei_encode_ext(at, len, type), bytes, len);
+	if (at == NULL || !end_head(builder, &place, spokei_encode_ext(at, len, type), bytes, len))
+		return;
+	if (spokei_shape_holds((unsigned char)type))
+		count_inside(builder, start);
+	end_values(builder, 1);
 }
 
 /* --- containers */
 
-/* Opens an array or a map of `count` entries with `each` values per entry. */
-static inline void pack_container(struct spoke_builder *builder, size_t count, unsigned each)
+/* Writes the head of an object, a map whose head has 16 bits for any number of pairs. */
+static inline unsigned char *encode_object(unsigned char *at, size_t count)
+{
+	*at++ = 0xde;
+	return spokei_encode_number(at, count, 2);
+}
+
+/* Opens an array, a map or an object of `count` entries with `each` values per entry. */
+static inline void pack_container(struct spoke_builder *builder, size_t count, unsigned each,
+				  bool is_object)
 {
 	struct place place;
 	unsigned char *at;
@@ -400,7 +311,9 @@ static inline void pack_container(struct spoke_builder *builder, size_t count, u
 		builder->error = SPOKE_ETOOLARGE;
 		return;
 	}
-	at = each == 1 ? spokei_encode_array(at, count) : spokei_encode_map(at, count);
+	at = each == 1   ? spokei_encode_array(at, count)
+	     : is_object ? encode_object(at, count)
+			 : spokei_encode_map(at, count);
 	if (!end_head(builder, &place, at, NULL, 0))
 		return;
 	if (count == 0) {
@@ -414,12 +327,50 @@ static inline void pack_container(struct spoke_builder *builder, size_t count, u
 
 void spoke_pack_array(struct spoke_builder *builder, size_t count)
 {
-	pack_container(builder, count, 1);
+	pack_container(builder, count, 1, false);
 }
 
 void spoke_pack_map(struct spoke_builder *builder, size_t count)
 {
-	pack_container(builder, count, 2);
+	pack_container(builder, count, 2, false);
+}
+
+void spoke_pack_object(struct spoke_builder *builder, size_t count)
+{
+	if (count >= UINT16_MAX)
+		fail(builder, SPOKE_ETOOLARGE);
+	pack_container(builder, count + 1, 2, true);
+}
+
+void spoke_pack_typed(struct spoke_builder *builder, const char *type)
+{
+	size_t len = type ? strlen(type) : 0;
+	struct place place;
+	unsigned char *at;
+
+	if (type == NULL)
+		fail(builder, SPOKE_EINVAL);
+	else if (builder->depth == builder->limits.depth_max)
+		fail(builder, SPOKE_EDEPTH);
+	else if (builder->items < 2 + (builder->depth == 0) || builder->len > UINT32_MAX)
+		fail(builder, SPOKE_ETOOLARGE);
+	if (begin_value(builder, &place, 0) == NULL)
+		return;
+	at = room_for(builder, TYPED_HEAD + SPOKEI_ENCODE_MAX + len);
+	if (at == NULL)
+		return;
+	*at = 0xc9;
+	at[5] = (unsigned char)builder->typed_depth;
+	at = spokei_encode_number(at + 1, builder->typed_at, 4) + 1;
+	at = spokei_encode_str(at, len);
+	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): a str has no NUL */
+	memcpy(at, type, len);
+	builder->items -= 2;
+	builder->open[builder->depth++] = builder->left;
+	builder->left = 1;
+	builder->typed_depth = builder->depth;
+	builder->typed_at = builder->len;
+	builder->len = (size_t)(at - builder->bytes) + len;
 }
 
 /* The values inside a container were counted when the container was announced, and the validator

@@ -11,7 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TOKEN_MAX 40 /* bytes of a printed number */
+#define TOKEN_MAX 80 /* bytes of a printed number or date */
+
+#define DAY 86400
+#define YEAR_0 INT64_C(-62167219200) /* in seconds since 1970 */
+#define YEAR_10000 INT64_C(253402300800)
 
 static const char ellipsis[] = "...";
 
@@ -119,6 +123,48 @@ static void put_int(struct out *out, struct spoke_value value)
 	put_text(out, text);
 }
 
+/* Converts days since 1970 to a date of the Gregorian calendar. A year of this computation begins
+ * in March, so that the leap day is its last day. */
+static void date_from_days(int64_t days, int *ret_year, int *ret_month, int *ret_day)
+{
+	int64_t since = days + 719468; /* days since March 1 of year 0 */
+	int64_t era = (since >= 0 ? since : since - 146096) / 146097;
+	int64_t rest = since - era * 146097;
+	int64_t year = (rest - rest / 1460 + rest / 36524 - rest / 146096) / 365;
+	int64_t day = rest - (365 * year + year / 4 - year / 100);
+	int64_t month = (5 * day + 2) / 153;
+
+	*ret_day = (int)(day - (153 * month + 2) / 5 + 1);
+	*ret_month = (int)(month < 10 ? month + 3 : month - 9);
+	*ret_year = (int)(year + era * 400 + (*ret_month <= 2));
+}
+
+/* Prints a timestamp from year 0 to 9999. Returns false for all other values. */
+static bool put_time(struct out *out, struct spoke_value value)
+{
+	int64_t seconds;
+	uint32_t ns;
+	char text[TOKEN_MAX];
+	int year;
+	int month;
+	int day;
+	int left;
+
+	if (spoke_value_time(value, &seconds, &ns) != 0 || seconds < YEAR_0 ||
+	    seconds >= YEAR_10000)
+		return false;
+	left = (int)((seconds - YEAR_0) % DAY);
+	date_from_days((seconds - left) / DAY, &year, &month, &day);
+	(void)snprintf(text, sizeof(text), "date(%04d-%02d-%02dT%02d:%02d:%02d", year, month, day,
+		       left / 3600, left / 60 % 60, left % 60);
+	put_text(out, text);
+	(void)snprintf(text, sizeof(text), ".%09" PRIu32, ns);
+	text[ns == 0 ? 0 : ns % 1000000 == 0 ? 4 : ns % 1000 == 0 ? 7 : 10] = '\0';
+	put_text(out, text);
+	put_text(out, "Z)");
+	return true;
+}
+
 /* Prints a value that is not a container. */
 static void put_scalar(struct out *out, struct spoke_value value)
 {
@@ -141,6 +187,8 @@ static void put_scalar(struct out *out, struct spoke_value value)
 	} else if (spoke_value_bin(value, &content) == 0) {
 		put_text(out, "bin(");
 		put_hex(out, content);
+	} else if (put_time(out, value)) {
+		return;
 	} else if (spoke_value_ext(value, &type, &content) == 0) {
 		(void)snprintf(head, sizeof(head), "ext(%d, ", type);
 		put_text(out, head);

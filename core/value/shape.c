@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of msgpack's first bytes, ordered by first byte. Constant; any thread.
+ * The tables of msgpack's first bytes, ordered by first byte, and the functions that need nothing
+ * else: lengths, and the forms of the exts that contain values. Stateless; any thread.
  */
 #include "core/value/shape.h"
 
@@ -100,5 +101,83 @@ size_t spokei_shape_hop_any(const unsigned char *at, const unsigned char *end)
 	if (shape->each > 0 || shape->width >= room)
 		return 0;
 	len = spokei_shape_number(shape, at) + shape->width + 1u;
-	return len <= room ? (size_t)len : 0;
+	if (len > room ||
+	    (shape->type == SPOKE_VALUE_EXT && spokei_shape_holds(at[1 + shape->width])))
+		return 0;
+	return (size_t)len;
+}
+
+const unsigned char *spokei_shape_skip(const unsigned char *at, const unsigned char *end)
+{
+	uint64_t owed = 1;
+
+	for (; owed > 0; owed--) {
+		const struct spokei_shape *shape;
+		const unsigned char *head = at;
+		uint64_t number;
+
+		if (at == end)
+			return NULL;
+		shape = &spokei_shapes[*head];
+		if (shape->width >= (size_t)(end - head) || shape->type == SPOKE_VALUE_NONE)
+			return NULL;
+		at += 1 + shape->width;
+		number = spokei_shape_number(shape, head);
+		if (shape->each >
+		    0) /* at most 2^33 values of at least one byte each: no overflow */
+			number *= shape->each;
+		if (number > (size_t)(end - at))
+			return NULL;
+		if (shape->each > 0)
+			owed += number;
+		else
+			at += number;
+	}
+	return at;
+}
+
+/* --- exts that contain values */
+
+static bool is_distance(struct spoke_value value)
+{
+	return value.data[0] - 1u < 0x7f || (value.data[0] >= 0xcc && value.data[0] <= 0xce);
+}
+
+/* Splits the payload of an ext into exactly two values. */
+static bool split(const unsigned char *at, const unsigned char *end, struct spokei_pair *ret)
+{
+	const unsigned char *middle = spokei_shape_skip(at, end);
+
+	if (middle == NULL || middle == end || spokei_shape_skip(middle, end) != end)
+		return false;
+	ret->head = (struct spoke_value){ at, (size_t)(middle - at) };
+	ret->inside = (struct spoke_value){ middle, (size_t)(end - middle) };
+	return true;
+}
+
+/* Returns whether the bytes are a typed array or map. */
+/* NOLINTNEXTLINE(misc-no-recursion): one level */
+static bool is_typed(struct spoke_value value)
+{
+	const unsigned char *content = value.data + 1 + spokei_shapes[value.data[0]].width;
+	struct spokei_pair pair;
+
+	return *content == SPOKE_EXT_TYPED &&
+	       spokei_shape_open_ext(content, (size_t)(value.data + value.len - content), &pair);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): one level */
+bool spokei_shape_open_ext(const unsigned char *content, size_t len, struct spokei_pair *ret)
+{
+	uint8_t inside;
+
+	if (len < 3 || !spokei_shape_holds(*content) || !split(content + 1, content + len, ret))
+		return false;
+	inside = spokei_shapes[ret->inside.data[0]].type;
+	if (*content == SPOKE_EXT_TYPED)
+		return spokei_shapes[ret->head.data[0]].type == SPOKE_VALUE_STR &&
+		       spokei_shapes[ret->inside.data[0]].each > 0;
+	return is_distance(ret->head) &&
+	       (inside == SPOKE_VALUE_NIL || inside == SPOKE_VALUE_ARRAY ||
+		inside == SPOKE_VALUE_MAP || (inside == SPOKE_VALUE_EXT && is_typed(ret->inside)));
 }

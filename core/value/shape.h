@@ -19,12 +19,6 @@ struct spokei_shape {
 	uint8_t each; /* 1: array, 2: map, 0: bytes follow; NONE has a value other than 0 */
 };
 
-/* Returns true if the first byte determines the length: exactly `fixed` bytes follow it. */
-static inline bool spokei_shape_is_fixed(const struct spokei_shape *shape)
-{
-	return (shape->width | shape->each) == 0;
-}
-
 extern const struct spokei_shape spokei_shapes[256];
 
 /* Reads a big-endian number of `width` bytes, at most 8. */
@@ -54,8 +48,30 @@ static inline uint64_t spokei_shape_number(const struct spokei_shape *shape,
 }
 
 /* Returns the length of the scalar at `at`, which is before `end`; 0 if the value is not a scalar
- * or is incomplete. Handles every kind of scalar. */
+ * or is incomplete. Handles every kind of scalar. An ext that may contain values is no scalar. */
 size_t spokei_shape_hop_any(const unsigned char *at, const unsigned char *end);
+
+/* Returns the end of the value at `at`, or NULL if it does not end before `end` or is not valid. */
+const unsigned char *spokei_shape_skip(const unsigned char *at, const unsigned char *end);
+
+/* Returns whether an ext of this type may contain values. */
+static inline bool spokei_shape_holds(unsigned char ext_type)
+{
+	return ext_type == SPOKE_EXT_TYPED || ext_type == SPOKE_EXT_REF;
+}
+
+/* The two values in the payload of an ext. */
+struct spokei_pair {
+	struct spoke_value head;   /* the name of the type, or the distance */
+	struct spoke_value inside; /* the array, map, typed ext or nil */
+};
+
+/*
+ * Returns whether the content of an ext, which begins with the type, has exactly the form of
+ * SPOKE_EXT_TYPED or SPOKE_EXT_REF, and writes the two values. Takes time in proportion to the
+ * number of values that are not themselves inside another ext.
+ */
+bool spokei_shape_open_ext(const unsigned char *content, size_t len, struct spokei_pair *ret);
 
 /* Maps the first byte of a scalar to its whole length. TOLD means that the second byte contains the
  * length of the content; 0 means neither. */

@@ -142,6 +142,24 @@ static inline int pass_content(struct spokei_skim *skim, struct piece *piece, si
 	return end_value(skim, room_of(piece));
 }
 
+/* Handles an ext of `len` bytes, with its type. */
+static SPOKEI_NOINLINE int take_ext(struct spokei_skim *skim, struct piece *piece, uint64_t len)
+{
+	struct spokei_pair pair;
+
+	if (len == EXT_MAX)
+		return SPOKE_ECORRUPT;
+	if (len > room_of(piece))
+		return skim->beyond;
+	if (!skim->whole)
+		skim->exts = true;
+	else if (spokei_shape_open_ext(piece->at, (size_t)len, &pair)) {
+		piece->at++;
+		return begin_container(skim, 2, room_of(piece));
+	}
+	return pass_content(skim, piece, (size_t)len);
+}
+
 /* Handles a complete head; `piece` is positioned after it. */
 static inline int take_head(struct spokei_skim *skim, struct piece *piece,
 			    const struct spokei_shape *shape, const unsigned char *head)
@@ -150,8 +168,8 @@ static inline int take_head(struct spokei_skim *skim, struct piece *piece,
 
 	if (shape->each > 0)
 		return begin_container(skim, number * shape->each, room_of(piece));
-	if (number == EXT_MAX)
-		return SPOKE_ECORRUPT;
+	if (SPOKEI_UNLIKELY(shape->type == SPOKE_VALUE_EXT))
+		return take_ext(skim, piece, number);
 	if (number > room_of(piece))
 		return skim->beyond;
 	return pass_content(skim, piece, (size_t)number);
@@ -191,7 +209,7 @@ static inline int look(struct spokei_skim *skim, struct piece *piece)
 	return take_head(skim, piece, shape, head);
 }
 
-/* Skips complete values of fixed size, except the last value of a container. Comparisons find the
+/* Skips complete scalars of fixed size, except the last value of a container. Comparisons find the
  * most frequent ones, because a processor predicts them but has to wait for the table. */
 static inline void pass_fixed(struct spokei_skim *skim, struct piece *piece)
 {
@@ -205,9 +223,9 @@ static inline void pass_fixed(struct spokei_skim *skim, struct piece *piece)
 		if (first >= 0xa0 && first < 0xc0) {
 			len += first & 0x1f;
 		} else if (first >= 0x80 && first < 0xe0 && first != 0xc0) {
-			if (!spokei_shape_is_fixed(&spokei_shapes[first]))
+			len = spokei_shape_lens[first];
+			if (len == 0 || len == SPOKEI_SHAPE_TOLD)
 				break;
-			len += spokei_shapes[first].fixed;
 		}
 		if (len > (size_t)(piece->end - at))
 			break;
@@ -238,6 +256,7 @@ int spokei_skim_feed(struct spokei_skim *skim, const void *bytes, size_t len)
 	if (result != SPOKEI_SKIM_MORE || here == 0)
 		return result;
 	piece.end = piece.at + here;
+	skim->whole = skim->seen == 0 && piece.later == 0 && skim->beyond == SPOKE_ETRUNCATED;
 	result = resume(skim, &piece);
 	while (result == SPOKEI_SKIM_MORE && piece.at < piece.end) {
 		pass_fixed(skim, &piece);
@@ -249,4 +268,23 @@ int spokei_skim_feed(struct spokei_skim *skim, const void *bytes, size_t len)
 	skim->seen += (size_t)(piece.at - (const unsigned char *)bytes);
 	skim->result = result;
 	return result;
+}
+
+int spokei_skim_first(const void *bytes, size_t len, uint32_t depth_max, uint32_t *items,
+		      size_t *ret_len)
+{
+	struct spoke_value_limits limits = {
+		.depth_max = depth_max,
+		.items_max = *items,
+		.object_bytes_max = SIZE_MAX,
+		.bytes_max = SIZE_MAX,
+	};
+	struct spokei_skim skim;
+	int result;
+
+	spokei_skim_start_body(&skim, &limits, len, 1);
+	result = spokei_skim_feed(&skim, bytes, len);
+	*items = skim.items;
+	*ret_len = skim.seen;
+	return result == SPOKE_ETRAILING ? 0 : result; /* other values may follow */
 }

@@ -5,6 +5,10 @@
  * depend on the pieces. Each announced length is compared at once with the bytes that can still
  * follow, so an announcement alone costs nothing.
  *
+ * An ext of type SPOKE_EXT_TYPED or SPOKE_EXT_REF is one level of depth with two values inside, if
+ * its payload has that form. Its values are counted only if the whole input is one piece. Otherwise
+ * the field `exts` is set, and the caller validates the complete input once more.
+ *
  * Apart from the limits, it accepts what msgpack_unpack_next() of msgpack-c accepts. Embedded in
  * its owner; nothing to free.
  */
@@ -12,6 +16,9 @@
 #define SPOKEI_CORE_VALUE_SKIM_H
 
 #include <spoke/value.h>
+
+#include <stddef.h>
+#include <string.h>
 
 /* The result while everything is valid but incomplete. Errors are negative. */
 #define SPOKEI_SKIM_MORE 1
@@ -31,10 +38,38 @@ struct spokei_skim {
 	uint32_t left;  /* values that the innermost container still needs */
 	uint32_t depth;
 	uint32_t depth_max;
+	bool whole;       /* the first piece is the whole input */
+	bool exts;        /* exts that may contain values were not looked into */
 	uint8_t head_len; /* bytes collected of an incomplete head */
 	unsigned char head[5];
 	uint32_t open[SPOKE_VALUE_DEPTH_MAX]; /* values that the outer containers still need */
 };
+
+/* A validator between two pieces, in less memory: the first `depth` numbers of `open` suffice. */
+#define SPOKEI_SKIM_KEPT_DEPTH 32u
+
+struct spokei_skim_kept {
+	size_t bytes[(offsetof(struct spokei_skim, open) + (size_t)SPOKEI_SKIM_KEPT_DEPTH * 4) /
+		     sizeof(size_t)];
+};
+
+static inline size_t spokei_skim_kept_len(const struct spokei_skim *skim)
+{
+	return offsetof(struct spokei_skim, open) + skim->depth * sizeof(skim->open[0]);
+}
+
+/* Keeps a validator whose limit of depth is at most SPOKEI_SKIM_KEPT_DEPTH, and restores it. */
+static inline void spokei_skim_keep(struct spokei_skim_kept *kept, const struct spokei_skim *skim)
+{
+	memcpy(kept->bytes, skim, spokei_skim_kept_len(skim));
+}
+
+static inline void spokei_skim_restore(struct spokei_skim *skim,
+				       const struct spokei_skim_kept *kept)
+{
+	memcpy(skim, kept->bytes, offsetof(struct spokei_skim, open));
+	memcpy(skim, kept->bytes, spokei_skim_kept_len(skim));
+}
 
 /* Replaces each limit of 0 by its default. Returns 0 or SPOKE_EINVAL. */
 SPOKE_MUST_USE int spokei_limits_settle(const struct spoke_value_limits *limits,
@@ -60,5 +95,11 @@ void spokei_skim_start_stream(struct spokei_skim *skim, const struct spoke_value
  * SPOKE_EDEPTH, SPOKE_ETOOLARGE. A result other than MORE is final.
  */
 SPOKE_MUST_USE int spokei_skim_feed(struct spokei_skim *skim, const void *bytes, size_t len);
+
+/* Validates the value at the start of `len` bytes, also the values in its exts, and writes its
+ * length. *items is the number of values allowed, and is reduced by those found. Returns 0 or an
+ * error as above. */
+SPOKE_MUST_USE int spokei_skim_first(const void *bytes, size_t len, uint32_t depth_max,
+				     uint32_t *items, size_t *ret_len);
 
 #endif

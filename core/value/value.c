@@ -98,9 +98,41 @@ static int open_content(struct spoke_value value, enum spoke_value_type type,
 	return 0;
 }
 
+/* Opens an ext that contains values. Returns false for all other values. */
+static SPOKEI_NOINLINE bool open_ext(struct spoke_value value, struct spokei_pair *ret,
+				     unsigned char *ret_type)
+{
+	struct spoke_span content;
+
+	if (open_content(value, SPOKE_VALUE_EXT, &content) != 0)
+		return false;
+	*ret_type = *(const unsigned char *)content.data;
+	return spokei_shape_open_ext(content.data, content.len, ret);
+}
+
+/* Returns the value inside an ext, which may be two deep; other values as they are. */
+static struct spoke_value look_through(struct spoke_value value)
+{
+	struct spokei_pair pair;
+	unsigned char type;
+
+	while (shape_of(value)->type == SPOKE_VALUE_EXT && open_ext(value, &pair, &type))
+		value = pair.inside;
+	return value;
+}
+
+/* The type of an ext, or of the value inside. */
+static SPOKEI_NOINLINE enum spoke_value_type ext_type(struct spoke_value value)
+{
+	return (enum spoke_value_type)shape_of(look_through(value))->type;
+}
+
 enum spoke_value_type spoke_value_type(struct spoke_value value)
 {
-	return (enum spoke_value_type)shape_of(value)->type;
+	uint8_t type = shape_of(value)->type;
+
+	return SPOKEI_UNLIKELY(type == SPOKE_VALUE_EXT) ? ext_type(value)
+							: (enum spoke_value_type)type;
 }
 
 const char *spoke_value_type_name(enum spoke_value_type type)
@@ -289,8 +321,8 @@ bool spoke_value_equal(struct spoke_value a, struct spoke_value b)
 /* --- containers and rows of values */
 
 /* Opens a container of this type. Each of its values takes at least one byte. */
-static int open_container(struct spoke_value value, enum spoke_value_type type,
-			  struct spoke_cursor *ret)
+static int open_plain(struct spoke_value value, enum spoke_value_type type,
+		      struct spoke_cursor *ret)
 {
 	struct spoke_span rest;
 	uint64_t count;
@@ -304,6 +336,15 @@ static int open_container(struct spoke_value value, enum spoke_value_type type,
 	ret->end = ret->at + rest.len;
 	ret->left = count;
 	return 0;
+}
+
+/* Does the same, also inside an ext. */
+static inline int open_container(struct spoke_value value, enum spoke_value_type type,
+				 struct spoke_cursor *ret)
+{
+	if (SPOKEI_UNLIKELY(shape_of(value)->type == SPOKE_VALUE_EXT))
+		value = look_through(value);
+	return open_plain(value, type, ret);
 }
 
 int spoke_cursor_array(struct spoke_value array, struct spoke_cursor *ret)
@@ -343,36 +384,6 @@ struct spoke_cursor spoke_cursor_bytes(struct spoke_span bytes)
 	return (struct spoke_cursor){ at, at ? at + bytes.len : NULL, UINT64_MAX };
 }
 
-/* Returns the end of the value at `at`, or NULL if it does not end before `end` or is not valid. */
-static const unsigned char *skip(const unsigned char *at, const unsigned char *end)
-{
-	uint64_t owed = 1;
-
-	for (; owed > 0; owed--) {
-		const struct spokei_shape *shape;
-		const unsigned char *head = at;
-		uint64_t number;
-
-		if (at == end)
-			return NULL;
-		shape = &spokei_shapes[*head];
-		if (shape->width >= (size_t)(end - head) || shape->type == SPOKE_VALUE_NONE)
-			return NULL;
-		at += 1 + shape->width;
-		number = spokei_shape_number(shape, head);
-		if (shape->each >
-		    0) /* at most 2^33 values of at least one byte each: no overflow */
-			number *= shape->each;
-		if (number > (size_t)(end - at))
-			return NULL;
-		if (shape->each > 0)
-			owed += number;
-		else
-			at += number;
-	}
-	return at;
-}
-
 static inline bool pass(struct spoke_cursor *cursor, size_t len, struct spoke_value *ret)
 {
 	*ret = (struct spoke_value){ cursor->at, len };
@@ -385,7 +396,7 @@ static inline bool pass(struct spoke_cursor *cursor, size_t len, struct spoke_va
 /* Passes the next value of any kind. */
 static SPOKEI_NOINLINE bool pass_any(struct spoke_cursor *cursor, struct spoke_value *ret)
 {
-	const unsigned char *next = skip(cursor->at, cursor->end);
+	const unsigned char *next = spokei_shape_skip(cursor->at, cursor->end);
 
 	if (next)
 		return pass(cursor, (size_t)(next - cursor->at), ret);

@@ -12,12 +12,15 @@ static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 	return error ? error : faulty->inner->files->read(faulty->inner->ctx, path, bytes, size);
 }
 
-static int files_replace(void *ctx, const char *path, const void *bytes, size_t len)
+static int files_replace(void *ctx, const char *path, const void *bytes, size_t len,
+			 bool is_private)
 {
 	struct spokei_faults *faulty = ctx;
 	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_FILE_REPLACE);
 
-	return error ? error : faulty->inner->files->replace(faulty->inner->ctx, path, bytes, len);
+	return error ? error
+		     : faulty->inner->files->replace(faulty->inner->ctx, path, bytes, len,
+						     is_private);
 }
 
 static int files_append(void *ctx, const char *path, const void *bytes, size_t len)

@@ -127,11 +127,13 @@ static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 	return file->len > size ? -EFBIG : (ssize_t)file->len;
 }
 
-static int files_replace(void *ctx, const char *path, const void *bytes, size_t len)
+static int files_replace(void *ctx, const char *path, const void *bytes, size_t len,
+			 bool is_private)
 {
 	struct spokei_vfiles *files = files_of(ctx);
 	int error = check_fault(files, SPOKEI_VFILES_REPLACE);
 
+	(void)is_private;
 	if (!error)
 		write_file(files, make_file(files, path), 0, bytes, len);
 	return error;

@@ -6,10 +6,9 @@
 #include "examples/demo/story.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
-#define ECHO "demo.EchoService"
-#define ORDERS "demo.OrderService"
 #define SILENT_BEATS 4  /* heartbeats to wait for while a connection has no calls */
 #define TASK_BYTES 2048 /* memory budget per failback task */
 
@@ -31,7 +30,7 @@ static struct actor *third_of(const struct stage *stage)
 	return stage->providers[2];
 }
 
-static void cast_provider(struct stage *stage, unsigned number)
+void acts_cast_provider(struct stage *stage, unsigned number, const char *service)
 {
 	char name[CAST_NAME];
 	struct actor *actor;
@@ -39,8 +38,8 @@ static void cast_provider(struct stage *stage, unsigned number)
 	(void)snprintf(name, sizeof(name), "provider-%u", number + 1);
 	actor = cast_add("demo_provider", name);
 	actor->provides = true;
-	actor_add_arg(actor, "%s", number == 1 ? ORDERS : ECHO);
-	actor_add_arg(actor, "file://%s/providers", stage->folder);
+	actor_add_arg(actor, "%s", service);
+	actor_add_arg(actor, "%s", stage->registry);
 	actor_add_arg(actor, "dubbo://127.0.0.1:0");
 	actor_add_arg(actor, "%" PRIu64, stage->plan->heartbeat_ns);
 	if (stage->plan->live)
@@ -48,8 +47,8 @@ static void cast_provider(struct stage *stage, unsigned number)
 	stage->providers[number] = actor;
 }
 
-static struct actor *cast_consumer(struct stage *stage, const char *name, const char *service,
-				   uint64_t rate, uint64_t tasks)
+struct actor *acts_cast_consumer(struct stage *stage, const char *name, const char *service,
+				 uint64_t rate, uint64_t tasks)
 {
 	const struct plan *plan = stage->plan;
 	struct actor *actor = cast_add("demo_consumer", name);
@@ -62,7 +61,7 @@ static struct actor *cast_consumer(struct stage *stage, const char *name, const 
 		      "&failback.bytes=%" PRIu64 "&pending.max=%" PRIu64 "&eject.failures=0",
 		      service, plan->timeout_ns / PLAN_MS, plan->heartbeat_ns / PLAN_MS,
 		      plan->period_ns / PLAN_MS, tasks, tasks * TASK_BYTES, tasks + 1000);
-	actor_add_arg(actor, "file://%s/providers", stage->folder);
+	actor_add_arg(actor, "%s", stage->registry);
 	actor_add_arg(actor, "%" PRIu64, rate);
 	if (plan->live)
 		actor_add_arg(actor, "127.0.0.1:0");
@@ -103,25 +102,39 @@ static bool begin(struct stage *stage)
 		    "until a killed provider is back");
 	story_head("  time s  process      user       event");
 	for (unsigned i = 0; i < plan->providers; i++) {
-		cast_provider(stage, i);
+		acts_cast_provider(stage, i, i == 1 ? ACTS_ORDERS : ACTS_ECHO);
 		if (!actor_start(stage->providers[i]) ||
 		    !await_seen(stage->providers[i], TAG_LISTENS, 1))
 			return false;
 	}
-	stage->consumer = cast_consumer(stage, "consumer-1", ECHO, plan->rate, plan->tasks);
-	stage->consumer2 = cast_consumer(stage, "consumer-2", ORDERS, plan->rate2, plan->tasks2);
+	stage->consumer = acts_cast_consumer(stage, "consumer-1", ACTS_ECHO, plan->rate,
+					     plan->tasks);
+	stage->consumer2 = acts_cast_consumer(stage, "consumer-2", ACTS_ORDERS, plan->rate2,
+					      plan->tasks2);
 	return actor_start(stage->consumer) && actor_start(stage->consumer2);
 }
 
 /* --- the acts */
 
+void acts_head(struct stage *stage, const char *format, ...)
+{
+	char text[CAST_TEXT];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	story_head("%u. %s", ++stage->acts, text);
+}
+
 static bool play_steady(struct stage *stage)
 {
 	bool goes_on;
 
-	story_head("1. Steady calls: consumer-1 calls %s %" PRIu64
-		   " times a second, consumer-2 %s %" PRIu64 " times.",
-		   ECHO, stage->plan->rate, ORDERS, stage->plan->rate2);
+	acts_head(stage,
+		  "Steady calls: consumer-1 calls %s %" PRIu64
+		  " times a second, consumer-2 %s %" PRIu64 " times.",
+		  ACTS_ECHO, stage->plan->rate, ACTS_ORDERS, stage->plan->rate2);
 	cast.pulses = true;
 	goes_on = await_seen(stage->consumer, TAG_CONNECTED, stage->plan->providers - 1) &&
 		  await_seen(stage->consumer, TAG_PULSE, 2) &&
@@ -130,14 +143,15 @@ static bool play_steady(struct stage *stage)
 	return goes_on;
 }
 
-static bool play_silence(struct stage *stage)
+bool acts_play_silence(struct stage *stage)
 {
 	struct actor *consumer = stage->consumer2;
 	uint64_t beats = actor_count(consumer, COUNT_BEATS);
 
-	story_head("2. A consumer makes no calls for a while. Its connection is as silent as one "
-		   "to a dead peer;\n"
-		   "   heartbeats show that the peer is alive, and keep the connection open.");
+	acts_head(stage,
+		  "A consumer makes no calls for a while. Its connection is as silent as one "
+		  "to a dead peer;\n"
+		  "   heartbeats show that the peer is alive, and keep the connection open.");
 	actor_watch(consumer, second_of(stage));
 	actor_hush(consumer);
 	if (!await_count(consumer, COUNT_BEATS, beats + SILENT_BEATS))
@@ -156,10 +170,11 @@ static bool play_frozen_provider(struct stage *stage)
 	uint64_t timed_out = actor_count(consumer, COUNT_TIMED_OUT);
 	unsigned calm;
 
-	story_head("3. A provider is frozen. Its kernel still accepts data and even connections, "
-		   "so only its\n"
-		   "   silence reveals the freeze. Timeouts end its calls; missed heartbeats close "
-		   "its connection.");
+	acts_head(stage,
+		  "A provider is frozen. Its kernel still accepts data and even connections, "
+		  "so only its\n"
+		  "   silence reveals the freeze. Timeouts end its calls; missed heartbeats close "
+		  "its connection.");
 	actor_watch(consumer, provider);
 	actor_freeze(provider);
 	if (!await_count(consumer, COUNT_TIMED_OUT, timed_out + 1))
@@ -179,9 +194,9 @@ static bool play_frozen_consumer(struct stage *stage)
 	struct actor *provider = second_of(stage);
 	bool goes_on;
 
-	story_head("4. A consumer is frozen. Its provider receives no data, misses three "
-		   "heartbeats and closes the\n"
-		   "   connection. The other consumer continues.");
+	acts_head(stage, "A consumer is frozen. Its provider receives no data, misses three "
+			 "heartbeats and closes the\n"
+			 "   connection. The other consumer continues.");
 	actor_watch(provider, consumer);
 	actor_watch(consumer, provider);
 	cast.pulses = true;
@@ -195,16 +210,17 @@ static bool play_frozen_consumer(struct stage *stage)
 	       await_seen(consumer, TAG_ANSWERED, 1) && await_none(consumer, COUNT_WAITING);
 }
 
-static bool play_kill(struct stage *stage)
+bool acts_play_kill(struct stage *stage)
 {
 	struct actor *consumer = stage->consumer2;
 	struct actor *provider = second_of(stage);
 	unsigned calm;
 
-	story_head("5. The only provider of %s is killed. Its calls fail at once; each becomes a "
-		   "failback\n"
-		   "   task, which tries again every period until a provider answers.",
-		   ORDERS);
+	acts_head(stage,
+		  "The only provider of %s is killed. Its calls fail at once; each becomes a "
+		  "failback\n"
+		  "   task, which tries again every period until a provider answers.",
+		  ACTS_ORDERS);
 	actor_watch(consumer, provider);
 	actor_kill(provider);
 	/* The oldest task has made three attempts, including the call. */
@@ -226,9 +242,9 @@ static bool play_drain(struct stage *stage)
 	uint64_t broken = actor_count(consumer, COUNT_BROKEN);
 	bool goes_on;
 
-	story_head("6. The third provider is drained: it sends the drain notice (READONLY), "
-		   "answers running\n"
-		   "   requests, and exits. No call fails.");
+	acts_head(stage, "The third provider is drained: it sends the drain notice (READONLY), "
+			 "answers running\n"
+			 "   requests, and exits. No call fails.");
 	actor_watch(consumer, provider);
 	if (!await_mended(provider))
 		return false;
@@ -249,9 +265,9 @@ static bool play_drain(struct stage *stage)
 
 bool acts_play(struct stage *stage)
 {
-	return begin(stage) && play_steady(stage) && play_silence(stage) &&
-	       play_frozen_provider(stage) && play_frozen_consumer(stage) && play_kill(stage) &&
-	       play_drain(stage);
+	return begin(stage) && play_steady(stage) && acts_play_silence(stage) &&
+	       play_frozen_provider(stage) && play_frozen_consumer(stage) &&
+	       acts_play_kill(stage) && play_drain(stage);
 }
 
 bool acts_live(struct stage *stage, uint64_t end_ns)
@@ -284,11 +300,18 @@ static bool mend_all(struct stage *stage)
 	return true;
 }
 
+static bool end_guest(struct actor *guest)
+{
+	actor_watch(guest, NULL);
+	actor_end(guest, true);
+	return await_seen(guest, TAG_RESTS, 1) && await_gone(guest);
+}
+
 bool acts_end(struct stage *stage)
 {
 	if (cast.live && !mend_all(stage))
 		return false;
-	story_head("7. The consumers stop calling and exit when every call has an outcome.");
+	acts_head(stage, "The consumers stop calling and exit when every call has an outcome.");
 	actor_watch(stage->consumer, NULL);
 	actor_watch(stage->consumer2, NULL);
 	actor_end(stage->consumer, true);
@@ -297,6 +320,8 @@ bool acts_end(struct stage *stage)
 	if (!await_seen(stage->consumer, TAG_RESTS, 1) ||
 	    !await_seen(stage->consumer2, TAG_RESTS, 1) || !await_gone(stage->consumer) ||
 	    !await_gone(stage->consumer2))
+		return false;
+	if (stage->guest && !end_guest(stage->guest))
 		return false;
 	for (unsigned i = 0; i < stage->plan->providers; i++)
 		if (stage->providers[i]->pid)

@@ -10,14 +10,34 @@
 /* The processes of the demo. */
 struct stage {
 	const struct plan *plan;
-	const char *folder; /* where the registry's file is */
+	const char *registry; /* its URL */
 	struct actor *providers[PLAN_PROVIDERS_MAX];
 	struct actor *consumer;  /* of the first service */
 	struct actor *consumer2; /* of the second */
+	struct actor *guest;     /* a consumer that is no program of spoke; NULL: none */
+	unsigned acts;           /* that have begun */
 };
+
+#define ACTS_ECHO "demo.EchoService"
+#define ACTS_ORDERS "demo.OrderService"
 
 /* Plays all acts. Returns false on a failure, which cast.trouble describes. */
 bool acts_play(struct stage *stage);
+
+/* Plays the story with Node peers, likewise. */
+bool acts_play_dubbo(struct stage *stage);
+
+/* Prints the headline of the next act. */
+__attribute__((format(printf, 2, 3))) void acts_head(struct stage *stage, const char *format, ...);
+
+/* Begin to play: add a provider by its number from 0 on, and a consumer. */
+void acts_cast_provider(struct stage *stage, unsigned number, const char *service);
+struct actor *acts_cast_consumer(struct stage *stage, const char *name, const char *service,
+				 uint64_t rate, uint64_t tasks);
+
+/* Acts of both stories, with the second provider and the second consumer. */
+bool acts_play_silence(struct stage *stage);
+bool acts_play_kill(struct stage *stage);
 
 /* Keeps the cluster running until `end_ns` or an interrupt, while visitors of the pages inject
  * faults. */

@@ -74,7 +74,11 @@ struct actor *cast_add(const char *program, const char *name)
 
 	*actor = (struct actor){ .from = -1 };
 	(void)snprintf(actor->name, sizeof(actor->name), "%s", name);
-	(void)snprintf(actor->program, sizeof(actor->program), "%.400s/%s", folder, program);
+	if (program[0] == '/')
+		(void)snprintf(actor->program, sizeof(actor->program), "%s", program);
+	else
+		(void)snprintf(actor->program, sizeof(actor->program), "%.400s/%s", folder,
+			       program);
 	return actor;
 }
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CAST_MAX (PLAN_PROVIDERS_MAX + 2)
+#define CAST_MAX (PLAN_PROVIDERS_MAX + 3)
 #define CAST_ARGS 8
 #define CAST_NAME 24
 #define CAST_TEXT 512
@@ -72,7 +72,8 @@ int cast_interrupted(void);
 /* Clears the interrupt. */
 void cast_clear_interrupt(void);
 
-/* Adds an actor that will run `program` from the directory of the driver. */
+/* Adds an actor that will run `program`: an absolute path, or a name in the directory of the
+ * driver. */
 struct actor *cast_add(const char *program, const char *name);
 __attribute__((format(printf, 2, 3))) void actor_add_arg(struct actor *actor, const char *format,
 							 ...);

@@ -41,12 +41,17 @@ static bool make_token(void)
 	return true;
 }
 
-static bool play(const struct plan *plan)
+static bool play(const struct plan *plan, const char *zookeeper)
 {
-	struct stage stage = { .plan = plan, .folder = folder };
+	char registry[sizeof(folder) + 32];
+	struct stage stage = { .plan = plan, .registry = registry };
 	uint64_t end_ns = story_now() + plan->seconds * PLAN_SECOND;
 
-	if (!acts_play(&stage))
+	if (plan->dubbo)
+		(void)snprintf(registry, sizeof(registry), "zookeeper://%.32s", zookeeper);
+	else
+		(void)snprintf(registry, sizeof(registry), "file://%s/providers", folder);
+	if (plan->dubbo ? !acts_play_dubbo(&stage) : !acts_play(&stage))
 		return false;
 	if (plan->live ? !acts_live(&stage, end_ns) : !await_time(end_ns))
 		return false;
@@ -57,10 +62,15 @@ int main(int argc, char **argv)
 {
 	struct plan plan;
 	enum plan_verdict verdict = plan_read(argc, argv, &plan);
+	const char *zookeeper = getenv("SPOKE_DEMO_ZOOKEEPER"); /* its address, from demo.sh */
 	bool well;
 
 	if (verdict != PLAN_GO)
 		return verdict == PLAN_HELPED ? 0 : 2;
+	if (plan.dubbo && zookeeper == NULL) {
+		(void)fprintf(stderr, "demo: --dubbo: run sh examples/demo.sh --dubbo\n");
+		return 2;
+	}
 	if (mkdtemp(folder) == NULL) {
 		(void)fprintf(stderr, "demo: cannot create the folder %s: %s\n", folder,
 			      strerror(errno));
@@ -74,12 +84,12 @@ int main(int argc, char **argv)
 	}
 	cast.live = plan.live;
 	cast.thaw_ns = 6 * plan.heartbeat_ns;
-	well = play(&plan);
+	well = play(&plan, zookeeper);
 	cast_end_all();
 	remove_folder();
 	if (cast_interrupted())
 		(void)fprintf(stderr, "demo: interrupted; all processes ended\n");
 	if (cast_interrupted() || story_broken())
 		return 2;
-	return sums_show() && well ? 0 : 1;
+	return sums_show(plan.dubbo) && well ? 0 : 1;
 }

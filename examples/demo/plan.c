@@ -25,6 +25,8 @@ static const char help[] =
 	"  --retry-period D    pause before a retry of a deferred call, 100ms to 1m (default 1s)\n"
 	"  --seconds S         minimum run time, up to a day\n"
 	"  --live              serve a page for each process, and run until Ctrl-C\n"
+	"  --dubbo             another story: a provider and a consumer made with Node join by\n"
+	"                      way of ZooKeeper; needs npm, and Debian's zookeeper\n"
 	"  --plain             no colours\n"
 	"  --help              print this help\n"
 	"\n"
@@ -127,6 +129,8 @@ static enum plan_verdict read_options(int argc, char **argv, struct plan *plan)
 			plan->live = true;
 		else if (strcmp(argv[i], "--plain") == 0)
 			plan->plain = true;
+		else if (strcmp(argv[i], "--dubbo") == 0)
+			plan->dubbo = true;
 		else if (i + 1 < argc) {
 			verdict = read_value(argv[i], argv[i + 1], plan);
 			i++;
@@ -156,6 +160,8 @@ static enum plan_verdict check(const struct plan *plan)
 	uint64_t echoes = plan->providers - 1;
 	char text[PLAN_TEXT];
 
+	if (plan->dubbo && plan->live)
+		return wrong("--dubbo", NULL, "the Node programs have no pages for --live");
 	if (plan->timeout_ns > 3 * plan->heartbeat_ns) {
 		return wrong("--timeout", plan_print(plan->timeout_ns, text),
 			     "must be at most 3 times --heartbeat: after 4 intervals the "
@@ -203,6 +209,8 @@ enum plan_verdict plan_read(int argc, char **argv, struct plan *ret)
 		.period_ns = PLAN_SECOND,
 	};
 	verdict = read_options(argc, argv, ret);
+	if (ret->dubbo)
+		ret->providers = 2;
 	if (verdict == PLAN_GO)
 		verdict = check(ret);
 	if (verdict == PLAN_GO)

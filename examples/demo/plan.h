@@ -20,6 +20,7 @@ struct plan {
 	uint64_t period_ns;
 	uint64_t seconds; /* minimum run time; 0: the length of the acts */
 	bool live;
+	bool dubbo; /* with Node peers, in a ZooKeeper that demo.sh has started */
 	bool plain;
 	/* Longest outage of each consumer, and the tickets it needs then. */
 	uint64_t outage_ns;

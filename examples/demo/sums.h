@@ -6,6 +6,6 @@
 #include <stdbool.h>
 
 /* Prints the table and an error for each wrong count. Returns whether all counts are right. */
-bool sums_show(void);
+bool sums_show(bool dubbo);
 
 #endif

@@ -30,6 +30,8 @@ enum {
 	DATA,
 	WIRE,
 	TYPES,
+	GENERIC,
+	SERIALIZATION,
 	SERVICE_VERSION,
 	GROUP,
 	WAIT,
@@ -55,6 +57,10 @@ static const struct option_row rows[] = {
 		   "dubbo or mprpc, if the URL does not specify it (default dubbo)" },
 	[TYPES] = { "types", 0, "TYPES",
 		    "Java type descriptors of the arguments, e.g. Ljava/lang/String;I" },
+	[GENERIC] = { "generic", 0, NULL,
+		      "call by Dubbo's $invoke, which finds the method by name" },
+	[SERIALIZATION] = { "serialization", 0, "NAME",
+			    "hessian2, msgpack or auto (default: as the provider's URL asks for)" },
 	[SERVICE_VERSION] = { "version", 0, "TEXT", "version of the service" },
 	[GROUP] = { "group", 0, "TEXT", "group of the service" },
 	[WAIT] = { "wait", 0, NULL, "wait for a usable provider, up to the timeout" },
@@ -119,11 +125,17 @@ static int exit_code_of(const struct caller *caller, const struct spoke_result *
 	return ending_of(result->error);
 }
 
-/* The registry lists no provider, or has not answered. */
+/* The registry lists no provider, or has not answered. The newest event about lists explains it, or
+ * else the newest of all errors. */
 static void say_no_provider(const struct caller *caller, const struct spoke_result *result)
 {
-	const char *why = spoke_engine_why(caller->engine);
+	struct spoke_event event;
+	char why[SPOKE_EVENT_TEXT];
 
+	(void)snprintf(why, sizeof(why), "%s", spoke_engine_why(caller->engine));
+	for (uint64_t i = 1; !spoke_event_get(caller->engine, i, &event); i = event.number + 1)
+		if (event.error == SPOKE_ENOPROVIDER)
+			(void)snprintf(why, sizeof(why), "%s", event.text);
 	(void)ending_say(VERB_UNREACHABLE, VERB,
 			 result->error == SPOKE_EUNAVAILABLE
 				 ? "%s has not answered; no provider of %s is known%s%s%s"
@@ -154,6 +166,9 @@ static void say_error(const struct caller *caller, const struct spoke_result *re
 	else
 		(void)spoke_result_print(result, text, sizeof(text));
 	(void)ending_say(VERB_REMOTE, VERB, "%s", text);
+	answer_print_exception(result);
+	if (!caller->of.types && !caller->of.generic)
+		answer_print_hint(result);
 }
 
 static void finish(struct caller *caller, const struct spoke_result *result)
@@ -332,6 +347,11 @@ static bool take_option(struct caller *caller, int row, const struct options *op
 	case TYPES:
 		caller->of.types = options->value;
 		return true;
+	case GENERIC:
+		caller->of.generic = true;
+		return true;
+	case SERIALIZATION:
+		return policies_serialization(options, &caller->of.serialization);
 	case SERVICE_VERSION:
 		caller->of.version = options->value;
 		return true;
@@ -384,10 +404,11 @@ static int take_operands(struct caller *caller, const struct options *options)
 	caller->place = options->operands[0];
 	end = target_read(&caller->target, VERB, caller->place, options->operands[1], caller->wire);
 	if (end == VERB_OK && caller->target.mprpc &&
-	    (caller->of.version || caller->of.group || caller->values.pair_count))
+	    (caller->of.version || caller->of.group || caller->values.pair_count ||
+	     caller->of.generic || caller->of.serialization))
 		end = ending_say(VERB_USAGE, VERB,
-				 "MessagePack-RPC has no versions, groups or attachments; remove "
-				 "these options");
+				 "MessagePack-RPC has no versions, groups, attachments, generic "
+				 "calls or serializations; remove these options");
 	if (end == VERB_OK && !add_keys(caller))
 		end = ending_say(VERB_REMOTE, VERB, "out of memory");
 	if (end != VERB_OK)
@@ -397,6 +418,11 @@ static int take_operands(struct caller *caller, const struct options *options)
 					 options->operand_count - 2);
 	if (end == VERB_OK && caller->of.types)
 		end = values_check_types(&caller->values, VERB, caller->of.types);
+	if (end == VERB_OK && caller->of.generic && caller->of.types) {
+		end = values_type_names(&caller->values, VERB, caller->of.types);
+		caller->of.type_names = caller->values.type_names;
+		caller->of.types = NULL;
+	}
 	return end == VERB_OK ? values_finish(&caller->values, VERB) : end;
 }
 

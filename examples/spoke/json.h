@@ -11,9 +11,15 @@
  *     {"$float": "nan"}               "nan", "inf", "-inf"
  *     {"$map": [[key, value], ...]}   a map that has keys other than strings, or a single key
  *                                     that begins with a dollar
+ *     {"$date": "2024-05-01T12:00:00.123Z"}   a timestamp, e.g. a Java date
  *
- * Reading a printed value gives the same value, packed in the fewest bytes; a 4-byte float becomes
- * an 8-byte float. Keys of an object keep their order, and may be repeated.
+ * Two more are only read: {"$long": 5} is an integer in eight bytes, which hessian2 sends as a
+ * long, and {"$typed": ["java.util.HashSet", [1, 2]]} an array or map with the name of a Java type.
+ * They print as a number, an array or an object. An object of a Java class is an object with the
+ * name of the class under the last key, "class". A reference prints as the value it refers to.
+ *
+ * Otherwise, reading a printed value gives the same value, packed in the fewest bytes; a 4-byte
+ * float becomes an 8-byte float. Keys of an object keep their order, and may be repeated.
  */
 #ifndef COMMAND_JSON_H
 #define COMMAND_JSON_H

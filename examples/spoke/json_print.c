@@ -107,11 +107,26 @@ static void print_bin(const struct printer *printer, struct spoke_value value)
 	(void)fputc('}', printer->out);
 }
 
+/* Prints a timestamp that spoke_value_print() writes as "date(...)". */
+static bool print_date(const struct printer *printer, struct spoke_value value)
+{
+	char text[64];
+	size_t len = spoke_value_print(value, text, sizeof(text));
+
+	if (len < 6 || strncmp(text, "date(", 5) != 0)
+		return false;
+	(void)fprintf(printer->out, "{\"$date\":%s\"%.*s\"}", space(printer), (int)len - 6,
+		      text + 5);
+	return true;
+}
+
 static void print_ext(const struct printer *printer, struct spoke_value value)
 {
 	struct spoke_span bytes = { NULL, 0 };
 	int8_t type = 0;
 
+	if (print_date(printer, value))
+		return;
 	(void)!spoke_value_ext(value, &type, &bytes);
 	(void)fprintf(printer->out, "{\"$ext\":%s[%d,%s", space(printer), type, space(printer));
 	print_base64(bytes, printer->out);

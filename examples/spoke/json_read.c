@@ -4,6 +4,7 @@
 #include "examples/spoke/json_scan.h"
 #include "examples/spoke/json_text.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,14 @@
 /* A map with its pairs as arrays takes two levels of JSON per level of values. */
 #define OPEN_MAX (2u * SPOKE_VALUE_DEPTH_MAX)
 
+_Static_assert(SPOKE_VALUE_DEPTH_MAX == 128, "an error message contains this number");
+
 enum open {
 	OPEN_ARRAY,
 	OPEN_MAP,
 	OPEN_PAIRS, /* the array of a {"$map": [...]} ... */
 	OPEN_PAIR,  /* ... and one in it */
+	OPEN_TYPED, /* the array of a {"$typed": ["type", value]} */
 };
 
 enum want {
@@ -29,7 +33,7 @@ enum want {
 struct reader {
 	struct scan scan;
 	enum open open[OPEN_MAX];
-	unsigned pair_left[OPEN_MAX]; /* of an OPEN_PAIR: values still missing */
+	unsigned pair_left[OPEN_MAX]; /* of an OPEN_PAIR or OPEN_TYPED: values still missing */
 	unsigned depth;               /* how many are open ... */
 	unsigned value_depth;         /* ... and how many of them are arrays or maps of the value */
 	enum want want;
@@ -98,16 +102,70 @@ static bool take_ext(struct reader *reader)
 	return true;
 }
 
+static bool take_date(struct reader *reader)
+{
+	int64_t seconds;
+	uint32_t ns;
+	char *text;
+	size_t len;
+
+	if (!scan_string(&reader->scan, &text, &len))
+		return false;
+	if (!date_read(text, len, &seconds, &ns))
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+				 "a $date must be e.g. \"2024-05-01T12:00:00.123Z\"");
+	spoke_pack_time(reader->scan.builder, seconds, ns);
+	return true;
+}
+
+static bool take_long(struct reader *reader)
+{
+	const char *text = reader->scan.text + reader->scan.at;
+	char *end;
+	long long number;
+
+	errno = 0;
+	number = strtoll(text, &end, 10);
+	if (errno || end == text)
+		return scan_fail(&reader->scan, errno ? SPOKE_ERANGE : SPOKE_ESYNTAX,
+				 "a $long must be an integer of 64 bits");
+	reader->scan.at += (size_t)(end - text);
+	spoke_pack_long(reader->scan.builder, number);
+	return true;
+}
+
+/* Skips this key and its colon, if the object begins with them. */
+static bool pass_name(struct reader *reader, const char *key)
+{
+	size_t len = strlen(key);
+
+	scan_space(&reader->scan);
+	if (strncmp(reader->scan.text + reader->scan.at, key, len) != 0)
+		return false;
+	reader->scan.at += len;
+	return scan_pass(&reader->scan, ':');
+}
+
 /* Skips this key and this byte, if the object begins with them. */
 static bool pass_key(struct reader *reader, const char *key, char c)
 {
 	size_t at = reader->scan.at;
-	size_t len = strlen(key);
 
-	scan_space(&reader->scan);
-	if (strncmp(reader->scan.text + reader->scan.at, key, len) == 0) {
-		reader->scan.at += len;
-		if (scan_pass(&reader->scan, ':') && scan_pass(&reader->scan, c))
+	if (pass_name(reader, key) && scan_pass(&reader->scan, c))
+		return true;
+	reader->scan.at = at;
+	return false;
+}
+
+/* Skips the key "$long", if a number follows. */
+static bool pass_long(struct reader *reader)
+{
+	size_t at = reader->scan.at;
+	char c;
+
+	if (pass_name(reader, "\"$long\"")) {
+		c = scan_peek(&reader->scan);
+		if (c == '-' || (c >= '0' && c <= '9'))
 			return true;
 	}
 	reader->scan.at = at;
@@ -139,12 +197,17 @@ static bool read_special(struct reader *reader)
 	} else if (pass_key(reader, "\"$float\"", '"')) {
 		if (is_whole(reader))
 			taken = take_float(reader);
+	} else if (pass_key(reader, "\"$date\"", '"')) {
+		if (is_whole(reader))
+			taken = take_date(reader);
+	} else if (pass_long(reader)) {
+		taken = take_long(reader);
 	} else if (pass_key(reader, "\"$ext\"", '[')) {
 		taken = take_ext(reader);
 	}
 	if (taken && !scan_pass(&reader->scan, '}'))
 		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "a $ext must be the only key of its object");
+				 "a $ext or $long must be the only key of its object");
 	if (!taken && !reader->scan.error)
 		reader->scan.at = at;
 	return taken;
@@ -188,7 +251,7 @@ static bool push(struct reader *reader, enum open open, enum want want)
 
 	if (reader->depth == OPEN_MAX || reader->value_depth + is_value > SPOKE_VALUE_DEPTH_MAX)
 		return scan_fail(&reader->scan, SPOKE_EDEPTH,
-				 "nested too deeply; at most 32 levels");
+				 "nested too deeply; at most 128 levels");
 	reader->pair_left[reader->depth] = 2;
 	reader->open[reader->depth++] = open;
 	reader->value_depth += is_value;
@@ -196,8 +259,36 @@ static bool push(struct reader *reader, enum open open, enum want want)
 	return true;
 }
 
+/* Reads the type after {"$typed": [" and the comma; the value must follow. */
+static bool open_typed(struct reader *reader)
+{
+	char *text;
+	size_t len;
+	char c;
+
+	if (!scan_string(&reader->scan, &text, &len))
+		return false;
+	text[len] = '\0'; /* the string is decoded in place, and its quote has been read */
+	if (!scan_pass(&reader->scan, ',') || ((c = scan_peek(&reader->scan)) != '[' && c != '{') ||
+	    strlen(text) != len)
+		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+				 "a $typed must have the form [\"java.util.HashSet\", [...]]");
+	spoke_pack_typed(reader->scan.builder, text);
+	if (!push(reader, OPEN_TYPED, WANT_VALUE))
+		return false;
+	reader->pair_left[reader->depth - 1] = 1;
+	return true;
+}
+
 static bool open_object(struct reader *reader)
 {
+	size_t at = reader->scan.at;
+
+	if (pass_key(reader, "\"$typed\"", '[')) {
+		if (scan_pass(&reader->scan, '"'))
+			return open_typed(reader);
+		reader->scan.at = at;
+	}
 	if (pass_key(reader, "\"$map\"", '[')) {
 		spoke_pack_map(reader->scan.builder, count_items(reader));
 		return push(reader, OPEN_PAIRS, WANT_VALUE_OR_END);
@@ -231,9 +322,12 @@ static bool close_open(struct reader *reader)
 	if (open == OPEN_PAIR && reader->pair_left[reader->depth - 1])
 		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
 				 "a pair of a $map must have two values");
-	if (open == OPEN_PAIRS && !scan_pass(&reader->scan, '}'))
+	if ((open == OPEN_PAIRS || open == OPEN_TYPED) && !scan_pass(&reader->scan, '}')) {
 		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "a $map must be the only key of its object");
+				 open == OPEN_PAIRS
+					 ? "a $map must be the only key of its object"
+					 : "a $typed must be the only key of its object");
+	}
 	reader->depth--;
 	reader->value_depth -= open != OPEN_PAIR;
 	reader->want = WANT_COMMA_OR_END;
@@ -253,6 +347,9 @@ static bool read_value(struct reader *reader)
 		if (reader->open[top] == OPEN_PAIRS && c != '[')
 			return scan_fail(&reader->scan, SPOKE_ESYNTAX,
 					 "a $map must contain arrays of two values");
+		if (reader->open[top] == OPEN_TYPED && reader->pair_left[top]-- == 0)
+			return scan_fail(&reader->scan, SPOKE_ESYNTAX,
+					 "a $typed must have one value after its type");
 		if (reader->open[top] == OPEN_PAIR && reader->pair_left[top]-- == 0)
 			return scan_fail(&reader->scan, SPOKE_ESYNTAX,
 					 "a pair of a $map must have two values");

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define TIMEOUT_NS UINT64_C(5000000000)
+#define ENABLED "enabled" /* state of a provider */
 
 enum {
 	JSON,
@@ -34,7 +35,9 @@ static const struct option_row rows[] = {
 	"\n"                                                                                       \
 	"  SERVICE URL version=V group=G weight=N STATE\n"                                         \
 	"\n"                                                                                       \
-	"with \"-\" for a missing value; STATE is enabled or disabled."
+	"with \"-\" for a missing value; STATE is enabled, disabled, or \"passed over: protocol "  \
+	"P\"\n"                                                                                    \
+	"for a provider of a protocol that spoke does not have, e.g. tri."
 
 static const struct usage ls_usage = {
 	.verb = "ls",
@@ -93,16 +96,40 @@ static void print_place(const struct spoke_url *url, char *out, size_t size)
 	(void)spoke_url_print(&place, SPOKE_URL_DISPLAY, out, size);
 }
 
+/* Does spoke have the protocol of the URL? */
+static bool has_protocol(const struct spoke_url *url)
+{
+	static const char *const known[] = { "", "dubbo", "dubbo+unix", "msgpack-rpc",
+					     "msgpack-rpc+unix" };
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(url->scheme, known[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Prints whether consumers with spoke call the provider. */
+static void print_state(const struct spoke_url *url, char *out, size_t size)
+{
+	if (!has_protocol(url))
+		(void)snprintf(out, size, "passed over: protocol %s", url->scheme);
+	else if (is_on(spoke_url_get(url, "disabled")) ||
+		 strcmp(text_or(spoke_url_get(url, "enabled"), "true"), "false") == 0)
+		(void)snprintf(out, size, "disabled");
+	else
+		(void)snprintf(out, size, ENABLED);
+}
+
 static void print_line(const char *service, const char *place, const struct spoke_url *url,
-		       bool disabled)
+		       const char *state)
 {
 	printf("%s%s%s %s version=%s group=%s weight=%s %s%s%s\n", terminal_colour(TERMINAL_BOLD),
 	       service, terminal_colour(TERMINAL_NORMAL), place,
 	       text_or(spoke_url_get(url, "version"), "-"),
 	       text_or(spoke_url_get(url, "group"), "-"),
 	       text_or(spoke_url_get(url, "weight"), "-"),
-	       terminal_colour(disabled ? TERMINAL_YELLOW : TERMINAL_NORMAL),
-	       disabled ? "disabled" : "enabled", terminal_colour(TERMINAL_NORMAL));
+	       terminal_colour(strcmp(state, ENABLED) == 0 ? TERMINAL_NORMAL : TERMINAL_YELLOW),
+	       state, terminal_colour(TERMINAL_NORMAL));
 }
 
 static void print_field(const char *name, const char *text)
@@ -115,7 +142,7 @@ static void print_field(const char *name, const char *text)
 }
 
 static void print_json(const char *service, const char *place, const struct spoke_url *url,
-		       bool disabled, const char *change)
+		       const char *state, const char *change)
 {
 	char whole[2048];
 
@@ -129,7 +156,7 @@ static void print_json(const char *service, const char *place, const struct spok
 	print_field("group", spoke_url_get(url, "group"));
 	print_field("weight", spoke_url_get(url, "weight"));
 	print_field("application", spoke_url_get(url, "application"));
-	print_field("state", disabled ? "disabled" : "enabled");
+	print_field("state", state);
 	print_field("url", whole);
 	(void)fputs("}\n", stdout);
 }
@@ -140,21 +167,20 @@ static void print_provider(const struct lister *lister, const struct listing_ser
 {
 	struct spoke_url url;
 	char place[512];
-	bool disabled;
+	char state[128];
 
 	if (spoke_url_parse(spoke_host_env(), text, strlen(text), &url, NULL))
 		return;
 	print_place(&url, place, sizeof(place));
-	disabled = is_on(spoke_url_get(&url, "disabled")) ||
-		   strcmp(text_or(spoke_url_get(&url, "enabled"), "true"), "false") == 0;
+	print_state(&url, state, sizeof(state));
 	if (lister->json) {
-		print_json(service->name, place, &url, disabled, change);
+		print_json(service->name, place, &url, state, change);
 	} else {
 		if (change)
 			printf("%s%s%s ",
 			       terminal_colour(*change == '+' ? TERMINAL_GREEN : TERMINAL_RED),
 			       change, terminal_colour(TERMINAL_NORMAL));
-		print_line(service->name, place, &url, disabled);
+		print_line(service->name, place, &url, state);
 	}
 	spoke_url_fini(&url);
 }

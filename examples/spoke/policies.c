@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks up policies by name. */
+/* Looks up policies and serializations by name. */
 #include "examples/spoke/policies.h"
 
 #include "examples/spoke/options.h"
@@ -22,5 +22,26 @@ bool policies_take(const struct options *options, const struct spoke_policy **re
 	}
 	(void)options_wrong(options, "unknown; use failover, failfast, failsafe, failback, "
 				     "forking, broadcast or available");
+	return false;
+}
+
+bool policies_serialization(const struct options *options, enum spoke_serialization *ret)
+{
+	static const struct {
+		const char *name;
+		enum spoke_serialization serialization;
+	} rows[] = {
+		{ "auto", SPOKE_SERIALIZATION_AUTO },
+		{ "hessian2", SPOKE_SERIALIZATION_HESSIAN2 },
+		{ "msgpack", SPOKE_SERIALIZATION_MSGPACK },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (strcmp(rows[i].name, options->value) != 0)
+			continue;
+		*ret = rows[i].serialization;
+		return true;
+	}
+	(void)options_wrong(options, "unknown; use hessian2, msgpack or auto");
 	return false;
 }

@@ -6,6 +6,8 @@
 #include "examples/spoke/json.h"
 #include "examples/spoke/terminal.h"
 
+#include <spoke/host.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -154,6 +156,39 @@ static void json_value(const char *key, struct spoke_span span)
 	json_print(value_of(span), JSON_LINE, stdout);
 }
 
+/* Copies attachments with "***" in place of the token. */
+static void copy_without_token(struct spoke_cursor pairs, struct spoke_builder *builder)
+{
+	struct spoke_value key;
+	struct spoke_value value;
+	struct spoke_span name;
+
+	spoke_pack_map(builder, (size_t)pairs.left / 2);
+	while (spoke_cursor_next_pair(&pairs, &key, &value)) {
+		spoke_pack_raw(builder, (struct spoke_span){ key.data, key.len });
+		if (spoke_value_str(key, &name) == 0 && name.len == strlen("token") &&
+		    memcmp(name.data, "token", name.len) == 0)
+			spoke_pack_text(builder, "***");
+		else
+			spoke_pack_raw(builder, (struct spoke_span){ value.data, value.len });
+	}
+}
+
+static void json_attachments(struct spoke_span attachments)
+{
+	struct spoke_cursor pairs;
+	struct spoke_builder builder;
+	struct spoke_span copy;
+
+	if (attachments.len == 0 || spoke_cursor_map(value_of(attachments), &pairs))
+		return;
+	spoke_builder_init(&builder, spoke_host_env(), NULL);
+	copy_without_token(pairs, &builder);
+	if (spoke_builder_finish(&builder, &copy) == 0)
+		json_value("attachments", copy);
+	spoke_builder_fini(&builder);
+}
+
 static void json_request(const struct spoke_frame *frame)
 {
 	struct spoke_cursor cursor = spoke_cursor_bytes(frame->args);
@@ -216,7 +251,7 @@ static void json_frame(const struct tap_style *style, const struct tap_place *pl
 		json_request(frame);
 	if (!frame->bad && frame->kind == SPOKE_FRAME_REPLY)
 		json_reply(frame, request);
-	json_value("attachments", frame->attachments);
+	json_attachments(frame->attachments);
 	if (style->raw)
 		json_raw(frame->bytes);
 	printf("}\n");

@@ -25,6 +25,7 @@ void values_fini(struct values *values)
 {
 	spoke_builder_fini(&values->args_builder);
 	spoke_builder_fini(&values->attachments_builder);
+	free(values->type_names);
 }
 
 /* A single array is replaced by its items. */
@@ -201,6 +202,43 @@ int values_check_types(const struct values *values, const char *verb, const char
 	if (count != args)
 		return ending_say(VERB_USAGE, verb, "--types=%s: %zu types for %zu arguments",
 				  types, count, args);
+	return VERB_OK;
+}
+
+/* Writes the Java name of the type at `at`, e.g. "int[]" for "[I". Returns the end of the type. */
+static const char *print_type(const char *at, FILE *out)
+{
+	static const char letters[] = "ZBCSIJFD";
+	static const char *const names[] = { "boolean", "byte", "char",  "short",
+					     "int",     "long", "float", "double" };
+	size_t depth = strspn(at, "[");
+	const char *end = skip_type(at);
+
+	at += depth;
+	if (*at != 'L')
+		(void)fputs(names[strchr(letters, *at) - letters], out);
+	else
+		for (at++; *at != ';'; at++)
+			(void)fputc(*at == '/' ? '.' : *at, out);
+	while (depth-- > 0)
+		(void)fputs("[]", out);
+	return end;
+}
+
+int values_type_names(struct values *values, const char *verb, const char *types)
+{
+	size_t len;
+	FILE *out = open_memstream(&values->type_names, &len);
+
+	if (!out)
+		return ending_say(VERB_REMOTE, verb, "out of memory");
+	for (const char *at = types; *at;) {
+		if (at != types)
+			(void)fputc(',', out);
+		at = print_type(at, out);
+	}
+	if (fclose(out))
+		return ending_say(VERB_REMOTE, verb, "out of memory");
 	return VERB_OK;
 }
 

@@ -15,6 +15,7 @@ struct values {
 	struct spoke_value attachments; /* { 0 }: none */
 	const char *pairs[VALUES_ATTACHMENTS_MAX];
 	size_t pair_count;
+	char *type_names; /* Java names of the types, separated by commas; NULL: none */
 };
 
 void values_init(struct values *values);
@@ -31,6 +32,9 @@ int values_data(struct values *values, const char *verb, const char *data);
 
 /* Checks that `types` has one Java descriptor per argument. Returns as above. */
 int values_check_types(const struct values *values, const char *verb, const char *types);
+
+/* Makes `type_names` from type descriptors that were checked. Returns as above. */
+int values_type_names(struct values *values, const char *verb, const char *types);
 
 /* Adds an attachment "KEY=VALUE", borrowed. Returns VERB_OK or VERB_USAGE, as above. */
 int values_attach(struct values *values, const char *verb, const char *pair);

@@ -17,10 +17,12 @@
 #   sh tests/bench/run.sh growth [--quick] [--plots <folder>] [--instructions]
 #       Calls with a growing number of connections, waiting calls, endpoints or tickets, next to a raw
 #       echo. Plots go to the folder, else to build/bench. --instructions counts them with callgrind.
-#   sh tests/bench/run.sh cost [--quick | --functions | --lines] [--plain]
+#   sh tests/bench/run.sh cost [--quick | --functions | --lines] [--plain | --hessian2]
 #   sh tests/bench/run.sh cost --check | --update
 #       Instructions of a call on both sides by place and by feature, compared with
 #       tests/bench/cost/ratchet.txt.
+#   sh tests/bench/run.sh codec [--quick]
+#       Reading and writing the recorded bodies of Dubbo: Hessian 2, msgpack, and hessian.js on Node.
 #   sh tests/bench/run.sh timers [--quick]
 #       The wheel against libev, libuv, libevent and a heap, on one core.
 #   sh tests/bench/run.sh memory [--quick]
@@ -46,6 +48,8 @@
 #              feature, depth, instructions saved by its stand-ins, instructions of its remaining
 #              lines, share, target. Fails if calls have become more expensive, or cheaper without
 #              an update of ratchet.txt.
+#   codec      set of bodies, row, number of bodies, their bytes, MB/s (the best of five parts of the
+#              time), instructions per byte and per body.
 #   timers     workload, n, peer, value, unit, and the ratio to spoke as its engine uses it (above
 #              1: spoke is faster).
 #   memory, idle   figure, value, unit, target. They fail if a target was missed or a connection
@@ -61,7 +65,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
-suites='race|rpc|engines|growth|cost|timers|memory|idle|balance'
+suites='race|rpc|engines|growth|cost|codec|timers|memory|idle|balance'
 
 usage() {
 	echo "usage: sh tests/bench/run.sh $suites [--quick] [option...]" >&2
@@ -78,7 +82,7 @@ race)
 	wanted='g++ libgrpc++-dev libzmq3-dev libnng-dev libcapnp-dev redis-tools'
 	;;
 timers) peers='libev-dev libuv1-dev libevent-dev' ;;
-cost) peers='libev-dev valgrind' ;;
+cost | codec) peers='libev-dev valgrind' ;;
 *) usage ;;
 esac
 shift
@@ -111,6 +115,8 @@ ensure_packages quietly $packages || exit 1
 want_packages $wanted
 
 quietly configure cmake --preset release
-[ "$suite" != cost ] || exec sh tests/bench/cost/run.sh "$@"
+case $suite in
+cost | codec) exec sh "tests/bench/$suite/run.sh" "$@" ;;
+esac
 quietly build cmake --build --preset release --target "bench_$suite"
 exec "build/release/tests/bench/bench_$suite" "$@"

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Checks the text of the tree: a licence line in every source, no absolute path of a machine, no deferred
-# work, and clean line ends.
+# work, and clean line ends. Lists of recorded calls stay as they were recorded.
 set -eu
 . "$(dirname "$0")/common.sh"
 
 find . -path ./.git -prune -o -path ./build -prune -o -path ./tests/fuzz/corpus -prune -o \
-	-type f -not -name LICENSE -exec grep -lI . {} + | sed 's|^\./||' | sort >"$work/files"
+	-type f -not -name LICENSE -not -path './tests/golden/*.calls' -exec grep -lI . {} + | sed 's|^\./||' | sort >"$work/files"
 
 # look <error> <extended pattern>. The patterns must not match themselves.
 bad=0

@@ -323,3 +323,38 @@ const struct spoke_registry fakereg_kind = {
 	.unsubscribe = fake_unsubscribe,
 	.close = fake_close,
 };
+
+/* --- categories, which are services of their own here */
+
+static const char *name_in(const char *service, const char *category, char name[64])
+{
+	(void)snprintf(name, 64, "%s/%s", service, category);
+	return name;
+}
+
+static int fake_publish_any(void *registry, uint64_t intent, const char *service, const char *url)
+{
+	char name[64];
+
+	if (strncmp(url, "consumer:", 9) == 0)
+		service = name_in(service, "consumers", name);
+	return fake_publish(registry, intent, service, url);
+}
+
+static int fake_watch(void *registry, uint64_t intent, const char *service, const char *category)
+{
+	char name[64];
+
+	return fake_subscribe(registry, intent, name_in(service, category, name));
+}
+
+const struct spoke_registry fakereg_with_categories = {
+	.scheme = "fake",
+	.open = fake_open,
+	.publish = fake_publish_any,
+	.withdraw = fake_withdraw,
+	.subscribe = fake_subscribe,
+	.unsubscribe = fake_unsubscribe,
+	.close = fake_close,
+	.watch = fake_watch,
+};

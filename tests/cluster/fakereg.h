@@ -55,6 +55,10 @@ struct fakereg {
 extern struct fakereg fakereg;
 extern const struct spoke_registry fakereg_kind;
 
+/* The same with categories: the service "demo.Echo/consumers" contains the consumers of demo.Echo,
+ * "demo.Echo/configurators" its configurators, and so on. */
+extern const struct spoke_registry fakereg_with_categories;
+
 /* Return the number of listed providers of a service, and of those whose URL contains the text. */
 unsigned fakereg_listed(const char *service);
 unsigned fakereg_listed_with(const char *text);

@@ -94,11 +94,12 @@ call() {
 	all=$all'"b":{"$bin":"AAH/"},"e":{"$ext":[5,"AA=="]},"m":{"$map":[[1,null]]},"t":"ä\n"}'
 	printf '%s' "$all" >"$work/value"
 	for wire in dubbo mprpc; do
-		"$spoke" call -w $wire "$at" demo.EchoService.echo -d "@$work/value" >"$work/out" ||
+		# An extension, and an integer above 2^63 - 1, need msgpack.
+		"$spoke" call -w $wire "$at?serialization=msgpack" demo.EchoService.echo -d "@$work/value" >"$work/out" ||
 			fail "call -d @file ended with $?"
 		[ "$(cat "$work/out")" = "$all" ] || fail "call -d @file: $(cat "$work/out")"
 	done
-	"$spoke" call "$at" demo.EchoService.echo -d @- <"$work/value" >"$work/out" ||
+	"$spoke" call "$at?serialization=msgpack" demo.EchoService.echo -d @- <"$work/value" >"$work/out" ||
 		fail "call -d @- ended with $?"
 	[ "$(cat "$work/out")" = "$all" ] || fail "call -d @-: $(cat "$work/out")"
 
@@ -113,6 +114,16 @@ call() {
 	run 0 '1' "*$at: connected*1 attempts*" call "$at" -v demo.EchoService.echo 1
 	run 0 '1' '' call "$at" -a key=value -a other= demo.EchoService.echo 1
 	run 0 '[[]1[]]' '' call "$at" --types '[Lx/Y;' demo.EchoService.echo '[[1]]'
+	run 0 '5' '' call "$at" --generic demo.EchoService.echo 5
+	run 0 '[[]"a",{"x":1,"class":"it.Point"}[]]' '' call "$at" --generic \
+		--types 'Ljava/lang/String;Lit/Point;' demo.EchoService.echo '"a"' '{"x":1,"class":"it.Point"}'
+	new='[{"$date":"2024-05-01T12:00:00.123Z"},{"x":1,"class":"it.Point"},{"name":"RED","class":"it.Color"}]'
+	for serialization in msgpack hessian2; do
+		"$spoke" call "$at" --serialization $serialization demo.EchoService.echo "[$new]" >"$work/out" ||
+			fail "call --serialization $serialization ended with $?"
+		[ "$(cat "$work/out")" = "$new" ] || fail "call --serialization: $(cat "$work/out")"
+	done
+	run 0 '[[][[]1[]],5[]]' '' call "$at" demo.EchoService.echo '{"$typed":["[int",[1]]}' '{"$long":5}'
 	finish TERM
 
 	run 4 '' "*$at cannot be reached: the connection could not be established" call "$at" demo.EchoService.echo
@@ -233,6 +244,9 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	run 0 '' '' ls "$list"
 	printf 'dubbo://127.0.0.1:1/demo.One?disabled=true\n' >"$work/providers"
 	run 0 'demo.One dubbo://127.0.0.1:1 version=- group=- weight=- disabled' '' ls "$list" demo.One
+	printf 'tri://127.0.0.1:1/demo.One\n' >"$work/providers"
+	run 0 'demo.One tri://127.0.0.1:1 version=- group=- weight=- passed over: protocol tri' '' \
+		ls "$list" demo.One
 	kill "$watcher"
 	wait "$watcher" || fail "watch ended with $?"
 
@@ -263,6 +277,8 @@ verbs() {
 	run 2 '' '*--attachment=k=w: duplicate key' call h:1 a.b -a k=v -a k=w
 	run 2 '' '*MessagePack-RPC has no *attachments*' call h:1 a.b -w mprpc -a k=v
 	run 2 '' '*--types=Lx: not type descriptors*' call h:1 a.b 1 --types Lx
+	run 2 '' '*--serialization=java: unknown; use hessian2*' call h:1 a.b 1 --serialization java
+	run 2 '' '*MessagePack-RPC has no*generic*' call msgpack-rpc://h:1 a.b 1 --generic
 	run 2 '' '*--types=II: 2 types for 1 arguments' call h:1 a.b 1 --types II
 	run 2 '' '*an argument is empty*' call h:1 a.b ''
 	run 2 '' '*tpc://h:1: unknown; write *' call tpc://h:1 a.b

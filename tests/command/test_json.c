@@ -94,6 +94,12 @@ static void value_read_from_json_prints_the_same_json(void **state)
 		"{\"$float\":\"nan\"}",
 		"{\"$float\":\"inf\"}",
 		"{\"$float\":\"-inf\"}",
+		"{\"$date\":\"1970-01-01T00:00:00Z\"}",
+		"{\"$date\":\"2024-02-29T23:59:59.123Z\"}",
+		"{\"$date\":\"0000-01-01T00:00:00Z\"}",
+		"{\"$date\":\"9999-12-31T23:59:59.000000001Z\"}",
+		"{\"x\":1,\"class\":\"it.Point\"}",
+		"{\"$date\":\"2024-02-29T23:59:59Z\",\"b\":1}",
 		"{\"$map\":[[1,2]]}",
 		"{\"$map\":[[[],{}],[{\"$map\":[[null,1]]},\"x\"]]}",
 		"{\"$map\":[[\"$bin\",\"AA==\"]]}",
@@ -125,6 +131,17 @@ static void equivalent_json_gives_the_same_value(void **state)
 	assert_again("{\"$str\":\"YWI=\"}", "\"ab\"");
 	assert_again("{ \"$map\" : [ [ \"a\" , 1 ] ] }", "{\"a\":1}");
 	assert_again("{\"$map\":[]}", "{}");
+	assert_again("{\"$date\":\"2024-05-01\"}", "{\"$date\":\"2024-05-01T00:00:00Z\"}");
+	assert_again("{\"$date\":\"2024-05-01T01:30:00.5+02:00\"}",
+		     "{\"$date\":\"2024-04-30T23:30:00.500Z\"}");
+	assert_again("{\"$date\":\"1900-02-28T20:30:00-04:30\"}",
+		     "{\"$date\":\"1900-03-01T01:00:00Z\"}");
+	assert_again("{ \"$long\" : -5 }", "-5");
+	assert_again("[{\"$long\":5},{\"$long\":null}]", "[5,{\"$map\":[[\"$long\",null]]}]");
+	assert_again("[{\"$typed\":[\"java.util.HashSet\",[1,{\"$typed\":[\"M\",{\"a\":2}]}]]},3]",
+		     "[[1,{\"a\":2}],3]");
+	assert_again("{\"$typed\":5}", "{\"$map\":[[\"$typed\",5]]}");
+	assert_again("{\"$typed\":[1]}", "{\"$map\":[[\"$typed\",[1]]]}");
 	assert_again("{\"$bin\":5}", "{\"$map\":[[\"$bin\",5]]}");
 	assert_again("", "");
 	assert_again(" \n", "");
@@ -184,6 +201,17 @@ static const struct {
 	{ "{\"$map\":[[1]]}", "ESYNTAX 12 a pair" },
 	{ "{\"$map\":[[1,2,3]]}", "ESYNTAX 14 a pair" },
 	{ "{\"$map\":[[1,2]],\"b\":1}", "ESYNTAX 15 a $map must be the only" },
+	{ "{\"$date\":\"2024-02-30\"}", "ESYNTAX 21 a $date must be" },
+	{ "{\"$date\":\"1900-02-29\"}", "ESYNTAX 21 a $date must be" },
+	{ "{\"$date\":\"2024-01-01T24:00:00\"}", "ESYNTAX 30 a $date must be" },
+	{ "{\"$date\":\"2024-01-01T00:00:00.Z\"}", "ESYNTAX 32 a $date must be" },
+	{ "{\"$date\":\"2024-01-01x\"}", "ESYNTAX 22 a $date must be" },
+	{ "{\"$long\":9223372036854775808}", "ERANGE 9 a $long must be" },
+	{ "{\"$long\":1,\"b\":2}", "ESYNTAX 10 a $ext or $long must be the only" },
+	{ "{\"$typed\":[\"a\"]}", "ESYNTAX 14 a $typed must have the form" },
+	{ "{\"$typed\":[\"a\",1]}", "ESYNTAX 15 a $typed must have the form" },
+	{ "{\"$typed\":[\"a\",[],[]]}", "ESYNTAX 18 a $typed must have one value" },
+	{ "{\"$typed\":[\"a\",[]],\"b\":1}", "ESYNTAX 18 a $typed must be the only" },
 };
 
 static void invalid_json_is_rejected_with_its_offset(void **state)
@@ -200,33 +228,53 @@ static void invalid_json_is_rejected_with_its_offset(void **state)
 	}
 }
 
-static void value_deeper_than_32_levels_is_rejected(void **state)
+static void value_deeper_than_128_levels_is_rejected(void **state)
 {
-	char text[80] = "";
+	char text[300] = "";
 
 	(void)state;
-	memset(text, '[', 32);
-	memset(text + 32, ']', 32);
+	memset(text, '[', 128);
+	memset(text + 128, ']', 128);
 	assert_again(text, text);
-	memset(text, '[', 33);
-	memset(text + 33, ']', 33);
-	assert_again(text, "EDEPTH 33 nested too deeply; at most 32 levels");
+	memset(text, '[', 129);
+	memset(text + 129, ']', 129);
+	assert_again(text, "EDEPTH 129 nested too deeply; at most 128 levels");
+}
+
+static void long_and_typed_json_have_their_bytes(void **state)
+{
+	char text[] = "[{\"$long\":5},{\"$typed\":[\"[int\",[1,2]]}]";
+	struct spoke_builder builder;
+	struct json_error wrong;
+	struct spoke_span values;
+	size_t count;
+
+	(void)state;
+	spoke_builder_init(&builder, spoke_host_env(), NULL);
+	assert_int_equal(json_read(text, strlen(text), &builder, &count, &wrong), 0);
+	assert_int_equal(spoke_builder_finish(&builder, &values), 0);
+	assert_int_equal(values.len, 24);
+	assert_memory_equal(values.data,
+			    "\x92\xd3\0\0\0\0\0\0\0\5\xc9\0\0\0\x08H\xa4[int\x92\x01\x02", 24);
+	spoke_builder_fini(&builder);
 }
 
 static void value_with_too_many_items_is_rejected(void **state)
 {
-	size_t items = 70000;
-	char *text = malloc(2 * items + 2);
+	size_t items = SPOKE_VALUE_ITEMS_MAX;
+	char *text = malloc(3 * items + 2);
 
 	(void)state;
 	assert_non_null(text);
 	text[0] = '[';
 	for (size_t i = 0; i < items; i++) {
-		text[1 + 2 * i] = '1';
-		text[2 + 2 * i] = i + 1 < items ? ',' : ']';
+		text[1 + 3 * i] = '"';
+		text[2 + 3 * i] = '"';
+		text[3 + 3 * i] = i + 1 < items ? ',' : ']';
 	}
-	text[2 * items + 1] = '\0';
-	assert_again(text, "ETOOLARGE 140001 the value has too many items or bytes");
+	text[3 * items + 1] = '\0';
+	assert_again(text, "ETOOLARGE 12582913 too large: more values than values.max, or more "
+			   "bytes than frame.max");
 	free(text);
 }
 
@@ -263,7 +311,8 @@ int main(void)
 		cmocka_unit_test(value_read_from_json_prints_the_same_json),
 		cmocka_unit_test(equivalent_json_gives_the_same_value),
 		cmocka_unit_test(invalid_json_is_rejected_with_its_offset),
-		cmocka_unit_test(value_deeper_than_32_levels_is_rejected),
+		cmocka_unit_test(value_deeper_than_128_levels_is_rejected),
+		cmocka_unit_test(long_and_typed_json_have_their_bytes),
 		cmocka_unit_test(value_with_too_many_items_is_rejected),
 		cmocka_unit_test(tree_form_prints_one_line_per_value),
 		cmocka_unit_test(printed_text_has_no_terminal_controls),

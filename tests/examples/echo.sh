@@ -5,6 +5,7 @@
 #   echo      echo_consumer over Dubbo and MessagePack-RPC on one port, and over a unix socket
 #   blocking  blocking_consumer
 #   many      many_engines, at a port and at a path
+#   orders    order_provider and order_consumer, which find each other in a file
 #   cc        echo.cc, a provider and a consumer in one process
 set -u
 programs=$1
@@ -24,14 +25,14 @@ fail() {
 	exit 1
 }
 
-# Starts a provider with a URL; sets $address to its address.
+# Starts a provider with arguments, the last of which is a URL; sets $address to its address.
 start() {
 	rm -f "$work/output"
 	mkfifo "$work/output"
-	"$programs/$server" "$1" >"$work/output" &
+	"$programs/$server" "$@" >"$work/output" &
 	provider=$!
 	read -r line <"$work/output" || fail "$server: no output"
-	address=${line#demo.EchoService listens at }
+	address=${line#demo.*Service listens at }
 	[ "$address" != "$line" ] || fail "$server printed: $line"
 }
 
@@ -89,6 +90,14 @@ many)
 	done
 	end INT
 	;;
+orders)
+	server=order_provider
+	start "file://$work/providers" dubbo://127.0.0.1:0
+	expect '{"id": 1, "item": "tea", "amount": 3, "price": {"value": "4.50", "class": "java.math.BigDecimal"}, '"\
+"'"placed": date(2023-11-14T22:13:20Z), "class": "demo.Order"}
+demo.NoSuchOrder: no order -1' order_consumer "file://$work/providers"
+	end
+	;;
 cc) expect hello echo_cc ;;
-*) fail "usage: sh echo.sh <directory> echo|blocking|many|cc" ;;
+*) fail "usage: sh echo.sh <directory> echo|blocking|many|orders|cc" ;;
 esac

@@ -57,6 +57,7 @@ static void read_by_all_getters(struct spoke_value value)
 	int64_t i64;
 	uint64_t u64;
 	int8_t ext_type;
+	uint32_t ns;
 	bool truth;
 	size_t len;
 	int answers = spoke_value_is_nil(value);
@@ -72,18 +73,28 @@ static void read_by_all_getters(struct spoke_value value)
 		touch(span);
 	}
 	if (spoke_value_ext(value, &ext_type, &span) == 0) {
-		answers++;
+		answers += spoke_value_type(value) == SPOKE_VALUE_EXT;
 		touch(span);
+		if (spoke_value_time(value, &i64, &ns) == 0)
+			WANT(ext_type == -1 && ns < 1000000000);
 	}
 	WANT(answers <= 1);
+	if (spoke_value_class(value, &span) == 0) {
+		WANT(spoke_value_array_len(value, &len) == 0 ||
+		     spoke_value_map_len(value, &len) == 0);
+		touch(span);
+	}
 	if (spoke_value_get(value, "k", &found) == 0)
 		touch((struct spoke_span){ found.data, found.len });
 }
 
-/* Reads bytes that were not validated, at any depth. */
-static void read_all(const uint8_t *data, size_t size)
+#define LEVELS (SPOKE_VALUE_DEPTH_MAX + 1)
+
+/* Reads bytes at any depth, also inside exts. A validated value is not too deep. */
+static void read_all(const uint8_t *data, size_t size, bool valid)
 {
-	struct spoke_cursor levels[40] = { spoke_cursor_bytes((struct spoke_span){ data, size }) };
+	struct spoke_cursor levels[LEVELS] = { spoke_cursor_bytes(
+		(struct spoke_span){ data, size }) };
 	size_t depth = 0;
 	struct spoke_value value;
 
@@ -94,8 +105,11 @@ static void read_all(const uint8_t *data, size_t size)
 		WANT(value.data >= data && value.data + value.len <= data + size);
 		WANT(value.len > 0);
 		read_by_all_getters(value);
-		if (depth < 39 && (spoke_cursor_array(value, &levels[depth + 1]) == 0 ||
-				   spoke_cursor_map(value, &levels[depth + 1]) == 0))
+		if (depth == LEVELS - 1)
+			WANT(!valid || (spoke_value_type(value) != SPOKE_VALUE_ARRAY &&
+					spoke_value_type(value) != SPOKE_VALUE_MAP));
+		else if (spoke_cursor_array(value, &levels[depth + 1]) == 0 ||
+			 spoke_cursor_map(value, &levels[depth + 1]) == 0)
 			depth++;
 	}
 }
@@ -141,11 +155,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct spoke_value whole = { data, size };
 	struct spoke_cursor values;
 	size_t count;
+	bool valid;
 
 	read_by_all_getters(whole);
 	print_at_all_sizes(whole);
-	read_all(data, size);
-	if (spoke_values_check(data, size, NULL, &values, &count) == 0)
+	valid = spoke_values_check(data, size, NULL, &values, &count) == 0;
+	read_all(data, size, valid);
+	if (valid)
 		rebuild_twice(values, size, count);
 	return 0;
 }

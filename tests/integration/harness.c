@@ -222,6 +222,8 @@ static void make_consumers(struct spoke_engine *engine, const char *at,
 	for (size_t i = 0; i < count; i++)
 		more[i] = url;
 	with.url = url;
+	if (with.serialization == SPOKE_SERIALIZATION_DEFAULT)
+		with.serialization = SPOKE_SERIALIZATION_MSGPACK; /* as the raw providers */
 	with.balancer = &spoke_balancer_round_robin;
 	with.more_urls = more;
 	with.more_count = count - 1;

@@ -253,6 +253,7 @@ struct raw {
 	int fd;                         /* -1: closed by this side */
 	const struct spokei_wire *wire; /* protocol for raw_frame(); default Dubbo */
 	struct spokei_buffer in;        /* read and not consumed */
+	struct spokei_buffer scratch;   /* translated body of the last message */
 	size_t given;                   /* length of the last message in `in` */
 	bool ended;                     /* the other side has closed */
 	bool reset;                     /* the other side has closed by a reset */

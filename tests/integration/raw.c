@@ -42,6 +42,7 @@ static struct raw *new_raw(struct stage *stage, int fd)
 	raw->fd = fd;
 	raw->wire = &spokei_wire_dubbo;
 	spokei_buffer_init(&raw->in, spoke_host_env(), SIZE_MAX);
+	spokei_buffer_init(&raw->scratch, spoke_host_env(), SPOKE_VALUE_BYTES_MAX);
 	raw->next = stage->raws;
 	stage->raws = raw;
 	return raw;
@@ -125,6 +126,7 @@ void raw_close(struct raw *raw)
 		env_of(raw)->net->close(env_of(raw)->ctx, raw->fd);
 	raw->fd = -1;
 	raw->given = 0;
+	spokei_buffer_fini(&raw->scratch);
 	spokei_buffer_fini(&raw->in); /* a row may use thousands of peers */
 }
 
@@ -258,7 +260,7 @@ void raw_frame(struct raw *raw, struct spokei_message *ret_message)
 	assert_int_equal(status, 0);
 	raw->given = need;
 	result = raw->wire->read(&generous, NULL, spokei_span(spokei_buffer_data(&raw->in), need),
-				 NULL, ret_message);
+				 &raw->scratch, ret_message);
 	/* For other serializations only the header is read. */
 	assert_true(result == 0 || result == SPOKE_EUNSUPPORTED);
 }

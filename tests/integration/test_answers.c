@@ -137,9 +137,9 @@ static void row_28_an_answer_over_the_limits_of_values_becomes_an_error(struct s
 	assert_too_large(raw, 1);
 	call_with_number(raw, 2, "large", 16 << 20);
 	assert_too_large(raw, 2);
-	call_with_number(raw, 3, "deep", 33);
+	call_with_number(raw, 3, "deep", 129);
 	assert_too_large(raw, 3);
-	call_with_number(raw, 4, "deep", 32);
+	call_with_number(raw, 4, "deep", 128);
 	assert_reply(raw, 4, 20, NULL);
 }
 

@@ -139,7 +139,7 @@ static void row_17_nested_length_claims_are_refused_without_memory(struct stage 
 	assert_raw_lives(raw);
 }
 
-static void row_18_a_depth_of_32_is_answered_and_more_is_refused(struct stage *stage)
+static void row_18_a_depth_of_128_is_answered_and_more_is_refused(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	static unsigned char bytes[(1 << 20) + 1];
@@ -148,18 +148,18 @@ static void row_18_a_depth_of_32_is_answered_and_more_is_refused(struct stage *s
 	assert_raw_lives(raw);
 	assert_raw_lives(raw);
 	memset(bytes, 0x91, sizeof(bytes));
-	bytes[32] = 0xc0;
+	bytes[128] = 0xc0;
 	stage_mark(stage);
-	send_argument(raw, 6, bytes, 33);
+	send_argument(raw, 6, bytes, 129);
 	assert_reply(raw, 6, 20, &reply);
 	assert_counter_up_by(stage, SPOKE_STAT_REQUESTS_OK, 1);
-	assert_int_equal(reply.value.len, 33);
-	bytes[32] = 0x90; /* the 33rd is empty */
-	assert_bad_argument(raw, bytes, 33);
-	bytes[32] = 0x91;
-	bytes[33] = 0xc0;
-	assert_bad_argument(raw, bytes, 34);
-	bytes[33] = 0x91;
+	assert_int_equal(reply.value.len, 129);
+	bytes[128] = 0x90; /* the innermost is empty */
+	assert_bad_argument(raw, bytes, 129);
+	bytes[128] = 0x91;
+	bytes[129] = 0xc0;
+	assert_bad_argument(raw, bytes, 130);
+	bytes[129] = 0x91;
 	bytes[1 << 20] = 0xc0;
 	assert_bad_argument(raw, bytes, sizeof(bytes));
 	assert_second_connection_works(stage);
@@ -187,7 +187,8 @@ static void row_18_msgpack_rpc_value_that_is_too_deep_closes(struct stage *stage
 static void row_19_an_array_of_too_many_nils_is_refused(struct stage *stage)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
-	static const size_t counts[] = { 65536, 70000, (8 << 20) - 200 };
+	static const size_t counts[] = { 4194304, 5000000, (8 << 20) - 200 };
+	struct spokei_message reply;
 	static unsigned char bytes[8 << 20];
 
 	memset(bytes, 0xc0, sizeof(bytes));
@@ -198,9 +199,25 @@ static void row_19_an_array_of_too_many_nils_is_refused(struct stage *stage)
 		assert_bad_argument(raw, bytes, 5 + counts[i]);
 		assert_second_connection_works(stage);
 	}
-	/* The same nesting as adjacent arguments. */
-	assert_bad_argument(raw, bytes + 5, 70000);
+	send_argument(raw, 6, bytes, 5 + counts[2]);
+	assert_reply(raw, 6, 40, &reply);
+	assert_memory_equal(reply.error_text.data, "too large: more values than values.max", 38);
+	/* The same number as adjacent arguments. */
+	assert_bad_argument(raw, bytes + 5, 4200000);
 	assert_raw_lives(raw);
+}
+
+/* A list of a few thousand objects is an everyday value. */
+static void row_19_an_array_of_a_million_nils_is_answered(struct stage *stage)
+{
+	struct raw *raw = stage_raw_to_provider(stage);
+	static unsigned char bytes[5 + 1000000] = "\xdd\x00\x0f\x42\x40";
+	struct spokei_message reply;
+
+	memset(bytes + 5, 0xc0, sizeof(bytes) - 5);
+	send_argument(raw, 6, bytes, sizeof(bytes));
+	assert_reply(raw, 6, 20, &reply);
+	assert_int_equal(reply.value.len, sizeof(bytes));
 }
 
 /* A body at the limit of items, which its handler keeps: spoke must not build a tree of it. */
@@ -338,9 +355,10 @@ int main(void)
 		ROW(row_16_claims_of_many_items_are_refused_without_memory, STAGE_ALL),
 		ROW(row_16_claims_of_many_items_in_a_reply_fail_its_call, STAGE_ALL),
 		ROW(row_17_nested_length_claims_are_refused_without_memory, STAGE_ALL),
-		ROW(row_18_a_depth_of_32_is_answered_and_more_is_refused, STAGE_ALL),
+		ROW(row_18_a_depth_of_128_is_answered_and_more_is_refused, STAGE_ALL),
 		ROW(row_18_msgpack_rpc_value_that_is_too_deep_closes, STAGE_ALL),
 		ROW(row_19_an_array_of_too_many_nils_is_refused, STAGE_SMOOTH),
+		ROW(row_19_an_array_of_a_million_nils_is_answered, STAGE_SMOOTH),
 		ROW(row_19_a_body_costs_32_times_its_bytes_at_most, STAGE_ALL),
 		ROW(row_20_lengths_beyond_the_end_are_refused, STAGE_ALL),
 		ROW(row_20_lengths_beyond_the_end_of_a_reply_fail_its_call, STAGE_ALL),

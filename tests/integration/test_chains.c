@@ -156,6 +156,7 @@ static enum child try_all(struct stage *stage, struct spoke_future *future)
 {
 	const struct spoke_service_options service = { .name = "demo.Other" };
 	const struct spoke_consumer_options options = {
+		.serialization = SPOKE_SERIALIZATION_MSGPACK,
 		.url = "dubbo://127.0.0.1:20880/demo.EchoService"
 	};
 	struct spoke_future *other = NULL;

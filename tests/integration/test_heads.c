@@ -399,7 +399,8 @@ static void row_09_unknown_serialization_is_refused_without_decoding(struct stag
 		assert_reply(raw, codec, 40, &reply);
 		assert_int_equal(reply.codec, codec);
 		assert_counter_up_by(stage, SPOKE_STAT_BAD_REQUESTS, 1);
-		if (stage->on != STAGE_ROUGH)
+		/* Hessian 2 is decoded, and refused for its values. */
+		if (stage->on != STAGE_ROUGH && codec != 2)
 			assert_int_equal(stage_demands(stage), 0);
 	}
 	assert_int_equal(stage->handled, handled);

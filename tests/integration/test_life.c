@@ -116,7 +116,7 @@ static void set_scene(struct scene *scene)
 	};
 	const struct spoke_service_options service = { .name = "demo.Scene" };
 	struct stage *stage = scene->stage;
-	struct spoke_consumer_options options = { 0 };
+	struct spoke_consumer_options options = { .serialization = SPOKE_SERIALIZATION_MSGPACK };
 	char url[160];
 
 	stage_set_provider(stage, NULL);

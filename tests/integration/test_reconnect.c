@@ -251,7 +251,7 @@ static void assert_spread(void)
 
 static void play_return(struct stage *stage, uint64_t outage_ns)
 {
-	struct spoke_consumer_options options = { 0 };
+	struct spoke_consumer_options options = { .serialization = SPOKE_SERIALIZATION_MSGPACK };
 	struct spoke_provider *back;
 	char url[160];
 

@@ -47,7 +47,7 @@ static void assert_times_out(struct stage *stage, struct spoke_method *method,
 
 static void row_49_timeout_of_0_inherits_and_defaults_to_a_second(struct stage *stage)
 {
-	struct spoke_consumer_options options = { 0 };
+	struct spoke_consumer_options options = { .serialization = SPOKE_SERIALIZATION_MSGPACK };
 	const struct spoke_call_options own = { .timeout_ns = 300 * MS };
 	struct spoke_consumer *consumer;
 	char url[160];

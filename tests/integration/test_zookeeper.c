@@ -275,6 +275,56 @@ static void of_too_many_providers_the_first_count(void **state)
 	assert_true(zoorig_said("a service has 10001 providers; only the first 10000 are used"));
 }
 
+/* --- categories */
+
+#define CONSUMER "consumer://0.0.0.0/" SERVICE "?category=consumers&id=1"
+#define CONSUMERS "/dubbo/" SERVICE "/consumers"
+#define CONFIGURATORS "/dubbo/" SERVICE "/configurators"
+#define RULE_LEAF "override%3A%2F%2F0.0.0.0%2Fdemo.Echo%3Fweight%3D5"
+
+static void consumer_is_published_with_the_address_of_this_machine(void **state)
+{
+	uint64_t intent;
+	uint64_t other;
+
+	(void)state;
+	zoorig_open("");
+	intent = zoorig_publish(SERVICE, CONSUMER);
+	assert_int_equal(zoorig_end(intent), 0);
+	assert_string_equal(stranger_list(CONSUMERS),
+			    LIST("consumer%3A%2F%2F127.0.0.1%2Fdemo.Echo%3Fcategory%3Dconsumers"
+				 "%26id%3D1"));
+	other = zoorig_publish(SERVICE, "consumer://0.0.0.0/" SERVICE "?category=consumers&id=2");
+	assert_int_equal(zoorig_end(other), 0);
+	assert_int_equal(stranger_count(CONSUMERS), 2);
+	assert_int_equal(zoorig_end(zoorig_withdraw(intent)), 0);
+	assert_int_equal(stranger_count(CONSUMERS), 1);
+	assert_int_equal(zoorig_end(zoorig_withdraw(other)), 0);
+	assert_int_equal(stranger_count(CONSUMERS), 0);
+}
+
+static void configurators_are_listed_and_watched(void **state)
+{
+	const uint64_t intent = ++rig.intents;
+
+	(void)state;
+	zoorig_open("");
+	assert_int_equal(spokei_registry_zookeeper.watch(rig.registry, intent, SERVICE,
+							 "configurators"),
+			 0);
+	assert_int_equal(zoorig_end(intent), 0);
+	zoorig_until(zoorig_count(NOTE_LIST, intent) > 0);
+	assert_string_equal(zoorig_list(intent), "");
+	zoorig_forget();
+	assert_int_equal(stranger_create(CONFIGURATORS "/" RULE_LEAF, "", 0), ZOK);
+	zoorig_until(zoorig_count(NOTE_LIST, intent) > 0);
+	assert_string_equal(zoorig_list(intent), LIST("override://0.0.0.0/demo.Echo?weight=5"));
+	zoorig_forget();
+	assert_int_equal(stranger_delete(CONFIGURATORS "/" RULE_LEAF), ZOK);
+	zoorig_until(zoorig_count(NOTE_LIST, intent) > 0);
+	assert_string_equal(zoorig_list(intent), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +343,8 @@ int main(void)
 		ZOORIG_TEST(of_all_services_their_names_are_told),
 		ZOORIG_TEST(services_of_any_names_are_told),
 		ZOORIG_TEST(of_too_many_providers_the_first_count),
+		ZOORIG_TEST(consumer_is_published_with_the_address_of_this_machine),
+		ZOORIG_TEST(configurators_are_listed_and_watched),
 	};
 
 	return zoorig_run(tests, sizeof(tests) / sizeof(tests[0]));

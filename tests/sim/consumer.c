@@ -114,6 +114,8 @@ static bool make(struct sim_consumer *consumer)
 	unsigned count = world->plan->provider_count;
 	char parameters[128];
 	struct spoke_consumer_options options = {
+		.serialization = consumer->plan->hessian2 ? SPOKE_SERIALIZATION_HESSIAN2
+							  : SPOKE_SERIALIZATION_MSGPACK,
 		.url = urls[0],
 		.more_urls = more,
 		.more_count = count - 1,

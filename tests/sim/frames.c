@@ -73,7 +73,8 @@ static const unsigned char *find_key(const unsigned char *bytes, size_t len, con
 	return NULL;
 }
 
-/* Returns the number that a string of digits contains, in the given base. */
+/* Returns the number that a short string of digits contains, in the given base. The low five bits
+ * of its first byte are its length, in msgpack and in Hessian 2. */
 static uint64_t digits_at(const unsigned char *at, const unsigned char *end, unsigned base)
 {
 	size_t len = *at & 0x1fu;
@@ -86,8 +87,8 @@ static uint64_t digits_at(const unsigned char *at, const unsigned char *end, uns
 
 static void read_attempt(const unsigned char *bytes, size_t len, struct sim_frame *frame)
 {
-	const unsigned char *id = find_key(bytes, len, "\xa8spoke.id");
-	const unsigned char *attempt = find_key(bytes, len, "\xadspoke.attempt");
+	const unsigned char *id = find_key(bytes, len, "spoke.id");
+	const unsigned char *attempt = find_key(bytes, len, "spoke.attempt");
 
 	if (id)
 		frame->call_id = digits_at(id, bytes + len, 16);
@@ -115,19 +116,22 @@ static struct sim_frame read_frame(const unsigned char *bytes, size_t len)
 		frame.kind = SIM_PROBE_ANSWER;
 	else if (len == SIM_HEAD + 1u)
 		frame.kind = SIM_PROBE;
-	else if (len == SIM_HEAD + 2u && bytes[SIM_HEAD] == 0xa1 && bytes[SIM_HEAD + 1] == 'R')
+	else if (len == SIM_HEAD + 2u && (bytes[SIM_HEAD] & 0x1fu) == 1 &&
+		 bytes[SIM_HEAD + 1] == 'R')
 		frame.kind = SIM_READONLY;
 	else
 		frame.kind = SIM_OTHER;
 	return frame;
 }
 
-/* Returns the length of the frame, or 0 if the header is invalid. */
+/* Returns the length of the frame, or 0 if the header is invalid. Events are short; a longer frame
+ * than allowed is skipped if its length is not negative. */
 static uint64_t length_of(const struct sim_frames *frames, const unsigned char *head)
 {
 	uint64_t len = number_at(head + 12, 4) + SIM_HEAD;
+	uint64_t max = head[2] & 0x20 ? frames->frame_max : (uint64_t)INT32_MAX + SIM_HEAD;
 
-	return head[0] == 0xda && head[1] == 0xbb && len <= frames->frame_max ? len : 0;
+	return head[0] == 0xda && head[1] == 0xbb && len <= max ? len : 0;
 }
 
 /* Copies bytes to the tail buffer. The part begins at offset `have` of the frame. */
@@ -156,6 +160,36 @@ static size_t take_part(struct sim_frames *frames, const unsigned char *bytes, s
 	return part;
 }
 
+/* Reads the head of a frame. Of a reply above the limit it is all that the product reads. */
+static void take_head(struct sim_frames *frames,
+		      void (*whole)(void *arg, const struct sim_frame *frame), void *arg)
+{
+	frames->need = length_of(frames, frames->kept);
+	frames->broken = frames->need == 0;
+	if (frames->need > frames->frame_max && !(frames->kept[2] & 0x80)) {
+		struct sim_frame frame = read_frame(frames->kept, SIM_HEAD);
+
+		whole(arg, &frame);
+	}
+}
+
+static void end_frame(struct sim_frames *frames,
+		      void (*whole)(void *arg, const struct sim_frame *frame), void *arg)
+{
+	size_t kept = frames->need < SIM_KEPT ? (size_t)frames->need : SIM_KEPT;
+	struct sim_frame frame = read_frame(frames->kept, kept);
+	bool allowed = frames->need <= frames->frame_max;
+
+	if (frame.kind == SIM_REQUEST && frame.number)
+		read_attempt(kept < frames->need ? frames->tail : frames->kept,
+			     kept < frames->need ? SIM_TAIL : kept, &frame);
+	frames->frame_len = frames->need;
+	frames->have = 0;
+	frames->need = 0;
+	if (allowed)
+		whole(arg, &frame);
+}
+
 void sim_frames_feed(struct sim_frames *frames, const unsigned char *bytes, size_t len,
 		     void (*whole)(void *arg, const struct sim_frame *frame), void *arg)
 {
@@ -164,22 +198,10 @@ void sim_frames_feed(struct sim_frames *frames, const unsigned char *bytes, size
 
 		bytes += part;
 		len -= part;
-		if (frames->need == 0 && frames->have == SIM_HEAD) {
-			frames->need = length_of(frames, frames->kept);
-			frames->broken = frames->need == 0;
-		}
-		if (frames->need && frames->have == frames->need) {
-			size_t kept = frames->need < SIM_KEPT ? (size_t)frames->need : SIM_KEPT;
-			struct sim_frame frame = read_frame(frames->kept, kept);
-
-			if (frame.kind == SIM_REQUEST && frame.number)
-				read_attempt(kept < frames->need ? frames->tail : frames->kept,
-					     kept < frames->need ? SIM_TAIL : kept, &frame);
-			frames->frame_len = frames->need;
-			frames->have = 0;
-			frames->need = 0;
-			whole(arg, &frame);
-		}
+		if (frames->need == 0 && frames->have == SIM_HEAD)
+			take_head(frames, whole, arg);
+		if (frames->need && frames->have == frames->need)
+			end_frame(frames, whole, arg);
 	}
 }
 

@@ -46,7 +46,7 @@ struct sim_frame {
 /* One direction of a connection, as one side sees it. */
 struct sim_frames {
 	bool broken;        /* the rest of the stream cannot be parsed */
-	size_t frame_max;   /* a longer frame breaks the stream */
+	size_t frame_max;   /* a longer frame is skipped */
 	uint64_t have;      /* bytes of the current frame; 0: at a boundary */
 	uint64_t need;      /* length of the current frame; 0: its header is incomplete */
 	uint64_t frame_len; /* of the last complete frame */

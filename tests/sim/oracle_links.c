@@ -11,7 +11,8 @@
 #define TICK_NS MS
 #define LATE_NS (50 * MS) /* a turn this late reads all sockets before it times out a peer */
 #define MISSES 3u
-#define MUTE 4u /* intervals until the first bytes must arrive */
+#define MUTE 4u                /* intervals until the first bytes must arrive ... */
+#define MUTE_NS (240 * SECOND) /* ... or this long, if that is longer */
 
 static uint64_t interval_of(const struct sim_process *process)
 {
@@ -165,7 +166,8 @@ static void closed_for_silence(const struct sim_end *end)
 	if (end->told && end->misses != MISSES)
 		sim_violation(world, SIM_S11, "connection %u is closed for silence after %u misses",
 			      end->stream->number, end->misses);
-	if (!end->told && world->virt.now_ns - end->since_ns < MUTE * interval_ns)
+	if (!end->told && (world->virt.now_ns - end->since_ns < MUTE * interval_ns ||
+			   world->virt.now_ns - end->since_ns < MUTE_NS))
 		sim_violation(world, SIM_S11,
 			      "connection %u is closed after only %.3f ms of silence",
 			      end->stream->number,
@@ -211,14 +213,14 @@ static void recover(struct sim_end *end)
 	end->read_only = false;
 }
 
-/* --- L1: the backoff restarts after a peer that worked */
+/* --- L1: the backoff restarts after a peer that worked, except for one that drains */
 
 static void check_attempt(struct sim_end *end, const struct spoke_link_event *event)
 {
 	const struct sim_stream *stream = end->stream;
 
 	if (end->pauses++ == 0 && stream->dubbo && !stream->tampered && end->seen.frame_len > 0 &&
-	    event->attempt != 1)
+	    !end->read_only && event->attempt != 1)
 		sim_violation(
 			stream->world, SIM_L1,
 			"process %u: connection %u worked, but the next one counts as attempt %u",

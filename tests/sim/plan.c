@@ -192,6 +192,8 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 	draw_registry(&dice, plan);
 	if (sim_chance(&dice, 100))
 		draw_long(plan);
+	for (unsigned i = 0; i < plan->consumer_count; i++)
+		plan->consumers[i].hessian2 = sim_chance(&dice, 400);
 }
 
 void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t length_ns)

@@ -111,6 +111,7 @@ struct sim_consumer_plan {
 	uint64_t timeout_ns;
 	uint32_t pending_max;
 	bool mprpc;
+	bool hessian2;     /* calls in Hessian 2, or in msgpack; with Dubbo's protocol only */
 	bool frees_inside; /* the consumer may be freed in one of its callbacks */
 	bool registry;     /* the consumer finds its providers in the registry */
 	struct sim_calls_plan calls;

@@ -40,13 +40,19 @@ int cut_bytes(const void *bytes, size_t len, size_t *ret_len)
 
 int read_frame(const struct frame *frame, struct spokei_message *ret)
 {
+	static struct memory memory;
+	static struct spokei_buffer scratch;
 	static unsigned char *copy;
 
+	if (scratch.env == NULL) {
+		memory_init(&memory);
+		spokei_buffer_init(&scratch, &memory.env, FRAME_MAX);
+	}
 	free(copy);
 	copy = malloc(frame->len);
 	assert_non_null(copy);
 	memcpy(copy, frame->bytes, frame->len);
-	return dubbo->read(&frame_limits, NULL, spokei_span(copy, frame->len), NULL, ret);
+	return dubbo->read(&frame_limits, NULL, spokei_span(copy, frame->len), &scratch, ret);
 }
 
 int read_body(unsigned flags, unsigned status, const void *body, size_t len,

@@ -4,6 +4,7 @@
 
 #include "tests/transport/stream.h"
 #include "timer/base.h"
+#include "transport/codec/codec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,15 @@ void recall_init(struct recall *recall, const struct spokei_wire *wire,
 	memset(recall, 0, sizeof(*recall));
 	recall->wire = wire;
 	recall->limits = limits;
+	memory_init(&recall->memory);
+	for (unsigned i = 0; i < 2; i++)
+		spokei_buffer_init(&recall->scratch[i], &recall->memory.env, SPOKE_VALUE_BYTES_MAX);
 }
 
 void recall_fini(struct recall *recall)
 {
+	for (unsigned i = 0; i < 2; i++)
+		spokei_buffer_fini(&recall->scratch[i]);
 	for (unsigned i = 0; i < RECALL_NAMES; i++) {
 		free(recall->names[i]);
 		recall->names[i] = NULL;
@@ -83,7 +89,8 @@ static const char *compare(struct recall *recall, const struct spokei_message *p
 
 	if (difference)
 		return difference;
-	if (!same_places(recalled, plain))
+	/* Other bodies are translated, each to another place. */
+	if (plain->codec == SPOKEI_CODEC_MSGPACK && !same_places(recalled, plain))
 		return "where a name stands";
 	if (plain->repeat)
 		return "a repeat without a memo";
@@ -108,10 +115,11 @@ const char *recall_read(struct recall *recall, struct spoke_span frame)
 	SPOKE_ASSERT(copy);
 	memcpy(copy, frame.data, frame.len);
 	recall->repeat = false;
-	result = recall->wire->read(recall->limits, NULL, spokei_span(copy, frame.len), NULL,
-				    &plain);
+	result = recall->wire->read(recall->limits, NULL, spokei_span(copy, frame.len),
+				    &recall->scratch[0], &plain);
 	recall->result = recall->wire->read(recall->limits, &recall->memo,
-					    spokei_span(copy, frame.len), NULL, &recalled);
+					    spokei_span(copy, frame.len), &recall->scratch[1],
+					    &recalled);
 	if (recall->result != result)
 		difference = "the verdict";
 	else if (result != SPOKE_EPROTOCOL)

@@ -6,6 +6,7 @@
 #ifndef TESTS_TRANSPORT_RECALL_H
 #define TESTS_TRANSPORT_RECALL_H
 
+#include "tests/core/memory.h"
 #include "transport/wire/memo.h"
 
 #define RECALL_NAMES 5 /* service, version, group, method, types */
@@ -14,7 +15,9 @@ struct recall {
 	const struct spokei_wire *wire;          /* borrowed, like the limits */
 	const struct spokei_wire_limits *limits; /* the same for all frames of a memo */
 	struct spokei_memo memo;
-	bool any; /* a request has been read */
+	struct memory memory;
+	struct spokei_buffer scratch[2]; /* without and with the memo */
+	bool any;                        /* a request has been read */
 	unsigned char *names[RECALL_NAMES];
 	size_t lens[RECALL_NAMES];
 	bool repeat; /* the last frame was a repeat */

@@ -14,7 +14,7 @@ const struct spokei_wire_limits stream_limits = {
 	.name_max = 1024,
 	.event_max = 64,
 	.value = { SPOKE_VALUE_DEPTH_MAX, SPOKE_VALUE_ITEMS_MAX, SPOKE_VALUE_OBJECT_BYTES_MAX,
-		   SPOKE_VALUE_BYTES_MAX },
+		   SPOKE_VALUE_BYTES_MAX, false },
 	.free_len = SPOKE_VALUE_ITEMS_MAX,
 };
 

@@ -27,6 +27,8 @@ enum spokei_codec_part {
 	/* A reply: the marker, then the value, or the class and the fields of an exception, then
 	 * the attachments. */
 	SPOKEI_CODEC_REPLY,
+	/* The reply to a generic call, in which maps with a class stay maps. Only written. */
+	SPOKEI_CODEC_GENERIC_REPLY,
 	/* The body of a reply with an error status: one text, or null. Only read. */
 	SPOKEI_CODEC_TEXT,
 };
@@ -41,18 +43,21 @@ struct spokei_codec {
 	/*
 	 * Translates a body into msgpack values, one after another. The values lie in `body` or at
 	 * the end of `scratch`, whose maximum bounds their length. The codec bounds depth and
-	 * number of the values by `limits` while it reads; the caller checks the values again.
+	 * number of the values by `limits` while it reads, and may bound their length by that of
+	 * the body; the caller checks the values again.
 	 *
 	 * Returns 0, SPOKE_ETRUNCATED, SPOKE_ETRAILING, SPOKE_ECORRUPT, SPOKE_EDEPTH,
-	 * SPOKE_ETOOLARGE or SPOKE_ENOMEM. NULL: bodies in this serialization are not supported.
+	 * SPOKE_ETOOLARGE, SPOKE_ENOMEM, or SPOKE_EUNSUPPORTED (a value that has no form in
+	 * msgpack, e.g. a cycle). NULL: bodies in this serialization are not supported.
 	 */
 	int (*to_values)(const struct spoke_value_limits *limits, enum spokei_codec_part part,
 			 struct spoke_span body, struct spokei_buffer *scratch,
 			 struct spoke_span *ret_values);
 	/*
 	 * Appends checked msgpack values in this serialization. Returns 0, SPOKE_ENOMEM,
-	 * SPOKE_ETOOLARGE (the maximum of `out`) or SPOKE_EUNSUPPORTED (the serialization cannot
-	 * express the values). After an error the caller truncates `out`. NULL: as above.
+	 * SPOKE_ETOOLARGE (the maximum of `out`), SPOKE_EDEPTH (too much lies too deep) or
+	 * SPOKE_EUNSUPPORTED (the serialization cannot express the values). After an error the
+	 * caller truncates `out`. NULL: as above.
 	 */
 	int (*from_values)(enum spokei_codec_part part, struct spoke_span values,
 			   struct spokei_buffer *out);

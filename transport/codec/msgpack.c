@@ -5,7 +5,7 @@
  */
 #include "transport/codec/codec.h"
 
-#include "core/value/pack.h"
+#include "core/value/builder.h"
 
 static int identity_to_values(const struct spoke_value_limits *limits, enum spokei_codec_part part,
 			      struct spoke_span body, struct spokei_buffer *scratch,

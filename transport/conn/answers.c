@@ -150,7 +150,7 @@ void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *m
 	forget(serving);
 	if (two_way)
 		answer(conn, &place, message);
-	if (conn->state == SPOKEI_CONN_FINISHING)
+	if (conn->ending)
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }
 

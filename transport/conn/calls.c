@@ -12,9 +12,8 @@
 /* A request that the connection has not taken yet: once it is in the output buffer, it cannot be
  * withdrawn. */
 struct spokei_unsent {
-	struct spokei_message
-		message; /* its spans point into `bytes`, a copy of the caller's memory */
-	size_t size;     /* of this struct, with `bytes` */
+	struct spokei_message message; /* the spans that may change point into `bytes` */
+	size_t size;                   /* of this struct, with `bytes` */
 	unsigned char bytes[];
 };
 
@@ -38,26 +37,39 @@ static void free_unsent(struct spokei_pending *pending)
 	spokei_free(env, unsent, 1, unsent->size);
 }
 
+/* Copies a span to *at, and moves *at behind it. Returns the copy. */
+static struct spoke_span put_span(unsigned char **at, struct spoke_span span)
+{
+	unsigned char *copy = *at;
+
+	if (span.len == 0)
+		return spokei_span(NULL, 0);
+	memcpy(copy, span.data, span.len);
+	*at += span.len;
+	return spokei_span(copy, span.len);
+}
+
 static struct spokei_unsent *make_unsent(const struct spoke_env *env,
 					 const struct spokei_message *message)
 {
-	size_t args_len = message->args.len;
-	size_t pairs_len = message->attachments.len;
-	size_t size = sizeof(struct spokei_unsent) + args_len + pairs_len;
+	const struct spoke_span pairs = { message->attachments.data, message->attachments.len };
+	size_t size = sizeof(struct spokei_unsent) + message->args.len + pairs.len +
+		      message->service.len + message->version.len + message->group.len;
 	struct spokei_unsent *unsent = spokei_alloc_unset(env, size);
+	unsigned char *at;
 
 	if (unsent == NULL)
 		return NULL;
 	unsent->message = *message;
 	unsent->size = size;
-	if (args_len)
-		memcpy(unsent->bytes, message->args.data, args_len);
-	if (pairs_len)
-		memcpy(unsent->bytes + args_len, message->attachments.data, pairs_len);
-	unsent->message.args = spokei_span(unsent->bytes, args_len);
-	unsent->message.attachments.data = pairs_len ? unsent->bytes + args_len : NULL;
-	/* The prefix belongs to the method, which may rebuild it for another wire before this
-	 * request is sent. */
+	at = unsent->bytes;
+	unsent->message.args = put_span(&at, message->args);
+	unsent->message.attachments.data = put_span(&at, pairs).data;
+	/* The method may rename these three for another endpoint before this request is sent, and
+	 * rebuild its prefix for another wire. */
+	unsent->message.service = put_span(&at, message->service);
+	unsent->message.version = put_span(&at, message->version);
+	unsent->message.group = put_span(&at, message->group);
 	unsent->message.prefix = spokei_span(NULL, 0);
 	return unsent;
 }
@@ -122,7 +134,7 @@ void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 	pending->conn = NULL;
 	engine->settle_old = true;
 	pending->done(pending, &outcome);
-	if (conn->state == SPOKEI_CONN_FINISHING)
+	if (conn->ending)
 		spokei_engine_last(engine, &conn->settle);
 }
 

@@ -7,12 +7,14 @@
  *     OPENING    -> OPEN            the stream is open; a plain socket is open at once
  *     OPENING    -> CONNECTING      opening failed, and another address may be tried
  *     OPEN       -> FINISHING       the peer sends no more, or this side drains and has sent
- *                                   READONLY; started requests are answered and written
+ *                                   READONLY; started requests are answered and written. Or the
+ *                                   peer of a consumer drains and no call waits for it
  *     any        -> CLOSED          final; reported at the end of the turn, then freed
  *
  * READONLY, the drain notice, means: this side accepts no more requests and sends none. It is
  * queued after all earlier output, and the peer answers it with READONLY. A side that has sent and
- * received it has thus read every request, and has answered or refused it.
+ * received it has thus read every request. Java peers do not answer READONLY, so requests are
+ * served until the answer or for 300 ms, and refused afterwards.
  */
 #ifndef SPOKEI_TRANSPORT_CONN_CONN_H
 #define SPOKEI_TRANSPORT_CONN_CONN_H
@@ -35,6 +37,7 @@ enum spokei_conn_state {
 struct spokei_conn;
 struct spokei_link;
 struct spokei_link_limits;
+struct spokei_connector_profile;
 struct spokei_serving;
 
 /* Events of an open connection. */
@@ -77,11 +80,14 @@ struct spokei_conn {
 	/* The route that `up` found for the last request; NULL after a different request. */
 	const void *found;
 	enum spokei_conn_state state;
-	int error;       /* why it was closed */
-	bool heard;      /* a whole message has arrived */
-	bool answered;   /* ... and a reply to this side */
-	bool readonly;   /* the peer accepts no more requests and sends none */
-	bool announced;  /* this side has sent the same, since announced_ns */
+	int error;      /* why it was closed */
+	bool heard;     /* a whole message has arrived */
+	bool answered;  /* ... and a reply to this side */
+	bool readonly;  /* the peer accepts no more requests and sends none */
+	bool announced; /* this side has sent the same, since announced_ns */
+	/* It ends with its last call or request: it is FINISHING, or the peer of a consumer sent
+	 * READONLY and waits for the connection's end. */
+	bool ending;
 	bool paused;     /* not read, because too much output is queued */
 	bool ended;      /* the peer sends no more, since ended_ns */
 	bool blocked;    /* the last write did not take everything, or unsent requests wait */
@@ -89,7 +95,13 @@ struct spokei_conn {
 	bool unwritable; /* writing is over; bytes that the peer has sent are still read */
 	bool shut;  /* ... because this side has sent everything; it waits for the peer's end */
 	bool holds; /* the stream has taken bytes that flush() has not passed on */
-	uint8_t probe_codec;    /* codec of its heartbeats */
+	uint8_t probe_codec; /* codec of heartbeats: the peer's, or hessian2 until it is known */
+	uint8_t asked_codec; /* codec of the peer's last request; this side's own before it */
+	/* Of requests of this side: the id of the profile, and the profile itself; NULL: the id is
+	 * that of a codec. */
+	uint64_t profile_id;
+	uint64_t heartbeat_ns; /* interval that the peer asks for, if it is shorter; 0: none */
+	const struct spokei_connector_profile *profile;
 	uint8_t writables;      /* times the peer took READONLY back in the present minute */
 	uint32_t serving_count; /* of `servings` */
 	/* No request in `serving` has a larger id, as long as there are any. */
@@ -190,9 +202,9 @@ void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *r
 			const char *text);
 
 /*
- * Drains: sends READONLY and accepts no more requests. When started requests are answered and
- * written, the peer has agreed, and no call waits, it shuts its sending side. It closes at the
- * peer's end, or 5 s later.
+ * Drains: sends READONLY and accepts only requests that crossed it. When started requests are
+ * answered and written, the peer has agreed, and no call waits, it shuts its sending side. It
+ * closes at the peer's end, or 5 s later.
  */
 void spokei_conn_finish(struct spokei_conn *conn);
 

@@ -8,9 +8,21 @@
 
 #include "transport/wire/codecs.h"
 
+#include <stdio.h>
+
 #define MINUTE_NS UINT64_C(60000000000)
 #define WRITABLES_MAX 100u /* times a minute that a peer may take READONLY back */
+/* How long after READONLY a peer that does not answer it may still send requests. */
+#define CROSSING_NS UINT64_C(300000000)
+#define TEXT_MAX 96u       /* bytes of an explanation */
 #define QUEUED_FAIR 65536u /* queued bytes that every peer may cause */
+
+/* Heartbeats and drain notices use the serialization that the peer used last. */
+static SPOKEI_NOINLINE void learn_codec(struct spokei_conn *conn, uint8_t codec)
+{
+	if (spokei_wire_codec(&conn->link->limits.wire, codec))
+		conn->probe_codec = codec;
+}
 
 /* --- replies */
 
@@ -28,30 +40,74 @@ static void note_unknown(struct spokei_conn *conn)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_UNKNOWN_REPLIES, SPOKE_EPROTOCOL);
 }
 
+/* A reply for which no call waits; `given`: its id was issued. */
+static SPOKEI_NOINLINE void deliver_unexpected(struct spokei_conn *conn, bool given)
+{
+	/* Late, or the reply of a Java peer to a heartbeat in a serialization that it lacks. */
+	if (given)
+		spokei_count(spokei_conn_engine(conn), SPOKE_STAT_REPLIES_LATE);
+	else if (!conn->link->asked)
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_UNWANTED, SPOKE_EPROTOCOL);
+	else
+		note_unknown(conn);
+}
+
+/* Explains why a frame was not read. */
+static struct spoke_span explain_length(const struct spokei_conn *conn, char text[TEXT_MAX])
+{
+	int len = snprintf(text, TEXT_MAX, "the frame has %zu bytes; frame.max allows %zu",
+			   conn->in.too_long, conn->in.limits->frame_max);
+
+	return spokei_span(text, (size_t)len);
+}
+
+/* Ends a call whose reply cannot be read. */
+static SPOKEI_NOINLINE void finish_bad_reply(struct spokei_conn *conn,
+					     struct spokei_pending *pending,
+					     const struct spokei_message *message, int error)
+{
+	const char *why = spoke_strerror(error);
+	struct spokei_message unread = {
+		.kind = SPOKEI_REPLY,
+		.id = message->id,
+		.codec = message->codec,
+		.error_text = spokei_span(why, strlen(why)),
+	};
+	struct spokei_message instead = *message;
+	char text[TEXT_MAX];
+
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_BAD_REPLIES);
+	if (conn->in.too_long == 0) {
+		spokei_conn_finish_pending(pending,
+					   error == SPOKE_ETOOLARGE ? error : SPOKE_EBADREPLY,
+					   &unread);
+		return;
+	}
+	instead.error_text = explain_length(conn, text);
+	spokei_conn_finish_pending(pending, message->error ? message->error : SPOKE_ETOOLARGE,
+				   &instead);
+}
+
 static void deliver_reply(struct spokei_conn *conn, const struct spokei_message *message, int error)
 {
-	struct spoke_engine *engine = spokei_conn_engine(conn);
 	struct spokei_pending *pending;
 	bool given;
 
-	if (!conn->link->asked) {
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_UNWANTED, SPOKE_EPROTOCOL);
-		return;
-	}
+	if (SPOKEI_UNLIKELY(message->codec != conn->probe_codec))
+		learn_codec(conn, message->codec);
 	pending = spokei_pendings_find(&conn->pendings, message->id, &given);
-	if (pending == NULL && given) {
-		spokei_count(engine, SPOKE_STAT_REPLIES_LATE);
+	if (SPOKEI_UNLIKELY(pending == NULL)) {
+		deliver_unexpected(conn, given);
 		return;
 	}
 	/* Reject replies to requests that have not been written yet, even if the id matches. Bytes
 	 * that were read before the request was written cannot be its reply. */
-	if (pending == NULL || pending->mark >= conn->asked_mark) {
+	if (pending->mark >= conn->asked_mark) {
 		note_unknown(conn);
 		return;
 	}
-	if (error) {
-		spokei_count(engine, SPOKE_STAT_BAD_REPLIES);
-		spokei_conn_finish_pending(pending, SPOKE_EBADREPLY, NULL);
+	if (SPOKEI_UNLIKELY(error != 0)) {
+		finish_bad_reply(conn, pending, message, error);
 		return;
 	}
 	spokei_conn_finish_pending(pending, message->error, message);
@@ -59,12 +115,20 @@ static void deliver_reply(struct spokei_conn *conn, const struct spokei_message 
 
 /* --- requests */
 
+/* Returns whether a request may have been sent before this side's READONLY arrived. Java peers do
+ * not answer READONLY, so the time decides. */
+static SPOKEI_NOINLINE bool may_have_crossed(const struct spokei_conn *conn)
+{
+	return conn->state == SPOKEI_CONN_FINISHING && conn->announced && !conn->readonly &&
+	       spokei_conn_engine(conn)->begin_ns - conn->announced_ns < CROSSING_NS;
+}
+
 static const char *limit_reached(const struct spokei_conn *conn,
 				 const struct spokei_message *message)
 {
 	const struct spokei_link *link = conn->link;
 
-	if (link->closing || conn->state != SPOKEI_CONN_OPEN)
+	if (link->closing || (conn->state != SPOKEI_CONN_OPEN && !may_have_crossed(conn)))
 		return "this side is closing; call another one";
 	if (conn->unwritable && message->two_way)
 		return "the connection can no longer be written to";
@@ -83,8 +147,11 @@ static void deliver_request(struct spokei_conn *conn, const struct spokei_messag
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 	const char *limit;
 
-	if (!message->repeat)
+	if (!message->repeat) {
 		conn->found = NULL;
+		learn_codec(conn, message->codec);
+		conn->asked_codec = conn->probe_codec;
+	}
 	if (conn->link->serve == NULL) {
 		spokei_count(engine, SPOKE_STAT_REQUESTS_UNWANTED);
 		spokei_conn_refuse(conn, message, SPOKE_ENOSERVICE, "nothing is served here");
@@ -109,8 +176,19 @@ static void deliver_request(struct spokei_conn *conn, const struct spokei_messag
 static void deliver_bad_request(struct spokei_conn *conn, const struct spokei_message *message,
 				int error)
 {
+	const char *why = spoke_strerror(error);
+	struct spokei_message answer = {
+		.error = SPOKE_EBADREQUEST,
+		.error_text = message->error_text,
+	};
+	char text[TEXT_MAX];
+
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_BAD_REQUESTS);
-	spokei_conn_refuse(conn, message, SPOKE_EBADREQUEST, spoke_strerror(error));
+	if (conn->in.too_long)
+		answer.error_text = explain_length(conn, text);
+	else if (answer.error_text.len == 0)
+		answer.error_text = spokei_span(why, strlen(why));
+	spokei_conn_reply(conn, message, &answer);
 }
 
 /* --- events */
@@ -128,8 +206,7 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_PROBES_READ);
 	spokei_conn_slim(conn);
 	/* The answer uses the peer's own codec; for unknown ones there is no other form. */
-	if (spokei_wire_codec(&conn->link->limits.wire, message->codec))
-		conn->probe_codec = message->codec;
+	learn_codec(conn, message->codec);
 	if (!message->two_way || conn->unwritable)
 		return;
 	/* A peer that sends heartbeats and does not read gets fewer answers. */
@@ -144,6 +221,7 @@ static void deliver_readonly(struct spokei_conn *conn)
 	if (conn->readonly)
 		return;
 	conn->readonly = true;
+	conn->ending |= conn->link->connects;
 	spokei_conn_fail_unsent(conn, SPOKE_EREFUSED);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
@@ -167,6 +245,7 @@ static void deliver_writable(struct spokei_conn *conn)
 		return;
 	conn->writables++;
 	conn->readonly = false;
+	conn->ending = false;
 	/* The next READONLY is answered too, unless the peer does not read these answers. */
 	if (spokei_outlet_len(&conn->out) == 0)
 		conn->announced = false;

@@ -43,6 +43,7 @@ int spoke_frames_new(const struct spoke_env *env, struct spoke_frames **ret_fram
 		return SPOKE_ENOMEM;
 	frames->env = env;
 	spokei_link_limits_init(&frames->limits);
+	frames->limits.wire.value.cycles = true; /* messages are shown, not used */
 	spokei_intake_init(&frames->intake, env, &frames->limits.wire);
 	spokei_buffer_init(&frames->fed, env, frames->limits.wire.frame_max);
 	*ret_frames = frames;

@@ -169,7 +169,9 @@ static struct spokei_conn *make(struct spokei_link *link, int fd, enum spokei_co
 	conn->up = up;
 	conn->up_arg = up_arg;
 	conn->state = state;
-	conn->probe_codec = spokei_wire_codec_id(&link->limits.wire);
+	conn->probe_codec = SPOKEI_CODEC_HESSIAN2; /* every Dubbo peer understands it */
+	conn->asked_codec = spokei_wire_codec_id(&link->limits.wire);
+	conn->profile_id = conn->asked_codec;
 	conn->born_ns = engine->begin_ns;
 	conn->settle.run = spokei_conn_settle;
 	conn->resume.run = spokei_conn_resume;

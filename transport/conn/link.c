@@ -27,6 +27,12 @@ _Static_assert(SPOKE_VALUE_ITEMS_MAX <= SPOKE_VALUE_BYTES_MAX &&
 			       SPOKE_VALUE_OBJECT_BYTES_MAX / SPOKE_VALUE_OBJECT_BYTES,
 	       "this many bytes are within the limits of all values");
 
+void spokei_link_limits_values(struct spokei_link_limits *limits, uint32_t max)
+{
+	limits->wire.value.items_max = max;
+	limits->wire.free_len = max;
+}
+
 void spokei_link_limits_init(struct spokei_link_limits *limits)
 {
 	*limits = (struct spokei_link_limits){

@@ -94,6 +94,9 @@ struct spokei_link {
 /* Sets all defaults. */
 void spokei_link_limits_init(struct spokei_link_limits *limits);
 
+/* Sets the number of values in the body of a message, at most SPOKE_VALUE_ITEMS_MAX. */
+void spokei_link_limits_values(struct spokei_link_limits *limits, uint32_t max);
+
 /* Applies limits that may change while connections exist: the numbers, and the intervals of
  * silence. */
 void spokei_link_change(struct spokei_link *link, const struct spokei_link_limits *limits);

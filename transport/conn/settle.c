@@ -37,9 +37,9 @@ static bool may_be_asked(const struct spokei_conn *conn)
 
 static bool is_finished(const struct spokei_conn *conn)
 {
-	return conn->state == SPOKEI_CONN_FINISHING && !may_be_asked(conn) &&
-	       spokei_list_empty(&conn->servings) && conn->pendings.count == 0 &&
-	       conn->unsent_requests == 0 && spokei_outlet_len(&conn->out) == 0 && !conn->holds &&
+	return conn->ending && !may_be_asked(conn) && spokei_list_empty(&conn->servings) &&
+	       conn->pendings.count == 0 && conn->unsent_requests == 0 &&
+	       spokei_outlet_len(&conn->out) == 0 && !conn->holds &&
 	       spokei_buffer_len(&conn->held) == 0;
 }
 
@@ -52,6 +52,8 @@ static void finish(struct spokei_conn *conn)
 
 	if (conn->shut)
 		return;
+	if (conn->state == SPOKEI_CONN_OPEN)
+		spokei_conn_move(conn, SPOKEI_CONN_FINISHING);
 	if (conn->ended || conn->unwritable || conn->stream.kind->shut(&conn->stream) < 0) {
 		spokei_conn_close(conn, conn->ended ? SPOKE_ELOST : SPOKE_ECLOSED);
 		return;

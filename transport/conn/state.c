@@ -20,6 +20,7 @@ void spokei_conn_move(struct spokei_conn *conn, enum spokei_conn_state state)
 {
 	SPOKE_ASSERT(legal_moves[conn->state] & 1u << state);
 	conn->state = state;
+	conn->ending = state == SPOKEI_CONN_FINISHING;
 }
 
 void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire)

@@ -15,7 +15,11 @@ uint64_t spokei_conn_interval(const struct spokei_conn *conn)
 {
 	const struct spokei_link_limits *limits = &conn->link->limits;
 
-	return conn->wire->probes ? limits->heartbeat_ns : limits->idle_close_ns;
+	if (!conn->wire->probes)
+		return limits->idle_close_ns;
+	if (conn->heartbeat_ns == 0 || limits->heartbeat_ns == SPOKEI_IDLE_OFF)
+		return limits->heartbeat_ns;
+	return earlier(limits->heartbeat_ns, conn->heartbeat_ns);
 }
 
 /* Returns when the peer's silence is to be checked next; UINT64_MAX: never. */

@@ -3,8 +3,9 @@
  * Keeps one address connected: a name with a port, an IP address or the path of a unix socket. In
  * each round the name is resolved off the loop and all its addresses are tried, one attempt at a
  * time, from a random one on. When all have failed, the connector waits (backoff: longer after each
- * round) and starts again. A connection that ends before its peer has sent anything is a failed
- * attempt, too. Backoff is reset only when a peer has sent a valid message.
+ * round) and starts again. A connection that ends before its peer has sent a valid message is a
+ * failed attempt, too. So is one that ends because the peer broke the protocol or drains, unless it
+ * was open for as long as the longest pause.
  *
  * The kernel of a silent peer may still accept connections. So the next connection after a
  * suspicion is on probation until its peer has answered. On the engine's thread.
@@ -38,11 +39,32 @@ struct spokei_link;
 struct spokei_message;
 struct spokei_wire;
 
+/* Profile ids below this are ids of serializations: the peer asks for nothing else. */
+#define SPOKEI_PROFILE_OWN 32u
+
+/*
+ * The common part of all requests to one peer, and how often it expects heartbeats: their
+ * serialization, and the names and attachments that its provider asks for in the registry. The
+ * owner of a connector changes the profile and gives it a new id; a request that is encoded ahead
+ * is valid for one id.
+ */
+struct spokei_connector_profile {
+	uint64_t id; /* not 0 */
+	uint8_t codec;
+	/* Interval of silence at which the provider expects a heartbeat; 0: none. A longer interval
+	 * of the link counts as this one. */
+	uint64_t heartbeat_ns;
+	const char *path;  /* of the service at its provider; NULL: the service's name */
+	const char *token; /* to be sent with each request; NULL: none */
+};
+
 struct spokei_connector_options {
 	const char *host; /* a name or an IP address; NULL: a unix socket. Copied */
 	uint16_t port;
 	const char *path; /* of the unix socket. Copied */
 	const struct spokei_wire *wire;
+	/* Of the requests of its connections, borrowed for its life; NULL: the default. */
+	const struct spokei_connector_profile *profile;
 	struct spokei_backoff backoff; /* 0: the default */
 	uint64_t connect_ns;           /* 0: the default */
 };

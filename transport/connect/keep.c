@@ -132,6 +132,12 @@ static bool make_conn(struct spokei_connector *connector)
 				    &connector->conn);
 
 	connector->heard = false;
+	if (error == 0 && connector->profile) {
+		connector->conn->profile = connector->profile;
+		connector->conn->profile_id = connector->profile->id;
+		connector->conn->heartbeat_ns = connector->profile->heartbeat_ns;
+		spokei_engine_note_interval(connector->engine, connector->profile->heartbeat_ns);
+	}
 	if (error == 0)
 		return true;
 	connector->conn = NULL;
@@ -272,6 +278,20 @@ static void go_on(struct spokei_connector *connector, int error)
 		try_all(connector);
 }
 
+/* Returns whether the backoff starts again. A peer that drains, or that breaks the protocol on each
+ * connection, must not be connected to again and again without a growing pause. A connection that
+ * was open for long has worked; without heartbeats its peer may have sent nothing before a call. */
+static bool has_worked(const struct spokei_connector *connector, const struct spokei_conn *conn,
+		       int error)
+{
+	uint64_t open_ns = connector->engine->begin_ns - conn->born_ns;
+
+	if (connector->heard && error != SPOKE_EPROTOCOL && !conn->readonly)
+		return true;
+	return (connector->heard || !connector->wire->probes) &&
+	       open_ns >= connector->backoff.cap_ns;
+}
+
 static void connection_lost(struct spokei_connector *connector, const struct spokei_conn *conn,
 			    int error)
 {
@@ -281,10 +301,7 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 
 	if (spokei_conn_suspect(conn) || error == SPOKE_ESILENT)
 		connector->suspected = true;
-	/* Without heartbeats a peer may send nothing before a call. So a connection that was open
-	 * for long does not count as a failed attempt. */
-	if (!connector->wire->probes &&
-	    engine->begin_ns - conn->born_ns >= connector->backoff.cap_ns)
+	if (has_worked(connector, conn, error))
 		connector->failures = 0;
 	engine->env->net->print(engine->env->ctx, &conn->peer, text, sizeof(text));
 	if (error == SPOKE_ESILENT)
@@ -405,6 +422,7 @@ int spokei_connector_new(struct spokei_link *link, const struct spokei_connector
 	connector->up = up;
 	connector->up_arg = up_arg;
 	connector->wire = options->wire;
+	connector->profile = options->profile;
 	connector->news.run = spokei_connector_news;
 	connector->bury.run = connector_bury;
 	spokei_resolve_init(&connector->resolve, engine, &connector->place, round_resolved);

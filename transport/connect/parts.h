@@ -21,6 +21,7 @@ struct spokei_connector {
 	const struct spokei_connector_up *up;
 	void *up_arg;
 	const struct spokei_wire *wire;
+	const struct spokei_connector_profile *profile; /* NULL: the default */
 	struct spokei_backoff backoff;
 	uint64_t connect_ns;
 	enum spokei_connector_state state;

@@ -131,7 +131,6 @@ void spokei_connector_complain_of_system(struct spokei_connector *connector, int
 void spokei_connector_heard(struct spokei_connector *connector)
 {
 	connector->heard = true;
-	connector->failures = 0;
 	connector->complained = false;
 }
 

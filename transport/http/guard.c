@@ -2,6 +2,7 @@
 /* Checks the Host, Origin and Authorization headers of a request. */
 #include "transport/http/guard.h"
 
+#include "core/text/secret.h"
 #include "transport/http/text.h"
 
 #define LOOPBACK_PARTS 4u
@@ -95,8 +96,6 @@ bool spokei_guard_token(struct spoke_span authorization, const char *token)
 	static const char scheme[] = "bearer ";
 	const size_t scheme_len = sizeof(scheme) - 1;
 	const char *text = authorization.data;
-	size_t len = strlen(token);
-	volatile unsigned char wrong = 0;
 
 	if (text == NULL || authorization.len <= scheme_len)
 		return false;
@@ -104,10 +103,7 @@ bool spokei_guard_token(struct spoke_span authorization, const char *token)
 		if ((text[i] | 0x20) != (scheme[i] | 0x20))
 			return false;
 	}
-	text += scheme_len;
-	if (authorization.len - scheme_len != len)
-		return false;
-	for (size_t i = 0; i < len; i++)
-		wrong = (unsigned char)(wrong | (text[i] ^ token[i]));
-	return wrong == 0;
+	return spokei_secret_is((struct spoke_span){ text + scheme_len,
+						     authorization.len - scheme_len },
+				token);
 }

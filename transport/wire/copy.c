@@ -3,7 +3,7 @@
 #include "transport/wire/copy.h"
 #include "core/base/env.h"
 
-#define SPANS 7u
+#define SPANS 8u
 #define VALUES 3u
 
 static void parts_of(struct spokei_message *message, struct spoke_span *spans[SPANS],
@@ -16,6 +16,7 @@ static void parts_of(struct spokei_message *message, struct spoke_span *spans[SP
 	spans[4] = &message->types;
 	spans[5] = &message->args;
 	spans[6] = &message->error_text;
+	spans[7] = &message->error_class;
 	values[0] = &message->type_names;
 	values[1] = &message->value;
 	values[2] = &message->attachments;
@@ -54,7 +55,6 @@ struct spokei_copy *spokei_copy_new(const struct spoke_env *env,
 		at += values[i]->len;
 	}
 	copy->message = of;
-	copy->message.error_class = spokei_span(NULL, 0);
 	copy->message.event = spokei_span(NULL, 0);
 	copy->message.prefix = spokei_span(NULL, 0);
 	copy->size = size;

@@ -12,6 +12,21 @@
 
 #include <spoke/value.h>
 
+/* Returns the length of the head of a map of at most 15 pairs in the forms with 2 or 4 bytes of
+ * length, which translated maps have; 0 for any other value. */
+static inline size_t spokei_hop_map_head(const unsigned char *at, const unsigned char *end,
+					 uint32_t *ret_pairs)
+{
+	size_t width = *at == 0xdf ? 4 : *at == 0xde ? 2 : SIZE_MAX;
+	uint64_t pairs;
+
+	if (width >= (size_t)(end - at))
+		return 0;
+	pairs = spokei_number(at + 1, (unsigned)width);
+	*ret_pairs = (uint32_t)pairs;
+	return pairs < 16 ? 1 + width : 0;
+}
+
 /*
  * Returns the length of a scalar, or of an array or map of at most 15 entries with such values
  * inside; 0 if the value is different or incomplete. At most `containers` containers are accepted
@@ -30,16 +45,21 @@ static inline size_t spokei_hop_small(const unsigned char *at, const unsigned ch
 		if (at == end)
 			return 0;
 		if (*at >= 0x80 && *at < 0xa0) {
-			if (containers-- == 0)
-				return 0;
 			inside = *at < 0x90 ? (*at & 0xfu) * 2 : *at & 0xfu;
-			items += inside;
-			left += inside;
 		} else {
 			len = spokei_shape_hop(at, end);
+			at += len;
+			if (SPOKEI_LIKELY(len > 0))
+				continue;
+			len = spokei_hop_map_head(at, end, &inside);
 			if (len == 0)
 				return 0;
+			inside *= 2;
 		}
+		if (containers-- == 0)
+			return 0;
+		items += inside;
+		left += inside;
 		at += len;
 	}
 	*ret_items = items;

@@ -7,6 +7,9 @@
 #include "transport/wire/catalog.h"
 #include "transport/wire/memo.h"
 
+/* Bytes of scratch that a connection keeps for the next message, until it is idle. */
+#define SCRATCH_KEPT 1024u
+
 void spokei_intake_init(struct spokei_intake *intake, const struct spoke_env *env,
 			const struct spokei_wire_limits *limits)
 {
@@ -22,27 +25,28 @@ void spokei_intake_slim(struct spokei_intake *intake)
 	spokei_free(intake->kept.env, intake->memo, 1, sizeof(*intake->memo));
 	intake->memo = NULL;
 	intake->serves = false;
+	spokei_buffer_fini(&intake->scratch);
 }
 
 void spokei_intake_fini(struct spokei_intake *intake)
 {
 	spokei_intake_slim(intake);
 	spokei_buffer_fini(&intake->kept);
-	spokei_buffer_fini(&intake->scratch);
 }
 
 static enum spokei_intake_result break_stream(struct spokei_intake *intake, int error)
 {
 	intake->error = error;
 	intake->broken = true;
+	intake->stopped = true;
 	spokei_buffer_fini(&intake->kept);
 	return SPOKEI_INTAKE_BROKEN;
 }
 
-/* Returns MORE. Frees the scratch, because there may be many connections. */
+/* Returns MORE. Frees a large scratch, because there may be many connections. */
 static enum spokei_intake_result want_more(struct spokei_intake *intake)
 {
-	if (SPOKEI_UNLIKELY(intake->scratch.bytes != NULL))
+	if (SPOKEI_UNLIKELY(intake->scratch.capacity > SCRATCH_KEPT))
 		spokei_buffer_fini(&intake->scratch);
 	return SPOKEI_INTAKE_MORE;
 }
@@ -74,7 +78,62 @@ static SPOKEI_NOINLINE enum spokei_intake_result end_bad(struct spokei_intake *i
 {
 	if (intake->error == SPOKE_EPROTOCOL || intake->error == SPOKE_ENOMEM)
 		return break_stream(intake, intake->error);
+	intake->too_long = 0;
 	return SPOKEI_INTAKE_BAD_BODY;
+}
+
+/* Passes over input: `bytes` of the caller, or NULL for kept ones. */
+static inline void pass(struct spokei_intake *intake, struct spoke_span *bytes, size_t len)
+{
+	if (bytes)
+		*bytes = spokei_span_after(*bytes, len);
+	else
+		intake->given = len;
+}
+
+/* Begins to skip the frame of `len` bytes that begins with `part`, and reads its header. */
+static SPOKEI_NOINLINE enum spokei_intake_result begin_skip(struct spokei_intake *intake,
+							    struct spoke_span *bytes,
+							    struct spoke_span part, size_t len,
+							    struct spokei_message *ret_message)
+{
+	struct spoke_span begin = spokei_span(part.data, part.len < len ? part.len : len - 1);
+	enum spokei_intake_result result;
+
+	if (part.len > len)
+		part.len = len;
+	pass(intake, bytes, part.len);
+	intake->error = intake->wire->read(intake->limits, NULL, begin, NULL, ret_message);
+	result = end_bad(intake);
+	if (result == SPOKEI_INTAKE_BROKEN)
+		return result;
+	intake->too_long = len;
+	intake->skip = len - part.len;
+	intake->stopped = intake->skip > 0;
+	return result;
+}
+
+/* Frees the kept bytes of the last message. */
+static inline void drop_given(struct spokei_intake *intake)
+{
+	if (intake->given > 0)
+		spokei_buffer_consume(&intake->kept, intake->given);
+	intake->given = 0;
+}
+
+/* Skips bytes of a frame that is too long. Returns whether its end was reached; a broken stream has
+ * none. */
+static SPOKEI_NOINLINE bool skip_some(struct spokei_intake *intake, struct spoke_span *bytes)
+{
+	size_t some = bytes->len < intake->skip ? bytes->len : intake->skip;
+
+	if (intake->broken)
+		return false;
+	drop_given(intake);
+	*bytes = spokei_span_after(*bytes, some);
+	intake->skip -= some;
+	intake->stopped = intake->skip > 0;
+	return !intake->stopped;
 }
 
 static enum spokei_intake_result read_frame(struct spokei_intake *intake, struct spoke_span frame,
@@ -96,20 +155,18 @@ enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake, struc
 {
 	struct spokei_buffer *kept = &intake->kept;
 
-	if (intake->broken)
-		return SPOKEI_INTAKE_BROKEN;
+	if (SPOKEI_UNLIKELY(intake->stopped) && !skip_some(intake, bytes))
+		return intake->broken ? SPOKEI_INTAKE_BROKEN : want_more(intake);
 	if (intake->wire == NULL && bytes->len > 0)
 		intake->wire = spokei_catalog_sniff(*(const unsigned char *)bytes->data);
 	if (intake->wire == NULL)
 		return bytes->len ? break_stream(intake, SPOKE_EPROTOCOL) : SPOKEI_INTAKE_MORE;
-	if (intake->given > 0)
-		spokei_buffer_consume(kept, intake->given);
-	intake->given = 0;
+	drop_given(intake);
 	for (;;) {
-		bool in_place = spokei_buffer_len(kept) == 0;
-		struct spoke_span view = in_place ? *bytes
-						  : spokei_span(spokei_buffer_data(kept),
-								spokei_buffer_len(kept));
+		struct spoke_span *from = spokei_buffer_len(kept) == 0 ? bytes : NULL;
+		struct spoke_span view = from ? *from
+					      : spokei_span(spokei_buffer_data(kept),
+							    spokei_buffer_len(kept));
 		size_t len = 0;
 		int status;
 
@@ -117,16 +174,14 @@ enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake, struc
 			return want_more(intake);
 		status = intake->wire->cut(intake->limits, &intake->cut, view, &len);
 		if (status == 0) {
-			if (in_place)
-				*bytes = spokei_span_after(*bytes, len);
-			else
-				intake->given = len;
+			pass(intake, from, len);
 			view.len = len;
 			return read_frame(intake, view, ret_message);
 		}
-		if (status != SPOKEI_CUT_MORE)
-			return break_stream(intake, status);
-		status = keep(intake, bytes, len);
+		if (SPOKEI_UNLIKELY(status == SPOKEI_CUT_SKIP))
+			return begin_skip(intake, from, view, len, ret_message);
+		if (status == SPOKEI_CUT_MORE)
+			status = keep(intake, bytes, len);
 		if (status < 0)
 			return break_stream(intake, status);
 		if (status == 0)

@@ -3,7 +3,9 @@
  * The input buffer: converts the bytes of a stream to messages. The first byte determines the wire
  * of the peer. The messages do not depend on the pieces in which the stream arrives. A complete
  * frame is read in place; only an incomplete one is copied, and its buffer grows with the received
- * bytes, never with the announced length. Pure: no clock, no socket. Owned by one connection.
+ * bytes, never with the announced length. A frame above the limit whose length is known is reported
+ * when its header has arrived, and its body is skipped without being kept. Pure: no clock, no
+ * socket. Owned by one connection.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_INTAKE_H
 #define SPOKEI_TRANSPORT_WIRE_INTAKE_H
@@ -23,6 +25,9 @@ struct spokei_intake {
 	struct spokei_cut cut;
 	struct spokei_buffer kept;    /* the beginning of an incomplete frame */
 	size_t given;                 /* bytes of `kept` that contain the last message */
+	size_t skip;                  /* bytes of a too long frame that are still to come */
+	size_t too_long;              /* after BAD_BODY: the length of a too long frame; else 0 */
+	bool stopped;                 /* broken, or `skip` is not 0 */
 	bool broken;                  /* permanently */
 	bool serves;                  /* a request has arrived since the last heartbeat */
 	int error;                    /* why the body is bad or the stream is broken */
@@ -34,8 +39,8 @@ void spokei_intake_init(struct spokei_intake *intake, const struct spoke_env *en
 			const struct spokei_wire_limits *limits);
 void spokei_intake_fini(struct spokei_intake *intake);
 
-/* Frees the memo of the last request, because the peer is idle. Messages do not point into the
- * memo. */
+/* Frees the memo of the last request and the scratch, because the peer is idle. The last message is
+ * no longer used. */
 void spokei_intake_slim(struct spokei_intake *intake);
 
 /*
@@ -51,7 +56,7 @@ enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake, struc
 /* Returns whether an incomplete frame has begun; the caller bounds the time of such a frame. */
 static inline bool spokei_intake_begun(const struct spokei_intake *intake)
 {
-	return spokei_buffer_len(&intake->kept) > intake->given;
+	return spokei_buffer_len(&intake->kept) > intake->given || intake->skip > 0;
 }
 
 #endif

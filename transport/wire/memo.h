@@ -23,6 +23,9 @@ struct spokei_memo {
 	uint16_t used; /* ... plus the bytes kept after it */
 	uint16_t tail; /* kept bytes that follow the arguments; 0: only parts are kept */
 	bool bare;
+	/* In Hessian 2 `len` is 0, because no msgpack begins with these bytes. */
+	uint16_t raw;      /* length of the beginning in Hessian 2, which has the same parts */
+	uint16_t raw_tail; /* length of the tail in Hessian 2, after the used bytes; 0: none */
 	/* Arguments of at least this many bytes are checked one by one, because they may exceed
 	 * limits. 0: all arguments are, because the bound is unknown or no tail is kept. */
 	uint32_t free_len;
@@ -42,7 +45,7 @@ _Static_assert(sizeof(struct spokei_memo) <= 512, "one for each connection that 
 static inline void spokei_memo_forget(struct spokei_memo *memo)
 {
 	if (memo)
-		memo->len = 0;
+		memo->len = memo->raw = memo->raw_tail = 0;
 }
 
 /* Returns whether the bytes begin like the last request. */

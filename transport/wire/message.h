@@ -63,7 +63,8 @@ struct spokei_message {
 	struct spoke_span types; /* JVM descriptors of the arguments; empty: derived */
 	struct spoke_span args;  /* values one after another */
 	size_t arg_count;
-	bool generic;                  /* decoded from $invoke; `types` is empty then */
+	/* Decoded from $invoke; `types` is empty then. Replies that are written: to such a call. */
+	bool generic;
 	struct spoke_value type_names; /* generic calls: array of Java type names, or none */
 	int64_t timeout_ms; /* remaining time, rounded up; 0: none given; below 0: expired */
 
@@ -90,6 +91,7 @@ struct spokei_message {
 	struct spoke_span error_text;  /* readable text; may be empty */
 	struct spoke_span error_class; /* Java class of an exception; may be empty */
 	int32_t error_code;            /* of an exception; 0: none */
+	bool foreign; /* exceptions that are written: for a Dubbo consumer other than spoke */
 
 	/* Both. */
 	struct spoke_value attachments; /* a map, or none */
@@ -101,11 +103,12 @@ struct spokei_message {
 
 /* The state of cutting a stream into frames. */
 struct spokei_cut {
-	bool started;            /* inside a frame; `skim` is valid only then */
-	struct spokei_skim skim; /* of wires whose frames have no length field */
+	bool started;                 /* inside a frame; `skim` is valid only then */
+	struct spokei_skim_kept skim; /* of wires whose frames have no length field */
 };
 
 #define SPOKEI_CUT_MORE 1
+#define SPOKEI_CUT_SKIP 2 /* the frame exceeds frame_max, but its end is known */
 
 /* The last request of a stream; see memo.h. */
 struct spokei_memo;
@@ -122,15 +125,19 @@ struct spokei_wire {
 	/*
 	 * Finds the end of the frame at the start of `bytes`; earlier calls saw a prefix of them.
 	 * Returns 0 and the length, or CUT_MORE (*ret_len: bytes needed in all, as far as known).
-	 * SPOKE_EPROTOCOL, SPOKE_ETOOLARGE and errors of the validator mean that the stream is
-	 * broken and later bytes have no meaning. Nothing is allocated or decoded.
+	 * CUT_SKIP and the length: `bytes` begin with the header, which read() takes alone, and the
+	 * rest of the frame is to be skipped. SPOKE_EPROTOCOL, SPOKE_ETOOLARGE and errors of the
+	 * validator mean that the stream is broken and later bytes have no meaning. Nothing is
+	 * allocated or decoded.
 	 */
 	int (*cut)(const struct spokei_wire_limits *limits, struct spokei_cut *cut,
 		   struct spoke_span bytes, size_t *ret_len);
 	/*
-	 * Reads a complete frame that cut() found. Returns 0, or an error if the body is bad. In
+	 * Reads a complete frame that cut() found, or the beginning of one to skip, which is
+	 * SPOKE_ETOOLARGE. Returns 0, or an error if the body is bad. In
 	 * that case kind, id and two_way are still valid, so that the sender gets an answer and the
-	 * connection is kept. SPOKE_EPROTOCOL: not even these are valid, and the stream is broken.
+	 * connection is kept; for a request error_text is the reason, or empty. SPOKE_EPROTOCOL:
+	 * not even these are valid, and the stream is broken.
 	 *
 	 * `memo` belongs to the stream, with one wire and one set of limits; NULL: none. Apart from
 	 * `repeat` it changes only the speed.

@@ -32,11 +32,14 @@ static bool mprpc_knows(unsigned char first)
 	return first == 0x93 || first == 0x94 || first == 0xdc || first == 0xdd;
 }
 
-/* Returns the limits of a frame, which is one value. */
+/* Returns the limits of a frame, which is one value. Each connection keeps the state of its
+ * validator, so the depth is less than that of Dubbo's values. */
 static struct spoke_value_limits frame_limits(const struct spokei_wire_limits *limits)
 {
 	struct spoke_value_limits frame = limits->value;
 
+	if (frame.depth_max > SPOKEI_SKIM_KEPT_DEPTH)
+		frame.depth_max = SPOKEI_SKIM_KEPT_DEPTH;
 	if (frame.bytes_max > limits->frame_max)
 		frame.bytes_max = limits->frame_max;
 	return frame;
@@ -58,11 +61,22 @@ static size_t hop_frame(const struct spoke_value_limits *frame, struct spoke_spa
 	return len > 0 && len <= frame->bytes_max && items <= spokei_limits_items(frame) ? len : 0;
 }
 
+/* Validates a complete frame once more, because it has exts that may contain values. */
+static SPOKEI_NOINLINE int check_exts(const struct spokei_wire_limits *limits,
+				      struct spoke_span bytes, size_t len)
+{
+	struct spoke_value_limits frame = frame_limits(limits);
+	struct spokei_skim skim;
+
+	spokei_skim_start_body(&skim, &frame, len, 1);
+	return spokei_skim_feed(&skim, bytes.data, len);
+}
+
 static int mprpc_cut(const struct spokei_wire_limits *limits, struct spokei_cut *cut,
 		     struct spoke_span bytes, size_t *ret_len)
 {
 	const unsigned char *at = bytes.data;
-	struct spokei_skim *skim = &cut->skim;
+	struct spokei_skim skim;
 	int result;
 
 	if (bytes.len == 0) {
@@ -77,20 +91,23 @@ static int mprpc_cut(const struct spokei_wire_limits *limits, struct spokei_cut 
 		*ret_len = hop_frame(&frame, bytes);
 		if (*ret_len > 0)
 			return 0;
-		spokei_skim_start_stream(skim, &frame);
+		spokei_skim_start_stream(&skim, &frame);
 		cut->started = true;
+	} else {
+		spokei_skim_restore(&skim, &cut->skim);
 	}
-	SPOKE_ASSERT(bytes.len >= skim->seen);
-	result = spokei_skim_feed(skim, at + skim->seen, bytes.len - skim->seen);
-	if (result == SPOKEI_SKIM_MORE) {
-		*ret_len = skim->seen + (skim->content > 0 ? skim->content : 1);
-		return SPOKEI_CUT_MORE;
-	}
+	SPOKE_ASSERT(bytes.len >= skim.seen);
+	result = spokei_skim_feed(&skim, at + skim.seen, bytes.len - skim.seen);
 	if (result == 0) {
-		*ret_len = skim->seen;
+		*ret_len = skim.seen;
 		cut->started = false;
+		return SPOKEI_UNLIKELY(skim.exts) ? check_exts(limits, bytes, skim.seen) : 0;
 	}
-	return result;
+	spokei_skim_keep(&cut->skim, &skim);
+	if (result != SPOKEI_SKIM_MORE)
+		return result;
+	*ret_len = skim.seen + (skim.content > 0 ? skim.content : 1);
+	return SPOKEI_CUT_MORE;
 }
 
 /* --- reading */

@@ -17,6 +17,14 @@ SPOKE_BEGIN_DECLS
 /* A method to call. It belongs to the consumer or the provider that made it. */
 struct spoke_method;
 
+/* The serialization of requests. Replies come in that of their request. */
+enum spoke_serialization {
+	SPOKE_SERIALIZATION_DEFAULT,  /* as set in the URL or the file, else AUTO */
+	SPOKE_SERIALIZATION_AUTO,     /* as the provider's URL asks for, else HESSIAN2 */
+	SPOKE_SERIALIZATION_HESSIAN2, /* understood by every Dubbo */
+	SPOKE_SERIALIZATION_MSGPACK,  /* the fastest between programs with spoke */
+};
+
 /* Options of a method. Zero-initialised, all fields have their defaults; all texts are copied.
  * Related fields stand together. */
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
@@ -47,6 +55,7 @@ struct spoke_method_options {
 	 * result->fallback is set. An error that the handler has answered with is kept. { 0 }:
 	 * none. */
 	struct spoke_value fallback;
+	enum spoke_serialization serialization;
 };
 
 /* Value for numeric options that means "none", because 0 means "default". */
@@ -59,11 +68,13 @@ struct spoke_ticket {
 
 /* The result of a call; borrowed for the callback. */
 struct spoke_result {
-	int error;                      /* SPOKE_OK, or an error of <spoke/error.h> */
-	struct spoke_value value;       /* of OK: the handler's value; nil if it sent none */
+	int error; /* SPOKE_OK, or an error of <spoke/error.h> */
+	/* Of OK: the handler's value; nil if it sent none. Of EREMOTE: the fields of the exception,
+	 * a map, or none. */
+	struct spoke_value value;
 	struct spoke_value attachments; /* of a reply: a map, or none */
 	struct spoke_span error_text;   /* the provider's message; may be empty */
-	struct spoke_span error_class;  /* class of a Java provider's exception; may be empty */
+	struct spoke_span error_class;  /* class of the provider's exception; may be empty */
 	int32_t error_code;             /* of EREMOTE: the handler's code; else 0 */
 	/* The request was written, or could not be taken back any more. If false, it has never run
 	 * and never will. */
@@ -79,6 +90,46 @@ struct spoke_result {
 /* Prints a result as text, e.g. "timeout: written after 0.2 ms, waited 499.8 ms". Returns the
  * length of the whole text; `size` includes the NUL, and a longer text is cut. */
 SPOKE_API size_t spoke_result_print(const struct spoke_result *result, char *text, size_t size);
+
+/*
+ * An exception with which a handler has answered, or one of its causes. All views point into the
+ * result.
+ *
+ *     struct spoke_exception exception;
+ *
+ *     for (size_t i = 0; spoke_result_exception(result, i, &exception); i++)
+ *             show(exception.class_name, exception.message);
+ */
+struct spoke_exception {
+	struct spoke_span class_name; /* e.g. "it.BizException"; empty: the provider sent none */
+	struct spoke_span message;    /* may be empty */
+	struct spoke_value fields;    /* a map of all fields, or none */
+};
+
+/* Reads the exception of a result of EREMOTE: 0 is the one that was thrown, 1 its cause, 2 the
+ * cause of that, and so on. For a generic call it is the exception inside Dubbo's GenericException.
+ * Returns false if there is none. */
+SPOKE_API bool spoke_result_exception(const struct spoke_result *result, size_t index,
+				      struct spoke_exception *ret_exception);
+
+/* A line of a Java stack trace. */
+struct spoke_stack_frame {
+	struct spoke_span class_name;
+	struct spoke_span method;
+	struct spoke_span file; /* may be empty */
+	int32_t line;           /* 0 or less: unknown */
+};
+
+/* Reads the first lines of the stack trace, at most `max`, the innermost one first. Returns the
+ * length of the whole trace; 0: the provider sent none. */
+SPOKE_API size_t spoke_exception_frames(const struct spoke_exception *exception,
+					struct spoke_stack_frame *frames, size_t max);
+
+/* Prints the exception of a result of EREMOTE with its causes, several lines in the form of Java,
+ * with at most `frames_max` lines of each stack trace. Returns the length of the whole text; `size`
+ * includes the NUL, and a longer text is cut. Other results have no text. */
+SPOKE_API size_t spoke_result_print_exception(const struct spoke_result *result, size_t frames_max,
+					      char *text, size_t size);
 
 /* The callback of a call, on the engine's thread. */
 typedef void (*spoke_call_done_fn)(void *arg, const struct spoke_result *result);

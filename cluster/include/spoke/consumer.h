@@ -76,7 +76,8 @@ struct spoke_consumer_options {
 	uint32_t pending_max; /* outstanding calls; further ones get ELIMIT. 0: 65,536 */
 	size_t frame_max;     /* bytes of a frame, read or written; 0: 8 MiB, the maximum */
 	/* A provider that has sent nothing for this long is probed. At least 10 ms; SPOKE_OFF: no
-	 * heartbeats; 0: as in the URL, else 60 s. */
+	 * heartbeats; 0: as in the URL, else 60 s. A provider that asks for a shorter interval in
+	 * the registry gets it. */
 	uint64_t heartbeat_ns;
 	/* Idle timeout of connections whose protocol has no heartbeats, while no call is
 	 * outstanding there. At least 10 ms; SPOKE_OFF: none; 0: as in the URL, else none. */
@@ -116,6 +117,14 @@ struct spoke_consumer_options {
 	/* Settings from a file, which the URL and these options override: <spoke/config.h>. NULL:
 	 * no file. */
 	struct spoke_config *config;
+	enum spoke_serialization serialization; /* "serialization", AUTO */
+	/* The name of the application, "application": shown by registries that list consumers, and
+	 * sent with each request in Hessian 2, as Java does. NULL: "spoke", and it is not sent. */
+	const char *application;
+	uint32_t values_max; /* "values.max" in the body of a frame that is read, 4,194,304 */
+	/* "values.cycles": accept replies in which a Java object refers to a container around it.
+	 * Such a reference reads as nil. */
+	bool values_cycles;
 };
 
 /*

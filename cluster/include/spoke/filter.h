@@ -23,7 +23,9 @@ enum spoke_filter_step {
 /* A decision with its details. */
 struct spoke_filter_verdict {
 	enum spoke_filter_step step;
-	int error;        /* of REFUSE: one of <spoke/error.h>; a remote caller gets EREFUSED */
+	/* Of REFUSE: one of <spoke/error.h>. A remote caller gets EREFUSED; or, if this is EREMOTE,
+	 * an exception with the text, which is not retried. */
+	int error;
 	const char *text; /* of REFUSE: for people, borrowed until the filter's next call; NULL */
 	struct spoke_value value; /* of ANSWER; borrowed until the filter's next call */
 };

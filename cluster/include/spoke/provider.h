@@ -44,8 +44,9 @@ struct spoke_provider_options {
 	size_t frame_max;    /* bytes of a frame, read or written; 0: 8 MiB, the maximum */
 	size_t queued_max;   /* bytes of queued answers, in all; 0: 256 MiB */
 	/* A consumer that has sent nothing for this long is probed. A peer that never sends is
-	 * closed after four intervals. At least 10 ms; 0: 60 s; SPOKE_OFF: no heartbeats, and 4
-	 * minutes for peers that never send. */
+	 * closed after four intervals, but not before 4 minutes: a Java consumer is silent until
+	 * its first call or its own interval. connections_per_peer_max bounds such peers. At least
+	 * 10 ms; 0: 60 s; SPOKE_OFF: no heartbeats. */
 	uint64_t heartbeat_ns;
 	/* Idle timeout of connections whose protocol has no heartbeats, while no request is in
 	 * service there. At least 10 ms; 0 or SPOKE_OFF: none. */
@@ -79,6 +80,15 @@ struct spoke_provider_options {
 	/* The admin address to publish, as from spoke_admin_address() (<spoke/admin.h>). A wildcard
 	 * is published as the provider's host; unix:PATH is not published. NULL: none. */
 	const char *admin;
+	/* A text that each request must contain as the attachment "token", else it ends with an
+	 * exception. It is published in the registry, where consumers find it, so it only keeps
+	 * away callers that do not use the registry. At most 256 visible ASCII characters; "true":
+	 * a random one; "false": none. NULL: none. */
+	const char *token;
+	uint32_t values_max; /* in the body of a frame that is read; 0: 4,194,304, the maximum */
+	/* Accept requests in which a Java object refers to a container around it. Such a reference
+	 * reads as nil. */
+	bool values_cycles;
 };
 
 /* Makes a provider without services and addresses. Returns 0; ERANGE, EINVAL, ESYNTAX, EUNSUPPORTED
@@ -213,6 +223,12 @@ SPOKE_API struct spoke_span spoke_request_version(const struct spoke_request *re
 SPOKE_API struct spoke_span spoke_request_group(const struct spoke_request *request);
 SPOKE_API struct spoke_span spoke_request_method(const struct spoke_request *request);
 
+/* Writes the JVM descriptors of the arguments as the caller has declared them, e.g.
+ * "Ljava/lang/String;I". Returns the length of the whole text; `size` includes the NUL, and a
+ * longer text is cut. 0: there are no arguments, or the caller has sent no types, as in generic
+ * calls without them and with MessagePack-RPC. */
+SPOKE_API size_t spoke_request_types(const struct spoke_request *request, char *text, size_t size);
+
 /* Returns the attachments: a map, or no value. */
 SPOKE_API struct spoke_value spoke_request_attachments(const struct spoke_request *request);
 
@@ -259,8 +275,23 @@ SPOKE_API void spoke_reply_with(struct spoke_request *request, struct spoke_valu
 				struct spoke_value attachments);
 
 /* Answers with an error and ends the request. The caller receives `code` and `text`, which the
- * handler defines; `text` is copied. Any thread, for requests of the pool. */
+ * handler defines; `text` is copied. A Dubbo consumer in another language receives a
+ * java.lang.RuntimeException with the message "TEXT (code CODE)". Any thread, for requests of the
+ * pool. */
 SPOKE_API void spoke_reply_error(struct spoke_request *request, int32_t code, const char *text);
+
+/*
+ * Like spoke_reply_error(), with an exception of a class that the caller knows, e.g.
+ * "it.BizException"; NULL: as above. `text` becomes its message; `code` other than 0 its field
+ * `code`. `fields` are further fields, a map whose keys are str; { 0 }: none. Fields that cannot be
+ * sent are replaced with an error. All is copied.
+ *
+ * Exceptions of java and javax have no field `code`, so other Dubbo consumers find the code at the
+ * end of the message. Callers of $invoke receive a GenericException that names the class.
+ * MessagePack-RPC has only the text.
+ */
+SPOKE_API void spoke_reply_exception(struct spoke_request *request, const char *class_name,
+				     int32_t code, const char *text, struct spoke_value fields);
 
 /*
  * --- push: requests to connected consumers that have a handler (their option `handle`). In all

@@ -63,6 +63,15 @@ struct spoke_registry {
 	 * the registry keeps entries of closed clients. The only function that is called in a
 	 * forked child, where it must not disturb the parent. */
 	void (*close)(void *registry);
+	/*
+	 * Requests the URLs of a service in another category than its providers, "configurators" or
+	 * "routers", now and after each change. done(), list() and unsubscribe() as for
+	 * subscribe(). NULL: the registry has no categories.
+	 *
+	 * A registry with categories also publishes consumers: URLs with the scheme "consumer" and
+	 * the host "0.0.0.0", which it replaces by an address of this machine.
+	 */
+	int (*watch)(void *registry, uint64_t intent, const char *service, const char *category);
 };
 
 /* Returns the registry of a scheme, e.g. "file"; NULL if there is none. A registry that is not

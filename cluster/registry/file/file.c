@@ -108,7 +108,7 @@ static int change_file(struct spokei_file *file, struct spokei_buffer *text)
 		error = edit_for_all(file, text);
 	if (!error && !is_same(&before, text)) {
 		status = env->files->replace(env->ctx, file->path, spokei_buffer_data(text),
-					     spokei_buffer_len(text));
+					     spokei_buffer_len(text), false);
 		if (status)
 			error = spokei_file_complain(file, "replaced", status);
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A published provider. Creates its node and watches it, then removes nodes of older sessions for
- * the same provider, so that it is listed once. A node of the same name that belongs to another
- * session is removed too.
+ * A published provider or consumer. Creates its node and watches it, then removes nodes of older
+ * sessions for the same provider, so that it is listed once. The node of a consumer contains the
+ * address of this machine, and older ones stay, because several consumers share an address. A node
+ * of the same name that belongs to another session is removed too.
  */
 #include "cluster/registry/zookeeper/parts.h"
 #include "core/base/env.h"
@@ -15,6 +16,7 @@
 #define ROUNDS_MAX 8u   /* another process removes the node */
 #define FORMERS_MAX 16u /* at a time */
 #define SHOWN 64u
+#define LOCAL 160u /* bytes of an address as text */
 
 enum entry_state {
 	ENTRY_NONE,
@@ -91,10 +93,54 @@ static void check(struct entry *entry)
 	ask(entry, ENTRY_CHECKING, SPOKEI_ZOO_EXISTS_WATCH, entry->item.path);
 }
 
+static bool is_consumer(const struct entry *entry)
+{
+	return strcmp(entry->url.scheme, "consumer") == 0;
+}
+
+/* Names the node of a consumer after the address by which the server knows this machine. */
+static int name_consumer(struct entry *entry)
+{
+	struct spokei_zoo_item *item = &entry->item;
+	const struct spoke_env *env = item->registry->engine->env;
+	struct spoke_url url = entry->url;
+	char host[LOCAL];
+	char *bare = host;
+	size_t size;
+	char *text;
+	int error;
+
+	spokei_zoo_handle_local(item->registry->handle, host, sizeof(host));
+	if (*host == '[') {
+		bare++;
+		host[strlen(host) - 1] = '\0';
+	}
+	if (*bare)
+		url.host = bare;
+	size = spoke_url_print(&url, SPOKE_URL_WHOLE, NULL, 0) + 1;
+	text = spokei_alloc(env, 1, size);
+	if (text == NULL)
+		return SPOKE_ENOMEM;
+	(void)spoke_url_print(&url, SPOKE_URL_WHOLE, text, size);
+	error = spokei_zoo_item_name(item, text);
+	spokei_free(env, text, 1, size);
+	return error;
+}
+
+/* Returns whether the path contains the node already. */
+static bool is_named(const struct spokei_zoo_item *item)
+{
+	return item->path[item->folder_len] != '\0';
+}
+
 static void entry_begin(struct spokei_zoo_item *item)
 {
 	struct entry *entry = entry_of(item);
 
+	if (!is_named(item) && name_consumer(entry)) {
+		spokei_zoo_item_fail(item, SPOKE_ENOMEM);
+		return;
+	}
 	drop_formers(entry);
 	entry->rounds = 0;
 	item->made = 0;
@@ -224,6 +270,8 @@ static void check_node(struct entry *entry, const struct Stat *stat)
 		ask(entry, ENTRY_CLEARING, SPOKEI_ZOO_DELETE, entry->item.path);
 	else if (entry->state == ENTRY_WHOSE)
 		watch(entry);
+	else if (is_consumer(entry))
+		finish(entry);
 	else
 		seek(entry);
 }

@@ -8,6 +8,7 @@
 #include "core/base/env.h"
 
 #include "cluster/registry/zookeeper/farewell.h"
+#include "cluster/registry/zookeeper/fold.h"
 #include "core/engine/engine.h"
 
 #include <spoke/engine.h>
@@ -368,6 +369,21 @@ bool spokei_zoo_handle_owns(const struct spokei_zoo_handle *handle, int64_t owne
 	return zoo_client_id(handle->zh)->client_id == owner;
 }
 
+void spokei_zoo_handle_local(const struct spokei_zoo_handle *handle, char *text, size_t size)
+{
+	const struct spoke_env *env = handle->engine->env;
+	struct spoke_address address;
+	char *end;
+
+	*text = '\0';
+	if (handle->watch.fd < 0 || env->net->local(env->ctx, handle->watch.fd, &address))
+		return;
+	env->net->print(env->ctx, &address, text, size);
+	end = strrchr(text, ':');
+	if (end)
+		*end = '\0';
+}
+
 void spokei_zoo_handle_use(struct spokei_zoo_handle *handle, const char *servers)
 {
 	(void)zoo_set_servers(handle->zh, servers);
@@ -460,35 +476,4 @@ int spokei_zoo_ask(struct spokei_zoo_asker *asker, enum spokei_zoo_ask what, con
 		spokei_free(env, request, 1, sizeof(*request));
 	}
 	return code == ZBADARGUMENTS ? SPOKE_EINVAL : spokei_zoo_fold(code);
-}
-
-int spokei_zoo_fold(int code)
-{
-	switch (code) {
-	case ZOK:
-		return SPOKE_OK;
-	case ZCONNECTIONLOSS:
-	case ZSESSIONEXPIRED:
-	case ZSESSIONMOVED:
-	case ZCLOSING:
-	case ZINVALIDSTATE:
-	case ZRUNTIMEINCONSISTENCY:
-		return SPOKE_ELOST;
-	case ZOPERATIONTIMEOUT:
-		return SPOKE_ETIMEOUT;
-	case ZNONODE:
-		return SPOKE_ENOENT;
-	case ZNODEEXISTS:
-		return SPOKE_EEXIST;
-	case ZNOAUTH:
-	case ZAUTHFAILED:
-	case ZNOTREADONLY:
-	case ZTHROTTLEDOP:
-		return SPOKE_EREFUSED;
-	case ZMARSHALLINGERROR:
-	case ZSYSTEMERROR:
-		return SPOKE_ENOMEM;
-	default:
-		return SPOKE_ESERVER;
-	}
 }

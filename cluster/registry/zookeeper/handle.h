@@ -78,6 +78,10 @@ bool spokei_zoo_handle_over(const struct spokei_zoo_handle *handle);
 /* Returns whether a node of this owner belongs to the session. */
 bool spokei_zoo_handle_owns(const struct spokei_zoo_handle *handle, int64_t owner);
 
+/* Prints the address of this machine that the connected server sees, without a port; "" if it is
+ * unknown. */
+void spokei_zoo_handle_local(const struct spokei_zoo_handle *handle, char *text, size_t size);
+
 /* Replaces the servers, in the format of new(). */
 void spokei_zoo_handle_use(struct spokei_zoo_handle *handle, const char *servers);
 
@@ -93,8 +97,5 @@ void spokei_zoo_leave(struct spokei_zoo_asker *asker);
  */
 SPOKE_MUST_USE int spokei_zoo_ask(struct spokei_zoo_asker *asker, enum spokei_zoo_ask what,
 				  const char *path, const char *text);
-
-/* Converts a code of the library to an error of spoke. */
-int spokei_zoo_fold(int code);
 
 #endif

@@ -25,29 +25,42 @@ static void asker_touched(struct spokei_zoo_asker *asker, int event)
 
 /* --- life */
 
-static bool print_path(struct spokei_zoo_item *item, const char *service, const char *url)
+static bool print_folder(struct spokei_zoo_item *item, const char *service, const char *category)
 {
 	const struct spokei_zoo_settings *settings = &item->registry->settings;
-	const struct spoke_env *env = item->registry->engine->env;
-	size_t folder = spokei_zoo_print_folder(settings, service, NULL, 0);
-	size_t leaf = url ? 1 + spoke_url_encode(url, strlen(url), NULL, 0) : 0;
+	size_t len = spokei_zoo_print_folder(settings, service, category, NULL, 0);
 
-	item->path_size = folder + leaf + 1;
-	item->path = spokei_alloc(env, 1, item->path_size);
+	item->path_size = len + 1;
+	item->path = spokei_alloc(item->registry->engine->env, 1, item->path_size);
 	if (item->path == NULL)
 		return false;
-	(void)spokei_zoo_print_folder(settings, service, item->path, folder + 1);
-	item->folder_len = folder;
-	if (url) {
-		item->path[folder] = '/';
-		(void)spoke_url_encode(url, strlen(url), item->path + folder + 1, leaf);
-	}
+	(void)spokei_zoo_print_folder(settings, service, category, item->path, len + 1);
+	item->folder_len = len;
 	return true;
+}
+
+int spokei_zoo_item_name(struct spokei_zoo_item *item, const char *url)
+{
+	const struct spoke_env *env = item->registry->engine->env;
+	size_t leaf = spoke_url_encode(url, strlen(url), NULL, 0);
+	size_t size = item->folder_len + 1 + leaf + 1;
+	char *path = spokei_alloc(env, 1, size);
+
+	if (path == NULL)
+		return SPOKE_ENOMEM;
+	memcpy(path, item->path, item->folder_len);
+	path[item->folder_len] = '/';
+	(void)spoke_url_encode(url, strlen(url), path + item->folder_len + 1, leaf + 1);
+	spokei_free(env, item->path, 1, item->path_size);
+	item->path = path;
+	item->path_size = size;
+	return SPOKE_OK;
 }
 
 struct spokei_zoo_item *spokei_zoo_item_new(struct spokei_zoo_registry *registry,
 					    const struct spokei_zoo_kind *kind, uint64_t intent,
-					    const char *service, const char *url)
+					    const char *service, const char *category,
+					    const char *url)
 {
 	const struct spoke_env *env = registry->engine->env;
 	struct spokei_zoo_item *item = spokei_alloc(env, 1, kind->size);
@@ -59,7 +72,9 @@ struct spokei_zoo_item *spokei_zoo_item_new(struct spokei_zoo_registry *registry
 	item->intent = intent;
 	item->asker.answered = asker_answered;
 	item->asker.touched = asker_touched;
-	if (service && !print_path(item, service, url)) {
+	if (service &&
+	    (!print_folder(item, service, category) || (url && spokei_zoo_item_name(item, url)))) {
+		spokei_free(env, item->path, 1, item->path_size);
 		spokei_free(env, item, 1, kind->size);
 		return NULL;
 	}

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #define MS UINT64_C(1000000)
-#define FOLDER "providers"
 
 SPOKEI_PRINTF(3, 4)
 static int refuse(char why[SPOKEI_ZOO_WHY_MAX], int error, const char *format, ...)
@@ -181,11 +180,11 @@ int spokei_zoo_settings_read(const struct spoke_env *env, const struct spoke_url
 }
 
 size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const char *service,
-			       char *out, size_t size)
+			       const char *category, char *out, size_t size)
 {
 	size_t root = strlen(settings->root);
 	size_t name = spoke_url_encode(service, strlen(service), NULL, 0);
-	size_t whole = root + 1 + name + 1 + strlen(FOLDER);
+	size_t whole = root + 1 + name + 1 + strlen(category);
 
 	if (spokei_services_wanted(service)) {
 		(void)snprintf(out, size, "%s", settings->root);
@@ -195,7 +194,7 @@ size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const
 		return whole;
 	(void)snprintf(out, size, "%s/", settings->root);
 	(void)spoke_url_encode(service, strlen(service), out + root + 1, name + 1);
-	(void)snprintf(out + root + 1 + name, size - root - 1 - name, "/" FOLDER);
+	(void)snprintf(out + root + 1 + name, size - root - 1 - name, "/%s", category);
 	return whole;
 }
 

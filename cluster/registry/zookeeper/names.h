@@ -3,8 +3,9 @@
  * URLs of registries in ZooKeeper, and the paths of nodes, as in Dubbo:
  *
  *     /<group>/<encoded service>/providers/<encoded URL of a provider>
+ *     /<group>/<encoded service>/consumers/<encoded URL of a consumer>
  *
- * The last one is ephemeral, all others are persistent. Pure; any thread.
+ * The last parts are ephemeral, all others are persistent. Pure; any thread.
  */
 #ifndef SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_NAMES_H
 #define SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_NAMES_H
@@ -20,6 +21,9 @@
 #define SPOKEI_ZOO_SESSION_MS 60000   /* requested; servers often grant 40 s at most */
 #define SPOKEI_ZOO_SESSION_MIN_MS 200 /* up to an hour */
 #define SPOKEI_ZOO_SESSION_MAX_MS 3600000
+
+#define SPOKEI_ZOO_PROVIDERS "providers"
+#define SPOKEI_ZOO_CONSUMERS "consumers"
 
 struct spokei_zoo_settings {
 	struct spokei_place places[SPOKEI_ZOO_PLACES_MAX]; /* of the servers */
@@ -39,10 +43,10 @@ SPOKE_MUST_USE int spokei_zoo_settings_read(const struct spoke_env *env,
 					    struct spokei_zoo_settings *ret_settings,
 					    char why[SPOKEI_ZOO_WHY_MAX]);
 
-/* Prints the folder of a service's providers; for "*" the folder of the services. Returns the
- * length of the text, which is written if it fits with a NUL. */
+/* Prints the folder of a service's category, e.g. "providers"; for the service "*" the folder of
+ * the services. Returns the length of the text, which is written if it fits with a NUL. */
 size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const char *service,
-			       char *out, size_t size);
+			       const char *category, char *out, size_t size);
 
 /* Returns whether two URLs of one service mean the same provider, by scheme, address, group
  * and version. */

@@ -10,6 +10,7 @@
 #ifndef SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_PARTS_H
 #define SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_PARTS_H
 
+#include "cluster/registry/zookeeper/fold.h"
 #include "cluster/registry/zookeeper/handle.h"
 #include "cluster/registry/zookeeper/names.h"
 #include "core/engine/task.h"
@@ -99,12 +100,17 @@ void spokei_zoo_stop(struct spokei_zoo_registry *registry);
 
 /* --- item.c */
 
-/* Makes an item for a service's folder, for a provider's node in it if there is a `url`, or,
+/* Makes an item for the folder of a service's category, for a node in it if there is a `url`, or,
  * if `service` is NULL, without a path. The rest of the kind's struct is zero. Returns NULL if
  * there is no memory. */
 struct spokei_zoo_item *spokei_zoo_item_new(struct spokei_zoo_registry *registry,
 					    const struct spokei_zoo_kind *kind, uint64_t intent,
-					    const char *service, const char *url);
+					    const char *service, const char *category,
+					    const char *url);
+
+/* Appends the node of a URL to the path of an item that has only its folder. Returns 0 or
+ * SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_zoo_item_name(struct spokei_zoo_item *item, const char *url);
 
 void spokei_zoo_item_free(struct spokei_zoo_item *item);
 
@@ -149,7 +155,8 @@ extern const struct spokei_zoo_kind spokei_zoo_removal;
 extern const struct spokei_zoo_kind spokei_zoo_listing;
 extern const struct spokei_zoo_kind spokei_zoo_note; /* reports a result only */
 
-/* Parses the URL of an entry. Returns 0 or an error of spoke_url_parse(). */
+/* Parses the URL of an entry. The node of a consumer gets its name when there is a connection.
+ * Returns 0 or an error of spoke_url_parse(). */
 SPOKE_MUST_USE int spokei_zoo_entry_read(struct spokei_zoo_item *item, const char *url);
 
 /* Turns an entry into its removal and frees it. Returns NULL if there is no memory. */

@@ -65,7 +65,7 @@ const struct spokei_zoo_kind spokei_zoo_note = {
 struct spokei_zoo_item *spokei_zoo_remove(struct spokei_zoo_item *entry)
 {
 	struct spokei_zoo_item *item = spokei_zoo_item_new(entry->registry, &spokei_zoo_removal,
-							   entry->intent, NULL, NULL);
+							   entry->intent, NULL, NULL, NULL);
 
 	if (item == NULL)
 		return NULL;

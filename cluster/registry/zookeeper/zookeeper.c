@@ -7,6 +7,8 @@
 #include "cluster/registry/zookeeper/parts.h"
 #include "core/engine/engine.h"
 
+#include <string.h>
+
 /* --- results */
 
 static void tell_done(struct spokei_zoo_item *item)
@@ -136,15 +138,25 @@ static bool is_full(const struct spokei_zoo_registry *registry)
 	return registry->item_count >= SPOKEI_ZOO_ITEMS_MAX;
 }
 
+static bool is_consumer(const char *url)
+{
+	static const char scheme[] = "consumer:";
+
+	return strncmp(url, scheme, sizeof(scheme) - 1) == 0;
+}
+
 static int registry_publish(void *handle, uint64_t intent, const char *service, const char *url)
 {
 	struct spokei_zoo_registry *registry = handle;
+	bool consumer = is_consumer(url);
 	struct spokei_zoo_item *item;
 	int error;
 
 	if (is_full(registry))
 		return SPOKE_EUNAVAILABLE;
-	item = spokei_zoo_item_new(registry, &spokei_zoo_entry, intent, service, url);
+	item = spokei_zoo_item_new(registry, &spokei_zoo_entry, intent, service,
+				   consumer ? SPOKEI_ZOO_CONSUMERS : SPOKEI_ZOO_PROVIDERS,
+				   consumer ? NULL : url);
 	error = item ? spokei_zoo_entry_read(item, url) : SPOKE_OK;
 	if (error == SPOKE_OK && spokei_services_wanted(service))
 		error = SPOKE_EINVAL; /* the name is reserved for the list of services */
@@ -152,31 +164,37 @@ static int registry_publish(void *handle, uint64_t intent, const char *service, 
 		spokei_zoo_item_free(item);
 		return error;
 	}
-	if (error) {
+	if (item && error) {
 		item->asked = intent;
 		spokei_zoo_item_fail(item, error);
 		return SPOKE_OK;
 	}
-	if (item)
+	if (item && !consumer)
 		spokei_zoo_keep_node(registry, item->path);
 	return begin(item, intent);
 }
 
-static int registry_subscribe(void *handle, uint64_t intent, const char *service)
+static int registry_watch(void *handle, uint64_t intent, const char *service, const char *category)
 {
 	struct spokei_zoo_registry *registry = handle;
 
 	if (is_full(registry))
 		return SPOKE_EUNAVAILABLE;
-	return begin(spokei_zoo_item_new(registry, &spokei_zoo_listing, intent, service, NULL),
+	return begin(spokei_zoo_item_new(registry, &spokei_zoo_listing, intent, service, category,
+					 NULL),
 		     intent);
+}
+
+static int registry_subscribe(void *handle, uint64_t intent, const char *service)
+{
+	return registry_watch(handle, intent, service, SPOKEI_ZOO_PROVIDERS);
 }
 
 /* The result can be reported at once. */
 static int note_done(struct spokei_zoo_registry *registry, uint64_t intent)
 {
 	struct spokei_zoo_item *item = spokei_zoo_item_new(registry, &spokei_zoo_note, 0, NULL,
-							   NULL);
+							   NULL, NULL);
 
 	if (item == NULL)
 		return SPOKE_ENOMEM;
@@ -240,4 +258,5 @@ const struct spoke_registry spokei_registry_zookeeper = {
 	.subscribe = registry_subscribe,
 	.unsubscribe = registry_unsubscribe,
 	.close = registry_close,
+	.watch = registry_watch,
 };

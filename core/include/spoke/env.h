@@ -214,8 +214,9 @@ struct spoke_files {
 	 * errno; -EFBIG: the file is larger. */
 	ssize_t (*read)(void *ctx, const char *path, void *bytes, size_t size);
 	/* Writes a temporary file next to `path` and renames it: readers see the old or the new
-	 * content, never a part. Returns 0 or a negative errno. */
-	int (*replace)(void *ctx, const char *path, const void *bytes, size_t len);
+	 * content, never a part. If the file is missing and `is_private` is set, only its owner may
+	 * read the new one. Returns 0 or a negative errno. */
+	int (*replace)(void *ctx, const char *path, const void *bytes, size_t len, bool is_private);
 	/* Appends to a file, which is created if it is missing. Returns 0 or a negative errno;
 	 * after an error a part may have been written. */
 	int (*append)(void *ctx, const char *path, const void *bytes, size_t len);

@@ -31,13 +31,14 @@ SPOKE_BEGIN_DECLS
 	X(ETRAILING, -14, "bytes follow the end of the value")                                     \
 	X(ECORRUPT, -15, "the bytes are not a valid value")                                        \
 	X(EDEPTH, -16, "the value is nested too deeply")                                           \
-	X(ETOOLARGE, -17, "the value has too many items or bytes")                                 \
+	X(ETOOLARGE, -17, "too large: more values than values.max, or more bytes than frame.max")  \
 	X(ESYNTAX, -18, "the text has a syntax error")                                             \
 	X(EUNSUPPORTED, -19, "not built in, or not supported here")                                \
 	X(EUNAVAILABLE, -20, "no provider can take the call at the moment")                        \
 	X(ENOPROVIDER, -21, "no provider of the service is known")                                 \
 	X(EDEFERRED, -22, "the call failed for now and is retried in the background")              \
 	X(ESYSTEM, -23, "the operating system reported an error")                                  \
+	X(ECYCLE, -24, "the body contains a cycle of references; values.cycles allows cycles")     \
 	X(ERESOLVE, -100, "the name could not be resolved")                                        \
 	X(ECONNECT, -101, "the connection could not be established")                               \
 	X(ELOST, -102, "the connection was lost")                                                  \

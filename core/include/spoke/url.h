@@ -81,8 +81,9 @@ SPOKE_API const char *spoke_url_get(const struct spoke_url *url, const char *key
 
 /* Forms in which a URL is printed. */
 enum spoke_url_form {
-	SPOKE_URL_WHOLE = 0,   /* parses to the same URL */
-	SPOKE_URL_DISPLAY = 1, /* for people and logs: "***" replaces a password */
+	SPOKE_URL_WHOLE = 0, /* parses to the same URL */
+	/* For people and logs: "***" replaces a password and the value of the parameter "token". */
+	SPOKE_URL_DISPLAY = 1,
 };
 
 /*

@@ -43,11 +43,11 @@ struct spoke_value {
 	size_t len;                /* bytes, with all values inside */
 };
 
-#define SPOKE_VALUE_DEPTH_MAX 32u             /* nested arrays and maps */
-#define SPOKE_VALUE_ITEMS_MAX 65536u          /* values in all, keys and containers included */
-#define SPOKE_VALUE_OBJECT_BYTES_MAX 4194304u /* bytes of all values as a tree of objects */
-#define SPOKE_VALUE_OBJECT_BYTES 24u          /* ... counted for each value */
-#define SPOKE_VALUE_BYTES_MAX 8388608u        /* packed bytes */
+#define SPOKE_VALUE_DEPTH_MAX 128u              /* nested arrays, maps, and the exts below */
+#define SPOKE_VALUE_ITEMS_MAX 4194304u          /* values in all, keys and containers included */
+#define SPOKE_VALUE_OBJECT_BYTES_MAX 100663296u /* bytes of all values as a tree of objects */
+#define SPOKE_VALUE_OBJECT_BYTES 24u            /* ... counted for each value */
+#define SPOKE_VALUE_BYTES_MAX 8388608u          /* packed bytes */
 
 /* Limits for checking and building. 0 in a field selects the macro above. */
 struct spoke_value_limits {
@@ -55,7 +55,17 @@ struct spoke_value_limits {
 	uint32_t items_max;      /* beyond: SPOKE_ETOOLARGE */
 	size_t object_bytes_max; /* beyond: SPOKE_ETOOLARGE */
 	size_t bytes_max;        /* beyond: SPOKE_ETOOLARGE */
+	bool cycles;             /* accept Java objects that contain a reference to themselves */
 };
+
+/*
+ * Two types of ext express features that hessian2 has and msgpack lacks. The payload of TYPED is a
+ * str, the name of a Java type, and an array or a map. The payload of REF is an unsigned integer of
+ * at least 1, the distance to an earlier container in numbers of containers, and a copy of that
+ * container, or nil if the distance leads to a container that is still open.
+ */
+#define SPOKE_EXT_TYPED 72 /* 'H' */
+#define SPOKE_EXT_REF 82   /* 'R' */
 
 /*
  * Checks that the bytes are exactly one value within the limits (NULL: all defaults), and writes a
@@ -82,7 +92,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_values_check(const void *bytes, size_t len,
 /* --- reading one value: the functions return 0 or SPOKE_ETYPE, and SPOKE_ERANGE if their comment
  * says so; after an error *ret is unchanged */
 
-/* Returns the type of a value. */
+/* Returns the type of a value. The functions below look through SPOKE_EXT_TYPED and SPOKE_EXT_REF:
+ * a typed array is an array, and a reference is the value that it refers to. */
 SPOKE_API enum spoke_value_type spoke_value_type(struct spoke_value value);
 
 /* Returns the name of a type, e.g. "map"; never NULL. */
@@ -113,13 +124,26 @@ SPOKE_API SPOKE_MUST_USE int spoke_value_bin(struct spoke_value value, struct sp
 /* Reads a str or a bin, because peers older than the type bin send str for both. */
 SPOKE_API SPOKE_MUST_USE int spoke_value_bytes(struct spoke_value value, struct spoke_span *ret);
 
-/* Reads the type and the content of an ext, in place. */
+/* Reads the type and the content of an ext, in place; also of the two types that the other
+ * functions look through. */
 SPOKE_API SPOKE_MUST_USE int spoke_value_ext(struct spoke_value value, int8_t *ret_type,
 					     struct spoke_span *ret);
 
 /* Read the number of values of an array, or of pairs of a map. */
 SPOKE_API SPOKE_MUST_USE int spoke_value_array_len(struct spoke_value value, size_t *ret);
 SPOKE_API SPOKE_MUST_USE int spoke_value_map_len(struct spoke_value value, size_t *ret);
+
+/*
+ * Reads the name of a Java type: of a typed array or map, or the class of an object. An object is a
+ * map whose last pair is "class" and the name; spoke_pack_class() describes which maps are objects.
+ * Returns 0, SPOKE_ETYPE (no array and no map) or SPOKE_ENOENT (untyped).
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_value_class(struct spoke_value value, struct spoke_span *ret);
+
+/* Reads a timestamp, an ext of type -1, as seconds and nanoseconds since 1970 in UTC. A Java date
+ * is a timestamp in whole milliseconds. SPOKE_ERANGE: the nanoseconds are not below 10^9. */
+SPOKE_API SPOKE_MUST_USE int spoke_value_time(struct spoke_value value, int64_t *ret_seconds,
+					      uint32_t *ret_ns);
 
 /* Returns whether two values have the same bytes. Equal numbers packed in different widths are not
  * equal. */
@@ -183,6 +207,8 @@ struct spoke_builder {
 	uint32_t depth;                       /* open arrays and maps */
 	uint32_t left;                        /* values still missing in the innermost one */
 	uint32_t open[SPOKE_VALUE_DEPTH_MAX]; /* `left` of the enclosing ones */
+	uint32_t typed_depth;                 /* `depth` in the innermost typed value; 0: none */
+	size_t typed_at;                      /* ... and its first byte */
 	struct spoke_value_limits limits;
 };
 
@@ -237,6 +263,36 @@ SPOKE_API void spoke_pack_ext(struct spoke_builder *builder, int8_t type, const 
 /* Begin an array of `count` values, or a map of `count` pairs; exactly this many must follow. */
 SPOKE_API void spoke_pack_array(struct spoke_builder *builder, size_t count);
 SPOKE_API void spoke_pack_map(struct spoke_builder *builder, size_t count);
+
+/* Appends an integer in eight bytes, which hessian2 sends as a long; other integers that fit are
+ * sent as an int. */
+SPOKE_API void spoke_pack_long(struct spoke_builder *builder, int64_t value);
+
+/* Appends a timestamp in seconds and nanoseconds since 1970 in UTC, e.g. a Java date. */
+SPOKE_API void spoke_pack_time(struct spoke_builder *builder, int64_t seconds, uint32_t ns);
+
+/* Begins an array or a map with the name of a Java type, e.g. "java.util.HashSet" or "[int". The
+ * array or map must follow. */
+SPOKE_API void spoke_pack_typed(struct spoke_builder *builder, const char *type);
+
+/*
+ * Begins an object of a Java class with `count` fields. The fields must follow, each a text and a
+ * value, and then spoke_pack_class():
+ *
+ *     spoke_pack_object(builder, 1);
+ *     spoke_pack_text(builder, "x");
+ *     spoke_pack_i64(builder, 3);
+ *     spoke_pack_class(builder, "it.Point");
+ *
+ * A map from spoke_pack_map() is an object, too, if its last pair is "class" and a qualified name,
+ * i.e. identifiers joined by dots.
+ */
+SPOKE_API void spoke_pack_object(struct spoke_builder *builder, size_t count);
+SPOKE_API void spoke_pack_class(struct spoke_builder *builder, const char *name);
+
+/* Append an enum constant, e.g. "it.Color" and "RED"; and a java.math.BigDecimal, e.g. "1.50". */
+SPOKE_API void spoke_pack_enum(struct spoke_builder *builder, const char *type, const char *name);
+SPOKE_API void spoke_pack_decimal(struct spoke_builder *builder, const char *digits);
 
 /* Appends a sequence of packed values, which are checked under the builder's limits. More values
  * than the enclosing array or map still lacks are SPOKE_ETRAILING. */

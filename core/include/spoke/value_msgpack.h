@@ -15,6 +15,9 @@
  *     error = spoke_builder_finish(&builder, &args);
  *     msgpack_zone_destroy(&zone);
  *
+ * A typed array or map, and a reference, become the array or map inside. These functions convert up
+ * to SPOKE_VALUE_DEPTH_MAX levels; msgpack_unpack_next() of msgpack-c itself rejects more than 32.
+ *
  * Stateless; any thread, one at a time for a zone or a builder. The functions do not recurse. Names
  * that begin with spokei_ are internal.
  */

@@ -30,13 +30,17 @@ _spoke() {
 		mapfile -t COMPREPLY < <(compgen -W "dubbo mprpc" -- "$current")
 		return
 		;;
+	--serialization)
+		mapfile -t COMPREPLY < <(compgen -W "hessian2 msgpack auto" -- "$current")
+		return
+		;;
 	--cluster)
 		mapfile -t COMPREPLY < <(compgen -W "failover failfast failsafe failback forking broadcast available" -- "$current")
 		return
 		;;
 	esac
 	case $verb in
-	call) options="--timeout --retries --idempotent --cluster --attachment --data --wire --types --version --group --wait --config --notify --json --verbose --plain --help" ;;
+	call) options="--timeout --retries --idempotent --cluster --attachment --data --wire --types --generic --serialization --version --group --wait --config --notify --json --verbose --plain --help" ;;
 	serve) options="--service --version --group --port --registry --heartbeat --weight --delay --drop-rate --freeze-after --config --admin --quiet --plain --help" ;;
 	bench) options="--concurrency --rate --calls --duration --warm-up --connections --size --data --timeout --wire --json --plain --help" ;;
 	ping) options="--count --interval --timeout --heartbeat --service --wire --quiet --json --plain --help" ;;

@@ -39,6 +39,7 @@ struct rig {
 	/* Features beyond the defaults. */
 	bool has_limits;
 	bool has_filters;
+	bool hessian2; /* the serialization of the calls; default msgpack */
 };
 
 void cost_measured(struct rig *rig, uint64_t calls);
@@ -165,9 +166,13 @@ static void open_server(struct rig *rig)
 static void open_client(struct rig *rig)
 {
 	struct spoke_engine_options with = { .env = &rig->client.env };
-	struct spoke_consumer_options options = { .url = "dubbo://" ADDRESS "/" SERVICE,
-						  .timeout_ns = SECOND,
-						  .filters = filters };
+	struct spoke_consumer_options options = {
+		.url = "dubbo://" ADDRESS "/" SERVICE,
+		.timeout_ns = SECOND,
+		.filters = filters,
+		.serialization = rig->hessian2 ? SPOKE_SERIALIZATION_HESSIAN2
+					       : SPOKE_SERIALIZATION_MSGPACK
+	};
 	struct spoke_method_options method = { 0 };
 
 	options.filter_count = rig->has_filters ? 1 : 0;
@@ -232,9 +237,12 @@ int main(int argc, char **argv)
 		else if (i + 1 < argc && strcmp(argv[i], "--with") == 0 &&
 			 strcmp(argv[i + 1], "filters") == 0)
 			rig.has_filters = true;
+		else if (i + 1 < argc && strcmp(argv[i], "--with") == 0 &&
+			 strcmp(argv[i + 1], "hessian2") == 0)
+			rig.hessian2 = true;
 		else
 			die("usage: bench_cost [--deep N] [--warm CALLS] [--calls CALLS]"
-			    " [--with limits|filters]");
+			    " [--with limits|filters|hessian2]");
 	}
 	open_world(&rig);
 	for (uint64_t i = 0; i < deep; i++)

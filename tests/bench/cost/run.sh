@@ -7,6 +7,7 @@
 #   --functions         one row per function instead of one per room
 #   --lines             one row per line
 #   --plain             the table of the library's ordinary code, which the ratchet uses
+#   --hessian2          the same for calls in Hessian 2
 #   --check             the ratchet only: prints whether it holds
 #   --update            rewrites ratchet.txt
 #
@@ -16,6 +17,7 @@ cd "$(dirname "$0")/../../.." || exit 2
 
 by=room
 program=bench_cost
+with=
 part=all
 for option in "$@"; do
 	case $option in
@@ -23,10 +25,11 @@ for option in "$@"; do
 	--functions) by=function part=table ;;
 	--lines) by=line part=table ;;
 	--plain) program=bench_cost_plain part=table ;;
+	--hessian2) program=bench_cost_plain with='--with hessian2' part=table ;;
 	--check) part=check ;;
 	--update) part=update ;;
 	*)
-		echo "usage: sh tests/bench/run.sh cost [--quick | --functions | --lines] [--plain]" >&2
+		echo "usage: sh tests/bench/run.sh cost [--quick | --functions | --lines] [--plain | --hessian2]" >&2
 		echo "       sh tests/bench/run.sh cost --check | --update" >&2
 		exit 2
 		;;
@@ -75,13 +78,20 @@ count_both() { # <program> [option...]
 	count "$each" 1 "$@"
 }
 
+# The ordinary code, with calls in msgpack and with the same calls in Hessian 2.
+count_plain() {
+	count_both bench_cost_plain
+	count_both bench_cost_plain --with hessian2
+}
+
 # Aligns columns for a reader.
 show() { # <format> <file>
 	awk -F '\t' -v format="$1" '!/^#/ { printf format "\n", $1, $2, $3, $4, $5, $6 }' "$2" >&2
 }
 
 show_table() {
-	awk -v by=$by -f $here/table.awk $work/$program.64 $work/$program.1 >$work/table
+	counted=$work/$program${with:+-hessian2}
+	awk -v by=$by -f $here/table.awk "$counted.64" "$counted.1" >$work/table
 	cat $work/table
 	show '%-14s %-46s %9s %9s %9s' $work/table
 }
@@ -138,7 +148,7 @@ update_ratchet() {
 	{
 		sed -n '/^#/p' $ratchet
 		printf 'made by\t%s\n' "$(made_by)"
-		numbers bench_cost_plain bench_cost
+		numbers bench_cost_plain bench_cost bench_cost_plain-hessian2
 	} >$work/ratchet && cp $work/ratchet $ratchet
 	show '%-18s %4s %10s %8s' $ratchet
 }
@@ -151,26 +161,27 @@ check_ratchet() { # <program...>
 case $part in
 table)
 	build $program
-	count_both $program
+	# shellcheck disable=SC2086
+	count_both $program $with
 	show_table
 	;;
 check)
 	build bench_cost_plain
-	count_both bench_cost_plain
-	check_ratchet bench_cost_plain
+	count_plain
+	check_ratchet bench_cost_plain bench_cost_plain-hessian2
 	;;
 update)
 	build bench_cost bench_cost_plain
 	count_both bench_cost
-	count_both bench_cost_plain
+	count_plain
 	update_ratchet
 	;;
 all)
 	build bench_cost bench_cost_plain
 	count_both bench_cost
-	count_both bench_cost_plain
+	count_plain
 	show_table
 	show_features
-	check_ratchet bench_cost bench_cost_plain
+	check_ratchet bench_cost bench_cost_plain bench_cost_plain-hessian2
 	;;
 esac

@@ -53,7 +53,9 @@ static void call(struct caller *caller)
 
 static struct spoke_method *open_method(struct spoke_engine *engine, const char *url)
 {
-	const struct spoke_consumer_options options = { .url = url, .timeout_ns = TIMEOUT_NS };
+	const struct spoke_consumer_options options = {
+		.serialization = SPOKE_SERIALIZATION_MSGPACK, .url = url, .timeout_ns = TIMEOUT_NS
+	};
 	struct spoke_consumer *consumer;
 	struct spoke_method *method;
 

@@ -87,6 +87,7 @@ static struct spoke_consumer *open_consumer(struct load *load, uint32_t endpoint
 	char(*urls)[96] = host_memory(endpoints, sizeof(*urls));
 	const char **pointers = host_memory(endpoints, sizeof(*pointers));
 	struct spoke_consumer_options options = {
+		.serialization = SPOKE_SERIALIZATION_MSGPACK,
 		.url = urls[0],
 		.more_urls = pointers + 1,
 		.more_count = endpoints - 1,

@@ -56,7 +56,8 @@ static void play_crowd(void *arg, int in, int out)
 	const struct idle *idle = arg;
 	unsigned count = idle->conns / CROWDS;
 	struct spoke_consumer **consumers = calloc(count, sizeof(struct spoke_consumer *));
-	struct spoke_consumer_options options = { .heartbeat_ns = idle->heartbeat_ns };
+	struct spoke_consumer_options options = { .serialization = SPOKE_SERIALIZATION_MSGPACK,
+						  .heartbeat_ns = idle->heartbeat_ns };
 	struct spoke_engine *engine;
 	uint16_t port;
 	char url[64];

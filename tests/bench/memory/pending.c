@@ -115,7 +115,9 @@ static void connect_to(struct caller *caller, const struct helper *helper, uint3
 		       struct spoke_method **ret_method)
 {
 	char url[80];
-	struct spoke_consumer_options options = { .url = url, .pending_max = pending_max };
+	struct spoke_consumer_options options = { .serialization = SPOKE_SERIALIZATION_MSGPACK,
+						  .url = url,
+						  .pending_max = pending_max };
 	const struct spoke_method_options method = { .timeout_ns = timeout_ns };
 	uint16_t port;
 

@@ -108,7 +108,9 @@ static void call(struct seat *seat)
 static struct spoke_method *open_method(struct spoke_engine *engine, const struct rpc_plan *plan)
 {
 	char url[160];
-	struct spoke_consumer_options options = { .url = url, .timeout_ns = TIMEOUT_NS };
+	struct spoke_consumer_options options = { .serialization = SPOKE_SERIALIZATION_MSGPACK,
+						  .url = url,
+						  .timeout_ns = TIMEOUT_NS };
 	struct spoke_consumer *consumer;
 	struct spoke_method *method;
 

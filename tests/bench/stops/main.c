@@ -93,6 +93,7 @@ static void open_client(void)
 {
 	static const char *const more[] = { "dubbo://127.0.0.1:20881/" SERVICE };
 	struct spoke_consumer_options options = {
+		.serialization = SPOKE_SERIALIZATION_MSGPACK,
 		.url = "dubbo://127.0.0.1:20880/" SERVICE,
 		.more_urls = more,
 		.more_count = 1,

@@ -230,15 +230,21 @@ static void further_limits_of_file_reach_link(void **state)
 	const struct spokei_link_limits *limits;
 
 	(void)state;
-	begin(HERE "pushes.max = 7\nqueued.max = 1MiB\nframe.max = 64KiB\nidle.close = 3s\n");
+	begin(HERE "pushes.max = 7\nqueued.max = 1MiB\nframe.max = 64KiB\nidle.close = 3s\n"
+		   "values.max = 2000\nvalues.cycles = true\n");
 	limits = &it()->provider->link->limits;
 	assert_int_equal(limits->pending_max, 7);
 	assert_int_equal(limits->queued_max, 1048576);
 	assert_int_equal(limits->wire.frame_max, 65536);
+	assert_int_equal(limits->wire.value.items_max, 2000);
+	assert_int_equal(limits->wire.free_len, 2000);
+	assert_true(limits->wire.value.cycles);
 	assert_int_equal(limits->idle_close_ns, 3 * SECOND);
 	assert_int_equal(limits->heartbeat_ns, 60 * SECOND);
-	configrig_reload(HERE "pushes.max = 8\nqueued.max = 2MiB\nframe.max = 64KiB\n"
-			      "heartbeat = 0\n");
+	configrig_reload(HERE
+			 "pushes.max = 8\nqueued.max = 2MiB\nframe.max = 64KiB\nvalues.max = 2000\n"
+			 "values.cycles = true\n"
+			 "heartbeat = 0\n");
 	assert_int_equal(limits->pending_max, 8);
 	assert_int_equal(it()->provider->caller->calls.max, 8);
 	assert_int_equal(limits->queued_max, 2097152);
@@ -260,7 +266,9 @@ static void open_links_use_reloaded_heartbeat(void **state)
 	clusterrig_pass(10 * SECOND);
 	assert_in_range(spoke_stat_get(it()->engine, SPOKE_STAT_PROBES_WRITTEN), written + 9,
 			written + 11);
-	assert_int_equal(it()->provider->link->limits.mute_ns, 4 * SECOND);
+	assert_int_equal(it()->provider->link->limits.mute_ns, 240 * SECOND);
+	configrig_reload(HERE "heartbeat = 2m\n");
+	assert_int_equal(it()->provider->link->limits.mute_ns, 480 * SECOND);
 }
 
 static void options_in_code_override_file(void **state)

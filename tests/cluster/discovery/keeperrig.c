@@ -23,9 +23,10 @@ static ssize_t read_file(void *ctx, const char *path, void *bytes, size_t size)
 	return (ssize_t)keeperrig.file_len;
 }
 
-static int replace_file(void *ctx, const char *path, const void *bytes, size_t len)
+static int replace_file(void *ctx, const char *path, const void *bytes, size_t len, bool is_private)
 {
 	(void)ctx;
+	assert_true(is_private);
 	assert_string_equal(path, "cache");
 	keeperrig.writes++;
 	if (keeperrig.file_error)

@@ -65,6 +65,8 @@ static void serve(struct spoke_request *request, void *arg)
 	struct dirrig_side *side = arg;
 
 	side->served++;
+	(void)spoke_value_print(spoke_request_attachments(request), side->attachments,
+				sizeof(side->attachments));
 	if (side->mute && side->held_count < CALLS && spoke_request_keep(request) == 0)
 		side->held[side->held_count++] = request;
 	else
@@ -74,12 +76,16 @@ static void serve(struct spoke_request *request, void *arg)
 void dirrig_start(unsigned at)
 {
 	struct dirrig_side *side = &dirrig.sides[at];
-	const struct spoke_service_options service = { .name = "demo.Echo",
-						       .version = side->version };
+	const struct spoke_service_options service = {
+		.name = side->service ? side->service : "demo.Echo",
+		.version = side->version,
+		.group = side->group,
+	};
 	const struct spoke_handler handler = { .method = "echo", .handle = serve, .arg = side };
 	const struct spoke_engine_options engine = { .env = &side->process.env };
 	const struct spoke_provider_options options = { .heartbeat_ns = SPOKE_OFF,
-							.requests_max = side->requests_max };
+							.requests_max = side->requests_max,
+							.token = side->token };
 	char url[64];
 
 	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:%u", PORT + at);

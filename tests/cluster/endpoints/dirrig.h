@@ -55,10 +55,14 @@ struct dirrig {
 		struct spokei_world_process process;
 		struct spoke_engine *engine; /* NULL: stopped */
 		struct spoke_provider *provider;
+		const char *service;   /* NULL: "demo.Echo" */
 		const char *version;   /* NULL: none */
+		const char *group;     /* NULL: none */
+		const char *token;     /* NULL: none */
 		uint32_t requests_max; /* limit of concurrent requests; 0: the default */
 		bool mute;             /* holds its requests */
 		unsigned served;
+		char attachments[256]; /* of the last request, as text */
 		struct spoke_request *held[CALLS];
 		unsigned held_count;
 	} sides[PROVIDERS];

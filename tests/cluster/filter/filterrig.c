@@ -195,6 +195,7 @@ static int provide(const struct spoke_provider_options *options)
 int rig_begin(const struct spoke_provider_options *options)
 {
 	struct spoke_consumer_options with = {
+		.serialization = SPOKE_SERIALIZATION_MSGPACK,
 		.url = "dubbo://" AT "/S?version=1.0&timeout=10s",
 	};
 	struct {

@@ -86,8 +86,9 @@ static void service_url_has_the_form_of_dubbo(void **state)
 		       HERE "/" ECHO
 			    "?anyhost=false&application=shop&dubbo=2.0.2&dynamic=true&generic=false"
 			    "&group=g1&interface=" ECHO "&methods=echo,upper"
-			    "&prefer.serialization=msgpack&serialization=msgpack&side=provider"
-			    "&timestamp=%llu&version=1.2.3&warmup=1500&weight=50",
+			    "&prefer.serialization=hessian2,msgpack&serialization=hessian2"
+			    "&side=provider&spoke.serialization=msgpack&timestamp=%llu&version=1.2."
+			    "3&warmup=1500&weight=50",
 		       1767225600000ULL + 1000);
 	assert_string_equal(fakereg_first(ECHO), expected);
 }

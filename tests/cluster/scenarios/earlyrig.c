@@ -168,7 +168,9 @@ void earlyrig_consume(const char *wire)
 
 	(void)snprintf(url, sizeof(url), "%s://" AT "/demo.Echo", wire);
 	assert_int_equal(spoke_consumer_new(earlyrig.engine,
-					    &(struct spoke_consumer_options){ .url = url },
+					    &(struct spoke_consumer_options){
+						    .serialization = SPOKE_SERIALIZATION_MSGPACK,
+						    .url = url },
 					    &consumer),
 			 0);
 	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &earlyrig.echo), 0);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ends of calls that are not answered or not accepted, the same on every network and wire. */
 #include "tests/cluster/stage.h"
+
 #include "tests/transport/stream/strange.h"
+#include <string.h>
 
 #include <stdio.h>
 
@@ -295,6 +297,29 @@ static void oversized_message_fails_only_its_own_call(void **state)
 	assert_int_equal(stage_try(stage, echo, stage_bin(stage, 70000), NULL), SPOKE_ETOOLARGE);
 }
 
+/* MessagePack-RPC has no frames that could be skipped, so the connection ends. */
+static void reply_with_too_many_values_fails_only_its_own_call(void **state)
+{
+	static const struct spoke_consumer_options options = { .values_max = 1024 };
+	static unsigned char nils[3 + 2000] = "\xdc\x07\xd0";
+	struct stage *stage = stage_bare(state);
+	struct spoke_method *echo;
+
+	if (!stage->setting->dubbo)
+		return;
+	memset(nils + 3, 0xc0, sizeof(nils) - 3);
+	stage_provide(stage, NULL);
+	stage_consume(stage, &options);
+	echo = stage_method(stage, "echo");
+	(void)stage_call(stage, echo, (struct spoke_span){ nils, sizeof(nils) });
+	(void)stage_call(stage, echo, stage_text(stage, "x"));
+	stage_end_all(stage);
+	assert_int_equal(stage->calls[0].result.error, SPOKE_ETOOLARGE);
+	assert_true(stage->calls[0].result.written);
+	assert_non_null(strstr(spoke_strerror(SPOKE_ETOOLARGE), "values.max"));
+	stage_assert_text(&stage->calls[1].result, "x");
+}
+
 /* Begins a call at the end of the previous one. */
 static void call_again(struct stage_call *call)
 {
@@ -325,6 +350,7 @@ int main(void)
 		cmocka_unit_test(a_call_that_cannot_be_written_times_out_before_it_was),
 		cmocka_unit_test(a_call_on_a_connection_that_never_opens_times_out_unsent),
 		cmocka_unit_test(call_timeout_overrides_method_and_consumer_timeout),
+		cmocka_unit_test(reply_with_too_many_values_fails_only_its_own_call),
 		cmocka_unit_test(a_call_may_be_cancelled_once),
 		cmocka_unit_test(a_call_may_be_cancelled_in_the_turn_it_was_made),
 		cmocka_unit_test(a_call_may_be_cancelled_while_it_waits_for_the_connection),

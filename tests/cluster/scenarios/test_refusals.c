@@ -84,6 +84,9 @@ static void every_url_of_a_consumer_is_looked_at(void **state)
 	options.more_count = 0;
 	options.frame_max = (8u << 20) + 1;
 	assert_int_equal(try_consumer(stage, &options, "frame.max"), SPOKE_ERANGE);
+	options.frame_max = 0;
+	options.values_max = SPOKE_VALUE_ITEMS_MAX + 1;
+	assert_int_equal(try_consumer(stage, &options, "values.max"), SPOKE_ERANGE);
 }
 
 static void an_interval_is_10_ms_at_least_or_off(void **state)

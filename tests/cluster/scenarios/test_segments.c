@@ -385,13 +385,18 @@ int main(void)
 {
 	static struct tongue dubbo = { "dubbo", NULL };
 	static struct tongue text = { "dubbo", &textcodec };
+	static struct tongue hessian2 = { "dubbo", &spokei_codec_hessian2 };
 	static struct tongue mprpc = { "msgpack-rpc", NULL };
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(a_provider_sees_the_same_however_a_stream_is_cut, &dubbo),
 		cmocka_unit_test_prestate(a_provider_sees_the_same_however_a_stream_is_cut, &text),
+		cmocka_unit_test_prestate(a_provider_sees_the_same_however_a_stream_is_cut,
+					  &hessian2),
 		cmocka_unit_test_prestate(a_provider_sees_the_same_however_a_stream_is_cut, &mprpc),
 		cmocka_unit_test_prestate(a_consumer_sees_the_same_however_a_stream_is_cut, &dubbo),
 		cmocka_unit_test_prestate(a_consumer_sees_the_same_however_a_stream_is_cut, &text),
+		cmocka_unit_test_prestate(a_consumer_sees_the_same_however_a_stream_is_cut,
+					  &hessian2),
 		cmocka_unit_test_prestate(a_consumer_sees_the_same_however_a_stream_is_cut, &mprpc),
 	};
 

@@ -162,13 +162,14 @@ static void torture_with(const struct scenario *scenario, const struct tongue *t
 }
 
 /* Runs the scenarios from `first` on with the faults that they meet. Unless `all` is set, each
- * fault meets one of the two wires in turn; the second codec and the second stream meet every
+ * fault meets one of the two wires in turn; the other codecs and the second stream meet every
  * fault. */
 static void torture(size_t first, const struct fault *faults, size_t count, bool all)
 {
 	static const struct tongue tongues[] = {
 		{ "dubbo", "dubbo", NULL, NULL },
 		{ "dubbo as text", "dubbo", &textcodec, NULL },
+		{ "dubbo in hessian2", "dubbo", &spokei_codec_hessian2, NULL },
 		{ "msgpack-rpc", "msgpack-rpc", NULL, NULL },
 		{ "dubbo, strange", "dubbo", NULL, &strange_stream },
 	};
@@ -177,7 +178,7 @@ static void torture(size_t first, const struct fault *faults, size_t count, bool
 		const struct scenario *scenario = &scenarios[i / LENGTH(tongues)];
 		const struct tongue *tongue = &tongues[i % LENGTH(tongues)];
 		bool lives = scenario >= &scenarios[LIVING]; /* Dubbo only: it has heartbeats */
-		bool second = tongue == &tongues[2];
+		bool second = tongue == &tongues[3];
 		uint64_t calls[2][SPOKEI_FAULTS_KINDS];
 
 		if (lives && second)

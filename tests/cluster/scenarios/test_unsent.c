@@ -65,7 +65,9 @@ static struct spoke_span bin(size_t len)
 
 static int set_up(void **state)
 {
-	const struct spoke_consumer_options options = { .url = "dubbo://" AT "/demo.Echo" };
+	const struct spoke_consumer_options options = {
+		.url = "dubbo://" AT "/demo.Echo", .serialization = SPOKE_SERIALIZATION_MSGPACK
+	};
 	struct spoke_engine_options with = { .env = &rig.process.env };
 
 	(void)state;

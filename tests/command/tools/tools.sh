@@ -99,6 +99,10 @@ tap)
 	ends 0 "$spoke" call "$address" demo.EchoService.echo '"two words"'
 	[ "$(cat "$work/output")" = '"two words"' ] || fail "wrong answer"
 	ends 1 "$spoke" call "$address" demo.EchoService.fail 7 '"why not"'
+	for serialization in hessian2 msgpack; do
+		ends 0 "$spoke" call "$address" --serialization $serialization demo.EchoService.echo \
+			'{"at":{"$date":"2024-05-01"},"class":"it.Order"}'
+	done
 	end "$tap"
 	grep -q ' -> request [0-9]* demo.EchoService.echo("two words") timeout [0-9]* ms, ' \
 		"$work/lines" || fail "no request"
@@ -106,16 +110,25 @@ tap)
 		"$work/lines" || fail "no reply"
 	grep -q ' <- reply [0-9]* of demo.EchoService.fail: EREMOTE 7 .*"why not"' "$work/lines" ||
 		fail "no error"
+	order='{"at": date(2024-05-01T00:00:00Z), "class": "it.Order"}'
+	[ "$(grep -c " -> request [0-9]* demo.EchoService.echo($order) " "$work/lines")" = 2 ] ||
+		fail "serializations differ"
+	[ "$(grep -c " <- reply [0-9]* of demo.EchoService.echo: $order after " "$work/lines")" = 2 ] ||
+		fail "serializations differ in replies"
 	grep -q ' -> heartbeat ' "$work/lines" || fail "no heartbeat"
-	grep -q '^2 connections, .* 2 request, 2 reply, .* 1 with an error, 0 streams undecoded' \
+	grep -q '^4 connections, .* 4 request, 4 reply, .* 1 with an error, 0 streams undecoded' \
 		"$work/lines" || fail "no sums"
 	begin json "$spoke" tap :0 "$target" --json --raw
 	tap=$process
 	ends 0 "$spoke" call "msgpack-rpc://$address" demo.EchoService.echo '{"a":[1,null]}'
 	ends 0 "$spoke" bench "$address" demo.EchoService.echo --size 100KiB -n 20 -c 20 \
 		--warm-up 0 -t 20s
+	ends 0 "$spoke" call "$address" -a token=s3cret -a k=v demo.EchoService.echo 1
 	"$spoke" top --once "$address" >"$work/output" 2>&1
 	end "$tap"
+	grep -q '"token":"\*\*\*"' "$work/json" || fail "no attachments"
+	grep -q '"k":"v"' "$work/json" || fail "an attachment is missing"
+	! grep -q s3cret "$work/json" || fail "the token was printed"
 	grep -q '"kind":"undecoded from here"' "$work/json" || fail "an unknown protocol was not reported"
 	grep -q '"kind":"bytes","raw":"474554202f737461' "$work/json" || fail "no bytes of HTTP"
 	"$tools/command_pick" kind wire method args value <"$work/json" >"$work/picked" ||
@@ -123,7 +136,7 @@ tap)
 	grep -qx '"request" "msgpack-rpc" "echo" \[{"a":\[1,null\]}\] -' "$work/picked" ||
 		fail "no request"
 	grep -qx '"reply" "msgpack-rpc" - - {"a":\[1,null\]}' "$work/picked" || fail "no reply"
-	[ "$(grep -c '^"reply" "dubbo"' "$work/picked")" = 20 ] || fail "not all replies"
+	[ "$(grep -c '^"reply" "dubbo"' "$work/picked")" = 21 ] || fail "not all replies"
 	end "$server"
 	begin refused "$spoke" tap :0 "$target" --quiet
 	ends 4 "$spoke" call "$address" demo.EchoService.echo --retries 0 --timeout 20s

@@ -67,7 +67,7 @@ static int entries(const struct rig *rig)
 
 static int replace(const struct rig *rig, const char *text)
 {
-	return spokei_host_files.replace(NULL, rig->path, text, strlen(text));
+	return spokei_host_files.replace(NULL, rig->path, text, strlen(text), false);
 }
 
 static void assert_content(const struct rig *rig, const char *text)
@@ -105,7 +105,7 @@ static void a_megabyte_goes_through_whole(void **state)
 	assert_non_null(back);
 	for (int i = 0; i < SIZE; i++)
 		out[i] = (char)(i * 7 + i / 251);
-	assert_int_equal(spokei_host_files.replace(NULL, rig->path, out, SIZE), 0);
+	assert_int_equal(spokei_host_files.replace(NULL, rig->path, out, SIZE, false), 0);
 	assert_int_equal(spokei_host_files.read(NULL, rig->path, back, SIZE + 1), SIZE);
 	assert_memory_equal(out, back, SIZE);
 	free(out);
@@ -148,6 +148,18 @@ static void a_replaced_file_keeps_its_permissions(void **state)
 	assert_int_equal(replace(rig, "two"), 0);
 	assert_int_equal(stat(rig->path, &status), 0);
 	assert_int_equal(status.st_mode & 07777, 0604);
+}
+
+static void private_file_is_readable_by_owner_only(void **state)
+{
+	const struct rig *rig = *state;
+	mode_t mask = umask(022);
+	struct stat status;
+
+	assert_int_equal(spokei_host_files.replace(NULL, rig->path, "one", 3, true), 0);
+	(void)umask(mask);
+	assert_int_equal(stat(rig->path, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0600);
 }
 
 static void a_reader_keeps_the_file_it_has_opened(void **state)
@@ -198,9 +210,9 @@ static void a_folder_that_is_missing_or_a_path_too_long_is_an_error(void **state
 
 	memset(path, 'x', sizeof(path));
 	path[PATH_MAX - 3] = '\0';
-	assert_int_equal(spokei_host_files.replace(NULL, path, "", 0), -ENAMETOOLONG);
+	assert_int_equal(spokei_host_files.replace(NULL, path, "", 0, false), -ENAMETOOLONG);
 	(void)snprintf(path, sizeof(path), "%s/no/file", rig->folder);
-	assert_int_equal(spokei_host_files.replace(NULL, path, "", 0), -ENOENT);
+	assert_int_equal(spokei_host_files.replace(NULL, path, "", 0, false), -ENOENT);
 	assert_int_equal(entries(rig), 0);
 }
 
@@ -213,6 +225,7 @@ int main(void)
 		CASE(a_file_of_exactly_the_bound_is_read_and_one_byte_more_is_not),
 		CASE(reading_a_non_file_fails_without_blocking),
 		CASE(a_replaced_file_keeps_its_permissions),
+		CASE(private_file_is_readable_by_owner_only),
 		CASE(a_reader_keeps_the_file_it_has_opened),
 		CASE(a_failed_rename_leaves_nothing_behind),
 		CASE(a_failed_write_leaves_the_old_file_and_nothing_else),

@@ -85,7 +85,7 @@ static void every_change_of_file_is_reported_once(void **state)
 	assert_told(rig);
 	assert_int_equal(files->append(NULL, rig->path, "two", 3), 0);
 	assert_told(rig);
-	assert_int_equal(files->replace(NULL, rig->path, "three", 5), 0);
+	assert_int_equal(files->replace(NULL, rig->path, "three", 5, false), 0);
 	assert_told(rig);
 	assert_int_equal(truncate(rig->path, 0), 0);
 	assert_told(rig);
@@ -101,7 +101,7 @@ static void change_of_another_file_is_not_reported(void **state)
 {
 	const struct rig *rig = *state;
 
-	assert_int_equal(files->replace(NULL, rig->other, "x", 1), 0);
+	assert_int_equal(files->replace(NULL, rig->other, "x", 1, false), 0);
 	assert_true(is_readable(rig));
 	assert_false(files->changed(NULL, rig->fd));
 	assert_false(is_readable(rig));

@@ -204,12 +204,16 @@ static void printing_is_cut_to_size_and_returns_full_length(void **state)
 	spoke_url_fini(&url);
 }
 
-static void password_is_hidden_in_printed_url(void **state)
+static void secrets_are_hidden_in_printed_url(void **state)
 {
 	static const char *const cases[][2] = {
 		{ "a://me:secret@h/x", "a://me:***@h/x" },
 		{ "a://:secret@h", "a://:***@h" },
 		{ "a://me@h", "a://me@h" },
+		{ "a://h/x?b=1&token=secret&c=2", "a://h/x?b=1&token=***&c=2" },
+		{ "unix:/a?token=secret", "unix:/a?token=***" },
+		{ "a://h?token", "a://h?token=***" },
+		{ "a://h?tokens=1&x=token", "a://h?tokens=1&x=token" },
 	};
 	struct memory memory;
 
@@ -236,7 +240,7 @@ int main(void)
 		cmocka_unit_test(parser_reports_misuse_and_enomem_without_leaks),
 		cmocka_unit_test(printing_gives_canonical_form),
 		cmocka_unit_test(printing_is_cut_to_size_and_returns_full_length),
-		cmocka_unit_test(password_is_hidden_in_printed_url),
+		cmocka_unit_test(secrets_are_hidden_in_printed_url),
 	};
 
 	return cmocka_run_group_tests_name("url", tests, NULL, NULL);

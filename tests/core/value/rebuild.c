@@ -28,23 +28,26 @@ static void rebuild_double(struct spoke_builder *builder, struct spoke_value val
 static void rebuild_content(struct spoke_builder *builder, struct spoke_value value)
 {
 	struct spoke_span content;
-	int8_t type;
 
 	if (spoke_value_str(value, &content) == 0)
 		spoke_pack_str(builder, content.data, content.len);
 	else if (spoke_value_bin(value, &content) == 0)
 		spoke_pack_bin(builder, content.data, content.len);
-	else if (spoke_value_ext(value, &type, &content) == 0)
-		spoke_pack_ext(builder, type, content.data, content.len);
 }
 
 /* Adds a value. Returns true for a container, which is opened and whose values must follow. */
 static bool rebuild_value(struct spoke_builder *builder, struct spoke_value value,
 			  struct spoke_cursor *ret_inside)
 {
+	struct spoke_span content;
+	int8_t type;
 	bool truth;
 	size_t len;
 
+	if (spoke_value_ext(value, &type, &content) == 0) {
+		spoke_pack_ext(builder, type, content.data, content.len);
+		return false;
+	}
 	switch (spoke_value_type(value)) {
 	case SPOKE_VALUE_NIL:
 		spoke_pack_nil(builder);

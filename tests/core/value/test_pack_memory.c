@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/value/pack.h"
+#include "core/value/builder.h"
 #include "tests/core/memory.h"
 
 #include <string.h>

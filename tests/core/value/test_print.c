@@ -92,8 +92,8 @@ static void print_cuts_text_with_dots_at_any_size(void **state)
 
 static void print_ends_too_deep_value_in_dots(void **state)
 {
-	unsigned char bytes[100];
-	char text[200];
+	unsigned char bytes[200];
+	char text[500];
 
 	(void)state;
 	memset(bytes, 0x91, sizeof(bytes));

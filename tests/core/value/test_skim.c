@@ -101,7 +101,8 @@ static const struct {
 	{ BYTES("\xdf\x05\xf5\xe1\x00"), SPOKE_ETRUNCATED, SPOKE_ETOOLARGE },
 	{ BYTES("\xdf\xff\xff\xff\xff"), SPOKE_ETRUNCATED, SPOKE_ETOOLARGE },
 	{ BYTES("\xdc\xff\xff"), SPOKE_ETRUNCATED, SPOKEI_SKIM_MORE },
-	{ BYTES("\xde\xff\xff"), SPOKE_ETRUNCATED, SPOKE_ETOOLARGE },
+	{ BYTES("\xde\xff\xff"), SPOKE_ETRUNCATED, SPOKEI_SKIM_MORE },
+	{ BYTES("\xdf\x00\x20\x00\x00"), SPOKE_ETRUNCATED, SPOKE_ETOOLARGE },
 	{ BYTES("\x01\x02"), SPOKE_ETRAILING, 0 },
 	{ BYTES("\x01\xc1"), SPOKE_ETRAILING, 0 },
 	{ BYTES("\x81\xa1k\x01\xc0"), SPOKE_ETRAILING, 0 },
@@ -246,9 +247,9 @@ static void announced_length_is_rejected_at_head(void **state)
 	assert_int_equal(spokei_skim_feed(&skim, NULL, 0), SPOKE_ETOOLARGE);
 }
 
-static void empty_container_at_depth_33_is_rejected(void **state)
+static void empty_container_beyond_depth_limit_is_rejected(void **state)
 {
-	unsigned char bytes[64];
+	unsigned char bytes[2 * SPOKE_VALUE_DEPTH_MAX];
 	size_t depth = SPOKE_VALUE_DEPTH_MAX;
 
 	(void)state;
@@ -266,7 +267,7 @@ static void empty_container_at_depth_33_is_rejected(void **state)
 	assert_int_equal(skim_one(bytes, sizeof(bytes)), SPOKE_EDEPTH);
 }
 
-static void million_levels_are_rejected_at_level_33(void **state)
+static void million_levels_are_rejected_at_first_level_too_many(void **state)
 {
 	size_t len = 1u << 20;
 	unsigned char *bytes = malloc(len);
@@ -323,6 +324,7 @@ static void container_counts_as_item(void **state)
 	assert_int_equal(skim_nils(99, &objects), 0);
 	assert_int_equal(skim_nils(100, &objects), SPOKE_ETOOLARGE);
 	more.items_max = UINT32_MAX;
+	more.object_bytes_max = (size_t)174762 * SPOKE_VALUE_OBJECT_BYTES;
 	assert_int_equal(skim_nils(174761, &more), 0);
 	assert_int_equal(skim_nils(174762, &more), SPOKE_ETOOLARGE);
 }
@@ -389,8 +391,8 @@ int main(void)
 		cmocka_unit_test(skim_byte_by_byte_gives_same_result),
 		cmocka_unit_test(skim_reads_no_byte_twice),
 		cmocka_unit_test(announced_length_is_rejected_at_head),
-		cmocka_unit_test(empty_container_at_depth_33_is_rejected),
-		cmocka_unit_test(million_levels_are_rejected_at_level_33),
+		cmocka_unit_test(empty_container_beyond_depth_limit_is_rejected),
+		cmocka_unit_test(million_levels_are_rejected_at_first_level_too_many),
 		cmocka_unit_test(sibling_containers_do_not_add_depth),
 		cmocka_unit_test(container_counts_as_item),
 		cmocka_unit_test(body_must_have_expected_value_count),

@@ -180,6 +180,20 @@ static void object_depth_is_limited_both_ways(void **state)
 	assert_int_equal(pack(&object, &flat, &back), SPOKE_EDEPTH);
 }
 
+static void typed_array_becomes_an_array(void **state)
+{
+	/* [typed array [1, 2], a reference to it, a reference to an open array] */
+	struct spoke_value value = value_of("\x93\xc7\x08H\xa4[int\x92\x01\x02"
+					    "\xc7\x0cR\x01\xc7\x08H\xa4[int\x92\x01\x02"
+					    "\xd5R\x02\xc0",
+					    1 + 11 + 15 + 4);
+	struct spoke_value back;
+
+	assert_int_equal(convert_and_pack(value, *state, &back), 0);
+	assert_int_equal(back.len, 8);
+	assert_memory_equal(back.data, "\x93\x92\x01\x02\x92\x01\x02\xc0", 8);
+}
+
 static void cyclic_object_ends_at_depth_limit(void **state)
 {
 	msgpack_object array = { .type = MSGPACK_OBJECT_ARRAY };
@@ -281,6 +295,7 @@ int main(void)
 		cmocka_unit_test(object_texts_point_into_value),
 		cmocka_unit_test(object_of_invalid_bytes_is_rejected),
 		cmocka_unit_test(object_depth_is_limited_both_ways),
+		cmocka_unit_test(typed_array_becomes_an_array),
 		cmocka_unit_test(cyclic_object_ends_at_depth_limit),
 		cmocka_unit_test(object_items_are_limited_both_ways),
 		cmocka_unit_test(unknown_object_type_is_einval),

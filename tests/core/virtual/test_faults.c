@@ -55,13 +55,20 @@ static ssize_t rig_file_read(void *ctx, const char *path, void *bytes, size_t si
 	return (ssize_t)size;
 }
 
-static int rig_file_replace(void *ctx, const char *path, const void *bytes, size_t len)
+static int rig_file_append(void *ctx, const char *path, const void *bytes, size_t len)
 {
 	(void)ctx;
 	(void)path;
 	(void)bytes;
 	(void)len;
 	return 0;
+}
+
+static int rig_file_replace(void *ctx, const char *path, const void *bytes, size_t len,
+			    bool is_private)
+{
+	(void)is_private;
+	return rig_file_append(ctx, path, bytes, len);
 }
 
 static int rig_file_open(void *ctx, const char *path, int *ret_fd)
@@ -116,7 +123,7 @@ static const struct spoke_threads rig_threads = { .start = rig_thread_start,
 						  .open = rig_parker_open };
 static const struct spoke_files rig_files = { .read = rig_file_read,
 					      .replace = rig_file_replace,
-					      .append = rig_file_replace,
+					      .append = rig_file_append,
 					      .watch = rig_file_open,
 					      .unwatch = rig_file_close,
 					      .lock = rig_file_open,
@@ -252,7 +259,7 @@ static int call_files(const struct spoke_env *env, enum spokei_faults_kind kind)
 		error = (int)env->files->read(env->ctx, "x", &byte, 1);
 		return error == 1 ? 0 : error;
 	case SPOKEI_FAULTS_FILE_REPLACE:
-		return env->files->replace(env->ctx, "x", "", 0);
+		return env->files->replace(env->ctx, "x", "", 0, false);
 	case SPOKEI_FAULTS_FILE_APPEND:
 		return env->files->append(env->ctx, "x", "", 0);
 	case SPOKEI_FAULTS_FILE_WATCH:

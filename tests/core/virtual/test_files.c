@@ -59,7 +59,7 @@ static void file_written_by_one_process_is_read_by_another(void **state)
 	assert_int_equal(files->read(&rig->two, "a", bytes, 6), 6);
 	assert_memory_equal(bytes, "onetwo", 6);
 	assert_int_equal(files->read(&rig->two, "a", bytes, 5), -EFBIG);
-	assert_int_equal(files->replace(&rig->two, "a", "three", 5), 0);
+	assert_int_equal(files->replace(&rig->two, "a", "three", 5, false), 0);
 	assert_string_equal(spokei_vfiles_get(rig->files, "a"), "three");
 	assert_int_equal(files->read(&rig->two, "b", bytes, sizeof(bytes)), -ENOENT);
 	spokei_vfiles_remove(rig->files, "a");
@@ -126,7 +126,7 @@ static void any_call_fails_as_often_as_it_shall(void **state)
 	for (enum spokei_vfiles_call call = 0; call < SPOKEI_VFILES_CALLS; call++)
 		spokei_vfiles_fail(rig->files, call, 1, -EIO);
 	assert_int_equal(files->read(&rig->one, "a", bytes, sizeof(bytes)), -EIO);
-	assert_int_equal(files->replace(&rig->one, "a", "new", 3), -EIO);
+	assert_int_equal(files->replace(&rig->one, "a", "new", 3, false), -EIO);
 	assert_int_equal(files->append(&rig->one, "a", "new", 3), -EIO);
 	assert_int_equal(files->watch(&rig->one, "a", &fd), -EIO);
 	assert_int_equal(files->lock(&rig->one, "a", &fd), -EIO);

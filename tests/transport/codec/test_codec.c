@@ -20,15 +20,15 @@ static void find_returns_codec_with_this_id(void **state)
 	}
 }
 
-static void bodies_are_translated_by_msgpack_alone(void **state)
+static void both_codecs_translate_bodies(void **state)
 {
 	(void)state;
 	for (unsigned id = 0; id < 256; id++) {
 		const struct spokei_codec *codec = spokei_codec_find((uint8_t)id);
 
 		if (codec) {
-			assert_true((codec->to_values != NULL) == (id == 27));
-			assert_true((codec->from_values != NULL) == (id == 27));
+			assert_non_null(codec->to_values);
+			assert_non_null(codec->from_values);
 		}
 	}
 }
@@ -76,7 +76,8 @@ static void error_text_is_written_without_other_memory(void **state)
 	static const struct {
 		unsigned id;
 		const char *bytes;
-	} rows[] = { { 2, "\x02x?" }, { 27, "\xa2x\xf6" } };
+		size_t len;
+	} rows[] = { { 2, "\x02x\xef\xbf\xbd", 5 }, { 27, "\xa2x\xf6", 3 } };
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -89,22 +90,66 @@ static void error_text_is_written_without_other_memory(void **state)
 		memory.fail_at = 1;
 		assert_int_equal(codec->from_text(span_of("x\xf6"), &buffer), SPOKE_ENOMEM);
 		assert_int_equal(codec->from_text(span_of("x\xf6"), &buffer), 0);
-		is_bytes(spokei_span(spokei_buffer_data(&buffer), 3), rows[i].bytes, 3);
+		assert_int_equal(spokei_buffer_len(&buffer), rows[i].len);
+		is_bytes(spokei_span(spokei_buffer_data(&buffer), rows[i].len), rows[i].bytes,
+			 rows[i].len);
 		assert_int_equal(codec->from_text(span_of("too long"), &buffer), SPOKE_ETOOLARGE);
-		assert_int_equal(spokei_buffer_len(&buffer), 3);
+		assert_int_equal(spokei_buffer_len(&buffer), rows[i].len);
 		assert_int_equal(memory.asked, 2);
 		spokei_buffer_fini(&buffer);
 	}
+}
+
+/* Checks the body of codec 2 for a text. */
+static void is_text_of_hessian2(struct spoke_span text, const void *bytes, size_t len)
+{
+	const struct spokei_codec *codec = spokei_codec_find(2);
+	struct spokei_buffer buffer;
+	struct memory memory;
+
+	memory_init(&memory);
+	spokei_buffer_init(&buffer, &memory.env, 8192);
+	assert_int_equal(codec->from_text(text, &buffer), 0);
+	is_bytes(spokei_span(spokei_buffer_data(&buffer), spokei_buffer_len(&buffer)), bytes, len);
+	spokei_buffer_fini(&buffer);
+}
+
+static void hessian2_text_is_counted_in_utf16_units(void **state)
+{
+	(void)state;
+	is_text_of_hessian2(span_of("\xc3\xa4\xe2\x82\xac"), "\x02\xc3\xa4\xe2\x82\xac", 6);
+	is_text_of_hessian2(span_of("\xf0\x9f\x98\x80"), "\x02\xed\xa0\xbd\xed\xb8\x80", 7);
+	is_text_of_hessian2(span_of("12345678901234567890123456789012"),
+			    "\x30\x20"
+			    "12345678901234567890123456789012",
+			    34);
+}
+
+static void long_hessian2_text_is_cut_between_characters(void **state)
+{
+	char text[1200];
+	char body[1200];
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	memset(body, 'a', sizeof(body));
+	memcpy(body, "\x33\xff", 2);
+	is_text_of_hessian2(spokei_span(text, sizeof(text)), body, 2 + 1023);
+	memcpy(text + 1022, "\xf0\x9f\x98\x80", 4);
+	memcpy(body, "\x33\xfe", 2);
+	is_text_of_hessian2(spokei_span(text, sizeof(text)), body, 2 + 1022);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(find_returns_codec_with_this_id),
-		cmocka_unit_test(bodies_are_translated_by_msgpack_alone),
+		cmocka_unit_test(both_codecs_translate_bodies),
 		cmocka_unit_test(own_codec_is_found_before_built_in_ones),
 		cmocka_unit_test(codec_of_msgpack_is_identity_after_check),
 		cmocka_unit_test(error_text_is_written_without_other_memory),
+		cmocka_unit_test(hessian2_text_is_counted_in_utf16_units),
+		cmocka_unit_test(long_hessian2_text_is_cut_between_characters),
 	};
 
 	return cmocka_run_group_tests_name("codec", tests, NULL, NULL);

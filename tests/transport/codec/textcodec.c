@@ -2,7 +2,7 @@
 /* The text codec of the tests: see textcodec.h. It keeps no state and does not recurse. */
 #include "tests/transport/codec/textcodec.h"
 
-#include "core/value/pack.h"
+#include "core/value/builder.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -135,6 +135,7 @@ static int text_from_values(enum spokei_codec_part part, struct spoke_span value
 {
 	struct spoke_cursor cursor = spoke_cursor_bytes(values);
 	struct spoke_value value;
+	bool reply = part == SPOKEI_CODEC_REPLY || part == SPOKEI_CODEC_GENERIC_REPLY;
 	uint64_t marker = 1;
 	int error = 0;
 
@@ -143,10 +144,9 @@ static int text_from_values(enum spokei_codec_part part, struct spoke_span value
 	for (size_t i = 0; error == 0 && spoke_cursor_next(&cursor, &value); i++) {
 		struct spoke_span name;
 
-		if (part == SPOKEI_CODEC_REPLY && i == 0)
+		if (reply && i == 0)
 			(void)!spoke_value_u64(value, &marker);
-		if (part == SPOKEI_CODEC_REPLY && i == 1 && marker % 3 == 0 &&
-		    spoke_value_str(value, &name) == 0)
+		if (reply && i == 1 && marker % 3 == 0 && spoke_value_str(value, &name) == 0)
 			error = put(out, "e", name);
 		else
 			error = put_value(out, value, &cursor);
@@ -268,10 +268,9 @@ static bool take_value(struct spoke_builder *builder, enum spokei_codec_part par
 	case 'd':
 		return take_bits(builder, text + 1, len - 1, text[0] == 'g');
 	case 'e':
-		if (part != SPOKEI_CODEC_REPLY)
-			return false;
-		/* fall through */
 	case 's':
+		if (text[0] == 'e' && part != SPOKEI_CODEC_REPLY)
+			return false;
 		spoke_pack_str(builder, text + 1, len - 1);
 		return true;
 	case 'b':

@@ -171,6 +171,31 @@ static void frames_of_dubbo_are_read(void **state)
 	reader_end(&reader);
 }
 
+/* Frames of Java in its own serialization, with their values. */
+static void frames_of_hessian2_show_their_values(void **state)
+{
+	static struct golden golden;
+	struct reader reader;
+
+	(void)state;
+	load(&golden, SPOKE_GOLDEN "/dubbo-frames.tsv", "dubbo-2.7-hessian2-");
+	reader_begin(&reader);
+	give(&reader, golden.bytes, golden.len);
+	assert_int_equal(reader.count, golden.count);
+	assert_null(strstr(reader.log, " 1\n")); /* a bad body */
+	assert_non_null(
+		strstr(reader.log, "dubbo request 4 186 /:spoke.interop.EchoService.sum(II) 2"));
+	assert_non_null(strstr(reader.log, " [4000000000, true, null, 3.5, \"two\", 1] "));
+	assert_non_null(strstr(reader.log, " date(2023-11-15T22:13:20Z) "));
+	/* The friend of this user is the user. */
+	assert_non_null(strstr(reader.log, " {\"friend\": null, \"score\": 1.5, \"active\": true, "
+					   "\"name\": \"ann\", \"id\": 8, "
+					   "\"class\": \"spoke.interop.User\"} "));
+	assert_non_null(strstr(reader.log, " thread pool is exhausted, "));
+	same_in_pieces(&golden, reader.log);
+	reader_end(&reader);
+}
+
 static void frames_of_neovim_are_read(void **state)
 {
 	static struct golden golden;
@@ -314,6 +339,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_of_dubbo_are_read),
+		cmocka_unit_test(frames_of_hessian2_show_their_values),
 		cmocka_unit_test(frames_of_neovim_are_read),
 		cmocka_unit_test(every_cut_of_two_frames_gives_them),
 		cmocka_unit_test(broken_stream_returns_its_error_again),

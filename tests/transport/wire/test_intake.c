@@ -193,6 +193,74 @@ static void announced_length_allocates_only_received_bytes(void **state)
 	stop(&run);
 }
 
+/* Makes a stream of a too long frame between others; the body looks like a frame. */
+static size_t make_long(unsigned char *bytes, size_t size, uint8_t flags, uint8_t status)
+{
+	size_t len = make_stream(spokei_catalog_wire("dubbo"), bytes, size);
+	unsigned char *at = bytes + len;
+
+	memset(at, 0, 16);
+	at[0] = 0xda;
+	at[1] = 0xbb;
+	at[2] = flags;
+	at[3] = status;
+	at[11] = 9;
+	at[14] = 0x02; /* 512 bytes */
+	for (size_t i = 16; i < 16 + 512; i++)
+		at[i] = at[i % 16];
+	return len + 16 + 512 +
+	       make_stream(spokei_catalog_wire("dubbo"), at + 16 + 512, size - len - 528);
+}
+
+static void too_long_frame_is_skipped_wherever_it_is_cut(void **state)
+{
+	struct spokei_wire_limits limits = stream_limits;
+	unsigned char bytes[2048];
+	size_t len = make_long(bytes, sizeof(bytes), 0x1b, 20);
+	struct run whole;
+
+	(void)state;
+	limits.frame_max = 512;
+	start(&whole, &limits);
+	give(&whole, bytes, len);
+	assert_int_equal(whole.last, SPOKEI_INTAKE_MORE);
+	assert_int_equal(whole.messages, 7);
+	for (size_t cut = 0; cut <= len; cut++) {
+		struct run run;
+
+		start(&run, &limits);
+		give(&run, bytes, cut);
+		give(&run, bytes + cut, len - cut);
+		assert_string_equal(run.log, whole.log);
+		assert_false(spokei_intake_begun(&run.intake));
+		stop(&run);
+	}
+	stop(&whole);
+}
+
+static void too_long_frame_is_reported_at_its_header(void **state)
+{
+	static const unsigned char head[16] = { 0xda, 0xbb, 0x1b, 20, 0, 0, 0, 0,
+						0,    0,    0,    9,  0, 0, 2, 0 };
+	struct spokei_wire_limits limits = stream_limits;
+	struct spoke_span rest = { head, sizeof(head) };
+	struct spokei_message message;
+	struct run run;
+
+	(void)state;
+	limits.frame_max = 512;
+	start(&run, &limits);
+	assert_int_equal(spokei_intake_next(&run.intake, &rest, &message), SPOKEI_INTAKE_BAD_BODY);
+	assert_int_equal(run.intake.error, SPOKE_ETOOLARGE);
+	assert_int_equal(run.intake.too_long, 528);
+	assert_int_equal(message.kind, SPOKEI_REPLY);
+	assert_int_equal(message.id, 9);
+	assert_int_equal(spokei_intake_next(&run.intake, &rest, &message), SPOKEI_INTAKE_MORE);
+	assert_true(spokei_intake_begun(&run.intake));
+	assert_int_equal(run.memory.asked, 0);
+	stop(&run);
+}
+
 static void bad_body_is_reported_and_stream_continues(void **state)
 {
 	unsigned char bytes[1024] = { 0xda, 0xbb, 0xdb, 0, 0, 0, 0, 0,    0,
@@ -340,6 +408,8 @@ int main(void)
 		cmocka_unit_test(messages_are_the_same_byte_by_byte),
 		cmocka_unit_test(unknown_wire_breaks_stream_at_first_byte),
 		cmocka_unit_test(announced_length_allocates_only_received_bytes),
+		cmocka_unit_test(too_long_frame_is_skipped_wherever_it_is_cut),
+		cmocka_unit_test(too_long_frame_is_reported_at_its_header),
 		cmocka_unit_test(bad_body_is_reported_and_stream_continues),
 		cmocka_unit_test(unidentifiable_frame_breaks_stream),
 		cmocka_unit_test(enomem_breaks_stream),

@@ -39,7 +39,7 @@ static void length_above_frame_is_rejected_at_head(void **state)
 		"94 01 01 c0 c6ffffffff",
 		"94 01 01 c0 c6ffffffff",
 		"94 01 01 c0 c900800000",
-		"94 00 01 a1 61 dd00010001", /* more items than allowed */
+		"94 00 01 a1 61 dd00400001", /* more items than allowed */
 	};
 
 	(void)state;

@@ -160,7 +160,7 @@ static void unsupported_message_is_refused_without_output(void **state)
 		{ { CALL(1, "a"), ARGS(0, "\x01") }, SPOKE_ETRAILING },
 		{ { CALL(1, "a"), ARGS(1, "\xc1") }, SPOKE_ECORRUPT },
 		{ { CALL(1, "a"), ARGS(1, "\x92\x01") }, SPOKE_ETRUNCATED },
-		{ { CALL(1, "a"), .arg_count = 70000 }, SPOKE_ETOOLARGE },
+		{ { CALL(1, "a"), .arg_count = SPOKE_VALUE_ITEMS_MAX }, SPOKE_ETOOLARGE },
 		{ { .kind = SPOKEI_REPLY, .value = VALUE("\x01\x02") }, SPOKE_ETRAILING },
 	};
 	struct bed *bed = *state;
@@ -172,7 +172,7 @@ static void unsupported_message_is_refused_without_output(void **state)
 }
 
 /* Fills in `depth` nested arrays; the innermost is empty. */
-static struct spokei_message deep_reply(unsigned char bytes[SPOKE_VALUE_DEPTH_MAX], size_t depth)
+static struct spokei_message deep_reply(unsigned char bytes[SPOKEI_SKIM_KEPT_DEPTH], size_t depth)
 {
 	memset(bytes, 0x91, depth - 1);
 	bytes[depth - 1] = 0x90;
@@ -182,12 +182,12 @@ static struct spokei_message deep_reply(unsigned char bytes[SPOKE_VALUE_DEPTH_MA
 static void unreadable_message_is_not_written(void **state)
 {
 	struct bed *bed = *state;
-	unsigned char bytes[SPOKE_VALUE_DEPTH_MAX];
-	struct spokei_message message = deep_reply(bytes, SPOKE_VALUE_DEPTH_MAX - 1);
+	unsigned char bytes[SPOKEI_SKIM_KEPT_DEPTH];
+	struct spokei_message message = deep_reply(bytes, SPOKEI_SKIM_KEPT_DEPTH - 1);
 
 	assert_int_equal(put(bed, &message), 0);
 	spokei_buffer_truncate(&bed->out, 3);
-	message = deep_reply(bytes, SPOKE_VALUE_DEPTH_MAX);
+	message = deep_reply(bytes, SPOKEI_SKIM_KEPT_DEPTH);
 	assert_int_equal(put(bed, &message), SPOKE_EDEPTH);
 	assert_int_equal(written(bed).len, 0);
 

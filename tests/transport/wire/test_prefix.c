@@ -170,7 +170,7 @@ static void prefix_is_refused_like_its_request(void **state)
 				 SPOKE_ETOOLARGE);
 		bed->prefix.max = 65536;
 	}
-	message.codec = 2;
+	message.codec = 6;
 	assert_int_equal(spokei_wire_dubbo.prefix(&stream_limits, &message, &bed->prefix),
 			 SPOKE_EUNSUPPORTED);
 	message.method = span_of("a.b");
@@ -282,7 +282,7 @@ static void nested_values_are_checked_the_same_in_any_number(void **state)
 	assert_int_equal(spokei_wire_mprpc.write(&limits, &nested, &bed->plain), SPOKE_ETOOLARGE);
 	for (size_t depth = 1; depth <= 40; depth++) {
 		struct spokei_message call = make_call();
-		int expected = depth > SPOKE_VALUE_DEPTH_MAX - 2 ? SPOKE_EDEPTH : 0;
+		int expected = depth > SPOKEI_SKIM_KEPT_DEPTH - 2 ? SPOKE_EDEPTH : 0;
 
 		memset(bytes, 0x91, depth - 1);
 		bytes[depth - 1] = 0x90;

@@ -36,8 +36,9 @@ struct spoke_frame {
 	enum spoke_frame_kind kind;
 	const char *wire; /* "dubbo" or "msgpack-rpc" */
 	uint64_t id;
-	unsigned codec;          /* Dubbo's number of the serialization; 27 is msgpack */
-	struct spoke_span bytes; /* the whole message as on the wire */
+	unsigned codec; /* Dubbo's number of the serialization; 27 is msgpack */
+	/* The whole message as on the wire; of a Dubbo frame above 8 MiB, its first bytes. */
+	struct spoke_span bytes;
 	/* Of requests. For a generic call ($invoke), the service method and arguments inside it. */
 	struct spoke_span service;
 	struct spoke_span version;

@@ -34,8 +34,8 @@ enum spoke_link_change {
 	SPOKE_LINK_SUSPECT,   /* a heartbeat is unanswered; reported for each, see `missed` */
 	SPOKE_LINK_RECOVERED, /* no longer suspect, on probation or read-only */
 	SPOKE_LINK_READONLY,  /* the peer takes no more calls */
-	/* Closed; `error` is the reason. ECLOSED: the owner closed it, or the peer did after a
-	 * drain notice (READONLY) with no call outstanding. */
+	/* Closed; `error` is the reason. ECLOSED: the owner closed it, or it ended after the
+	 * peer's drain notice (READONLY) with no call outstanding. */
 	SPOKE_LINK_CLOSED,
 	SPOKE_LINK_RECONNECTING, /* a consumer pauses before its next attempt; `error`: why */
 };

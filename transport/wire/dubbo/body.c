@@ -4,6 +4,11 @@
 
 #include "transport/wire/dubbo/head.h"
 
+#define MANY_ATTACHMENTS "too many attachments; at most 256 are allowed"
+#define LONG_KEY "an attachment's key is too long; at most 256 bytes are allowed"
+
+_Static_assert(SPOKEI_DUBBO_ATTACHMENTS_MAX == 256 && SPOKEI_DUBBO_KEY_MAX == 256, "see the texts");
+
 /* --- the walk */
 
 /* Settled limits are neither 0 nor above their maximum; most are settled already. */
@@ -37,28 +42,6 @@ int spokei_dubbo_body_start(const struct spokei_wire_limits *limits, struct spok
 	return 0;
 }
 
-/* Determines the length of the next value by the validator. `items`: the number of values allowed,
- * reduced by those of this value. */
-static int measure(const struct spokei_dubbo_body *body, const unsigned char *at, uint32_t *items,
-		   size_t *ret_len)
-{
-	struct spoke_value_limits limits = {
-		.depth_max = body->depth_max,
-		.items_max = *items,
-		.object_bytes_max = SIZE_MAX,
-		.bytes_max = SIZE_MAX,
-	};
-	struct spokei_skim skim;
-	size_t room = (size_t)(body->end - at);
-	int result;
-
-	spokei_skim_start_body(&skim, &limits, room, 1);
-	result = spokei_skim_feed(&skim, at, room);
-	*items = skim.items;
-	*ret_len = skim.seen;
-	return result == SPOKE_ETRAILING ? 0 : result; /* other values may follow */
-}
-
 int spokei_dubbo_body_walk(struct spokei_dubbo_body *body)
 {
 	const unsigned char *end = body->end;
@@ -75,7 +58,8 @@ int spokei_dubbo_body_walk(struct spokei_dubbo_body *body)
 		if (SPOKEI_LIKELY(len > 0 && inside <= items)) {
 			items -= inside;
 		} else {
-			int result = measure(body, at, &items, &len);
+			int result = spokei_skim_first(at, (size_t)(end - at), body->depth_max,
+						       &items, &len);
 
 			if (result != 0)
 				return result;
@@ -166,7 +150,14 @@ static void clear_marks(struct spokei_dubbo_marks *marks)
 	marks->countdown = none;
 }
 
-int spokei_dubbo_read_marks(const struct spokei_dubbo_body *body, struct spoke_value map,
+/* Explains to the peer which bound of attachments its request exceeds. */
+static int too_large(struct spokei_message *message, const char *why)
+{
+	message->error_text = spokei_span(why, strlen(why));
+	return SPOKE_ETOOLARGE;
+}
+
+int spokei_dubbo_read_marks(const struct spokei_dubbo_body *body, struct spokei_message *message,
 			    struct spokei_dubbo_marks *ret_marks)
 {
 	struct spoke_span keys[SPOKEI_DUBBO_ATTACHMENTS_MAX];
@@ -176,10 +167,10 @@ int spokei_dubbo_read_marks(const struct spokei_dubbo_body *body, struct spoke_v
 	size_t count = 0;
 
 	clear_marks(ret_marks);
-	if (spokei_hop_map(map, &pairs) != 0)
+	if (spokei_hop_map(message->attachments, &pairs) != 0)
 		return body->bad;
 	if (pairs.left / 2 > SPOKEI_DUBBO_ATTACHMENTS_MAX)
-		return SPOKE_ETOOLARGE;
+		return too_large(message, MANY_ATTACHMENTS);
 	while (spokei_hop_next(&pairs, &key) && spokei_hop_next(&pairs, &value)) {
 		struct spoke_value *mark;
 		struct spoke_span text;
@@ -187,7 +178,7 @@ int spokei_dubbo_read_marks(const struct spokei_dubbo_body *body, struct spoke_v
 		if (spokei_hop_str(key, &text) != 0)
 			return body->bad;
 		if (text.len > SPOKEI_DUBBO_KEY_MAX)
-			return SPOKE_ETOOLARGE;
+			return too_large(message, LONG_KEY);
 		if (is_among(text, keys, count))
 			return body->bad;
 		mark = mark_of(ret_marks, text);

@@ -88,9 +88,10 @@ SPOKE_MUST_USE int spokei_dubbo_read_name(const struct spokei_dubbo_body *body,
 SPOKE_MUST_USE int spokei_dubbo_next_name(struct spokei_dubbo_body *body, bool may_be_null,
 					  struct spoke_span *ret);
 
-/* Reads a map with a bounded number of bounded keys, no two of them equal. */
+/* Reads the attachments of a message: a map with a bounded number of bounded keys, no two of them
+ * equal. Sets the message's error text if a bound is exceeded. */
 SPOKE_MUST_USE int spokei_dubbo_read_marks(const struct spokei_dubbo_body *body,
-					   struct spoke_value map,
+					   struct spokei_message *message,
 					   struct spokei_dubbo_marks *ret_marks);
 
 /* Returns the remaining time as in struct spokei_message. */

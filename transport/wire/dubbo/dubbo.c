@@ -5,7 +5,9 @@
  */
 #include "transport/wire/dubbo/dubbo.h"
 
+#include "transport/codec/codec.h"
 #include "transport/wire/codecs.h"
+#include "transport/wire/dubbo/direct.h"
 #include "transport/wire/dubbo/head.h"
 #include "transport/wire/dubbo/read.h"
 #include "transport/wire/dubbo/translate.h"
@@ -28,12 +30,13 @@ static int dubbo_cut(const struct spokei_wire_limits *limits, struct spokei_cut 
 	int result = spokei_dubbo_head_read(limits, bytes, &head);
 
 	(void)cut;
-	if (result < 0)
+	if (SPOKEI_UNLIKELY(result != 0)) {
+		*ret_len = SPOKEI_DUBBO_HEAD_LEN;
+		if (result == SPOKEI_CUT_SKIP)
+			*ret_len += head.body_len;
 		return result;
-	*ret_len = SPOKEI_DUBBO_HEAD_LEN;
-	if (result == SPOKEI_CUT_MORE)
-		return result;
-	*ret_len += head.body_len;
+	}
+	*ret_len = SPOKEI_DUBBO_HEAD_LEN + head.body_len;
 	return bytes.len < *ret_len ? SPOKEI_CUT_MORE : 0;
 }
 
@@ -67,22 +70,40 @@ static void read_event(const struct spokei_wire_limits *limits,
 	message->event = known && body.len == 0 ? known->null : body;
 }
 
+/* Returns whether shortcuts apply: the codec of the message is the built-in one of Hessian 2. */
+static inline bool is_hessian2(const struct spokei_wire_limits *limits,
+			       const struct spokei_message *message)
+{
+	return message->codec == SPOKEI_CODEC_HESSIAN2 &&
+	       (limits->codec == NULL || limits->codec == &spokei_codec_hessian2);
+}
+
+/* Reads a body in another serialization than msgpack. */
+static inline int read_other(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+			     struct spoke_span body, struct spokei_buffer *scratch,
+			     struct spokei_message *message)
+{
+	if (SPOKEI_UNLIKELY(!is_hessian2(limits, message)))
+		return spokei_dubbo_translate_body(limits, memo, body, scratch, message);
+	if (message->kind == SPOKEI_REQUEST) {
+		if (memo && spokei_dubbo_direct_read_request(memo, body, scratch, message))
+			return 0;
+	} else if (spokei_dubbo_direct_read_reply(limits, body, scratch, message)) {
+		return 0;
+	}
+	return spokei_dubbo_translate_body(limits, memo, body, scratch, message);
+}
+
 /* msgpack is validated where it is read. */
 static int read_body(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
 		     struct spoke_span body, struct spokei_buffer *scratch,
 		     struct spokei_message *message)
 {
-	struct spoke_span values = body;
-
-	if (SPOKEI_UNLIKELY(message->codec != SPOKEI_CODEC_MSGPACK)) {
-		int result = spokei_dubbo_translate_body(limits, message, body, scratch, &values);
-
-		if (result != 0)
-			return result;
-	}
+	if (SPOKEI_UNLIKELY(message->codec != SPOKEI_CODEC_MSGPACK))
+		return read_other(limits, memo, body, scratch, message);
 	if (message->kind == SPOKEI_REQUEST)
-		return spokei_dubbo_read_request(limits, memo, values, message);
-	return spokei_dubbo_read_reply(limits, values, message);
+		return spokei_dubbo_read_request(limits, memo, body, message);
+	return spokei_dubbo_read_reply(limits, body, message);
 }
 
 static void read_head(const struct spokei_dubbo_head *head, struct spokei_message *message)
@@ -97,6 +118,35 @@ static void read_head(const struct spokei_dubbo_head *head, struct spokei_messag
 		message->error = spokei_dubbo_status_error(head->status);
 }
 
+/* Ends the reading of a bad body: only the fields of the header are valid, and the text that
+ * explains a bad request. A status counts without its text, which may be in an unknown
+ * serialization. */
+static SPOKEI_NOINLINE int end_bad(struct spoke_span frame, int error,
+				   struct spokei_message *message)
+{
+	struct spokei_dubbo_head head = spokei_dubbo_head_take(frame.data);
+	struct spoke_span why = message->error_text;
+
+	read_head(&head, message);
+	if (message->error)
+		return 0;
+	if (message->kind == SPOKEI_REQUEST)
+		message->error_text = why;
+	return error;
+}
+
+/* Reads the beginning of a frame that is too long. */
+static SPOKEI_NOINLINE int read_part(const struct spokei_wire_limits *limits,
+				     const struct spokei_dubbo_head *head,
+				     struct spokei_message *message)
+{
+	if ((uint64_t)head->body_len + SPOKEI_DUBBO_HEAD_LEN <= limits->frame_max ||
+	    head->flags & SPOKEI_DUBBO_EVENT)
+		return SPOKE_EPROTOCOL;
+	read_head(head, message);
+	return SPOKE_ETOOLARGE;
+}
+
 static int dubbo_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
 		      struct spoke_span frame, struct spokei_buffer *scratch,
 		      struct spokei_message *ret_message)
@@ -109,8 +159,8 @@ static int dubbo_read(const struct spokei_wire_limits *limits, struct spokei_mem
 	if (frame.len < SPOKEI_DUBBO_HEAD_LEN)
 		return SPOKE_EPROTOCOL;
 	head = spokei_dubbo_head_take(frame.data);
-	if (frame.len - SPOKEI_DUBBO_HEAD_LEN != head.body_len)
-		return SPOKE_EPROTOCOL;
+	if (SPOKEI_UNLIKELY(frame.len - SPOKEI_DUBBO_HEAD_LEN != head.body_len))
+		return read_part(limits, &head, ret_message);
 	body = spokei_span((const unsigned char *)frame.data + SPOKEI_DUBBO_HEAD_LEN,
 			   head.body_len);
 	read_head(&head, ret_message);
@@ -119,9 +169,7 @@ static int dubbo_read(const struct spokei_wire_limits *limits, struct spokei_mem
 		return 0;
 	}
 	result = read_body(limits, memo, body, scratch, ret_message);
-	if (result != 0)
-		read_head(&head, ret_message); /* the other fields are not valid */
-	return result;
+	return SPOKEI_UNLIKELY(result != 0) ? end_bad(frame, result, ret_message) : 0;
 }
 
 /* Returns the body of an event to write: that of the message, or that of its kind in the codec. */
@@ -170,12 +218,20 @@ static SPOKEI_NOINLINE int write_other(const struct spokei_wire_limits *limits,
 				       const struct spokei_message *message,
 				       struct spokei_buffer *out)
 {
+	bool direct = is_hessian2(limits, message);
+
 	if (message->codec > SPOKEI_DUBBO_CODEC)
 		return SPOKE_EUNSUPPORTED;
-	if (message->kind == SPOKEI_REQUEST)
+	if (message->kind == SPOKEI_REQUEST) {
+		if (direct && spokei_dubbo_direct_write_request(limits, message, out))
+			return 0;
 		return spokei_dubbo_translate_request(limits, message, out);
-	if (message->kind == SPOKEI_REPLY)
+	}
+	if (message->kind == SPOKEI_REPLY) {
+		if (direct && spokei_dubbo_direct_write_reply(limits, message, out))
+			return 0;
 		return spokei_dubbo_translate_reply(limits, message, out);
+	}
 	return write_event(limits, message, out);
 }
 

@@ -2,6 +2,9 @@
 /* Reads Dubbo's header by two tables, one of flags and one of statuses. */
 #include "transport/wire/dubbo/head.h"
 
+/* The largest length of a body, which Java reads as a signed number. */
+#define SKIP_MAX ((size_t)INT32_MAX)
+
 /* Indexed by the upper three bits. A reply cannot require a reply; peers send all other
  * combinations. */
 static const bool flags_known[8] = {
@@ -107,10 +110,10 @@ int spokei_dubbo_head_read(const struct spokei_wire_limits *limits, struct spoke
 			return SPOKEI_CUT_MORE;
 	}
 	body_len = (size_t)spokei_get_32(at + 12);
-	if ((uint64_t)body_len + SPOKEI_DUBBO_HEAD_LEN > limits->frame_max)
-		return SPOKE_ETOOLARGE;
 	if (at[2] & SPOKEI_DUBBO_EVENT && body_len > limits->event_max)
 		return SPOKE_ETOOLARGE;
 	*ret = spokei_dubbo_head_take(at);
+	if ((uint64_t)body_len + SPOKEI_DUBBO_HEAD_LEN > limits->frame_max)
+		return body_len > SKIP_MAX ? SPOKE_ETOOLARGE : SPOKEI_CUT_SKIP;
 	return 0;
 }

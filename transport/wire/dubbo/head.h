@@ -33,6 +33,13 @@
 #define SPOKEI_DUBBO_GENERIC_ASYNC "$invokeAsync"
 #define SPOKEI_DUBBO_GENERIC_TYPES "Ljava/lang/String;[Ljava/lang/String;[Ljava/lang/Object;"
 
+/* Returns whether a method of this name is the generic call. */
+static inline bool spokei_dubbo_is_generic(struct spoke_span method)
+{
+	return spokei_span_is(method, SPOKEI_DUBBO_GENERIC) ||
+	       spokei_span_is(method, SPOKEI_DUBBO_GENERIC_ASYNC);
+}
+
 /* The exception class that every Dubbo consumer can load. */
 #define SPOKEI_DUBBO_EXCEPTION "org.apache.dubbo.rpc.RpcException"
 
@@ -44,7 +51,8 @@ struct spokei_dubbo_head {
 };
 
 /* Checks the first `len` bytes of a header, which may be incomplete. Returns 0 (complete),
- * SPOKEI_CUT_MORE, SPOKE_EPROTOCOL, or SPOKE_ETOOLARGE (length above the limits). */
+ * SPOKEI_CUT_MORE, SPOKEI_CUT_SKIP (complete; length above frame_max), SPOKE_EPROTOCOL, or
+ * SPOKE_ETOOLARGE (a length above 2 GiB, or of an event above the limit). */
 SPOKE_MUST_USE int spokei_dubbo_head_read(const struct spokei_wire_limits *limits,
 					  struct spoke_span bytes, struct spokei_dubbo_head *ret);
 

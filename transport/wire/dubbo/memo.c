@@ -2,18 +2,6 @@
 /* The memo of Dubbo's requests: keeps the last request and compares the next one with it. */
 #include "transport/wire/dubbo/memo.h"
 
-#include "transport/wire/dubbo/head.h"
-
-void spokei_dubbo_recall(const struct spokei_memo *memo, const unsigned char *at,
-			 struct spokei_message *message)
-{
-	message->service = spokei_memo_span(at, memo->service);
-	message->version = spokei_memo_span(at, memo->version);
-	message->method = spokei_memo_span(at, memo->method);
-	message->types = spokei_memo_span(at, memo->types);
-	message->bare = memo->bare;
-}
-
 bool spokei_dubbo_said_again(const struct spokei_memo *memo, const struct spokei_dubbo_said *said)
 {
 	for (unsigned i = 0; i < 3; i++) {
@@ -120,7 +108,6 @@ bool spokei_dubbo_read_alike(const struct spokei_memo *memo, struct spoke_span v
 {
 	const unsigned char *at = values.data;
 	const unsigned char *args = at + memo->len;
-	struct spoke_span *name[3] = { &message->service, &message->version, &message->group };
 	const unsigned char *tail;
 	size_t count;
 
@@ -132,16 +119,8 @@ bool spokei_dubbo_read_alike(const struct spokei_memo *memo, struct spoke_span v
 	count = count_plain(args, tail);
 	if (count == SIZE_MAX)
 		return false;
-	spokei_dubbo_recall(memo, at, message);
-	for (unsigned i = 0; i < 3; i++)
-		if (memo->said[i].at > 0 && (i > 0 || memo->said[i].len > 0))
-			*name[i] = spokei_memo_span(tail - memo->len, memo->said[i]);
-	if (spokei_span_is(message->version, SPOKEI_DUBBO_NO_VERSION))
-		message->version.len = 0;
+	spokei_dubbo_recall_all(memo, memo->len, at, tail, message);
 	message->args = spokei_span(args, (size_t)(tail - args));
 	message->arg_count = count;
-	message->attachments = (struct spoke_value){ tail, memo->tail };
-	message->timeout_ms = memo->timeout_ms;
-	message->repeat = true;
 	return true;
 }

@@ -8,6 +8,7 @@
 #define SPOKEI_TRANSPORT_WIRE_DUBBO_MEMO_H
 
 #include "transport/wire/dubbo/body.h"
+#include "transport/wire/dubbo/head.h"
 #include "transport/wire/memo.h"
 
 /* The names that attachments override: path, version and group; data NULL: not set. */
@@ -22,8 +23,34 @@ struct spokei_dubbo_stood {
 };
 
 /* Fills in the names at the start of the body at `at`; the memo knows their bytes. */
-void spokei_dubbo_recall(const struct spokei_memo *memo, const unsigned char *at,
-			 struct spokei_message *message);
+static inline void spokei_dubbo_recall(const struct spokei_memo *memo, const unsigned char *at,
+				       struct spokei_message *message)
+{
+	message->service = spokei_memo_span(at, memo->service);
+	message->version = spokei_memo_span(at, memo->version);
+	message->method = spokei_memo_span(at, memo->method);
+	message->types = spokei_memo_span(at, memo->types);
+	message->bare = memo->bare;
+}
+
+/* Does the same, and fills in the attachments at `tail`, which the memo also knows. `len`: the
+ * length of the names. */
+static inline void spokei_dubbo_recall_all(const struct spokei_memo *memo, size_t len,
+					   const unsigned char *at, const unsigned char *tail,
+					   struct spokei_message *message)
+{
+	struct spoke_span *name[3] = { &message->service, &message->version, &message->group };
+
+	spokei_dubbo_recall(memo, at, message);
+	for (unsigned i = 0; i < 3; i++)
+		if (memo->said[i].at > 0 && (i > 0 || memo->said[i].len > 0))
+			*name[i] = spokei_memo_span(tail - len, memo->said[i]);
+	if (spokei_span_is(message->version, SPOKEI_DUBBO_NO_VERSION))
+		message->version.len = 0;
+	message->attachments = (struct spoke_value){ tail, memo->tail };
+	message->timeout_ms = memo->timeout_ms;
+	message->repeat = true;
+}
 
 /*
  * Reads a request that differs from the previous one only in its arguments, if these are scalars;

@@ -3,6 +3,7 @@
 #include "transport/wire/dubbo/read.h"
 
 #include "transport/wire/dubbo/body.h"
+#include "transport/wire/dubbo/exception.h"
 #include "transport/wire/dubbo/head.h"
 #include "transport/wire/dubbo/memo.h"
 
@@ -91,23 +92,20 @@ static int apply_marks(const struct spokei_dubbo_body *body, const struct spokei
 	return message->service.len > 0 && message->method.len > 0 ? 0 : body->bad;
 }
 
-static bool is_generic(const struct spokei_message *message)
-{
-	return spokei_span_is(message->method, SPOKEI_DUBBO_GENERIC) ||
-	       spokei_span_is(message->method, SPOKEI_DUBBO_GENERIC_ASYNC);
-}
-
 /* Checks the form of generic arguments; "gson", "bean" and others are for Java only. */
-static int check_form(const struct spokei_dubbo_body *body, struct spoke_value mark)
+static int check_form(const struct spokei_dubbo_body *body, struct spoke_value mark,
+		      struct spokei_message *message)
 {
+	static const char why[] = "this form of generic calls is for Java providers only; "
+				  "use generic=true";
 	struct spoke_span form = { 0 };
 	int result = override_name(body, mark, &form);
 
-	if (result != 0)
+	if (result != 0 || form.len == 0 || spokei_span_is(form, "true") ||
+	    spokei_span_is(form, "raw.return"))
 		return result;
-	return form.len == 0 || spokei_span_is(form, "true") || spokei_span_is(form, "raw.return")
-		       ? 0
-		       : SPOKE_EUNSUPPORTED;
+	message->error_text = spokei_span(why, sizeof(why) - 1);
+	return SPOKE_EUNSUPPORTED;
 }
 
 /* Reads the names of types: null, or an array of texts. */
@@ -178,7 +176,7 @@ static int read_known(struct spokei_dubbo_body *body, struct spokei_memo *memo,
 	if (result == 0)
 		result = split_args(body, 0, message);
 	if (result == 0)
-		result = spokei_dubbo_read_marks(body, message->attachments, &marks);
+		result = spokei_dubbo_read_marks(body, message, &marks);
 	if (result == 0)
 		result = read_said(body, &marks, &said);
 	if (result == 0)
@@ -204,7 +202,7 @@ static int read_unknown(struct spokei_dubbo_body *body, struct spokei_memo *memo
 	if (result == 0)
 		result = split_args(body, SPOKEI_DUBBO_NAMES, message);
 	if (result == 0)
-		result = spokei_dubbo_read_marks(body, message->attachments, &marks);
+		result = spokei_dubbo_read_marks(body, message, &marks);
 	if (result == 0)
 		result = read_said(body, &marks, &said);
 	if (result != 0)
@@ -213,7 +211,7 @@ static int read_unknown(struct spokei_dubbo_body *body, struct spokei_memo *memo
 	result = apply_marks(body, &marks, &said, message);
 	if (result != 0)
 		return result;
-	if (!is_generic(message)) {
+	if (!spokei_dubbo_is_generic(message->method)) {
 		if (memo) {
 			spokei_dubbo_remember(memo, at, body->first[SPOKEI_DUBBO_NAMES], message,
 					      &stood);
@@ -221,7 +219,7 @@ static int read_unknown(struct spokei_dubbo_body *body, struct spokei_memo *memo
 		}
 		return 0;
 	}
-	result = check_form(body, marks.generic);
+	result = check_form(body, marks.generic, message);
 	if (result == 0)
 		result = unfold_generic(body, message);
 	if (result == 0)
@@ -229,16 +227,12 @@ static int read_unknown(struct spokei_dubbo_body *body, struct spokei_memo *memo
 	return result;
 }
 
-int spokei_dubbo_read_request(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-			      struct spoke_span values, struct spokei_message *message)
+int spokei_dubbo_read_named(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+			    bool known, struct spoke_span values, struct spokei_message *message)
 {
-	bool known = spokei_memo_knows(memo, values.data, values.len);
 	struct spokei_dubbo_body body;
-	int result;
+	int result = spokei_dubbo_body_start(limits, values, SPOKE_EBADREQUEST, &body);
 
-	if (SPOKEI_LIKELY(known && spokei_dubbo_read_alike(memo, values, message)))
-		return 0;
-	result = spokei_dubbo_body_start(limits, values, SPOKE_EBADREQUEST, &body);
 	if (result != 0)
 		return result;
 	if (body.items >= SPOKEI_DUBBO_NAMES && known)
@@ -246,34 +240,17 @@ int spokei_dubbo_read_request(const struct spokei_wire_limits *limits, struct sp
 	return read_unknown(&body, memo, message);
 }
 
+int spokei_dubbo_read_request(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+			      struct spoke_span values, struct spokei_message *message)
+{
+	bool known = spokei_memo_knows(memo, values.data, values.len);
+
+	if (SPOKEI_LIKELY(known && spokei_dubbo_read_alike(memo, values, message)))
+		return 0;
+	return spokei_dubbo_read_named(limits, memo, known, values, message);
+}
+
 /* --- replies */
-
-static bool is_map(struct spoke_value value)
-{
-	return spoke_value_type(value) == SPOKE_VALUE_MAP;
-}
-
-/* Reads a class and its fields. The exceptions of spoke and of Dubbo have {message, code}. */
-static int read_exception(struct spokei_dubbo_body *body, struct spokei_message *message)
-{
-	struct spoke_value field;
-	struct spoke_span said;
-	int32_t code;
-	int result = spokei_dubbo_next_name(body, false, &message->error_class);
-
-	if (result != 0)
-		return result;
-	if (!spokei_dubbo_next(body, &message->value) || !is_map(message->value))
-		return body->bad;
-	message->error = SPOKE_EREMOTE;
-	if (spoke_value_get(message->value, "message", &field) == 0 &&
-	    spoke_value_str(field, &said) == 0)
-		message->error_text = said;
-	if (spoke_value_get(message->value, "code", &field) == 0 &&
-	    spoke_value_i32(field, &code) == 0)
-		message->error_code = code;
-	return 0;
-}
 
 /* 0 exception, 1 value, 2 null; 3 to 5 are the same with attachments. */
 static int read_marked(struct spokei_dubbo_body *body, struct spokei_message *message)
@@ -286,7 +263,7 @@ static int read_marked(struct spokei_dubbo_body *body, struct spokei_message *me
 	if (!spokei_dubbo_next(body, &value) || spokei_hop_u64(value, &marker) != 0 || marker > 5)
 		return body->bad;
 	if (marker % 3 == 0)
-		result = read_exception(body, message);
+		result = spokei_dubbo_read_exception(body, message);
 	else if (marker % 3 == 1 && !spokei_dubbo_next(body, &message->value))
 		result = body->bad;
 	message->bare = marker < 3;
@@ -294,7 +271,7 @@ static int read_marked(struct spokei_dubbo_body *body, struct spokei_message *me
 		return result;
 	if (!spokei_dubbo_next(body, &message->attachments))
 		return body->bad;
-	return spokei_dubbo_read_marks(body, message->attachments, &unused);
+	return spokei_dubbo_read_marks(body, message, &unused);
 }
 
 /* Reads a scalar result without attachments. False: the reply must be read completely. */

@@ -7,6 +7,8 @@
 #include "transport/wire/dubbo/translate.h"
 
 #include "transport/wire/codecs.h"
+#include "transport/wire/dubbo/direct.h"
+#include "transport/wire/dubbo/read.h"
 #include "transport/wire/dubbo/write.h"
 #include "transport/wire/hop.h"
 
@@ -21,26 +23,59 @@ static enum spokei_codec_part part_of(const struct spokei_message *message)
 	return message->status == SPOKEI_DUBBO_OK ? SPOKEI_CODEC_REPLY : SPOKEI_CODEC_TEXT;
 }
 
-int spokei_dubbo_translate_body(const struct spokei_wire_limits *limits,
-				const struct spokei_message *message, struct spoke_span body,
-				struct spokei_buffer *scratch, struct spoke_span *ret_values)
+/* Returns the values of a body. */
+static int translate(const struct spokei_wire_limits *limits, const struct spokei_codec *codec,
+		     const struct spokei_message *message, struct spoke_span body,
+		     struct spokei_buffer *scratch, struct spoke_span *ret_values)
 {
-	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
-
 	if (codec == NULL || codec->to_values == NULL)
 		return SPOKE_EUNSUPPORTED;
 	spokei_buffer_truncate(scratch, 0); /* the last message is no longer used */
 	return codec->to_values(&limits->value, part_of(message), body, scratch, ret_values);
 }
 
+/* Reads a request in Hessian 2; the memo has names in that serialization. */
+static int read_hessian2(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+			 struct spoke_span body, struct spokei_buffer *scratch,
+			 struct spokei_message *message)
+{
+	struct spoke_span values;
+	bool known;
+	int result = translate(limits, &spokei_codec_hessian2, message, body, scratch, &values);
+
+	if (result)
+		return result;
+	known = spokei_dubbo_direct_begin(memo, body);
+	result = spokei_dubbo_read_named(limits, memo, known, values, message);
+	spokei_dubbo_direct_end(memo, known, body, result == 0 ? message : NULL);
+	return result;
+}
+
+int spokei_dubbo_translate_body(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+				struct spoke_span body, struct spokei_buffer *scratch,
+				struct spokei_message *message)
+{
+	const struct spokei_codec *codec = spokei_wire_codec(limits, message->codec);
+	struct spoke_span values;
+	int result;
+
+	if (message->kind == SPOKEI_REQUEST && codec == &spokei_codec_hessian2)
+		return read_hessian2(limits, memo, body, scratch, message);
+	result = translate(limits, codec, message, body, scratch, &values);
+	if (result)
+		return result;
+	if (message->kind == SPOKEI_REQUEST)
+		return spokei_dubbo_read_request(limits, memo, values, message);
+	return spokei_dubbo_read_reply(limits, values, message);
+}
+
 /* --- writing */
 
-/* Returns the message in msgpack, without the prefix and without lent bytes. */
+/* Returns the message without the prefix and without lent bytes, to be written in msgpack. */
 static struct spokei_message plain_of(const struct spokei_message *message)
 {
 	struct spokei_message plain = *message;
 
-	plain.codec = SPOKEI_CODEC_MSGPACK;
 	plain.prefix = spokei_span(NULL, 0);
 	plain.lent = NULL;
 	return plain;
@@ -151,7 +186,8 @@ int spokei_dubbo_translate_prefix(const struct spokei_wire_limits *limits,
 
 	if (codec == NULL)
 		return SPOKE_EUNSUPPORTED;
-	if (message->generic)
+	/* The codec looks for the name of the generic call among the values of a whole body. */
+	if (message->generic || spokei_dubbo_is_generic(message->method))
 		return 0;
 	plain.types = spokei_span(NULL, 0);
 	spokei_buffer_init(&made, out->env, SIZE_MAX);
@@ -188,6 +224,8 @@ int spokei_dubbo_translate_reply(const struct spokei_wire_limits *limits,
 {
 	const struct spokei_codec *codec = writer_of(limits, message);
 	struct spokei_message plain = plain_of(message);
+	enum spokei_codec_part part = message->generic ? SPOKEI_CODEC_GENERIC_REPLY
+						       : SPOKEI_CODEC_REPLY;
 	uint8_t status = spokei_dubbo_reply_status(message);
 	struct spokei_buffer made;
 	int error;
@@ -201,7 +239,7 @@ int spokei_dubbo_translate_reply(const struct spokei_wire_limits *limits,
 	spokei_buffer_init(&made, out->env, SIZE_MAX);
 	error = spokei_dubbo_write_reply(limits, &plain, &made);
 	if (error == 0)
-		error = append_frame(limits, codec, &made, SPOKEI_CODEC_REPLY, plain.prefix, out);
+		error = append_frame(limits, codec, &made, part, plain.prefix, out);
 	spokei_buffer_fini(&made);
 	return error;
 }

@@ -9,13 +9,12 @@
 
 #include "transport/wire/message.h"
 
-/* Translates the body of a message whose header was read. The values lie in `scratch` or in `body`.
- * Returns 0, SPOKE_EUNSUPPORTED (no codec for this body) or an error of the codec. */
+/* Reads a body in another serialization into a message whose head was read. The message may point
+ * into `scratch`. Returns 0, SPOKE_EUNSUPPORTED, or an error of the codec or of read.h. */
 SPOKE_MUST_USE int spokei_dubbo_translate_body(const struct spokei_wire_limits *limits,
-					       const struct spokei_message *message,
-					       struct spoke_span body,
+					       struct spokei_memo *memo, struct spoke_span body,
 					       struct spokei_buffer *scratch,
-					       struct spoke_span *ret_values);
+					       struct spokei_message *message);
 
 /* Append a frame, or a prefix, in the codec of the message. Each returns the errors of its
  * counterpart in write.h, SPOKE_EUNSUPPORTED (no codec) or an error of the codec. After an error

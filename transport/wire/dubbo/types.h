@@ -25,6 +25,7 @@ struct spokei_dubbo_types {
 	const struct spokei_dubbo_type *first[SPOKEI_DUBBO_TYPES_KEPT];
 	size_t count; /* number of arguments; 0: the types were given */
 	size_t len;
+	bool named; /* one is the class of an object, so all are derived once more */
 };
 
 /* Determines the types of a message; generic calls have none here. */
@@ -35,7 +36,7 @@ void spokei_dubbo_types_plan(const struct spokei_message *message, struct spokei
 unsigned char *spokei_dubbo_types_put(unsigned char *at, const struct spokei_dubbo_types *types,
 				      struct spoke_span args);
 
-/* Does the same for one argument. */
+/* Does the same for one argument. Returns NULL for an object, whose type has no bound. */
 unsigned char *spokei_dubbo_types_put_one(unsigned char *at, struct spoke_span arg);
 
 #endif

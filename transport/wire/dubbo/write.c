@@ -7,6 +7,7 @@
 #include "transport/wire/dubbo/write.h"
 
 #include "transport/codec/codec.h"
+#include "transport/wire/dubbo/exception.h"
 #include "transport/wire/dubbo/types.h"
 
 struct frame {
@@ -46,8 +47,8 @@ static SPOKEI_NOINLINE unsigned char *put_high_digits(unsigned char *at, uint64_
 	return at;
 }
 
-/* Writes a positive number as a text. Most have few digits, which do not depend on each other. */
-static unsigned char *put_digits(unsigned char *at, int64_t number)
+/* Most numbers have few digits, which do not depend on each other. */
+unsigned char *spokei_dubbo_put_digits(unsigned char *at, int64_t number)
 {
 	unsigned char *head = at++;
 	uint64_t rest = (uint64_t)number;
@@ -184,7 +185,7 @@ static unsigned char *put_timeout(unsigned char *at, int64_t timeout_ms)
 {
 	static const unsigned char head[] = "\x81\xa7timeout";
 
-	return put_digits(spokei_put_raw(at, head, sizeof(head) - 1), timeout_ms);
+	return spokei_dubbo_put_digits(spokei_put_raw(at, head, sizeof(head) - 1), timeout_ms);
 }
 
 static unsigned char *put_extras(unsigned char *at, const struct extras *extras,
@@ -195,7 +196,7 @@ static unsigned char *put_extras(unsigned char *at, const struct extras *extras,
 	if (extras->group)
 		at = spokei_put_str(spokei_put_text(at, "group"), message->group);
 	if (extras->timeout)
-		at = put_digits(spokei_put_text(at, "timeout"), message->timeout_ms);
+		at = spokei_dubbo_put_digits(spokei_put_text(at, "timeout"), message->timeout_ms);
 	if (extras->generic)
 		at = spokei_put_text(spokei_put_text(at, "generic"), "true");
 	if (extras->version)
@@ -265,6 +266,32 @@ static int end_request(const struct frame *frame, const struct spokei_message *m
 			 message->id);
 }
 
+/* Writes any request. */
+static SPOKEI_NOINLINE int write_planned(const struct spokei_wire_limits *limits,
+					 const struct spokei_message *message,
+					 struct spokei_buffer *out)
+{
+	struct spokei_dubbo_types types;
+	size_t body_max;
+	struct extras extras;
+	struct frame frame;
+	int result = plan_request(message, &extras);
+
+	if (result != 0)
+		return result;
+	spokei_dubbo_types_plan(message, &types);
+	body_max = call_max(message, &types) + message->args.len + SPOKEI_PUT_HEAD_MAX +
+		   EXTRAS_SLACK + message->group.len + extras.pairs.len;
+	result = begin_frame(&frame, limits, out, body_max,
+			     REQUEST_SLACK + types.len + message->group.len);
+	if (result != 0)
+		return result;
+	frame.at = put_call(frame.at, message, &types);
+	frame.at = spokei_put_body(frame.at, message->lent, message->args);
+	frame.at = put_extras(frame.at, &extras, message);
+	return end_request(&frame, message);
+}
+
 /* Writes a request with a prefix and without attachments of the caller. */
 static int write_prefixed(const struct spokei_wire_limits *limits,
 			  const struct spokei_message *message, struct spokei_buffer *out)
@@ -290,6 +317,8 @@ static int write_prefixed(const struct spokei_wire_limits *limits,
 	if (untold)
 		frame.at = one ? spokei_dubbo_types_put_one(frame.at, message->args)
 			       : spokei_dubbo_types_put(frame.at, &types, message->args);
+	if (SPOKEI_UNLIKELY(frame.at == NULL))
+		return write_planned(limits, message, out);
 	frame.at = spokei_put_body(frame.at, message->lent, message->args);
 	if (SPOKEI_LIKELY(!extras.group && message->timeout_ms > 0)) {
 		frame.at = put_timeout(frame.at, message->timeout_ms);
@@ -304,29 +333,10 @@ static int write_prefixed(const struct spokei_wire_limits *limits,
 int spokei_dubbo_write_request(const struct spokei_wire_limits *limits,
 			       const struct spokei_message *message, struct spokei_buffer *out)
 {
-	struct spokei_dubbo_types types;
-	size_t body_max;
-	struct extras extras;
-	struct frame frame;
-	int result;
-
 	if (SPOKEI_LIKELY(message->prefix.len > 0 && message->attachments.len == 0 &&
 			  !message->generic))
 		return write_prefixed(limits, message, out);
-	result = plan_request(message, &extras);
-	if (result != 0)
-		return result;
-	spokei_dubbo_types_plan(message, &types);
-	body_max = call_max(message, &types) + message->args.len + SPOKEI_PUT_HEAD_MAX +
-		   EXTRAS_SLACK + message->group.len + extras.pairs.len;
-	result = begin_frame(&frame, limits, out, body_max,
-			     REQUEST_SLACK + types.len + message->group.len);
-	if (result != 0)
-		return result;
-	frame.at = put_call(frame.at, message, &types);
-	frame.at = spokei_put_body(frame.at, message->lent, message->args);
-	frame.at = put_extras(frame.at, &extras, message);
-	return end_request(&frame, message);
+	return write_planned(limits, message, out);
 }
 
 int spokei_dubbo_write_prefix(const struct spokei_wire_limits *limits,
@@ -353,25 +363,6 @@ int spokei_dubbo_write_prefix(const struct spokei_wire_limits *limits,
 
 /* --- replies */
 
-static unsigned char *put_exception(unsigned char *at, const struct spokei_message *message)
-{
-	bool own = message->error_class.len == 0;
-	bool code;
-
-	at = own ? spokei_put_text(at, SPOKEI_DUBBO_EXCEPTION)
-		 : spokei_put_str(at, message->error_class);
-	if (spoke_value_type(message->value) == SPOKE_VALUE_MAP)
-		return spokei_put_raw(at, message->value.data, message->value.len);
-	/* Other classes may have no code, and cannot be made from fields that contain one. */
-	code = own || message->error_code != 0 ||
-	       spokei_span_is(message->error_class, SPOKEI_DUBBO_EXCEPTION);
-	at = spokei_encode_map(at, code ? 2 : 1);
-	at = spokei_put_str(spokei_put_text(at, "message"), message->error_text);
-	if (code)
-		at = spokei_encode_i32(spokei_put_text(at, "code"), message->error_code);
-	return at;
-}
-
 #define REPLY_SLACK (4 * SPOKEI_PUT_HEAD_MAX + SPOKEI_ENCODE_MAX + 64u + EXTRAS_SLACK)
 
 static int write_marked(const struct spokei_wire_limits *limits,
@@ -385,16 +376,17 @@ static int write_marked(const struct spokei_wire_limits *limits,
 	struct frame frame;
 	int result = message->bare ? 0 : plan_reply(message, &extras);
 
-	body_max = REPLY_SLACK + message->value.len + message->error_class.len +
-		   message->error_text.len + extras.pairs.len;
-	slack = REPLY_SLACK + message->error_text.len;
+	slack = REPLY_SLACK + (message->error ? spokei_dubbo_exception_max(message) : 0);
+	body_max = slack + message->value.len + extras.pairs.len;
+	if (message->error_class.len > limits->name_max)
+		result = SPOKE_ETOOLARGE; /* the peer would not read it */
 	if (result == 0)
 		result = begin_frame(&frame, limits, out, body_max, slack);
 	if (result != 0)
 		return result;
 	*frame.at++ = (unsigned char)(marker + (message->bare ? 0 : 3));
 	if (marker == 0)
-		frame.at = put_exception(frame.at, message);
+		frame.at = spokei_dubbo_put_exception(frame.at, message);
 	else if (marker == 1)
 		frame.at = spokei_put_body(frame.at, message->lent,
 					   spokei_span(message->value.data, message->value.len));

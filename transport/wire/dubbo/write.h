@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes Dubbo frames in msgpack at the end of a buffer; the codec of the message is ignored. The
- * values of the message must have been checked. All functions return 0, SPOKE_ENOMEM,
- * SPOKE_ETOOLARGE or SPOKE_EUNSUPPORTED; after an error nothing is appended. Room is reserved
- * generously: the maximum of the buffer takes effect up to 256 bytes early, frame_max exactly.
- * Stateless; any thread.
+ * Writes Dubbo frames in msgpack at the end of a buffer. The codec of the message, into which the
+ * frame may be translated, matters only for the form of exceptions. The values of the message must
+ * have been checked. All functions return 0, SPOKE_ENOMEM, SPOKE_ETOOLARGE or SPOKE_EUNSUPPORTED;
+ * after an error nothing is appended. Room is reserved generously: the maximum of the buffer takes
+ * effect up to 256 bytes early, or more for exceptions; frame_max exactly. Stateless; any thread.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_DUBBO_WRITE_H
 #define SPOKEI_TRANSPORT_WIRE_DUBBO_WRITE_H
@@ -15,6 +15,9 @@
 SPOKE_MUST_USE int spokei_dubbo_write_request(const struct spokei_wire_limits *limits,
 					      const struct spokei_message *message,
 					      struct spokei_buffer *out);
+
+/* Writes a positive number as a short str of digits. Returns the address of the next byte. */
+unsigned char *spokei_dubbo_put_digits(unsigned char *at, int64_t number);
 
 /* Implements prefix() of the wire. */
 SPOKE_MUST_USE int spokei_dubbo_write_prefix(const struct spokei_wire_limits *limits,
@@ -33,8 +36,7 @@ static inline uint8_t spokei_dubbo_reply_status(const struct spokei_message *mes
 
 /*
  * If the status of the message is 0, it follows from the error. A status other than OK makes the
- * body a text. OK with an error makes it an exception: error_class with the fields in `value`, or,
- * without them, Dubbo's own exception with {message, code}.
+ * body a text. OK with an error makes it an exception: see exception.h.
  */
 SPOKE_MUST_USE int spokei_dubbo_write_reply(const struct spokei_wire_limits *limits,
 					    const struct spokei_message *message,

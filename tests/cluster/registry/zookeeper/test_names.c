@@ -104,10 +104,12 @@ static void path_is_written_only_if_it_fits(void **state)
 
 	(void)state;
 	assert_int_equal(read_url("zookeeper://h"), 0);
-	assert_int_equal(spokei_zoo_print_folder(&settings, "a/b c", text, strlen(folder)),
+	assert_int_equal(spokei_zoo_print_folder(&settings, "a/b c", "providers", text,
+						 strlen(folder)),
 			 strlen(folder));
 	assert_string_equal(text, "before");
-	assert_int_equal(spokei_zoo_print_folder(&settings, "a/b c", text, strlen(folder) + 1),
+	assert_int_equal(spokei_zoo_print_folder(&settings, "a/b c", "providers", text,
+						 strlen(folder) + 1),
 			 strlen(folder));
 	assert_string_equal(text, folder);
 }

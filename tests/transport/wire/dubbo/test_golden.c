@@ -19,6 +19,7 @@ static const struct spokei_wire_limits limits = {
 	.frame_max = 8388608,
 	.name_max = 1024,
 	.event_max = 64,
+	.value = { .cycles = true },
 };
 
 /* --- a message of a shape */
@@ -189,7 +190,8 @@ static FILE *open_golden(void)
 	return file;
 }
 
-static void read_golden(const struct golden *golden, int expected, struct spokei_message *ret)
+static void read_golden(const struct golden *golden, struct spokei_buffer *scratch,
+			struct spokei_message *ret)
 {
 	struct spoke_span frame = spokei_span(golden->bytes, golden->len);
 	struct spokei_cut cut = { 0 };
@@ -197,7 +199,7 @@ static void read_golden(const struct golden *golden, int expected, struct spokei
 
 	assert_int_equal(spokei_wire_dubbo.cut(&limits, &cut, frame, &len), 0);
 	assert_int_equal(len, golden->len);
-	assert_int_equal(spokei_wire_dubbo.read(&limits, NULL, frame, NULL, ret), expected);
+	assert_int_equal(spokei_wire_dubbo.read(&limits, NULL, frame, scratch, ret), 0);
 	assert_true(ret->id == golden->id);
 	assert_int_equal(ret->codec, golden->flags & 31);
 	assert_int_equal(ret->status, golden->status);
@@ -255,7 +257,7 @@ static void is_understood(const struct golden *golden, const struct spokei_messa
 	struct spoke_value field;
 	struct spoke_span said;
 
-	read_golden(golden, 0, &read);
+	read_golden(golden, NULL, &read);
 	assert_int_equal(read.kind, made->kind);
 	assert_int_equal(read.two_way, made->two_way);
 	assert_int_equal(read.error, made->error);
@@ -324,35 +326,37 @@ static void golden_msgpack_frames_are_written_and_read(void **state)
 		assert_int_equal(uses[i], shapes[i].uses);
 }
 
-static void golden_hessian2_heads_and_events_are_read(void **state)
+static void golden_hessian2_frames_are_read(void **state)
 {
 	static const struct {
 		unsigned flags;
 		enum spokei_kind kind;
-		int result;
 		unsigned frames;
 	} rows[] = {
-		{ 0x02, SPOKEI_REPLY, SPOKE_EUNSUPPORTED, 37 },
-		{ 0x22, SPOKEI_PROBE_ANSWER, 0, 5 },
-		{ 0x82, SPOKEI_REQUEST, SPOKE_EUNSUPPORTED, 1 },
-		{ 0xa2, SPOKEI_READONLY, 0, 1 },
-		{ 0xc2, SPOKEI_REQUEST, SPOKE_EUNSUPPORTED, 41 },
-		{ 0xe2, SPOKEI_PROBE, 0, 5 },
+		{ 0x02, SPOKEI_REPLY, 37 },   { 0x22, SPOKEI_PROBE_ANSWER, 5 },
+		{ 0x82, SPOKEI_REQUEST, 1 },  { 0xa2, SPOKEI_READONLY, 1 },
+		{ 0xc2, SPOKEI_REQUEST, 41 }, { 0xe2, SPOKEI_PROBE, 5 },
 	};
 	unsigned frames[LENGTH(rows)] = { 0 };
 	FILE *file = open_golden();
 	struct golden golden;
+	struct memory memory;
+	struct spokei_buffer scratch;
 
 	(void)state;
+	memory_init(&memory);
 	while (next_golden(file, &golden)) {
 		for (size_t i = 0; i < LENGTH(rows); i++) {
 			struct spokei_message message;
 
 			if (golden.flags != rows[i].flags)
 				continue;
-			read_golden(&golden, rows[i].result, &message);
+			/* The status of an error counts without its text. */
+			spokei_buffer_init(&scratch, &memory.env, 65536);
+			read_golden(&golden, &scratch, &message);
 			assert_int_equal(message.kind, rows[i].kind);
 			assert_int_equal(message.two_way, (golden.flags & 0x40) != 0);
+			spokei_buffer_fini(&scratch);
 			frames[i]++;
 		}
 	}
@@ -365,7 +369,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_msgpack_frames_are_written_and_read),
-		cmocka_unit_test(golden_hessian2_heads_and_events_are_read),
+		cmocka_unit_test(golden_hessian2_frames_are_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

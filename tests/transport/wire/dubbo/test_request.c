@@ -158,7 +158,7 @@ static void misplaced_values_are_bad_request(void **state)
 static void invalid_msgpack_returns_validator_error(void **state)
 {
 	struct spokei_message message;
-	char deep[100];
+	char deep[SPOKE_VALUE_DEPTH_MAX + 1];
 
 	(void)state;
 	assert_int_equal(READ(0xdb, 0, NAMED("\xa0") "\xc1\x80", &message), SPOKE_ECORRUPT);
@@ -209,6 +209,8 @@ static void names_above_limit_are_rejected(void **state)
 	assert_int_equal(read_sized(201, 1, 1, &message), SPOKE_ETOOLARGE);
 	assert_int_equal(read_sized(1, 201, 1, &message), SPOKE_ETOOLARGE);
 	assert_int_equal(read_sized(1, 1, 257, &message), SPOKE_ETOOLARGE);
+	is_text(message.error_text,
+		"an attachment's key is too long; at most 256 bytes are allowed");
 	assert_int_equal(message.kind, SPOKEI_REQUEST);
 }
 
@@ -220,6 +222,7 @@ static void attachments_are_bounded_and_unique(void **state)
 	assert_int_equal(read_attached(256, false, &message), 0);
 	assert_int_equal(read_attached(256, true, &message), SPOKE_EBADREQUEST);
 	assert_int_equal(read_attached(257, false, &message), SPOKE_ETOOLARGE);
+	is_text(message.error_text, "too many attachments; at most 256 are allowed");
 	assert_int_equal(read_attached(1000, false, &message), SPOKE_ETOOLARGE);
 }
 

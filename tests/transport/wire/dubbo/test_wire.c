@@ -149,15 +149,25 @@ static void bad_header_is_rejected_at_first_wrong_byte(void **state)
 
 static void too_long_frame_is_rejected_at_header(void **state)
 {
-	static const size_t lens[] = { 0xffffffff, 0x80000000, 0x7fffffff, FRAME_MAX - HEAD + 1 };
+	static const struct {
+		size_t len;
+		int result;
+	} rows[] = {
+		{ 0xffffffff, SPOKE_ETOOLARGE },
+		{ 0x80000000, SPOKE_ETOOLARGE },
+		{ 0x7fffffff, SPOKEI_CUT_SKIP },
+		{ FRAME_MAX - HEAD + 1, SPOKEI_CUT_SKIP },
+	};
 	struct frame frame;
 	size_t len;
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(lens); i++) {
-		frame_init(&frame, 0xdb, 0, NULL, lens[i]);
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		frame_init(&frame, 0xdb, 0, NULL, rows[i].len);
 		assert_int_equal(cut_bytes(frame.bytes, HEAD - 1, &len), SPOKEI_CUT_MORE);
-		assert_int_equal(cut_bytes(frame.bytes, HEAD, &len), SPOKE_ETOOLARGE);
+		assert_int_equal(cut_bytes(frame.bytes, HEAD, &len), rows[i].result);
+		if (rows[i].result == SPOKEI_CUT_SKIP)
+			assert_int_equal(len, HEAD + rows[i].len);
 	}
 	frame_init(&frame, 0xdb, 0, NULL, FRAME_MAX - HEAD);
 	assert_int_equal(cut_bytes(frame.bytes, HEAD, &len), SPOKEI_CUT_MORE);
@@ -310,7 +320,7 @@ static void unknown_serialization_is_refused_with_valid_head(void **state)
 	for (unsigned codec = 0; codec < 32; codec++) {
 		struct spokei_message message;
 
-		if (codec == 27)
+		if (codec == 2 || codec == 27)
 			continue;
 		assert_int_equal(READ(0xc0 | codec, 0, NAMED("\xa0") "\x80", &message),
 				 SPOKE_EUNSUPPORTED);
@@ -319,7 +329,7 @@ static void unknown_serialization_is_refused_with_valid_head(void **state)
 		assert_int_equal(message.id, 7);
 		assert_int_equal(message.codec, codec);
 		assert_int_equal(message.method.len, 0);
-		assert_int_equal(READ(codec, 40, "\xa2no", &message), SPOKE_EUNSUPPORTED);
+		assert_int_equal(READ(codec, 40, "\xa2no", &message), 0);
 		assert_int_equal(message.kind, SPOKEI_REPLY);
 		assert_int_equal(message.error, SPOKE_EBADREQUEST);
 	}
@@ -338,7 +348,7 @@ static void refusal_uses_serialization_of_request(void **state)
 	char large[2000];
 
 	(void)state;
-	WRITES(&message, 0x02, 40, "\x03n??");
+	WRITES(&message, 0x02, 40, "\x02n\xc3\xb6");
 	message.error_text = span_of("this text is somewhat longer, 35 b.");
 	WRITES(&message, 0x02, 40, "\x30\x23this text is somewhat longer, 35 b.");
 	memset(large, 'x', sizeof(large));
@@ -350,7 +360,7 @@ static void refusal_uses_serialization_of_request(void **state)
 	WRITES(&message, 0x06, 40, "");
 	message.status = 20;
 	assert_int_equal(write_frame(&message, &frame), SPOKE_EUNSUPPORTED);
-	message = (struct spokei_message){ .kind = SPOKEI_REQUEST, .codec = 2 };
+	message = (struct spokei_message){ .kind = SPOKEI_REQUEST, .codec = 6 };
 	assert_int_equal(write_frame(&message, &frame), SPOKE_EUNSUPPORTED);
 }
 

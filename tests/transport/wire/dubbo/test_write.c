@@ -20,58 +20,125 @@ static struct spokei_message echo_message(const char *args, size_t len, size_t c
 	};
 }
 
-static void missing_types_are_derived_from_values(void **state)
+static const struct {
+	const char *value;
+	size_t len;
+	const char *type;
+} derived[] = {
+	{ "\xc0", 1, "Ljava/lang/Object;" },
+	{ "\xc3", 1, "Z" },
+	{ "\x01", 1, "I" },
+	{ "\xff", 1, "I" },
+	{ "\xce\x7f\xff\xff\xff", 5, "I" },
+	{ "\xce\x80\x00\x00\x00", 5, "J" },
+	{ "\xd2\x80\x00\x00\x00", 5, "I" },
+	{ "\xd3\xff\xff\xff\xff\x7f\xff\xff\xff", 9, "J" },
+	{ "\xcf\x7f\xff\xff\xff\xff\xff\xff\xff", 9, "J" },
+	{ "\xd3\x00\x00\x00\x00\x00\x00\x00\x01", 9, "J" },
+	{ "\xcf\x00\x00\x00\x00\x00\x00\x00\x01", 9, "J" },
+	{ "\xcf\xff\xff\xff\xff\xff\xff\xff\xff", 9, "Ljava/math/BigInteger;" },
+	{ "\xca\x00\x00\x00\x00", 5, "F" },
+	{ "\xcb\x00\x00\x00\x00\x00\x00\x00\x00", 9, "D" },
+	{ "\xa1x", 2, "Ljava/lang/String;" },
+	{ "\xc4\x00", 2, "[B" },
+	{ "\x90", 1, "Ljava/util/List;" },
+	{ "\x80", 1, "Ljava/util/Map;" },
+	{ "\xd4\x01\x00", 3, "Ljava/lang/Object;" },
+	{ "\xd6\xff\x00\x00\x00\x01", 6, "Ljava/util/Date;" },
+	{ "\x82\xa1x\x01\xa5"
+	  "class\xa8it.Point",
+	  19, "Lit/Point;" },
+	{ "\x81\xa5"
+	  "class\xb4java.math.BigDecimal",
+	  28, "Ljava/math/BigDecimal;" },
+	{ "\x81\xa5"
+	  "class\xa5Point",
+	  13, "Ljava/util/Map;" },
+};
+
+/* Objects as a codec reads them: the class is any text of the peer. */
+static void only_java_names_are_derived_as_classes(void **state)
 {
 	static const struct {
-		const char *value;
-		size_t len;
+		const char *class;
 		const char *type;
 	} rows[] = {
-		{ "\xc0", 1, "Ljava/lang/Object;" },
-		{ "\xc3", 1, "Z" },
-		{ "\x01", 1, "I" },
-		{ "\xff", 1, "I" },
-		{ "\xce\x7f\xff\xff\xff", 5, "I" },
-		{ "\xce\x80\x00\x00\x00", 5, "J" },
-		{ "\xd2\x80\x00\x00\x00", 5, "I" },
-		{ "\xd3\xff\xff\xff\xff\x7f\xff\xff\xff", 9, "J" },
-		{ "\xcf\x7f\xff\xff\xff\xff\xff\xff\xff", 9, "J" },
-		{ "\xcf\xff\xff\xff\xff\xff\xff\xff\xff", 9, "Ljava/math/BigInteger;" },
-		{ "\xca\x00\x00\x00\x00", 5, "F" },
-		{ "\xcb\x00\x00\x00\x00\x00\x00\x00\x00", 9, "D" },
-		{ "\xa1x", 2, "Ljava/lang/String;" },
-		{ "\xc4\x00", 2, "[B" },
-		{ "\x90", 1, "Ljava/util/List;" },
-		{ "\x80", 1, "Ljava/util/Map;" },
-		{ "\xd4\x01\x00", 3, "Ljava/lang/Object;" },
+		{ "Point", "LPoint;" },
+		{ "it.Out$In_2", "Lit/Out$In_2;" },
+		{ "it.\xc3\xa9", "Lit/\xc3\xa9;" },
+		{ "", "Ljava/util/Map;" },
+		{ ".", "Ljava/util/Map;" },
+		{ "it.", "Ljava/util/Map;" },
+		{ ".Point", "Ljava/util/Map;" },
+		{ "it..Point", "Ljava/util/Map;" },
+		{ "it.2", "Ljava/util/Map;" },
+		{ "it.A;I", "Ljava/util/Map;" },
+		{ "it/A", "Ljava/util/Map;" },
+		{ "[I", "Ljava/util/Map;" },
+		{ "it.A(", "Ljava/util/Map;" },
+		{ "it A", "Ljava/util/Map;" },
 	};
-	char all_args[200];
-	char all_types[400];
+	struct spokei_message message;
+	struct frame frame;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		size_t len = strlen(rows[i].class);
+		char args[64] = "\xde\0\1\xa5"
+				"class";
+		struct spokei_message sent = echo_message(args, 10 + len, 1);
+
+		args[9] = (char)(0xa0 | len);
+		memcpy(args + 10, rows[i].class, len);
+		assert_int_equal(write_frame(&sent, &frame), 0);
+		assert_int_equal(read_frame(&frame, &message), 0);
+		is_text(message.types, rows[i].type);
+	}
+}
+
+static void missing_types_are_derived_from_values(void **state)
+{
+	char all_args[400];
+	char all_types[600];
 	size_t all_len = 0;
 	size_t types_len = 0;
 	struct spokei_message message;
 	struct frame frame;
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(rows); i++) {
-		struct spokei_message sent = echo_message(rows[i].value, rows[i].len, 1);
+	for (size_t i = 0; i < LENGTH(derived); i++) {
+		struct spokei_message sent = echo_message(derived[i].value, derived[i].len, 1);
 
 		assert_int_equal(write_frame(&sent, &frame), 0);
 		assert_int_equal(read_frame(&frame, &message), 0);
-		is_text(message.types, rows[i].type);
-		memcpy(all_args + all_len, rows[i].value, rows[i].len);
-		all_len += rows[i].len;
-		memcpy(all_types + types_len, rows[i].type, strlen(rows[i].type));
-		types_len += strlen(rows[i].type);
+		is_text(message.types, derived[i].type);
+		memcpy(all_args + all_len, derived[i].value, derived[i].len);
+		all_len += derived[i].len;
+		memcpy(all_types + types_len, derived[i].type, strlen(derived[i].type));
+		types_len += strlen(derived[i].type);
 	}
 	/* Together the types are longer than a name may be, which only limits readers. */
-	message = echo_message(all_args, all_len, LENGTH(rows));
+	message = echo_message(all_args, all_len, LENGTH(derived));
 	assert_int_equal(write_frame(&message, &frame), 0);
 	assert_memory_equal(frame.bytes + HEAD + 6 + 10 + 6 + 5, "\xd9", 1);
 	assert_memory_equal(frame.bytes + HEAD + 6 + 10 + 6 + 5 + 2, all_types, types_len);
 	message.types = span_of("J");
 	assert_int_equal(write_frame(&message, &frame), 0);
 	assert_memory_equal(frame.bytes + HEAD + 6 + 10 + 6 + 5, "\xa1J", 2);
+}
+
+static void object_gives_its_class_among_other_types(void **state)
+{
+	static const char args[] = "\x01\x81\xa5"
+				   "class\xa8it.Point\xa1x";
+	struct spokei_message sent = echo_message(args, sizeof(args) - 1, 3);
+	struct spokei_message message;
+	struct frame frame;
+
+	(void)state;
+	assert_int_equal(write_frame(&sent, &frame), 0);
+	assert_int_equal(read_frame(&frame, &message), 0);
+	is_text(message.types, "ILit/Point;Ljava/lang/String;");
 }
 
 static void only_attachments_with_content_are_added(void **state)
@@ -153,6 +220,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(missing_types_are_derived_from_values),
+		cmocka_unit_test(only_java_names_are_derived_as_classes),
+		cmocka_unit_test(object_gives_its_class_among_other_types),
 		cmocka_unit_test(only_attachments_with_content_are_added),
 		cmocka_unit_test(too_many_attachments_are_not_sent),
 		cmocka_unit_test(frame_may_have_exactly_frame_max),

@@ -2,8 +2,8 @@
 /*
  * Builds values at the end of a buffer that already holds other bytes.
  */
-#ifndef SPOKEI_CORE_VALUE_PACK_H
-#define SPOKEI_CORE_VALUE_PACK_H
+#ifndef SPOKEI_CORE_VALUE_BUILDER_H
+#define SPOKEI_CORE_VALUE_BUILDER_H
 
 #include "core/memory/buffer.h"
 
@@ -17,5 +17,8 @@ void spokei_builder_init_buffer(struct spoke_builder *builder, struct spokei_buf
 
 /* Discards the packed values and leaves the buffer unchanged. Does nothing after finish. */
 void spokei_builder_drop(struct spoke_builder *builder);
+
+/* Makes room for `len` more bytes. Returns 0, SPOKE_ENOMEM or SPOKE_ETOOLARGE. */
+SPOKE_MUST_USE int spokei_builder_grow(struct spoke_builder *builder, size_t len);
 
 #endif

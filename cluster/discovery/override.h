@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules by which an operator changes what the URLs of providers say: the "configurators" of Dubbo,
+ * e.g. "override://10.0.0.1:20880/demo.Echo?weight=50". A rule with a port is for one provider; one
+ * for the host 0.0.0.0 is for all, and may also change settings of calls. Rules for single
+ * consumers are ignored. Of two rules the one that sorts last wins, as in Java. On the engine's
+ * thread.
+ */
+#ifndef SPOKEI_CLUSTER_DISCOVERY_OVERRIDE_H
+#define SPOKEI_CLUSTER_DISCOVERY_OVERRIDE_H
+
+#include "cluster/discovery/lineup.h"
+
+#define SPOKEI_OVERRIDES_MAX 256u
+
+/* The consumer to which rules may apply. The texts are borrowed. */
+struct spokei_override_of {
+	const char *service;
+	const char *version;     /* "": none; "*": any */
+	const char *group;       /* same as version; or several */
+	const char *application; /* "": not set */
+};
+
+/* Leaves the rules of a lineup that apply to a consumer, sorted. Returns how many others there
+ * were. */
+size_t spokei_override_choose(const struct spokei_override_of *of, struct spokei_lineup *rules);
+
+/* Returns whether two lists of sorted rules are the same. */
+bool spokei_override_equal(const struct spokei_lineup *rules, const struct spokei_lineup *others);
+
+/* Applies the rules to the URL of a provider: weight, warmup and disabled. Sets *ret_url to a copy
+ * with memory of its own if a rule changes the URL, else to the same URL. Returns 0 or
+ * SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_override_provider(const struct spokei_lineup *rules,
+					    const struct spoke_url *url, struct spoke_url *ret_url);
+
+/* Makes a URL of all parameters of the rules for all providers, e.g. timeout. Returns 0 or
+ * SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_override_calls(const struct spokei_lineup *rules,
+					 struct spoke_url *ret_url);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Consumers at a registry with categories: they are published, and rules of operators apply. */
+#include "cluster/call/method.h"
+#include "cluster/consumer/parts.h"
+#include "tests/cluster/consumer/subscriptionrig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CONSUMERS ECHO "/consumers"
+#define RULES ECHO "/configurators"
+#define ROUTERS ECHO "/routers"
+#define FIRST "127.0.0.1:20880"
+#define OVERRIDE_ALL "override://0.0.0.0/" ECHO "?category=configurators&dynamic=false&"
+
+static int set_up(void **state)
+{
+	int error = subscriptionrig_set_up(state);
+
+	subscriptionrig.kind = &fakereg_with_categories;
+	return error;
+}
+
+static void start(int providers)
+{
+	for (int i = 0; i < providers; i++)
+		subscriptionrig_provide(i);
+	subscriptionrig_consume(NULL);
+	subscriptionrig_pass(SOON_NS);
+}
+
+static void rule(const char *url)
+{
+	fakereg_add(RULES, url);
+	subscriptionrig_pass(SOON_NS);
+}
+
+static void remove_rule(const char *url)
+{
+	fakereg_remove(RULES, url);
+	subscriptionrig_pass(SOON_NS);
+}
+
+/* Returns the weight of the provider at this place, whatever the order of the list. */
+static uint32_t weight_of(int which)
+{
+	struct spoke_endpoint_info infos[PROVIDERS];
+	size_t count = spoke_consumer_endpoints(subscriptionrig.consumer, infos, PROVIDERS);
+	char name[32];
+
+	(void)snprintf(name, sizeof(name), "127.0.0.1:%d", 20880 + which);
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(infos[i].name, name) == 0)
+			return infos[i].weight;
+	fail_msg("%s: not listed", name);
+	return 0;
+}
+
+static uint64_t timeout_of(const char *name)
+{
+	struct spoke_method *method;
+
+	assert_int_equal(spoke_consumer_method(subscriptionrig.consumer, name, NULL, &method), 0);
+	return method->settings.timeout_ns;
+}
+
+static unsigned events(const char *text)
+{
+	struct spoke_event event;
+	unsigned found = 0;
+
+	for (uint64_t number = 1;
+	     spoke_event_get(subscriptionrig.engines[CLIENT], number, &event) == 0;
+	     number = event.number + 1)
+		found += strstr(event.text, text) != NULL;
+	return found;
+}
+
+/* --- consumers */
+
+static void consumer_is_published_until_it_ends(void **state)
+{
+	const char *url;
+
+	(void)state;
+	start(1);
+	assert_int_equal(fakereg_listed(CONSUMERS), 1);
+	url = fakereg_first(CONSUMERS);
+	assert_int_equal(strncmp(url, "consumer://0.0.0.0/" ECHO "?application=spoke", 46), 0);
+	assert_non_null(strstr(url, "category=consumers"));
+	assert_non_null(strstr(url, "side=consumer"));
+	assert_int_equal(fakereg_listed(ECHO), 1);
+	subscriptionrig_free_consumer();
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(fakereg_listed(CONSUMERS), 0);
+}
+
+static void consumer_is_published_again_after_a_loss(void **state)
+{
+	(void)state;
+	start(1);
+	subscriptionrig_pass(10 * SECOND);
+	fakereg_lose_all(false);
+	subscriptionrig_pass(RETRY_MAX_NS);
+	assert_int_equal(fakereg_listed(CONSUMERS), 1);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+}
+
+static void empty_list_is_explained_once(void **state)
+{
+	(void)state;
+	start(0);
+	fakereg_add(ECHO, "nonsense");
+	subscriptionrig_pass(SOON_NS);
+	assert_int_equal(events("set register-mode=interface or all"), 1);
+}
+
+/* --- configurators */
+
+static void weight_of_one_provider_is_overridden(void **state)
+{
+	static const char url[] = "override://" FIRST "/" ECHO
+				  "?category=configurators&weight=7&warmup=0";
+
+	(void)state;
+	start(2);
+	rule(url);
+	assert_int_equal(weight_of(0), 7);
+	assert_int_not_equal(weight_of(1), 7);
+	remove_rule(url);
+	assert_int_not_equal(weight_of(0), 7);
+}
+
+static void disabled_provider_gets_no_calls(void **state)
+{
+	static const char url[] = "override://" FIRST "/" ECHO "?disabled=true";
+
+	(void)state;
+	start(2);
+	rule(url);
+	assert_int_equal(subscriptionrig_endpoints(), 1);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(subscriptionrig_try_call(), 0);
+	assert_int_equal(subscriptionrig.served[0], 0);
+	assert_int_equal(subscriptionrig.served[1], 4);
+	remove_rule(url);
+	assert_int_equal(subscriptionrig_endpoints(), 2);
+}
+
+static void all_providers_can_be_disabled(void **state)
+{
+	static const char url[] = OVERRIDE_ALL "disabled=true";
+
+	(void)state;
+	start(2);
+	rule(url);
+	assert_int_equal(subscriptionrig_endpoints(), 0);
+	assert_int_equal(subscriptionrig_try_call(), SPOKE_ENOPROVIDER);
+	assert_int_equal(events("all providers are disabled"), 1);
+	remove_rule(url);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+}
+
+static void timeout_is_overridden_and_restored(void **state)
+{
+	static const char url[] = OVERRIDE_ALL "timeout=4321&slow.timeout=8765";
+
+	(void)state;
+	start(1);
+	rule(url);
+	assert_int_equal(timeout_of("echo"), 4321 * MS);
+	assert_int_equal(subscriptionrig.echo->settings.timeout_ns, 4321 * MS);
+	assert_int_equal(timeout_of("slow"), 8765 * MS);
+	remove_rule(url);
+	assert_int_equal(subscriptionrig.echo->settings.timeout_ns, SECOND);
+	assert_int_equal(timeout_of("slow"), SECOND);
+}
+
+static void rules_exist_before_the_consumer(void **state)
+{
+	(void)state;
+	fakereg_add(RULES, OVERRIDE_ALL "weight=9&warmup=0&timeout=77");
+	start(1);
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(weight_of(0), 9);
+	assert_int_equal(timeout_of("echo"), 77 * MS);
+}
+
+static void last_rule_by_host_and_priority_wins(void **state)
+{
+	(void)state;
+	start(1);
+	fakereg_add(RULES, OVERRIDE_ALL "weight=1&warmup=0&priority=5");
+	fakereg_add(RULES, OVERRIDE_ALL "weight=2&warmup=0&priority=10");
+	rule(OVERRIDE_ALL "weight=3&warmup=0&priority=-1");
+	assert_int_equal(weight_of(0), 2);
+	rule("override://" FIRST "/" ECHO "?weight=4");
+	assert_int_equal(weight_of(0), 4);
+	rule("absent://" FIRST "/" ECHO "?weight=6");
+	assert_int_equal(weight_of(0), 4);
+}
+
+static void rules_for_others_are_ignored(void **state)
+{
+	static const char *const others[] = {
+		OVERRIDE_ALL "weight=7&enabled=false",
+		OVERRIDE_ALL "weight=7&side=provider",
+		OVERRIDE_ALL "weight=7&application=shop",
+		OVERRIDE_ALL "weight=7&group=g1",
+		OVERRIDE_ALL "weight=7&version=2.0",
+		OVERRIDE_ALL "weight=7&providers=10.0.0.1:20880",
+		OVERRIDE_ALL "weight=7&~application=shop",
+		"override://10.0.0.9/" ECHO "?weight=7",
+		"override://127.0.0.1:1/" ECHO "?weight=7",
+		"override://0.0.0.0/demo.Other?weight=7",
+		"condition://0.0.0.0/" ECHO "?weight=7",
+		"empty://0.0.0.0/" ECHO "?weight=7",
+		"override:///" ECHO "?weight=7",
+		"not a url",
+		"",
+	};
+	uint32_t before;
+
+	(void)state;
+	start(1);
+	before = weight_of(0);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		rule(others[i]);
+		if (weight_of(0) > before + 1)
+			fail_msg("%s", others[i]);
+	}
+	assert_int_equal(subscriptionrig_try_call(), 0);
+}
+
+static void invalid_values_of_rules_are_ignored(void **state)
+{
+	(void)state;
+	start(1);
+	rule(OVERRIDE_ALL "timeout=-1&weight=abc&retries=4000000000&echo.timeout=x");
+	assert_int_equal(timeout_of("echo"), SECOND);
+	assert_int_equal(subscriptionrig_endpoints(), 1);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+}
+
+static void thousands_of_rules_are_bounded(void **state)
+{
+	char url[FAKEREG_TEXT];
+
+	(void)state;
+	start(1);
+	for (int i = 0; i < 1500; i++) {
+		(void)snprintf(url, sizeof(url), OVERRIDE_ALL "timeout=50&n=%d", i);
+		fakereg_add(RULES, url);
+	}
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(timeout_of("echo"), 50 * MS);
+	assert_int_not_equal(events("256 configurators"), 0);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+}
+
+/* --- routers */
+
+static void routers_are_logged_once(void **state)
+{
+	(void)state;
+	start(1);
+	fakereg_add(ROUTERS, "condition://0.0.0.0/" ECHO "?category=routers&rule=a%3D%3Eb");
+	subscriptionrig_pass(SOON_NS);
+	fakereg_add(ROUTERS, "script://0.0.0.0/" ECHO "?category=routers");
+	subscriptionrig_pass(SOON_NS);
+	assert_int_equal(events("routers of " ECHO " ignored"), 1);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, subscriptionrig_tear_down)
+		TEST(consumer_is_published_until_it_ends),
+		TEST(consumer_is_published_again_after_a_loss),
+		TEST(empty_list_is_explained_once),
+		TEST(weight_of_one_provider_is_overridden),
+		TEST(disabled_provider_gets_no_calls),
+		TEST(all_providers_can_be_disabled),
+		TEST(timeout_is_overridden_and_restored),
+		TEST(rules_exist_before_the_consumer),
+		TEST(last_rule_by_host_and_priority_wins),
+		TEST(rules_for_others_are_ignored),
+		TEST(invalid_values_of_rules_are_ignored),
+		TEST(thousands_of_rules_are_bounded),
+		TEST(routers_are_logged_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

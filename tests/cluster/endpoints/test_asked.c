@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests as the URLs of providers ask for them: token, path and group. */
+#include "tests/cluster/endpoints/dirrig.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct spoke_consumer_options presets;
+
+static void start(unsigned count, const char *parameters,
+		  const struct spoke_consumer_options *options)
+{
+	for (unsigned i = 0; i < count; i++)
+		dirrig_start(i);
+	dirrig_consume(parameters, options);
+	dirrig_beat(MS);
+}
+
+static void list_one(const char *url)
+{
+	LIST(url);
+	dirrig_pass(10 * MS);
+}
+
+static bool has_sent(unsigned side, const char *text)
+{
+	return strstr(dirrig.sides[side].attachments, text) != NULL;
+}
+
+/* --- token */
+
+static void request_without_token_ends_with_exception(void **state)
+{
+	(void)state;
+	dirrig.sides[0].token = "s3cret";
+	start(1, "", &presets);
+	list_one(A);
+	assert_int_equal(dirrig_call(), SPOKE_EREMOTE);
+	assert_int_equal(dirrig_served(0), 0);
+}
+
+static void consumer_sends_token_of_the_list(void **state)
+{
+	(void)state;
+	dirrig.sides[0].token = "s3cret";
+	start(1, "", &presets);
+	list_one(A "?token=s3cret");
+	assert_int_equal(dirrig_call(), 0);
+	assert_int_equal(dirrig_call(), 0);
+	assert_true(has_sent(0, "\"token\": \"s3cret\""));
+}
+
+static void wrong_tokens_are_refused(void **state)
+{
+	static const char *const wrong[] = {
+		A "?token=s3creT",       A "?token=s3cre", A "?token=s3crets",
+		A "?token=s3crets3cret", A "?token=x",     A "?token=",
+	};
+
+	(void)state;
+	dirrig.sides[0].token = "s3cret";
+	start(1, "", &presets);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		list_one(wrong[i]);
+		assert_int_equal(dirrig_call(), SPOKE_EREMOTE);
+	}
+	assert_int_equal(dirrig_served(0), 0);
+	list_one(A "?token=s3cret");
+	assert_int_equal(dirrig_call(), 0);
+}
+
+static void each_provider_gets_its_own_token(void **state)
+{
+	(void)state;
+	dirrig.sides[0].token = "first";
+	dirrig.sides[1].token = "second";
+	start(3, "", &presets);
+	LIST(A "?token=first", B "?token=second", C);
+	dirrig_pass(10 * MS);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(dirrig_call(), 0);
+	assert_true(has_sent(0, "first"));
+	assert_true(has_sent(1, "second"));
+	assert_false(has_sent(2, "token"));
+}
+
+static void changed_token_replaces_endpoint(void **state)
+{
+	(void)state;
+	dirrig.sides[0].token = "new";
+	start(1, "", &presets);
+	list_one(A "?token=old&timestamp=1");
+	assert_int_equal(dirrig_call(), SPOKE_EREMOTE);
+	list_one(A "?token=new&timestamp=2");
+	assert_int_equal(dirrig_call(), 0);
+	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_READY);
+}
+
+/* A provider that is killed and started again is listed twice for a while. */
+static void newest_of_two_tokens_of_one_address_wins(void **state)
+{
+	static const char before[] = A "?token=old&timestamp=1";
+	static const char after[] = A "?token=new&timestamp=2";
+
+	(void)state;
+	dirrig.sides[0].token = "new";
+	start(1, "", &presets);
+	LIST(before, after);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_call(), 0);
+	LIST(after, before);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_call(), 0);
+	LIST(before);
+	LIST(before, after);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_call(), 0);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 1);
+}
+
+/* Both URLs are listed until the session of the killed provider ends. */
+static void double_listing_keeps_the_connection(void **state)
+{
+	static const char old_token[] = A "?token=old&timestamp=1";
+	static const char old_heartbeat[] = A "?token=new&timestamp=1&heartbeat=5000";
+	static const char after[] = A "?token=new&timestamp=2";
+	uint64_t opened;
+
+	(void)state;
+	dirrig.sides[0].token = "new";
+	start(1, "", &presets);
+	list_one(after);
+	assert_int_equal(dirrig_call(), 0);
+	opened = spoke_stat_get(dirrig.sides[0].engine, SPOKE_STAT_ACCEPTED);
+	LIST(old_token, after);
+	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_READY);
+	LIST(after, old_heartbeat);
+	LIST(old_heartbeat, old_token, after);
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_call(), 0);
+	assert_int_equal(spoke_stat_get(dirrig.sides[0].engine, SPOKE_STAT_ACCEPTED), opened);
+	assert_int_equal(dirrig_info(0).calls, 2);
+}
+
+static void last_of_two_tokens_of_equal_age_wins(void **state)
+{
+	(void)state;
+	dirrig.sides[0].token = "new";
+	start(1, "", &presets);
+	LIST(A "?token=old", A "?token=new");
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_call(), 0);
+	LIST(A "?token=new", A "?token=old");
+	dirrig_pass(10 * MS);
+	assert_int_equal(dirrig_call(), SPOKE_EREMOTE);
+}
+
+/* The first allocation is for the prefix, without which a request can be sent, too. */
+static void call_after_enomem_sends_token(void **state)
+{
+	const struct spoke_span none = { NULL, 0 };
+	int error;
+
+	(void)state;
+	start(1, "", &presets);
+	list_one(A);
+	assert_int_equal(dirrig_call(), 0);
+	list_one(A "?token=s3cret");
+	spokei_faults_fail(&dirrig.faulty, SPOKEI_FAULTS_MEMORY, 2, -ENOMEM, false);
+	error = spoke_call(dirrig.echo, none, NULL, NULL, NULL, NULL);
+	spokei_faults_heal(&dirrig.faulty);
+	assert_int_equal(error, SPOKE_ENOMEM);
+	assert_int_equal(dirrig_call(), 0);
+	assert_true(has_sent(0, "\"token\": \"s3cret\""));
+}
+
+static void token_of_excessive_length_is_not_sent(void **state)
+{
+	char url[600];
+	int len = snprintf(url, sizeof(url), "%s?token=", A);
+
+	(void)state;
+	memset(url + len, 'x', 257);
+	url[len + 257] = '\0';
+	start(1, "", &presets);
+	list_one(url);
+	assert_int_equal(dirrig_call(), 0);
+	assert_false(has_sent(0, "token"));
+	url[len + 256] = '\0';
+	list_one(url);
+	assert_int_equal(dirrig_call(), 0);
+	assert_true(has_sent(0, "token"));
+}
+
+static void attachments_of_call_are_sent_with_token(void **state)
+{
+	static const unsigned char own[] = "\x82\xa1k\xa1v\xa5token\xa4mine";
+	struct spoke_call_options options = {
+		.attachments = { own, sizeof(own) - 1 },
+	};
+	const struct spoke_span none = { NULL, 0 };
+
+	(void)state;
+	start(1, "", &presets);
+	list_one(A "?token=listed");
+	assert_int_equal(spoke_call(dirrig.echo, none, &options, NULL, NULL, NULL), 0);
+	dirrig_pass(10 * MS);
+	assert_true(has_sent(0, "\"k\": \"v\""));
+	assert_true(has_sent(0, "mine"));
+	assert_false(has_sent(0, "listed"));
+	assert_int_equal(dirrig_call(), 0);
+	assert_true(has_sent(0, "listed"));
+	assert_false(has_sent(0, "mine"));
+}
+
+static void invalid_tokens_of_providers_are_rejected(void **state)
+{
+	static const char *const bad[] = { "", "a b", "caf\xc3\xa9", "tab\t" };
+	char lengthy[300];
+
+	(void)state;
+	dirrig_consume("", &presets);
+	memset(lengthy, 'x', 257);
+	lengthy[257] = '\0';
+	for (size_t i = 0; i <= sizeof(bad) / sizeof(bad[0]); i++) {
+		struct spoke_provider_options options = { .token = lengthy };
+		struct spoke_provider *provider;
+
+		if (i > 0)
+			options.token = bad[i - 1];
+		assert_int_equal(spoke_provider_new(dirrig.engine, &options, &provider),
+				 SPOKE_EINVAL);
+	}
+}
+
+static void token_false_means_none(void **state)
+{
+	(void)state;
+	dirrig.sides[0].token = "false";
+	start(1, "", &presets);
+	list_one(A);
+	assert_int_equal(dirrig_call(), 0);
+}
+
+static void random_token_is_required(void **state)
+{
+	(void)state;
+	dirrig.sides[0].token = "true";
+	start(1, "", &presets);
+	list_one(A "?token=true");
+	assert_int_equal(dirrig_call(), SPOKE_EREMOTE);
+}
+
+/* --- path */
+
+#define AT_PATH "dubbo://127.0.0.1:20880/shop/echo?interface=demo.Echo"
+
+static void requests_name_path_of_provider(void **state)
+{
+	(void)state;
+	dirrig.sides[0].service = "shop/echo";
+	start(2, "", &presets);
+	LIST(AT_PATH, B);
+	dirrig_pass(10 * MS);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_call(), 0);
+	assert_int_equal(dirrig_served(0), 2);
+	assert_int_equal(dirrig_served(1), 2);
+	assert_true(has_sent(0, "\"path\": \"shop/echo\""));
+	assert_true(has_sent(0, "\"interface\": \"demo.Echo\""));
+	assert_false(has_sent(1, "path"));
+}
+
+static void unsent_requests_name_path_of_their_provider(void **state)
+{
+	(void)state;
+	dirrig.sides[0].service = "shop/echo";
+	start(2, "", &presets);
+	LIST(AT_PATH, B);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_try(SECOND), 0);
+	dirrig_pass(20 * MS);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig.calls[i].error, 0);
+	assert_int_equal(dirrig_served(0), 2);
+}
+
+/* --- group */
+
+static void consumer_of_several_groups_calls_each(void **state)
+{
+	(void)state;
+	dirrig.sides[0].group = "g1";
+	dirrig.sides[1].group = "g2";
+	dirrig.sides[2].group = "g3";
+	start(4, "?group=g1,g2", &presets);
+	LIST(A "?group=g1", B "?group=g2", C "?group=g3", D);
+	dirrig_pass(10 * MS);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_call(), 0);
+	assert_int_equal(dirrig_served(0), 2);
+	assert_int_equal(dirrig_served(1), 2);
+	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 2);
+}
+
+static void unsent_requests_name_group_of_their_provider(void **state)
+{
+	(void)state;
+	dirrig.sides[0].group = "g1";
+	dirrig.sides[1].group = "g2";
+	start(2, "?group=*", &presets);
+	LIST(A "?group=g1", B "?group=g2");
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig_try(SECOND), 0);
+	dirrig_pass(20 * MS);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(dirrig.calls[i].error, 0);
+	assert_int_equal(dirrig_served(0), 2);
+	assert_int_equal(dirrig_served(1), 2);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, dirrig_set_up, dirrig_tear_down)
+		TEST(request_without_token_ends_with_exception),
+		TEST(consumer_sends_token_of_the_list),
+		TEST(wrong_tokens_are_refused),
+		TEST(each_provider_gets_its_own_token),
+		TEST(changed_token_replaces_endpoint),
+		TEST(newest_of_two_tokens_of_one_address_wins),
+		TEST(double_listing_keeps_the_connection),
+		TEST(last_of_two_tokens_of_equal_age_wins),
+		TEST(call_after_enomem_sends_token),
+		TEST(token_of_excessive_length_is_not_sent),
+		TEST(attachments_of_call_are_sent_with_token),
+		TEST(invalid_tokens_of_providers_are_rejected),
+		TEST(token_false_means_none),
+		TEST(random_token_is_required),
+		TEST(requests_name_path_of_provider),
+		TEST(unsent_requests_name_path_of_their_provider),
+		TEST(consumer_of_several_groups_calls_each),
+		TEST(unsent_requests_name_group_of_their_provider),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists without a usable provider, and registry.protect. */
+#include "tests/cluster/endpoints/dirrig.h"
+
+static const struct spoke_consumer_options presets;
+
+static void only_own_disabled_providers_empty_a_protected_list(void **state)
+{
+	static const char *const foreign[] = {
+		"dubbo://127.0.0.1:20880/demo.Other?disabled=true",
+		A "?disabled=true&group=other",
+		A "?disabled=true&version=2",
+	};
+
+	(void)state;
+	dirrig_start(0);
+	dirrig_consume("", &presets);
+	dirrig_beat(MS);
+	dirrig.consumer->directory->settings.protects = true;
+	LIST(A);
+	dirrig_pass(10 * MS);
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		LIST(foreign[i]);
+		assert_int_equal(dirrig_call(), SPOKE_OK);
+	}
+	LIST(A "?disabled=true");
+	assert_int_equal(dirrig_call(), SPOKE_ENOPROVIDER);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(only_own_disabled_providers_empty_a_protected_list,
+						dirrig_set_up, dirrig_tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

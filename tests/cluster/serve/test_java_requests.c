@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of a Java consumer over Hessian 2: the bytes of Dubbo 2.7.23, and what it gets. */
+#include "tests/cluster/javarig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SPAN(literal) spokei_span(literal, sizeof(literal) - 1)
+
+enum {
+	/* Numbers of recorded frames. */
+	NOTHING = 202,
+	MANY = 204,
+	BUSINESS = 206,
+	RUNTIME = 208,
+	ATTACHMENTS = 214,
+	ECHO = 216,
+	GENERIC = 218,
+	GENERIC_BUSINESS = 220,
+	OTHER_VERSION = 222,
+};
+
+static char seen[1024];
+static char types[256];
+static char attached[512];
+
+static struct spoke_request *held;
+static bool later;
+static bool as_person;
+
+static struct spoke_value person(void)
+{
+	static const unsigned char map[] = "\x82\xa4name\xa1G\xa5"
+					   "class\xa9it.Person";
+
+	return (struct spoke_value){ map, sizeof(map) - 1 };
+}
+
+/* Returns the marker of a reply, then bytes. */
+static struct spoke_span joined(const char *marker, const char *bytes, size_t len)
+{
+	static char all[256];
+
+	all[0] = marker[0];
+	memcpy(all + 1, bytes, len);
+	return spokei_span(all, 1 + len);
+}
+
+static bool is(struct spoke_span span, const char *text)
+{
+	return span.len == strlen(text) && memcmp(span.data, text, span.len) == 0;
+}
+
+static void print_args(const struct spoke_request *request)
+{
+	struct spoke_span method = spoke_request_method(request);
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value;
+	size_t len = (size_t)snprintf(seen, sizeof(seen), "%.*s", (int)method.len,
+				      (const char *)method.data);
+
+	while (spoke_cursor_next(&args, &value)) {
+		seen[len++] = ' ';
+		len += spoke_value_print(value, seen + len, sizeof(seen) - len);
+	}
+	(void)spoke_value_print(spoke_request_attachments(request), attached, sizeof(attached));
+	(void)spoke_request_types(request, types, sizeof(types));
+}
+
+static void answer(struct spoke_request *request, void *arg)
+{
+	static const unsigned char map[] = "\x83\xa9"
+					   "from-java\xa3yes\xa3num\x07\xa4none\xc0";
+	const struct spoke_value none = { NULL, 0 };
+
+	(void)arg;
+	print_args(request);
+	held = request;
+	if (later)
+		return;
+	if (as_person)
+		spoke_reply(request, person());
+	else if (is(spoke_request_method(request), "throwBusiness"))
+		spoke_reply_exception(request, "it.BizException", 42, "no money", none);
+	else if (is(spoke_request_method(request), "throwRuntime"))
+		spoke_reply_error(request, 42, "no money");
+	else if (is(spoke_request_method(request), "attachments"))
+		spoke_reply_with(request, none, (struct spoke_value){ map, sizeof(map) - 1 });
+	else
+		spoke_reply(request, none);
+}
+
+static void play(unsigned number)
+{
+	static const struct spoke_handler handler = { .handle = answer };
+
+	seen[0] = '\0';
+	if (javarig.provider == NULL)
+		javarig_provide(&handler, 1);
+	javarig_send(javarig_recorded(number));
+}
+
+/* Expects an exception as a Java consumer reads it: its class, its fields. */
+static void expect_exception(const char *class_name, const char *fields)
+{
+	struct spokei_message message;
+	char text[512];
+
+	assert_non_null(javarig_next(&message).data);
+	assert_int_equal(message.codec, SPOKEI_CODEC_HESSIAN2);
+	assert_int_equal(message.status, 20);
+	assert_int_equal(message.error, SPOKE_EREMOTE);
+	assert_true(is(message.error_class, class_name));
+	(void)spoke_value_print(message.value, text, sizeof(text));
+	assert_string_equal(text, fields);
+}
+
+static void arguments_of_each_type_reach_the_handler(void **state)
+{
+	(void)state;
+	play(MANY);
+	assert_string_equal(seen, "many \"a\" 1 2 3.5 true [\"x\"] {\"k\": \"v\"} \"h\"");
+	assert_string_equal(types, "Ljava/lang/String;IJDZLjava/util/List;Ljava/util/Map;"
+				   "Ljava/lang/String;");
+	javarig_expect_body(SPAN("\x92"));
+}
+
+static void echo_is_answered_in_hessian2(void **state)
+{
+	(void)state;
+	play(ECHO);
+	javarig_expect_body(SPAN("\x91\x02OK"));
+}
+
+static void exception_of_named_class_is_an_object_of_it(void **state)
+{
+	(void)state;
+	play(BUSINESS);
+	javarig_expect_body(SPAN("\x90"
+				 "C\x0fit.BizException\x92\x0d"
+				 "detailMessage\x04"
+				 "code`\x08no money\xba"));
+	play(BUSINESS);
+	expect_exception("it.BizException", "{\"message\": \"no money\", \"code\": 42}");
+}
+
+static void error_is_a_runtime_exception_with_its_code(void **state)
+{
+	(void)state;
+	play(RUNTIME);
+	javarig_expect_body(SPAN("\x90"
+				 "C\x1ajava.lang.RuntimeException\x91\x0d"
+				 "detailMessage`\x12no money (code 42)"));
+}
+
+static void generic_call_gets_generic_exception(void **state)
+{
+	(void)state;
+	play(GENERIC_BUSINESS);
+	assert_string_equal(seen, "throwBusiness \"g\"");
+	assert_string_equal(types, "Ljava/lang/String;");
+	expect_exception("com.alibaba.dubbo.rpc.service.GenericException",
+			 "{\"message\": \"it.BizException: no money (code 42)\", "
+			 "\"exceptionMessage\": \"no money (code 42)\", "
+			 "\"exceptionClass\": \"it.BizException\"}");
+}
+
+static void generic_call_reaches_handler_of_its_method(void **state)
+{
+	(void)state;
+	play(GENERIC);
+	assert_string_equal(seen, "echoPerson {\"name\": \"G\", \"age\": 3}");
+	assert_string_equal(types, "Lit/Person;");
+	javarig_expect_body(SPAN("\x92"));
+}
+
+/* Maps with a class are objects of it, but maps in the reply to a generic call. */
+static void class_in_reply_to_generic_call_is_a_field(void **state)
+{
+	static const char map[] = "H\x04name\x01G\x05"
+				  "class\x09it.PersonZ";
+	static const char object[] = "C\x09it.Person\x91\x04name`\x01G";
+
+	(void)state;
+	as_person = true;
+	play(GENERIC);
+	javarig_expect_body(joined("\x91", map, sizeof(map) - 1));
+	play(NOTHING);
+	javarig_expect_body(joined("\x91", object, sizeof(object) - 1));
+	later = true;
+	play(GENERIC);
+	spoke_reply(held, person());
+	javarig_expect_body(joined("\x91", map, sizeof(map) - 1));
+	play(NOTHING);
+	spoke_reply(held, person());
+	javarig_expect_body(joined("\x91", object, sizeof(object) - 1));
+}
+
+static void attachments_are_texts_objects_and_nulls(void **state)
+{
+	(void)state;
+	play(ATTACHMENTS);
+	assert_string_equal(attached, "{\"path\": \"it.Api\", \"remote.application\": \"jgold\", "
+				      "\"obj\": {\"a\": 1}, \"num\": 5, \"interface\": \"it.Api\", "
+				      "\"user\": \"u\", \"version\": \"0.0.0\"}");
+	javarig_expect_body(SPAN("\x95H\x09"
+				 "from-java\x03yes\x03num\x97\x04noneN\x05"
+				 "dubbo\x05"
+				 "2.0.2Z"));
+}
+
+static void request_of_other_version_finds_no_service(void **state)
+{
+	struct spokei_message message;
+
+	(void)state;
+	play(OTHER_VERSION);
+	assert_string_equal(seen, "");
+	assert_non_null(javarig_next(&message).data);
+	assert_int_equal(message.status, 60);
+	assert_int_equal(message.codec, SPOKEI_CODEC_HESSIAN2);
+	assert_true(message.error_text.len > 0);
+}
+
+static void one_way_request_is_served_without_an_answer(void **state)
+{
+	struct spoke_span frame = javarig_recorded(NOTHING);
+	unsigned char bytes[512];
+	struct spokei_message message;
+
+	(void)state;
+	assert_true(frame.len <= sizeof(bytes));
+	play(NOTHING);
+	javarig_expect_body(SPAN("\x92"));
+	frame = javarig_recorded(NOTHING);
+	memcpy(bytes, frame.data, frame.len);
+	bytes[2] &= (unsigned char)~0x40u;
+	seen[0] = '\0';
+	javarig_send(spokei_span(bytes, frame.len));
+	assert_string_equal(seen, "nothing \"x\"");
+	assert_null(javarig_next(&message).data);
+}
+
+static int set_up(void **state)
+{
+	later = false;
+	as_person = false;
+	return javarig_set_up(state);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, javarig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(arguments_of_each_type_reach_the_handler),
+		TEST(echo_is_answered_in_hessian2),
+		TEST(exception_of_named_class_is_an_object_of_it),
+		TEST(error_is_a_runtime_exception_with_its_code),
+		TEST(generic_call_gets_generic_exception),
+		TEST(generic_call_reaches_handler_of_its_method),
+		TEST(class_in_reply_to_generic_call_is_a_field),
+		TEST(attachments_are_texts_objects_and_nulls),
+		TEST(request_of_other_version_finds_no_service),
+		TEST(one_way_request_is_served_without_an_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bounds of the reader of codec 2, and bodies of some bytes that would become large values.
+ * Each is refused, and the memory stays within the maximum of the scratch.
+ */
+#include "tests/transport/codec/hostile.h"
+
+#include "tests/core/memory.h"
+#include "transport/codec/hessian2/read.h"
+#include "transport/codec/hessian2/reader.h"
+
+/* --- bounds */
+
+static void depth_is_bounded(void **state)
+{
+	const struct spoke_value_limits limits = { .depth_max = 3 };
+
+	(void)state;
+	PUT("\x79", SPOKE_VALUE_DEPTH_MAX - 1);
+	PUT("\x78", 1);
+	hostile_refused(0);
+	(void)hostile_begin(NULL);
+	PUT("\x79", SPOKE_VALUE_DEPTH_MAX);
+	PUT("\x78", 1);
+	hostile_refused(SPOKE_EDEPTH);
+	(void)hostile_begin(NULL);
+	PUT("H", 100000);
+	hostile_refused(SPOKE_EDEPTH);
+	/* An ext counts as a level. */
+	(void)hostile_begin(NULL);
+	PUT("\x71\x01x\x78", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, 0, SMALL);
+	(void)hostile_begin(NULL);
+	PUT("\x71\x01x\x79\x78", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_EDEPTH, SMALL);
+	(void)hostile_begin(NULL);
+	PUT("\x79\x79\x70\x01x", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_EDEPTH, SMALL);
+}
+
+static void references_do_not_exceed_depth(void **state)
+{
+	const struct spoke_value_limits limits = { .depth_max = 4 };
+
+	(void)state;
+	PUT("\x7a\x79\x78\x79Q\x91", 1); /* the copy has two levels, in three others */
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_EDEPTH, SMALL);
+	(void)hostile_begin(NULL);
+	PUT("\x7a\x79\x78Q\x91", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, 0, SMALL);
+	(void)hostile_begin(NULL);
+	PUT("\x79\x79\x79\x79Q\x90", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_EDEPTH, SMALL);
+}
+
+/* Each of these lists refers to the one before, so that the copies nest. */
+static void references_in_copies_do_not_exceed_depth(void **state)
+{
+	const struct spoke_value_limits limits = { .depth_max = 10 };
+
+	(void)state;
+	PUT("\x7d\x78\x79Q\x91\x79Q\x92\x79Q\x93\x79Q\x94", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, 0, SMALL);
+	(void)hostile_begin(NULL);
+	PUT("\x7e\x78\x79Q\x91\x79Q\x92\x79Q\x93\x79Q\x94\x79Q\x95", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_EDEPTH, SMALL);
+}
+
+static void items_are_bounded(void **state)
+{
+	const struct spoke_value_limits limits = { .items_max = 5 };
+
+	(void)state;
+	PUT("\x7bNNN", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, 0, SMALL);
+	PUT("N", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_ETOOLARGE, SMALL);
+	(void)hostile_begin(NULL);
+	PUT("HNNNNZ", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_ETOOLARGE, SMALL);
+	(void)hostile_begin(NULL);
+	PUT("\x57NNNNZ", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_ETOOLARGE, SMALL);
+	(void)hostile_begin(NULL);
+	PUT("C\x01p\x91\x01x`N", 1); /* two pairs */
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_ETOOLARGE, SMALL);
+	(void)hostile_begin(NULL);
+	PUT("\x7a\x78Q\x91", 1); /* the reference has a distance and a copy */
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_ETOOLARGE, SMALL);
+}
+
+static void table_of_references_is_bounded(void **state)
+{
+	const struct spoke_value_limits limits = { .items_max = UINT32_MAX,
+						   .object_bytes_max = SIZE_MAX };
+
+	(void)state;
+	PUT("\x57", 1);
+	PUT("\x78", BODY_MAX - 10);
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_ETOOLARGE, SCRATCH_MAX);
+}
+
+static void class_definitions_are_bounded(void **state)
+{
+	(void)state;
+	PUT("C\x00\x90", SPOKEI_HESSIAN_CLASSES_MAX);
+	PUT("O\xc8\xff", 1);
+	hostile_refused(0);
+	(void)hostile_begin(NULL);
+	PUT("C\x00\x90", SPOKEI_HESSIAN_CLASSES_MAX + 1);
+	PUT("N", 1);
+	hostile_refused(SPOKE_ETOOLARGE);
+}
+
+static void type_names_are_bounded(void **state)
+{
+	(void)state;
+	PUT("\x57", 1);
+	PUT("\x70\x00", SPOKEI_HESSIAN_TYPES_MAX);
+	PUT("Z", 1);
+	hostile_refused(0);
+	(void)hostile_begin(NULL);
+	PUT("\x57", 1);
+	PUT("\x70\x00", SPOKEI_HESSIAN_TYPES_MAX + 1);
+	PUT("Z", 1);
+	hostile_refused(SPOKE_ETOOLARGE);
+}
+
+static void fields_are_bounded(void **state)
+{
+	(void)state;
+	PUT("C\x00I\x00\x00\xff\xff", 1); /* 65,535, one more than allowed */
+	PUT("\x00", 65535);
+	PUT("N", 1);
+	hostile_refused(SPOKE_ETOOLARGE);
+	(void)hostile_begin(NULL);
+	PUT("C\x00I\x00\x00\xff\xfe", 1);
+	PUT("\x00", 65534);
+	PUT("N", 1);
+	hostile_refused(0);
+}
+
+/* --- bombs */
+
+static void doubling_references_are_refused(void **state)
+{
+	(void)state;
+	PUT("\x57\x78", 1);
+	for (char i = 1; i < 30; i++) {
+		const char twice[] = { 0x7a, 'Q', (char)(0x90 + i), 'Q', (char)(0x90 + i) };
+
+		hostile_put(twice, sizeof(twice), 1);
+	}
+	PUT("Z", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &(struct spoke_value_limits){ 0 }, SPOKE_ETOOLARGE,
+		     SCRATCH_MAX);
+}
+
+/* Reads the body with much memory, of which some is there already. */
+static void ends_with_much_memory(int expected, size_t held)
+{
+	const struct spoke_value_limits limits = { 0 };
+	struct spoke_span values;
+	struct spokei_buffer scratch;
+	struct memory memory;
+
+	memory_init(&memory);
+	spokei_buffer_init(&scratch, &memory.env, SPOKE_VALUE_BYTES_MAX);
+	assert_non_null(spokei_buffer_reserve(&scratch, held));
+	assert_int_equal(spokei_hessian2_to_values(&limits, SPOKEI_CODEC_REPLY,
+						   spokei_span(hostile_body.bytes,
+							       hostile_body.len),
+						   &scratch, &values),
+			 expected);
+	spokei_buffer_fini(&scratch);
+	assert_int_equal(memory.bytes, 0);
+}
+
+static void room_depends_on_length_of_body(void **state)
+{
+	(void)state;
+	PUT("\x57\x78", 1);
+	for (char i = 1; i < 18; i++) {
+		const char twice[] = { 0x7a, 'Q', (char)(0x90 + i), 'Q', (char)(0x90 + i) };
+
+		hostile_put(twice, sizeof(twice), 1);
+	}
+	PUT("Z", 1);
+	ends_with_much_memory(SPOKE_ETOOLARGE, 1);
+	ends_with_much_memory(SPOKE_ETOOLARGE, SPOKE_VALUE_BYTES_MAX / 2);
+	/* Objects of small values with long names fit. */
+	(void)hostile_begin(NULL);
+	PUT("C\x1f"
+	    "com.example.shop.order.api.Item\x91\x0c"
+	    "customerName\x57",
+	    1);
+	PUT("`N", 50000);
+	PUT("Z", 1);
+	ends_with_much_memory(0, 1);
+}
+
+static void references_to_long_value_are_refused(void **state)
+{
+	(void)state;
+	PUT("\x57\x79S\x20\x00", 1);
+	PUT("x", 0x2000);
+	PUT("Q\x91", 1000);
+	PUT("Z", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &(struct spoke_value_limits){ 0 }, SPOKE_ETOOLARGE,
+		     SCRATCH_MAX);
+}
+
+static void objects_of_long_names_are_refused(void **state)
+{
+	(void)state;
+	PUT("C\x00\x91S\x20\x00", 1);
+	PUT("x", 0x2000);
+	PUT("\x57", 1);
+	PUT("`N", 1000);
+	PUT("Z", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &(struct spoke_value_limits){ 0 }, SPOKE_ETOOLARGE,
+		     SCRATCH_MAX);
+}
+
+static void empty_chunks_need_no_memory(void **state)
+{
+	(void)state;
+	PUT("R\x00\x00", 100000);
+	PUT("\x00", 1);
+	hostile_ends(SPOKEI_CODEC_REPLY, &(struct spoke_value_limits){ 0 }, 0, SCRATCH_MAX);
+	hostile_body.len--;
+	hostile_ends(SPOKEI_CODEC_REPLY, &(struct spoke_value_limits){ 0 }, SPOKE_ETRUNCATED,
+		     SCRATCH_MAX);
+}
+
+static void result_is_bounded_in_bytes(void **state)
+{
+	const struct spoke_value_limits limits = { .bytes_max = 100 };
+
+	(void)state;
+	PUT("\x30\x60", 1);
+	PUT("x", 97);
+	hostile_body.len--; /* 96 letters, with a head of two bytes and the marker */
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, 0, SMALL);
+	(void)hostile_begin(NULL);
+	PUT("\x30\x62", 1);
+	PUT("x", 98);
+	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_ETOOLARGE, SMALL);
+	(void)hostile_begin(NULL);
+	PUT("S\xff\xf0", 1);
+	PUT("x", 0xfff0);
+	PUT("\x1fxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 1);
+	hostile_refused(SPOKE_ETOOLARGE);
+}
+
+static void missing_memory_is_reported(void **state)
+{
+	const struct spoke_value_limits limits = { 0 };
+	struct spoke_span values;
+	unsigned fail_at = 1;
+	int error;
+
+	(void)state;
+	PUT("\x57", 1);
+	PUT("\x78", 4000);
+	PUT("Z", 1);
+	do {
+		struct spokei_buffer scratch;
+		struct memory memory;
+
+		memory_init(&memory);
+		memory.fail_at = fail_at++;
+		spokei_buffer_init(&scratch, &memory.env, SCRATCH_MAX);
+		error = spokei_hessian2_to_values(&limits, SPOKEI_CODEC_REPLY,
+						  spokei_span(hostile_body.bytes, hostile_body.len),
+						  &scratch, &values);
+		spokei_buffer_fini(&scratch);
+		assert_int_equal(memory.bytes, 0);
+		assert_true(error == 0 || error == SPOKE_ENOMEM);
+	} while (error);
+	assert_true(fail_at > 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(depth_is_bounded, hostile_begin),
+		cmocka_unit_test_setup(references_do_not_exceed_depth, hostile_begin),
+		cmocka_unit_test_setup(references_in_copies_do_not_exceed_depth, hostile_begin),
+		cmocka_unit_test_setup(items_are_bounded, hostile_begin),
+		cmocka_unit_test_setup(table_of_references_is_bounded, hostile_begin),
+		cmocka_unit_test_setup(class_definitions_are_bounded, hostile_begin),
+		cmocka_unit_test_setup(type_names_are_bounded, hostile_begin),
+		cmocka_unit_test_setup(fields_are_bounded, hostile_begin),
+		cmocka_unit_test_setup(doubling_references_are_refused, hostile_begin),
+		cmocka_unit_test_setup(room_depends_on_length_of_body, hostile_begin),
+		cmocka_unit_test_setup(references_to_long_value_are_refused, hostile_begin),
+		cmocka_unit_test_setup(objects_of_long_names_are_refused, hostile_begin),
+		cmocka_unit_test_setup(empty_chunks_need_no_memory, hostile_begin),
+		cmocka_unit_test_setup(result_is_bounded_in_bytes, hostile_begin),
+		cmocka_unit_test_setup(missing_memory_is_reported, hostile_begin),
+	};
+
+	return cmocka_run_group_tests_name("hessian2_bounds", tests, NULL, NULL);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads the parts of a message. The values of a body stand in the order of Dubbo's msgpack bodies
+ * already, with two differences: attachments may have a type, which is removed, and an exception is
+ * an object, which becomes its class and a map of its fields.
+ */
+#include "transport/codec/hessian2/read.h"
+
+#include "core/value/shape.h"
+#include "core/value/skim.h"
+#include "transport/codec/hessian2/reader.h"
+
+#define THROWABLE "\xb3java.lang.Throwable"
+#define MESSAGE "\xa7message"
+#define DETAIL                                                                                     \
+	"\xad"                                                                                     \
+	"detailMessage"
+#define CAUSE                                                                                      \
+	"\xa5"                                                                                     \
+	"cause"
+#define CLASS                                                                                      \
+	"\xa5"                                                                                     \
+	"class"
+
+/* Markers of replies. */
+#define EXCEPTION 0
+#define EXCEPTION_ATTACHED 3
+#define ATTACHED_MIN 3 /* this and greater ones: attachments follow */
+
+/* The positions of some values of a body. */
+struct places {
+	uint32_t second;
+	uint32_t last;
+	uint32_t count;
+};
+
+static int start(struct spokei_hessian_reader *reader, const struct spoke_value_limits *limits,
+		 struct spoke_span body, struct spokei_buffer *scratch)
+{
+	struct spoke_value_limits settled;
+	uint64_t most = SPOKEI_HESSIAN_ROOM + SPOKEI_HESSIAN_ROOM_FACTOR * (uint64_t)body.len;
+	size_t max = most < scratch->max ? (size_t)most : scratch->max;
+	int error = spokei_limits_settle(limits, &settled);
+
+	if (error)
+		return error;
+	if (body.len == 0)
+		return SPOKE_ETRUNCATED;
+	if (body.len > UINT32_MAX)
+		return SPOKE_ETOOLARGE;
+	spokei_buffer_truncate(scratch, 0);
+	if (spokei_buffer_reserve(scratch, body.len < max ? body.len : max) == NULL)
+		return SPOKE_ENOMEM;
+	reader->body = body.data;
+	reader->at = reader->body;
+	reader->end = reader->body + body.len;
+	reader->scratch = scratch;
+	reader->out = scratch->bytes;
+	reader->capacity_max = max;
+	spokei_hessian_settle(reader);
+	reader->out_end = scratch->bytes + reader->capacity;
+	reader->bytes_max = settled.bytes_max < UINT32_MAX ? (uint32_t)settled.bytes_max
+							   : UINT32_MAX;
+	reader->items = spokei_limits_items(&settled);
+	reader->depth_max = settled.depth_max;
+	reader->depth = 0;
+	reader->open = 0;
+	reader->begun = 0;
+	reader->class_count = 0;
+	reader->type_count = 0;
+	reader->cycles = settled.cycles;
+	return 0;
+}
+
+static int read_all(struct spokei_hessian_reader *reader, struct places *places)
+{
+	int error = 0;
+
+	while (error == 0 && reader->at < reader->end) {
+		places->last = spokei_hessian_written(reader);
+		if (places->count++ == 1)
+			places->second = places->last;
+		error = spokei_hessian_take(reader, 1);
+		if (error == 0)
+			error = spokei_hessian_read_value(reader);
+	}
+	return error;
+}
+
+/* --- attachments */
+
+/* Returns the number of bytes before the container in an ext TYPED or REF, else 0. */
+static size_t wrapping_of(const unsigned char *at, const unsigned char *end)
+{
+	const struct spokei_shape *shape = &spokei_shapes[*at];
+	const unsigned char *payload = at + 2 + shape->width;
+
+	if (shape->type != SPOKE_VALUE_EXT ||
+	    (payload[-1] != SPOKE_EXT_TYPED && payload[-1] != SPOKE_EXT_REF))
+		return 0;
+	return (size_t)(payload - at) + spokei_shape_hop(payload, end);
+}
+
+/* Removes the exts around the last value, the attachments. They are there if the map has a type, or
+ * is a reference to an argument. SPOKE_ECORRUPT: the value is neither a map nor null. */
+static int unwrap_last(struct spokei_hessian_reader *reader, const struct places *places)
+{
+	unsigned char *at = reader->scratch->bytes + places->last;
+
+	for (size_t len = wrapping_of(at, reader->out); len > 0;
+	     len = wrapping_of(at, reader->out)) {
+		memmove(at, at + len, (size_t)(reader->out - at) - len);
+		reader->out -= len;
+	}
+	return *at == 0xdf || *at == 0xc0 ? 0 : SPOKE_ECORRUPT;
+}
+
+/* --- exceptions */
+
+static bool is_packed(struct spoke_value value, const char *packed, size_t len)
+{
+	return value.len == len && memcmp(value.data, packed, len) == 0;
+}
+
+#define IS(value, packed) is_packed(value, packed, sizeof(packed) - 1)
+
+static void copy(struct spokei_hessian_reader *reader, const void *bytes, size_t len)
+{
+	memcpy(reader->out, bytes, len);
+	reader->out += len;
+}
+
+/* Returns whether a value refers to a container that was open. */
+static bool is_cycle(struct spoke_value value)
+{
+	const unsigned char *payload = value.data + 2 + spokei_shapes[value.data[0]].width;
+
+	return spokei_shapes[value.data[0]].type == SPOKE_VALUE_EXT &&
+	       payload[-1] == SPOKE_EXT_REF && value.data[value.len - 1] == 0xc0 &&
+	       payload + spokei_shape_hop(payload, value.data + value.len) + 1 ==
+		       value.data + value.len;
+}
+
+/* Writes the class and then the fields of an object. There is room. */
+static void put_fields(struct spokei_hessian_reader *reader, struct spoke_value object)
+{
+	uint32_t count = (uint32_t)spokei_number(object.data + 1, 2) - 1;
+	struct spoke_cursor cursor = { object.data + 3, object.data + object.len, 2 * count + 2 };
+	struct spoke_cursor pairs = cursor;
+	struct spoke_value key;
+	struct spoke_value value = { 0 };
+
+	while (spoke_cursor_next_pair(&cursor, &key, &value))
+		continue;
+	copy(reader, value.data, value.len);
+	if (count < 16)
+		*reader->out++ = (unsigned char)(0x80 | count);
+	else
+		spokei_hessian_put(reader, 0xde, count, 2);
+	for (; count > 0 && spoke_cursor_next_pair(&pairs, &key, &value); count--) {
+		if (IS(key, DETAIL))
+			copy(reader, MESSAGE, sizeof(MESSAGE) - 1);
+		else
+			copy(reader, key.data, key.len);
+		if (IS(key, CAUSE) && is_cycle(value))
+			*reader->out++ = 0xc0;
+		else
+			copy(reader, value.data, value.len);
+	}
+}
+
+/* Writes the body again after itself, with the exception as a class and a map. Returns the position
+ * of the copy. */
+static int put_exception(struct spokei_hessian_reader *reader, const struct places *places,
+			 uint32_t *ret_start)
+{
+	uint32_t written = spokei_hessian_written(reader);
+	uint32_t after = places->count > 2 ? places->last : written;
+	int error = spokei_hessian_room(reader, written + sizeof(THROWABLE) + sizeof(MESSAGE));
+	const unsigned char *from;
+	struct spoke_value thrown;
+
+	if (error)
+		return error;
+	from = reader->scratch->bytes;
+	thrown = (struct spoke_value){ from + places->second, after - places->second };
+	copy(reader, from, places->second);
+	if (*thrown.data == 0xde) {
+		put_fields(reader, thrown);
+	} else {
+		copy(reader, THROWABLE "\x81" MESSAGE, sizeof(THROWABLE MESSAGE));
+		copy(reader, thrown.data, thrown.len);
+	}
+	copy(reader, from + after, written - after);
+	*ret_start = written;
+	return 0;
+}
+
+/* --- parts */
+
+static int finish_reply(struct spokei_hessian_reader *reader, const struct places *places,
+			uint32_t *ret_start)
+{
+	static const uint8_t counts[] = { 2, 2, 1, 3, 3, 2 };
+	unsigned marker = *reader->scratch->bytes;
+	int error = 0;
+
+	if (marker >= sizeof(counts))
+		return SPOKE_ECORRUPT;
+	if (places->count != counts[marker])
+		return places->count < counts[marker] ? SPOKE_ETRUNCATED : SPOKE_ETRAILING;
+	if (marker >= ATTACHED_MIN)
+		error = unwrap_last(reader, places);
+	if (error == 0 && (marker == EXCEPTION || marker == EXCEPTION_ATTACHED))
+		error = put_exception(reader, places, ret_start);
+	return error;
+}
+
+static int finish_text(const struct spokei_hessian_reader *reader, const struct places *places)
+{
+	uint8_t type = spokei_shapes[*reader->scratch->bytes].type;
+
+	if (type != SPOKE_VALUE_STR && type != SPOKE_VALUE_NIL)
+		return SPOKE_ECORRUPT;
+	return places->count > 1 ? SPOKE_ETRAILING : 0;
+}
+
+/* Completes the values of a part. Writes the position of the first one. */
+static int finish(struct spokei_hessian_reader *reader, enum spokei_codec_part part,
+		  const struct places *places, uint32_t *ret_start)
+{
+	if (part == SPOKEI_CODEC_REPLY)
+		return finish_reply(reader, places, ret_start);
+	if (part == SPOKEI_CODEC_TEXT)
+		return finish_text(reader, places);
+	return unwrap_last(reader, places);
+}
+
+int spokei_hessian2_to_values(const struct spoke_value_limits *limits, enum spokei_codec_part part,
+			      struct spoke_span body, struct spokei_buffer *scratch,
+			      struct spoke_span *ret_values)
+{
+	struct spokei_hessian_reader reader;
+	struct places places = { 0 };
+	uint32_t from = 0;
+	size_t len;
+	int error = start(&reader, limits, body, scratch);
+
+	if (error)
+		return error;
+	error = read_all(&reader, &places);
+	if (error == 0)
+		error = finish(&reader, part, &places, &from);
+	len = spokei_hessian_written(&reader) - from;
+	if (error == 0 && len > reader.bytes_max)
+		error = SPOKE_ETOOLARGE;
+	scratch->end = error ? 0 : from + len;
+	if (error == 0)
+		*ret_values = (struct spoke_span){ scratch->bytes + from, len };
+	return error;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reader of codec 2. transport/WIRE.md describes the form that the values of Hessian 2 take in
+ * msgpack. Stateless; any thread.
+ */
+#ifndef SPOKEI_TRANSPORT_CODEC_HESSIAN2_READ_H
+#define SPOKEI_TRANSPORT_CODEC_HESSIAN2_READ_H
+
+#include "transport/codec/codec.h"
+
+/* Translates as in struct spokei_codec. A body in which an object refers to a container around it
+ * is SPOKE_ECYCLE, unless the limits allow cycles. A body that would need more than 256 KiB and 64
+ * bytes for each of its bytes is SPOKE_ETOOLARGE; an exception of a reply needs room twice. */
+SPOKE_MUST_USE int spokei_hessian2_to_values(const struct spoke_value_limits *limits,
+					     enum spokei_codec_part part, struct spoke_span body,
+					     struct spokei_buffer *scratch,
+					     struct spoke_span *ret_values);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads strings and binaries. A string counts UTF-16 units, each of which Java writes by itself in
+ * one to three bytes. Two surrogates become one character, also if a chunk ends between them. A
+ * lone surrogate keeps its three bytes. The four bytes that other peers write for a character
+ * beyond U+FFFF are read as two units.
+ */
+#include "transport/codec/hessian2/reader.h"
+
+#include "core/text/utf8.h"
+
+#include <string.h>
+
+#define SLACK 8u          /* bytes that a head may grow by */
+#define NAME_CHUNK_MIN 1u /* units of a chunk, unless it is the last */
+
+struct chunk {
+	uint32_t len; /* units of a string, bytes of a binary */
+	bool last;
+};
+
+/* Copies ASCII bytes until the first word that contains another byte, and returns their number. */
+static inline size_t copy_ascii(unsigned char *to, const unsigned char *from, size_t len)
+{
+	const uint64_t high = UINT64_C(0x8080808080808080);
+	uint64_t words[4];
+	size_t at = 0;
+
+	for (; len - at >= sizeof(words); at += sizeof(words)) {
+		memcpy(words, from + at, sizeof(words));
+		if ((words[0] | words[1] | words[2] | words[3]) & high)
+			break;
+		memcpy(to + at, words, sizeof(words));
+	}
+	for (; len - at >= sizeof(words[0]); at += sizeof(words[0])) {
+		memcpy(words, from + at, sizeof(words[0]));
+		if (words[0] & high)
+			return at;
+		memcpy(to + at, words, sizeof(words[0]));
+	}
+	for (; at < len && from[at] < 0x80; at++)
+		to[at] = from[at];
+	return at;
+}
+
+static bool is_tail(unsigned char byte)
+{
+	return (byte & 0xc0) == 0x80;
+}
+
+/* Joins a low surrogate at `from` with the high surrogate that ends the output. */
+static unsigned char *join(unsigned char *out, const unsigned char *from)
+{
+	uint32_t high = (out[-2] & 0x0fu) << 6 | (out[-1] & 0x3fu);
+	uint32_t low = (from[1] & 0x0fu) << 6 | (from[2] & 0x3fu);
+	uint32_t letter = 0x10000 + (high << 10 | low);
+
+	out[-3] = (unsigned char)(0xf0 | letter >> 18);
+	out[-2] = (unsigned char)(0x80 | (letter >> 12 & 0x3f));
+	out[-1] = (unsigned char)(0x80 | (letter >> 6 & 0x3f));
+	*out++ = (unsigned char)(0x80 | (letter & 0x3f));
+	return out;
+}
+
+/* Returns whether the text between the two positions ends with a high surrogate. */
+static bool ends_high(const unsigned char *start, const unsigned char *out)
+{
+	return out - start >= 3 && out[-3] == 0xed && (out[-2] & 0xf0) == 0xa0;
+}
+
+/* Reads a unit that is not ASCII, or a character of two units. `start` is where the text begins.
+ * Returns the number of units, or 0 if the bytes are not valid. */
+static unsigned read_letter(struct spokei_hessian_reader *reader, const unsigned char *start)
+{
+	const unsigned char *at = reader->at;
+	size_t left = spokei_hessian_left(reader);
+	unsigned char *out = reader->out;
+	unsigned first = *at;
+
+	if (first >= 0xe0 && first < 0xf0 && left > 2 && is_tail(at[1]) && is_tail(at[2]) &&
+	    (first > 0xe0 || at[1] >= 0xa0)) {
+		reader->at += 3;
+		if (first == 0xed && at[1] >= 0xb0 && ends_high(start, out)) {
+			reader->out = join(out, at);
+			return 1;
+		}
+		memcpy(out, at, 3);
+		reader->out += 3;
+		return 1;
+	}
+	if (first >= 0xc2 && first < 0xe0 && left > 1 && is_tail(at[1])) {
+		memcpy(out, at, 2);
+		reader->out += 2;
+		reader->at += 2;
+		return 1;
+	}
+	if (first < 0xf0 || spokei_utf8_len(at, left) != 4)
+		return 0;
+	memcpy(out, at, 4);
+	reader->out += 4;
+	reader->at += 4;
+	return 2;
+}
+
+/* Returns the error for bytes that read_letter() rejects. */
+static int error_of(const struct spokei_hessian_reader *reader)
+{
+	unsigned first = *reader->at;
+	unsigned need = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+
+	if (first < 0xc2 || first > 0xf4)
+		return SPOKE_ECORRUPT;
+	return spokei_hessian_left(reader) < need ? SPOKE_ETRUNCATED : SPOKE_ECORRUPT;
+}
+
+/* Reads the units of one chunk into the text that begins at the position `start`. */
+static int read_units(struct spokei_hessian_reader *reader, uint32_t units, uint32_t start)
+{
+	size_t left = spokei_hessian_left(reader);
+	const unsigned char *text;
+	int error;
+
+	if (units > left)
+		return SPOKE_ETRUNCATED;
+	error = spokei_hessian_room(reader, (units < left / 3 ? 3 * (size_t)units : left) + SLACK);
+	if (error)
+		return error;
+	text = reader->scratch->bytes + start;
+	while (units > 0) {
+		size_t here = spokei_hessian_left(reader);
+		size_t run = copy_ascii(reader->out, reader->at, units < here ? units : here);
+
+		reader->at += run;
+		reader->out += run;
+		units -= (uint32_t)run;
+		while (units > 0 && reader->at < reader->end && *reader->at < 0x80) {
+			*reader->out++ = *reader->at++;
+			units--;
+		}
+		while (units > 0 && reader->at < reader->end && *reader->at >= 0x80) {
+			unsigned read = read_letter(reader, text);
+
+			if (read == 0)
+				return error_of(reader);
+			if (read > units)
+				return SPOKE_ECORRUPT;
+			units -= read;
+		}
+		if (units > 0 && reader->at == reader->end)
+			return SPOKE_ETRUNCATED;
+	}
+	return 0;
+}
+
+/* Reads the tag and length of a chunk. `short_tag` is the first of the tags with a short length,
+ * `long_tag` that of the last chunk. */
+static int read_chunk(struct spokei_hessian_reader *reader, unsigned short_tag, unsigned short_max,
+		      unsigned long_tag, struct chunk *ret)
+{
+	const unsigned char *at = reader->at;
+	size_t left = spokei_hessian_left(reader);
+	unsigned middle_tag = short_tag == 0 ? 0x30 : 0x34;
+	unsigned tag;
+
+	if (left == 0)
+		return SPOKE_ETRUNCATED;
+	tag = *at;
+	ret->last = true;
+	if (tag >= short_tag && tag <= short_tag + short_max) {
+		ret->len = tag - short_tag;
+		reader->at += 1;
+		return 0;
+	}
+	if (tag >= middle_tag && tag < middle_tag + 4) {
+		if (left < 2)
+			return SPOKE_ETRUNCATED;
+		ret->len = (tag - middle_tag) << 8 | at[1];
+		reader->at += 2;
+		return 0;
+	}
+	if (tag != long_tag && tag != long_tag - 1)
+		return SPOKE_ECORRUPT;
+	if (left < 3)
+		return SPOKE_ETRUNCATED;
+	ret->last = tag == long_tag;
+	ret->len = (uint32_t)at[1] << 8 | at[2];
+	reader->at += 3;
+	return 0;
+}
+
+static int read_text_chunk(struct spokei_hessian_reader *reader, struct chunk *ret)
+{
+	return read_chunk(reader, 0x00, 31, 0x53, ret);
+}
+
+static int read_binary_chunk(struct spokei_hessian_reader *reader, struct chunk *ret)
+{
+	return read_chunk(reader, 0x20, 15, 0x42, ret);
+}
+
+/* Returns the length of the head of a str or bin. */
+static unsigned head_len(size_t len, bool text)
+{
+	if (text && len < 32)
+		return 1;
+	return len <= UINT8_MAX ? 2 : len <= UINT16_MAX ? 3 : 5;
+}
+
+/* Writes the head of the content after the position `start`, where `room` bytes were left for the
+ * head. There is room for a longer one. */
+static void put_head(struct spokei_hessian_reader *reader, uint32_t start, unsigned room, bool text)
+{
+	unsigned char *at = reader->scratch->bytes + start;
+	size_t len = (size_t)(reader->out - at) - room;
+	unsigned need = head_len(len, text);
+
+	if (need != room)
+		memmove(at + need, at + room, len);
+	reader->out = at;
+	if (need == 1)
+		*reader->out++ = (unsigned char)(0xa0 | len);
+	else
+		spokei_hessian_put(reader, (text ? 0xd9 : 0xc4) + (need - 1) / 2, len, need - 1);
+	reader->out += len;
+}
+
+/* Reads a string of any form, whose chunks but the last have at least `units` units. The head is
+ * written last, because it counts bytes. */
+static int read_any_text(struct spokei_hessian_reader *reader, uint32_t units)
+{
+	uint32_t start = spokei_hessian_written(reader);
+	struct chunk chunk = { 0 };
+	int error = read_text_chunk(reader, &chunk);
+	unsigned room = chunk.last ? head_len(chunk.len, true) : 5;
+
+	if (error == 0)
+		error = spokei_hessian_room(reader, SLACK);
+	if (error)
+		return error;
+	if (!chunk.last && chunk.len < units)
+		return SPOKE_ECORRUPT;
+	reader->out += room;
+	error = read_units(reader, chunk.len, start + room);
+	while (error == 0 && !chunk.last) {
+		error = read_text_chunk(reader, &chunk);
+		if (error == 0 && !chunk.last && chunk.len < units)
+			return SPOKE_ECORRUPT;
+		if (error == 0)
+			error = read_units(reader, chunk.len, start + room);
+	}
+	if (error == 0)
+		put_head(reader, start, room, true);
+	return error;
+}
+
+int spokei_hessian_read_text(struct spokei_hessian_reader *reader)
+{
+	size_t len = *reader->at; /* if the tag is that of a short string */
+	int error;
+
+	if (len < 32 && len < spokei_hessian_left(reader)) {
+		error = spokei_hessian_room(reader, 32);
+		if (error)
+			return error;
+		if (copy_ascii(reader->out + 1, reader->at + 1, len) == len) {
+			*reader->out = (unsigned char)(0xa0 | len);
+			reader->out += 1 + len;
+			reader->at += 1 + len;
+			return 0;
+		}
+	}
+	return read_any_text(reader, 0);
+}
+
+int spokei_hessian_read_name(struct spokei_hessian_reader *reader)
+{
+	return read_any_text(reader, NAME_CHUNK_MIN);
+}
+
+int spokei_hessian_read_text_at(struct spokei_hessian_reader *reader, uint32_t position,
+				uint32_t *ret_after)
+{
+	const unsigned char *here = reader->at;
+	int error;
+
+	reader->at = reader->body + position;
+	error = spokei_hessian_read_text(reader);
+	*ret_after = (uint32_t)(reader->at - reader->body);
+	reader->at = here;
+	return error;
+}
+
+static int read_bytes(struct spokei_hessian_reader *reader, uint32_t len)
+{
+	int error;
+
+	if (len > spokei_hessian_left(reader))
+		return SPOKE_ETRUNCATED;
+	error = spokei_hessian_room(reader, len + SLACK);
+	if (error)
+		return error;
+	memcpy(reader->out, reader->at, len);
+	reader->out += len;
+	reader->at += len;
+	return 0;
+}
+
+int spokei_hessian_read_binary(struct spokei_hessian_reader *reader)
+{
+	uint32_t start = spokei_hessian_written(reader);
+	struct chunk chunk = { 0 };
+	int error = read_binary_chunk(reader, &chunk);
+	unsigned room = chunk.last ? head_len(chunk.len, false) : 5;
+
+	if (error == 0)
+		error = spokei_hessian_room(reader, SLACK);
+	if (error)
+		return error;
+	reader->out += room;
+	error = read_bytes(reader, chunk.len);
+	while (error == 0 && !chunk.last) {
+		error = read_binary_chunk(reader, &chunk);
+		if (error == 0)
+			error = read_bytes(reader, chunk.len);
+	}
+	if (error == 0)
+		put_head(reader, start, room, false);
+	return error;
+}

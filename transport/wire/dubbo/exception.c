@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the exceptions of peers, and writes the errors of handlers as exceptions. */
+#include "transport/wire/dubbo/exception.h"
+
+#include "transport/codec/codec.h"
+#include "transport/wire/dubbo/head.h"
+
+#include <stdio.h>
+
+/* A class that every Java program has, and that Dubbo passes on unchanged. */
+#define PLAIN "java.lang.RuntimeException"
+/* The class that callers of $invoke expect, because they need not have that of the exception. */
+#define GENERIC "com.alibaba.dubbo.rpc.service.GenericException"
+
+#define CODE_MAX 24u /* bytes of " (code -2147483648)" */
+#define SLACK 160u   /* heads, names of fields and the classes above */
+
+/* --- reading */
+
+/* The exceptions of spoke and of Dubbo have {message, code}. */
+int spokei_dubbo_read_exception(struct spokei_dubbo_body *body, struct spokei_message *message)
+{
+	struct spoke_value field;
+	struct spoke_span said;
+	int32_t code;
+	int result = spokei_dubbo_next_name(body, false, &message->error_class);
+
+	if (result != 0)
+		return result;
+	if (!spokei_dubbo_next(body, &message->value) ||
+	    spoke_value_type(message->value) != SPOKE_VALUE_MAP)
+		return body->bad;
+	message->error = SPOKE_EREMOTE;
+	if (spoke_value_get(message->value, "message", &field) == 0 &&
+	    spoke_value_str(field, &said) == 0)
+		message->error_text = said;
+	if (spoke_value_get(message->value, "code", &field) == 0 &&
+	    spoke_value_i32(field, &code) == 0)
+		message->error_code = code;
+	return 0;
+}
+
+/* --- writing */
+
+static struct spoke_span text_of(const char *text)
+{
+	return spokei_span(text, strlen(text));
+}
+
+static bool is_of_java(struct spoke_span class_name)
+{
+	return (class_name.len > 5 && memcmp(class_name.data, "java.", 5) == 0) ||
+	       (class_name.len > 6 && memcmp(class_name.data, "javax.", 6) == 0);
+}
+
+/* Writes a str that consists of several texts. */
+static unsigned char *put_joined(unsigned char *at, const struct spoke_span *parts, size_t count)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < count; i++)
+		len += parts[i].len;
+	at = spokei_encode_str(at, len);
+	for (size_t i = 0; i < count; i++)
+		at = spokei_put_raw(at, parts[i].data, parts[i].len);
+	return at;
+}
+
+/* Prints the code as the end of a message; 0 is no code. */
+static struct spoke_span print_code(int32_t code, char text[CODE_MAX])
+{
+	int len = code ? snprintf(text, CODE_MAX, " (code %d)", (int)code) : 0;
+
+	return spokei_span(text, (size_t)len);
+}
+
+/* Writes an exception of class PLAIN or GENERIC, which have no field for the code. A class that the
+ * handler has named stands in the message, because the caller need not have it. */
+static unsigned char *put_wrapped(unsigned char *at, const struct spokei_message *message)
+{
+	bool generic = message->generic && message->codec == SPOKEI_CODEC_HESSIAN2;
+	bool named = message->error_class.len > 0;
+	struct spoke_span class_name = named ? message->error_class : text_of(PLAIN);
+	char code[CODE_MAX];
+	struct spoke_span parts[] = {
+		named ? class_name : text_of(""),
+		text_of(named ? ": " : ""),
+		message->error_text,
+		print_code(message->error_code, code),
+	};
+
+	at = spokei_put_text(at, generic ? GENERIC : PLAIN);
+	at = spokei_encode_map(at, generic ? 3 : 1);
+	at = put_joined(spokei_put_text(at, "message"), parts, 4);
+	if (!generic)
+		return at;
+	at = put_joined(spokei_put_text(at, "exceptionMessage"), parts + 2, 2);
+	return spokei_put_str(spokei_put_text(at, "exceptionClass"), class_name);
+}
+
+/* Has the map of a handler this field? */
+static bool has_field(struct spoke_value fields, const char *name)
+{
+	struct spoke_value value;
+
+	return spoke_value_get(fields, name, &value) == 0;
+}
+
+/* Writes the fields: `message` and `code`, as far as the map of the handler lacks them, then that
+ * map. */
+static unsigned char *put_fields(unsigned char *at, const struct spokei_message *message,
+				 struct spoke_span class_name)
+{
+	/* Classes of Java have no code, and most serializations cannot make them with one. */
+	bool in_text = message->foreign && is_of_java(class_name);
+	struct spoke_value fields = message->value;
+	struct spoke_cursor pairs = { 0 };
+	bool has_map = spoke_cursor_map(fields, &pairs) == 0;
+	size_t count = has_map ? (size_t)pairs.left / 2 : 0;
+	bool text = !has_map || (message->error_text.len > 0 && !has_field(fields, "message"));
+	bool code = !in_text && !(has_map && has_field(fields, "code")) &&
+		    (message->error_code != 0 ||
+		     (!has_map && spokei_span_is(class_name, SPOKEI_DUBBO_EXCEPTION)));
+	char digits[CODE_MAX];
+	struct spoke_span parts[] = {
+		message->error_text,
+		print_code(in_text ? message->error_code : 0, digits),
+	};
+
+	at = spokei_encode_map(at, count + text + code);
+	if (text)
+		at = put_joined(spokei_put_text(at, "message"), parts, 2);
+	if (code)
+		at = spokei_encode_i32(spokei_put_text(at, "code"), message->error_code);
+	if (!has_map)
+		return at;
+	return spokei_put_raw(at, pairs.at, (size_t)(pairs.end - pairs.at));
+}
+
+size_t spokei_dubbo_exception_max(const struct spokei_message *message)
+{
+	return SLACK + 2 * (message->error_class.len + message->error_text.len + CODE_MAX) +
+	       (size_t)5 * SPOKEI_PUT_HEAD_MAX + message->value.len;
+}
+
+unsigned char *spokei_dubbo_put_exception(unsigned char *at, const struct spokei_message *message)
+{
+	struct spoke_span class_name = message->error_class;
+
+	if (message->foreign && (message->generic || class_name.len == 0))
+		return put_wrapped(at, message);
+	if (class_name.len == 0)
+		class_name = text_of(SPOKEI_DUBBO_EXCEPTION);
+	return put_fields(spokei_put_str(at, class_name), message, class_name);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The exceptions in Dubbo's replies: a class, then a map of its fields. Stateless; any thread.
+ *
+ * An error without a class is an org.apache.dubbo.rpc.RpcException with `message` and `code` for
+ * consumers of spoke. Other Dubbo consumers get a java.lang.RuntimeException whose message ends
+ * with the code: version 3.2 throws a new RpcException in place of one that it receives, and the
+ * code of the new one is 0.
+ */
+#ifndef SPOKEI_TRANSPORT_WIRE_DUBBO_EXCEPTION_H
+#define SPOKEI_TRANSPORT_WIRE_DUBBO_EXCEPTION_H
+
+#include "transport/wire/dubbo/body.h"
+
+/* Reads class and fields from the next two values. Returns 0, or the error of the body. */
+SPOKE_MUST_USE int spokei_dubbo_read_exception(struct spokei_dubbo_body *body,
+					       struct spokei_message *message);
+
+/* Returns the largest length of what put() writes. */
+size_t spokei_dubbo_exception_max(const struct spokei_message *message);
+
+/* Writes class and fields in the form that the caller of the message expects. `codec` of the
+ * message is that of the whole reply. Returns the address of the next byte. */
+unsigned char *spokei_dubbo_put_exception(unsigned char *at, const struct spokei_message *message);
+
+#endif
