@@ -187,12 +187,14 @@ faults() {
 	await 'serve: config: nothing changed' "$work/errors"
 	finish TERM
 
+	rm "$work/log"
 	"$spoke" serve -q --port 0 --admin "unix:$work/page" >"$work/log" &
 	pid=$!
 	started="$started $pid"
 	await "^admin page at unix:$work/page" "$work/log"
 	finish TERM
 
+	rm "$work/log"
 	"$spoke" serve --port 0 >"$work/log" &
 	pid=$!
 	started="$started $pid"

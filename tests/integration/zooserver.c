@@ -25,6 +25,8 @@
 #define PATIENCE_MS 60000
 #define PAUSE_MS 20
 #define ANSWER_MS 1000
+#define PORT_FIRST 20000u
+#define PORTS 5000u
 #define JAVA "/usr/bin/java"
 #define JARS "/usr/share/java/"
 #define SETTINGS                                                                                   \
@@ -51,19 +53,27 @@ uint16_t zooserver_port(void)
 	return server.port;
 }
 
-/* Returns a port that is free now. */
+/* Returns a port that is free now. The system gives no port of this range to connections of other
+ * tests, so it stays free while the server is down. */
 static uint16_t free_port(void)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
-	socklen_t len = sizeof(at);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	uint16_t port = (uint16_t)(PORT_FIRST + (unsigned)getpid() % PORTS);
+	int fd = -1;
 
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (unsigned i = 0; i < PORTS; i++, port++) {
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		assert_true(fd >= 0);
+		at.sin_port = htons(port);
+		if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0)
+			break;
+		(void)close(fd);
+		fd = -1;
+	}
 	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
 	(void)close(fd);
-	return ntohs(at.sin_port);
+	return port;
 }
 
 static void write_settings(void)
