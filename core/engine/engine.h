@@ -3,7 +3,7 @@
  * The engine as the wings above it use it: the state of the turn, the queues of the turn, the
  * wheel. The order of a turn is the same in every environment:
  *
- *   begin    the clock is read; members are notified when the machine has slept
+ *   begin    the clock is read; `early` runs; members are notified when the machine has slept
  *   ready    sockets are read (the functions of the watches)
  *   turn     the wheel advances to the time of begin, never to now, so that arrived data is read
  *            before any timeout is checked; then posts of other threads; then `soon`: completions
@@ -65,6 +65,7 @@ struct spoke_engine {
 	_Atomic(uintptr_t) runner;    /* the thread that runs a turn now, 0: none; for a user's loop
 					 the thread that ran the last turn. Any thread reads it. */
 	_Atomic(void *) thread;       /* its own thread, to be joined; NULL: none */
+	struct spoke_list early;      /* runs first: struct spokei_early, see core/engine/early.h */
 	struct spoke_list soon;       /* completions: after the wheel */
 	struct spoke_list last;       /* when the turn ends */
 	struct spoke_list dead;       /* nothing dies inside a turn */

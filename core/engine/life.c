@@ -31,6 +31,7 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	engine->forks = env->forks ? *env->forks : 0;
 	engine->drain.run = spokei_roll_end;
 	engine->woke = spokei_roll_wake_all;
+	spokei_list_init(&engine->early);
 	spokei_list_init(&engine->soon);
 	spokei_list_init(&engine->last);
 	spokei_list_init(&engine->dead);

@@ -82,6 +82,15 @@ static const char *const names[] = {
 	[SPOKE_STAT_TICKETS_REFUSED] = "tickets_refused",
 	[SPOKE_STAT_TICKETS_CLOSING] = "tickets_closing",
 	[SPOKE_STAT_ATTEMPTS_TIMEOUT] = "attempts_timeout",
+	[SPOKE_STAT_LEASES_ASKED] = "leases_asked",
+	[SPOKE_STAT_LEASES_HELD] = "leases_held",
+	[SPOKE_STAT_LEASES_FAILED] = "leases_failed",
+	[SPOKE_STAT_LEASES_RELEASED] = "leases_released",
+	[SPOKE_STAT_LEASES_LOST] = "leases_lost",
+	[SPOKE_STAT_LEASE_RENEWALS] = "lease_renewals",
+	[SPOKE_STAT_LEASE_COMMANDS] = "lease_commands",
+	[SPOKE_STAT_LEASE_RECONNECTS] = "lease_reconnects",
+	[SPOKE_STAT_REQUESTS_FENCED] = "requests_fenced",
 };
 
 #define STAT_SENTENCE(name, sentence) sentence,
@@ -121,6 +130,8 @@ const char *spoke_event_user_name(enum spoke_event_user user)
 		return "retry";
 	case SPOKE_EVENT_OF_HEARTBEAT:
 		return "heartbeat";
+	case SPOKE_EVENT_OF_LEASE:
+		return "lease";
 	default:
 		return NULL;
 	}

@@ -3,6 +3,7 @@
  * The turn of an engine, its alarms and its events. engine.h describes the order of a turn and the
  * reasons for it.
  */
+#include "core/engine/early.h"
 #include "core/engine/parts.h"
 
 #include <inttypes.h>
@@ -182,6 +183,8 @@ static void engine_begin(void *arg)
 		return;
 	enter(engine);
 	engine->begin_ns = engine->env->now(engine->env->ctx);
+	if (SPOKEI_UNLIKELY(!spokei_list_empty(&engine->early)))
+		spokei_early_run(engine);
 	look_for_sleep(engine);
 	note_lateness(engine);
 }

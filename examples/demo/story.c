@@ -71,7 +71,7 @@ static const char *calm(void)
 	return colours ? "\033[0m" : "";
 }
 
-/* Colours of the three users of the wheel: yellow, magenta, cyan. */
+/* Colours of the three users of the wheel: yellow, magenta, cyan, green. */
 static const char *colour_of(enum spoke_event_user user)
 {
 	if (!colours)
@@ -83,6 +83,8 @@ static const char *colour_of(enum spoke_event_user user)
 		return "\033[35m";
 	case SPOKE_EVENT_OF_HEARTBEAT:
 		return "\033[36m";
+	case SPOKE_EVENT_OF_LEASE:
+		return "\033[32m";
 	case SPOKE_EVENT_OF_NONE:
 		break;
 	}

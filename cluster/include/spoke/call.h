@@ -7,6 +7,7 @@
 #define SPOKE_CALL_H
 
 #include <spoke/balancer.h>
+#include <spoke/lease.h>
 #include <spoke/policy.h>
 #include <spoke/value.h>
 
@@ -144,6 +145,14 @@ struct spoke_call_options {
 	const struct spoke_policy *policy; /* of a consumer's call; NULL: the method's policy */
 	/* Input of the consistent hash, borrowed; { 0 }: the first argument. */
 	struct spoke_span hash_key;
+	/*
+	 * The call is made only as long as this lease is held: see <spoke/lease.h>. It is refused,
+	 * or ends, with ELEASE when the lease is over before the request was written; a retry, too.
+	 * Its timeout is cut to the time that is left. The provider gets the attachments
+	 * "spoke.lease", the name, and "spoke.fence", the number. Not for pushes. { 0 }: without a
+	 * lease.
+	 */
+	struct spoke_lease lease;
 };
 
 /* Names a call, passed by value. A handle of a call that has ended is detected; { 0 } names none.

@@ -12,10 +12,12 @@
 #include <spoke/config.h>
 #include <spoke/consumer.h>
 #include <spoke/error.h>
+#include <spoke/fence.h>
 #include <spoke/frames.h>
 #include <spoke/future.h>
 #include <spoke/histogram.h>
 #include <spoke/host.h>
+#include <spoke/lease.h>
 #include <spoke/provider.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>

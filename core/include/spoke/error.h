@@ -39,6 +39,9 @@ SPOKE_BEGIN_DECLS
 	X(EDEFERRED, -22, "the call failed for now and is retried in the background")              \
 	X(ESYSTEM, -23, "the operating system reported an error")                                  \
 	X(ECYCLE, -24, "the body contains a cycle of references; values.cycles allows cycles")     \
+	X(EBUSY, -25, "another holder has the lease")                                              \
+	X(ELEASE, -26, "the lease is over")                                                        \
+	X(ESTORE, -27, "the store of the leases refused the command")                              \
 	X(ERESOLVE, -100, "the name could not be resolved")                                        \
 	X(ECONNECT, -101, "the connection could not be established")                               \
 	X(ELOST, -102, "the connection was lost")                                                  \

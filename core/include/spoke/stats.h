@@ -93,7 +93,16 @@ struct spoke_histogram;
 	X(TICKETS_CANCELLED, "tickets that were cancelled")                                        \
 	X(TICKETS_REFUSED, "tickets dropped to make room for others")                              \
 	X(TICKETS_CLOSING, "tickets whose consumer was closed")                                    \
-	X(ATTEMPTS_TIMEOUT, "attempts of calls and pushes whose deadline passed")
+	X(ATTEMPTS_TIMEOUT, "attempts of calls and pushes whose deadline passed")                  \
+	X(LEASES_ASKED, "leases asked for")                                                        \
+	X(LEASES_HELD, "leases granted")                                                           \
+	X(LEASES_FAILED, "asks for a lease that ended without one")                                \
+	X(LEASES_RELEASED, "leases given back")                                                    \
+	X(LEASES_LOST, "leases that ended before they were given back")                            \
+	X(LEASE_RENEWALS, "renewals of leases that the store has confirmed")                       \
+	X(LEASE_COMMANDS, "commands sent to stores of leases")                                     \
+	X(LEASE_RECONNECTS, "connections to stores of leases that were lost or not made")          \
+	X(REQUESTS_FENCED, "requests refused for a fence number lower than one seen before")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
 enum spoke_stat {
@@ -121,6 +130,7 @@ enum spoke_event_user {
 	SPOKE_EVENT_OF_TIMEOUT,   /* the deadline of a request */
 	SPOKE_EVENT_OF_RETRY,     /* a failback task, or another retry */
 	SPOKE_EVENT_OF_HEARTBEAT, /* the check of idle connections, and its consequences */
+	SPOKE_EVENT_OF_LEASE,     /* renewals of leases, and their end */
 };
 
 /* Returns the name in lower case, e.g. "heartbeat"; "" for NONE, NULL for other numbers. */
