@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The texts of the scripts. Numbers of Lua are floating-point numbers, so the fencing counter is
+ * passed on as text, which stays exact beyond 2^53.
+ */
+#include "cluster/lease/script.h"
+#include "timer/base.h"
+
+/* Sets `got` to 1 if the holder has its field. A key of another type counts as a lost lease: its
+ * error would end the whole script, and with it the renewals of other leases. Other errors do. */
+#define HOLDS(key, holder)                                                                         \
+	"local got = redis.pcall('hexists', " key ", " holder ")\n"                                \
+	"if type(got) == 'table' and not string.find(got.err, 'WRONGTYPE', 1, true) then\n"        \
+	"  return got\n"                                                                           \
+	"end\n"
+
+/* The counter comes first: if it cannot be counted up, nothing has been written. A repeated run
+ * finds the field and must not count again. */
+#define ACQUIRE                                                                                    \
+	"if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then\n"                                   \
+	"  if redis.call('exists', KEYS[1]) == 1 then\n"                                           \
+	"    return {1, redis.call('pttl', KEYS[1])}\n"                                            \
+	"  end\n"                                                                                  \
+	"  redis.call('incr', KEYS[2])\n"                                                          \
+	"  redis.call('hset', KEYS[1], ARGV[2], 1)\n"                                              \
+	"end\n"                                                                                    \
+	"redis.call('pexpire', KEYS[1], ARGV[1])\n"                                                \
+	"return {0, redis.call('get', KEYS[2]) or '0'}\n"
+
+#define RENEW                                                                                      \
+	"local held = {}\n"                                                                        \
+	"for i = 1, #KEYS do\n" HOLDS(                                                             \
+		"KEYS[i]", "ARGV[2 * i - 1]") "held[i] = 0\n"                                      \
+					      "if got == 1 then held[i] = redis.call('pexpire', "  \
+					      "KEYS[i], ARGV[2 * i]) end\n"                        \
+					      "end\n"                                              \
+					      "return held\n"
+
+#define RELEASE                                                                                    \
+	HOLDS("KEYS[1]", "ARGV[1]")                                                                \
+	"if got ~= 1 then return 0 end\n"                                                          \
+	"redis.call('del', KEYS[1])\n"                                                             \
+	"redis.call('publish', KEYS[2], '0')\n"                                                    \
+	"return 1\n"
+
+/* HLEN refuses keys of other types. */
+#define BREAK                                                                                      \
+	"if redis.call('hlen', KEYS[1]) == 0 then return 0 end\n"                                  \
+	"redis.call('del', KEYS[1])\n"                                                             \
+	"redis.call('publish', KEYS[2], '0')\n"                                                    \
+	"return 1\n"
+
+/* A hash of an application must not pass for a lock. */
+#define LOOK                                                                                       \
+	"if redis.call('type', KEYS[1]).ok ~= 'hash' then return false end\n"                      \
+	"if redis.call('hlen', KEYS[1]) ~= 1 then return false end\n"                              \
+	"local lock = redis.call('hgetall', KEYS[1])\n"                                            \
+	"local id = string.match(lock[1], '^(%x+%-%x+%-%x+%-%x+%-%x+):%d+$')\n"                    \
+	"if not id or #id ~= 36 or not string.match(lock[2], '^%d+$') then return false end\n"     \
+	"local token = redis.pcall('get', KEYS[2])\n"                                              \
+	"if type(token) ~= 'string' then token = '0' end\n"                                        \
+	"return {redis.call('pttl', KEYS[1]), lock[1], lock[2], token}\n"
+
+static const struct {
+	const char *name;
+	const char *text;
+} scripts[SPOKEI_SCRIPTS] = {
+	[SPOKEI_SCRIPT_NONE] = { "command", NULL },
+	[SPOKEI_SCRIPT_ACQUIRE] = { "acquire", ACQUIRE },
+	[SPOKEI_SCRIPT_RENEW] = { "renew", RENEW },
+	[SPOKEI_SCRIPT_RELEASE] = { "release", RELEASE },
+	[SPOKEI_SCRIPT_BREAK] = { "break", BREAK },
+	[SPOKEI_SCRIPT_LOOK] = { "look", LOOK },
+};
+
+const char *spokei_script_text(enum spokei_script script)
+{
+	SPOKE_ASSERT(script > SPOKEI_SCRIPT_NONE && script < SPOKEI_SCRIPTS);
+	return scripts[script].text;
+}
+
+const char *spokei_script_name(enum spokei_script script)
+{
+	SPOKE_ASSERT(script < SPOKEI_SCRIPTS);
+	return scripts[script].name;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names of channels and fencing counters, and the texts of the scripts. */
+#include "cluster/lease/names.h"
+#include "cluster/lease/script.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+static void assert_named(enum spokei_lease_name which, const char *name, const char *expected)
+{
+	struct spoke_span span = { name, strlen(name) };
+	size_t room = span.len + SPOKEI_LEASE_NAME_MORE;
+	char *to = malloc(room);
+	size_t len;
+
+	assert_non_null(to);
+	len = spokei_lease_name(to, which, span);
+	assert_in_range(len, 1, room);
+	assert_int_equal(len, strlen(expected));
+	assert_memory_equal(to, expected, len);
+	free(to);
+}
+
+static void plain_name_is_put_in_braces(void **state)
+{
+	(void)state;
+	assert_named(SPOKEI_LEASE_CHANNEL, "job", "redisson_lock__channel:{job}");
+	assert_named(SPOKEI_LEASE_TOKEN, "job", "redisson_lock_token:{job}");
+	assert_named(SPOKEI_LEASE_TOKEN, "two words", "redisson_lock_token:{two words}");
+	assert_named(SPOKEI_LEASE_TOKEN, "a}b", "redisson_lock_token:{a}b}");
+	assert_named(SPOKEI_LEASE_CHANNEL, "", "redisson_lock__channel:{}");
+}
+
+static void name_with_an_open_brace_stays_as_it_is(void **state)
+{
+	(void)state;
+	assert_named(SPOKEI_LEASE_CHANNEL, "a:{tag}", "redisson_lock__channel:a:{tag}");
+	assert_named(SPOKEI_LEASE_TOKEN, "{", "redisson_lock_token:{");
+	assert_named(SPOKEI_LEASE_TOKEN, "x{", "redisson_lock_token:x{");
+}
+
+static void bytes_of_a_name_are_copied_unchanged(void **state)
+{
+	static const char name[] = { 'a', '\0', (char)0xff, '\n' };
+	static const char expected[] = "redisson_lock_token:{a\0\xff\n}";
+	char to[sizeof(name) + SPOKEI_LEASE_NAME_MORE];
+
+	(void)state;
+	assert_int_equal(spokei_lease_name(to, SPOKEI_LEASE_TOKEN,
+					   (struct spoke_span){ name, sizeof(name) }),
+			 sizeof(expected) - 1);
+	assert_memory_equal(to, expected, sizeof(expected) - 1);
+}
+
+static void each_script_has_a_text_of_its_own(void **state)
+{
+	(void)state;
+	for (int i = SPOKEI_SCRIPT_ACQUIRE; i < SPOKEI_SCRIPTS; i++) {
+		const char *text = spokei_script_text((enum spokei_script)i);
+
+		assert_in_range(strlen(text), 1, 1024);
+		for (int j = SPOKEI_SCRIPT_ACQUIRE; j < i; j++) {
+			assert_string_not_equal(text, spokei_script_text((enum spokei_script)j));
+			assert_string_not_equal(spokei_script_name((enum spokei_script)i),
+						spokei_script_name((enum spokei_script)j));
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plain_name_is_put_in_braces),
+		cmocka_unit_test(name_with_an_open_brace_stays_as_it_is),
+		cmocka_unit_test(bytes_of_a_name_are_copied_unchanged),
+		cmocka_unit_test(each_script_has_a_text_of_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
