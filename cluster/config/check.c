@@ -2,6 +2,8 @@
 /* Checks addresses, hosts and names in options and files. */
 #include "cluster/config/check.h"
 
+#include "transport/wire/catalog.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -61,6 +63,25 @@ int spokei_check_shared(const struct spoke_url *url, enum spokei_sharing *ret, c
 		}
 	}
 	return wrong(ret_why, "shared must be true, turns or false");
+}
+
+const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_url *url)
+{
+	struct spoke_address unused;
+	const char *why = NULL;
+	enum spokei_sharing sharing;
+
+	if (*url->scheme && spokei_catalog_wire(url->scheme) == NULL)
+		return "unknown scheme; use dubbo or msgpack-rpc";
+	for (unsigned i = 0; i < url->parameter_count; i++) {
+		if (!spokei_check_is_place_key(url->parameters[i].key)) {
+			return "an address may only have the parameter shared; write others as "
+			       "keys of [provider]";
+		}
+	}
+	if (spokei_check_shared(url, &sharing, &why))
+		return why;
+	return spokei_check_place(env, url, &unused, &why) ? why : NULL;
 }
 
 bool spokei_check_is_any(const char *host)

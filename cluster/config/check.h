@@ -33,6 +33,10 @@ enum spokei_sharing {
 SPOKE_MUST_USE int spokei_check_shared(const struct spoke_url *url, enum spokei_sharing *ret,
 				       const char **ret_why);
 
+/* Checks the URL of an address to listen at, with its scheme and parameters. Returns NULL if it is
+ * valid. */
+const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_url *url);
+
 /* Checks a host to publish, which must be nothing but a host; IPv6 with or without brackets.
  * Returns 0, EINVAL or ENOMEM. */
 SPOKE_MUST_USE int spokei_check_advertised(const struct spoke_env *env, const char *host,

@@ -6,9 +6,9 @@
 #include "cluster/config/check.h"
 #include "cluster/config/line.h"
 #include "cluster/config/sheet.h"
+#include "cluster/config/store.h"
 #include "core/base/log.h"
 #include "core/text/similar.h"
-#include "transport/wire/catalog.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,7 +66,8 @@ static struct subject pair_shown(const char *key, const char *value)
 	struct subject subject;
 
 	spokei_sheet_show(key, shown_key, sizeof(shown_key));
-	spokei_sheet_show(value, shown_value, sizeof(shown_value));
+	spokei_sheet_show(spokei_sheet_is_secret(key) ? SPOKEI_SHEET_HIDDEN : value, shown_value,
+			  sizeof(shown_value));
 	(void)snprintf(subject.text, sizeof(subject.text), "%s = %s", shown_key, shown_value);
 	return subject;
 }
@@ -102,7 +103,7 @@ static void refuse_section(struct reader *reader, const char *heading, const cha
 	}
 	tell(reader, "",
 	     "[%s]: no such section; use [consumer], [service.NAME], [method.NAME], "
-	     "[provider], [registry] or [engine]",
+	     "[provider], [registry], [lease] or [engine]",
 	     shown);
 }
 
@@ -200,24 +201,19 @@ static void refuse_key(struct reader *reader, const char *name, const char *subj
 	     nearest ? nearest : "; see spoke config --explain", nearest ? "?" : "");
 }
 
-/* Checks an address to listen at. Returns an error message or NULL. */
-static const char *check_place(const struct spoke_env *env, const struct spoke_url *url)
+/* Checks the URL of a store, which may name several hosts. */
+static void check_store(struct reader *reader, struct spoke_span text, const char *subject)
 {
-	struct spoke_address unused;
-	const char *why = NULL;
-	enum spokei_sharing sharing;
+	struct spoke_url_error why;
+	struct spokei_store store;
+	int error = spokei_store_parse(reader->sheet->env, text.data, text.len, &store, &why);
 
-	if (*url->scheme && spokei_catalog_wire(url->scheme) == NULL)
-		return "unknown scheme; use dubbo or msgpack-rpc";
-	for (unsigned i = 0; i < url->parameter_count; i++) {
-		if (!spokei_check_is_place_key(url->parameters[i].key)) {
-			return "an address may only have the parameter shared; write others as "
-			       "keys of [provider]";
-		}
+	if (error == SPOKE_OK) {
+		spokei_store_fini(&store);
+		return;
 	}
-	if (spokei_check_shared(url, &sharing, &why))
-		return why;
-	return spokei_check_place(env, url, &unused, &why) ? why : NULL;
+	reader->poor |= error == SPOKE_ENOMEM;
+	tell(reader, subject, "%s", error == SPOKE_ENOMEM ? "out of memory" : why.text);
 }
 
 /* Checks a URL. */
@@ -227,14 +223,20 @@ static void check_url(struct reader *reader, enum spokei_key key, struct spoke_s
 	struct spoke_url_error why;
 	struct spoke_url url;
 	const char *wrong;
-	int error = spoke_url_parse(reader->sheet->env, text.data, text.len, &url, &why);
+	int error;
+
+	if (key == SPOKEI_KEY_LEASE_STORE) {
+		check_store(reader, text, subject);
+		return;
+	}
+	error = spoke_url_parse(reader->sheet->env, text.data, text.len, &url, &why);
 
 	if (error) {
 		reader->poor |= error == SPOKE_ENOMEM;
 		tell(reader, subject, "%s", error == SPOKE_ENOMEM ? "out of memory" : why.text);
 		return;
 	}
-	wrong = key == SPOKEI_KEY_LISTEN ? check_place(reader->sheet->env, &url) : NULL;
+	wrong = key == SPOKEI_KEY_LISTEN ? spokei_check_listen(reader->sheet->env, &url) : NULL;
 	if (wrong)
 		tell(reader, subject, "%s", wrong);
 	spoke_url_fini(&url);

@@ -54,7 +54,9 @@ const struct spokei_entry *spokei_sheet_entry(const struct spokei_part *part, en
 
 void spokei_sheet_show(const char *value, char *out, size_t size)
 {
-	const char *shown = strstr(value, "://") && strchr(value, '@') ? "..." : value;
+	const char *colon = strchr(value, ':');
+	bool hides = colon && (strchr(colon, '@') || strstr(colon, "pass"));
+	const char *shown = hides ? "..." : value;
 	const char *at = out;
 
 	(void)spokei_log_escape(out, size, shown, strlen(shown));
@@ -66,12 +68,47 @@ void spokei_sheet_show(const char *value, char *out, size_t size)
 	*out = '\0';
 }
 
+static const char *key_at(const void *of, size_t i)
+{
+	(void)of;
+	return spokei_key_in_file((enum spokei_key)i);
+}
+
+/* Returns whether there is a key of this name; `*ret_secret`: one of that name is a secret. */
+static bool is_key(const char *name, bool *ret_secret)
+{
+	bool found = false;
+
+	*ret_secret = false;
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		if (strcmp(key_at(NULL, i), name) != 0)
+			continue;
+		found = true;
+		*ret_secret |= spokei_key_row((enum spokei_key)i)->secret;
+	}
+	return found;
+}
+
+bool spokei_sheet_is_secret(const char *name)
+{
+	const char *nearest;
+	bool secret;
+
+	if (is_key(name, &secret))
+		return secret;
+	if (strstr(name, "pass") || strstr(name, "token"))
+		return true;
+	nearest = spokei_similar_nearest(name, key_at, NULL, SPOKEI_KEYS);
+	return nearest && is_key(nearest, &secret) && secret;
+}
+
 void spokei_sheet_sentence(const char *name, const struct spokei_entry *entry, const char *what,
 			   char *out, size_t size)
 {
 	char value[SHOWN];
 
-	spokei_sheet_show(entry->text, value, sizeof(value));
+	spokei_sheet_show(spokei_key_row(entry->key)->secret ? SPOKEI_SHEET_HIDDEN : entry->text,
+			  value, sizeof(value));
 	(void)snprintf(out, size, "%s:%u: %s = %s: %s", name, entry->line,
 		       spokei_key_in_file(entry->key), value, what);
 }
@@ -110,7 +147,8 @@ static const char *section_at(const void *of, size_t i)
 	static const char *const names[SPOKEI_SECTIONS] = {
 		[SPOKEI_IN_CONSUMER] = "consumer", [SPOKEI_IN_SERVICE] = "service",
 		[SPOKEI_IN_METHOD] = "method",     [SPOKEI_IN_PROVIDER] = "provider",
-		[SPOKEI_IN_REGISTRY] = "registry", [SPOKEI_IN_ENGINE] = "engine",
+		[SPOKEI_IN_REGISTRY] = "registry", [SPOKEI_IN_LEASE] = "lease",
+		[SPOKEI_IN_ENGINE] = "engine",
 	};
 
 	(void)of;

@@ -16,6 +16,7 @@
 #define SPOKEI_SHEET_LINE_MAX 4096u    /* bytes of a line */
 #define SPOKEI_SHEET_ERRORS_MAX 1000u  /* reported for one file */
 #define SPOKEI_SHEET_SENTENCE_MAX 768u /* bytes of a message, with the NUL */
+#define SPOKEI_SHEET_HIDDEN "***"      /* shown in place of a secret */
 
 /* A key with its value. */
 struct spokei_entry {
@@ -68,6 +69,10 @@ const struct spokei_entry *spokei_sheet_entry(const struct spokei_part *part, en
 
 /* Writes a value for messages: escaped and cut; "..." for a URL that may contain a password. */
 void spokei_sheet_show(const char *value, char *out, size_t size);
+
+/* Returns whether messages must not show the value of a key. A misspelt key counts as the one that
+ * it probably means. */
+bool spokei_sheet_is_secret(const char *name);
 
 /* Writes a message: "spoke.conf:3: heartbeat = 5s: " and `what`. */
 void spokei_sheet_sentence(const char *name, const struct spokei_entry *entry, const char *what,

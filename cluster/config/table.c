@@ -16,7 +16,9 @@
 #define FRAME_MIN 1024u
 #define VALUES_MIN 1024u
 #define TEXT_MAX 2048u
-#define REGISTRY_PREFIX "registry."
+#define LEASE_TTL_MIN_NS (100 * NS_PER_MS)
+#define LEASES_MAX 10000000u
+#define CREDENTIAL_MAX 255u
 
 /* Sections in which keys are allowed. */
 #define CONSUMER (1u << SPOKEI_IN_CONSUMER)
@@ -26,6 +28,7 @@
 #define SERVED (PROVIDER | 1u << SPOKEI_IN_SERVICE | 1u << SPOKEI_IN_METHOD)
 #define SERVICE (1u << SPOKEI_IN_SERVICE)
 #define REGISTRY (1u << SPOKEI_IN_REGISTRY)
+#define LEASE (1u << SPOKEI_IN_LEASE)
 #define ENGINE (1u << SPOKEI_IN_ENGINE)
 
 static const char *backoff_name(unsigned index)
@@ -227,7 +230,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 	[SPOKEI_KEY_TOKEN] = { .option = { .name = "token", .kind = SPOKEI_OPTION_TEXT,
 		.min = 1, .max = 256,
 		.sentence = "token that requests must contain, published in the registry; true: a random one" },
-		.sections = PROVIDER, .of_urls = true },
+		.sections = PROVIDER, .of_urls = true, .secret = true },
 	[SPOKEI_KEY_EXECUTES] = { .option = { .name = "executes", .kind = SPOKEI_OPTION_COUNT,
 		.min = 0, .max = UINT32_MAX / 2, .preset = 0,
 		.sentence = "concurrent requests of a method; 0: no limit" },
@@ -260,6 +263,46 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.min = 1024, .max = UINT32_MAX, .preset = 268435456,
 		.sentence = "bytes of answers waiting to be written" },
 		.sections = PROVIDER, .live = true },
+	[SPOKEI_KEY_LEASE_STORE] = { .option = { .name = "lease.store", .kind = SPOKEI_OPTION_TEXT,
+		.min = 1, .max = TEXT_MAX,
+		.sentence = "URL of the store of leases, e.g. redis://127.0.0.1:6379/0" },
+		.sections = LEASE, .is_url = true },
+	[SPOKEI_KEY_LEASE_USER] = { .option = { .name = "lease.user", .kind = SPOKEI_OPTION_TEXT,
+		.min = 1, .max = CREDENTIAL_MAX,
+		.sentence = "user at the store; needs a password" },
+		.sections = LEASE },
+	[SPOKEI_KEY_LEASE_PASSWORD] = { .option = { .name = "lease.password", .kind = SPOKEI_OPTION_TEXT,
+		.min = 1, .max = CREDENTIAL_MAX,
+		.sentence = "password at the store" },
+		.sections = LEASE, .secret = true },
+	[SPOKEI_KEY_LEASE_SENTINEL_PASSWORD] = { .option = { .name = "lease.sentinel.password", .kind = SPOKEI_OPTION_TEXT,
+		.min = 1, .max = CREDENTIAL_MAX,
+		.sentence = "password at the sentinels themselves" },
+		.sections = LEASE, .secret = true },
+	[SPOKEI_KEY_LEASE_TTL] = { .option = { .name = "lease.ttl", .kind = SPOKEI_OPTION_DURATION,
+		.min = LEASE_TTL_MIN_NS, .max = 24 * NS_PER_H, .preset = 30 * NS_PER_S,
+		.sentence = "time to live of a lease in the store, renewed after a third of it" },
+		.sections = LEASE },
+	[SPOKEI_KEY_LEASE_WAIT] = { .option = { .name = "lease.wait", .kind = SPOKEI_OPTION_DURATION,
+		.min = 0, .max = SPOKEI_TIMEOUT_MAX_NS, .preset = 0, .or_none = true,
+		.sentence = "how long to wait for a lease that is held elsewhere; 0: try once" },
+		.sections = LEASE },
+	[SPOKEI_KEY_LEASE_GUARD] = { .option = { .name = "lease.guard", .kind = SPOKEI_OPTION_DURATION,
+		.min = 0, .max = 12 * NS_PER_H, .or_none = true,
+		.sentence = "part of the time to live that holders leave unused; less than half of it" },
+		.sections = LEASE, .preset = "ttl / 10" },
+	[SPOKEI_KEY_LEASE_REPLICAS] = { .option = { .name = "lease.replicas", .kind = SPOKEI_OPTION_COUNT,
+		.min = 0, .max = 100, .preset = 0,
+		.sentence = "replicas that must confirm a grant or a renewal" },
+		.sections = LEASE },
+	[SPOKEI_KEY_LEASE_REPLICAS_WAIT] = { .option = { .name = "lease.replicas.wait", .kind = SPOKEI_OPTION_DURATION,
+		.min = NS_PER_MS, .max = NS_PER_H, .preset = NS_PER_S,
+		.sentence = "how long replicas may take; at most a quarter of ttl is used" },
+		.sections = LEASE },
+	[SPOKEI_KEY_LEASE_MAX] = { .option = { .name = "lease.max", .kind = SPOKEI_OPTION_COUNT,
+		.min = 1, .max = LEASES_MAX, .preset = 100000,
+		.sentence = "leases asked for and held at one time" },
+		.sections = LEASE },
 	[SPOKEI_KEY_TICK] = { .option = { .name = "tick", .kind = SPOKEI_OPTION_DURATION,
 		.min = 1, .max = NS_PER_H, .preset = NS_PER_MS,
 		.sentence = "tick of the timing wheel" },
@@ -292,7 +335,9 @@ const char *spokei_key_in_file(enum spokei_key key)
 {
 	const char *name = rows[key].option.name;
 
-	return rows[key].sections == REGISTRY ? name + strlen(REGISTRY_PREFIX) : name;
+	if (rows[key].sections == REGISTRY)
+		return name + strlen("registry.");
+	return rows[key].sections == LEASE ? name + strlen("lease.") : name;
 }
 
 const char *spokei_section_name(enum spokei_section section)
@@ -300,7 +345,8 @@ const char *spokei_section_name(enum spokei_section section)
 	static const char *const names[SPOKEI_SECTIONS] = {
 		[SPOKEI_IN_CONSUMER] = "consumer",  [SPOKEI_IN_SERVICE] = "service.NAME",
 		[SPOKEI_IN_METHOD] = "method.NAME", [SPOKEI_IN_PROVIDER] = "provider",
-		[SPOKEI_IN_REGISTRY] = "registry",  [SPOKEI_IN_ENGINE] = "engine",
+		[SPOKEI_IN_REGISTRY] = "registry",  [SPOKEI_IN_LEASE] = "lease",
+		[SPOKEI_IN_ENGINE] = "engine",
 	};
 
 	return names[section];

@@ -73,6 +73,17 @@ enum spokei_key {
 	SPOKEI_KEY_REQUESTS_PER_CONNECTION_MAX,
 	SPOKEI_KEY_PUSHES_MAX,
 	SPOKEI_KEY_QUEUED_MAX,
+	/* Leases. */
+	SPOKEI_KEY_LEASE_STORE,
+	SPOKEI_KEY_LEASE_USER,
+	SPOKEI_KEY_LEASE_PASSWORD,
+	SPOKEI_KEY_LEASE_SENTINEL_PASSWORD,
+	SPOKEI_KEY_LEASE_TTL, /* from here on also in the URL of a store */
+	SPOKEI_KEY_LEASE_WAIT,
+	SPOKEI_KEY_LEASE_GUARD,
+	SPOKEI_KEY_LEASE_REPLICAS,
+	SPOKEI_KEY_LEASE_REPLICAS_WAIT,
+	SPOKEI_KEY_LEASE_MAX,
 	/* The engine. */
 	SPOKEI_KEY_TICK,
 	SPOKEI_KEY_TIMERS_MAX,
@@ -89,6 +100,7 @@ enum spokei_section {
 	SPOKEI_IN_METHOD,
 	SPOKEI_IN_PROVIDER,
 	SPOKEI_IN_REGISTRY,
+	SPOKEI_IN_LEASE,
 	SPOKEI_IN_ENGINE,
 	SPOKEI_SECTIONS,
 };
@@ -99,13 +111,15 @@ struct spokei_key_row {
 	bool live;          /* a reload applies the key to running objects */
 	bool of_urls;       /* allowed in URLs, but read by other code */
 	bool is_url;        /* the value is a URL or a list of URLs */
+	bool secret;        /* no message shows the value */
 	const char *preset; /* text of a default that is not a number, else NULL */
 };
 
 /* Returns the row of a key. */
 const struct spokei_key_row *spokei_key_row(enum spokei_key key);
 
-/* Returns the name of a key in files: in [registry] without the prefix "registry." of URLs. */
+/* Returns the name of a key in files: in [registry] and [lease] without the prefix of URLs, e.g.
+ * "registry.". */
 const char *spokei_key_in_file(enum spokei_key key);
 
 /* Returns the name of a section, e.g. "consumer" or "service.NAME". */

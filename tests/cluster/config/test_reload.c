@@ -64,6 +64,18 @@ static void keys_that_need_restart_are_reported(void **state)
 	assert_in_range(timeout_now(), 30, 32);
 }
 
+static void restart_report_hides_secrets(void **state)
+{
+	(void)state;
+	begin("[lease]\npassword = geheim\n[provider]\ntoken = geheim\n");
+	assert_int_equal(configrig_try("[lease]\npassword = geheimer\nttl = 5s\n"), SPOKE_OK);
+	assert_string_equal(
+		configrig.told,
+		"a.conf:2: password = ***: takes effect after a restart\n"
+		"a.conf:3: ttl = 5s: takes effect after a restart\n"
+		"a.conf:4: token = ***: is removed, which takes effect after a restart\n");
+}
+
 static void restart_report_repeats_until_change_is_reverted(void **state)
 {
 	static const char waits[] = "a.conf:2: connections = 3: takes effect after a restart\n";
@@ -344,6 +356,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(invalid_file_changes_nothing),
 		TEST(keys_that_need_restart_are_reported),
+		TEST(restart_report_hides_secrets),
 		TEST(restart_report_repeats_until_change_is_reverted),
 		TEST(parsed_text_cannot_be_reloaded),
 		TEST(sighup_reloads_file),
