@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Redis in memory: faults of connections and of the server, replicas and the sentinel. */
+#include "tests/cluster/lease/fakeredisrig.h"
+
+#include <string.h>
+
+#define rig fakeredisrig
+
+/* --- faults */
+
+static void delayed_answers_keep_their_order(void **state)
+{
+	(void)state;
+	rig.server.delay_ns = 20 * MS;
+	fakeredisrig_send(&rig.one, "PING a");
+	fakeredisrig_pass(10 * MS);
+	rig.server.delay_ns = 0;
+	fakeredisrig_answer("PING b", "");
+	fakeredisrig_pass(10 * MS);
+	fakeredisrig_got(&rig.one, "$1\r\na\r\n$1\r\nb\r\n");
+}
+
+static void connection_is_cut_before_or_after_a_command(void **state)
+{
+	(void)state;
+	fakeredis_put(&rig.server, "a", "1");
+	fakeredis_cut(&rig.server, FAKEREDIS_CUT_BEFORE, "DEL", FAKEREDIS_NO_SCRIPT, 0);
+	fakeredisrig_answer("DEL a", "END");
+	assert_true(fakeredis_remove(&rig.server, "a"));
+	fakeredis_put(&rig.server, "a", "1");
+	fakeredis_cut(&rig.server, FAKEREDIS_CUT_AFTER, "DEL", FAKEREDIS_NO_SCRIPT, 0);
+	fakeredisrig_send(&rig.two, "DEL a");
+	fakeredisrig_got(&rig.two, "END");
+	assert_false(fakeredis_remove(&rig.server, "a"));
+}
+
+static void mute_connection_still_runs_commands(void **state)
+{
+	(void)state;
+	fakeredis_put(&rig.server, "a", "1");
+	fakeredis_cut(&rig.server, FAKEREDIS_CUT_MUTE, "PING", FAKEREDIS_NO_SCRIPT, 1);
+	fakeredisrig_answer("PING", "+PONG\r\n");
+	fakeredisrig_answer("PING", "");
+	fakeredisrig_answer("DEL a", "");
+	assert_false(fakeredis_remove(&rig.server, "a"));
+}
+
+static void killed_server_comes_back_with_its_data(void **state)
+{
+	(void)state;
+	fakeredis_put(&rig.server, "a", "1");
+	fakeredis_kill(&rig.server);
+	fakeredisrig_got(&rig.one, "END");
+	fakeredis_start(&rig.server, &rig.world, FAKEREDISRIG_AT);
+	fakeredisrig_connect(&rig.two, FAKEREDISRIG_AT);
+	fakeredisrig_send(&rig.two, "GET a");
+	fakeredisrig_got(&rig.two, "$1\r\n1\r\n");
+	fakeredis_wipe(&rig.server);
+	fakeredisrig_send(&rig.two, "GET a");
+	fakeredisrig_got(&rig.two, "$-1\r\n");
+}
+
+/* What a frozen server has received is run when it goes on, even if the client has gone. */
+static void frozen_server_runs_what_it_has_received(void **state)
+{
+	(void)state;
+	fakeredis_put(&rig.server, "a", "1");
+	spokei_world_hold(&rig.server.process, SECOND);
+	fakeredisrig_send(&rig.one, "DEL a");
+	spokei_vnet_kill(&rig.one.user);
+	fakeredisrig_pass(SECOND / 2);
+	assert_int_equal(rig.server.key_count, 1);
+	fakeredisrig_pass(SECOND);
+	assert_int_equal(rig.server.key_count, 0);
+}
+
+/* --- replicas */
+
+static void replica_gets_writes_later_and_refuses_its_own(void **state)
+{
+	struct fakeredis_lock lock;
+
+	(void)state;
+	fakeredis_put_lock(&rig.server, "n", "a:1", 1, 0);
+	fakeredis_start(&rig.replica, &rig.world, FAKEREDISRIG_REPLICA_AT);
+	fakeredis_follow(&rig.replica, &rig.server, 10 * MS);
+	assert_true(fakeredis_lock(&rig.replica, "n", &lock));
+	fakeredisrig_answer("DEL n", ":1\r\n");
+	assert_true(fakeredis_lock(&rig.replica, "n", &lock));
+	fakeredisrig_pass(10 * MS);
+	assert_false(fakeredis_lock(&rig.replica, "n", &lock));
+	fakeredisrig_connect(&rig.two, FAKEREDISRIG_REPLICA_AT);
+	fakeredis_put(&rig.server, "a", "1");
+	fakeredisrig_pass(10 * MS);
+	fakeredisrig_send(&rig.two, "DEL a");
+	fakeredisrig_got(&rig.two, "-READONLY You can't write against a read only replica.\r\n");
+	fakeredisrig_send(&rig.two, "ROLE");
+	fakeredisrig_got(&rig.two,
+			 "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:6379\r\n$9\r\nconnected\r\n"
+			 ":3\r\n");
+}
+
+static void wait_answers_when_enough_replicas_have_the_write(void **state)
+{
+	(void)state;
+	fakeredis_start(&rig.replica, &rig.world, FAKEREDISRIG_REPLICA_AT);
+	fakeredis_follow(&rig.replica, &rig.server, 10 * MS);
+	fakeredis_put(&rig.server, "a", "1");
+	fakeredisrig_pass(SECOND);
+	fakeredisrig_send(&rig.one, "DEL a");
+	fakeredisrig_send(&rig.one, "WAIT 1 100");
+	fakeredisrig_send(&rig.one, "PING");
+	fakeredisrig_got(&rig.one, ":1\r\n");
+	fakeredisrig_pass(19 * MS);
+	fakeredisrig_got(&rig.one, "");
+	fakeredisrig_pass(MS);
+	fakeredisrig_got(&rig.one, ":1\r\n+PONG\r\n");
+}
+
+static void wait_ends_at_its_time_if_the_replica_is_cut_off(void **state)
+{
+	(void)state;
+	fakeredis_start(&rig.replica, &rig.world, FAKEREDISRIG_REPLICA_AT);
+	fakeredis_follow(&rig.replica, &rig.server, 10 * MS);
+	fakeredis_put(&rig.server, "a", "1");
+	fakeredisrig_pass(SECOND);
+	fakeredis_cut_off(&rig.replica, true);
+	fakeredisrig_send(&rig.one, "DEL a");
+	fakeredisrig_send(&rig.one, "WAIT 1 100");
+	fakeredisrig_got(&rig.one, ":1\r\n");
+	fakeredisrig_pass(99 * MS);
+	fakeredisrig_got(&rig.one, "");
+	fakeredisrig_pass(MS);
+	fakeredisrig_got(&rig.one, ":0\r\n");
+	fakeredis_promote(&rig.replica);
+	assert_true(fakeredis_remove(&rig.replica, "a"));
+}
+
+static void sentinel_names_the_primary_and_tells_of_another(void **state)
+{
+	static struct fakeredis sentinel;
+
+	(void)state;
+	memset(&sentinel, 0, sizeof(sentinel));
+	sentinel.sentinel = "mine";
+	sentinel.watched = &rig.server;
+	fakeredis_start(&rig.replica, &rig.world, FAKEREDISRIG_REPLICA_AT);
+	fakeredis_start(&sentinel, &rig.world, "127.0.0.1:26379");
+	fakeredisrig_connect(&rig.two, "127.0.0.1:26379");
+	fakeredisrig_send(&rig.two, "SENTINEL get-master-addr-by-name other");
+	fakeredisrig_got(&rig.two, "*-1\r\n");
+	fakeredisrig_send(&rig.two, "SENTINEL get-master-addr-by-name mine");
+	fakeredisrig_got(&rig.two, "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n");
+	fakeredisrig_send(&rig.two, "SUBSCRIBE +switch-master");
+	fakeredisrig_got(&rig.two, "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n");
+	fakeredis_switch(&sentinel, &rig.replica);
+	fakeredisrig_got(&rig.two, "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$34\r\n"
+				   "mine 127.0.0.1 6379 127.0.0.1 6380\r\n");
+	fakeredis_stop(&sentinel);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+#define TEST(name)                                                                                 \
+	cmocka_unit_test_setup_teardown(name, fakeredisrig_set_up, fakeredisrig_tear_down)
+		TEST(delayed_answers_keep_their_order),
+		TEST(connection_is_cut_before_or_after_a_command),
+		TEST(mute_connection_still_runs_commands),
+		TEST(killed_server_comes_back_with_its_data),
+		TEST(frozen_server_runs_what_it_has_received),
+		TEST(replica_gets_writes_later_and_refuses_its_own),
+		TEST(wait_answers_when_enough_replicas_have_the_write),
+		TEST(wait_ends_at_its_time_if_the_replica_is_cut_off),
+		TEST(sentinel_names_the_primary_and_tells_of_another),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
