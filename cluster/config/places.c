@@ -11,11 +11,7 @@
 
 #include <stdio.h>
 
-#define URL_SHOWN 128u
-
-/* Shows the address in a text, which may be no URL at all, without a possible password and
- * without parameters. */
-static void show(const char *text, char shown[URL_SHOWN])
+void spokei_places_show(const char *text, char shown[SPOKEI_PLACES_SHOWN])
 {
 	const char *end = text + strcspn(text, "?");
 	const char *secret = text;
@@ -25,13 +21,13 @@ static void show(const char *text, char shown[URL_SHOWN])
 			secret = at + 1;
 	if (secret > end)
 		end = secret;
-	(void)spokei_log_escape(shown, URL_SHOWN, secret, (size_t)(end - secret));
+	(void)spokei_log_escape(shown, SPOKEI_PLACES_SHOWN, secret, (size_t)(end - secret));
 }
 
 int spokei_places_url(struct spoke_engine *engine, const char *text, struct spoke_url *ret_url)
 {
 	struct spoke_url_error why;
-	char shown[URL_SHOWN];
+	char shown[SPOKEI_PLACES_SHOWN];
 	int error;
 
 	if (text == NULL) {
@@ -42,7 +38,7 @@ int spokei_places_url(struct spoke_engine *engine, const char *text, struct spok
 	}
 	error = spoke_url_parse(engine->env, text, strlen(text), ret_url, &why);
 	if (error) {
-		show(text, shown);
+		spokei_places_show(text, shown);
 		spokei_event(engine, error, "URL %s, byte %zu: %s", shown, why.at, why.text);
 	}
 	return error;
@@ -53,7 +49,7 @@ static const struct spokei_wire *wire_of(struct spoke_engine *engine, const stru
 {
 	const char *scheme = *url->scheme ? url->scheme : "dubbo";
 	const struct spokei_wire *wire = spokei_catalog_wire(scheme);
-	char shown[URL_SHOWN];
+	char shown[SPOKEI_PLACES_SHOWN];
 
 	if (wire)
 		return wire;
@@ -87,7 +83,7 @@ int spokei_places_endpoint(struct spoke_engine *engine, const struct spoke_url *
  * its own. */
 static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url *url)
 {
-	char shown[URL_SHOWN];
+	char shown[SPOKEI_PLACES_SHOWN];
 
 	for (unsigned i = 0; i < url->parameter_count; i++) {
 		const char *key = url->parameters[i].key;

@@ -12,6 +12,12 @@
 struct spoke_engine;
 struct spokei_connector_options;
 
+#define SPOKEI_PLACES_SHOWN 128u /* bytes of an address in a message, with the NUL */
+
+/* Writes the address in a text, which may be no URL at all, without a possible password and
+ * without parameters. */
+void spokei_places_show(const char *text, char shown[SPOKEI_PLACES_SHOWN]);
+
 /* Returns the service that a URL names; "" if none. */
 static inline const char *spokei_places_service(const struct spoke_url *url)
 {

@@ -61,26 +61,31 @@ struct spoke_leases_options {
 	 *   redis://[USER:PASSWORD@]HOST[:PORT][/DB]           a server
 	 *   redis+unix:///PATH[?db=N]                          a server at a unix socket
 	 *   sentinel://HOST[:PORT],HOST[:PORT].../NAME[/DB]    the primary that sentinels name
-	 * Keys of the section [lease] of settings may follow as parameters, e.g. ?lease.ttl=10s.
+	 * USER:PASSWORD@ before the sentinels are those of the primary. Keys of the section [lease]
+	 * of settings from `ttl` on may follow as parameters, e.g. ?lease.ttl=10s.
 	 */
 	const char *store;
-	const char *user;              /* NULL: that of the URL, or none */
-	const char *password;          /* NULL: that of the URL, or none */
-	const char *sentinel_password; /* of the sentinels themselves; NULL: none */
+	/* NULL: that of the URL; or, if the URL has neither, those of the file, unless the file
+	 * names another store; or none. */
+	const char *user;
+	const char *password;
+	const char *sentinel_password; /* of the sentinels themselves; NULL: the file's, or none */
 	struct spoke_config *config;   /* settings from a file: <spoke/config.h>; NULL: none */
 	uint64_t ttl_ns;               /* time to live of a lease in the store; default 30 s */
 	/* Part of the time to live that is not used, against inexact clocks. Default:
-	 * a tenth of the time to live. */
+	 * a tenth of the time to live; less than half of it; SPOKE_OFF: none. */
 	uint64_t guard_ns;
-	uint32_t replicas;         /* that must have a grant or a renewal; default 0 */
-	uint64_t replicas_wait_ns; /* how long they may take; default 1 s */
-	uint32_t leases_max;       /* asked for and held at one time; default 100,000 */
+	uint32_t replicas; /* that must have a grant or a renewal; default 0 */
+	/* How long they may take; default 1 s. At most a quarter of the time to live is used. */
+	uint64_t replicas_wait_ns;
+	uint32_t leases_max; /* asked for and held at one time; default 100,000 */
 };
 
 /*
  * Makes a client of a store, which connects at once and reconnects as often as needed. Returns 0,
- * EINVAL, ESYNTAX or ERANGE (an option, or the URL; the log has a sentence), EUNSUPPORTED (a store
- * of another kind), ELIMIT, ECLOSED, ENOMEM or EFORKED. Free it with spoke_leases_free().
+ * EINVAL, ESYNTAX, ERANGE or ETOOLARGE (an option, or the URL; the log has a sentence),
+ * EUNSUPPORTED (a store of another kind), ELIMIT, ECLOSED, ENOMEM or EFORKED. Free it with
+ * spoke_leases_free().
  */
 SPOKE_API SPOKE_MUST_USE int spoke_leases_new(struct spoke_engine *engine,
 					      const struct spoke_leases_options *options,

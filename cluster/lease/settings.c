@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lays the sources of settings of leases over one another, and checks them. */
+#include "cluster/lease/settings.h"
+
+#include "cluster/config/config.h"
+#include "cluster/config/places.h"
+#include "core/engine/engine.h"
+
+#include <spoke/call.h>
+#include <spoke/link.h>
+
+#include <stdio.h>
+
+#define NS_PER_MS UINT64_C(1000000)
+#define REPLICAS_PART 4u /* part of the time to live that waiting for replicas may take */
+
+_Static_assert(SPOKEI_STORE_SENTINELS_MAX <= SPOKEI_REDIS_SENTINELS_MAX, "all fit");
+_Static_assert(SPOKEI_STORE_TEXT_MAX <= SPOKEI_REDIS_TEXT_MAX, "all fit");
+
+/* --- terms */
+
+/* Checks a number against the row of its key. Returns 0, or ERANGE with a sentence. */
+static int check_range(enum spokei_key key, uint64_t number, char why[SPOKEI_LEASE_WHY_MAX])
+{
+	const struct spokei_option *row = &spokei_key_row(key)->option;
+	char min[32];
+	char max[32];
+	char value[32];
+
+	if (number >= row->min && number <= row->max)
+		return SPOKE_OK;
+	spokei_option_print(row->kind, row->min, min, sizeof(min));
+	spokei_option_print_max(row, max, sizeof(max));
+	spokei_option_print(row->kind, number, value, sizeof(value));
+	(void)snprintf(why, SPOKEI_LEASE_WHY_MAX, "option %s=%s: not between %s and %s", row->name,
+		       value, min, max);
+	return SPOKE_ERANGE;
+}
+
+static int check_guard(uint64_t guard_ns, uint64_t ttl_ns, char why[SPOKEI_LEASE_WHY_MAX])
+{
+	char guard[32];
+	char ttl[32];
+
+	if (guard_ns < ttl_ns / 2)
+		return SPOKE_OK;
+	spokei_option_print(SPOKEI_OPTION_DURATION, guard_ns, guard, sizeof(guard));
+	spokei_option_print(SPOKEI_OPTION_DURATION, ttl_ns, ttl, sizeof(ttl));
+	(void)snprintf(why, SPOKEI_LEASE_WHY_MAX,
+		       "lease.guard=%s: not less than half of the time to live, which is %s", guard,
+		       ttl);
+	return SPOKE_ERANGE;
+}
+
+int spokei_lease_terms(const struct spokei_lease_settings *settings,
+		       const struct spoke_lease_options *options, struct spokei_lease_terms *ret,
+		       char why[SPOKEI_LEASE_WHY_MAX])
+{
+	struct spokei_lease_terms terms = {
+		.ttl_ns = settings->ttl_ns,
+		.wait_ns = settings->wait_ns,
+		.replicas_wait_ns = settings->replicas_wait_ns,
+		.replicas = settings->replicas,
+	};
+	int error;
+
+	if (options && options->wait_ns)
+		terms.wait_ns = options->wait_ns;
+	if (options && options->ttl_ns)
+		terms.ttl_ns = options->ttl_ns;
+	if (options && options->replicas)
+		terms.replicas = options->replicas == SPOKE_NONE ? 0 : options->replicas;
+	error = check_range(SPOKEI_KEY_LEASE_TTL, terms.ttl_ns, why);
+	if (error == 0)
+		error = check_range(SPOKEI_KEY_LEASE_REPLICAS, terms.replicas, why);
+	/* The store counts in ms. */
+	terms.ttl_ns -= terms.ttl_ns % NS_PER_MS;
+	if (error == 0)
+		error = check_guard(settings->guard_ns, terms.ttl_ns, why);
+	if (error)
+		return error;
+	if (terms.replicas_wait_ns > terms.ttl_ns / REPLICAS_PART)
+		terms.replicas_wait_ns = terms.ttl_ns / REPLICAS_PART;
+	*ret = terms;
+	return SPOKE_OK;
+}
+
+/* --- numbers */
+
+static int overrule(struct spoke_engine *engine, const struct spoke_leases_options *options,
+		    struct spokei_key_values *values)
+{
+	const struct {
+		enum spokei_key key;
+		uint64_t option;
+	} rows[] = {
+		{ SPOKEI_KEY_LEASE_TTL, options->ttl_ns },
+		{ SPOKEI_KEY_LEASE_GUARD, options->guard_ns == SPOKE_OFF ? 0 : options->guard_ns },
+		{ SPOKEI_KEY_LEASE_REPLICAS, options->replicas },
+		{ SPOKEI_KEY_LEASE_REPLICAS_WAIT, options->replicas_wait_ns },
+		{ SPOKEI_KEY_LEASE_MAX, options->leases_max },
+	};
+	int error = SPOKE_OK;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && error == 0; i++)
+		error = spokei_keys_overrule(engine, values, rows[i].key, rows[i].option);
+	if (options->guard_ns == SPOKE_OFF)
+		spokei_keys_set_none(values, SPOKEI_KEY_LEASE_GUARD);
+	return error;
+}
+
+static int read_numbers(struct spoke_engine *engine, const struct spoke_leases_options *options,
+			struct spokei_lease_settings *settings)
+{
+	static const struct spoke_span no_name;
+	char why[SPOKEI_LEASE_WHY_MAX];
+	struct spokei_key_values values;
+	struct spokei_lease_terms terms;
+	int error;
+
+	spokei_keys_preset(&values);
+	spokei_config_read(options->config, SPOKEI_IN_LEASE, no_name, &values);
+	spokei_store_keys(&settings->store, &values);
+	error = overrule(engine, options, &values);
+	if (error)
+		return error;
+	settings->ttl_ns = values.of[SPOKEI_KEY_LEASE_TTL];
+	settings->wait_ns = values.of[SPOKEI_KEY_LEASE_WAIT];
+	settings->guard_ns = values.of[SPOKEI_KEY_LEASE_GUARD];
+	settings->replicas = (uint32_t)values.of[SPOKEI_KEY_LEASE_REPLICAS];
+	settings->replicas_wait_ns = values.of[SPOKEI_KEY_LEASE_REPLICAS_WAIT];
+	settings->max = (uint32_t)values.of[SPOKEI_KEY_LEASE_MAX];
+	/* 0 stands for the default, so no guard at all is one of a nanosecond. */
+	if (values.said[SPOKEI_KEY_LEASE_GUARD] && settings->guard_ns == 0)
+		settings->guard_ns = 1;
+	error = spokei_lease_terms(settings, NULL, &terms, why);
+	if (error)
+		spokei_event_of(engine, SPOKE_EVENT_OF_LEASE, error, "%s", why);
+	return error;
+}
+
+/* --- the store */
+
+static const char *text_of(const struct spoke_config *config, enum spokei_key key)
+{
+	return spokei_config_text(config, SPOKEI_IN_LEASE, (struct spoke_span){ NULL, 0 }, key);
+}
+
+static int read_store(struct spoke_engine *engine, const char *text, struct spokei_store *ret)
+{
+	char shown[SPOKEI_PLACES_SHOWN];
+	struct spoke_url_error why;
+	int error;
+
+	if (text == NULL) {
+		spokei_event_of(engine, SPOKE_EVENT_OF_LEASE, SPOKE_EINVAL,
+				"store of leases: missing; write e.g. redis://127.0.0.1:6379/0");
+		return SPOKE_EINVAL;
+	}
+	error = spokei_store_parse(engine->env, text, strlen(text), ret, &why);
+	if (error) {
+		spokei_places_show(text, shown);
+		spokei_event_of(engine, SPOKE_EVENT_OF_LEASE, error,
+				"store of leases %s, byte %zu: %s", shown, why.at, why.text);
+	}
+	return error;
+}
+
+/* Returns the first text that is neither NULL nor empty. */
+static const char *choose(const char *first, const char *second)
+{
+	if (first && *first)
+		return first;
+	return second && *second ? second : NULL;
+}
+
+/*
+ * Chooses user and passwords. Those of the file are not sent to a store that the file does not
+ * name. A URL with either user or password has both.
+ */
+static void choose_credentials(const struct spoke_leases_options *options,
+			       struct spokei_lease_settings *settings)
+{
+	const struct spokei_store *store = &settings->store;
+	const char *named = text_of(options->config, SPOKEI_KEY_LEASE_STORE);
+	bool ours = options->store == NULL || named == NULL || strcmp(options->store, named) == 0;
+	const struct spoke_config *config = ours ? options->config : NULL;
+	const char *user = store->user;
+	const char *password = store->password;
+
+	if (user == NULL && password == NULL) {
+		user = text_of(config, SPOKEI_KEY_LEASE_USER);
+		password = text_of(config, SPOKEI_KEY_LEASE_PASSWORD);
+	}
+	settings->redis.user = choose(options->user, user);
+	settings->redis.password = choose(options->password, password);
+	settings->redis.sentinel_password = choose(options->sentinel_password,
+						   text_of(config,
+							   SPOKEI_KEY_LEASE_SENTINEL_PASSWORD));
+}
+
+static int check_credentials(struct spoke_engine *engine, const struct spokei_redis_options *redis)
+{
+	const char *const texts[] = { redis->user, redis->password, redis->sentinel_password };
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (texts[i] == NULL || strlen(texts[i]) <= SPOKEI_STORE_TEXT_MAX)
+			continue;
+		spokei_event_of(engine, SPOKE_EVENT_OF_LEASE, SPOKE_ETOOLARGE,
+				"store of leases: user and passwords have at most %u bytes each",
+				SPOKEI_STORE_TEXT_MAX);
+		return SPOKE_ETOOLARGE;
+	}
+	if (redis->user == NULL || redis->password)
+		return SPOKE_OK;
+	spokei_event_of(engine, SPOKE_EVENT_OF_LEASE, SPOKE_EINVAL,
+			"store of leases: a user without a password; write redis://USER:PASSWORD@"
+			"HOST, or redis://:PASSWORD@HOST without a user");
+	return SPOKE_EINVAL;
+}
+
+/* Describes the place, once the settings are at theirs. */
+static void describe_store(struct spokei_lease_settings *settings)
+{
+	const struct spokei_store *store = &settings->store;
+	struct spokei_redis_options *redis = &settings->redis;
+
+	redis->host = store->server.host;
+	redis->port = store->server.port;
+	redis->path = store->path;
+	redis->db = store->db;
+	redis->primary = store->primary;
+	redis->sentinel_count = store->sentinel_count;
+	redis->sentinels = store->sentinel_count ? settings->sentinels : NULL;
+	for (unsigned i = 0; i < store->sentinel_count; i++) {
+		settings->sentinels[i].host = store->sentinels[i].host;
+		settings->sentinels[i].port = store->sentinels[i].port;
+	}
+}
+
+/* --- the whole */
+
+/* Reads everything, while the file is known to belong to this engine. */
+static int read_all(struct spoke_engine *engine, const struct spoke_leases_options *options,
+		    struct spokei_lease_settings *settings)
+{
+	const char *text = options->store;
+	int error;
+
+	if (text == NULL)
+		text = text_of(options->config, SPOKEI_KEY_LEASE_STORE);
+	error = read_store(engine, text, &settings->store);
+	if (error)
+		return error;
+	error = read_numbers(engine, options, settings);
+	if (error == 0) {
+		choose_credentials(options, settings);
+		error = check_credentials(engine, &settings->redis);
+	}
+	if (error)
+		spokei_store_fini(&settings->store);
+	return error;
+}
+
+int spokei_lease_settings(struct spoke_engine *engine, const struct spoke_leases_options *options,
+			  struct spokei_lease_settings *ret)
+{
+	struct spokei_config_user user = { .config = options->config };
+	struct spokei_lease_settings settings = { .max = 0 };
+	int error = spokei_config_join(&user, engine);
+
+	if (error)
+		return error;
+	error = read_all(engine, options, &settings);
+	spokei_config_leave(&user);
+	if (error)
+		return error;
+	*ret = settings;
+	describe_store(ret);
+	return SPOKE_OK;
+}
+
+void spokei_lease_settings_fini(struct spokei_lease_settings *settings)
+{
+	spokei_store_fini(&settings->store);
+	settings->redis = (struct spokei_redis_options){ .host = NULL };
+}
