@@ -8,12 +8,11 @@
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
-#include "core/engine/desk.h"
 #include "core/engine/engine.h"
+#include "core/engine/waiters.h"
 
 #include <spoke/future.h>
 
-#define WOKEN 64                       /* threads, by one system call */
 #define MARGIN_NS UINT64_C(1000000000) /* a wait ends this long after the deadline */
 
 enum {
@@ -21,25 +20,12 @@ enum {
 	THEN = 2, /* `then` is set */
 };
 
-enum stage {
-	WAITS,
-	CALLED, /* the thread is woken now, or was */
-	GONE,
-};
-
-/* A waiting thread. Freed by it or, if it gives up first, by the engine's thread. */
-struct waiter {
-	struct waiter *next;
-	void *parker;
-	atomic_int stage; /* of enum stage */
-};
-
 struct spoke_future {
 	struct spokei_desk *desk;
 	struct spoke_method *method; /* while the desk is open */
 	atomic_uint shares;
-	atomic_uint state;                /* OVER, THEN */
-	_Atomic(struct waiter *) waiters; /* &closed_list: over, and all were woken */
+	atomic_uint state; /* OVER, THEN */
+	struct spokei_waiters waiters;
 	struct spoke_post begin;
 	struct spoke_post cancel;
 	struct spoke_post told; /* calls a `then` that was set after the end */
@@ -59,9 +45,6 @@ struct spoke_future {
 	size_t size; /* of this, with its copies */
 	unsigned char copies[];
 };
-
-/* Stands for a list that takes no more waiters. */
-static struct waiter closed_list;
 
 static bool is_over(const struct spoke_future *future)
 {
@@ -140,69 +123,6 @@ static void keep_result(struct spoke_future *future, const struct spoke_result *
 	result->error_class.data = copy_bytes(&at, from->error_class.data, from->error_class.len);
 }
 
-static void free_waiter(const struct spoke_env *env, struct waiter *waiter)
-{
-	env->threads->close(waiter->parker);
-	spokei_free(env, waiter, 1, sizeof(*waiter));
-}
-
-/* Wakes at most WOKEN threads, each of which frees its waiter. Returns the remaining waiters. */
-static struct waiter *wake_some(const struct spoke_env *env, struct waiter *waiter)
-{
-	void *parkers[WOKEN];
-	size_t count = 0;
-
-	while (waiter && count < WOKEN) {
-		struct waiter *next = waiter->next;
-
-		if (atomic_exchange_explicit(&waiter->stage, CALLED, memory_order_acq_rel) == WAITS)
-			parkers[count++] = waiter->parker;
-		else
-			free_waiter(env, waiter);
-		waiter = next;
-	}
-	if (count > 0 && env->threads->unpark_all)
-		env->threads->unpark_all(parkers, count);
-	else
-		for (size_t i = 0; i < count; i++)
-			env->threads->unpark(parkers[i]);
-	return waiter;
-}
-
-static void wake_called(struct spokei_task *task)
-{
-	struct spokei_desk *desk = spoke_container_of(task, struct spokei_desk, wake);
-	struct waiter *waiter = desk->called;
-
-	desk->called = NULL;
-	while (waiter)
-		waiter = wake_some(desk->env, waiter);
-	spokei_desk_drop(desk);
-}
-
-/* Queues the waiters of a future. All futures that end in one turn wake their threads together
- * after the turn has written, because these threads may take the engine's processor. A waiter may
- * give up before that. */
-static void call_waiters(struct spoke_future *future)
-{
-	struct spokei_desk *desk = future->desk;
-	struct waiter *waiter = atomic_exchange_explicit(&future->waiters, &closed_list,
-							 memory_order_acq_rel);
-
-	if (waiter && desk->called == NULL) {
-		spokei_desk_share(desk);
-		desk->wake.run = wake_called;
-		spokei_engine_dead(desk->engine, &desk->wake);
-	}
-	while (waiter) {
-		struct waiter *next = waiter->next;
-
-		waiter->next = desk->called;
-		desk->called = waiter;
-		waiter = next;
-	}
-}
-
 /* The one completion of a future; the callback of its call. */
 static void finish_future(void *arg, const struct spoke_result *result)
 {
@@ -211,7 +131,7 @@ static void finish_future(void *arg, const struct spoke_result *result)
 	keep_result(future, result);
 	if (atomic_fetch_or_explicit(&future->state, OVER, memory_order_acq_rel) & THEN)
 		future->then(future->then_arg, &future->result);
-	call_waiters(future);
+	spokei_waiters_end(&future->waiters, future->desk);
 	drop_share(future);
 }
 
@@ -383,55 +303,9 @@ void spoke_future_cancel(struct spoke_future *future)
 
 /* --- waiting */
 
-static int make_waiter(const struct spoke_env *env, struct waiter **ret_waiter)
-{
-	struct waiter *waiter;
-
-	if (env->threads == NULL)
-		return SPOKE_EUNSUPPORTED;
-	waiter = spokei_alloc(env, 1, sizeof(*waiter));
-	if (waiter == NULL)
-		return SPOKE_ENOMEM;
-	if (env->threads->open(env->ctx, &waiter->parker)) {
-		spokei_free(env, waiter, 1, sizeof(*waiter));
-		return SPOKE_ENOMEM;
-	}
-	*ret_waiter = waiter;
-	return SPOKE_OK;
-}
-
-/* Returns false if the future is over. */
-static bool join_waiters(struct spoke_future *future, struct waiter *waiter)
-{
-	waiter->next = atomic_load_explicit(&future->waiters, memory_order_acquire);
-	do {
-		if (waiter->next == &closed_list)
-			return false;
-	} while (!atomic_compare_exchange_weak_explicit(&future->waiters, &waiter->next, waiter,
-							memory_order_acq_rel,
-							memory_order_acquire));
-	return true;
-}
-
-/* Waits until the future is over, or until `until_ns`. */
-static int park(struct spoke_future *future, struct waiter *waiter)
-{
-	const struct spoke_env *env = future->desk->env;
-
-	if (join_waiters(future, waiter) && env->threads->park(waiter->parker, future->until_ns)) {
-		if (atomic_exchange_explicit(&waiter->stage, GONE, memory_order_acq_rel) == WAITS)
-			return is_over(future) ? SPOKE_OK : SPOKE_ESTATE;
-		/* The engine is waking this thread just now, so that has to arrive. */
-		(void)env->threads->park(waiter->parker, UINT64_MAX);
-	}
-	free_waiter(env, waiter);
-	return SPOKE_OK;
-}
-
 int spoke_future_wait(struct spoke_future *future)
 {
 	const struct spoke_env *env = future->desk->env;
-	struct waiter *waiter;
 	int error;
 
 	/* After the consumer has gone, the engine's thread may have ended. */
@@ -445,8 +319,8 @@ int spoke_future_wait(struct spoke_future *future)
 		return SPOKE_EFORKED;
 	if (env->now(env->ctx) >= future->until_ns)
 		return SPOKE_ESTATE;
-	error = make_waiter(env, &waiter);
-	return error ? error : park(future, waiter);
+	error = spokei_waiters_wait(&future->waiters, future->desk, future->until_ns);
+	return error == SPOKE_ESTATE && is_over(future) ? SPOKE_OK : error;
 }
 
 int spoke_future_wait_all(struct spoke_future *const *futures, size_t count)

@@ -18,7 +18,7 @@ struct spokei_desk {
 	_Atomic(size_t) inside; /* twice the number of threads inside; odd: closed */
 	uintptr_t closer;       /* the engine's thread when it closed the desk; set before that */
 	unsigned forks;         /* the engine's count */
-	/* Threads that wait for futures which ended in this turn. The engine's thread wakes them
+	/* Threads of events that happened in this turn (waiters.h). The engine's thread wakes them
 	 * when the turn is over; the list holds a reference while it is not empty. */
 	struct spokei_task wake;
 	void *called;
