@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public functions by which a handler or a filter reads a request. */
+/* The public functions by which a handler or a filter reads a request; and the answer that depends
+ * on what it is. */
 #include "cluster/serve/parts.h"
 
 #include "transport/conn/conn.h"
 #include "transport/wire/copy.h"
+
+#include <spoke/filter.h>
 
 /* Every Dubbo consumer names the interface that it calls; spoke's do so only for providers with a
  * path, which are not of spoke. */
@@ -14,6 +17,24 @@ bool spokei_request_is_foreign(const struct spoke_request *request)
 	if (request->conn == NULL)
 		return request->foreign;
 	return spoke_value_get(request->message->attachments, "interface", &name) == SPOKE_OK;
+}
+
+struct spokei_message spokei_request_refusal(const struct spoke_request *request,
+					     const struct spoke_filter_verdict *verdict)
+{
+	const char *class_name = verdict->class_name ? verdict->class_name : "";
+	struct spokei_message answer = {
+		.error = SPOKE_EREFUSED,
+		.error_text = spokei_span(verdict->text, strlen(verdict->text)),
+	};
+
+	if (verdict->error != SPOKE_EREMOTE)
+		return answer;
+	answer.error = SPOKE_EREMOTE;
+	answer.error_class = spokei_span(class_name, strlen(class_name));
+	answer.foreign = spokei_request_is_foreign(request);
+	answer.generic = request->message->generic;
+	return answer;
 }
 
 int spoke_request_keep(struct spoke_request *request)

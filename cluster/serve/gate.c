@@ -34,13 +34,15 @@ static struct spoke_filter_verdict take(struct spoke_request *request, struct sp
 }
 
 static struct spoke_filter_verdict ask(struct spoke_request *request,
-				       const struct spokei_filters *filters)
+				       const struct spokei_filters *filters,
+				       char text[SPOKEI_GATE_TEXT])
 {
 	struct spoke_filter_verdict verdict;
 
 	request->arrived_ns = request->engine->begin_ns;
 	request->arg_len = request->message->args.len;
 	request->filters = filters;
+	request->refusal = text;
 	verdict = spokei_filters_before_request(filters, request, &request->passed);
 	request->watched = request->passed > 0;
 	if (verdict.step == SPOKE_FILTER_REFUSE && verdict.text == NULL)
@@ -59,7 +61,7 @@ struct spoke_filter_verdict spokei_gate_enter(struct spoke_request *request,
 	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
 
 	if (filters->count > 0)
-		verdict = ask(request, filters);
+		verdict = ask(request, filters, text);
 	if (verdict.step == SPOKE_FILTER_GO_ON && limit)
 		verdict = take(request, limit, text);
 	return verdict;

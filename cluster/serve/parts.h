@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 
+struct spoke_filter_verdict;
 struct spokei_copy;
 struct spokei_filters;
 struct spokei_limit;
@@ -47,13 +48,19 @@ struct spoke_request {
 	struct spokei_limit *limit; /* counts this request as active; NULL: none does */
 	/* The filters that the request passed; valid while it is `watched`. */
 	const struct spokei_filters *filters;
-	size_t passed;       /* number of these filters */
+	size_t passed; /* number of these filters */
+	/* Room for a filter's sentence, SPOKEI_GATE_TEXT bytes; valid while filters are asked. */
+	char *refusal;
 	size_t arg_len;      /* bytes of the arguments */
 	uint64_t arrived_ns; /* when the turn began that read the request */
 };
 
 /* Completes a request; nothing else does. */
 void spokei_request_finish(struct spoke_request *request, struct spokei_message *message);
+
+/* Returns the answer to a request that a filter refuses; it points into the verdict. */
+struct spokei_message spokei_request_refusal(const struct spoke_request *request,
+					     const struct spoke_filter_verdict *verdict);
 
 /* Replies with an error, because the values of the handler cannot be sent. */
 void spokei_request_unsendable(struct spoke_request *request, int error);

@@ -362,11 +362,7 @@ static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
 
 static void refuse(struct spoke_request *request, const struct spoke_filter_verdict *verdict)
 {
-	const char *text = verdict->text;
-	struct spokei_message answer = {
-		.error = verdict->error == SPOKE_EREMOTE ? SPOKE_EREMOTE : SPOKE_EREFUSED,
-		.error_text = spokei_span(text, strlen(text)),
-	};
+	struct spokei_message answer = spokei_request_refusal(request, verdict);
 
 	request->answered = true;
 	spokei_count(request->engine, SPOKE_STAT_REQUESTS_REFUSED);

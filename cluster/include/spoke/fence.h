@@ -5,11 +5,21 @@
  * late does no harm. Calls carry name and number if they are made with the option `lease`.
  *
  *     error = spoke_fence_new(NULL, NULL, &fence);
- *     options.filters = (const struct spoke_filter *[]){ spoke_fence_filter(fence), NULL };
+ *     filters[0] = spoke_fence_filter(fence);
+ *     options.filters = filters;
+ *     options.filter_count = 1;
+ *
+ * A request with a lower number is answered with an exception, so no policy retries it. So is a
+ * request with invalid attachments "spoke.lease" and "spoke.fence". The class of the exception is
+ * java.lang.IllegalMonitorStateException, which RLock throws in a program that does not hold it.
+ * Equal numbers pass, because a holder makes many calls.
  *
  * It knows what its own providers have seen since it was made. Several providers, also of several
  * engines, may share one. Where the data outlives the process, the handler compares numbers itself:
- * spoke_request_fence().
+ * spoke_request_fence(). Any caller may send any number, and so shut out the holders of a name: a
+ * provider with callers that it does not trust also needs the option `token`.
+ *
+ * MessagePack-RPC has no attachments: such requests pass, unless the number is required.
  */
 #ifndef SPOKE_FENCE_H
 #define SPOKE_FENCE_H
@@ -23,11 +33,11 @@ struct spoke_fence;
 
 /* Options of a fence. Zero-initialised, all fields have their defaults. */
 struct spoke_fence_options {
-	uint32_t names_max; /* names whose number is kept; default 10,000 */
+	uint32_t names_max; /* names whose number is kept; default 10,000, at most 1,000,000 */
 	/* A name that was not seen for this long may make room for another; default 1 h. While no
-	 * name is that old, a request with a further name is refused. */
+	 * name is that old, a request with a further name ends with EREFUSED. */
 	uint64_t keep_ns;
-	bool required; /* requests without a fence number are refused, too */
+	bool required; /* requests without a fence number are refused, too, except "$echo" */
 };
 
 /* Makes a fence. `env`: borrowed; NULL: the host's. Returns 0, ERANGE or ENOMEM. Any thread. */

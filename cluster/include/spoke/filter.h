@@ -28,6 +28,9 @@ struct spoke_filter_verdict {
 	int error;
 	const char *text; /* of REFUSE: for people, borrowed until the filter's next call; NULL */
 	struct spoke_value value; /* of ANSWER; borrowed until the filter's next call */
+	/* Of REFUSE with EREMOTE before a request: the class of the exception, a name that the
+	 * caller knows, e.g. "java.lang.SecurityException". NULL: none. Borrowed like `text`. */
+	const char *class_name;
 };
 
 /* A call that is about to begin, or has ended. Borrowed for the filter. */

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fence of a provider, over connections with each wire and serialization. */
+#include "tests/cluster/filter/filterrig.h"
+
+#include <spoke/fence.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define AT "127.0.0.1:20880"
+
+enum {
+	LONG_NAME = 10240,
+};
+
+static struct spokei_faults faulty; /* the environment of the fence */
+static struct spoke_fence *fence;
+static struct spoke_consumer *others[2];
+static unsigned others_count;
+static unsigned char memory[2 * LONG_NAME];
+
+/* --- set-up */
+
+static int set_up(void **state)
+{
+	fence = NULL;
+	others_count = 0;
+	if (rig_set_up(state))
+		return -1;
+	spokei_faults_init(&faulty, &rig.processes[SERVER].env);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	int failed;
+
+	spoke_provider_free(rig.provider);
+	rig.provider = NULL;
+	while (others_count > 0)
+		spoke_consumer_free(others[--others_count]);
+	/* The environment of a process ends with the rig. */
+	spoke_fence_free(fence);
+	assert_int_equal(faulty.blocks, 0);
+	failed = rig_tear_down(state);
+	return failed;
+}
+
+static void begin(const struct spoke_fence_options *options)
+{
+	const struct spoke_filter *filters[1];
+	const struct spoke_provider_options with = { .filters = filters, .filter_count = 1 };
+
+	assert_int_equal(spoke_fence_new(&faulty.env, options, &fence), 0);
+	filters[0] = spoke_fence_filter(fence);
+	assert_int_equal(rig_begin(&with), 0);
+}
+
+/* Makes another consumer; returns its method "echo". */
+static struct spoke_method *echo_by(const char *url)
+{
+	const struct spoke_consumer_options options = {
+		.url = url,
+		.serialization = SPOKE_SERIALIZATION_HESSIAN2,
+	};
+	struct spoke_consumer **consumer = &others[others_count++];
+	struct spoke_method *method;
+
+	assert_int_equal(spoke_consumer_new(rig.engines[CLIENT], &options, consumer), 0);
+	assert_int_equal(spoke_consumer_method(*consumer, "echo", NULL, &method), 0);
+	rig_pass(10 * MS);
+	return method;
+}
+
+static struct spoke_method *echo_by_hessian2(void)
+{
+	return echo_by("dubbo://" AT "/S?version=1.0&timeout=10s");
+}
+
+/* --- calls */
+
+/* Returns attachments with these texts; NULL: without. */
+static struct spoke_value marks(const char *name, const char *number, bool by_java)
+{
+	struct spoke_builder builder;
+	struct spoke_value map;
+
+	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
+	spoke_pack_map(&builder, (size_t)(name != NULL) + (number != NULL) + by_java);
+	if (by_java) {
+		spoke_pack_text(&builder, "interface");
+		spoke_pack_text(&builder, "S");
+	}
+	if (name) {
+		spoke_pack_text(&builder, "spoke.lease");
+		spoke_pack_text(&builder, name);
+	}
+	if (number) {
+		spoke_pack_text(&builder, "spoke.fence");
+		spoke_pack_text(&builder, number);
+	}
+	assert_int_equal(spoke_builder_finish_value(&builder, &map), 0);
+	return map;
+}
+
+/* Makes a call and returns its end. */
+static struct rig_call *call_by(struct spoke_method *method, const char *name, const char *number)
+{
+	const struct spoke_call_options options = { .attachments = marks(name, number, false) };
+	struct rig_call *call = rig_call_with(method, "hello", &options);
+
+	rig_pass(10 * MS);
+	assert_int_equal(call->ends, 1);
+	return call;
+}
+
+static struct rig_call *call(const char *name, const char *number)
+{
+	return call_by(rig.echo, name, number);
+}
+
+/* --- tests */
+
+static void lower_number_than_seen_is_refused(struct spoke_method *method)
+{
+	unsigned handled = rig.handled;
+	struct rig_call *refused;
+
+	assert_int_equal(call_by(method, "reports", "7")->error, SPOKE_OK);
+	assert_int_equal(call_by(method, "reports", "7")->error, SPOKE_OK);
+	assert_int_equal(call_by(method, "reports", "9")->error, SPOKE_OK);
+	refused = call_by(method, "reports", "7");
+	assert_int_equal(refused->error, SPOKE_EREMOTE);
+	assert_string_equal(refused->text,
+			    "fence number 7 of lease \"reports\" is lower than 9, seen before");
+	assert_int_equal(call_by(method, "others", "1")->error, SPOKE_OK);
+	assert_int_equal(call_by(method, NULL, NULL)->error, SPOKE_OK);
+	assert_int_equal(rig.handled - handled, 5);
+	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_FENCED), 1);
+	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_REFUSED), 1);
+}
+
+static void stale_number_is_refused_over_msgpack(void **state)
+{
+	(void)state;
+	begin(NULL);
+	lower_number_than_seen_is_refused(rig.echo);
+}
+
+static void stale_number_is_refused_over_hessian2(void **state)
+{
+	(void)state;
+	begin(NULL);
+	lower_number_than_seen_is_refused(echo_by_hessian2());
+}
+
+static void number_seen_by_one_serialization_fences_the_other(void **state)
+{
+	struct spoke_method *hessian2;
+
+	(void)state;
+	begin(NULL);
+	hessian2 = echo_by_hessian2();
+	assert_int_equal(call("reports", "9")->error, SPOKE_OK);
+	assert_int_equal(call_by(hessian2, "reports", "8")->error, SPOKE_EREMOTE);
+	assert_int_equal(call_by(hessian2, "reports", "10")->error, SPOKE_OK);
+	assert_int_equal(call("reports", "9")->error, SPOKE_EREMOTE);
+}
+
+static struct spoke_result seen;
+static char seen_class[128];
+static char seen_text[128];
+
+static void note_result(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	seen = *result;
+	(void)snprintf(seen_class, sizeof(seen_class), "%.*s", (int)result->error_class.len,
+		       (const char *)result->error_class.data);
+	(void)snprintf(seen_text, sizeof(seen_text), "%.*s", (int)result->error_text.len,
+		       (const char *)result->error_text.data);
+}
+
+static void expect_exception_of_java(struct spoke_method *method, bool by_java)
+{
+	const struct spoke_call_options options = { .attachments = marks("x", "4", by_java) };
+
+	assert_int_equal(spoke_call(method, (struct spoke_span){ NULL, 0 }, &options, note_result,
+				    NULL, NULL),
+			 0);
+	rig_pass(10 * MS);
+	assert_int_equal(seen.error, SPOKE_EREMOTE);
+	assert_int_equal(seen.error_code, 0);
+	assert_string_equal(seen_class, "java.lang.IllegalMonitorStateException");
+	assert_string_equal(seen_text,
+			    "fence number 4 of lease \"x\" is lower than 5, seen before");
+}
+
+static void refusal_is_an_exception_that_java_knows(void **state)
+{
+	struct spoke_method *hessian2;
+
+	(void)state;
+	begin(NULL);
+	hessian2 = echo_by_hessian2();
+	assert_int_equal(call("x", "5")->error, SPOKE_OK);
+	expect_exception_of_java(rig.echo, false);
+	expect_exception_of_java(hessian2, false);
+	expect_exception_of_java(hessian2, true);
+}
+
+static void stale_call_is_not_retried_by_failover(void **state)
+{
+	struct spoke_call_options options = { .policy = &spoke_policy_failover };
+	const struct spoke_consumer_options twice = {
+		.url = "dubbo://" AT "/S?version=1.0&retries=3&timeout=1s",
+	};
+	struct spoke_method *echo;
+
+	(void)state;
+	begin(NULL);
+	assert_int_equal(spoke_consumer_new(rig.engines[CLIENT], &twice, &others[0]), 0);
+	others_count = 1;
+	assert_int_equal(spoke_consumer_method(others[0], "echo", NULL, &echo), 0);
+	rig_pass(10 * MS);
+	assert_int_equal(call("x", "5")->error, SPOKE_OK);
+	options.attachments = marks("x", "4", false);
+	assert_int_equal(spoke_call(echo, (struct spoke_span){ NULL, 0 }, &options, note_result,
+				    NULL, NULL),
+			 0);
+	rig_pass(SECOND);
+	assert_int_equal(seen.error, SPOKE_EREMOTE);
+	assert_int_equal(seen.attempts, 1);
+	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_FENCED), 1);
+}
+
+static void required_number_is_missed_in_requests_without_one(void **state)
+{
+	const struct spoke_fence_options options = { .required = true };
+	struct rig_call *refused;
+
+	(void)state;
+	begin(&options);
+	refused = call(NULL, NULL);
+	assert_int_equal(refused->error, SPOKE_EREMOTE);
+	assert_non_null(strstr(refused->text, "requires a call under a lease"));
+	assert_int_equal(call("x", "1")->error, SPOKE_OK);
+	assert_int_equal(rig.handled, 1);
+	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_FENCED), 0);
+	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_REFUSED), 1);
+}
+
+static void required_number_is_not_needed_for_echo_of_dubbo(void **state)
+{
+	const struct spoke_fence_options options = { .required = true };
+	struct spoke_method *echo;
+
+	(void)state;
+	begin(&options);
+	assert_int_equal(spoke_consumer_method(rig.consumer, "$echo", NULL, &echo), 0);
+	assert_int_equal(call_by(echo, NULL, NULL)->error, SPOKE_OK);
+}
+
+static void rpc_without_attachments_passes_unless_required(void **state)
+{
+	(void)state;
+	begin(NULL);
+	assert_int_equal(call("x", "9")->error, SPOKE_OK);
+	assert_int_equal(rig_call(echo_by("msgpack-rpc://" AT "?timeout=1s"))->ends, 0);
+	rig_pass(10 * MS);
+	assert_int_equal(rig.calls[1].error, SPOKE_OK);
+	assert_int_equal(rig.handled, 2);
+}
+
+static void rpc_without_attachments_is_refused_if_required(void **state)
+{
+	const struct spoke_fence_options options = { .required = true };
+
+	(void)state;
+	begin(&options);
+	assert_int_equal(rig_call(echo_by("msgpack-rpc://" AT "?timeout=1s"))->ends, 0);
+	rig_pass(10 * MS);
+	assert_int_equal(rig.calls[0].error, SPOKE_EREMOTE);
+	assert_non_null(strstr(rig.calls[0].text, "requires a call under a lease"));
+	assert_int_equal(rig.handled, 0);
+}
+
+static void invalid_attachments_are_refused_with_a_sentence(void **state)
+{
+	static char name[LONG_NAME + 1];
+	static const char *const bad[] = { "",    "-1",   "0", "seven", "18446744073709551616",
+					   "1\n", "\xff", "" };
+	struct spoke_method *methods[2];
+
+	(void)state;
+	begin(NULL);
+	methods[0] = rig.echo;
+	methods[1] = echo_by_hessian2();
+	memset(name, 'n', LONG_NAME);
+	for (unsigned i = 0; i < 2; i++) {
+		for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+			struct rig_call *refused = call_by(methods[i], "x", bad[k]);
+
+			assert_int_equal(refused->error, SPOKE_EREMOTE);
+			assert_non_null(strstr(refused->text, "not a decimal number"));
+		}
+		assert_non_null(strstr(call_by(methods[i], name, "7")->text, "1 to 1024 bytes"));
+		assert_non_null(strstr(call_by(methods[i], "", "7")->text, "1 to 1024 bytes"));
+		assert_non_null(strstr(call_by(methods[i], NULL, "7")->text, "1 to 1024 bytes"));
+	}
+	assert_int_equal(rig.handled, 0);
+	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_FENCED), 0);
+	assert_int_equal(rig_stat(SPOKE_STAT_CLOSED_PROTOCOL), 0);
+}
+
+static void names_are_escaped_and_cut_in_sentences(void **state)
+{
+	static char name[1025];
+	struct rig_call *refused;
+
+	(void)state;
+	begin(NULL);
+	memset(name, '\n', 1024);
+	assert_int_equal(call(name, "2")->error, SPOKE_OK);
+	refused = call(name, "1");
+	assert_non_null(strstr(refused->text, "\\x0a"));
+	assert_non_null(strstr(refused->text, "is lower than 2, seen before"));
+}
+
+static void full_fence_lets_callers_go_elsewhere(void **state)
+{
+	const struct spoke_fence_options options = { .names_max = 2, .keep_ns = 10 * SECOND };
+	struct rig_call *refused;
+
+	(void)state;
+	begin(&options);
+	assert_int_equal(call("a", "1")->error, SPOKE_OK);
+	assert_int_equal(call("b", "1")->error, SPOKE_OK);
+	refused = call("c", "1");
+	assert_int_equal(refused->error, SPOKE_EREFUSED);
+	assert_string_equal(refused->text,
+			    "lease \"c\": the fence already keeps the numbers of 2 names");
+	rig_pass(10 * SECOND);
+	assert_int_equal(call("c", "1")->error, SPOKE_OK);
+}
+
+static unsigned count_events(const char *text)
+{
+	struct spoke_event event = { 0 };
+	unsigned found = 0;
+
+	while (spoke_event_get(rig.engines[SERVER], event.number + 1, &event) == 0)
+		found += event.user == SPOKE_EVENT_OF_LEASE && strstr(event.text, text);
+	return found;
+}
+
+static void events_are_one_per_name_and_minute(void **state)
+{
+	(void)state;
+	begin(NULL);
+	(void)call("a", "9");
+	(void)call("b", "9");
+	for (int i = 0; i < 5; i++) {
+		(void)call("a", "8");
+		(void)call("b", "8");
+		(void)call("b", "none");
+	}
+	assert_int_equal(count_events("of lease \"a\" is lower than 9"), 1);
+	assert_int_equal(count_events("of lease \"b\" is lower than 9"), 1);
+	assert_int_equal(count_events("request of 127.0.0.1:"), 3);
+	rig_pass(60 * SECOND);
+	(void)call("a", "8");
+	assert_int_equal(count_events("of lease \"a\" is lower than 9"), 2);
+	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_FENCED), 11);
+}
+
+/* --- spoke_request_fence() */
+
+static bool marked;
+static char lease[64];
+static uint64_t number;
+
+static struct spoke_filter_verdict read_fence(void *arg, const struct spoke_request *request)
+{
+	struct spoke_span name;
+
+	(void)arg;
+	marked = spoke_request_fence(request, &name, &number);
+	if (marked)
+		(void)snprintf(lease, sizeof(lease), "%.*s", (int)name.len,
+			       (const char *)name.data);
+	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
+}
+
+static void handlers_read_name_and_number(void **state)
+{
+	static const struct spoke_filter reader = { .before_request = read_fence };
+	static const struct spoke_filter *const filters[] = { &reader };
+	const struct spoke_provider_options with = { .filters = filters, .filter_count = 1 };
+
+	(void)state;
+	assert_int_equal(rig_begin(&with), 0);
+	(void)call("reports", "42");
+	assert_true(marked);
+	assert_string_equal(lease, "reports");
+	assert_int_equal(number, 42);
+	(void)call(NULL, NULL);
+	assert_false(marked);
+	(void)call("reports", "x");
+	assert_false(marked);
+	(void)call("reports", NULL);
+	assert_false(marked);
+}
+
+/* --- options */
+
+static void options_have_a_range_and_memory_is_needed(void **state)
+{
+	struct spoke_fence_options options = { .names_max = 1000001 };
+	struct spoke_fence *none = NULL;
+
+	(void)state;
+	assert_int_equal(spoke_fence_new(NULL, &options, &none), SPOKE_ERANGE);
+	spokei_faults_fail(&faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, false);
+	assert_int_equal(spoke_fence_new(&faulty.env, NULL, &none), SPOKE_ENOMEM);
+	assert_null(none);
+	options.names_max = 1000000;
+	assert_int_equal(spoke_fence_new(NULL, &options, &none), 0);
+	spoke_fence_free(none);
+	spoke_fence_free(NULL);
+}
+
+static void lack_of_memory_lets_callers_go_elsewhere(void **state)
+{
+	struct rig_call *refused;
+
+	(void)state;
+	begin(NULL);
+	spokei_faults_fail(&faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, false);
+	refused = call("a", "2");
+	assert_int_equal(refused->error, SPOKE_EREFUSED);
+	assert_string_equal(refused->text, "lease \"a\": the fence has no memory");
+	assert_int_equal(call("a", "2")->error, SPOKE_OK);
+	assert_int_equal(call("a", "1")->error, SPOKE_EREMOTE);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(stale_number_is_refused_over_msgpack),
+		TEST(stale_number_is_refused_over_hessian2),
+		TEST(number_seen_by_one_serialization_fences_the_other),
+		TEST(refusal_is_an_exception_that_java_knows),
+		TEST(stale_call_is_not_retried_by_failover),
+		TEST(required_number_is_missed_in_requests_without_one),
+		TEST(required_number_is_not_needed_for_echo_of_dubbo),
+		TEST(rpc_without_attachments_passes_unless_required),
+		TEST(rpc_without_attachments_is_refused_if_required),
+		TEST(invalid_attachments_are_refused_with_a_sentence),
+		TEST(names_are_escaped_and_cut_in_sentences),
+		TEST(full_fence_lets_callers_go_elsewhere),
+		TEST(events_are_one_per_name_and_minute),
+		TEST(handlers_read_name_and_number),
+		TEST(options_have_a_range_and_memory_is_needed),
+		TEST(lack_of_memory_lets_callers_go_elsewhere),
+	};
+
+	return cmocka_run_group_tests_name("fence of a provider", tests, NULL, NULL);
+}
