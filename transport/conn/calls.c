@@ -1,96 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls that this side makes on a connection, each from its id to its one end. */
-#include "core/base/env.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
+#include "transport/conn/unsent.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define PUT_HIGH 262144u     /* queued bytes above which unsent requests stay unsent */
 #define RING_ROOM_IDLE 1024u /* cells that an idle connection may keep */
-#define FRAME_BASE 128u      /* about the size of a small request on the wire */
-
-/* A request that the connection has not taken yet: once it is in the output buffer, it cannot be
- * withdrawn. */
-struct spokei_unsent {
-	struct spokei_message message; /* the spans that may change point into `bytes` */
-	size_t size;                   /* of this struct, with `bytes` */
-	unsigned char bytes[];
-};
-
-/* Returns the bytes that an unsent request counts for: about the size of its frame. */
-static size_t weight_of(const struct spokei_message *message)
-{
-	return FRAME_BASE + message->args.len + message->attachments.len;
-}
-
-static void free_unsent(struct spokei_pending *pending)
-{
-	struct spokei_unsent *unsent = pending->unsent;
-	struct spokei_conn *conn = pending->conn;
-	const struct spoke_env *env = spokei_conn_engine(conn)->env;
-
-	if (unsent == NULL)
-		return;
-	pending->unsent = NULL;
-	conn->unsent_requests -= weight_of(&unsent->message);
-	conn->link->queued -= weight_of(&unsent->message);
-	spokei_free(env, unsent, 1, unsent->size);
-}
-
-/* Copies a span to *at, and moves *at behind it. Returns the copy. */
-static struct spoke_span put_span(unsigned char **at, struct spoke_span span)
-{
-	unsigned char *copy = *at;
-
-	if (span.len == 0)
-		return spokei_span(NULL, 0);
-	memcpy(copy, span.data, span.len);
-	*at += span.len;
-	return spokei_span(copy, span.len);
-}
-
-static struct spokei_unsent *make_unsent(const struct spoke_env *env,
-					 const struct spokei_message *message)
-{
-	const struct spoke_span pairs = { message->attachments.data, message->attachments.len };
-	size_t size = sizeof(struct spokei_unsent) + message->args.len + pairs.len +
-		      message->service.len + message->version.len + message->group.len;
-	struct spokei_unsent *unsent = spokei_alloc_unset(env, size);
-	unsigned char *at;
-
-	if (unsent == NULL)
-		return NULL;
-	unsent->message = *message;
-	unsent->size = size;
-	at = unsent->bytes;
-	unsent->message.args = put_span(&at, message->args);
-	unsent->message.attachments.data = put_span(&at, pairs).data;
-	/* The method may rename these three for another endpoint before this request is sent, and
-	 * rebuild its prefix for another wire. */
-	unsent->message.service = put_span(&at, message->service);
-	unsent->message.version = put_span(&at, message->version);
-	unsent->message.group = put_span(&at, message->group);
-	unsent->message.prefix = spokei_span(NULL, 0);
-	return unsent;
-}
-
-/* Unsent requests count like queued ones, so there is room when they are queued. */
-static int keep_unsent(struct spokei_conn *conn, struct spokei_pending *pending,
-		       const struct spokei_message *message)
-{
-	const struct spokei_link_limits *limits = &conn->link->limits;
-	size_t waits = conn->unsent_requests + spokei_buffer_len(&conn->out.out);
-	size_t len = weight_of(message);
-
-	if (waits > limits->out_max || len > limits->out_max - waits)
-		return SPOKE_ELIMIT;
-	pending->unsent = make_unsent(spokei_conn_engine(conn)->env, message);
-	if (pending->unsent == NULL)
-		return SPOKE_ENOMEM;
-	conn->unsent_requests += len;
-	conn->link->queued += len;
-	return SPOKE_OK;
-}
 
 /* --- the end */
 
@@ -102,6 +18,11 @@ static bool is_written(const struct spokei_conn *conn, const struct spokei_pendi
 		return true;
 	return pending->mark != UINT64_MAX && conn->state != SPOKEI_CONN_CLOSED &&
 	       !conn->unwritable;
+}
+
+bool spokei_conn_may_be_written(const struct spokei_pending *pending)
+{
+	return is_written(pending->conn, pending);
 }
 
 void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
@@ -121,7 +42,7 @@ void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 	if (pending->two_way)
 		spokei_pendings_remove(&conn->pendings, pending);
 	if (SPOKEI_UNLIKELY(pending->unsent))
-		free_unsent(pending);
+		spokei_unsent_free(pending);
 	conn->link->pending_count--;
 	outcome.written = is_written(conn, pending);
 	if (pending->written_ns) {
@@ -151,7 +72,7 @@ void spokei_pending_due(struct spoke_timer *timer, void *arg)
 
 void spokei_conn_withdraw(struct spokei_pending *pending)
 {
-	free_unsent(pending);
+	spokei_unsent_free(pending);
 }
 
 void spokei_conn_cancel(struct spokei_pending *pending, int error)
@@ -234,8 +155,9 @@ static int check_room(const struct spokei_conn *conn)
 	return 0;
 }
 
-int spokei_conn_call(struct spokei_conn *conn, struct spokei_pending *pending,
-		     struct spokei_message *message)
+/* `guard` NULL: the request is queued at once if the connection takes it. */
+static inline int begin_call(struct spokei_conn *conn, struct spokei_pending *pending,
+			     struct spokei_message *message, spokei_conn_guard_fn guard)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 	int error = check_room(conn);
@@ -249,21 +171,38 @@ int spokei_conn_call(struct spokei_conn *conn, struct spokei_pending *pending,
 	message->id = pending->id;
 	if (!message->two_way) /* a one-way request needs an id, but waits for no reply */
 		spokei_pendings_remove(&conn->pendings, pending);
-	if (conn->state == SPOKEI_CONN_OPEN && !conn->blocked)
+	if (guard == NULL && conn->state == SPOKEI_CONN_OPEN && !conn->blocked)
 		error = put_request(conn, pending, message, pending->timeout_ns);
 	else
-		error = keep_unsent(conn, pending, message);
+		error = spokei_unsent_keep(conn, pending, message);
 	if (error) {
 		if (message->two_way)
 			spokei_pendings_remove(&conn->pendings, pending);
 		return error;
 	}
 	pending->conn = conn;
+	if (guard)
+		pending->unsent->guard = guard;
 	spokei_list_append(&conn->pendings.fresh, &pending->node);
 	conn->link->pending_count++;
 	conn->link->asked = true;
 	spokei_engine_last(engine, &conn->settle);
 	return 0;
+}
+
+int spokei_conn_call(struct spokei_conn *conn, struct spokei_pending *pending,
+		     struct spokei_message *message)
+{
+	return begin_call(conn, pending, message, NULL);
+}
+
+SPOKEI_NOINLINE int spokei_conn_call_guarded(struct spokei_conn *conn,
+					     struct spokei_pending *pending,
+					     struct spokei_message *message,
+					     spokei_conn_guard_fn guard)
+{
+	SPOKE_ASSERT(guard != NULL);
+	return begin_call(conn, pending, message, guard);
 }
 
 /* --- the end of a turn */
@@ -345,39 +284,54 @@ void spokei_conn_settle_calls(struct spokei_conn *conn)
 
 /* --- unsent requests */
 
-/* Returns whether there may be room for the next one. */
-static bool send_unsent(struct spokei_conn *conn, struct spokei_pending *pending)
+/* Returns the error that ends the request before it is queued, or 0. */
+static int check_unsent(struct spokei_pending *pending, uint64_t gone_ns)
 {
+	/* The wheel will end it: it advances after all sockets were read. */
+	if (gone_ns >= pending->timeout_ns)
+		return SPOKE_ETIMEOUT_UNSENT;
+	return pending->unsent->guard ? pending->unsent->guard(pending) : SPOKE_OK;
+}
+
+/* Returns whether there may be room for the next one. */
+static bool send_unsent(struct spokei_conn *conn, struct spokei_pending *pending,
+			struct spokei_conn_batch *batch)
+{
+	struct spokei_unsent *unsent = pending->unsent;
 	uint64_t now_ns = spokei_conn_engine(conn)->settle_ns;
 	uint64_t gone_ns = now_ns > pending->begun_ns ? now_ns - pending->begun_ns : 0;
-	int error;
+	int error = check_unsent(pending, gone_ns);
 
-	/* The wheel will end it: it advances after all sockets were read. */
-	if (gone_ns >= pending->timeout_ns) {
-		spokei_conn_finish_pending(pending, SPOKE_ETIMEOUT_UNSENT, NULL);
-		return true;
-	}
-	error = put_request(conn, pending, &pending->unsent->message,
-			    pending->timeout_ns - gone_ns);
+	if (error == 0)
+		error = put_request(conn, pending, &unsent->message, pending->timeout_ns - gone_ns);
 	if (error == SPOKE_ELIMIT && spokei_buffer_len(&conn->out.out) > 0)
 		return false; /* the next write is for this frame alone */
-	free_unsent(pending);
-	if (error) {
+	if (error && !batch->guarded) {
 		spokei_conn_finish_pending(pending, error, NULL);
 		return true;
 	}
 	spokei_list_remove(&pending->node);
+	if (error) {
+		unsent->error = error;
+		spokei_list_append(&batch->failed, &pending->node);
+		return true;
+	}
 	spokei_list_append(&conn->pendings.unwritten, &pending->node);
+	batch->guarded |= unsent->guard != NULL;
+	if (!batch->guarded)
+		spokei_unsent_free(pending);
 	return true;
 }
 
-void spokei_conn_send_unsent(struct spokei_conn *conn)
+void spokei_conn_send_unsent(struct spokei_conn *conn, struct spokei_conn_batch *batch)
 {
 	struct spoke_list *kept = &conn->pendings.kept;
 	struct spoke_list withdrawn; /* calls that are about to end */
 	bool room = true;
 
 	settle_fresh(conn);
+	spokei_list_init(&batch->failed);
+	batch->guarded = false;
 	spokei_list_init(&withdrawn);
 	while (room && conn->state != SPOKEI_CONN_CLOSED && !spokei_list_empty(kept) &&
 	       spokei_buffer_len(&conn->out.out) < PUT_HIGH) {
@@ -385,7 +339,7 @@ void spokei_conn_send_unsent(struct spokei_conn *conn)
 								    struct spokei_pending, node);
 
 		if (pending->unsent) {
-			room = send_unsent(conn, pending);
+			room = send_unsent(conn, pending, batch);
 		} else {
 			spokei_list_remove(&pending->node);
 			spokei_list_append(&withdrawn, &pending->node);
@@ -396,5 +350,51 @@ void spokei_conn_send_unsent(struct spokei_conn *conn)
 
 		spokei_list_unlink(node);
 		spokei_list_append(kept, node);
+	}
+}
+
+/* Makes requests unsent again whose frames the stream has not begun to take. They were queued last,
+ * so those of a batch with a guarded request are the last ones with an unsent request. */
+static void take_back(struct spokei_conn *conn)
+{
+	struct spoke_list *unwritten = &conn->pendings.unwritten;
+	uint64_t mark = UINT64_MAX;
+	uint64_t frames = 0;
+
+	while (!spokei_list_empty(unwritten)) {
+		struct spoke_list *node = unwritten->prev;
+		struct spokei_pending *pending = spoke_container_of(node, struct spokei_pending,
+								    node);
+
+		if (pending->unsent == NULL || spokei_conn_has_written(conn, pending))
+			break;
+		mark = pending->mark;
+		pending->mark = UINT64_MAX;
+		spokei_list_unlink(node);
+		spokei_list_append(conn->pendings.kept.next, node);
+		frames++;
+	}
+	if (frames > 0 && !conn->unwritable && conn->state != SPOKEI_CONN_CLOSED)
+		spokei_conn_unqueue(conn, mark, frames);
+	for (struct spoke_list *node = unwritten->prev; node != unwritten; node = node->prev) {
+		struct spokei_pending *pending = spoke_container_of(node, struct spokei_pending,
+								    node);
+
+		if (pending->unsent == NULL)
+			break;
+		spokei_unsent_free(pending);
+	}
+}
+
+void spokei_conn_sent_unsent(struct spokei_conn *conn, struct spokei_conn_batch *batch)
+{
+	if (batch->guarded)
+		take_back(conn);
+	while (!spokei_list_empty(&batch->failed)) {
+		struct spokei_pending *pending = spoke_container_of(spokei_list_first(
+									    &batch->failed),
+								    struct spokei_pending, node);
+
+		spokei_conn_finish_pending(pending, pending->unsent->error, NULL);
 	}
 }

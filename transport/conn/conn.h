@@ -174,6 +174,24 @@ SPOKE_MUST_USE int spokei_conn_accept(struct spokei_link *link, int fd,
 SPOKE_MUST_USE int spokei_conn_call(struct spokei_conn *conn, struct spokei_pending *pending,
 				    struct spokei_message *message);
 
+/* Is asked about a guarded request right before it is written. Returns 0, or the error that the
+ * request ends with, unwritten. Must not call users, nor change any connection. */
+typedef int (*spokei_conn_guard_fn)(struct spokei_pending *pending);
+
+/*
+ * The same for a guarded request. It stays unsent until the end of the turn, or for as long as the
+ * connection takes nothing, and can be withdrawn until then. If the stream does not take its first
+ * byte, it is unsent again, and `guard` is asked again before the next write.
+ */
+SPOKE_MUST_USE int spokei_conn_call_guarded(struct spokei_conn *conn,
+					    struct spokei_pending *pending,
+					    struct spokei_message *message,
+					    spokei_conn_guard_fn guard);
+
+/* Returns whether the request of an attempt in flight was written, or cannot be withdrawn any more.
+ */
+bool spokei_conn_may_be_written(const struct spokei_pending *pending);
+
 /* Withdraws an attempt that is about to end, if it is still unsent. */
 void spokei_conn_withdraw(struct spokei_pending *pending);
 

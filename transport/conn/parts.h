@@ -8,6 +8,7 @@
  *     write       output buffer to stream
  *     answers     replies of this side
  *     heartbeat   probes and drain notices
+ *     unsent      requests that wait for the stream
  *     calls       calls of this side
  *     settle      the end of a turn
  *     deliver     a message to its receiver
@@ -121,6 +122,10 @@ SPOKE_MUST_USE static inline int spokei_conn_put(struct spokei_conn *conn,
 /* Returns whether the connection may write in the middle of a turn. Reads the clock if so. */
 bool spokei_conn_begin_early(struct spokei_conn *conn);
 
+/* Takes `frames` out of the buffer again, which are queued last and begin at the mark. The stream
+ * has taken nothing of them. */
+void spokei_conn_unqueue(struct spokei_conn *conn, uint64_t mark, uint64_t frames);
+
 /* Writes queued bytes once. */
 void spokei_conn_write(struct spokei_conn *conn);
 
@@ -166,9 +171,19 @@ static inline bool spokei_conn_has_written(const struct spokei_conn *conn,
 	return pending->written_ns != 0 || spokei_outlet_passed(&conn->out, pending->mark);
 }
 
-/* Queues unsent requests while nothing else is queued, as many as one write is likely to take.
- * Their ends may close the connection. */
-void spokei_conn_send_unsent(struct spokei_conn *conn);
+/* Unsent requests that were queued for one write. */
+struct spokei_conn_batch {
+	bool guarded;             /* at least one of them is guarded */
+	struct spoke_list failed; /* calls after that one that could not be queued */
+};
+
+/* Queues unsent requests, as many as one write is likely to take. Calls no user after a guarded
+ * request was checked. May close the connection before. */
+void spokei_conn_send_unsent(struct spokei_conn *conn, struct spokei_conn_batch *batch);
+
+/* After the write: makes requests of a guarded batch unsent again if the stream has not begun to
+ * take them, and ends those that have failed, which may close the connection. */
+void spokei_conn_sent_unsent(struct spokei_conn *conn, struct spokei_conn_batch *batch);
 
 /* At the end of a turn, after the write: notes which calls were written, and arms the timers of new
  * calls. */

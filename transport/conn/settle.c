@@ -3,30 +3,60 @@
  * on which nothing is left to do. Also the early writes during a turn. */
 #include "transport/conn/parts.h"
 
-/* Writes, unless the stream has just refused to take more. Unsent requests come into the output
- * buffer only when nothing else is there: until then they can be withdrawn. */
+static inline void pass_on(struct spokei_conn *conn)
+{
+	if (SPOKEI_UNLIKELY(conn->stream.layered) && !conn->unwritable)
+		spokei_conn_flush(conn);
+}
+
+static inline void write_queued(struct spokei_conn *conn)
+{
+	spokei_conn_write(conn);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	conn->blocked = !conn->unwritable && spokei_outlet_len(&conn->out) > 0;
+	pass_on(conn);
+}
+
+/* Unsent requests come into the output buffer only when nothing else is there: until then they can
+ * be withdrawn. While the stream takes everything, only guarded requests are unsent, and they
+ * follow the output of this turn. No user's code runs between the check of a guarded request and
+ * the write. */
+static SPOKEI_NOINLINE void write_unsent(struct spokei_conn *conn)
+{
+	struct spokei_conn_batch batch;
+	bool sends = !conn->blocked || spokei_buffer_len(&conn->out.out) == 0;
+
+	if (sends)
+		spokei_conn_send_unsent(conn, &batch);
+	if (conn->state != SPOKEI_CONN_CLOSED)
+		spokei_conn_write(conn);
+	if (sends)
+		spokei_conn_sent_unsent(conn, &batch);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	conn->blocked = !conn->unwritable &&
+			(spokei_outlet_len(&conn->out) > 0 || conn->unsent_requests > 0);
+	pass_on(conn);
+}
+
+/* Writes, unless the stream has just refused to take more. */
 static void flush(struct spokei_conn *conn)
 {
 	if (conn->blocked && !conn->writable)
 		return;
 	conn->writable = false;
-	if (SPOKEI_UNLIKELY(conn->unsent_requests > 0 && spokei_buffer_len(&conn->out.out) == 0))
-		spokei_conn_send_unsent(conn);
-	if (conn->state == SPOKEI_CONN_CLOSED)
-		return;
-	spokei_conn_write(conn);
-	if (conn->state == SPOKEI_CONN_CLOSED)
-		return;
-	conn->blocked = !conn->unwritable &&
-			(spokei_outlet_len(&conn->out) > 0 || conn->unsent_requests > 0);
-	if (SPOKEI_UNLIKELY(conn->stream.layered) && !conn->unwritable)
-		spokei_conn_flush(conn);
+	if (SPOKEI_UNLIKELY(conn->unsent_requests > 0))
+		write_unsent(conn);
+	else
+		write_queued(conn);
 }
 
+/* Guarded requests wait for the end of the turn. */
 void spokei_conn_write_early(struct spokei_conn *conn)
 {
 	if (spokei_conn_begin_early(conn))
-		flush(conn);
+		write_queued(conn);
 }
 
 /* Returns whether the peer may still send requests, which then have to be refused. */

@@ -58,6 +58,26 @@ static inline void took(struct spokei_conn *conn, size_t len)
 		spokei_conn_unpause(conn);
 }
 
+void spokei_conn_unqueue(struct spokei_conn *conn, uint64_t mark, uint64_t frames)
+{
+	struct spokei_link *link = conn->link;
+	struct spokei_buffer *out = &conn->out.out;
+	size_t keep = (size_t)(mark - conn->out.sent);
+	size_t waits;
+
+	SPOKE_ASSERT(keep <= spokei_buffer_len(out));
+	spokei_conn_engine(conn)->stats[SPOKE_STAT_MESSAGES_WRITTEN] -= frames;
+	link->queued -= spokei_buffer_len(out) - keep;
+	spokei_buffer_truncate(out, keep);
+	waits = spokei_outlet_len(&conn->out);
+	if (waits == 0) {
+		conn->moved_ns = 0;
+		spokei_link_return(link, out);
+	}
+	if (conn->paused && waits <= link->limits.out_low)
+		spokei_conn_unpause(conn);
+}
+
 /* Returns how many bytes the stream has taken, or an error after which it takes none. */
 static inline ssize_t write_parts(struct spokei_conn *conn, const struct iovec *parts, int count)
 {
