@@ -263,7 +263,7 @@ struct spoke_env {
 	uint64_t (*now)(void *ctx);
 	/* Returns now() as of at most SPOKE_COARSE_NS ago, at less cost. */
 	uint64_t (*coarse)(void *ctx);
-	/* Returns the monotonic time, ns, that includes sleep of the machine. */
+	/* Returns the monotonic time, ns, that includes sleep of the machine. Any thread. */
 	uint64_t (*boot_now)(void *ctx);
 	/* Returns ns since 1970, for people and other machines. The time may jump; no timer uses
 	 * it.
