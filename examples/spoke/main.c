@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+bool verbs_pipe_ignored;
+
 struct verb {
 	const char *name;
 	int (*run)(int argc, char **argv);
@@ -102,11 +104,13 @@ static int print_version(void)
 int main(int argc, char **argv)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction before = { .sa_handler = SIG_DFL };
 	const char *name = argc > 1 ? argv[1] : NULL;
 	const struct verb *verb;
 
 	/* If the reader closes the pipe, write() reports it, see ending_flush(). */
-	(void)sigaction(SIGPIPE, &ignore, NULL);
+	(void)sigaction(SIGPIPE, &ignore, &before);
+	verbs_pipe_ignored = before.sa_handler == SIG_IGN;
 	if (!name) {
 		print_help(stderr);
 		return VERB_USAGE;

@@ -30,6 +30,7 @@ struct options options_of(const struct usage *usage, int argc, char **argv)
 		.argv = argv,
 		.at = 1,
 		.operands = argv + 1,
+		.dashes = -1,
 	};
 }
 
@@ -111,6 +112,12 @@ static int stop(struct options *options, int end)
 	return OPTIONS_STOP;
 }
 
+/* May the value be omitted? */
+static bool is_optional(const struct option_row *row)
+{
+	return row->value && row->value[0] == '[';
+}
+
 /* Accepts an option, with the value given with it, or NULL. */
 static int take_row(struct options *options, const struct option_row *row, size_t index,
 		    char *value)
@@ -119,7 +126,7 @@ static int take_row(struct options *options, const struct option_row *row, size_
 
 	options->row = row;
 	options->value = value;
-	if (row->value && !value) {
+	if (row->value && !value && !is_optional(row)) {
 		if (options->at == options->argc) {
 			(void)ending_say(VERB_USAGE, usage->verb,
 					 "--%s: %s missing; see spoke %s --help", row->name,
@@ -207,6 +214,7 @@ static int next(struct options *options)
 		char *argument = options->argv[options->at++];
 
 		if (strcmp(argument, "--") == 0) {
+			options->dashes = options->operand_count;
 			while (options->at < options->argc)
 				options->operands[options->operand_count++] =
 					options->argv[options->at++];
@@ -255,8 +263,8 @@ static void print_row(const struct option_row *row)
 	char head[64];
 
 	(void)snprintf(head, sizeof(head), "  %c%c --%s%s%s", row->letter ? '-' : ' ',
-		       row->letter ? row->letter : ' ', row->name, row->value ? " " : "",
-		       row->value ? row->value : "");
+		       row->letter ? row->letter : ' ', row->name,
+		       row->value && !is_optional(row) ? " " : "", row->value ? row->value : "");
 	if (strlen(head) < 26)
 		printf("%-26s %s\n", head, row->sentence);
 	else

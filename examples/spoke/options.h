@@ -19,9 +19,10 @@
  *             return options.end;
  *
  * Every verb also has --help and --plain. Syntax: "--name=value", "--name value", "-n value",
- * "-nvalue". Options and operands may be mixed; "--" ends the options. "-" is an operand, and so is
- * "-5", unless an option has that letter. The parser prints errors itself, e.g. "spoke call:
- * --timeout=5x: not a duration; write a number and a unit, e.g. 250ms".
+ * "-nvalue". A value that may be omitted needs the "=". Options and operands may be mixed; "--"
+ * ends the options. "-" is an operand, and so is "-5", unless an option has that letter. The parser
+ * prints errors itself, e.g. "spoke call: --timeout=5x: not a duration; write a number and a unit,
+ * e.g. 250ms".
  */
 #ifndef COMMAND_OPTIONS_H
 #define COMMAND_OPTIONS_H
@@ -33,9 +34,10 @@
 #include <stdint.h>
 
 struct option_row {
-	const char *name;     /* without the dashes */
-	char letter;          /* a short form, 0: none */
-	const char *value;    /* placeholder of the value, e.g. "TIME"; NULL: no value */
+	const char *name; /* without the dashes */
+	char letter;      /* a short form, 0: none */
+	/* Placeholder of the value, e.g. "TIME"; "[=TIME]": it may be omitted; NULL: no value. */
+	const char *value;
 	const char *sentence; /* help text, with the default in parentheses */
 };
 
@@ -65,6 +67,7 @@ struct options {
 	int end;                      /* of enum verb_end */
 	char **operands;              /* argv + 1: moved to its front */
 	int operand_count;
+	int dashes; /* operands before "--"; -1: there is no "--" */
 };
 
 struct options options_of(const struct usage *usage, int argc, char **argv);
@@ -81,6 +84,9 @@ bool options_duration(const struct options *options, uint64_t max, uint64_t *ret
 bool options_count(const struct options *options, uint64_t min, uint64_t max, uint64_t *ret_count);
 bool options_size(const struct options *options, uint64_t max, uint64_t *ret_bytes);
 bool options_share(const struct options *options, double *ret_share);
+
+/* Converts a duration with a unit, of an option or elsewhere. Returns false for other texts. */
+bool options_read_duration(const char *text, uint64_t *ret_ns);
 
 /* Converts a decimal number. */
 bool options_number(const struct options *options, double min, double max, double *ret_number);

@@ -47,6 +47,17 @@ static bool read_units(const char *text, const struct unit *units, size_t count,
 	return false;
 }
 
+bool options_read_duration(const char *text, uint64_t *ret_ns)
+{
+	double ns;
+
+	if (!read_units(text, durations, sizeof(durations) / sizeof(durations[0]), &ns) ||
+	    ns > (double)DURATION_MAX_NS)
+		return false;
+	*ret_ns = (uint64_t)ns;
+	return true;
+}
+
 bool options_duration(const struct options *options, uint64_t max, uint64_t *ret_ns)
 {
 	double ns;

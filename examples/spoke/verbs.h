@@ -6,6 +6,8 @@
 #ifndef COMMAND_VERBS_H
 #define COMMAND_VERBS_H
 
+#include <stdbool.h>
+
 enum verb_end {
 	VERB_OK = 0,
 	VERB_REMOTE = 1,      /* the peer answered with an error, or a local failure */
@@ -13,6 +15,9 @@ enum verb_end {
 	VERB_TIMEOUT = 3,     /* timeout */
 	VERB_UNREACHABLE = 4, /* no connection */
 };
+
+/* SIGPIPE was ignored when the program began; now it always is. */
+extern bool verbs_pipe_ignored;
 
 int call_verb(int argc, char **argv);
 int serve_verb(int argc, char **argv);
