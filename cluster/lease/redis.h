@@ -62,8 +62,10 @@ struct spokei_redis_ask {
 	 */
 	void (*done)(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply,
 		     uint32_t replicas);
-	uint64_t due_ns; /* the rest belongs to the store: an answer is late from here on */
-	bool waits;      /* a WAIT follows */
+	uint64_t wait_ns; /* the rest belongs to the store: for replicas, in addition to patience */
+	enum spokei_script script;
+	unsigned keys;
+	bool waits; /* a WAIT follows */
 };
 
 /* A channel that is listened to. Embedded; borrowed from subscribe() until unsubscribe(). */
@@ -124,8 +126,8 @@ SPOKE_MUST_USE int spokei_redis_send(struct spokei_redis *redis, struct spokei_r
 void spokei_redis_subscribe(struct spokei_redis *redis, struct spokei_redis_channel *channel);
 void spokei_redis_unsubscribe(struct spokei_redis *redis, struct spokei_redis_channel *channel);
 
-/* An ask that is unanswered for this long, in addition to its time for replicas, ends the
- * connection. 0: never. Counts for asks sent from now on. */
+/* If the oldest ask is unanswered for this long, in addition to its time for replicas, the
+ * connection ends. 0: never. Begins with the next answer, or the next ask after none. */
 void spokei_redis_patience(struct spokei_redis *redis, uint64_t ns);
 
 /* Ends the connection for commands, and makes it again after a pause. `why` is a constant. */

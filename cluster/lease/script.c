@@ -84,3 +84,59 @@ const char *spokei_script_name(enum spokei_script script)
 	SPOKE_ASSERT(script < SPOKEI_SCRIPTS);
 	return scripts[script].name;
 }
+
+/* Reads an array of `count` numbers and texts: a letter for each, 'n' or 't'. */
+static bool is_array(struct spokei_resp_cursor *reply, uint32_t count, const char *letters)
+{
+	struct spokei_resp_value value;
+	int64_t number;
+
+	if (!spokei_resp_next(reply, &value) || value.kind != SPOKEI_RESP_ARRAY ||
+	    value.count != count)
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!spokei_resp_next(reply, &value))
+			return false;
+		if (letters[i] == 'n' ? !spokei_resp_number(&value, &number)
+				      : value.kind != SPOKEI_RESP_BULK)
+			return false;
+	}
+	return true;
+}
+
+static bool is_renewal(struct spokei_resp_cursor *reply, unsigned keys)
+{
+	struct spokei_resp_value value;
+
+	if (!spokei_resp_next(reply, &value) || value.kind != SPOKEI_RESP_ARRAY ||
+	    value.count != keys)
+		return false;
+	while (keys > 0 && spokei_resp_next(reply, &value) && value.kind == SPOKEI_RESP_INTEGER)
+		keys--;
+	return keys == 0;
+}
+
+bool spokei_script_answers(enum spokei_script script, unsigned keys,
+			   struct spokei_resp_cursor reply)
+{
+	struct spokei_resp_cursor first = reply;
+	struct spokei_resp_value value;
+
+	if (!spokei_resp_next(&first, &value))
+		return false;
+	switch (script) {
+	case SPOKEI_SCRIPT_ACQUIRE:
+		return is_array(&reply, 2, "nn");
+	case SPOKEI_SCRIPT_RENEW:
+		return is_renewal(&reply, keys);
+	case SPOKEI_SCRIPT_RELEASE:
+	case SPOKEI_SCRIPT_BREAK:
+		return value.kind == SPOKEI_RESP_INTEGER;
+	case SPOKEI_SCRIPT_LOOK:
+		return value.kind == SPOKEI_RESP_NIL || is_array(&reply, 4, "ntnn");
+	case SPOKEI_SCRIPT_NONE:
+	case SPOKEI_SCRIPTS:
+		break;
+	}
+	return true;
+}

@@ -21,6 +21,8 @@
 #ifndef SPOKEI_CLUSTER_LEASE_SCRIPT_H
 #define SPOKEI_CLUSTER_LEASE_SCRIPT_H
 
+#include "cluster/lease/resp.h"
+
 enum spokei_script {
 	SPOKEI_SCRIPT_NONE,
 	SPOKEI_SCRIPT_ACQUIRE,
@@ -35,6 +37,11 @@ enum spokei_script {
 
 /* Returns the text of a script other than NONE. */
 const char *spokei_script_text(enum spokei_script script);
+
+/* Returns whether a reply, not an error, has the form of an answer of this script that was called
+ * with so many keys; with NONE any has. */
+bool spokei_script_answers(enum spokei_script script, unsigned keys,
+			   struct spokei_resp_cursor reply);
 
 /* Returns its name in messages, e.g. "acquire". */
 const char *spokei_script_name(enum spokei_script script);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection that speaks RESP: keeps an address connected, cuts the input into replies, and
+ * writes the queued output once a turn. After each end the link waits (backoff) and connects again.
+ * Embedded in its owner, which stays until idle() after leave(). On the engine's thread.
+ *
+ *     stopped -> start() -> resolving -> connecting -> opening -> greeting -> ready
+ *        ^                      ^                                               |
+ *        +------- stop()        +------------ waiting <------ any end ----------+
+ */
+#ifndef SPOKEI_CLUSTER_LEASE_LINK_H
+#define SPOKEI_CLUSTER_LEASE_LINK_H
+
+#include "cluster/lease/resp.h"
+#include "core/base/pace.h"
+#include "transport/connect/resolve.h"
+#include "transport/stream/stream.h"
+
+#include <spoke/wheel.h>
+
+#define SPOKEI_REDIS_REST_NS UINT64_C(3600000000000) /* how often an idle timer is armed again */
+#define SPOKEI_REDIS_WHY 200u /* bytes of the reason of an end, with the NUL */
+
+enum spokei_redis_link_state {
+	SPOKEI_REDIS_STOPPED, /* also before the first start */
+	SPOKEI_REDIS_WAITING, /* backoff, or its end is to be reported */
+	SPOKEI_REDIS_RESOLVING,
+	SPOKEI_REDIS_CONNECTING,
+	SPOKEI_REDIS_OPENING,
+	SPOKEI_REDIS_GREETING, /* the owner exchanges its first commands */
+	SPOKEI_REDIS_READY,
+};
+
+struct spokei_redis_link;
+
+/* Functions of the owner, called by the loop, never inside a function of the link. Each may call
+ * any function of the link. */
+struct spokei_redis_link_up {
+	/* Connected: write the first commands. */
+	void (*opened)(struct spokei_redis_link *link);
+	/* Returns how many replies are to be read together next; 0: none is expected, and a byte
+	 * that arrives ends the connection. */
+	uint32_t (*expects)(struct spokei_redis_link *link);
+	/* These replies have arrived, borrowed for the call; `last` is the last of them. */
+	void (*reply)(struct spokei_redis_link *link, struct spokei_resp_cursor reply,
+		      struct spokei_resp_cursor last);
+	/* The connection has ended, or could not be made: link->error, link->why. The link waits
+	 * for the next attempt. */
+	void (*ended)(struct spokei_redis_link *link);
+	/* The time of spokei_redis_link_due() has come. */
+	void (*due)(struct spokei_redis_link *link);
+};
+
+struct spokei_redis_link {
+	struct spoke_engine *engine;
+	const struct spokei_redis_link_up *up;
+	void *owner;
+	/* Called when a link that was left, and was busy, does not use its memory any more. */
+	void (*idle)(struct spokei_redis_link *link);
+	enum spokei_redis_link_state state;
+	uint32_t round;      /* counts ends and stops */
+	uint32_t failures;   /* attempts that failed in a row */
+	bool reading;        /* a reply has begun */
+	bool inside;         /* bytes are being taken in */
+	bool answered;       /* a reply has come since it was ready */
+	bool left;           /* for ever */
+	bool unwritable;     /* the socket takes no more; the rest of its input is read */
+	uint64_t connect_ns; /* limit of an attempt, and of the greeting */
+	uint64_t ready_ns;   /* since when it is ready */
+	uint64_t heard_ns;   /* when the last bytes arrived */
+	uint64_t due_ns;     /* of the timer */
+	unsigned timer_class;
+	struct spoke_timer timer; /* armed from init to fini, so that it can always wait */
+	struct spokei_stream stream;
+	struct spokei_resolve resolve;
+	struct spokei_place place; /* a thread may read it while a name is being resolved */
+	struct spokei_place goal;  /* `place` of the next attempts */
+	struct spokei_buffer in;   /* the beginning of a reply */
+	struct spokei_buffer out;
+	struct spokei_resp_reader reader;
+	struct spokei_task write; /* on `last` */
+	struct spokei_task news;  /* on `soon`: reports an end */
+	int error;
+	char why[SPOKEI_REDIS_WHY];
+};
+
+/* --- for the owner: link_life.c, link_end.c, link_io.c */
+
+/* Initialises a link; `owner` and idle() are set afterwards. Returns 0, or SPOKE_ELIMIT: the wheel
+ * has no timer or class left; the link is to be left then, too. */
+SPOKE_MUST_USE int spokei_redis_link_init(struct spokei_redis_link *link,
+					  struct spoke_engine *engine,
+					  const struct spokei_redis_link_up *up,
+					  uint64_t connect_ns);
+
+/* Frees the buffers of a link that was left and is not busy. */
+void spokei_redis_link_fini(struct spokei_redis_link *link);
+
+/* Sets the address of the next attempts; see spokei_place_set(). Only while it is stopped. */
+SPOKE_MUST_USE int spokei_redis_link_aim(struct spokei_redis_link *link, const char *host,
+					 uint16_t port, const char *path);
+
+/* Connects after a pause; 0: in the next turn. Only while it is stopped. */
+void spokei_redis_link_start(struct spokei_redis_link *link, uint64_t pause_ns);
+
+/* Closes the connection. Nothing is called any more until the next start. */
+void spokei_redis_link_stop(struct spokei_redis_link *link);
+
+/* Stops for ever, and gives the timer back. If busy() is true then, idle() follows. */
+void spokei_redis_link_leave(struct spokei_redis_link *link);
+
+/* Returns whether the memory of a stopped link is still used: a name is being resolved. */
+bool spokei_redis_link_busy(const struct spokei_redis_link *link);
+
+/* Ends the connection, if there is one or one is being made, and reports that soon. */
+SPOKEI_PRINTF(3, 4)
+void spokei_redis_link_end(struct spokei_redis_link *link, int error, const char *format, ...);
+
+/* The greeting was successful. */
+void spokei_redis_link_ready(struct spokei_redis_link *link);
+
+/* Writes link->out when the turn ends. */
+void spokei_redis_link_write(struct spokei_redis_link *link);
+
+/* Writes as much as the socket takes at once. */
+void spokei_redis_link_flush(struct spokei_redis_link *link);
+
+/* Has up->due() called at this time, unless an earlier time is set. While it is ready. */
+void spokei_redis_link_due(struct spokei_redis_link *link, uint64_t due_ns);
+
+/* Returns the pause before the next attempt. */
+uint64_t spokei_redis_link_pause(struct spokei_redis_link *link);
+
+/* Returns whether it is connected, so that commands can be written. */
+static inline bool spokei_redis_link_open(const struct spokei_redis_link *link)
+{
+	return link->state >= SPOKEI_REDIS_GREETING;
+}
+
+/* --- link_end.c, for the others */
+
+/* Arms the timer for a time; returns 0 or SPOKE_ELIMIT. Arms it for a while from now on; the wheel
+ * has room, because the timer was armed before. */
+int spokei_redis_link_arm(struct spokei_redis_link *link, uint64_t due_ns);
+void spokei_redis_link_timer(struct spokei_redis_link *link, uint64_t delay_ns);
+
+/* Ends the connection because of an errno of the system, negative; 0: the peer has closed it. */
+void spokei_redis_link_broken(struct spokei_redis_link *link, int status);
+
+/* --- link_io.c, for the others */
+
+/* Watches for the events that are wanted now. */
+void spokei_redis_link_watch(struct spokei_redis_link *link);
+
+/* Reads once, and hands replies to the owner. */
+void spokei_redis_link_read(struct spokei_redis_link *link);
+
+/* The function of link->write, and that of the watch of an open connection. */
+void spokei_redis_link_write_task(struct spokei_task *task);
+void spokei_redis_link_ready_io(struct spoke_watch *watch, unsigned io);
+
+#endif

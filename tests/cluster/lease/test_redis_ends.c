@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ends of a connection: loss, patience, restart, freeing in a callback. */
+#include "tests/cluster/lease/redisrig.h"
+
+/* --- the end of a connection */
+
+static void lost_connection_ends_asks_and_is_made_again(void **state)
+{
+	struct redisrig *rig = *state;
+	struct redisask asks[2] = { { .done = 0 } };
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	fd = redisrig_welcome(rig);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(redisrig_ask(rig, &asks[i], "a"), SPOKE_OK);
+	redisrig_expect(rig, fd, "GET a");
+	redisrig_say(rig, fd, "$1\r\nx\r\n");
+	redisrig_hang_up(rig, fd);
+	redisrig_run(rig, MS);
+	assert_int_equal(asks[0].error, SPOKE_OK);
+	assert_int_equal(asks[1].done, 1);
+	assert_int_equal(asks[1].error, SPOKE_ELOST);
+	assert_string_equal(asks[1].reply, "");
+	assert_int_equal(rig->down, 1);
+	assert_int_equal(rig->down_error, SPOKE_ELOST);
+	redisrig_run(rig, 70 * MS);
+	assert_false(redisrig_called(rig));
+	redisrig_run(rig, 60 * MS);
+	assert_true(redisrig_called(rig));
+}
+
+static void next_connection_kills_the_one_before(void **state)
+{
+	struct redisrig *rig = *state;
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	fd = redisrig_welcome(rig);
+	spokei_redis_restart(rig->redis, "the test wants it");
+	redisrig_expect_end(rig, fd);
+	fd = redisrig_accept(rig);
+	redisrig_expect_greeting(rig, fd);
+	redisrig_answer_greeting(rig, fd, 9);
+	redisrig_expect(rig, fd, "CLIENT KILL ID 7 ADDR 127.0.0.1:*");
+	assert_int_equal(rig->ready, 1);
+	redisrig_say(rig, fd, ":0\r\n");
+	assert_int_equal(rig->ready, 2);
+}
+
+static void restarted_server_has_no_connection_to_kill(void **state)
+{
+	struct redisrig *rig = *state;
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	fd = redisrig_welcome(rig);
+	redisrig_hang_up(rig, fd);
+	redisrig_run(rig, MS);
+	fd = redisrig_welcome(rig); /* its id is 7 again */
+	redisrig_expect_none(rig, fd);
+	assert_int_equal(rig->ready, 2);
+}
+
+static void impatience_ends_the_connection(void **state)
+{
+	struct redisrig *rig = *state;
+	struct redisask asks[2] = { { .done = 0 } };
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	spokei_redis_patience(rig->redis, 2 * SECOND);
+	fd = redisrig_welcome(rig);
+	assert_int_equal(redisrig_ask(rig, &asks[0], "a"), SPOKE_OK);
+	redisrig_expect(rig, fd, "GET a");
+	redisrig_run(rig, 1900 * MS);
+	redisrig_say(rig, fd, "$1\r\nx\r\n");
+	redisrig_run(rig, 10 * SECOND);
+	assert_int_equal(rig->down, 0);
+	assert_int_equal(redisrig_ask(rig, &asks[0], "a"), SPOKE_OK);
+	redisrig_run(rig, 1000 * MS);
+	assert_int_equal(redisrig_ask_replicas(rig, &asks[1], "a", 1, SECOND), SPOKE_OK);
+	redisrig_run(rig, 1002 * MS);
+	assert_int_equal(rig->down, 1);
+	assert_int_equal(rig->down_error, SPOKE_ESILENT);
+	assert_int_equal(asks[0].error, SPOKE_ELOST);
+	assert_int_equal(asks[1].error, SPOKE_ELOST);
+}
+
+static void time_for_replicas_adds_to_patience(void **state)
+{
+	struct redisrig *rig = *state;
+	struct redisask asks[2] = { { .done = 0 } };
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	spokei_redis_patience(rig->redis, 2 * SECOND);
+	fd = redisrig_welcome(rig);
+	assert_int_equal(redisrig_ask_replicas(rig, &asks[0], "a", 1, 3 * SECOND), SPOKE_OK);
+	assert_int_equal(redisrig_ask(rig, &asks[1], "b"), SPOKE_OK);
+	redisrig_run(rig, 4900 * MS);
+	redisrig_say(rig, fd, "$1\r\nx\r\n:0\r\n");
+	assert_int_equal(asks[0].done, 1);
+	redisrig_run(rig, 1900 * MS);
+	assert_int_equal(rig->down, 0);
+	redisrig_run(rig, 200 * MS);
+	assert_int_equal(rig->down, 1);
+	assert_int_equal(asks[1].error, SPOKE_ELOST);
+}
+
+static void restart_is_reported_with_its_reason(void **state)
+{
+	struct redisrig *rig = *state;
+	struct redisask ask = { .done = 0 };
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	spokei_redis_restart(rig->redis, "too early");
+	fd = redisrig_welcome(rig);
+	assert_int_equal(redisrig_ask(rig, &ask, "a"), SPOKE_OK);
+	spokei_redis_restart(rig->redis, "the test wants it");
+	assert_false(spokei_redis_is_ready(rig->redis));
+	assert_int_equal(ask.done, 0);
+	assert_int_equal(rig->down, 0);
+	redisrig_expect_end(rig, fd);
+	assert_int_equal(ask.error, SPOKE_ELOST);
+	assert_int_equal(rig->down, 1);
+	assert_string_equal(rig->down_text, "the test wants it");
+	(void)redisrig_accept(rig);
+}
+
+static void flushed_scripts_are_loaded_again(void **state)
+{
+	struct redisrig *rig = *state;
+	struct redisask ask = { .done = 0 };
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	fd = redisrig_welcome(rig);
+	assert_int_equal(redisrig_run_script(rig, &ask, SPOKEI_SCRIPT_LOOK, 1, 1), SPOKE_OK);
+	redisrig_expect(rig, fd, "EVALSHA *");
+	redisrig_say(rig, fd, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+	redisrig_expect_end(rig, fd);
+	assert_int_equal(ask.error, SPOKE_ELOST);
+	assert_string_equal(rig->down_text, "look: NOSCRIPT No matching script. Please use EVAL.");
+	(void)redisrig_welcome(rig);
+}
+
+static void demoted_server_is_left(void **state)
+{
+	struct redisrig *rig = *state;
+	struct redisask ask = { .done = 0 };
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	fd = redisrig_welcome(rig);
+	assert_int_equal(redisrig_run_script(rig, &ask, SPOKEI_SCRIPT_BREAK, 2, 2), SPOKE_OK);
+	redisrig_expect(rig, fd, "EVALSHA *");
+	redisrig_say(rig, fd, "-READONLY You can't write against a read only replica.\r\n");
+	redisrig_expect_end(rig, fd);
+	assert_int_equal(ask.error, SPOKE_ELOST);
+}
+
+static void other_errors_are_answers(void **state)
+{
+	struct redisrig *rig = *state;
+	struct redisask ask = { .done = 0 };
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	fd = redisrig_welcome(rig);
+	assert_int_equal(redisrig_run_script(rig, &ask, SPOKEI_SCRIPT_ACQUIRE, 2, 4), SPOKE_OK);
+	redisrig_expect(rig, fd, "EVALSHA *");
+	redisrig_say(rig, fd, "-WRONGTYPE Operation against a key\r\n");
+	assert_int_equal(ask.error, SPOKE_OK);
+	assert_string_equal(ask.reply, "-WRONGTYPE Operation against a key");
+	assert_int_equal(rig->down, 0);
+}
+
+/* --- the owner does something in a report */
+
+static void ask_again(struct redisask *told)
+{
+	assert_int_equal(redisrig_ask(told->rig, told, "a"), told->error ? SPOKE_ESTATE : SPOKE_OK);
+	told->then = NULL;
+}
+
+static void answered_ask_may_be_sent_again(void **state)
+{
+	struct redisrig *rig = *state;
+	struct redisask ask = { .then = ask_again };
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	fd = redisrig_welcome(rig);
+	assert_int_equal(redisrig_ask(rig, &ask, "a"), SPOKE_OK);
+	redisrig_expect(rig, fd, "GET a");
+	redisrig_say(rig, fd, "$1\r\nx\r\n");
+	redisrig_expect(rig, fd, "GET a");
+	ask.then = ask_again;
+	redisrig_hang_up(rig, fd);
+	redisrig_run(rig, MS);
+	assert_int_equal(ask.done, 2);
+	assert_int_equal(ask.error, SPOKE_ELOST);
+}
+
+static void free_it(struct redisask *told)
+{
+	spokei_redis_free(told->rig->redis);
+	told->rig->redis = NULL;
+}
+
+static void store_may_be_freed_in_an_answer(void **state)
+{
+	struct redisrig *rig = *state;
+	struct redisask asks[3] = { { .then = free_it } };
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	fd = redisrig_welcome(rig);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(redisrig_ask(rig, &asks[i], "a"), SPOKE_OK);
+	redisrig_say(rig, fd, "$1\r\nx\r\n$1\r\ny\r\n$1");
+	redisrig_expect_end(rig, fd);
+	assert_int_equal(asks[0].done, 1);
+	assert_int_equal(asks[1].done + asks[2].done, 0);
+}
+
+static void store_may_be_freed_when_an_ask_is_lost(void **state)
+{
+	struct redisrig *rig = *state;
+	struct redisask asks[3] = { { .then = free_it } };
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	fd = redisrig_welcome(rig);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(redisrig_ask(rig, &asks[i], "a"), SPOKE_OK);
+	redisrig_hang_up(rig, fd);
+	redisrig_run(rig, MS);
+	assert_int_equal(asks[0].done, 1);
+	assert_int_equal(asks[1].done + asks[2].done, 0);
+	assert_int_equal(rig->down, 0);
+}
+
+static void free_rig(struct redisrig *rig)
+{
+	spokei_redis_free(rig->redis);
+	rig->redis = NULL;
+}
+
+static void store_may_be_freed_when_it_is_down(void **state)
+{
+	struct redisrig *rig = *state;
+
+	rig->on_down = free_rig;
+	spokei_vnet_route(rig->world.net, REDISRIG_AT, SPOKEI_VNET_REFUSE);
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	redisrig_run(rig, SECOND);
+	assert_int_equal(rig->down, 1);
+	assert_null(rig->redis);
+}
+
+static void store_may_be_freed_when_it_is_ready(void **state)
+{
+	struct redisrig *rig = *state;
+	int fd;
+
+	rig->on_ready = free_rig;
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	fd = redisrig_welcome(rig);
+	redisrig_expect_end(rig, fd);
+}
+
+static void queued_commands_are_written_when_freed(void **state)
+{
+	struct redisrig *rig = *state;
+	struct redisask ask = { .done = 0 };
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	fd = redisrig_welcome(rig);
+	assert_int_equal(redisrig_ask(rig, &ask, "last"), SPOKE_OK);
+	free_rig(rig);
+	redisrig_expect(rig, fd, "GET last");
+	redisrig_expect_end(rig, fd);
+	assert_int_equal(ask.done, 0);
+}
+
+static void store_may_be_freed_while_its_name_is_resolved(void **state)
+{
+	struct redisrig *rig = *state;
+
+	rig->options.host = "redis.test";
+	spokei_vnet_name(rig->world.net, "redis.test", "127.0.0.1");
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	(void)spokei_world_step(&rig->world, rig->world.now_ns + SECOND);
+	free_rig(rig);
+	redisrig_run(rig, SECOND);
+	assert_int_equal(rig->ready + rig->down, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, redisrig_set_up, redisrig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(lost_connection_ends_asks_and_is_made_again),
+		TEST(next_connection_kills_the_one_before),
+		TEST(restarted_server_has_no_connection_to_kill),
+		TEST(impatience_ends_the_connection),
+		TEST(time_for_replicas_adds_to_patience),
+		TEST(restart_is_reported_with_its_reason),
+		TEST(flushed_scripts_are_loaded_again),
+		TEST(demoted_server_is_left),
+		TEST(other_errors_are_answers),
+		TEST(answered_ask_may_be_sent_again),
+		TEST(store_may_be_freed_in_an_answer),
+		TEST(store_may_be_freed_when_an_ask_is_lost),
+		TEST(store_may_be_freed_when_it_is_down),
+		TEST(store_may_be_freed_when_it_is_ready),
+		TEST(queued_commands_are_written_when_freed),
+		TEST(store_may_be_freed_while_its_name_is_resolved),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
