@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The structs of leases at work, shared by the rooms that move them:
+ *
+ *   cell    one lease: its memory, its texts, its timer
+ *   line    leases that wait for one name, in their order
+ *   end     applies the decider's verdicts (lease.h), and calls the user
+ *   send    ACQUIRE and RELEASE, and their answers
+ *   renew   renewals, in batches
+ *   ask     the functions for single leases
+ *   leases  the life of all of them; the store's events; timers
+ *
+ * A room only calls rooms above it in this list. On the engine's thread.
+ */
+#ifndef SPOKEI_CLUSTER_LEASE_PARTS_H
+#define SPOKEI_CLUSTER_LEASE_PARTS_H
+
+#include "cluster/lease/clock.h"
+#include "cluster/lease/lease.h"
+#include "cluster/lease/redis.h"
+#include "core/engine/early.h"
+#include "core/memory/slab.h"
+
+#include <spoke/wheel.h>
+
+#define SPOKEI_LEASE_NAME_SHORT 24u /* names up to this length lie in their lease */
+#define SPOKEI_LEASE_UUID 36u       /* bytes of a UUID as text */
+#define SPOKEI_LEASE_HOLDER 64u     /* room for a holder: UUID:n */
+#define SPOKEI_LEASE_BATCHES 16u    /* most scripts with renewals under way */
+
+struct spokei_bucket;
+struct spokei_lease_settings;
+struct spokei_map;
+
+/* The leases that wait for one name. Exists as long as one waits. */
+struct spokei_lease_line {
+	struct spokei_redis_channel channel; /* its name lies in `text` */
+	struct spoke_leases *leases;
+	struct spoke_list waiters; /* struct spokei_lease, by node; only the first one tries */
+	struct spoke_list node;    /* in leases->lines_todo; next NULL: not */
+	uint64_t retry_ns;         /* the first one tries again at this time; 0: at once */
+	bool listens;              /* it has subscribed to the channel */
+	bool woken;                /* a message came while a try was under way */
+	size_t size;               /* of the whole block */
+	struct spoke_span name;    /* lies in `text`; the key in the map */
+	char text[];               /* the name of the channel, then the name */
+};
+
+/* One lease: 176 bytes, which with the head of its cell make 192. */
+struct spokei_lease {
+	struct spokei_lease_life life;
+	/* Armed from the ask to the end, so that it always has a place on the wheel: for the next
+	 * try or renewal, but not after life.end_ns. */
+	struct spoke_timer timer;
+	/* In line->waiters while it waits; in leases->due when its renewal is due; in leases->todo
+	 * when it has something to send; in leases->news when it has ended and the user is to be
+	 * called. next NULL: in none. */
+	struct spoke_list node;
+	struct spoke_leases *leases;
+	uint64_t handle;
+	spoke_lease_told_fn told;
+	spoke_lease_lost_fn lost;
+	void *arg; /* of both */
+	spoke_lease_released_fn done;
+	union {
+		struct spokei_lease_line *line; /* of an ask that waits */
+		void *done_arg;                 /* after its release */
+	};
+	union {
+		char bytes[SPOKEI_LEASE_NAME_SHORT];
+		char *block; /* of name_len bytes */
+	} name;
+	uint16_t name_len;
+	uint16_t replicas;
+	int16_t error;    /* of a call to the user that is due */
+	uint8_t tell;     /* ... enum spokei_lease_tell; of LOST, `error` is the reason */
+	bool under : 1;   /* its command is under way */
+	bool repeats : 1; /* its RELEASE was sent before, without an answer */
+	bool granted : 1; /* it was held */
+};
+
+/* An ACQUIRE or a RELEASE under way. */
+struct spokei_lease_command {
+	struct spokei_redis_ask ask;
+	struct spoke_leases *leases;
+	uint64_t cell;   /* its own handle; 0: unused */
+	uint64_t handle; /* of the lease, which may have ended meanwhile */
+	uint64_t sent_ns;
+	uint16_t replicas; /* that must confirm */
+	bool releases;     /* it is a RELEASE */
+};
+
+/* Renewals under way in one script. */
+struct spokei_lease_batch {
+	struct spokei_redis_ask ask;
+	struct spoke_leases *leases;
+	bool busy; /* it is under way */
+	uint32_t count;
+	uint16_t replicas; /* that must confirm */
+	uint64_t replicas_wait_ns;
+	uint64_t sent_ns;
+	uint64_t handles[SPOKEI_SCRIPT_RENEW_MAX];
+};
+
+struct spoke_leases {
+	struct spoke_engine *engine;
+	struct spokei_redis *redis; /* NULL: ended */
+	const struct spokei_lease_settings *settings;
+	struct spokei_lease_clock clock;
+	unsigned timer_class;
+	struct spokei_slab cells;     /* struct spokei_lease; lasting, so that all can be visited */
+	struct spokei_slab commands;  /* struct spokei_lease_command; lasting, too */
+	struct spokei_map *lines;     /* name -> struct spokei_lease_line */
+	struct spoke_list todo;       /* leases in no line that have something to send */
+	struct spoke_list lines_todo; /* lines whose first lease has something to send */
+	struct spoke_list due;        /* held leases to be renewed */
+	struct spoke_list news;       /* ended leases whose users are to be called */
+	struct spokei_task send;      /* for todo and lines_todo */
+	struct spokei_task renew;     /* for due */
+	struct spokei_task tell;      /* for news */
+	struct spokei_task rest;      /* ends leases that drain, when none is left */
+	struct spokei_task bury;
+	struct spokei_early early; /* on the engine's list while leases are held */
+	uint64_t earliest_ns;      /* no lease that is held ends before */
+	uint64_t hold_ns; /* until then nothing is acquired or released: the store is busy */
+	uint32_t holds;   /* ... how often in a row */
+	uint64_t patience_ns;
+	uint32_t asks;
+	uint32_t held;
+	uint32_t waits; /* commands under way that wait for replicas, and all others behind them */
+	bool lagging;   /* the last of them was not confirmed: they go one at a time */
+	bool reached;   /* the store was reached since the last failure */
+	bool draining;  /* no new leases */
+	bool ended;
+	bool freed;
+	struct spokei_bucket *events; /* limits events about single leases */
+	char uuid[SPOKEI_LEASE_UUID];
+	struct spokei_lease_batch batches[SPOKEI_LEASE_BATCHES];
+};
+
+/* --- cell */
+
+static inline uint64_t spokei_leases_now(const struct spoke_leases *leases)
+{
+	return spokei_lease_clock_now(&leases->clock);
+}
+
+/* Returns the name of a lease, valid as long as the lease. */
+static inline struct spoke_span spokei_lease_name_of(const struct spokei_lease *lease)
+{
+	return (struct spoke_span){ lease->name_len > SPOKEI_LEASE_NAME_SHORT ? lease->name.block
+									      : lease->name.bytes,
+				    lease->name_len };
+}
+
+static inline struct spokei_lease *spokei_lease_at(struct spoke_list *node)
+{
+	return spoke_container_of(node, struct spokei_lease, node);
+}
+
+/* Returns how the user names this lease. */
+static inline struct spoke_lease spokei_lease_public(const struct spokei_lease *lease)
+{
+	return (struct spoke_lease){ lease->leases, lease->handle };
+}
+
+/* Returns how long replicas may take to confirm a command for this lease. */
+uint64_t spokei_lease_replicas_wait(const struct spokei_lease *lease);
+
+/* Returns the part of the lease's time that is left unused. */
+uint64_t spokei_lease_guard(const struct spokei_lease *lease);
+
+/* Takes a cell for an ask of this name. Returns 0, SPOKE_ELIMIT or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_lease_cell_take(struct spoke_leases *leases, struct spoke_span name,
+					  struct spokei_lease **ret_lease);
+
+/* Frees the cell, which is in no list. Its handle is invalid from now on. */
+void spokei_lease_cell_give(struct spokei_lease *lease);
+
+/* Writes the holder's name, without a NUL; returns it. */
+struct spoke_span spokei_lease_holder(const struct spokei_lease *lease,
+				      char to[SPOKEI_LEASE_HOLDER]);
+
+/* Sets the timer of a lease for `at_ns` of the clock of leases, or for its end if that is earlier.
+ * Returns whether the wheel had room, which it always has for a timer that is armed. */
+bool spokei_lease_arm(struct spokei_lease *lease, uint64_t at_ns);
+
+/* Removes the lease from the list that it is in. */
+static inline void spokei_lease_unlist(struct spokei_lease *lease)
+{
+	if (lease->node.next)
+		spokei_list_remove(&lease->node);
+}
+
+/* Counts a command that waits for replicas; none if there are 0. */
+static inline void spokei_leases_waits(struct spoke_leases *leases, uint16_t replicas)
+{
+	leases->waits += replicas > 0;
+}
+
+/* Returns whether no command may be sent now that waits for replicas. */
+static inline bool spokei_leases_must_not_wait(const struct spoke_leases *leases)
+{
+	return leases->lagging && leases->waits > 0;
+}
+
+/* Takes the answer to a command that has waited for replicas, or not. `confirmed` is what the store
+ * has said. Returns whether enough of them have confirmed. */
+bool spokei_leases_waited(struct spoke_leases *leases, uint16_t replicas, uint32_t confirmed);
+
+/* Returns a pause before something is repeated: 50 to 250 ms, at random. */
+uint64_t spokei_leases_pause(const struct spoke_leases *leases);
+
+/* --- line */
+
+/* Returns the line in which a lease waits, or NULL. */
+static inline struct spokei_lease_line *spokei_lease_line_of(const struct spokei_lease *lease)
+{
+	return spokei_lease_is_ask(&lease->life) ? lease->line : NULL;
+}
+
+/* Has a lease send its next command when the tasks of this turn run. The lease is in no list. */
+void spokei_lease_todo(struct spokei_lease *lease);
+
+/* The same for the first lease of a line. */
+void spokei_lease_line_todo(struct spokei_lease_line *line);
+
+/* Adds a lease to the line of its name, which is made if needed. Returns 0 or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_lease_line_join(struct spokei_lease *lease);
+
+/* Takes a lease out of its line; the next one goes on. */
+void spokei_lease_line_leave(struct spokei_lease *lease);
+
+/* Has the first lease of the line try again at this time, or sooner when it is woken. */
+void spokei_lease_line_wait(struct spokei_lease_line *line, uint64_t retry_ns);
+
+/* Has the first lease of the line try now, or as soon as its present try has failed. */
+void spokei_lease_line_wake(struct spokei_lease_line *line);
+
+/* Returns whether the lease may try: it is the first of its line, or in none. */
+bool spokei_lease_is_first(const struct spokei_lease *lease);
+
+/* --- end */
+
+/* The words of the store, for the user. */
+struct spokei_lease_words {
+	struct spoke_span text;
+	uint64_t left_ns;
+};
+
+/*
+ * Moves the lease after an event, and carries out the verdict. Calls the user at once if `words` is
+ * not NULL, else by a task. The lease may be gone, and its leases ended, when this returns.
+ */
+void spokei_lease_happen(struct spokei_lease *lease, const struct spokei_lease_news *news,
+			 const struct spokei_lease_words *words);
+
+/* Frees a lease that is OVER. Calls its `done` with this error, if there is one. */
+void spokei_lease_finish(struct spokei_lease *lease, int error);
+
+/* Ends the leases whose validity has passed. Runs first in each turn while leases are held. */
+void spokei_leases_early(struct spokei_early *early);
+
+/* The task that calls the users of ended leases. */
+void spokei_leases_tell(struct spokei_task *task);
+
+/* Records an event about a lease, unless there were too many of late. */
+SPOKEI_PRINTF(3, 4)
+void spokei_lease_event(const struct spokei_lease *lease, int error, const char *format, ...);
+
+/* --- send */
+
+/* Sends what the leases on leases->todo and the lines on leases->lines_todo have to send, as far as
+ * the store takes it. */
+void spokei_leases_send(struct spoke_leases *leases);
+void spokei_leases_send_task(struct spokei_task *task);
+
+/* Sends the RELEASE of a lease that is RETURNING or RELEASING. */
+void spokei_lease_send_release(struct spokei_lease *lease);
+
+/* --- renew */
+
+/* Has a held lease renewed when the tasks of this turn run, with all others that are due. */
+void spokei_lease_is_due(struct spokei_lease *lease);
+
+/* Sends the renewals that are due, as far as the store takes them. */
+void spokei_leases_renew(struct spoke_leases *leases);
+void spokei_leases_renew_task(struct spokei_task *task);
+
+#endif

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sends the commands that acquire and release leases, and reads their answers. */
+#include "cluster/lease/names.h"
+#include "cluster/lease/parts.h"
+#include "cluster/lease/refusal.h"
+#include "core/base/log.h"
+#include "core/base/pace.h"
+
+#define HOLD_FIRST_NS UINT64_C(100000000)
+#define HOLD_CAP_NS UINT64_C(2000000000)
+#define PTTL_MORE_NS UINT64_C(1000000) /* the store rounds to ms */
+#define PTTL_MAX_MS INT64_C(86400000)  /* a longer time to live is looked at once a day */
+
+static const struct spokei_lease_words no_words;
+
+/* An answer of the store to one command. */
+struct answer {
+	struct spokei_lease_command *command; /* its copy */
+	int error;
+	struct spokei_resp_cursor reply;
+	bool enough; /* enough replicas have confirmed */
+};
+
+static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply,
+			 uint32_t replicas);
+
+/* --- commands */
+
+/* Sends a command whose texts are written. Returns 0, or an error if it was not sent. */
+static int send_command(struct spokei_lease *lease, bool releases, uint64_t sent_ns)
+{
+	struct spoke_leases *leases = lease->leases;
+	struct spokei_lease_command *command;
+	void *cell;
+	uint64_t handle;
+	int error = spokei_slab_take(&leases->commands, &cell, &handle);
+
+	if (error)
+		return error;
+	command = cell;
+	*command = (struct spokei_lease_command){
+		.ask.done = command_done,
+		.leases = leases,
+		.cell = handle,
+		.handle = lease->handle,
+		.sent_ns = sent_ns,
+		.replicas = releases ? 0 : lease->replicas,
+		.releases = releases,
+	};
+	error = spokei_redis_send(leases->redis, &command->ask, command->replicas,
+				  spokei_lease_replicas_wait(lease));
+	if (error) {
+		command->cell = 0;
+		spokei_slab_give(&leases->commands, handle);
+	} else {
+		lease->under = true;
+		spokei_leases_waits(leases, command->replicas);
+	}
+	return error;
+}
+
+static void write_key(struct spokei_lease *lease, enum spokei_lease_name which)
+{
+	struct spokei_redis *redis = lease->leases->redis;
+	char key[SPOKE_LEASE_NAME_MAX + SPOKEI_LEASE_NAME_MORE];
+	struct spoke_span name = spokei_lease_name_of(lease);
+
+	spokei_redis_text(redis, name);
+	spokei_redis_text(redis, (struct spoke_span){ key, spokei_lease_name(key, which, name) });
+}
+
+/* Sends the ACQUIRE of a lease that is WAITING. Its validity counts from here. */
+static void send_acquire(struct spokei_lease *lease)
+{
+	struct spoke_leases *leases = lease->leases;
+	uint64_t sent_ns = spokei_leases_now(leases);
+	char holder[SPOKEI_LEASE_HOLDER];
+
+	if (lease->life.end_ns <= sent_ns)
+		return; /* the timer is about to end it */
+	if (lease->replicas > 0 && spokei_leases_must_not_wait(leases)) {
+		(void)spokei_lease_arm(lease, sent_ns + spokei_leases_pause(leases));
+		return;
+	}
+	spokei_redis_begin(leases->redis, SPOKEI_SCRIPT_ACQUIRE, 2, 4);
+	write_key(lease, SPOKEI_LEASE_TOKEN);
+	spokei_redis_number(leases->redis, lease->life.ttl_ms);
+	spokei_redis_text(leases->redis, spokei_lease_holder(lease, holder));
+	if (send_command(lease, false, sent_ns) != SPOKE_OK) {
+		(void)spokei_lease_arm(lease, sent_ns + spokei_leases_pause(leases));
+		return;
+	}
+	spokei_lease_asks(&lease->life, sent_ns);
+	(void)spokei_lease_arm(lease, lease->life.end_ns);
+}
+
+void spokei_lease_send_release(struct spokei_lease *lease)
+{
+	struct spoke_leases *leases = lease->leases;
+	char holder[SPOKEI_LEASE_HOLDER];
+
+	if (lease->under)
+		return;
+	spokei_redis_begin(leases->redis, SPOKEI_SCRIPT_RELEASE, 2, 3);
+	write_key(lease, SPOKEI_LEASE_CHANNEL);
+	spokei_redis_text(leases->redis, spokei_lease_holder(lease, holder));
+	if (send_command(lease, true, 0) != SPOKE_OK)
+		(void)spokei_lease_arm(lease,
+				       spokei_leases_now(leases) + spokei_leases_pause(leases));
+}
+
+/* Sends what this lease has to send. While the store asks for a pause, its timer is set instead. */
+static void send_next(struct spokei_lease *lease)
+{
+	struct spoke_leases *leases = lease->leases;
+
+	if (leases->hold_ns > 0 && spokei_leases_now(leases) < leases->hold_ns)
+		(void)spokei_lease_arm(lease, leases->hold_ns);
+	else if (lease->life.state == SPOKEI_LEASE_WAITING)
+		send_acquire(lease);
+	else if (lease->life.state == SPOKEI_LEASE_RETURNING ||
+		 lease->life.state == SPOKEI_LEASE_RELEASING)
+		spokei_lease_send_release(lease);
+}
+
+void spokei_leases_send(struct spoke_leases *leases)
+{
+	while (!spokei_list_empty(&leases->todo)) {
+		struct spokei_lease *lease = spokei_lease_at(spokei_list_first(&leases->todo));
+
+		spokei_list_remove(&lease->node);
+		if (spokei_redis_is_ready(leases->redis))
+			send_next(lease);
+	}
+	while (!spokei_list_empty(&leases->lines_todo)) {
+		struct spokei_lease_line *line = spoke_container_of(spokei_list_first(
+									    &leases->lines_todo),
+								    struct spokei_lease_line, node);
+
+		spokei_list_remove(&line->node);
+		if (spokei_redis_is_ready(leases->redis))
+			send_next(spokei_lease_at(spokei_list_first(&line->waiters)));
+	}
+}
+
+void spokei_leases_send_task(struct spokei_task *task)
+{
+	spokei_leases_send(spoke_container_of(task, struct spoke_leases, send));
+}
+
+/* --- after a failure */
+
+/* The store is busy: nothing is acquired or released for a while, by any lease. */
+static uint64_t hold(struct spoke_leases *leases)
+{
+	const struct spokei_backoff backoff = { HOLD_FIRST_NS, HOLD_CAP_NS };
+	const struct spoke_env *env = leases->engine->env;
+	uint64_t now_ns = spokei_leases_now(leases);
+	uint64_t dice;
+
+	if (now_ns >= leases->hold_ns) {
+		env->dice(env->ctx, &dice, sizeof(dice));
+		leases->hold_ns = now_ns + spokei_backoff_pause(&backoff, leases->holds, dice);
+		leases->holds++;
+	}
+	return leases->hold_ns;
+}
+
+/* Has the lease repeat its command at this time, unless the store is reached again before. */
+static void again_at(struct spokei_lease *lease, uint64_t at_ns)
+{
+	struct spokei_lease_line *line = spokei_lease_line_of(lease);
+
+	if (line)
+		spokei_lease_line_wait(line, at_ns);
+	else
+		(void)spokei_lease_arm(lease, at_ns);
+}
+
+/* --- answers */
+
+static void happen(struct spokei_lease *lease, enum spokei_lease_event event,
+		   const struct spokei_lease_words *words)
+{
+	spokei_lease_happen(lease,
+			    &(struct spokei_lease_news){
+				    .event = event, .now_ns = spokei_leases_now(lease->leases) },
+			    words);
+}
+
+/* The command was not answered, or is to be repeated at this time. */
+static void repeat(struct spokei_lease *lease, uint64_t at_ns)
+{
+	happen(lease, SPOKEI_LEASE_MISS, &no_words);
+	again_at(lease, at_ns);
+}
+
+static void refuse_for_good(struct spokei_lease *lease, struct spoke_span text)
+{
+	struct spokei_lease_words words = { .text = spokei_refusal_text(text) };
+	struct spoke_leases *leases = lease->leases;
+	uint64_t handle = lease->handle;
+	char escaped[96];
+
+	(void)spokei_log_escape(escaped, sizeof(escaped), words.text.data, words.text.len);
+	spokei_lease_event(lease, SPOKE_ESTORE, "was refused: %s", escaped);
+	happen(lease, SPOKEI_LEASE_DENY, &words);
+	lease = spokei_slab_get(&leases->cells, handle);
+	if (lease && lease->life.state == SPOKEI_LEASE_OVER)
+		spokei_lease_finish(lease, SPOKE_ESTORE);
+}
+
+/* The store has answered with an error. The connection is ended last, because that calls others. */
+static void take_error(struct spokei_lease *lease, struct spoke_span text)
+{
+	struct spoke_leases *leases = lease->leases;
+	struct spokei_lease_words words = { .text = spokei_refusal_text(text) };
+	enum spokei_refusal refusal = spokei_refusal_of(text);
+
+	if (refusal == SPOKEI_REFUSAL_REFUSED) {
+		refuse_for_good(lease, text);
+		return;
+	}
+	if (lease->life.once && lease->life.state == SPOKEI_LEASE_ASKING)
+		happen(lease, SPOKEI_LEASE_UNREACHABLE, &words);
+	else
+		repeat(lease, hold(leases));
+	if (refusal == SPOKEI_REFUSAL_ELSEWHERE && !leases->ended)
+		spokei_redis_restart(leases->redis, "the server is no primary");
+}
+
+/* The answer is none that this script gives: the server is no Redis, or has lost its way. */
+static void take_nonsense(struct spokei_lease *lease)
+{
+	struct spoke_leases *leases = lease->leases;
+
+	repeat(lease, hold(leases));
+	spokei_redis_restart(leases->redis, "it has sent an answer of another kind");
+}
+
+static void take_grant(struct spokei_lease *lease, const struct answer *answer, uint64_t fence)
+{
+	struct spoke_leases *leases = lease->leases;
+	struct spokei_lease_news news = {
+		.event = SPOKEI_LEASE_GRANT,
+		.enough = answer->enough,
+		.now_ns = spokei_leases_now(leases),
+		.sent_ns = answer->command->sent_ns,
+		.fence = fence,
+	};
+
+	if (!news.enough)
+		spokei_lease_event(lease, SPOKE_ELIMIT, "is returned: too few replicas have it");
+	spokei_lease_happen(lease, &news, &no_words);
+}
+
+static void take_refusal(struct spokei_lease *lease, int64_t pttl_ms)
+{
+	uint64_t now_ns = spokei_leases_now(lease->leases);
+	uint64_t left_ns = UINT64_MAX;
+	uint64_t retry_ns = now_ns + spokei_lease_ttl_ns(&lease->life);
+	struct spokei_lease_line *line = spokei_lease_line_of(lease);
+
+	if (pttl_ms >= 0) {
+		left_ns = (uint64_t)(pttl_ms < PTTL_MAX_MS ? pttl_ms : PTTL_MAX_MS) *
+			  UINT64_C(1000000);
+		retry_ns = now_ns + left_ns + PTTL_MORE_NS;
+	}
+	happen(lease, SPOKEI_LEASE_REFUSE, &(struct spokei_lease_words){ .left_ns = left_ns });
+	if (line == NULL)
+		return;
+	if (!line->listens) {
+		line->listens = true;
+		spokei_redis_subscribe(line->leases->redis, &line->channel);
+	}
+	spokei_lease_line_wait(line, retry_ns);
+}
+
+static void take_acquired(struct spokei_lease *lease, struct answer *answer,
+			  const struct spokei_resp_value *first)
+{
+	struct spoke_leases *leases = lease->leases;
+	int64_t kind, number;
+
+	if (first->kind != SPOKEI_RESP_ARRAY || first->count != 2 ||
+	    !spokei_resp_next_number(&answer->reply, &kind) ||
+	    !spokei_resp_next_number(&answer->reply, &number) || kind < 0 || kind > 1 ||
+	    (kind == 0 && number < 0)) {
+		take_nonsense(lease);
+		return;
+	}
+	leases->holds = 0;
+	if (kind == 0)
+		take_grant(lease, answer, (uint64_t)number);
+	else
+		take_refusal(lease, number);
+}
+
+static void take_released(struct spokei_lease *lease, const struct spokei_resp_value *first)
+{
+	struct spoke_leases *leases = lease->leases;
+	bool returned = lease->life.state == SPOKEI_LEASE_RETURNING;
+	bool unheld = first->integer == 0 && lease->granted && !lease->repeats;
+
+	if (first->kind != SPOKEI_RESP_INTEGER) {
+		take_nonsense(lease);
+		return;
+	}
+	leases->holds = 0;
+	happen(lease, SPOKEI_LEASE_RELEASED, &no_words);
+	if (returned)
+		again_at(lease, spokei_leases_now(leases) + spokei_leases_pause(leases));
+	else
+		spokei_lease_finish(lease, unheld ? SPOKE_ENOENT : SPOKE_OK);
+}
+
+static void take_answer(struct spokei_lease *lease, struct answer *answer)
+{
+	struct spokei_resp_value first;
+
+	if (answer->error || !spokei_resp_next(&answer->reply, &first)) {
+		lease->repeats = answer->command->releases;
+		repeat(lease,
+		       spokei_leases_now(lease->leases) + spokei_leases_pause(lease->leases));
+	} else if (first.kind == SPOKEI_RESP_ERROR) {
+		take_error(lease, first.text);
+	} else if (answer->command->releases) {
+		take_released(lease, &first);
+	} else {
+		take_acquired(lease, answer, &first);
+	}
+}
+
+static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply,
+			 uint32_t replicas)
+{
+	struct spokei_lease_command *command = spoke_container_of(ask, struct spokei_lease_command,
+								  ask);
+	struct spoke_leases *leases = command->leases;
+	struct spokei_lease_command copy = *command;
+	struct answer answer = { &copy, error, reply, true };
+	struct spokei_lease *lease = spokei_slab_get(&leases->cells, copy.handle);
+	bool releasing;
+
+	command->cell = 0;
+	spokei_slab_give(&leases->commands, copy.cell);
+	answer.enough = spokei_leases_waited(leases, copy.replicas, replicas);
+	if (lease == NULL)
+		return;
+	releasing = lease->life.state == SPOKEI_LEASE_RETURNING ||
+		    lease->life.state == SPOKEI_LEASE_RELEASING;
+	/* The answer to an ACQUIRE that was cancelled is of no use: the RELEASE follows it. */
+	if (copy.releases != releasing || lease->tell != SPOKEI_LEASE_TELL_NOTHING)
+		return;
+	lease->under = false;
+	take_answer(lease, &answer);
+}

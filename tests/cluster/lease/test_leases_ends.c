@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How leases end: freed anywhere, drained, closed with their engine, in a child. */
+#include "tests/cluster/lease/leaserig.h"
+
+#define rig leaserig
+
+static bool is_locked(const char *name)
+{
+	struct fakeredis_lock lock;
+
+	return fakeredis_lock(&rig.server, name, &lock);
+}
+
+static void free_leases(void)
+{
+	spoke_leases_free(rig.one.leases);
+	rig.one.leases = NULL;
+}
+
+static void free_inside(struct leaserig_ask *ask)
+{
+	(void)ask;
+	free_leases();
+}
+
+static void freed_leases_are_lost_and_released(void **state)
+{
+	struct leaserig_ask *held = leaserig_hold("held");
+	struct leaserig_ask *waiting = leaserig_wait("held");
+	struct leaserig_ask *fresh;
+
+	(void)state;
+	leaserig_pass(SECOND);
+	fresh = leaserig_try("fresh");
+	free_leases();
+	assert_int_equal(held->lost, 0);
+	leaserig_pass(SECOND);
+	assert_int_equal(held->why, SPOKE_LEASE_CLOSED);
+	assert_int_equal(waiting->error, SPOKE_ECLOSED);
+	assert_int_equal(fresh->error, SPOKE_ECLOSED);
+	assert_false(is_locked("held"));
+	assert_false(is_locked("fresh"));
+}
+
+static void release_under_way_ends_when_leases_are_freed(void **state)
+{
+	struct leaserig_ask *held = leaserig_hold("held");
+
+	(void)state;
+	leaserig_release(held);
+	free_leases();
+	leaserig_pass(SECOND);
+	assert_int_equal(held->released, 1);
+	assert_int_equal(held->end, SPOKE_ECLOSED);
+	assert_false(is_locked("held"));
+}
+
+static void leases_freed_inside_told_end(void **state)
+{
+	struct leaserig_ask *first = leaserig_try("first");
+	struct leaserig_ask *second = leaserig_try("second");
+
+	(void)state;
+	first->then = free_inside;
+	leaserig_pass(SECOND);
+	assert_int_equal(first->why, SPOKE_LEASE_CLOSED);
+	assert_int_equal(second->told, 1);
+	assert_false(is_locked("first"));
+	assert_false(is_locked("second"));
+}
+
+static void leases_freed_inside_lost_end(void **state)
+{
+	struct leaserig_ask *asks[8];
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		char name[] = { (char)('a' + i), '\0' };
+
+		asks[i] = leaserig_try(name);
+	}
+	(void)leaserig_wait("a");
+	leaserig_pass(SECOND);
+	asks[3]->then = free_inside;
+	fakeredis_kill(&rig.server);
+	leaserig_pass(LEASERIG_TTL);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(asks[i]->lost, 1);
+		assert_int_equal(asks[i]->why, i <= 3 ? SPOKE_LEASE_EXPIRED : SPOKE_LEASE_CLOSED);
+	}
+}
+
+static void leases_freed_inside_a_failed_ask_end(void **state)
+{
+	struct leaserig_ask *asks[3];
+
+	(void)state;
+	fakeredis_kill(&rig.server);
+	leaserig_pass(SECOND);
+	for (int i = 0; i < 3; i++) {
+		asks[i] = leaserig_try("reports");
+		asks[i]->then = free_inside;
+	}
+	leaserig_pass(20 * SECOND);
+	assert_int_equal(asks[0]->error, SPOKE_EUNAVAILABLE);
+	assert_int_equal(asks[1]->error, SPOKE_ECLOSED);
+	assert_int_equal(asks[2]->error, SPOKE_ECLOSED);
+}
+
+static void leases_freed_while_a_batch_is_disowned_end(void **state)
+{
+	struct leaserig_ask *asks[5];
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		char name[] = { (char)('a' + i), '\0' };
+
+		asks[i] = leaserig_try(name);
+	}
+	leaserig_pass(SECOND);
+	asks[1]->then = free_inside;
+	fakeredis_wipe(&rig.server);
+	leaserig_pass(LEASERIG_TTL / 3);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(asks[i]->why, i <= 1 ? SPOKE_LEASE_TAKEN : SPOKE_LEASE_CLOSED);
+}
+
+static void freed_engine_ends_all_leases(void **state)
+{
+	struct leaserig_ask *held = leaserig_hold("held");
+
+	(void)state;
+	rig.one.leases = NULL;
+	spoke_engine_free(rig.one.engine);
+	rig.one.engine = NULL;
+	leaserig_pass(SECOND);
+	assert_int_equal(held->why, SPOKE_LEASE_CLOSED);
+	assert_false(is_locked("held"));
+}
+
+/* --- what callbacks may do */
+
+static void release_inside(struct leaserig_ask *ask)
+{
+	if (ask->error == SPOKE_OK && ask->lost == 0)
+		leaserig_release(ask);
+}
+
+static void lease_released_inside_told_is_free(void **state)
+{
+	struct leaserig_ask *ask = leaserig_wait("reports");
+
+	(void)state;
+	ask->then = release_inside;
+	leaserig_pass(SECOND);
+	assert_int_equal(ask->end, SPOKE_OK);
+	assert_false(is_locked("reports"));
+}
+
+static void release_others_inside(struct leaserig_ask *ask)
+{
+	(void)ask;
+	for (unsigned i = 1; i < rig.asked; i++) {
+		if (!rig.asks[i].given && !rig.asks[i].lost &&
+		    spoke_lease_fence(rig.asks[i].lease) > 0)
+			leaserig_release(&rig.asks[i]);
+	}
+}
+
+static void leases_released_inside_lost_are_released(void **state)
+{
+	struct leaserig_ask *ask = leaserig_try("a");
+
+	(void)state;
+	(void)leaserig_try("b");
+	(void)leaserig_try("c");
+	leaserig_pass(SECOND);
+	ask->then = release_others_inside;
+	(void)fakeredis_remove(&rig.server, "a");
+	leaserig_pass(LEASERIG_TTL / 3);
+	assert_int_equal(ask->why, SPOKE_LEASE_TAKEN);
+	assert_int_equal(rig.asks[1].end, SPOKE_OK);
+	assert_int_equal(rig.asks[2].end, SPOKE_OK);
+	assert_false(is_locked("b"));
+}
+
+static void ask_again_inside(struct leaserig_ask *ask)
+{
+	if (ask->lost == 1)
+		(void)leaserig_wait("reports");
+}
+
+static void lost_lease_is_asked_for_again_inside_lost(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+
+	(void)state;
+	ask->then = ask_again_inside;
+	(void)fakeredis_remove(&rig.server, "reports");
+	leaserig_pass(LEASERIG_TTL / 3 + SECOND);
+	assert_int_equal(ask->lost, 1);
+	assert_int_equal(rig.asks[1].error, SPOKE_OK);
+}
+
+/* --- drain */
+
+static void drain_waits_for_held_leases(void **state)
+{
+	struct leaserig_ask *held = leaserig_hold("held");
+	struct leaserig_ask *waiting = leaserig_wait("held");
+
+	(void)state;
+	leaserig_pass(SECOND);
+	assert_int_equal(spoke_engine_drain(rig.one.engine, UINT64_MAX), SPOKE_OK);
+	leaserig_pass(LEASERIG_TTL);
+	assert_int_equal(waiting->error, SPOKE_ECLOSED);
+	assert_int_equal(held->lost, 0);
+	assert_true(is_locked("held"));
+	leaserig_release(held);
+	leaserig_pass(SECOND);
+	assert_int_equal(held->end, SPOKE_OK);
+	assert_int_equal(fakeredis_conns(&rig.server), 0);
+}
+
+static void note_never(void *arg, struct spoke_lease lease, const struct spoke_lease_answer *answer)
+{
+	(void)arg;
+	(void)lease;
+	(void)answer;
+	fail_msg("an ask that was rejected was told");
+}
+
+static void drained_leases_take_no_asks(void **state)
+{
+	(void)state;
+	(void)leaserig_hold("held");
+	assert_int_equal(spoke_engine_drain(rig.one.engine, UINT64_MAX), SPOKE_OK);
+	leaserig_pass(SECOND);
+	assert_int_equal(spoke_lease_ask(rig.one.leases, "more", NULL, note_never, NULL),
+			 SPOKE_ECLOSED);
+}
+
+static void drain_without_leases_ends_at_once(void **state)
+{
+	(void)state;
+	assert_int_equal(spoke_engine_drain(rig.one.engine, UINT64_MAX), SPOKE_OK);
+	leaserig_pass(10 * MS);
+	assert_int_equal(fakeredis_conns(&rig.server), 0);
+	assert_int_equal(spoke_lease_ask(rig.one.leases, "more", NULL, note_never, NULL),
+			 SPOKE_ECLOSED);
+}
+
+static void leases_left_at_the_end_of_a_drain_are_closed(void **state)
+{
+	struct leaserig_ask *held = leaserig_hold("held");
+
+	(void)state;
+	assert_int_equal(spoke_engine_drain(rig.one.engine, 5 * SECOND), SPOKE_OK);
+	leaserig_pass(6 * SECOND);
+	assert_int_equal(held->why, SPOKE_LEASE_CLOSED);
+	assert_false(is_locked("held"));
+}
+
+/* --- children and misuse */
+
+static unsigned forks;
+
+static void child_neither_asks_nor_holds(void **state)
+{
+	struct leaserig_ask *held;
+	struct spoke_leases *leases;
+
+	(void)state;
+	forks = 0;
+	spoke_engine_free(rig.two.engine);
+	rig.two.faulty.env.forks = &forks;
+	assert_int_equal(
+		spoke_engine_new(&(struct spoke_engine_options){ .env = &rig.two.faulty.env },
+				 &rig.two.engine),
+		SPOKE_OK);
+	leaserig_join(&rig.two, NULL);
+	held = leaserig_ask_with(&rig.two, "held", NULL);
+	leaserig_pass(10 * MS);
+	assert_true(spoke_lease_left(held->lease) > 0);
+	forks = 1;
+	assert_int_equal(spoke_lease_left(held->lease), 0);
+	assert_int_equal(spoke_lease_ask(rig.two.leases, "more", NULL, note_never, NULL),
+			 SPOKE_EFORKED);
+	assert_int_equal(spoke_leases_new(rig.two.engine,
+					  &(struct spoke_leases_options){
+						  .store = "redis://" LEASERIG_AT },
+					  &leases),
+			 SPOKE_EFORKED);
+	leaserig_leave(&rig.two);
+	leaserig_pass(SECOND);
+	assert_true(is_locked("held"));
+}
+
+static void names_of_ended_leases_are_noticed(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+	struct spoke_lease none = { 0 };
+
+	(void)state;
+	leaserig_release(ask);
+	leaserig_pass(SECOND);
+	assert_int_equal(spoke_lease_left(ask->lease), 0);
+	assert_int_equal(spoke_lease_fence(ask->lease), 0);
+	assert_int_equal(spoke_lease_name(ask->lease).len, 0);
+	assert_int_equal(spoke_lease_release(ask->lease, NULL, NULL), SPOKE_ENOENT);
+	assert_int_equal(spoke_lease_left(none), 0);
+	assert_int_equal(spoke_lease_fence(none), 0);
+	assert_int_equal(spoke_lease_name(none).len, 0);
+	assert_int_equal(spoke_lease_release(none, NULL, NULL), SPOKE_ENOENT);
+	spoke_leases_free(NULL);
+}
+
+static void ended_engine_takes_no_leases(void **state)
+{
+	struct spoke_leases *leases;
+
+	(void)state;
+	assert_int_equal(spoke_engine_drain(rig.two.engine, UINT64_MAX), SPOKE_OK);
+	assert_int_equal(spoke_leases_new(rig.two.engine,
+					  &(struct spoke_leases_options){
+						  .store = "redis://" LEASERIG_AT },
+					  &leases),
+			 SPOKE_ECLOSED);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(freed_leases_are_lost_and_released),
+		TEST(release_under_way_ends_when_leases_are_freed),
+		TEST(leases_freed_inside_told_end),
+		TEST(leases_freed_inside_lost_end),
+		TEST(leases_freed_inside_a_failed_ask_end),
+		TEST(leases_freed_while_a_batch_is_disowned_end),
+		TEST(freed_engine_ends_all_leases),
+		TEST(lease_released_inside_told_is_free),
+		TEST(leases_released_inside_lost_are_released),
+		TEST(lost_lease_is_asked_for_again_inside_lost),
+		TEST(drain_waits_for_held_leases),
+		TEST(drained_leases_take_no_asks),
+		TEST(drain_without_leases_ends_at_once),
+		TEST(leases_left_at_the_end_of_a_drain_are_closed),
+		TEST(child_neither_asks_nor_holds),
+		TEST(names_of_ended_leases_are_noticed),
+		TEST(ended_engine_takes_no_leases),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leases at a store that fails or is away: lost answers, lost locks, lost messages. */
+#include "tests/cluster/lease/leaserig.h"
+
+#include <string.h>
+
+#define rig leaserig
+
+static bool is_locked(const char *name)
+{
+	struct fakeredis_lock lock;
+
+	return fakeredis_lock(&rig.server, name, &lock);
+}
+
+static uint64_t count_of(const char *name)
+{
+	struct fakeredis_lock lock;
+
+	assert_true(fakeredis_lock(&rig.server, name, &lock));
+	return lock.count;
+}
+
+/* --- answers that are lost */
+
+static void lost_answer_to_an_ask_is_asked_for_again(void **state)
+{
+	static const enum fakeredis_cut cuts[] = { FAKEREDIS_CUT_BEFORE, FAKEREDIS_CUT_AFTER,
+						   FAKEREDIS_CUT_MUTE };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+		struct leaserig_ask *ask;
+
+		fakeredis_cut(&rig.server, cuts[i], "EVALSHA", FAKEREDIS_ACQUIRE, 0);
+		ask = leaserig_try("reports");
+		leaserig_pass(5 * SECOND);
+		assert_int_equal(ask->told, 1);
+		assert_int_equal(ask->error, SPOKE_OK);
+		assert_int_equal(ask->fence, i + 1);
+		assert_int_equal(count_of("reports"), 1);
+		leaserig_release(ask);
+		leaserig_pass(10 * MS);
+		assert_false(is_locked("reports"));
+	}
+}
+
+static void ask_cancelled_with_a_lost_answer_leaves_no_lock(void **state)
+{
+	struct leaserig_ask *ask;
+
+	(void)state;
+	fakeredis_cut(&rig.server, FAKEREDIS_CUT_AFTER, "EVALSHA", FAKEREDIS_ACQUIRE, 0);
+	ask = leaserig_wait("reports");
+	leaserig_pass(20 * MS);
+	assert_true(is_locked("reports"));
+	leaserig_release(ask);
+	leaserig_pass(2 * SECOND);
+	assert_int_equal(ask->error, SPOKE_ECANCELED);
+	assert_int_equal(ask->released, 1);
+	assert_int_equal(ask->end, SPOKE_OK);
+	assert_false(is_locked("reports"));
+}
+
+static void lost_answer_to_a_release_is_asked_for_again(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+	struct leaserig_ask *next;
+
+	(void)state;
+	fakeredis_cut(&rig.server, FAKEREDIS_CUT_AFTER, "EVALSHA", FAKEREDIS_RELEASE, 0);
+	leaserig_release(ask);
+	leaserig_pass(20 * MS);
+	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 60000);
+	leaserig_pass(2 * SECOND);
+	assert_int_equal(ask->released, 1);
+	assert_int_equal(ask->end, SPOKE_OK);
+	assert_int_equal(fakeredis_runs(&rig.server, FAKEREDIS_RELEASE), 2);
+	next = leaserig_try("reports");
+	leaserig_pass(10 * MS);
+	assert_int_equal(next->error, SPOKE_EBUSY);
+}
+
+static void unanswered_renewal_is_sent_again_on_a_new_connection(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+	uint64_t clients = rig.server.clients;
+
+	(void)state;
+	fakeredis_cut(&rig.server, FAKEREDIS_CUT_MUTE, "EVALSHA", FAKEREDIS_RENEW, 0);
+	leaserig_pass(LEASERIG_TTL / 3 + LEASERIG_TTL / 12 + SECOND);
+	assert_true(rig.server.clients > clients);
+	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASE_RENEWALS), 1);
+	leaserig_pass(3 * LEASERIG_TTL);
+	assert_int_equal(ask->lost, 0);
+}
+
+static void store_frozen_for_half_the_time_is_survived(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+
+	(void)state;
+	leaserig_pass(LEASERIG_TTL / 3 - 2 * SECOND);
+	spokei_world_hold(&rig.server.process, LEASERIG_TTL / 2);
+	leaserig_pass(5 * LEASERIG_TTL);
+	assert_int_equal(ask->lost, 0);
+	assert_int_equal(count_of("reports"), 1);
+}
+
+/* --- locks that are lost */
+
+static void lease_that_the_store_forgot_is_lost_at_once(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+
+	(void)state;
+	(void)fakeredis_remove(&rig.server, "reports");
+	leaserig_pass(LEASERIG_TTL / 3 + 10 * MS);
+	assert_int_equal(ask->lost, 1);
+	assert_int_equal(ask->why, SPOKE_LEASE_TAKEN);
+	leaserig_pass(LEASERIG_TTL);
+	assert_false(is_locked("reports"));
+	assert_int_equal(fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE), 1);
+}
+
+static void broken_lease_is_lost_and_a_waiter_gets_it(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+	struct leaserig_ask *waiter = leaserig_wait("reports");
+	uint64_t broken_ns;
+
+	(void)state;
+	leaserig_pass(SECOND);
+	fakeredis_unlock(&rig.server, "reports");
+	broken_ns = rig.world.now_ns;
+	leaserig_pass(LEASERIG_TTL / 3);
+	assert_in_range(waiter->told_ns, broken_ns, broken_ns + 5 * MS);
+	assert_int_equal(ask->why, SPOKE_LEASE_TAKEN);
+	assert_int_equal(waiter->error, SPOKE_OK);
+	assert_int_equal(waiter->lost, 0);
+}
+
+static void restarted_empty_store_loses_all_leases(void **state)
+{
+	struct leaserig_ask *one = leaserig_hold("one");
+	struct leaserig_ask *two = leaserig_hold("two");
+
+	(void)state;
+	fakeredis_kill(&rig.server);
+	fakeredis_wipe(&rig.server);
+	leaserig_pass(LEASERIG_TTL / 3);
+	fakeredis_start(&rig.server, &rig.world, LEASERIG_AT);
+	leaserig_pass(6 * SECOND);
+	assert_int_equal(one->why, SPOKE_LEASE_TAKEN);
+	assert_int_equal(two->why, SPOKE_LEASE_TAKEN);
+	assert_false(is_locked("one"));
+}
+
+static void release_of_a_lock_that_is_gone_is_told_so(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+
+	(void)state;
+	(void)fakeredis_remove(&rig.server, "reports");
+	leaserig_release(ask);
+	leaserig_pass(10 * MS);
+	assert_int_equal(ask->end, SPOKE_ENOENT);
+}
+
+static void release_that_finds_no_store_ends_with_the_time_to_live(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+	uint64_t begin_ns = rig.world.now_ns;
+
+	(void)state;
+	fakeredis_kill(&rig.server);
+	leaserig_release(ask);
+	leaserig_pass(2 * LEASERIG_TTL);
+	assert_int_equal(ask->end, SPOKE_EUNAVAILABLE);
+	assert_in_range(ask->released_ns - begin_ns, LEASERIG_TTL - SECOND,
+			LEASERIG_TTL + LEASERIG_TTL / 12);
+}
+
+static void expired_lease_is_released_when_the_store_is_back(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+
+	(void)state;
+	leaserig_pass(LEASERIG_TTL / 3 + SECOND);
+	fakeredis_kill(&rig.server);
+	leaserig_pass(LEASERIG_TTL - LEASERIG_GUARD);
+	assert_int_equal(ask->why, SPOKE_LEASE_EXPIRED);
+	fakeredis_start(&rig.server, &rig.world, LEASERIG_AT);
+	fakeredis_put_lock(&rig.server, "x", "y:1", 1, 1000);
+	leaserig_pass(6 * SECOND);
+	assert_int_equal(fakeredis_runs(&rig.server, FAKEREDIS_RELEASE), 1);
+}
+
+/* --- a store that is away */
+
+static void ask_that_does_not_wait_ends_if_no_store_is_there(void **state)
+{
+	struct leaserig_ask *first, *second;
+
+	(void)state;
+	fakeredis_kill(&rig.server);
+	leaserig_pass(SECOND);
+	first = leaserig_try("reports");
+	leaserig_pass(10 * SECOND);
+	assert_int_equal(first->error, SPOKE_EUNAVAILABLE);
+	assert_true(strlen(first->text) > 0);
+	second = leaserig_try("reports");
+	leaserig_pass(10 * SECOND);
+	assert_int_equal(second->error, SPOKE_EUNAVAILABLE);
+}
+
+static void first_ask_that_does_not_wait_waits_for_the_first_connection(void **state)
+{
+	struct leaserig_ask *ask;
+
+	(void)state;
+	assert_int_equal(spoke_leases_new(rig.two.engine,
+					  &(struct spoke_leases_options){
+						  .store = "redis://" LEASERIG_AT },
+					  &rig.two.leases),
+			 SPOKE_OK);
+	ask = leaserig_ask_with(&rig.two, "reports", NULL);
+	leaserig_pass(20 * MS);
+	assert_int_equal(ask->told, 1);
+	assert_int_equal(ask->error, SPOKE_OK);
+}
+
+static void waiting_asks_wait_for_a_store(void **state)
+{
+	struct leaserig_ask *ask, *limited;
+	uint64_t begin_ns;
+
+	(void)state;
+	fakeredis_kill(&rig.server);
+	leaserig_pass(SECOND);
+	begin_ns = rig.world.now_ns;
+	ask = leaserig_wait("reports");
+	limited = leaserig_ask_with(&rig.one, "reports",
+				    &(struct spoke_lease_options){ .wait_ns = 10 * SECOND });
+	leaserig_pass(20 * SECOND);
+	assert_int_equal(ask->told, 0);
+	assert_int_equal(limited->error, SPOKE_ETIMEOUT);
+	assert_in_range(limited->told_ns - begin_ns, 10 * SECOND, 10 * SECOND + 2 * MS);
+	fakeredis_start(&rig.server, &rig.world, LEASERIG_AT);
+	leaserig_pass(7 * SECOND);
+	assert_int_equal(ask->error, SPOKE_OK);
+}
+
+static void waiter_misses_no_release_while_it_hears_nothing(void **state)
+{
+	struct leaserig_ask *ask;
+
+	(void)state;
+	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 3600000);
+	ask = leaserig_wait("reports");
+	leaserig_pass(SECOND);
+	fakeredis_reset(&rig.server, true);
+	fakeredis_unlock(&rig.server, "reports");
+	leaserig_pass(SECOND);
+	assert_int_equal(ask->error, SPOKE_OK);
+}
+
+/* --- other programs at the same lock */
+
+static void reentered_lock_of_a_peer_is_waited_for(void **state)
+{
+	struct leaserig_ask *ask;
+
+	(void)state;
+	fakeredis_put_lock(&rig.server, "reports", "peer:1", 2, 60000);
+	ask = leaserig_wait("reports");
+	leaserig_pass(SECOND);
+	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 60000);
+	(void)fakeredis_publish(&rig.server, "redisson_lock__channel:{reports}", "0");
+	leaserig_pass(SECOND);
+	assert_int_equal(ask->told, 0);
+	fakeredis_unlock(&rig.server, "reports");
+	leaserig_pass(10 * MS);
+	assert_int_equal(ask->error, SPOKE_OK);
+}
+
+static void noise_on_the_channel_harms_nothing(void **state)
+{
+	struct leaserig_ask *ask;
+
+	(void)state;
+	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 60000);
+	ask = leaserig_wait("reports");
+	leaserig_pass(SECOND);
+	for (int i = 0; i < 100; i++)
+		(void)fakeredis_publish(&rig.server, "redisson_lock__channel:{reports}", "1");
+	leaserig_pass(SECOND);
+	assert_int_equal(ask->told, 0);
+	assert_true(fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE) < 10);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(lost_answer_to_an_ask_is_asked_for_again),
+		TEST(ask_cancelled_with_a_lost_answer_leaves_no_lock),
+		TEST(lost_answer_to_a_release_is_asked_for_again),
+		TEST(unanswered_renewal_is_sent_again_on_a_new_connection),
+		TEST(store_frozen_for_half_the_time_is_survived),
+		TEST(lease_that_the_store_forgot_is_lost_at_once),
+		TEST(broken_lease_is_lost_and_a_waiter_gets_it),
+		TEST(restarted_empty_store_loses_all_leases),
+		TEST(release_of_a_lock_that_is_gone_is_told_so),
+		TEST(release_that_finds_no_store_ends_with_the_time_to_live),
+		TEST(expired_lease_is_released_when_the_store_is_back),
+		TEST(ask_that_does_not_wait_ends_if_no_store_is_there),
+		TEST(first_ask_that_does_not_wait_waits_for_the_first_connection),
+		TEST(waiting_asks_wait_for_a_store),
+		TEST(waiter_misses_no_release_while_it_hears_nothing),
+		TEST(reentered_lock_of_a_peer_is_waited_for),
+		TEST(noise_on_the_channel_harms_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leases at a store that refuses commands, and at one whose replicas lag. */
+#include "tests/cluster/lease/leaserig.h"
+
+#include <string.h>
+
+#define rig leaserig
+
+static const struct spoke_lease_options waits = { .wait_ns = SPOKE_LEASE_FOREVER };
+
+static bool is_locked(const char *name)
+{
+	struct fakeredis_lock lock;
+
+	return fakeredis_lock(&rig.server, name, &lock);
+}
+
+/* --- refusals */
+
+static void key_of_another_type_is_told_once(void **state)
+{
+	struct leaserig_ask *ask;
+	uint64_t commands;
+
+	(void)state;
+	fakeredis_put(&rig.server, "reports", "text");
+	ask = leaserig_wait("reports");
+	leaserig_pass(10 * MS);
+	assert_int_equal(ask->error, SPOKE_ESTORE);
+	assert_memory_equal(ask->text, "WRONGTYPE", 9);
+	commands = rig.server.commands;
+	leaserig_pass(10 * SECOND);
+	assert_int_equal(rig.server.commands, commands);
+}
+
+static void busy_store_is_asked_again_with_pauses(void **state)
+{
+	static const enum fakeredis_phase phases[] = { FAKEREDIS_LOADING, FAKEREDIS_BUSY,
+						       FAKEREDIS_OOM, FAKEREDIS_MISCONF };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+		struct leaserig_ask *asks[40];
+		uint64_t commands = rig.server.commands;
+
+		rig.server.phase = phases[i];
+		for (int j = 0; j < 40; j++) {
+			char name[] = { (char)('0' + j), (char)('a' + (int)i), '\0' };
+
+			asks[j] = leaserig_ask_with(&rig.one, name, &waits);
+		}
+		leaserig_pass(10 * SECOND);
+		assert_true(rig.server.commands - commands < 1000);
+		for (int j = 0; j < 40; j++)
+			assert_int_equal(asks[j]->told, 0);
+		rig.server.phase = FAKEREDIS_NORMAL;
+		leaserig_pass(8 * SECOND);
+		for (int j = 0; j < 40; j++)
+			assert_int_equal(asks[j]->error, SPOKE_OK);
+	}
+}
+
+static void busy_store_is_unavailable_for_asks_that_do_not_wait(void **state)
+{
+	struct leaserig_ask *ask;
+
+	(void)state;
+	rig.server.phase = FAKEREDIS_OOM;
+	ask = leaserig_try("reports");
+	leaserig_pass(10 * MS);
+	assert_int_equal(ask->error, SPOKE_EUNAVAILABLE);
+	assert_memory_equal(ask->text, "OOM", 3);
+	rig.server.phase = FAKEREDIS_NORMAL;
+}
+
+static void busy_store_does_not_end_leases(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+
+	(void)state;
+	leaserig_pass(LEASERIG_TTL / 3 - SECOND);
+	rig.server.phase = FAKEREDIS_BUSY;
+	leaserig_pass(5 * SECOND);
+	assert_true(rig.server.commands < 200);
+	rig.server.phase = FAKEREDIS_NORMAL;
+	leaserig_pass(2 * LEASERIG_TTL);
+	assert_int_equal(ask->lost, 0);
+}
+
+static void flushed_scripts_are_loaded_again(void **state)
+{
+	struct leaserig_ask *held = leaserig_hold("held");
+	struct leaserig_ask *ask;
+
+	(void)state;
+	fakeredis_flush_scripts(&rig.server);
+	ask = leaserig_ask_with(&rig.one, "reports", &waits);
+	leaserig_pass(SECOND);
+	assert_int_equal(ask->error, SPOKE_OK);
+	fakeredis_flush_scripts(&rig.server);
+	leaserig_pass(LEASERIG_TTL);
+	assert_int_equal(held->lost, 0);
+	fakeredis_flush_scripts(&rig.server);
+	leaserig_release(held);
+	leaserig_pass(SECOND);
+	assert_int_equal(held->end, SPOKE_OK);
+}
+
+static void one_key_of_another_type_ends_no_other_lease(void **state)
+{
+	struct leaserig_ask *good = leaserig_hold("good");
+	struct leaserig_ask *bad = leaserig_hold("bad");
+
+	(void)state;
+	fakeredis_put(&rig.server, "bad", "text");
+	leaserig_pass(2 * LEASERIG_TTL);
+	assert_int_equal(good->lost, 0);
+	assert_int_equal(bad->lost, 1);
+}
+
+/* --- replicas */
+
+static void set_up_replica(uint64_t delay_ns)
+{
+	fakeredis_start(&rig.replica, &rig.world, "127.0.0.1:6380");
+	fakeredis_follow(&rig.replica, &rig.server, delay_ns);
+}
+
+static const struct spoke_lease_options replicated = { .wait_ns = SPOKE_LEASE_FOREVER,
+						       .replicas = 1 };
+
+static void grant_counts_when_replicas_have_it(void **state)
+{
+	struct leaserig_ask *ask;
+	struct fakeredis_lock lock;
+
+	(void)state;
+	set_up_replica(50 * MS);
+	ask = leaserig_ask_with(&rig.one, "reports", &replicated);
+	leaserig_pass(90 * MS);
+	assert_int_equal(ask->told, 0);
+	leaserig_pass(50 * MS);
+	assert_int_equal(ask->error, SPOKE_OK);
+	assert_true(fakeredis_lock(&rig.replica, "reports", &lock));
+	leaserig_pass(3 * LEASERIG_TTL);
+	assert_int_equal(ask->lost, 0);
+}
+
+static void grant_without_replicas_is_returned_until_they_have_it(void **state)
+{
+	struct leaserig_ask *ask, *once;
+
+	(void)state;
+	set_up_replica(0);
+	fakeredis_cut_off(&rig.replica, true);
+	ask = leaserig_ask_with(&rig.one, "reports", &replicated);
+	once = leaserig_ask_with(&rig.one, "once", &(struct spoke_lease_options){ .replicas = 1 });
+	leaserig_pass(2500 * MS);
+	assert_int_equal(ask->told, 0);
+	assert_int_equal(once->error, SPOKE_ELIMIT);
+	assert_false(is_locked("once"));
+	leaserig_pass(5 * SECOND);
+	assert_true(fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE) < 10);
+	fakeredis_cut_off(&rig.replica, false);
+	leaserig_pass(3 * SECOND);
+	assert_int_equal(ask->error, SPOKE_OK);
+}
+
+static void renewal_without_replicas_does_not_count(void **state)
+{
+	struct leaserig_ask *strict, *plain;
+
+	(void)state;
+	set_up_replica(0);
+	strict = leaserig_ask_with(&rig.one, "strict", &replicated);
+	plain = leaserig_ask_with(&rig.one, "plain", &waits);
+	leaserig_pass(SECOND);
+	assert_int_equal(strict->error, SPOKE_OK);
+	fakeredis_cut_off(&rig.replica, true);
+	leaserig_pass(2 * LEASERIG_TTL);
+	assert_int_equal(strict->why, SPOKE_LEASE_EXPIRED);
+	assert_int_equal(plain->lost, 0);
+}
+
+static void failover_without_replicas_shows_in_the_fence(void **state)
+{
+	struct leaserig_ask *ask;
+	struct fakeredis_lock lock;
+
+	(void)state;
+	set_up_replica(0);
+	leaserig_release(leaserig_hold("reports"));
+	leaserig_pass(SECOND);
+	fakeredis_cut_off(&rig.replica, true);
+	ask = leaserig_hold("reports");
+	assert_int_equal(ask->fence, 2);
+	fakeredis_promote(&rig.replica);
+	assert_false(fakeredis_lock(&rig.replica, "reports", &lock));
+	assert_int_equal(fakeredis_token(&rig.replica, "reports"), 1);
+}
+
+static void server_that_became_a_replica_is_left(void **state)
+{
+	struct leaserig_ask *ask;
+	uint64_t commands;
+
+	(void)state;
+	fakeredis_start(&rig.replica, &rig.world, "127.0.0.1:6380");
+	fakeredis_follow(&rig.server, &rig.replica, 0);
+	commands = rig.server.commands;
+	ask = leaserig_wait("reports");
+	leaserig_pass(5 * SECOND);
+	assert_int_equal(ask->told, 0);
+	assert_true(rig.server.commands - commands < 200);
+	fakeredis_promote(&rig.server);
+	leaserig_pass(7 * SECOND);
+	assert_int_equal(ask->error, SPOKE_OK);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(key_of_another_type_is_told_once),
+		TEST(busy_store_is_asked_again_with_pauses),
+		TEST(busy_store_is_unavailable_for_asks_that_do_not_wait),
+		TEST(busy_store_does_not_end_leases),
+		TEST(flushed_scripts_are_loaded_again),
+		TEST(one_key_of_another_type_ends_no_other_lease),
+		TEST(grant_counts_when_replicas_have_it),
+		TEST(grant_without_replicas_is_returned_until_they_have_it),
+		TEST(renewal_without_replicas_does_not_count),
+		TEST(failover_without_replicas_shows_in_the_fence),
+		TEST(server_that_became_a_replica_is_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

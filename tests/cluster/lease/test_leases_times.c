@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The validity of leases when answers are slow, the process is frozen, the machine sleeps. */
+#include "tests/cluster/lease/leaserig.h"
+
+#include <string.h>
+
+#define rig leaserig
+
+static uint64_t valid_ns(uint64_t sent_ns)
+{
+	return sent_ns + LEASERIG_TTL - LEASERIG_GUARD;
+}
+
+static void validity_counts_from_when_the_command_was_sent(void **state)
+{
+	uint64_t sent_ns = rig.world.now_ns;
+	struct leaserig_ask *ask;
+
+	(void)state;
+	rig.server.delay_ns = 2 * SECOND;
+	ask = leaserig_try("reports");
+	leaserig_pass(3 * SECOND);
+	assert_int_equal(ask->error, SPOKE_OK);
+	assert_int_equal(rig.world.now_ns + spoke_lease_left(ask->lease), valid_ns(sent_ns));
+}
+
+static void renewal_counts_from_when_it_was_sent(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+	uint64_t before_ns;
+
+	(void)state;
+	rig.server.delay_ns = 2 * SECOND;
+	leaserig_pass(LEASERIG_TTL / 3 + SECOND);
+	before_ns = rig.world.now_ns;
+	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASE_RENEWALS), 0);
+	leaserig_pass(SECOND);
+	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASE_RENEWALS), 1);
+	assert_true(rig.world.now_ns + spoke_lease_left(ask->lease) < valid_ns(before_ns));
+}
+
+/* The world's clock must not be behind what the lease was told. */
+static void lease_never_outlives_its_time_in_the_store(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+	struct fakeredis_lock lock;
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		leaserig_pass(331 * MS);
+		rig.server.delay_ns = (uint64_t)i % 7 * 300 * MS;
+		assert_true(fakeredis_lock(&rig.server, "reports", &lock));
+		assert_true(spoke_lease_left(ask->lease) <= (uint64_t)lock.ttl_ms * MS);
+	}
+	assert_int_equal(ask->lost, 0);
+}
+
+static void lease_is_lost_when_its_validity_ends(void **state)
+{
+	uint64_t sent_ns = rig.world.now_ns;
+	struct leaserig_ask *ask = leaserig_hold("reports");
+
+	(void)state;
+	fakeredis_kill(&rig.server);
+	leaserig_pass(LEASERIG_TTL);
+	assert_int_equal(ask->lost, 1);
+	assert_int_equal(ask->why, SPOKE_LEASE_EXPIRED);
+	assert_in_range(ask->lost_ns, valid_ns(sent_ns), valid_ns(sent_ns) + MS + MS / 10);
+}
+
+static void each_of_many_leases_is_lost_in_its_tick(void **state)
+{
+	struct leaserig_ask *asks[20];
+	uint64_t sent_ns[20];
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		char name[] = "a";
+
+		name[0] = (char)('a' + i);
+		sent_ns[i] = rig.world.now_ns;
+		asks[i] = leaserig_hold(name);
+		leaserig_pass(70 * MS);
+	}
+	fakeredis_kill(&rig.server);
+	leaserig_pass(LEASERIG_TTL);
+	for (int i = 0; i < 20; i++)
+		assert_in_range(asks[i]->lost_ns, valid_ns(sent_ns[i]),
+				valid_ns(sent_ns[i]) + MS + MS / 10);
+}
+
+/* --- a frozen process */
+
+static unsigned other_callbacks;
+
+/* Whatever runs in a turn: the lease that looks held must be held. */
+static void note_alarm(struct spoke_alarm *alarm)
+{
+	const struct leaserig_ask *ask = &rig.asks[0];
+
+	(void)alarm;
+	other_callbacks++;
+	if (spoke_lease_left(ask->lease) == 0)
+		assert_int_equal(ask->lost, 1);
+}
+
+static void frozen_holder_learns_of_its_loss_before_anything_else(void **state)
+{
+	struct spoke_alarm alarm = { 0 };
+	struct leaserig_ask *ask = leaserig_hold("reports");
+	struct leaserig_ask *other;
+
+	(void)state;
+	other_callbacks = 0;
+	assert_int_equal(spoke_alarm_every(rig.one.engine, &alarm, 100 * MS, note_alarm), SPOKE_OK);
+	leaserig_join(&rig.two, NULL);
+	other = leaserig_ask_with(&rig.two, "reports",
+				  &(struct spoke_lease_options){ .wait_ns = SPOKE_LEASE_FOREVER });
+	leaserig_pass(SECOND);
+	spokei_world_hold(&rig.one.process, LEASERIG_TTL + 5 * SECOND);
+	leaserig_pass(LEASERIG_TTL + 4 * SECOND);
+	assert_int_equal(ask->lost, 0);
+	assert_int_equal(other->error, SPOKE_OK);
+	other_callbacks = 0;
+	ask->then = NULL;
+	leaserig_pass(2 * SECOND);
+	assert_int_equal(ask->lost, 1);
+	assert_int_equal(ask->why, SPOKE_LEASE_EXPIRED);
+	assert_true(other_callbacks > 0);
+	assert_true(other->fence > ask->fence);
+	assert_int_equal(other->lost, 0);
+	(void)spoke_alarm_cancel(&alarm);
+}
+
+static struct leaserig_ask *waited; /* its answer lies in the socket when the process continues */
+static bool lost_before_answer;
+
+static void note_order(struct leaserig_ask *ask)
+{
+	if (ask == waited && ask->told == 1)
+		lost_before_answer = rig.asks[0].lost == 1;
+}
+
+static void loss_comes_before_answers_that_lie_in_the_socket(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+
+	(void)state;
+	rig.server.delay_ns = 50 * MS;
+	waited = leaserig_try("other");
+	waited->then = note_order;
+	lost_before_answer = false;
+	leaserig_pass(10 * MS);
+	spokei_world_hold(&rig.one.process, LEASERIG_TTL);
+	leaserig_pass(LEASERIG_TTL + SECOND);
+	assert_int_equal(ask->lost, 1);
+	assert_int_equal(waited->told, 1);
+	assert_true(lost_before_answer);
+}
+
+static void freeze_of_half_the_time_is_survived(void **state)
+{
+	uint64_t sent_ns = rig.world.now_ns;
+	struct leaserig_ask *ask = leaserig_hold("reports");
+
+	(void)state;
+	spokei_world_hold(&rig.one.process, LEASERIG_TTL / 2);
+	leaserig_pass(LEASERIG_TTL / 2 + 100 * MS);
+	assert_int_equal(ask->lost, 0);
+	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASE_RENEWALS), 1);
+	assert_true(rig.world.now_ns + spoke_lease_left(ask->lease) >
+		    valid_ns(sent_ns) + LEASERIG_TTL / 3);
+	assert_true(spoke_lease_left(ask->lease) <= LEASERIG_TTL - LEASERIG_GUARD);
+	leaserig_pass(5 * LEASERIG_TTL);
+	assert_int_equal(ask->lost, 0);
+}
+
+/* --- grants that come too late */
+
+static void grant_after_its_validity_is_returned_and_asked_for_again(void **state)
+{
+	struct leaserig_ask *ask;
+	uint64_t resumed_ns;
+
+	(void)state;
+	rig.server.delay_ns = 20 * MS;
+	ask = leaserig_wait("reports");
+	leaserig_pass(MS);
+	/* The answer is on its way when the process freezes. */
+	spokei_world_hold(&rig.one.process, LEASERIG_TTL - LEASERIG_GUARD + 10 * MS);
+	leaserig_pass(LEASERIG_TTL - LEASERIG_GUARD + 10 * MS);
+	resumed_ns = rig.world.now_ns;
+	assert_int_equal(ask->told, 0);
+	leaserig_pass(5 * SECOND);
+	assert_int_equal(ask->told, 1);
+	assert_int_equal(ask->error, SPOKE_OK);
+	assert_true(ask->told_ns > resumed_ns);
+	assert_int_equal(fakeredis_runs(&rig.server, FAKEREDIS_RELEASE), 1);
+	assert_int_equal(ask->fence, 2);
+	assert_true(rig.world.now_ns + spoke_lease_left(ask->lease) > valid_ns(resumed_ns));
+}
+
+static void late_grant_of_ask_that_does_not_wait_is_released(void **state)
+{
+	const struct spoke_lease_options options = { .ttl_ns = SECOND };
+	struct fakeredis_lock lock;
+	struct leaserig_ask *ask;
+
+	(void)state;
+	rig.server.delay_ns = 20 * MS;
+	ask = leaserig_ask_with(&rig.one, "reports", &options);
+	leaserig_pass(MS);
+	spokei_world_hold(&rig.one.process, 950 * MS);
+	leaserig_pass(960 * MS);
+	assert_int_equal(ask->error, SPOKE_EUNAVAILABLE);
+	assert_false(fakeredis_lock(&rig.server, "reports", &lock));
+	assert_int_equal(fakeredis_runs(&rig.server, FAKEREDIS_RELEASE), 1);
+}
+
+/* --- clocks */
+
+static void sleep_of_the_machine_counts(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+	uint64_t left_ns = spoke_lease_left(ask->lease);
+
+	(void)state;
+	spokei_world_sleep(&rig.world, 5 * SECOND);
+	assert_int_equal(spoke_lease_left(ask->lease), left_ns - 5 * SECOND);
+	spokei_world_sleep(&rig.world, LEASERIG_TTL);
+	assert_int_equal(spoke_lease_left(ask->lease), 0);
+	leaserig_pass(LEASERIG_TTL / 3);
+	assert_int_equal(ask->lost, 1);
+	assert_int_equal(ask->why, SPOKE_LEASE_EXPIRED);
+}
+
+static void lease_that_survived_sleep_is_renewed_at_once(void **state)
+{
+	struct leaserig_ask *ask = leaserig_hold("reports");
+	struct spoke_alarm alarm = { 0 };
+
+	(void)state;
+	other_callbacks = 0;
+	assert_int_equal(spoke_alarm_every(rig.one.engine, &alarm, 200 * MS, note_alarm), SPOKE_OK);
+	leaserig_pass(SECOND);
+	spokei_world_sleep(&rig.world, 15 * SECOND);
+	leaserig_pass(300 * MS);
+	assert_int_equal(leaserig_stat(SPOKE_STAT_SLEEPS), 1);
+	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASE_RENEWALS), 1);
+	assert_true(spoke_lease_left(ask->lease) > LEASERIG_TTL - LEASERIG_GUARD - SECOND);
+	leaserig_pass(3 * LEASERIG_TTL);
+	assert_int_equal(ask->lost, 0);
+	(void)spoke_alarm_cancel(&alarm);
+}
+
+static uint64_t wall_step_ns;
+
+static uint64_t stepped_wall(void *ctx)
+{
+	(void)ctx;
+	return rig.world.now_ns + wall_step_ns;
+}
+
+static void steps_of_the_wall_clock_change_nothing(void **state)
+{
+	struct leaserig_ask *ask;
+	uint64_t left_ns;
+
+	(void)state;
+	wall_step_ns = 1000000 * SECOND;
+	rig.one.faulty.env.wall = stepped_wall;
+	ask = leaserig_hold("reports");
+	left_ns = spoke_lease_left(ask->lease);
+	wall_step_ns += 86400 * SECOND;
+	assert_int_equal(spoke_lease_left(ask->lease), left_ns);
+	leaserig_pass(LEASERIG_TTL);
+	wall_step_ns -= 2 * 86400 * SECOND;
+	leaserig_pass(LEASERIG_TTL);
+	assert_int_equal(ask->lost, 0);
+}
+
+static void lease_is_over_for_others_only_after_its_holder_knows(void **state)
+{
+	struct leaserig_ask *one = leaserig_hold("reports");
+	struct leaserig_ask *two;
+
+	(void)state;
+	leaserig_join(&rig.two, NULL);
+	two = leaserig_ask_with(&rig.two, "reports",
+				&(struct spoke_lease_options){ .wait_ns = SPOKE_LEASE_FOREVER });
+	leaserig_pass(SECOND);
+	for (int i = 0; i < 40; i++) {
+		if (i == 12)
+			spokei_world_hold(&rig.one.process, 2 * LEASERIG_TTL);
+		leaserig_pass(SECOND);
+		assert_true(spoke_lease_left(one->lease) == 0 || spoke_lease_left(two->lease) == 0);
+	}
+	assert_int_equal(two->error, SPOKE_OK);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(validity_counts_from_when_the_command_was_sent),
+		TEST(renewal_counts_from_when_it_was_sent),
+		TEST(lease_never_outlives_its_time_in_the_store),
+		TEST(lease_is_lost_when_its_validity_ends),
+		TEST(each_of_many_leases_is_lost_in_its_tick),
+		TEST(frozen_holder_learns_of_its_loss_before_anything_else),
+		TEST(loss_comes_before_answers_that_lie_in_the_socket),
+		TEST(freeze_of_half_the_time_is_survived),
+		TEST(grant_after_its_validity_is_returned_and_asked_for_again),
+		TEST(late_grant_of_ask_that_does_not_wait_is_released),
+		TEST(sleep_of_the_machine_counts),
+		TEST(lease_that_survived_sleep_is_renewed_at_once),
+		TEST(steps_of_the_wall_clock_change_nothing),
+		TEST(lease_is_over_for_others_only_after_its_holder_knows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
