@@ -5,6 +5,7 @@
 #include "cluster/call/caller.h"
 #include "cluster/call/retry_state.h"
 #include "cluster/consumer/consumer.h"
+#include "cluster/lease/view.h"
 #include "cluster/provider/provider.h"
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
@@ -12,7 +13,7 @@
 #define SEARCHED 4096u      /* waiting tickets, at most */
 #define SEARCHED_SENT 1024u /* other tickets, the oldest ones */
 
-/* --- consumers and providers */
+/* --- consumers, providers and leases */
 
 /* Returns the next member of a kind after `node` on the engine's roll; NULL: there is none. */
 static struct spokei_member *next_of(const struct spoke_engine *engine,
@@ -45,6 +46,16 @@ const struct spoke_provider *spokei_members_provider(const struct spoke_engine *
 	struct spokei_member *member = next_of(engine, node, spokei_provider_kind);
 
 	return member ? spokei_provider_of(member) : NULL;
+}
+
+struct spoke_leases *spokei_members_leases(const struct spoke_engine *engine,
+					   struct spoke_leases *before)
+{
+	const struct spoke_list *node = before ? &spokei_leases_member(before)->node
+					       : &engine->roll;
+	struct spokei_member *member = next_of(engine, node, spokei_leases_kind);
+
+	return member ? spokei_leases_of(member) : NULL;
 }
 
 size_t spokei_members_calls(const struct spoke_consumer *consumer)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of /metrics, for one another: metrics_format.c has the text format,
- * metrics_cluster.c the families of consumers and providers, metrics_whole.c those of the engine.
+ * metrics_cluster.c the families of consumers and providers, leases.c those of leases,
+ * metrics_whole.c those of the engine.
  * Consumers and providers are labelled with their number on the engine, from 1 on, because their
  * names may repeat.
  */
@@ -28,9 +29,10 @@ void spokei_metrics_label(struct spokei_lines *lines, const char *before, const 
 /* Ends a line with a time. */
 void spokei_metrics_seconds(struct spokei_lines *lines, uint64_t ns);
 
-/* Write the families of all consumers, endpoints and providers. */
+/* Write the families of all consumers, endpoints, providers and leases. */
 void spokei_metrics_consumers(struct spokei_lines *lines, const struct spoke_engine *engine);
 void spokei_metrics_endpoints(struct spokei_lines *lines, const struct spoke_engine *engine);
 void spokei_metrics_providers(struct spokei_lines *lines, const struct spoke_engine *engine);
+void spokei_metrics_leases(struct spokei_lines *lines, const struct spoke_engine *engine);
 
 #endif

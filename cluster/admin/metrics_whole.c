@@ -167,6 +167,7 @@ int spokei_metrics_write(const struct spoke_engine *engine, const struct spokei_
 	spokei_metrics_consumers(&lines, engine);
 	spokei_metrics_endpoints(&lines, engine);
 	spokei_metrics_providers(&lines, engine);
+	spokei_metrics_leases(&lines, engine);
 	if (lines.error == SPOKE_OK)
 		return SPOKE_OK;
 	spokei_buffer_truncate(out, before);

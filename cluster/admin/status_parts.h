@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of the status, for one another: status_whole.c writes the object, with the wheel
- * by status_wheel.c, and consumers and providers by status_cluster.c. status_text.c writes all of
- * it as lines of text.
+ * by status_wheel.c, consumers and providers by status_cluster.c, and leases by leases.c.
+ * status_text.c writes all of it as lines of text.
  */
 #ifndef SPOKEI_CLUSTER_ADMIN_STATUS_PARTS_H
 #define SPOKEI_CLUSTER_ADMIN_STATUS_PARTS_H
@@ -12,7 +12,9 @@
 
 #define SPOKEI_STATUS_SERVICES 25u /* of a provider, at most */
 
+struct spoke_leases;
 struct spoke_peer_info;
+struct spokei_lines;
 struct spokei_service;
 
 /* Rows that may still be written, of all lists together. */
@@ -30,12 +32,18 @@ static inline size_t spokei_rows_take(struct spokei_rows *rows, size_t count)
 	return taken;
 }
 
-/* Write the members "wheel", "consumers" and "providers". */
+/* Write the members "wheel", "consumers", "providers" and "leases". */
 void spokei_status_wheel(struct spokei_json *json, const struct spoke_engine *engine);
 void spokei_status_consumers(struct spokei_json *json, const struct spoke_engine *engine,
 			     struct spokei_rows *rows);
 void spokei_status_providers(struct spokei_json *json, const struct spoke_engine *engine,
 			     struct spokei_rows *rows);
+void spokei_status_leases(struct spokei_json *json, const struct spoke_engine *engine,
+			  struct spokei_rows *rows);
+
+/* Writes leases as lines of text. */
+void spokei_status_put_leases(struct spokei_lines *lines, const struct spoke_leases *leases,
+			      struct spokei_rows *rows);
 
 /* Returns the state of a provider's connection, e.g. "ready". */
 const char *spokei_status_peer_state(const struct spoke_peer_info *info);

@@ -285,6 +285,7 @@ int spokei_status_write_text(const struct spoke_engine *engine, const struct spo
 	struct spokei_rows rows = { SPOKEI_STATUS_ROWS_ALL };
 	const struct spoke_consumer *consumer = NULL;
 	const struct spoke_provider *provider = NULL;
+	struct spoke_leases *leases = NULL;
 	size_t before = spokei_buffer_len(out);
 
 	put_head(&lines, engine, of);
@@ -296,6 +297,9 @@ int spokei_status_write_text(const struct spoke_engine *engine, const struct spo
 	while ((provider = spokei_members_provider(engine, provider)) != NULL &&
 	       spokei_rows_take(&rows, 1) == 1)
 		put_provider(&lines, provider, &rows);
+	while ((leases = spokei_members_leases(engine, leases)) != NULL &&
+	       spokei_rows_take(&rows, 1) == 1)
+		spokei_status_put_leases(&lines, leases, &rows);
 	put_events(&lines, engine, of);
 	if (lines.error == SPOKE_OK)
 		return SPOKE_OK;

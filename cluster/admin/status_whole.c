@@ -139,6 +139,7 @@ int spokei_status_write(const struct spoke_engine *engine, const struct spokei_s
 	show_history(&json, of);
 	spokei_status_consumers(&json, engine, &rows);
 	spokei_status_providers(&json, engine, &rows);
+	spokei_status_leases(&json, engine, &rows);
 	show_events(&json, engine, of);
 	spokei_json_close(&json, '}');
 	if (json.error == SPOKE_OK)

@@ -2,12 +2,15 @@
 /* The life of the leases of one engine at one store; the events of the store; the timers. */
 #include "cluster/lease/parts.h"
 #include "cluster/lease/settings.h"
+#include "cluster/lease/view.h"
 #include "core/base/pace.h"
 #include "core/engine/roll.h"
 #include "core/memory/map.h"
 
 #define EVENTS_A_SECOND 10u
 #define COMMANDS_MORE 64u
+
+const char spokei_leases_kind[] = "leases";
 
 /* Leases with their settings, in one block of memory. */
 struct block {
@@ -26,6 +29,16 @@ static struct block *block_of(struct spoke_leases *leases)
 static struct spoke_leases *leases_of(struct spokei_member *member)
 {
 	return &spoke_container_of(member, struct block, member)->leases;
+}
+
+struct spoke_leases *spokei_leases_of(struct spokei_member *member)
+{
+	return leases_of(member);
+}
+
+struct spokei_member *spokei_leases_member(struct spoke_leases *leases)
+{
+	return &block_of(leases)->member;
 }
 
 /* --- timers */
@@ -341,7 +354,7 @@ static void init_leases(struct spoke_leases *leases)
 	leases->events = &block_of(leases)->events;
 	*leases->events = spokei_bucket_make(EVENTS_A_SECOND, EVENTS_A_SECOND, engine->begin_ns);
 	block_of(leases)->member = (struct spokei_member){
-		.kind = "leases",
+		.kind = spokei_leases_kind,
 		.close = leases_close,
 		.drain = leases_drain,
 		.woke = leases_woke,

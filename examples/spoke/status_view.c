@@ -191,7 +191,7 @@ static void draw_wheel(struct screen *screen, struct spoke_value wheel)
 
 static enum terminal_colour state_colour(const char *state)
 {
-	if (strcmp(state, "ready") == 0)
+	if (strcmp(state, "ready") == 0 || strcmp(state, "held") == 0)
 		return TERMINAL_GREEN;
 	if (strcmp(state, "suspect") == 0 || strcmp(state, "backoff") == 0)
 		return TERMINAL_RED;
@@ -317,6 +317,38 @@ static void draw_provider(struct screen *screen, struct spoke_value provider, un
 		screen_print(screen, "  ... and %zu more\n", total - row);
 }
 
+/* --- leases */
+
+static void draw_lease(struct screen *screen, struct spoke_value lease)
+{
+	screen_print(screen, "  %-22s", text(lease, "name"));
+	if (strcmp(text(lease, "state"), "held") != 0) {
+		screen_print(screen, " %s\n", text(lease, "state"));
+		return;
+	}
+	draw_state(screen, "held");
+	screen_print(screen, " %10s left  fence %" PRIu64 "\n",
+		     span_text(number(lease, "left_ms") * 1e6), count(lease, "fence"));
+}
+
+static void draw_leases(struct screen *screen, struct spoke_value leases, unsigned rows)
+{
+	struct spoke_cursor shown = list(leases, "shown");
+	uint64_t total = list_len(leases, "shown") + count(leases, "more");
+	struct spoke_value lease;
+	unsigned row = 0;
+
+	heading(screen, "leases at ");
+	heading(screen, text(leases, "store"));
+	screen_print(screen, "  %s  held %" PRIu64 "  asked for %" PRIu64 "\n",
+		     is_true(leases, "connected") ? "connected" : "not connected",
+		     count(leases, "held"), count(leases, "asked"));
+	for (; row < rows && spoke_cursor_next(&shown, &lease); row++)
+		draw_lease(screen, lease);
+	if (total > row)
+		screen_print(screen, "  ... and %" PRIu64 " more\n", total - row);
+}
+
 /* --- events */
 
 static void draw_events(struct screen *screen, struct spoke_value status)
@@ -351,7 +383,9 @@ void status_view_body(struct screen *screen, struct spoke_value status)
 {
 	struct spoke_cursor consumers = list(status, "consumers");
 	struct spoke_cursor providers = list(status, "providers");
-	size_t parts = list_len(status, "consumers") + list_len(status, "providers");
+	struct spoke_cursor leases = list(status, "leases");
+	size_t parts = list_len(status, "consumers") + list_len(status, "providers") +
+		       list_len(status, "leases");
 	unsigned rows = ROWS_PLAIN;
 	struct spoke_value part;
 
@@ -366,5 +400,7 @@ void status_view_body(struct screen *screen, struct spoke_value status)
 		draw_consumer(screen, part, rows);
 	while (spoke_cursor_next(&providers, &part))
 		draw_provider(screen, part, rows);
+	while (spoke_cursor_next(&leases, &part))
+		draw_leases(screen, part, rows);
 	draw_events(screen, status);
 }
