@@ -174,12 +174,13 @@ static bool is_useful(struct spokei_redis *redis, const struct spokei_redis_ask 
 	return spokei_redis_is_ready(redis);
 }
 
-/* The store answers after a failure was logged. */
+/* The store answers after a failure was logged. Until it has worked for a while, a server that
+ * fails again and again is not logged again. */
 static void note_answer(struct spokei_redis *redis)
 {
-	if (!redis->quiet)
+	if (!redis->quiet || redis->recovered)
 		return;
-	redis->quiet = false;
+	redis->recovered = true;
 	SPOKEI_REDIS_EVENT(redis, SPOKE_OK, "%s", "answers again");
 }
 
@@ -228,6 +229,7 @@ static void report_down(struct spokei_redis *redis, int error, const char *why)
 	spokei_count(redis->engine, SPOKE_STAT_LEASE_RECONNECTS);
 	if (!redis->quiet)
 		SPOKEI_REDIS_EVENT(redis, error, "%s; connects again", why);
+	redis->recovered = redis->recovered && redis->quiet;
 	redis->quiet = true;
 	redis->up->down(redis->arg, error, (struct spoke_span){ why, strlen(why) });
 }
@@ -240,6 +242,8 @@ static void commands_ended(struct spokei_redis_link *link)
 	if (redis->steps != 0 && link->error == SPOKE_ELOST && *redis->hint)
 		(void)snprintf(link->why, sizeof(link->why), "%s", redis->hint);
 	redis->steps = 0;
+	if (link->worked)
+		redis->quiet = false;
 	while (!spokei_list_empty(&redis->asks)) {
 		struct spokei_redis_ask *ask = ask_of(redis->asks.next);
 
@@ -250,7 +254,7 @@ static void commands_ended(struct spokei_redis_link *link)
 	}
 	if (redis->sentinel) {
 		spokei_redis_link_stop(link);
-		spokei_redis_seek(redis, spokei_redis_link_pause(link));
+		spokei_redis_seek(redis, link->pause_ns);
 	}
 	report_down(redis, link->error, link->why);
 }

@@ -156,6 +156,8 @@ static void ears_ended(struct spokei_redis_link *link)
 	struct spokei_redis *redis = redis_of(link);
 
 	want_all(redis);
+	if (link->worked)
+		redis->ears_quiet = false;
 	if (!redis->ears_quiet)
 		SPOKEI_REDIS_EVENT(redis, link->error,
 				   "connection for messages: %s; connects again", link->why);
@@ -199,7 +201,6 @@ static void took_subscription(struct spokei_redis *redis, const struct spokei_re
 {
 	struct spokei_redis_channel *channel = find(redis, name);
 
-	redis->ears_quiet = false;
 	if (channel && channel->order == redis->ears_got)
 		redis->up->subscribed(redis->arg, channel);
 }

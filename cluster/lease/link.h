@@ -62,9 +62,11 @@ struct spokei_redis_link {
 	uint32_t failures;   /* attempts that failed in a row */
 	bool reading;        /* a reply has begun */
 	bool inside;         /* bytes are being taken in */
+	bool worked;         /* the connection that ended last was of use */
 	bool answered;       /* a reply has come since it was ready */
 	bool left;           /* for ever */
 	bool unwritable;     /* the socket takes no more; the rest of its input is read */
+	uint64_t pause_ns;   /* after the last end */
 	uint64_t connect_ns; /* limit of an attempt, and of the greeting */
 	uint64_t ready_ns;   /* since when it is ready */
 	uint64_t heard_ns;   /* when the last bytes arrived */
@@ -127,9 +129,6 @@ void spokei_redis_link_flush(struct spokei_redis_link *link);
 
 /* Has up->due() called at this time, unless an earlier time is set. While it is ready. */
 void spokei_redis_link_due(struct spokei_redis_link *link, uint64_t due_ns);
-
-/* Returns the pause before the next attempt. */
-uint64_t spokei_redis_link_pause(struct spokei_redis_link *link);
 
 /* Returns whether it is connected, so that commands can be written. */
 static inline bool spokei_redis_link_open(const struct spokei_redis_link *link)

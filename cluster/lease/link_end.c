@@ -62,7 +62,7 @@ static bool has_worked(const struct spokei_redis_link *link)
 	return link->engine->begin_ns - link->ready_ns >= backoff.cap_ns;
 }
 
-uint64_t spokei_redis_link_pause(struct spokei_redis_link *link)
+static uint64_t pause_of(const struct spokei_redis_link *link)
 {
 	const struct spoke_env *env = link->engine->env;
 	uint64_t dice;
@@ -94,11 +94,13 @@ void spokei_redis_link_end(struct spokei_redis_link *link, int error, const char
 	va_start(args, format);
 	(void)vsnprintf(link->why, sizeof(link->why), format, args);
 	va_end(args);
-	if (has_worked(link))
+	link->worked = has_worked(link);
+	if (link->worked)
 		link->failures = 0;
 	close_stream(link);
 	link->state = SPOKEI_REDIS_WAITING;
-	spokei_redis_link_timer(link, spokei_redis_link_pause(link));
+	link->pause_ns = pause_of(link);
+	spokei_redis_link_timer(link, link->pause_ns);
 	if (link->failures < UINT32_MAX)
 		link->failures++;
 	spokei_engine_soon(link->engine, &link->news);

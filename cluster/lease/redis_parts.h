@@ -38,6 +38,7 @@ struct spokei_redis_sentinel {
 	unsigned next;   /* index of the sentinel that is asked */
 	unsigned failed; /* sentinels in a row that gave no answer */
 	bool greeted;    /* AUTH is answered, or was not needed */
+	bool named;      /* it has named the primary on this connection */
 	bool pinged;
 };
 
@@ -68,8 +69,9 @@ struct spokei_redis {
 	char hint[SPOKEI_REDIS_WHY]; /* a text that the server sent before it closed; "": none */
 	bool warned_policy;
 	bool warned_wait;
-	bool quiet; /* the failure has been logged; until a command is answered */
-	bool shown; /* the connection has been logged */
+	bool quiet;     /* a failure has been logged, and no connection has worked since */
+	bool recovered; /* ... and that it answers again */
+	bool shown;     /* the connection has been logged */
 
 	/* ears */
 	struct spokei_map channels;

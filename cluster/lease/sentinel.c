@@ -30,6 +30,7 @@ static const char *primary_of(const struct spokei_redis_sentinel *sentinel)
 
 static void connect_next(struct spokei_redis_sentinel *sentinel, uint64_t pause_ns)
 {
+	sentinel->named = false;
 	sentinel->link.goal = sentinel->places[sentinel->next];
 	spokei_redis_link_start(&sentinel->link, pause_ns);
 }
@@ -56,7 +57,7 @@ static void sentinel_opened(struct spokei_redis_link *link)
 	spokei_redis_put(link, COUNT(listen), listen);
 }
 
-/* The next sentinel is asked at once, until all have failed. */
+/* The next sentinel is asked at once, unless all have failed, or this one has answered before. */
 static void sentinel_ended(struct spokei_redis_link *link)
 {
 	struct spokei_redis_sentinel *sentinel = sentinel_of(link);
@@ -67,7 +68,7 @@ static void sentinel_ended(struct spokei_redis_link *link)
 	(void)snprintf(why, sizeof(why), "sentinel %s: %s", sentinel->link.goal.name, link->why);
 	sentinel->next = (sentinel->next + 1) % sentinel->count;
 	spokei_redis_link_stop(link);
-	connect_next(sentinel, all ? spokei_redis_link_pause(link) : 0);
+	connect_next(sentinel, all || sentinel->named ? link->pause_ns : 0);
 	if (!all)
 		return;
 	sentinel->failed = 0;
@@ -112,6 +113,7 @@ static void go(struct spokei_redis_sentinel *sentinel, struct spoke_span host,
 
 	if (read_place(host, port, name, &number)) {
 		sentinel->failed = 0;
+		sentinel->named = true;
 		sentinel->found(sentinel->link.owner, name, number);
 	} else {
 		spokei_redis_link_end(&sentinel->link, SPOKE_EPROTOCOL,

@@ -104,13 +104,28 @@ unsigned fakeredis_publish(struct fakeredis *server, const char *channel, const 
 
 /* --- CLIENT */
 
+/* Returns whether the client of a connection has this address. */
+static bool comes_from(const struct fakeredis_conn *conn, struct spoke_span address)
+{
+	const struct spoke_env *env = &conn->server->process.env;
+	struct spoke_address peer;
+	char text[160];
+
+	if (env->net->peer(env->ctx, conn->watch.fd, &peer) != 0)
+		return false;
+	env->net->print(env->ctx, &peer, text, sizeof(text));
+	return fakeredis_is(address, text);
+}
+
+/* CLIENT KILL ID id [ADDR address] */
 static void kill_client(struct fakeredis_command *command)
 {
 	int64_t id;
 	int64_t count = 0;
 
-	if (command->count != 4 || !fakeredis_is(command->args[2], "ID") ||
-	    !fakeredis_number(command->args[3], &id) || id <= 0) {
+	if ((command->count != 4 && command->count != 6) || !fakeredis_is(command->args[2], "ID") ||
+	    !fakeredis_number(command->args[3], &id) || id <= 0 ||
+	    (command->count == 6 && !fakeredis_is(command->args[4], "ADDR"))) {
 		fakeredis_error(command->conn, "ERR syntax error");
 		return;
 	}
@@ -118,6 +133,8 @@ static void kill_client(struct fakeredis_command *command)
 		struct fakeredis_conn *conn = command->server->conns[i];
 
 		if (conn == NULL || conn->ended || conn->id != (uint64_t)id)
+			continue;
+		if (command->count == 6 && !comes_from(conn, command->args[5]))
 			continue;
 		count++;
 		if (conn == command->conn)
