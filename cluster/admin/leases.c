@@ -28,15 +28,15 @@ static void show_lease(struct spokei_json *json, const struct spokei_lease_row *
 }
 
 static void show_leases(struct spokei_json *json, const struct spoke_leases *leases,
-			struct spokei_rows *room)
+			struct spokei_rows *rows)
 {
-	struct spokei_lease_row rows[SPOKEI_STATUS_ROWS];
-	size_t count = spokei_rows_take(room, SPOKEI_STATUS_ROWS);
-	size_t shown = spokei_leases_rows(leases, rows, count);
+	struct spokei_lease_row found[SPOKEI_STATUS_ROWS];
+	size_t count = spokei_rows_take(rows, SPOKEI_STATUS_ROWS);
+	size_t shown = spokei_leases_rows(leases, found, count);
 	struct spoke_leases_look look;
 	size_t all;
 
-	room->left += count - shown;
+	rows->left += count - shown;
 	spoke_leases_look(leases, &look);
 	all = (size_t)look.asked + look.held;
 	spokei_json_open(json, '{');
@@ -47,7 +47,7 @@ static void show_leases(struct spokei_json *json, const struct spoke_leases *lea
 	spokei_json_put_ms(json, "left_min_ms", look.left_min_ns);
 	spokei_json_open_member(json, "shown", '[');
 	for (size_t i = 0; i < shown; i++)
-		show_lease(json, &rows[i]);
+		show_lease(json, &found[i]);
 	spokei_json_close(json, ']');
 	spokei_json_put_u64(json, "more", all > shown ? all - shown : 0);
 	spokei_json_close(json, '}');
@@ -85,20 +85,20 @@ static void put_lease(struct spokei_lines *lines, const struct spokei_lease_row 
 }
 
 void spokei_status_put_leases(struct spokei_lines *lines, const struct spoke_leases *leases,
-			      struct spokei_rows *room)
+			      struct spokei_rows *rows)
 {
-	struct spokei_lease_row rows[SPOKEI_STATUS_ROWS];
-	size_t count = spokei_rows_take(room, SPOKEI_STATUS_ROWS);
-	size_t shown = spokei_leases_rows(leases, rows, count);
+	struct spokei_lease_row found[SPOKEI_STATUS_ROWS];
+	size_t count = spokei_rows_take(rows, SPOKEI_STATUS_ROWS);
+	size_t shown = spokei_leases_rows(leases, found, count);
 	struct spoke_leases_look look;
 
-	room->left += count - shown;
+	rows->left += count - shown;
 	spoke_leases_look(leases, &look);
 	spokei_lines_put(lines, "\nLeases at %s, %s: %" PRIu32 " held, %" PRIu32 " asked for\n",
 			 look.store, look.connected ? "connected" : "not connected", look.held,
 			 look.asked);
 	for (size_t i = 0; i < shown; i++)
-		put_lease(lines, &rows[i]);
+		put_lease(lines, &found[i]);
 	if ((size_t)look.asked + look.held > shown)
 		spokei_lines_put(lines, "  and %zu more\n", (size_t)look.asked + look.held - shown);
 }
