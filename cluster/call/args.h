@@ -5,6 +5,7 @@
 
 #include <spoke/value.h>
 
+struct spoke_lease;
 struct spoke_policy;
 
 /* Checked. The bytes belong to the user, or to the retry state that has copied them. */
@@ -15,6 +16,7 @@ struct spokei_call_args {
 	struct spoke_span key;             /* the user's hash key; { 0 }: none */
 	uint64_t timeout_ns;               /* per attempt */
 	const struct spoke_policy *policy; /* NULL: the call is a push, or is not sent at all */
+	const struct spoke_lease *lease;   /* of the user's options; NULL: none, or it was noted */
 	bool one_way;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts the history of a call together for its policy. */
+/* Opens the history of a call, and shows it to its policy. */
 #include "cluster/call/ask.h"
 
 #include "cluster/call/call.h"
@@ -8,6 +8,20 @@
 #include "cluster/call/retry_state.h"
 #include "cluster/endpoints/directory.h"
 #include "core/engine/engine.h"
+
+void spokei_call_open(struct spokei_call *call)
+{
+	struct spokei_retry_state *retry = call->retry;
+	const struct spoke_policy *policy = retry->args.policy;
+
+	spokei_retry_state_open(retry, call);
+	/* The result under a policy that never begins an attempt. */
+	retry->ending.error = SPOKE_EUNAVAILABLE;
+	retry->lasts_ns = spokei_settings_deadline(&call->method->settings, policy,
+						   retry->args.timeout_ns);
+	if (policy->repeats)
+		retry->id = call->caller->next_id++;
+}
 
 bool spokei_call_is_repeatable(const struct spokei_retry_state *retry)
 {

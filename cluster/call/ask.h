@@ -5,7 +5,11 @@
 
 #include <spoke/policy.h>
 
+struct spokei_call;
 struct spokei_retry_state;
+
+/* Opens the history of a call. */
+void spokei_call_open(struct spokei_call *call);
 
 /* Shows the history of the call to its policy, and returns the verdict. */
 struct spoke_policy_verdict spokei_call_ask(const struct spokei_retry_state *retry);

@@ -4,15 +4,13 @@
 
 #include "transport/conn/conn.h"
 
-int spokei_attempt_begin(struct spokei_attempt *attempt, struct spokei_conn *conn,
-			 struct spokei_message *request, uint64_t timeout_ns,
-			 void (*done)(struct spokei_pending *pending,
-				      const struct spokei_outcome *outcome))
+/* The rest is set by spokei_conn_call(), or stays as the last attempt has left it. */
+static inline void prepare(struct spokei_attempt *attempt, uint64_t timeout_ns,
+			   void (*done)(struct spokei_pending *pending,
+					const struct spokei_outcome *outcome))
 {
 	struct spokei_pending *pending = &attempt->pending;
-	int error;
 
-	/* The rest is set by spokei_conn_call(), or stays as the last attempt has left it. */
 	pending->node.next = NULL;
 	pending->conn = NULL;
 	pending->unsent = NULL;
@@ -21,7 +19,30 @@ int spokei_attempt_begin(struct spokei_attempt *attempt, struct spokei_conn *con
 	pending->timeout_ns = timeout_ns;
 	pending->done = done;
 	attempt->endpoint = NULL;
-	error = spokei_conn_call(conn, pending, request);
+}
+
+int spokei_attempt_begin(struct spokei_attempt *attempt, struct spokei_conn *conn,
+			 struct spokei_message *request, uint64_t timeout_ns,
+			 void (*done)(struct spokei_pending *pending,
+				      const struct spokei_outcome *outcome))
+{
+	int error;
+
+	prepare(attempt, timeout_ns, done);
+	error = spokei_conn_call(conn, &attempt->pending, request);
+	return error == SPOKE_ESTATE ? SPOKE_EUNAVAILABLE : error;
+}
+
+int spokei_attempt_begin_guarded(struct spokei_attempt *attempt, struct spokei_conn *conn,
+				 struct spokei_message *request, uint64_t timeout_ns,
+				 void (*done)(struct spokei_pending *pending,
+					      const struct spokei_outcome *outcome),
+				 spokei_conn_guard_fn guard)
+{
+	int error;
+
+	prepare(attempt, timeout_ns, done);
+	error = spokei_conn_call_guarded(conn, &attempt->pending, request, guard);
 	return error == SPOKE_ESTATE ? SPOKE_EUNAVAILABLE : error;
 }
 

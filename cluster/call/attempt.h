@@ -28,6 +28,14 @@ SPOKE_MUST_USE int spokei_attempt_begin(struct spokei_attempt *attempt, struct s
 					void (*done)(struct spokei_pending *pending,
 						     const struct spokei_outcome *outcome));
 
+/* The same for a guarded request: see spokei_conn_call_guarded(). */
+SPOKE_MUST_USE int spokei_attempt_begin_guarded(struct spokei_attempt *attempt,
+						struct spokei_conn *conn,
+						struct spokei_message *request, uint64_t timeout_ns,
+						void (*done)(struct spokei_pending *pending,
+							     const struct spokei_outcome *outcome),
+						int (*guard)(struct spokei_pending *pending));
+
 /* Returns what the end of an attempt means for another attempt. */
 enum spoke_policy_fate spokei_attempt_fate(int error, bool written);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The beginning of a call: checks, limits and filters; then the first attempt, or a refusal. */
 #include "cluster/call/args.h"
+#include "cluster/call/ask.h"
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/end.h"
 #include "cluster/call/fallback.h"
+#include "cluster/call/leased.h"
 #include "cluster/call/method.h"
 #include "cluster/call/next.h"
 #include "cluster/call/pick.h"
@@ -60,6 +62,7 @@ int spokei_call_prepare(const struct spoke_method *method, struct spoke_span val
 	ret->key = options->hash_key;
 	ret->timeout_ns = options->timeout_ns ? options->timeout_ns : method->settings.timeout_ns;
 	ret->policy = NULL;
+	ret->lease = NULL;
 	ret->one_way = options->one_way;
 	return SPOKE_OK;
 }
@@ -127,10 +130,10 @@ int spokei_call_taken(struct spoke_method *method, int error, struct spokei_call
 
 /* --- a call of one attempt */
 
-static inline bool takes_one(const struct spoke_method *method,
+static inline bool takes_one(const struct spoke_method *method, const struct spokei_call_args *args,
 			     const struct spokei_policy_traits *traits)
 {
-	if (SPOKEI_UNLIKELY(method->settings.wait_ready))
+	if (SPOKEI_UNLIKELY(method->settings.wait_ready || args->lease))
 		return false;
 	return traits->one_attempt || (traits->one_attempt_if_alone &&
 				       spokei_directory_listed(method->caller->directory) <= 1);
@@ -176,8 +179,7 @@ static int keep_args(struct spokei_call *call, const struct spokei_call_args *ar
 {
 	struct spokei_caller *caller = call->caller;
 
-	call->retry = spokei_retry_state_keep(&caller->blocks, caller->engine->env, args,
-					      args->policy && args->policy->repeats);
+	call->retry = spokei_retry_state_keep(&caller->blocks, caller->engine->env, args);
 	if (call->retry == NULL)
 		return SPOKE_ENOMEM;
 	caller->kept += call->retry->size;
@@ -193,18 +195,32 @@ static void give_up(struct spokei_call *call)
 	spokei_slab_give(&caller->calls, call->handle);
 }
 
-/* Begins as the policy decides. */
-static int begin_asking(struct spokei_call *call)
+/* Begins as the policy decides; the history is open. */
+static int ask_first(struct spokei_call *call)
 {
 	struct spokei_retry_state *retry = call->retry;
 
-	spokei_call_open(call);
 	retry->inside_call = true;
 	spokei_call_next(call, NULL);
 	retry->inside_call = false;
 	if (retry->state != SPOKEI_CALL_OVER)
 		return SPOKE_OK;
 	return retry->ending.error ? retry->ending.error : SPOKE_EUNAVAILABLE;
+}
+
+static int begin_asking(struct spokei_call *call)
+{
+	spokei_call_open(call);
+	return ask_first(call);
+}
+
+static int begin_leased(struct spokei_call *call, struct spoke_lease lease)
+{
+	int error;
+
+	spokei_call_open(call);
+	error = spokei_leased_begin(call->retry, lease);
+	return error ? error : ask_first(call);
 }
 
 /* Begins with one attempt without asking the policy, and without a history: most calls need no
@@ -239,7 +255,9 @@ static int begin_kept(struct spoke_method *method, const struct spokei_call_args
 	if (SPOKEI_LIKELY(error == 0)) {
 		call->excuses = traits->excuses;
 		call->retry->first_answer = traits->first_answer;
-		if (SPOKEI_LIKELY(traits->first_answer && !method->settings.wait_ready))
+		if (SPOKEI_UNLIKELY(args->lease))
+			error = begin_leased(call, *args->lease);
+		else if (SPOKEI_LIKELY(traits->first_answer && !method->settings.wait_ready))
 			error = begin_first(call);
 		else
 			error = begin_asking(call);
@@ -306,7 +324,7 @@ static int take_allowed(struct spoke_method *method, const struct spokei_call_ar
 	const bool excuses = traits->excuses;
 	int error;
 
-	if (SPOKEI_LIKELY(takes_one(method, traits)))
+	if (SPOKEI_LIKELY(takes_one(method, args, traits)))
 		error = begin_one(method, args, excuses, ret_call);
 	else
 		error = begin_kept(method, args, traits, ret_call);
@@ -318,7 +336,7 @@ static int take_allowed(struct spoke_method *method, const struct spokei_call_ar
 		error = ask_after(method, passed, error, ret_call);
 	if (error && method->fallback.len && spokei_fallback_applies(error))
 		error = begin_answer(method, method->fallback, true, ret_call) ? error : SPOKE_OK;
-	if (error && excuses)
+	if (excuses && spokei_fallback_hides(error))
 		error = begin_answer(method, spokei_call_nil, false, ret_call) ? error : SPOKE_OK;
 	return error;
 }
@@ -382,6 +400,12 @@ static int take_call(struct spoke_method *method, struct spoke_span values,
 	error = spokei_call_prepare(method, values, options, &args);
 	if (error)
 		return error;
+	if (SPOKEI_UNLIKELY(options->lease.leases)) {
+		args.lease = &options->lease;
+		error = spokei_leased_check(caller->engine, options);
+		if (error)
+			return error;
+	}
 	args.policy = options->policy ? options->policy : method->settings.policy;
 	if (SPOKEI_LIKELY(!method->limit.is_set && caller->filters == NULL))
 		error = take_allowed(method, &args, 0, ret_call);

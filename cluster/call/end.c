@@ -244,7 +244,7 @@ void spokei_call_end(struct spokei_call *call, enum spoke_ticket_settlement sett
 
 void spokei_call_excuse(const struct spokei_call *call, struct spoke_result *result)
 {
-	if (result->error == SPOKE_ECANCELED || result->error == SPOKE_ECLOSED)
+	if (!spokei_fallback_hides(result->error))
 		return;
 	spokei_event(call->caller->engine, result->error, "call failed, and is excused");
 	result->error = SPOKE_OK;

@@ -7,14 +7,19 @@
 
 #include <spoke/call.h>
 
-/*
- * Does the fallback replace this error? It replaces all errors but that of the handler, and those
- * that this side wanted: of a cancelled call, or of a closed consumer.
- */
+/* May a value replace this error? Not if this side wanted it: the call was cancelled, or the
+ * consumer closed. Nor if the lease of the call is over: its holder has to stop, and must not be
+ * told that all is well. */
+static inline bool spokei_fallback_hides(int error)
+{
+	return error != SPOKE_OK && error != SPOKE_ECANCELED && error != SPOKE_ECLOSED &&
+	       error != SPOKE_ELEASE;
+}
+
+/* Does the fallback of a method replace this error? It keeps that of the handler, too. */
 static inline bool spokei_fallback_applies(int error)
 {
-	return error != SPOKE_OK && error != SPOKE_EREMOTE && error != SPOKE_ECANCELED &&
-	       error != SPOKE_ECLOSED;
+	return error != SPOKE_EREMOTE && spokei_fallback_hides(error);
 }
 
 /* Replaces the error of a result by OK and `value`, if the fallback applies; `written`, the times

@@ -9,12 +9,15 @@
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/end.h"
+#include "cluster/call/leased.h"
 #include "cluster/call/method.h"
 #include "cluster/call/pick.h"
 #include "cluster/call/retry_state.h"
 #include "cluster/endpoints/directory.h"
 #include "core/base/histogram.h"
 #include "transport/conn/conn.h"
+
+static void attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome);
 
 /* --- sending */
 
@@ -88,12 +91,14 @@ static int begin_somewhere(struct spokei_retry_state *retry, struct spokei_attem
 		return SPOKE_EUNAVAILABLE;
 	/* The last attempt may have used a wire with attachments, and this one may not. */
 	retry->extended_len = 0;
-	if (retry->args.policy->repeats && conn->wire->attachments)
-		spokei_retry_state_number(retry);
+	if (retry->extended && conn->wire->attachments)
+		spokei_retry_state_attach(retry);
 	error = spokei_retry_state_try(retry, caller->engine->env, (*ret_endpoint)->id);
 	if (error)
 		return error;
 	args = spokei_retry_state_args(retry, time_for(retry));
+	if (SPOKEI_UNLIKELY(spokei_retry_state_is_leased(retry)))
+		return spokei_leased_send(attempt, conn, &args, attempt_done);
 	return spokei_call_send(attempt, conn, &args);
 }
 
@@ -106,6 +111,8 @@ static int send_one(struct spokei_retry_state *retry)
 
 	if (attempt == NULL)
 		return SPOKE_ENOMEM;
+	if (SPOKEI_UNLIKELY(spokei_retry_state_is_leased(retry)) && spokei_leased_left(retry) == 0)
+		return SPOKE_ELEASE;
 	/* Of several attempts at a time each has one endpoint only. */
 	do
 		error = begin_somewhere(retry, attempt, &endpoint);
@@ -318,20 +325,6 @@ void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *out
 	finish(call, outcome, &verdict);
 }
 
-void spokei_call_open(struct spokei_call *call)
-{
-	struct spokei_retry_state *retry = call->retry;
-	const struct spoke_policy *policy = retry->args.policy;
-
-	spokei_retry_state_open(retry, call);
-	/* The result under a policy that never begins an attempt. */
-	retry->ending.error = SPOKE_EUNAVAILABLE;
-	retry->lasts_ns = spokei_settings_deadline(&call->method->settings, policy,
-						   retry->args.timeout_ns);
-	if (policy->repeats)
-		retry->id = call->caller->next_id++;
-}
-
 /* --- the end of an attempt */
 
 static void note_timeout(const struct spokei_attempt *attempt, const struct spokei_outcome *outcome)
@@ -377,6 +370,7 @@ static void go_on(struct spokei_call *call, const struct spokei_outcome *outcome
 		  enum spoke_policy_fate fate)
 {
 	struct spokei_retry_state *retry = call->retry;
+	struct spokei_outcome ended;
 
 	if (call->cancelled) {
 		struct spoke_result result = spokei_call_result(outcome);
@@ -384,6 +378,8 @@ static void go_on(struct spokei_call *call, const struct spokei_outcome *outcome
 		spokei_call_end(call, SPOKE_TICKET_CANCELLED, &result);
 		return;
 	}
+	if (SPOKEI_UNLIKELY(spokei_retry_state_is_leased(retry)))
+		outcome = spokei_leased_outcome(retry, outcome, &ended, &fate);
 	spokei_call_move(&retry->state, SPOKEI_CALL_DECIDING);
 	if (waits_again(retry, outcome)) {
 		spokei_call_next(call, NULL);

@@ -15,9 +15,6 @@ struct spokei_conn;
 struct spokei_outcome;
 struct spokei_retry_state;
 
-/* Opens the history of a call. */
-void spokei_call_open(struct spokei_call *call);
-
 /* Asks the policy of a call that is DECIDING, and does what it answers. `outcome`: of the attempt
  * that has just ended, or NULL. The call may have ended afterwards. */
 void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *outcome);

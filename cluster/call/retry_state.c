@@ -8,10 +8,11 @@
 
 #include "cluster/call/call.h"
 #include "cluster/call/retry_blocks.h"
+#include "cluster/filter/fence.h"
 #include "transport/wire/message.h"
 
 #define ID_TEXT 24u   /* bytes of a printed number, with the NUL */
-#define EXTENSION 64u /* bytes of our two pairs, and of the head of a map */
+#define EXTENSION 64u /* bytes of two of our pairs, and of the head of a map; without a name */
 
 static struct spoke_span copy(unsigned char **at, struct spoke_span from)
 {
@@ -25,13 +26,24 @@ static struct spoke_span copy(unsigned char **at, struct spoke_span from)
 
 /* --- life */
 
+/* Returns how many bytes our attachments need at most, and the head of the map; 0: there are none.
+ */
+static size_t room_for_ours(const struct spokei_call_args *args)
+{
+	size_t room = args->policy && args->policy->repeats ? EXTENSION : 0;
+
+	if (SPOKEI_UNLIKELY(args->lease))
+		room += EXTENSION + spoke_lease_name(*args->lease).len;
+	return room;
+}
+
 struct spokei_retry_state *spokei_retry_state_keep(struct spokei_retry_blocks *blocks,
 						   const struct spoke_env *env,
-						   const struct spokei_call_args *args,
-						   bool numbered)
+						   const struct spokei_call_args *args)
 {
 	struct spoke_span attachments = { args->attachments.data, args->attachments.len };
 	size_t size = sizeof(struct spokei_retry_state);
+	size_t ours = room_for_ours(args);
 	struct spokei_retry_state *retry;
 	unsigned char *at;
 
@@ -39,8 +51,8 @@ struct spokei_retry_state *spokei_retry_state_keep(struct spokei_retry_blocks *b
 	    args->key.len > SIZE_MAX / 8)
 		return NULL;
 	size += args->values.len + attachments.len + args->key.len;
-	if (numbered)
-		size += attachments.len + EXTENSION;
+	if (ours)
+		size += attachments.len + ours;
 	retry = spokei_retry_blocks_take(blocks, env, size);
 	if (retry == NULL)
 		return NULL;
@@ -54,7 +66,8 @@ struct spokei_retry_state *spokei_retry_state_keep(struct spokei_retry_blocks *b
 	attachments = copy(&at, attachments);
 	retry->args.attachments = (struct spoke_value){ attachments.data, attachments.len };
 	retry->args.key = copy(&at, args->key);
-	retry->extended = numbered ? at : NULL;
+	retry->args.lease = NULL; /* the user's */
+	retry->extended = ours ? at : NULL;
 	return retry;
 }
 
@@ -72,6 +85,10 @@ void spokei_retry_state_open(struct spokei_retry_state *retry, struct spokei_cal
 
 static void free_history(struct spokei_retry_state *retry, const struct spoke_env *env)
 {
+	if (spokei_retry_state_is_leased(retry)) {
+		spokei_lease_use_end(&retry->lease);
+		spokei_task_drop(&retry->lease_end);
+	}
 	while (retry->forks) {
 		struct spokei_fork *fork = retry->forks;
 
@@ -103,6 +120,13 @@ struct spokei_call_args spokei_retry_state_args(const struct spokei_retry_state 
 
 /* --- attachments */
 
+static unsigned char *put_bytes(unsigned char *at, struct spoke_span bytes)
+{
+	if (bytes.len)
+		memcpy(at, bytes.data, bytes.len);
+	return at + bytes.len;
+}
+
 static unsigned char *put_text(unsigned char *at, const char *text)
 {
 	size_t len = strlen(text);
@@ -127,6 +151,34 @@ static const char *print_number(char text[ID_TEXT], uint64_t number, unsigned ba
 	return at;
 }
 
+/* Writes a name of at most 64 KiB. */
+static unsigned char *put_name(unsigned char *at, struct spoke_span name)
+{
+	*at++ = 0xda; /* str, with its length in two bytes */
+	*at++ = (unsigned char)(name.len >> 8);
+	*at++ = (unsigned char)name.len;
+	return put_bytes(at, name);
+}
+
+static unsigned char *put_lease(unsigned char *at, struct spoke_lease lease)
+{
+	char number[ID_TEXT];
+
+	at = put_name(put_text(at, SPOKEI_FENCE_NAME), spoke_lease_name(lease));
+	at = put_text(at, SPOKEI_FENCE_NUMBER);
+	return put_text(at, print_number(number, spoke_lease_fence(lease), 10, 1));
+}
+
+static unsigned char *put_number(unsigned char *at, const struct spokei_retry_state *retry)
+{
+	char number[ID_TEXT];
+
+	at = put_text(at, "spoke.id");
+	at = put_text(at, print_number(number, retry->id, 16, 16));
+	at = put_text(at, "spoke.attempt");
+	return put_text(at, print_number(number, retry->begun + UINT64_C(1), 10, 1));
+}
+
 static bool is_key(struct spoke_value key, const char *text)
 {
 	struct spoke_span span;
@@ -135,7 +187,7 @@ static bool is_key(struct spoke_value key, const char *text)
 	       memcmp(span.data, text, span.len) == 0;
 }
 
-/* Counts the user's pairs, which were checked, and looks for our keys among them. */
+/* Counts the user's pairs, which were checked, and looks for keys of a number among them. */
 static size_t count_pairs(struct spoke_value map, struct spoke_span *ret_pairs, bool *ret_has)
 {
 	struct spoke_cursor pairs;
@@ -155,30 +207,30 @@ static size_t count_pairs(struct spoke_value map, struct spoke_span *ret_pairs, 
 	return count;
 }
 
-void spokei_retry_state_number(struct spokei_retry_state *retry)
+void spokei_retry_state_attach(struct spokei_retry_state *retry)
 {
+	bool leased = spokei_retry_state_is_leased(retry);
 	struct spoke_span pairs;
-	char number[ID_TEXT];
 	unsigned char *at = retry->extended;
 	bool has;
 	size_t count = count_pairs(retry->args.attachments, &pairs, &has);
-	uint32_t all = (uint32_t)count + 2;
+	bool numbered = retry->args.policy->repeats && !has;
+	uint32_t all = (uint32_t)count + (leased ? 2 : 0) + (numbered ? 2 : 0);
 
 	SPOKE_ASSERT(at != NULL);
-	if (has)
+	if (!leased && !numbered)
 		return;
 	*at++ = 0xdf; /* map, with the number of pairs in four bytes */
 	*at++ = (unsigned char)(all >> 24);
 	*at++ = (unsigned char)(all >> 16);
 	*at++ = (unsigned char)(all >> 8);
 	*at++ = (unsigned char)all;
-	at = put_text(at, "spoke.id");
-	at = put_text(at, print_number(number, retry->id, 16, 16));
-	at = put_text(at, "spoke.attempt");
-	at = put_text(at, print_number(number, retry->begun + UINT64_C(1), 10, 1));
-	if (pairs.len)
-		memcpy(at, pairs.data, pairs.len);
-	retry->extended_len = (size_t)(at - retry->extended) + pairs.len;
+	if (leased)
+		at = put_lease(at, retry->lease.lease);
+	if (numbered)
+		at = put_number(at, retry);
+	at = put_bytes(at, pairs);
+	retry->extended_len = (size_t)(at - retry->extended);
 }
 
 /* --- attempts */

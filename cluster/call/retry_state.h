@@ -10,6 +10,7 @@
 #include "cluster/call/args.h"
 #include "cluster/call/attempt.h"
 #include "cluster/call/state.h"
+#include "cluster/lease/use.h"
 #include "core/engine/task.h"
 
 #include <spoke/ticket.h>
@@ -68,6 +69,8 @@ struct spokei_retry_state {
 	bool waited;      /* it has paused since the last attempt */
 	bool inside_call; /* spoke_call() has not returned: its result reports the end */
 	bool fallback;    /* not sent: the arguments are the fallback of its method */
+	struct spokei_lease_use lease; /* over NULL: the call is not made under a lease */
+	struct spokei_task lease_end;  /* ends the call after its lease; on the engine's soon */
 	/* Times of the engine's clock. */
 	uint64_t begun_ns; /* the end of the turn in which the call began; 0: not yet */
 	uint64_t lasts_ns; /* from begun_ns to the deadline */
@@ -87,12 +90,11 @@ struct spokei_retry_state {
 	unsigned char bytes[];
 };
 
-/* Copies the arguments of a call; with `numbered` there is room to number its attempts. Returns
- * NULL without memory. */
+/* Copies the arguments of a call. If it repeats its attempts, or is made under a lease, there is
+ * room for attachments of ours. Returns NULL without memory. */
 struct spokei_retry_state *spokei_retry_state_keep(struct spokei_retry_blocks *blocks,
 						   const struct spoke_env *env,
-						   const struct spokei_call_args *args,
-						   bool numbered);
+						   const struct spokei_call_args *args);
 
 /* Opens an empty history; the call is DECIDING. */
 void spokei_retry_state_open(struct spokei_retry_state *retry, struct spokei_call *call);
@@ -101,9 +103,10 @@ void spokei_retry_state_open(struct spokei_retry_state *retry, struct spokei_cal
 void spokei_retry_state_free(struct spokei_retry_blocks *blocks, const struct spoke_env *env,
 			     struct spokei_retry_state *retry);
 
-/* Adds "spoke.id" and "spoke.attempt" to the attachments of the next attempt, unless the user has
- * set one of them. */
-void spokei_retry_state_number(struct spokei_retry_state *retry);
+/* Adds our attachments to those of the next attempt: "spoke.lease" and "spoke.fence" of a call
+ * under a lease; "spoke.id" and "spoke.attempt" if the policy repeats attempts, unless the user has
+ * set one of these. */
+void spokei_retry_state_attach(struct spokei_retry_state *retry);
 
 /* Returns the arguments of the next attempt. */
 struct spokei_call_args spokei_retry_state_args(const struct spokei_retry_state *retry,
@@ -125,6 +128,12 @@ void spokei_retry_state_note(struct spokei_retry_state *retry, const struct spok
 static inline bool spokei_retry_state_is_deferred(const struct spokei_retry_state *retry)
 {
 	return retry->ticket != SPOKEI_TICKET_NONE;
+}
+
+/* Is the call made under a lease? */
+static inline bool spokei_retry_state_is_leased(const struct spokei_retry_state *retry)
+{
+	return retry->lease.over != NULL;
 }
 
 /* Returns how long the call goes on already. */

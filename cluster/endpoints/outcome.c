@@ -73,7 +73,8 @@ static void count_outcome(struct spokei_endpoint *endpoint, enum spoke_policy_fa
 {
 	uint64_t now_ns = endpoint->engine->begin_ns;
 	uint64_t begun_ns = took_ns < now_ns ? now_ns - took_ns : 0;
-	bool answered = fate == SPOKE_FATE_OK || fate == SPOKE_FATE_ANSWERED;
+	bool answered = fate == SPOKE_FATE_OK ||
+			(fate == SPOKE_FATE_ANSWERED && error != SPOKE_ELEASE);
 
 	if (!answered && spoke_error_is_local(error)) {
 		spokei_eject_over(&endpoint->eject);

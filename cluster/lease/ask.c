@@ -2,6 +2,7 @@
 /* The functions for single leases: ask, left, fence, name, release. */
 #include "cluster/lease/parts.h"
 #include "cluster/lease/settings.h"
+#include "cluster/lease/use.h"
 #include "core/text/utf8.h"
 
 #define ONCE_NS UINT64_C(10000000000) /* longest time for an ask that does not wait */
@@ -161,5 +162,26 @@ int spoke_lease_release(struct spoke_lease lease, spoke_lease_released_fn done, 
 		spokei_lease_event(found, SPOKE_OK, "was released");
 		spokei_leases_send(lease.leases);
 	}
+	return SPOKE_OK;
+}
+
+/* --- uses */
+
+int spokei_lease_use_check(struct spoke_lease lease, const struct spoke_engine *engine)
+{
+	if (lease.leases->engine != engine)
+		return SPOKE_EINVAL;
+	return spoke_lease_left(lease) > 0 ? SPOKE_OK : SPOKE_ELEASE;
+}
+
+int spokei_lease_use_begin(struct spoke_lease lease, const struct spoke_engine *engine,
+			   struct spokei_lease_use *use)
+{
+	int error = spokei_lease_use_check(lease, engine);
+
+	if (error)
+		return error;
+	use->lease = lease;
+	spokei_lease_use_join(&find(lease)->uses, use);
 	return SPOKE_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies the decider's verdict after each event of a lease, and calls the user. */
 #include "cluster/lease/parts.h"
+#include "cluster/lease/use.h"
 #include "core/base/log.h"
 #include "core/base/pace.h"
 
@@ -158,6 +159,7 @@ static void holding_begins(struct spokei_lease *lease)
 
 	leases->held++;
 	lease->granted = true;
+	lease->uses = NULL;
 	if (leases->held == 1 || life->end_ns < leases->earliest_ns)
 		leases->earliest_ns = life->end_ns;
 	spokei_early_add(leases->engine, &leases->early);
@@ -172,6 +174,8 @@ static void holding_ends(struct spokei_lease *lease)
 	struct spoke_leases *leases = lease->leases;
 
 	leases->held--;
+	spokei_lease_uses_end(&lease->uses);
+	lease->done = NULL;
 	spokei_lease_unlist(lease);
 	if (leases->held == 0)
 		spokei_early_drop(&leases->early);

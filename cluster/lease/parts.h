@@ -30,6 +30,7 @@
 
 struct spokei_bucket;
 struct spokei_lease_settings;
+struct spokei_lease_use;
 struct spokei_map;
 
 /* The leases that wait for one name. Exists as long as one waits. */
@@ -61,7 +62,10 @@ struct spokei_lease {
 	spoke_lease_told_fn told;
 	spoke_lease_lost_fn lost;
 	void *arg; /* of both */
-	spoke_lease_released_fn done;
+	union {
+		struct spokei_lease_use *uses; /* of one that is held: see use.h */
+		spoke_lease_released_fn done;  /* after its release */
+	};
 	union {
 		struct spokei_lease_line *line; /* of an ask that waits */
 		void *done_arg;                 /* after its release */

@@ -31,8 +31,12 @@ void spokei_lease_uses_end(struct spokei_lease_use **uses);
 
 /* --- for the owner of a use */
 
-/* Begins a use, whose `over` is set. Returns 0, SPOKE_ELEASE (the lease is not held, or its time is
- * over) or SPOKE_EINVAL (its leases are of another engine). */
+/* Returns 0, SPOKE_EINVAL (its leases are of another engine) or SPOKE_ELEASE (the lease is not
+ * held, or its time is over). */
+SPOKE_MUST_USE int spokei_lease_use_check(struct spoke_lease lease,
+					  const struct spoke_engine *engine);
+
+/* Begins a use, whose `over` is set. Returns the same. */
 SPOKE_MUST_USE int spokei_lease_use_begin(struct spoke_lease lease,
 					  const struct spoke_engine *engine,
 					  struct spokei_lease_use *use);

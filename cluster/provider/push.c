@@ -42,7 +42,7 @@ int spoke_provider_method(struct spoke_provider *provider, const char *name,
 static int prepare(const struct spoke_method *method, struct spoke_span values,
 		   const struct spoke_call_options *options, struct spokei_call_args *ret)
 {
-	if (!method->caller->pushes)
+	if (!method->caller->pushes || options->lease.leases)
 		return SPOKE_EINVAL;
 	return spokei_call_prepare(method, values, options, ret);
 }

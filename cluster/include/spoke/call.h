@@ -53,8 +53,8 @@ struct spoke_method_options {
 	uint32_t actives;    /* concurrent calls; beyond that ELIMIT. 0: no limit */
 	uint32_t per_second; /* calls per second, on average and at once; beyond that ELIMIT */
 	/* Replaces the error of a call that fails: the result is OK with a copy of this value, and
-	 * result->fallback is set. An error that the handler has answered with is kept. { 0 }:
-	 * none. */
+	 * result->fallback is set. An error that the handler has answered with is kept, and so
+	 * is ELEASE. { 0 }: none. */
 	struct spoke_value fallback;
 	enum spoke_serialization serialization;
 };
@@ -146,11 +146,22 @@ struct spoke_call_options {
 	/* Input of the consistent hash, borrowed; { 0 }: the first argument. */
 	struct spoke_span hash_key;
 	/*
-	 * The call is made only as long as this lease is held: see <spoke/lease.h>. It is refused,
-	 * or ends, with ELEASE when the lease is over before the request was written; a retry, too.
-	 * Its timeout is cut to the time that is left. The provider gets the attachments
-	 * "spoke.lease", the name, and "spoke.fence", the number. Not for pushes. { 0 }: without a
-	 * lease.
+	 * The call is made only as long as this lease, of the same engine, is held: see
+	 * <spoke/lease.h>. The clocks are read when the call begins, at each attempt, and right
+	 * before the request is written, which is at the end of the turn, also if it is long. Once
+	 * the lease is over, spoke_call() returns ELEASE. A call that is not written, e.g. because
+	 * it waits for a connection, then ends with ELEASE, and never runs. A call that was written
+	 * waits for its answer, but makes no further attempt: it would end with ELEASE, too, with
+	 * result->written set. A ticket ends as exhausted with ELEASE. Neither a fallback nor a
+	 * policy hides ELEASE.
+	 *
+	 * The timeout of each attempt is cut to the time that is left of the lease. The provider
+	 * gets the attachments "spoke.lease", the name, and "spoke.fence", the number as a text:
+	 * see <spoke/fence.h>. MessagePack-RPC has no attachments, and carries the call without
+	 * them.
+	 *
+	 * EINVAL: the lease is of another engine, the user's attachments contain one of these two,
+	 * or the call is a push. { 0 }: without a lease.
 	 */
 	struct spoke_lease lease;
 };
