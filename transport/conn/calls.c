@@ -395,6 +395,11 @@ void spokei_conn_sent_unsent(struct spokei_conn *conn, struct spokei_conn_batch 
 									    &batch->failed),
 								    struct spokei_pending, node);
 
-		spokei_conn_finish_pending(pending, pending->unsent->error, NULL);
+		if (pending->unsent) {
+			spokei_conn_finish_pending(pending, pending->unsent->error, NULL);
+		} else { /* withdrawn by the callback of another one: it is about to end */
+			spokei_list_remove(&pending->node);
+			spokei_list_append(&conn->pendings.kept, &pending->node);
+		}
 	}
 }

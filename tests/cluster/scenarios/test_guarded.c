@@ -47,6 +47,7 @@ static struct {
 	unsigned asked; /* calls of the guard */
 	bool closed;    /* the guard allows nothing */
 	uint64_t stall_ns;
+	struct request *withdraw; /* by the next callback; NULL: none */
 	unsigned came[CALLS];
 	unsigned order[CALLS]; /* of arrival */
 	unsigned arrived;
@@ -152,6 +153,9 @@ static void note_end(struct spokei_pending *pending, const struct spokei_outcome
 	rig.world.now_ns += rig.stall_ns;
 	if (rig.stall_ns)
 		rig.closed = true;
+	if (rig.withdraw)
+		spokei_conn_withdraw(&rig.withdraw->pending);
+	rig.withdraw = NULL;
 }
 
 /* Begins a request whose arguments have about `len` bytes. */
@@ -395,6 +399,30 @@ static void no_callback_runs_between_guard_and_write(void **state)
 	assert_int_equal(last->ends, 0);
 }
 
+static void callback_may_withdraw_another_failed_request(void **state)
+{
+	struct request *failed[2];
+
+	(void)state;
+	open_conn();
+	(void)begin(false, true, MIB);
+	pass(10 * MS);
+	(void)begin(true, true, 100);
+	for (unsigned i = 0; i < 2; i++)
+		failed[i] = begin(false, true, 100);
+	pass(10 * MS);
+	for (unsigned i = 0; i < 2; i++)
+		failed[i]->pending.timeout_ns = 1;
+	rig.withdraw = failed[1];
+	read_all();
+	assert_int_equal(failed[0]->error, SPOKE_ETIMEOUT_UNSENT);
+	assert_int_equal(failed[1]->ends, 0);
+	spokei_conn_cancel(&failed[1]->pending, SPOKE_ECANCELED);
+	assert_int_equal(failed[1]->error, SPOKE_ECANCELED);
+	assert_int_equal(rig.arrived, 2);
+	assert_int_equal(rig.consumer->link->queued, 0);
+}
+
 static void requests_of_a_broken_connection_end_unwritten(void **state)
 {
 	unsigned begun;
@@ -423,6 +451,7 @@ int main(void)
 		TEST(frames_that_left_the_buffer_are_written_later),
 		TEST(request_is_withdrawn_until_its_first_byte_is_written),
 		TEST(no_callback_runs_between_guard_and_write),
+		TEST(callback_may_withdraw_another_failed_request),
 		TEST(requests_of_a_broken_connection_end_unwritten),
 	};
 
