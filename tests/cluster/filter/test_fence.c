@@ -342,7 +342,7 @@ static void stale_numbers_are_told_once_a_minute_and_name(void **state)
 static void stale_numbers_of_many_names_are_told_ten_at_once(void **state)
 {
 	unsigned told = 0;
-	char name[8];
+	char name[16];
 
 	(void)state;
 	table.names_max = 100;
