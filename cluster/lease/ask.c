@@ -9,7 +9,7 @@
 #define PATIENCE_MIN_NS UINT64_C(20000000)
 #define NS_PER_MS UINT64_C(1000000)
 
-static bool is_name(const char *name, size_t len)
+bool spokei_lease_is_name(const char *name, size_t len)
 {
 	size_t at = 0;
 
@@ -62,7 +62,8 @@ static int begin(struct spokei_lease *lease, const struct spokei_lease_terms *te
 
 static int check(const struct spoke_leases *leases, const char *name, spoke_lease_told_fn told)
 {
-	if (leases == NULL || name == NULL || told == NULL || !is_name(name, strlen(name)))
+	if (leases == NULL || name == NULL || told == NULL ||
+	    !spokei_lease_is_name(name, strlen(name)))
 		return SPOKE_EINVAL;
 	if (spokei_engine_forked(leases->engine))
 		return SPOKE_EFORKED;
@@ -118,6 +119,11 @@ int spoke_lease_ask(struct spoke_leases *leases, const char *name,
 static struct spokei_lease *find(struct spoke_lease lease)
 {
 	return lease.leases ? spokei_slab_get(&lease.leases->cells, lease.handle) : NULL;
+}
+
+void spokei_lease_mirror(struct spoke_lease lease)
+{
+	find(lease)->mirrored = true;
 }
 
 uint64_t spoke_lease_left(struct spoke_lease lease)

@@ -197,6 +197,15 @@ static void change(struct spokei_lease *lease, enum spokei_lease_state from, boo
 		(void)spokei_lease_arm(lease, lease->life.end_ns);
 }
 
+/* Writes the end of validity for other threads. */
+static void write_mirror(const struct spokei_lease *lease)
+{
+	struct spokei_lease_mirror *mirror = lease->arg;
+	bool held = lease->life.state == SPOKEI_LEASE_HELD;
+
+	atomic_store_explicit(&mirror->end_ns, held ? lease->life.end_ns : 0, memory_order_release);
+}
+
 void spokei_lease_happen(struct spokei_lease *lease, const struct spokei_lease_news *news,
 			 const struct spokei_lease_words *words)
 {
@@ -205,6 +214,8 @@ void spokei_lease_happen(struct spokei_lease *lease, const struct spokei_lease_n
 	struct spokei_lease_verdict verdict = spokei_lease_step(&lease->life,
 								spokei_lease_guard(lease), news);
 
+	if (lease->mirrored)
+		write_mirror(lease);
 	if (lease->life.state == from)
 		return;
 	change(lease, from, was_ask);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The line of the leases that wait for one name. Only the first one tries. When it is refused, the
+ * The line of the leases that wait for one name. Only the first one tries. When it has to wait, the
  * line subscribes to the channel on which releases of that name are published. A message wakes the
  * first lease, and no other. A holder that dies publishes nothing, so the time to live of its
  * lock wakes the first lease, too.
@@ -103,6 +103,11 @@ void spokei_lease_line_wait(struct spokei_lease_line *line, uint64_t retry_ns)
 		line->woken = false;
 		spokei_lease_line_todo(line);
 		return;
+	}
+	/* Also when a lease of this process has just got it, and no try was refused yet. */
+	if (!line->listens) {
+		line->listens = true;
+		spokei_redis_subscribe(line->leases->redis, &line->channel);
 	}
 	(void)spokei_lease_arm(first_of(line), retry_ns);
 }

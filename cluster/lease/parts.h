@@ -8,6 +8,8 @@
  *   send    ACQUIRE and RELEASE, and their answers
  *   renew   renewals, in batches
  *   ask     the functions for single leases
+ *   job     work at the store that is not about a lease of this process: list, break
+ *   future  asks of other threads
  *   leases  the life of all of them; the store's events; timers
  *
  * A room only calls rooms above it in this list. On the engine's thread.
@@ -47,6 +49,11 @@ struct spokei_lease_line {
 	char text[];               /* the name of the channel, then the name */
 };
 
+/* The part of a lease that other threads read. */
+struct spokei_lease_mirror {
+	_Atomic(uint64_t) end_ns; /* end of its validity; 0: it is not held */
+};
+
 /* One lease: 176 bytes, which with the head of its cell make 192. */
 struct spokei_lease {
 	struct spokei_lease_life life;
@@ -76,11 +83,12 @@ struct spokei_lease {
 	} name;
 	uint16_t name_len;
 	uint16_t replicas;
-	int16_t error;    /* of a call to the user that is due */
-	uint8_t tell;     /* ... enum spokei_lease_tell; of LOST, `error` is the reason */
-	bool under : 1;   /* its command is under way */
-	bool repeats : 1; /* its RELEASE was sent before, without an answer */
-	bool granted : 1; /* it was held */
+	int16_t error;     /* of a call to the user that is due */
+	uint8_t tell;      /* ... enum spokei_lease_tell; of LOST, `error` is the reason */
+	bool under : 1;    /* its command is under way */
+	bool repeats : 1;  /* its RELEASE was sent before, without an answer */
+	bool granted : 1;  /* it was held */
+	bool mirrored : 1; /* `arg` is a struct spokei_lease_mirror */
 };
 
 /* An ACQUIRE or a RELEASE under way. */
@@ -106,11 +114,14 @@ struct spokei_lease_batch {
 	uint64_t handles[SPOKEI_SCRIPT_RENEW_MAX];
 };
 
+struct spokei_desk;
+
 struct spoke_leases {
 	struct spoke_engine *engine;
 	struct spokei_redis *redis; /* NULL: ended */
 	const struct spokei_lease_settings *settings;
 	struct spokei_lease_clock clock;
+	_Atomic(struct spokei_desk *) desk; /* for futures; NULL: none was made yet */
 	unsigned timer_class;
 	struct spokei_slab cells;     /* struct spokei_lease; lasting, so that all can be visited */
 	struct spokei_slab commands;  /* struct spokei_lease_command; lasting, too */
@@ -118,10 +129,12 @@ struct spoke_leases {
 	struct spoke_list todo;       /* leases in no line that have something to send */
 	struct spoke_list lines_todo; /* lines whose first lease has something to send */
 	struct spoke_list due;        /* held leases to be renewed */
+	struct spoke_list jobs;       /* struct spokei_lease_job */
 	struct spoke_list news;       /* ended leases whose users are to be called */
 	struct spokei_task send;      /* for todo and lines_todo */
 	struct spokei_task renew;     /* for due */
 	struct spokei_task tell;      /* for news */
+	struct spokei_task jobs_tell; /* for jobs that have ended */
 	struct spokei_task rest;      /* ends leases that drain, when none is left */
 	struct spokei_task bury;
 	struct spokei_early early; /* on the engine's list while leases are held */
@@ -131,6 +144,7 @@ struct spoke_leases {
 	uint64_t patience_ns;
 	uint32_t asks;
 	uint32_t held;
+	uint32_t job_count;
 	uint32_t waits; /* commands under way that wait for replicas, and all others behind them */
 	bool lagging;   /* the last of them was not confirmed: they go one at a time */
 	bool reached;   /* the store was reached since the last failure */
@@ -290,5 +304,13 @@ void spokei_lease_is_due(struct spokei_lease *lease);
 /* Sends the renewals that are due, as far as the store takes them. */
 void spokei_leases_renew(struct spoke_leases *leases);
 void spokei_leases_renew_task(struct spokei_task *task);
+
+/* --- ask */
+
+/* Returns whether a lease can have this name. */
+bool spokei_lease_is_name(const char *name, size_t len);
+
+/* Keeps the mirror of a lease up to date from now on; it is what `arg` of its ask points to. */
+void spokei_lease_mirror(struct spoke_lease lease);
 
 #endif

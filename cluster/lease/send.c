@@ -267,13 +267,8 @@ static void take_refusal(struct spokei_lease *lease, int64_t pttl_ms)
 		retry_ns = now_ns + left_ns + PTTL_MORE_NS;
 	}
 	happen(lease, SPOKEI_LEASE_REFUSE, &(struct spokei_lease_words){ .left_ns = left_ns });
-	if (line == NULL)
-		return;
-	if (!line->listens) {
-		line->listens = true;
-		spokei_redis_subscribe(line->leases->redis, &line->channel);
-	}
-	spokei_lease_line_wait(line, retry_ns);
+	if (line)
+		spokei_lease_line_wait(line, retry_ns);
 }
 
 static void take_acquired(struct spokei_lease *lease, struct answer *answer,

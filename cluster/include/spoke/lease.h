@@ -223,8 +223,9 @@ SPOKE_API struct spoke_lease spoke_lease_future_lease(const struct spoke_lease_f
  * engine's own. Returns as spoke_lease_released_fn is told; ENOENT also if it was lost before. */
 SPOKE_API SPOKE_MUST_USE int spoke_lease_future_release(struct spoke_lease_future *future);
 
-/* Frees the future; NULL is allowed. Releases the lease, or cancels the ask, without waiting. Any
- * thread, but not while another one uses it. */
+/* Frees the future; NULL is allowed. Releases the lease, or cancels the ask, without waiting;
+ * `lost` is not called any more, but a call that has begun on the engine's thread may still run.
+ * Any thread, but not while another one uses it. */
 SPOKE_API void spoke_lease_future_free(struct spoke_lease_future *future);
 
 /* --- all leases of a store */
@@ -242,15 +243,20 @@ struct spoke_lease_info {
  * ESTORE, ECLOSED or ENOMEM. */
 typedef void (*spoke_lease_info_fn)(void *arg, const struct spoke_lease_info *info, int error);
 
-/* Lists the leases in the store with names that match a pattern of Redis, e.g. "reports*"; NULL:
- * all. The store goes through all its keys, some at a time. Returns 0, ECLOSED, ENOMEM or EFORKED.
+/*
+ * Lists the leases in the store with names that match a pattern of Redis, e.g. "reports*"; NULL:
+ * all. The store goes through all its keys, some at a time, so leases that begin or end meanwhile
+ * may be missing, and one may be listed twice. Waits for the store if it is not connected yet.
+ * Returns 0, EINVAL (a pattern of more than 1,024 bytes), ELIMIT (1,000 listings and breaks are
+ * under way), ECLOSED, ENOMEM or EFORKED.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_leases_list(struct spoke_leases *leases, const char *match,
 					       spoke_lease_info_fn each, void *arg);
 
 /* Breaks a lease of any holder: it is free at once, and its holder learns of it at its next
  * renewal. `done` is told SPOKE_OK, ENOENT (it was free), EUNAVAILABLE, ESTORE or ECLOSED.
- * Returns 0, EINVAL (the name), ECLOSED, ENOMEM or EFORKED. */
+ * EUNAVAILABLE also if the answer was lost: a break is not repeated, because it could break the
+ * lease of the next holder. Returns 0, EINVAL (the name), ELIMIT, ECLOSED, ENOMEM or EFORKED. */
 SPOKE_API SPOKE_MUST_USE int spoke_leases_break(struct spoke_leases *leases, const char *name,
 						spoke_lease_released_fn done, void *arg);
 

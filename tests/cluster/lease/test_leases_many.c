@@ -134,6 +134,23 @@ static void ten_thousand_releases_free_all(void **state)
 	assert_int_equal(rig.server.key_count, MANY);
 }
 
+static void asks_made_together_are_granted_in_turn(void **state)
+{
+	struct leaserig_ask *asks[3];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		asks[i] = leaserig_wait("reports");
+	for (unsigned i = 0; i < 3; i++) {
+		leaserig_pass(50 * MS);
+		assert_int_equal(asks[i]->told, 1);
+		assert_int_equal(asks[i]->error, SPOKE_OK);
+		assert_int_equal(rig.held, i + 1);
+		leaserig_release(asks[i]);
+	}
+	leaserig_pass(10 * MS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
 
 int main(void)
@@ -146,6 +163,7 @@ int main(void)
 		TEST(all_leases_are_lost_in_their_turn),
 		TEST(leases_survive_a_restart_of_the_store),
 		TEST(ten_thousand_releases_free_all),
+		TEST(asks_made_together_are_granted_in_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
