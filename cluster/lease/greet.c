@@ -168,9 +168,6 @@ static void took_role(struct spokei_redis *redis, struct spokei_resp_cursor repl
 
 static void took_id(struct spokei_redis *redis, const struct spokei_resp_value *value)
 {
-	struct spokei_redis_link *link = &redis->commands;
-	const struct spoke_env *env = redis->engine->env;
-	struct spoke_address local;
 	char ghost[NUMBER_TEXT];
 	const char *const kill[] = { "CLIENT", "KILL", "ID", ghost, "ADDR", redis->ghost_at };
 	bool addressed = *redis->ghost_at != '\0';
@@ -184,11 +181,21 @@ static void took_id(struct spokei_redis *redis, const struct spokei_resp_value *
 		(void)snprintf(ghost, sizeof(ghost), "%" PRIu64, redis->ghost);
 		put_step(redis, SPOKEI_REDIS_KILL, addressed ? 6 : 4, kill);
 	}
+}
+
+/* Remembers this connection for the next one. One that ends before this has left nothing behind,
+ * and perhaps has not ended the one before it. */
+static void note_ghost(struct spokei_redis *redis)
+{
+	const struct spokei_redis_link *link = &redis->commands;
+	const struct spoke_env *env = redis->engine->env;
+	struct spoke_address local;
+
 	redis->ghost = redis->id;
 	redis->ghost_at[0] = '\0';
 	if (env->net->local(env->ctx, link->stream.watch.fd, &local) == 0)
 		env->net->print(env->ctx, &local, redis->ghost_at, sizeof(redis->ghost_at));
-	if (redis->commands.place.fixed && strncmp(redis->commands.place.name, "unix:", 5) == 0)
+	if (link->place.fixed && strncmp(link->place.name, "unix:", 5) == 0)
 		redis->ghost_at[0] = '\0';
 }
 
@@ -255,5 +262,8 @@ bool spokei_redis_greeted(struct spokei_redis *redis, struct spokei_resp_cursor 
 		step++;
 	redis->steps &= ~(UINT32_C(1) << step);
 	took_step(redis, step, reply);
-	return redis->commands.state == SPOKEI_REDIS_GREETING && redis->steps == 0;
+	if (redis->commands.state != SPOKEI_REDIS_GREETING || redis->steps != 0)
+		return false;
+	note_ghost(redis);
+	return true;
 }
