@@ -27,6 +27,9 @@ struct spokei_vnet_user {
 	unsigned fds_max;            /* limit of descriptors, beyond it -EMFILE; 0: no limit */
 	unsigned fds;                /* open descriptors; a leak shows here */
 	uint64_t changes; /* the readiness of its descriptors may have changed when this has */
+	/* Bytes that are sent now leave at this time at the earliest: the clock of the process is
+	 * ahead, because it was held up since its turn began. */
+	uint64_t leaves_ns;
 	/* Users that stand for loops of one process share this: a descriptor moves to another loop
 	 * as soon as that loop uses it. NULL: a process of its own. */
 	const void *house;

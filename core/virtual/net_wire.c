@@ -20,6 +20,8 @@ static uint64_t arrival(struct spokei_vnet *net, struct spokei_vwire_socket *fro
 	const struct spokei_vnet_link *link = &from->out;
 	uint64_t at_ns = net->now_ns;
 
+	if (from->user && from->user->leaves_ns > at_ns)
+		at_ns = from->user->leaves_ns;
 	if (link->bytes_per_s > 0 && len > 0) {
 		if (from->line_free_ns > at_ns)
 			at_ns = from->line_free_ns;

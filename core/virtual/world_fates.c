@@ -66,6 +66,7 @@ bool spokei_world_signal(struct spokei_world_process *process, int number)
 void spokei_world_hold(struct spokei_world_process *process, uint64_t ns)
 {
 	process->held_until_ns = process->env.now(process) + ns;
+	process->user.leaves_ns = process->held_until_ns;
 }
 
 void spokei_world_stall(struct spokei_world *world, uint64_t ns)
