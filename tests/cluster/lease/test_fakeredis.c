@@ -85,6 +85,8 @@ static void forbidden_command_is_refused(void **state)
 static void killed_client_is_closed(void **state)
 {
 	(void)state;
+	fakeredisrig_answer("CLIENT KILL ID 2 ADDR 127.0.0.1:1", ":0\r\n");
+	fakeredisrig_answer("CLIENT KILL ID", "-ERR syntax error\r\n");
 	fakeredisrig_answer("CLIENT KILL ID 2", ":1\r\n");
 	fakeredisrig_got(&rig.two, "END");
 	fakeredisrig_answer("CLIENT KILL ID 2", ":0\r\n");

@@ -104,37 +104,44 @@ unsigned fakeredis_publish(struct fakeredis *server, const char *channel, const 
 
 /* --- CLIENT */
 
-/* Returns whether the client of a connection has this address. */
-static bool comes_from(const struct fakeredis_conn *conn, struct spoke_span address)
+/* Returns whether the connection passes all filters of the command, in pairs. */
+static bool is_meant(const struct fakeredis_command *command, const struct fakeredis_conn *conn)
 {
-	const struct spoke_env *env = &conn->server->process.env;
-	struct spoke_address peer;
-	char text[160];
+	for (unsigned i = 2; i < command->count; i += 2) {
+		struct spoke_span value = command->args[i + 1];
+		int64_t id;
 
-	if (env->net->peer(env->ctx, conn->watch.fd, &peer) != 0)
-		return false;
-	env->net->print(env->ctx, &peer, text, sizeof(text));
-	return fakeredis_is(address, text);
+		if (fakeredis_is(command->args[i], "ID")) {
+			if (!fakeredis_number(value, &id) || conn->id != (uint64_t)id)
+				return false;
+		} else if (!fakeredis_same(value, fakeredis_of(conn->peer))) {
+			return false;
+		}
+	}
+	return true;
 }
 
-/* CLIENT KILL ID id [ADDR address] */
+static bool are_filters(const struct fakeredis_command *command)
+{
+	for (unsigned i = 2; i < command->count; i += 2)
+		if (!fakeredis_is(command->args[i], "ID") &&
+		    !fakeredis_is(command->args[i], "ADDR"))
+			return false;
+	return command->count > 2 && command->count % 2 == 0;
+}
+
 static void kill_client(struct fakeredis_command *command)
 {
-	int64_t id;
 	int64_t count = 0;
 
-	if ((command->count != 4 && command->count != 6) || !fakeredis_is(command->args[2], "ID") ||
-	    !fakeredis_number(command->args[3], &id) || id <= 0 ||
-	    (command->count == 6 && !fakeredis_is(command->args[4], "ADDR"))) {
+	if (!are_filters(command)) {
 		fakeredis_error(command->conn, "ERR syntax error");
 		return;
 	}
 	for (unsigned i = 0; i < FAKEREDIS_CONNS; i++) {
 		struct fakeredis_conn *conn = command->server->conns[i];
 
-		if (conn == NULL || conn->ended || conn->id != (uint64_t)id)
-			continue;
-		if (command->count == 6 && !comes_from(conn, command->args[5]))
+		if (conn == NULL || conn->ended || !is_meant(command, conn))
 			continue;
 		count++;
 		if (conn == command->conn)

@@ -229,7 +229,7 @@ static const struct known {
 	void (*run)(struct fakeredis_command *command);
 } commands[] = {
 	{ "AUTH", 2, 3, ANY_TIME | LOADING | BUSY | AT_SENTINEL, run_auth },
-	{ "CLIENT", 2, 4, LOADING | AT_SENTINEL, fakeredis_client },
+	{ "CLIENT", 2, 6, LOADING | AT_SENTINEL, fakeredis_client },
 	{ "CONFIG", 2, 3, LOADING, run_config },
 	{ "DEL", 2, FAKEREDIS_ARGS, 0, run_del },
 	{ "EVAL", 3, FAKEREDIS_ARGS, 0, fakeredis_eval },
@@ -365,6 +365,21 @@ static int take_cut(struct fakeredis_command *command)
 	return (int)server->cut_how;
 }
 
+static void observe(const struct fakeredis_command *command, bool killed)
+{
+	const struct fakeredis_run run = {
+		.client = command->conn->id,
+		.fd = command->conn->watch.fd,
+		.script = fakeredis_script_of(command),
+		.args = command->args,
+		.count = command->count,
+		.killed = killed,
+	};
+
+	if (command->server->ran)
+		command->server->ran(command->server->ran_arg, command->server, &run);
+}
+
 void fakeredis_run(struct fakeredis_conn *conn, const struct spoke_span *args, unsigned count)
 {
 	struct fakeredis *server = conn->server;
@@ -382,16 +397,8 @@ void fakeredis_run(struct fakeredis_conn *conn, const struct spoke_span *args, u
 	}
 	conn->mute |= cut >= 0;
 	if (!is_refused(&command, known)) {
-		if (server->ran) {
-			const struct fakeredis_run run = { .client = conn->id,
-							   .script = fakeredis_script_of(&command),
-							   .args = args,
-							   .count = count,
-							   .killed = cut == FAKEREDIS_CUT_AFTER };
-
-			server->ran(server->ran_arg, server, &run);
-		}
 		known->run(&command);
+		observe(&command, cut == FAKEREDIS_CUT_AFTER);
 	}
 	if (cut == FAKEREDIS_CUT_AFTER)
 		conn->ended = conn->resets = true;

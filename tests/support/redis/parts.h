@@ -55,6 +55,7 @@ struct fakeredis_conn {
 	struct fakeredis *server;
 	unsigned index; /* in the server's table */
 	uint64_t id;
+	char peer[64]; /* the client's address */
 	struct spokei_buffer in;
 	struct spokei_buffer out;
 	size_t free; /* bytes of `out` that may be written now */

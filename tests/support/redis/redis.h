@@ -63,9 +63,10 @@ enum fakeredis_cut {
 	FAKEREDIS_CUT_MUTE,   /* it is run, but this connection answers nothing any more */
 };
 
-/* A command that was run, as the observer sees it; borrowed for the call. */
+/* A command that was run, not refused, as the observer sees it; borrowed for the call. */
 struct fakeredis_run {
 	uint64_t client; /* id of the connection, as CLIENT ID returns it */
+	int fd;          /* its descriptor at the server */
 	enum fakeredis_script script;
 	const struct spoke_span *args; /* the command's name and its arguments */
 	unsigned count;
@@ -95,7 +96,7 @@ struct fakeredis {
 	void *loop;
 	struct spoke_watch listener;
 	struct fakeredis_conn *conns[FAKEREDIS_CONNS];
-	uint64_t clients; /* connections accepted since ever; the last client id */
+	uint64_t clients; /* connections accepted since the start; the last client id */
 	struct fakeredis_key *keys[FAKEREDIS_BUCKETS];
 	uint32_t key_count;
 	char host[64];

@@ -109,7 +109,8 @@ static void conn_ready(struct spoke_watch *one, unsigned io)
 		conn_read(conn);
 }
 
-static void conn_new(struct fakeredis *server, unsigned index, int fd)
+static void conn_new(struct fakeredis *server, unsigned index, int fd,
+		     const struct spoke_address *from)
 {
 	struct fakeredis_conn *conn = calloc(1, sizeof(*conn));
 
@@ -119,6 +120,7 @@ static void conn_new(struct fakeredis *server, unsigned index, int fd)
 	conn->server = server;
 	conn->index = index;
 	conn->id = ++server->clients;
+	env_of(server)->net->print(env_of(server)->ctx, from, conn->peer, sizeof(conn->peer));
 	spokei_buffer_init(&conn->in, env_of(server), FAKEREDIS_BUFFER);
 	spokei_buffer_init(&conn->out, env_of(server), FAKEREDIS_BUFFER);
 	server->conns[index] = conn;
@@ -139,7 +141,7 @@ static void listener_ready(struct spoke_watch *one, unsigned io)
 	while (index < FAKEREDIS_CONNS && server->conns[index])
 		index++;
 	if (index < FAKEREDIS_CONNS)
-		conn_new(server, index, fd);
+		conn_new(server, index, fd, &from);
 	else
 		env->net->close(env->ctx, fd);
 }
@@ -229,6 +231,7 @@ void fakeredis_start(struct fakeredis *server, struct spokei_world *world, const
 	SPOKE_ASSERT(error == 0);
 	server->listener.ready = listener_ready;
 	watch(server, &server->listener, SPOKE_IO_READ);
+	server->clients = 0;
 	server->running = true;
 }
 
