@@ -9,6 +9,8 @@
 #include "cluster/lease/parts.h"
 #include "core/memory/map.h"
 
+#define LINES_KEPT 1024u /* room of the map that is kept when no lease waits */
+
 void spokei_lease_todo(struct spokei_lease *lease)
 {
 	struct spoke_leases *leases = lease->leases;
@@ -60,6 +62,8 @@ static void free_line(struct spokei_lease_line *line)
 	if (line->listens)
 		spokei_redis_unsubscribe(leases->redis, &line->channel);
 	(void)spokei_map_remove(leases->lines, line->name.data, line->name.len);
+	if (leases->lines->count == 0 && leases->lines->room > LINES_KEPT)
+		spokei_map_fini(leases->lines);
 	spokei_free(leases->engine->env, line, 1, line->size);
 }
 

@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/pace.h"
 
+#define COMMANDS_MAX 512u /* most commands under way */
 #define HOLD_FIRST_NS UINT64_C(100000000)
 #define HOLD_CAP_NS UINT64_C(2000000000)
 #define PTTL_MORE_NS UINT64_C(1000000) /* the store rounds to ms */
@@ -123,16 +124,23 @@ static void send_next(struct spokei_lease *lease)
 		spokei_lease_send_release(lease);
 }
 
+/* Returns whether a lease may leave the lists: to send, or to be sent again once the store is
+ * reached. At the limit the lists wait for an answer. */
+static bool may_send(const struct spoke_leases *leases)
+{
+	return leases->commands.count < COMMANDS_MAX || !spokei_redis_is_ready(leases->redis);
+}
+
 void spokei_leases_send(struct spoke_leases *leases)
 {
-	while (!spokei_list_empty(&leases->todo)) {
+	while (!spokei_list_empty(&leases->todo) && may_send(leases)) {
 		struct spokei_lease *lease = spokei_lease_at(spokei_list_first(&leases->todo));
 
 		spokei_list_remove(&lease->node);
 		if (spokei_redis_is_ready(leases->redis))
 			send_next(lease);
 	}
-	while (!spokei_list_empty(&leases->lines_todo)) {
+	while (!spokei_list_empty(&leases->lines_todo) && may_send(leases)) {
 		struct spokei_lease_line *line = spoke_container_of(spokei_list_first(
 									    &leases->lines_todo),
 								    struct spokei_lease_line, node);
@@ -340,13 +348,17 @@ static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_
 	command->cell = 0;
 	spokei_slab_give(&leases->commands, copy.cell);
 	answer.enough = spokei_leases_waited(leases, copy.replicas, replicas);
+	spokei_engine_soon(leases->engine, &leases->send);
 	if (lease == NULL)
 		return;
 	releasing = lease->life.state == SPOKEI_LEASE_RETURNING ||
 		    lease->life.state == SPOKEI_LEASE_RELEASING;
 	/* The answer to an ACQUIRE that was cancelled is of no use: the RELEASE follows it. */
-	if (copy.releases != releasing || lease->tell != SPOKEI_LEASE_TELL_NOTHING)
+	if (copy.releases != releasing)
 		return;
 	lease->under = false;
+	/* The user is about to be called. The RELEASE is repeated after that. */
+	if (lease->tell != SPOKEI_LEASE_TELL_NOTHING)
+		return;
 	take_answer(lease, &answer);
 }
