@@ -74,8 +74,8 @@ bool spokei_lease_arm(struct spokei_lease *lease, uint64_t at_ns)
 {
 	struct spoke_leases *leases = lease->leases;
 	struct spoke_wheel *wheel = leases->engine->wheel;
-	uint64_t begin_ns = leases->engine->begin_ns;
-	uint64_t now_ns = spokei_lease_clock_at(&leases->clock, begin_ns);
+	uint64_t engine_ns = leases->clock.env->now(leases->clock.env->ctx);
+	uint64_t now_ns = spokei_lease_clock_at(&leases->clock, engine_ns);
 	uint64_t due_ns;
 
 	if (at_ns > lease->life.end_ns)
@@ -83,9 +83,7 @@ bool spokei_lease_arm(struct spokei_lease *lease, uint64_t at_ns)
 	if (at_ns > now_ns + ARM_MAX_NS)
 		at_ns = now_ns + ARM_MAX_NS;
 	/* The wheel follows the engine's clock, which does not count sleep of the machine. */
-	due_ns = at_ns - (now_ns - begin_ns);
-	if (at_ns < now_ns)
-		due_ns = begin_ns;
+	due_ns = at_ns > now_ns ? engine_ns + (at_ns - now_ns) : engine_ns;
 	if (spoke_timer_armed(&lease->timer))
 		return spoke_wheel_reschedule(wheel, &lease->timer, due_ns) == SPOKE_WHEEL_OK;
 	return spoke_wheel_schedule(wheel, &lease->timer, leases->timer_class, due_ns) ==

@@ -112,17 +112,21 @@ SPOKE_API const char *spoke_lease_loss_name(enum spoke_lease_loss why);
 /* The answer to an ask; borrowed for the callback. */
 struct spoke_lease_answer {
 	/*
-	 * SPOKE_OK: the lease is held, until it is released or lost. Otherwise it does not exist
-	 * any more: EBUSY         another one holds it, and the ask was not to wait ETIMEOUT the
-	 * waiting time has passed EUNAVAILABLE  the store could not be reached, and the ask was not
-	 * to wait ESTORE        the store has refused, for the reason in `text` ELIMIT        too
-	 * few replicas have confirmed, and the ask was not to wait ECANCELED     it was released
-	 * before it was granted ECLOSED       its leases, or the engine, were freed or drained
-	 * ENOMEM
+	 * SPOKE_OK: the lease is held, until it is released or lost. All others: it does not exist.
+	 * - EBUSY: another holder has it, and the ask was not to wait
+	 * - ETIMEOUT: the waiting time has passed
+	 * - EUNAVAILABLE: the store could not be reached, or has answered too late or that it is
+	 *   busy, and the ask was not to wait
+	 * - ESTORE: the store has refused, for the reason in `text`
+	 * - ELIMIT: too few replicas have confirmed, and the ask was not to wait
+	 * - ECANCELED: it was released before it was granted
+	 * - ECLOSED: its leases, or the engine, were freed or drained
 	 */
 	int error;
-	uint64_t fence;         /* of OK: see spoke_lease_fence() */
-	uint64_t left_ns;       /* of EBUSY: how long the other holder's lease lives at most */
+	uint64_t fence; /* of OK: see spoke_lease_fence() */
+	/* Of EBUSY: how long the lock of the other holder lives, unless it is renewed; UINT64_MAX:
+	 * without end. */
+	uint64_t left_ns;
 	struct spoke_span text; /* the message of the store, for people; may be empty */
 };
 
@@ -171,13 +175,14 @@ SPOKE_API uint64_t spoke_lease_left(struct spoke_lease lease);
  * lease granted before under this name, as long as the store has lost nothing. */
 SPOKE_API uint64_t spoke_lease_fence(struct spoke_lease lease);
 
-/* Returns the name, or an empty span; valid until the lease ends. */
+/* Returns the name, or an empty span. Valid until the lease has ended, so also inside `lost`. */
 SPOKE_API struct spoke_span spoke_lease_name(struct spoke_lease lease);
 
 /*
- * Called once: SPOKE_OK, the lease is free in the store. ENOENT: the store says that it was not
- * held any more. EUNAVAILABLE: the store could not be reached before the time to live had passed,
- * so it is free now. ESTORE: the store has refused. ECLOSED.
+ * Called once. SPOKE_OK: the store has the lease no more; of an ask: it was cancelled. ENOENT: the
+ * store had another holder already, or none. EUNAVAILABLE: the store could not be reached before
+ * the time to live had passed, so the lease is free now. ESTORE: the store has refused. ECLOSED:
+ * its leases, or the engine, were freed before the answer.
  */
 typedef void (*spoke_lease_released_fn)(void *arg, int error);
 

@@ -60,6 +60,27 @@ static void busy_store_is_asked_again_with_pauses(void **state)
 	}
 }
 
+static void busy_store_is_spared_new_asks(void **state)
+{
+	uint64_t commands;
+
+	(void)state;
+	rig.server.phase = FAKEREDIS_LOADING;
+	(void)leaserig_ask_with(&rig.one, "first", &waits);
+	leaserig_pass(20 * MS);
+	commands = rig.server.commands;
+	for (int i = 0; i < 20; i++) {
+		char name[] = { (char)('a' + i), '\0' };
+
+		(void)leaserig_ask_with(&rig.one, name, &waits);
+	}
+	leaserig_pass(40 * MS);
+	assert_int_equal(rig.server.commands, commands);
+	rig.server.phase = FAKEREDIS_NORMAL;
+	leaserig_pass(SECOND);
+	assert_int_equal(rig.held, 21);
+}
+
 static void busy_store_is_unavailable_for_asks_that_do_not_wait(void **state)
 {
 	struct leaserig_ask *ask;
@@ -224,6 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(key_of_another_type_is_told_once),
 		TEST(busy_store_is_asked_again_with_pauses),
+		TEST(busy_store_is_spared_new_asks),
 		TEST(busy_store_is_unavailable_for_asks_that_do_not_wait),
 		TEST(busy_store_does_not_end_leases),
 		TEST(flushed_scripts_are_loaded_again),
