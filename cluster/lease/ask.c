@@ -123,7 +123,10 @@ static struct spokei_lease *find(struct spoke_lease lease)
 
 void spokei_lease_mirror(struct spoke_lease lease)
 {
-	find(lease)->mirrored = true;
+	struct spokei_lease *found = find(lease);
+
+	SPOKE_ASSERT(found != NULL);
+	found->mirrored = true;
 }
 
 uint64_t spoke_lease_left(struct spoke_lease lease)

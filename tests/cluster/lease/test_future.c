@@ -219,6 +219,18 @@ static void lost_callback_can_free_the_future(void **state)
 	assert_int_equal(lost_count, 1);
 }
 
+/* The lease ends as the next turn begins, before the release arrives. */
+static void lost_callback_is_not_called_after_free(void **state)
+{
+	(void)state;
+	hold("reports");
+	spokei_world_hold(&rig.one.process, LEASERIG_TTL);
+	free_future();
+	leaserig_pass(LEASERIG_TTL + 10 * MS);
+	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASES_LOST), 1);
+	assert_int_equal(lost_count, 0);
+}
+
 /* The engine need not turn for that. */
 static void time_of_a_future_ends_by_the_clock(void **state)
 {
@@ -317,6 +329,7 @@ int main(void)
 		TEST(grant_after_a_release_is_given_back),
 		TEST(broken_lease_ends_the_time_of_a_future),
 		TEST(lost_callback_can_free_the_future),
+		TEST(lost_callback_is_not_called_after_free),
 		TEST(time_of_a_future_ends_by_the_clock),
 		TEST(time_of_a_future_counts_sleep_of_the_machine),
 		TEST(freed_leases_end_their_futures),
