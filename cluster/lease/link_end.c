@@ -51,13 +51,13 @@ void spokei_redis_link_due(struct spokei_redis_link *link, uint64_t due_ns)
 
 /* --- the end */
 
-/* Returns whether the backoff starts again. A server that breaks the protocol after each greeting
- * must not be connected to again and again without a growing pause. */
+/* Returns whether the backoff starts again. A server that breaks the protocol or refuses its task
+ * after each greeting must not be connected to again and again without a growing pause. */
 static bool has_worked(const struct spokei_redis_link *link)
 {
 	if (link->state != SPOKEI_REDIS_READY)
 		return false;
-	if (link->answered && link->error != SPOKE_EPROTOCOL)
+	if (link->answered && link->error != SPOKE_EPROTOCOL && link->error != SPOKE_ESTORE)
 		return true;
 	return link->engine->begin_ns - link->ready_ns >= backoff.cap_ns;
 }

@@ -30,7 +30,7 @@ static void require(int holds, const char *law)
 static enum spokei_resp_verdict read_part(struct spokei_resp_reader *reader, const uint8_t *data,
 					  size_t len)
 {
-	unsigned char *copy = malloc(len > 0 ? len : 1);
+	unsigned char *copy = calloc(1, len > 0 ? len : 1);
 	enum spokei_resp_verdict verdict;
 
 	require(copy != NULL, "there is memory");
@@ -82,7 +82,7 @@ static void try_scripts(const unsigned char *bytes, size_t len)
 /* The cursor must stand bytes that no parser has checked. */
 static void try_cursor(const uint8_t *data, size_t size)
 {
-	unsigned char *copy = malloc(size > 0 ? size : 1);
+	unsigned char *copy = calloc(1, size > 0 ? size : 1);
 	struct spokei_resp_cursor cursor = { copy, copy + size };
 	struct spokei_resp_value value;
 

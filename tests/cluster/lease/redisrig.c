@@ -359,6 +359,8 @@ static void note_done(struct spokei_redis_ask *ask, int error, struct spokei_res
 	told->done++;
 	told->error = error;
 	told->replicas = replicas;
+	if (told->first)
+		told->first(told);
 	print_reply(reply, told->reply);
 	if (told->then)
 		told->then(told);

@@ -64,8 +64,9 @@ struct redisask {
 	unsigned done;
 	int error;
 	uint32_t replicas;
-	char reply[REDISRIG_TEXT]; /* e.g. "[0 '17']" */
-	void (*then)(struct redisask *told);
+	char reply[REDISRIG_TEXT];            /* e.g. "[0 '17']" */
+	void (*first)(struct redisask *told); /* called before the reply is read; may be NULL */
+	void (*then)(struct redisask *told);  /* ... and afterwards */
 	struct redisrig *rig;
 };
 

@@ -168,6 +168,51 @@ static void flushed_scripts_are_loaded_again(void **state)
 	(void)redisrig_welcome(rig);
 }
 
+/* E.g. behind a proxy that sends each command to another server. */
+static void scripts_that_are_never_loaded_cost_growing_pauses(void **state)
+{
+	struct redisrig *rig = *state;
+	uint64_t until_ns = rig->world.now_ns + 60 * SECOND;
+	unsigned conns = 0;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	while (rig->world.now_ns < until_ns) {
+		struct redisask asks[2] = { { .done = 0 } };
+		int fd = redisrig_welcome(rig);
+
+		assert_int_equal(redisrig_ask(rig, &asks[0], "a"), SPOKE_OK);
+		assert_int_equal(redisrig_run_script(rig, &asks[1], SPOKEI_SCRIPT_LOOK, 1, 1),
+				 SPOKE_OK);
+		redisrig_say(rig, fd, "$1\r\nx\r\n-NOSCRIPT No matching script.\r\n");
+		assert_int_equal(asks[0].error, SPOKE_OK);
+		assert_int_equal(asks[1].error, SPOKE_ELOST);
+		redisrig_hang_up(rig, fd);
+		conns++;
+	}
+	assert_in_range(conns, 12, 25);
+	assert_int_equal(redisrig_events(rig, "NOSCRIPT"), 1);
+	assert_int_equal(redisrig_events(rig, "answers again"), 1);
+}
+
+/* The connection that was to kill the first one has ended before. */
+static void ghost_is_killed_although_a_greeting_failed(void **state)
+{
+	struct redisrig *rig = *state;
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	fd = redisrig_welcome(rig);
+	redisrig_hang_up(rig, fd);
+	for (unsigned id = 9; id < 11; id++) {
+		fd = redisrig_accept(rig);
+		redisrig_expect_greeting(rig, fd);
+		redisrig_answer_greeting(rig, fd, id);
+		redisrig_expect(rig, fd, "CLIENT KILL ID 7 ADDR 127.0.0.1:*");
+		redisrig_hang_up(rig, fd);
+	}
+	assert_int_equal(rig->ready, 1);
+}
+
 static void demoted_server_is_left(void **state)
 {
 	struct redisrig *rig = *state;
@@ -230,6 +275,29 @@ static void free_it(struct redisask *told)
 {
 	spokei_redis_free(told->rig->redis);
 	told->rig->redis = NULL;
+}
+
+static void restart_it(struct redisask *told)
+{
+	spokei_redis_restart(told->rig->redis, "the test wants it");
+}
+
+/* Also if it came in parts, and lies in a buffer of the connection. */
+static void reply_stays_when_its_answer_ends_the_connection(void **state)
+{
+	struct redisrig *rig = *state;
+	struct redisask asks[2] = { { .first = restart_it }, { .first = free_it } };
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	for (int i = 0; i < 2; i++) {
+		int fd = redisrig_welcome(rig);
+
+		assert_int_equal(redisrig_ask(rig, &asks[i], "a"), SPOKE_OK);
+		redisrig_say(rig, fd, "$1\r\n");
+		redisrig_say(rig, fd, "x\r\n:1\r\n");
+		assert_string_equal(asks[i].reply, "'x'");
+		redisrig_hang_up(rig, fd);
+	}
 }
 
 static void store_may_be_freed_in_an_answer(void **state)
@@ -335,9 +403,12 @@ int main(void)
 		TEST(time_for_replicas_adds_to_patience),
 		TEST(restart_is_reported_with_its_reason),
 		TEST(flushed_scripts_are_loaded_again),
+		TEST(scripts_that_are_never_loaded_cost_growing_pauses),
+		TEST(ghost_is_killed_although_a_greeting_failed),
 		TEST(demoted_server_is_left),
 		TEST(other_errors_are_answers),
 		TEST(answered_ask_may_be_sent_again),
+		TEST(reply_stays_when_its_answer_ends_the_connection),
 		TEST(store_may_be_freed_in_an_answer),
 		TEST(store_may_be_freed_when_an_ask_is_lost),
 		TEST(store_may_be_freed_when_it_is_down),

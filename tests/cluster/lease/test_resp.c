@@ -17,7 +17,7 @@
 static enum spokei_resp_verdict read_on(struct spokei_resp_reader *reader, const char *bytes,
 					size_t len)
 {
-	unsigned char *copy = malloc(len > 0 ? len : 1);
+	unsigned char *copy = calloc(1, len > 0 ? len : 1);
 	enum spokei_resp_verdict verdict;
 
 	assert_non_null(copy);
