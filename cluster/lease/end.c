@@ -197,13 +197,15 @@ static void change(struct spokei_lease *lease, enum spokei_lease_state from, boo
 		(void)spokei_lease_arm(lease, lease->life.end_ns);
 }
 
-/* Writes the end of validity for other threads. */
-static void write_mirror(const struct spokei_lease *lease)
+/* Writes the end of validity for other threads. A lease that is over has no mirror any more: its
+ * owner may be gone while a RELEASE is under way. */
+static void write_mirror(struct spokei_lease *lease)
 {
 	struct spokei_lease_mirror *mirror = lease->arg;
 	bool held = lease->life.state == SPOKEI_LEASE_HELD;
 
 	atomic_store_explicit(&mirror->end_ns, held ? lease->life.end_ns : 0, memory_order_release);
+	lease->mirrored = held || spokei_lease_is_ask(&lease->life);
 }
 
 void spokei_lease_happen(struct spokei_lease *lease, const struct spokei_lease_news *news,

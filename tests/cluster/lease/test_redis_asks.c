@@ -58,7 +58,7 @@ static void script_is_called_by_its_id(void **state)
 static void turn_writes_once(void **state)
 {
 	struct redisrig *rig = *state;
-	struct redisask asks[5] = { { .done = 0 } };
+	static struct redisask asks[5];
 	uint64_t writes;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
