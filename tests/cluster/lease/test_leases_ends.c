@@ -55,6 +55,13 @@ static void release_under_way_ends_when_leases_are_freed(void **state)
 	assert_false(is_locked("held"));
 }
 
+static void leases_without_an_ask_end_while_the_engine_goes_on(void **state)
+{
+	(void)state;
+	free_leases();
+	leaserig_pass(SECOND);
+}
+
 static void leases_freed_inside_told_end(void **state)
 {
 	struct leaserig_ask *first = leaserig_try("first");
@@ -335,6 +342,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(freed_leases_are_lost_and_released),
 		TEST(release_under_way_ends_when_leases_are_freed),
+		TEST(leases_without_an_ask_end_while_the_engine_goes_on),
 		TEST(leases_freed_inside_told_end),
 		TEST(leases_freed_inside_lost_end),
 		TEST(leases_freed_inside_a_failed_ask_end),
