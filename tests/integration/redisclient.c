@@ -99,7 +99,8 @@ void redisclient_send(struct redisclient *client, const char *const *words)
 
 /* --- replies */
 
-static void read_more(struct redisclient *client)
+/* Returns false at the end of the connection. */
+static bool read_more(struct redisclient *client)
 {
 	struct pollfd answer = { .fd = client->fd, .events = POLLIN };
 	ssize_t got;
@@ -111,15 +112,15 @@ static void read_more(struct redisclient *client)
 	if (poll(&answer, 1, PATIENCE_MS) != 1)
 		fail_msg("the server does not answer");
 	got = read(client->fd, client->bytes + client->len, sizeof(client->bytes) - client->len);
-	if (got <= 0)
-		fail_msg("the server has closed the connection");
-	client->len += (size_t)got;
+	client->len += got > 0 ? (size_t)got : 0;
+	return got > 0;
 }
 
-/* Returns the next line, of `len` bytes if that is not SIZE_MAX, without its end. */
+/* Returns the next line, of `len` bytes if that is not SIZE_MAX, without its end. NULL at the end
+ * of the connection. */
 static char *next_line(struct redisclient *client, size_t len)
 {
-	for (;;) {
+	do {
 		char *from = client->bytes + client->at;
 		size_t there = client->len - client->at;
 		char *end = len == SIZE_MAX ? memmem(from, there, "\r\n", 2) : from + len;
@@ -129,8 +130,8 @@ static char *next_line(struct redisclient *client, size_t len)
 			client->at += (size_t)(end - from) + 2;
 			return from;
 		}
-		read_more(client);
-	}
+	} while (read_more(client));
+	return NULL;
 }
 
 static void add_text(struct redisclient *client, const char *text)
@@ -140,27 +141,33 @@ static void add_text(struct redisclient *client, const char *text)
 	(void)snprintf(client->text + len, sizeof(client->text) - len, "%s", text);
 }
 
-/* Adds a value that is no array to the text; returns how many elements follow it. */
+#define NO_ARRAY (-1)
+#define NO_VALUE (-2) /* the end of the connection */
+
+/* Adds a value to the text; of an array, returns how many elements follow. */
 static long add_value(struct redisclient *client)
 {
 	const char *line = next_line(client, SIZE_MAX);
-	char kind = line[0];
-	long number = strtol(line + 1, NULL, 10);
+	char kind = line ? line[0] : '\0';
+	long number = line ? strtol(line + 1, NULL, 10) : 0;
 
+	if (kind == '$' && number >= 0)
+		line = next_line(client, (size_t)number);
+	if (line == NULL)
+		return NO_VALUE;
 	if ((kind == '*' || kind == '$') && number < 0) {
 		add_text(client, "(nil)");
 	} else if (kind == '*') {
 		add_text(client, "[");
 		return number;
-	} else if (kind == '$') {
-		add_text(client, next_line(client, (size_t)number));
 	} else {
-		add_text(client, kind == '-' ? line : line + 1);
+		add_text(client, kind == '-' || kind == '$' ? line : line + 1);
 	}
-	return -1;
+	return NO_ARRAY;
 }
 
-const char *redisclient_read(struct redisclient *client)
+/* Returns NULL at the end of the connection. */
+static const char *try_to_read(struct redisclient *client)
 {
 	long left[DEPTH_MAX] = { 1 };
 	unsigned depth = 0;
@@ -180,6 +187,8 @@ const char *redisclient_read(struct redisclient *client)
 		if (!is_first)
 			add_text(client, " ");
 		count = add_value(client);
+		if (count == NO_VALUE)
+			return NULL;
 		is_first = count >= 0;
 		if (count >= 0) {
 			depth++;
@@ -187,6 +196,15 @@ const char *redisclient_read(struct redisclient *client)
 			left[depth] = count;
 		}
 	}
+}
+
+const char *redisclient_read(struct redisclient *client)
+{
+	const char *text = try_to_read(client);
+
+	if (text == NULL)
+		fail_msg("the server has closed the connection");
+	return text;
 }
 
 bool redisclient_has_one(struct redisclient *client)
@@ -238,6 +256,20 @@ const char *stranger_asks(const char *const *words)
 {
 	be_here();
 	return redisclient_ask(&here, words);
+}
+
+const char *stranger_tries(const char *path, const char *const *words)
+{
+	const char *text;
+
+	stranger_goes_to(path);
+	here.fd = connect_to(path);
+	here.len = here.at = 0;
+	if (here.fd < 0)
+		return "";
+	redisclient_send(&here, words);
+	text = try_to_read(&here);
+	return text ? text : "";
 }
 
 int64_t stranger_counts(const char *const *words)

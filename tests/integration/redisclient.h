@@ -58,6 +58,10 @@ void stranger_leaves(void);
 #define stranger(...) stranger_asks(REDIS_WORDS(__VA_ARGS__))
 const char *stranger_asks(const char *const *words);
 
+/* Goes to a server, sends the command, and returns the reply; "" if there is no server, or it has
+ * closed the connection, as a server does that is promoted. */
+const char *stranger_tries(const char *path, const char *const *words);
+
 /* Returns a reply that must be a number. */
 #define stranger_number(...) stranger_counts(REDIS_WORDS(__VA_ARGS__))
 int64_t stranger_counts(const char *const *words);

@@ -349,6 +349,21 @@ void redisrelay_let_go(void)
 	}
 }
 
+bool redisrelay_holds(void)
+{
+	for (size_t i = 0; i < LINKS_MAX; i++)
+		if (relay.links[i].replies.len > 0)
+			return true;
+	return false;
+}
+
+void redisrelay_inject(const char *bytes, size_t len)
+{
+	for (size_t i = 0; i < LINKS_MAX; i++)
+		if (relay.links[i].client >= 0)
+			(void)send(relay.links[i].client, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void redisrelay_leave_ghosts(void)
 {
 	for (size_t i = 0; i < LINKS_MAX; i++)

@@ -35,6 +35,12 @@ void redisrelay_pump(void);
 void redisrelay_set(enum redisrelay_trap trap, const char *text);
 bool redisrelay_has_sprung(void);
 
+/* Returns whether a reply is held back. */
+bool redisrelay_holds(void);
+
+/* Sends bytes to the clients as if they came from the server, as many as they take at once. */
+void redisrelay_inject(const char *bytes, size_t len);
+
 /* Passes on all bytes that are held back. */
 void redisrelay_let_go(void);
 

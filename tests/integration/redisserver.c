@@ -26,6 +26,7 @@
 
 #define PATIENCE_MS 60000
 #define PAUSE_MS 5
+#define PROMOTION_MS 50
 #define PORT_FIRST 26000u
 #define PORTS 6000u
 
@@ -148,19 +149,45 @@ void redisserver_make(struct redisserver *server, uint16_t port, const char *set
 	redisserver_wait(server);
 }
 
-void redisserver_make_sentinel(struct redisserver *server, uint16_t port, uint16_t primary_port,
-			       unsigned down_ms)
+/* Has the sentinel look at its servers more often, and go on after a pause of the machine. */
+static void hurry(const struct redisserver *server)
+{
+	struct redisclient client;
+
+	redisclient_open(&client, server->path);
+	assert_string_equal(redisclient_ask(&client, REDIS_WORDS("SENTINEL", "DEBUG", "info-period",
+								 "100", "ping-period", "100",
+								 "min-link-reconnect-period", "100",
+								 "tilt-trigger", "60000")),
+			    "OK");
+	redisclient_close(&client);
+}
+
+void redisserver_make_sentinel(struct redisserver *server, uint16_t port, uint16_t primary_port)
 {
 	make_folder(server);
 	server->port = port;
 	server->is_sentinel = true;
 	(void)snprintf(server->settings, sizeof(server->settings),
 		       "sentinel monitor main 127.0.0.1 %u 1\n"
-		       "sentinel down-after-milliseconds main %u\n"
-		       "sentinel failover-timeout main 2000\n",
-		       (unsigned)primary_port, down_ms);
+		       "sentinel down-after-milliseconds main 60000\n"
+		       "sentinel failover-timeout main 5000\n",
+		       (unsigned)primary_port);
 	redisserver_revive(server);
 	redisserver_wait(server);
+	hurry(server);
+}
+
+/* The sentinel may refuse at first, or give up. */
+void redisserver_promote(const struct redisserver *sentinel, const struct redisserver *replica)
+{
+	for (unsigned i = 0; i < PATIENCE_MS / PROMOTION_MS; i++) {
+		(void)stranger_tries(sentinel->path, REDIS_WORDS("SENTINEL", "FAILOVER", "main"));
+		(void)poll(NULL, 0, PROMOTION_MS);
+		if (strncmp(stranger_tries(replica->path, REDIS_WORDS("ROLE")), "[master", 7) == 0)
+			return;
+	}
+	fail_msg("the replica is not promoted; the sentinel's log: %s/log", sentinel->folder);
 }
 
 void redisserver_freeze(struct redisserver *server)
@@ -194,6 +221,14 @@ void redisserver_kill(struct redisserver *server)
 	assert_int_equal(waitpid(server->pid, &status, 0), server->pid);
 	server->pid = 0;
 	server->is_frozen = false;
+}
+
+void redisserver_add(struct redisserver *server, const char *settings)
+{
+	size_t len = strlen(server->settings);
+
+	assert_true(len + strlen(settings) < sizeof(server->settings));
+	(void)snprintf(server->settings + len, sizeof(server->settings) - len, "%s", settings);
 }
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)

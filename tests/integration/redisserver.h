@@ -37,10 +37,12 @@ uint16_t redisserver_free_port(void);
  */
 void redisserver_make(struct redisserver *server, uint16_t port, const char *settings);
 
-/* Starts a sentinel that watches the primary "main" at a port; it takes a primary as dead that has
- * not answered for `down_ms`. */
-void redisserver_make_sentinel(struct redisserver *server, uint16_t port, uint16_t primary_port,
-			       unsigned down_ms);
+/* Starts a sentinel of the primary "main" at a port. It promotes a replica only when a test asks it
+ * to (SENTINEL FAILOVER), for otherwise a busy machine would look like a dead server. */
+void redisserver_make_sentinel(struct redisserver *server, uint16_t port, uint16_t primary_port);
+
+/* Has the sentinel promote the replica of its primary, and waits until it has done so. */
+void redisserver_promote(const struct redisserver *sentinel, const struct redisserver *replica);
 
 /* Stop the server with SIGSTOP, and let it go on; both return when that has taken effect. The
  * kernel still accepts connections and bytes for a frozen server. */
@@ -50,6 +52,9 @@ void redisserver_thaw(struct redisserver *server);
 /* Kills the server without warning, and starts it again, empty. The start does not wait. */
 void redisserver_kill(struct redisserver *server);
 void redisserver_revive(struct redisserver *server);
+
+/* Adds lines to the settings of a server, for its next start. */
+void redisserver_add(struct redisserver *server, const char *settings);
 
 /* Lets a server run that a failed test has left frozen or killed, and waits until it answers. */
 void redisserver_rouse(struct redisserver *server);

@@ -6,6 +6,7 @@
 #include "tests/integration/redispeer.h"
 #include "tests/integration/redisrelay.h"
 #include "tests/integration/redisserver.h"
+#include "tests/integration/rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -222,6 +223,42 @@ static void relay_cuts_subscribers_alone(void **state)
 	assert_int_equal(redisrelay_accepted(), 2);
 }
 
+/* --- a cluster */
+
+/* Asks until the reply contains the text. */
+static void ask_until(const struct redisserver *where, const char *text, const char *const *words)
+{
+	for (unsigned tries = 0; !strstr(stranger_tries(where->path, words), text); tries++) {
+		assert_true(tries < 6000);
+		rig_sleep(10 * MS);
+	}
+}
+
+static void sentinel_promotes_the_replica_when_it_is_asked_to(void **state)
+{
+	struct redisserver primary;
+	struct redisserver replica;
+	struct redisserver sentinel;
+	uint16_t port = redisserver_free_port();
+	char settings[64];
+
+	(void)state;
+	redisserver_make(&primary, port, "repl-diskless-sync-delay 0\n");
+	(void)snprintf(settings, sizeof(settings), "replicaof 127.0.0.1 %u\n", (unsigned)port);
+	redisserver_make(&replica, redisserver_free_port(), settings);
+	ask_until(&replica, "master_link_status:up", REDIS_WORDS("INFO", "replication"));
+	redisserver_make_sentinel(&sentinel, redisserver_free_port(), port);
+	ask_until(&sentinel, "master-link-status ok", REDIS_WORDS("SENTINEL", "REPLICAS", "main"));
+	redisserver_kill(&primary);
+	redisserver_promote(&sentinel, &replica);
+	(void)snprintf(settings, sizeof(settings), "[127.0.0.1 %u]", (unsigned)replica.port);
+	ask_until(&sentinel, settings, REDIS_WORDS("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"));
+	redisserver_unmake(&sentinel);
+	redisserver_unmake(&replica);
+	redisserver_unmake(&primary);
+	stranger_goes_to(server.path);
+}
+
 /* --- life */
 
 static int set_up(void **state)
@@ -282,6 +319,7 @@ int main(void)
 		TEST(command_of_a_ghost_runs_after_its_client_has_gone),
 		TEST(killed_ghost_runs_no_command),
 		TEST(relay_cuts_subscribers_alone),
+		TEST(sentinel_promotes_the_replica_when_it_is_asked_to),
 	};
 
 	if (!redisserver_there_is())

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Leases in a cluster of Redis: a primary, its replica, and a sentinel that promotes the replica
+ * when the primary is dead. Writes that the replica does not have are lost then. Rows 21 and 22 of
+ * the leases in FAULTS.md.
+ */
+#include "tests/integration/redisrig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME "reports"
+#define TTL_NS (5 * SECOND)
+#define PAUSE_NS (5 * MS)
+
+static struct redisserver primary;
+static struct redisserver replica;
+static struct redisserver sentinel;
+
+/* --- the cluster */
+
+/* Asks one server of the cluster. */
+#define asked_at(server, ...) stranger_tries((server)->path, REDIS_WORDS(__VA_ARGS__))
+
+static bool is_in_sync(const struct redisserver *server)
+{
+	return strstr(asked_at(server, "INFO", "replication"), "master_link_status:up") != NULL;
+}
+
+static void make_cluster(void)
+{
+	uint16_t port = redisserver_free_port();
+	char settings[128];
+
+	redisserver_make(&primary, port, "repl-diskless-sync-delay 0\n");
+	(void)snprintf(settings, sizeof(settings),
+		       "replicaof 127.0.0.1 %u\nrepl-diskless-sync-delay 0\n", (unsigned)port);
+	redisserver_make(&replica, redisserver_free_port(), settings);
+	redisrig_until(is_in_sync(&replica));
+	redisserver_make_sentinel(&sentinel, redisserver_free_port(), port);
+	redisrig_until(strstr(asked_at(&sentinel, "SENTINEL", "replicas", "main"),
+			      "master-link-status ok"));
+}
+
+/* Leases that follow the sentinel. */
+static void open_by_sentinel(uint32_t replicas)
+{
+	char url[64];
+
+	(void)snprintf(url, sizeof(url), "sentinel://127.0.0.1:%u/main", (unsigned)sentinel.port);
+	redisrig_open(&(struct spoke_leases_options){ .store = url,
+						      .ttl_ns = TTL_NS,
+						      .replicas = replicas,
+						      .replicas_wait_ns = 100 * MS });
+}
+
+/* Freezes the replica, and cuts its connection, so that nothing waits for it in a socket. */
+static void cut_off_replica(void)
+{
+	redisserver_freeze(&replica);
+	assert_string_equal(asked_at(&primary, "CLIENT", "KILL", "TYPE", "replica"), "1");
+}
+
+/* Kills the primary, and promotes the replica, which lacks all that was written since its cut. */
+static void fail_over(void)
+{
+	redisserver_kill(&primary);
+	redisserver_thaw(&replica);
+	redisserver_promote(&sentinel, &replica);
+}
+
+/* Starts the old primary as a replica of the new one. */
+static void bring_back(void)
+{
+	char settings[64];
+
+	(void)snprintf(settings, sizeof(settings), "replicaof 127.0.0.1 %u\n",
+		       (unsigned)replica.port);
+	redisserver_add(&primary, settings);
+	redisserver_revive(&primary);
+}
+
+/* Returns the fence number that was given last under the name, at a server. */
+static int64_t last_fence(const struct redisserver *server)
+{
+	char key[REDISPEER_NAME];
+	const char *text;
+
+	redispeer_token(NAME, key);
+	text = asked_at(server, "GET", key);
+	return strcmp(text, "(nil)") == 0 ? 0 : strtoll(text, NULL, 10);
+}
+
+static bool is_free(const struct redisserver *server)
+{
+	return strcmp(asked_at(server, "EXISTS", NAME), "0") == 0;
+}
+
+/* --- rows */
+
+static void lease_21_grant_without_a_replica_is_not_told(void **state)
+{
+	struct asked *asked;
+	int64_t fence;
+
+	(void)state;
+	make_cluster();
+	open_by_sentinel(1);
+	assert_int_equal(redisrig_release(redisrig_hold(NAME)), SPOKE_OK);
+	cut_off_replica();
+	asked = redisrig_ask(NAME, SPOKE_LEASE_FOREVER);
+	fence = last_fence(&primary);
+	redisrig_until(last_fence(&primary) > fence);
+	redisrig_until(is_free(&primary));
+	redisrig_until(last_fence(&primary) > fence + 1);
+	assert_int_equal(asked->told, 0);
+	fail_over();
+	fence = last_fence(&replica);
+	redisrig_until(last_fence(&replica) > fence);
+	redisrig_until(is_free(&replica));
+	assert_int_equal(asked->told, 0);
+	bring_back();
+	assert_int_equal(redisrig_answer(asked), SPOKE_OK);
+	assert_int_equal(redisrig_release(asked), SPOKE_OK);
+}
+
+static void lease_21_single_try_without_a_replica_is_refused(void **state)
+{
+	struct asked *asked;
+
+	(void)state;
+	make_cluster();
+	open_by_sentinel(1);
+	redisrig_settle();
+	cut_off_replica();
+	asked = redisrig_ask(NAME, 0);
+	assert_int_equal(redisrig_answer(asked), SPOKE_ELIMIT);
+	redisrig_until(is_free(&primary));
+}
+
+/* A renewal that no replica confirms does not count. */
+static void lease_21_lease_ends_when_no_replica_has_its_renewals(void **state)
+{
+	struct asked *asked;
+
+	(void)state;
+	make_cluster();
+	open_by_sentinel(1);
+	asked = redisrig_ask_at(redisrig.leases, NAME,
+				&(struct spoke_lease_options){ .wait_ns = SPOKE_LEASE_FOREVER,
+							       .ttl_ns = SECOND });
+	assert_int_equal(redisrig_answer(asked), SPOKE_OK);
+	cut_off_replica();
+	assert_int_equal(redisrig_loss(asked), SPOKE_LEASE_EXPIRED);
+}
+
+/* What Redis loses: without replicas a lease is granted twice, with the same fence number. */
+static void lease_22_failover_without_replicas_grants_it_twice(void **state)
+{
+	struct spoke_leases *leases;
+	struct asked *first;
+	struct asked *second;
+	char url[64];
+
+	(void)state;
+	make_cluster();
+	open_by_sentinel(0);
+	leases = redisrig.leases;
+	assert_int_equal(redisrig_release(redisrig_hold(NAME)), SPOKE_OK);
+	redisrig_until(last_fence(&replica) == 1 && is_free(&replica));
+	(void)snprintf(url, sizeof(url), "redis://127.0.0.1:%u", (unsigned)primary.port);
+	redisrig_open(&(struct spoke_leases_options){ .store = url, .ttl_ns = LONG_NS });
+	cut_off_replica();
+	first = redisrig_hold(NAME);
+	fail_over();
+	second = redisrig_ask_at(leases, NAME,
+				 &(struct spoke_lease_options){ .wait_ns = SPOKE_LEASE_FOREVER,
+								.ttl_ns = LONG_NS });
+	assert_int_equal(redisrig_answer(second), SPOKE_OK);
+	assert_true(redisrig_left(first) > 0);
+	assert_true(redisrig_left(second) > 0);
+	assert_int_equal(second->fence, first->fence);
+	assert_int_equal(redisrig_release(second), SPOKE_OK);
+	spoke_leases_free(leases);
+}
+
+static int tear_down(void **state)
+{
+	int error = redisrig_tear_down(state);
+
+	redisserver_unmake(&sentinel);
+	redisserver_unmake(&replica);
+	redisserver_unmake(&primary);
+	return error;
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, redisrig_set_up, tear_down)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(lease_21_grant_without_a_replica_is_not_told),
+		TEST(lease_21_single_try_without_a_replica_is_refused),
+		TEST(lease_21_lease_ends_when_no_replica_has_its_renewals),
+		TEST(lease_22_failover_without_replicas_grants_it_twice),
+	};
+
+	return redisrig_run("leases_failover", tests, sizeof(tests) / sizeof(tests[0]));
+}
