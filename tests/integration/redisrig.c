@@ -216,6 +216,22 @@ void redisrig_settle(void)
 	assert_int_equal(redisrig_release(redisrig_hold(SETTLE_NAME)), SPOKE_OK);
 }
 
+static bool is_subscribed(const char *name)
+{
+	char channel[REDISPEER_NAME];
+
+	redispeer_channel(name, channel);
+	return strcmp(stranger("PUBSUB", "NUMSUB", channel) + 1 + strlen(channel), " 1]") == 0;
+}
+
+void redisrig_until_waiting(const char *name)
+{
+	redisrig_until(is_subscribed(name));
+	/* Reads the reply to the subscription, and the answer to the try that follows. */
+	redisrig_settle();
+	redisrig_settle();
+}
+
 /* --- looks */
 
 uint64_t redisrig_stat(enum spoke_stat stat)

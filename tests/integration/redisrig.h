@@ -107,6 +107,10 @@ void redisrig_until_renewed(const struct asked *asked);
  * at the same connections. */
 void redisrig_settle(void);
 
+/* Waits until waiters of a name listen to its channel, and have tried once since. Only a message,
+ * or the end of the lock's time, lets them try again. */
+void redisrig_until_waiting(const char *name);
+
 uint64_t redisrig_stat(enum spoke_stat stat);
 
 /* Returns how often the log has these words. */

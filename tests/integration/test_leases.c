@@ -39,7 +39,7 @@ static void lease_14_forced_release_is_noticed_by_the_renewal(void **state)
 	redisrig_open_direct(TTL_NS);
 	asked = redisrig_hold(NAME);
 	waiter = redisrig_ask(NAME, SPOKE_LEASE_FOREVER);
-	redisrig_settle();
+	redisrig_until_waiting(NAME);
 	assert_int_equal(waiter->told, 0);
 	assert_int_equal(redispeer_force_release(&peer, NAME), 1);
 	assert_int_equal(redisrig_answer(waiter), SPOKE_OK);
@@ -120,7 +120,7 @@ static void lease_16_waiter_gets_it_after_the_second_release(void **state)
 	assert_int_equal(redispeer_acquire(&peer, NAME, LONG_MS), REDISPEER_HELD);
 	assert_int_equal(redispeer_acquire(&peer, NAME, LONG_MS), REDISPEER_HELD);
 	asked = redisrig_ask(NAME, SPOKE_LEASE_FOREVER);
-	redisrig_settle();
+	redisrig_until_waiting(NAME);
 	assert_int_equal(redispeer_release(&peer, NAME), 0);
 	redisrig_settle();
 	assert_int_equal(asked->told, 0);
@@ -137,7 +137,7 @@ static void lease_17_release_with_a_latch_wakes_a_waiter(void **state)
 	redisrig_open_direct(TTL_NS);
 	assert_int_equal(redispeer_acquire(&peer, NAME, LONG_MS), REDISPEER_HELD);
 	asked = redisrig_ask(NAME, SPOKE_LEASE_FOREVER);
-	redisrig_settle();
+	redisrig_until_waiting(NAME);
 	assert_int_equal(redispeer_release_with_latch_left(&peer, NAME), 1);
 	assert_int_equal(redisrig_answer(asked), SPOKE_OK);
 	assert_int_equal(redisrig_release(asked), SPOKE_OK);
@@ -170,7 +170,7 @@ static void lease_17_waiters_of_a_process_get_it_in_their_order(void **state)
 	assert_int_equal(redispeer_acquire(&peer, NAME, LONG_MS), REDISPEER_HELD);
 	for (size_t i = 0; i < 8; i++)
 		waiters[i] = redisrig_ask(NAME, SPOKE_LEASE_FOREVER);
-	redisrig_settle();
+	redisrig_until_waiting(NAME);
 	assert_int_equal(redispeer_release(&peer, NAME), 1);
 	for (size_t i = 0; i < 8; i++) {
 		assert_int_equal(redisrig_answer(waiters[i]), SPOKE_OK);
@@ -230,7 +230,7 @@ static void assert_shared(const char *name)
 	assert_int_equal(redispeer_acquire(&peer, name, LONG_MS), REDISPEER_HELD);
 	assert_int_equal(redisrig_answer(redisrig_ask(name, 0)), SPOKE_EBUSY);
 	asked = redisrig_ask(name, SPOKE_LEASE_FOREVER);
-	redisrig_settle();
+	redisrig_until_waiting(name);
 	assert_int_equal(asked->told, 0);
 	assert_int_equal(redispeer_release(&peer, name), 1);
 	assert_int_equal(redisrig_answer(asked), SPOKE_OK);

@@ -312,14 +312,6 @@ static struct asked *wait_for_peer(unsigned ttl_ms)
 	return asked;
 }
 
-static bool is_subscribed(void)
-{
-	char channel[REDISPEER_NAME];
-
-	redispeer_channel(NAME, channel);
-	return strstr(stranger("PUBSUB", "CHANNELS"), channel) != NULL;
-}
-
 static void lease_11_waiter_that_missed_a_message_tries_again(void **state)
 {
 	struct asked *asked;
@@ -327,16 +319,16 @@ static void lease_11_waiter_that_missed_a_message_tries_again(void **state)
 	(void)state;
 	redisrig_open_ttl(LONG_NS);
 	asked = wait_for_peer(LONG_MS);
-	redisrig_until(is_subscribed());
+	redisrig_until_waiting(NAME);
 	redisrelay_shut(true);
 	redisrelay_cut_ears();
-	while (is_subscribed())
+	while (!strstr(stranger("PUBSUB", "CHANNELS"), "[]"))
 		redisrelay_pump();
 	assert_int_equal(redispeer_release(&peer, NAME), 1);
 	redisrelay_shut(false);
 	assert_int_equal(redisrig_answer(asked), SPOKE_OK);
 	assert_int_equal(redisrig_release(asked), SPOKE_OK);
-	redisrig_until(!is_subscribed());
+	redisrig_until(strstr(stranger("PUBSUB", "CHANNELS"), "[]"));
 }
 
 static void lease_11_waiter_that_hears_nothing_tries_when_it_expires(void **state)
