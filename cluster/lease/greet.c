@@ -183,6 +183,14 @@ static void took_id(struct spokei_redis *redis, const struct spokei_resp_value *
 	}
 }
 
+/* A server that is busy is asked again: the connection before could still run commands later. */
+static void took_kill(struct spokei_redis *redis, const struct spokei_resp_value *value)
+{
+	if (value->kind == SPOKEI_RESP_ERROR &&
+	    spokei_refusal_of(value->text) == SPOKEI_REFUSAL_AGAIN)
+		spokei_redis_refused(&redis->commands, "CLIENT", value);
+}
+
 /* Remembers this connection for the next one. One that ends before this has left nothing behind,
  * and perhaps has not ended the one before it. */
 static void note_ghost(struct spokei_redis *redis)
@@ -239,9 +247,11 @@ static void took_step(struct spokei_redis *redis, unsigned step, struct spokei_r
 						value.text.len);
 		break;
 	case SPOKEI_REDIS_KILL: /* it may be gone, or the command forbidden */
+		took_kill(redis, &value);
 		break;
 	case SPOKEI_REDIS_ID:
 		took_id(redis, &value);
+		took_kill(redis, &value);
 		break;
 	case SPOKEI_REDIS_POLICY:
 		took_policy(redis, reply);

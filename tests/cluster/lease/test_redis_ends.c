@@ -70,6 +70,29 @@ static void connection_is_killed_by_the_next_that_is_ready(void **state)
 	assert_int_equal(rig->ready, 2);
 }
 
+static void busy_server_is_asked_again_to_kill(void **state)
+{
+	struct redisrig *rig = *state;
+	int fd;
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	fd = redisrig_welcome(rig);
+	redisrig_hang_up(rig, fd);
+	fd = redisrig_accept(rig);
+	redisrig_expect_greeting(rig, fd);
+	redisrig_answer_greeting(rig, fd, 8);
+	redisrig_expect(rig, fd, "CLIENT KILL ID 7 ADDR 127.0.0.1:*");
+	redisrig_say(rig, fd, "-BUSY Redis is busy running a script.\r\n");
+	assert_int_equal(rig->ready, 1);
+	redisrig_expect_end(rig, fd);
+	fd = redisrig_accept(rig);
+	redisrig_expect_greeting(rig, fd);
+	redisrig_answer_greeting(rig, fd, 9);
+	redisrig_expect(rig, fd, "CLIENT KILL ID 7 ADDR 127.0.0.1:*");
+	redisrig_say(rig, fd, "-NOPERM this user has no permissions\r\n");
+	assert_int_equal(rig->ready, 2);
+}
+
 static void restarted_server_has_no_connection_to_kill(void **state)
 {
 	struct redisrig *rig = *state;
@@ -398,6 +421,7 @@ int main(void)
 		TEST(lost_connection_ends_asks_and_is_made_again),
 		TEST(next_connection_kills_the_one_before),
 		TEST(connection_is_killed_by_the_next_that_is_ready),
+		TEST(busy_server_is_asked_again_to_kill),
 		TEST(restarted_server_has_no_connection_to_kill),
 		TEST(impatience_ends_the_connection),
 		TEST(time_for_replicas_adds_to_patience),
