@@ -7,9 +7,9 @@
  * holds; TOKEN its fencing counter; CHANNEL where a release is published. A holder is "UUID:n", and
  * no two leases have the same. All answers but that of LOOK's nil are arrays or integers:
  *
- *   ACQUIRE  keys N, TOKEN; ttl, holder -> {0, the counter as text}: held, also if it was before;
- *            {1, PTTL of N}: another holds it (-1: without a time to live)
- *   RENEW    keys N, 1 to 100; holder, ttl for each -> for each 1: prolonged, or 0: not this
+ *   ACQUIRE  keys N, TOKEN; ttl, holder -> {0, the counter, as number or text}: held, also if it
+ *            was before; {1, PTTL of N}: another holds it (-1: without a time to live)
+ *   RENEW    keys N, 1 to 128; holder, ttl for each -> for each 1: prolonged, or 0: not this
  *            holder's any more
  *   RELEASE  keys N, CHANNEL; holder -> 1: released now; 0: it was not this holder's
  *   BREAK    keys N, CHANNEL -> 1: it was held, and is free now; 0: it was free
@@ -33,7 +33,7 @@ enum spokei_script {
 	SPOKEI_SCRIPTS,
 };
 
-#define SPOKEI_SCRIPT_RENEW_MAX 100u /* names of one RENEW */
+#define SPOKEI_SCRIPT_RENEW_MAX 128u /* names of one RENEW, which takes the store about 200 us */
 
 /* Returns the text of a script other than NONE. */
 const char *spokei_script_text(enum spokei_script script);

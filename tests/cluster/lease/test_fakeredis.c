@@ -185,7 +185,7 @@ static void script_of_another_type_or_without_memory_fails(void **state)
 			    "657d3c7714fb8d9f2df8c78e78ad719e4d4dbe43, on @user_script:1.\r\n");
 	rig.server.phase = FAKEREDIS_NORMAL;
 	fakeredisrig_answer("EVALSHA 657d3c7714fb8d9f2df8c78e78ad719e4d4dbe43 2 m t 1000 a:1",
-			    "*2\r\n:0\r\n$1\r\n1\r\n");
+			    "*2\r\n:0\r\n:1\r\n");
 	assert_int_equal(fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE), 3);
 	fakeredisrig_answer("SCRIPT FLUSH", "+OK\r\n");
 	fakeredisrig_answer("EVALSHA 657d3c7714fb8d9f2df8c78e78ad719e4d4dbe43 2 m t 1000 a:1",
@@ -196,7 +196,7 @@ static void script_of_another_type_or_without_memory_fails(void **state)
 static void texts_of_the_product_are_those_that_run_in_c(void **state)
 {
 	static const char *const sha1[SPOKEI_SCRIPTS] = {
-		[SPOKEI_SCRIPT_ACQUIRE] = "52696135d68d0a218eb67946d2a9c8dac5ef3311",
+		[SPOKEI_SCRIPT_ACQUIRE] = "d73e363afb371a8ceeb840c90fa11017462337b7",
 		[SPOKEI_SCRIPT_RENEW] = "34877be206bcd0c14a3395b55e27a53830c341c0",
 		[SPOKEI_SCRIPT_RELEASE] = "f05069c5f00844dd047a5d9e9f563f217b2aef3a",
 		[SPOKEI_SCRIPT_BREAK] = "69732f1b340cc89a5ad6dfb43796845815a9c474",

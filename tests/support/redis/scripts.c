@@ -50,7 +50,7 @@ static bool expire(const struct call *call, struct spoke_span name, struct spoke
 	return key == NULL || fakeredis_do_expire(call->command, key, ttl);
 }
 
-/* Answers a grant with the counter as text. */
+/* Answers a repeated grant with the counter as text. */
 static void answer_grant(const struct call *call)
 {
 	struct fakeredis_conn *conn = call->command->conn;
@@ -87,7 +87,7 @@ static void acquire(const struct call *call)
 	if (fakeredis_do_count(call->command, call->keys[1], &token) &&
 	    fakeredis_do_field(call->command, call->keys[0], call->args[1], 1) &&
 	    expire(call, call->keys[0], call->args[0]))
-		answer_grant(call);
+		answer_pair(call, 0, token);
 }
 
 static void renew(const struct call *call)
