@@ -33,6 +33,7 @@ static const struct verb verbs[] = {
 	{ "ls", ls_verb, "list the services of a registry and their providers" },
 	{ "watch", watch_verb, "print changes in a registry as they happen" },
 	{ "tap", tap_verb, "print the messages between two peers" },
+	{ "lock", lock_verb, "run a command while a lease is held" },
 	{ "config", config_verb, "check configuration files and explain the keys" },
 	{ NULL, NULL, NULL },
 };
@@ -64,7 +65,7 @@ static void print_help(FILE *out)
 		    "\n"
 		    "Exit status: 0: success, 1: error of the peer or a local failure, 2: wrong "
 		    "usage,\n"
-		    "3: timeout, 4: no connection.\n",
+		    "3: timeout, 4: no connection. spoke lock passes on that of its command.\n",
 		    out);
 }
 

@@ -27,6 +27,7 @@ int top_verb(int argc, char **argv);
 int ls_verb(int argc, char **argv);
 int watch_verb(int argc, char **argv);
 int tap_verb(int argc, char **argv);
+int lock_verb(int argc, char **argv);
 int config_verb(int argc, char **argv);
 
 #endif

@@ -60,6 +60,8 @@ if command -v bash >"$work/which"; then
 	[ "$(complete spoke call --ti)" = --timeout ] || complain "bash: call --ti"
 	[ "$(complete spoke call --wire m)" = mprpc ] || complain "bash: call --wire m"
 	[ "$(complete spoke ls z)" = zookeeper:// ] || complain "bash: ls z"
+	[ "$(complete spoke lock s)" = sentinel:// ] || complain "bash: lock s"
+	[ "$(complete spoke lock name -- x --he)" = "" ] || complain "bash: lock name -- x --he"
 	[ "$(complete spoke help wa)" = watch ] || complain "bash: help wa"
 fi
 if command -v zsh >"$work/which"; then

@@ -3,7 +3,7 @@
 _spoke() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb=${COMP_WORDS[1]} options=
-	local verbs="call serve bench ping top ls watch tap config help"
+	local verbs="call serve bench ping top ls watch tap lock config help"
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
@@ -48,12 +48,18 @@ _spoke() {
 	ls) options="--json --timeout --plain --help" ;;
 	watch) options="--json --plain --help" ;;
 	tap) options="--json --quiet --raw --full --plain --help" ;;
+	lock) options="--wait --ttl --replicas --grace --list --break --yes --config --json --quiet --verbose --plain --help" ;;
 	config) options="--check --explain --man --plain --help" ;;
 	help)
 		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current")
 		return
 		;;
 	esac
+	if [ "$verb" = lock ] && [[ " ${COMP_WORDS[*]:0:COMP_CWORD} " = *" -- "* ]]; then
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -c -f -- "$current")
+		return
+	fi
 	case $current in
 	-*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current") ;;
 	*:*) ;;
@@ -63,7 +69,9 @@ _spoke() {
 			return
 		fi
 		compopt -o nospace
-		if [ "$verb" != ls ] && [ "$verb" != watch ]; then
+		if [ "$verb" = lock ]; then
+			mapfile -t COMPREPLY < <(compgen -W "redis:// redis+unix:// sentinel://" -- "$current")
+		elif [ "$verb" != ls ] && [ "$verb" != watch ]; then
 			mapfile -t COMPREPLY < <(compgen -W "dubbo:// msgpack-rpc:// tcp:// unix: file:// zookeeper:// static://" -- "$current")
 		else
 			mapfile -t COMPREPLY < <(compgen -W "file:// zookeeper:// static://" -- "$current")
