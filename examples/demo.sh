@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The demo echo cluster: three providers and two consumers, each a process. The demo freezes, kills and
-# drains some of them and prints the events that the processes report.
+# The demo echo cluster: three providers, two consumers, and two workers with a lease in Redis, each a
+# process. The demo freezes, kills and drains some of them and prints the events that the processes report.
 #
 #   sh examples/demo.sh [option...]                builds in build/demo and runs; --help lists the options
 #   sh examples/demo.sh --dubbo [option...]        with a provider and a consumer made with Node
 #   sh examples/demo.sh <directory> [option...]    runs the programs demo_* in that directory
 #
-# Installs missing Debian packages, which is the only step that needs root. Exit status: 0 if the counts
-# add up, 1 if not, 2 if the demo could not run, 77 if npm or ZooKeeper is missing for --dubbo.
+# Installs missing Debian packages, which is the only step that needs root. Without Redis the act of the
+# lease is left out. Exit status: 0 if the counts add up, 1 if not, 2 if the demo could not run, 77 if npm
+# or ZooKeeper is missing for --dubbo.
 set -u
 programs=
 case ${1:-} in
@@ -41,11 +42,16 @@ if [ -z "$programs" ]; then
 	mkdir -p $logs || exit 2
 	. tests/packages.sh
 	ensure_packages stage gcc cmake ninja-build pkg-config libev-dev libmsgpack-dev || exit 2
-	[ -z "$dubbo" ] || dubbo_packages
+	# The server is in the tools: the package named after it would start one as a service.
+	if [ -z "$dubbo" ]; then
+		want_packages redis-tools
+	else
+		dubbo_packages
+	fi
 	[ -x build/demo/examples/demo_driver ] || echo "building in build/demo ..."
 	stage configure cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release \
 		-DSPOKE_BUILD_TESTS=OFF -DSPOKE_WERROR=OFF
-	stage build cmake --build build/demo --target demo_driver demo_provider demo_consumer
+	stage build cmake --build build/demo --target demo_driver demo_provider demo_consumer demo_worker
 	programs=$(pwd)/build/demo/examples
 fi
 [ -n "$dubbo" ] || exec "$programs/demo_driver" "$@"

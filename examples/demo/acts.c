@@ -85,10 +85,11 @@ static bool begin(struct stage *stage)
 	char timeout[PLAN_TEXT];
 	char heartbeat[PLAN_TEXT];
 	char period[PLAN_TEXT];
+	char lease[PLAN_TEXT];
 
 	story_print("%u providers and 2 consumers, each a process with one timing wheel. The wheel "
-		    "has three users:",
-		    plan->providers);
+		    "has %s users:",
+		    plan->providers, stage->store ? "four" : "three");
 	story_print("  timeout    ends a request at its deadline, after %s",
 		    plan_print(plan->timeout_ns, timeout));
 	story_print("  retry      a failback task tries a failed call again, after %s",
@@ -96,6 +97,10 @@ static bool begin(struct stage *stage)
 	story_print("  heartbeat  probes a silent peer after %s; 3 missed heartbeats close the "
 		    "connection",
 		    plan_print(plan->heartbeat_ns, heartbeat));
+	if (stage->store)
+		story_print("  lease      renews a lease in Redis after a third of its time to "
+			    "live, %s",
+			    plan_print(plan->lease_ns, lease));
 	print_tasks("consumer-1", plan->rate, plan->outage_ns, plan->tasks,
 		    "until a frozen provider is suspect");
 	print_tasks("consumer-2", plan->rate2, plan->outage2_ns, plan->tasks2,
@@ -267,7 +272,7 @@ bool acts_play(struct stage *stage)
 {
 	return begin(stage) && play_steady(stage) && acts_play_silence(stage) &&
 	       play_frozen_provider(stage) && play_frozen_consumer(stage) &&
-	       acts_play_kill(stage) && play_drain(stage);
+	       acts_play_kill(stage) && play_drain(stage) && acts_play_lease(stage);
 }
 
 bool acts_live(struct stage *stage, uint64_t end_ns)
@@ -278,8 +283,9 @@ bool acts_live(struct stage *stage, uint64_t end_ns)
 		   "process; it will recover:",
 		   stage->plan->seconds ? "for a while" : "until Ctrl-C");
 	for (unsigned i = 0; i < cast.count; i++)
-		story_print("  %-11s  http://%s/#token=%s", cast.actors[i].name,
-			    cast.actors[i].page, cast.token);
+		if (cast.actors[i].page[0] != '\0')
+			story_print("  %-11s  http://%s/#token=%s", cast.actors[i].name,
+				    cast.actors[i].page, cast.token);
 	if (!actor_restart(third))
 		return false;
 	actor_watch(stage->consumer, NULL);
@@ -310,6 +316,8 @@ static bool end_guest(struct actor *guest)
 bool acts_end(struct stage *stage)
 {
 	if (cast.live && !mend_all(stage))
+		return false;
+	if (!acts_end_lease(stage))
 		return false;
 	acts_head(stage, "The consumers stop calling and exit when every call has an outcome.");
 	actor_watch(stage->consumer, NULL);

@@ -3,9 +3,12 @@
 #ifndef DEMO_ACTS_H
 #define DEMO_ACTS_H
 
+#include "examples/demo/cast.h"
 #include "examples/demo/plan.h"
 
 #include <stdbool.h>
+
+#define ACTS_WORKERS 2
 
 /* The processes of the demo. */
 struct stage {
@@ -15,7 +18,10 @@ struct stage {
 	struct actor *consumer;  /* of the first service */
 	struct actor *consumer2; /* of the second */
 	struct actor *guest;     /* a consumer that is no program of spoke; NULL: none */
-	unsigned acts;           /* that have begun */
+	struct actor *store;     /* Redis, for leases; NULL: not installed */
+	struct actor *workers[ACTS_WORKERS]; /* that want the same lease; NULL: without a store */
+	char store_url[CAST_TEXT];
+	unsigned acts; /* that have begun */
 };
 
 #define ACTS_ECHO "demo.EchoService"
@@ -26,6 +32,12 @@ bool acts_play(struct stage *stage);
 
 /* Plays the story with Node peers, likewise. */
 bool acts_play_dubbo(struct stage *stage);
+
+/* Plays the act of the lease, or prints that it is left out. */
+bool acts_play_lease(struct stage *stage);
+
+/* Ends the workers and the store, if there are any. */
+bool acts_end_lease(struct stage *stage);
 
 /* Prints the headline of the next act. */
 __attribute__((format(printf, 2, 3))) void acts_head(struct stage *stage, const char *format, ...);

@@ -80,6 +80,11 @@ bool await_seen(const struct actor *actor, enum message_tag tag, unsigned times)
 		[TAG_CALM] = "has no deferred calls left",
 		[TAG_PULSE] = "reports its calls",
 		[TAG_ADMIN] = "has a page",
+		[TAG_ASKED] = "asks for the lease",
+		[TAG_HELD] = "gets the lease",
+		[TAG_LOST] = "loses the lease",
+		[TAG_GIVEN] = "gives the lease back",
+		[TAG_LATE] = "has an outcome for its late write",
 		[TAG_RESTS] = "has an outcome for every call",
 	};
 	struct condition condition = { .actor = actor, .tag = tag, .number = times };
@@ -101,6 +106,7 @@ bool await_count(const struct actor *actor, enum message_count count, uint64_t a
 	return await(has_counted, &condition,
 		     count == COUNT_TIMED_OUT ? "has a request time out"
 		     : count == COUNT_BEATS   ? "receives heartbeats"
+		     : count == COUNT_WRITES  ? "writes under its lease"
 					      : "tries calls again");
 }
 

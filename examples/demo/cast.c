@@ -95,14 +95,15 @@ void actor_add_arg(struct actor *actor, const char *format, ...)
 static void become(struct actor *actor, int to, pid_t driver)
 {
 	struct sigaction usual = { .sa_handler = SIG_DFL };
-	char *argv[CAST_ARGS + 3] = { actor->program, actor->name };
+	bool foreign = actor->alias[0] != '\0';
+	char *argv[CAST_ARGS + 3] = { foreign ? actor->alias : actor->program, actor->name };
 
 	(void)setpgid(0, 0); /* Ctrl-C at the terminal signals only the driver */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != driver)
 		_exit(126);
 	for (unsigned i = 0; i < actor->arg_count; i++)
-		argv[i + 2] = actor->args[i];
+		argv[i + (foreign ? 1 : 2)] = actor->args[i];
 	(void)sigaction(SIGPIPE, &usual, NULL);
 	(void)sigprocmask(SIG_UNBLOCK, &heard, NULL);
 	if (cast.live)
@@ -117,6 +118,7 @@ static void become(struct actor *actor, int to, pid_t driver)
 static void keep_counts(struct actor *actor)
 {
 	actor->died += actor->counts[COUNT_OPEN] + actor->counts[COUNT_WAITING];
+	actor->died_leases += actor->counts[COUNT_HOLDS];
 	for (unsigned i = COUNT_FIRST_SUM; i < COUNTS; i++)
 		actor->past[i] += actor->counts[i];
 	memset(actor->counts, 0, sizeof(actor->counts));

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CAST_MAX (PLAN_PROVIDERS_MAX + 3)
+#define CAST_MAX (PLAN_PROVIDERS_MAX + 6)
 #define CAST_ARGS 8
 #define CAST_NAME 24
 #define CAST_TEXT 512
@@ -24,6 +24,9 @@ struct actor {
 	char args[CAST_ARGS][CAST_TEXT]; /* after the name */
 	unsigned arg_count;
 	bool provides;
+	/* Of a server that is no program of the demo: argv[0], which the arguments follow. Its
+	 * output is a log. "": a program of the demo. */
+	char alias[CAST_NAME];
 	pid_t pid;  /* 0: not running */
 	int status; /* of waitpid(), after the exit */
 	int from;   /* its standard output; -1: closed */
@@ -39,6 +42,11 @@ struct actor {
 	uint64_t waked_ns;         /* ... and of its end; 0: still frozen */
 	uint64_t revive_ns; /* when the driver revives it after a visitor's action; 0: no action */
 	uint64_t died;      /* open calls and tickets of killed processes */
+	uint64_t died_leases;        /* leases that killed processes held */
+	bool holds;                  /* a lease, as far as is known */
+	unsigned fence;              /* fence number of its last lease; 0: none */
+	bool waked;                  /* the driver has waked it, and it has reported nothing yet */
+	enum message_tag first;      /* tag of its first report after that */
 	const struct actor *watched; /* only its connections count below; NULL: all do */
 	unsigned seen[TAGS];         /* number of events since actor_watch() */
 	unsigned missed;             /* ... and highest number of missed heartbeats */
@@ -54,6 +62,7 @@ struct cast {
 	bool pulses;          /* shows the reports of each second */
 	unsigned idle_closes; /* reported connections closed by the idle check ... */
 	unsigned false_kills; /* ... although the peer was neither frozen nor killed */
+	unsigned taken_over;  /* leases granted while the last holder was frozen or dead */
 	bool live;            /* visitors may inject faults, too */
 	char token[33];       /* token that actions of the pages need */
 	uint64_t thaw_ns;     /* time after which the driver wakes a process that a visitor froze */

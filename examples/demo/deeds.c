@@ -28,6 +28,7 @@ void actor_freeze(struct actor *actor)
 void actor_wake(struct actor *actor)
 {
 	story_did("wakes %s (SIGCONT)", actor->name);
+	actor->waked = true;
 	send_signal(actor, SIGCONT);
 	actor->waked_ns = story_now();
 	actor->stopped = false;
@@ -60,6 +61,20 @@ void actor_hush(struct actor *actor)
 void actor_speak(struct actor *actor)
 {
 	story_did("resumes the calls of %s (SIGUSR2)", actor->name);
+	send_signal(actor, SIGUSR2);
+}
+
+void actor_hand_over(struct actor *actor)
+{
+	if (!await_mended(actor))
+		return;
+	story_did("has %s give its lease back (SIGUSR1)", actor->name);
+	send_signal(actor, SIGUSR1);
+}
+
+void actor_tempt(struct actor *actor)
+{
+	story_did("has %s send its late write as soon as it wakes (SIGUSR2)", actor->name);
 	send_signal(actor, SIGUSR2);
 }
 

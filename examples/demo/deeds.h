@@ -14,6 +14,9 @@ bool actor_restart(struct actor *actor); /* as actor_start() */
 /* Pauses and resumes the calls of a consumer. */
 void actor_hush(struct actor *actor);
 void actor_speak(struct actor *actor);
+/* Has a worker give its lease back; has a frozen worker send a late write after it wakes. */
+void actor_hand_over(struct actor *actor);
+void actor_tempt(struct actor *actor);
 void actor_end(struct actor *actor, bool announce);
 
 #endif

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "examples/demo/acts.h"
 #include "examples/demo/await.h"
+#include "examples/demo/store.h"
 #include "examples/demo/story.h"
 #include "examples/demo/sums.h"
 
@@ -26,6 +27,7 @@ static void remove_folder(void)
 		(void)snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
 		(void)unlink(path);
 	}
+	store_remove(folder);
 	(void)rmdir(folder);
 }
 
@@ -51,6 +53,8 @@ static bool play(const struct plan *plan, const char *zookeeper)
 		(void)snprintf(registry, sizeof(registry), "zookeeper://%.32s", zookeeper);
 	else
 		(void)snprintf(registry, sizeof(registry), "file://%s/providers", folder);
+	if (!plan->dubbo && !store_cast(&stage, folder))
+		return false;
 	if (plan->dubbo ? !acts_play_dubbo(&stage) : !acts_play(&stage))
 		return false;
 	if (plan->live ? !acts_live(&stage, end_ns) : !await_time(end_ns))

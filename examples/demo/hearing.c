@@ -109,10 +109,34 @@ static bool was_out(const struct actor *peer, uint64_t at_ns)
 	return false;
 }
 
+static bool is_out(const struct actor *actor, uint64_t at_ns)
+{
+	return actor->pid == 0 || was_frozen(actor, at_ns);
+}
+
+/* The reports of two processes may come in another order than their events happened. */
+static void note_holder(struct actor *holder, const struct message *message)
+{
+	for (unsigned i = 0; i < cast.count; i++) {
+		struct actor *other = &cast.actors[i];
+
+		if (!other->holds || other == holder)
+			continue;
+		other->holds = false;
+		if (is_out(other, message->at_ns))
+			cast.taken_over++;
+	}
+	holder->holds = true;
+	holder->fence = message->number;
+}
+
 static void note_event(struct actor *actor, const struct message *message)
 {
 	const struct actor *peer = actor_at(message->peer);
 
+	if (actor->waked)
+		actor->first = message->tag;
+	actor->waked = false;
 	if (actor->watched == NULL || peer == NULL || peer == actor->watched) {
 		actor->seen[message->tag]++;
 		if (message->tag == TAG_SUSPECT && message->number > actor->missed)
@@ -122,6 +146,10 @@ static void note_event(struct actor *actor, const struct message *message)
 		(void)snprintf(actor->address, sizeof(actor->address), "%s", message->peer);
 	if (message->tag == TAG_ADMIN)
 		(void)snprintf(actor->page, sizeof(actor->page), "%s", message->peer);
+	if (message->tag == TAG_HELD)
+		note_holder(actor, message);
+	if (message->tag == TAG_LOST || message->tag == TAG_GIVEN)
+		actor->holds = false;
 	if (message->tag != TAG_CLOSED || message->user != SPOKE_EVENT_OF_HEARTBEAT)
 		return;
 	cast.idle_closes++;
@@ -150,10 +178,24 @@ static void note_counts(struct actor *actor, const struct message *message)
 		actor->late_us = actor->counts[COUNT_LATE_US];
 }
 
+/* Reads the log of Redis. */
+static void take_log(struct actor *actor, const char *line)
+{
+	if (strstr(line, "eady to accept connections") == NULL)
+		return;
+	actor->seen[TAG_LISTENS]++;
+	story_event(story_now(), actor->name, SPOKE_EVENT_OF_NONE,
+		    "Redis, a process of its own: listens at a unix socket");
+}
+
 static void take_line(struct actor *actor, char *line)
 {
 	struct message message;
 
+	if (actor->alias[0] != '\0') {
+		take_log(actor, line);
+		return;
+	}
 	message_read(line, &message);
 	switch (message.kind) {
 	case MESSAGE_EVENT:

@@ -31,6 +31,11 @@
 	X(PULSE)                                                                                   \
 	X(TOLD)                                                                                    \
 	X(ADMIN)                                                                                   \
+	X(ASKED)                                                                                   \
+	X(HELD)                                                                                    \
+	X(LOST)                                                                                    \
+	X(GIVEN)                                                                                   \
+	X(LATE)                                                                                    \
 	X(RESTS)
 
 enum message_tag {
@@ -46,6 +51,7 @@ enum message_tag {
 	X(TRIES)       /* attempts of the oldest task */                                           \
 	X(OPEN)        /* accepted calls without a result */                                       \
 	X(LATE_US)     /* worst lateness of the wheel */                                           \
+	X(HOLDS)       /* leases held */                                                           \
 	X(CALLS)       /* accepted */                                                              \
 	X(OK)          /* ended with an answer */                                                  \
 	X(DEFERRED)    /* ended with a ticket */                                                   \
@@ -62,7 +68,15 @@ enum message_tag {
 	X(BROKEN)      /* calls deferred because of a lost connection */                           \
 	X(RECONNECTS)  /* pauses before a connect attempt */                                       \
 	X(IDLE_CLOSES) /* connections closed by the idle check */                                  \
-	X(SERVED)      /* requests answered */
+	X(SERVED)      /* requests answered */                                                     \
+	X(GRANTED)     /* leases granted */                                                        \
+	X(LOST)        /* ... that ended by `lost` */                                              \
+	X(GIVEN)       /* ... that were given back */                                              \
+	X(UNTOLD)      /* a lease was over, and `lost` not called yet */                           \
+	X(WRITES)      /* answered, under a lease */                                               \
+	X(LATE_WRITES) /* sent on purpose under a lease that was over */                           \
+	X(HARM)        /* ... and accepted */                                                      \
+	X(FENCED)      /* requests refused by a fence */
 
 enum message_count {
 #define MESSAGE_COUNT(name) COUNT_##name,

@@ -6,9 +6,10 @@ const fs = require('fs');
 
 // In the order of MESSAGE_COUNTS in message.h.
 const NAMES = [
-	'WAITING', 'TRIES', 'OPEN', 'LATE_US', 'CALLS', 'OK', 'DEFERRED', 'FAILED', 'REFUSED', 'RECOVERED',
+	'WAITING', 'TRIES', 'OPEN', 'LATE_US', 'HOLDS', 'CALLS', 'OK', 'DEFERRED', 'FAILED', 'REFUSED', 'RECOVERED',
 	'UNRECOVERED', 'TIMED_OUT', 'RETRIES', 'UNFUNDED', 'PROBES', 'MISSED', 'BEATS', 'BROKEN', 'RECONNECTS',
-	'IDLE_CLOSES', 'SERVED',
+	'IDLE_CLOSES', 'SERVED', 'GRANTED', 'LOST', 'GIVEN', 'UNTOLD', 'WRITES',
+	'LATE_WRITES', 'HARM', 'FENCED',
 ];
 const counts = Object.fromEntries(NAMES.map(name => [name, 0]));
 

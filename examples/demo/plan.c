@@ -12,11 +12,16 @@
 /* Retries that the retry budget allows in any 10 s, regardless of the number of calls. */
 #define FREE_RETRIES 100
 
+#define LEASE_MIN_NS (1500 * PLAN_MS)
+#define LEASE_MAX_NS (3 * PLAN_SECOND)
+
 static const char help[] =
 	"usage: sh examples/demo.sh [option]...\n"
 	"\n"
-	"Runs providers and consumers as processes, freezes, kills and drains some of them, and\n"
-	"prints the events that spoke reports.\n"
+	"Runs providers, consumers and workers as processes, freezes, kills and drains some of\n"
+	"them, and prints the events that spoke reports. The workers share a lease in Redis; "
+	"their\n"
+	"act is left out if redis-server is not installed.\n"
 	"\n"
 	"  --providers N       number of providers, 3 to 32 (default 3)\n"
 	"  --rate R            calls per second of the first consumer, 1 to 10000 (default 100)\n"
@@ -191,6 +196,13 @@ static void derive(struct plan *plan)
 		plan->rate2 = FREE_RETRIES * PLAN_SECOND / (12 * plan->period_ns);
 	if (plan->rate2 == 0)
 		plan->rate2 = 1;
+	/* Less than the four silent intervals after which a provider closes the connection of a
+	 * frozen worker, unless heartbeats are short. */
+	plan->lease_ns = 2 * plan->heartbeat_ns;
+	if (plan->lease_ns < LEASE_MIN_NS)
+		plan->lease_ns = LEASE_MIN_NS;
+	if (plan->lease_ns > LEASE_MAX_NS)
+		plan->lease_ns = LEASE_MAX_NS;
 	plan->outage_ns = 2 * plan->heartbeat_ns + plan->timeout_ns;
 	plan->outage2_ns = 4 * plan->period_ns;
 	plan->tasks = tasks_for(plan->rate, plan->outage_ns);

@@ -18,7 +18,8 @@ struct plan {
 	uint64_t timeout_ns;
 	uint64_t heartbeat_ns;
 	uint64_t period_ns;
-	uint64_t seconds; /* minimum run time; 0: the length of the acts */
+	uint64_t lease_ns; /* time to live of the lease of the workers */
+	uint64_t seconds;  /* minimum run time; 0: the length of the acts */
 	bool live;
 	bool dubbo; /* with Node peers, in a ZooKeeper that demo.sh has started */
 	bool plain;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider of the demo: "echo" answers with its argument, the name of the caller.
+ * A provider of the demo: "echo" answers with its argument, the name of the caller. "write" does
+ * the same for workers that hold a lease: a fence refuses those that have lost it.
  *
  *     demo_provider <name> <service> <registry> <url to listen on> <heartbeat in ns> [<page>]
  *
@@ -8,9 +9,11 @@
  */
 #include "examples/demo/page.h"
 
+#include <spoke/fence.h>
 #include <spoke/provider.h>
 #include <spoke/signals.h>
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,6 +24,7 @@
 static struct report report;
 static uint64_t known[PEERS]; /* handles of connections with known callers */
 static unsigned known_next;
+static uint64_t fence_seen; /* of the last write */
 
 /* Reports the name of the caller to the driver, once per connection. */
 static void introduce(struct spoke_request *request, struct spoke_value name)
@@ -55,6 +59,29 @@ static void echo(struct spoke_request *request, void *arg)
 	spoke_reply(request, name);
 }
 
+static void write_entry(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value name;
+	struct spoke_span writer;
+	struct spoke_span lease;
+	uint64_t fence;
+
+	(void)arg;
+	if (!spoke_cursor_next(&args, &name) || spoke_value_str(name, &writer)) {
+		spoke_reply_error(request, 1, "write: argument missing");
+		return;
+	}
+	introduce(request, name);
+	if (spoke_request_fence(request, &lease, &fence) && fence != fence_seen) {
+		fence_seen = fence;
+		report_event(&report, SPOKE_EVENT_OF_NONE, TAG_TOLD, 0, NULL,
+			     "writes of %.*s arrive, fence number %" PRIu64, (int)writer.len,
+			     (const char *)writer.data, fence);
+	}
+	spoke_reply(request, name);
+}
+
 /* New connections are reported by the consumer only. */
 static void changed(void *arg, const struct spoke_link_event *event)
 {
@@ -62,8 +89,13 @@ static void changed(void *arg, const struct spoke_link_event *event)
 		report_link(arg, event);
 }
 
-static int serve(struct spoke_engine *engine, char **argv)
+static int serve(struct spoke_engine *engine, struct spoke_fence *fence, char **argv)
 {
+	const struct spoke_filter *filters[] = { spoke_fence_filter(fence) };
+	const struct spoke_handler handlers[] = {
+		{ .method = "echo", .handle = echo },
+		{ .method = "write", .handle = write_entry },
+	};
 	struct spoke_provider_options options = {
 		.registry = argv[3],
 		.application = argv[1],
@@ -71,9 +103,10 @@ static int serve(struct spoke_engine *engine, char **argv)
 		.heartbeat_ns = strtoull(argv[5], NULL, 10),
 		.changed = changed,
 		.changed_arg = &report,
+		.filters = filters,
+		.filter_count = 1,
 	};
 	struct spoke_service_options service = { .name = argv[2] };
-	struct spoke_handler handler = { .method = "echo", .handle = echo };
 	struct spoke_provider *provider;
 	char address[NAME];
 	int error;
@@ -86,7 +119,7 @@ static int serve(struct spoke_engine *engine, char **argv)
 	error = spoke_provider_new(engine, &options, &provider);
 
 	if (!error)
-		error = spoke_provider_add(provider, &service, &handler, 1);
+		error = spoke_provider_add(provider, &service, handlers, 2);
 	if (!error)
 		error = spoke_provider_listen(provider, argv[4]);
 	if (!error)
@@ -104,6 +137,7 @@ static int serve(struct spoke_engine *engine, char **argv)
 int main(int argc, char **argv)
 {
 	struct spoke_engine *engine = NULL;
+	struct spoke_fence *fence = NULL;
 	int error;
 
 	if (argc != 6 && argc != 7) {
@@ -115,11 +149,14 @@ int main(int argc, char **argv)
 		error = report_begin(&report, engine, NULL);
 	report.provides = true;
 	if (!error)
-		error = serve(engine, argv);
+		error = spoke_fence_new(NULL, NULL, &fence);
+	if (!error)
+		error = serve(engine, fence, argv);
 	if (error)
 		(void)fprintf(stderr, "%s: %s\n", argv[1], spoke_strerror(error));
 	else
 		report_counts(&report);
 	spoke_engine_free(engine);
+	spoke_fence_free(fence);
 	return error != 0;
 }

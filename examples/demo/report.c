@@ -24,6 +24,10 @@ static void count_engine(const struct spoke_engine *engine, uint64_t *counts)
 		{ COUNT_RECONNECTS, SPOKE_STAT_RECONNECTS },
 		{ COUNT_IDLE_CLOSES, SPOKE_STAT_CLOSED_SILENT },
 		{ COUNT_SERVED, SPOKE_STAT_REQUESTS_OK },
+		{ COUNT_GRANTED, SPOKE_STAT_LEASES_HELD },
+		{ COUNT_LOST, SPOKE_STAT_LEASES_LOST },
+		{ COUNT_GIVEN, SPOKE_STAT_LEASES_RELEASED },
+		{ COUNT_FENCED, SPOKE_STAT_REQUESTS_FENCED },
 	};
 	struct spoke_wheel_counts wheel;
 
@@ -65,14 +69,21 @@ static void send_event(struct report *report, const struct spoke_event *event)
 	message_write_event(event->at_ns, event->user, TAG_TOLD, 0, NULL, text);
 }
 
-/* Reports timeouts and retries from the engine's events. Connection events come by callback. */
+/* Is the event reported as it is? Connection events come by callback, and so do those of leases,
+ * except the refusals of a provider's fence. */
+static bool is_reported(const struct report *report, const struct spoke_event *event)
+{
+	return event->user == SPOKE_EVENT_OF_TIMEOUT || event->user == SPOKE_EVENT_OF_RETRY ||
+	       (event->user == SPOKE_EVENT_OF_LEASE && report->provides);
+}
+
 static void send_events(struct report *report)
 {
 	struct spoke_event event;
 
 	while (spoke_event_get(report->engine, report->next_event, &event) == SPOKE_OK) {
 		report->next_event = event.number + 1;
-		if (event.user == SPOKE_EVENT_OF_TIMEOUT || event.user == SPOKE_EVENT_OF_RETRY)
+		if (is_reported(report, &event))
 			send_event(report, &event);
 	}
 }

@@ -53,6 +53,36 @@ static void row(const char *name, int64_t number, const char *what)
 	story_print("  %-20s %10" PRId64 "  %s", name, number, what);
 }
 
+static uint64_t died_leases(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < cast.count; i++)
+		sum += cast.actors[i].died_leases;
+	return sum;
+}
+
+static bool has_store(void)
+{
+	for (unsigned i = 0; i < cast.count; i++)
+		if (cast.actors[i].alias[0] != '\0')
+			return true;
+	return false;
+}
+
+static void show_leases(void)
+{
+	row("leases granted", (int64_t)total(COUNT_GRANTED), "to two workers, under one name");
+	row("  given back", (int64_t)total(COUNT_GIVEN), "... and passed on at once");
+	row("  lost", (int64_t)total(COUNT_LOST), "... and their holder was notified");
+	row("    acted before", (int64_t)total(COUNT_UNTOLD), "... it was notified: must be 0");
+	row("  taken over", cast.taken_over, "granted while the last holder was frozen or dead");
+	row("writes", (int64_t)total(COUNT_WRITES), "answered, made by the holders");
+	row("late writes", (int64_t)total(COUNT_LATE_WRITES),
+	    "checked before a freeze and sent after it, on purpose");
+	row("  refused", (int64_t)total(COUNT_FENCED), "... by the fence: must be all");
+}
+
 static void show_table(bool dubbo)
 {
 	uint64_t late_us = worst_lateness_us();
@@ -79,6 +109,8 @@ static void show_table(bool dubbo)
 	row("idle closes", (int64_t)total(COUNT_IDLE_CLOSES),
 	    "connections closed after three missed heartbeats");
 	row("false kills", (int64_t)cast.false_kills, "... although the peer was alive: must be 0");
+	if (has_store())
+		show_leases();
 	story_print("  %-20s %7" PRIu64 ".%" PRIu64
 		    " ms  worst lateness of a timer, except in frozen processes",
 		    "timer lateness", late_us / 1000, late_us % 1000 / 100);
@@ -120,6 +152,26 @@ static bool check_faults(void)
 	return well;
 }
 
+/* Of the act of the lease. */
+static bool check_leases(void)
+{
+	uint64_t granted = total(COUNT_GRANTED);
+	uint64_t ended = total(COUNT_GIVEN) + total(COUNT_LOST) + died_leases();
+	uint64_t late = total(COUNT_LATE_WRITES);
+	bool well = true;
+
+	well &= expect(granted == ended, "not every lease ended once", ended);
+	well &= expect(total(COUNT_UNTOLD) == 0, "a holder acted before it was notified",
+		       total(COUNT_UNTOLD));
+	well &= expect(cast.taken_over > 0, "no lease was taken over", 0);
+	well &= expect(total(COUNT_LOST) > 0, "no worker lost its lease", 0);
+	well &= expect(late > 0, "no late write was sent", 0);
+	well &= expect(total(COUNT_HARM) == 0, "late writes were accepted", total(COUNT_HARM));
+	well &= expect(total(COUNT_FENCED) == late, "not only late writes were refused",
+		       total(COUNT_FENCED));
+	return well;
+}
+
 /* Of the story with Node peers: every answer was served by a provider, and every request that a
  * provider has served is an attempt of a call. */
 static bool check_served(void)
@@ -155,10 +207,15 @@ bool sums_show(bool dubbo)
 	well &= expect(closes == cast.idle_closes, "not every idle close was reported", closes);
 	well &= expect(cast.false_kills == 0, "idle checks closed connections to live peers",
 		       cast.false_kills);
+	if (has_store())
+		well &= check_leases();
 	well &= check_ends();
 	if (well)
 		story_print("It adds up: every call has one outcome, and %s.",
 			    dubbo ? "every answer was served by a provider"
 				  : "only connections to silent peers were closed");
+	if (well && has_store())
+		story_print("Each holder was notified before it acted, and no late write was "
+			    "accepted.");
 	return well;
 }
