@@ -86,6 +86,9 @@ struct rig_process *rig_consumer(const struct rig_process *netns, const char *fo
 /* Starts live_caller, a consumer of many providers. */
 struct rig_process *rig_caller(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Starts live_holder, a holder of leases. */
+struct rig_process *rig_holder(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Start a provider and a consumer whose wall clock jumps. */
 struct rig_process *rig_astray_provider(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
@@ -148,6 +151,9 @@ void assert_call_works(struct rig_process *consumer);
  * still serves the sockets of a frozen process. */
 void rig_freeze(struct rig_process *process);
 void rig_thaw(struct rig_process *process);
+
+/* Waits until a process has stopped itself with SIGSTOP; rig_thaw() lets it go on. */
+void rig_until_stopped(struct rig_process *process);
 
 void rig_signal(struct rig_process *process, int signal);
 

@@ -200,6 +200,17 @@ struct rig_process *rig_caller(const char *format, ...)
 	return process;
 }
 
+struct rig_process *rig_holder(const char *format, ...)
+{
+	struct rig_process *process;
+	va_list list;
+
+	va_start(list, format);
+	process = start_format(RIG_PROGRAMS "/live_holder", NULL, format, list);
+	va_end(list);
+	return process;
+}
+
 struct rig_process *rig_astray_provider(const char *format, ...)
 {
 	struct rig_process *process;
@@ -230,13 +241,18 @@ void rig_signal(struct rig_process *process, int signal)
 	assert_int_equal(kill(process->pid, signal), 0);
 }
 
-void rig_freeze(struct rig_process *process)
+void rig_until_stopped(struct rig_process *process)
 {
 	int status = 0;
 
-	rig_signal(process, SIGSTOP);
 	assert_int_equal(waitpid(process->pid, &status, WUNTRACED), process->pid);
 	assert_true(WIFSTOPPED(status));
+}
+
+void rig_freeze(struct rig_process *process)
+{
+	rig_signal(process, SIGSTOP);
+	rig_until_stopped(process);
 }
 
 void rig_thaw(struct rig_process *process)

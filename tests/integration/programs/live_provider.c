@@ -3,12 +3,13 @@
  * A provider for tests with real processes.
  *
  *     live_provider [listen=URL] [heartbeat=MS|off] [drain=MS] [connections=N] [requests=N]
- *         [id=N] [registry=URL]
+ *         [id=N] [registry=URL] [fence=1]
  *
  * Serves demo.EchoService: "echo" answers with its argument at once, "hold" after the command
  * "release", "large" with as many bytes as its argument specifies, "sign" with its argument and, in
  * the upper 32 bits, the provider's id. It prints a line when a "hold" runs. It has no warm-up. At
- * its end, unless it is killed, it prints the number of handler runs. Commands:
+ * its end, unless it is killed, it prints the number of handler runs. With a fence it refuses
+ * requests with a lower fence number than it has seen. Commands:
  *     release       answers all held requests
  *     push N        pushes to every consumer, and prints the number of pushes
  *     ask N         pushes to every consumer, and prints the result of each push
@@ -17,6 +18,7 @@
  */
 #include "live.h"
 
+#include <spoke/fence.h>
 #include <spoke/provider.h>
 
 #include <stdio.h>
@@ -37,6 +39,7 @@ struct serving {
 	uint64_t ids[IDS_MAX]; /* hashes of "spoke.id"; 0: unused */
 	unsigned different;
 	struct spoke_method *told; /* method of consumers, for pushes */
+	struct spoke_fence *fence; /* NULL: none */
 };
 
 static struct spoke_value first_of(const struct spoke_request *request)
@@ -213,7 +216,11 @@ static void obey(void *arg, const struct live_command *command)
 static int serve(struct serving *serving, char **argv)
 {
 	const char *url = live_argument(argv, "listen");
+	const struct spoke_filter *filter = serving->fence ? spoke_fence_filter(serving->fence)
+							   : NULL;
 	const struct spoke_provider_options options = {
+		.filters = &filter,
+		.filter_count = filter != NULL,
 		.connections_max = (uint32_t)live_number(argv, "connections", 0),
 		.connections_per_peer_max = (uint32_t)live_number(argv, "connections", 0),
 		.requests_per_connection_max = (uint32_t)live_number(argv, "requests", 0),
@@ -251,13 +258,18 @@ int main(int argc, char **argv)
 {
 	static struct serving serving;
 	uint64_t drain_ns = live_number(argv, "drain", 10000) * LIVE_NS_PER_MS;
-	int error = serve(&serving, argv);
+	int error = 0;
 
 	(void)argc;
+	if (live_number(argv, "fence", 0))
+		error = spoke_fence_new(NULL, NULL, &serving.fence);
+	if (!error)
+		error = serve(&serving, argv);
 	if (!error)
 		error = live_run(serving.engine, drain_ns, obey, &serving);
 	release(&serving);
 	spoke_engine_free(serving.engine);
+	spoke_fence_free(serving.fence);
 	say_runs(&serving);
 	live_say("ended %s", spoke_errname(error));
 	return error != 0;
