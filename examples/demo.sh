@@ -42,11 +42,11 @@ if [ -z "$programs" ]; then
 	mkdir -p $logs || exit 2
 	. tests/packages.sh
 	ensure_packages stage gcc cmake ninja-build pkg-config libev-dev libmsgpack-dev || exit 2
-	# The server is in the tools: the package named after it would start one as a service.
-	if [ -z "$dubbo" ]; then
-		want_packages redis-tools
-	else
+	if [ -n "$dubbo" ]; then
 		dubbo_packages
+	elif ! { command -v redis-server || command -v redis-check-rdb; } >"$logs/redis"; then
+		# The tools contain the server. The package redis-server would start one as a service.
+		want_packages redis-tools
 	fi
 	[ -x build/demo/examples/demo_driver ] || echo "building in build/demo ..."
 	stage configure cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release \

@@ -33,6 +33,8 @@ dubbo_await() { # <port>
 		function look() {
 			let text = "";
 			const socket = require("net").connect(process.argv[1], "127.0.0.1", () => socket.write("srvr"));
+			// A server that is still starting may accept a connection and never answer.
+			socket.setTimeout(1000, () => socket.destroy());
 			socket.on("data", data => { text += data; });
 			socket.on("error", () => {});
 			socket.on("close", () => (text.startsWith("Zookeeper version") ? process.exit(0) : again()));
