@@ -8,6 +8,7 @@
 #include "cluster/provider/parts.h"
 #include "cluster/provider/peers.h"
 #include "core/engine/engine.h"
+#include "core/value/args.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
@@ -130,6 +131,33 @@ int spoke_push_all(struct spoke_method *method, struct spoke_span args,
 	if (ret_count)
 		*ret_count = count;
 	return SPOKE_OK;
+}
+
+int spoke_push_with(struct spoke_method *method, struct spoke_peer peer, struct spoke_args args,
+		    spoke_call_done_fn done, void *arg)
+{
+	struct spokei_packed packed;
+	int error = spokei_args_pack(method->caller->engine->env, args, &packed);
+
+	if (error)
+		spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
+	else
+		error = spoke_push(method, peer, packed.values, NULL, done, arg, NULL);
+	spokei_packed_free(&packed);
+	return error;
+}
+
+int spoke_push_all_with(struct spoke_method *method, struct spoke_args args, size_t *ret_count)
+{
+	struct spokei_packed packed;
+	int error = spokei_args_pack(method->caller->engine->env, args, &packed);
+
+	if (error)
+		spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
+	else
+		error = spoke_push_all(method, packed.values, NULL, ret_count);
+	spokei_packed_free(&packed);
+	return error;
 }
 
 bool spoke_push_cancel(struct spoke_provider *provider, struct spoke_call push)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Checks that every public header compiles alone, and when included twice, as C11 and as C++17, with every
+# Checks that every public header compiles alone, and when included twice, as C11 and as C++14, with every
 # installed compiler. Every other header of a floor must compile alone.
 set -eu
 . "$(dirname "$0")/common.sh"
@@ -32,7 +32,7 @@ for header in $(public_headers); do
 	done
 	for cxx in g++ clang++; do
 		command -v $cxx >"$work/which" || continue
-		compile "$twice" $cxx -std=c++17 -x c++
+		compile "$twice" $cxx -std=c++14 -x c++
 	done
 done
 

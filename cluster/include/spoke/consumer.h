@@ -11,7 +11,7 @@
  *
  *     error = spoke_consumer_new(engine, &options, &consumer);
  *     error = spoke_consumer_method(consumer, "echo", NULL, &echo);
- *     error = spoke_call(echo, args, NULL, done, arg, NULL);
+ *     error = spoke_call_with(echo, SPOKE_ARGS("hello", 42), done, arg);
  *
  * A call that was accepted (spoke_call() returned 0) ends exactly once, with its callback, which is
  * never called inside spoke_call(). The result is a reply or an error; the error tells whether the
@@ -24,6 +24,7 @@
 #ifndef SPOKE_CONSUMER_H
 #define SPOKE_CONSUMER_H
 
+#include <spoke/args.h>
 #include <spoke/balancer.h>
 #include <spoke/call.h>
 #include <spoke/engine.h>
@@ -217,6 +218,21 @@ SPOKE_API SPOKE_MUST_USE int spoke_call(struct spoke_method *method, struct spok
 					const struct spoke_call_options *options,
 					spoke_call_done_fn done, void *arg,
 					struct spoke_call *ret_call);
+
+/* Like spoke_call(), with arguments made in place: spoke_call_args(echo, SPOKE_ARGS("hi", 42),
+ * ...), which are borrowed for the call. Returns an error of spoke_pack_args(), too. */
+SPOKE_API SPOKE_MUST_USE int spoke_call_args(struct spoke_method *method, struct spoke_args args,
+					     const struct spoke_call_options *options,
+					     spoke_call_done_fn done, void *arg,
+					     struct spoke_call *ret_call);
+
+/* Does the same with the defaults of the method. */
+SPOKE_MUST_USE static inline int spoke_call_with(struct spoke_method *method,
+						 struct spoke_args args, spoke_call_done_fn done,
+						 void *arg)
+{
+	return spoke_call_args(method, args, NULL, done, arg, NULL);
+}
 
 /* Cancels a call: its callback is called soon afterwards, with ECANCELED. The provider still runs a
  * request that was already written. Returns whether there was such a call. */

@@ -4,7 +4,7 @@
  *
  *     error = spoke_engine_start(engine);
  *     ...
- *     error = spoke_call_wait(echo, args, NULL, &future);
+ *     error = spoke_call_wait_with(echo, SPOKE_ARGS("hello"), &future);
  *     if (error == SPOKE_OK)
  *             use(spoke_future_result(future)->value);
  *     spoke_future_free(future);
@@ -19,6 +19,7 @@
 #ifndef SPOKE_FUTURE_H
 #define SPOKE_FUTURE_H
 
+#include <spoke/args.h>
 #include <spoke/consumer.h>
 
 SPOKE_BEGIN_DECLS
@@ -78,6 +79,16 @@ SPOKE_API SPOKE_MUST_USE int spoke_future_wait_all(struct spoke_future *const *f
 SPOKE_API SPOKE_MUST_USE int spoke_call_wait(struct spoke_method *method, struct spoke_span args,
 					     const struct spoke_call_options *options,
 					     struct spoke_future **ret_future);
+
+/* Like spoke_future_start() and spoke_call_wait(), with arguments made in place, e.g.
+ * SPOKE_ARGS("hi", 42), and the defaults of the method. Return an error of spoke_pack_args(), too.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_future_start_with(struct spoke_method *method,
+						     struct spoke_args args,
+						     struct spoke_future **ret_future);
+SPOKE_API SPOKE_MUST_USE int spoke_call_wait_with(struct spoke_method *method,
+						  struct spoke_args args,
+						  struct spoke_future **ret_future);
 
 SPOKE_END_DECLS
 

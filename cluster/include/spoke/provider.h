@@ -19,6 +19,7 @@
 #ifndef SPOKE_PROVIDER_H
 #define SPOKE_PROVIDER_H
 
+#include <spoke/args.h>
 #include <spoke/call.h>
 #include <spoke/engine.h>
 #include <spoke/filter.h>
@@ -270,6 +271,12 @@ SPOKE_API void spoke_request_on_abandoned(struct spoke_request *request,
  */
 SPOKE_API void spoke_reply(struct spoke_request *request, struct spoke_value value);
 
+/* Answers with a value made in place, e.g. spoke_reply_arg(request, SPOKE_ARG("hello")), or shorter
+ * SPOKE_REPLY(request, "hello"). All types of <spoke/args.h> are allowed. A value that cannot be
+ * packed is replaced with an error. Any thread, for requests of the pool. */
+SPOKE_API void spoke_reply_arg(struct spoke_request *request, struct spoke_arg value);
+#define SPOKE_REPLY(request, value) spoke_reply_arg((request), SPOKE_ARG(value))
+
 /* Like spoke_reply(), with attachments: a map whose keys are str. */
 SPOKE_API void spoke_reply_with(struct spoke_request *request, struct spoke_value value,
 				struct spoke_value attachments);
@@ -338,6 +345,14 @@ SPOKE_API SPOKE_MUST_USE int spoke_push(struct spoke_method *method, struct spok
 SPOKE_API SPOKE_MUST_USE int spoke_push_all(struct spoke_method *method, struct spoke_span args,
 					    const struct spoke_call_options *options,
 					    size_t *ret_count);
+
+/* Like spoke_push() and spoke_push_all(), with arguments made in place, e.g. SPOKE_ARGS("hi", 42),
+ * and the defaults of the method. Return an error of spoke_pack_args(), too. */
+SPOKE_API SPOKE_MUST_USE int spoke_push_with(struct spoke_method *method, struct spoke_peer peer,
+					     struct spoke_args args, spoke_call_done_fn done,
+					     void *arg);
+SPOKE_API SPOKE_MUST_USE int spoke_push_all_with(struct spoke_method *method,
+						 struct spoke_args args, size_t *ret_count);
 
 /* Cancels a push, like spoke_call_cancel(). */
 SPOKE_API bool spoke_push_cancel(struct spoke_provider *provider, struct spoke_call push);

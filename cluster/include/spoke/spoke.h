@@ -9,6 +9,7 @@
 #define SPOKE_SPOKE_H
 
 #include <spoke/admin.h>
+#include <spoke/args.h>
 #include <spoke/config.h>
 #include <spoke/consumer.h>
 #include <spoke/error.h>

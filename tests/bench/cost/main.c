@@ -40,6 +40,10 @@ struct rig {
 	bool has_limits;
 	bool has_filters;
 	bool hessian2; /* the serialization of the calls; default msgpack */
+	/* Three arguments, packed again for each call; default one that is packed once. */
+	bool by_hand; /* with a builder */
+	bool in_line; /* with SPOKE_ARGS() */
+	char text[PAYLOAD + 1];
 };
 
 void cost_measured(struct rig *rig, uint64_t calls);
@@ -90,9 +94,30 @@ static void call_done(void *arg, const struct spoke_result *result)
 	call(rig);
 }
 
+static int call_by_hand(struct rig *rig)
+{
+	struct spoke_builder builder;
+	unsigned char memory[PAYLOAD + 32];
+	struct spoke_span args;
+	int error;
+
+	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
+	spoke_pack_text(&builder, rig->text);
+	spoke_pack_i64(&builder, 42);
+	spoke_pack_bool(&builder, true);
+	error = spoke_builder_finish(&builder, &args);
+	return error ? error : spoke_call(rig->echo, args, NULL, call_done, rig, NULL);
+}
+
 static void call(struct rig *rig)
 {
-	must("call", spoke_call(rig->echo, rig->args, NULL, call_done, rig, NULL));
+	if (rig->by_hand)
+		must("call", call_by_hand(rig));
+	else if (rig->in_line)
+		must("call",
+		     spoke_call_with(rig->echo, SPOKE_ARGS(rig->text, 42, true), call_done, rig));
+	else
+		must("call", spoke_call(rig->echo, rig->args, NULL, call_done, rig, NULL));
 }
 
 static void make_calls(struct rig *rig, uint64_t calls)
@@ -199,6 +224,7 @@ static void open_world(struct rig *rig)
 	open_server(rig);
 	open_client(rig);
 	memset(text, 'x', sizeof(text));
+	memset(rig->text, 'x', PAYLOAD);
 	spoke_builder_init_fixed(&builder, rig->memory, sizeof(rig->memory), NULL);
 	spoke_pack_str(&builder, text, sizeof(text));
 	must("arguments", spoke_builder_finish(&builder, &rig->args));
@@ -240,9 +266,15 @@ int main(int argc, char **argv)
 		else if (i + 1 < argc && strcmp(argv[i], "--with") == 0 &&
 			 strcmp(argv[i + 1], "hessian2") == 0)
 			rig.hessian2 = true;
+		else if (i + 1 < argc && strcmp(argv[i], "--with") == 0 &&
+			 strcmp(argv[i + 1], "hand") == 0)
+			rig.by_hand = true;
+		else if (i + 1 < argc && strcmp(argv[i], "--with") == 0 &&
+			 strcmp(argv[i + 1], "line") == 0)
+			rig.in_line = true;
 		else
 			die("usage: bench_cost [--deep N] [--warm CALLS] [--calls CALLS]"
-			    " [--with limits|filters|hessian2]");
+			    " [--with limits|filters|hessian2|hand|line]");
 	}
 	open_world(&rig);
 	for (uint64_t i = 0; i < deep; i++)

@@ -8,7 +8,7 @@
 #   --lines             one row per line
 #   --plain             the table of the library's ordinary code, which the ratchet uses
 #   --hessian2          the same for calls in Hessian 2
-#   --check             the ratchet only: prints whether it holds
+#   --check             prints whether the ratchet holds, and whether SPOKE_ARGS() costs at most a builder
 #   --update            rewrites ratchet.txt
 #
 # The output of callgrind stays in build/cost; callgrind_annotate --auto=yes shows it with the sources.
@@ -82,6 +82,26 @@ count_both() { # <program> [option...]
 count_plain() {
 	count_both bench_cost_plain
 	count_both bench_cost_plain --with hessian2
+}
+
+# Compares calls whose arguments are made in place with calls whose arguments a builder packs: the former may
+# not take more instructions.
+check_line() {
+	count_both bench_cost_plain --with hand
+	count_both bench_cost_plain --with line
+	numbers bench_cost_plain-hand bench_cost_plain-line >$work/line
+	awk -F '\t' '
+	$1 ~ /hand$/ { hand[$2] = $3 }
+	$1 ~ /line$/ {
+		printf "SPOKE_ARGS(), %d deep: a call takes %.1f instructions, by hand %.1f\n", $2, $3, hand[$2]
+		if ($3 > hand[$2])
+			dearer = 1
+	}
+	END {
+		if (dearer)
+			print "SPOKE_ARGS() is more expensive than a builder."
+		exit dearer
+	}' $work/line >&2
 }
 
 # Aligns columns for a reader.
@@ -168,7 +188,7 @@ table)
 check)
 	build bench_cost_plain
 	count_plain
-	check_ratchet bench_cost_plain bench_cost_plain-hessian2
+	check_line && check_ratchet bench_cost_plain bench_cost_plain-hessian2
 	;;
 update)
 	build bench_cost bench_cost_plain
@@ -182,6 +202,7 @@ all)
 	count_plain
 	show_table
 	show_features
+	check_line
 	check_ratchet bench_cost bench_cost_plain bench_cost_plain-hessian2
 	;;
 esac

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls, pushes and replies with arguments made in place, on every wire and codec. */
+#include "tests/cluster/stage.h"
+
+#include <spoke/future.h>
+
+#include <string.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define LONG 3000u /* bytes of a text that does not fit on the stack */
+#define TAIL "\";[1, [false]];"
+
+static char long_text[LONG + 1];
+
+static void print_args(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value;
+	char text[2 * LONG] = "";
+	size_t len = 0;
+
+	(void)arg;
+	while (spoke_cursor_next(&args, &value)) {
+		len += spoke_value_print(value, text + len, sizeof(text) - len - 2);
+		text[len++] = ';';
+		text[len] = '\0';
+	}
+	SPOKE_REPLY(request, text);
+}
+
+static void reply_map(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	SPOKE_REPLY(request, SPOKE_MAP("n", 5, "text", long_text));
+}
+
+static void reply_null(struct spoke_request *request, void *arg)
+{
+	const char *text = NULL;
+
+	(void)arg;
+	SPOKE_REPLY(request, text);
+}
+
+static struct stage *begin(void **state)
+{
+	static const struct spoke_service_options service = { .name = "demo.Line" };
+	static const struct spoke_handler handlers[] = {
+		{ .method = "print", .handle = print_args },
+		{ .method = "map", .handle = reply_map },
+		{ .method = "null", .handle = reply_null },
+	};
+	struct stage *stage = stage_begin(state);
+
+	memset(long_text, 'x', LONG);
+	assert_int_equal(spoke_provider_add(stage->provider, &service, handlers, LENGTH(handlers)),
+			 0);
+	return stage;
+}
+
+static struct spoke_method *method_of(struct stage *stage, const char *name)
+{
+	const struct spoke_method_options options = { .service = "demo.Line" };
+
+	return stage_method_with(stage, name, &options);
+}
+
+struct ending {
+	struct stage *stage;
+	unsigned ends;
+	int error;
+	char text[2 * LONG];
+};
+
+static void end(void *arg, const struct spoke_result *result)
+{
+	struct ending *ending = arg;
+	struct spoke_span text;
+
+	ending->ends++;
+	ending->error = result->error;
+	ending->text[0] = '\0';
+	if (spoke_value_str(result->value, &text) == 0 && text.len < sizeof(ending->text)) {
+		memcpy(ending->text, text.data, text.len);
+		ending->text[text.len] = '\0';
+	} else if (!result->error) {
+		(void)spoke_value_print(result->value, ending->text, sizeof(ending->text));
+	}
+}
+
+static void args_of_every_type_arrive(void **state)
+{
+	struct stage *stage = begin(state);
+	struct spoke_method *print = method_of(stage, "print");
+	static struct ending ending;
+
+	ending.ends = 0;
+	assert_int_equal(spoke_call_with(print, SPOKE_ARGS("world", 42, true, 0.5, SPOKE_NIL, -1L),
+					 end, &ending),
+			 0);
+	stage_until(stage, &ending.ends, 1);
+	assert_int_equal(ending.error, SPOKE_OK);
+	assert_string_equal(ending.text, "\"world\";42;true;0.5;null;-1;");
+}
+
+static void call_without_args_has_none(void **state)
+{
+	struct stage *stage = begin(state);
+	struct spoke_method *print = method_of(stage, "print");
+	static struct ending ending;
+
+	ending.ends = 0;
+	assert_int_equal(spoke_call_with(print, SPOKE_NO_ARGS, end, &ending), 0);
+	stage_until(stage, &ending.ends, 1);
+	assert_string_equal(ending.text, "");
+}
+
+static void long_and_nested_args_arrive(void **state)
+{
+	struct stage *stage = begin(state);
+	struct spoke_method *print = method_of(stage, "print");
+	static struct ending ending;
+	static char expected[2 * LONG];
+
+	ending.ends = 0;
+	assert_int_equal(spoke_call_with(print,
+					 SPOKE_ARGS(long_text, SPOKE_LIST(1, SPOKE_LIST(false))),
+					 end, &ending),
+			 0);
+	stage_until(stage, &ending.ends, 1);
+	expected[0] = '"';
+	memcpy(expected + 1, long_text, LONG);
+	memcpy(expected + 1 + LONG, TAIL, sizeof(TAIL));
+	assert_string_equal(ending.text, expected);
+}
+
+static void call_with_options_uses_them(void **state)
+{
+	static const struct spoke_call_options options = { .timeout_ns = 5 * MS };
+	struct stage *stage = begin(state);
+	struct spoke_method *later = stage_method(stage, "later");
+	static struct ending ending;
+	struct spoke_call call = { 0 };
+
+	ending.ends = 0;
+	assert_int_equal(spoke_call_args(later, SPOKE_ARGS("hold"), &options, end, &ending, &call),
+			 0);
+	assert_true(call.handle != 0);
+	stage_until(stage, &ending.ends, 1);
+	assert_int_equal(ending.error, SPOKE_ETIMEOUT);
+}
+
+static void reply_of_a_map_arrives(void **state)
+{
+	struct stage *stage = begin(state);
+	struct stage_call *call = stage_call(stage, method_of(stage, "map"), stage_no_args());
+	const struct spoke_result *result = stage_end_of(stage, call);
+	struct spoke_value value;
+	struct spoke_span text;
+	int32_t n = 0;
+
+	assert_int_equal(result->error, SPOKE_OK);
+	assert_int_equal(spoke_value_get(result->value, "n", &value), 0);
+	assert_int_equal(spoke_value_i32(value, &n), 0);
+	assert_int_equal(n, 5);
+	assert_int_equal(spoke_value_get(result->value, "text", &value), 0);
+	assert_int_equal(spoke_value_str(value, &text), 0);
+	assert_int_equal(text.len, LONG);
+}
+
+static void reply_that_cannot_be_packed_is_an_error(void **state)
+{
+	struct stage *stage = begin(state);
+	struct stage_call *call = stage_call(stage, method_of(stage, "null"), stage_no_args());
+
+	assert_true(stage_end_of(stage, call)->error < 0);
+}
+
+static void args_that_cannot_be_packed_refuse_the_call(void **state)
+{
+	struct stage *stage = begin(state);
+	struct spoke_method *print = method_of(stage, "print");
+	uint64_t refused = stage_client_stat(stage, SPOKE_STAT_CALLS_REFUSED);
+	const char *text = NULL;
+
+	assert_int_equal(spoke_call_with(print, SPOKE_ARGS(text), NULL, NULL), SPOKE_EINVAL);
+	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_CALLS_REFUSED), refused + 1);
+}
+
+static void push_with_args_arrives(void **state)
+{
+	struct stage *stage = stage_bare(state);
+	struct spoke_consumer_options options = { .handle = stage_handle, .handle_arg = stage };
+	const struct spoke_method_options of = { .service = "demo.Line" };
+	static struct ending ending;
+	struct spoke_method *echo;
+	struct spoke_peer peer;
+	size_t count = 0;
+
+	stage_provide(stage, NULL);
+	stage_consume(stage, &options);
+	stage_until_ready(stage, 1);
+	stage_end_of(stage, stage_call(stage, stage_method(stage, "echo"), stage_no_args()));
+	assert_int_equal(spoke_provider_peers(stage->provider, &peer, 1), 1);
+	assert_int_equal(spoke_provider_method(stage->provider, "echo", &of, &echo), 0);
+	ending.ends = 0;
+	assert_int_equal(spoke_push_with(echo, peer, SPOKE_ARGS("news"), end, &ending), 0);
+	stage_until(stage, &ending.ends, 1);
+	assert_int_equal(ending.error, SPOKE_OK);
+	assert_string_equal(ending.text, "news");
+	assert_int_equal(spoke_push_all_with(echo, SPOKE_ARGS("to all"), &count), 0);
+	assert_int_equal(count, 1);
+	stage_until(stage, &stage->handled, 3);
+}
+
+static void future_with_args_ends(void **state)
+{
+	struct stage *stage = begin(state);
+	struct spoke_method *print = method_of(stage, "print");
+	static struct ending ending;
+	struct spoke_future *future;
+	const char *text = NULL;
+
+	ending.ends = 0;
+	assert_int_equal(spoke_future_start_with(print, SPOKE_ARGS("a", 1), &future), 0);
+	assert_int_equal(spoke_future_then(future, end, &ending), 0);
+	stage_until(stage, &ending.ends, 1);
+	assert_string_equal(ending.text, "\"a\";1;");
+	spoke_future_free(future);
+	assert_int_equal(spoke_future_start_with(print, SPOKE_ARGS(text), &future), SPOKE_EINVAL);
+	assert_int_equal(spoke_call_wait_with(print, SPOKE_ARGS(text), &future), SPOKE_EINVAL);
+	assert_null(future);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(args_of_every_type_arrive),
+		cmocka_unit_test(call_without_args_has_none),
+		cmocka_unit_test(long_and_nested_args_arrive),
+		cmocka_unit_test(call_with_options_uses_them),
+		cmocka_unit_test(reply_of_a_map_arrives),
+		cmocka_unit_test(reply_that_cannot_be_packed_is_an_error),
+		cmocka_unit_test(args_that_cannot_be_packed_refuse_the_call),
+		cmocka_unit_test(push_with_args_arrives),
+		cmocka_unit_test(future_with_args_ends),
+	};
+
+	return stage_run("line", tests, LENGTH(tests));
+}
