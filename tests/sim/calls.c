@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes and cancels the calls of the simulated consumers and handles their results. */
-#include "tests/sim/oracle.h"
+#include "tests/sim/store.h"
+
+#define LEASED_PERMILLE 400u /* of the calls of a consumer that holds a lease */
 
 static void done(void *arg, const struct spoke_result *result)
 {
@@ -12,6 +14,7 @@ static void done(void *arg, const struct spoke_result *result)
 	sim_note(world, "c% call % ends: %e", consumer->process.number, sim_number(world, call),
 		 (uint64_t)(unsigned)result->error, 0);
 	sim_call_ended(call, result);
+	sim_leases_look(&consumer->process);
 	if (result->error == SPOKE_EDEFERRED)
 		sim_ticket_begin(call);
 	sim_fault_stall(&consumer->process);
@@ -45,6 +48,15 @@ static uint64_t draw_timeout(struct sim_consumer *consumer, bool wanted)
 	return sim_magnitude(dice, MS, SECOND);
 }
 
+/* Returns a worker whose lease the next call needs, or NULL. */
+static struct sim_worker *draw_worker(struct sim_consumer *consumer)
+{
+	struct sim_worker *worker = sim_workers_holder(consumer);
+
+	return worker && sim_chance(&consumer->process.world->dice, LEASED_PERMILLE) ? worker
+										     : NULL;
+}
+
 void sim_call(struct sim_consumer *consumer, bool wanted)
 {
 	static unsigned char body[65536];
@@ -52,12 +64,16 @@ void sim_call(struct sim_consumer *consumer, bool wanted)
 	struct sim_world *world = consumer->process.world;
 	struct sim_call *call = &world->calls[world->call_count];
 	struct spoke_call_options options = { .timeout_ns = draw_timeout(consumer, wanted) };
+	struct sim_worker *worker;
 	struct spoke_builder builder;
 	struct spoke_span args;
 	int error;
 
 	if (world->call_count == SIM_CALLS || consumer->calling)
 		return;
+	worker = wanted ? NULL : draw_worker(consumer);
+	if (worker)
+		options.lease = worker->lease;
 	options.one_way = !wanted && sim_chance(&world->dice, world->plan->one_way_permille);
 	*call = (struct sim_call){
 		.by = consumer,
@@ -68,6 +84,8 @@ void sim_call(struct sim_consumer *consumer, bool wanted)
 		.timeout_ns = options.timeout_ns ? options.timeout_ns : consumer->plan->timeout_ns,
 		.held_ns = consumer->process.held_ns,
 		.order = ++world->order,
+		.worker = worker,
+		.grant = worker ? worker->grant : 0,
 	};
 	world->call_count++;
 	sim_mark_write(body, world->call_count);
@@ -84,6 +102,8 @@ void sim_call(struct sim_consumer *consumer, bool wanted)
 	if (error) {
 		sim_note(world, "c%: spoke_call() fails: %e", consumer->process.number,
 			 (uint64_t)(unsigned)error, 0, 0);
+		if (error == SPOKE_ELEASE)
+			sim_lease_denied(call);
 		if (wanted)
 			sim_violation(world, world->pieces ? SIM_L5 : SIM_L1,
 				      "a call after healing was refused: %s",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A simulated consumer: connects to all listed providers and makes calls on a timer. */
-#include "tests/sim/oracle.h"
+#include "tests/sim/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +12,7 @@ static void alarm_due(struct spoke_alarm *alarm)
 	struct sim_consumer *consumer = spoke_container_of(alarm, struct sim_consumer, alarm);
 
 	consumer->process.progress++;
+	sim_leases_look(&consumer->process);
 	if (consumer->process.world->healing)
 		return;
 	for (unsigned i = 0; i < consumer->plan->burst && consumer->consumer; i++)
@@ -24,6 +25,7 @@ static void changed(void *arg, const struct spoke_link_event *event)
 	struct sim_world *world = consumer->process.world;
 
 	sim_link_changed(&consumer->process, event);
+	sim_leases_look(&consumer->process);
 	sim_fault_stall(&consumer->process);
 	if (!world->healing && consumer->plan->frees_inside && sim_chance(&world->dice, 10))
 		sim_consumer_free(consumer);
@@ -150,7 +152,8 @@ static bool make(struct sim_consumer *consumer)
 		return false;
 	return make_methods(consumer) &&
 	       spoke_alarm_every(consumer->process.engine, &consumer->alarm,
-				 consumer->plan->every_ns, alarm_due) == 0;
+				 consumer->plan->every_ns, alarm_due) == 0 &&
+	       sim_workers_start(consumer);
 }
 
 /* Starts the consumer; if there is no memory, tries again a little later. */
@@ -161,6 +164,7 @@ void sim_consumer_start(struct sim_consumer *consumer)
 
 	process->engine = NULL;
 	consumer->consumer = NULL;
+	sim_workers_reset(consumer);
 	consumer->alarm = (struct spoke_alarm){ 0 };
 	consumer->first_call = world->call_count;
 	process->draining = false;

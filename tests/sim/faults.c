@@ -120,6 +120,7 @@ static bool sleep_now(struct sim_world *world)
 	sim_note(world, "the machine slept for % ms", ns / MS, 0, 0, 0);
 	for (unsigned i = 0; i < SIM_PROCESSES; i++)
 		sim_process_at(world, i)->virt.boot_ahead_ns += ns;
+	sim_store_sleep(world, ns);
 	return true;
 }
 
@@ -150,6 +151,8 @@ static bool churn(struct sim_world *world)
 		consumer->process.back_ns = world->virt.now_ns + draw_time(world);
 		break;
 	default:
+		if (world->store && sim_chance(&world->dice, 500))
+			sim_store_sever(&consumer->process);
 		sim_process_end(&consumer->process);
 		consumer->process.back_ns = world->virt.now_ns + draw_time(world);
 	}
@@ -233,6 +236,7 @@ void sim_faults_end(struct sim_world *world)
 	for (unsigned i = 0; i < SIM_PROCESSES; i++)
 		sim_process_at(world, i)->virt.fail_at = 0;
 	sim_registry_heal(world);
+	sim_store_heal(world);
 	sim_fault_streams_end(world);
 	spokei_vnet_set_all(world->virt.net, &link);
 }

@@ -238,6 +238,7 @@ void sim_heal(struct sim_world *world)
 	}
 	settle(world);
 	call_all(world);
+	sim_workers_heal(world);
 	sim_asks_check(world);
 	if (sim_chance(&world->dice, 200))
 		call_in_pieces(world);

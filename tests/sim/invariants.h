@@ -77,6 +77,28 @@
 	X(S28, oracle_lists,                                                                       \
 	  "A consumer that once knew providers never ends up with an empty list "                  \
 	  "because its registry failed.")                                                          \
+	X(S29, oracle_leases,                                                                      \
+	  "A name has at most one holder at a time whose lease has time left, as long as its "     \
+	  "store loses nothing.")                                                                  \
+	X(S30, oracle_leases,                                                                      \
+	  "A lease has the fence number of its grant, and a later grant has a higher one, as "     \
+	  "long as the store loses nothing.")                                                      \
+	X(S31, oracle_leases,                                                                      \
+	  "A lease has no more time left than its store keeps it, unless the store has lost it.")  \
+	X(S32, oracle_leases,                                                                      \
+	  "A lease that is over is reported before any other callback of its process, and soon.")  \
+	X(S33, oracle_leases,                                                                      \
+	  "Each ask is answered once and in time, and each held lease ends once, as released or "  \
+	  "as lost, for a reason that holds.")                                                     \
+	X(S34, oracle_leases, "No request is written under a lease that is over.")                 \
+	X(S35, oracle_store, "Each ask is one holder in the store, however often it is repeated.") \
+	X(S36, oracle_store,                                                                       \
+	  "Nothing that a connection left behind runs in the store after the next connection "     \
+	  "of its client has begun to run scripts, if clients may be killed.")                     \
+	X(S37, oracle_leases,                                                                      \
+	  "A provider with a fence runs no request with a lower fence number than one that it "    \
+	  "has run.")                                                                              \
+	X(S38, oracle_store, "A lease that was released is not renewed.")                          \
 	X(L1, heal,                                                                                \
 	  "After the faults have ended, every consumer is connected again within its backoff "     \
 	  "and connect timeout, and every new call succeeds.")                                     \
@@ -88,7 +110,10 @@
 	X(L6, heal, "A drain ends within its timeout.")                                            \
 	X(L7, oracle_lists,                                                                        \
 	  "After the registry has recovered, each consumer lists exactly the "                     \
-	  "providers that are registered.")
+	  "providers that are registered.")                                                        \
+	X(L8, workers,                                                                             \
+	  "After the store has recovered, each lease is granted to all that ask for it, one "      \
+	  "after the other.")
 
 enum sim_invariant {
 #define SIM_INVARIANT_ENUM(name, file, sentence) SIM_##name,

@@ -108,6 +108,12 @@ static void summarize(const struct settings *settings, const struct sim_counts *
 	(void)printf("\n%" PRIu64 " calls succeeded, %" PRIu64 " heartbeats were missed, %" PRIu64
 		     " connections closed for silence\n",
 		     counts->ok, counts->suspects, counts->closed_silent);
+	(void)printf("faults of the store:");
+	for (unsigned i = 0; i < SIM_STORE_FAULTS; i++)
+		(void)printf(" %s %" PRIu64, sim_store_fault_name((enum sim_store_fault)i),
+			     counts->of_store_fault[i]);
+	(void)printf("\n%" PRIu64 " leases asked for, %" PRIu64 " held, %" PRIu64 " lost\n",
+		     counts->leases, counts->held, counts->lost);
 	(void)printf("%" PRIu64 " tickets, %" PRIu64 " retries, %" PRIu64
 		     " provider lists received; at most %.2f MB in a consumer\n",
 		     counts->tickets, counts->retries, counts->lists,

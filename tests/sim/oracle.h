@@ -17,9 +17,12 @@ struct sim_excuse {
 	uint64_t sleeps;     /* sleeps of the machine */
 };
 
+struct sim_line;
+
 /* One end of a connection. */
 struct sim_end {
-	struct sim_stream *stream;
+	struct sim_stream *stream;   /* NULL: a connection to the store of leases ... */
+	struct sim_line *line;       /* ... namely this one */
 	struct sim_process *process; /* NULL: not accepted yet */
 	int fd;                      /* -1: closed, or not accepted */
 	uint64_t since_ns;           /* when the end was opened */
@@ -31,6 +34,8 @@ struct sim_end {
 	uint64_t read_ns;    /* when the last byte was read */
 	uint64_t wrote_ns;   /* when the last byte was written */
 	uint64_t first_wrote_ns;
+	uint64_t frame_ns; /* when the frame that is being written began, by the process's clock */
+	uint64_t frame_order; /* its sequence number */
 	uint64_t again_ns;    /* when a read returned EAGAIN although there were bytes */
 	uint64_t asked_ns;    /* when the last heartbeat was written whole; 0: never */
 	uint64_t patience_ns; /* the answer to a heartbeat may be awaited until then */

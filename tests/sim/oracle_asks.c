@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks requests and answers of each connection by their ids. */
-#include "tests/sim/oracle.h"
+#include "tests/sim/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +95,7 @@ static void request_sent(struct sim_end *end, const struct sim_frame *frame)
 		sim_violation(world, SIM_S19,
 			      "call %u is written on connection %u after READONLY was read",
 			      (unsigned)frame->number, stream->number);
+	sim_lease_written(call, end->frame_order, end->frame_ns == sim_now(end->process));
 	sim_attempt_written(call, stream, frame);
 }
 
@@ -113,9 +114,11 @@ static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 	struct sim_stream *stream = end->stream;
 	struct sim_world *world = stream->world;
 	struct sim_ask *ask = find(stream, frame->id);
-	const struct sim_call *call;
+	struct sim_call *call = ask ? call_of(world, ask->number) : NULL;
 
 	keep_reply(end);
+	if (call && !ask->ran)
+		call->fenced |= sim_lease_fenced((struct sim_provider *)end->process, call);
 	if (stream->tampered)
 		return;
 	if (ask == NULL || !ask->read)
@@ -128,10 +131,9 @@ static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 	ask->answered = true;
 	ask->refused = frame->status == STATUS_REFUSED || frame->status == STATUS_NO_SERVICE ||
 		       frame->status == STATUS_EXPIRED || frame->status == STATUS_BAD_REQUEST;
-	call = call_of(world, ask->number);
 	if (call && ask->refused && ask->ran)
 		sim_violation(world, SIM_S19, "call %u was both run and refused", ask->number);
-	if (call && !ask->refused && !ask->ran)
+	if (call && !ask->refused && !ask->ran && !call->fenced)
 		sim_violation(world, SIM_S19, "call %u is answered but was never run", ask->number);
 }
 

@@ -240,6 +240,9 @@ void sim_books_counts(const struct sim_consumer *consumer)
 	for (unsigned i = 0; i < SIM_SETTLEMENTS; i++)
 		check_stat(consumer, (enum spoke_stat)(SPOKE_STAT_TICKETS_SUCCESS + i),
 			   consumer->settled[i]);
+	for (unsigned i = 0; i < SIM_LEASE_COUNTS; i++)
+		check_stat(consumer, (enum spoke_stat)(SPOKE_STAT_LEASES_ASKED + i),
+			   consumer->leases_seen[i]);
 }
 
 /* Checks that each armed timer belongs to an existing connection or call. */

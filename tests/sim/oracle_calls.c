@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks calls as the caller sees them, and requests as handlers see them. */
-#include "tests/sim/oracle.h"
+#include "tests/sim/store.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void check_time(struct sim_world *world, const struct sim_call *call, int
 	uint64_t now_ns = sim_now(&call->by->process);
 	bool timed_out = error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT;
 
-	if (timed_out && now_ns < call->begun_ns + least_ns(call))
+	if (timed_out && call->worker == NULL && now_ns < call->begun_ns + least_ns(call))
 		sim_violation(world, SIM_S3, "call %u timed out %.3f ms before its deadline",
 			      number_of(world, call),
 			      (double)(call->begun_ns + least_ns(call) - now_ns) / 1e6);
@@ -117,7 +117,7 @@ static void check_answer(struct sim_world *world, const struct sim_call *call,
 			      number_of(world, call));
 	/* MessagePack-RPC does not transmit the error code. */
 	if ((result->error == SPOKE_OK ||
-	     (result->error == SPOKE_EREMOTE && !call->by->plan->mprpc)) &&
+	     (result->error == SPOKE_EREMOTE && !call->by->plan->mprpc && !call->fenced)) &&
 	    !world->tampered)
 		check_value(world, call, result);
 }
@@ -182,6 +182,8 @@ void sim_call_ended(struct sim_call *call, const struct spoke_result *result)
 		world->counts.ok++;
 	if (result->error == SPOKE_EDEFERRED)
 		sim_ticket_opened(call, result);
+	if (result->error == SPOKE_ELEASE)
+		sim_lease_denied(call);
 	check_time(world, call, result->error);
 	check_late(world, call, result->error);
 	check_answer(world, call, result);

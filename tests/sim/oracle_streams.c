@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tracks all connections and passes the bytes on them to the parser of frames. */
-#include "tests/sim/oracle.h"
+#include "tests/sim/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,9 +68,12 @@ static void check_connect(struct sim_consumer *consumer, unsigned place)
 static struct sim_end *connecting(struct sim_world *world, const struct spokei_vnet_news *news)
 {
 	struct sim_consumer *consumer = (struct sim_consumer *)process_of(news->user);
-	struct sim_stream *stream = calloc(1, sizeof(*stream));
 	unsigned place = place_of(news->name);
+	struct sim_stream *stream;
 
+	if (place >= SIM_PROVIDERS)
+		return sim_line_new(&consumer->process, news->fd)->ends;
+	stream = calloc(1, sizeof(*stream));
 	if (stream == NULL)
 		abort();
 	check_connect(consumer, place);
@@ -100,9 +103,19 @@ static void accepted(struct sim_end *end, const struct spokei_vnet_news *news)
 
 /* --- bytes */
 
+/* Records the begin of the next frame. */
+static void frame_begins(struct sim_end *end)
+{
+	end->frame_ns = sim_now(end->process);
+	end->frame_order = ++end->stream->world->order;
+}
+
 static void sent_whole(void *arg, const struct sim_frame *frame)
 {
-	sim_ask_sent(arg, frame);
+	struct sim_end *end = arg;
+
+	sim_ask_sent(end, frame);
+	frame_begins(end);
 }
 
 static void seen_whole(void *arg, const struct sim_frame *frame)
@@ -116,6 +129,8 @@ static void wrote(struct sim_end *end, const struct spokei_vnet_news *news)
 	if (end->first_wrote_ns == 0)
 		end->first_wrote_ns = end->wrote_ns;
 	end->process->progress++;
+	if (end->sent.have == 0)
+		frame_begins(end);
 	if (end->stream->dubbo)
 		sim_frames_feed(&end->sent, news->bytes, news->len, sent_whole, end);
 }
@@ -196,7 +211,7 @@ static struct sim_end *end_of(struct sim_world *world, const struct spokei_vnet_
 	struct sim_end *other = news->peer_note ? *news->peer_note : NULL;
 
 	if (*news->note == NULL && other)
-		*news->note = sim_other(other);
+		*news->note = other->stream ? sim_other(other) : other + 1;
 	if (*news->note == NULL && news->act == SPOKEI_VNET_CONNECT)
 		*news->note = connecting(world, news);
 	return *news->note;
@@ -208,6 +223,10 @@ void sim_observe(void *arg, const struct spokei_vnet_news *news)
 
 	if (end == NULL)
 		return; /* a listener */
+	if (end->stream == NULL) {
+		sim_line_observe(end, news);
+		return;
+	}
 	switch (news->act) {
 	case SPOKEI_VNET_ACCEPT:
 		accepted(end, news);

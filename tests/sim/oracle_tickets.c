@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks tickets: their number, and that each is settled once, in time and for a valid reason. */
-#include "tests/sim/oracle.h"
+#include "tests/sim/store.h"
 
 #define LATE_NS (4 * MS) /* a tick for each of two late timers, and rounding */
 #define SOON 2u          /* turns */
@@ -118,8 +118,11 @@ static const char *wrong_reason(const struct sim_consumer *consumer, const struc
 	case SPOKE_TICKET_SUCCESS:
 		return NULL;
 	case SPOKE_TICKET_EXHAUSTED:
-		if (settled->attempts <= plan->retries && error != SPOKE_EREMOTE &&
-		    error != SPOKE_EBADREQUEST && error != SPOKE_ELIMIT)
+		if (error == SPOKE_ELEASE)
+			sim_lease_denied(call);
+		else if (settled->attempts <= plan->retries && error != SPOKE_EREMOTE &&
+			 error != SPOKE_EBADREQUEST && error != SPOKE_ELIMIT &&
+			 error != SPOKE_ETOOLARGE)
 			return "with attempts left";
 		return NULL;
 	case SPOKE_TICKET_EXPIRED:

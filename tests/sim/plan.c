@@ -5,6 +5,8 @@
 #include <spoke/call.h>
 #include <spoke/link.h>
 
+#define LEASES_SEED UINT64_C(0x6c65617365730000)
+#define LEASES_PERMILLE 250u /* of all seeds */
 #define OUTAGE_BEFORE_NS (5 * SECOND)
 #define OUTAGE_NS (600 * SECOND)
 #define OUTAGE_AFTER_NS (5 * SECOND)
@@ -21,6 +23,22 @@ static const char *const fault_names[SIM_FAULTS] = {
 const char *sim_fault_name(enum sim_fault fault)
 {
 	return fault_names[fault];
+}
+
+static const char *const store_fault_names[SIM_STORE_FAULTS] = {
+	[SIM_STORE_PHASE] = "phase", [SIM_STORE_FLUSH] = "flush",
+	[SIM_STORE_SLOW] = "slow",   [SIM_STORE_FREEZE] = "freeze",
+	[SIM_STORE_KILL] = "kill",   [SIM_STORE_WIPE] = "wipe",
+	[SIM_STORE_EVICT] = "evict", [SIM_STORE_PEER] = "peer",
+	[SIM_STORE_CUT] = "cut",     [SIM_STORE_RESET] = "reset",
+	[SIM_STORE_HOLE] = "hole",   [SIM_STORE_DELAY] = "delay",
+	[SIM_STORE_ROUTE] = "route", [SIM_STORE_FAILOVER] = "failover",
+	[SIM_STORE_STEP] = "step",   [SIM_STORE_LAG] = "lag",
+};
+
+const char *sim_store_fault_name(enum sim_store_fault fault)
+{
+	return store_fault_names[fault];
 }
 
 /* Returns the heartbeat interval of a process. Most processes of a seed share one; some have
@@ -148,6 +166,43 @@ static void draw_long(struct sim_plan *plan)
 		plan->link.capacity |= 8192;
 }
 
+/* Has a generator of its own, so that the rest of the plan is as it would be without leases. */
+static void draw_leases(struct sim_plan *plan)
+{
+	struct sim_dice dice = sim_dice_make(plan->seed ^ LEASES_SEED);
+	struct sim_leases_plan *leases = &plan->leases;
+
+	if (!sim_chance(&dice, LEASES_PERMILLE))
+		return;
+	*leases = (struct sim_leases_plan){
+		.on = true,
+		.sentinel = sim_chance(&dice, 300),
+		.forbids = sim_chance(&dice, 150),
+		.names = (unsigned)sim_between(&dice, 1, SIM_NAMES),
+		.workers = (unsigned)sim_between(&dice, 1, SIM_WORKERS),
+		.fault_every_ns = sim_magnitude(&dice, 20 * MS, SECOND),
+		.ttl_ns = sim_magnitude(&dice, 100 * MS, SECOND),
+
+	};
+	/* WAIT takes twice this, and at most a quarter of the time to live. */
+	leases->replica_ns = sim_magnitude(&dice, 100000, leases->ttl_ns / 16);
+	for (unsigned i = 0; i < SIM_STORE_FAULTS; i++)
+		leases->faults |= sim_chance(&dice, 300) ? 1u << i : 0;
+	if (sim_chance(&dice, 500)) /* the store loses nothing */
+		leases->faults &= ~(1u << SIM_STORE_WIPE | 1u << SIM_STORE_EVICT |
+				    1u << SIM_STORE_STEP);
+	if (plan->faults == 0)
+		leases->faults = 0;
+	if (leases->sentinel)
+		leases->replicas = (uint32_t)sim_between(&dice, 0, 1);
+	else
+		leases->faults &= ~(1u << SIM_STORE_FAILOVER | 1u << SIM_STORE_LAG);
+	if (sim_chance(&dice, 300))
+		leases->guard_ns = sim_chance(&dice, 300)
+					   ? SPOKE_OFF
+					   : sim_between(&dice, 1, leases->ttl_ns / 3);
+}
+
 static void draw_registry(struct sim_dice *dice, struct sim_plan *plan)
 {
 	plan->registry_ns = sim_magnitude(dice, 100000, 20 * MS);
@@ -194,6 +249,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 		draw_long(plan);
 	for (unsigned i = 0; i < plan->consumer_count; i++)
 		plan->consumers[i].hessian2 = sim_chance(&dice, 400);
+	draw_leases(plan);
 }
 
 void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t length_ns)

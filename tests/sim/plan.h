@@ -18,6 +18,8 @@ enum {
 	SIM_CONSUMERS = 5,
 	SIM_PROCESSES = SIM_PROVIDERS + SIM_CONSUMERS,
 	SIM_TICKETS = 1000, /* most unsettled tickets of a consumer */
+	SIM_NAMES = 3,      /* most names of leases */
+	SIM_WORKERS = 3,    /* most workers of a consumer */
 };
 
 /* Kinds of faults. */
@@ -45,7 +47,29 @@ enum sim_fault {
 	SIM_FAULTS,
 };
 
-/* Returns the name of a fault for reports. */
+/* Kinds of faults of the store of leases. */
+enum sim_store_fault {
+	SIM_STORE_PHASE,    /* it refuses commands: loading, busy, full, not able to write */
+	SIM_STORE_FLUSH,    /* it forgets the scripts */
+	SIM_STORE_SLOW,     /* its answers are late */
+	SIM_STORE_FREEZE,   /* it is frozen */
+	SIM_STORE_KILL,     /* it is killed, and comes back with its data */
+	SIM_STORE_WIPE,     /* it comes back empty */
+	SIM_STORE_EVICT,    /* a lock is removed, without a message or with one */
+	SIM_STORE_PEER,     /* a client of another kind holds a lock for a while */
+	SIM_STORE_CUT,      /* a connection ends at a script: before or after it, or is mute */
+	SIM_STORE_RESET,    /* a device on the path resets a connection */
+	SIM_STORE_HOLE,     /* nothing gets through on a connection for a while, or ever */
+	SIM_STORE_DELAY,    /* one direction of a connection is slow for good */
+	SIM_STORE_ROUTE,    /* connects are refused or unanswered */
+	SIM_STORE_FAILOVER, /* a replica becomes the primary; with sentinels only */
+	SIM_STORE_LAG,      /* the replica is cut off for a while */
+	SIM_STORE_STEP,     /* the clock of the store steps forward */
+	SIM_STORE_FAULTS,
+};
+
+/* Return the names of faults for reports. */
+const char *sim_store_fault_name(enum sim_store_fault fault);
 const char *sim_fault_name(enum sim_fault fault);
 
 /* Behaviours of handlers; a call selects one of those that the plan enables. */
@@ -117,6 +141,21 @@ struct sim_consumer_plan {
 	struct sim_calls_plan calls;
 };
 
+/* Leases of the consumers, all at one store. */
+struct sim_leases_plan {
+	bool on;
+	bool sentinel;           /* with a primary and a replica */
+	bool forbids;            /* clients must not kill others */
+	unsigned names;          /* of leases */
+	unsigned workers;        /* of each consumer; each asks for one lease at a time */
+	uint32_t replicas;       /* that some asks want */
+	uint32_t faults;         /* bits of enum sim_store_fault */
+	uint64_t fault_every_ns; /* on average */
+	uint64_t ttl_ns;
+	uint64_t guard_ns;   /* 0: the default; or SPOKE_OFF */
+	uint64_t replica_ns; /* delay of the replica */
+};
+
 struct sim_plan {
 	uint64_t seed;
 	uint64_t boot_ahead_ns;   /* start value of the clock that counts sleep, ahead of the other
@@ -142,6 +181,7 @@ struct sim_plan {
 	uint64_t registry_ns;         /* usual latency of a registry request */
 	uint64_t registry_retry_ns;   /* retry period of registry requests */
 	uint64_t registry_session_ns; /* the registry keeps entries of an ended session this long */
+	struct sim_leases_plan leases;
 };
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A simulated provider: listens, and its handlers answer as the call requests. */
-#include "tests/sim/oracle.h"
+#include "tests/sim/store.h"
 
 #include "cluster/provider/parts.h"
 #include "transport/conn/link.h"
@@ -116,6 +116,7 @@ static void handle(struct spoke_request *request, void *arg)
 	}
 	what.number = sim_number(world, call);
 	what.stream = sim_call_runs(provider, call, request);
+	sim_lease_runs(provider, request);
 	sim_fault_stall(&provider->process);
 	maybe_free(provider);
 	switch ((enum sim_manner)call->manner) {
@@ -147,11 +148,20 @@ static void changed(void *arg, const struct spoke_link_event *event)
 
 /* --- start and end */
 
+/* In worlds with leases each provider has a fence, as long as it runs. */
+static bool make_fence(struct sim_provider *provider)
+{
+	memset(provider->fences, 0, sizeof(provider->fences));
+	return provider->process.world->store == NULL ||
+	       spoke_fence_new(&provider->process.virt.env, NULL, &provider->fence) == 0;
+}
+
 static bool make(struct sim_provider *provider)
 {
 	static const struct spoke_service_options service = { .name = "sim.Echo" };
 	const struct spoke_handler handler = { .handle = handle, .arg = provider };
-	const struct spoke_provider_options options = {
+	const struct spoke_filter *filters[1];
+	struct spoke_provider_options options = {
 		.heartbeat_ns = provider->plan->heartbeat_ns,
 		.requests_max = provider->plan->requests_max,
 		.requests_per_connection_max = provider->plan->requests_per_connection_max,
@@ -168,6 +178,13 @@ static bool make(struct sim_provider *provider)
 					     .timers_max = 100000 };
 	char url[64];
 
+	if (!make_fence(provider))
+		return false;
+	if (provider->fence) {
+		filters[0] = spoke_fence_filter(provider->fence);
+		options.filters = filters;
+		options.filter_count = 1;
+	}
 	if (spoke_engine_new(&with, &provider->process.engine))
 		return false;
 	if (spoke_provider_new(provider->process.engine, &options, &provider->provider))
@@ -189,6 +206,7 @@ void sim_provider_start(struct sim_provider *provider)
 
 	process->engine = NULL;
 	provider->provider = NULL;
+	provider->fence = NULL;
 	process->draining = false;
 	process->closed = false;
 	process->back_ns = 0;

@@ -31,6 +31,7 @@ enum {
 
 struct sim_world;
 struct sim_end;
+struct sim_store;
 
 /* --- processes */
 
@@ -63,6 +64,8 @@ struct sim_provider {
 	struct sim_process process;
 	const struct sim_provider_plan *plan;
 	struct spoke_provider *provider; /* NULL: freed */
+	struct spoke_fence *fence;       /* NULL: none */
+	uint64_t fences[SIM_NAMES];      /* highest number of a request that was run; 0: none */
 	char address[32];
 	unsigned running; /* handlers that have begun and not replied */
 };
@@ -89,6 +92,38 @@ enum sim_end_kind {
 	SIM_ENDS,
 };
 
+/* One that asks for a lease, holds it for a while, acts and gives it back, again and again. */
+struct sim_worker {
+	struct spoke_alarm alarm;
+	struct sim_consumer *by;
+	unsigned number; /* index in the consumer */
+	unsigned name;   /* of the lease */
+	struct spoke_lease lease;
+	bool holds;     /* the lease was told as held, and has not ended */
+	bool asks;      /* the ask was not answered yet */
+	bool releases;  /* the end of a release was not told yet */
+	bool cancelled; /* the ask was */
+	bool fixed;
+	uint32_t replicas;
+	uint64_t fence;
+	uint64_t grant;    /* index in the oracle's list of grants, plus 1; 0: none */
+	uint64_t wait_ns;  /* of the ask; 0: it does not wait */
+	uint64_t asked_ns; /* on the clock of its process */
+	uint64_t asked_held_ns;
+	uint64_t sleeps; /* of the machine, when it asked */
+	uint64_t end_ns; /* of its validity, as seen between turns; 0: not seen */
+};
+
+/* What the engine counts of leases. */
+enum sim_lease_count {
+	SIM_LEASES_ASKED,
+	SIM_LEASES_HELD,
+	SIM_LEASES_FAILED,
+	SIM_LEASES_RELEASED,
+	SIM_LEASES_LOST,
+	SIM_LEASE_COUNTS,
+};
+
 struct sim_consumer {
 	struct sim_process process;
 	const struct sim_consumer_plan *plan;
@@ -113,6 +148,12 @@ struct sim_consumer {
 	uint64_t repeats; /* requests written after the first one of their call */
 	struct sim_window window;
 	bool listed; /* the consumer has received a list that is not empty */
+	/* Leases. */
+	struct spoke_leases *leases; /* NULL: freed, or none */
+	struct sim_worker workers[SIM_WORKERS];
+	bool asking;                            /* inside spoke_lease_ask() */
+	unsigned clients;                       /* times that leases were made */
+	uint64_t leases_seen[SIM_LEASE_COUNTS]; /* since the engine was created */
 };
 
 /* --- calls */
@@ -148,7 +189,10 @@ struct sim_call {
 	uint8_t places;   /* a bit for each provider to which the call was written */
 	bool deferred;    /* the call has or had a ticket */
 	bool ticket_cancelled;
-	uint64_t cancelled_turn; /* turn in which the ticket was cancelled */
+	uint64_t cancelled_turn;   /* turn in which the ticket was cancelled */
+	struct sim_worker *worker; /* whose lease the call needs; NULL: none */
+	uint64_t grant;            /* of that lease, as in the worker */
+	bool fenced;               /* a provider has refused it for its fence number */
 	bool asked_then;
 	uint8_t settled; /* callbacks of the consumer; settled_then: of the ticket */
 	uint8_t settled_then;
@@ -226,6 +270,10 @@ struct sim_counts {
 	uint64_t retries;
 	uint64_t lists;
 	uint64_t bytes_most; /* largest memory use of a consumer's process */
+	uint64_t leases;     /* asked for */
+	uint64_t held;       /* leases that were held */
+	uint64_t lost;
+	uint64_t of_store_fault[SIM_STORE_FAULTS];
 };
 
 struct sim_world {
@@ -243,6 +291,7 @@ struct sim_world {
 	uint64_t call_count;
 	uint64_t oldest; /* all calls before this one have ended */
 	struct sim_registry registry;
+	struct sim_store *store; /* of leases; NULL: none */
 	uint64_t begun_ns;
 	uint32_t retired; /* a bit for each provider that was stopped for good */
 	bool away;        /* the outage has begun and is not over */
@@ -324,6 +373,34 @@ void sim_cancel_many(struct sim_consumer *consumer);
 void sim_ticket_settled(void *arg, const struct spoke_ticket_result *settled);
 void sim_ticket_begin(struct sim_call *call);
 void sim_tickets_cancel(struct sim_consumer *consumer);
+
+/* workers.c: leases of a consumer. */
+
+/* Makes the leases and starts the workers, if the plan has leases. Returns false without memory. */
+bool sim_workers_start(struct sim_consumer *consumer);
+
+/* Forgets the workers of a process that has ended. */
+void sim_workers_reset(struct sim_consumer *consumer);
+void sim_workers_free(struct sim_consumer *consumer);
+
+/* Returns a worker of the consumer that holds a lease, or NULL. */
+struct sim_worker *sim_workers_holder(struct sim_consumer *consumer);
+
+/* Checks after the faults that leases can be had. */
+void sim_workers_heal(struct sim_world *world);
+
+/* store.c: the store of leases and its faults. */
+void sim_store_start(struct sim_world *world);
+void sim_store_stop(struct sim_world *world);
+void sim_store_look(struct sim_world *world);
+void sim_store_heal(struct sim_world *world);
+void sim_store_fault(struct sim_world *world);
+
+/* Lets nothing through any more between a process and the store, as if the process was killed. */
+void sim_store_sever(struct sim_process *process);
+
+/* The machine of the consumers sleeps; that of the store does not. */
+void sim_store_sleep(struct sim_world *world, uint64_t ns);
 
 /* registry.c */
 extern const struct spoke_registry sim_registry_kind;

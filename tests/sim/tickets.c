@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls the ticket functions of simulated consumers and checks the settlement callbacks. */
-#include "tests/sim/oracle.h"
+#include "tests/sim/store.h"
 
 /* Records the callback of one ticket, which must run before the consumer's callback. */
 static void settled_one(void *arg, const struct spoke_ticket_result *settled)
@@ -41,6 +41,7 @@ void sim_ticket_settled(void *arg, const struct spoke_ticket_result *settled)
 		sim_violation(world, SIM_S8, "the callback of the ticket of call %u was not called",
 			      (unsigned)sim_number(world, call));
 	sim_ticket_told(consumer, settled);
+	sim_leases_look(&consumer->process);
 	sim_fault_stall(&consumer->process);
 	if (world->healing || consumer->consumer == NULL)
 		return;

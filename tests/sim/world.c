@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs one world from its beginning to its end. */
-#include "tests/sim/oracle.h"
+#include "tests/sim/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +70,7 @@ void sim_process_end(struct sim_process *process)
 	} else {
 		sim_books_counts((struct sim_consumer *)process);
 		((struct sim_consumer *)process)->consumer = NULL;
+		((struct sim_consumer *)process)->leases = NULL;
 	}
 	process->draining = false;
 	process->ending = true;
@@ -78,8 +79,13 @@ void sim_process_end(struct sim_process *process)
 	process->ending = false;
 	process->closed = true;
 	sim_note(world, "process % has ended", process->number, 0, 0, 0);
-	if (!sim_is_provider(process))
+	if (sim_is_provider(process)) {
+		spoke_fence_free(((struct sim_provider *)process)->fence);
+		((struct sim_provider *)process)->fence = NULL;
+	} else {
 		sim_tickets_end((struct sim_consumer *)process);
+		sim_leases_end((struct sim_consumer *)process);
+	}
 	sim_books_end(process);
 }
 
@@ -135,6 +141,7 @@ static void look(struct sim_world *world)
 	sim_fault_streams_look(world);
 	look_at_outage(world);
 	sim_registry_look(world);
+	sim_store_look(world);
 	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
 		struct sim_process *process = sim_process_at(world, i);
 
@@ -145,6 +152,7 @@ static void look(struct sim_world *world)
 	sim_calls_check(world, false);
 	sim_tickets_check(world);
 	sim_lists_check(world);
+	sim_leases_check(world);
 }
 
 void sim_go_on(struct sim_world *world, uint64_t until_ns)
@@ -154,6 +162,8 @@ void sim_go_on(struct sim_world *world, uint64_t until_ns)
 
 		if (!world->healing && world->next_fault_ns < next_ns)
 			next_ns = world->next_fault_ns;
+		if (!world->healing && world->store && world->store->next_fault_ns < next_ns)
+			next_ns = world->store->next_fault_ns;
 		if (next_ns > until_ns)
 			next_ns = until_ns;
 		spokei_world_go(&world->virt, next_ns);
@@ -161,6 +171,9 @@ void sim_go_on(struct sim_world *world, uint64_t until_ns)
 			look(world);
 		if (!world->healing && world->virt.now_ns >= world->next_fault_ns)
 			sim_fault_now(world);
+		if (!world->healing && world->store &&
+		    world->virt.now_ns >= world->store->next_fault_ns)
+			sim_store_fault(world);
 	}
 }
 
@@ -183,6 +196,7 @@ static void begin(struct sim_world *world, const struct sim_plan *plan, bool ver
 	spokei_vnet_observe(world->virt.net, sim_observe, world);
 	spokei_vnet_set_all(world->virt.net, &link);
 	init_processes(world);
+	sim_store_start(world);
 	world->begun_ns = world->virt.now_ns;
 	world->next_look_ns = world->virt.now_ns;
 	world->next_fault_ns = plan->fault_every_ns && plan->faults
@@ -204,6 +218,7 @@ static void finish(struct sim_world *world)
 		if (is_there(process))
 			spokei_world_process_fini(&process->virt);
 	}
+	sim_store_stop(world);
 	sim_streams_free(world);
 	spokei_world_fini(&world->virt);
 }
@@ -217,12 +232,17 @@ static void add_counts(struct sim_counts *to, const struct sim_counts *from)
 	to->tickets += from->tickets;
 	to->retries += from->retries;
 	to->lists += from->lists;
+	to->leases += from->leases;
+	to->held += from->held;
+	to->lost += from->lost;
 	if (to->bytes_most < from->bytes_most)
 		to->bytes_most = from->bytes_most;
 	to->closed_silent += from->closed_silent;
 	to->suspects += from->suspects;
 	for (unsigned i = 0; i < SIM_FAULTS; i++)
 		to->of_fault[i] += from->of_fault[i];
+	for (unsigned i = 0; i < SIM_STORE_FAULTS; i++)
+		to->of_store_fault[i] += from->of_store_fault[i];
 }
 
 uint64_t sim_run(const struct sim_plan *plan, bool verbose, struct sim_counts *counts)
