@@ -2,8 +2,12 @@
 /* Answers requests with errors and exceptions. */
 #include "cluster/serve/parts.h"
 
+#include "core/text/utf8.h"
 #include "transport/wire/attachments.h"
 #include "transport/wire/message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
 
 static struct spoke_span text_of(const char *text)
 {
@@ -19,13 +23,33 @@ static void fail(struct spoke_request *request, struct spokei_message *message)
 	spokei_request_finish(request, message);
 }
 
-void spoke_reply_error(struct spoke_request *request, int32_t code, const char *text)
+/* Returns the length of a text that was cut, without an incomplete character at its end. */
+static size_t whole_len(const char *text, size_t len)
 {
-	struct spokei_message message = {
-		.error_code = code,
-		.error_text = text_of(text),
-	};
+	const unsigned char *bytes = (const unsigned char *)text;
+	size_t at = len;
 
+	while (at > 0 && (bytes[at - 1] & 0xc0) == 0x80)
+		at--;
+	if (at > 0 && spokei_utf8_len(bytes + at - 1, len - at + 1) == 0)
+		return at - 1;
+	return len;
+}
+
+void spoke_reply_error(struct spoke_request *request, int32_t code, const char *format, ...)
+{
+	char text[SPOKE_ERROR_TEXT_MAX] = "";
+	struct spokei_message message = { .error_code = code };
+	va_list args;
+	int len = 0;
+
+	va_start(args, format);
+	if (format)
+		len = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (len >= (int)sizeof(text))
+		len = (int)whole_len(text, sizeof(text) - 1);
+	message.error_text = spokei_span(text, len > 0 ? (size_t)len : 0);
 	fail(request, &message);
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers requests with values that are made in place. */
+/* Replies with values that are made in place, and arguments that go into variables. */
 #include "cluster/serve/parts.h"
 
 #include "core/engine/engine.h"
 #include "core/value/args.h"
+
+#define UNREAD_TEXT 256 /* bytes of a sentence about arguments */
 
 void spoke_reply_arg(struct spoke_request *request, struct spoke_arg value)
 {
@@ -16,4 +18,27 @@ void spoke_reply_arg(struct spoke_request *request, struct spoke_arg value)
 	else
 		spoke_reply(request, spokei_packed_value(&packed));
 	spokei_packed_free(&packed);
+}
+
+void spoke_reply_unread(struct spoke_request *request, const struct spoke_reader *reader)
+{
+	char text[UNREAD_TEXT];
+
+	(void)spoke_reader_why(reader, text, sizeof(text));
+	spoke_reply_error(request, reader->error, "%s", text);
+}
+
+struct spoke_reader spoke_request_reader(const struct spoke_request *request)
+{
+	return spoke_reader_values(spoke_request_args(request), "argument");
+}
+
+int spoke_request_read(struct spoke_request *request, const struct spoke_into *into, size_t count)
+{
+	struct spoke_reader reader = spoke_request_reader(request);
+	int error = spoke_read(&reader, into, count);
+
+	if (error)
+		spoke_reply_unread(request, &reader);
+	return error;
 }

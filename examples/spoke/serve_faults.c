@@ -51,7 +51,7 @@ static void answer_echo(struct spoke_request *request)
 	spoke_pack_raw(&builder, all);
 	error = spoke_builder_finish_value(&builder, &value);
 	if (error)
-		spoke_reply_error(request, 1, spoke_strerror(error));
+		spoke_reply_error(request, 1, "%s", spoke_strerror(error));
 	else
 		spoke_reply(request, value);
 	spoke_builder_fini(&builder);
@@ -70,7 +70,7 @@ static void answer_fail(struct spoke_request *request)
 	if (spoke_cursor_next(&args, &value) && !spoke_value_str(value, &reason))
 		(void)snprintf(text, sizeof(text), "%.*s", (int)reason.len,
 			       (const char *)reason.data);
-	spoke_reply_error(request, code, text);
+	spoke_reply_error(request, code, "%s", text);
 }
 
 static void answer(struct spoke_request *request, enum what what)
@@ -120,7 +120,7 @@ static void answer_later(struct faults *faults, struct spoke_request *request, e
 		error = spoke_alarm_after(faults->engine, &later->alarm, delay_ns, later_due);
 	if (error) {
 		free(later);
-		spoke_reply_error(request, 1, spoke_strerror(error));
+		spoke_reply_error(request, 1, "%s", spoke_strerror(error));
 		return;
 	}
 	later->faults = faults;

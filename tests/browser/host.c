@@ -102,7 +102,7 @@ static void echo(struct spoke_request *request, void *arg)
 	if (spoke_cursor_next(&args, &text))
 		spoke_reply(request, text);
 	else
-		spoke_reply_error(request, 1, EVIL);
+		spoke_reply_error(request, 1, "%s", EVIL);
 }
 
 /* Keeps the last 64 requests unanswered. */

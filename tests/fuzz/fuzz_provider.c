@@ -151,7 +151,7 @@ static void answer_held(unsigned which)
 	request = run.held[which % run.held_count];
 	forget(request);
 	if (which & 0x80)
-		spoke_reply_error(request, (int32_t)which, NULL);
+		spoke_reply_error(request, (int32_t)which, "%s", "");
 	else
 		reply_first(request);
 }

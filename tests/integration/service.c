@@ -108,7 +108,7 @@ static void integer(struct spoke_request *request, void *arg)
 
 	stage->handled++;
 	if (error)
-		spoke_reply_error(request, error, spoke_strerror(error));
+		spoke_reply_error(request, error, "%s", spoke_strerror(error));
 	else
 		spoke_reply(request, first_argument(request));
 }

@@ -3,7 +3,7 @@
 #ifndef SPOKEI_TRANSPORT_CONN_SERVING_H
 #define SPOKEI_TRANSPORT_CONN_SERVING_H
 
-#include "timer/base.h"
+#include <spoke/base.h>
 
 #include <stdbool.h>
 #include <stdint.h>

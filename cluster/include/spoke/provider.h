@@ -2,15 +2,16 @@
 /*
  * Providers: a provider listens at any number of addresses and passes requests to handlers:
  *
- *     static void echo(struct spoke_request *request, void *arg)
+ *     static void greet(struct spoke_request *request, void *arg)
  *     {
- *             struct spoke_cursor args = spoke_request_args(request);
- *             struct spoke_value text;
+ *             char name[64];
  *
- *             if (spoke_cursor_next(&args, &text))
- *                     spoke_reply(request, text);
+ *             if (SPOKE_READ_REQUEST(request, SPOKE_TEXT(name)))
+ *                     return;
+ *             if (strcmp(name, "world") == 0)
+ *                     SPOKE_REPLY(request, "hello, world");
  *             else
- *                     spoke_reply_error(request, 1, "echo: argument missing");
+ *                     spoke_reply_error(request, 1, "%s is not known", name);
  *     }
  *
  * The handler answers each request exactly once, immediately or later. All functions: the engine's
@@ -24,6 +25,7 @@
 #include <spoke/engine.h>
 #include <spoke/filter.h>
 #include <spoke/link.h>
+#include <spoke/read.h>
 #include <spoke/registry.h>
 
 SPOKE_BEGIN_DECLS
@@ -215,9 +217,11 @@ SPOKE_API size_t spoke_provider_registered(const struct spoke_provider *provider
 /* --- the content of a request. Any thread that has the request. Views are valid while the handler
  * runs; after spoke_request_keep(), and in pool handlers, until the answer. */
 
-/* Return parts of the request: the arguments and their number, the service and the method.
+/* Return parts of the request: the arguments, to be read one by one or with SPOKE_READ(), and their
+ * number, the service and the method.
  * `version` and `group` are empty if the caller did not send them. */
 SPOKE_API struct spoke_cursor spoke_request_args(const struct spoke_request *request);
+SPOKE_API struct spoke_reader spoke_request_reader(const struct spoke_request *request);
 SPOKE_API size_t spoke_request_arg_count(const struct spoke_request *request);
 SPOKE_API struct spoke_span spoke_request_service(const struct spoke_request *request);
 SPOKE_API struct spoke_span spoke_request_version(const struct spoke_request *request);
@@ -281,11 +285,32 @@ SPOKE_API void spoke_reply_arg(struct spoke_request *request, struct spoke_arg v
 SPOKE_API void spoke_reply_with(struct spoke_request *request, struct spoke_value value,
 				struct spoke_value attachments);
 
-/* Answers with an error and ends the request. The caller receives `code` and `text`, which the
- * handler defines; `text` is copied. A Dubbo consumer in another language receives a
+/*
+ * Answers with an error and ends the request. The caller receives `code` and a text, which the
+ * handler defines; the text is formatted as by printf() and cut to SPOKE_ERROR_TEXT_MAX - 1 bytes.
+ * Pass a text from elsewhere with "%s". A Dubbo consumer in another language receives a
  * java.lang.RuntimeException with the message "TEXT (code CODE)". Any thread, for requests of the
- * pool. */
-SPOKE_API void spoke_reply_error(struct spoke_request *request, int32_t code, const char *text);
+ * pool.
+ */
+#define SPOKE_ERROR_TEXT_MAX 1024u /* bytes of the text of an error, with the NUL */
+SPOKE_API SPOKE_PRINTF(3, 4) void spoke_reply_error(struct spoke_request *request, int32_t code,
+						    const char *format, ...);
+
+/*
+ * Reads all arguments into variables, as SPOKE_READ() does. If they are not as wanted, answers the
+ * request with the sentence of spoke_reader_why() and the error as its code, and returns the error:
+ *
+ *     if (SPOKE_READ_REQUEST(request, SPOKE_TEXT(name), &count))
+ *             return;
+ *
+ * Any thread, for requests of the pool. spoke_reply_unread() answers with the sentence of a reader
+ * that has failed.
+ */
+#define SPOKE_READ_REQUEST(request, ...)                                                           \
+	spoke_request_read((request), SPOKE_INTO_ARRAY(__VA_ARGS__), SPOKE_ARGS_COUNT(__VA_ARGS__))
+SPOKE_API SPOKE_MUST_USE int spoke_request_read(struct spoke_request *request,
+						const struct spoke_into *into, size_t count);
+SPOKE_API void spoke_reply_unread(struct spoke_request *request, const struct spoke_reader *reader);
 
 /*
  * Like spoke_reply_error(), with an exception of a class that the caller knows, e.g.

@@ -20,6 +20,7 @@
 #include <spoke/host.h>
 #include <spoke/lease.h>
 #include <spoke/provider.h>
+#include <spoke/read.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>
 #include <spoke/url.h>

@@ -171,6 +171,13 @@ SPOKE_END_DECLS
 #define SPOKE_NIL spoke_arg_bytes(SPOKE_ARG_NIL, NULL, 0)
 #define SPOKE_BIN(data, len) spoke_arg_bytes(SPOKE_ARG_BIN, (data), (len))
 
+/* The number of arguments of a macro, at most 16. */
+#define SPOKE_ARGS_PICK(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, _13, _14, _15, _16,     \
+			count, ...)                                                                \
+	count
+#define SPOKE_ARGS_COUNT(...)                                                                      \
+	SPOKE_ARGS_PICK(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+
 #ifndef __cplusplus
 
 /* One argument, by the type of the expression. */
@@ -196,12 +203,7 @@ SPOKE_END_DECLS
 		 : spoke_arg_value, struct spoke_arg                                               \
 		 : spoke_arg_same)(x)
 
-/* The parts of the macros below: the number of their arguments, and an array of all. */
-#define SPOKE_ARGS_PICK(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, _13, _14, _15, _16,     \
-			count, ...)                                                                \
-	count
-#define SPOKE_ARGS_COUNT(...)                                                                      \
-	SPOKE_ARGS_PICK(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+/* The parts of the macros below. */
 #define SPOKE_ARGS_JOIN(a, b) a##b
 #define SPOKE_ARGS_NAME(count) SPOKE_ARGS_JOIN(SPOKE_ARGS_EACH_, count)
 #define SPOKE_ARGS_EACH(m, ...) SPOKE_ARGS_NAME(SPOKE_ARGS_COUNT(__VA_ARGS__))(m, __VA_ARGS__)

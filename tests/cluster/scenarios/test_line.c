@@ -42,6 +42,46 @@ static void reply_null(struct spoke_request *request, void *arg)
 	SPOKE_REPLY(request, text);
 }
 
+/* Takes a text, a number and a flag. */
+static void read_three(struct spoke_request *request, void *arg)
+{
+	char name[8];
+	uint16_t count;
+	bool flag = false;
+
+	(void)arg;
+	if (SPOKE_READ_REQUEST(request, SPOKE_TEXT(name), &count, SPOKE_OPTIONAL(&flag)))
+		return;
+	SPOKE_REPLY(request, SPOKE_LIST(count, flag, name));
+}
+
+/* Takes a map. */
+static void read_person(struct spoke_request *request, void *arg)
+{
+	struct spoke_reader reader = spoke_request_reader(request);
+	struct spoke_span name;
+	uint8_t age;
+
+	(void)arg;
+	if (SPOKE_READ_MAP(&reader, "name", &name, "age", &age))
+		spoke_reply_unread(request, &reader);
+	else
+		spoke_reply_error(request, 7, "%.*s is %u", (int)name.len, (const char *)name.data,
+				  age);
+}
+
+static void reply_long_error(struct spoke_request *request, void *arg)
+{
+	struct spoke_reader reader = spoke_request_reader(request);
+	int before = 0;
+
+	(void)arg;
+	if (SPOKE_READ(&reader, &before))
+		spoke_reply_error(request, 1, NULL);
+	else /* the euro sign takes 3 bytes */
+		spoke_reply_error(request, 1, "%.*s\xe2\x82\xac, and more", before, long_text);
+}
+
 static struct stage *begin(void **state)
 {
 	static const struct spoke_service_options service = { .name = "demo.Line" };
@@ -49,6 +89,9 @@ static struct stage *begin(void **state)
 		{ .method = "print", .handle = print_args },
 		{ .method = "map", .handle = reply_map },
 		{ .method = "null", .handle = reply_null },
+		{ .method = "three", .handle = read_three },
+		{ .method = "person", .handle = read_person },
+		{ .method = "error", .handle = reply_long_error },
 	};
 	struct stage *stage = stage_begin(state);
 
@@ -69,7 +112,8 @@ struct ending {
 	struct stage *stage;
 	unsigned ends;
 	int error;
-	char text[2 * LONG];
+	int32_t code;
+	char text[2 * LONG]; /* of the value or the error */
 };
 
 static void end(void *arg, const struct spoke_result *result)
@@ -79,8 +123,12 @@ static void end(void *arg, const struct spoke_result *result)
 
 	ending->ends++;
 	ending->error = result->error;
+	ending->code = result->error_code;
 	ending->text[0] = '\0';
-	if (spoke_value_str(result->value, &text) == 0 && text.len < sizeof(ending->text)) {
+	if (result->error_text.len > 0) {
+		memcpy(ending->text, result->error_text.data, result->error_text.len);
+		ending->text[result->error_text.len] = '\0';
+	} else if (spoke_value_str(result->value, &text) == 0 && text.len < sizeof(ending->text)) {
 		memcpy(ending->text, text.data, text.len);
 		ending->text[text.len] = '\0';
 	} else if (!result->error) {
@@ -187,6 +235,84 @@ static void args_that_cannot_be_packed_refuse_the_call(void **state)
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_CALLS_REFUSED), refused + 1);
 }
 
+/* Calls a method and compares the text of its value or error. */
+static void assert_answer(struct stage *stage, const char *method, struct spoke_args args,
+			  int32_t code, const char *text)
+{
+	static struct ending ending;
+
+	ending.ends = 0;
+	assert_int_equal(spoke_call_with(method_of(stage, method), args, end, &ending), 0);
+	stage_until(stage, &ending.ends, 1);
+	assert_string_equal(ending.text, text);
+	if (code == 0) {
+		assert_int_equal(ending.error, SPOKE_OK);
+		return;
+	}
+	assert_int_equal(ending.error, SPOKE_EREMOTE);
+	if (stage->setting->dubbo) /* MessagePack-RPC has no codes */
+		assert_int_equal(ending.code, code);
+}
+
+static void handler_reads_args_into_variables(void **state)
+{
+	struct stage *stage = begin(state);
+
+	assert_answer(stage, "three", SPOKE_ARGS("Ann", 65535, true), 0, "[65535, true, \"Ann\"]");
+	assert_answer(stage, "three", SPOKE_ARGS("Ann", 1), 0, "[1, false, \"Ann\"]");
+}
+
+static void unread_args_are_answered_with_a_sentence(void **state)
+{
+	struct stage *stage = begin(state);
+
+	assert_answer(stage, "three", SPOKE_ARGS("Ann", "Bob"), SPOKE_ETYPE,
+		      "argument 2: integer wanted, text came");
+	assert_answer(stage, "three", SPOKE_ARGS("Ann", 65536), SPOKE_ERANGE,
+		      "argument 2: integer from 0 to 65535 wanted, 65536 came");
+	assert_answer(stage, "three", SPOKE_ARGS("Barbara!", 1), SPOKE_ERANGE,
+		      "argument 1: text of at most 7 bytes wanted, 8 bytes came");
+	assert_answer(stage, "three", SPOKE_ARGS("Ann", 1, true, 1), SPOKE_ETRAILING,
+		      "3 arguments wanted, more came");
+	assert_answer(stage, "three", SPOKE_NO_ARGS, SPOKE_ETRUNCATED,
+		      "argument 1: text wanted, none came");
+}
+
+static void handler_reads_a_map_and_formats_an_error(void **state)
+{
+	struct stage *stage = begin(state);
+
+	assert_answer(stage, "person", SPOKE_ARGS(SPOKE_MAP("age", 42, "name", "Ann")), 7,
+		      "Ann is 42");
+	assert_answer(stage, "person", SPOKE_ARGS(SPOKE_MAP("age", 256, "name", "Ann")),
+		      SPOKE_ERANGE,
+		      "argument 1, key \"age\": integer from 0 to 255 wanted, 256 came");
+}
+
+/* Cut before, in and after the character that no longer fits. */
+static void long_error_text_is_cut_between_characters(void **state)
+{
+	struct stage *stage = begin(state);
+	static char expected[SPOKE_ERROR_TEXT_MAX + 8];
+
+	for (int before = (int)SPOKE_ERROR_TEXT_MAX - 5; before < (int)SPOKE_ERROR_TEXT_MAX + 2;
+	     before++) {
+		size_t len = (size_t)before;
+
+		memset(expected, 0, sizeof(expected));
+		memset(expected, 'x', len);
+		memcpy(expected + len, "\xe2\x82\xac,", 4);
+		if (len > SPOKE_ERROR_TEXT_MAX - 4)
+			expected[len < SPOKE_ERROR_TEXT_MAX ? len : SPOKE_ERROR_TEXT_MAX - 1] =
+				'\0';
+		else
+			expected[SPOKE_ERROR_TEXT_MAX - 1] = '\0';
+		assert_answer(stage, "error", SPOKE_ARGS(before), 1, expected);
+	}
+	if (stage->setting->dubbo)
+		assert_answer(stage, "error", SPOKE_ARGS("none"), 1, "");
+}
+
 static void push_with_args_arrives(void **state)
 {
 	struct stage *stage = stage_bare(state);
@@ -242,6 +368,10 @@ int main(void)
 		cmocka_unit_test(reply_of_a_map_arrives),
 		cmocka_unit_test(reply_that_cannot_be_packed_is_an_error),
 		cmocka_unit_test(args_that_cannot_be_packed_refuse_the_call),
+		cmocka_unit_test(handler_reads_args_into_variables),
+		cmocka_unit_test(unread_args_are_answered_with_a_sentence),
+		cmocka_unit_test(handler_reads_a_map_and_formats_an_error),
+		cmocka_unit_test(long_error_text_is_cut_between_characters),
 		cmocka_unit_test(push_with_args_arrives),
 		cmocka_unit_test(future_with_args_ends),
 	};

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Wrong uses of <spoke/args.h> do not compile, neither as C11 nor as C++14; the right ones beside them do.
+# Wrong uses of <spoke/args.h>, <spoke/read.h> and formats do not compile, neither as C11 nor as C++14; the right ones beside them do.
 #
 #   sh args_refused.sh <source folder> <C compiler> [<C++ compiler>]
 set -u
@@ -21,11 +21,13 @@ compiles() {
 		enum color { RED };
 		struct other { int x; };
 		void use(struct spoke_method *m, struct spoke_request *r, struct spoke_builder *b, void *p,
-			struct other o, const char *t, int n);
+			struct other o, const char *t, int n, struct spoke_reader *from);
 		void use(struct spoke_method *m, struct spoke_request *r, struct spoke_builder *b, void *p,
-			struct other o, const char *t, int n)
+			struct other o, const char *t, int n, struct spoke_reader *from)
 		{
-			(void)m, (void)r, (void)b, (void)p, (void)o, (void)t, (void)n;
+			(void)m, (void)r, (void)b, (void)p, (void)o, (void)t, (void)n, (void)from;
+			char text[8] = "";
+			(void)text;
 			$1;
 		}
 	END
@@ -77,4 +79,28 @@ refused 'spoke_pack_args(b, SPOKE_ARGS(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
 refused 'spoke_pack_args(b, SPOKE_ARGS(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))'
 refused 'spoke_pack_args(b, SPOKE_ARGS(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 16))'
 refused 'spoke_pack_args(b, SPOKE_ARGS(SPOKE_MAP("a", 1, "b")))'
+
+accepted '(void)!SPOKE_READ(from, &n)'
+accepted '(void)!SPOKE_READ(from, SPOKE_TEXT(text), SPOKE_SKIP, SPOKE_OPTIONAL(&n))'
+accepted '(void)!SPOKE_READ_MAP(from, "n", &n, "text", SPOKE_OPTIONAL(SPOKE_TEXT(text)))'
+accepted 'if (SPOKE_READ_REQUEST(r, &n, SPOKE_TEXT(text))) return'
+accepted 'spoke_reply_error(r, 1, "%s %d", t, n)'
+
+# Targets without a type, or that are not writable.
+refused '(void)!SPOKE_READ(from, n)'
+refused '(void)!SPOKE_READ(from, p)'
+refused '(void)!SPOKE_READ(from, t)'
+refused '(void)!SPOKE_READ(from, text)'
+refused '(void)!SPOKE_READ(from, &o)'
+refused '(void)!SPOKE_READ(from, (const int *)&n)'
+refused '(void)!SPOKE_READ(from, SPOKE_TEXT(t))'
+refused '(void)!SPOKE_READ(from)'
+refused '(void)!SPOKE_READ(from, &n, &n, &n, &n, &n, &n, &n, &n, &n, &n, &n, &n, &n, &n, &n, &n, &n)'
+refused '(void)!SPOKE_READ_MAP(from, "n")'
+refused '(void)!SPOKE_READ_MAP(from, "n", &n, "m")'
+refused '(void)!SPOKE_READ_MAP(from, &n, "n")'
+
+# Formats.
+refused 'spoke_reply_error(r, 1, "%s", n)'
+refused 'spoke_reply_error(r, 1, "%d")'
 exit $bad

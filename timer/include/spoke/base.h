@@ -29,10 +29,14 @@
 #define SPOKE_API __attribute__((visibility("default")))
 /* Makes the compiler warn if a caller ignores the result, which may be an error. */
 #define SPOKE_MUST_USE __attribute__((warn_unused_result))
+/* Makes the compiler check a format as for printf(); `at` and `args` are the numbers of
+ * the format and its first argument. */
+#define SPOKE_PRINTF(at, args) __attribute__((format(printf, at, args)))
 #else
 /* Empty for other compilers. */
 #define SPOKE_API
 #define SPOKE_MUST_USE
+#define SPOKE_PRINTF(at, args)
 #endif
 
 /* Returns the object of type `type` whose field `member` is at `ptr`. */
