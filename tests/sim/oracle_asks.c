@@ -235,18 +235,25 @@ void sim_ask_readonly(struct sim_end *end)
 		end->readonly = ++end->stream->world->order;
 }
 
-/* Returns the request that is being run: as a rule the last one read. */
+/* Returns the request that is being run: as a rule the last one read. Attempts of a call may be
+ * equal on the wire, so several requests may match: one that has not run, if there is one. */
 static struct sim_ask *find_run(const struct sim_call *call, struct sim_stream *stream,
 				unsigned number, unsigned attempt)
 {
 	struct sim_ask *ask = call->read == stream ? find(stream, call->read_id) : NULL;
+	struct sim_ask *match = NULL;
 
-	if (ask && ask->number == number && ask->attempt == attempt)
+	if (ask && ask->number == number && ask->attempt == attempt && !ask->ran)
 		return ask;
-	for (uint32_t i = stream->asks ? stream->ask_count : 0; i-- > 0;)
-		if (stream->asks[i].number == number && stream->asks[i].attempt == attempt)
-			return &stream->asks[i];
-	return NULL;
+	for (uint32_t i = stream->asks ? stream->ask_count : 0; i-- > 0;) {
+		ask = &stream->asks[i];
+		if (ask->number != number || ask->attempt != attempt)
+			continue;
+		if (ask->read && !ask->ran)
+			return ask;
+		match = match ? match : ask;
+	}
+	return match;
 }
 
 void sim_ask_runs(struct sim_call *call, struct sim_stream *stream, unsigned attempt)
