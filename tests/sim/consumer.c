@@ -179,6 +179,7 @@ void sim_consumer_start(struct sim_consumer *consumer)
 	memset(consumer->ended, 0, sizeof(consumer->ended));
 	memset(consumer->settled, 0, sizeof(consumer->settled));
 	memset(consumer->connected_ns, 0, sizeof(consumer->connected_ns));
+	memset(consumer->was_silent, 0, sizeof(consumer->was_silent));
 	memset(consumer->last, 0, sizeof(consumer->last));
 	if (make(consumer)) {
 		sim_note(world, "c% starts: %y, % retries", process->number,

@@ -99,6 +99,9 @@
 	  "A provider with a fence runs no request with a lower fence number than one that it "    \
 	  "has run.")                                                                              \
 	X(S38, oracle_store, "A lease that was released is not renewed.")                          \
+	X(S39, oracle_links,                                                                       \
+	  "The connection after one that was closed for silence is on probation, however many "    \
+	  "attempts to connect fail in between.")                                                  \
 	X(L1, heal,                                                                                \
 	  "After the faults have ended, every consumer is connected again within its backoff "     \
 	  "and connect timeout, and every new call succeeds.")                                     \

@@ -227,6 +227,27 @@ static void check_attempt(struct sim_end *end, const struct spoke_link_event *ev
 			end->process->number, stream->number, event->attempt);
 }
 
+/* --- S39 */
+
+/* Checks that silence is not forgotten before the next connection. The connector of an endpoint
+ * that was listed again is new and knows nothing. */
+static void check_probation(struct sim_end *end, const struct spoke_link_event *event)
+{
+	struct sim_consumer *consumer = (struct sim_consumer *)end->process;
+	const struct sim_stream *stream = end->stream;
+	bool *was_silent;
+
+	if (!sim_connected(end) || !stream->dubbo || consumer->plan->registry)
+		return;
+	was_silent = &consumer->was_silent[stream->place];
+	if (*was_silent && event->change == SPOKE_LINK_CONNECTED)
+		sim_violation(stream->world, SIM_S39,
+			      "process %u: connection %u follows a silent one and is not on "
+			      "probation",
+			      end->process->number, stream->number);
+	*was_silent = event->change == SPOKE_LINK_CLOSED && event->error == SPOKE_ESILENT;
+}
+
 void sim_link_changed(struct sim_process *process, const struct spoke_link_event *event)
 {
 	struct sim_world *world = process->world;
@@ -242,6 +263,8 @@ void sim_link_changed(struct sim_process *process, const struct spoke_link_event
 	if (end == NULL)
 		return;
 	check_order(end, event);
+	if (event->change != SPOKE_LINK_RECONNECTING)
+		check_probation(end, event);
 	switch (event->change) {
 	case SPOKE_LINK_PROBATION:
 	case SPOKE_LINK_CONNECTED:

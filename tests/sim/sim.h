@@ -131,10 +131,11 @@ struct sim_consumer {
 	struct spoke_method *methods[SIM_MANNERS];
 	struct spoke_method *unlimited; /* like methods[0], without limits */
 	struct spoke_alarm alarm;
-	bool calling;        /* inside spoke_call() */
-	bool several;        /* events of one address may come from several connections */
-	unsigned waits;      /* calls that have not ended */
-	uint64_t first_call; /* earlier calls belong to a previous consumer */
+	bool calling; /* inside spoke_call() */
+	bool several; /* events of one address may come from several connections */
+	bool was_silent[SIM_PROVIDERS]; /* the last connection was closed for silence */
+	unsigned waits;                 /* calls that have not ended */
+	uint64_t first_call;            /* earlier calls belong to a previous consumer */
 	uint64_t connected_ns[SIM_PROVIDERS][SIM_LINES]; /* when connects to a provider began; the
 							    newest first; 0: never */
 	struct sim_stream *last[SIM_PROVIDERS]; /* newest connection to the provider; NULL: none */

@@ -172,6 +172,35 @@ static void call_waits_for_provider_with_wait_ready(void **state)
 	assert_int_equal(call->attempts, 1);
 }
 
+/* There is no batch of calls after which the rest sleeps on. */
+static void all_waiting_calls_go_on_when_a_provider_is_ready(void **state)
+{
+	enum {
+		CALLS = 5000
+	};
+	struct spoke_method *echo;
+	size_t ready = 0;
+
+	(void)state;
+	rig.provider_count = 2;
+	clusterrig_consume("wait.ready=true&timeout=600s", NULL);
+	clusterrig_pass(200 * MS);
+	echo = clusterrig_method("echo", NULL);
+	for (unsigned i = 0; i < CALLS; i++)
+		(void)clusterrig_call(echo);
+	clusterrig_pass(100 * MS);
+	assert_int_equal(rig.ended, 0);
+	clusterrig_start(1);
+	while (ready == 0) {
+		clusterrig_pass(MS);
+		ready = spoke_consumer_ready(rig.consumer);
+	}
+	clusterrig_pass(100 * MS);
+	assert_int_equal(rig.ended, CALLS);
+	for (unsigned i = 0; i < CALLS; i++)
+		assert_int_equal(rig.calls[i].error, SPOKE_OK);
+}
+
 static void waiting_call_ends_at_its_deadline(void **state)
 {
 	struct rig_call *call;
@@ -355,6 +384,7 @@ int main(void)
 		TEST(budget_ends_retry_storm),
 		TEST(call_without_provider_is_refused_at_once),
 		TEST(call_waits_for_provider_with_wait_ready),
+		TEST(all_waiting_calls_go_on_when_a_provider_is_ready),
 		TEST(waiting_call_ends_at_its_deadline),
 		TEST(waiting_call_ends_with_its_consumer),
 		TEST(waiting_call_is_cancelled),

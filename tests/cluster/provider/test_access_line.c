@@ -79,11 +79,43 @@ static void text_from_peers_is_escaped_and_cut(void **state)
 	assert_in_range(len, 600, SPOKEI_ACCESS_LINE - 2);
 }
 
+/* A peer chooses all these texts: none may end its quotes or the line. */
+static void each_text_of_a_line_is_escaped(void **state)
+{
+	static const char hostile[] = "a\"b\\c\nT \"p\" \r\x1b[2J\x7f\xff";
+	const struct spoke_span text = { hostile, sizeof(hostile) - 1 };
+
+	(void)state;
+	for (unsigned field = 0; field < 5; field++) {
+		struct spokei_access_line line = { .time = "T", .peer = "" };
+		struct spokei_access_line plain = line;
+		char made[SPOKEI_ACCESS_LINE];
+		char usual[SPOKEI_ACCESS_LINE];
+		unsigned quotes = 0;
+
+		if (field == 0)
+			line.peer = hostile;
+		else
+			*(struct spoke_span *[]){ &line.service, &line.version, &line.group,
+						  &line.method }[field - 1] = text;
+		(void)spokei_access_print_line(&plain, usual);
+		(void)spokei_access_print_line(&line, made);
+		for (const char *at = made; *at; at++) {
+			assert_in_range(*at, 0x20, 0x7e);
+			quotes += *at == '"' && at[-1] != '\\';
+		}
+		assert_int_equal(quotes, 10);
+		assert_non_null(strstr(made, "\"a\\\"b\\\\c\\x0aT \\\"p\\\" \\x0d\\x1b[2J\\x7f"));
+		assert_true(strlen(made) > strlen(usual));
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(time_is_printed_as_iso_8601),
 		cmocka_unit_test(text_from_peers_is_escaped_and_cut),
+		cmocka_unit_test(each_text_of_a_line_is_escaped),
 	};
 
 	return cmocka_run_group_tests_name("access line", tests, NULL, NULL);

@@ -125,7 +125,8 @@ void linkrig_consume(const char *wire, const struct spoke_consumer_options *opti
 	struct spoke_consumer_options with = *options;
 	char url[64];
 
-	(void)snprintf(url, sizeof(url), "%s://" LINKRIG_AT "/demo.Echo", wire);
+	(void)snprintf(url, sizeof(url), "%s://%s:20880/demo.Echo", wire,
+		       linkrig.host ? linkrig.host : "127.0.0.1");
 	linkrig.wire = wire;
 	with.url = url;
 	with.changed = note;

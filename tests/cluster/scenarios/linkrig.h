@@ -35,7 +35,8 @@ struct linkrig {
 	struct peer peer;
 	int listener; /* the peer's listener */
 	struct peer_conn conn;
-	const char *wire;                                   /* of conn */
+	const char *wire; /* of conn */
+	const char *host; /* of the consumer's URL; NULL: that of LINKRIG_AT */
 	unsigned told[SPOKE_LINK_RECONNECTING + 1];         /* events of each kind */
 	enum spoke_link_change last;                        /* of the last event */
 	enum spoke_event_user user;                         /* of the last event */

@@ -179,6 +179,55 @@ static void connection_lost_by_system_timeout_counts_as_silent(void **state)
 	assert_int_equal(linkrig.told[SPOKE_LINK_CONNECTED], 1);
 }
 
+/* What answers the attempts to connect after a silent link. */
+static const struct {
+	enum spokei_vnet_route route;
+	const char *resolves; /* NULL: the name cannot be resolved meanwhile */
+	uint64_t lasts_ns;    /* until the peer can be connected to again */
+} obstacles[] = {
+	{ SPOKEI_VNET_REFUSE, "127.0.0.1", 5 * SECOND },
+	{ SPOKEI_VNET_UNREACHABLE, "127.0.0.1", 5 * SECOND },
+	{ SPOKEI_VNET_SILENT, "127.0.0.1", 20 * SECOND },
+	{ SPOKEI_VNET_SELF, "127.0.0.1", 5 * SECOND },
+	{ SPOKEI_VNET_NORMAL, NULL, 5 * SECOND },
+};
+
+/* A failed attempt says nothing about the peer: the link after it is on probation until the peer
+ * answers a heartbeat, and the backoff goes on. */
+static void suspicion_outlasts_failed_attempts(void **state)
+{
+	const struct spoke_consumer_options options = { .heartbeat_ns = SECOND };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(obstacles) / sizeof(obstacles[0]); i++) {
+		if (i > 0) {
+			linkrig_tear_down(NULL);
+			linkrig_set_up(NULL);
+		}
+		linkrig.host = "peer.test";
+		spokei_vnet_name(linkrig.world.net, "peer.test", "127.0.0.1");
+		linkrig_consume("dubbo", &options);
+		linkrig_say(SPOKEI_PROBE_ANSWER);
+		spokei_vnet_route(linkrig.world.net, LINKRIG_AT, obstacles[i].route);
+		spokei_vnet_name(linkrig.world.net, "peer.test", obstacles[i].resolves);
+		assert_true(linkrig_until(SPOKE_LINK_CLOSED, 10 * SECOND));
+		assert_int_equal(linkrig.error, SPOKE_ESILENT);
+		linkrig_pass(obstacles[i].lasts_ns);
+		assert_in_range(linkrig.told[SPOKE_LINK_RECONNECTING], 2, 20);
+		spokei_vnet_route(linkrig.world.net, LINKRIG_AT, SPOKEI_VNET_NORMAL);
+		spokei_vnet_name(linkrig.world.net, "peer.test", "127.0.0.1");
+		assert_true(linkrig_until(SPOKE_LINK_PROBATION, 60 * SECOND));
+		assert_int_equal(linkrig.user, SPOKE_EVENT_OF_HEARTBEAT);
+		assert_int_equal(linkrig.told[SPOKE_LINK_CONNECTED], 1);
+		assert_int_equal(spoke_consumer_ready(linkrig.consumer), 0);
+		assert_true(linkrig_accept());
+		linkrig_say(SPOKEI_PROBE_ANSWER);
+		linkrig_pass(10 * TICK);
+		assert_int_equal(linkrig.told[SPOKE_LINK_RECOVERED], 1);
+		assert_int_equal(spoke_consumer_ready(linkrig.consumer), 1);
+	}
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
@@ -190,6 +239,7 @@ int main(void)
 		TEST(the_system_watches_for_a_consumer_without_heartbeats),
 		TEST(the_system_watches_for_a_provider_without_heartbeats),
 		TEST(connection_lost_by_system_timeout_counts_as_silent),
+		TEST(suspicion_outlasts_failed_attempts),
 	};
 
 	return cmocka_run_group_tests_name("links: lost", tests, NULL, NULL);

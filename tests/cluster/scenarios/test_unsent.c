@@ -338,6 +338,30 @@ static void the_ring_of_a_connection_that_was_busy_is_given_back(void **state)
 	assert_int_equal(rig.victims, 1002);
 }
 
+/* One-way requests wait for no reply: only the count of unsent bytes keeps the connection. */
+static void one_way_requests_are_written_before_the_connection_ends(void **state)
+{
+	enum {
+		VICTIMS = 100
+	};
+
+	(void)state;
+	rig.one_way = true;
+	fill_up(60000 * MS, NULL);
+	for (unsigned i = 1; i < VICTIMS; i++)
+		assert_int_equal(call(rig.victim, bin(40000), 60000 * MS, NULL), 0);
+	pass(10 * MS);
+	assert_int_equal(rig.ends, 1); /* the filler has begun to be written */
+	spokei_conn_finish(first_conn());
+	read_all();
+	assert_int_equal(rig.fillers, 1);
+	assert_int_equal(rig.victims, VICTIMS);
+	assert_int_equal(rig.ends, VICTIMS + 1);
+	for (unsigned i = 0; i < rig.calls; i++)
+		assert_int_equal(rig.errors[i], SPOKE_OK);
+	assert_true(rig.conn.ended);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -353,6 +377,7 @@ int main(void)
 		TEST(calls_made_while_connecting_count_as_bytes_that_wait),
 		TEST(unencodable_call_may_close_connection_for_later_calls),
 		TEST(the_ring_of_a_connection_that_was_busy_is_given_back),
+		TEST(one_way_requests_are_written_before_the_connection_ends),
 	};
 
 	return cmocka_run_group_tests_name("unsent", tests, NULL, NULL);
