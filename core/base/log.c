@@ -10,11 +10,69 @@
 
 static const char ellipsis[] = "...";
 
+static const char *const level_names[] = {
+	[SPOKE_LOG_ERROR] = "error",
+	[SPOKE_LOG_WARN] = "warn",
+	[SPOKE_LOG_INFO] = "info",
+	[SPOKE_LOG_DEBUG] = "debug",
+};
+
+#define LEVELS (sizeof(level_names) / sizeof(level_names[0]))
+
+typedef void (*hook_fn)(void *ctx, const struct spoke_log_line *line);
+
 void spokei_log_init(struct spokei_log *log, const struct spoke_env *env, uint64_t now_ns)
 {
 	*log = (struct spokei_log){ .env = env, .level_max = SPOKE_LOG_INFO };
 	for (int i = 0; i < SPOKEI_LOG_CLASSES; i++)
 		log->buckets[i] = spokei_bucket_make(SPOKEI_LOG_RATE, SPOKEI_LOG_RATE, now_ns);
+}
+
+const char *spokei_log_level_name(enum spoke_log_level level)
+{
+	return (size_t)level < LEVELS ? level_names[level] : "";
+}
+
+/* Sets the level; false: the text is no level. */
+static bool set_level(struct spokei_log *log, const char *text)
+{
+	size_t level = 0;
+
+	log->off = strcmp(text, "off") == 0;
+	if (log->off)
+		return true;
+	while (level < LEVELS && strcmp(text, level_names[level]) != 0)
+		level++;
+	if (level == LEVELS)
+		return false;
+	log->level_max = (enum spoke_log_level)level;
+	log->prints = true;
+	return true;
+}
+
+int spokei_log_choose(struct spokei_log *log, const char *level)
+{
+	const struct spoke_env *env = log->env;
+	const char *variable;
+
+	if (level)
+		return set_level(log, level) ? SPOKE_OK : SPOKE_EINVAL;
+	variable = env->log || env->variable == NULL ? NULL : env->variable(env->ctx, "SPOKE_LOG");
+	/* A program does not fail because of its environment. */
+	if (variable && *variable && !set_level(log, variable)) {
+		(void)set_level(log, level_names[SPOKE_LOG_INFO]);
+		spokei_log_wanted(log, "log",
+				  "SPOKE_LOG: not a level; use error, warn, info, debug or off");
+	}
+	return SPOKE_OK;
+}
+
+/* Returns the function that takes the lines; NULL: none. */
+static hook_fn hook_of(const struct spokei_log *log)
+{
+	if (log->off)
+		return NULL;
+	return log->env->log || !log->prints ? log->env->log : log->env->print;
 }
 
 /* Returns whether a line of this class may be written now; counts it as suppressed if not. */
@@ -41,7 +99,7 @@ static void write_text(char text[SPOKEI_LOG_TEXT_MAX], const char *format, va_li
 static void write_line(struct spokei_log *log, const struct spoke_log_line *line)
 {
 	log->busy = true;
-	log->env->log(log->env->ctx, line);
+	hook_of(log)(log->env->ctx, line);
 	log->busy = false;
 }
 
@@ -53,7 +111,7 @@ void spokei_log(struct spokei_log *log, enum spoke_log_level level, const char *
 	va_list args;
 
 	SPOKE_ASSERT((unsigned)log_class < SPOKEI_LOG_CLASSES);
-	if (log->env->log == NULL || level > log->level_max)
+	if (level > log->level_max || hook_of(log) == NULL)
 		return;
 	if (!admit_line(log, log_class, now_ns))
 		return;
@@ -73,7 +131,7 @@ void spokei_log_wanted(struct spokei_log *log, const char *module, const char *t
 		.text = text,
 	};
 
-	if (log->env->log && line.level <= log->level_max && !log->busy)
+	if (line.level <= log->level_max && !log->busy && hook_of(log))
 		write_line(log, &line);
 }
 

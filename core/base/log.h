@@ -29,13 +29,26 @@ enum spokei_log_class {
 
 struct spokei_log {
 	const struct spoke_env *env;    /* borrowed for the log's life */
+	bool prints;                    /* without env->log, the lines go to env->print */
+	bool off;                       /* no line is written */
 	enum spoke_log_level level_max; /* the highest level that is written; first INFO */
 	bool busy; /* inside the hook; lines of the hook itself are not logged */
 	struct spokei_bucket buckets[SPOKEI_LOG_CLASSES];
 	uint64_t suppressed[SPOKEI_LOG_CLASSES]; /* since the last line of the class */
 };
 
+/* The log begins with env->log at level INFO. */
 void spokei_log_init(struct spokei_log *log, const struct spoke_env *env, uint64_t now_ns);
+
+/*
+ * Chooses the level: "error", "warn", "info", "debug" or "off". Without env->log the lines go to
+ * env->print from then on. NULL: the level in the variable SPOKE_LOG, which counts only without
+ * env->log, else nothing changes. Returns 0 or EINVAL (another text).
+ */
+SPOKE_MUST_USE int spokei_log_choose(struct spokei_log *log, const char *level);
+
+/* Returns the name of a level, e.g. "warn". */
+const char *spokei_log_level_name(enum spoke_log_level level);
 
 /*
  * Writes a line, or counts it as suppressed. `module` is the room, e.g. "conn". Pass data from a

@@ -75,7 +75,9 @@ int spoke_engine_new(const struct spoke_engine_options *options, struct spoke_en
 		return SPOKE_ENOMEM;
 	engine->env = env;
 	init_engine(engine, with);
-	error = spokei_engine_make_wheel(engine, with);
+	error = spokei_log_choose(engine->log, with->log);
+	if (error == SPOKE_OK)
+		error = spokei_engine_make_wheel(engine, with);
 	if (error)
 		goto err_after_alloc;
 	error = SPOKE_ENOMEM;

@@ -10,6 +10,7 @@
 #include "core/host/loop.h"
 #include "core/host/net.h"
 #include "core/host/signals.h"
+#include "core/host/stderr.h"
 #include "core/host/threads.h"
 
 #include <pthread.h>
@@ -45,6 +46,8 @@ static void assemble(void)
 		.threads = &spokei_host_threads,
 		.forks = &spokei_forks,
 		.signals = &spokei_host_signals,
+		.print = spokei_stderr_print,
+		.variable = spokei_stderr_variable,
 	};
 }
 

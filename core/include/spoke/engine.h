@@ -36,6 +36,11 @@ struct spoke_engine_options {
 	 * processes of one machine; events that take longer than spin_ns gain nothing. 0: no
 	 * polling. At most SPOKE_ENGINE_SPIN_MAX_NS; EINVAL with a `native` loop. */
 	uint64_t spin_ns;
+	/* The least severe lines to log: "error", "warn", "info", "debug", or "off". They go to the
+	 * log of the environment, or, if it has none, to the standard error output: without
+	 * waiting, at most ten similar lines a second. NULL: with a log of the environment "info",
+	 * else the level in the environment variable SPOKE_LOG, else "off". */
+	const char *log;
 };
 
 #define SPOKE_ENGINE_SPIN_MAX_NS UINT64_C(10000000) /* largest spin_ns: 10 ms */

@@ -284,6 +284,13 @@ struct spoke_env {
 	 * the process does not fork. Read by any thread: it changes while there is only one. */
 	const unsigned *forks;
 	const struct spoke_signals *signals; /* NULL: not available */
+	/* Writes a log line to the standard error output, for programs that have no `log`: see
+	 * spoke_engine_options.log. Never waits for the reader; drops the line instead. Any thread.
+	 * NULL: not available. */
+	void (*print)(void *ctx, const struct spoke_log_line *line);
+	/* Returns a variable of the process's environment, e.g. SPOKE_LOG, or NULL. Borrowed until
+	 * the program changes its environment. Any thread. NULL: there are none. */
+	const char *(*variable)(void *ctx, const char *name);
 };
 
 SPOKE_END_DECLS

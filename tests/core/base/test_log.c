@@ -94,6 +94,24 @@ static void lines_above_level_cost_no_token(void **state)
 	assert_string_equal(book.text, "fine");
 }
 
+static void chosen_level_applies_to_the_hook(void **state)
+{
+	struct book book;
+
+	(void)state;
+	book_open(&book);
+	assert_int_equal(spokei_log_choose(&book.log, NULL), 0);
+	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 1, START), 1);
+	assert_int_equal(spokei_log_choose(&book.log, "error"), 0);
+	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 1, START), 0);
+	assert_int_equal(spokei_log_choose(&book.log, "warn"), 0);
+	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 1, START), 1);
+	assert_int_equal(spokei_log_choose(&book.log, "off"), 0);
+	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 1, START), 0);
+	assert_int_equal(spokei_log_choose(&book.log, "WARN"), SPOKE_EINVAL);
+	assert_string_equal(spokei_log_level_name(SPOKE_LOG_DEBUG), "debug");
+}
+
 static void each_class_writes_ten_lines_per_second(void **state)
 {
 	struct book book;
@@ -207,6 +225,7 @@ int main(void)
 		cmocka_unit_test(log_line_has_level_module_and_text),
 		cmocka_unit_test(log_without_hook_does_nothing),
 		cmocka_unit_test(lines_above_level_cost_no_token),
+		cmocka_unit_test(chosen_level_applies_to_the_hook),
 		cmocka_unit_test(each_class_writes_ten_lines_per_second),
 		cmocka_unit_test(next_line_reports_suppressed_count_once),
 		cmocka_unit_test(log_hook_does_not_recurse),
