@@ -200,7 +200,7 @@ static void consumer_bury(struct spokei_task *task)
 }
 
 /* Ends everything that the consumer does. `bury` runs after its last connection. */
-static void end_consumer(struct spoke_consumer *consumer)
+void spokei_consumer_close(struct spoke_consumer *consumer)
 {
 	if (consumer->ended)
 		return;
@@ -219,7 +219,7 @@ static void rest(struct spoke_consumer *consumer)
 	bool calls = consumer->caller->calls.count > 0;
 
 	if (!calls && consumer->link->serving_count == 0) {
-		end_consumer(consumer);
+		spokei_consumer_close(consumer);
 		return;
 	}
 	spokei_directory_rest(consumer->directory, calls);
@@ -235,14 +235,14 @@ void spoke_consumer_free(struct spoke_consumer *consumer)
 	if (consumer == NULL || consumer->freed)
 		return;
 	consumer->freed = true;
-	end_consumer(consumer);
+	spokei_consumer_close(consumer);
 	if (consumer->link->alive == 0)
 		spokei_engine_dead(consumer->engine, &consumer->bury);
 }
 
 static void consumer_close(struct spokei_member *member)
 {
-	end_consumer(spoke_container_of(member, struct spoke_consumer, member));
+	spokei_consumer_close(spoke_container_of(member, struct spoke_consumer, member));
 }
 
 static void consumer_free(struct spokei_member *member)
@@ -285,7 +285,7 @@ static void directory_able(void *arg)
 
 static void directory_rested(void *arg)
 {
-	end_consumer(arg);
+	spokei_consumer_close(arg);
 }
 
 static const struct spokei_directory_up directory_up = {

@@ -29,6 +29,9 @@ struct spokei_consumer_view {
 	uint64_t heartbeat_ns;
 };
 
+/* Ends all calls of a consumer, which takes no more; its methods stay until it is freed. */
+void spokei_consumer_close(struct spoke_consumer *consumer);
+
 struct spokei_consumer_view spokei_consumer_look(const struct spoke_consumer *consumer);
 
 #endif

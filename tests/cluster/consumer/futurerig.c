@@ -110,6 +110,8 @@ static void hold(struct spoke_request *request, void *arg)
 	}
 	rig->held[rig->held_count++] = request;
 	spoke_request_on_abandoned(request, forget_held, rig);
+	if (rig->held_count == rig->held_wanted)
+		rig->env.threads->unpark(rig->held_parker);
 }
 
 static void release(struct spoke_request *request, void *arg)

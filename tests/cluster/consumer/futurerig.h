@@ -48,7 +48,9 @@ struct rig {
 	struct spoke_provider *provider;
 	struct spoke_request *held[RIG_HELD]; /* used by the provider's thread only */
 	size_t held_count;
-	char folder[64]; /* folder of its unix socket */
+	size_t held_wanted; /* the provider unparks `held_parker` when it holds as many */
+	void *held_parker;  /* set both before the first call; 0: nothing */
+	char folder[64];    /* folder of its unix socket */
 	char url[192];
 	struct rig_client client;
 };

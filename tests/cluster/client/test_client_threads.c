@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client that many threads ask, also while it is freed. */
+#include "tests/cluster/consumer/futurerig.h"
+
+#include "cluster/client/parts.h"
+
+#include <spoke/host.h>
+
+#include <stdio.h>
+
+#define THREADS 8
+
+struct asker {
+	struct spoke_client *client;
+	const char *method;
+	unsigned number;
+	unsigned good;
+	int error; /* of the last call */
+	char why[256];
+};
+
+static struct spoke_client *dial(struct rig *rig)
+{
+	struct spoke_client_options options = { .env = &rig->client_env };
+	struct spoke_client *client;
+	char url[256];
+
+	(void)snprintf(url, sizeof(url), "%s%ctimeout=60s", rig->url,
+		       strchr(rig->url, '?') ? '&' : '?');
+	assert_int_equal(spoke_dial_with(url, &options, &client), SPOKE_OK);
+	return client;
+}
+
+/* --- many threads */
+
+static void ask_often(void *arg)
+{
+	struct asker *asker = arg;
+
+	for (unsigned i = 0; i < 100; i++) {
+		struct spoke_answer answer;
+		unsigned number = 0;
+
+		/* All threads ask for the same new methods at about the same time. */
+		if (spoke_ask(asker->client, i % 2 ? "echo" : "pool",
+			      SPOKE_ARGS(asker->number * 1000 + i), &answer) == 0 &&
+		    SPOKE_READ_ANSWER(&answer, &number) == 0)
+			asker->good += number == asker->number * 1000 + i;
+		spoke_answer_free(&answer);
+	}
+}
+
+static void ask_from_threads(enum rig_place place)
+{
+	struct asker askers[THREADS];
+	void *threads[THREADS];
+	struct spoke_client *client;
+	struct rig rig;
+
+	rig_set_up(&rig, place);
+	client = dial(&rig);
+	for (unsigned i = 0; i < THREADS; i++) {
+		askers[i] = (struct asker){ .client = client, .number = i };
+		threads[i] = rig_thread(ask_often, &askers[i]);
+	}
+	for (unsigned i = 0; i < THREADS; i++) {
+		rig_join(threads[i]);
+		assert_int_equal(askers[i].good, 100);
+	}
+	spoke_client_free(client);
+	rig_tear_down(&rig);
+}
+
+static void each_thread_gets_its_own_answers(void **state)
+{
+	(void)state;
+	ask_from_threads(RIG_TCP);
+	ask_from_threads(RIG_UNIX);
+}
+
+/* --- the end */
+
+static void ask_once(void *arg)
+{
+	struct asker *asker = arg;
+	struct spoke_answer answer;
+
+	asker->error = spoke_ask(asker->client, asker->method, SPOKE_NO_ARGS, &answer);
+	(void)snprintf(asker->why, sizeof(asker->why), "%s", answer.why);
+	spoke_answer_free(&answer);
+}
+
+static void free_ends_calls_of_other_threads(void **state)
+{
+	const struct spoke_env *env;
+	struct asker askers[THREADS];
+	void *threads[THREADS];
+	struct spoke_client *client;
+	struct rig rig;
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	env = &rig.env;
+	assert_int_equal(env->threads->open(env->ctx, &rig.held_parker), 0);
+	rig.held_wanted = THREADS;
+	client = dial(&rig);
+	for (unsigned i = 0; i < THREADS; i++) {
+		askers[i] = (struct asker){ .client = client, .method = "hold" };
+		threads[i] = rig_thread(ask_once, &askers[i]);
+	}
+	assert_int_equal(env->threads->park(rig.held_parker, UINT64_MAX), 0);
+	spoke_client_free(client);
+	for (unsigned i = 0; i < THREADS; i++) {
+		rig_join(threads[i]);
+		assert_int_equal(askers[i].error, SPOKE_ECLOSED);
+		assert_true(strlen(askers[i].why) > 0);
+	}
+	env->threads->close(rig.held_parker);
+	rig_tear_down(&rig);
+}
+
+/* Waits until `count` threads are inside spoke_ask(). */
+static void wait_inside(struct spoke_client *client, size_t count)
+{
+	const struct spoke_env *env = spoke_host_env();
+	void *parker;
+
+	assert_int_equal(env->threads->open(env->ctx, &parker), 0);
+	while (atomic_load(&client->inside) != count * SPOKEI_CLIENT_ONE)
+		(void)env->threads->park(parker, env->now(env->ctx) + MS);
+	env->threads->close(parker);
+}
+
+/* There is no provider, and all calls wait for one; the threads may still be anywhere inside. */
+static void free_ends_calls_that_are_not_written(void **state)
+{
+	struct asker askers[THREADS];
+	void *threads[THREADS];
+	struct rig rig;
+
+	(void)state;
+	rig_set_up(&rig, RIG_UNIX);
+	(void)snprintf(rig.url, sizeof(rig.url),
+		       "unix:%s/none?interface=demo.Future&wait.ready=true", rig.folder);
+	for (unsigned round = 0; round < 50; round++) {
+		struct spoke_client *client = dial(&rig);
+
+		for (unsigned i = 0; i < THREADS; i++) {
+			askers[i] = (struct asker){ .client = client, .method = "echo" };
+			threads[i] = rig_thread(ask_once, &askers[i]);
+		}
+		wait_inside(client, THREADS);
+		spoke_client_free(client);
+		for (unsigned i = 0; i < THREADS; i++) {
+			rig_join(threads[i]);
+			assert_int_equal(askers[i].error, SPOKE_ECLOSED);
+		}
+	}
+	rig_tear_down(&rig);
+}
+
+/* A log hook runs on the engine's thread. */
+static struct {
+	_Atomic(struct spoke_client *) client;
+	atomic_int error;
+} hooked;
+
+static void ask_in_hook(void *ctx, const struct spoke_log_line *line)
+{
+	struct spoke_client *client = atomic_load(&hooked.client);
+
+	(void)ctx;
+	(void)line;
+	if (client == NULL || atomic_load(&hooked.error))
+		return;
+	spoke_client_free(client);
+	atomic_store(&hooked.error, spoke_ask(client, "echo", SPOKE_NO_ARGS, NULL));
+}
+
+static void log_hook_can_neither_ask_nor_free(void **state)
+{
+	struct spoke_client *client;
+	struct rig rig;
+
+	(void)state;
+	rig_set_up(&rig, RIG_TCP);
+	rig.client_env.log = ask_in_hook;
+	client = dial(&rig);
+	atomic_store(&hooked.error, 0);
+	atomic_store(&hooked.client, client);
+	assert_int_equal(spoke_ask(client, "fail", SPOKE_NO_ARGS, NULL), SPOKE_EREMOTE);
+	/* The end of the provider is an event, which is logged. */
+	spoke_engine_free(rig.engine);
+	rig.engine = NULL;
+	while (atomic_load(&hooked.error) == 0)
+		(void)spoke_ask(client, "echo", SPOKE_NO_ARGS, NULL);
+	atomic_store(&hooked.client, NULL);
+	assert_int_equal(atomic_load(&hooked.error), SPOKE_ETHREAD);
+	spoke_client_free(client);
+	rig_tear_down(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_thread_gets_its_own_answers),
+		cmocka_unit_test(free_ends_calls_of_other_threads),
+		cmocka_unit_test(free_ends_calls_that_are_not_written),
+		cmocka_unit_test(log_hook_can_neither_ask_nor_free),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
