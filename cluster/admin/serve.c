@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers the requests for the page: its paths, their bodies, and the actions. */
+#include "cluster/admin/health.h"
 #include "cluster/admin/page.h"
 #include "cluster/admin/parts.h"
 #include "core/engine/engine.h"
@@ -260,6 +261,32 @@ static bool has_room_for_stream(const struct spoke_admin *admin)
 	return admin->http.stream_count < admin->viewers_max - admin->viewers_max / 4;
 }
 
+/* --- probes */
+
+#define LIVE "/live"
+#define READY "/ready"
+#define READY_CONSUMERS "/ready/consumers"
+
+static bool is_probe(struct spoke_span path)
+{
+	return spokei_http_is(path, LIVE) || spokei_http_is(path, READY) ||
+	       spokei_http_is(path, READY_CONSUMERS);
+}
+
+/* An engine that answers is alive. */
+static void serve_probe(struct spokei_http_conn *conn, struct spoke_span path)
+{
+	const struct spoke_engine *engine = spokei_admin_of(conn)->engine;
+	char why[SPOKEI_HEALTH_WHY];
+
+	if (spokei_http_is(path, LIVE))
+		respond_text(conn, 200, NULL, "alive");
+	else if (spokei_health_ready(engine, spokei_http_is(path, READY_CONSUMERS), why))
+		respond_text(conn, 200, NULL, "ready");
+	else
+		respond_text(conn, 503, NULL, why);
+}
+
 /* --- connections */
 
 static void viewer_request(struct spokei_http_conn *conn, const struct spokei_http_request *request)
@@ -274,11 +301,14 @@ static void viewer_request(struct spokei_http_conn *conn, const struct spokei_ht
 			"belong to another site.");
 	} else if (begins_with(request->path, ACT)) {
 		serve_action(conn, request);
-	} else if (place == NULL) {
+	} else if (place == NULL && !is_probe(request->path)) {
 		respond_text(conn, 404, NULL,
-			     "The paths are / /status /metrics /events, and POST /act/NAME.");
+			     "The paths are / /status /metrics /events /live /ready "
+			     "/ready/consumers, and POST /act/NAME.");
 	} else if (request->method != SPOKEI_HTTP_GET && request->method != SPOKEI_HTTP_HEAD) {
 		respond_text(conn, 405, READERS, "This path can only be read.");
+	} else if (place == NULL) {
+		serve_probe(conn, request->path);
 	} else if (place->write == write_events && !has_room_for_stream(spokei_admin_of(conn))) {
 		respond_text(conn, 503, NULL,
 			     "The limit of streams is reached; see the option viewers_max.");

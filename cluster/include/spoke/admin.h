@@ -6,6 +6,9 @@
  *     /status    the same data as JSON
  *     /events    the same data as a stream (text/event-stream), twice a second
  *     /metrics   counters and gauges in Prometheus' text format
+ *     /live      for probes: 200
+ *     /ready     for probes: 200, or 503 while the engine drains or a provider does not listen;
+ *                /ready/consumers also requires an endpoint of each consumer
  *
  * The server is off unless a program creates it, and listens on a port of its own. Every client
  * that reaches the port may read, so bind it to loopback or put it behind an authenticating proxy.
