@@ -45,6 +45,8 @@ size_t spoke_result_print(const struct spoke_result *result, char *text, size_t 
 	char code[24] = "";
 	int len;
 
+	if (result->error == SPOKE_OK && result->value.len > 0)
+		return spoke_value_print(result->value, text, size);
 	(void)spoke_result_exception(result, 0, &exception);
 	print_timing(result, timing, sizeof(timing));
 	print_class(exception.class_name, class_name, sizeof(class_name));

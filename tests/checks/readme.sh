@@ -3,6 +3,7 @@
 # Checks that the C code of each page compiles alone, without a warning, except quotations. A block after a
 # line "<!-- from examples/x.c -->" is a quotation: whole lines of that file, in order. A line "/* ... */"
 # or "# ..." marks an omission. The quoted file must be built. The width of tabs does not matter.
+# The programs of the guide have a greatest length.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -25,6 +26,13 @@ while read -r file; do
 		{ echo "$file: is quoted, but not built: $folder/CMakeLists.txt does not list it" && bad=1; } ;;
 	esac
 done <"$work/quoted"
+
+# The programs of the guide stay short.
+for limit in provider:25 consumer:40; do
+	lines=$(wc -l <"examples/guide/${limit%:*}.c")
+	[ "$lines" -le "${limit#*:}" ] ||
+		{ echo "examples/guide/${limit%:*}.c: $lines lines, at most ${limit#*:}" && bad=1; }
+done
 
 while read -r page; do
 	awk '/^<!-- from .* -->$/ { quoted = 1; next }

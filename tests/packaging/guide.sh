@@ -54,10 +54,11 @@ due() {
 due 'spoke config reports errors in the file' 'no errors' ../output
 due 'spoke ls does not show the service' 'demo.Greeter' ../output
 due 'spoke call got no answer' 'hello, you' ../output
-due 'the frozen provider was not suspected' suspect consumer.log
-due 'there was no probation' probation consumer.log
-due 'the provider did not recover' recovered consumer.log
-due 'no call became a ticket' 'deferred as a ticket' consumer.log
+due 'the frozen provider was not suspected' 'heartbeat unanswered, 1 of 3' consumer.log
+due 'the connection was not closed' 'three heartbeats unanswered' consumer.log
+due 'there was no probation' 'has to answer first' consumer.log
+due 'the provider did not recover' 'answers again' consumer.log
+due 'no call became a ticket' 'retried in the background' consumer.log
 due 'no ticket was settled by an answer' 'success' consumer.log
 if grep 'ticket settled' consumer.log | grep -v success; then
 	echo "GUIDE.md: some tickets were settled without success"

@@ -88,7 +88,8 @@ struct spoke_result {
 	bool fallback;              /* the value is the fallback of the method */
 };
 
-/* Prints a result as text, e.g. "timeout: written after 0.2 ms, waited 499.8 ms". Returns the
+/* Prints a result as text: the value, or the error with its times, e.g. "timeout: written after 0.2
+ * ms, waited 499.8 ms". Returns the
  * length of the whole text; `size` includes the NUL, and a longer text is cut. */
 SPOKE_API size_t spoke_result_print(const struct spoke_result *result, char *text, size_t size);
 

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program: engine, settings file, log and signals in one object, which keeps its first error so
+ * that its user need not check each step.
+ */
+#include "core/base/env.h"
+#include "core/base/log.h"
+#include "core/engine/engine.h"
+
+#include <spoke/config.h>
+#include <spoke/engine.h>
+#include <spoke/host.h>
+#include <spoke/program.h>
+#include <spoke/signals.h>
+#include <spoke/stats.h>
+
+#include <stdio.h>
+
+#define DRAIN_NS UINT64_C(10000000000)
+#define SENTENCE 512u
+
+/* A function that is called again and again. */
+struct repeat {
+	struct spoke_alarm alarm;
+	void (*run)(void *arg);
+	void *arg;
+	struct repeat *next;
+};
+
+struct spoke_program {
+	const struct spoke_env *env;
+	struct spoke_engine *engine; /* NULL: it could not be made */
+	struct spoke_config *config; /* NULL: none */
+	struct repeat *repeats;
+	uint64_t drain_ns;
+	int error; /* the first one */
+};
+
+/* --- errors */
+
+/* Writes a line when there may be no engine to log it. */
+static void print(const struct spoke_program *program, const char *text)
+{
+	const struct spoke_env *env = program->env;
+	const struct spoke_log_line line = { .level = SPOKE_LOG_ERROR,
+					     .module = "program",
+					     .text = text };
+
+	if (env->log)
+		env->log(env->ctx, &line);
+	else if (env->print)
+		env->print(env->ctx, &line);
+}
+
+static void print_sentence(void *arg, const char *sentence)
+{
+	print(arg, sentence);
+}
+
+/* Keeps the first error. The engine has logged its cause already, as a warning at least. */
+static void fail(struct spoke_program *program, int error, const char *what)
+{
+	char text[SENTENCE];
+
+	if (error == SPOKE_OK)
+		return;
+	program->error = error;
+	(void)snprintf(text, sizeof(text), "%s: %s", what, spoke_strerror(error));
+	print(program, text);
+}
+
+static bool is_fine(const struct spoke_program *program)
+{
+	return program && program->error == SPOKE_OK;
+}
+
+/* --- the beginning */
+
+static int make_engine(struct spoke_program *program, const struct spoke_program_options *with)
+{
+	const struct spoke_env *env = program->env;
+	struct spoke_engine_options options = { .env = env, .log = with->log };
+	int error = SPOKE_OK;
+
+	if (with->config)
+		error = spoke_config_load(env, with->config, print_sentence, program,
+					  &program->config);
+	if (error)
+		return error;
+	if (program->config)
+		spoke_config_engine(program->config, &options);
+	if (options.log == NULL && !(env->variable && env->variable(env->ctx, "SPOKE_LOG")))
+		options.log = "info";
+	return spoke_engine_new(&options, &program->engine);
+}
+
+struct spoke_program *spoke_program_new_with(const struct spoke_program_options *options)
+{
+	const struct spoke_env *env = options->env ? options->env : spoke_host_env();
+	struct spoke_program *program = spokei_alloc(env, 1, sizeof(*program));
+
+	if (program == NULL)
+		return NULL;
+	program->env = env;
+	program->drain_ns = options->drain_ns ? options->drain_ns : DRAIN_NS;
+	fail(program, make_engine(program, options),
+	     options->config ? options->config : "the program cannot begin");
+	return program;
+}
+
+struct spoke_program *spoke_program_new(const char *config)
+{
+	const struct spoke_program_options options = { .config = config };
+
+	return spoke_program_new_with(&options);
+}
+
+struct spoke_engine *spoke_program_engine(struct spoke_program *program)
+{
+	return is_fine(program) ? program->engine : NULL;
+}
+
+/* --- its objects */
+
+static void log_address(struct spoke_engine *engine, const struct spoke_provider *provider,
+			const char *service)
+{
+	char address[128];
+
+	if (spoke_provider_address(provider, 0, address, sizeof(address)) > 0)
+		spokei_event(engine, SPOKE_OK, "%s listens at %s", service, address);
+}
+
+struct spoke_provider *spoke_program_serve(struct spoke_program *program, const char *url,
+					   const char *service,
+					   const struct spoke_handler *handlers, size_t count)
+{
+	const struct spoke_service_options named = { .name = service };
+	struct spoke_provider_options options = { 0 };
+	struct spoke_provider *provider = NULL;
+	int error;
+
+	if (!is_fine(program))
+		return NULL;
+	options.config = program->config;
+	error = spoke_provider_new(program->engine, &options, &provider);
+	if (error == SPOKE_OK)
+		error = spoke_provider_add(provider, &named, handlers, count);
+	if (error == SPOKE_OK)
+		error = spoke_provider_listen(provider, url);
+	fail(program, error, service ? service : "a service without a name");
+	if (error)
+		return NULL;
+	log_address(program->engine, provider, service);
+	return provider;
+}
+
+struct spoke_consumer *spoke_program_consumer(struct spoke_program *program,
+					      const struct spoke_consumer_options *options)
+{
+	struct spoke_consumer *consumer = NULL;
+	struct spoke_consumer_options with;
+
+	if (!is_fine(program))
+		return NULL;
+	with = *options;
+	if (with.config == NULL)
+		with.config = program->config;
+	fail(program, spoke_consumer_new(program->engine, &with, &consumer),
+	     with.url ? with.url : "a consumer without a URL");
+	return consumer;
+}
+
+struct spoke_method *spoke_program_method(struct spoke_program *program,
+					  struct spoke_consumer *consumer, const char *name)
+{
+	struct spoke_method *method = NULL;
+
+	if (!is_fine(program))
+		return NULL;
+	fail(program,
+	     consumer ? spoke_consumer_method(consumer, name, NULL, &method) : SPOKE_EINVAL,
+	     name ? name : "a method without a name");
+	return method;
+}
+
+static void repeat_due(struct spoke_alarm *alarm)
+{
+	struct repeat *repeat = spoke_container_of(alarm, struct repeat, alarm);
+
+	repeat->run(repeat->arg);
+}
+
+void spoke_program_every(struct spoke_program *program, uint64_t period_ns, void (*run)(void *arg),
+			 void *arg)
+{
+	struct repeat *repeat;
+
+	if (!is_fine(program))
+		return;
+	repeat = spokei_alloc(program->env, 1, sizeof(*repeat));
+	if (repeat == NULL) {
+		fail(program, SPOKE_ENOMEM, "a repeated function");
+		return;
+	}
+	repeat->run = run;
+	repeat->arg = arg;
+	repeat->next = program->repeats;
+	program->repeats = repeat;
+	fail(program, spoke_alarm_every(program->engine, &repeat->alarm, period_ns, repeat_due),
+	     "a repeated function");
+}
+
+/* --- the run and the end */
+
+static int run(struct spoke_program *program)
+{
+	int error = spoke_engine_drain_on_signals(program->engine, program->drain_ns);
+
+	if (error == SPOKE_OK && program->config)
+		error = spoke_config_reload_on_signal(program->config, program->engine);
+	return error ? error : spoke_engine_run(program->engine);
+}
+
+int spoke_program_run(struct spoke_program *program)
+{
+	int status;
+
+	if (program == NULL)
+		return 1;
+	if (is_fine(program))
+		fail(program, run(program), "the program cannot run");
+	while (program->repeats) {
+		struct repeat *repeat = program->repeats;
+
+		program->repeats = repeat->next;
+		(void)spoke_alarm_cancel(&repeat->alarm);
+		spokei_free(program->env, repeat, 1, sizeof(*repeat));
+	}
+	spoke_engine_free(program->engine);
+	spoke_config_free(program->config);
+	status = program->error ? 1 : 0;
+	spokei_free(program->env, program, 1, sizeof(*program));
+	return status;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole program: a service and its caller in one, errors that are kept, the log. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <spoke/host.h>
+#include <spoke/signals.h>
+#include <spoke/spoke.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+
+/* An environment that counts memory and keeps the log. */
+static struct {
+	struct spoke_env env;
+	int blocks;
+	int fail_at; /* the n-th allocation from now on; 0: none */
+	char log[4096];
+} world;
+
+static void *counted_resize(void *ctx, void *memory, size_t old_len, size_t len)
+{
+	if (len && world.fail_at > 0 && --world.fail_at == 0)
+		return NULL;
+	world.blocks += (memory == NULL && len) - (memory && len == 0);
+	return spoke_host_env()->resize(ctx, memory, old_len, len);
+}
+
+static void keep_line(void *ctx, const struct spoke_log_line *line)
+{
+	size_t len = strlen(world.log);
+
+	(void)ctx;
+	(void)snprintf(world.log + len, sizeof(world.log) - len, "%s\n", line->text);
+}
+
+static struct spoke_program *begin(const char *config)
+{
+	struct spoke_program_options options = { .env = &world.env, .config = config };
+
+	memset(&world, 0, sizeof(world));
+	world.env = *spoke_host_env();
+	world.env.resize = counted_resize;
+	world.env.log = keep_line;
+	return spoke_program_new_with(&options);
+}
+
+/* --- a service and its caller */
+
+struct greeter {
+	struct spoke_program *program;
+	struct spoke_method *greet;
+	unsigned asked;
+	char answer[64];
+};
+
+static void greet(struct spoke_request *request, void *greeting)
+{
+	(void)greeting;
+	SPOKE_REPLY(request, "hello");
+}
+
+static void greeted(void *arg, const struct spoke_result *result)
+{
+	struct greeter *greeter = arg;
+
+	(void)spoke_result_print(result, greeter->answer, sizeof(greeter->answer));
+	if (spoke_engine_drain(spoke_program_engine(greeter->program), 0))
+		greeter->answer[0] = '\0';
+}
+
+static void ask(void *arg)
+{
+	struct greeter *greeter = arg;
+
+	if (greeter->asked++ == 2 &&
+	    spoke_call_with(greeter->greet, SPOKE_ARGS("world"), greeted, greeter))
+		greeter->answer[0] = '\0';
+}
+
+static void program_serves_and_calls_until_it_is_drained(void **state)
+{
+	struct spoke_handler handler = { .method = "greet", .handle = greet };
+	struct greeter greeter = { .program = begin(NULL) };
+	struct spoke_consumer_options options = { 0 };
+	struct spoke_provider *provider;
+	char address[64];
+	char url[128];
+
+	(void)state;
+	provider = spoke_program_serve(greeter.program, "dubbo://127.0.0.1:0", "demo.Greeter",
+				       &handler, 1);
+	assert_non_null(provider);
+	assert_true(spoke_provider_address(provider, 0, address, sizeof(address)) > 0);
+	(void)snprintf(url, sizeof(url), "dubbo://%s/demo.Greeter?timeout=60s", address);
+	options.url = url;
+	greeter.greet = spoke_program_method(greeter.program,
+					     spoke_program_consumer(greeter.program, &options),
+					     "greet");
+	spoke_program_every(greeter.program, MS, ask, &greeter);
+	assert_int_equal(spoke_program_run(greeter.program), 0);
+	assert_string_equal(greeter.answer, "\"hello\"");
+	assert_true(greeter.asked >= 3);
+	assert_non_null(strstr(world.log, "demo.Greeter listens at 127.0.0.1:"));
+	assert_int_equal(world.blocks, 0);
+}
+
+/* --- errors */
+
+static void first_error_is_kept_with_its_cause(void **state)
+{
+	struct spoke_consumer_options options = {
+		.url = "dubbo://127.0.0.1:1/demo.X?timeout=soon"
+	};
+	struct spoke_handler handler = { .method = "greet", .handle = greet };
+	struct spoke_program *program = begin(NULL);
+
+	(void)state;
+	assert_non_null(spoke_program_engine(program));
+	assert_null(spoke_program_consumer(program, &options));
+	assert_non_null(strstr(world.log, "timeout=soon"));
+	assert_null(spoke_program_method(program, NULL, "greet"));
+	assert_null(spoke_program_serve(program, "dubbo://127.0.0.1:0", "demo.X", &handler, 1));
+	assert_null(spoke_program_engine(program));
+	spoke_program_every(program, MS, ask, NULL);
+	assert_int_equal(spoke_program_run(program), 1);
+	assert_int_equal(world.blocks, 0);
+}
+
+static void settings_file_that_is_missing_is_named(void **state)
+{
+	struct spoke_program *program = begin("/nonexistent/greeter.conf");
+
+	(void)state;
+	assert_non_null(strstr(world.log, "/nonexistent/greeter.conf"));
+	assert_null(spoke_program_engine(program));
+	assert_int_equal(spoke_program_run(program), 1);
+	assert_int_equal(world.blocks, 0);
+}
+
+static void functions_without_a_program_do_nothing(void **state)
+{
+	struct spoke_consumer_options options = { 0 };
+
+	(void)state;
+	assert_null(spoke_program_consumer(NULL, &options));
+	assert_null(spoke_program_method(NULL, NULL, "greet"));
+	assert_null(spoke_program_serve(NULL, NULL, NULL, NULL, 0));
+	assert_null(spoke_program_engine(NULL));
+	spoke_program_every(NULL, MS, ask, NULL);
+	assert_int_equal(spoke_program_run(NULL), 1);
+}
+
+static void missing_memory_ends_the_program_without_a_leak(void **state)
+{
+	struct spoke_handler handler = { .method = "greet", .handle = greet };
+	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/demo.X" };
+	bool failed = true;
+
+	(void)state;
+	for (int nth = 1; failed; nth++) {
+		struct spoke_program *program = begin(NULL);
+		struct spoke_consumer *consumer;
+		struct spoke_engine *engine;
+
+		world.fail_at = nth;
+		(void)spoke_program_serve(program, "dubbo://127.0.0.1:0", "demo.X", &handler, 1);
+		consumer = spoke_program_consumer(program, &options);
+		(void)spoke_program_method(program, consumer, "greet");
+		spoke_program_every(program, MS, ask, NULL);
+		failed = world.fail_at == 0;
+		world.fail_at = 0;
+		engine = spoke_program_engine(program);
+		assert_true(engine || failed);
+		if (engine)
+			assert_int_equal(spoke_engine_drain(engine, 0), 0);
+		assert_int_equal(spoke_program_run(program), engine == NULL);
+		assert_int_equal(world.blocks, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(program_serves_and_calls_until_it_is_drained),
+		cmocka_unit_test(first_error_is_kept_with_its_cause),
+		cmocka_unit_test(settings_file_that_is_missing_is_named),
+		cmocka_unit_test(functions_without_a_program_do_nothing),
+		cmocka_unit_test(missing_memory_ends_the_program_without_a_leak),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
