@@ -29,6 +29,9 @@ install(TARGETS spoke_static EXPORT spoke-static
 	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT spoke_development
 	FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT spoke_development)
 
+install(FILES ${PROJECT_SOURCE_DIR}/cluster/include/spoke/spoke.hpp
+	DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/spoke COMPONENT spoke_development)
+
 # The LTO code in the static library works only with the same version of the same compiler; other
 # compilers refuse to link it. Keep only the ordinary code.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")

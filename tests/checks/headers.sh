@@ -36,6 +36,16 @@ for header in $(public_headers); do
 	done
 done
 
+# The header of C++, which uses all others.
+header=cluster/include/spoke/spoke.hpp
+for cxx in g++ clang++; do
+	command -v $cxx >"$work/which" || continue
+	for version in 14 17 20; do
+		compile '#include <spoke/spoke.hpp>\n#include <spoke/spoke.hpp>\n' \
+			$cxx -std=c++$version -x c++
+	done
+done
+
 for header in $(c_files | grep '\.h$' | grep -v -e /include/spoke/ -e ^tests/); do
 	compile "#include \"$header\"\n#include \"$header\"\n" gcc -std=c11 -I. -x c
 done

@@ -88,9 +88,9 @@ struct spoke_result {
 	bool fallback;              /* the value is the fallback of the method */
 };
 
-/* Prints a result as text: the value, or the error with its times, e.g. "timeout: written after 0.2
- * ms, waited 499.8 ms". Returns the
- * length of the whole text; `size` includes the NUL, and a longer text is cut. */
+/* Prints a result as text: the value as spoke_value_print() does, or the error with its times, e.g.
+ * "timeout: written after 0.2 ms, waited 499.8 ms". Returns the length of the whole text, of a
+ * value that of the written text; `size` includes the NUL, and a longer text is cut. */
 SPOKE_API size_t spoke_result_print(const struct spoke_result *result, char *text, size_t size);
 
 /*
