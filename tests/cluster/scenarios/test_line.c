@@ -195,7 +195,8 @@ static void call_with_options_uses_them(void **state)
 			 0);
 	assert_true(call.handle != 0);
 	stage_until(stage, &ending.ends, 1);
-	assert_int_equal(ending.error, SPOKE_ETIMEOUT);
+	/* On a slow machine the time is over before the connection is made. */
+	assert_true(ending.error == SPOKE_ETIMEOUT || ending.error == SPOKE_ETIMEOUT_UNSENT);
 }
 
 static void reply_of_a_map_arrives(void **state)
