@@ -21,15 +21,8 @@ static void *call(void *arg)
 {
 	struct caller *caller = arg;
 	struct spoke_future *future = NULL;
-	struct spoke_builder builder;
-	unsigned char memory[64];
-	struct spoke_span args;
 
-	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
-	spoke_pack_text(&builder, caller->text);
-	caller->error = spoke_builder_finish(&builder, &args);
-	if (!caller->error)
-		caller->error = spoke_call_wait(caller->echo, args, NULL, &future);
+	caller->error = spoke_call_wait_with(caller->echo, SPOKE_ARGS(caller->text), &future);
 	if (!caller->error)
 		(void)spoke_value_print(spoke_future_result(future)->value, caller->answer,
 					sizeof(caller->answer));

@@ -14,16 +14,13 @@ static void done(void *engine, const struct spoke_result *result)
 {
 	char text[256];
 
-	if (result->error)
-		(void)spoke_result_print(result, text, sizeof(text));
-	else
-		(void)spoke_value_print(result->value, text, sizeof(text));
+	(void)spoke_result_print(result, text, sizeof(text));
 	printf("%s\n", text);
 	outcome = result->error;
 	spoke_engine_stop(engine);
 }
 
-static int call(struct spoke_engine *engine, const char *url, struct spoke_span args)
+static int call(struct spoke_engine *engine, const char *url, const char *text)
 {
 	struct spoke_consumer_options options = { .url = url };
 	struct spoke_consumer *consumer;
@@ -32,25 +29,17 @@ static int call(struct spoke_engine *engine, const char *url, struct spoke_span 
 
 	if (!error)
 		error = spoke_consumer_method(consumer, "echo", NULL, &echo);
-	return error ? error : spoke_call(echo, args, NULL, done, engine, NULL);
+	return error ? error : spoke_call_with(echo, SPOKE_ARGS(text), done, engine);
 }
 
 int main(int argc, char **argv)
 {
 	const char *url = "dubbo://127.0.0.1:20880/demo.EchoService?timeout=1s";
 	struct spoke_engine *engine = NULL;
-	struct spoke_builder builder;
-	unsigned char memory[1024];
-	struct spoke_span args;
-	int error;
+	int error = spoke_engine_new(NULL, &engine);
 
-	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
-	spoke_pack_text(&builder, argc > 2 ? argv[2] : "hello");
-	error = spoke_builder_finish(&builder, &args);
 	if (!error)
-		error = spoke_engine_new(NULL, &engine);
-	if (!error)
-		error = call(engine, argc > 1 ? argv[1] : url, args);
+		error = call(engine, argc > 1 ? argv[1] : url, argc > 2 ? argv[2] : "hello");
 	if (!error)
 		error = spoke_engine_run(engine);
 	if (error)

@@ -15,14 +15,12 @@
 
 static void echo(struct spoke_request *request, void *arg)
 {
-	struct spoke_cursor args = spoke_request_args(request);
 	struct spoke_value text;
 
 	(void)arg;
-	if (spoke_cursor_next(&args, &text))
-		spoke_reply(request, text);
-	else
-		spoke_reply_error(request, 1, "echo: argument missing");
+	if (SPOKE_READ_REQUEST(request, &text))
+		return;
+	spoke_reply(request, text);
 }
 
 static int serve(struct spoke_engine *engine, const char *url, struct spoke_provider **provider)

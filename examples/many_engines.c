@@ -22,14 +22,12 @@ static struct spoke_provider *providers[ENGINES_MAX];
 
 static void echo(struct spoke_request *request, void *arg)
 {
-	struct spoke_cursor args = spoke_request_args(request);
 	struct spoke_value text;
 
 	(void)arg;
-	if (spoke_cursor_next(&args, &text))
-		spoke_reply(request, text);
-	else
-		spoke_reply_error(request, 1, "echo: argument missing");
+	if (SPOKE_READ_REQUEST(request, &text))
+		return;
+	spoke_reply(request, text);
 }
 
 /* The first provider listens, the others join it. Every engine drains on a signal. */

@@ -55,18 +55,13 @@ static int find_order(int64_t id, spoke_call_done_fn done)
 static void found(void *arg, const struct spoke_result *result)
 {
 	char text[512];
-	int error;
+	int error = result->error;
 
 	(void)arg;
-	if (result->error) {
-		(void)spoke_result_print(result, text, sizeof(text));
-		printf("%s\n", text);
-		end(result->error);
-		return;
-	}
-	(void)spoke_value_print(result->value, text, sizeof(text));
+	(void)spoke_result_print(result, text, sizeof(text));
 	printf("%s\n", text);
-	error = find_order(-1, missed);
+	if (!error)
+		error = find_order(-1, missed);
 	if (error)
 		end(error);
 }

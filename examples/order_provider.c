@@ -10,7 +10,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #define ORDERS_MAX 1000
 #define DRAIN_NS UINT64_C(10000000000)
@@ -25,40 +24,21 @@ struct order {
 static struct order orders[ORDERS_MAX];
 static int64_t order_count;
 
-/* Copies a text of at most `size` - 1 bytes. Returns 0 or an error. */
-static int read_text(struct spoke_value value, char *text, size_t size)
+/* Reads an object of the class demo.Order: a map with its fields. A BigDecimal is one, too. */
+static int read_order(struct spoke_reader *args, struct order *order)
 {
-	struct spoke_span span;
-
-	if (spoke_value_str(value, &span) || span.len >= size)
-		return SPOKE_ERANGE;
-	(void)snprintf(text, size, "%.*s", (int)span.len, (const char *)span.data);
-	return 0;
-}
-
-/* Reads an object of the class demo.Order: a map with its fields. */
-static int read_order(struct spoke_value object, struct order *order)
-{
-	struct spoke_value field;
-	struct spoke_value digits;
+	struct spoke_value price;
+	struct spoke_value placed;
+	struct spoke_reader digits;
 	uint32_t ns;
-	int error = spoke_value_get(object, "item", &field);
+	int error = SPOKE_READ_MAP(args, "item", SPOKE_TEXT(order->item), "amount", &order->amount,
+				   "price", &price, "placed", &placed);
 
-	if (!error)
-		error = read_text(field, order->item, sizeof(order->item));
-	if (!error)
-		error = spoke_value_get(object, "amount", &field);
-	if (!error)
-		error = spoke_value_i32(field, &order->amount);
-	if (!error)
-		error = spoke_value_get(object, "price", &field);
-	if (!error)
-		error = spoke_value_get(field, "value", &digits); /* of a BigDecimal */
-	if (!error)
-		error = read_text(digits, order->price, sizeof(order->price));
-	if (!error)
-		error = spoke_value_get(object, "placed", &field);
-	return error ? error : spoke_value_time(field, &order->placed, &ns);
+	if (error)
+		return error;
+	digits = spoke_reader_of(price);
+	error = SPOKE_READ_MAP(&digits, "value", SPOKE_TEXT(order->price));
+	return error ? error : spoke_value_time(placed, &order->placed, &ns);
 }
 
 static void pack_order(struct spoke_builder *builder, int64_t id, const struct order *order)
@@ -90,14 +70,14 @@ static void reply(struct spoke_request *request, struct spoke_builder *builder)
 /* long place(Order order): a Java long is an integer in eight bytes. */
 static void place(struct spoke_request *request, void *arg)
 {
-	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_reader args = spoke_request_reader(request);
 	struct spoke_builder builder;
 	unsigned char memory[16];
-	struct spoke_value object;
 	struct order order;
 
 	(void)arg;
-	if (!spoke_cursor_next(&args, &object) || read_order(object, &order)) {
+	args.lenient = true; /* later versions of the class may have further fields */
+	if (read_order(&args, &order)) {
 		spoke_reply_exception(request, "java.lang.IllegalArgumentException", 0,
 				      "place: not an order", (struct spoke_value){ 0 });
 		return;
@@ -115,16 +95,15 @@ static void place(struct spoke_request *request, void *arg)
 /* Order find(long id) throws NoSuchOrder */
 static void find(struct spoke_request *request, void *arg)
 {
-	struct spoke_cursor args = spoke_request_args(request);
 	struct spoke_builder builder;
 	unsigned char memory[512];
-	struct spoke_value value;
 	char text[64];
 	int64_t id = 0;
 
 	(void)arg;
-	if (!spoke_cursor_next(&args, &value) || spoke_value_i64(value, &id) || id < 1 ||
-	    id > order_count) {
+	if (SPOKE_READ_REQUEST(request, &id))
+		return;
+	if (id < 1 || id > order_count) {
 		(void)snprintf(text, sizeof(text), "no order %" PRId64, id);
 		spoke_reply_exception(request, "demo.NoSuchOrder", 0, text,
 				      (struct spoke_value){ 0 });

@@ -3,6 +3,7 @@
 # Runs the examples against each other: sh echo.sh <directory of the programs> <what>
 #
 #   echo      echo_consumer over Dubbo and MessagePack-RPC on one port, and over a unix socket
+#   ask       ask
 #   blocking  blocking_consumer
 #   many      many_engines, at a port and at a path
 #   orders    order_provider and order_consumer, which find each other in a file
@@ -65,6 +66,18 @@ echo)
 	expect '"hello"' echo_consumer "$address?interface=demo.EchoService"
 	end INT
 	;;
+ask)
+	start dubbo://127.0.0.1:0
+	expect 'hi' ask "dubbo://$address/demo.EchoService"
+	if output=$("$programs/ask" "dubbo://$address/demo.Missing"); then
+		fail "ask exits with 0 without a service: $output"
+	fi
+	case $output in
+	*"no such service"*) ;;
+	*) fail "ask prints no cause: $output" ;;
+	esac
+	end
+	;;
 blocking)
 	start dubbo://127.0.0.1:0
 	expect 'one: "one"
@@ -99,5 +112,5 @@ demo.NoSuchOrder: no order -1' order_consumer "file://$work/providers"
 	end
 	;;
 cc) expect hello echo_cc ;;
-*) fail "usage: sh echo.sh <directory> echo|blocking|many|orders|cc" ;;
+*) fail "usage: sh echo.sh <directory> echo|ask|blocking|many|orders|cc" ;;
 esac
