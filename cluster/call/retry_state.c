@@ -9,7 +9,6 @@
 #include "cluster/call/call.h"
 #include "cluster/call/retry_blocks.h"
 #include "cluster/filter/fence.h"
-#include "transport/wire/message.h"
 
 #define ID_TEXT 24u   /* bytes of a printed number, with the NUL */
 #define EXTENSION 64u /* bytes of two of our pairs, and of the head of a map; without a name */

@@ -6,7 +6,6 @@
 #include "core/text/utf8.h"
 
 #define ONCE_NS UINT64_C(10000000000) /* longest time for an ask that does not wait */
-#define PATIENCE_MIN_NS UINT64_C(20000000)
 #define NS_PER_MS UINT64_C(1000000)
 
 bool spokei_lease_is_name(const char *name, size_t len)
@@ -23,15 +22,14 @@ bool spokei_lease_is_name(const char *name, size_t len)
 	return len > 0 && len <= SPOKE_LEASE_NAME_MAX;
 }
 
-/* A command that is unanswered for a twelfth of the shortest time to live is repeated on a new
- * connection. */
+/* A command that is unanswered for longer than the lease with the shortest time to live allows is
+ * repeated on a new connection. When there is no other lease, the times of earlier ones are
+ * forgotten. */
 static void be_patient(struct spoke_leases *leases, uint64_t ttl_ns)
 {
-	uint64_t patience_ns = ttl_ns / 12;
+	uint64_t patience_ns = spokei_lease_patience(ttl_ns);
 
-	if (patience_ns < PATIENCE_MIN_NS)
-		patience_ns = PATIENCE_MIN_NS;
-	if (patience_ns >= leases->patience_ns)
+	if (leases->cells.count > 1 && patience_ns >= leases->patience_ns)
 		return;
 	leases->patience_ns = patience_ns;
 	spokei_redis_patience(leases->redis, patience_ns);
@@ -104,6 +102,7 @@ int spoke_lease_ask(struct spoke_leases *leases, const char *name,
 		return error;
 	}
 	lease->life.fixed = with->fixed;
+	lease->life.replicated = terms.replicas > 0;
 	lease->told = told;
 	lease->lost = with->lost;
 	lease->arg = with->arg;
@@ -157,6 +156,8 @@ int spoke_lease_release(struct spoke_lease lease, spoke_lease_released_fn done, 
 	struct spokei_lease *found = find(lease);
 	bool held = found && found->life.state == SPOKEI_LEASE_HELD;
 
+	if (found && spokei_engine_forked(lease.leases->engine))
+		return SPOKE_EFORKED;
 	if (found == NULL || (!held && !spokei_lease_is_ask(&found->life)))
 		return SPOKE_ENOENT;
 	spokei_lease_happen(found,

@@ -452,7 +452,8 @@ void spokei_redis_free(struct spokei_redis *redis)
 	if (redis == NULL || redis->freed)
 		return;
 	redis->freed = true;
-	spokei_redis_link_flush(&redis->commands);
+	if (!spokei_engine_forked(redis->engine)) /* the connection is the parent's */
+		spokei_redis_link_flush(&redis->commands);
 	while (!spokei_list_empty(&redis->asks))
 		spokei_list_remove(redis->asks.next);
 	spokei_redis_deaf(redis);

@@ -70,8 +70,8 @@ void spokei_lease_renews(struct spokei_lease_life *life, uint64_t sent_ns)
 }
 
 /* The user has no more to do with the lease. If the store may have it, it is released there, for as
- * long as its last command can have given it time: a twelfth more than its time to live, because a
- * command that is unanswered for longer is abandoned. */
+ * long as its last command can have given it time: a command that is unanswered for longer is
+ * abandoned. */
 static bool leave(struct spokei_lease_life *life, bool stored)
 {
 	uint64_t ttl_ns = spokei_lease_ttl_ns(life);
@@ -81,7 +81,9 @@ static bool leave(struct spokei_lease_life *life, bool stored)
 		return false;
 	}
 	move(life, SPOKEI_LEASE_RELEASING);
-	life->end_ns = life->sent_ns + ttl_ns + ttl_ns / 12;
+	life->end_ns = life->sent_ns + ttl_ns + spokei_lease_patience(ttl_ns);
+	if (life->replicated)
+		life->end_ns += ttl_ns / SPOKEI_LEASE_REPLICAS_PART;
 	return true;
 }
 

@@ -80,10 +80,11 @@ struct spokei_lease_life {
 		sent_ns; /* when a command was sent last that gives it time in the store; 0: none */
 	uint64_t fence;
 	uint32_t ttl_ms;
-	uint8_t state; /* enum spokei_lease_state */
-	bool once;     /* the ask does not wait */
-	bool doubt;    /* an ACQUIRE was not answered, so the store may have the lease */
-	bool fixed;    /* it is not renewed */
+	uint8_t state;   /* enum spokei_lease_state */
+	bool once;       /* the ask does not wait */
+	bool doubt;      /* an ACQUIRE was not answered, so the store may have the lease */
+	bool fixed;      /* it is not renewed */
+	bool replicated; /* its commands wait for replicas */
 };
 
 /* The table of legal moves: for each state a bit mask of the states that may follow. */
@@ -99,6 +100,18 @@ uint64_t spokei_lease_valid_until(uint64_t sent_ns, uint64_t ttl_ns, uint64_t gu
  * together are due at the same time.
  */
 uint64_t spokei_lease_renewal_due(uint64_t sent_ns, uint64_t ttl_ns);
+
+/* Part of the time to live that waiting for replicas may take. */
+#define SPOKEI_LEASE_REPLICAS_PART 4u
+
+/* Returns how long an answer is awaited, if this is the shortest time to live: not so short that a
+ * distant server is taken for a silent one. */
+static inline uint64_t spokei_lease_patience(uint64_t ttl_ns)
+{
+	const uint64_t least_ns = UINT64_C(250000000);
+
+	return ttl_ns / 12 > least_ns ? ttl_ns / 12 : least_ns;
+}
 
 static inline uint64_t spokei_lease_ttl_ns(const struct spokei_lease_life *life)
 {

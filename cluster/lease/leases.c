@@ -365,7 +365,7 @@ static void init_leases(struct spoke_leases *leases)
 	leases->rest.run = leases_rest;
 	leases->bury.run = leases_bury;
 	leases->early.begin = spokei_leases_early;
-	leases->patience_ns = UINT64_MAX;
+	leases->patience_ns = spokei_lease_patience(leases->settings->ttl_ns);
 	leases->events = &block_of(leases)->events;
 	*leases->events = spokei_bucket_make(EVENTS_A_SECOND, EVENTS_A_SECOND, engine->begin_ns);
 	block_of(leases)->member = (struct spokei_member){
@@ -407,6 +407,7 @@ int spoke_leases_new(struct spoke_engine *engine, const struct spoke_leases_opti
 	spokei_lease_settings_fini(&block->settings);
 	if (error)
 		goto err_after_alloc;
+	spokei_redis_patience(leases->redis, leases->patience_ns);
 	spokei_roll_add(engine, &block_of(leases)->member);
 	*ret_leases = leases;
 	return SPOKE_OK;

@@ -9,6 +9,9 @@
 #include "cluster/lease/parts.h"
 #include "core/memory/map.h"
 
+#define RUSHES_MAX 16u
+#define PAUSE_NS UINT64_C(20000000)
+#define REST_NS (5 * PAUSE_NS)
 #define LINES_KEPT 1024u /* room of the map that is kept when no lease waits */
 
 void spokei_lease_todo(struct spokei_lease *lease)
@@ -100,8 +103,30 @@ void spokei_lease_line_leave(struct spokei_lease *lease)
 		spokei_lease_line_wait(line, line->retry_ns);
 }
 
+/* A lock that is always about to expire, and a flood of messages, must not make a loop without a
+ * pause. */
+void spokei_lease_line_refused(struct spokei_lease_line *line, uint64_t now_ns, uint64_t retry_ns)
+{
+	line->rushes = now_ns - line->refused_ns < REST_NS ? line->rushes + 1 : 0;
+	line->refused_ns = now_ns;
+	if (line->rushes >= RUSHES_MAX) {
+		line->hush_ns = now_ns + PAUSE_NS;
+		retry_ns = retry_ns > line->hush_ns ? retry_ns : line->hush_ns;
+	}
+	spokei_lease_line_wait(line, retry_ns);
+}
+
+static bool is_hushed(const struct spokei_lease_line *line)
+{
+	return line->hush_ns > spokei_leases_now(line->leases);
+}
+
 void spokei_lease_line_wait(struct spokei_lease_line *line, uint64_t retry_ns)
 {
+	if (line->woken && is_hushed(line)) {
+		line->woken = false;
+		retry_ns = line->hush_ns;
+	}
 	line->retry_ns = retry_ns;
 	if (line->woken || retry_ns == 0) {
 		line->woken = false;
@@ -118,7 +143,9 @@ void spokei_lease_line_wait(struct spokei_lease_line *line, uint64_t retry_ns)
 
 void spokei_lease_line_wake(struct spokei_lease_line *line)
 {
-	if (first_of(line)->life.state == SPOKEI_LEASE_WAITING)
+	if (first_of(line)->life.state == SPOKEI_LEASE_WAITING && is_hushed(line))
+		spokei_lease_line_wait(line, line->hush_ns);
+	else if (first_of(line)->life.state == SPOKEI_LEASE_WAITING)
 		spokei_lease_line_todo(line);
 	else
 		line->woken = true;

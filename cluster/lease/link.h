@@ -19,6 +19,9 @@
 #include <spoke/wheel.h>
 
 #define SPOKEI_REDIS_REST_NS UINT64_C(3600000000000) /* how often an idle timer is armed again */
+#define SPOKEI_REDIS_OUT_MAX 1048576u /* bytes of commands that wait for the socket */
+#define SPOKEI_REDIS_BACKOFF_FIRST_NS UINT64_C(100000000)
+#define SPOKEI_REDIS_BACKOFF_CAP_NS UINT64_C(5000000000)
 #define SPOKEI_REDIS_WHY 200u /* bytes of the reason of an end, with the NUL */
 
 enum spokei_redis_link_state {

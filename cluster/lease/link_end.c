@@ -2,7 +2,6 @@
 /* The timer of a connection that speaks RESP, its end, and the pause that follows. */
 #define _POSIX_C_SOURCE 200809L
 #include "cluster/lease/link.h"
-#include "cluster/lease/redis.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connects: resolves the name, tries one address after the other, waits and begins again. */
 #include "cluster/lease/link.h"
-#include "cluster/lease/redis.h"
 
 #include <errno.h>
 #include <inttypes.h>

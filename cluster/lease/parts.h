@@ -42,6 +42,9 @@ struct spokei_lease_line {
 	struct spoke_list waiters; /* struct spokei_lease, by node; only the first one tries */
 	struct spoke_list node;    /* in leases->lines_todo; next NULL: not */
 	uint64_t retry_ns;         /* the first one tries again at this time; 0: at once */
+	uint64_t refused_ns;       /* time of the last refusal */
+	uint64_t hush_ns;          /* until then no message leads to a try */
+	uint32_t rushes;           /* refusals in a row without a rest between them */
 	bool listens;              /* it has subscribed to the channel */
 	bool woken;                /* a message came while a try was under way */
 	size_t size;               /* of the whole block */
@@ -251,6 +254,9 @@ void spokei_lease_line_leave(struct spokei_lease *lease);
 
 /* Has the first lease of the line try again at this time, or sooner when it is woken. */
 void spokei_lease_line_wait(struct spokei_lease_line *line, uint64_t retry_ns);
+
+/* The same after a try of the first lease was refused. */
+void spokei_lease_line_refused(struct spokei_lease_line *line, uint64_t now_ns, uint64_t retry_ns);
 
 /* Has the first lease of the line try now, or as soon as its present try has failed. */
 void spokei_lease_line_wake(struct spokei_lease_line *line);

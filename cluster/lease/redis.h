@@ -17,10 +17,7 @@
 #include "cluster/lease/resp.h"
 #include "cluster/lease/script.h"
 
-#define SPOKEI_REDIS_OUT_MAX 1048576u /* bytes of commands that wait for the socket */
 #define SPOKEI_REDIS_CONNECT_NS UINT64_C(5000000000)
-#define SPOKEI_REDIS_BACKOFF_FIRST_NS UINT64_C(100000000)
-#define SPOKEI_REDIS_BACKOFF_CAP_NS UINT64_C(5000000000)
 #define SPOKEI_REDIS_IDLE_NS UINT64_C(10000000000) /* silence after which messages are probed */
 #define SPOKEI_REDIS_SENTINELS_MAX 8u
 #define SPOKEI_REDIS_TEXT_MAX 255u /* bytes of user, password, and name of a primary */

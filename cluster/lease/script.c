@@ -26,7 +26,8 @@
 	"  return {1, call('pttl', key)}\n"                                                        \
 	"end\n"                                                                                    \
 	"call('pexpire', key, ARGV[1])\n"                                                          \
-	"if not token or token > 9e15 then token = call('get', KEYS[2]) or '0' end\n"              \
+	"if not token or token > 9e15 then token = call('get', KEYS[2]) end\n"                     \
+	"if not token then token = call('incr', KEYS[2]) end\n"                                    \
 	"return {0, token}\n"
 
 #define RENEW                                                                                      \

@@ -276,7 +276,7 @@ static void take_refusal(struct spokei_lease *lease, int64_t pttl_ms)
 	}
 	happen(lease, SPOKEI_LEASE_REFUSE, &(struct spokei_lease_words){ .left_ns = left_ns });
 	if (line)
-		spokei_lease_line_wait(line, retry_ns);
+		spokei_lease_line_refused(line, now_ns, retry_ns);
 }
 
 static void take_acquired(struct spokei_lease *lease, struct answer *answer,

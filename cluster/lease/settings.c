@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lays the sources of settings of leases over one another, and checks them. */
 #include "cluster/lease/settings.h"
+#include "cluster/lease/lease.h"
 
 #include "cluster/config/config.h"
 #include "cluster/config/places.h"
@@ -12,7 +13,6 @@
 #include <stdio.h>
 
 #define NS_PER_MS UINT64_C(1000000)
-#define REPLICAS_PART 4u /* part of the time to live that waiting for replicas may take */
 
 _Static_assert(SPOKEI_STORE_SENTINELS_MAX <= SPOKEI_REDIS_SENTINELS_MAX, "all fit");
 _Static_assert(SPOKEI_STORE_TEXT_MAX <= SPOKEI_REDIS_TEXT_MAX, "all fit");
@@ -79,8 +79,8 @@ int spokei_lease_terms(const struct spokei_lease_settings *settings,
 		error = check_guard(settings->guard_ns, terms.ttl_ns, why);
 	if (error)
 		return error;
-	if (terms.replicas_wait_ns > terms.ttl_ns / REPLICAS_PART)
-		terms.replicas_wait_ns = terms.ttl_ns / REPLICAS_PART;
+	if (terms.replicas_wait_ns > terms.ttl_ns / SPOKEI_LEASE_REPLICAS_PART)
+		terms.replicas_wait_ns = terms.ttl_ns / SPOKEI_LEASE_REPLICAS_PART;
 	*ret = terms;
 	return SPOKE_OK;
 }

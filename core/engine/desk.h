@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A desk: keeps an owner (a consumer or a provider) and its engine alive while another thread uses
+ * A desk: keeps an owner (e.g. a consumer) and its engine alive while another thread uses
  * them. A thread that has entered finds both alive until it leaves; the owner is freed only after
  * that. Made for a consumer's first future, or when providers join; shared by reference count among
  * the owner, its futures and its handoffs.

@@ -4,8 +4,8 @@
  * the engine's wheel for as long as they are held. The store is Redis. Programs that use the RLock
  * of Redisson on the same names exclude, and are excluded by, holders of leases.
  *
- *     static void told(void *arg, struct spoke_lease lease, const struct spoke_lease_answer
- * *answer)
+ *     static void told(void *arg, struct spoke_lease lease,
+ *                      const struct spoke_lease_answer *answer)
  *     {
  *             if (answer->error == SPOKE_OK)
  *                     begin_work(arg, lease);
@@ -189,7 +189,7 @@ typedef void (*spoke_lease_released_fn)(void *arg, int error);
 /*
  * Releases a lease that is held, or cancels an ask: its `told` is then called with ECANCELED. The
  * lease is over at once: spoke_lease_left() is 0, and `lost` is not called. `done` may be NULL; it
- * is called once if 0 is returned. Returns 0, or ENOENT (it has ended before).
+ * is called once if 0 is returned. Returns 0, ENOENT (it has ended before) or EFORKED.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_lease_release(struct spoke_lease lease,
 						 spoke_lease_released_fn done, void *arg);

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "cluster/lease/link.h"
 #include "cluster/lease/redis.h"
 #include "core/engine/engine.h"
 #include "core/virtual/faults.h"

@@ -196,7 +196,7 @@ static void script_of_another_type_or_without_memory_fails(void **state)
 static void texts_of_the_product_are_those_that_run_in_c(void **state)
 {
 	static const char *const sha1[SPOKEI_SCRIPTS] = {
-		[SPOKEI_SCRIPT_ACQUIRE] = "d73e363afb371a8ceeb840c90fa11017462337b7",
+		[SPOKEI_SCRIPT_ACQUIRE] = "ded303e81df9c711db7823b8f10441f167b64579",
 		[SPOKEI_SCRIPT_RENEW] = "34877be206bcd0c14a3395b55e27a53830c341c0",
 		[SPOKEI_SCRIPT_RELEASE] = "f05069c5f00844dd047a5d9e9f563f217b2aef3a",
 		[SPOKEI_SCRIPT_BREAK] = "69732f1b340cc89a5ad6dfb43796845815a9c474",

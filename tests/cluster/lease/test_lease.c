@@ -275,6 +275,11 @@ static void doubtful_ask_is_released_when_it_ends(void **state)
 	assert_true(step(&life, SPOKEI_LEASE_RELEASE).release);
 	assert_int_equal(life.state, RELEASING);
 	assert_int_equal(life.end_ns, SENT + TTL + TTL / 12);
+	life = lease_in(ASKING);
+	life.replicated = true;
+	(void)step(&life, SPOKEI_LEASE_MISS);
+	assert_true(step(&life, SPOKEI_LEASE_RELEASE).release);
+	assert_int_equal(life.end_ns, SENT + TTL + TTL / 12 + TTL / 4);
 }
 
 static void refusal_ends_the_doubt(void **state)

@@ -289,10 +289,12 @@ static void child_neither_asks_nor_holds(void **state)
 	held = leaserig_ask_with(&rig.two, "held", NULL);
 	leaserig_pass(10 * MS);
 	assert_true(spoke_lease_left(held->lease) > 0);
+	(void)leaserig_ask_with(&rig.two, "queued", NULL);
 	forks = 1;
 	assert_int_equal(spoke_lease_left(held->lease), 0);
 	assert_int_equal(spoke_lease_ask(rig.two.leases, "more", NULL, note_never, NULL),
 			 SPOKE_EFORKED);
+	assert_int_equal(spoke_lease_release(held->lease, NULL, NULL), SPOKE_EFORKED);
 	assert_int_equal(spoke_leases_new(rig.two.engine,
 					  &(struct spoke_leases_options){
 						  .store = "redis://" LEASERIG_AT },
@@ -301,6 +303,7 @@ static void child_neither_asks_nor_holds(void **state)
 	leaserig_leave(&rig.two);
 	leaserig_pass(SECOND);
 	assert_true(is_locked("held"));
+	assert_false(is_locked("queued"));
 }
 
 static void names_of_ended_leases_are_noticed(void **state)

@@ -23,6 +23,39 @@ static uint64_t count_of(const char *name)
 
 /* --- answers that are lost */
 
+static void short_lease_does_not_take_a_distant_store_for_a_silent_one(void **state)
+{
+	const struct spoke_lease_options brief = { .ttl_ns = 200 * MS };
+	struct leaserig_ask *one;
+	struct leaserig_ask *other;
+
+	(void)state;
+	rig.server.delay_ns = 60 * MS;
+	one = leaserig_ask_with(&rig.one, "brief", &brief);
+	leaserig_pass(SECOND);
+	assert_int_equal(one->told, 1);
+	other = leaserig_try("reports");
+	leaserig_pass(60 * SECOND);
+	assert_int_equal(other->error, SPOKE_OK);
+	assert_int_equal(other->lost, 0);
+	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASE_RECONNECTS), 0);
+}
+
+static void repeated_grant_without_its_counter_has_a_number(void **state)
+{
+	struct leaserig_ask *ask;
+
+	(void)state;
+	fakeredis_cut(&rig.server, FAKEREDIS_CUT_AFTER, "EVALSHA", FAKEREDIS_ACQUIRE, 0);
+	ask = leaserig_try("reports");
+	while (!is_locked("reports"))
+		leaserig_pass(MS);
+	assert_true(fakeredis_remove(&rig.server, "redisson_lock_token:{reports}"));
+	leaserig_pass(5 * SECOND);
+	assert_int_equal(ask->error, SPOKE_OK);
+	assert_int_equal(ask->fence, 1);
+}
+
 static void lost_answer_to_an_ask_is_asked_for_again(void **state)
 {
 	static const enum fakeredis_cut cuts[] = { FAKEREDIS_CUT_BEFORE, FAKEREDIS_CUT_AFTER,
@@ -304,6 +337,8 @@ static void noise_on_the_channel_harms_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(short_lease_does_not_take_a_distant_store_for_a_silent_one),
+		TEST(repeated_grant_without_its_counter_has_a_number),
 		TEST(lost_answer_to_an_ask_is_asked_for_again),
 		TEST(ask_cancelled_with_a_lost_answer_leaves_no_lock),
 		TEST(lost_answer_to_a_release_is_asked_for_again),

@@ -94,6 +94,43 @@ static void message_during_a_try_leads_to_another_one(void **state)
 	assert_int_equal(ask->told, 1);
 }
 
+static void flood_of_messages_leads_to_few_tries(void **state)
+{
+	struct leaserig_ask *ask;
+	uint64_t before;
+
+	(void)state;
+	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 3600000);
+	ask = leaserig_wait("reports");
+	leaserig_pass(SECOND);
+	before = fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE);
+	for (unsigned i = 0; i < 2000; i++) {
+		(void)fakeredis_publish(&rig.server, "redisson_lock__channel:{reports}", "0");
+		leaserig_pass(MS);
+	}
+	assert_in_range(fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE) - before, 50, 150);
+	fakeredis_unlock(&rig.server, "reports");
+	leaserig_pass(25 * MS);
+	assert_int_equal(ask->told, 1);
+}
+
+static void lock_that_is_always_about_to_expire_makes_no_loop(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 3600000);
+	(void)leaserig_wait("reports");
+	leaserig_pass(SECOND);
+	before = fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE);
+	(void)fakeredis_publish(&rig.server, "redisson_lock__channel:{reports}", "0");
+	for (unsigned i = 0; i < 2000; i++) {
+		fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 2);
+		leaserig_pass(MS);
+	}
+	assert_in_range(fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE) - before, 50, 150);
+}
+
 static void dead_holder_is_followed_when_its_time_is_over(void **state)
 {
 	struct leaserig_ask *ask;
@@ -190,6 +227,8 @@ int main(void)
 		TEST(one_message_leads_to_one_try),
 		TEST(ask_that_joins_a_line_leads_to_no_try),
 		TEST(message_during_a_try_leads_to_another_one),
+		TEST(flood_of_messages_leads_to_few_tries),
+		TEST(lock_that_is_always_about_to_expire_makes_no_loop),
 		TEST(dead_holder_is_followed_when_its_time_is_over),
 		TEST(waiting_ends_after_the_waiting_time),
 		TEST(cancelled_ask_is_told_and_takes_nothing),

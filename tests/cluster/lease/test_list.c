@@ -113,6 +113,17 @@ static void listing_describes_each_lock(void **state)
 	}
 }
 
+static void store_that_is_frozen_ends_the_listing(void **state)
+{
+	(void)state;
+	fakeredis_put_lock(&rig.server, "theirs", PEER, 3, 0);
+	spokei_world_hold(&rig.server.process, 600 * SECOND);
+	begin(NULL);
+	leaserig_pass(60 * SECOND);
+	assert_int_equal(seen.ends, 1);
+	assert_int_equal(seen.error, SPOKE_EUNAVAILABLE);
+}
+
 static void listing_of_an_empty_store_ends(void **state)
 {
 	(void)state;
@@ -346,6 +357,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(listing_describes_each_lock),
+		TEST(store_that_is_frozen_ends_the_listing),
 		TEST(listing_of_an_empty_store_ends),
 		TEST(pattern_limits_a_listing),
 		TEST(keys_that_are_no_locks_are_not_listed),

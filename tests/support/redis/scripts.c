@@ -50,7 +50,7 @@ static bool expire(const struct call *call, struct spoke_span name, struct spoke
 	return key == NULL || fakeredis_do_expire(call->command, key, ttl);
 }
 
-/* Answers a repeated grant with the counter as text. */
+/* Answers a repeated grant with the counter as text; one that was removed begins anew. */
 static void answer_grant(const struct call *call)
 {
 	struct fakeredis_conn *conn = call->command->conn;
@@ -61,9 +61,16 @@ static void answer_grant(const struct call *call)
 		fakeredis_refuse(call->command, wrong_type);
 		return;
 	}
+	if (token == NULL) {
+		int64_t first;
+
+		if (fakeredis_do_count(call->command, call->keys[1], &first))
+			answer_pair(call, 0, first);
+		return;
+	}
 	fakeredis_array(conn, 2);
 	fakeredis_integer(conn, 0);
-	fakeredis_bulk(conn, token ? fakeredis_span(token->string) : fakeredis_of("0"));
+	fakeredis_bulk(conn, fakeredis_span(token->string));
 }
 
 /* --- of spoke */
