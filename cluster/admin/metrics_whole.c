@@ -134,6 +134,23 @@ static void write_latency(struct spokei_lines *lines, const struct spoke_histogr
 	spokei_lines_put(lines, "%s_count %" PRIu64 "\n", name, latency->count);
 }
 
+/* --- the pool */
+
+static void write_pool(struct spokei_lines *lines, const struct spoke_engine *engine)
+{
+	struct spoke_pool pool;
+
+	spoke_engine_pool(engine, &pool);
+	put_number(lines, "spoke_pool_threads_max", "gauge", "threads that run blocking handlers.",
+		   pool.threads_max);
+	put_number(lines, "spoke_pool_running", "gauge", "works that such threads run now.",
+		   pool.running);
+	put_number(lines, "spoke_pool_queue_max", "gauge", "works that may wait for a thread.",
+		   pool.queue_max);
+	put_number(lines, "spoke_pool_queued", "gauge", "works that wait for a thread now.",
+		   pool.queued);
+}
+
 /* --- all families */
 
 static void write_head(struct spokei_lines *lines, const struct spoke_engine *engine,
@@ -164,6 +181,7 @@ int spokei_metrics_write(const struct spoke_engine *engine, const struct spokei_
 	write_stats(&lines, engine);
 	write_wheel(&lines, engine);
 	write_latency(&lines, engine->latency);
+	write_pool(&lines, engine);
 	spokei_metrics_consumers(&lines, engine);
 	spokei_metrics_endpoints(&lines, engine);
 	spokei_metrics_providers(&lines, engine);

@@ -13,7 +13,8 @@
  * "next_in_ms": null if there is no timer, "pending", "scheduled", "fired", "cancelled",
  * "rescheduled", "late_max_ns", "classes": [{ "name", and the same six counters }] } "stats": { the
  * counters of <spoke/stats.h>, by name } "latency": { "count", "mean_ns", "max_ns", "p50_ns",
- * "p90_ns", "p99_ns", "p999_ns" } "history": [{ "at_ms" (of "now_ms"), "span_ms", "calls", "ok",
+ * "p90_ns", "p99_ns", "p999_ns" } "pool": { "threads_max", "running", "queue_max", "queued" }
+ * "history": [{ "at_ms" (of "now_ms"), "span_ms", "calls", "ok",
  * "failed" (timeouts included, deferred calls not), "timeouts", "deferred", "requests", "p50_ns",
  * "p99_ns" }], one for each second, the last 120 at most "consumers": [{ "service", "cluster",
  * "loadbalance", "ready", "in_flight", "tickets", "tickets_max", "ticket_bytes", "heartbeat_ms",

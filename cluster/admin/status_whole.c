@@ -57,6 +57,19 @@ static void show_latency(struct spokei_json *json, const struct spoke_histogram 
 	spokei_json_close(json, '}');
 }
 
+static void show_pool(struct spokei_json *json, const struct spoke_engine *engine)
+{
+	struct spoke_pool pool;
+
+	spoke_engine_pool(engine, &pool);
+	spokei_json_open_member(json, "pool", '{');
+	spokei_json_put_u64(json, "threads_max", pool.threads_max);
+	spokei_json_put_u64(json, "running", pool.running);
+	spokei_json_put_u64(json, "queue_max", pool.queue_max);
+	spokei_json_put_u64(json, "queued", pool.queued);
+	spokei_json_close(json, '}');
+}
+
 /* --- history and events */
 
 static void show_sample(struct spokei_json *json, const struct spokei_sample *sample)
@@ -136,6 +149,7 @@ int spokei_status_write(const struct spoke_engine *engine, const struct spokei_s
 	spokei_status_wheel(&json, engine);
 	show_stats(&json, engine);
 	show_latency(&json, engine->latency);
+	show_pool(&json, engine);
 	show_history(&json, of);
 	spokei_status_consumers(&json, engine, &rows);
 	spokei_status_providers(&json, engine, &rows);

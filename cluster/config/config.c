@@ -266,6 +266,10 @@ void spoke_config_engine(const struct spoke_config *config, struct spoke_engine_
 		options->late_ns = values.of[SPOKEI_KEY_LATE];
 	if (options->spin_ns == 0 && options->native == NULL)
 		options->spin_ns = values.of[SPOKEI_KEY_SPIN];
+	if (options->pool_threads == 0)
+		options->pool_threads = (uint32_t)values.of[SPOKEI_KEY_POOL_THREADS];
+	if (options->pool_queue == 0)
+		options->pool_queue = (uint32_t)values.of[SPOKEI_KEY_POOL_QUEUE];
 }
 
 const char *spoke_config_get(const struct spoke_config *config, const char *section,

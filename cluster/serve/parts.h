@@ -53,6 +53,7 @@ struct spoke_request {
 	char *refusal;
 	size_t arg_len;      /* bytes of the arguments */
 	uint64_t arrived_ns; /* when the turn began that read the request */
+	uint64_t waited_ns;  /* for a thread of the pool */
 };
 
 /* Completes a request; nothing else does. */

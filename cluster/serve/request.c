@@ -4,6 +4,7 @@
 #include "transport/conn/link.h"
 
 #include "cluster/filter/filter.h"
+#include "cluster/serve/busy.h"
 #include "cluster/serve/gate.h"
 #include "cluster/serve/parts.h"
 #include "cluster/serve/routes.h"
@@ -243,7 +244,9 @@ static void forget(struct spoke_request *request, int error)
 static void pool_run(struct spoke_work *work)
 {
 	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
+	const struct spoke_env *env = request->engine->env;
 
+	request->waited_ns = env->now(env->ctx) - request->arrived_ns;
 	request->unrun = spoke_request_abandoned(request) || spoke_request_left(request) == 0;
 	if (!request->unrun)
 		request->handle(request, request->arg);
@@ -278,6 +281,7 @@ static void pool_done(struct spoke_work *work)
 		pool_refused(request, "the provider is closing; call another one");
 		return;
 	}
+	spokei_busy_waited(request->engine, request->waited_ns);
 	if (request->unrun && spoke_request_abandoned(request)) {
 		forget(request, SPOKE_ELOST);
 		return;
@@ -309,10 +313,13 @@ static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
 	}
 	request->conn = NULL;
 	request->on_pool = true;
-	request->work.run = pool_run;
-	request->work.done = pool_done;
-	if (engine->env->loop->offload(engine->loop, &request->work))
-		pool_refused(request, "the provider's pool is busy; call later or another one");
+	request->work = (struct spoke_work){ .run = pool_run, .done = pool_done };
+	request->arrived_ns = engine->begin_ns;
+	spokei_count(engine, SPOKE_STAT_POOL_REQUESTS);
+	if (engine->env->loop->offload(engine->loop, &request->work) == 0)
+		return;
+	spokei_busy_full(engine);
+	pool_refused(request, "the provider's pool is busy; call later or another one");
 }
 
 static struct spoke_request *take_request(const struct spoke_env *env, struct spoke_request **spare)

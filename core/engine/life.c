@@ -60,6 +60,16 @@ static int check_spin(const struct spoke_env *env, const struct spoke_engine_opt
 	return env->loop->spin ? SPOKE_OK : SPOKE_EUNSUPPORTED;
 }
 
+static int check_pool(const struct spoke_env *env, const struct spoke_engine_options *options)
+{
+	if (options->pool_threads == 0 && options->pool_queue == 0)
+		return SPOKE_OK;
+	if (options->pool_threads > SPOKE_POOL_THREADS_MAX ||
+	    options->pool_queue > SPOKE_POOL_QUEUE_MAX)
+		return SPOKE_EINVAL;
+	return env->loop->pool_limit ? SPOKE_OK : SPOKE_EUNSUPPORTED;
+}
+
 int spoke_engine_new(const struct spoke_engine_options *options, struct spoke_engine **ret_engine)
 {
 	static const struct spoke_engine_options defaults;
@@ -68,6 +78,8 @@ int spoke_engine_new(const struct spoke_engine_options *options, struct spoke_en
 	struct spoke_engine *engine;
 	int error = check_spin(env, with);
 
+	if (error == 0)
+		error = check_pool(env, with);
 	if (error)
 		return error;
 	engine = spokei_alloc(env, 1, sizeof(struct spokei_engine_parts));
@@ -91,6 +103,8 @@ int spoke_engine_new(const struct spoke_engine_options *options, struct spoke_en
 	}
 	if (with->spin_ns > 0)
 		env->loop->spin(engine->loop, with->spin_ns);
+	if (with->pool_threads || with->pool_queue)
+		env->loop->pool_limit(engine->loop, with->pool_threads, with->pool_queue);
 	*ret_engine = engine;
 	return SPOKE_OK;
 

@@ -91,6 +91,9 @@ static const char *const names[] = {
 	[SPOKE_STAT_LEASE_COMMANDS] = "lease_commands",
 	[SPOKE_STAT_LEASE_RECONNECTS] = "lease_reconnects",
 	[SPOKE_STAT_REQUESTS_FENCED] = "requests_fenced",
+	[SPOKE_STAT_POOL_REQUESTS] = "pool_requests",
+	[SPOKE_STAT_POOL_WAITED] = "pool_waited",
+	[SPOKE_STAT_POOL_FULL] = "pool_full",
 };
 
 #define STAT_SENTENCE(name, sentence) sentence,
@@ -146,6 +149,15 @@ int spoke_event_get(const struct spoke_engine *engine, uint64_t number,
 		return SPOKE_ENOENT;
 	*ret_event = *event;
 	return SPOKE_OK;
+}
+
+void spoke_engine_pool(const struct spoke_engine *engine, struct spoke_pool *ret_pool)
+{
+	const struct spoke_loop *loop = engine->env->loop;
+
+	*ret_pool = (struct spoke_pool){ .threads_max = 0 };
+	if (loop->pool_look)
+		loop->pool_look(engine->loop, ret_pool);
 }
 
 const char *spoke_engine_why(const struct spoke_engine *engine)

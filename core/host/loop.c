@@ -444,6 +444,20 @@ static int host_loop_offload(void *handle, struct spoke_work *work)
 	return spokei_works_submit(&loop->works, work);
 }
 
+static void host_loop_pool_limit(void *handle, uint32_t threads_max, uint32_t queue_max)
+{
+	struct host_loop *loop = handle;
+
+	spokei_pool_limit(&loop->works.pool, threads_max, queue_max);
+}
+
+static void host_loop_pool_look(void *handle, struct spoke_pool *ret)
+{
+	struct host_loop *loop = handle;
+
+	spokei_pool_look(&loop->works.pool, ret);
+}
+
 const struct spoke_loop spokei_host_loop = {
 	.open = host_loop_open,
 	.retire = host_loop_retire,
@@ -457,4 +471,6 @@ const struct spoke_loop spokei_host_loop = {
 	.round = host_loop_round,
 	.stop = host_loop_stop,
 	.offload = host_loop_offload,
+	.pool_limit = host_loop_pool_limit,
+	.pool_look = host_loop_pool_look,
 };

@@ -12,6 +12,22 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum stage {
+	AT_HOME, /* between two works, or running one that the pool waits for */
+	AWAY,    /* runs a work with a release() */
+	LEFT,    /* the same, and the pool has gone */
+};
+
+/* Freed by the stopping thread, or by its own thread if that is left behind. */
+struct spokei_pool_thread {
+	struct spokei_pool *pool;
+	struct spoke_work *work; /* while AWAY; guarded by the lock */
+	atomic_int stage;        /* of enum stage */
+	pthread_t id;
+};
 
 static struct spoke_work *next_of(const struct spoke_work *work)
 {
@@ -50,9 +66,29 @@ static struct spoke_work *take(struct spokei_pool *pool)
 	return NULL;
 }
 
+/* Runs the work. Returns false if the pool has gone meanwhile. */
+static bool run_work(struct spokei_pool_thread *thread, struct spoke_work *work)
+{
+	int away = AWAY;
+
+	work->run(work);
+	return work->release == NULL ||
+	       atomic_compare_exchange_strong(&thread->stage, &away, AT_HOME);
+}
+
+/* The lock is held. */
+static void note_work(struct spokei_pool_thread *thread, struct spoke_work *work)
+{
+	if (work->release == NULL)
+		return;
+	thread->work = work;
+	atomic_store(&thread->stage, AWAY);
+}
+
 static void *serve(void *arg)
 {
-	struct spokei_pool *pool = arg;
+	struct spokei_pool_thread *thread = arg;
+	struct spokei_pool *pool = thread->pool;
 
 	(void)pthread_mutex_lock(&pool->lock);
 	while (!pool->stopping) {
@@ -67,8 +103,13 @@ static void *serve(void *arg)
 		}
 		others = !work->urgent;
 		pool->others_run += others;
+		note_work(thread, work);
 		(void)pthread_mutex_unlock(&pool->lock);
-		work->run(work);
+		if (!run_work(thread, work)) {
+			work->release(work);
+			free(thread);
+			return NULL;
+		}
 		work->status = 0;
 		pool->done(pool->arg, work);
 		(void)pthread_mutex_lock(&pool->lock);
@@ -94,11 +135,25 @@ int spokei_thread_create(pthread_t *ret_id, void *(*run)(void *arg), void *arg)
 /* Starts one more thread; the lock is held. */
 static int start_thread(struct spokei_pool *pool)
 {
-	int error = spokei_thread_create(&pool->threads[pool->started], serve, pool);
+	struct spokei_pool_thread *thread = calloc(1, sizeof(*thread));
+	int error;
 
-	if (!error)
-		pool->started++;
+	if (thread == NULL)
+		return -ENOMEM;
+	thread->pool = pool;
+	error = spokei_thread_create(&thread->id, serve, thread);
+	if (error)
+		free(thread);
+	else
+		pool->threads[pool->started++] = thread;
 	return error;
+}
+
+static void set_limits(struct spokei_pool *pool, unsigned threads_max, unsigned queue_max)
+{
+	SPOKE_ASSERT(threads_max <= SPOKE_POOL_THREADS_MAX);
+	pool->threads_max = threads_max ? threads_max : SPOKE_POOL_THREADS;
+	pool->queue_max = queue_max ? queue_max : SPOKE_POOL_QUEUE;
 }
 
 int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned queue_max,
@@ -106,14 +161,8 @@ int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned qu
 {
 	int error;
 
-	SPOKE_ASSERT(threads_max <= SPOKEI_POOL_THREADS_MAX);
-	*pool = (struct spokei_pool){
-		.threads_max = threads_max ? threads_max : SPOKEI_POOL_THREADS,
-		.queue_max = queue_max ? queue_max : SPOKEI_POOL_QUEUE,
-		.forks = spokei_forks,
-		.done = done,
-		.arg = arg,
-	};
+	*pool = (struct spokei_pool){ .forks = spokei_forks, .done = done, .arg = arg };
+	set_limits(pool, threads_max, queue_max);
 	error = pthread_mutex_init(&pool->lock, NULL);
 	if (error)
 		return -error;
@@ -121,6 +170,28 @@ int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned qu
 	if (error)
 		(void)pthread_mutex_destroy(&pool->lock);
 	return -error;
+}
+
+void spokei_pool_limit(struct spokei_pool *pool, unsigned threads_max, unsigned queue_max)
+{
+	if (pool->forks != spokei_forks)
+		return;
+	(void)pthread_mutex_lock(&pool->lock);
+	set_limits(pool, threads_max, queue_max);
+	(void)pthread_mutex_unlock(&pool->lock);
+}
+
+void spokei_pool_look(struct spokei_pool *pool, struct spoke_pool *ret)
+{
+	*ret = (struct spoke_pool){ .threads_max = pool->threads_max,
+				    .queue_max = pool->queue_max };
+	if (pool->forks != spokei_forks)
+		return;
+	(void)pthread_mutex_lock(&pool->lock);
+	ret->threads = pool->started;
+	ret->running = pool->others_run;
+	ret->queued = pool->others.count;
+	(void)pthread_mutex_unlock(&pool->lock);
 }
 
 /* Returns whether one more work needs another thread. */
@@ -173,6 +244,24 @@ static void cancel_all(struct spokei_pool *pool, struct spoke_work *work)
 	}
 }
 
+/* Joins a thread, or leaves it behind with its work. */
+static void end_thread(struct spokei_pool *pool, struct spokei_pool_thread *thread)
+{
+	struct spoke_work *work = thread->work;
+	pthread_t id = thread->id;
+	int away = AWAY;
+
+	SPOKE_ASSERT(!pthread_equal(id, pthread_self()));
+	if (work && atomic_compare_exchange_strong(&thread->stage, &away, LEFT)) {
+		(void)pthread_detach(id);
+		work->status = -EINPROGRESS;
+		pool->done(pool->arg, work);
+		return;
+	}
+	(void)pthread_join(id, NULL);
+	free(thread);
+}
+
 void spokei_pool_stop(struct spokei_pool *pool)
 {
 	static const struct spokei_pool_queue empty;
@@ -193,18 +282,20 @@ void spokei_pool_stop(struct spokei_pool *pool)
 	(void)pthread_cond_broadcast(&pool->more);
 	(void)pthread_mutex_unlock(&pool->lock);
 
-	for (unsigned i = 0; i < started; i++) {
-		SPOKE_ASSERT(!pthread_equal(pool->threads[i], pthread_self()));
-		(void)pthread_join(pool->threads[i], NULL);
-	}
+	for (unsigned i = 0; i < started; i++)
+		end_thread(pool, pool->threads[i]);
 	cancel_all(pool, urgent);
 	cancel_all(pool, others);
 }
 
 void spokei_pool_fini(struct spokei_pool *pool)
 {
-	if (pool->forks != spokei_forks)
-		return; /* destroying the condition would wait for its waiters */
+	if (pool->forks != spokei_forks) {
+		/* Destroying the condition would wait for its waiters. */
+		for (unsigned i = 0; i < pool->started; i++)
+			free(pool->threads[i]);
+		return;
+	}
 	SPOKE_ASSERT(pool->stopping);
 	(void)pthread_cond_destroy(&pool->more);
 	(void)pthread_mutex_destroy(&pool->lock);

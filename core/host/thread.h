@@ -18,14 +18,11 @@
 /* Starts a thread to which no signal is delivered. Returns 0 or a negative errno. Any thread. */
 int spokei_thread_create(pthread_t *ret_id, void *(*run)(void *arg), void *arg);
 
-#define SPOKEI_POOL_THREADS_MAX 16u
-#define SPOKEI_POOL_THREADS 4u
-#define SPOKEI_POOL_QUEUE 256u
-
 /*
  * Takes back a work, once for each submission. Status 0: it has run, and this is a thread of the
- * pool. -ECANCELED: it never will, and this is the thread that stops the pool. No lock is held. It
- * must not submit.
+ * pool. -ECANCELED: it never will, and this is the thread that stops the pool. -EINPROGRESS: the
+ * same thread, while the work, which has a release(), still runs. No lock is held. It must not
+ * submit.
  */
 typedef void (*spokei_pool_done_fn)(void *arg, struct spoke_work *work);
 
@@ -34,6 +31,8 @@ struct spokei_pool_queue {
 	struct spoke_work *last;
 	unsigned count;
 };
+
+struct spokei_pool_thread;
 
 /* All fields are private to the pool. */
 struct spokei_pool {
@@ -45,19 +44,24 @@ struct spokei_pool {
 	unsigned idle;       /* threads that wait for work */
 	unsigned started;
 	bool stopping;
-	unsigned forks; /* from here on: never changes */
 	unsigned threads_max;
 	unsigned queue_max;
+	struct spokei_pool_thread *threads[SPOKE_POOL_THREADS_MAX + 1];
+	unsigned forks; /* from here on: never changes */
 	spokei_pool_done_fn done;
 	void *arg;
-	/* Used by submitters and, later, by the stopping thread. */
-	pthread_t threads[SPOKEI_POOL_THREADS_MAX + 1];
 };
 
-/* Prepares the pool. `threads_max` 0: SPOKEI_POOL_THREADS, at most SPOKEI_POOL_THREADS_MAX;
- * `queue_max`, for each queue, 0: SPOKEI_POOL_QUEUE. Returns 0 or a negative errno. */
+/* Prepares the pool. `threads_max` 0: SPOKE_POOL_THREADS, at most SPOKE_POOL_THREADS_MAX;
+ * `queue_max`, for each queue, 0: SPOKE_POOL_QUEUE. Returns 0 or a negative errno. */
 int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned queue_max,
 		     spokei_pool_done_fn done, void *arg);
+
+/* Changes the limits, with the same rules. Works that are queued already stay. */
+void spokei_pool_limit(struct spokei_pool *pool, unsigned threads_max, unsigned queue_max);
+
+/* Reports limits and load. */
+void spokei_pool_look(struct spokei_pool *pool, struct spoke_pool *ret);
 
 /*
  * Queues the work, which belongs to the pool until it is done. Returns 0; -EAGAIN: the queue is
@@ -67,7 +71,9 @@ int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned qu
 int spokei_pool_submit(struct spokei_pool *pool, struct spoke_work *work);
 
 /*
- * Waits for running works, hands back as cancelled those that have not begun, and ends the threads.
+ * Waits for running works without a release(), hands back as cancelled those that have not begun,
+ * and ends the threads. A thread that runs a work with a release() is left alone: it calls that and
+ * ends, without touching the pool.
  * A second stop does nothing. Not from a thread of the pool. In a forked child it hands back
  * nothing: the submitter knows its works.
  */

@@ -30,7 +30,7 @@ int spokei_works_submit(struct spokei_works *works, struct spoke_work *work);
 /* Calls done() of all finished works. */
 void spokei_works_hand_back(struct spokei_works *works);
 
-/* Takes no more works, waits for the running ones, and hands all of them back. */
+/* Takes no more works, waits for the running ones without a release(), and hands all back. */
 void spokei_works_stop(struct spokei_works *works);
 
 /* In a forked child, where the state of the parent's threads is unknown: hands back all works as

@@ -35,6 +35,7 @@ struct spokei_world_process {
 	uint64_t boot_ahead_ns; /* lead of its boot-time clock */
 	uint64_t looked_ns;     /* how long its loop polled in finished waits, as spin() reports */
 	uint64_t late_ns;       /* how late its last turn began */
+	bool pool_is_busy;      /* works wait in the queue of the pool until this is false again */
 	/* Called after each turn of its loop; may be NULL. */
 	void (*turned)(struct spokei_world_process *process);
 	uint64_t fail_at; /* the allocation that fails, counted from 1; 0: none */

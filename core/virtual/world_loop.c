@@ -29,6 +29,8 @@ struct spokei_world_loop {
 	bool any_ready;              /* whether a watched descriptor is ready */
 	bool inside;                 /* the owner's functions are running */
 	struct spoke_work *finished; /* linked by loop[0], newest first */
+	struct spoke_work *queued;   /* the same, while the pool is busy */
+	struct spoke_pool pool;
 	struct spoke_watch *reported[REPORTED_MAX]; /* in this round; NULL: unwatched since */
 	unsigned reported_count;
 };
@@ -62,6 +64,8 @@ static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, vo
 	loop->process = process;
 	loop->up = up;
 	loop->arg = arg;
+	loop->pool = (struct spoke_pool){ .threads_max = SPOKE_POOL_THREADS,
+					  .queue_max = SPOKE_POOL_QUEUE };
 	loop->wake_ns = UINT64_MAX;
 	loop->wait_ns = process->world->now_ns;
 	loop->fresh = true;
@@ -84,19 +88,58 @@ static void hand_back_work(struct spokei_world_loop *loop)
 	}
 }
 
-/* There are no threads in this world: work is done at once and handed back later. */
+static void finish_work(struct spokei_world_loop *loop, struct spoke_work *work, int status)
+{
+	if (status == 0)
+		work->run(work);
+	work->status = status;
+	work->loop[0] = loop->finished;
+	loop->finished = work;
+	loop->woken = true;
+}
+
+static void finish_queued(struct spokei_world_loop *loop, int status)
+{
+	while (loop->queued) {
+		struct spoke_work *work = loop->queued;
+
+		loop->queued = work->loop[0];
+		loop->pool.queued--;
+		finish_work(loop, work, status);
+	}
+}
+
+/* There are no threads in this world: work is done at once, unless the pool is busy, and handed
+ * back later. */
 static int loop_offload(void *handle, struct spoke_work *work)
 {
 	struct spokei_world_loop *loop = handle;
 
 	if (loop->retired)
 		return -ECANCELED;
-	work->run(work);
-	work->status = 0;
-	work->loop[0] = loop->finished;
-	loop->finished = work;
-	loop->woken = true;
+	if (!loop->process->pool_is_busy) {
+		finish_work(loop, work, 0);
+		return 0;
+	}
+	if (loop->pool.queued >= loop->pool.queue_max)
+		return -EAGAIN;
+	loop->pool.queued++;
+	work->loop[0] = loop->queued;
+	loop->queued = work;
 	return 0;
+}
+
+static void loop_pool_limit(void *handle, uint32_t threads_max, uint32_t queue_max)
+{
+	struct spokei_world_loop *loop = handle;
+
+	loop->pool.threads_max = threads_max ? threads_max : SPOKE_POOL_THREADS;
+	loop->pool.queue_max = queue_max ? queue_max : SPOKE_POOL_QUEUE;
+}
+
+static void loop_pool_look(void *handle, struct spoke_pool *ret)
+{
+	*ret = ((struct spokei_world_loop *)handle)->pool;
 }
 
 static void loop_retire(void *handle)
@@ -105,6 +148,7 @@ static void loop_retire(void *handle)
 
 	SPOKE_ASSERT(!loop->inside); /* callbacks return to code that uses the loop */
 	loop->retired = true;
+	finish_queued(loop, -ECANCELED);
 	hand_back_work(loop);
 }
 
@@ -238,6 +282,8 @@ static void turn_loop(struct spokei_world_loop *loop)
 	loop->woken = false;
 	loop->inside = true;
 	loop->up->begin(loop->arg);
+	if (!process->pool_is_busy)
+		finish_queued(loop, 0);
 	hand_back_work(loop);
 	report(loop);
 	for (unsigned i = 0; i < loop->reported_count; i++) {
@@ -312,6 +358,8 @@ static const struct spoke_loop spokei_world_loop_table = {
 	.round = loop_round,
 	.stop = loop_stop,
 	.offload = loop_offload,
+	.pool_limit = loop_pool_limit,
+	.pool_look = loop_pool_look,
 };
 
 /* --- the world */

@@ -158,6 +158,23 @@ void status_view_head(struct screen *screen, struct spoke_value status, const ch
 		     time_text(sample, "p99_ns"));
 }
 
+/* The pool, where handlers use it. */
+static void draw_pool(struct screen *screen, struct spoke_value status)
+{
+	struct spoke_value pool = child(status, "pool");
+	struct spoke_value stats = child(status, "stats");
+
+	if (count(stats, "pool_requests") == 0)
+		return;
+	heading(screen, "pool");
+	screen_print(screen,
+		     "  running %" PRIu64 " of %" PRIu64 "  queued %" PRIu64 " of %" PRIu64
+		     "  waited 100ms %" PRIu64 "  refused %" PRIu64 "\n",
+		     count(pool, "running"), count(pool, "threads_max"), count(pool, "queued"),
+		     count(pool, "queue_max"), count(stats, "pool_waited"),
+		     count(stats, "pool_full"));
+}
+
 /* --- the wheel */
 
 static void draw_wheel(struct screen *screen, struct spoke_value wheel)
@@ -389,6 +406,7 @@ void status_view_body(struct screen *screen, struct spoke_value status)
 	unsigned rows = ROWS_PLAIN;
 	struct spoke_value part;
 
+	draw_pool(screen, status);
 	draw_wheel(screen, child(status, "wheel"));
 	if (screen->live && parts > 0) {
 		unsigned left = rows_left(screen);

@@ -2,8 +2,9 @@
 /* Resolves a name on the thread pool and walks through the addresses, from a random one on. */
 #include "transport/connect/resolve.h"
 #include "core/engine/engine.h"
+#include "transport/connect/lookup.h"
 
-#include <errno.h>
+#include <string.h>
 
 void spokei_resolve_init(struct spokei_resolve *resolve, struct spoke_engine *engine,
 			 const struct spokei_place *place,
@@ -24,32 +25,20 @@ static void start_at_any(struct spokei_resolve *resolve, unsigned count)
 	resolve->next = (unsigned)(dice % count);
 }
 
-/* Runs on a thread of the pool. */
-static void look_up(struct spoke_work *work)
+static void looked_up(void *arg, const struct spoke_address *found, int count)
 {
-	struct spokei_resolve *resolve = spoke_container_of(work, struct spokei_resolve, work);
-	const struct spoke_env *env = resolve->engine->env;
-
-	resolve->found = env->net->resolve(env->ctx, resolve->place->host, resolve->place->port,
-					   resolve->addresses, SPOKEI_RESOLVE_ADDRESSES);
-}
-
-static void resolve_done(struct spoke_work *work)
-{
-	struct spokei_resolve *resolve = spoke_container_of(work, struct spokei_resolve, work);
-	int status = work->status;
+	struct spokei_resolve *resolve = arg;
 
 	resolve->resolving = false;
-	if (status == 0 && resolve->found <= 0)
-		status = resolve->found < 0 ? resolve->found : -ENOENT;
-	if (status == 0)
-		start_at_any(resolve, (unsigned)resolve->found);
-	resolve->resolved(resolve, status);
+	if (count > 0) {
+		memcpy(resolve->addresses, found, (unsigned)count * sizeof(*found));
+		start_at_any(resolve, (unsigned)count);
+	}
+	resolve->resolved(resolve, count > 0 ? 0 : count);
 }
 
 int spokei_resolve_begin(struct spokei_resolve *resolve)
 {
-	struct spoke_engine *engine = resolve->engine;
 	int status;
 
 	resolve->left = 0;
@@ -58,8 +47,8 @@ int spokei_resolve_begin(struct spokei_resolve *resolve)
 		start_at_any(resolve, 1);
 		return 0;
 	}
-	resolve->work = (struct spoke_work){ .run = look_up, .done = resolve_done, .urgent = true };
-	status = engine->env->loop->offload(engine->loop, &resolve->work);
+	status = spokei_lookup(resolve->engine, resolve->place, 1, SPOKEI_RESOLVE_ADDRESSES,
+			       looked_up, resolve);
 	if (status)
 		return status;
 	resolve->resolving = true;

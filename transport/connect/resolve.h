@@ -19,10 +19,7 @@ struct spokei_resolve {
 	const struct spokei_place *place; /* borrowed for the life of this struct */
 	/* Called when the name is resolved; a negative errno: it cannot be. */
 	void (*resolved)(struct spokei_resolve *resolve, int status);
-	struct spoke_work work;
-	bool resolving; /* the work belongs to the loop; `found` and `addresses` belong to its
-			   thread */
-	int found;      /* result of the work: number of addresses, or a negative errno */
+	bool resolving; /* resolved() will be called */
 	unsigned count;
 	unsigned next; /* index of the next address */
 	unsigned left; /* addresses of this round not tried yet */

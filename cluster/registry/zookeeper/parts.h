@@ -79,10 +79,9 @@ struct spokei_zoo_registry {
 	struct spokei_task tell;
 	bool lost_all; /* lost(0) is to be called, after earlier results */
 	/* --- names (session.c) */
-	struct spoke_work work;
 	struct spoke_alarm again; /* next resolution */
 	uint32_t failures;
-	bool resolving;    /* the work is running; `found` belongs to its thread */
+	bool resolving;    /* resolved() will be called */
 	uint64_t connects; /* last known number of connects */
 	bool connected;    /* last known state */
 	int found_count;   /* or a negative errno */

@@ -8,6 +8,7 @@
 #include "core/base/env.h"
 #include "core/base/pace.h"
 #include "core/engine/engine.h"
+#include "transport/connect/lookup.h"
 
 #include <errno.h>
 
@@ -164,59 +165,40 @@ static void keep_bury(struct spokei_task *task)
 	spokei_free(registry->engine->env, registry, 1, sizeof(*registry));
 }
 
-/* Runs on a pool thread. */
-static void resolve(struct spoke_work *work)
+static void resolved(void *arg, const struct spoke_address *found, int count)
 {
-	struct spokei_zoo_registry *registry = spoke_container_of(work, struct spokei_zoo_registry,
-								  work);
-	const struct spoke_env *env = registry->engine->env;
-	int max = (int)SPOKEI_ZOO_PLACES_MAX;
-	int count = 0;
-	int status = -ENOENT;
-
-	for (unsigned i = 0; i < registry->settings.place_count && count < max; i++) {
-		const struct spokei_place *place = &registry->settings.places[i];
-
-		if (place->fixed) {
-			registry->found[count++] = place->address;
-			continue;
-		}
-		status = env->net->resolve(env->ctx, place->host, place->port,
-					   &registry->found[count], max - count);
-		if (status > 0)
-			count += status;
-	}
-	registry->found_count = count > 0 ? count : status < 0 ? status : -ENOENT;
-}
-
-static void resolve_done(struct spoke_work *work)
-{
-	struct spokei_zoo_registry *registry = spoke_container_of(work, struct spokei_zoo_registry,
-								  work);
+	struct spokei_zoo_registry *registry = arg;
 
 	registry->resolving = false;
+	registry->found_count = count;
+	if (count > 0)
+		memcpy(registry->found, found, (unsigned)count * sizeof(*found));
 	if (registry->up == NULL)
 		spokei_engine_dead(registry->engine, &registry->bury);
-	else if (work->status || registry->found_count <= 0)
+	else if (count <= 0)
 		failed(registry, SPOKE_ERESOLVE, "cannot resolve any server name");
 	else
 		use_found(registry);
 }
 
+static void use_addresses(struct spokei_zoo_registry *registry)
+{
+	registry->found_count = (int)registry->settings.place_count;
+	for (unsigned i = 0; i < registry->settings.place_count; i++)
+		registry->found[i] = registry->settings.places[i].address;
+	use_found(registry);
+}
+
 void spokei_zoo_keep(struct spokei_zoo_registry *registry)
 {
-	struct spoke_engine *engine = registry->engine;
+	const struct spokei_zoo_settings *settings = &registry->settings;
 
 	if (registry->resolving)
 		return;
-	registry->work =
-		(struct spoke_work){ .run = resolve, .done = resolve_done, .urgent = true };
-	if (!has_names(registry)) {
-		resolve(&registry->work);
-		use_found(registry);
-		return;
-	}
-	if (engine->env->loop->offload(engine->loop, &registry->work))
+	if (!has_names(registry))
+		use_addresses(registry);
+	else if (spokei_lookup(registry->engine, settings->places, settings->place_count,
+			       SPOKEI_ZOO_PLACES_MAX, resolved, registry))
 		failed(registry, SPOKE_ERESOLVE,
 		       "no thread is available to resolve its server names");
 	else

@@ -41,13 +41,20 @@ struct spoke_engine_options {
 	 * waiting, at most ten similar lines a second. NULL: with a log of the environment "info",
 	 * else the level in the environment variable SPOKE_LOG, else "off". */
 	const char *log;
+	/* Threads that run blocking work (handlers with SPOKE_HANDLER_POOL, file access), started
+	 * when needed. 0: SPOKE_POOL_THREADS; at most SPOKE_POOL_THREADS_MAX, else EINVAL. */
+	uint32_t pool_threads;
+	/* Works that may wait for such a thread; more requests are refused. 0: SPOKE_POOL_QUEUE; at
+	 * most SPOKE_POOL_QUEUE_MAX, else EINVAL. */
+	uint32_t pool_queue;
 };
 
 #define SPOKE_ENGINE_SPIN_MAX_NS UINT64_C(10000000) /* largest spin_ns: 10 ms */
 
 /*
- * Makes an engine. Returns 0, EINVAL (an option out of range), EUNSUPPORTED (spin_ns in an
- * environment that cannot), ENOMEM or ESYSTEM. Free it with spoke_engine_free().
+ * Makes an engine. Returns 0, EINVAL (an option out of range), EUNSUPPORTED (spin_ns, pool_threads
+ * or pool_queue in an environment that cannot), ENOMEM or ESYSTEM. Free it with
+ * spoke_engine_free().
  */
 SPOKE_API SPOKE_MUST_USE int spoke_engine_new(const struct spoke_engine_options *options,
 					      struct spoke_engine **ret_engine);
@@ -65,8 +72,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_engine_new(const struct spoke_engine_options 
  * an engine and waits for its thread first. With a loop of the user, which the user runs, it must
  * not be called in a callback of the engine; in callbacks of the user's own watchers it may.
  *
- * Blocks while works of the pool are running. One of them may be a name resolution, which can take
- * seconds.
+ * Blocks while works of the pool are running, e.g. handlers. A name resolution that hangs is left
+ * behind: its thread ends when the resolver returns, and uses the environment until then.
  *
  * In a forked child nothing is sent and no posts are run, because their threads do not exist there.
  * An engine that another thread was running during the fork is left unchanged, because its state

@@ -115,13 +115,32 @@ struct spoke_net {
 struct spoke_work {
 	void (*run)(struct spoke_work *work);  /* on a thread of the pool; may block */
 	void (*done)(struct spoke_work *work); /* afterwards, on the loop's thread; may free it */
-	/* For done(): 0, or -ECANCELED: the loop was closed before run() began, or the work was
-	 * left to the parent of this process. */
+	/* For done(): 0; -ECANCELED: the loop was closed before run() began, or the work was left
+	 * to the parent of this process; -EINPROGRESS: see release(). */
 	int status;
 	/* Other objects wait for this work, and it is not code of the user, e.g. name resolution.
 	 * Urgent works are started first, and the others never occupy every thread. */
 	bool urgent;
 	void *loop[4]; /* the loop's */
+	/* NULL: closing the loop waits for run(). Otherwise the loop may leave a running work
+	 * behind when it is retired: done() is called with -EINPROGRESS, and release() after run(),
+	 * on its thread, even after the loop is closed. The work may be freed after both. Then
+	 * run() and release() touch nothing but the work and the functions of the environment. */
+	void (*release)(struct spoke_work *work);
+};
+
+#define SPOKE_POOL_THREADS 4u         /* threads of a pool by default */
+#define SPOKE_POOL_THREADS_MAX 256u   /* largest number that can be set */
+#define SPOKE_POOL_QUEUE 256u         /* works that wait, by default */
+#define SPOKE_POOL_QUEUE_MAX 1048576u /* largest number that can be set */
+
+/* Limits and load of a loop's pool, without urgent works. */
+struct spoke_pool {
+	uint32_t threads_max; /* works that run at one time */
+	uint32_t queue_max;   /* works that may wait */
+	uint32_t threads;     /* started so far, with one more for urgent works */
+	uint32_t running;
+	uint32_t queued;
 };
 
 /*
@@ -147,7 +166,8 @@ struct spoke_loop {
 	int (*open)(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 		    void **ret_loop);
 	/* Stops accepting work, and calls done() of all pending work before it returns. Blocks
-	 * while works run. Must not be called from a function that the loop called. */
+	 * while works without a release() run. Must not be called from a function that the loop
+	 * called. */
 	void (*retire)(void *loop);
 	/* Frees the loop. Called after retire(), when no descriptor is watched any more. */
 	void (*close)(void *loop);
@@ -174,6 +194,11 @@ struct spoke_loop {
 	 * -EAGAIN (the queue of the pool is full) or -ECANCELED (retired); after an error done() is
 	 * not called. */
 	int (*offload)(void *loop, struct spoke_work *work);
+	/* Sets the limits of the pool; 0: the default. Called at most once, before the first
+	 * offload(). NULL: the loop has its own limits. */
+	void (*pool_limit)(void *loop, uint32_t threads_max, uint32_t queue_max);
+	/* Reports the pool's limits and load. NULL: the loop cannot. */
+	void (*pool_look)(void *loop, struct spoke_pool *ret);
 };
 
 /*

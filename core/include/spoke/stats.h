@@ -6,6 +6,7 @@
 #ifndef SPOKE_STATS_H
 #define SPOKE_STATS_H
 
+#include <spoke/env.h>
 #include <spoke/error.h>
 
 SPOKE_BEGIN_DECLS
@@ -102,7 +103,10 @@ struct spoke_histogram;
 	X(LEASE_RENEWALS, "renewals of leases that the store has confirmed")                       \
 	X(LEASE_COMMANDS, "commands sent to stores of leases")                                     \
 	X(LEASE_RECONNECTS, "connections to stores of leases that were lost or not made")          \
-	X(REQUESTS_FENCED, "requests refused for a fence number lower than one seen before")
+	X(REQUESTS_FENCED, "requests refused for a fence number lower than one seen before")       \
+	X(POOL_REQUESTS, "requests handed to the pool")                                            \
+	X(POOL_WAITED, "requests that waited 100 ms or longer for a thread of the pool")           \
+	X(POOL_FULL, "requests refused because the pool's queue was full")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
 enum spoke_stat {
@@ -162,6 +166,10 @@ SPOKE_API SPOKE_MUST_USE int spoke_event_get(const struct spoke_engine *engine, 
  */
 SPOKE_API void spoke_engine_latency(const struct spoke_engine *engine,
 				    struct spoke_histogram *ret_latency);
+
+/* Copies the limits and the load of the engine's pool; zeros in an environment that has no such
+ * report. The engine's thread. */
+SPOKE_API void spoke_engine_pool(const struct spoke_engine *engine, struct spoke_pool *ret_pool);
 
 /*
  * Returns the text of the newest event, "" if there is none. After a function whose comment refers

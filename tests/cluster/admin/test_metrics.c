@@ -71,6 +71,10 @@ static void metrics_show_consumer_and_provider_at_work(void **state)
 		clusterrig_end(clusterrig_call(echo));
 	}
 	metrics = statusrig_metrics(rig.engine);
+	expect(metrics, "spoke_pool_threads_max", 4);
+	expect(metrics, "spoke_pool_queue_max", 256);
+	expect(metrics, "spoke_pool_running", 0);
+	expect(metrics, "spoke_pool_queued", 0);
 	expect(metrics, "spoke_calls_ok_total", 6);
 	expect(metrics, "spoke_endpoints{consumer=\"1\",service=\"demo.Echo\",state=\"ready\"}", 3);
 	expect(metrics,

@@ -30,6 +30,10 @@ static void status_of_empty_engine_is_valid(void **state)
 	EXPECT_TEXT(status, "wheel.classes[0].name", "alarm");
 	EXPECT(status, "latency.count", 0);
 	EXPECT(status, "latency.p99_ns", 0);
+	EXPECT(status, "pool.threads_max", 4);
+	EXPECT(status, "pool.running", 0);
+	EXPECT(status, "pool.queue_max", 256);
+	EXPECT(status, "pool.queued", 0);
 	assert_int_equal(jsonread_count(jsonread_get(status, "history")), 0);
 	assert_int_equal(jsonread_count(jsonread_get(status, "consumers")), 0);
 	assert_int_equal(jsonread_count(jsonread_get(status, "providers")), 0);

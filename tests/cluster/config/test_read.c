@@ -154,7 +154,7 @@ static void engine_uses_file_where_options_are_zero(void **state)
 {
 	struct spoke_engine_options options = { .late_ns = 7 };
 	struct spoke_config *config = right("[engine]\ntick = 5ms\nlate = 1s\ntimers.max = 100\n"
-					    "spin = 50us\n");
+					    "spin = 50us\npool.threads = 64\npool.queue = 1000\n");
 
 	(void)state;
 	spoke_config_engine(config, &options);
@@ -162,6 +162,8 @@ static void engine_uses_file_where_options_are_zero(void **state)
 	assert_int_equal(options.late_ns, 7);
 	assert_int_equal(options.timers_max, 100);
 	assert_int_equal(options.spin_ns, 50000);
+	assert_int_equal(options.pool_threads, 64);
+	assert_int_equal(options.pool_queue, 1000);
 	/* spin_ns is not set for an engine on a user's loop, because the combination is rejected.
 	 */
 	options = (struct spoke_engine_options){ .native = &options };

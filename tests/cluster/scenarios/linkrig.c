@@ -108,6 +108,7 @@ void linkrig_provide(const char *wire, const struct spoke_provider_options *opti
 	static const struct spoke_handler handlers[] = {
 		{ .method = "echo", .handle = echo },
 		{ .method = "later", .handle = linkrig_hold },
+		{ .method = "block", .handle = echo, .flags = SPOKE_HANDLER_POOL },
 	};
 	struct spoke_provider_options with = *options;
 	char url[64];
@@ -116,7 +117,7 @@ void linkrig_provide(const char *wire, const struct spoke_provider_options *opti
 	(void)snprintf(url, sizeof(url), "%s://" LINKRIG_AT, wire);
 	linkrig.wire = wire;
 	assert_int_equal(spoke_provider_new(linkrig.engine, &with, &linkrig.provider), 0);
-	assert_int_equal(spoke_provider_add(linkrig.provider, &service, handlers, 2), 0);
+	assert_int_equal(spoke_provider_add(linkrig.provider, &service, handlers, 3), 0);
 	assert_int_equal(spoke_provider_listen(linkrig.provider, url), 0);
 }
 

@@ -55,8 +55,8 @@ int linkrig_tear_down(void **state);
 void linkrig_pass(uint64_t ns);
 uint64_t linkrig_stat(enum spoke_stat stat);
 
-/* Make the side, with this wire. A provider has the methods "echo" and "later"; a consumer holds
- * the pushes that it gets. Both report their link events to the rig. */
+/* Make the side, with this wire. A provider has the methods "echo", "later" and "block" (an echo on
+ * the pool); a consumer holds the pushes that it gets. Both report their link events to the rig. */
 void linkrig_provide(const char *wire, const struct spoke_provider_options *options);
 void linkrig_consume(const char *wire, const struct spoke_consumer_options *options);
 

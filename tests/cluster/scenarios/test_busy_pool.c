@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A provider whose pool has no free thread: waits are counted and explained, the queue is bounded.
+ */
+#include "tests/cluster/scenarios/linkrig.h"
+#include "transport/codec/codec.h"
+
+#include <string.h>
+
+#define MINUTE (60 * SECOND)
+
+static uint64_t asked;
+
+static void ask(unsigned count)
+{
+	const struct spokei_message pattern = {
+		.kind = SPOKEI_REQUEST,
+		.codec = SPOKEI_CODEC_MSGPACK,
+		.two_way = true,
+		.service = { "demo.Echo", 9 },
+		.method = { "block", 5 },
+	};
+
+	for (unsigned i = 0; i < count; i++) {
+		struct spokei_message message = pattern;
+
+		message.id = ++asked;
+		peer_put(&linkrig.conn, &message);
+	}
+	assert_int_equal(peer_write(&linkrig.conn, SIZE_MAX), 0);
+	linkrig_pass(10 * TICK);
+}
+
+static void begin(void)
+{
+	const struct spoke_provider_options options = { .heartbeat_ns = SPOKE_OFF };
+
+	asked = 0;
+	linkrig_provide("dubbo", &options);
+	linkrig_connect();
+}
+
+/* Returns the number of events that name the key of the pool's threads, and the last of them. */
+static unsigned hints(struct spoke_event *ret_last)
+{
+	struct spoke_event event = { .number = 0 };
+	unsigned count = 0;
+
+	while (spoke_event_get(linkrig.engine, event.number + 1, &event) == SPOKE_OK) {
+		if (strstr(event.text, "pool.threads") == NULL)
+			continue;
+		count++;
+		*ret_last = event;
+	}
+	return count;
+}
+
+static void long_wait_for_the_pool_is_counted_and_explained(void **state)
+{
+	struct spoke_event hint;
+	struct spoke_pool pool;
+
+	(void)state;
+	begin();
+	linkrig.process.pool_is_busy = true;
+	ask(3);
+	linkrig_pass(300 * MS);
+	spoke_engine_pool(linkrig.engine, &pool);
+	assert_int_equal(pool.queued, 3);
+	assert_int_equal(pool.queue_max, 256);
+	assert_int_equal(pool.threads_max, 4);
+	assert_int_equal(hints(&hint), 0);
+	linkrig.process.pool_is_busy = false;
+	ask(1);
+	linkrig_read();
+	assert_int_equal(linkrig.read[SPOKEI_REPLY], 4);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_OK), 4);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_POOL_REQUESTS), 4);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_POOL_WAITED), 3);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_POOL_FULL), 0);
+	assert_int_equal(hints(&hint), 1);
+	assert_non_null(strstr(hint.text, " 4 threads"));
+	assert_non_null(strstr(hint.text, "pool.threads"));
+	spoke_engine_pool(linkrig.engine, &pool);
+	assert_int_equal(pool.queued, 0);
+}
+
+static void short_waits_for_the_pool_give_no_hint(void **state)
+{
+	struct spoke_event hint;
+
+	(void)state;
+	begin();
+	for (unsigned i = 0; i < 20; i++) {
+		linkrig.process.pool_is_busy = true;
+		ask(1);
+		linkrig_pass(60 * MS);
+		linkrig.process.pool_is_busy = false;
+		ask(1);
+	}
+	assert_int_equal(linkrig_stat(SPOKE_STAT_POOL_REQUESTS), 40);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_POOL_WAITED), 0);
+	assert_int_equal(hints(&hint), 0);
+}
+
+static void full_pool_refuses_and_says_so_once_a_minute(void **state)
+{
+	struct spoke_event hint;
+
+	(void)state;
+	begin();
+	for (unsigned round = 1; round <= 3; round++) {
+		linkrig.process.pool_is_busy = true;
+		ask(SPOKE_POOL_QUEUE + 10);
+		assert_int_equal(linkrig_stat(SPOKE_STAT_POOL_FULL), 10 * round);
+		assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_REFUSED), 10 * round);
+		assert_int_equal(hints(&hint), round == 3 ? 2 : 1);
+		assert_non_null(strstr(hint.text, "pool.queue"));
+		linkrig.process.pool_is_busy = false;
+		ask(1);
+		linkrig_read();
+		assert_int_equal(linkrig.read[SPOKEI_REPLY], asked);
+		if (round == 2)
+			linkrig_pass(MINUTE);
+	}
+}
+
+static void requests_in_the_queue_are_refused_when_the_engine_ends(void **state)
+{
+	(void)state;
+	begin();
+	linkrig.process.pool_is_busy = true;
+	ask(7);
+	/* The rig frees the engine, and asserts that nothing is left. */
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
+	static const struct CMUnitTest tests[] = {
+		TEST(long_wait_for_the_pool_is_counted_and_explained),
+		TEST(short_waits_for_the_pool_give_no_hint),
+		TEST(full_pool_refuses_and_says_so_once_a_minute),
+		TEST(requests_in_the_queue_are_refused_when_the_engine_ends),
+	};
+
+	return cmocka_run_group_tests_name("busy pool", tests, NULL, NULL);
+}
