@@ -49,6 +49,9 @@ static int read_options(struct spoke_engine *engine, const struct spoke_provider
 	if (error == 0)
 		error = spokei_keys_overrule_interval(engine, values, SPOKEI_KEY_IDLE_CLOSE,
 						      options->idle_close_ns);
+	if (error == 0)
+		error = spokei_keys_overrule_interval(engine, values, SPOKEI_KEY_HALF_CLOSE,
+						      options->half_close_ns);
 	if (options->weight == SPOKE_NONE)
 		spokei_keys_set_none(values, SPOKEI_KEY_WEIGHT);
 	else if (error == 0)
@@ -67,6 +70,7 @@ static void fill_limits(const uint64_t *of, struct spokei_link_limits *ret)
 	spokei_link_limits_init(ret);
 	ret->heartbeat_ns = heartbeat_ns;
 	ret->idle_close_ns = of[SPOKEI_KEY_IDLE_CLOSE];
+	ret->half_ns = of[SPOKEI_KEY_HALF_CLOSE];
 	ret->mute_ns = MUTE_INTERVALS * heartbeat_ns;
 	if (ret->mute_ns < MUTE_NS)
 		ret->mute_ns = MUTE_NS;

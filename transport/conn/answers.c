@@ -154,16 +154,39 @@ void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *m
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }
 
+static struct spokei_serving *first_serving(struct spoke_list *list)
+{
+	return spoke_container_of(spokei_list_first(list), struct spokei_serving, node);
+}
+
+static void abandon(struct spokei_conn *conn, struct spokei_serving *serving)
+{
+	forget(serving);
+	spokei_conn_join_orphans(serving, conn->link);
+	if (serving->abandoned)
+		serving->abandoned(serving);
+}
+
 void spokei_conn_abandon(struct spokei_conn *conn)
 {
-	while (!spokei_list_empty(&conn->servings)) {
-		struct spokei_serving *serving = spoke_container_of(spokei_list_first(
-									    &conn->servings),
-								    struct spokei_serving, node);
+	while (!spokei_list_empty(&conn->servings))
+		abandon(conn, first_serving(&conn->servings));
+}
 
-		forget(serving);
-		spokei_conn_join_orphans(serving, conn->link);
-		if (serving->abandoned)
-			serving->abandoned(serving);
+void spokei_conn_abandon_waiting(struct spokei_conn *conn)
+{
+	struct spoke_list all;
+
+	spokei_list_init(&all);
+	spokei_list_move(&conn->servings, &all);
+	while (!spokei_list_empty(&all)) {
+		struct spokei_serving *serving = first_serving(&all);
+
+		if (serving->two_way) {
+			abandon(conn, serving);
+		} else {
+			spokei_list_unlink(&serving->node);
+			spokei_list_append(&conn->servings, &serving->node);
+		}
 	}
 }

@@ -88,6 +88,7 @@ struct spokei_conn {
 	/* It ends with its last call or request: it is FINISHING, or the peer of a consumer sent
 	 * READONLY and waits for the connection's end. */
 	bool ending;
+	bool waits_open; /* the peer keeps its sending side open while it waits for replies */
 	bool paused;     /* not read, because too much output is queued */
 	bool ended;      /* the peer sends no more, since ended_ns */
 	bool blocked;    /* the last write did not take everything, or unsent requests wait */

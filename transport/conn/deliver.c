@@ -204,6 +204,7 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	size_t before = spokei_outlet_len(&conn->out);
 
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_PROBES_READ);
+	conn->waits_open |= message->id >> 32 == SPOKEI_CONN_MARK;
 	spokei_conn_slim(conn);
 	/* The answer uses the peer's own codec; for unknown ones there is no other form. */
 	learn_codec(conn, message->codec);

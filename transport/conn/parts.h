@@ -25,6 +25,9 @@
 
 /* How long the peer's end may take once this side can write no more. */
 #define SPOKEI_CONN_UNWRITABLE_NS UINT64_C(5000000000)
+/* Upper half of the ids of a connection that spoke has opened ("spok"), and so of its first
+ * heartbeat. It tells the provider that no caller half-closes this connection and waits. */
+#define SPOKEI_CONN_MARK UINT32_C(0x73706f6b)
 
 static inline struct spoke_engine *spokei_conn_engine(const struct spokei_conn *conn)
 {
@@ -139,6 +142,10 @@ void spokei_link_disown(struct spokei_link *link);
 
 /* Tells every request being served that its connection is closed. */
 void spokei_conn_abandon(struct spokei_conn *conn);
+
+/* Abandons requests that wait for a reply, because their caller is gone. One-way requests go on.
+ * Calls users' code, which may close the connection. */
+void spokei_conn_abandon_waiting(struct spokei_conn *conn);
 
 /* --- heartbeat.c */
 

@@ -84,6 +84,15 @@ static bool owes_answers(const struct spokei_conn *conn)
 	       (!conn->link->asked || conn->link->serve);
 }
 
+/* Returns whether a peer that sends no more is still served. A consumer of spoke never half-closes
+ * while it waits: its process has ended, or it has given up all its calls. */
+static bool may_wait(const struct spokei_conn *conn)
+{
+	if (!conn->waits_open && conn->link->limits.half_ns > 0)
+		return owes_answers(conn);
+	return !spokei_list_empty(&conn->servings);
+}
+
 /* The peer sends no more: its requests are answered first. */
 static void end_of_input(struct spokei_conn *conn)
 {
@@ -102,7 +111,11 @@ static void end_of_input(struct spokei_conn *conn)
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 		return;
 	}
-	if (conn->unwritable || conn->link->connects || !owes_answers(conn)) {
+	if (conn->waits_open || conn->link->limits.half_ns == 0)
+		spokei_conn_abandon_waiting(conn);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	if (conn->unwritable || conn->link->connects || !may_wait(conn)) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 		return;
 	}

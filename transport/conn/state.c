@@ -33,6 +33,8 @@ void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire)
 	/* Where there are enough ids they begin at random and cannot be guessed. */
 	if (wire->id_max == UINT64_MAX)
 		env->dice(env->ctx, &next, sizeof(next));
+	if (wire->id_max == UINT64_MAX && conn->link->connects)
+		next = (uint64_t)SPOKEI_CONN_MARK << 32 | (next & UINT32_MAX);
 	spokei_pendings_init(&conn->pendings, wire->id_first, wire->id_max, next);
 }
 

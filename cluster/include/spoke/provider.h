@@ -92,6 +92,10 @@ struct spoke_provider_options {
 	/* Accept requests in which a Java object refers to a container around it. Such a reference
 	 * reads as nil. */
 	bool values_cycles;
+	/* How long a caller that has closed its sending side is served. Consumers of spoke never
+	 * wait like that, so the end of theirs abandons their requests at once, except one-way
+	 * ones. 0: 60 s; SPOKE_OFF: the same for every caller. */
+	uint64_t half_close_ns;
 };
 
 /* Makes a provider without services and addresses. Returns 0; ERANGE, EINVAL, ESYNTAX, EUNSUPPORTED
