@@ -27,7 +27,8 @@ static SPOKEI_NOINLINE int check_any(struct spoke_span values, size_t *ret_count
 {
 	struct spoke_cursor cursor;
 
-	return spoke_values_check(values.data, values.len, NULL, &cursor, ret_count);
+	return spoke_values_check(values.data, values.len, &spokei_link_own_values, &cursor,
+				  ret_count);
 }
 
 static inline int check_values(struct spoke_span values, size_t *ret_count)
@@ -416,6 +417,19 @@ static int take_call(struct spoke_method *method, struct spoke_span values,
 	return error;
 }
 
+/* A filter may have closed the consumer, but its method is still there. */
+static SPOKEI_NOINLINE void explain_size(const struct spoke_method *method, size_t len)
+{
+	const struct spokei_caller *caller = method->caller;
+
+	if (caller->closed)
+		return;
+	spokei_event(caller->engine, SPOKE_ETOOLARGE,
+		     "call refused: %zu bytes of arguments and the names do not fit a frame; "
+		     "frame.max allows %zu bytes, raise it on both sides",
+		     len, caller->link->limits.wire.frame_max);
+}
+
 int spoke_call(struct spoke_method *method, struct spoke_span args,
 	       const struct spoke_call_options *options, spoke_call_done_fn done, void *arg,
 	       struct spoke_call *ret_call)
@@ -424,5 +438,7 @@ int spoke_call(struct spoke_method *method, struct spoke_span args,
 	struct spokei_call *call = NULL;
 	int error = take_call(method, args, options ? options : &defaults, &call);
 
+	if (SPOKEI_UNLIKELY(error == SPOKE_ETOOLARGE))
+		explain_size(method, args.len);
 	return spokei_call_taken(method, error, call, done, arg, ret_call);
 }

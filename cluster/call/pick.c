@@ -15,8 +15,8 @@ static struct spoke_span first_argument(const struct spokei_call_args *args)
 	struct spoke_value first;
 	struct spoke_span text;
 
-	if (spoke_values_check(args->values.data, args->values.len, NULL, &cursor,
-			       &(size_t){ 0 }) ||
+	if (spoke_values_check(args->values.data, args->values.len, &spokei_link_own_values,
+			       &cursor, &(size_t){ 0 }) ||
 	    !spoke_cursor_next(&cursor, &first))
 		return spokei_span(NULL, 0);
 	if (spoke_value_str(first, &text) == 0)

@@ -12,7 +12,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_H UINT64_C(3600000000000)
-#define FRAME_MAX 8388608u
+#define FRAME_MAX 67108864u
 #define FRAME_MIN 1024u
 #define VALUES_MIN 1024u
 #define TEXT_MAX 2048u
@@ -127,8 +127,8 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.sentence = "calls waiting for an answer" },
 		.sections = CONSUMER, .live = true },
 	[SPOKEI_KEY_FRAME_MAX] = { .option = { .name = "frame.max", .kind = SPOKEI_OPTION_SIZE,
-		.min = FRAME_MIN, .max = FRAME_MAX, .preset = FRAME_MAX,
-		.sentence = "bytes of a frame" },
+		.min = FRAME_MIN, .max = FRAME_MAX, .preset = 8388608,
+		.sentence = "bytes of a frame; both sides must allow a larger one" },
 		.sections = BOTH },
 	[SPOKEI_KEY_VALUES_MAX] = { .option = { .name = "values.max", .kind = SPOKEI_OPTION_COUNT,
 		.min = VALUES_MIN, .max = SPOKE_VALUE_ITEMS_MAX, .preset = SPOKE_VALUE_ITEMS_MAX,

@@ -221,7 +221,7 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 	ret->settled = options->settled;
 	ret->settled_arg = options->settled_arg;
 	spokei_link_limits_init(&ret->limits);
-	ret->limits.wire.frame_max = (size_t)of[SPOKEI_KEY_FRAME_MAX];
+	spokei_link_limits_frame(&ret->limits, (size_t)of[SPOKEI_KEY_FRAME_MAX]);
 	spokei_link_limits_values(&ret->limits, (uint32_t)of[SPOKEI_KEY_VALUES_MAX]);
 	ret->limits.wire.value.cycles = of[SPOKEI_KEY_VALUES_CYCLES] != 0;
 	ret->directory = (struct spokei_directory_settings){

@@ -74,7 +74,7 @@ static void fill_limits(const uint64_t *of, struct spokei_link_limits *ret)
 	ret->mute_ns = MUTE_INTERVALS * heartbeat_ns;
 	if (ret->mute_ns < MUTE_NS)
 		ret->mute_ns = MUTE_NS;
-	ret->wire.frame_max = (size_t)of[SPOKEI_KEY_FRAME_MAX];
+	spokei_link_limits_frame(ret, (size_t)of[SPOKEI_KEY_FRAME_MAX]);
 	spokei_link_limits_values(ret, (uint32_t)of[SPOKEI_KEY_VALUES_MAX]);
 	ret->wire.value.cycles = of[SPOKEI_KEY_VALUES_CYCLES] != 0;
 	ret->serving_max = (uint32_t)of[SPOKEI_KEY_REQUESTS_MAX];

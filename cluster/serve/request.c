@@ -131,7 +131,7 @@ SPOKEI_NOINLINE void spoke_reply_with(struct spoke_request *request, struct spok
 	int error = SPOKE_OK;
 
 	if (value.len > 0)
-		error = spoke_value_check(value.data, value.len, NULL, &checked);
+		error = spoke_value_check(value.data, value.len, &spokei_link_own_values, &checked);
 	if (error == SPOKE_OK && attachments.len > 0)
 		error = spokei_attachments_check(attachments, true);
 	if (error)

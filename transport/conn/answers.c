@@ -4,6 +4,9 @@
 #include "transport/conn/parts.h"
 #include "transport/conn/serving.h"
 
+#include <stdio.h>
+
+#define TEXT_MAX 128u         /* bytes of an explanation */
 #define SERVING_ROOM_IDLE 64u /* entries that an idle connection may keep */
 
 /* The address of a request: the fields that a reply repeats. */
@@ -28,25 +31,38 @@ static int put(struct spokei_conn *conn, const struct place *place, struct spoke
 	return error;
 }
 
+/* Sends an error in place of a reply that cannot be sent. */
+static SPOKEI_NOINLINE int explain_reply(struct spokei_conn *conn, const struct place *place,
+					 const struct spokei_message *message, int error)
+{
+	struct spokei_message instead = { .error = SPOKE_ETOOLARGE };
+	const char *why = spoke_strerror(error);
+	char text[TEXT_MAX];
+
+	if (error == SPOKE_ETOOLARGE) {
+		(void)snprintf(text, sizeof(text),
+			       "the reply of %zu bytes does not fit a frame; the provider's "
+			       "frame.max allows %zu",
+			       message->value.len, conn->link->limits.wire.frame_max);
+		why = text;
+	}
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_REPLIES_TOO_LARGE);
+	instead.error_text = spokei_span(why, strlen(why));
+	return put(conn, place, &instead);
+}
+
 /* Sends the reply, or an error that explains why it cannot be sent; closes a connection that takes
  * nothing. */
 static void answer(struct spokei_conn *conn, const struct place *place,
 		   struct spokei_message *message)
 {
-	struct spoke_engine *engine = spokei_conn_engine(conn);
 	int error;
 
 	if (conn->state == SPOKEI_CONN_CLOSED || conn->unwritable)
 		return;
 	error = put(conn, place, message);
-	if (error != 0 && error != SPOKE_ENOMEM && error != SPOKE_ELIMIT) {
-		struct spokei_message instead = { .error = SPOKE_ETOOLARGE };
-		const char *text = spoke_strerror(error);
-
-		spokei_count(engine, SPOKE_STAT_REPLIES_TOO_LARGE);
-		instead.error_text = spokei_span(text, strlen(text));
-		error = put(conn, place, &instead);
-	}
+	if (error != 0 && error != SPOKE_ENOMEM && error != SPOKE_ELIMIT)
+		error = explain_reply(conn, place, message, error);
 	if (error == SPOKE_ELIMIT)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW);
 	else if (error)

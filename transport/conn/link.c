@@ -33,6 +33,26 @@ void spokei_link_limits_values(struct spokei_link_limits *limits, uint32_t max)
 	limits->wire.free_len = max;
 }
 
+const struct spoke_value_limits spokei_link_own_values = {
+	.depth_max = SPOKE_VALUE_DEPTH_MAX,
+	.items_max = SPOKE_VALUE_ITEMS_MAX,
+	.object_bytes_max = SIZE_MAX,
+	.bytes_max = SIZE_MAX,
+};
+
+/* Memory as a tree of objects, and queued bytes, stay in proportion to a frame. */
+void spokei_link_limits_frame(struct spokei_link_limits *limits, size_t max)
+{
+	struct spoke_value_limits *value = &limits->wire.value;
+
+	limits->wire.frame_max = max;
+	if (max <= SPOKE_VALUE_BYTES_MAX)
+		return;
+	value->bytes_max = max;
+	value->object_bytes_max = max * (SPOKE_VALUE_OBJECT_BYTES_MAX / SPOKE_VALUE_BYTES_MAX);
+	limits->out_max = max * (SPOKEI_OUT_MAX / SPOKEI_FRAME_MAX);
+}
+
 void spokei_link_limits_init(struct spokei_link_limits *limits)
 {
 	*limits = (struct spokei_link_limits){

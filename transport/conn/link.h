@@ -10,7 +10,7 @@
 #include "transport/conn/pool.h"
 #include "transport/wire/message.h"
 
-#define SPOKEI_FRAME_MAX 8388608u /* bytes */
+#define SPOKEI_FRAME_MAX 8388608u /* bytes; by default */
 #define SPOKEI_OUT_HIGH 8388608u  /* queued bytes: stop reading */
 #define SPOKEI_OUT_LOW 2097152u   /* ... resume reading */
 #define SPOKEI_OUT_MAX 16777216u  /* ... close */
@@ -93,6 +93,13 @@ struct spokei_link {
 
 /* Sets all defaults. */
 void spokei_link_limits_init(struct spokei_link_limits *limits);
+
+/* Limits of arguments and replies of this side's user: frame.max, which is checked by the wire,
+ * bounds their bytes. */
+extern const struct spoke_value_limits spokei_link_own_values;
+
+/* Sets the largest frame, and the limits that follow from it. */
+void spokei_link_limits_frame(struct spokei_link_limits *limits, size_t max);
 
 /* Sets the number of values in the body of a message, at most SPOKE_VALUE_ITEMS_MAX. */
 void spokei_link_limits_values(struct spokei_link_limits *limits, uint32_t max);

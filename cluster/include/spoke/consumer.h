@@ -75,7 +75,7 @@ struct spoke_consumer_options {
 	const char *registry_cache;
 	uint64_t timeout_ns;  /* timeout of an attempt; 0: as in the URL, else 1 s */
 	uint32_t pending_max; /* outstanding calls; further ones get ELIMIT. 0: 65,536 */
-	size_t frame_max;     /* bytes of a frame, read or written; 0: 8 MiB, the maximum */
+	size_t frame_max;     /* bytes of a frame, read or written; 0: 8 MiB; at most 64 MiB */
 	/* A provider that has sent nothing for this long is probed. At least 10 ms; SPOKE_OFF: no
 	 * heartbeats; 0: as in the URL, else 60 s. A provider that asks for a shorter interval in
 	 * the registry gets it. */

@@ -44,7 +44,7 @@ struct spoke_provider_options {
 	uint32_t requests_max;
 	uint32_t requests_per_connection_max; /* 0: 1,024 */
 	uint32_t pushes_max; /* outstanding pushes; further ones get ELIMIT. 0: 65,536 */
-	size_t frame_max;    /* bytes of a frame, read or written; 0: 8 MiB, the maximum */
+	size_t frame_max;    /* bytes of a frame, read or written; 0: 8 MiB; at most 64 MiB */
 	size_t queued_max;   /* bytes of queued answers, in all; 0: 256 MiB */
 	/* A consumer that has sent nothing for this long is probed. A peer that never sends is
 	 * closed after four intervals, but not before 4 minutes: a Java consumer is silent until

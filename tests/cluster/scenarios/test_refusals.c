@@ -82,7 +82,7 @@ static void every_url_of_a_consumer_is_looked_at(void **state)
 	options.more_urls = other;
 	assert_int_equal(try_consumer(stage, &options, "names another service"), SPOKE_EINVAL);
 	options.more_count = 0;
-	options.frame_max = (8u << 20) + 1;
+	options.frame_max = (64u << 20) + 1;
 	assert_int_equal(try_consumer(stage, &options, "frame.max"), SPOKE_ERANGE);
 	options.frame_max = 0;
 	options.values_max = SPOKE_VALUE_ITEMS_MAX + 1;
