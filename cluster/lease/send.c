@@ -27,17 +27,18 @@ static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_
 
 /* --- commands */
 
-/* Sends a command whose texts are written. Returns 0, or an error if it was not sent. */
-static int send_command(struct spokei_lease *lease, bool releases, uint64_t sent_ns)
+/* Returns a command, before its texts are written: texts without a command would have an answer
+ * that nothing waits for. NULL: there is no room, or no memory. */
+static struct spokei_lease_command *new_command(const struct spokei_lease *lease, bool releases,
+						uint64_t sent_ns)
 {
 	struct spoke_leases *leases = lease->leases;
 	struct spokei_lease_command *command;
 	void *cell;
 	uint64_t handle;
-	int error = spokei_slab_take(&leases->commands, &cell, &handle);
 
-	if (error)
-		return error;
+	if (spokei_slab_take(&leases->commands, &cell, &handle))
+		return NULL;
 	command = cell;
 	*command = (struct spokei_lease_command){
 		.ask.done = command_done,
@@ -48,16 +49,24 @@ static int send_command(struct spokei_lease *lease, bool releases, uint64_t sent
 		.replicas = releases ? 0 : lease->replicas,
 		.releases = releases,
 	};
-	error = spokei_redis_send(leases->redis, &command->ask, command->replicas,
-				  spokei_lease_replicas_wait(lease));
-	if (error) {
+	return command;
+}
+
+/* Sends a command whose texts are written. Returns whether it was sent. */
+static bool send_command(struct spokei_lease *lease, struct spokei_lease_command *command)
+{
+	struct spoke_leases *leases = lease->leases;
+	uint64_t cell = command->cell;
+
+	if (spokei_redis_send(leases->redis, &command->ask, command->replicas,
+			      spokei_lease_replicas_wait(lease))) {
 		command->cell = 0;
-		spokei_slab_give(&leases->commands, handle);
-	} else {
-		lease->under = true;
-		spokei_leases_waits(leases, command->replicas);
+		spokei_slab_give(&leases->commands, cell);
+		return false;
 	}
-	return error;
+	lease->under = true;
+	spokei_leases_waits(leases, command->replicas);
+	return true;
 }
 
 static void write_key(struct spokei_lease *lease, enum spokei_lease_name which)
@@ -70,12 +79,40 @@ static void write_key(struct spokei_lease *lease, enum spokei_lease_name which)
 	spokei_redis_text(redis, (struct spoke_span){ key, spokei_lease_name(key, which, name) });
 }
 
+static bool put_acquire(struct spokei_lease *lease, uint64_t sent_ns)
+{
+	struct spokei_redis *redis = lease->leases->redis;
+	struct spokei_lease_command *command = new_command(lease, false, sent_ns);
+	char holder[SPOKEI_LEASE_HOLDER];
+
+	if (command == NULL)
+		return false;
+	spokei_redis_begin(redis, SPOKEI_SCRIPT_ACQUIRE, 2, 4);
+	write_key(lease, SPOKEI_LEASE_TOKEN);
+	spokei_redis_number(redis, lease->life.ttl_ms);
+	spokei_redis_text(redis, spokei_lease_holder(lease, holder));
+	return send_command(lease, command);
+}
+
+static bool put_release(struct spokei_lease *lease)
+{
+	struct spokei_redis *redis = lease->leases->redis;
+	struct spokei_lease_command *command = new_command(lease, true, 0);
+	char holder[SPOKEI_LEASE_HOLDER];
+
+	if (command == NULL)
+		return false;
+	spokei_redis_begin(redis, SPOKEI_SCRIPT_RELEASE, 2, 3);
+	write_key(lease, SPOKEI_LEASE_CHANNEL);
+	spokei_redis_text(redis, spokei_lease_holder(lease, holder));
+	return send_command(lease, command);
+}
+
 /* Sends the ACQUIRE of a lease that is WAITING. Its validity counts from here. */
 static void send_acquire(struct spokei_lease *lease)
 {
 	struct spoke_leases *leases = lease->leases;
 	uint64_t sent_ns = spokei_leases_now(leases);
-	char holder[SPOKEI_LEASE_HOLDER];
 
 	if (lease->life.end_ns <= sent_ns)
 		return; /* the timer is about to end it */
@@ -83,11 +120,7 @@ static void send_acquire(struct spokei_lease *lease)
 		(void)spokei_lease_arm(lease, sent_ns + spokei_leases_pause(leases));
 		return;
 	}
-	spokei_redis_begin(leases->redis, SPOKEI_SCRIPT_ACQUIRE, 2, 4);
-	write_key(lease, SPOKEI_LEASE_TOKEN);
-	spokei_redis_number(leases->redis, lease->life.ttl_ms);
-	spokei_redis_text(leases->redis, spokei_lease_holder(lease, holder));
-	if (send_command(lease, false, sent_ns) != SPOKE_OK) {
+	if (!put_acquire(lease, sent_ns)) {
 		(void)spokei_lease_arm(lease, sent_ns + spokei_leases_pause(leases));
 		return;
 	}
@@ -98,14 +131,8 @@ static void send_acquire(struct spokei_lease *lease)
 void spokei_lease_send_release(struct spokei_lease *lease)
 {
 	struct spoke_leases *leases = lease->leases;
-	char holder[SPOKEI_LEASE_HOLDER];
 
-	if (lease->under)
-		return;
-	spokei_redis_begin(leases->redis, SPOKEI_SCRIPT_RELEASE, 2, 3);
-	write_key(lease, SPOKEI_LEASE_CHANNEL);
-	spokei_redis_text(leases->redis, spokei_lease_holder(lease, holder));
-	if (send_command(lease, true, 0) != SPOKE_OK)
+	if (!lease->under && !put_release(lease))
 		(void)spokei_lease_arm(lease,
 				       spokei_leases_now(leases) + spokei_leases_pause(leases));
 }

@@ -41,6 +41,29 @@ static void short_lease_does_not_take_a_distant_store_for_a_silent_one(void **st
 	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASE_RECONNECTS), 0);
 }
 
+static void answers_stay_with_their_asks_without_memory(void **state)
+{
+	(void)state;
+	fakeredis_put_lock(&rig.server, "taken", "peer:1", 1, 3600000);
+	for (unsigned nth = 1; nth <= 8; nth++) {
+		struct leaserig_ask *taken;
+		struct leaserig_ask *free;
+
+		leaserig_join(&rig.two, NULL);
+		spokei_faults_fail(&rig.two.faulty, SPOKEI_FAULTS_MEMORY, nth, -1, false);
+		taken = leaserig_ask_if(&rig.two, "taken", NULL);
+		free = leaserig_ask_if(&rig.two, "free", NULL);
+		spokei_faults_heal(&rig.two.faulty);
+		leaserig_pass(SECOND);
+		assert_true(taken == NULL || taken->error == SPOKE_EBUSY);
+		assert_true(free == NULL || free->error == SPOKE_OK);
+		spoke_leases_free(rig.two.leases);
+		rig.two.leases = NULL;
+		leaserig_pass(SECOND);
+		(void)fakeredis_remove(&rig.server, "free");
+	}
+}
+
 static void repeated_grant_without_its_counter_has_a_number(void **state)
 {
 	struct leaserig_ask *ask;
@@ -338,6 +361,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(short_lease_does_not_take_a_distant_store_for_a_silent_one),
+		TEST(answers_stay_with_their_asks_without_memory),
 		TEST(repeated_grant_without_its_counter_has_a_number),
 		TEST(lost_answer_to_an_ask_is_asked_for_again),
 		TEST(ask_cancelled_with_a_lost_answer_leaves_no_lock),
