@@ -5,6 +5,11 @@
 #include "transport/conn/link.h"
 
 #include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
 
 #define OUT_MAX ((size_t)1 << 25)
 #define BACKLOG 16
@@ -22,6 +27,7 @@ void peer_init(struct peer *peer, struct spokei_world *world)
 void peer_fini(struct peer *peer)
 {
 	spokei_vnet_kill(&peer->process.user);
+	assert_int_equal(peer->process.blocks, 0);
 	spokei_world_process_fini(&peer->process);
 }
 

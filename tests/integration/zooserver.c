@@ -167,7 +167,13 @@ void zooserver_make(void)
 
 void zooserver_freeze(void)
 {
+	int status = 0;
+
+	assert_true(server.pid > 0);
 	assert_int_equal(kill(server.pid, SIGSTOP), 0);
+	/* Its threads stop one after the other. */
+	assert_int_equal(waitpid(server.pid, &status, WUNTRACED), server.pid);
+	assert_true(WIFSTOPPED(status));
 }
 
 void zooserver_kill(void)

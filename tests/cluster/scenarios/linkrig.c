@@ -178,6 +178,7 @@ bool linkrig_accept(void)
 
 	if (fd < 0)
 		return false;
+	peer_close(&linkrig.conn);
 	peer_open(&linkrig.peer, &linkrig.conn, fd, spokei_catalog_wire(linkrig.wire));
 	return true;
 }
