@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lists the locks in a store: SCAN goes through its keys, some at a time, and a script looks at
- * each hash that it finds. A listing keeps the names of one step only. When the connection is lost,
+ * each hash that it finds. A single name needs the script only. A listing keeps the names of one
+ * step only. When the connection is lost,
  * the commands that were not answered are sent again, once.
  */
 #include "cluster/lease/job.h"
@@ -11,11 +12,12 @@
 #include <stdio.h>
 
 #define JOB "list of leases"
-#define STEP 32u        /* keys that the store goes through in one step */
+#define STEP 512u       /* keys that the store goes through in one step, at first */
 #define LOOKS 16u       /* scripts under way */
 #define CURSOR_SIZE 24u /* a number of 64 bits, with the NUL */
 #define TRIES 2u        /* in a row, without any answer */
-#define MATCH_MAX 1024u /* bytes of a pattern */
+#define MATCH_MAX                                                                                  \
+	((size_t)2 * SPOKE_LEASE_NAME_MAX) /* bytes of a pattern: a name, each one escaped */
 #define NS_PER_MS UINT64_C(1000000)
 
 /* A script under way, or one to be sent again. */
@@ -282,7 +284,10 @@ static void scan_done(struct spokei_redis_ask *ask, int error, struct spokei_res
 	if (!spokei_lease_job_answered(&listing->job))
 		return;
 	if (error) {
-		listing->step = 1; /* perhaps the answer was too large */
+		/* Perhaps the answer was too large, which is no failure of the store. */
+		if (listing->step > 1)
+			listing->tries = 0;
+		listing->step = listing->step / 8 > 0 ? listing->step / 8 : 1;
 		miss(listing, error);
 	} else {
 		scan_read(listing, reply);
@@ -313,6 +318,27 @@ static void send_scan(struct listing *listing)
 		miss(listing, error);
 }
 
+/* A single name is looked at without a walk through all keys of the store. Returns 0 or ENOMEM. */
+static int begin_with_name(struct listing *listing, const char *pattern)
+{
+	char name[SPOKE_LEASE_NAME_MAX];
+	size_t len = spokei_lease_pattern_name(pattern, name);
+	size_t size = sizeof(struct spoke_span) + len;
+	char *to;
+
+	if (len == 0)
+		return SPOKE_OK;
+	listing->names = spokei_alloc_unset(listing->job.leases->engine->env, size);
+	if (listing->names == NULL)
+		return SPOKE_ENOMEM;
+	listing->names_size = size;
+	to = (char *)(listing->names + 1);
+	memcpy(to, name, len);
+	listing->names[listing->name_count++] = (struct spoke_span){ to, len };
+	listing->begun = true;
+	return SPOKE_OK;
+}
+
 /* Sends the next commands. The cursor is "0" before the first step, and after the last. */
 static void go_on(struct listing *listing)
 {
@@ -339,7 +365,8 @@ int spoke_leases_list(struct spoke_leases *leases, const char *match, spoke_leas
 	listing = spokei_alloc(leases->engine->env, 1, size);
 	if (listing == NULL)
 		return SPOKE_ENOMEM;
-	listing->job = (struct spokei_lease_job){ .go = listing_go, .end = listing_end };
+	listing->job =
+		(struct spokei_lease_job){ .leases = leases, .go = listing_go, .end = listing_end };
 	listing->each = each;
 	listing->arg = arg;
 	listing->scan.done = scan_done;
@@ -350,8 +377,12 @@ int spoke_leases_list(struct spoke_leases *leases, const char *match, spoke_leas
 		listing->looks[i] = (struct look){ .ask.done = look_done, .listing = listing };
 	memcpy(listing->match, pattern, len);
 	listing->match_len = len;
-	error = spokei_lease_job_begin(leases, &listing->job);
-	if (error)
+	error = begin_with_name(listing, pattern);
+	if (!error)
+		error = spokei_lease_job_begin(leases, &listing->job);
+	if (error) {
+		drop_names(listing);
 		spokei_free(leases->engine->env, listing, 1, size);
+	}
 	return error;
 }

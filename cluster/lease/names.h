@@ -6,7 +6,7 @@
 #ifndef SPOKEI_CLUSTER_LEASE_NAMES_H
 #define SPOKEI_CLUSTER_LEASE_NAMES_H
 
-#include <spoke/value.h>
+#include <spoke/lease.h>
 
 enum spokei_lease_name {
 	SPOKEI_LEASE_CHANNEL, /* a release is published here: redisson_lock__channel:{NAME} */
@@ -22,5 +22,9 @@ enum spokei_lease_name {
  * same hash slot, unless it contains "{" itself. Returns the length.
  */
 size_t spokei_lease_name(char *to, enum spokei_lease_name which, struct spoke_span name);
+
+/* Writes the name, without a NUL, into `to`, which has room for SPOKE_LEASE_NAME_MAX bytes, if the
+ * pattern of Redis matches one name only. Returns its length; 0: others may match, or none. */
+size_t spokei_lease_pattern_name(const char *pattern, char *to);
 
 #endif

@@ -48,6 +48,7 @@ struct locker {
 	bool yes;
 	bool quiet;
 	bool verbose;
+	bool closing; /* callbacks of listings and leases that still come mean nothing */
 	const char *config_path;
 	struct spoke_env env; /* the host's, with a log */
 	struct spoke_config *config;
@@ -57,7 +58,8 @@ struct locker {
 };
 
 /* Makes engine and leases, as options, environment and file want. Returns VERB_OK, or prints an
- * error and returns another status. Undo with lock_close(), also after an error. */
+ * error and returns another status. Undo with lock_close(), also after an error; it calls the
+ * callbacks that are still due, and may be called twice. */
 int lock_open(struct locker *locker);
 void lock_close(struct locker *locker);
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TIMEOUT_NS UINT64_C(5000000000) /* without an answer of the store */
+#define TIMEOUT_NS UINT64_C(5000000000) /* without a connection to the store */
 #define HOLDER_TEXT 64u
 
 struct lister {
@@ -49,12 +49,20 @@ static void failed(struct lister *lister, int error)
 	stop(lister, end);
 }
 
+/* A store that takes commands may have many keys to go through; the library notices if it stops to
+ * answer. */
 static void late_due(struct spoke_alarm *alarm)
 {
-	failed(spoke_container_of(alarm, struct lister, late), SPOKE_EUNAVAILABLE);
+	struct lister *lister = spoke_container_of(alarm, struct lister, late);
+	struct spoke_leases_look look;
+
+	spoke_leases_look(lister->locker->leases, &look);
+	if (!look.connected ||
+	    spoke_alarm_after(lister->locker->engine, &lister->late, TIMEOUT_NS, late_due))
+		failed(lister, SPOKE_EUNAVAILABLE);
 }
 
-/* Turns until stop(), but not longer than the timeout without an answer. */
+/* Turns until stop(), but not longer than the timeout without a connection. */
 static int turn(struct lister *lister, int error)
 {
 	struct spoke_engine *engine = lister->locker->engine;
@@ -104,6 +112,8 @@ static void listed(void *arg, const struct spoke_lease_info *info, int error)
 {
 	struct lister *lister = arg;
 
+	if (lister->locker->closing)
+		return;
 	if (error) {
 		failed(lister, error);
 	} else if (!info) {
@@ -113,9 +123,8 @@ static void listed(void *arg, const struct spoke_lease_info *info, int error)
 			print_json(info);
 		else
 			print_row(lister, info);
-		/* Goes on while the store answers; ends if the reader of the output has gone. */
-		if (ferror(stdout) ||
-		    spoke_alarm_after(lister->locker->engine, &lister->late, TIMEOUT_NS, late_due))
+		/* Ends if the reader of the output has gone. */
+		if (ferror(stdout))
 			stop(lister, VERB_OK);
 	}
 }
@@ -128,9 +137,11 @@ int lock_list(struct locker *locker)
 
 	if (end == VERB_OK)
 		end = lock_open(locker);
-	if (end != VERB_OK)
-		return end;
-	return turn(&lister, spoke_leases_list(locker->leases, locker->name, listed, &lister));
+	if (end == VERB_OK)
+		end = turn(&lister,
+			   spoke_leases_list(locker->leases, locker->name, listed, &lister));
+	lock_close(locker);
+	return end;
 }
 
 /* --- break */
@@ -139,6 +150,8 @@ static void seen(void *arg, const struct spoke_lease_info *info, int error)
 {
 	struct lister *lister = arg;
 
+	if (lister->locker->closing)
+		return;
 	if (error) {
 		failed(lister, error);
 	} else if (info) {
@@ -153,6 +166,8 @@ static void broken(void *arg, int error)
 {
 	struct lister *lister = arg;
 
+	if (lister->locker->closing)
+		return;
 	lister->broken = !error;
 	if (error && error != SPOKE_ENOENT)
 		failed(lister, error);
@@ -225,5 +240,6 @@ int lock_break(struct locker *locker)
 	if (end == VERB_OK)
 		end = turn(&lister,
 			   spoke_leases_break(locker->leases, locker->name, broken, &lister));
+	lock_close(locker);
 	return say_broken(&lister, end);
 }

@@ -6,6 +6,7 @@
 #include "examples/spoke/lock.h"
 #include "examples/spoke/lock_wait.h"
 #include "examples/spoke/runner.h"
+#include "examples/spoke/supervisor.h"
 
 #include <spoke/stats.h>
 
@@ -28,11 +29,11 @@ struct run {
 	struct spoke_alarm extend; /* tells the supervisor how long the lease is valid */
 	struct spoke_alarm stuck;  /* the command should have ended */
 	bool held;
-	bool running;     /* the command has been started, and has not been reported as ended */
-	bool ran;         /* the command was started */
-	bool ended;       /* the run ends with `end` */
-	bool abandon;     /* the lease must not be given back: processes of the command may live */
-	int cancelled_by; /* a signal that came while there was no command; 0: none */
+	bool running;  /* the command has been started, and has not been reported as ended */
+	bool ran;      /* the command was started */
+	bool ended;    /* the run ends with `end` */
+	bool abandon;  /* the lease must not be given back: processes of the command may live */
+	int cancelled; /* the status if the run was ended before the command began; 0: it was not */
 	int end;
 };
 
@@ -84,10 +85,12 @@ static void release(struct run *run, int end)
 
 static void extend(struct run *run)
 {
+	/* Time that passes between the two readings must not be counted twice. */
+	uint64_t now = supervisor_now();
 	uint64_t left = spoke_lease_left(run->lease);
 
 	if (left)
-		runner_extend(&run->runner, left);
+		runner_extend(&run->runner, now + left);
 }
 
 static void extend_due(struct spoke_alarm *alarm)
@@ -121,7 +124,7 @@ static void lost(void *arg, struct spoke_lease lease, enum spoke_lease_loss why)
 	struct run *run = arg;
 
 	(void)lease;
-	if (!run->held)
+	if (!run->held || run->locker->closing)
 		return;
 	run->held = false;
 	(void)ending_say(VERB_OK, LOCK_VERB, "%s is lost: %s%s", run->locker->shown, reasons[why],
@@ -136,6 +139,7 @@ static void lost(void *arg, struct spoke_lease lease, enum spoke_lease_loss why)
 /* Begins the command. */
 static void granted(struct run *run, const struct spoke_lease_answer *answer)
 {
+	uint64_t now = supervisor_now();
 	uint64_t left = spoke_lease_left(run->lease);
 	uint64_t period = left / 16;
 
@@ -147,7 +151,7 @@ static void granted(struct run *run, const struct spoke_lease_answer *answer)
 		period = EXTEND_MIN_NS;
 	if (period > EXTEND_MAX_NS)
 		period = EXTEND_MAX_NS;
-	runner_extend(&run->runner, left);
+	runner_extend(&run->runner, now + left);
 	if (spoke_alarm_every(run->locker->engine, &run->extend, period, extend_due)) {
 		release(run, ending_say(LOCK_FAILED, LOCK_VERB, "out of timers"));
 		return;
@@ -205,9 +209,11 @@ static void told(void *arg, struct spoke_lease lease, const struct spoke_lease_a
 	struct run *run = arg;
 
 	(void)lease;
+	if (run->locker->closing)
+		return;
 	lock_wait_end(&run->wait);
-	if (answer->error == SPOKE_ECANCELED || run->cancelled_by)
-		finish(run, LOCK_SIGNAL + run->cancelled_by);
+	if (run->cancelled)
+		finish(run, run->cancelled);
 	else if (answer->error)
 		finish(run, refused(run, answer));
 	else
@@ -251,11 +257,28 @@ static void ended(void *arg, int status, bool overdue)
 		finish(run, LOCK_LOST);
 }
 
+/* There is no command yet: gives up the ask, or the lease. */
+static void cancel(struct run *run, int end)
+{
+	run->cancelled = end;
+	if (run->held)
+		release(run, end);
+	else if (spoke_lease_release(run->lease, NULL, NULL))
+		finish(run, end);
+}
+
 /* Processes of the command may go on, so the lease is left to end by itself. */
 static void orphaned(void *arg)
 {
 	struct run *run = arg;
 
+	if (!run->running) {
+		if (!run->ended && !run->cancelled)
+			cancel(run, ending_say(LOCK_FAILED, LOCK_VERB,
+					       "the process that was to supervise the command was "
+					       "killed"));
+		return;
+	}
 	run->running = false;
 	run->abandon = true;
 	(void)ending_say(VERB_OK, LOCK_VERB,
@@ -275,15 +298,10 @@ static void came(void *arg, int number, bool shared)
 		return;
 	}
 	/* A second one does not wait for the store. */
-	if (run->ended || run->cancelled_by) {
+	if (run->ended || run->cancelled)
 		spoke_engine_stop(run->locker->engine);
-		return;
-	}
-	run->cancelled_by = number;
-	if (run->held)
-		release(run, LOCK_SIGNAL + number);
-	else if (spoke_lease_release(run->lease, NULL, NULL))
-		finish(run, LOCK_SIGNAL + number);
+	else
+		cancel(run, LOCK_SIGNAL + number);
 }
 
 /* --- the mode */
@@ -355,5 +373,6 @@ int lock_run(struct locker *locker)
 	(void)spoke_alarm_cancel(&run.extend);
 	(void)spoke_alarm_cancel(&run.stuck);
 	runner_close(&run.runner);
+	lock_close(locker);
 	return end;
 }

@@ -210,8 +210,13 @@ int lock_open(struct locker *locker)
 
 void lock_close(struct locker *locker)
 {
+	locker->closing = true;
 	spoke_leases_free(locker->leases);
 	spoke_engine_free(locker->engine);
 	spoke_config_free(locker->config);
 	free(locker->url);
+	locker->leases = NULL;
+	locker->engine = NULL;
+	locker->config = NULL;
+	locker->url = NULL;
 }

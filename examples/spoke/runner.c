@@ -143,9 +143,9 @@ static void order(const struct runner *runner, const struct supervisor_order *wh
 		(void)!send(runner->reports.fd, what, sizeof(*what), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void runner_extend(struct runner *runner, uint64_t left_ns)
+void runner_extend(struct runner *runner, uint64_t deadline_ns)
 {
-	atomic_store(runner->deadline_ns, supervisor_now() + left_ns);
+	atomic_store(runner->deadline_ns, deadline_ns);
 }
 
 void runner_start(struct runner *runner, uint64_t fence)

@@ -5,7 +5,7 @@
  *
  *     end = runner_fork(&runner, &options);       before there is an engine
  *     error = runner_watch(&runner, engine);
- *     runner_extend(&runner, left_ns);            and again, after each renewal
+ *     runner_extend(&runner, deadline_ns);        and again, after each renewal
  *     runner_start(&runner, fence);
  *     ...                                         runner.ended() or runner.failed()
  *     runner_close(&runner);
@@ -59,9 +59,9 @@ int runner_fork(struct runner *runner, const struct runner_options *options);
 /* Watches for messages and signals. */
 void runner_watch(struct runner *runner, struct spoke_engine *engine);
 
-/* Tells the supervisor how long the lease is valid from now on, if this function is not called
- * again. Then it ends the command by itself. */
-void runner_extend(struct runner *runner, uint64_t left_ns);
+/* Tells the supervisor until when the lease is valid, in ns of supervisor_now(). It ends the
+ * command by itself then, unless this function is called again. */
+void runner_extend(struct runner *runner, uint64_t deadline_ns);
 
 /* Starts the command. */
 void runner_start(struct runner *runner, uint64_t fence);

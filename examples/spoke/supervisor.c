@@ -22,8 +22,8 @@
 
 #define VERB "lock"
 #define SECOND_NS UINT64_C(1000000000)
-#define SLACK_NS UINT64_C(250000000) /* lead of `spoke lock`, which knows why a lease is over */
-#define LIST_MAX 16384u              /* bytes of a list of children */
+#define SLACK_MAX_NS UINT64_C(250000000)
+#define LIST_MAX 16384u /* bytes of a list of children */
 
 struct supervisor {
 	const struct supervisor_plan *plan;
@@ -138,10 +138,18 @@ static bool signal_children(const struct supervisor *supervisor, int number)
 	return true;
 }
 
+/* Returns the lead of `spoke lock`, which knows why a lease is over. It is part of the grace. */
+static uint64_t slack(const struct supervisor *supervisor)
+{
+	uint64_t ns = supervisor->plan->grace_ns / 4;
+
+	return ns < SLACK_MAX_NS ? ns : SLACK_MAX_NS;
+}
+
 static void set_timer(const struct supervisor *supervisor)
 {
-	uint64_t at = supervisor->ending ? supervisor->kill_ns
-					 : atomic_load(supervisor->plan->deadline_ns) + SLACK_NS;
+	uint64_t deadline = atomic_load(supervisor->plan->deadline_ns);
+	uint64_t at = supervisor->ending ? supervisor->kill_ns : deadline + slack(supervisor);
 	const struct itimerspec when = {
 		.it_value = { (time_t)(at / SECOND_NS), (long)(at % SECOND_NS) },
 	};
@@ -156,9 +164,13 @@ static void kill_all(struct supervisor *supervisor)
 	(void)signal_children(supervisor, SIGKILL);
 }
 
-/* Ends the command: a signal first, the kill after the grace. */
+/* Ends the command: a signal first, the kill after the grace. The grace begins at the latest when
+ * the lease is over, because another one may get it soon after. */
 static void end(struct supervisor *supervisor)
 {
+	uint64_t now = supervisor_now();
+	uint64_t deadline = atomic_load(supervisor->plan->deadline_ns);
+
 	if (supervisor->ending)
 		return;
 	if (!supervisor->plan->grace_ns) {
@@ -166,7 +178,7 @@ static void end(struct supervisor *supervisor)
 		return;
 	}
 	supervisor->ending = true;
-	supervisor->kill_ns = supervisor_now() + supervisor->plan->grace_ns;
+	supervisor->kill_ns = (now < deadline ? now : deadline) + supervisor->plan->grace_ns;
 	(void)kill(supervisor->child, SIGTERM);
 	/* A stopped process would not get the signal. */
 	(void)kill(supervisor->child, SIGCONT);
@@ -267,7 +279,7 @@ static void timer_due(struct supervisor *supervisor)
 			kill_all(supervisor);
 		return;
 	}
-	if (now < deadline + SLACK_NS) {
+	if (now < deadline + slack(supervisor)) {
 		set_timer(supervisor);
 		return;
 	}

@@ -215,6 +215,16 @@ wait_() {
 	ends 143 "$waiter" "a waiter that was ended"
 	[ "$(cli exists name)" = 1 ] || fail "a waiter took the lease away"
 
+	# Its supervisor is killed: there is no command that could have lost a lease.
+	"$spoke" lock -v --wait "$url" name -- true 2>"$work/waiter.err" &
+	waiter=$!
+	started="$started $waiter"
+	await grep -q 'is held by .*:[0-9]' "$work/waiter.err"
+	kill -KILL "$(cat "/proc/$waiter/task/$waiter/children")"
+	ends 125 "$waiter" "a waiter without supervisor"
+	grep -q 'the process that was to supervise the command was killed' "$work/waiter.err" ||
+		fail "no reason"
+
 	# Several waiters get it one after the other, with growing fences.
 	waiters=
 	for i in 1 2 3; do
@@ -286,7 +296,7 @@ lost() {
 	grep -q 'was not held any more when the command ended' "$work/name.err" || fail "no reason"
 
 	# The store dies. The command has ended before the time to live is over.
-	hold name --ttl 1s --grace 100ms
+	hold name --ttl 1s --grace 400ms
 	kill -KILL "$redis"
 	await is_gone "$redis"
 	ends 123 "$holder" "a lease whose store died"

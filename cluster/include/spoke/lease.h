@@ -252,7 +252,8 @@ typedef void (*spoke_lease_info_fn)(void *arg, const struct spoke_lease_info *in
  * Lists the leases in the store with names that match a pattern of Redis, e.g. "reports*"; NULL:
  * all. The store goes through all its keys, some at a time, so leases that begin or end meanwhile
  * may be missing, and one may be listed twice. Waits for the store if it is not connected yet.
- * Returns 0, EINVAL (a pattern of more than 1,024 bytes), ELIMIT (1,000 listings and breaks are
+ * A pattern without wildcards is a name, and the store looks at this key only.
+ * Returns 0, EINVAL (a pattern of more than 2,048 bytes), ELIMIT (1,000 listings and breaks are
  * under way), ECLOSED, ENOMEM or EFORKED.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_leases_list(struct spoke_leases *leases, const char *match,

@@ -144,6 +144,39 @@ static void pattern_limits_a_listing(void **state)
 	assert_int_equal(times("other"), 0);
 }
 
+static void single_name_is_looked_at_without_a_walk(void **state)
+{
+	(void)state;
+	put_locks(20);
+	fakeredis_put_lock(&rig.server, "a*", PEER, 1, 60000);
+	fakeredis_put(&rig.server, "text", "x");
+	rig.server.forbidden[0] = "scan";
+	list("lock1");
+	assert_int_equal(seen.error, SPOKE_OK);
+	assert_int_equal(seen.count, 1);
+	assert_int_equal(times("lock1"), 1);
+	list("a\\*");
+	assert_int_equal(times("a*"), 1);
+	list("lock100");
+	assert_int_equal(seen.error, SPOKE_OK);
+	assert_int_equal(seen.count, 0);
+	list("text");
+	assert_int_equal(seen.error, SPOKE_OK);
+	assert_int_equal(seen.count, 0);
+}
+
+static void single_name_is_looked_at_again_after_a_lost_connection(void **state)
+{
+	(void)state;
+	put_locks(1);
+	fakeredis_cut(&rig.server, FAKEREDIS_CUT_BEFORE, "EVALSHA", FAKEREDIS_LOOK, 1);
+	begin("lock0");
+	leaserig_pass(2 * SECOND);
+	assert_int_equal(seen.ends, 1);
+	assert_int_equal(seen.error, SPOKE_OK);
+	assert_int_equal(seen.count, 1);
+}
+
 static void keys_that_are_no_locks_are_not_listed(void **state)
 {
 	(void)state;
@@ -158,13 +191,13 @@ static void keys_that_are_no_locks_are_not_listed(void **state)
 static void large_store_is_listed_in_steps(void **state)
 {
 	(void)state;
-	put_locks(1000);
+	put_locks(2000);
 	list(NULL);
 	assert_int_equal(seen.error, SPOKE_OK);
-	assert_int_equal(seen.count, 1000);
+	assert_int_equal(seen.count, 2000);
 	assert_int_equal(times("lock0"), 1);
-	assert_int_equal(times("lock999"), 1);
-	assert_int_equal(fakeredis_runs(&rig.server, FAKEREDIS_LOOK), 1000);
+	assert_int_equal(times("lock1999"), 1);
+	assert_int_equal(fakeredis_runs(&rig.server, FAKEREDIS_LOOK), 2000);
 }
 
 static void count_info(void *arg, const struct spoke_lease_info *info, int error)
@@ -321,7 +354,7 @@ static void draining_ends_jobs_and_refuses_new_ones(void **state)
 
 static void pattern_has_a_limit(void **state)
 {
-	static char text[SPOKE_LEASE_NAME_MAX + 2];
+	static char text[2 * SPOKE_LEASE_NAME_MAX + 2];
 
 	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
@@ -360,6 +393,8 @@ int main(void)
 		TEST(store_that_is_frozen_ends_the_listing),
 		TEST(listing_of_an_empty_store_ends),
 		TEST(pattern_limits_a_listing),
+		TEST(single_name_is_looked_at_without_a_walk),
+		TEST(single_name_is_looked_at_again_after_a_lost_connection),
 		TEST(keys_that_are_no_locks_are_not_listed),
 		TEST(large_store_is_listed_in_steps),
 		TEST(several_listings_run_at_one_time),

@@ -72,6 +72,32 @@ static void each_script_has_a_text_of_its_own(void **state)
 	}
 }
 
+static void pattern_without_wildcards_is_a_name(void **state)
+{
+	static const struct {
+		const char *pattern;
+		const char *name; /* "": it may match others, or none */
+	} rows[] = {
+		{ "reports", "reports" }, { "a\\*b", "a*b" }, { "a\\\\", "a\\" },
+		{ "a]", "a]" },           { "a*", "" },       { "?", "" },
+		{ "[ab]", "" },           { "a\\", "" },      { "", "" },
+	};
+	static char text[SPOKE_LEASE_NAME_MAX + 2];
+	char name[SPOKE_LEASE_NAME_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t len = strlen(rows[i].name);
+
+		assert_int_equal(spokei_lease_pattern_name(rows[i].pattern, name), len);
+		assert_memory_equal(name, rows[i].name, len);
+	}
+	memset(text, 'x', SPOKE_LEASE_NAME_MAX);
+	assert_int_equal(spokei_lease_pattern_name(text, name), SPOKE_LEASE_NAME_MAX);
+	memset(text, 'x', SPOKE_LEASE_NAME_MAX + 1);
+	assert_int_equal(spokei_lease_pattern_name(text, name), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -79,6 +105,7 @@ int main(void)
 		cmocka_unit_test(name_with_an_open_brace_stays_as_it_is),
 		cmocka_unit_test(bytes_of_a_name_are_copied_unchanged),
 		cmocka_unit_test(each_script_has_a_text_of_its_own),
+		cmocka_unit_test(pattern_without_wildcards_is_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
  * processes dies or stops. The processes are real. */
 #include "examples/spoke/runner.h"
 
+#include "examples/spoke/supervisor.h"
 #include "examples/spoke/verbs.h"
 
 #include <errno.h>
@@ -102,7 +103,7 @@ static void rig_fork(struct rig *rig, char **command, uint64_t grace_ns)
 	assert_int_equal(runner_fork(&rig->runner, &options), 0);
 	assert_int_equal(spoke_engine_new(NULL, &rig->engine), 0);
 	runner_watch(&rig->runner, rig->engine);
-	runner_extend(&rig->runner, rig->left_ns);
+	runner_extend(&rig->runner, supervisor_now() + rig->left_ns);
 }
 
 static void rig_turn(struct rig *rig)
@@ -288,6 +289,22 @@ static void end_kills_after_the_grace(void **state)
 	rig_close(rig);
 }
 
+/* `spoke lock` was stopped for so long that another one has the lease soon. */
+static void end_counts_the_grace_from_the_end_of_the_lease(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_begin(rig, "trap '' TERM; echo 1 >$0/pid; while :; do sleep 600; done",
+		  supervisor_now() / 2);
+	(void)await_number(rig, "pid");
+	runner_extend(&rig->runner, 1);
+	runner_end(&rig->runner);
+	rig_turn(rig);
+	assert_true(WIFSIGNALED(rig->status));
+	assert_int_equal(WTERMSIG(rig->status), SIGKILL);
+	rig_close(rig);
+}
+
 static void end_of_a_stopped_command_continues_it(void **state)
 {
 	struct rig *rig = *state;
@@ -395,6 +412,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(end_sends_sigterm_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(end_kills_after_the_grace, setup, teardown),
+		cmocka_unit_test_setup_teardown(end_counts_the_grace_from_the_end_of_the_lease,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(end_of_a_stopped_command_continues_it, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(end_waits_for_children_that_are_left, setup,
