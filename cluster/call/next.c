@@ -11,8 +11,8 @@
 #include "cluster/call/end.h"
 #include "cluster/call/leased.h"
 #include "cluster/call/method.h"
-#include "cluster/call/pick.h"
 #include "cluster/call/retry_state.h"
+#include "cluster/call/send.h"
 #include "cluster/endpoints/directory.h"
 #include "core/base/histogram.h"
 #include "transport/conn/conn.h"
@@ -20,111 +20,6 @@
 static void attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome);
 
 /* --- sending */
-
-/* Returns the time that an attempt may take: not more than is left until the deadline, nor than is
- * left of its timeout after it has waited for an endpoint. */
-static uint64_t time_for(const struct spokei_retry_state *retry)
-{
-	uint64_t left_ns = spokei_call_left(retry);
-	uint64_t time_ns = retry->args.timeout_ns;
-
-	if (retry->was_unready) {
-		uint64_t age_ns = spokei_retry_state_age(retry,
-							 retry->call->caller->engine->begin_ns);
-
-		time_ns = time_ns > age_ns ? time_ns - age_ns : 0;
-	}
-	return time_ns < left_ns ? time_ns : left_ns;
-}
-
-/* Returns the endpoints to avoid: those of all attempts, or of a ticket that of the last one. */
-static struct spokei_tried tried_of(const struct spokei_retry_state *retry)
-{
-	struct spokei_tried tried = { retry->tried, retry->tried_count };
-
-	if (spokei_retry_state_is_deferred(retry) && tried.count > 0) {
-		tried.ids += tried.count - 1;
-		tried.count = 1;
-	}
-	return tried;
-}
-
-/* Does the call wait until an endpoint can take it? */
-static bool waits_for_endpoint(const struct spokei_retry_state *retry, int error)
-{
-	return error == SPOKE_EUNAVAILABLE && retry->call->method->settings.wait_ready &&
-	       !spokei_retry_state_is_deferred(retry) && retry->open == 0 &&
-	       !retry->args.policy->repeats;
-}
-
-/* Has an endpoint an attempt of this call in flight, so that it must not get a second one? */
-static bool is_asked_twice(const struct spokei_retry_state *retry, const struct spokei_tried *tried,
-			   uint64_t endpoint)
-{
-	for (size_t i = 0; i < tried->count && retry->open > 0; i++)
-		if (tried->ids[i] == endpoint)
-			return true;
-	return false;
-}
-
-/* Begins an attempt at an endpoint that is picked; *ret_endpoint is NULL if there was none. */
-static int begin_somewhere(struct spokei_retry_state *retry, struct spokei_attempt *attempt,
-			   struct spokei_endpoint **ret_endpoint)
-{
-	struct spokei_call *call = retry->call;
-	struct spokei_caller *caller = call->caller;
-	struct spokei_tried tried = tried_of(retry);
-	struct spokei_call_args args;
-	struct spokei_conn *conn;
-	int error;
-
-	*ret_endpoint = NULL;
-	error = spokei_call_pick(call->method, &retry->args, &tried, ret_endpoint, &conn);
-	if (error)
-		return error;
-	if (is_asked_twice(retry, &tried, (*ret_endpoint)->id))
-		return SPOKE_EUNAVAILABLE;
-	/* A connection that is not open yet may never be, so the call waits for the first endpoint
-	 * that is ready. If one is, and refuses calls, no event would wake the call. */
-	if (spokei_conn_is_opening(conn) && caller->directory->barren &&
-	    waits_for_endpoint(retry, SPOKE_EUNAVAILABLE))
-		return SPOKE_EUNAVAILABLE;
-	/* The last attempt may have used a wire with attachments, and this one may not. */
-	retry->extended_len = 0;
-	if (retry->extended && conn->wire->attachments)
-		spokei_retry_state_attach(retry);
-	error = spokei_retry_state_try(retry, caller->engine->env, (*ret_endpoint)->id);
-	if (error)
-		return error;
-	args = spokei_retry_state_args(retry, time_for(retry));
-	if (SPOKEI_UNLIKELY(spokei_retry_state_is_leased(retry)))
-		return spokei_leased_send(attempt, conn, &args, attempt_done);
-	return spokei_call_send(attempt, conn, &args);
-}
-
-static int send_one(struct spokei_retry_state *retry)
-{
-	struct spokei_caller *caller = retry->call->caller;
-	struct spokei_attempt *attempt = spokei_retry_state_attempt(retry, caller->engine->env);
-	struct spokei_endpoint *endpoint;
-	int error;
-
-	if (attempt == NULL)
-		return SPOKE_ENOMEM;
-	if (SPOKEI_UNLIKELY(spokei_retry_state_is_leased(retry)) && spokei_leased_left(retry) == 0)
-		return SPOKE_ELEASE;
-	/* Of several attempts at a time each has one endpoint only. */
-	do
-		error = begin_somewhere(retry, attempt, &endpoint);
-	while (endpoint && !retry->fans_out && spokei_call_fits_elsewhere(caller, endpoint, error));
-	if (error)
-		return error;
-	SPOKE_ASSERT(endpoint != NULL);
-	attempt->endpoint = endpoint;
-	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);
-	retry->open++;
-	return SPOKE_OK;
-}
 
 enum sent {
 	SENT_SOME,  /* the call goes on when an attempt ends, or when its wait is over */
@@ -177,8 +72,8 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 		if (again && !retry->was_unready && !may_send_again(retry))
 			return postpone(retry);
 		retry->waited = false;
-		outcome.error = send_one(retry);
-		if (outcome.error && waits_for_endpoint(retry, outcome.error)) {
+		outcome.error = spokei_call_send_one(retry, attempt_done);
+		if (outcome.error && spokei_call_waits_for_endpoint(retry, outcome.error)) {
 			retry->was_unready = true;
 			spokei_retry_queue_unready(&caller->retry, retry);
 			return SENT_SOME;
@@ -344,7 +239,8 @@ static bool waits_again(struct spokei_retry_state *retry, const struct spokei_ou
 {
 	if (outcome->written || !spoke_error_is_transport(outcome->error) ||
 	    outcome->error == SPOKE_ETIMEOUT_UNSENT || retry->call->caller->closed ||
-	    (retry->fans_out && retry->begun > 1) || !waits_for_endpoint(retry, SPOKE_EUNAVAILABLE))
+	    (retry->fans_out && retry->begun > 1) ||
+	    !spokei_call_waits_for_endpoint(retry, SPOKE_EUNAVAILABLE))
 		return false;
 	retry->begun--;
 	retry->tried_count--;
@@ -463,13 +359,7 @@ static void attempt_done(struct spokei_pending *pending, const struct spokei_out
 int spokei_call_send(struct spokei_attempt *attempt, struct spokei_conn *conn,
 		     const struct spokei_call_args *args)
 {
-	struct spoke_method *method = attempt->call->method;
-	int error = spokei_method_fill(method, conn, conn->wire, conn->profile_id, args);
-
-	if (error)
-		return error;
-	return spokei_attempt_begin(attempt, conn, &method->request, args->timeout_ns,
-				    attempt_done);
+	return spokei_call_send_as(attempt, conn, args, attempt_done);
 }
 
 /* --- the end of a wait */
@@ -480,7 +370,7 @@ void spokei_call_due(struct spokei_retry_state *retry, int error)
 
 	if (error)
 		spokei_call_end_later(call, SPOKE_TICKET_EXHAUSTED, error);
-	else if (retry->was_unready && time_for(retry) == 0)
+	else if (retry->was_unready && spokei_call_time(retry) == 0)
 		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT_UNSENT);
 	else if (spokei_call_left(retry) == 0)
 		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT);
