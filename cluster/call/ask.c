@@ -63,6 +63,9 @@ struct spoke_policy_verdict spokei_call_ask(const struct spokei_retry_state *ret
 		.period_ns = settings->period_ns,
 	};
 
+	if (SPOKEI_UNLIKELY(settings->hedge_ns && history.repeatable))
+		history.hedge_ns = spokei_hedge_after(&retry->call->method->hedge,
+						      settings->hedge_ns);
 	if (settings->growing && policy->repeats)
 		history.dice = random_number(retry);
 	spokei_directory_count(retry->call->caller->directory, retry->tried, retry->tried_count,

@@ -255,10 +255,11 @@ static int begin_kept(struct spoke_method *method, const struct spokei_call_args
 		error = keep_args(call, args);
 	if (SPOKEI_LIKELY(error == 0)) {
 		call->excuses = traits->excuses;
-		call->retry->first_answer = traits->first_answer;
+		call->retry->first_answer = traits->first_answer && !traits->hedges;
 		if (SPOKEI_UNLIKELY(args->lease))
 			error = begin_leased(call, *args->lease);
-		else if (SPOKEI_LIKELY(traits->first_answer && !method->settings.wait_ready))
+		else if (SPOKEI_LIKELY(traits->first_answer && !traits->hedges &&
+				       !method->settings.wait_ready))
 			error = begin_first(call);
 		else
 			error = begin_asking(call);

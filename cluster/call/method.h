@@ -8,6 +8,7 @@
 
 #include "cluster/balancer/state.h"
 #include "cluster/call/args.h"
+#include "cluster/call/hedge.h"
 #include "cluster/call/settings.h"
 #include "cluster/call/traits.h"
 #include "cluster/filter/limit.h"
@@ -44,6 +45,7 @@ struct spoke_method {
 	struct spokei_policy_traits traits;   /* of the policy in `settings` */
 	struct spokei_policy_traits other;    /* of the policy that a call's options named last */
 	struct spoke_method_options said;     /* the user's options, without their texts */
+	struct spokei_hedge hedge;            /* of response times, if `hedge.after` asks for it */
 	struct spokei_limit limit;            /* on concurrency, and on calls per second */
 	struct spokei_balancer_state own_balancer_state;
 	struct spokei_balancer_state

@@ -27,15 +27,22 @@ enum sent {
 	SENT_NEVER, /* the request must not be sent again */
 };
 
+/* Is the next attempt one beside another that is slow? */
+static bool is_backup(const struct spokei_retry_state *retry)
+{
+	return retry->open > 0 && retry->waited;
+}
+
 static bool may_send_again(struct spokei_retry_state *retry)
 {
 	struct spokei_caller *caller = retry->call->caller;
+	bool backup = is_backup(retry);
 
-	if (retry->last == SPOKE_FATE_UNSURE && !spokei_call_is_repeatable(retry))
+	if ((backup || retry->last == SPOKE_FATE_UNSURE) && !spokei_call_is_repeatable(retry))
 		return false;
 	if (spokei_budget_take(&caller->budget, caller->engine->begin_ns)) {
-		spokei_count(caller->engine, SPOKE_STAT_RETRIES);
-		if (!spokei_retry_state_is_deferred(retry))
+		spokei_count(caller->engine, backup ? SPOKE_STAT_HEDGES : SPOKE_STAT_RETRIES);
+		if (!backup && !spokei_retry_state_is_deferred(retry))
 			spokei_report_add(&caller->report, SPOKEI_REPORT_RETRIED, SPOKE_OK, 0);
 		return true;
 	}
@@ -64,20 +71,20 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 	struct spokei_outcome outcome = { .error = SPOKE_ECLOSED };
 
 	if (caller->closed || spokei_call_left(retry) == 0)
-		return SENT_NEVER;
+		return retry->open > 0 ? SENT_SOME : SENT_NEVER;
 	if (count > SPOKEI_ENDPOINTS_MAX)
 		count = SPOKEI_ENDPOINTS_MAX;
 	retry->fans_out |= count > 1 || retry->open > 0;
 	for (; count > 0; count--) {
 		if (again && !retry->was_unready && !may_send_again(retry))
 			return postpone(retry);
-		retry->waited = false;
 		outcome.error = spokei_call_send_one(retry, attempt_done);
 		if (outcome.error && spokei_call_waits_for_endpoint(retry, outcome.error)) {
 			retry->was_unready = true;
 			spokei_retry_queue_unready(&caller->retry, retry);
 			return SENT_SOME;
 		}
+		retry->waited = false;
 		retry->begun++;
 		if (outcome.error)
 			spokei_retry_state_note(retry, &outcome,
@@ -186,17 +193,27 @@ static void finish_answered(struct spokei_call *call, const struct spokei_outcom
 	spokei_call_finish(call, &result);
 }
 
+/* Attempts are in flight. The policy is asked when one ends, or after `wait_ns`. */
+static void await_ends(struct spokei_retry_state *retry, uint64_t wait_ns)
+{
+	spokei_call_move(&retry->state, SPOKEI_CALL_SENDING);
+	if (SPOKEI_UNLIKELY(wait_ns))
+		spokei_retry_queue_watch(&retry->call->caller->retry, retry, wait_ns);
+}
+
 void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *outcome)
 {
 	struct spokei_retry_state *retry = call->retry;
 	struct spoke_policy_verdict verdict;
 
+	if (SPOKEI_UNLIKELY(retry->watched))
+		spokei_retry_queue_leave(&call->caller->retry, retry, false);
 	for (;;) {
 		enum sent sent;
 
 		verdict = spokei_call_ask(retry);
 		if (verdict.step == SPOKE_STEP_LISTEN && retry->open > 0) {
-			spokei_call_move(&retry->state, SPOKEI_CALL_SENDING);
+			await_ends(retry, verdict.wait_ns);
 			return;
 		}
 		if (verdict.step == SPOKE_STEP_WAIT && retry->open == 0) {
@@ -210,7 +227,7 @@ void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *out
 		sent = send_some(retry, verdict.count ? verdict.count : 1);
 		if (sent == SENT_SOME) {
 			if (retry->open > 0)
-				spokei_call_move(&retry->state, SPOKEI_CALL_SENDING);
+				await_ends(retry, verdict.wait_ns);
 			return;
 		}
 		if (sent == SENT_NEVER)
@@ -292,6 +309,21 @@ static inline bool may_finish_at_once(const struct spokei_retry_state *retry)
 	       !retry->call->cancelled;
 }
 
+/* Learns from the answer to a call that may have backups. */
+static void note_hedged(const struct spokei_attempt *attempt)
+{
+	const struct spokei_retry_state *retry = attempt->call->retry;
+	struct spoke_method *method = attempt->call->method;
+	struct spoke_engine *engine = attempt->call->caller->engine;
+
+	if (retry->hedged && attempt->backup && retry->open > 0)
+		spokei_count(engine, SPOKE_STAT_HEDGES_WON);
+	/* After a failure it says nothing of one attempt. */
+	if (retry->failed == 0)
+		spokei_hedge_note(&method->hedge, method->settings.hedge_ns,
+				  spokei_retry_state_age(retry, engine->begin_ns));
+}
+
 static void attempt_ended(struct spokei_attempt *attempt, const struct spokei_outcome *outcome,
 			  enum spoke_policy_fate fate)
 {
@@ -308,6 +340,8 @@ static void attempt_ended(struct spokei_attempt *attempt, const struct spokei_ou
 							    : call->caller->engine->begin_ns;
 	if (retry->state == SPOKEI_CALL_OVER)
 		return;
+	if (SPOKEI_UNLIKELY(call->method->settings.hedge_ns) && fate == SPOKE_FATE_OK)
+		note_hedged(attempt);
 	if (fate == SPOKE_FATE_OK && may_finish_at_once(retry))
 		finish_answered(call, outcome);
 	else
@@ -364,11 +398,23 @@ int spokei_call_send(struct spokei_attempt *attempt, struct spokei_conn *conn,
 
 /* --- the end of a wait */
 
+/* An attempt is slow. A call that was cancelled ends anyway. */
+static void slow(struct spokei_call *call)
+{
+	if (call->cancelled)
+		return;
+	call->retry->waited = true;
+	spokei_call_move(&call->retry->state, SPOKEI_CALL_DECIDING);
+	spokei_call_next(call, NULL);
+}
+
 void spokei_call_due(struct spokei_retry_state *retry, int error)
 {
 	struct spokei_call *call = retry->call;
 
-	if (error)
+	if (retry->open > 0)
+		slow(call);
+	else if (error)
 		spokei_call_end_later(call, SPOKE_TICKET_EXHAUSTED, error);
 	else if (retry->was_unready && spokei_call_time(retry) == 0)
 		spokei_call_end_later(call, SPOKE_TICKET_EXPIRED, SPOKE_ETIMEOUT_UNSENT);

@@ -111,9 +111,34 @@ void spokei_retry_queue_unready(struct spokei_retry_queue *queue, struct spokei_
 	wait_on(queue, retry, SPOKEI_CALL_UNREADY, &queue->unready);
 }
 
+static void watch_arm(struct spokei_task *task)
+{
+	struct spokei_retry_state *retry = spoke_container_of(task, struct spokei_retry_state, arm);
+	struct spokei_retry_queue *queue = retry->queue;
+	uint64_t now_ns = spokei_engine_settled(queue->engine);
+
+	if (retry->begun_ns == 0)
+		retry->begun_ns = now_ns;
+	retry->due_ns = spokei_later(now_ns, retry->pause_ns);
+	/* If the wheel has no room, the call goes on as if it were not watched. */
+	(void)!spoke_wheel_schedule(queue->engine->wheel, &retry->timer, queue->timer_class,
+				    retry->due_ns);
+}
+
+void spokei_retry_queue_watch(struct spokei_retry_queue *queue, struct spokei_retry_state *retry,
+			      uint64_t after_ns)
+{
+	retry->pause_ns = after_ns;
+	retry->watched = true;
+	retry->queue = queue;
+	retry->arm.run = watch_arm;
+	spokei_engine_last(queue->engine, &retry->arm);
+}
+
 void spokei_retry_queue_leave(struct spokei_retry_queue *queue, struct spokei_retry_state *retry,
 			      bool over)
 {
+	retry->watched = false;
 	spokei_task_drop(&retry->arm);
 	if (retry->of_retry.next)
 		spokei_list_remove(&retry->of_retry);

@@ -61,10 +61,16 @@ void spokei_retry_queue_pause(struct spokei_retry_queue *queue, struct spokei_re
 /* Has a call wait until some endpoint can take it, at most for the time of one attempt. */
 void spokei_retry_queue_unready(struct spokei_retry_queue *queue, struct spokei_retry_state *retry);
 
+/* Watches a call whose attempts are open: it is due `after_ns` from the end of this turn on, unless
+ * it leaves the queue before. It is not one of the calls that wait. */
+void spokei_retry_queue_watch(struct spokei_retry_queue *queue, struct spokei_retry_state *retry,
+			      uint64_t after_ns);
+
 /* Some endpoint can take calls: all that wait for one are due, in their order. */
 void spokei_retry_queue_wake(struct spokei_retry_queue *queue);
 
-/* Ends the wait of a call, if it waits; with `over` it is no ticket any more either. */
+/* Ends the wait of a call, if it waits or is watched; with `over` it is no ticket any more either.
+ */
 void spokei_retry_queue_leave(struct spokei_retry_queue *queue, struct spokei_retry_state *retry,
 			      bool over);
 

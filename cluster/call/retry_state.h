@@ -66,7 +66,9 @@ struct spokei_retry_state {
 	bool written;              /* an attempt was written: the request may have run */
 	bool was_unready; /* the next attempt has only the time that is left from waiting for an
 			   * endpoint */
-	bool waited;      /* it has paused since the last attempt */
+	bool waited;      /* it has paused since the last attempt, or that one is slow */
+	bool hedged;      /* a backup was begun */
+	bool watched;     /* the timer is that of an attempt that may become slow */
 	bool inside_call; /* spoke_call() has not returned: its result reports the end */
 	bool fallback;    /* not sent: the arguments are the fallback of its method */
 	struct spokei_lease_use lease; /* over NULL: the call is not made under a lease */

@@ -120,6 +120,8 @@ int spokei_call_send_one(struct spokei_retry_state *retry, spokei_attempt_done_f
 		return error;
 	SPOKE_ASSERT(endpoint != NULL);
 	attempt->endpoint = endpoint;
+	attempt->backup = retry->open > 0 && retry->waited;
+	retry->hedged |= attempt->backup;
 	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);
 	retry->open++;
 	return SPOKE_OK;

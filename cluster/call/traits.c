@@ -30,6 +30,7 @@ static struct spoke_policy_history begin_history(const struct spoke_policy *poli
 		.fail_percent = settings->fail_percent,
 		.growing = settings->growing,
 		.period_ns = settings->period_ns,
+		.hedge_ns = settings->idempotent && settings->hedge_ns > 0,
 	};
 }
 
@@ -91,10 +92,12 @@ struct spokei_policy_traits spokei_policy_traits_of(const struct spoke_policy *p
 	if (first.step != SPOKE_STEP_SEND || traits.fans_out)
 		return traits;
 	traits.first_answer = finishes_after_answer(policy, history);
+	traits.hedges = first.wait_ns > 0;
 	if (!traits.first_answer)
 		return traits;
 	traits.excuses = finishes_after_failure(policy, history, true);
-	traits.one_attempt = traits.excuses || finishes_after_failure(policy, history, false);
+	traits.one_attempt = !traits.hedges &&
+			     (traits.excuses || finishes_after_failure(policy, history, false));
 	history.able = 1;
 	history.fresh = 0;
 	traits.one_attempt_if_alone = traits.one_attempt ||

@@ -18,6 +18,7 @@ struct spokei_policy_traits {
 	/* The call begins with one attempt, and ends with the first answer. */
 	bool first_answer;
 	bool fans_out; /* the call begins with several attempts at the same time */
+	bool hedges;   /* the policy is asked again while the first attempt is open */
 	bool excuses;  /* of one attempt only: its failure is reported as OK with nil */
 };
 

@@ -239,7 +239,8 @@ int spokei_keys_overrule(struct spoke_engine *engine, struct spokei_key_values *
 	char max[32];
 	char value[32];
 
-	if (option == 0 || (option >= row->min && option <= row->max)) {
+	if (option == 0 || (option >= row->min && option <= row->max) ||
+	    (row->kind == SPOKEI_OPTION_DELAY && spokei_option_percentile(option))) {
 		spokei_keys_set(values, key, option);
 		return SPOKE_OK;
 	}
@@ -254,17 +255,20 @@ int spokei_keys_overrule(struct spoke_engine *engine, struct spokei_key_values *
 int spokei_keys_overrule_interval(struct spoke_engine *engine, struct spokei_key_values *values,
 				  enum spokei_key key, uint64_t option)
 {
+	const struct spokei_option *row = &spokei_key_row(key)->option;
 	char text[32];
+	char min[32];
 
 	if (option == SPOKE_OFF) {
 		spokei_keys_set_none(values, key);
 		return SPOKE_OK;
 	}
-	if (option == 0 || option >= SPOKEI_PERIOD_MIN_NS)
+	if (option == 0 || option >= row->min)
 		return spokei_keys_overrule(engine, values, key, option);
 	spokei_option_print(SPOKEI_OPTION_DURATION, option, text, sizeof(text));
-	spokei_event(engine, SPOKE_ERANGE, "option %s=%s: 10ms at least, or SPOKE_OFF",
-		     spokei_keys_name(key), text);
+	spokei_option_print(SPOKEI_OPTION_DURATION, row->min, min, sizeof(min));
+	spokei_event(engine, SPOKE_ERANGE, "option %s=%s: %s at least, or SPOKE_OFF",
+		     spokei_keys_name(key), text, min);
 	return SPOKE_ERANGE;
 }
 

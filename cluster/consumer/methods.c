@@ -104,6 +104,7 @@ int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
 		.actives = options->actives,
 		.per_second = options->per_second,
 		.serialization = options->serialization,
+		.hedge_after_ns = options->hedge_after_ns,
 	};
 	choose_balancer_state(consumer, *ret_method);
 	return SPOKE_OK;

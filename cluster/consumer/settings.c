@@ -51,6 +51,9 @@ static int read_options(struct spoke_engine *engine, const struct spoke_consumer
 		error = spokei_keys_overrule_interval(engine, values, SPOKEI_KEY_IDLE_CLOSE,
 						      options->idle_close_ns);
 	if (error == 0)
+		error = spokei_keys_overrule_interval(engine, values, SPOKEI_KEY_HEDGE_AFTER,
+						      options->hedge_after_ns);
+	if (error == 0)
 		error = spokei_keys_overrule_retries(engine, values, options->retries);
 	if (error == 0)
 		error = spokei_keys_overrule_serialization(engine, values, options->serialization);
@@ -117,6 +120,9 @@ static int overrule_method(struct spoke_engine *engine, const struct spoke_metho
 		error = spokei_keys_overrule_retries(engine, values, options->retries);
 	if (error == 0)
 		error = spokei_keys_overrule_serialization(engine, values, options->serialization);
+	if (error == 0)
+		error = spokei_keys_overrule_interval(engine, values, SPOKEI_KEY_HEDGE_AFTER,
+						      options->hedge_after_ns);
 	if (error == 0)
 		error = spokei_keys_overrule(engine, values, SPOKEI_KEY_ACTIVES, options->actives);
 	if (error == 0)

@@ -77,6 +77,9 @@ static void count_outcome(struct spokei_endpoint *endpoint, enum spoke_policy_fa
 			(fate == SPOKE_FATE_ANSWERED && error != SPOKE_ELEASE);
 
 	if (!answered && spoke_error_is_local(error)) {
+		/* The answer to a cancelled attempt would have taken longer still. */
+		if (error == SPOKE_ECANCELED && took_ns > endpoint->score.mean_ns)
+			spokei_score_answered(&endpoint->score, took_ns, now_ns);
 		spokei_eject_over(&endpoint->eject);
 		return;
 	}

@@ -55,6 +55,7 @@ static const struct unit no_units[] = {
 
 static const char *const right_text[] = {
 	[SPOKEI_OPTION_DURATION] = "not a duration; write a number and a unit, e.g. 250ms or 1.5s",
+	[SPOKEI_OPTION_DELAY] = "neither a duration nor a percentile; write e.g. 20ms or p95",
 	[SPOKEI_OPTION_SIZE] =
 		"not a size; write bytes, or a number and a unit, e.g. 64KiB or 8MiB",
 	[SPOKEI_OPTION_COUNT] = "not a count; write a whole number, e.g. 8",
@@ -165,6 +166,18 @@ static enum outcome read_measure(const char *text, const struct unit *units, boo
 	return outcome;
 }
 
+/* Reads "p1" to "p99". */
+static enum outcome read_percentile(const char *text, uint64_t *ret_value)
+{
+	uint64_t percent;
+
+	text++;
+	if (read_number(&text, &percent) != READ || *text != '\0' || percent < 1 || percent > 99)
+		return READ_NOTHING;
+	*ret_value = SPOKEI_OPTION_PERCENTILE(percent);
+	return READ;
+}
+
 static enum outcome read_bool(const char *text, uint64_t *ret_value)
 {
 	static const struct unit words[] = {
@@ -223,6 +236,11 @@ static enum outcome read_value(const struct spokei_option *option, const char *t
 {
 	switch (option->kind) {
 	case SPOKEI_OPTION_DURATION:
+		return read_measure(text, duration_units, true, bare_ms ? BARE_UNIT_NS : 0,
+				    ret_value);
+	case SPOKEI_OPTION_DELAY:
+		if (*text == 'p')
+			return read_percentile(text, ret_value);
 		return read_measure(text, duration_units, true, bare_ms ? BARE_UNIT_NS : 0,
 				    ret_value);
 	case SPOKEI_OPTION_SIZE:
@@ -323,6 +341,7 @@ int spokei_option_read(const struct spokei_option *option, const char *text, boo
 	}
 	if (outcome == READ &&
 	    (option->kind == SPOKEI_OPTION_NAME || (value >= option->min && value <= option->max) ||
+	     (option->kind == SPOKEI_OPTION_DELAY && spokei_option_percentile(value)) ||
 	     (value == 0 && option->or_none))) {
 		*ret_value = value;
 		return SPOKE_OK;
@@ -361,19 +380,24 @@ int spokei_option_parse(const struct spokei_option *option, const char *text, bo
 
 void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out, size_t size)
 {
-	const struct unit *unit = kind == SPOKEI_OPTION_DURATION ? duration_units : size_units;
+	bool is_time = kind == SPOKEI_OPTION_DURATION || kind == SPOKEI_OPTION_DELAY;
+	const struct unit *unit = is_time ? duration_units : size_units;
 
+	if (kind == SPOKEI_OPTION_DELAY && spokei_option_percentile(value)) {
+		(void)snprintf(out, size, "p%u", spokei_option_percentile(value));
+		return;
+	}
 	if (kind == SPOKEI_OPTION_BOOL) {
 		(void)snprintf(out, size, "%s", value ? "true" : "false");
 		return;
 	}
-	if (kind != SPOKEI_OPTION_DURATION && kind != SPOKEI_OPTION_SIZE) {
+	if (!is_time && kind != SPOKEI_OPTION_SIZE) {
 		(void)snprintf(out, size, "%" PRIu64, value);
 		return;
 	}
 	/* Zero is written in seconds, or in bytes. */
 	if (value == 0) {
-		(void)snprintf(out, size, "%s", kind == SPOKEI_OPTION_DURATION ? "0s" : "0B");
+		(void)snprintf(out, size, "%s", is_time ? "0s" : "0B");
 		return;
 	}
 	while (value % unit->value != 0)
@@ -385,7 +409,10 @@ void spokei_option_print_max(const struct spokei_option *option, char *out, size
 {
 	const uint64_t hour = duration_units[0].value;
 
-	if (option->kind == SPOKEI_OPTION_DURATION && option->max > 24 * hour)
+	bool is_time = option->kind == SPOKEI_OPTION_DURATION ||
+		       option->kind == SPOKEI_OPTION_DELAY;
+
+	if (is_time && option->max > 24 * hour)
 		(void)snprintf(out, size, "%" PRIu64 "h", option->max / hour);
 	else
 		spokei_option_print(option->kind, option->max, out, size);

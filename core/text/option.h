@@ -14,6 +14,7 @@
 
 enum spokei_option_kind {
 	SPOKEI_OPTION_DURATION, /* ns; e.g. "250ms", "1.5s"; units h m s ms us ns */
+	SPOKEI_OPTION_DELAY,    /* a duration, or a percentile of durations; e.g. "p95" */
 	SPOKEI_OPTION_SIZE,     /* bytes; e.g. "512", "64KiB"; units B KiB MiB GiB */
 	SPOKEI_OPTION_COUNT,    /* e.g. "8" */
 	SPOKEI_OPTION_BOOL,     /* 0 or 1; true false on off yes no 1 0 */
@@ -21,6 +22,17 @@ enum spokei_option_kind {
 	SPOKEI_OPTION_TEXT,     /* printable; the value is its length */
 	SPOKEI_OPTION_LIST,     /* texts separated by commas; the value is their number */
 };
+
+/* The value of a DELAY that is a percentile, 1 to 99. */
+#define SPOKEI_OPTION_PERCENTILE(percent) (UINT64_MAX - 100 + (uint64_t)(percent))
+
+/* Returns the percentile of a DELAY; 0: it is a duration. */
+static inline unsigned spokei_option_percentile(uint64_t value)
+{
+	return value > SPOKEI_OPTION_PERCENTILE(0) && value < SPOKEI_OPTION_PERCENTILE(100)
+		       ? (unsigned)(value - SPOKEI_OPTION_PERCENTILE(0))
+		       : 0;
+}
 
 /* A row of a table of options. Numbers are in the kind's unit. */
 struct spokei_option {

@@ -39,6 +39,32 @@ static void note_run(struct rig_provider *by, const struct spoke_request *reques
 	}
 }
 
+static void slow_due(struct spoke_alarm *alarm)
+{
+	static const unsigned char nil[] = { 0xc0 };
+	struct rig_slow *slow = spoke_container_of(alarm, struct rig_slow, alarm);
+	struct spoke_request *request = slow->request;
+
+	slow->request = NULL;
+	spoke_reply(request, (struct spoke_value){ nil, 1 });
+}
+
+static void serve_slowly(struct rig_provider *by, struct spoke_request *request)
+{
+	uint64_t after_ns;
+	unsigned at = 0;
+
+	while (by->slow[at].request)
+		assert_true(++at < RIG_RUNS);
+	by->slow[at].request = request;
+	by->dice = by->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	after_ns = (by->dice >> 20) % (2 * MS);
+	if (by->dice >> 33 & 1 && by->dice >> 34 & 1 && by->dice >> 35 & 1 && by->dice >> 36 & 1)
+		after_ns *= 8;
+	after_ns += by->least_ns;
+	assert_int_equal(spoke_alarm_after(by->engine, &by->slow[at].alarm, after_ns, slow_due), 0);
+}
+
 static void serve(struct spoke_request *request, void *arg)
 {
 	struct rig_provider *by = arg;
@@ -49,6 +75,8 @@ static void serve(struct spoke_request *request, void *arg)
 	assert_true(spoke_cursor_next(&args, &value));
 	if (by->manner == RIG_ERROR) {
 		spoke_reply_error(request, 7, "as it was told");
+	} else if (by->manner == RIG_SLOW) {
+		serve_slowly(by, request);
 	} else if (by->manner == RIG_SILENT) {
 		assert_true(by->held_count < RIG_RUNS);
 		by->held[by->held_count++] = request;
@@ -98,6 +126,12 @@ void clusterrig_kill(unsigned which)
 	for (unsigned i = 0; i < by->held_count; i++)
 		spoke_reply_error(by->held[i], 1, "gone");
 	by->held_count = 0;
+	for (unsigned i = 0; i < RIG_RUNS; i++) {
+		if (by->slow[i].request == NULL)
+			continue;
+		(void)spoke_alarm_cancel(&by->slow[i].alarm);
+		slow_due(&by->slow[i].alarm);
+	}
 	spoke_engine_free(by->engine);
 	by->engine = NULL;
 }

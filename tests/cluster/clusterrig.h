@@ -34,6 +34,7 @@ enum rig_manner {
 	RIG_ECHO,
 	RIG_ERROR,  /* replies with an application error */
 	RIG_SILENT, /* never replies */
+	RIG_SLOW,   /* replies after up to 2 ms, and in one of 16 cases up to 16 ms */
 	RIG_REFUSE, /* the provider drains and rejects the request before its handler */
 };
 
@@ -43,6 +44,12 @@ struct rig_run {
 	unsigned attempt;
 	uint64_t at_ns;
 	unsigned provider;
+};
+
+/* A request that a SLOW handler answers later. */
+struct rig_slow {
+	struct spoke_alarm alarm;
+	struct spoke_request *request; /* NULL: a free place */
 };
 
 struct rig_provider {
@@ -55,6 +62,9 @@ struct rig_provider {
 	char url[64];
 	struct spoke_request *held[RIG_RUNS]; /* requests kept while SILENT */
 	unsigned held_count;
+	uint64_t least_ns; /* of SLOW, in addition */
+	uint64_t dice;
+	struct rig_slow slow[RIG_RUNS];
 };
 
 struct rig_call {

@@ -95,7 +95,8 @@ static void print_parameters(const struct sim_consumer *consumer, char *text, si
 static bool make_methods(struct sim_consumer *consumer)
 {
 	const struct sim_calls_plan *plan = &consumer->plan->calls;
-	struct spoke_method_options options = { .idempotent = plan->idempotent };
+	struct spoke_method_options options = { .idempotent = plan->idempotent,
+						.hedge_after_ns = plan->hedge_ns };
 
 	if (spoke_consumer_method(consumer->consumer, method_names[0], &options,
 				  &consumer->unlimited))

@@ -182,11 +182,18 @@ static uint64_t sum(const uint32_t *of, uint64_t step, unsigned count)
 	return all;
 }
 
+/* Returns how many further attempts the engine has counted. */
+static uint64_t further_attempts(const struct spoke_engine *engine)
+{
+	return spoke_stat_get(engine, SPOKE_STAT_RETRIES) +
+	       spoke_stat_get(engine, SPOKE_STAT_HEDGES);
+}
+
 void sim_window_look(struct sim_consumer *consumer)
 {
 	struct sim_process *process = &consumer->process;
 	struct sim_window *window = &consumer->window;
-	uint64_t retries = spoke_stat_get(process->engine, SPOKE_STAT_RETRIES);
+	uint64_t retries = further_attempts(process->engine);
 	uint64_t step = spoke_engine_now(process->engine) / STEP_NS;
 	uint64_t of_retries;
 	uint64_t of_calls;
@@ -227,7 +234,7 @@ static void count_repeat(struct sim_call *call)
 
 	if (call->writes == 1 || !sim_repeats(call))
 		return;
-	if (++consumer->repeats > spoke_stat_get(consumer->process.engine, SPOKE_STAT_RETRIES))
+	if (++consumer->repeats > further_attempts(consumer->process.engine))
 		sim_violation(world, SIM_S7, "call %u is written again without being counted",
 			      (unsigned)sim_number(world, call));
 }

@@ -91,6 +91,7 @@ static void check_broken(struct sim_process *process)
 static void check_retries(struct sim_consumer *consumer)
 {
 	uint64_t asked = spoke_stat_get(consumer->process.engine, SPOKE_STAT_RETRIES) +
+			 spoke_stat_get(consumer->process.engine, SPOKE_STAT_HEDGES) +
 			 spoke_stat_get(consumer->process.engine, SPOKE_STAT_RETRIES_UNFUNDED);
 
 	if (asked != consumer->asked)

@@ -113,6 +113,9 @@ static void draw_calls(struct sim_dice *dice, struct sim_calls_plan *plan)
 	if (sim_chance(dice, 500))
 		plan->eject_failures = (uint32_t)sim_magnitude(dice, 1, 20);
 	plan->eject_ns = sim_magnitude(dice, 10 * MS, 2 * SECOND);
+	if (sim_chance(dice, 300))
+		plan->hedge_ns = sim_chance(dice, 300) ? SPOKE_PERCENTILE(sim_between(dice, 50, 99))
+						       : sim_magnitude(dice, MS, 300 * MS);
 }
 
 uint64_t sim_plan_ticket_ns(const struct sim_calls_plan *calls, uint64_t timeout_ns)

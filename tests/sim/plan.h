@@ -101,6 +101,7 @@ struct sim_calls_plan {
 	enum sim_policy policy;
 	unsigned balancer;
 	bool idempotent;
+	uint64_t hedge_ns;    /* or a percentile; 0: no backups */
 	uint32_t retries;     /* 0: none */
 	uint32_t forks;       /* used by the forking policy */
 	uint64_t period_ns;   /* between two attempts of a ticket */

@@ -57,7 +57,14 @@ struct spoke_method_options {
 	 * is ELEASE. { 0 }: none. */
 	struct spoke_value fallback;
 	enum spoke_serialization serialization;
+	/* "hedge.after": an attempt of an idempotent method that takes longer gets a backup at
+	 * another provider. A time of at least 1 ms, or SPOKE_PERCENTILE(95): when it is slower
+	 * than 95% of the method's calls. SPOKE_OFF: never. */
+	uint64_t hedge_after_ns;
 };
+
+/* As a time: the percentile (1 to 99) of the response times of a method, as measured. */
+#define SPOKE_PERCENTILE(percent) (UINT64_MAX - 100 + (uint64_t)(percent))
 
 /* Value for numeric options that means "none", because 0 means "default". */
 #define SPOKE_NONE UINT32_MAX

@@ -98,6 +98,8 @@ struct spoke_consumer_options {
 	uint64_t retry_period_ns;              /* "retry.period", 5 s; at least 10 ms */
 	uint64_t retry_deadline_ns;            /* "retry.deadline" of a ticket, since its call;
 						* (retries + 1) x (retry.period + timeout) */
+	uint64_t hedge_after_ns;               /* "hedge.after", none; or SPOKE_OFF: see
+						* struct spoke_method_options */
 	uint32_t failback_tasks_max;           /* "failback.tasks", 100 tickets */
 	size_t failback_bytes_max;             /* "failback.bytes", 1 MiB of kept arguments etc. */
 	enum spoke_consumer_overflow

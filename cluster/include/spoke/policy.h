@@ -2,11 +2,12 @@
 /*
  * Cluster policies: they decide about a call when an attempt fails. A policy is a pure function
  * from the history of a call to the next step. spoke asks the policy before the first attempt,
- * after the end of each attempt, and after each pause; but never before all attempts have begun
- * that the policy asked for.
+ * after the end of each attempt, after each pause, and while an attempt is open, if the policy has
+ * asked for that; but never before all attempts have begun that the policy asked for.
  *
  * - failover: the first answer, else the last error. A request may run once, or 1 + retries times
- *   if its method is idempotent.
+ *   if its method is idempotent. With "hedge.after" it begins an attempt at another provider when
+ *   the one before is slow.
  * - failfast: the result of the only attempt. A request may run once.
  * - failsafe: the result of the only attempt; nil if the attempt failed. A request may run once.
  * - failback: the first answer, else EDEFERRED and a ticket. A request may run 1 + retries times.
@@ -55,7 +56,8 @@ struct spoke_policy_history {
 	enum spoke_policy_fate last; /* of the attempt that ended last */
 	bool repeatable;             /* a request that may have run may be sent again */
 	bool deferred;               /* the user has a ticket, or is about to get it */
-	bool waited;                 /* a pause has ended, and no attempt has begun since */
+	bool waited;                 /* a pause or a `wait_ns` has ended, and no attempt has begun
+				      * since */
 	uint64_t left_ns;            /* until the deadline */
 	uint64_t dice;               /* a random number, if pauses grow and the policy repeats */
 	uint32_t retries;            /* from here on: settings */
@@ -63,6 +65,9 @@ struct spoke_policy_history {
 	uint32_t fail_percent;
 	bool growing;       /* pauses grow by a factor of 1.6 up to 60 s */
 	uint64_t period_ns; /* the pause, or the first pause */
+	/* How long an attempt is open before it is slow, and a backup may begin elsewhere; 0:
+	 * never, also if the call is not repeatable. */
+	uint64_t hedge_ns;
 };
 
 /* The next step of a call. */
@@ -77,8 +82,11 @@ enum spoke_policy_step {
 /* The decision of a policy. */
 struct spoke_policy_verdict {
 	enum spoke_policy_step step;
-	uint32_t count;    /* of SEND; 0 means 1 */
-	uint64_t wait_ns;  /* of WAIT */
+	uint32_t count; /* of SEND; 0 means 1 */
+	/* Of WAIT: the pause. Of SEND and LISTEN: the policy is asked again after this time if
+	 * an attempt is still open; 0: not before one ends. A backup, begun then, has to be
+	 * repeatable. */
+	uint64_t wait_ns;
 	bool defer;        /* of WAIT: the user gets EDEFERRED and a ticket, if not done yet */
 	bool excuse;       /* of FINISH: a failure is reported as OK with nil */
 	bool last_failure; /* of FINISH: the error of the last failed attempt is reported, even if

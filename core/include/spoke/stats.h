@@ -87,6 +87,8 @@ struct spoke_histogram;
 	X(CALLS_DEFERRED, "calls that failed for now and continue as a ticket")                    \
 	X(CALLS_FALLBACK, "calls that succeeded with the fallback of their method")                \
 	X(RETRIES, "attempts after the first ones")                                                \
+	X(HEDGES, "backup attempts, begun because the one before was slow")                        \
+	X(HEDGES_WON, "backup attempts whose answer came first")                                   \
 	X(RETRIES_UNFUNDED, "retries delayed or dropped because the retry budget was empty")       \
 	X(TICKETS_SUCCESS, "tickets settled with an answer")                                       \
 	X(TICKETS_EXHAUSTED, "tickets whose last attempt failed too")                              \

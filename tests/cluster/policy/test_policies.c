@@ -197,6 +197,38 @@ static void failover_tries_each_once_and_before_deadline(void **state)
 	check(&spoke_policy_failover, &first, &history);
 }
 
+static void failover_asks_for_backups_of_slow_attempts(void **state)
+{
+	static const struct {
+		struct row row;
+		bool waited;
+		bool ends; /* the policy asks for no further backup */
+	} rows[] = {
+		{ { 0, 0, 0, 0, NONE, SEND, 1 }, false, false },
+		{ { 1, 1, 0, 0, NONE, SEND, 1 }, true, false },
+		{ { 2, 2, 0, 0, NONE, SEND, 1 }, true, true },
+		{ { 3, 3, 0, 0, NONE, LISTEN, 0 }, true, true },
+		{ { 2, 1, 0, 1, UNSURE, LISTEN, 0 }, false, false },
+		{ { 2, 1, 0, 1, SAFE, SEND, 1 }, true, true },
+		{ { 2, 1, 0, 1, ANSWERED, FINISH, 0 }, false, true },
+		{ { 2, 1, 1, 0, OK, FINISH, 0 }, false, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spoke_policy_history history = history_of(&rows[i].row);
+
+		history.repeatable = true;
+		history.waited = rows[i].waited;
+		history.hedge_ns = 20 * MS;
+		check(&spoke_policy_failover, &rows[i].row, &history);
+		assert_int_equal(spoke_policy_failover.next(&history).wait_ns,
+				 rows[i].ends ? 0 : 20 * MS);
+		history.hedge_ns = 0;
+		assert_int_equal(spoke_policy_failover.next(&history).wait_ns, 0);
+	}
+}
+
 static void failback_pauses_after_failure_then_retries(void **state)
 {
 	static const struct row asked[] = {
@@ -369,6 +401,7 @@ int main(void)
 		cmocka_unit_test(failover_retries_elsewhere_if_request_did_not_run),
 		cmocka_unit_test(failover_repeats_executed_request_if_repeatable),
 		cmocka_unit_test(failover_tries_each_once_and_before_deadline),
+		cmocka_unit_test(failover_asks_for_backups_of_slow_attempts),
 		cmocka_unit_test(failback_pauses_after_failure_then_retries),
 		cmocka_unit_test(failback_without_retries_or_time_equals_failfast),
 		cmocka_unit_test(fixed_pause_equals_period_exactly),
