@@ -184,12 +184,28 @@ static void leave(struct sim_stream *stream)
 	stream->over = true;
 }
 
+/* Without memory an attempt ends as it begins, and the provider has not seen it. There is no
+ * failure to back off from: the next call tries again. */
+static void forget_attempt(struct sim_end *end)
+{
+	struct sim_consumer *consumer = (struct sim_consumer *)end->process;
+	uint64_t *times = consumer->connected_ns[end->stream->place];
+
+	if (!sim_plan_has(end->stream->world->plan, SIM_MEMORY) ||
+	    end->since_ns != end->stream->world->virt.now_ns || times[0] != end->since_ns)
+		return;
+	memmove(times, times + 1, (SIM_LINES - 1) * sizeof(*times));
+	times[SIM_LINES - 1] = 0;
+}
+
 static void closed(struct sim_end *end)
 {
 	struct sim_stream *stream = end->stream;
 
 	if (end->process == NULL)
 		return; /* aborted by the kernel before accept() */
+	if (end == &stream->ends[0])
+		forget_attempt(end);
 	sim_note(stream->world, "process % closes connection %", end->process->number,
 		 stream->number, 0, 0);
 	end->process->progress++;
