@@ -205,6 +205,10 @@ struct sim_excuse sim_excuse_now(const struct sim_end *end);
 /* Records that a heartbeat was written whole. */
 void sim_link_asked(struct sim_end *end);
 
+/* A frame was written whole. On a connection that is clogged, heartbeats and answers to them leave
+ * one byte after the other; the misses count from the last one. */
+void sim_link_moved(struct sim_end *end);
+
 /* Returns the delay from which on a turn of the process is late. */
 uint64_t sim_late_from(const struct sim_process *process);
 

@@ -314,15 +314,12 @@ static uint64_t excused_ns(const struct sim_end *end, const struct sim_excuse *s
 	return anew * (interval_of(end->process) + TICK_NS) + now.held_ns - since->held_ns;
 }
 
-void sim_link_asked(struct sim_end *end)
+/* The misses of a heartbeat count from now on. */
+static void count_from_now(struct sim_end *end)
 {
-	struct sim_world *world = end->stream->world;
 	uint64_t interval_ns = interval_of(end->process);
 	uint64_t until_ns;
 
-	end->asked_ns = world->virt.now_ns;
-	sim_note(world, "process % sends a heartbeat on connection %", end->process->number,
-		 end->stream->number, 0, 0);
 	if (interval_ns == SPOKE_OFF || end->misses >= MISSES)
 		return;
 	until_ns = sim_now(end->process) + (MISSES - end->misses) * (interval_ns + TICK_NS);
@@ -330,6 +327,22 @@ void sim_link_asked(struct sim_end *end)
 		return;
 	end->patience_ns = until_ns;
 	end->asked = sim_excuse_now(end);
+}
+
+void sim_link_asked(struct sim_end *end)
+{
+	struct sim_world *world = end->stream->world;
+
+	end->asked_ns = world->virt.now_ns;
+	sim_note(world, "process % sends a heartbeat on connection %", end->process->number,
+		 end->stream->number, 0, 0);
+	count_from_now(end);
+}
+
+void sim_link_moved(struct sim_end *end)
+{
+	if (end->stream->clogged && end->asked_ns > 0)
+		count_from_now(end);
 }
 
 /* Checks that a silent peer is noticed within four intervals, a tick each, and the excused time. */

@@ -115,6 +115,7 @@ static void sent_whole(void *arg, const struct sim_frame *frame)
 	struct sim_end *end = arg;
 
 	sim_ask_sent(end, frame);
+	sim_link_moved(end);
 	frame_begins(end);
 }
 
