@@ -259,8 +259,8 @@ static int open_admin(struct spoke_admin *admin, const struct spoke_address *add
 	return SPOKE_OK;
 }
 
-int spoke_admin_new(struct spoke_engine *engine, const struct spoke_admin_options *options,
-		    struct spoke_admin **ret_admin)
+static int admin_new(struct spoke_engine *engine, const struct spoke_admin_options *options,
+		     struct spoke_admin **ret_admin)
 {
 	static const struct spoke_admin_options defaults;
 	const struct spoke_admin_options *with = options ? options : &defaults;
@@ -301,6 +301,14 @@ int spoke_admin_new(struct spoke_engine *engine, const struct spoke_admin_option
 	spokei_roll_add(engine, &admin->member);
 	*ret_admin = admin;
 	return SPOKE_OK;
+}
+
+int spoke_admin_new(struct spoke_engine *engine, const struct spoke_admin_options *options,
+		    struct spoke_admin **ret_admin)
+{
+	uint64_t begun = spokei_why_begin(engine);
+
+	return spokei_why_end(engine, begun, admin_new(engine, options, ret_admin), "new page");
 }
 
 const char *spoke_admin_address(const struct spoke_admin *admin)

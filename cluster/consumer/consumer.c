@@ -375,8 +375,8 @@ static struct spoke_consumer *alloc_block(struct spoke_engine *engine)
 	return &block->consumer;
 }
 
-int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_options *options,
-		       struct spoke_consumer **ret_consumer)
+static int consumer_new(struct spoke_engine *engine, const struct spoke_consumer_options *options,
+			struct spoke_consumer **ret_consumer)
 {
 	static const struct spoke_consumer_options defaults;
 	const struct spoke_consumer_options *with = options ? options : &defaults;
@@ -434,15 +434,13 @@ err_after_alloc:
 	return error;
 }
 
-size_t spoke_consumer_ready(const struct spoke_consumer *consumer)
+int spoke_consumer_new(struct spoke_engine *engine, const struct spoke_consumer_options *options,
+		       struct spoke_consumer **ret_consumer)
 {
-	return spokei_directory_ready(consumer->directory);
-}
+	uint64_t begun = spokei_why_begin(engine);
 
-size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
-				struct spoke_endpoint_info *infos, size_t max)
-{
-	return spokei_directory_infos(consumer->directory, infos, max);
+	return spokei_why_end(engine, begun, consumer_new(engine, options, ret_consumer),
+			      "new consumer");
 }
 
 struct spoke_consumer *spokei_consumer_calling(struct spokei_caller *caller)
@@ -458,17 +456,4 @@ const struct spokei_member *spokei_consumer_member(const struct spoke_consumer *
 const struct spoke_consumer *spokei_consumer_of(struct spokei_member *member)
 {
 	return spoke_container_of(member, struct spoke_consumer, member);
-}
-
-struct spokei_consumer_view spokei_consumer_look(const struct spoke_consumer *consumer)
-{
-	const struct spokei_consumer_settings *settings = consumer->settings;
-
-	return (struct spokei_consumer_view){
-		.service = settings->service,
-		.directory = consumer->directory,
-		.caller = consumer->caller,
-		.settings = &settings->calls,
-		.heartbeat_ns = settings->limits.heartbeat_ns,
-	};
 }

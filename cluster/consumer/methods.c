@@ -59,9 +59,8 @@ static int check_options(struct spoke_engine *engine, const struct spoke_method_
 	return SPOKE_EINVAL;
 }
 
-int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
-			  const struct spoke_method_options *options,
-			  struct spoke_method **ret_method)
+static int add_method(struct spoke_consumer *consumer, const char *name,
+		      const struct spoke_method_options *options, struct spoke_method **ret_method)
 {
 	static const struct spoke_method_options defaults;
 	const struct spokei_consumer_settings *settings = consumer->settings;
@@ -108,4 +107,14 @@ int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
 	};
 	choose_balancer_state(consumer, *ret_method);
 	return SPOKE_OK;
+}
+
+int spoke_consumer_method(struct spoke_consumer *consumer, const char *name,
+			  const struct spoke_method_options *options,
+			  struct spoke_method **ret_method)
+{
+	uint64_t begun = spokei_why_begin(consumer->engine);
+
+	return spokei_why_end(consumer->engine, begun,
+			      add_method(consumer, name, options, ret_method), "new method");
 }

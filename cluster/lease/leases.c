@@ -377,15 +377,13 @@ static void init_leases(struct spoke_leases *leases)
 	};
 }
 
-int spoke_leases_new(struct spoke_engine *engine, const struct spoke_leases_options *options,
-		     struct spoke_leases **ret_leases)
+static int leases_new(struct spoke_engine *engine, const struct spoke_leases_options *options,
+		      struct spoke_leases **ret_leases)
 {
 	struct spoke_leases *leases;
 	struct block *block;
 	int error;
 
-	if (engine == NULL || options == NULL || ret_leases == NULL)
-		return SPOKE_EINVAL;
 	if (spokei_engine_forked(engine))
 		return SPOKE_EFORKED;
 	if (spokei_engine_ending(engine))
@@ -415,6 +413,17 @@ int spoke_leases_new(struct spoke_engine *engine, const struct spoke_leases_opti
 err_after_alloc:
 	spokei_free(engine->env, block, 1, sizeof(*block));
 	return error;
+}
+
+int spoke_leases_new(struct spoke_engine *engine, const struct spoke_leases_options *options,
+		     struct spoke_leases **ret_leases)
+{
+	uint64_t begun;
+
+	if (engine == NULL || options == NULL || ret_leases == NULL)
+		return SPOKE_EINVAL;
+	begun = spokei_why_begin(engine);
+	return spokei_why_end(engine, begun, leases_new(engine, options, ret_leases), "new leases");
 }
 
 void spoke_leases_look(const struct spoke_leases *leases, struct spoke_leases_look *ret_look)

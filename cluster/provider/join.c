@@ -33,9 +33,16 @@ static int check(struct spoke_provider *provider, const struct spoke_provider *f
 	return SPOKE_OK;
 }
 
-int spoke_provider_join(struct spoke_provider *provider, struct spoke_provider *first)
+static int join(struct spoke_provider *provider, struct spoke_provider *first)
 {
 	int error = check(provider, first);
 
 	return error ? error : spokei_listen_group_join(provider->listeners, first->listeners);
+}
+
+int spoke_provider_join(struct spoke_provider *provider, struct spoke_provider *first)
+{
+	uint64_t begun = spokei_why_begin(provider->engine);
+
+	return spokei_why_end(provider->engine, begun, join(provider, first), "join");
 }

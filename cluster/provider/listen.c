@@ -19,7 +19,7 @@ static enum spokei_listen_sharing sharing_of(const struct spokei_listen_place *p
 	return place->handed ? SPOKEI_LISTEN_BY_HANDOFF : SPOKEI_LISTEN_BY_KERNEL;
 }
 
-int spoke_provider_listen(struct spoke_provider *provider, const char *url)
+static int listen_at(struct spoke_provider *provider, const char *url)
 {
 	struct spokei_listen_place place;
 	int error;
@@ -41,6 +41,13 @@ int spoke_provider_listen(struct spoke_provider *provider, const char *url)
 	if (error == 0)
 		spokei_registration_changed(provider->registration);
 	return error;
+}
+
+int spoke_provider_listen(struct spoke_provider *provider, const char *url)
+{
+	uint64_t begun = spokei_why_begin(provider->engine);
+
+	return spokei_why_end(provider->engine, begun, listen_at(provider, url), "listen");
 }
 
 int spoke_provider_listen_configured(struct spoke_provider *provider)

@@ -285,8 +285,8 @@ static struct spoke_provider *alloc_block(struct spoke_engine *engine)
 	return &block->provider;
 }
 
-int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_options *options,
-		       struct spoke_provider **ret_provider)
+static int provider_new(struct spoke_engine *engine, const struct spoke_provider_options *options,
+			struct spoke_provider **ret_provider)
 {
 	static const struct spoke_provider_options defaults;
 	const struct spoke_provider_options *with = options ? options : &defaults;
@@ -324,7 +324,16 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 	return SPOKE_OK;
 }
 
-int spoke_provider_add(struct spoke_provider *provider, const struct spoke_service_options *service,
+int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_options *options,
+		       struct spoke_provider **ret_provider)
+{
+	uint64_t begun = spokei_why_begin(engine);
+
+	return spokei_why_end(engine, begun, provider_new(engine, options, ret_provider),
+			      "new provider");
+}
+
+static int add_service(struct spoke_provider *provider, const struct spoke_service_options *service,
 		       const struct spoke_handler *handlers, size_t count)
 {
 	int error;
@@ -332,12 +341,27 @@ int spoke_provider_add(struct spoke_provider *provider, const struct spoke_servi
 	if (spokei_engine_forked(provider->engine))
 		return SPOKE_EFORKED;
 	error = spokei_routes_add(provider->services, service, handlers, count);
+	if (error == SPOKE_EINVAL || error == SPOKE_EEXIST || error == SPOKE_ETOOLARGE) {
+		char why[SPOKE_EVENT_TEXT];
+
+		spokei_routes_explain(service, handlers, count, error, why, sizeof(why));
+		spokei_event(provider->engine, error, "new service: %s", why);
+	}
 	if (error)
 		return error;
 	if (provider->file.config)
 		spokei_provider_limit(provider);
 	spokei_registration_changed(provider->registration);
 	return SPOKE_OK;
+}
+
+int spoke_provider_add(struct spoke_provider *provider, const struct spoke_service_options *service,
+		       const struct spoke_handler *handlers, size_t count)
+{
+	uint64_t begun = spokei_why_begin(provider->engine);
+
+	return spokei_why_end(provider->engine, begun,
+			      add_service(provider, service, handlers, count), "new service");
 }
 
 size_t spoke_provider_connections(const struct spoke_provider *provider)

@@ -32,12 +32,13 @@ struct spoke_request {
 	struct spoke_address peer;
 	struct spoke_peer from;
 	bool answered;
-	bool on_pool;   /* the handler runs, or ran, on the pool */
-	bool unrun;     /* it was too late when a thread became free; the handler did not run */
-	bool pool_done; /* the pool has finished, and the loop was notified */
-	bool delivered; /* the answer of the pool has reached the loop */
-	bool watched;   /* filters or a limit must be notified of the end */
-	bool telling;   /* ... which happens now; freed afterwards */
+	atomic_bool again; /* ... twice: the second answer was dropped */
+	bool on_pool;      /* the handler runs, or ran, on the pool */
+	bool unrun;        /* it was too late when a thread became free; the handler did not run */
+	bool pool_done;    /* the pool has finished, and the loop was notified */
+	bool delivered;    /* the answer of the pool has reached the loop */
+	bool watched;      /* filters or a limit must be notified of the end */
+	bool telling;      /* ... which happens now; freed afterwards */
 	/* A Dubbo consumer other than spoke waits for the answer; noted before the message is gone.
 	 */
 	bool foreign;
@@ -58,6 +59,13 @@ struct spoke_request {
 
 /* Completes a request; nothing else does. */
 void spokei_request_finish(struct spoke_request *request, struct spokei_message *message);
+
+/* A handler has answered once more, which counts for nothing. A handler on the pool leaves the
+ * event to the loop. */
+void spokei_request_answered_again(struct spoke_request *request);
+
+/* Reports that. On the loop's thread. */
+void spokei_request_tell_again(struct spoke_request *request);
 
 /* Returns the answer to a request that a filter refuses; it points into the verdict. */
 struct spokei_message spokei_request_refusal(const struct spoke_request *request,

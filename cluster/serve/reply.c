@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replies with values that are made in place, and arguments that go into variables. */
 #include "cluster/serve/parts.h"
+#include "cluster/serve/request.h"
 
 #include "core/engine/engine.h"
 #include "core/value/args.h"
@@ -41,4 +42,15 @@ int spoke_request_read(struct spoke_request *request, const struct spoke_into *i
 	if (error)
 		spoke_reply_unread(request, &reader);
 	return error;
+}
+
+void spokei_request_echo(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value value;
+
+	(void)arg;
+	if (!spoke_cursor_next(&args, &value))
+		value = (struct spoke_value){ NULL, 0 };
+	spoke_reply(request, value);
 }

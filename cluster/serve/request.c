@@ -76,7 +76,10 @@ static void answer_arrived(struct spoke_post *post)
 
 static void finish_request(struct spoke_request *request, struct spokei_message *message)
 {
-	SPOKE_ASSERT(!request->answered);
+	if (SPOKEI_UNLIKELY(request->answered)) {
+		spokei_request_answered_again(request);
+		return;
+	}
 	request->answered = true;
 	if (request->on_pool) {
 		request->answer = spokei_copy_new(request->engine->env, message);
@@ -148,17 +151,6 @@ void spoke_reply(struct spoke_request *request, struct spoke_value value)
 		reply_checked(request, value, none);
 	else
 		spoke_reply_with(request, value, none);
-}
-
-void spokei_request_echo(struct spoke_request *request, void *arg)
-{
-	struct spoke_cursor args = spoke_request_args(request);
-	struct spoke_value value;
-
-	(void)arg;
-	if (!spoke_cursor_next(&args, &value))
-		value = (struct spoke_value){ NULL, 0 };
-	spoke_reply(request, value);
 }
 
 /* --- abandoned */
@@ -291,6 +283,8 @@ static void pool_done(struct spoke_work *work)
 			   spoke_strerror(SPOKE_EEXPIRED));
 		return;
 	}
+	if (atomic_load_explicit(&request->again, memory_order_relaxed))
+		spokei_request_tell_again(request);
 	request->pool_done = true;
 	if (request->delivered)
 		spokei_request_free(request);
@@ -313,6 +307,7 @@ static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
 	}
 	request->conn = NULL;
 	request->on_pool = true;
+	atomic_store_explicit(&request->again, false, memory_order_relaxed);
 	request->work = (struct spoke_work){ .run = pool_run, .done = pool_done };
 	request->arrived_ns = engine->begin_ns;
 	spokei_count(engine, SPOKE_STAT_POOL_REQUESTS);

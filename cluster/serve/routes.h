@@ -66,6 +66,11 @@ SPOKE_MUST_USE int spokei_routes_add(struct spokei_routes *services,
 				     const struct spoke_service_options *options,
 				     const struct spoke_handler *handlers, size_t count);
 
+/* Writes why spokei_routes_add() has returned EINVAL, EEXIST or ETOOLARGE for these options. */
+void spokei_routes_explain(const struct spoke_service_options *options,
+			   const struct spoke_handler *handlers, size_t count, int error, char *why,
+			   size_t size);
+
 /* Finds the route of a request; NULL: there is none. *ret_service: does the service exist? */
 const struct spokei_route *spokei_routes_find(const struct spokei_routes *services,
 					      const struct spokei_message *message,

@@ -192,6 +192,13 @@ int spokei_engine_fold(int wheel_status);
 SPOKEI_PRINTF(3, 4)
 void spokei_event(struct spoke_engine *engine, int error, const char *format, ...);
 
+/* Returns the number of the newest event, for spokei_why_end(). */
+uint64_t spokei_why_begin(const struct spoke_engine *engine);
+
+/* Ends a function whose errors have a sentence: an error without an event since spokei_why_begin()
+ * gets one of `what` and the error's own text. Returns the error. */
+int spokei_why_end(struct spoke_engine *engine, uint64_t begun, int error, const char *what);
+
 /* The same for an event of a user of the wheel. */
 SPOKEI_PRINTF(4, 5)
 void spokei_event_of(struct spoke_engine *engine, enum spoke_event_user user, int error,

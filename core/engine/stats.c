@@ -162,6 +162,18 @@ void spoke_engine_pool(const struct spoke_engine *engine, struct spoke_pool *ret
 		loop->pool_look(engine->loop, ret_pool);
 }
 
+uint64_t spokei_why_begin(const struct spoke_engine *engine)
+{
+	return engine->events->last;
+}
+
+int spokei_why_end(struct spoke_engine *engine, uint64_t begun, int error, const char *what)
+{
+	if (error && engine->events->last == begun)
+		spokei_event(engine, error, "%s: %s", what, spoke_strerror(error));
+	return error;
+}
+
 const char *spoke_engine_why(const struct spoke_engine *engine)
 {
 	const struct spoke_event *event = spokei_events_find(engine->events, engine->events->last);

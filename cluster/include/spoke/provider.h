@@ -14,7 +14,9 @@
  *                     spoke_reply_error(request, 1, "%s is not known", name);
  *     }
  *
- * The handler answers each request exactly once, immediately or later. All functions: the engine's
+ * The handler answers each request exactly once, immediately or later. A second answer that comes
+ * before the handler has returned is dropped, and an event names the method; later there is no
+ * request any more. All functions: the engine's
  * thread, except those of requests whose handler runs on the pool: see SPOKE_HANDLER_POOL.
  */
 #ifndef SPOKE_PROVIDER_H
@@ -149,8 +151,8 @@ struct spoke_service_options {
 
 /*
  * Adds a service with its handlers; all options are copied. Every service has the method "$echo",
- * which returns its argument. Returns 0, EINVAL, EEXIST (the same name, version and group),
- * ETOOLARGE (a name), EFORKED or ENOMEM.
+ * which returns its argument. Returns 0, EINVAL, EEXIST (the same name, version and group, or a
+ * method twice), ETOOLARGE (a name; see spoke_engine_why()), EFORKED or ENOMEM.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_provider_add(struct spoke_provider *provider,
 						const struct spoke_service_options *service,
