@@ -67,9 +67,12 @@ static void check_ends(struct sim_process *process)
 				continue;
 			if (end->hungry_turn == 0)
 				end->hungry_turn = process->turns;
-			/* Large answers on a slow connection may fill its output at any limit; the
-			 * books judge a pause. */
-			if (process->turns - end->hungry_turn > HUNGRY && !sim_books_paused(end))
+			if (process->turns - end->hungry_turn <= HUNGRY)
+				continue;
+			/* Large answers on a slow connection may fill its output at any limit. */
+			if (sim_books_paused(end))
+				end->hungry_turn = process->turns;
+			else
 				sim_violation(world, SIM_L4,
 					      "connection %u was not read for %u turns",
 					      one->number, HUNGRY);
