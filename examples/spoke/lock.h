@@ -21,7 +21,7 @@ enum lock_end {
 	LOCK_BUSY = 120,        /* another one holds the lease */
 	LOCK_TIMEOUT = 121,     /* the time of --wait has passed */
 	LOCK_UNREACHABLE = 122, /* the store could not be reached */
-	LOCK_LOST = 123,        /* the lease was lost, and the command ended */
+	LOCK_LOST = 123,        /* the lease was lost, or the supervisor before the command began */
 	LOCK_FAILED = 125,      /* another failure of `spoke lock` itself */
 	LOCK_NOT_STARTED = 126, /* the command cannot be executed */
 	LOCK_NOT_FOUND = 127,   /* there is no such command */

@@ -156,8 +156,7 @@ static void granted(struct run *run, const struct spoke_lease_answer *answer)
 		release(run, ending_say(LOCK_FAILED, LOCK_VERB, "out of timers"));
 		return;
 	}
-	run->running = true;
-	runner_start(&run->runner, answer->fence);
+	run->running = runner_start(&run->runner, answer->fence);
 }
 
 /* Reports another holder. */
@@ -267,16 +266,16 @@ static void cancel(struct run *run, int end)
 		finish(run, end);
 }
 
-/* Processes of the command may go on, so the lease is left to end by itself. */
+/* Processes of a command may go on, so the lease is left to end by itself. */
 static void orphaned(void *arg)
 {
 	struct run *run = arg;
 
 	if (!run->running) {
 		if (!run->ended && !run->cancelled)
-			cancel(run, ending_say(LOCK_FAILED, LOCK_VERB,
+			cancel(run, ending_say(LOCK_LOST, LOCK_VERB,
 					       "the process that was to supervise the command was "
-					       "killed"));
+					       "killed; the command was not run"));
 		return;
 	}
 	run->running = false;

@@ -136,11 +136,11 @@ void runner_watch(struct runner *runner, struct spoke_engine *engine)
 }
 
 /* An order that cannot be sent finds the supervisor dead, which ends its stream, too. Its buffer
- * holds hundreds of orders, more than there are. */
-static void order(const struct runner *runner, const struct supervisor_order *what)
+ * holds hundreds of orders, more than there are. Returns whether it was sent. */
+static bool order(const struct runner *runner, const struct supervisor_order *what)
 {
-	if (runner->reports.fd >= 0)
-		(void)!send(runner->reports.fd, what, sizeof(*what), MSG_NOSIGNAL | MSG_DONTWAIT);
+	return runner->reports.fd >= 0 &&
+	       send(runner->reports.fd, what, sizeof(*what), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
 void runner_extend(struct runner *runner, uint64_t deadline_ns)
@@ -148,19 +148,20 @@ void runner_extend(struct runner *runner, uint64_t deadline_ns)
 	atomic_store(runner->deadline_ns, deadline_ns);
 }
 
-void runner_start(struct runner *runner, uint64_t fence)
+bool runner_start(struct runner *runner, uint64_t fence)
 {
-	order(runner, &(struct supervisor_order){ .kind = SUPERVISOR_RUN, .fence = fence });
+	return order(runner, &(struct supervisor_order){ .kind = SUPERVISOR_RUN, .fence = fence });
 }
 
 void runner_signal(struct runner *runner, int number)
 {
-	order(runner, &(struct supervisor_order){ .kind = SUPERVISOR_SIGNAL, .signal = number });
+	(void)order(runner,
+		    &(struct supervisor_order){ .kind = SUPERVISOR_SIGNAL, .signal = number });
 }
 
 void runner_end(struct runner *runner)
 {
-	order(runner, &(struct supervisor_order){ .kind = SUPERVISOR_END });
+	(void)order(runner, &(struct supervisor_order){ .kind = SUPERVISOR_END });
 }
 
 void runner_kill(struct runner *runner)

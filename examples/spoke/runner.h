@@ -63,8 +63,8 @@ void runner_watch(struct runner *runner, struct spoke_engine *engine);
  * command by itself then, unless this function is called again. */
 void runner_extend(struct runner *runner, uint64_t deadline_ns);
 
-/* Starts the command. */
-void runner_start(struct runner *runner, uint64_t fence);
+/* Starts the command. Returns false if the supervisor is gone; then orphaned() follows. */
+bool runner_start(struct runner *runner, uint64_t fence);
 
 /* Passes a signal on to the command. */
 void runner_signal(struct runner *runner, int number);

@@ -215,14 +215,14 @@ wait_() {
 	ends 143 "$waiter" "a waiter that was ended"
 	[ "$(cli exists name)" = 1 ] || fail "a waiter took the lease away"
 
-	# Its supervisor is killed: there is no command that could have lost a lease.
+	# Its supervisor is killed: the command will not be run.
 	"$spoke" lock -v --wait "$url" name -- true 2>"$work/waiter.err" &
 	waiter=$!
 	started="$started $waiter"
 	await grep -q 'is held by .*:[0-9]' "$work/waiter.err"
 	kill -KILL "$(cat "/proc/$waiter/task/$waiter/children")"
-	ends 125 "$waiter" "a waiter without supervisor"
-	grep -q 'the process that was to supervise the command was killed' "$work/waiter.err" ||
+	ends 123 "$waiter" "a waiter without supervisor"
+	grep -q 'that was to supervise the command was killed; the command was not run' "$work/waiter.err" ||
 		fail "no reason"
 
 	# Several waiters get it one after the other, with growing fences.

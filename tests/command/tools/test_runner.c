@@ -119,7 +119,7 @@ static void rig_begin(struct rig *rig, const char *script, uint64_t grace_ns)
 	char *command[] = { sh, option, text, rig->folder, NULL };
 
 	rig_fork(rig, command, grace_ns);
-	runner_start(&rig->runner, 7);
+	assert_true(runner_start(&rig->runner, 7));
 	rig_turn(rig);
 	assert_true(rig->started);
 	free(text);
@@ -245,7 +245,7 @@ static void command_that_is_missing_reports_the_errno(void **state)
 	char *command[] = { missing, NULL };
 
 	rig_fork(rig, command, GRACE_NS);
-	runner_start(&rig->runner, 7);
+	assert_true(runner_start(&rig->runner, 7));
 	rig_turn(rig);
 	assert_false(rig->started);
 	assert_int_equal(rig->error, ENOENT);
@@ -398,6 +398,21 @@ static void death_of_the_supervisor_kills_the_command(void **state)
 	rig_close(rig);
 }
 
+static void command_is_not_started_if_the_supervisor_is_killed_before(void **state)
+{
+	static char none[] = "none";
+	struct rig *rig = *state;
+	char *command[] = { none, NULL };
+
+	rig_fork(rig, command, GRACE_NS);
+	assert_int_equal(kill(rig->runner.supervisor, SIGKILL), 0);
+	await_gone(rig->runner.supervisor);
+	assert_false(runner_start(&rig->runner, 7));
+	rig_turn(rig);
+	assert_true(rig->orphaned);
+	rig_close(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,6 +442,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(death_of_the_supervisor_kills_the_command, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			command_is_not_started_if_the_supervisor_is_killed_before, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
