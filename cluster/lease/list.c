@@ -2,8 +2,7 @@
 /*
  * Lists the locks in a store: SCAN goes through its keys, some at a time, and a script looks at
  * each hash that it finds. A single name needs the script only. A listing keeps the names of one
- * step only. When the connection is lost,
- * the commands that were not answered are sent again, once.
+ * step only. When the connection is lost, the commands that were not answered are sent again, once.
  */
 #include "cluster/lease/job.h"
 #include "cluster/lease/names.h"

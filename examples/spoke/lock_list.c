@@ -10,12 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TIMEOUT_NS UINT64_C(5000000000) /* without a connection to the store */
+#define LATE_NS UINT64_C(1000000000) /* from one look at the connection to the next */
+#define LATE_MAX 5u                  /* looks in a row that find none */
 #define HOLDER_TEXT 64u
 
 struct lister {
 	struct locker *locker;
 	struct spoke_alarm late;
+	unsigned lates; /* looks in a row that found no connection */
 	uint64_t rows;
 	int end;
 	bool broken;
@@ -57,18 +59,25 @@ static void late_due(struct spoke_alarm *alarm)
 	struct spoke_leases_look look;
 
 	spoke_leases_look(lister->locker->leases, &look);
-	if (!look.connected ||
-	    spoke_alarm_after(lister->locker->engine, &lister->late, TIMEOUT_NS, late_due))
+	lister->lates = look.connected ? 0 : lister->lates + 1;
+	if (lister->lates == LATE_MAX)
 		failed(lister, SPOKE_EUNAVAILABLE);
 }
 
-/* Turns until stop(), but not longer than the timeout without a connection. */
+/* Turns until stop(), but not for long without a connection. `error`: of the function that was to
+ * begin the work. */
 static int turn(struct lister *lister, int error)
 {
 	struct spoke_engine *engine = lister->locker->engine;
+	bool is_list = lister->locker->mode == LOCK_LIST;
 
+	if (error == SPOKE_EINVAL)
+		return ending_say(VERB_USAGE, LOCK_VERB, "%s: not a %s; write 1 to %u bytes",
+				  lister->locker->shown, is_list ? "pattern" : "name",
+				  is_list ? 2 * SPOKE_LEASE_NAME_MAX : SPOKE_LEASE_NAME_MAX);
+	lister->lates = 0;
 	if (!error)
-		error = spoke_alarm_after(engine, &lister->late, TIMEOUT_NS, late_due);
+		error = spoke_alarm_every(engine, &lister->late, LATE_NS, late_due);
 	if (!error)
 		error = spoke_engine_run(engine);
 	(void)spoke_alarm_cancel(&lister->late);

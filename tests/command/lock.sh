@@ -137,6 +137,10 @@ usage() {
 	run 2 '' '*--quiet and --verbose exclude each other' -q -v redis://h name -- true
 	run 2 '' '*add --yes' --break redis://h name
 	run 2 '' '*ldap*' ldap://h name -- true
+	long=$(printf '%04096d' 0)
+	run 2 '' '*not a name; write 1 to *' "redis://h" "$long" -- true
+	run 2 '' '*not a name; write 1 to *' --break -y "redis://h" "$long"
+	run 2 '' '*not a pattern; write 1 to *' --list "redis://h" "$long"
 	printf '[lease]\nttl = 5x\n' >"$work/wrong"
 	run 2 '' '*wrong:2: ttl = 5x:*' --config "$work/wrong" redis://h name -- true
 	run 122 '' '*cannot be reached*' "$url" name -- true
@@ -368,6 +372,11 @@ admin() {
 	run 0 "LEFT *no end *$java *a[*]" '' --list "$url" 'a\**'
 	run 120 '' '*"a[*]" is held by another one, without end' "$url" 'a*' -- true
 	"$spoke" lock --list "$url" | : || fail "--list fails if its reader closes the pipe"
+	# ... in the middle, too: what the store still answers is for nobody.
+	cli eval "for i = 1, 2000 do redis.call('hset', 'many' .. i, ARGV[1], 1) end" 0 $java >"$work/set"
+	"$spoke" lock --list "$url" 2>"$work/many.err" | head -n 1 >"$work/out"
+	[ ! -s "$work/many.err" ] || fail "--list complains if its reader closes the pipe"
+	[ "$("$spoke" lock --list "$url" 'many*' | sort -u | wc -l)" = 2001 ] || fail "--list lacks rows"
 }
 
 case $2 in
