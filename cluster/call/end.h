@@ -64,6 +64,8 @@ static inline struct spoke_result spokei_call_result(const struct spokei_outcome
 		result.error_text = reply->error_text;
 		result.error_class = reply->error_class;
 		result.error_code = reply->error_code;
+	} else if (outcome->reason) {
+		result.error_text = spokei_span(outcome->reason, strlen(outcome->reason));
 	}
 	if (result.error == SPOKE_OK && result.value.len == 0)
 		result.value = spokei_call_nil;

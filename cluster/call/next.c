@@ -14,6 +14,7 @@
 #include "cluster/call/retry_state.h"
 #include "cluster/call/send.h"
 #include "cluster/endpoints/directory.h"
+#include "cluster/endpoints/endpoint.h"
 #include "core/base/histogram.h"
 #include "transport/conn/conn.h"
 
@@ -376,8 +377,14 @@ static void attempt_done(struct spokei_pending *pending, const struct spokei_out
 							    pending);
 	struct spokei_endpoint *endpoint = attempt->endpoint;
 	enum spoke_policy_fate fate = SPOKE_FATE_OK;
+	struct spokei_outcome explained;
 
 	if (SPOKEI_UNLIKELY(outcome->error)) {
+		if (endpoint && !outcome->written && outcome->reply == NULL) {
+			explained = *outcome;
+			explained.reason = spokei_endpoint_reason(endpoint);
+			outcome = &explained;
+		}
 		fate = spokei_attempt_fate(outcome->error, outcome->written);
 		note_timeout(attempt, outcome);
 	}

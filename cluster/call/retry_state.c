@@ -299,6 +299,9 @@ void spokei_retry_state_note(struct spokei_retry_state *retry, const struct spok
 	ending->error_code = 0;
 	ending->text_len = 0;
 	ending->class_len = 0;
+	if (outcome->reply == NULL && outcome->reason)
+		ending->text_len = keep(ending->text,
+					spokei_span(outcome->reason, strlen(outcome->reason)));
 	if (outcome->reply == NULL)
 		return;
 	ending->error_code = outcome->reply->error_code;

@@ -320,3 +320,14 @@ void spokei_endpoint_free(struct spokei_endpoint *endpoint)
 	SPOKE_ASSERT(!spokei_endpoint_busy(endpoint));
 	spokei_free(endpoint->engine->env, endpoint, 1, endpoint->size);
 }
+
+const char *spokei_endpoint_reason(const struct spokei_endpoint *endpoint)
+{
+	for (unsigned i = 0; i < endpoint->line_count; i++) {
+		const struct spokei_connector *connector = endpoint->lines[i].connector;
+
+		if (connector && *spokei_connector_reason(connector))
+			return spokei_connector_reason(connector);
+	}
+	return NULL;
+}

@@ -112,6 +112,9 @@ struct spokei_conn *spokei_endpoint_conn(struct spokei_endpoint *endpoint,
 /* Closes a connection for good. */
 void spokei_line_drop(struct spokei_line *line);
 
+/* Returns why the last attempt to connect to an endpoint failed; NULL: none did. */
+const char *spokei_endpoint_reason(const struct spokei_endpoint *endpoint);
+
 /* Closes all connections, and reports open ones as CLOSED. */
 void spokei_endpoint_end(struct spokei_endpoint *endpoint);
 

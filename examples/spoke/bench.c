@@ -219,9 +219,14 @@ static int run(struct bench *bench)
 	terminal_progress_end();
 	if (error)
 		return ending_say(VERB_REMOTE, "bench", "%s", spoke_strerror(error));
-	if (bench->load.unreachable)
+	if (bench->load.unreachable) {
+		char text[256];
+
+		ending_cause(bench->load.reason, (struct spoke_span){ NULL, 0 },
+			     bench->load.unreachable, text, sizeof(text));
 		return ending_say(VERB_UNREACHABLE, "bench", "%s cannot be reached: %s",
-				  bench->plan.place, spoke_strerror(bench->load.unreachable));
+				  bench->plan.place, text);
+	}
 	if (bench->json)
 		load_report_json(&bench->load);
 	else

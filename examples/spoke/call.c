@@ -108,8 +108,8 @@ struct caller {
 	struct spoke_method *method;
 	struct spoke_alarm again; /* calls again while no provider is listed */
 	uint64_t give_up_ns;
-	int unconnected; /* last connection error; SPOKE_OK: connected, or unknown */
-	bool connected;  /* a connection has existed */
+	char reason[160]; /* why the last connection failed; "": not known */
+	bool connected;   /* a connection has existed */
 	bool ended;
 	const char *refused; /* why spoke_call() failed; NULL: it did not */
 	int end;
@@ -147,7 +147,6 @@ static void say_no_provider(const struct caller *caller, const struct spoke_resu
 static void say_error(const struct caller *caller, const struct spoke_result *result)
 {
 	char text[1024];
-	int why;
 
 	if (caller->end == VERB_UNREACHABLE && caller->target.registry &&
 	    !spoke_consumer_endpoints(caller->consumer, NULL, 0)) {
@@ -155,10 +154,10 @@ static void say_error(const struct caller *caller, const struct spoke_result *re
 		return;
 	}
 	if (caller->end == VERB_UNREACHABLE && !caller->connected && !caller->refused) {
-		why = caller->unconnected ? caller->unconnected : result->error;
+		ending_cause(caller->reason, result->error_text, result->error, text, sizeof(text));
 		(void)ending_say(VERB_UNREACHABLE, VERB, "%s%s cannot be reached: %s",
 				 caller->target.registry ? "no provider listed in " : "",
-				 caller->place, spoke_strerror(why));
+				 caller->place, text);
 		return;
 	}
 	if (caller->refused)
@@ -251,11 +250,11 @@ static void changed(void *arg, const struct spoke_link_event *event)
 
 	if (event->change == SPOKE_LINK_CONNECTED)
 		caller->connected = true;
-	caller->unconnected = event->error;
+	(void)snprintf(caller->reason, sizeof(caller->reason), "%s", ending_reason(event));
 	if (caller->verbose && !caller->ended)
 		(void)ending_say(VERB_OK, VERB, "%s: %s%s%s", event->name,
 				 spoke_link_change_name(event->change), event->error ? ": " : "",
-				 event->error ? spoke_strerror(event->error) : "");
+				 ending_reason(event));
 }
 
 static int fail(const struct caller *caller, int error)

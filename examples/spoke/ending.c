@@ -54,3 +54,24 @@ int ending_flush(int end, const char *verb)
 				  strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
 	return end;
 }
+
+const char *ending_reason(const struct spoke_link_event *event)
+{
+	if (event->reason && *event->reason)
+		return event->reason;
+	return event->error ? spoke_strerror(event->error) : "";
+}
+
+void ending_cause(const char *reason, struct spoke_span text, int error, char *out, size_t size)
+{
+	const char *behind;
+
+	(void)snprintf(out, size, "%.*s", (int)text.len, text.len ? (const char *)text.data : "");
+	behind = strstr(out, ": ");
+	if (*reason)
+		(void)snprintf(out, size, "%s", reason);
+	else if (behind)
+		memmove(out, behind + 2, strlen(behind + 2) + 1);
+	else
+		(void)snprintf(out, size, "%s", spoke_strerror(error));
+}

@@ -3,6 +3,9 @@
 #ifndef COMMAND_ENDING_H
 #define COMMAND_ENDING_H
 
+#include <spoke/link.h>
+#include <spoke/value.h>
+
 #include "examples/spoke/verbs.h"
 
 /* Returns the exit code (enum verb_end) for an error of <spoke/error.h>. */
@@ -15,5 +18,12 @@ __attribute__((format(printf, 3, 4))) int ending_say(int end, const char *verb, 
 /* Flushes stdout and returns `end`, or prints an error and returns VERB_REMOTE if the output cannot
  * be written. A closed pipe (`spoke ls | head -1`) is not an error. */
 int ending_flush(int end, const char *verb);
+
+/* Returns why a link has changed, for people; "": for no reason. */
+const char *ending_reason(const struct spoke_link_event *event);
+
+/* Writes why there was no connection: the reason of a link's event; else the text of a result,
+ * without the place in front of it; else the error itself. */
+void ending_cause(const char *reason, struct spoke_span text, int error, char *out, size_t size);
 
 #endif

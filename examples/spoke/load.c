@@ -285,8 +285,11 @@ static void link_changed(void *arg, const struct spoke_link_event *event)
 		return;
 	if (event->change == SPOKE_LINK_CONNECTED)
 		start(load);
-	else if (event->change == SPOKE_LINK_RECONNECTING && !load->plan->registry)
+	else if (event->change == SPOKE_LINK_RECONNECTING && !load->plan->registry) {
+		(void)snprintf(load->reason, sizeof(load->reason), "%s",
+			       event->reason ? event->reason : "");
 		give_up(load, event->error);
+	}
 }
 
 static int make_slots(struct load *load)

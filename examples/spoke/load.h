@@ -60,7 +60,8 @@ struct load {
 	struct spoke_alarm pump; /* the next call is due */
 	struct spoke_alarm end;  /* of the run; before, of the wait for a connection */
 	enum load_stage stage;
-	int unreachable; /* why there was no connection */
+	int unreachable;  /* why there was no connection */
+	char reason[160]; /* ... as the system says; "": nothing is known */
 	uint64_t start_ns;
 	uint64_t from_ns;
 	uint64_t until_ns;  /* of the run; UINT64_MAX: after `calls` */

@@ -120,8 +120,10 @@ static void print_one(const struct pinger *pinger, const struct spoke_result *re
 		printf("%" PRIu64 ": %s%.3f ms%s\n", pinger->ended, terminal_colour(TERMINAL_GREEN),
 		       ms(ns), terminal_colour(TERMINAL_NORMAL));
 	} else {
-		printf("%" PRIu64 ": %s%s%s\n", pinger->ended, terminal_colour(TERMINAL_RED),
-		       spoke_strerror(result->error), terminal_colour(TERMINAL_NORMAL));
+		printf("%" PRIu64 ": %s%s%s%.*s%s\n", pinger->ended, terminal_colour(TERMINAL_RED),
+		       spoke_strerror(result->error), result->error_text.len ? ": " : "",
+		       (int)result->error_text.len, (const char *)result->error_text.data,
+		       terminal_colour(TERMINAL_NORMAL));
 	}
 	(void)fflush(stdout);
 }
@@ -186,7 +188,7 @@ static void changed(void *arg, const struct spoke_link_event *event)
 		return;
 	(void)fflush(stdout);
 	(void)fprintf(stderr, "%s: %s%s%s", event->name, spoke_link_change_name(event->change),
-		      event->error ? ": " : "", event->error ? spoke_strerror(event->error) : "");
+		      event->error ? ": " : "", ending_reason(event));
 	if (event->change == SPOKE_LINK_SUSPECT)
 		(void)fprintf(stderr, ": %u heartbeats missed", event->missed);
 	(void)fputc('\n', stderr);

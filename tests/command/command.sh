@@ -126,8 +126,9 @@ call() {
 	run 0 '[[][[]1[]],5[]]' '' call "$at" demo.EchoService.echo '{"$typed":["[int",[1]]}' '{"$long":5}'
 	finish TERM
 
-	run 4 '' "*$at cannot be reached: the connection could not be established" call "$at" demo.EchoService.echo
+	run 4 '' "*$at cannot be reached: Connection refused (ECONNREFUSED)" call "$at" demo.EchoService.echo
 	run 4 '' "*cannot be reached*" call "$at" --wait -t 50ms demo.EchoService.echo
+	run 4 '' "*$at cannot be reached: Connection refused (ECONNREFUSED)" bench "$at" demo.EchoService.echo
 	run 4 '{"ok":false,"error":"ECONNECT",*"exit":4}' '' call "$at" --json demo.EchoService.echo
 	run 4 '' '*deferred*cannot be reached*' call "$at?retry.period=20ms" -v --cluster failback \
 		-r 1 demo.EchoService.echo 1
@@ -154,7 +155,7 @@ faults() {
 	run 3 '{*"error":"ETIMEOUT"*"attempts":2,*"exit":3}' '' \
 		call "file://$work/two" -t 200ms --idempotent --json demo.EchoService.drop
 	finish INT
-	run 4 '1: the connection could not be established*' '*' ping "$at" -c 1
+	run 4 '1: the connection could not be established: *ECONNREFUSED*' '*' ping "$at" -c 1
 	run 4 '1 sent, 0 answered*' '' ping "$at" -c 1 -q
 
 	printf '[provider]\nheartbeat = 5s\nlisten = dubbo://127.0.0.1:0, unix:%s/listed\n' "$work" \

@@ -24,6 +24,7 @@ struct spokei_outcome {
 	int error;                          /* SPOKE_OK: `reply` has the result */
 	const struct spokei_message *reply; /* NULL: none, or the call was one-way */
 	bool written;
+	const char *reason; /* why there is no connection; NULL: not known */
 	uint64_t queued_ns; /* until it was written, or ended */
 	uint64_t waited_ns; /* from the write to the end */
 };

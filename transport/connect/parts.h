@@ -34,6 +34,8 @@ struct spokei_connector {
 	bool suspected;           /* the last peer was silent, and none has answered since */
 	bool retired;             /* makes no new connections */
 	bool complained;          /* this series of failures was logged */
+	char reason[SPOKEI_CONNECTOR_REASON]; /* place, and why the last attempt failed; "": none */
+	uint32_t reason_at;                   /* where the text behind the place begins */
 	unsigned timer_class;
 	struct spoke_timer
 		timer; /* armed during its whole life: backoff, an attempt's limit, or its place */

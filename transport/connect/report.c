@@ -7,6 +7,7 @@
 
 #include <spoke/link.h>
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -55,6 +56,11 @@ const char *spokei_connector_name(const struct spokei_connector *connector)
 	return connector->place.name;
 }
 
+const char *spokei_connector_reason(const struct spokei_connector *connector)
+{
+	return connector->reason;
+}
+
 /* --- to the owner and to users */
 
 void spokei_connector_tell(struct spokei_connector *connector, enum spokei_connector_state state,
@@ -73,6 +79,7 @@ void spokei_connector_tell(struct spokei_connector *connector, enum spokei_conne
 bool spokei_connector_announce(struct spokei_connector *connector, struct spoke_link_event *event)
 {
 	event->name = connector->place.name;
+	event->reason = event->reason ? event->reason : "";
 	if (connector->up->event)
 		connector->up->event(connector->up_arg, event);
 	return connector->state != SPOKEI_CONNECTOR_CLOSED;
@@ -84,6 +91,7 @@ void spokei_connector_announce_pause(struct spokei_connector *connector)
 		.change = SPOKE_LINK_RECONNECTING,
 		.user = spokei_connector_user(connector),
 		.error = connector->error,
+		.reason = connector->reason + connector->reason_at,
 		.attempt = connector->failures,
 		.pause_ns = connector->pause_ns,
 	};
@@ -107,23 +115,52 @@ void spokei_connector_complain(struct spokei_connector *connector, int error, co
 	char text[REASON_TEXT];
 	va_list args;
 
-	if (connector->complained)
-		return;
-	connector->complained = true;
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	connector->reason_at = (uint32_t)snprintf(connector->reason, sizeof(connector->reason),
+						  "%.*s: ", SHOWN, connector->place.name);
+	(void)snprintf(connector->reason + connector->reason_at,
+		       sizeof(connector->reason) - connector->reason_at, "%s", text);
+	if (connector->complained)
+		return;
+	connector->complained = true;
 	spokei_event(connector->engine, error, "cannot connect to %.*s: %s; tries on", SHOWN,
 		     connector->place.name, text);
 }
 
+/* Returns the name of a system error that users look for; NULL for others. */
+static const char *name_of(int number)
+{
+	static const struct {
+		int number;
+		const char *name;
+	} names[] = {
+		{ ECONNREFUSED, "ECONNREFUSED" },
+		{ ETIMEDOUT, "ETIMEDOUT" },
+		{ EHOSTUNREACH, "EHOSTUNREACH" },
+		{ ENETUNREACH, "ENETUNREACH" },
+		{ ECONNRESET, "ECONNRESET" },
+		{ ENOENT, "ENOENT" },
+		{ EACCES, "EACCES" },
+		{ EMFILE, "EMFILE" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].number == number)
+			return names[i].name;
+	return NULL;
+}
+
 void spokei_connector_complain_of_system(struct spokei_connector *connector, int error, int status)
 {
+	const char *name = name_of(-status);
 	char text[REASON_TEXT];
 
 	if (strerror_r(-status, text, sizeof(text)) != 0)
 		(void)snprintf(text, sizeof(text), "error %d", -status);
-	spokei_connector_complain(connector, error, "%s", text);
+	spokei_connector_complain(connector, error, "%s%s%s%s", text, name ? " (" : "",
+				  name ? name : "", name ? ")" : "");
 }
 
 /* --- its connection */
@@ -132,6 +169,8 @@ void spokei_connector_heard(struct spokei_connector *connector)
 {
 	connector->heard = true;
 	connector->complained = false;
+	connector->reason[0] = '\0';
+	connector->reason_at = 0;
 }
 
 /* A reason against the connection has ended. */

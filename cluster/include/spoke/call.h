@@ -81,9 +81,11 @@ struct spoke_result {
 	 * a map, or none. */
 	struct spoke_value value;
 	struct spoke_value attachments; /* of a reply: a map, or none */
-	struct spoke_span error_text;   /* the provider's message; may be empty */
-	struct spoke_span error_class;  /* class of the provider's exception; may be empty */
-	int32_t error_code;             /* of EREMOTE: the handler's code; else 0 */
+	/* The provider's message; or why no connection could be made, e.g. "127.0.0.1:20880:
+	 * Connection refused (ECONNREFUSED)". May be empty. */
+	struct spoke_span error_text;
+	struct spoke_span error_class; /* class of the provider's exception; may be empty */
+	int32_t error_code;            /* of EREMOTE: the handler's code; else 0 */
 	/* The request was written, or could not be taken back any more. If false, it has never run
 	 * and never will. */
 	bool written;

@@ -46,10 +46,13 @@ struct spoke_link_event {
 	enum spoke_event_user user; /* HEARTBEAT: silence, or its end, caused it; else NONE */
 	int error;                  /* for CLOSED and RECONNECTING; else SPOKE_OK */
 	const char *name;           /* the configured endpoint, or the address of the peer */
-	struct spoke_peer peer;     /* the connection of a provider; else { 0 } */
-	unsigned missed;            /* for SUSPECT: unanswered heartbeats in a row, 1 to 3 */
-	uint32_t attempt;           /* for RECONNECTING: number of the next attempt since success */
-	uint64_t pause_ns;          /* for RECONNECTING: time until this attempt */
+	/* For RECONNECTING: why the last attempt failed, e.g. "Connection refused (ECONNREFUSED)".
+	 * "" or NULL: nothing is known. */
+	const char *reason;
+	struct spoke_peer peer; /* the connection of a provider; else { 0 } */
+	unsigned missed;        /* for SUSPECT: unanswered heartbeats in a row, 1 to 3 */
+	uint32_t attempt;       /* for RECONNECTING: number of the next attempt since success */
+	uint64_t pause_ns;      /* for RECONNECTING: time until this attempt */
 };
 
 /* Called on the engine's thread after a change. May call any function and free the owner of the
