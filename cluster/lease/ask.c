@@ -160,11 +160,7 @@ int spoke_lease_release(struct spoke_lease lease, spoke_lease_released_fn done, 
 		return SPOKE_EFORKED;
 	if (found == NULL || (!held && !spokei_lease_is_ask(&found->life)))
 		return SPOKE_ENOENT;
-	spokei_lease_happen(found,
-			    &(struct spokei_lease_news){
-				    .event = SPOKEI_LEASE_RELEASE,
-				    .now_ns = spokei_leases_now(lease.leases) },
-			    NULL);
+	spokei_lease_happen_now(found, SPOKEI_LEASE_RELEASE, NULL);
 	found->done = done;
 	found->done_arg = arg;
 	if (held) {

@@ -12,6 +12,8 @@
 #define EVENT_NAME 96u /* bytes of an escaped name */
 #define EVENT_TEXT 160u
 
+const struct spokei_lease_words spokei_lease_no_words;
+
 void spokei_lease_event(const struct spokei_lease *lease, int error, const char *format, ...)
 {
 	struct spoke_leases *leases = lease->leases;
@@ -232,13 +234,23 @@ void spokei_lease_happen(struct spokei_lease *lease, const struct spokei_lease_n
 		spokei_lease_todo(lease);
 }
 
+void spokei_lease_happen_now(struct spokei_lease *lease, enum spokei_lease_event event,
+			     const struct spokei_lease_words *words)
+{
+	const struct spokei_lease_news news = {
+		.event = event,
+		.now_ns = spokei_leases_now(lease->leases),
+	};
+
+	spokei_lease_happen(lease, &news, words);
+}
+
 /* --- the check of validity */
 
 /* A lease ends here, before anything is read in this turn, even if the process was frozen. */
 static void expire(struct spoke_leases *leases, uint64_t now_ns)
 {
 	const struct spokei_lease_news news = { .event = SPOKEI_LEASE_PASS, .now_ns = now_ns };
-	const struct spokei_lease_words words = { .left_ns = 0 };
 	uint64_t earliest_ns = UINT64_MAX;
 
 	for (uint32_t i = 0; i < leases->cells.used && !leases->ended; i++) {
@@ -250,7 +262,7 @@ static void expire(struct spoke_leases *leases, uint64_t now_ns)
 		if (now_ns < end_ns)
 			earliest_ns = end_ns < earliest_ns ? end_ns : earliest_ns;
 		else
-			spokei_lease_happen(lease, &news, &words);
+			spokei_lease_happen(lease, &news, &spokei_lease_no_words);
 	}
 	leases->earliest_ns = earliest_ns;
 }

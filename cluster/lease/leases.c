@@ -45,22 +45,13 @@ struct spokei_member *spokei_leases_member(struct spoke_leases *leases)
 
 /* --- timers */
 
-static void happen(struct spokei_lease *lease, enum spokei_lease_event event,
-		   const struct spokei_lease_words *words)
-{
-	spokei_lease_happen(lease,
-			    &(struct spokei_lease_news){
-				    .event = event, .now_ns = spokei_leases_now(lease->leases) },
-			    words);
-}
-
 /* The time of a lease is over. */
 static void end_lease(struct spokei_lease *lease)
 {
 	struct spoke_leases *leases = lease->leases;
 	uint64_t handle = lease->handle;
 
-	happen(lease, SPOKEI_LEASE_PASS, &(struct spokei_lease_words){ .left_ns = 0 });
+	spokei_lease_happen_now(lease, SPOKEI_LEASE_PASS, &spokei_lease_no_words);
 	lease = spokei_slab_get(&leases->cells, handle);
 	if (lease && lease->life.state == SPOKEI_LEASE_OVER && lease->node.next == NULL)
 		spokei_lease_finish(lease, SPOKE_EUNAVAILABLE);
@@ -140,7 +131,7 @@ static void store_down(void *arg, int error, struct spoke_span text)
 		struct spokei_lease *lease = spokei_slab_at(&leases->cells, i);
 
 		if (lease->life.once && spokei_lease_is_ask(&lease->life))
-			happen(lease, SPOKEI_LEASE_UNREACHABLE, &words);
+			spokei_lease_happen_now(lease, SPOKEI_LEASE_UNREACHABLE, &words);
 	}
 	if (!reached)
 		spokei_lease_jobs_fail(leases);
@@ -214,7 +205,7 @@ static void close_lease(struct spokei_lease *lease)
 	struct spoke_leases *leases = lease->leases;
 	bool forked = spokei_engine_forked(leases->engine);
 
-	happen(lease, SPOKEI_LEASE_CLOSE, NULL);
+	spokei_lease_happen_now(lease, SPOKEI_LEASE_CLOSE, NULL);
 	if (lease->life.state == SPOKEI_LEASE_RELEASING && !forked &&
 	    spokei_redis_is_ready(leases->redis))
 		spokei_lease_send_release(lease);
@@ -298,7 +289,7 @@ static void leases_drain(struct spokei_member *member)
 		struct spokei_lease *lease = spokei_slab_at(&leases->cells, i);
 
 		if (spokei_lease_is_ask(&lease->life))
-			happen(lease, SPOKEI_LEASE_CLOSE, NULL);
+			spokei_lease_happen_now(lease, SPOKEI_LEASE_CLOSE, NULL);
 	}
 	spokei_engine_soon(leases->engine, &leases->rest);
 }

@@ -272,12 +272,18 @@ struct spokei_lease_words {
 	uint64_t left_ns;
 };
 
+extern const struct spokei_lease_words spokei_lease_no_words;
+
 /*
  * Moves the lease after an event, and carries out the verdict. Calls the user at once if `words` is
  * not NULL, else by a task. The lease may be gone, and its leases ended, when this returns.
  */
 void spokei_lease_happen(struct spokei_lease *lease, const struct spokei_lease_news *news,
 			 const struct spokei_lease_words *words);
+
+/* The same for an event of this moment that comes with nothing else. */
+void spokei_lease_happen_now(struct spokei_lease *lease, enum spokei_lease_event event,
+			     const struct spokei_lease_words *words);
 
 /* Frees a lease that is OVER. Calls its `done` with this error, if there is one. */
 void spokei_lease_finish(struct spokei_lease *lease, int error);

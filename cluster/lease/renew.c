@@ -11,8 +11,6 @@
 
 #define AGAIN_GRID_NS UINT64_C(50000000)
 
-static const struct spokei_lease_words no_words;
-
 static void batch_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply,
 		       uint32_t replicas);
 
@@ -212,7 +210,7 @@ static void take_result(struct spokei_lease *lease, uint64_t sent_ns, enum resul
 		spokei_count(leases->engine, SPOKE_STAT_LEASE_RENEWALS);
 	}
 	if (result != UNKNOWN)
-		spokei_lease_happen(lease, &news, &no_words);
+		spokei_lease_happen(lease, &news, &spokei_lease_no_words);
 	lease = spokei_slab_get(&leases->cells, handle);
 	if (lease && lease->life.state == SPOKEI_LEASE_HELD)
 		(void)spokei_lease_arm(lease, next_ns);

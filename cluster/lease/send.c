@@ -12,8 +12,6 @@
 #define PTTL_MORE_NS UINT64_C(1000000) /* the store rounds to ms */
 #define PTTL_MAX_MS INT64_C(86400000)  /* a longer time to live is looked at once a day */
 
-static const struct spokei_lease_words no_words;
-
 /* An answer of the store to one command. */
 struct answer {
 	struct spokei_lease_command *command; /* its copy */
@@ -214,19 +212,10 @@ static void again_at(struct spokei_lease *lease, uint64_t at_ns)
 
 /* --- answers */
 
-static void happen(struct spokei_lease *lease, enum spokei_lease_event event,
-		   const struct spokei_lease_words *words)
-{
-	spokei_lease_happen(lease,
-			    &(struct spokei_lease_news){
-				    .event = event, .now_ns = spokei_leases_now(lease->leases) },
-			    words);
-}
-
 /* The command was not answered, or is to be repeated at this time. */
 static void repeat(struct spokei_lease *lease, uint64_t at_ns)
 {
-	happen(lease, SPOKEI_LEASE_MISS, &no_words);
+	spokei_lease_happen_now(lease, SPOKEI_LEASE_MISS, &spokei_lease_no_words);
 	again_at(lease, at_ns);
 }
 
@@ -239,7 +228,7 @@ static void refuse_for_good(struct spokei_lease *lease, struct spoke_span text)
 
 	(void)spokei_log_escape(escaped, sizeof(escaped), words.text.data, words.text.len);
 	spokei_lease_event(lease, SPOKE_ESTORE, "was refused: %s", escaped);
-	happen(lease, SPOKEI_LEASE_DENY, &words);
+	spokei_lease_happen_now(lease, SPOKEI_LEASE_DENY, &words);
 	lease = spokei_slab_get(&leases->cells, handle);
 	if (lease && lease->life.state == SPOKEI_LEASE_OVER)
 		spokei_lease_finish(lease, SPOKE_ESTORE);
@@ -257,7 +246,7 @@ static void take_error(struct spokei_lease *lease, struct spoke_span text)
 		return;
 	}
 	if (lease->life.once && lease->life.state == SPOKEI_LEASE_ASKING)
-		happen(lease, SPOKEI_LEASE_UNREACHABLE, &words);
+		spokei_lease_happen_now(lease, SPOKEI_LEASE_UNREACHABLE, &words);
 	else
 		repeat(lease, hold(leases));
 	if (refusal == SPOKEI_REFUSAL_ELSEWHERE && !leases->ended)
@@ -286,7 +275,7 @@ static void take_grant(struct spokei_lease *lease, const struct answer *answer, 
 
 	if (!news.enough)
 		spokei_lease_event(lease, SPOKE_ELIMIT, "is returned: too few replicas have it");
-	spokei_lease_happen(lease, &news, &no_words);
+	spokei_lease_happen(lease, &news, &spokei_lease_no_words);
 }
 
 static void take_refusal(struct spokei_lease *lease, int64_t pttl_ms)
@@ -301,7 +290,8 @@ static void take_refusal(struct spokei_lease *lease, int64_t pttl_ms)
 			  UINT64_C(1000000);
 		retry_ns = now_ns + left_ns + PTTL_MORE_NS;
 	}
-	happen(lease, SPOKEI_LEASE_REFUSE, &(struct spokei_lease_words){ .left_ns = left_ns });
+	spokei_lease_happen_now(lease, SPOKEI_LEASE_REFUSE,
+				&(struct spokei_lease_words){ .left_ns = left_ns });
 	if (line)
 		spokei_lease_line_refused(line, now_ns, retry_ns);
 }
@@ -337,7 +327,7 @@ static void take_released(struct spokei_lease *lease, const struct spokei_resp_v
 		return;
 	}
 	leases->holds = 0;
-	happen(lease, SPOKEI_LEASE_RELEASED, &no_words);
+	spokei_lease_happen_now(lease, SPOKEI_LEASE_RELEASED, &spokei_lease_no_words);
 	if (returned)
 		again_at(lease, spokei_leases_now(leases) + spokei_leases_pause(leases));
 	else
