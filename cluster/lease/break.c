@@ -67,8 +67,6 @@ static void break_done(struct spokei_redis_ask *ask, int error, struct spokei_re
 		spokei_lease_job_end(job, SPOKE_EUNAVAILABLE);
 	else if (!spokei_resp_next(&reply, &value) || value.kind == SPOKEI_RESP_ERROR)
 		spokei_lease_job_refuse(job, JOB, value.text);
-	else if (value.kind != SPOKEI_RESP_INTEGER)
-		spokei_lease_job_refuse(job, JOB, (struct spoke_span){ "unknown answer", 14 });
 	else
 		spokei_lease_job_end(job, value.integer > 0 ? SPOKE_OK : SPOKE_ENOENT);
 }

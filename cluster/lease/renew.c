@@ -180,10 +180,6 @@ static void read_results(struct spokei_lease_batch *batch, int error,
 		take_error(leases, value.text);
 		return;
 	}
-	if (value.kind != SPOKEI_RESP_ARRAY || value.count != batch->count) {
-		spokei_redis_restart(leases->redis, "it has sent an answer of another kind");
-		return;
-	}
 	for (uint32_t i = 0; i < batch->count && spokei_resp_next_number(&reply, &number); i++) {
 		if (number == 0)
 			results[i] = GONE;

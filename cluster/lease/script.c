@@ -107,6 +107,18 @@ static bool is_array(struct spokei_resp_cursor *reply, uint32_t count, const cha
 	return true;
 }
 
+/* {0, fence}, or {1, time to live of the other holder}. */
+static bool is_acquisition(struct spokei_resp_cursor reply)
+{
+	struct spokei_resp_value value;
+	int64_t refused, number;
+
+	return spokei_resp_next(&reply, &value) && value.kind == SPOKEI_RESP_ARRAY &&
+	       value.count == 2 && spokei_resp_next_number(&reply, &refused) &&
+	       spokei_resp_next_number(&reply, &number) &&
+	       (refused == 1 || (refused == 0 && number >= 0));
+}
+
 static bool is_renewal(struct spokei_resp_cursor *reply, unsigned keys)
 {
 	struct spokei_resp_value value;
@@ -129,7 +141,7 @@ bool spokei_script_answers(enum spokei_script script, unsigned keys,
 		return false;
 	switch (script) {
 	case SPOKEI_SCRIPT_ACQUIRE:
-		return is_array(&reply, 2, "nn");
+		return is_acquisition(reply);
 	case SPOKEI_SCRIPT_RENEW:
 		return is_renewal(&reply, keys);
 	case SPOKEI_SCRIPT_RELEASE:

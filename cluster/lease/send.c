@@ -253,15 +253,6 @@ static void take_error(struct spokei_lease *lease, struct spoke_span text)
 		spokei_redis_restart(leases->redis, "the server is no primary");
 }
 
-/* The answer is none that this script gives: the server is no Redis, or has lost its way. */
-static void take_nonsense(struct spokei_lease *lease)
-{
-	struct spoke_leases *leases = lease->leases;
-
-	repeat(lease, hold(leases));
-	spokei_redis_restart(leases->redis, "it has sent an answer of another kind");
-}
-
 static void take_grant(struct spokei_lease *lease, const struct answer *answer, uint64_t fence)
 {
 	struct spoke_leases *leases = lease->leases;
@@ -296,36 +287,26 @@ static void take_refusal(struct spokei_lease *lease, int64_t pttl_ms)
 		spokei_lease_line_refused(line, now_ns, retry_ns);
 }
 
-static void take_acquired(struct spokei_lease *lease, struct answer *answer,
-			  const struct spokei_resp_value *first)
+static void take_acquired(struct spokei_lease *lease, struct answer *answer)
 {
-	struct spoke_leases *leases = lease->leases;
-	int64_t kind, number;
+	int64_t refused = 1;
+	int64_t number = 0;
 
-	if (first->kind != SPOKEI_RESP_ARRAY || first->count != 2 ||
-	    !spokei_resp_next_number(&answer->reply, &kind) ||
-	    !spokei_resp_next_number(&answer->reply, &number) || kind < 0 || kind > 1 ||
-	    (kind == 0 && number < 0)) {
-		take_nonsense(lease);
-		return;
-	}
-	leases->holds = 0;
-	if (kind == 0)
+	(void)spokei_resp_next_number(&answer->reply, &refused);
+	(void)spokei_resp_next_number(&answer->reply, &number);
+	lease->leases->holds = 0;
+	if (!refused)
 		take_grant(lease, answer, (uint64_t)number);
 	else
 		take_refusal(lease, number);
 }
 
-static void take_released(struct spokei_lease *lease, const struct spokei_resp_value *first)
+static void take_released(struct spokei_lease *lease, int64_t count)
 {
 	struct spoke_leases *leases = lease->leases;
 	bool returned = lease->life.state == SPOKEI_LEASE_RETURNING;
-	bool unheld = first->integer == 0 && lease->granted && !lease->repeats;
+	bool unheld = count == 0 && lease->granted && !lease->repeats;
 
-	if (first->kind != SPOKEI_RESP_INTEGER) {
-		take_nonsense(lease);
-		return;
-	}
 	leases->holds = 0;
 	spokei_lease_happen_now(lease, SPOKEI_LEASE_RELEASED, &spokei_lease_no_words);
 	if (returned)
@@ -345,9 +326,9 @@ static void take_answer(struct spokei_lease *lease, struct answer *answer)
 	} else if (first.kind == SPOKEI_RESP_ERROR) {
 		take_error(lease, first.text);
 	} else if (answer->command->releases) {
-		take_released(lease, &first);
+		take_released(lease, first.integer);
 	} else {
-		take_acquired(lease, answer, &first);
+		take_acquired(lease, answer);
 	}
 }
 

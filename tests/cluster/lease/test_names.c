@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of channels and fencing counters, and the texts of the scripts. */
+/* The names of channels and fencing counters, and the scripts: their texts, and their answers. */
 #include "cluster/lease/names.h"
 #include "cluster/lease/script.h"
 
@@ -72,6 +72,46 @@ static void each_script_has_a_text_of_its_own(void **state)
 	}
 }
 
+static void answer_of_a_script_has_its_form(void **state)
+{
+	static const struct {
+		enum spokei_script script;
+		const char *reply;
+		bool answers;
+	} rows[] = {
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:0\r\n:7\r\n", true },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:0\r\n$1\r\n7\r\n", true },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:1\r\n:-1\r\n", true },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:0\r\n:-1\r\n", false },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:2\r\n:7\r\n", false },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:-1\r\n:7\r\n", false },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:0\r\n$1\r\nx\r\n", false },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*1\r\n:0\r\n", false },
+		{ SPOKEI_SCRIPT_ACQUIRE, ":0\r\n", false },
+		{ SPOKEI_SCRIPT_RENEW, "*2\r\n:0\r\n:1\r\n", true },
+		{ SPOKEI_SCRIPT_RENEW, "*1\r\n:1\r\n", false },
+		{ SPOKEI_SCRIPT_RENEW, "*2\r\n:1\r\n$1\r\n1\r\n", false },
+		{ SPOKEI_SCRIPT_RENEW, "$1\r\n1\r\n", false },
+		{ SPOKEI_SCRIPT_RELEASE, ":0\r\n", true },
+		{ SPOKEI_SCRIPT_RELEASE, "+OK\r\n", false },
+		{ SPOKEI_SCRIPT_BREAK, ":1\r\n", true },
+		{ SPOKEI_SCRIPT_BREAK, "$1\r\n1\r\n", false },
+		{ SPOKEI_SCRIPT_LOOK, "$-1\r\n", true },
+		{ SPOKEI_SCRIPT_LOOK, "*4\r\n:9\r\n$1\r\nx\r\n$1\r\n1\r\n$1\r\n7\r\n", true },
+		{ SPOKEI_SCRIPT_LOOK, "*4\r\n:9\r\n:1\r\n$1\r\n1\r\n$1\r\n7\r\n", false },
+		{ SPOKEI_SCRIPT_LOOK, "*2\r\n:9\r\n:1\r\n", false },
+		{ SPOKEI_SCRIPT_NONE, "+OK\r\n", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const unsigned char *at = (const unsigned char *)rows[i].reply;
+		struct spokei_resp_cursor reply = { at, at + strlen(rows[i].reply) };
+
+		assert_int_equal(spokei_script_answers(rows[i].script, 2, reply), rows[i].answers);
+	}
+}
+
 static void pattern_without_wildcards_is_a_name(void **state)
 {
 	static const struct {
@@ -105,6 +145,7 @@ int main(void)
 		cmocka_unit_test(name_with_an_open_brace_stays_as_it_is),
 		cmocka_unit_test(bytes_of_a_name_are_copied_unchanged),
 		cmocka_unit_test(each_script_has_a_text_of_its_own),
+		cmocka_unit_test(answer_of_a_script_has_its_form),
 		cmocka_unit_test(pattern_without_wildcards_is_a_name),
 	};
 
