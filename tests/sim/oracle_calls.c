@@ -5,7 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define UNSEEN 4096u /* bytes that a system may keep without a sign of progress */
+#define UNDER_WAY 65536u /* bytes of late answers to earlier calls, in one direction */
+#define UNSEEN 4096u     /* bytes that a system may keep without a sign of progress */
 #define TICK_NS MS
 #define LATE_NS (2 * TICK_NS) /* one tick, and rounding */
 
@@ -59,7 +60,7 @@ static bool is_too_short(const struct sim_world *world, const struct sim_call *c
 	uint64_t need_ns = 4 * (link->latency_ns + link->jitter_ns) + 2 * LATE_NS;
 
 	if (link->bytes_per_s)
-		need_ns += 2 * SECOND * world->plan->size_max / link->bytes_per_s;
+		need_ns += 2 * SECOND * (world->plan->size_max + UNDER_WAY) / link->bytes_per_s;
 	return call->by->plan->calls.policy == SIM_FAILBACK && least_ns(call) < need_ns;
 }
 

@@ -230,6 +230,17 @@ static void released(struct sim_world *world, const struct sim_line *line,
 		world->store->names[which].holder[0] = '\0';
 }
 
+/* Was the client connected to another server meanwhile? It ends only the connection before. */
+static bool was_elsewhere(const struct sim_store *store, const struct sim_line *old,
+			  const struct sim_line *new)
+{
+	for (const struct sim_line *one = store->lines; one; one = one->next)
+		if (one->client == old->client && one->number > old->number &&
+		    one->number < new->number && one->server != old->server)
+			return true;
+	return false;
+}
+
 /* Checks that no older connection of this client has run it. */
 static void check_newest(struct sim_world *world, const struct sim_line *line)
 {
@@ -239,7 +250,7 @@ static void check_newest(struct sim_world *world, const struct sim_line *line)
 	if (*newest == NULL || line->number >= (*newest)->number)
 		*newest = line;
 	else if (!world->plan->leases.forbids && (*newest)->server == line->server &&
-		 (*newest)->client == line->client)
+		 (*newest)->client == line->client && !was_elsewhere(store, line, *newest))
 		sim_violation(world, SIM_S36,
 			      "line %u of consumer %u runs a script after line %u has",
 			      line->number, line->process->number, (*newest)->number);
