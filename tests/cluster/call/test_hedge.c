@@ -149,7 +149,7 @@ static void failure_of_one_attempt_leaves_the_other(void **state)
 		call = clusterrig_call(begin(2, "retries=1", &hedged));
 		clusterrig_pass(2 * AFTER);
 		assert_int_equal(rig.runs, 2);
-		rig.providers[provider_of(which)].held_count = 0;
+		spoke_provider_free(rig.providers[provider_of(which)].provider);
 		clusterrig_kill(provider_of(which));
 		clusterrig_pass(2 * AFTER);
 		assert_int_equal(call->ends, 0);
@@ -167,7 +167,7 @@ static void call_fails_when_all_its_attempts_have(void **state)
 	call = clusterrig_call(begin(2, "retries=1", &hedged));
 	clusterrig_pass(2 * AFTER);
 	for (unsigned i = 0; i < 2; i++) {
-		rig.providers[i].held_count = 0;
+		spoke_provider_free(rig.providers[i].provider);
 		clusterrig_kill(i);
 	}
 	clusterrig_pass(SECOND);
