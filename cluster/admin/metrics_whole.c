@@ -103,37 +103,6 @@ static void write_wheel(struct spokei_lines *lines, const struct spoke_engine *e
 	spokei_metrics_seconds(lines, shape.tick_ns);
 }
 
-/* --- latency of calls */
-
-/* Bounds of buckets, in us. A bucket sums the histogram's buckets that lie entirely within it, so
- * values up to 1/32 below a bound may be counted in the next bucket. */
-static const uint64_t bounds_us[] = { 50,     100,     250,     500,     1000,     2500,
-				      5000,   10000,   25000,   50000,   100000,   250000,
-				      500000, 1000000, 2500000, 5000000, 10000000, 60000000 };
-
-static void write_latency(struct spokei_lines *lines, const struct spoke_histogram *latency)
-{
-	static const char name[] = "spoke_call_duration_seconds";
-	uint64_t sum = 0;
-	size_t bucket = 0;
-
-	spokei_metrics_family(lines, name, "histogram",
-			      "duration of answered calls, with all their attempts.");
-	for (size_t i = 0; i < sizeof(bounds_us) / sizeof(bounds_us[0]); i++) {
-		uint64_t us = bounds_us[i];
-
-		while (bucket < SPOKE_HISTOGRAM_BUCKETS &&
-		       spoke_histogram_bucket_end(bucket) <= us * 1000)
-			sum += latency->bucket[bucket++];
-		spokei_lines_put(lines, "%s_bucket{le=\"%" PRIu64 ".%06" PRIu64 "\"} %" PRIu64 "\n",
-				 name, us / 1000000, us % 1000000, sum);
-	}
-	spokei_lines_put(lines, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, latency->count);
-	spokei_lines_put(lines, "%s_sum", name);
-	spokei_metrics_seconds(lines, latency->sum);
-	spokei_lines_put(lines, "%s_count %" PRIu64 "\n", name, latency->count);
-}
-
 /* --- the pool */
 
 static void write_pool(struct spokei_lines *lines, const struct spoke_engine *engine)
@@ -171,6 +140,8 @@ static void write_head(struct spokei_lines *lines, const struct spoke_engine *en
 		   spokei_engine_ending(engine));
 }
 
+static const char call_duration[] = "spoke_call_duration_seconds";
+
 int spokei_metrics_write(const struct spoke_engine *engine, const struct spokei_status_of *of,
 			 struct spokei_buffer *out)
 {
@@ -180,12 +151,15 @@ int spokei_metrics_write(const struct spoke_engine *engine, const struct spokei_
 	write_head(&lines, engine, of);
 	write_stats(&lines, engine);
 	write_wheel(&lines, engine);
-	write_latency(&lines, engine->latency);
+	spokei_metrics_family(&lines, call_duration, "histogram",
+			      "duration of answered calls, with all their attempts.");
+	spokei_metrics_histogram(&lines, call_duration, NULL, engine->latency);
 	write_pool(&lines, engine);
 	spokei_metrics_consumers(&lines, engine);
 	spokei_metrics_endpoints(&lines, engine);
 	spokei_metrics_providers(&lines, engine);
 	spokei_metrics_leases(&lines, engine);
+	spokei_metrics_methods(&lines, engine);
 	if (lines.error == SPOKE_OK)
 		return SPOKE_OK;
 	spokei_buffer_truncate(out, before);

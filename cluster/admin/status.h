@@ -31,6 +31,12 @@
  *             "suspect", "readonly"), "missed", "in_flight", "heard_ago_ms" }], only peers
  *             that have sent a message, "more": peers omitted }]
  *     "providers_more": omitted
+ *     "methods": [{ "side" ("calls", "requests"), "service", "method" ("*": all others, or what a
+ *             provider pushes; both "other": methods beyond the engine's limit of figures),
+ *         "begun", "in_flight", "failed", "ends": { counters, by name }, "took" (answered calls;
+ *         requests in the handler): { "p50_ns", "p99_ns", "p999_ns", "max_ns" }, "queued" (for a
+ *             thread of the pool; missing if no request was): { the same } }]
+ *     "methods_more": omitted
  *     "events": [{ "number", "ago_ms", "user", "error" (its name; "": none), "text" }], the last
  *         50, oldest first
  *

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of the status, for one another: status_whole.c writes the object, with the wheel
- * by status_wheel.c, consumers and providers by status_cluster.c, and leases by leases.c.
+ * by status_wheel.c, consumers and providers by status_cluster.c, leases by leases.c, and
+ * methods by methods.c.
  * status_text.c writes all of it as lines of text.
  */
 #ifndef SPOKEI_CLUSTER_ADMIN_STATUS_PARTS_H
@@ -32,7 +33,7 @@ static inline size_t spokei_rows_take(struct spokei_rows *rows, size_t count)
 	return taken;
 }
 
-/* Write the members "wheel", "consumers", "providers" and "leases". */
+/* Write the members "wheel", "consumers", "providers", "leases" and "methods". */
 void spokei_status_wheel(struct spokei_json *json, const struct spoke_engine *engine);
 void spokei_status_consumers(struct spokei_json *json, const struct spoke_engine *engine,
 			     struct spokei_rows *rows);
@@ -40,6 +41,12 @@ void spokei_status_providers(struct spokei_json *json, const struct spoke_engine
 			     struct spokei_rows *rows);
 void spokei_status_leases(struct spokei_json *json, const struct spoke_engine *engine,
 			  struct spokei_rows *rows);
+void spokei_status_methods(struct spokei_json *json, const struct spoke_engine *engine,
+			   struct spokei_rows *rows);
+
+/* Writes the figures of methods as lines of text. */
+void spokei_status_put_methods(struct spokei_lines *lines, const struct spoke_engine *engine,
+			       struct spokei_rows *rows);
 
 /* Writes leases as lines of text. */
 void spokei_status_put_leases(struct spokei_lines *lines, const struct spoke_leases *leases,

@@ -300,6 +300,7 @@ int spokei_status_write_text(const struct spoke_engine *engine, const struct spo
 	while ((leases = spokei_members_leases(engine, leases)) != NULL &&
 	       spokei_rows_take(&rows, 1) == 1)
 		spokei_status_put_leases(&lines, leases, &rows);
+	spokei_status_put_methods(&lines, engine, &rows);
 	put_events(&lines, engine, of);
 	if (lines.error == SPOKE_OK)
 		return SPOKE_OK;

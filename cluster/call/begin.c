@@ -14,6 +14,7 @@
 #include "cluster/config/table.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/filter/filter.h"
+#include "core/engine/figures.h"
 #include "core/value/shape.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
@@ -110,7 +111,7 @@ int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
 		spokei_slab_give(&method->caller->calls, call->handle);
 		return error;
 	}
-	spokei_count(method->caller->engine, SPOKE_STAT_CALLS);
+	spokei_figures_count(method->figures, SPOKE_STAT_CALLS);
 	*ret_call = call;
 	return SPOKE_OK;
 }
@@ -119,7 +120,7 @@ int spokei_call_taken(struct spoke_method *method, int error, struct spokei_call
 		      spoke_call_done_fn done, void *arg, struct spoke_call *ret_call)
 {
 	if (error) {
-		spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
+		spokei_figures_count(method->figures, SPOKE_STAT_CALLS_REFUSED);
 		return error;
 	}
 	call->done = done;
@@ -268,7 +269,7 @@ static int begin_kept(struct spoke_method *method, const struct spokei_call_args
 		give_up(call);
 		return error;
 	}
-	spokei_count(call->caller->engine, SPOKE_STAT_CALLS);
+	spokei_figures_count(call->method->figures, SPOKE_STAT_CALLS);
 	*ret_call = call;
 	return SPOKE_OK;
 }
@@ -294,7 +295,7 @@ static int begin_answer(struct spoke_method *method, struct spoke_value value, b
 	spokei_retry_state_open(call->retry, call);
 	call->retry->fallback = fallback;
 	spokei_call_answer(call);
-	spokei_count(call->caller->engine, SPOKE_STAT_CALLS);
+	spokei_figures_count(call->method->figures, SPOKE_STAT_CALLS);
 	*ret_call = call;
 	return SPOKE_OK;
 }

@@ -9,6 +9,7 @@
 #include "cluster/call/retry_state.h"
 #include "cluster/filter/filter.h"
 #include "core/engine/engine.h"
+#include "core/engine/figures.h"
 #include "transport/conn/conn.h"
 
 #include <spoke/consumer.h>
@@ -124,13 +125,11 @@ void spokei_call_forget(struct spokei_caller *caller, struct spokei_retry_state 
 static SPOKEI_NOINLINE void count_failure(const struct spokei_call *call,
 					  struct spoke_result *result)
 {
-	struct spoke_engine *engine = call->caller->engine;
-
 	if (call->method->fallback.len)
 		spokei_fallback_apply(result, call->method->fallback);
 	if (result->fallback)
-		spokei_count(engine, SPOKE_STAT_CALLS_FALLBACK);
-	spokei_count(engine, stat_of(result->error));
+		spokei_figures_count(call->method->figures, SPOKE_STAT_CALLS_FALLBACK);
+	spokei_figures_count(call->method->figures, stat_of(result->error));
 }
 
 void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
@@ -143,7 +142,7 @@ void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
 	if (SPOKEI_UNLIKELY(call->filters))
 		ask_filters(call, result);
 	if (SPOKEI_LIKELY(result->error == SPOKE_OK && !result->fallback))
-		spokei_count(caller->engine, SPOKE_STAT_CALLS_OK);
+		spokei_figures_count(call->method->figures, SPOKE_STAT_CALLS_OK);
 	else
 		count_failure(call, result);
 	give_limit(call);
@@ -329,7 +328,7 @@ static void tell_ticket(struct spokei_task *task)
 	retry->ticket = SPOKEI_TICKET_HELD;
 	result.error = SPOKE_EDEFERRED;
 	result.ticket.handle = call->handle;
-	spokei_count(call->caller->engine, SPOKE_STAT_CALLS_DEFERRED);
+	spokei_figures_count(call->method->figures, SPOKE_STAT_CALLS_DEFERRED);
 	spokei_report_add(&call->caller->report, SPOKEI_REPORT_DEFERRED, retry->ending.error,
 			  retry->pause_ns);
 	give_limit(call);

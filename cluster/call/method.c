@@ -7,6 +7,7 @@
 #include "cluster/call/caller.h"
 #include "cluster/call/retry_state.h"
 #include "core/engine/engine.h"
+#include "core/engine/figures.h"
 #include "core/value/builder.h"
 #include "transport/conn/link.h"
 
@@ -62,13 +63,18 @@ static int make_method(struct spokei_caller *caller, const struct texts *texts, 
 	size_t size = sizeof(struct spoke_method) + 1 + strlen(texts->service) +
 		      strlen(texts->version) + strlen(texts->group) + strlen(texts->name) +
 		      strlen(texts->types) + texts->type_names.len + texts->fallback.len;
-	struct spoke_method *method = spokei_alloc(env, 1, size);
+	struct spokei_figures *figures =
+		spokei_figures_of(caller->engine, SPOKEI_FIGURES_CALLS,
+				  spokei_span(texts->service, strlen(texts->service)),
+				  spokei_span(texts->name, strlen(texts->name)));
+	struct spoke_method *method = figures ? spokei_alloc(env, 1, size) : NULL;
 	unsigned char *at;
 
 	if (method == NULL)
 		return SPOKE_ENOMEM;
 	at = method->texts;
 	method->caller = caller;
+	method->figures = figures;
 	method->size = size;
 	method->request = (struct spokei_message){
 		.kind = SPOKEI_REQUEST,

@@ -20,11 +20,13 @@ struct spoke_filter_call;
 struct spokei_caller;
 struct spokei_conn;
 struct spokei_endpoint;
+struct spokei_figures;
 
 struct spoke_method {
 	struct spokei_caller *caller;
 	struct spoke_list node; /* of the caller */
 	const char *name;
+	struct spokei_figures *figures; /* the engine's */
 	/* The common part of all requests of the method; it points into `texts`. The rest is
 	 * filled in from the arguments of a call just before its request is sent. */
 	struct spokei_message request;

@@ -15,7 +15,7 @@
 #include "cluster/call/send.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/endpoint.h"
-#include "core/base/histogram.h"
+#include "core/engine/figures.h"
 #include "transport/conn/conn.h"
 
 static void attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome);
@@ -152,11 +152,15 @@ static enum spoke_ticket_settlement settlement_of(const struct spokei_retry_stat
 	return SPOKE_TICKET_EXHAUSTED;
 }
 
+static inline void note_age(const struct spokei_call *call, uint64_t age_ns)
+{
+	spokei_histogram_add(call->caller->engine->latency, age_ns);
+	spokei_histogram_add(&call->method->figures->took, age_ns);
+}
+
 static inline void note_latency(const struct spokei_retry_state *retry)
 {
-	struct spoke_engine *engine = retry->call->caller->engine;
-
-	spokei_histogram_add(engine->latency, spokei_retry_state_age(retry, engine->begin_ns));
+	note_age(retry->call, spokei_retry_state_age(retry, retry->call->caller->engine->begin_ns));
 }
 
 static void finish(struct spokei_call *call, const struct spokei_outcome *outcome,
@@ -363,8 +367,7 @@ static inline void finish_one(struct spokei_call *call, const struct spokei_outc
 	struct spoke_result result = spokei_call_result(outcome);
 
 	if (SPOKEI_LIKELY(outcome->reply))
-		spokei_histogram_add(call->caller->engine->latency,
-				     outcome->queued_ns + outcome->waited_ns);
+		note_age(call, outcome->queued_ns + outcome->waited_ns);
 	if (SPOKEI_UNLIKELY(result.error || call->cancelled))
 		spokei_call_finish_failed(call, &result);
 	else

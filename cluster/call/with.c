@@ -4,6 +4,7 @@
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "core/engine/engine.h"
+#include "core/engine/figures.h"
 #include "core/value/args.h"
 
 #include <spoke/consumer.h>
@@ -16,7 +17,7 @@ int spoke_call_args(struct spoke_method *method, struct spoke_args args,
 	int error = spokei_args_pack(method->caller->engine->env, args, &packed);
 
 	if (error)
-		spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
+		spokei_figures_count(method->figures, SPOKE_STAT_CALLS_REFUSED);
 	else
 		error = spoke_call(method, packed.values, options, done, arg, ret_call);
 	spokei_packed_free(&packed);

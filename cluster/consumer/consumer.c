@@ -354,6 +354,16 @@ static void enrol(struct spoke_consumer *consumer)
 	spokei_roll_add(consumer->engine, &consumer->member);
 }
 
+static int init_pushed(struct spoke_consumer *consumer, const struct spoke_consumer_options *with)
+{
+	if (with->handle == NULL)
+		return SPOKE_OK;
+	consumer->link->serve = spokei_request_serve_pushed;
+	consumer->link->serve_arg = consumer->pushed;
+	return spokei_route_of_pushes(consumer->engine, consumer->settings->service, with->handle,
+				      with->handle_arg, consumer->pushed);
+}
+
 static struct spoke_consumer *alloc_block(struct spoke_engine *engine)
 {
 	struct block *block = spokei_alloc(engine->env, 1, sizeof(*block));
@@ -405,11 +415,9 @@ static int consumer_new(struct spoke_engine *engine, const struct spoke_consumer
 	if (error)
 		goto err_after_settings;
 	consumer->link->connects = true;
-	*consumer->pushed = (struct spokei_route){ .handle = with->handle,
-						   .arg = with->handle_arg };
-	consumer->link->serve = with->handle ? spokei_request_serve_pushed : NULL;
-	consumer->link->serve_arg = consumer->pushed;
 	error = init_calls(consumer, with);
+	if (error == 0)
+		error = init_pushed(consumer, with);
 	if (error)
 		goto err_after_link;
 	spokei_directory_init(consumer->directory, consumer->link, &consumer->settings->directory,

@@ -9,6 +9,7 @@
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
 #include "core/engine/engine.h"
+#include "core/engine/figures.h"
 #include "core/engine/waiters.h"
 
 #include <spoke/future.h>
@@ -157,7 +158,7 @@ static int try_call(struct spoke_future *future)
 		return spoke_call(future->method, future->args, options, finish_future, future,
 				  &future->call);
 	}
-	spokei_count(engine, SPOKE_STAT_CALLS_REFUSED);
+	spokei_figures_count(future->method->figures, SPOKE_STAT_CALLS_REFUSED);
 	return error;
 }
 

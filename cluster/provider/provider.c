@@ -11,6 +11,7 @@
 #include "cluster/provider/registration.h"
 #include "cluster/provider/settings.h"
 #include "cluster/provider/token.h"
+#include "cluster/serve/held.h"
 #include "cluster/serve/request.h"
 #include "cluster/serve/routes.h"
 #include "core/engine/engine.h"
@@ -250,7 +251,8 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->changed = with->changed;
 	provider->changed_arg = with->changed_arg;
 	provider->end = end_provider;
-	spokei_routes_init(provider->services, env, provider->default_service, spokei_request_echo);
+	spokei_routes_init(provider->services, provider->engine, provider->default_service,
+			   spokei_request_echo);
 	provider->services->limits_all = provider->file.config != NULL;
 	spokei_caller_init(provider->caller, provider->link, 0);
 	provider->caller->pushes = true;

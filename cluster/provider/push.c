@@ -8,6 +8,7 @@
 #include "cluster/provider/parts.h"
 #include "cluster/provider/peers.h"
 #include "core/engine/engine.h"
+#include "core/engine/figures.h"
 #include "core/value/args.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
@@ -102,7 +103,7 @@ static size_t push_to_all(struct spoke_method *method, const struct spokei_call_
 		if (!spokei_peer_ready(conn))
 			continue;
 		if (begin(method, conn, args, &call)) {
-			spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
+			spokei_figures_count(method->figures, SPOKE_STAT_CALLS_REFUSED);
 			continue;
 		}
 		call->done = NULL;
@@ -124,7 +125,7 @@ int spoke_push_all(struct spoke_method *method, struct spoke_span args,
 	with.one_way = true;
 	error = prepare(method, args, &with, &prepared);
 	if (error) {
-		spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
+		spokei_figures_count(method->figures, SPOKE_STAT_CALLS_REFUSED);
 		return error;
 	}
 	count = push_to_all(method, &prepared);
@@ -140,7 +141,7 @@ int spoke_push_with(struct spoke_method *method, struct spoke_peer peer, struct 
 	int error = spokei_args_pack(method->caller->engine->env, args, &packed);
 
 	if (error)
-		spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
+		spokei_figures_count(method->figures, SPOKE_STAT_CALLS_REFUSED);
 	else
 		error = spoke_push(method, peer, packed.values, NULL, done, arg, NULL);
 	spokei_packed_free(&packed);
@@ -153,7 +154,7 @@ int spoke_push_all_with(struct spoke_method *method, struct spoke_args args, siz
 	int error = spokei_args_pack(method->caller->engine->env, args, &packed);
 
 	if (error)
-		spokei_count(method->caller->engine, SPOKE_STAT_CALLS_REFUSED);
+		spokei_figures_count(method->figures, SPOKE_STAT_CALLS_REFUSED);
 	else
 		error = spoke_push_all(method, packed.values, NULL, ret_count);
 	spokei_packed_free(&packed);

@@ -8,17 +8,6 @@
 
 #include <spoke/filter.h>
 
-/* Every Dubbo consumer names the interface that it calls; spoke's do so only for providers with a
- * path, which are not of spoke. */
-bool spokei_request_is_foreign(const struct spoke_request *request)
-{
-	struct spoke_value name;
-
-	if (request->conn == NULL)
-		return request->foreign;
-	return spoke_value_get(request->message->attachments, "interface", &name) == SPOKE_OK;
-}
-
 struct spokei_message spokei_request_refusal(const struct spoke_request *request,
 					     const struct spoke_filter_verdict *verdict)
 {

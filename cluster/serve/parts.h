@@ -14,6 +14,7 @@
 
 struct spoke_filter_verdict;
 struct spokei_copy;
+struct spokei_figures;
 struct spokei_filters;
 struct spokei_limit;
 struct spokei_message;
@@ -25,7 +26,8 @@ struct spoke_request {
 	const struct spokei_message *message;
 	void (*handle)(struct spoke_request *request, void *arg);
 	void *arg;
-	uint64_t deadline_ns; /* UINT64_MAX: the request has none */
+	struct spokei_figures *figures; /* of the method */
+	uint64_t deadline_ns;           /* UINT64_MAX: the request has none */
 	void (*abandoned)(struct spoke_request *request, void *arg);
 	void *abandoned_arg;
 	struct spokei_copy *kept; /* the copy that `message` points into, or NULL */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Serves requests: finds the handler, runs it on the loop or on the pool, and sends its answer. */
+/* Serves requests: finds the handler, runs it, and sends its answer. */
 #include "cluster/serve/request.h"
 #include "transport/conn/link.h"
 
 #include "cluster/filter/filter.h"
-#include "cluster/serve/busy.h"
 #include "cluster/serve/gate.h"
+#include "cluster/serve/held.h"
 #include "cluster/serve/parts.h"
+#include "cluster/serve/pool.h"
 #include "cluster/serve/routes.h"
 #include "core/engine/engine.h"
+#include "core/engine/figures.h"
 #include "core/value/shape.h"
 #include "transport/conn/conn.h"
 #include "transport/wire/attachments.h"
@@ -21,23 +23,8 @@
 /* Stand for a message that is gone: of an ordinary request, and of a generic one. */
 static const struct spokei_message nothing[2] = { [1] = { .generic = true } };
 static const struct spokei_filters no_filters;
-static const char no_memory[] = "the provider is out of memory";
 
 /* --- the end */
-
-void spokei_request_free(struct spoke_request *request)
-{
-	const struct spoke_env *env;
-
-	if (request == NULL)
-		return;
-	SPOKE_ASSERT(!request->watched);
-	env = request->engine->env;
-	spokei_conn_leave_orphans(&request->serving);
-	spokei_copy_free(env, request->kept);
-	spokei_copy_free(env, request->answer);
-	spokei_free(env, request, 1, sizeof(*request));
-}
 
 static void count_answer(struct spoke_request *request, int error)
 {
@@ -45,13 +32,24 @@ static void count_answer(struct spoke_request *request, int error)
 		return; /* counted as abandoned */
 	if (error == SPOKE_ETOOLARGE)
 		spokei_count(request->engine, SPOKE_STAT_REPLIES_TOO_LARGE);
-	spokei_count(request->engine, error ? SPOKE_STAT_REQUESTS_ERROR : SPOKE_STAT_REQUESTS_OK);
+	spokei_figures_count(request->figures,
+			     error ? SPOKE_STAT_REQUESTS_ERROR : SPOKE_STAT_REQUESTS_OK);
+}
+
+/* Notes the time until the answer, by the turns that it took. */
+static void note_took(const struct spoke_request *request)
+{
+	uint64_t since_ns = request->arrived_ns + request->waited_ns;
+	uint64_t now_ns = request->engine->begin_ns;
+
+	spokei_histogram_add(&request->figures->took, now_ns > since_ns ? now_ns - since_ns : 0);
 }
 
 /* Answers a request whose handler has returned. On the loop's thread. */
 static void answer_later(struct spoke_request *request, struct spokei_message *message)
 {
 	count_answer(request, message->error);
+	note_took(request);
 	spokei_conn_answer(&request->serving, message);
 	if (SPOKEI_UNLIKELY(request->watched))
 		spokei_gate_leave(request, message);
@@ -153,46 +151,7 @@ void spoke_reply(struct spoke_request *request, struct spoke_value value)
 		spoke_reply_with(request, value, none);
 }
 
-/* --- abandoned */
-
-static void request_abandoned(struct spokei_serving *serving)
-{
-	struct spoke_request *request = spoke_container_of(serving, struct spoke_request, serving);
-
-	atomic_store_explicit(&request->gone, true, memory_order_relaxed);
-	spokei_count(request->engine, SPOKE_STAT_REQUESTS_ABANDONED);
-	if (request->abandoned)
-		request->abandoned(request, request->abandoned_arg);
-}
-
 /* --- the handler */
-
-/* Registers the request at its connection. Returns false when the connection is closed, or there is
- * no memory, which closes it. Then the callback may have answered the request, and freed it. */
-static bool hand_over(struct spoke_request *request, struct spokei_conn *conn,
-		      const struct spokei_message *message)
-{
-	int error;
-
-	request->serving.abandoned = request_abandoned;
-	error = spokei_conn_serve(conn, &request->serving, message);
-	if (error == SPOKE_OK)
-		return true;
-	if (error == SPOKE_ENOMEM)
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
-	spokei_conn_join_orphans(&request->serving, conn->link);
-	request_abandoned(&request->serving);
-	return false;
-}
-
-/* Notes the peer of a request that will be answered later, because its connection may close first,
- * and its message may be gone. */
-static void note_peer(struct spoke_request *request, const struct spokei_conn *conn)
-{
-	request->peer = conn->peer;
-	request->from.handle = conn->handle;
-	request->foreign = spokei_request_is_foreign(request);
-}
 
 /* Keeps the memory of an answered request that was never handed out. */
 static void put_back(struct spoke_request *request, struct spoke_request **spare)
@@ -203,118 +162,43 @@ static void put_back(struct spoke_request *request, struct spoke_request **spare
 		*spare = request;
 }
 
+/* Runs the handler. The clock is read for some requests only, because that costs as much as a short
+ * handler. */
+static inline void handle_here(struct spoke_request *request)
+{
+	struct spokei_figures *figures = request->figures;
+	const struct spoke_env *env = request->engine->env;
+	uint64_t begun_ns;
+
+	if (SPOKEI_LIKELY(figures->until_timed > 0)) {
+		request->handle(request, request->arg);
+		figures->until_timed -= request->answered;
+		return;
+	}
+	begun_ns = env->now(env->ctx);
+	request->handle(request, request->arg);
+	if (request->answered)
+		spokei_figures_timed(figures, env->now(env->ctx) - begun_ns);
+}
+
 static void run_here(struct spoke_request *request, struct spokei_conn *conn,
 		     struct spoke_request **spare)
 {
 	const struct spokei_message *message;
 
-	request->handle(request, request->arg);
+	handle_here(request);
 	if (request->answered) {
 		put_back(request, spare);
 		return;
 	}
-	note_peer(request, conn);
+	spokei_request_note_origin(request, conn);
 	message = request->message;
 	if (request->kept == NULL && request->passed > 0)
 		spokei_gate_keep_names(request);
 	if (request->kept == NULL)
 		request->message = &nothing[message->generic];
 	request->conn = NULL;
-	(void)hand_over(request, conn, message);
-}
-
-/* Frees a request that no handler has seen, and that is answered or cannot be. On the loop's
- * thread. */
-static void forget(struct spoke_request *request, int error)
-{
-	if (request->watched)
-		spokei_gate_fail(request, error);
-	spokei_request_free(request);
-}
-
-/* The request may have waited for a thread longer than its caller waits, or its provider lives. */
-static void pool_run(struct spoke_work *work)
-{
-	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
-	const struct spoke_env *env = request->engine->env;
-
-	request->waited_ns = env->now(env->ctx) - request->arrived_ns;
-	request->unrun = spoke_request_abandoned(request) || spoke_request_left(request) == 0;
-	if (!request->unrun)
-		request->handle(request, request->arg);
-}
-
-/* Answers a request that no handler has seen. On the loop's thread. */
-static void pool_unrun(struct spoke_request *request, enum spoke_stat stat, int error,
-		       const char *text)
-{
-	struct spokei_message message = {
-		.error = error,
-		.error_text = spokei_span(text, strlen(text)),
-	};
-
-	spokei_count(request->engine, stat);
-	spokei_conn_answer(&request->serving, &message);
-	if (request->watched)
-		spokei_gate_leave(request, &message);
-	spokei_request_free(request);
-}
-
-static void pool_refused(struct spoke_request *request, const char *text)
-{
-	pool_unrun(request, SPOKE_STAT_REQUESTS_REFUSED, SPOKE_EREFUSED, text);
-}
-
-static void pool_done(struct spoke_work *work)
-{
-	struct spoke_request *request = spoke_container_of(work, struct spoke_request, work);
-
-	if (work->status == -ECANCELED) {
-		pool_refused(request, "the provider is closing; call another one");
-		return;
-	}
-	spokei_busy_waited(request->engine, request->waited_ns);
-	if (request->unrun && spoke_request_abandoned(request)) {
-		forget(request, SPOKE_ELOST);
-		return;
-	}
-	if (request->unrun) {
-		pool_unrun(request, SPOKE_STAT_REQUESTS_EXPIRED, SPOKE_EEXPIRED,
-			   spoke_strerror(SPOKE_EEXPIRED));
-		return;
-	}
-	if (atomic_load_explicit(&request->again, memory_order_relaxed))
-		spokei_request_tell_again(request);
-	request->pool_done = true;
-	if (request->delivered)
-		spokei_request_free(request);
-}
-
-static void run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
-{
-	struct spoke_engine *engine = request->engine;
-
-	note_peer(request, conn);
-	if (spoke_request_keep(request)) {
-		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
-		spokei_conn_refuse(conn, request->message, SPOKE_EREFUSED, no_memory);
-		forget(request, SPOKE_EREFUSED);
-		return;
-	}
-	if (!hand_over(request, conn, request->message)) {
-		forget(request, SPOKE_ELOST);
-		return;
-	}
-	request->conn = NULL;
-	request->on_pool = true;
-	atomic_store_explicit(&request->again, false, memory_order_relaxed);
-	request->work = (struct spoke_work){ .run = pool_run, .done = pool_done };
-	request->arrived_ns = engine->begin_ns;
-	spokei_count(engine, SPOKE_STAT_POOL_REQUESTS);
-	if (engine->env->loop->offload(engine->loop, &request->work) == 0)
-		return;
-	spokei_busy_full(engine);
-	pool_refused(request, "the provider's pool is busy; call later or another one");
+	(void)spokei_request_hand_over(request, conn, message);
 }
 
 static struct spoke_request *take_request(const struct spoke_env *env, struct spoke_request **spare)
@@ -367,7 +251,7 @@ static void refuse(struct spoke_request *request, const struct spoke_filter_verd
 	struct spokei_message answer = spokei_request_refusal(request, verdict);
 
 	request->answered = true;
-	spokei_count(request->engine, SPOKE_STAT_REQUESTS_REFUSED);
+	spokei_figures_count(request->figures, SPOKE_STAT_REQUESTS_REFUSED);
 	spokei_conn_reply(request->conn, request->message, &answer);
 	if (request->watched)
 		spokei_gate_leave(request, &answer);
@@ -401,15 +285,16 @@ static void run(const struct spokei_route *route, const struct spokei_filters *f
 	uint64_t deadline_ns = deadline_of(engine, message->timeout_ms);
 	struct spoke_request *request;
 
+	spokei_figures_begin(route->figures);
 	if (message->timeout_ms < 0 || is_over(conn->link, deadline_ns)) {
-		spokei_count(engine, SPOKE_STAT_REQUESTS_EXPIRED);
+		spokei_figures_count(route->figures, SPOKE_STAT_REQUESTS_EXPIRED);
 		spokei_conn_refuse(conn, message, SPOKE_EEXPIRED, spoke_strerror(SPOKE_EEXPIRED));
 		return;
 	}
 	request = take_request(engine->env, spare);
 	if (request == NULL) {
-		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
-		spokei_conn_refuse(conn, message, SPOKE_EREFUSED, no_memory);
+		spokei_figures_count(route->figures, SPOKE_STAT_REQUESTS_REFUSED);
+		spokei_conn_refuse(conn, message, SPOKE_EREFUSED, spokei_request_no_memory);
 		return;
 	}
 	request->engine = engine;
@@ -417,6 +302,7 @@ static void run(const struct spokei_route *route, const struct spokei_filters *f
 	request->message = message;
 	request->handle = route->handle;
 	request->arg = route->arg;
+	request->figures = route->figures;
 	request->deadline_ns = deadline_ns;
 	if (SPOKEI_UNLIKELY(filters->count > 0 || route->limit != NULL) &&
 	    !pass_gate(request, filters, route->limit)) {
@@ -424,7 +310,7 @@ static void run(const struct spokei_route *route, const struct spokei_filters *f
 		return;
 	}
 	if (route->flags & SPOKE_HANDLER_POOL)
-		run_on_pool(request, conn);
+		spokei_request_run_on_pool(request, conn);
 	else
 		run_here(request, conn, spare);
 }

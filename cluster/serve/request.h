@@ -19,9 +19,6 @@ void spokei_request_serve(const struct spokei_routes *services,
 			  const struct spokei_filters *filters, struct spokei_conn *conn,
 			  const struct spokei_message *message, struct spoke_request **spare);
 
-/* Frees the memory in *spare; NULL is fine. */
-void spokei_request_free(struct spoke_request *request);
-
 /* Serves a request that a provider pushed: a struct spokei_route serves all of a consumer. Is a
  * spokei_serve_fn. */
 void spokei_request_serve_pushed(void *route, struct spokei_conn *conn,

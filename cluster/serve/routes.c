@@ -2,6 +2,7 @@
 /* The table of services and methods: finds the handler of a request. */
 #include "cluster/serve/routes.h"
 #include "core/base/env.h"
+#include "core/engine/figures.h"
 
 #include "cluster/filter/limit.h"
 #include "transport/wire/message.h"
@@ -73,8 +74,30 @@ static int check_handlers(const struct spoke_handler *handlers, size_t count, si
 	return SPOKE_OK;
 }
 
+/* Returns the figures of a route, NULL without memory. Those of "$echo" are for all services. */
+static struct spokei_figures *figures_of(struct spoke_engine *engine, struct spoke_span service,
+					 struct spoke_span method)
+{
+	if (method.len == 0)
+		return spokei_figures_of(engine, SPOKEI_FIGURES_REQUESTS, service, text_of("*"));
+	if (method.len == strlen(ECHO) && memcmp(method.data, ECHO, method.len) == 0)
+		service = text_of("*");
+	return spokei_figures_of(engine, SPOKEI_FIGURES_REQUESTS, service, method);
+}
+
+int spokei_route_of_pushes(struct spoke_engine *engine, const char *service,
+			   spokei_handle_fn handle, void *arg, struct spokei_route *ret_route)
+{
+	*ret_route = (struct spokei_route){
+		.handle = handle,
+		.arg = arg,
+		.figures = figures_of(engine, text_of(service), text_of("")),
+	};
+	return ret_route->figures ? SPOKE_OK : SPOKE_ENOMEM;
+}
+
 static int add_route(struct spokei_service *service, const struct spoke_handler *handler,
-		     bool limits_all, unsigned char **texts)
+		     const struct spokei_routes *services, bool limited, unsigned char **texts)
 {
 	struct spokei_route *route = &service->routes[service->count];
 	struct spoke_span method = text_of(handler->method);
@@ -85,11 +108,14 @@ static int add_route(struct spokei_service *service, const struct spoke_handler 
 		.handle = handler->handle,
 		.arg = handler->arg,
 		.flags = handler->flags,
+		.figures = figures_of(services->engine, service->name, method),
 	};
+	if (route->figures == NULL)
+		return SPOKE_ENOMEM;
 	service->count++;
 	route->executes = handler->executes;
 	route->per_second = handler->per_second;
-	if (has_limit(handler) || limits_all) {
+	if (has_limit(handler) || limited) {
 		route->limit = &service->limits[service->limit_count++];
 		spokei_limit_init(route->limit, handler->executes, handler->per_second);
 	}
@@ -111,9 +137,9 @@ static int add_routes(struct spokei_service *service, const struct spokei_routes
 	int error = SPOKE_OK;
 
 	for (size_t i = 0; i < count && error == SPOKE_OK; i++)
-		error = add_route(service, &handlers[i], services->limits_all, &texts);
+		error = add_route(service, &handlers[i], services, services->limits_all, &texts);
 	if (error == SPOKE_OK && spokei_map_get(&service->methods, ECHO, strlen(ECHO)) == NULL)
-		error = add_route(service, &echo, false, &texts);
+		error = add_route(service, &echo, services, false, &texts);
 	return error;
 }
 
@@ -149,10 +175,10 @@ int spokei_routes_add(struct spokei_routes *services, const struct spoke_service
 		limits = count;
 	size = sizeof(*service) + (count + 1) * sizeof(struct spokei_route) +
 	       limits * sizeof(struct spokei_limit) + key_len + texts_len + strlen(ECHO);
-	service = spokei_alloc(services->env, 1, size);
+	service = spokei_alloc(services->engine->env, 1, size);
 	if (service == NULL)
 		return SPOKE_ENOMEM;
-	service->env = services->env;
+	service->env = services->engine->env;
 	service->size = size;
 	service->routes = (struct spokei_route *)(void *)(service + 1);
 	service->limits = (struct spokei_limit *)(void *)(service->routes + count + 1);
@@ -160,7 +186,7 @@ int spokei_routes_add(struct spokei_routes *services, const struct spoke_service
 	memcpy(texts, key, key_len);
 	service->key = spokei_span(texts, key_len);
 	service->name = spokei_span(texts, name.len);
-	spokei_map_init(&service->methods, services->env);
+	spokei_map_init(&service->methods, services->engine->env);
 	error = add_routes(service, services, handlers, count, texts + key_len);
 	if (error == SPOKE_OK)
 		error = spokei_map_add(&services->by_key, service->key.data, key_len, service);
@@ -217,15 +243,15 @@ const struct spokei_route *spokei_routes_find(const struct spokei_routes *servic
 
 /* --- life */
 
-void spokei_routes_init(struct spokei_routes *services, const struct spoke_env *env,
+void spokei_routes_init(struct spokei_routes *services, struct spoke_engine *engine,
 			const char *default_name, spokei_handle_fn echo)
 {
 	*services = (struct spokei_routes){
-		.env = env,
+		.engine = engine,
 		.default_name = default_name,
 		.echo = echo,
 	};
-	spokei_map_init(&services->by_key, env);
+	spokei_map_init(&services->by_key, engine->env);
 	spokei_list_init(&services->all);
 }
 

@@ -12,9 +12,11 @@
 
 #define SPOKEI_SERVICE_KEY_MAX 1024u /* bytes of name, version and group, with two separators */
 
+struct spoke_engine;
 struct spoke_handler;
 struct spoke_request;
 struct spoke_service_options;
+struct spokei_figures;
 struct spokei_limit;
 struct spokei_message;
 struct spokei_service;
@@ -28,8 +30,9 @@ struct spokei_route {
 	spokei_handle_fn handle;
 	void *arg;
 	unsigned flags;
-	struct spokei_limit *limit; /* NULL: none */
-	uint32_t executes;          /* the limits in its struct spoke_handler */
+	struct spokei_figures *figures; /* the engine's */
+	struct spokei_limit *limit;     /* NULL: none */
+	uint32_t executes;              /* the limits in its struct spoke_handler */
 	uint32_t per_second;
 };
 
@@ -49,7 +52,7 @@ struct spokei_service {
 };
 
 struct spokei_routes {
-	const struct spoke_env *env;
+	struct spoke_engine *engine;
 	struct spokei_map by_key;
 	struct spoke_list all;    /* in the order they were added */
 	bool limits_all;          /* each route has a limit, which may be set later */
@@ -57,7 +60,7 @@ struct spokei_routes {
 	spokei_handle_fn echo;    /* of "$echo", which every service has */
 };
 
-void spokei_routes_init(struct spokei_routes *services, const struct spoke_env *env,
+void spokei_routes_init(struct spokei_routes *services, struct spoke_engine *engine,
 			const char *default_name, spokei_handle_fn echo);
 void spokei_routes_fini(struct spokei_routes *services);
 
@@ -65,6 +68,12 @@ void spokei_routes_fini(struct spokei_routes *services);
 SPOKE_MUST_USE int spokei_routes_add(struct spokei_routes *services,
 				     const struct spoke_service_options *options,
 				     const struct spoke_handler *handlers, size_t count);
+
+/* Makes the route of what providers push to a consumer of the service. Returns 0 or SPOKE_ENOMEM.
+ */
+SPOKE_MUST_USE int spokei_route_of_pushes(struct spoke_engine *engine, const char *service,
+					  spokei_handle_fn handle, void *arg,
+					  struct spokei_route *ret_route);
 
 /* Writes why spokei_routes_add() has returned EINVAL, EEXIST or ETOOLARGE for these options. */
 void spokei_routes_explain(const struct spoke_service_options *options,

@@ -81,7 +81,9 @@ struct spoke_engine {
 	 * so that unused pages are never touched. */
 	unsigned char *scratch;
 	struct spoke_histogram *latency; /* of answered calls */
-	uint64_t pool_told_ns;           /* time of the last event about a busy pool; 0: none */
+	struct spoke_list
+		figures;       /* of methods: struct spokei_figures, see core/engine/figures.h */
+	uint64_t pool_told_ns; /* time of the last event about a busy pool; 0: none */
 };
 
 /* Returns whether this process is a child that was forked after the engine was made. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of an engine: how it is made, run and freed. */
+#include "core/engine/figures.h"
 #include "core/engine/parts.h"
 #include "core/engine/roll.h"
 #include "core/engine/signals.h"
@@ -38,6 +39,7 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	spokei_list_init(&engine->roll);
 	spokei_list_init(&engine->retired);
 	spokei_list_init(&engine->signals);
+	spokei_list_init(&engine->figures);
 	spokei_log_init(engine->log, env, engine->begin_ns);
 }
 
@@ -47,6 +49,7 @@ static void free_memory(struct spoke_engine *engine)
 
 	spokei_free(env, engine->scratch, 1, SPOKEI_ENGINE_SCRATCH);
 	spokei_events_fini(engine->events, env);
+	spokei_figures_free_all(engine);
 	spokei_free(env, engine->wheel_memory, 1, engine->wheel_size);
 	spokei_free(env, engine, 1, sizeof(struct spokei_engine_parts));
 }

@@ -334,6 +334,44 @@ static void draw_provider(struct screen *screen, struct spoke_value provider, un
 		screen_print(screen, "  ... and %zu more\n", total - row);
 }
 
+/* --- methods */
+
+static void draw_method(struct screen *screen, struct spoke_value method)
+{
+	struct spoke_value took = child(method, "took");
+	struct spoke_value queued = child(method, "queued");
+	char name[NAME];
+
+	(void)snprintf(name, sizeof(name), "%s/%s", text(method, "service"),
+		       text(method, "method"));
+	screen_print(screen, "  %-8s %-34s %9" PRIu64 " %6" PRIu64 " ", text(method, "side"), name,
+		     count(method, "begun"), count(method, "in_flight"));
+	screen_colour(screen, count(method, "failed") ? TERMINAL_RED : TERMINAL_NORMAL);
+	screen_print(screen, "%7" PRIu64, count(method, "failed"));
+	screen_colour(screen, TERMINAL_NORMAL);
+	screen_print(screen, " %8s %8s %8s %8s\n", time_text(took, "p50_ns"),
+		     time_text(took, "p99_ns"), time_text(took, "p999_ns"),
+		     queued.len ? time_text(queued, "p99_ns") : "-");
+}
+
+static void draw_methods(struct screen *screen, struct spoke_value status, unsigned rows)
+{
+	struct spoke_cursor methods = list(status, "methods");
+	uint64_t total = list_len(status, "methods") + count(status, "methods_more");
+	struct spoke_value method;
+	unsigned row = 0;
+
+	if (total == 0)
+		return;
+	heading(screen, "methods");
+	screen_print(screen, "\n  %-8s %-34s %9s %6s %7s %8s %8s %8s %8s\n", "side", "method",
+		     "begun", "flight", "failed", "p50", "p99", "p99.9", "queued");
+	for (; row < rows && spoke_cursor_next(&methods, &method); row++)
+		draw_method(screen, method);
+	if (total > row)
+		screen_print(screen, "  ... and %" PRIu64 " more\n", total - row);
+}
+
 /* --- leases */
 
 static void draw_lease(struct screen *screen, struct spoke_value lease)
@@ -402,7 +440,7 @@ void status_view_body(struct screen *screen, struct spoke_value status)
 	struct spoke_cursor providers = list(status, "providers");
 	struct spoke_cursor leases = list(status, "leases");
 	size_t parts = list_len(status, "consumers") + list_len(status, "providers") +
-		       list_len(status, "leases");
+		       list_len(status, "leases") + (list_len(status, "methods") > 0);
 	unsigned rows = ROWS_PLAIN;
 	struct spoke_value part;
 
@@ -418,6 +456,7 @@ void status_view_body(struct screen *screen, struct spoke_value status)
 		draw_consumer(screen, part, rows);
 	while (spoke_cursor_next(&providers, &part))
 		draw_provider(screen, part, rows);
+	draw_methods(screen, status, rows);
 	while (spoke_cursor_next(&leases, &part))
 		draw_leases(screen, part, rows);
 	draw_events(screen, status);

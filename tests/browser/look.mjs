@@ -30,6 +30,20 @@ const tests = {
 		must(page.wrong.length === 0, page.wrong.join('; '));
 		await page.context().close();
 	},
+	async 'methods have figures, on both sides'() {
+		for (const [url, side] of [[consumer.url, 'calls'], [one.url, 'requests']]) {
+			const page = await stage.open(url);
+			await isLive(page);
+			const method = page.locator('#peers .row.method', { has: page.locator('.who', { hasText: side }) }).first();
+			const begun = async () => Number((await method.locator('.n').first().innerText()).replace(/\D/g, ''));
+			await until('a method is shown', async () => await method.count() === 1);
+			const before = await begun();
+			await until(`${side} are counted`, async () => await begun() > before);
+			await until(`a median of ${side}`, async () => /\d/.test(await page.locator('#peers .row.method').locator('.n:nth-child(5)').allInnerTexts()));
+			must(page.wrong.length === 0, page.wrong.join('; '));
+			await page.context().close();
+		}
+	},
 	async 'the wheel is painted and turns'() {
 		const page = await stage.open(consumer.url);
 		await isLive(page);

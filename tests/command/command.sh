@@ -180,7 +180,7 @@ faults() {
 	run 0 '30' '' call "dubbo://$at?sleep.timeout=10" -t 5s demo.EchoService.sleep 30
 	run 3 '{*"error":"ETIMEOUT"*"attempts":1,*' '' call --json "$at" \
 		--config "$work/impatient" --cluster failfast demo.EchoService.sleep 1000
-	run 0 '*demo.EchoService*' '' \
+	run 0 '*methods*requests demo.EchoService/sleep *' '' \
 		top -1 "$(sed -n 's|^admin page at http://\(.*\)/|\1|p' "$work/log")"
 	printf '[provider]\nheartbeat = 5\n' >"$work/settings"
 	# Ten lines a second are printed, and the calls before had some: the signal is repeated.

@@ -15,23 +15,24 @@
 #include <string.h>
 
 #define NAME 128
-#define SEEN_MAX 4096
+#define SEEN_MAX 32768
+#define FAMILIES_MAX 512
 
 struct family {
 	char name[NAME];
 	char type[16];
 	unsigned samples;
-	/* Histograms only: */
+	/* Of a histogram, for one set of its labels: */
 	double bound;
 	double below;
 	bool whole; /* +Inf was seen */
 	bool summed;
-	bool counted;
+	bool open; /* its _count, which ends it, has not come */
 };
 
 struct reader {
 	struct family now;
-	char families[SEEN_MAX / 8][NAME];
+	char families[FAMILIES_MAX][NAME];
 	size_t family_count;
 	const char *samples[SEEN_MAX]; /* lines in the copy */
 	size_t sample_lens[SEEN_MAX];
@@ -76,8 +77,8 @@ static bool end_family(struct reader *reader)
 
 	if (now->name[0] && now->type[0] == '\0')
 		return fails(reader, "a family without a TYPE");
-	if (strcmp(now->type, "histogram") == 0 && !(now->whole && now->summed && now->counted))
-		return fails(reader, "a histogram that lacks +Inf, _sum or _count");
+	if (now->open)
+		return fails(reader, "a histogram that lacks its _count");
 	return true;
 }
 
@@ -174,14 +175,21 @@ static bool fits_family(struct reader *reader, const char *name, double value)
 		return strcmp(name, now->name) == 0 || fails(reader, "a sample of another family");
 	if (strncmp(name, now->name, len) != 0)
 		return fails(reader, "a sample of another family");
+	now->open = true;
 	if (strcmp(name + len, "_bucket") == 0) {
 		if (value < now->below)
 			return fails(reader, "counts that do not rise");
 		now->below = value;
 	} else if (strcmp(name + len, "_count") == 0) {
-		now->counted = true;
+		if (!now->whole || !now->summed)
+			return fails(reader, "a histogram that lacks +Inf or _sum");
 		if (value < now->below || value > now->below)
 			return fails(reader, "a _count that differs from +Inf");
+		now->bound = -1;
+		now->below = 0;
+		now->whole = false;
+		now->summed = false;
+		now->open = false;
 	} else if (strcmp(name + len, "_sum") == 0) {
 		now->summed = true;
 	} else {
