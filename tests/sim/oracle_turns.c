@@ -63,7 +63,9 @@ static void check_ends(struct sim_process *process)
 			if (end->process != process || end->fd < 0)
 				continue;
 			sim_ask_readonly(end);
-			if (end->arrived == end->taken || may_pause(end))
+			/* What arrives before the handshake has ended cannot be read yet. */
+			if (end->arrived == end->taken || may_pause(end) ||
+			    !(spokei_vnet_ready(world->virt.net, end->fd) & SPOKE_IO_READ))
 				continue;
 			if (end->hungry_turn == 0)
 				end->hungry_turn = process->turns;
