@@ -50,7 +50,7 @@ if [ -z "$programs" ]; then
 	fi
 	[ -x build/demo/examples/demo_driver ] || echo "building in build/demo ..."
 	stage configure cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release \
-		-DSPOKE_BUILD_TESTS=OFF -DSPOKE_WERROR=OFF
+		-DSPOKE_BUILD_TESTS=OFF
 	stage build cmake --build build/demo --target demo_driver demo_provider demo_consumer demo_worker
 	programs=$(pwd)/build/demo/examples
 fi

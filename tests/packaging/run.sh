@@ -147,6 +147,16 @@ install_by_cmake() {
 	pages_and_words "$work/moved tree" ''
 	tells_version "$work/moved tree/bin/spoke"
 }
+
+# A user's compiler may know warnings that ours does not.
+warnings_of_users() {
+	cmake -G Ninja -S . -B "$work/warnings" -DSPOKE_BUILD_TESTS=OFF -DCMAKE_C_FLAGS=-Wpadded
+	cmake --build "$work/warnings" --target spoke_timer >"$work/warned"
+	grep -q 'Wpadded' "$work/warned" || fail "-Wpadded does not warn"
+	cmake --preset release -N | grep -q 'SPOKE_WERROR="OFF"' || fail "the preset release makes warnings errors"
+	cmake --preset dev -N | grep -q 'SPOKE_WERROR="ON"' || fail "the preset dev lets warnings pass"
+}
+
 moved_lib() {
 	pc=$(find "$work/moved tree" -name spoke.pc)
 	dirname "$(dirname "$pc")"
@@ -274,6 +284,7 @@ unit() {
 }
 
 way install install_by_cmake
+way 'warnings of users' warnings_of_users
 way 'pkg-config' pc_shared
 way 'pkg-config --static' pc_static
 way 'find_package from C' find_from_c
