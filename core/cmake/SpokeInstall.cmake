@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the libraries, their headers, spoke.pc, the CMake package, the command with its manual and
-# completions, and examples. All references are relative paths, so a tree can be installed to any prefix
+# completions, examples, and documents; the target uninstall removes them. All references are relative paths, so a tree can be installed to any prefix
 # and moved afterwards.
 include_guard(GLOBAL)
 
@@ -165,8 +165,9 @@ endfunction()
 
 spoke_install(development ${CMAKE_INSTALL_MANDIR}/man3 spoke/spoke.3)
 spoke_install(development ${spoke_examples_dir}
-	echo_provider.c echo_consumer.c blocking_consumer.c many_engines.c
+	ask.c echo_provider.c echo_consumer.c blocking_consumer.c many_engines.c order_provider.c order_consumer.c
 	echo.cc)
+spoke_install(development ${spoke_examples_dir}/guide guide/provider.c guide/consumer.c)
 spoke_install(command ${spoke_examples_dir} spoke/echo-provider.service spoke/spoke.conf)
 if(TARGET spoke_command)
 	spoke_install(command ${CMAKE_INSTALL_MANDIR}/man1 spoke/spoke.1)
@@ -176,4 +177,22 @@ if(TARGET spoke_command)
 	install(FILES ${PROJECT_SOURCE_DIR}/examples/spoke/completion/spoke.bash
 		DESTINATION ${spoke_share}/bash-completion/completions RENAME spoke
 		COMPONENT spoke_command OPTIONAL)
+endif()
+
+# --- the documents, in the folders that their links name
+
+foreach(document README.md GUIDE.md MANUAL.md CHANGELOG.md SECURITY.md transport/WIRE.md)
+	cmake_path(GET document PARENT_PATH dir)
+	install(FILES ${PROJECT_SOURCE_DIR}/${document} DESTINATION ${spoke_share}/doc/spoke/${dir}
+		COMPONENT spoke_development)
+endforeach()
+
+# --- the way back
+
+if(PROJECT_IS_TOP_LEVEL)
+	add_custom_target(uninstall
+		COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
+			-P ${CMAKE_CURRENT_LIST_DIR}/SpokeUninstall.cmake
+		COMMENT "Removing the last installation"
+		VERBATIM)
 endif()

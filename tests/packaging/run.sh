@@ -105,8 +105,12 @@ pages_and_words() {
 	for page in $pages; do
 		[ -s "$1/share/man/$page" ] || fail "$1: no share/man/$page"
 	done
-	for example in echo_provider.c echo_consumer.c blocking_consumer.c many_engines.c echo.cc; do
-		[ -s "$1/share/doc/spoke/examples/$example" ] || fail "$1: no example $example"
+	for example in examples/*.c examples/*.cc examples/guide/*.c; do
+		[ -s "$1/share/doc/spoke/$example" ] || fail "$1: no $example"
+	done
+	# Debian compresses neither.
+	for document in README.md GUIDE.md MANUAL.md SECURITY.md transport/WIRE.md; do
+		[ -s "$1/share/doc/spoke/$document" ] || fail "$1: no $document"
 	done
 	[ -n "$command" ] || return 0
 	[ -s "$1/share/bash-completion/completions/spoke" ] || fail "$1: no completion for bash"
@@ -146,6 +150,18 @@ install_by_cmake() {
 		fail 'libspoke.a: is for one version of one compiler'
 	pages_and_words "$work/moved tree" ''
 	tells_version "$work/moved tree/bin/spoke"
+}
+
+# Files of others stay, and so do their folders.
+uninstall() {
+	cmake --install "$build" --prefix "$work/gone again"
+	mkdir "$work/gone again/include/spoke/mine"
+	: >"$work/gone again/include/spoke/mine/own.h"
+	cmake --build "$build" --target uninstall
+	find "$work/gone again" ! -type d >"$work/left"
+	[ "$(cat "$work/left")" = "$work/gone again/include/spoke/mine/own.h" ] || fail "left behind: $(cat "$work/left")"
+	! find "$work/gone again" -type d -empty | grep spoke || fail "empty folders of spoke are left behind"
+	! cmake --build "$build" --target uninstall || fail "what is not installed can be uninstalled"
 }
 
 # A user's compiler may know warnings that ours does not.
@@ -284,6 +300,7 @@ unit() {
 }
 
 way install install_by_cmake
+way uninstall uninstall
 way 'warnings of users' warnings_of_users
 way 'pkg-config' pc_shared
 way 'pkg-config --static' pc_static
