@@ -143,7 +143,7 @@ packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmock
 	libzookeeper-st-dev zookeeper redis-tools chromium dpkg-dev file mandoc valgrind'
 command -v npm >$logs/npm || packages="$packages nodejs npm"
 case $mode in
-long) packages="$packages libclang-rt-dev libuv1-dev libevent-dev" ;;
+long) packages="$packages clang-19 libclang-rt-dev libuv1-dev libevent-dev" ;;
 soak) packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmocka-dev' ;;
 esac
 
@@ -215,6 +215,7 @@ analyze() {
 
 if [ $mode = long ]; then
 	build_and_test clang
+	build_and_test clang-19 -L unit
 	test_timeout=3600
 	build_and_test valgrind
 	stage "model at 1e7" long_model

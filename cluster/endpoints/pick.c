@@ -22,7 +22,7 @@ static uint8_t rank_of(const struct spokei_directory *directory,
 	    endpoint->full_ns > directory->engine->begin_ns)
 		return SPOKEI_RANK_FULL;
 	if (spokei_eject_excludes(&endpoint->eject, directory->engine->begin_ns))
-		return (uint8_t)(SPOKEI_RANK_ASIDE + grade);
+		return (uint8_t)((unsigned)SPOKEI_RANK_ASIDE + grade);
 	return (uint8_t)grade;
 }
 

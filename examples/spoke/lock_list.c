@@ -181,7 +181,7 @@ static void broken(void *arg, int error)
 	if (error && error != SPOKE_ENOENT)
 		failed(lister, error);
 	else
-		stop(lister, error ? LOCK_ABSENT : VERB_OK);
+		stop(lister, error ? (int)LOCK_ABSENT : (int)VERB_OK);
 }
 
 /* Asks on the terminal. */

@@ -24,8 +24,10 @@ static const struct spokei_wire_limits generous = {
 	.frame_max = 64 << 20,
 	.name_max = 1 << 20,
 	.event_max = 1 << 20,
-	.value = { SPOKE_VALUE_DEPTH_MAX, SPOKE_VALUE_ITEMS_MAX, SPOKE_VALUE_OBJECT_BYTES_MAX,
-		   64 << 20 },
+	.value = { .depth_max = SPOKE_VALUE_DEPTH_MAX,
+		   .items_max = SPOKE_VALUE_ITEMS_MAX,
+		   .object_bytes_max = SPOKE_VALUE_OBJECT_BYTES_MAX,
+		   .bytes_max = 64 << 20 },
 };
 
 static const struct spoke_env *env_of(const struct raw *raw)

@@ -156,8 +156,8 @@ static void cut(char *text, const char **ret_parts)
 	ret_parts[count] = NULL;
 }
 
-static struct rig_process *start_format(const char *program, const struct rig_process *netns,
-					const char *format, va_list list)
+__attribute__((format(printf, 3, 0))) static struct rig_process *start_format(
+	const char *program, const struct rig_process *netns, const char *format, va_list list)
 {
 	const char *parts[ARGUMENTS_MAX];
 	char text[RIG_LINE_SIZE];

@@ -221,7 +221,7 @@ static void kill_and_restart(struct member *members)
 
 static void add_and_remove(struct member *members)
 {
-	struct member added[2] = { { NULL } };
+	struct member added[2] = { 0 };
 
 	for (unsigned i = 0; i < 2; i++) {
 		join(&added[i]);
@@ -256,7 +256,7 @@ static void freeze_and_kill(struct member *member)
 /* A user adds a provider to the list and removes it; its process stays. */
 static void list_and_delist(void)
 {
-	struct member member = { NULL };
+	struct member member = { 0 };
 	char list[LIST_MAX];
 	char line[128];
 	unsigned runs;
@@ -279,7 +279,7 @@ static void list_and_delist(void)
 
 static void failover_loses_no_call_that_was_never_written(void **state)
 {
-	struct member members[MEMBERS] = { { NULL } };
+	struct member members[MEMBERS] = { 0 };
 	const char *table;
 
 	(void)state;
@@ -311,7 +311,7 @@ static void failover_loses_no_call_that_was_never_written(void **state)
 
 static void failback_settles_every_ticket_when_the_provider_is_back(void **state)
 {
-	struct member member = { NULL };
+	struct member member = { 0 };
 	const char *table;
 	const char *tickets;
 	const char *runs;

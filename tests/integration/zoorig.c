@@ -52,7 +52,7 @@ int __wrap_zookeeper_close(zhandle_t *zh)
 
 /* --- notifications */
 
-static struct note *add_note(int kind, uint64_t intent, int error)
+static struct note *add_note(enum note_kind kind, uint64_t intent, int error)
 {
 	struct note *note = &rig.notes[rig.note_count++];
 

@@ -24,7 +24,7 @@
 
 /* A notification of the registry. */
 struct note {
-	enum {
+	enum note_kind {
 		NOTE_DONE,
 		NOTE_LIST,
 		NOTE_LOST

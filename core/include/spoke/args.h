@@ -152,6 +152,12 @@ static inline struct spoke_arg spoke_arg_double(double value)
 	return arg;
 }
 
+/* The same of a float, without a warning of -Wdouble-promotion. */
+static inline struct spoke_arg spoke_arg_float(float value)
+{
+	return spoke_arg_double((double)value);
+}
+
 /* Returns an argument that exists already. */
 static inline struct spoke_arg spoke_arg_same(struct spoke_arg arg)
 {
@@ -195,7 +201,7 @@ SPOKE_END_DECLS
 		 : spoke_arg_uint, unsigned long                                                   \
 		 : spoke_arg_uint, unsigned long long                                              \
 		 : spoke_arg_uint, float                                                           \
-		 : spoke_arg_double, double                                                        \
+		 : spoke_arg_float, double                                                         \
 		 : spoke_arg_double, char *                                                        \
 		 : spoke_arg_text, const char *                                                    \
 		 : spoke_arg_text, struct spoke_span                                               \
@@ -313,7 +319,7 @@ inline spoke_arg spoke_arg_of(unsigned long long number)
 
 inline spoke_arg spoke_arg_of(float value)
 {
-	return spoke_arg_double(static_cast<double>(value));
+	return spoke_arg_float(value);
 }
 
 inline spoke_arg spoke_arg_of(double value)

@@ -120,8 +120,8 @@ static void missing_fields_are_shown_as_blanks(void **state)
 	static const char *const texts[] = {
 		"{}",
 		"{\"wheel\":7,\"consumers\":{},\"providers\":[1,null,[]],\"events\":\"no\"}",
-		"{\"wheel\":{\"classes\":[{}]},\"consumers\":[{\"endpoints\":[{},3]}],"
-		"\"providers\":[{\"peers\":[{}],\"services\":[1]}],\"events\":[{}, 1]}",
+		("{\"wheel\":{\"classes\":[{}]},\"consumers\":[{\"endpoints\":[{},3]}],"
+		 "\"providers\":[{\"peers\":[{}],\"services\":[1]}],\"events\":[{}, 1]}"),
 	};
 	struct screen screen;
 

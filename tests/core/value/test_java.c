@@ -278,7 +278,7 @@ static void builder_counts_as_the_validator_does(void **state)
 		limits.items_max = items;
 		spoke_builder_init_fixed(&builder, memory, sizeof(memory), &limits);
 		spoke_pack_array(&builder, 2);
-		spoke_pack_ext(&builder, SPOKE_EXT_TYPED, TYPED + 3, sizeof(TYPED) - 4);
+		spoke_pack_ext(&builder, SPOKE_EXT_TYPED, &TYPED[3], sizeof(TYPED) - 4);
 		spoke_pack_i64(&builder, 3);
 		assert_int_equal(spoke_builder_finish_value(&builder, &value), expected);
 		spoke_builder_init_fixed(&builder, memory, sizeof(memory), &limits);
@@ -295,7 +295,7 @@ static void builder_counts_as_the_validator_does(void **state)
 	}
 	limits = (struct spoke_value_limits){ .depth_max = 1 };
 	spoke_builder_init_fixed(&builder, memory, sizeof(memory), &limits);
-	spoke_pack_ext(&builder, SPOKE_EXT_TYPED, TYPED + 3, sizeof(TYPED) - 4);
+	spoke_pack_ext(&builder, SPOKE_EXT_TYPED, &TYPED[3], sizeof(TYPED) - 4);
 	assert_int_equal(spoke_builder_finish_value(&builder, &value), SPOKE_EDEPTH);
 }
 

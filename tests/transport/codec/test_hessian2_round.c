@@ -313,7 +313,7 @@ static void add_pairs(struct made *made, unsigned tag, unsigned depth)
 		add(made, head, sizeof(head));
 	for (unsigned i = 0; i < count; i++) {
 		if (object)
-			ADD(made, spoke_pack_str(&builder, "field" + roll(made, 3), 2));
+			ADD(made, spoke_pack_str(&builder, &"field"[roll(made, 3)], 2));
 		else
 			add_value(made, 0);
 		add_value(made, depth);
