@@ -7,6 +7,8 @@
 #define _GNU_SOURCE
 #include "core/host/files.h"
 
+#include "core/host/filelock.h"
+#include "core/host/filesweep.h"
 #include "core/host/filewatch.h"
 
 #include <errno.h>
@@ -15,7 +17,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -189,47 +190,6 @@ static int files_append(void *ctx, const char *path, const void *bytes, size_t l
 	return error;
 }
 
-/* For reading and writing, which network file systems require for exclusive locks. A file of
- * another user may allow reading only. */
-static int open_lock(const char *name)
-{
-	const int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
-	int fd = open(name, O_RDWR | O_CREAT | flags, NEW_MODE);
-
-	return fd < 0 && errno == EACCES ? open(name, O_RDONLY | flags) : fd;
-}
-
-/* The lock file stays: removing it could delete the file that another process is about to lock. */
-static int files_lock(void *ctx, const char *path, int *ret_fd)
-{
-	char name[PATH_MAX];
-	int len = snprintf(name, sizeof(name), "%s.lock", path);
-	int fd;
-	int error;
-
-	(void)ctx;
-	if (len < 0 || (size_t)len >= sizeof(name))
-		return -ENAMETOOLONG;
-	fd = open_lock(name);
-	if (fd < 0)
-		return -errno;
-	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-		error = errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
-		(void)close(fd);
-		return error;
-	}
-	*ret_fd = fd;
-	return 0;
-}
-
-/* Unlocks explicitly: a process that was forked meanwhile has the descriptor, too. */
-static void files_unlock(void *ctx, int fd)
-{
-	(void)ctx;
-	(void)flock(fd, LOCK_UN);
-	(void)close(fd);
-}
-
 const struct spoke_files spokei_host_files = {
 	.read = files_read,
 	.replace = files_replace,
@@ -237,6 +197,9 @@ const struct spoke_files spokei_host_files = {
 	.watch = spokei_filewatch_open,
 	.changed = spokei_filewatch_changed,
 	.unwatch = spokei_filewatch_close,
-	.lock = files_lock,
-	.unlock = files_unlock,
+	.lock = spokei_filelock_take,
+	.unlock = spokei_filelock_release,
+	.is_locked = spokei_filelock_held,
+	.drop = spokei_filelock_drop,
+	.sweep = spokei_filesweep,
 };

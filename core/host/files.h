@@ -2,9 +2,8 @@
 /*
  * Small files of the machine. A replaced file keeps its permissions, a new one gets those of the
  * umask; owner and group are the process's. A symbolic link is replaced by the file. The temporary
- * file is <path>.<process>-<number>.tmp and remains only if the process dies before the rename. The
- * lock file of a path is <path>.lock; it is created on first use and never removed. The context is
- * not used; any thread.
+ * file is <path>.<process>-<number>.tmp and remains only if the process dies before the rename. See
+ * filelock.h for locks. The context is not used; any thread.
  */
 #ifndef SPOKEI_CORE_HOST_FILES_H
 #define SPOKEI_CORE_HOST_FILES_H

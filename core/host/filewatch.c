@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "core/host/filewatch.h"
 
+#include "core/host/filelock.h"
 #include "timer/base.h"
 
 #include <errno.h>
@@ -104,6 +105,15 @@ err_after_calloc:
 	return error;
 }
 
+/* Returns whether the event is the end of a lock beside the file. The kernel closes the descriptors
+ * of a process that dies. */
+static bool is_end_of_mark(const struct filewatch *watch, const struct inotify_event *event,
+			   const char *name)
+{
+	return event->len > 0 && (event->mask & (uint32_t)(IN_CLOSE_WRITE | IN_DELETE)) != 0 &&
+	       spokei_filelock_is_mark(name, watch->name);
+}
+
 /* Returns whether one of these events is about the file. */
 static bool is_told(const struct filewatch *watch, const char *bytes, size_t len)
 {
@@ -117,7 +127,8 @@ static bool is_told(const struct filewatch *watch, const char *bytes, size_t len
 		size = sizeof(event) + event.len;
 		SPOKE_ASSERT(size <= len);
 		told = told || (event.mask & (uint32_t)ALL) != 0 ||
-		       (event.len > 0 && strcmp(bytes + sizeof(event), watch->name) == 0);
+		       (event.len > 0 && strcmp(bytes + sizeof(event), watch->name) == 0) ||
+		       is_end_of_mark(watch, &event, bytes + sizeof(event));
 		bytes += size;
 		len -= size;
 	}

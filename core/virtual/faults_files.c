@@ -80,6 +80,31 @@ static void files_unlock(void *ctx, int fd)
 	faulty->inner->files->unlock(faulty->inner->ctx, fd);
 }
 
+static int files_is_locked(void *ctx, const char *path)
+{
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_FILE_IS_LOCKED);
+
+	return error ? error : faulty->inner->files->is_locked(faulty->inner->ctx, path);
+}
+
+static void files_drop(void *ctx, const char *path, int fd)
+{
+	struct spokei_faults *faulty = ctx;
+
+	SPOKE_ASSERT(faulty->fds > 0);
+	faulty->fds--;
+	faulty->inner->files->drop(faulty->inner->ctx, path, fd);
+}
+
+static int files_sweep(void *ctx, const char *path)
+{
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_FILE_SWEEP);
+
+	return error ? error : faulty->inner->files->sweep(faulty->inner->ctx, path);
+}
+
 const struct spoke_files spokei_faults_files = {
 	.read = files_read,
 	.replace = files_replace,
@@ -89,4 +114,7 @@ const struct spoke_files spokei_faults_files = {
 	.unwatch = files_unwatch,
 	.lock = files_lock,
 	.unlock = files_unlock,
+	.is_locked = files_is_locked,
+	.drop = files_drop,
+	.sweep = files_sweep,
 };

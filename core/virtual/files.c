@@ -220,9 +220,33 @@ static void files_unlock(void *ctx, int fd)
 
 	while (file && (file->lock.user != ctx || file->lock.fd != fd))
 		file = file->next;
-	SPOKE_ASSERT(file != NULL);
-	file->lock.user = NULL;
+	if (file) /* else the lock was broken */
+		file->lock.user = NULL;
 	spokei_vnet_table.close(ctx, fd);
+}
+
+static int files_is_locked(void *ctx, const char *path)
+{
+	struct spokei_vfiles *files = files_of(ctx);
+	const struct memfile *file = find_file(files, path);
+	int error = check_fault(files, SPOKEI_VFILES_IS_LOCKED);
+
+	if (error)
+		return error;
+	return file && (file->held || is_open(files, &file->lock)) ? 1 : 0;
+}
+
+static void files_drop(void *ctx, const char *path, int fd)
+{
+	(void)path;
+	files_unlock(ctx, fd);
+}
+
+/* Files here are never left half written, and locks have no files. */
+static int files_sweep(void *ctx, const char *path)
+{
+	(void)path;
+	return check_fault(files_of(ctx), SPOKEI_VFILES_SWEEP);
 }
 
 const struct spoke_files spokei_vfiles_table = {
@@ -234,6 +258,9 @@ const struct spoke_files spokei_vfiles_table = {
 	.unwatch = files_unwatch,
 	.lock = files_lock,
 	.unlock = files_unlock,
+	.is_locked = files_is_locked,
+	.drop = files_drop,
+	.sweep = files_sweep,
 };
 
 /* --- for tests */
@@ -293,6 +320,11 @@ const char *spokei_vfiles_get(const struct spokei_vfiles *files, const char *pat
 void spokei_vfiles_hold(struct spokei_vfiles *files, const char *path, bool held)
 {
 	make_file(files, path)->held = held;
+}
+
+void spokei_vfiles_break(struct spokei_vfiles *files, const char *path)
+{
+	make_file(files, path)->lock.user = NULL;
 }
 
 void spokei_vfiles_fail(struct spokei_vfiles *files, enum spokei_vfiles_call call, unsigned times,

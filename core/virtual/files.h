@@ -3,7 +3,7 @@
  * Files in memory that implement struct spoke_files, shared by the processes of a virtual world. A
  * path is only a name; there are no folders. Watches and locks are spare descriptors of the
  * network, so they count as descriptors and loops can wait for them. A process that is killed loses
- * them.
+ * them; watches do not report that.
  */
 #ifndef SPOKEI_CORE_VIRTUAL_FILES_H
 #define SPOKEI_CORE_VIRTUAL_FILES_H
@@ -23,6 +23,8 @@ enum spokei_vfiles_call {
 	SPOKEI_VFILES_APPEND,
 	SPOKEI_VFILES_WATCH,
 	SPOKEI_VFILES_LOCK,
+	SPOKEI_VFILES_IS_LOCKED,
+	SPOKEI_VFILES_SWEEP,
 	SPOKEI_VFILES_CALLS,
 };
 
@@ -41,6 +43,9 @@ const char *spokei_vfiles_get(const struct spokei_vfiles *files, const char *pat
 
 /* Locks a file from outside the world and keeps the lock, or gives it back. */
 void spokei_vfiles_hold(struct spokei_vfiles *files, const char *path, bool held);
+
+/* Takes a lock from its holder, which keeps the descriptor: the lock's file was removed. */
+void spokei_vfiles_break(struct spokei_vfiles *files, const char *path);
 
 /* The next `times` calls of this kind, of any process and any file, fail with a negative errno
  * before anything happens. */

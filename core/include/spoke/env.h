@@ -232,6 +232,8 @@ struct spoke_threads {
 	void (*unpark_all)(void *const *parkers, size_t count);
 };
 
+#define SPOKE_MARK_DIGITS 16u /* of a lock's path that sweep() knows */
+
 /* Small files, for caches, logs and registries. read(), replace() and append() block for as long as
  * the disk does, and are called on any thread, e.g. of the pool. */
 struct spoke_files {
@@ -246,9 +248,10 @@ struct spoke_files {
 	 * after an error a part may have been written. */
 	int (*append)(void *ctx, const char *path, const void *bytes, size_t len);
 	/* Watches a file, which need not exist, in a folder, which must. The descriptor becomes
-	 * readable when the file may have changed; removal of the folder is reported last. Changes
-	 * that the system does not report are missed, so a caller should also poll at times.
-	 * Returns 0 or a negative errno; end it with unwatch(). */
+	 * readable when the file may have changed, or the holder of a lock that sweep() knows may
+	 * have ended; removal of the folder is reported last. Changes that the system does not
+	 * report are missed, so a caller should also poll at times. Returns 0 or a negative errno;
+	 * end it with unwatch(). */
 	int (*watch)(void *ctx, const char *path, int *ret_fd);
 	/* Returns whether the file may have changed since the last call. */
 	bool (*changed)(void *ctx, int fd);
@@ -260,6 +263,17 @@ struct spoke_files {
 	int (*lock)(void *ctx, const char *path, int *ret_fd);
 	/* Releases a lock and closes its descriptor. */
 	void (*unlock)(void *ctx, int fd);
+	/* Returns 1 if a living process holds the lock of a path, 0 if none does or the lock's file
+	 * is missing, or a negative errno if this is not known. Creates nothing; a lock() at the
+	 * same time may get -EAGAIN. NULL: not available, like the next two. */
+	int (*is_locked)(void *ctx, const char *path);
+	/* Like unlock(), and removes the lock's file. For paths that no process locks again. */
+	void (*drop)(void *ctx, const char *path, int fd);
+	/* Removes the files that dead processes left beside `path`: temporary files of replace(),
+	 * and files of free locks, of paths that are `path`, a dot and SPOKE_MARK_DIGITS
+	 * hexadecimal digits. The caller holds the lock of `path`; so does each process that
+	 * replaces it or locks such a path. Returns 0 or a negative errno. */
+	int (*sweep)(void *ctx, const char *path);
 };
 
 /* Signals of the process. Any thread. */

@@ -82,6 +82,13 @@ static void rig_file_close(void *ctx, int fd)
 	spokei_vnet_table.close(ctx, fd);
 }
 
+static int rig_file_ask(void *ctx, const char *path)
+{
+	(void)ctx;
+	(void)path;
+	return 0;
+}
+
 static int rig_loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 			 void **ret_loop)
 {
@@ -127,7 +134,9 @@ static const struct spoke_files rig_files = { .read = rig_file_read,
 					      .watch = rig_file_open,
 					      .unwatch = rig_file_close,
 					      .lock = rig_file_open,
-					      .unlock = rig_file_close };
+					      .unlock = rig_file_close,
+					      .is_locked = rig_file_ask,
+					      .sweep = rig_file_ask };
 static const struct spoke_loop rig_loop = { .open = rig_loop_open };
 
 static int set_up(void **state)
@@ -272,6 +281,10 @@ static int call_files(const struct spoke_env *env, enum spokei_faults_kind kind)
 		if (!error)
 			env->files->unlock(env->ctx, fd);
 		return error;
+	case SPOKEI_FAULTS_FILE_IS_LOCKED:
+		return env->files->is_locked(env->ctx, "x");
+	case SPOKEI_FAULTS_FILE_SWEEP:
+		return env->files->sweep(env->ctx, "x");
 	default:
 		return 1;
 	}

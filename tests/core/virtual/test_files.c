@@ -115,6 +115,28 @@ static void a_lock_keeps_others_out_until_it_is_given_back(void **state)
 	files->unlock(&rig->one, fd);
 }
 
+static void lock_is_seen_by_others_until_its_holder_ends(void **state)
+{
+	struct rig *rig = *state;
+	const struct spoke_files *files = rig->one.env.files;
+	int fd;
+
+	assert_int_equal(files->is_locked(&rig->one, "a"), 0);
+	assert_int_equal(files->lock(&rig->one, "a", &fd), 0);
+	assert_int_equal(files->is_locked(&rig->one, "a"), 1);
+	assert_int_equal(files->is_locked(&rig->two, "a"), 1);
+	assert_int_equal(files->is_locked(&rig->two, "b"), 0);
+	files->drop(&rig->one, "a", fd);
+	assert_int_equal(files->is_locked(&rig->two, "a"), 0);
+	assert_int_equal(files->lock(&rig->two, "a", &fd), 0);
+	spokei_vnet_kill(&rig->two.user);
+	assert_int_equal(files->is_locked(&rig->one, "a"), 0);
+	assert_int_equal(files->lock(&rig->one, "a", &fd), 0);
+	spokei_vfiles_break(rig->files, "a");
+	assert_int_equal(files->is_locked(&rig->one, "a"), 0);
+	files->unlock(&rig->one, fd);
+}
+
 static void any_call_fails_as_often_as_it_shall(void **state)
 {
 	struct rig *rig = *state;
@@ -130,6 +152,8 @@ static void any_call_fails_as_often_as_it_shall(void **state)
 	assert_int_equal(files->append(&rig->one, "a", "new", 3), -EIO);
 	assert_int_equal(files->watch(&rig->one, "a", &fd), -EIO);
 	assert_int_equal(files->lock(&rig->one, "a", &fd), -EIO);
+	assert_int_equal(files->is_locked(&rig->one, "a"), -EIO);
+	assert_int_equal(files->sweep(&rig->one, "a"), -EIO);
 	assert_string_equal(spokei_vfiles_get(rig->files, "a"), "old");
 	assert_int_equal(files->read(&rig->one, "a", bytes, sizeof(bytes)), 3);
 	assert_int_equal(spokei_vfiles_calls(rig->files, SPOKEI_VFILES_READ), 2);
@@ -143,6 +167,7 @@ int main(void)
 		CASE(file_written_by_one_process_is_read_by_another),
 		CASE(file_watch_reports_only_its_own_file),
 		CASE(a_lock_keeps_others_out_until_it_is_given_back),
+		CASE(lock_is_seen_by_others_until_its_holder_ends),
 		CASE(any_call_fails_as_often_as_it_shall),
 	};
 
