@@ -154,7 +154,7 @@ static int note_provider(struct spokei_errand *errand, const struct spoke_url *u
 		return *service ? note_service(errand, service) : SPOKE_OK;
 	}
 	if (spokei_roster_provides(url, errand->text)) {
-		error = spokei_buffer_append(&errand->found, line->text, line->len);
+		error = spokei_roster_unmark(line->text, line->len, &errand->found);
 		if (!error)
 			error = spokei_buffer_append(&errand->found, "", 1);
 		errand->found_count++;
@@ -177,6 +177,10 @@ static int read_lines(struct spokei_file *file, bool complain)
 
 		if (line.len == 0)
 			continue;
+		if (spokei_file_is_dead(file, &line)) {
+			file->left_out = true;
+			continue;
+		}
 		error = spoke_url_parse(file->engine->env, line.text, line.len, &url, &why);
 		if (error == SPOKE_ENOMEM)
 			break;
@@ -210,6 +214,17 @@ static int conclude(struct spokei_file *file, struct spokei_errand *errand, int 
 	return error;
 }
 
+static bool has_dead(struct spokei_file *file)
+{
+	const char *text = (const char *)spokei_buffer_data(&file->text);
+	struct spokei_roster_line line = { 0 };
+	bool dead = false;
+
+	while (!dead && spokei_roster_next(text, spokei_buffer_len(&file->text), &line))
+		dead = spokei_file_is_dead(file, &line);
+	return dead;
+}
+
 void spokei_file_take(struct spokei_file *file, struct spokei_buffer *text)
 {
 	struct spoke_list *all = &file->errands.all;
@@ -219,13 +234,15 @@ void spokei_file_take(struct spokei_file *file, struct spokei_buffer *text)
 		     memcmp(spokei_buffer_data(text), spokei_buffer_data(&file->text), len) == 0);
 	int lines;
 
-	if (same && !file->asked) {
+	spokei_file_forget(file);
+	if (same && !file->asked && !file->left_out && !has_dead(file)) {
 		spokei_buffer_fini(text);
 		return;
 	}
 	spokei_buffer_fini(&file->text);
 	file->text = *text;
 	spokei_buffer_init(text, file->engine->env, SPOKEI_ROSTER_MAX);
+	file->left_out = false;
 	lines = read_lines(file, !same);
 	file->asked = false;
 	file->known = true;
@@ -244,6 +261,7 @@ void spokei_file_look(struct spokei_file *file)
 	error = spokei_file_read(file, &text);
 	if (!error) {
 		spokei_file_take(file, &text);
+		file->clear = file->left_out;
 		return;
 	}
 	spokei_buffer_fini(&text);

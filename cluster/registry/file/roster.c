@@ -113,6 +113,68 @@ static int is_about(const struct spoke_env *env, const struct spokei_roster_line
 	return same;
 }
 
+/* --- marks */
+
+#define KEY "lock="
+#define KEY_LEN (sizeof(KEY) - 1)
+
+static bool is_mark(const char *text, size_t len)
+{
+	size_t digits = 0;
+
+	while (digits < len && ((text[digits] >= '0' && text[digits] <= '9') ||
+				(text[digits] >= 'a' && text[digits] <= 'f')))
+		digits++;
+	return digits == len && len == SPOKE_MARK_DIGITS;
+}
+
+/* Returns where the parameter with the mark begins, or NULL. */
+static const char *find_mark(const char *text, size_t len)
+{
+	const char *end = text + len;
+	const char *at = len > 0 ? memchr(text, '?', len) : NULL;
+
+	while (at && ++at < end) {
+		const char *next = memchr(at, '&', (size_t)(end - at));
+		size_t size = (size_t)((next ? next : end) - at);
+
+		if (size > KEY_LEN && memcmp(at, KEY, KEY_LEN) == 0 &&
+		    is_mark(at + KEY_LEN, size - KEY_LEN))
+			return at;
+		at = next;
+	}
+	return NULL;
+}
+
+bool spokei_roster_mark(const char *text, size_t len, char ret_mark[SPOKEI_ROSTER_MARK])
+{
+	const char *at = find_mark(text, len);
+
+	if (at == NULL)
+		return false;
+	memcpy(ret_mark, at + KEY_LEN, SPOKE_MARK_DIGITS);
+	ret_mark[SPOKE_MARK_DIGITS] = '\0';
+	return true;
+}
+
+int spokei_roster_unmark(const char *text, size_t len, struct spokei_buffer *out)
+{
+	const char *at = find_mark(text, len);
+	size_t before = at ? (size_t)(at - text) : len;
+	size_t after = at ? before + KEY_LEN + SPOKE_MARK_DIGITS : len;
+	int error;
+
+	/* One separator goes with it: the one after it, or else the one before it. */
+	if (after < len)
+		after++;
+	else if (at)
+		before--;
+	error = spokei_buffer_append(out, text, before);
+	return error || after == len ? error : spokei_buffer_append(out, text + after, len - after);
+}
+
+/* --- changes */
+
 static int append_line(struct spokei_buffer *out, const char *text, size_t len)
 {
 	int error = spokei_buffer_append(out, text, len);
@@ -120,28 +182,67 @@ static int append_line(struct spokei_buffer *out, const char *text, size_t len)
 	return error ? error : spokei_buffer_append(out, "\n", 1);
 }
 
-int spokei_roster_edit(const char *text, size_t len, const struct spoke_url *url, const char *entry,
+/* Appends a line of the text as it is, but ended. */
+static int keep_line(struct spokei_buffer *out, const char *text,
+		     const struct spokei_roster_line *line)
+{
+	bool ended = text[line->next - 1] == '\n';
+
+	return append_line(out, text + line->start, line->next - line->start - (ended ? 1 : 0));
+}
+
+/* A URL of the greatest length has no room for a mark. */
+static int append_entry(struct spokei_buffer *out, const struct spokei_roster_entry *entry)
+{
+	size_t len = strlen(entry->text);
+	int error;
+
+	if (entry->mark == NULL || len + 1 + KEY_LEN + SPOKE_MARK_DIGITS > SPOKE_URL_MAX)
+		return append_line(out, entry->text, len);
+	error = spokei_buffer_append(out, entry->text, len);
+	if (!error)
+		error = spokei_buffer_append(out, strchr(entry->text, '?') ? "&" KEY : "?" KEY,
+					     1 + KEY_LEN);
+	return error ? error : append_line(out, entry->mark, SPOKE_MARK_DIGITS);
+}
+
+int spokei_roster_edit(const char *text, size_t len, const struct spokei_roster_entry *entry,
 		       struct spokei_buffer *out)
 {
 	struct spokei_roster_line line = { 0 };
+	bool due = entry->text != NULL;
 	int error = SPOKE_OK;
 
 	while (!error && spokei_roster_next(text, len, &line)) {
-		int about = is_about(out->env, &line, url);
+		int about = is_about(out->env, &line, entry->url);
 
 		if (about < 0) {
 			error = about;
 		} else if (about == 0) {
-			bool ended = text[line.next - 1] == '\n';
-
-			error = append_line(out, text + line.start,
-					    line.next - line.start - (ended ? 1 : 0));
-		} else if (entry) {
-			error = append_line(out, entry, strlen(entry));
-			entry = NULL;
+			error = keep_line(out, text, &line);
+		} else if (due) {
+			error = append_entry(out, entry);
+			due = false;
 		}
 	}
-	if (!error && entry)
-		error = append_line(out, entry, strlen(entry));
+	if (!error && due)
+		error = append_entry(out, entry);
+	return error;
+}
+
+int spokei_roster_sift(const char *text, size_t len,
+		       bool (*is_dead)(void *arg, const struct spokei_roster_line *line), void *arg,
+		       struct spokei_buffer *out, unsigned *ret_dead)
+{
+	struct spokei_roster_line line = { 0 };
+	int error = SPOKE_OK;
+
+	*ret_dead = 0;
+	while (!error && spokei_roster_next(text, len, &line)) {
+		if (is_dead(arg, &line))
+			++*ret_dead;
+		else
+			error = keep_line(out, text, &line);
+	}
 	return error;
 }

@@ -195,6 +195,25 @@ void rig_assert_no_more(struct rig_member *member)
 	assert_int_equal(member->count, 0);
 }
 
+const char *rig_text(const struct rig *rig)
+{
+	static char plain[RIG_TEXT];
+	const char *text = spokei_vfiles_get(rig->files, RIG_PATH);
+	size_t len = 0;
+
+	while (text && *text) {
+		const size_t mark = strlen("?lock=0123456789abcdef");
+
+		if ((strncmp(text, "?lock=", 6) == 0 || strncmp(text, "&lock=", 6) == 0) &&
+		    strcspn(text, "\n") == mark)
+			text += mark;
+		assert_true(len < sizeof(plain) - 1);
+		plain[len++] = *text++;
+	}
+	plain[len] = '\0';
+	return text ? plain : NULL;
+}
+
 unsigned rig_events(const struct rig_member *member, const char *part)
 {
 	struct spoke_event event;

@@ -29,6 +29,7 @@
 enum {
 	RIG_MEMBERS = 2,
 	RIG_NEWS = 64,
+	RIG_TEXT = 1000, /* bytes of a file that rig_text() returns */
 };
 
 enum rig_kind {
@@ -85,6 +86,10 @@ void rig_assert_done(struct rig_member *member, uint64_t intent, int error);
 void rig_assert_list(struct rig_member *member, uint64_t intent, const char *list);
 void rig_assert_lost(struct rig_member *member, uint64_t intent);
 void rig_assert_no_more(struct rig_member *member);
+
+/* Returns the text of the file RIG_PATH without the marks of processes, which are at the ends of
+ * lines; NULL: no such file. Valid until the next call. */
+const char *rig_text(const struct rig *rig);
 
 /* Returns the number of events that contain the text. */
 unsigned rig_events(const struct rig_member *member, const char *part);

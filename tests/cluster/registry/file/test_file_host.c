@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define A "dubbo://10.0.0.1:20880/demo.Echo"
@@ -229,6 +230,39 @@ static void foreign_lock_is_awaited(void **state)
 	assert_int_equal(user->error, 0);
 }
 
+/* Returns the path of the mark in the file, valid until the next call. */
+static const char *mark_of(const struct rig *rig)
+{
+	static char path[160];
+	char text[300] = "";
+	const char *at;
+
+	assert_true(spokei_host_files.read(NULL, rig->path, text, sizeof(text) - 1) > 0);
+	at = strstr(text, "lock=");
+	assert_non_null(at);
+	(void)snprintf(path, sizeof(path), "%s.%.16s", rig->path, at + 5);
+	return path;
+}
+
+static void forked_child_leaves_mark_to_its_parent(void **state)
+{
+	struct rig *rig = *state;
+	struct user *user = &rig->users[0];
+	int status;
+	pid_t child;
+
+	assert_int_equal(spokei_registry_file.publish(user->registry, 1, "demo.Echo", A), 0);
+	await(rig, user, "none", 1, 0);
+	child = fork();
+	if (child == 0) {
+		spokei_registry_file.close(user->registry);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(spokei_host_files.is_locked(NULL, mark_of(rig)), 1);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -237,6 +271,7 @@ int main(void)
 		CASE(publication_is_seen_and_can_be_lost),
 		CASE(recreated_directory_is_found_again),
 		CASE(foreign_lock_is_awaited),
+		CASE(forked_child_leaves_mark_to_its_parent),
 	};
 
 	return cmocka_run_group_tests_name("registry_file_host", tests, NULL, NULL);

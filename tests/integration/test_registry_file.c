@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The registry in a file with real processes that are killed: their lines go, for living consumers
+ * and in the file, and nothing is left beside it.
+ */
+#define _GNU_SOURCE
+#include "tests/integration/rig.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TEXT_MAX 4096u
+#define MEMBERS 3u
+#define OLD "dubbo://127.0.0.1:1/demo.Old?pid=1"
+
+static char folder[64];
+static char path[96];
+static struct rig_process *members[MEMBERS];
+static char addresses[MEMBERS][64];
+static struct rig_process *caller;
+
+static const char *beside(const char *suffix)
+{
+	static char name[128];
+
+	(void)snprintf(name, sizeof(name), "%s%s", path, suffix);
+	return name;
+}
+
+static void write_file(const char *name, const char *text)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	(void)close(fd);
+}
+
+static int set_up(void **state)
+{
+	(void)snprintf(folder, sizeof(folder), "/tmp/spoke-registry-XXXXXX");
+	if (mkdtemp(folder) == NULL)
+		return -1;
+	(void)snprintf(path, sizeof(path), "%s/providers", folder);
+	return rig_set_up(state);
+}
+
+/* Returns the number of entries of the folder whose names end like this; removes them if asked to.
+ */
+static unsigned entries(const char *end, bool removes)
+{
+	DIR *all = opendir(folder);
+	const struct dirent *entry;
+	unsigned count = 0;
+
+	assert_non_null(all);
+	while ((entry = readdir(all)) != NULL) {
+		size_t len = strlen(entry->d_name);
+
+		if (entry->d_name[0] == '.' || len < strlen(end) ||
+		    strcmp(entry->d_name + len - strlen(end), end) != 0)
+			continue;
+		count++;
+		if (removes)
+			(void)unlinkat(dirfd(all), entry->d_name, 0);
+	}
+	(void)closedir(all);
+	return count;
+}
+
+static int tear_down(void **state)
+{
+	int status = rig_tear_down(state);
+
+	(void)entries("", true);
+	return rmdir(folder) || status ? -1 : 0;
+}
+
+static const char *read_file(void)
+{
+	static char text[TEXT_MAX];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	assert_true(len >= 0);
+	text[len] = '\0';
+	if (fd >= 0)
+		(void)close(fd);
+	return text;
+}
+
+static unsigned lines(void)
+{
+	unsigned count = 0;
+
+	for (const char *at = read_file(); (at = strchr(at, '\n')) != NULL; at++)
+		count++;
+	return count;
+}
+
+static void start_all(void)
+{
+	for (unsigned i = 0; i < MEMBERS; i++) {
+		members[i] = rig_provider(NULL, "id=%u registry=file://%s", i + 1, path);
+		(void)snprintf(addresses[i], sizeof(addresses[i]), "%s", rig_address(members[i]));
+		rig_until(members[i], "registered", "registered 1 of 1");
+	}
+	caller = rig_caller("url=consumer://any/demo.EchoService registry=file://%s", path);
+	rig_until_ready(caller, MEMBERS);
+}
+
+static void until_endpoints(unsigned count)
+{
+	char wanted[32];
+
+	(void)snprintf(wanted, sizeof(wanted), "endpoints %u", count);
+	rig_until(caller, "endpoints", wanted);
+}
+
+/* Waits until the file has this many lines and the folder this many marks: the caller's engine
+ * turns meanwhile. */
+static void until_lines(unsigned count, unsigned marks)
+{
+	uint64_t end_ns = rig_now() + 30 * SECOND;
+
+	while (lines() != count || entries(".lock", false) != marks + 1) {
+		assert_true(rig_now() < end_ns);
+		rig_tell(caller, "endpoints");
+		(void)rig_wait(caller, "endpoints *");
+	}
+}
+
+static void killed_provider_vanishes_for_all_others(void **state)
+{
+	(void)state;
+	write_file(path, OLD "\n");
+	start_all();
+	assert_int_equal(lines(), MEMBERS + 1);
+	assert_int_equal(entries(".lock", false), MEMBERS + 1);
+	write_file(beside(".4194304-7.tmp"), "half a li");
+	rig_kill(members[0]);
+	until_endpoints(MEMBERS - 1);
+	until_lines(MEMBERS, MEMBERS - 1);
+	assert_int_equal(entries(".tmp", false), 0);
+	assert_null(strstr(read_file(), addresses[0]));
+	assert_non_null(strstr(read_file(), addresses[1]));
+	/* A line that no living or dead process has marked belongs to nobody. */
+	assert_non_null(strstr(read_file(), OLD "\n"));
+	assert_ends_well(caller);
+}
+
+static void last_killed_provider_is_removed_by_its_consumer(void **state)
+{
+	(void)state;
+	start_all();
+	for (unsigned i = 0; i < MEMBERS; i++)
+		rig_kill(members[i]);
+	until_lines(0, 0);
+	assert_ends_well(caller);
+}
+
+static void stopped_provider_stays_listed(void **state)
+{
+	(void)state;
+	start_all();
+	rig_freeze(members[0]);
+	rig_kill(members[1]);
+	until_lines(MEMBERS - 1, MEMBERS - 1);
+	assert_non_null(strstr(read_file(), addresses[0]));
+	rig_thaw(members[0]);
+	assert_ends_well(members[0]);
+	until_lines(1, 1);
+	assert_ends_well(caller);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(killed_provider_vanishes_for_all_others),
+		CASE(last_killed_provider_is_removed_by_its_consumer),
+		CASE(stopped_provider_stays_listed),
+	};
+
+	cmocka_set_test_filter(rig_filter());
+	return cmocka_run_group_tests_name("registry_file", tests, NULL, NULL);
+}
