@@ -115,6 +115,7 @@ int spoke_wheel_init(void *memory, size_t size, const struct spoke_wheel_options
 				: SPOKEI_TICK_END - 1,
 		.scale = spokei_scale_make(now_ns, settled.tick_ns),
 		.heard_ns = now_ns,
+		.slice_ns = now_ns,
 		.phase = SPOKEI_WHEEL_RESTING,
 		.order = settled.order,
 	};

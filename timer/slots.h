@@ -71,6 +71,11 @@ static inline uint64_t spokei_timer_tick(const struct spoke_timer *timer)
 	return SPOKEI_TICK_END - (timer->key << 1 >> (SPOKE_TIMER_TICK_SHIFT + 1));
 }
 
+static inline unsigned spokei_timer_class(const struct spoke_timer *timer)
+{
+	return (unsigned)(timer->key & SPOKE_TIMER_CLASS_MASK);
+}
+
 static inline bool spokei_timer_linked(const struct spoke_timer *timer)
 {
 	return timer->key != 0;

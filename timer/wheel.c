@@ -27,10 +27,7 @@ extern inline int spoke_wheel_reschedule(struct spoke_wheel *wheel, struct spoke
 extern inline bool spoke_wheel_disarm(struct spoke_wheel *wheel, struct spoke_timer *timer);
 extern inline bool spoke_wheel_cancel(struct spoke_wheel *wheel, struct spoke_timer *timer);
 
-static inline unsigned class_number(const struct spoke_timer *timer)
-{
-	return (unsigned)(timer->key & SPOKE_TIMER_CLASS_MASK);
-}
+#define SLICE_NS (SPOKE_WHEEL_RECENT_NS / SPOKEI_LATE_SLICES)
 
 static inline void move_now(struct spoke_wheel *wheel, uint64_t tick)
 {
@@ -159,7 +156,7 @@ int spoke_wheel_schedule_any(struct spoke_wheel *wheel, struct spoke_timer *time
 int spoke_wheel_reschedule_any(struct spoke_wheel *wheel, struct spoke_timer *timer,
 			       uint64_t deadline_ns)
 {
-	unsigned timer_class = class_number(timer);
+	unsigned timer_class = spokei_timer_class(timer);
 	int status;
 
 	if (SPOKEI_UNLIKELY(wheel->stopped))
@@ -196,13 +193,12 @@ struct pass {
 
 static void fire_timer(struct spoke_wheel *wheel, struct spoke_timer *timer, uint64_t late_ns)
 {
-	struct spokei_wheel_class *of = &wheel->class_of[class_number(timer)];
+	struct spokei_wheel_class *of = &wheel->class_of[spokei_timer_class(timer)];
 
 	timer->key = 0;
 	wheel->ended++;
 	of->fired++;
-	if (late_ns > of->late_max_ns)
-		of->late_max_ns = late_ns;
+	spokei_late_note(&of->late, late_ns);
 	of->due(timer, of->arg);
 }
 
@@ -296,6 +292,16 @@ static int turn_wheel(struct spoke_wheel *wheel, struct pass *pass)
 	return SPOKE_WHEEL_OK;
 }
 
+/* Ends the slices of lateness that are over. */
+static void turn_late(struct spoke_wheel *wheel)
+{
+	uint64_t slices = (wheel->heard_ns - wheel->slice_ns) / SLICE_NS;
+
+	wheel->slice_ns += slices * SLICE_NS;
+	for (uint32_t i = 0; i < wheel->front.classes; i++)
+		spokei_late_turn(&wheel->class_of[i].late, slices);
+}
+
 int spoke_wheel_advance(struct spoke_wheel *wheel, uint64_t now_ns, uint32_t budget)
 {
 	struct pass pass = { .budget = budget ? budget : SPOKE_WHEEL_BUDGET };
@@ -310,6 +316,8 @@ int spoke_wheel_advance(struct spoke_wheel *wheel, uint64_t now_ns, uint32_t bud
 		wheel->work.backwards++;
 	else
 		wheel->heard_ns = now_ns;
+	if (SPOKEI_UNLIKELY(wheel->heard_ns - wheel->slice_ns >= SLICE_NS))
+		turn_late(wheel);
 	pass.now_ns = wheel->heard_ns;
 	ns = wheel->heard_ns - wheel->scale.origin_ns;
 	pass.target = spokei_scale_ticks(&wheel->scale,
@@ -349,7 +357,7 @@ static uint64_t return_timers(struct spoke_wheel *wheel, struct spoke_list *lane
 		spokei_slots_remove(timer);
 		if (armed) {
 			wheel->ended++;
-			wheel->class_of[class_number(timer)].returned++;
+			wheel->class_of[spokei_timer_class(timer)].returned++;
 			returned++;
 		}
 		timer->key = 0;
@@ -387,8 +395,10 @@ static void add_counts(struct spoke_wheel_counts *sum, const struct spoke_wheel 
 	sum->fired += of->fired;
 	sum->returned += of->returned;
 	sum->pending += tally->scheduled - tally->cancelled - of->fired - of->returned;
-	if (of->late_max_ns > sum->late_max_ns)
-		sum->late_max_ns = of->late_max_ns;
+	if (spokei_late_ever(&of->late) > sum->late_max_ns)
+		sum->late_max_ns = spokei_late_ever(&of->late);
+	if (spokei_late_recent(&of->late) > sum->late_recent_ns)
+		sum->late_recent_ns = spokei_late_recent(&of->late);
 }
 
 void spoke_wheel_counts(const struct spoke_wheel *wheel, struct spoke_wheel_counts *ret_counts)

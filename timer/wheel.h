@@ -5,6 +5,7 @@
 #ifndef SPOKEI_TIMER_WHEEL_H
 #define SPOKEI_TIMER_WHEEL_H
 
+#include "timer/late.h"
 #include "timer/scale.h"
 #include "timer/slots.h"
 
@@ -23,7 +24,7 @@ struct spokei_wheel_class {
 	uint64_t fired;
 	uint64_t returned;
 	uint64_t rejected;
-	uint64_t late_max_ns;
+	struct spokei_late late;
 };
 
 struct spoke_wheel {
@@ -36,6 +37,7 @@ struct spoke_wheel {
 	struct spokei_scale scale;
 	uint64_t edge;     /* tick under work while not resting */
 	uint64_t heard_ns; /* latest time passed to an advance */
+	uint64_t slice_ns; /* time at which the present slice of lateness began */
 	uint32_t slot;     /* slot under work while not resting */
 	enum spokei_wheel_phase phase;
 	enum spoke_wheel_order order;

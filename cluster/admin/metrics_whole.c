@@ -96,6 +96,10 @@ static void write_wheel(struct spokei_lines *lines, const struct spoke_engine *e
 			      "longest delay between a timer's tick and its firing.");
 	spokei_lines_put(lines, "spoke_timer_late_max_seconds");
 	spokei_metrics_seconds(lines, counts.late_max_ns);
+	spokei_metrics_family(lines, "spoke_timer_late_recent_seconds", "gauge",
+			      "longest such delay of the last two minutes.");
+	spokei_lines_put(lines, "spoke_timer_late_recent_seconds");
+	spokei_metrics_seconds(lines, counts.late_recent_ns);
 	spoke_wheel_shape(engine->wheel, &shape);
 	spokei_metrics_family(lines, "spoke_wheel_tick_seconds", "gauge",
 			      "duration of a tick of the wheel.");

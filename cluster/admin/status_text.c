@@ -78,9 +78,9 @@ static void put_counts(struct spokei_lines *lines, const char *name,
 
 	spokei_lines_put(lines,
 			 "  %-12s %10" PRIu64 " pending %12" PRIu64 " fired %12" PRIu64
-			 " cancelled   at most %s late\n",
+			 " cancelled   at most %s late in 2 min\n",
 			 name, counts->pending, counts->fired, counts->cancelled,
-			 print_time(late, counts->late_max_ns));
+			 print_time(late, counts->late_recent_ns));
 }
 
 static void put_wheel(struct spokei_lines *lines, const struct spoke_engine *engine)

@@ -68,6 +68,7 @@ void spokei_status_wheel(struct spokei_json *json, const struct spoke_engine *en
 	show_slots(json, wheel);
 	spokei_json_put_ms(json, "next_in_ms", next_ns);
 	spoke_wheel_counts(wheel, &counts);
+	spokei_json_put_u64(json, "late_recent_ns", counts->late_recent_ns);
 	show_counts(json, &counts);
 	spokei_json_open_member(json, "classes", '[');
 	for (unsigned i = 0; spoke_wheel_class_counts(wheel, i, &counts, &name) == SPOKE_WHEEL_OK;

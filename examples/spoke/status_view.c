@@ -184,9 +184,9 @@ static void draw_wheel(struct screen *screen, struct spoke_value wheel)
 	double next_ms;
 
 	heading(screen, "wheel");
-	screen_print(screen, "  pending %" PRIu64 "  fired %" PRIu64 "  late at most %s",
+	screen_print(screen, "  pending %" PRIu64 "  fired %" PRIu64 "  late at most %s in 2 min",
 		     count(wheel, "pending"), count(wheel, "fired"),
-		     span_text(number(wheel, "late_max_ns")));
+		     span_text(number(wheel, "late_recent_ns")));
 	if (has_number(wheel, "next_in_ms", &next_ms))
 		screen_print(screen, "  next in %s", span_text(next_ms * 1e6));
 	screen_print(screen, "\n  %-16s %9s %11s %11s %11s  %s\n", "class", "pending", "scheduled",
@@ -200,7 +200,7 @@ static void draw_wheel(struct screen *screen, struct spoke_value wheel)
 			     "  %-16s %9" PRIu64 " %11" PRIu64 " %11" PRIu64 " %11" PRIu64 "  %s\n",
 			     text(class, "name"), count(class, "pending"),
 			     count(class, "scheduled"), count(class, "fired"),
-			     count(class, "cancelled"), span_text(number(class, "late_max_ns")));
+			     count(class, "cancelled"), span_text(number(class, "late_recent_ns")));
 	}
 }
 

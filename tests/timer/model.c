@@ -396,6 +396,7 @@ static void compare_counts(struct model *model)
 
 		expect(model, status == SPOKE_WHEEL_OK, "a class is not known");
 		model->counts[i].late_max_ns = counts.late_max_ns;
+		model->counts[i].late_recent_ns = counts.late_recent_ns;
 		expect(model, memcmp(&counts, &model->counts[i], sizeof(counts)) == 0,
 		       "the wheel's counts differ from the model's");
 	}

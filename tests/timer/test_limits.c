@@ -120,6 +120,27 @@ static void counts_are_kept_per_class(void **state)
 	assert_memory_equal(&one, &other, sizeof(one));
 }
 
+/* The lateness of one second is recent for two minutes, and for an eighth longer at most. */
+static void lateness_is_recent_for_two_minutes(void **state)
+{
+	struct rig *rig = *state;
+	const uint64_t second = UINT64_C(1000000000) / RIG_TICK_NS;
+
+	rig_schedule(rig, 0, 1);
+	rig_advance(rig, 1 + 14 * second);
+	assert_int_equal(rig_counts(rig).late_recent_ns, 14 * second * RIG_TICK_NS);
+	rig_schedule(rig, 0, 15 * second);
+	rig_advance(rig, 15 * second + 3);
+	assert_int_equal(rig_counts(rig).late_recent_ns, 14 * second * RIG_TICK_NS);
+	rig_advance(rig, 134 * second);
+	assert_int_equal(rig_counts(rig).late_recent_ns, 14 * second * RIG_TICK_NS);
+	rig_advance(rig, 136 * second);
+	assert_int_equal(rig_counts(rig).late_recent_ns, 3 * RIG_TICK_NS);
+	rig_advance(rig, 9000 * second);
+	assert_int_equal(rig_counts(rig).late_recent_ns, 0);
+	assert_int_equal(rig_counts(rig).late_max_ns, 14 * second * RIG_TICK_NS);
+}
+
 static void an_unknown_class_is_refused(void **state)
 {
 	struct rig *rig = *state;
@@ -147,6 +168,7 @@ int main(void)
 		cmocka_unit_test(the_cap_holds_across_classes),
 		cmocka_unit_test(a_timer_may_change_its_class_when_armed_again),
 		cmocka_unit_test(counts_are_kept_per_class),
+		cmocka_unit_test(lateness_is_recent_for_two_minutes),
 		cmocka_unit_test(an_unknown_class_is_refused),
 	};
 

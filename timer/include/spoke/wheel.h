@@ -69,9 +69,10 @@ enum spoke_wheel_order {
 #define SPOKE_WHEEL_LEVELS_MAX 8u
 #define SPOKE_WHEEL_CLASSES_MAX 32u
 #define SPOKE_WHEEL_PENDING_MAX (UINT64_C(1) << 40)
-#define SPOKE_WHEEL_BUDGET 2048u         /* default budget of an advance, in timers */
-#define SPOKE_WHEEL_NO_BUDGET UINT32_MAX /* budget: no limit */
-#define SPOKE_WHEEL_NEVER UINT64_MAX     /* time: no timer is pending */
+#define SPOKE_WHEEL_BUDGET 2048u                     /* default budget of an advance, in timers */
+#define SPOKE_WHEEL_NO_BUDGET UINT32_MAX             /* budget: no limit */
+#define SPOKE_WHEEL_RECENT_NS UINT64_C(120000000000) /* of late_recent_ns: two minutes */
+#define SPOKE_WHEEL_NEVER UINT64_MAX                 /* time: no timer is pending */
 
 /* Options of a wheel. 0 in a field selects its default. */
 struct spoke_wheel_options {
@@ -218,6 +219,9 @@ struct spoke_wheel_counts {
 	uint64_t rescheduled; /* accepted reschedules */
 	uint64_t rejected;    /* schedules and reschedules refused with FULL or HORIZON */
 	uint64_t late_max_ns; /* longest time between a tick and the firing of its timers */
+	/* The same during the last SPOKE_WHEEL_RECENT_NS before the last advance, or up to an
+	 * eighth longer. */
+	uint64_t late_recent_ns;
 };
 
 /* Counters of the wheel's internal work. */
