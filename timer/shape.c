@@ -17,11 +17,12 @@ void spoke_wheel_shape(const struct spoke_wheel *wheel, struct spoke_wheel_shape
 					   slots->mask;
 }
 
-/* Counts the timers in the lanes, up to `max`. Takes one of each lane at a time, so that the
- * processor waits for four cache misses in parallel. */
-static uint32_t count_lanes(const struct spokei_slot *slot, uint32_t max)
+/* Counts the timers in the lanes, up to `max`, and adds each to its class unless of_class is NULL.
+ * Takes one of each lane at a time, so that the processor waits for four cache misses in parallel.
+ */
+static uint32_t count_lanes(const struct spokei_slot *slot, uint32_t max, uint32_t *of_class)
 {
-	const struct spoke_list *at[SPOKEI_LANES];
+	struct spoke_list *at[SPOKEI_LANES];
 	uint32_t count = 0;
 	bool more = true;
 
@@ -29,33 +30,37 @@ static uint32_t count_lanes(const struct spokei_slot *slot, uint32_t max)
 		at[lane] = slot->lanes[lane].next;
 	while (more && count < max) {
 		more = false;
-		for (unsigned lane = 0; lane < SPOKEI_LANES; lane++) {
+		for (unsigned lane = 0; lane < SPOKEI_LANES && count < max; lane++) {
 			if (at[lane] == &slot->lanes[lane])
 				continue;
+			if (of_class)
+				of_class[spokei_timer_class(spokei_timer_of(at[lane]))]++;
 			at[lane] = at[lane]->next;
 			more = true;
 			count++;
 		}
 	}
-	return count < max ? count : max;
+	return count;
 }
 
 /* Slots with timers are marked, so an unmarked slot counts 0 at once. Timers that an unfinished
  * advance has set aside belong to the slot under work. */
 uint32_t spoke_wheel_occupancy(const struct spoke_wheel *wheel, uint32_t level, uint32_t slot,
-			       uint32_t max)
+			       uint32_t max, uint32_t *ret_of_class)
 {
 	const struct spokei_slots *slots = &wheel->slots;
 	uint32_t number;
 	uint32_t count;
 
+	if (ret_of_class)
+		memset(ret_of_class, 0, sizeof(*ret_of_class) * SPOKE_WHEEL_CLASSES_MAX);
 	if (level > slots->top || slot > slots->mask)
 		return 0;
 	number = level << slots->bits | slot;
 	if ((slots->marked[number >> 6] >> (number & 63) & 1) == 0)
 		return 0;
-	count = count_lanes(&slots->slot[number], max);
+	count = count_lanes(&slots->slot[number], max, ret_of_class);
 	if (wheel->phase != SPOKEI_WHEEL_RESTING && number == wheel->slot)
-		count += count_lanes(&slots->slot[slots->count], max - count);
+		count += count_lanes(&slots->slot[slots->count], max - count, ret_of_class);
 	return count;
 }

@@ -8,10 +8,12 @@
  *     "spoke": version            "name", "number": of the process
  *     "wall_ms": since 1970       "now_ms": of the engine's clock      "up_ms": since the page
  * opened "ending": the engine drains "wheel": { "tick_ns", "tick", "slots", "levels", "cursor":
- * [slot of each level], "occupied": [for each level: [slot, count, slot, count, ...], occupied
- * slots only, from the cursor on, at most SPOKEI_STATUS_SLOTS], "count_max": the limit of counts,
+ * [slot of each level], "occupied": [for each level: [slot, count, class, slot, count, class, ...],
+ * one row for each class of timers in a slot, from the cursor on, no further slot after
+ * SPOKEI_STATUS_SLOTS rows], "count_max": the limit of a slot's counts,
  * "next_in_ms": null if there is no timer, "pending", "scheduled", "fired", "cancelled",
- * "rescheduled", "late_max_ns", "classes": [{ "name", and the same six counters }] } "stats": { the
+ * "rescheduled", "late_max_ns", "late_recent_ns" (of two minutes), "classes": [{ "name", and the
+ * same seven counters }], whose index is the class of "occupied" } "stats": { the
  * counters of <spoke/stats.h>, by name } "latency": { "count", "mean_ns", "max_ns", "p50_ns",
  * "p90_ns", "p99_ns", "p999_ns" } "pool": { "threads_max", "running", "queue_max", "queued" }
  * "history": [{ "at_ms" (of "now_ms"), "span_ms", "calls", "ok",
@@ -50,7 +52,7 @@
 
 #define SPOKEI_STATUS_ROWS 100u     /* of a list: endpoints, peers, tickets */
 #define SPOKEI_STATUS_ROWS_ALL 400u /* of all lists together */
-#define SPOKEI_STATUS_SLOTS 1024u   /* occupied slots of a level */
+#define SPOKEI_STATUS_SLOTS 1024u   /* rows of a level */
 #define SPOKEI_STATUS_EVENTS 50u    /* the latest */
 #define SPOKEI_STATUS_COUNT_MAX 32u
 #define SPOKEI_HISTORY 120u /* seconds */

@@ -5,6 +5,26 @@
 
 #include <spoke/wheel.h>
 
+/* Shows the classes of timers in a slot. Returns the number of rows. */
+static uint32_t show_slot(struct spokei_json *json, const struct spoke_wheel *wheel, uint32_t level,
+			  uint32_t slot)
+{
+	uint32_t of_class[SPOKE_WHEEL_CLASSES_MAX];
+	uint32_t rows = 0;
+
+	if (spoke_wheel_occupancy(wheel, level, slot, SPOKEI_STATUS_COUNT_MAX, of_class) == 0)
+		return 0;
+	for (uint32_t i = 0; i < SPOKE_WHEEL_CLASSES_MAX; i++) {
+		if (of_class[i] == 0)
+			continue;
+		spokei_json_u64(json, slot);
+		spokei_json_u64(json, of_class[i]);
+		spokei_json_u64(json, i);
+		rows++;
+	}
+	return rows;
+}
+
 /* Shows the occupied slots of a level, from the cursor on. */
 static void show_level(struct spokei_json *json, const struct spoke_wheel *wheel,
 		       const struct spoke_wheel_shape *shape, uint32_t level)
@@ -14,13 +34,8 @@ static void show_level(struct spokei_json *json, const struct spoke_wheel *wheel
 	spokei_json_open(json, '[');
 	for (uint32_t i = 0; i < shape->slots && rows < SPOKEI_STATUS_SLOTS; i++) {
 		uint32_t slot = (shape->cursor[level] + i) & (shape->slots - 1);
-		uint32_t count = spoke_wheel_occupancy(wheel, level, slot, SPOKEI_STATUS_COUNT_MAX);
 
-		if (count == 0)
-			continue;
-		spokei_json_u64(json, slot);
-		spokei_json_u64(json, count);
-		rows++;
+		rows += show_slot(json, wheel, level, slot);
 	}
 	spokei_json_close(json, ']');
 }
@@ -53,6 +68,7 @@ static void show_counts(struct spokei_json *json, const struct spoke_wheel_count
 	spokei_json_put_u64(json, "cancelled", counts->cancelled);
 	spokei_json_put_u64(json, "rescheduled", counts->rescheduled);
 	spokei_json_put_u64(json, "late_max_ns", counts->late_max_ns);
+	spokei_json_put_u64(json, "late_recent_ns", counts->late_recent_ns);
 }
 
 void spokei_status_wheel(struct spokei_json *json, const struct spoke_engine *engine)
@@ -68,7 +84,6 @@ void spokei_status_wheel(struct spokei_json *json, const struct spoke_engine *en
 	show_slots(json, wheel);
 	spokei_json_put_ms(json, "next_in_ms", next_ns);
 	spoke_wheel_counts(wheel, &counts);
-	spokei_json_put_u64(json, "late_recent_ns", counts->late_recent_ns);
 	show_counts(json, &counts);
 	spokei_json_open_member(json, "classes", '[');
 	for (unsigned i = 0; spoke_wheel_class_counts(wheel, i, &counts, &name) == SPOKE_WHEEL_OK;

@@ -7,6 +7,8 @@
  *     page_host consumer <name> <registry> [<timers>]
  *         calls demo.Echo every 5 ms, and demo.Store, which has no provider, with failback; sets
  *         <timers> alarms
+ *     page_host idle <name>
+ *         does nothing
  *
  * Prints "page <address> <token>" when the page is open, and "acted <name>" for every action. A
  * process with markup in its name also has markup in its events.
@@ -218,9 +220,12 @@ int main(int argc, char **argv)
 {
 	bool consumes = argc >= 4 && strcmp(argv[1], "consumer") == 0;
 
-	if (!consumes && (argc != 4 || strcmp(argv[1], "provider") != 0)) {
-		(void)fprintf(stderr,
-			      "usage: page_host provider|consumer <name> <registry> [<timers>]\n");
+	bool provides = argc == 4 && strcmp(argv[1], "provider") == 0;
+
+	if (!consumes && !provides && (argc < 3 || strcmp(argv[1], "idle") != 0)) {
+		(void)fprintf(
+			stderr,
+			"usage: page_host provider|consumer|idle <name> <registry> [<timers>]\n");
 		return 2;
 	}
 	host.hostile = strchr(argv[2], '<') != NULL;
@@ -228,8 +233,10 @@ int main(int argc, char **argv)
 	must("signals", spoke_engine_drain_on_signals(host.engine, 2000 * MS));
 	if (consumes)
 		consume(argv[2], argv[3]);
-	else
+	else if (provides)
 		provide(argv[2], argv[3]);
+	else
+		(void)show(argv[2]);
 	fill(argc > 4 ? strtoul(argv[4], NULL, 10) : 0);
 	(void)fflush(stdout);
 	must("run", spoke_engine_run(host.engine));

@@ -11,7 +11,7 @@ const row = (page, address) => page.locator('#peers .row', { has: page.locator('
 const isLive = page => until('the stream is live', async () => await text(page, '#live') === 'live');
 const post = (process, path, headers = {}) => fetch(process.url + path, { method: 'POST', headers });
 
-let one, two, consumer, busy, hostile;
+let one, two, consumer, busy, hostile, idle;
 
 const tests = {
 	async 'rows appear and are updated'() {
@@ -61,6 +61,53 @@ const tests = {
 		must((await look())[1] !== first, 'the wheel does not turn');
 		await page.context().close();
 	},
+	async 'slots have the colours of their timers'() {
+		// Shares of the pixels of the rings that have the colour of a user, or nearly so.
+		const shares = async (page, users) => {
+			await isLive(page);
+			await sleep(900);
+			return page.evaluate(users => {
+				const canvas = document.getElementById('dial'), c = canvas.getContext('2d'), w = canvas.width;
+				const { data } = c.getImageData(0, 0, w, w), style = getComputedStyle(document.documentElement);
+				const wanted = users.map(u => style.getPropertyValue(`--${u}`).trim().match(/[0-9a-f]{2}/g).map(v => parseInt(v, 16)));
+				const found = users.map(() => 0);
+				for (let y = 0; y < w; y++)
+					for (let x = 0; x < w; x++) {
+						const far = Math.hypot(x - w / 2, y - w / 2) / w, at = (y * w + x) * 4;
+						if (far < .2 || far > .44) continue;
+						wanted.forEach((rgb, i) => { if (rgb.every((v, n) => Math.abs(v - data[at + n]) < 45)) found[i]++; });
+					}
+				return found;
+			}, users);
+		};
+		const page = await stage.open(consumer.url);
+		await until('a task waits', async () => await page.locator('.task').count() > 0);
+		const [timeout, retry, heartbeat] = await shares(page, ['timeout', 'retry', 'heartbeat']);
+		must(timeout > 0 && retry > 0 && heartbeat > 0, `pixels: ${timeout} of timeouts, ${retry} of retries, ${heartbeat} of heartbeats`);
+		const full = await stage.open(busy.url);
+		const [other, lease] = await shares(full, ['other', 'lease']);
+		must(other > 1000 && lease < other / 100, `pixels: ${other} of alarms, ${lease} of leases`);
+		await page.context().close();
+		await full.context().close();
+	},
+	async 'a line explains the wheel, and lateness is recent'() {
+		const page = await stage.open(consumer.url);
+		await isLive(page);
+		const line = await text(page, 'p.levels');
+		for (const word of ['ring', 'bar', 'slot', 'colours', 'Hands']) must(line.includes(word), `“${word}” is not explained: ${line}`);
+		must(/at most .+ late in 2 min/.test(await text(page, '#turns')), await text(page, '#turns'));
+		await page.context().close();
+	},
+	async 'empty cards take no room'() {
+		const page = await stage.open(idle.url);
+		await isLive(page);
+		const cards = await page.locator('main .card:visible').evaluateAll(all => all.map(card => card.id));
+		must(cards.join() === 'wheel', `cards of a process that does nothing: ${cards}`);
+		const [wheel, main] = await Promise.all(['#wheel', 'main'].map(at => page.locator(at).boundingBox()));
+		must(wheel.width === main.width, `the wheel is ${wheel.width} px wide in ${main.width}`);
+		await picture(page, 'idle');
+		await page.context().close();
+	},
 	async 'consumer page links to the pages of its providers'() {
 		const page = await stage.open(consumer.url);
 		await until('links', async () => await page.locator('#peers a').count() === 2);
@@ -93,12 +140,17 @@ const tests = {
 		const page = await stage.open(consumer.url);
 		const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 		const light = await back();
-		await page.locator('#theme').click();
+		must(await text(page, '#theme') === 'Dark colours', 'the button does not say what it does');
 		await page.locator('#theme').click();
 		const dark = await back();
 		must(dark !== light, 'the page stays light');
 		await page.reload();
 		must(await back() === dark, 'the choice is lost');
+		must(await text(page, '#theme') === 'Light colours', 'the button does not say what it does now');
+		await page.locator('#theme').click();
+		must(await back() === light, 'the page stays dark');
+		await page.emulateMedia({ colorScheme: 'dark' });
+		await until('the page follows the system again', async () => await back() === dark);
 		await page.context().close();
 	},
 	async 'page works with reduced motion'() {
@@ -138,7 +190,9 @@ const tests = {
 		await until('a later token is accepted', () => plain.locator('#actions button').count());
 		must(!plain.url().includes(consumer.token), 'the later token stays in the address');
 		const page = await stage.open(`${consumer.url}#token=${consumer.token}`);
+		must((await text(page, '#actions button')).includes('Prints a line'), 'the button does not say what it does');
 		await page.locator('#actions button', { hasText: 'note' }).click();
+		must(await text(page, '#ask-yes') === 'Run “note”', await text(page, '#ask-yes'));
 		must((await text(page, 'dialog p')).includes('<img'), 'the sentence is changed');
 		await picture(page, 'question', false);
 		await page.locator('#ask-no').click();
@@ -203,8 +257,8 @@ let failed = 0;
 const begun = Date.now();
 try {
 	[one, two] = await Promise.all([stage.process('provider', 'provider 1'), stage.process('provider', 'provider 2')]);
-	[consumer, busy, hostile] = await Promise.all([stage.process('consumer', 'consumer'), stage.process('consumer', 'busy consumer', '1000000'),
-		stage.process('consumer', '<b>hostile</b>'), stage.browse()]);
+	[consumer, busy, hostile, idle] = await Promise.all([stage.process('consumer', 'consumer'), stage.process('consumer', 'busy consumer', '1000000'),
+		stage.process('consumer', '<b>hostile</b>'), stage.process('idle', 'idle'), stage.browse()]);
 	for (const [name, run] of Object.entries(tests)) {
 		const at = Date.now();
 		try {

@@ -53,15 +53,17 @@ static void look_at_all(const struct rig *rig, uint32_t *counts)
 	for (uint32_t level = 0; level < shape.levels; level++) {
 		for (uint32_t slot = 0; slot < shape.slots; slot++) {
 			uint32_t by_hand = counts[level << bits_of(shape.slots) | slot];
-			uint32_t count = spoke_wheel_occupancy(rig->wheel, level, slot, UINT32_MAX);
+			uint32_t count = spoke_wheel_occupancy(rig->wheel, level, slot, UINT32_MAX,
+							       NULL);
 
 			assert_int_equal(count, by_hand);
 			sum += count;
 			if (by_hand > 1)
 				assert_int_equal(spoke_wheel_occupancy(rig->wheel, level, slot,
-								       by_hand - 1),
+								       by_hand - 1, NULL),
 						 by_hand - 1);
-			assert_int_equal(spoke_wheel_occupancy(rig->wheel, level, slot, 0), 0);
+			assert_int_equal(spoke_wheel_occupancy(rig->wheel, level, slot, 0, NULL),
+					 0);
 		}
 	}
 	assert_int_equal(sum, linked);
@@ -102,15 +104,43 @@ static void cursors_are_the_digits_of_the_tick(void **state)
 	}
 }
 
+static void due(struct spoke_timer *timer, void *arg)
+{
+	(void)timer;
+	(void)arg;
+}
+
 static void occupancy_of_a_missing_slot_is_0(void **state)
 {
 	struct rig *rig = *state;
 
 	rig_schedule(rig, 0, 1);
-	assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, 1, 9), 1);
-	assert_int_equal(spoke_wheel_occupancy(rig->wheel, rig->levels, 0, 9), 0);
-	assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, rig->slots, 9), 0);
-	assert_int_equal(spoke_wheel_occupancy(rig->wheel, UINT32_MAX, UINT32_MAX, 9), 0);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, 1, 9, NULL), 1);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, rig->levels, 0, 9, NULL), 0);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, rig->slots, 9, NULL), 0);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, UINT32_MAX, UINT32_MAX, 9, NULL), 0);
+}
+
+/* Disarmed timers keep their class. */
+static void occupancy_is_told_by_class(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t of_class[SPOKE_WHEEL_CLASSES_MAX];
+	unsigned other;
+
+	assert_int_equal(spoke_wheel_add_class(rig->wheel, "other", due, NULL, &other), 0);
+	rig_schedule(rig, 0, 1);
+	rig_schedule(rig, 1, 1);
+	assert_int_equal(spoke_wheel_schedule(rig->wheel, &rig->items[2].timer, other, rig_ns(1)),
+			 SPOKE_WHEEL_OK);
+	(void)spoke_wheel_disarm(rig->wheel, &rig->items[2].timer);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, 1, 9, of_class), 3);
+	assert_int_equal(of_class[rig->timer_class], 2);
+	assert_int_equal(of_class[other], 1);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, 1, 2, of_class), 2);
+	assert_int_equal(of_class[rig->timer_class] + of_class[other], 2);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, rig->levels, 0, 9, of_class), 0);
+	assert_int_equal(of_class[rig->timer_class] + of_class[other], 0);
 }
 
 /* A timer beyond the current lap of the top level waits in that level and is counted there. */
@@ -122,9 +152,9 @@ static void far_timers_are_counted_where_they_wait(void **state)
 	uint64_t far = span < 40 ? (UINT64_C(3) << span) + top : top;
 
 	rig_schedule(rig, 0, far);
-	assert_int_equal(spoke_wheel_occupancy(rig->wheel, rig->levels - 1, 1, 9), 1);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, rig->levels - 1, 1, 9, NULL), 1);
 	(void)spoke_wheel_cancel(rig->wheel, &rig->items[0].timer);
-	assert_int_equal(spoke_wheel_occupancy(rig->wheel, rig->levels - 1, 1, 9), 0);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, rig->levels - 1, 1, 9, NULL), 0);
 }
 
 static void do_something(struct rig *rig, uint64_t *dice, uint64_t *tick)
@@ -183,12 +213,12 @@ static void timers_set_aside_count_in_their_slot(void **state)
 
 	for (int id = 0; id < 6; id++)
 		rig_schedule(rig, id, 1 + (uint64_t)(id % 2) * slots);
-	assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, 1 % slots, 99), here);
+	assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, 1 % slots, 99, NULL), here);
 	for (unsigned left = 3; left > 0; left--) {
 		int status = spoke_wheel_advance(rig->wheel, rig_ns(1), 1);
 
 		if (rig->levels == 1)
-			assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, 1 % slots, 99),
+			assert_int_equal(spoke_wheel_occupancy(rig->wheel, 0, 1 % slots, 99, NULL),
 					 6 - rig_counts(rig).fired);
 		if (status == SPOKE_WHEEL_OK)
 			break;
@@ -201,6 +231,7 @@ int main(void)
 		cmocka_unit_test(shape_matches_the_options),
 		cmocka_unit_test(cursors_are_the_digits_of_the_tick),
 		cmocka_unit_test(occupancy_of_a_missing_slot_is_0),
+		cmocka_unit_test(occupancy_is_told_by_class),
 		cmocka_unit_test(far_timers_are_counted_where_they_wait),
 		cmocka_unit_test(all_slots_together_have_all_timers),
 		cmocka_unit_test(timers_set_aside_count_in_their_slot),

@@ -81,6 +81,56 @@ static void status_shows_consumer_and_its_providers(void **state)
 	EXPECT(status, "stats.requests_ok", 2);
 }
 
+/* Adds the timers of a class in all slots. */
+static uint64_t count_in_slots(struct jsonread status, unsigned class)
+{
+	uint64_t sum = 0;
+	char path[80];
+
+	for (unsigned level = 0; level < 4; level++) {
+		size_t count;
+
+		(void)snprintf(path, sizeof(path), "wheel.occupied[%u]", level);
+		count = jsonread_count(jsonread_get(status, path));
+		assert_int_equal(count % 3, 0);
+		for (size_t i = 0; i < count; i += 3) {
+			(void)snprintf(path, sizeof(path), "wheel.occupied[%u][%zu]", level, i + 2);
+			if (jsonread_u64(status, path) != class)
+				continue;
+			(void)snprintf(path, sizeof(path), "wheel.occupied[%u][%zu]", level, i + 1);
+			sum += jsonread_u64(status, path);
+		}
+	}
+	return sum;
+}
+
+/* Disarmed timers are counted in their slot, too. */
+static void slots_show_the_classes_of_their_timers(void **state)
+{
+	struct jsonread status;
+	unsigned classes;
+	unsigned with_timers = 0;
+
+	(void)state;
+	clusterrig_provide(2);
+	clusterrig_consume("heartbeat=1s", NULL);
+	clusterrig_end(clusterrig_call(clusterrig_method("echo", NULL)));
+	clusterrig_pass(1500 * MS);
+	status = look();
+	classes = (unsigned)jsonread_count(jsonread_get(status, "wheel.classes"));
+	for (unsigned i = 0; i < classes; i++) {
+		char path[80];
+		uint64_t pending;
+
+		(void)snprintf(path, sizeof(path), "wheel.classes[%u].pending", i);
+		pending = jsonread_u64(status, path);
+		assert_true(count_in_slots(status, i) >= pending);
+		with_timers += pending > 0;
+	}
+	assert_true(with_timers >= 2);
+	assert_int_equal(count_in_slots(status, classes), 0);
+}
+
 static void silent_peer_is_shown_as_suspect(void **state)
 {
 	struct jsonread status;
@@ -344,6 +394,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(status_of_empty_engine_is_valid),
 		T(status_shows_consumer_and_its_providers),
+		T(slots_show_the_classes_of_their_timers),
 		T(silent_peer_is_shown_as_suspect),
 		T(lost_endpoint_is_shown_in_backoff),
 		T(failing_endpoint_is_shown_as_ejected),

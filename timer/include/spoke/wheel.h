@@ -260,10 +260,11 @@ SPOKE_API void spoke_wheel_shape(const struct spoke_wheel *wheel,
 
 /*
  * Counts the timers in a slot of a level, armed and disarmed, up to `max`. The cost is proportional
- * to the result. Returns 0 if there is no such slot.
+ * to the result. Returns 0 if there is no such slot. Writes how many of them are of each class to
+ * ret_of_class[SPOKE_WHEEL_CLASSES_MAX], which may be NULL.
  */
 SPOKE_API uint32_t spoke_wheel_occupancy(const struct spoke_wheel *wheel, uint32_t level,
-					 uint32_t slot, uint32_t max);
+					 uint32_t slot, uint32_t max, uint32_t *ret_of_class);
 
 /*
  * Checks every invariant of the wheel by visiting all its slots. Slow; for tests and debugging.
