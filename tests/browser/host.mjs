@@ -5,23 +5,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
+import { until } from './wait.mjs';
 
-export const sleep = ms => new Promise(done => setTimeout(done, ms));
-
-// Waits until `look` returns a truthy value, and returns it.
-export async function until(what, look, ms = 8000) {
-	const end = Date.now() + ms;
-	for (;;) {
-		const seen = await look();
-		if (seen) return seen;
-		if (Date.now() > end) throw new Error(`timed out: ${what}`);
-		await sleep(50);
-	}
-}
-
-export function must(holds, what) {
-	if (!holds) throw new Error(what);
-}
+export { must, sleep, until } from './wait.mjs';
 
 // A registry, processes and a browser.
 export class Stage {

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waits and demands of the tests in JavaScript.
+
+export const sleep = ms => new Promise(done => setTimeout(done, ms));
+
+// Waits until `look` returns a truthy value, and returns it.
+export async function until(what, look, ms = 8000) {
+	const end = Date.now() + ms;
+	for (;;) {
+		const seen = await look();
+		if (seen) return seen;
+		if (Date.now() > end) throw new Error(`timed out: ${what}`);
+		await sleep(50);
+	}
+}
+
+export function must(holds, what) {
+	if (!holds) throw new Error(what);
+}
