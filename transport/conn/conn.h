@@ -83,6 +83,7 @@ struct spokei_conn {
 	int error;      /* why it was closed */
 	bool heard;     /* a whole message has arrived */
 	bool answered;  /* ... and a reply to this side */
+	bool doubted;   /* the peer was silent before, and has to answer first */
 	bool readonly;  /* the peer accepts no more requests and sends none */
 	bool announced; /* this side has sent the same, since announced_ns */
 	/* It ends with its last call or request: it is FINISHING, or the peer of a consumer sent

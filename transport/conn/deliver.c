@@ -272,6 +272,16 @@ static void first_answer(struct spokei_conn *conn)
 	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_ANSWERED);
 }
 
+/* While a peer sends, its silence is not checked. One that is on probation is asked again
+ * therefore: its answer to the first heartbeat may have been lost for want of memory. */
+static void await_answer(struct spokei_conn *conn, enum spokei_kind kind)
+{
+	if (kind == SPOKEI_REPLY || kind == SPOKEI_PROBE_ANSWER)
+		first_answer(conn);
+	else if (conn->doubted && (kind == SPOKEI_PROBE || kind == SPOKEI_REQUEST))
+		spokei_conn_ask(conn);
+}
+
 void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *message, int error)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
@@ -282,9 +292,8 @@ void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *
 		if (conn->state == SPOKEI_CONN_CLOSED)
 			return;
 	}
-	if (!conn->answered &&
-	    (message->kind == SPOKEI_REPLY || message->kind == SPOKEI_PROBE_ANSWER)) {
-		first_answer(conn);
+	if (!conn->answered) {
+		await_answer(conn, message->kind);
 		if (conn->state == SPOKEI_CONN_CLOSED)
 			return;
 	}

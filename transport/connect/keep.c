@@ -239,6 +239,7 @@ static void attempt_opened(struct spokei_connector *connector)
 	spokei_count(engine, SPOKE_STAT_CONNECTED);
 	engine->env->net->print(engine->env->ctx, &connector->conn->peer, text, sizeof(text));
 	if (spokei_connector_on_probation(connector)) {
+		connector->conn->doubted = true;
 		spokei_count(engine, SPOKE_STAT_PROBATIONS);
 		news.change = SPOKE_LINK_PROBATION;
 		news.user = SPOKE_EVENT_OF_HEARTBEAT;

@@ -184,6 +184,33 @@ static void a_link_on_probation_recovers_by_an_answer(void **state)
 	assert_int_equal(linkrig_stat(SPOKE_STAT_RECOVERED), 1);
 }
 
+/* Its heartbeats keep the connection busy, so that the idle check never asks. */
+static void a_link_on_probation_is_asked_while_its_peer_sends(void **state)
+{
+	const struct spoke_consumer_options options = { .heartbeat_ns = INTERVAL };
+	uint64_t asked;
+
+	(void)state;
+	linkrig_consume("dubbo", &options);
+	linkrig_say(SPOKEI_PROBE);
+	assert_true(linkrig_until(SPOKE_LINK_PROBATION, 10 * SECOND));
+	peer_close(&linkrig.conn);
+	assert_true(linkrig_accept());
+	asked = linkrig_stat(SPOKE_STAT_PROBES_WRITTEN);
+	for (unsigned i = 1; i <= 5; i++) {
+		linkrig_say(SPOKEI_PROBE);
+		linkrig_pass(INTERVAL / 2);
+		assert_int_equal(linkrig_stat(SPOKE_STAT_PROBES_WRITTEN), asked + i);
+	}
+	linkrig_say(SPOKEI_PROBE_ANSWER);
+	linkrig_pass(10 * TICK);
+	assert_int_equal(linkrig.told[SPOKE_LINK_RECOVERED], 1);
+	asked = linkrig_stat(SPOKE_STAT_PROBES_WRITTEN);
+	linkrig_say(SPOKEI_PROBE);
+	linkrig_pass(INTERVAL / 2);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_PROBES_WRITTEN), asked);
+}
+
 /* The same bytes end the suspicion and the probation. */
 static void answer_that_ends_both_is_reported_once(void **state)
 {
@@ -281,6 +308,7 @@ int main(void)
 		TEST(repeated_readonly_toggles_are_limited),
 		TEST(a_link_that_is_still_read_only_has_not_recovered),
 		TEST(a_link_on_probation_recovers_by_an_answer),
+		TEST(a_link_on_probation_is_asked_while_its_peer_sends),
 		TEST(provider_reports_each_missed_heartbeat),
 		TEST(close_by_peer_has_no_wheel_user),
 		TEST(provider_reports_its_drain),
