@@ -77,8 +77,7 @@ static void show_spread(struct spokei_json *json, const char *name,
 static void show_method(struct spokei_json *json, const struct spokei_figures *figures)
 {
 	spokei_json_open(json, '{');
-	spokei_json_put_text(json, "side",
-			     figures->side == SPOKEI_FIGURES_CALLS ? "calls" : "requests");
+	spokei_json_put_text(json, "side", spokei_figures_side_name(figures->side));
 	spokei_json_put_text(json, "service", figures->service);
 	spokei_json_put_text(json, "method", figures->method);
 	spokei_json_put_u64(json, "begun", begun(figures));
@@ -121,9 +120,8 @@ static void put_method(struct spokei_lines *lines, const struct spokei_figures *
 	spokei_lines_put(lines,
 			 "  %-8s %s/%s: %" PRIu64 " begun, %" PRIu64 " in flight, %" PRIu64
 			 " failed, 50%% within %" PRIu64 " us, 99%% within %" PRIu64 " us\n",
-			 figures->side == SPOKEI_FIGURES_CALLS ? "calls" : "requests", service,
-			 method, begun(figures), spokei_figures_in_flight(figures),
-			 spokei_figures_failed(figures),
+			 spokei_figures_side_name(figures->side), service, method, begun(figures),
+			 spokei_figures_in_flight(figures), spokei_figures_failed(figures),
 			 spoke_histogram_percentile(took, 500000) / 1000,
 			 spoke_histogram_percentile(took, 990000) / 1000);
 }

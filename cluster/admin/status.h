@@ -39,6 +39,10 @@
  *         requests in the handler): { "p50_ns", "p99_ns", "p999_ns", "max_ns" }, "queued" (for a
  *             thread of the pool; missing if no request was): { the same } }]
  *     "methods_more": omitted
+ *     "slow": { "count": of all, "last": [{ "number", "ago_ms", "side", "service", "method",
+ * "peer", "queued_ns" (until written; for a thread of the pool), "took_ns" (from there to the
+ *             answer; in the handler), "error" (its name; "": none) }], the latest first,
+ *         "slowest": [the same], at most 32 of each }
  *     "events": [{ "number", "ago_ms", "user", "error" (its name; "": none), "text" }], the last
  *         50, oldest first
  *

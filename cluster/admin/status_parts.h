@@ -44,6 +44,9 @@ void spokei_status_leases(struct spokei_json *json, const struct spoke_engine *e
 void spokei_status_methods(struct spokei_json *json, const struct spoke_engine *engine,
 			   struct spokei_rows *rows);
 
+/* Writes the member "slow". */
+void spokei_status_slow(struct spokei_json *json, const struct spoke_engine *engine);
+
 /* Writes the figures of methods as lines of text. */
 void spokei_status_put_methods(struct spokei_lines *lines, const struct spoke_engine *engine,
 			       struct spokei_rows *rows);

@@ -155,6 +155,7 @@ int spokei_status_write(const struct spoke_engine *engine, const struct spokei_s
 	spokei_status_providers(&json, engine, &rows);
 	spokei_status_leases(&json, engine, &rows);
 	spokei_status_methods(&json, engine, &rows);
+	spokei_status_slow(&json, engine);
 	show_events(&json, engine, of);
 	spokei_json_close(&json, '}');
 	if (json.error == SPOKE_OK)

@@ -223,6 +223,8 @@ void spokei_method_apply(struct spoke_method *method)
 	spokei_method_forget_peer(method); /* the serialization may have changed */
 	method->other.policy = NULL;
 	if (settings->policy)
+		spokei_figures_slow_after(method->figures, settings->slow_ns);
+	if (settings->policy)
 		method->traits = spokei_policy_traits_of(settings->policy, settings);
 }
 

@@ -15,7 +15,7 @@
 #include "cluster/call/send.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/endpoint.h"
-#include "core/engine/figures.h"
+#include "core/engine/slow.h"
 #include "transport/conn/conn.h"
 
 static void attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome);
@@ -374,8 +374,22 @@ static inline void finish_one(struct spokei_call *call, const struct spokei_outc
 		spokei_call_finish(call, &result);
 }
 
+static SPOKEI_NOINLINE void note_slow(const struct spokei_attempt *attempt,
+				      const struct spokei_outcome *outcome)
+{
+	const struct spokei_slow_row row = {
+		.figures = attempt->call->method->figures,
+		.queued_ns = outcome->queued_ns,
+		.took_ns = outcome->waited_ns,
+		.error = outcome->error,
+	};
+
+	spokei_slow_note(&row, attempt->endpoint ? attempt->endpoint->name : "");
+}
+
 static void attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome)
 {
+	const uint64_t took_ns = outcome->queued_ns + outcome->waited_ns;
 	struct spokei_attempt *attempt = spoke_container_of(pending, struct spokei_attempt,
 							    pending);
 	struct spokei_endpoint *endpoint = attempt->endpoint;
@@ -392,8 +406,9 @@ static void attempt_done(struct spokei_pending *pending, const struct spokei_out
 		note_timeout(attempt, outcome);
 	}
 	if (SPOKEI_LIKELY(endpoint))
-		spokei_directory_ended(endpoint, fate, outcome->error,
-				       outcome->queued_ns + outcome->waited_ns);
+		spokei_directory_ended(endpoint, fate, outcome->error, took_ns);
+	if (SPOKEI_UNLIKELY(took_ns >= attempt->call->method->figures->slow_ns))
+		note_slow(attempt, outcome);
 	if (SPOKEI_LIKELY(ends_here(attempt->call, outcome->error)))
 		finish_one(attempt->call, outcome);
 	else

@@ -41,6 +41,7 @@ void spokei_call_settings_fill(const struct spokei_key_values *values,
 		.period_ns = of[SPOKEI_KEY_RETRY_PERIOD],
 		.deadline_ns = of[SPOKEI_KEY_RETRY_DEADLINE],
 		.hedge_ns = of[SPOKEI_KEY_HEDGE_AFTER],
+		.slow_ns = of[SPOKEI_KEY_SLOW_AFTER],
 		.retries = values->said[SPOKEI_KEY_RETRIES] ? (uint32_t)of[SPOKEI_KEY_RETRIES]
 							    : SPOKEI_RETRIES_OF_POLICY,
 		.forks = (uint32_t)of[SPOKEI_KEY_FORKS],

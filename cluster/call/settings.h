@@ -21,6 +21,7 @@ struct spokei_call_settings {
 	uint64_t period_ns;
 	uint64_t deadline_ns; /* of a ticket, from its call on; 0: spokei_settings_deadline() */
 	uint64_t hedge_ns;    /* or a percentile, see SPOKE_PERCENTILE(); 0: no backups */
+	uint64_t slow_ns;     /* from this time on an attempt is slow; 0: none is */
 	uint32_t retries;     /* SPOKEI_RETRIES_OF_POLICY: the policy's number */
 	uint32_t forks;
 	uint32_t fail_percent;

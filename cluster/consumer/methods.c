@@ -104,6 +104,7 @@ static int add_method(struct spoke_consumer *consumer, const char *name,
 		.per_second = options->per_second,
 		.serialization = options->serialization,
 		.hedge_after_ns = options->hedge_after_ns,
+		.slow_after_ns = options->slow_after_ns,
 	};
 	choose_balancer_state(consumer, *ret_method);
 	return SPOKE_OK;

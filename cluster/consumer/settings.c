@@ -124,6 +124,9 @@ static int overrule_method(struct spoke_engine *engine, const struct spoke_metho
 		error = spokei_keys_overrule_interval(engine, values, SPOKEI_KEY_HEDGE_AFTER,
 						      options->hedge_after_ns);
 	if (error == 0)
+		error = spokei_keys_overrule_interval(engine, values, SPOKEI_KEY_SLOW_AFTER,
+						      options->slow_after_ns);
+	if (error == 0)
 		error = spokei_keys_overrule(engine, values, SPOKEI_KEY_ACTIVES, options->actives);
 	if (error == 0)
 		error = spokei_keys_overrule(engine, values, SPOKEI_KEY_TPS, options->per_second);

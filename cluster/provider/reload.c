@@ -7,6 +7,7 @@
 #include "cluster/provider/registration.h"
 #include "cluster/provider/settings.h"
 #include "cluster/serve/routes.h"
+#include "core/engine/figures.h"
 #include "transport/conn/link.h"
 #include "transport/listen/group.h"
 
@@ -16,15 +17,19 @@ static void limit_route(struct spoke_provider *provider, const struct spokei_rou
 	struct spokei_served_limit limit;
 	char method[SPOKEI_SERVICE_KEY_MAX + 1];
 
-	if (route->limit == NULL)
+	if (provider->file.config == NULL)
 		return;
 	if (route->method.len)
 		memcpy(method, route->method.data, route->method.len);
 	method[route->method.len] = '\0';
 	limit = spokei_settings_limit(provider->file.config, service->name, method,
-				      (struct spokei_served_limit){ route->executes,
-								    route->per_second });
-	spokei_limit_change(route->limit, limit.executes, limit.per_second);
+				      (struct spokei_served_limit){
+					      .executes = route->executes,
+					      .per_second = route->per_second,
+				      });
+	spokei_figures_slow_after(route->figures, limit.slow_ns);
+	if (route->limit)
+		spokei_limit_change(route->limit, limit.executes, limit.per_second);
 }
 
 void spokei_provider_limit(struct spoke_provider *provider)

@@ -155,6 +155,7 @@ struct spokei_served_limit spokei_settings_limit(const struct spoke_config *conf
 	spokei_keys_set(&values, SPOKEI_KEY_EXECUTES, own.executes);
 	spokei_keys_set(&values, SPOKEI_KEY_EXECUTES_TPS, own.per_second);
 	return (struct spokei_served_limit){
+		.slow_ns = values.of[SPOKEI_KEY_SLOW_AFTER],
 		.executes = (uint32_t)values.of[SPOKEI_KEY_EXECUTES],
 		.per_second = (uint32_t)values.of[SPOKEI_KEY_EXECUTES_TPS],
 	};

@@ -46,6 +46,7 @@ struct spokei_provider_texts spokei_settings_texts(const struct spoke_provider_o
 
 /* Limits of a method; 0: no limit. */
 struct spokei_served_limit {
+	uint64_t slow_ns; /* 0: no request is slow */
 	uint32_t executes;
 	uint32_t per_second;
 };

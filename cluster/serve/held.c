@@ -6,9 +6,12 @@
 #include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
+#include "core/engine/slow.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/wire/copy.h"
+
+#define PEER_TEXT 128u /* bytes of an address */
 
 const char spokei_request_no_memory[] = "the provider is out of memory";
 
@@ -55,6 +58,23 @@ void spokei_request_note_origin(struct spoke_request *request, const struct spok
 	request->peer = conn->peer;
 	request->from.handle = conn->handle;
 	request->foreign = spokei_request_is_foreign(request);
+}
+
+void spokei_request_note_slow(const struct spoke_request *request, uint64_t took_ns, int error)
+{
+	const struct spoke_env *env = request->engine->env;
+	const struct spokei_slow_row row = {
+		.figures = request->figures,
+		.queued_ns = request->waited_ns,
+		.took_ns = took_ns,
+		.error = error,
+	};
+	char peer[PEER_TEXT];
+
+	if (SPOKEI_LIKELY(row.queued_ns + row.took_ns < row.figures->slow_ns))
+		return;
+	env->net->print(env->ctx, &request->peer, peer, sizeof(peer));
+	spokei_slow_note(&row, peer);
 }
 
 void spokei_request_forget(struct spoke_request *request, int error)

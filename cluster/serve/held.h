@@ -7,6 +7,7 @@
 #define SPOKEI_CLUSTER_SERVE_HELD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct spoke_request;
 struct spokei_conn;
@@ -27,6 +28,9 @@ void spokei_request_note_origin(struct spoke_request *request, const struct spok
 /* Frees a request that no handler has seen, and that is answered or cannot be. On the loop's
  * thread. */
 void spokei_request_forget(struct spoke_request *request, int error);
+
+/* Notes a request of request->peer if it was slow. `took_ns`: in the handler. */
+void spokei_request_note_slow(const struct spoke_request *request, uint64_t took_ns, int error);
 
 /* Frees the memory of a request; NULL is fine. */
 void spokei_request_free(struct spoke_request *request);

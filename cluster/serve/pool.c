@@ -34,6 +34,7 @@ static void pool_unrun(struct spoke_request *request, enum spoke_stat stat, int 
 
 	if (!spoke_request_abandoned(request)) /* else it is counted already */
 		spokei_figures_count(request->figures, stat);
+	spokei_request_note_slow(request, 0, error);
 	spokei_conn_answer(&request->serving, &message);
 	if (request->watched)
 		spokei_gate_leave(request, &message);

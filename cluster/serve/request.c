@@ -37,19 +37,21 @@ static void count_answer(struct spoke_request *request, int error)
 }
 
 /* Notes the time until the answer, by the turns that it took. */
-static void note_took(const struct spoke_request *request)
+static void note_took(const struct spoke_request *request, int error)
 {
 	uint64_t since_ns = request->arrived_ns + request->waited_ns;
 	uint64_t now_ns = request->engine->begin_ns;
+	uint64_t took_ns = now_ns > since_ns ? now_ns - since_ns : 0;
 
-	spokei_histogram_add(&request->figures->took, now_ns > since_ns ? now_ns - since_ns : 0);
+	spokei_histogram_add(&request->figures->took, took_ns);
+	spokei_request_note_slow(request, took_ns, error);
 }
 
 /* Answers a request whose handler has returned. On the loop's thread. */
 static void answer_later(struct spoke_request *request, struct spokei_message *message)
 {
 	count_answer(request, message->error);
-	note_took(request);
+	note_took(request, message->error);
 	spokei_conn_answer(&request->serving, message);
 	if (SPOKEI_UNLIKELY(request->watched))
 		spokei_gate_leave(request, message);
@@ -168,17 +170,24 @@ static inline void handle_here(struct spoke_request *request)
 {
 	struct spokei_figures *figures = request->figures;
 	const struct spoke_env *env = request->engine->env;
+	struct spoke_address peer;
 	uint64_t begun_ns;
+	uint64_t took_ns;
 
 	if (SPOKEI_LIKELY(figures->until_timed > 0)) {
 		request->handle(request, request->arg);
 		figures->until_timed -= request->answered;
 		return;
 	}
+	peer = request->conn->peer;
 	begun_ns = env->now(env->ctx);
 	request->handle(request, request->arg);
-	if (request->answered)
-		spokei_figures_timed(figures, env->now(env->ctx) - begun_ns);
+	if (!request->answered)
+		return;
+	took_ns = env->now(env->ctx) - begun_ns;
+	spokei_figures_timed(figures, took_ns);
+	request->peer = peer;
+	spokei_request_note_slow(request, took_ns, SPOKE_OK);
 }
 
 static void run_here(struct spoke_request *request, struct spokei_conn *conn,

@@ -29,6 +29,7 @@
 
 struct spokei_events;
 struct spokei_log;
+struct spokei_slow;
 struct spoke_engine_options;
 struct spoke_loop_up;
 struct spoke_timer;
@@ -81,9 +82,9 @@ struct spoke_engine {
 	 * so that unused pages are never touched. */
 	unsigned char *scratch;
 	struct spoke_histogram *latency; /* of answered calls */
-	struct spoke_list
-		figures;       /* of methods: struct spokei_figures, see core/engine/figures.h */
-	uint64_t pool_told_ns; /* time of the last event about a busy pool; 0: none */
+	struct spoke_list figures;       /* of methods: see core/engine/figures.h */
+	struct spokei_slow *slow; /* calls and requests: see core/engine/slow.h; NULL: none */
+	uint64_t pool_told_ns;    /* time of the last event about a busy pool; 0: none */
 };
 
 /* Returns whether this process is a child that was forked after the engine was made. */

@@ -5,6 +5,11 @@
 
 /* --- counting */
 
+const char *spokei_figures_side_name(enum spokei_figures_side side)
+{
+	return side == SPOKEI_FIGURES_CALLS ? "calls" : "requests";
+}
+
 uint64_t spokei_figures_in_flight(const struct spokei_figures *figures)
 {
 	if (figures->side == SPOKEI_FIGURES_REQUESTS)
@@ -86,6 +91,7 @@ static struct spokei_figures *make(struct spoke_engine *engine, enum spokei_figu
 		return NULL;
 	figures->engine = engine;
 	figures->side = side;
+	figures->slow_ns = SPOKEI_FIGURES_SLOW_NS;
 	figures->size = size;
 	behind = figures->service + service.len + 1;
 	if (service.len)

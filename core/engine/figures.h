@@ -13,7 +13,8 @@
 
 #include <spoke/value.h>
 
-#define SPOKEI_FIGURES_MAX 128u /* sets, of both sides together */
+#define SPOKEI_FIGURES_MAX 128u                     /* sets, of both sides together */
+#define SPOKEI_FIGURES_SLOW_NS UINT64_C(1000000000) /* unless "slow.after" is set */
 #define SPOKEI_FIGURES_OTHER "other"
 #define SPOKEI_FIGURES_TIMED 64u /* requests for which one is timed, at most */
 
@@ -41,6 +42,7 @@ struct spokei_figures {
 	 * timed, and for how many that one counts. */
 	uint32_t until_timed;
 	uint32_t timed_for;
+	uint64_t slow_ns; /* from this time on a call is slow; UINT64_MAX: none is */
 	uint64_t counters[SPOKEI_FIGURES_COUNTERS];
 	struct spoke_histogram took; /* of calls that were answered; of requests in the handler */
 	struct spoke_histogram *queued; /* of requests, for a thread of the pool; NULL: none were */
@@ -81,6 +83,15 @@ static inline void spokei_figures_begin(struct spokei_figures *figures)
 /* Counts the time in the handler of a request that was timed, also for those before it that were
  * not. */
 void spokei_figures_timed(struct spokei_figures *figures, uint64_t took_ns);
+
+/* "calls" or "requests". */
+const char *spokei_figures_side_name(enum spokei_figures_side side);
+
+/* Sets the time from which on a call or a request is slow; 0: none is. */
+static inline void spokei_figures_slow_after(struct spokei_figures *figures, uint64_t slow_ns)
+{
+	figures->slow_ns = slow_ns ? slow_ns : UINT64_MAX;
+}
 
 /* Returns the number of calls or requests that have begun and not ended; a call that became a
  * ticket has. */

@@ -4,6 +4,7 @@
 #include "core/engine/parts.h"
 #include "core/engine/roll.h"
 #include "core/engine/signals.h"
+#include "core/engine/slow.h"
 
 #include <spoke/host.h>
 
@@ -49,6 +50,7 @@ static void free_memory(struct spoke_engine *engine)
 
 	spokei_free(env, engine->scratch, 1, SPOKEI_ENGINE_SCRATCH);
 	spokei_events_fini(engine->events, env);
+	spokei_slow_free(engine);
 	spokei_figures_free_all(engine);
 	spokei_free(env, engine->wheel_memory, 1, engine->wheel_size);
 	spokei_free(env, engine, 1, sizeof(struct spokei_engine_parts));

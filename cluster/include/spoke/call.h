@@ -61,6 +61,9 @@ struct spoke_method_options {
 	 * another provider. A time of at least 1 ms, or SPOKE_PERCENTILE(95): when it is slower
 	 * than 95% of the method's calls. SPOKE_OFF: never. */
 	uint64_t hedge_after_ns;
+	/* "slow.after", 1 s: an attempt that takes longer is listed as slow on the page. SPOKE_OFF:
+	 * none is. */
+	uint64_t slow_after_ns;
 };
 
 /* As a time: the percentile (1 to 99) of the response times of a method, as measured. */
