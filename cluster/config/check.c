@@ -2,6 +2,7 @@
 /* Checks addresses, hosts and names in options and files. */
 #include "cluster/config/check.h"
 
+#include "cluster/catalog.h"
 #include "transport/wire/catalog.h"
 
 #include <stdio.h>
@@ -11,6 +12,12 @@ static int wrong(const char **ret_why, const char *why)
 {
 	*ret_why = why;
 	return SPOKE_EINVAL;
+}
+
+/* A name that every machine has; others could change while the provider listens. */
+static const char *number_of(const char *host)
+{
+	return strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
 }
 
 int spokei_check_place(const struct spoke_env *env, const struct spoke_url *url,
@@ -27,8 +34,9 @@ int spokei_check_place(const struct spoke_env *env, const struct spoke_url *url,
 		if (len < (int)sizeof(path))
 			error = env->net->parse(env->ctx, path, ret);
 	} else if (url->host) {
-		(void)snprintf(place, sizeof(place), "%s%s%s:%d", is_v6 ? "[" : "", url->host,
-			       is_v6 ? "]" : "", url->port < 0 ? SPOKEI_PORT_PRESET : url->port);
+		(void)snprintf(place, sizeof(place), "%s%s%s:%d", is_v6 ? "[" : "",
+			       number_of(url->host), is_v6 ? "]" : "",
+			       url->port < 0 ? SPOKEI_PORT_PRESET : url->port);
 		error = env->net->parse(env->ctx, place, ret);
 	}
 	if (error == 0)
@@ -134,4 +142,13 @@ const char *spokei_check_name(const char *name)
 	if (*name == '.' || strstr(name, "..") || (*name && name[strlen(name) - 1] == '.'))
 		return "a part of the name is empty; write e.g. demo.EchoService.echo";
 	return NULL;
+}
+
+const char *spokei_check_registry(const struct spoke_url *url)
+{
+	if (spokei_catalog_registry(url->scheme))
+		return NULL;
+	return strcmp(url->scheme, "zookeeper") == 0
+		       ? "this build has no ZooKeeper; build it with libzookeeper-mt-dev"
+		       : "not a registry; write file:///PATH or zookeeper://HOST:PORT";
 }

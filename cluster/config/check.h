@@ -52,4 +52,7 @@ const char *spokei_check_name(const char *name);
 /* Returns whether the host is a wildcard address. */
 bool spokei_check_is_any(const char *host);
 
+/* Returns why there is no registry for this URL; NULL: there is. */
+const char *spokei_check_registry(const struct spoke_url *url);
+
 #endif

@@ -236,7 +236,9 @@ static void check_url(struct reader *reader, enum spokei_key key, struct spoke_s
 		tell(reader, subject, "%s", error == SPOKE_ENOMEM ? "out of memory" : why.text);
 		return;
 	}
-	wrong = key == SPOKEI_KEY_LISTEN ? spokei_check_listen(reader->sheet->env, &url) : NULL;
+	wrong = key == SPOKEI_KEY_LISTEN         ? spokei_check_listen(reader->sheet->env, &url)
+		: key == SPOKEI_KEY_REGISTRY_URL ? spokei_check_registry(&url)
+						 : NULL;
 	if (wrong)
 		tell(reader, subject, "%s", wrong);
 	spoke_url_fini(&url);

@@ -252,7 +252,7 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->changed_arg = with->changed_arg;
 	provider->end = end_provider;
 	spokei_routes_init(provider->services, provider->engine, provider->default_service,
-			   spokei_request_echo);
+			   spokei_request_commons, SPOKEI_REQUEST_COMMONS);
 	provider->services->limits_all = provider->file.config != NULL;
 	spokei_caller_init(provider->caller, provider->link, 0);
 	provider->caller->pushes = true;

@@ -170,7 +170,7 @@ static void place_admin(struct spokei_advert *advert, char text[SPOKEI_LISTING_A
 /* Built-in methods ("$echo") are not published. */
 static bool is_published(const struct spokei_route *route)
 {
-	return route->method.len > 0 && *(const char *)route->method.data != '$';
+	return route->method.len > 0 && !spokei_route_is_common(route->method);
 }
 
 /* Prints the names of all published methods, each with a comma. */

@@ -2,9 +2,11 @@
 /* Replies with values that are made in place, and arguments that go into variables. */
 #include "cluster/serve/parts.h"
 #include "cluster/serve/request.h"
+#include "cluster/serve/routes.h"
 
 #include "core/engine/engine.h"
 #include "core/value/args.h"
+#include "core/value/builder.h"
 
 #define UNREAD_TEXT 256 /* bytes of a sentence about arguments */
 
@@ -44,13 +46,49 @@ int spoke_request_read(struct spoke_request *request, const struct spoke_into *i
 	return error;
 }
 
-void spokei_request_echo(struct spoke_request *request, void *arg)
+/* --- methods that every service has */
+
+static void reply_echo(struct spoke_request *request, void *service)
 {
 	struct spoke_cursor args = spoke_request_args(request);
 	struct spoke_value value;
 
-	(void)arg;
+	(void)service;
 	if (!spoke_cursor_next(&args, &value))
 		value = (struct spoke_value){ NULL, 0 };
 	spoke_reply(request, value);
 }
+
+/* "*" stands for all other methods. */
+static void reply_methods(struct spoke_request *request, void *arg)
+{
+	const struct spokei_service *service = arg;
+	struct spoke_builder builder;
+	struct spoke_value value;
+	size_t count = 0;
+	int error;
+
+	for (size_t i = 0; i < service->count; i++)
+		count += !spokei_route_is_common(service->routes[i].method);
+	spoke_builder_init(&builder, service->env, NULL);
+	spoke_pack_array(&builder, count);
+	for (size_t i = 0; i < service->count; i++) {
+		const struct spoke_span method = service->routes[i].method;
+
+		if (method.len == 0)
+			spoke_pack_str(&builder, "*", 1);
+		else if (!spokei_route_is_common(method))
+			spoke_pack_str(&builder, method.data, method.len);
+	}
+	error = spoke_builder_finish_value(&builder, &value);
+	if (error)
+		spokei_request_unsendable(request, error);
+	else
+		spoke_reply(request, value);
+	spoke_builder_fini(&builder);
+}
+
+const struct spoke_handler spokei_request_commons[SPOKEI_REQUEST_COMMONS] = {
+	{ .method = "$echo", .handle = reply_echo },
+	{ .method = "$methods", .handle = reply_methods },
+};

@@ -6,6 +6,8 @@
 #ifndef SPOKEI_CLUSTER_SERVE_REQUEST_H
 #define SPOKEI_CLUSTER_SERVE_REQUEST_H
 
+#include <spoke/provider.h>
+
 struct spoke_request;
 struct spokei_conn;
 struct spokei_filters;
@@ -28,7 +30,11 @@ void spokei_request_serve_pushed(void *route, struct spokei_conn *conn,
  * about to be freed. */
 void spokei_request_end_orphans(struct spokei_link *link);
 
-/* The handler of the method "$echo": replies with its argument, as Dubbo's EchoFilter does. */
-void spokei_request_echo(struct spoke_request *request, void *arg);
+/* The methods that every service has; the argument of their handlers is the service. "$echo"
+ * replies with its argument, as Dubbo's EchoFilter does; "$methods" with the names of the service's
+ * methods.
+ */
+#define SPOKEI_REQUEST_COMMONS 2u
+extern const struct spoke_handler spokei_request_commons[SPOKEI_REQUEST_COMMONS];
 
 #endif

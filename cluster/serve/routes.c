@@ -10,7 +10,6 @@
 #include <spoke/provider.h>
 
 #define HANDLERS_MAX 65536u
-#define ECHO "$echo"
 
 /* --- keys */
 
@@ -74,13 +73,14 @@ static int check_handlers(const struct spoke_handler *handlers, size_t count, si
 	return SPOKE_OK;
 }
 
-/* Returns the figures of a route, NULL without memory. Those of "$echo" are for all services. */
+/* Returns the figures of a route, NULL without memory. Those of methods that every service has are
+ * for all services. */
 static struct spokei_figures *figures_of(struct spoke_engine *engine, struct spoke_span service,
 					 struct spoke_span method)
 {
 	if (method.len == 0)
 		return spokei_figures_of(engine, SPOKEI_FIGURES_REQUESTS, service, text_of("*"));
-	if (method.len == strlen(ECHO) && memcmp(method.data, ECHO, method.len) == 0)
+	if (spokei_route_is_common(method))
 		service = text_of("*");
 	return spokei_figures_of(engine, SPOKEI_FIGURES_REQUESTS, service, method);
 }
@@ -130,17 +130,30 @@ static int add_route(struct spokei_service *service, const struct spoke_handler 
 	return spokei_map_add(&service->methods, route->method.data, method.len, route);
 }
 
+/* Adds what every service has, unless it has a handler of its own for that. */
+static int add_commons(struct spokei_service *service, const struct spokei_routes *services,
+		       unsigned char **texts)
+{
+	int error = SPOKE_OK;
+
+	for (size_t i = 0; i < services->common_count && error == SPOKE_OK; i++) {
+		struct spoke_handler common = services->commons[i];
+
+		common.arg = service;
+		if (spokei_map_get(&service->methods, common.method, strlen(common.method)) == NULL)
+			error = add_route(service, &common, services, false, texts);
+	}
+	return error;
+}
+
 static int add_routes(struct spokei_service *service, const struct spokei_routes *services,
 		      const struct spoke_handler *handlers, size_t count, unsigned char *texts)
 {
-	const struct spoke_handler echo = { .method = ECHO, .handle = services->echo };
 	int error = SPOKE_OK;
 
 	for (size_t i = 0; i < count && error == SPOKE_OK; i++)
 		error = add_route(service, &handlers[i], services, services->limits_all, &texts);
-	if (error == SPOKE_OK && spokei_map_get(&service->methods, ECHO, strlen(ECHO)) == NULL)
-		error = add_route(service, &echo, services, false, &texts);
-	return error;
+	return error ? error : add_commons(service, services, &texts);
 }
 
 static void free_service(struct spokei_service *service)
@@ -173,15 +186,18 @@ int spokei_routes_add(struct spokei_routes *services, const struct spoke_service
 		return SPOKE_EEXIST;
 	if (services->limits_all)
 		limits = count;
-	size = sizeof(*service) + (count + 1) * sizeof(struct spokei_route) +
-	       limits * sizeof(struct spokei_limit) + key_len + texts_len + strlen(ECHO);
+	for (size_t i = 0; i < services->common_count; i++)
+		texts_len += strlen(services->commons[i].method);
+	size = sizeof(*service) + (count + services->common_count) * sizeof(struct spokei_route) +
+	       limits * sizeof(struct spokei_limit) + key_len + texts_len;
 	service = spokei_alloc(services->engine->env, 1, size);
 	if (service == NULL)
 		return SPOKE_ENOMEM;
 	service->env = services->engine->env;
 	service->size = size;
 	service->routes = (struct spokei_route *)(void *)(service + 1);
-	service->limits = (struct spokei_limit *)(void *)(service->routes + count + 1);
+	service->limits = (struct spokei_limit *)(void *)(service->routes + count +
+							  services->common_count);
 	texts = (unsigned char *)(service->limits + limits);
 	memcpy(texts, key, key_len);
 	service->key = spokei_span(texts, key_len);
@@ -244,12 +260,14 @@ const struct spokei_route *spokei_routes_find(const struct spokei_routes *servic
 /* --- life */
 
 void spokei_routes_init(struct spokei_routes *services, struct spoke_engine *engine,
-			const char *default_name, spokei_handle_fn echo)
+			const char *default_name, const struct spoke_handler *commons,
+			size_t common_count)
 {
 	*services = (struct spokei_routes){
 		.engine = engine,
 		.default_name = default_name,
-		.echo = echo,
+		.commons = commons,
+		.common_count = common_count,
 	};
 	spokei_map_init(&services->by_key, engine->env);
 	spokei_list_init(&services->all);

@@ -51,17 +51,25 @@ struct spokei_service {
 	size_t size; /* bytes of the service with its routes and texts */
 };
 
+/* Is this the name of a method that every service has? */
+static inline bool spokei_route_is_common(struct spoke_span method)
+{
+	return method.len > 0 && *(const char *)method.data == '$';
+}
+
 struct spokei_routes {
 	struct spoke_engine *engine;
 	struct spokei_map by_key;
 	struct spoke_list all;    /* in the order they were added */
 	bool limits_all;          /* each route has a limit, which may be set later */
 	const char *default_name; /* of requests without a service; NULL: the first. Borrowed */
-	spokei_handle_fn echo;    /* of "$echo", which every service has */
+	const struct spoke_handler *commons; /* of methods that every service has; static */
+	size_t common_count;
 };
 
 void spokei_routes_init(struct spokei_routes *services, struct spoke_engine *engine,
-			const char *default_name, spokei_handle_fn echo);
+			const char *default_name, const struct spoke_handler *commons,
+			size_t common_count);
 void spokei_routes_fini(struct spokei_routes *services);
 
 /* As spoke_provider_add(). */

@@ -59,15 +59,19 @@ SPOKEI_PRINTF(4, 0)
 static void add_event(struct spoke_engine *engine, enum spoke_event_user user, int error,
 		      const char *format, va_list args)
 {
+	/* The text has the system's own words. */
+	const bool is_said = error == SPOKE_ESYSTEM;
 	const struct spoke_event *event;
 
 	event = spokei_events_add(engine->events, engine->begin_ns, user, error, format, args);
-	if (error)
+	if (error) {
 		spokei_log(engine->log, SPOKE_LOG_WARN, "engine", log_class_of(error),
-			   engine->begin_ns, "%s: %s", event->text, spoke_strerror(error));
-	else
+			   engine->begin_ns, "%s%s%s", event->text, is_said ? "" : ": ",
+			   is_said ? "" : spoke_strerror(error));
+	} else {
 		spokei_log(engine->log, SPOKE_LOG_INFO, "engine", SPOKEI_LOG_LIFE, engine->begin_ns,
 			   "%s", event->text);
+	}
 }
 
 void spokei_event(struct spoke_engine *engine, int error, const char *format, ...)

@@ -20,7 +20,7 @@
 #define PROGRESS_NS (SECOND / 4)
 #define TICK_NS 50000u /* resolution of an open loop's start times */
 #define SIZE_MAX_BYTES (UINT64_C(4) << 20)
-#define CONNECTIONS_MAX 16u
+#define CONNECTIONS_MAX 10000u
 #define RATE_MAX 1e7
 
 enum {
@@ -43,7 +43,8 @@ static const struct option_row rows[] = {
 	[CALLS] = { "calls", 'n', "COUNT", "exit after COUNT calls" },
 	[DURATION] = { "duration", 'd', "TIME", "exit after TIME (default 10s)" },
 	[WARM_UP] = { "warm-up", 0, "TIME", "run for TIME before counting (default 0.5s)" },
-	[CONNECTIONS] = { "connections", 0, "COUNT", "connections to the provider (default 1)" },
+	[CONNECTIONS] = { "connections", 0, "COUNT",
+			  "connections, at most 10000 (default 1); see connections.per.peer.max" },
 	[SIZE] = { "size", 's', "BYTES", "use a string of BYTES bytes as the argument" },
 	[DATA] = { "data", 0, "JSON", "arguments; @FILE: read a file, @-: read stdin" },
 	[TIMEOUT] = { "timeout", 't', "TIME", "timeout per call (default 1s)" },

@@ -3,6 +3,7 @@
 #include "examples/spoke/answer.h"
 #include "examples/spoke/ending.h"
 #include "examples/spoke/json.h"
+#include "examples/spoke/offered.h"
 #include "examples/spoke/options.h"
 #include "examples/spoke/policies.h"
 #include "examples/spoke/settings.h"
@@ -170,6 +171,18 @@ static void say_error(const struct caller *caller, const struct spoke_result *re
 		answer_print_hint(result);
 }
 
+/* Draining sends connected providers the drain notice and flushes one-way requests. */
+static void end_run(struct caller *caller, bool failed)
+{
+	if ((failed && caller->end != VERB_REMOTE) || spoke_engine_drain(caller->engine, FLUSH_NS))
+		spoke_engine_stop(caller->engine);
+}
+
+static void offered(void *arg)
+{
+	end_run(arg, true);
+}
+
 static void finish(struct caller *caller, const struct spoke_result *result)
 {
 	caller->end = exit_code_of(caller, result);
@@ -184,10 +197,10 @@ static void finish(struct caller *caller, const struct spoke_result *result)
 	}
 	if (caller->verbose)
 		answer_print_verbose(caller->consumer, result);
-	/* Draining sends connected providers the drain notice and flushes one-way requests. */
-	if ((result->error && caller->end != VERB_REMOTE) ||
-	    spoke_engine_drain(caller->engine, FLUSH_NS))
-		spoke_engine_stop(caller->engine);
+	if (result->error == SPOKE_ENOSERVICE && !caller->json && *caller->target.service &&
+	    offered_print(caller->consumer, caller->target.service, offered, caller))
+		return;
+	end_run(caller, result->error != SPOKE_OK);
 }
 
 static void settled(void *arg, const struct spoke_ticket_result *how)
@@ -304,32 +317,13 @@ static int run(struct caller *caller)
 
 /* --- options and operands */
 
-static bool take_timeout(struct caller *caller, const struct options *options)
-{
-	if (!options_duration(options, 0, &caller->of.timeout_ns))
-		return false;
-	if (!caller->of.timeout_ns)
-		(void)options_wrong(options, "must be positive, e.g. 250ms");
-	return caller->of.timeout_ns > 0;
-}
-
-static bool take_retries(struct caller *caller, const struct options *options)
-{
-	uint64_t count;
-
-	if (!options_count(options, 0, 100, &count))
-		return false;
-	caller->of.retries = count ? (uint32_t)count : SPOKE_NONE;
-	return true;
-}
-
 static bool take_option(struct caller *caller, int row, const struct options *options)
 {
 	switch (row) {
 	case TIMEOUT:
-		return take_timeout(caller, options);
+		return options_timeout(options, &caller->of.timeout_ns);
 	case RETRIES:
-		return take_retries(caller, options);
+		return options_retries(options, &caller->of.retries);
 	case IDEMPOTENT:
 		caller->of.idempotent = true;
 		return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses JSON into packed values. */
 #include "examples/spoke/json.h"
+#include "examples/spoke/json_keys.h"
 #include "examples/spoke/json_scan.h"
 #include "examples/spoke/json_text.h"
 
@@ -37,6 +38,7 @@ struct reader {
 	unsigned depth;               /* how many are open ... */
 	unsigned value_depth;         /* ... and how many of them are arrays or maps of the value */
 	enum want want;
+	struct json_keys keys;
 };
 
 /* --- values without a JSON form */
@@ -328,6 +330,8 @@ static bool close_open(struct reader *reader)
 					 ? "a $map must be the only key of its object"
 					 : "a $typed must be the only key of its object");
 	}
+	if (open == OPEN_MAP)
+		json_keys_close(&reader->keys, reader->depth);
 	reader->depth--;
 	reader->value_depth -= open != OPEN_PAIR;
 	reader->want = WANT_COMMA_OR_END;
@@ -376,11 +380,16 @@ static bool read_key(struct reader *reader)
 {
 	char *text;
 	size_t len;
+	bool lacks_memory = false;
 
 	if (!scan_pass(&reader->scan, '"'))
 		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "expected a key in double quotes");
 	if (!scan_string(&reader->scan, &text, &len))
 		return false;
+	if (!json_keys_add(&reader->keys, reader->depth, text, len, &lacks_memory))
+		return lacks_memory ? scan_fail(&reader->scan, SPOKE_ENOMEM, "out of memory")
+				    : scan_fail(&reader->scan, SPOKE_ESYNTAX,
+						"the object has this key already");
 	spoke_pack_str(reader->scan.builder, text, len);
 	if (!scan_pass(&reader->scan, ':'))
 		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "expected a colon");
@@ -441,6 +450,7 @@ int json_read(char *text, size_t len, struct spoke_builder *builder, size_t *ret
 		if (builds)
 			(void)scan_fail(&reader.scan, builds, spoke_strerror(builds));
 	}
+	json_keys_free(&reader.keys);
 	error->at = reader.scan.at;
 	error->what = reader.scan.what;
 	*ret_count = count;

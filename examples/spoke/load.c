@@ -10,6 +10,7 @@
 #define SECOND UINT64_C(1000000000)
 #define CONNECT_NS (5 * SECOND)
 #define REST_NS UINT64_C(10000000) /* pause of a closed loop after a refused call */
+#define CONNECTIONS_OF_ONE 16u     /* of a consumer, at most */
 #define BATCH 512u                 /* calls that an open loop starts per turn */
 
 struct load_slot {
@@ -110,7 +111,8 @@ static bool begin_call(struct load *load, uint64_t due_ns)
 	load->due += due_ns >= load->from_ns;
 	if (slot) {
 		slot->due_ns = due_ns;
-		error = spoke_call(load->method, load->plan->args, NULL, call_done, slot, NULL);
+		error = spoke_call(load->methods[load->made % load->consumer_count],
+				   load->plan->args, NULL, call_done, slot, NULL);
 	}
 	if (error) {
 		count_refused(load, due_ns, error);
@@ -274,7 +276,12 @@ static void give_up(struct load *load, int error)
 
 static void not_connected(struct spoke_alarm *alarm)
 {
-	give_up(spoke_container_of(alarm, struct load, end), SPOKE_ECONNECT);
+	struct load *load = spoke_container_of(alarm, struct load, end);
+
+	if (load->connected > 0)
+		start(load);
+	else
+		give_up(load, SPOKE_ECONNECT);
 }
 
 static void link_changed(void *arg, const struct spoke_link_event *event)
@@ -283,7 +290,7 @@ static void link_changed(void *arg, const struct spoke_link_event *event)
 
 	if (load->stage != LOAD_CONNECTING)
 		return;
-	if (event->change == SPOKE_LINK_CONNECTED)
+	if (event->change == SPOKE_LINK_CONNECTED && ++load->connected >= load->plan->connections)
 		start(load);
 	else if (event->change == SPOKE_LINK_RECONNECTING && !load->plan->registry) {
 		(void)snprintf(load->reason, sizeof(load->reason), "%s",
@@ -307,18 +314,51 @@ static int make_slots(struct load *load)
 	return SPOKE_OK;
 }
 
-int load_begin(struct load *load, struct spoke_engine *engine, const struct load_plan *plan)
+/* Makes a consumer with its share of the connections. */
+static int add_consumer(struct load *load, uint32_t connections)
 {
+	const struct load_plan *plan = load->plan;
 	struct spoke_consumer_options options = {
 		.url = plan->url,
 		.registry = plan->registry,
 		.timeout_ns = plan->timeout_ns,
-		.connections = plan->connections,
+		.connections = connections,
 		.policy = &spoke_policy_failfast,
 		.changed = link_changed,
 		.changed_arg = load,
 	};
 	struct spoke_method_options method = { .service = plan->service };
+	size_t at = load->consumer_count;
+	int error = spoke_consumer_new(load->engine, &options, &load->consumers[at]);
+
+	if (error)
+		return error;
+	load->consumer_count++;
+	return spoke_consumer_method(load->consumers[at], plan->method, &method,
+				     &load->methods[at]);
+}
+
+static int add_consumers(struct load *load)
+{
+	uint32_t left = load->plan->connections;
+	size_t count = (left + CONNECTIONS_OF_ONE - 1) / CONNECTIONS_OF_ONE;
+	int error = SPOKE_OK;
+
+	load->consumers = calloc(count, sizeof(struct spoke_consumer *));
+	load->methods = calloc(count, sizeof(struct spoke_method *));
+	if (!load->consumers || !load->methods)
+		return SPOKE_ENOMEM;
+	for (; left > 0 && !error; count--) {
+		uint32_t share = (uint32_t)(left / count);
+
+		error = add_consumer(load, share);
+		left -= share;
+	}
+	return error;
+}
+
+int load_begin(struct load *load, struct spoke_engine *engine, const struct load_plan *plan)
+{
 	int error;
 
 	memset(load, 0, sizeof(*load));
@@ -327,9 +367,7 @@ int load_begin(struct load *load, struct spoke_engine *engine, const struct load
 	load->env = plan->env;
 	error = make_slots(load);
 	if (!error)
-		error = spoke_consumer_new(engine, &options, &load->consumer);
-	if (!error)
-		error = spoke_consumer_method(load->consumer, plan->method, &method, &load->method);
+		error = add_consumers(load);
 	if (!error)
 		error = spoke_alarm_after(engine, &load->end, CONNECT_NS, not_connected);
 	return error;
@@ -354,6 +392,8 @@ void load_stop(struct load *load)
 void load_end(struct load *load)
 {
 	free(load->slots);
+	free(load->consumers);
+	free(load->methods);
 }
 
 uint64_t load_span_ns(const struct load *load, uint64_t now_ns)

@@ -53,8 +53,10 @@ struct load {
 	const struct load_plan *plan;
 	struct spoke_engine *engine;
 	const struct spoke_env *env;
-	struct spoke_consumer *consumer;
-	struct spoke_method *method;
+	struct spoke_consumer **consumers; /* each has some of the connections */
+	struct spoke_method **methods;     /* one of each consumer */
+	size_t consumer_count;
+	uint32_t connected;
 	struct load_slot *slots;
 	struct load_slot *spare; /* slots without a call */
 	struct spoke_alarm pump; /* the next call is due */

@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #define BARS 16
-#define MILLION 1e6
 #define SECOND 1e9
 
 struct percentile {
@@ -37,9 +36,20 @@ static double per_second(const struct load *load)
 	return seconds > 0 ? (double)load->in_time / seconds : 0;
 }
 
-static double ms(uint64_t ns)
+/* Prints a time in the unit that fits, in one of a few static buffers used in turn. */
+static const char *time_of(uint64_t ns)
 {
-	return (double)ns / MILLION;
+	static char texts[4][24];
+	static unsigned turn;
+	char *text = texts[turn++ % 4];
+
+	if (ns < 1000000)
+		(void)snprintf(text, sizeof(texts[0]), "%.1f us", (double)ns / 1e3);
+	else if (ns < 1000000000)
+		(void)snprintf(text, sizeof(texts[0]), "%.2f ms", (double)ns / 1e6);
+	else
+		(void)snprintf(text, sizeof(texts[0]), "%.2f s", (double)ns / 1e9);
+	return text;
 }
 
 /* --- a histogram of the latencies */
@@ -94,7 +104,7 @@ static void draw_times(const struct spoke_histogram *times)
 	for (size_t i = 0; i < count; i++) {
 		unsigned len = (unsigned)((double)bars[i].count / (double)most * width);
 
-		printf("  <= %9.3f ms %6.2f%% %s", ms(bars[i].to_ns),
+		printf("  <= %11s %6.2f%% %s", time_of(bars[i].to_ns),
 		       100.0 * (double)bars[i].count / (double)times->count,
 		       terminal_colour(TERMINAL_BLUE));
 		for (unsigned at = 0; at < len; at++)
@@ -140,10 +150,11 @@ void load_report_text(const struct load *load)
 	printf("calls/s    %.1f\n", per_second(load));
 	if (load->times.count == 0)
 		return;
-	printf("times      mean %.3f ms\n", ms(spoke_histogram_mean(&load->times)));
+	printf("times      mean %s\n", time_of(spoke_histogram_mean(&load->times)));
 	for (size_t i = 0; i < PERCENTILES; i++)
-		printf("  %-7s %11.3f ms\n", percentiles[i].name,
-		       ms(spoke_histogram_percentile(&load->times, percentiles[i].per_million)));
+		printf("  %-7s %12s\n", percentiles[i].name,
+		       time_of(spoke_histogram_percentile(&load->times,
+							  percentiles[i].per_million)));
 	if (terminal_out())
 		draw_times(&load->times);
 }
@@ -187,11 +198,10 @@ void load_report_progress(const struct load *load)
 		return;
 	}
 	seconds = (double)load_span_ns(load, load->env->now(load->env->ctx)) / SECOND;
-	terminal_progress("%.1f s  %" PRIu64 " calls  %.0f/s  p50 %.3f ms  p99 %.3f ms  %" PRIu64
-			  " failed",
+	terminal_progress("%.1f s  %" PRIu64 " calls  %.0f/s  p50 %s  p99 %s  %" PRIu64 " failed",
 			  seconds, load->due, seconds > 0 ? (double)load->ok / seconds : 0,
-			  ms(spoke_histogram_percentile(&load->times, 500000)),
-			  ms(spoke_histogram_percentile(&load->times, 990000)), load->failed);
+			  time_of(spoke_histogram_percentile(&load->times, 500000)),
+			  time_of(spoke_histogram_percentile(&load->times, 990000)), load->failed);
 }
 
 int load_report_end(const struct load *load)

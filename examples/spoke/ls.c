@@ -11,6 +11,8 @@
 #include <spoke/signals.h>
 #include <spoke/stats.h>
 
+#include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -298,6 +300,24 @@ static bool take_option(struct lister *lister, int row, const struct options *op
 	return true;
 }
 
+/* Does the registry name a file that is not there? */
+static bool is_missing(const char *registry)
+{
+	const struct spoke_env *env = spoke_host_env();
+	struct spoke_url url;
+	char path[PATH_MAX];
+	bool missing = false;
+	char first;
+
+	if (spoke_url_parse(env, registry, strlen(registry), &url, NULL))
+		return false;
+	if (strcmp(url.scheme, "file") == 0 && url.path[0] &&
+	    snprintf(path, sizeof(path), "/%s", url.path) < (int)sizeof(path))
+		missing = env->files->read(env->ctx, path, &first, 1) == -ENOENT;
+	spoke_url_fini(&url);
+	return missing;
+}
+
 static int list(const struct usage *usage, int argc, char **argv)
 {
 	struct options options = options_of(usage, argc, argv);
@@ -324,6 +344,11 @@ static int list(const struct usage *usage, int argc, char **argv)
 		end = ending_say(VERB_USAGE, usage->verb,
 				 "%s: not a registry; write file:///PATH, zookeeper://HOST:PORT or "
 				 "static://HOST:PORT",
+				 options.operands[0]);
+	} else if (is_missing(options.operands[0])) {
+		end = ending_say(VERB_USAGE, usage->verb,
+				 "%s: there is no such file; the first provider that is published "
+				 "creates it",
 				 options.operands[0]);
 	} else {
 		end = run(lister, options.operands, options.operand_count);

@@ -81,6 +81,12 @@ int options_next(struct options *options);
  * bytes; `max` 0: no maximum. Shares ("0.1", "10%") are from 0 to 1.
  */
 bool options_duration(const struct options *options, uint64_t max, uint64_t *ret_ns);
+
+/* The same for a timeout, which must not be 0. */
+bool options_timeout(const struct options *options, uint64_t *ret_ns);
+
+/* Reads a number of retries; 0 becomes SPOKE_NONE. */
+bool options_retries(const struct options *options, uint32_t *ret_retries);
 bool options_count(const struct options *options, uint64_t min, uint64_t max, uint64_t *ret_count);
 bool options_size(const struct options *options, uint64_t max, uint64_t *ret_bytes);
 bool options_share(const struct options *options, double *ret_share);

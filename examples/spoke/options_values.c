@@ -2,6 +2,8 @@
 /* Converts option values: durations, sizes, counts, shares, numbers. */
 #include "examples/spoke/options.h"
 
+#include <spoke/call.h>
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -162,5 +164,24 @@ bool options_number(const struct options *options, double min, double max, doubl
 		return false;
 	}
 	*ret_number = number;
+	return true;
+}
+
+bool options_timeout(const struct options *options, uint64_t *ret_ns)
+{
+	if (!options_duration(options, 0, ret_ns))
+		return false;
+	if (!*ret_ns)
+		(void)options_wrong(options, "must be positive, e.g. 250ms");
+	return *ret_ns > 0;
+}
+
+bool options_retries(const struct options *options, uint32_t *ret_retries)
+{
+	uint64_t count;
+
+	if (!options_count(options, 0, 100, &count))
+		return false;
+	*ret_retries = count ? (uint32_t)count : SPOKE_NONE;
 	return true;
 }

@@ -29,6 +29,7 @@ enum {
 	GROUP,
 	PORT,
 	REGISTRY,
+	ADVERTISE,
 	HEARTBEAT,
 	WEIGHT,
 	DELAY,
@@ -47,6 +48,8 @@ static const struct option_row rows[] = {
 	[PORT] = { "port", 'p', "PORT", "port on 127.0.0.1; 0: any free port (default 20880)" },
 	[REGISTRY] = { "registry", 'r', "URL",
 		       "publish the services there, e.g. file:///run/spoke/providers" },
+	[ADVERTISE] = { "advertise", 0, "HOST",
+			"publish this host instead of the address listened at" },
 	[HEARTBEAT] = { "heartbeat", 0, "TIME",
 			"heartbeat interval; 0: no heartbeats (default 60s)" },
 	[WEIGHT] = { "weight", 0, "COUNT", "weight for load balancing (default 100)" },
@@ -346,6 +349,9 @@ static bool take_option(struct server *server, int row, const struct options *op
 		return take_port(server, options);
 	case REGISTRY:
 		server->options.registry = options->value;
+		return true;
+	case ADVERTISE:
+		server->options.advertise = options->value;
 		return true;
 	case HEARTBEAT:
 		return take_heartbeat(server, options);

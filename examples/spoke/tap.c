@@ -309,7 +309,8 @@ static int run(struct tap *tap, const char *listen, const char *target)
 		return ending_say(VERB_REMOTE, "tap", "%s", spoke_strerror(error));
 	error = relay_begin(relay, at);
 	if (error)
-		return ending_say(VERB_UNREACHABLE, "tap", "%s: %s", listen, place_error(error));
+		return ending_say(VERB_REMOTE, "tap", "cannot listen at %s: %s", listen,
+				  place_error(error));
 	print_listening(tap, target);
 	error = spoke_signal_watch(relay->engine, &tap->interrupt, SIGINT, interrupted);
 	if (!error)

@@ -103,6 +103,12 @@ call() {
 		fail "call -d @- ended with $?"
 	[ "$(cat "$work/out")" = "$all" ] || fail "call -d @-: $(cat "$work/out")"
 
+	run 0 '[[]"*","echo","sleep","fail","drop"[]]' '' call "$at" 'demo.EchoService.$methods'
+	run 2 '' '*byte 11: the object has this key already' call "$at" demo.EchoService.echo '{"a":1,"a":2}'
+	run 1 '' '*cannot listen at*Address already in use' tap "$at" "$at"
+	run 1 '' '*Address already in use*' serve --port "${at##*:}"
+	run 0 '*100 connections*failed     0*' '' bench "$at" demo.EchoService.echo 1 -c 100 --connections 100 \
+		-n 1000 --warm-up 0s --plain
 	run 1 '' '*"error requested by the caller" (code 1)*' call "$at" demo.EchoService.fail
 	run 1 '' '*"no" (code 7)*' call "$at" demo.EchoService.fail 7 '"no"'
 	run 1 '{"ok":false,"error":"EREMOTE","text":"no",*"code":7,*"exit":1}' '' \
@@ -231,6 +237,9 @@ faults() {
 
 registry() {
 	list=file://$work/providers
+	run 2 '' '*there is no such file*' ls "$list"
+	run 2 '' '*there is no such file*' watch "$list"
+	: >"${list#file://}"
 	run 0 '' '' ls "$list"
 	"$spoke" watch "$list" >"$work/watched" &
 	watcher=$!

@@ -41,7 +41,7 @@ _spoke() {
 	esac
 	case $verb in
 	call) options="--timeout --retries --idempotent --cluster --attachment --data --wire --types --generic --serialization --version --group --wait --config --notify --json --verbose --plain --help" ;;
-	serve) options="--service --version --group --port --registry --heartbeat --weight --delay --drop-rate --freeze-after --config --admin --quiet --plain --help" ;;
+	serve) options="--service --version --group --port --registry --advertise --heartbeat --weight --delay --drop-rate --freeze-after --config --admin --quiet --plain --help" ;;
 	bench) options="--concurrency --rate --calls --duration --warm-up --connections --size --data --timeout --wire --json --plain --help" ;;
 	ping) options="--count --interval --timeout --heartbeat --service --wire --quiet --json --plain --help" ;;
 	top) options="--interval --count --once --plain --help" ;;

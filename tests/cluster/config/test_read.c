@@ -277,8 +277,8 @@ static void values_are_checked_by_meaning(void **state)
 		{ "[provider]\nlisten = unix:/a, dubbo://1.2.3.4?heartbeat=1s",
 		  "a.conf:2: listen = unix:/a, dubbo://1.2.3.4?heartbeat=1s: an address may only "
 		  "have the parameter shared; write others as keys of [provider]\n" },
-		{ "[provider]\nlisten = dubbo://localhost:1",
-		  "a.conf:2: listen = dubbo://localhost:1: not a numeric address, or the path is "
+		{ "[provider]\nlisten = dubbo://otherhost:1",
+		  "a.conf:2: listen = dubbo://otherhost:1: not a numeric address, or the path is "
 		  "too long; write one, e.g. dubbo://0.0.0.0:20880 or "
 		  "unix:/run/echo.sock\n" },
 		{ "[provider]\nadvertise = \"a b\"", "a.conf:2: advertise = a b: not a host\n" },
@@ -297,6 +297,9 @@ static void values_are_checked_by_meaning(void **state)
 		  "a.conf:2: timeout = 1: a duration needs a unit; write 1ms or 1s\n" },
 		{ "[registry]\nurl = z k://user:secret@x",
 		  "a.conf:2: url = ...: a scheme is made of letters, digits and + - . only\n" },
+		{ "[registry]\nurl = consul://x",
+		  "a.conf:2: url = consul://x: not a registry; write file:///PATH or "
+		  "zookeeper://HOST:PORT\n" },
 		{ "[provider]\napplication = a\x01",
 		  "a.conf:2: application = a\\x01: not a text; write printable characters\n" },
 	};
