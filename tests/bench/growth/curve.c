@@ -73,8 +73,8 @@ const struct curve curves[CURVES] = {
 	},
 	{
 		.name = "endpoints",
-		.grows = "endpoints of one consumer, failover",
-		.beside = "256 calls in flight in all, 32 B",
+		.grows = "endpoints of one consumer",
+		.beside = "256 calls in flight in all, 32 B, failover",
 		.size_count = 5,
 		.sizes = { 1, 3, 10, 30, 100 },
 		.is_quick = { true, false, true, false, true },

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plots of curves as SVG: panels above each other with a common x axis, which is logarithmic and
- * may begin with 0; y axes begin with 0. Legible on light and dark backgrounds, with the reader's
- * fonts.
+ * may begin with 0. A y axis begins with 0, or is logarithmic if its values span more than a
+ * decade. Bars show the spread of each point. Legible on light and dark backgrounds, with the
+ * reader's fonts.
  */
 #ifndef BENCH_SVG_H
 #define BENCH_SVG_H
@@ -14,23 +15,33 @@
 #define SVG_LINES_MAX 8
 #define SVG_POINTS_MAX 8
 #define SVG_PANELS_MAX 4
+#define SVG_TITLE 320 /* bytes */
 
-/* A curve. Points that were not measured are NaN. */
+/* A point, and the ends of its bar; NaN: not measured. */
+struct svg_value {
+	double low;
+	double middle;
+	double high;
+};
+
+/* A curve. */
 struct svg_line {
 	const char *name;
 	uint32_t colour;   /* index of the colour */
 	bool is_reference; /* dashed, in the colour of the text */
-	double values[SVG_POINTS_MAX];
+	struct svg_value values[SVG_POINTS_MAX];
 };
 
 struct svg_panel {
-	const char *title;
+	char title[SVG_TITLE];
+	const char *unit; /* of the y axis */
 	uint32_t line_count;
 	struct svg_line lines[SVG_LINES_MAX];
 };
 
 struct svg_plot {
-	const char *title;
+	char title[SVG_TITLE];
+	char beside[SVG_TITLE]; /* the conditions */
 	const char *x_title;
 	uint32_t point_count;
 	uint32_t xs[SVG_POINTS_MAX]; /* ascending */

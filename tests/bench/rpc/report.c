@@ -96,13 +96,31 @@ static int compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static double median(const double *samples, uint32_t reps)
+/* Returns the value below which `quarters` of four sorted values are, between two neighbours. */
+static double quantile(const double *sorted, uint32_t number, unsigned quarters)
+{
+	uint32_t at = (number - 1) * quarters;
+	double next = sorted[at / 4 + (at % 4 > 0)];
+
+	return sorted[at / 4] + (next - sorted[at / 4]) * (at % 4) / 4;
+}
+
+struct report_spread report_spread(const double *samples, uint32_t number)
 {
 	double sorted[REPORT_REPS_MAX];
 
-	memcpy(sorted, samples, reps * sizeof(*samples));
-	qsort(sorted, reps, sizeof(*sorted), compare);
-	return (sorted[(reps - 1) / 2] + sorted[reps / 2]) / 2;
+	memcpy(sorted, samples, number * sizeof(*samples));
+	qsort(sorted, number, sizeof(*sorted), compare);
+	return (struct report_spread){
+		.low = quantile(sorted, number, 1),
+		.middle = quantile(sorted, number, 2),
+		.high = quantile(sorted, number, 3),
+	};
+}
+
+static double median(const double *samples, uint32_t reps)
+{
+	return report_spread(samples, reps).middle;
 }
 
 double report_median(const struct report_row *row, enum report_column column)

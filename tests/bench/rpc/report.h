@@ -49,6 +49,16 @@ void report_fail(const char *pattern, const char *peer);
 /* Returns the row, or NULL. */
 const struct report_row *report_find(const char *pattern, const char *peer);
 
+/* The median of values, and the quartiles around it. */
+struct report_spread {
+	double low;
+	double middle;
+	double high;
+};
+
+/* Returns the spread of 1 to REPORT_REPS_MAX values. */
+struct report_spread report_spread(const double *samples, uint32_t number);
+
 /* Returns the median of a row with repetitions. */
 double report_median(const struct report_row *row, enum report_column column);
 
