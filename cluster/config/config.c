@@ -253,6 +253,16 @@ const char *spokei_config_text(const struct spoke_config *config, enum spokei_se
 	return entry ? entry->text : NULL;
 }
 
+const char *spokei_config_log(const struct spoke_config *config)
+{
+	struct spokei_key_values values = { .said = { false } };
+
+	spokei_config_read(config, SPOKEI_IN_ENGINE, (struct spoke_span){ NULL, 0 }, &values);
+	if (!values.said[SPOKEI_KEY_LOG])
+		return NULL;
+	return spokei_key_row(SPOKEI_KEY_LOG)->option.names((unsigned)values.of[SPOKEI_KEY_LOG]);
+}
+
 void spoke_config_engine(const struct spoke_config *config, struct spoke_engine_options *options)
 {
 	struct spokei_key_values values = { .said = { false } };
@@ -270,6 +280,8 @@ void spoke_config_engine(const struct spoke_config *config, struct spoke_engine_
 		options->pool_threads = (uint32_t)values.of[SPOKEI_KEY_POOL_THREADS];
 	if (options->pool_queue == 0)
 		options->pool_queue = (uint32_t)values.of[SPOKEI_KEY_POOL_QUEUE];
+	if (options->log == NULL)
+		options->log = spokei_config_log(config);
 }
 
 const char *spoke_config_get(const struct spoke_config *config, const char *section,

@@ -41,4 +41,7 @@ void spokei_config_read_method(const struct spoke_config *config, struct spoke_s
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
 			       struct spoke_span name, enum spokei_key key);
 
+/* Returns the level of the log that the file sets; NULL: it sets none. */
+const char *spokei_config_log(const struct spoke_config *config);
+
 #endif

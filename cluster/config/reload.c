@@ -96,10 +96,19 @@ static void tell_all(struct spoke_config *config)
 	}
 }
 
+/* A level that the file no longer sets stays. */
+static void set_log(const struct spoke_config *config, struct spoke_engine *engine)
+{
+	const char *level = spokei_config_log(config);
+
+	if (engine && level)
+		(void)!spoke_engine_log(engine, level);
+}
+
 int spoke_config_reload(struct spoke_config *config, spoke_config_message_fn told, void *arg)
 {
 	const struct listener listener = { config->name, told, arg };
-	const struct spoke_engine *engine = spokei_config_engine(config);
+	struct spoke_engine *engine = spokei_config_engine(config);
 	struct spokei_sheet sheet;
 	int error;
 
@@ -119,6 +128,7 @@ int spoke_config_reload(struct spoke_config *config, spoke_config_message_fn tol
 		spokei_config_drop_sheet(config);
 		config->sheet = sheet;
 		tell_all(config);
+		set_log(config, engine);
 	}
 	config->busy = false;
 	if (config->freed)

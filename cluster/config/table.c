@@ -3,6 +3,7 @@
 #include "cluster/config/table.h"
 
 #include "cluster/catalog.h"
+#include "core/base/log.h"
 
 #include <spoke/value.h>
 
@@ -43,6 +44,13 @@ static const char *serialization_name(unsigned index)
 	static const char *const names[] = { "auto", "hessian2", "msgpack", NULL };
 
 	return index < 4 ? names[index] : NULL;
+}
+
+static const char *log_level_name(unsigned index)
+{
+	if (index == SPOKE_LOG_DEBUG + 1)
+		return "off";
+	return index <= SPOKE_LOG_DEBUG ? spokei_log_level_name((enum spoke_log_level)index) : NULL;
 }
 
 static const char *overflow_name(unsigned index)
@@ -339,6 +347,10 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.min = 1, .max = SPOKE_POOL_QUEUE_MAX, .preset = SPOKE_POOL_QUEUE,
 		.sentence = "requests that wait for such a thread; more are refused" },
 		.sections = ENGINE },
+	[SPOKEI_KEY_LOG] = { .option = { .name = "log", .kind = SPOKEI_OPTION_NAME,
+		.names = log_level_name, .preset = SPOKE_LOG_INFO,
+		.sentence = "least severe lines to log" },
+		.sections = ENGINE, .live = true },
 	[SPOKEI_KEY_ADMIN] = { .option = { .name = "admin", .kind = SPOKEI_OPTION_TEXT,
 		.min = 1, .max = TEXT_MAX,
 		.sentence = "address of the admin page" },

@@ -118,6 +118,11 @@ err_after_alloc:
 	return error;
 }
 
+int spoke_engine_log(struct spoke_engine *engine, const char *level)
+{
+	return level ? spokei_log_choose(engine->log, level) : SPOKE_EINVAL;
+}
+
 /* Runs all queues; each callback may add a little more. */
 static void run_tasks(struct spoke_engine *engine)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reloading a config file: messages, reloads without effect, and users freed meanwhile. */
+#include "cluster/config/config.h"
 #include "cluster/config/parts.h"
+#include "core/base/log.h"
+#include "core/engine/engine.h"
 #include "tests/cluster/config/configrig.h"
 
 #include <signal.h>
@@ -62,6 +65,25 @@ static void keys_that_need_restart_are_reported(void **state)
 		"a.conf:6: tick = 1ms: takes effect after a restart\n"
 		"a.conf:5: url = file:///a: is removed, which takes effect after a restart\n");
 	assert_in_range(timeout_now(), 30, 32);
+}
+
+static void level_of_the_log_changes_with_the_file(void **state)
+{
+	(void)state;
+	begin("[engine]\nlog = warn\n");
+	assert_string_equal(spokei_config_log(configrig.config), "warn");
+	configrig_reload("[engine]\nlog = off\n");
+	assert_true(rig.engine->log->off);
+	configrig_reload("[engine]\nlog = debug\n");
+	assert_false(rig.engine->log->off);
+	assert_int_equal(rig.engine->log->level_max, SPOKE_LOG_DEBUG);
+	configrig_reload("");
+	assert_int_equal(rig.engine->log->level_max, SPOKE_LOG_DEBUG);
+	assert_int_equal(configrig_try("[engine]\nlog = loud\n"), SPOKE_ESYNTAX);
+	assert_int_equal(spoke_engine_log(rig.engine, "error"), 0);
+	assert_int_equal(rig.engine->log->level_max, SPOKE_LOG_ERROR);
+	assert_int_equal(spoke_engine_log(rig.engine, "loud"), SPOKE_EINVAL);
+	assert_int_equal(spoke_engine_log(rig.engine, NULL), SPOKE_EINVAL);
 }
 
 static void restart_report_hides_secrets(void **state)
@@ -356,6 +378,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(invalid_file_changes_nothing),
 		TEST(keys_that_need_restart_are_reported),
+		TEST(level_of_the_log_changes_with_the_file),
 		TEST(restart_report_hides_secrets),
 		TEST(restart_report_repeats_until_change_is_reverted),
 		TEST(parsed_text_cannot_be_reloaded),
