@@ -147,9 +147,12 @@ static int try_call(struct spoke_future *future)
 
 	if (engine->begin_ns > future->begun_ns)
 		future->posted_ns = engine->begin_ns - future->begun_ns;
-	if (spokei_desk_closed(future->desk))
-		error = SPOKE_ECLOSED;
-	else if (atomic_load_explicit(&future->cancelled, memory_order_relaxed))
+	if (spokei_desk_closed(future->desk)) {
+		/* The method is freed. */
+		spokei_count(engine, SPOKE_STAT_CALLS_REFUSED);
+		return SPOKE_ECLOSED;
+	}
+	if (atomic_load_explicit(&future->cancelled, memory_order_relaxed))
 		error = SPOKE_ECANCELED;
 	else if (options->timeout_ns <= future->posted_ns)
 		error = SPOKE_ETIMEOUT_UNSENT;
