@@ -20,6 +20,17 @@ set(SPOKE_COMPILE_OPTIONS ${SPOKE_WARNINGS} -fno-strict-aliasing)
 list(APPEND SPOKE_COMPILE_OPTIONS "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 set(SPOKE_LINK_OPTIONS)
 
+# The x87 rounds products twice, so that some doubles would change on their way through Hessian 2.
+include(CheckCSourceCompiles)
+check_c_source_compiles("
+#ifndef __i386__
+#error another processor
+#endif
+int main(void) { return 0; }" SPOKE_IS_I386)
+if(SPOKE_IS_I386)
+	list(APPEND SPOKE_COMPILE_OPTIONS -msse2 -mfpmath=sse)
+endif()
+
 # Release builds use LTO, because a call passes through functions of many files. The objects also contain
 # ordinary code for other linkers.
 set(SPOKE_LTO)

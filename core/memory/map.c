@@ -35,7 +35,7 @@ void spokei_map_fini(struct spokei_map *map)
 static struct spokei_map_entry *find_place(const struct spokei_map *map, const void *key,
 					   size_t len, uint64_t hash)
 {
-	for (size_t at = hash & (map->room - 1);; at = (at + 1) & (map->room - 1)) {
+	for (size_t at = (size_t)hash & (map->room - 1);; at = (at + 1) & (map->room - 1)) {
 		struct spokei_map_entry *entry = &map->entries[at];
 
 		if (entry->key == NULL)
@@ -94,7 +94,7 @@ static void close_hole(struct spokei_map *map, size_t hole)
 	size_t mask = map->room - 1;
 
 	for (size_t at = (hole + 1) & mask; map->entries[at].key; at = (at + 1) & mask) {
-		size_t home = map->entries[at].hash & mask;
+		size_t home = (size_t)map->entries[at].hash & mask;
 
 		if (((at - home) & mask) < ((at - hole) & mask))
 			continue;

@@ -368,7 +368,8 @@ static unsigned clients_with_one_script(void)
 			return count;
 		if (!strstr(text, "\"EVALSHA\""))
 			continue;
-		assert_true(colon && colon - text >= UUID_SIZE && colon[-(int)UUID_SIZE] == '"');
+		assert_true(colon && colon - text >= (int)UUID_SIZE &&
+			    colon[-(int)UUID_SIZE] == '"');
 		assert_true(count < CROWD);
 		(void)snprintf(uuids[count], UUID_SIZE, "%s", colon - (UUID_SIZE - 1));
 		for (unsigned i = 0; i < count; i++)

@@ -227,7 +227,7 @@ static size_t make_noise(struct noise *noise, unsigned char *bytes)
 					      "\x94",     "\x94\1\1\244echo", "\xda\xbb\xfb",
 					      "\xdc\1\4", "\x93\2",           "\xda\xbb\x1b\x14" };
 	const char *start = starts[throw_noise(noise) % LENGTH(starts)];
-	size_t len = 16 + throw_noise(noise) % (NOISE_MAX - 16);
+	size_t len = 16 + (size_t)throw_noise(noise) % (NOISE_MAX - 16);
 
 	for (size_t i = 0; i < len; i++)
 		bytes[i] = (unsigned char)(throw_noise(noise) >> 32);
@@ -289,7 +289,7 @@ static void row_15_flipped_bits_do_not_affect_other_peers(struct stage *stage)
 	before = stage->faulty.bytes;
 	stage_mark(stage);
 	for (unsigned i = 0; i < rounds; i++) {
-		size_t at = throw_noise(&noise) % len;
+		size_t at = (size_t)throw_noise(&noise) % len;
 		unsigned char bit = (unsigned char)(1u << (throw_noise(&noise) >> 20) % 8);
 
 		bytes[at] ^= bit;

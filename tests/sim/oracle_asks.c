@@ -38,8 +38,8 @@ static void grow(struct sim_stream *stream, uint64_t count, uint64_t below)
 	}
 	if (below > 0)
 		memmove(stream->asks + below, stream->asks, old * sizeof(*stream->asks));
-	memset(stream->asks, 0, below * sizeof(*stream->asks));
-	memset(stream->asks + old + below, 0, (count - old) * sizeof(*stream->asks));
+	memset(stream->asks, 0, (size_t)below * sizeof(*stream->asks));
+	memset(stream->asks + old + below, 0, (size_t)(count - old) * sizeof(*stream->asks));
 	stream->ask_count = (uint32_t)(count + below);
 }
 

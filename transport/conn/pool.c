@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define UNIT 16u /* bytes; keeps each cell aligned for any type */
+#define UNIT (2 * sizeof(void *)) /* bytes; keeps cells aligned for all types of connections */
 
 struct head;
 
@@ -15,8 +15,8 @@ struct head;
 struct block {
 	struct spoke_list node; /* in a list of blocks with free cells, unless it is full */
 	struct head *free;
-	unsigned taken;
-	unsigned count; /* number of its cells */
+	uint16_t taken;
+	uint16_t count; /* number of its cells */
 };
 
 /* Stands before each cell. */
@@ -26,7 +26,7 @@ struct head {
 };
 
 _Static_assert(sizeof(struct head) % UNIT == 0 && sizeof(struct block) % UNIT == 0,
-	       "cells are aligned for any type");
+	       "cells are aligned");
 
 void spokei_conn_pool_init(struct spokei_conn_pool *pool, const struct spoke_env *env, size_t size)
 {
@@ -62,7 +62,7 @@ static struct block *add_block(struct spokei_conn_pool *pool)
 
 	if (block == NULL)
 		return NULL;
-	*block = (struct block){ .count = count };
+	*block = (struct block){ .count = (uint16_t)count };
 	for (unsigned i = count; i > 0; i--) {
 		unsigned char *at = (unsigned char *)(block + 1) + (i - 1) * pool->size;
 		struct head *head = (struct head *)(void *)at;

@@ -185,7 +185,12 @@ static inline void spokei_message_clear(struct spokei_message *message)
 {
 	unsigned char *at = (unsigned char *)message;
 
-	_Static_assert(sizeof(*message) > 256 && sizeof(*message) <= 320, "five steps");
+	_Static_assert(sizeof(*message) <= 320, "five steps");
+	/* On machines of 32 bits. */
+	if (sizeof(*message) <= 256) {
+		memset(at, 0, sizeof(*message));
+		return;
+	}
 	memset(at, 0, 64);
 	memset(at + 64, 0, 64);
 	memset(at + 128, 0, 64);

@@ -155,7 +155,9 @@ static void too_many_places_are_rejected(void **state)
 		assert_true(one->room(0) < 100);
 		assert_true(one->room(1000) < 2000000);
 		assert_int_equal(one->room(SIZE_MAX), SIZE_MAX);
+#if SIZE_MAX > UINT32_MAX
 		assert_int_equal(one->room((size_t)UINT32_MAX + 1), SIZE_MAX);
+#endif
 	}
 }
 
@@ -174,7 +176,7 @@ static uint64_t any(uint64_t *seed, uint64_t usual, uint64_t most)
 
 static void shake(uint64_t *seed)
 {
-	size_t place = dice_roll(seed) % rig.candidates.count;
+	size_t place = (size_t)dice_roll(seed) % rig.candidates.count;
 
 	rig.able[place] = dice_roll(seed) % 4 > 0;
 	rig.weights[place] = (uint32_t)any(seed, 200, UINT32_MAX);
@@ -206,12 +208,12 @@ static bool anybody(bool weight, const size_t *tried, size_t tried_count)
 static void check_a_pick(uint64_t *seed)
 {
 	size_t tried[4];
-	size_t tried_count = dice_roll(seed) % 5;
+	size_t tried_count = (size_t)(dice_roll(seed) % 5);
 	bool weight = anybody(true, NULL, 0);
 	size_t place;
 
 	for (size_t i = 0; i < tried_count; i++)
-		tried[i] = dice_roll(seed) % rig.candidates.count;
+		tried[i] = (size_t)dice_roll(seed) % rig.candidates.count;
 	rig.choice.tried = tried;
 	rig.choice.tried_count = tried_count;
 	rig.choice.timeout_ns = any(seed, RIG_TIMEOUT_NS, UINT64_MAX);

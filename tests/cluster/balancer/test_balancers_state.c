@@ -38,7 +38,7 @@ static void least_active_chooses_fewest_calls(void **state)
 	for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
 		begin(&spoke_balancer_least_active, sizes[n], NULL);
 		for (unsigned round = 0; round < 50; round++) {
-			size_t least = dice_roll(&seed) % sizes[n];
+			size_t least = (size_t)dice_roll(&seed) % sizes[n];
 
 			for (size_t i = 0; i < sizes[n]; i++)
 				rig.actives[i] = 8 + (uint32_t)(dice_roll(&seed) % 100);

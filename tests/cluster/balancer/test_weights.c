@@ -125,7 +125,7 @@ static void round_robin_matches_smooth_weighted_sequence(void **state)
 	for (unsigned round = 0; round < 200; round++) {
 		int64_t funds[40] = { 0 };
 		uint32_t weights[40];
-		size_t count = 1 + dice_roll(&seed) % 40;
+		size_t count = 1 + (size_t)dice_roll(&seed) % 40;
 
 		for (size_t i = 0; i < count; i++)
 			weights[i] = round % 4 == 0 ? 5 : 1 + (uint32_t)(dice_roll(&seed) % 300);

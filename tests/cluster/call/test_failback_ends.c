@@ -98,7 +98,7 @@ static void tickets_survive_ten_minutes_without_provider(void **state)
 			clusterrig_pass(100 * MS);
 		}
 		if (second == 60)
-			blocks = rig.process.blocks;
+			blocks = (size_t)rig.process.blocks;
 		if (second > 60)
 			assert_true(rig.process.blocks < blocks + 100);
 		assert_true(spoke_consumer_tickets(rig.consumer, NULL) <= 100);

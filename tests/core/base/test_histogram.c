@@ -40,7 +40,7 @@ static int by_size(const void *a, const void *b)
 /* Fills in samples that are spread over all powers of two, or lie close together. */
 static size_t fill(uint64_t *samples, uint64_t *seed)
 {
-	size_t count = 1 + roll(seed) % SAMPLES;
+	size_t count = (size_t)(1 + roll(seed) % SAMPLES);
 	uint64_t narrow = roll(seed) % 48;
 
 	for (size_t i = 0; i < count; i++)

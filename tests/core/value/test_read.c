@@ -104,7 +104,7 @@ static void real_text_bytes_and_values_are_read(void **state)
 				    SPOKE_SKIP),
 			 0);
 	assert_true(real > 0.4 && real < 0.6);
-	assert_true(small > 1.9f && small < 2.1f);
+	assert_true((double)small > 1.9 && (double)small < 2.1);
 	assert_int_equal(span.len, 8);
 	assert_string_equal(text, "copied");
 	assert_int_equal(bytes.len, 2);

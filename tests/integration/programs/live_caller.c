@@ -239,7 +239,7 @@ static void obey(void *arg, const struct live_command *command)
 	if (strcmp(word, "calls") == 0) {
 		begin_calls(command->first);
 	} else if (strcmp(word, "bytes") == 0 && command->first <= BYTES_MAX) {
-		calling.bytes = command->first;
+		calling.bytes = (size_t)command->first;
 	} else if (strcmp(word, "rest") == 0) {
 		(void)spoke_alarm_cancel(&calling.again);
 	} else if (strcmp(word, "table") == 0) {

@@ -175,7 +175,7 @@ static bool is_judged(uint64_t id)
 static void run_dice(unsigned calls, unsigned steps)
 {
 	while (steps-- > 0) {
-		size_t call = dice_throw(&model.dice) % calls;
+		size_t call = dice_below(&model.dice, calls);
 		uint64_t id = some_id();
 
 		if (!model.waits[call])
@@ -271,7 +271,7 @@ static void when_all_ids_wait_that_is_the_limit(void **state)
 	assert_int_equal(model.pendings.given, 255);
 	/* A removed call makes room, whatever its id. */
 	for (size_t i = 0; i < 1000; i++) {
-		size_t call = dice_throw(&model.dice) % 255;
+		size_t call = dice_below(&model.dice, 255);
 		uint64_t id = model.calls[call].id;
 
 		take_away(call);

@@ -47,7 +47,7 @@ static void berths_are_zero_aligned_and_apart(void **state)
 	for (int i = 0; i < BERTHS; i++) {
 		taken[i] = spokei_conn_pool_take(&pool);
 		assert_non_null(taken[i]);
-		assert_int_equal((uintptr_t)taken[i] % 16, 0);
+		assert_int_equal((uintptr_t)taken[i] % (2 * sizeof(void *)), 0);
 		assert_memory_equal(taken[i], zeros, SIZE);
 		memset(taken[i], i + 1, SIZE);
 	}

@@ -249,16 +249,16 @@ static size_t some_arg_len(struct run *run)
 {
 	static const size_t most[] = { 1, 30, 300, 300, 2000, 70000 };
 
-	return dice_throw(&run->dice) % most[dice_throw(&run->dice) % 6];
+	return dice_below(&run->dice, most[dice_below(&run->dice, 6)]);
 }
 
 /* Picks a length: often a byte, everything, or close to the end of a frame. */
 static size_t some_len(struct run *run)
 {
 	size_t len = spokei_outlet_len(&run->outlet);
-	size_t some[] = { 1, len, run->rest + dice_throw(&run->dice) % 3,
-			  dice_throw(&run->dice) % 100, dice_throw(&run->dice) % (len + 1) };
-	size_t chosen = some[dice_throw(&run->dice) % 5];
+	size_t some[] = { 1, len, run->rest + dice_below(&run->dice, 3),
+			  dice_below(&run->dice, 100), dice_below(&run->dice, len + 1) };
+	size_t chosen = some[dice_below(&run->dice, 5)];
 
 	return chosen < len ? chosen : len;
 }
@@ -310,7 +310,7 @@ static void full_outlet_accepts_only_fitting_frames(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 60; seed++) {
-		start(&run, seed % 4 ? "dubbo" : "msgpack-rpc", 500 + seed * 20);
+		start(&run, seed % 4 ? "dubbo" : "msgpack-rpc", (size_t)(500 + seed * 20));
 		run.limits.frame_max = 1500;
 		run_dice(&run, seed, 300);
 		met_limit += run.met_limit;

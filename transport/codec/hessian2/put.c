@@ -189,7 +189,9 @@ static bool find_decimal(float number, double *ret)
 static double double_of_text(float number)
 {
 	char text[FLT_DECIMAL_DIG + 16];
-	int digits = number > -FLT_MIN && number < FLT_MIN ? 2 : FLT_DIG;
+	int digits = (double)number > -(double)FLT_MIN && (double)number < (double)FLT_MIN
+			     ? 2
+			     : FLT_DIG;
 
 	for (; digits <= FLT_DECIMAL_DIG; digits++) {
 		(void)snprintf(text, sizeof(text), "%.*e", digits - 1, (double)number);
