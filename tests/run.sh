@@ -3,7 +3,7 @@
 # Builds and tests everything, starting from a fresh clone.
 #
 #   sh tests/run.sh         the tests of every change
-#   sh tests/run.sh long    also the long tests: clang, valgrind, fuzzing, large models
+#   sh tests/run.sh long    also the long tests: clang, other processors, musl, valgrind, fuzzing, large models
 #   sh tests/run.sh soak [minutes]
 #                           only the soak test: a cluster with 1,000 connections whose processes are killed,
 #                           frozen and restarted for 30 minutes, with every call accounted for
@@ -143,7 +143,9 @@ packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmock
 	libzookeeper-st-dev zookeeper redis-tools chromium dpkg-dev file mandoc valgrind'
 command -v npm >$logs/npm || packages="$packages nodejs npm"
 case $mode in
-long) packages="$packages clang-19 libclang-rt-dev libuv1-dev libevent-dev" ;;
+long) packages="$packages qemu-user-static musl-tools
+	g++-i686-linux-gnu g++-aarch64-linux-gnu g++-s390x-linux-gnu
+	clang-19 libclang-rt-dev libuv1-dev libevent-dev" ;;
 soak) packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmocka-dev' ;;
 esac
 
@@ -216,6 +218,10 @@ analyze() {
 if [ $mode = long ]; then
 	build_and_test clang
 	build_and_test clang-19 -L unit
+	for target in i686 aarch64 s390x musl; do
+		stage "cross $target" sh tests/cross/run.sh $target
+		verdict "$target"
+	done
 	test_timeout=3600
 	build_and_test valgrind
 	stage "model at 1e7" long_model
