@@ -138,14 +138,14 @@ outside() {
 
 # --- packages
 
-packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmocka-dev
+packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmocka-dev libuv1-dev
 	clang clang-format clang-tidy universal-ctags neovim iproute2 nftables
 	libzookeeper-st-dev zookeeper redis-tools chromium dpkg-dev file mandoc valgrind'
 command -v npm >$logs/npm || packages="$packages nodejs npm"
 case $mode in
 long) packages="$packages qemu-user-static musl-tools
 	g++-i686-linux-gnu g++-aarch64-linux-gnu g++-s390x-linux-gnu
-	clang-19 libclang-rt-dev libuv1-dev libevent-dev" ;;
+	clang-19 libclang-rt-dev libevent-dev" ;;
 soak) packages='gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmocka-dev' ;;
 esac
 

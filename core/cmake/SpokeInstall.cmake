@@ -167,6 +167,8 @@ spoke_install(development ${CMAKE_INSTALL_MANDIR}/man3 spoke/spoke.3)
 spoke_install(development ${spoke_examples_dir}
 	ask.c echo_provider.c echo_consumer.c blocking_consumer.c many_engines.c order_provider.c order_consumer.c
 	echo.cc)
+spoke_install(development ${spoke_examples_dir}/loops
+	loops/fd_loop.h loops/fd_loop.c loops/epoll_consumer.c loops/uv_consumer.c)
 spoke_install(development ${spoke_examples_dir}/guide guide/provider.c guide/consumer.c)
 spoke_install(command ${spoke_examples_dir} spoke/echo-provider.service spoke/spoke.conf)
 if(TARGET spoke_command)

@@ -85,7 +85,7 @@ $3 !~ /include[ \t]*(<[^>]+>|"[^"]+")[ \t]*$/ {
 		if (from in public && !(name in libc) && !((from, name) in adapter))
 			complain("a public header includes <" name ">, which is not the C library")
 		next
-	} else if (floor(from) == "tests" && (folder(from) "/" name) in exists) {
+	} else if (floor(from) ~ /^(tests|examples)$/ && (folder(from) "/" name) in exists) {
 		target = folder(from) "/" name
 	} else if (!(name in exists)) {
 		complain("no file \"" name "\" seen from the root of the tree")

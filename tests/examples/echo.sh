@@ -7,6 +7,8 @@
 #   blocking  blocking_consumer
 #   many      many_engines, at a port and at a path
 #   orders    order_provider and order_consumer, which find each other in a file
+#   epoll     loops/epoll_consumer
+#   uv        loops/uv_consumer
 #   cc        echo.cc, a provider and a consumer in one process
 set -u
 programs=$1
@@ -111,6 +113,26 @@ orders)
 demo.NoSuchOrder: no order -1' order_consumer "file://$work/providers"
 	end
 	;;
+epoll)
+	start dubbo://127.0.0.1:0
+	# A name is resolved on another thread; the second line comes later.
+	output=$({ echo one && "$programs/ask" "dubbo://$address/demo.EchoService" >"$work/asked" && echo two; } |
+		"$programs/epoll_consumer" "dubbo://localhost:${address##*:}/demo.EchoService?timeout=9s") ||
+		fail "epoll_consumer: exit status $?, output: $output"
+	[ "$output" = '"one"
+"two"' ] || fail "epoll_consumer prints: $output"
+	end
+	if output=$(echo one | "$programs/epoll_consumer" "dubbo://$address/demo.EchoService?timeout=50ms" 2>&1); then
+		fail "epoll_consumer exits with 0 without a provider: $output"
+	fi
+	;;
+uv)
+	start dubbo://127.0.0.1:0
+	expect '0
+1
+2' uv_consumer "dubbo://$address/demo.EchoService"
+	end
+	;;
 cc) expect hello echo_cc ;;
-*) fail "usage: sh echo.sh <directory> echo|ask|blocking|many|orders|cc" ;;
+*) fail "usage: sh echo.sh <directory> echo|ask|blocking|many|orders|epoll|uv|cc" ;;
 esac

@@ -105,7 +105,7 @@ pages_and_words() {
 	for page in $pages; do
 		[ -s "$1/share/man/$page" ] || fail "$1: no share/man/$page"
 	done
-	for example in examples/*.c examples/*.cc examples/guide/*.c; do
+	for example in examples/*.c examples/*.cc examples/guide/*.c examples/loops/*; do
 		[ -s "$1/share/doc/spoke/$example" ] || fail "$1: no $example"
 	done
 	# Debian compresses neither.
