@@ -3,6 +3,7 @@
 #include "cluster/config/places.h"
 #include "core/base/log.h"
 
+#include "cluster/catalog.h"
 #include "cluster/config/check.h"
 #include "cluster/config/keys.h"
 #include "core/engine/engine.h"
@@ -77,6 +78,33 @@ int spokei_places_endpoint(struct spoke_engine *engine, const struct spoke_url *
 		.wire = wire,
 	};
 	return SPOKE_OK;
+}
+
+int spokei_places_check(struct spoke_engine *engine, const struct spoke_url *url, bool has_registry)
+{
+	bool is_service = strcmp(url->scheme, "consumer") == 0;
+
+	if (has_registry && is_service)
+		return SPOKE_OK;
+	if (has_registry) {
+		spokei_event(engine, SPOKE_EINVAL,
+			     "URL: an address and a registry exclude each other; with the registry "
+			     "write consumer://any/demo.EchoService");
+	} else if (is_service) {
+		spokei_event(
+			engine, SPOKE_EINVAL,
+			"URL: consumer:// has no address; give a registry too, as the option "
+			"registry or as url in [registry], or write dubbo://HOST:PORT/SERVICE");
+	} else if (spokei_catalog_registry(url->scheme) || strcmp(url->scheme, "zookeeper") == 0) {
+		spokei_event(
+			engine, SPOKE_EINVAL,
+			"URL: %s:// is a registry; give a registry as the option registry, and "
+			"write the URL as consumer://any/demo.EchoService",
+			url->scheme);
+	} else {
+		return SPOKE_OK;
+	}
+	return SPOKE_EINVAL;
 }
 
 /* Settings belong into the provider's options, because one of several addresses cannot have

@@ -46,4 +46,9 @@ struct spokei_listen_place {
 SPOKE_MUST_USE int spokei_places_listen(struct spoke_engine *engine, const char *text,
 					struct spokei_listen_place *ret);
 
+/* Checks that the URL of a consumer names a service with a registry, and an address without.
+ * `has_registry`: of the options or the file. Returns 0, or EINVAL after an event. */
+SPOKE_MUST_USE int spokei_places_check(struct spoke_engine *engine, const struct spoke_url *url,
+				       bool has_registry);
+
 #endif

@@ -328,6 +328,9 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 		return SPOKE_EINVAL;
 	}
 	fill_consumer(options, &values, ret);
+	error = spokei_places_check(engine, &ret->url, ret->keeper.registry != NULL);
+	if (error)
+		return error;
 	if (ret->keeper.registry && *ret->service == '\0') {
 		spokei_event(engine, SPOKE_EINVAL,
 			     "URL: with a registry it must name the service, e.g. "

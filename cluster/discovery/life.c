@@ -263,8 +263,8 @@ static int find_kind(struct spoke_engine *engine, const char *scheme,
 					name);
 	(void)spokei_log_escape(shown, sizeof(shown), scheme, strlen(scheme));
 	spokei_event(engine, SPOKE_EUNSUPPORTED,
-		     "registry: unknown scheme %s; use one of %s, or registry_kind", shown,
-		     *known ? known : "none");
+		     "registry: unknown scheme %s; use one of %s, or a registry of the program",
+		     shown, *known ? known : "none");
 	return SPOKE_EUNSUPPORTED;
 }
 

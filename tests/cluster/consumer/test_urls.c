@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The URL of a consumer: an address, or with a registry a service. */
+#include "tests/cluster/clusterrig.h"
+
+#include <string.h>
+
+#define rig clusterrig
+
+static void url_fits_the_registry_or_is_refused(void **state)
+{
+	static const struct {
+		const char *url;
+		const char *registry;
+		const char *text;
+	} cases[] = {
+		{ "consumer://any/demo.Echo", NULL, "give a registry" },
+		{ "file:///run/list", NULL, "file:// is a registry; give a registry" },
+		{ "zookeeper://127.0.0.1:2181", NULL, "zookeeper:// is a registry; give a" },
+		{ "dubbo://127.0.0.1:20880/demo.Echo", "static://127.0.0.1:20880",
+		  "an address and a registry exclude each other" },
+		{ "unix:/run/echo?interface=demo.Echo", "static://127.0.0.1:20880",
+		  "an address and a registry exclude each other" },
+		{ "http://127.0.0.1:80/demo.Echo", NULL, "unknown scheme http" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct spoke_consumer_options options = { .url = cases[i].url,
+								.registry = cases[i].registry };
+		struct spoke_consumer *consumer;
+		int error = spoke_consumer_new(rig.engine, &options, &consumer);
+
+		assert_int_not_equal(error, SPOKE_OK);
+		if (!strstr(spoke_engine_why(rig.engine), cases[i].text))
+			fail_msg("%s: %s", cases[i].url, spoke_engine_why(rig.engine));
+	}
+}
+
+static void service_of_a_registry_is_accepted(void **state)
+{
+	const struct spoke_consumer_options options = { .url = "consumer://any/demo.Echo",
+							.registry = "static://127.0.0.1:20880" };
+	struct spoke_consumer *consumer;
+
+	(void)state;
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer), SPOKE_OK);
+	spoke_consumer_free(consumer);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, clusterrig_set_up, clusterrig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(url_fits_the_registry_or_is_refused),
+		T(service_of_a_registry_is_accepted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
