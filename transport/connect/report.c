@@ -125,7 +125,7 @@ void spokei_connector_complain(struct spokei_connector *connector, int error, co
 	if (connector->complained)
 		return;
 	connector->complained = true;
-	spokei_event(connector->engine, error, "cannot connect to %.*s: %s; tries on", SHOWN,
+	spokei_event(connector->engine, error, "cannot connect to %.*s: %s", SHOWN,
 		     connector->place.name, text);
 }
 
