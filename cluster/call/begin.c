@@ -7,6 +7,7 @@
 #include "cluster/call/end.h"
 #include "cluster/call/fallback.h"
 #include "cluster/call/leased.h"
+#include "cluster/call/limits.h"
 #include "cluster/call/method.h"
 #include "cluster/call/next.h"
 #include "cluster/call/pick.h"
@@ -420,11 +421,17 @@ static int take_call(struct spoke_method *method, struct spoke_span values,
 }
 
 /* A filter may have closed the consumer, but its method is still there. */
-static SPOKEI_NOINLINE void explain_size(const struct spoke_method *method, size_t len)
+static SPOKEI_NOINLINE void explain(const struct spoke_method *method, int error, size_t len,
+				    const struct spoke_call_options *options)
 {
 	const struct spokei_caller *caller = method->caller;
 
 	if (caller->closed)
+		return;
+	if (error == SPOKE_ELIMIT)
+		spokei_limits_report(method, options ? options->attachments
+						     : (struct spoke_value){ NULL, 0 });
+	if (error != SPOKE_ETOOLARGE)
 		return;
 	spokei_event(caller->engine, SPOKE_ETOOLARGE,
 		     "call refused: %zu bytes of arguments and the names do not fit a frame; "
@@ -440,7 +447,7 @@ int spoke_call(struct spoke_method *method, struct spoke_span args,
 	struct spokei_call *call = NULL;
 	int error = take_call(method, args, options ? options : &defaults, &call);
 
-	if (SPOKEI_UNLIKELY(error == SPOKE_ETOOLARGE))
-		explain_size(method, args.len);
+	if (SPOKEI_UNLIKELY(error))
+		explain(method, error, args.len, options);
 	return spokei_call_taken(method, error, call, done, arg, ret_call);
 }

@@ -10,6 +10,7 @@
 #include "cluster/call/caller.h"
 #include "cluster/call/end.h"
 #include "cluster/call/leased.h"
+#include "cluster/call/limits.h"
 #include "cluster/call/method.h"
 #include "cluster/call/retry_state.h"
 #include "cluster/call/send.h"
@@ -128,7 +129,10 @@ static bool begin_pause(struct spokei_retry_state *retry,
 	} else if (verdict->defer) {
 		if (!make_room(retry)) {
 			retry->ending.error = SPOKE_ELIMIT;
-			retry->ending.text_len = 0;
+			retry->ending.text_len =
+				(uint8_t)spokei_limits_print_queue(&caller->retry, retry->size,
+								   (char *)retry->ending.text,
+								   sizeof(retry->ending.text));
 			retry->ending.class_len = 0;
 			return false;
 		}

@@ -3,6 +3,7 @@
 #include "cluster/call/args.h"
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
+#include "cluster/call/limits.h"
 #include "cluster/call/method.h"
 #include "cluster/call/settings.h"
 #include "cluster/provider/parts.h"
@@ -84,8 +85,12 @@ int spoke_push(struct spoke_method *method, struct spoke_peer peer, struct spoke
 {
 	static const struct spoke_call_options defaults;
 	struct spokei_call *call = NULL;
-	int error = take_push(method, peer, args, options ? options : &defaults, &call);
+	int error;
 
+	options = options ? options : &defaults;
+	error = take_push(method, peer, args, options, &call);
+	if (error == SPOKE_ELIMIT)
+		spokei_limits_report(method, options->attachments);
 	return spokei_call_taken(method, error, call, done, arg, ret_call);
 }
 

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define ATTACHMENTS_MAX 256u
-
 static bool is_ours(struct spoke_value key)
 {
 	struct spoke_span text;
@@ -51,7 +49,7 @@ int spokei_attachments_check(struct spoke_value attachments, bool of_reply)
 			return SPOKE_EINVAL;
 		if (is_among(key, all, count))
 			return SPOKE_EEXIST;
-		if (count == ATTACHMENTS_MAX)
+		if (count == SPOKEI_ATTACHMENTS_MAX)
 			return SPOKE_ELIMIT;
 	}
 	return SPOKE_OK;

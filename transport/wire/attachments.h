@@ -8,6 +8,8 @@
 
 #include <spoke/value.h>
 
+#define SPOKEI_ATTACHMENTS_MAX 256u /* of a call, or of a reply */
+
 /* Returns 0, an error of the validator, SPOKE_ETYPE (not a map, or a key that is not a text),
  * SPOKE_EEXIST (duplicate key), SPOKE_EINVAL ("timeout" and "_TO", which carry the deadline) or
  * SPOKE_ELIMIT (too many). { 0 }, no attachments, is valid. Replies have no keys of spoke's own. */

@@ -210,7 +210,7 @@ SPOKE_API SPOKE_MUST_USE int spoke_consumer_method(struct spoke_consumer *consum
  * - ERANGE: the timeout
  * - ENOPROVIDER: no provider is listed
  * - EUNAVAILABLE: no endpoint is connected or connecting
- * - ELIMIT: pending_max, queued bytes, actives or per_second
+ * - ELIMIT: pending_max, queued bytes, actives or per_second; spoke_engine_why() names the limit
  * - EUNSUPPORTED: not possible in the protocol; MessagePack-RPC has no versions, groups and
  *   attachments
  * - ELEASE: the lease of the call is over; EINVAL: it is of another engine

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sentences about the limits of this side that refuse a call. The engine's thread. */
+#ifndef SPOKEI_CLUSTER_CALL_LIMITS_H
+#define SPOKEI_CLUSTER_CALL_LIMITS_H
+
+#include <spoke/value.h>
+
+#include <stddef.h>
+
+struct spoke_method;
+struct spokei_retry_queue;
+
+/* Reports the limit that has just refused a call of the method with ELIMIT: its key, its value, and
+ * what to do. A sentence that is the engine's newest already is not reported again. */
+void spokei_limits_report(const struct spoke_method *method, struct spoke_value attachments);
+
+/* Prints why the queue has no room for a ticket of this size. Returns the length of the text. */
+size_t spokei_limits_print_queue(const struct spokei_retry_queue *queue, size_t bytes, char *text,
+				 size_t size);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sentence about a call that a limit of this side refuses: the key, its value, what to do. */
+#include "tests/cluster/clusterrig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define rig clusterrig
+
+/* Calls until the method refuses; returns the sentence about it. */
+static const char *refusal(struct spoke_method *method)
+{
+	int error = 0;
+
+	for (unsigned i = 0; i < 100 && error == 0; i++)
+		error = clusterrig_try(method, NULL);
+	assert_int_equal(error, SPOKE_ELIMIT);
+	return spoke_engine_why(rig.engine);
+}
+
+static void refusal_names_the_limit_its_value_and_its_key(void **state)
+{
+	static const struct {
+		const char *query;
+		const char *text;
+	} cases[] = {
+		{ "echo.actives=3", "call of echo refused: actives = 3 is reached (calls of the "
+				    "method in flight); raise it or call later" },
+		{ "echo.tps=4", "call of echo refused: tps = 4 is reached (calls of the method in "
+				"a second); raise it or call later" },
+		{ "pending.max=5", "call of echo refused: pending.max = 5 is reached (calls in "
+				   "flight); raise it or call later" },
+		{ "endpoint.actives=2", "call of echo refused: endpoint.actives = 2 is reached "
+					"(calls in flight to each provider); raise it or call "
+					"later" },
+	};
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_SILENT;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		clusterrig_consume(cases[i].query, NULL);
+		assert_string_equal(refusal(clusterrig_method("echo", NULL)), cases[i].text);
+		clusterrig_free_consumer();
+	}
+}
+
+static void repeated_refusal_is_one_event(void **state)
+{
+	struct spoke_method *echo;
+	struct spoke_event event;
+	uint64_t number;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_SILENT;
+	clusterrig_consume("pending.max=1", NULL);
+	echo = clusterrig_method("echo", NULL);
+	(void)refusal(echo);
+	for (number = 0; spoke_event_get(rig.engine, number + 1, &event) == 0;)
+		number = event.number;
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
+	assert_int_equal(spoke_event_get(rig.engine, number + 1, &event), SPOKE_ENOENT);
+}
+
+static char full[128]; /* the text of the result with ELIMIT */
+
+static void note(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	if (result->error == SPOKE_ELIMIT)
+		(void)snprintf(full, sizeof(full), "%.*s", (int)result->error_text.len,
+			       (const char *)result->error_text.data);
+}
+
+static void result_names_the_limit_of_tickets(void **state)
+{
+	struct spoke_consumer_options options = { 0 };
+	struct spoke_consumer *consumer;
+	struct spoke_method *echo;
+	char url[192];
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_SILENT;
+	(void)snprintf(
+		url, sizeof(url),
+		"%s/demo.Echo?cluster=failback&retry.period=2s&failback.tasks=2&timeout=100ms",
+		rig.providers[0].url);
+	options.url = url;
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer), SPOKE_OK);
+	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &echo), SPOKE_OK);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(spoke_call(echo, (struct spoke_span){ "\x01", 1 }, NULL, note,
+					    NULL, NULL),
+				 SPOKE_OK);
+	clusterrig_pass(200 * MS);
+	assert_string_equal(full, "failback.tasks = 2 is reached (tickets)");
+	spoke_consumer_free(consumer);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, clusterrig_set_up, clusterrig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(refusal_names_the_limit_its_value_and_its_key),
+		T(repeated_refusal_is_one_event),
+		T(result_names_the_limit_of_tickets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
