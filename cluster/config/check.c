@@ -45,6 +45,13 @@ int spokei_check_place(const struct spoke_env *env, const struct spoke_url *url,
 			      "e.g. dubbo://0.0.0.0:20880 or unix:/run/echo.sock");
 }
 
+const char *spokei_check_passed(const struct spoke_url *url)
+{
+	if (url->host && url->port < 0 && *url->path == '\0' && url->user == NULL)
+		return NULL;
+	return "a socket of the service manager is named without anything else, e.g. fd://rpc";
+}
+
 static const char key_shared[] = "shared";
 
 bool spokei_check_is_place_key(const char *key)
@@ -79,7 +86,9 @@ const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_
 	const char *why = NULL;
 	enum spokei_sharing sharing;
 
-	if (*url->scheme && spokei_catalog_wire(url->scheme) == NULL)
+	bool is_passed = spokei_check_is_passed(url);
+
+	if (*url->scheme && !is_passed && spokei_catalog_wire(url->scheme) == NULL)
 		return "unknown scheme; use dubbo or msgpack-rpc";
 	for (unsigned i = 0; i < url->parameter_count; i++) {
 		if (!spokei_check_is_place_key(url->parameters[i].key)) {
@@ -89,6 +98,8 @@ const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_
 	}
 	if (spokei_check_shared(url, &sharing, &why))
 		return why;
+	if (is_passed)
+		return spokei_check_passed(url);
 	return spokei_check_place(env, url, &unused, &why) ? why : NULL;
 }
 

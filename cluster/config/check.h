@@ -11,12 +11,22 @@
 #include <spoke/url.h>
 
 #include <stdbool.h>
+#include <string.h>
 
 #define SPOKEI_PORT_PRESET 20880
 
 /* Checks an address to listen at: digits or a path. Returns 0 or EINVAL. */
 SPOKE_MUST_USE int spokei_check_place(const struct spoke_env *env, const struct spoke_url *url,
 				      struct spoke_address *ret, const char **ret_why);
+
+/* Returns whether the URL names a socket that a service manager passes: "fd://NAME". */
+static inline bool spokei_check_is_passed(const struct spoke_url *url)
+{
+	return strcmp(url->scheme, "fd") == 0;
+}
+
+/* Checks the form of such a URL. Returns NULL if it is valid. */
+const char *spokei_check_passed(const struct spoke_url *url);
 
 /* Returns whether the URL of a listen address may contain this parameter. All other settings
  * are options of the provider. */

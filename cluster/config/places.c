@@ -10,6 +10,7 @@
 #include "transport/connect/connector.h"
 #include "transport/wire/catalog.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 void spokei_places_show(const char *text, char shown[SPOKEI_PLACES_SHOWN])
@@ -127,26 +128,58 @@ static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url
 	return SPOKE_OK;
 }
 
+/* Finds the address of a socket that a service manager has passed. */
+static int find_passed(struct spoke_engine *engine, const struct spoke_url *url,
+		       struct spoke_address *ret_address, const char **ret_why)
+{
+	const struct spoke_env *env = engine->env;
+	char text[SPOKEI_PLACES_SHOWN];
+	int error;
+
+	*ret_why = spokei_check_passed(url);
+	if (*ret_why)
+		return SPOKE_EINVAL;
+	error = env->net->passed ? env->net->passed(env->ctx, url->host, ret_address) : -ENOENT;
+	if (error) {
+		(void)spokei_log_escape(text, sizeof(text), url->host, strlen(url->host));
+		spokei_event(engine, SPOKE_ESYSTEM,
+			     error == -ENOENT
+				     ? "listen: no socket named %s was passed to this process, or "
+				       "it is in use; set FileDescriptorName in the socket unit"
+				     : "listen: the socket named %s is no listening stream socket; "
+				       "use ListenStream in the socket unit",
+			     text);
+		return SPOKE_ESYSTEM;
+	}
+	env->net->print(env->ctx, ret_address, text, sizeof(text));
+	spokei_event(engine, SPOKE_OK, "listen: fd://%s is the socket at %s", url->host, text);
+	return SPOKE_OK;
+}
+
 int spokei_places_listen(struct spoke_engine *engine, const char *text,
 			 struct spokei_listen_place *ret)
 {
 	enum spokei_sharing sharing = SPOKEI_SHARED_NOT;
 	const char *why = NULL;
 	struct spoke_url url;
+	bool is_passed;
 	int error = spokei_places_url(engine, text, &url);
 
 	if (error)
 		return error;
-	if (wire_of(engine, &url) == NULL)
+	is_passed = spokei_check_is_passed(&url);
+	if (!is_passed && wire_of(engine, &url) == NULL)
 		error = SPOKE_EUNSUPPORTED;
 	if (error == 0)
 		error = refuse_parameters(engine, &url);
-	if (error == 0)
+	if (error == 0 && is_passed)
+		error = find_passed(engine, &url, &ret->address, &why);
+	else if (error == 0)
 		error = spokei_check_place(engine->env, &url, &ret->address, &why);
 	if (error == 0)
 		error = spokei_check_shared(&url, &sharing, &why);
 	ret->shared = sharing != SPOKEI_SHARED_NOT;
-	ret->handed = sharing == SPOKEI_SHARED_TURNS || url.socket ||
+	ret->handed = sharing == SPOKEI_SHARED_TURNS || url.socket || is_passed ||
 		      engine->env->net->listen_shared == NULL;
 	if (why)
 		spokei_event(engine, error, "listen: %s", why);

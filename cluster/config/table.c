@@ -216,8 +216,8 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.sections = SERVICE, .of_urls = true },
 	[SPOKEI_KEY_LISTEN] = { .option = { .name = "listen", .kind = SPOKEI_OPTION_LIST,
 		.min = 1, .max = 64,
-		.sentence = "addresses to listen at, e.g. dubbo://0.0.0.0:20880; add "
-			    "?shared=true or turns to share them" },
+		.sentence = "addresses to listen at: dubbo://0.0.0.0:20880, fd://NAME "
+			    "(systemd); ?shared=true or turns" },
 		.sections = PROVIDER, .is_url = true },
 	[SPOKEI_KEY_ADVERTISE] = { .option = { .name = "advertise", .kind = SPOKEI_OPTION_TEXT,
 		.min = 1, .max = SPOKE_URL_HOST_MAX,

@@ -7,6 +7,7 @@
 #include "core/host/net.h"
 
 #include "core/base/address.h"
+#include "core/host/passed.h"
 #include "core/host/sockfile.h"
 #include "timer/base.h"
 
@@ -183,8 +184,21 @@ static int listen_at(const struct spoke_address *where, int backlog, bool shared
 
 static int net_listen(void *ctx, const struct spoke_address *where, int backlog, int *ret_fd)
 {
+	int passed = spokei_passed_take(where);
+
 	(void)ctx;
-	return listen_at(where, backlog, false, ret_fd);
+	if (passed == -ENOENT)
+		return listen_at(where, backlog, false, ret_fd);
+	if (passed < 0)
+		return passed;
+	*ret_fd = passed;
+	return 0;
+}
+
+static int net_passed(void *ctx, const char *name, struct spoke_address *ret_address)
+{
+	(void)ctx;
+	return spokei_passed_find(name, ret_address);
 }
 
 static int net_listen_shared(void *ctx, const struct spoke_address *where, int backlog, int *ret_fd)
@@ -452,4 +466,5 @@ const struct spoke_net spokei_host_net = {
 	.guard = net_guard,
 	.unsent = net_unsent,
 	.listen_shared = net_listen_shared,
+	.passed = net_passed,
 };

@@ -298,6 +298,13 @@ static ssize_t net_unsent(void *ctx, int fd)
 	return inner->net->unsent(inner->ctx, fd);
 }
 
+static int net_passed(void *ctx, const char *name, struct spoke_address *ret_address)
+{
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
+
+	return inner->net->passed ? inner->net->passed(inner->ctx, name, ret_address) : -ENOENT;
+}
+
 static const struct spoke_net spokei_faults_net = {
 	.connect = net_connect,
 	.finish = net_finish,
@@ -316,6 +323,7 @@ static const struct spoke_net spokei_faults_net = {
 	.guard = net_guard,
 	.unsent = net_unsent,
 	.listen_shared = net_listen_shared,
+	.passed = net_passed,
 };
 
 /* --- threads */

@@ -163,7 +163,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_add(struct spoke_provider *provider,
  * Dubbo and MessagePack-RPC are accepted, with either scheme. The host is an address in digits; for
  * port 0 the system chooses one. With a registry and without `advertise` a wildcard address is
  * refused, because consumers could not connect to it. Keys like heartbeat belong into the
- * provider's options and are errors here.
+ * provider's options and are errors here. "fd://NAME" is a listening socket that a service manager
+ * has passed to the process, by its name or the number of its descriptor (socket activation).
  *
  * With "?shared=true" or "?shared=turns" providers of other engines may join at this address: see
  * spoke_provider_join(). With "?shared=true" other processes of the same user may share the port.

@@ -64,7 +64,8 @@ struct spoke_net {
 	/* Returns the result of a connection attempt in progress: 0 or a negative errno. */
 	int (*finish)(void *ctx, int fd);
 	/* Listens at an address; `backlog` as for listen(2). Replaces the unix socket of a dead
-	 * listener, but no other file at that path. The caller owns *ret_fd. */
+	 * listener, but no other file at that path. Takes over a listening socket with this address
+	 * that was passed to the process, see passed(). The caller owns *ret_fd. */
 	int (*listen)(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd);
 	/* Accepts one connection of a listener. Returns 0, -EAGAIN (none is waiting) or another
 	 * errno. The caller owns *ret_fd. */
@@ -109,6 +110,11 @@ struct spoke_net {
 	 * share the port if they also use this function. Each new connection goes to one of them.
 	 * For addresses with a port; -EOPNOTSUPP: this address has none. NULL: not available. */
 	int (*listen_shared)(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd);
+	/* Writes the address of a listening socket that the process was started with, by the name
+	 * or the number of its descriptor: socket activation, sd_listen_fds(3). Returns 0; -ENOENT:
+	 * there is no such descriptor, or listen() has taken it; -ENOTSOCK: it is no listening
+	 * stream socket. NULL: not available. */
+	int (*passed)(void *ctx, const char *name, struct spoke_address *ret_address);
 };
 
 /* Work for another thread; embedded, borrowed by the loop from offload() until done(). */

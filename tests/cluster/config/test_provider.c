@@ -8,6 +8,7 @@
 #include "transport/conn/link.h"
 #include "transport/listen/quota.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define rig clusterrig
@@ -364,10 +365,42 @@ static void config_and_users_can_be_freed_in_any_order(void **state)
 	configrig_reload(HERE "executes = 4\n");
 }
 
+static void passed_socket_is_named_without_anything_else(void **state)
+{
+	static const char *const bad[] = { "fd://rpc:1", "fd://rpc/demo.Echo", "fd://me@rpc",
+					   "fd:/rpc" };
+	static const char fine[] = "[provider]\nlisten = fd://rpc, fd://a.socket?shared=turns\n";
+
+	(void)state;
+	provide(fine, NULL);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		char text[80];
+
+		(void)snprintf(text, sizeof(text), "[provider]\nlisten = %s\n", bad[i]);
+		assert_int_equal(configrig_try(text), SPOKE_ESYNTAX);
+		assert_non_null(strstr(configrig.told, ":2: listen"));
+	}
+}
+
+static void provider_without_its_passed_socket_says_which(void **state)
+{
+	(void)state;
+	provide("[provider]\nlisten = fd://rpc\n", NULL);
+	assert_int_equal(spoke_provider_listen_configured(it()->provider), SPOKE_ESYSTEM);
+	assert_non_null(strstr(spoke_engine_why(it()->engine),
+			       "no socket named rpc was passed to this process"));
+	assert_int_equal(spoke_provider_listen(it()->provider, "fd://rpc/demo.Echo"), SPOKE_EINVAL);
+	assert_non_null(strstr(spoke_engine_why(it()->engine), "e.g. fd://rpc"));
+	assert_int_equal(spoke_provider_listen(it()->provider, "fd://rpc?heartbeat=1s"),
+			 SPOKE_EINVAL);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, configrig_set_up, tear_down)
 	const struct CMUnitTest tests[] = {
+		TEST(passed_socket_is_named_without_anything_else),
+		TEST(provider_without_its_passed_socket_says_which),
 		TEST(provider_listens_at_addresses_of_file),
 		TEST(provider_listens_until_first_invalid_address),
 		TEST(methods_have_limits_of_file),

@@ -143,8 +143,8 @@ static void quotes_preserve_their_content(void **state)
 static void every_kind_of_value_is_parsed(void **state)
 {
 	(void)state;
-	says("[provider]\nlisten = dubbo://0.0.0.0:20880, unix:/a?shared=true\n", "provider",
-	     "listen", "dubbo://0.0.0.0:20880, unix:/a?shared=true");
+	says("[provider]\nlisten = dubbo://0.0.0.0:20880, unix:/a?shared=true, fd://3\n",
+	     "provider", "listen", "dubbo://0.0.0.0:20880, unix:/a?shared=true, fd://3");
 	says("[consumer]\ncluster = failback", "consumer", "cluster", "failback");
 	says("[consumer]\nheartbeat = 0", "consumer", "heartbeat", "0");
 	says("[provider]\nqueued.max = 8MiB", "provider", "queued.max", "8MiB");
