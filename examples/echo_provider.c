@@ -4,8 +4,10 @@
  *
  *     echo_provider [url]          default: dubbo://127.0.0.1:20880
  *
- * SIGTERM and SIGINT drain it: it answers running requests, then exits.
+ * SIGTERM and SIGINT drain it: it answers running requests, then exits. The units
+ * echo-provider.service and echo-provider.socket run it with systemd.
  */
+#include <spoke/notify.h>
 #include <spoke/provider.h>
 #include <spoke/signals.h>
 
@@ -48,8 +50,10 @@ int main(int argc, char **argv)
 	if (!error && spoke_provider_address(provider, 0, address, sizeof(address))) {
 		printf("demo.EchoService listens at %s\n", address);
 		(void)fflush(stdout);
-		error = spoke_engine_run(engine);
+		error = spoke_engine_notify(engine, address);
 	}
+	if (!error)
+		error = spoke_engine_run(engine);
 	if (error)
 		(void)fprintf(stderr, "echo_provider: %s\n", spoke_strerror(error));
 	spoke_engine_free(engine);

@@ -3,6 +3,7 @@
 #include "cluster/config/config.h"
 #include "cluster/config/parts.h"
 #include "core/engine/engine.h"
+#include "core/engine/notify.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -147,8 +148,11 @@ static void signal_came(struct spoke_signal *signal)
 {
 	struct spoke_config *config = spoke_container_of(signal, struct spoke_config, signal);
 	struct spoke_engine *engine = signal->engine;
-	int error = spoke_config_reload(config, report_line, engine);
+	int error;
 
+	spokei_notify_reloading(engine);
+	error = spoke_config_reload(config, report_line, engine);
+	spokei_notify_reloaded(engine, error != SPOKE_OK);
 	if (error) {
 		spokei_event(engine, error,
 			     "config: nothing changed; fix the file and send the signal again");

@@ -10,11 +10,13 @@
 #include <spoke/config.h>
 #include <spoke/engine.h>
 #include <spoke/host.h>
+#include <spoke/notify.h>
 #include <spoke/program.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>
 
 #include <stdio.h>
+#include <string.h>
 
 #define DRAIN_NS UINT64_C(10000000000)
 #define SENTENCE 512u
@@ -33,7 +35,8 @@ struct spoke_program {
 	struct spoke_config *config; /* NULL: none */
 	struct repeat *repeats;
 	uint64_t drain_ns;
-	int error; /* the first one */
+	char status[SPOKE_NOTIFY_STATUS_MAX + 1]; /* for the service manager */
+	int error;                                /* the first one */
 };
 
 /* --- errors */
@@ -122,13 +125,18 @@ struct spoke_engine *spoke_program_engine(struct spoke_program *program)
 
 /* --- its objects */
 
-static void log_address(struct spoke_engine *engine, const struct spoke_provider *provider,
-			const char *service)
+/* Logs where a provider listens, and adds it to the status. */
+static void tell_address(struct spoke_program *program, const struct spoke_provider *provider,
+			 const char *service)
 {
+	size_t len = strlen(program->status);
 	char address[128];
 
-	if (spoke_provider_address(provider, 0, address, sizeof(address)) > 0)
-		spokei_event(engine, SPOKE_OK, "%s listens at %s", service, address);
+	if (spoke_provider_address(provider, 0, address, sizeof(address)) == 0)
+		return;
+	spokei_event(program->engine, SPOKE_OK, "%s listens at %s", service, address);
+	(void)snprintf(program->status + len, sizeof(program->status) - len, "%s%s listens at %s",
+		       len > 0 ? ", " : "", service, address);
 }
 
 struct spoke_provider *spoke_program_serve(struct spoke_program *program, const char *url,
@@ -151,7 +159,7 @@ struct spoke_provider *spoke_program_serve(struct spoke_program *program, const 
 	fail(program, error, service ? service : "a service without a name");
 	if (error)
 		return NULL;
-	log_address(program->engine, provider, service);
+	tell_address(program, provider, service);
 	return provider;
 }
 
@@ -219,6 +227,8 @@ static int run(struct spoke_program *program)
 
 	if (error == SPOKE_OK && program->config)
 		error = spoke_config_reload_on_signal(program->config, program->engine);
+	if (error == SPOKE_OK)
+		error = spoke_engine_notify(program->engine, program->status);
 	return error ? error : spoke_engine_run(program->engine);
 }
 

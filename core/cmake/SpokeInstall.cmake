@@ -170,7 +170,8 @@ spoke_install(development ${spoke_examples_dir}
 spoke_install(development ${spoke_examples_dir}/loops
 	loops/fd_loop.h loops/fd_loop.c loops/epoll_consumer.c loops/uv_consumer.c)
 spoke_install(development ${spoke_examples_dir}/guide guide/provider.c guide/consumer.c)
-spoke_install(command ${spoke_examples_dir} spoke/echo-provider.service spoke/spoke.conf)
+spoke_install(command ${spoke_examples_dir}
+	spoke/echo-provider.service spoke/echo-provider.socket spoke/spoke.conf)
 if(TARGET spoke_command)
 	spoke_install(command ${CMAKE_INSTALL_MANDIR}/man1 spoke/spoke.1)
 	spoke_install(command ${CMAKE_INSTALL_MANDIR}/man5 spoke/spoke.conf.5)

@@ -3,6 +3,7 @@
  * Drains an engine: its members finish work in progress; members that are left at the end of the
  * drain timeout are closed. Signals can start a drain.
  */
+#include "core/engine/notify.h"
 #include "core/engine/parts.h"
 #include "core/engine/roll.h"
 
@@ -32,6 +33,7 @@ int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
 		return error;
 	engine->ending = true;
 	engine->drained = false;
+	spokei_notify_stopping(engine);
 	spokei_engine_soon(engine, &engine->drain);
 	return SPOKE_OK;
 }

@@ -10,6 +10,7 @@
 
 #include <spoke/engine.h>
 #include <spoke/histogram.h>
+#include <spoke/notify.h>
 #include <spoke/signals.h>
 
 #define SPOKEI_ENGINE_ENDERS 2 /* SIGTERM and SIGINT */
@@ -18,6 +19,25 @@
 struct spokei_engine_class {
 	void (*due)(struct spoke_timer *timer, void *arg);
 	unsigned wheel_class;
+};
+
+enum spokei_notify_state {
+	SPOKEI_NOTIFY_OFF, /* spoke_engine_notify() was not called */
+	SPOKEI_NOTIFY_READY,
+	SPOKEI_NOTIFY_RELOADING,
+	SPOKEI_NOTIFY_STOPPING, /* for ever */
+};
+
+/* The messages to the service manager, see core/engine/notify.h. */
+struct spokei_notify {
+	struct spoke_alarm alarm; /* armed if a sign of life is due, or a message was not sent */
+	enum spokei_notify_state state;
+	bool unsent;          /* the service manager had no room for the state */
+	bool refused;         /* an error was logged */
+	bool stale;           /* the settings file has errors, the settings are the former ones */
+	uint64_t watchdog_ns; /* 0: none */
+	uint64_t alive_ns;    /* when the next sign of life is due */
+	char status[SPOKE_NOTIFY_STATUS_MAX + 1];
 };
 
 struct spokei_engine_parts {
@@ -29,6 +49,7 @@ struct spokei_engine_parts {
 	struct spoke_signal enders[SPOKEI_ENGINE_ENDERS]; /* the signals that drain the engine */
 	uint64_t enders_ns;                               /* the timeout of that drain */
 	bool ender_came;                                  /* one of these signals did */
+	struct spokei_notify notify;
 	struct spokei_log log;
 	struct spokei_events events;
 	struct spoke_histogram latency;

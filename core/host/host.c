@@ -8,6 +8,7 @@
 #include "core/host/files.h"
 #include "core/host/forks.h"
 #include "core/host/loop.h"
+#include "core/host/manager.h"
 #include "core/host/net.h"
 #include "core/host/signals.h"
 #include "core/host/stderr.h"
@@ -48,6 +49,7 @@ static void assemble(void)
 		.signals = &spokei_host_signals,
 		.print = spokei_stderr_print,
 		.variable = spokei_stderr_variable,
+		.manager = &spokei_host_manager,
 	};
 }
 

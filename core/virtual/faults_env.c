@@ -390,6 +390,29 @@ static const struct spoke_signals spokei_faults_signals = {
 	.close = signals_close,
 };
 
+/* --- the service manager */
+
+static int manager_notify(void *ctx, const char *text)
+{
+	struct spokei_faults *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_NOTIFY);
+
+	return error ? error : inner->manager->notify(inner->ctx, text);
+}
+
+static uint64_t manager_watchdog(void *ctx)
+{
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
+
+	return inner->manager->watchdog(inner->ctx);
+}
+
+static const struct spoke_manager spokei_faults_manager = {
+	.notify = manager_notify,
+	.watchdog = manager_watchdog,
+};
+
 /* The loop that opens is the inner one's; its other functions do not get the context. */
 static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 		     void **ret_loop)
@@ -417,6 +440,7 @@ void spokei_faults_init(struct spokei_faults *faulty, const struct spoke_env *in
 		.files = inner->files ? &spokei_faults_files : NULL,
 		.forks = inner->forks,
 		.signals = inner->signals ? &spokei_faults_signals : NULL,
+		.manager = inner->manager ? &spokei_faults_manager : NULL,
 	};
 	if (inner->threads) {
 		faulty->threads = *inner->threads;

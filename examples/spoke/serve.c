@@ -7,6 +7,7 @@
 
 #include <spoke/admin.h>
 #include <spoke/host.h>
+#include <spoke/notify.h>
 #include <spoke/provider.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>
@@ -243,6 +244,8 @@ static int open_admin(struct server *server)
 static int run(struct server *server, char **places, int count)
 {
 	struct spoke_engine_options engine_options = { .env = &server->env };
+	char place[128];
+	char status[SPOKE_NOTIFY_STATUS_MAX + 1] = "";
 	int error;
 
 	if (settings_load(VERB, server->config_path, &server->config) != VERB_OK)
@@ -273,7 +276,12 @@ static int run(struct server *server, char **places, int count)
 	if (error)
 		return fail(server, error);
 	print_places(server);
-	error = spoke_engine_run(server->engine);
+	if (spoke_provider_address(server->provider, 0, place, sizeof(place)))
+		(void)snprintf(status, sizeof(status), "%s listens at %s", server->services[0],
+			       place);
+	error = spoke_engine_notify(server->engine, status);
+	if (!error)
+		error = spoke_engine_run(server->engine);
 	return error ? fail(server, error) : VERB_OK;
 }
 

@@ -116,7 +116,7 @@ pages_and_words() {
 	[ -s "$1/share/bash-completion/completions/spoke" ] || fail "$1: no completion for bash"
 	[ -s "$1/share/zsh/site-functions/_spoke" ] || [ -s "$1/share/zsh/vendor-completions/_spoke" ] ||
 		fail "$1: no completion for zsh"
-	for example in echo-provider.service spoke.conf; do
+	for example in echo-provider.service echo-provider.socket spoke.conf; do
 		[ -s "$1/share/doc/spoke/examples/$example" ] || fail "$1: no example $example"
 	done
 }
@@ -295,8 +295,9 @@ unit() {
 	mkdir "$work/unit"
 	sed "s|^ExecStart=[^ ]*|ExecStart=$(command -v cat)|" examples/spoke/echo-provider.service \
 		>"$work/unit/echo-provider.service"
+	cp examples/spoke/echo-provider.socket "$work/unit"
 	systemd-analyze verify --man=no "$work/unit/echo-provider.service" 2>"$work/unit/output" || true
-	! grep -F echo-provider.service "$work/unit/output" || fail "systemd-analyze reports errors"
+	! grep -F echo-provider. "$work/unit/output" || fail "systemd-analyze reports errors"
 }
 
 way install install_by_cmake

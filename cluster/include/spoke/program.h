@@ -12,7 +12,8 @@
  *             return spoke_program_run(program);
  *     }
  *
- * SIGTERM and SIGINT drain the program, SIGHUP reads the settings file again. The first error is
+ * SIGTERM and SIGINT drain the program, SIGHUP reads the settings file again. A service manager is
+ * told all of this, see <spoke/notify.h>. The first error is
  * kept and logged with its cause. From then on all functions do nothing and return NULL, and
  * spoke_program_run() returns 1, so a program need not check anything before.
  *

@@ -20,6 +20,7 @@
 #include <spoke/histogram.h>
 #include <spoke/host.h>
 #include <spoke/lease.h>
+#include <spoke/notify.h>
 #include <spoke/program.h>
 #include <spoke/provider.h>
 #include <spoke/read.h>

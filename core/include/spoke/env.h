@@ -296,13 +296,23 @@ struct spoke_signals {
 	void (*close)(void *ctx, int fd);
 };
 
+/* The service manager that started the process, e.g. systemd: see sd_notify(3). Any thread. */
+struct spoke_manager {
+	/* Sends it a message, e.g. "READY=1". Returns 0; -ENOENT: there is no service manager, or
+	 * it does not listen; -EAGAIN: its queue is full; or another errno. Does not block. */
+	int (*notify)(void *ctx, const char *text);
+	/* Returns the time, ns, within which it wants a "WATCHDOG=1"; 0: it has no watchdog. */
+	uint64_t (*watchdog)(void *ctx);
+};
+
 /* Greatest age of the coarse clock: 20 ms. */
 #define SPOKE_COARSE_NS UINT64_C(20000000)
 
 /* The environment. Borrowed by every object made with it, for the object's life; the tables must
  * not change meanwhile. */
 struct spoke_env {
-	/* Given to every function of this table and of `net`, `files`, `threads` and `signals`. */
+	/* Given to every function of this table and of `net`, `files`, `threads`, `signals` and
+	 * `manager`. */
 	void *ctx;
 	/* Returns the monotonic time, ns; stands still while the machine sleeps. Any thread. */
 	uint64_t (*now)(void *ctx);
@@ -336,6 +346,7 @@ struct spoke_env {
 	/* Returns a variable of the process's environment, e.g. SPOKE_LOG, or NULL. Borrowed until
 	 * the program changes its environment. Any thread. NULL: there are none. */
 	const char *(*variable)(void *ctx, const char *name);
+	const struct spoke_manager *manager; /* NULL: not available */
 };
 
 SPOKE_END_DECLS

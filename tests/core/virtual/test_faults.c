@@ -124,6 +124,7 @@ static void rig_signal_close(void *ctx, int fd)
 	spokei_vnet_table.close(ctx, fd);
 }
 
+static const struct spoke_manager rig_manager = { .notify = rig_file_ask };
 static const struct spoke_signals rig_signals = { .open = rig_signal_open,
 						  .close = rig_signal_close };
 static const struct spoke_threads rig_threads = { .start = rig_thread_start,
@@ -158,7 +159,8 @@ static int set_up(void **state)
 					 .loop = &rig_loop,
 					 .files = &rig_files,
 					 .threads = &rig_threads,
-					 .signals = &rig_signals };
+					 .signals = &rig_signals,
+					 .manager = &rig_manager };
 	spokei_faults_init(&rig->faulty, &rig->inner);
 	return 0;
 }
@@ -316,6 +318,8 @@ static int call(struct rig *rig, enum spokei_faults_kind kind)
 		if (!error)
 			env->signals->close(env->ctx, fd);
 		return error;
+	case SPOKEI_FAULTS_NOTIFY:
+		return env->manager->notify(env->ctx, "READY=1");
 	case SPOKEI_FAULTS_CONNECT:
 		error = net->connect(env->ctx, &address, &fd);
 		error = error == -EINPROGRESS ? 0 : error;

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages to a service manager, over real datagram sockets. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/host/manager.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const struct spoke_manager *const manager = &spokei_host_manager;
+
+struct rig {
+	char folder[64];
+	char path[80];
+	int fd; /* the service manager's socket; -1: none */
+};
+
+static int set_up(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	if (rig == NULL)
+		return -1;
+	rig->fd = -1;
+	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/spoke-test-manager-XXXXXX");
+	if (mkdtemp(rig->folder) == NULL)
+		return -1;
+	(void)snprintf(rig->path, sizeof(rig->path), "%s/notify", rig->folder);
+	(void)unsetenv("NOTIFY_SOCKET");
+	(void)unsetenv("WATCHDOG_USEC");
+	(void)unsetenv("WATCHDOG_PID");
+	*state = rig;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct rig *rig = *state;
+
+	if (rig->fd >= 0)
+		(void)close(rig->fd);
+	(void)unlink(rig->path);
+	(void)rmdir(rig->folder);
+	free(rig);
+	return 0;
+}
+
+/* Listens like a service manager. The name is a path, or begins with "@". */
+static void listen_at(struct rig *rig, const char *name)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	size_t len = strlen(name);
+
+	memcpy(at.sun_path, name, len);
+	if (name[0] == '@')
+		at.sun_path[0] = '\0';
+	rig->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	assert_true(rig->fd >= 0);
+	assert_int_equal(bind(rig->fd, (struct sockaddr *)&at,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)),
+			 0);
+	assert_int_equal(setenv("NOTIFY_SOCKET", name, 1), 0);
+}
+
+static void assert_told(const struct rig *rig, const char *text)
+{
+	char bytes[200];
+	ssize_t len = recv(rig->fd, bytes, sizeof(bytes) - 1, 0);
+
+	assert_true(len >= 0);
+	bytes[len] = '\0';
+	assert_string_equal(bytes, text);
+}
+
+static void message_reaches_socket_at_path(void **state)
+{
+	struct rig *rig = *state;
+
+	listen_at(rig, rig->path);
+	assert_int_equal(manager->notify(NULL, "READY=1\nSTATUS=fine"), 0);
+	assert_int_equal(manager->notify(NULL, "STOPPING=1"), 0);
+	assert_told(rig, "READY=1\nSTATUS=fine");
+	assert_told(rig, "STOPPING=1");
+}
+
+static void message_reaches_abstract_socket(void **state)
+{
+	struct rig *rig = *state;
+	char name[80];
+
+	(void)snprintf(name, sizeof(name), "@%s", rig->folder);
+	listen_at(rig, name);
+	assert_int_equal(manager->notify(NULL, "READY=1"), 0);
+	assert_told(rig, "READY=1");
+}
+
+static void missing_manager_is_enoent(void **state)
+{
+	struct rig *rig = *state;
+	char gone[200];
+
+	assert_int_equal(manager->notify(NULL, "READY=1"), -ENOENT);
+	assert_int_equal(setenv("NOTIFY_SOCKET", "", 1), 0);
+	assert_int_equal(manager->notify(NULL, "READY=1"), -ENOENT);
+	assert_int_equal(setenv("NOTIFY_SOCKET", "vsock:2:1", 1), 0);
+	assert_int_equal(manager->notify(NULL, "READY=1"), -ENOENT);
+	assert_int_equal(setenv("NOTIFY_SOCKET", rig->path, 1), 0);
+	assert_int_equal(manager->notify(NULL, "READY=1"), -ENOENT);
+	memset(gone, 'x', sizeof(gone));
+	gone[0] = '/';
+	gone[sizeof(gone) - 1] = '\0';
+	assert_int_equal(setenv("NOTIFY_SOCKET", gone, 1), 0);
+	assert_int_equal(manager->notify(NULL, "READY=1"), -ENAMETOOLONG);
+	listen_at(rig, rig->path);
+	(void)close(rig->fd);
+	rig->fd = -1;
+	assert_int_equal(manager->notify(NULL, "READY=1"), -ENOENT);
+}
+
+static void full_queue_is_eagain_and_does_not_block(void **state)
+{
+	struct rig *rig = *state;
+	int error = 0;
+	unsigned sent = 0;
+
+	listen_at(rig, rig->path);
+	while (error == 0 && sent < 100000) {
+		error = manager->notify(NULL, "WATCHDOG=1");
+		sent++;
+	}
+	assert_int_equal(error, -EAGAIN);
+	assert_told(rig, "WATCHDOG=1");
+	assert_int_equal(manager->notify(NULL, "WATCHDOG=1"), 0);
+}
+
+static void watchdog_is_read_from_variables(void **state)
+{
+	static const char *const bad[] = { "", "x", "1x", "-1", " 1", "99999999999999999999" };
+	char number[24];
+
+	(void)state;
+	assert_int_equal(manager->watchdog(NULL), 0);
+	assert_int_equal(setenv("WATCHDOG_USEC", "30000000", 1), 0);
+	assert_int_equal(manager->watchdog(NULL), UINT64_C(30000000000));
+	(void)snprintf(number, sizeof(number), "%ld", (long)getpid());
+	assert_int_equal(setenv("WATCHDOG_PID", number, 1), 0);
+	assert_int_equal(manager->watchdog(NULL), UINT64_C(30000000000));
+	assert_int_equal(setenv("WATCHDOG_PID", "1", 1), 0);
+	assert_int_equal(manager->watchdog(NULL), 0);
+	assert_int_equal(unsetenv("WATCHDOG_PID"), 0);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(setenv("WATCHDOG_USEC", bad[i], 1), 0);
+		assert_int_equal(manager->watchdog(NULL), 0);
+	}
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(message_reaches_socket_at_path),
+		CASE(message_reaches_abstract_socket),
+		CASE(missing_manager_is_enoent),
+		CASE(full_queue_is_eagain_and_does_not_block),
+		CASE(watchdog_is_read_from_variables),
+	};
+
+	return cmocka_run_group_tests_name("manager", tests, NULL, NULL);
+}
