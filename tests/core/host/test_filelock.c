@@ -11,11 +11,13 @@
 #include "core/host/files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,13 +126,29 @@ static void own_lock_is_held_and_dropped_with_its_file(void **state)
 
 	assert_int_equal(files->lock(NULL, rig->path, &fd), 0);
 	assert_int_equal(files->is_locked(NULL, rig->path), 1);
-	/* Others who ask do not hinder its owner, nor each other. */
 	files->unlock(NULL, fd);
 	assert_int_equal(files->is_locked(NULL, rig->path), 0);
 	assert_int_equal(files->lock(NULL, rig->path, &fd), 0);
 	files->drop(NULL, rig->path, fd);
 	assert_false(exists(rig, "file.lock"));
 	assert_int_equal(files->is_locked(NULL, rig->path), 0);
+}
+
+static void two_that_ask_do_not_take_each_other_for_the_owner(void **state)
+{
+	const struct rig *rig = *state;
+	int asking;
+	int fd;
+
+	assert_int_equal(files->append(NULL, named(rig, "file.lock"), "", 0), 0);
+	asking = open(named(rig, "file.lock"), O_RDONLY | O_CLOEXEC);
+	assert_true(asking >= 0);
+	assert_int_equal(flock(asking, LOCK_SH | LOCK_NB), 0);
+	assert_int_equal(files->is_locked(NULL, rig->path), 0);
+	assert_int_equal(files->lock(NULL, rig->path, &fd), -EAGAIN);
+	(void)close(asking);
+	assert_int_equal(files->lock(NULL, rig->path, &fd), 0);
+	files->unlock(NULL, fd);
 }
 
 static void removed_file_of_held_lock_counts_as_free(void **state)
@@ -221,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(lock_is_held_until_its_process_is_killed),
 		CASE(own_lock_is_held_and_dropped_with_its_file),
+		CASE(two_that_ask_do_not_take_each_other_for_the_owner),
 		CASE(removed_file_of_held_lock_counts_as_free),
 		CASE(path_that_is_too_long_is_an_error),
 		CASE(sweep_removes_only_what_dead_processes_left),
