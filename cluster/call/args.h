@@ -18,6 +18,7 @@ struct spokei_call_args {
 	const struct spoke_policy *policy; /* NULL: the call is a push, or is not sent at all */
 	const struct spoke_lease *lease;   /* of the user's options; NULL: none, or it was noted */
 	bool one_way;
+	bool optional; /* the attachments are those of filters: a wire without any drops them */
 };
 
 #endif

@@ -67,6 +67,7 @@ int spokei_call_prepare(const struct spoke_method *method, struct spoke_span val
 	ret->policy = NULL;
 	ret->lease = NULL;
 	ret->one_way = options->one_way;
+	ret->optional = false;
 	return SPOKE_OK;
 }
 
@@ -303,16 +304,31 @@ static int begin_answer(struct spoke_method *method, struct spoke_value value, b
 
 /* --- filters and limits */
 
+/* The filters that a call has passed. */
+struct passed {
+	uint32_t number; /* of the call */
+	size_t count;
+};
+
+static const struct passed unfiltered;
+
+static inline void note_passed(struct spokei_call *call, struct passed passed)
+{
+	call->filters = (uint8_t)passed.count;
+	call->number = passed.number;
+}
+
 /* Asks the filters after a call that they let pass, and that could not begin. They may turn its
  * error into a value. Returns the error; OK: a call has begun that ends with the value. */
-static int ask_after(struct spoke_method *method, size_t passed, int error,
+static int ask_after(struct spoke_method *method, struct passed passed, int error,
 		     struct spokei_call **ret_call)
 {
 	struct spoke_result result = { .error = error };
 	/* Without arguments, because a copy of them may be freed already. */
 	struct spoke_filter_call about = spokei_method_describe(method);
 
-	spokei_filters_after_call(method->caller->filters, passed, &about, &result);
+	about.number = passed.number;
+	spokei_filters_after_call(method->caller->filters, passed.count, &about, &result);
 	if (method->caller->closed)
 		return SPOKE_ECLOSED;
 	if (result.error)
@@ -322,7 +338,7 @@ static int ask_after(struct spoke_method *method, size_t passed, int error,
 
 /* Takes a call that limits and filters allow. */
 static int take_allowed(struct spoke_method *method, const struct spokei_call_args *args,
-			size_t passed, struct spokei_call **ret_call)
+			struct passed passed, struct spokei_call **ret_call)
 {
 	const struct spokei_policy_traits *traits = spokei_method_traits(method, args->policy);
 	const bool excuses = traits->excuses;
@@ -333,10 +349,10 @@ static int take_allowed(struct spoke_method *method, const struct spokei_call_ar
 	else
 		error = begin_kept(method, args, traits, ret_call);
 	if (SPOKEI_LIKELY(error == 0)) {
-		(*ret_call)->filters = (uint8_t)passed;
+		note_passed(*ret_call, passed);
 		return SPOKE_OK;
 	}
-	if (passed)
+	if (passed.count)
 		error = ask_after(method, passed, error, ret_call);
 	if (error && method->fallback.len && spokei_fallback_applies(error))
 		error = begin_answer(method, method->fallback, true, ret_call) ? error : SPOKE_OK;
@@ -345,30 +361,48 @@ static int take_allowed(struct spoke_method *method, const struct spokei_call_ar
 	return error;
 }
 
+/* Begins or refuses a call, as filters have decided. */
+static int carry_out(struct spoke_method *method, const struct spokei_call_args *args,
+		     const struct spoke_filter_verdict *verdict, struct passed passed,
+		     struct spokei_call **ret_call)
+{
+	int error;
+
+	if (verdict->step == SPOKE_FILTER_GO_ON)
+		return take_allowed(method, args, passed, ret_call);
+	if (verdict->step == SPOKE_FILTER_REFUSE) {
+		error = verdict->error ? verdict->error : SPOKE_EREFUSED;
+		return passed.count ? ask_after(method, passed, error, ret_call) : error;
+	}
+	error = begin_answer(method, verdict->value, false, ret_call);
+	if (error == 0)
+		note_passed(*ret_call, passed);
+	return error;
+}
+
 static int take_filtered(struct spoke_method *method, const struct spokei_call_args *args,
 			 struct spokei_call **ret_call)
 {
+	const struct spokei_caller *caller = method->caller;
 	struct spoke_filter_call about = spokei_method_describe(method);
+	struct spokei_call_args with = *args;
+	struct passed passed = { .number = spokei_engine_number(caller->engine) };
 	struct spoke_filter_verdict verdict;
-	size_t passed;
-	int error;
+	struct spokei_buffer added; /* attachments of the filters, and the user's */
+	int error = SPOKE_ECLOSED;
 
+	spokei_buffer_init(&added, caller->engine->env, caller->link->limits.wire.frame_max);
+	about.number = passed.number;
 	about.args = args->values;
 	about.attachments = args->attachments;
 	about.one_way = args->one_way;
-	verdict = spokei_filters_before_call(method->caller->filters, &about, &passed);
+	verdict = spokei_filters_before_call(caller->filters, &about, &added, &passed.count);
+	with.attachments = about.attachments;
+	with.optional = args->attachments.len == 0;
 	/* A filter may have closed the consumer. */
-	if (method->caller->closed)
-		return SPOKE_ECLOSED;
-	if (verdict.step == SPOKE_FILTER_GO_ON)
-		return take_allowed(method, args, passed, ret_call);
-	if (verdict.step == SPOKE_FILTER_REFUSE) {
-		error = verdict.error ? verdict.error : SPOKE_EREFUSED;
-		return passed ? ask_after(method, passed, error, ret_call) : error;
-	}
-	error = begin_answer(method, verdict.value, false, ret_call);
-	if (error == 0)
-		(*ret_call)->filters = (uint8_t)passed;
+	if (!caller->closed)
+		error = carry_out(method, &with, &verdict, passed, ret_call);
+	spokei_buffer_fini(&added);
 	return error;
 }
 
@@ -384,7 +418,7 @@ static SPOKEI_NOINLINE int take_guarded(struct spoke_method *method,
 	if (method->caller->filters)
 		error = take_filtered(method, args, ret_call);
 	else
-		error = take_allowed(method, args, 0, ret_call);
+		error = take_allowed(method, args, unfiltered, ret_call);
 	if (error)
 		spokei_limit_give(&method->limit);
 	else
@@ -412,7 +446,7 @@ static int take_call(struct spoke_method *method, struct spoke_span values,
 	}
 	args.policy = options->policy ? options->policy : method->settings.policy;
 	if (SPOKEI_LIKELY(!method->limit.is_set && caller->filters == NULL))
-		error = take_allowed(method, &args, 0, ret_call);
+		error = take_allowed(method, &args, unfiltered, ret_call);
 	else
 		error = take_guarded(method, &args, ret_call);
 	if (error == 0)

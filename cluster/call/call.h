@@ -28,6 +28,7 @@ struct spokei_call {
 	bool excuses;                     /* a failure is reported as OK with nil */
 	bool limited;                     /* it counts towards its method's limit */
 	bool cancelled;                   /* it ends so, on the engine's soon */
+	uint32_t number;                  /* for filters, if the call passed any */
 	struct spokei_task cancel;
 };
 

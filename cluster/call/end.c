@@ -83,6 +83,7 @@ static void ask_filters(const struct spokei_call *call, struct spoke_result *res
 	const struct spokei_retry_state *retry = call->retry;
 	struct spoke_filter_call about = spokei_method_describe(call->method);
 
+	about.number = call->number;
 	about.took_ns = result->queued_ns + result->waited_ns;
 	if (retry && retry->args.policy) {
 		about.args = retry->args.values;

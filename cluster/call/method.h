@@ -113,9 +113,12 @@ SPOKE_MUST_USE static inline int spokei_method_fill(struct spoke_method *method,
 	request->attachments = args->attachments;
 	request->two_way = !args->one_way;
 	/* Attachments that the wire cannot carry are rejected, not dropped. */
-	if (SPOKEI_UNLIKELY(!wire->attachments) &&
-	    (request->version.len || request->group.len || request->attachments.len))
-		return SPOKE_EUNSUPPORTED;
+	if (SPOKEI_UNLIKELY(!wire->attachments)) {
+		if (args->optional)
+			request->attachments = (struct spoke_value){ NULL, 0 };
+		if (request->version.len || request->group.len || request->attachments.len)
+			return SPOKE_EUNSUPPORTED;
+	}
 	if (SPOKEI_UNLIKELY(method->prefix.wire != wire || method->prefix.profile != profile))
 		error = spokei_method_turn_to(method, conn);
 	request->prefix = spokei_span(spokei_buffer_data(prefix), spokei_buffer_len(prefix));

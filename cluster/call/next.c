@@ -16,6 +16,7 @@
 #include "cluster/call/send.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/endpoint.h"
+#include "cluster/filter/filter.h"
 #include "core/engine/slow.h"
 #include "transport/conn/conn.h"
 
@@ -391,6 +392,27 @@ static SPOKEI_NOINLINE void note_slow(const struct spokei_attempt *attempt,
 	spokei_slow_note(&row, attempt->endpoint ? attempt->endpoint->name : "");
 }
 
+static SPOKEI_NOINLINE void notify_filters(const struct spokei_attempt *attempt,
+					   const struct spokei_outcome *outcome)
+{
+	const struct spokei_call *call = attempt->call;
+	const char *peer = attempt->endpoint ? attempt->endpoint->name : "";
+	const struct spoke_filter_attempt about = {
+		.number = call->number,
+		.service = call->method->service,
+		.method = call->method->request.method,
+		.peer = spokei_span(peer, strlen(peer)),
+		.error = outcome->error,
+		.written = outcome->written,
+		.backup = call->retry && call->retry->state != SPOKEI_CALL_FIRST &&
+			  call->retry->hedged && attempt->backup,
+		.queued_ns = outcome->queued_ns,
+		.waited_ns = outcome->waited_ns,
+	};
+
+	spokei_filters_after_attempt(call->caller->filters, call->filters, &about);
+}
+
 static void attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome)
 {
 	const uint64_t took_ns = outcome->queued_ns + outcome->waited_ns;
@@ -413,6 +435,8 @@ static void attempt_done(struct spokei_pending *pending, const struct spokei_out
 		spokei_directory_ended(endpoint, fate, outcome->error, took_ns);
 	if (SPOKEI_UNLIKELY(took_ns >= attempt->call->method->figures->slow_ns))
 		note_slow(attempt, outcome);
+	if (SPOKEI_UNLIKELY(attempt->call->filters))
+		notify_filters(attempt, outcome);
 	if (SPOKEI_LIKELY(ends_here(attempt->call, outcome->error)))
 		finish_one(attempt->call, outcome);
 	else

@@ -3,6 +3,8 @@
  * its owner. */
 #include "cluster/filter/filter.h"
 
+#include "cluster/filter/merge.h"
+
 #define SLOT sizeof(const struct spoke_filter *)
 
 /* --- life */
@@ -78,14 +80,36 @@ static struct spoke_filter_verdict checked(struct spoke_filter_verdict verdict)
 
 /* --- calls */
 
+/* Adds the attachments of a verdict to those of the call. Invalid ones make a refusal. */
+static void add_attachments(struct spoke_filter_verdict *verdict, struct spoke_filter_call *call,
+			    struct spokei_buffer *added)
+{
+	int error;
+
+	if (SPOKEI_LIKELY(verdict->attachments.len == 0))
+		return;
+	error = spokei_merge_attachments(added, call->attachments, verdict->attachments);
+	if (error == SPOKE_OK) {
+		call->attachments.data = spokei_buffer_data(added);
+		call->attachments.len = spokei_buffer_len(added);
+		return;
+	}
+	*verdict = (struct spoke_filter_verdict){
+		.step = SPOKE_FILTER_REFUSE,
+		.error = error,
+		.text = "a filter added invalid attachments",
+	};
+}
+
 struct spoke_filter_verdict spokei_filters_before_call(const struct spokei_filters *filters,
-						       const struct spoke_filter_call *call,
+						       struct spoke_filter_call *call,
+						       struct spokei_buffer *added,
 						       size_t *ret_passed)
 {
 	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
 	size_t passed = 0;
 
-	while (passed < filters->count) {
+	while (passed < filters->count && verdict.step == SPOKE_FILTER_GO_ON) {
 		const struct spoke_filter *filter = filters->list[passed];
 
 		if (filter->before_call)
@@ -93,6 +117,7 @@ struct spoke_filter_verdict spokei_filters_before_call(const struct spokei_filte
 		if (verdict.step != SPOKE_FILTER_GO_ON)
 			break;
 		passed++;
+		add_attachments(&verdict, call, added);
 	}
 	*ret_passed = passed;
 	return verdict;
@@ -133,6 +158,18 @@ void spokei_filters_after_call(const struct spokei_filters *filters, size_t pass
 			continue;
 		verdict = checked(filter->after_call(filter->arg, call));
 		replace(result, &verdict);
+	}
+}
+
+void spokei_filters_after_attempt(const struct spokei_filters *filters, size_t passed,
+				  const struct spoke_filter_attempt *attempt)
+{
+	SPOKE_ASSERT(passed <= filters->count);
+	while (passed > 0) {
+		const struct spoke_filter *filter = filters->list[--passed];
+
+		if (filter->after_attempt)
+			filter->after_attempt(filter->arg, attempt);
 	}
 }
 

@@ -7,6 +7,7 @@
 #define SPOKEI_CLUSTER_FILTER_FILTER_H
 
 #include "core/base/env.h"
+#include "core/memory/buffer.h"
 
 #include <spoke/filter.h>
 
@@ -27,10 +28,17 @@ SPOKE_MUST_USE int spokei_filters_put_first(struct spokei_filters *filters,
 void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env *env);
 
 /* Returns the first verdict other than "go on". *ret_passed: number of filters that the call
- * passed; only these are called after it. */
+ * passed; only these are called after it. The attachments that filters add come into `added`, an
+ * empty buffer of the caller, together with those of the call; call->attachments then points
+ * there. */
 struct spoke_filter_verdict spokei_filters_before_call(const struct spokei_filters *filters,
-						       const struct spoke_filter_call *call,
+						       struct spoke_filter_call *call,
+						       struct spokei_buffer *added,
 						       size_t *ret_passed);
+
+/* Notifies the first `passed` filters of the end of an attempt, the last of them first. */
+void spokei_filters_after_attempt(const struct spokei_filters *filters, size_t passed,
+				  const struct spoke_filter_attempt *attempt);
 
 /* Calls the first `passed` filters, the last of them first. Each may change *result, and the next
  * one sees the change. */

@@ -105,6 +105,8 @@ void spokei_gate_leave(struct spoke_request *request, const struct spokei_messag
 		.value = answer->value,
 		.arg_len = request->arg_len,
 		.took_ns = env->now(env->ctx) - request->arrived_ns,
+		/* A request that outlives its provider may just be getting its thread. */
+		.queued_ns = request->telling ? 0 : request->waited_ns,
 	};
 	spokei_filters_after_request(request->filters, passed, request, &told);
 }

@@ -42,6 +42,7 @@ struct spoke_engine {
 	void *wheel_memory;
 	size_t wheel_size;
 	void *loop;           /* of env->loop */
+	uint32_t call_number; /* of the last call that filters were asked about */
 	uint64_t begin_ns;    /* when this turn began */
 	uint64_t settle_ns;   /* second clock reading, valid for tasks on `last` */
 	bool settle_old;      /* users' code has run since that reading */
@@ -215,5 +216,13 @@ int spokei_engine_class(struct spoke_engine *engine, const char *name,
 /* Notes that a peer is checked by an interval as short as this. From now on a turn is late from
  * half of the shortest such interval on, and never later than the option says. 0 is no interval. */
 void spokei_engine_note_interval(struct spoke_engine *engine, uint64_t interval_ns);
+
+/* Returns a number for a call: the next one, never 0. */
+static inline uint32_t spokei_engine_number(struct spoke_engine *engine)
+{
+	if (++engine->call_number == 0)
+		engine->call_number = 1;
+	return engine->call_number;
+}
 
 #endif

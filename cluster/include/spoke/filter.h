@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Filters: functions that run before and after every call of a consumer and every request of a
- * provider. A filter lets the call or request continue, refuses it, or answers in its place.
+ * provider. A filter lets the call or request continue, refuses it, or answers in its place. Before
+ * a call it can add attachments, and it is notified of the end of each attempt.
  * Filters run in order before, and in reverse order after.
  */
 #ifndef SPOKE_FILTER_H
@@ -31,10 +32,18 @@ struct spoke_filter_verdict {
 	/* Of REFUSE with EREMOTE before a request: the class of the exception, a name that the
 	 * caller knows, e.g. "java.lang.SecurityException". NULL: none. Borrowed like `text`. */
 	const char *class_name;
+	/* Of GO_ON before a call: further attachments, a map with unique strings as keys, borrowed
+	 * until the filter's next call; { 0 }: none. They replace attachments of the call with the
+	 * same key, and later filters see them. Invalid ones refuse the call. MessagePack-RPC has
+	 * no attachments: a call that has only those of filters is sent without them. */
+	struct spoke_value attachments;
 };
 
 /* A call that is about to begin, or has ended. Borrowed for the filter. */
 struct spoke_filter_call {
+	/* Names the call from before_call() to after_call(), also among other consumers of the
+	 * engine. Numbers come again after 2^32 calls; never 0. */
+	uint32_t number;
 	struct spoke_span service;
 	struct spoke_span version;
 	struct spoke_span group;
@@ -44,6 +53,19 @@ struct spoke_filter_call {
 	bool one_way;
 	const struct spoke_result *result; /* NULL before the call */
 	uint64_t took_ns;                  /* after the call: its duration */
+};
+
+/* An attempt that has ended. Borrowed for the filter. */
+struct spoke_filter_attempt {
+	uint32_t number; /* of its call */
+	struct spoke_span service;
+	struct spoke_span method;
+	struct spoke_span peer; /* the provider, e.g. "127.0.0.1:20880" */
+	int error;              /* SPOKE_OK, or an error of <spoke/error.h> */
+	bool written;           /* as in struct spoke_result */
+	bool backup;            /* begun because another attempt was slow */
+	uint64_t queued_ns;     /* from the beginning until it was written, or until its end */
+	uint64_t waited_ns;     /* from then until the end */
 };
 
 /* The end of a request. */
@@ -58,6 +80,7 @@ struct spoke_filter_answer {
 	struct spoke_value value; /* of OK */
 	size_t arg_len;           /* bytes of the arguments, which may be freed already */
 	uint64_t took_ns;         /* duration since the arrival; 0: not known */
+	uint64_t queued_ns;       /* part of it: the wait for a thread of the pool */
 };
 
 /* A filter. Its functions run on the engine's thread, must not block, may be NULL, and may call any
@@ -72,6 +95,9 @@ struct spoke_filter {
 	/* Called once when a call has ended; for a call with a ticket, when the ticket is settled.
 	 * REFUSE replaces the result with an error, ANSWER with a success. */
 	struct spoke_filter_verdict (*after_call)(void *arg, const struct spoke_filter_call *call);
+	/* Called at the end of each attempt that has begun, before after_call(). Must not free the
+	 * owner of the filter, or the engine. */
+	void (*after_attempt)(void *arg, const struct spoke_filter_attempt *attempt);
 	/* Called before the handler, on the engine's thread even if the handler runs on the pool.
 	 */
 	struct spoke_filter_verdict (*before_request)(void *arg,

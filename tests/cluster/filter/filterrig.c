@@ -17,6 +17,8 @@ static void handle_echo(struct spoke_request *request, void *arg)
 
 	(void)arg;
 	rig.handled++;
+	if (rig.in_echo)
+		rig.in_echo(request);
 	(void)!spoke_cursor_next(&args, &first);
 	spoke_reply(request, first);
 	if (rig.in_reply)
@@ -196,7 +198,9 @@ int rig_begin(const struct spoke_provider_options *options)
 {
 	struct spoke_consumer_options with = {
 		.serialization = SPOKE_SERIALIZATION_MSGPACK,
-		.url = "dubbo://" AT "/S?version=1.0&timeout=10s",
+		.url = rig.url ? rig.url : "dubbo://" AT "/S?version=1.0&timeout=10s",
+		.filters = rig.filters,
+		.filter_count = rig.filter_count,
 	};
 	struct {
 		const char *name;

@@ -60,6 +60,11 @@ struct filter_rig {
 	uint32_t executes;      /* of all methods, set before rig_begin() */
 	uint32_t per_second;    /* of all methods, set before rig_begin() */
 	void (*in_reply)(void); /* called by "echo" after its reply; may be NULL */
+	const char *url;        /* of the consumer, set before rig_begin(); NULL: Dubbo */
+	/* Filters of the consumer, set before rig_begin(). */
+	const struct spoke_filter *const *filters;
+	size_t filter_count;
+	void (*in_echo)(const struct spoke_request *request); /* called first; may be NULL */
 };
 
 extern struct filter_rig rig;

@@ -33,6 +33,7 @@ static char diary[64];
 static struct spokei_world world;
 static struct spokei_world_process process;
 static struct spokei_filters filters;
+static struct spokei_buffer added;
 
 static void note(char letter, char what)
 {
@@ -78,6 +79,7 @@ static int set_up(void **state)
 		};
 		list[i] = &scribes[i].filter;
 	}
+	spokei_buffer_init(&added, &process.env, 4096);
 	return spokei_filters_init(&filters, &process.env, list, FILTERS);
 }
 
@@ -85,6 +87,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	spokei_filters_fini(&filters, &process.env);
+	spokei_buffer_fini(&added);
 	assert_int_equal(process.blocks, 0);
 	spokei_world_process_fini(&process);
 	spokei_world_fini(&world);
@@ -109,11 +112,11 @@ static void before_stops_at_first_filter_that_does_not_go_on(void **state)
 	size_t passed = 9;
 
 	(void)state;
-	verdict = spokei_filters_before_call(&filters, &call, &passed);
+	verdict = spokei_filters_before_call(&filters, &call, &added, &passed);
 	assert_int_equal(verdict.step, SPOKE_FILTER_GO_ON);
 	assert_int_equal(passed, FILTERS);
 	scribes[1].before = refusal;
-	verdict = spokei_filters_before_call(&filters, &call, &passed);
+	verdict = spokei_filters_before_call(&filters, &call, &added, &passed);
 	assert_int_equal(verdict.step, SPOKE_FILTER_REFUSE);
 	assert_int_equal(verdict.error, SPOKE_EUNAVAILABLE);
 	assert_int_equal(passed, 1);
@@ -185,7 +188,7 @@ static void empty_list_allocates_nothing(void **state)
 	(void)state;
 	assert_int_equal(spokei_filters_init(&none, &process.env, NULL, 0), SPOKE_OK);
 	assert_null(none.list);
-	assert_int_equal(spokei_filters_before_call(&none, &call, &passed).step,
+	assert_int_equal(spokei_filters_before_call(&none, &call, &added, &passed).step,
 			 SPOKE_FILTER_GO_ON);
 	assert_int_equal(passed, 0);
 	spokei_filters_fini(&none, &process.env);

@@ -34,13 +34,23 @@ void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env 
 static const struct spoke_filter_verdict go_on = { .step = SPOKE_FILTER_GO_ON };
 
 struct spoke_filter_verdict spokei_filters_before_call(const struct spokei_filters *filters,
-						       const struct spoke_filter_call *call,
+						       struct spoke_filter_call *call,
+						       struct spokei_buffer *added,
 						       size_t *ret_passed)
 {
 	(void)filters;
 	(void)call;
+	(void)added;
 	*ret_passed = 0;
 	return go_on;
+}
+
+void spokei_filters_after_attempt(const struct spokei_filters *filters, size_t passed,
+				  const struct spoke_filter_attempt *attempt)
+{
+	(void)filters;
+	(void)passed;
+	(void)attempt;
 }
 
 void spokei_filters_after_call(const struct spokei_filters *filters, size_t passed,
