@@ -312,12 +312,6 @@ struct passed {
 
 static const struct passed unfiltered;
 
-static inline void note_passed(struct spokei_call *call, struct passed passed)
-{
-	call->filters = (uint8_t)passed.count;
-	call->number = passed.number;
-}
-
 /* Asks the filters after a call that they let pass, and that could not begin. They may turn its
  * error into a value. Returns the error; OK: a call has begun that ends with the value. */
 static int ask_after(struct spoke_method *method, struct passed passed, int error,
@@ -349,7 +343,8 @@ static int take_allowed(struct spoke_method *method, const struct spokei_call_ar
 	else
 		error = begin_kept(method, args, traits, ret_call);
 	if (SPOKEI_LIKELY(error == 0)) {
-		note_passed(*ret_call, passed);
+		(*ret_call)->filters = (uint8_t)passed.count;
+		(*ret_call)->number = passed.number;
 		return SPOKE_OK;
 	}
 	if (passed.count)
@@ -375,13 +370,15 @@ static int carry_out(struct spoke_method *method, const struct spokei_call_args 
 		return passed.count ? ask_after(method, passed, error, ret_call) : error;
 	}
 	error = begin_answer(method, verdict->value, false, ret_call);
-	if (error == 0)
-		note_passed(*ret_call, passed);
+	if (error == 0) {
+		(*ret_call)->filters = (uint8_t)passed.count;
+		(*ret_call)->number = passed.number;
+	}
 	return error;
 }
 
 static int take_filtered(struct spoke_method *method, const struct spokei_call_args *args,
-			 struct spokei_call **ret_call)
+			 const struct spoke_trace_context *trace, struct spokei_call **ret_call)
 {
 	const struct spokei_caller *caller = method->caller;
 	struct spoke_filter_call about = spokei_method_describe(method);
@@ -396,6 +393,7 @@ static int take_filtered(struct spoke_method *method, const struct spokei_call_a
 	about.args = args->values;
 	about.attachments = args->attachments;
 	about.one_way = args->one_way;
+	about.trace = trace;
 	verdict = spokei_filters_before_call(caller->filters, &about, &added, &passed.count);
 	with.attachments = about.attachments;
 	with.optional = args->attachments.len == 0;
@@ -409,6 +407,7 @@ static int take_filtered(struct spoke_method *method, const struct spokei_call_a
 /* Takes a call of a method with limits, or of a consumer with filters. */
 static SPOKEI_NOINLINE int take_guarded(struct spoke_method *method,
 					const struct spokei_call_args *args,
+					const struct spoke_trace_context *trace,
 					struct spokei_call **ret_call)
 {
 	int error;
@@ -416,7 +415,7 @@ static SPOKEI_NOINLINE int take_guarded(struct spoke_method *method,
 	if (spokei_limit_take(&method->limit, method->caller->engine->begin_ns))
 		return SPOKE_ELIMIT;
 	if (method->caller->filters)
-		error = take_filtered(method, args, ret_call);
+		error = take_filtered(method, args, trace, ret_call);
 	else
 		error = take_allowed(method, args, unfiltered, ret_call);
 	if (error)
@@ -448,7 +447,7 @@ static int take_call(struct spoke_method *method, struct spoke_span values,
 	if (SPOKEI_LIKELY(!method->limit.is_set && caller->filters == NULL))
 		error = take_allowed(method, &args, unfiltered, ret_call);
 	else
-		error = take_guarded(method, &args, ret_call);
+		error = take_guarded(method, &args, options->trace, ret_call);
 	if (error == 0)
 		spokei_budget_called(&caller->budget, caller->engine->begin_ns);
 	return error;

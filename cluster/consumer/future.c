@@ -13,6 +13,7 @@
 #include "core/engine/waiters.h"
 
 #include <spoke/future.h>
+#include <spoke/trace.h>
 
 #define MARGIN_NS UINT64_C(1000000000) /* a wait ends this long after the deadline */
 
@@ -43,7 +44,8 @@ struct spoke_future {
 	size_t bytes_len;
 	struct spoke_span args;
 	struct spoke_call_options options;
-	size_t size; /* of this, with its copies */
+	const void *trace; /* that of the options, unaligned; NULL: none */
+	size_t size;       /* of this, with its copies */
 	unsigned char copies[];
 };
 
@@ -143,6 +145,7 @@ static int try_call(struct spoke_future *future)
 {
 	struct spoke_engine *engine = future->desk->engine;
 	struct spoke_call_options *options = &future->options;
+	struct spoke_trace_context trace;
 	int error;
 
 	if (engine->begin_ns > future->begun_ns)
@@ -158,6 +161,10 @@ static int try_call(struct spoke_future *future)
 		error = SPOKE_ETIMEOUT_UNSENT;
 	else {
 		options->timeout_ns -= future->posted_ns;
+		if (future->trace) {
+			memcpy(&trace, future->trace, sizeof(trace));
+			options->trace = &trace;
+		}
 		return spoke_call(future->method, future->args, options, finish_future, future,
 				  &future->call);
 	}
@@ -208,6 +215,8 @@ static struct spoke_future *make(struct spokei_desk *desk, struct spoke_method *
 	struct spoke_future *future = NULL;
 	unsigned char *at;
 
+	if (options->trace)
+		size += sizeof(*options->trace);
 	if (args.len <= SIZE_MAX / 8 && attachments.len <= SIZE_MAX / 8 &&
 	    key.len <= SIZE_MAX / 8) {
 		size += args.len + attachments.len + key.len;
@@ -230,6 +239,10 @@ static struct spoke_future *make(struct spokei_desk *desk, struct spoke_method *
 	future->args.data = copy_bytes(&at, args.data, args.len);
 	future->options.attachments.data = copy_bytes(&at, attachments.data, attachments.len);
 	future->options.hash_key.data = copy_bytes(&at, key.data, key.len);
+	future->options.trace = NULL;
+	if (options->trace)
+		future->trace = copy_bytes(&at, (const unsigned char *)options->trace,
+					   sizeof(*options->trace));
 	return future;
 }
 

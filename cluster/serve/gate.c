@@ -43,6 +43,7 @@ static struct spoke_filter_verdict ask(struct spoke_request *request,
 	request->arg_len = request->message->args.len;
 	request->filters = filters;
 	request->refusal = text;
+	request->self = request;
 	verdict = spokei_filters_before_request(filters, request, &request->passed);
 	request->watched = request->passed > 0;
 	if (verdict.step == SPOKE_FILTER_REFUSE && verdict.text == NULL)

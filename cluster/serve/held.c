@@ -95,5 +95,6 @@ void spokei_request_free(struct spoke_request *request)
 	spokei_conn_leave_orphans(&request->serving);
 	spokei_copy_free(env, request->kept);
 	spokei_copy_free(env, request->answer);
+	spokei_free(env, request->mark, 1, request->mark_size);
 	spokei_free(env, request, 1, sizeof(*request));
 }

@@ -54,9 +54,12 @@ struct spoke_request {
 	size_t passed; /* number of these filters */
 	/* Room for a filter's sentence, SPOKEI_GATE_TEXT bytes; valid while filters are asked. */
 	char *refusal;
-	size_t arg_len;      /* bytes of the arguments */
-	uint64_t arrived_ns; /* when the turn began that read the request */
-	uint64_t waited_ns;  /* for a thread of the pool */
+	size_t arg_len;             /* bytes of the arguments */
+	uint64_t arrived_ns;        /* when the turn began that read the request */
+	uint64_t waited_ns;         /* for a thread of the pool */
+	struct spoke_request *self; /* for a filter that makes a mark, once filters are asked */
+	void *mark;                 /* of a filter: see mark.h */
+	size_t mark_size;
 };
 
 /* Completes a request; nothing else does. */

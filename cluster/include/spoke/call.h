@@ -18,6 +18,8 @@ SPOKE_BEGIN_DECLS
 /* A method to call. It belongs to the consumer or the provider that made it. */
 struct spoke_method;
 
+struct spoke_trace_context;
+
 /* The serialization of requests. Replies come in that of their request. */
 enum spoke_serialization {
 	SPOKE_SERIALIZATION_DEFAULT,  /* as set in the URL or the file, else AUTO */
@@ -177,6 +179,9 @@ struct spoke_call_options {
 	 * or the call is a push. { 0 }: without a lease.
 	 */
 	struct spoke_lease lease;
+	/* Parent of the call's span, borrowed, if the consumer has a tracer: <spoke/trace.h>. NULL:
+	 * the attachment "traceparent", else a new trace begins. Not for pushes. */
+	const struct spoke_trace_context *trace;
 };
 
 /* Names a call, passed by value. A handle of a call that has ended is detected; { 0 } names none.

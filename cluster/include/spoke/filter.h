@@ -51,8 +51,9 @@ struct spoke_filter_call {
 	struct spoke_span args;         /* after the call { 0 }, unless kept for a retry */
 	struct spoke_value attachments; /* like `args` */
 	bool one_way;
-	const struct spoke_result *result; /* NULL before the call */
-	uint64_t took_ns;                  /* after the call: its duration */
+	const struct spoke_trace_context *trace; /* of the call's options; NULL after the call */
+	const struct spoke_result *result;       /* NULL before the call */
+	uint64_t took_ns;                        /* after the call: its duration */
 };
 
 /* An attempt that has ended. Borrowed for the filter. */

@@ -26,6 +26,7 @@
 #include <spoke/read.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>
+#include <spoke/trace.h>
 #include <spoke/url.h>
 #include <spoke/value.h>
 

@@ -75,11 +75,12 @@ static void see(const struct spoke_request *request)
 	struct spoke_span text;
 	size_t len = 0;
 
-	for (const char *key = "a"; key; key = *key == 'a' ? "b" : NULL)
+	for (const char *key = "a"; key; key = *key == 'a' ? "b" : NULL) {
 		if (all.len > 0 && spoke_value_get(all, key, &value) == 0 &&
 		    spoke_value_str(value, &text) == 0)
 			len += (size_t)snprintf(seen + len, sizeof(seen) - len, "%s=%.*s ", key,
 						(int)text.len, (const char *)text.data);
+	}
 }
 
 static int set_up(void **state)
