@@ -453,25 +453,6 @@ static int take_call(struct spoke_method *method, struct spoke_span values,
 	return error;
 }
 
-/* A filter may have closed the consumer, but its method is still there. */
-static SPOKEI_NOINLINE void explain(const struct spoke_method *method, int error, size_t len,
-				    const struct spoke_call_options *options)
-{
-	const struct spokei_caller *caller = method->caller;
-
-	if (caller->closed)
-		return;
-	if (error == SPOKE_ELIMIT)
-		spokei_limits_report(method, options ? options->attachments
-						     : (struct spoke_value){ NULL, 0 });
-	if (error != SPOKE_ETOOLARGE)
-		return;
-	spokei_event(caller->engine, SPOKE_ETOOLARGE,
-		     "call refused: %zu bytes of arguments and the names do not fit a frame; "
-		     "frame.max allows %zu bytes, raise it on both sides",
-		     len, caller->link->limits.wire.frame_max);
-}
-
 int spoke_call(struct spoke_method *method, struct spoke_span args,
 	       const struct spoke_call_options *options, spoke_call_done_fn done, void *arg,
 	       struct spoke_call *ret_call)
@@ -481,6 +462,6 @@ int spoke_call(struct spoke_method *method, struct spoke_span args,
 	int error = take_call(method, args, options ? options : &defaults, &call);
 
 	if (SPOKEI_UNLIKELY(error))
-		explain(method, error, args.len, options);
+		spokei_limits_explain(method, error, args.len, options);
 	return spokei_call_taken(method, error, call, done, arg, ret_call);
 }

@@ -117,3 +117,22 @@ size_t spokei_limits_print_queue(const struct spokei_retry_queue *queue, size_t 
 	SPOKE_ASSERT(len >= 0);
 	return (size_t)len < size ? (size_t)len : size - 1;
 }
+
+/* A filter may have closed the consumer, but its method is still there. */
+void spokei_limits_explain(const struct spoke_method *method, int error, size_t len,
+			   const struct spoke_call_options *options)
+{
+	const struct spokei_caller *caller = method->caller;
+
+	if (caller->closed)
+		return;
+	if (error == SPOKE_ELIMIT)
+		spokei_limits_report(method, options ? options->attachments
+						     : (struct spoke_value){ NULL, 0 });
+	if (error == SPOKE_ETOOLARGE) {
+		spokei_event(caller->engine, SPOKE_ETOOLARGE,
+			     "call refused: %zu bytes of arguments and the names do not fit a "
+			     "frame; frame.max allows %zu bytes, raise it on both sides",
+			     len, caller->link->limits.wire.frame_max);
+	}
+}

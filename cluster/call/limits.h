@@ -7,12 +7,18 @@
 
 #include <stddef.h>
 
+struct spoke_call_options;
 struct spoke_method;
 struct spokei_retry_queue;
 
 /* Reports the limit that has just refused a call of the method with ELIMIT: its key, its value, and
  * what to do. A sentence that is the engine's newest already is not reported again. */
 void spokei_limits_report(const struct spoke_method *method, struct spoke_value attachments);
+
+/* Reports why a call with so many bytes of arguments was refused, if by a limit. `options` may be
+ * NULL. */
+void spokei_limits_explain(const struct spoke_method *method, int error, size_t len,
+			   const struct spoke_call_options *options);
 
 /* Prints why the queue has no room for a ticket of this size. Returns the length of the text. */
 size_t spokei_limits_print_queue(const struct spokei_retry_queue *queue, size_t bytes, char *text,
