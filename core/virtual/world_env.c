@@ -43,12 +43,17 @@ static uint64_t process_wall(void *ctx)
 	return UINT64_C(1767225600000000000) + process_boot_now(ctx);
 }
 
+/* Fills numbers of 64 bits, or one of 32, with the same values on machines of either byte order. */
 static void process_dice(void *ctx, void *bytes, size_t len)
 {
 	struct spokei_world_process *process = ctx;
+	const uint16_t one = 1;
+	bool little = *(const unsigned char *)&one == 1;
+	size_t turned = little ? 0 : len % 8 == 0 ? 7 : len == 4 ? 3 : 0;
 
-	for (unsigned char *at = bytes; len > 0; at++, len--)
-		*at = (unsigned char)(spokei_world_dice(process->world) >> 56);
+	for (size_t i = 0; i < len; i++)
+		((unsigned char *)bytes)[i ^ turned] =
+			(unsigned char)(spokei_world_dice(process->world) >> 56);
 }
 
 static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
