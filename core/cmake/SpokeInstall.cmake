@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the libraries, their headers, spoke.pc, the CMake package, the command with its manual and
+# Installs the libraries, their headers, .pc files, the CMake package, the command with its manual and
 # completions, examples, and documents; the target uninstall removes them. All references are relative paths, so a tree can be installed to any prefix
 # and moved afterwards.
 include_guard(GLOBAL)
@@ -24,26 +24,34 @@ set(spoke_made ${PROJECT_BINARY_DIR}/install)
 install(TARGETS spoke EXPORT spoke-shared
 	LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
 		COMPONENT spoke_library NAMELINK_COMPONENT spoke_development
-	FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT spoke_development)
+	FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT spoke_development
+	FILE_SET wheel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT spoke_wheel)
 install(TARGETS spoke_static EXPORT spoke-static
 	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT spoke_development
-	FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT spoke_development)
+	FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT spoke_development
+	FILE_SET wheel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT spoke_wheel)
+install(TARGETS spoke_wheel
+	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT spoke_wheel)
 
 install(FILES ${PROJECT_SOURCE_DIR}/cluster/include/spoke/spoke.hpp
 	DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/spoke COMPONENT spoke_development)
 
-# The LTO code in the static library works only with the same version of the same compiler; other
-# compilers refuse to link it. Keep only the ordinary code.
-if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+# spoke_ordinary(<archive> <component>): the LTO code in a static library works only with the same version of
+# the same compiler; other compilers refuse to link it. Keeps only the ordinary code.
+function(spoke_ordinary archive component)
 	install(CODE "
-	set(spoke_archive \"${CMAKE_INSTALL_LIBDIR}/libspoke.a\")
+	set(spoke_archive \"${CMAKE_INSTALL_LIBDIR}/${archive}\")
 	if(NOT IS_ABSOLUTE \"\${spoke_archive}\")
 		string(PREPEND spoke_archive \"\${CMAKE_INSTALL_PREFIX}/\")
 	endif()
 	execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --remove-section=.gnu.lto_*
 		--remove-section=.gnu.debuglto_* --strip-symbol=__gnu_lto_v1
 		\"\$ENV{DESTDIR}\${spoke_archive}\" COMMAND_ERROR_IS_FATAL ANY)"
-		COMPONENT spoke_development)
+		COMPONENT ${component})
+endfunction()
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+	spoke_ordinary(libspoke.a spoke_development)
+	spoke_ordinary(libspoke-wheel.a spoke_wheel)
 endif()
 
 # --- the CMake package
@@ -76,7 +84,7 @@ foreach(module IN LISTS spoke_modules)
 endforeach()
 install(FILES ${spoke_files} DESTINATION ${spoke_cmake_dir} COMPONENT spoke_development)
 
-# --- spoke.pc
+# --- spoke.pc and spoke-wheel.pc
 
 # spoke_pc_escape(<variable> <path>): escapes spaces for a .pc file. pkg-config itself escapes the value
 # of pcfiledir.
@@ -130,20 +138,25 @@ else()
 	string(REGEX REPLACE "[^/]+" ".." spoke_pc_up ${CMAKE_INSTALL_LIBDIR})
 	set(spoke_pc_prefix "\${pcfiledir}/../${spoke_pc_up}")
 endif()
-configure_file(${CMAKE_CURRENT_LIST_DIR}/spoke.pc.in ${spoke_made}/spoke.pc @ONLY)
-set(spoke_pc_prefix /usr)
-configure_file(${CMAKE_CURRENT_LIST_DIR}/spoke.pc.in ${spoke_made}/usr/spoke.pc @ONLY)
-install(CODE "
-	set(spoke_pc_file \"${spoke_made}/spoke.pc\")
+# spoke_pc(<name> <component>)
+function(spoke_pc name component)
+	configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${name}.pc.in ${spoke_made}/${name}.pc @ONLY)
+	set(spoke_pc_prefix /usr)
+	configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${name}.pc.in ${spoke_made}/usr/${name}.pc @ONLY)
+	install(CODE "
+	set(spoke_pc_file \"${spoke_made}/${name}.pc\")
 	set(spoke_pc_dir \"${CMAKE_INSTALL_LIBDIR}/pkgconfig\")
 	if(CMAKE_INSTALL_PREFIX STREQUAL /usr)
-		set(spoke_pc_file \"${spoke_made}/usr/spoke.pc\")
+		set(spoke_pc_file \"${spoke_made}/usr/${name}.pc\")
 	endif()
 	if(NOT IS_ABSOLUTE \"\${spoke_pc_dir}\")
 		string(PREPEND spoke_pc_dir \"\${CMAKE_INSTALL_PREFIX}/\")
 	endif()
 	file(INSTALL \"\${spoke_pc_file}\" DESTINATION \"\${spoke_pc_dir}\")"
-	COMPONENT spoke_development)
+		COMPONENT ${component})
+endfunction()
+spoke_pc(spoke spoke_development)
+spoke_pc(spoke-wheel spoke_wheel)
 
 # --- the command, manuals, completions, examples
 

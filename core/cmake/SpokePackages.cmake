@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Debian packages, by "cpack" in a build directory: libspoke0 (the library), libspoke-dev (to build with
-# it) and spoke (the command). Other systems get an archive.
+# it), libspoke-wheel-dev (the wheel alone) and spoke (the command). Other systems get an archive.
 include_guard(GLOBAL)
 
 set(spoke_deb_dir ${PROJECT_BINARY_DIR}/install/debian)
@@ -19,7 +19,7 @@ set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
 set(CPACK_PACKAGE_CHECKSUM)
 set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL spoke_library spoke_development)
+set(CPACK_COMPONENTS_ALL spoke_library spoke_wheel spoke_development)
 if(TARGET spoke_command)
 	list(APPEND CPACK_COMPONENTS_ALL spoke_command)
 endif()
@@ -52,13 +52,16 @@ macro(spoke_package component name section kind contents depends)
 	set(CPACK_SPOKE_NAME_spoke_${component} ${name})
 endmacro()
 
-# The three packages must be of the same build.
+# The packages must be of the same build.
 set(spoke_deb_same
 	"${spoke_deb_library} (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
 spoke_package(library ${spoke_deb_library} libs library "This package has the shared library." "")
 spoke_package(development libspoke-dev libdevel development
 	"This package has headers, the static library, spoke.pc, a CMake package,\nexamples and the manual page spoke(3)."
-	"${spoke_deb_same}, libev-dev")
+	"${spoke_deb_same}, libspoke-wheel-dev (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}), libev-dev")
+spoke_package(wheel libspoke-wheel-dev libdevel "timing wheel"
+	"This package has the timing wheel alone: three headers, a static library and\nspoke-wheel.pc. It needs the C library only."
+	"")
 spoke_package(command spoke net command
 	"This package has the command spoke, which calls, serves, measures and\nwatches services."
 	"${spoke_deb_same}")

@@ -85,16 +85,19 @@ function(spoke_library target kind)
 endfunction()
 
 # spoke_floor(<name> SOURCES <file>... [HEADERS <file>...] [PUBLIC <file>...] [ON <target>...]
-#             [USES <library>...])
+#             [USES <library>...] [SET <file set>])
 #
 # Defines one floor: target spoke_<name>, which uses only the targets after ON. The floors above and the
 # tests link the floor, so tests can use hidden symbols. PUBLIC headers are in include/ and are
 # installed. USES are third-party libraries of the sources; users of the floor link them, but do not see
-# their headers.
+# their headers. SET names a file set of the public headers other than HEADERS, to be installed apart.
 function(spoke_floor name)
-	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;PUBLIC;ON;USES")
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "SET" "SOURCES;HEADERS;PUBLIC;ON;USES")
 	set(floor spoke_${name})
 	list(TRANSFORM arg_PUBLIC PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+	if(NOT arg_SET)
+		set(arg_SET HEADERS)
+	endif()
 
 	add_library(${floor} STATIC ${arg_SOURCES} ${arg_HEADERS})
 	spoke_settings(${floor})
@@ -107,7 +110,7 @@ function(spoke_floor name)
 
 	foreach(library spoke spoke_static)
 		target_sources(${library} PRIVATE $<TARGET_OBJECTS:${floor}>
-			PUBLIC FILE_SET HEADERS
+			PUBLIC FILE_SET ${arg_SET} TYPE HEADERS
 			BASE_DIRS ${CMAKE_CURRENT_SOURCE_DIR}/include FILES ${arg_PUBLIC})
 		target_link_libraries(${library} PRIVATE ${arg_USES})
 	endforeach()

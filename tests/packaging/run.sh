@@ -146,7 +146,7 @@ install_by_cmake() {
 	for file in "$build"/../../*/include/spoke/*.h; do
 		[ -f "$work/moved tree/include/spoke/${file##*/}" ] || fail "not installed: $file"
 	done
-	! find "$work/moved tree" -name libspoke.a -exec readelf -SW {} + | grep 'gnu\.lto' ||
+	! find "$work/moved tree" -name 'libspoke*.a' -exec readelf -SW {} + | grep 'gnu\.lto' ||
 		fail 'libspoke.a: is for one version of one compiler'
 	pages_and_words "$work/moved tree" ''
 	tells_version "$work/moved tree/bin/spoke"
@@ -183,6 +183,17 @@ pc_shared() {
 }
 pc_static() {
 	compiled "$(moved_lib)" static
+}
+
+# alone <folder with pkgconfig/> [option of pkg-config]: builds with the wheel alone, which needs the C library only.
+alone() {
+	flags=$(PKG_CONFIG_PATH=$1/pkgconfig pkg-config ${2:+"$2"} --cflags --libs spoke-wheel)
+	eval "cc -std=c11 -Wall -Wextra -Wpedantic -Werror -o '$work/wheel' $outside/wheel.c $flags"
+	[ "$("$work/wheel")" = fired ] || fail "the wheel alone does not fire"
+	! readelf -d "$work/wheel" | grep NEEDED | grep -vF '[libc.so.6]' || fail "the wheel alone needs more than the C library"
+}
+wheel_alone() {
+	alone "$(moved_lib)"
 }
 # refused <arguments of find_package> <part of the message> [cmake option...]
 refused() {
@@ -239,11 +250,12 @@ make_packages() {
 	rm -rf "$work/packages/_CPack_Packages"
 	exact="$version-1"
 	depends libspoke0 'libc6 .*' 'libev4.*'
-	depends libspoke-dev "libspoke0 \(= $exact\)" libev-dev
+	depends libspoke-dev "libspoke0 \(= $exact\)" "libspoke-wheel-dev \(= $exact\)" libev-dev
+	[ -z "$(field libspoke-wheel-dev Depends)" ] || fail "libspoke-wheel-dev depends on $(field libspoke-wheel-dev Depends)"
 	! grep -q '^ZooKeeper_LIBRARY:FILEPATH=/' "$build/CMakeCache.txt" ||
 		depends libspoke-dev libzookeeper-st-dev
 	[ -z "$command" ] || depends spoke "libspoke0 \(= $exact\)" 'libc6 .*'
-	for package in libspoke0:libs libspoke-dev:libdevel ${command:+spoke:net}; do
+	for package in libspoke0:libs libspoke-dev:libdevel libspoke-wheel-dev:libdevel ${command:+spoke:net}; do
 		[ "$(field "${package%:*}" Section)" = "${package#*:}" ] || fail "${package%:*}: wrong section"
 		[ "$(field "${package%:*}" Version)" = "$exact" ] || fail "${package%:*}: not $exact"
 	done
@@ -269,6 +281,9 @@ use_packages_unpacked() {
 	pages_and_words "$work/root/usr" .gz
 	configured "$work/root/usr" C static
 	compiled "$lib" shared --define-variable=prefix="$work/root/usr"
+	rm -rf "$work/wheel-root"
+	dpkg-deb -x "$work"/packages/libspoke-wheel-dev_*.deb "$work/wheel-root"
+	alone "$work/wheel-root${lib#"$work/root"}" --define-variable=prefix="$work/wheel-root/usr"
 	tells_version "$work/root/usr/bin/spoke"
 }
 
@@ -305,6 +320,7 @@ way uninstall uninstall
 way 'warnings of users' warnings_of_users
 way 'pkg-config' pc_shared
 way 'pkg-config --static' pc_static
+way 'the wheel alone' wheel_alone
 way 'find_package from C' find_from_c
 way 'find_package from C++' find_from_cxx
 way FetchContent fetch_content
@@ -313,7 +329,7 @@ if command -v dpkg-deb >"$work/which" && command -v dpkg-shlibdeps >"$work/which
 	if [ $verdict = ok ]; then
 		way '... unpacked' use_packages_unpacked
 		! command -v lintian >"$work/which" || way '... and lintian' look_at_packages
-		packages="libspoke0 libspoke-dev $command"
+		packages="libspoke0 libspoke-dev libspoke-wheel-dev $command"
 		if [ "$(id -u)" = 0 ] && ! dpkg-query -W $packages >"$work/which" 2>&1; then
 			installed=$packages
 			way '... installed' use_packages_installed
