@@ -195,6 +195,40 @@ if(TARGET spoke_command)
 		COMPONENT spoke_command OPTIONAL)
 endif()
 
+# --- a manual page for each public header and function, made from the comments
+
+find_program(SPOKE_AWK awk)
+mark_as_advanced(SPOKE_AWK)
+if(SPOKE_AWK)
+	install(CODE "
+	set(pages \"${spoke_made}/man3\")
+	file(REMOVE_RECURSE \"\${pages}\")
+	file(MAKE_DIRECTORY \"\${pages}\")
+	file(GLOB headers \"${PROJECT_SOURCE_DIR}/*/include/spoke/*.h\")
+	foreach(header IN LISTS headers)
+		cmake_path(GET header FILENAME name)
+		execute_process(COMMAND \"${SPOKE_AWK}\" -v name=\${name} -v version=${PROJECT_VERSION}
+			-v \"links=\${pages}\" -f \"${CMAKE_CURRENT_LIST_DIR}/HeaderManual.awk\" \"\${header}\"
+			OUTPUT_FILE \"\${pages}/spoke_\${name}.3\" COMMAND_ERROR_IS_FATAL ANY)
+	endforeach()"
+		COMPONENT spoke_development)
+	install(DIRECTORY ${spoke_made}/man3 DESTINATION ${CMAKE_INSTALL_MANDIR}
+		COMPONENT spoke_development)
+endif()
+
+# The same, and the documents, as HTML: target reference, written to install/reference of the build directory.
+find_program(SPOKE_DOXYGEN doxygen)
+mark_as_advanced(SPOKE_DOXYGEN)
+if(SPOKE_AWK AND SPOKE_DOXYGEN AND PROJECT_IS_TOP_LEVEL)
+	configure_file(${CMAKE_CURRENT_LIST_DIR}/Doxyfile.in ${spoke_made}/Doxyfile @ONLY)
+	add_custom_target(reference
+		COMMAND ${SPOKE_DOXYGEN} ${spoke_made}/Doxyfile
+		COMMAND ${CMAKE_COMMAND} -E echo "${spoke_made}/reference/index.html"
+		WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+		COMMENT "Writing the HTML reference"
+		VERBATIM)
+endif()
+
 # --- the documents, in the folders that their links name
 
 foreach(document README.md GUIDE.md MANUAL.md CHANGELOG.md SECURITY.md transport/WIRE.md)

@@ -105,6 +105,12 @@ pages_and_words() {
 	for page in $pages; do
 		[ -s "$1/share/man/$page" ] || fail "$1: no share/man/$page"
 	done
+	for header in */include/spoke/*.h; do
+		[ -s "$1/share/man/man3/spoke_${header##*/}.3$2" ] || fail "$1: no manual page of $header"
+	done
+	for function in $(nm -D --defined-only "$build/libspoke.so" | sed -n 's/.* T //p'); do
+		[ -s "$1/share/man/man3/$function.3$2" ] || fail "$1: no manual page of $function()"
+	done
 	for example in examples/*.c examples/*.cc examples/guide/*.c examples/loops/*; do
 		[ -s "$1/share/doc/spoke/$example" ] || fail "$1: no $example"
 	done
@@ -150,6 +156,12 @@ install_by_cmake() {
 		fail 'libspoke.a: is for one version of one compiler'
 	pages_and_words "$work/moved tree" ''
 	tells_version "$work/moved tree/bin/spoke"
+	if command -v mandoc >"$work/which"; then
+		(cd "$work/moved tree/share/man" && mandoc -T lint -W error man3/*.3)
+		mandoc -T utf8 "$work/moved tree/share/man/man3/spoke_future.h.3" | col -b |
+			grep -A 1 'void spoke_future_cancel(struct spoke_future \*future);' |
+			grep -q 'Cancels the call: it soon ends with ECANCELED' || fail "spoke_future_cancel() is not described"
+	fi
 }
 
 # Files of others stay, and so do their folders.
@@ -304,6 +316,22 @@ use_packages_installed() {
 	[ ! -e /usr/include/spoke ] || fail "/usr/include/spoke is left behind"
 }
 
+# --- the HTML reference
+
+reference() {
+	cmake --build "$build" --target reference
+	made=$build/install/reference
+	[ -s "$made/index.html" ] || fail "no index.html"
+	for header in */include/spoke/*.h; do
+		header=${header##*/}
+		[ "$header" = wheel_inline.h ] ||
+			[ -s "$made/$(echo "${header%.h}" | sed 's/_/__/g')_8h.html" ] || fail "no page of $header"
+	done
+	grep -q 'Cancels the call: it soon ends with ECANCELED' "$made/future_8h.html" ||
+		fail "spoke_future_cancel() is not described"
+	! grep -F 'unable to resolve reference' "$build/install/reference.log" || fail "broken links"
+}
+
 # --- a unit for systemd
 
 unit() {
@@ -339,6 +367,11 @@ if command -v dpkg-deb >"$work/which" && command -v dpkg-shlibdeps >"$work/which
 	fi
 else
 	echo 'skip  Debian packages: no dpkg-dev here'
+fi
+if command -v doxygen >"$work/which"; then
+	way 'HTML reference' reference
+else
+	echo 'skip  HTML reference: no doxygen here'
 fi
 if command -v systemd-analyze >"$work/which"; then
 	way 'systemd unit' unit
