@@ -45,8 +45,10 @@ static bool may_send_again(struct spokei_retry_state *retry)
 		return false;
 	if (spokei_budget_take(&caller->budget, caller->engine->begin_ns)) {
 		spokei_count(caller->engine, backup ? SPOKE_STAT_HEDGES : SPOKE_STAT_RETRIES);
-		if (!backup && !spokei_retry_state_is_deferred(retry))
+		if (!backup && !retry->retried && !spokei_retry_state_is_deferred(retry)) {
+			retry->retried = true;
 			spokei_report_add(&caller->report, SPOKEI_REPORT_RETRIED, SPOKE_OK, 0);
+		}
 		return true;
 	}
 	spokei_count(caller->engine, SPOKE_STAT_RETRIES_UNFUNDED);

@@ -172,6 +172,23 @@ static void retry_without_ticket_is_reported(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call retried"), 1);
 }
 
+static void report_counts_calls_and_not_their_attempts(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(3);
+	clusterrig_consume("cluster=failover&loadbalance=roundrobin&retries=2", NULL);
+	for (unsigned i = 0; i < 3; i++)
+		rig.providers[i].manner = RIG_REFUSE;
+	echo = clusterrig_method("echo", NULL);
+	clusterrig_end(clusterrig_call(echo));
+	clusterrig_pass(2 * SECOND);
+	assert_int_equal(clusterrig_stat(SPOKE_STAT_RETRIES), 2);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call retried"), 1);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "2 calls retried"), 0);
+}
+
 static void answered_call_causes_no_event(void **state)
 {
 	struct spoke_method *echo;
@@ -218,6 +235,7 @@ int main(void)
 		T(given_up_tickets_are_reported),
 		T(last_sums_are_reported_when_consumer_ends),
 		T(retry_without_ticket_is_reported),
+		T(report_counts_calls_and_not_their_attempts),
 		T(answered_call_causes_no_event),
 		T(missed_heartbeats_are_events_of_heartbeats),
 #undef T
