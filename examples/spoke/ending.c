@@ -49,7 +49,10 @@ int ending_say(int end, const char *verb, const char *format, ...)
 
 int ending_flush(int end, const char *verb)
 {
-	if (fflush(stdout) && errno != EPIPE)
+	if (fflush(stdout) && errno == EPIPE)
+		return end;
+	/* An earlier write may have failed, and its bytes are gone. */
+	if (ferror(stdout))
 		return ending_say(VERB_REMOTE, verb, "cannot write the output: %s",
 				  strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
 	return end;

@@ -62,7 +62,7 @@ static const struct option_row rows[] = {
 		     "configuration file, see spoke.conf(5); SIGHUP reloads it" },
 	[ADMIN] = { "admin", 0, "ADDRESS",
 		    "serve the live page there, e.g. 127.0.0.1:9090; port 0: any free port" },
-	[QUIET] = { "quiet", 'q', NULL, "do not print connection events" },
+	[QUIET] = { "quiet", 'q', NULL, "print addresses, errors and reloads only" },
 };
 
 static const struct usage usage = {
@@ -70,6 +70,7 @@ static const struct usage usage = {
 	.operands = "[URL...]",
 	.about = "Serves at the given URLs (default " PLACE ") until SIGTERM or SIGINT,\n"
 		 "which drain it. Every address accepts both Dubbo and MessagePack-RPC.\n"
+		 "0.0.0.0:PORT is reached over IPv4, [::]:PORT over IPv6 only.\n"
 		 "\n"
 		 "  echo ANY...         answers with its argument, or with the array of them\n"
 		 "  sleep MS            answers with MS after MS milliseconds\n"
@@ -94,7 +95,6 @@ struct server {
 	const char *group;
 	char place[64]; /* of --port */
 	struct faults faults;
-	bool quiet;
 	const char *config_path;
 	struct spoke_config *config;
 	const char *admin_listen;
@@ -105,14 +105,25 @@ struct server {
 
 /* --- output */
 
+/* Static, because the log hook gets the context of the environment. */
+static bool is_quiet;
+static const char *settings_path = ""; /* of the file, if there is one */
+
+/* Is the line an answer to a reload? The sentences about a file begin with its path. */
+static bool is_of_file(const char *text)
+{
+	return strncmp(text, "config: ", 8) == 0 ||
+	       (*settings_path && strncmp(text, settings_path, strlen(settings_path)) == 0);
+}
+
 static void changed(void *arg, const struct spoke_link_event *event)
 {
-	const struct server *server = arg;
 	struct timespec now = { 0, 0 };
 	struct tm day = { 0 };
 	char at[16] = "";
 
-	if (server->quiet)
+	(void)arg;
+	if (is_quiet)
 		return;
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	if (localtime_r(&now.tv_sec, &day))
@@ -129,10 +140,26 @@ static void changed(void *arg, const struct spoke_link_event *event)
 	(void)fflush(stdout);
 }
 
-/* Prints a log line of the library: an error, or the result of a reload. */
+/* Do the lines of changed() report the same? Theirs begin with an address, too. */
+static bool is_of_peer(const char *text)
+{
+	static const char *const ends[] = { " connected", " closed its connection",
+					    " answers again", " sent a drain notice" };
+	size_t len = strlen(text);
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (len > strlen(ends[i]) && strcmp(text + len - strlen(ends[i]), ends[i]) == 0)
+			return true;
+	return strncmp(text, "connection of ", 14) == 0;
+}
+
+/* Prints a log line of the library: an error, or what the server does. */
 static void log_line(void *ctx, const struct spoke_log_line *line)
 {
 	(void)ctx;
+	if (line->level > SPOKE_LOG_WARN &&
+	    (is_quiet ? !is_of_file(line->text) : is_of_peer(line->text)))
+		return;
 	(void)ending_say(VERB_OK, VERB, "%s", line->text);
 	if (line->suppressed)
 		(void)ending_say(VERB_OK, VERB, "%" PRIu64 " similar lines suppressed",
@@ -207,14 +234,10 @@ static int listen_all(struct server *server, char **places, int count)
 		error = spoke_provider_listen(server->provider, first);
 	for (int i = 0; !error && i < count; i++) {
 		char place[512];
-		bool is_tcp = strncmp(places[i], "tcp:", 4) == 0;
 
 		/* Every address accepts both wires, regardless of the scheme. */
 		(void)snprintf(place, sizeof(place), "%s%s",
-			       is_tcp                    ? "dubbo"
-			       : strstr(places[i], ":/") ? ""
-							 : "dubbo://",
-			       is_tcp ? places[i] + 3 : places[i]);
+			       strstr(places[i], ":/") ? "" : "tcp://", places[i]);
 		error = spoke_provider_listen(server->provider, place);
 	}
 	return error;
@@ -373,13 +396,14 @@ static bool take_option(struct server *server, int row, const struct options *op
 		return take_freeze(server, options);
 	case CONFIG:
 		server->config_path = options->value;
+		settings_path = options->value;
 		return true;
 	case ADMIN:
 		server->admin_listen = options->value;
 		return true;
 	case QUIET:
 	default:
-		server->quiet = true;
+		is_quiet = true;
 		return true;
 	}
 }

@@ -133,6 +133,10 @@ call() {
 	finish TERM
 
 	run 4 '' "*$at cannot be reached: Connection refused (ECONNREFUSED)" call "$at" demo.EchoService.echo
+	SPOKE_LOG=info run 4 '' "*cannot connect to*(ECONNREFUSED)*" call "$at" demo.EchoService.echo
+	case $wrong in
+	*'tries on'*) fail "a call that has ended tries on: $wrong" ;;
+	esac
 	run 4 '' "*cannot be reached*" call "$at" --wait -t 50ms demo.EchoService.echo
 	run 4 '' "*$at cannot be reached: Connection refused (ECONNREFUSED)" bench "$at" demo.EchoService.echo
 	run 4 '{"ok":false,"error":"ECONNECT",*"exit":4}' '' call "$at" --json demo.EchoService.echo
@@ -208,13 +212,26 @@ faults() {
 	finish TERM
 
 	rm "$work/log"
-	"$spoke" serve --port 0 >"$work/log" &
+	"$spoke" serve tcp://127.0.0.1:0 >"$work/log" 2>"$work/errors" &
 	pid=$!
 	started="$started $pid"
 	await ' listens at ' "$work/log"
 	run 0 '1' '' call "$(sed -n '1s/.* listens at //p' "$work/log")" demo.EchoService.echo 1
 	await ' closed: the peer is gone' "$work/log"
 	finish TERM
+	grep -q ' connected$' "$work/errors" && fail "serve prints connections twice: $(cat "$work/errors")"
+	grep -q 'drain begins' "$work/errors" || fail "serve without -q: $(cat "$work/errors")"
+
+	# Machines without IPv6 cannot listen there.
+	case $("$spoke" help serve) in
+	*'[::]:PORT over IPv6 only'*) ;;
+	*) fail "the help of serve does not explain [::]" ;;
+	esac
+	serve --port 0 2>"$work/errors"
+	run 0 '1' '' call "$at" demo.EchoService.echo 1
+	run 1 '' "*cannot listen at $at*" serve "tcp://$at"
+	finish TERM
+	[ ! -s "$work/errors" ] || fail "serve --quiet is not: $(cat "$work/errors")"
 
 	serve --port 0 --drop-rate 100%
 	run 3 '' '*deadline passed*' call "$at" -t 200ms demo.EchoService.echo 1
@@ -280,6 +297,10 @@ verbs() {
 	run 0 'usage: spoke VERB*' '' help
 	run 0 'usage: spoke VERB*' '' help --help
 	run 0 'spoke [0-9]*' '' --version
+	"$spoke" --version 2>"$work/err" >/dev/full && fail "a full stdout is no error"
+	grep -q 'cannot write the output: No space' "$work/err" || fail "full stdout: $(cat "$work/err")"
+	"$spoke" help serve 2>"$work/err" >&- && fail "a closed stdout is no error"
+	"$spoke" config --explain 2>"$work/err" >/dev/full && fail "a full stdout is no error"
 	run 2 '' '*no such verb; did you mean call[?]' cal
 	run 2 '' '*no such verb; spoke help lists them' somewhere
 	run 2 '' '*--timout: no such option; did you mean --timeout[?]' call --timout=1s
