@@ -145,6 +145,9 @@ static void look_at_wrong_ones(void)
 	MUST(net->passed(NULL, "datagrams", &address) == -ENOTSOCK);
 	MUST(net->passed(NULL, "file", &address) == -ENOTSOCK);
 	MUST(net->passed(NULL, "5", &address) == -ENOTSOCK);
+	/* A stream socket that does not listen. */
+	MUST(dup2(socket(AF_INET, SOCK_STREAM, 0), 5) == 5);
+	MUST(net->passed(NULL, "5", &address) == -ENOTSOCK);
 	MUST(net->passed(NULL, "7", &address) == -ENOENT);
 	MUST(net->passed(NULL, "2", &address) == -ENOENT);
 	MUST(net->passed(NULL, "rp", &address) == -ENOENT);
