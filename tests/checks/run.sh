@@ -9,7 +9,7 @@ trap 'rm -f "$output"' EXIT
 trap 'exit 2' HUP INT TERM
 
 status=0
-for check in floors wings doors lists symbols headers readme manuals format tidy sizes words plain names documented mutants dependencies selftest; do
+for check in floors page wings doors lists symbols headers readme manuals format tidy sizes words plain names documented mutants dependencies selftest; do
 	begun=$(date +%s%N)
 	if sh tests/checks/$check.sh "${1:-build/dev}" >"$output" 2>&1; then
 		verdict=ok

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+cat <<'HTML' | plant cluster/admin/page.html
+<p id="planted"></p>
+<script>
+e._set = e._compared === e._gone;
+$("planted").append($("lacking"), $("k-" + user));
+</script>
+HTML
+red page 'is read, but never set: ._gone' 'is read, but never set: ._compared' 'no element has the id lacking'
+quiet ._set 'id planted' 'id k-'
