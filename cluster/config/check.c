@@ -80,6 +80,13 @@ int spokei_check_shared(const struct spoke_url *url, enum spokei_sharing *ret, c
 	return wrong(ret_why, "shared must be true, turns or false");
 }
 
+const struct spokei_wire *spokei_check_wire(const char *scheme)
+{
+	bool is_any = *scheme == '\0' || strcmp(scheme, "tcp") == 0;
+
+	return spokei_catalog_wire(is_any ? "dubbo" : scheme);
+}
+
 const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_url *url)
 {
 	struct spoke_address unused;
@@ -88,8 +95,8 @@ const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_
 
 	bool is_passed = spokei_check_is_passed(url);
 
-	if (*url->scheme && !is_passed && spokei_catalog_wire(url->scheme) == NULL)
-		return "unknown scheme; use dubbo or msgpack-rpc";
+	if (!is_passed && spokei_check_wire(url->scheme) == NULL)
+		return "unknown scheme; use dubbo, msgpack-rpc or tcp";
 	for (unsigned i = 0; i < url->parameter_count; i++) {
 		if (!spokei_check_is_place_key(url->parameters[i].key)) {
 			return "an address may only have the parameter shared; write others as "

@@ -59,6 +59,10 @@ SPOKE_MUST_USE int spokei_check_admin(const struct spoke_env *env, const char *l
 /* Checks the name of a service or method in a section's heading. Returns NULL if it is valid. */
 const char *spokei_check_name(const char *name);
 
+/* Returns the wire of a URL's scheme; NULL: unknown. Without a scheme, and with tcp, it is dubbo.
+ */
+const struct spokei_wire *spokei_check_wire(const char *scheme);
+
 /* Returns whether the host is a wildcard address. */
 bool spokei_check_is_any(const char *host);
 

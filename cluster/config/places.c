@@ -8,7 +8,6 @@
 #include "cluster/config/keys.h"
 #include "core/engine/engine.h"
 #include "transport/connect/connector.h"
-#include "transport/wire/catalog.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -49,15 +48,14 @@ int spokei_places_url(struct spoke_engine *engine, const char *text, struct spok
 /* Returns NULL after an event that explains it. */
 static const struct spokei_wire *wire_of(struct spoke_engine *engine, const struct spoke_url *url)
 {
-	const char *scheme = *url->scheme ? url->scheme : "dubbo";
-	const struct spokei_wire *wire = spokei_catalog_wire(scheme);
+	const struct spokei_wire *wire = spokei_check_wire(url->scheme);
 	char shown[SPOKEI_PLACES_SHOWN];
 
 	if (wire)
 		return wire;
-	(void)spokei_log_escape(shown, sizeof(shown), scheme, strlen(scheme));
-	spokei_event(engine, SPOKE_EUNSUPPORTED, "URL: unknown scheme %s; use dubbo or msgpack-rpc",
-		     shown);
+	(void)spokei_log_escape(shown, sizeof(shown), url->scheme, strlen(url->scheme));
+	spokei_event(engine, SPOKE_EUNSUPPORTED,
+		     "URL: unknown scheme %s; use dubbo, msgpack-rpc or tcp", shown);
 	return NULL;
 }
 

@@ -51,8 +51,9 @@ enum spoke_consumer_overflow {
 struct spoke_consumer_options {
 	/*
 	 * An endpoint: "dubbo://host:port/service", "msgpack-rpc://host:port/service",
-	 * "unix:/path?interface=service", "msgpack-rpc+unix:/path". Its parameters apply to the
-	 * whole consumer, and the fields below override them: interface, version, group; timeout
+	 * "unix:/path?interface=service", "msgpack-rpc+unix:/path"; tcp:// means dubbo://. Its
+	 * parameters apply to the whole consumer, and the fields below override them: interface,
+	 * version, group; timeout
 	 * ("500ms", "2s"; a bare number is in ms), heartbeat and idle.close (0: off), pending.max,
 	 * frame.max ("1MiB"), and the names in quotes below. A method name before a key sets it for
 	 * this method only, e.g. "echo.timeout". Keys of Dubbo without a meaning in spoke are

@@ -160,7 +160,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_add(struct spoke_provider *provider,
 
 /*
  * Listens at an address: "dubbo://0.0.0.0:20880", "dubbo://[::]:20880", "unix:/run/echo.sock". Both
- * Dubbo and MessagePack-RPC are accepted, with either scheme. The host is an address in digits; for
+ * Dubbo and MessagePack-RPC are accepted, with either scheme and with tcp. "[::]" takes connections
+ * over IPv6 only; listen at "0.0.0.0" too for IPv4. The host is an address in digits; for
  * port 0 the system chooses one. With a registry and without `advertise` a wildcard address is
  * refused, because consumers could not connect to it. Keys like heartbeat belong into the
  * provider's options and are errors here. "fd://NAME" is a listening socket that a service manager

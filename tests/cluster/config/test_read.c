@@ -272,8 +272,8 @@ static void values_are_checked_by_meaning(void **state)
 		{ "[provider]\nlisten = dubbo://1.2.3.4:99999",
 		  "a.conf:2: listen = dubbo://1.2.3.4:99999: a port is at most 65535\n" },
 		{ "[provider]\nlisten = http://1.2.3.4:80",
-		  "a.conf:2: listen = http://1.2.3.4:80: unknown scheme; use dubbo or "
-		  "msgpack-rpc\n" },
+		  "a.conf:2: listen = http://1.2.3.4:80: unknown scheme; use dubbo, "
+		  "msgpack-rpc or tcp\n" },
 		{ "[provider]\nlisten = unix:/a, dubbo://1.2.3.4?heartbeat=1s",
 		  "a.conf:2: listen = unix:/a, dubbo://1.2.3.4?heartbeat=1s: an address may only "
 		  "have the parameter shared; write others as keys of [provider]\n" },

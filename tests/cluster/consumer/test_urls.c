@@ -47,6 +47,23 @@ static void service_of_a_registry_is_accepted(void **state)
 	spoke_consumer_free(consumer);
 }
 
+static void tcp_means_dubbo(void **state)
+{
+	struct spoke_consumer_options options = { .url = "tcp://127.0.0.1:20880/demo.Echo" };
+	struct spoke_consumer *consumer;
+
+	(void)state;
+	clusterrig_provide(1);
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), SPOKE_OK);
+	clusterrig_pass(100 * MS);
+	consumer = rig.consumer;
+	assert_int_equal(spoke_consumer_ready(consumer), 1);
+	clusterrig_end(clusterrig_call(clusterrig_method("echo", NULL)));
+	assert_int_equal(rig.runs, 1);
+	assert_int_equal(spoke_provider_listen(rig.providers[0].provider, "tcp://127.0.0.1:20999"),
+			 SPOKE_OK);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, clusterrig_set_up, clusterrig_tear_down)
 
 int main(void)
@@ -54,6 +71,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(url_fits_the_registry_or_is_refused),
 		T(service_of_a_registry_is_accepted),
+		T(tcp_means_dubbo),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
