@@ -112,8 +112,10 @@ void sim_turned(struct spokei_world_process *virt)
 	struct sim_process *process = (struct sim_process *)virt;
 
 	process->turns++;
-	if (virt->late_ns > sim_judges_until(process))
+	if (virt->late_ns > sim_judges_until(process)) {
 		process->late_turns++;
+		process->late_turn_ns = process->world->virt.now_ns;
+	}
 	if (!sim_is_provider(process) && process->engine)
 		check_retries((struct sim_consumer *)process);
 	check_spin(process);

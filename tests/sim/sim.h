@@ -56,6 +56,7 @@ struct sim_process {
 	unsigned idle_wakes;
 	uint64_t turns;
 	uint64_t late_turns;
+	uint64_t late_turn_ns; /* time of the last of them */
 	struct sim_end
 		*broken; /* the connection on which this turn read an invalid frame; NULL: none */
 };
