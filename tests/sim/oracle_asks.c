@@ -109,6 +109,22 @@ static void keep_reply(struct sim_end *end)
 	memcpy(stream->last_reply, end->sent.kept, stream->last_len);
 }
 
+/* Notes whether a request ran, as its answer tells. Attempts of a call may be equal on the wire, so
+ * that an equal request without an answer may be the one that ran. */
+static void exchange_run(const struct sim_stream *stream, struct sim_ask *ask, bool ran)
+{
+	for (uint32_t i = 0; i < stream->ask_count && ask->ran != ran; i++) {
+		struct sim_ask *equal = &stream->asks[i];
+
+		if (equal == ask || equal->number != ask->number ||
+		    equal->attempt != ask->attempt || equal->answered || !equal->read ||
+		    equal->ran != ran)
+			continue;
+		equal->ran = ask->ran;
+		ask->ran = ran;
+	}
+}
+
 static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 {
 	struct sim_stream *stream = end->stream;
@@ -131,6 +147,8 @@ static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 	ask->answered = true;
 	ask->refused = frame->status == STATUS_REFUSED || frame->status == STATUS_NO_SERVICE ||
 		       frame->status == STATUS_EXPIRED || frame->status == STATUS_BAD_REQUEST;
+	if (call && ask->ran == ask->refused)
+		exchange_run(stream, ask, !ask->refused);
 	if (call && ask->refused && ask->ran)
 		sim_violation(world, SIM_S19, "call %u was both run and refused", ask->number);
 	if (call && !ask->refused && !ask->ran && !call->fenced)
