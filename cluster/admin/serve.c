@@ -3,6 +3,7 @@
 #include "cluster/admin/health.h"
 #include "cluster/admin/page.h"
 #include "cluster/admin/parts.h"
+#include "cluster/admin/settings.h"
 #include "core/engine/engine.h"
 #include "core/text/json.h"
 #include "transport/http/guard.h"
@@ -108,6 +109,14 @@ static int write_metrics(struct spoke_admin *admin, const char *nonce)
 	return spokei_metrics_write(admin->engine, &of, &admin->body);
 }
 
+static int write_settings(struct spoke_admin *admin, const char *nonce)
+{
+	int error = spokei_admin_settings_write(admin->engine, &admin->body);
+
+	(void)nonce;
+	return error ? error : spokei_buffer_append(&admin->body, "\n", 1);
+}
+
 /* Begins a stream: the delay before a reconnect, and the complete status. */
 static int write_events(struct spoke_admin *admin, const char *nonce)
 {
@@ -140,6 +149,7 @@ static const struct place places[] = {
 	{ "/", HTML, write_page, true },
 	{ "/status", JSON, write_status, false },
 	{ "/metrics", METRICS, write_metrics, false },
+	{ "/settings", JSON, write_settings, false },
 	{ "/events", EVENTS, write_events, false },
 };
 static const struct place actions_place = { "/act", JSON, write_actions, false };
@@ -303,7 +313,7 @@ static void viewer_request(struct spokei_http_conn *conn, const struct spokei_ht
 		serve_action(conn, request);
 	} else if (place == NULL && !is_probe(request->path)) {
 		respond_text(conn, 404, NULL,
-			     "The paths are / /status /metrics /events /live /ready "
+			     "The paths are / /status /settings /metrics /events /live /ready "
 			     "/ready/consumers, and POST /act/NAME.");
 	} else if (request->method != SPOKEI_HTTP_GET && request->method != SPOKEI_HTTP_HEAD) {
 		respond_text(conn, 405, READERS, "This path can only be read.");

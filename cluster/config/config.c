@@ -219,10 +219,8 @@ void spokei_config_leave(struct spokei_config_user *user)
 static void read_part(const struct spokei_part *part, struct spokei_key_values *values)
 {
 	for (const struct spokei_entry *entry = part ? part->first : NULL; entry;
-	     entry = entry->next) {
-		values->of[entry->key] = entry->number;
-		values->said[entry->key] = true;
-	}
+	     entry = entry->next)
+		spokei_keys_put(values, entry->key, entry->number, SPOKEI_FROM_FILE, entry->line);
 }
 
 void spokei_config_read(const struct spoke_config *config, enum spokei_section kind,
@@ -251,6 +249,27 @@ const char *spokei_config_text(const struct spoke_config *config, enum spokei_se
 	if (config)
 		entry = spokei_sheet_entry(spokei_sheet_part(&config->sheet, kind, name), key);
 	return entry ? entry->text : NULL;
+}
+
+struct spokei_config_news spokei_config_look(const struct spoke_config *config)
+{
+	struct spokei_config_news news = config->news;
+
+	news.name = config->name;
+	news.sentence = config->sentence;
+	return news;
+}
+
+unsigned spokei_config_engine_line(const struct spoke_config *config, enum spokei_key key,
+				   uint64_t number)
+{
+	const struct spokei_sheet *sheet = spokei_key_row(key)->live ? &config->sheet
+								     : &config->first;
+	const struct spokei_part *part = spokei_sheet_part(sheet, SPOKEI_IN_ENGINE,
+							   (struct spoke_span){ NULL, 0 });
+	const struct spokei_entry *entry = spokei_sheet_entry(part, key);
+
+	return entry && entry->number == number ? entry->line : 0;
 }
 
 const char *spokei_config_log(const struct spoke_config *config)

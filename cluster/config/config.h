@@ -11,6 +11,7 @@
 #include "timer/base.h"
 
 struct spoke_config;
+struct spokei_config_news;
 
 /* A user of a config. Embedded in its owner, zero-initialised. */
 struct spokei_config_user {
@@ -40,6 +41,13 @@ void spokei_config_read_method(const struct spoke_config *config, struct spoke_s
 /* Returns a text, or NULL if the key is not set. Valid until the next reload. */
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
 			       struct spoke_span name, enum spokei_key key);
+
+/* Valid until the next reload. */
+struct spokei_config_news spokei_config_look(const struct spoke_config *config);
+
+/* Returns the line of [engine] that sets a key to this number; 0: there is none. */
+unsigned spokei_config_engine_line(const struct spoke_config *config, enum spokei_key key,
+				   uint64_t number);
 
 /* Returns the level of the log that the file sets; NULL: it sets none. */
 const char *spokei_config_log(const struct spoke_config *config);

@@ -108,23 +108,24 @@ static int read_parameter(const struct spoke_url_parameter *parameter,
 			  struct spokei_key_values *values, char *why, size_t size)
 {
 	enum spokei_key key;
-	uint64_t unused;
+	uint64_t number;
 
 	for (unsigned i = 0; i < SPOKEI_KEYS_OF_URLS; i++) {
 		int error;
 
 		if (strcmp(spokei_keys_name((enum spokei_key)i), parameter->key) != 0)
 			continue;
-		error = parse((enum spokei_key)i, parameter->key, parameter->value, &values->of[i],
-			      why, size);
-		values->said[i] |= error == SPOKE_OK;
+		error = parse((enum spokei_key)i, parameter->key, parameter->value, &number, why,
+			      size);
+		if (error == SPOKE_OK)
+			spokei_keys_put(values, (enum spokei_key)i, number, SPOKEI_FROM_URL, 0);
 		return error;
 	}
 	if (spokei_keys_is_other(parameter->key))
 		return SPOKE_OK;
 	key = key_of_method(parameter->key);
 	if (key != SPOKEI_KEYS)
-		return parse(key, parameter->key, parameter->value, &unused, why, size);
+		return parse(key, parameter->key, parameter->value, &number, why, size);
 	return refuse_key(parameter->key, why, size);
 }
 
@@ -143,34 +144,53 @@ static uint64_t preset_of(enum spokei_key key)
 
 void spokei_keys_preset(struct spokei_key_values *values)
 {
-	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+	*values = (struct spokei_key_values){ .of = { 0 } };
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++)
 		values->of[i] = preset_of((enum spokei_key)i);
-		values->said[i] = false;
-	}
+}
+
+void spokei_keys_put(struct spokei_key_values *values, enum spokei_key key, uint64_t number,
+		     enum spokei_origin from, unsigned line)
+{
+	values->of[key] = number;
+	values->line[key] = line;
+	values->from[key] = (unsigned char)from;
+	values->said[key] = true;
+}
+
+static void copy(struct spokei_key_values *to, const struct spokei_key_values *values, unsigned key)
+{
+	to->of[key] = values->of[key];
+	to->line[key] = values->line[key];
+	to->from[key] = values->from[key];
+	to->said[key] = values->said[key];
 }
 
 void spokei_keys_lay(struct spokei_key_values *values, const struct spokei_key_values *over)
 {
 	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
-		if (!over->said[i])
-			continue;
-		values->of[i] = over->of[i];
-		values->said[i] = true;
+		if (over->said[i])
+			copy(values, over, i);
+	}
+}
+
+void spokei_keys_renew(struct spokei_key_values *values, const struct spokei_key_values *read)
+{
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		if (spokei_key_row((enum spokei_key)i)->live)
+			copy(values, read, i);
 	}
 }
 
 void spokei_keys_set_none(struct spokei_key_values *values, enum spokei_key key)
 {
-	values->of[key] = 0;
-	values->said[key] = true;
+	spokei_keys_put(values, key, 0, SPOKEI_FROM_CODE, 0);
 }
 
 void spokei_keys_set(struct spokei_key_values *values, enum spokei_key key, uint64_t number)
 {
-	if (number == 0)
-		return;
-	values->of[key] = number;
-	values->said[key] = true;
+	if (number)
+		spokei_keys_put(values, key, number, SPOKEI_FROM_CODE, 0);
 }
 
 int spokei_keys_read(struct spoke_engine *engine, const struct spoke_url *url,
@@ -190,10 +210,11 @@ int spokei_keys_read(struct spoke_engine *engine, const struct spoke_url *url,
 }
 
 void spokei_keys_read_method(const struct spoke_url *url, const char *method,
-			     struct spokei_key_values *values)
+			     enum spokei_origin from, struct spokei_key_values *values)
 {
 	size_t len = strlen(method);
 	char why[SPOKEI_OPTION_WHY_MAX];
+	uint64_t number;
 
 	for (unsigned i = 0; i < url->parameter_count; i++) {
 		const struct spoke_url_parameter *parameter = &url->parameters[i];
@@ -203,9 +224,9 @@ void spokei_keys_read_method(const struct spoke_url *url, const char *method,
 		    parameter->key[len] != '.' ||
 		    strcmp(parameter->key + len + 1, spokei_keys_name(key)) != 0)
 			continue;
-		if (parse(key, parameter->key, parameter->value, &values->of[key], why,
-			  sizeof(why)) == SPOKE_OK)
-			values->said[key] = true;
+		if (parse(key, parameter->key, parameter->value, &number, why, sizeof(why)) ==
+		    SPOKE_OK)
+			spokei_keys_put(values, key, number, from, 0);
 	}
 }
 
@@ -217,17 +238,19 @@ static bool is_provided(unsigned key)
 	       key != SPOKEI_KEY_WAIT_READY && key != SPOKEI_KEY_SERIALIZATION;
 }
 
-void spokei_keys_read_provided(const struct spoke_url *url, struct spokei_key_values *values)
+void spokei_keys_read_provided(const struct spoke_url *url, enum spokei_origin from,
+			       struct spokei_key_values *values)
 {
 	char why[SPOKEI_OPTION_WHY_MAX];
+	uint64_t number;
 
 	for (unsigned i = 0; i < SPOKEI_KEYS_OF_METHODS; i++) {
 		const char *name = spokei_keys_name((enum spokei_key)i);
 		const char *value = is_provided(i) ? spoke_url_get(url, name) : NULL;
 
-		if (value && parse((enum spokei_key)i, name, value, &values->of[i], why,
-				   sizeof(why)) == SPOKE_OK)
-			values->said[i] = true;
+		if (value &&
+		    parse((enum spokei_key)i, name, value, &number, why, sizeof(why)) == SPOKE_OK)
+			spokei_keys_put(values, (enum spokei_key)i, number, from, 0);
 	}
 }
 

@@ -14,10 +14,22 @@
 
 struct spoke_engine;
 
-/* The value of each key. */
+/* Sources of a value, in the order in which they are laid over one another. */
+enum spokei_origin {
+	SPOKEI_FROM_DEFAULT,
+	SPOKEI_FROM_PROVIDER, /* the URL that a provider published */
+	SPOKEI_FROM_FILE,
+	SPOKEI_FROM_URL,
+	SPOKEI_FROM_CODE, /* options of the program */
+	SPOKEI_FROM_RULE, /* an operator's rule in the registry */
+};
+
+/* The value of each key, and its source. */
 struct spokei_key_values {
-	uint64_t of[SPOKEI_KEYS]; /* the default unless `said` */
-	bool said[SPOKEI_KEYS];   /* a source has set the key */
+	uint64_t of[SPOKEI_KEYS];        /* the default unless `said` */
+	unsigned line[SPOKEI_KEYS];      /* of the file, for SPOKEI_FROM_FILE */
+	unsigned char from[SPOKEI_KEYS]; /* enum spokei_origin */
+	bool said[SPOKEI_KEYS];          /* a source has set the key */
 };
 
 /* Sets all defaults. */
@@ -26,10 +38,18 @@ void spokei_keys_preset(struct spokei_key_values *values);
 /* Copies every key that `over` sets. */
 void spokei_keys_lay(struct spokei_key_values *values, const struct spokei_key_values *over);
 
-/* Sets a key; a `number` of 0 means "not set" and changes nothing. The range is not checked. */
+/* Copies the keys that a reload applies to running objects. */
+void spokei_keys_renew(struct spokei_key_values *values, const struct spokei_key_values *read);
+
+/* Sets a key, also to 0. `line` is that of the file, else 0. */
+void spokei_keys_put(struct spokei_key_values *values, enum spokei_key key, uint64_t number,
+		     enum spokei_origin from, unsigned line);
+
+/* Sets a key from code; a `number` of 0 means "not set" and changes nothing. The range is not
+ * checked. */
 void spokei_keys_set(struct spokei_key_values *values, enum spokei_key key, uint64_t number);
 
-/* Sets a key to 0, which spokei_keys_set() ignores. */
+/* Sets a key from code to 0, which spokei_keys_set() ignores. */
 void spokei_keys_set_none(struct spokei_key_values *values, enum spokei_key key);
 
 /*
@@ -41,10 +61,11 @@ SPOKE_MUST_USE int spokei_keys_read(struct spoke_engine *engine, const struct sp
 
 /* Sets the keys that a URL contains for one method. spokei_keys_read() has checked the URL. */
 void spokei_keys_read_method(const struct spoke_url *url, const char *method,
-			     struct spokei_key_values *values);
+			     enum spokei_origin from, struct spokei_key_values *values);
 
 /* Sets the keys that a consumer takes from a provider's URL. Ignores invalid values. */
-void spokei_keys_read_provided(const struct spoke_url *url, struct spokei_key_values *values);
+void spokei_keys_read_provided(const struct spoke_url *url, enum spokei_origin from,
+			       struct spokei_key_values *values);
 
 /* Sets a key from an option in code; 0 means "not set". Returns ERANGE, with an event, if the
  * option is outside the key's range. */

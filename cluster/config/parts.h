@@ -3,6 +3,7 @@
 #ifndef SPOKEI_CLUSTER_CONFIG_PARTS_H
 #define SPOKEI_CLUSTER_CONFIG_PARTS_H
 
+#include "cluster/config/news.h"
 #include "cluster/config/sheet.h"
 #include "timer/base.h"
 
@@ -18,8 +19,10 @@ struct spoke_config {
 				    * reload */
 	struct spoke_list users;
 	struct spoke_signal signal;
-	bool busy;  /* a reload is in progress */
-	bool freed; /* ... and frees the config when it ends */
+	struct spokei_config_news news;           /* of the last reload */
+	char sentence[SPOKEI_SHEET_SENTENCE_MAX]; /* news.sentence */
+	bool busy;                                /* a reload is in progress */
+	bool freed;                               /* ... and frees the config when it ends */
 };
 
 /* Reads a file. Returns as spoke_config_load(). */

@@ -36,13 +36,25 @@ static const struct spokei_part *same_part(const struct spokei_sheet *sheet,
 }
 
 struct listener {
-	const char *name; /* of the file */
-	spoke_config_message_fn told;
+	struct spoke_config *config;
+	spoke_config_message_fn told; /* may be NULL */
 	void *arg;
 };
 
+/* Keeps the first message, and passes all on. */
+static void hear(void *arg, const char *sentence)
+{
+	const struct listener *listener = arg;
+	struct spoke_config *config = listener->config;
+
+	if (config->news.sentences++ == 0)
+		(void)snprintf(config->sentence, sizeof(config->sentence), "%s", sentence);
+	if (listener->told)
+		listener->told(listener->arg, sentence);
+}
+
 /* Reports the values of `there` that differ from `before` and need a restart. */
-static void tell_differences(const struct listener *listener, const struct spokei_sheet *there,
+static void tell_differences(struct listener *listener, const struct spokei_sheet *there,
 			     const struct spokei_sheet *before)
 {
 	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
@@ -55,15 +67,15 @@ static void tell_differences(const struct listener *listener, const struct spoke
 			if (spokei_key_row(entry->key)->live ||
 			    is_same(entry, spokei_sheet_entry(other, entry->key)))
 				continue;
-			spokei_sheet_sentence(listener->name, entry, RESTART, sentence,
+			spokei_sheet_sentence(listener->config->name, entry, RESTART, sentence,
 					      sizeof(sentence));
-			listener->told(listener->arg, sentence);
+			hear(listener, sentence);
 		}
 	}
 }
 
 /* Reports values that were removed, with their former line. */
-static void tell_removed(const struct listener *listener, const struct spokei_sheet *now,
+static void tell_removed(struct listener *listener, const struct spokei_sheet *now,
 			 const struct spokei_sheet *before)
 {
 	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
@@ -76,9 +88,10 @@ static void tell_removed(const struct listener *listener, const struct spokei_sh
 			if (spokei_key_row(entry->key)->live ||
 			    spokei_sheet_entry(other, entry->key))
 				continue;
-			spokei_sheet_sentence(listener->name, entry, "is removed, which " RESTART,
-					      sentence, sizeof(sentence));
-			listener->told(listener->arg, sentence);
+			spokei_sheet_sentence(listener->config->name, entry,
+					      "is removed, which " RESTART, sentence,
+					      sizeof(sentence));
+			hear(listener, sentence);
 		}
 	}
 }
@@ -108,7 +121,7 @@ static void set_log(const struct spoke_config *config, struct spoke_engine *engi
 
 int spoke_config_reload(struct spoke_config *config, spoke_config_message_fn told, void *arg)
 {
-	const struct listener listener = { config->name, told, arg };
+	struct listener listener = { config, told, arg };
 	struct spoke_engine *engine = spokei_config_engine(config);
 	struct spokei_sheet sheet;
 	int error;
@@ -118,10 +131,15 @@ int spoke_config_reload(struct spoke_config *config, spoke_config_message_fn tol
 	if (config->busy || !config->is_file)
 		return SPOKE_ESTATE;
 	config->busy = true;
-	error = spokei_config_read_file(config->env, config->name, told, arg, &sheet);
+	config->news.sentences = 0;
+	*config->sentence = '\0';
+	error = spokei_config_read_file(config->env, config->name, hear, &listener, &sheet);
+	config->news.reloads++;
+	config->news.at_ns = config->env->now(config->env->ctx);
+	config->news.error = error;
 	/* Such keys keep the values of the process's start, however often the file is
 	 * reloaded. */
-	if (error == SPOKE_OK && told) {
+	if (error == SPOKE_OK) {
 		tell_differences(&listener, &sheet, &config->first);
 		tell_removed(&listener, &sheet, &config->first);
 	}

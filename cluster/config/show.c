@@ -35,18 +35,19 @@ static void print_range(const struct spokei_option *option, char *out, size_t si
 		       max);
 }
 
-static void print_preset(const struct spokei_key_row *row, char *out, size_t size)
+void spokei_key_print(enum spokei_key key, uint64_t number, bool preset, char *out, size_t size)
 {
+	const struct spokei_key_row *row = spokei_key_row(key);
 	const struct spokei_option *option = &row->option;
 
-	if (row->preset)
+	if (preset && row->preset)
 		(void)snprintf(out, size, "%s", row->preset);
 	else if (option->kind == SPOKEI_OPTION_NAME)
-		(void)snprintf(out, size, "%s", option->names((unsigned)option->preset));
+		(void)snprintf(out, size, "%s", option->names((unsigned)number));
 	else if (option->kind == SPOKEI_OPTION_TEXT || option->kind == SPOKEI_OPTION_LIST)
 		*out = '\0';
 	else
-		spokei_option_print(option->kind, option->preset, out, size);
+		spokei_option_print(option->kind, number, out, size);
 }
 
 bool spoke_config_key(size_t index, struct spoke_config_key *ret_key)
@@ -64,7 +65,7 @@ bool spoke_config_key(size_t index, struct spoke_config_key *ret_key)
 		.live = row->live,
 	};
 	spokei_key_sections(key, "", "", ret_key->sections, sizeof(ret_key->sections));
-	print_preset(row, ret_key->preset, sizeof(ret_key->preset));
+	spokei_key_print(key, row->option.preset, true, ret_key->preset, sizeof(ret_key->preset));
 	print_range(&row->option, ret_key->range, sizeof(ret_key->range));
 	return true;
 }

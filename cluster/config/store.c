@@ -368,11 +368,12 @@ void spokei_store_keys(const struct spokei_store *store, struct spokei_key_value
 	for (unsigned i = 0; i < url->parameter_count; i++) {
 		const struct spoke_url_parameter *parameter = &url->parameters[i];
 		enum spokei_key key = key_of(parameter->key);
+		uint64_t number;
 
 		if (key != SPOKEI_KEYS &&
 		    spokei_option_parse(&spokei_key_row(key)->option, parameter->value, true,
-					&values->of[key], why, sizeof(why)) == SPOKE_OK)
-			values->said[key] = true;
+					&number, why, sizeof(why)) == SPOKE_OK)
+			spokei_keys_put(values, key, number, SPOKEI_FROM_URL, 0);
 	}
 }
 

@@ -124,6 +124,10 @@ struct spokei_key_row {
 /* Returns the row of a key. */
 const struct spokei_key_row *spokei_key_row(enum spokei_key key);
 
+/* Writes a value as a file would contain it, or the text of a default that is not a number
+ * (`preset`). For texts: "". */
+void spokei_key_print(enum spokei_key key, uint64_t number, bool preset, char *out, size_t size);
+
 /* Returns the name of a key in files: in [registry] and [lease] without the prefix of URLs, e.g.
  * "registry.". */
 const char *spokei_key_in_file(enum spokei_key key);

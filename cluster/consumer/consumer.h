@@ -8,8 +8,10 @@
 #include <stdint.h>
 
 struct spoke_consumer;
+struct spoke_url;
 struct spokei_call_settings;
 struct spokei_caller;
+struct spokei_consumer_settings;
 struct spokei_directory;
 struct spokei_member;
 
@@ -26,6 +28,8 @@ struct spokei_consumer_view {
 	const struct spokei_directory *directory;
 	const struct spokei_caller *caller;          /* with its calls and tickets */
 	const struct spokei_call_settings *settings; /* of methods without their own */
+	const struct spokei_consumer_settings *all;
+	const struct spoke_url *provided; /* the URL of a provider; all zero: none */
 	uint64_t heartbeat_ns;
 };
 

@@ -28,6 +28,8 @@ struct spokei_consumer_view spokei_consumer_look(const struct spoke_consumer *co
 		.directory = consumer->directory,
 		.caller = consumer->caller,
 		.settings = &settings->calls,
+		.all = settings,
+		.provided = &consumer->provided,
 		.heartbeat_ns = settings->limits.heartbeat_ns,
 	};
 }

@@ -4,6 +4,7 @@
 #include "core/base/env.h"
 
 #include "cluster/config/places.h"
+#include "cluster/config/texts.h"
 #include "core/engine/engine.h"
 
 #include <spoke/consumer.h>
@@ -91,13 +92,13 @@ static int read_wide(struct spoke_engine *engine, const struct spokei_consumer_s
 
 	spokei_keys_preset(ret);
 	if (provided)
-		spokei_keys_read_provided(provided, ret);
+		spokei_keys_read_provided(provided, SPOKEI_FROM_PROVIDER, ret);
 	spokei_config_read(config, SPOKEI_IN_CONSUMER, span_of(""), ret);
 	spokei_config_read(config, SPOKEI_IN_REGISTRY, span_of(""), ret);
 	spokei_config_read(config, SPOKEI_IN_SERVICE, service, ret);
 	error = spokei_keys_read(engine, &settings->url, ret);
 	spokei_keys_lay(ret, &settings->options);
-	spokei_keys_read_provided(&settings->ruled, ret);
+	spokei_keys_read_provided(&settings->ruled, SPOKEI_FROM_RULE, ret);
 	return error;
 }
 
@@ -133,6 +134,42 @@ static int overrule_method(struct spoke_engine *engine, const struct spoke_metho
 	return error;
 }
 
+/* Objects of the program that are a policy or a balancer come from code, too. */
+static void mark_tables(const void *policy, const void *balancer, struct spokei_key_values *values)
+{
+	if (policy)
+		values->from[SPOKEI_KEY_CLUSTER] = SPOKEI_FROM_CODE;
+	if (balancer)
+		values->from[SPOKEI_KEY_LOADBALANCE] = SPOKEI_FROM_CODE;
+}
+
+int spokei_settings_method_values(struct spoke_engine *engine,
+				  const struct spokei_consumer_settings *settings,
+				  const struct spoke_url *provided,
+				  const struct spokei_method_name *name,
+				  const struct spoke_method_options *options,
+				  struct spokei_key_values *ret)
+{
+	int error = read_wide(engine, settings, provided, name->service, ret);
+
+	if (error)
+		return error;
+	mark_tables(settings->policy, settings->balancer, ret);
+	ret->said[SPOKEI_KEY_CLUSTER] = false;
+	ret->said[SPOKEI_KEY_LOADBALANCE] = false;
+	spokei_keys_read_method(provided, name->method, SPOKEI_FROM_PROVIDER, ret);
+	spokei_config_read_method(settings->file.config, name->service, name->method, ret);
+	spokei_keys_read_method(&settings->url, name->method, SPOKEI_FROM_URL, ret);
+	error = overrule_method(engine, options, ret);
+	if (error)
+		return error;
+	spokei_keys_read_method(&settings->ruled, name->method, SPOKEI_FROM_RULE, ret);
+	mark_tables(options->policy, options->balancer, ret);
+	if (options->idempotent)
+		spokei_keys_set(ret, SPOKEI_KEY_IDEMPOTENT, 1);
+	return SPOKE_OK;
+}
+
 int spokei_settings_method(struct spoke_engine *engine,
 			   const struct spokei_consumer_settings *settings,
 			   const struct spoke_url *provided, const struct spokei_method_name *name,
@@ -140,26 +177,17 @@ int spokei_settings_method(struct spoke_engine *engine,
 			   struct spokei_call_settings *ret)
 {
 	struct spokei_key_values values;
-	int error = read_wide(engine, settings, provided, name->service, &values);
+	int error = spokei_settings_method_values(engine, settings, provided, name, options,
+						  &values);
 
 	if (error)
 		return error;
-	values.said[SPOKEI_KEY_CLUSTER] = false;
-	values.said[SPOKEI_KEY_LOADBALANCE] = false;
-	spokei_keys_read_method(provided, name->method, &values);
-	spokei_config_read_method(settings->file.config, name->service, name->method, &values);
-	spokei_keys_read_method(&settings->url, name->method, &values);
-	error = overrule_method(engine, options, &values);
-	if (error)
-		return error;
-	spokei_keys_read_method(&settings->ruled, name->method, &values);
 	spokei_call_settings_fill(&values, ret);
 	choose_tables(settings, &values, ret);
 	if (options->policy)
 		ret->policy = options->policy;
 	if (options->balancer)
 		ret->balancer = options->balancer;
-	ret->idempotent |= options->idempotent;
 	return SPOKE_OK;
 }
 
@@ -178,8 +206,11 @@ void spokei_settings_inherit(struct spoke_engine *engine, struct spokei_consumer
 	struct spokei_key_values values;
 
 	/* Cannot fail: the options were accepted by new(), and a loaded file is valid. */
-	if (read_wide(engine, settings, provided, span_of(settings->service), &values) == SPOKE_OK)
-		fill_inherited(settings, &values);
+	if (read_wide(engine, settings, provided, span_of(settings->service), &values))
+		return;
+	mark_tables(settings->policy, settings->balancer, &values);
+	spokei_keys_renew(&settings->in_force, &values);
+	fill_inherited(settings, &values);
 }
 
 /* --- consumers */
@@ -222,8 +253,6 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 			  struct spokei_key_values *values, struct spokei_consumer_settings *ret)
 {
 	const uint64_t *of = values->of;
-	const char *kept = spokei_config_text(ret->file.config, SPOKEI_IN_REGISTRY, span_of(""),
-					      SPOKEI_KEY_REGISTRY_CACHE);
 
 	ret->changed = options->changed;
 	ret->changed_arg = options->changed_arg;
@@ -242,12 +271,11 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 		.protects = of[SPOKEI_KEY_REGISTRY_PROTECT] != 0,
 	};
 	ret->keeper = (struct spokei_keeper_options){
-		.registry = find_registry(options, ret),
+		.registry = ret->registry,
 		.kind = options->registry_kind,
 		.retry_ns = of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD],
 		.retries_max = (uint32_t)of[SPOKEI_KEY_REGISTRY_RETRY_TIMES],
-		.cache = first_text(options->registry_cache,
-				    spoke_url_get(&ret->url, "registry.cache"), kept),
+		.cache = ret->cache,
 		.takes_empty = of[SPOKEI_KEY_REGISTRY_PROTECT] == 0,
 	};
 	fill_live(values, ret);
@@ -278,30 +306,51 @@ static const char *find_application(const struct spoke_consumer_options *options
 					     SPOKEI_KEY_APPLICATION));
 }
 
+static const char *find_cache(const struct spoke_consumer_options *options,
+			      const struct spokei_consumer_settings *settings)
+{
+	return first_text(options->registry_cache, spoke_url_get(&settings->url, "registry.cache"),
+			  spokei_config_text(settings->file.config, SPOKEI_IN_REGISTRY, span_of(""),
+					     SPOKEI_KEY_REGISTRY_CACHE));
+}
+
 /* Copies the texts, because the file may be reloaded. */
 static int copy_texts(struct spoke_engine *engine, const struct spoke_consumer_options *options,
 		      struct spokei_consumer_settings *ret)
 {
-	const char *application = find_application(options, ret);
-	const char *texts[] = { "", "", application ? application : "" };
-	const char **copies[] = { &ret->version, &ret->group, &ret->application };
-	char *at;
+	const char *texts[] = { "", "", first_text(find_application(options, ret), "", ""),
+				find_registry(options, ret), find_cache(options, ret) };
+	const char **copies[] = { &ret->version, &ret->group, &ret->application, &ret->registry,
+				  &ret->cache };
 
 	spokei_settings_which(ret, span_of(ret->service), &texts[0], &texts[1]);
-	for (size_t i = 0; i < 3; i++)
-		ret->texts_size += strlen(texts[i]) + 1;
-	at = spokei_alloc_unset(engine->env, ret->texts_size);
-	if (at == NULL)
-		return SPOKE_ENOMEM;
-	ret->texts = at;
-	for (size_t i = 0; i < 3; i++) {
-		size_t size = strlen(texts[i]) + 1;
+	return spokei_texts_copy(engine->env, texts, copies, sizeof(texts) / sizeof(texts[0]),
+				 &ret->texts, &ret->texts_size);
+}
 
-		memcpy(at, texts[i], size);
-		*copies[i] = at;
-		at += size;
+/* Notes which texts come from options and from the URL. */
+static void mark_texts(const struct spoke_consumer_options *options, const struct spoke_url *url,
+		       struct spokei_key_values *values)
+{
+	const struct {
+		enum spokei_key key;
+		const char *option;
+	} rows[] = {
+		{ SPOKEI_KEY_REGISTRY_URL, options->registry },
+		{ SPOKEI_KEY_REGISTRY_CACHE, options->registry_cache },
+		{ SPOKEI_KEY_VERSION, NULL },
+		{ SPOKEI_KEY_GROUP, NULL },
+		{ SPOKEI_KEY_APPLICATION, options->application },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *of_url = spoke_url_get(url, spokei_keys_name(rows[i].key));
+
+		if (rows[i].option && *rows[i].option)
+			spokei_keys_put(values, rows[i].key, 0, SPOKEI_FROM_CODE, 0);
+		else if (of_url && *of_url)
+			spokei_keys_put(values, rows[i].key, 0, SPOKEI_FROM_URL, 0);
 	}
-	return SPOKE_OK;
 }
 
 static int read_consumer(struct spoke_engine *engine, const struct spoke_consumer_options *options,
@@ -327,6 +376,9 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 		spokei_event(engine, SPOKE_EINVAL, "option policy or balancer: function missing");
 		return SPOKE_EINVAL;
 	}
+	mark_texts(options, &ret->url, &values);
+	mark_tables(ret->policy, ret->balancer, &values);
+	ret->in_force = values;
 	fill_consumer(options, &values, ret);
 	error = spokei_places_check(engine, &ret->url, ret->keeper.registry != NULL);
 	if (error)

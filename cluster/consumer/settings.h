@@ -23,6 +23,7 @@ struct spokei_consumer_settings {
 	struct spoke_url url; /* owns the texts; empty if there is no URL */
 	struct spokei_config_user file;
 	struct spokei_key_values options; /* keys that the options set */
+	struct spokei_key_values in_force;
 	struct spoke_url ruled; /* settings of calls that an operator overrides; or empty */
 	const struct spoke_policy *policy;     /* ... the policy, or NULL */
 	const struct spoke_balancer *balancer; /* ... the balancer, or NULL */
@@ -30,7 +31,9 @@ struct spokei_consumer_settings {
 	const char *version;
 	const char *group;
 	const char *application; /* "": not set */
-	char *texts;             /* copies of these three */
+	const char *registry;    /* NULL: none */
+	const char *cache;       /* of its lists; NULL: none */
+	char *texts;             /* copies of these five */
 	size_t texts_size;
 	bool needs_service; /* an endpoint's wire requires the name of the service */
 	struct spokei_call_settings calls;
@@ -64,6 +67,14 @@ struct spokei_method_name {
 	struct spoke_span service;
 	const char *method;
 };
+
+/* Reads the values of a method, as below. */
+SPOKE_MUST_USE int spokei_settings_method_values(struct spoke_engine *engine,
+						 const struct spokei_consumer_settings *settings,
+						 const struct spoke_url *provided,
+						 const struct spokei_method_name *name,
+						 const struct spoke_method_options *options,
+						 struct spokei_key_values *ret);
 
 /* Reads the settings of a method. `provided` is the URL of a provider, all zero if there is none.
  */

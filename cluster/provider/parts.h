@@ -20,6 +20,7 @@ struct spokei_link;
 struct spokei_listen_group;
 struct spokei_message;
 struct spokei_provider_settings;
+struct spokei_provider_texts;
 struct spokei_registration;
 struct spokei_routes;
 struct spokei_slab;
@@ -28,7 +29,7 @@ struct spokei_token;
 struct spoke_provider {
 	struct spoke_engine *engine;
 	struct spokei_member member; /* of the engine's roll */
-	struct spokei_link *link;    /* these seven lie in one block of memory with the provider */
+	struct spokei_link *link;    /* these eight lie in one block of memory with the provider */
 	struct spokei_routes *services;
 	struct spokei_filters *filters;
 	struct spokei_caller *caller; /* of pushes */
@@ -39,8 +40,9 @@ struct spoke_provider {
 	struct spokei_access_log *access_log; /* one of the filters, or NULL */
 	struct spokei_token *token;           /* another one, or NULL */
 	struct spokei_config_user file;
-	char *default_service; /* NULL: none */
-	size_t default_size;
+	struct spokei_provider_texts *texts; /* copies */
+	char *texts_block;
+	size_t texts_size;
 	struct spoke_request
 		*spare; /* memory of a request that was answered, for the next; or NULL */
 	spoke_link_changed_fn changed; /* may be NULL */

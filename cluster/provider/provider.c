@@ -32,6 +32,7 @@ struct block {
 	struct spokei_slab peers;
 	struct spokei_registration registration;
 	struct spokei_provider_settings settings;
+	struct spokei_provider_texts texts;
 };
 
 const char spokei_provider_kind[] = "provider";
@@ -49,7 +50,7 @@ static void free_block(struct spoke_provider *provider)
 {
 	const struct spoke_env *env = provider->engine->env;
 
-	spokei_free(env, provider->default_service, 1, provider->default_size);
+	spokei_free(env, provider->texts_block, 1, provider->texts_size);
 	spokei_free(env, spoke_container_of(provider, struct block, provider), 1,
 		    sizeof(struct block));
 }
@@ -167,18 +168,6 @@ static void provider_drain(struct spokei_member *member)
 
 /* --- the beginning */
 
-static int copy_default_service(struct spoke_provider *provider, const char *name)
-{
-	if (name == NULL)
-		return SPOKE_OK;
-	provider->default_size = strlen(name) + 1;
-	provider->default_service = spokei_alloc(provider->engine->env, 1, provider->default_size);
-	if (provider->default_service == NULL)
-		return SPOKE_ENOMEM;
-	memcpy(provider->default_service, name, provider->default_size);
-	return SPOKE_OK;
-}
-
 static int make_filters(struct spoke_provider *provider,
 			const struct spoke_provider_options *options,
 			const struct spokei_provider_texts *texts)
@@ -216,7 +205,8 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 		.services = provider->services,
 		.token = spokei_token_text(provider->token),
 	};
-	int error = copy_default_service(provider, texts->default_service);
+	int error = spokei_settings_copy_texts(provider->engine->env, texts, provider->texts,
+					       &provider->texts_block, &provider->texts_size);
 
 	if (error)
 		return error;
@@ -251,7 +241,7 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->changed = with->changed;
 	provider->changed_arg = with->changed_arg;
 	provider->end = end_provider;
-	spokei_routes_init(provider->services, provider->engine, provider->default_service,
+	spokei_routes_init(provider->services, provider->engine, provider->texts->default_service,
 			   spokei_request_commons, SPOKEI_REQUEST_COMMONS);
 	provider->services->limits_all = provider->file.config != NULL;
 	spokei_caller_init(provider->caller, provider->link, 0);
@@ -282,6 +272,7 @@ static struct spoke_provider *alloc_block(struct spoke_engine *engine)
 		.peers = &block->peers,
 		.registration = &block->registration,
 		.settings = &block->settings,
+		.texts = &block->texts,
 		.bury.run = provider_bury,
 	};
 	return &block->provider;
@@ -399,5 +390,8 @@ struct spokei_provider_view spokei_provider_look(const struct spoke_provider *pr
 		.addresses = spokei_listen_group_count(provider->listeners),
 		.peers = provider->peers->count,
 		.draining = provider->draining,
+		.settings = provider->settings,
+		.texts = provider->texts,
+		.config = provider->file.config,
 	};
 }

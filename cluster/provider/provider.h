@@ -9,6 +9,8 @@
 
 struct spokei_link;
 struct spokei_member;
+struct spokei_provider_settings;
+struct spokei_provider_texts;
 struct spokei_routes;
 
 /* The kind of the engine's members that are providers: this very string. */
@@ -25,6 +27,9 @@ struct spokei_provider_view {
 	size_t addresses; /* at which it listens; see spoke_provider_address() */
 	size_t peers;     /* connections on which the peer has sent something */
 	bool draining;
+	const struct spokei_provider_settings *settings;
+	const struct spokei_provider_texts *texts;
+	const struct spoke_config *config; /* NULL: none */
 };
 
 struct spokei_provider_view spokei_provider_look(const struct spoke_provider *provider);

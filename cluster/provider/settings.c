@@ -3,6 +3,7 @@
 #include "cluster/provider/settings.h"
 
 #include "cluster/config/config.h"
+#include "cluster/config/texts.h"
 #include "core/engine/engine.h"
 
 #include <spoke/provider.h>
@@ -83,16 +84,45 @@ static void fill_limits(const uint64_t *of, struct spokei_link_limits *ret)
 	ret->pending_max = (uint32_t)of[SPOKEI_KEY_PUSHES_MAX];
 }
 
+/* Notes which texts come from options. */
+static void mark_texts(const struct spoke_provider_options *options,
+		       struct spokei_key_values *values)
+{
+	const struct {
+		enum spokei_key key;
+		const char *option;
+	} rows[] = {
+		{ SPOKEI_KEY_REGISTRY_URL, options->registry },
+		{ SPOKEI_KEY_DEFAULT_SERVICE, options->default_service },
+		{ SPOKEI_KEY_ADVERTISE, options->advertise },
+		{ SPOKEI_KEY_APPLICATION, options->application },
+		{ SPOKEI_KEY_ACCESS_LOG, options->access_log },
+		{ SPOKEI_KEY_TOKEN, options->token },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].option)
+			spokei_keys_put(values, rows[i].key, 0, SPOKEI_FROM_CODE, 0);
+}
+
+static void read_served(const struct spoke_config *config,
+			const struct spokei_provider_settings *settings,
+			struct spokei_key_values *ret)
+{
+	spokei_keys_preset(ret);
+	spokei_config_read(config, SPOKEI_IN_PROVIDER, no_name, ret);
+	spokei_config_read(config, SPOKEI_IN_REGISTRY, no_name, ret);
+	spokei_keys_lay(ret, &settings->options);
+}
+
 void spokei_settings_served(const struct spoke_config *config,
 			    struct spokei_provider_settings *settings)
 {
 	struct spokei_key_values values;
 	const uint64_t *of = values.of;
 
-	spokei_keys_preset(&values);
-	spokei_config_read(config, SPOKEI_IN_PROVIDER, no_name, &values);
-	spokei_config_read(config, SPOKEI_IN_REGISTRY, no_name, &values);
-	spokei_keys_lay(&values, &settings->options);
+	read_served(config, settings, &values);
+	spokei_keys_renew(&settings->in_force, &values);
 	fill_limits(of, &settings->limits);
 	settings->connections_max = (uint32_t)of[SPOKEI_KEY_CONNECTIONS_MAX];
 	settings->connections_per_peer_max = (uint32_t)of[SPOKEI_KEY_CONNECTIONS_PER_PEER_MAX];
@@ -110,9 +140,12 @@ int spokei_settings_provider(struct spoke_engine *engine,
 
 	*ret = (struct spokei_provider_settings){ .weight = 0 };
 	error = read_options(engine, options, &ret->options);
-	if (error == 0)
-		spokei_settings_served(options->config, ret);
-	return error;
+	if (error)
+		return error;
+	mark_texts(options, &ret->options);
+	read_served(options->config, ret, &ret->in_force);
+	spokei_settings_served(options->config, ret);
+	return SPOKE_OK;
 }
 
 /* --- texts */
@@ -140,7 +173,33 @@ struct spokei_provider_texts spokei_settings_texts(const struct spoke_provider_o
 	};
 }
 
+int spokei_settings_copy_texts(const struct spoke_env *env,
+			       const struct spokei_provider_texts *texts,
+			       struct spokei_provider_texts *ret, char **ret_block,
+			       size_t *ret_size)
+{
+	const char *from[] = { texts->registry, texts->default_service, texts->advertise,
+			       texts->application, texts->access_log };
+	const char **copies[] = { &ret->registry, &ret->default_service, &ret->advertise,
+				  &ret->application, &ret->access_log };
+
+	return spokei_texts_copy(env, from, copies, sizeof(from) / sizeof(from[0]), ret_block,
+				 ret_size);
+}
+
 /* --- methods */
+
+void spokei_settings_served_method(const struct spoke_config *config, struct spoke_span service,
+				   const char *method, struct spokei_served_limit own,
+				   struct spokei_key_values *ret)
+{
+	spokei_keys_preset(ret);
+	spokei_config_read(config, SPOKEI_IN_PROVIDER, no_name, ret);
+	spokei_config_read(config, SPOKEI_IN_SERVICE, service, ret);
+	spokei_config_read_method(config, service, method, ret);
+	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES, own.executes);
+	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES_TPS, own.per_second);
+}
 
 struct spokei_served_limit spokei_settings_limit(const struct spoke_config *config,
 						 struct spoke_span service, const char *method,
@@ -148,12 +207,7 @@ struct spokei_served_limit spokei_settings_limit(const struct spoke_config *conf
 {
 	struct spokei_key_values values;
 
-	spokei_keys_preset(&values);
-	spokei_config_read(config, SPOKEI_IN_PROVIDER, no_name, &values);
-	spokei_config_read(config, SPOKEI_IN_SERVICE, service, &values);
-	spokei_config_read_method(config, service, method, &values);
-	spokei_keys_set(&values, SPOKEI_KEY_EXECUTES, own.executes);
-	spokei_keys_set(&values, SPOKEI_KEY_EXECUTES_TPS, own.per_second);
+	spokei_settings_served_method(config, service, method, own, &values);
 	return (struct spokei_served_limit){
 		.slow_ns = values.of[SPOKEI_KEY_SLOW_AFTER],
 		.executes = (uint32_t)values.of[SPOKEI_KEY_EXECUTES],

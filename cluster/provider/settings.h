@@ -13,6 +13,7 @@ struct spoke_provider_options;
 
 struct spokei_provider_settings {
 	struct spokei_key_values options; /* keys that the options set */
+	struct spokei_key_values in_force;
 	struct spokei_link_limits limits;
 	uint32_t connections_max;
 	uint32_t connections_per_peer_max;
@@ -44,12 +45,23 @@ void spokei_settings_served(const struct spoke_config *config,
 /* Reads the texts. Valid as long as the options and until the next reload. */
 struct spokei_provider_texts spokei_settings_texts(const struct spoke_provider_options *options);
 
+/* Copies the texts except the token into `ret`, which is all zero. Returns 0 or ENOMEM. */
+SPOKE_MUST_USE int spokei_settings_copy_texts(const struct spoke_env *env,
+					      const struct spokei_provider_texts *texts,
+					      struct spokei_provider_texts *ret, char **ret_block,
+					      size_t *ret_size);
+
 /* Limits of a method; 0: no limit. */
 struct spokei_served_limit {
 	uint64_t slow_ns; /* 0: no request is slow */
 	uint32_t executes;
 	uint32_t per_second;
 };
+
+/* Reads the values of a method, as below. */
+void spokei_settings_served_method(const struct spoke_config *config, struct spoke_span service,
+				   const char *method, struct spokei_served_limit own,
+				   struct spokei_key_values *ret);
 
 /* Returns the limits of a method: the handler's `own`, else the file's. `config` may be NULL. */
 struct spokei_served_limit spokei_settings_limit(const struct spoke_config *config,

@@ -88,6 +88,9 @@ struct spoke_engine {
 	uint64_t pool_told_ns;    /* time of the last event about a busy pool; 0: none */
 };
 
+/* Returns the options that the engine was made with, without their texts. */
+const struct spoke_engine_options *spokei_engine_options(const struct spoke_engine *engine);
+
 /* Returns whether this process is a child that was forked after the engine was made. */
 static inline bool spokei_engine_forked(const struct spoke_engine *engine)
 {

@@ -42,6 +42,13 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	spokei_list_init(&engine->signals);
 	spokei_list_init(&engine->figures);
 	spokei_log_init(engine->log, env, engine->begin_ns);
+	spokei_engine_parts(engine)->options = *options;
+	spokei_engine_parts(engine)->options.log = NULL;
+}
+
+const struct spoke_engine_options *spokei_engine_options(const struct spoke_engine *engine)
+{
+	return &((const struct spokei_engine_parts *)engine)->options;
 }
 
 static void free_memory(struct spoke_engine *engine)

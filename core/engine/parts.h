@@ -53,6 +53,7 @@ struct spokei_engine_parts {
 	struct spokei_log log;
 	struct spokei_events events;
 	struct spoke_histogram latency;
+	struct spoke_engine_options options; /* as given; without texts */
 };
 
 static inline struct spokei_engine_parts *spokei_engine_parts(struct spoke_engine *engine)

@@ -3,12 +3,12 @@
 #include "examples/spoke/status_view.h"
 
 #include "examples/spoke/escape.h"
+#include "examples/spoke/fields.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT 232u
 #define NAME 48u
 #define CLASSES_LIVE 6u
 #define ROWS_LIVE_MIN 3u
@@ -16,83 +16,6 @@
 #define EVENTS_LIVE_MIN 4u
 #define EVENTS_PLAIN 10u
 #define ROWS_PLAIN 100u
-
-/* --- reading the status */
-
-static struct spoke_value child(struct spoke_value map, const char *key)
-{
-	struct spoke_value value;
-
-	return spoke_value_get(map, key, &value) == SPOKE_OK ? value : (struct spoke_value){ 0 };
-}
-
-static bool has_number(struct spoke_value map, const char *key, double *ret)
-{
-	return spoke_value_double(child(map, key), ret) == SPOKE_OK;
-}
-
-static double number(struct spoke_value map, const char *key)
-{
-	double value;
-
-	return has_number(map, key, &value) ? value : 0;
-}
-
-static uint64_t count(struct spoke_value map, const char *key)
-{
-	uint64_t value;
-
-	return spoke_value_u64(child(map, key), &value) == SPOKE_OK ? value : 0;
-}
-
-/* Returns a text, escaped, in one of a few static buffers used in turn: valid for one line. */
-static const char *text(struct spoke_value map, const char *key)
-{
-	static char texts[4][TEXT];
-	static unsigned turn;
-	struct spoke_span span = { NULL, 0 };
-	char *place = texts[turn++ % 4];
-
-	if (spoke_value_str(child(map, key), &span) != SPOKE_OK)
-		span.len = 0;
-	(void)escape_text(span, place, TEXT);
-	return place;
-}
-
-static bool is_true(struct spoke_value map, const char *key)
-{
-	bool value;
-
-	return spoke_value_bool(child(map, key), &value) == SPOKE_OK && value;
-}
-
-/* Returns a cursor over an array; an empty one if there is none. */
-static struct spoke_cursor list(struct spoke_value map, const char *key)
-{
-	struct spoke_cursor cursor;
-
-	if (spoke_cursor_array(child(map, key), &cursor) != SPOKE_OK)
-		cursor = spoke_cursor_bytes((struct spoke_span){ NULL, 0 });
-	return cursor;
-}
-
-static size_t list_len(struct spoke_value map, const char *key)
-{
-	size_t len;
-
-	return spoke_value_array_len(child(map, key), &len) == SPOKE_OK ? len : 0;
-}
-
-static struct spoke_value last_of(struct spoke_value map, const char *key)
-{
-	struct spoke_cursor cursor = list(map, key);
-	struct spoke_value last = { NULL, 0 };
-	struct spoke_value value;
-
-	while (spoke_cursor_next(&cursor, &value))
-		last = value;
-	return last;
-}
 
 /* --- pieces of lines */
 
@@ -117,7 +40,7 @@ static const char *span_text(double ns)
 /* Formats a latency; "-": no answers. */
 static const char *time_text(struct spoke_value map, const char *key)
 {
-	double ns = number(map, key);
+	double ns = field_number(map, key);
 
 	return ns > 0 ? span_text(ns) : "-";
 }
@@ -131,9 +54,9 @@ static void heading(struct screen *screen, const char *name)
 
 static double per_second(struct spoke_value sample, const char *key)
 {
-	double span_ms = number(sample, "span_ms");
+	double span_ms = field_number(sample, "span_ms");
 
-	return span_ms > 0 ? number(sample, key) * 1000 / span_ms : 0;
+	return span_ms > 0 ? field_number(sample, key) * 1000 / span_ms : 0;
 }
 
 static unsigned rows_left(const struct screen *screen)
@@ -145,12 +68,12 @@ static unsigned rows_left(const struct screen *screen)
 
 void status_view_head(struct screen *screen, struct spoke_value status, const char *address)
 {
-	struct spoke_value sample = last_of(status, "history");
+	struct spoke_value sample = field_last_of(status, "history");
 
-	heading(screen, text(status, "name"));
-	screen_print(screen, " %" PRIu64 " at %s, up %s%s\n", count(status, "number"), address,
-		     span_text(number(status, "up_ms") * 1e6),
-		     is_true(status, "ending") ? ", draining" : "");
+	heading(screen, field_text(status, "name"));
+	screen_print(screen, " %" PRIu64 " at %s, up %s%s\n", field_count(status, "number"),
+		     address, span_text(field_number(status, "up_ms") * 1e6),
+		     field_is_true(status, "ending") ? ", draining" : "");
 	screen_print(screen, "  calls/s %.1f  failed/s %.1f  requests/s %.1f",
 		     per_second(sample, "calls"), per_second(sample, "failed"),
 		     per_second(sample, "requests"));
@@ -161,33 +84,33 @@ void status_view_head(struct screen *screen, struct spoke_value status, const ch
 /* The pool, where handlers use it. */
 static void draw_pool(struct screen *screen, struct spoke_value status)
 {
-	struct spoke_value pool = child(status, "pool");
-	struct spoke_value stats = child(status, "stats");
+	struct spoke_value pool = field_child(status, "pool");
+	struct spoke_value stats = field_child(status, "stats");
 
-	if (count(stats, "pool_requests") == 0)
+	if (field_count(stats, "pool_requests") == 0)
 		return;
 	heading(screen, "pool");
 	screen_print(screen,
 		     "  running %" PRIu64 " of %" PRIu64 "  queued %" PRIu64 " of %" PRIu64
 		     "  waited 100ms %" PRIu64 "  refused %" PRIu64 "\n",
-		     count(pool, "running"), count(pool, "threads_max"), count(pool, "queued"),
-		     count(pool, "queue_max"), count(stats, "pool_waited"),
-		     count(stats, "pool_full"));
+		     field_count(pool, "running"), field_count(pool, "threads_max"),
+		     field_count(pool, "queued"), field_count(pool, "queue_max"),
+		     field_count(stats, "pool_waited"), field_count(stats, "pool_full"));
 }
 
 /* --- the wheel */
 
 static void draw_wheel(struct screen *screen, struct spoke_value wheel)
 {
-	struct spoke_cursor classes = list(wheel, "classes");
+	struct spoke_cursor classes = field_list(wheel, "classes");
 	struct spoke_value class;
 	double next_ms;
 
 	heading(screen, "wheel");
 	screen_print(screen, "  pending %" PRIu64 "  fired %" PRIu64 "  late at most %s in 2 min",
-		     count(wheel, "pending"), count(wheel, "fired"),
-		     span_text(number(wheel, "late_recent_ns")));
-	if (has_number(wheel, "next_in_ms", &next_ms))
+		     field_count(wheel, "pending"), field_count(wheel, "fired"),
+		     span_text(field_number(wheel, "late_recent_ns")));
+	if (field_has_number(wheel, "next_in_ms", &next_ms))
 		screen_print(screen, "  next in %s", span_text(next_ms * 1e6));
 	screen_print(screen, "\n  %-16s %9s %11s %11s %11s  %s\n", "class", "pending", "scheduled",
 		     "fired", "cancelled", "late");
@@ -198,9 +121,10 @@ static void draw_wheel(struct screen *screen, struct spoke_value wheel)
 		}
 		screen_print(screen,
 			     "  %-16s %9" PRIu64 " %11" PRIu64 " %11" PRIu64 " %11" PRIu64 "  %s\n",
-			     text(class, "name"), count(class, "pending"),
-			     count(class, "scheduled"), count(class, "fired"),
-			     count(class, "cancelled"), span_text(number(class, "late_recent_ns")));
+			     field_text(class, "name"), field_count(class, "pending"),
+			     field_count(class, "scheduled"), field_count(class, "fired"),
+			     field_count(class, "cancelled"),
+			     span_text(field_number(class, "late_recent_ns")));
 	}
 }
 
@@ -224,53 +148,54 @@ static void draw_state(struct screen *screen, const char *state)
 
 static void draw_endpoint(struct screen *screen, struct spoke_value endpoint)
 {
-	double retry_ms = number(endpoint, "retry_in_ms");
+	double retry_ms = field_number(endpoint, "retry_in_ms");
 
-	screen_print(screen, "  %-22s", text(endpoint, "name"));
-	draw_state(screen, text(endpoint, "state"));
+	screen_print(screen, "  %-22s", field_text(endpoint, "name"));
+	draw_state(screen, field_text(endpoint, "state"));
 	screen_print(screen, " %6" PRIu64 " %6" PRIu64 " %9" PRIu64 " %7" PRIu64 " %8s",
-		     count(endpoint, "in_flight"), count(endpoint, "missed"),
-		     count(endpoint, "calls"), count(endpoint, "failures"),
+		     field_count(endpoint, "in_flight"), field_count(endpoint, "missed"),
+		     field_count(endpoint, "calls"), field_count(endpoint, "failures"),
 		     time_text(endpoint, "mean_ns"));
-	if (is_true(endpoint, "ejected"))
+	if (field_is_true(endpoint, "ejected"))
 		screen_print(screen, "  ejected");
-	if (strcmp(text(endpoint, "state"), "backoff") == 0)
+	if (strcmp(field_text(endpoint, "state"), "backoff") == 0)
 		screen_print(screen, "  again in %s", span_text(retry_ms * 1e6));
 	screen_print(screen, "\n");
 }
 
 static void draw_due(struct screen *screen, struct spoke_value consumer)
 {
-	struct spoke_cursor due = list(consumer, "due");
+	struct spoke_cursor due = field_list(consumer, "due");
 	struct spoke_value ticket;
 
 	for (unsigned row = 0; row < DUE_ROWS && spoke_cursor_next(&due, &ticket); row++) {
-		screen_print(screen, "  ticket %-15s attempt %-3" PRIu64, text(ticket, "method"),
-			     count(ticket, "attempts") + 1);
-		if (is_true(ticket, "sending"))
+		screen_print(screen, "  ticket %-15s attempt %-3" PRIu64,
+			     field_text(ticket, "method"), field_count(ticket, "attempts") + 1);
+		if (field_is_true(ticket, "sending"))
 			screen_print(screen, " in flight");
 		else
 			screen_print(screen, " due in %s",
-				     span_text(number(ticket, "in_ms") * 1e6));
-		screen_print(screen, ", %s left\n", span_text(number(ticket, "left_ms") * 1e6));
+				     span_text(field_number(ticket, "in_ms") * 1e6));
+		screen_print(screen, ", %s left\n",
+			     span_text(field_number(ticket, "left_ms") * 1e6));
 	}
 }
 
 static void draw_consumer(struct screen *screen, struct spoke_value consumer, unsigned rows)
 {
-	struct spoke_cursor endpoints = list(consumer, "endpoints");
-	size_t total = list_len(consumer, "endpoints");
+	struct spoke_cursor endpoints = field_list(consumer, "endpoints");
+	size_t total = field_list_len(consumer, "endpoints");
 	struct spoke_value endpoint;
 	unsigned row = 0;
 
 	heading(screen, "consumer ");
-	heading(screen, text(consumer, "service"));
+	heading(screen, field_text(consumer, "service"));
 	screen_print(screen,
 		     "  %s, %s  ready %" PRIu64 "  in flight %" PRIu64 "  tickets %" PRIu64
 		     "/%" PRIu64 "\n",
-		     text(consumer, "cluster"), text(consumer, "loadbalance"),
-		     count(consumer, "ready"), count(consumer, "in_flight"),
-		     count(consumer, "tickets"), count(consumer, "tickets_max"));
+		     field_text(consumer, "cluster"), field_text(consumer, "loadbalance"),
+		     field_count(consumer, "ready"), field_count(consumer, "in_flight"),
+		     field_count(consumer, "tickets"), field_count(consumer, "tickets_max"));
 	if (total > 0)
 		screen_print(screen, "  %-22s %-10s %6s %6s %9s %7s %8s\n", "endpoint", "state",
 			     "flight", "missed", "calls", "failed", "mean");
@@ -285,7 +210,7 @@ static void draw_consumer(struct screen *screen, struct spoke_value consumer, un
 
 static void draw_texts(struct screen *screen, struct spoke_value map, const char *key)
 {
-	struct spoke_cursor cursor = list(map, key);
+	struct spoke_cursor cursor = field_list(map, key);
 	struct spoke_value value;
 	struct spoke_span span;
 	char name[NAME];
@@ -302,19 +227,19 @@ static void draw_peer(struct screen *screen, struct spoke_value peer)
 {
 	double heard_ms;
 
-	screen_print(screen, "  %-22s", text(peer, "name"));
-	draw_state(screen, text(peer, "state"));
-	screen_print(screen, " %6" PRIu64 " %6" PRIu64, count(peer, "in_flight"),
-		     count(peer, "missed"));
-	if (has_number(peer, "heard_ago_ms", &heard_ms))
+	screen_print(screen, "  %-22s", field_text(peer, "name"));
+	draw_state(screen, field_text(peer, "state"));
+	screen_print(screen, " %6" PRIu64 " %6" PRIu64, field_count(peer, "in_flight"),
+		     field_count(peer, "missed"));
+	if (field_has_number(peer, "heard_ago_ms", &heard_ms))
 		screen_print(screen, "  heard %s ago", span_text(heard_ms * 1e6));
 	screen_print(screen, "\n");
 }
 
 static void draw_provider(struct screen *screen, struct spoke_value provider, unsigned rows)
 {
-	struct spoke_cursor peers = list(provider, "peers");
-	size_t total = list_len(provider, "peers");
+	struct spoke_cursor peers = field_list(provider, "peers");
+	size_t total = field_list_len(provider, "peers");
 	struct spoke_value peer;
 	unsigned row = 0;
 
@@ -323,8 +248,8 @@ static void draw_provider(struct screen *screen, struct spoke_value provider, un
 	screen_print(screen, "  at");
 	draw_texts(screen, provider, "addresses");
 	screen_print(screen, "  connections %" PRIu64 "  in flight %" PRIu64 "%s\n",
-		     count(provider, "connections"), count(provider, "in_flight"),
-		     is_true(provider, "draining") ? "  draining" : "");
+		     field_count(provider, "connections"), field_count(provider, "in_flight"),
+		     field_is_true(provider, "draining") ? "  draining" : "");
 	if (total > 0)
 		screen_print(screen, "  %-22s %-10s %6s %6s\n", "peer", "state", "flight",
 			     "missed");
@@ -338,16 +263,16 @@ static void draw_provider(struct screen *screen, struct spoke_value provider, un
 
 static void draw_method(struct screen *screen, struct spoke_value method)
 {
-	struct spoke_value took = child(method, "took");
-	struct spoke_value queued = child(method, "queued");
+	struct spoke_value took = field_child(method, "took");
+	struct spoke_value queued = field_child(method, "queued");
 	char name[NAME];
 
-	(void)snprintf(name, sizeof(name), "%s/%s", text(method, "service"),
-		       text(method, "method"));
-	screen_print(screen, "  %-8s %-34s %9" PRIu64 " %6" PRIu64 " ", text(method, "side"), name,
-		     count(method, "begun"), count(method, "in_flight"));
-	screen_colour(screen, count(method, "failed") ? TERMINAL_RED : TERMINAL_NORMAL);
-	screen_print(screen, "%7" PRIu64, count(method, "failed"));
+	(void)snprintf(name, sizeof(name), "%s/%s", field_text(method, "service"),
+		       field_text(method, "method"));
+	screen_print(screen, "  %-8s %-34s %9" PRIu64 " %6" PRIu64 " ", field_text(method, "side"),
+		     name, field_count(method, "begun"), field_count(method, "in_flight"));
+	screen_colour(screen, field_count(method, "failed") ? TERMINAL_RED : TERMINAL_NORMAL);
+	screen_print(screen, "%7" PRIu64, field_count(method, "failed"));
 	screen_colour(screen, TERMINAL_NORMAL);
 	screen_print(screen, " %8s %8s %8s %8s\n", time_text(took, "p50_ns"),
 		     time_text(took, "p99_ns"), time_text(took, "p999_ns"),
@@ -356,8 +281,8 @@ static void draw_method(struct screen *screen, struct spoke_value method)
 
 static void draw_methods(struct screen *screen, struct spoke_value status, unsigned rows)
 {
-	struct spoke_cursor methods = list(status, "methods");
-	uint64_t total = list_len(status, "methods") + count(status, "methods_more");
+	struct spoke_cursor methods = field_list(status, "methods");
+	uint64_t total = field_list_len(status, "methods") + field_count(status, "methods_more");
 	struct spoke_value method;
 	unsigned row = 0;
 
@@ -376,28 +301,28 @@ static void draw_methods(struct screen *screen, struct spoke_value status, unsig
 
 static void draw_lease(struct screen *screen, struct spoke_value lease)
 {
-	screen_print(screen, "  %-22s", text(lease, "name"));
-	if (strcmp(text(lease, "state"), "held") != 0) {
-		screen_print(screen, " %s\n", text(lease, "state"));
+	screen_print(screen, "  %-22s", field_text(lease, "name"));
+	if (strcmp(field_text(lease, "state"), "held") != 0) {
+		screen_print(screen, " %s\n", field_text(lease, "state"));
 		return;
 	}
 	draw_state(screen, "held");
 	screen_print(screen, " %10s left  fence %" PRIu64 "\n",
-		     span_text(number(lease, "left_ms") * 1e6), count(lease, "fence"));
+		     span_text(field_number(lease, "left_ms") * 1e6), field_count(lease, "fence"));
 }
 
 static void draw_leases(struct screen *screen, struct spoke_value leases, unsigned rows)
 {
-	struct spoke_cursor shown = list(leases, "shown");
-	uint64_t total = list_len(leases, "shown") + count(leases, "more");
+	struct spoke_cursor shown = field_list(leases, "shown");
+	uint64_t total = field_list_len(leases, "shown") + field_count(leases, "more");
 	struct spoke_value lease;
 	unsigned row = 0;
 
 	heading(screen, "leases at ");
-	heading(screen, text(leases, "store"));
+	heading(screen, field_text(leases, "store"));
 	screen_print(screen, "  %s  held %" PRIu64 "  asked for %" PRIu64 "\n",
-		     is_true(leases, "connected") ? "connected" : "not connected",
-		     count(leases, "held"), count(leases, "asked"));
+		     field_is_true(leases, "connected") ? "connected" : "not connected",
+		     field_count(leases, "held"), field_count(leases, "asked"));
 	for (; row < rows && spoke_cursor_next(&shown, &lease); row++)
 		draw_lease(screen, lease);
 	if (total > row)
@@ -408,8 +333,8 @@ static void draw_leases(struct screen *screen, struct spoke_value leases, unsign
 
 static void draw_events(struct screen *screen, struct spoke_value status)
 {
-	struct spoke_cursor events = list(status, "events");
-	size_t total = list_len(status, "events");
+	struct spoke_cursor events = field_list(status, "events");
+	size_t total = field_list_len(status, "events");
 	size_t rows = EVENTS_PLAIN;
 	struct spoke_value event;
 
@@ -418,34 +343,34 @@ static void draw_events(struct screen *screen, struct spoke_value status)
 	if (screen->live)
 		rows = rows_left(screen);
 	for (size_t i = 0; spoke_cursor_next(&events, &event); i++) {
-		const char *error = text(event, "error");
+		const char *error = field_text(event, "error");
 
 		if (i + rows < total)
 			continue;
-		screen_print(screen, "  %8s ago ", span_text(number(event, "ago_ms") * 1e6));
+		screen_print(screen, "  %8s ago ", span_text(field_number(event, "ago_ms") * 1e6));
 		screen_colour(screen, *error ? TERMINAL_RED : TERMINAL_NORMAL);
-		screen_print(screen, "%-9s %s%s%s\n", text(event, "user"), text(event, "text"),
-			     *error ? ": " : "", error);
+		screen_print(screen, "%-9s %s%s%s\n", field_text(event, "user"),
+			     field_text(event, "text"), *error ? ": " : "", error);
 	}
 }
 
 bool status_view_is_one(struct spoke_value value)
 {
-	return spoke_value_type(value) == SPOKE_VALUE_MAP && child(value, "wheel").len > 0;
+	return spoke_value_type(value) == SPOKE_VALUE_MAP && field_child(value, "wheel").len > 0;
 }
 
 void status_view_body(struct screen *screen, struct spoke_value status)
 {
-	struct spoke_cursor consumers = list(status, "consumers");
-	struct spoke_cursor providers = list(status, "providers");
-	struct spoke_cursor leases = list(status, "leases");
-	size_t parts = list_len(status, "consumers") + list_len(status, "providers") +
-		       list_len(status, "leases") + (list_len(status, "methods") > 0);
+	struct spoke_cursor consumers = field_list(status, "consumers");
+	struct spoke_cursor providers = field_list(status, "providers");
+	struct spoke_cursor leases = field_list(status, "leases");
+	size_t parts = field_list_len(status, "consumers") + field_list_len(status, "providers") +
+		       field_list_len(status, "leases") + (field_list_len(status, "methods") > 0);
 	unsigned rows = ROWS_PLAIN;
 	struct spoke_value part;
 
 	draw_pool(screen, status);
-	draw_wheel(screen, child(status, "wheel"));
+	draw_wheel(screen, field_child(status, "wheel"));
 	if (screen->live && parts > 0) {
 		unsigned left = rows_left(screen);
 

@@ -4,6 +4,7 @@
 #include "examples/spoke/http_get.h"
 #include "examples/spoke/json.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/settings_view.h"
 #include "examples/spoke/status_view.h"
 
 #include <spoke/host.h>
@@ -22,13 +23,16 @@
 enum {
 	INTERVAL,
 	COUNT,
-	ONCE
+	ONCE,
+	SETTINGS
 };
 
 static const struct option_row rows[] = {
 	[INTERVAL] = { "interval", 'i', "TIME", "time between updates (default 1s)" },
 	[COUNT] = { "count", 'n', "COUNT", "exit after COUNT updates" },
 	[ONCE] = { "once", '1', NULL, "print the status once and exit" },
+	[SETTINGS] = { "settings", '\0', NULL,
+		       "print the settings in force, their sources and the last reload" },
 };
 
 static const struct usage usage = {
@@ -41,7 +45,8 @@ static const struct usage usage = {
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
 	"  spoke top 127.0.0.1:9090\n"
-	"  spoke top --once :9090 :9091",
+	"  spoke top --once :9090 :9091\n"
+	"  spoke top --settings :9090",
 };
 
 struct top;
@@ -69,6 +74,7 @@ struct top {
 	uint64_t looks_max; /* 0: unlimited */
 	uint64_t looks;
 	bool once;
+	bool settings; /* shows them and not the status */
 	struct spoke_alarm next;
 	struct spoke_signal signals[4]; /* that quit */
 	struct spoke_signal resized;
@@ -82,14 +88,16 @@ static void draw_source(struct top *top, struct source *source, bool whole)
 {
 	struct screen *screen = &top->screen;
 
-	if (source->status.len > 0)
+	if (source->status.len > 0 && top->settings)
+		settings_view_draw(screen, source->status, source->name);
+	else if (source->status.len > 0)
 		status_view_head(screen, source->status, source->name);
 	if (source->wrong) {
 		screen_colour(screen, TERMINAL_RED);
 		screen_print(screen, "%s: %s\n", source->name, source->wrong);
 		screen_colour(screen, TERMINAL_NORMAL);
 	}
-	if (source->status.len > 0 && whole)
+	if (source->status.len > 0 && whole && !top->settings)
 		status_view_body(screen, source->status);
 }
 
@@ -133,12 +141,13 @@ static const char *read_status(struct source *source, char *body, size_t len)
 	spoke_builder_reset(&source->values);
 	if (json_read(body, len, &source->values, &count, &error))
 		return error.what;
-	if (spoke_builder_finish_value(&source->values, &source->status) ||
-	    !status_view_is_one(source->status)) {
-		source->status = (struct spoke_value){ 0 };
-		return "the answer is not a status";
-	}
-	return NULL;
+	if (spoke_builder_finish_value(&source->values, &source->status) == SPOKE_OK &&
+	    (source->top->settings ? settings_view_is_one(source->status)
+				   : status_view_is_one(source->status)))
+		return NULL;
+	source->status = (struct spoke_value){ 0 };
+	return source->top->settings ? "the answer has no settings; is this an older version?"
+				     : "the answer is not a status";
 }
 
 static void answered(struct http_get *get, const char *what, char *body, size_t len)
@@ -158,7 +167,8 @@ static void look(struct top *top)
 		struct source *source = &top->sources[i];
 
 		const char *wrong = http_get_begin(&source->get, &source->at, source->host,
-						   "/status", TIMEOUT_NS);
+						   top->settings ? "/settings" : "/status",
+						   TIMEOUT_NS);
 
 		/* The error stays until there is an answer. */
 		if (wrong)
@@ -314,7 +324,8 @@ int top_verb(int argc, char **argv)
 
 	top.interval_ns = SECOND;
 	while (good && (row = options_next(&options)) >= 0) {
-		top.once |= row == ONCE;
+		top.once |= row == ONCE || row == SETTINGS;
+		top.settings |= row == SETTINGS;
 		if (row == INTERVAL)
 			good = options_duration(&options, 0, &top.interval_ns);
 		else if (row == COUNT)

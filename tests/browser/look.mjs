@@ -98,6 +98,16 @@ const tests = {
 		must(/at most .+ late in 2 min/.test(await text(page, '#turns')), await text(page, '#turns'));
 		await page.context().close();
 	},
+	async 'settings have a source'() {
+		const page = await stage.open(consumer.url);
+		await isLive(page);
+		must(!await page.locator('#owners').isVisible(), 'the settings take room');
+		await page.locator('#settings summary').click();
+		await until('the registry is a setting of the program', async () => await page.locator('#owners > div', { hasText: 'consumer demo.Echo' }).locator('div', { hasText: /^registry\.url.* · code$/ }).count() === 1);
+		must(await page.locator('#owners > div', { hasText: 'engine' }).locator('.zero', { hasText: 'tick' }).count() === 1, 'the default tick is not shown as one');
+		await picture(page, 'settings');
+		await page.context().close();
+	},
 	async 'empty cards take no room'() {
 		const page = await stage.open(idle.url);
 		await isLive(page);

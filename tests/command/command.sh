@@ -192,6 +192,8 @@ faults() {
 		--config "$work/impatient" --cluster failfast demo.EchoService.sleep 1000
 	run 0 '*methods*requests demo.EchoService/sleep *' '' \
 		top -1 "$(sed -n 's|^admin page at http://\(.*\)/|\1|p' "$work/log")"
+	run 0 "*heartbeat *$work/settings:*weight *100 *default*" '' \
+		top --settings "$(sed -n 's|^admin page at http://\(.*\)/|\1|p' "$work/log")"
 	printf '[provider]\nheartbeat = 5\n' >"$work/settings"
 	# Ten lines a second are printed, and the calls before had some: the signal is repeated.
 	tries=0

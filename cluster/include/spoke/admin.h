@@ -4,6 +4,7 @@
  *
  *     /          a live page: the timing wheel, endpoints, tickets, calls, latest events
  *     /status    the same data as JSON
+ *     /settings  the settings in force, with their sources
  *     /events    the same data as a stream (text/event-stream), twice a second
  *     /metrics   counters and gauges in Prometheus' text format
  *     /live      for probes: 200

@@ -44,7 +44,7 @@ _spoke() {
 	serve) options="--service --version --group --port --registry --advertise --heartbeat --weight --delay --drop-rate --freeze-after --config --admin --quiet --plain --help" ;;
 	bench) options="--concurrency --rate --calls --duration --warm-up --connections --size --data --timeout --wire --json --plain --help" ;;
 	ping) options="--count --interval --timeout --heartbeat --service --wire --quiet --json --plain --help" ;;
-	top) options="--interval --count --once --plain --help" ;;
+	top) options="--interval --count --once --settings --plain --help" ;;
 	ls) options="--json --timeout --plain --help" ;;
 	watch) options="--json --plain --help" ;;
 	tap) options="--json --quiet --raw --full --plain --help" ;;

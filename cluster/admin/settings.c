@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the settings in force, with the source of each value. */
+#include "cluster/admin/settings.h"
+
+#include "cluster/admin/members.h"
+#include "cluster/call/caller.h"
+#include "cluster/call/method.h"
+#include "cluster/config/config.h"
+#include "cluster/config/news.h"
+#include "cluster/config/places.h"
+#include "cluster/config/sheet.h"
+#include "cluster/consumer/consumer.h"
+#include "cluster/consumer/settings.h"
+#include "cluster/provider/provider.h"
+#include "cluster/provider/settings.h"
+#include "cluster/serve/routes.h"
+#include "core/base/log.h"
+#include "core/engine/engine.h"
+#include "core/text/json.h"
+
+#include <spoke/engine.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define VALUE 1024u /* bytes */
+
+/* An engine, consumer, method, provider or handler. */
+struct owner {
+	const char *kind;
+	struct spoke_span name;
+	const struct spoke_config *config; /* NULL: none */
+	const struct spokei_key_values *values;
+	const struct spokei_key_values *above; /* its equal settings are omitted; NULL: none */
+	unsigned sections;                     /* bits 1 << section: it has their keys */
+	unsigned within;                       /* only keys that these sections have, too; 0: all */
+	const struct spokei_call_settings *calls; /* NULL: makes no calls */
+	/* Returns the text of a key; NULL: it has none. */
+	const char *(*text)(const struct owner *owner, enum spokei_key key);
+	const void *of;
+};
+
+struct sheet {
+	struct spokei_json json;
+	struct spoke_engine *engine;
+	const struct spoke_config *files[SPOKEI_SETTINGS_FILES];
+	size_t file_count;
+	size_t rows_left;
+	size_t owners_left;
+	size_t more;
+};
+
+/* --- a value */
+
+static bool is_text(enum spokei_key key)
+{
+	enum spokei_option_kind kind = spokei_key_row(key)->option.kind;
+
+	return kind == SPOKEI_OPTION_TEXT || kind == SPOKEI_OPTION_LIST;
+}
+
+static void print_text(const struct owner *owner, enum spokei_key key, char *out, size_t size)
+{
+	const struct spokei_key_row *row = spokei_key_row(key);
+	const char *text = owner->text ? owner->text(owner, key) : NULL;
+	char shown[SPOKEI_PLACES_SHOWN];
+
+	if (row->secret && owner->values->from[key] != SPOKEI_FROM_DEFAULT) {
+		(void)snprintf(out, size, "%s", SPOKEI_SHEET_HIDDEN);
+	} else if (text == NULL || *text == '\0') {
+		(void)snprintf(out, size, "%s", row->preset ? row->preset : "");
+	} else if (row->is_url) {
+		spokei_places_show(text, shown);
+		(void)snprintf(out, size, "%s", shown);
+	} else {
+		(void)snprintf(out, size, "%s", text);
+	}
+}
+
+static void print_value(const struct owner *owner, enum spokei_key key, char *out, size_t size)
+{
+	const struct spokei_call_settings *calls = owner->calls;
+	const struct spokei_key_values *values = owner->values;
+
+	if (is_text(key))
+		print_text(owner, key, out, size);
+	else if (calls && key == SPOKEI_KEY_CLUSTER)
+		(void)snprintf(out, size, "%s", calls->policy->name);
+	else if (calls && key == SPOKEI_KEY_LOADBALANCE && calls->balancer)
+		(void)snprintf(out, size, "%s", calls->balancer->name);
+	else if (calls && key == SPOKEI_KEY_RETRIES)
+		(void)snprintf(out, size, "%u", spokei_settings_retries(calls, calls->policy));
+	else
+		spokei_key_print(key, values->of[key], values->from[key] == SPOKEI_FROM_DEFAULT,
+				 out, size);
+}
+
+static const char *const origins[] = {
+	[SPOKEI_FROM_DEFAULT] = "default", [SPOKEI_FROM_PROVIDER] = "provider",
+	[SPOKEI_FROM_FILE] = "file",       [SPOKEI_FROM_URL] = "URL",
+	[SPOKEI_FROM_CODE] = "code",       [SPOKEI_FROM_RULE] = "rule",
+};
+
+static void show_setting(struct spokei_json *json, const struct owner *owner, enum spokei_key key)
+{
+	const struct spokei_key_values *values = owner->values;
+	char value[VALUE];
+
+	print_value(owner, key, value, sizeof(value));
+	spokei_json_open(json, '{');
+	spokei_json_put_text(json, "key", spokei_keys_name(key));
+	spokei_json_put_text(json, "value", value);
+	spokei_json_put_text(json, "origin", origins[values->from[key]]);
+	if (values->from[key] == SPOKEI_FROM_FILE)
+		spokei_json_put_u64(json, "line", values->line[key]);
+	spokei_json_close(json, '}');
+}
+
+/* --- an owner */
+
+/* Is the key about lists of providers, which consumers receive? */
+static bool is_of_lists(enum spokei_key key)
+{
+	return key == SPOKEI_KEY_REGISTRY_CACHE || key == SPOKEI_KEY_REGISTRY_PROTECT;
+}
+
+/* Is the key about requests, although it stands in a section of a service, too? */
+static bool is_of_requests(enum spokei_key key)
+{
+	return key == SPOKEI_KEY_EXECUTES || key == SPOKEI_KEY_EXECUTES_TPS;
+}
+
+static bool has_key(const struct owner *owner, enum spokei_key key)
+{
+	const struct spokei_key_values *values = owner->values;
+	const struct spokei_key_values *above = owner->above;
+
+	const unsigned sections = spokei_key_row(key)->sections;
+
+	if ((sections & owner->sections) == 0 || (sections & owner->within) != owner->within)
+		return false;
+	if (key == SPOKEI_KEY_LISTEN || key == SPOKEI_KEY_ADMIN)
+		return false;
+	if (owner->calls ? is_of_requests(key) : is_of_lists(key))
+		return false;
+	return above == NULL || values->from[key] != above->from[key] ||
+	       values->line[key] != above->line[key] || values->of[key] != above->of[key];
+}
+
+static size_t count_keys(const struct owner *owner)
+{
+	size_t count = 0;
+
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++)
+		count += has_key(owner, (enum spokei_key)i);
+	return count;
+}
+
+static void note_file(struct sheet *sheet, const struct spoke_config *config)
+{
+	for (size_t i = 0; i < sheet->file_count; i++)
+		if (sheet->files[i] == config)
+			return;
+	if (config && sheet->file_count < SPOKEI_SETTINGS_FILES)
+		sheet->files[sheet->file_count++] = config;
+}
+
+static void show_owner(struct sheet *sheet, const struct owner *owner)
+{
+	struct spokei_json *json = &sheet->json;
+	size_t count = count_keys(owner);
+
+	if (count > sheet->rows_left) {
+		sheet->more++;
+		return;
+	}
+	if (count == 0)
+		return;
+	sheet->rows_left -= count;
+	spokei_json_open(json, '{');
+	spokei_json_put_text(json, "kind", owner->kind);
+	spokei_json_key(json, "name");
+	spokei_json_span(json, owner->name.data, owner->name.len);
+	spokei_json_put_text(json, "file",
+			     owner->config ? spokei_config_look(owner->config).name : "");
+	spokei_json_open_member(json, "settings", '[');
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		if (has_key(owner, (enum spokei_key)i))
+			show_setting(json, owner, (enum spokei_key)i);
+	}
+	spokei_json_close(json, ']');
+	spokei_json_close(json, '}');
+}
+
+/* Takes one of the methods and handlers that are compared. */
+static bool may_compare(struct sheet *sheet)
+{
+	if (sheet->owners_left == 0) {
+		sheet->more++;
+		return false;
+	}
+	sheet->owners_left--;
+	return true;
+}
+
+/* --- consumers */
+
+static const char *consumer_text(const struct owner *owner, enum spokei_key key)
+{
+	const struct spokei_consumer_settings *settings = owner->of;
+
+	if (key == SPOKEI_KEY_REGISTRY_URL)
+		return settings->registry;
+	if (key == SPOKEI_KEY_REGISTRY_CACHE)
+		return settings->cache;
+	if (key == SPOKEI_KEY_VERSION)
+		return settings->version;
+	return key == SPOKEI_KEY_GROUP ? settings->group : settings->application;
+}
+
+static struct spoke_span span_of(const char *text)
+{
+	return spokei_span(text, strlen(text));
+}
+
+static void show_method(struct sheet *sheet, const struct spokei_consumer_view *view,
+			const struct spoke_method *method)
+{
+	const struct spokei_method_name name = { method->service, method->name };
+	char text[VALUE];
+	struct spokei_key_values values;
+	struct owner owner = {
+		.kind = "method",
+		.config = view->all->file.config,
+		.values = &values,
+		.above = &view->all->in_force,
+		.sections = 1u << SPOKEI_IN_METHOD,
+		.calls = &method->settings,
+	};
+
+	(void)snprintf(text, sizeof(text), "%.*s.%s", (int)method->service.len,
+		       method->service.len ? (const char *)method->service.data : "", method->name);
+	owner.name = span_of(text);
+	if (!may_compare(sheet) ||
+	    spokei_settings_method_values(sheet->engine, view->all, view->provided, &name,
+					  &method->said, &values))
+		return;
+	show_owner(sheet, &owner);
+}
+
+static void show_consumer(struct sheet *sheet, const struct spoke_consumer *consumer)
+{
+	const struct spokei_consumer_view view = spokei_consumer_look(consumer);
+	const struct spoke_list *methods = &view.caller->methods;
+	const struct owner owner = {
+		.kind = "consumer",
+		.name = span_of(view.service),
+		.config = view.all->file.config,
+		.values = &view.all->in_force,
+		.sections = 1u << SPOKEI_IN_CONSUMER | 1u << SPOKEI_IN_SERVICE |
+			    1u << SPOKEI_IN_REGISTRY,
+		.calls = view.settings,
+		.text = consumer_text,
+		.of = view.all,
+	};
+
+	show_owner(sheet, &owner);
+	for (struct spoke_list *node = methods->next; node != methods; node = node->next)
+		show_method(sheet, &view, spoke_container_of(node, struct spoke_method, node));
+}
+
+/* --- providers */
+
+static const char *provider_text(const struct owner *owner, enum spokei_key key)
+{
+	const struct spokei_provider_texts *texts = owner->of;
+
+	if (key == SPOKEI_KEY_REGISTRY_URL)
+		return texts->registry;
+	if (key == SPOKEI_KEY_DEFAULT_SERVICE)
+		return texts->default_service;
+	if (key == SPOKEI_KEY_ADVERTISE)
+		return texts->advertise;
+	if (key == SPOKEI_KEY_APPLICATION)
+		return texts->application;
+	return key == SPOKEI_KEY_ACCESS_LOG ? texts->access_log : NULL;
+}
+
+static void show_handler(struct sheet *sheet, const struct spokei_provider_view *view,
+			 const struct spokei_route *route)
+{
+	const struct spokei_served_limit own = { .executes = route->executes,
+						 .per_second = route->per_second };
+	const struct spoke_span service = route->service->name;
+	char method[SPOKEI_SERVICE_KEY_MAX + 1];
+	char name[VALUE + SPOKEI_SERVICE_KEY_MAX];
+	struct spokei_key_values values;
+	struct owner owner = {
+		.kind = "handler",
+		.config = view->config,
+		.values = &values,
+		.above = &view->settings->in_force,
+		.sections = 1u << SPOKEI_IN_METHOD,
+		.within = 1u << SPOKEI_IN_PROVIDER,
+	};
+
+	if (!may_compare(sheet))
+		return;
+	(void)snprintf(method, sizeof(method), "%.*s", (int)route->method.len,
+		       route->method.len ? (const char *)route->method.data : "");
+	(void)snprintf(name, sizeof(name), "%.*s.%s", (int)service.len,
+		       service.len ? (const char *)service.data : "", *method ? method : "*");
+	owner.name = span_of(name);
+	spokei_settings_served_method(view->config, service, method, own, &values);
+	show_owner(sheet, &owner);
+}
+
+static void show_provider(struct sheet *sheet, const struct spoke_provider *provider)
+{
+	const struct spokei_provider_view view = spokei_provider_look(provider);
+	const struct spoke_list *all = &view.services->all;
+	char address[SPOKEI_PLACES_SHOWN] = "";
+	struct owner owner = {
+		.kind = "provider",
+		.config = view.config,
+		.values = &view.settings->in_force,
+		.sections = 1u << SPOKEI_IN_PROVIDER | 1u << SPOKEI_IN_REGISTRY,
+		.text = provider_text,
+		.of = view.texts,
+	};
+
+	if (view.addresses > 0)
+		(void)spoke_provider_address(provider, 0, address, sizeof(address));
+	owner.name = span_of(address);
+	show_owner(sheet, &owner);
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		const struct spokei_service *service =
+			spoke_container_of(node, struct spokei_service, node);
+
+		for (size_t i = 0; i < service->count; i++)
+			show_handler(sheet, &view, &service->routes[i]);
+	}
+}
+
+/* --- the engine */
+
+static void read_number(const struct sheet *sheet, enum spokei_key key, uint64_t number,
+			struct spokei_key_values *values)
+{
+	for (size_t i = 0; i < sheet->file_count; i++) {
+		unsigned line = spokei_config_engine_line(sheet->files[i], key, number);
+
+		if (line > 0) {
+			spokei_keys_put(values, key, number, SPOKEI_FROM_FILE, line);
+			return;
+		}
+	}
+	if (number != values->of[key])
+		spokei_keys_put(values, key, number, SPOKEI_FROM_CODE, 0);
+}
+
+/* The engine does not know a file, so its options come from one that has the same number. */
+static void show_engine(struct sheet *sheet)
+{
+	const struct spoke_engine_options *options = spokei_engine_options(sheet->engine);
+	const struct {
+		enum spokei_key key;
+		uint64_t option;
+	} rows[] = {
+		{ SPOKEI_KEY_TICK, options->tick_ns },
+		{ SPOKEI_KEY_TIMERS_MAX, options->timers_max },
+		{ SPOKEI_KEY_LATE, options->late_ns },
+		{ SPOKEI_KEY_SPIN, options->spin_ns },
+		{ SPOKEI_KEY_POOL_THREADS, options->pool_threads },
+		{ SPOKEI_KEY_POOL_QUEUE, options->pool_queue },
+	};
+	struct spokei_key_values values;
+	const struct owner owner = {
+		.kind = "engine",
+		.config = sheet->file_count > 0 ? sheet->files[0] : NULL,
+		.values = &values,
+		.sections = 1u << SPOKEI_IN_ENGINE,
+	};
+
+	spokei_keys_preset(&values);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].option)
+			read_number(sheet, rows[i].key, rows[i].option, &values);
+	read_number(sheet, SPOKEI_KEY_LOG, sheet->engine->log->level_max, &values);
+	show_owner(sheet, &owner);
+}
+
+/* --- files */
+
+static void find_files(struct sheet *sheet)
+{
+	const struct spoke_consumer *consumer = NULL;
+	const struct spoke_provider *provider = NULL;
+
+	while ((consumer = spokei_members_consumer(sheet->engine, consumer)) != NULL)
+		note_file(sheet, spokei_consumer_look(consumer).all->file.config);
+	while ((provider = spokei_members_provider(sheet->engine, provider)) != NULL)
+		note_file(sheet, spokei_provider_look(provider).config);
+}
+
+static void show_file(struct sheet *sheet, const struct spoke_config *config)
+{
+	const struct spokei_config_news news = spokei_config_look(config);
+	uint64_t now_ns = sheet->engine->env->now(sheet->engine->env->ctx);
+	struct spokei_json *json = &sheet->json;
+
+	spokei_json_open(json, '{');
+	spokei_json_put_text(json, "name", news.name);
+	spokei_json_put_u64(json, "reloads", news.reloads);
+	spokei_json_put_ms(json, "ago_ms", news.reloads > 0 ? now_ns - news.at_ns : UINT64_MAX);
+	spokei_json_put_text(json, "error", news.error ? spoke_errname(news.error) : "");
+	spokei_json_put_text(json, "text", news.sentence);
+	spokei_json_put_u64(json, "messages", news.sentences);
+	spokei_json_close(json, '}');
+}
+
+/* --- the whole */
+
+int spokei_admin_settings_write(struct spoke_engine *engine, struct spokei_buffer *out)
+{
+	struct sheet sheet = {
+		.json = spokei_json_make(out),
+		.engine = engine,
+		.rows_left = SPOKEI_SETTINGS_ROWS,
+		.owners_left = SPOKEI_SETTINGS_OWNERS,
+	};
+	struct spokei_json *json = &sheet.json;
+	const struct spoke_consumer *consumer = NULL;
+	const struct spoke_provider *provider = NULL;
+	size_t before = spokei_buffer_len(out);
+
+	find_files(&sheet);
+	spokei_json_open(json, '{');
+	spokei_json_open_member(json, "files", '[');
+	for (size_t i = 0; i < sheet.file_count; i++)
+		show_file(&sheet, sheet.files[i]);
+	spokei_json_close(json, ']');
+	spokei_json_open_member(json, "owners", '[');
+	show_engine(&sheet);
+	while ((consumer = spokei_members_consumer(engine, consumer)) != NULL)
+		show_consumer(&sheet, consumer);
+	while ((provider = spokei_members_provider(engine, provider)) != NULL)
+		show_provider(&sheet, provider);
+	spokei_json_close(json, ']');
+	spokei_json_put_u64(json, "more", sheet.more);
+	spokei_json_close(json, '}');
+	if (json->error == SPOKE_OK)
+		return SPOKE_OK;
+	spokei_buffer_truncate(out, before);
+	return SPOKE_ENOMEM;
+}
