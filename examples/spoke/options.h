@@ -82,6 +82,9 @@ int options_next(struct options *options);
  */
 bool options_duration(const struct options *options, uint64_t max, uint64_t *ret_ns);
 
+/* Same for a heartbeat interval; 0 is SPOKE_OFF. */
+bool options_heartbeat(const struct options *options, uint64_t *ret_ns);
+
 /* The same for a timeout, which must not be 0. */
 bool options_timeout(const struct options *options, uint64_t *ret_ns);
 

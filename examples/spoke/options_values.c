@@ -3,6 +3,7 @@
 #include "examples/spoke/options.h"
 
 #include <spoke/call.h>
+#include <spoke/link.h>
 
 #include <errno.h>
 #include <math.h>
@@ -12,6 +13,7 @@
 
 /* The longest time of a timer. */
 #define DURATION_MAX_NS UINT64_C(2147483647000000)
+#define HEARTBEAT_MIN_NS UINT64_C(10000000)
 
 struct unit {
 	const char *name;
@@ -85,6 +87,19 @@ bool options_duration(const struct options *options, uint64_t max, uint64_t *ret
 	}
 	*ret_ns = (uint64_t)ns;
 	return true;
+}
+
+bool options_heartbeat(const struct options *options, uint64_t *ret_ns)
+{
+	if (!options_duration(options, 0, ret_ns))
+		return false;
+	if (*ret_ns == 0) {
+		*ret_ns = SPOKE_OFF;
+		return true;
+	}
+	if (*ret_ns < HEARTBEAT_MIN_NS)
+		(void)options_wrong(options, "must be at least 10ms, or 0 for no heartbeats");
+	return *ret_ns >= HEARTBEAT_MIN_NS;
 }
 
 bool options_size(const struct options *options, uint64_t max, uint64_t *ret_bytes)

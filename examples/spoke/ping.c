@@ -33,7 +33,7 @@ static const struct option_row rows[] = {
 	[COUNT] = { "count", 'c', "COUNT", "exit after COUNT pings (default: run until SIGINT)" },
 	[INTERVAL] = { "interval", 'i', "TIME", "time between pings (default 1s)" },
 	[TIMEOUT] = { "timeout", 't', "TIME", "timeout per ping (default: URL, else 1s)" },
-	[HEARTBEAT] = { "heartbeat", 0, "TIME", "heartbeat interval (default 60s)" },
+	[HEARTBEAT] = { "heartbeat", 0, "TIME", "heartbeat interval; 0: no heartbeats (default 60s)" },
 	[SERVICE] = { "service", 's', "NAME", "service to call, if the URL does not name one" },
 	[WIRE] = { "wire", 'w', "WIRE",
 		   "dubbo or mprpc, if the URL does not specify it (default dubbo)" },
@@ -287,7 +287,7 @@ static bool take_option(struct pinger *pinger, int row, const struct options *op
 	case TIMEOUT:
 		return options_duration(options, 0, &pinger->options.timeout_ns);
 	case HEARTBEAT:
-		return options_duration(options, 0, &pinger->options.heartbeat_ns);
+		return options_heartbeat(options, &pinger->options.heartbeat_ns);
 	case SERVICE:
 		pinger->service = options->value;
 		return true;

@@ -335,16 +335,6 @@ static bool take_port(struct server *server, const struct options *options)
 	return true;
 }
 
-static bool take_heartbeat(struct server *server, const struct options *options)
-{
-	uint64_t ns;
-
-	if (!options_duration(options, 0, &ns))
-		return false;
-	server->options.heartbeat_ns = ns ? ns : SPOKE_OFF;
-	return true;
-}
-
 static bool take_weight(struct server *server, const struct options *options)
 {
 	uint64_t weight;
@@ -385,7 +375,7 @@ static bool take_option(struct server *server, int row, const struct options *op
 		server->options.advertise = options->value;
 		return true;
 	case HEARTBEAT:
-		return take_heartbeat(server, options);
+		return options_heartbeat(options, &server->options.heartbeat_ns);
 	case WEIGHT:
 		return take_weight(server, options);
 	case DELAY:

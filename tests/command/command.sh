@@ -63,6 +63,12 @@ run() {
 	$err) ;;
 	*) fail "spoke $*: stderr is: $wrong, not: $err" ;;
 	esac
+	# A user of the command does not know the library's names.
+	case $output$wrong in
+	*spoke_[a-z]* | *SPOKE_E* | *SPOKE_OFF* | *SPOKE_NONE* | *"struct "* | *NULL*)
+		fail "spoke $*: names of C: $output $wrong"
+		;;
+	esac
 }
 
 # await <text> <file>: waits until the file contains the text.
@@ -310,6 +316,8 @@ verbs() {
 	run 2 '' '*--timeout=5x: not a duration; write a number and a unit, e.g. 250ms*' \
 		call a:1 b.c --timeout=5x
 	run 2 '' '*--timeout: TIME missing*' call --timeout
+	run 2 '' '*--heartbeat=1ms: must be at least 10ms, or 0*' serve --heartbeat 1ms
+	run 2 '' '*--heartbeat=1ms: must be at least 10ms, or 0*' ping h:1 --heartbeat 1ms
 	run 2 '' '*--notify=1: takes no value' call --notify=1
 	run 2 '' '*--retries=1000: must be from 0 to 100' call --retries 1000
 	run 2 '' '*METHOD missing*usage: spoke call*' call tcp://127.0.0.1:1
