@@ -53,7 +53,7 @@ static bool check_consumers(const struct spoke_engine *engine, char why[SPOKEI_H
 
 		if (has_endpoint(consumer))
 			continue;
-		(void)spokei_log_escape(shown, sizeof(shown), service, strlen(service));
+		(void)spokei_log_escape_end(shown, sizeof(shown), service, strlen(service));
 		(void)snprintf(why, SPOKEI_HEALTH_WHY, "consumer %u (%s) has no ready endpoint", at,
 			       shown);
 		return false;

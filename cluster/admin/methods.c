@@ -114,8 +114,8 @@ static void put_method(struct spokei_lines *lines, const struct spokei_figures *
 	char service[NAME];
 	char method[NAME];
 
-	(void)spokei_log_escape(service, sizeof(service), figures->service,
-				strlen(figures->service));
+	(void)spokei_log_escape_end(service, sizeof(service), figures->service,
+				    strlen(figures->service));
 	(void)spokei_log_escape(method, sizeof(method), figures->method, strlen(figures->method));
 	spokei_lines_put(lines,
 			 "  %-8s %s/%s: %" PRIu64 " begun, %" PRIu64 " in flight, %" PRIu64

@@ -29,7 +29,7 @@
 
 static const char *escape(char out[NAME], const char *text)
 {
-	(void)spokei_log_escape(out, NAME, text, strlen(text));
+	(void)spokei_log_escape_end(out, NAME, text, strlen(text));
 	return out;
 }
 

@@ -23,7 +23,7 @@ static void tell(const char *name, spoke_config_message_fn told, void *arg, cons
 
 	if (told == NULL)
 		return;
-	(void)spokei_log_escape(shown, sizeof(shown), name, strlen(name));
+	(void)spokei_log_escape_end(shown, sizeof(shown), name, strlen(name));
 	(void)snprintf(sentence, sizeof(sentence), "%s: %s", shown, what);
 	told(arg, sentence);
 }

@@ -451,7 +451,7 @@ int spokei_sheet_read(const struct spoke_env *env, const char *name, struct spok
 	struct reader reader = { .sheet = &sheet, .told = told, .arg = arg };
 	int error = SPOKE_OK;
 
-	(void)spokei_log_escape(reader.name, sizeof(reader.name), name, strlen(name));
+	(void)spokei_log_escape_end(reader.name, sizeof(reader.name), name, strlen(name));
 	if (text.len > SPOKE_CONFIG_MAX) {
 		error = SPOKE_ETOOLARGE;
 		tell(&reader, "", "the file is too large; at most %u bytes", SPOKE_CONFIG_MAX);

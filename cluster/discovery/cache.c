@@ -43,7 +43,7 @@ static void complain(const struct spokei_cache *cache, int error, const char *wh
 {
 	char shown[SHOWN];
 
-	(void)spokei_log_escape(shown, sizeof(shown), cache->path, strlen(cache->path));
+	(void)spokei_log_escape_end(shown, sizeof(shown), cache->path, strlen(cache->path));
 	spokei_event(cache->engine, error, "cache %s: %s", shown, what);
 }
 

@@ -58,7 +58,7 @@ static void complain(struct spokei_keeper *keeper, const struct spokei_wish *wis
 	if (keeper->complained)
 		return;
 	keeper->complained = true;
-	(void)spokei_log_escape(service, sizeof(service), wish->service, strlen(wish->service));
+	(void)spokei_log_escape_end(service, sizeof(service), wish->service, strlen(wish->service));
 	spokei_event(keeper->engine, error,
 		     "registry %s: cannot %s %s: %s; retrying every %" PRIu64 " ms", keeper->name,
 		     verb, service, spoke_strerror(error), keeper->retry_ns / MS);

@@ -55,8 +55,9 @@ size_t spokei_access_print_line(const struct spokei_access_line *line,
 	uint64_t took_us = line->took_ns / NS_PER_US;
 	int len;
 
-	(void)spokei_log_escape(peer, sizeof(peer), line->peer, strlen(line->peer));
-	(void)spokei_log_escape(service, sizeof(service), line->service.data, line->service.len);
+	(void)spokei_log_escape_end(peer, sizeof(peer), line->peer, strlen(line->peer));
+	(void)spokei_log_escape_end(service, sizeof(service), line->service.data,
+				    line->service.len);
 	(void)spokei_log_escape(version, sizeof(version), line->version.data, line->version.len);
 	(void)spokei_log_escape(group, sizeof(group), line->group.data, line->group.len);
 	(void)spokei_log_escape(method, sizeof(method), line->method.data, line->method.len);

@@ -14,8 +14,8 @@ void spokei_request_tell_again(struct spoke_request *request)
 	char service[SHOWN];
 	char method[SHOWN];
 
-	(void)spokei_log_escape(service, sizeof(service), message->service.data,
-				message->service.len);
+	(void)spokei_log_escape_end(service, sizeof(service), message->service.data,
+				    message->service.len);
 	(void)spokei_log_escape(method, sizeof(method), message->method.data, message->method.len);
 	spokei_event(request->engine, SPOKE_ESTATE,
 		     "handler of \"%s\", method \"%s\", answers a request twice; only the first "

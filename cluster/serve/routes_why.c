@@ -54,7 +54,7 @@ void spokei_routes_explain(const struct spoke_service_options *options,
 	const char *name = options->name ? options->name : "";
 	char service[SHOWN];
 
-	(void)spokei_log_escape(service, sizeof(service), name, strlen(name));
+	(void)spokei_log_escape_end(service, sizeof(service), name, strlen(name));
 	*why = '\0';
 	if (error == SPOKE_ETOOLARGE) {
 		(void)snprintf(why, size,

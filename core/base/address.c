@@ -25,6 +25,8 @@ _Static_assert(sizeof(struct sockaddr_un) <= sizeof(((struct spoke_address *)0)-
 _Static_assert(sizeof(struct sockaddr_in6) <= sizeof(((struct spoke_address *)0)->bytes),
 	       "any address fits");
 
+static const char ellipsis[] = "...";
+
 static void set_address(struct spoke_address *address, const void *bytes, size_t len)
 {
 	*address = (struct spoke_address){ .len = (uint32_t)len };
@@ -140,7 +142,13 @@ static void print_unix(const struct spoke_address *address, char *text, size_t s
 				path[i] = '@';
 		}
 	}
-	(void)snprintf(text, size, UNIX_PREFIX "%s", path);
+	/* Paths differ at their end. */
+	len = strlen(path);
+	if (UNIX_PREFIX_LEN + len < size || size <= UNIX_PREFIX_LEN + sizeof(ellipsis))
+		(void)snprintf(text, size, UNIX_PREFIX "%s", path);
+	else
+		(void)snprintf(text, size, UNIX_PREFIX "%s%s", ellipsis,
+			       path + UNIX_PREFIX_LEN + len + sizeof(ellipsis) - size);
 }
 
 void spokei_address_print(const struct spoke_address *address, char *text, size_t size)

@@ -181,3 +181,22 @@ size_t spokei_log_escape(char *out, size_t size, const void *bytes, size_t len)
 	out[used] = '\0';
 	return used;
 }
+
+size_t spokei_log_escape_end(char *out, size_t size, const void *bytes, size_t len)
+{
+	const unsigned char *from = bytes;
+	size_t dots = sizeof(ellipsis) - 1;
+	size_t whole = 0; /* length of the text */
+	size_t begin = len;
+	size_t used = 0; /* length of the text from `begin` on */
+	char text[4];
+
+	for (size_t i = 0; i < len; i++)
+		whole += escape_byte(text, from[i]);
+	if (whole < size || size <= dots + 1)
+		return spokei_log_escape(out, size, bytes, len);
+	while (used + escape_byte(text, from[begin - 1]) < size - dots)
+		used += escape_byte(text, from[--begin]);
+	memcpy(out, ellipsis, dots);
+	return dots + spokei_log_escape(out + dots, size - dots, from + begin, len - begin);
+}

@@ -69,4 +69,8 @@ void spokei_log_wanted(struct spokei_log *log, const char *module, const char *t
  */
 size_t spokei_log_escape(char *out, size_t size, const void *bytes, size_t len);
 
+/* Same for names that differ at their end, like those of services and files: one that does not fit
+ * loses its beginning, and "..." stands there. */
+size_t spokei_log_escape_end(char *out, size_t size, const void *bytes, size_t len);
+
 #endif

@@ -41,6 +41,16 @@ size_t escape_text(struct spoke_span span, char *text, size_t size)
 	return len;
 }
 
+void escape_end(const char *name, char *text, size_t size)
+{
+	size_t len = strlen(name);
+
+	if (len < size)
+		(void)snprintf(text, size, "%s", name);
+	else
+		(void)snprintf(text, size, "...%s", name + len + 4 - size);
+}
+
 size_t escape_values(struct spoke_span values, char *text, size_t size)
 {
 	struct spoke_cursor cursor = spoke_cursor_bytes(values);

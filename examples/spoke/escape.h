@@ -9,6 +9,10 @@
  * the NUL. Returns the length. */
 size_t escape_text(struct spoke_span span, char *text, size_t size);
 
+/* Copies a printable text; a longer one loses its beginning, and "..." stands there. For names that
+ * differ at their end. */
+void escape_end(const char *name, char *text, size_t size);
+
 /* Writes values as a list, e.g. "\"a\", 7"; truncates in the same way. */
 size_t escape_values(struct spoke_span values, char *text, size_t size);
 

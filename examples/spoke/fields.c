@@ -4,8 +4,6 @@
 
 #include "examples/spoke/escape.h"
 
-#define FIELD_TEXT 232u
-
 struct spoke_value field_child(struct spoke_value map, const char *key)
 {
 	struct spoke_value value;

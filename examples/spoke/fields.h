@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define FIELD_TEXT 232u /* bytes of a text, with the NUL */
+
 struct spoke_value field_child(struct spoke_value map, const char *key);
 bool field_has_number(struct spoke_value map, const char *key, double *ret);
 double field_number(struct spoke_value map, const char *key);

@@ -213,12 +213,14 @@ static void draw_texts(struct screen *screen, struct spoke_value map, const char
 	struct spoke_cursor cursor = field_list(map, key);
 	struct spoke_value value;
 	struct spoke_span span;
+	char whole[FIELD_TEXT];
 	char name[NAME];
 
 	while (spoke_cursor_next(&cursor, &value)) {
 		if (spoke_value_str(value, &span) != SPOKE_OK)
 			continue;
-		(void)escape_text(span, name, sizeof(name));
+		(void)escape_text(span, whole, sizeof(whole));
+		escape_end(whole, name, sizeof(name));
 		screen_print(screen, " %s", name);
 	}
 }
@@ -265,10 +267,12 @@ static void draw_method(struct screen *screen, struct spoke_value method)
 {
 	struct spoke_value took = field_child(method, "took");
 	struct spoke_value queued = field_child(method, "queued");
+	char whole[2 * FIELD_TEXT];
 	char name[NAME];
 
-	(void)snprintf(name, sizeof(name), "%s/%s", field_text(method, "service"),
+	(void)snprintf(whole, sizeof(whole), "%s/%s", field_text(method, "service"),
 		       field_text(method, "method"));
+	escape_end(whole, name, sizeof(name));
 	screen_print(screen, "  %-8s %-34s %9" PRIu64 " %6" PRIu64 " ", field_text(method, "side"),
 		     name, field_count(method, "begun"), field_count(method, "in_flight"));
 	screen_colour(screen, field_count(method, "failed") ? TERMINAL_RED : TERMINAL_NORMAL);

@@ -225,7 +225,7 @@ static int open_file(struct spoke_engine *engine, const struct spoke_url *url,
 	memcpy(file->marked, file->path, len + 1);
 	file->marked[len + 1] = '.';
 	file->mark_fd = -1;
-	(void)spokei_log_escape(file->shown, sizeof(file->shown), file->path, len + 1);
+	(void)spokei_log_escape_end(file->shown, sizeof(file->shown), file->path, len + 1);
 	file->engine = engine;
 	file->work.run = work;
 	file->reap.run = reap;

@@ -245,7 +245,7 @@ static void former_gone(struct entry *entry, int code)
 	int error = code == ZNONODE ? SPOKE_OK : spokei_zoo_fold(code);
 	char text[SHOWN];
 
-	(void)spokei_log_escape(text, sizeof(text), item->path, strlen(item->path));
+	(void)spokei_log_escape_end(text, sizeof(text), item->path, strlen(item->path));
 	spokei_event(item->registry->engine, error,
 		     "registry zookeeper: an older entry of the same provider %s: %s",
 		     error ? "could not be removed" : "was removed", text);

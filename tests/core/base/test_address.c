@@ -148,12 +148,28 @@ static void address_print_stays_within_size(void **state)
 	assert_string_equal(text, "?");
 }
 
+static void long_unix_path_keeps_its_end(void **state)
+{
+	struct spoke_address address;
+	char text[24];
+
+	(void)state;
+	assert_int_equal(spokei_address_parse("unix:/run/shop/orders/a.sock", &address), 0);
+	spokei_address_print(&address, text, 24);
+	assert_string_equal(text, "unix:...p/orders/a.sock");
+	spokei_address_print(&address, text, 10);
+	assert_string_equal(text, "unix:...k");
+	spokei_address_print(&address, text, 7);
+	assert_string_equal(text, "unix:/");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_address_kind_is_parsed_and_printed),
 		cmocka_unit_test(invalid_address_is_rejected_without_output),
 		cmocka_unit_test(unix_path_may_have_system_maximum),
+		cmocka_unit_test(long_unix_path_keeps_its_end),
 		cmocka_unit_test(address_print_stays_within_size),
 	};
 

@@ -219,6 +219,32 @@ static void escape_stays_within_any_size(void **state)
 	}
 }
 
+static void escape_end_keeps_the_end_at_any_size(void **state)
+{
+	static const char bytes[] = "ab\ncd\"ef";
+	static const char whole[] = "ab\\x0acd\\\"ef";
+	static const char *const texts[] = {
+		NULL,          "",      "a",         "ab",         "...",         "...f",
+		"...ef",       "...ef", "...\\\"ef", "...d\\\"ef", "...cd\\\"ef", "...cd\\\"ef",
+		"...cd\\\"ef",
+	};
+
+	(void)state;
+	for (size_t size = 0; size <= sizeof(whole) + 2; size++) {
+		char out[sizeof(whole) + 3];
+		size_t len;
+
+		memset(out, '#', sizeof(out));
+		len = spokei_log_escape_end(out, size, bytes, sizeof(bytes) - 1);
+		for (size_t i = size; i < sizeof(out); i++)
+			assert_int_equal(out[i], '#');
+		if (size == 0)
+			continue;
+		assert_string_equal(out, size < sizeof(whole) ? texts[size] : whole);
+		assert_int_equal(len, strlen(out));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +258,7 @@ int main(void)
 		cmocka_unit_test(too_long_line_is_cut_with_dots),
 		cmocka_unit_test(escape_writes_printable_ascii),
 		cmocka_unit_test(escape_stays_within_any_size),
+		cmocka_unit_test(escape_end_keeps_the_end_at_any_size),
 	};
 
 	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
