@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Validates UTF-8 by the ranges of lead and second bytes. */
+/* Validates UTF-8 by the ranges of lead and second bytes, and writes characters. */
 #include "core/text/utf8.h"
 
 /* A range of lead bytes, and the range of the second byte; later bytes are 0x80 to 0xbf. */
@@ -34,4 +34,15 @@ size_t spokei_utf8_len(const unsigned char *bytes, size_t len)
 		if ((bytes[i] & 0xc0) != 0x80)
 			return 0;
 	return lead->len;
+}
+
+size_t spokei_utf8_write(uint32_t character, char *out)
+{
+	size_t size = character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
+	static const unsigned char marks[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+
+	for (size_t i = size; i-- > 1; character >>= 6)
+		out[i] = (char)(0x80 | (character & 0x3f));
+	out[0] = (char)(marks[size] | character);
+	return size;
 }

@@ -21,4 +21,10 @@ void spokei_builder_drop(struct spoke_builder *builder);
 /* Makes room for `len` more bytes. Returns 0, SPOKE_ENOMEM or SPOKE_ETOOLARGE. */
 SPOKE_MUST_USE int spokei_builder_grow(struct spoke_builder *builder, size_t len);
 
+/* Begins an array or a map whose number of values is not known. Returns its place. */
+size_t spokei_builder_open(struct spoke_builder *builder, bool is_map);
+
+/* Ends it, after all its values. */
+void spokei_builder_close(struct spoke_builder *builder, size_t at);
+
 #endif

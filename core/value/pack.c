@@ -342,6 +342,57 @@ void spoke_pack_object(struct spoke_builder *builder, size_t count)
 	pack_container(builder, count + 1, 2, true);
 }
 
+/* An open container has a head of one byte, which tells arrays from maps. A larger head moves the
+ * values when the container ends. */
+#define OPEN_ARRAY 0x90u
+#define OPEN_MAP 0x80u
+
+size_t spokei_builder_open(struct spoke_builder *builder, bool is_map)
+{
+	size_t at = builder->len;
+	struct place place;
+	unsigned char *head;
+
+	if (builder->depth == builder->limits.depth_max)
+		fail(builder, SPOKE_EDEPTH);
+	head = begin_value(builder, &place, 0);
+	if (head == NULL)
+		return at;
+	*head = is_map ? OPEN_MAP : OPEN_ARRAY;
+	if (!end_head(builder, &place, head + 1, NULL, 0))
+		return at;
+	builder->open[builder->depth++] = builder->left;
+	builder->left = UINT32_MAX;
+	return at;
+}
+
+void spokei_builder_close(struct spoke_builder *builder, size_t at)
+{
+	uint32_t count = UINT32_MAX - builder->left;
+	unsigned char head[SPOKEI_ENCODE_MAX];
+	unsigned char *bytes;
+	size_t more;
+
+	if (count > builder->items)
+		fail(builder, SPOKE_ETOOLARGE);
+	if (builder->error != 0)
+		return;
+	builder->items -= count;
+	if (builder->bytes[at] == OPEN_MAP)
+		more = (size_t)(spokei_encode_map(head, count / 2) - head) - 1;
+	else
+		more = (size_t)(spokei_encode_array(head, count) - head) - 1;
+	if (more > 0 && room_for(builder, more) == NULL)
+		return;
+	bytes = builder->bytes + at;
+	if (more > 0)
+		memmove(bytes + 1 + more, bytes + 1, builder->len - at - 1);
+	memcpy(bytes, head, 1 + more);
+	builder->len += more;
+	builder->left = builder->open[--builder->depth];
+	end_values(builder, 1);
+}
+
 void spoke_pack_typed(struct spoke_builder *builder, const char *type)
 {
 	size_t len = type ? strlen(type) : 0;

@@ -35,7 +35,7 @@ static void print_causes(const struct spoke_result *result)
 
 void answer_print_json(const struct spoke_result *result, int end)
 {
-	enum json_form form = terminal_out() ? JSON_TREE : JSON_LINE;
+	enum spoke_json_form form = terminal_out() ? SPOKE_JSON_TREE : SPOKE_JSON_LINE;
 	struct spoke_exception cause;
 
 	printf("{\"ok\":%s,\"error\":\"%s\"", result->error ? "false" : "true",
@@ -124,7 +124,7 @@ void answer_print_verbose(const struct spoke_consumer *consumer, const struct sp
 		      result->attempts, ms(result->queued_ns), ms(result->waited_ns));
 	if (result->attachments.len) {
 		(void)fputs("attachments: ", stderr);
-		json_print(result->attachments, JSON_LINE, stderr);
+		json_print(result->attachments, SPOKE_JSON_LINE, stderr);
 		(void)fputc('\n', stderr);
 	}
 }

@@ -192,7 +192,8 @@ static void finish(struct caller *caller, const struct spoke_result *result)
 	else if (result->error)
 		say_error(caller, result);
 	if (!caller->json && !result->error && !caller->with.one_way) {
-		json_print(result->value, terminal_out() ? JSON_TREE : JSON_LINE, stdout);
+		json_print(result->value, terminal_out() ? SPOKE_JSON_TREE : SPOKE_JSON_LINE,
+			   stdout);
 		(void)putchar('\n');
 	}
 	if (caller->verbose)

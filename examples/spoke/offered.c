@@ -20,7 +20,7 @@ static void came(void *arg, const struct spoke_result *result)
 	free(arg);
 	if (!result->error) {
 		(void)fprintf(stderr, "methods of %s: ", offered.service);
-		json_print(result->value, JSON_LINE, stderr);
+		json_print(result->value, SPOKE_JSON_LINE, stderr);
 		(void)fputc('\n', stderr);
 	}
 	offered.then(offered.arg);

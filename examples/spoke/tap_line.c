@@ -153,7 +153,7 @@ static void json_value(const char *key, struct spoke_span span)
 	if (span.len == 0)
 		return;
 	printf(",\"%s\":", key);
-	json_print(value_of(span), JSON_LINE, stdout);
+	json_print(value_of(span), SPOKE_JSON_LINE, stdout);
 }
 
 /* Copies attachments with "***" in place of the token. */
@@ -203,7 +203,7 @@ static void json_request(const struct spoke_frame *frame)
 	printf(",\"args\":[");
 	while (spoke_cursor_next(&cursor, &value)) {
 		printf("%s", comma);
-		json_print(value, JSON_LINE, stdout);
+		json_print(value, SPOKE_JSON_LINE, stdout);
 		comma = ",";
 	}
 	printf("]");

@@ -134,12 +134,12 @@ static void look_over(struct top *top)
 /* Parses the body into source->status. Returns NULL or an error text. */
 static const char *read_status(struct source *source, char *body, size_t len)
 {
-	struct json_error error = { 0, "" };
+	struct spoke_json_error error = { 0, "" };
 	size_t count = 0;
 
 	source->status = (struct spoke_value){ 0 };
 	spoke_builder_reset(&source->values);
-	if (json_read(body, len, &source->values, &count, &error))
+	if (spoke_json_read(body, len, &source->values, &count, &error))
 		return error.what;
 	if (spoke_builder_finish_value(&source->values, &source->status) == SPOKE_OK &&
 	    (source->top->settings ? settings_view_is_one(source->status)

@@ -66,10 +66,10 @@ static void print_place(const char *text, size_t at, char *out, size_t size)
 static int read_text(struct values *values, const char *verb, char *text, size_t len,
 		     const char *name)
 {
-	struct json_error wrong;
+	struct spoke_json_error wrong;
 	char place[64];
 	size_t count;
-	int error = json_read(text, len, &values->args_builder, &count, &wrong);
+	int error = spoke_json_read(text, len, &values->args_builder, &count, &wrong);
 
 	if (!error)
 		error = take_args(values);

@@ -23,6 +23,8 @@
 #       tests/bench/cost/ratchet.txt.
 #   sh tests/bench/run.sh codec [--quick]
 #       Reading and writing the recorded bodies of Dubbo: Hessian 2, msgpack, and hessian.js on Node.
+#   sh tests/bench/run.sh json [--quick]
+#       Reading and printing JSON, next to jansson.
 #   sh tests/bench/run.sh timers [--quick]
 #       The wheel against libev, libuv, libevent and a heap, on one core.
 #   sh tests/bench/run.sh memory [--quick]
@@ -53,6 +55,8 @@
 #              an update of ratchet.txt.
 #   codec      set of bodies, row, number of bodies, their bytes, MB/s (the best of five parts of the
 #              time), instructions per byte and per body.
+#   json       document, its bytes, reading or printing, MB/s of spoke and of jansson, and the ratio
+#              (above 1: spoke is faster).
 #   timers     workload, n, peer, value, unit, and the ratio to spoke as its engine uses it (above
 #              1: spoke is faster).
 #   memory, idle   figure, value, unit, target. They fail if a target was missed or a connection
@@ -69,7 +73,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
-suites='race|rpc|engines|growth|cost|codec|timers|memory|idle|lease|balance'
+suites='race|rpc|engines|growth|cost|codec|json|timers|memory|idle|lease|balance'
 
 usage() {
 	echo "usage: sh tests/bench/run.sh $suites [--quick] [option...]" >&2
@@ -91,6 +95,7 @@ lease)
 	;;
 timers) peers='libev-dev libuv1-dev libevent-dev' ;;
 cost | codec) peers='libev-dev valgrind' ;;
+json) peers='libev-dev libjansson-dev' ;;
 *) usage ;;
 esac
 shift

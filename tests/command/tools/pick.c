@@ -39,7 +39,7 @@ static void print_keys(struct spoke_value line, char **keys, int count)
 		value = find(line, path);
 		printf("%s", i > 0 ? " " : "");
 		if (value.len > 0)
-			json_print(value, JSON_LINE, stdout);
+			json_print(value, SPOKE_JSON_LINE, stdout);
 		else
 			printf("-");
 	}
@@ -54,13 +54,13 @@ int main(int argc, char **argv)
 
 	spoke_builder_init(&builder, spoke_host_env(), NULL);
 	while (fgets(line, sizeof(line), stdin)) {
-		struct json_error error = { 0, "" };
+		struct spoke_json_error error = { 0, "" };
 		struct spoke_value value;
 		size_t count;
 
 		number++;
 		spoke_builder_reset(&builder);
-		if (json_read(line, strlen(line), &builder, &count, &error) ||
+		if (spoke_json_read(line, strlen(line), &builder, &count, &error) ||
 		    spoke_builder_finish_value(&builder, &value) ||
 		    spoke_value_type(value) != SPOKE_VALUE_MAP) {
 			(void)fprintf(stderr, "pick: line %d, byte %zu: %s\n", number, error.at,

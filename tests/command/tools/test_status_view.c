@@ -44,14 +44,14 @@ static void draw(struct screen *screen, struct spoke_value status)
 /* Parses and draws a text, which is overwritten. Returns false if it is invalid. */
 static bool draw_text(struct screen *screen, char *text, size_t len)
 {
-	struct json_error error;
+	struct spoke_json_error error;
 	struct spoke_builder builder;
 	struct spoke_value status;
 	size_t count;
 	bool good;
 
 	spoke_builder_init(&builder, spoke_host_env(), NULL);
-	good = json_read(text, len, &builder, &count, &error) == SPOKE_OK &&
+	good = spoke_json_read(text, len, &builder, &count, &error) == SPOKE_OK &&
 	       spoke_builder_finish_value(&builder, &status) == SPOKE_OK;
 	if (good)
 		draw(screen, status);

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses JSON into packed values. */
-#include "examples/spoke/json.h"
-#include "examples/spoke/json_keys.h"
-#include "examples/spoke/json_scan.h"
-#include "examples/spoke/json_text.h"
+#include "core/json/keys.h"
+#include "core/json/scan.h"
+#include "core/text/base64.h"
+#include "core/text/date.h"
+#include "core/value/builder.h"
 
-#include <errno.h>
+#include <spoke/json.h>
+
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A map with its pairs as arrays takes two levels of JSON per level of values. */
 #define OPEN_MAX (2u * SPOKE_VALUE_DEPTH_MAX)
 
 _Static_assert(SPOKE_VALUE_DEPTH_MAX == 128, "an error message contains this number");
+
+static const char has_key[] = "the object has this key already";
 
 enum open {
 	OPEN_ARRAY,
@@ -32,13 +35,14 @@ enum want {
 };
 
 struct reader {
-	struct scan scan;
+	struct spokei_json_scan scan;
 	enum open open[OPEN_MAX];
+	size_t at[OPEN_MAX];          /* ... place in the builder */
 	unsigned pair_left[OPEN_MAX]; /* of an OPEN_PAIR or OPEN_TYPED: values still missing */
 	unsigned depth;               /* how many are open ... */
 	unsigned value_depth;         /* ... and how many of them are arrays or maps of the value */
 	enum want want;
-	struct json_keys keys;
+	struct spokei_json_keys keys;
 };
 
 /* --- values without a JSON form */
@@ -49,10 +53,10 @@ static bool take_base64(struct reader *reader, bool is_str)
 	char *text;
 	size_t len;
 
-	if (!scan_string(&reader->scan, &text, &len))
+	if (!spokei_json_string(&reader->scan, &text, &len))
 		return false;
-	if (!base64_read(text, len, &len))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "the string is not base64");
+	if (!spokei_base64_read(text, len, &len))
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX, "the string is not base64");
 	if (is_str)
 		spoke_pack_str(reader->scan.builder, text, len);
 	else
@@ -65,7 +69,7 @@ static bool take_float(struct reader *reader)
 	char *text;
 	size_t len;
 
-	if (!scan_string(&reader->scan, &text, &len))
+	if (!spokei_json_string(&reader->scan, &text, &len))
 		return false;
 	if (len == 3 && memcmp(text, "nan", 3) == 0)
 		spoke_pack_double(reader->scan.builder, (double)NAN);
@@ -74,32 +78,32 @@ static bool take_float(struct reader *reader)
 	else if (len == 4 && memcmp(text, "-inf", 4) == 0)
 		spoke_pack_double(reader->scan.builder, (double)-INFINITY);
 	else
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "a $float must be \"nan\", \"inf\" or \"-inf\"");
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX,
+					"a $float must be \"nan\", \"inf\" or \"-inf\"");
 	return true;
 }
 
 static bool take_ext(struct reader *reader)
 {
-	char *end;
+	static const char form[] = "a $ext must have the form [5, \"base64\"]";
+	size_t at = reader->scan.at;
+	int64_t type;
 	char *text;
 	size_t len;
-	long type = strtol(reader->scan.text + reader->scan.at, &end, 10);
 
-	if (type < -128 || type > 127 || end == reader->scan.text + reader->scan.at)
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "the type of a $ext must be from -128 to 127");
-	reader->scan.at = (size_t)(end - reader->scan.text);
-	if (!scan_pass(&reader->scan, ',') || !scan_pass(&reader->scan, '"'))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "a $ext must have the form [5, \"base64\"]");
-	if (!scan_string(&reader->scan, &text, &len))
+	if (spokei_json_integer(&reader->scan, &type) || type < INT8_MIN || type > INT8_MAX) {
+		reader->scan.at = at;
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX,
+					"the type of a $ext must be from -128 to 127");
+	}
+	if (!spokei_json_pass(&reader->scan, ',') || !spokei_json_pass(&reader->scan, '"'))
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX, form);
+	if (!spokei_json_string(&reader->scan, &text, &len))
 		return false;
-	if (!base64_read(text, len, &len))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "the string is not base64");
-	if (!scan_pass(&reader->scan, ']'))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "a $ext must have the form [5, \"base64\"]");
+	if (!spokei_base64_read(text, len, &len))
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX, "the string is not base64");
+	if (!spokei_json_pass(&reader->scan, ']'))
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX, form);
 	spoke_pack_ext(reader->scan.builder, (int8_t)type, text, len);
 	return true;
 }
@@ -111,27 +115,26 @@ static bool take_date(struct reader *reader)
 	char *text;
 	size_t len;
 
-	if (!scan_string(&reader->scan, &text, &len))
+	if (!spokei_json_string(&reader->scan, &text, &len))
 		return false;
-	if (!date_read(text, len, &seconds, &ns))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "a $date must be e.g. \"2024-05-01T12:00:00.123Z\"");
+	if (!spokei_date_read(text, len, &seconds, &ns))
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX,
+					"a $date must be e.g. \"2024-05-01T12:00:00.123Z\"");
 	spoke_pack_time(reader->scan.builder, seconds, ns);
 	return true;
 }
 
 static bool take_long(struct reader *reader)
 {
-	const char *text = reader->scan.text + reader->scan.at;
-	char *end;
-	long long number;
+	size_t at = reader->scan.at;
+	int64_t number;
+	int error = spokei_json_integer(&reader->scan, &number);
 
-	errno = 0;
-	number = strtoll(text, &end, 10);
-	if (errno || end == text)
-		return scan_fail(&reader->scan, errno ? SPOKE_ERANGE : SPOKE_ESYNTAX,
-				 "a $long must be an integer of 64 bits");
-	reader->scan.at += (size_t)(end - text);
+	if (error) {
+		reader->scan.at = at;
+		return spokei_json_fail(&reader->scan, error,
+					"a $long must be an integer of 64 bits");
+	}
 	spoke_pack_long(reader->scan.builder, number);
 	return true;
 }
@@ -139,13 +142,8 @@ static bool take_long(struct reader *reader)
 /* Skips this key and its colon, if the object begins with them. */
 static bool pass_name(struct reader *reader, const char *key)
 {
-	size_t len = strlen(key);
-
-	scan_space(&reader->scan);
-	if (strncmp(reader->scan.text + reader->scan.at, key, len) != 0)
-		return false;
-	reader->scan.at += len;
-	return scan_pass(&reader->scan, ':');
+	spokei_json_space(&reader->scan);
+	return spokei_json_pass_word(&reader->scan, key) && spokei_json_pass(&reader->scan, ':');
 }
 
 /* Skips this key and this byte, if the object begins with them. */
@@ -153,7 +151,7 @@ static bool pass_key(struct reader *reader, const char *key, char c)
 {
 	size_t at = reader->scan.at;
 
-	if (pass_name(reader, key) && scan_pass(&reader->scan, c))
+	if (pass_name(reader, key) && spokei_json_pass(&reader->scan, c))
 		return true;
 	reader->scan.at = at;
 	return false;
@@ -166,7 +164,7 @@ static bool pass_long(struct reader *reader)
 	char c;
 
 	if (pass_name(reader, "\"$long\"")) {
-		c = scan_peek(&reader->scan);
+		c = spokei_json_peek(&reader->scan);
 		if (c == '-' || (c >= '0' && c <= '9'))
 			return true;
 	}
@@ -181,7 +179,7 @@ static bool is_whole(const struct reader *reader)
 
 	while (at < reader->scan.len && reader->scan.text[at] != '"')
 		at += reader->scan.text[at] == '\\' ? 2 : 1;
-	for (at++; at < reader->scan.len && scan_is_space(reader->scan.text[at]); at++)
+	for (at++; at < reader->scan.len && spokei_json_is_space(reader->scan.text[at]); at++)
 		;
 	return at < reader->scan.len && reader->scan.text[at] == '}';
 }
@@ -207,9 +205,9 @@ static bool read_special(struct reader *reader)
 	} else if (pass_key(reader, "\"$ext\"", '[')) {
 		taken = take_ext(reader);
 	}
-	if (taken && !scan_pass(&reader->scan, '}'))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "a $ext or $long must be the only key of its object");
+	if (taken && !spokei_json_pass(&reader->scan, '}'))
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX,
+					"a $ext or $long must be the only key of its object");
 	if (!taken && !reader->scan.error)
 		reader->scan.at = at;
 	return taken;
@@ -217,43 +215,15 @@ static bool read_special(struct reader *reader)
 
 /* --- arrays and maps */
 
-/* Counts the items up to the bracket that closes the current level, assuming valid JSON. */
-static size_t count_items(const struct reader *reader)
-{
-	const char *text = reader->scan.text;
-	size_t at = reader->scan.at;
-	size_t count = 0;
-	unsigned depth = 0;
-	bool empty = true;
-
-	for (; at < reader->scan.len; at++) {
-		char c = text[at];
-
-		if (scan_is_space(c))
-			continue;
-		if (c == ']' || c == '}') {
-			if (depth-- == 0)
-				break;
-		} else if (c == '[' || c == '{') {
-			depth++;
-		} else if (c == '"') {
-			for (at++; at < reader->scan.len && text[at] != '"'; at++)
-				at += text[at] == '\\';
-		} else if (c == ',' && !depth) {
-			count++;
-		}
-		empty = false;
-	}
-	return count + !empty;
-}
-
-static bool push(struct reader *reader, enum open open, enum want want)
+/* Opens a level; `at` is the place of its array or map in the builder. */
+static bool push(struct reader *reader, enum open open, enum want want, size_t at)
 {
 	bool is_value = open != OPEN_PAIR;
 
 	if (reader->depth == OPEN_MAX || reader->value_depth + is_value > SPOKE_VALUE_DEPTH_MAX)
-		return scan_fail(&reader->scan, SPOKE_EDEPTH,
-				 "nested too deeply; at most 128 levels");
+		return spokei_json_fail(&reader->scan, SPOKE_EDEPTH,
+					"nested too deeply; at most 128 levels");
+	reader->at[reader->depth] = at;
 	reader->pair_left[reader->depth] = 2;
 	reader->open[reader->depth++] = open;
 	reader->value_depth += is_value;
@@ -268,15 +238,16 @@ static bool open_typed(struct reader *reader)
 	size_t len;
 	char c;
 
-	if (!scan_string(&reader->scan, &text, &len))
+	if (!spokei_json_string(&reader->scan, &text, &len))
 		return false;
 	text[len] = '\0'; /* the string is decoded in place, and its quote has been read */
-	if (!scan_pass(&reader->scan, ',') || ((c = scan_peek(&reader->scan)) != '[' && c != '{') ||
-	    strlen(text) != len)
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "a $typed must have the form [\"java.util.HashSet\", [...]]");
+	if (!spokei_json_pass(&reader->scan, ',') ||
+	    ((c = spokei_json_peek(&reader->scan)) != '[' && c != '{') || strlen(text) != len)
+		return spokei_json_fail(
+			&reader->scan, SPOKE_ESYNTAX,
+			"a $typed must have the form [\"java.util.HashSet\", [...]]");
 	spoke_pack_typed(reader->scan.builder, text);
-	if (!push(reader, OPEN_TYPED, WANT_VALUE))
+	if (!push(reader, OPEN_TYPED, WANT_VALUE, 0))
 		return false;
 	reader->pair_left[reader->depth - 1] = 1;
 	return true;
@@ -287,13 +258,13 @@ static bool open_object(struct reader *reader)
 	size_t at = reader->scan.at;
 
 	if (pass_key(reader, "\"$typed\"", '[')) {
-		if (scan_pass(&reader->scan, '"'))
+		if (spokei_json_pass(&reader->scan, '"'))
 			return open_typed(reader);
 		reader->scan.at = at;
 	}
 	if (pass_key(reader, "\"$map\"", '[')) {
-		spoke_pack_map(reader->scan.builder, count_items(reader));
-		return push(reader, OPEN_PAIRS, WANT_VALUE_OR_END);
+		return push(reader, OPEN_PAIRS, WANT_VALUE_OR_END,
+			    spokei_builder_open(reader->scan.builder, true));
 	}
 	if (read_special(reader)) {
 		reader->want = WANT_COMMA_OR_END;
@@ -301,38 +272,46 @@ static bool open_object(struct reader *reader)
 	}
 	if (reader->scan.error)
 		return false;
-	spoke_pack_map(reader->scan.builder, count_items(reader));
-	return push(reader, OPEN_MAP, WANT_KEY_OR_END);
+	return push(reader, OPEN_MAP, WANT_KEY_OR_END,
+		    spokei_builder_open(reader->scan.builder, true));
 }
 
 static bool open_array(struct reader *reader)
 {
 	if (reader->depth && reader->open[reader->depth - 1] == OPEN_PAIRS)
-		return push(reader, OPEN_PAIR, WANT_VALUE);
-	spoke_pack_array(reader->scan.builder, count_items(reader));
-	return push(reader, OPEN_ARRAY, WANT_VALUE_OR_END);
+		return push(reader, OPEN_PAIR, WANT_VALUE, 0);
+	return push(reader, OPEN_ARRAY, WANT_VALUE_OR_END,
+		    spokei_builder_open(reader->scan.builder, false));
 }
 
 static bool close_open(struct reader *reader)
 {
 	enum open open = reader->open[reader->depth - 1];
 
-	if (!scan_pass(&reader->scan, open == OPEN_MAP ? '}' : ']'))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 open == OPEN_MAP ? "expected a comma or }"
-						  : "expected a comma or ]");
+	if (!spokei_json_pass(&reader->scan, open == OPEN_MAP ? '}' : ']'))
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX,
+					open == OPEN_MAP ? "expected a comma or }"
+							 : "expected a comma or ]");
 	if (open == OPEN_PAIR && reader->pair_left[reader->depth - 1])
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "a pair of a $map must have two values");
-	if ((open == OPEN_PAIRS || open == OPEN_TYPED) && !scan_pass(&reader->scan, '}')) {
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 open == OPEN_PAIRS
-					 ? "a $map must be the only key of its object"
-					 : "a $typed must be the only key of its object");
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX,
+					"a pair of a $map must have two values");
+	if ((open == OPEN_PAIRS || open == OPEN_TYPED) && !spokei_json_pass(&reader->scan, '}')) {
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX,
+					open == OPEN_PAIRS
+						? "a $map must be the only key of its object"
+						: "a $typed must be the only key of its object");
 	}
-	if (open == OPEN_MAP)
-		json_keys_close(&reader->keys, reader->depth);
+	if (open == OPEN_MAP) {
+		const char *twice = spokei_json_keys_close(&reader->keys, reader->depth);
+
+		if (twice) {
+			reader->scan.at = (size_t)(twice - reader->scan.text);
+			return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX, has_key);
+		}
+	}
 	reader->depth--;
+	if (open != OPEN_PAIR && open != OPEN_TYPED)
+		spokei_builder_close(reader->scan.builder, reader->at[reader->depth]);
 	reader->value_depth -= open != OPEN_PAIR;
 	reader->want = WANT_COMMA_OR_END;
 	return true;
@@ -340,7 +319,7 @@ static bool close_open(struct reader *reader)
 
 static bool read_value(struct reader *reader)
 {
-	char c = scan_peek(&reader->scan);
+	char c = spokei_json_peek(&reader->scan);
 	char *text;
 	size_t len;
 	bool ok;
@@ -349,14 +328,14 @@ static bool read_value(struct reader *reader)
 		unsigned top = reader->depth - 1;
 
 		if (reader->open[top] == OPEN_PAIRS && c != '[')
-			return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-					 "a $map must contain arrays of two values");
+			return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX,
+						"a $map must contain arrays of two values");
 		if (reader->open[top] == OPEN_TYPED && reader->pair_left[top]-- == 0)
-			return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-					 "a $typed must have one value after its type");
+			return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX,
+						"a $typed must have one value after its type");
 		if (reader->open[top] == OPEN_PAIR && reader->pair_left[top]-- == 0)
-			return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-					 "a pair of a $map must have two values");
+			return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX,
+						"a pair of a $map must have two values");
 	}
 	if (c == '{' || c == '[') {
 		reader->scan.at++;
@@ -364,13 +343,13 @@ static bool read_value(struct reader *reader)
 	}
 	if (c == '"') {
 		reader->scan.at++;
-		ok = scan_string(&reader->scan, &text, &len);
+		ok = spokei_json_string(&reader->scan, &text, &len);
 		if (ok)
 			spoke_pack_str(reader->scan.builder, text, len);
 	} else if (c == '-' || (c >= '0' && c <= '9')) {
-		ok = scan_number(&reader->scan);
+		ok = spokei_json_number(&reader->scan);
 	} else {
-		ok = scan_word(&reader->scan);
+		ok = spokei_json_word(&reader->scan);
 	}
 	reader->want = WANT_COMMA_OR_END;
 	return ok;
@@ -380,31 +359,37 @@ static bool read_key(struct reader *reader)
 {
 	char *text;
 	size_t len;
-	bool lacks_memory = false;
+	int error;
 
-	if (!scan_pass(&reader->scan, '"'))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "expected a key in double quotes");
-	if (!scan_string(&reader->scan, &text, &len))
+	if (!spokei_json_pass(&reader->scan, '"'))
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX,
+					"expected a key in double quotes");
+	if (!spokei_json_string(&reader->scan, &text, &len))
 		return false;
-	if (!json_keys_add(&reader->keys, reader->depth, text, len, &lacks_memory))
-		return lacks_memory ? scan_fail(&reader->scan, SPOKE_ENOMEM, "out of memory")
-				    : scan_fail(&reader->scan, SPOKE_ESYNTAX,
-						"the object has this key already");
+	error = spokei_json_keys_add(&reader->keys, reader->depth, text, len);
+	if (error == SPOKE_ENOMEM)
+		return spokei_json_fail(&reader->scan, error,
+					"out of memory for the keys of the object");
+	if (error)
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX, has_key);
 	spoke_pack_str(reader->scan.builder, text, len);
-	if (!scan_pass(&reader->scan, ':'))
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX, "expected a colon");
+	if (!spokei_json_pass(&reader->scan, ':'))
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX, "expected a colon");
 	reader->want = WANT_VALUE;
 	return true;
 }
 
 static bool step(struct reader *reader)
 {
-	char c = scan_peek(&reader->scan);
+	char c = spokei_json_peek(&reader->scan);
 	bool is_map = reader->depth && reader->open[reader->depth - 1] == OPEN_MAP;
 
+	if (reader->scan.builder->error)
+		return spokei_json_fail(&reader->scan, reader->scan.builder->error,
+					spoke_strerror(reader->scan.builder->error));
 	if (reader->scan.at == reader->scan.len && reader->depth)
-		return scan_fail(&reader->scan, SPOKE_ESYNTAX,
-				 "unexpected end inside an array or object");
+		return spokei_json_fail(&reader->scan, SPOKE_ESYNTAX,
+					"unexpected end inside an array or object");
 	switch (reader->want) {
 	case WANT_VALUE_OR_END:
 	case WANT_KEY_OR_END:
@@ -412,7 +397,7 @@ static bool step(struct reader *reader)
 			return close_open(reader);
 		return is_map ? read_key(reader) : read_value(reader);
 	case WANT_COMMA_OR_END:
-		if (!scan_pass(&reader->scan, ','))
+		if (!spokei_json_pass(&reader->scan, ','))
 			return close_open(reader);
 		reader->want = is_map ? WANT_KEY : WANT_VALUE;
 		return true;
@@ -424,35 +409,34 @@ static bool step(struct reader *reader)
 	}
 }
 
-int json_read(char *text, size_t len, struct spoke_builder *builder, size_t *ret_count,
-	      struct json_error *error)
+int spoke_json_read(char *text, size_t len, struct spoke_builder *builder, size_t *ret_count,
+		    struct spoke_json_error *ret_error)
 {
-	struct reader reader = { .scan = { .text = text, .len = len, .builder = builder } };
-	struct spoke_span values;
+	struct reader reader;
 	size_t count = 0;
 
-	while (scan_space(&reader.scan), reader.scan.at < len) {
+	reader.scan = (struct spokei_json_scan){ .text = text, .len = len, .builder = builder };
+	reader.depth = reader.value_depth = 0;
+	spokei_json_keys_init(&reader.keys, builder->buffer ? builder->buffer->env : builder->env);
+	while (spokei_json_space(&reader.scan), reader.scan.at < len) {
 		reader.want = WANT_VALUE;
 		do
 			(void)step(&reader);
 		while (!reader.scan.error && reader.depth);
 		if (!reader.scan.error && reader.scan.at < len &&
-		    !scan_is_space(text[reader.scan.at]))
-			(void)scan_fail(&reader.scan, SPOKE_ESYNTAX,
-					"unexpected text after the value");
+		    !spokei_json_is_space(text[reader.scan.at]))
+			(void)spokei_json_fail(&reader.scan, SPOKE_ESYNTAX,
+					       "unexpected text after the value");
 		if (reader.scan.error)
 			break;
 		count++;
 	}
-	if (!reader.scan.error) {
-		int builds = spoke_builder_finish(builder, &values);
-
-		if (builds)
-			(void)scan_fail(&reader.scan, builds, spoke_strerror(builds));
-	}
-	json_keys_free(&reader.keys);
-	error->at = reader.scan.at;
-	error->what = reader.scan.what;
+	if (!reader.scan.error && builder->error)
+		(void)spokei_json_fail(&reader.scan, builder->error,
+				       spoke_strerror(builder->error));
+	spokei_json_keys_fini(&reader.keys);
+	ret_error->at = reader.scan.at;
+	ret_error->what = reader.scan.what;
 	*ret_count = count;
 	return reader.scan.error;
 }

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests converting JSON to values and back. */
-#include "examples/spoke/json.h"
+#define _GNU_SOURCE
+#include <spoke/json.h>
 
 #include <spoke/host.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+static void write_out(void *out, const void *bytes, size_t len)
+{
+	(void)fwrite(bytes, 1, len, out);
+}
+
 /* Parses a text and prints its values, separated by bars; or returns "error position text". The
  * caller frees the result. */
-static char *again(const char *text, enum json_form form)
+static char *again(const char *text, enum spoke_json_form form)
 {
 	size_t len = strlen(text);
 	char *copy = strdup(text);
@@ -21,7 +28,7 @@ static char *again(const char *text, enum json_form form)
 	size_t out_len;
 	FILE *file = open_memstream(&out, &out_len);
 	struct spoke_builder builder;
-	struct json_error wrong = { 0, NULL };
+	struct spoke_json_error wrong = { 0, NULL };
 	struct spoke_span values;
 	size_t count;
 	int error;
@@ -29,7 +36,7 @@ static char *again(const char *text, enum json_form form)
 	assert_non_null(copy);
 	assert_non_null(file);
 	spoke_builder_init(&builder, spoke_host_env(), NULL);
-	error = json_read(copy, len, &builder, &count, &wrong);
+	error = spoke_json_read(copy, len, &builder, &count, &wrong);
 	if (error) {
 		assert_true(wrong.at <= len);
 		(void)fprintf(file, "%s %zu %s", spoke_errname(error), wrong.at, wrong.what);
@@ -43,7 +50,7 @@ static char *again(const char *text, enum json_form form)
 		for (; spoke_cursor_next(&row, &value); seen++) {
 			if (seen)
 				(void)fputc('|', file);
-			json_print(value, form, file);
+			spoke_json_print(value, form, write_out, file);
 		}
 		assert_int_equal(seen, count);
 	}
@@ -55,7 +62,7 @@ static char *again(const char *text, enum json_form form)
 
 static void assert_again(const char *text, const char *wanted)
 {
-	char *out = again(text, JSON_LINE);
+	char *out = again(text, SPOKE_JSON_LINE);
 
 	assert_string_equal(out, wanted);
 	free(out);
@@ -221,7 +228,7 @@ static void invalid_json_is_rejected_with_its_offset(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong_ones) / sizeof(wrong_ones[0]); i++) {
-		char *out = again(wrong_ones[i].text, JSON_LINE);
+		char *out = again(wrong_ones[i].text, SPOKE_JSON_LINE);
 
 		if (strncmp(out, wrong_ones[i].wanted, strlen(wrong_ones[i].wanted)) != 0)
 			print_error("%s: %s\n", wrong_ones[i].text, out);
@@ -248,13 +255,13 @@ static void long_and_typed_json_have_their_bytes(void **state)
 {
 	char text[] = "[{\"$long\":5},{\"$typed\":[\"[int\",[1,2]]}]";
 	struct spoke_builder builder;
-	struct json_error wrong;
+	struct spoke_json_error wrong;
 	struct spoke_span values;
 	size_t count;
 
 	(void)state;
 	spoke_builder_init(&builder, spoke_host_env(), NULL);
-	assert_int_equal(json_read(text, strlen(text), &builder, &count, &wrong), 0);
+	assert_int_equal(spoke_json_read(text, strlen(text), &builder, &count, &wrong), 0);
 	assert_int_equal(spoke_builder_finish(&builder, &values), 0);
 	assert_int_equal(values.len, 24);
 	assert_memory_equal(values.data,
@@ -284,7 +291,7 @@ static void value_with_too_many_items_is_rejected(void **state)
 static void tree_form_prints_one_line_per_value(void **state)
 {
 	char *out = again("{\"a\":[1,{\"$bin\":\"AA==\"}],\"b\":{},\"c\":{\"$map\":[[1,[]]]}}",
-			  JSON_TREE);
+			  SPOKE_JSON_TREE);
 
 	(void)state;
 	assert_string_equal(out,
@@ -301,11 +308,90 @@ static void printed_text_has_no_terminal_controls(void **state)
 
 	(void)state;
 	assert_non_null(file);
-	json_print_text("a\033[2J\xff\xc2\x9b", 8, file);
-	json_print((struct spoke_value){ NULL, 0 }, JSON_LINE, file);
+	spoke_json_print_text("a\033[2J\xff\xc2\x9b", 8, write_out, file);
+	spoke_json_print((struct spoke_value){ NULL, 0 }, SPOKE_JSON_LINE, write_out, file);
 	(void)fclose(file);
 	assert_string_equal(out, "\"a\\u001b[2J\\ufffd\\u009b\"null");
 	free(out);
+}
+
+/* Prints into memory that the caller frees. */
+static FILE *open_text(char **ret_text, size_t *ret_len)
+{
+	FILE *file = open_memstream(ret_text, ret_len);
+
+	assert_non_null(file);
+	return file;
+}
+
+/* Returns an object of so many keys; `twice` and the last one are equal. The caller frees it. */
+static char *object_of(unsigned count, unsigned twice)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *file = open_text(&text, &len);
+
+	for (unsigned i = 0; i < count; i++)
+		(void)fprintf(file, "%s\"k%06u\":1", i ? "," : "{", i + 1 == count ? twice : i);
+	(void)fprintf(file, "}");
+	(void)fclose(file);
+	return text;
+}
+
+static void repeated_key_is_found_in_objects_of_any_size(void **state)
+{
+	static const unsigned counts[] = { 2, 15, 16, 17, 18, 19, 40, 1000, 100000 };
+
+	(void)state;
+	for (size_t i = 0; i < 4 * sizeof(counts) / sizeof(counts[0]); i++) {
+		unsigned last = counts[i / 4] - 1;
+		unsigned twice = (unsigned)((uint64_t)(i % 4) * last / 3);
+		char *text = object_of(last + 1, twice);
+		char *out = again(text, SPOKE_JSON_LINE);
+
+		if (twice == last)
+			assert_string_equal(out, text);
+		else
+			assert_non_null(strstr(out, "the object has this key already"));
+		free(out);
+		free(text);
+	}
+}
+
+static void fixed_memory_has_room_for_32_keys(void **state)
+{
+	(void)state;
+	for (unsigned count = 31; count <= 33; count++) {
+		unsigned char memory[1024];
+		struct spoke_json_error error;
+		struct spoke_builder builder;
+		char *text = object_of(count, count - 1);
+		size_t values;
+
+		spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
+		assert_int_equal(spoke_json_read(text, strlen(text), &builder, &values, &error),
+				 count <= 32 ? SPOKE_OK : SPOKE_ENOMEM);
+		free(text);
+	}
+}
+
+static void containers_of_any_size_have_their_heads(void **state)
+{
+	static const unsigned counts[] = { 1, 15, 16, 17, 255, 256, 65535, 65536, 70000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		char *text = NULL;
+		size_t len;
+		FILE *file = open_text(&text, &len);
+
+		for (unsigned j = 0; j < counts[i]; j++)
+			(void)fprintf(file, "%s{\"a\":[%u]}", j ? "," : "[[", j);
+		(void)fprintf(file, "],{\"b\":[]}]");
+		(void)fclose(file);
+		assert_again(text, text);
+		free(text);
+	}
 }
 
 int main(void)
@@ -319,6 +405,9 @@ int main(void)
 		cmocka_unit_test(value_with_too_many_items_is_rejected),
 		cmocka_unit_test(tree_form_prints_one_line_per_value),
 		cmocka_unit_test(printed_text_has_no_terminal_controls),
+		cmocka_unit_test(repeated_key_is_found_in_objects_of_any_size),
+		cmocka_unit_test(fixed_memory_has_room_for_32_keys),
+		cmocka_unit_test(containers_of_any_size_have_their_heads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

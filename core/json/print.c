@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints values as JSON. */
-#include "examples/spoke/json.h"
-#include "examples/spoke/json_text.h"
+#include "core/json/scan.h"
+#include "core/text/base64.h"
+#include "core/text/utf8.h"
 
-#include <float.h>
+#include <spoke/json.h>
+
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+
+#define ROOM 512u /* bytes that are collected before they are passed on */
 
 enum open {
 	OPEN_ARRAY,
@@ -21,80 +26,155 @@ struct level {
 	enum open open;
 };
 
+/* Collects pieces of text. */
+struct out {
+	spoke_json_put_fn put;
+	void *arg;
+	size_t len;
+	char text[ROOM];
+};
+
 struct printer {
-	FILE *out;
-	enum json_form form;
+	struct out *out;
+	enum spoke_json_form form;
 	struct level levels[SPOKE_VALUE_DEPTH_MAX];
 	unsigned depth;
 };
 
+/* --- pieces */
+
+static void flush(struct out *out)
+{
+	if (out->len > 0)
+		out->put(out->arg, out->text, out->len);
+	out->len = 0;
+}
+
+static void put(struct out *out, const void *bytes, size_t len)
+{
+	if (len > ROOM - out->len)
+		flush(out);
+	if (len > ROOM) {
+		out->put(out->arg, bytes, len);
+		return;
+	}
+	memcpy(out->text + out->len, bytes, len);
+	out->len += len;
+}
+
+static void put_text(struct out *out, const char *text)
+{
+	put(out, text, strlen(text));
+}
+
+static void put_char(struct out *out, char c)
+{
+	put(out, &c, 1);
+}
+
+__attribute__((format(printf, 2, 3))) static void put_format(struct out *out, const char *format,
+							     ...)
+{
+	char text[96];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	put_text(out, text);
+}
+
 /* --- texts and bytes */
 
-static void print_character(const unsigned char *bytes, size_t size, FILE *out)
+/* Prints a character that is not plain ASCII. Returns its size. */
+static size_t print_character(const unsigned char *bytes, size_t len, struct out *out)
 {
 	static const char names[] = "\"\\\b\f\n\r\t";
 	static const char letters[] = "\"\\bfnrt";
+	size_t size = spokei_utf8_len(bytes, len);
 	const char *name = size == 1 && *bytes ? strchr(names, *bytes) : NULL;
 
-	if (name)
-		(void)fprintf(out, "\\%c", letters[name - names]);
-	else if (size == 1 && (*bytes < 0x20 || *bytes == 0x7f))
-		(void)fprintf(out, "\\u%04x", *bytes);
+	if (size == 0)
+		put_text(out, "\\ufffd");
+	else if (name)
+		put_format(out, "\\%c", letters[name - names]);
+	else if (size == 1)
+		put_format(out, "\\u%04x", *bytes);
 	/* U+0080 to U+009F are control characters for a terminal. */
 	else if (size == 2 && bytes[0] == 0xc2 && bytes[1] < 0xa0)
-		(void)fprintf(out, "\\u%04x", bytes[1]);
+		put_format(out, "\\u%04x", bytes[1]);
 	else
-		(void)fwrite(bytes, 1, size, out);
+		put(out, bytes, size);
+	return size ? size : 1;
 }
 
-void json_print_text(const void *bytes, size_t len, FILE *out)
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+static void print_text(const void *bytes, size_t len, struct out *out)
 {
 	const unsigned char *at = bytes;
-	size_t size;
 
-	(void)fputc('"', out);
-	for (; len; at += size, len -= size) {
-		size = utf8_next(at, len);
-		if (size) {
-			print_character(at, size, out);
-		} else {
-			(void)fputs("\\ufffd", out);
-			size = 1;
-		}
+	put_char(out, '"');
+	while (len > 0) {
+		size_t run = 0;
+
+		while (run < len && is_plain(at[run]))
+			run++;
+		if (run > 0)
+			put(out, at, run);
+		else
+			run = print_character(at, len, out);
+		at += run;
+		len -= run;
 	}
-	(void)fputc('"', out);
+	put_char(out, '"');
 }
 
-static void print_base64(struct spoke_span bytes, FILE *out)
+static bool is_utf8(struct spoke_span text)
+{
+	const unsigned char *bytes = text.data;
+
+	for (size_t at = 0, size; at < text.len; at += size) {
+		size = spokei_utf8_len(bytes + at, text.len - at);
+		if (size == 0)
+			return false;
+	}
+	return true;
+}
+
+static void print_base64(struct spoke_span bytes, struct out *out)
 {
 	const unsigned char *at = bytes.data;
 	char letters[4];
 
-	(void)fputc('"', out);
+	put_char(out, '"');
 	for (size_t left = bytes.len; left; at += 3) {
-		base64_write(at, left, letters);
-		(void)fwrite(letters, 1, sizeof(letters), out);
+		spokei_base64_write(at, left, letters);
+		put(out, letters, sizeof(letters));
 		left -= left < 3 ? left : 3;
 	}
-	(void)fputc('"', out);
+	put_char(out, '"');
 }
 
 static const char *space(const struct printer *printer)
 {
-	return printer->form == JSON_TREE ? " " : "";
+	return printer->form == SPOKE_JSON_TREE ? " " : "";
 }
 
 static void print_str(const struct printer *printer, struct spoke_value value)
 {
 	struct spoke_span text = { NULL, 0 };
 
-	if (spoke_value_str(value, &text) == SPOKE_OK && utf8_is(text.data, text.len)) {
-		json_print_text(text.data, text.len, printer->out);
+	if (spoke_value_str(value, &text) == SPOKE_OK && is_utf8(text)) {
+		print_text(text.data, text.len, printer->out);
 		return;
 	}
-	(void)fprintf(printer->out, "{\"$str\":%s", space(printer));
+	put_format(printer->out, "{\"$str\":%s", space(printer));
 	print_base64(text, printer->out);
-	(void)fputc('}', printer->out);
+	put_char(printer->out, '}');
 }
 
 static void print_bin(const struct printer *printer, struct spoke_value value)
@@ -102,9 +182,9 @@ static void print_bin(const struct printer *printer, struct spoke_value value)
 	struct spoke_span bytes = { NULL, 0 };
 
 	(void)!spoke_value_bin(value, &bytes);
-	(void)fprintf(printer->out, "{\"$bin\":%s", space(printer));
+	put_format(printer->out, "{\"$bin\":%s", space(printer));
 	print_base64(bytes, printer->out);
-	(void)fputc('}', printer->out);
+	put_char(printer->out, '}');
 }
 
 /* Prints a timestamp that spoke_value_print() writes as "date(...)". */
@@ -115,8 +195,7 @@ static bool print_date(const struct printer *printer, struct spoke_value value)
 
 	if (len < 6 || strncmp(text, "date(", 5) != 0)
 		return false;
-	(void)fprintf(printer->out, "{\"$date\":%s\"%.*s\"}", space(printer), (int)len - 6,
-		      text + 5);
+	put_format(printer->out, "{\"$date\":%s\"%.*s\"}", space(printer), (int)len - 6, text + 5);
 	return true;
 }
 
@@ -128,47 +207,38 @@ static void print_ext(const struct printer *printer, struct spoke_value value)
 	if (print_date(printer, value))
 		return;
 	(void)!spoke_value_ext(value, &type, &bytes);
-	(void)fprintf(printer->out, "{\"$ext\":%s[%d,%s", space(printer), type, space(printer));
+	put_format(printer->out, "{\"$ext\":%s[%d,%s", space(printer), type, space(printer));
 	print_base64(bytes, printer->out);
-	(void)fputs("]}", printer->out);
+	put_text(printer->out, "]}");
 }
 
 /* --- numbers */
 
-static void print_integer(struct spoke_value value, FILE *out)
+static void print_integer(struct spoke_value value, struct out *out)
 {
 	uint64_t natural;
 	int64_t integer;
 
 	if (spoke_value_u64(value, &natural) == SPOKE_OK)
-		(void)fprintf(out, "%" PRIu64, natural);
+		put_format(out, "%" PRIu64, natural);
 	else if (spoke_value_i64(value, &integer) == SPOKE_OK)
-		(void)fprintf(out, "%" PRId64, integer);
+		put_format(out, "%" PRId64, integer);
 }
 
 static void print_double(const struct printer *printer, struct spoke_value value)
 {
 	double number = 0;
-	char text[40];
+	char text[SPOKEI_JSON_NUMBER];
 
 	(void)!spoke_value_double(value, &number);
 	if (!isfinite(number)) {
-		(void)fprintf(printer->out, "{\"$float\":%s\"%s\"}", space(printer),
-			      isnan(number) ? "nan"
-			      : number > 0  ? "inf"
-					    : "-inf");
+		put_format(printer->out, "{\"$float\":%s\"%s\"}", space(printer),
+			   isnan(number) ? "nan"
+			   : number > 0  ? "inf"
+					 : "-inf");
 		return;
 	}
-	/* Below DBL_MIN a double has fewer than 15 digits. */
-	for (int digits = fabs(number) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
-		double again;
-
-		(void)snprintf(text, sizeof(text), "%.*g", digits, number);
-		again = strtod(text, NULL);
-		if (again >= number && again <= number)
-			break;
-	}
-	(void)fprintf(printer->out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
+	put(printer->out, text, spokei_json_print_double(number, text));
 }
 
 /* --- arrays and maps */
@@ -185,15 +255,18 @@ static bool is_object(struct spoke_value map)
 	if (spoke_cursor_map(map, &pairs))
 		return true;
 	for (; spoke_cursor_next_pair(&pairs, &key, &value); count++)
-		if (spoke_value_str(key, &text) || !utf8_is(text.data, text.len))
+		if (spoke_value_str(key, &text) || !is_utf8(text))
 			return false;
 	return count != 1 || !text.len || *(const char *)text.data != '$';
 }
 
 static void new_line(const struct printer *printer, unsigned depth)
 {
-	if (printer->form == JSON_TREE)
-		(void)fprintf(printer->out, "\n%*s", (int)(2 * depth), "");
+	if (printer->form == SPOKE_JSON_TREE) {
+		put_char(printer->out, '\n');
+		while (depth-- > 0)
+			put_text(printer->out, "  ");
+	}
 }
 
 static void open_level(struct printer *printer, struct spoke_value value, enum open open)
@@ -202,7 +275,7 @@ static void open_level(struct printer *printer, struct spoke_value value, enum o
 	int error;
 
 	if (printer->depth == SPOKE_VALUE_DEPTH_MAX) {
-		(void)fputs("null", printer->out); /* impossible for a validated value */
+		put_text(printer->out, "null"); /* impossible for a validated value */
 		return;
 	}
 
@@ -213,9 +286,9 @@ static void open_level(struct printer *printer, struct spoke_value value, enum o
 		level->items = (struct spoke_cursor){ NULL, NULL, 0 };
 	printer->depth++;
 	if (open == OPEN_PAIRS)
-		(void)fprintf(printer->out, "{\"$map\":%s[", space(printer));
+		put_format(printer->out, "{\"$map\":%s[", space(printer));
 	else
-		(void)fputc(open == OPEN_MAP ? '{' : '[', printer->out);
+		put_char(printer->out, open == OPEN_MAP ? '{' : '[');
 }
 
 static void close_level(struct printer *printer)
@@ -225,10 +298,10 @@ static void close_level(struct printer *printer)
 
 	if (level->index) {
 		if (level->open == OPEN_PAIRS)
-			(void)fputc(']', printer->out);
+			put_char(printer->out, ']');
 		new_line(printer, printer->depth);
 	}
-	(void)fputs(ends[level->open], printer->out);
+	put_text(printer->out, ends[level->open]);
 }
 
 static void print_value(struct printer *printer, struct spoke_value value)
@@ -239,7 +312,7 @@ static void print_value(struct printer *printer, struct spoke_value value)
 	switch (type) {
 	case SPOKE_VALUE_BOOL:
 		(void)!spoke_value_bool(value, &flag);
-		(void)fputs(flag ? "true" : "false", printer->out);
+		put_text(printer->out, flag ? "true" : "false");
 		break;
 	case SPOKE_VALUE_INT:
 		print_integer(value, printer->out);
@@ -265,7 +338,7 @@ static void print_value(struct printer *printer, struct spoke_value value)
 	case SPOKE_VALUE_NIL:
 	case SPOKE_VALUE_NONE:
 	default:
-		(void)fputs("null", printer->out);
+		put_text(printer->out, "null");
 	}
 }
 
@@ -275,20 +348,22 @@ static void print_before(const struct printer *printer, const struct level *leve
 	bool is_second = level->open != OPEN_ARRAY && level->index % 2 != 0;
 
 	if (is_second) {
-		(void)fprintf(printer->out, "%c%s", level->open == OPEN_MAP ? ':' : ',',
-			      space(printer));
+		put_format(printer->out, "%c%s", level->open == OPEN_MAP ? ':' : ',',
+			   space(printer));
 		return;
 	}
 	if (level->index)
-		(void)fputs(level->open == OPEN_PAIRS ? "]," : ",", printer->out);
+		put_text(printer->out, level->open == OPEN_PAIRS ? "]," : ",");
 	new_line(printer, printer->depth);
 	if (level->open == OPEN_PAIRS)
-		(void)fputc('[', printer->out);
+		put_char(printer->out, '[');
 }
 
-void json_print(struct spoke_value value, enum json_form form, FILE *out)
+void spoke_json_print(struct spoke_value value, enum spoke_json_form form,
+		      spoke_json_put_fn put_out, void *arg)
 {
-	struct printer printer = { .out = out, .form = form };
+	struct out out = { .put = put_out, .arg = arg };
+	struct printer printer = { .out = &out, .form = form };
 
 	print_value(&printer, value);
 	while (printer.depth) {
@@ -303,4 +378,13 @@ void json_print(struct spoke_value value, enum json_form form, FILE *out)
 		level->index++;
 		print_value(&printer, item);
 	}
+	flush(&out);
+}
+
+void spoke_json_print_text(const void *bytes, size_t len, spoke_json_put_fn put_out, void *arg)
+{
+	struct out out = { .put = put_out, .arg = arg };
+
+	print_text(bytes, len, &out);
+	flush(&out);
 }

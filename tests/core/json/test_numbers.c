@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers of JSON: each double is read as the C library does, and printed so that it comes back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/json/digits.h"
+#include "core/json/scan.h"
+
+#include <spoke/host.h>
+#include <spoke/json.h>
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRIES 200000u
+
+/* A generator of numbers: the same in each run. */
+static uint64_t next(uint64_t *state)
+{
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+/* Reads one number; NAN: it is rejected. */
+static double parse(const char *text)
+{
+	struct spoke_json_error error;
+	struct spoke_builder builder;
+	struct spoke_value value;
+	char copy[64];
+	double number = (double)NAN;
+	size_t count;
+
+	(void)snprintf(copy, sizeof(copy), "%s", text);
+	spoke_builder_init(&builder, spoke_host_env(), NULL);
+	if (spoke_json_read(copy, strlen(copy), &builder, &count, &error) == SPOKE_OK &&
+	    spoke_builder_finish_value(&builder, &value) == SPOKE_OK)
+		assert_int_equal(spoke_value_double(value, &number), SPOKE_OK);
+	spoke_builder_fini(&builder);
+	return number;
+}
+
+static void try_double(double number)
+{
+	char text[SPOKEI_JSON_NUMBER + 1];
+	double again;
+
+	text[spokei_json_print_double(number, text)] = '\0';
+	again = parse(text);
+	if (memcmp(&again, &number, sizeof(number)) != 0)
+		fail_msg("%.17g is printed as %s, which reads as %.17g", number, text, again);
+	assert_true(strlen(text) <= 25);
+	assert_non_null(strpbrk(text, ".e"));
+}
+
+/* Returns the double that lies so many steps above a positive one. */
+static double beside(double number, int64_t steps)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &number, sizeof(bits));
+	bits += (uint64_t)steps;
+	memcpy(&number, &bits, sizeof(number));
+	return number;
+}
+
+static void printed_double_reads_as_the_same_double(void **state)
+{
+	static const double edges[] = {
+		0,
+		1,
+		0.1,
+		0.3,
+		100,
+		1e15,
+		1e16,
+		1e17,
+		1e22,
+		1e23,
+		123456.789,
+		5e-324,
+		DBL_MIN,
+		DBL_MAX,
+		1e-5,
+		0.0001,
+		9007199254740993.0,
+		2.2250738585072011e-308,
+		4503599627370496.5,
+		1.7976931348623155e308,
+		0.000123,
+		17.0 / 3,
+		1.0 / 3,
+	};
+	uint64_t dice = 1;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
+		try_double(edges[i]);
+		try_double(-edges[i]);
+	}
+	for (int exponent = -1074; exponent < 1024; exponent++) {
+		try_double(beside(ldexp(1, exponent), -1));
+		try_double(ldexp(1, exponent));
+		try_double(beside(ldexp(1, exponent), 1));
+	}
+	for (unsigned i = 0; i < TRIES; i++) {
+		uint64_t bits = next(&dice);
+		double number;
+
+		memcpy(&number, &bits, sizeof(number));
+		if (isfinite(number))
+			try_double(number);
+	}
+}
+
+static void short_number_is_printed_with_its_digits(void **state)
+{
+	uint64_t dice = 2;
+
+	(void)state;
+	for (unsigned i = 0; i < TRIES / 4; i++) {
+		uint64_t number = next(&dice) % 1000000000;
+		char text[SPOKEI_JSON_NUMBER + 1];
+		char wanted[32];
+
+		(void)snprintf(wanted, sizeof(wanted), "%" PRIu64 ".%02" PRIu64 "7", number / 100,
+			       number % 100);
+		text[spokei_json_print_double(strtod(wanted, NULL), text)] = '\0';
+		assert_string_equal(text, wanted);
+	}
+}
+
+static void decimal_reads_as_the_nearest_double(void **state)
+{
+	uint64_t dice = 3;
+
+	(void)state;
+	for (unsigned i = 0; i < TRIES / 2; i++) {
+		uint64_t digits = next(&dice) >> next(&dice) % 64;
+		unsigned places = (unsigned)(next(&dice) % 20);
+		int exponent = (int)(next(&dice) % 60) - 30;
+		char number[32];
+		char text[64];
+		double wanted;
+		double got;
+
+		(void)snprintf(number, sizeof(number), "%020" PRIu64, digits);
+		(void)snprintf(text, sizeof(text), "1%.*s.%se%d", (int)(20 - places), number,
+			       number + 20 - places, exponent);
+		if (places == 0)
+			(void)snprintf(text, sizeof(text), "1%se%d", number, exponent);
+		wanted = strtod(text, NULL);
+		got = parse(text);
+		if (memcmp(&wanted, &got, sizeof(got)) != 0)
+			fail_msg("%s reads as %.17g and not as %.17g", text, got, wanted);
+	}
+}
+
+/* Returns whether a number can be read. */
+static bool is_taken(const char *text)
+{
+	struct spoke_json_error error;
+	struct spoke_builder builder;
+	char copy[64];
+	size_t count;
+	int result;
+
+	(void)snprintf(copy, sizeof(copy), "%s", text);
+	spoke_builder_init(&builder, spoke_host_env(), NULL);
+	result = spoke_json_read(copy, strlen(copy), &builder, &count, &error);
+	spoke_builder_fini(&builder);
+	return result == SPOKE_OK;
+}
+
+static void integers_are_limited_to_64_bits(void **state)
+{
+	static const struct {
+		const char *text;
+		bool fits;
+	} rows[] = {
+		{ "18446744073709551615", true },  { "18446744073709551616", false },
+		{ "99999999999999999999", false }, { "184467440737095516150", false },
+		{ "-9223372036854775808", true },  { "-9223372036854775809", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(is_taken(rows[i].text), rows[i].fits);
+}
+
+static void digits_are_seventeen_at_most(void **state)
+{
+	uint64_t dice = 4;
+
+	(void)state;
+	for (unsigned i = 0; i < TRIES; i++) {
+		uint64_t bits = next(&dice) & INT64_MAX;
+		char digits[SPOKEI_DIGITS_MAX];
+		double number;
+		int exponent;
+
+		memcpy(&number, &bits, sizeof(number));
+		if (!isfinite(number) || number <= 0)
+			continue;
+		assert_in_range(spokei_digits_of(number, digits, &exponent), 1, 17);
+		assert_int_not_equal(digits[0], '0');
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(printed_double_reads_as_the_same_double),
+		cmocka_unit_test(short_number_is_printed_with_its_digits),
+		cmocka_unit_test(decimal_reads_as_the_nearest_double),
+		cmocka_unit_test(integers_are_limited_to_64_bits),
+		cmocka_unit_test(digits_are_seventeen_at_most),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
