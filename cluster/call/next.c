@@ -347,9 +347,10 @@ static void attempt_ended(struct spokei_attempt *attempt, const struct spokei_ou
 	attempt->endpoint = NULL;
 	retry->open--;
 	retry->written |= outcome->written;
+	/* An attempt that ends in the turn of its beginning has no time: users' code may have run
+	 * for long since the turn began. Then the call's wait sets it. */
 	if (retry->begun_ns == 0)
-		retry->begun_ns = attempt->pending.begun_ns ? attempt->pending.begun_ns
-							    : call->caller->engine->begin_ns;
+		retry->begun_ns = attempt->pending.begun_ns;
 	if (retry->state == SPOKEI_CALL_OVER)
 		return;
 	if (SPOKEI_UNLIKELY(call->method->settings.hedge_ns) && fate == SPOKE_FATE_OK)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls with several attempts whose callers wait: failover, and parallel attempts. */
+#include "cluster/call/caller.h"
+#include "cluster/consumer/consumer.h"
 #include "tests/cluster/clusterrig.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #define rig clusterrig
 
@@ -218,6 +222,45 @@ static void waiting_call_ends_at_its_deadline(void **state)
 	assert_in_range(rig.world.now_ns - begun_ns, 3 * SECOND, 3 * SECOND + 3 * MS);
 }
 
+/* A callback that takes long, calls, and loses the connection. */
+static struct {
+	struct spoke_alarm alarm;
+	struct spoke_method *method;
+	struct rig_call *call;
+	uint64_t called_ns;
+} loser;
+
+static void stall_call_and_lose(struct spoke_alarm *alarm)
+{
+	const struct spoke_list *conns = &spokei_consumer_look(rig.consumer).caller->link->conns;
+
+	(void)alarm;
+	spokei_world_hold(&rig.process, 40 * MS);
+	loser.called_ns = rig.process.env.now(rig.process.env.ctx);
+	loser.call = clusterrig_call(loser.method);
+	assert_false(spokei_list_empty(conns));
+	spokei_conn_close(spoke_container_of(conns->next, struct spokei_conn, node), SPOKE_ELOST);
+	clusterrig_kill(0);
+}
+
+static void time_of_a_call_begins_with_it_and_not_with_its_turn(void **state)
+{
+	const struct spoke_method_options options = { .timeout_ns = 20 * MS };
+	uint64_t now_ns;
+
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_consume("wait.ready=true", NULL);
+	loser.method = clusterrig_method("echo", &options);
+	clusterrig_end(clusterrig_call(loser.method));
+	assert_int_equal(spoke_alarm_after(rig.engine, &loser.alarm, MS, stall_call_and_lose), 0);
+	while (loser.call == NULL || loser.call->ends == 0)
+		clusterrig_pass(MS);
+	now_ns = rig.process.env.now(rig.process.env.ctx);
+	assert_int_equal(loser.call->error, SPOKE_ETIMEOUT_UNSENT);
+	assert_in_range(now_ns - loser.called_ns, 20 * MS, 23 * MS);
+}
+
 static void waiting_call_ends_with_its_consumer(void **state)
 {
 	struct rig_call *call;
@@ -386,6 +429,7 @@ int main(void)
 		TEST(call_waits_for_provider_with_wait_ready),
 		TEST(all_waiting_calls_go_on_when_a_provider_is_ready),
 		TEST(waiting_call_ends_at_its_deadline),
+		TEST(time_of_a_call_begins_with_it_and_not_with_its_turn),
 		TEST(waiting_call_ends_with_its_consumer),
 		TEST(waiting_call_is_cancelled),
 		TEST(call_in_flight_is_no_ticket_and_is_cancelled),
