@@ -224,7 +224,7 @@ static void close_arrived(struct spoke_post *post)
 /* Waits for the threads that ask. A forked child does not have them. */
 static void wait_for_askers(struct spoke_client *client)
 {
-	if (client->error || spokei_engine_forked(client->engine))
+	if (client->engine == NULL || client->error || spokei_engine_forked(client->engine))
 		return;
 	if (atomic_fetch_or_explicit(&client->inside, SPOKEI_CLIENT_CLOSED, memory_order_acq_rel) ==
 	    0)

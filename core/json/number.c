@@ -102,7 +102,7 @@ static bool convert(struct spokei_json_scan *scan, size_t start, double *ret)
 static bool pack_double(struct spokei_json_scan *scan, size_t start, const struct digits *digits)
 {
 	bool negative = scan->text[start] == '-';
-	double number;
+	double number = 0;
 
 	if (FLT_EVAL_METHOD == 0 && !digits->too_many && digits->integer <= EXACT_MAX &&
 	    digits->exponent >= -TENS_MAX && digits->exponent <= TENS_MAX) {

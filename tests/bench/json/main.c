@@ -68,11 +68,12 @@ static void make_record(struct document *document)
 static void make_records(struct document *document)
 {
 	add(document, "[");
-	for (unsigned i = 0; i < 1000; i++)
+	for (unsigned i = 0; i < 1000; i++) {
 		add(document,
 		    "%s{\"id\":%u,\"name\":\"user %u\",\"mail\":\"user%u@example.org\",\"on\":%s,"
 		    "\"balance\":%u.%02u,\"roles\":[\"reader\",\"writer\"]}",
 		    i ? "," : "", i * 7919, i, i, i % 3 ? "true" : "false", i * 13, i % 100);
+	}
 	add(document, "]");
 }
 
@@ -93,11 +94,12 @@ static void make_doubles(struct document *document)
 static void make_texts(struct document *document)
 {
 	add(document, "[");
-	for (unsigned i = 0; i < 1000; i++)
+	for (unsigned i = 0; i < 1000; i++) {
 		add(document,
 		    "%s\"line %u: a text with \\\"quotes\\\", a tab\\t, umlauts \xc3\xa4\xc3\xb6"
 		    " and \\u20ac, and some more words that need no escape at all\"",
 		    i ? "," : "", i);
+	}
 	add(document, "]");
 }
 

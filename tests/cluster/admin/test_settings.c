@@ -79,13 +79,14 @@ static const char *setting(struct jsonread owner, const char *key)
 		if (strcmp(jsonread_text(one, "key"), key) != 0)
 			continue;
 		(void)snprintf(value, sizeof(value), "%s", jsonread_text(one, "value"));
-		if (jsonread_get(one, "line").at)
+		if (jsonread_get(one, "line").at) {
 			(void)snprintf(text, sizeof(text), "%s %s %u", value,
 				       jsonread_text(owner, "file"),
 				       (unsigned)jsonread_u64(one, "line"));
-		else
+		} else {
 			(void)snprintf(text, sizeof(text), "%s %s", value,
 				       jsonread_text(one, "origin"));
+		}
 		return text;
 	}
 	return "";
