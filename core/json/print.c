@@ -6,7 +6,6 @@
 
 #include <spoke/json.h>
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -214,15 +213,29 @@ static void print_ext(const struct printer *printer, struct spoke_value value)
 
 /* --- numbers */
 
+static void put_u64(struct out *out, uint64_t number)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number > 0);
+	put(out, digits + at, sizeof(digits) - at);
+}
+
 static void print_integer(struct spoke_value value, struct out *out)
 {
 	uint64_t natural;
 	int64_t integer;
 
-	if (spoke_value_u64(value, &natural) == SPOKE_OK)
-		put_format(out, "%" PRIu64, natural);
-	else if (spoke_value_i64(value, &integer) == SPOKE_OK)
-		put_format(out, "%" PRId64, integer);
+	if (spoke_value_u64(value, &natural) == SPOKE_OK) {
+		put_u64(out, natural);
+	} else if (spoke_value_i64(value, &integer) == SPOKE_OK) {
+		put_char(out, '-');
+		put_u64(out, 0 - (uint64_t)integer);
+	}
 }
 
 static void print_double(const struct printer *printer, struct spoke_value value)
