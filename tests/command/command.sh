@@ -285,6 +285,13 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	finish TERM
 	await '^- demo.Two' "$work/watched"
 	run 0 '' '' ls "$list"
+	serve localhost:0 --registry "$list" --advertise 192.0.2.7
+	case $at in
+	127.0.0.1:*) ;;
+	*) fail "localhost means $at" ;;
+	esac
+	run 0 "demo.EchoService dubbo://192.0.2.7:${at##*:} *" '' ls "$list"
+	finish TERM
 	printf 'dubbo://127.0.0.1:1/demo.One?disabled=true\n' >"$work/providers"
 	run 0 'demo.One dubbo://127.0.0.1:1 version=- group=- weight=- disabled' '' ls "$list" demo.One
 	printf 'tri://127.0.0.1:1/demo.One\n' >"$work/providers"
@@ -316,6 +323,10 @@ verbs() {
 	run 2 '' '*--timeout=5x: not a duration; write a number and a unit, e.g. 250ms*' \
 		call a:1 b.c --timeout=5x
 	run 2 '' '*--timeout: TIME missing*' call --timeout
+	run 2 '' '*--connections=10001: must be from 1 to 10000*' bench h:1 a.b --connections 10001
+	printf '[registry]\nurl = foo://x\n[engine]\nadmin = nowhere\n' >"$work/wrong"
+	run 1 '' '*wrong:2: url = foo://x: not a registry; *wrong:4: admin = nowhere: not a numeric*' \
+		config --check "$work/wrong"
 	run 2 '' '*--heartbeat=1ms: must be at least 10ms, or 0*' serve --heartbeat 1ms
 	run 2 '' '*--heartbeat=1ms: must be at least 10ms, or 0*' ping h:1 --heartbeat 1ms
 	run 2 '' '*--notify=1: takes no value' call --notify=1

@@ -111,6 +111,14 @@ orders)
 	expect '{"id": 1, "item": "tea", "amount": 3, "price": {"value": "4.50", "class": "java.math.BigDecimal"}, '"\
 "'"placed": date(2023-11-14T22:13:20Z), "class": "demo.Order"}
 demo.NoSuchOrder: no order -1' order_consumer "file://$work/providers"
+	# The command names the methods there are.
+	if output=$("$programs/spoke/spoke" call "$address" demo.OrderService.nothing 2>&1); then
+		fail "an unknown method is no error: $output"
+	fi
+	case $output in
+	*'methods of demo.OrderService: ["'*'place'*) ;;
+	*) fail "spoke call prints: $output" ;;
+	esac
 	end
 	;;
 epoll)
