@@ -11,9 +11,9 @@
 #define LARGE 65536u   /* bytes of an answer */
 #define TAKEN_MAX 100u /* answers that the kernel buffers for a connection that is not read */
 #define SLOW_NS (30 * SECOND)
-/* Returns the bytes that one connection may use: its output at the limit, the half from which that
- * grew, and unanswered requests. */
-#define MEMORY_MAX (SPOKEI_OUT_MAX + SPOKEI_OUT_MAX / 2 + (2u << 20))
+/* Returns the bytes that one connection may use: its output at the limit, the memory to which that
+ * grows (a quarter more, see core/memory/buffer.c), and unanswered requests. */
+#define MEMORY_MAX (2 * SPOKEI_OUT_MAX + SPOKEI_OUT_MAX / 4 + (2u << 20))
 
 /* Appends a request for an answer of this many bytes. */
 static void put_large(struct spokei_buffer *frames, uint64_t id, uint32_t len)
