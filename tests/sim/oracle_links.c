@@ -78,20 +78,24 @@ static bool is_peer_open(const struct sim_end *end)
 /*
  * Returns whether a timeout found now would be late. The wake-up time of a process that does not
  * sleep is unknown, so the latest possible one is used: an interval after the last heartbeat, miss,
- * read or write. A late turn that finds the interval over starts it again.
+ * read or write. A late turn that finds the interval over starts it again; its rounds are at one
+ * time.
  */
 static bool is_late(const struct sim_end *end)
 {
 	const struct sim_process *process = end->process;
 	uint64_t until_ns = sim_judges_until(process);
 	uint64_t due_ns = end->asked_ns > end->missed_ns ? end->asked_ns : end->missed_ns;
+	uint64_t earlier_ns = process->late_ns < process->world->virt.now_ns
+				      ? process->late_ns
+				      : process->late_before_ns;
 
 	if (end->asked_ns == 0 && end->wrote_ns > due_ns)
 		due_ns = end->wrote_ns;
 	if (end->asked_ns == 0 && end->read_ns > due_ns)
 		due_ns = end->read_ns;
-	if (process->late_turn_ns >= due_ns + interval_of(process))
-		due_ns = process->late_turn_ns;
+	if (earlier_ns >= due_ns + interval_of(process))
+		due_ns = earlier_ns;
 	due_ns += interval_of(process);
 	return process->virt.late_ns > until_ns && process->world->virt.now_ns > due_ns + until_ns;
 }

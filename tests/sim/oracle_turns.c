@@ -114,7 +114,9 @@ void sim_turned(struct spokei_world_process *virt)
 	process->turns++;
 	if (virt->late_ns > sim_judges_until(process)) {
 		process->late_turns++;
-		process->late_turn_ns = process->world->virt.now_ns;
+		if (process->late_ns != process->world->virt.now_ns)
+			process->late_before_ns = process->late_ns;
+		process->late_ns = process->world->virt.now_ns;
 	}
 	if (!sim_is_provider(process) && process->engine)
 		check_retries((struct sim_consumer *)process);

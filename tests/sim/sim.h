@@ -56,7 +56,8 @@ struct sim_process {
 	unsigned idle_wakes;
 	uint64_t turns;
 	uint64_t late_turns;
-	uint64_t late_turn_ns; /* time of the last of them */
+	uint64_t late_ns;        /* time of the last of them */
+	uint64_t late_before_ns; /* the last of them at an earlier time */
 	struct sim_end
 		*broken; /* the connection on which this turn read an invalid frame; NULL: none */
 };
