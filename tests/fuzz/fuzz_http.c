@@ -44,8 +44,12 @@ static int judge(const uint8_t *data, size_t len)
 		require(request.len <= len && request.len <= SPOKEI_HTTP_REQUEST_MAX,
 			"the request is not longer than its bytes");
 		require(request.body.len <= SPOKEI_HTTP_BODY_MAX, "the body keeps its limit");
-		require(request.path.len > 0 && *(const char *)request.path.data == '/',
-			"a path begins with /");
+		require(request.path.len > 0 && strchr("/*", *(const char *)request.path.data),
+			"a path begins with / or is *");
+		require(lies_inside(request.query, text, request.len), "the query lies inside");
+		require(lies_inside(request.fields, text, request.head_len),
+			"the fields lie inside the head");
+		(void)spokei_http_field(&request, "cookie", &(struct spoke_span){ NULL, 0 });
 		require(lies_inside(request.path, text, request.len), "the path lies inside");
 		require(lies_inside(request.host, text, request.len), "the host lies inside");
 		require(lies_inside(request.origin, text, request.len), "the origin lies inside");

@@ -11,6 +11,7 @@
 #define BAD_REQUEST 400
 #define TOO_LARGE 413
 #define LINE_TOO_LONG 414
+#define UNKNOWN_EXPECTATION 417
 #define HEAD_TOO_LONG 431
 #define NO_CODINGS 501
 #define NO_SUCH_VERSION 505
@@ -22,6 +23,8 @@ struct reader {
 	bool old;  /* HTTP/1.0, which requires no Host */
 	bool has_host;
 	bool has_length;
+	bool has_connection_close;
+	bool has_keep_alive;
 	struct spokei_http_request *request;
 };
 
@@ -112,10 +115,12 @@ static enum spokei_http_method find_method(struct spoke_span name)
 		return SPOKEI_HTTP_GET;
 	if (spokei_http_is(name, "HEAD"))
 		return SPOKEI_HTTP_HEAD;
+	if (spokei_http_is(name, "OPTIONS"))
+		return SPOKEI_HTTP_OPTIONS;
 	return spokei_http_is(name, "POST") ? SPOKEI_HTTP_POST : SPOKEI_HTTP_OTHER;
 }
 
-/* Reads "/path?query" or "http://host/path?query". */
+/* Reads "/path?query" or "http://host/path?query", and "*" of OPTIONS. */
 static bool read_target(struct reader *reader, struct spoke_span target)
 {
 	static const char scheme[] = "http://";
@@ -125,6 +130,10 @@ static bool read_target(struct reader *reader, struct spoke_span target)
 
 	if (!is_visible(target) || memchr(text, '#', target.len) != NULL)
 		return false;
+	if (request->method == SPOKEI_HTTP_OPTIONS && spokei_http_is(target, "*")) {
+		request->path = target;
+		return true;
+	}
 	if (target.len > scheme_len && names((struct spoke_span){ text, scheme_len }, scheme)) {
 		target = (struct spoke_span){ text + scheme_len, target.len - scheme_len };
 		text = memchr(target.data, '/', target.len);
@@ -138,7 +147,9 @@ static bool read_target(struct reader *reader, struct spoke_span target)
 	}
 	if (text[0] != '/')
 		return false;
-	if (!cut(&target, '?', &request->path))
+	if (cut(&target, '?', &request->path))
+		request->query = target;
+	else
 		request->path = target;
 	return true;
 }
@@ -189,10 +200,11 @@ static int read_length(struct reader *reader, struct spoke_span value)
 	for (size_t i = 0; i < value.len; i++) {
 		if (text[i] < '0' || text[i] > '9')
 			return BAD_REQUEST;
-		if (length <= SPOKEI_HTTP_BODY_MAX)
-			length = length * 10 + (size_t)(text[i] - '0');
+		length = length * 10 + (size_t)(text[i] - '0');
+		if (length > SIZE_MAX / 16)
+			length = SIZE_MAX / 16;
 	}
-	reader->request->body.len = length;
+	reader->request->body_len = length;
 	return SPOKEI_HTTP_WHOLE;
 }
 
@@ -229,6 +241,33 @@ static struct spoke_span trim(struct spoke_span value)
 	return value;
 }
 
+/* "chunked" is the one coding. */
+static int read_coding(struct reader *reader, struct spoke_span value)
+{
+	if (!names(value, "chunked"))
+		return NO_CODINGS;
+	if (reader->request->chunked)
+		return BAD_REQUEST;
+	reader->request->chunked = true;
+	return SPOKEI_HTTP_WHOLE;
+}
+
+static int read_connection(struct reader *reader, struct spoke_span value)
+{
+	reader->has_connection_close |= spokei_http_list_has(value, "close");
+	reader->has_keep_alive |= spokei_http_list_has(value, "keep-alive");
+	reader->request->upgrades |= spokei_http_list_has(value, "upgrade");
+	return SPOKEI_HTTP_WHOLE;
+}
+
+static int read_expectation(struct reader *reader, struct spoke_span value)
+{
+	if (!names(value, "100-continue"))
+		return UNKNOWN_EXPECTATION;
+	reader->request->expects = true;
+	return SPOKEI_HTTP_WHOLE;
+}
+
 /* White space in or after a name, as in a folded line, makes the name invalid. */
 static int read_field(struct reader *reader, struct spoke_span line)
 {
@@ -237,47 +276,125 @@ static int read_field(struct reader *reader, struct spoke_span line)
 	if (!cut(&line, ':', &name) || !is_token(name) || !is_field_text(line))
 		return BAD_REQUEST;
 	line = trim(line);
-	if (names(name, "transfer-encoding"))
-		return NO_CODINGS;
-	if (names(name, "content-length"))
-		return read_length(reader, line);
-	if (names(name, "host"))
-		return read_host(reader, line);
-	if (names(name, "origin"))
-		return read_once(line, &reader->request->origin);
-	if (names(name, "authorization"))
-		return read_once(line, &reader->request->authorization);
+	switch (name.len) {
+	case 4:
+		return names(name, "host") ? read_host(reader, line) : SPOKEI_HTTP_WHOLE;
+	case 6:
+		if (names(name, "origin"))
+			return read_once(line, &reader->request->origin);
+		return names(name, "expect") ? read_expectation(reader, line) : SPOKEI_HTTP_WHOLE;
+	case 10:
+		return names(name, "connection") ? read_connection(reader, line)
+						 : SPOKEI_HTTP_WHOLE;
+	case 13:
+		if (names(name, "authorization"))
+			return read_once(line, &reader->request->authorization);
+		return SPOKEI_HTTP_WHOLE;
+	case 14:
+		return names(name, "content-length") ? read_length(reader, line)
+						     : SPOKEI_HTTP_WHOLE;
+	case 17:
+		return names(name, "transfer-encoding") ? read_coding(reader, line)
+							: SPOKEI_HTTP_WHOLE;
+	default:
+		return SPOKEI_HTTP_WHOLE;
+	}
+}
+
+/* Checks the head as a whole, at its empty line. */
+static int end_head(struct reader *reader, size_t fields_at, size_t fields_end)
+{
+	struct spokei_http_request *request = reader->request;
+
+	if (!reader->has_host && !reader->old)
+		return BAD_REQUEST;
+	/* With both, or from a client of HTTP/1.0, another program could see another end. */
+	if (request->chunked && (reader->has_length || reader->old))
+		return BAD_REQUEST;
+	request->fields.data = reader->bytes + fields_at;
+	request->fields.len = fields_end - fields_at;
+	request->head_len = reader->at;
+	request->closes = reader->old ? !reader->has_keep_alive : reader->has_connection_close;
+	request->expects &= !reader->old;
 	return SPOKEI_HTTP_WHOLE;
 }
 
-static int read_head(struct reader *reader)
+int spokei_http_read_head(const void *bytes, size_t len, struct spokei_http_request *ret_request)
 {
+	struct reader reader = { .bytes = bytes, .len = len, .request = ret_request };
 	struct spoke_span line;
-	int status = read_request_line(reader);
+	size_t fields_at;
+	int status;
 
+	*ret_request = (struct spokei_http_request){ .method = SPOKEI_HTTP_OTHER };
+	status = read_request_line(&reader);
+	fields_at = reader.at;
 	while (status == SPOKEI_HTTP_WHOLE) {
-		status = next_line(reader, SPOKEI_HTTP_HEAD_MAX, HEAD_TOO_LONG, &line);
+		size_t line_at = reader.at;
+
+		status = next_line(&reader, SPOKEI_HTTP_HEAD_MAX, HEAD_TOO_LONG, &line);
 		if (status != SPOKEI_HTTP_WHOLE)
 			return status;
 		if (line.len == 0)
-			return reader->has_host || reader->old ? SPOKEI_HTTP_WHOLE : BAD_REQUEST;
-		status = read_field(reader, line);
+			return end_head(&reader, fields_at, line_at);
+		status = read_field(&reader, line);
 	}
 	return status;
 }
 
 int spokei_http_read(const void *bytes, size_t len, struct spokei_http_request *ret_request)
 {
-	struct reader reader = { .bytes = bytes, .len = len, .request = ret_request };
-	int status;
+	int status = spokei_http_read_head(bytes, len, ret_request);
 
-	*ret_request = (struct spokei_http_request){ .method = SPOKEI_HTTP_OTHER };
-	status = read_head(&reader);
 	if (status != SPOKEI_HTTP_WHOLE)
 		return status;
-	if (ret_request->body.len > SPOKEI_HTTP_BODY_MAX)
+	if (ret_request->chunked)
+		return NO_CODINGS;
+	if (ret_request->body_len > SPOKEI_HTTP_BODY_MAX)
 		return TOO_LARGE;
-	ret_request->body.data = reader.bytes + reader.at;
-	ret_request->len = reader.at + ret_request->body.len;
+	ret_request->body.data = (const char *)bytes + ret_request->head_len;
+	ret_request->body.len = ret_request->body_len;
+	ret_request->len = ret_request->head_len + ret_request->body_len;
 	return ret_request->len <= len ? SPOKEI_HTTP_WHOLE : SPOKEI_HTTP_MORE;
+}
+
+bool spokei_http_next_field(struct spoke_span *fields, struct spoke_span *ret_name,
+			    struct spoke_span *ret_value)
+{
+	struct spoke_span line;
+
+	if (!cut(fields, '\n', &line) || !cut(&line, ':', ret_name))
+		return false;
+	if (line.len > 0 && ((const char *)line.data)[line.len - 1] == '\r')
+		line.len--;
+	*ret_value = trim(line);
+	return true;
+}
+
+unsigned spokei_http_field(const struct spokei_http_request *request, const char *name,
+			   struct spoke_span *ret_value)
+{
+	struct spoke_span fields = request->fields;
+	struct spoke_span found;
+	struct spoke_span value;
+	unsigned count = 0;
+
+	while (spokei_http_next_field(&fields, &found, &value)) {
+		if (!names(found, name))
+			continue;
+		if (count++ == 0)
+			*ret_value = value;
+	}
+	return count;
+}
+
+bool spokei_http_list_has(struct spoke_span list, const char *element)
+{
+	struct spoke_span one;
+
+	while (cut(&list, ',', &one)) {
+		if (names(trim(one), element))
+			return true;
+	}
+	return names(trim(list), element);
 }

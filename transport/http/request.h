@@ -2,7 +2,8 @@
 /*
  * Parses an HTTP/1.1 request (RFC 9112) from the bytes that have arrived so far. Strict: ambiguous
  * syntax is rejected. Pure: the result does not depend on how the bytes were cut, and the first
- * error counts. Any thread.
+ * error counts. The body is the caller's concern: of a known length here, in chunks in chunks.h.
+ * Any thread.
  */
 #ifndef SPOKEI_TRANSPORT_HTTP_REQUEST_H
 #define SPOKEI_TRANSPORT_HTTP_REQUEST_H
@@ -25,26 +26,55 @@ enum spokei_http_method {
 	SPOKEI_HTTP_GET,
 	SPOKEI_HTTP_HEAD,
 	SPOKEI_HTTP_POST,
+	SPOKEI_HTTP_OPTIONS,
 	SPOKEI_HTTP_OTHER,
 };
 
-/* Spans point into the bytes that were read; an absent header has NULL for data. */
+/* Spans point into the bytes that were read; an absent part has NULL for data. */
 struct spokei_http_request {
 	enum spokei_http_method method;
-	struct spoke_span path; /* begins with "/"; not decoded, and without the query */
-	struct spoke_span host; /* of the target if it has one, else of the header */
+	/* Begins with "/", or is "*" for OPTIONS; not decoded, and without the query. */
+	struct spoke_span path;
+	struct spoke_span query; /* after the "?"; not decoded */
+	struct spoke_span host;  /* of the target if it has one, else of the header */
 	struct spoke_span origin;
 	struct spoke_span authorization;
+	struct spoke_span fields; /* all header lines, checked, for spokei_http_field() */
+	size_t head_len;          /* bytes before the body */
+	size_t body_len;          /* of Content-Length, at most SIZE_MAX / 16; 0 if there is none */
+	bool chunked;             /* the body comes in chunks; body_len is 0 */
+	bool closes;              /* the client wants no further request on this connection */
+	bool upgrades;            /* the header Connection contains "upgrade" */
+	bool expects;             /* the client waits for status 100 before it sends the body */
+	/* Set by spokei_http_read() only. */
 	struct spoke_span body;
 	size_t len; /* bytes of the whole request */
 };
 
 /*
- * Parses the first request in `len` bytes. Returns SPOKEI_HTTP_WHOLE, SPOKEI_HTTP_MORE, or the
- * status to reject it with: 400, 413 (the body is too long), 414, 431 (the head is too long), 501
- * (a transfer coding) or 505. *ret_request is valid only if the request is complete, except for the
- * method, which is valid with 413 and 431 too.
+ * Parses the head of the first request in `len` bytes. Returns SPOKEI_HTTP_WHOLE, SPOKEI_HTTP_MORE,
+ * or the status to reject it with: 400, 414, 417 (an unknown expectation), 431 (the head is too
+ * long), 501 (a transfer coding) or 505. *ret_request is valid only if the head is complete, except
+ * for the method, which is valid with 431 too.
+ */
+int spokei_http_read_head(const void *bytes, size_t len, struct spokei_http_request *ret_request);
+
+/*
+ * Parses the first request in `len` bytes, with a body of at most SPOKEI_HTTP_BODY_MAX bytes.
+ * Returns the same, 413 (the body is too long), or 501 for a body in chunks.
  */
 int spokei_http_read(const void *bytes, size_t len, struct spokei_http_request *ret_request);
+
+/* Takes the next of the checked header lines. Returns false if there is none. */
+bool spokei_http_next_field(struct spoke_span *fields, struct spoke_span *ret_name,
+			    struct spoke_span *ret_value);
+
+/* Finds a header by its name, in either case. Returns how often the request has it, and the first
+ * value. */
+unsigned spokei_http_field(const struct spokei_http_request *request, const char *name,
+			   struct spoke_span *ret_value);
+
+/* Does the comma-separated list have this element, in either case? */
+bool spokei_http_list_has(struct spoke_span list, const char *element);
 
 #endif

@@ -48,6 +48,8 @@ static const char *reason(int status)
 		return "Content Too Large";
 	case 414:
 		return "URI Too Long";
+	case 417:
+		return "Expectation Failed";
 	case 421:
 		return "Misdirected Request";
 	case 431:
@@ -110,6 +112,8 @@ const char *spokei_http_fault(int status)
 		return "The body of a request is limited to 1,024 bytes.";
 	case 414:
 		return "The request line is limited to 2,048 bytes.";
+	case 417:
+		return "The only expectation that is supported is 100-continue.";
 	case 431:
 		return "The head of a request is limited to 8,192 bytes.";
 	case 501:

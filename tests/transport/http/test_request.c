@@ -28,6 +28,8 @@ static const struct row rows[] = {
 	{ "GET http://a:1/x?y HTTP/1.1\r\nhOsT: b\r\n\r\n", 0 },
 	{ "POST /act/x HTTP/1.1\r\n" H "Content-Length: 3\r\n\r\nabc", 0 },
 	{ "GET / HTTP/1.1\r\n" H "Content-Length: 00000000003\r\n\r\nabc", 0 },
+	{ "OPTIONS * HTTP/1.1\r\n" H "\r\n", 0 },
+	{ "OPTIONS /a HTTP/1.1\r\n" H "Connection: close , x\r\n\r\n", 0 },
 	{ "BREW /pot HTTP/1.1\r\n" H "X:\r\nY: \t a\tb \t\r\n\r\n", 0 },
 	{ "GET / HTTP/1.1\r\n" H "Content-Length: 4\r\n\r\nabc", SPOKEI_HTTP_MORE },
 	{ "GET / HTTP/1.1\r\n" H "\r", SPOKEI_HTTP_MORE },
@@ -61,6 +63,14 @@ static const struct row rows[] = {
 	{ "GET / HTTP/1.1\r\n" H "X: a\rb\r\n\r\n", 400 },
 	{ "GET / HTTP/1.1\r\n" H "X: a\001b\r\n\r\n", 400 },
 	{ "GET /\r HTTP/1.1\r\n" H "\r\n", 400 },
+	{ "GET / HTTP/1.1\r\n" H "Expect: 100-Continue\r\n\r\n", 0 },
+	{ "GET / HTTP/1.1\r\n" H "Expect: everything\r\n\r\n", 417 },
+	{ "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked, chunked\r\n\r\n", 501 },
+	{ "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\nTransfer-Encoding: "
+	  "chunked\r\n\r\n",
+	  400 },
+	{ "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n", 400 },
+	{ "POST / HTTP/1.0\r\n" H "Transfer-Encoding: chunked\r\n\r\n", 400 },
 	{ "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 501 },
 	{ "POST / HTTP/1.1\r\n" H "Content-Length: 1\r\nTransfer-Encoding: x\r\n\r\n", 501 },
 	{ "POST / HTTP/1.1\r\n" H "Content-Length: 1\r\nContent-Length: 1\r\n\r\na", 400 },
@@ -136,6 +146,64 @@ static void parser_finds_every_field(void **state)
 	assert_int_equal(request.len, sizeof(text) - 1 - 5);
 }
 
+static void head_tells_end_of_body_and_wishes_of_client(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t body_len;
+		bool chunked;
+		bool closes;
+		bool upgrades;
+		bool expects;
+	} heads[] = {
+		{ "GET /a HTTP/1.1\r\n" H "\r\n", 0, false, false, false, false },
+		{ "GET /a HTTP/1.0\r\n\r\n", 0, false, true, false, false },
+		{ "GET /a HTTP/1.0\r\nConnection: Keep-Alive\r\nExpect: 100-continue\r\n\r\n", 0,
+		  false, false, false, false },
+		{ "POST /a HTTP/1.1\r\n" H "Content-Length: 4096\r\nExpect: 100-continue\r\n"
+		  "Connection: x, Close\r\n\r\n",
+		  4096, false, true, false, true },
+		{ "POST /a HTTP/1.1\r\n" H "Transfer-Encoding: Chunked\r\n\r\n", 0, true, false,
+		  false, false },
+		{ "GET /a HTTP/1.1\r\n" H "Connection: keep-alive\r\nConnection: Upgrade\r\n\r\n",
+		  0, false, false, true, false },
+	};
+	struct spokei_http_request request;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(heads); i++) {
+		size_t len = strlen(heads[i].text);
+
+		assert_int_equal(spokei_http_read_head(heads[i].text, len, &request), 0);
+		assert_int_equal(request.head_len, len);
+		assert_int_equal(request.body_len, heads[i].body_len);
+		assert_int_equal(request.chunked, heads[i].chunked);
+		assert_int_equal(request.closes, heads[i].closes);
+		assert_int_equal(request.upgrades, heads[i].upgrades);
+		assert_int_equal(request.expects, heads[i].expects);
+	}
+}
+
+static void fields_are_found_by_name_in_any_case_and_counted(void **state)
+{
+	static const char text[] = "GET /a?b=c&d?e HTTP/1.1\r\nHost: h\r\nCookie: \t a=b; c \t\r\n"
+				   "X:\nLast-Event-ID: 5.7\r\ncookie: z\r\n\r\n";
+	struct spokei_http_request request;
+	struct spoke_span value;
+
+	(void)state;
+	assert_int_equal(spokei_http_read_head(text, sizeof(text) - 1, &request), 0);
+	assert_span(request.path, "/a");
+	assert_span(request.query, "b=c&d?e");
+	assert_int_equal(spokei_http_field(&request, "cookie", &value), 2);
+	assert_span(value, "a=b; c");
+	assert_int_equal(spokei_http_field(&request, "last-event-id", &value), 1);
+	assert_span(value, "5.7");
+	assert_int_equal(spokei_http_field(&request, "x", &value), 1);
+	assert_int_equal(value.len, 0);
+	assert_int_equal(spokei_http_field(&request, "accept", &value), 0);
+}
+
 /* The request line and the head at their limits, and one byte longer. */
 static void line_and_head_are_rejected_beyond_their_limits(void **state)
 {
@@ -166,6 +234,8 @@ int main(void)
 		cmocka_unit_test(parser_returns_expected_status_for_each_request),
 		cmocka_unit_test(prefix_gives_same_status_as_whole_or_incomplete),
 		cmocka_unit_test(parser_finds_every_field),
+		cmocka_unit_test(head_tells_end_of_body_and_wishes_of_client),
+		cmocka_unit_test(fields_are_found_by_name_in_any_case_and_counted),
 		cmocka_unit_test(line_and_head_are_rejected_beyond_their_limits),
 	};
 
