@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints values as JSON. */
+#include "core/json/json.h"
 #include "core/json/scan.h"
 #include "core/text/base64.h"
 #include "core/text/utf8.h"
-
-#include <spoke/json.h>
 
 #include <math.h>
 #include <stdarg.h>
@@ -400,4 +399,41 @@ void spoke_json_print_text(const void *bytes, size_t len, spoke_json_put_fn put_
 
 	print_text(bytes, len, &out);
 	flush(&out);
+}
+
+/* --- into a buffer */
+
+struct sink {
+	struct spokei_buffer *buffer;
+	int error;
+};
+
+static void append(void *arg, const void *bytes, size_t len)
+{
+	struct sink *sink = arg;
+
+	if (!sink->error)
+		sink->error = spokei_buffer_append(sink->buffer, bytes, len);
+}
+
+int spokei_json_append(struct spokei_buffer *out, struct spoke_value value)
+{
+	struct sink sink = { .buffer = out };
+	size_t before = spokei_buffer_len(out);
+
+	spoke_json_print(value, SPOKE_JSON_LINE, append, &sink);
+	if (sink.error)
+		spokei_buffer_truncate(out, before);
+	return sink.error;
+}
+
+int spokei_json_append_text(struct spokei_buffer *out, const void *bytes, size_t len)
+{
+	struct sink sink = { .buffer = out };
+	size_t before = spokei_buffer_len(out);
+
+	spoke_json_print_text(bytes, len, append, &sink);
+	if (sink.error)
+		spokei_buffer_truncate(out, before);
+	return sink.error;
 }
