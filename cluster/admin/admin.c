@@ -228,10 +228,11 @@ static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_option
 	return SPOKE_OK;
 }
 
-static void admin_accept(void *arg, int fd, const struct spoke_address *peer)
+static void admin_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spoke_admin *admin = arg;
 
+	(void)marks;
 	if (spokei_http_accept(&admin->http, fd, peer))
 		spokei_quota_leave(&admin->quota, peer);
 }

@@ -283,6 +283,10 @@ static const char *provider_text(const struct owner *owner, enum spokei_key key)
 		return texts->advertise;
 	if (key == SPOKEI_KEY_APPLICATION)
 		return texts->application;
+	if (key == SPOKEI_KEY_HTTP_ORIGINS)
+		return texts->http_origins;
+	if (key == SPOKEI_KEY_HTTP_HOSTS)
+		return texts->http_hosts;
 	return key == SPOKEI_KEY_ACCESS_LOG ? texts->access_log : NULL;
 }
 

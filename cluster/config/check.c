@@ -53,10 +53,38 @@ const char *spokei_check_passed(const struct spoke_url *url)
 }
 
 static const char key_shared[] = "shared";
+static const char key_http[] = "http";
 
 bool spokei_check_is_place_key(const char *key)
 {
-	return strcmp(key, key_shared) == 0;
+	return strcmp(key, key_shared) == 0 || strcmp(key, key_http) == 0;
+}
+
+/* Finds a value among `words`. Returns its index; -1: it is none of them. */
+static int find_word(const char *value, const char *const *words, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (strcmp(value, words[i]) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+int spokei_check_http(const struct spoke_url *url, enum spokei_http_choice *ret,
+		      const char **ret_why)
+{
+	static const char *const words[] = {
+		[SPOKEI_HTTP_AUTO] = "auto",
+		[SPOKEI_HTTP_ON] = "on",
+		[SPOKEI_HTTP_OFF] = "off",
+	};
+	const char *value = spoke_url_get(url, key_http);
+	int index = value ? find_word(value, words, 3) : SPOKEI_HTTP_AUTO;
+
+	if (index < 0)
+		return wrong(ret_why, "http must be on, off or auto");
+	*ret = (enum spokei_http_choice)index;
+	return SPOKE_OK;
 }
 
 int spokei_check_shared(const struct spoke_url *url, enum spokei_sharing *ret, const char **ret_why)
@@ -66,18 +94,13 @@ int spokei_check_shared(const struct spoke_url *url, enum spokei_sharing *ret, c
 		[SPOKEI_SHARED_TRUE] = "true",
 		[SPOKEI_SHARED_TURNS] = "turns",
 	};
-	const char *said = spoke_url_get(url, key_shared);
+	const char *value = spoke_url_get(url, key_shared);
+	int index = value ? find_word(value, words, 3) : SPOKEI_SHARED_NOT;
 
-	*ret = SPOKEI_SHARED_NOT;
-	if (said == NULL)
-		return SPOKE_OK;
-	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (strcmp(said, words[i]) == 0) {
-			*ret = (enum spokei_sharing)i;
-			return SPOKE_OK;
-		}
-	}
-	return wrong(ret_why, "shared must be true, turns or false");
+	*ret = index < 0 ? SPOKEI_SHARED_NOT : (enum spokei_sharing)index;
+	if (index < 0)
+		return wrong(ret_why, "shared must be true, turns or false");
+	return SPOKE_OK;
 }
 
 const struct spokei_wire *spokei_check_wire(const char *scheme)
@@ -92,18 +115,19 @@ const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_
 	struct spoke_address unused;
 	const char *why = NULL;
 	enum spokei_sharing sharing;
-
+	enum spokei_http_choice http;
 	bool is_passed = spokei_check_is_passed(url);
 
 	if (!is_passed && spokei_check_wire(url->scheme) == NULL)
 		return "unknown scheme; use dubbo, msgpack-rpc or tcp";
 	for (unsigned i = 0; i < url->parameter_count; i++) {
 		if (!spokei_check_is_place_key(url->parameters[i].key)) {
-			return "an address may only have the parameter shared; write others as "
+			return "an address may only have the parameters shared and http; write "
+			       "others as "
 			       "keys of [provider]";
 		}
 	}
-	if (spokei_check_shared(url, &sharing, &why))
+	if (spokei_check_shared(url, &sharing, &why) || spokei_check_http(url, &http, &why))
 		return why;
 	if (is_passed)
 		return spokei_check_passed(url);

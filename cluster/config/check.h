@@ -43,6 +43,17 @@ enum spokei_sharing {
 SPOKE_MUST_USE int spokei_check_shared(const struct spoke_url *url, enum spokei_sharing *ret,
 				       const char **ret_why);
 
+/* Whether HTTP clients are served at a listen address. */
+enum spokei_http_choice {
+	SPOKEI_HTTP_AUTO, /* if it is of this machine only */
+	SPOKEI_HTTP_ON,
+	SPOKEI_HTTP_OFF,
+};
+
+/* Reads the parameter "http". Returns 0 or EINVAL. */
+SPOKE_MUST_USE int spokei_check_http(const struct spoke_url *url, enum spokei_http_choice *ret,
+				     const char **ret_why);
+
 /* Checks the URL of an address to listen at, with its scheme and parameters. Returns NULL if it is
  * valid. */
 const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_url *url);

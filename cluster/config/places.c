@@ -154,10 +154,21 @@ static int find_passed(struct spoke_engine *engine, const struct spoke_url *url,
 	return SPOKE_OK;
 }
 
+/* Returns whether only processes of this machine reach the address. */
+static bool is_local(const struct spoke_env *env, const struct spoke_address *address)
+{
+	char text[SPOKEI_PLACES_SHOWN];
+
+	env->net->print(env->ctx, address, text, sizeof(text));
+	return strncmp(text, "127.", 4) == 0 || strncmp(text, "[::1]", 5) == 0 ||
+	       strncmp(text, "unix:", 5) == 0;
+}
+
 int spokei_places_listen(struct spoke_engine *engine, const char *text,
 			 struct spokei_listen_place *ret)
 {
 	enum spokei_sharing sharing = SPOKEI_SHARED_NOT;
+	enum spokei_http_choice http = SPOKEI_HTTP_AUTO;
 	const char *why = NULL;
 	struct spoke_url url;
 	bool is_passed;
@@ -176,6 +187,11 @@ int spokei_places_listen(struct spoke_engine *engine, const char *text,
 		error = spokei_check_place(engine->env, &url, &ret->address, &why);
 	if (error == 0)
 		error = spokei_check_shared(&url, &sharing, &why);
+	if (error == 0)
+		error = spokei_check_http(&url, &http, &why);
+	if (error == 0)
+		ret->http = http == SPOKEI_HTTP_AUTO ? is_local(engine->env, &ret->address)
+						     : http == SPOKEI_HTTP_ON;
 	ret->shared = sharing != SPOKEI_SHARED_NOT;
 	ret->handed = sharing == SPOKEI_SHARED_TURNS || url.socket || is_passed ||
 		      engine->env->net->listen_shared == NULL;

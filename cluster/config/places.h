@@ -39,6 +39,7 @@ SPOKE_MUST_USE int spokei_places_endpoint(struct spoke_engine *engine, const str
 struct spokei_listen_place {
 	struct spoke_address address;
 	bool shared; /* providers of other engines may listen there too */
+	bool http;   /* HTTP clients are served there */
 	bool handed; /* ... one of them accepts for all; else the kernel distributes connections */
 };
 

@@ -79,12 +79,18 @@ static const struct spokei_conn_up conn_up = {
 	.event = conn_event,
 };
 
-void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer)
+void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spoke_provider *provider = arg;
 	struct spokei_conn *conn;
 
-	if (spokei_conn_accept(provider->link, fd, peer, &conn_up, provider, &conn)) {
+	const struct spokei_arrival arrival = {
+		.fd = fd,
+		.peer = peer,
+		.http = marks & SPOKEI_PROVIDER_HTTP,
+	};
+
+	if (spokei_conn_accept(provider->link, &arrival, &conn_up, provider, &conn)) {
 		/* The listener has counted the connection as accepted. */
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED);
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED_MEMORY);

@@ -37,7 +37,8 @@ static int listen_at(struct spoke_provider *provider, const char *url)
 		error = spokei_registration_check(provider->registration, &place.address);
 	if (error == 0)
 		error = spokei_listen_group_open(provider->listeners, &place.address,
-						 sharing_of(&place));
+						 sharing_of(&place),
+						 place.http ? SPOKEI_PROVIDER_HTTP : 0);
 	if (error == 0)
 		spokei_registration_changed(provider->registration);
 	return error;

@@ -59,8 +59,11 @@ struct spoke_provider {
 
 /* --- accept.c */
 
+/* The mark of an address at which HTTP is served. */
+#define SPOKEI_PROVIDER_HTTP 1u
+
 /* Serves a connection that the listeners accepted. Is a spokei_accept. */
-void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer);
+void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks);
 
 /* Serves a request. Is a spokei_serve_fn. */
 void spokei_provider_serve(void *arg, struct spokei_conn *conn,

@@ -33,6 +33,7 @@ struct block {
 	struct spokei_registration registration;
 	struct spokei_provider_settings settings;
 	struct spokei_provider_texts texts;
+	struct spokei_http_rules http;
 };
 
 const char spokei_provider_kind[] = "provider";
@@ -205,11 +206,18 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 		.services = provider->services,
 		.token = spokei_token_text(provider->token),
 	};
+	struct spokei_http_rules *http =
+		&spoke_container_of(provider, struct block, provider)->http;
 	int error = spokei_settings_copy_texts(provider->engine->env, texts, provider->texts,
 					       &provider->texts_block, &provider->texts_size);
 
 	if (error)
 		return error;
+	*http = (struct spokei_http_rules){
+		.origins = provider->texts->http_origins ? provider->texts->http_origins : "",
+		.hosts = provider->texts->http_hosts ? provider->texts->http_hosts : "",
+	};
+	provider->settings->limits.wire.http = http;
 	error = spokei_link_init(provider->link, provider->engine, &provider->settings->limits);
 	if (error)
 		return error;
@@ -243,6 +251,7 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->end = end_provider;
 	spokei_routes_init(provider->services, provider->engine, provider->texts->default_service,
 			   spokei_request_commons, SPOKEI_REQUEST_COMMONS);
+	provider->services->about = spokei_request_about;
 	provider->services->limits_all = provider->file.config != NULL;
 	spokei_caller_init(provider->caller, provider->link, 0);
 	provider->caller->pushes = true;

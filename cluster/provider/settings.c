@@ -98,6 +98,8 @@ static void mark_texts(const struct spoke_provider_options *options,
 		{ SPOKEI_KEY_APPLICATION, options->application },
 		{ SPOKEI_KEY_ACCESS_LOG, options->access_log },
 		{ SPOKEI_KEY_TOKEN, options->token },
+		{ SPOKEI_KEY_HTTP_ORIGINS, options->http_origins },
+		{ SPOKEI_KEY_HTTP_HOSTS, options->http_hosts },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -170,6 +172,10 @@ struct spokei_provider_texts spokei_settings_texts(const struct spoke_provider_o
 		.access_log = text_of(options, options->access_log, SPOKEI_IN_PROVIDER,
 				      SPOKEI_KEY_ACCESS_LOG),
 		.token = text_of(options, options->token, SPOKEI_IN_PROVIDER, SPOKEI_KEY_TOKEN),
+		.http_origins = text_of(options, options->http_origins, SPOKEI_IN_PROVIDER,
+					SPOKEI_KEY_HTTP_ORIGINS),
+		.http_hosts = text_of(options, options->http_hosts, SPOKEI_IN_PROVIDER,
+				      SPOKEI_KEY_HTTP_HOSTS),
 	};
 }
 
@@ -178,10 +184,12 @@ int spokei_settings_copy_texts(const struct spoke_env *env,
 			       struct spokei_provider_texts *ret, char **ret_block,
 			       size_t *ret_size)
 {
-	const char *from[] = { texts->registry, texts->default_service, texts->advertise,
-			       texts->application, texts->access_log };
-	const char **copies[] = { &ret->registry, &ret->default_service, &ret->advertise,
-				  &ret->application, &ret->access_log };
+	const char *from[] = { texts->registry,    texts->default_service, texts->advertise,
+			       texts->application, texts->access_log,      texts->http_origins,
+			       texts->http_hosts };
+	const char **copies[] = { &ret->registry,    &ret->default_service, &ret->advertise,
+				  &ret->application, &ret->access_log,      &ret->http_origins,
+				  &ret->http_hosts };
 
 	return spokei_texts_copy(env, from, copies, sizeof(from) / sizeof(from[0]), ret_block,
 				 ret_size);

@@ -31,6 +31,8 @@ struct spokei_provider_texts {
 	const char *application;
 	const char *access_log;
 	const char *token;
+	const char *http_origins;
+	const char *http_hosts;
 };
 
 /* Reads all sources. Returns 0 or an error, which the engine's newest event explains. */

@@ -17,6 +17,8 @@ struct spokei_message spokei_request_refusal(const struct spoke_request *request
 		.error_text = spokei_span(verdict->text, strlen(verdict->text)),
 	};
 
+	if (verdict->error == SPOKE_ELIMIT)
+		answer.error_code = SPOKE_ELIMIT;
 	if (verdict->error != SPOKE_EREMOTE)
 		return answer;
 	answer.error = SPOKE_EREMOTE;

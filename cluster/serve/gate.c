@@ -30,7 +30,11 @@ static struct spoke_filter_verdict take(struct spoke_request *request, struct sp
 		return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
 	}
 	(void)spokei_limit_print(limit, reached, "executes", method, text, SPOKEI_GATE_TEXT);
-	return refuse(text);
+	return (struct spoke_filter_verdict){
+		.step = SPOKE_FILTER_REFUSE,
+		.error = SPOKE_ELIMIT,
+		.text = text,
+	};
 }
 
 static struct spoke_filter_verdict ask(struct spoke_request *request,

@@ -89,6 +89,6 @@ static void reply_methods(struct spoke_request *request, void *arg)
 }
 
 const struct spoke_handler spokei_request_commons[SPOKEI_REQUEST_COMMONS] = {
-	{ .method = "$echo", .handle = reply_echo },
-	{ .method = "$methods", .handle = reply_methods },
+	{ .method = "$echo", .handle = reply_echo, .flags = SPOKE_HANDLER_SAFE },
+	{ .method = "$methods", .handle = reply_methods, .flags = SPOKE_HANDLER_SAFE },
 };

@@ -324,16 +324,32 @@ static void run(const struct spokei_route *route, const struct spokei_filters *f
 		run_here(request, conn, spare);
 }
 
-void spokei_request_serve(const struct spokei_routes *services,
-			  const struct spokei_filters *filters, struct spokei_conn *conn,
-			  const struct spokei_message *message, struct spoke_request **spare)
+static const struct spokei_route *find_route(struct spokei_routes *services,
+					     const struct spokei_message *message,
+					     bool *ret_service)
+{
+	const struct spokei_route *route = spokei_routes_find(services, message, ret_service);
+
+	return route ? route : spokei_routes_about(services, message);
+}
+
+void spokei_request_serve(struct spokei_routes *services, const struct spokei_filters *filters,
+			  struct spokei_conn *conn, const struct spokei_message *message,
+			  struct spoke_request **spare)
 {
 	const struct spokei_route *route = conn->found;
 	bool has_service = true;
 
 	if (route == NULL) {
-		route = spokei_routes_find(services, message, &has_service);
+		route = find_route(services, message, &has_service);
 		conn->found = route;
+	}
+	if (SPOKEI_UNLIKELY(message->safe_only) && route != NULL &&
+	    !(route->flags & SPOKE_HANDLER_SAFE)) {
+		spokei_count(conn->link->engine, SPOKE_STAT_REQUESTS_REFUSED);
+		spokei_conn_refuse(conn, message, SPOKE_EUNSUPPORTED,
+				   "GET is for methods that are marked as safe; send a POST");
+		return;
 	}
 	if (route == NULL) {
 		spokei_count(conn->link->engine, SPOKE_STAT_REQUESTS_NO_SERVICE);

@@ -17,9 +17,9 @@ struct spokei_routes;
 
 /* Serves a request of a connection: finds the handler and runs it, or refuses. *spare: memory of a
  * request that was answered, for the next; or NULL. */
-void spokei_request_serve(const struct spokei_routes *services,
-			  const struct spokei_filters *filters, struct spokei_conn *conn,
-			  const struct spokei_message *message, struct spoke_request **spare);
+void spokei_request_serve(struct spokei_routes *services, const struct spokei_filters *filters,
+			  struct spokei_conn *conn, const struct spokei_message *message,
+			  struct spoke_request **spare);
 
 /* Serves a request that a provider pushed: a struct spokei_route serves all of a consumer. Is a
  * spokei_serve_fn. */
@@ -36,5 +36,8 @@ void spokei_request_end_orphans(struct spokei_link *link);
  */
 #define SPOKEI_REQUEST_COMMONS 2u
 extern const struct spoke_handler spokei_request_commons[SPOKEI_REQUEST_COMMONS];
+
+/* The methods of the service that describes a provider: its services, and an OpenAPI document. */
+extern const struct spoke_handler spokei_request_about[2];
 
 #endif

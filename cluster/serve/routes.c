@@ -5,11 +5,14 @@
 #include "core/engine/figures.h"
 
 #include "cluster/filter/limit.h"
+#include "transport/wire/http/about.h"
 #include "transport/wire/message.h"
 
 #include <spoke/provider.h>
 
 #define HANDLERS_MAX 65536u
+#define FLAGS (SPOKE_HANDLER_POOL | SPOKE_HANDLER_SAFE)
+#define ABOUT_METHODS 2u
 
 /* --- keys */
 
@@ -61,7 +64,7 @@ static int check_handlers(const struct spoke_handler *handlers, size_t count, si
 		struct spoke_span method = text_of(handlers[i].method);
 
 		if (handlers[i].handle == NULL || (handlers[i].method && method.len == 0) ||
-		    handlers[i].flags & ~(unsigned)SPOKE_HANDLER_POOL)
+		    handlers[i].flags & ~(unsigned)FLAGS)
 			return SPOKE_EINVAL;
 		if (method.len >= SPOKEI_SERVICE_KEY_MAX)
 			return SPOKE_ETOOLARGE;
@@ -162,8 +165,11 @@ static void free_service(struct spokei_service *service)
 	spokei_free(service->env, service, 1, service->size);
 }
 
-int spokei_routes_add(struct spokei_routes *services, const struct spoke_service_options *options,
-		      const struct spoke_handler *handlers, size_t count)
+/* Makes a service that is not in the table. */
+static int make_service(const struct spokei_routes *services,
+			const struct spoke_service_options *options,
+			const struct spoke_handler *handlers, size_t count,
+			struct spokei_service **ret_service)
 {
 	struct spoke_span name = text_of(options->name);
 	unsigned char key[SPOKEI_SERVICE_KEY_MAX];
@@ -204,14 +210,48 @@ int spokei_routes_add(struct spokei_routes *services, const struct spoke_service
 	service->name = spokei_span(texts, name.len);
 	spokei_map_init(&service->methods, services->engine->env);
 	error = add_routes(service, services, handlers, count, texts + key_len);
-	if (error == SPOKE_OK)
-		error = spokei_map_add(&services->by_key, service->key.data, key_len, service);
+	if (error)
+		free_service(service);
+	else
+		*ret_service = service;
+	return error;
+}
+
+int spokei_routes_add(struct spokei_routes *services, const struct spoke_service_options *options,
+		      const struct spoke_handler *handlers, size_t count)
+{
+	struct spokei_service *service;
+	int error = make_service(services, options, handlers, count, &service);
+
+	if (error)
+		return error;
+	error = spokei_map_add(&services->by_key, service->key.data, service->key.len, service);
 	if (error) {
 		free_service(service);
 		return error;
 	}
 	spokei_list_append(&services->all, &service->node);
 	return SPOKE_OK;
+}
+
+const struct spokei_route *spokei_routes_about(struct spokei_routes *services,
+					       const struct spokei_message *message)
+{
+	static const struct spoke_service_options options = { .name = SPOKEI_HTTP_ABOUT };
+	struct spoke_handler handlers[ABOUT_METHODS];
+
+	if (services->about == NULL || !spokei_span_is(message->service, SPOKEI_HTTP_ABOUT))
+		return NULL;
+	if (services->about_service == NULL) {
+		memcpy(handlers, services->about, sizeof(handlers));
+		for (size_t i = 0; i < ABOUT_METHODS; i++)
+			handlers[i].arg = services;
+		if (make_service(services, &options, handlers, ABOUT_METHODS,
+				 &services->about_service))
+			return NULL;
+	}
+	return spokei_map_get(&services->about_service->methods, message->method.data,
+			      message->method.len);
 }
 
 /* --- finding */
@@ -282,5 +322,7 @@ void spokei_routes_fini(struct spokei_routes *services)
 		spokei_list_remove(&service->node);
 		free_service(service);
 	}
+	if (services->about_service)
+		free_service(services->about_service);
 	spokei_map_fini(&services->by_key);
 }

@@ -65,6 +65,10 @@ struct spokei_routes {
 	const char *default_name; /* of requests without a service; NULL: the first. Borrowed */
 	const struct spoke_handler *commons; /* of methods that every service has; static */
 	size_t common_count;
+	/* The two methods of the service that describes all others; their argument is this struct.
+	 * NULL: there is no such service. */
+	const struct spoke_handler *about;
+	struct spokei_service *about_service; /* made with the first request; NULL until then */
 };
 
 void spokei_routes_init(struct spokei_routes *services, struct spoke_engine *engine,
@@ -87,6 +91,11 @@ SPOKE_MUST_USE int spokei_route_of_pushes(struct spoke_engine *engine, const cha
 void spokei_routes_explain(const struct spoke_service_options *options,
 			   const struct spoke_handler *handlers, size_t count, int error, char *why,
 			   size_t size);
+
+/* Finds the route of a request that describes the provider; NULL: it is none, or there is no
+ * memory. */
+const struct spokei_route *spokei_routes_about(struct spokei_routes *services,
+					       const struct spokei_message *message);
 
 /* Finds the route of a request; NULL: there is none. *ret_service: does the service exist? */
 const struct spokei_route *spokei_routes_find(const struct spokei_routes *services,

@@ -38,7 +38,7 @@ static void explain_handler(const struct spoke_handler *handlers, size_t at, con
 			       at, service);
 	} else if (handler->handle == NULL) {
 		(void)snprintf(why, size, "method \"%s\" of %s has no function", method, service);
-	} else if (handler->flags & ~(unsigned)SPOKE_HANDLER_POOL) {
+	} else if (handler->flags & ~(unsigned)(SPOKE_HANDLER_POOL | SPOKE_HANDLER_SAFE)) {
 		(void)snprintf(why, size, "method \"%s\" of %s has unknown flags", method, service);
 	} else if (!is_first(handlers, at) && handler->method) {
 		(void)snprintf(why, size, "method \"%s\" of %s is there twice", method, service);

@@ -52,8 +52,7 @@ void spokei_percent_put(struct spokei_text *text, const void *bytes, size_t len,
 	}
 }
 
-/* Returns 0 to 15; -1: not a hex digit. */
-static int hex_value(char byte)
+int spokei_hex_value(char byte)
 {
 	if (byte >= '0' && byte <= '9')
 		return byte - '0';
@@ -77,8 +76,8 @@ enum spokei_percent spokei_percent_decode(const char *from, size_t len, char *ou
 			continue;
 		}
 		*ret_len = i;
-		high = len - i > 2 ? hex_value(from[i + 1]) : -1;
-		low = len - i > 2 ? hex_value(from[i + 2]) : -1;
+		high = len - i > 2 ? spokei_hex_value(from[i + 1]) : -1;
+		low = len - i > 2 ? spokei_hex_value(from[i + 2]) : -1;
 		if (high < 0 || low < 0)
 			return SPOKEI_PERCENT_BAD;
 		if (high == 0 && low == 0)

@@ -290,6 +290,7 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	127.0.0.1:*) ;;
 	*) fail "localhost means $at" ;;
 	esac
+	await '^+ demo.EchoService dubbo://192.0.2.7' "$work/watched"
 	run 0 "demo.EchoService dubbo://192.0.2.7:${at##*:} *" '' ls "$list"
 	finish TERM
 	printf 'dubbo://127.0.0.1:1/demo.One?disabled=true\n' >"$work/providers"

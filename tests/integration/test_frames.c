@@ -144,10 +144,10 @@ static void row_03_invalid_frame_closes_at_once_without_a_reply(struct stage *st
 		const char *bytes;
 		size_t len;
 	} strangers[] = {
-		{ "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 35 },
+		{ "get / HTTP/1.1\r\nHost: localhost\r\n\r\n", 35 },
 		{ "\x16\3\1\2\0\1\0\1\xfc\3\3", 11 }, /* ClientHello of TLS */
 		{ "SSH-2.0-OpenSSH_9.2\r\n", 21 },
-		{ "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24 },
+		{ "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 38 },
 		{ "\xda\xbc\xdb\0\0\0\0\0\0\0\0\7\0\0\0\0", 16 },
 		{ "\xbb\xda\xdb\0", 4 },
 		{ "\x95\0\1\244echo\220\300", 10 },

@@ -48,7 +48,7 @@ static void assert_quiet(struct stage *stage, uint64_t begun_ns, unsigned classe
 
 static void row_60_peers_that_break_the_protocol_do_not_fill_the_log(struct stage *stage)
 {
-	static const char *const noises[] = { "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\n\x7f",
+	static const char *const noises[] = { "get / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\n\x7f",
 					      "\xda\xbb\x00\xff\r\n\x1b[2J............",
 					      "\x94\x07\x01\xc0\x02" };
 	unsigned peers = stage_is_virtual(stage) ? PEERS : PEERS / 4;

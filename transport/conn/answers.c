@@ -147,10 +147,23 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 			conn->serving_top = serving->id;
 	}
 	serving->conn = conn;
+	/* The next request is read when this one is answered. */
+	if (SPOKEI_UNLIKELY(conn->wire->in_order)) {
+		conn->paused = true;
+		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+	}
 	spokei_list_append(&conn->servings, &serving->node);
 	conn->link->serving_count++;
 	conn->serving_count++;
 	return 0;
+}
+
+/* Reads on after the answer, unless too many bytes are queued. */
+static SPOKEI_NOINLINE void take_turn(struct spokei_conn *conn)
+{
+	if (conn->state != SPOKEI_CONN_CLOSED && conn->paused &&
+	    spokei_buffer_len(&conn->out.out) < conn->link->limits.out_high)
+		spokei_engine_soon(spokei_conn_engine(conn), &conn->resume);
 }
 
 void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message)
@@ -166,6 +179,8 @@ void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *m
 	forget(serving);
 	if (two_way)
 		answer(conn, &place, message);
+	if (SPOKEI_UNLIKELY(conn->wire->in_order))
+		take_turn(conn);
 	if (conn->ending)
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }

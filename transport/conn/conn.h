@@ -159,10 +159,17 @@ void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_add
 /* Ends an attempt that takes too long, as if it had failed with this negative errno. */
 void spokei_conn_give_up(struct spokei_conn *conn, int status);
 
+/* An accepted connection. */
+struct spokei_arrival {
+	int fd;
+	const struct spoke_address *peer;
+	bool http; /* HTTP is served at this address */
+};
+
 /* Takes over an accepted descriptor; its first byte tells the wire. Returns 0, or SPOKE_ENOMEM
  * after closing the descriptor. */
-SPOKE_MUST_USE int spokei_conn_accept(struct spokei_link *link, int fd,
-				      const struct spoke_address *peer,
+SPOKE_MUST_USE int spokei_conn_accept(struct spokei_link *link,
+				      const struct spokei_arrival *arrival,
 				      const struct spokei_conn_up *up, void *up_arg,
 				      struct spokei_conn **ret_conn);
 

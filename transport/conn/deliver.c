@@ -142,12 +142,22 @@ static const char *limit_reached(const struct spokei_conn *conn,
 	return NULL;
 }
 
+/* The connection ends when its last request is answered. */
+static void note_last(struct spokei_conn *conn, const struct spokei_message *message)
+{
+	if (!message->last)
+		return;
+	conn->ending = true;
+	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+}
+
 static void deliver_request(struct spokei_conn *conn, const struct spokei_message *message)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 	const char *limit;
 
 	if (!message->repeat) {
+		note_last(conn, message);
 		conn->found = NULL;
 		learn_codec(conn, message->codec);
 		conn->asked_codec = conn->probe_codec;
@@ -184,6 +194,7 @@ static void deliver_bad_request(struct spokei_conn *conn, const struct spokei_me
 	char text[TEXT_MAX];
 
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_BAD_REQUESTS);
+	note_last(conn, message);
 	if (conn->in.too_long)
 		answer.error_text = explain_length(conn, text);
 	else if (answer.error_text.len == 0)
@@ -214,6 +225,15 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	if (spokei_outlet_put_control(&conn->out, conn->wire, &conn->link->limits.wire, &answer) ==
 	    0)
 		spokei_conn_wrote(conn, spokei_outlet_len(&conn->out) - before);
+}
+
+/* A question that the wire answers by the id alone. */
+static void deliver_question(struct spokei_conn *conn, const struct spokei_message *message)
+{
+	struct spokei_message answer = { .kind = SPOKEI_REPLY };
+
+	note_last(conn, message);
+	spokei_conn_reply(conn, message, &answer);
 }
 
 static void deliver_readonly(struct spokei_conn *conn)
@@ -322,6 +342,9 @@ void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *
 		return;
 	case SPOKEI_EVENT:
 		spokei_count(engine, SPOKE_STAT_EVENTS_IGNORED);
+		return;
+	case SPOKEI_QUESTION:
+		deliver_question(conn, message);
 		return;
 	}
 }

@@ -97,6 +97,7 @@ static enum spoke_frame_kind kind_of(const struct spokei_message *message)
 	case SPOKEI_WRITABLE:
 		return SPOKE_FRAME_WRITABLE;
 	case SPOKEI_EVENT:
+	case SPOKEI_QUESTION:
 	default:
 		return SPOKE_FRAME_EVENT;
 	}

@@ -201,17 +201,18 @@ int spokei_conn_new(struct spokei_link *link, const struct spokei_wire *wire,
 	return SPOKE_OK;
 }
 
-int spokei_conn_accept(struct spokei_link *link, int fd, const struct spoke_address *peer,
+int spokei_conn_accept(struct spokei_link *link, const struct spokei_arrival *arrival,
 		       const struct spokei_conn_up *up, void *up_arg, struct spokei_conn **ret_conn)
 {
 	const struct spoke_env *env = link->engine->env;
-	struct spokei_conn *conn = make(link, fd, SPOKEI_CONN_OPENING, up, up_arg);
+	struct spokei_conn *conn = make(link, arrival->fd, SPOKEI_CONN_OPENING, up, up_arg);
 
 	if (conn == NULL) {
-		env->net->close(env->ctx, fd);
+		env->net->close(env->ctx, arrival->fd);
 		return SPOKE_ENOMEM;
 	}
-	conn->peer = *peer;
+	conn->in.no_http = !arrival->http;
+	conn->peer = *arrival->peer;
 	conn->stream.accepted = true;
 	*ret_conn = conn;
 	open_stream(conn);

@@ -5,7 +5,7 @@
 #include "core/text/secret.h"
 #include "transport/http/text.h"
 
-#define LOOPBACK_PARTS 4u
+#define IPV4_PARTS 4u
 /* Browsers send wildcard addresses to loopback, and no foreign name can be a wildcard. */
 #define OWN_NAMES "localhost,[::1],0.0.0.0,[::]"
 
@@ -27,17 +27,15 @@ static struct spoke_span host_of(struct spoke_span host)
 	return host;
 }
 
-/* Is it "127." and three more numbers? */
-static bool is_loopback(struct spoke_span host)
+/* Is it four numbers with dots between? */
+static bool is_ipv4(struct spoke_span host)
 {
 	const char *text = host.data;
-	unsigned parts = 1;
+	unsigned parts = 0;
 	unsigned digits = 0;
 	unsigned number = 0;
 
-	if (host.len < 4 || memcmp(text, "127.", 4) != 0)
-		return false;
-	for (size_t i = 4; i < host.len; i++) {
+	for (size_t i = 0; i < host.len; i++) {
 		if (text[i] >= '0' && text[i] <= '9') {
 			number = number * 10 + (unsigned)(text[i] - '0');
 			if (++digits > 3 || number > 255)
@@ -50,7 +48,12 @@ static bool is_loopback(struct spoke_span host)
 			return false;
 		}
 	}
-	return parts + 1 == LOOPBACK_PARTS && digits > 0;
+	return parts + 1 == IPV4_PARTS && digits > 0;
+}
+
+static bool is_loopback(struct spoke_span host)
+{
+	return host.len > 4 && memcmp(host.data, "127.", 4) == 0 && is_ipv4(host);
 }
 
 /* Is it one of the comma-separated names, in either case? */
@@ -77,6 +80,53 @@ bool spokei_guard_host(struct spoke_span host, const char *local, const char *na
 	host = host_of(host);
 	return is_named(host, OWN_NAMES) || is_loopback(host) ||
 	       equals(host, here.data, here.len) || is_named(host, names);
+}
+
+/* Only an address of IPv6 stands in brackets. */
+static bool is_ipv6(struct spoke_span host)
+{
+	static const char allowed[] = "0123456789abcdefABCDEF:.";
+	const char *text = host.data;
+
+	if (host.len < 4 || text[0] != '[' || text[host.len - 1] != ']')
+		return false;
+	for (size_t i = 1; i < host.len - 1; i++) {
+		if (memchr(allowed, text[i], sizeof(allowed) - 1) == NULL)
+			return false;
+	}
+	return true;
+}
+
+bool spokei_guard_digits(struct spoke_span host, const char *names)
+{
+	if (host.data == NULL)
+		return true;
+	host = host_of(host);
+	return is_ipv4(host) || is_ipv6(host) || is_named(host, "localhost") ||
+	       is_named(host, names);
+}
+
+struct spoke_span spokei_guard_origin_of(const char *origins, unsigned number)
+{
+	struct spoke_span origin = { NULL, 0 };
+
+	for (; *origins != '\0' && number > 0; number--) {
+		size_t len = strcspn(origins, ",");
+
+		origin = (struct spoke_span){ origins, len };
+		origins += len + (origins[len] == ',');
+	}
+	return number == 0 ? origin : (struct spoke_span){ NULL, 0 };
+}
+
+unsigned spokei_guard_listed(struct spoke_span origin, const char *origins)
+{
+	unsigned number = 1;
+	struct spoke_span one = spokei_guard_origin_of(origins, number);
+
+	while (one.data != NULL && !equals(origin, one.data, one.len))
+		one = spokei_guard_origin_of(origins, ++number);
+	return one.data ? number : 0;
 }
 
 bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host)

@@ -18,6 +18,17 @@
  */
 bool spokei_guard_host(struct spoke_span host, const char *local, const char *names);
 
+/* The same where the own address is not known: allowed are addresses in digits, which no name
+ * server can give another meaning, "localhost" and the names. */
+bool spokei_guard_digits(struct spoke_span host, const char *names);
+
+/* Finds an origin in a list separated by commas. Returns its number, from 1 on; 0: it is not there.
+ */
+unsigned spokei_guard_listed(struct spoke_span origin, const char *origins);
+
+/* Returns the origin with this number; { 0 }: there is none. */
+struct spoke_span spokei_guard_origin_of(const char *origins, unsigned number);
+
 /* Is the Origin header absent, or that of a page of this server? */
 bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host);
 

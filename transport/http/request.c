@@ -314,6 +314,7 @@ static int end_head(struct reader *reader, size_t fields_at, size_t fields_end)
 	request->fields.data = reader->bytes + fields_at;
 	request->fields.len = fields_end - fields_at;
 	request->head_len = reader->at;
+	request->old = reader->old;
 	request->closes = reader->old ? !reader->has_keep_alive : reader->has_connection_close;
 	request->expects &= !reader->old;
 	return SPOKEI_HTTP_WHOLE;

@@ -43,6 +43,7 @@ struct spokei_http_request {
 	size_t head_len;          /* bytes before the body */
 	size_t body_len;          /* of Content-Length, at most SIZE_MAX / 16; 0 if there is none */
 	bool chunked;             /* the body comes in chunks; body_len is 0 */
+	bool old;                 /* HTTP/1.0 */
 	bool closes;              /* the client wants no further request on this connection */
 	bool upgrades;            /* the header Connection contains "upgrade" */
 	bool expects;             /* the client waits for status 100 before it sends the body */

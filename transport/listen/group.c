@@ -15,6 +15,7 @@ struct shared_addresses {
 	_Atomic(size_t) count;
 	struct shared_address {
 		struct spoke_address address;
+		unsigned marks;
 		bool handed; /* by handing connections over; else the kernel distributes them */
 	} at[SPOKEI_LISTENERS_MAX];
 };
@@ -52,11 +53,11 @@ static void update_room(struct spokei_listen_group *group)
 
 /* --- connections */
 
-static void accept_one(void *arg, int fd, const struct spoke_address *peer)
+static void accept_one(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spokei_listen_group *group = arg;
 
-	group->accept(group->arg, fd, peer);
+	group->accept(group->arg, fd, peer, marks);
 	update_room(group);
 }
 
@@ -81,7 +82,7 @@ static void accept_handed(struct spokei_listen_group *group, const struct spokei
 		return;
 	}
 	spokei_count(group->engine, SPOKE_STAT_ACCEPTED);
-	accept_one(group, handed->fd, &handed->peer);
+	accept_one(group, handed->fd, &handed->peer, handed->marks);
 }
 
 static void take_handed(void *arg)
@@ -126,7 +127,7 @@ static struct spokei_handoff *taker_at(const struct spokei_listen_group *group, 
 
 /* Turn 0 is the group's own. Groups that are full or drain are skipped. If all are, the group's
  * listener applies its own limits. */
-static bool offer_in_turn(void *arg, int fd, const struct spoke_address *peer)
+static bool offer_in_turn(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spokei_listen_group *group = arg;
 	const struct spokei_quota *quota = &group->quota;
@@ -138,19 +139,21 @@ static bool offer_in_turn(void *arg, int fd, const struct spoke_address *peer)
 		group->turn = turn + 1;
 		if (turn == 0 && quota->count < quota->max && !group->draining)
 			return false;
-		if (turn > 0 && spokei_handoff_offer(taker_at(group, turn - 1), fd, peer))
+		if (turn > 0 && spokei_handoff_offer(taker_at(group, turn - 1), fd, peer, marks))
 			return true;
 	}
 	return false;
 }
 
-static void share(struct spokei_listen_group *group, struct spokei_listener *listener, bool handed)
+static void share(struct spokei_listen_group *group, struct spokei_listener *listener, bool handed,
+		  unsigned marks)
 {
 	struct shared_addresses *shared = atomic_load_explicit(&group->shared,
 							       memory_order_relaxed);
 	size_t count = atomic_load_explicit(&shared->count, memory_order_relaxed);
 
-	shared->at[count] = (struct shared_address){ *spokei_listener_address(listener), handed };
+	shared->at[count] = (struct shared_address){ *spokei_listener_address(listener), marks,
+						     handed };
 	if (handed)
 		spokei_listener_divert(listener, offer_in_turn);
 	atomic_store_explicit(&shared->count, count + 1, memory_order_release);
@@ -183,15 +186,19 @@ static void taker_joined(void *arg, struct spokei_handoff *handoff)
 /* --- listening */
 
 static int open_listener(struct spokei_listen_group *group, const struct spoke_address *address,
-			 bool by_kernel, struct spokei_listener **ret_listener)
+			 bool by_kernel, unsigned marks, struct spokei_listener **ret_listener)
 {
-	return (by_kernel ? spokei_listener_new_shared
-			  : spokei_listener_new)(group->engine, address, &group->quota, accept_one,
-						 group, ret_listener);
+	int error = (by_kernel ? spokei_listener_new_shared
+			       : spokei_listener_new)(group->engine, address, &group->quota,
+						      accept_one, group, ret_listener);
+
+	if (error == 0)
+		spokei_listener_mark(*ret_listener, marks);
+	return error;
 }
 
 int spokei_listen_group_open(struct spokei_listen_group *group, const struct spoke_address *address,
-			     enum spokei_listen_sharing sharing)
+			     enum spokei_listen_sharing sharing, unsigned marks)
 {
 	bool by_kernel = sharing == SPOKEI_LISTEN_BY_KERNEL;
 	struct spokei_listener **listener = &group->listeners[group->own_count];
@@ -203,12 +210,12 @@ int spokei_listen_group_open(struct spokei_listen_group *group, const struct spo
 	if (sharing != SPOKEI_LISTEN_ALONE)
 		error = prepare_sharing(group);
 	if (error == 0)
-		error = open_listener(group, address, by_kernel, listener);
+		error = open_listener(group, address, by_kernel, marks, listener);
 	if (error)
 		return error;
 	group->own_count++;
 	if (sharing != SPOKEI_LISTEN_ALONE)
-		share(group, *listener, !by_kernel);
+		share(group, *listener, !by_kernel, marks);
 	return SPOKE_OK;
 }
 
@@ -303,7 +310,7 @@ static int join_all(struct spokei_listen_group *group, struct spokei_listen_grou
 			handed = true;
 			continue;
 		}
-		error = open_listener(group, &shared->at[i].address, true,
+		error = open_listener(group, &shared->at[i].address, true, shared->at[i].marks,
 				      &group->listeners[spokei_listen_group_count(group)]);
 		group->joined_count += error == 0;
 	}

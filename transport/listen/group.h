@@ -43,10 +43,11 @@ SPOKE_MUST_USE int spokei_listen_group_new(struct spoke_engine *engine,
 void spokei_listen_group_limit(struct spokei_listen_group *group, uint32_t connections_max,
 			       uint32_t per_peer_max);
 
-/* Listens at one more address. Returns as spokei_listener_new(), or SPOKE_ELIMIT for too many. */
+/* Listens at one more address; its marks come with each connection. Returns as
+ * spokei_listener_new(), or SPOKE_ELIMIT for too many. */
 SPOKE_MUST_USE int spokei_listen_group_open(struct spokei_listen_group *group,
 					    const struct spoke_address *address,
-					    enum spokei_listen_sharing sharing);
+					    enum spokei_listen_sharing sharing, unsigned marks);
 
 /*
  * Listens wherever `first`, a group of another engine, shares its addresses, and takes the

@@ -88,7 +88,8 @@ bool spokei_handoff_join(struct spokei_handoff *handoff)
 	return post(handoff, handoff->first, &handoff->join);
 }
 
-bool spokei_handoff_offer(struct spokei_handoff *handoff, int fd, const struct spoke_address *peer)
+bool spokei_handoff_offer(struct spokei_handoff *handoff, int fd, const struct spoke_address *peer,
+			  unsigned marks)
 {
 	size_t put = atomic_load_explicit(&handoff->put, memory_order_relaxed);
 	size_t credit = atomic_load_explicit(&handoff->credit, memory_order_acquire);
@@ -96,7 +97,7 @@ bool spokei_handoff_offer(struct spokei_handoff *handoff, int fd, const struct s
 	/* The credit may have decreased below the number already put in. */
 	if (put & SPOKEI_HANDOFF_PARTED || put / ONE >= credit)
 		return false;
-	handoff->ring[put / ONE % SPOKEI_HANDOFF_ROOM] = (struct spokei_handed){ fd, *peer };
+	handoff->ring[put / ONE % SPOKEI_HANDOFF_ROOM] = (struct spokei_handed){ fd, marks, *peer };
 	/* Fails when the second has parted meanwhile. */
 	if (!atomic_compare_exchange_strong_explicit(&handoff->put, &put, put + ONE,
 						     memory_order_acq_rel, memory_order_relaxed))

@@ -21,6 +21,7 @@
 /* A connection on its way. */
 struct spokei_handed {
 	int fd;
+	unsigned marks; /* of the address where it arrived */
 	struct spoke_address peer;
 };
 
@@ -66,7 +67,7 @@ SPOKE_MUST_USE bool spokei_handoff_join(struct spokei_handoff *handoff);
 
 /* Offers a connection. Returns whether the second has taken it over. The first's thread. */
 SPOKE_MUST_USE bool spokei_handoff_offer(struct spokei_handoff *handoff, int fd,
-					 const struct spoke_address *peer);
+					 const struct spoke_address *peer, unsigned marks);
 
 /* Takes the oldest connection out. Returns whether there was any. The second's thread. */
 SPOKE_MUST_USE bool spokei_handoff_take(struct spokei_handoff *handoff,

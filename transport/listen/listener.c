@@ -40,6 +40,7 @@ struct spokei_listener {
 	struct spokei_quota *quota;
 	spokei_accept accept;
 	spokei_divert divert; /* may be NULL */
+	unsigned marks;
 	void *arg;
 	struct spoke_watch watch;
 	struct spoke_timer
@@ -235,7 +236,7 @@ static void take(struct spokei_listener *listener, int fd, const struct spoke_ad
 	bool of_peer;
 	int error;
 
-	if (listener->divert && listener->divert(listener->arg, fd, peer))
+	if (listener->divert && listener->divert(listener->arg, fd, peer, listener->marks))
 		return;
 	error = spokei_quota_enter(listener->quota, peer, &of_peer);
 	if (error) {
@@ -243,7 +244,7 @@ static void take(struct spokei_listener *listener, int fd, const struct spoke_ad
 		return;
 	}
 	spokei_count(listener->engine, SPOKE_STAT_ACCEPTED);
-	listener->accept(listener->arg, fd, peer);
+	listener->accept(listener->arg, fd, peer, listener->marks);
 }
 
 /* No descriptor is left: gives up the spare one, to accept a connection and close it. Returns
@@ -327,6 +328,11 @@ static void listener_ready(struct spoke_watch *ready, unsigned io)
 	(void)io;
 	accept_some(spoke_container_of(ready, struct spokei_listener, watch),
 		    SPOKEI_LISTENER_BUDGET);
+}
+
+void spokei_listener_mark(struct spokei_listener *listener, unsigned marks)
+{
+	listener->marks = marks;
 }
 
 void spokei_listener_divert(struct spokei_listener *listener, spokei_divert divert)

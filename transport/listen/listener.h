@@ -20,12 +20,12 @@ struct spoke_engine;
 struct spokei_listener;
 
 /* Receives a connection that the quota counts; the receiver counts it out, and owns the descriptor.
- * May free the listener. */
-typedef void (*spokei_accept)(void *arg, int fd, const struct spoke_address *peer);
+ * May free the listener. `marks` are those of the address where it arrived. */
+typedef void (*spokei_accept)(void *arg, int fd, const struct spoke_address *peer, unsigned marks);
 
 /* Is offered a connection that the quota does not count yet. Returns whether it was taken, with its
  * descriptor. */
-typedef bool (*spokei_divert)(void *arg, int fd, const struct spoke_address *peer);
+typedef bool (*spokei_divert)(void *arg, int fd, const struct spoke_address *peer, unsigned marks);
 
 /*
  * Listens; `quota` is borrowed for the listener's life. Returns 0; SPOKE_ESYSTEM (the address is in
@@ -48,6 +48,9 @@ SPOKE_MUST_USE int spokei_listener_new_shared(struct spoke_engine *engine,
 
 /* Offers each connection to `divert` first; `arg` is that of `accept`. */
 void spokei_listener_divert(struct spokei_listener *listener, spokei_divert divert);
+
+/* Sets the owner's marks of the address, which come with each connection; 0 at first. */
+void spokei_listener_mark(struct spokei_listener *listener, unsigned marks);
 
 /* Accepts all connections in the backlog at once, before the listener is freed. Not inside
  * `accept`. */

@@ -5,11 +5,13 @@
 #include "transport/wire/catalog.h"
 
 #include "transport/wire/dubbo/dubbo.h"
+#include "transport/wire/http/http.h"
 #include "transport/wire/mprpc.h"
 
 static const struct spokei_wire *const wires[] = {
 	&spokei_wire_dubbo,
 	&spokei_wire_mprpc,
+	&spokei_wire_http,
 };
 
 #define WIRES (sizeof(wires) / sizeof(wires[0]))
@@ -25,7 +27,7 @@ const struct spokei_wire *spokei_catalog_sniff(unsigned char first)
 const struct spokei_wire *spokei_catalog_wire(const char *name)
 {
 	for (size_t i = 0; i < WIRES; i++)
-		if (strcmp(wires[i]->name, name) == 0)
+		if (!wires[i]->in_order && strcmp(wires[i]->name, name) == 0)
 			return wires[i];
 	return NULL;
 }

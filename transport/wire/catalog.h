@@ -11,7 +11,8 @@
 /* Returns the wire of a connection that begins with this byte, or NULL. */
 const struct spokei_wire *spokei_catalog_sniff(unsigned char first);
 
-/* Returns the wire with this name ("dubbo", "msgpack-rpc", in lower case), or NULL. */
+/* Returns the wire with this name ("dubbo", "msgpack-rpc", in lower case) for calls of this side,
+ * or NULL. */
 const struct spokei_wire *spokei_catalog_wire(const char *name);
 
 #endif

@@ -130,10 +130,31 @@ static SPOKEI_NOINLINE bool skip_some(struct spokei_intake *intake, struct spoke
 	if (intake->broken)
 		return false;
 	drop_given(intake);
+	if (intake->over) {
+		*bytes = spokei_span_after(*bytes, bytes->len);
+		return false;
+	}
 	*bytes = spokei_span_after(*bytes, some);
 	intake->skip -= some;
 	intake->stopped = intake->skip > 0;
 	return !intake->stopped;
+}
+
+/* Drops the kept bytes after the message, too. */
+static SPOKEI_NOINLINE void end_input(struct spokei_intake *intake)
+{
+	intake->over = true;
+	intake->stopped = true;
+	if (intake->given > 0)
+		spokei_buffer_truncate(&intake->kept, intake->given);
+}
+
+/* Chooses the wire by the first byte. */
+static SPOKEI_NOINLINE void choose_wire(struct spokei_intake *intake, unsigned char first)
+{
+	intake->wire = spokei_catalog_sniff(first);
+	if (intake->wire && intake->wire->off && intake->no_http)
+		intake->wire = intake->wire->off;
 }
 
 static enum spokei_intake_result read_frame(struct spokei_intake *intake, struct spoke_span frame,
@@ -144,6 +165,8 @@ static enum spokei_intake_result read_frame(struct spokei_intake *intake, struct
 		intake->memo = spokei_alloc(intake->kept.env, 1, sizeof(*intake->memo));
 	intake->error = intake->wire->read(intake->limits, intake->memo, frame, &intake->scratch,
 					   ret_message);
+	if (SPOKEI_UNLIKELY(intake->wire->in_order) && ret_message->last)
+		end_input(intake);
 	if (SPOKEI_UNLIKELY(intake->error != 0))
 		return end_bad(intake);
 	intake->serves |= ret_message->kind == SPOKEI_REQUEST;
@@ -158,7 +181,7 @@ enum spokei_intake_result spokei_intake_next(struct spokei_intake *intake, struc
 	if (SPOKEI_UNLIKELY(intake->stopped) && !skip_some(intake, bytes))
 		return intake->broken ? SPOKEI_INTAKE_BROKEN : want_more(intake);
 	if (intake->wire == NULL && bytes->len > 0)
-		intake->wire = spokei_catalog_sniff(*(const unsigned char *)bytes->data);
+		choose_wire(intake, *(const unsigned char *)bytes->data);
 	if (intake->wire == NULL)
 		return bytes->len ? break_stream(intake, SPOKE_EPROTOCOL) : SPOKEI_INTAKE_MORE;
 	drop_given(intake);

@@ -29,6 +29,8 @@ struct spokei_intake {
 	size_t too_long;              /* after BAD_BODY: the length of a too long frame; else 0 */
 	bool stopped;                 /* broken, or `skip` is not 0 */
 	bool broken;                  /* permanently */
+	bool over;                    /* the last request was read; later bytes are dropped */
+	bool no_http;                 /* set by the owner: the wires that can be off are off */
 	bool serves;                  /* a request has arrived since the last heartbeat */
 	int error;                    /* why the body is bad or the stream is broken */
 	struct spokei_memo *memo;     /* from the second request on; NULL: none, or no memory */

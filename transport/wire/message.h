@@ -20,9 +20,16 @@ enum spokei_kind {
 	SPOKEI_READONLY,     /* the sender accepts no new requests and sends none */
 	SPOKEI_WRITABLE,     /* the sender accepts requests again */
 	SPOKEI_EVENT,        /* any other event; ignored */
+	SPOKEI_QUESTION,     /* is answered by the wire itself, after earlier replies */
 };
 
 struct spokei_codec;
+
+/* Which pages of browsers may use the HTTP wire. Lists separated by commas; "" is empty. */
+struct spokei_http_rules {
+	const char *origins; /* e.g. "https://shop.example"; at most 255 */
+	const char *hosts;   /* names of this host, besides "localhost" and addresses in digits */
+};
 
 /* The limits of one side; they are the same for all its connections. */
 struct spokei_wire_limits {
@@ -35,6 +42,7 @@ struct spokei_wire_limits {
 	/* The codec of this side's calls and heartbeats; NULL: msgpack. Its id is looked up before
 	 * the built-in ones. */
 	const struct spokei_codec *codec;
+	const struct spokei_http_rules *http; /* NULL: no origins, no names */
 };
 
 /* Args or a value of at least this many bytes need not be copied. */
@@ -65,6 +73,8 @@ struct spokei_message {
 	size_t arg_count;
 	/* Decoded from $invoke; `types` is empty then. Replies that are written: to such a call. */
 	bool generic;
+	bool safe_only; /* may be served only by a method that changes nothing */
+	bool last;      /* the peer sends no more requests; the connection ends with the reply */
 	struct spoke_value type_names; /* generic calls: array of Java type names, or none */
 	int64_t timeout_ms; /* remaining time, rounded up; 0: none given; below 0: expired */
 
@@ -101,10 +111,24 @@ struct spokei_message {
 	struct spoke_span event; /* the body in its codec; the answer to a heartbeat repeats it */
 };
 
+/* How far an HTTP request was cut. */
+struct spokei_cut_http {
+	size_t head_len;
+	size_t body_len; /* 0 for chunks */
+	size_t at;       /* offset in the body of the next chunk */
+	size_t joined;   /* bytes of the chunks before it */
+	bool chunked;
+	bool expects; /* the peer waits for status 100 */
+};
+
 /* The state of cutting a stream into frames. */
 struct spokei_cut {
-	bool started;                 /* inside a frame; `skim` is valid only then */
-	struct spokei_skim_kept skim; /* of wires whose frames have no length field */
+	bool started; /* inside a frame; the union is valid only then */
+	bool asked;   /* HTTP: status 100 was given for the next body */
+	union {
+		struct spokei_skim_kept skim; /* of wires whose frames have no length field */
+		struct spokei_cut_http http;
+	};
 };
 
 #define SPOKEI_CUT_MORE 1
@@ -120,6 +144,9 @@ struct spokei_wire {
 	bool probes;       /* the wire has heartbeats, events and READONLY */
 	bool deadlines;    /* requests carry the remaining time */
 	bool attachments;  /* messages carry attachments, versions and groups */
+	bool in_order; /* requests are served one after the other, because replies have no ids */
+	/* The wire to use where this one is turned off; NULL: it is always on. */
+	const struct spokei_wire *off;
 	/* Returns whether a connection that begins with this byte uses this wire. */
 	bool (*knows)(unsigned char first);
 	/*

@@ -98,6 +98,12 @@ struct spoke_provider_options {
 	 * wait like that, so the end of theirs abandons their requests at once, except one-way
 	 * ones. 0: 60 s; SPOKE_OFF: the same for every caller. */
 	uint64_t half_close_ns;
+	/* Browsers, for HTTP; lists separated by commas. Pages of these origins may call methods,
+	 * e.g. "https://shop.example"; NULL: no page of another site. */
+	const char *http_origins;
+	/* Names of this host that HTTP clients may use, besides "localhost" and addresses in
+	 * digits. NULL: none. */
+	const char *http_hosts;
 };
 
 /* Makes a provider without services and addresses. Returns 0; ERANGE, EINVAL, ESYNTAX, EUNSUPPORTED
@@ -125,6 +131,8 @@ enum spoke_handler_flags {
 	 * the provider is freed runs to its end, so `arg` must outlive the engine.
 	 */
 	SPOKE_HANDLER_POOL = 1,
+	/* The method changes nothing, so an HTTP client may call it by GET. */
+	SPOKE_HANDLER_SAFE = 2,
 };
 
 /* The handler of a method. */
@@ -160,12 +168,14 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_add(struct spoke_provider *provider,
 
 /*
  * Listens at an address: "dubbo://0.0.0.0:20880", "dubbo://[::]:20880", "unix:/run/echo.sock". Both
- * Dubbo and MessagePack-RPC are accepted, with either scheme and with tcp. "[::]" takes connections
- * over IPv6 only; listen at "0.0.0.0" too for IPv4. The host is an address in digits; for
- * port 0 the system chooses one. With a registry and without `advertise` a wildcard address is
- * refused, because consumers could not connect to it. Keys like heartbeat belong into the
- * provider's options and are errors here. "fd://NAME" is a listening socket that a service manager
- * has passed to the process, by its name or the number of its descriptor (socket activation).
+ * Dubbo and MessagePack-RPC are accepted, with either scheme and with tcp, and HTTP at addresses
+ * that only this machine reaches; "?http=on" accepts HTTP elsewhere, "?http=off" nowhere. "[::]"
+ * takes connections over IPv6 only; listen at "0.0.0.0" too for IPv4. The host is an address in
+ * digits; for port 0 the system chooses one. With a registry and without `advertise` a wildcard
+ * address is refused, because consumers could not connect to it. Keys like heartbeat belong into
+ * the provider's options and are errors here. "fd://NAME" is a listening socket that a service
+ * manager has passed to the process, by its name or the number of its descriptor (socket
+ * activation).
  *
  * With "?shared=true" or "?shared=turns" providers of other engines may join at this address: see
  * spoke_provider_join(). With "?shared=true" other processes of the same user may share the port.

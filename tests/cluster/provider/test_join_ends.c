@@ -218,13 +218,13 @@ static void parted_engine_is_not_called(void **state)
 	ends.second = spokei_desk_get(&places[1], joinrig.sides[1].engine);
 	handoff = spokei_handoff_new(joinrig.sides[1].engine->env, &ends);
 	assert_non_null(handoff);
-	assert_false(spokei_handoff_offer(handoff, 7, &peer));
+	assert_false(spokei_handoff_offer(handoff, 7, &peer, 0));
 	spokei_handoff_want(handoff, 2);
-	assert_true(spokei_handoff_offer(handoff, 7, &peer));
+	assert_true(spokei_handoff_offer(handoff, 7, &peer, 0));
 	joinrig_pass(MS);
 	assert_int_equal(arrived, 1);
-	assert_true(spokei_handoff_offer(handoff, 8, &peer));
-	assert_false(spokei_handoff_offer(handoff, 9, &peer));
+	assert_true(spokei_handoff_offer(handoff, 8, &peer, 0));
+	assert_false(spokei_handoff_offer(handoff, 9, &peer, 0));
 	spokei_handoff_part(handoff);
 	assert_true(spokei_handoff_take(handoff, &handed));
 	assert_true(spokei_handoff_take(handoff, &handed));
@@ -233,7 +233,7 @@ static void parted_engine_is_not_called(void **state)
 	joinrig_pass(MS);
 	assert_int_equal(arrived, 1);
 	spokei_handoff_want(handoff, 2);
-	assert_false(spokei_handoff_offer(handoff, 9, &peer));
+	assert_false(spokei_handoff_offer(handoff, 9, &peer, 0));
 	spokei_handoff_drop(handoff);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_true(spokei_desk_close(atomic_load(&places[i])));

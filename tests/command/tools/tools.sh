@@ -130,7 +130,9 @@ tap)
 	grep -q '"k":"v"' "$work/json" || fail "an attachment is missing"
 	! grep -q s3cret "$work/json" || fail "the token was printed"
 	grep -q '"kind":"undecoded from here"' "$work/json" || fail "an unknown protocol was not reported"
-	grep -q '"kind":"bytes","raw":"474554202f737461' "$work/json" || fail "no bytes of HTTP"
+	grep -q '"kind":"request","wire":"http",.*"service":"status"' "$work/json" ||
+		fail "no request over HTTP"
+	grep -q '"kind":"bytes","raw":"485454502f312e31' "$work/json" || fail "no bytes of HTTP"
 	"$tools/command_pick" kind wire method args value <"$work/json" >"$work/picked" ||
 		fail "no JSON"
 	grep -qx '"request" "msgpack-rpc" "echo" \[{"a":\[1,null\]}\] -' "$work/picked" ||

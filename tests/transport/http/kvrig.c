@@ -165,9 +165,10 @@ static const struct spokei_http_up kv_up = {
 	.closed = kv_closed,
 };
 
-static void kv_accept(void *arg, int fd, const struct spoke_address *peer)
+static void kv_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	(void)arg;
+	(void)marks;
 	if (spokei_http_accept(&kvrig.http, fd, peer))
 		spokei_quota_leave(&kvrig.quota, peer);
 }

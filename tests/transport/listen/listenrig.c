@@ -9,11 +9,12 @@
 #include <errno.h>
 #include <string.h>
 
-static void note_accept(void *arg, int fd, const struct spoke_address *peer)
+static void note_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct listenrig *rig = arg;
 	const struct spoke_env *env = rig->engine->env;
 
+	(void)marks;
 	rig->accepted++;
 	if (rig->free_now) {
 		spokei_listener_free(rig->listener);

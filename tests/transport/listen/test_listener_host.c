@@ -35,10 +35,11 @@ struct hostrig {
 	unsigned accepted;
 };
 
-static void let_go(void *arg, int fd, const struct spoke_address *peer)
+static void let_go(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct hostrig *rig = arg;
 
+	(void)marks;
 	rig->accepted++;
 	rig->faulty.env.net->close(rig->faulty.env.ctx, fd);
 	spokei_quota_leave(&rig->quota, peer);

@@ -2,6 +2,7 @@
 /* Looks wires up by first byte and by name. */
 #include "transport/wire/catalog.h"
 #include "transport/wire/dubbo/dubbo.h"
+#include "transport/wire/http/http.h"
 #include "transport/wire/mprpc.h"
 
 #include <setjmp.h>
@@ -19,6 +20,8 @@ static void first_byte_determines_wire(void **state)
 			expected = &spokei_wire_dubbo;
 		else if (first == 0x93 || first == 0x94 || first == 0xdc || first == 0xdd)
 			expected = &spokei_wire_mprpc;
+		else if (first != 0 && strchr("GHPODCT", (int)first))
+			expected = &spokei_wire_http;
 		assert_ptr_equal(spokei_catalog_sniff((unsigned char)first), expected);
 	}
 }
@@ -27,14 +30,16 @@ static void first_bytes_of_wires_are_disjoint(void **state)
 {
 	(void)state;
 	for (unsigned first = 0; first < 256; first++)
-		assert_false(spokei_wire_dubbo.knows((unsigned char)first) &&
-			     spokei_wire_mprpc.knows((unsigned char)first));
+		assert_true(spokei_wire_dubbo.knows((unsigned char)first) +
+				    spokei_wire_mprpc.knows((unsigned char)first) +
+				    spokei_wire_http.knows((unsigned char)first) <=
+			    1);
 }
 
 static void wire_is_found_by_whole_name(void **state)
 {
 	static const char *const unknown[] = { "",        "dubb",         "dubbo2", "Dubbo",
-					       "msgpack", "msgpack-rpc ", "unix" };
+					       "msgpack", "msgpack-rpc ", "unix",   "http" };
 
 	(void)state;
 	assert_ptr_equal(spokei_catalog_wire("dubbo"), &spokei_wire_dubbo);
@@ -45,7 +50,8 @@ static void wire_is_found_by_whole_name(void **state)
 
 static void every_wire_has_all_functions(void **state)
 {
-	const struct spokei_wire *const wires[] = { &spokei_wire_dubbo, &spokei_wire_mprpc };
+	const struct spokei_wire *const wires[] = { &spokei_wire_dubbo, &spokei_wire_mprpc,
+						    &spokei_wire_http, &spokei_wire_http_off };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wires) / sizeof(wires[0]); i++) {

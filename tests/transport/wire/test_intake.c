@@ -154,7 +154,7 @@ static void messages_are_the_same_byte_by_byte(void **state)
 
 static void unknown_wire_breaks_stream_at_first_byte(void **state)
 {
-	static const char *const streams[] = { "GET / HTTP/1.1\r\n", "\x16\x03\x01", "\xc1" };
+	static const char *const streams[] = { "get / HTTP/1.1\r\n", "\x16\x03\x01", "\xc1" };
 	unsigned char good[1024];
 	size_t len = make_stream(spokei_catalog_wire("dubbo"), good, sizeof(good));
 

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the header lines of an HTTP request that concern the call: its time, the service's version
+ * and group, and attachments. */
+#include "transport/wire/http/parts.h"
+
+#include "core/text/option.h"
+#include "core/text/percent.h"
+#include "core/text/utf8.h"
+#include "core/value/builder.h"
+#include "transport/http/text.h"
+#include "transport/wire/attachments.h"
+
+#define OK 200
+#define BAD_REQUEST 400
+#define TIME_MAX 32u /* bytes of a time as text */
+#define NS_PER_MS UINT64_C(1000000)
+#define GRPC_DIGITS 8u
+#define NAME_MAX_LEN 256u   /* bytes of an attachment's name */
+#define VALUE_MAX_LEN 8192u /* bytes of its value; a head has no more */
+
+static const char attachment_mark[] = "spoke-attachment-";
+#define ATTACHMENT_MARK (sizeof(attachment_mark) - 1)
+
+static bool is(struct spoke_span name, const char *text)
+{
+	return spokei_http_is_any_case(name, text, strlen(text));
+}
+
+/* Returns the name of the attachment in this header; { 0 }: it is none. */
+static struct spoke_span attachment_of(struct spoke_span name)
+{
+	static const struct spoke_span none;
+
+	if (is(name, "traceparent") || is(name, "tracestate"))
+		return name;
+	if (name.len <= ATTACHMENT_MARK ||
+	    !is(spokei_span(name.data, ATTACHMENT_MARK), attachment_mark))
+		return none;
+	return spokei_span_after(name, ATTACHMENT_MARK);
+}
+
+/* Rounds up; a time that is over is below 0. */
+static int64_t to_ms(uint64_t ns)
+{
+	return ns == 0 ? -1 : (int64_t)(ns / NS_PER_MS + (ns % NS_PER_MS != 0));
+}
+
+/* Reads e.g. "250ms". */
+static bool read_time(struct spoke_span value, int64_t *ret_ms)
+{
+	static const struct spokei_option row = {
+		.name = "Spoke-Timeout",
+		.kind = SPOKEI_OPTION_DURATION,
+		.max = UINT64_C(1000) * 86400 * 1000000000,
+		.or_none = true,
+	};
+	char text[TIME_MAX];
+	char why[SPOKEI_OPTION_WHY_MAX];
+	uint64_t ns;
+
+	if (value.len >= sizeof(text))
+		return false;
+	memcpy(text, value.data, value.len);
+	text[value.len] = '\0';
+	if (spokei_option_read(&row, text, false, &ns, why, sizeof(why)))
+		return false;
+	*ret_ms = to_ms(ns);
+	return true;
+}
+
+/* Reads gRPC's form: at most eight digits, and a unit. */
+static bool read_grpc_time(struct spoke_span value, int64_t *ret_ms)
+{
+	static const char units[] = "numSMH";
+	static const uint64_t ns_of[] = {
+		1, 1000, 1000000, 1000000000, UINT64_C(60000000000), UINT64_C(3600000000000),
+	};
+	const char *text = value.data;
+	const char *unit;
+	uint64_t number = 0;
+
+	if (value.len < 2 || value.len > GRPC_DIGITS + 1)
+		return false;
+	unit = memchr(units, text[value.len - 1], sizeof(units) - 1);
+	for (size_t i = 0; i + 1 < value.len; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		number = number * 10 + (uint64_t)(text[i] - '0');
+	}
+	if (unit == NULL)
+		return false;
+	*ret_ms = to_ms(number * ns_of[unit - units]);
+	return true;
+}
+
+/* Reads one line. Returns NULL, or why it is refused. */
+static const char *read_field(struct spoke_span name, struct spoke_span value,
+			      struct spokei_http_fields *ret)
+{
+	switch (name.len) {
+	case 11:
+		if (is(name, "spoke-group"))
+			ret->group = value;
+		break;
+	case 12:
+		if (is(name, "content-type"))
+			ret->type = value;
+		if (is(name, "grpc-timeout") && !read_grpc_time(value, &ret->timeout_ms))
+			return "grpc-timeout: write at most eight digits and one of H, M, S, m, u "
+			       "and n, e.g. 250m";
+		break;
+	case 13:
+		if (is(name, "spoke-version"))
+			ret->version = value;
+		if (is(name, "spoke-timeout") && !read_time(value, &ret->timeout_ms))
+			return "Spoke-Timeout: write a number and a unit, e.g. 250ms or 1.5s";
+		break;
+	case 14:
+		if (is(name, "sec-fetch-site"))
+			ret->site = value;
+		break;
+	case 16:
+		if (is(name, "content-encoding"))
+			ret->encoding = value;
+		break;
+	default:
+		break;
+	}
+	return NULL;
+}
+
+int spokei_http_fields_read(const struct spokei_wire_limits *limits, struct spoke_span lines,
+			    struct spokei_http_fields *ret, const char **ret_why)
+{
+	struct spoke_span name;
+	struct spoke_span value;
+
+	*ret = (struct spokei_http_fields){ .timeout_ms = 0 };
+	while (spokei_http_next_field(&lines, &name, &value)) {
+		*ret_why = read_field(name, value, ret);
+		if (*ret_why)
+			return BAD_REQUEST;
+		ret->attachments += attachment_of(name).len > 0;
+	}
+	*ret_why = "Spoke-Version or Spoke-Group is too long";
+	if (ret->version.len > limits->name_max || ret->group.len > limits->name_max)
+		return BAD_REQUEST;
+	*ret_why = "at most 256 attachments are allowed";
+	return ret->attachments > SPOKEI_ATTACHMENTS_MAX ? BAD_REQUEST : OK;
+}
+
+bool spokei_http_is_utf8(const char *text, size_t len)
+{
+	const unsigned char *bytes = (const unsigned char *)text;
+	size_t some = 1;
+
+	for (size_t at = 0; at < len && some > 0; at += some)
+		some = spokei_utf8_len(bytes + at, len - at);
+	return some > 0;
+}
+
+/* Names of headers have no case, so an attachment's name is in lower case. */
+static int pack_name(struct spoke_builder *builder, struct spoke_span name)
+{
+	char text[NAME_MAX_LEN];
+
+	if (name.len > sizeof(text))
+		return SPOKE_ETOOLARGE;
+	for (size_t i = 0; i < name.len; i++)
+		text[i] = spokei_http_lower(((const char *)name.data)[i]);
+	spoke_pack_str(builder, text, name.len);
+	return SPOKE_OK;
+}
+
+/* A value may have %XX for bytes that a header cannot have. */
+static int pack_value(struct spoke_builder *builder, struct spoke_span value)
+{
+	char text[VALUE_MAX_LEN];
+	size_t len;
+
+	if (value.len > sizeof(text) ||
+	    spokei_percent_decode(value.data, value.len, text, &len) != SPOKEI_PERCENT_FINE ||
+	    !spokei_http_is_utf8(text, len))
+		return SPOKE_ESYNTAX;
+	spoke_pack_str(builder, text, len);
+	return SPOKE_OK;
+}
+
+int spokei_http_fields_attach(const struct spokei_wire_limits *limits, struct spoke_span lines,
+			      size_t count, struct spokei_buffer *out)
+{
+	struct spoke_builder builder;
+	struct spoke_span name;
+	struct spoke_span value;
+	struct spoke_value map;
+	int error = SPOKE_OK;
+
+	spokei_builder_init_buffer(&builder, out, &limits->value);
+	spoke_pack_map(&builder, count);
+	while (error == SPOKE_OK && spokei_http_next_field(&lines, &name, &value)) {
+		struct spoke_span key = attachment_of(name);
+
+		if (key.len == 0)
+			continue;
+		error = pack_name(&builder, key);
+		if (error == SPOKE_OK)
+			error = pack_value(&builder, value);
+	}
+	if (error == SPOKE_OK)
+		error = spoke_builder_finish_value(&builder, &map);
+	if (error == SPOKE_OK)
+		error = spokei_attachments_check(map, false);
+	else
+		spokei_builder_drop(&builder);
+	return error;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The HTTP wire: calls of HTTP clients, with bodies in JSON. WIRE.md describes paths, headers and
+ * statuses. It serves only: a side that uses it sends no requests. Requests of a connection are
+ * served one after the other, because responses have no ids.
+ */
+#ifndef SPOKEI_TRANSPORT_WIRE_HTTP_HTTP_H
+#define SPOKEI_TRANSPORT_WIRE_HTTP_HTTP_H
+
+#include "transport/wire/message.h"
+
+extern const struct spokei_wire spokei_wire_http;
+
+/* Refuses each request with status 403, where HTTP is off. */
+extern const struct spokei_wire spokei_wire_http_off;
+
+#endif

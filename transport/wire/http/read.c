@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes a message of an HTTP request: the path names service and method, the body or the query has
+ * the arguments. A request that cannot become a call gets the status of its response here.
+ */
+#include "transport/wire/http/parts.h"
+
+#include "core/base/env.h"
+#include "core/json/json.h"
+#include "core/text/percent.h"
+#include "core/value/builder.h"
+#include "transport/codec/codec.h"
+#include "transport/http/guard.h"
+#include "transport/http/response.h"
+#include "transport/http/text.h"
+#include "transport/wire/http/about.h"
+
+#include <stdio.h>
+
+#define OK 200
+#define NO_CONTENT 204
+#define BAD_REQUEST 400
+#define FORBIDDEN 403
+#define NOT_FOUND 404
+#define NO_SUCH_METHOD 405
+#define TOO_LARGE 413
+#define WRONG_TYPE 415
+#define MISDIRECTED 421
+#define HEAD_TOO_LONG 431
+
+#define FEW 1024u    /* bytes of a body that need no memory of their own */
+#define WHY_MAX 160u /* bytes of an explanation */
+
+/* A request that becomes a message. */
+struct reading {
+	const struct spokei_wire_limits *limits;
+	struct spokei_http_request request;
+	struct spokei_http_fields fields;
+	struct spokei_buffer *scratch; /* texts and values of the message */
+	struct spokei_message *message;
+	const char *why; /* the reason of a status that is not OK */
+};
+
+/* A part of the scratch, which may still move. */
+struct part {
+	size_t at;
+	size_t len;
+};
+
+static struct spoke_span part_of(const struct spokei_buffer *scratch, struct part part)
+{
+	return spokei_span(spokei_buffer_data(scratch) + part.at, part.len);
+}
+
+static int refuse(struct reading *reading, int status, const char *why)
+{
+	reading->why = why;
+	return status;
+}
+
+/* --- pages of browsers */
+
+static const struct spokei_http_rules *rules_of(const struct reading *reading)
+{
+	static const struct spokei_http_rules none = { "", "" };
+
+	return reading->limits->http ? reading->limits->http : &none;
+}
+
+/* Refuses pages of other sites. Browsers send their origin with each POST and OPTIONS, and new ones
+ * their site with each GET. */
+static int check_origin(struct reading *reading)
+{
+	const struct spokei_http_request *request = &reading->request;
+	struct spoke_span site = reading->fields.site;
+	unsigned number;
+
+	if (!spokei_guard_digits(request->host, rules_of(reading)->hosts))
+		return refuse(reading, MISDIRECTED,
+			      "Host: this name is not allowed; add it to the key http.hosts");
+	if (request->origin.data == NULL) {
+		if (site.data == NULL || spokei_http_is(site, "same-origin") ||
+		    spokei_http_is(site, "none"))
+			return OK;
+		return refuse(reading, FORBIDDEN, "pages of other sites are not allowed");
+	}
+	if (spokei_guard_origin(request->origin, request->host))
+		return OK;
+	number = spokei_guard_listed(request->origin, rules_of(reading)->origins);
+	if (number == 0 || number > SPOKEI_HTTP_ORIGINS_MAX)
+		return refuse(reading, FORBIDDEN,
+			      "Origin: pages of this origin are not allowed; add it to the key "
+			      "http.origins");
+	reading->message->id |= (uint64_t)number << SPOKEI_HTTP_ID_ORIGIN;
+	return OK;
+}
+
+/* Returns whether the type, without parameters, is this one. */
+static bool is_type(struct spoke_span type, const char *name)
+{
+	const char *end = type.len ? memchr(type.data, ';', type.len) : NULL;
+	size_t len = end ? (size_t)(end - (const char *)type.data) : type.len;
+
+	while (len > 0 && strchr(" \t", ((const char *)type.data)[len - 1]))
+		len--;
+	return spokei_http_is_any_case(spokei_span(type.data, len), name, strlen(name));
+}
+
+/* The type that curl sends by default is taken as JSON, too, if no page can have sent it. */
+static int check_type(struct reading *reading)
+{
+	struct spoke_span type = reading->fields.type;
+
+	if (reading->fields.encoding.data &&
+	    !spokei_http_is_any_case(reading->fields.encoding, "identity", 8))
+		return refuse(reading, WRONG_TYPE, "Content-Encoding: only identity is supported");
+	if (type.data == NULL || is_type(type, "application/json"))
+		return OK;
+	if (reading->request.origin.data == NULL &&
+	    is_type(type, "application/x-www-form-urlencoded"))
+		return OK;
+	return refuse(reading, WRONG_TYPE, "Content-Type: send application/json");
+}
+
+/* --- the path */
+
+static bool decode(struct spoke_span text, struct spokei_buffer *scratch, struct part *ret_part)
+{
+	size_t before = spokei_buffer_len(scratch);
+	unsigned char *room = spokei_buffer_reserve(scratch, text.len + 1);
+
+	if (room == NULL || spokei_percent_decode(text.data, text.len, (char *)room,
+						  &ret_part->len) != SPOKEI_PERCENT_FINE)
+		return false;
+	ret_part->at = before;
+	spokei_buffer_commit(scratch, ret_part->len);
+	return true;
+}
+
+static void ask_provider(struct spokei_message *message, const char *method)
+{
+	message->service = spokei_span(SPOKEI_HTTP_ABOUT, sizeof(SPOKEI_HTTP_ABOUT) - 1);
+	message->method = spokei_span(method, strlen(method));
+}
+
+/* Reads "/service/method"; "/service" asks for its methods. */
+static int read_names(struct reading *reading, struct part *ret_service, struct part *ret_method)
+{
+	struct spokei_message *message = reading->message;
+	struct spoke_span path = spokei_span_after(reading->request.path, 1);
+	const char *slash = path.len ? memchr(path.data, '/', path.len) : NULL;
+
+	if (path.len == 0) {
+		ask_provider(message, SPOKEI_HTTP_SERVICES);
+		return OK;
+	}
+	if (spokei_http_is(path, "openapi.json")) {
+		ask_provider(message, SPOKEI_HTTP_OPENAPI);
+		return OK;
+	}
+	message->service = path;
+	message->method = spokei_span("$methods", 8);
+	if (slash) {
+		message->service.len = (size_t)(slash - (const char *)path.data);
+		if (message->service.len + 1 < path.len)
+			message->method = spokei_span_after(path, message->service.len + 1);
+	}
+	if (message->service.len == 0 || message->service.len > reading->limits->name_max ||
+	    message->method.len > reading->limits->name_max ||
+	    memchr(message->method.data, '/', message->method.len))
+		return refuse(reading, NOT_FOUND, "the path of a call is /SERVICE/METHOD");
+	if (memchr(path.data, '%', path.len) == NULL)
+		return OK;
+	if (!decode(message->service, reading->scratch, ret_service) ||
+	    !decode(message->method, reading->scratch, ret_method))
+		return refuse(reading, BAD_REQUEST, "the path has a bad percent sign");
+	return OK;
+}
+
+/* --- arguments */
+
+/* Appends the value of a query's parameter: JSON, or else a text. */
+static int pack_parameter(struct spoke_builder *builder, char *text, size_t len)
+{
+	char copy[SPOKEI_HTTP_LINE_MAX];
+	char packed[2 * SPOKEI_HTTP_LINE_MAX];
+	struct spoke_json_error wrong;
+	struct spoke_builder own;
+	struct spoke_span values;
+	size_t count;
+
+	memcpy(copy, text, len);
+	spoke_builder_init_fixed(&own, packed, sizeof(packed), NULL);
+	if (spoke_json_read(copy, len, &own, &count, &wrong) == SPOKE_OK && count == 1 &&
+	    spoke_builder_finish(&own, &values) == SPOKE_OK)
+		spoke_pack_raw(builder, values);
+	else if (spokei_http_is_utf8(text, len))
+		spoke_pack_str(builder, text, len);
+	else
+		return SPOKE_ESYNTAX;
+	return SPOKE_OK;
+}
+
+/* Decodes "%XX" and "+". */
+static bool decode_parameter(struct spoke_span from, char *text, size_t *ret_len)
+{
+	if (spokei_percent_decode(from.data, from.len, text, ret_len) != SPOKEI_PERCENT_FINE)
+		return false;
+	return true;
+}
+
+/* Makes an argument of each "name=value", in their order. */
+static int read_query(struct reading *reading, struct part *ret_args)
+{
+	const char *at = reading->request.query.data;
+	const char *end = at ? at + reading->request.query.len : NULL;
+	char plus[SPOKEI_HTTP_LINE_MAX];
+	char text[SPOKEI_HTTP_LINE_MAX];
+	struct spoke_builder builder;
+	struct spoke_span args;
+	size_t count = 0;
+	int error = SPOKE_OK;
+
+	ret_args->at = spokei_buffer_len(reading->scratch);
+	spokei_builder_init_buffer(&builder, reading->scratch, &reading->limits->value);
+	while (at && at < end && error == SPOKE_OK) {
+		const char *next = memchr(at, '&', (size_t)(end - at));
+		const char *stop = next ? next : end;
+		const char *equals = memchr(at, '=', (size_t)(stop - at));
+		const char *value = equals ? equals + 1 : at;
+		size_t len = 0;
+
+		for (const char *from = value; from < stop; from++)
+			plus[from - value] = (char)(*from == '+' ? ' ' : *from);
+		if (!decode_parameter(spokei_span(plus, (size_t)(stop - value)), text, &len))
+			error = SPOKE_ESYNTAX;
+		else if (stop > at) {
+			error = pack_parameter(&builder, text, len);
+			count++;
+		}
+		at = stop + 1;
+	}
+	if (error == SPOKE_OK)
+		error = spoke_builder_finish(&builder, &args);
+	spokei_builder_drop(&builder);
+	if (error)
+		return refuse(reading, BAD_REQUEST,
+			      "the query has a bad percent sign, or a text that is not UTF-8");
+	ret_args->len = args.len;
+	reading->message->arg_count = count;
+	return OK;
+}
+
+/* Explains an error of a body in the scratch. */
+static int refuse_body(struct reading *reading, const struct spoke_json_error *wrong)
+{
+	char *why = (char *)spokei_buffer_reserve(reading->scratch, WHY_MAX);
+
+	if (why == NULL)
+		return refuse(reading, BAD_REQUEST, "the body is not valid JSON");
+	(void)snprintf(why, WHY_MAX, "body, byte %zu: %s", wrong->at + 1,
+		       wrong->what ? wrong->what : "too many values, or nested too deeply");
+	return refuse(reading, BAD_REQUEST, why);
+}
+
+/* Reads the `text` of a body, and overwrites it. */
+static int read_json(struct reading *reading, char *text, size_t len, struct part *ret_args)
+{
+	struct spoke_json_error wrong = { 0, NULL };
+	struct spoke_span args;
+	int error = spokei_json_read_args(text, len, &reading->limits->value, reading->scratch,
+					  &args, &reading->message->arg_count, &wrong);
+
+	if (error == SPOKE_ENOMEM)
+		return SPOKE_ENOMEM;
+	if (error)
+		return refuse_body(reading, &wrong);
+	ret_args->at = (size_t)((const unsigned char *)args.data -
+				spokei_buffer_data(reading->scratch));
+	ret_args->len = args.len;
+	return OK;
+}
+
+/* Returns a status, or ENOMEM. */
+static int read_body(struct reading *reading, struct spoke_span body, struct part *ret_args)
+{
+	const struct spoke_env *env = reading->scratch->env;
+	char few[FEW];
+	char *text = body.len > sizeof(few) ? spokei_alloc(env, 1, body.len) : few;
+	size_t len = body.len;
+	int status;
+
+	if (text == NULL)
+		return SPOKE_ENOMEM;
+	if (reading->request.chunked)
+		len = spokei_http_chunks_join(body.data, text);
+	else if (len > 0)
+		memcpy(text, body.data, len);
+	status = read_json(reading, text, len, ret_args);
+	if (text != few)
+		spokei_free(env, text, 1, body.len);
+	return status;
+}
+
+/* Finds the body again. Returns OK, or TOO_LARGE and other faults. */
+static int find_body(struct reading *reading, struct spoke_span frame, struct spoke_span *ret_body)
+{
+	const struct spokei_http_request *request = &reading->request;
+	size_t max = spokei_http_body_max(reading->limits, request->head_len);
+	struct spokei_http_chunks chunks = { 0, 0 };
+	size_t needed;
+	int status;
+
+	*ret_body = spokei_span_after(frame, request->head_len);
+	if (!request->chunked)
+		return request->body_len > max ? TOO_LARGE : OK;
+	status = spokei_http_chunks_scan(&chunks, ret_body->data, ret_body->len, max, &needed);
+	if (status == SPOKEI_HTTP_WHOLE)
+		return OK;
+	return status == SPOKEI_HTTP_MORE ? TOO_LARGE : status;
+}
+
+/* --- the message */
+
+/* Reads the parts of a call. Returns OK, a status, or ENOMEM. */
+static int read_call(struct reading *reading, struct spoke_span body)
+{
+	const struct spokei_http_request *request = &reading->request;
+	struct spokei_message *message = reading->message;
+	struct spokei_buffer *scratch = reading->scratch;
+	struct part service = { 0, 0 };
+	struct part method = { 0, 0 };
+	struct part args = { 0, 0 };
+	struct part attachments = { 0, 0 };
+	int status = read_names(reading, &service, &method);
+
+	if (status == OK && message->safe_only)
+		status = read_query(reading, &args);
+	else if (status == OK)
+		status = check_type(reading);
+	if (status == OK && !message->safe_only)
+		status = read_body(reading, body, &args);
+	if (status == OK && reading->fields.attachments > 0) {
+		attachments.at = spokei_buffer_len(scratch);
+		if (spokei_http_fields_attach(reading->limits, request->fields,
+					      reading->fields.attachments, scratch))
+			return refuse(reading, BAD_REQUEST,
+				      "attachments: each name once, and values in UTF-8 or with "
+				      "%XX");
+		attachments.len = spokei_buffer_len(scratch) - attachments.at;
+	}
+	if (status != OK)
+		return status;
+	if (service.len > 0) {
+		message->service = part_of(scratch, service);
+		message->method = part_of(scratch, method);
+	}
+	message->args = part_of(scratch, args);
+	message->attachments.data = (const unsigned char *)part_of(scratch, attachments).data;
+	message->attachments.len = attachments.len;
+	message->version = reading->fields.version;
+	message->group = reading->fields.group;
+	message->timeout_ms = reading->fields.timeout_ms;
+	return OK;
+}
+
+/* Sets the bits of the id that the head tells. */
+static void note_head(const struct spokei_http_request *request, struct spokei_message *message)
+{
+	bool gets = request->method == SPOKEI_HTTP_GET || request->method == SPOKEI_HTTP_HEAD;
+
+	message->safe_only = gets;
+	message->last = request->closes;
+	message->id |= (gets ? SPOKEI_HTTP_ID_GET : 0u) |
+		       (request->method == SPOKEI_HTTP_HEAD ? SPOKEI_HTTP_ID_HEAD : 0u) |
+		       (request->old && !request->closes ? SPOKEI_HTTP_ID_OLD : 0u);
+}
+
+/* Reads a head and its body. Returns OK, NO_CONTENT (a question), a status, or ENOMEM. */
+static int read_request(struct reading *reading, struct spoke_span frame)
+{
+	struct spokei_message *message = reading->message;
+	struct spokei_http_request *request = &reading->request;
+	struct spoke_span body = { NULL, 0 };
+	int status = spokei_http_read_head(frame.data, frame.len, request);
+
+	if (status == SPOKEI_HTTP_MORE)
+		status = HEAD_TOO_LONG;
+	if (status == SPOKEI_HTTP_WHOLE) {
+		note_head(request, message);
+		status = find_body(reading, frame, &body);
+	}
+	if (status != OK) {
+		message->last = true;
+		return refuse(reading, status,
+			      status == TOO_LARGE ? "the request does not fit frame.max"
+						  : spokei_http_fault(status));
+	}
+	status = spokei_http_fields_read(reading->limits, request->fields, &reading->fields,
+					 &reading->why);
+	if (status == OK)
+		status = check_origin(reading);
+	if (status != OK)
+		return status;
+	if (request->method == SPOKEI_HTTP_OPTIONS)
+		return NO_CONTENT;
+	if (request->method == SPOKEI_HTTP_OTHER)
+		return refuse(reading, NO_SUCH_METHOD, "send a POST, or a GET to a safe method");
+	return read_call(reading, body);
+}
+
+static void begin_message(struct spokei_message *message)
+{
+	spokei_message_clear(message);
+	message->kind = SPOKEI_REQUEST;
+	message->two_way = true;
+	message->codec = SPOKEI_CODEC_MSGPACK;
+}
+
+/* Makes the message one that gets this status. */
+static int end_refused(struct spokei_message *message, int status, const char *why)
+{
+	uint64_t id = message->id | (uint64_t)status << SPOKEI_HTTP_ID_STATUS;
+	bool last = message->last;
+
+	begin_message(message);
+	message->id = id | (last ? SPOKEI_HTTP_ID_LAST : 0u);
+	message->last = last;
+	message->error_text = spokei_span(why, strlen(why));
+	return SPOKE_EBADREQUEST;
+}
+
+int spokei_http_wire_read(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+			  struct spoke_span frame, struct spokei_buffer *scratch,
+			  struct spokei_message *ret_message)
+{
+	struct reading reading = {
+		.limits = limits,
+		.scratch = scratch,
+		.message = ret_message,
+	};
+	int status;
+
+	(void)memo;
+	begin_message(ret_message);
+	if (frame.len == 0) {
+		ret_message->kind = SPOKEI_QUESTION;
+		ret_message->id = SPOKEI_HTTP_ID_CONTINUE;
+		return SPOKE_OK;
+	}
+	spokei_buffer_clear(scratch);
+	status = read_request(&reading, frame);
+	if (status == SPOKE_ENOMEM)
+		return SPOKE_ENOMEM;
+	if (status == NO_CONTENT) {
+		ret_message->kind = SPOKEI_QUESTION;
+		ret_message->id |= SPOKEI_HTTP_ID_OPTIONS;
+	} else if (status != OK) {
+		return end_refused(ret_message, status, reading.why);
+	}
+	ret_message->id |= ret_message->last ? SPOKEI_HTTP_ID_LAST : 0u;
+	return SPOKE_OK;
+}
+
+int spokei_http_wire_read_off(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
+			      struct spoke_span frame, struct spokei_buffer *scratch,
+			      struct spokei_message *ret_message)
+{
+	(void)limits;
+	(void)memo;
+	(void)frame;
+	(void)scratch;
+	begin_message(ret_message);
+	ret_message->last = true;
+	return end_refused(ret_message, FORBIDDEN,
+			   "HTTP is off at this address; its listen URL needs ?http=on");
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes HTTP responses. The body is printed right behind the head, whose Content-Length is filled
+ * in afterwards, with blanks before it.
+ */
+#include "transport/wire/http/parts.h"
+
+#include "core/json/json.h"
+#include "core/text/json.h"
+#include "core/text/percent.h"
+#include "transport/http/guard.h"
+
+#include <stdio.h>
+
+#define LENGTH_DIGITS 10u
+#define NUMBER_MAX 24u
+#define TOO_MANY 429
+#define UNAVAILABLE 503
+
+#define TEXT(text) (text), sizeof(text) - 1
+
+static const char head_ok[] = "HTTP/1.1 200 OK\r\n";
+static const char head_rest[] = "Content-Type: application/json\r\n"
+				"Cache-Control: no-store\r\n"
+				"X-Content-Type-Options: nosniff\r\n"
+				"Content-Length: ";
+
+/* A response that is being written; after the first error nothing more is appended. */
+struct response {
+	const struct spokei_wire_limits *limits;
+	const struct spokei_message *message;
+	struct spokei_buffer *out;
+	int error;
+};
+
+static void put(struct response *response, const void *bytes, size_t len)
+{
+	if (response->error == SPOKE_OK)
+		response->error = spokei_buffer_append(response->out, bytes, len);
+}
+
+static void put_text(struct response *response, const char *text)
+{
+	put(response, text, strlen(text));
+}
+
+static const char *reason_of(int status)
+{
+	switch (status) {
+	case 403:
+		return "Forbidden";
+	case 404:
+		return "Not Found";
+	case 405:
+		return "Method Not Allowed";
+	case 413:
+		return "Content Too Large";
+	case 414:
+		return "URI Too Long";
+	case 415:
+		return "Unsupported Media Type";
+	case 417:
+		return "Expectation Failed";
+	case 421:
+		return "Misdirected Request";
+	case TOO_MANY:
+		return "Too Many Requests";
+	case 431:
+		return "Request Header Fields Too Large";
+	case 500:
+		return "Internal Server Error";
+	case 501:
+		return "Not Implemented";
+	case UNAVAILABLE:
+		return "Service Unavailable";
+	case 504:
+		return "Gateway Timeout";
+	case 505:
+		return "HTTP Version Not Supported";
+	default:
+		return "Bad Request";
+	}
+}
+
+/* Arguments that a handler could not read are the client's mistake. */
+static int status_of_exception(int32_t code)
+{
+	switch (code) {
+	case SPOKE_ETYPE:
+	case SPOKE_ERANGE:
+	case SPOKE_ENOENT:
+	case SPOKE_ETRUNCATED:
+	case SPOKE_ETRAILING:
+		return 400;
+	default:
+		return 500;
+	}
+}
+
+static int status_of(const struct spokei_message *message)
+{
+	int status = (int)(message->id >> SPOKEI_HTTP_ID_STATUS & 0x3ff);
+
+	if (status != 0)
+		return status;
+	switch (message->error) {
+	case SPOKE_EBADREQUEST:
+		return 400;
+	case SPOKE_ENOSERVICE:
+		return 404;
+	case SPOKE_EUNSUPPORTED:
+		return 405;
+	case SPOKE_EREFUSED:
+		return message->error_code == SPOKE_ELIMIT ? TOO_MANY : UNAVAILABLE;
+	case SPOKE_EEXPIRED:
+		return 504;
+	case SPOKE_EREMOTE:
+		return status_of_exception(message->error_code);
+	default:
+		return 500;
+	}
+}
+
+/* Returns whether the handler may have run. */
+static bool may_have_run(int error)
+{
+	return error != SPOKE_EBADREQUEST && error != SPOKE_ENOSERVICE &&
+	       error != SPOKE_EUNSUPPORTED && error != SPOKE_EREFUSED && error != SPOKE_EEXPIRED;
+}
+
+/* --- the head */
+
+static void put_origin(struct response *response)
+{
+	const struct spokei_http_rules *rules = response->limits->http;
+	unsigned number = response->message->id >> SPOKEI_HTTP_ID_ORIGIN & 0xff;
+	struct spoke_span origin;
+
+	if (number == 0 || rules == NULL)
+		return;
+	origin = spokei_guard_origin_of(rules->origins, number);
+	put(response, TEXT("Access-Control-Allow-Origin: "));
+	put(response, origin.data, origin.len);
+	put(response, TEXT("\r\nVary: Origin\r\n"));
+}
+
+static void put_connection(struct response *response)
+{
+	if (response->message->id & SPOKEI_HTTP_ID_LAST)
+		put(response, TEXT("Connection: close\r\n"));
+	else if (response->message->id & SPOKEI_HTTP_ID_OLD)
+		put(response, TEXT("Connection: keep-alive\r\n"));
+}
+
+/* Returns whether the name can be part of a header's name. */
+static bool is_token(struct spoke_span name)
+{
+	static const char marks[] = "!#$%&'*+-.^_`|~";
+	const char *text = name.data;
+
+	for (size_t i = 0; i < name.len; i++) {
+		bool is_letter = (text[i] | 0x20) >= 'a' && (text[i] | 0x20) <= 'z';
+
+		if (!is_letter && (text[i] < '0' || text[i] > '9') &&
+		    memchr(marks, text[i], sizeof(marks) - 1) == NULL)
+			return false;
+	}
+	return name.len > 0;
+}
+
+/* Writes texts as they are, but for bytes that a header cannot have. */
+static void put_attachment(struct response *response, struct spoke_span name,
+			   struct spoke_span value)
+{
+	static const char kept[] = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~";
+	size_t len = name.len + 3 * value.len + 32;
+	struct spokei_text text = {
+		.out = (char *)spokei_buffer_reserve(response->out, len),
+		.size = len,
+	};
+
+	if (text.out == NULL) {
+		response->error = SPOKE_ENOMEM;
+		return;
+	}
+	spokei_text_put(&text, "Spoke-Attachment-");
+	spokei_percent_put(&text, name.data, name.len, "!#$%&'*+-.^_`|~");
+	spokei_text_put(&text, ": ");
+	spokei_percent_put(&text, value.data, value.len, kept);
+	spokei_text_put(&text, "\r\n");
+	spokei_buffer_commit(response->out, text.len);
+}
+
+static void put_attachments(struct response *response)
+{
+	struct spoke_value key;
+	struct spoke_value value;
+	struct spoke_cursor pairs;
+	struct spoke_span name;
+	struct spoke_span text;
+
+	if (response->message->attachments.len == 0 ||
+	    spoke_cursor_map(response->message->attachments, &pairs))
+		return;
+	while (response->error == SPOKE_OK && spoke_cursor_next_pair(&pairs, &key, &value)) {
+		if (spoke_value_str(key, &name) == 0 && spoke_value_str(value, &text) == 0 &&
+		    is_token(name))
+			put_attachment(response, name, text);
+	}
+}
+
+/* Writes the head of a status. Returns the place of the number after Content-Length. */
+static size_t put_head(struct response *response, int status)
+{
+	char line[64];
+	size_t at;
+
+	if (status == 200) {
+		put(response, TEXT(head_ok));
+	} else {
+		(void)snprintf(line, sizeof(line), "HTTP/1.1 %d %s\r\n", status, reason_of(status));
+		put_text(response, line);
+	}
+	if (status == 405)
+		put(response, TEXT("Allow: POST, OPTIONS\r\n"));
+	if (status == UNAVAILABLE || status == TOO_MANY)
+		put(response, TEXT("Retry-After: 1\r\n"));
+	put_origin(response);
+	put_connection(response);
+	put_attachments(response);
+	put(response, TEXT(head_rest));
+	at = spokei_buffer_len(response->out);
+	put(response, TEXT("          \r\n\r\n"));
+	return at;
+}
+
+/* --- the body */
+
+static void put_error(struct response *response)
+{
+	const struct spokei_message *message = response->message;
+	struct spoke_span text = message->error_text;
+	char number[NUMBER_MAX];
+	struct spokei_json json = spokei_json_make(response->out);
+
+	if (response->error)
+		return;
+	if (text.len == 0) {
+		text.data = spoke_strerror(message->error);
+		text.len = strlen(text.data);
+	}
+	spokei_json_open(&json, '{');
+	spokei_json_put_text(&json, "error", spoke_errname(message->error));
+	response->error = json.error;
+	(void)snprintf(number, sizeof(number), ",\"code\":%d", (int)message->error_code);
+	put_text(response, number);
+	put(response, TEXT(",\"text\":"));
+	if (response->error == SPOKE_OK)
+		response->error = spokei_json_append_text(response->out, text.data, text.len);
+	put_text(response,
+		 may_have_run(message->error) ? ",\"written\":true" : ",\"written\":false");
+	if (message->error_class.len > 0) {
+		put(response, TEXT(",\"class\":"));
+		if (response->error == SPOKE_OK)
+			response->error = spokei_json_append_text(response->out,
+								  message->error_class.data,
+								  message->error_class.len);
+	}
+	if (message->value.len > 0) {
+		put(response, TEXT(",\"fields\":"));
+		if (response->error == SPOKE_OK)
+			response->error = spokei_json_append(response->out, message->value);
+	}
+	put(response, TEXT("}"));
+}
+
+static void put_length(struct spokei_buffer *out, size_t at, size_t len)
+{
+	char *digit = (char *)spokei_buffer_data(out) + at + LENGTH_DIGITS;
+
+	do {
+		*--digit = (char)('0' + len % 10);
+		len /= 10;
+	} while (len > 0);
+}
+
+static void write_reply(struct response *response)
+{
+	const struct spokei_message *message = response->message;
+	size_t length_at = put_head(response, message->error ? status_of(message) : 200);
+	size_t body_at = spokei_buffer_len(response->out);
+	size_t len;
+
+	if (response->error == SPOKE_OK && message->error)
+		put_error(response);
+	else if (response->error == SPOKE_OK)
+		response->error = spokei_json_append(response->out, message->value);
+	put(response, TEXT("\n"));
+	if (response->error)
+		return;
+	len = spokei_buffer_len(response->out) - body_at;
+	if (len > response->limits->frame_max) {
+		response->error = SPOKE_ETOOLARGE;
+		return;
+	}
+	put_length(response->out, length_at, len);
+	if (message->id & SPOKEI_HTTP_ID_HEAD)
+		spokei_buffer_truncate(response->out, body_at);
+}
+
+/* Pages of listed origins may send any header, within limits of the browser. */
+static void write_options(struct response *response)
+{
+	put(response, TEXT("HTTP/1.1 204 No Content\r\nAllow: POST, GET, HEAD, OPTIONS\r\n"));
+	if (response->message->id >> SPOKEI_HTTP_ID_ORIGIN & 0xff)
+		put(response, TEXT("Access-Control-Allow-Methods: POST, GET\r\n"
+				   "Access-Control-Allow-Headers: *\r\n"
+				   "Access-Control-Max-Age: 600\r\n"));
+	put_origin(response);
+	put_connection(response);
+	put(response, TEXT("\r\n"));
+}
+
+int spokei_http_wire_write(const struct spokei_wire_limits *limits,
+			   const struct spokei_message *message, struct spokei_buffer *out)
+{
+	struct response response = { .limits = limits, .message = message, .out = out };
+	size_t before = spokei_buffer_len(out);
+
+	if (message->kind != SPOKEI_REPLY)
+		return SPOKE_EUNSUPPORTED;
+	if (message->id & SPOKEI_HTTP_ID_CONTINUE)
+		put(&response, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
+	else if (message->id & SPOKEI_HTTP_ID_OPTIONS)
+		write_options(&response);
+	else
+		write_reply(&response);
+	if (response.error)
+		spokei_buffer_truncate(out, before);
+	return response.error;
+}
