@@ -5,11 +5,9 @@
 
 #include <stdint.h>
 
-#define SPOKEI_DIGITS_MAX 20u
-
-/* Writes digits of a positive, finite number, so that the integer that they form, times ten to the
- * power of *ret_exponent, is the double nearest to `number`: reading it gives the number again.
- * Returns their number, at most 17. */
-unsigned spokei_digits_of(double number, char digits[SPOKEI_DIGITS_MAX], int *ret_exponent);
+/* Returns an integer of at most 17 digits for a positive, finite number: the double nearest to it,
+ * times ten to the power of *ret_exponent, is `number`. No decimal of fewer digits has this
+ * property, and none of as many digits is nearer. The last digit is not 0. */
+uint64_t spokei_decimal_of(double number, int *ret_exponent);
 
 #endif

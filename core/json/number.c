@@ -6,6 +6,7 @@
  */
 #include "core/json/digits.h"
 #include "core/json/scan.h"
+#include "core/json/write.h"
 
 #include <float.h>
 #include <math.h>
@@ -191,31 +192,54 @@ int spokei_json_integer(struct spokei_json_scan *scan, int64_t *ret)
 
 /* --- printing */
 
+#define DIGITS 17 /* of a double, at most */
+
 /* Writes the digits with a point after the first `before` of them, which may be negative or more
  * than there are. Returns the end. */
 static char *put_fixed(char *at, const char *digits, int count, int before)
 {
 	if (before <= 0) {
-		*at++ = '0';
-		*at++ = '.';
-		for (; before < 0; before++)
-			*at++ = '0';
-		memcpy(at, digits, (size_t)count);
+		memcpy(at, "0.0000", 6);
+		at += 2 - before;
+		memcpy(at, digits, DIGITS);
 		return at + count;
 	}
-	for (int i = 0; i < before; i++)
-		*at++ = i < count ? digits[i] : '0';
-	*at++ = '.';
-	if (before >= count)
-		*at++ = '0';
-	for (int i = before; i < count; i++)
-		*at++ = digits[i];
+	memcpy(at, digits, DIGITS);
+	if (before < count) {
+		memmove(at + before + 1, at + before, (size_t)(count - before));
+		at[before] = '.';
+		return at + count + 1;
+	}
+	memset(at + count, '0', (size_t)(before - count));
+	memcpy(at + before, ".0", 2);
+	return at + before + 2;
+}
+
+/* Writes the digits with an exponent of ten. Returns the end. */
+static char *put_exponent(char *at, const char *digits, int count, int exponent)
+{
+	unsigned size = (unsigned)(exponent < 0 ? -exponent : exponent);
+
+	*at++ = digits[0];
+	if (count > 1) {
+		*at++ = '.';
+		memcpy(at, digits + 1, (size_t)count - 1);
+		at += count - 1;
+	}
+	*at++ = 'e';
+	*at++ = exponent < 0 ? '-' : '+';
+	if (size >= 100)
+		*at++ = (char)('0' + size / 100);
+	*at++ = (char)('0' + size / 10 % 10);
+	*at++ = (char)('0' + size % 10);
 	return at;
 }
 
 size_t spokei_json_print_double(double number, char text[SPOKEI_JSON_NUMBER])
 {
-	char digits[SPOKEI_DIGITS_MAX];
+	char room[SPOKEI_JSON_INTEGER + DIGITS] = { 0 };
+	char *digits = room + SPOKEI_JSON_INTEGER;
+	char *end = digits;
 	char *at = text;
 	int exponent = 0;
 	int count;
@@ -224,20 +248,11 @@ size_t spokei_json_print_double(double number, char text[SPOKEI_JSON_NUMBER])
 		*at++ = '-';
 		number = -number;
 	}
-	if (number > 0) {
-		count = (int)spokei_digits_of(number, digits, &exponent);
-	} else {
-		digits[0] = '0';
-		count = 1;
-	}
+	digits = spokei_json_digits(number > 0 ? spokei_decimal_of(number, &exponent) : 0, digits);
+	count = (int)(end - digits);
 	if (count + exponent > FIXED_MIN && count + exponent <= FIXED_MAX)
-		return (size_t)(put_fixed(at, digits, count, count + exponent) - text);
-	*at++ = digits[0];
-	if (count > 1) {
-		*at++ = '.';
-		memcpy(at, digits + 1, (size_t)count - 1);
-		at += count - 1;
-	}
-	return (size_t)(at - text) + (size_t)snprintf(at, SPOKEI_JSON_NUMBER - (size_t)(at - text),
-						      "e%+03d", count + exponent - 1);
+		at = put_fixed(at, digits, count, count + exponent);
+	else
+		at = put_exponent(at, digits, count, count + exponent - 1);
+	return (size_t)(at - text);
 }

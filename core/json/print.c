@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints values as JSON. */
+/*
+ * Prints values as JSON. The packed bytes are walked over from the first to the last; only the keys
+ * of a map are looked at once more before, because they decide on its form.
+ */
 #include "core/json/json.h"
-#include "core/json/scan.h"
+#include "core/json/pairs.h"
+#include "core/json/write.h"
 #include "core/text/base64.h"
 #include "core/text/utf8.h"
+#include "core/value/shape.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#define ROOM 512u /* bytes that are collected before they are passed on */
 
 enum open {
 	OPEN_ARRAY,
@@ -19,170 +19,90 @@ enum open {
 };
 
 struct level {
-	struct spoke_cursor items; /* of a map: keys and values alternate */
-	size_t index;              /* of the next item */
+	uint64_t left; /* values to come; of a map: keys and values alternate */
 	enum open open;
-};
-
-/* Collects pieces of text. */
-struct out {
-	spoke_json_put_fn put;
-	void *arg;
-	size_t len;
-	char text[ROOM];
+	bool is_empty; /* nothing has been printed */
 };
 
 struct printer {
-	struct out *out;
+	struct spokei_json_out *out;
 	enum spoke_json_form form;
+	const unsigned char *at; /* the next value ... */
+	const unsigned char *end;
 	struct level levels[SPOKE_VALUE_DEPTH_MAX];
 	unsigned depth;
 };
 
-/* --- pieces */
-
-static void flush(struct out *out)
+static void put_text(const struct printer *printer, const char *text)
 {
-	if (out->len > 0)
-		out->put(out->arg, out->text, out->len);
-	out->len = 0;
+	spokei_json_put(printer->out, text, strlen(text));
 }
 
-static void put(struct out *out, const void *bytes, size_t len)
+static void put_space(const struct printer *printer)
 {
-	if (len > ROOM - out->len)
-		flush(out);
-	if (len > ROOM) {
-		out->put(out->arg, bytes, len);
-		return;
-	}
-	memcpy(out->text + out->len, bytes, len);
-	out->len += len;
-}
-
-static void put_text(struct out *out, const char *text)
-{
-	put(out, text, strlen(text));
-}
-
-static void put_char(struct out *out, char c)
-{
-	put(out, &c, 1);
-}
-
-__attribute__((format(printf, 2, 3))) static void put_format(struct out *out, const char *format,
-							     ...)
-{
-	char text[96];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	put_text(out, text);
+	if (printer->form == SPOKE_JSON_TREE)
+		spokei_json_put_char(printer->out, ' ');
 }
 
 /* --- texts and bytes */
 
-/* Prints a character that is not plain ASCII. Returns its size. */
-static size_t print_character(const unsigned char *bytes, size_t len, struct out *out)
+static void print_plain(struct spokei_json_out *out, const char *text, size_t len)
 {
-	static const char names[] = "\"\\\b\f\n\r\t";
-	static const char letters[] = "\"\\bfnrt";
-	size_t size = spokei_utf8_len(bytes, len);
-	const char *name = size == 1 && *bytes ? strchr(names, *bytes) : NULL;
+	if (SPOKEI_LIKELY(len + 2 <= (size_t)(out->end - out->at))) {
+		char *at = out->at;
 
-	if (size == 0)
-		put_text(out, "\\ufffd");
-	else if (name)
-		put_format(out, "\\%c", letters[name - names]);
-	else if (size == 1)
-		put_format(out, "\\u%04x", *bytes);
-	/* U+0080 to U+009F are control characters for a terminal. */
-	else if (size == 2 && bytes[0] == 0xc2 && bytes[1] < 0xa0)
-		put_format(out, "\\u%04x", bytes[1]);
-	else
-		put(out, bytes, size);
-	return size ? size : 1;
-}
-
-static bool is_plain(unsigned char c)
-{
-	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-}
-
-static void print_text(const void *bytes, size_t len, struct out *out)
-{
-	const unsigned char *at = bytes;
-
-	put_char(out, '"');
-	while (len > 0) {
-		size_t run = 0;
-
-		while (run < len && is_plain(at[run]))
-			run++;
-		if (run > 0)
-			put(out, at, run);
-		else
-			run = print_character(at, len, out);
-		at += run;
-		len -= run;
-	}
-	put_char(out, '"');
-}
-
-static bool is_utf8(struct spoke_span text)
-{
-	const unsigned char *bytes = text.data;
-
-	for (size_t at = 0, size; at < text.len; at += size) {
-		size = spokei_utf8_len(bytes + at, text.len - at);
-		if (size == 0)
-			return false;
-	}
-	return true;
-}
-
-static void print_base64(struct spoke_span bytes, struct out *out)
-{
-	const unsigned char *at = bytes.data;
-	char letters[4];
-
-	put_char(out, '"');
-	for (size_t left = bytes.len; left; at += 3) {
-		spokei_base64_write(at, left, letters);
-		put(out, letters, sizeof(letters));
-		left -= left < 3 ? left : 3;
-	}
-	put_char(out, '"');
-}
-
-static const char *space(const struct printer *printer)
-{
-	return printer->form == SPOKE_JSON_TREE ? " " : "";
-}
-
-static void print_str(const struct printer *printer, struct spoke_value value)
-{
-	struct spoke_span text = { NULL, 0 };
-
-	if (spoke_value_str(value, &text) == SPOKE_OK && is_utf8(text)) {
-		print_text(text.data, text.len, printer->out);
+		*at++ = '"';
+		memcpy(at, text, len);
+		at[len] = '"';
+		out->at = at + len + 1;
 		return;
 	}
-	put_format(printer->out, "{\"$str\":%s", space(printer));
-	print_base64(text, printer->out);
-	put_char(printer->out, '}');
+	spokei_json_put_char(out, '"');
+	spokei_json_put(out, text, len);
+	spokei_json_put_char(out, '"');
 }
 
-static void print_bin(const struct printer *printer, struct spoke_value value)
+static void print_base64(const struct printer *printer, const unsigned char *at, size_t len)
 {
-	struct spoke_span bytes = { NULL, 0 };
+	struct spokei_json_out *out = printer->out;
 
-	(void)!spoke_value_bin(value, &bytes);
-	put_format(printer->out, "{\"$bin\":%s", space(printer));
-	print_base64(bytes, printer->out);
-	put_char(printer->out, '}');
+	spokei_json_put_char(out, '"');
+	for (; len >= 3; at += 3, len -= 3) {
+		spokei_base64_write(at, 3, spokei_json_room(out, 4));
+		out->at += 4;
+	}
+	if (len > 0) {
+		spokei_base64_write(at, len, spokei_json_room(out, 4));
+		out->at += 4;
+	}
+	spokei_json_put_char(out, '"');
+}
+
+static void print_marked(const struct printer *printer, const char *marker,
+			 const unsigned char *bytes, size_t len)
+{
+	put_text(printer, marker);
+	put_space(printer);
+	print_base64(printer, bytes, len);
+	spokei_json_put_char(printer->out, '}');
+}
+
+static void print_str(const struct printer *printer, const unsigned char *bytes, size_t len)
+{
+	const char *text = (const char *)bytes;
+	size_t plain = spokei_json_plain(text, len);
+
+	if (SPOKEI_LIKELY(plain == len)) {
+		print_plain(printer->out, text, len);
+	} else if (spokei_utf8_all(bytes + plain, len - plain)) {
+		spokei_json_put_char(printer->out, '"');
+		spokei_json_put(printer->out, text, plain);
+		spokei_json_put_escaped(printer->out, text + plain, len - plain,
+					SPOKEI_JSON_ESCAPE_FEW);
+		spokei_json_put_char(printer->out, '"');
+	} else {
+		print_marked(printer, "{\"$str\":", bytes, len);
+	}
 }
 
 /* Prints a timestamp that spoke_value_print() writes as "date(...)". */
@@ -193,114 +113,113 @@ static bool print_date(const struct printer *printer, struct spoke_value value)
 
 	if (len < 6 || strncmp(text, "date(", 5) != 0)
 		return false;
-	put_format(printer->out, "{\"$date\":%s\"%.*s\"}", space(printer), (int)len - 6, text + 5);
+	put_text(printer, "{\"$date\":");
+	put_space(printer);
+	print_plain(printer->out, text + 5, len - 6);
+	spokei_json_put_char(printer->out, '}');
 	return true;
 }
 
-static void print_ext(const struct printer *printer, struct spoke_value value)
+static void print_integer(struct spokei_json_out *out, bool is_negative, uint64_t size)
 {
-	struct spoke_span bytes = { NULL, 0 };
-	int8_t type = 0;
+	char digits[SPOKEI_JSON_INTEGER];
+	char *end = digits + sizeof(digits);
+	char *first = spokei_json_digits(size, end);
+	char *at = spokei_json_room(out, SPOKEI_JSON_INTEGER + 1);
 
-	if (print_date(printer, value))
+	*at = '-';
+	at += is_negative;
+	memcpy(at, first, (size_t)(end - first));
+	out->at = at + (end - first);
+}
+
+/* Prints an ext whose content, `bytes`, begins with its type. */
+static void print_ext(const struct printer *printer, const unsigned char *head,
+		      const unsigned char *bytes, size_t len)
+{
+	if (print_date(printer, (struct spoke_value){ head, (size_t)(bytes + len - head) }))
 		return;
-	(void)!spoke_value_ext(value, &type, &bytes);
-	put_format(printer->out, "{\"$ext\":%s[%d,%s", space(printer), type, space(printer));
-	print_base64(bytes, printer->out);
-	put_text(printer->out, "]}");
+	put_text(printer, "{\"$ext\":");
+	put_space(printer);
+	spokei_json_put_char(printer->out, '[');
+	print_integer(printer->out, *bytes > INT8_MAX, *bytes > INT8_MAX ? 256u - *bytes : *bytes);
+	spokei_json_put_char(printer->out, ',');
+	put_space(printer);
+	print_base64(printer, bytes + 1, len - 1);
+	put_text(printer, "]}");
 }
 
 /* --- numbers */
 
-static void put_u64(struct out *out, uint64_t number)
+/* Prints an integer of `len` bytes; of none, the head is the number. */
+static void print_packed(struct spokei_json_out *out, unsigned char head,
+			 const unsigned char *bytes, size_t len)
 {
-	char digits[20];
-	size_t at = sizeof(digits);
+	uint64_t number = len > 0 ? spokei_number(bytes, (unsigned)len) : head;
+	unsigned bits = len > 0 ? 8 * (unsigned)len : 8;
+	bool is_negative = (head >= 0xd0 || len == 0) && number >> (bits - 1) != 0;
 
-	do {
-		digits[--at] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number > 0);
-	put(out, digits + at, sizeof(digits) - at);
+	if (is_negative)
+		number = (0 - number) & (UINT64_MAX >> (64 - bits));
+	print_integer(out, is_negative, number);
 }
 
-static void print_integer(struct spoke_value value, struct out *out)
+static void print_double(const struct printer *printer, const unsigned char *bytes, size_t len)
 {
-	uint64_t natural;
-	int64_t integer;
+	uint64_t bits = spokei_number(bytes, (unsigned)len);
+	uint32_t few = (uint32_t)bits;
+	double number;
+	float small;
 
-	if (spoke_value_u64(value, &natural) == SPOKE_OK) {
-		put_u64(out, natural);
-	} else if (spoke_value_i64(value, &integer) == SPOKE_OK) {
-		put_char(out, '-');
-		put_u64(out, 0 - (uint64_t)integer);
-	}
-}
+	memcpy(&number, &bits, sizeof(number));
+	memcpy(&small, &few, sizeof(small));
+	if (len == sizeof(small))
+		number = (double)small;
+	if (SPOKEI_LIKELY(isfinite(number))) {
+		char *at = spokei_json_room(printer->out, SPOKEI_JSON_NUMBER);
 
-static void print_double(const struct printer *printer, struct spoke_value value)
-{
-	double number = 0;
-	char text[SPOKEI_JSON_NUMBER];
-
-	(void)!spoke_value_double(value, &number);
-	if (!isfinite(number)) {
-		put_format(printer->out, "{\"$float\":%s\"%s\"}", space(printer),
-			   isnan(number) ? "nan"
-			   : number > 0  ? "inf"
-					 : "-inf");
+		printer->out->at += spokei_json_print_double(number, at);
 		return;
 	}
-	put(printer->out, text, spokei_json_print_double(number, text));
+	put_text(printer, "{\"$float\":");
+	put_space(printer);
+	put_text(printer, isnan(number) ? "\"nan\"}" : number > 0 ? "\"inf\"}" : "\"-inf\"}");
 }
 
 /* --- arrays and maps */
 
-/* Can the map be printed as a JSON object and be read back unchanged? */
-static bool is_object(struct spoke_value map)
-{
-	struct spoke_cursor pairs;
-	struct spoke_value key;
-	struct spoke_value value;
-	struct spoke_span text = { NULL, 0 };
-	size_t count = 0;
-
-	if (spoke_cursor_map(map, &pairs))
-		return true;
-	for (; spoke_cursor_next_pair(&pairs, &key, &value); count++)
-		if (spoke_value_str(key, &text) || !is_utf8(text))
-			return false;
-	return count != 1 || !text.len || *(const char *)text.data != '$';
-}
-
 static void new_line(const struct printer *printer, unsigned depth)
 {
-	if (printer->form == SPOKE_JSON_TREE) {
-		put_char(printer->out, '\n');
-		while (depth-- > 0)
-			put_text(printer->out, "  ");
-	}
+	if (SPOKEI_LIKELY(printer->form != SPOKE_JSON_TREE))
+		return;
+	spokei_json_put_char(printer->out, '\n');
+	while (depth-- > 0)
+		spokei_json_put(printer->out, "  ", 2);
 }
 
-static void open_level(struct printer *printer, struct spoke_value value, enum open open)
+static void open_level(struct printer *printer, bool is_map, uint64_t count)
 {
-	struct level *level = &printer->levels[printer->depth];
-	int error;
+	bool is_object = is_map && spokei_pairs_are_object(printer->at, printer->end, count);
 
 	if (printer->depth == SPOKE_VALUE_DEPTH_MAX) {
-		put_text(printer->out, "null"); /* impossible for a validated value */
+		put_text(printer, "null"); /* impossible for a validated value */
+		printer->at = printer->end;
 		return;
 	}
-
-	*level = (struct level){ .open = open };
-	error = open == OPEN_ARRAY ? spoke_cursor_array(value, &level->items)
-				   : spoke_cursor_map(value, &level->items);
-	if (error)
-		level->items = (struct spoke_cursor){ NULL, NULL, 0 };
-	printer->depth++;
-	if (open == OPEN_PAIRS)
-		put_format(printer->out, "{\"$map\":%s[", space(printer));
-	else
-		put_char(printer->out, open == OPEN_MAP ? '{' : '[');
+	printer->levels[printer->depth++] = (struct level){
+		.left = is_map ? 2 * count : count,
+		.open = !is_map     ? OPEN_ARRAY
+			: is_object ? OPEN_MAP
+				    : OPEN_PAIRS,
+		.is_empty = true,
+	};
+	if (!is_map || is_object) {
+		spokei_json_put_char(printer->out, is_map ? '{' : '[');
+		return;
+	}
+	put_text(printer, "{\"$map\":");
+	put_space(printer);
+	spokei_json_put_char(printer->out, '[');
 }
 
 static void close_level(struct printer *printer)
@@ -308,132 +227,191 @@ static void close_level(struct printer *printer)
 	const struct level *level = &printer->levels[--printer->depth];
 	static const char *const ends[] = { "]", "}", "]}" };
 
-	if (level->index) {
+	if (!level->is_empty) {
 		if (level->open == OPEN_PAIRS)
-			put_char(printer->out, ']');
+			spokei_json_put_char(printer->out, ']');
 		new_line(printer, printer->depth);
 	}
-	put_text(printer->out, ends[level->open]);
+	if (level->open == OPEN_PAIRS)
+		put_text(printer, ends[level->open]);
+	else
+		spokei_json_put_char(printer->out, *ends[level->open]);
 }
 
-static void print_value(struct printer *printer, struct spoke_value value)
-{
-	enum spoke_value_type type = spoke_value_type(value);
-	bool flag = false;
+/* --- any value */
 
-	switch (type) {
-	case SPOKE_VALUE_BOOL:
-		(void)!spoke_value_bool(value, &flag);
-		put_text(printer->out, flag ? "true" : "false");
-		break;
-	case SPOKE_VALUE_INT:
-		print_integer(value, printer->out);
-		break;
-	case SPOKE_VALUE_DOUBLE:
-		print_double(printer, value);
-		break;
+/* Moves on to the value inside a typed value or a reference. */
+static SPOKEI_NOINLINE void look_through(struct printer *printer)
+{
+	for (;;) {
+		const struct spokei_shape *shape = &spokei_shapes[*printer->at];
+		const unsigned char *content = printer->at + 1 + shape->width;
+		struct spokei_pair pair;
+		uint64_t len;
+
+		if (shape->type != SPOKE_VALUE_EXT || content >= printer->end)
+			return;
+		len = spokei_shape_number(shape, printer->at);
+		if (len > (size_t)(printer->end - content) ||
+		    !spokei_shape_open_ext(content, (size_t)len, &pair))
+			return;
+		printer->at = pair.inside.data;
+	}
+}
+
+/* Prints bytes that are no value, which a validated value has not, as the last one. */
+static void print_unreadable(struct printer *printer)
+{
+	put_text(printer, "null");
+	printer->at = printer->end;
+}
+
+/* Prints a value that is not a container. Its content has been checked to be there. */
+static void print_scalar(const struct printer *printer, const unsigned char *head,
+			 const unsigned char *content, size_t len)
+{
+	switch (spokei_shapes[*head].type) {
 	case SPOKE_VALUE_STR:
-		print_str(printer, value);
-		break;
+		print_str(printer, content, len);
+		return;
+	case SPOKE_VALUE_INT:
+		print_packed(printer->out, *head, content, len);
+		return;
+	case SPOKE_VALUE_DOUBLE:
+		print_double(printer, content, len);
+		return;
+	case SPOKE_VALUE_BOOL:
+		put_text(printer, *head == 0xc3 ? "true" : "false");
+		return;
 	case SPOKE_VALUE_BIN:
-		print_bin(printer, value);
-		break;
+		print_marked(printer, "{\"$bin\":", content, len);
+		return;
 	case SPOKE_VALUE_EXT:
-		print_ext(printer, value);
-		break;
-	case SPOKE_VALUE_ARRAY:
-		open_level(printer, value, OPEN_ARRAY);
-		break;
-	case SPOKE_VALUE_MAP:
-		open_level(printer, value, is_object(value) ? OPEN_MAP : OPEN_PAIRS);
-		break;
-	case SPOKE_VALUE_NIL:
-	case SPOKE_VALUE_NONE:
+		print_ext(printer, head, content, len);
+		return;
 	default:
-		put_text(printer->out, "null");
+		put_text(printer, "null");
+	}
+}
+
+static void print_next(struct printer *printer)
+{
+	const struct spokei_shape *shape;
+	const unsigned char *head;
+	const unsigned char *content;
+	uint64_t number;
+
+	if (SPOKEI_UNLIKELY(spokei_shapes[*printer->at].type == SPOKE_VALUE_EXT))
+		look_through(printer);
+	head = printer->at;
+	shape = &spokei_shapes[*head];
+	if (shape->type == SPOKE_VALUE_NONE || shape->width >= printer->end - head) {
+		print_unreadable(printer);
+		return;
+	}
+	number = spokei_shape_number(shape, head);
+	content = head + 1 + shape->width;
+	if (shape->each > 0) {
+		printer->at = content;
+		open_level(printer, shape->each == 2, number);
+	} else if (number > (size_t)(printer->end - content)) {
+		print_unreadable(printer);
+	} else {
+		printer->at = content + number;
+		print_scalar(printer, head, content, (size_t)number);
 	}
 }
 
 /* Prints the separator before the next item of a level. */
-static void print_before(const struct printer *printer, const struct level *level)
+static void print_before(const struct printer *printer, struct level *level)
 {
-	bool is_second = level->open != OPEN_ARRAY && level->index % 2 != 0;
+	bool is_second = level->open != OPEN_ARRAY && level->left % 2 != 0;
 
 	if (is_second) {
-		put_format(printer->out, "%c%s", level->open == OPEN_MAP ? ':' : ',',
-			   space(printer));
+		spokei_json_put_char(printer->out, level->open == OPEN_MAP ? ':' : ',');
+		put_space(printer);
 		return;
 	}
-	if (level->index)
-		put_text(printer->out, level->open == OPEN_PAIRS ? "]," : ",");
+	if (!level->is_empty) {
+		if (level->open == OPEN_PAIRS)
+			spokei_json_put_char(printer->out, ']');
+		spokei_json_put_char(printer->out, ',');
+	}
 	new_line(printer, printer->depth);
 	if (level->open == OPEN_PAIRS)
-		put_char(printer->out, '[');
+		spokei_json_put_char(printer->out, '[');
 }
 
-void spoke_json_print(struct spoke_value value, enum spoke_json_form form,
-		      spoke_json_put_fn put_out, void *arg)
+static void print(struct spoke_value value, enum spoke_json_form form, struct spokei_json_out *out)
 {
-	struct out out = { .put = put_out, .arg = arg };
-	struct printer printer = { .out = &out, .form = form };
+	struct printer printer;
 
-	print_value(&printer, value);
-	while (printer.depth) {
+	printer.out = out;
+	printer.form = form;
+	printer.at = value.data;
+	printer.end = value.data + value.len;
+	printer.depth = 0;
+	if (value.len == 0) {
+		put_text(&printer, "null");
+		return;
+	}
+	print_next(&printer);
+	while (printer.depth > 0 && !out->error) {
 		struct level *level = &printer.levels[printer.depth - 1];
-		struct spoke_value item;
 
-		if (!spoke_cursor_next(&level->items, &item)) {
+		if (level->left == 0 || printer.at == printer.end) {
 			close_level(&printer);
 			continue;
 		}
 		print_before(&printer, level);
-		level->index++;
-		print_value(&printer, item);
+		level->is_empty = false;
+		level->left--;
+		print_next(&printer);
 	}
-	flush(&out);
 }
 
-void spoke_json_print_text(const void *bytes, size_t len, spoke_json_put_fn put_out, void *arg)
+static void print_text(const void *bytes, size_t len, struct spokei_json_out *out)
 {
-	struct out out = { .put = put_out, .arg = arg };
+	spokei_json_put_char(out, '"');
+	spokei_json_put_escaped(out, bytes, len, SPOKEI_JSON_ESCAPE_FEW);
+	spokei_json_put_char(out, '"');
+}
 
+/* --- the faces */
+
+void spoke_json_print(struct spoke_value value, enum spoke_json_form form, spoke_json_put_fn put,
+		      void *arg)
+{
+	struct spokei_json_out out;
+
+	spokei_json_out_function(&out, put, arg);
+	print(value, form, &out);
+	(void)!spokei_json_out_end(&out);
+}
+
+void spoke_json_print_text(const void *bytes, size_t len, spoke_json_put_fn put, void *arg)
+{
+	struct spokei_json_out out;
+
+	spokei_json_out_function(&out, put, arg);
 	print_text(bytes, len, &out);
-	flush(&out);
+	(void)!spokei_json_out_end(&out);
 }
 
-/* --- into a buffer */
-
-struct sink {
-	struct spokei_buffer *buffer;
-	int error;
-};
-
-static void append(void *arg, const void *bytes, size_t len)
+int spokei_json_append(struct spokei_buffer *buffer, struct spoke_value value)
 {
-	struct sink *sink = arg;
+	struct spokei_json_out out;
 
-	if (!sink->error)
-		sink->error = spokei_buffer_append(sink->buffer, bytes, len);
+	spokei_json_out_buffer(&out, buffer);
+	print(value, SPOKE_JSON_LINE, &out);
+	return spokei_json_out_end(&out);
 }
 
-int spokei_json_append(struct spokei_buffer *out, struct spoke_value value)
+int spokei_json_append_text(struct spokei_buffer *buffer, const void *bytes, size_t len)
 {
-	struct sink sink = { .buffer = out };
-	size_t before = spokei_buffer_len(out);
+	struct spokei_json_out out;
 
-	spoke_json_print(value, SPOKE_JSON_LINE, append, &sink);
-	if (sink.error)
-		spokei_buffer_truncate(out, before);
-	return sink.error;
-}
-
-int spokei_json_append_text(struct spokei_buffer *out, const void *bytes, size_t len)
-{
-	struct sink sink = { .buffer = out };
-	size_t before = spokei_buffer_len(out);
-
-	spoke_json_print_text(bytes, len, append, &sink);
-	if (sink.error)
-		spokei_buffer_truncate(out, before);
-	return sink.error;
+	spokei_json_out_buffer(&out, buffer);
+	print_text(bytes, len, &out);
+	return spokei_json_out_end(&out);
 }

@@ -69,10 +69,4 @@ bool spokei_json_number(struct spokei_json_scan *scan);
 /* Reads an integer of 64 bits, after white space. Returns 0, SPOKE_ESYNTAX or SPOKE_ERANGE. */
 int spokei_json_integer(struct spokei_json_scan *scan, int64_t *ret);
 
-#define SPOKEI_JSON_NUMBER 40u /* bytes of a printed number */
-
-/* Prints a finite number with a point or an exponent, so that reading it gives the same number
- * again. Returns the length; there is no NUL. */
-size_t spokei_json_print_double(double number, char text[SPOKEI_JSON_NUMBER]);
-
 #endif

@@ -2,10 +2,11 @@
 /* Validates UTF-8 by the ranges of lead and second bytes, and writes characters. */
 #include "core/text/utf8.h"
 
-/* A range of lead bytes, and the range of the second byte; later bytes are 0x80 to 0xbf. */
+#include <string.h>
+
+/* The length that a lead byte demands, and the range of the second byte; later bytes are 0x80 to
+ * 0xbf. */
 struct lead {
-	unsigned char from;
-	unsigned char to;
 	unsigned char len;
 	unsigned char second_from;
 	unsigned char second_to;
@@ -13,27 +14,61 @@ struct lead {
 
 /* Excludes overlong forms, surrogates, and characters beyond U+10FFFF. */
 static const struct lead leads[] = {
-	{ 0xc2, 0xdf, 2, 0x80, 0xbf }, { 0xe0, 0xe0, 3, 0xa0, 0xbf }, { 0xe1, 0xec, 3, 0x80, 0xbf },
-	{ 0xed, 0xed, 3, 0x80, 0x9f }, { 0xee, 0xef, 3, 0x80, 0xbf }, { 0xf0, 0xf0, 4, 0x90, 0xbf },
-	{ 0xf1, 0xf3, 4, 0x80, 0xbf }, { 0xf4, 0xf4, 4, 0x80, 0x8f },
+	{ 2, 0x80, 0xbf }, /* 0xc2 to 0xdf */
+	{ 3, 0xa0, 0xbf }, /* 0xe0 */
+	{ 3, 0x80, 0xbf }, /* 0xe1 to 0xec */
+	{ 3, 0x80, 0x9f }, /* 0xed */
+	{ 3, 0x80, 0xbf }, /* 0xee, 0xef */
+	{ 4, 0x90, 0xbf }, /* 0xf0 */
+	{ 4, 0x80, 0xbf }, /* 0xf1 to 0xf3 */
+	{ 4, 0x80, 0x8f }, /* 0xf4 */
+};
+
+/* The row of a lead byte from 0xc0 on, plus one; 0: it is invalid. */
+static const unsigned char rows[64] = {
+	0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	1, 1, 1, 1, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 5, 6, 7, 7, 7, 8,
 };
 
 size_t spokei_utf8_len(const unsigned char *bytes, size_t len)
 {
-	const struct lead *lead = leads;
+	const struct lead *lead;
 
 	if (bytes[0] < 0x80)
 		return 1;
-	while (lead < leads + sizeof(leads) / sizeof(leads[0]) &&
-	       (bytes[0] < lead->from || bytes[0] > lead->to))
-		lead++;
-	if (lead == leads + sizeof(leads) / sizeof(leads[0]) || len < lead->len ||
-	    bytes[1] < lead->second_from || bytes[1] > lead->second_to)
+	if (bytes[0] < 0xc0 || rows[bytes[0] - 0xc0] == 0)
+		return 0;
+	lead = &leads[rows[bytes[0] - 0xc0] - 1];
+	if (len < lead->len || bytes[1] < lead->second_from || bytes[1] > lead->second_to)
 		return 0;
 	for (size_t i = 2; i < lead->len; i++)
 		if ((bytes[i] & 0xc0) != 0x80)
 			return 0;
 	return lead->len;
+}
+
+bool spokei_utf8_all(const unsigned char *bytes, size_t len)
+{
+	const unsigned char *end = bytes + len;
+
+	while (bytes < end) {
+		uint64_t eight;
+		size_t size;
+
+		while (end - bytes >= 8) {
+			memcpy(&eight, bytes, sizeof(eight));
+			if (eight & UINT64_C(0x8080808080808080))
+				break;
+			bytes += 8;
+		}
+		if (bytes == end)
+			return true;
+		size = spokei_utf8_len(bytes, (size_t)(end - bytes));
+		if (size == 0)
+			return false;
+		bytes += size;
+	}
+	return true;
 }
 
 size_t spokei_utf8_write(uint32_t character, char *out)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures reading and printing JSON, next to jansson: the same documents, in turns, on one core.
- * Each round reads or prints a document until a tenth of the time of its row is over; the median of
- * the rounds counts.
+ * Measures reading and printing JSON, next to jansson and, if it is installed, yyjson: the same
+ * documents, in turns, on one core. Each round reads or prints a document until the time of its row
+ * is over; the medians of the rounds and of their ratios count. spoke keeps its two buffers, yyjson
+ * its pool, and jansson its output; jansson allocates its trees, which it cannot avoid.
  */
+#include "core/json/json.h"
+#include "core/value/builder.h"
+#include "tests/bench/json/yyjson.h"
+
 #include <spoke/host.h>
-#include <spoke/json.h>
 
 #include <jansson.h>
 
@@ -22,10 +26,14 @@ struct document {
 	const char *name;
 	char text[DOCUMENT_MAX];
 	char copy[DOCUMENT_MAX]; /* reading overwrites it */
+	char out[DOCUMENT_MAX];  /* of jansson */
 	size_t len;
-	struct spoke_builder values;
+	struct spokei_buffer values;
+	struct spokei_buffer scratch;
+	struct spokei_buffer printed;
 	struct spoke_value value;
 	json_t *tree;
+	struct yyjson *yyjson; /* NULL: it is not installed */
 };
 
 static volatile size_t sum; /* keeps the compiler from leaving work out */
@@ -52,17 +60,25 @@ __attribute__((format(printf, 2, 3))) static void add(struct document *document,
 	document->len += (size_t)len;
 }
 
-static void make_args(struct document *document)
+static void make_echo(struct document *document)
 {
-	add(document, "[\"world\",42,true]");
+	add(document, "[\"world\"]");
 }
 
-static void make_record(struct document *document)
+static void make_order(struct document *document)
 {
-	add(document,
-	    "{\"id\":184467440737,\"name\":\"Ada Lovelace\",\"active\":true,\"score\":12.5,"
-	    "\"tags\":[\"a\",\"b\",\"c\"],\"address\":{\"street\":\"St James's Square\","
-	    "\"number\":12,\"city\":\"London\",\"zip\":null}}");
+	add(document, "{\"id\":184467440737,\"customer\":{\"name\":\"Ada Lovelace\",\"mail\":"
+		      "\"ada@example.org\",\"since\":1815,\"vip\":true},\"currency\":\"EUR\","
+		      "\"items\":[");
+	for (unsigned i = 0; i < 8; i++) {
+		add(document,
+		    "%s{\"sku\":\"AB-%04u\",\"title\":\"Analytical engine, part %u\",\"count\":%u,"
+		    "\"price\":%u.%02u,\"gift\":%s}",
+		    i ? "," : "", i * 733, i, i % 3 + 1, 10 + i * 7, i * 13 % 100,
+		    i % 2 ? "true" : "false");
+	}
+	add(document, "],\"total\":512.25,\"note\":null,\"address\":{\"street\":"
+		      "\"St James's Square 12\",\"city\":\"London\",\"zip\":\"SW1Y 4JH\"}}");
 }
 
 static void make_records(struct document *document)
@@ -74,6 +90,27 @@ static void make_records(struct document *document)
 		    "\"balance\":%u.%02u,\"roles\":[\"reader\",\"writer\"]}",
 		    i ? "," : "", i * 7919, i, i, i % 3 ? "true" : "false", i * 13, i % 100);
 	}
+	add(document, "]");
+}
+
+static void make_integers(struct document *document)
+{
+	uint64_t number = 1;
+
+	add(document, "[");
+	for (unsigned i = 0; document->len < 100000; i++) {
+		number = number * UINT64_C(6364136223846793005) + 1442695040888963407;
+		add(document, "%s%s%llu", i ? "," : "", number >> 63 ? "-" : "",
+		    (unsigned long long)(number >> (8 + number % 53)));
+	}
+	add(document, "]");
+}
+
+static void make_prices(struct document *document)
+{
+	add(document, "[");
+	for (unsigned i = 0; document->len < 100000; i++)
+		add(document, "%s%u.%02u", i ? "," : "", i * 37 % 10007, i * 7 % 100);
 	add(document, "]");
 }
 
@@ -108,15 +145,15 @@ static void make_texts(struct document *document)
 static void read_spoke(struct document *document)
 {
 	struct spoke_json_error error;
-	struct spoke_builder builder;
+	struct spoke_span args;
 	size_t count;
 
+	spokei_buffer_clear(&document->scratch);
 	memcpy(document->copy, document->text, document->len);
-	spoke_builder_init(&builder, spoke_host_env(), NULL);
-	if (spoke_json_read(document->copy, document->len, &builder, &count, &error))
+	if (spokei_json_read_args(document->copy, document->len, NULL, &document->scratch, &args,
+				  &count, &error))
 		die(error.what);
-	sum += builder.len;
-	spoke_builder_fini(&builder);
+	sum += args.len + count;
 }
 
 static void read_jansson(struct document *document)
@@ -129,27 +166,27 @@ static void read_jansson(struct document *document)
 	json_decref(tree);
 }
 
-static void count_bytes(void *arg, const void *bytes, size_t len)
+static void read_yyjson(struct document *document)
 {
-	(void)arg;
-	sum += len + *(const unsigned char *)bytes;
+	sum += yyjson_run_read(document->yyjson, document->text, document->len);
 }
 
 static void print_spoke(struct document *document)
 {
-	spoke_json_print(document->value, SPOKE_JSON_LINE, count_bytes, NULL);
-}
-
-static int count_chunk(const char *bytes, size_t len, void *arg)
-{
-	count_bytes(arg, bytes, len);
-	return 0;
+	spokei_buffer_clear(&document->printed);
+	if (spokei_json_append(&document->printed, document->value))
+		die("out of memory");
+	sum += spokei_buffer_len(&document->printed);
 }
 
 static void print_jansson(struct document *document)
 {
-	if (json_dump_callback(document->tree, count_chunk, NULL, JSON_COMPACT))
-		die("jansson cannot print a document");
+	sum += json_dumpb(document->tree, document->out, DOCUMENT_MAX, JSON_COMPACT);
+}
+
+static void print_yyjson(struct document *document)
+{
+	sum += yyjson_run_print(document->yyjson);
 }
 
 /* --- measuring */
@@ -158,7 +195,7 @@ static double now(void)
 {
 	struct timespec time;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &time);
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
@@ -186,25 +223,66 @@ static int compare(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-/* Returns the median ratio of the rounds: jansson's time to spoke's. */
-static void row(struct document *document, const char *what,
-		void (*spoke)(struct document *document),
-		void (*jansson)(struct document *document), double seconds)
+static double median(double numbers[ROUNDS])
 {
-	double ours[ROUNDS];
-	double theirs[ROUNDS];
-	double ratios[ROUNDS];
+	qsort(numbers, ROUNDS, sizeof(numbers[0]), compare);
+	return numbers[ROUNDS / 2];
+}
 
-	for (int i = 0; i < ROUNDS; i++) {
-		ours[i] = measure(spoke, document, seconds);
-		theirs[i] = measure(jansson, document, seconds);
-		ratios[i] = ours[i] / theirs[i];
+#define LIBRARIES 3
+
+struct row {
+	const char *name;
+	void (*run[LIBRARIES])(struct document *document); /* spoke, jansson, yyjson */
+};
+
+static void print_row(struct document *document, const struct row *row, double seconds)
+{
+	double speeds[LIBRARIES][ROUNDS];
+	double ratios[LIBRARIES][ROUNDS];
+	int count = document->yyjson ? 3 : 2;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < count; i++)
+			speeds[i][round] = measure(row->run[i], document, seconds);
+		for (int i = 0; i < count; i++)
+			ratios[i][round] = speeds[0][round] / speeds[i][round];
 	}
-	qsort(ours, ROUNDS, sizeof(ours[0]), compare);
-	qsort(theirs, ROUNDS, sizeof(theirs[0]), compare);
-	qsort(ratios, ROUNDS, sizeof(ratios[0]), compare);
-	printf("%s\t%zu\t%s\t%.1f\t%.1f\t%.2f\n", document->name, document->len, what,
-	       ours[ROUNDS / 2] / 1e6, theirs[ROUNDS / 2] / 1e6, ratios[ROUNDS / 2]);
+	printf("%s\t%zu\t%s", document->name, document->len, row->name);
+	for (int i = 0; i < count; i++)
+		printf("\t%.1f", median(speeds[i]) / 1e6);
+	for (int i = 1; i < count; i++)
+		printf("\t%.2f", median(ratios[i]));
+	printf("\n");
+	(void)fflush(stdout);
+}
+
+static void start(struct document *document)
+{
+	struct spoke_json_error error;
+	struct spoke_builder builder;
+	size_t count;
+
+	memcpy(document->copy, document->text, document->len);
+	spokei_buffer_init(&document->values, spoke_host_env(), SIZE_MAX / 2);
+	spokei_buffer_init(&document->scratch, spoke_host_env(), SIZE_MAX / 2);
+	spokei_buffer_init(&document->printed, spoke_host_env(), SIZE_MAX / 2);
+	spokei_builder_init_buffer(&builder, &document->values, NULL);
+	document->tree = json_loadb(document->text, document->len, 0, NULL);
+	document->yyjson = yyjson_make(document->text, document->len);
+	if (document->tree == NULL ||
+	    spoke_json_read(document->copy, document->len, &builder, &count, &error) ||
+	    spoke_builder_finish_value(&builder, &document->value))
+		die("a document is invalid");
+}
+
+static void stop(struct document *document)
+{
+	spokei_buffer_fini(&document->values);
+	spokei_buffer_fini(&document->scratch);
+	spokei_buffer_fini(&document->printed);
+	json_decref(document->tree);
+	yyjson_drop(document->yyjson);
 }
 
 int main(int argc, char **argv)
@@ -213,32 +291,28 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*make)(struct document *document);
 	} kinds[] = {
-		{ "args", make_args },       { "record", make_record }, { "records", make_records },
-		{ "doubles", make_doubles }, { "texts", make_texts },
+		{ "echo", make_echo },       { "order", make_order },
+		{ "records", make_records }, { "integers", make_integers },
+		{ "prices", make_prices },   { "doubles", make_doubles },
+		{ "texts", make_texts },
+	};
+	static const struct row rows[] = {
+		{ "read", { read_spoke, read_jansson, read_yyjson } },
+		{ "print", { print_spoke, print_jansson, print_yyjson } },
 	};
 	static struct document document;
 	double seconds = argc > 1 && strcmp(argv[1], "--quick") == 0 ? 0.02 : 0.2;
 
-	printf("document\tbytes\trow\tspoke_MB_per_s\tjansson_MB_per_s\tratio\n");
+	printf("document\tbytes\trow\tspoke_MB_per_s\tjansson_MB_per_s\tyyjson_MB_per_s\t"
+	       "to_jansson\tto_yyjson\n");
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		struct spoke_json_error error;
-		size_t count;
-
 		memset(&document, 0, sizeof(document));
 		document.name = kinds[i].name;
 		kinds[i].make(&document);
-		memcpy(document.copy, document.text, document.len);
-		spoke_builder_init(&document.values, spoke_host_env(), NULL);
-		document.tree = json_loadb(document.text, document.len, 0, NULL);
-		if (document.tree == NULL ||
-		    spoke_json_read(document.copy, document.len, &document.values, &count,
-				    &error) ||
-		    spoke_builder_finish_value(&document.values, &document.value))
-			die("a document is invalid");
-		row(&document, "read", read_spoke, read_jansson, seconds);
-		row(&document, "print", print_spoke, print_jansson, seconds);
-		json_decref(document.tree);
-		spoke_builder_fini(&document.values);
+		start(&document);
+		for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++)
+			print_row(&document, &rows[row], seconds);
+		stop(&document);
 	}
 	return 0;
 }
