@@ -5,109 +5,97 @@
  */
 #include "core/json/keys.h"
 
-#include <spoke/error.h>
+#include "core/value/shape.h"
 
-#include <string.h>
-
-#define FEW 16u
-
-void spokei_json_keys_init(struct spokei_json_keys *keys, const struct spoke_env *env)
+static uint32_t place_of(const char *places, size_t i)
 {
-	keys->env = env;
-	keys->keys = keys->few;
-	keys->count = 0;
-	keys->room = SPOKEI_JSON_KEYS_FEW;
+	uint32_t place;
+
+	memcpy(&place, places + i * sizeof(place), sizeof(place));
+	return place;
 }
 
-void spokei_json_keys_fini(struct spokei_json_keys *keys)
+static void set_place(char *places, size_t i, uint32_t place)
 {
-	if (keys->keys != keys->few)
-		spokei_free(keys->env, keys->keys, keys->room, sizeof(*keys->keys));
+	memcpy(places + i * sizeof(place), &place, sizeof(place));
 }
 
-static int make_room(struct spokei_json_keys *keys)
+bool spokei_json_keys_add(struct spokei_json_keys *keys, const struct spoke_builder *builder,
+			  size_t at)
 {
-	struct spokei_json_key *grown;
+	const unsigned char *key = builder->bytes + at;
+	size_t len = builder->len - at;
+	uint32_t least = keys->count > SPOKEI_JSON_KEYS_FEW ? keys->count - SPOKEI_JSON_KEYS_FEW
+							    : 0;
 
-	if (keys->count < keys->room)
-		return SPOKE_OK;
-	grown = keys->env ? spokei_alloc_unset(keys->env, 2 * keys->room * sizeof(*grown)) : NULL;
-	if (grown == NULL)
-		return SPOKE_ENOMEM;
-	memcpy(grown, keys->keys, keys->count * sizeof(*grown));
-	spokei_json_keys_fini(keys);
-	keys->keys = grown;
-	keys->room *= 2;
-	return SPOKE_OK;
+	/* The head of a text contains its length, so equal bytes are equal texts. */
+	for (uint32_t i = keys->count; i > least; i--) {
+		const unsigned char *other = builder->bytes + place_of(keys->places, i - 1);
+
+		if (*other == *key && other[len - 1] == key[len - 1] &&
+		    memcmp(other, key, len) == 0)
+			return false;
+	}
+	set_place(keys->places, keys->count++, (uint32_t)at);
+	return true;
 }
 
-static bool is_same(const struct spokei_json_key *a, const char *text, size_t len)
+/* Compares two keys, by length first: any order will do. */
+static int compare(const struct spoke_builder *builder, uint32_t a, uint32_t b)
 {
-	return a->len == len && memcmp(a->text, text, len) == 0;
-}
+	const unsigned char *end = builder->bytes + builder->len;
+	size_t a_len = spokei_shape_hop(builder->bytes + a, end);
+	size_t b_len = spokei_shape_hop(builder->bytes + b, end);
 
-int spokei_json_keys_add(struct spokei_json_keys *keys, unsigned depth, const char *text,
-			 size_t len)
-{
-	size_t least = keys->count > FEW ? keys->count - FEW : 0;
-
-	for (size_t i = keys->count; i > least && keys->keys[i - 1].depth == depth; i--)
-		if (is_same(&keys->keys[i - 1], text, len))
-			return SPOKE_EEXIST;
-	if (make_room(keys))
-		return SPOKE_ENOMEM;
-	keys->keys[keys->count++] = (struct spokei_json_key){ text, len, depth };
-	return SPOKE_OK;
-}
-
-/* By length first: any order will do. */
-static bool is_less(const struct spokei_json_key *a, const struct spokei_json_key *b)
-{
-	return a->len != b->len ? a->len < b->len : memcmp(a->text, b->text, a->len) < 0;
+	if (a_len != b_len)
+		return a_len < b_len ? -1 : 1;
+	return memcmp(builder->bytes + a, builder->bytes + b, a_len);
 }
 
 /* Lets the key at `at` sink to its place in a heap of `count` keys. */
-static void sink(struct spokei_json_key *keys, size_t at, size_t count)
+static void sink(const struct spoke_builder *builder, char *places, size_t at, size_t count)
 {
-	struct spokei_json_key key = keys[at];
+	uint32_t key = place_of(places, at);
 
 	for (size_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-		child += child + 1 < count && is_less(&keys[child], &keys[child + 1]);
-		if (!is_less(&key, &keys[child]))
+		child += child + 1 < count &&
+			 compare(builder, place_of(places, child), place_of(places, child + 1)) < 0;
+		if (compare(builder, key, place_of(places, child)) >= 0)
 			break;
-		keys[at] = keys[child];
+		set_place(places, at, place_of(places, child));
 		at = child;
 	}
-	keys[at] = key;
+	set_place(places, at, key);
 }
 
-static void sort(struct spokei_json_key *keys, size_t count)
+static void sort(const struct spoke_builder *builder, char *places, size_t count)
 {
 	for (size_t at = count / 2; at-- > 0;)
-		sink(keys, at, count);
+		sink(builder, places, at, count);
 	while (count-- > 1) {
-		struct spokei_json_key greatest = keys[0];
+		uint32_t greatest = place_of(places, 0);
 
-		keys[0] = keys[count];
-		keys[count] = greatest;
-		sink(keys, 0, count);
+		set_place(places, 0, place_of(places, count));
+		set_place(places, count, greatest);
+		sink(builder, places, 0, count);
 	}
 }
 
-const char *spokei_json_keys_close(struct spokei_json_keys *keys, unsigned depth)
+/* Returns how many keys, from the first one on, are each greater than the key before. */
+static size_t count_ascending(const struct spoke_builder *builder, const char *places, size_t count)
 {
-	size_t end = keys->count;
-	struct spokei_json_key *first;
+	size_t i = 1;
 
-	while (keys->count > 0 && keys->keys[keys->count - 1].depth >= depth)
-		keys->count--;
-	if (end - keys->count <= FEW + 1)
-		return NULL;
-	first = keys->keys + keys->count;
-	sort(first, end - keys->count);
-	for (size_t i = 1; i < end - keys->count; i++)
-		if (is_same(&first[i - 1], first[i].text, first[i].len))
-			return first[i].text > first[i - 1].text ? first[i].text
-								 : first[i - 1].text;
-	return NULL;
+	while (i < count && compare(builder, place_of(places, i - 1), place_of(places, i)) < 0)
+		i++;
+	return i;
+}
+
+bool spokei_json_keys_repeat(struct spokei_json_keys *keys, const struct spoke_builder *builder)
+{
+	if (keys->count <= SPOKEI_JSON_KEYS_FEW + 1 ||
+	    count_ascending(builder, keys->places, keys->count) == keys->count)
+		return false;
+	sort(builder, keys->places, keys->count);
+	return count_ascending(builder, keys->places, keys->count) < keys->count;
 }

@@ -4,7 +4,9 @@
  * multiplication or division, which IEEE 754 rounds correctly. The C library converts the others;
  * its decimal point depends on the locale.
  */
+#include "core/json/build.h"
 #include "core/json/digits.h"
+#include "core/json/powers.h"
 #include "core/json/scan.h"
 #include "core/json/write.h"
 
@@ -26,47 +28,76 @@ static const double tens[TENS_MAX + 1] = {
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 };
 
-/* The digits of a number, as an integer and a power of ten. */
-struct digits {
+/* A number, as an integer and a power of ten. */
+struct decimal {
 	uint64_t integer;
-	bool too_many; /* the integer does not fit */
+	unsigned
+		digits; /* of the integer, with leading zeros; it has overflowed if they are many */
 	int exponent;
 };
+
+#define DIGITS_SAFE 19u /* digits that fit into 64 bits */
 
 static inline bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-/* Appends the digits that are next. Returns their number. */
-static size_t take_digits(struct spokei_json_scan *scan, struct digits *digits)
+/* Are all eight bytes digits? */
+static inline bool are_digits(uint64_t eight)
 {
-	size_t start = scan->at;
-
-	while (scan->at < scan->len && is_digit(scan->text[scan->at])) {
-		unsigned digit = (unsigned)(scan->text[scan->at++] - '0');
-
-		digits->too_many |= digits->integer > (UINT64_MAX - digit) / 10;
-		digits->integer = digits->integer * 10 + digit;
-	}
-	return scan->at - start;
+	return (((eight + SPOKEI_EIGHT_OF(0x46)) | (eight - SPOKEI_EIGHT_OF('0'))) &
+		SPOKEI_EIGHT_OF(0x80)) == 0;
 }
 
-/* Reads the exponent after "e". Returns the number of its digits. */
-static size_t take_exponent(struct spokei_json_scan *scan, struct digits *digits)
+/* Returns the number of eight digits: pairs first, then fours. */
+static inline uint32_t number_of(uint64_t eight)
 {
-	bool negative = spokei_json_here(scan) == '-';
-	size_t start;
+	eight -= SPOKEI_EIGHT_OF('0');
+	eight = eight * 10 + (eight >> 8);
+	return (uint32_t)((((eight & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x000f424000000064)) +
+			   ((eight >> 16 & UINT64_C(0x000000ff000000ff)) *
+			    UINT64_C(0x0000271000000001))) >>
+			  32);
+}
+
+/* Appends the digits at `at`; returns their end. */
+static inline char *take_digits(char *at, const char *end, struct decimal *decimal)
+{
+	char *start = at;
+	uint64_t integer = decimal->integer;
+
+	while (end - at >= 8) {
+		uint64_t eight = spokei_eight(at);
+
+		if (!are_digits(eight))
+			break;
+		integer = integer * 100000000 + number_of(eight);
+		at += 8;
+	}
+	while (at < end && is_digit(*at))
+		integer = integer * 10 + (uint64_t)(*at++ - '0');
+	decimal->integer = integer;
+	decimal->digits += (unsigned)(at - start < EXPONENT_MAX ? at - start : EXPONENT_MAX);
+	return at;
+}
+
+/* Reads the exponent after "e". Returns its end, which is `at` if there is none. */
+static char *take_exponent(char *at, const char *end, struct decimal *decimal)
+{
+	char *start = at;
+	bool is_negative = at < end && *at == '-';
 	int exponent = 0;
 
-	if (negative || spokei_json_here(scan) == '+')
-		scan->at++;
-	start = scan->at;
-	for (; is_digit(spokei_json_here(scan)); scan->at++)
+	if (at < end && (*at == '-' || *at == '+'))
+		at++;
+	if (at == end || !is_digit(*at))
+		return start;
+	for (; at < end && is_digit(*at); at++)
 		if (exponent < EXPONENT_MAX)
-			exponent = exponent * 10 + (scan->text[scan->at] - '0');
-	digits->exponent += negative ? -exponent : exponent;
-	return scan->at - start;
+			exponent = exponent * 10 + (*at - '0');
+	decimal->exponent += is_negative ? -exponent : exponent;
+	return at;
 }
 
 /* Returns the decimal point of the locale. */
@@ -80,19 +111,16 @@ static void read_point(char point[8])
 	(void)snprintf(point, 8, "%.*s", end ? (int)(end - text - 1) : 1, end ? text + 1 : ".");
 }
 
-/* Converts a number of any length up to TEXT_MAX. */
-static bool convert(struct spokei_json_scan *scan, size_t start, double *ret)
+/* Converts a number of any length below TEXT_MAX, by the C library. */
+static bool convert(const char *from, size_t len, double *ret)
 {
-	size_t len = scan->at - start;
-	const char *from = scan->text + start;
 	const char *dot = memchr(from, '.', len);
 	size_t before = dot ? (size_t)(dot - from) : len;
 	char text[TEXT_MAX + 8];
 	char point[8];
 
 	if (len >= TEXT_MAX)
-		return spokei_json_fail(scan, SPOKE_ERANGE,
-					"number has too many digits; at most 511 bytes");
+		return false;
 	read_point(point);
 	(void)snprintf(text, sizeof(text), "%.*s%s%.*s", (int)before, from, dot ? point : "",
 		       dot ? (int)(len - before - 1) : 0, dot ? dot + 1 : "");
@@ -100,93 +128,155 @@ static bool convert(struct spokei_json_scan *scan, size_t start, double *ret)
 	return true;
 }
 
-static bool pack_double(struct spokei_json_scan *scan, size_t start, const struct digits *digits)
+/* Multiplies and rounds: integer x 10^exponent. Returns false if 128 bits of the power do not
+ * decide on the rounding, or the result is not a normal number. */
+static bool multiply(const struct decimal *decimal, double *ret)
 {
-	bool negative = scan->text[start] == '-';
+	int zeros = __builtin_clzll(decimal->integer);
+	struct spokei_product product;
+	int top;       /* the highest bit of the product */
+	uint64_t bits; /* 54: those of the significand, and the one that decides on the rounding */
+	uint64_t rest; /* the bits below within the upper 64 */
+	int exponent;
+
+	if (decimal->exponent < SPOKEI_POWER_MIN || decimal->exponent > SPOKEI_POWER_MAX)
+		return false;
+	product = spokei_power_times(spokei_powers[decimal->exponent - SPOKEI_POWER_MIN],
+				     decimal->integer << zeros);
+	top = (int)(product.high >> 63);
+	bits = product.high >> (9 + top);
+	rest = product.high & ((UINT64_C(1) << (9 + top)) - 1);
+	/* The product is too small by less than two units of its lower word. */
+	if (rest == (UINT64_C(1) << (9 + top)) - 1 && product.low >= UINT64_MAX - 1)
+		return false;
+	if ((bits & 1) != 0 && rest == 0 && product.low < 2)
+		return false; /* a tie, or close to one */
+	exponent = spokei_power_log2(decimal->exponent) - zeros + top + 63 + 1023;
+	if (exponent < 1 || exponent > 2045)
+		return false;
+	bits = (bits >> 1) + (bits & 1) + ((uint64_t)(exponent - 1) << 52);
+	memcpy(ret, &bits, sizeof(bits));
+	return true;
+}
+
+static bool to_double(const char *text, size_t len, const struct decimal *decimal, double *ret)
+{
+	int exponent = decimal->exponent;
+
+	if (decimal->digits > DIGITS_SAFE)
+		return convert(text, len, ret);
+	if (FLT_EVAL_METHOD == 0 && decimal->integer <= EXACT_MAX && exponent >= -TENS_MAX &&
+	    exponent <= TENS_MAX) {
+		*ret = (double)decimal->integer;
+		*ret = exponent < 0 ? *ret / tens[-exponent] : *ret * tens[exponent];
+	} else if (decimal->integer == 0) {
+		*ret = 0;
+	} else if (!multiply(decimal, ret)) {
+		return convert(text, len, ret);
+	}
+	return true;
+}
+
+/* Packs a number with a point or an exponent; the text is without the sign. */
+static bool pack_double(struct spokei_json_scan *scan, const char *text, size_t len,
+			const struct decimal *decimal, bool is_negative)
+{
 	double number = 0;
 
-	if (FLT_EVAL_METHOD == 0 && !digits->too_many && digits->integer <= EXACT_MAX &&
-	    digits->exponent >= -TENS_MAX && digits->exponent <= TENS_MAX) {
-		number = (double)digits->integer;
-		number = digits->exponent < 0 ? number / tens[-digits->exponent]
-					      : number * tens[digits->exponent];
-		number = negative ? -number : number;
-	} else if (!convert(scan, start, &number)) {
-		return false;
-	}
-	if (!isfinite(number)) {
-		scan->at = start;
+	if (!to_double(text, len, decimal, &number))
+		return spokei_json_fail(scan, SPOKE_ERANGE,
+					"number has too many digits; at most 511 bytes");
+	if (!isfinite(number))
 		return spokei_json_fail(scan, SPOKE_ERANGE, "number exceeds the range of a double");
-	}
-	spoke_pack_double(scan->builder, number);
+	spokei_build_double(scan->builder, is_negative ? -number : number);
 	return true;
 }
 
-static bool pack_integer(struct spokei_json_scan *scan, size_t start, const struct digits *digits)
+/* Does a number of digits fit into 64 bits? */
+static bool fits(const char *text, const struct decimal *decimal)
 {
-	bool negative = scan->text[start] == '-';
-	uint64_t size = digits->integer;
+	static const char max[] = "18446744073709551615";
 
-	if (digits->too_many || (negative && size > (uint64_t)INT64_MAX + 1)) {
-		scan->at = start;
+	return decimal->digits <= DIGITS_SAFE ||
+	       (decimal->digits == sizeof(max) - 1 && memcmp(text, max, sizeof(max) - 1) <= 0);
+}
+
+static bool pack_integer(struct spokei_json_scan *scan, const char *text,
+			 const struct decimal *decimal, bool is_negative)
+{
+	uint64_t size = decimal->integer;
+
+	if (!fits(text, decimal) || (is_negative && size > (uint64_t)INT64_MAX + 1))
 		return spokei_json_fail(scan, SPOKE_ERANGE,
 					"integer exceeds 64 bits; append .0 for a float");
-	}
-	if (!negative)
-		spoke_pack_u64(scan->builder, size);
+	if (is_negative && size > 0)
+		spokei_build_negative(scan->builder, -(int64_t)(size - 1) - 1);
 	else
-		spoke_pack_i64(scan->builder, size ? -(int64_t)(size - 1) - 1 : 0);
+		spokei_build_natural(scan->builder, size);
 	return true;
 }
 
-bool spokei_json_number(struct spokei_json_scan *scan)
+/* Reads the point and the exponent of a number. Returns the end, or NULL: a digit is missing. */
+static char *take_rest(struct spokei_json_scan *scan, char *at, struct decimal *decimal)
 {
-	struct digits digits = { 0 };
-	size_t start = scan->at;
-	size_t first;
-	size_t count;
-	bool exact = true;
-	size_t fraction;
+	char *start;
 
-	scan->at += scan->text[start] == '-';
-	first = scan->at;
-	count = take_digits(scan, &digits);
-	if (count == 0 || (count > 1 && scan->text[first] == '0')) {
-		scan->at = start;
-		return spokei_json_fail(scan, SPOKE_ESYNTAX,
-					count ? "leading 0 in a number" : "not a JSON value");
+	if (at < scan->end && *at == '.') {
+		start = ++at;
+		at = take_digits(at, scan->end, decimal);
+		if (at == start)
+			return spokei_json_fail_at(scan, at, SPOKE_ESYNTAX, "expected a digit");
+		decimal->exponent = at - start < EXPONENT_MAX ? -(int)(at - start) : -EXPONENT_MAX;
 	}
-	if (spokei_json_here(scan) == '.') {
-		exact = false;
-		scan->at++;
-		fraction = take_digits(scan, &digits);
-		count = fraction;
-		digits.exponent = fraction < EXPONENT_MAX ? -(int)fraction : -EXPONENT_MAX;
+	if (at < scan->end && (*at == 'e' || *at == 'E')) {
+		start = ++at;
+		at = take_exponent(at, scan->end, decimal);
+		if (at == start) {
+			at += at < scan->end && (*at == '-' || *at == '+');
+			return spokei_json_fail_at(scan, at, SPOKE_ESYNTAX, "expected a digit");
+		}
 	}
-	if (count > 0 && (spokei_json_here(scan) == 'e' || spokei_json_here(scan) == 'E')) {
-		exact = false;
-		scan->at++;
-		count = take_exponent(scan, &digits);
+	return at;
+}
+
+char *spokei_json_take_number(struct spokei_json_scan *scan, char *at)
+{
+	struct decimal decimal = { 0 };
+	char *start = at;
+	bool is_negative = *at == '-';
+	char *first = at + is_negative;
+	char *end = take_digits(first, scan->end, &decimal);
+	bool is_packed;
+
+	if (end == first || (*first == '0' && end - first > 1))
+		return spokei_json_fail_at(scan, start, SPOKE_ESYNTAX,
+					   end == first ? "not a JSON value"
+							: "leading 0 in a number");
+	scan->at = start;
+	if (end < scan->end && (*end == '.' || *end == 'e' || *end == 'E')) {
+		end = take_rest(scan, end, &decimal);
+		is_packed = end &&
+			    pack_double(scan, first, (size_t)(end - first), &decimal, is_negative);
+	} else {
+		is_packed = pack_integer(scan, first, &decimal, is_negative);
 	}
-	if (count == 0)
-		return spokei_json_fail(scan, SPOKE_ESYNTAX, "expected a digit");
-	return exact ? pack_integer(scan, start, &digits) : pack_double(scan, start, &digits);
+	return is_packed ? end : NULL;
 }
 
 int spokei_json_integer(struct spokei_json_scan *scan, int64_t *ret)
 {
-	struct digits digits = { 0 };
-	bool negative;
+	struct decimal decimal = { 0 };
+	bool is_negative = spokei_json_peek(scan) == '-';
+	char *first = scan->at + is_negative;
+	char *end = take_digits(first, scan->end, &decimal);
 
-	spokei_json_space(scan);
-	negative = spokei_json_here(scan) == '-';
-	scan->at += negative;
-	if (take_digits(scan, &digits) == 0)
+	if (end == first || (*first == '0' && end - first > 1))
 		return SPOKE_ESYNTAX;
-	if (digits.too_many || digits.integer > (uint64_t)INT64_MAX + negative)
+	if (!fits(first, &decimal) || decimal.integer > (uint64_t)INT64_MAX + is_negative)
 		return SPOKE_ERANGE;
-	*ret = negative && digits.integer ? -(int64_t)(digits.integer - 1) - 1
-					  : (int64_t)digits.integer;
+	*ret = is_negative && decimal.integer ? -(int64_t)(decimal.integer - 1) - 1
+					      : (int64_t)decimal.integer;
+	scan->at = end;
 	return SPOKE_OK;
 }
 

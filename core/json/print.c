@@ -5,6 +5,7 @@
  */
 #include "core/json/json.h"
 #include "core/json/pairs.h"
+#include "core/json/plain.h"
 #include "core/json/write.h"
 #include "core/text/base64.h"
 #include "core/text/utf8.h"

@@ -15,11 +15,18 @@ bool spokei_json_fail(struct spokei_json_scan *scan, int error, const char *what
 	return false;
 }
 
+char *spokei_json_fail_at(struct spokei_json_scan *scan, char *at, int error, const char *what)
+{
+	scan->at = at;
+	(void)spokei_json_fail(scan, error, what);
+	return NULL;
+}
+
 bool spokei_json_pass_word(struct spokei_json_scan *scan, const char *word)
 {
 	size_t len = strlen(word);
 
-	if (scan->len - scan->at < len || memcmp(scan->text + scan->at, word, len) != 0)
+	if ((size_t)(scan->end - scan->at) < len || memcmp(scan->at, word, len) != 0)
 		return false;
 	scan->at += len;
 	return true;
@@ -96,69 +103,79 @@ static bool read_escape(struct spokei_json_scan *scan, char **out)
 	return true;
 }
 
-static inline bool is_plain(char c)
+/* Skips a character that is neither plain nor an escape. Returns NULL at an invalid one. */
+static char *skip_character(struct spokei_json_scan *scan, char *at)
 {
-	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+	const unsigned char *here = (const unsigned char *)at;
+	size_t size = spokei_utf8_len(here, (size_t)(scan->end - at));
+
+	if (*here < 0x20)
+		return spokei_json_fail_at(
+			scan, at, SPOKE_ESYNTAX,
+			"control character in a string; write an escape, e.g. \\n");
+	if (size == 0)
+		return spokei_json_fail_at(scan, at, SPOKE_ESYNTAX,
+					   "invalid UTF-8; write bytes as {\"$bin\": \"base64\"}");
+	return at + size;
 }
 
-/* Skips characters that mean themselves. Returns false at an invalid one. */
-static bool skip_plain(struct spokei_json_scan *scan)
+/* Moves text back over the room that escapes leave. Short runs are frequent. */
+static inline char *move_back(char *out, const char *from, size_t len)
 {
-	while (scan->at < scan->len) {
-		const unsigned char *here = (const unsigned char *)scan->text + scan->at;
-		size_t size = 1;
-
-		if (*here >= 0x80)
-			size = spokei_utf8_len(here, scan->len - scan->at);
-		else if (*here == '"' || *here == '\\')
-			return true;
-		else if (*here < 0x20)
-			return spokei_json_fail(
-				scan, SPOKE_ESYNTAX,
-				"control character in a string; write an escape, e.g. \\n");
-		if (size == 0)
-			return spokei_json_fail(
-				scan, SPOKE_ESYNTAX,
-				"invalid UTF-8; write bytes as {\"$bin\": \"base64\"}");
-		scan->at += size;
-		while (scan->at < scan->len && is_plain(scan->text[scan->at]))
-			scan->at++;
+	if (out == from)
+		return out + len;
+	if (len <= 8) {
+		for (size_t i = 0; i < len; i++)
+			out[i] = from[i];
+	} else {
+		memmove(out, from, len);
 	}
-	return true;
+	return out + len;
+}
+
+char *spokei_json_decode(struct spokei_json_scan *scan, char *start, char *at, char **ret_text,
+			 size_t *ret_len)
+{
+	char *out = start;
+	char *run = start;
+
+	for (;;) {
+		while (at < scan->end && *at != '"' && *at != '\\') {
+			at = skip_character(scan, at);
+			if (at == NULL)
+				return NULL;
+			at += spokei_json_plain(at, (size_t)(scan->end - at));
+		}
+		out = move_back(out, run, (size_t)(at - run));
+		if (at == scan->end)
+			return spokei_json_fail_at(scan, at, SPOKE_ESYNTAX, "unterminated string");
+		if (*at == '"')
+			break;
+		scan->at = at + 1;
+		if (!read_escape(scan, &out))
+			return NULL;
+		run = at = scan->at;
+		at += spokei_json_plain(at, (size_t)(scan->end - at));
+	}
+	*ret_text = start;
+	*ret_len = (size_t)(out - start);
+	return at + 1;
 }
 
 bool spokei_json_string(struct spokei_json_scan *scan, char **ret_text, size_t *ret_len)
 {
-	char *start = scan->text + scan->at;
-	char *out = start;
+	char *end = spokei_json_take_string(scan, scan->at, ret_text, ret_len);
 
-	while (scan->at < scan->len) {
-		const char *run = scan->text + scan->at;
-		size_t size;
-
-		if (!skip_plain(scan))
-			return false;
-		size = (size_t)(scan->text + scan->at - run);
-		if (out != run)
-			memmove(out, run, size);
-		out += size;
-		if (scan->at == scan->len)
-			break;
-		if (scan->text[scan->at++] == '"') {
-			*ret_text = start;
-			*ret_len = (size_t)(out - start);
-			return true;
-		}
-		if (!read_escape(scan, &out))
-			return false;
-	}
-	return spokei_json_fail(scan, SPOKE_ESYNTAX, "unterminated string");
+	if (end)
+		scan->at = end;
+	return end != NULL;
 }
 
 /* --- words */
 
-bool spokei_json_word(struct spokei_json_scan *scan)
+char *spokei_json_take_word(struct spokei_json_scan *scan, char *at)
 {
+	scan->at = at;
 	if (spokei_json_pass_word(scan, "null"))
 		spoke_pack_nil(scan->builder);
 	else if (spokei_json_pass_word(scan, "true"))
@@ -166,7 +183,7 @@ bool spokei_json_word(struct spokei_json_scan *scan)
 	else if (spokei_json_pass_word(scan, "false"))
 		spoke_pack_bool(scan->builder, false);
 	else
-		return spokei_json_fail(scan, SPOKE_ESYNTAX,
-					"not a JSON value; write strings in double quotes");
-	return true;
+		return spokei_json_fail_at(scan, at, SPOKE_ESYNTAX,
+					   "not a JSON value; write strings in double quotes");
+	return scan->at;
 }

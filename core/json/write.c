@@ -2,6 +2,7 @@
 /* Writes the tokens of JSON into a window, which is room in a buffer or a piece for a function. */
 #include "core/json/write.h"
 
+#include "core/json/plain.h"
 #include "core/text/utf8.h"
 
 /* --- the window */
@@ -125,35 +126,6 @@ static const unsigned char marks[256] = {
 	[0xe0] = SIXTEEN_OF(1),
 	[0xf0] = SIXTEEN_OF(1),
 };
-
-#define ONES UINT64_C(0x0101010101010101)
-#define TOPS UINT64_C(0x8080808080808080)
-
-/* Are all eight bytes plain? 0x7f counts as not plain, so that the sum cannot carry. */
-static inline bool are_plain(const char *text)
-{
-	uint64_t eight;
-	uint64_t quotes;
-	uint64_t slashes;
-
-	memcpy(&eight, text, sizeof(eight));
-	quotes = eight ^ ONES * '"';
-	slashes = eight ^ ONES * '\\';
-	return (((eight + ONES) | (eight - ONES * 0x20) | (quotes - ONES) | (slashes - ONES) |
-		 eight) &
-		TOPS) == 0;
-}
-
-size_t spokei_json_plain(const char *text, size_t len)
-{
-	size_t at = 0;
-
-	while (len - at >= 8 && are_plain(text + at))
-		at += 8;
-	while (at < len && marks[(unsigned char)text[at]] != 1)
-		at++;
-	return at;
-}
 
 static const char hex[] = "0123456789abcdef";
 

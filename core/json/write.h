@@ -65,9 +65,6 @@ static inline void spokei_json_put_char(struct spokei_json_out *out, char c)
 	out->at++;
 }
 
-/* Returns the length of the longest beginning that a JSON string may contain as it is, in ASCII. */
-size_t spokei_json_plain(const char *text, size_t len);
-
 enum spokei_json_escape {
 	SPOKEI_JSON_ESCAPE_FEW,  /* what JSON demands, and control characters of terminals */
 	SPOKEI_JSON_ESCAPE_HTML, /* also "<", so that the text may be embedded in HTML */

@@ -27,4 +27,23 @@ size_t spokei_builder_open(struct spoke_builder *builder, bool is_map);
 /* Ends it, after all its values. */
 void spokei_builder_close(struct spoke_builder *builder, size_t at);
 
+/* Returns room for a scalar of up to `len` bytes in such an array or map. NULL: there is no error
+ * yet, perhaps, but only the functions of <spoke/value.h> can tell. */
+static inline unsigned char *spokei_builder_room(struct spoke_builder *builder, size_t len)
+{
+	size_t end = builder->capacity < builder->max ? builder->capacity : builder->max;
+
+	if (SPOKEI_UNLIKELY(builder->left <= 1 || builder->error != 0 || builder->len > end ||
+			    len > end - builder->len))
+		return NULL;
+	return builder->bytes + builder->len;
+}
+
+/* Adds the scalar, whose bytes have been written to the room up to `end`. */
+static inline void spokei_builder_take(struct spoke_builder *builder, const unsigned char *end)
+{
+	builder->len = (size_t)(end - builder->bytes);
+	builder->left--;
+}
+
 #endif

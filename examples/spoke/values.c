@@ -63,17 +63,24 @@ static void print_place(const char *text, size_t at, char *out, size_t size)
 		(void)snprintf(out, size, "byte %zu", at + 1);
 }
 
-static int read_text(struct values *values, const char *verb, char *text, size_t len,
+/* Reading overwrites the text, so its copy is read: lines are counted in the original. */
+static int read_text(struct values *values, const char *verb, const char *text, size_t len,
 		     const char *name)
 {
-	struct spoke_json_error wrong;
+	struct spoke_json_error wrong = { 0, NULL };
+	char *copy = malloc(len + 1);
 	char place[64];
 	size_t count;
-	int error = spoke_json_read(text, len, &values->args_builder, &count, &wrong);
+	int error = SPOKE_ENOMEM;
 
+	if (copy) {
+		memcpy(copy, text, len);
+		error = spoke_json_read(copy, len, &values->args_builder, &count, &wrong);
+	}
+	free(copy);
 	if (!error)
 		error = take_args(values);
-	else if (error != SPOKE_ENOMEM)
+	else
 		print_place(text, wrong.at, place, sizeof(place));
 	if (!error)
 		return VERB_OK;

@@ -156,8 +156,7 @@ static void equivalent_json_gives_the_same_value(void **state)
 		     "[[1,{\"a\":2}],3]");
 	assert_again("{\"$typed\":5}", "{\"$map\":[[\"$typed\",5]]}");
 	assert_again("{\"$typed\":[1]}", "{\"$map\":[[\"$typed\",[1]]]}");
-	assert_again("{\"$bin\":\"AA==\",\"b\":1}",
-		     "{\"$map\":[[\"$bin\",\"AA==\"],[\"b\",1]]}");
+	assert_again("{\"$bin\":\"AA==\",\"b\":1}", "{\"$map\":[[\"$bin\",\"AA==\"],[\"b\",1]]}");
 	assert_again("{\"\\u0024bin\":\"AA==\"}", "{\"$map\":[[\"$bin\",\"AA==\"]]}");
 	assert_again("{\"$bin\":5}", "{\"$map\":[[\"$bin\",5]]}");
 	assert_again("", "");
@@ -362,27 +361,24 @@ static void repeated_key_is_found_in_objects_of_any_size(void **state)
 		if (twice == last)
 			assert_string_equal(out, text);
 		else
-			assert_non_null(strstr(out, "the object has this key already"));
+			assert_non_null(strstr(out, "the object has "));
 		free(out);
 		free(text);
 	}
 }
 
-static void fixed_memory_has_room_for_32_keys(void **state)
+static void keys_need_no_memory(void **state)
 {
-	(void)state;
-	for (unsigned count = 31; count <= 33; count++) {
-		unsigned char memory[1024];
-		struct spoke_json_error error;
-		struct spoke_builder builder;
-		char *text = object_of(count, count - 1);
-		size_t values;
+	static unsigned char memory[9 * 1000 + 3];
+	struct spoke_json_error error;
+	struct spoke_builder builder;
+	char *text = object_of(1000, 999);
+	size_t values;
 
-		spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
-		assert_int_equal(spoke_json_read(text, strlen(text), &builder, &values, &error),
-				 count <= 32 ? SPOKE_OK : SPOKE_ENOMEM);
-		free(text);
-	}
+	(void)state;
+	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
+	assert_int_equal(spoke_json_read(text, strlen(text), &builder, &values, &error), SPOKE_OK);
+	free(text);
 }
 
 static void containers_of_any_size_have_their_heads(void **state)
@@ -416,7 +412,7 @@ int main(void)
 		cmocka_unit_test(tree_form_prints_one_line_per_value),
 		cmocka_unit_test(printed_text_has_no_terminal_controls),
 		cmocka_unit_test(repeated_key_is_found_in_objects_of_any_size),
-		cmocka_unit_test(fixed_memory_has_room_for_32_keys),
+		cmocka_unit_test(keys_need_no_memory),
 		cmocka_unit_test(containers_of_any_size_have_their_heads),
 	};
 

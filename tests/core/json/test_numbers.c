@@ -155,7 +155,7 @@ static void decimal_reads_as_the_nearest_double(void **state)
 	for (unsigned i = 0; i < TRIES / 2; i++) {
 		uint64_t digits = next(&dice) >> next(&dice) % 64;
 		unsigned places = (unsigned)(next(&dice) % 20);
-		int exponent = (int)(next(&dice) % 60) - 30;
+		int exponent = (int)(next(&dice) % (i % 2 ? 60 : 700)) - (i % 2 ? 30 : 350);
 		char number[32];
 		char text[64];
 		double wanted;
@@ -168,7 +168,7 @@ static void decimal_reads_as_the_nearest_double(void **state)
 			(void)snprintf(text, sizeof(text), "1%se%d", number, exponent);
 		wanted = strtod(text, NULL);
 		got = parse(text);
-		if (bits_of(wanted) != bits_of(got))
+		if (isinf(wanted) ? !isnan(got) : bits_of(wanted) != bits_of(got))
 			fail_msg("%s reads as %.17g and not as %.17g", text, got, wanted);
 	}
 }

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the end of plain text, eight bytes at a time. Pure. */
+#ifndef SPOKEI_CORE_JSON_PLAIN_H
+#define SPOKEI_CORE_JSON_PLAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define SPOKEI_EIGHT_OF(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Loads eight bytes; the first one is the lowest. */
+static inline uint64_t spokei_eight(const char *text)
+{
+	uint64_t eight;
+
+	memcpy(&eight, text, sizeof(eight));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	eight = __builtin_bswap64(eight);
+#endif
+	return eight;
+}
+
+static inline bool spokei_json_is_plain(char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+/* Marks the bytes that are not plain by their highest bits. A carry or a borrow may mark bytes
+ * above a marked one, too, so that only the lowest mark counts. */
+static inline uint64_t spokei_json_marks(uint64_t eight)
+{
+	const uint64_t ones = SPOKEI_EIGHT_OF(1);
+	uint64_t quotes = eight ^ SPOKEI_EIGHT_OF('"');
+	uint64_t slashes = eight ^ SPOKEI_EIGHT_OF('\\');
+
+	return ((eight + ones) | (eight - SPOKEI_EIGHT_OF(0x20)) | (quotes - ones) |
+		(slashes - ones) | eight) &
+	       SPOKEI_EIGHT_OF(0x80);
+}
+
+/* Returns the length of the longest beginning that a JSON string may contain as it is: printable
+ * ASCII without quotes and backslashes. */
+static inline size_t spokei_json_plain(const char *text, size_t len)
+{
+	size_t at = 0;
+
+	for (; len - at >= 8; at += 8) {
+		uint64_t marks = spokei_json_marks(spokei_eight(text + at));
+
+		if (marks)
+			return at + (size_t)__builtin_ctzll(marks) / 8;
+	}
+	while (at < len && spokei_json_is_plain(text[at]))
+		at++;
+	return at;
+}
+
+#endif
