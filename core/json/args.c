@@ -3,19 +3,19 @@
 #include "core/json/json.h"
 
 #include "core/value/builder.h"
+#include "core/value/shape.h"
 
-/* Replaces a single array by its items. */
+/* Replaces a single array by its items. A typed array is an argument itself. */
 static void open_list(struct spoke_span *args, size_t *count)
 {
-	struct spoke_value value = { args->data, args->len };
-	struct spoke_cursor items;
-	struct spoke_span type;
+	const unsigned char *at = args->data;
+	const struct spokei_shape *shape;
 
-	if (*count != 1 || spoke_value_class(value, &type) == SPOKE_OK ||
-	    spoke_cursor_array(value, &items) != SPOKE_OK)
+	if (*count != 1 || spokei_shapes[*at].each != 1)
 		return;
-	*args = spoke_cursor_rest(&items);
-	*count = (size_t)items.left;
+	shape = &spokei_shapes[*at];
+	*count = (size_t)spokei_shape_number(shape, at);
+	*args = (struct spoke_span){ at + 1 + shape->width, args->len - 1 - shape->width };
 }
 
 int spokei_json_read_args(char *text, size_t len, const struct spoke_value_limits *limits,

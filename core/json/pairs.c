@@ -2,6 +2,7 @@
 /* Decides on the form of a map, by a look at its keys. */
 #include "core/json/pairs.h"
 
+#include "core/json/plain.h"
 #include "core/text/utf8.h"
 #include "core/value/shape.h"
 
@@ -19,8 +20,10 @@ static bool read_key(const unsigned char *at, const unsigned char *end, struct k
 	size_t head = 1u + spokei_shapes[*at].width;
 
 	*ret = (struct key){ at, len };
-	return len > 0 && spokei_shapes[*at].type == SPOKE_VALUE_STR &&
-	       spokei_utf8_all(at + head, len - head);
+	if (len == 0 || spokei_shapes[*at].type != SPOKE_VALUE_STR)
+		return false;
+	head += spokei_json_plain((const char *)at + head, len - head);
+	return head == len || spokei_utf8_all(at + head, len - head);
 }
 
 /* Is the only key, or the first one of several, a marker? A single key that begins with a dollar is

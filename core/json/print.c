@@ -47,13 +47,20 @@ static void put_space(const struct printer *printer)
 
 /* --- texts and bytes */
 
-static void print_plain(struct spokei_json_out *out, const char *text, size_t len)
-{
-	if (SPOKEI_LIKELY(len + 2 <= (size_t)(out->end - out->at))) {
-		char *at = out->at;
+#define SHORT 32u /* bytes of a text that are copied without a call */
 
+/* Prints a text that needs no escape; `end` is the end of the readable bytes after it. */
+static inline void print_plain(struct spokei_json_out *out, const char *text, size_t len,
+			       const char *end)
+{
+	size_t room = (size_t)(out->end - out->at);
+	char *at = out->at;
+
+	if (SPOKEI_LIKELY(room >= SHORT + 2 && len <= SHORT && (size_t)(end - text) >= SHORT)) {
 		*at++ = '"';
-		memcpy(at, text, len);
+		memcpy(at, text, SHORT / 2); /* more than the text, in steps of a constant size */
+		if (len > SHORT / 2)
+			memcpy(at + SHORT / 2, text + SHORT / 2, SHORT / 2);
 		at[len] = '"';
 		out->at = at + len + 1;
 		return;
@@ -94,7 +101,7 @@ static void print_str(const struct printer *printer, const unsigned char *bytes,
 	size_t plain = spokei_json_plain(text, len);
 
 	if (SPOKEI_LIKELY(plain == len)) {
-		print_plain(printer->out, text, len);
+		print_plain(printer->out, text, len, (const char *)printer->end);
 	} else if (spokei_utf8_all(bytes + plain, len - plain)) {
 		spokei_json_put_char(printer->out, '"');
 		spokei_json_put(printer->out, text, plain);
@@ -116,7 +123,7 @@ static bool print_date(const struct printer *printer, struct spoke_value value)
 		return false;
 	put_text(printer, "{\"$date\":");
 	put_space(printer);
-	print_plain(printer->out, text + 5, len - 6);
+	print_plain(printer->out, text + 5, len - 6, text + len);
 	spokei_json_put_char(printer->out, '}');
 	return true;
 }

@@ -47,7 +47,7 @@ static char *fail(struct reader *reader, char *at, const char *what)
 /* --- before a value */
 
 /* Checks that a value may stand here, in an array that is part of a special form. */
-static char *want_special(struct reader *reader, char *at)
+static SPOKEI_NOINLINE char *want_special(struct reader *reader, char *at)
 {
 	struct level *level = &reader->levels[reader->depth - 1];
 
@@ -66,7 +66,7 @@ static char *unexpected_end(struct reader *reader, char *at)
 }
 
 /* Reads a key and its colon. */
-static char *want_key(struct reader *reader, struct level *level, char *at)
+static SPOKEI_NOINLINE char *want_key(struct reader *reader, struct level *level, char *at)
 {
 	struct spoke_builder *builder = reader->scan.builder;
 	const char *end = reader->scan.end;
@@ -97,7 +97,7 @@ static char *want_key(struct reader *reader, struct level *level, char *at)
 }
 
 /* Goes on after a bracket or a comma. */
-static char *want(struct reader *reader, char *at)
+static inline char *want(struct reader *reader, char *at)
 {
 	struct level *level = &reader->levels[reader->depth - 1];
 
@@ -128,7 +128,7 @@ static char *close_special(struct reader *reader, const struct level *level, cha
 }
 
 /* Ends the innermost level. Returns the place after its bracket. */
-static char *close_level(struct reader *reader, char *at)
+static SPOKEI_NOINLINE char *close_level(struct reader *reader, char *at)
 {
 	struct level *level = &reader->levels[reader->depth - 1];
 	bool is_map = level->open == OPEN_MAP;
@@ -148,7 +148,7 @@ static char *close_level(struct reader *reader, char *at)
 }
 
 /* Goes on after a value: closes what ends here, and passes the comma. */
-static char *next(struct reader *reader, char *at)
+static inline char *next(struct reader *reader, char *at)
 {
 	while (reader->depth > 0) {
 		at = spokei_json_skip(at, reader->scan.end);
