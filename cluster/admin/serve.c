@@ -5,7 +5,7 @@
 #include "cluster/admin/parts.h"
 #include "cluster/admin/settings.h"
 #include "core/engine/engine.h"
-#include "core/text/json.h"
+#include "core/json/document.h"
 #include "transport/http/guard.h"
 #include "transport/http/request.h"
 #include "transport/http/response.h"

@@ -16,7 +16,7 @@
 #include "cluster/serve/routes.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
-#include "core/text/json.h"
+#include "core/json/document.h"
 
 #include <spoke/engine.h>
 

@@ -9,7 +9,7 @@
 #define SPOKEI_CLUSTER_ADMIN_STATUS_PARTS_H
 
 #include "cluster/admin/status.h"
-#include "core/text/json.h"
+#include "core/json/document.h"
 
 #define SPOKEI_STATUS_SERVICES 25u /* of a provider, at most */
 

@@ -2,7 +2,7 @@
 /* A strict reader of Prometheus' text format. */
 #include "tests/cluster/admin/promread.h"
 
-#include "tests/core/text/jsonread.h"
+#include "tests/core/json/jsonread.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,7 +10,7 @@
 #include "core/engine/engine.h"
 #include "core/memory/buffer.h"
 #include "tests/cluster/clusterrig.h"
-#include "tests/core/text/jsonread.h"
+#include "tests/core/json/jsonread.h"
 
 /* The page that is described; a test may change it. */
 extern struct spokei_status_of statusrig_of;

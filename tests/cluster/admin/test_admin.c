@@ -2,7 +2,7 @@
 /* Paths of the admin page, access to them, and actions. */
 #include "tests/cluster/admin/adminrig.h"
 
-#include "tests/core/text/jsonread.h"
+#include "tests/core/json/jsonread.h"
 #include "transport/http/request.h"
 
 #include <stdio.h>
@@ -142,7 +142,7 @@ static void action_requires_the_token(void **state)
 			 404);
 	answer = adminrig_ask("GET /act HTTP/1.1\r\n" ADMINRIG_HOST ADMINRIG_BEARER "\r\n");
 	assert_string_equal(body_of(answer),
-			    "[{\"name\":\"act\",\"sentence\":\"Does \\u0022it\\u0022\"}]\n");
+			    "[{\"name\":\"act\",\"sentence\":\"Does \\\"it\\\"\"}]\n");
 	assert_int_equal(rig.acted, 1);
 	assert_has(spoke_engine_why(rig.engine), "admin: running action \"act\" for ");
 }

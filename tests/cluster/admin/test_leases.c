@@ -5,7 +5,7 @@
 #include "core/memory/buffer.h"
 #include "tests/cluster/admin/promread.h"
 #include "tests/cluster/lease/leaserig.h"
-#include "tests/core/text/jsonread.h"
+#include "tests/core/json/jsonread.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "core/memory/buffer.h"
 #include "tests/cluster/config/configrig.h"
 #include "tests/cluster/fakereg.h"
-#include "tests/core/text/jsonread.h"
+#include "tests/core/json/jsonread.h"
 
 #include <stdio.h>
 #include <string.h>

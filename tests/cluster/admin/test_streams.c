@@ -2,7 +2,7 @@
 /* Streams of the admin page, its timeouts, limits and end. */
 #include "tests/cluster/admin/adminrig.h"
 
-#include "tests/core/text/jsonread.h"
+#include "tests/core/json/jsonread.h"
 
 #include <string.h>
 

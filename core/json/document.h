@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes JSON into a buffer, on one line and without spaces. A text may have any bytes: invalid
- * UTF-8 becomes U+FFFD, and "<" is escaped, so that a document may be embedded in HTML. After the
- * first error nothing more is written.
+ * Writes a document of JSON into a buffer, member by member, on one line and without spaces. A text
+ * may have any bytes: invalid UTF-8 becomes U+FFFD, and "<" is escaped, so that a document may be
+ * embedded in HTML. After the first error nothing more is written.
  */
-#ifndef SPOKEI_CORE_TEXT_JSON_H
-#define SPOKEI_CORE_TEXT_JSON_H
+#ifndef SPOKEI_CORE_JSON_DOCUMENT_H
+#define SPOKEI_CORE_JSON_DOCUMENT_H
 
 #include "core/memory/buffer.h"
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A strict JSON reader, written independently of core/text: see jsonread.h. */
-#include "tests/core/text/jsonread.h"
+/* A strict JSON reader, written independently of core/json, which only decodes texts: see
+ * jsonread.h. */
+#include "tests/core/json/jsonread.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
+
+#include <spoke/json.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -356,23 +359,27 @@ bool jsonread_is_true(struct jsonread value, const char *path)
 const char *jsonread_text(struct jsonread value, const char *path)
 {
 	static char text[TEXT_MAX];
+	static unsigned char packed[TEXT_MAX + 5];
 	const char *at = have(value, path).at;
-	size_t len = 0;
+	const char *end = at + 1;
+	struct spoke_json_error wrong;
+	struct spoke_builder builder;
+	struct spoke_value string;
+	struct spoke_span span;
+	size_t count;
 
-	if (*at++ != '"')
-		fail_msg("%s is not a text: %.20s", path, at - 1);
-	while (*at != '"') {
-		assert_true(len < sizeof(text) - 1);
-		if (at[0] == '\\' && at[1] == 'u') {
-			char digits[5] = { at[2], at[3], at[4], at[5], '\0' };
-
-			text[len++] = (char)strtoul(digits, NULL, 16);
-			at += 6;
-			continue;
-		}
-		at += *at == '\\';
-		text[len++] = *at++;
-	}
-	text[len] = '\0';
+	if (*at != '"')
+		fail_msg("%s is not a text: %.20s", path, at);
+	while (*end != '"')
+		end += *end == '\\' ? 2 : 1;
+	end++;
+	assert_true((size_t)(end - at) < sizeof(text));
+	memcpy(text, at, (size_t)(end - at));
+	spoke_builder_init_fixed(&builder, packed, sizeof(packed), NULL);
+	assert_int_equal(spoke_json_read(text, (size_t)(end - at), &builder, &count, &wrong), 0);
+	assert_int_equal(spoke_builder_finish_value(&builder, &string), 0);
+	assert_int_equal(spoke_value_str(string, &span), 0);
+	memcpy(text, span.data, span.len);
+	text[span.len] = '\0';
 	return text;
 }

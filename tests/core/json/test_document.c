@@ -7,10 +7,10 @@
 
 #include <cmocka.h>
 
-#include "core/text/json.h"
+#include "core/json/document.h"
 #include "core/text/utf8.h"
 #include "core/virtual/faults.h"
-#include "tests/core/text/jsonread.h"
+#include "tests/core/json/jsonread.h"
 
 #include <spoke/host.h>
 
@@ -85,16 +85,16 @@ static void hostile_text_is_escaped(void **state)
 		const char *written;
 	} texts[] = {
 		{ "", "\"\"" },
-		{ "a\"b\\c", "\"a\\u0022b\\u005cc\"" },
-		{ "\n\t\x01\x7f", "\"\\u000a\\u0009\\u0001\\u007f\"" },
+		{ "a\"b\\c", "\"a\\\"b\\\\c\"" },
+		{ "\n\t\x01\x7f", "\"\\n\\t\\u0001\\u007f\"" },
 		{ "</script><!--", "\"\\u003c/script>\\u003c!--\"" },
 		{ "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x90\x8c",
 		  "\"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x90\x8c\"" },
-		{ "\xff", "\"\xef\xbf\xbd\"" },
-		{ "\xc0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
-		{ "\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },
-		{ "a\xe2\x82", "\"a\xef\xbf\xbd\xef\xbf\xbd\"" },
-		{ "\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },
+		{ "\xff", "\"\\ufffd\"" },
+		{ "\xc0\x80", "\"\\ufffd\\ufffd\"" },
+		{ "\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\"" },
+		{ "a\xe2\x82", "\"a\\ufffd\\ufffd\"" },
+		{ "\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\"" },
 	};
 
 	(void)state;
@@ -189,7 +189,7 @@ static void write_error_sticks_when_buffer_is_full(void **state)
 	spokei_json_u64(&json, 1);
 	spokei_json_close(&json, ']');
 	assert_int_equal(json.error, SPOKE_ETOOLARGE);
-	assert_int_equal(spokei_buffer_len(&out), 2);
+	assert_int_equal(spokei_buffer_len(&out), 1);
 }
 
 static void test_reader_rejects_invalid_json(void **state)

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes JSON into a buffer. */
-#include "core/text/json.h"
+/* Writes a document of JSON into a buffer, member by member. */
+#include "core/json/document.h"
 
-#include "core/text/utf8.h"
-
-#include <stdio.h>
-#include <string.h>
-
-#define NUMBER 24u /* bytes of a number in digits, with the NUL */
+#include "core/json/write.h"
 
 static void put(struct spokei_json *json, const void *bytes, size_t len)
 {
@@ -47,15 +42,12 @@ void spokei_json_key(struct spokei_json *json, const char *key)
 
 void spokei_json_u64(struct spokei_json *json, uint64_t value)
 {
-	char digits[NUMBER];
-	size_t at = sizeof(digits);
+	char digits[SPOKEI_JSON_INTEGER];
+	char *end = digits + sizeof(digits);
+	const char *first = spokei_json_digits(value, end);
 
-	do {
-		digits[--at] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value > 0);
 	begin(json);
-	put(json, digits + at, sizeof(digits) - at);
+	put(json, first, (size_t)(end - first));
 }
 
 void spokei_json_null(struct spokei_json *json)
@@ -70,53 +62,22 @@ void spokei_json_bool(struct spokei_json *json, bool value)
 	put(json, value ? "true" : "false", value ? 4 : 5);
 }
 
-static bool is_plain(unsigned char byte)
-{
-	return byte >= ' ' && byte < 0x7f && byte != '"' && byte != '\\' && byte != '<';
-}
-
-/* Writes a character that is not plain ASCII. Returns its size in bytes. */
-static size_t put_other(struct spokei_json *json, const unsigned char *bytes, size_t len)
-{
-	size_t size = spokei_utf8_len(bytes, len);
-	char escape[8];
-
-	if (size == 0) {
-		put(json, SPOKEI_UTF8_INSTEAD, strlen(SPOKEI_UTF8_INSTEAD));
-		return 1;
-	}
-	if (size > 1) {
-		put(json, bytes, size);
-		return size;
-	}
-	(void)snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)bytes[0]);
-	put(json, escape, 6);
-	return 1;
-}
-
 void spokei_json_span(struct spokei_json *json, const void *bytes, size_t len)
 {
-	const unsigned char *at = bytes;
-	size_t left = len <= SPOKEI_JSON_TEXT ? len : SPOKEI_JSON_TEXT - 3;
+	struct spokei_json_out out;
+	bool is_cut = len > SPOKEI_JSON_TEXT;
 
 	begin(json);
-	put(json, "\"", 1);
-	while (left > 0) {
-		size_t run = 0;
-
-		while (run < left && is_plain(at[run]))
-			run++;
-		if (run == 0)
-			run = put_other(json, at, left);
-		else
-			put(json, at, run);
-		at += run;
-		left -= run;
-	}
-	if (len <= SPOKEI_JSON_TEXT)
-		put(json, "\"", 1);
-	else
-		put(json, "...\"", 4);
+	if (json->error)
+		return;
+	spokei_json_out_buffer(&out, json->out);
+	spokei_json_put_char(&out, '"');
+	spokei_json_put_escaped(&out, bytes, is_cut ? SPOKEI_JSON_TEXT - 3 : len,
+				SPOKEI_JSON_ESCAPE_HTML);
+	if (is_cut)
+		spokei_json_put(&out, "...", 3);
+	spokei_json_put_char(&out, '"');
+	json->error = spokei_json_out_end(&out);
 }
 
 void spokei_json_text(struct spokei_json *json, const char *text)

@@ -3,8 +3,8 @@
  * A strict JSON reader for tests: RFC 8259 exactly, only valid UTF-8, no duplicate names in an
  * object. Each call searches for its value from the start: slow and simple.
  */
-#ifndef TESTS_CORE_TEXT_JSONREAD_H
-#define TESTS_CORE_TEXT_JSONREAD_H
+#ifndef TESTS_CORE_JSON_JSONREAD_H
+#define TESTS_CORE_JSON_JSONREAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
