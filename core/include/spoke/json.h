@@ -3,14 +3,14 @@
  * Converts values to JSON (strict RFC 8259) and back. Integers are exact from -2^63 to 2^64 - 1;
  * larger integers are rejected. A number with a point or an exponent is a double. A double is
  * printed with a point or an exponent, and with few digits that give the same double again.
- * Values without a JSON form are objects with one key, in both directions:
+ * Values without a JSON form are objects with one key, a marker, in both directions:
  *
  *     {"$bin": "base64"}              bytes
  *     {"$str": "base64"}              a text that is not UTF-8
  *     {"$ext": [5, "base64"]}         an extension and its type
  *     {"$float": "nan"}               "nan", "inf", "-inf"
- *     {"$map": [[key, value], ...]}   a map that has keys other than strings, or a single key
- *                                     that begins with a dollar
+ *     {"$map": [[key, value], ...]}   a map that has keys other than texts in UTF-8, or a key
+ * twice, or whose first key is a marker, or whose only key begins with a dollar
  *     {"$date": "2024-05-01T12:00:00.123Z"}   a timestamp, e.g. a Java date
  *
  * Two more are only read: {"$long": 5} is an integer in eight bytes, which hessian2 sends as a
@@ -18,8 +18,15 @@
  * They print as a number, an array or an object. An object of a Java class is an object with the
  * name of the class under the last key, "class". A reference prints as the value it refers to.
  *
+ * Beside other keys, $bin, $str, $float and $date are ordinary keys, while the other markers are an
+ * error; so is a marker with base64 or a date that is invalid. A marker with a value of another
+ * type, e.g. {"$bin": 5}, is an ordinary key.
+ *
  * Otherwise, reading a printed value gives the same value, packed in the fewest bytes; a 4-byte
- * float becomes an 8-byte float. Keys of an object keep their order, and differ.
+ * float becomes an 8-byte float. Keys of an object keep their order, and differ. Printing looks for
+ * repeated keys in maps of up to 64 pairs; a larger map with a repeated key prints as an object
+ * that reading refuses. -0 is the integer 0, and -0.0 the double. A number that is too small for a
+ * double is read as 0.0, one that is too large is an error.
  *
  * Any thread.
  */
@@ -37,9 +44,9 @@ struct spoke_json_error {
 
 /*
  * Packs the JSON values in `text`, separated by white space, and overwrites `text`. The limits of
- * the builder apply. Returns 0 and the number of values; or SPOKE_ESYNTAX, SPOKE_EDEPTH,
- * SPOKE_ERANGE, or an error of the builder, and *ret_error. The keys of open objects are compared;
- * a builder in memory of the caller has room for 32 of them.
+ * the builder apply, and no memory but the builder's is needed. Returns 0 and the number of values;
+ * or SPOKE_ESYNTAX, SPOKE_EDEPTH, SPOKE_ERANGE, or an error of the builder, and *ret_error. If an
+ * object of more than 17 keys has a key twice, the place of the error is the end of the object.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_json_read(char *text, size_t len, struct spoke_builder *builder,
 					     size_t *ret_count, struct spoke_json_error *ret_error);

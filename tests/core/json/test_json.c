@@ -161,6 +161,123 @@ static void equivalent_json_gives_the_same_value(void **state)
 	assert_again("{\"$bin\":5}", "{\"$map\":[[\"$bin\",5]]}");
 	assert_again("", "");
 	assert_again(" \n", "");
+	assert_again("[1e-400,-1e-99999999999,0e999999999,-0.0]", "[0.0,-0.0,0.0,-0.0]");
+	assert_again("[18446744073709551615,-9223372036854775808,18446744073709551615.0]",
+		     "[18446744073709551615,-9223372036854775808,1.8446744073709552e+19]");
+	assert_again("\"\\u0000\\ud83d\\ude00\x7f\"", "\"\\u0000\xf0\x9f\x98\x80\\u007f\"");
+	assert_again("{\"$map\":[[{\"$map\":[[1,2]]},{\"$float\":\"nan\"}]]}",
+		     "{\"$map\":[[{\"$map\":[[1,2]]},{\"$float\":\"nan\"}]]}");
+}
+
+static void nul_byte_ends_no_text(void **state)
+{
+	static const struct {
+		char text[16];
+		size_t len;
+		int error;
+	} rows[] = {
+		{ "[1]\0", 4, SPOKE_ESYNTAX },      { "[\0]", 3, SPOKE_ESYNTAX },
+		{ "\"a\0b\"", 5, SPOKE_ESYNTAX },   { "\0", 1, SPOKE_ESYNTAX },
+		{ "{\"a\":\0}", 7, SPOKE_ESYNTAX }, { "1\0", 2, SPOKE_ESYNTAX },
+		{ "[1]\0", 3, SPOKE_OK },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spoke_json_error wrong;
+		struct spoke_builder builder;
+		char text[16];
+		size_t count;
+
+		memcpy(text, rows[i].text, sizeof(text));
+		spoke_builder_init(&builder, spoke_host_env(), NULL);
+		assert_int_equal(spoke_json_read(text, rows[i].len, &builder, &count, &wrong),
+				 rows[i].error);
+		spoke_builder_fini(&builder);
+	}
+}
+
+/* Reads a text under these limits. */
+static int read_under(const char *from, const struct spoke_value_limits *limits)
+{
+	struct spoke_json_error wrong;
+	struct spoke_builder builder;
+	char text[64];
+	size_t count;
+	int error;
+
+	(void)snprintf(text, sizeof(text), "%s", from);
+	spoke_builder_init(&builder, spoke_host_env(), limits);
+	error = spoke_json_read(text, strlen(text), &builder, &count, &wrong);
+	spoke_builder_fini(&builder);
+	return error;
+}
+
+/* An accepted document gives values that the validator accepts under the same limits. */
+static void limits_are_those_of_msgpack(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned items;
+		unsigned depth;
+	} rows[] = {
+		{ "1", 1, 0 },
+		{ "[]", 1, 1 },
+		{ "1 2 3", 3, 0 },
+		{ "[1,2,[3,4]]", 6, 2 },
+		{ "{\"a\":{\"b\":[]},\"c\":1.5}", 7, 3 },
+		{ "{\"$map\":[[1,[2]],[{},3]]}", 6, 2 },
+		{ "[{\"$bin\":\"AA==\"},{\"$date\":\"2024-05-01\"}]", 3, 1 },
+		{ "{\"$typed\":[\"T\",[1,{}]]}", 5, 3 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spoke_value_limits limits = { .items_max = rows[i].items,
+						     .depth_max = rows[i].depth };
+
+		if (rows[i].depth == 0)
+			limits.depth_max = 1;
+		assert_int_equal(read_under(rows[i].text, &limits), SPOKE_OK);
+		limits.items_max = rows[i].items - 1;
+		if (limits.items_max > 0)
+			assert_int_equal(read_under(rows[i].text, &limits), SPOKE_ETOOLARGE);
+		limits.items_max = 0;
+		limits.depth_max = rows[i].depth - 1;
+		if (rows[i].depth > 1)
+			assert_int_equal(read_under(rows[i].text, &limits), SPOKE_EDEPTH);
+	}
+}
+
+static void map_with_a_repeated_key_prints_as_pairs(void **state)
+{
+	static const unsigned counts[] = { 2, 63, 64 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		char *out = NULL;
+		size_t len;
+		FILE *file = open_memstream(&out, &len);
+		struct spoke_builder builder;
+		struct spoke_value value;
+
+		assert_non_null(file);
+		spoke_builder_init(&builder, spoke_host_env(), NULL);
+		spoke_pack_map(&builder, counts[i]);
+		for (unsigned j = 0; j < counts[i]; j++) {
+			char key[2] = { (char)('0' + (j + 1 < counts[i] ? j : 0)), '\0' };
+
+			spoke_pack_text(&builder, key);
+			spoke_pack_nil(&builder);
+		}
+		assert_int_equal(spoke_builder_finish_value(&builder, &value), 0);
+		spoke_json_print(value, SPOKE_JSON_LINE, write_out, file);
+		(void)fclose(file);
+		assert_memory_equal(out, "{\"$map\":[[\"0\",null],", 20);
+		assert_again(out, out);
+		free(out);
+		spoke_builder_fini(&builder);
+	}
 }
 
 static const struct {
@@ -210,6 +327,21 @@ static const struct {
 	{ "\"\xed\xa0\x80\"", "ESYNTAX 1 invalid UTF-8" },
 	{ "\"\xf4\x90\x80\x80\"", "ESYNTAX 1 invalid UTF-8" },
 	{ "\"\xe2\x82\"", "ESYNTAX 1 invalid UTF-8" },
+	{ "\"\xe0\x9f\xbf\"", "ESYNTAX 1 invalid UTF-8" },
+	{ "\"\xf0\x8f\xbf\xbf\"", "ESYNTAX 1 invalid UTF-8" },
+	{ "\"0123456789abcdef\xf8\"", "ESYNTAX 17 invalid UTF-8" },
+	{ "\"0123456789abcdef\x01\"", "ESYNTAX 17 control character" },
+	{ "\"\\ud83d\\ud83d\"", "ESYNTAX 13 first half" },
+	{ "\"\\ud83d\\\"", "ESYNTAX 7 first half" },
+	{ "1e400", "ERANGE 0 number exceeds" },
+	{ "-1e99999999999999999999", "ERANGE 0 number exceeds" },
+	{ "1.7976931348623159e308", "ERANGE 0 number exceeds" },
+	{ "[1,-01]", "ESYNTAX 3 leading 0" },
+	{ "\xef\xbb\xbf[]", "ESYNTAX 0 not a JSON value" },
+	{ "{\"$long\":007}", "ESYNTAX 9 a $long must" },
+	{ "{\"$long\":1.5}", "ESYNTAX 10 a $ext or $long must be the only" },
+	{ "{\"$ext\":[01,\"\"]}", "ESYNTAX 9 the type" },
+	{ "{\"$ext\":[1,\"AA==\"],\"b\":1}", "ESYNTAX 18 a $ext or $long must be the only" },
 	{ "{\"$bin\":\"A\"}", "ESYNTAX 11 the string is not base64" },
 	{ "{\"$bin\":\"A*==\"}", "ESYNTAX 14 the string is not base64" },
 	{ "{\"$bin\":\"AB==\"}", "ESYNTAX 14 the string is not base64" },
@@ -405,6 +537,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(value_read_from_json_prints_the_same_json),
 		cmocka_unit_test(equivalent_json_gives_the_same_value),
+		cmocka_unit_test(nul_byte_ends_no_text),
+		cmocka_unit_test(limits_are_those_of_msgpack),
+		cmocka_unit_test(map_with_a_repeated_key_prints_as_pairs),
 		cmocka_unit_test(invalid_json_is_rejected_with_its_offset),
 		cmocka_unit_test(value_deeper_than_128_levels_is_rejected),
 		cmocka_unit_test(long_and_typed_json_have_their_bytes),

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/json/digits.h"
+#include "core/json/powers.h"
 #include "core/json/write.h"
 
 #include <spoke/host.h>
@@ -240,6 +241,63 @@ static void digits_are_as_few_as_possible(void **state)
 	}
 }
 
+/* Multiplies a number of 32-bit words, the lowest first, by a small one. */
+static void multiply(uint32_t *words, size_t count, uint32_t by)
+{
+	uint64_t carry = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		carry += (uint64_t)words[i] * by;
+		words[i] = (uint32_t)carry;
+		carry >>= 32;
+	}
+}
+
+/* Divides such a number by a small one. */
+static void divide(uint32_t *words, size_t count, uint32_t by)
+{
+	uint64_t rest = 0;
+
+	for (size_t i = count; i-- > 0;) {
+		rest = rest << 32 | words[i];
+		words[i] = (uint32_t)(rest / by);
+		rest %= by;
+	}
+}
+
+#define WORDS 160 /* 80 before the point, and 80 behind */
+
+/* Compares a row of the table with the 128 highest bits of a number, whose highest bit is `top`. */
+static void assert_row(int power, const uint32_t words[WORDS])
+{
+	const uint64_t *row = spokei_powers[power - SPOKEI_POWER_MIN];
+	int top = spokei_power_log2(power) + 32 * WORDS / 2;
+
+	for (int i = 32 * WORDS - 1; i > top; i--)
+		assert_int_equal(words[i / 32] >> i % 32 & 1, 0);
+	for (int i = 0; i < 128; i++)
+		assert_int_equal(words[(top - i) / 32] >> (top - i) % 32 & 1,
+				 row[i / 64] >> (63 - i % 64) & 1);
+}
+
+static void table_has_the_powers_of_ten(void **state)
+{
+	uint32_t words[WORDS] = { [WORDS / 2] = 1 };
+
+	(void)state;
+	for (int power = 0; power <= SPOKEI_POWER_MAX; power++) {
+		assert_row(power, words);
+		multiply(words, WORDS, 10);
+	}
+	/* A quotient that is rounded down at each step is rounded down once. */
+	memset(words, 0, sizeof(words));
+	words[WORDS / 2] = 1;
+	for (int power = 0; power >= SPOKEI_POWER_MIN; power--) {
+		assert_row(power, words);
+		divide(words, WORDS, 10);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +305,7 @@ int main(void)
 		cmocka_unit_test(short_number_is_printed_with_its_digits),
 		cmocka_unit_test(decimal_reads_as_the_nearest_double),
 		cmocka_unit_test(integers_are_limited_to_64_bits),
+		cmocka_unit_test(table_has_the_powers_of_ten),
 		cmocka_unit_test(digits_are_as_few_as_possible),
 	};
 
