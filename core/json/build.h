@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packs what is frequent in documents, without a call, while an array or map of unknown length is
+ * Packs frequent values of documents without a call, while an array or map of unknown length is
  * open and there is ample room. The functions of <spoke/value.h> do the rest.
  */
 #ifndef SPOKEI_CORE_JSON_BUILD_H

@@ -147,7 +147,7 @@ static SPOKEI_NOINLINE char *close_level(struct reader *reader, char *at)
 	return at;
 }
 
-/* Goes on after a value: closes what ends here, and passes the comma. */
+/* Goes on after a value: closes the levels that end here, and passes the comma. */
 static inline char *next(struct reader *reader, char *at)
 {
 	while (reader->depth > 0) {

@@ -34,7 +34,7 @@ SPOKE_MUST_USE int spokei_json_out_end(struct spokei_json_out *out);
 
 #define SPOKEI_JSON_ROOM 64u /* the most bytes to ask room for */
 
-/* Makes room for this many bytes, or drops what was written since the last error. */
+/* Makes room for this many bytes, or drops the bytes written after an error. */
 void spokei_json_out_more(struct spokei_json_out *out, size_t len);
 
 /* Returns room for `len` bytes, at most SPOKEI_JSON_ROOM. The caller moves `at` behind those that
@@ -66,11 +66,11 @@ static inline void spokei_json_put_char(struct spokei_json_out *out, char c)
 }
 
 enum spokei_json_escape {
-	SPOKEI_JSON_ESCAPE_FEW,  /* what JSON demands, and control characters of terminals */
+	SPOKEI_JSON_ESCAPE_FEW,  /* as JSON demands, and control characters of terminals */
 	SPOKEI_JSON_ESCAPE_HTML, /* also "<", so that the text may be embedded in HTML */
 };
 
-/* Writes what stands between the quotes of a string, with U+FFFD for invalid UTF-8. */
+/* Writes the content of a string, without the quotes, with U+FFFD for invalid UTF-8. */
 void spokei_json_put_escaped(struct spokei_json_out *out, const void *bytes, size_t len,
 			     enum spokei_json_escape escape);
 

@@ -24,7 +24,7 @@
 #   sh tests/bench/run.sh codec [--quick]
 #       Reading and writing the recorded bodies of Dubbo: Hessian 2, msgpack, and hessian.js on Node.
 #   sh tests/bench/run.sh json [--quick]
-#       Reading and printing JSON, next to jansson.
+#       Reading and printing JSON, next to jansson and yyjson (which Debian has from 13 on).
 #   sh tests/bench/run.sh timers [--quick]
 #       The wheel against libev, libuv, libevent and a heap, on one core.
 #   sh tests/bench/run.sh memory [--quick]
@@ -55,8 +55,8 @@
 #              an update of ratchet.txt.
 #   codec      set of bodies, row, number of bodies, their bytes, MB/s (the best of five parts of the
 #              time), instructions per byte and per body.
-#   json       document, its bytes, reading or printing, MB/s of spoke and of jansson, and the ratio
-#              (above 1: spoke is faster).
+#   json       document, its bytes, reading or printing, MB/s of spoke, jansson and yyjson, and the
+#              ratios to jansson and to yyjson (above 1: spoke is faster); CPU time, medians of 9.
 #   timers     workload, n, peer, value, unit, and the ratio to spoke as its engine uses it (above
 #              1: spoke is faster).
 #   memory, idle   figure, value, unit, target. They fail if a target was missed or a connection
@@ -95,7 +95,10 @@ lease)
 	;;
 timers) peers='libev-dev libuv1-dev libevent-dev' ;;
 cost | codec) peers='libev-dev valgrind' ;;
-json) peers='libev-dev libjansson-dev' ;;
+json)
+	peers='libev-dev libjansson-dev'
+	wanted=libyyjson-dev
+	;;
 *) usage ;;
 esac
 shift

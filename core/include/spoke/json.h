@@ -2,16 +2,18 @@
 /*
  * Converts values to JSON (strict RFC 8259) and back. Integers are exact from -2^63 to 2^64 - 1;
  * larger integers are rejected. A number with a point or an exponent is a double. A double is
- * printed with a point or an exponent, and with few digits that give the same double again.
+ * printed with a point or an exponent, and with the fewest digits that give the same double again.
  * Values without a JSON form are objects with one key, a marker, in both directions:
  *
  *     {"$bin": "base64"}              bytes
  *     {"$str": "base64"}              a text that is not UTF-8
  *     {"$ext": [5, "base64"]}         an extension and its type
  *     {"$float": "nan"}               "nan", "inf", "-inf"
- *     {"$map": [[key, value], ...]}   a map that has keys other than texts in UTF-8, or a key
- * twice, or whose first key is a marker, or whose only key begins with a dollar
+ *     {"$map": [[key, value], ...]}   a map without a form as an object, see below
  *     {"$date": "2024-05-01T12:00:00.123Z"}   a timestamp, e.g. a Java date
+ *
+ * $map is for a map that has a key other than a text in UTF-8, or a key twice, or a marker as its
+ * first key, or a single key that begins with a dollar.
  *
  * Two more are only read: {"$long": 5} is an integer in eight bytes, which hessian2 sends as a
  * long, and {"$typed": ["java.util.HashSet", [1, 2]]} an array or map with the name of a Java type.
@@ -37,9 +39,10 @@
 
 SPOKE_BEGIN_DECLS
 
+/* The place and the text of an error. */
 struct spoke_json_error {
 	size_t at;        /* offset in bytes */
-	const char *what; /* error text; static */
+	const char *what; /* static */
 };
 
 /*
@@ -51,6 +54,7 @@ struct spoke_json_error {
 SPOKE_API SPOKE_MUST_USE int spoke_json_read(char *text, size_t len, struct spoke_builder *builder,
 					     size_t *ret_count, struct spoke_json_error *ret_error);
 
+/* The forms of printed text. */
 enum spoke_json_form {
 	SPOKE_JSON_LINE, /* one line without spaces */
 	SPOKE_JSON_TREE, /* one line per value, indented by two spaces per level */

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests the limits of JSON: depth, numbers of values and keys, and the end of the text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/core/json/jsonagain.h"
+
+#include <spoke/host.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void nul_byte_ends_no_text(void **state)
+{
+	static const struct {
+		char text[16];
+		size_t len;
+		int error;
+	} rows[] = {
+		{ "[1]\0", 4, SPOKE_ESYNTAX },      { "[\0]", 3, SPOKE_ESYNTAX },
+		{ "\"a\0b\"", 5, SPOKE_ESYNTAX },   { "\0", 1, SPOKE_ESYNTAX },
+		{ "{\"a\":\0}", 7, SPOKE_ESYNTAX }, { "1\0", 2, SPOKE_ESYNTAX },
+		{ "[1]\0", 3, SPOKE_OK },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spoke_json_error wrong;
+		struct spoke_builder builder;
+		char text[16];
+		size_t count;
+
+		memcpy(text, rows[i].text, sizeof(text));
+		spoke_builder_init(&builder, spoke_host_env(), NULL);
+		assert_int_equal(spoke_json_read(text, rows[i].len, &builder, &count, &wrong),
+				 rows[i].error);
+		spoke_builder_fini(&builder);
+	}
+}
+
+/* Reads a text under these limits. */
+static int read_under(const char *from, const struct spoke_value_limits *limits)
+{
+	struct spoke_json_error wrong;
+	struct spoke_builder builder;
+	char text[64];
+	size_t count;
+	int error;
+
+	(void)snprintf(text, sizeof(text), "%s", from);
+	spoke_builder_init(&builder, spoke_host_env(), limits);
+	error = spoke_json_read(text, strlen(text), &builder, &count, &wrong);
+	spoke_builder_fini(&builder);
+	return error;
+}
+
+/* An accepted document gives values that the validator accepts under the same limits. */
+static void limits_are_those_of_msgpack(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned items;
+		unsigned depth;
+	} rows[] = {
+		{ "1", 1, 0 },
+		{ "[]", 1, 1 },
+		{ "1 2 3", 3, 0 },
+		{ "[1,2,[3,4]]", 6, 2 },
+		{ "{\"a\":{\"b\":[]},\"c\":1.5}", 7, 3 },
+		{ "{\"$map\":[[1,[2]],[{},3]]}", 6, 2 },
+		{ "[{\"$bin\":\"AA==\"},{\"$date\":\"2024-05-01\"}]", 3, 1 },
+		{ "{\"$typed\":[\"T\",[1,{}]]}", 5, 3 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spoke_value_limits limits = { .items_max = rows[i].items,
+						     .depth_max = rows[i].depth };
+
+		if (rows[i].depth == 0)
+			limits.depth_max = 1;
+		assert_int_equal(read_under(rows[i].text, &limits), SPOKE_OK);
+		limits.items_max = rows[i].items - 1;
+		if (limits.items_max > 0)
+			assert_int_equal(read_under(rows[i].text, &limits), SPOKE_ETOOLARGE);
+		limits.items_max = 0;
+		limits.depth_max = rows[i].depth - 1;
+		if (rows[i].depth > 1)
+			assert_int_equal(read_under(rows[i].text, &limits), SPOKE_EDEPTH);
+	}
+}
+
+static void value_deeper_than_128_levels_is_rejected(void **state)
+{
+	char text[300] = "";
+
+	(void)state;
+	memset(text, '[', 128);
+	memset(text + 128, ']', 128);
+	jsonagain_assert(text, text);
+	memset(text, '[', 129);
+	memset(text + 129, ']', 129);
+	jsonagain_assert(text, "EDEPTH 129 nested too deeply; at most 128 levels");
+}
+
+static void value_with_too_many_items_is_rejected(void **state)
+{
+	size_t items = SPOKE_VALUE_ITEMS_MAX;
+	char *text = malloc(3 * items + 2);
+
+	(void)state;
+	assert_non_null(text);
+	text[0] = '[';
+	for (size_t i = 0; i < items; i++) {
+		text[1 + 3 * i] = '"';
+		text[2 + 3 * i] = '"';
+		text[3 + 3 * i] = i + 1 < items ? ',' : ']';
+	}
+	text[3 * items + 1] = '\0';
+	jsonagain_assert(text, "ETOOLARGE 12582913 too large: more values than values.max, or more "
+			       "bytes than frame.max");
+	free(text);
+}
+
+static void repeated_key_is_found_in_objects_of_any_size(void **state)
+{
+	static const unsigned counts[] = { 2, 15, 16, 17, 18, 19, 40, 1000, 100000 };
+
+	(void)state;
+	for (size_t i = 0; i < 4 * sizeof(counts) / sizeof(counts[0]); i++) {
+		unsigned last = counts[i / 4] - 1;
+		unsigned twice = (unsigned)((uint64_t)(i % 4) * last / 3);
+		char *text = jsonagain_object(last + 1, twice);
+		char *out = jsonagain(text, SPOKE_JSON_LINE);
+
+		if (twice == last)
+			assert_string_equal(out, text);
+		else
+			assert_non_null(strstr(out, "the object has "));
+		free(out);
+		free(text);
+	}
+}
+
+static void keys_need_no_memory(void **state)
+{
+	static unsigned char memory[9 * 1000 + 3];
+	struct spoke_json_error error;
+	struct spoke_builder builder;
+	char *text = jsonagain_object(1000, 999);
+	size_t values;
+
+	(void)state;
+	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
+	assert_int_equal(spoke_json_read(text, strlen(text), &builder, &values, &error), SPOKE_OK);
+	free(text);
+}
+
+static void containers_of_any_size_have_their_heads(void **state)
+{
+	static const unsigned counts[] = { 1, 15, 16, 17, 255, 256, 65535, 65536, 70000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		char *text = NULL;
+		size_t len;
+		FILE *file = jsonagain_open(&text, &len);
+
+		for (unsigned j = 0; j < counts[i]; j++)
+			(void)fprintf(file, "%s{\"a\":[%u]}", j ? "," : "[[", j);
+		(void)fprintf(file, "],{\"b\":[]}]");
+		(void)fclose(file);
+		jsonagain_assert(text, text);
+		free(text);
+	}
+}
+
+static void map_with_a_repeated_key_prints_as_pairs(void **state)
+{
+	static const unsigned counts[] = { 2, 63, 64 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		char *out = NULL;
+		size_t len;
+		FILE *file = jsonagain_open(&out, &len);
+		struct spoke_builder builder;
+		struct spoke_value value;
+
+		spoke_builder_init(&builder, spoke_host_env(), NULL);
+		spoke_pack_map(&builder, counts[i]);
+		for (unsigned j = 0; j < counts[i]; j++) {
+			char key[2] = { (char)('0' + (j + 1 < counts[i] ? j : 0)), '\0' };
+
+			spoke_pack_text(&builder, key);
+			spoke_pack_nil(&builder);
+		}
+		assert_int_equal(spoke_builder_finish_value(&builder, &value), 0);
+		spoke_json_print(value, SPOKE_JSON_LINE, jsonagain_write, file);
+		(void)fclose(file);
+		assert_memory_equal(out, "{\"$map\":[[\"0\",null],", 20);
+		jsonagain_assert(out, out);
+		free(out);
+		spoke_builder_fini(&builder);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nul_byte_ends_no_text),
+		cmocka_unit_test(limits_are_those_of_msgpack),
+		cmocka_unit_test(value_deeper_than_128_levels_is_rejected),
+		cmocka_unit_test(value_with_too_many_items_is_rejected),
+		cmocka_unit_test(repeated_key_is_found_in_objects_of_any_size),
+		cmocka_unit_test(keys_need_no_memory),
+		cmocka_unit_test(containers_of_any_size_have_their_heads),
+		cmocka_unit_test(map_with_a_repeated_key_prints_as_pairs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
