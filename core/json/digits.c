@@ -77,6 +77,15 @@ static struct decimal shorten(uint64_t significand, int exponent, bool is_narrow
 	return (struct decimal){ whole + is_high, unit };
 }
 
+/* Removes zeros at the end of the significand, this many at a time. */
+static void strip(struct decimal *decimal, uint64_t divisor, int zeros)
+{
+	while (decimal->significand % divisor == 0) {
+		decimal->significand /= divisor;
+		decimal->exponent += zeros;
+	}
+}
+
 uint64_t spokei_decimal_of(double number, int *ret_exponent)
 {
 	struct decimal decimal;
@@ -90,10 +99,10 @@ uint64_t spokei_decimal_of(double number, int *ret_exponent)
 	decimal = exponent > 0 ? shorten(fraction | HIDDEN, exponent - BIAS,
 					 fraction == 0 && exponent > 1)
 			       : shorten(fraction, 1 - BIAS, false);
-	while (decimal.significand % 10 == 0) {
-		decimal.significand /= 10;
-		decimal.exponent++;
-	}
+	strip(&decimal, 100000000, 8);
+	strip(&decimal, 10000, 4);
+	strip(&decimal, 100, 2);
+	strip(&decimal, 10, 1);
 	*ret_exponent = decimal.exponent;
 	return decimal.significand;
 }

@@ -22,7 +22,7 @@ static bool read_key(const unsigned char *at, const unsigned char *end, struct k
 	*ret = (struct key){ at, len };
 	if (len == 0 || spokei_shapes[*at].type != SPOKE_VALUE_STR)
 		return false;
-	head += spokei_json_plain((const char *)at + head, len - head);
+	head += spokei_json_plain_before((const char *)at + head, len - head, (const char *)end);
 	return head == len || spokei_utf8_all(at + head, len - head);
 }
 

@@ -101,4 +101,16 @@ static inline size_t spokei_json_plain(const char *text, size_t len)
 	return at;
 }
 
+/* Does the same for a text before `end`: bytes behind the text may be read, so that a short text
+ * takes one step. */
+static inline size_t spokei_json_plain_before(const char *text, size_t len, const char *end)
+{
+	uint64_t marks;
+
+	if (len >= 8 || end - text < 8)
+		return spokei_json_plain(text, len);
+	marks = spokei_json_marks(spokei_eight(text)) | UINT64_C(0x80) << (8 * len);
+	return (size_t)__builtin_ctzll(marks) / 8;
+}
+
 #endif

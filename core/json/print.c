@@ -98,7 +98,7 @@ static void print_marked(const struct printer *printer, const char *marker,
 static void print_str(const struct printer *printer, const unsigned char *bytes, size_t len)
 {
 	const char *text = (const char *)bytes;
-	size_t plain = spokei_json_plain(text, len);
+	size_t plain = spokei_json_plain_before(text, len, (const char *)printer->end);
 
 	if (SPOKEI_LIKELY(plain == len)) {
 		print_plain(printer->out, text, len, (const char *)printer->end);
