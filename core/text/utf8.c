@@ -30,16 +30,23 @@ static const unsigned char rows[64] = {
 	1, 1, 1, 1, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 5, 6, 7, 7, 7, 8,
 };
 
+/* Returns the row of a byte of 0x80 or more; NULL: no character begins with it. */
+static const struct lead *find_lead(unsigned char byte)
+{
+	if (byte < 0xc0 || rows[byte - 0xc0] == 0)
+		return NULL;
+	return &leads[rows[byte - 0xc0] - 1];
+}
+
 size_t spokei_utf8_len(const unsigned char *bytes, size_t len)
 {
 	const struct lead *lead;
 
 	if (bytes[0] < 0x80)
 		return 1;
-	if (bytes[0] < 0xc0 || rows[bytes[0] - 0xc0] == 0)
-		return 0;
-	lead = &leads[rows[bytes[0] - 0xc0] - 1];
-	if (len < lead->len || bytes[1] < lead->second_from || bytes[1] > lead->second_to)
+	lead = find_lead(bytes[0]);
+	if (lead == NULL || len < lead->len || bytes[1] < lead->second_from ||
+	    bytes[1] > lead->second_to)
 		return 0;
 	for (size_t i = 2; i < lead->len; i++)
 		if ((bytes[i] & 0xc0) != 0x80)
@@ -47,28 +54,68 @@ size_t spokei_utf8_len(const unsigned char *bytes, size_t len)
 	return lead->len;
 }
 
+/* Returns the bytes of ASCII at the start, or some of them. */
+static size_t skip_ascii(const unsigned char *bytes, size_t len)
+{
+	size_t at = 0;
+	uint64_t word;
+
+	for (; len - at >= sizeof(word); at += sizeof(word)) {
+		memcpy(&word, bytes + at, sizeof(word));
+		if (word & 0x8080808080808080u)
+			break;
+	}
+	return at;
+}
+
 bool spokei_utf8_all(const unsigned char *bytes, size_t len)
 {
-	const unsigned char *end = bytes + len;
+	size_t at = 0;
 
-	while (bytes < end) {
-		uint64_t eight;
+	while (at < len) {
 		size_t size;
 
-		while (end - bytes >= 8) {
-			memcpy(&eight, bytes, sizeof(eight));
-			if (eight & UINT64_C(0x8080808080808080))
-				break;
-			bytes += 8;
-		}
-		if (bytes == end)
-			return true;
-		size = spokei_utf8_len(bytes, (size_t)(end - bytes));
+		at += skip_ascii(bytes + at, len - at);
+		size = at < len ? spokei_utf8_len(bytes + at, len - at) : 0;
 		if (size == 0)
-			return false;
-		bytes += size;
+			return at == len;
+		at += size;
 	}
 	return true;
+}
+
+/* Takes a byte between characters. Returns false if no character begins with it. */
+static bool begin(struct spokei_utf8_run *run, unsigned char byte)
+{
+	const struct lead *lead;
+
+	if (byte < 0x80)
+		return true;
+	lead = find_lead(byte);
+	if (lead == NULL)
+		return false;
+	*run = (struct spokei_utf8_run){ (uint8_t)(lead->len - 1), lead->second_from,
+					 lead->second_to };
+	return true;
+}
+
+size_t spokei_utf8_run(struct spokei_utf8_run *run, const unsigned char *bytes, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len) {
+		if (run->left == 0) {
+			at += skip_ascii(bytes + at, len - at);
+			if (at == len || !begin(run, bytes[at]))
+				return at;
+		} else if (bytes[at] >= run->from && bytes[at] <= run->to) {
+			*run = (struct spokei_utf8_run){ (uint8_t)(run->left - 1), 0x80, 0xbf };
+		} else {
+			return at;
+		}
+		at++;
+	}
+	return at;
 }
 
 size_t spokei_utf8_write(uint32_t character, char *out)

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* UTF-8: every character, sequences of three bytes, and texts that come in pieces. */
+#include "core/text/utf8.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+static bool is_surrogate(uint32_t character)
+{
+	return character >= 0xd800 && character <= 0xdfff;
+}
+
+/* Checks a text whole, and byte by byte. */
+static size_t valid_bytes(const unsigned char *bytes, size_t len, bool *ret_may_end)
+{
+	struct spokei_utf8_run whole = { 0 };
+	struct spokei_utf8_run single = { 0 };
+	size_t valid = spokei_utf8_run(&whole, bytes, len);
+	size_t at = 0;
+
+	while (at < len && spokei_utf8_run(&single, bytes + at, 1) == 1)
+		at++;
+	assert_int_equal(at, valid);
+	*ret_may_end = spokei_utf8_may_end(&whole);
+	assert_int_equal(spokei_utf8_may_end(&single), *ret_may_end);
+	return valid;
+}
+
+static void every_character_but_surrogates_is_valid(void **state)
+{
+	unsigned char bytes[4];
+	bool may_end;
+
+	(void)state;
+	for (uint32_t character = 0; character <= 0x10ffff; character++) {
+		size_t len = spokei_utf8_write(character, (char *)bytes);
+		bool is_valid = valid_bytes(bytes, len, &may_end) == len && may_end;
+
+		assert_int_equal(spokei_utf8_len(bytes, len) == len, !is_surrogate(character));
+		assert_int_equal(is_valid, !is_surrogate(character));
+	}
+}
+
+/* How many of these bytes begin a valid text: by decoding the definition of Unicode, table 3-7. */
+static size_t decode(const unsigned char *bytes, size_t len)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800 };
+	size_t at = 0;
+
+	while (at < len) {
+		size_t size = bytes[at] < 0x80       ? 1
+			      : bytes[at] >> 5 == 6  ? 2
+			      : bytes[at] >> 4 == 14 ? 3
+						     : 0;
+		uint32_t character = size ? bytes[at] & (0xffu >> size) : 0;
+
+		if (size == 0 || at + size > len)
+			return at;
+		for (size_t i = 1; i < size; i++) {
+			if (bytes[at + i] >> 6 != 2)
+				return at;
+			character = character << 6 | (bytes[at + i] & 0x3fu);
+		}
+		if (size > 1 && (character < least[size] || is_surrogate(character)))
+			return at;
+		at += size;
+	}
+	return at;
+}
+
+static void three_bytes_are_valid_as_decoding_says(void **state)
+{
+	bool may_end;
+
+	(void)state;
+	for (uint32_t word = 0; word < 1u << 24; word += word >> 23 ? 61 : 7) {
+		const unsigned char bytes[3] = { (unsigned char)(word >> 16),
+						 (unsigned char)(word >> 8), (unsigned char)word };
+		bool is_valid = valid_bytes(bytes, 3, &may_end) == 3 && may_end;
+
+		/* decode() knows no characters of four bytes: three of them are incomplete. */
+		assert_int_equal(is_valid, decode(bytes, 3) == 3);
+	}
+}
+
+static void first_impossible_byte_ends_a_run(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t valid;
+	} rows[] = {
+		{ "\x80", 0 },
+		{ "a\xbf", 1 },
+		{ "\xc0\xaf", 0 },
+		{ "\xc1\xbf", 0 },
+		{ "\xe0\x80\xaf", 1 },
+		{ "\xe0\x9f\xbf", 1 },
+		{ "\xed\xa0\x80", 1 },
+		{ "\xf0\x80\x80\xaf", 1 },
+		{ "\xf0\x8f\xbf", 1 },
+		{ "\xf4\x90\x80\x80", 1 },
+		{ "\xf5\x80", 0 },
+		{ "\xfe", 0 },
+		{ "\xff", 0 },
+		{ "\xce\xba\xe1\xbd\xb9\xcf\x83\xce\xbc\xce\xb5\xff", 11 },
+		{ "\xe2\x82z", 2 },
+		{ "\xf0\x90\x8dz", 3 },
+		{ "12345678\xff", 8 },
+		{ "1234567\xc3\xa4"
+		  "12345678\x80",
+		  17 },
+	};
+	bool may_end;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(valid_bytes((const unsigned char *)rows[i].text,
+					     strlen(rows[i].text), &may_end),
+				 rows[i].valid);
+}
+
+static void cut_character_may_not_end(void **state)
+{
+	static const char *const rows[] = { "\xc3", "\xe2\x82", "a\xf0\x9f\x98", "\xf4" };
+	bool may_end;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(valid_bytes((const unsigned char *)rows[i], strlen(rows[i]),
+					     &may_end),
+				 strlen(rows[i]));
+		assert_false(may_end);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_character_but_surrogates_is_valid),
+		cmocka_unit_test(three_bytes_are_valid_as_decoding_says),
+		cmocka_unit_test(first_impossible_byte_ends_a_run),
+		cmocka_unit_test(cut_character_may_not_end),
+	};
+
+	return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
+}
