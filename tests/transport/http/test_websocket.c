@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MIN 367u        /* the rows of websocket.tsv, lest the file is cut */
-#define BYTEWISE_MAX 140000u /* bytes of rows that are read byte by byte */
-#define EVERY_CUT_MAX 2048u  /* bytes: longer rows are cut near their ends only */
-#define NEAR 256u
+#define ROWS_MIN 367u       /* the rows of websocket.tsv, lest the file is cut */
+#define BYTEWISE_MAX 70000u /* bytes of rows that are read byte by byte */
+#define EVERY_CUT_MAX 2048u /* bytes: longer rows are cut near their ends only */
+#define NEAR 24u
 #define PAIRS_MAX 40u /* bytes of rows that are cut at each pair of places */
 
 static void compare(const struct wsrow *row, const struct wsreader *reader, const char *how,
