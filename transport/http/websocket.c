@@ -102,9 +102,8 @@ static enum spokei_websocket_verdict check_len(struct reading *reading)
 {
 	struct spokei_websocket *websocket = reading->websocket;
 
-	if (!is_control(websocket) &&
-	    (websocket->left == UNLIMITED || websocket->kept > reading->message_max ||
-	     websocket->left > reading->message_max - websocket->kept))
+	if (!is_control(websocket) && (websocket->kept > reading->message_max ||
+				       websocket->left > reading->message_max - websocket->kept))
 		return fail(reading, SPOKEI_WEBSOCKET_TOO_BIG, "the message is too long");
 	go_to(websocket, MASK);
 	return SPOKEI_WEBSOCKET_MORE;

@@ -125,6 +125,19 @@ static void first_impossible_byte_ends_a_run(void **state)
 				 rows[i].valid);
 }
 
+static void bad_byte_is_found_at_every_place(void **state)
+{
+	unsigned char bytes[24];
+	bool may_end;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		memset(bytes, 'a', sizeof(bytes));
+		bytes[i] = 0xff;
+		assert_int_equal(valid_bytes(bytes, sizeof(bytes), &may_end), i);
+	}
+}
+
 static void cut_character_may_not_end(void **state)
 {
 	static const char *const rows[] = { "\xc3", "\xe2\x82", "a\xf0\x9f\x98", "\xf4" };
@@ -145,6 +158,7 @@ int main(void)
 		cmocka_unit_test(every_character_but_surrogates_is_valid),
 		cmocka_unit_test(three_bytes_are_valid_as_decoding_says),
 		cmocka_unit_test(first_impossible_byte_ends_a_run),
+		cmocka_unit_test(bad_byte_is_found_at_every_place),
 		cmocka_unit_test(cut_character_may_not_end),
 	};
 
