@@ -91,17 +91,18 @@ static bool answer_head(struct peer *peer, const char *head)
 	char answer[SPOKEI_UPGRADE_HEAD_MAX];
 	size_t len;
 
-	if (status == 101)
+	if (status == 101) {
 		len = spokei_upgrade_head(&request,
 					  spokei_upgrade_offers(&request, PROTOCOL) ? PROTOCOL
 										    : NULL,
 					  answer);
-	else
+	} else {
 		len = (size_t)snprintf(answer, sizeof(answer),
 				       "HTTP/1.1 %d No\r\nUpgrade: websocket\r\n"
 				       "Sec-WebSocket-Version: 13\r\nContent-Length: 0\r\n"
 				       "Connection: close\r\n\r\n",
 				       status);
+	}
 	send_all(peer, answer, len);
 	return status == 101;
 }

@@ -17,7 +17,7 @@
 #define KEY 24u /* bytes of Sec-WebSocket-Key: the base64 of 16 bytes */
 #define KEY_BYTES 16u
 
-static const char salt[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; /* of RFC 6455, 1.3 */
+static const char salt[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; /* RFC 6455, 1.3 */
 
 /* Cuts the next element of a comma-separated field off, without white space around it. Returns
  * false at the end. */
@@ -89,14 +89,14 @@ bool spokei_upgrade_offers(const struct spokei_upgrade *request, const char *pro
 
 bool spokei_upgrade_accept(struct spoke_span key, char accept[SPOKEI_UPGRADE_ACCEPT])
 {
-	unsigned char salted[KEY + sizeof(salt) - 1];
+	unsigned char salted[KEY + sizeof(salt)];
 	unsigned char digest[SPOKEI_SHA1];
 
 	if (!is_key(key))
 		return false;
 	memcpy(salted, key.data, KEY);
-	memcpy(salted + KEY, salt, sizeof(salt) - 1);
-	spokei_sha1(salted, sizeof(salted), digest);
+	memcpy(salted + KEY, salt, sizeof(salt));
+	spokei_sha1(salted, sizeof(salted) - 1, digest); /* without the NUL */
 	for (size_t i = 0; i < sizeof(digest); i += 3)
 		spokei_base64_write(digest + i, sizeof(digest) - i, accept + i / 3 * 4);
 	accept[SPOKEI_UPGRADE_ACCEPT - 1] = '\0';
@@ -105,11 +105,11 @@ bool spokei_upgrade_accept(struct spoke_span key, char accept[SPOKEI_UPGRADE_ACC
 
 static size_t add(char *head, size_t at, const char *text)
 {
-	size_t len = strlen(text);
-
-	SPOKE_ASSERT(len <= SPOKEI_UPGRADE_HEAD_MAX - at);
-	memcpy(head + at, text, len);
-	return at + len;
+	for (; *text != '\0'; text++) {
+		SPOKE_ASSERT(at < SPOKEI_UPGRADE_HEAD_MAX);
+		head[at++] = *text;
+	}
+	return at;
 }
 
 size_t spokei_upgrade_head(const struct spokei_upgrade *request, const char *protocol,
