@@ -11,6 +11,7 @@
 #include <spoke/admin.h>
 #include <spoke/args.h>
 #include <spoke/client.h>
+#include <spoke/comet.h>
 #include <spoke/config.h>
 #include <spoke/consumer.h>
 #include <spoke/error.h>
