@@ -135,4 +135,11 @@ void spokei_http_end(struct spokei_http_conn *conn);
 /* Closes a connection at once, in any state. */
 void spokei_http_close(struct spokei_http_conn *conn);
 
+/*
+ * Takes the descriptor, unwatched, from a connection whose request waits for its response. The
+ * connection ends, and up->closed() is not called. Returns -1, and does nothing, if the peer has
+ * sent more than the request or has ended its side.
+ */
+SPOKE_MUST_USE int spokei_http_detach(struct spokei_http_conn *conn);
+
 #endif

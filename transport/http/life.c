@@ -71,6 +71,22 @@ void spokei_http_close(struct spokei_http_conn *conn)
 	conn->server->up->closed(conn);
 }
 
+int spokei_http_detach(struct spokei_http_conn *conn)
+{
+	int fd = conn->stream.watch.fd;
+
+	SPOKE_ASSERT(conn->state == SPOKEI_HTTP_SERVING);
+	if (conn->ended || conn->surplus)
+		return -1;
+	spokei_stream_watch(&conn->stream, 0);
+	conn->stream.watch.fd = -1;
+	spokei_http_leave(conn);
+	conn->state = SPOKEI_HTTP_CLOSED;
+	spokei_http_disarm(conn);
+	spokei_engine_dead(conn->server->engine, &conn->bury);
+	return fd;
+}
+
 /* --- for the user */
 
 void *spokei_http_user(struct spokei_http_conn *conn)

@@ -38,6 +38,7 @@ struct spokei_http_conn {
 	bool head_only; /* the request is a HEAD: its response has no body */
 	bool inside;    /* up->request() is running: the response is written when it returns */
 	bool ended;     /* the peer sends no more */
+	bool surplus;   /* the peer has sent more than the request */
 	struct spokei_task bury;
 	max_align_t user[]; /* server->up->user_size bytes */
 };

@@ -37,8 +37,10 @@ static void take(struct spokei_http_conn *conn, const unsigned char *bytes, size
 	}
 	verdict = spokei_http_read(spokei_buffer_data(&conn->in), spokei_buffer_len(&conn->in),
 				   &request);
-	if (verdict != SPOKEI_HTTP_MORE)
-		serve(conn, verdict, &request);
+	if (verdict == SPOKEI_HTTP_MORE)
+		return;
+	conn->surplus = verdict == SPOKEI_HTTP_WHOLE && spokei_buffer_len(&conn->in) > request.len;
+	serve(conn, verdict, &request);
 }
 
 /* Reads at most as much as a request can have. Bytes after the first request are dropped. */
@@ -56,6 +58,8 @@ static void read_some(struct spokei_http_conn *conn)
 	if (got > 0) {
 		if (conn->state == SPOKEI_HTTP_READING)
 			take(conn, scratch, (size_t)got);
+		else
+			conn->surplus = true;
 		return;
 	}
 	/* A peer that has ended its side after the request still reads the response. */

@@ -94,24 +94,31 @@ int spokei_quota_enter(struct spokei_quota *quota, const struct spoke_address *a
 	return SPOKE_OK;
 }
 
-void spokei_quota_leave(struct spokei_quota *quota, const struct spoke_address *address)
+void *spokei_quota_seat(const struct spokei_quota *quota, const struct spoke_address *address)
 {
 	const struct spoke_env *env = quota->env;
 	char text[TEXT_SIZE];
-	struct peer *peer;
 	const char *host;
 	size_t len;
 
-	SPOKE_ASSERT(quota->count > 0);
-	quota->count--;
 	env->net->print(env->ctx, address, text, sizeof(text));
 	len = find_host(text, &host);
-	if (len == 0)
-		return;
-	peer = spokei_map_get(&quota->peers, host, len);
-	SPOKE_ASSERT(peer != NULL);
-	if (--peer->count > 0)
+	return len ? spokei_map_get(&quota->peers, host, len) : NULL;
+}
+
+void spokei_quota_leave_seat(struct spokei_quota *quota, void *seat)
+{
+	struct peer *peer = seat;
+
+	SPOKE_ASSERT(quota->count > 0);
+	quota->count--;
+	if (peer == NULL || --peer->count > 0)
 		return;
 	(void)spokei_map_remove(&quota->peers, peer->text, peer->len);
-	spokei_free(env, peer, 1, sizeof(*peer));
+	spokei_free(quota->env, peer, 1, sizeof(*peer));
+}
+
+void spokei_quota_leave(struct spokei_quota *quota, const struct spoke_address *address)
+{
+	spokei_quota_leave_seat(quota, spokei_quota_seat(quota, address));
 }

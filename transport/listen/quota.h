@@ -36,6 +36,13 @@ void spokei_quota_fini(struct spokei_quota *quota);
 SPOKE_MUST_USE int spokei_quota_enter(struct spokei_quota *quota,
 				      const struct spoke_address *address, bool *ret_of_peer);
 
+/* Returns the seat of a connection that was counted in with this address, for a caller that has no
+ * room for the address; NULL for a peer without a machine. */
+void *spokei_quota_seat(const struct spokei_quota *quota, const struct spoke_address *address);
+
+/* Counts out a connection by its seat. */
+void spokei_quota_leave_seat(struct spokei_quota *quota, void *seat);
+
 /* Counts out a connection that was counted in with this address. */
 void spokei_quota_leave(struct spokei_quota *quota, const struct spoke_address *address);
 

@@ -41,7 +41,7 @@
  *     hello       the first event: {"retry":MS}. Its id is the place from which messages follow
  *     lost        messages were missed; its id is the place from which messages follow
  *     reconnect   {"retry":MS}: the gateway ends the connection, connect again after MS
- *     closed      {"code":CODE,"reason":"..."}: the gateway ends the connection, stay away
+ *     closed      {"code":CODE}: the gateway ends the connection, stay away
  *
  * A WebSocket gets close codes in place of the last two: 1012 (the connection's life is over, or
  * the gateway drains) and 1013 (too many come at one time, or the authorizer did not answer) with
@@ -252,8 +252,8 @@ struct spoke_comet_result {
  * the end of the turn, to one user before those to all. Messages to all are written in slices of
  * 1 ms, so that they delay nothing else. Returns 0 and *ret, which may be NULL; EINVAL (event, data
  * or a user's id), ETOOLARGE (message_max), ELIMIT (bytes_max; or users_max with `keep`), ENOMEM or
- * ECLOSED. After an error of the first user nothing was pushed; of a later user, that one has not
- * got it, and the others have: *ret counts them.
+ * ECLOSED. Of several users, those without an error get the message, and the first error is
+ * returned.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_comet_push(struct spoke_comet *comet, struct spoke_span user,
 					      const struct spoke_comet_message *message,
@@ -281,41 +281,42 @@ SPOKE_API size_t spoke_comet_users(const struct spoke_comet *comet, struct spoke
 
 /* --- figures */
 
-/* The table of figures: X(name, sentence) for each. Those up to BYTES are present numbers; the
- * others only grow. The order never changes; new figures are added at the end. */
+/* The table of figures: X(constant, name, sentence) for each. Those up to BYTES are present
+ * numbers; the others only grow. The order never changes; new figures are added at the end. */
 #define SPOKE_COMET_FIGURES(X)                                                                     \
-	X(USERS, "users known")                                                                    \
-	X(ONLINE, "users with a connection")                                                       \
-	X(EVENTS, "connections with Server-Sent Events")                                           \
-	X(SOCKETS, "connections with WebSocket")                                                   \
-	X(POLLS, "long polls that are held")                                                       \
-	X(ASKING, "clients that wait for the authorizer")                                          \
-	X(BEHIND, "connections whose output waits for the client")                                 \
-	X(MESSAGES, "messages in memory")                                                          \
-	X(BYTES, "bytes of messages, and of partial output and input")                             \
-	X(OPENED, "connections opened, long polls included")                                       \
-	X(RESUMED, "... with a last id, and nothing was lost")                                     \
-	X(REFUSED, "clients refused by the authorizer")                                            \
-	X(REFUSED_ORIGIN, "clients refused because of their origin")                               \
-	X(UNANSWERED, "clients that the authorizer did not answer in time")                        \
-	X(STORMED, "clients told to come again: too many at one time, or users_max")               \
-	X(PUSHED, "messages pushed")                                                               \
-	X(DROPPED, "pushes to a user that is not known")                                           \
-	X(WRITTEN, "messages written to connections")                                              \
-	X(LOST, "times a client was told that messages were lost")                                 \
-	X(RECEIVED, "texts received from pages")                                                   \
-	X(CLOSED_LIFE, "connections told to reconnect because their life was over")                \
-	X(CLOSED_DRAIN, "connections told to reconnect because of a drain")                        \
-	X(CLOSED_SLOW, "connections closed because their client did not read")                     \
-	X(CLOSED_EXTRA, "connections closed because their user had too many")                      \
-	X(CLOSED_KICKED, "connections closed by a kick")                                           \
-	X(CLOSED_PROTOCOL, "connections closed because their client broke the protocol")           \
-	X(CLOSED_RATE, "connections closed because of frames_per_second")                          \
-	X(CLOSED_MEMORY, "connections closed because of memory or bytes_max")
+	X(USERS, users, "users known")                                                             \
+	X(ONLINE, online, "users with a connection")                                               \
+	X(EVENTS, events, "connections with Server-Sent Events")                                   \
+	X(SOCKETS, sockets, "connections with WebSocket")                                          \
+	X(POLLS, polls, "long polls that are held")                                                \
+	X(ASKING, asking, "clients that wait for the authorizer")                                  \
+	X(BEHIND, behind, "connections whose output waits for the client")                         \
+	X(MESSAGES, messages, "messages in memory")                                                \
+	X(BYTES, bytes, "bytes of messages, and of partial output and input")                      \
+	X(OPENED, opened, "connections opened, long polls included")                               \
+	X(RESUMED, resumed, "... with a last id, and nothing was lost")                            \
+	X(REFUSED, refused, "clients refused by the authorizer")                                   \
+	X(REFUSED_ORIGIN, refused_origin, "clients refused because of their origin")               \
+	X(UNANSWERED, unanswered, "clients that the authorizer did not answer in time")            \
+	X(STORMED, stormed, "clients told to come again: too many at one time, or users_max")      \
+	X(PUSHED, pushed, "messages pushed")                                                       \
+	X(DROPPED, dropped, "pushes to a user that is not known")                                  \
+	X(WRITTEN, written, "messages written to connections")                                     \
+	X(LOST, lost, "times a client was told that messages were lost")                           \
+	X(RECEIVED, received, "texts received from pages")                                         \
+	X(CLOSED_LIFE, closed_life, "connections told to reconnect because their life was over")   \
+	X(CLOSED_DRAIN, closed_drain, "connections told to reconnect because of a drain")          \
+	X(CLOSED_SLOW, closed_slow, "connections closed because their client did not read")        \
+	X(CLOSED_EXTRA, closed_extra, "connections closed because their user had too many")        \
+	X(CLOSED_KICKED, closed_kicked, "connections closed by a kick")                            \
+	X(CLOSED_PROTOCOL, closed_protocol,                                                        \
+	  "connections closed because their client broke the protocol")                            \
+	X(CLOSED_RATE, closed_rate, "connections closed because of frames_per_second")             \
+	X(CLOSED_MEMORY, closed_memory, "connections closed because of memory or bytes_max")
 
 /* The figures as constants: SPOKE_COMET_FIGURE_USERS and so on. */
 enum spoke_comet_figure {
-#define SPOKE_COMET_ENUM(name, sentence) SPOKE_COMET_FIGURE_##name,
+#define SPOKE_COMET_ENUM(constant, name, sentence) SPOKE_COMET_FIGURE_##constant,
 	SPOKE_COMET_FIGURES(SPOKE_COMET_ENUM)
 #undef SPOKE_COMET_ENUM
 	SPOKE_COMET_FIGURE_COUNT,

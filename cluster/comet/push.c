@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions by which a program pushes messages, closes users' connections, and counts. */
+#include "cluster/comet/parts.h"
+
+struct spoke_span spoke_comet_text(const char *text)
+{
+	return (struct spoke_span){ text, text ? strlen(text) : 0 };
+}
+
+/* --- pushing */
+
+static void begin_result(const struct spoke_comet *comet, struct spoke_comet_result *result,
+			 uint64_t number)
+{
+	*result = (struct spoke_comet_result){ .users = 0 };
+	(void)spokei_comet_print_id(comet, number, result->id);
+}
+
+/* A user that did not get the message has missed it. */
+static int push_to(struct spoke_comet *comet, struct spoke_span id, bool keep,
+		   struct spokei_comet_message *message, struct spoke_comet_result *result)
+{
+	struct spokei_comet_user *user;
+	int error = SPOKE_OK;
+
+	if (!spokei_comet_is_user(id))
+		return SPOKE_EINVAL;
+	user = spokei_comet_find(comet, id);
+	if (user == NULL && keep)
+		error = spokei_comet_find_or_make(comet, id, &user);
+	if (user == NULL) {
+		comet->forgotten = message->number;
+		spokei_comet_count(comet, SPOKE_COMET_FIGURE_DROPPED);
+		return error;
+	}
+	error = spokei_comet_user_add(user, message);
+	if (error)
+		user->floor = message->number;
+	if (user->count > 0)
+		spokei_comet_dirty(user);
+	if (error)
+		return error;
+	result->users++;
+	result->connections += user->count;
+	return SPOKE_OK;
+}
+
+int spoke_comet_push_many(struct spoke_comet *comet, const struct spoke_span *users, size_t count,
+			  const struct spoke_comet_message *message, struct spoke_comet_result *ret)
+{
+	struct spokei_comet_message *made;
+	struct spoke_comet_result result;
+	int first = SPOKE_OK;
+	int error;
+
+	if (comet->closed)
+		return SPOKE_ECLOSED;
+	error = spokei_comet_make(comet, message, &made);
+	if (error)
+		return error;
+	begin_result(comet, &result, made->number);
+	for (size_t i = 0; i < count; i++) {
+		error = push_to(comet, users[i], message->keep, made, &result);
+		if (first == SPOKE_OK)
+			first = error;
+	}
+	spokei_comet_drop(comet, made);
+	spokei_comet_count(comet, SPOKE_COMET_FIGURE_PUSHED);
+	if (ret)
+		*ret = result;
+	return first;
+}
+
+int spoke_comet_push(struct spoke_comet *comet, struct spoke_span user,
+		     const struct spoke_comet_message *message, struct spoke_comet_result *ret)
+{
+	if (!spokei_comet_is_user(user))
+		return SPOKE_EINVAL;
+	return spoke_comet_push_many(comet, &user, 1, message, ret);
+}
+
+int spoke_comet_push_all(struct spoke_comet *comet, const struct spoke_comet_message *message,
+			 struct spoke_comet_result *ret)
+{
+	struct spokei_comet_message *made;
+	struct spoke_comet_result result;
+	int error;
+
+	if (comet->closed)
+		return SPOKE_ECLOSED;
+	error = spokei_comet_make(comet, message, &made);
+	if (error)
+		return error;
+	begin_result(comet, &result, made->number);
+	error = spokei_comet_ring_add(comet, &comet->all, made);
+	spokei_comet_drop(comet, made);
+	if (error)
+		return error;
+	comet->pass_left = comet->used;
+	if (comet->pass_left > 0)
+		spokei_engine_soon(comet->engine, &comet->pass);
+	spokei_comet_count(comet, SPOKE_COMET_FIGURE_PUSHED);
+	result.users = (uint32_t)comet->figures[SPOKE_COMET_FIGURE_ONLINE];
+	result.connections = (uint32_t)(comet->figures[SPOKE_COMET_FIGURE_EVENTS] +
+					comet->figures[SPOKE_COMET_FIGURE_SOCKETS] +
+					comet->figures[SPOKE_COMET_FIGURE_POLLS]);
+	if (ret)
+		*ret = result;
+	return SPOKE_OK;
+}
+
+/* --- users */
+
+uint32_t spoke_comet_kick(struct spoke_comet *comet, struct spoke_span id, const char *reason)
+{
+	struct spokei_comet_user *user = spokei_comet_find(comet, id);
+	uint32_t count = 0;
+
+	if (comet->closed || user == NULL)
+		return 0;
+	while (user->count > 0) {
+		spokei_comet_count(comet, SPOKE_COMET_FIGURE_CLOSED_KICKED);
+		spokei_comet_end_with(user->at.here.first, SPOKEI_COMET_KICKED, reason);
+		count++;
+	}
+	return count;
+}
+
+uint32_t spoke_comet_connections(const struct spoke_comet *comet, struct spoke_span id)
+{
+	const struct spokei_comet_user *user = spokei_comet_find(comet, id);
+
+	return user ? user->count : 0;
+}
+
+size_t spoke_comet_users(const struct spoke_comet *comet, struct spoke_span *users, size_t max)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < comet->bucket_count && count < max; i++) {
+		const struct spokei_comet_user *user = comet->buckets[i];
+
+		for (; user && count < max; user = user->chain) {
+			if (user->count > 0)
+				users[count++] = (struct spoke_span){ user->id, user->len };
+		}
+	}
+	return (size_t)comet->figures[SPOKE_COMET_FIGURE_ONLINE];
+}
+
+/* --- figures */
+
+static const struct {
+	const char *name;
+	const char *sentence;
+} figures[SPOKE_COMET_FIGURE_COUNT] = {
+#define ROW(constant, name, sentence) { #name, sentence },
+	SPOKE_COMET_FIGURES(ROW)
+#undef ROW
+};
+
+uint64_t spoke_comet_figure(const struct spoke_comet *comet, enum spoke_comet_figure figure)
+{
+	return (unsigned)figure < SPOKE_COMET_FIGURE_COUNT ? comet->figures[figure] : 0;
+}
+
+const char *spoke_comet_figure_sentence(enum spoke_comet_figure figure)
+{
+	return (unsigned)figure < SPOKE_COMET_FIGURE_COUNT ? figures[figure].sentence : NULL;
+}
+
+const char *spoke_comet_figure_name(enum spoke_comet_figure figure)
+{
+	return (unsigned)figure < SPOKE_COMET_FIGURE_COUNT ? figures[figure].name : NULL;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A gateway in the virtual world, and its clients. */
+#include "tests/cluster/comet/cometrig.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cometrig cometrig;
+
+/* --- the program's callbacks */
+
+void cometrig_authorize(void *arg, struct spoke_comet_entry entry,
+			const struct spoke_comet_request *request)
+{
+	struct cometrig_asked *asked = &cometrig.asked[cometrig.asked_count++];
+
+	assert_ptr_equal(arg, &cometrig);
+	assert_true(cometrig.asked_count < COMETRIG_ASKED_MAX);
+	assert_memory_equal(request->peer, "127.0.0.1:", 10);
+	*asked = (struct cometrig_asked){ .entry = entry, .kind = request->kind };
+	(void)snprintf(asked->query, sizeof(asked->query), "%.*s", (int)request->query.len,
+		       request->query.len ? (const char *)request->query.data : "");
+	(void)snprintf(asked->cookie, sizeof(asked->cookie), "%.*s", (int)request->cookie.len,
+		       request->cookie.len ? (const char *)request->cookie.data : "");
+}
+
+static void note_message(void *arg, struct spoke_span user, struct spoke_span text)
+{
+	struct cometrig *rig = arg;
+	size_t len = strlen(rig->heard);
+
+	(void)snprintf(rig->heard + len, sizeof(rig->heard) - len, "%.*s: %.*s\n", (int)user.len,
+		       (const char *)user.data, (int)text.len,
+		       text.len ? (const char *)text.data : "");
+	if (rig->then)
+		rig->then(rig);
+}
+
+static void note_change(void *arg, struct spoke_span user, enum spoke_comet_change change)
+{
+	static const char signs[] = { '+', '-', 'x' };
+	struct cometrig *rig = arg;
+	size_t len = strlen(rig->changes);
+
+	(void)snprintf(rig->changes + len, sizeof(rig->changes) - len, "%c%.*s ", signs[change],
+		       (int)user.len, (const char *)user.data);
+	if (rig->then)
+		rig->then(rig);
+}
+
+static void note_accepted(void *arg, const struct spokei_vnet_news *news)
+{
+	struct cometrig *rig = arg;
+
+	if (news->act == SPOKEI_VNET_ACCEPT)
+		rig->accepted = news->fd;
+}
+
+/* --- the world */
+
+struct spoke_comet_options cometrig_begin(void)
+{
+	struct spoke_engine_options options = { .env = &cometrig.faulty.env };
+
+	cometrig = (struct cometrig){ .engine = NULL };
+	assert_true(spokei_world_init(&cometrig.world, 17));
+	spokei_vnet_observe(cometrig.world.net, note_accepted, &cometrig);
+	spokei_world_process_init(&cometrig.server, &cometrig.world);
+	spokei_world_process_init(&cometrig.client, &cometrig.world);
+	spokei_faults_init(&cometrig.faulty, &cometrig.server.env);
+	cometrig.got = malloc(COMETRIG_READ_MAX);
+	cometrig.lines = malloc(COMETRIG_READ_MAX);
+	assert_non_null(cometrig.got);
+	assert_non_null(cometrig.lines);
+	assert_int_equal(spoke_engine_new(&options, &cometrig.engine), SPOKE_OK);
+	return (struct spoke_comet_options){
+		.listen = COMETRIG_AT,
+		.query_user = true,
+		.message = note_message,
+		.change = note_change,
+		.arg = &cometrig,
+	};
+}
+
+void cometrig_make(const struct spoke_comet_options *options)
+{
+	assert_int_equal(spoke_comet_new(cometrig.engine, options, &cometrig.comet), SPOKE_OK);
+}
+
+void cometrig_close(void)
+{
+	spoke_engine_free(cometrig.engine);
+	assert_int_equal(cometrig.faulty.blocks, 0);
+	assert_int_equal(cometrig.faulty.fds, 0);
+	assert_int_equal(cometrig.server.user.fds, 0);
+	spokei_vnet_kill(&cometrig.client.user);
+	spokei_world_process_fini(&cometrig.server);
+	spokei_world_process_fini(&cometrig.client);
+	spokei_world_fini(&cometrig.world);
+	free(cometrig.got);
+	free(cometrig.lines);
+}
+
+int cometrig_set_up(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+
+	(void)state;
+	cometrig_make(&options);
+	return 0;
+}
+
+int cometrig_set_up_bare(void **state)
+{
+	(void)state;
+	(void)cometrig_begin();
+	return 0;
+}
+
+int cometrig_tear_down(void **state)
+{
+	(void)state;
+	cometrig_close();
+	return 0;
+}
+
+void cometrig_run(uint64_t ns)
+{
+	spokei_world_run(&cometrig.world, cometrig.world.now_ns + ns);
+}
+
+/* --- clients */
+
+int cometrig_connect(void)
+{
+	const struct spoke_env *env = &cometrig.client.env;
+	struct spoke_address address;
+	int status;
+	int fd;
+
+	assert_int_equal(env->net->parse(env->ctx, COMETRIG_AT, &address), 0);
+	status = env->net->connect(env->ctx, &address, &fd);
+	assert_true(status == 0 || status == -EINPROGRESS);
+	cometrig_run(MS);
+	return fd;
+}
+
+void cometrig_send_bytes(int fd, const void *bytes, size_t len)
+{
+	const struct spoke_env *env = &cometrig.client.env;
+	struct iovec part = { (void *)(uintptr_t)bytes, len };
+
+	assert_int_equal(env->net->write(env->ctx, fd, &part, 1), (ssize_t)len);
+}
+
+void cometrig_send(int fd, const char *text)
+{
+	cometrig_send_bytes(fd, text, strlen(text));
+}
+
+const char *cometrig_read(int fd, bool *ret_ended)
+{
+	const struct spoke_env *env = &cometrig.client.env;
+	size_t len = 0;
+	ssize_t got;
+
+	do {
+		cometrig_run(MS);
+		got = env->net->read(env->ctx, fd, cometrig.got + len, COMETRIG_READ_MAX - 1 - len);
+		if (got > 0)
+			len += (size_t)got;
+	} while (got > 0);
+	cometrig.got[len] = '\0';
+	cometrig.got_len = len;
+	if (ret_ended)
+		*ret_ended = got != -EAGAIN;
+	return cometrig.got;
+}
+
+void cometrig_hang_up(int fd)
+{
+	const struct spoke_env *env = &cometrig.client.env;
+
+	env->net->close(env->ctx, fd);
+	cometrig_run(MS);
+}
+
+const char *cometrig_ask(const char *request)
+{
+	int fd = cometrig_connect();
+	const char *answer;
+	bool ended;
+
+	cometrig_send(fd, request);
+	answer = cometrig_read(fd, &ended);
+	assert_true(ended);
+	cometrig_hang_up(fd);
+	return answer;
+}
+
+static int open_at(const char *path, const char *query, const char *fields)
+{
+	int fd = cometrig_connect();
+	char text[1024];
+
+	(void)snprintf(text, sizeof(text), "GET /spoke/%s?%s HTTP/1.1\r\n" COMETRIG_HOST "%s\r\n",
+		       path, query, fields);
+	cometrig_send(fd, text);
+	cometrig_run(MS);
+	return fd;
+}
+
+int cometrig_events(const char *query, const char *last)
+{
+	char fields[256] = "Accept: text/event-stream\r\n";
+
+	if (last)
+		(void)snprintf(fields, sizeof(fields), "Last-Event-ID: %s\r\n", last);
+	return open_at("events", query, fields);
+}
+
+int cometrig_socket(const char *query)
+{
+	return open_at("socket", query, COMETRIG_UPGRADE COMETRIG_ORIGIN);
+}
+
+int cometrig_poll(const char *query)
+{
+	return open_at("poll", query, "");
+}
+
+void cometrig_frame(int fd, unsigned first, const char *payload, size_t len)
+{
+	static const unsigned char mask[] = { 1, 2, 3, 4 };
+	unsigned char frame[16 + 70000];
+	size_t at = 0;
+
+	assert_true(len <= 65535);
+	frame[at++] = (unsigned char)first;
+	if (len < 126) {
+		frame[at++] = (unsigned char)(0x80 | len);
+	} else {
+		frame[at++] = 0x80 | 126;
+		frame[at++] = (unsigned char)(len >> 8);
+		frame[at++] = (unsigned char)len;
+	}
+	memcpy(frame + at, mask, 4);
+	at += 4;
+	for (size_t i = 0; i < len; i++)
+		frame[at++] = (unsigned char)payload[i] ^ mask[i % 4];
+	cometrig_send_bytes(fd, frame, at);
+}
+
+/* Returns the bytes before the first frame: the head. */
+static size_t head_of(const char *bytes, size_t len)
+{
+	const char *end = len >= 4 && memcmp(bytes, "HTTP", 4) == 0 ? strstr(bytes, "\r\n\r\n")
+								    : NULL;
+
+	return end ? (size_t)(end - bytes) + 4 : 0;
+}
+
+static size_t print_frame(const unsigned char *bytes, size_t len, char **out)
+{
+	size_t payload;
+	size_t at = 2;
+
+	assert_true(len >= 2);
+	assert_int_equal(bytes[1] & 0x80, 0);
+	payload = bytes[1];
+	if (payload == 126) {
+		assert_true(len >= 4);
+		payload = (size_t)bytes[2] << 8 | bytes[3];
+		at = 4;
+	}
+	assert_true(payload != 127 && len >= at + payload);
+	switch (bytes[0]) {
+	case 0x81:
+		*out += sprintf(*out, "text %.*s\n", (int)payload, (const char *)bytes + at);
+		break;
+	case 0x88:
+		assert_true(payload >= 2);
+		*out += sprintf(*out, "close %u %.*s\n", (unsigned)bytes[at] << 8 | bytes[at + 1],
+				(int)payload - 2, (const char *)bytes + at + 2);
+		break;
+	case 0x89:
+		*out += sprintf(*out, "ping\n");
+		break;
+	case 0x8a:
+		*out += sprintf(*out, "pong %.*s\n", (int)payload, (const char *)bytes + at);
+		break;
+	default:
+		fail();
+	}
+	return at + payload;
+}
+
+const char *cometrig_frames(int fd)
+{
+	bool ended;
+	const char *bytes = cometrig_read(fd, &ended);
+	char *out = cometrig.lines;
+	size_t at = head_of(bytes, cometrig.got_len);
+
+	*out = '\0';
+	while (at < cometrig.got_len)
+		at += print_frame((const unsigned char *)bytes + at, cometrig.got_len - at, &out);
+	if (ended)
+		(void)sprintf(out, "end\n");
+	return cometrig.lines;
+}
+
+/* --- the gateway */
+
+const char *cometrig_push(const char *user, const char *event, const char *data)
+{
+	static struct spoke_comet_result result;
+	const struct spoke_comet_message message = {
+		.event = spoke_comet_text(event),
+		.data = spoke_comet_text(data),
+	};
+	int error = user ? spoke_comet_push(cometrig.comet, spoke_comet_text(user), &message,
+					    &result)
+			 : spoke_comet_push_all(cometrig.comet, &message, &result);
+
+	assert_int_equal(error, SPOKE_OK);
+	return result.id;
+}
+
+uint64_t cometrig_figure(enum spoke_comet_figure figure)
+{
+	return spoke_comet_figure(cometrig.comet, figure);
+}
+
+uint64_t cometrig_timers(void)
+{
+	struct spoke_wheel_counts counts;
+
+	assert_int_equal(spoke_wheel_class_counts(spoke_engine_wheel(cometrig.engine),
+						  cometrig.comet->timer_class, &counts, NULL),
+			 SPOKE_WHEEL_OK);
+	return counts.pending;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How clients open connections: the three kinds, the rules of hosts and origins, refusals. */
+#include "tests/cluster/comet/cometrig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define GET(path, fields) "GET " path " HTTP/1.1\r\n" COMETRIG_HOST fields "\r\n"
+
+static void assert_begins(const char *text, const char *with)
+{
+	if (strncmp(text, with, strlen(with)) != 0)
+		fail_msg("\"%.200s\" does not begin with \"%s\"", text, with);
+}
+
+static void assert_has(const char *text, const char *part)
+{
+	if (strstr(text, part) == NULL)
+		fail_msg("\"%.400s\" does not have \"%s\"", text, part);
+}
+
+static void event_stream_begins_with_retry_and_id(void **state)
+{
+	int fd = cometrig_events("user=ann", NULL);
+	bool ended;
+	const char *text = cometrig_read(fd, &ended);
+	unsigned retry;
+	char line[128];
+
+	(void)state;
+	assert_false(ended);
+	assert_begins(text, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n");
+	assert_has(text, "X-Accel-Buffering: no\r\n");
+	assert_has(text, "Cache-Control: no-store\r\n");
+	assert_has(text, "event: hello\n");
+	assert_int_equal(sscanf(strstr(text, "retry: "), "retry: %u\n", &retry), 1);
+	assert_in_range(retry, 1000, 15000);
+	(void)snprintf(line, sizeof(line), "id: %016llx.0\n",
+		       (unsigned long long)cometrig.comet->epoch);
+	assert_has(text, line);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_EVENTS), 1);
+	assert_int_equal(cometrig_timers(), 1);
+	assert_string_equal(cometrig.changes, "+ann ");
+}
+
+static void retry_differs_between_connections(void **state)
+{
+	unsigned seen[8];
+	unsigned same = 0;
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		char query[32];
+		int fd;
+
+		(void)snprintf(query, sizeof(query), "user=u%d", i);
+		fd = cometrig_events(query, NULL);
+		assert_int_equal(sscanf(strstr(cometrig_read(fd, NULL), "retry: "), "retry: %u",
+					&seen[i]),
+				 1);
+		same += i > 0 && seen[i] == seen[i - 1];
+	}
+	assert_true(same < 7);
+}
+
+static void websocket_opens_with_hello(void **state)
+{
+	int fd = cometrig_socket("user=ann");
+	const char *lines = cometrig_frames(fd);
+
+	(void)state;
+	assert_begins(cometrig.got, "HTTP/1.1 101 ");
+	assert_has(cometrig.got, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+	assert_null(strstr(cometrig.got, "permessage-deflate"));
+	assert_begins(lines, "text {\"id\":\"");
+	assert_has(lines, "\"event\":\"hello\",\"data\":\"{\\\"retry\\\":");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_SOCKETS), 1);
+}
+
+static void first_poll_gets_an_id_at_once(void **state)
+{
+	int fd = cometrig_poll("user=ann");
+	bool ended;
+	const char *text = cometrig_read(fd, &ended);
+	char body[128];
+
+	(void)state;
+	assert_true(ended);
+	assert_begins(text, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n");
+	(void)snprintf(body, sizeof(body), "\r\n\r\n{\"last\":\"%016llx.0\",\"again\":0}",
+		       (unsigned long long)cometrig.comet->epoch);
+	assert_has(text, body);
+}
+
+static void poll_is_held_until_its_time_is_over(void **state)
+{
+	char query[128];
+	bool ended;
+	int fd;
+
+	(void)state;
+	(void)snprintf(query, sizeof(query), "user=ann&after=%016llx.0",
+		       (unsigned long long)cometrig.comet->epoch);
+	fd = cometrig_poll(query);
+	cometrig_run(24 * SECOND);
+	assert_string_equal(cometrig_read(fd, &ended), "");
+	assert_false(ended);
+	cometrig_run(SECOND);
+	assert_has(cometrig_read(fd, &ended), "\"again\":0}");
+	assert_true(ended);
+}
+
+static void script_is_served(void **state)
+{
+	const char *text = cometrig_ask(GET("/spoke.js", ""));
+
+	(void)state;
+	assert_begins(text, "HTTP/1.1 200 OK\r\nContent-Type: text/javascript");
+	assert_has(text, "EventSource");
+}
+
+static void other_paths_and_methods_are_rejected(void **state)
+{
+	(void)state;
+	assert_begins(cometrig_ask(GET("/", "")), "HTTP/1.1 404 ");
+	assert_begins(cometrig_ask("POST /spoke/events HTTP/1.1\r\n" COMETRIG_HOST
+				   "Content-Length: 0\r\n\r\n"),
+		      "HTTP/1.1 405 ");
+	assert_begins(cometrig_ask(GET("/spoke/send", "")), "HTTP/1.1 405 ");
+}
+
+static void foreign_host_is_rejected(void **state)
+{
+	(void)state;
+	assert_begins(cometrig_ask(
+			      "GET /spoke/events?user=a HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
+		      "HTTP/1.1 421 ");
+}
+
+static void socket_path_without_upgrade_is_426(void **state)
+{
+	const char *text = cometrig_ask(GET("/spoke/socket", COMETRIG_ORIGIN));
+
+	(void)state;
+	assert_begins(text, "HTTP/1.1 426 ");
+	assert_has(text, "Sec-WebSocket-Version: 13\r\n");
+}
+
+/* --- origins */
+
+static const char *socket_of(const char *origin)
+{
+	char text[512];
+	int fd = cometrig_connect();
+
+	(void)snprintf(text, sizeof(text),
+		       "GET /spoke/socket?user=a HTTP/1.1\r\n" COMETRIG_HOST COMETRIG_UPGRADE
+		       "%s\r\n",
+		       origin);
+	cometrig_send(fd, text);
+	return cometrig_frames(fd);
+}
+
+static void websocket_of_foreign_origin_is_closed_4003(void **state)
+{
+	static const char *const bad[] = {
+		"Origin: http://evil.example\r\n",
+		"Origin: null\r\n",
+		"",
+		"Origin: http://127.0.0.1:8081\r\n",
+		"Origin: http://127.0.0.1:8080.evil.example\r\n",
+		"Origin: https://shop.example.evil\r\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_string_equal(socket_of(bad[i]), "close 4003 origin not allowed\nend\n");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_REFUSED_ORIGIN), 6);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_USERS), 0);
+}
+
+static void own_and_listed_origins_are_allowed(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+
+	(void)state;
+	options.origins = "https://shop.example,https://m.shop.example:8443";
+	cometrig_make(&options);
+	assert_begins(socket_of("Origin: https://shop.example\r\n"), "text ");
+	assert_begins(socket_of("Origin: https://m.shop.example:8443\r\n"), "text ");
+	assert_begins(socket_of("Origin: http://127.0.0.1:8080\r\n"), "text ");
+	assert_begins(socket_of("Origin: https://127.0.0.1:8080\r\n"), "text ");
+	assert_begins(socket_of("Origin: https://m.shop.example\r\n"), "close 4003 ");
+}
+
+static void websocket_without_origin_needs_any_client(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+
+	(void)state;
+	options.any_client = true;
+	cometrig_make(&options);
+	assert_begins(socket_of(""), "text ");
+	assert_begins(socket_of("Origin: null\r\n"), "close 4003 ");
+}
+
+static void events_of_foreign_origin_are_403(void **state)
+{
+	(void)state;
+	assert_begins(cometrig_ask(GET("/spoke/events?user=a", "Origin: http://evil.example\r\n")),
+		      "HTTP/1.1 403 ");
+	assert_begins(cometrig_ask(GET("/spoke/poll?user=a", "Origin: null\r\n")), "HTTP/1.1 403 ");
+}
+
+/* --- options */
+
+static void new_refuses(struct spoke_comet_options options, const char *why)
+{
+	struct spoke_comet *comet;
+
+	assert_int_equal(spoke_comet_new(cometrig.engine, &options, &comet), SPOKE_EINVAL);
+	assert_has(spoke_engine_why(cometrig.engine), why);
+}
+
+static void bad_options_are_explained(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	struct spoke_comet_options bad;
+
+	(void)state;
+	bad = options;
+	bad.query_user = false;
+	new_refuses(bad, "option authorize");
+	bad = options;
+	bad.listen = "shop.example:80";
+	new_refuses(bad, "option listen");
+	bad = options;
+	bad.listen = "127.0.0.1:1,,127.0.0.1:2";
+	new_refuses(bad, "option listen");
+	bad = options;
+	bad.connections_per_user_max = 251;
+	new_refuses(bad, "option connections_per_user_max");
+	bad = options;
+	bad.life_ns = UINT64_MAX;
+	new_refuses(bad, "option life_ns");
+	bad = options;
+	bad.retry_min_ns = 16 * SECOND;
+	new_refuses(bad, "option retry_min_ns");
+	bad = options;
+	bad.origins = "https://a, https://b";
+	new_refuses(bad, "option origins");
+	cometrig_make(&options);
+}
+
+static void gateway_listens_at_several_addresses(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	char text[64];
+
+	(void)state;
+	options.listen = "127.0.0.1:8080,127.0.0.1:8081";
+	cometrig_make(&options);
+	assert_int_equal(spoke_comet_address(cometrig.comet, 1, text, sizeof(text)), 14);
+	assert_string_equal(text, "127.0.0.1:8081");
+	assert_int_equal(spoke_comet_address(cometrig.comet, 2, text, sizeof(text)), 0);
+	assert_begins(cometrig_ask(GET("/", "")), "HTTP/1.1 404 ");
+}
+
+#define TEST(function)                                                                             \
+	cmocka_unit_test_setup_teardown(function, cometrig_set_up, cometrig_tear_down)
+#define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(event_stream_begins_with_retry_and_id),
+		TEST(retry_differs_between_connections),
+		TEST(websocket_opens_with_hello),
+		TEST(first_poll_gets_an_id_at_once),
+		TEST(poll_is_held_until_its_time_is_over),
+		TEST(script_is_served),
+		TEST(other_paths_and_methods_are_rejected),
+		TEST(foreign_host_is_rejected),
+		TEST(socket_path_without_upgrade_is_426),
+		TEST(websocket_of_foreign_origin_is_closed_4003),
+		BARE(own_and_listed_origins_are_allowed),
+		BARE(websocket_without_origin_needs_any_client),
+		TEST(events_of_foreign_origin_are_403),
+		BARE(bad_options_are_explained),
+		BARE(gateway_listens_at_several_addresses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
