@@ -312,6 +312,70 @@ const char *cometrig_frames(int fd)
 	return cometrig.lines;
 }
 
+/* Prints the event before `end`. */
+static void print_event(const char *at, const char *end, char **out)
+{
+	char number[32] = "-";
+	char name[64] = "message";
+	char data[4096] = "";
+
+	if (*at == ':') {
+		*out += sprintf(*out, ":\n");
+		return;
+	}
+	while (at < end) {
+		const char *stop = strchr(at, '\n');
+		int len = (int)(stop - at);
+
+		if (strncmp(at, "id: ", 4) == 0)
+			(void)snprintf(number, sizeof(number), "%.*s", len - 21, at + 21);
+		else if (strncmp(at, "event: ", 7) == 0)
+			(void)snprintf(name, sizeof(name), "%.*s", len - 7, at + 7);
+		else if (strncmp(at, "data: ", 6) == 0)
+			(void)snprintf(data + strlen(data), sizeof(data) - strlen(data), "%s%.*s",
+				       data[0] ? "|" : "", len - 6, at + 6);
+		else
+			assert_memory_equal(at, "retry: ", 7);
+		at = stop + 1;
+	}
+	*out += sprintf(*out, "%s %s %.300s\n", number, name, data);
+}
+
+const char *cometrig_lines(const char *text)
+{
+	const char *at = text + head_of(text, strlen(text));
+	char *out = cometrig.lines;
+	const char *end;
+
+	*out = '\0';
+	while ((end = strstr(at, "\n\n")) != NULL) {
+		print_event(at, end + 1, &out);
+		at = end + 2;
+	}
+	if (*at)
+		(void)sprintf(out, "half\n");
+	return cometrig.lines;
+}
+
+const char *cometrig_stream(int fd)
+{
+	bool ended;
+	const char *text = cometrig_read(fd, &ended);
+	const char *lines = cometrig_lines(text);
+
+	if (ended)
+		(void)strcat(cometrig.lines, "end\n");
+	return lines;
+}
+
+const char *cometrig_id(unsigned number)
+{
+	static char id[SPOKE_COMET_ID];
+
+	(void)spokei_comet_print_id(cometrig.comet, number, id);
+	return id;
+}
+
 /* --- the gateway */
 
 const char *cometrig_push(const char *user, const char *event, const char *data)

@@ -101,6 +101,17 @@ void cometrig_frame(int fd, unsigned first, const char *payload, size_t len);
  * "end" at the end of the stream. */
 const char *cometrig_frames(int fd);
 
+/* Prints a stream of events, a line each: "NUMBER NAME DATA", "- NAME DATA" without an id; ":" for
+ * a comment, "half" for an event that is cut. Line ends in data become "|". The head is left out.
+ */
+const char *cometrig_lines(const char *text);
+
+/* Reads a stream of events, and prints it; "end" at its end. */
+const char *cometrig_stream(int fd);
+
+/* Returns "EPOCH.NUMBER", valid until the next call. */
+const char *cometrig_id(unsigned number);
+
 /* Pushes to a user, or to all for NULL; asserts success. Returns the id, valid until the next. */
 const char *cometrig_push(const char *user, const char *event, const char *data);
 
