@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The authorizer, and messages of pages by POST. */
+#include "tests/cluster/comet/cometrig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SEND(fields, length, body)                                                                 \
+	"POST /spoke/send?user=ann HTTP/1.1\r\n" COMETRIG_HOST fields "Content-Length: " length    \
+	"\r\n\r\n" body
+
+static void assert_has(const char *text, const char *part)
+{
+	if (strstr(text, part) == NULL)
+		fail_msg("\"%.400s\" does not have \"%s\"", text, part);
+}
+
+static int set_up(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+
+	(void)state;
+	options.authorize = cometrig_authorize;
+	options.query_user = false;
+	cometrig_make(&options);
+	return 0;
+}
+
+static bool admit(unsigned number, const char *user)
+{
+	return spoke_comet_admit(cometrig.asked[number].entry, spoke_comet_text(user));
+}
+
+static void authorizer_sees_query_and_cookie(void **state)
+{
+	int fd = cometrig_connect();
+
+	(void)state;
+	cometrig_send(fd, "GET /spoke/events?ticket=7&x HTTP/1.1\r\n" COMETRIG_HOST
+			  "Cookie: sid=abc; b=c\r\n\r\n");
+	cometrig_run(MS);
+	assert_int_equal(cometrig.asked_count, 1);
+	assert_int_equal(cometrig.asked[0].kind, SPOKE_COMET_EVENTS);
+	assert_string_equal(cometrig.asked[0].query, "ticket=7&x");
+	assert_string_equal(cometrig.asked[0].cookie, "sid=abc; b=c");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_ASKING), 1);
+}
+
+static void late_answer_opens_the_connection(void **state)
+{
+	int fd = cometrig_events("t=1", NULL);
+
+	(void)state;
+	cometrig_run(4900 * MS);
+	assert_string_equal(cometrig_read(fd, NULL), "");
+	assert_true(admit(0, "ann"));
+	assert_has(cometrig_read(fd, NULL), "event: hello");
+	assert_false(admit(0, "ann"));
+	assert_false(spoke_comet_refuse(cometrig.asked[0].entry, NULL));
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_ASKING), 0);
+	assert_string_equal(cometrig.changes, "+ann ");
+}
+
+static void answer_that_never_comes_ends_in_time(void **state)
+{
+	int events = cometrig_events("", NULL);
+	int socket = cometrig_socket("");
+	int poll = cometrig_poll("");
+	bool ended;
+
+	(void)state;
+	cometrig_run(5100 * MS);
+	assert_has(cometrig_read(events, &ended), "HTTP/1.1 200 OK\r\n");
+	assert_has(cometrig.got, "\r\n\r\nretry: ");
+	assert_true(ended);
+	assert_has(cometrig_frames(socket), "close 1013 retry=");
+	assert_has(cometrig_read(poll, &ended), "\r\n\r\n{\"again\":");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_UNANSWERED), 3);
+	assert_false(admit(0, "ann"));
+	assert_false(admit(1, "ann"));
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_USERS), 0);
+}
+
+static void answer_after_the_client_is_gone_is_harmless(void **state)
+{
+	int fd = cometrig_socket("");
+
+	(void)state;
+	cometrig_hang_up(fd);
+	/* A client that has ended its side may still read, so it is known at the answer. */
+	(void)admit(0, "ann");
+	cometrig_run(SECOND);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_SOCKETS), 0);
+	assert_int_equal(cometrig.comet->quota.count, 0);
+	assert_int_equal(cometrig_timers(), 0);
+}
+
+static void reset_while_asking_ends_the_ask(void **state)
+{
+	(void)state;
+	(void)cometrig_events("", NULL);
+	spokei_vnet_reset(cometrig.world.net, cometrig.accepted);
+	cometrig_run(MS);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_ASKING), 0);
+	assert_false(admit(0, "ann"));
+}
+
+static void refused_clients_do_not_come_again(void **state)
+{
+	int events = cometrig_events("", NULL);
+	int socket = cometrig_socket("");
+	int poll = cometrig_poll("");
+	bool ended;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(spoke_comet_refuse(cometrig.asked[i].entry, "log in first"));
+	assert_has(cometrig_read(events, &ended), "HTTP/1.1 204 No Content\r\n");
+	assert_true(ended);
+	assert_string_equal(cometrig_frames(socket), "close 4001 log in first\nend\n");
+	assert_has(cometrig_read(poll, NULL), "HTTP/1.1 403 ");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_REFUSED), 3);
+}
+
+static void later_tells_to_come_again(void **state)
+{
+	int socket = cometrig_socket("");
+
+	(void)state;
+	assert_true(spoke_comet_later(cometrig.asked[0].entry));
+	assert_has(cometrig_frames(socket), "close 1013 retry=");
+}
+
+static void invalid_user_is_refused(void **state)
+{
+	int socket = cometrig_socket("");
+
+	(void)state;
+	assert_true(admit(0, "a\tb"));
+	assert_has(cometrig_frames(socket), "close 4001 ");
+	assert_has(spoke_engine_why(cometrig.engine), "invalid id");
+}
+
+static void socket_that_sends_before_its_answer_is_closed(void **state)
+{
+	int fd = cometrig_socket("");
+	bool ended;
+
+	(void)state;
+	cometrig_frame(fd, 0x81, "early", 5);
+	cometrig_run(MS);
+	assert_true(admit(0, "ann"));
+	(void)cometrig_read(fd, &ended);
+	assert_true(ended);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_SOCKETS), 0);
+	assert_int_equal(cometrig.comet->quota.count, 0);
+}
+
+static void drain_ends_asks_by_their_answers(void **state)
+{
+	int fd = cometrig_events("", NULL);
+
+	(void)state;
+	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
+	cometrig_run(6 * SECOND);
+	assert_has(cometrig_read(fd, NULL), "\r\n\r\nretry: ");
+	cometrig_run(3 * SECOND);
+	assert_true(cometrig.engine->drained);
+}
+
+static void free_ends_asks(void **state)
+{
+	struct spoke_comet_entry entry;
+
+	(void)state;
+	(void)cometrig_events("", NULL);
+	entry = cometrig.asked[0].entry;
+	spoke_comet_free(cometrig.comet);
+	assert_false(spoke_comet_admit(entry, spoke_comet_text("ann")));
+}
+
+/* --- messages of pages */
+
+static void post_of_a_page_reaches_the_program(void **state)
+{
+	int fd = cometrig_connect();
+
+	(void)state;
+	cometrig_send(fd, SEND(COMETRIG_ORIGIN, "5", "hello"));
+	cometrig_run(MS);
+	assert_int_equal(cometrig.asked[0].kind, SPOKE_COMET_SEND);
+	assert_string_equal(cometrig.heard, "");
+	assert_true(admit(0, "ann"));
+	/* Not from inside the function. */
+	assert_string_equal(cometrig.heard, "");
+	assert_has(cometrig_read(fd, NULL), "HTTP/1.1 202 ");
+	assert_string_equal(cometrig.heard, "ann: hello\n");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BYTES), 0);
+}
+
+static void post_needs_an_origin_and_utf8(void **state)
+{
+	(void)state;
+	assert_has(cometrig_ask(SEND("", "2", "hi")), "HTTP/1.1 403 ");
+	assert_has(cometrig_ask(SEND("Origin: http://evil.example\r\n", "2", "hi")),
+		   "HTTP/1.1 403 ");
+	assert_has(cometrig_ask(SEND(COMETRIG_ORIGIN, "2", "\xc3(")), "HTTP/1.1 400 ");
+	assert_int_equal(cometrig.asked_count, 0);
+}
+
+static void post_of_a_client_that_is_gone_is_dropped(void **state)
+{
+	int fd = cometrig_connect();
+
+	(void)state;
+	cometrig_send(fd, SEND(COMETRIG_ORIGIN, "5", "hello"));
+	cometrig_run(MS);
+	spokei_vnet_reset(cometrig.world.net, cometrig.accepted);
+	cometrig_run(MS);
+	assert_false(admit(0, "ann"));
+	cometrig_run(MS);
+	assert_string_equal(cometrig.heard, "");
+}
+
+static void posts_of_a_user_are_limited(void **state)
+{
+	int events = cometrig_events("", NULL);
+
+	(void)state;
+	assert_true(admit(0, "ann"));
+	(void)cometrig_read(events, NULL);
+	cometrig_run(SECOND - cometrig.world.now_ns % SECOND);
+	for (unsigned i = 1; i <= 11; i++) {
+		int fd = cometrig_connect();
+
+		cometrig_send(fd, SEND(COMETRIG_ORIGIN, "1", "x"));
+		cometrig_run(MS);
+		assert_true(admit(i, "ann"));
+		assert_has(cometrig_read(fd, NULL), i <= 10 ? "HTTP/1.1 202 " : "HTTP/1.1 429 ");
+	}
+}
+
+static void free_gateway(struct cometrig *rig)
+{
+	spoke_comet_free(rig->comet);
+	rig->then = NULL;
+}
+
+static void gateway_may_be_freed_by_a_message(void **state)
+{
+	int fd = cometrig_connect();
+
+	(void)state;
+	cometrig_send(fd, SEND(COMETRIG_ORIGIN, "5", "hello"));
+	cometrig_run(MS);
+	cometrig.then = free_gateway;
+	assert_true(admit(0, "ann"));
+	cometrig_run(MS);
+	assert_string_equal(cometrig.heard, "ann: hello\n");
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, cometrig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(authorizer_sees_query_and_cookie),
+		TEST(late_answer_opens_the_connection),
+		TEST(answer_that_never_comes_ends_in_time),
+		TEST(answer_after_the_client_is_gone_is_harmless),
+		TEST(reset_while_asking_ends_the_ask),
+		TEST(refused_clients_do_not_come_again),
+		TEST(later_tells_to_come_again),
+		TEST(invalid_user_is_refused),
+		TEST(socket_that_sends_before_its_answer_is_closed),
+		TEST(drain_ends_asks_by_their_answers),
+		TEST(free_ends_asks),
+		TEST(post_of_a_page_reaches_the_program),
+		TEST(post_needs_an_origin_and_utf8),
+		TEST(post_of_a_client_that_is_gone_is_dropped),
+		TEST(posts_of_a_user_are_limited),
+		TEST(gateway_may_be_freed_by_a_message),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of connections: keepalives, the end of a life, limits, storms, kicks and drains. */
+#include "tests/cluster/comet/cometrig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void assert_has(const char *text, const char *part)
+{
+	if (strstr(text, part) == NULL)
+		fail_msg("\"%.400s\" does not have \"%s\"", text, part);
+}
+
+static unsigned count_of(const char *text, const char *part)
+{
+	unsigned count = 0;
+
+	while ((text = strstr(text, part)) != NULL) {
+		text += strlen(part);
+		count++;
+	}
+	return count;
+}
+
+static int open_many(int *fds, int count)
+{
+	for (int i = 0; i < count; i++) {
+		char query[32];
+
+		(void)snprintf(query, sizeof(query), "user=u%d", i);
+		fds[i] = cometrig_events(query, NULL);
+		(void)cometrig_read(fds[i], NULL);
+	}
+	return count;
+}
+
+/* --- keepalives and lives */
+
+static void silence_is_ended_by_a_keepalive(void **state)
+{
+	int events = cometrig_events("user=ann", NULL);
+	int socket = cometrig_socket("user=ann");
+
+	(void)state;
+	(void)cometrig_read(events, NULL);
+	(void)cometrig_read(socket, NULL);
+	cometrig_run(24 * SECOND);
+	assert_string_equal(cometrig_stream(events), "");
+	cometrig_run(SECOND);
+	assert_string_equal(cometrig_stream(events), ":\n");
+	assert_string_equal(cometrig_frames(socket), "ping\n");
+	assert_int_equal(cometrig_timers(), 2);
+}
+
+static void message_moves_the_keepalive(void **state)
+{
+	int fd = cometrig_events("user=ann", NULL);
+
+	(void)state;
+	(void)cometrig_read(fd, NULL);
+	cometrig_run(20 * SECOND);
+	(void)cometrig_push("ann", "e", "x");
+	cometrig_run(20 * SECOND);
+	assert_string_equal(cometrig_stream(fd), "1 e x\n");
+	cometrig_run(5 * SECOND);
+	assert_string_equal(cometrig_stream(fd), ":\n");
+}
+
+static void pong_of_a_client_is_ignored(void **state)
+{
+	int fd = cometrig_socket("user=ann");
+
+	(void)state;
+	(void)cometrig_read(fd, NULL);
+	cometrig_frame(fd, 0x8a, "", 0);
+	assert_string_equal(cometrig_frames(fd), "");
+}
+
+static void life_that_is_over_is_told_to_reconnect(void **state)
+{
+	int events = cometrig_events("user=ann", NULL);
+	int socket = cometrig_socket("user=bob");
+	struct spokei_comet_user *user = spokei_comet_find(cometrig.comet, spoke_comet_text("ann"));
+	uint64_t now_ns = cometrig.world.now_ns;
+	bool ended = false;
+	int again;
+
+	(void)state;
+	(void)cometrig_read(socket, NULL);
+	while (!ended) {
+		cometrig_run(SECOND);
+		(void)cometrig_read(events, &ended);
+		(void)cometrig_push(NULL, "tick", "x");
+	}
+	assert_has(cometrig_lines(cometrig.got), "- reconnect {\"retry\":1000}\n");
+	assert_has(cometrig.got, "retry: 1000\n");
+	assert_in_range(cometrig.world.now_ns - now_ns, 1620 * SECOND, 1985 * SECOND);
+	cometrig_hang_up(events);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_LIFE) > 0, 1);
+	(void)cometrig_push("ann", "own", "between");
+	again = cometrig_events("user=ann", cometrig_id((unsigned)cometrig.comet->number - 1));
+	assert_has(cometrig_stream(again), " own between\n");
+	assert_null(strstr(cometrig.lines, "lost"));
+	assert_ptr_equal(spokei_comet_find(cometrig.comet, spoke_comet_text("ann")), user);
+}
+
+static void websocket_is_closed_1012_with_retry(void **state)
+{
+	int fd = cometrig_socket("user=ann");
+
+	(void)state;
+	(void)cometrig_read(fd, NULL);
+	cometrig_run(1985 * SECOND);
+	assert_has(cometrig_frames(fd), "close 1012 retry=1000\nend\n");
+}
+
+static void lives_are_jittered(void **state)
+{
+	int fds[16];
+	uint32_t first;
+	uint32_t last;
+
+	(void)state;
+	open_many(fds, 16);
+	first = last = spokei_comet_cell(cometrig.comet, 0)->ends_ms;
+	for (uint32_t i = 1; i < 16; i++) {
+		uint32_t ends_ms = spokei_comet_cell(cometrig.comet, i)->ends_ms;
+
+		first = ends_ms < first ? ends_ms : first;
+		last = ends_ms > last ? ends_ms : last;
+	}
+	assert_true(last - first > 60000);
+}
+
+static void connection_that_ends_leaves_no_timer(void **state)
+{
+	int fd = cometrig_events("user=ann", NULL);
+
+	(void)state;
+	(void)cometrig_read(fd, NULL);
+	assert_int_equal(cometrig_timers(), 1);
+	cometrig_hang_up(fd);
+	assert_int_equal(cometrig_timers(), 0);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_ONLINE), 0);
+	assert_int_equal(cometrig.comet->quota.count, 0);
+}
+
+static void ended_connection_lingers_for_its_client(void **state)
+{
+	int fd = cometrig_socket("user=ann");
+
+	(void)state;
+	(void)cometrig_read(fd, NULL);
+	assert_int_equal(spoke_comet_kick(cometrig.comet, spoke_comet_text("ann"), NULL), 1);
+	cometrig_run(SECOND);
+	assert_int_equal(cometrig_timers(), 1);
+	cometrig_run(2 * SECOND);
+	assert_int_equal(cometrig_timers(), 0);
+	assert_int_equal(cometrig.faulty.fds, 2); /* the listener and its spare one */
+}
+
+/* --- limits */
+
+static void seventh_connection_closes_the_oldest(void **state)
+{
+	int fds[7];
+
+	(void)state;
+	for (int i = 0; i < 7; i++) {
+		fds[i] = cometrig_socket("user=ann");
+		(void)cometrig_run(SECOND);
+	}
+	assert_has(cometrig_frames(fds[0]), "close 4008 too many connections of this user\nend\n");
+	for (int i = 1; i < 7; i++)
+		assert_null(strstr(cometrig_frames(fds[i]), "close"));
+	assert_int_equal(spoke_comet_connections(cometrig.comet, spoke_comet_text("ann")), 6);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_EXTRA), 1);
+}
+
+static void extra_event_stream_is_told_to_stay_away(void **state)
+{
+	int fd = cometrig_events("user=ann", NULL);
+
+	(void)state;
+	(void)cometrig_read(fd, NULL);
+	for (int i = 0; i < 6; i++)
+		(void)cometrig_socket("user=ann");
+	assert_has(cometrig_read(fd, NULL), "retry: 3600000\n");
+	assert_has(cometrig_lines(cometrig.got), "- closed {\"code\":4008}\n");
+}
+
+static void peer_with_too_many_connections_is_closed(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	int fds[4];
+	bool ended;
+
+	(void)state;
+	options.connections_per_peer_max = 3;
+	cometrig_make(&options);
+	open_many(fds, 3);
+	fds[3] = cometrig_connect();
+	assert_string_equal(cometrig_read(fds[3], &ended), "");
+	assert_true(ended);
+	cometrig_hang_up(fds[0]);
+	assert_has(cometrig_read(cometrig_events("user=u9", NULL), NULL), "hello");
+}
+
+static void users_beyond_the_limit_come_again(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	int fds[2];
+	bool ended;
+
+	(void)state;
+	options.users_max = 2;
+	cometrig_make(&options);
+	open_many(fds, 2);
+	assert_has(cometrig_read(cometrig_events("user=u9", NULL), &ended), "\r\n\r\nretry: ");
+	assert_true(ended);
+	assert_has(cometrig_frames(cometrig_socket("user=u9")), "close 1013 retry=");
+	assert_has(cometrig_read(cometrig_poll("user=u9"), NULL), "\r\n\r\n{\"again\":");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_STORMED), 3);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_USERS), 2);
+}
+
+static void storm_beyond_the_rate_comes_again_later(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	unsigned retry;
+	int fds[5];
+	bool ended;
+
+	(void)state;
+	options.accept_rate = 5;
+	cometrig_make(&options);
+	for (int i = 0; i < 5; i++)
+		fds[i] = cometrig_events("user=ann", NULL);
+	assert_has(cometrig_read(fds[4], NULL), "hello");
+	/* Some 10 ms have passed: no new token. */
+	assert_has(cometrig_read(cometrig_events("user=bob", NULL), &ended), "HTTP/1.1 200 OK\r\n");
+	assert_true(ended);
+	assert_int_equal(sscanf(strstr(cometrig.got, "\r\n\r\n"), "\r\n\r\nretry: %u\n\n", &retry),
+			 1);
+	assert_in_range(retry, 15000, 30000);
+	assert_has(cometrig_frames(cometrig_socket("user=bob")), "close 1013 retry=");
+	cometrig_run(SECOND);
+	assert_has(cometrig_read(cometrig_events("user=bob", NULL), NULL), "hello");
+}
+
+static void unfinished_head_ends_in_time(void **state)
+{
+	int fd = cometrig_connect();
+	bool ended;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		cometrig_send(fd, "G");
+		cometrig_run(SECOND);
+	}
+	assert_string_equal(cometrig_read(fd, &ended), "");
+	assert_false(ended);
+	cometrig_run(SECOND);
+	assert_has(cometrig_read(fd, &ended), "HTTP/1.1 408 ");
+}
+
+static void large_heads_are_rejected(void **state)
+{
+	static char head[9300];
+	int fd = cometrig_connect();
+
+	(void)state;
+	memset(head, 'a', sizeof(head));
+	memcpy(head, "GET / HTTP/1.1\r\nX: ", 19);
+	cometrig_send_bytes(fd, head, 9000);
+	assert_has(cometrig_read(fd, NULL), "HTTP/1.1 431 ");
+	fd = cometrig_connect();
+	memset(head, 'a', sizeof(head));
+	memcpy(head, "GET /", 5);
+	cometrig_send_bytes(fd, head, 3000);
+	assert_has(cometrig_read(fd, NULL), "HTTP/1.1 414 ");
+	cometrig_run(5 * SECOND);
+	assert_int_equal(cometrig.comet->https, 0);
+}
+
+static void input_to_an_event_stream_closes_it(void **state)
+{
+	int fd = cometrig_events("user=ann", NULL);
+	bool ended;
+
+	(void)state;
+	(void)cometrig_read(fd, NULL);
+	cometrig_send(fd, "GET / HTTP/1.1\r\n\r\n");
+	(void)cometrig_read(fd, &ended);
+	assert_true(ended);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_PROTOCOL), 1);
+}
+
+/* --- kicks and drains */
+
+static void kick_closes_all_connections_of_a_user(void **state)
+{
+	int socket = cometrig_socket("user=ann");
+	int events = cometrig_events("user=ann", NULL);
+	int other = cometrig_socket("user=bob");
+	char query[96];
+	int poll;
+
+	(void)state;
+	(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(0));
+	poll = cometrig_poll(query);
+	(void)cometrig_frames(socket);
+	(void)cometrig_read(events, NULL);
+	(void)cometrig_frames(other);
+	assert_int_equal(spoke_comet_kick(cometrig.comet, spoke_comet_text("ann"), "logged out"),
+			 3);
+	assert_int_equal(spoke_comet_kick(cometrig.comet, spoke_comet_text("ann"), NULL), 0);
+	assert_string_equal(cometrig_frames(socket), "close 4004 logged out\nend\n");
+	assert_string_equal(cometrig_stream(events), "- closed {\"code\":4004}\nend\n");
+	assert_has(cometrig_read(poll, NULL),
+		   "\r\n\r\n{\"messages\":[{\"id\":\"\",\"event\":\"closed\","
+		   "\"data\":\"{\\\"code\\\":4004}\"}]}");
+	assert_string_equal(cometrig_frames(other), "");
+	assert_string_equal(cometrig.changes, "+ann +bob -ann ");
+}
+
+static void drain_spreads_reconnects_and_ends(void **state)
+{
+	enum {
+		COUNT = 100
+	};
+	static int fds[COUNT];
+	unsigned open = COUNT;
+	unsigned early = 0;
+	unsigned steps = 0;
+
+	(void)state;
+	open_many(fds, COUNT);
+	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
+	while (open > 0 && steps++ < 30) {
+		cometrig_run(SECOND / 2);
+		open = 0;
+		for (int i = 0; i < COUNT; i++) {
+			bool ended;
+
+			if (fds[i] < 0)
+				continue;
+			(void)cometrig_read(fds[i], &ended);
+			if (ended) {
+				assert_int_equal(count_of(cometrig.got, "event: reconnect\n"), 1);
+				cometrig_hang_up(fds[i]);
+				fds[i] = -1;
+			} else {
+				open++;
+			}
+		}
+		if (steps == 5)
+			early = open;
+	}
+	assert_int_equal(open, 0);
+	assert_in_range(early, 10, 90);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_DRAIN), COUNT);
+	cometrig_run(3 * SECOND);
+	assert_true(cometrig.engine->drained);
+}
+
+static void drained_gateway_accepts_no_more(void **state)
+{
+	int fd = cometrig_events("user=ann", NULL);
+	const struct spoke_env *env = &cometrig.client.env;
+	int late = cometrig_connect();
+	bool ended;
+
+	(void)state;
+	(void)cometrig_read(fd, NULL);
+	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
+	cometrig_run(MS);
+	cometrig_send(late, "GET /spoke/events?user=bob HTTP/1.1\r\n" COMETRIG_HOST "\r\n");
+	assert_has(cometrig_read(late, &ended), "\r\n\r\nretry: ");
+	assert_true(ended);
+	assert_int_equal(env->net->finish(env->ctx, cometrig_connect()), -111);
+}
+
+static void free_with_connections_leaves_nothing(void **state)
+{
+	int fds[10];
+	bool ended;
+
+	(void)state;
+	open_many(fds, 10);
+	(void)cometrig_connect();
+	(void)cometrig_push(NULL, "e", "x");
+	spoke_comet_free(cometrig.comet);
+	(void)cometrig_read(fds[0], &ended);
+	assert_true(ended);
+	assert_string_equal(strstr(cometrig.changes, "-") ? "told" : "quiet", "quiet");
+}
+
+static void free_gateway(struct cometrig *rig)
+{
+	spoke_comet_free(rig->comet);
+	rig->then = NULL;
+}
+
+static void gateway_may_be_freed_in_a_callback(void **state)
+{
+	(void)state;
+	cometrig.then = free_gateway;
+	(void)cometrig_events("user=ann", NULL);
+	cometrig_run(SECOND);
+	assert_null(cometrig.then);
+	assert_string_equal(cometrig.changes, "+ann ");
+}
+
+#define TEST(function)                                                                             \
+	cmocka_unit_test_setup_teardown(function, cometrig_set_up, cometrig_tear_down)
+#define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(silence_is_ended_by_a_keepalive),
+		TEST(message_moves_the_keepalive),
+		TEST(pong_of_a_client_is_ignored),
+		TEST(life_that_is_over_is_told_to_reconnect),
+		TEST(websocket_is_closed_1012_with_retry),
+		TEST(lives_are_jittered),
+		TEST(connection_that_ends_leaves_no_timer),
+		TEST(ended_connection_lingers_for_its_client),
+		TEST(seventh_connection_closes_the_oldest),
+		TEST(extra_event_stream_is_told_to_stay_away),
+		BARE(peer_with_too_many_connections_is_closed),
+		BARE(users_beyond_the_limit_come_again),
+		BARE(storm_beyond_the_rate_comes_again_later),
+		TEST(unfinished_head_ends_in_time),
+		TEST(large_heads_are_rejected),
+		TEST(input_to_an_event_stream_closes_it),
+		TEST(kick_closes_all_connections_of_a_user),
+		TEST(drain_spreads_reconnects_and_ends),
+		TEST(drained_gateway_accepts_no_more),
+		TEST(free_with_connections_leaves_nothing),
+		TEST(gateway_may_be_freed_in_a_callback),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

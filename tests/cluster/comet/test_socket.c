@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Input of WebSockets: texts, control frames, close codes, limits, and how bytes may be cut. */
+#include "tests/cluster/comet/cometrig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int open_socket(void)
+{
+	int fd = cometrig_socket("user=ann");
+
+	(void)cometrig_frames(fd);
+	return fd;
+}
+
+static void texts_reach_the_program(void **state)
+{
+	static char large[10001];
+	int fd = open_socket();
+
+	(void)state;
+	memset(large, 'x', sizeof(large) - 1);
+	cometrig_frame(fd, 0x81, "hello", 5);
+	cometrig_frame(fd, 0x81, "", 0);
+	cometrig_run(MS);
+	assert_string_equal(cometrig.heard, "ann: hello\nann: \n");
+	cometrig_frame(fd, 0x81, large, 1000);
+	assert_string_equal(cometrig_frames(fd), "");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_RECEIVED), 3);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BYTES), 0);
+}
+
+static void frame_in_single_bytes_is_put_together(void **state)
+{
+	static const unsigned char frame[] = { 0x81, 0x85, 0, 0, 0, 0, 'h', 'e', 'l', 'l', 'o' };
+	int fd = open_socket();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(frame); i++) {
+		assert_string_equal(cometrig.heard, "");
+		cometrig_send_bytes(fd, frame + i, 1);
+		cometrig_run(MS);
+		assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BYTES) > 0,
+				 i + 1 < sizeof(frame));
+	}
+	assert_string_equal(cometrig.heard, "ann: hello\n");
+	assert_null(spokei_comet_cell(cometrig.comet, 0)->more);
+}
+
+static void fragments_are_put_together_around_a_ping(void **state)
+{
+	int fd = open_socket();
+
+	(void)state;
+	cometrig_frame(fd, 0x01, "hel", 3);
+	cometrig_run(MS);
+	cometrig_frame(fd, 0x89, "p", 1);
+	assert_string_equal(cometrig_frames(fd), "pong p\n");
+	cometrig_frame(fd, 0x80, "lo", 2);
+	cometrig_run(MS);
+	assert_string_equal(cometrig.heard, "ann: hello\n");
+}
+
+static void close_of_a_client_is_answered(void **state)
+{
+	int fd = open_socket();
+
+	(void)state;
+	cometrig_frame(fd, 0x88,
+		       "\x03\xe8"
+		       "bye",
+		       5);
+	assert_string_equal(cometrig_frames(fd), "close 1000 \nend\n");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_SOCKETS), 0);
+}
+
+static void violations_have_their_codes(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+		const char *close;
+	} rows[] = {
+		{ "\x81\x01x", 3, "close 1002 " },                        /* not masked */
+		{ "\xc1\x80\x01\x02\x03\x04", 6, "close 1002 " },         /* a reserved bit */
+		{ "\x83\x80\x01\x02\x03\x04", 6, "close 1002 " },         /* a reserved opcode */
+		{ "\x80\x80\x01\x02\x03\x04", 6, "close 1002 " },         /* continues nothing */
+		{ "\x81\xfe\x00\x05\x01\x02\x03\x04", 8, "close 1002 " }, /* not minimal */
+		{ "\x89\xfe\x00\x80\x01\x02\x03\x04", 8, "close 1002 " }, /* a long ping */
+		{ "\x09\x80\x01\x02\x03\x04", 6, "close 1002 " },         /* a ping in parts */
+		{ "\x81\x81\x00\x00\x00\x00\xff", 7, "close 1007 " },     /* not UTF-8 */
+		{ "\x82\x81\x00\x00\x00\x00x", 7, "close 1003 " },        /* binary */
+		{ "\x81\xfe\x40\x01\x00\x00\x00\x00", 8, "close 1009 " }, /* 16,385 bytes */
+		{ "\x88\x81\x00\x00\x00\x00x", 7, "close 1002 " },        /* half a code */
+		{ "\x88\x82\x00\x00\x00\x00\x03\xed", 8, "close 1002 " }, /* code 1005 */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		int fd = open_socket();
+
+		cometrig_send_bytes(fd, rows[i].bytes, rows[i].len);
+		if (strncmp(cometrig_frames(fd), rows[i].close, strlen(rows[i].close)) != 0)
+			fail_msg("row %zu: \"%s\"", i, cometrig.lines);
+		assert_non_null(strstr(cometrig.lines, "end\n"));
+		cometrig_hang_up(fd);
+	}
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_SOCKETS), 0);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_PROTOCOL), 12);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BYTES), 0);
+}
+
+static void eleventh_frame_of_a_second_is_closed_1008(void **state)
+{
+	int fd = open_socket();
+
+	(void)state;
+	cometrig_run(SECOND - cometrig.world.now_ns % SECOND);
+	for (int i = 0; i < 10; i++)
+		cometrig_frame(fd, 0x81, "x", 1);
+	assert_string_equal(cometrig_frames(fd), "");
+	cometrig_run(SECOND);
+	for (int i = 0; i < 11; i++)
+		cometrig_frame(fd, 0x8a, "", 0);
+	assert_string_equal(cometrig_frames(fd), "close 1008 too many frames in a second\nend\n");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_RECEIVED), 10);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_RATE), 1);
+}
+
+static void text_without_a_taker_is_closed_1003(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	int fd;
+
+	(void)state;
+	options.message = NULL;
+	cometrig_make(&options);
+	fd = open_socket();
+	cometrig_frame(fd, 0x81, "x", 1);
+	assert_string_equal(cometrig_frames(fd), "close 1003 texts are not wanted\nend\n");
+}
+
+static void kick_all(struct cometrig *rig)
+{
+	(void)spoke_comet_kick(rig->comet, spoke_comet_text("ann"), "enough");
+	rig->then = NULL;
+}
+
+static void socket_may_be_closed_by_its_own_message(void **state)
+{
+	int fd = open_socket();
+
+	(void)state;
+	cometrig.then = kick_all;
+	cometrig_frame(fd, 0x81, "x", 1);
+	cometrig_frame(fd, 0x81, "y", 1);
+	assert_string_equal(cometrig_frames(fd), "close 4004 enough\nend\n");
+	assert_string_equal(cometrig.heard, "ann: x\n");
+}
+
+static void free_gateway(struct cometrig *rig)
+{
+	spoke_comet_free(rig->comet);
+	rig->then = NULL;
+}
+
+static void gateway_may_be_freed_by_a_message(void **state)
+{
+	int fd = open_socket();
+	bool ended;
+
+	(void)state;
+	cometrig.then = free_gateway;
+	cometrig_frame(fd, 0x81, "x", 1);
+	cometrig_frame(fd, 0x81, "y", 1);
+	(void)cometrig_read(fd, &ended);
+	assert_true(ended);
+	assert_string_equal(cometrig.heard, "ann: x\n");
+}
+
+static void echo(struct cometrig *rig)
+{
+	struct spoke_comet_message message = { .data = spoke_comet_text("echo") };
+
+	assert_int_equal(spoke_comet_push(rig->comet, spoke_comet_text("ann"), &message, NULL),
+			 SPOKE_OK);
+}
+
+static void message_may_push(void **state)
+{
+	int fd = open_socket();
+
+	(void)state;
+	cometrig.then = echo;
+	cometrig_frame(fd, 0x81, "x", 1);
+	assert_non_null(strstr(cometrig_frames(fd), "\"data\":\"echo\"}\n"));
+}
+
+#define TEST(function)                                                                             \
+	cmocka_unit_test_setup_teardown(function, cometrig_set_up, cometrig_tear_down)
+#define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(texts_reach_the_program),
+		TEST(frame_in_single_bytes_is_put_together),
+		TEST(fragments_are_put_together_around_a_ping),
+		TEST(close_of_a_client_is_answered),
+		TEST(violations_have_their_codes),
+		TEST(eleventh_frame_of_a_second_is_closed_1008),
+		BARE(text_without_a_taker_is_closed_1003),
+		TEST(socket_may_be_closed_by_its_own_message),
+		TEST(gateway_may_be_freed_by_a_message),
+		TEST(message_may_push),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
