@@ -11,7 +11,10 @@
  * one takes beyond the first chunk of connections. */
 static size_t bytes_of_one(int (*open)(const char *query))
 {
-	enum { FIRST = SPOKEI_COMET_CHUNK, COUNT = 1024 };
+	enum {
+		FIRST = SPOKEI_COMET_CHUNK,
+		COUNT = 1024
+	};
 	size_t before = 0;
 
 	for (int i = 0; i < COUNT; i++) {
@@ -158,7 +161,7 @@ static void failing_allocation_ends_at_most_its_connection(void **state)
 static void failing_system_calls_end_at_most_their_connection(void **state)
 {
 	static const enum spokei_faults_kind kinds[] = {
-		SPOKEI_FAULTS_READ, SPOKEI_FAULTS_WRITE, SPOKEI_FAULTS_SHUT,
+		SPOKEI_FAULTS_READ,  SPOKEI_FAULTS_WRITE,  SPOKEI_FAULTS_SHUT,
 		SPOKEI_FAULTS_GUARD, SPOKEI_FAULTS_ACCEPT,
 	};
 

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The service spoke.Comet: a consumer in another process pushes by RPC. */
+#include "tests/cluster/comet/cometrig.h"
+
+#include <spoke/consumer.h>
+#include <spoke/provider.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define AT "127.0.0.1:20880"
+
+static struct {
+	struct spokei_world_process process;
+	struct spoke_engine *engine;
+	struct spoke_consumer *consumer;
+	struct spoke_provider *provider;
+	unsigned ends;
+	char text[4096]; /* the last result, printed */
+} caller;
+
+static void assert_has(const char *text, const char *part)
+{
+	if (strstr(text, part) == NULL)
+		fail_msg("\"%.400s\" does not have \"%s\"", text, part);
+}
+
+static int set_up(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	struct spoke_engine_options engine = { .env = &caller.process.env };
+	const struct spoke_consumer_options consumer = {
+		.url = "dubbo://" AT "/spoke.Comet",
+	};
+
+	(void)state;
+	cometrig_make(&options);
+	memset(&caller, 0, sizeof(caller));
+	spokei_world_process_init(&caller.process, &cometrig.world);
+	assert_int_equal(spoke_provider_new(cometrig.engine, NULL, &caller.provider), SPOKE_OK);
+	assert_int_equal(spoke_comet_serve(cometrig.comet, caller.provider), SPOKE_OK);
+	assert_int_equal(spoke_provider_listen(caller.provider, "dubbo://" AT), SPOKE_OK);
+	assert_int_equal(spoke_engine_new(&engine, &caller.engine), SPOKE_OK);
+	assert_int_equal(spoke_consumer_new(caller.engine, &consumer, &caller.consumer), SPOKE_OK);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	spoke_engine_free(caller.engine);
+	spokei_world_process_fini(&caller.process);
+	cometrig_close();
+	return 0;
+}
+
+static void note_end(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	caller.ends++;
+	if (result->error == SPOKE_OK)
+		(void)spoke_value_print(result->value, caller.text, sizeof(caller.text));
+	else
+		(void)snprintf(caller.text, sizeof(caller.text), "error %d: %.*s",
+			       (int)result->error_code, (int)result->error_text.len,
+			       (const char *)result->error_text.data);
+}
+
+/* Calls a method, and returns the result as text. */
+static const char *call(const char *name, struct spoke_args args)
+{
+	struct spoke_method *method;
+	unsigned ends = caller.ends;
+
+	assert_int_equal(spoke_consumer_method(caller.consumer, name, NULL, &method), SPOKE_OK);
+	cometrig_run(100 * MS);
+	assert_int_equal(spoke_call_with(method, args, note_end, NULL), SPOKE_OK);
+	cometrig_run(100 * MS);
+	assert_int_equal(caller.ends, ends + 1);
+	return caller.text;
+}
+
+static void push_by_rpc_reaches_the_page(void **state)
+{
+	int fd = cometrig_events("user=ann", NULL);
+
+	(void)state;
+	(void)cometrig_read(fd, NULL);
+	assert_has(call("push", SPOKE_ARGS("ann", "offer", "cheap")), "\"connections\": 1");
+	assert_has(caller.text, cometrig_id(1));
+	assert_string_equal(cometrig_stream(fd), "1 offer cheap\n");
+}
+
+static void data_that_is_no_text_is_sent_as_json(void **state)
+{
+	int fd = cometrig_events("user=ann", NULL);
+
+	(void)state;
+	(void)cometrig_read(fd, NULL);
+	(void)call("push", SPOKE_ARGS("ann", SPOKE_NIL, SPOKE_MAP("price", 5, "new", true)));
+	assert_string_equal(cometrig_stream(fd), "1 message {\"price\":5,\"new\":true}\n");
+}
+
+static void push_many_and_all_count(void **state)
+{
+	int a = cometrig_events("user=ann", NULL);
+	int b = cometrig_events("user=bob", NULL);
+
+	(void)state;
+	(void)cometrig_read(a, NULL);
+	(void)cometrig_read(b, NULL);
+	assert_has(call("push_many", SPOKE_ARGS(SPOKE_LIST("ann", "bob", "eve"), "e", "1")),
+		   "\"users\": 2");
+	assert_has(call("push_all", SPOKE_ARGS("e", "2")), "\"connections\": 2");
+	assert_string_equal(cometrig_stream(a), "1 e 1\n2 e 2\n");
+	assert_string_equal(cometrig_stream(b), "1 e 1\n2 e 2\n");
+}
+
+static void options_keep_a_message_for_its_ttl(void **state)
+{
+	int fd;
+
+	(void)state;
+	(void)call("push", SPOKE_ARGS("ann", "e", "short", SPOKE_MAP("keep", true, "ttl", 100)));
+	(void)call("push", SPOKE_ARGS("ann", "e", "long", SPOKE_MAP("keep", true)));
+	fd = cometrig_events("user=ann", cometrig_id(0));
+	assert_has(cometrig_stream(fd), "\n2 e long\n");
+	assert_null(strstr(cometrig.lines, "short"));
+}
+
+static void who_lists_and_counts(void **state)
+{
+	(void)state;
+	(void)cometrig_events("user=ann", NULL);
+	(void)cometrig_events("user=ann", NULL);
+	assert_has(call("who", SPOKE_ARGS("ann")), "\"connections\": 2");
+	assert_has(call("who", SPOKE_ARGS("bob")), "\"connections\": 0");
+	assert_has(call("who", SPOKE_NO_ARGS), "\"users\": [\"ann\"]");
+}
+
+static void kick_by_rpc_closes(void **state)
+{
+	int fd = cometrig_socket("user=ann");
+
+	(void)state;
+	(void)cometrig_frames(fd);
+	assert_has(call("kick", SPOKE_ARGS("ann", "bye")), "\"connections\": 1");
+	assert_string_equal(cometrig_frames(fd), "close 4004 bye\nend\n");
+}
+
+static void stats_have_all_figures(void **state)
+{
+	char name[64];
+
+	(void)state;
+	(void)cometrig_events("user=ann", NULL);
+	(void)call("stats", SPOKE_NO_ARGS);
+	for (int i = 0; i < SPOKE_COMET_FIGURE_COUNT; i++) {
+		(void)snprintf(name, sizeof(name),
+			       "\"%s\": ", spoke_comet_figure_name((enum spoke_comet_figure)i));
+		assert_has(caller.text, name);
+	}
+	assert_has(caller.text, "\"events\": 1");
+}
+
+static void wrong_arguments_are_explained(void **state)
+{
+	(void)state;
+	assert_has(call("push", SPOKE_ARGS("ann", 5, "x")), "the event is a text or nil");
+	assert_has(call("push", SPOKE_ARGS("", "e", "x")), "error -1: ");
+	assert_has(call("push", SPOKE_ARGS("ann")), "argument");
+	assert_has(call("push", SPOKE_ARGS("ann", "e", "x", SPOKE_MAP("kept", true))), "kept");
+	assert_has(call("push_many", SPOKE_ARGS("ann", "e", "x")), "error -9: ");
+	assert_has(call("push_many", SPOKE_ARGS(SPOKE_LIST(1), "e", "x")), "error -9: ");
+}
+
+static void requests_after_the_gateway_are_refused(void **state)
+{
+	(void)state;
+	spoke_comet_free(cometrig.comet);
+	cometrig_run(MS);
+	assert_has(call("push", SPOKE_ARGS("ann", "e", "x")), "error -7: the gateway is closed");
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(push_by_rpc_reaches_the_page),
+		TEST(data_that_is_no_text_is_sent_as_json),
+		TEST(push_many_and_all_count),
+		TEST(options_keep_a_message_for_its_ttl),
+		TEST(who_lists_and_counts),
+		TEST(kick_by_rpc_closes),
+		TEST(stats_have_all_figures),
+		TEST(wrong_arguments_are_explained),
+		TEST(requests_after_the_gateway_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
