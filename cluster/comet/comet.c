@@ -142,6 +142,24 @@ static int copy_texts(struct spoke_comet *comet)
 
 /* --- the end */
 
+static void close_comet(struct spoke_comet *comet);
+
+static bool has_connections(const struct spoke_comet *comet)
+{
+	for (uint32_t i = 0; i < comet->used; i++) {
+		if (spokei_comet_cell(comet, i)->state != SPOKEI_COMET_FREE)
+			return true;
+	}
+	return comet->https > 0;
+}
+
+/* Ends a drain once the last connection is gone. */
+static void end_drain(struct spoke_comet *comet)
+{
+	if (comet->draining && !comet->closed && comet->quota.count == 0 && !has_connections(comet))
+		close_comet(comet);
+}
+
 static void dead_due(struct spokei_task *task)
 {
 	struct spoke_comet *comet = spoke_container_of(task, struct spoke_comet, dead);
@@ -153,7 +171,7 @@ static void dead_due(struct spokei_task *task)
 		conn->next = comet->free;
 		comet->free = conn;
 	}
-	spokei_comet_drained(comet);
+	end_drain(comet);
 }
 
 static void free_comet(struct spoke_comet *comet)
@@ -250,22 +268,7 @@ static void comet_drain(struct spokei_member *member)
 			conn->ends_ms = ends_ms;
 		spokei_comet_arm(conn);
 	}
-	spokei_comet_drained(comet);
-}
-
-static bool has_connections(const struct spoke_comet *comet)
-{
-	for (uint32_t i = 0; i < comet->used; i++) {
-		if (spokei_comet_cell(comet, i)->state != SPOKEI_COMET_FREE)
-			return true;
-	}
-	return comet->https > 0;
-}
-
-void spokei_comet_drained(struct spoke_comet *comet)
-{
-	if (comet->draining && !comet->closed && comet->quota.count == 0 && !has_connections(comet))
-		close_comet(comet);
+	end_drain(comet);
 }
 
 /* --- the beginning */
@@ -369,6 +372,7 @@ static void init(struct spoke_comet *comet)
 	comet->dead.run = dead_due;
 	comet->pass.run = spokei_comet_pass;
 	comet->bury.run = bury_due;
+	comet->swept = spokei_comet_sweep;
 	comet->rate = spokei_bucket_make(comet->with.accept_rate, comet->with.accept_rate,
 					 engine->begin_ns);
 	spokei_list_init(&comet->grace);

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection of a gateway: it opens, its one timer looks at its stamps, and it closes. */
+/* The state of a connection: what it holds for a while, when its timer is due, its end. */
 #include "cluster/comet/parts.h"
-
-#include <errno.h>
 
 #define NS_PER_MS UINT64_C(1000000)
 
 static struct spoke_comet *comet_of(const struct spokei_comet_conn *conn)
 {
 	return conn->user->comet;
-}
-
-static uint32_t ms_of(uint64_t ns)
-{
-	return (uint32_t)(ns / NS_PER_MS);
 }
 
 static enum spoke_comet_figure figure_of(const struct spokei_comet_conn *conn)
@@ -41,6 +34,20 @@ void spokei_comet_less(struct spokei_comet_conn *conn)
 	conn->more = NULL;
 }
 
+void spokei_comet_drop_out(struct spokei_comet_conn *conn)
+{
+	struct spoke_comet *comet = conn->user->comet;
+	struct spokei_comet_more *more = conn->more;
+
+	if (more->message)
+		spokei_comet_drop(comet, more->message);
+	else
+		spokei_comet_give(comet, more->out, more->out_len);
+	more->message = NULL;
+	more->out = NULL;
+	comet->figures[SPOKE_COMET_FIGURE_BEHIND]--;
+}
+
 static void drop_more(struct spokei_comet_conn *conn)
 {
 	struct spoke_comet *comet = comet_of(conn);
@@ -55,7 +62,22 @@ static void drop_more(struct spokei_comet_conn *conn)
 	conn->more = NULL;
 }
 
-/* --- the end */
+/* --- its user, and its end */
+
+void spokei_comet_join(struct spokei_comet_conn *conn, struct spokei_comet_user *user)
+{
+	struct spoke_comet *comet = user->comet;
+
+	spokei_comet_here(user);
+	conn->next = user->at.here.first;
+	user->at.here.first = conn;
+	if (user->count++ == 0)
+		spokei_comet_count(comet, SPOKE_COMET_FIGURE_ONLINE);
+	user->flags &= (uint8_t)~SPOKEI_COMET_POLLED;
+	comet->figures[figure_of(conn)]++;
+	spokei_comet_count(comet, SPOKE_COMET_FIGURE_OPENED);
+	spokei_comet_dirty(user);
+}
 
 void spokei_comet_leave(struct spokei_comet_conn *conn)
 {
@@ -114,12 +136,11 @@ static uint32_t next_ms(const struct spokei_comet_conn *conn)
 		quiet_ns = with->slow_ns;
 	else if (conn->kind == SPOKE_COMET_POLL)
 		return conn->ends_ms;
-	ms = conn->moved_ms + ms_of(quiet_ns);
+	ms = conn->moved_ms + spokei_comet_ms_of(quiet_ns);
 	return spokei_comet_until(ms, conn->ends_ms) < 0 ? ms : conn->ends_ms;
 }
 
-/* Rounded up, so that a stamp is over when the timer fires. */
-static uint64_t due_ns(const struct spokei_comet_conn *conn)
+uint64_t spokei_comet_due_ns(const struct spokei_comet_conn *conn)
 {
 	const struct spoke_comet *comet = comet_of(conn);
 	int32_t in_ms = spokei_comet_until(next_ms(conn), spokei_comet_ms(comet));
@@ -131,204 +152,8 @@ static uint64_t due_ns(const struct spokei_comet_conn *conn)
 void spokei_comet_arm(struct spokei_comet_conn *conn)
 {
 	int status = spoke_wheel_reschedule(comet_of(conn)->engine->wheel, &conn->timer,
-					    due_ns(conn));
+					    spokei_comet_due_ns(conn));
 
 	if (status != SPOKE_WHEEL_OK)
 		spokei_comet_close(conn, SPOKE_COMET_FIGURE_CLOSED_MEMORY);
-}
-
-static void life_over(struct spokei_comet_conn *conn)
-{
-	struct spoke_comet *comet = comet_of(conn);
-
-	if (conn->kind != SPOKE_COMET_POLL)
-		spokei_comet_count(comet, conn->drains ? SPOKE_COMET_FIGURE_CLOSED_DRAIN
-						       : SPOKE_COMET_FIGURE_CLOSED_LIFE);
-	spokei_comet_end_again(conn, SPOKEI_WEBSOCKET_RESTART,
-			       conn->drains || conn->kind != SPOKE_COMET_POLL
-				       ? ms_of(comet->with.retry_min_ns)
-				       : 0);
-}
-
-static void keep_alive(struct spokei_comet_conn *conn)
-{
-	unsigned char frame[2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
-
-	if (conn->kind == SPOKE_COMET_SOCKET)
-		spokei_comet_write(conn, frame,
-				   spokei_websocket_control(SPOKEI_WEBSOCKET_OP_PING, NULL, 0,
-							    frame));
-	else
-		spokei_comet_write(conn, SPOKEI_SSE_KEEPALIVE, sizeof(SPOKEI_SSE_KEEPALIVE) - 1);
-}
-
-/* Looks at the stamps of an open connection. */
-static void look(struct spokei_comet_conn *conn)
-{
-	const struct spoke_comet_options *with = &comet_of(conn)->with;
-	uint32_t now_ms = spokei_comet_ms(comet_of(conn));
-	int32_t quiet_ms = -spokei_comet_until(conn->moved_ms, now_ms);
-
-	if (spokei_comet_until(conn->ends_ms, now_ms) <= 0)
-		life_over(conn);
-	else if (spokei_comet_behind(conn) && quiet_ms >= (int32_t)ms_of(with->slow_ns))
-		spokei_comet_close(conn, SPOKE_COMET_FIGURE_CLOSED_SLOW);
-	else if (!spokei_comet_behind(conn) && conn->kind != SPOKE_COMET_POLL &&
-		 quiet_ms >= (int32_t)ms_of(with->keepalive_ns))
-		keep_alive(conn);
-}
-
-/* The timer is idle, but its room in the wheel is still free, so it can be armed again. */
-void spokei_comet_due(struct spoke_timer *timer, void *arg)
-{
-	struct spokei_comet_conn *conn = spoke_container_of(timer, struct spokei_comet_conn, timer);
-	struct spoke_engine *engine = arg;
-	struct spoke_comet *comet = comet_of(conn);
-
-	if (conn->state == SPOKEI_COMET_ENDING &&
-	    spokei_comet_until(conn->ends_ms, spokei_comet_ms(comet)) <= 0) {
-		spokei_comet_close(conn, SPOKE_COMET_FIGURE_COUNT);
-		return;
-	}
-	if (spoke_wheel_schedule(engine->wheel, timer, comet->timer_class,
-				 engine->begin_ns + NS_PER_MS) != SPOKE_WHEEL_OK) {
-		spokei_comet_close(conn, SPOKE_COMET_FIGURE_CLOSED_MEMORY);
-		return;
-	}
-	if (conn->state == SPOKEI_COMET_OPEN)
-		look(conn);
-	if (conn->state != SPOKEI_COMET_FREE)
-		spokei_comet_arm(conn);
-}
-
-/* --- readiness */
-
-/* Input of other kinds than WebSocket: only its end is expected. While a connection ends, the
- * client may still send what it has begun. */
-static void read_other(struct spokei_comet_conn *conn)
-{
-	struct spoke_engine *engine = comet_of(conn)->engine;
-	ssize_t got = engine->env->net->read(engine->env->ctx, conn->watch.fd, engine->scratch,
-					     SPOKEI_ENGINE_SCRATCH);
-
-	if (got == -EAGAIN || got == -EINTR)
-		return;
-	if (got > 0 && conn->state == SPOKEI_COMET_ENDING)
-		return;
-	spokei_comet_close(conn,
-			   got > 0 ? SPOKE_COMET_FIGURE_CLOSED_PROTOCOL : SPOKE_COMET_FIGURE_COUNT);
-}
-
-static void conn_ready(struct spoke_watch *watch, unsigned io)
-{
-	struct spokei_comet_conn *conn = spoke_container_of(watch, struct spokei_comet_conn, watch);
-
-	if (io & SPOKE_IO_READ) {
-		if (conn->kind == SPOKE_COMET_SOCKET && conn->state == SPOKEI_COMET_OPEN)
-			spokei_comet_frames(conn);
-		else
-			read_other(conn);
-	}
-	if ((io & SPOKE_IO_WRITE) && conn->state != SPOKEI_COMET_FREE)
-		spokei_comet_writable(conn);
-}
-
-/* --- the beginning */
-
-static bool add_chunk(struct spoke_comet *comet)
-{
-	const struct spoke_env *env = comet->engine->env;
-	struct spokei_comet_conn *chunk;
-
-	if (comet->chunk_count == comet->chunk_room) {
-		uint32_t room = comet->chunk_room ? 2 * comet->chunk_room : 4;
-		struct spokei_comet_conn **chunks = spokei_alloc(env, room, sizeof(*chunks));
-
-		if (chunks == NULL)
-			return false;
-		if (comet->chunk_count)
-			memcpy(chunks, comet->chunks, comet->chunk_count * sizeof(*chunks));
-		spokei_free(env, comet->chunks, comet->chunk_room, sizeof(*chunks));
-		comet->chunks = chunks;
-		comet->chunk_room = room;
-	}
-	chunk = spokei_alloc(env, SPOKEI_COMET_CHUNK, sizeof(*chunk));
-	if (chunk)
-		comet->chunks[comet->chunk_count++] = chunk;
-	return chunk != NULL;
-}
-
-/* Takes a cell of the slab, which has no handles: nothing outside the gateway names one. */
-static struct spokei_comet_conn *take_cell(struct spoke_comet *comet)
-{
-	struct spokei_comet_conn *conn = comet->free;
-
-	if (conn) {
-		comet->free = conn->next;
-		return conn;
-	}
-	if (comet->used == comet->chunk_count * SPOKEI_COMET_CHUNK && !add_chunk(comet))
-		return NULL;
-	return spokei_comet_cell(comet, comet->used++);
-}
-
-static uint64_t life_ns(const struct spoke_comet *comet, enum spoke_comet_kind kind)
-{
-	if (kind == SPOKE_COMET_POLL)
-		return comet->with.poll_ns;
-	return spokei_comet_dice(comet, comet->with.life_ns / 10 * 9,
-				 comet->with.life_ns / 10 * 11);
-}
-
-/* Puts a connection on its user. */
-static void join(struct spokei_comet_conn *conn, struct spokei_comet_user *user)
-{
-	struct spoke_comet *comet = user->comet;
-
-	spokei_comet_here(user);
-	conn->next = user->at.here.first;
-	user->at.here.first = conn;
-	if (user->count++ == 0)
-		spokei_comet_count(comet, SPOKE_COMET_FIGURE_ONLINE);
-	user->flags &= (uint8_t)~SPOKEI_COMET_POLLED;
-	comet->figures[figure_of(conn)]++;
-	spokei_comet_count(comet, SPOKE_COMET_FIGURE_OPENED);
-	spokei_comet_dirty(user);
-}
-
-struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spoke_comet_kind kind,
-					    struct spokei_comet_user *user, int fd, void *seat)
-{
-	struct spoke_engine *engine = comet->engine;
-	struct spokei_comet_conn *conn = take_cell(comet);
-	uint32_t now_ms = spokei_comet_ms(comet);
-
-	if (conn) {
-		*conn = (struct spokei_comet_conn){
-			.watch = { .ready = conn_ready, .fd = fd },
-			.user = comet->nobody,
-			.seat = seat,
-			.cursor = comet->number,
-			.moved_ms = now_ms,
-			.ends_ms = now_ms + ms_of(life_ns(comet, kind)),
-			.kind = (uint8_t)kind,
-		};
-		if (spoke_wheel_schedule(engine->wheel, &conn->timer, comet->timer_class,
-					 due_ns(conn)) == SPOKE_WHEEL_OK) {
-			conn->state = SPOKEI_COMET_OPEN;
-			(void)engine->env->net->guard(engine->env->ctx, fd, comet->with.slow_ns, 0);
-			engine->env->loop->watch(engine->loop, &conn->watch, SPOKE_IO_READ);
-			if (user != comet->nobody)
-				join(conn, user);
-			conn->user = user;
-			return conn;
-		}
-		conn->next = comet->free;
-		comet->free = conn;
-	}
-	engine->env->net->close(engine->env->ctx, fd);
-	spokei_quota_leave_seat(&comet->quota, seat);
-	spokei_count(engine, SPOKE_STAT_CLOSED);
-	spokei_comet_count(comet, SPOKE_COMET_FIGURE_CLOSED_MEMORY);
-	return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The door: requests of browsers, until they have become connections or were answered. A request
- * is checked, may have to come again, waits for the authorizer, and is admitted or refused.
+ * The door: a request of a browser is checked, may have to come again, and waits for the
+ * authorizer.
  */
 #include "cluster/comet/parts.h"
 #include "cluster/comet/script.h"
@@ -9,19 +9,10 @@
 #include "core/text/utf8.h"
 #include "transport/http/guard.h"
 #include "transport/http/request.h"
-#include "transport/http/response.h"
 #include "transport/http/text.h"
 #include "transport/http/upgrade.h"
 
-#include <stdio.h>
-
 #define NS_PER_MS UINT64_C(1000000)
-#define JSON "application/json"
-#define EVENTS_HEAD                                                                                \
-	"HTTP/1.1 200 OK\r\nContent-Type: " SPOKEI_SSE_TYPE "\r\nCache-Control: no-store\r\n"      \
-	"X-Accel-Buffering: no\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
-#define NEVER_AGAIN                                                                                \
-	"HTTP/1.1 204 No Content\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
 #define UPGRADE_REQUIRED                                                                           \
 	"HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"     \
 	"Content-Length: 0\r\nConnection: close\r\n\r\n"
@@ -35,298 +26,6 @@ static const struct place {
 	{ "/spoke/poll", SPOKE_COMET_POLL },
 	{ "/spoke/send", SPOKE_COMET_SEND },
 };
-
-static struct spoke_comet *comet_of(const struct spokei_http_conn *http)
-{
-	return spoke_container_of(spokei_http_server_of(http), struct spoke_comet, http);
-}
-
-/* --- answers without a connection of the gateway's own */
-
-static void respond_text(struct spokei_http_conn *http, int status, const char *allow,
-			 const char *sentence)
-{
-	if (spokei_http_respond_text(http, status, allow, sentence))
-		spokei_http_close(http);
-}
-
-static void respond(struct spokei_http_conn *http, const char *type, const void *body, size_t len)
-{
-	const struct spokei_http_response response = { .status = 200, .type = type, .len = len };
-
-	if (spokei_http_respond(http, &response, body))
-		spokei_http_close(http);
-}
-
-/* Makes a connection of the gateway's own; NULL: it is closed. */
-static struct spokei_comet_conn *detach(struct spokei_http_conn *http, enum spoke_comet_kind kind,
-					struct spokei_comet_user *user)
-{
-	struct spoke_comet *comet = comet_of(http);
-	void *seat = spokei_quota_seat(&comet->quota, spokei_http_peer_address(http));
-	int fd = spokei_http_detach(http);
-
-	if (fd < 0) {
-		spokei_http_close(http);
-		return NULL;
-	}
-	comet->https--;
-	return spokei_comet_open(comet, kind, user, fd, seat);
-}
-
-/* Answers with bytes that response.h does not write, and ends. */
-static void respond_raw(struct spokei_http_conn *http, const char *bytes)
-{
-	struct spokei_comet_conn *conn = detach(http, SPOKE_COMET_EVENTS, comet_of(http)->nobody);
-
-	if (conn)
-		spokei_comet_end(conn, bytes, strlen(bytes));
-}
-
-static size_t print_upgrade(const char *key, char head[SPOKEI_UPGRADE_HEAD_MAX])
-{
-	const struct spokei_upgrade upgrade = { .key = { key, SPOKEI_COMET_KEY } };
-
-	return spokei_upgrade_head(&upgrade, NULL, head);
-}
-
-/* Refuses a WebSocket. Pages see a close code, but no status of HTTP. */
-static void refuse_socket(struct spokei_http_conn *http, const char *key, unsigned code,
-			  const char *reason)
-{
-	struct spokei_comet_conn *conn = detach(http, SPOKE_COMET_SOCKET, comet_of(http)->nobody);
-	char bytes[SPOKEI_UPGRADE_HEAD_MAX + 2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
-	size_t len;
-
-	if (conn == NULL)
-		return;
-	len = print_upgrade(key, bytes);
-	len += spokei_websocket_close(code, reason, (unsigned char *)bytes + len);
-	spokei_comet_end(conn, bytes, len);
-}
-
-/* Tells a client to come again, later than usual. An EventSource comes again after status 200 only.
- */
-static void come_again(struct spokei_http_conn *http, const struct spokei_comet_ask *ask)
-{
-	const struct spoke_comet *comet = comet_of(http);
-	const uint64_t max_ns = comet->with.retry_max_ns;
-	unsigned retry_ms = (unsigned)(spokei_comet_dice(comet, max_ns, 2 * max_ns) / NS_PER_MS);
-	char text[64];
-
-	switch ((enum spoke_comet_kind)ask->kind) {
-	case SPOKE_COMET_EVENTS:
-		respond(http, SPOKEI_SSE_TYPE, text,
-			(size_t)snprintf(text, sizeof(text), "retry: %u\n\n", retry_ms));
-		break;
-	case SPOKE_COMET_SOCKET:
-		(void)snprintf(text, sizeof(text), "retry=%u", retry_ms);
-		refuse_socket(http, ask->key, SPOKEI_WEBSOCKET_LATER, text);
-		break;
-	case SPOKE_COMET_POLL:
-		respond(http, JSON, text,
-			(size_t)snprintf(text, sizeof(text), "{\"again\":%u}", retry_ms));
-		break;
-	case SPOKE_COMET_SEND:
-		respond_text(http, 503, NULL, "Try again later.");
-		break;
-	}
-}
-
-/* --- asks */
-
-/* Takes an ask off its HTTP connection, and frees it. */
-static void drop_ask(struct spoke_comet *comet, struct spokei_comet_ask *ask)
-{
-	struct spokei_comet_door *door = spokei_http_user(ask->http);
-
-	door->ask = NULL;
-	spokei_list_remove(&ask->node);
-	spokei_comet_give(comet, ask->body, ask->body_len);
-	comet->figures[SPOKE_COMET_FIGURE_ASKING]--;
-	spokei_slab_give(&comet->ask_slab, ask->handle);
-}
-
-/* Ends an ask, and writes a copy without the body. */
-static void end_ask(struct spokei_comet_ask *ask, struct spokei_comet_ask *ret)
-{
-	*ret = *ask;
-	ret->body = NULL;
-	drop_ask(comet_of(ask->http), ask);
-}
-
-static struct spokei_comet_ask *find_ask(struct spoke_comet_entry entry)
-{
-	struct spokei_comet_ask *ask;
-
-	if (entry.comet == NULL || entry.comet->closed)
-		return NULL;
-	ask = spokei_slab_get(&entry.comet->ask_slab, entry.handle);
-	return ask && ask->user_len == 0 ? ask : NULL;
-}
-
-/* --- admitted */
-
-/* The oldest connection of a user is the last of its list. */
-static void close_extra(struct spokei_comet_user *user)
-{
-	struct spoke_comet *comet = user->comet;
-	struct spokei_comet_conn *oldest = user->at.here.first;
-
-	if (user->count <= comet->with.connections_per_user_max)
-		return;
-	while (oldest->next)
-		oldest = oldest->next;
-	spokei_comet_count(comet, SPOKE_COMET_FIGURE_CLOSED_EXTRA);
-	spokei_comet_end_with(oldest, SPOKEI_COMET_EXTRA, "too many connections of this user");
-}
-
-/* The head and the event "hello" are one write. The browser learns the pause before it reconnects
- * now, because a gateway that crashes cannot tell it. */
-static void greet(struct spokei_comet_conn *conn, const char *key)
-{
-	const struct spoke_comet *comet = conn->user->comet;
-	uint32_t retry_ms = spokei_comet_retry(comet);
-	char bytes[512 + SPOKEI_COMET_SAY];
-	char id[SPOKE_COMET_ID];
-	char data[32];
-	size_t len;
-
-	(void)spokei_comet_print_id(comet, conn->cursor, id);
-	(void)snprintf(data, sizeof(data), "{\"retry\":%u}", retry_ms);
-	if (conn->kind == SPOKE_COMET_EVENTS) {
-		len = sizeof(EVENTS_HEAD) - 1;
-		memcpy(bytes, EVENTS_HEAD, len);
-		len += spokei_comet_say(SPOKEI_COMET_AS_EVENT, "hello", id, data, retry_ms,
-					bytes + len);
-	} else {
-		len = print_upgrade(key, bytes);
-		len += spokei_comet_say(SPOKEI_COMET_AS_FRAME, "hello", id, data, 0, bytes + len);
-	}
-	spokei_comet_write(conn, bytes, len);
-}
-
-static void open_ask(struct spoke_comet *comet, const struct spokei_comet_ask *ask,
-		     struct spoke_span id)
-{
-	struct spokei_comet_user *user;
-	struct spokei_comet_conn *conn;
-
-	if (spokei_comet_find_or_make(comet, id, &user)) {
-		spokei_comet_count(comet, SPOKE_COMET_FIGURE_STORMED);
-		come_again(ask->http, ask);
-		return;
-	}
-	conn = detach(ask->http, (enum spoke_comet_kind)ask->kind, user);
-	if (conn == NULL)
-		return;
-	conn->lost = ask->lost;
-	if (ask->resumes)
-		conn->cursor = ask->cursor;
-	if (ask->resumes && ask->cursor >= user->floor && ask->cursor >= comet->all_floor)
-		spokei_comet_count(comet, SPOKE_COMET_FIGURE_RESUMED);
-	close_extra(user);
-	if (conn->kind != SPOKE_COMET_POLL)
-		greet(conn, ask->key);
-	else if (!ask->resumes && !ask->lost)
-		spokei_comet_answer(conn, 0); /* the client gets an id at once */
-}
-
-bool spoke_comet_admit(struct spoke_comet_entry entry, struct spoke_span user)
-{
-	struct spokei_comet_ask *ask = find_ask(entry);
-	struct spokei_comet_ask copy;
-
-	if (ask == NULL)
-		return false;
-	if (!spokei_comet_is_user(user)) {
-		spokei_event(entry.comet->engine, SPOKE_EINVAL,
-			     "comet: the authorizer has admitted a user with an invalid id");
-		return spoke_comet_refuse(entry, NULL);
-	}
-	if (ask->kind == SPOKE_COMET_SEND) {
-		ask->user_len = (uint8_t)user.len;
-		memcpy(ask->user, user.data, user.len);
-		spokei_list_remove(&ask->node);
-		spokei_list_append(&entry.comet->sends, &ask->node);
-		spokei_engine_soon(entry.comet->engine, &entry.comet->pass);
-		return true;
-	}
-	end_ask(ask, &copy);
-	open_ask(entry.comet, &copy, user);
-	return true;
-}
-
-bool spoke_comet_refuse(struct spoke_comet_entry entry, const char *reason)
-{
-	struct spokei_comet_ask *ask = find_ask(entry);
-	struct spokei_comet_ask copy;
-
-	if (ask == NULL)
-		return false;
-	end_ask(ask, &copy);
-	spokei_comet_count(entry.comet, SPOKE_COMET_FIGURE_REFUSED);
-	if (copy.kind == SPOKE_COMET_SOCKET)
-		refuse_socket(copy.http, copy.key, SPOKEI_COMET_REFUSED, reason);
-	else if (copy.kind == SPOKE_COMET_EVENTS)
-		respond_raw(copy.http, NEVER_AGAIN);
-	else
-		respond_text(copy.http, 403, NULL, "The authorizer has refused.");
-	return true;
-}
-
-bool spoke_comet_later(struct spoke_comet_entry entry)
-{
-	struct spokei_comet_ask *ask = find_ask(entry);
-	struct spokei_comet_ask copy;
-
-	if (ask == NULL)
-		return false;
-	end_ask(ask, &copy);
-	come_again(copy.http, &copy);
-	return true;
-}
-
-void spokei_comet_unanswered(struct spokei_comet_ask *ask)
-{
-	struct spokei_comet_ask copy;
-
-	spokei_comet_count(comet_of(ask->http), SPOKE_COMET_FIGURE_UNANSWERED);
-	end_ask(ask, &copy);
-	come_again(copy.http, &copy);
-}
-
-/* A user has as many texts a second by POST as by the frames of its newest connection. */
-static bool posts_flood(const struct spoke_comet *comet, const struct spokei_comet_ask *ask)
-{
-	struct spokei_comet_user *user =
-		spokei_comet_find(comet, (struct spoke_span){ ask->user, ask->user_len });
-
-	return user && user->count > 0 && spokei_comet_floods(user->at.here.first, 1);
-}
-
-void spokei_comet_deliver(struct spoke_comet *comet)
-{
-	while (!comet->closed && !spokei_list_empty(&comet->sends)) {
-		struct spokei_comet_ask *ask = spoke_container_of(spokei_list_first(&comet->sends),
-								  struct spokei_comet_ask, node);
-		struct spokei_comet_ask copy = *ask;
-		const struct spoke_span user = { copy.user, copy.user_len };
-
-		ask->body = NULL;
-		ask->body_len = 0;
-		drop_ask(comet, ask);
-		if (posts_flood(comet, &copy)) {
-			respond_text(copy.http, 429, NULL, "Too many messages in a second.");
-		} else {
-			respond_text(copy.http, 202, NULL, "accepted");
-			spokei_comet_count(comet, SPOKE_COMET_FIGURE_RECEIVED);
-			comet->with.message(comet->with.arg, user,
-					    (struct spoke_span){ copy.body, copy.body_len });
-		}
-		spokei_comet_give(comet, copy.body, copy.body_len);
-	}
-}
 
 /* --- checks */
 
@@ -369,7 +68,7 @@ static bool is_welcome(const struct spoke_comet *comet, const struct spokei_http
 /* The socket's address costs a system call, so it is the last that is compared. */
 static bool is_our_host(const struct spokei_http_conn *http, struct spoke_span host)
 {
-	const struct spoke_comet *comet = comet_of(http);
+	const struct spoke_comet *comet = spokei_comet_of(http);
 	char local[SPOKEI_HTTP_ADDRESS];
 
 	return spokei_guard_host(host, "", comet->with.hosts) ||
@@ -426,11 +125,12 @@ static bool read_upgrade(struct spokei_http_conn *http, const struct spokei_http
 	if (once)
 		status = spokei_upgrade_check(&upgrade);
 	if (status == 426) {
-		respond_raw(http, UPGRADE_REQUIRED);
+		spokei_comet_respond_raw(http, UPGRADE_REQUIRED);
 		return false;
 	}
 	if (status != 101 || upgrade.key.len != SPOKEI_COMET_KEY) {
-		respond_text(http, 400, NULL, "This is not a valid handshake of WebSocket.");
+		spokei_comet_respond_text(http, 400, NULL,
+					  "This is not a valid handshake of WebSocket.");
 		return false;
 	}
 	memcpy(ask->key, upgrade.key.data, SPOKEI_COMET_KEY);
@@ -515,7 +215,7 @@ static struct spokei_comet_ask *keep_ask(struct spoke_comet *comet,
 static void serve(struct spokei_http_conn *http, const struct spokei_http_request *request,
 		  enum spoke_comet_kind kind)
 {
-	struct spoke_comet *comet = comet_of(http);
+	struct spoke_comet *comet = spokei_comet_of(http);
 	struct spokei_comet_ask given = { .http = http, .kind = (uint8_t)kind };
 	struct spoke_span body = { NULL, 0 };
 	struct spokei_comet_ask *ask = NULL;
@@ -525,9 +225,11 @@ static void serve(struct spokei_http_conn *http, const struct spokei_http_reques
 	if (!is_welcome(comet, request, kind)) {
 		spokei_comet_count(comet, SPOKE_COMET_FIGURE_REFUSED_ORIGIN);
 		if (kind == SPOKE_COMET_SOCKET)
-			refuse_socket(http, given.key, SPOKEI_COMET_ORIGIN, "origin not allowed");
+			spokei_comet_refuse_socket(http, given.key, SPOKEI_COMET_ORIGIN,
+						   "origin not allowed");
 		else
-			respond_text(http, 403, NULL, "Pages of this origin are not allowed here.");
+			spokei_comet_respond_text(http, 403, NULL,
+						  "Pages of this origin are not allowed here.");
 		return;
 	}
 	if (kind == SPOKE_COMET_SEND)
@@ -540,7 +242,7 @@ static void serve(struct spokei_http_conn *http, const struct spokei_http_reques
 		return;
 	}
 	spokei_comet_count(comet, SPOKE_COMET_FIGURE_STORMED);
-	come_again(http, &given);
+	spokei_comet_come_again(http, &given);
 }
 
 /* Is the body a text? An empty one is. */
@@ -557,12 +259,14 @@ static void serve_place(struct spokei_http_conn *http, const struct spokei_http_
 {
 	bool sends = place->kind == SPOKE_COMET_SEND;
 
-	if (sends && comet_of(http)->with.message == NULL)
-		respond_text(http, 404, NULL, "This gateway takes no messages of pages.");
+	if (sends && spokei_comet_of(http)->with.message == NULL)
+		spokei_comet_respond_text(http, 404, NULL,
+					  "This gateway takes no messages of pages.");
 	else if (request->method != (sends ? SPOKEI_HTTP_POST : SPOKEI_HTTP_GET))
-		respond_text(http, 405, sends ? "POST" : "GET", "Another method is required.");
+		spokei_comet_respond_text(http, 405, sends ? "POST" : "GET",
+					  "Another method is required.");
 	else if (sends && !is_text(request->body))
-		respond_text(http, 400, NULL, "A message is a text in UTF-8.");
+		spokei_comet_respond_text(http, 400, NULL, "A message is a text in UTF-8.");
 	else
 		serve(http, request, place->kind);
 }
@@ -570,14 +274,15 @@ static void serve_place(struct spokei_http_conn *http, const struct spokei_http_
 static void door_request(struct spokei_http_conn *http, const struct spokei_http_request *request)
 {
 	if (!is_our_host(http, request->host)) {
-		respond_text(http, 421, NULL,
-			     "This gateway is served under localhost, its numeric address, and the "
-			     "names in the option hosts.");
+		spokei_comet_respond_text(
+			http, 421, NULL,
+			"This gateway is served under localhost, its numeric address, and the "
+			"names in the option hosts.");
 		return;
 	}
 	if (spokei_http_is(request->path, "/spoke.js")) {
-		respond(http, "text/javascript; charset=utf-8", spokei_comet_script,
-			spokei_comet_script_len);
+		spokei_comet_respond(http, "text/javascript; charset=utf-8", spokei_comet_script,
+				     spokei_comet_script_len);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
@@ -586,21 +291,23 @@ static void door_request(struct spokei_http_conn *http, const struct spokei_http
 			return;
 		}
 	}
-	respond_text(http, 404, NULL,
-		     "The paths are /spoke/events /spoke/socket /spoke/poll /spoke.js, and POST "
-		     "/spoke/send.");
+	spokei_comet_respond_text(
+		http, 404, NULL,
+		"The paths are /spoke/events /spoke/socket /spoke/poll /spoke.js, and POST "
+		"/spoke/send.");
 }
 
 static void door_closed(struct spokei_http_conn *http)
 {
-	struct spoke_comet *comet = comet_of(http);
+	struct spoke_comet *comet = spokei_comet_of(http);
 	struct spokei_comet_door *door = spokei_http_user(http);
 
 	comet->https--;
 	spokei_quota_leave(&comet->quota, spokei_http_peer_address(http));
 	if (door->ask)
-		drop_ask(comet, door->ask);
-	spokei_comet_drained(comet);
+		spokei_comet_drop_ask(comet, door->ask);
+	/* A drain may be over, once the turn ends. */
+	spokei_engine_dead(comet->engine, &comet->dead);
 }
 
 const struct spokei_http_up spokei_comet_up = {

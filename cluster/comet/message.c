@@ -2,6 +2,7 @@
 /* Messages of a gateway: their ids, their encoded forms, and the rings that keep them. */
 #include "cluster/comet/parts.h"
 #include "core/text/utf8.h"
+#include "transport/http/sse.h"
 
 #include <spoke/json.h>
 

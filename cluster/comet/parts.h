@@ -5,12 +5,15 @@
  *
  *     message     messages, encoded once for each form; rings of them
  *     users       users: found, made, forgotten
+ *     conn        the state of a connection, and its end
  *     write       output of a connection: messages, the gateway's own events, its last words
- *     conn        a connection opens, is timed, and closes
  *     frames      input of a WebSocket
- *     pass        once a turn: who came and left, and messages in slices
+ *     life        a connection opens, reads, and is timed
+ *     reply       answers to requests that do not become connections
+ *     admit       the answers of the authorizer
+ *     pass        once a turn: users that came or left, and messages in slices
  *     push        the functions that push and kick
- *     door        requests, until they have become connections
+ *     door        requests, until the authorizer has answered
  *     serve       the service spoke.Comet
  *     comet       the gateway: options, listeners, drain, end
  *
@@ -20,13 +23,11 @@
 #ifndef SPOKEI_CLUSTER_COMET_PARTS_H
 #define SPOKEI_CLUSTER_COMET_PARTS_H
 
-#include "core/base/env.h"
 #include "core/base/pace.h"
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
 #include "core/memory/slab.h"
 #include "transport/http/connection.h"
-#include "transport/http/sse.h"
 #include "transport/http/websocket.h"
 #include "transport/listen/quota.h"
 
@@ -151,10 +152,9 @@ struct spokei_comet_conn {
 
 /* The promise for an idle connection: 256 bytes with its user, whose id has up to 16 bytes, and
  * with the user's place in a table that is at least half full. */
-_Static_assert(sizeof(void *) > 8 || sizeof(struct spokei_comet_conn) +
-						     offsetof(struct spokei_comet_user, id) + 16 +
-						     2 * sizeof(void *) <=
-					     256,
+_Static_assert(sizeof(struct spokei_comet_conn) + offsetof(struct spokei_comet_user, id) + 16 +
+			       2 * sizeof(void *) <=
+		       256,
 	       "an idle connection and its user take at most 256 bytes");
 
 /* A request that waits for the authorizer. */
@@ -219,7 +219,8 @@ struct spoke_comet {
 	struct spoke_list sends; /* admitted: the program gets the text soon */
 	struct spoke_list rings; /* by look_ms */
 	struct spoke_alarm sweep;
-	uint32_t sweep_ms; /* when it is set to */
+	uint32_t sweep_ms;                        /* when it is set to */
+	void (*swept)(struct spoke_alarm *alarm); /* its function */
 
 	struct spokei_comet_ring all;
 	uint64_t all_floor;
@@ -243,10 +244,21 @@ static inline uint32_t spokei_comet_ms(const struct spoke_comet *comet)
 	return (uint32_t)((comet->engine->begin_ns - comet->born_ns) / 1000000);
 }
 
+static inline uint32_t spokei_comet_ms_of(uint64_t ns)
+{
+	return (uint32_t)(ns / 1000000);
+}
+
 /* Returns the time until `ms`, at most 24 days; negative: it has passed. */
 static inline int32_t spokei_comet_until(uint32_t ms, uint32_t now_ms)
 {
 	return (int32_t)(ms - now_ms);
+}
+
+/* Returns the gateway of a HTTP connection. */
+static inline struct spoke_comet *spokei_comet_of(const struct spokei_http_conn *http)
+{
+	return spoke_container_of(spokei_http_server_of(http), struct spoke_comet, http);
 }
 
 static inline void spokei_comet_count(struct spoke_comet *comet, enum spoke_comet_figure figure)
@@ -360,6 +372,30 @@ void spokei_comet_forget_all(struct spoke_comet *comet);
 /* Has the sweep run at that time, or earlier. */
 void spokei_comet_sweep_at(struct spoke_comet *comet, uint32_t ms);
 
+/* --- conn.c */
+
+/* Puts a connection on its user, or takes it off. */
+void spokei_comet_join(struct spokei_comet_conn *conn, struct spokei_comet_user *user);
+void spokei_comet_leave(struct spokei_comet_conn *conn);
+
+/* Returns when the timer has to look next. */
+uint64_t spokei_comet_due_ns(const struct spokei_comet_conn *conn);
+
+/* Moves the timer to that time. */
+void spokei_comet_arm(struct spokei_comet_conn *conn);
+
+/* Closes a connection at once, and counts the reason. SPOKE_COMET_FIGURE_COUNT: none. */
+void spokei_comet_close(struct spokei_comet_conn *conn, enum spoke_comet_figure why);
+
+/* Returns the block for the things that a connection needs for a while; NULL: no memory. */
+struct spokei_comet_more *spokei_comet_need(struct spokei_comet_conn *conn);
+
+/* Frees that block, if nothing is in it. */
+void spokei_comet_less(struct spokei_comet_conn *conn);
+
+/* Drops the output that waits. */
+void spokei_comet_drop_out(struct spokei_comet_conn *conn);
+
 /* --- write.c */
 
 /* Writes bytes to a connection whose output does not wait, and keeps the rest. May close it. */
@@ -380,36 +416,8 @@ void spokei_comet_end_again(struct spokei_comet_conn *conn, unsigned code, uint3
 /* Answers a long poll: messages or, if there are none, {"again":again_ms}. */
 void spokei_comet_answer(struct spokei_comet_conn *conn, uint32_t again_ms);
 
-/* Drops the output that waits. */
-void spokei_comet_drop_out(struct spokei_comet_conn *conn);
-
 /* The descriptor can be written. */
 void spokei_comet_writable(struct spokei_comet_conn *conn);
-
-/* --- conn.c */
-
-/* The functions of the timer's class, and of the watch. */
-void spokei_comet_due(struct spoke_timer *timer, void *arg);
-
-/* Opens a connection of a kind for a user. Takes over the descriptor and the seat. Returns NULL
- * without memory or timers: both are given back then. */
-struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spoke_comet_kind kind,
-					    struct spokei_comet_user *user, int fd, void *seat);
-
-/* Moves the timer to the next time at which something is due. */
-void spokei_comet_arm(struct spokei_comet_conn *conn);
-
-/* Takes a connection off its user. */
-void spokei_comet_leave(struct spokei_comet_conn *conn);
-
-/* Closes a connection at once, and counts the reason. SPOKE_COMET_FIGURE_COUNT: none. */
-void spokei_comet_close(struct spokei_comet_conn *conn, enum spoke_comet_figure why);
-
-/* Frees what a connection does not need any more. */
-void spokei_comet_less(struct spokei_comet_conn *conn);
-
-/* Returns the block for what a connection needs; NULL: no memory. */
-struct spokei_comet_more *spokei_comet_need(struct spokei_comet_conn *conn);
 
 /* --- frames.c */
 
@@ -418,6 +426,53 @@ void spokei_comet_frames(struct spokei_comet_conn *conn);
 
 /* Counts frames of a connection. Returns whether they are too many in this second. */
 bool spokei_comet_floods(struct spokei_comet_conn *conn, uint32_t frames);
+
+/* --- life.c */
+
+/* The function of the timer's class. */
+void spokei_comet_due(struct spoke_timer *timer, void *arg);
+
+/* Opens a connection of a kind for a user. Takes over the descriptor and the seat. Returns NULL
+ * without memory or timers: both are given back then. */
+struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spoke_comet_kind kind,
+					    struct spokei_comet_user *user, int fd, void *seat);
+
+/* --- reply.c: each ends the request */
+
+void spokei_comet_respond_text(struct spokei_http_conn *http, int status, const char *allow,
+			       const char *sentence);
+void spokei_comet_respond(struct spokei_http_conn *http, const char *type, const void *body,
+			  size_t len);
+
+/* Answers with bytes that transport/http does not write. */
+void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *bytes);
+
+/* Makes a connection of the gateway's own; NULL: it is closed. */
+struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,
+					      enum spoke_comet_kind kind,
+					      struct spokei_comet_user *user);
+
+/* Writes the head that accepts a WebSocket, SPOKEI_COMET_HEAD bytes at most; returns its bytes. */
+#define SPOKEI_COMET_HEAD 512u
+size_t spokei_comet_print_upgrade(const char *key, char *head);
+
+/* Refuses a WebSocket. Pages see a close code, but no status of HTTP. */
+void spokei_comet_refuse_socket(struct spokei_http_conn *http, const char *key, unsigned code,
+				const char *reason);
+
+/* Tells a client to come again, later than usual. */
+void spokei_comet_come_again(struct spokei_http_conn *http, const struct spokei_comet_ask *ask);
+
+/* --- admit.c */
+
+/* Takes an ask off its HTTP connection, and frees it. */
+void spokei_comet_drop_ask(struct spoke_comet *comet, struct spokei_comet_ask *ask);
+
+/* Ends the ask that waits, with "come again". */
+void spokei_comet_unanswered(struct spokei_comet_ask *ask);
+
+/* Hands the texts of admitted SEND requests to the program. */
+void spokei_comet_deliver(struct spoke_comet *comet);
 
 /* --- pass.c */
 
@@ -429,12 +484,6 @@ void spokei_comet_sweep(struct spoke_alarm *alarm);
 
 extern const struct spokei_http_up spokei_comet_up;
 
-/* Ends the ask that waits, with "come again". */
-void spokei_comet_unanswered(struct spokei_comet_ask *ask);
-
-/* Hands the texts of admitted SEND requests to the program. */
-void spokei_comet_deliver(struct spoke_comet *comet);
-
 /* --- serve.c */
 
 /* Has all requests answered with ECLOSED from now on. */
@@ -444,8 +493,5 @@ void spokei_comet_unserve(struct spoke_comet *comet);
 
 /* The kind of the member of the engine's roll. */
 extern const char spokei_comet_kind[];
-
-/* Ends a drain once the last connection is gone. */
-void spokei_comet_drained(struct spoke_comet *comet);
 
 #endif

@@ -38,7 +38,7 @@ static void settle_absent(struct spokei_comet_user *user)
 		return;
 	}
 	user->flags &= (uint8_t)~SPOKEI_COMET_TOLD;
-	spokei_comet_absent(user, &comet->absent, (uint32_t)(comet->with.keep_ns / 1000000));
+	spokei_comet_absent(user, &comet->absent, spokei_comet_ms_of(comet->with.keep_ns));
 	if (was_here)
 		tell(comet, id_of(user), SPOKE_COMET_LEFT);
 }
@@ -156,7 +156,7 @@ static void end_grace(struct spokei_comet_user *user)
 
 	spokei_comet_here(user);
 	user->flags &= (uint8_t) ~(SPOKEI_COMET_TOLD | SPOKEI_COMET_POLLED);
-	spokei_comet_absent(user, &comet->absent, (uint32_t)(comet->with.keep_ns / 1000000));
+	spokei_comet_absent(user, &comet->absent, spokei_comet_ms_of(comet->with.keep_ns));
 	tell(comet, id_of(user), SPOKE_COMET_LEFT);
 }
 
@@ -180,7 +180,7 @@ static void look_at_ring(struct spoke_comet *comet, struct spokei_comet_ring *ri
 		spokei_comet_ring_free(ring->user);
 		return;
 	}
-	ring->look_ms = spokei_comet_ms(comet) + (uint32_t)(comet->with.ring_ns / 1000000);
+	ring->look_ms = spokei_comet_ms(comet) + spokei_comet_ms_of(comet->with.ring_ns);
 	spokei_list_remove(&ring->node);
 	spokei_list_append(&comet->rings, &ring->node);
 }

@@ -115,7 +115,7 @@ int spokei_comet_find_or_make(struct spoke_comet *comet, struct spoke_span id,
 	user->chain = *bucket;
 	*bucket = user;
 	spokei_comet_count(comet, SPOKE_COMET_FIGURE_USERS);
-	spokei_comet_absent(user, &comet->absent, (uint32_t)(comet->with.keep_ns / 1000000));
+	spokei_comet_absent(user, &comet->absent, spokei_comet_ms_of(comet->with.keep_ns));
 	*ret = user;
 	return SPOKE_OK;
 }
@@ -175,7 +175,7 @@ int spokei_comet_user_add(struct spokei_comet_user *user, struct spokei_comet_me
 			return SPOKE_ENOMEM;
 		ring->user = user;
 		ring->floor = &user->floor;
-		ring->look_ms = spokei_comet_ms(comet) + (uint32_t)(comet->with.ring_ns / 1000000);
+		ring->look_ms = spokei_comet_ms(comet) + spokei_comet_ms_of(comet->with.ring_ns);
 		spokei_list_append(&comet->rings, &ring->node);
 		spokei_comet_sweep_at(comet, ring->look_ms);
 		user->ring = ring;
@@ -254,7 +254,6 @@ void spokei_comet_sweep_at(struct spoke_comet *comet, uint32_t ms)
 	if (spokei_comet_until(comet->sweep_ms, ms) <= 0)
 		return;
 	if (spoke_alarm_after(comet->engine, &comet->sweep,
-			      in_ms > 0 ? (uint64_t)in_ms * 1000000 : 0,
-			      spokei_comet_sweep) == SPOKE_OK)
+			      in_ms > 0 ? (uint64_t)in_ms * 1000000 : 0, comet->swept) == SPOKE_OK)
 		comet->sweep_ms = ms;
 }

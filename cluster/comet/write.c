@@ -394,20 +394,6 @@ void spokei_comet_answer(struct spokei_comet_conn *conn, uint32_t again_ms)
 
 /* --- readiness */
 
-void spokei_comet_drop_out(struct spokei_comet_conn *conn)
-{
-	struct spoke_comet *comet = conn->user->comet;
-	struct spokei_comet_more *more = conn->more;
-
-	if (more->message)
-		spokei_comet_drop(comet, more->message);
-	else
-		spokei_comet_give(comet, more->out, more->out_len);
-	more->message = NULL;
-	more->out = NULL;
-	comet->figures[SPOKE_COMET_FIGURE_BEHIND]--;
-}
-
 void spokei_comet_writable(struct spokei_comet_conn *conn)
 {
 	struct spokei_comet_more *more = conn->more;

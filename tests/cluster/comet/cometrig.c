@@ -253,6 +253,17 @@ void cometrig_frame(int fd, unsigned first, const char *payload, size_t len)
 	cometrig_send_bytes(fd, frame, at);
 }
 
+/* Appends a formatted text to the lines. */
+static void add(const char *format, ...)
+{
+	size_t len = strlen(cometrig.lines);
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(cometrig.lines + len, COMETRIG_READ_MAX - len, format, args);
+	va_end(args);
+}
+
 /* Returns the bytes before the first frame: the head. */
 static size_t head_of(const char *bytes, size_t len)
 {
@@ -262,7 +273,7 @@ static size_t head_of(const char *bytes, size_t len)
 	return end ? (size_t)(end - bytes) + 4 : 0;
 }
 
-static size_t print_frame(const unsigned char *bytes, size_t len, char **out)
+static size_t print_frame(const unsigned char *bytes, size_t len)
 {
 	size_t payload;
 	size_t at = 2;
@@ -278,18 +289,18 @@ static size_t print_frame(const unsigned char *bytes, size_t len, char **out)
 	assert_true(payload != 127 && len >= at + payload);
 	switch (bytes[0]) {
 	case 0x81:
-		*out += sprintf(*out, "text %.*s\n", (int)payload, (const char *)bytes + at);
+		add("text %.*s\n", (int)payload, (const char *)bytes + at);
 		break;
 	case 0x88:
 		assert_true(payload >= 2);
-		*out += sprintf(*out, "close %u %.*s\n", (unsigned)bytes[at] << 8 | bytes[at + 1],
-				(int)payload - 2, (const char *)bytes + at + 2);
+		add("close %u %.*s\n", (unsigned)bytes[at] << 8 | bytes[at + 1], (int)payload - 2,
+		    (const char *)bytes + at + 2);
 		break;
 	case 0x89:
-		*out += sprintf(*out, "ping\n");
+		add("ping\n");
 		break;
 	case 0x8a:
-		*out += sprintf(*out, "pong %.*s\n", (int)payload, (const char *)bytes + at);
+		add("pong %.*s\n", (int)payload, (const char *)bytes + at);
 		break;
 	default:
 		fail();
@@ -301,26 +312,25 @@ const char *cometrig_frames(int fd)
 {
 	bool ended;
 	const char *bytes = cometrig_read(fd, &ended);
-	char *out = cometrig.lines;
 	size_t at = head_of(bytes, cometrig.got_len);
 
-	*out = '\0';
+	cometrig.lines[0] = '\0';
 	while (at < cometrig.got_len)
-		at += print_frame((const unsigned char *)bytes + at, cometrig.got_len - at, &out);
+		at += print_frame((const unsigned char *)bytes + at, cometrig.got_len - at);
 	if (ended)
-		(void)sprintf(out, "end\n");
+		add("end\n");
 	return cometrig.lines;
 }
 
 /* Prints the event before `end`. */
-static void print_event(const char *at, const char *end, char **out)
+static void print_event(const char *at, const char *end)
 {
 	char number[32] = "-";
 	char name[64] = "message";
 	char data[4096] = "";
 
 	if (*at == ':') {
-		*out += sprintf(*out, ":\n");
+		add(":\n");
 		return;
 	}
 	while (at < end) {
@@ -338,22 +348,21 @@ static void print_event(const char *at, const char *end, char **out)
 			assert_memory_equal(at, "retry: ", 7);
 		at = stop + 1;
 	}
-	*out += sprintf(*out, "%s %s %.300s\n", number, name, data);
+	add("%s %s %.300s\n", number, name, data);
 }
 
 const char *cometrig_lines(const char *text)
 {
 	const char *at = text + head_of(text, strlen(text));
-	char *out = cometrig.lines;
 	const char *end;
 
-	*out = '\0';
+	cometrig.lines[0] = '\0';
 	while ((end = strstr(at, "\n\n")) != NULL) {
-		print_event(at, end + 1, &out);
+		print_event(at, end + 1);
 		at = end + 2;
 	}
 	if (*at)
-		(void)sprintf(out, "half\n");
+		add("half\n");
 	return cometrig.lines;
 }
 
@@ -364,7 +373,7 @@ const char *cometrig_stream(int fd)
 	const char *lines = cometrig_lines(text);
 
 	if (ended)
-		(void)strcat(cometrig.lines, "end\n");
+		add("end\n");
 	return lines;
 }
 

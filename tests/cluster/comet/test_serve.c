@@ -128,7 +128,7 @@ static void options_keep_a_message_for_its_ttl(void **state)
 	assert_null(strstr(cometrig.lines, "short"));
 }
 
-static void who_lists_and_counts(void **state)
+static void listing_of_users_names_and_counts(void **state)
 {
 	(void)state;
 	(void)cometrig_events("user=ann", NULL);
@@ -191,7 +191,7 @@ int main(void)
 		TEST(data_that_is_no_text_is_sent_as_json),
 		TEST(push_many_and_all_count),
 		TEST(options_keep_a_message_for_its_ttl),
-		TEST(who_lists_and_counts),
+		TEST(listing_of_users_names_and_counts),
 		TEST(kick_by_rpc_closes),
 		TEST(stats_have_all_figures),
 		TEST(wrong_arguments_are_explained),

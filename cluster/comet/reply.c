@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers to requests that do not become connections, or only for a moment. */
+#include "cluster/comet/parts.h"
+#include "transport/http/response.h"
+#include "transport/http/sse.h"
+#include "transport/http/upgrade.h"
+
+#include <stdio.h>
+
+#define NS_PER_MS UINT64_C(1000000)
+
+void spokei_comet_respond_text(struct spokei_http_conn *http, int status, const char *allow,
+			       const char *sentence)
+{
+	if (spokei_http_respond_text(http, status, allow, sentence))
+		spokei_http_close(http);
+}
+
+void spokei_comet_respond(struct spokei_http_conn *http, const char *type, const void *body,
+			  size_t len)
+{
+	const struct spokei_http_response response = { .status = 200, .type = type, .len = len };
+
+	if (spokei_http_respond(http, &response, body))
+		spokei_http_close(http);
+}
+
+/* Makes a connection of the gateway's own; NULL: it is closed. */
+struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,
+					      enum spoke_comet_kind kind,
+					      struct spokei_comet_user *user)
+{
+	struct spoke_comet *comet = spokei_comet_of(http);
+	void *seat = spokei_quota_seat(&comet->quota, spokei_http_peer_address(http));
+	int fd = spokei_http_detach(http);
+
+	if (fd < 0) {
+		spokei_http_close(http);
+		return NULL;
+	}
+	comet->https--;
+	return spokei_comet_open(comet, kind, user, fd, seat);
+}
+
+/* Answers with bytes that response.h does not write, and ends. */
+void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *bytes)
+{
+	struct spokei_comet_conn *conn = spokei_comet_detach(http, SPOKE_COMET_EVENTS,
+							     spokei_comet_of(http)->nobody);
+
+	if (conn)
+		spokei_comet_end(conn, bytes, strlen(bytes));
+}
+
+size_t spokei_comet_print_upgrade(const char *key, char *head)
+{
+	const struct spokei_upgrade upgrade = { .key = { key, SPOKEI_COMET_KEY } };
+
+	return spokei_upgrade_head(&upgrade, NULL, head);
+}
+
+/* Refuses a WebSocket. Pages see a close code, but no status of HTTP. */
+void spokei_comet_refuse_socket(struct spokei_http_conn *http, const char *key, unsigned code,
+				const char *reason)
+{
+	struct spokei_comet_conn *conn = spokei_comet_detach(http, SPOKE_COMET_SOCKET,
+							     spokei_comet_of(http)->nobody);
+	char bytes[SPOKEI_COMET_HEAD + 2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
+	size_t len;
+
+	if (conn == NULL)
+		return;
+	len = spokei_comet_print_upgrade(key, bytes);
+	len += spokei_websocket_close(code, reason, (unsigned char *)bytes + len);
+	spokei_comet_end(conn, bytes, len);
+}
+
+/* Tells a client to come again, later than usual. An EventSource comes again after status 200 only.
+ */
+void spokei_comet_come_again(struct spokei_http_conn *http, const struct spokei_comet_ask *ask)
+{
+	const struct spoke_comet *comet = spokei_comet_of(http);
+	const uint64_t max_ns = comet->with.retry_max_ns;
+	unsigned retry_ms = (unsigned)(spokei_comet_dice(comet, max_ns, 2 * max_ns) / NS_PER_MS);
+	char text[64];
+
+	switch ((enum spoke_comet_kind)ask->kind) {
+	case SPOKE_COMET_EVENTS:
+		spokei_comet_respond(http, SPOKEI_SSE_TYPE, text,
+				     (size_t)snprintf(text, sizeof(text), "retry: %u\n\n",
+						      retry_ms));
+		break;
+	case SPOKE_COMET_SOCKET:
+		(void)snprintf(text, sizeof(text), "retry=%u", retry_ms);
+		spokei_comet_refuse_socket(http, ask->key, SPOKEI_WEBSOCKET_LATER, text);
+		break;
+	case SPOKE_COMET_POLL:
+		spokei_comet_respond(http, "application/json", text,
+				     (size_t)snprintf(text, sizeof(text), "{\"again\":%u}",
+						      retry_ms));
+		break;
+	case SPOKE_COMET_SEND:
+		spokei_comet_respond_text(http, 503, NULL, "Try again later.");
+		break;
+	}
+}
