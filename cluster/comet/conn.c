@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a connection: what it holds for a while, when its timer is due, its end. */
+/* The state of a connection: memory that it holds for a while, its timer, its user, its end. */
 #include "cluster/comet/parts.h"
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -14,7 +14,7 @@ static enum spoke_comet_figure figure_of(const struct spokei_comet_conn *conn)
 	return SPOKE_COMET_FIGURE_EVENTS + (conn->kind - SPOKE_COMET_EVENTS);
 }
 
-/* --- what a connection has for a while */
+/* --- memory for a while */
 
 struct spokei_comet_more *spokei_comet_need(struct spokei_comet_conn *conn)
 {

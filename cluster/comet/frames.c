@@ -4,6 +4,7 @@
  * frame or message is incomplete.
  */
 #include "cluster/comet/parts.h"
+#include "transport/http/websocket.h"
 
 #include <errno.h>
 
@@ -27,7 +28,7 @@ bool spokei_comet_floods(struct spokei_comet_conn *conn, uint32_t frames)
 	return false;
 }
 
-/* Keeps the first `len` bytes of the scratch. Returns false without memory. */
+/* Keeps the reader's state and, behind it, the first `len` bytes. Returns false without memory. */
 static bool keep(struct spokei_comet_conn *conn, const struct spokei_websocket *websocket,
 		 const unsigned char *bytes, uint32_t len)
 {
@@ -37,7 +38,7 @@ static bool keep(struct spokei_comet_conn *conn, const struct spokei_websocket *
 
 	if (more == NULL)
 		return false;
-	while (room < len)
+	while (room < sizeof(*websocket) + len)
 		room *= 2;
 	if (room > more->in_room) {
 		unsigned char *in = spokei_comet_take(comet, room);
@@ -48,10 +49,10 @@ static bool keep(struct spokei_comet_conn *conn, const struct spokei_websocket *
 		more->in = in;
 		more->in_room = room;
 	}
+	memcpy(more->in, websocket, sizeof(*websocket));
 	if (len)
-		memcpy(more->in, bytes, len);
+		memcpy(more->in + sizeof(*websocket), bytes, len);
 	more->in_len = len;
-	more->websocket = *websocket;
 	return true;
 }
 
@@ -160,10 +161,10 @@ void spokei_comet_frames(struct spokei_comet_conn *conn)
 	ssize_t got;
 
 	if (conn->more && conn->more->in) {
-		websocket = conn->more->websocket;
+		memcpy(&websocket, conn->more->in, sizeof(websocket));
 		input.at = conn->more->in_len;
 		if (input.at)
-			memcpy(input.bytes, conn->more->in, input.at);
+			memcpy(input.bytes, conn->more->in + sizeof(websocket), input.at);
 	}
 	/* A part of the scratch, so that one client does not hold up the others. */
 	got = engine->env->net->read(engine->env->ctx, conn->watch.fd, input.bytes + input.at,

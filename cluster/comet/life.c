@@ -2,6 +2,7 @@
 /* The life of a connection: it opens, reads, and its one timer looks at its stamps. */
 #include "cluster/comet/parts.h"
 #include "transport/http/sse.h"
+#include "transport/http/websocket.h"
 
 #include <errno.h>
 

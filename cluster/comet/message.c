@@ -3,6 +3,7 @@
 #include "cluster/comet/parts.h"
 #include "core/text/utf8.h"
 #include "transport/http/sse.h"
+#include "transport/http/websocket.h"
 
 #include <spoke/json.h>
 
@@ -149,7 +150,7 @@ void spokei_comet_drop(struct spoke_comet *comet, struct spokei_comet_message *m
 
 /* --- forms */
 
-/* Counts what is put, and writes it where there is memory. */
+/* Counts the bytes that are put, and writes them where there is memory. */
 struct sink {
 	unsigned char *out;
 	size_t len;

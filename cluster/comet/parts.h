@@ -28,7 +28,6 @@
 #include "core/engine/roll.h"
 #include "core/memory/slab.h"
 #include "transport/http/connection.h"
-#include "transport/http/websocket.h"
 #include "transport/listen/quota.h"
 
 #include <spoke/comet.h>
@@ -120,16 +119,15 @@ enum spokei_comet_state {
 	SPOKEI_COMET_ENDING, /* its last bytes are written; the client closes first */
 };
 
-/* What a connection has only while it needs it. */
+/* Memory that a connection has only while it needs it. */
 struct spokei_comet_more {
 	unsigned char *out; /* output that waits; NULL: none */
 	uint32_t out_at;
 	uint32_t out_len;
 	struct spokei_comet_message *message; /* owns `out`; NULL: the connection does */
-	unsigned char *in;                    /* input of an incomplete frame; NULL: none */
+	unsigned char *in;                    /* of frames.c: an incomplete message; NULL: none */
 	uint32_t in_len;
 	uint32_t in_room;
-	struct spokei_websocket websocket;
 };
 
 struct spokei_comet_conn {

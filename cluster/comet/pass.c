@@ -2,7 +2,7 @@
 /*
  * The pass, once in each turn with news: users that came or left, then messages in a slice that
  * is bounded by time and by writes. Messages to one user go first. All messages to all users share
- * one pass over the connections, because each connection has its cursor. What is left goes on in
+ * one pass over the connections, because each connection has its cursor. The rest goes on in
  * the next turn, after the descriptors were read.
  */
 #include "cluster/comet/parts.h"
@@ -137,7 +137,7 @@ void spokei_comet_pass(struct spokei_task *task)
 		spokei_engine_soon(comet->engine, &comet->pass);
 }
 
-/* --- the sweep: what is over by time, without a timer each */
+/* --- the sweep: things that are over by time, without a timer each */
 
 static bool is_due(const struct spoke_comet *comet, uint32_t ms)
 {

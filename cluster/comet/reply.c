@@ -4,6 +4,7 @@
 #include "transport/http/response.h"
 #include "transport/http/sse.h"
 #include "transport/http/upgrade.h"
+#include "transport/http/websocket.h"
 
 #include <stdio.h>
 

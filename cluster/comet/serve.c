@@ -9,7 +9,7 @@
 #define WHO_MAX 1000u
 #define BATCH_MAX 65536u /* users of one push_many */
 
-/* What the handlers get. It outlives the gateway, until the engine ends. */
+/* The argument of the handlers. It outlives the gateway, until the engine ends. */
 struct spokei_comet_served {
 	struct spokei_member member; /* among the retired ones, so that the engine frees it */
 	struct spoke_engine *engine;
@@ -183,7 +183,7 @@ static void serve_push_all(struct spoke_request *request, void *arg)
 	reply_result(request, error, &result);
 }
 
-/* Replies with what was packed. */
+/* Replies with the packed value. */
 static void reply_built(struct spoke_request *request, struct spoke_builder *builder)
 {
 	struct spoke_value value;

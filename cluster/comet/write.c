@@ -4,6 +4,7 @@
  * the rest of one message or of other bytes. While such a rest waits, nothing else is written.
  */
 #include "cluster/comet/parts.h"
+#include "transport/http/websocket.h"
 #include "transport/stream/stream.h"
 
 #include <errno.h>

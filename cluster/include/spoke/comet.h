@@ -113,7 +113,7 @@ typedef void (*spoke_comet_authorize_fn)(void *arg, struct spoke_comet_entry ent
 /* A page has sent a text, which is UTF-8. Both spans are borrowed for the call. */
 typedef void (*spoke_comet_message_fn)(void *arg, struct spoke_span user, struct spoke_span text);
 
-/* What a user does. */
+/* Changes of a user. */
 enum spoke_comet_change {
 	SPOKE_COMET_CAME,  /* has a connection, and had none before */
 	SPOKE_COMET_LEFT,  /* has no connection any more; the gateway keeps the ring for keep_ns */
@@ -235,7 +235,7 @@ struct spoke_comet_message {
 	/* How long the message is worth sending; later it is skipped, and not missed. 0: as long as
 	 * the ring keeps it, which is the most. */
 	uint64_t ttl_ns;
-	/* Keep it also for a user that is not known here, who may come within keep_ns. Otherwise
+	/* Keep it also for a user that is not known here, and may come within keep_ns. Otherwise
 	 * such a user does not get it. */
 	bool keep;
 };
@@ -248,7 +248,7 @@ struct spoke_comet_result {
 };
 
 /*
- * Pushes a message to one user, to `count` users (who share it), or to all users. It is written at
+ * Pushes a message to one user, to `count` users (which share it), or to all users. It is written at
  * the end of the turn, to one user before those to all. Messages to all are written in slices of
  * 1 ms, so that they delay nothing else. Returns 0 and *ret, which may be NULL; EINVAL (event, data
  * or a user's id), ETOOLARGE (message_max), ELIMIT (bytes_max; or users_max with `keep`), ENOMEM or
@@ -339,8 +339,8 @@ SPOKE_API uint64_t spoke_comet_figure(const struct spoke_comet *comet,
  *     push(user, event, data[, options])          {"id", "users", "connections"}
  *     push_many([user...], event, data[, options])
  *     push_all(event, data[, options])
- *     who(user)                                   {"connections"}
- *     who()                                       {"online", "users": [user...], at most 1,000}
+ *     `who(user)`                                 {"connections"}
+ *     `who()`                                     {"online", "users": [user...], at most 1,000}
  *     kick(user[, reason])                        {"connections"}
  *     stats()                                     a map of all figures by their names
  *
