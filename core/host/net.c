@@ -448,6 +448,12 @@ static ssize_t net_unsent(void *ctx, int fd)
 	return ioctl(fd, SIOCOUTQ, &count) == 0 ? count : -errno;
 }
 
+static int net_send_buffer(void *ctx, int fd, uint32_t bytes)
+{
+	(void)ctx;
+	return set_option(fd, SOL_SOCKET, SO_SNDBUF, bytes < INT_MAX ? (int)bytes : INT_MAX);
+}
+
 const struct spoke_net spokei_host_net = {
 	.connect = net_connect,
 	.finish = net_finish,
@@ -467,4 +473,5 @@ const struct spoke_net spokei_host_net = {
 	.unsent = net_unsent,
 	.listen_shared = net_listen_shared,
 	.passed = net_passed,
+	.send_buffer = net_send_buffer,
 };

@@ -305,6 +305,13 @@ static int net_passed(void *ctx, const char *name, struct spoke_address *ret_add
 	return inner->net->passed ? inner->net->passed(inner->ctx, name, ret_address) : -ENOENT;
 }
 
+static int net_send_buffer(void *ctx, int fd, uint32_t bytes)
+{
+	const struct spoke_env *inner = ((struct spokei_faults *)ctx)->inner;
+
+	return inner->net->send_buffer ? inner->net->send_buffer(inner->ctx, fd, bytes) : 0;
+}
+
 static const struct spoke_net spokei_faults_net = {
 	.connect = net_connect,
 	.finish = net_finish,
@@ -324,6 +331,7 @@ static const struct spoke_net spokei_faults_net = {
 	.unsent = net_unsent,
 	.listen_shared = net_listen_shared,
 	.passed = net_passed,
+	.send_buffer = net_send_buffer,
 };
 
 /* --- threads */

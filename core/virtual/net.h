@@ -76,11 +76,12 @@ struct spokei_vnet_news {
 	void **peer_note; /* of the other end; NULL: none yet */
 };
 
-/* The last values of guard(); the network in memory does not act on them. */
+/* The last values of guard() and send_buffer(); the network in memory does not act on them. */
 struct spokei_vnet_guard {
 	unsigned calls;
 	uint64_t unanswered_ns;
 	uint64_t keepalive_ns;
+	uint32_t send_buffer;
 };
 
 struct spokei_vnet_options {

@@ -399,8 +399,17 @@ static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepali
 
 	socket->guard = (struct spokei_vnet_guard){ .calls = socket->guard.calls + 1,
 						    .unanswered_ns = unanswered_ns,
-						    .keepalive_ns = keepalive_ns };
+						    .keepalive_ns = keepalive_ns,
+						    .send_buffer = socket->guard.send_buffer };
 	return traced(socket->user->net, 'g', fd, 0);
+}
+
+static int net_send_buffer(void *ctx, int fd, uint32_t bytes)
+{
+	struct spokei_vwire_socket *socket = own_socket(ctx, fd);
+
+	socket->guard.send_buffer = bytes;
+	return traced(socket->user->net, 'b', fd, 0);
 }
 
 /* The network in memory does not know this. */
@@ -429,4 +438,5 @@ const struct spoke_net spokei_vnet_table = {
 	.guard = net_guard,
 	.unsent = net_unsent,
 	.listen_shared = net_listen_shared,
+	.send_buffer = net_send_buffer,
 };

@@ -115,6 +115,9 @@ struct spoke_net {
 	 * there is no such descriptor, or listen() has taken it; -ENOTSOCK: it is no listening
 	 * stream socket. NULL: not available. */
 	int (*passed)(void *ctx, const char *name, struct spoke_address *ret_address);
+	/* Limits the bytes that the system keeps for a socket until the peer has accepted them; the
+	 * system may round the limit up. Returns 0 or a negative errno. NULL: not available. */
+	int (*send_buffer)(void *ctx, int fd, uint32_t bytes);
 };
 
 /* Work for another thread; embedded, borrowed by the loop from offload() until done(). */

@@ -41,6 +41,10 @@ static void event_stream_begins_with_retry_and_id(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_EVENTS), 1);
 	assert_int_equal(cometrig_timers(), 1);
 	assert_string_equal(cometrig.changes, "+ann ");
+	assert_int_equal(spokei_vnet_guard(cometrig.world.net, cometrig.accepted)->send_buffer,
+			 16384);
+	assert_int_equal(spokei_vnet_guard(cometrig.world.net, cometrig.accepted)->unanswered_ns,
+			 30 * SECOND);
 }
 
 static void retry_differs_between_connections(void **state)

@@ -178,6 +178,23 @@ static void memory_remembers_per_descriptor(void **state)
 	netrig_close_pair(rig, ends);
 }
 
+/* A peer that does not read takes what both systems keep; the limit bounds the sender's part. */
+static void send_buffer_limits_unread_bytes(void **state)
+{
+	struct netrig *rig = netrig_begin(state);
+	int ends[2];
+
+	netrig_make_pair(rig, ends);
+	assert_int_equal(rig->net->send_buffer(rig, ends[0], 16384), 0);
+	if (rig->on->in_memory)
+		assert_int_equal(spokei_vnet_guard(rig->user.net, ends[0])->send_buffer, 16384);
+	else
+		assert_in_range(option_of(ends[0], SOL_SOCKET, SO_SNDBUF), 16384, 65536);
+	netrig_write_all(rig, ends[0], "there", 5);
+	netrig_assert_reads(rig, ends[1], "there");
+	netrig_close_pair(rig, ends);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +204,7 @@ int main(void)
 		cmocka_unit_test(guard_of_non_socket_is_an_error_or_ignored),
 		cmocka_unit_test(unacknowledged_bytes_are_reported),
 		cmocka_unit_test(memory_remembers_per_descriptor),
+		cmocka_unit_test(send_buffer_limits_unread_bytes),
 	};
 
 	return netrig_run("guard", tests, sizeof(tests) / sizeof(tests[0]));
