@@ -4,6 +4,7 @@
 
 #include "cluster/call/caller.h"
 #include "cluster/call/retry_state.h"
+#include "cluster/comet/view.h"
 #include "cluster/consumer/consumer.h"
 #include "cluster/lease/view.h"
 #include "cluster/provider/provider.h"
@@ -56,6 +57,15 @@ struct spoke_leases *spokei_members_leases(const struct spoke_engine *engine,
 	struct spokei_member *member = next_of(engine, node, spokei_leases_kind);
 
 	return member ? spokei_leases_of(member) : NULL;
+}
+
+const struct spoke_comet *spokei_members_comet(const struct spoke_engine *engine,
+					       const struct spoke_comet *before)
+{
+	const struct spoke_list *node = before ? &spokei_comet_member(before)->node : &engine->roll;
+	struct spokei_member *member = next_of(engine, node, spokei_comet_kind);
+
+	return member ? spokei_comet_of_member(member) : NULL;
 }
 
 size_t spokei_members_calls(const struct spoke_consumer *consumer)

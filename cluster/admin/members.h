@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the consumers, providers and leases of an engine, in the order in which they were made, and
- * the next tickets of a consumer. Results are valid until the engine runs on; on its thread.
+ * Finds the consumers, providers, leases and gateways of an engine, in the order in which they were
+ * made, and the next tickets of a consumer. Results are valid until the engine runs on; on its
+ * thread.
  */
 #ifndef SPOKEI_CLUSTER_ADMIN_MEMBERS_H
 #define SPOKEI_CLUSTER_ADMIN_MEMBERS_H
@@ -9,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct spoke_comet;
 struct spoke_consumer;
 struct spoke_engine;
 struct spoke_leases;
@@ -22,6 +24,8 @@ const struct spoke_provider *spokei_members_provider(const struct spoke_engine *
 						     const struct spoke_provider *before);
 struct spoke_leases *spokei_members_leases(const struct spoke_engine *engine,
 					   struct spoke_leases *before);
+const struct spoke_comet *spokei_members_comet(const struct spoke_engine *engine,
+					       const struct spoke_comet *before);
 
 /* Returns the number of calls in flight, without those that wait as tickets. */
 size_t spokei_members_calls(const struct spoke_consumer *consumer);

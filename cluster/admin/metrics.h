@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of /metrics, for one another: metrics_format.c has the text format,
- * metrics_cluster.c the families of consumers and providers, leases.c those of leases, methods.c
- * those of methods, metrics_whole.c those of the engine.
+ * metrics_cluster.c the families of consumers and providers, leases.c those of leases, comets.c
+ * those of gateways, methods.c those of methods, metrics_whole.c those of the engine.
  * Consumers and providers are labelled with their number on the engine, from 1 on, because their
  * names may repeat.
  */
@@ -41,11 +41,12 @@ void spokei_metrics_histogram(struct spokei_lines *lines, const char *name,
 			      const struct spokei_metrics_of *of,
 			      const struct spoke_histogram *histogram);
 
-/* Write the families of all consumers, endpoints, providers, leases and methods. */
+/* Write the families of all consumers, endpoints, providers, leases, gateways and methods. */
 void spokei_metrics_consumers(struct spokei_lines *lines, const struct spoke_engine *engine);
 void spokei_metrics_endpoints(struct spokei_lines *lines, const struct spoke_engine *engine);
 void spokei_metrics_providers(struct spokei_lines *lines, const struct spoke_engine *engine);
 void spokei_metrics_leases(struct spokei_lines *lines, const struct spoke_engine *engine);
+void spokei_metrics_comets(struct spokei_lines *lines, const struct spoke_engine *engine);
 void spokei_metrics_methods(struct spokei_lines *lines, const struct spoke_engine *engine);
 
 #endif

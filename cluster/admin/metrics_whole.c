@@ -163,6 +163,7 @@ int spokei_metrics_write(const struct spoke_engine *engine, const struct spokei_
 	spokei_metrics_endpoints(&lines, engine);
 	spokei_metrics_providers(&lines, engine);
 	spokei_metrics_leases(&lines, engine);
+	spokei_metrics_comets(&lines, engine);
 	spokei_metrics_methods(&lines, engine);
 	if (lines.error == SPOKE_OK)
 		return SPOKE_OK;

@@ -13,6 +13,7 @@
 
 #define SPOKEI_STATUS_SERVICES 25u /* of a provider, at most */
 
+struct spoke_comet;
 struct spoke_leases;
 struct spoke_peer_info;
 struct spokei_lines;
@@ -33,13 +34,15 @@ static inline size_t spokei_rows_take(struct spokei_rows *rows, size_t count)
 	return taken;
 }
 
-/* Write the members "wheel", "consumers", "providers", "leases" and "methods". */
+/* Write the members "wheel", "consumers", "providers", "leases", "gateways" and "methods". */
 void spokei_status_wheel(struct spokei_json *json, const struct spoke_engine *engine);
 void spokei_status_consumers(struct spokei_json *json, const struct spoke_engine *engine,
 			     struct spokei_rows *rows);
 void spokei_status_providers(struct spokei_json *json, const struct spoke_engine *engine,
 			     struct spokei_rows *rows);
 void spokei_status_leases(struct spokei_json *json, const struct spoke_engine *engine,
+			  struct spokei_rows *rows);
+void spokei_status_comets(struct spokei_json *json, const struct spoke_engine *engine,
 			  struct spokei_rows *rows);
 void spokei_status_methods(struct spokei_json *json, const struct spoke_engine *engine,
 			   struct spokei_rows *rows);
@@ -54,6 +57,9 @@ void spokei_status_put_methods(struct spokei_lines *lines, const struct spoke_en
 /* Writes leases as lines of text. */
 void spokei_status_put_leases(struct spokei_lines *lines, const struct spoke_leases *leases,
 			      struct spokei_rows *rows);
+
+/* Writes a gateway for browsers as lines of text. */
+void spokei_status_put_comet(struct spokei_lines *lines, const struct spoke_comet *comet);
 
 /* Returns the state of a provider's connection, e.g. "ready". */
 const char *spokei_status_peer_state(const struct spoke_peer_info *info);

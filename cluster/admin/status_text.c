@@ -286,6 +286,7 @@ int spokei_status_write_text(const struct spoke_engine *engine, const struct spo
 	const struct spoke_consumer *consumer = NULL;
 	const struct spoke_provider *provider = NULL;
 	struct spoke_leases *leases = NULL;
+	const struct spoke_comet *comet = NULL;
 	size_t before = spokei_buffer_len(out);
 
 	put_head(&lines, engine, of);
@@ -300,6 +301,9 @@ int spokei_status_write_text(const struct spoke_engine *engine, const struct spo
 	while ((leases = spokei_members_leases(engine, leases)) != NULL &&
 	       spokei_rows_take(&rows, 1) == 1)
 		spokei_status_put_leases(&lines, leases, &rows);
+	while ((comet = spokei_members_comet(engine, comet)) != NULL &&
+	       spokei_rows_take(&rows, 1) == 1)
+		spokei_status_put_comet(&lines, comet);
 	spokei_status_put_methods(&lines, engine, &rows);
 	put_events(&lines, engine, of);
 	if (lines.error == SPOKE_OK)

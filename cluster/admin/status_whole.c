@@ -154,6 +154,7 @@ int spokei_status_write(const struct spoke_engine *engine, const struct spokei_s
 	spokei_status_consumers(&json, engine, &rows);
 	spokei_status_providers(&json, engine, &rows);
 	spokei_status_leases(&json, engine, &rows);
+	spokei_status_comets(&json, engine, &rows);
 	spokei_status_methods(&json, engine, &rows);
 	spokei_status_slow(&json, engine);
 	show_events(&json, engine, of);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A gateway: its options and their limits, its listeners, its drain and its end. */
 #include "cluster/comet/parts.h"
+#include "cluster/comet/view.h"
 #include "transport/listen/listener.h"
 
 #include <stdio.h>
@@ -269,6 +270,23 @@ static void comet_drain(struct spokei_member *member)
 		spokei_comet_arm(conn);
 	}
 	end_drain(comet);
+}
+
+/* --- for the page */
+
+const struct spoke_comet *spokei_comet_of_member(struct spokei_member *member)
+{
+	return spoke_container_of(member, struct spoke_comet, member);
+}
+
+const struct spokei_member *spokei_comet_member(const struct spoke_comet *comet)
+{
+	return &comet->member;
+}
+
+bool spokei_comet_drains(const struct spoke_comet *comet)
+{
+	return comet->draining;
 }
 
 /* --- the beginning */

@@ -489,7 +489,4 @@ void spokei_comet_unserve(struct spoke_comet *comet);
 
 /* --- comet.c */
 
-/* The kind of the member of the engine's roll. */
-extern const char spokei_comet_kind[];
-
 #endif

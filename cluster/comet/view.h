@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gateways as members of an engine, for the page. On the engine's thread. */
+#ifndef SPOKEI_CLUSTER_COMET_VIEW_H
+#define SPOKEI_CLUSTER_COMET_VIEW_H
+
+#include <spoke/comet.h>
+
+struct spokei_member;
+
+/* The kind of the engine's members that are gateways: this very string. */
+extern const char spokei_comet_kind[];
+
+/* Returns the gateway of a member of this kind. */
+const struct spoke_comet *spokei_comet_of_member(struct spokei_member *member);
+
+/* Returns the member of a gateway. */
+const struct spokei_member *spokei_comet_member(const struct spoke_comet *comet);
+
+/* Returns whether the gateway drains. */
+bool spokei_comet_drains(const struct spoke_comet *comet);
+
+#endif
