@@ -291,12 +291,13 @@ bool spokei_comet_drains(const struct spoke_comet *comet)
 
 /* --- the beginning */
 
-static void comet_accept(void *arg, int fd, const struct spoke_address *peer)
+static void comet_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spoke_comet *comet = arg;
 	const struct spoke_env *env = comet->engine->env;
 	const uint64_t unread = comet->https - comet->figures[SPOKE_COMET_FIGURE_ASKING];
 
+	(void)marks;
 	if (unread >= UNREAD_MIN && unread >= comet->with.connections_max / UNREAD_SHARE) {
 		env->net->close(env->ctx, fd);
 		spokei_count(comet->engine, SPOKE_STAT_CLOSED);

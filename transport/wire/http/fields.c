@@ -149,16 +149,6 @@ int spokei_http_fields_read(const struct spokei_wire_limits *limits, struct spok
 	return ret->attachments > SPOKEI_ATTACHMENTS_MAX ? BAD_REQUEST : OK;
 }
 
-bool spokei_http_is_utf8(const char *text, size_t len)
-{
-	const unsigned char *bytes = (const unsigned char *)text;
-	size_t some = 1;
-
-	for (size_t at = 0; at < len && some > 0; at += some)
-		some = spokei_utf8_len(bytes + at, len - at);
-	return some > 0;
-}
-
 /* Names of headers have no case, so an attachment's name is in lower case. */
 static int pack_name(struct spoke_builder *builder, struct spoke_span name)
 {
@@ -180,7 +170,7 @@ static int pack_value(struct spoke_builder *builder, struct spoke_span value)
 
 	if (value.len > sizeof(text) ||
 	    spokei_percent_decode(value.data, value.len, text, &len) != SPOKEI_PERCENT_FINE ||
-	    !spokei_http_is_utf8(text, len))
+	    !spokei_utf8_all((const unsigned char *)text, len))
 		return SPOKE_ESYNTAX;
 	spoke_pack_str(builder, text, len);
 	return SPOKE_OK;

@@ -48,9 +48,6 @@ struct spokei_http_fields {
 int spokei_http_fields_read(const struct spokei_wire_limits *limits, struct spoke_span lines,
 			    struct spokei_http_fields *ret, const char **ret_why);
 
-/* Is it valid UTF-8? */
-bool spokei_http_is_utf8(const char *text, size_t len);
-
 /* Appends the map of attachments. Returns 0, ENOMEM, or an error of the limits. */
 SPOKE_MUST_USE int spokei_http_fields_attach(const struct spokei_wire_limits *limits,
 					     struct spoke_span lines, size_t count,

@@ -8,6 +8,7 @@
 #include "core/base/env.h"
 #include "core/json/json.h"
 #include "core/text/percent.h"
+#include "core/text/utf8.h"
 #include "core/value/builder.h"
 #include "transport/codec/codec.h"
 #include "transport/http/guard.h"
@@ -194,7 +195,7 @@ static int pack_parameter(struct spoke_builder *builder, char *text, size_t len)
 	if (spoke_json_read(copy, len, &own, &count, &wrong) == SPOKE_OK && count == 1 &&
 	    spoke_builder_finish(&own, &values) == SPOKE_OK)
 		spoke_pack_raw(builder, values);
-	else if (spokei_http_is_utf8(text, len))
+	else if (spokei_utf8_all((const unsigned char *)text, len))
 		spoke_pack_str(builder, text, len);
 	else
 		return SPOKE_ESYNTAX;

@@ -6,7 +6,7 @@
 #include "transport/wire/http/parts.h"
 
 #include "core/json/json.h"
-#include "core/text/json.h"
+#include "core/json/document.h"
 #include "core/text/percent.h"
 #include "transport/http/guard.h"
 
