@@ -37,6 +37,7 @@ static void split_key(const struct spokei_service *service, struct spoke_span *r
 	const char *end = (const char *)service->key.data + service->key.len;
 	const char *zero = memchr(version, '\0', (size_t)(end - version));
 
+	SPOKE_ASSERT(zero != NULL);
 	*ret_version = (struct spoke_span){ version, (size_t)(zero - version) };
 	*ret_group = (struct spoke_span){ zero + 1, (size_t)(end - zero - 1) };
 }
