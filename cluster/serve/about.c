@@ -111,7 +111,7 @@ static bool is_listed(const struct spokei_routes *services, const struct spokei_
 {
 	const struct spokei_service *other = NULL;
 
-	while ((other = next_service(services, other)) != service) {
+	while ((other = next_service(services, other)) != NULL && other != service) {
 		if (other->name.len == service->name.len &&
 		    memcmp(other->name.data, service->name.data, service->name.len) == 0)
 			return false;
