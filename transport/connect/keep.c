@@ -159,7 +159,14 @@ static void try_all(struct spokei_connector *connector)
 static void resolve_failed(struct spokei_connector *connector, int status)
 {
 	spokei_count(connector->engine, SPOKE_STAT_RESOLVES_FAILED);
-	spokei_connector_complain_of_system(connector, SPOKE_ERESOLVE, status);
+	/* The system's sentences for these are about files. */
+	if (status == -ENOENT)
+		spokei_connector_complain(connector, SPOKE_ERESOLVE, "there is no such host name");
+	else if (status == -EAGAIN)
+		spokei_connector_complain(connector, SPOKE_ERESOLVE,
+					  "the name cannot be resolved now");
+	else
+		spokei_connector_complain_of_system(connector, SPOKE_ERESOLVE, status);
 	end_round(connector, SPOKE_ERESOLVE);
 }
 
