@@ -188,9 +188,12 @@ const char *spokei_check_name(const char *name)
 
 const char *spokei_check_registry(const struct spoke_url *url)
 {
+	if (strcmp(url->scheme, "file") == 0 && (!url->host || *url->host || !*url->path))
+		return "the path must be absolute, on this machine; write e.g. "
+		       "file:///run/spoke/providers";
 	if (spokei_catalog_registry(url->scheme))
 		return NULL;
 	return strcmp(url->scheme, "zookeeper") == 0
-		       ? "this build has no ZooKeeper; build it with libzookeeper-mt-dev"
+		       ? "this build has no ZooKeeper; build it with libzookeeper-st-dev"
 		       : "not a registry; write file:///PATH or zookeeper://HOST:PORT";
 }
