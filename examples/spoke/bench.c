@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spoke bench: measures the throughput and the latency of a provider. */
 #include "examples/spoke/ending.h"
+#include "examples/spoke/files.h"
 #include "examples/spoke/load.h"
 #include "examples/spoke/load_report.h"
 #include "examples/spoke/options.h"
@@ -12,6 +13,7 @@
 #include <spoke/signals.h>
 #include <spoke/stats.h>
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,7 @@
 #define TICK_NS 50000u /* resolution of an open loop's start times */
 #define SIZE_MAX_BYTES (UINT64_C(4) << 20)
 #define CONNECTIONS_MAX 10000u
+#define OTHER_FILES UINT64_C(64) /* than connections */
 #define RATE_MAX 1e7
 
 enum {
@@ -200,19 +203,29 @@ static void terminated(struct spoke_signal *signal)
 static int run(struct bench *bench)
 {
 	struct spoke_engine_options options = { .tick_ns = TICK_NS };
-	int error = spoke_engine_new(&options, &bench->engine);
+	uint64_t needed = bench->plan.connections + OTHER_FILES;
+	uint64_t allowed = files_raise(needed);
+	int error;
 
+	if (allowed < needed)
+		return ending_say(VERB_REMOTE, "bench",
+				  "%" PRIu32 " connections need %" PRIu64
+				  " open files, and the limit is %" PRIu64 "; see ulimit -n",
+				  bench->plan.connections, needed, allowed);
+	error = spoke_engine_new(&options, &bench->engine);
 	if (error)
 		return ending_say(VERB_REMOTE, "bench", "%s", spoke_strerror(error));
-	error = load_begin(&bench->load, bench->engine, &bench->plan);
+	/* Connections may take all descriptors that are left. */
+	error = spoke_signal_watch(bench->engine, &bench->interrupt, SIGINT, interrupted);
+	if (!error)
+		error = spoke_signal_watch(bench->engine, &bench->terminate, SIGTERM, terminated);
+	if (!error)
+		error = load_begin(&bench->load, bench->engine, &bench->plan);
 	if (error)
 		return ending_say(ending_of(error), "bench", "%s",
 				  *spoke_engine_why(bench->engine) ? spoke_engine_why(bench->engine)
 								   : spoke_strerror(error));
-	error = spoke_signal_watch(bench->engine, &bench->interrupt, SIGINT, interrupted);
-	if (!error)
-		error = spoke_signal_watch(bench->engine, &bench->terminate, SIGTERM, terminated);
-	if (!error && terminal_err())
+	if (terminal_err())
 		error = spoke_alarm_every(bench->engine, &bench->progress, PROGRESS_NS,
 					  show_progress);
 	if (!error)

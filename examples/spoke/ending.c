@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static int output_errno; /* of the first output that could not be written */
+
 int ending_of(int error)
 {
 	switch (error) {
@@ -38,7 +40,7 @@ int ending_say(int end, const char *verb, const char *format, ...)
 {
 	va_list args;
 
-	(void)fflush(stdout);
+	(void)ending_show();
 	(void)fprintf(stderr, "spoke%s%s: ", *verb ? " " : "", verb);
 	va_start(args, format);
 	(void)vfprintf(stderr, format, args);
@@ -47,15 +49,23 @@ int ending_say(int end, const char *verb, const char *format, ...)
 	return end;
 }
 
+bool ending_show(void)
+{
+	if (fflush(stdout) && !output_errno)
+		output_errno = errno;
+	return !ferror(stdout);
+}
+
 int ending_flush(int end, const char *verb)
 {
-	if (fflush(stdout) && errno == EPIPE)
+	const char *reason = "some of it is lost";
+
+	if (ending_show() || output_errno == EPIPE)
 		return end;
-	/* An earlier write may have failed, and its bytes are gone. */
-	if (ferror(stdout))
-		return ending_say(VERB_REMOTE, verb, "cannot write the output: %s",
-				  strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
-	return end;
+	/* Without a number, a print has failed before it could be flushed. */
+	if (output_errno)
+		reason = strerror(output_errno); /* NOLINT(concurrency-mt-unsafe): one thread */
+	return ending_say(VERB_REMOTE, verb, "cannot write the output: %s", reason);
 }
 
 const char *ending_reason(const struct spoke_link_event *event)

@@ -8,12 +8,18 @@
 
 #include "examples/spoke/verbs.h"
 
+#include <stdbool.h>
+
 /* Returns the exit code (enum verb_end) for an error of <spoke/error.h>. */
 int ending_of(int error);
 
 /* Prints "spoke VERB: ..." as one line on stderr and returns `end`. */
 __attribute__((format(printf, 3, 4))) int ending_say(int end, const char *verb, const char *format,
 						     ...);
+
+/* Flushes stdout and returns whether all output has been written. Keeps the first error for
+ * ending_flush(). */
+bool ending_show(void);
 
 /* Flushes stdout and returns `end`, or prints an error and returns VERB_REMOTE if the output cannot
  * be written. A closed pipe (`spoke ls | head -1`) is not an error. */

@@ -133,7 +133,7 @@ static void listed(void *arg, const struct spoke_lease_info *info, int error)
 		else
 			print_row(lister, info);
 		/* Ends if the reader of the output has gone. */
-		if (ferror(stdout))
+		if (!ending_show())
 			stop(lister, VERB_OK);
 	}
 }

@@ -366,7 +366,7 @@ int lock_run(struct locker *locker)
 	}
 	lock_wait_end(&run.wait);
 	if (run.abandon) {
-		(void)fflush(stdout);
+		(void)ending_show();
 		_exit(end);
 	}
 	(void)spoke_alarm_cancel(&run.extend);

@@ -194,7 +194,7 @@ static void changed(void *arg, const struct listing_service *service, const char
 	const struct lister *lister = arg;
 
 	print_provider(lister, service, url, came ? "+" : "-");
-	if (fflush(stdout))
+	if (!ending_show())
 		spoke_engine_stop(lister->engine);
 }
 

@@ -11,9 +11,12 @@
 
 #include <spoke/base.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 bool verbs_pipe_ignored;
 
@@ -102,6 +105,15 @@ static int print_version(void)
 	return VERB_OK;
 }
 
+/* The next socket or file would take the number of a closed descriptor, and so the output. Its
+ * place is taken by one whose use is still an error. */
+static void hold_closed(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			(void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -109,6 +121,7 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 	const struct verb *verb;
 
+	hold_closed();
 	/* If the reader closes the pipe, write() reports it, see ending_flush(). */
 	(void)sigaction(SIGPIPE, &ignore, &before);
 	verbs_pipe_ignored = before.sa_handler == SIG_IGN;

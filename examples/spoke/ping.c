@@ -81,6 +81,7 @@ struct pinger {
 	uint64_t timeouts;
 	bool connected;
 	bool stopping;
+	char reason[160]; /* why the last connection failed; "": not known */
 	uint64_t least_ns;
 	struct spoke_histogram times;
 };
@@ -90,12 +91,11 @@ static double ms(uint64_t ns)
 	return (double)ns / 1e6;
 }
 
-static void finish_if_over(struct pinger *pinger)
+static bool is_over(const struct pinger *pinger)
 {
 	bool all_sent = pinger->stopping || (pinger->count && pinger->sent == pinger->count);
 
-	if (all_sent && pinger->ended == pinger->sent)
-		spoke_engine_stop(pinger->engine);
+	return all_sent && pinger->ended == pinger->sent;
 }
 
 /* --- pings */
@@ -121,12 +121,15 @@ static void print_one(const struct pinger *pinger, const struct spoke_result *re
 		printf("%" PRIu64 ": %s%.3f ms%s\n", pinger->ended, terminal_colour(TERMINAL_GREEN),
 		       ms(ns), terminal_colour(TERMINAL_NORMAL));
 	} else {
+		struct spoke_span text = result->error_text;
+
+		if (!text.len && result->error == SPOKE_EUNAVAILABLE)
+			text = (struct spoke_span){ pinger->reason, strlen(pinger->reason) };
 		printf("%" PRIu64 ": %s%s%s%.*s%s\n", pinger->ended, terminal_colour(TERMINAL_RED),
-		       spoke_strerror(result->error), result->error_text.len ? ": " : "",
-		       (int)result->error_text.len, (const char *)result->error_text.data,
-		       terminal_colour(TERMINAL_NORMAL));
+		       spoke_strerror(result->error), text.len ? ": " : "", (int)text.len,
+		       (const char *)text.data, terminal_colour(TERMINAL_NORMAL));
 	}
-	(void)fflush(stdout);
+	(void)ending_show();
 }
 
 static void interrupted(struct pinger *pinger)
@@ -151,9 +154,10 @@ static void done(void *arg, const struct spoke_result *result)
 		pinger->timeouts++;
 	}
 	print_one(pinger, result);
-	if (ferror(stdout)) /* the reader has closed the pipe */
+	if (!ending_show()) /* the reader has closed the pipe */
 		interrupted(pinger);
-	finish_if_over(pinger);
+	if (is_over(pinger))
+		spoke_engine_stop(pinger->engine);
 }
 
 static void send_one(struct pinger *pinger)
@@ -183,11 +187,12 @@ static void changed(void *arg, const struct spoke_link_event *event)
 
 	if (event->change == SPOKE_LINK_CONNECTED)
 		pinger->connected = true;
+	(void)snprintf(pinger->reason, sizeof(pinger->reason), "%s", ending_reason(event));
 	if (pinger->stopping || pinger->quiet)
 		return;
 	if (event->change == SPOKE_LINK_CLOSED && event->error == SPOKE_ECLOSED)
 		return;
-	(void)fflush(stdout);
+	(void)ending_show();
 	(void)fprintf(stderr, "%s: %s%s%s", event->name, spoke_link_change_name(event->change),
 		      event->error ? ": " : "", ending_reason(event));
 	if (event->change == SPOKE_LINK_SUSPECT)
@@ -260,7 +265,9 @@ static int run(struct pinger *pinger)
 	if (error)
 		return fail(pinger, error);
 	send_one(pinger);
-	error = spoke_engine_run(pinger->engine);
+	/* A ping that is refused at once may be the last one, and a stop ends only a run that has
+	 * begun. */
+	error = is_over(pinger) ? SPOKE_OK : spoke_engine_run(pinger->engine);
 	if (error)
 		return fail(pinger, error);
 	pinger->stopping = true;

@@ -136,7 +136,6 @@ void screen_show(struct screen *screen)
 	if (screen->live)
 		add_text(screen, screen_full(screen) ? "\033[0m" : "\033[0m\033[J");
 	(void)fwrite(screen->text, 1, screen->len, stdout);
-	(void)fflush(stdout);
 }
 
 int screen_keys(void)

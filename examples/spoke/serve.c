@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spoke serve: a provider for experiments, optionally with faults. */
 #include "examples/spoke/ending.h"
+#include "examples/spoke/files.h"
 #include "examples/spoke/options.h"
 #include "examples/spoke/serve_faults.h"
 #include "examples/spoke/settings.h"
@@ -137,7 +138,7 @@ static void changed(void *arg, const struct spoke_link_event *event)
 	else if (event->error)
 		printf(": %s", spoke_strerror(event->error));
 	(void)putchar('\n');
-	(void)fflush(stdout);
+	(void)ending_show();
 }
 
 /* Do the lines of changed() report the same? Theirs begin with an address, too. */
@@ -166,7 +167,8 @@ static void log_line(void *ctx, const struct spoke_log_line *line)
 				 line->suppressed);
 }
 
-static void print_places(const struct server *server)
+/* Returns whether the addresses could be printed. */
+static bool print_places(const struct server *server)
 {
 	char place[256];
 
@@ -179,7 +181,7 @@ static void print_places(const struct server *server)
 
 		printf("admin page at %s%s%s\n", is_unix ? "" : "http://", at, is_unix ? "" : "/");
 	}
-	(void)fflush(stdout);
+	return ending_show();
 }
 
 /* If the engine has an error text, log_line() has printed it. */
@@ -277,6 +279,7 @@ static int run(struct server *server, char **places, int count)
 		spoke_config_engine(server->config, &engine_options);
 	if (server->config && !server->admin_listen)
 		server->admin_listen = spoke_config_get(server->config, "engine", "admin");
+	(void)files_raise(UINT64_MAX);
 	error = spoke_engine_new(&engine_options, &server->engine);
 	if (!error && server->config)
 		error = spoke_config_reload_on_signal(server->config, server->engine);
@@ -298,7 +301,8 @@ static int run(struct server *server, char **places, int count)
 		error = serve_faults_begin(&server->faults);
 	if (error)
 		return fail(server, error);
-	print_places(server);
+	if (!print_places(server)) /* see ending_flush() */
+		return VERB_OK;
 	if (spoke_provider_address(server->provider, 0, place, sizeof(place)))
 		(void)snprintf(status, sizeof(status), "%s listens at %s", server->services[0],
 			       place);

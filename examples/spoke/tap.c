@@ -180,7 +180,7 @@ static void on_bytes(struct relay_pair *pair, enum relay_way way, const void *by
 		spoke_frames_free(ear->frames);
 		ear->frames = NULL;
 	}
-	if (fflush(stdout))
+	if (!ending_show())
 		spoke_engine_stop(pair->relay->engine);
 }
 
@@ -229,7 +229,7 @@ static void on_closed(struct relay_pair *pair)
 		free(ears->of[i].asked);
 	}
 	free(ears);
-	(void)fflush(stdout);
+	(void)ending_show();
 }
 
 static void on_refused(struct relay *relay, int error)
@@ -272,7 +272,8 @@ static void terminated(struct spoke_signal *signal)
 	spoke_engine_stop(spoke_container_of(signal, struct tap, terminate)->relay.engine);
 }
 
-static void print_listening(const struct tap *tap, const char *target)
+/* Returns whether the address could be printed. */
+static bool print_listening(const struct tap *tap, const char *target)
 {
 	const struct spoke_env *env = tap->relay.env;
 	struct spoke_address address;
@@ -287,7 +288,7 @@ static void print_listening(const struct tap *tap, const char *target)
 	} else {
 		printf("listening at %s, forwarding to %s\n", text, target);
 	}
-	(void)fflush(stdout);
+	return ending_show();
 }
 
 static int run(struct tap *tap, const char *listen, const char *target)
@@ -311,11 +312,10 @@ static int run(struct tap *tap, const char *listen, const char *target)
 	if (error)
 		return ending_say(VERB_REMOTE, "tap", "cannot listen at %s: %s", listen,
 				  place_error(error));
-	print_listening(tap, target);
 	error = spoke_signal_watch(relay->engine, &tap->interrupt, SIGINT, interrupted);
 	if (!error)
 		error = spoke_signal_watch(relay->engine, &tap->terminate, SIGTERM, terminated);
-	if (!error)
+	if (!error && print_listening(tap, target))
 		error = spoke_engine_run(relay->engine);
 	relay_end(relay);
 	print_sums(tap);

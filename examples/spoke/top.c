@@ -38,7 +38,7 @@ static const struct option_row rows[] = {
 static const struct usage usage = {
 	"top",
 	"ADDRESS...",
-	"Polls the admin pages (<spoke/admin.h>) at these addresses and shows timers, calls,\n"
+	"Polls the admin pages at these addresses and shows timers, calls,\n"
 	"endpoints, tickets and the last events. On a terminal the display is updated in place: "
 	"tab\n"
 	"shows the next process, q quits. Otherwise each update is a block of text.",
@@ -115,7 +115,7 @@ static void draw(struct top *top)
 	else
 		screen_print(&top->screen, "\n");
 	screen_show(&top->screen);
-	if (ferror(stdout))
+	if (!ending_show())
 		spoke_engine_stop(top->engine);
 }
 

@@ -148,6 +148,21 @@ call() {
 	run 4 '{"ok":false,"error":"ECONNECT",*"exit":4}' '' call "$at" --json demo.EchoService.echo
 	run 4 '' '*deferred*cannot be reached*' call "$at?retry.period=20ms" -v --cluster failback \
 		-r 1 demo.EchoService.echo 1
+
+	# Most systems begin with 1024 files, and allow more.
+	many=$(ulimit -Hn)
+	if [ "$many" != unlimited ] && [ "$many" -lt 20000 ]; then
+		echo "the limit of open files is $many: 10,000 connections are not tried"
+	else
+		printf '[provider]\nconnections.max = 20000\nconnections.per.peer.max = 20000\n' >"$work/many"
+		ulimit -Sn 1024
+		serve --port 0 --config "$work/many"
+		run 0 '*10000 connections*failed     0*' '' bench "$at" demo.EchoService.echo 1 -c 1 \
+			--connections 10000 -n 10 --warm-up 0s --plain
+		finish TERM
+	fi
+	(ulimit -n 100 && run 1 '' '*1000 connections need 1064 open files, and the limit is 100; see ulimit -n' \
+		bench 127.0.0.1:1 demo.EchoService.echo --connections 1000) || exit 1
 }
 
 faults() {
@@ -173,6 +188,9 @@ faults() {
 	finish INT
 	run 4 '1: the connection could not be established: *ECONNREFUSED*' '*' ping "$at" -c 1
 	run 4 '1 sent, 0 answered*' '' ping "$at" -c 1 -q
+	# A refused ping is the last one, too, and tells the cause.
+	run 4 '1: no provider*1 sent, 0 answered*' '' ping "unix:$work/none" -c 1
+	run 4 '1: *2: no provider can take*ECONNREFUSED*2 sent, 0 answered*' '*' ping "$at" -c 2 -i 1ms
 
 	printf '[provider]\nheartbeat = 5s\nlisten = dubbo://127.0.0.1:0, unix:%s/listed\n' "$work" \
 		>"$work/settings"
@@ -317,6 +335,25 @@ verbs() {
 	grep -q 'cannot write the output: No space' "$work/err" || fail "full stdout: $(cat "$work/err")"
 	"$spoke" help serve 2>"$work/err" >&- && fail "a closed stdout is no error"
 	"$spoke" config --explain 2>"$work/err" >/dev/full && fail "a full stdout is no error"
+	# What is printed does not go into the first file or socket that is opened.
+	printf 'dubbo://127.0.0.1:1/demo.X\n' >"$work/list"
+	for what in "watch file://$work/list" "tap 127.0.0.1:0 127.0.0.1:1" "serve --port 0" \
+		"top -1 127.0.0.1:1" "ping 127.0.0.1:1 -c 1 -i 1ms" "ls static://127.0.0.1:1 demo.X" "help top"; do
+		for to in full closed; do
+			# shellcheck disable=SC2086
+			case $to in
+			full) "$spoke" $what >/dev/full 2>"$work/err" ;;
+			closed) "$spoke" $what >&- 2>"$work/err" ;;
+			esac
+			got=$?
+			[ $got = 1 ] || fail "spoke $what, $to stdout: exit code $got: $(cat "$work/err")"
+			case $to in
+			full) reason='No space left on device' ;;
+			closed) reason='Bad file descriptor' ;;
+			esac
+			grep -q "cannot write the output: $reason" "$work/err" || fail "spoke $what, $to stdout: $(cat "$work/err")"
+		done
+	done
 	run 2 '' '*no such verb; did you mean call[?]' cal
 	run 2 '' '*no such verb; spoke help lists them' somewhere
 	run 2 '' '*--timout: no such option; did you mean --timeout[?]' call --timout=1s
@@ -328,6 +365,8 @@ verbs() {
 	printf '[registry]\nurl = foo://x\n[engine]\nadmin = nowhere\n' >"$work/wrong"
 	run 1 '' '*wrong:2: url = foo://x: not a registry; *wrong:4: admin = nowhere: not a numeric*' \
 		config --check "$work/wrong"
+	printf '[registry]\nurl = file://relative\n' >"$work/wrong"
+	run 1 '' '*wrong:2: url = file://relative: the path must be absolute*' config --check "$work/wrong"
 	run 2 '' '*--heartbeat=1ms: must be at least 10ms, or 0*' serve --heartbeat 1ms
 	run 2 '' '*--heartbeat=1ms: must be at least 10ms, or 0*' ping h:1 --heartbeat 1ms
 	run 2 '' '*--notify=1: takes no value' call --notify=1

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Raises the limit of open files: most systems begin with 1024, and allow more. */
+#include "examples/spoke/files.h"
+
+#include <sys/resource.h>
+
+uint64_t files_raise(uint64_t count)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return count;
+	if (limit.rlim_cur >= count)
+		return limit.rlim_cur;
+	limit.rlim_cur = count < limit.rlim_max ? count : limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? count : limit.rlim_cur;
+}
