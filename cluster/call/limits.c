@@ -103,6 +103,20 @@ void spokei_limits_report(const struct spoke_method *method, struct spoke_value 
 		spokei_event(engine, SPOKE_ELIMIT, "%s", text);
 }
 
+/* A provider that is gone refuses as many calls as there are: no event. */
+static void explain_quietly(const struct spoke_method *method, int error)
+{
+	const struct spokei_directory *directory = method->caller->directory;
+	const char *reason = NULL;
+	char name[NAME_TEXT];
+
+	if (error == SPOKE_EUNAVAILABLE && directory)
+		reason = spokei_directory_reason(directory);
+	(void)spokei_log_escape(name, sizeof(name), method->name, strlen(method->name));
+	spokei_why_set(method->caller->engine, "call of %s refused: %s%s%s", name,
+		       spoke_strerror(error), reason ? "; " : "", reason ? reason : "");
+}
+
 size_t spokei_limits_print_queue(const struct spokei_retry_queue *queue, size_t bytes, char *text,
 				 size_t size)
 {
@@ -126,13 +140,15 @@ void spokei_limits_explain(const struct spoke_method *method, int error, size_t 
 
 	if (caller->closed)
 		return;
-	if (error == SPOKE_ELIMIT)
+	if (error == SPOKE_ELIMIT) {
 		spokei_limits_report(method, options ? options->attachments
 						     : (struct spoke_value){ NULL, 0 });
-	if (error == SPOKE_ETOOLARGE) {
+	} else if (error == SPOKE_ETOOLARGE) {
 		spokei_event(caller->engine, SPOKE_ETOOLARGE,
 			     "call refused: %zu bytes of arguments and the names do not fit a "
 			     "frame; frame.max allows %zu bytes, raise it on both sides",
 			     len, caller->link->limits.wire.frame_max);
+	} else {
+		explain_quietly(method, error);
 	}
 }

@@ -2,6 +2,7 @@
 /* Calls with arguments made in place: they are packed on the stack, for the time of the call. */
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
+#include "cluster/call/limits.h"
 #include "cluster/call/method.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
@@ -16,10 +17,12 @@ int spoke_call_args(struct spoke_method *method, struct spoke_args args,
 	struct spokei_packed packed;
 	int error = spokei_args_pack(method->caller->engine->env, args, &packed);
 
-	if (error)
+	if (error) {
+		spokei_limits_explain(method, error, 0, options);
 		spokei_figures_count(method->figures, SPOKE_STAT_CALLS_REFUSED);
-	else
+	} else {
 		error = spoke_call(method, packed.values, options, done, arg, ret_call);
+	}
 	spokei_packed_free(&packed);
 	return error;
 }

@@ -337,6 +337,9 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 				 settings->drops_oldest);
 	error = spokei_filters_init(consumer->filters, engine->env, options->filters,
 				    options->filter_count);
+	if (error == SPOKE_ELIMIT)
+		spokei_event(engine, error, "new consumer: %zu filters, at most %u are possible",
+			     options->filter_count, SPOKEI_FILTERS_MAX);
 	if (consumer->filters->count > 0)
 		caller->filters = consumer->filters;
 	return error;

@@ -136,6 +136,10 @@ static inline size_t spokei_directory_listed(const struct spokei_directory *dire
 	return directory->candidates.shown.count;
 }
 
+/* Returns why the last attempt to connect to an endpoint failed, as "place: reason"; NULL: no
+ * attempt has. Valid until the next turn. */
+const char *spokei_directory_reason(const struct spokei_directory *directory);
+
 /* Schedules a refresh of the candidates. */
 void spokei_directory_refresh_later(struct spokei_directory *directory);
 

@@ -65,6 +65,15 @@ static void look_at_lines(const struct spokei_endpoint *endpoint, struct spoke_e
 	}
 }
 
+const char *spokei_directory_reason(const struct spokei_directory *directory)
+{
+	const char *reason = NULL;
+
+	for (size_t i = 0; reason == NULL && i < spokei_directory_listed(directory); i++)
+		reason = spokei_endpoint_reason(directory->candidates.endpoints[i]);
+	return reason;
+}
+
 void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *ret)
 {
 	bool grows;

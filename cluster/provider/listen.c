@@ -30,8 +30,12 @@ static int listen_at(struct spoke_provider *provider, const char *url)
 		return SPOKE_ECLOSED;
 	if (spokei_listen_group_joined(provider->listeners))
 		return SPOKE_ESTATE;
-	if (spokei_listen_group_own(provider->listeners) == SPOKEI_LISTENERS_MAX)
+	if (spokei_listen_group_own(provider->listeners) == SPOKEI_LISTENERS_MAX) {
+		spokei_event(provider->engine, SPOKE_ELIMIT,
+			     "listen: a provider listens at %u addresses at most",
+			     SPOKEI_LISTENERS_MAX);
 		return SPOKE_ELIMIT;
+	}
 	error = spokei_places_listen(provider->engine, url, &place);
 	if (error == 0)
 		error = spokei_registration_check(provider->registration, &place.address);

@@ -169,9 +169,9 @@ static void provider_drain(struct spokei_member *member)
 
 /* --- the beginning */
 
-static int make_filters(struct spoke_provider *provider,
-			const struct spoke_provider_options *options,
-			const struct spokei_provider_texts *texts)
+static int add_filters(struct spoke_provider *provider,
+		       const struct spoke_provider_options *options,
+		       const struct spokei_provider_texts *texts)
 {
 	struct spoke_engine *engine = provider->engine;
 	int error = spokei_filters_init(provider->filters, engine->env, options->filters,
@@ -189,6 +189,20 @@ static int make_filters(struct spoke_provider *provider,
 		return error;
 	return spokei_filters_put_first(provider->filters, engine->env,
 					spokei_access_log_filter(provider->access_log));
+}
+
+static int make_filters(struct spoke_provider *provider,
+			const struct spoke_provider_options *options,
+			const struct spokei_provider_texts *texts)
+{
+	int error = add_filters(provider, options, texts);
+
+	if (error == SPOKE_ELIMIT)
+		spokei_event(provider->engine, error,
+			     "new provider: %zu filters, at most %u are possible with those of "
+			     "token and access log",
+			     options->filter_count, SPOKEI_FILTERS_MAX);
+	return error;
 }
 
 /* Makes the parts that can fail, except the filters. */

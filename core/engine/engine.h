@@ -86,6 +86,9 @@ struct spoke_engine {
 	struct spoke_list figures;       /* of methods: see core/engine/figures.h */
 	struct spokei_slow *slow; /* calls and requests: see core/engine/slow.h; NULL: none */
 	uint64_t pool_told_ns;    /* time of the last event about a busy pool; 0: none */
+	/* A sentence without an event, and the newest event when it was set. */
+	uint64_t why_after;
+	char why[SPOKE_EVENT_TEXT]; /* "": none */
 };
 
 /* Returns the options that the engine was made with, without their texts. */
@@ -205,6 +208,14 @@ uint64_t spokei_why_begin(const struct spoke_engine *engine);
 /* Ends a function whose errors have a sentence: an error without an event since spokei_why_begin()
  * gets one of `what` and the error's own text. Returns the error. */
 int spokei_why_end(struct spoke_engine *engine, uint64_t begun, int error, const char *what);
+
+/* Sets the sentence of spoke_engine_why() until the next event, without an event: for refusals that
+ * may be too many for the list of events. The caller escapes data from peers. */
+SPOKEI_PRINTF(2, 3)
+void spokei_why_set(struct spoke_engine *engine, const char *format, ...);
+
+/* Does so for an error of a function, `what`; names the limit of timers if that is reached. */
+void spokei_why_explain(struct spoke_engine *engine, int error, const char *what);
 
 /* The same for an event of a user of the wheel. */
 SPOKEI_PRINTF(4, 5)

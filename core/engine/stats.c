@@ -2,6 +2,13 @@
 /* Gives users an engine's counters and events. */
 #include "core/engine/parts.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define TIMERS_MAX UINT64_C(16777216) /* unless the option timers_max is set, see <spoke/wheel.h>  \
+				       */
+
 /* The preprocessor cannot make lower-case letters. */
 static const char *const names[] = {
 	[SPOKE_STAT_BYTES_READ] = "bytes_read",
@@ -169,14 +176,45 @@ uint64_t spokei_why_begin(const struct spoke_engine *engine)
 
 int spokei_why_end(struct spoke_engine *engine, uint64_t begun, int error, const char *what)
 {
-	if (error && engine->events->last == begun)
-		spokei_event(engine, error, "%s: %s", what, spoke_strerror(error));
+	if (error && engine->events->last == begun) {
+		spokei_why_explain(engine, error, what);
+		spokei_event(engine, error, "%s", engine->why);
+	}
 	return error;
+}
+
+void spokei_why_explain(struct spoke_engine *engine, int error, const char *what)
+{
+	uint64_t timers_max = spokei_engine_options(engine)->timers_max;
+	struct spoke_wheel_counts counts;
+
+	spoke_wheel_counts(engine->wheel, &counts);
+	if (timers_max == 0)
+		timers_max = TIMERS_MAX;
+	if (error == SPOKE_ELIMIT && counts.pending >= timers_max)
+		spokei_why_set(engine,
+			       "%s: timers.max = %" PRIu64
+			       " is reached (timers of the engine); raise it or cancel some",
+			       what, timers_max);
+	else
+		spokei_why_set(engine, "%s: %s", what, spoke_strerror(error));
+}
+
+void spokei_why_set(struct spoke_engine *engine, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(engine->why, sizeof(engine->why), format, args);
+	va_end(args);
+	engine->why_after = engine->events->last;
 }
 
 const char *spoke_engine_why(const struct spoke_engine *engine)
 {
 	const struct spoke_event *event = spokei_events_find(engine->events, engine->events->last);
 
+	if (engine->why[0] && engine->why_after == engine->events->last)
+		return engine->why;
 	return event ? event->text : "";
 }

@@ -370,8 +370,10 @@ static int set_alarm(struct spoke_engine *engine, struct spoke_alarm *alarm, uin
 	else
 		status = spoke_wheel_schedule(engine->wheel, &alarm->timer, engine->alarm_class,
 					      due_ns);
-	if (status != SPOKE_WHEEL_OK)
+	if (SPOKEI_UNLIKELY(status != SPOKE_WHEEL_OK)) {
+		spokei_why_explain(engine, spokei_engine_fold(status), "alarm");
 		return spokei_engine_fold(status);
+	}
 	alarm->engine = engine;
 	alarm->due = due;
 	alarm->due_ns = due_ns;

@@ -303,8 +303,13 @@ static int join_all(struct spokei_listen_group *group, struct spokei_listen_grou
 	bool handed = false;
 	int error = SPOKE_OK;
 
-	if (count > SPOKEI_LISTENERS_MAX - group->own_count)
+	if (count > SPOKEI_LISTENERS_MAX - group->own_count) {
+		spokei_event(group->engine, SPOKE_ELIMIT,
+			     "join: %zu addresses besides %zu of its own, and a provider listens "
+			     "at %u at most",
+			     count, group->own_count, SPOKEI_LISTENERS_MAX);
 		return SPOKE_ELIMIT;
+	}
 	for (size_t i = 0; i < count && error == 0; i++) {
 		if (shared->at[i].handed) {
 			handed = true;

@@ -203,7 +203,8 @@ SPOKE_API SPOKE_MUST_USE int spoke_consumer_method(struct spoke_consumer *consum
 
 /*
  * Begins a call. `args` is a sequence of values, as from spoke_builder_finish(), borrowed for the
- * call. `done` and `ret_call` may be NULL. Returns 0, or an error if the call was refused:
+ * call. `done` and `ret_call` may be NULL. Returns 0, or an error if the call was refused, about
+ * which spoke_engine_why() has a sentence:
  *
  * - ETRUNCATED, ECORRUPT, EDEPTH, ETOOLARGE: invalid arguments or attachments
  * - ETYPE, EEXIST, EINVAL, ELIMIT: invalid attachments
@@ -211,7 +212,7 @@ SPOKE_API SPOKE_MUST_USE int spoke_consumer_method(struct spoke_consumer *consum
  * - ERANGE: the timeout
  * - ENOPROVIDER: no provider is listed
  * - EUNAVAILABLE: no endpoint is connected or connecting
- * - ELIMIT: pending_max, queued bytes, actives or per_second; spoke_engine_why() names the limit
+ * - ELIMIT: pending_max, queued bytes, actives or per_second; the sentence names the limit
  * - EUNSUPPORTED: not possible in the protocol; MessagePack-RPC has no versions, groups and
  *   attachments
  * - ELEASE: the lease of the call is over; EINVAL: it is of another engine

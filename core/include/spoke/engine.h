@@ -170,8 +170,8 @@ struct spoke_alarm {
 
 /*
  * Sets an alarm: calls `due` once, `delay_ns` from now or up to a tick later. The callback may set
- * the alarm again or free it. An alarm that is already set is moved. Returns 0, ELIMIT (timers_max)
- * or ERANGE (too far in the future). The engine's thread.
+ * the alarm again or free it. An alarm that is already set is moved. Returns 0, ELIMIT (timers_max;
+ * see spoke_engine_why()) or ERANGE (too far in the future). The engine's thread.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_alarm_after(struct spoke_engine *engine,
 					       struct spoke_alarm *alarm, uint64_t delay_ns,

@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -152,6 +153,124 @@ static void lack_of_memory_is_the_sentence(void **state)
 	}
 }
 
+/* --- limits */
+
+static struct spoke_filter_verdict let_pass(void *arg, const struct spoke_request *request)
+{
+	(void)arg;
+	(void)request;
+	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
+}
+
+static void assert_why(const char *text)
+{
+	if (!strstr(spoke_engine_why(rig.engine), text))
+		fail_msg("\"%s\" is not in: %s", text, spoke_engine_why(rig.engine));
+}
+
+static void too_many_filters_or_addresses_are_counted(void **state)
+{
+	static const struct spoke_filter filter = { .before_request = let_pass };
+	const struct spoke_filter *filters[65];
+	const struct spoke_provider_options options = { .filters = filters, .filter_count = 65 };
+	const struct spoke_consumer_options wishes = { .url = AT "/demo.Echo",
+						       .filters = filters,
+						       .filter_count = 65 };
+	struct spoke_provider *provider;
+	struct spoke_consumer *consumer;
+	char at[64];
+
+	(void)state;
+	for (size_t i = 0; i < 65; i++)
+		filters[i] = &filter;
+	fail_before();
+	assert_int_equal(spoke_provider_new(rig.engine, &options, &provider), SPOKE_ELIMIT);
+	assert_why("65 filters, at most 64");
+	fail_before();
+	assert_int_equal(spoke_consumer_new(rig.engine, &wishes, &consumer), SPOKE_ELIMIT);
+	assert_why("65 filters, at most 64");
+	for (unsigned i = 0; i < 64; i++) {
+		(void)snprintf(at, sizeof(at), "dubbo://10.0.0.1:%u", 21000 + i);
+		assert_int_equal(spoke_provider_listen(rig.provider, at), SPOKE_OK);
+	}
+	fail_before();
+	assert_int_equal(spoke_provider_listen(rig.provider, AT), SPOKE_ELIMIT);
+	assert_why("64 addresses at most");
+}
+
+static void nothing(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+}
+
+static void limit_of_timers_is_named_by_all_that_need_one(void **state)
+{
+	static struct spoke_alarm alarms[100];
+	struct spokei_world_process process;
+	struct spoke_engine_options options = { .env = &process.env, .timers_max = 20 };
+	struct spoke_engine *engine;
+	struct spoke_consumer *consumer;
+	int error = SPOKE_OK;
+	unsigned i = 0;
+
+	(void)state;
+	spokei_world_process_init(&process, &rig.world);
+	assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_OK);
+	for (; !error; i++)
+		error = spoke_alarm_after(engine, &alarms[i], 1000000000, nothing);
+	assert_int_equal(error, SPOKE_ELIMIT);
+	assert_non_null(strstr(spoke_engine_why(engine), "alarm: timers.max = 20 is reached"));
+	error = spoke_consumer_new(engine,
+				   &(struct spoke_consumer_options){ .url = AT "/demo.Echo" },
+				   &consumer);
+	assert_int_equal(error, SPOKE_ELIMIT);
+	assert_non_null(
+		strstr(spoke_engine_why(engine), "new consumer: timers.max = 20 is reached"));
+	while (i-- > 0)
+		(void)spoke_alarm_cancel(&alarms[i]);
+	spoke_engine_free(engine);
+	spokei_world_process_fini(&process);
+}
+
+/* --- refused calls */
+
+static uint64_t events(void)
+{
+	struct spoke_event event;
+	uint64_t number = 1;
+
+	while (spoke_event_get(rig.engine, number, &event) == SPOKE_OK)
+		number = event.number + 1;
+	return number;
+}
+
+static void refused_call_has_its_cause_and_no_event(void **state)
+{
+	struct spoke_method *echo;
+	uint64_t before;
+
+	(void)state;
+	assert_int_equal(spoke_consumer_method(rig.consumer, "echo", NULL, &echo), SPOKE_OK);
+	fail_before();
+	before = events();
+	assert_int_equal(spoke_call_with(echo, SPOKE_ARGS((const char *)NULL), NULL, NULL),
+			 SPOKE_EINVAL);
+	assert_why("call of echo refused: an argument is not valid");
+	assert_int_equal(spoke_call(echo, (struct spoke_span){ (const unsigned char *)"\xc1", 1 },
+				    NULL, NULL, NULL, NULL),
+			 SPOKE_ECORRUPT);
+	assert_null(strstr(spoke_engine_why(rig.engine), "not valid"));
+	assert_int_equal(events(), before);
+	/* No provider listens there. */
+	spokei_world_run(&rig.world, rig.world.now_ns + UINT64_C(5000000000));
+	fail_before();
+	assert_int_equal(spoke_call_with(echo, SPOKE_ARGS("hi"), NULL, NULL), SPOKE_EUNAVAILABLE);
+	assert_why("call of echo refused: no provider");
+	assert_why("127.0.0.1:20880: Connection refused (ECONNREFUSED)");
+	fail_before();
+	assert_why("dubbo//");
+}
+
 /* --- services */
 
 static void refused_service_says_what_is_wrong_with_it(void **state)
@@ -253,6 +372,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
 		TEST(lack_of_memory_is_the_sentence),
+		TEST(too_many_filters_or_addresses_are_counted),
+		TEST(limit_of_timers_is_named_by_all_that_need_one),
+		TEST(refused_call_has_its_cause_and_no_event),
 		TEST(refused_service_says_what_is_wrong_with_it),
 		TEST(second_answer_is_dropped_and_told),
 	};
