@@ -18,10 +18,11 @@
  * "p90_ns", "p99_ns", "p999_ns" } "pool": { "threads_max", "running", "queue_max", "queued" }
  * "history": [{ "at_ms" (of "now_ms"), "span_ms", "calls", "ok",
  * "failed" (timeouts included, deferred calls not), "timeouts", "deferred", "requests", "p50_ns",
- * "p99_ns" }], one for each second, the last 120 at most "consumers": [{ "service", "cluster",
- * "loadbalance", "ready", "in_flight", "tickets", "tickets_max", "ticket_bytes", "heartbeat_ms",
- * "retry_period_ms", "endpoints": [{ "name", "application", "group", "version" ("": none), "state",
- *             "ejected", "in_flight", "connections", "missed",
+ * "p99_ns", "requests_ok", "requests_failed" (all other ends), "handler_p50_ns",
+ * "handler_p99_ns" (of all methods) }], one for each second, the last 120 at most "consumers": [{
+ * "service", "cluster", "loadbalance", "ready", "in_flight", "tickets", "tickets_max",
+ * "ticket_bytes", "heartbeat_ms", "retry_period_ms", "endpoints": [{ "name", "application",
+ * "group", "version" ("": none), "state", "ejected", "in_flight", "connections", "missed",
  *             "attempt", "retry_in_ms" (0 and null except in the state "backoff"),
  *             "heard_ago_ms" (null: never), "weight", "calls", "failures", "mean_ns",
  *             "admin" ("": unknown) }], "more": endpoints omitted,
@@ -76,6 +77,10 @@ struct spokei_sample {
 	uint64_t requests;
 	uint64_t p50_ns;
 	uint64_t p99_ns;
+	uint64_t requests_ok;
+	uint64_t requests_failed;
+	uint64_t handler_p50_ns;
+	uint64_t handler_p99_ns;
 };
 
 /* The samples of an engine; owned by its page. */
@@ -85,6 +90,7 @@ struct spokei_history {
 	uint64_t last_ns; /* the state at the last sample: */
 	uint64_t last[SPOKE_STAT_COUNT];
 	struct spoke_histogram latency;
+	struct spoke_histogram handled; /* time in the handlers of all methods */
 };
 
 /* Initialises an empty history that begins now. */

@@ -85,6 +85,10 @@ static void show_sample(struct spokei_json *json, const struct spokei_sample *sa
 	spokei_json_put_u64(json, "requests", sample->requests);
 	spokei_json_put_u64(json, "p50_ns", sample->p50_ns);
 	spokei_json_put_u64(json, "p99_ns", sample->p99_ns);
+	spokei_json_put_u64(json, "requests_ok", sample->requests_ok);
+	spokei_json_put_u64(json, "requests_failed", sample->requests_failed);
+	spokei_json_put_u64(json, "handler_p50_ns", sample->handler_p50_ns);
+	spokei_json_put_u64(json, "handler_p99_ns", sample->handler_p99_ns);
 	spokei_json_close(json, '}');
 }
 

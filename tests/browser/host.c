@@ -107,10 +107,15 @@ static void echo(struct spoke_request *request, void *arg)
 		spoke_reply_error(request, 1, "%s", EVIL);
 }
 
-/* Keeps the last 64 requests unanswered. */
+/* Keeps the last 64 requests unanswered; the handler of one in four fails at once. */
 static void late(struct spoke_request *request, void *arg)
 {
 	unsigned at = host.late_count++ % 64;
+
+	if (at % 4 == 3) {
+		spoke_reply_error(request, 2, "too many are late");
+		return;
+	}
 
 	if (host.late[at])
 		echo(host.late[at], arg);

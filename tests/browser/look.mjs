@@ -118,6 +118,17 @@ const tests = {
 		await picture(page, 'idle');
 		await page.context().close();
 	},
+	async 'a provider shows times of its handlers, and why requests are not OK'() {
+		const page = await stage.open(one.url);
+		await isLive(page);
+		must(await text(page, '#p99-of') === 'p99 in the handler', await text(page, '#p99-of'));
+		await until('a percentile', async () => /\d/.test(await text(page, '#p99')));
+		const plots = await page.locator('#plots h2').allInnerTexts();
+		must(plots.join() === 'Requests per second,Time in the handler', plots.join());
+		await until('errors are counted', async () => /\d error/.test(await page.locator('#peers .row.method .who').allInnerTexts()));
+		await picture(page, 'provider');
+		await page.context().close();
+	},
 	async 'consumer page links to the pages of its providers'() {
 		const page = await stage.open(consumer.url);
 		await until('links', async () => await page.locator('#peers a').count() === 2);

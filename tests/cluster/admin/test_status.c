@@ -328,6 +328,40 @@ static void history_has_one_sample_per_second(void **state)
 	assert_int_equal(jsonread_count(jsonread_get(look(), "history")), 0);
 }
 
+static void history_of_a_provider_has_ends_and_times_of_handlers(void **state)
+{
+	struct spoke_engine *provider;
+	struct spoke_method *echo;
+	struct jsonread status;
+
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_consume("cluster=failfast", NULL);
+	echo = clusterrig_method("echo", NULL);
+	provider = rig.providers[0].engine;
+	provider->begin_ns = rig.world.now_ns;
+	spokei_history_init(&statusrig_history, provider);
+	rig.providers[0].manner = RIG_SLOW;
+	for (unsigned i = 0; i < 40; i++)
+		clusterrig_end(clusterrig_call(echo));
+	rig.providers[0].manner = RIG_ERROR;
+	for (unsigned i = 0; i < 3; i++)
+		clusterrig_end(clusterrig_call(echo));
+	clusterrig_pass(SECOND - rig.world.now_ns % SECOND);
+	spokei_history_take(&statusrig_history, provider);
+	clusterrig_pass(SECOND);
+	spokei_history_take(&statusrig_history, provider);
+	status = statusrig_look_at(provider);
+	EXPECT(status, "history[0].requests", 43);
+	EXPECT(status, "history[0].requests_ok", 40);
+	EXPECT(status, "history[0].requests_failed", 3);
+	assert_in_range(jsonread_u64(status, "history[0].handler_p50_ns"), 1, 3 * MS);
+	assert_in_range(jsonread_u64(status, "history[0].handler_p99_ns"),
+			jsonread_u64(status, "history[0].handler_p50_ns"), 18 * MS);
+	EXPECT(status, "history[1].requests_ok", 0);
+	EXPECT(status, "history[1].handler_p99_ns", 0);
+}
+
 static void last_events_are_shown(void **state)
 {
 	struct jsonread status;
@@ -402,6 +436,7 @@ int main(void)
 		T(list_of_many_tickets_shows_the_next_ones),
 		T(tickets_with_shorter_pauses_are_shown_first),
 		T(history_has_one_sample_per_second),
+		T(history_of_a_provider_has_ends_and_times_of_handlers),
 		T(last_events_are_shown),
 		T(hostile_names_are_escaped),
 		T(drain_is_shown),
