@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define NAME 48u
+#define ENDS_MAX 8u
 #define CLASSES_LIVE 6u
 #define ROWS_LIVE_MIN 3u
 #define DUE_ROWS 5u
@@ -263,6 +264,31 @@ static void draw_provider(struct screen *screen, struct spoke_value provider, un
 
 /* --- methods */
 
+/* Draws how many calls or requests had each end but "ok". */
+static void draw_ends(struct screen *screen, struct spoke_value ends)
+{
+	struct spoke_cursor cursor;
+	struct spoke_value name;
+	struct spoke_value count;
+	unsigned drawn = 0;
+
+	if (spoke_cursor_map(ends, &cursor) != SPOKE_OK)
+		return;
+	while (drawn < ENDS_MAX && spoke_cursor_next_pair(&cursor, &name, &count)) {
+		struct spoke_span span = { NULL, 0 };
+		uint64_t number = 0;
+		char text[NAME];
+
+		if (spoke_value_u64(count, &number) != SPOKE_OK || number == 0 ||
+		    spoke_value_str(name, &span) != SPOKE_OK)
+			continue;
+		(void)escape_text(span, text, sizeof(text));
+		if (strcmp(text, "ok") == 0)
+			continue;
+		screen_print(screen, "%s%" PRIu64 " %s", drawn++ ? ", " : "  ", number, text);
+	}
+}
+
 static void draw_method(struct screen *screen, struct spoke_value method)
 {
 	struct spoke_value took = field_child(method, "took");
@@ -278,9 +304,11 @@ static void draw_method(struct screen *screen, struct spoke_value method)
 	screen_colour(screen, field_count(method, "failed") ? TERMINAL_RED : TERMINAL_NORMAL);
 	screen_print(screen, "%7" PRIu64, field_count(method, "failed"));
 	screen_colour(screen, TERMINAL_NORMAL);
-	screen_print(screen, " %8s %8s %8s %8s\n", time_text(took, "p50_ns"),
+	screen_print(screen, " %8s %8s %8s %8s", time_text(took, "p50_ns"),
 		     time_text(took, "p99_ns"), time_text(took, "p999_ns"),
 		     queued.len ? time_text(queued, "p99_ns") : "-");
+	draw_ends(screen, field_child(method, "ends"));
+	screen_print(screen, "\n");
 }
 
 static void draw_methods(struct screen *screen, struct spoke_value status, unsigned rows)
