@@ -24,7 +24,7 @@
 #define PAGE_HEAD 64u /* bytes before a page's lines, for the number of missing lines */
 #define PEER_TEXT 160u
 #define REASON_TEXT 128u
-#define SHOWN 100 /* bytes of a path that an event shows */
+#define SHOWN 100u /* bytes of a path that an event shows */
 
 struct page {
 	char *text;       /* PAGE_HEAD + PAGE_TEXT bytes */
@@ -116,6 +116,14 @@ static void write_page(struct spoke_work *work)
 	log->error = env->files->append(env->ctx, log->path, log->out, log->out_len);
 }
 
+/* The end of a path, because paths differ there. */
+static const char *shown(const char *path)
+{
+	size_t len = strlen(path);
+
+	return len > SHOWN ? path + len - SHOWN : path;
+}
+
 static void report(struct spokei_access_log *log)
 {
 	char why[REASON_TEXT];
@@ -124,13 +132,13 @@ static void report(struct spokei_access_log *log)
 		if (strerror_r(-log->error, why, sizeof(why)) != 0)
 			(void)snprintf(why, sizeof(why), "error %d", -log->error);
 		spokei_event(log->engine, SPOKE_ESYSTEM,
-			     "access log %.*s cannot be written: %s; lines are left out until it "
+			     "access log %s cannot be written: %s; lines are left out until it "
 			     "can",
-			     SHOWN, log->path, why);
+			     shown(log->path), why);
 	}
 	if (!log->error && log->failing)
-		spokei_event(log->engine, SPOKE_OK, "access log %.*s can be written again", SHOWN,
-			     log->path);
+		spokei_event(log->engine, SPOKE_OK, "access log %s can be written again",
+			     shown(log->path));
 	log->failing = log->error != 0;
 }
 

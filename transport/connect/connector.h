@@ -136,7 +136,7 @@ void spokei_connector_look(const struct spokei_connector *connector,
  * connector. */
 const char *spokei_connector_name(const struct spokei_connector *connector);
 
-#define SPOKEI_CONNECTOR_REASON 160u
+#define SPOKEI_CONNECTOR_REASON 192u
 
 /* Returns why the last attempt has failed, e.g. "127.0.0.1:20880: Connection refused
  * (ECONNREFUSED)"; "": none has since a peer was heard. */

@@ -15,7 +15,6 @@
 #include <inttypes.h>
 
 #define ADDRESS_TEXT 160u
-#define SHOWN SPOKEI_CONNECTOR_SHOWN
 /* How often a timer that only reserves its place is armed again. */
 #define REST_NS UINT64_C(3600000000000)
 #define MS UINT64_C(1000000)
@@ -42,8 +41,8 @@ static void set_timer(struct spokei_connector *connector, uint64_t delay_ns)
 
 	if (error)
 		spokei_event(connector->engine, error,
-			     "connector %.*s: its timer cannot be set; make a new engine", SHOWN,
-			     connector->place.name);
+			     "connector %s: its timer cannot be set; make a new engine",
+			     spokei_connector_shown(connector->place.name));
 }
 
 static void wait_for_next(struct spokei_connector *connector, int error)
@@ -253,11 +252,12 @@ static void attempt_opened(struct spokei_connector *connector)
 		waits = "; it was silent before, and has to answer first";
 	}
 	if (strcmp(text, connector->place.name) == 0)
-		spokei_event_of(engine, news.user, SPOKE_OK, "connected to %.*s%s", 2 * SHOWN, text,
-				waits);
+		spokei_event_of(engine, news.user, SPOKE_OK, "connected to %s%s",
+				spokei_connector_shown(text), waits);
 	else
-		spokei_event_of(engine, news.user, SPOKE_OK, "connected to %.*s at %.*s%s", SHOWN,
-				connector->place.name, SHOWN, text, waits);
+		spokei_event_of(engine, news.user, SPOKE_OK, "connected to %s at %s%s",
+				spokei_connector_shown(connector->place.name),
+				spokei_connector_shown(text), waits);
 	spokei_connector_tell(connector, SPOKEI_CONNECTOR_OPEN, SPOKE_OK);
 	if (connector->state == SPOKEI_CONNECTOR_OPEN)
 		(void)spokei_connector_announce(connector, &news);
@@ -314,8 +314,8 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 	engine->env->net->print(engine->env->ctx, &conn->peer, text, sizeof(text));
 	if (error == SPOKE_ESILENT)
 		news.user = SPOKE_EVENT_OF_HEARTBEAT;
-	spokei_event_of(engine, news.user, error, "lost the connection to %.*s%s; connects %s",
-			SHOWN, text, connector->heard ? "" : ", which never spoke",
+	spokei_event_of(engine, news.user, error, "lost the connection to %s%s; connects %s",
+			spokei_connector_shown(text), connector->heard ? "" : ", which never spoke",
 			connector->retired ? "no more" : "anew");
 	if (!spokei_connector_announce(connector, &news))
 		return;

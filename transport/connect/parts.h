@@ -13,7 +13,8 @@
 #include <spoke/stats.h>
 #include <spoke/wheel.h>
 
-#define SPOKEI_CONNECTOR_SHOWN 40 /* bytes of a name in an event */
+/* Bytes of a name in an event: unix sockets and most hosts are shown whole. */
+#define SPOKEI_CONNECTOR_SHOWN 120u
 
 struct spokei_connector {
 	struct spoke_engine *engine;
@@ -63,6 +64,9 @@ void spokei_connector_tell(struct spokei_connector *connector, enum spokei_conne
 /* Reports an event to users. Returns whether the connector still exists. */
 bool spokei_connector_announce(struct spokei_connector *connector, struct spoke_link_event *event);
 void spokei_connector_announce_pause(struct spokei_connector *connector);
+
+/* Returns the part of a name that events show: its end, which has the port or the socket. */
+const char *spokei_connector_shown(const char *name);
 
 /* The function of the task `news`. */
 void spokei_connector_news(struct spokei_task *task);

@@ -10,9 +10,9 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #define REASON_TEXT 64u
-#define SHOWN SPOKEI_CONNECTOR_SHOWN
 
 /* --- state and grade */
 
@@ -59,6 +59,13 @@ const char *spokei_connector_name(const struct spokei_connector *connector)
 const char *spokei_connector_reason(const struct spokei_connector *connector)
 {
 	return connector->reason;
+}
+
+const char *spokei_connector_shown(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > SPOKEI_CONNECTOR_SHOWN ? name + len - SPOKEI_CONNECTOR_SHOWN : name;
 }
 
 /* --- to the owner and to users */
@@ -119,14 +126,15 @@ void spokei_connector_complain(struct spokei_connector *connector, int error, co
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	connector->reason_at = (uint32_t)snprintf(connector->reason, sizeof(connector->reason),
-						  "%.*s: ", SHOWN, connector->place.name);
+						  "%s: ",
+						  spokei_connector_shown(connector->place.name));
 	(void)snprintf(connector->reason + connector->reason_at,
 		       sizeof(connector->reason) - connector->reason_at, "%s", text);
 	if (connector->complained)
 		return;
 	connector->complained = true;
-	spokei_event(connector->engine, error, "cannot connect to %.*s: %s", SHOWN,
-		     connector->place.name, text);
+	spokei_event(connector->engine, error, "cannot connect to %s: %s",
+		     spokei_connector_shown(connector->place.name), text);
 }
 
 /* Returns the name of a system error that users look for; NULL for others. */
@@ -181,8 +189,8 @@ void spokei_connector_recovered(struct spokei_connector *connector, enum spoke_e
 	if (spokei_connector_grade(connector) != SPOKEI_GRADE_READY)
 		return;
 	spokei_count(connector->engine, SPOKE_STAT_RECOVERED);
-	spokei_event_of(connector->engine, user, SPOKE_OK, "%.*s answers again", SHOWN,
-			connector->place.name);
+	spokei_event_of(connector->engine, user, SPOKE_OK, "%s answers again",
+			spokei_connector_shown(connector->place.name));
 	(void)spokei_connector_announce(connector, &news);
 }
 
@@ -205,8 +213,8 @@ void spokei_connector_missed(struct spokei_connector *connector, unsigned missed
 	};
 
 	spokei_event_of(connector->engine, SPOKE_EVENT_OF_HEARTBEAT, SPOKE_ESILENT,
-			"%.*s: heartbeat unanswered, %u of %u", SHOWN, connector->place.name,
-			missed, SPOKEI_IDLE_MISSES);
+			"%s: heartbeat unanswered, %u of %u",
+			spokei_connector_shown(connector->place.name), missed, SPOKEI_IDLE_MISSES);
 	(void)spokei_connector_announce(connector, &news);
 }
 

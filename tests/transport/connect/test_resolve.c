@@ -177,6 +177,24 @@ static void unknown_name_is_resolved_again(void **state)
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 }
 
+/* A label has up to 63 bytes. */
+static void long_name_keeps_domain_and_port_in_events(void **state)
+{
+	static const char host[] =
+		"first.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		".bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb.demo.test";
+	struct connectrig *rig = *state;
+
+	rig->options.host = host;
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+	assert_int_equal(connectrig_events(rig, SPOKE_ERESOLVE,
+					   "bb.demo.test:20880: there is no such host name"),
+			 1);
+	assert_int_equal(connectrig_events(rig, SPOKE_ERESOLVE, "first"), 0);
+	assert_non_null(strstr(spokei_connector_reason(rig->connector), "demo.test:20880: there"));
+}
+
 static int pool_is_full(void *loop, struct spoke_work *work)
 {
 	(void)loop;
@@ -261,6 +279,7 @@ int main(void)
 		cmocka_unit_test(an_address_that_never_speaks_does_not_hide_the_others),
 		CASE(a_silent_address_costs_its_time_only),
 		CASE(unknown_name_is_resolved_again),
+		CASE(long_name_keeps_domain_and_port_in_events),
 		CASE(a_full_pool_is_a_failed_round),
 		CASE(options_out_of_range_are_refused),
 		CASE(digits_of_ipv6_may_have_brackets_or_not),
