@@ -53,6 +53,11 @@ due() {
 }
 due 'spoke config reports errors in the file' 'no errors' ../output
 due 'spoke ls does not show the service' 'demo.Greeter' ../output
+[ "$(grep -c '^demo.Greeter ' ../output)" = 1 ] || {
+	cat ../output
+	echo 'GUIDE.md: a killed provider stays listed'
+	exit 1
+}
 due 'spoke call got no answer' 'hello, you' ../output
 due 'the frozen provider was not suspected' 'heartbeat unanswered, 1 of 3' consumer.log
 due 'the connection was not closed' 'three heartbeats unanswered' consumer.log
