@@ -81,7 +81,7 @@ struct pinger {
 	uint64_t timeouts;
 	bool connected;
 	bool stopping;
-	char reason[160]; /* why the last connection failed; "": not known */
+	const char *refused; /* why the ping could not begin; NULL: it did */
 	uint64_t least_ns;
 	struct spoke_histogram times;
 };
@@ -121,13 +121,10 @@ static void print_one(const struct pinger *pinger, const struct spoke_result *re
 		printf("%" PRIu64 ": %s%.3f ms%s\n", pinger->ended, terminal_colour(TERMINAL_GREEN),
 		       ms(ns), terminal_colour(TERMINAL_NORMAL));
 	} else {
-		struct spoke_span text = result->error_text;
-
-		if (!text.len && result->error == SPOKE_EUNAVAILABLE)
-			text = (struct spoke_span){ pinger->reason, strlen(pinger->reason) };
 		printf("%" PRIu64 ": %s%s%s%.*s%s\n", pinger->ended, terminal_colour(TERMINAL_RED),
-		       spoke_strerror(result->error), text.len ? ": " : "", (int)text.len,
-		       (const char *)text.data, terminal_colour(TERMINAL_NORMAL));
+		       pinger->refused ? pinger->refused : spoke_strerror(result->error),
+		       result->error_text.len ? ": " : "", (int)result->error_text.len,
+		       (const char *)result->error_text.data, terminal_colour(TERMINAL_NORMAL));
 	}
 	(void)ending_show();
 }
@@ -167,8 +164,11 @@ static void send_one(struct pinger *pinger)
 
 	pinger->sent++;
 	refused.error = spoke_call(pinger->method, none, NULL, done, pinger, NULL);
-	if (refused.error)
-		done(pinger, &refused);
+	if (!refused.error)
+		return;
+	pinger->refused = spoke_engine_why(pinger->engine);
+	done(pinger, &refused);
+	pinger->refused = NULL;
 }
 
 static void next_due(struct spoke_alarm *alarm)
@@ -187,7 +187,6 @@ static void changed(void *arg, const struct spoke_link_event *event)
 
 	if (event->change == SPOKE_LINK_CONNECTED)
 		pinger->connected = true;
-	(void)snprintf(pinger->reason, sizeof(pinger->reason), "%s", ending_reason(event));
 	if (pinger->stopping || pinger->quiet)
 		return;
 	if (event->change == SPOKE_LINK_CLOSED && event->error == SPOKE_ECLOSED)

@@ -189,8 +189,9 @@ faults() {
 	run 4 '1: the connection could not be established: *ECONNREFUSED*' '*' ping "$at" -c 1
 	run 4 '1 sent, 0 answered*' '' ping "$at" -c 1 -q
 	# A refused ping is the last one, too, and tells the cause.
-	run 4 '1: no provider*1 sent, 0 answered*' '' ping "unix:$work/none" -c 1
-	run 4 '1: *2: no provider can take*ECONNREFUSED*2 sent, 0 answered*' '*' ping "$at" -c 2 -i 1ms
+	run 4 '1: call of $echo refused: no provider*unix:*none: No such file*1 sent, 0 answered*' '' \
+		ping "unix:$work/none" -c 1
+	run 4 '1: *2: call of *refused: no provider*ECONNREFUSED*2 sent, 0 answered*' '*' ping "$at" -c 2 -i 1ms
 
 	printf '[provider]\nheartbeat = 5s\nlisten = dubbo://127.0.0.1:0, unix:%s/listed\n' "$work" \
 		>"$work/settings"
@@ -308,7 +309,7 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	127.0.0.1:*) ;;
 	*) fail "localhost means $at" ;;
 	esac
-	await '^+ demo.EchoService dubbo://192.0.2.7' "$work/watched"
+	await '192[.]0[.]2[.]7' "$work/providers"
 	run 0 "demo.EchoService dubbo://192.0.2.7:${at##*:} *" '' ls "$list"
 	finish TERM
 	printf 'dubbo://127.0.0.1:1/demo.One?disabled=true\n' >"$work/providers"
