@@ -127,8 +127,8 @@ static bool begin_pause(struct spokei_retry_state *retry,
 	if (caller->closed)
 		return false;
 	if (spokei_retry_state_is_deferred(retry)) {
-		spokei_report_add(&caller->report, SPOKEI_REPORT_AGAIN, retry->ending.error,
-				  verdict->wait_ns);
+		spokei_report_again(&caller->report, &retry->again_sum, retry->ending.error,
+				    verdict->wait_ns);
 	} else if (verdict->defer) {
 		if (!make_room(retry)) {
 			retry->ending.error = SPOKE_ELIMIT;

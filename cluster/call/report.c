@@ -71,6 +71,7 @@ static void publish(struct spokei_report *report, enum spokei_report_kind kind)
 	char next[48] = "";
 
 	report->counts[kind] = 0;
+	report->sum += kind == SPOKEI_REPORT_AGAIN;
 	if (waiting && kind != SPOKEI_REPORT_RETRIED)
 		(void)snprintf(wait, sizeof(wait), ", %" PRIu32 " wait", waiting);
 	if (pauses)
@@ -109,7 +110,7 @@ static void publish_later(struct spokei_report *report)
 void spokei_report_init(struct spokei_report *report, struct spoke_engine *engine,
 			const uint32_t *tickets)
 {
-	*report = (struct spokei_report){ .engine = engine, .tickets = tickets };
+	*report = (struct spokei_report){ .engine = engine, .tickets = tickets, .sum = 1 };
 }
 
 void spokei_report_fini(struct spokei_report *report)
@@ -164,4 +165,13 @@ void spokei_report_add(struct spokei_report *report, enum spokei_report_kind kin
 	if (pause_ns)
 		report->pause_ns = pause_ns;
 	publish_later(report);
+}
+
+void spokei_report_again(struct spokei_report *report, uint32_t *sum, int error, uint64_t pause_ns)
+{
+	bool is_counted = *sum == report->sum;
+
+	*sum = report->sum;
+	report->counts[SPOKEI_REPORT_AGAIN] -= is_counted;
+	spokei_report_add(report, SPOKEI_REPORT_AGAIN, error, pause_ns);
 }

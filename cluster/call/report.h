@@ -26,6 +26,7 @@ struct spokei_report {
 	const uint32_t *tickets; /* their number, borrowed; NULL: there are none */
 	struct spoke_alarm alarm;
 	uint64_t next_ns; /* no event before that time */
+	uint32_t sum;     /* number of the present sum of kind AGAIN, from 1 on */
 	uint32_t counts[SPOKEI_REPORT_KINDS];
 	int errors[SPOKEI_REPORT_KINDS]; /* the last one of each kind */
 	uint64_t pause_ns;               /* of the ticket that was deferred last */
@@ -52,5 +53,9 @@ void spokei_report_timed_out(struct spokei_report *report, const char *place, ui
 /* Counts an event of a kind. `pause_ns`: until the retry; 0: there is none. */
 void spokei_report_add(struct spokei_report *report, enum spokei_report_kind kind, int error,
 		       uint64_t pause_ns);
+
+/* Counts a ticket that was retried without success: once in each sum, however often it was. `sum`
+ * is the ticket's, 0 at first. */
+void spokei_report_again(struct spokei_report *report, uint32_t *sum, int error, uint64_t pause_ns);
 
 #endif

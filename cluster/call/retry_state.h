@@ -56,7 +56,8 @@ struct spokei_retry_state {
 	uint32_t open;
 	uint32_t ok;
 	uint32_t failed;
-	bool retried; /* reported as such: once, however many attempts follow */
+	bool retried;       /* reported as such: once, however many attempts follow */
+	uint32_t again_sum; /* of the report that has counted the ticket last; 0: none */
 	enum spoke_policy_fate last;
 	uint64_t *tried; /* ids of endpoints; `few`, or memory of its own */
 	uint32_t tried_count;

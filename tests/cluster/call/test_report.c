@@ -189,6 +189,21 @@ static void report_counts_calls_and_not_their_attempts(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "2 calls retried"), 0);
 }
 
+static void report_counts_a_ticket_once_in_each_sum(void **state)
+{
+	struct spoke_method *echo;
+
+	(void)state;
+	clusterrig_provide(1);
+	echo = clusterrig_failback("retry.period=100ms&retries=30");
+	clusterrig_kill(0);
+	clusterrig_pass(10 * MS);
+	(void)clusterrig_deferred(echo);
+	clusterrig_pass(2900 * MS);
+	assert_in_range(count_events(SPOKE_EVENT_OF_RETRY, "1 call retried without success"), 2, 3);
+	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "calls retried"), 0);
+}
+
 static void answered_call_causes_no_event(void **state)
 {
 	struct spoke_method *echo;
@@ -236,6 +251,7 @@ int main(void)
 		T(last_sums_are_reported_when_consumer_ends),
 		T(retry_without_ticket_is_reported),
 		T(report_counts_calls_and_not_their_attempts),
+		T(report_counts_a_ticket_once_in_each_sum),
 		T(answered_call_causes_no_event),
 		T(missed_heartbeats_are_events_of_heartbeats),
 #undef T
