@@ -152,3 +152,17 @@ void spokei_limits_explain(const struct spoke_method *method, int error, size_t 
 		explain_quietly(method, error);
 	}
 }
+
+struct spoke_span spokei_limits_text(const struct spoke_method *method, int error)
+{
+	const struct spokei_caller *caller = method->caller;
+	const char *text = NULL;
+
+	if (caller->closed)
+		return spokei_span(NULL, 0);
+	if (error == SPOKE_EUNAVAILABLE && caller->directory)
+		text = spokei_directory_reason(caller->directory);
+	else if (error == SPOKE_ELIMIT || error == SPOKE_ETOOLARGE)
+		text = spoke_engine_why(caller->engine);
+	return spokei_span(text, text ? strlen(text) : 0);
+}

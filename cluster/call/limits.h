@@ -20,6 +20,10 @@ void spokei_limits_report(const struct spoke_method *method, struct spoke_value 
 void spokei_limits_explain(const struct spoke_method *method, int error, size_t len,
 			   const struct spoke_call_options *options);
 
+/* Returns the text of a result for a call that was just refused with this error: why its endpoints
+ * cannot be reached, or the limit; empty without one. Valid until the next use of the engine. */
+struct spoke_span spokei_limits_text(const struct spoke_method *method, int error);
+
 /* Prints why the queue has no room for a ticket of this size. Returns the length of the text. */
 size_t spokei_limits_print_queue(const struct spokei_retry_queue *queue, size_t bytes, char *text,
 				 size_t size);

@@ -6,6 +6,7 @@
  */
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
+#include "cluster/call/limits.h"
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
 #include "core/engine/engine.h"
@@ -140,8 +141,8 @@ static void finish_future(void *arg, const struct spoke_result *result)
 
 /* --- the beginning and the progress, on the engine's thread */
 
-/* Calls, unless the future is cancelled, late or closed. */
-static int try_call(struct spoke_future *future)
+/* Calls, unless the future is cancelled, late or closed. *ret_text: why the call was refused. */
+static int try_call(struct spoke_future *future, struct spoke_span *ret_text)
 {
 	struct spoke_engine *engine = future->desk->engine;
 	struct spoke_call_options *options = &future->options;
@@ -165,8 +166,10 @@ static int try_call(struct spoke_future *future)
 			memcpy(&trace, future->trace, sizeof(trace));
 			options->trace = &trace;
 		}
-		return spoke_call(future->method, future->args, options, finish_future, future,
-				  &future->call);
+		error = spoke_call(future->method, future->args, options, finish_future, future,
+				   &future->call);
+		*ret_text = spokei_limits_text(future->method, error);
+		return error;
 	}
 	spokei_figures_count(future->method->figures, SPOKE_STAT_CALLS_REFUSED);
 	return error;
@@ -175,8 +178,9 @@ static int try_call(struct spoke_future *future)
 /* Begins the call, which takes over one share. */
 static void begin(struct spoke_future *future)
 {
-	struct spoke_result refusal = { .error = try_call(future) };
+	struct spoke_result refusal = { 0 };
 
+	refusal.error = try_call(future, &refusal.error_text);
 	if (refusal.error)
 		finish_future(future, &refusal);
 }

@@ -79,6 +79,10 @@ ask)
 	*) fail "ask prints no cause: $output" ;;
 	esac
 	end
+	case $("$programs/ask" "dubbo://$address/demo.EchoService") in
+	*"$address: Connection refused (ECONNREFUSED)"*) ;;
+	*) fail "ask prints no cause without a provider" ;;
+	esac
 	;;
 blocking)
 	start dubbo://127.0.0.1:0
