@@ -214,9 +214,6 @@ int spokei_why_end(struct spoke_engine *engine, uint64_t begun, int error, const
 SPOKEI_PRINTF(2, 3)
 void spokei_why_set(struct spoke_engine *engine, const char *format, ...);
 
-/* Does so for an error of a function, `what`; names the limit of timers if that is reached. */
-void spokei_why_explain(struct spoke_engine *engine, int error, const char *what);
-
 /* The same for an event of a user of the wheel. */
 SPOKEI_PRINTF(4, 5)
 void spokei_event_of(struct spoke_engine *engine, enum spoke_event_user user, int error,

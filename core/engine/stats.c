@@ -3,11 +3,10 @@
 #include "core/engine/parts.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 
-#define TIMERS_MAX UINT64_C(16777216) /* unless the option timers_max is set, see <spoke/wheel.h>  \
-				       */
+#define TIMERS_MAX                                                                                 \
+	UINT64_C(16777216) /* unless the option timers_max is set, see <spoke/wheel.h>             \
+			    */
 
 /* The preprocessor cannot make lower-case letters. */
 static const char *const names[] = {
@@ -174,16 +173,8 @@ uint64_t spokei_why_begin(const struct spoke_engine *engine)
 	return engine->events->last;
 }
 
-int spokei_why_end(struct spoke_engine *engine, uint64_t begun, int error, const char *what)
-{
-	if (error && engine->events->last == begun) {
-		spokei_why_explain(engine, error, what);
-		spokei_event(engine, error, "%s", engine->why);
-	}
-	return error;
-}
-
-void spokei_why_explain(struct spoke_engine *engine, int error, const char *what)
+/* Names the limit of timers if that is reached. */
+static void explain(struct spoke_engine *engine, int error, const char *what)
 {
 	uint64_t timers_max = spokei_engine_options(engine)->timers_max;
 	struct spoke_wheel_counts counts;
@@ -200,14 +191,13 @@ void spokei_why_explain(struct spoke_engine *engine, int error, const char *what
 		spokei_why_set(engine, "%s: %s", what, spoke_strerror(error));
 }
 
-void spokei_why_set(struct spoke_engine *engine, const char *format, ...)
+int spokei_why_end(struct spoke_engine *engine, uint64_t begun, int error, const char *what)
 {
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(engine->why, sizeof(engine->why), format, args);
-	va_end(args);
-	engine->why_after = engine->events->last;
+	if (error && engine->events->last == begun) {
+		explain(engine, error, what);
+		spokei_event(engine, error, "%s", engine->why);
+	}
+	return error;
 }
 
 const char *spoke_engine_why(const struct spoke_engine *engine)

@@ -7,6 +7,8 @@
 #include "core/engine/parts.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #define NS_PER_TENTH UINT64_C(100000000) /* of a second */
 
@@ -81,6 +83,16 @@ void spokei_event(struct spoke_engine *engine, int error, const char *format, ..
 	va_start(args, format);
 	add_event(engine, SPOKE_EVENT_OF_NONE, error, format, args);
 	va_end(args);
+}
+
+void spokei_why_set(struct spoke_engine *engine, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(engine->why, sizeof(engine->why), format, args);
+	va_end(args);
+	engine->why_after = engine->events->last;
 }
 
 void spokei_event_of(struct spoke_engine *engine, enum spoke_event_user user, int error,
@@ -355,6 +367,20 @@ void spoke_engine_post(struct spoke_engine *engine, struct spoke_post *post)
 		engine->env->loop->wake(engine->loop);
 }
 
+static void explain_alarm(struct spoke_engine *engine, int status)
+{
+	struct spoke_wheel_counts counts;
+
+	spoke_wheel_counts(engine->wheel, &counts);
+	if (status == SPOKE_WHEEL_FULL)
+		spokei_why_set(engine,
+			       "alarm: timers.max = %" PRIu64
+			       " is reached (timers of the engine); raise it or cancel some",
+			       counts.pending);
+	else
+		spokei_why_set(engine, "alarm: %s", spoke_strerror(spokei_engine_fold(status)));
+}
+
 static int set_alarm(struct spoke_engine *engine, struct spoke_alarm *alarm, uint64_t delay_ns,
 		     uint64_t period_ns, void (*due)(struct spoke_alarm *alarm))
 {
@@ -371,7 +397,7 @@ static int set_alarm(struct spoke_engine *engine, struct spoke_alarm *alarm, uin
 		status = spoke_wheel_schedule(engine->wheel, &alarm->timer, engine->alarm_class,
 					      due_ns);
 	if (SPOKEI_UNLIKELY(status != SPOKE_WHEEL_OK)) {
-		spokei_why_explain(engine, spokei_engine_fold(status), "alarm");
+		explain_alarm(engine, status);
 		return spokei_engine_fold(status);
 	}
 	alarm->engine = engine;
