@@ -143,7 +143,7 @@ void spokei_limits_explain(const struct spoke_method *method, int error, size_t 
 	if (error == SPOKE_ELIMIT) {
 		spokei_limits_report(method, options ? options->attachments
 						     : (struct spoke_value){ NULL, 0 });
-	} else if (error == SPOKE_ETOOLARGE) {
+	} else if (error == SPOKE_ETOOLARGE && len > 0) {
 		spokei_event(caller->engine, SPOKE_ETOOLARGE,
 			     "call refused: %zu bytes of arguments and the names do not fit a "
 			     "frame; frame.max allows %zu bytes, raise it on both sides",
@@ -165,4 +165,16 @@ struct spoke_span spokei_limits_text(const struct spoke_method *method, int erro
 	else if (error == SPOKE_ELIMIT || error == SPOKE_ETOOLARGE)
 		text = spoke_engine_why(caller->engine);
 	return spokei_span(text, text ? strlen(text) : 0);
+}
+
+const char *spokei_limits_frame(const struct spoke_method *method)
+{
+	const struct spokei_caller *caller = method->caller;
+
+	spokei_why_set(
+		caller->engine,
+		"arguments and names do not fit a frame; frame.max allows %zu bytes, raise it "
+		"on both sides",
+		caller->link->limits.wire.frame_max);
+	return spoke_engine_why(caller->engine);
 }

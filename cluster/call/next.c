@@ -428,7 +428,9 @@ static void attempt_done(struct spokei_pending *pending, const struct spokei_out
 	if (SPOKEI_UNLIKELY(outcome->error)) {
 		if (endpoint && !outcome->written && outcome->reply == NULL) {
 			explained = *outcome;
-			explained.reason = spokei_endpoint_reason(endpoint);
+			explained.reason = outcome->error == SPOKE_ETOOLARGE
+						   ? spokei_limits_frame(attempt->call->method)
+						   : spokei_endpoint_reason(endpoint);
 			outcome = &explained;
 		}
 		fate = spokei_attempt_fate(outcome->error, outcome->written);

@@ -27,7 +27,7 @@ static void pack_value(struct spoke_builder *builder, const struct spoke_arg *ar
 		spoke_pack_nil(builder);
 		return;
 	}
-	error = spoke_value_check(span.data, span.len, NULL, &value);
+	error = spoke_value_check(span.data, span.len, &builder->limits, &value);
 	if (error)
 		fail(builder, error);
 	else
@@ -105,11 +105,14 @@ void spoke_pack_args(struct spoke_builder *builder, struct spoke_args args)
 	}
 }
 
+/* Values of this side's own, whose real limit is the frame of the call. */
 static SPOKEI_NOINLINE int pack_any(struct spoke_args args, struct spokei_packed *packed)
 {
+	static const struct spoke_value_limits limits = { .object_bytes_max = SIZE_MAX,
+							  .bytes_max = SPOKEI_ARGS_BYTES_MAX };
 	struct spoke_builder builder;
 
-	spoke_builder_init(&builder, packed->env, NULL);
+	spoke_builder_init(&builder, packed->env, &limits);
 	spoke_pack_args(&builder, args);
 	packed->kept = builder.bytes;
 	packed->kept_size = builder.capacity;

@@ -8,7 +8,8 @@
 
 #include <spoke/args.h>
 
-#define SPOKEI_PACKED_LOCAL 512u /* bytes that need no memory */
+#define SPOKEI_PACKED_LOCAL 512u                   /* bytes that need no memory */
+#define SPOKEI_ARGS_BYTES_MAX (UINT32_C(64) << 20) /* no frame is larger */
 
 /* Packed arguments. Must not be copied. */
 struct spokei_packed {

@@ -11,7 +11,7 @@
  *
  * - a text that ends with a NUL (char *), or a struct spoke_span: a str
  * - every integer type, char included: an int. A constant of an enum is an int in C; C++ needs a
- *   cast
+ *   cast, and so does a bit-field in C
  * - bool, also the constants true and false: a bool
  * - float and double: a double
  * - struct spoke_value: the value that was built or received; { 0 }: nil

@@ -109,6 +109,60 @@ static void both_sides_may_raise_the_largest_frame(void **state)
 	finish();
 }
 
+static void arguments_in_a_line_may_be_as_large_as_the_frame(void **state)
+{
+	const struct spoke_call_options options = { .timeout_ns = 600 * SECOND };
+	const size_t lens[] = { 9 * MIB, 65 * MIB };
+	char *text = malloc(lens[1] + 1);
+
+	(void)state;
+	assert_non_null(text);
+	begin(64 * MIB, 64 * MIB);
+	for (size_t i = 0; i < 2; i++) {
+		int error;
+
+		memset(text, 'x', lens[i]);
+		text[lens[i]] = '\0';
+		error = spoke_call_args(rig.echo, SPOKE_ARGS(text, 1), &options, note_end, NULL,
+					NULL);
+		assert_int_equal(error, i == 0 ? SPOKE_OK : SPOKE_ETOOLARGE);
+		for (unsigned turns = 0; rig.ends == 0 && turns < 100000; turns++)
+			linkrig_pass(10 * TICK);
+		assert_int_equal(rig.error, SPOKE_OK);
+		assert_int_equal(rig.len, 5 + lens[0]);
+	}
+	assert_non_null(strstr(spoke_engine_why(rig.engine), "call of echo refused: too large"));
+	free(text);
+	finish();
+}
+
+static void reply_in_a_line(struct spoke_request *request, void *arg)
+{
+	SPOKE_REPLY(request, (const char *)arg);
+}
+
+static void reply_in_a_line_may_be_as_large_as_the_frame(void **state)
+{
+	static const struct spoke_service_options service = { .name = "demo.Large" };
+	const struct spoke_method_options at = { .service = "demo.Large" };
+	struct spoke_handler handler = { .method = "echo", .handle = reply_in_a_line };
+	char *text = malloc(9 * MIB + 1);
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, 'x', 9 * MIB);
+	text[9 * MIB] = '\0';
+	handler.arg = text;
+	begin(64 * MIB, 64 * MIB);
+	assert_int_equal(spoke_provider_add(linkrig.provider, &service, &handler, 1), 0);
+	assert_int_equal(spoke_consumer_method(rig.consumer, "echo", &at, &rig.echo), 0);
+	assert_int_equal(try((struct spoke_span){ NULL, 0 }), SPOKE_OK);
+	assert_int_equal(rig.error, SPOKE_OK);
+	assert_int_equal(rig.len, 5 + 9 * MIB);
+	free(text);
+	finish();
+}
+
 static void many_integers_fit_by_default(void **state)
 {
 	unsigned char *list;
@@ -135,6 +189,22 @@ static void call_that_is_too_large_names_limit_and_key(void **state)
 	assert_int_equal(try(bin(9 * MIB)), SPOKE_ETOOLARGE);
 	assert_non_null(strstr(spoke_engine_why(rig.engine), "9437184 bytes"));
 	assert_non_null(strstr(spoke_engine_why(rig.engine), "frame.max allows 8388608"));
+	finish();
+}
+
+static void call_before_its_connection_names_limit_and_key(void **state)
+{
+	struct spoke_consumer_options options = { .url = "dubbo://" LINKRIG_AT "/demo.Echo" };
+	struct spoke_consumer *consumer;
+
+	(void)state;
+	begin(0, 0);
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer), 0);
+	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &rig.echo), 0);
+	/* The length of the frame is known when the connection is open. */
+	assert_int_equal(try(bin(8 * MIB - 2)), SPOKE_OK);
+	assert_int_equal(rig.error, SPOKE_ETOOLARGE);
+	assert_non_null(strstr(rig.text, "frame.max allows 8388608 bytes"));
 	finish();
 }
 
@@ -176,8 +246,11 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
 	static const struct CMUnitTest tests[] = {
 		TEST(both_sides_may_raise_the_largest_frame),
+		TEST(arguments_in_a_line_may_be_as_large_as_the_frame),
+		TEST(reply_in_a_line_may_be_as_large_as_the_frame),
 		TEST(many_integers_fit_by_default),
 		TEST(call_that_is_too_large_names_limit_and_key),
+		TEST(call_before_its_connection_names_limit_and_key),
 		TEST(provider_names_its_limit_for_a_request),
 		TEST(provider_names_its_limit_for_a_reply),
 		TEST(consumer_names_its_limit_for_a_reply),

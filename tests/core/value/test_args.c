@@ -232,7 +232,7 @@ static void argument_made_wrong_is_an_error(void **state)
 			 SPOKE_EINVAL);
 	assert_int_equal(error_of(SPOKE_ARGS(spoke_arg_bytes((enum spoke_arg_kind)99, &one, 1))),
 			 SPOKE_EINVAL);
-	assert_int_equal(error_of(SPOKE_ARGS(SPOKE_BIN(fixed, SPOKE_VALUE_BYTES_MAX))),
+	assert_int_equal(error_of(SPOKE_ARGS(SPOKE_BIN(fixed, SPOKEI_ARGS_BYTES_MAX))),
 			 SPOKE_ETOOLARGE);
 }
 
