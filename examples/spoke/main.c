@@ -7,16 +7,14 @@
  * Each verb has a file of its own and a line in the table below.
  */
 #include "examples/spoke/ending.h"
+#include "examples/spoke/files.h"
 #include "examples/spoke/options.h"
 
 #include <spoke/base.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 bool verbs_pipe_ignored;
 
@@ -105,15 +103,6 @@ static int print_version(void)
 	return VERB_OK;
 }
 
-/* The next socket or file would take the number of a closed descriptor, and so the output. Its
- * place is taken by one whose use is still an error. */
-static void hold_closed(void)
-{
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-			(void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-}
-
 int main(int argc, char **argv)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -121,7 +110,7 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 	const struct verb *verb;
 
-	hold_closed();
+	files_hold_standard();
 	/* If the reader closes the pipe, write() reports it, see ending_flush(). */
 	(void)sigaction(SIGPIPE, &ignore, &before);
 	verbs_pipe_ignored = before.sa_handler == SIG_IGN;

@@ -13,11 +13,15 @@
 #include <string.h>
 
 #define BLANKS " \t\r\n"
+#define VALUES_BYTES_MAX (UINT32_C(64) << 20) /* the highest frame.max */
 
 void values_init(struct values *values)
 {
+	/* The setting frame.max decides later. */
+	static const struct spoke_value_limits largest = { .bytes_max = VALUES_BYTES_MAX };
+
 	*values = (struct values){ .pair_count = 0 };
-	spoke_builder_init(&values->args_builder, spoke_host_env(), NULL);
+	spoke_builder_init(&values->args_builder, spoke_host_env(), &largest);
 	spoke_builder_init(&values->attachments_builder, spoke_host_env(), NULL);
 }
 

@@ -149,6 +149,16 @@ call() {
 	run 4 '' '*deferred*cannot be reached*' call "$at?retry.period=20ms" -v --cluster failback \
 		-r 1 demo.EchoService.echo 1
 
+	# The key decides how large arguments may be, not the reader of JSON.
+	printf '[provider]\nframe.max = 64MiB\n' >"$work/large"
+	serve --port 0 --config "$work/large"
+	{ printf '"' && head -c 9437184 /dev/zero | tr '\0' x && printf '"'; } >"$work/text"
+	run 2 '' '*frame.max allows 8388608 bytes*' call "$at" demo.EchoService.echo -d "@$work/text"
+	"$spoke" call "$at?frame.max=64MiB" -t 20s demo.EchoService.echo -d "@$work/text" >"$work/out" ||
+		fail "9 MiB: exit code $?"
+	[ "$(wc -c <"$work/out")" = 9437187 ] || fail "9 MiB: $(wc -c <"$work/out") bytes came"
+	finish TERM
+
 	# Most systems begin with 1024 files, and allow more.
 	many=$(ulimit -Hn)
 	if [ "$many" != unlimited ] && [ "$many" -lt 20000 ]; then
