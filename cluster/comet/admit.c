@@ -90,7 +90,7 @@ static void open_ask(struct spoke_comet *comet, const struct spokei_comet_ask *a
 	struct spokei_comet_user *user;
 	struct spokei_comet_conn *conn;
 
-	if (spokei_comet_find_or_make(comet, id, &user)) {
+	if (comet->draining || spokei_comet_find_or_make(comet, id, &user)) {
 		spokei_comet_count(comet, SPOKE_COMET_FIGURE_STORMED);
 		spokei_comet_come_again(ask->http, ask);
 		return;

@@ -145,19 +145,10 @@ static int copy_texts(struct spoke_comet *comet)
 
 static void close_comet(struct spoke_comet *comet);
 
-static bool has_connections(const struct spoke_comet *comet)
-{
-	for (uint32_t i = 0; i < comet->used; i++) {
-		if (spokei_comet_cell(comet, i)->state != SPOKEI_COMET_FREE)
-			return true;
-	}
-	return comet->https > 0;
-}
-
-/* Ends a drain once the last connection is gone. */
+/* Ends a drain once the last connection is gone. The quota counts all, requests included. */
 static void end_drain(struct spoke_comet *comet)
 {
-	if (comet->draining && !comet->closed && comet->quota.count == 0 && !has_connections(comet))
+	if (comet->draining && !comet->closed && comet->quota.count == 0)
 		close_comet(comet);
 }
 

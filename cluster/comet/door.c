@@ -81,7 +81,7 @@ static struct spoke_span find_parameter(struct spoke_span query, const char *nam
 {
 	const size_t len = strlen(name);
 	const char *at = query.data;
-	const char *end = at + query.len;
+	const char *end = query.len ? at + query.len : at;
 
 	while (at < end) {
 		const char *amp = memchr(at, '&', (size_t)(end - at));

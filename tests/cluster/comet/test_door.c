@@ -168,6 +168,19 @@ static void drain_ends_asks_by_their_answers(void **state)
 	assert_true(cometrig.engine->drained);
 }
 
+static void answer_during_a_drain_is_to_come_again(void **state)
+{
+	int fd = cometrig_events("", NULL);
+
+	(void)state;
+	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
+	cometrig_run(MS);
+	assert_true(admit(0, "ann"));
+	assert_has(cometrig_read(fd, NULL), "\r\n\r\nretry: ");
+	cometrig_run(3 * SECOND);
+	assert_true(cometrig.engine->drained);
+}
+
 static void free_ends_asks(void **state)
 {
 	struct spoke_comet_entry entry;
@@ -274,6 +287,7 @@ int main(void)
 		TEST(invalid_user_is_refused),
 		TEST(socket_that_sends_before_its_answer_is_closed),
 		TEST(drain_ends_asks_by_their_answers),
+		TEST(answer_during_a_drain_is_to_come_again),
 		TEST(free_ends_asks),
 		TEST(post_of_a_page_reaches_the_program),
 		TEST(post_needs_an_origin_and_utf8),
