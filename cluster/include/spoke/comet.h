@@ -171,7 +171,9 @@ struct spoke_comet_options {
 
 	uint32_t accept_rate;     /* connections opened per second (told to come again). 0: 2,000 */
 	uint32_t connections_max; /* in all (closed at once). 0: 20,000 */
-	uint32_t connections_per_peer_max; /* from one address (closed at once). 0: 1,000 */
+	/* From one address (closed at once). Behind a proxy all connections come from its address:
+	 * set it to connections_max there, and limit clients in the proxy. 0: 1,000 */
+	uint32_t connections_per_peer_max;
 	uint32_t connections_per_user_max; /* the oldest is closed (4008). 0: 6; at most 250 */
 	uint32_t users_max;                /* known users (told to come again). 0: 100,000 */
 	uint32_t frames_per_second;        /* from one connection (1008, 429). 0: 10; at most 250 */

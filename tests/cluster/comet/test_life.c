@@ -364,6 +364,19 @@ static void drain_spreads_reconnects_and_ends(void **state)
 	assert_true(cometrig.engine->drained);
 }
 
+static void poll_in_a_drain_is_told_when_to_come_again(void **state)
+{
+	char query[96];
+	int fd;
+
+	(void)state;
+	(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(0));
+	fd = cometrig_poll(query);
+	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
+	cometrig_run(10 * SECOND + MS);
+	assert_has(cometrig_read(fd, NULL), "\"again\":1000}");
+}
+
 static void drained_gateway_accepts_no_more(void **state)
 {
 	int fd = cometrig_events("user=ann", NULL);
@@ -437,6 +450,7 @@ int main(void)
 		TEST(input_to_an_event_stream_closes_it),
 		TEST(kick_closes_all_connections_of_a_user),
 		TEST(drain_spreads_reconnects_and_ends),
+		TEST(poll_in_a_drain_is_told_when_to_come_again),
 		TEST(drained_gateway_accepts_no_more),
 		TEST(free_with_connections_leaves_nothing),
 		TEST(gateway_may_be_freed_in_a_callback),

@@ -196,6 +196,30 @@ static void life_that_ends_while_output_waits_just_closes(void **state)
 	assert_true(ended);
 }
 
+static void long_answer_to_a_poll_ends_after_its_rest(void **state)
+{
+	static char data[10001];
+	char query[96];
+	bool ended;
+	int fd;
+
+	(void)state;
+	memset(data, 'x', sizeof(data) - 1);
+	(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(0));
+	fd = cometrig_poll(query);
+	spokei_vnet_link(cometrig.world.net, cometrig.accepted)->capacity = CAPACITY;
+	(void)cometrig_push("ann", "e", data);
+	cometrig_run(MS);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BEHIND), 1);
+	(void)cometrig_read(fd, &ended);
+	assert_true(ended);
+	assert_string_equal(cometrig.got + cometrig.got_len - 6, "xx\"}]}");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BYTES) > 0, 1);
+	cometrig_hang_up(fd);
+	cometrig_run(130 * SECOND);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BYTES), 0);
+}
+
 static void many_slow_clients_are_bounded(void **state)
 {
 	enum {
@@ -236,6 +260,7 @@ int main(void)
 		TEST(connection_that_waits_is_not_kept_alive),
 		TEST(evicted_message_lives_until_it_is_written),
 		BARE(life_that_ends_while_output_waits_just_closes),
+		TEST(long_answer_to_a_poll_ends_after_its_rest),
 		TEST(many_slow_clients_are_bounded),
 	};
 
