@@ -25,7 +25,8 @@
  *     GET /spoke/events     Server-Sent Events (EventSource)
  *     GET /spoke/socket     WebSocket
  *     GET /spoke/poll       long poll: a response with messages, or {"again":MS} after 25 s
- *     POST /spoke/send      a message of a page that has no WebSocket; needs an Origin
+ *     POST /spoke/send      a message of a page that has no WebSocket: at most 1,024 bytes of text,
+ *                           and an Origin
  *     GET /spoke.js         the script
  *
  * A message has an id, "EPOCH.NUMBER". The epoch is random for each gateway; numbers rise, and are

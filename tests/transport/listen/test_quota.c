@@ -149,6 +149,32 @@ static void quota_counts_nothing_without_memory(void **state)
 	spokei_quota_fini(&quota);
 }
 
+static void seat_counts_out_its_machine(void **state)
+{
+	struct spoke_address one = parse("10.0.0.1:5");
+	struct spoke_address path = parse("unix:/run/x");
+	struct spokei_quota quota;
+	bool of_peer;
+	void *seat;
+
+	(void)state;
+	spokei_quota_init(&quota, spoke_host_env(), 0, 2);
+	assert_int_equal(enter(&quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
+	assert_int_equal(enter(&quota, "10.0.0.1:6", &of_peer), SPOKE_OK);
+	assert_int_equal(enter(&quota, "unix:/run/x", &of_peer), SPOKE_OK);
+	seat = spokei_quota_seat(&quota, &one);
+	assert_non_null(seat);
+	assert_null(spokei_quota_seat(&quota, &path));
+	spokei_quota_leave_seat(&quota, seat);
+	assert_int_equal(enter(&quota, "10.0.0.1:7", &of_peer), SPOKE_OK);
+	assert_int_equal(enter(&quota, "10.0.0.1:8", &of_peer), SPOKE_ELIMIT);
+	spokei_quota_leave_seat(&quota, NULL);
+	spokei_quota_leave_seat(&quota, seat);
+	spokei_quota_leave_seat(&quota, seat);
+	assert_null(spokei_quota_seat(&quota, &one));
+	spokei_quota_fini(&quota);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -157,6 +183,7 @@ int main(void)
 		cmocka_unit_test(quota_has_default_limits),
 		cmocka_unit_test(peers_that_left_use_no_memory),
 		cmocka_unit_test(quota_counts_nothing_without_memory),
+		cmocka_unit_test(seat_counts_out_its_machine),
 	};
 
 	return cmocka_run_group_tests_name("quota", tests, NULL, NULL);
