@@ -248,6 +248,47 @@ static void storm_beyond_the_rate_comes_again_later(void **state)
 	assert_has(cometrig_read(cometrig_events("user=bob", NULL), NULL), "hello");
 }
 
+/* A descriptor is kept in reserve, so that clients are refused instead of waiting. */
+static void gateway_goes_on_after_descriptors_ran_out(void **state)
+{
+	int first;
+	int refused;
+	bool ended;
+
+	(void)state;
+	first = cometrig_events("user=ann", NULL);
+	(void)cometrig_read(first, NULL);
+	cometrig.server.user.fds_max = cometrig.server.user.fds;
+	refused = cometrig_connect();
+	(void)cometrig_read(refused, &ended);
+	assert_true(ended);
+	cometrig.server.user.fds_max = 0;
+	cometrig_run(SECOND);
+	assert_has(cometrig_read(cometrig_events("user=bob", NULL), NULL), "hello");
+	(void)cometrig_push("ann", "e", "x");
+	assert_string_equal(cometrig_stream(first), "1 e x\n");
+}
+
+static void unfinished_heads_are_at_most_a_tenth(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	bool ended;
+
+	(void)state;
+	options.connections_max = 3000;
+	options.connections_per_peer_max = 3000;
+	cometrig_make(&options);
+	for (int i = 0; i < 300; i++)
+		(void)cometrig_connect();
+	assert_int_equal(cometrig.comet->https, 300);
+	(void)cometrig_read(cometrig_connect(), &ended);
+	assert_true(ended);
+	assert_int_equal(cometrig.comet->quota.count, 300);
+	cometrig_run(8 * SECOND);
+	assert_int_equal(cometrig.comet->quota.count, 0);
+	assert_has(cometrig_read(cometrig_events("user=bob", NULL), NULL), "hello");
+}
+
 static void unfinished_head_ends_in_time(void **state)
 {
 	int fd = cometrig_connect();
@@ -445,6 +486,8 @@ int main(void)
 		BARE(peer_with_too_many_connections_is_closed),
 		BARE(users_beyond_the_limit_come_again),
 		BARE(storm_beyond_the_rate_comes_again_later),
+		TEST(gateway_goes_on_after_descriptors_ran_out),
+		BARE(unfinished_heads_are_at_most_a_tenth),
 		TEST(unfinished_head_ends_in_time),
 		TEST(large_heads_are_rejected),
 		TEST(input_to_an_event_stream_closes_it),
