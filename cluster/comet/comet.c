@@ -175,7 +175,7 @@ static void free_comet(struct spoke_comet *comet)
 	for (uint32_t i = 0; i < comet->chunk_count; i++)
 		spokei_free(env, comet->chunks[i], SPOKEI_COMET_CHUNK,
 			    sizeof(struct spokei_comet_conn));
-	spokei_free(env, comet->chunks, comet->chunk_room, sizeof(*comet->chunks));
+	spokei_free(env, comet->chunks, comet->chunk_room, sizeof(struct spokei_comet_conn *));
 	spokei_slab_fini(&comet->ask_slab);
 	spokei_free(env, comet->nobody, 1, sizeof(*comet->nobody));
 	SPOKE_ASSERT(comet->figures[SPOKE_COMET_FIGURE_BYTES] == 0);

@@ -93,11 +93,19 @@ static void take_text(struct spokei_comet_conn *conn, struct spoke_span text)
 	comet->with.message(comet->with.arg, user, text);
 }
 
+/* While output waits there is no room for a pong; the client does not read anyway. */
+static void give_pong(struct spokei_comet_conn *conn, struct spoke_span data)
+{
+	unsigned char frame[2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
+	size_t len = spokei_websocket_control(SPOKEI_WEBSOCKET_OP_PONG, data.data, data.len, frame);
+
+	if (!spokei_comet_behind(conn))
+		spokei_comet_write(conn, frame, len);
+}
+
 static void take(struct spokei_comet_conn *conn, enum spokei_websocket_verdict verdict,
 		 const struct spokei_websocket_event *event)
 {
-	unsigned char frame[2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
-
 	switch (verdict) {
 	case SPOKEI_WEBSOCKET_GIVES_TEXT:
 		take_text(conn, event->data);
@@ -107,13 +115,7 @@ static void take(struct spokei_comet_conn *conn, enum spokei_websocket_verdict v
 			     "texts only, no binary messages");
 		break;
 	case SPOKEI_WEBSOCKET_GIVES_PING:
-		/* While output waits there is no room for a pong; the client does not read anyway.
-		 */
-		if (!spokei_comet_behind(conn))
-			spokei_comet_write(conn, frame,
-					   spokei_websocket_control(SPOKEI_WEBSOCKET_OP_PONG,
-								    event->data.data,
-								    event->data.len, frame));
+		give_pong(conn, event->data);
 		break;
 	case SPOKEI_WEBSOCKET_GIVES_CLOSE:
 		spokei_comet_end_with(conn, event->answer, NULL);

@@ -18,10 +18,11 @@ static struct spoke_comet *comet_of(const struct spokei_comet_conn *conn)
 static void life_over(struct spokei_comet_conn *conn)
 {
 	struct spoke_comet *comet = comet_of(conn);
+	const enum spoke_comet_figure why = conn->drains ? SPOKE_COMET_FIGURE_CLOSED_DRAIN
+							 : SPOKE_COMET_FIGURE_CLOSED_LIFE;
 
 	if (conn->kind != SPOKE_COMET_POLL)
-		spokei_comet_count(comet, conn->drains ? SPOKE_COMET_FIGURE_CLOSED_DRAIN
-						       : SPOKE_COMET_FIGURE_CLOSED_LIFE);
+		spokei_comet_count(comet, why);
 	spokei_comet_end_again(conn, SPOKEI_WEBSOCKET_RESTART,
 			       conn->drains || conn->kind != SPOKE_COMET_POLL
 				       ? spokei_comet_ms_of(comet->with.retry_min_ns)
@@ -32,12 +33,13 @@ static void keep_alive(struct spokei_comet_conn *conn)
 {
 	unsigned char frame[2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
 
-	if (conn->kind == SPOKE_COMET_SOCKET)
+	if (conn->kind == SPOKE_COMET_SOCKET) {
 		spokei_comet_write(conn, frame,
 				   spokei_websocket_control(SPOKEI_WEBSOCKET_OP_PING, NULL, 0,
 							    frame));
-	else
+	} else {
 		spokei_comet_write(conn, SPOKEI_SSE_KEEPALIVE, sizeof(SPOKEI_SSE_KEEPALIVE) - 1);
+	}
 }
 
 /* Looks at the stamps of an open connection. */
@@ -121,13 +123,16 @@ static bool add_chunk(struct spoke_comet *comet)
 
 	if (comet->chunk_count == comet->chunk_room) {
 		uint32_t room = comet->chunk_room ? 2 * comet->chunk_room : 4;
-		struct spokei_comet_conn **chunks = spokei_alloc(env, room, sizeof(*chunks));
+		struct spokei_comet_conn **chunks =
+			spokei_alloc(env, room, sizeof(struct spokei_comet_conn *));
 
 		if (chunks == NULL)
 			return false;
 		if (comet->chunk_count)
-			memcpy(chunks, comet->chunks, comet->chunk_count * sizeof(*chunks));
-		spokei_free(env, comet->chunks, comet->chunk_room, sizeof(*chunks));
+			memcpy(chunks, comet->chunks,
+			       comet->chunk_count * sizeof(struct spokei_comet_conn *));
+		spokei_free(env, comet->chunks, comet->chunk_room,
+			    sizeof(struct spokei_comet_conn *));
 		comet->chunks = chunks;
 		comet->chunk_room = room;
 	}

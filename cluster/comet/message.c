@@ -292,13 +292,14 @@ static bool grow(struct spoke_comet *comet, struct spokei_comet_ring *ring)
 {
 	const struct spoke_env *env = comet->engine->env;
 	uint32_t room = ring->room ? 2 * ring->room : RING_FIRST;
-	struct spokei_comet_message **slots = spokei_alloc(env, room, sizeof(*slots));
+	struct spokei_comet_message **slots = spokei_alloc(env, room,
+							   sizeof(struct spokei_comet_message *));
 
 	if (slots == NULL)
 		return false;
 	for (uint32_t i = 0; i < ring->count; i++)
 		slots[i] = spokei_comet_ring_at(ring, i);
-	spokei_free(env, ring->slots, ring->room, sizeof(*slots));
+	spokei_free(env, ring->slots, ring->room, sizeof(struct spokei_comet_message *));
 	ring->slots = slots;
 	ring->room = room;
 	ring->first = 0;
@@ -351,7 +352,8 @@ void spokei_comet_ring_clear(struct spoke_comet *comet, struct spokei_comet_ring
 {
 	while (ring->count > 0)
 		shift(comet, ring);
-	spokei_free(comet->engine->env, ring->slots, ring->room, sizeof(*ring->slots));
+	spokei_free(comet->engine->env, ring->slots, ring->room,
+		    sizeof(struct spokei_comet_message *));
 	ring->slots = NULL;
 	ring->room = 0;
 	ring->first = 0;

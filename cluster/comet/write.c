@@ -342,8 +342,10 @@ static size_t print_answer(const struct due *due, const char *id, bool lost, uin
 		len += form_len;
 	}
 	if (due->count > 0 || lost) {
-		if (out)
-			memcpy(out + len, "]}", 2);
+		if (out) {
+			out[len] = ']';
+			out[len + 1] = '}';
+		}
 		len += 2;
 	}
 	return len;

@@ -377,6 +377,14 @@ const char *cometrig_stream(int fd)
 	return lines;
 }
 
+unsigned long cometrig_number(const char *text, const char *before)
+{
+	const char *at = strstr(text, before);
+
+	assert_non_null(at);
+	return strtoul(at + strlen(before), NULL, 10);
+}
+
 const char *cometrig_id(unsigned number)
 {
 	static char id[SPOKE_COMET_ID];

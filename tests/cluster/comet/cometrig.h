@@ -109,6 +109,9 @@ const char *cometrig_lines(const char *text);
 /* Reads a stream of events, and prints it; "end" at its end. */
 const char *cometrig_stream(int fd);
 
+/* Returns the number behind a text, which is there. */
+unsigned long cometrig_number(const char *text, const char *before);
+
 /* Returns "EPOCH.NUMBER", valid until the next call. */
 const char *cometrig_id(unsigned number);
 
