@@ -84,13 +84,28 @@ static void greet(struct spokei_comet_conn *conn, const char *key)
 	spokei_comet_write(conn, bytes, len);
 }
 
+/* Counts a client behind a proxy under its own address. Returns whether there is room. */
+static bool move_seat(struct spoke_comet *comet, const struct spokei_comet_ask *ask)
+{
+	const struct spoke_env *env = comet->engine->env;
+	struct spokei_comet_door *door = spokei_http_user(ask->http);
+	struct spoke_address client;
+
+	if (ask->client[0] == '\0' || env->net->parse(env->ctx, ask->client, &client))
+		return true;
+	door->moved = spokei_quota_move(&comet->quota, spokei_http_peer_address(ask->http), &client,
+					&door->seat) == SPOKE_OK;
+	return door->moved;
+}
+
 static void open_ask(struct spoke_comet *comet, const struct spokei_comet_ask *ask,
 		     struct spoke_span id)
 {
 	struct spokei_comet_user *user;
 	struct spokei_comet_conn *conn;
 
-	if (comet->draining || spokei_comet_find_or_make(comet, id, &user)) {
+	if (comet->draining || !move_seat(comet, ask) ||
+	    spokei_comet_find_or_make(comet, id, &user)) {
 		spokei_comet_count(comet, SPOKE_COMET_FIGURE_STORMED);
 		spokei_comet_come_again(ask->http, ask);
 		return;

@@ -117,6 +117,8 @@ static int check(struct spoke_engine *engine, const struct spoke_comet_options *
 		return wrong(engine, "origins", "comma-separated origins without blanks");
 	if (with->hosts && (!is_list(with->hosts) || strpbrk(with->hosts, ":/")))
 		return wrong(engine, "hosts", "comma-separated names without ports");
+	if (with->proxies && !is_list(with->proxies))
+		return wrong(engine, "proxies", "comma-separated addresses without blanks");
 	if (with->authorize == NULL && !with->query_user)
 		return wrong(engine, "authorize", "required, unless query_user is set");
 	return SPOKE_OK;
@@ -127,14 +129,18 @@ static int copy_texts(struct spoke_comet *comet)
 {
 	const char *origins = comet->with.origins ? comet->with.origins : "";
 	const char *hosts = comet->with.hosts ? comet->with.hosts : "";
+	const char *proxies = comet->with.proxies ? comet->with.proxies : "";
 	const size_t origins_size = strlen(origins) + 1;
+	const size_t hosts_size = strlen(hosts) + 1;
 
-	comet->texts_size = origins_size + strlen(hosts) + 1;
+	comet->texts_size = origins_size + hosts_size + strlen(proxies) + 1;
 	comet->texts = spokei_alloc(comet->engine->env, 1, comet->texts_size);
 	if (comet->texts == NULL)
 		return SPOKE_ENOMEM;
 	memcpy(comet->texts, origins, origins_size);
-	memcpy(comet->texts + origins_size, hosts, strlen(hosts) + 1);
+	memcpy(comet->texts + origins_size, hosts, hosts_size);
+	memcpy(comet->texts + origins_size + hosts_size, proxies, strlen(proxies) + 1);
+	comet->with.proxies = comet->texts + origins_size + hosts_size;
 	comet->with.origins = comet->texts;
 	comet->with.hosts = comet->texts + origins_size;
 	comet->with.listen = NULL;

@@ -12,6 +12,8 @@
 #include "transport/http/text.h"
 #include "transport/http/upgrade.h"
 
+#include <stdio.h>
+
 #define NS_PER_MS UINT64_C(1000000)
 #define UPGRADE_REQUIRED                                                                           \
 	"HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"     \
@@ -110,6 +112,67 @@ static void read_last(const struct spoke_comet *comet, const struct spokei_http_
 	ask->lost = last.len > 0 && !ask->resumes;
 }
 
+/* --- clients behind a proxy */
+
+/* Is this peer, "HOST:PORT" or "[HOST]:PORT", in the list of proxies? */
+static bool is_proxy(const char *peer, const char *proxies)
+{
+	const char *host = peer[0] == '[' ? peer + 1 : peer;
+	const char *end = peer[0] == '[' ? strchr(host, ']') : strrchr(host, ':');
+
+	return end != NULL && is_listed((struct spoke_span){ host, (size_t)(end - host) }, proxies);
+}
+
+/* Returns the last address of the last X-Forwarded-For: the proxy has added it. */
+static struct spoke_span last_client(const struct spokei_http_request *request)
+{
+	static const char wanted[] = "x-forwarded-for";
+	struct spoke_span fields = request->fields;
+	struct spoke_span list = { NULL, 0 };
+	struct spoke_span name;
+	struct spoke_span value;
+
+	while (spokei_http_next_field(&fields, &name, &value)) {
+		if (spokei_http_is_any_case(name, wanted, sizeof(wanted) - 1))
+			list = value;
+	}
+	for (size_t i = list.len; i > 0; i--) {
+		const char *at = (const char *)list.data + i - 1;
+
+		if (*at == ',' || *at == ' ' || *at == '\t')
+			return (struct spoke_span){ at + 1, list.len - i };
+	}
+	return list;
+}
+
+/* Writes the address of a client behind a proxy, with a port; "" if there is no valid one. */
+static void read_client(const struct spokei_http_conn *http,
+			const struct spokei_http_request *request, char client[SPOKEI_COMET_CLIENT])
+{
+	static const char *const forms[][2] = { { "", ":1" }, { "[", "]:1" }, { "", "" } };
+	const struct spoke_comet *comet = spokei_comet_of(http);
+	const struct spoke_env *env = comet->engine->env;
+	struct spoke_address address;
+	char peer[SPOKEI_HTTP_ADDRESS];
+	struct spoke_span last;
+
+	client[0] = '\0';
+	if (comet->with.proxies[0] == '\0')
+		return;
+	spokei_http_peer(http, peer);
+	last = last_client(request);
+	if (!is_proxy(peer, comet->with.proxies) || last.len == 0 || last.len > 47)
+		return;
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		(void)snprintf(client, SPOKEI_COMET_CLIENT, "%s%.*s%s", forms[i][0], (int)last.len,
+			       (const char *)last.data, forms[i][1]);
+		if (strncmp(client, "unix:", 5) != 0 &&
+		    env->net->parse(env->ctx, client, &address) == 0)
+			return;
+	}
+	client[0] = '\0';
+}
+
 /* Checks the fields of a WebSocket's request. Returns false after an answer. */
 static bool read_upgrade(struct spokei_http_conn *http, const struct spokei_http_request *request,
 			 struct spokei_comet_ask *ask)
@@ -173,7 +236,10 @@ static void ask_authorizer(struct spoke_comet *comet, const struct spokei_comet_
 		believe_query(entry, request->query);
 		return;
 	}
-	spokei_http_peer(ask->http, peer);
+	if (ask->client[0] == '\0')
+		spokei_http_peer(ask->http, peer);
+	else
+		facts.peer = ask->client;
 	(void)spokei_http_field(request, "cookie", &facts.cookie);
 	comet->with.authorize(comet->with.arg, entry, &facts);
 }
@@ -235,6 +301,7 @@ static void serve(struct spokei_http_conn *http, const struct spokei_http_reques
 	if (kind == SPOKE_COMET_SEND)
 		body = request->body;
 	read_last(comet, request, &given);
+	read_client(http, request, given.client);
 	if (!comet->draining && spokei_bucket_take(&comet->rate, 1, comet->engine->begin_ns))
 		ask = keep_ask(comet, &given, body);
 	if (ask) {
@@ -303,7 +370,10 @@ static void door_closed(struct spokei_http_conn *http)
 	struct spokei_comet_door *door = spokei_http_user(http);
 
 	comet->https--;
-	spokei_quota_leave(&comet->quota, spokei_http_peer_address(http));
+	if (door->moved)
+		spokei_quota_leave_seat(&comet->quota, door->seat);
+	else
+		spokei_quota_leave(&comet->quota, spokei_http_peer_address(http));
 	if (door->ask)
 		spokei_comet_drop_ask(comet, door->ask);
 	/* A drain may be over, once the turn ends. */

@@ -33,6 +33,7 @@
 #include <spoke/comet.h>
 
 #define SPOKEI_COMET_KEY 24u        /* bytes of a Sec-WebSocket-Key */
+#define SPOKEI_COMET_CLIENT 56u     /* bytes of an address from a proxy, with the NUL */
 #define SPOKEI_COMET_REASON 128u    /* bytes of a reason, with the NUL */
 #define SPOKEI_COMET_CHUNK 64u      /* connections allocated together */
 #define SPOKEI_COMET_LINGER_MS 2000 /* for the client to close first */
@@ -168,13 +169,16 @@ struct spokei_comet_ask {
 	bool resumes; /* came with a last id of this epoch */
 	bool lost;    /* came with another one */
 	uint8_t user_len;
-	char key[SPOKEI_COMET_KEY];      /* of a WebSocket */
-	char user[SPOKE_COMET_USER_MAX]; /* of SEND, once admitted */
+	char key[SPOKEI_COMET_KEY];       /* of a WebSocket */
+	char client[SPOKEI_COMET_CLIENT]; /* address behind a proxy; "": none */
+	char user[SPOKE_COMET_USER_MAX];  /* of SEND, once admitted */
 };
 
 /* The gateway's own data of a HTTP connection. */
 struct spokei_comet_door {
 	struct spokei_comet_ask *ask; /* NULL: none */
+	bool moved;                   /* counted under the address of a client behind a proxy: */
+	void *seat;
 };
 
 struct spoke_comet {

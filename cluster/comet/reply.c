@@ -32,7 +32,9 @@ struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,
 					      struct spokei_comet_user *user)
 {
 	struct spoke_comet *comet = spokei_comet_of(http);
-	void *seat = spokei_quota_seat(&comet->quota, spokei_http_peer_address(http));
+	const struct spokei_comet_door *door = spokei_http_user(http);
+	void *seat = door->moved ? door->seat
+				 : spokei_quota_seat(&comet->quota, spokei_http_peer_address(http));
 	int fd = spokei_http_detach(http);
 
 	if (fd < 0) {

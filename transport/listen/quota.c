@@ -118,6 +118,22 @@ void spokei_quota_leave_seat(struct spokei_quota *quota, void *seat)
 	spokei_free(quota->env, peer, 1, sizeof(*peer));
 }
 
+int spokei_quota_move(struct spokei_quota *quota, const struct spoke_address *from,
+		      const struct spoke_address *to, void **ret_seat)
+{
+	bool of_peer;
+	int error;
+
+	quota->count--;
+	error = spokei_quota_enter(quota, to, &of_peer);
+	quota->count++;
+	if (error)
+		return error;
+	spokei_quota_leave(quota, from);
+	*ret_seat = spokei_quota_seat(quota, to);
+	return SPOKE_OK;
+}
+
 void spokei_quota_leave(struct spokei_quota *quota, const struct spoke_address *address)
 {
 	spokei_quota_leave_seat(quota, spokei_quota_seat(quota, address));

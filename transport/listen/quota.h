@@ -40,6 +40,14 @@ SPOKE_MUST_USE int spokei_quota_enter(struct spokei_quota *quota,
  * room for the address; NULL for a peer without a machine. */
 void *spokei_quota_seat(const struct spokei_quota *quota, const struct spoke_address *address);
 
+/*
+ * Counts a connection under another address, e.g. that of the client behind a proxy, and writes its
+ * new seat. Returns 0, SPOKE_ENOMEM, or SPOKE_ELIMIT: the limit of that address; after an error
+ * nothing has changed.
+ */
+SPOKE_MUST_USE int spokei_quota_move(struct spokei_quota *quota, const struct spoke_address *from,
+				     const struct spoke_address *to, void **ret_seat);
+
 /* Counts out a connection by its seat. */
 void spokei_quota_leave_seat(struct spokei_quota *quota, void *seat);
 

@@ -99,7 +99,7 @@ struct spoke_comet_request {
 	struct spoke_span authorization; /* pages cannot set it for EventSource and WebSocket */
 	struct spoke_span origin;
 	struct spoke_span host;
-	const char *peer; /* address, e.g. "127.0.0.1:40000" */
+	const char *peer; /* address, e.g. "127.0.0.1:40000"; of the client, behind a proxy */
 };
 
 /*
@@ -172,8 +172,8 @@ struct spoke_comet_options {
 
 	uint32_t accept_rate;     /* connections opened per second (told to come again). 0: 2,000 */
 	uint32_t connections_max; /* in all (closed at once). 0: 20,000 */
-	/* From one address (closed at once). Behind a proxy all connections come from its address:
-	 * set it to connections_max there, and limit clients in the proxy. 0: 1,000 */
+	/* From one address (closed at once; behind a proxy of `proxies`, told to come again). 0:
+	 * 1,000 */
 	uint32_t connections_per_peer_max;
 	uint32_t connections_per_user_max; /* the oldest is closed (4008). 0: 6; at most 250 */
 	uint32_t users_max;                /* known users (told to come again). 0: 100,000 */
@@ -193,6 +193,10 @@ struct spoke_comet_options {
 	 * connection is closed). 0: 64 MiB */
 	uint64_t bytes_max;
 	uint32_t send_buffer; /* bytes that the system may queue per connection. 0: 16 KiB */
+	/* Comma-separated addresses without ports of proxies, e.g. "127.0.0.1,::1". A connection
+	 * that they pass on counts, once it is admitted, under the last address of
+	 * X-Forwarded-For, which the proxy has to add. NULL: none */
+	const char *proxies;
 };
 
 /*

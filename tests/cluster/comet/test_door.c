@@ -192,6 +192,86 @@ static void free_ends_asks(void **state)
 	assert_false(spoke_comet_admit(entry, spoke_comet_text("ann")));
 }
 
+/* --- clients behind a proxy */
+
+static int open_from(const char *forwarded)
+{
+	char text[512];
+	int fd = cometrig_connect();
+
+	(void)snprintf(text, sizeof(text),
+		       "GET /spoke/events?user=ann HTTP/1.1\r\n" COMETRIG_HOST "%s\r\n", forwarded);
+	cometrig_send(fd, text);
+	return fd;
+}
+
+static void client_behind_a_proxy_counts_under_its_address(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	bool ended;
+	int fd;
+
+	(void)state;
+	options.proxies = "10.1.1.1,127.0.0.1";
+	options.connections_per_peer_max = 2;
+	cometrig_make(&options);
+	fd = open_from("X-Forwarded-For: 6.6.6.6, 1.2.3.4\r\n");
+	assert_has(cometrig_read(fd, NULL), "hello");
+	for (int i = 0; i < 3; i++) {
+		char field[64];
+
+		(void)snprintf(field, sizeof(field), "X-Forwarded-For: 2001:db8::%d\r\n", i);
+		assert_has(cometrig_read(open_from(field), NULL), "hello");
+	}
+	assert_has(cometrig_read(open_from("X-Forwarded-For: 9.9.9.9\r\n"
+					   "X-Forwarded-For: 1.2.3.4:5678\r\n"),
+				 NULL),
+		   "hello");
+	/* The third one of this address. */
+	assert_has(cometrig_read(open_from("X-Forwarded-For: 1.2.3.4\r\n"), &ended),
+		   "\r\n\r\nretry: ");
+	assert_true(ended);
+	cometrig_hang_up(fd);
+	cometrig_run(3 * SECOND);
+	assert_has(cometrig_read(open_from("X-Forwarded-For: 1.2.3.4\r\n"), NULL), "hello");
+	assert_int_equal(cometrig.comet->quota.count, 5);
+}
+
+static void forwarded_address_of_others_is_ignored(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+
+	(void)state;
+	options.proxies = "10.1.1.1,127.0.0.11";
+	options.connections_per_peer_max = 1;
+	cometrig_make(&options);
+	assert_has(cometrig_read(open_from("X-Forwarded-For: 1.2.3.4\r\n"), NULL), "hello");
+	assert_string_equal(cometrig_read(cometrig_connect(), NULL), "");
+	assert_int_equal(cometrig.comet->quota.count, 1);
+}
+
+static void wrong_forwarded_addresses_are_ignored(void **state)
+{
+	static const char *const wrong[] = { "X-Forwarded-For: \r\n", "X-Forwarded-For: x\r\n", "",
+					     "X-Forwarded-For: unix:/run/x\r\n",
+					     "X-Forwarded-For: 1.2.3.4,\r\n" };
+	struct spoke_comet_options options = cometrig_begin();
+
+	(void)state;
+	options.proxies = "127.0.0.1";
+	options.authorize = cometrig_authorize;
+	cometrig_make(&options);
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		int fd = open_from(wrong[i]);
+
+		cometrig_run(MS);
+		assert_true(admit(i, "ann"));
+		assert_has(cometrig_read(fd, NULL), "hello");
+		cometrig_hang_up(fd);
+	}
+	assert_int_equal(cometrig.comet->quota.count, 0);
+}
+
 /* --- messages of pages */
 
 static void post_of_a_page_reaches_the_program(void **state)
@@ -273,6 +353,7 @@ static void gateway_may_be_freed_by_a_message(void **state)
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, cometrig_tear_down)
+#define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
 
 int main(void)
 {
@@ -289,6 +370,9 @@ int main(void)
 		TEST(drain_ends_asks_by_their_answers),
 		TEST(answer_during_a_drain_is_to_come_again),
 		TEST(free_ends_asks),
+		BARE(client_behind_a_proxy_counts_under_its_address),
+		BARE(forwarded_address_of_others_is_ignored),
+		BARE(wrong_forwarded_addresses_are_ignored),
 		TEST(post_of_a_page_reaches_the_program),
 		TEST(post_needs_an_origin_and_utf8),
 		TEST(post_of_a_client_that_is_gone_is_dropped),

@@ -175,6 +175,30 @@ static void seat_counts_out_its_machine(void **state)
 	spokei_quota_fini(&quota);
 }
 
+static void connection_moves_to_another_address(void **state)
+{
+	struct spoke_address proxy = parse("10.0.0.1:5");
+	struct spoke_address client = parse("1.2.3.4:1");
+	struct spokei_quota quota;
+	bool of_peer;
+	void *seat = NULL;
+
+	(void)state;
+	spokei_quota_init(&quota, spoke_host_env(), 2, 1);
+	assert_int_equal(enter(&quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
+	assert_int_equal(spokei_quota_move(&quota, &proxy, &client, &seat), SPOKE_OK);
+	assert_ptr_equal(seat, spokei_quota_seat(&quota, &client));
+	assert_null(spokei_quota_seat(&quota, &proxy));
+	/* The total is full, which does not matter, but the client's address is, too. */
+	assert_int_equal(enter(&quota, "10.0.0.1:6", &of_peer), SPOKE_OK);
+	assert_int_equal(spokei_quota_move(&quota, &proxy, &client, &seat), SPOKE_ELIMIT);
+	assert_non_null(spokei_quota_seat(&quota, &proxy));
+	assert_int_equal(quota.count, 2);
+	leave(&quota, "10.0.0.1:6");
+	spokei_quota_leave_seat(&quota, seat);
+	spokei_quota_fini(&quota);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +208,7 @@ int main(void)
 		cmocka_unit_test(peers_that_left_use_no_memory),
 		cmocka_unit_test(quota_counts_nothing_without_memory),
 		cmocka_unit_test(seat_counts_out_its_machine),
+		cmocka_unit_test(connection_moves_to_another_address),
 	};
 
 	return cmocka_run_group_tests_name("quota", tests, NULL, NULL);
