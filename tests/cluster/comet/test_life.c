@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of connections: keepalives, the end of a life, limits, storms, kicks and drains. */
+/* The life of connections: keepalives, the end of a life, limits and storms. */
 #include "tests/cluster/comet/cometrig.h"
 
 #include <stdio.h>
@@ -9,17 +9,6 @@ static void assert_has(const char *text, const char *part)
 {
 	if (strstr(text, part) == NULL)
 		fail_msg("\"%.400s\" does not have \"%s\"", text, part);
-}
-
-static unsigned count_of(const char *text, const char *part)
-{
-	unsigned count = 0;
-
-	while ((text = strstr(text, part)) != NULL) {
-		text += strlen(part);
-		count++;
-	}
-	return count;
 }
 
 static int open_many(int *fds, int count)
@@ -333,135 +322,6 @@ static void input_to_an_event_stream_closes_it(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_PROTOCOL), 1);
 }
 
-/* --- kicks and drains */
-
-static void kick_closes_all_connections_of_a_user(void **state)
-{
-	int socket = cometrig_socket("user=ann");
-	int events = cometrig_events("user=ann", NULL);
-	int other = cometrig_socket("user=bob");
-	char query[96];
-	int poll;
-
-	(void)state;
-	(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(0));
-	poll = cometrig_poll(query);
-	(void)cometrig_frames(socket);
-	(void)cometrig_read(events, NULL);
-	(void)cometrig_frames(other);
-	assert_int_equal(spoke_comet_kick(cometrig.comet, spoke_comet_text("ann"), "logged out"),
-			 3);
-	assert_int_equal(spoke_comet_kick(cometrig.comet, spoke_comet_text("ann"), NULL), 0);
-	assert_string_equal(cometrig_frames(socket), "close 4004 logged out\nend\n");
-	assert_string_equal(cometrig_stream(events), "- closed {\"code\":4004}\nend\n");
-	assert_has(cometrig_read(poll, NULL),
-		   "\r\n\r\n{\"messages\":[{\"id\":\"\",\"event\":\"closed\","
-		   "\"data\":\"{\\\"code\\\":4004}\"}]}");
-	assert_string_equal(cometrig_frames(other), "");
-	assert_string_equal(cometrig.changes, "+ann +bob -ann ");
-}
-
-static void drain_spreads_reconnects_and_ends(void **state)
-{
-	enum {
-		COUNT = 100
-	};
-	static int fds[COUNT];
-	unsigned open = COUNT;
-	unsigned early = 0;
-	unsigned steps = 0;
-
-	(void)state;
-	open_many(fds, COUNT);
-	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
-	while (open > 0 && steps++ < 30) {
-		cometrig_run(SECOND / 2);
-		open = 0;
-		for (int i = 0; i < COUNT; i++) {
-			bool ended;
-
-			if (fds[i] < 0)
-				continue;
-			(void)cometrig_read(fds[i], &ended);
-			if (ended) {
-				assert_int_equal(count_of(cometrig.got, "event: reconnect\n"), 1);
-				cometrig_hang_up(fds[i]);
-				fds[i] = -1;
-			} else {
-				open++;
-			}
-		}
-		if (steps == 5)
-			early = open;
-	}
-	assert_int_equal(open, 0);
-	assert_in_range(early, 10, 90);
-	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_DRAIN), COUNT);
-	cometrig_run(3 * SECOND);
-	assert_true(cometrig.engine->drained);
-}
-
-static void poll_in_a_drain_is_told_when_to_come_again(void **state)
-{
-	char query[96];
-	int fd;
-
-	(void)state;
-	(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(0));
-	fd = cometrig_poll(query);
-	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
-	cometrig_run(10 * SECOND + MS);
-	assert_has(cometrig_read(fd, NULL), "\"again\":1000}");
-}
-
-static void drained_gateway_accepts_no_more(void **state)
-{
-	int fd = cometrig_events("user=ann", NULL);
-	const struct spoke_env *env = &cometrig.client.env;
-	int late = cometrig_connect();
-	bool ended;
-
-	(void)state;
-	(void)cometrig_read(fd, NULL);
-	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
-	cometrig_run(MS);
-	cometrig_send(late, "GET /spoke/events?user=bob HTTP/1.1\r\n" COMETRIG_HOST "\r\n");
-	assert_has(cometrig_read(late, &ended), "\r\n\r\nretry: ");
-	assert_true(ended);
-	assert_int_equal(env->net->finish(env->ctx, cometrig_connect()), -111);
-}
-
-static void free_with_connections_leaves_nothing(void **state)
-{
-	int fds[10];
-	bool ended;
-
-	(void)state;
-	open_many(fds, 10);
-	(void)cometrig_connect();
-	(void)cometrig_push(NULL, "e", "x");
-	spoke_comet_free(cometrig.comet);
-	(void)cometrig_read(fds[0], &ended);
-	assert_true(ended);
-	assert_string_equal(strstr(cometrig.changes, "-") ? "told" : "quiet", "quiet");
-}
-
-static void free_gateway(struct cometrig *rig)
-{
-	spoke_comet_free(rig->comet);
-	rig->then = NULL;
-}
-
-static void gateway_may_be_freed_in_a_callback(void **state)
-{
-	(void)state;
-	cometrig.then = free_gateway;
-	(void)cometrig_events("user=ann", NULL);
-	cometrig_run(SECOND);
-	assert_null(cometrig.then);
-	assert_string_equal(cometrig.changes, "+ann ");
-}
-
 #define TEST(function)                                                                             \
 	cmocka_unit_test_setup_teardown(function, cometrig_set_up, cometrig_tear_down)
 #define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
@@ -487,12 +347,6 @@ int main(void)
 		TEST(unfinished_head_ends_in_time),
 		TEST(large_heads_are_rejected),
 		TEST(input_to_an_event_stream_closes_it),
-		TEST(kick_closes_all_connections_of_a_user),
-		TEST(drain_spreads_reconnects_and_ends),
-		TEST(poll_in_a_drain_is_told_when_to_come_again),
-		TEST(drained_gateway_accepts_no_more),
-		TEST(free_with_connections_leaves_nothing),
-		TEST(gateway_may_be_freed_in_a_callback),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -393,61 +393,6 @@ static void server_close_ends_connections_in_every_state(void **state)
 	}
 }
 
-/* --- descriptors that are taken away */
-
-static void detached_descriptor_stays_open(void **state)
-{
-	const struct spoke_env *env = &rig.faulty.env;
-	struct iovec part = { (void *)(uintptr_t) "mine", 4 };
-	bool ended;
-	int client = kvrig_connect();
-	int fd;
-
-	(void)state;
-	kvrig_send(client, KVRIG_GET("/later"));
-	kvrig_run(MS);
-	fd = spokei_http_detach(rig.later);
-	assert_int_equal(fd, rig.accepted);
-	spokei_quota_leave(&rig.quota, spokei_http_peer_address(rig.later));
-	rig.later = NULL;
-	kvrig_run(60 * SECOND);
-	assert_int_equal(rig.closed, 0);
-	assert_int_equal(env->net->write(env->ctx, fd, &part, 1), 4);
-	assert_string_equal(kvrig_read(client, &ended), "mine");
-	assert_false(ended);
-	env->net->close(env->ctx, fd);
-}
-
-static void more_bytes_than_the_request_prevent_a_detach(void **state)
-{
-	int client = kvrig_connect();
-
-	(void)state;
-	kvrig_send(client, KVRIG_GET("/later") "x");
-	kvrig_run(MS);
-	assert_int_equal(spokei_http_detach(rig.later), -1);
-	spokei_http_close(rig.later);
-	client = kvrig_connect();
-	kvrig_send(client, KVRIG_GET("/later"));
-	kvrig_run(MS);
-	kvrig_send(client, "x");
-	kvrig_run(MS);
-	assert_int_equal(spokei_http_detach(rig.later), -1);
-	assert_int_equal(kvrig_respond_later("now"), SPOKE_OK);
-}
-
-static void end_of_the_peers_side_prevents_a_detach(void **state)
-{
-	const struct spoke_env *env = &rig.client.env;
-	int client = kvrig_connect();
-
-	(void)state;
-	kvrig_send(client, KVRIG_GET("/later"));
-	assert_int_equal(env->net->shut(env->ctx, client), 0);
-	kvrig_run(MS);
-	assert_int_equal(spokei_http_detach(rig.later), -1);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -472,9 +417,6 @@ int main(void)
 		TEST(stream_is_closed_when_the_peer_ends_its_side),
 		TEST(drain_ends_streams_and_serves_open_requests),
 		TEST(server_close_ends_connections_in_every_state),
-		TEST(detached_descriptor_stays_open),
-		TEST(more_bytes_than_the_request_prevent_a_detach),
-		TEST(end_of_the_peers_side_prevents_a_detach),
 	};
 
 	return cmocka_run_group_tests_name("http_connection", tests, NULL, NULL);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors that the user of an HTTP connection takes away. */
+#include "tests/transport/http/kvrig.h"
+
+#include "transport/http/request.h"
+
+#include <string.h>
+
+#define rig kvrig
+
+static int set_up(void **state)
+{
+	(void)state;
+	kvrig_open();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	kvrig_close();
+	return 0;
+}
+
+static void detached_descriptor_stays_open(void **state)
+{
+	const struct spoke_env *env = &rig.faulty.env;
+	struct iovec part = { (void *)(uintptr_t) "mine", 4 };
+	bool ended;
+	int client = kvrig_connect();
+	int fd;
+
+	(void)state;
+	kvrig_send(client, KVRIG_GET("/later"));
+	kvrig_run(MS);
+	fd = spokei_http_detach(rig.later);
+	assert_int_equal(fd, rig.accepted);
+	spokei_quota_leave(&rig.quota, spokei_http_peer_address(rig.later));
+	rig.later = NULL;
+	kvrig_run(60 * SECOND);
+	assert_int_equal(rig.closed, 0);
+	assert_int_equal(env->net->write(env->ctx, fd, &part, 1), 4);
+	assert_string_equal(kvrig_read(client, &ended), "mine");
+	assert_false(ended);
+	env->net->close(env->ctx, fd);
+}
+
+static void more_bytes_than_the_request_prevent_a_detach(void **state)
+{
+	int client = kvrig_connect();
+
+	(void)state;
+	kvrig_send(client, KVRIG_GET("/later") "x");
+	kvrig_run(MS);
+	assert_int_equal(spokei_http_detach(rig.later), -1);
+	spokei_http_close(rig.later);
+	client = kvrig_connect();
+	kvrig_send(client, KVRIG_GET("/later"));
+	kvrig_run(MS);
+	kvrig_send(client, "x");
+	kvrig_run(MS);
+	assert_int_equal(spokei_http_detach(rig.later), -1);
+	assert_int_equal(kvrig_respond_later("now"), SPOKE_OK);
+}
+
+static void end_of_the_peers_side_prevents_a_detach(void **state)
+{
+	const struct spoke_env *env = &rig.client.env;
+	int client = kvrig_connect();
+
+	(void)state;
+	kvrig_send(client, KVRIG_GET("/later"));
+	assert_int_equal(env->net->shut(env->ctx, client), 0);
+	kvrig_run(MS);
+	assert_int_equal(spokei_http_detach(rig.later), -1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(detached_descriptor_stays_open),
+		TEST(more_bytes_than_the_request_prevent_a_detach),
+		TEST(end_of_the_peers_side_prevents_a_detach),
+	};
+
+	return cmocka_run_group_tests_name("http_detach", tests, NULL, NULL);
+}
