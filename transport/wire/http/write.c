@@ -5,8 +5,8 @@
  */
 #include "transport/wire/http/parts.h"
 
-#include "core/json/json.h"
 #include "core/json/document.h"
+#include "core/json/json.h"
 #include "core/text/percent.h"
 #include "transport/http/guard.h"
 
