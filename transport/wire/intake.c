@@ -145,8 +145,7 @@ static SPOKEI_NOINLINE void end_input(struct spokei_intake *intake)
 {
 	intake->over = true;
 	intake->stopped = true;
-	if (intake->given > 0)
-		spokei_buffer_truncate(&intake->kept, intake->given);
+	spokei_buffer_truncate(&intake->kept, intake->given);
 }
 
 /* Chooses the wire by the first byte. */

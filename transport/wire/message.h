@@ -74,7 +74,9 @@ struct spokei_message {
 	/* Decoded from $invoke; `types` is empty then. Replies that are written: to such a call. */
 	bool generic;
 	bool safe_only; /* may be served only by a method that changes nothing */
-	bool last;      /* the peer sends no more requests; the connection ends with the reply */
+	/* The peer sends no more requests, and the connection ends with the reply. Replies that are
+	 * written: the same. */
+	bool last;
 	struct spoke_value type_names; /* generic calls: array of Java type names, or none */
 	int64_t timeout_ms; /* remaining time, rounded up; 0: none given; below 0: expired */
 
@@ -145,6 +147,8 @@ struct spokei_wire {
 	bool deadlines;    /* requests carry the remaining time */
 	bool attachments;  /* messages carry attachments, versions and groups */
 	bool in_order; /* requests are served one after the other, because replies have no ids */
+	/* Silence after which a connection is closed if the user has set no time; 0: never. */
+	uint64_t idle_ns;
 	/* The wire to use where this one is turned off; NULL: it is always on. */
 	const struct spokei_wire *off;
 	/* Returns whether a connection that begins with this byte uses this wire. */

@@ -26,13 +26,29 @@ static bool is(struct spoke_span name, const char *text)
 	return spokei_http_is_any_case(name, text, strlen(text));
 }
 
+/* Headers that other programs write by their own rules: the first of each counts, as it is. */
+struct foreign {
+	bool parent;
+	bool state;
+};
+
+static bool take_once(bool *seen)
+{
+	bool first = !*seen;
+
+	*seen = true;
+	return first;
+}
+
 /* Returns the name of the attachment in this header; { 0 }: it is none. */
-static struct spoke_span attachment_of(struct spoke_span name)
+static struct spoke_span attachment_of(struct spoke_span name, struct foreign *seen)
 {
 	static const struct spoke_span none;
 
-	if (is(name, "traceparent") || is(name, "tracestate"))
-		return name;
+	if (is(name, "traceparent"))
+		return take_once(&seen->parent) ? name : none;
+	if (is(name, "tracestate"))
+		return take_once(&seen->state) ? name : none;
 	if (name.len <= ATTACHMENT_MARK ||
 	    !is(spokei_span(name.data, ATTACHMENT_MARK), attachment_mark))
 		return none;
@@ -78,6 +94,7 @@ static bool read_grpc_time(struct spoke_span value, int64_t *ret_ms)
 	const char *text = value.data;
 	const char *unit;
 	uint64_t number = 0;
+	uint64_t ns;
 
 	if (value.len < 2 || value.len > GRPC_DIGITS + 1)
 		return false;
@@ -89,7 +106,8 @@ static bool read_grpc_time(struct spoke_span value, int64_t *ret_ms)
 	}
 	if (unit == NULL)
 		return false;
-	*ret_ms = to_ms(number * ns_of[unit - units]);
+	ns = ns_of[unit - units];
+	*ret_ms = to_ms(number > UINT64_MAX / ns ? UINT64_MAX : number * ns);
 	return true;
 }
 
@@ -132,6 +150,7 @@ static const char *read_field(struct spoke_span name, struct spoke_span value,
 int spokei_http_fields_read(const struct spokei_wire_limits *limits, struct spoke_span lines,
 			    struct spokei_http_fields *ret, const char **ret_why)
 {
+	struct foreign seen = { false, false };
 	struct spoke_span name;
 	struct spoke_span value;
 
@@ -140,7 +159,7 @@ int spokei_http_fields_read(const struct spokei_wire_limits *limits, struct spok
 		*ret_why = read_field(name, value, ret);
 		if (*ret_why)
 			return BAD_REQUEST;
-		ret->attachments += attachment_of(name).len > 0;
+		ret->attachments += attachment_of(name, &seen).len > 0;
 	}
 	*ret_why = "Spoke-Version or Spoke-Group is too long";
 	if (ret->version.len > limits->name_max || ret->group.len > limits->name_max)
@@ -162,15 +181,19 @@ static int pack_name(struct spoke_builder *builder, struct spoke_span name)
 	return SPOKE_OK;
 }
 
-/* A value may have %XX for bytes that a header cannot have. */
-static int pack_value(struct spoke_builder *builder, struct spoke_span value)
+/* A value may have %XX for bytes that a header cannot have; one by foreign rules has none. */
+static int pack_value(struct spoke_builder *builder, struct spoke_span value, bool foreign)
 {
 	char text[VALUE_MAX_LEN];
-	size_t len;
+	size_t len = value.len;
 
-	if (value.len > sizeof(text) ||
-	    spokei_percent_decode(value.data, value.len, text, &len) != SPOKEI_PERCENT_FINE ||
-	    !spokei_utf8_all((const unsigned char *)text, len))
+	if (len > sizeof(text))
+		return SPOKE_ESYNTAX;
+	if (foreign)
+		memcpy(text, value.data, len);
+	else if (spokei_percent_decode(value.data, value.len, text, &len) != SPOKEI_PERCENT_FINE)
+		return SPOKE_ESYNTAX;
+	if (!spokei_utf8_all((const unsigned char *)text, len))
 		return SPOKE_ESYNTAX;
 	spoke_pack_str(builder, text, len);
 	return SPOKE_OK;
@@ -179,6 +202,7 @@ static int pack_value(struct spoke_builder *builder, struct spoke_span value)
 int spokei_http_fields_attach(const struct spokei_wire_limits *limits, struct spoke_span lines,
 			      size_t count, struct spokei_buffer *out)
 {
+	struct foreign seen = { false, false };
 	struct spoke_builder builder;
 	struct spoke_span name;
 	struct spoke_span value;
@@ -188,13 +212,13 @@ int spokei_http_fields_attach(const struct spokei_wire_limits *limits, struct sp
 	spokei_builder_init_buffer(&builder, out, &limits->value);
 	spoke_pack_map(&builder, count);
 	while (error == SPOKE_OK && spokei_http_next_field(&lines, &name, &value)) {
-		struct spoke_span key = attachment_of(name);
+		struct spoke_span key = attachment_of(name, &seen);
 
 		if (key.len == 0)
 			continue;
 		error = pack_name(&builder, key);
 		if (error == SPOKE_OK)
-			error = pack_value(&builder, value);
+			error = pack_value(&builder, value, key.data == name.data);
 	}
 	if (error == SPOKE_OK)
 		error = spoke_builder_finish_value(&builder, &map);

@@ -8,6 +8,7 @@
 #include "transport/wire/http/parts.h"
 
 #define CUT_BODY 3
+#define IDLE_NS UINT64_C(75000000000) /* HTTP has no heartbeats */
 #define HEAD_STEP 512u /* bytes of a head that are waited for at first; then twice as many */
 
 /* The first letters of GET, HEAD, POST, PUT, PATCH, OPTIONS, DELETE, CONNECT and TRACE. */
@@ -37,6 +38,8 @@ static int cut_head(const struct spokei_wire_limits *limits, struct spokei_cut_h
 	struct spokei_http_request request;
 	int status;
 
+	if (bytes.len > limits->frame_max)
+		bytes.len = limits->frame_max;
 	/* Responses of a server, which a tool sees. */
 	if (bytes.len >= sizeof(response) - 1 &&
 	    memcmp(bytes.data, response, sizeof(response) - 1) == 0)
@@ -66,6 +69,7 @@ static int cut_body(const struct spokei_wire_limits *limits, struct spokei_cut_h
 		    struct spoke_span bytes, size_t *ret_len)
 {
 	size_t head_len = state->head_len;
+	size_t max = spokei_http_body_max(limits, head_len);
 	struct spoke_span body = spokei_span_after(bytes, head_len);
 	struct spokei_http_chunks chunks = { state->at, state->joined };
 	size_t needed;
@@ -75,8 +79,8 @@ static int cut_body(const struct spokei_wire_limits *limits, struct spokei_cut_h
 		*ret_len = head_len + state->body_len;
 		return bytes.len >= *ret_len ? 0 : SPOKEI_CUT_MORE;
 	}
-	status = spokei_http_chunks_scan(&chunks, body.data, body.len,
-					 spokei_http_body_max(limits, head_len), &needed);
+	status = spokei_http_chunks_scan(&chunks, body.data, body.len < max ? body.len : max, max,
+					 &needed);
 	state->at = chunks.at;
 	state->joined = chunks.len;
 	if (status == SPOKEI_HTTP_MORE)
@@ -127,6 +131,7 @@ const struct spokei_wire spokei_wire_http = {
 	.deadlines = true,
 	.attachments = true,
 	.in_order = true,
+	.idle_ns = IDLE_NS,
 	.off = &spokei_wire_http_off,
 	.knows = http_knows,
 	.cut = http_cut,
@@ -142,6 +147,7 @@ const struct spokei_wire spokei_wire_http_off = {
 	.deadlines = true,
 	.attachments = true,
 	.in_order = true,
+	.idle_ns = IDLE_NS,
 	.knows = http_knows,
 	.cut = http_cut,
 	.read = spokei_http_wire_read_off,

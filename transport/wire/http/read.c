@@ -125,17 +125,22 @@ static int check_type(struct reading *reading)
 
 /* --- the path */
 
-static bool decode(struct spoke_span text, struct spokei_buffer *scratch, struct part *ret_part)
+/* Decodes a name into the scratch. Returns OK, a status, or ENOMEM. */
+static int decode(struct reading *reading, struct spoke_span name, struct part *ret_part)
 {
-	size_t before = spokei_buffer_len(scratch);
-	unsigned char *room = spokei_buffer_reserve(scratch, text.len + 1);
+	struct spokei_buffer *scratch = reading->scratch;
+	unsigned char *room = spokei_buffer_reserve(scratch, name.len + 1);
 
-	if (room == NULL || spokei_percent_decode(text.data, text.len, (char *)room,
-						  &ret_part->len) != SPOKEI_PERCENT_FINE)
-		return false;
-	ret_part->at = before;
+	if (room == NULL)
+		return SPOKE_ENOMEM;
+	if (spokei_percent_decode(name.data, name.len, (char *)room, &ret_part->len) !=
+	    SPOKEI_PERCENT_FINE)
+		return refuse(reading, BAD_REQUEST, "the path has a bad percent sign");
+	if (!spokei_utf8_all(room, ret_part->len))
+		return refuse(reading, BAD_REQUEST, "the path is not UTF-8");
+	ret_part->at = spokei_buffer_len(scratch);
 	spokei_buffer_commit(scratch, ret_part->len);
-	return true;
+	return OK;
 }
 
 static void ask_provider(struct spokei_message *message, const char *method)
@@ -150,6 +155,7 @@ static int read_names(struct reading *reading, struct part *ret_service, struct 
 	struct spokei_message *message = reading->message;
 	struct spoke_span path = spokei_span_after(reading->request.path, 1);
 	const char *slash = path.len ? memchr(path.data, '/', path.len) : NULL;
+	int status;
 
 	if (path.len == 0) {
 		ask_provider(message, SPOKEI_HTTP_SERVICES);
@@ -172,10 +178,8 @@ static int read_names(struct reading *reading, struct part *ret_service, struct 
 		return refuse(reading, NOT_FOUND, "the path of a call is /SERVICE/METHOD");
 	if (memchr(path.data, '%', path.len) == NULL)
 		return OK;
-	if (!decode(message->service, reading->scratch, ret_service) ||
-	    !decode(message->method, reading->scratch, ret_method))
-		return refuse(reading, BAD_REQUEST, "the path has a bad percent sign");
-	return OK;
+	status = decode(reading, message->service, ret_service);
+	return status == OK ? decode(reading, message->method, ret_method) : status;
 }
 
 /* --- arguments */
@@ -184,7 +188,7 @@ static int read_names(struct reading *reading, struct part *ret_service, struct 
 static int pack_parameter(struct spoke_builder *builder, char *text, size_t len)
 {
 	char copy[SPOKEI_HTTP_LINE_MAX];
-	char packed[2 * SPOKEI_HTTP_LINE_MAX];
+	char packed[3 * SPOKEI_HTTP_LINE_MAX]; /* "1e9," becomes nine bytes */
 	struct spoke_json_error wrong;
 	struct spoke_builder own;
 	struct spoke_span values;
@@ -244,6 +248,8 @@ static int read_query(struct reading *reading, struct part *ret_args)
 	if (error == SPOKE_OK)
 		error = spoke_builder_finish(&builder, &args);
 	spokei_builder_drop(&builder);
+	if (error == SPOKE_ENOMEM)
+		return SPOKE_ENOMEM;
 	if (error)
 		return refuse(reading, BAD_REQUEST,
 			      "the query has a bad percent sign, or a text that is not UTF-8");
@@ -315,6 +321,8 @@ static int find_body(struct reading *reading, struct spoke_span frame, struct sp
 	*ret_body = spokei_span_after(frame, request->head_len);
 	if (!request->chunked)
 		return request->body_len > max ? TOO_LARGE : OK;
+	if (ret_body->len > max)
+		ret_body->len = max;
 	status = spokei_http_chunks_scan(&chunks, ret_body->data, ret_body->len, max, &needed);
 	if (status == SPOKEI_HTTP_WHOLE)
 		return OK;
@@ -323,10 +331,26 @@ static int find_body(struct reading *reading, struct spoke_span frame, struct sp
 
 /* --- the message */
 
+static int read_attachments(struct reading *reading, struct part *ret_part)
+{
+	struct spokei_buffer *scratch = reading->scratch;
+	int error;
+
+	ret_part->at = spokei_buffer_len(scratch);
+	error = spokei_http_fields_attach(reading->limits, reading->request.fields,
+					  reading->fields.attachments, scratch);
+	if (error == SPOKE_ENOMEM)
+		return SPOKE_ENOMEM;
+	if (error)
+		return refuse(reading, BAD_REQUEST,
+			      "attachments: each name once, and values in UTF-8 or with %XX");
+	ret_part->len = spokei_buffer_len(scratch) - ret_part->at;
+	return OK;
+}
+
 /* Reads the parts of a call. Returns OK, a status, or ENOMEM. */
 static int read_call(struct reading *reading, struct spoke_span body)
 {
-	const struct spokei_http_request *request = &reading->request;
 	struct spokei_message *message = reading->message;
 	struct spokei_buffer *scratch = reading->scratch;
 	struct part service = { 0, 0 };
@@ -341,15 +365,8 @@ static int read_call(struct reading *reading, struct spoke_span body)
 		status = check_type(reading);
 	if (status == OK && !message->safe_only)
 		status = read_body(reading, body, &args);
-	if (status == OK && reading->fields.attachments > 0) {
-		attachments.at = spokei_buffer_len(scratch);
-		if (spokei_http_fields_attach(reading->limits, request->fields,
-					      reading->fields.attachments, scratch))
-			return refuse(reading, BAD_REQUEST,
-				      "attachments: each name once, and values in UTF-8 or with "
-				      "%XX");
-		attachments.len = spokei_buffer_len(scratch) - attachments.at;
-	}
+	if (status == OK && reading->fields.attachments > 0)
+		status = read_attachments(reading, &attachments);
 	if (status != OK)
 		return status;
 	if (service.len > 0) {
@@ -383,7 +400,9 @@ static int read_request(struct reading *reading, struct spoke_span frame)
 	struct spokei_message *message = reading->message;
 	struct spokei_http_request *request = &reading->request;
 	struct spoke_span body = { NULL, 0 };
-	int status = spokei_http_read_head(frame.data, frame.len, request);
+	size_t seen = frame.len < reading->limits->frame_max ? frame.len
+							     : reading->limits->frame_max;
+	int status = spokei_http_read_head(frame.data, seen, request);
 
 	if (status == SPOKEI_HTTP_MORE)
 		status = HEAD_TOO_LONG;

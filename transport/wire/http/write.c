@@ -146,7 +146,7 @@ static void put_origin(struct response *response)
 
 static void put_connection(struct response *response)
 {
-	if (response->message->id & SPOKEI_HTTP_ID_LAST)
+	if (response->message->id & SPOKEI_HTTP_ID_LAST || response->message->last)
 		put(response, TEXT("Connection: close\r\n"));
 	else if (response->message->id & SPOKEI_HTTP_ID_OLD)
 		put(response, TEXT("Connection: keep-alive\r\n"));
