@@ -84,6 +84,7 @@ void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *r
 	struct spokei_message message = {
 		.error = error,
 		.error_text = spokei_span(text, strlen(text)),
+		.last = conn->ending,
 	};
 
 	spokei_conn_reply(conn, request, &message);
@@ -147,23 +148,27 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 			conn->serving_top = serving->id;
 	}
 	serving->conn = conn;
-	/* The next request is read when this one is answered. */
-	if (SPOKEI_UNLIKELY(conn->wire->in_order)) {
-		conn->paused = true;
-		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
-	}
+	if (SPOKEI_UNLIKELY(conn->wire->in_order))
+		conn->paused |= SPOKEI_PAUSED_TURN;
 	spokei_list_append(&conn->servings, &serving->node);
 	conn->link->serving_count++;
 	conn->serving_count++;
 	return 0;
 }
 
-/* Reads on after the answer, unless too many bytes are queued. */
-static SPOKEI_NOINLINE void take_turn(struct spokei_conn *conn)
+/* Answers a request whose successors wait for that, and goes on with them, unless too many bytes
+ * are queued. */
+static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, const struct place *place,
+					struct spokei_message *message)
 {
-	if (conn->state != SPOKEI_CONN_CLOSED && conn->paused &&
-	    spokei_buffer_len(&conn->out.out) < conn->link->limits.out_high)
+	message->last = conn->ending;
+	answer(conn, place, message);
+	if (conn->state == SPOKEI_CONN_CLOSED || conn->paused & SPOKEI_PAUSED_FULL)
+		return;
+	if (spokei_conn_has_next(conn) || spokei_stream_pending(&conn->stream) > 0)
 		spokei_engine_soon(spokei_conn_engine(conn), &conn->resume);
+	else
+		conn->paused = 0;
 }
 
 void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *message)
@@ -177,10 +182,10 @@ void spokei_conn_answer(struct spokei_serving *serving, struct spokei_message *m
 		return;
 	}
 	forget(serving);
-	if (two_way)
-		answer(conn, &place, message);
 	if (SPOKEI_UNLIKELY(conn->wire->in_order))
-		take_turn(conn);
+		answer_turn(conn, &place, message);
+	else if (two_way)
+		answer(conn, &place, message);
 	if (conn->ending)
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }

@@ -50,6 +50,10 @@ enum spokei_link_event {
 	SPOKEI_LINK_EVENT_WRITABLE, /* ... the peer accepts requests again */
 };
 
+/* Reasons for a pause. */
+#define SPOKEI_PAUSED_FULL 1u /* too much output is queued; nothing is read */
+#define SPOKEI_PAUSED_TURN 2u /* a request is served whose answer comes before the next request */
+
 /* Callbacks to the owner. Each may close any connection. */
 struct spokei_conn_up {
 	/* The state is OPEN; or CLOSED, with the reason, which is the last callback. */
@@ -90,7 +94,7 @@ struct spokei_conn {
 	 * READONLY and waits for the connection's end. */
 	bool ending;
 	bool waits_open; /* the peer keeps its sending side open while it waits for replies */
-	bool paused;     /* not read, because too much output is queued */
+	uint8_t paused;  /* SPOKEI_PAUSED_... bits; no message is delivered meanwhile */
 	bool ended;      /* the peer sends no more, since ended_ns */
 	bool blocked;    /* the last write did not take everything, or unsent requests wait */
 	bool writable;   /* ... and the next write may take more */

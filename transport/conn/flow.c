@@ -6,6 +6,20 @@
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
+bool spokei_conn_has_next(const struct spokei_conn *conn)
+{
+	return spokei_buffer_len(&conn->held) > 0 ||
+	       spokei_buffer_len(&conn->in.kept) > conn->in.given;
+}
+
+bool spokei_conn_has_room(const struct spokei_conn *conn)
+{
+	if (SPOKEI_LIKELY(conn->paused == 0))
+		return true;
+	return conn->paused == SPOKEI_PAUSED_TURN && conn->serving_count > 0 &&
+	       !spokei_conn_has_next(conn);
+}
+
 void spokei_conn_watch(struct spokei_conn *conn)
 {
 	unsigned io = 0;
@@ -16,7 +30,7 @@ void spokei_conn_watch(struct spokei_conn *conn)
 		spokei_stream_watch(&conn->stream, SPOKE_IO_WRITE);
 		return;
 	}
-	if (!conn->paused && !conn->ended && conn->state != SPOKEI_CONN_OPENING)
+	if (spokei_conn_has_room(conn) && !conn->ended && conn->state != SPOKEI_CONN_OPENING)
 		io = SPOKE_IO_READ;
 	if (conn->blocked && !conn->writable && !conn->unwritable)
 		io |= SPOKE_IO_WRITE;
@@ -32,9 +46,9 @@ void spokei_conn_answered(struct spokei_conn *conn)
 	if (spokei_buffer_len(&conn->out.out) < link->limits.out_high)
 		return;
 	spokei_task_drop(&conn->resume); /* also if the end of the pause has queued the task */
-	if (conn->paused)
+	if (conn->paused & SPOKEI_PAUSED_FULL)
 		return;
-	conn->paused = true;
+	conn->paused |= SPOKEI_PAUSED_FULL;
 	spokei_count(link->engine, SPOKE_STAT_READS_PAUSED);
 	spokei_conn_watch(conn);
 }
@@ -43,11 +57,17 @@ void spokei_conn_unpause(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 
-	if (spokei_buffer_len(&conn->held) > 0 || spokei_stream_pending(&conn->stream) > 0) {
+	if (conn->paused & SPOKEI_PAUSED_TURN && conn->serving_count > 0) {
+		conn->paused = SPOKEI_PAUSED_TURN; /* the answer ends the pause */
+		return;
+	}
+	if (conn->paused & SPOKEI_PAUSED_TURN || spokei_buffer_len(&conn->held) > 0 ||
+	    (conn->wire->in_order && spokei_conn_has_next(conn)) ||
+	    spokei_stream_pending(&conn->stream) > 0) {
 		spokei_engine_soon(engine, &conn->resume);
 		return;
 	}
-	conn->paused = false;
+	conn->paused = 0;
 	if (conn->frame_ns == 0)
 		return;
 	conn->frame_ns = engine->settle_ns;

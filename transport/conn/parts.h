@@ -78,6 +78,13 @@ void spokei_conn_answered(struct spokei_conn *conn);
 /* Reads again after a pause; bytes that were read before the pause come first. */
 void spokei_conn_unpause(struct spokei_conn *conn);
 
+/* Returns whether bytes after the request that is served have been read. */
+bool spokei_conn_has_next(const struct spokei_conn *conn);
+
+/* Returns whether reading is possible: there is no pause, or it is one for a request that is served
+ * and nothing after it has been read. */
+bool spokei_conn_has_room(const struct spokei_conn *conn);
+
 /* --- write.c */
 
 /* Counts `len` bytes that were queued: they are written when the turn ends, or before. */

@@ -36,18 +36,20 @@ static void hold(struct spokei_conn *conn, struct spoke_span bytes)
 {
 	if (bytes.len > 0 && spokei_buffer_append(&conn->held, bytes.data, bytes.len))
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+	else
+		spokei_conn_watch(conn);
 }
 
-/* Delivers the messages of the bytes that were read, until a pause. Returns whether there was a
- * whole message. */
-static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
+/* Delivers the messages of the bytes that were read, until a pause, which leaves the others.
+ * Returns whether there was a whole message. */
+static bool take_in(struct spokei_conn *conn, struct spoke_span *bytes)
 {
 	struct spokei_message message;
 	size_t early = EARLY;
 	bool any = false;
 
 	for (;;) {
-		switch (spokei_intake_next(&conn->in, &bytes, &message)) {
+		switch (spokei_intake_next(&conn->in, bytes, &message)) {
 		case SPOKEI_INTAKE_MORE:
 			return any;
 		case SPOKEI_INTAKE_MESSAGE:
@@ -65,12 +67,8 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span bytes)
 			spokei_conn_write_early(conn);
 			early *= EARLY_MORE;
 		}
-		if (conn->state == SPOKEI_CONN_CLOSED)
+		if (conn->state == SPOKEI_CONN_CLOSED || conn->paused)
 			return any;
-		if (conn->paused) {
-			hold(conn, bytes);
-			return any;
-		}
 	}
 }
 
@@ -163,46 +161,73 @@ static void note_frame(struct spokei_conn *conn, bool any)
 	spokei_conn_arm(conn);
 }
 
-static void read_some(struct spokei_conn *conn)
+/* Reads into the scratch. Returns the number of bytes; 0: none are to be processed. */
+static inline size_t read_bytes(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 	ssize_t got = conn->stream.kind->read(&conn->stream, engine->scratch,
 					      SPOKEI_ENGINE_SCRATCH);
-	bool any;
 
 	conn->asked_mark = conn->out.sent;
 	spokei_count(engine, SPOKE_STAT_READS);
 	if (got == -EAGAIN || got == -EINTR)
-		return;
+		return 0;
 	if (got < 0 && conn->shut) {
 		spokei_conn_close(conn, SPOKE_ECLOSED);
-		return;
+		return 0;
 	}
 	if (got == -ETIMEDOUT) { /* the kernel's keepalive found the peer silent */
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SILENT, SPOKE_ESILENT);
-		return;
+		return 0;
 	}
 	if (got < 0) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
-		return;
+		return 0;
 	}
 	if (got == 0) {
 		end_of_input(conn);
-		return;
+		return 0;
 	}
 	spokei_count_by(engine, SPOKE_STAT_BYTES_READ, (uint64_t)got);
 	spokei_conn_heard(conn);
-	if (conn->state == SPOKEI_CONN_CLOSED)
+	return conn->state == SPOKEI_CONN_CLOSED ? 0 : (size_t)got;
+}
+
+static void read_some(struct spokei_conn *conn)
+{
+	size_t got = read_bytes(conn);
+	struct spoke_span bytes = { spokei_conn_engine(conn)->scratch, got };
+	bool any;
+
+	if (got == 0)
 		return;
-	any = take_in(conn, spokei_span(engine->scratch, (size_t)got));
+	any = take_in(conn, &bytes);
+	if (SPOKEI_UNLIKELY(conn->paused) && conn->state != SPOKEI_CONN_CLOSED)
+		hold(conn, bytes);
 	if (conn->state != SPOKEI_CONN_CLOSED)
 		note_frame(conn, any);
 }
 
+/* Reads while a request is served, to notice the peer's end. Its next requests wait. */
+static SPOKEI_NOINLINE void read_ahead(struct spokei_conn *conn)
+{
+	size_t got = read_bytes(conn);
+
+	if (got == 0)
+		return;
+	hold(conn, spokei_span(spokei_conn_engine(conn)->scratch, got));
+	if (conn->state != SPOKEI_CONN_CLOSED)
+		(void)count_held(conn);
+}
+
+static inline bool is_readable(const struct spokei_conn *conn)
+{
+	return !spokei_conn_is_opening(conn) && conn->state != SPOKEI_CONN_CLOSED && !conn->ended;
+}
+
 static bool may_read(const struct spokei_conn *conn)
 {
-	return !spokei_conn_is_opening(conn) && conn->state != SPOKEI_CONN_CLOSED &&
-	       !conn->paused && !conn->ended;
+	return is_readable(conn) && !conn->paused;
 }
 
 /* Reads bytes that the stream holds, because the descriptor will not become ready for them. */
@@ -221,8 +246,11 @@ static void read_pending(struct spokei_conn *conn)
 
 void spokei_conn_read(struct spokei_conn *conn)
 {
-	if (!may_read(conn))
+	if (SPOKEI_UNLIKELY(!may_read(conn))) {
+		if (is_readable(conn) && spokei_conn_has_room(conn))
+			read_ahead(conn);
 		return;
+	}
 	read_some(conn);
 	if (SPOKEI_UNLIKELY(conn->stream.layered))
 		read_pending(conn);
@@ -231,13 +259,17 @@ void spokei_conn_read(struct spokei_conn *conn)
 void spokei_conn_resume(struct spokei_task *task)
 {
 	struct spokei_conn *conn = spoke_container_of(task, struct spokei_conn, resume);
-	struct spokei_buffer held = conn->held;
+	struct spokei_buffer *held = &conn->held;
+	struct spoke_span bytes = { spokei_buffer_data(held), spokei_buffer_len(held) };
 	bool any;
 
-	spokei_buffer_init(&conn->held, held.env, SPOKEI_ENGINE_SCRATCH);
-	conn->paused = false;
-	any = take_in(conn, spokei_span(spokei_buffer_data(&held), spokei_buffer_len(&held)));
-	spokei_buffer_fini(&held);
+	conn->paused = 0;
+	conn->frame_ns = 0; /* the frame has waited for this side */
+	any = take_in(conn, &bytes);
+	if (bytes.len > 0 && conn->state != SPOKEI_CONN_CLOSED)
+		spokei_buffer_consume(held, spokei_buffer_len(held) - bytes.len);
+	else
+		spokei_buffer_fini(held);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	note_frame(conn, any);

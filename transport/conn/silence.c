@@ -50,6 +50,13 @@ static void note_miss(struct spokei_conn *conn)
 	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_MISSED);
 }
 
+/* Closes a connection of a wire whose idle connections end as a rule; that is no event. */
+static void end_idle(struct spokei_conn *conn)
+{
+	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_CLOSED_IDLE);
+	spokei_conn_close(conn, SPOKE_ESILENT);
+}
+
 void spokei_conn_check_silence(struct spokei_conn *conn)
 {
 	struct spokei_idle_moment moment = moment_of(conn);
@@ -72,6 +79,8 @@ void spokei_conn_check_silence(struct spokei_conn *conn)
 			spokei_conn_ask(conn);
 		else if (answer_is_due(conn))
 			conn->idle.since_ns = moment.now_ns;
+		else if (conn->wire->idle_ns > 0)
+			end_idle(conn);
 		else
 			spokei_conn_blame(conn, SPOKE_STAT_CLOSED_IDLE, SPOKE_ESILENT);
 		return;

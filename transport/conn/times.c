@@ -16,7 +16,8 @@ uint64_t spokei_conn_interval(const struct spokei_conn *conn)
 	const struct spokei_link_limits *limits = &conn->link->limits;
 
 	if (!conn->wire->probes)
-		return limits->idle_close_ns;
+		return limits->idle_close_ns != SPOKEI_IDLE_OFF ? limits->idle_close_ns
+								: conn->wire->idle_ns;
 	if (conn->heartbeat_ns == 0 || limits->heartbeat_ns == SPOKEI_IDLE_OFF)
 		return limits->heartbeat_ns;
 	return earlier(limits->heartbeat_ns, conn->heartbeat_ns);
