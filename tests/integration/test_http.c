@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls by HTTP at the port of a provider: answers, statuses, order, headers. */
+#include "tests/integration/httprig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define ECHO "/demo.EchoService/echo"
+#define LATER "/demo.EchoService/later"
+
+static void calls_are_answered_on_one_connection(struct stage *stage)
+{
+	struct raw *raw = http_to_provider(stage, NULL);
+	struct http_answer answer;
+
+	http_post(raw, ECHO, "[\"world\", 2]");
+	http_take(raw, &answer);
+	assert_int_equal(answer.status, 200);
+	assert_string_equal(answer.body, "\"world\"\n");
+	assert_non_null(strstr(answer.head, "\r\nContent-Type: application/json\r\n"));
+	assert_non_null(strstr(answer.head, "\r\nCache-Control: no-store\r\n"));
+	assert_null(strstr(answer.head, "Access-Control"));
+	assert_null(strstr(answer.head, "Connection"));
+	http_post(raw, "/demo.Any/thing", "{\"a\": [9007199254740993, 1.5, null]}");
+	http_want(raw, 200, "{\"a\":?9007199254740993,1.5,null?}\n");
+	http_ask(raw, "POST " ECHO " HTTP/1.1\r\n" HTTP_HOST
+		      "Transfer-Encoding: chunked\r\n\r\n1\r\n7\r\n0\r\n\r\n");
+	http_want(raw, 200, "7\n");
+	assert_counter_up_by(stage, SPOKE_STAT_REQUESTS_OK, 3);
+	assert_nothing_closed(stage);
+	assert_second_connection_works(stage);
+}
+
+static void each_error_has_its_status(struct stage *stage)
+{
+	struct raw *raw = http_to_provider(stage, NULL);
+
+	http_post(raw, "/demo.No/echo", "");
+	http_want(raw, 404,
+		  "{\"error\":\"ENOSERVICE\",\"code\":0,\"text\":\"there is no such service "
+		  "*\",\"written\":false}\n");
+	http_post(raw, "/demo.EchoService/no", "");
+	http_want(raw, 404, "*\"the service has no such method\",\"written\":false}\n");
+	http_post(raw, ECHO, "[1");
+	http_want(raw, 400, "{\"error\":\"EBADREQUEST\",*\"written\":false}\n");
+	http_post(raw, "/demo.EchoService/refuse", "");
+	http_want(raw, 500,
+		  "{\"error\":\"EREMOTE\",\"code\":7,\"text\":\"no\",\"written\":true}\n");
+	http_post(raw, "/demo.EchoService/integer", "\"x\"");
+	http_want(raw, 400, "{\"error\":\"EREMOTE\",*\"written\":true}\n");
+	http_ask(raw, "GET " ECHO "?x=1 HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	http_want(raw, 405,
+		  "*\"GET is for methods that are marked as safe; send a POST\"*false}\n");
+	http_ask(raw, "POST " ECHO " HTTP/1.1\r\n" HTTP_HOST
+		      "Content-Type: text/plain\r\nContent-Length: 1\r\n\r\n1");
+	http_want(raw, 415, "*false}\n");
+	http_ask(raw, "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+	http_want(raw, 421, "*http.hosts\",\"written\":false}\n");
+	http_ask(raw, "POST " ECHO " HTTP/1.1\r\n" HTTP_HOST
+		      "Spoke-Timeout: 0\r\nContent-Length: 1\r\n\r\n1");
+	http_want(raw, 504, "{\"error\":\"EEXPIRED\",*\"written\":false}\n");
+	http_ask(raw, "PATCH / HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	http_want(raw, 405, "*");
+	assert_http_lives(raw);
+	assert_nothing_closed(stage);
+}
+
+static void limits_answer_429_or_503(struct stage *stage)
+{
+	struct raw *raw = http_to_provider(stage, NULL);
+	struct raw *other = raw_connect(stage);
+	struct http_answer answer;
+
+	http_post(raw, "/demo.Web/seldom", "1");
+	http_want(raw, 200, "1\n");
+	http_post(raw, "/demo.Web/seldom", "1");
+	http_take(raw, &answer);
+	assert_int_equal(answer.status, 429);
+	assert_non_null(strstr(answer.head, "\r\nRetry-After: 1\r\n"));
+	http_post(raw, "/demo.Web/one", "1");
+	stage_until_up(stage, SPOKE_STAT_REQUESTS, 3);
+	http_post(other, "/demo.Web/one", "1");
+	http_want(other, 429, "{\"error\":\"EREFUSED\",*\"written\":false}\n");
+	stage->limits->serving_max = 1;
+	http_post(other, ECHO, "1");
+	http_take(other, &answer);
+	assert_int_equal(answer.status, 503);
+	assert_non_null(strstr(answer.head, "\r\nRetry-After: 1\r\n"));
+	stage_answer_later(stage);
+	http_want(raw, 200, "1\n");
+	assert_http_lives(other);
+	assert_nothing_closed(stage);
+}
+
+static bool has_later(void *arg)
+{
+	const struct stage *stage = arg;
+
+	return stage->later_count > 0;
+}
+
+/* Handlers that answer at once, later, and on the pool. */
+static void pipelined_requests_are_answered_in_order(struct stage *stage)
+{
+	static const char *const paths[] = { ECHO, LATER, "/demo.Web/pool", ECHO, "/no/no" };
+	struct raw *raw = http_to_provider(stage, NULL);
+	unsigned count = stage->on == STAGE_ROUGH ? 40 : 64; /* more do not fit that network */
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		char body[8];
+
+		(void)snprintf(body, sizeof(body), "%u", i);
+		http_post(raw, paths[i % LENGTH(paths)], body);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		char body[8];
+
+		if (paths[i % LENGTH(paths)] == paths[1]) {
+			stage_until(stage, has_later, stage);
+			assert_int_equal(stage->later_count, 1); /* one at a time */
+			stage_pass(stage, 1 * MS);
+			assert_int_equal(raw_pull(raw), 0);
+			kept++;
+			stage_answer_later(stage);
+		}
+		(void)snprintf(body, sizeof(body), "%u\n", i);
+		if (i % LENGTH(paths) == 4)
+			http_want(raw, 404, "*");
+		else
+			http_want(raw, 200, body);
+	}
+	assert_int_equal(kept, (count + 3) / LENGTH(paths));
+	assert_http_lives(raw);
+	assert_nothing_closed(stage);
+}
+
+/* Output that is written while a request is served does not end its turn. */
+static void no_answer_overtakes_one_that_is_made_later(struct stage *stage)
+{
+	struct raw *raw = http_to_provider(stage, NULL);
+
+	http_ask(raw, "POST " ECHO " HTTP/1.1\r\n" HTTP_HOST "Content-Length: 1\r\n\r\n1"
+		      "POST " LATER " HTTP/1.1\r\n" HTTP_HOST "Content-Length: 1\r\n\r\n2"
+		      "POST " ECHO " HTTP/1.1\r\n" HTTP_HOST "Content-Length: 1\r\n\r\n3");
+	http_want(raw, 200, "1\n");
+	stage_until(stage, has_later, stage);
+	http_post(raw, ECHO, "4");
+	stage_pass(stage, 50 * MS);
+	assert_int_equal(raw_pull(raw), 0);
+	stage_answer_later(stage);
+	http_want(raw, 200, "2\n");
+	http_want(raw, 200, "3\n");
+	http_want(raw, 200, "4\n");
+	assert_http_lives(raw);
+}
+
+static void nothing_is_read_after_connection_close(struct stage *stage)
+{
+	struct raw *raw = http_to_provider(stage, NULL);
+	struct http_answer answer;
+
+	http_ask(raw, "POST " LATER " HTTP/1.1\r\n" HTTP_HOST
+		      "Connection: close\r\nContent-Length: 1\r\n\r\n1"
+		      "POST " ECHO " HTTP/1.1\r\n" HTTP_HOST "Content-Length: 1\r\n\r\n2");
+	stage_until(stage, has_later, stage);
+	http_post(raw, ECHO, "3");
+	stage_pass(stage, 20 * MS);
+	stage_answer_later(stage);
+	http_take(raw, &answer);
+	assert_int_equal(answer.status, 200);
+	assert_non_null(strstr(answer.head, "\r\nConnection: close\r\n"));
+	assert_closed_mutely(raw);
+	raw_close(raw);
+	stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
+	assert_counter_up_by(stage, SPOKE_STAT_REQUESTS, 1);
+	assert_closed_once(stage, SPOKE_STAT_CLOSED);
+}
+
+static void old_clients_are_served(struct stage *stage)
+{
+	struct raw *raw = http_to_provider(stage, NULL);
+	struct http_answer answer;
+
+	http_ask(raw, "POST " ECHO " HTTP/1.0\r\nConnection: Keep-Alive\r\n"
+		      "Content-Length: 1\r\n\r\n1");
+	http_take(raw, &answer);
+	assert_int_equal(answer.status, 200);
+	assert_non_null(strstr(answer.head, "\r\nConnection: keep-alive\r\n"));
+	http_ask(raw, "GET /demo.Web/get?a=5 HTTP/1.0\r\n\r\n");
+	http_take(raw, &answer);
+	assert_string_equal(answer.body, "5\n");
+	assert_non_null(strstr(answer.head, "\r\nConnection: close\r\n"));
+	assert_closed_mutely(raw);
+}
+
+static void get_head_and_options(struct stage *stage)
+{
+	struct raw *raw = http_to_provider(stage, NULL);
+	struct http_answer answer;
+
+	http_ask(raw, "GET /demo.Web/get?name=w%%20d HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	http_want(raw, 200, "\"w d\"\n");
+	http_ask(raw, "HEAD /demo.Web/get?name=wd HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	http_take_head(raw, &answer);
+	assert_int_equal(answer.status, 200);
+	assert_non_null(strstr(answer.head, "Content-Length:          5\r\n"));
+	http_ask(raw, "HEAD /no HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	http_take_head(raw, &answer);
+	assert_int_equal(answer.status, 404);
+	http_ask(raw, "OPTIONS * HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	http_take_head(raw, &answer);
+	assert_int_equal(answer.status, 204);
+	assert_non_null(strstr(answer.head, "\r\nAllow: POST, GET, HEAD, OPTIONS\r\n"));
+	assert_null(strstr(answer.head, "Access-Control"));
+	http_ask(raw, "GET / HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	http_want(raw, 200, "?{\"service\":\"demo.EchoService\"*{\"service\":\"demo.Web\"*}?\n");
+	http_ask(raw, "GET /demo.Web HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	http_want(raw, 200, "*\"seldom\"*\n");
+	http_ask(raw, "GET /openapi.json HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	http_want(raw, 200, "{\"openapi\":\"3.1.0\"*\"/demo.Web/get\":{\"post\":*\"get\":*}\n");
+	assert_http_lives(raw);
+}
+
+static void a_client_that_expects_100_gets_it(struct stage *stage)
+{
+	struct raw *raw = http_to_provider(stage, NULL);
+	struct http_answer answer;
+
+	/* Its turn comes after the answer to the request before it. */
+	http_post(raw, LATER, "1");
+	http_ask(raw, "POST " ECHO " HTTP/1.1\r\n" HTTP_HOST
+		      "Expect: 100-continue\r\nContent-Length: 1\r\n\r\n");
+	stage_until(stage, has_later, stage);
+	stage_pass(stage, 20 * MS);
+	assert_int_equal(raw_pull(raw), 0);
+	stage_answer_later(stage);
+	http_want(raw, 200, "1\n");
+	http_take_head(raw, &answer);
+	assert_int_equal(answer.status, 100);
+	RAW_SEND(raw, "2");
+	http_want(raw, 200, "2\n");
+	assert_http_lives(raw);
+}
+
+static void times_and_attachments_arrive(struct stage *stage)
+{
+	struct raw *raw = http_to_provider(stage, NULL);
+	struct http_answer answer;
+
+	http_post(raw, "/demo.Web/left", "");
+	http_want(raw, 200, "null\n");
+	http_ask(raw, "POST /demo.Web/left HTTP/1.1\r\n" HTTP_HOST "grpc-timeout: 100S\r\n\r\n");
+	http_take(raw, &answer);
+	assert_true(strcmp(answer.body, "100000\n") == 0 || strncmp(answer.body, "9999", 4) == 0);
+	http_ask(raw, "POST /demo.Web/left HTTP/1.1\r\n" HTTP_HOST "Spoke-Timeout: 90s\r\n\r\n");
+	http_take(raw, &answer);
+	assert_true(strcmp(answer.body, "90000\n") == 0 || strncmp(answer.body, "8999", 4) == 0);
+	http_ask(raw,
+		 "POST /demo.Web/attach HTTP/1.1\r\n" HTTP_HOST "Spoke-Attachment-User: a%%0ab\r\n"
+		 "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n");
+	http_take(raw, &answer);
+	assert_string_equal(answer.body, "{\"user\":\"a\\nb\",\"traceparent\":\"00-0af7651916cd43dd"
+					 "8448eb211c80319c-b7ad6b7169203331-01\"}\n");
+	assert_non_null(strstr(answer.head, "\r\nSpoke-Attachment-user: a%0Ab\r\n"));
+	assert_non_null(strstr(answer.head, "\r\nSpoke-Attachment-traceparent: 00-0af7"));
+}
+
+static void pages_need_an_allowed_origin(struct stage *stage)
+{
+	const struct spoke_provider_options options = {
+		.http_origins = "https://shop.example",
+		.http_hosts = "api.example",
+	};
+	struct raw *raw = http_to_provider(stage, &options);
+	struct http_answer answer;
+
+	http_ask(raw,
+		 "OPTIONS " ECHO " HTTP/1.1\r\nHost: api.example\r\n"
+		 "Origin: https://shop.example\r\nAccess-Control-Request-Method: POST\r\n\r\n");
+	http_take_head(raw, &answer);
+	assert_int_equal(answer.status, 204);
+	assert_non_null(strstr(answer.head, "\r\nAccess-Control-Allow-Origin: https://shop.example"
+					    "\r\n"));
+	assert_non_null(strstr(answer.head, "\r\nAccess-Control-Allow-Methods: POST, GET\r\n"));
+	http_ask(raw, "POST " ECHO " HTTP/1.1\r\nHost: api.example\r\n"
+		      "Origin: https://shop.example\r\nContent-Type: application/json\r\n"
+		      "Content-Length: 1\r\n\r\n1");
+	http_take(raw, &answer);
+	assert_int_equal(answer.status, 200);
+	assert_non_null(strstr(answer.head, "\r\nAccess-Control-Allow-Origin: https://shop.example"
+					    "\r\nVary: Origin\r\n"));
+	http_ask(raw, "POST " ECHO " HTTP/1.1\r\nHost: api.example\r\n"
+		      "Origin: https://evil.example\r\nContent-Length: 1\r\n\r\n1");
+	http_take(raw, &answer);
+	assert_int_equal(answer.status, 403);
+	assert_null(strstr(answer.head, "Access-Control"));
+	http_ask(raw, "GET /demo.Web/get HTTP/1.1\r\n" HTTP_HOST "Sec-Fetch-Site: cross-site\r\n"
+		      "\r\n");
+	http_want(raw, 403, "*");
+	assert_int_equal(stage->handled, 1 + 3);
+	assert_http_lives(raw);
+}
+
+static void http_may_be_off(struct stage *stage)
+{
+	struct raw *raw = http_to_provider(stage, NULL);
+	const char *at = stage->on == STAGE_TCP ? "dubbo://127.0.0.1:0?http=off"
+						: "dubbo://127.0.0.1:20890?http=off";
+
+	assert_http_lives(raw);
+	assert_int_equal(spoke_provider_listen(stage->provider, at), SPOKE_OK);
+	assert_true(spoke_provider_address(stage->provider, 1, stage->provider_at,
+					   sizeof(stage->provider_at)) > 0);
+	raw = raw_connect(stage);
+	http_ask(raw, "POST " ECHO " HTTP/1.1\r\n" HTTP_HOST "Content-Length: 1\r\n\r\n1"
+		      "GET / HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	http_want(raw, 403, "*its listen URL needs ?http=on\",\"written\":false}\n");
+	assert_closed_mutely(raw);
+	assert_raw_lives(raw_connect(stage));
+}
+
+/* Beyond loopback, HTTP has to be asked for. */
+static void http_is_off_at_places_that_others_reach(struct stage *stage)
+{
+	static const char *const urls[] = { "dubbo://0.0.0.0:20891",
+					    "dubbo://0.0.0.0:20892?http=on" };
+	char at[128];
+
+	(void)http_to_provider(stage, NULL);
+	for (size_t i = 0; i < LENGTH(urls); i++) {
+		struct raw *raw;
+
+		assert_int_equal(spoke_provider_listen(stage->provider, urls[i]), SPOKE_OK);
+		assert_true(spoke_provider_address(stage->provider, 1 + i, at, sizeof(at)) > 0);
+		(void)snprintf(stage->provider_at, sizeof(stage->provider_at), "127.0.0.1%s",
+			       strrchr(at, ':'));
+		raw = raw_connect(stage);
+		http_post(raw, ECHO, "1");
+		http_want(raw, i ? 200 : 403, "*");
+	}
+}
+
+static void long_values_are_answered(struct stage *stage)
+{
+	struct raw *raw = http_to_provider(stage, NULL);
+	struct http_answer answer;
+
+	for (size_t len = 30000; len < 5000000; len *= 10) {
+		http_ask(raw,
+			 "POST /demo.EchoService/large HTTP/1.1\r\n" HTTP_HOST
+			 "Content-Length: %d\r\n\r\n%zu",
+			 snprintf(NULL, 0, "%zu", len), len);
+		http_take(raw, &answer);
+		assert_int_equal(answer.status, 200);
+		assert_true(answer.body_len > len);
+	}
+	http_post(raw, "/demo.EchoService/large", "7000000");
+	http_want(raw, 500, "{\"error\":\"ETOOLARGE\",*\"written\":true}\n");
+	assert_http_lives(raw);
+}
+
+static void requests_after_a_refused_one_are_read(struct stage *stage)
+{
+	struct raw *raw = http_to_provider(stage, NULL);
+
+	for (unsigned i = 0; i < 100; i++) {
+		http_post(raw, ECHO, "{\"a\":1,\"a\":2}");
+		http_post(raw, ECHO, "5");
+	}
+	for (unsigned i = 0; i < 100; i++) {
+		http_want(raw, 400, "*has this key already*");
+		http_want(raw, 200, "5\n");
+	}
+	assert_counter_up_by(stage, SPOKE_STAT_BAD_REQUESTS, 100);
+	assert_nothing_closed(stage);
+}
+
+int main(void)
+{
+	static const struct row rows[] = {
+		ROW(calls_are_answered_on_one_connection, STAGE_ALL),
+		ROW(each_error_has_its_status, STAGE_ALL),
+		ROW(limits_answer_429_or_503, STAGE_VIRTUAL),
+		ROW(pipelined_requests_are_answered_in_order, STAGE_ALL),
+		ROW(no_answer_overtakes_one_that_is_made_later, STAGE_ALL),
+		ROW(nothing_is_read_after_connection_close, STAGE_ALL),
+		ROW(old_clients_are_served, STAGE_ALL),
+		ROW(get_head_and_options, STAGE_ALL),
+		ROW(a_client_that_expects_100_gets_it, STAGE_ALL),
+		ROW(times_and_attachments_arrive, STAGE_ALL),
+		ROW(pages_need_an_allowed_origin, STAGE_ALL),
+		ROW(http_may_be_off, STAGE_VIRTUAL | STAGE_TCP),
+		ROW(http_is_off_at_places_that_others_reach, STAGE_VIRTUAL),
+		ROW(long_values_are_answered, STAGE_ALL),
+		ROW(requests_after_a_refused_one_are_read, STAGE_ALL),
+	};
+
+	return stage_run_rows("http", rows, LENGTH(rows));
+}
