@@ -161,7 +161,11 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, const struct place *place,
 					struct spokei_message *message)
 {
+	const struct spoke_env *env = spokei_conn_engine(conn)->env;
+
 	message->last = conn->ending;
+	/* It was not idle. The turn may be an old one, where the answer is given outside of any. */
+	conn->idle.since_ns = env->coarse(env->ctx);
 	answer(conn, place, message);
 	if (conn->state == SPOKEI_CONN_CLOSED || conn->paused & SPOKEI_PAUSED_FULL)
 		return;
