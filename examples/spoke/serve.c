@@ -70,7 +70,8 @@ static const struct usage usage = {
 	.verb = VERB,
 	.operands = "[URL...]",
 	.about = "Serves at the given URLs (default " PLACE ") until SIGTERM or SIGINT,\n"
-		 "which drain it. Every address accepts both Dubbo and MessagePack-RPC.\n"
+		 "which drain it. Every address accepts both Dubbo and MessagePack-RPC;\n"
+		 "HTTP, too, if only this machine reaches it, or with ?http=on.\n"
 		 "0.0.0.0:PORT is reached over IPv4, [::]:PORT over IPv6 only.\n"
 		 "\n"
 		 "  echo ANY...         answers with its argument, or with the array of them\n"
@@ -198,11 +199,12 @@ static int fail(const struct server *server, int error)
 
 static int add_services(struct server *server)
 {
+	const unsigned safe = SPOKE_HANDLER_SAFE;
 	const struct spoke_handler handlers[] = {
-		{ .method = NULL, .handle = serve_echo, .arg = &server->faults },
-		{ .method = "echo", .handle = serve_echo, .arg = &server->faults },
-		{ .method = "sleep", .handle = serve_sleep, .arg = &server->faults },
-		{ .method = "fail", .handle = serve_fail, .arg = &server->faults },
+		{ .method = NULL, .handle = serve_echo, .arg = &server->faults, .flags = safe },
+		{ .method = "echo", .handle = serve_echo, .arg = &server->faults, .flags = safe },
+		{ .method = "sleep", .handle = serve_sleep, .arg = &server->faults, .flags = safe },
+		{ .method = "fail", .handle = serve_fail, .arg = &server->faults, .flags = safe },
 		{ .method = "drop", .handle = serve_drop, .arg = &server->faults },
 	};
 	int error = SPOKE_OK;

@@ -59,6 +59,7 @@ due 'spoke ls does not show the service' 'demo.Greeter' ../output
 	exit 1
 }
 due 'spoke call got no answer' 'hello, you' ../output
+due 'curl got no answer' 'hello, everybody' ../output
 due 'the frozen provider was not suspected' 'heartbeat unanswered, 1 of 3' consumer.log
 due 'the connection was not closed' 'three heartbeats unanswered' consumer.log
 due 'there was no probation' 'has to answer first' consumer.log
