@@ -355,14 +355,14 @@ static void print(struct spoke_value value, enum spoke_json_form form, struct sp
 	struct printer printer;
 
 	printer.out = out;
-	printer.form = form;
-	printer.at = value.data;
-	printer.end = value.data + value.len;
-	printer.depth = 0;
 	if (value.len == 0) {
 		put_text(&printer, "null");
 		return;
 	}
+	printer.form = form;
+	printer.at = value.data;
+	printer.end = value.data + value.len;
+	printer.depth = 0;
 	print_next(&printer);
 	while (printer.depth > 0 && !out->error) {
 		struct level *level = &printer.levels[printer.depth - 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of the HTTP wire, for its files: http.c finds the end of a request, read.c and
- * fields.c make it a message, write.c writes responses.
+ * The functions of the HTTP wire, for its files: http.c finds the end of a request, read.c,
+ * query.c and fields.c make it a message, write.c writes responses.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_HTTP_PARTS_H
 #define SPOKEI_TRANSPORT_WIRE_HTTP_PARTS_H
@@ -52,6 +52,14 @@ int spokei_http_fields_read(const struct spokei_wire_limits *limits, struct spok
 SPOKE_MUST_USE int spokei_http_fields_attach(const struct spokei_wire_limits *limits,
 					     struct spoke_span lines, size_t count,
 					     struct spokei_buffer *out);
+
+/* --- query.c */
+
+/* Packs the values of "name=value&..." at the end of the buffer: JSON, or else texts. Returns 0,
+ * ENOMEM, or another error if a value is neither. `query` has at most the length of a line. */
+SPOKE_MUST_USE int spokei_http_query_read(const struct spokei_wire_limits *limits,
+					  struct spoke_span query, struct spokei_buffer *out,
+					  struct spoke_span *ret_args, size_t *ret_count);
 
 /* --- read.c */
 

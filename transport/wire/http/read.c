@@ -9,7 +9,6 @@
 #include "core/json/json.h"
 #include "core/text/percent.h"
 #include "core/text/utf8.h"
-#include "core/value/builder.h"
 #include "transport/codec/codec.h"
 #include "transport/http/guard.h"
 #include "transport/http/response.h"
@@ -184,77 +183,21 @@ static int read_names(struct reading *reading, struct part *ret_service, struct 
 
 /* --- arguments */
 
-/* Appends the value of a query's parameter: JSON, or else a text. */
-static int pack_parameter(struct spoke_builder *builder, char *text, size_t len)
-{
-	char copy[SPOKEI_HTTP_LINE_MAX];
-	char packed[3 * SPOKEI_HTTP_LINE_MAX]; /* "1e9," becomes nine bytes */
-	struct spoke_json_error wrong;
-	struct spoke_builder own;
-	struct spoke_span values;
-	size_t count;
-
-	memcpy(copy, text, len);
-	spoke_builder_init_fixed(&own, packed, sizeof(packed), NULL);
-	if (spoke_json_read(copy, len, &own, &count, &wrong) == SPOKE_OK && count == 1 &&
-	    spoke_builder_finish(&own, &values) == SPOKE_OK)
-		spoke_pack_raw(builder, values);
-	else if (spokei_utf8_all((const unsigned char *)text, len))
-		spoke_pack_str(builder, text, len);
-	else
-		return SPOKE_ESYNTAX;
-	return SPOKE_OK;
-}
-
-/* Decodes "%XX" and "+". */
-static bool decode_parameter(struct spoke_span from, char *text, size_t *ret_len)
-{
-	if (spokei_percent_decode(from.data, from.len, text, ret_len) != SPOKEI_PERCENT_FINE)
-		return false;
-	return true;
-}
-
-/* Makes an argument of each "name=value", in their order. */
+/* Makes the query the arguments. Returns OK, a status, or ENOMEM. */
 static int read_query(struct reading *reading, struct part *ret_args)
 {
-	const char *at = reading->request.query.data;
-	const char *end = at ? at + reading->request.query.len : NULL;
-	char plus[SPOKEI_HTTP_LINE_MAX];
-	char text[SPOKEI_HTTP_LINE_MAX];
-	struct spoke_builder builder;
 	struct spoke_span args;
-	size_t count = 0;
-	int error = SPOKE_OK;
+	int error;
 
 	ret_args->at = spokei_buffer_len(reading->scratch);
-	spokei_builder_init_buffer(&builder, reading->scratch, &reading->limits->value);
-	while (at && at < end && error == SPOKE_OK) {
-		const char *next = memchr(at, '&', (size_t)(end - at));
-		const char *stop = next ? next : end;
-		const char *equals = memchr(at, '=', (size_t)(stop - at));
-		const char *value = equals ? equals + 1 : at;
-		size_t len = 0;
-
-		for (const char *from = value; from < stop; from++)
-			plus[from - value] = (char)(*from == '+' ? ' ' : *from);
-		if (!decode_parameter(spokei_span(plus, (size_t)(stop - value)), text, &len))
-			error = SPOKE_ESYNTAX;
-		else if (stop > at) {
-			error = pack_parameter(&builder, text, len);
-			count++;
-		}
-		at = stop + 1;
-	}
-	if (error == SPOKE_OK)
-		error = spoke_builder_finish(&builder, &args);
-	spokei_builder_drop(&builder);
+	error = spokei_http_query_read(reading->limits, reading->request.query, reading->scratch,
+				       &args, &reading->message->arg_count);
 	if (error == SPOKE_ENOMEM)
 		return SPOKE_ENOMEM;
 	if (error)
 		return refuse(reading, BAD_REQUEST,
 			      "the query has a bad percent sign, or a text that is not UTF-8");
 	ret_args->len = args.len;
-	reading->message->arg_count = count;
 	return OK;
 }
 
