@@ -34,6 +34,10 @@
 #   sh tests/bench/run.sh lease [--quick]
 #       Leases at a Redis server at a unix socket, next to its bare PING: acquired, handed over, taken
 #       over from a killed process, 10,000 held. Skipped if Redis cannot be installed.
+#   sh tests/bench/run.sh comet [--quick | N] [--no-idle] [--part storm|fanout|mute] [--only floor|spoke]
+#       Gateways with N (100,000) long connections of browsers, next to a bare epoll server that sends
+#       the same bytes: all connect, idle, broadcasts, pushes to one user meanwhile, clients that do not
+#       read. Servers share core 0, the load core 1. A full run takes 5 minutes.
 #   sh tests/bench/run.sh balance [--quick] [--check]
 #       CPU time of choosing one of 3 to 1,000 providers, for each balancer.
 #
@@ -62,6 +66,8 @@
 #   memory, idle   figure, value, unit, target. They fail if a target was missed or a connection
 #              was lost.
 #   lease      figure, value, unit, first bar, goal. Fails if a first bar was missed.
+#   comet      figure, value of the floor and of spoke (medians of 2 or 3), their ratio, unit, first bar,
+#              goal. Fails if a first bar was missed, or if an event was lost or out of order.
 #   balance    balancer, case, ns for each number of providers, target for 100 of them. Fails if the
 #              target was missed and --check was given.
 #
@@ -73,7 +79,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
-suites='race|rpc|engines|growth|cost|codec|json|timers|memory|idle|lease|balance'
+suites='race|rpc|engines|growth|cost|codec|json|timers|memory|idle|comet|lease|balance'
 
 usage() {
 	echo "usage: sh tests/bench/run.sh $suites [--quick] [option...]" >&2
@@ -83,7 +89,7 @@ usage() {
 suite=${1:-}
 wanted=
 case $suite in
-rpc | engines | growth | memory | idle | balance) peers='libev-dev' ;;
+rpc | engines | growth | memory | idle | comet | balance) peers='libev-dev' ;;
 race)
 	peers='libev-dev'
 	# The server of redis is in its tools: the package named after it would start one as a service.
@@ -102,6 +108,13 @@ json)
 *) usage ;;
 esac
 shift
+case $suite-${1:-} in
+comet-[0-9]*)
+	conns=$1
+	shift
+	set -- --connections "$conns" "$@"
+	;;
+esac
 
 logs=build/log
 mkdir -p $logs
