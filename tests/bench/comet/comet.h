@@ -109,12 +109,13 @@ struct crowd_plan {
 
 /* Reads orders, each a byte: CROWD_CONNECT and a struct place, the second time with the last ids;
  * CROWD_MUTE: the connections with
- * small buffers read no more; CROWD_CLOSE: all end with a reset. The last two are answered by a
- * byte. */
+ * small buffers read no more; CROWD_CLOSE: all end with a reset; CROWD_SLEEP: from now on it is
+ * woken by each event. All but the first are answered by a byte. */
 void visitors_play(void *plan, int in, int out);
 #define CROWD_CONNECT 'c'
 #define CROWD_MUTE 'm'
 #define CROWD_CLOSE 'x'
+#define CROWD_SLEEP 's'
 
 /* Where a crowd's connection is in what it reads. */
 struct reader {
@@ -199,6 +200,7 @@ void stage_wait(struct helper *helper);
 /* Order the crowds, and wait. stage_drop() ends all connections; stage_storm() may follow. */
 void stage_mute(struct stage *stage);
 void stage_drop(struct stage *stage);
+void stage_sleep(struct stage *stage);
 
 /* Ends all processes. Dies if a connection was closed or an event was wrong and `is_strict`. */
 void stage_close(struct stage *stage, bool is_strict);
@@ -231,8 +233,9 @@ void pause_ns(uint64_t ns);
 struct bench {
 	unsigned conns; /* of the large part */
 	bool is_quick;
-	bool is_idle;    /* the large part also measures idle connections */
-	bool has[KINDS]; /* which servers are measured */
+	bool is_idle;        /* the large part also measures idle connections */
+	bool has[KINDS];     /* which servers are measured */
+	uint64_t broadcasts; /* in a measurement */
 };
 
 void measure_storm(const struct bench *bench);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@
 #define OPEN_AT_ONCE 8u /* connections, before answers are read */
 #define READ_MAX 65536u
 #define SMALL_BUFFER 4096
+#define NAP_MIN_NS (MS / 4)
+#define NAP_MAX_NS (2 * MS)
 #define ORDERS UINT32_MAX /* the index of the pipe with orders */
 
 struct crowd {
@@ -31,6 +34,8 @@ struct crowd {
 	unsigned opened;
 	unsigned wanted; /* connections: plan->conns once they were ordered */
 	uint64_t before; /* answers before this order */
+	uint64_t nap_ns;
+	bool sleeps; /* in epoll_wait() */
 	struct place place;
 	char request[1024];
 	size_t request_len;
@@ -200,6 +205,8 @@ static void obey(struct crowd *crowd)
 	}
 	if (what == CROWD_MUTE)
 		mute(crowd);
+	else if (what == CROWD_SLEEP)
+		crowd->sleeps = true;
 	else
 		close_all(crowd);
 	write_all(crowd->out, "d", 1);
@@ -217,12 +224,33 @@ static void choose_priority(const struct crowd_plan *plan)
 				      "core\n");
 }
 
+/*
+ * Waits for events. A crowd naps instead of sleeping in epoll_wait(): otherwise each event that is
+ * sent while it sleeps costs the server the wake-up of a process on another core, as much as the
+ * rest of the write. Browsers on other machines cost a server nothing like it. Listeners are woken,
+ * because they measure latency.
+ */
+static int wait_for(struct crowd *crowd, struct epoll_event *events, bool has_more)
+{
+	int count = epoll_wait(crowd->epoll, events, EVENTS, crowd->sleeps && !has_more ? -1 : 0);
+
+	if (count > 0 || has_more) {
+		crowd->nap_ns = NAP_MIN_NS;
+		return count;
+	}
+	pause_ns(crowd->nap_ns);
+	if (crowd->nap_ns < NAP_MAX_NS)
+		crowd->nap_ns *= 2;
+	return 0;
+}
+
 void visitors_play(void *arg, int in, int out)
 {
 	struct crowd crowd = { .plan = arg, .in = in, .out = out };
 	struct epoll_event events[EVENTS] = { { .events = EPOLLIN, .data = { .u32 = ORDERS } } };
 	bool has_more = false;
 
+	(void)prctl(PR_SET_NAME, "comet-crowd");
 	crowd.epoll = epoll_create1(EPOLL_CLOEXEC);
 	crowd.fds = calloc(crowd.plan->conns, sizeof(int));
 	crowd.readers = calloc(crowd.plan->conns, sizeof(struct reader));
@@ -230,8 +258,9 @@ void visitors_play(void *arg, int in, int out)
 	    epoll_ctl(crowd.epoll, EPOLL_CTL_ADD, in, &events[0]))
 		die("no epoll or memory: errno %d", errno);
 	choose_priority(crowd.plan);
+	crowd.sleeps = crowd.plan->is_first;
 	for (;;) {
-		int count = epoll_wait(crowd.epoll, events, EVENTS, has_more ? 0 : -1);
+		int count = wait_for(&crowd, events, has_more);
 
 		for (int i = 0; i < count; i++) {
 			if (events[i].data.u32 == ORDERS)

@@ -6,8 +6,7 @@
 
 #define ONE_MAX 19000u /* connections, those of the listeners included */
 #define PAYLOAD 100u   /* bytes of data; with the other lines of an event some 150 */
-#define BROADCASTS 10u
-#define BURST 8u /* broadcasts at one time */
+#define BURST 8u       /* broadcasts at one time */
 #define PUSHES_PER_S 10000u
 #define QUIET_S 2u
 #define BUSY_S 3u
@@ -19,6 +18,7 @@ struct fanout {
 	struct figure cpu_us;
 	struct figure once;
 	struct figure burst;
+	struct figure woken;
 	struct figure quiet_p50;
 	struct figure quiet_p99;
 	struct figure busy_p50;
@@ -63,22 +63,33 @@ static uint64_t broadcast(struct stage *stage, unsigned times, unsigned together
 	return now_ns() - begun_ns;
 }
 
-static void measure_broadcasts(struct fanout *fanout, struct stage *stage)
+static void measure_broadcasts(struct fanout *fanout, struct stage *stage, unsigned times)
 {
 	uint64_t cpu_ns;
 	uint64_t took_ns;
-	double messages = (double)stage->conns * BROADCASTS;
+	double messages = (double)stage->conns * times;
 
 	(void)broadcast(stage, 1, 1);
 	cpu_ns = stage_cpu_ns(stage);
-	took_ns = broadcast(stage, BROADCASTS, 1);
+	took_ns = broadcast(stage, times, 1);
 	cpu_ns = stage_cpu_ns(stage) - cpu_ns;
 	figure_add(&fanout->rate, stage->kind, messages * (double)SECOND / (double)took_ns);
 	figure_add(&fanout->cpu_us, stage->kind, (double)cpu_ns / (double)US / messages);
-	figure_add(&fanout->once, stage->kind, (double)took_ns / (double)MS / BROADCASTS);
+	figure_add(&fanout->once, stage->kind, (double)took_ns / (double)MS / times);
 	took_ns = broadcast(stage, 1, BURST);
 	figure_add(&fanout->burst, stage->kind,
 		   (double)stage->conns * BURST * (double)SECOND / (double)took_ns);
+}
+
+/* The same, where nearly each event wakes the process that reads it. */
+static void measure_woken(struct fanout *fanout, struct stage *stage, unsigned times)
+{
+	uint64_t took_ns;
+
+	stage_sleep(stage);
+	took_ns = broadcast(stage, times, 1);
+	figure_add(&fanout->woken, stage->kind,
+		   (double)stage->conns * times * (double)SECOND / (double)took_ns);
 }
 
 /* Waits until pushes have reached their pages. */
@@ -139,27 +150,28 @@ static void measure_return(struct fanout *fanout, struct stage *stage)
 		stage_hear(stage, wanted);
 }
 
-static void run(struct fanout *fanout, unsigned conns, enum kind kind)
+static void run(struct fanout *fanout, const struct bench *bench, enum kind kind)
 {
 	const struct stage_options options = {
 		.kind = kind,
 		.gateways = 1,
-		.conns = conns,
+		.conns = bench->conns < ONE_MAX ? bench->conns : ONE_MAX,
 		.has_listeners = true,
 	};
 	struct stage stage;
 
 	stage_open(&stage, &options);
-	figure_add(&fanout->connect, kind, conns * (double)SECOND / (double)stage_storm(&stage));
-	measure_broadcasts(fanout, &stage);
+	figure_add(&fanout->connect, kind,
+		   options.conns * (double)SECOND / (double)stage_storm(&stage));
+	measure_broadcasts(fanout, &stage, (unsigned)bench->broadcasts);
 	measure_pushes(fanout, &stage);
 	measure_return(fanout, &stage);
+	measure_woken(fanout, &stage, (unsigned)bench->broadcasts);
 	stage_close(&stage, true);
 }
 
 void measure_fanout(const struct bench *bench)
 {
-	unsigned conns = bench->conns < ONE_MAX ? bench->conns : ONE_MAX;
 	unsigned reps = bench->is_quick ? 1 : 3;
 	struct fanout fanout = {
 		.connect = { "one_storm_rate", "connections/s", .is_more = true },
@@ -167,6 +179,7 @@ void measure_fanout(const struct bench *bench)
 		.cpu_us = { "fanout_cpu", "us each" },
 		.once = { "fanout_once", "ms" },
 		.burst = { "fanout_of_8_at_once", "messages/s", .is_more = true },
+		.woken = { "fanout_woken", "messages/s", 60000, 95000, .is_more = true },
 		.quiet_p50 = { "push_p50", "us", 200, 80 },
 		.quiet_p99 = { "push_p99", "us", 5000, 1000 },
 		.busy_p50 = { "push_during_broadcast_p50", "us" },
@@ -180,7 +193,7 @@ void measure_fanout(const struct bench *bench)
 			enum kind kind = rep % 2 ? KINDS - 1 - i : i;
 
 			if (bench->has[kind])
-				run(&fanout, conns, kind);
+				run(&fanout, bench, kind);
 		}
 	}
 	figure_print(&fanout.connect);
@@ -188,6 +201,7 @@ void measure_fanout(const struct bench *bench)
 	figure_print(&fanout.cpu_us);
 	figure_print(&fanout.once);
 	figure_print(&fanout.burst);
+	figure_print(&fanout.woken);
 	figure_print(&fanout.quiet_p50);
 	figure_print(&fanout.quiet_p99);
 	figure_print(&fanout.busy_p50);

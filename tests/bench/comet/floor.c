@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -235,6 +236,7 @@ void floor_play(void *arg, int in, int out)
 	struct epoll_event events[EVENTS];
 	struct place place;
 
+	(void)prctl(PR_SET_NAME, "comet-floor");
 	(void)in;
 	floor.plan = arg;
 	floor.epoll = epoll_create1(EPOLL_CLOEXEC);

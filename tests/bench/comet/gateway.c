@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #define RATE_MAX 1000000u /* connections a second: a storm is not spread */
 
@@ -38,6 +39,7 @@ void gateway_play(void *arg, int in, int out)
 	char ip[INET_ADDRSTRLEN];
 	char text[128];
 
+	(void)prctl(PR_SET_NAME, "comet-gateway");
 	(void)in;
 	(void)inet_ntop(AF_INET, &host, ip, sizeof(ip));
 	(void)snprintf(text, sizeof(text), "%s:0", ip);

@@ -24,7 +24,7 @@ static void make_room(void)
 
 int main(int argc, char **argv)
 {
-	struct bench bench = { 0 };
+	struct bench bench = { .broadcasts = 10 };
 	bool is_short = false;
 	uint64_t conns = 0;
 	const char *part = "";
@@ -35,11 +35,12 @@ int main(int argc, char **argv)
 		{ "--no-idle", .flag = &is_short },
 		{ "--part", .text = &part },
 		{ "--only", .text = &only },
+		{ "--broadcasts", .number = &bench.broadcasts, .min = 1, .max = 10000 },
 	};
 
 	options_read(argc, argv, options, sizeof(options) / sizeof(options[0]),
 		     "[--quick] [--connections <number>] [--no-idle] [--part storm|fanout|mute] "
-		     "[--only floor|spoke]");
+		     "[--only floor|spoke] [--broadcasts <number>]");
 	bench.conns = conns > 0 ? (unsigned)conns : bench.is_quick ? CONNS_QUICK : CONNS_DEFAULT;
 	bench.is_idle = !bench.is_quick && !is_short;
 	bench.has[FLOOR] = strcmp(only, "spoke") != 0;

@@ -176,6 +176,7 @@ void pusher_play(void *arg, int in, int out)
 	struct pusher pusher = { .plan = arg };
 	struct pusher_order order;
 
+	(void)prctl(PR_SET_NAME, "comet-pusher");
 	/* Wakes up in time, also beside a busy crowd. Without the right to this latencies are
 	 * larger. */
 	(void)prctl(PR_SET_TIMERSLACK, 1UL);

@@ -230,6 +230,12 @@ void stage_mute(struct stage *stage)
 		order(&stage->crowds[i], CROWD_MUTE);
 }
 
+void stage_sleep(struct stage *stage)
+{
+	for (unsigned i = 0; i < stage->gateways; i++)
+		order(&stage->crowds[i], CROWD_SLEEP);
+}
+
 void stage_drop(struct stage *stage)
 {
 	if (stage->has_listeners)
