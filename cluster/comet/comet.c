@@ -316,9 +316,12 @@ static int listen_at(struct spoke_comet *comet, const struct spoke_address *addr
 	else
 		error = spokei_listener_new(comet->engine, address, &comet->quota, comet_accept,
 					    comet, at);
-	if (error == SPOKE_OK)
-		comet->listener_count++;
-	return error;
+	if (error)
+		return error;
+	comet->listener_count++;
+	/* A client that is gone without a word, or does not read, costs the system little. */
+	spokei_listener_preset(*at, comet->with.slow_ns, comet->with.send_buffer);
+	return SPOKE_OK;
 }
 
 static int listen_at_all(struct spoke_comet *comet, const char *list)

@@ -164,13 +164,12 @@ static uint64_t life_ns(const struct spoke_comet *comet, enum spoke_comet_kind k
 				 comet->with.life_ns / 10 * 11);
 }
 
-/* A client that is gone without a word, or does not read, costs the system little. */
-static void guard(struct spoke_comet *comet, int fd)
+/* Others have what their listener had set; clients of unix sockets have no seat. */
+static void limit_unix(struct spoke_comet *comet, int fd, const void *seat)
 {
 	const struct spoke_env *env = comet->engine->env;
 
-	(void)env->net->guard(env->ctx, fd, comet->with.slow_ns, 0);
-	if (env->net->send_buffer)
+	if (seat == NULL && env->net->send_buffer)
 		(void)env->net->send_buffer(env->ctx, fd, comet->with.send_buffer);
 }
 
@@ -194,7 +193,7 @@ struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spok
 		if (spoke_wheel_schedule(engine->wheel, &conn->timer, comet->timer_class,
 					 spokei_comet_due_ns(conn)) == SPOKE_WHEEL_OK) {
 			conn->state = SPOKEI_COMET_OPEN;
-			guard(comet, fd);
+			limit_unix(comet, fd, seat);
 			engine->env->loop->watch(engine->loop, &conn->watch, SPOKE_IO_READ);
 			if (user != comet->nobody)
 				spokei_comet_join(conn, user);

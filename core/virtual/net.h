@@ -76,7 +76,8 @@ struct spokei_vnet_news {
 	void **peer_note; /* of the other end; NULL: none yet */
 };
 
-/* The last values of guard() and send_buffer(); the network in memory does not act on them. */
+/* The last values of guard() and send_buffer(); the network in memory does not act on them.
+ * Accepted sockets have those of their listener. */
 struct spokei_vnet_guard {
 	unsigned calls;
 	uint64_t unanswered_ns;

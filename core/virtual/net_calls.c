@@ -269,6 +269,8 @@ static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_
 	if (is_full(ctx))
 		return traced(net, 'a', fd, -EMFILE);
 	socket = spokei_vwire_accept(listener);
+	socket->guard = listener->guard;
+	socket->guard.calls = 0;
 	*ret_fd = give_fd(ctx, socket);
 	spokei_vname_to_address(socket->remote, ret_peer);
 	spokei_vwire_tell(net, SPOKEI_VNET_ACCEPT, socket, NULL, 0);

@@ -340,6 +340,17 @@ void spokei_listener_divert(struct spokei_listener *listener, spokei_divert dive
 	listener->divert = divert;
 }
 
+/* Connections work without these options, too. */
+void spokei_listener_preset(struct spokei_listener *listener, uint64_t unanswered_ns,
+			    uint32_t send_buffer)
+{
+	const struct spoke_env *env = listener->engine->env;
+
+	(void)env->net->guard(env->ctx, listener->watch.fd, unanswered_ns, 0);
+	if (env->net->send_buffer)
+		(void)env->net->send_buffer(env->ctx, listener->watch.fd, send_buffer);
+}
+
 void spokei_listener_sweep(struct spokei_listener *listener)
 {
 	if (!listener->closed && !listener->paused)

@@ -52,6 +52,11 @@ void spokei_listener_divert(struct spokei_listener *listener, spokei_divert dive
 /* Sets the owner's marks of the address, which come with each connection; 0 at first. */
 void spokei_listener_mark(struct spokei_listener *listener, unsigned marks);
 
+/* Sets guard() and send_buffer() of the environment for all connections that are accepted later at
+ * a port. One call for all costs less than one for each. */
+void spokei_listener_preset(struct spokei_listener *listener, uint64_t unanswered_ns,
+			    uint32_t send_buffer);
+
 /* Accepts all connections in the backlog at once, before the listener is freed. Not inside
  * `accept`. */
 void spokei_listener_sweep(struct spokei_listener *listener);

@@ -101,7 +101,8 @@ struct spoke_net {
 	 * `keepalive_ns` without data the system probes the peer, and drops it about as long again
 	 * after that. 0: the system's default, and no probes. Times are rounded up to units of the
 	 * system (Linux: ms, and whole seconds). Returns 0 and does nothing on transports without
-	 * these options, e.g. unix sockets; options that the system lacks are skipped. */
+	 * these options, e.g. unix sockets; options that the system lacks are skipped. A socket
+	 * that listens at a port passes them on to those that it accepts later. */
 	int (*guard)(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepalive_ns);
 	/* Returns the number of bytes written that the peer's system has not accepted yet, or a
 	 * negative errno if the number is not known. */
@@ -116,7 +117,8 @@ struct spoke_net {
 	 * stream socket. NULL: not available. */
 	int (*passed)(void *ctx, const char *name, struct spoke_address *ret_address);
 	/* Limits the bytes that the system keeps for a socket until the peer has accepted them; the
-	 * system may round the limit up. Returns 0 or a negative errno. NULL: not available. */
+	 * system may round the limit up. Passed on like the times of guard(). Returns 0 or a
+	 * negative errno. NULL: not available. */
 	int (*send_buffer)(void *ctx, int fd, uint32_t bytes);
 };
 

@@ -195,6 +195,28 @@ static void send_buffer_limits_unread_bytes(void **state)
 	netrig_close_pair(rig, ends);
 }
 
+static void accepted_socket_inherits_options_of_its_listener(void **state)
+{
+	struct netrig *rig = netrig_begin(state);
+	int ends[2];
+
+	assert_int_equal(rig->net->guard(rig, rig->listener, 30 * S, 0), 0);
+	assert_int_equal(rig->net->send_buffer(rig, rig->listener, 16384), 0);
+	netrig_make_pair(rig, ends);
+	if (rig->on->in_memory) {
+		const struct spokei_vnet_guard *got = spokei_vnet_guard(rig->user.net, ends[1]);
+
+		assert_int_equal(got->unanswered_ns, 30 * S);
+		assert_int_equal(got->send_buffer, 16384);
+	} else if (is_tcp(rig)) {
+		int user_ms = settings_of(ends[1]).user_ms;
+
+		assert_true(user_ms == 30000 || user_ms == -1);
+		assert_in_range(option_of(ends[1], SOL_SOCKET, SO_SNDBUF), 16384, 65536);
+	}
+	netrig_close_pair(rig, ends);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,6 +227,7 @@ int main(void)
 		cmocka_unit_test(unacknowledged_bytes_are_reported),
 		cmocka_unit_test(memory_remembers_per_descriptor),
 		cmocka_unit_test(send_buffer_limits_unread_bytes),
+		cmocka_unit_test(accepted_socket_inherits_options_of_its_listener),
 	};
 
 	return netrig_run("guard", tests, sizeof(tests) / sizeof(tests[0]));
