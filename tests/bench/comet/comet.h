@@ -225,6 +225,9 @@ void stage_hear(const struct stage *stage, uint64_t broadcasts);
 uint64_t stage_cpu_ns(const struct stage *stage);
 uint64_t stage_resident(const struct stage *stage);
 
+/* The same memory, where a page that several processes share counts once. */
+uint64_t stage_proportional(const struct stage *stage);
+
 /* Pauses this process. */
 void pause_ns(uint64_t ns);
 

@@ -299,23 +299,50 @@ uint64_t stage_cpu_ns(const struct stage *stage)
 	return sum_ns;
 }
 
+/* Opens a file of /proc about a server. */
+static FILE *open_of(const struct stage *stage, unsigned i, const char *what)
+{
+	char name[64];
+	FILE *file;
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/%s", (int)stage->servers[i].pid, what);
+	file = fopen(name, "re");
+	if (file == NULL)
+		die("cannot read %s", name);
+	return file;
+}
+
 uint64_t stage_resident(const struct stage *stage)
 {
 	uint64_t pages = 0;
 
 	for (unsigned i = 0; i < stage->gateways; i++) {
-		char name[64];
+		FILE *file = open_of(stage, i, "statm");
 		char text[128] = "";
 		const char *second;
-		FILE *file;
 
-		(void)snprintf(name, sizeof(name), "/proc/%d/statm", (int)stage->servers[i].pid);
-		file = fopen(name, "re");
-		if (file == NULL || fgets(text, sizeof(text), file) == NULL)
-			die("cannot read %s", name);
+		if (fgets(text, sizeof(text), file) == NULL)
+			die("a server has ended");
 		(void)fclose(file);
 		second = strchr(text, ' ');
 		pages += strtoul(second ? second : "", NULL, 10);
 	}
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t stage_proportional(const struct stage *stage)
+{
+	uint64_t kib = 0;
+
+	for (unsigned i = 0; i < stage->gateways; i++) {
+		FILE *file = open_of(stage, i, "smaps_rollup");
+		char text[128];
+
+		while (fgets(text, sizeof(text), file)) {
+			if (strncmp(text, "Pss:", 4) == 0)
+				kib += strtoul(text + 4, NULL, 10);
+		}
+		(void)fclose(file);
+	}
+	return kib * 1024;
 }

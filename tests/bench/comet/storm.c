@@ -15,6 +15,7 @@ struct storm {
 	struct figure rate;
 	struct figure cpu_us; /* of a connection */
 	struct figure resident;
+	struct figure proportional;
 	struct figure bytes; /* user memory of a connection */
 	struct figure cpu;   /* percent of a core, idle */
 	struct figure beats;
@@ -42,6 +43,7 @@ static void measure_idle_for(struct storm *storm, struct stage *stage, uint64_t 
 	if (stage_resident(stage) > resident)
 		resident = stage_resident(stage);
 	figure_add(&storm->resident, stage->kind, (double)resident / 1e6);
+	figure_add(&storm->proportional, stage->kind, (double)stage_proportional(stage) / 1e6);
 	figure_add(&storm->bytes, stage->kind, (double)(resident - empty) / stage->conns);
 }
 
@@ -80,6 +82,7 @@ void measure_storm(const struct bench *bench)
 		.rate = { "storm_rate", "connections/s", .is_more = true },
 		.cpu_us = { "storm_cpu", "us each" },
 		.resident = { "idle_resident", "MB", 60 * share, 30 * share },
+		.proportional = { "idle_proportional", "MB" },
 		.bytes = { "idle_bytes", "bytes each", 512, 256 },
 		.cpu = { "idle_cpu", "% of a core", 6 * share, 4.5 * share },
 		.beats = { "idle_keepalives", "1/s" },
@@ -99,6 +102,7 @@ void measure_storm(const struct bench *bench)
 	if (!bench->is_idle)
 		return;
 	figure_print(&storm.resident);
+	figure_print(&storm.proportional);
 	figure_print(&storm.bytes);
 	figure_print(&storm.cpu);
 	figure_print(&storm.beats);
