@@ -312,7 +312,7 @@ static void host_loop_close(void *handle)
 static struct ev_io *io_of(struct spoke_watch *watch)
 {
 	_Static_assert(sizeof(struct ev_io) <= sizeof(watch->loop), "a watch holds libev's");
-	return (struct ev_io *)(void *)watch->loop;
+	return (struct ev_io *)(void *)&watch->loop;
 }
 
 static void watch_ready(struct ev_loop *ev, struct ev_io *io, int events)

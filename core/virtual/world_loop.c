@@ -37,7 +37,7 @@ struct spokei_world_loop {
 
 static struct spoke_list *node_of(struct spoke_watch *watch)
 {
-	return (struct spoke_list *)(void *)watch->loop;
+	return (struct spoke_list *)(void *)&watch->loop;
 }
 
 static struct spoke_watch *watch_of(struct spoke_list *node)

@@ -51,8 +51,12 @@ struct spoke_watch {
 	 * free any watch, this one too. */
 	void (*ready)(struct spoke_watch *watch, unsigned io);
 	int fd;
-	unsigned io;   /* events watched for; the loop's */
-	void *loop[8]; /* the loop's */
+	unsigned io; /* events watched for; the loop's */
+	/* The loop's. As large as a watcher of libev, because each connection has one. */
+	struct {
+		void *pointers[3];
+		int numbers[5];
+	} loop;
 };
 
 /* The network: sockets at the level of system calls. Descriptors are non-blocking and are not
