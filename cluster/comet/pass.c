@@ -7,7 +7,7 @@
  */
 #include "cluster/comet/parts.h"
 
-#define SLICE_NS UINT64_C(1000000)
+#define SLICE_NS UINT64_C(500000)
 #define SLICE_WRITES 256u
 #define LOOK_EVERY 16u    /* writes between two readings of the clock */
 #define VISIT_EVERY 256u  /* connections visited without a write between two readings */

@@ -257,10 +257,10 @@ struct spoke_comet_result {
 /*
  * Pushes a message to one user, to `count` users (which share it), or to all users. It is written
  * at the end of the turn, to one user before those to all. Messages to all are written in slices of
- * 1 ms, so that they delay nothing else. Returns 0 and *ret, which may be NULL; EINVAL (event, data
- * or a user's id), ETOOLARGE (message_max), ELIMIT (bytes_max; or users_max with `keep`), ENOMEM or
- * ECLOSED. Of several users, those without an error get the message, and the first error is
- * returned.
+ * 0.5 ms, so that they delay nothing else. Returns 0 and *ret, which may be NULL; EINVAL (event,
+ * data or a user's id), ETOOLARGE (message_max), ELIMIT (bytes_max; or users_max with `keep`),
+ * ENOMEM or ECLOSED. Of several users, those without an error get the message, and the first error
+ * is returned.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_comet_push(struct spoke_comet *comet, struct spoke_span user,
 					      const struct spoke_comet_message *message,
