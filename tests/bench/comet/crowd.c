@@ -45,7 +45,7 @@ struct crowd {
 
 /* --- connecting */
 
-/* Prepares the request, some 520 bytes as in Chromium. */
+/* Prepares the request, some 500 bytes as in Chromium. */
 static void write_request(struct crowd *crowd)
 {
 	const struct in_addr host = { crowd->place.host };
