@@ -25,6 +25,8 @@
 #       Reading and writing the recorded bodies of Dubbo: Hessian 2, msgpack, and hessian.js on Node.
 #   sh tests/bench/run.sh json [--quick]
 #       Reading and printing JSON, next to jansson and yyjson (which Debian has from 13 on).
+#   sh tests/bench/run.sh http [--quick]
+#       A JSON echo over HTTP, next to Node's http module.
 #   sh tests/bench/run.sh timers [--quick]
 #       The wheel against libev, libuv, libevent and a heap, on one core.
 #   sh tests/bench/run.sh memory [--quick]
@@ -61,6 +63,8 @@
 #              time), instructions per byte and per body.
 #   json       document, its bytes, reading or printing, MB/s of spoke, jansson and yyjson, and the
 #              ratios to jansson and to yyjson (above 1: spoke is faster); CPU time, medians of 9.
+#   http       connections, requests in flight on each, peer, responses per second, CPU time of the
+#              server per call, and the ratios of both to Node's (above 1: spoke is better).
 #   timers     workload, n, peer, value, unit, and the ratio to spoke as its engine uses it (above
 #              1: spoke is faster).
 #   memory, idle   figure, value, unit, target. They fail if a target was missed or a connection
@@ -105,6 +109,7 @@ json)
 	peers='libev-dev libjansson-dev'
 	wanted=libyyjson-dev
 	;;
+http) peers='libev-dev nodejs' ;;
 *) usage ;;
 esac
 shift
@@ -145,7 +150,7 @@ want_packages $wanted
 
 quietly configure cmake --preset release
 case $suite in
-cost | codec) exec sh "tests/bench/$suite/run.sh" "$@" ;;
+cost | codec | http) exec sh "tests/bench/$suite/run.sh" "$@" ;;
 esac
 quietly build cmake --build --preset release --target "bench_$suite"
 exec "build/release/tests/bench/bench_$suite" "$@"

@@ -49,7 +49,9 @@ struct part {
 
 static struct spoke_span part_of(const struct spokei_buffer *scratch, struct part part)
 {
-	return spokei_span(spokei_buffer_data(scratch) + part.at, part.len);
+	const unsigned char *bytes = spokei_buffer_data(scratch);
+
+	return spokei_span(bytes ? bytes + part.at : NULL, part.len);
 }
 
 static int refuse(struct reading *reading, int status, const char *why)
