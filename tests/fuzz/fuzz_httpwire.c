@@ -96,11 +96,11 @@ static void answer(const struct spokei_wire_limits *limits, const struct spokei_
 	head = (const char *)spokei_buffer_data(out);
 	end = memmem(head, spokei_buffer_len(out), "\r\n\r\n", 4);
 	demand(strncmp(head, "HTTP/1.1 ", 9) == 0 && end != NULL, "a response has a head");
-	length = memmem(head, (size_t)(end - head), "Content-Length: ", 16);
+	length = memmem(head, (size_t)(end - head), "\r\nContent-Length: ", 18);
 	if (length == NULL || length > end)
 		return;
 	demand(end + 4 == head + spokei_buffer_len(out) ||
-		       strtoul(length + 16, NULL, 10) ==
+		       strtoul(length + 18, NULL, 10) ==
 			       spokei_buffer_len(out) - (size_t)(end + 4 - head),
 	       "the length of a response is true");
 }

@@ -28,44 +28,48 @@ struct reader {
 	struct spokei_http_request *request;
 };
 
-static bool is_token_char(char c)
+/* Bytes of a token, visible ASCII, and bytes of a header's value. */
+#define TOKEN 1u
+#define VISIBLE 2u
+#define FIELD 4u
+
+/* clang-format off */
+static const unsigned char classes[256] = {
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+	4, 7, 6, 7, 7, 7, 7, 7, 6, 6, 7, 7, 6, 7, 7, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 6, 6, 6,
+	6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 7, 7,
+	7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 6, 7, 6, 7, 0,
+	4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
+	4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
+	4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
+	4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
+};
+/* clang-format on */
+
+/* Are all bytes of this class? */
+static bool is_all(struct spoke_span span, unsigned char class)
 {
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-	       (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+	const unsigned char *text = span.data;
+	unsigned char all = class;
+
+	for (size_t i = 0; i < span.len; i++)
+		all &= classes[text[i]];
+	return all != 0;
 }
 
 static bool is_token(struct spoke_span span)
 {
-	const char *text = span.data;
-
-	for (size_t i = 0; i < span.len; i++) {
-		if (!is_token_char(text[i]))
-			return false;
-	}
-	return span.len > 0;
+	return span.len > 0 && is_all(span, TOKEN);
 }
 
-/* Is it visible ASCII only? */
 static bool is_visible(struct spoke_span span)
 {
-	const char *text = span.data;
-
-	for (size_t i = 0; i < span.len; i++) {
-		if (text[i] <= ' ' || text[i] > '~')
-			return false;
-	}
-	return span.len > 0;
+	return span.len > 0 && is_all(span, VISIBLE);
 }
 
 static bool is_field_text(struct spoke_span span)
 {
-	const unsigned char *text = span.data;
-
-	for (size_t i = 0; i < span.len; i++) {
-		if ((text[i] < ' ' && text[i] != '\t') || text[i] == 0x7f)
-			return false;
-	}
-	return true;
+	return is_all(span, FIELD);
 }
 
 static bool names(struct spoke_span span, const char *text)
