@@ -150,6 +150,22 @@ static void show(const struct spoke_frames *frames, const struct spokei_message 
 		show_reply(message, ret_frame);
 }
 
+/* Returns the next message that has bytes. A question has none if an HTTP client waits for status
+ * 100 before it sends the rest. */
+static enum spokei_intake_result take_next(struct spokei_intake *intake, struct spoke_span *rest,
+					   struct spokei_message *ret_message)
+{
+	for (;;) {
+		size_t before = rest->len;
+		enum spokei_intake_result result = spokei_intake_next(intake, rest, ret_message);
+
+		if (result != SPOKEI_INTAKE_MESSAGE || ret_message->kind != SPOKEI_QUESTION ||
+		    intake->given > 0 ||
+		    (rest->len < before && spokei_buffer_len(&intake->kept) == 0))
+			return result;
+	}
+}
+
 int spoke_frames_next(struct spoke_frames *frames, struct spoke_frame *ret_frame)
 {
 	struct spokei_message message;
@@ -160,7 +176,7 @@ int spoke_frames_next(struct spoke_frames *frames, struct spoke_frame *ret_frame
 	drop_taken(frames);
 	all = spokei_span(spokei_buffer_data(&frames->fed), spokei_buffer_len(&frames->fed));
 	rest = all;
-	result = spokei_intake_next(&frames->intake, &rest, &message);
+	result = take_next(&frames->intake, &rest, &message);
 	frames->taken = all.len - rest.len;
 	switch (result) {
 	case SPOKEI_INTAKE_MESSAGE:

@@ -327,6 +327,28 @@ static void without_memory_nothing_is_lost_or_leaks(void **state)
 	}
 }
 
+/* A client that waits for status 100 has sent no message yet. */
+static void http_requests_are_read(void **state)
+{
+	static const char requests[] =
+		"POST /demo.Echo/echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
+		"Content-Length: 3\r\n\r\n[1]OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		"POST /demo.Echo/echo HTTP/1.1\r\nHost: localhost\r\n"
+		"Expect: 100-continue\r\nContent-Length: 3\r\n\r\n[2]";
+	static struct golden golden;
+	struct reader whole;
+
+	(void)state;
+	memcpy(golden.bytes, requests, sizeof(requests) - 1);
+	golden.len = sizeof(requests) - 1;
+	reader_begin(&whole);
+	give(&whole, golden.bytes, golden.len);
+	assert_int_equal(whole.count, 3);
+	assert_non_null(strstr(whole.log, "demo.Echo"));
+	same_in_pieces(&golden, whole.log);
+	reader_end(&whole);
+}
+
 static void every_kind_has_a_name(void **state)
 {
 	(void)state;
@@ -346,6 +368,7 @@ int main(void)
 		cmocka_unit_test(a_bad_body_is_shown_and_the_next_message_read),
 		cmocka_unit_test(more_than_one_may_hold_unread_is_refused),
 		cmocka_unit_test(without_memory_nothing_is_lost_or_leaks),
+		cmocka_unit_test(http_requests_are_read),
 		cmocka_unit_test(every_kind_has_a_name),
 	};
 
