@@ -130,7 +130,9 @@ static size_t count_paths(const struct spokei_routes *services)
 	size_t count = 0;
 
 	while ((service = next_service(services, service)) != NULL) {
-		for (size_t i = 0; i < service->count && is_listed(services, service); i++)
+		bool listed = is_listed(services, service);
+
+		for (size_t i = 0; i < service->count && listed; i++)
 			count += is_path(&service->routes[i]);
 	}
 	return count;
@@ -279,7 +281,9 @@ static void reply_openapi(struct spoke_request *request, void *arg)
 	key(&builder, "paths");
 	spoke_pack_map(&builder, count_paths(services));
 	while ((service = next_service(services, service)) != NULL) {
-		for (size_t i = 0; i < service->count && is_listed(services, service); i++) {
+		bool listed = is_listed(services, service);
+
+		for (size_t i = 0; i < service->count && listed; i++) {
 			if (is_path(&service->routes[i]))
 				pack_route(&builder, &service->routes[i]);
 		}

@@ -8,6 +8,12 @@
 
 #include <spoke/filter.h>
 
+/* Returns whether the same request may pass a little later. */
+static bool is_temporary(int error)
+{
+	return error == SPOKE_ELIMIT || error == SPOKE_EREFUSED || error == SPOKE_ECLOSED;
+}
+
 struct spokei_message spokei_request_refusal(const struct spoke_request *request,
 					     const struct spoke_filter_verdict *verdict)
 {
@@ -15,6 +21,7 @@ struct spokei_message spokei_request_refusal(const struct spoke_request *request
 	struct spokei_message answer = {
 		.error = SPOKE_EREFUSED,
 		.error_text = spokei_span(verdict->text, strlen(verdict->text)),
+		.forbidden = !is_temporary(verdict->error),
 	};
 
 	if (verdict->error == SPOKE_ELIMIT)

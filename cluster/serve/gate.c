@@ -14,7 +14,11 @@
 
 static struct spoke_filter_verdict refuse(const char *text)
 {
-	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_REFUSE, .text = text };
+	return (struct spoke_filter_verdict){
+		.step = SPOKE_FILTER_REFUSE,
+		.error = SPOKE_ECLOSED,
+		.text = text,
+	};
 }
 
 static struct spoke_filter_verdict take(struct spoke_request *request, struct spokei_limit *limit,

@@ -342,14 +342,14 @@ void spokei_request_serve(struct spokei_routes *services, const struct spokei_fi
 
 	if (route == NULL) {
 		route = find_route(services, message, &has_service);
+		if (message->safe_only && route && !(route->flags & SPOKE_HANDLER_SAFE)) {
+			spokei_count(conn->link->engine, SPOKE_STAT_REQUESTS_REFUSED);
+			spokei_conn_refuse(
+				conn, message, SPOKE_EUNSUPPORTED,
+				"GET is for methods that are marked as safe; send a POST");
+			return;
+		}
 		conn->found = route;
-	}
-	if (SPOKEI_UNLIKELY(message->safe_only) && route != NULL &&
-	    !(route->flags & SPOKE_HANDLER_SAFE)) {
-		spokei_count(conn->link->engine, SPOKE_STAT_REQUESTS_REFUSED);
-		spokei_conn_refuse(conn, message, SPOKE_EUNSUPPORTED,
-				   "GET is for methods that are marked as safe; send a POST");
-		return;
 	}
 	if (route == NULL) {
 		spokei_count(conn->link->engine, SPOKE_STAT_REQUESTS_NO_SERVICE);

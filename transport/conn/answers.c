@@ -35,14 +35,14 @@ static int put(struct spokei_conn *conn, const struct place *place, struct spoke
 static SPOKEI_NOINLINE int explain_reply(struct spokei_conn *conn, const struct place *place,
 					 const struct spokei_message *message, int error)
 {
-	struct spokei_message instead = { .error = SPOKE_ETOOLARGE };
+	struct spokei_message instead = { .error = SPOKE_ETOOLARGE, .last = message->last };
 	const char *why = spoke_strerror(error);
 	char text[TEXT_MAX];
 
 	if (error == SPOKE_ETOOLARGE) {
 		(void)snprintf(text, sizeof(text),
-			       "the reply of %zu bytes does not fit a frame; the provider's "
-			       "frame.max allows %zu",
+			       "the reply of %zu bytes does not fit a frame with its head; the "
+			       "provider's frame.max allows %zu",
 			       message->value.len, conn->link->limits.wire.frame_max);
 		why = text;
 	}
@@ -129,6 +129,13 @@ void spokei_link_disown(struct spokei_link *link)
 							     struct spokei_serving, node));
 }
 
+/* Later requests wait for the answer, also those that were about to be delivered. */
+static SPOKEI_NOINLINE void begin_turn(struct spokei_conn *conn)
+{
+	conn->paused |= SPOKEI_PAUSED_TURN;
+	spokei_task_drop(&conn->resume);
+}
+
 int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 		      const struct spokei_message *message)
 {
@@ -149,7 +156,7 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 	}
 	serving->conn = conn;
 	if (SPOKEI_UNLIKELY(conn->wire->in_order))
-		conn->paused |= SPOKEI_PAUSED_TURN;
+		begin_turn(conn);
 	spokei_list_append(&conn->servings, &serving->node);
 	conn->link->serving_count++;
 	conn->serving_count++;

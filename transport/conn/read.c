@@ -14,6 +14,8 @@
 #define EARLY 1024u
 #define EARLY_MORE 5u
 
+#define AHEAD 65536u /* bytes that are read while a request is served */
+
 /* Reads of bytes that a stream holds, in one turn: other connections wait meanwhile. */
 #define PENDING_READS 8u
 
@@ -162,11 +164,10 @@ static void note_frame(struct spokei_conn *conn, bool any)
 }
 
 /* Reads into the scratch. Returns the number of bytes; 0: none are to be processed. */
-static inline size_t read_bytes(struct spokei_conn *conn)
+static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
-	ssize_t got = conn->stream.kind->read(&conn->stream, engine->scratch,
-					      SPOKEI_ENGINE_SCRATCH);
+	ssize_t got = conn->stream.kind->read(&conn->stream, engine->scratch, max);
 
 	conn->asked_mark = conn->out.sent;
 	spokei_count(engine, SPOKE_STAT_READS);
@@ -195,7 +196,7 @@ static inline size_t read_bytes(struct spokei_conn *conn)
 
 static void read_some(struct spokei_conn *conn)
 {
-	size_t got = read_bytes(conn);
+	size_t got = read_bytes(conn, SPOKEI_ENGINE_SCRATCH);
 	struct spoke_span bytes = { spokei_conn_engine(conn)->scratch, got };
 	bool any;
 
@@ -211,7 +212,7 @@ static void read_some(struct spokei_conn *conn)
 /* Reads while a request is served, to notice the peer's end. Its next requests wait. */
 static SPOKEI_NOINLINE void read_ahead(struct spokei_conn *conn)
 {
-	size_t got = read_bytes(conn);
+	size_t got = read_bytes(conn, AHEAD);
 
 	if (got == 0)
 		return;

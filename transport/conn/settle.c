@@ -70,7 +70,7 @@ static bool is_finished(const struct spokei_conn *conn)
 	return conn->ending && !may_be_asked(conn) && spokei_list_empty(&conn->servings) &&
 	       conn->pendings.count == 0 && conn->unsent_requests == 0 &&
 	       spokei_outlet_len(&conn->out) == 0 && !conn->holds &&
-	       spokei_buffer_len(&conn->held) == 0;
+	       spokei_buffer_len(&conn->held) == 0 && conn->resume.node.next == NULL;
 }
 
 /* Everything is written. Closing a socket with unread input would discard output that the peer has

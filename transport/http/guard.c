@@ -2,6 +2,7 @@
 /* Checks the Host, Origin and Authorization headers of a request. */
 #include "transport/http/guard.h"
 
+#include "core/text/option.h"
 #include "core/text/secret.h"
 #include "transport/http/text.h"
 
@@ -59,12 +60,11 @@ static bool is_loopback(struct spoke_span host)
 /* Is it one of the comma-separated names, in either case? */
 static bool is_named(struct spoke_span host, const char *names)
 {
-	while (*names != '\0') {
-		size_t len = strcspn(names, ",");
+	struct spoke_span name;
 
-		if (len > 0 && spokei_http_is_any_case(host, names, len))
+	while (spokei_option_item(&names, &name)) {
+		if (name.len > 0 && spokei_http_is_any_case(host, name.data, name.len))
 			return true;
-		names += len + (names[len] == ',');
 	}
 	return false;
 }
@@ -110,23 +110,20 @@ struct spoke_span spokei_guard_origin_of(const char *origins, unsigned number)
 {
 	struct spoke_span origin = { NULL, 0 };
 
-	for (; *origins != '\0' && number > 0; number--) {
-		size_t len = strcspn(origins, ",");
-
-		origin = (struct spoke_span){ origins, len };
-		origins += len + (origins[len] == ',');
-	}
+	while (number > 0 && spokei_option_item(&origins, &origin))
+		number--;
 	return number == 0 ? origin : (struct spoke_span){ NULL, 0 };
 }
 
 unsigned spokei_guard_listed(struct spoke_span origin, const char *origins)
 {
-	unsigned number = 1;
-	struct spoke_span one = spokei_guard_origin_of(origins, number);
+	struct spoke_span one;
 
-	while (one.data != NULL && !equals(origin, one.data, one.len))
-		one = spokei_guard_origin_of(origins, ++number);
-	return one.data ? number : 0;
+	for (unsigned number = 1; spokei_option_item(&origins, &one); number++) {
+		if (equals(origin, one.data, one.len))
+			return number;
+	}
+	return 0;
 }
 
 bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host)

@@ -160,14 +160,17 @@ static enum spokei_intake_result read_frame(struct spokei_intake *intake, struct
 					    struct spokei_message *ret_message)
 {
 	intake->cut.started = false;
-	if (SPOKEI_UNLIKELY(intake->serves && intake->memo == NULL))
+	if (SPOKEI_UNLIKELY(intake->serves && intake->memo == NULL && !intake->wire->in_order))
 		intake->memo = spokei_alloc(intake->kept.env, 1, sizeof(*intake->memo));
 	intake->error = intake->wire->read(intake->limits, intake->memo, frame, &intake->scratch,
 					   ret_message);
-	if (SPOKEI_UNLIKELY(intake->wire->in_order) && ret_message->last)
-		end_input(intake);
-	if (SPOKEI_UNLIKELY(intake->error != 0))
+	if (SPOKEI_UNLIKELY(intake->error != 0)) {
+		if (intake->wire->in_order && ret_message->last)
+			end_input(intake);
 		return end_bad(intake);
+	}
+	if (SPOKEI_UNLIKELY(ret_message->last))
+		end_input(intake);
 	intake->serves |= ret_message->kind == SPOKEI_REQUEST;
 	return SPOKEI_INTAKE_MESSAGE;
 }

@@ -103,7 +103,8 @@ struct spokei_message {
 	struct spoke_span error_text;  /* readable text; may be empty */
 	struct spoke_span error_class; /* Java class of an exception; may be empty */
 	int32_t error_code;            /* of an exception; 0: none */
-	bool foreign; /* exceptions that are written: for a Dubbo consumer other than spoke */
+	bool foreign;   /* exceptions that are written: for a Dubbo consumer other than spoke */
+	bool forbidden; /* replies that are written: a filter has refused the request */
 
 	/* Both. */
 	struct spoke_value attachments; /* a map, or none */

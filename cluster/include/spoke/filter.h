@@ -25,8 +25,8 @@ enum spoke_filter_step {
 struct spoke_filter_verdict {
 	enum spoke_filter_step step;
 	/* Of REFUSE: one of <spoke/error.h>. A remote caller gets EREFUSED; or, if this is EREMOTE,
-	 * an exception with the text, which is not retried. An HTTP client gets status
-	 * 503, or 429 if this is ELIMIT. */
+	 * an exception with the text, which is not retried. An HTTP client gets status 403,
+	 * or for EREFUSED and ECLOSED 503, for ELIMIT 429. */
 	int error;
 	const char *text; /* of REFUSE: for people, borrowed until the filter's next call; NULL */
 	struct spoke_value value; /* of ANSWER; borrowed until the filter's next call */

@@ -76,6 +76,38 @@ static void origin_guard_accepts_own_origin_only(void **state)
 	assert_false(spokei_guard_origin(span("http://a"), span(NULL)));
 }
 
+static void lists_of_origins_and_names_may_have_blanks(void **state)
+{
+	static const char origins[] = "https://a, https://b:1 ,https://c";
+
+	(void)state;
+	assert_int_equal(spokei_guard_listed(span("https://a"), origins), 1);
+	assert_int_equal(spokei_guard_listed(span("https://b:1"), origins), 2);
+	assert_int_equal(spokei_guard_listed(span("https://c"), origins), 3);
+	assert_int_equal(spokei_guard_listed(span("https://b"), origins), 0);
+	assert_int_equal(spokei_guard_listed(span(""), origins), 0);
+	assert_int_equal(spokei_guard_listed(span("https://a"), ""), 0);
+	assert_int_equal(spokei_guard_origin_of(origins, 2).len, strlen("https://b:1"));
+	assert_null(spokei_guard_origin_of(origins, 4).data);
+	assert_true(spokei_guard_digits(span("b.example:80"), "a.example, b.example"));
+	assert_false(spokei_guard_digits(span("example"), "a.example, b.example"));
+}
+
+static void addresses_in_digits_are_hosts_of_every_place(void **state)
+{
+	static const char *const good[] = { "10.0.0.1",  "10.0.0.1:20880", "[::1]:1",
+					    "[fe80::1]", "localhost",      "LOCALHOST:1" };
+	static const char *const bad[] = { "10.0.0.1.evil", "10.0.0", "10.0.0.256", "[evil]", "[]",
+					   "evil",          "1" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		assert_true(spokei_guard_digits(span(good[i]), ""));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(spokei_guard_digits(span(bad[i]), ""));
+	assert_true(spokei_guard_digits(span(NULL), ""));
+}
+
 static void token_guard_accepts_exact_token_only(void **state)
 {
 	(void)state;
@@ -97,6 +129,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(host_guard_accepts_own_names_only),
 		cmocka_unit_test(origin_guard_accepts_own_origin_only),
+		cmocka_unit_test(lists_of_origins_and_names_may_have_blanks),
+		cmocka_unit_test(addresses_in_digits_are_hosts_of_every_place),
 		cmocka_unit_test(token_guard_accepts_exact_token_only),
 	};
 

@@ -19,7 +19,6 @@
 #define SPOKEI_HTTP_ID_OLD 4u      /* the client of HTTP/1.0 wants to keep the connection */
 #define SPOKEI_HTTP_ID_CONTINUE 8u /* the client waits to send the body */
 #define SPOKEI_HTTP_ID_OPTIONS 16u /* asks for the allowed methods */
-#define SPOKEI_HTTP_ID_GET 32u     /* GET or HEAD */
 #define SPOKEI_HTTP_ID_ORIGIN 8u   /* shift; 8 bits */
 #define SPOKEI_HTTP_ID_STATUS 16u  /* shift; 10 bits */
 

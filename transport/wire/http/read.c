@@ -27,6 +27,7 @@
 #define WRONG_TYPE 415
 #define MISDIRECTED 421
 #define HEAD_TOO_LONG 431
+#define UNKNOWN_CODING 501
 
 #define FEW 1024u    /* bytes of a body that need no memory of their own */
 #define WHY_MAX 160u /* bytes of an explanation */
@@ -334,9 +335,18 @@ static void note_head(const struct spokei_http_request *request, struct spokei_m
 
 	message->safe_only = gets;
 	message->last = request->closes;
-	message->id |= (gets ? SPOKEI_HTTP_ID_GET : 0u) |
-		       (request->method == SPOKEI_HTTP_HEAD ? SPOKEI_HTTP_ID_HEAD : 0u) |
+	message->id |= (request->method == SPOKEI_HTTP_HEAD ? SPOKEI_HTTP_ID_HEAD : 0u) |
 		       (request->old && !request->closes ? SPOKEI_HTTP_ID_OLD : 0u);
+}
+
+/* Explains a status of the framing, where the limits differ from those of a page. */
+static const char *explain(int status)
+{
+	if (status == TOO_LARGE)
+		return "the request does not fit frame.max";
+	if (status == UNKNOWN_CODING)
+		return "Transfer-Encoding: only chunked is supported";
+	return spokei_http_fault(status);
 }
 
 /* Reads a head and its body. Returns OK, NO_CONTENT (a question), a status, or ENOMEM. */
@@ -357,9 +367,7 @@ static int read_request(struct reading *reading, struct spoke_span frame)
 	}
 	if (status != OK) {
 		message->last = true;
-		return refuse(reading, status,
-			      status == TOO_LARGE ? "the request does not fit frame.max"
-						  : spokei_http_fault(status));
+		return refuse(reading, status, explain(status));
 	}
 	status = spokei_http_fields_read(reading->limits, request->fields, &reading->fields,
 					 &reading->why);

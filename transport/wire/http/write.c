@@ -103,6 +103,8 @@ static int status_of(const struct spokei_message *message)
 
 	if (status != 0)
 		return status;
+	if (message->forbidden)
+		return 403;
 	switch (message->error) {
 	case SPOKE_EBADREQUEST:
 		return 400;
@@ -122,9 +124,11 @@ static int status_of(const struct spokei_message *message)
 }
 
 /* Returns whether the handler may have run. */
-static bool may_have_run(int error)
+static bool may_have_run(const struct spokei_message *message)
 {
-	return error != SPOKE_EBADREQUEST && error != SPOKE_ENOSERVICE &&
+	int error = message->error;
+
+	return !message->forbidden && error != SPOKE_EBADREQUEST && error != SPOKE_ENOSERVICE &&
 	       error != SPOKE_EUNSUPPORTED && error != SPOKE_EREFUSED && error != SPOKE_EEXPIRED;
 }
 
@@ -173,26 +177,24 @@ static void put_attachment(struct response *response, struct spoke_span name,
 			   struct spoke_span value)
 {
 	static const char kept[] = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~";
-	size_t len = name.len + 3 * value.len + 32;
-	struct spokei_text text = {
-		.out = (char *)spokei_buffer_reserve(response->out, len),
-		.size = len,
-	};
+	char line[SPOKEI_HTTP_HEAD_MAX];
+	struct spokei_text text = { .out = line, .size = sizeof(line) };
 
-	if (text.out == NULL) {
-		response->error = SPOKE_ENOMEM;
-		return;
-	}
 	spokei_text_put(&text, "Spoke-Attachment-");
 	spokei_percent_put(&text, name.data, name.len, "!#$%&'*+-.^_`|~");
 	spokei_text_put(&text, ": ");
 	spokei_percent_put(&text, value.data, value.len, kept);
 	spokei_text_put(&text, "\r\n");
-	spokei_buffer_commit(response->out, text.len);
+	if (text.len > sizeof(line))
+		response->error = SPOKE_ETOOLARGE;
+	else
+		put(response, line, text.len);
 }
 
+/* Attachments take at most as many bytes as the head of a request may have. */
 static void put_attachments(struct response *response)
 {
+	size_t before = spokei_buffer_len(response->out);
 	struct spoke_value key;
 	struct spoke_value value;
 	struct spoke_cursor pairs;
@@ -206,6 +208,8 @@ static void put_attachments(struct response *response)
 		if (spoke_value_str(key, &name) == 0 && spoke_value_str(value, &text) == 0 &&
 		    is_token(name))
 			put_attachment(response, name, text);
+		if (spokei_buffer_len(response->out) - before > SPOKEI_HTTP_HEAD_MAX)
+			response->error = SPOKE_ETOOLARGE;
 	}
 }
 
@@ -257,8 +261,7 @@ static void put_error(struct response *response)
 	put(response, TEXT(",\"text\":"));
 	if (response->error == SPOKE_OK)
 		response->error = spokei_json_append_text(response->out, text.data, text.len);
-	put_text(response,
-		 may_have_run(message->error) ? ",\"written\":true" : ",\"written\":false");
+	put_text(response, may_have_run(message) ? ",\"written\":true" : ",\"written\":false");
 	if (message->error_class.len > 0) {
 		put(response, TEXT(",\"class\":"));
 		if (response->error == SPOKE_OK)

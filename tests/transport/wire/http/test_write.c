@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Responses of the HTTP wire: status, headers and body of each kind of reply, byte by byte. */
+#include "transport/wire/http/http.h"
+#include "transport/wire/http/parts.h"
+
+#include "tests/core/memory.h"
+
+#include <spoke/error.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define OUT_MAX 65536u
+#define REST                                                                                       \
+	"Content-Type: application/json\r\nCache-Control: no-store\r\n"                            \
+	"X-Content-Type-Options: nosniff\r\nContent-Length: "
+
+static const struct spokei_http_rules rules = { "https://a.example, https://b.example", "" };
+static const struct spokei_wire_limits limits = { .frame_max = 32768, .http = &rules };
+
+static struct spoke_span span(const char *text)
+{
+	return spokei_span(text, strlen(text));
+}
+
+/* Writes a reply behind other bytes, which must stay. Returns the result; `out` gets the text. */
+static int write_reply(const struct spokei_message *message, char out[OUT_MAX])
+{
+	struct memory memory;
+	struct spokei_buffer buffer;
+	size_t len;
+	int error;
+
+	memory_init(&memory);
+	spokei_buffer_init(&buffer, &memory.env, OUT_MAX - 1);
+	assert_int_equal(spokei_buffer_append(&buffer, "before", 6), 0);
+	error = spokei_wire_http.write(&limits, message, &buffer);
+	len = spokei_buffer_len(&buffer);
+	assert_memory_equal(spokei_buffer_data(&buffer), "before", 6);
+	memcpy(out, spokei_buffer_data(&buffer) + 6, len - 6);
+	out[len - 6] = '\0';
+	spokei_buffer_fini(&buffer);
+	assert_int_equal(memory.bytes, 0);
+	return error;
+}
+
+static struct spoke_value value(const char *bytes, size_t len)
+{
+	return (struct spoke_value){ (const unsigned char *)bytes, len };
+}
+
+static void replies_have_expected_bytes(void **state)
+{
+	const struct {
+		struct spokei_message message;
+		const char *text;
+	} rows[] = {
+		{ { .value = value("\xa5world", 6) },
+		  "HTTP/1.1 200 OK\r\n" REST "         8\r\n\r\n\"world\"\n" },
+		{ { .value = { NULL, 0 } }, "HTTP/1.1 200 OK\r\n" REST "         5\r\n\r\nnull\n" },
+		{ { .id = SPOKEI_HTTP_ID_HEAD, .value = value("\xa5world", 6) },
+		  "HTTP/1.1 200 OK\r\n" REST "         8\r\n\r\n" },
+		{ { .id = SPOKEI_HTTP_ID_LAST, .value = value("\x01", 1) },
+		  "HTTP/1.1 200 OK\r\nConnection: close\r\n" REST "         2\r\n\r\n1\n" },
+		{ { .last = true, .value = value("\x01", 1) },
+		  "HTTP/1.1 200 OK\r\nConnection: close\r\n" REST "         2\r\n\r\n1\n" },
+		{ { .id = SPOKEI_HTTP_ID_OLD, .value = value("\x01", 1) },
+		  "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n" REST "         2\r\n\r\n1\n" },
+		{ { .id = 2u << SPOKEI_HTTP_ID_ORIGIN, .value = value("\x01", 1) },
+		  "HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: https://b.example\r\n"
+		  "Vary: Origin\r\n" REST "         2\r\n\r\n1\n" },
+		{ { .value = value("\x01", 1),
+		    .attachments = value("\x83\xa1"
+					 "a\xa3x\ny\xa3"
+					 "b c\xa1z\xa1"
+					 "d\x07",
+					 15) },
+		  "HTTP/1.1 200 OK\r\nSpoke-Attachment-a: x%0Ay\r\n" REST "         2\r\n\r\n1\n" },
+		{ { .id = SPOKEI_HTTP_ID_CONTINUE }, "HTTP/1.1 100 Continue\r\n\r\n" },
+		{ { .id = SPOKEI_HTTP_ID_OPTIONS },
+		  "HTTP/1.1 204 No Content\r\nAllow: POST, GET, HEAD, OPTIONS\r\n\r\n" },
+	};
+	char out[OUT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spokei_message message = rows[i].message;
+
+		message.kind = SPOKEI_REPLY;
+		assert_int_equal(write_reply(&message, out), SPOKE_OK);
+		assert_string_equal(out, rows[i].text);
+	}
+}
+
+static void errors_have_status_and_tell_whether_handler_may_have_run(void **state)
+{
+	const struct {
+		struct spokei_message message;
+		const char *begin;
+		const char *body;
+	} rows[] = {
+		{ { .error = SPOKE_EREMOTE, .error_code = 7 },
+		  "HTTP/1.1 500 Internal Server Error\r\n",
+		  "{\"error\":\"EREMOTE\",\"code\":7,\"text\":\"t\",\"written\":true}\n" },
+		{ { .error = SPOKE_EREMOTE, .error_code = SPOKE_ETYPE },
+		  "HTTP/1.1 400 Bad Request\r\n",
+		  "{\"error\":\"EREMOTE\",\"code\":-9,\"text\":\"t\",\"written\":true}\n" },
+		{ { .error = SPOKE_EREMOTE, .forbidden = true },
+		  "HTTP/1.1 403 Forbidden\r\n",
+		  "{\"error\":\"EREMOTE\",\"code\":0,\"text\":\"t\",\"written\":false}\n" },
+		{ { .error = SPOKE_EREFUSED, .forbidden = true },
+		  "HTTP/1.1 403 Forbidden\r\n",
+		  "{\"error\":\"EREFUSED\",\"code\":0,\"text\":\"t\",\"written\":false}\n" },
+		{ { .error = SPOKE_EREFUSED },
+		  "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n",
+		  "{\"error\":\"EREFUSED\",\"code\":0,\"text\":\"t\",\"written\":false}\n" },
+		{ { .error = SPOKE_EREFUSED, .error_code = SPOKE_ELIMIT },
+		  "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\n",
+		  "{\"error\":\"EREFUSED\",\"code\":-8,\"text\":\"t\",\"written\":false}\n" },
+		{ { .error = SPOKE_EEXPIRED },
+		  "HTTP/1.1 504 Gateway Timeout\r\n",
+		  "{\"error\":\"EEXPIRED\",\"code\":0,\"text\":\"t\",\"written\":false}\n" },
+		{ { .error = SPOKE_ENOSERVICE },
+		  "HTTP/1.1 404 Not Found\r\n",
+		  "{\"error\":\"ENOSERVICE\",\"code\":0,\"text\":\"t\",\"written\":false}\n" },
+		{ { .error = SPOKE_EUNSUPPORTED },
+		  "HTTP/1.1 405 Method Not Allowed\r\nAllow: POST, OPTIONS\r\n",
+		  "{\"error\":\"EUNSUPPORTED\",\"code\":0,\"text\":\"t\",\"written\":false}\n" },
+		{ { .error = SPOKE_EBADREQUEST, .id = 415u << SPOKEI_HTTP_ID_STATUS },
+		  "HTTP/1.1 415 Unsupported Media Type\r\n",
+		  "{\"error\":\"EBADREQUEST\",\"code\":0,\"text\":\"t\",\"written\":false}\n" },
+	};
+	char out[OUT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spokei_message message = rows[i].message;
+
+		message.kind = SPOKEI_REPLY;
+		message.error_text = span("t");
+		assert_int_equal(write_reply(&message, out), SPOKE_OK);
+		assert_memory_equal(out, rows[i].begin, strlen(rows[i].begin));
+		assert_non_null(strstr(out, "\r\n\r\n"));
+		assert_string_equal(strstr(out, "\r\n\r\n") + 4, rows[i].body);
+	}
+}
+
+static void long_attachment_or_body_is_too_large_and_leaves_nothing(void **state)
+{
+	char text[40000];
+	char out[OUT_MAX];
+	struct spokei_message message = { .kind = SPOKEI_REPLY, .value = value("\x01", 1) };
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	memcpy(text, "\x81\xa1k\xda\x23\x28", 6); /* {"k": 9,000 bytes} */
+	message.attachments = value(text, 9006);
+	assert_int_equal(write_reply(&message, out), SPOKE_ETOOLARGE);
+	assert_string_equal(out, "");
+	memcpy(text, "\xda\x88\xb8", 3); /* 35,000 bytes */
+	message.attachments = value(NULL, 0);
+	message.value = value(text, 35003);
+	assert_int_equal(write_reply(&message, out), SPOKE_ETOOLARGE);
+	assert_string_equal(out, "");
+}
+
+static void requests_cannot_be_written(void **state)
+{
+	struct spokei_message message = { .kind = SPOKEI_REQUEST, .method = span("m") };
+	char out[OUT_MAX];
+
+	(void)state;
+	assert_int_equal(write_reply(&message, out), SPOKE_EUNSUPPORTED);
+	assert_string_equal(out, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(replies_have_expected_bytes),
+		cmocka_unit_test(errors_have_status_and_tell_whether_handler_may_have_run),
+		cmocka_unit_test(long_attachment_or_body_is_too_large_and_leaves_nothing),
+		cmocka_unit_test(requests_cannot_be_written),
+	};
+
+	return cmocka_run_group_tests_name("http_write", tests, NULL, NULL);
+}
