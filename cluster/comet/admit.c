@@ -60,17 +60,19 @@ static void close_extra(struct spokei_comet_user *user)
 }
 
 /* The head and the event "hello" are one write. The browser learns the pause before it reconnects
- * now, because a gateway that crashes cannot tell it. */
+ * now, because a gateway that crashes cannot tell it. If "lost" follows, the browser keeps its old
+ * id until then: a connection that is cut in between would hide the loss. */
 static void greet(struct spokei_comet_conn *conn, const char *key)
 {
 	const struct spoke_comet *comet = conn->user->comet;
 	uint32_t retry_ms = spokei_comet_retry(comet);
 	char bytes[SPOKEI_COMET_HEAD + SPOKEI_COMET_SAY];
-	char id[SPOKE_COMET_ID];
+	char number[SPOKE_COMET_ID];
+	const char *id = conn->lost ? NULL : number;
 	char data[32];
 	size_t len;
 
-	(void)spokei_comet_print_id(comet, conn->cursor, id);
+	(void)spokei_comet_print_id(comet, conn->cursor, number);
 	(void)snprintf(data, sizeof(data), "{\"retry\":%u}", retry_ms);
 	if (conn->kind == SPOKE_COMET_EVENTS) {
 		len = sizeof(EVENTS_HEAD) - 1;

@@ -39,7 +39,8 @@
  * data is always a string. A long poll answers {"messages":[...]} or {"again":MS}; both have
  * "last", the id for the next poll. Events of the gateway itself, with data in JSON:
  *
- *     hello       the first event: {"retry":MS}. Its id is the place from which messages follow
+ *     hello       the first event: {"retry":MS}. Its id is the place from which messages follow; it
+ *                 has none if "lost" is next
  *     lost        messages were missed; its id is the place from which messages follow
  *     reconnect   {"retry":MS}: the gateway ends the connection, connect again after MS
  *     closed      {"code":CODE}: the gateway ends the connection, stay away
