@@ -13,6 +13,8 @@
 #define UNREAD_MIN 256u   /* unfinished requests that are always allowed */
 #define UNREAD_SHARE 10u  /* ... beyond, a tenth of all connections */
 #define FRAME_MAX 131072u /* so that a message fits the engine's scratch */
+#define PAGE_MAX 1048576u /* bytes of the document at / */
+#define PAGE_HEAD 512u
 #define LISTEN "127.0.0.1:0"
 
 const char spokei_comet_kind[] = "comet";
@@ -147,6 +149,30 @@ static int copy_texts(struct spoke_comet *comet)
 	return SPOKE_OK;
 }
 
+/* Makes the response for the document at /. It may run scripts, unlike other responses. */
+static int make_page(struct spoke_comet *comet)
+{
+	const char *page = comet->with.page;
+	const size_t len = page ? strlen(page) : 0;
+
+	comet->with.page = NULL;
+	if (page == NULL)
+		return SPOKE_OK;
+	if (len > PAGE_MAX)
+		return wrong(comet->engine, "page", "at most 1,048,576 bytes");
+	comet->page_size = PAGE_HEAD + len + 1;
+	comet->page = spokei_alloc(comet->engine->env, 1, comet->page_size);
+	if (comet->page == NULL)
+		return SPOKE_ENOMEM;
+	(void)snprintf(comet->page, comet->page_size,
+		       "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
+		       "Content-Length: %zu\r\nCache-Control: no-store\r\n"
+		       "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n"
+		       "Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n%s",
+		       len, page);
+	return SPOKE_OK;
+}
+
 /* --- the end */
 
 static void close_comet(struct spoke_comet *comet);
@@ -186,6 +212,7 @@ static void free_comet(struct spoke_comet *comet)
 	spokei_free(env, comet->nobody, 1, sizeof(*comet->nobody));
 	SPOKE_ASSERT(comet->figures[SPOKE_COMET_FIGURE_BYTES] == 0);
 	spokei_quota_fini(&comet->quota);
+	spokei_free(env, comet->page, 1, comet->page_size);
 	spokei_free(env, comet->texts, 1, comet->texts_size);
 	spokei_free(env, comet, 1, sizeof(*comet));
 }
@@ -426,6 +453,8 @@ static int comet_new(struct spoke_engine *engine, const struct spoke_comet_optio
 	init(comet);
 	if (error == SPOKE_OK)
 		error = copy_texts(comet);
+	if (error == SPOKE_OK)
+		error = make_page(comet);
 	comet->nobody = spokei_alloc(engine->env, 1, sizeof(*comet->nobody));
 	if (comet->nobody)
 		comet->nobody->comet = comet;

@@ -352,6 +352,11 @@ static void door_request(struct spokei_http_conn *http, const struct spokei_http
 				     spokei_comet_script_len);
 		return;
 	}
+	if (spokei_comet_of(http)->page && request->method == SPOKEI_HTTP_GET &&
+	    spokei_http_is(request->path, "/")) {
+		spokei_comet_respond_raw(http, spokei_comet_of(http)->page);
+		return;
+	}
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		if (spokei_http_is(request->path, places[i].path)) {
 			serve_place(http, request, &places[i]);

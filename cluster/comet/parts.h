@@ -187,6 +187,8 @@ struct spoke_comet {
 	struct spoke_comet_options with; /* with all defaults; its texts are in `texts` */
 	char *texts;
 	size_t texts_size;
+	char *page; /* the whole response; NULL: none */
+	size_t page_size;
 	struct spokei_listener *listeners[SPOKE_COMET_LISTEN_MAX];
 	size_t listener_count;
 	struct spokei_quota quota;

@@ -28,6 +28,7 @@
  *     POST /spoke/send      a message of a page that has no WebSocket: at most 1,024 bytes of text,
  *                           and an Origin
  *     GET /spoke.js         the script
+ *     GET /                 the option `page`
  *
  * A message has an id, "EPOCH.NUMBER". The epoch is random for each gateway; numbers rise, and are
  * shared by all users. Every user has a ring of recent messages, and all users share another one
@@ -198,6 +199,9 @@ struct spoke_comet_options {
 	 * that they pass on counts, once it is admitted, under the last address of
 	 * X-Forwarded-For, which the proxy has to add. NULL: none */
 	const char *proxies;
+	/* A document in HTML, at most 1 MiB, which GET / returns; for trying and small programs.
+	 * Others have their pages served by the proxy in front. NULL: none (404) */
+	const char *page;
 };
 
 /*

@@ -119,6 +119,25 @@ static void script_is_served(void **state)
 	assert_has(text, "EventSource");
 }
 
+static void page_is_served_at_root_if_there_is_one(void **state)
+{
+	struct spoke_comet_options options;
+	char page[40000];
+
+	(void)state;
+	assert_begins(cometrig_ask(GET("/", "")), "HTTP/1.1 404 ");
+	cometrig_close();
+	options = cometrig_begin();
+	memset(page, 'x', sizeof(page) - 1);
+	page[sizeof(page) - 1] = '\0';
+	options.page = page;
+	cometrig_make(&options);
+	assert_begins(cometrig_ask(GET("/", "")), "HTTP/1.1 200 OK\r\nContent-Type: text/html");
+	assert_has(cometrig.got, "Content-Length: 39999\r\n");
+	assert_string_equal(strstr(cometrig.got, "\r\n\r\n") + 4, page);
+	assert_begins(cometrig_ask(GET("/x", "")), "HTTP/1.1 404 ");
+}
+
 static void other_paths_and_methods_are_rejected(void **state)
 {
 	(void)state;
@@ -279,6 +298,7 @@ int main(void)
 		TEST(first_poll_gets_an_id_at_once),
 		TEST(poll_is_held_until_its_time_is_over),
 		TEST(script_is_served),
+		TEST(page_is_served_at_root_if_there_is_one),
 		TEST(other_paths_and_methods_are_rejected),
 		TEST(foreign_host_is_rejected),
 		TEST(socket_path_without_upgrade_is_426),
