@@ -1,26 +1,160 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects a page to a gateway of spoke: spoke(function (event, data, id) { ... }, query).
-// on(name) subscribes to events of that name, close() ends the connection. The browser reconnects
-// with its last id.
-function spoke(take, query) {
-  var source = new EventSource('/spoke/events' + (query ? '?' + query : ''));
-  function pass(event) {
-    take(event.type, event.data, event.lastEventId);
-  }
-  source.onmessage = pass;
-  ['hello', 'lost', 'reconnect'].forEach(function (name) {
-    source.addEventListener(name, pass);
-  });
-  source.addEventListener('closed', function (event) {
-    source.close();
-    pass(event);
-  });
-  return {
-    on: function (name) {
-      source.addEventListener(name, pass);
-    },
-    close: function () {
-      source.close();
-    },
-  };
+// Connects a page to a gateway of spoke. MANUAL.md, "Push to browsers", describes the interface. The
+// build makes the script smaller, see core/cmake/EmbedFile.cmake: write no blanks in strings.
+{
+	const home = document.currentScript?.src.replace(/[^/]*$/, '') || '/';
+	self.spoke = ({ url = home, user = '', ticket = '', mode = 'socket', share = user } = {}) => {
+		const base = new URL('spoke/', new URL(url, location)).href;
+		const hub = new EventTarget(), queue = [];
+		// `retry` is in ms. `failed`: connections in a row that did not open.
+		let last = '', retry = 5000, failed = 0, looked = 0;
+		let link, timer, tabs, leads, met, over, leave, sending;
+
+		const fire = (name, ...detail) => hub.dispatchEvent(new CustomEvent(name, { detail }));
+		const tell = (...facts) => tabs?.postMessage(facts);
+		// A message for this tab. The tab that led before may have passed it on already.
+		const take = ({ event, data, id }) => {
+			const [epoch, count] = id.split('.'), [mine, had] = last.split('.');
+			const fresh = id && (epoch != mine || +count > had);
+			if (fresh) last = id;
+			if (event == 'hello') met = 1;
+			if (fresh || /^(hello|lost|down)$/.test(event)) fire(event, data, id);
+		};
+		const pass = news => { tell('m', news); take(news); };
+		// Aborting a link closes its connection. Whatever it still does is ignored.
+		const stop = () => { clearTimeout(timer); link = link?.abort(); };
+		const end = (code, reason) => {
+			if (over) return;
+			over = 1;
+			stop();
+			tabs = tabs?.close();
+			leave?.();
+			if (code) fire('closed', code, reason);
+		};
+		// All tabs stay away.
+		const refused = (code, reason = '') => { tell('x', code, reason); end(code, reason); };
+		const again = ms => {
+			if (link?.up) pass({ event: 'down', data: '', id: '' });
+			stop();
+			timer = setTimeout(connect, (ms || retry) * (1 + Math.random()) / 2);
+		};
+		const query = async () => {
+			const key = ticket.call ? await ticket() : ticket, code = encodeURIComponent;
+			return `?last=${last}&user=${code(user)}&ticket=${code(key)}`;
+		};
+		const flush = async () => {
+			while (!sending && link?.up && queue.length) {
+				const body = queue.shift();
+				if (link.send) link.send(body);
+				else {
+					sending = 1;
+					try { await fetch(base + 'send' + await query(), { method: 'POST', body }); } catch {}
+					sending = 0;
+				}
+			}
+		};
+		const put = text => queue.length < 8 && !!flush(queue.push(text));
+
+		const connect = async () => {
+			// Two failures in a row: perhaps something in between lets only short requests pass.
+			const me = link = new AbortController(), way = failed < 2 ? mode : 'poll';
+			const heard = news => {
+				const { event, data } = news;
+				if (link != me) return;
+				if (event == 'closed') return refused(JSON.parse(data).code);
+				if (event == 'reconnect') return again(JSON.parse(data).retry);
+				if (event == 'hello') {
+					me.up = 1;
+					retry = JSON.parse(data).retry || retry;
+				}
+				pass(news);
+				flush();
+			};
+			const get = async at => {
+				const reply = await fetch(at, { signal: me.signal, cache: 'no-store' });
+				if (/204|403/.test(reply.status)) refused(4001);
+				if (reply.status != 200) throw 0;
+				return reply;
+			};
+			// Each ends with its connection, and returns the pause that the gateway asks for.
+			const ways = {
+				async socket(at) {
+					const ws = new WebSocket(at.replace('http', 'ws'));
+					me.signal.onabort = () => ws.close();
+					me.send = text => ws.send(text);
+					ws.onmessage = ({ data }) => heard(JSON.parse(data));
+					const { code, reason } = await new Promise(done => { ws.onclose = done; });
+					if (code > 3999) refused(code, reason);
+					return +reason.split('retry=')[1];
+				},
+				async events(at) {
+					const reader = (await get(at)).body.pipeThrough(new TextDecoderStream()).getReader();
+					let rest = '', pause;
+					for (;;) {
+						const { value, done } = await reader.read();
+						if (done) return pause;
+						const events = (rest + value).split('\n\n');
+						rest = events.pop();
+						for (const event of events) {
+							const news = { id: '', event: 'message' };
+							for (const line of event.split('\n')) {
+								const [name] = line.split(':', 1), value = line.slice(name.length + 2);
+								news[name] = name == 'data' && name in news ? news.data + '\n' + value : value;
+							}
+							pause = +news.retry;
+							if ('data' in news) heard(news);
+						}
+					}
+				},
+				async poll(at) {
+					for (;;) {
+						const { messages = [], last: id = '', again: pause } = await (await get(at)).json();
+						if (id && !me.up) heard({ event: 'hello', data: '{}', id: messages[0] ? '' : id });
+						messages.forEach(heard);
+						heard({ event: '', data: '', id });
+						// The gateway is there, so the way that has failed may work now.
+						if (mode != way && Date.now() > looked) {
+							looked = Date.now() + 6e5;
+							failed = 1;
+							return 1;
+						}
+						await new Promise(done => { timer = setTimeout(done, pause); });
+						at = base + way + await query();
+					}
+				},
+			};
+			const late = setTimeout(() => me.up || way == 'poll' || me.abort(), 1e4);
+			let pause;
+			try {
+				const at = base + way + await query();
+				if (link == me) pause = await ways[way](at);
+			} catch {}
+			clearTimeout(late);
+			if (link != me) return;
+			if (pause != 1) failed = me.up || way == 'poll' ? 0 : failed + 1;
+			again(pause);
+		};
+
+		// One tab leads: it has the connection. The others follow what it passes on.
+		const lead = () => { leads = 1; connect(); };
+		if (share && navigator.locks) {
+			const name = 'spoke:' + base + share;
+			const kinds = {
+				m: take,
+				x: end,
+				'>': text => leads && put(text),
+				'?': () => link?.up && tell('!', last),
+				'!': id => met || take({ event: 'hello', data: '{}', id }),
+			};
+			tabs = new BroadcastChannel(name);
+			tabs.onmessage = ({ data: [kind, ...facts] }) => kinds[kind](...facts);
+			navigator.locks.request(name, () => over || new Promise(done => { leave = done; lead(); })).catch(lead);
+			tell('?');
+		} else lead();
+		return {
+			on: (name, hook) => hub.addEventListener(name, ({ detail }) => hook(...detail)),
+			send: text => !over && (tabs && !leads ? !tell('>', text) : put(text)),
+			close: () => end(),
+		};
+	};
 }

@@ -116,7 +116,9 @@ static void script_is_served(void **state)
 
 	(void)state;
 	assert_begins(text, "HTTP/1.1 200 OK\r\nContent-Type: text/javascript");
-	assert_has(text, "EventSource");
+	assert_has(text, "self.spoke=");
+	/* Pages load it with each visit. */
+	assert_in_range(strlen(strstr(text, "\r\n\r\n") + 4), 1024, 4095);
 }
 
 static void page_is_served_at_root_if_there_is_one(void **state)
