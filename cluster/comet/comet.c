@@ -13,8 +13,6 @@
 #define UNREAD_MIN 256u   /* unfinished requests that are always allowed */
 #define UNREAD_SHARE 10u  /* ... beyond, a tenth of all connections */
 #define FRAME_MAX 131072u /* so that a message fits the engine's scratch */
-#define PAGE_MAX 1048576u /* bytes of the document at / */
-#define PAGE_HEAD 512u
 #define LISTEN "127.0.0.1:0"
 
 const char spokei_comet_kind[] = "comet";
@@ -126,7 +124,7 @@ static int check(struct spoke_engine *engine, const struct spoke_comet_options *
 	return SPOKE_OK;
 }
 
-/* Copies the lists that are used later. */
+/* Copies the texts that are used later. */
 static int copy_texts(struct spoke_comet *comet)
 {
 	const char *origins = comet->with.origins ? comet->with.origins : "";
@@ -146,31 +144,7 @@ static int copy_texts(struct spoke_comet *comet)
 	comet->with.origins = comet->texts;
 	comet->with.hosts = comet->texts + origins_size;
 	comet->with.listen = NULL;
-	return SPOKE_OK;
-}
-
-/* Makes the response for the document at /. It may run scripts, unlike other responses. */
-static int make_page(struct spoke_comet *comet)
-{
-	const char *page = comet->with.page;
-	const size_t len = page ? strlen(page) : 0;
-
-	comet->with.page = NULL;
-	if (page == NULL)
-		return SPOKE_OK;
-	if (len > PAGE_MAX)
-		return wrong(comet->engine, "page", "at most 1,048,576 bytes");
-	comet->page_size = PAGE_HEAD + len + 1;
-	comet->page = spokei_alloc(comet->engine->env, 1, comet->page_size);
-	if (comet->page == NULL)
-		return SPOKE_ENOMEM;
-	(void)snprintf(comet->page, comet->page_size,
-		       "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
-		       "Content-Length: %zu\r\nCache-Control: no-store\r\n"
-		       "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n"
-		       "Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n%s",
-		       len, page);
-	return SPOKE_OK;
+	return spokei_comet_make_page(comet);
 }
 
 /* --- the end */
@@ -453,8 +427,6 @@ static int comet_new(struct spoke_engine *engine, const struct spoke_comet_optio
 	init(comet);
 	if (error == SPOKE_OK)
 		error = copy_texts(comet);
-	if (error == SPOKE_OK)
-		error = make_page(comet);
 	comet->nobody = spokei_alloc(engine->env, 1, sizeof(*comet->nobody));
 	if (comet->nobody)
 		comet->nobody->comet = comet;

@@ -448,6 +448,9 @@ void spokei_comet_respond_text(struct spokei_http_conn *http, int status, const 
 void spokei_comet_respond(struct spokei_http_conn *http, const char *type, const void *body,
 			  size_t len);
 
+/* Makes the response for the document at /, if there is one. Returns 0, EINVAL or ENOMEM. */
+SPOKE_MUST_USE int spokei_comet_make_page(struct spoke_comet *comet);
+
 /* Answers with bytes that transport/http does not write. */
 void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *bytes);
 

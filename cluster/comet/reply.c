@@ -9,6 +9,8 @@
 #include <stdio.h>
 
 #define NS_PER_MS UINT64_C(1000000)
+#define PAGE_MAX 1048576u /* bytes of the document at / */
+#define PAGE_HEAD 512u
 
 void spokei_comet_respond_text(struct spokei_http_conn *http, int status, const char *allow,
 			       const char *sentence)
@@ -53,6 +55,33 @@ void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *bytes)
 
 	if (conn)
 		spokei_comet_end(conn, bytes, strlen(bytes));
+}
+
+/* The document may run scripts, unlike other responses. */
+int spokei_comet_make_page(struct spoke_comet *comet)
+{
+	const char *page = comet->with.page;
+	const size_t len = page ? strlen(page) : 0;
+
+	comet->with.page = NULL;
+	if (page == NULL)
+		return SPOKE_OK;
+	if (len > PAGE_MAX) {
+		spokei_event(comet->engine, SPOKE_EINVAL,
+			     "option page of the gateway: at most 1048576 bytes");
+		return SPOKE_EINVAL;
+	}
+	comet->page_size = PAGE_HEAD + len + 1;
+	comet->page = spokei_alloc(comet->engine->env, 1, comet->page_size);
+	if (comet->page == NULL)
+		return SPOKE_ENOMEM;
+	(void)snprintf(comet->page, comet->page_size,
+		       "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
+		       "Content-Length: %zu\r\nCache-Control: no-store\r\n"
+		       "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n"
+		       "Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n%s",
+		       len, page);
+	return SPOKE_OK;
 }
 
 size_t spokei_comet_print_upgrade(const char *key, char *head)
