@@ -103,7 +103,7 @@ static void refuse_section(struct reader *reader, const char *heading, const cha
 	}
 	tell(reader, "",
 	     "[%s]: no such section; use [consumer], [service.NAME], [method.NAME], "
-	     "[provider], [registry], [lease] or [engine]",
+	     "[provider], [registry], [lease], [comet] or [engine]",
 	     shown);
 }
 

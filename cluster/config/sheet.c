@@ -148,7 +148,7 @@ static const char *section_at(const void *of, size_t i)
 		[SPOKEI_IN_CONSUMER] = "consumer", [SPOKEI_IN_SERVICE] = "service",
 		[SPOKEI_IN_METHOD] = "method",     [SPOKEI_IN_PROVIDER] = "provider",
 		[SPOKEI_IN_REGISTRY] = "registry", [SPOKEI_IN_LEASE] = "lease",
-		[SPOKEI_IN_ENGINE] = "engine",
+		[SPOKEI_IN_COMET] = "comet",       [SPOKEI_IN_ENGINE] = "engine",
 	};
 
 	(void)of;

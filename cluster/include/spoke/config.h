@@ -86,6 +86,14 @@ SPOKE_API SPOKE_MUST_USE int spoke_config_reload_on_signal(struct spoke_config *
 SPOKE_API void spoke_config_engine(const struct spoke_config *config,
 				   struct spoke_engine_options *options);
 
+struct spoke_comet_options;
+
+/* Copies the file's settings of gateways ([comet]) into those fields of `options` that are 0 or
+ * NULL. Texts stay in the config, until its next reload. The keys page and ticket.life, which are
+ * for programs, are not used. */
+SPOKE_API void spoke_config_comet(const struct spoke_config *config,
+				  struct spoke_comet_options *options);
+
 /* Returns the text of a key as written in the file; NULL if the file does not set it. `section`:
  * e.g. "consumer" or "method.demo.EchoService.echo". Valid until the next reload. */
 SPOKE_API const char *spoke_config_get(const struct spoke_config *config, const char *section,

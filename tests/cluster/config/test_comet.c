@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The section of gateways for browsers in config files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <spoke/comet.h>
+#include <spoke/config.h>
+
+#include <string.h>
+
+static char told[512];
+
+static void tell(void *arg, const char *sentence)
+{
+	(void)arg;
+	(void)strncat(told, sentence, sizeof(told) - strlen(told) - 1);
+}
+
+static struct spoke_config *parse(const char *text)
+{
+	struct spoke_config *config = NULL;
+	int error;
+
+	told[0] = '\0';
+	error = spoke_config_parse(NULL, "a.conf", (struct spoke_span){ text, strlen(text) }, tell,
+				   NULL, &config);
+	assert_true(error == SPOKE_OK || told[0] != '\0');
+	return config;
+}
+
+static void every_key_sets_its_option(void **state)
+{
+	struct spoke_config *config = parse(
+		"[comet]\nlisten = 127.0.0.1:1\norigins = https://a.b\nhosts = a.b\n"
+		"any.client = true\nquery.user = true\nhead.time = 1ms\nkeepalive = 12ms\n"
+		"poll = 3ms\nlife = 14ms\nkeep = 5ms\nslow = 16ms\nretry.min = 7ms\n"
+		"retry.max = 8ms\ndrain = 9ms\naccept.rate = 10\nconnections.max = 11\n"
+		"connections.per.peer.max = 12\nconnections.per.user.max = 13\nusers.max = 14\n"
+		"frames.per.second = 15\ntext.max = 16\nmessage.max = 17\nring.messages = 18\n"
+		"ring.bytes = 19\nring.time = 20ms\nall.messages = 21\nall.bytes = 22\n"
+		"bytes.max = 5000\nsend.buffer = 2048\n");
+	struct spoke_comet_options with = { .listen = NULL };
+
+	(void)state;
+	assert_non_null(config);
+	spoke_config_comet(config, &with);
+	assert_string_equal(with.listen, "127.0.0.1:1");
+	assert_string_equal(with.origins, "https://a.b");
+	assert_string_equal(with.hosts, "a.b");
+	assert_true(with.any_client && with.query_user);
+	assert_int_equal(with.head_ns, 1000000);
+	assert_int_equal(with.keepalive_ns, 12000000);
+	assert_int_equal(with.poll_ns, 3000000);
+	assert_int_equal(with.life_ns, 14000000);
+	assert_int_equal(with.keep_ns, 5000000);
+	assert_int_equal(with.slow_ns, 16000000);
+	assert_int_equal(with.retry_min_ns, 7000000);
+	assert_int_equal(with.retry_max_ns, 8000000);
+	assert_int_equal(with.drain_ns, 9000000);
+	assert_int_equal(with.accept_rate, 10);
+	assert_int_equal(with.connections_max, 11);
+	assert_int_equal(with.connections_per_peer_max, 12);
+	assert_int_equal(with.connections_per_user_max, 13);
+	assert_int_equal(with.users_max, 14);
+	assert_int_equal(with.frames_per_second, 15);
+	assert_int_equal(with.frame_max, 16);
+	assert_int_equal(with.message_max, 17);
+	assert_int_equal(with.ring_messages, 18);
+	assert_int_equal(with.ring_bytes, 19);
+	assert_int_equal(with.ring_ns, 20000000);
+	assert_int_equal(with.all_messages, 21);
+	assert_int_equal(with.all_bytes, 22);
+	assert_int_equal(with.bytes_max, 5000);
+	assert_int_equal(with.send_buffer, 2048);
+	spoke_config_free(config);
+}
+
+static void options_of_the_program_override_the_file(void **state)
+{
+	struct spoke_config *config = parse("[comet]\nlisten = 127.0.0.1:1\nlife = 1m\n"
+					    "users.max = 5\n");
+	struct spoke_comet_options with = { .listen = "127.0.0.1:2", .life_ns = 7, .users_max = 8 };
+
+	(void)state;
+	assert_non_null(config);
+	spoke_config_comet(config, &with);
+	assert_string_equal(with.listen, "127.0.0.1:2");
+	assert_int_equal(with.life_ns, 7);
+	assert_int_equal(with.users_max, 8);
+	spoke_config_free(config);
+}
+
+static void keys_that_are_not_set_change_no_option(void **state)
+{
+	static const struct spoke_comet_options none;
+	struct spoke_config *config = parse("[engine]\ntick = 1ms\n");
+	struct spoke_comet_options with = none;
+
+	(void)state;
+	assert_non_null(config);
+	spoke_config_comet(config, &with);
+	assert_memory_equal(&with, &none, sizeof(none));
+	spoke_config_free(config);
+}
+
+static void wrong_values_are_errors_of_the_file(void **state)
+{
+	(void)state;
+	assert_null(parse("[comet]\nlife = 1ms\n"));
+	assert_string_equal(told, "a.conf:2: life = 1ms: too small; it goes from 10ms to 480h");
+	assert_null(parse("[comet]\nframes.per.second = 251\n"));
+	assert_null(parse("[provider]\nring.messages = 5\n"));
+	assert_non_null(strstr(told, "not allowed here; write ring.messages in [comet]"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_key_sets_its_option),
+		cmocka_unit_test(options_of_the_program_override_the_file),
+		cmocka_unit_test(keys_that_are_not_set_change_no_option),
+		cmocka_unit_test(wrong_values_are_errors_of_the_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
