@@ -35,6 +35,7 @@ static const struct verb verbs[] = {
 	{ "watch", watch_verb, "print changes in a registry as they happen" },
 	{ "tap", tap_verb, "print the messages between two peers" },
 	{ "lock", lock_verb, "run a command while a lease is held" },
+	{ "comet", comet_verb, "run a gateway that pushes messages to browsers" },
 	{ "config", config_verb, "check configuration files and explain the keys" },
 	{ NULL, NULL, NULL },
 };

@@ -28,6 +28,7 @@ int ls_verb(int argc, char **argv);
 int watch_verb(int argc, char **argv);
 int tap_verb(int argc, char **argv);
 int lock_verb(int argc, char **argv);
+int comet_verb(int argc, char **argv);
 int config_verb(int argc, char **argv);
 
 #endif

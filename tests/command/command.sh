@@ -5,6 +5,7 @@
 #   call      call against serve, over both wires: values, errors, exit codes
 #   faults    unanswered calls, frozen providers, ping, signals
 #   registry  ls, watch and call by a registry in a file
+#   comet     the gateway for browsers: errors in its file, pushes, tickets
 #   verbs     help, wrong usage; completeness of completions and manual
 set -u
 spoke=$1
@@ -337,6 +338,40 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	"$spoke" ls "$list" | : || fail "ls fails if its reader closes the pipe"
 }
 
+comet() {
+	conf=$work/comet.conf
+	printf '[provider]\nlisten = tcp://127.0.0.1:0\n' >"$conf"
+	run 2 '' '*\[comet\] has no listen; write *' comet "$conf"
+	printf '[comet]\nlisten = 127.0.0.1:0\n' >"$conf"
+	run 2 '' '*\[provider\] has no listen, *' comet --check "$conf"
+	printf 'retry.min = 1m\n[provider]\nlisten = tcp://127.0.0.1:0\n' >>"$conf"
+	run 2 '' '*retry.min is greater than retry.max*' comet --check "$conf"
+	printf '[comet]\nlisten = 127.0.0.1:0\npage = %s/none\n[provider]\nlisten = tcp://127.0.0.1:0\n' "$work" >"$conf"
+	run 2 '' '*page = *none: the file cannot be read' comet --check "$conf"
+	printf '[comet]\nlisten = 127.0.0.1:0\nlife = 5\n' >"$conf"
+	run 2 '' '*:3: life = 5: a duration needs a unit*' comet --check "$conf"
+	run 2 '' '*FILE missing*' comet
+	printf '[comet]\nlisten = 127.0.0.1:0\nticket.life = 2s\n[provider]\nlisten = tcp://127.0.0.1:0\n' >"$conf"
+	run 0 '*comet.conf: no errors' '' comet --check "$conf"
+	rm -f "$work/output"
+	mkfifo "$work/output"
+	"$spoke" comet --quiet "$conf" >"$work/output" &
+	pid=$!
+	started="$started $pid"
+	{
+		read -r pages
+		read -r line
+	} <"$work/output" || fail "comet: no output"
+	[ "${pages#pages connect to 127.0.0.1:}" != "$pages" ] || fail "comet printed: $pages"
+	at=${line#spoke.Comet listens at }
+	run 0 '{"online":0,"users":\[\]}' '' call "$at" spoke.Comet.who
+	run 0 '{"id":"*.1","users":0,"connections":0}' '' call "$at" spoke.Comet.push '"ann"' '"offer"' '"tea"'
+	run 0 '{"ticket":"????????????????????????????????????????","ms":2000}' '' \
+		call "$at" spoke.Tickets.issue '"ann"'
+	run 1 '' '*' call "$at" spoke.Tickets.issue '""'
+	finish TERM
+}
+
 verbs() {
 	run 2 '' 'usage: spoke VERB*'
 	run 0 'usage: spoke VERB*' '' help
@@ -404,6 +439,6 @@ verbs() {
 }
 
 case $2 in
-call | faults | registry | verbs) "$2" ;;
-*) fail "usage: sh command.sh <program> call|faults|registry|verbs" ;;
+call | faults | registry | comet | verbs) "$2" ;;
+*) fail "usage: sh command.sh <program> call|faults|registry|comet|verbs" ;;
 esac

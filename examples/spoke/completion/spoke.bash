@@ -3,7 +3,7 @@
 _spoke() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb=${COMP_WORDS[1]} options=
-	local verbs="call serve bench ping top ls watch tap lock config help"
+	local verbs="call serve bench ping top ls watch tap lock comet config help"
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
@@ -49,6 +49,7 @@ _spoke() {
 	watch) options="--json --plain --help" ;;
 	tap) options="--json --quiet --raw --full --plain --help" ;;
 	lock) options="--wait --ttl --replicas --grace --list --break --yes --config --json --quiet --verbose --plain --help" ;;
+	comet) options="--check --admin --quiet --plain --help" ;;
 	config) options="--check --explain --man --plain --help" ;;
 	help)
 		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current")
@@ -64,6 +65,11 @@ _spoke() {
 	-*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current") ;;
 	*:*) ;;
 	*)
+		if [ "$verb" = comet ]; then
+			compopt -o filenames
+			mapfile -t COMPREPLY < <(compgen -f -- "$current")
+			return
+		fi
 		if [ "$verb" = config ]; then
 			mapfile -t COMPREPLY < <(compgen -W "$(spoke config --explain | sed -n 's/^  \([a-z][a-z.]*\).*/\1/p')" -- "$current")
 			return
