@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Tests the page of <spoke/admin.h> in a real browser: Debian's chromium, driven by playwright-core.
+# Tests the page of <spoke/admin.h>, and the gateway of <spoke/comet.h> with its script, in a real browser:
+# Debian's chromium, driven by playwright-core.
 #
 #   sh tests/browser/run.sh [<build folder>]     build/dev, with its targets page_host and product
 #
@@ -31,7 +32,7 @@ if [ -n "$missing" ]; then
 	echo "tests/browser: skipped, missing:$missing"
 	exit 0
 fi
-for program in tests/browser/page_host examples/demo_driver; do
+for program in tests/browser/page_host examples/demo_driver examples/spoke/spoke; do
 	if [ ! -x "$build/$program" ]; then
 		echo "tests/browser: no $build/$program: cmake --build $build" >&2
 		exit 1
@@ -46,5 +47,6 @@ if ! cmp -s tests/browser/package-lock.json $out/installed.json; then
 fi
 cp tests/browser/*.mjs $out/
 rm -f $out/*.png $out/*.webp
+node $out/comet.mjs "$build/examples/spoke/spoke"
 node $out/demo.mjs "$build/examples/demo_driver" $out
 exec node $out/look.mjs "$build/tests/browser/page_host" $out
