@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// node comet.mjs <spoke>: tests a gateway and its script in Chromium.
+// node comet.mjs <spoke> <comet_shop>: tests a gateway, its script and the shop in Chromium.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Stage, must, until } from './host.mjs';
 
-const [program] = process.argv.slice(2);
+const [program, shop] = process.argv.slice(2);
 const RETRY = 800; // ms, the longest pause that the gateways of these tests ask for
 const SLACK = 15000; // ms, for a busy machine
 const folder = mkdtempSync(join(tmpdir(), 'spoke-comet-'));
@@ -344,6 +344,27 @@ const tests = {
 		await complete(page, 3);
 		must(await main.figure('sockets') === 0, 'a websocket has passed');
 		await done(page);
+	},
+	async 'shop shows its visitors and an announcement in two browsers'() {
+		const it = spawn(shop, ['examples/comet/shop.html', '127.0.0.1:0', 'tcp://127.0.0.1:0', String(RETRY)], { stdio: ['ignore', 'pipe', 'inherit'] });
+		let said = '';
+		it.stdout.on('data', bytes => { said += bytes; });
+		try {
+			const [, url, rpc] = await until('the shop is open', () => /the shop is at (\S+)\nspoke.Comet listens at (\S+)\n/.exec(said));
+			const [ann, bob] = await Promise.all([stage.open(url), stage.open(`${url}#bob`)]);
+			await ann.fill('#name', 'ann');
+			await ann.click('button');
+			for (const page of [ann, bob]) await until('both are shown', async () => (await page.locator('#here span').allInnerTexts()).sort().join() === 'ann,bob', SLACK);
+			const call = spawn(program, ['call', `tcp://${rpc}`, 'spoke.Comet.push_all', '"offer"', '"Green tea: 3 EUR <b>"'], { stdio: ['ignore', 'ignore', 'inherit'] });
+			must(await new Promise(end => { call.on('exit', end); }) === 0, 'the call has failed');
+			for (const page of [ann, bob]) await until('the offer', async () => await page.locator('#offers li').allInnerTexts().then(all => all.join()) === 'Green tea: 3 EUR <b>', SLACK);
+			await done(bob);
+			await until('bob has left', async () => (await ann.locator('#here span').allInnerTexts()).join() === 'ann', SLACK);
+			must(ann.wrong.length === 0, ann.wrong.join('; '));
+			await done(ann);
+		} finally {
+			it.kill('SIGKILL');
+		}
 	},
 };
 

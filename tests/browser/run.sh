@@ -32,7 +32,7 @@ if [ -n "$missing" ]; then
 	echo "tests/browser: skipped, missing:$missing"
 	exit 0
 fi
-for program in tests/browser/page_host examples/demo_driver examples/spoke/spoke; do
+for program in tests/browser/page_host examples/demo_driver examples/spoke/spoke examples/comet_shop; do
 	if [ ! -x "$build/$program" ]; then
 		echo "tests/browser: no $build/$program: cmake --build $build" >&2
 		exit 1
@@ -47,6 +47,6 @@ if ! cmp -s tests/browser/package-lock.json $out/installed.json; then
 fi
 cp tests/browser/*.mjs $out/
 rm -f $out/*.png $out/*.webp
-node $out/comet.mjs "$build/examples/spoke/spoke"
+node $out/comet.mjs "$build/examples/spoke/spoke" "$build/examples/comet_shop"
 node $out/demo.mjs "$build/examples/demo_driver" $out
 exec node $out/look.mjs "$build/tests/browser/page_host" $out
