@@ -5,6 +5,7 @@
 #
 #   sh examples/demo.sh [option...]                builds in build/demo and runs; --help lists the options
 #   sh examples/demo.sh --dubbo [option...]        with a provider and a consumer made with Node
+#   sh examples/demo.sh --comet [option...]        a shop with a page, and users in browsers
 #   sh examples/demo.sh <directory> [option...]    runs the programs demo_* in that directory
 #
 # Installs missing Debian packages, which is the only step that needs root. Without Redis the act of the
@@ -21,8 +22,10 @@ case ${1:-} in
 esac
 cd "$(dirname "$0")/.." || exit 2
 dubbo=
+driver=demo_driver
 for option in "$@"; do
 	[ "$option" != --dubbo ] || dubbo=yes
+	[ "$option" != --comet ] || driver=demo_comet
 done
 . examples/demo/dubbo.sh
 
@@ -44,16 +47,17 @@ if [ -z "$programs" ]; then
 	ensure_packages stage gcc cmake ninja-build pkg-config libev-dev libmsgpack-dev || exit 2
 	if [ -n "$dubbo" ]; then
 		dubbo_packages
-	elif ! { command -v redis-server || command -v redis-check-rdb; } >"$logs/redis"; then
+	elif [ $driver = demo_driver ] && ! { command -v redis-server || command -v redis-check-rdb; } >"$logs/redis"; then
 		# The tools contain the server. The package redis-server would start one as a service.
 		want_packages redis-tools
 	fi
-	[ -x build/demo/examples/demo_driver ] || echo "building in build/demo ..."
+	[ -x build/demo/examples/$driver ] || echo "building in build/demo ..."
 	stage configure cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release \
 		-DSPOKE_BUILD_TESTS=OFF
-	stage build cmake --build build/demo --target demo_driver demo_provider demo_consumer demo_worker
+	stage build cmake --build build/demo --target demo_driver demo_provider demo_consumer demo_worker \
+		demo_comet comet_shop
 	programs=$(pwd)/build/demo/examples
 fi
-[ -n "$dubbo" ] || exec "$programs/demo_driver" "$@"
+[ -n "$dubbo" ] || exec "$programs/$driver" "$@"
 dubbo_begin
 "$programs/demo_driver" "$@"
