@@ -358,6 +358,17 @@ const tests = {
 			const call = spawn(program, ['call', `tcp://${rpc}`, 'spoke.Comet.push_all', '"offer"', '"Green tea: 3 EUR <b>"'], { stdio: ['ignore', 'ignore', 'inherit'] });
 			must(await new Promise(end => { call.on('exit', end); }) === 0, 'the call has failed');
 			for (const page of [ann, bob]) await until('the offer', async () => await page.locator('#offers li').allInnerTexts().then(all => all.join()) === 'Green tea: 3 EUR <b>', SLACK);
+			// Texts of a page without a WebSocket are posted.
+			const figures = async () => (await fetch(`http://${rpc}/spoke.Comet/stats`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '[]' })).json();
+			for (const mode of ['events', 'poll', 'socket']) {
+				const before = (await figures()).received;
+				must(await ann.evaluate(mode => new Promise(done => {
+					self.other = spoke({ user: 'ann', mode, share: '' });
+					other.on('hello', () => done(other.send('one') && other.send('two')));
+				}), mode), `${mode}: send() refuses`);
+				await until(`${mode}: two texts`, async () => (await figures()).received === before + 2, SLACK);
+				await ann.evaluate(() => other.close());
+			}
 			await done(bob);
 			await until('bob has left', async () => (await ann.locator('#here span').allInnerTexts()).join() === 'ann', SLACK);
 			must(ann.wrong.length === 0, ann.wrong.join('; '));
