@@ -128,6 +128,31 @@ const tests = {
 			await done(page);
 		}
 	},
+	async 'page that falls behind is told of every gap'() {
+		const gateway = await new Gateway('ring.messages = 2').start();
+		for (const way of WAYS) {
+			const page = await open(gateway.url);
+			await page.follow(way, way);
+			await heard(page, 'hello');
+			for (const i of range(1, 60)) await gateway.push(way, i);
+			let count = 60;
+			await until('the last message, or lost', async () => {
+				const last = (await page.evaluate(() => news.filter(it => it.event === 'n' || it.event === 'lost'))).at(-1);
+				return last && (last.event === 'lost' || Number(last.data) === count);
+			}, SLACK);
+			await gateway.push(way, ++count);
+			await until('one more message', async () => (await numbers(page)).at(-1) === count, SLACK);
+			let next = 1, told = false;
+			for (const { event, data } of await page.evaluate(() => news)) {
+				told ||= event === 'lost';
+				if (event !== 'n') continue;
+				must(Number(data) === next || (told && Number(data) > next), `${way}: ${data} in place of ${next}`);
+				next = Number(data) + 1;
+				told = false;
+			}
+			await done(page);
+		}
+	},
 	async 'killed gateway is found again within its retry, and the loss is told'() {
 		const gateway = await new Gateway().start();
 		const pages = await Promise.all(WAYS.map(() => open(gateway.url)));
@@ -383,7 +408,7 @@ let failed = 0;
 const begun = Date.now();
 try {
 	await stage.browse();
-	main = await new Gateway().start();
+	main = await new Gateway('ring.messages = 200\nring.bytes = 64KiB').start();
 	for (const [name, run] of Object.entries(tests)) {
 		if (process.env.ONLY && !name.includes(process.env.ONLY)) continue;
 		const at = Date.now();
