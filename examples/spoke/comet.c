@@ -7,6 +7,7 @@
 
 #include <spoke/admin.h>
 #include <spoke/comet.h>
+#include <spoke/consumer.h>
 #include <spoke/host.h>
 #include <spoke/notify.h>
 #include <spoke/provider.h>
@@ -50,6 +51,8 @@ static const struct usage usage = {
 		 "DATA\n"
 		 "  kick USER [REASON]         stats\n"
 		 "\n"
+		 "Texts of pages go to received(USER, TEXT) of the service backend in [comet].\n"
+		 "\n"
 		 "A page connects with ticket=TICKET in the query. The backend of the page gets a\n"
 		 "ticket from the method issue USER of the service spoke.Tickets. A ticket can be\n"
 		 "used once, within 30s. With query.user = true the gateway believes user=USER\n"
@@ -75,6 +78,9 @@ struct gateway {
 	struct spoke_comet *comet;
 	struct spoke_provider *provider;
 	struct spoke_admin *admin;
+	struct spoke_consumer *backend; /* NULL: pages cannot send */
+	struct spoke_method *received;
+	uint64_t dropped; /* texts of pages that have not reached the backend */
 };
 
 /* Static, because the log hook gets the context of the environment. */
@@ -160,6 +166,50 @@ static void authorize(void *arg, struct spoke_comet_entry entry,
 		(void)spoke_comet_refuse(entry, "the ticket is not valid");
 }
 
+/* --- texts of pages */
+
+static void drop(struct gateway *gateway, int error)
+{
+	if (gateway->dropped++ % 1000 == 0)
+		(void)ending_say(VERB_OK, VERB,
+				 "the backend has not taken a text: %s; %" PRIu64 " in all",
+				 spoke_strerror(error), gateway->dropped);
+}
+
+static void sent(void *arg, const struct spoke_result *result)
+{
+	if (result->error)
+		drop(arg, result->error);
+}
+
+static void receive(void *arg, struct spoke_span user, struct spoke_span text)
+{
+	struct gateway *gateway = arg;
+	int error = spoke_call_with(gateway->received, SPOKE_ARGS(user, text), sent, gateway);
+
+	if (error)
+		drop(gateway, error);
+}
+
+static int open_backend(struct gateway *gateway, struct spoke_comet_options *options)
+{
+	const struct spoke_consumer_options with = {
+		.url = spoke_config_get(gateway->config, "comet", "backend"),
+		.config = gateway->config,
+	};
+	int error;
+
+	if (!with.url)
+		return SPOKE_OK;
+	error = spoke_consumer_new(gateway->engine, &with, &gateway->backend);
+	if (!error)
+		error = spoke_consumer_method(gateway->backend, "received", NULL,
+					      &gateway->received);
+	options->message = receive;
+	options->arg = gateway;
+	return error;
+}
+
 /* --- the file */
 
 static const char *setting(const struct gateway *gateway, const char *key)
@@ -200,10 +250,11 @@ static int read_settings(struct gateway *gateway, struct spoke_comet_options *op
 	if (settings_load(VERB, gateway->path, &gateway->config) != VERB_OK)
 		return VERB_USAGE;
 	spoke_config_comet(gateway->config, options);
-	if (!options->listen)
+	if (!options->listen) {
 		return ending_say(VERB_USAGE, VERB,
 				  "%s: [comet] has no listen; write e.g. listen = 127.0.0.1:8080",
 				  gateway->path);
+	}
 	if (!spoke_config_get(gateway->config, "provider", "listen"))
 		return ending_say(VERB_USAGE, VERB,
 				  "%s: [provider] has no listen, so nothing could push; write e.g. "
@@ -293,6 +344,8 @@ static int run(struct gateway *gateway, struct spoke_comet_options *options)
 		error = spoke_engine_drain_on_signals(gateway->engine, DRAIN_NS);
 	if (!error && gateway->admin_listen)
 		error = open_admin(gateway);
+	if (!error)
+		error = open_backend(gateway, options);
 	if (!error)
 		error = spoke_comet_new(gateway->engine, options, &gateway->comet);
 	if (!error)

@@ -343,6 +343,23 @@ const tests = {
 		}
 		must(ticket.length === 40, ticket);
 	},
+	async 'texts of pages reach the backend'() {
+		let heard_bytes = '';
+		const backend = createRelay(socket => {
+			socket.on('data', bytes => { heard_bytes += bytes.toString('latin1'); }).on('error', () => {});
+		});
+		await new Promise(done => { backend.listen(0, '127.0.0.1', done); });
+		closers.push(backend);
+		const gateway = await new Gateway(`backend = msgpack-rpc://127.0.0.1:${backend.address().port}/demo.Shop`).start();
+		for (const mode of ['socket', 'events', 'poll']) {
+			const page = await open(gateway.url);
+			await page.follow(mode, mode);
+			await heard(page, 'hello');
+			must(await page.evaluate(mode => it.send(`text by ${mode}`), mode), `${mode}: send() refuses`);
+			await until(`the text by ${mode}`, () => heard_bytes.includes('received') && heard_bytes.includes(`text by ${mode}`), SLACK);
+			await done(page);
+		}
+	},
 	async 'kicked user is told so in all tabs, and stays away'() {
 		const context = await stage.browser.newContext();
 		const tabs = [await context.newPage(), await context.newPage()];

@@ -89,8 +89,8 @@ SPOKE_API void spoke_config_engine(const struct spoke_config *config,
 struct spoke_comet_options;
 
 /* Copies the file's settings of gateways ([comet]) into those fields of `options` that are 0 or
- * NULL. Texts stay in the config, until its next reload. The keys page and ticket.life, which are
- * for programs, are not used. */
+ * NULL. Texts stay in the config, until its next reload. The keys page, backend and ticket.life,
+ * which are for programs, are not used. */
 SPOKE_API void spoke_config_comet(const struct spoke_config *config,
 				  struct spoke_comet_options *options);
 
