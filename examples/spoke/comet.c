@@ -250,16 +250,16 @@ static int read_settings(struct gateway *gateway, struct spoke_comet_options *op
 	if (settings_load(VERB, gateway->path, &gateway->config) != VERB_OK)
 		return VERB_USAGE;
 	spoke_config_comet(gateway->config, options);
-	if (!options->listen) {
+	if (!options->listen)
 		return ending_say(VERB_USAGE, VERB,
 				  "%s: [comet] has no listen; write e.g. listen = 127.0.0.1:8080",
 				  gateway->path);
-	}
-	if (!spoke_config_get(gateway->config, "provider", "listen"))
+	if (!spoke_config_get(gateway->config, "provider", "listen")) {
 		return ending_say(VERB_USAGE, VERB,
 				  "%s: [provider] has no listen, so nothing could push; write e.g. "
 				  "listen = dubbo://127.0.0.1:20881",
 				  gateway->path);
+	}
 	if (options->retry_min_ns >
 	    (options->retry_max_ns ? options->retry_max_ns : UINT64_C(15000000000)))
 		return ending_say(VERB_USAGE, VERB,
