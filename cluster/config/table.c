@@ -20,7 +20,7 @@
 #define LEASE_TTL_MIN_NS (100 * NS_PER_MS)
 #define LEASES_MAX 10000000u
 #define CREDENTIAL_MAX 255u
-#define COMET_TIME_MAX (20 * 24 * NS_PER_H) /* its stamps are 32 bits of ms */
+#define COMET_TIME_MAX (480 * NS_PER_H) /* its stamps are 32 bits of ms */
 
 /* Sections in which keys are allowed. */
 #define CONSUMER (1u << SPOKEI_IN_CONSUMER)
