@@ -84,6 +84,7 @@ void spoke_config_comet(const struct spoke_config *config, struct spoke_comet_op
 	copy_text(config, SPOKEI_KEY_COMET_LISTEN, &options->listen);
 	copy_text(config, SPOKEI_KEY_COMET_ORIGINS, &options->origins);
 	copy_text(config, SPOKEI_KEY_COMET_HOSTS, &options->hosts);
+	copy_text(config, SPOKEI_KEY_COMET_PROXIES, &options->proxies);
 	options->any_client |= values.of[SPOKEI_KEY_COMET_ANY_CLIENT] != 0;
 	options->query_user |= values.of[SPOKEI_KEY_COMET_QUERY_USER] != 0;
 }

@@ -36,6 +36,7 @@ static void every_key_sets_its_option(void **state)
 {
 	struct spoke_config *config = parse(
 		"[comet]\nlisten = 127.0.0.1:1\norigins = https://a.b\nhosts = a.b\n"
+		"proxies = ::1\n"
 		"any.client = true\nquery.user = true\nhead.time = 1ms\nkeepalive = 12ms\n"
 		"poll = 3ms\nlife = 14ms\nkeep = 5ms\nslow = 16ms\nretry.min = 7ms\n"
 		"retry.max = 8ms\ndrain = 9ms\naccept.rate = 10\nconnections.max = 11\n"
@@ -51,6 +52,7 @@ static void every_key_sets_its_option(void **state)
 	assert_string_equal(with.listen, "127.0.0.1:1");
 	assert_string_equal(with.origins, "https://a.b");
 	assert_string_equal(with.hosts, "a.b");
+	assert_string_equal(with.proxies, "::1");
 	assert_true(with.any_client && with.query_user);
 	assert_int_equal(with.head_ns, 1000000);
 	assert_int_equal(with.keepalive_ns, 12000000);
