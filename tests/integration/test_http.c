@@ -267,81 +267,6 @@ static void times_and_attachments_arrive(struct stage *stage)
 	assert_non_null(strstr(answer.head, "\r\nSpoke-Attachment-traceparent: 00-0af7"));
 }
 
-static void pages_need_an_allowed_origin(struct stage *stage)
-{
-	const struct spoke_provider_options options = {
-		.http_origins = "https://shop.example",
-		.http_hosts = "api.example",
-	};
-	struct raw *raw = http_to_provider(stage, &options);
-	struct http_answer answer;
-
-	http_ask(raw,
-		 "OPTIONS " ECHO " HTTP/1.1\r\nHost: api.example\r\n"
-		 "Origin: https://shop.example\r\nAccess-Control-Request-Method: POST\r\n\r\n");
-	http_take_head(raw, &answer);
-	assert_int_equal(answer.status, 204);
-	assert_non_null(strstr(answer.head, "\r\nAccess-Control-Allow-Origin: https://shop.example"
-					    "\r\n"));
-	assert_non_null(strstr(answer.head, "\r\nAccess-Control-Allow-Methods: POST, GET\r\n"));
-	http_ask(raw, "POST " ECHO " HTTP/1.1\r\nHost: api.example\r\n"
-		      "Origin: https://shop.example\r\nContent-Type: application/json\r\n"
-		      "Content-Length: 1\r\n\r\n1");
-	http_take(raw, &answer);
-	assert_int_equal(answer.status, 200);
-	assert_non_null(strstr(answer.head, "\r\nAccess-Control-Allow-Origin: https://shop.example"
-					    "\r\nVary: Origin\r\n"));
-	http_ask(raw, "POST " ECHO " HTTP/1.1\r\nHost: api.example\r\n"
-		      "Origin: https://evil.example\r\nContent-Length: 1\r\n\r\n1");
-	http_take(raw, &answer);
-	assert_int_equal(answer.status, 403);
-	assert_null(strstr(answer.head, "Access-Control"));
-	http_ask(raw, "GET /demo.Web/get HTTP/1.1\r\n" HTTP_HOST "Sec-Fetch-Site: cross-site\r\n"
-		      "\r\n");
-	http_want(raw, 403, "*");
-	assert_int_equal(stage->handled, 1 + 3);
-	assert_http_lives(raw);
-}
-
-static void http_may_be_off(struct stage *stage)
-{
-	struct raw *raw = http_to_provider(stage, NULL);
-	const char *at = stage->on == STAGE_TCP ? "dubbo://127.0.0.1:0?http=off"
-						: "dubbo://127.0.0.1:20890?http=off";
-
-	assert_http_lives(raw);
-	assert_int_equal(spoke_provider_listen(stage->provider, at), SPOKE_OK);
-	assert_true(spoke_provider_address(stage->provider, 1, stage->provider_at,
-					   sizeof(stage->provider_at)) > 0);
-	raw = raw_connect(stage);
-	http_ask(raw, "POST " ECHO " HTTP/1.1\r\n" HTTP_HOST "Content-Length: 1\r\n\r\n1"
-		      "GET / HTTP/1.1\r\n" HTTP_HOST "\r\n");
-	http_want(raw, 403, "*its listen URL needs ?http=on\",\"written\":false}\n");
-	assert_closed_mutely(raw);
-	assert_raw_lives(raw_connect(stage));
-}
-
-/* Beyond loopback, HTTP has to be asked for. */
-static void http_is_off_at_places_that_others_reach(struct stage *stage)
-{
-	static const char *const urls[] = { "dubbo://0.0.0.0:20891",
-					    "dubbo://0.0.0.0:20892?http=on" };
-	char at[128];
-
-	(void)http_to_provider(stage, NULL);
-	for (size_t i = 0; i < LENGTH(urls); i++) {
-		struct raw *raw;
-
-		assert_int_equal(spoke_provider_listen(stage->provider, urls[i]), SPOKE_OK);
-		assert_true(spoke_provider_address(stage->provider, 1 + i, at, sizeof(at)) > 0);
-		(void)snprintf(stage->provider_at, sizeof(stage->provider_at), "127.0.0.1%s",
-			       strrchr(at, ':'));
-		raw = raw_connect(stage);
-		http_post(raw, ECHO, "1");
-		http_want(raw, i ? 200 : 403, "*");
-	}
-}
-
 static void long_values_are_answered(struct stage *stage)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
@@ -390,9 +315,6 @@ int main(void)
 		ROW(get_head_and_options, STAGE_ALL),
 		ROW(a_client_that_expects_100_gets_it, STAGE_ALL),
 		ROW(times_and_attachments_arrive, STAGE_ALL),
-		ROW(pages_need_an_allowed_origin, STAGE_ALL),
-		ROW(http_may_be_off, STAGE_VIRTUAL | STAGE_TCP),
-		ROW(http_is_off_at_places_that_others_reach, STAGE_VIRTUAL),
 		ROW(long_values_are_answered, STAGE_ALL),
 		ROW(requests_after_a_refused_one_are_read, STAGE_ALL),
 	};
