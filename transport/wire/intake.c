@@ -160,7 +160,7 @@ static enum spokei_intake_result read_frame(struct spokei_intake *intake, struct
 					    struct spokei_message *ret_message)
 {
 	intake->cut.started = false;
-	if (SPOKEI_UNLIKELY(intake->serves && intake->memo == NULL && !intake->wire->in_order))
+	if (SPOKEI_UNLIKELY(intake->serves && intake->memo == NULL) && !intake->wire->in_order)
 		intake->memo = spokei_alloc(intake->kept.env, 1, sizeof(*intake->memo));
 	intake->error = intake->wire->read(intake->limits, intake->memo, frame, &intake->scratch,
 					   ret_message);

@@ -172,7 +172,7 @@ struct spokei_wire {
 	 * not even these are valid, and the stream is broken.
 	 *
 	 * `memo` belongs to the stream, with one wire and one set of limits; NULL: none. Apart from
-	 * `repeat` it changes only the speed.
+	 * `repeat` it changes only the speed. Wires that serve in order get none.
 	 *
 	 * `scratch` receives the body that a codec translates; the message may point into it. Its
 	 * maximum bounds the translation. SPOKE_ENOMEM: there is no memory for it.
