@@ -66,7 +66,8 @@ static void filters_judge_requests(struct stage *stage)
 	} rows[] = {
 		{ SPOKE_EREFUSED, 503 },
 		{ SPOKE_ELIMIT, 429 },
-		{ SPOKE_EREMOTE, 500 },
+		{ SPOKE_EREMOTE, 403 },
+		{ SPOKE_EINVAL, 403 },
 	};
 	int error = 0;
 	const struct spoke_filter filter = { .before_request = judge, .arg = &error };
