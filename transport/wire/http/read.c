@@ -228,8 +228,10 @@ static int read_json(struct reading *reading, char *text, size_t len, struct par
 		return SPOKE_ENOMEM;
 	if (error)
 		return refuse_body(reading, &wrong);
-	ret_args->at = (size_t)((const unsigned char *)args.data -
-				spokei_buffer_data(reading->scratch));
+	/* No arguments lie nowhere. */
+	if (args.len > 0)
+		ret_args->at = (size_t)((const unsigned char *)args.data -
+					spokei_buffer_data(reading->scratch));
 	ret_args->len = args.len;
 	return OK;
 }
