@@ -51,7 +51,7 @@ static void idle_event_stream_takes_256_bytes(void **state)
 	make_large();
 	bytes = bytes_of_one(open_events);
 	print_message("an idle connection takes %zu bytes\n", bytes);
-	assert_in_range(bytes, 200, 256);
+	assert_in_range(bytes, 100, 256);
 	assert_int_equal(cometrig_timers(), 1024);
 	assert_int_equal(cometrig.faulty.fds, 1024 + 2);
 }
@@ -60,7 +60,7 @@ static void idle_websocket_takes_256_bytes(void **state)
 {
 	(void)state;
 	make_large();
-	assert_in_range(bytes_of_one(cometrig_socket), 200, 256);
+	assert_in_range(bytes_of_one(cometrig_socket), 100, 256);
 }
 
 static void may_fail(int error)
