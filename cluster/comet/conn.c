@@ -127,7 +127,7 @@ void spokei_comet_close(struct spokei_comet_conn *conn, enum spoke_comet_figure 
 static uint32_t next_ms(const struct spokei_comet_conn *conn)
 {
 	const struct spoke_comet_options *with = &comet_of(conn)->with;
-	uint64_t quiet_ns = with->keepalive_ns < with->slow_ns ? with->keepalive_ns : with->slow_ns;
+	uint64_t quiet_ns = with->keepalive_ns;
 	uint32_t ms;
 
 	if (conn->state == SPOKEI_COMET_ENDING)

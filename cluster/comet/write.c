@@ -43,7 +43,8 @@ static void watch(struct spokei_comet_conn *conn, unsigned io)
 	engine->env->loop->watch(engine->loop, &conn->watch, io);
 }
 
-/* Keeps the rest of `out` until it can be written. `message` owns it; NULL: the connection does. */
+/* Keeps the rest of `out` until it can be written. `message` owns it; NULL: the connection does.
+ * Its time begins now, however long ago the last bytes were written. */
 static bool keep(struct spokei_comet_conn *conn, struct spokei_comet_message *message,
 		 unsigned char *out, uint32_t len, uint32_t at)
 {
@@ -60,7 +61,9 @@ static bool keep(struct spokei_comet_conn *conn, struct spokei_comet_message *me
 	if (message)
 		message->refs++;
 	spokei_comet_count(conn->user->comet, SPOKE_COMET_FIGURE_BEHIND);
+	conn->moved_ms = spokei_comet_ms(conn->user->comet);
 	watch(conn, SPOKE_IO_READ | SPOKE_IO_WRITE);
+	spokei_comet_arm(conn);
 	return true;
 }
 
@@ -415,8 +418,11 @@ void spokei_comet_writable(struct spokei_comet_conn *conn)
 	spokei_comet_drop_out(conn);
 	spokei_comet_less(conn);
 	watch(conn, SPOKE_IO_READ);
-	if (conn->state == SPOKEI_COMET_ENDING)
+	if (conn->state == SPOKEI_COMET_ENDING) {
 		finish(conn);
-	else
-		spokei_comet_pump(conn);
+		return;
+	}
+	/* While output waited the timer was set to slow_ns; a keepalive may be due earlier. */
+	spokei_comet_arm(conn);
+	spokei_comet_pump(conn);
 }

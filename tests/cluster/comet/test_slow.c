@@ -166,6 +166,57 @@ static void connection_that_waits_is_not_kept_alive(void **state)
 	assert_has(read_all(fd, &ended), ":\n");
 }
 
+static void keepalive_is_in_time_after_output_has_waited(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	bool ended;
+	int fd;
+
+	(void)state;
+	options.slow_ns = 100 * SECOND;
+	cometrig_make(&options);
+	fd = open_narrow("user=ann");
+	push_many("ann", 1, 20);
+	cometrig_run(30 * SECOND);
+	(void)read_all(fd, &ended);
+	cometrig_run(24 * SECOND);
+	assert_null(strstr(read_all(fd, &ended), ":\n"));
+	cometrig_run(SECOND + MS);
+	assert_has(read_all(fd, &ended), ":\n");
+}
+
+/* Returns how often the timers of connections have been due. */
+static uint64_t looks(void)
+{
+	struct spoke_wheel_counts counts;
+
+	assert_int_equal(spoke_wheel_class_counts(cometrig.engine->wheel,
+						  cometrig.comet->timer_class, &counts, NULL),
+			 SPOKE_WHEEL_OK);
+	return counts.fired;
+}
+
+/* The client is blamed from the moment on from which it does not take what there is. */
+static void time_of_output_begins_when_it_waits(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	int fd;
+
+	(void)state;
+	options.slow_ns = SECOND;
+	cometrig_make(&options);
+	fd = cometrig_events("user=ann", NULL); /* its first bytes are not read */
+	cometrig_run(10 * SECOND);
+	assert_int_equal(looks(), 0);
+	spokei_vnet_link(cometrig.world.net, cometrig.accepted)->capacity = 1;
+	(void)cometrig_push("ann", "e", "1");
+	cometrig_run(SECOND - 2 * MS);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BEHIND), 1);
+	cometrig_run(4 * MS);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_SLOW), 1);
+	cometrig_hang_up(fd);
+}
+
 static void evicted_message_lives_until_it_is_written(void **state)
 {
 	int fd = open_narrow("user=ann");
@@ -258,6 +309,8 @@ int main(void)
 		TEST(client_without_progress_is_closed),
 		TEST(client_that_reads_slowly_is_kept),
 		TEST(connection_that_waits_is_not_kept_alive),
+		BARE(keepalive_is_in_time_after_output_has_waited),
+		BARE(time_of_output_begins_when_it_waits),
 		TEST(evicted_message_lives_until_it_is_written),
 		BARE(life_that_ends_while_output_waits_just_closes),
 		TEST(long_answer_to_a_poll_ends_after_its_rest),
