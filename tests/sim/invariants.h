@@ -102,6 +102,32 @@
 	X(S39, oracle_links,                                                                       \
 	  "The connection after one that was closed for silence is on probation, however many "    \
 	  "attempts to connect fail in between.")                                                  \
+	X(S40, oracle_pages,                                                                       \
+	  "The ids of the messages on a page's connection rise, and are of one epoch.")            \
+	X(S41, oracle_pages,                                                                       \
+	  "A page that connects again gets every message of its user and every message to all "    \
+	  "that it has not had, or is told that messages were lost.")                              \
+	X(S42, oracle_pages,                                                                       \
+	  "A page gets whole events, as they were pushed, and none of another user.")              \
+	X(S43, oracle_gateway,                                                                     \
+	  "A message is in memory as long as a ring or a connection refers to it, and no ring "    \
+	  "refers to one that is twice as old as its limit.")                                      \
+	X(S44, oracle_gateway,                                                                     \
+	  "Each connection of a gateway has exactly one timer, and its class has no others.")      \
+	X(S45, oracle_gateway,                                                                     \
+	  "The users, connections, rings and bytes of a gateway stay within their limits.")        \
+	X(S46, oracle_gateway,                                                                     \
+	  "A page is told to connect again when the life of its connection is over, and the "      \
+	  "connection is closed soon.")                                                            \
+	X(S47, oracle_gateway,                                                                     \
+	  "A connection gets a keepalive after each silence, unless its output waits.")            \
+	X(S48, gateway_program,                                                                    \
+	  "The authorizer is asked once about each request, its first answer in time counts, and " \
+	  "opens one connection at most.")                                                         \
+	X(S49, oracle_gateway, "A connection whose output makes no progress is closed in time.")   \
+	X(S50, oracle_pages,                                                                       \
+	  "Each pause before the next connection that a page is told is within the limits of "     \
+	  "the gateway.")                                                                          \
 	X(L1, heal,                                                                                \
 	  "After the faults have ended, every consumer is connected again within its backoff "     \
 	  "and connect timeout, and every new call succeeds.")                                     \
@@ -116,7 +142,13 @@
 	  "providers that are registered.")                                                        \
 	X(L8, workers,                                                                             \
 	  "After the store has recovered, each lease is granted to all that ask for it, one "      \
-	  "after the other.")
+	  "after the other.")                                                                      \
+	X(L9, gateway,                                                                             \
+	  "After the faults, each page is connected again within its pauses and the limits of "    \
+	  "the gateway, and has all messages.")                                                    \
+	X(L10, oracle_gateway,                                                                     \
+	  "A gateway that drains tells its pages to connect again, spread over the time for it, "  \
+	  "and ends soon after.")
 
 enum sim_invariant {
 #define SIM_INVARIANT_ENUM(name, file, sentence) SIM_##name,

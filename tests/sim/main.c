@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sim [--seeds N] [--first S] [--verbose] [--steady SECONDS] [--outage]
+ * sim [--seeds N] [--first S] [--verbose] [--gateways] [--steady SECONDS] [--outage]
  *
  * Runs seeds one after another; the first violation ends the program. Some seeds run twice, which
- * must produce the same history, and once more with shifted clocks. With --steady no faults are
- * injected. With --outage the only provider is away for ten minutes, while a consumer makes a
- * thousand failback calls a second.
+ * must produce the same history, and once more with shifted clocks. A part of the seeds has a
+ * second world with a gateway for browsers; with --gateways each seed has only that one. With
+ * --steady no faults are injected. With --outage the only provider is away for ten minutes, while a
+ * consumer makes a thousand failback calls a second.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "tests/sim/sim.h"
+#include "tests/sim/gateway.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -29,6 +30,7 @@ struct settings {
 	uint64_t first;
 	uint64_t steady_s;
 	bool outage;
+	bool gateways;
 	bool verbose;
 };
 
@@ -54,14 +56,58 @@ static void run_again(struct sim_plan *plan, uint64_t hash)
 			      "a different clock gives a different history");
 }
 
+static void summarize_gateways(const struct sim_gateway_counts *counts, uint64_t trace)
+{
+	(void)printf("faults of gateways:");
+	for (unsigned i = 0; i < SIM_GATEWAY_FAULTS; i++)
+		(void)printf(" %s %" PRIu64, sim_gateway_fault_name((enum sim_gateway_fault)i),
+			     counts->faults[i]);
+	(void)printf("\n%" PRIu64 " worlds with gateways, %.2f simulated hours, %" PRIu64
+		     " messages, read %" PRIu64 " times, %" PRIu64 " times lost, %" PRIu64
+		     " connections, trace %016" PRIx64 "\n",
+		     counts->worlds, (double)counts->ns / 3600e9, counts->pushes, counts->events,
+		     counts->lost, counts->opened, trace);
+}
+
+/* Adds the history of a seed to those of the seeds before. */
+static uint64_t mix(uint64_t trace, uint64_t hash)
+{
+	trace = (trace ^ hash) * UINT64_C(0x9e3779b97f4a7c15);
+	return trace ^ trace >> 29;
+}
+
+/* Runs the world with a gateway, if the seed has one. Returns the trace with its history. */
+static uint64_t run_gateway(const struct settings *settings, uint64_t seed, uint64_t trace,
+			    struct sim_gateway_counts *counts)
+{
+	struct sim_gateway_counts again = { 0 };
+	uint64_t hash;
+
+	if (!settings->gateways && !sim_gateway_drawn(seed))
+		return trace;
+	sim_crash_watch(PATIENCE_S);
+	hash = sim_gateway_run(seed, settings->gateways, settings->verbose, counts);
+	if (seed % TWICE_EVERY == 0 &&
+	    sim_gateway_run(seed, settings->gateways, false, &again) != hash)
+		sim_violation(sim_world_now, SIM_S21,
+			      "the same seed gives a different history of the gateway");
+	return mix(trace, hash);
+}
+
 /* Runs all seeds. Returns a hash of their histories. */
 static uint64_t run_seeds(const struct settings *settings, struct sim_counts *counts)
 {
 	static struct sim_plan plan; /* static: reports print it */
+	struct sim_gateway_counts of_gateways = { 0 };
+	uint64_t gateways = 0; /* their trace */
 	uint64_t trace = 0;
 
 	for (uint64_t i = 0; i < settings->seeds; i++) {
 		uint64_t hash;
+
+		gateways = run_gateway(settings, settings->first + i, gateways, &of_gateways);
+		if (settings->gateways)
+			continue;
 
 		sim_crash_watch(PATIENCE_S);
 		sim_plan_draw(&plan, settings->first + i);
@@ -70,9 +116,9 @@ static uint64_t run_seeds(const struct settings *settings, struct sim_counts *co
 			run_again(&plan, hash);
 		if (plan.seed % SEGMENTS_EVERY == 0)
 			sim_segments(plan.seed);
-		trace = (trace ^ hash) * UINT64_C(0x9e3779b97f4a7c15);
-		trace ^= trace >> 29;
+		trace = mix(trace, hash);
 	}
+	summarize_gateways(&of_gateways, gateways);
 	return trace;
 }
 
@@ -156,13 +202,15 @@ static void read_settings(struct settings *settings, char **args)
 			settings->steady_s = number_of(&args, 1, STEADY_MOST);
 		} else if (strcmp(*args, "--outage") == 0) {
 			settings->outage = true;
+		} else if (strcmp(*args, "--gateways") == 0) {
+			settings->gateways = true;
 		} else if (strcmp(*args, "--verbose") == 0) {
 			settings->verbose = true;
 		} else {
 			(void)fprintf(stderr,
 				      "sim: unknown option %s\n"
 				      "usage: sim [--seeds N] [--first S] [--verbose] "
-				      "[--steady SECONDS] [--outage]\n",
+				      "[--gateways] [--steady SECONDS] [--outage]\n",
 				      *args);
 			exit(2);
 		}

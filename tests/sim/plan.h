@@ -162,6 +162,7 @@ struct sim_plan {
 	uint64_t boot_ahead_ns;   /* start value of the clock that counts sleep, ahead of the other
 				     clock */
 	bool steady;              /* no faults at all, for measurements */
+	bool gateways;            /* only the worlds with gateways are run */
 	uint64_t outage_from_ns;  /* all providers are away from this time, counted from the
 				     beginning */
 	uint64_t outage_until_ns; /* until this time; 0: no outage */
