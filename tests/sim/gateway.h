@@ -132,6 +132,7 @@ struct sim_page_event {
 /* The gateway's end of a connection, as the network and the turns show it. */
 struct sim_gate {
 	bool open;
+	int page_fd;       /* descriptor of the other end */
 	bool seen;         /* the gateway has a connection of its own there */
 	bool waits;        /* its output does */
 	uint64_t wrote_ns; /* when bytes were taken last */
@@ -171,6 +172,7 @@ struct sim_gateway {
 	unsigned waiting_count;
 	struct sim_page pages[SIM_PAGES];
 	struct sim_gate gates[SIM_FDS]; /* by descriptor */
+	char fds[SIM_FDS];              /* addresses in it stand for descriptors of pages */
 	uint64_t progress;              /* grows with everything that the process does */
 	uint64_t seen_progress;
 	unsigned idle_turns; /* turns without progress in a row */

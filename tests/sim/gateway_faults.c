@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #define AT "127.0.0.1:8080"
+#define FROZEN_BYTES 512u
 #define LINGER_NS (2 * SECOND) /* of the gateway, for a client to close first */
 
 static uint64_t draw_time(struct sim_gateway *gateway)
@@ -152,6 +153,9 @@ static bool freeze(struct sim_gateway *gateway)
 		return false;
 	sim_note(&gateway->world, "page % is frozen for % us", page->number, ns / 1000, 0, 0);
 	page->frozen_ns = sim_gateway_now(gateway) + ns;
+	for (int fd = 0; fd < SIM_FDS; fd++)
+		if (gateway->gates[fd].open && gateway->gates[fd].page_fd == page->fd)
+			spokei_vnet_link(gateway->world.virt.net, fd)->capacity = FROZEN_BYTES;
 	return true;
 }
 

@@ -171,7 +171,10 @@ static struct spoke_comet_message make(struct sim_gateway *gateway, size_t *ret_
 
 	gateway->push_index++;
 	*ret_len = sim_push_data(gateway->push_index,
-				 (size_t)sim_magnitude(dice, 1, gateway->plan.data_max), data);
+				 (size_t)(sim_chance(dice, 300)
+						  ? sim_between(dice, 1, gateway->plan.data_max)
+						  : sim_magnitude(dice, 1, gateway->plan.data_max)),
+				 data);
 	message.data = (struct spoke_span){ data, *ret_len };
 	if (gateway->push_index % 3)
 		message.event = spoke_comet_text(gateway->push_index % 3 == 1 ? "offer" : "news");

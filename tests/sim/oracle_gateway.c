@@ -26,6 +26,8 @@ void sim_gateway_observe(void *arg, const struct spokei_vnet_news *news)
 	struct sim_gateway *gateway = arg;
 	struct sim_gate *gate;
 
+	if (news->user == &gateway->browser.user && news->act == SPOKEI_VNET_CONNECT)
+		*news->note = &gateway->fds[news->fd];
 	if (news->user != &gateway->virt.user || news->fd < 0)
 		return;
 	if (news->fd >= SIM_FDS)
@@ -33,7 +35,11 @@ void sim_gateway_observe(void *arg, const struct spokei_vnet_news *news)
 	gate = &gateway->gates[news->fd];
 	gateway->progress += news->act != SPOKEI_VNET_ARRIVE;
 	if (news->act == SPOKEI_VNET_ACCEPT)
-		*gate = (struct sim_gate){ .open = true, .wrote_ns = sim_gateway_now(gateway) };
+		*gate = (struct sim_gate){
+			.open = true,
+			.page_fd = (int)((const char *)*news->peer_note - gateway->fds),
+			.wrote_ns = sim_gateway_now(gateway),
+		};
 	else if (news->act == SPOKEI_VNET_WRITE)
 		gate->wrote_ns = sim_gateway_now(gateway);
 	else if (news->act == SPOKEI_VNET_CLOSE)
