@@ -241,6 +241,7 @@ int main(int count, char **args)
 	}
 	sim_crash_watch(0);
 	sim_world_now = NULL;
-	summarize(&settings, &counts, trace, spent_ns() - begun_ns);
+	if (!settings.gateways)
+		summarize(&settings, &counts, trace, spent_ns() - begun_ns);
 	return 0;
 }
