@@ -207,5 +207,7 @@ struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spok
 	spokei_quota_leave_seat(&comet->quota, seat);
 	spokei_count(engine, SPOKE_STAT_CLOSED);
 	spokei_comet_count(comet, SPOKE_COMET_FIGURE_CLOSED_MEMORY);
+	/* A drain may have waited for this one only. */
+	spokei_engine_dead(engine, &comet->dead);
 	return NULL;
 }

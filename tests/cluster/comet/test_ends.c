@@ -130,6 +130,24 @@ static void drained_gateway_accepts_no_more(void **state)
 	assert_int_equal(env->net->finish(env->ctx, cometrig_connect()), -111);
 }
 
+static void drain_ends_although_the_last_client_finds_no_memory(void **state)
+{
+	int late = cometrig_connect();
+
+	(void)state;
+	cometrig_run(MS);
+	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
+	cometrig_send(late, "GET /spoke/socket?user=bob HTTP/1.1\r\n");
+	cometrig_run(MS);
+	assert_false(cometrig.engine->drained);
+	spokei_faults_fail(&cometrig.faulty, SPOKEI_FAULTS_MEMORY, 1, -12, true);
+	cometrig_send(late, COMETRIG_HOST COMETRIG_ORIGIN COMETRIG_UPGRADE "\r\n");
+	cometrig_run(MS);
+	spokei_faults_heal(&cometrig.faulty);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_MEMORY), 1);
+	assert_true(cometrig.engine->drained);
+}
+
 static void free_with_connections_leaves_nothing(void **state)
 {
 	int fds[10];
@@ -171,6 +189,7 @@ int main(void)
 		TEST(drain_spreads_reconnects_and_ends),
 		TEST(poll_in_a_drain_is_told_when_to_come_again),
 		TEST(drained_gateway_accepts_no_more),
+		TEST(drain_ends_although_the_last_client_finds_no_memory),
 		TEST(free_with_connections_leaves_nothing),
 		TEST(gateway_may_be_freed_in_a_callback),
 	};
