@@ -17,6 +17,7 @@ void sim_gateway_hold(struct sim_gateway *gateway, uint64_t ns)
 {
 	spokei_world_hold(&gateway->virt, ns);
 	gateway->calm_ns = gateway->virt.held_until_ns;
+	gateway->drained_ns += ns;
 }
 
 void sim_gateway_end(struct sim_gateway *gateway)

@@ -363,7 +363,11 @@ static void check_drain(struct sim_gateway *gateway)
 		return;
 	if (!gateway->engine->drained) {
 		if (is_over(gateway, gateway->drained_ns))
-			sim_violation(&gateway->world, SIM_L10, "the gateway is not drained");
+			sim_violation(&gateway->world, SIM_L10,
+				      "the gateway is not drained: %u connections, %u requests, "
+				      "closed: %u",
+				      gateway->comet->quota.count, gateway->comet->https,
+				      gateway->comet->closed);
 		return;
 	}
 	for (unsigned i = 0; i < SIM_TENTHS; i++)
