@@ -260,7 +260,8 @@ static void comet_drain(struct spokei_member *member)
 		uint32_t ends_ms =
 			now_ms + (uint32_t)(spokei_comet_dice(comet, 0, comet->with.drain_ns) / MS);
 
-		if (conn->state != SPOKEI_COMET_OPEN)
+		/* One that lingers ends soon anyway. */
+		if (conn->state != SPOKEI_COMET_OPEN && !spokei_comet_behind(conn))
 			continue;
 		conn->drains = true;
 		if (spokei_comet_until(ends_ms, conn->ends_ms) < 0)

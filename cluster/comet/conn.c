@@ -130,11 +130,9 @@ static uint32_t next_ms(const struct spokei_comet_conn *conn)
 	uint64_t quiet_ns = with->keepalive_ns;
 	uint32_t ms;
 
-	if (conn->state == SPOKEI_COMET_ENDING)
-		return conn->ends_ms;
 	if (spokei_comet_behind(conn))
 		quiet_ns = with->slow_ns;
-	else if (conn->kind == SPOKE_COMET_POLL)
+	else if (conn->state == SPOKEI_COMET_ENDING || conn->kind == SPOKE_COMET_POLL)
 		return conn->ends_ms;
 	ms = conn->moved_ms + spokei_comet_ms_of(quiet_ns);
 	return spokei_comet_until(ms, conn->ends_ms) < 0 ? ms : conn->ends_ms;

@@ -42,20 +42,30 @@ static void keep_alive(struct spokei_comet_conn *conn)
 	}
 }
 
+/* Returns whether the connection has been quiet for this time. */
+static bool is_quiet(const struct spokei_comet_conn *conn, uint64_t ns)
+{
+	return -spokei_comet_until(conn->moved_ms, spokei_comet_ms(comet_of(conn))) >=
+	       (int32_t)spokei_comet_ms_of(ns);
+}
+
+static bool is_over(const struct spokei_comet_conn *conn)
+{
+	return spokei_comet_until(conn->ends_ms, spokei_comet_ms(comet_of(conn))) <= 0;
+}
+
+static bool is_slow(const struct spokei_comet_conn *conn)
+{
+	return spokei_comet_behind(conn) && is_quiet(conn, comet_of(conn)->with.slow_ns);
+}
+
 /* Looks at the stamps of an open connection. */
 static void look(struct spokei_comet_conn *conn)
 {
-	const struct spoke_comet_options *with = &comet_of(conn)->with;
-	uint32_t now_ms = spokei_comet_ms(comet_of(conn));
-	int32_t quiet_ms = -spokei_comet_until(conn->moved_ms, now_ms);
-
-	if (spokei_comet_until(conn->ends_ms, now_ms) <= 0)
+	if (is_over(conn))
 		life_over(conn);
-	else if (spokei_comet_behind(conn) &&
-		 quiet_ms >= (int32_t)spokei_comet_ms_of(with->slow_ns))
-		spokei_comet_close(conn, SPOKE_COMET_FIGURE_CLOSED_SLOW);
 	else if (!spokei_comet_behind(conn) && conn->kind != SPOKE_COMET_POLL &&
-		 quiet_ms >= (int32_t)spokei_comet_ms_of(with->keepalive_ns))
+		 is_quiet(conn, comet_of(conn)->with.keepalive_ns))
 		keep_alive(conn);
 }
 
@@ -66,8 +76,11 @@ void spokei_comet_due(struct spoke_timer *timer, void *arg)
 	struct spoke_engine *engine = arg;
 	struct spoke_comet *comet = comet_of(conn);
 
-	if (conn->state == SPOKEI_COMET_ENDING &&
-	    spokei_comet_until(conn->ends_ms, spokei_comet_ms(comet)) <= 0) {
+	if (is_slow(conn)) {
+		spokei_comet_close(conn, SPOKE_COMET_FIGURE_CLOSED_SLOW);
+		return;
+	}
+	if (conn->state == SPOKEI_COMET_ENDING && is_over(conn)) {
 		spokei_comet_close(conn, SPOKE_COMET_FIGURE_COUNT);
 		return;
 	}

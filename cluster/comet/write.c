@@ -223,9 +223,12 @@ void spokei_comet_pump(struct spokei_comet_conn *conn)
  * destroy the last bytes. */
 static void finish(struct spokei_comet_conn *conn)
 {
-	const struct spoke_env *env = conn->user->comet->engine->env;
+	const struct spoke_comet *comet = conn->user->comet;
+	const struct spoke_env *env = comet->engine->env;
 
-	if (env->net->shut(env->ctx, conn->watch.fd))
+	conn->ends_ms = spokei_comet_ms(comet) + SPOKEI_COMET_LINGER_MS;
+	spokei_comet_arm(conn);
+	if (conn->state == SPOKEI_COMET_ENDING && env->net->shut(env->ctx, conn->watch.fd))
 		spokei_comet_close(conn, SPOKE_COMET_FIGURE_COUNT);
 }
 
@@ -240,11 +243,17 @@ void spokei_comet_end(struct spokei_comet_conn *conn, const void *bytes, size_t 
 	}
 	spokei_comet_leave(conn);
 	conn->state = SPOKEI_COMET_ENDING;
-	conn->ends_ms = spokei_comet_ms(comet) + SPOKEI_COMET_LINGER_MS;
-	spokei_comet_arm(conn);
-	if (conn->state == SPOKEI_COMET_ENDING)
-		spokei_comet_write(conn, bytes, len);
-	if (conn->state == SPOKEI_COMET_ENDING && !spokei_comet_behind(conn))
+	conn->moved_ms = spokei_comet_ms(comet);
+	/* A client that takes the rest, but slowly, does not do so for ever. */
+	conn->ends_ms = conn->moved_ms +
+			spokei_comet_ms_of(comet->draining ? comet->with.drain_ns
+							   : comet->with.life_ns);
+	spokei_comet_write(conn, bytes, len);
+	if (conn->state != SPOKEI_COMET_ENDING)
+		return;
+	if (spokei_comet_behind(conn))
+		spokei_comet_arm(conn);
+	else
 		finish(conn);
 }
 

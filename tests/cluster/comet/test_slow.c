@@ -271,6 +271,71 @@ static void long_answer_to_a_poll_ends_after_its_rest(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BYTES), 0);
 }
 
+/* Pushes a long message to a client that holds a poll, and takes CAPACITY bytes at a time. */
+static int begin_long_answer(void)
+{
+	static char data[10001];
+	char query[96];
+	int fd;
+
+	memset(data, 'x', sizeof(data) - 1);
+	(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(0));
+	fd = cometrig_poll(query);
+	spokei_vnet_link(cometrig.world.net, cometrig.accepted)->capacity = CAPACITY;
+	(void)cometrig_push("ann", "e", data);
+	cometrig_run(MS);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BEHIND), 1);
+	return fd;
+}
+
+static void answer_to_a_poll_lasts_as_long_as_it_moves(void **state)
+{
+	const struct spoke_env *env = &cometrig.client.env;
+	int fd = begin_long_answer();
+	char bytes[CAPACITY];
+	bool ended;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		cometrig_run(20 * SECOND);
+		assert_true(env->net->read(env->ctx, fd, bytes, sizeof(bytes)) > 0);
+	}
+	(void)cometrig_read(fd, &ended);
+	assert_true(ended);
+	assert_string_equal(cometrig.got + cometrig.got_len - 6, "xx\"}]}");
+	/* From its end on, the client has 2 s to close. */
+	cometrig_run(SECOND);
+	assert_int_equal(cometrig_timers(), 1);
+	cometrig_run(SECOND);
+	assert_int_equal(cometrig_timers(), 0);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_SLOW), 0);
+}
+
+static void answer_to_a_poll_that_stands_still_is_cut(void **state)
+{
+	int fd = begin_long_answer();
+	bool ended;
+
+	(void)state;
+	cometrig_run(29 * SECOND);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BEHIND), 1);
+	cometrig_run(SECOND);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BEHIND), 0);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_SLOW), 1);
+	(void)cometrig_read(fd, &ended);
+	assert_true(ended);
+}
+
+static void answer_to_a_poll_ends_with_the_drain(void **state)
+{
+	(void)state;
+	(void)begin_long_answer();
+	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
+	cometrig_run(11 * SECOND);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BEHIND), 0);
+	assert_int_equal(cometrig_timers(), 0);
+}
+
 static void many_slow_clients_are_bounded(void **state)
 {
 	enum {
@@ -314,6 +379,9 @@ int main(void)
 		TEST(evicted_message_lives_until_it_is_written),
 		BARE(life_that_ends_while_output_waits_just_closes),
 		TEST(long_answer_to_a_poll_ends_after_its_rest),
+		TEST(answer_to_a_poll_lasts_as_long_as_it_moves),
+		TEST(answer_to_a_poll_that_stands_still_is_cut),
+		TEST(answer_to_a_poll_ends_with_the_drain),
 		TEST(many_slow_clients_are_bounded),
 	};
 
