@@ -51,7 +51,18 @@ static bool are_same(const struct key *a, const struct key *b)
 	       memcmp(a->at, b->at, a->len) == 0;
 }
 
-bool spokei_pairs_are_object(const unsigned char *at, const unsigned char *end, uint64_t count)
+/* Skips an array or map. Returns NULL if it has more bytes than are left to be skipped. */
+static const unsigned char *skip(const unsigned char *at, const unsigned char *end, size_t *skips)
+{
+	const unsigned char *stop = *skips < (size_t)(end - at) ? at + *skips : end;
+	const unsigned char *after = spokei_shape_skip(at, stop);
+
+	*skips -= (size_t)((after ? after : stop) - at);
+	return after;
+}
+
+bool spokei_pairs_are_object(const unsigned char *at, const unsigned char *end, uint64_t count,
+			     size_t *skips)
 {
 	struct key keys[SPOKEI_PAIRS_COMPARED];
 	size_t compared = 0;
@@ -68,12 +79,12 @@ bool spokei_pairs_are_object(const unsigned char *at, const unsigned char *end, 
 		if (count <= SPOKEI_PAIRS_COMPARED)
 			keys[compared++] = key;
 		at += key.len;
-		if (at == end)
+		if (at == end || left == 1)
 			break;
 		len = spokei_shape_hop(at, end);
-		at = len > 0 ? at + len : spokei_shape_skip(at, end);
+		at = len > 0 ? at + len : skip(at, end, skips);
 		if (at == NULL)
-			break;
+			return false;
 	}
 	return true;
 }

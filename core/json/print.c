@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints values as JSON. The packed bytes are walked over from the first to the last; only the keys
- * of a map are looked at once more before, because they decide on its form.
+ * of a map are looked at once more before, because they decide on its form. The values between
+ * them are skipped, so those that are nested deeply are skipped by each map around them. This has a
+ * limit; maps beyond it have the form that is right for any keys.
  */
 #include "core/json/json.h"
 #include "core/json/pairs.h"
@@ -12,6 +14,10 @@
 #include "core/value/shape.h"
 
 #include <math.h>
+
+/* Bytes that are skipped in one print: these, and so many times its own. */
+#define SKIPS_MIN ((size_t)65536)
+#define SKIPS_SHARE ((size_t)8)
 
 enum open {
 	OPEN_ARRAY,
@@ -30,6 +36,7 @@ struct printer {
 	enum spoke_json_form form;
 	const unsigned char *at; /* the next value ... */
 	const unsigned char *end;
+	size_t skips; /* bytes that may still be skipped to see the keys of maps */
 	struct level levels[SPOKE_VALUE_DEPTH_MAX];
 	unsigned depth;
 };
@@ -207,7 +214,8 @@ static void new_line(const struct printer *printer, unsigned depth)
 
 static void open_level(struct printer *printer, bool is_map, uint64_t count)
 {
-	bool is_object = is_map && spokei_pairs_are_object(printer->at, printer->end, count);
+	bool is_object = is_map &&
+			 spokei_pairs_are_object(printer->at, printer->end, count, &printer->skips);
 
 	if (printer->depth == SPOKE_VALUE_DEPTH_MAX) {
 		put_text(printer, "null"); /* impossible for a validated value */
@@ -362,6 +370,7 @@ static void print(struct spoke_value value, enum spoke_json_form form, struct sp
 	printer.form = form;
 	printer.at = value.data;
 	printer.end = value.data + value.len;
+	printer.skips = SKIPS_MIN + SKIPS_SHARE * value.len;
 	printer.depth = 0;
 	print_next(&printer);
 	while (printer.depth > 0 && !out->error) {
