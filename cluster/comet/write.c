@@ -245,9 +245,8 @@ void spokei_comet_end(struct spokei_comet_conn *conn, const void *bytes, size_t 
 	conn->state = SPOKEI_COMET_ENDING;
 	conn->moved_ms = spokei_comet_ms(comet);
 	/* A client that takes the rest, but slowly, does not do so for ever. */
-	conn->ends_ms = conn->moved_ms +
-			spokei_comet_ms_of(comet->draining ? comet->with.drain_ns
-							   : comet->with.life_ns);
+	conn->ends_ms = conn->moved_ms + spokei_comet_ms_of(comet->draining ? comet->with.drain_ns
+									    : comet->with.life_ns);
 	spokei_comet_write(conn, bytes, len);
 	if (conn->state != SPOKEI_COMET_ENDING)
 		return;

@@ -129,7 +129,7 @@ static void value_with_too_many_items_is_rejected(void **state)
 
 static void repeated_key_is_found_in_objects_of_any_size(void **state)
 {
-	static const unsigned counts[] = { 2, 15, 16, 17, 18, 19, 40, 1000, 100000 };
+	static const unsigned counts[] = { 2, 15, 16, 17, 18, 19, 40, 1000, 16383, 16384, 100000 };
 
 	(void)state;
 	for (size_t i = 0; i < 4 * sizeof(counts) / sizeof(counts[0]); i++) {
@@ -210,6 +210,60 @@ static void map_with_a_repeated_key_prints_as_pairs(void **state)
 	}
 }
 
+/* Prints maps in one another, whose innermost value is an array of `items` numbers. That value is
+ * the last one of each map, or the first one. Returns the number of maps that print as pairs. */
+static unsigned count_pairs(unsigned depth, unsigned items, bool last)
+{
+	struct spoke_builder builder;
+	struct spoke_value value;
+	unsigned count = 0;
+	char *text = NULL;
+	size_t len;
+	FILE *file = jsonagain_open(&text, &len);
+
+	spoke_builder_init(&builder, spoke_host_env(), NULL);
+	for (unsigned i = 0; i < depth; i++) {
+		spoke_pack_map(&builder, 2);
+		if (last) {
+			spoke_pack_text(&builder, "z");
+			spoke_pack_nil(&builder);
+		}
+		spoke_pack_text(&builder, "a");
+	}
+	spoke_pack_array(&builder, items);
+	for (unsigned i = 0; i < items; i++)
+		spoke_pack_u64(&builder, 1);
+	for (unsigned i = 0; i < depth && !last; i++) {
+		spoke_pack_text(&builder, "z");
+		spoke_pack_nil(&builder);
+	}
+	assert_int_equal(spoke_builder_finish_value(&builder, &value), 0);
+	spoke_json_print(value, SPOKE_JSON_LINE, jsonagain_write, file);
+	(void)fclose(file);
+	for (const char *at = text; (at = strstr(at, "{\"$map\"")) != NULL; at++)
+		count++;
+	jsonagain_assert(text, text);
+	free(text);
+	spoke_builder_fini(&builder);
+	return count;
+}
+
+/* A print skips 64 KiB and 8 times its bytes to see keys; a map beyond has the form for any keys.
+ */
+static void skipping_to_see_keys_has_a_limit(void **state)
+{
+	(void)state;
+	assert_int_equal(count_pairs(50, 500, false), 0);
+	assert_int_equal(count_pairs(8, 1000000, false), 0);
+	assert_int_equal(count_pairs(100, 1000000, false), 92);
+}
+
+static void last_values_of_maps_are_not_skipped(void **state)
+{
+	(void)state;
+	assert_int_equal(count_pairs(100, 1000000, true), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +275,8 @@ int main(void)
 		cmocka_unit_test(keys_need_no_memory),
 		cmocka_unit_test(containers_of_any_size_have_their_heads),
 		cmocka_unit_test(map_with_a_repeated_key_prints_as_pairs),
+		cmocka_unit_test(skipping_to_see_keys_has_a_limit),
+		cmocka_unit_test(last_values_of_maps_are_not_skipped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
