@@ -114,15 +114,6 @@ static void read_last(const struct spoke_comet *comet, const struct spokei_http_
 
 /* --- clients behind a proxy */
 
-/* Is this peer, "HOST:PORT" or "[HOST]:PORT", in the list of proxies? */
-static bool is_proxy(const char *peer, const char *proxies)
-{
-	const char *host = peer[0] == '[' ? peer + 1 : peer;
-	const char *end = peer[0] == '[' ? strchr(host, ']') : strrchr(host, ':');
-
-	return end != NULL && is_listed((struct spoke_span){ host, (size_t)(end - host) }, proxies);
-}
-
 /* Returns the last address of the last X-Forwarded-For: the proxy has added it. */
 static struct spoke_span last_client(const struct spokei_http_request *request)
 {
@@ -161,7 +152,7 @@ static void read_client(const struct spokei_http_conn *http,
 		return;
 	spokei_http_peer(http, peer);
 	last = last_client(request);
-	if (!is_proxy(peer, comet->with.proxies) || last.len == 0 || last.len > 47)
+	if (!is_listed(spokei_quota_host(peer), comet->with.proxies) || last.len == 0 || last.len > 47)
 		return;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		(void)snprintf(client, SPOKEI_COMET_CLIENT, "%s%.*s%s", forms[i][0], (int)last.len,

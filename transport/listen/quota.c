@@ -36,9 +36,7 @@ void spokei_quota_fini(struct spokei_quota *quota)
 	spokei_map_fini(&quota->peers);
 }
 
-/* Finds the machine's part of "[HOST]:PORT" or "HOST:PORT", where HOST is in digits. Returns its
- * length; 0: the address has no machine. */
-static size_t find_host(const char *text, const char **ret_host)
+struct spoke_span spokei_quota_host(const char *text)
 {
 	const char *host = text;
 	const char *end = NULL;
@@ -51,8 +49,7 @@ static size_t find_host(const char *text, const char **ret_host)
 	} else if (text[0] >= '0' && text[0] <= '9') {
 		end = strrchr(host, ':');
 	}
-	*ret_host = host;
-	return end ? (size_t)(end - host) : 0;
+	return (struct spoke_span){ host, end ? (size_t)(end - host) : 0 };
 }
 
 int spokei_quota_enter(struct spokei_quota *quota, const struct spoke_address *address,
@@ -60,20 +57,19 @@ int spokei_quota_enter(struct spokei_quota *quota, const struct spoke_address *a
 {
 	const struct spoke_env *env = quota->env;
 	char text[TEXT_SIZE];
+	struct spoke_span host;
 	struct peer *peer;
-	const char *host;
-	size_t len;
 
 	*ret_of_peer = false;
 	if (quota->count >= quota->max)
 		return SPOKE_ELIMIT;
 	env->net->print(env->ctx, address, text, sizeof(text));
-	len = find_host(text, &host);
-	if (len == 0) {
+	host = spokei_quota_host(text);
+	if (host.len == 0) {
 		quota->count++;
 		return SPOKE_OK;
 	}
-	peer = spokei_map_get(&quota->peers, host, len);
+	peer = spokei_map_get(&quota->peers, host.data, host.len);
 	if (peer && peer->count >= quota->per_peer_max) {
 		*ret_of_peer = true;
 		return SPOKE_ELIMIT;
@@ -82,9 +78,9 @@ int spokei_quota_enter(struct spokei_quota *quota, const struct spoke_address *a
 		peer = spokei_alloc(env, 1, sizeof(*peer));
 		if (peer == NULL)
 			return SPOKE_ENOMEM;
-		memcpy(peer->text, host, len);
-		peer->len = (uint32_t)len;
-		if (spokei_map_add(&quota->peers, peer->text, len, peer) != SPOKE_OK) {
+		memcpy(peer->text, host.data, host.len);
+		peer->len = (uint32_t)host.len;
+		if (spokei_map_add(&quota->peers, peer->text, host.len, peer) != SPOKE_OK) {
 			spokei_free(env, peer, 1, sizeof(*peer));
 			return SPOKE_ENOMEM;
 		}
@@ -98,12 +94,11 @@ void *spokei_quota_seat(const struct spokei_quota *quota, const struct spoke_add
 {
 	const struct spoke_env *env = quota->env;
 	char text[TEXT_SIZE];
-	const char *host;
-	size_t len;
+	struct spoke_span host;
 
 	env->net->print(env->ctx, address, text, sizeof(text));
-	len = find_host(text, &host);
-	return len ? spokei_map_get(&quota->peers, host, len) : NULL;
+	host = spokei_quota_host(text);
+	return host.len ? spokei_map_get(&quota->peers, host.data, host.len) : NULL;
 }
 
 void spokei_quota_leave_seat(struct spokei_quota *quota, void *seat)
@@ -121,15 +116,21 @@ void spokei_quota_leave_seat(struct spokei_quota *quota, void *seat)
 int spokei_quota_move(struct spokei_quota *quota, const struct spoke_address *from,
 		      const struct spoke_address *to, void **ret_seat)
 {
+	void *seat = spokei_quota_seat(quota, from);
 	bool of_peer;
 	int error;
 
+	/* The limit of an address is no hindrance to a connection that is counted there already. */
+	if (seat && seat == spokei_quota_seat(quota, to)) {
+		*ret_seat = seat;
+		return SPOKE_OK;
+	}
 	quota->count--;
 	error = spokei_quota_enter(quota, to, &of_peer);
 	quota->count++;
 	if (error)
 		return error;
-	spokei_quota_leave(quota, from);
+	spokei_quota_leave_seat(quota, seat);
 	*ret_seat = spokei_quota_seat(quota, to);
 	return SPOKE_OK;
 }

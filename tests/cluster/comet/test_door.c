@@ -237,6 +237,39 @@ static void client_behind_a_proxy_counts_under_its_address(void **state)
 	assert_int_equal(cometrig.comet->quota.count, 5);
 }
 
+/* Prints the addresses of clients as a socket for both families has them. */
+static void print_mapped(void *ctx, const struct spoke_address *address, char *text, size_t size)
+{
+	const struct spoke_env *env = &cometrig.server.env;
+	char plain[64];
+
+	(void)ctx;
+	env->net->print(env->ctx, address, plain, sizeof(plain));
+	if (strcmp(plain, COMETRIG_AT) != 0)
+		(void)snprintf(text, size, "[::ffff:%.*s]%s", (int)strcspn(plain, ":"), plain,
+			       strchr(plain, ':'));
+	else
+		(void)snprintf(text, size, "%s", plain);
+}
+
+static void proxy_with_a_mapped_address_is_listed_without_the_prefix(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	struct spoke_net net = *cometrig.faulty.env.net;
+	const struct spoke_net *own = cometrig.faulty.env.net;
+
+	(void)state;
+	net.print = print_mapped;
+	cometrig.faulty.env.net = &net;
+	options.proxies = "127.0.0.1";
+	options.connections_per_peer_max = 1;
+	cometrig_make(&options);
+	assert_has(cometrig_read(open_from("X-Forwarded-For: 1.2.3.4\r\n"), NULL), "hello");
+	assert_has(cometrig_read(open_from("X-Forwarded-For: 1.2.3.5\r\n"), NULL), "hello");
+	assert_has(cometrig_read(open_from("X-Forwarded-For: 127.0.0.1\r\n"), NULL), "hello");
+	cometrig.faulty.env.net = own;
+}
+
 static void forwarded_address_of_others_is_ignored(void **state)
 {
 	struct spoke_comet_options options = cometrig_begin();
@@ -372,6 +405,7 @@ int main(void)
 		TEST(free_ends_asks),
 		BARE(client_behind_a_proxy_counts_under_its_address),
 		BARE(forwarded_address_of_others_is_ignored),
+		BARE(proxy_with_a_mapped_address_is_listed_without_the_prefix),
 		BARE(wrong_forwarded_addresses_are_ignored),
 		TEST(post_of_a_page_reaches_the_program),
 		TEST(post_needs_an_origin_and_utf8),

@@ -199,6 +199,32 @@ static void connection_moves_to_another_address(void **state)
 	spokei_quota_fini(&quota);
 }
 
+static void connection_at_the_limit_moves_to_its_own_address(void **state)
+{
+	struct spoke_address peer = parse("[::ffff:10.0.0.1]:5");
+	struct spoke_address path = parse("unix:/run/x");
+	struct spoke_address client = parse("10.0.0.1:1");
+	struct spokei_quota quota;
+	bool of_peer;
+	void *seat = NULL;
+
+	(void)state;
+	spokei_quota_init(&quota, spoke_host_env(), 0, 1);
+	assert_int_equal(enter(&quota, "[::ffff:10.0.0.1]:5", &of_peer), SPOKE_OK);
+	assert_int_equal(spokei_quota_move(&quota, &peer, &client, &seat), SPOKE_OK);
+	assert_non_null(seat);
+	assert_ptr_equal(seat, spokei_quota_seat(&quota, &peer));
+	assert_int_equal(quota.count, 1);
+	spokei_quota_leave_seat(&quota, seat);
+	/* A peer without a machine has no seat, and an unknown one has none yet. */
+	assert_int_equal(enter(&quota, "unix:/run/x", &of_peer), SPOKE_OK);
+	assert_int_equal(spokei_quota_move(&quota, &path, &client, &seat), SPOKE_OK);
+	assert_ptr_equal(seat, spokei_quota_seat(&quota, &client));
+	assert_non_null(seat);
+	spokei_quota_leave_seat(&quota, seat);
+	spokei_quota_fini(&quota);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +235,7 @@ int main(void)
 		cmocka_unit_test(quota_counts_nothing_without_memory),
 		cmocka_unit_test(seat_counts_out_its_machine),
 		cmocka_unit_test(connection_moves_to_another_address),
+		cmocka_unit_test(connection_at_the_limit_moves_to_its_own_address),
 	};
 
 	return cmocka_run_group_tests_name("quota", tests, NULL, NULL);
