@@ -127,6 +127,7 @@ void spokei_comet_close(struct spokei_comet_conn *conn, enum spoke_comet_figure 
 static uint32_t next_ms(const struct spokei_comet_conn *conn)
 {
 	const struct spoke_comet_options *with = &comet_of(conn)->with;
+	const uint32_t slow_ms = spokei_comet_ms_of(with->slow_ns);
 	uint64_t quiet_ns = with->keepalive_ns;
 	uint32_t ms;
 
@@ -135,6 +136,9 @@ static uint32_t next_ms(const struct spokei_comet_conn *conn)
 	else if (conn->state == SPOKEI_COMET_ENDING || conn->kind == SPOKE_COMET_POLL)
 		return conn->ends_ms;
 	ms = conn->moved_ms + spokei_comet_ms_of(quiet_ns);
+	if (spokei_comet_partial(conn) &&
+	    spokei_comet_until(conn->more->begun_ms + slow_ms, ms) < 0)
+		ms = conn->more->begun_ms + slow_ms;
 	return spokei_comet_until(ms, conn->ends_ms) < 0 ? ms : conn->ends_ms;
 }
 

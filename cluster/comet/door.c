@@ -152,7 +152,8 @@ static void read_client(const struct spokei_http_conn *http,
 		return;
 	spokei_http_peer(http, peer);
 	last = last_client(request);
-	if (!is_listed(spokei_quota_host(peer), comet->with.proxies) || last.len == 0 || last.len > 47)
+	if (!is_listed(spokei_quota_host(peer), comet->with.proxies) || last.len == 0 ||
+	    last.len > 47)
 		return;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		(void)snprintf(client, SPOKEI_COMET_CLIENT, "%s%.*s%s", forms[i][0], (int)last.len,

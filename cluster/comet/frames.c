@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #define KEEP_FIRST 64u
-#define TOO_FAST 1008u
+#define STATE sizeof(struct spokei_websocket)
 #define NO_BINARY 1003u
 #define NO_MEMORY 1011u
 
@@ -28,45 +28,85 @@ bool spokei_comet_floods(struct spokei_comet_conn *conn, uint32_t frames)
 	return false;
 }
 
-/* Keeps the reader's state and, behind it, the first `len` bytes. Returns false without memory. */
-static bool keep(struct spokei_comet_conn *conn, const struct spokei_websocket *websocket,
-		 const unsigned char *bytes, uint32_t len)
+/* The bytes that are read now, and the reader of them. */
+struct reading {
+	struct spokei_websocket websocket;
+	struct spokei_websocket_input input;
+	/* Memory taken from the connection, which the program may close meanwhile: the reader's
+	 * state, and behind it the bytes that were kept. NULL: none */
+	unsigned char *in;
+	uint32_t room;
+	uint32_t begun_ms; /* when the first bytes of the unfinished message came */
+};
+
+/* Makes room for `len` bytes behind the reader's state, of which `used` are there. */
+static bool make_room(struct spoke_comet *comet, struct reading *reading, size_t used, size_t len)
 {
-	struct spoke_comet *comet = conn->user->comet;
-	struct spokei_comet_more *more = spokei_comet_need(conn);
 	uint32_t room = KEEP_FIRST;
+	unsigned char *in;
 
-	if (more == NULL)
-		return false;
-	while (room < sizeof(*websocket) + len)
+	if (reading->in && reading->room >= STATE + len)
+		return true;
+	while (room < STATE + len)
 		room *= 2;
-	if (room > more->in_room) {
-		unsigned char *in = spokei_comet_take(comet, room);
-
-		if (in == NULL)
-			return false;
-		spokei_comet_give(comet, more->in, more->in_room);
-		more->in = in;
-		more->in_room = room;
-	}
-	memcpy(more->in, websocket, sizeof(*websocket));
-	if (len)
-		memcpy(more->in + sizeof(*websocket), bytes, len);
-	more->in_len = len;
+	in = spokei_comet_take(comet, room);
+	if (in == NULL)
+		return false;
+	if (used)
+		memcpy(in + STATE, reading->in + STATE, used);
+	spokei_comet_give(comet, reading->in, reading->room);
+	reading->in = in;
+	reading->room = room;
 	return true;
 }
 
-static void keep_nothing(struct spokei_comet_conn *conn)
+/* Joins the bytes that were kept and those that have come behind their place. The fewer bytes are
+ * copied to the others, so that single bytes of a long message cost little. */
+static bool join(struct spokei_comet_conn *conn, struct reading *reading)
 {
+	struct spokei_websocket_input *input = &reading->input;
 	struct spokei_comet_more *more = conn->more;
+	const size_t kept = input->at;
+	const size_t got = input->end - kept;
 
-	if (more == NULL || more->in == NULL)
-		return;
-	spokei_comet_give(conn->user->comet, more->in, more->in_room);
+	memcpy(&reading->websocket, more->in, STATE);
+	reading->in = more->in;
+	reading->room = more->in_room;
+	reading->begun_ms = more->begun_ms;
 	more->in = NULL;
 	more->in_room = 0;
 	more->in_len = 0;
-	spokei_comet_less(conn);
+	if (kept == 0)
+		return true;
+	if (got >= kept) {
+		memcpy(input->bytes, reading->in + STATE, kept);
+		return true;
+	}
+	if (!make_room(conn->user->comet, reading, kept, kept + got))
+		return false;
+	memcpy(reading->in + STATE + kept, input->bytes + kept, got);
+	input->bytes = reading->in + STATE;
+	return true;
+}
+
+/* Keeps the reader's state and the bytes that it wants to have kept. Returns false without memory.
+ */
+static bool keep(struct spokei_comet_conn *conn, struct reading *reading)
+{
+	struct spokei_comet_more *more = spokei_comet_need(conn);
+	const uint32_t kept = reading->websocket.kept;
+
+	if (more == NULL || !make_room(conn->user->comet, reading, 0, kept))
+		return false;
+	memcpy(reading->in, &reading->websocket, STATE);
+	if (kept && reading->input.bytes != reading->in + STATE)
+		memcpy(reading->in + STATE, reading->input.bytes, kept);
+	more->in = reading->in;
+	more->in_room = reading->room;
+	more->in_len = kept;
+	more->begun_ms = reading->begun_ms;
+	reading->in = NULL;
+	return true;
 }
 
 static void end_protocol(struct spokei_comet_conn *conn, enum spoke_comet_figure why, unsigned code,
@@ -130,46 +170,47 @@ static void take(struct spokei_comet_conn *conn, enum spokei_websocket_verdict v
 	}
 }
 
-static void read_frames(struct spokei_comet_conn *conn, struct spokei_websocket *websocket,
-			struct spokei_websocket_input *input)
+static void read_frames(struct spokei_comet_conn *conn, struct reading *reading)
 {
-	const uint32_t max = conn->user->comet->with.frame_max;
+	struct spoke_comet *comet = conn->user->comet;
+	const struct spokei_websocket *websocket = &reading->websocket;
 	struct spokei_websocket_event event;
 	enum spokei_websocket_verdict verdict;
 
 	do {
-		input->frames = 0;
-		verdict = spokei_websocket_read(websocket, input, max, &event);
-		if (spokei_comet_floods(conn, input->frames))
-			end_protocol(conn, SPOKE_COMET_FIGURE_CLOSED_RATE, TOO_FAST,
+		reading->input.frames = 0;
+		verdict = spokei_websocket_read(&reading->websocket, &reading->input,
+						comet->with.frame_max, &event);
+		if (verdict != SPOKEI_WEBSOCKET_MORE && websocket->message == 0)
+			reading->begun_ms = spokei_comet_ms(comet);
+		if (spokei_comet_floods(conn, reading->input.frames))
+			end_protocol(conn, SPOKE_COMET_FIGURE_CLOSED_RATE, SPOKEI_COMET_POLICY,
 				     "too many frames in a second");
 		else
 			take(conn, verdict, &event);
 	} while (conn->state == SPOKEI_COMET_OPEN && verdict != SPOKEI_WEBSOCKET_MORE);
-	if (conn->state != SPOKEI_COMET_OPEN)
-		return;
 	/* Between two messages the reader has no state. */
-	if (websocket->step == 0 && websocket->message == 0)
-		keep_nothing(conn);
-	else if (!keep(conn, websocket, input->bytes, websocket->kept))
+	if (conn->state == SPOKEI_COMET_OPEN && (websocket->step != 0 || websocket->message != 0) &&
+	    !keep(conn, reading))
 		end_protocol(conn, SPOKE_COMET_FIGURE_CLOSED_MEMORY, NO_MEMORY, "no memory");
 }
 
 void spokei_comet_frames(struct spokei_comet_conn *conn)
 {
-	struct spoke_engine *engine = conn->user->comet->engine;
-	struct spokei_websocket websocket = { 0 };
-	struct spokei_websocket_input input = { .bytes = engine->scratch };
+	struct spoke_comet *comet = conn->user->comet;
+	struct spoke_engine *engine = comet->engine;
+	struct reading reading = {
+		.input.bytes = engine->scratch,
+		.begun_ms = spokei_comet_ms(comet),
+	};
+	const bool was_kept = conn->more && conn->more->in;
 	ssize_t got;
 
-	if (conn->more && conn->more->in) {
-		memcpy(&websocket, conn->more->in, sizeof(websocket));
-		input.at = conn->more->in_len;
-		if (input.at)
-			memcpy(input.bytes, conn->more->in + sizeof(websocket), input.at);
-	}
+	if (was_kept)
+		reading.input.at = conn->more->in_len;
 	/* A part of the scratch, so that one client does not hold up the others. */
-	got = engine->env->net->read(engine->env->ctx, conn->watch.fd, input.bytes + input.at,
+	got = engine->env->net->read(engine->env->ctx, conn->watch.fd,
+				     reading.input.bytes + reading.input.at,
 				     SPOKEI_WEBSOCKET_MESSAGE_MAX);
 	if (got == -EAGAIN || got == -EINTR)
 		return;
@@ -177,6 +218,11 @@ void spokei_comet_frames(struct spokei_comet_conn *conn)
 		spokei_comet_close(conn, SPOKE_COMET_FIGURE_COUNT);
 		return;
 	}
-	input.end = input.at + (size_t)got;
-	read_frames(conn, &websocket, &input);
+	reading.input.end = reading.input.at + (size_t)got;
+	if (was_kept && !join(conn, &reading))
+		end_protocol(conn, SPOKE_COMET_FIGURE_CLOSED_MEMORY, NO_MEMORY, "no memory");
+	else
+		read_frames(conn, &reading);
+	spokei_comet_give(comet, reading.in, reading.room);
+	spokei_comet_less(conn);
 }

@@ -59,11 +59,29 @@ static bool is_slow(const struct spokei_comet_conn *conn)
 	return spokei_comet_behind(conn) && is_quiet(conn, comet_of(conn)->with.slow_ns);
 }
 
+/* Has a message from the page not become complete in time? */
+static bool is_late(const struct spokei_comet_conn *conn)
+{
+	const struct spoke_comet *comet = comet_of(conn);
+
+	return spokei_comet_partial(conn) &&
+	       spokei_comet_until(conn->more->begun_ms + spokei_comet_ms_of(comet->with.slow_ns),
+				  spokei_comet_ms(comet)) <= 0;
+}
+
+static void end_late(struct spokei_comet_conn *conn)
+{
+	spokei_comet_count(comet_of(conn), SPOKE_COMET_FIGURE_CLOSED_SLOW);
+	spokei_comet_end_with(conn, SPOKEI_COMET_POLICY, "a message takes too long");
+}
+
 /* Looks at the stamps of an open connection. */
 static void look(struct spokei_comet_conn *conn)
 {
 	if (is_over(conn))
 		life_over(conn);
+	else if (is_late(conn))
+		end_late(conn);
 	else if (!spokei_comet_behind(conn) && conn->kind != SPOKE_COMET_POLL &&
 		 is_quiet(conn, comet_of(conn)->with.keepalive_ns))
 		keep_alive(conn);

@@ -45,6 +45,7 @@
 #define SPOKEI_COMET_ORIGIN 4003u
 #define SPOKEI_COMET_KICKED 4004u
 #define SPOKEI_COMET_EXTRA 4008u
+#define SPOKEI_COMET_POLICY 1008u /* a limit in time */
 
 struct spokei_comet_user;
 struct spokei_comet_ring;
@@ -129,6 +130,7 @@ struct spokei_comet_more {
 	unsigned char *in;                    /* of frames.c: an incomplete message; NULL: none */
 	uint32_t in_len;
 	uint32_t in_room;
+	uint32_t begun_ms; /* when the first bytes of that message came */
 };
 
 struct spokei_comet_conn {
@@ -273,6 +275,12 @@ static inline void spokei_comet_count(struct spoke_comet *comet, enum spoke_come
 static inline bool spokei_comet_behind(const struct spokei_comet_conn *conn)
 {
 	return conn->more != NULL && conn->more->out != NULL;
+}
+
+/* Has a message from the page arrived in part? */
+static inline bool spokei_comet_partial(const struct spokei_comet_conn *conn)
+{
+	return conn->more != NULL && conn->more->in != NULL;
 }
 
 static inline struct spokei_comet_conn *spokei_comet_cell(const struct spoke_comet *comet,

@@ -50,7 +50,8 @@
  * the gateway drains) and 1013 (too many come at one time, or the authorizer did not answer) with
  * the reason "retry=MS"; and 4001 (refused by the authorizer), 4003 (origin not allowed), 4004
  * (spoke_comet_kick()), 4008 (too many connections of this user), 1002, 1003, 1007, 1009 as RFC
- * 6455 defines them, 1008 (more than frames_per_second), 1011 (no memory).
+ * 6455 defines them, 1008 (more than frames_per_second, or a message takes longer
+ * than slow_ns), 1011 (no memory).
  *
  * An EventSource stops for good at any status but 200. So the gateway answers 200 with a retry time
  * and an end when it cannot serve now, and 204 when the authorizer has refused.
@@ -165,7 +166,9 @@ struct spoke_comet_options {
 	 */
 	uint64_t life_ns;
 	uint64_t keep_ns; /* how long a user without connections is kept. 0: 60 s */
-	uint64_t slow_ns; /* time without progress of output that waits (closed). 0: 30 s */
+	/* Time without progress of output that waits (closed), and for a message of a page to
+	 * arrive completely (1008). 0: 30 s */
+	uint64_t slow_ns;
 	/* Pause before a page connects again: random between these, and chosen when a connection is
 	 * opened, because a gateway that crashes cannot tell it any more. 0: 1 s and 15 s */
 	uint64_t retry_min_ns;
@@ -318,7 +321,8 @@ SPOKE_API size_t spoke_comet_users(const struct spoke_comet *comet, struct spoke
 	X(RECEIVED, received, "texts received from pages")                                         \
 	X(CLOSED_LIFE, closed_life, "connections told to reconnect because their life was over")   \
 	X(CLOSED_DRAIN, closed_drain, "connections told to reconnect because of a drain")          \
-	X(CLOSED_SLOW, closed_slow, "connections closed because their client did not read")        \
+	X(CLOSED_SLOW, closed_slow,                                                                \
+	  "connections closed because their client did not read, or finish a message")             \
 	X(CLOSED_EXTRA, closed_extra, "connections closed because their user had too many")        \
 	X(CLOSED_KICKED, closed_kicked, "connections closed by a kick")                            \
 	X(CLOSED_PROTOCOL, closed_protocol,                                                        \

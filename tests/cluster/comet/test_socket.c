@@ -61,6 +61,94 @@ static void fragments_are_put_together_around_a_ping(void **state)
 	assert_string_equal(cometrig.heard, "ann: hello\n");
 }
 
+static void message_that_is_not_finished_in_time_is_closed_1008(void **state)
+{
+	int fd = open_socket();
+
+	(void)state;
+	/* A whole message and a ping do not count for the one after them. */
+	cometrig_frame(fd, 0x01, "a", 1);
+	cometrig_run(20 * SECOND);
+	cometrig_frame(fd, 0x80, "b", 1);
+	cometrig_frame(fd, 0x01, "c", 1);
+	cometrig_run(15 * SECOND);
+	cometrig_frame(fd, 0x89, "p", 1);
+	assert_string_equal(cometrig_frames(fd), "ping\npong p\n");
+	cometrig_run(SECOND - MS);
+	cometrig_frame(fd, 0x00, "d", 1);
+	cometrig_run(13 * SECOND);
+	assert_string_equal(cometrig_frames(fd), "");
+	cometrig_run(SECOND);
+	assert_string_equal(cometrig_frames(fd), "close 1008 a message takes too long\nend\n");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_SLOW), 1);
+	cometrig_hang_up(fd);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BYTES), 0);
+}
+
+/* Frames that end, and frames that go on, cut at each place. */
+static void long_message_in_small_parts_is_put_together(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	static const size_t steps[] = { 1, 7, 100, 1000, 3000 };
+	static char text[3001];
+	static unsigned char frame[8 + sizeof(text)];
+	const size_t len = sizeof(text) - 1;
+
+	(void)state;
+	options.frames_per_second = 250;
+	cometrig_make(&options);
+	for (size_t i = 0; i < len; i++)
+		text[i] = (char)('a' + i % 26);
+	memcpy(frame, "\x81\xfe\x0b\xb8\0\0\0\0", 8);
+	memcpy(frame + 8, text, len);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		int fd = open_socket();
+
+		cometrig.heard[0] = '\0';
+		for (size_t at = 0; at < len + 8; at += steps[i]) {
+			size_t left = len + 8 - at;
+
+			cometrig_send_bytes(fd, frame + at, left < steps[i] ? left : steps[i]);
+			cometrig_run(MS);
+		}
+		assert_memory_equal(cometrig.heard, "ann: ", 5);
+		assert_memory_equal(cometrig.heard + 5, text, len);
+		assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BYTES), 0);
+		cometrig_hang_up(fd);
+	}
+}
+
+static void kick_ann(struct cometrig *rig)
+{
+	rig->then = NULL;
+	assert_int_equal(spoke_comet_kick(rig->comet, spoke_comet_text("ann"), NULL), 1);
+}
+
+static void free_comet(struct cometrig *rig)
+{
+	rig->then = NULL;
+	spoke_comet_free(rig->comet);
+}
+
+static void (*const endings[])(struct cometrig *rig) = { kick_ann, free_comet };
+
+/* The text is in the connection's memory until the callback returns. */
+static void program_may_end_the_connection_of_a_kept_message(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		int fd = open_socket();
+
+		cometrig_frame(fd, 0x01, "hello", 5);
+		cometrig_run(MS);
+		cometrig.heard[0] = '\0';
+		cometrig.then = endings[i];
+		cometrig_frame(fd, 0x80, "", 0);
+		cometrig_run(MS);
+		assert_string_equal(cometrig.heard, "ann: hello\n");
+	}
+}
+
 static void close_of_a_client_is_answered(void **state)
 {
 	int fd = open_socket();
@@ -206,6 +294,9 @@ int main(void)
 		TEST(texts_reach_the_program),
 		TEST(frame_in_single_bytes_is_put_together),
 		TEST(fragments_are_put_together_around_a_ping),
+		TEST(message_that_is_not_finished_in_time_is_closed_1008),
+		BARE(long_message_in_small_parts_is_put_together),
+		TEST(program_may_end_the_connection_of_a_kept_message),
 		TEST(close_of_a_client_is_answered),
 		TEST(violations_have_their_codes),
 		TEST(eleventh_frame_of_a_second_is_closed_1008),
