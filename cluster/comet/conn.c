@@ -94,6 +94,8 @@ void spokei_comet_leave(struct spokei_comet_conn *conn)
 	conn->user = comet->nobody;
 	if (--user->count == 0)
 		comet->figures[SPOKE_COMET_FIGURE_ONLINE]--;
+	if (conn->kind != SPOKE_COMET_POLL)
+		user->flags &= (uint8_t)~SPOKEI_COMET_POLLED;
 	comet->figures[figure_of(conn)]--;
 	spokei_comet_dirty(user);
 }

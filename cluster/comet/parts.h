@@ -93,7 +93,7 @@ enum {
 	SPOKEI_COMET_ABSENT = 2,  /* user: in comet->grace or comet->absent */
 	SPOKEI_COMET_TOLD = 4,    /* user: the program knows that it is here */
 	SPOKEI_COMET_KNOWN = 8,   /* user: ... or that it was here */
-	SPOKEI_COMET_POLLED = 16, /* user: its last connection was a long poll that was answered */
+	SPOKEI_COMET_POLLED = 16, /* user: the last one that left was a poll that was answered */
 };
 
 struct spokei_comet_user {

@@ -274,7 +274,8 @@ void spokei_comet_end_with(struct spokei_comet_conn *conn, unsigned code, const 
 {
 	unsigned char frame[2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
 	char out[SPOKEI_COMET_SAY];
-	char data[128];
+	char data[192];
+	char id[SPOKE_COMET_ID];
 	size_t len;
 
 	if (conn->kind == SPOKE_COMET_SOCKET) {
@@ -286,10 +287,12 @@ void spokei_comet_end_with(struct spokei_comet_conn *conn, unsigned code, const 
 		len = spokei_comet_say(SPOKEI_COMET_AS_EVENT, "closed", NULL, data, LONG_RETRY_MS,
 				       out);
 	} else {
-		len = (size_t)snprintf(data, sizeof(data),
-				       "{\"messages\":[{\"id\":\"\",\"event\":\"closed\","
-				       "\"data\":\"{\\\"code\\\":%u}\"}]}",
-				       code);
+		(void)spokei_comet_print_id(conn->user->comet, conn->cursor, id);
+		len = (size_t)
+			snprintf(data, sizeof(data),
+				 "{\"last\":\"%s\",\"messages\":[{\"id\":\"\",\"event\":\"closed\","
+				 "\"data\":\"{\\\"code\\\":%u}\"}]}",
+				 id, code);
 		len = print_poll(data, len, out);
 	}
 	spokei_comet_end(conn, out, len);

@@ -281,8 +281,9 @@ SPOKE_API SPOKE_MUST_USE int spoke_comet_push_all(struct spoke_comet *comet,
 						  const struct spoke_comet_message *message,
 						  struct spoke_comet_result *ret);
 
-/* Closes all connections of a user when the turn ends (4004 with the reason). `reason`: at most 100
- * bytes; NULL: none. Returns how many. The user may come back if the authorizer lets it. */
+/* Ends all connections of a user at once (4004 with the reason), without the messages of this turn.
+ * `reason`: at most 100 bytes; NULL: none. Returns how many. The user may come back if the
+ * authorizer lets it. */
 SPOKE_API uint32_t spoke_comet_kick(struct spoke_comet *comet, struct spoke_span user,
 				    const char *reason);
 

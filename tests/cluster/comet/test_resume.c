@@ -287,6 +287,24 @@ static void polls_do_not_make_a_user_leave(void **state)
 	assert_string_equal(cometrig.changes, "+ann -ann xann ");
 }
 
+/* A poll was answered while a stream was open; when the stream ends later, nobody polls. */
+static void user_leaves_at_once_when_its_last_stream_ends(void **state)
+{
+	int events = cometrig_events("user=ann", NULL);
+	char query[96];
+	int poll;
+
+	(void)state;
+	(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(0));
+	poll = cometrig_poll(query);
+	(void)cometrig_push("ann", "e", "x");
+	assert_has(cometrig_read(poll, NULL), "\"data\":\"x\"");
+	cometrig_hang_up(poll);
+	cometrig_run(20 * SECOND);
+	cometrig_hang_up(events);
+	assert_string_equal(cometrig.changes, "+ann -ann ");
+}
+
 static void many_users_are_found_again(void **state)
 {
 	struct spoke_comet_message message = { .data = spoke_comet_text("x"), .keep = true };
@@ -332,6 +350,7 @@ int main(void)
 		TEST(message_to_an_unknown_user_is_lost_later),
 		TEST(old_messages_leave_their_rings),
 		TEST(polls_do_not_make_a_user_leave),
+		TEST(user_leaves_at_once_when_its_last_stream_ends),
 		TEST(many_users_are_found_again),
 	};
 
