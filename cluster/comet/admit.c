@@ -191,13 +191,20 @@ void spokei_comet_unanswered(struct spokei_comet_ask *ask)
 	spokei_comet_come_again(copy.http, &copy);
 }
 
-/* A user has as many texts a second by POST as by the frames of its newest connection. */
-static bool posts_flood(const struct spoke_comet *comet, const struct spokei_comet_ask *ask)
+/* A user has as many texts a second by POST as one connection by frames. */
+static bool posts_flood(struct spokei_comet_user *user)
 {
-	struct spokei_comet_user *user =
-		spokei_comet_find(comet, (struct spoke_span){ ask->user, ask->user_len });
+	const struct spoke_comet *comet = user->comet;
+	uint16_t second = (uint16_t)(spokei_comet_ms(comet) / 1000);
 
-	return user && user->count > 0 && spokei_comet_floods(user->at.here.first, 1);
+	if (user->second != second) {
+		user->second = second;
+		user->posts = 0;
+	}
+	if (user->posts >= comet->with.frames_per_second)
+		return true;
+	user->posts++;
+	return false;
 }
 
 void spokei_comet_deliver(struct spoke_comet *comet)
@@ -206,18 +213,22 @@ void spokei_comet_deliver(struct spoke_comet *comet)
 		struct spokei_comet_ask *ask = spoke_container_of(spokei_list_first(&comet->sends),
 								  struct spokei_comet_ask, node);
 		struct spokei_comet_ask copy = *ask;
-		const struct spoke_span user = { copy.user, copy.user_len };
+		const struct spoke_span id = { copy.user, copy.user_len };
+		struct spokei_comet_user *user;
 
 		ask->body = NULL;
 		ask->body_len = 0;
 		spokei_comet_drop_ask(comet, ask);
-		if (posts_flood(comet, &copy)) {
+		if (spokei_comet_find_or_make(comet, id, &user)) {
+			spokei_comet_count(comet, SPOKE_COMET_FIGURE_STORMED);
+			spokei_comet_come_again(copy.http, &copy);
+		} else if (posts_flood(user)) {
 			spokei_comet_respond_text(copy.http, 429, NULL,
 						  "Too many messages in a second.");
 		} else {
 			spokei_comet_respond_text(copy.http, 202, NULL, "accepted");
 			spokei_comet_count(comet, SPOKE_COMET_FIGURE_RECEIVED);
-			comet->with.message(comet->with.arg, user,
+			comet->with.message(comet->with.arg, id,
 					    (struct spoke_span){ copy.body, copy.body_len });
 		}
 		spokei_comet_give(comet, copy.body, copy.body_len);

@@ -294,14 +294,13 @@ static void comet_accept(void *arg, int fd, const struct spoke_address *peer, un
 {
 	struct spoke_comet *comet = arg;
 	const struct spoke_env *env = comet->engine->env;
-	const uint64_t unread = comet->https - comet->figures[SPOKE_COMET_FIGURE_ASKING];
+	const uint32_t unread = comet->http.reading_count;
 
 	(void)marks;
 	if (unread >= UNREAD_MIN && unread >= comet->with.connections_max / UNREAD_SHARE) {
 		env->net->close(env->ctx, fd);
 		spokei_count(comet->engine, SPOKE_STAT_CLOSED);
 	} else if (spokei_http_accept(&comet->http, fd, peer) == SPOKE_OK) {
-		comet->https++;
 		return;
 	}
 	spokei_quota_leave(&comet->quota, peer);
@@ -396,6 +395,8 @@ static void init(struct spoke_comet *comet)
 	comet->swept = spokei_comet_sweep;
 	comet->rate = spokei_bucket_make(comet->with.accept_rate, comet->with.accept_rate,
 					 engine->begin_ns);
+	comet->reserve = spokei_bucket_make(comet->with.accept_rate / 2,
+					    comet->with.accept_rate / 2, engine->begin_ns);
 	spokei_list_init(&comet->grace);
 	spokei_list_init(&comet->absent);
 	spokei_list_init(&comet->asks);

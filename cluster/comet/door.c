@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #define NS_PER_MS UINT64_C(1000000)
+#define FEW_SHARE 20u /* of the rate: one address has opened few */
 #define UPGRADE_REQUIRED                                                                           \
 	"HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"     \
 	"Content-Length: 0\r\nConnection: close\r\n\r\n"
@@ -270,6 +271,40 @@ static struct spokei_comet_ask *keep_ask(struct spoke_comet *comet,
 	return ask;
 }
 
+/* Counts an opening of an address, together with those of other addresses that have the same hash.
+ * Returns whether there were few in this second. */
+static bool has_opened_few(struct spoke_comet *comet, struct spoke_span host)
+{
+	const uint32_t second = spokei_comet_ms(comet) / 1000;
+	uint16_t *opened;
+
+	if (host.len == 0)
+		return false;
+	if (comet->second != second) {
+		comet->second = second;
+		memset(comet->opened, 0, sizeof(comet->opened));
+	}
+	opened = &comet->opened[spokei_comet_hash(comet, host.data, host.len) &
+				(SPOKEI_COMET_ADDRESSES - 1)];
+	if (*opened < UINT16_MAX)
+		++*opened;
+	return *opened <= comet->with.accept_rate / FEW_SHARE;
+}
+
+/* Keeps to the rate. A storm from some addresses takes all of it, but not the reserve. */
+static bool may_open(struct spoke_comet *comet, const struct spokei_comet_ask *ask)
+{
+	const uint64_t now_ns = comet->engine->begin_ns;
+	char peer[SPOKEI_HTTP_ADDRESS];
+	bool few;
+
+	if (ask->client[0] == '\0')
+		spokei_http_peer(ask->http, peer);
+	few = has_opened_few(comet, spokei_quota_host(ask->client[0] ? ask->client : peer));
+	return spokei_bucket_take(&comet->rate, 1, now_ns) ||
+	       (few && spokei_bucket_take(&comet->reserve, 1, now_ns));
+}
+
 static void serve(struct spokei_http_conn *http, const struct spokei_http_request *request,
 		  enum spoke_comet_kind kind)
 {
@@ -294,7 +329,7 @@ static void serve(struct spokei_http_conn *http, const struct spokei_http_reques
 		body = request->body;
 	read_last(comet, request, &given);
 	read_client(http, request, given.client);
-	if (!comet->draining && spokei_bucket_take(&comet->rate, 1, comet->engine->begin_ns))
+	if (!comet->draining && may_open(comet, &given))
 		ask = keep_ask(comet, &given, body);
 	if (ask) {
 		ask_authorizer(comet, ask, request);
@@ -366,7 +401,6 @@ static void door_closed(struct spokei_http_conn *http)
 	struct spoke_comet *comet = spokei_comet_of(http);
 	struct spokei_comet_door *door = spokei_http_user(http);
 
-	comet->https--;
 	if (door->moved)
 		spokei_quota_leave_seat(&comet->quota, door->seat);
 	else

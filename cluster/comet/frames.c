@@ -13,7 +13,8 @@
 #define NO_BINARY 1003u
 #define NO_MEMORY 1011u
 
-bool spokei_comet_floods(struct spokei_comet_conn *conn, uint32_t frames)
+/* Counts frames of a connection. Returns whether they are too many in this second. */
+static bool floods(struct spokei_comet_conn *conn, uint32_t frames)
 {
 	const struct spoke_comet *comet = conn->user->comet;
 	uint16_t second = (uint16_t)(spokei_comet_ms(comet) / 1000);
@@ -183,7 +184,7 @@ static void read_frames(struct spokei_comet_conn *conn, struct reading *reading)
 						comet->with.frame_max, &event);
 		if (verdict != SPOKEI_WEBSOCKET_MORE && websocket->message == 0)
 			reading->begun_ms = spokei_comet_ms(comet);
-		if (spokei_comet_floods(conn, reading->input.frames))
+		if (floods(conn, reading->input.frames))
 			end_protocol(conn, SPOKE_COMET_FIGURE_CLOSED_RATE, SPOKEI_COMET_POLICY,
 				     "too many frames in a second");
 		else

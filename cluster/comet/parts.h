@@ -32,13 +32,14 @@
 
 #include <spoke/comet.h>
 
-#define SPOKEI_COMET_KEY 24u        /* bytes of a Sec-WebSocket-Key */
-#define SPOKEI_COMET_CLIENT 56u     /* bytes of an address from a proxy, with the NUL */
-#define SPOKEI_COMET_REASON 128u    /* bytes of a reason, with the NUL */
-#define SPOKEI_COMET_CHUNK 64u      /* connections allocated together */
-#define SPOKEI_COMET_LINGER_MS 2000 /* for the client to close first */
-#define SPOKEI_COMET_GRACE_MS 10000 /* between two long polls, the user has not left */
-#define SPOKEI_COMET_GATHER 16      /* messages in one write */
+#define SPOKEI_COMET_KEY 24u         /* bytes of a Sec-WebSocket-Key */
+#define SPOKEI_COMET_CLIENT 56u      /* bytes of an address from a proxy, with the NUL */
+#define SPOKEI_COMET_REASON 128u     /* bytes of a reason, with the NUL */
+#define SPOKEI_COMET_CHUNK 64u       /* connections allocated together */
+#define SPOKEI_COMET_LINGER_MS 2000  /* for the client to close first */
+#define SPOKEI_COMET_GRACE_MS 10000  /* between two long polls, the user has not left */
+#define SPOKEI_COMET_GATHER 16       /* messages in one write */
+#define SPOKEI_COMET_ADDRESSES 1024u /* counters of addresses; a power of two */
 
 /* Close codes of the gateway's own. */
 #define SPOKEI_COMET_REFUSED 4001u
@@ -109,7 +110,9 @@ struct spokei_comet_user {
 		struct spoke_list node; /* while ABSENT */
 	} at;
 	uint32_t due_ms; /* while ABSENT: when this ends */
-	uint8_t count;   /* of connections */
+	uint16_t second; /* the second in which `posts` have come */
+	uint8_t posts;
+	uint8_t count; /* of connections */
 	uint8_t flags;
 	uint8_t len;
 	char id[];
@@ -195,8 +198,10 @@ struct spoke_comet {
 	size_t listener_count;
 	struct spokei_quota quota;
 	struct spokei_http_server http; /* its connections have a struct spokei_comet_door */
-	uint32_t https;                 /* number of these */
 	struct spokei_bucket rate;
+	struct spokei_bucket reserve; /* for addresses that have opened few in this second */
+	uint32_t second;              /* of `opened` */
+	uint16_t opened[SPOKEI_COMET_ADDRESSES]; /* by the hash of the address */
 	uint64_t born_ns;
 	uint64_t epoch;
 	uint64_t number;    /* of the last message */
@@ -348,6 +353,9 @@ void spokei_comet_ring_clear(struct spoke_comet *comet, struct spokei_comet_ring
 
 /* --- users.c */
 
+/* Returns a hash of bytes, started from the gateway's seed. */
+uint32_t spokei_comet_hash(const struct spoke_comet *comet, const void *bytes, size_t len);
+
 /* Is it the id of a user? */
 bool spokei_comet_is_user(struct spoke_span id);
 
@@ -435,9 +443,6 @@ void spokei_comet_writable(struct spokei_comet_conn *conn);
 
 /* Reads input of a WebSocket. May close it. */
 void spokei_comet_frames(struct spokei_comet_conn *conn);
-
-/* Counts frames of a connection. Returns whether they are too many in this second. */
-bool spokei_comet_floods(struct spokei_comet_conn *conn, uint32_t frames);
 
 /* --- life.c */
 

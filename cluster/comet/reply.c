@@ -43,7 +43,6 @@ struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,
 		spokei_http_close(http);
 		return NULL;
 	}
-	comet->https--;
 	return spokei_comet_open(comet, kind, user, fd, seat);
 }
 

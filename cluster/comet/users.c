@@ -31,7 +31,7 @@ bool spokei_comet_is_user(struct spoke_span id)
 /* --- the table */
 
 /* FNV-1a, started from the seed and mixed at the end, as in core/memory/map. */
-static uint32_t hash_of(const struct spoke_comet *comet, const void *id, size_t len)
+uint32_t spokei_comet_hash(const struct spoke_comet *comet, const void *id, size_t len)
 {
 	const unsigned char *bytes = id;
 	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ comet->seed;
@@ -46,7 +46,7 @@ static uint32_t hash_of(const struct spoke_comet *comet, const void *id, size_t 
 static struct spokei_comet_user **bucket_of(const struct spoke_comet *comet, const void *id,
 					    size_t len)
 {
-	return &comet->buckets[hash_of(comet, id, len) & (comet->bucket_count - 1)];
+	return &comet->buckets[spokei_comet_hash(comet, id, len) & (comet->bucket_count - 1)];
 }
 
 struct spokei_comet_user *spokei_comet_find(const struct spoke_comet *comet, struct spoke_span id)

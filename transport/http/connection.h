@@ -60,6 +60,7 @@ struct spokei_http_server {
 	struct spoke_list conns;   /* without those that are streams */
 	struct spoke_list streams; /* oldest first */
 	uint32_t stream_count;
+	uint32_t reading_count; /* connections whose request is incomplete */
 	unsigned timer_class;
 };
 

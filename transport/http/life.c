@@ -55,6 +55,8 @@ void spokei_http_shut_down(struct spokei_http_conn *conn)
 {
 	struct spoke_engine *engine = conn->server->engine;
 
+	if (conn->state == SPOKEI_HTTP_READING)
+		conn->server->reading_count--;
 	spokei_http_leave(conn);
 	conn->state = SPOKEI_HTTP_CLOSED;
 	spokei_http_disarm(conn);

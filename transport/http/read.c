@@ -10,6 +10,7 @@ static void serve(struct spokei_http_conn *conn, int verdict,
 		  const struct spokei_http_request *request)
 {
 	conn->state = SPOKEI_HTTP_SERVING;
+	conn->server->reading_count--;
 	conn->head_only = request->method == SPOKEI_HTTP_HEAD;
 	if (!spokei_http_arm(conn, conn->server->limits.slow_ns)) {
 		spokei_http_close(conn);

@@ -43,6 +43,7 @@ int spokei_http_accept(struct spokei_http_server *server, int fd, const struct s
 	spokei_stream_init(&conn->stream, server->engine, &spokei_stream_socket, fd,
 			   spokei_http_ready);
 	spokei_list_append(&server->conns, &conn->node);
+	server->reading_count++;
 	if (!spokei_http_arm(conn, server->limits.request_ns)) {
 		spokei_http_shut_down(conn);
 		return SPOKE_ELIMIT;

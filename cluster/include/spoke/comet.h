@@ -175,16 +175,20 @@ struct spoke_comet_options {
 	uint64_t retry_max_ns;
 	uint64_t drain_ns; /* over which a drain spreads the reconnects. 0: 10 s */
 
-	uint32_t accept_rate;     /* connections opened per second (told to come again). 0: 2,000 */
+	/* Connections opened and texts posted per second (told to come again). Beyond, half as many
+	 * more for addresses that have come at most a twentieth as often in this second, so that a
+	 * storm from one address does not keep out the others. 0: 2,000 */
+	uint32_t accept_rate;
 	uint32_t connections_max; /* in all (closed at once). 0: 20,000 */
 	/* From one address (closed at once; behind a proxy of `proxies`, told to come again). 0:
 	 * 1,000 */
 	uint32_t connections_per_peer_max;
 	uint32_t connections_per_user_max; /* the oldest is closed (4008). 0: 6; at most 250 */
 	uint32_t users_max;                /* known users (told to come again). 0: 100,000 */
-	uint32_t frames_per_second;        /* from one connection (1008, 429). 0: 10; at most 250 */
-	uint32_t frame_max;                /* bytes of a text from a page (1009). 0: 16 KiB */
-	uint32_t message_max;              /* bytes of a message's data (ETOOLARGE). 0: 16 KiB */
+	/* Frames from one connection (1008), and POSTs of one user (429). 0: 10; at most 250 */
+	uint32_t frames_per_second;
+	uint32_t frame_max;   /* bytes of a text from a page (1009). 0: 16 KiB */
+	uint32_t message_max; /* bytes of a message's data (ETOOLARGE). 0: 16 KiB */
 
 	/* Ring of a user: messages, their bytes and their age. Older messages are dropped, and a
 	 * page that has not had them gets "lost". 0: 32, 16 KiB, 60 s */

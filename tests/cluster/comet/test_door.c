@@ -237,6 +237,34 @@ static void client_behind_a_proxy_counts_under_its_address(void **state)
 	assert_int_equal(cometrig.comet->quota.count, 5);
 }
 
+static void storm_from_one_address_does_not_keep_out_others(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	int opened = 0;
+
+	(void)state;
+	options.proxies = "127.0.0.1";
+	options.accept_rate = 40;
+	cometrig_make(&options);
+	cometrig_run(SECOND - cometrig.world.now_ns % SECOND);
+	while (strstr(cometrig_read(open_from("X-Forwarded-For: 6.6.6.6\r\n"), NULL), "hello"))
+		opened++;
+	assert_in_range(opened, 40, 60);
+	for (int i = 0; i < 2; i++)
+		assert_has(cometrig_read(open_from("X-Forwarded-For: 1.2.3.4\r\n"), NULL), "hello");
+	assert_has(cometrig_read(open_from("X-Forwarded-For: 1.2.3.4\r\n"), NULL),
+		   "\r\n\r\nretry: ");
+	/* The reserve has an end, too. */
+	opened = 0;
+	for (int i = 0; i < 40; i++) {
+		char field[64];
+
+		(void)snprintf(field, sizeof(field), "X-Forwarded-For: 1.2.4.%d\r\n", i);
+		opened += strstr(cometrig_read(open_from(field), NULL), "hello") != NULL;
+	}
+	assert_in_range(opened, 18, 30);
+}
+
 /* Prints the addresses of clients as a socket for both families has them. */
 static void print_mapped(void *ctx, const struct spoke_address *address, char *text, size_t size)
 {
@@ -366,6 +394,24 @@ static void posts_of_a_user_are_limited(void **state)
 	}
 }
 
+/* It need not be known. */
+static void posts_of_a_user_without_connections_are_limited(void **state)
+{
+	(void)state;
+	cometrig_run(SECOND - cometrig.world.now_ns % SECOND);
+	for (unsigned i = 0; i <= 10; i++) {
+		int fd = cometrig_connect();
+
+		cometrig_send(fd, SEND(COMETRIG_ORIGIN, "1", "x"));
+		cometrig_run(MS);
+		assert_true(admit(i, "ann"));
+		assert_has(cometrig_read(fd, NULL), i < 10 ? "HTTP/1.1 202 " : "HTTP/1.1 429 ");
+	}
+	cometrig_run(61 * SECOND);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_USERS), 0);
+	assert_string_equal(cometrig.changes, "");
+}
+
 static void free_gateway(struct cometrig *rig)
 {
 	spoke_comet_free(rig->comet);
@@ -405,12 +451,14 @@ int main(void)
 		TEST(free_ends_asks),
 		BARE(client_behind_a_proxy_counts_under_its_address),
 		BARE(forwarded_address_of_others_is_ignored),
+		BARE(storm_from_one_address_does_not_keep_out_others),
 		BARE(proxy_with_a_mapped_address_is_listed_without_the_prefix),
 		BARE(wrong_forwarded_addresses_are_ignored),
 		TEST(post_of_a_page_reaches_the_program),
 		TEST(post_needs_an_origin_and_utf8),
 		TEST(post_of_a_client_that_is_gone_is_dropped),
 		TEST(posts_of_a_user_are_limited),
+		TEST(posts_of_a_user_without_connections_are_limited),
 		TEST(gateway_may_be_freed_by_a_message),
 	};
 

@@ -266,12 +266,28 @@ static void unfinished_heads_are_at_most_a_tenth(void **state)
 	cometrig_make(&options);
 	for (int i = 0; i < 300; i++)
 		(void)cometrig_connect();
-	assert_int_equal(cometrig.comet->https, 300);
+	assert_int_equal(cometrig.comet->http.reading_count, 300);
 	(void)cometrig_read(cometrig_connect(), &ended);
 	assert_true(ended);
 	assert_int_equal(cometrig.comet->quota.count, 300);
 	cometrig_run(8 * SECOND);
 	assert_int_equal(cometrig.comet->quota.count, 0);
+	assert_has(cometrig_read(cometrig_events("user=bob", NULL), NULL), "hello");
+}
+
+static void answered_requests_are_not_unfinished_ones(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+
+	(void)state;
+	options.connections_max = 3000;
+	options.connections_per_peer_max = 3000;
+	cometrig_make(&options);
+	for (int i = 0; i < 300; i++)
+		cometrig_send(cometrig_connect(), "GET /x HTTP/1.1\r\n" COMETRIG_HOST "\r\n");
+	cometrig_run(MS);
+	assert_int_equal(cometrig.comet->http.reading_count, 0);
+	assert_int_equal(cometrig.comet->quota.count, 300);
 	assert_has(cometrig_read(cometrig_events("user=bob", NULL), NULL), "hello");
 }
 
@@ -306,7 +322,8 @@ static void large_heads_are_rejected(void **state)
 	cometrig_send_bytes(fd, head, 3000);
 	assert_has(cometrig_read(fd, NULL), "HTTP/1.1 414 ");
 	cometrig_run(5 * SECOND);
-	assert_int_equal(cometrig.comet->https, 0);
+	assert_int_equal(cometrig.comet->http.reading_count, 0);
+	assert_int_equal(cometrig.comet->quota.count, 0);
 }
 
 static void input_to_an_event_stream_closes_it(void **state)
@@ -344,6 +361,7 @@ int main(void)
 		BARE(storm_beyond_the_rate_comes_again_later),
 		TEST(gateway_goes_on_after_descriptors_ran_out),
 		BARE(unfinished_heads_are_at_most_a_tenth),
+		BARE(answered_requests_are_not_unfinished_ones),
 		TEST(unfinished_head_ends_in_time),
 		TEST(large_heads_are_rejected),
 		TEST(input_to_an_event_stream_closes_it),
