@@ -91,14 +91,6 @@ static bool is_event(struct spoke_span event)
 	return event.len <= SPOKE_COMET_EVENT_MAX;
 }
 
-static bool is_utf8(struct spoke_span text)
-{
-	struct spokei_utf8_run run = { 0 };
-
-	return text.len == 0 || (spokei_utf8_run(&run, text.data, text.len) == text.len &&
-				 spokei_utf8_may_end(&run));
-}
-
 static size_t size_of(const struct spokei_comet_message *message)
 {
 	return sizeof(*message) + message->event_len + message->data_len;
@@ -114,7 +106,7 @@ int spokei_comet_make(struct spoke_comet *comet, const struct spoke_comet_messag
 
 	if (given->data.len > comet->with.message_max)
 		return SPOKE_ETOOLARGE;
-	if (!is_event(given->event) || !is_utf8(given->data))
+	if (!is_event(given->event) || !spokei_utf8_all(given->data.data, given->data.len))
 		return SPOKE_EINVAL;
 	if (size > comet->with.bytes_max - comet->figures[SPOKE_COMET_FIGURE_BYTES])
 		return SPOKE_ELIMIT;

@@ -393,13 +393,25 @@ unsigned spokei_http_field(const struct spokei_http_request *request, const char
 	return count;
 }
 
+bool spokei_http_next_item(struct spoke_span *list, struct spoke_span *ret_item)
+{
+	struct spoke_span item = *list;
+
+	if (list->len == 0)
+		return false;
+	if (!cut(list, ',', &item))
+		list->len = 0;
+	*ret_item = trim(item);
+	return true;
+}
+
 bool spokei_http_list_has(struct spoke_span list, const char *element)
 {
-	struct spoke_span one;
+	struct spoke_span item;
 
-	while (cut(&list, ',', &one)) {
-		if (names(trim(one), element))
+	while (spokei_http_next_item(&list, &item)) {
+		if (names(item, element))
 			return true;
 	}
-	return names(trim(list), element);
+	return false;
 }

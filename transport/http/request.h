@@ -75,6 +75,10 @@ bool spokei_http_next_field(struct spoke_span *fields, struct spoke_span *ret_na
 unsigned spokei_http_field(const struct spokei_http_request *request, const char *name,
 			   struct spoke_span *ret_value);
 
+/* Takes the next element of a comma-separated list, without blanks around it. Returns false at the
+ * end. */
+bool spokei_http_next_item(struct spoke_span *list, struct spoke_span *ret_item);
+
 /* Does the comma-separated list have this element, in either case? */
 bool spokei_http_list_has(struct spoke_span list, const char *element);
 

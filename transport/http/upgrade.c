@@ -5,6 +5,7 @@
 #include "core/text/base64.h"
 #include "core/text/sha1.h"
 #include "timer/base.h"
+#include "transport/http/request.h"
 #include "transport/http/text.h"
 
 #include <stdint.h>
@@ -18,39 +19,6 @@
 #define KEY_BYTES 16u
 
 static const char salt[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; /* RFC 6455, 1.3 */
-
-/* Cuts the next element of a comma-separated field off, without white space around it. Returns
- * false at the end. */
-static bool next_token(struct spoke_span *field, struct spoke_span *ret_token)
-{
-	const char *text = field->data;
-	const char *comma = field->len ? memchr(text, ',', field->len) : NULL;
-	size_t len = comma ? (size_t)(comma - text) : field->len;
-
-	if (field->len == 0)
-		return false;
-	field->data = text + len + (comma ? 1 : 0);
-	field->len -= len + (comma ? 1 : 0);
-	while (len > 0 && (*text == ' ' || *text == '\t')) {
-		text++;
-		len--;
-	}
-	while (len > 0 && (text[len - 1] == ' ' || text[len - 1] == '\t'))
-		len--;
-	*ret_token = (struct spoke_span){ text, len };
-	return true;
-}
-
-bool spokei_upgrade_has(struct spoke_span field, const char *token)
-{
-	struct spoke_span found;
-
-	while (next_token(&field, &found)) {
-		if (spokei_http_is_any_case(found, token, strlen(token)))
-			return true;
-	}
-	return false;
-}
 
 /* Is it the canonical base64 of 16 bytes? */
 static bool is_key(struct spoke_span key)
@@ -66,9 +34,9 @@ static bool is_key(struct spoke_span key)
 
 int spokei_upgrade_check(const struct spokei_upgrade *request)
 {
-	if (!spokei_upgrade_has(request->upgrade, "websocket"))
+	if (!spokei_http_list_has(request->upgrade, "websocket"))
 		return UPGRADE_REQUIRED;
-	if (!spokei_upgrade_has(request->connection, "upgrade") || request->version.data == NULL)
+	if (!spokei_http_list_has(request->connection, "upgrade") || request->version.data == NULL)
 		return BAD_REQUEST;
 	if (!spokei_http_is(request->version, "13"))
 		return UPGRADE_REQUIRED;
@@ -80,7 +48,7 @@ bool spokei_upgrade_offers(const struct spokei_upgrade *request, const char *pro
 	struct spoke_span field = request->protocols;
 	struct spoke_span found;
 
-	while (next_token(&field, &found)) {
+	while (spokei_http_next_item(&field, &found)) {
 		if (spokei_http_is(found, protocol))
 			return true;
 	}

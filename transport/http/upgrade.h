@@ -26,9 +26,6 @@ struct spokei_upgrade {
 	struct spoke_span protocols;  /* Sec-WebSocket-Protocol */
 };
 
-/* Does a comma-separated field contain this token, in either case? */
-bool spokei_upgrade_has(struct spoke_span field, const char *token);
-
 /*
  * Checks the fields of a GET request. Returns 101, or the status to reject it with: 400 (a field is
  * wrong or missing), or 426 (this is no upgrade to WebSocket, or another version than 13; the

@@ -6,6 +6,7 @@
  */
 #include "transport/http/websocket.h"
 
+#include "core/text/utf8.h"
 #include "timer/base.h"
 
 #include <string.h>
@@ -213,13 +214,6 @@ static enum spokei_websocket_verdict read_payload(struct reading *reading)
 	return SPOKEI_WEBSOCKET_MORE;
 }
 
-static bool is_text(const unsigned char *bytes, size_t len)
-{
-	struct spokei_utf8_run run = { 0 };
-
-	return spokei_utf8_run(&run, bytes, len) == len && spokei_utf8_may_end(&run);
-}
-
 static enum spokei_websocket_verdict give_close(struct reading *reading, const unsigned char *data,
 						size_t len)
 {
@@ -227,7 +221,7 @@ static enum spokei_websocket_verdict give_close(struct reading *reading, const u
 
 	if (len == 1 || (len > 1 && !spokei_websocket_is_code(code)))
 		return break_protocol(reading, "a close frame has no valid code");
-	if (len > 2 && !is_text(data + 2, len - 2))
+	if (len > 2 && !spokei_utf8_all(data + 2, len - 2))
 		return fail(reading, SPOKEI_WEBSOCKET_TEXT, "a reason is not UTF-8");
 	*reading->event = (struct spokei_websocket_event){
 		.data = { len ? data + 2 : data, len ? len - 2 : 0 },
