@@ -8,9 +8,8 @@
 
 #define EVENTS_HEAD                                                                                \
 	"HTTP/1.1 200 OK\r\nContent-Type: " SPOKEI_SSE_TYPE "\r\nCache-Control: no-store\r\n"      \
-	"X-Accel-Buffering: no\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
-#define NEVER_AGAIN                                                                                \
-	"HTTP/1.1 204 No Content\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+	"X-Accel-Buffering: no\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n"
+#define NEVER_AGAIN "HTTP/1.1 204 No Content\r\nCache-Control: no-store\r\nConnection: close\r\n"
 
 /* --- asks */
 
@@ -66,7 +65,8 @@ static void greet(struct spokei_comet_conn *conn, const char *key)
 {
 	const struct spoke_comet *comet = conn->user->comet;
 	uint32_t retry_ms = spokei_comet_retry(comet);
-	char bytes[SPOKEI_COMET_HEAD + SPOKEI_COMET_SAY];
+	char bytes[SPOKEI_COMET_HEAD + SPOKEI_COMET_CORS + SPOKEI_COMET_SAY];
+	char cors[SPOKEI_COMET_CORS];
 	char number[SPOKE_COMET_ID];
 	const char *id = conn->lost ? NULL : number;
 	char data[32];
@@ -75,8 +75,8 @@ static void greet(struct spokei_comet_conn *conn, const char *key)
 	(void)spokei_comet_print_id(comet, conn->cursor, number);
 	(void)snprintf(data, sizeof(data), "{\"retry\":%u}", retry_ms);
 	if (conn->kind == SPOKE_COMET_EVENTS) {
-		len = sizeof(EVENTS_HEAD) - 1;
-		memcpy(bytes, EVENTS_HEAD, len);
+		len = (size_t)snprintf(bytes, sizeof(bytes), EVENTS_HEAD "%s\r\n",
+				       spokei_comet_cors(comet, conn->origin, cors));
 		len += spokei_comet_say(SPOKEI_COMET_AS_EVENT, "hello", id, data, retry_ms,
 					bytes + len);
 	} else {

@@ -105,6 +105,19 @@ static bool is_list(const char *list)
 	return len <= LIST_MAX;
 }
 
+/* Does a header have room for each item of a list? */
+static bool are_short(const char *list)
+{
+	for (; *list != '\0'; list += strspn(list, ",")) {
+		size_t len = strcspn(list, ",");
+
+		if (len > SPOKEI_COMET_ORIGIN_MAX)
+			return false;
+		list += len;
+	}
+	return true;
+}
+
 static int check(struct spoke_engine *engine, const struct spoke_comet_options *with)
 {
 	if (spokei_engine_forked(engine))
@@ -113,8 +126,9 @@ static int check(struct spoke_engine *engine, const struct spoke_comet_options *
 		return SPOKE_ECLOSED;
 	if (with->listen && !is_list(with->listen))
 		return wrong(engine, "listen", "comma-separated addresses without blanks");
-	if (with->origins && !is_list(with->origins))
-		return wrong(engine, "origins", "comma-separated origins without blanks");
+	if (with->origins && (!is_list(with->origins) || !are_short(with->origins)))
+		return wrong(engine, "origins",
+			     "comma-separated origins of at most 280 bytes, without blanks");
 	if (with->hosts && (!is_list(with->hosts) || strpbrk(with->hosts, ":/")))
 		return wrong(engine, "hosts", "comma-separated names without ports");
 	if (with->proxies && !is_list(with->proxies))

@@ -2,6 +2,8 @@
 /* The state of a connection: memory that it holds for a while, its timer, its user, its end. */
 #include "cluster/comet/parts.h"
 
+#include <stdio.h>
+
 #define NS_PER_MS UINT64_C(1000000)
 
 static struct spoke_comet *comet_of(const struct spokei_comet_conn *conn)
@@ -121,6 +123,22 @@ void spokei_comet_close(struct spokei_comet_conn *conn, enum spoke_comet_figure 
 	conn->next = comet->dead_list;
 	comet->dead_list = conn;
 	spokei_engine_dead(engine, &comet->dead);
+}
+
+/* --- for pages of other origins */
+
+const char *spokei_comet_cors(const struct spoke_comet *comet, uint16_t origin,
+			      char out[SPOKEI_COMET_CORS])
+{
+	const char *name = comet->with.origins + (origin ? origin - 1 : 0);
+
+	out[0] = '\0';
+	if (origin > 0)
+		(void)snprintf(out, SPOKEI_COMET_CORS,
+			       "Access-Control-Allow-Origin: %.*s\r\n"
+			       "Access-Control-Allow-Credentials: true\r\nVary: Origin\r\n",
+			       (int)strcspn(name, ","), name);
+	return out;
 }
 
 /* --- the timer */

@@ -5,6 +5,7 @@
  */
 #include "cluster/comet/parts.h"
 #include "cluster/comet/script.h"
+#include "core/text/option.h"
 #include "core/text/percent.h"
 #include "core/text/utf8.h"
 #include "transport/http/guard.h"
@@ -18,7 +19,7 @@
 #define FEW_SHARE 20u /* of the rate: one address has opened few */
 #define UPGRADE_REQUIRED                                                                           \
 	"HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"     \
-	"Content-Length: 0\r\nConnection: close\r\n\r\n"
+	"Content-Length: 0\r\nConnection: close\r\n"
 
 static const struct place {
 	const char *path;
@@ -32,16 +33,18 @@ static const struct place {
 
 /* --- checks */
 
-static bool is_listed(struct spoke_span origin, const char *origins)
+/* Returns the place of a name in a list, counted from 1; 0: it is not in the list. */
+static uint16_t find_listed(struct spoke_span name, const char *list)
 {
-	while (*origins != '\0') {
-		size_t len = strcspn(origins, ",");
+	const char *at = list;
+	struct spoke_span item;
 
-		if (len > 0 && origin.len == len && memcmp(origin.data, origins, len) == 0)
-			return true;
-		origins += len + (origins[len] == ',');
+	while (spokei_option_item(&at, &item)) {
+		if (item.len > 0 && name.len == item.len &&
+		    memcmp(name.data, item.data, item.len) == 0)
+			return (uint16_t)((const char *)item.data - list + 1);
 	}
-	return false;
+	return 0;
 }
 
 /* Is it the origin of the gateway, perhaps behind a proxy with TLS? */
@@ -59,13 +62,12 @@ static bool is_own(struct spoke_span origin, struct spoke_span host)
 
 /* The same-origin rule does not protect WebSockets, so they need an Origin; and so do POSTs. */
 static bool is_welcome(const struct spoke_comet *comet, const struct spokei_http_request *request,
-		       enum spoke_comet_kind kind)
+		       enum spoke_comet_kind kind, uint16_t origin)
 {
 	if (request->origin.data == NULL)
 		return comet->with.any_client || kind == SPOKE_COMET_EVENTS ||
 		       kind == SPOKE_COMET_POLL;
-	return is_listed(request->origin, comet->with.origins) ||
-	       is_own(request->origin, request->host);
+	return origin > 0 || is_own(request->origin, request->host);
 }
 
 /* The socket's address costs a system call, so it is the last that is compared. */
@@ -153,7 +155,7 @@ static void read_client(const struct spokei_http_conn *http,
 		return;
 	spokei_http_peer(http, peer);
 	last = last_client(request);
-	if (!is_listed(spokei_quota_host(peer), comet->with.proxies) || last.len == 0 ||
+	if (find_listed(spokei_quota_host(peer), comet->with.proxies) == 0 || last.len == 0 ||
 	    last.len > 47)
 		return;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
@@ -309,13 +311,16 @@ static void serve(struct spokei_http_conn *http, const struct spokei_http_reques
 		  enum spoke_comet_kind kind)
 {
 	struct spoke_comet *comet = spokei_comet_of(http);
+	struct spokei_comet_door *door = spokei_http_user(http);
 	struct spokei_comet_ask given = { .http = http, .kind = (uint8_t)kind };
 	struct spoke_span body = { NULL, 0 };
 	struct spokei_comet_ask *ask = NULL;
 
 	if (kind == SPOKE_COMET_SOCKET && !read_upgrade(http, request, &given))
 		return;
-	if (!is_welcome(comet, request, kind)) {
+	if (request->origin.data)
+		door->origin = find_listed(request->origin, comet->with.origins);
+	if (!is_welcome(comet, request, kind, door->origin)) {
 		spokei_comet_count(comet, SPOKE_COMET_FIGURE_REFUSED_ORIGIN);
 		if (kind == SPOKE_COMET_SOCKET)
 			spokei_comet_refuse_socket(http, given.key, SPOKEI_COMET_ORIGIN,
@@ -339,15 +344,6 @@ static void serve(struct spokei_http_conn *http, const struct spokei_http_reques
 	spokei_comet_come_again(http, &given);
 }
 
-/* Is the body a text? An empty one is. */
-static bool is_text(struct spoke_span body)
-{
-	struct spokei_utf8_run run = { 0 };
-
-	return body.len == 0 || (spokei_utf8_run(&run, body.data, body.len) == body.len &&
-				 spokei_utf8_may_end(&run));
-}
-
 static void serve_place(struct spokei_http_conn *http, const struct spokei_http_request *request,
 			const struct place *place)
 {
@@ -359,7 +355,7 @@ static void serve_place(struct spokei_http_conn *http, const struct spokei_http_
 	else if (request->method != (sends ? SPOKEI_HTTP_POST : SPOKEI_HTTP_GET))
 		spokei_comet_respond_text(http, 405, sends ? "POST" : "GET",
 					  "Another method is required.");
-	else if (sends && !is_text(request->body))
+	else if (sends && !spokei_utf8_all(request->body.data, request->body.len))
 		spokei_comet_respond_text(http, 400, NULL, "A message is a text in UTF-8.");
 	else
 		serve(http, request, place->kind);

@@ -38,6 +38,8 @@
 #define SPOKEI_COMET_CHUNK 64u       /* connections allocated together */
 #define SPOKEI_COMET_LINGER_MS 2000  /* for the client to close first */
 #define SPOKEI_COMET_GRACE_MS 10000  /* between two long polls, the user has not left */
+#define SPOKEI_COMET_ORIGIN_MAX 280u /* bytes of one of the option origins, at most */
+#define SPOKEI_COMET_CORS 400u       /* bytes of the headers for one, with the NUL */
 #define SPOKEI_COMET_GATHER 16       /* messages in one write */
 #define SPOKEI_COMET_ADDRESSES 1024u /* counters of addresses; a power of two */
 
@@ -149,9 +151,10 @@ struct spokei_comet_conn {
 	uint16_t second;                /* the second in which `frames` have come */
 	uint8_t frames;
 	uint8_t state;
-	uint8_t kind; /* enum spoke_comet_kind */
-	bool lost;    /* the client has to be told that messages were lost */
-	bool drains;  /* it ends because of a drain */
+	uint8_t kind;    /* enum spoke_comet_kind */
+	bool lost : 1;   /* the client has to be told that messages were lost */
+	bool drains : 1; /* it ends because of a drain */
+	uint16_t origin; /* of its page, see spokei_comet_cors() */
 };
 
 /* The promise for an idle connection: 256 bytes with its user, whose id has up to 16 bytes, and
@@ -182,6 +185,7 @@ struct spokei_comet_ask {
 /* The gateway's own data of a HTTP connection. */
 struct spokei_comet_door {
 	struct spokei_comet_ask *ask; /* NULL: none */
+	uint16_t origin;              /* of its page, see spokei_comet_cors() */
 	bool moved;                   /* counted under the address of a client behind a proxy: */
 	void *seat;
 };
@@ -416,6 +420,14 @@ void spokei_comet_less(struct spokei_comet_conn *conn);
 /* Drops the output that waits. */
 void spokei_comet_drop_out(struct spokei_comet_conn *conn);
 
+/*
+ * Writes the headers by which a browser lets a page of another origin read the answer. `origin` is
+ * its place in the option origins, counted from 1; 0: the page is of the gateway's own origin,
+ * which needs none. Returns `out`.
+ */
+const char *spokei_comet_cors(const struct spoke_comet *comet, uint16_t origin,
+			      char out[SPOKEI_COMET_CORS]);
+
 /* --- write.c */
 
 /* Writes bytes to a connection whose output does not wait, and keeps the rest. May close it. */
@@ -464,8 +476,8 @@ void spokei_comet_respond(struct spokei_http_conn *http, const char *type, const
 /* Makes the response for the document at /, if there is one. Returns 0, EINVAL or ENOMEM. */
 SPOKE_MUST_USE int spokei_comet_make_page(struct spoke_comet *comet);
 
-/* Answers with bytes that transport/http does not write. */
-void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *bytes);
+/* Answers with a head that transport/http does not write, given without its last line end. */
+void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *head);
 
 /* Makes a connection of the gateway's own; NULL: it is closed. */
 struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,

@@ -15,14 +15,33 @@
 void spokei_comet_respond_text(struct spokei_http_conn *http, int status, const char *allow,
 			       const char *sentence)
 {
-	if (spokei_http_respond_text(http, status, allow, sentence))
+	const struct spokei_comet_door *door = spokei_http_user(http);
+	char cors[SPOKEI_COMET_CORS];
+	char line[SPOKEI_HTTP_SENTENCE];
+	const struct spokei_http_response response = {
+		.status = status,
+		.type = "text/plain; charset=utf-8",
+		.len = (size_t)snprintf(line, sizeof(line), "%s\n", sentence),
+		.allow = allow,
+		.more = spokei_comet_cors(spokei_comet_of(http), door->origin, cors),
+	};
+
+	SPOKE_ASSERT(response.len < sizeof(line));
+	if (spokei_http_respond(http, &response, line))
 		spokei_http_close(http);
 }
 
 void spokei_comet_respond(struct spokei_http_conn *http, const char *type, const void *body,
 			  size_t len)
 {
-	const struct spokei_http_response response = { .status = 200, .type = type, .len = len };
+	const struct spokei_comet_door *door = spokei_http_user(http);
+	char cors[SPOKEI_COMET_CORS];
+	const struct spokei_http_response response = {
+		.status = 200,
+		.type = type,
+		.len = len,
+		.more = spokei_comet_cors(spokei_comet_of(http), door->origin, cors),
+	};
 
 	if (spokei_http_respond(http, &response, body))
 		spokei_http_close(http);
@@ -37,23 +56,35 @@ struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,
 	const struct spokei_comet_door *door = spokei_http_user(http);
 	void *seat = door->moved ? door->seat
 				 : spokei_quota_seat(&comet->quota, spokei_http_peer_address(http));
+	const uint16_t origin = door->origin;
+	struct spokei_comet_conn *conn;
 	int fd = spokei_http_detach(http);
 
 	if (fd < 0) {
 		spokei_http_close(http);
 		return NULL;
 	}
-	return spokei_comet_open(comet, kind, user, fd, seat);
+	conn = spokei_comet_open(comet, kind, user, fd, seat);
+	if (conn)
+		conn->origin = origin;
+	return conn;
 }
 
-/* Answers with bytes that response.h does not write, and ends. */
-void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *bytes)
+/* Answers with a head that response.h does not write, and ends. */
+void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *head)
 {
 	struct spokei_comet_conn *conn = spokei_comet_detach(http, SPOKE_COMET_EVENTS,
 							     spokei_comet_of(http)->nobody);
 
-	if (conn)
-		spokei_comet_end(conn, bytes, strlen(bytes));
+	char bytes[SPOKEI_COMET_HEAD + SPOKEI_COMET_CORS];
+	char cors[SPOKEI_COMET_CORS];
+	int len;
+
+	if (conn == NULL)
+		return;
+	len = snprintf(bytes, sizeof(bytes), "%s%s\r\n", head,
+		       spokei_comet_cors(conn->user->comet, conn->origin, cors));
+	spokei_comet_end(conn, bytes, (size_t)len);
 }
 
 /* The document may run scripts, unlike other responses. */

@@ -12,7 +12,7 @@
 
 #define ANSWER_MESSAGES 64u    /* in one answer to a long poll */
 #define ANSWER_BYTES 131072u   /* ... and about their bytes */
-#define ANSWER_HEAD 512u       /* bytes of a head, at most */
+#define ANSWER_HEAD 768u       /* bytes of a head, at most */
 #define LONG_RETRY_MS 3600000u /* for an EventSource that shall not come again */
 
 /* --- bytes */
@@ -257,13 +257,15 @@ void spokei_comet_end(struct spokei_comet_conn *conn, const void *bytes, size_t 
 }
 
 /* Writes the whole answer to a long poll to `out`. */
-static size_t print_poll(const char *body, size_t body_len, char *out)
+static size_t print_poll(const struct spokei_comet_conn *conn, const char *body, size_t body_len,
+			 char *out)
 {
+	char cors[SPOKEI_COMET_CORS];
 	int len = snprintf(out, ANSWER_HEAD,
 			   "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 			   "Content-Length: %zu\r\nCache-Control: no-store\r\n"
-			   "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
-			   body_len);
+			   "X-Content-Type-Options: nosniff\r\n%sConnection: close\r\n\r\n",
+			   body_len, spokei_comet_cors(conn->user->comet, conn->origin, cors));
 
 	if (body)
 		memcpy(out + len, body, body_len);
@@ -293,7 +295,7 @@ void spokei_comet_end_with(struct spokei_comet_conn *conn, unsigned code, const 
 				 "{\"last\":\"%s\",\"messages\":[{\"id\":\"\",\"event\":\"closed\","
 				 "\"data\":\"{\\\"code\\\":%u}\"}]}",
 				 id, code);
-		len = print_poll(data, len, out);
+		len = print_poll(conn, data, len, out);
 	}
 	spokei_comet_end(conn, out, len);
 }
@@ -321,15 +323,15 @@ void spokei_comet_end_again(struct spokei_comet_conn *conn, unsigned code, uint3
 /* --- answers to long polls */
 
 /* Writes head and body of an answer to `out`; returns its length. NULL: only counts the body. */
-static size_t print_answer(const struct due *due, const char *id, bool lost, uint32_t again_ms,
-			   size_t body_len, char *out)
+static size_t print_answer(const struct spokei_comet_conn *conn, const struct due *due,
+			   const char *id, bool lost, uint32_t again_ms, size_t body_len, char *out)
 {
 	char text[ANSWER_HEAD];
 	size_t len = 0;
 	int add;
 
 	if (out)
-		len = print_poll(NULL, body_len, out);
+		len = print_poll(conn, NULL, body_len, out);
 	if (due->count == 0 && !lost) {
 		add = snprintf(text, sizeof(text), "{\"last\":\"%s\",\"again\":%u}", id, again_ms);
 	} else {
@@ -396,7 +398,7 @@ void spokei_comet_answer(struct spokei_comet_conn *conn, uint32_t again_ms)
 		gather(conn, ANSWER_MESSAGES, &due);
 	if (encode_due(comet, &due)) {
 		(void)spokei_comet_print_id(comet, due.upto, id);
-		body_len = print_answer(&due, id, lost, again_ms, 0, NULL);
+		body_len = print_answer(conn, &due, id, lost, again_ms, 0, NULL);
 		answer = spokei_comet_take(comet, ANSWER_HEAD + body_len);
 	}
 	if (answer == NULL) {
@@ -405,7 +407,8 @@ void spokei_comet_answer(struct spokei_comet_conn *conn, uint32_t again_ms)
 	}
 	comet->figures[SPOKE_COMET_FIGURE_WRITTEN] += due.count;
 	conn->user->flags |= SPOKEI_COMET_POLLED;
-	spokei_comet_end(conn, answer, print_answer(&due, id, lost, again_ms, body_len, answer));
+	spokei_comet_end(conn, answer,
+			 print_answer(conn, &due, id, lost, again_ms, body_len, answer));
 	spokei_comet_give(comet, answer, ANSWER_HEAD + body_len);
 }
 

@@ -52,6 +52,8 @@ static const char *reason(int status)
 		return "Expectation Failed";
 	case 421:
 		return "Misdirected Request";
+	case 429:
+		return "Too Many Requests";
 	case 431:
 		return "Request Header Fields Too Large";
 	case 501:
@@ -90,6 +92,8 @@ int spokei_http_response_head(struct spokei_buffer *out,
 		error = add(out, "Allow: %s\r\n", response->allow);
 	if (error == 0 && response->status == 401)
 		error = add(out, "WWW-Authenticate: Bearer\r\n");
+	if (error == 0 && response->more != NULL)
+		error = spokei_buffer_append(out, response->more, strlen(response->more));
 	if (error == 0)
 		error = add_policy(out, response->nonce);
 	if (error)

@@ -20,6 +20,7 @@ struct spokei_http_response {
 	const char *type;  /* of the body */
 	size_t len;        /* of the body, in bytes */
 	const char *allow; /* the methods that are allowed; for status 405 */
+	const char *more;  /* further headers: whole lines, borrowed */
 	const char *nonce; /* only scripts and styles with this nonce run; NULL: none do */
 };
 

@@ -140,7 +140,8 @@ struct spoke_comet_options {
 	/* Other engines and processes of the same user may listen at the same ports, if they set
 	 * this too; the system distributes the connections. */
 	bool shared;
-	/* Comma-separated origins whose pages may connect, e.g. "https://shop.example". The origin
+	/* Comma-separated origins whose pages may connect, e.g. "https://shop.example", at most 280
+	 * bytes each; browsers send their cookies of the gateway along. The origin
 	 * of the gateway itself, by the Host header, is always allowed. (WebSocket: 4003; others:
 	 * status 403.) NULL: no others */
 	const char *origins;

@@ -233,6 +233,86 @@ static void events_of_foreign_origin_are_403(void **state)
 	assert_begins(cometrig_ask(GET("/spoke/poll?user=a", "Origin: null\r\n")), "HTTP/1.1 403 ");
 }
 
+/* Returns whether an answer lets a page of the shop read it, and no other. */
+static bool is_for_the_shop(const char *answer)
+{
+	return strstr(answer, "\r\nAccess-Control-Allow-Origin: https://shop.example\r\n"
+			      "Access-Control-Allow-Credentials: true\r\n"
+			      "Vary: Origin\r\n") != NULL;
+}
+
+static int open_with(const char *path, const char *fields)
+{
+	char text[512];
+	int fd = cometrig_connect();
+
+	(void)snprintf(text, sizeof(text), "GET /spoke/%s HTTP/1.1\r\n" COMETRIG_HOST "%s\r\n",
+		       path, fields);
+	cometrig_send(fd, text);
+	return fd;
+}
+
+#define SHOP "Origin: https://shop.example\r\n"
+
+static void pages_of_listed_origins_may_read_the_answers(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	char path[96];
+	int poll;
+
+	(void)state;
+	options.origins = "https://m.shop.example:8443,https://shop.example";
+	options.users_max = 1;
+	cometrig_make(&options);
+	assert_true(is_for_the_shop(cometrig_read(open_with("events?user=a", SHOP), NULL)));
+	assert_has(cometrig.got, "hello");
+	assert_true(is_for_the_shop(cometrig_read(open_with("poll?user=a", SHOP), NULL)));
+	(void)snprintf(path, sizeof(path), "poll?user=a&after=%s", cometrig_id(0));
+	poll = open_with(path, SHOP);
+	cometrig_run(MS);
+	(void)cometrig_push("a", "e", "x");
+	assert_true(is_for_the_shop(cometrig_read(poll, NULL)));
+	poll = open_with(path, SHOP);
+	(void)snprintf(path, sizeof(path), "poll?user=a&after=%s", cometrig_id(1));
+	poll = open_with(path, SHOP);
+	cometrig_run(MS);
+	assert_int_not_equal(spoke_comet_kick(cometrig.comet, spoke_comet_text("a"), NULL), 0);
+	assert_true(is_for_the_shop(cometrig_read(poll, NULL)));
+	assert_has(cometrig.got, "closed");
+	/* To come again, and refused. */
+	assert_true(is_for_the_shop(cometrig_read(open_with("events?user=b", SHOP), NULL)));
+	assert_has(cometrig.got, "retry: ");
+	assert_true(is_for_the_shop(cometrig_read(open_with("poll?user=b", SHOP), NULL)));
+	assert_true(is_for_the_shop(cometrig_read(open_with("events", SHOP), NULL)));
+	assert_has(cometrig.got, "HTTP/1.1 204 ");
+	assert_true(is_for_the_shop(cometrig_read(open_with("poll", SHOP), NULL)));
+	assert_has(cometrig.got, "HTTP/1.1 403 ");
+	poll = cometrig_connect();
+	cometrig_send(poll, "POST /spoke/send?user=a HTTP/1.1\r\n" COMETRIG_HOST SHOP
+			    "Content-Length: 1\r\n\r\nx");
+	assert_true(is_for_the_shop(cometrig_read(poll, NULL)));
+	assert_has(cometrig.got, "HTTP/1.1 202 ");
+}
+
+static void pages_of_other_origins_may_not(void **state)
+{
+	static const char *const others[] = { "", COMETRIG_ORIGIN,
+					      "Origin: https://evil.example\r\n" };
+	struct spoke_comet_options options = cometrig_begin();
+
+	(void)state;
+	options.origins = "https://shop.example";
+	cometrig_make(&options);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		const char *answer = cometrig_read(open_with("events?user=a", others[i]), NULL);
+
+		assert_has(answer, "HTTP/1.1 ");
+		assert_null(strstr(answer, "Access-Control"));
+		answer = cometrig_read(open_with("poll?user=a", others[i]), NULL);
+		assert_null(strstr(answer, "Access-Control"));
+	}
+}
+
 /* --- options */
 
 static void new_refuses(struct spoke_comet_options options, const char *why)
@@ -306,6 +386,8 @@ int main(void)
 		TEST(socket_path_without_upgrade_is_426),
 		TEST(websocket_of_foreign_origin_is_closed_4003),
 		BARE(own_and_listed_origins_are_allowed),
+		BARE(pages_of_listed_origins_may_read_the_answers),
+		BARE(pages_of_other_origins_may_not),
 		BARE(websocket_without_origin_needs_any_client),
 		TEST(events_of_foreign_origin_are_403),
 		BARE(bad_options_are_explained),
