@@ -327,6 +327,7 @@ static void bad_options_are_explained(void **state)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	struct spoke_comet_options bad;
+	static char long_origin[282];
 
 	(void)state;
 	bad = options;
@@ -349,6 +350,9 @@ static void bad_options_are_explained(void **state)
 	new_refuses(bad, "option retry_min_ns");
 	bad = options;
 	bad.origins = "https://a, https://b";
+	new_refuses(bad, "option origins");
+	memset(long_origin, 'x', sizeof(long_origin) - 1);
+	bad.origins = long_origin;
 	new_refuses(bad, "option origins");
 	cometrig_make(&options);
 }
