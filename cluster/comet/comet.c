@@ -116,8 +116,7 @@ static int check(struct spoke_engine *engine, const struct spoke_comet_options *
 	if (with->listen && !is_list(with->listen))
 		return wrong(engine, "listen", "comma-separated addresses without blanks");
 	if (with->origins && !is_list(with->origins))
-		return wrong(engine, "origins",
-			     "comma-separated origins of at most 280 bytes, without blanks");
+		return wrong(engine, "origins", "comma-separated without blanks, 280 bytes each");
 	if (with->hosts && (!is_list(with->hosts) || strpbrk(with->hosts, ":/")))
 		return wrong(engine, "hosts", "comma-separated names without ports");
 	if (with->proxies && !is_list(with->proxies))
@@ -386,6 +385,7 @@ static void init(struct spoke_comet *comet)
 {
 	struct spoke_engine *engine = comet->engine;
 	const struct spoke_env *env = engine->env;
+	const uint32_t rate = comet->with.accept_rate;
 
 	comet->born_ns = engine->begin_ns;
 	env->dice(env->ctx, &comet->epoch, sizeof(comet->epoch));
@@ -396,10 +396,8 @@ static void init(struct spoke_comet *comet)
 	comet->pass.run = spokei_comet_pass;
 	comet->bury.run = bury_due;
 	comet->swept = spokei_comet_sweep;
-	comet->rate = spokei_bucket_make(comet->with.accept_rate, comet->with.accept_rate,
-					 engine->begin_ns);
-	comet->reserve = spokei_bucket_make(comet->with.accept_rate / 2,
-					    comet->with.accept_rate / 2, engine->begin_ns);
+	comet->rate = spokei_bucket_make(rate, rate, engine->begin_ns);
+	comet->reserve = spokei_bucket_make(rate / 2, rate / 2, engine->begin_ns);
 	spokei_list_init(&comet->grace);
 	spokei_list_init(&comet->absent);
 	spokei_list_init(&comet->asks);
