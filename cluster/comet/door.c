@@ -377,7 +377,7 @@ static void door_request(struct spokei_http_conn *http, const struct spokei_http
 	}
 	if (spokei_comet_of(http)->page && request->method == SPOKEI_HTTP_GET &&
 	    spokei_http_is(request->path, "/")) {
-		spokei_comet_respond_raw(http, spokei_comet_of(http)->page);
+		spokei_comet_respond_page(http);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {

@@ -476,6 +476,9 @@ void spokei_comet_respond(struct spokei_http_conn *http, const char *type, const
 /* Makes the response for the document at /, if there is one. Returns 0, EINVAL or ENOMEM. */
 SPOKE_MUST_USE int spokei_comet_make_page(struct spoke_comet *comet);
 
+/* Answers with that document. */
+void spokei_comet_respond_page(struct spokei_http_conn *http);
+
 /* Answers with a head that transport/http does not write, given without its last line end. */
 void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *head);
 

@@ -114,6 +114,16 @@ int spokei_comet_make_page(struct spoke_comet *comet)
 	return SPOKE_OK;
 }
 
+void spokei_comet_respond_page(struct spokei_http_conn *http)
+{
+	const struct spoke_comet *comet = spokei_comet_of(http);
+	struct spokei_comet_conn *conn = spokei_comet_detach(http, SPOKE_COMET_EVENTS,
+							     comet->nobody);
+
+	if (conn)
+		spokei_comet_end(conn, comet->page, strlen(comet->page));
+}
+
 size_t spokei_comet_print_upgrade(const char *key, char *head)
 {
 	const struct spokei_upgrade upgrade = { .key = { key, SPOKEI_COMET_KEY } };

@@ -13,6 +13,7 @@
 #define ANSWER_MESSAGES 64u    /* in one answer to a long poll */
 #define ANSWER_BYTES 131072u   /* ... and about their bytes */
 #define ANSWER_HEAD 768u       /* bytes of a head, at most */
+#define CLOSED_MAX 320u        /* bytes of the answer "closed" to a long poll */
 #define LONG_RETRY_MS 3600000u /* for an EventSource that shall not come again */
 
 /* --- bytes */
@@ -275,8 +276,8 @@ static size_t print_poll(const struct spokei_comet_conn *conn, const char *body,
 void spokei_comet_end_with(struct spokei_comet_conn *conn, unsigned code, const char *reason)
 {
 	unsigned char frame[2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
-	char out[SPOKEI_COMET_SAY];
-	char data[192];
+	char out[SPOKEI_COMET_SAY + CLOSED_MAX];
+	char data[CLOSED_MAX];
 	char id[SPOKE_COMET_ID];
 	size_t len;
 
@@ -292,9 +293,10 @@ void spokei_comet_end_with(struct spokei_comet_conn *conn, unsigned code, const 
 		(void)spokei_comet_print_id(conn->user->comet, conn->cursor, id);
 		len = (size_t)
 			snprintf(data, sizeof(data),
-				 "{\"last\":\"%s\",\"messages\":[{\"id\":\"\",\"event\":\"closed\","
-				 "\"data\":\"{\\\"code\\\":%u}\"}]}",
-				 id, code);
+				 "{\"last\":\"%s\",\"messages\":[%s%s%s{\"id\":\"\",\"event\":"
+				 "\"closed\",\"data\":\"{\\\"code\\\":%u}\"}]}",
+				 id, conn->lost ? "{\"id\":\"" : "", conn->lost ? id : "",
+				 conn->lost ? "\",\"event\":\"lost\",\"data\":\"{}\"}," : "", code);
 		len = print_poll(conn, data, len, out);
 	}
 	spokei_comet_end(conn, out, len);

@@ -281,6 +281,17 @@ static void check_messages(struct sim_gateway *gateway)
 	check_references(gateway, &holders);
 }
 
+/* Returns the number of connections that still speak HTTP. */
+static uint32_t count_https(const struct spoke_comet *comet)
+{
+	uint32_t count = 0;
+
+	for (const struct spoke_list *node = comet->http.conns.next; node != &comet->http.conns;
+	     node = node->next)
+		count++;
+	return count;
+}
+
 /* --- limits */
 
 static void check_limits(struct sim_gateway *gateway, uint32_t conns)
@@ -290,6 +301,7 @@ static void check_limits(struct sim_gateway *gateway, uint32_t conns)
 	const uint64_t *figures = comet->figures;
 	const uint64_t ring_bytes = sizeof(struct spokei_comet_ring) +
 				    2 * sizeof(void *) * (uint64_t)with->ring_messages;
+	const uint32_t https = count_https(comet);
 	uint64_t users = 0;
 	uint64_t most;
 
@@ -302,16 +314,15 @@ static void check_limits(struct sim_gateway *gateway, uint32_t conns)
 					      user->count);
 		}
 	}
-	if (users > with->users_max || conns + comet->https > with->connections_max ||
+	if (users > with->users_max || conns + https > with->connections_max ||
 	    figures[SPOKE_COMET_FIGURE_BYTES] > with->bytes_max)
 		sim_violation(&gateway->world, SIM_S45,
 			      "%" PRIu64 " users, %u connections, %" PRIu64 " bytes", users,
-			      conns + comet->https, figures[SPOKE_COMET_FIGURE_BYTES]);
+			      conns + https, figures[SPOKE_COMET_FIGURE_BYTES]);
 	most = gateway->base_bytes + figures[SPOKE_COMET_FIGURE_BYTES] +
 	       comet->chunk_count * SPOKEI_COMET_CHUNK * sizeof(struct spokei_comet_conn) +
-	       users * (sizeof(struct spokei_comet_user) + 16 + ring_bytes) +
-	       comet->https * HTTP_BYTES + 2 * sizeof(void *) * (uint64_t)with->all_messages +
-	       SPARE_BYTES;
+	       users * (sizeof(struct spokei_comet_user) + 16 + ring_bytes) + https * HTTP_BYTES +
+	       2 * sizeof(void *) * (uint64_t)with->all_messages + SPARE_BYTES;
 	if (gateway->virt.bytes > most)
 		sim_violation(&gateway->world, SIM_S45, "the gateway uses %" PRIu64 " bytes",
 			      gateway->virt.bytes);
@@ -366,7 +377,7 @@ static void check_drain(struct sim_gateway *gateway)
 			sim_violation(&gateway->world, SIM_L10,
 				      "the gateway is not drained: %u connections, %u requests, "
 				      "closed: %u",
-				      gateway->comet->quota.count, gateway->comet->https,
+				      gateway->comet->quota.count, count_https(gateway->comet),
 				      gateway->comet->closed);
 		return;
 	}
