@@ -12,11 +12,13 @@
 #define AT "127.0.0.1:8080"
 #define FORGET_NS (10 * SECOND)
 
-static struct spoke_span name_of(unsigned user, char text[16])
+#define NAME 24 /* bytes of the name of a user, with the NUL */
+
+static struct spoke_span name_of(unsigned user, char text[NAME])
 {
 	const bool comes = user < SIM_USERS;
 
-	(void)snprintf(text, 16, "%s%u", comes ? "u" : "stranger", user);
+	(void)snprintf(text, NAME, "%s%u", comes ? "u" : "stranger", user);
 	return spoke_comet_text(text);
 }
 
@@ -30,7 +32,7 @@ static void answer(struct sim_gateway *gateway, struct sim_asked *asked)
 	const uint64_t opened = spoke_comet_figure(gateway->comet, SPOKE_COMET_FIGURE_OPENED);
 	const bool again = asked->answered;
 	uint64_t grown;
-	char text[16];
+	char text[NAME];
 	bool taken;
 
 	asked->answered = true;
@@ -131,7 +133,7 @@ static void heard(void *arg, struct spoke_span user, struct spoke_span text)
 {
 	struct sim_gateway *gateway = arg;
 	unsigned page = find_number(text, "page=");
-	char name[16];
+	char name[NAME];
 	struct spoke_span expected;
 
 	if (page >= gateway->plan.pages)
@@ -187,7 +189,7 @@ static struct spoke_comet_message make(struct sim_gateway *gateway, size_t *ret_
 static void push_to(struct sim_gateway *gateway, uint32_t users)
 {
 	struct spoke_span spans[SIM_USERS + SIM_STRANGERS + 1];
-	char texts[SIM_USERS + SIM_STRANGERS][16];
+	char texts[SIM_USERS + SIM_STRANGERS][NAME];
 	struct spoke_comet_result result = { .users = 0 };
 	size_t len;
 	struct spoke_comet_message message = make(gateway, &len);
@@ -219,7 +221,7 @@ void sim_gateway_push_all(struct sim_gateway *gateway)
 static void kick(struct sim_gateway *gateway)
 {
 	unsigned user = (unsigned)(sim_throw(sim_gateway_dice(gateway)) % gateway->plan.users);
-	char text[16];
+	char text[NAME];
 
 	sim_note(&gateway->world, "user % is kicked", user, 0, 0, 0);
 	(void)spoke_comet_kick(gateway->comet, name_of(user, text), "kicked");
