@@ -311,14 +311,11 @@ static void comet_accept(void *arg, int fd, const struct spoke_address *peer, un
 static int listen_at(struct spoke_comet *comet, const struct spoke_address *address)
 {
 	struct spokei_listener **at = &comet->listeners[comet->listener_count];
-	int error;
+	int error = (comet->with.shared ? spokei_listener_new_shared
+					: spokei_listener_new)(comet->engine, address,
+							       &comet->quota, comet_accept, comet,
+							       at);
 
-	if (comet->with.shared)
-		error = spokei_listener_new_shared(comet->engine, address, &comet->quota,
-						   comet_accept, comet, at);
-	else
-		error = spokei_listener_new(comet->engine, address, &comet->quota, comet_accept,
-					    comet, at);
 	if (error)
 		return error;
 	comet->listener_count++;
