@@ -133,11 +133,12 @@ const char *spokei_comet_cors(const struct spoke_comet *comet, uint16_t origin,
 	const char *name = comet->with.origins + (origin ? origin - 1 : 0);
 
 	out[0] = '\0';
-	if (origin > 0)
+	if (origin > 0) {
 		(void)snprintf(out, SPOKEI_COMET_CORS,
 			       "Access-Control-Allow-Origin: %.*s\r\n"
 			       "Access-Control-Allow-Credentials: true\r\nVary: Origin\r\n",
 			       (int)strcspn(name, ","), name);
+	}
 	return out;
 }
 

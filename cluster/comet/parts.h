@@ -358,7 +358,7 @@ void spokei_comet_ring_clear(struct spoke_comet *comet, struct spokei_comet_ring
 /* --- users.c */
 
 /* Returns a hash of bytes, started from the gateway's seed. */
-uint32_t spokei_comet_hash(const struct spoke_comet *comet, const void *bytes, size_t len);
+uint32_t spokei_comet_hash(const struct spoke_comet *comet, const void *id, size_t len);
 
 /* Is it the id of a user? */
 bool spokei_comet_is_user(struct spoke_span id);

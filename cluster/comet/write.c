@@ -324,49 +324,45 @@ void spokei_comet_end_again(struct spokei_comet_conn *conn, unsigned code, uint3
 
 /* --- answers to long polls */
 
-/* Writes head and body of an answer to `out`; returns its length. NULL: only counts the body. */
-static size_t print_answer(const struct spokei_comet_conn *conn, const struct due *due,
-			   const char *id, bool lost, uint32_t again_ms, size_t body_len, char *out)
-{
-	char text[ANSWER_HEAD];
-	size_t len = 0;
-	int add;
+/* A text that is written to `out`, or only counted if that is NULL. */
+struct counted {
+	char *out;
+	size_t len;
+};
 
-	if (out)
-		len = print_poll(conn, NULL, body_len, out);
+static void add_bytes(struct counted *text, const void *bytes, size_t len)
+{
+	if (text->out)
+		memcpy(text->out + text->len, bytes, len);
+	text->len += len;
+}
+
+/* Writes the body of an answer to `out`; returns its length. NULL: only counts it. */
+static size_t print_answer(const struct due *due, const char *id, bool lost, uint32_t again_ms,
+			   char *out)
+{
+	struct counted all = { out, 0 };
+	char text[ANSWER_HEAD];
+	int len;
+
 	if (due->count == 0 && !lost) {
-		add = snprintf(text, sizeof(text), "{\"last\":\"%s\",\"again\":%u}", id, again_ms);
-	} else {
-		add = snprintf(text, sizeof(text), "{\"last\":\"%s\",\"messages\":[%s%s%s", id,
-			       lost ? "{\"id\":\"" : "", lost ? id : "",
-			       lost ? "\",\"event\":\"lost\",\"data\":\"{}\"}" : "");
+		len = snprintf(text, sizeof(text), "{\"last\":\"%s\",\"again\":%u}", id, again_ms);
+		add_bytes(&all, text, (size_t)len);
+		return all.len;
 	}
-	if (out)
-		memcpy(out + len, text, (size_t)add);
-	len += (size_t)add;
+	len = snprintf(text, sizeof(text), "{\"last\":\"%s\",\"messages\":[%s%s%s", id,
+		       lost ? "{\"id\":\"" : "", lost ? id : "",
+		       lost ? "\",\"event\":\"lost\",\"data\":\"{}\"}" : "");
+	add_bytes(&all, text, (size_t)len);
 	for (uint32_t i = 0; i < due->count; i++) {
 		const struct spokei_comet_message *message = due->messages[i];
-		const uint32_t form_len = message->form_len[SPOKEI_COMET_AS_FRAME] -
-					  message->head_len;
 
-		if (i > 0) {
-			if (out)
-				out[len] = ',';
-			len++;
-		}
-		if (out)
-			memcpy(out + len, message->form[SPOKEI_COMET_AS_FRAME] + message->head_len,
-			       form_len);
-		len += form_len;
+		add_bytes(&all, ",", i > 0 || lost);
+		add_bytes(&all, message->form[SPOKEI_COMET_AS_FRAME] + message->head_len,
+			  message->form_len[SPOKEI_COMET_AS_FRAME] - message->head_len);
 	}
-	if (due->count > 0 || lost) {
-		if (out) {
-			out[len] = ']';
-			out[len + 1] = '}';
-		}
-		len += 2;
-	}
-	return len;
+	add_bytes(&all, "]}", 2);
+	return all.len;
 }
 
 /* Encodes messages up to the bytes of one answer; the others wait for the next poll. */
@@ -392,6 +388,7 @@ void spokei_comet_answer(struct spokei_comet_conn *conn, uint32_t again_ms)
 	bool lost = has_lost(conn);
 	char id[SPOKE_COMET_ID];
 	char *answer = NULL;
+	size_t head_len;
 	size_t body_len = 0;
 
 	if (lost)
@@ -400,7 +397,7 @@ void spokei_comet_answer(struct spokei_comet_conn *conn, uint32_t again_ms)
 		gather(conn, ANSWER_MESSAGES, &due);
 	if (encode_due(comet, &due)) {
 		(void)spokei_comet_print_id(comet, due.upto, id);
-		body_len = print_answer(conn, &due, id, lost, again_ms, 0, NULL);
+		body_len = print_answer(&due, id, lost, again_ms, NULL);
 		answer = spokei_comet_take(comet, ANSWER_HEAD + body_len);
 	}
 	if (answer == NULL) {
@@ -409,8 +406,9 @@ void spokei_comet_answer(struct spokei_comet_conn *conn, uint32_t again_ms)
 	}
 	comet->figures[SPOKE_COMET_FIGURE_WRITTEN] += due.count;
 	conn->user->flags |= SPOKEI_COMET_POLLED;
-	spokei_comet_end(conn, answer,
-			 print_answer(conn, &due, id, lost, again_ms, body_len, answer));
+	head_len = print_poll(conn, NULL, body_len, answer);
+	(void)print_answer(&due, id, lost, again_ms, answer + head_len);
+	spokei_comet_end(conn, answer, head_len + body_len);
 	spokei_comet_give(comet, answer, ANSWER_HEAD + body_len);
 }
 

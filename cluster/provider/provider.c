@@ -197,11 +197,12 @@ static int make_filters(struct spoke_provider *provider,
 {
 	int error = add_filters(provider, options, texts);
 
-	if (error == SPOKE_ELIMIT)
+	if (error == SPOKE_ELIMIT) {
 		spokei_event(provider->engine, error,
 			     "new provider: %zu filters, at most %u are possible with those of "
 			     "token and access log",
 			     options->filter_count, SPOKEI_FILTERS_MAX);
+	}
 	return error;
 }
 

@@ -182,13 +182,14 @@ static void explain(struct spoke_engine *engine, int error, const char *what)
 	spoke_wheel_counts(engine->wheel, &counts);
 	if (timers_max == 0)
 		timers_max = TIMERS_MAX;
-	if (error == SPOKE_ELIMIT && counts.pending >= timers_max)
+	if (error == SPOKE_ELIMIT && counts.pending >= timers_max) {
 		spokei_why_set(engine,
 			       "%s: timers.max = %" PRIu64
 			       " is reached (timers of the engine); raise it or cancel some",
 			       what, timers_max);
-	else
+	} else {
 		spokei_why_set(engine, "%s: %s", what, spoke_strerror(error));
+	}
 }
 
 int spokei_why_end(struct spoke_engine *engine, uint64_t begun, int error, const char *what)

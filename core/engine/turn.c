@@ -372,13 +372,14 @@ static void explain_alarm(struct spoke_engine *engine, int status)
 	struct spoke_wheel_counts counts;
 
 	spoke_wheel_counts(engine->wheel, &counts);
-	if (status == SPOKE_WHEEL_FULL)
+	if (status == SPOKE_WHEEL_FULL) {
 		spokei_why_set(engine,
 			       "alarm: timers.max = %" PRIu64
 			       " is reached (timers of the engine); raise it or cancel some",
 			       counts.pending);
-	else
+	} else {
 		spokei_why_set(engine, "alarm: %s", spoke_strerror(spokei_engine_fold(status)));
+	}
 }
 
 static int set_alarm(struct spoke_engine *engine, struct spoke_alarm *alarm, uint64_t delay_ns,

@@ -289,6 +289,7 @@ int spokei_json_integer(struct spokei_json_scan *scan, int64_t *ret)
 static char *put_fixed(char *at, const char *digits, int count, int before)
 {
 	if (before <= 0) {
+		/* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
 		memcpy(at, "0.0000", 6);
 		at += 2 - before;
 		memcpy(at, digits, DIGITS);
@@ -301,6 +302,7 @@ static char *put_fixed(char *at, const char *digits, int count, int before)
 		return at + count + 1;
 	}
 	memset(at + count, '0', (size_t)(before - count));
+	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
 	memcpy(at + before, ".0", 2);
 	return at + before + 2;
 }

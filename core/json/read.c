@@ -80,11 +80,12 @@ static SPOKEI_NOINLINE char *want_key(struct reader *reader, struct level *level
 	if (at == NULL)
 		return NULL;
 	spokei_build_text(builder, text, len, end);
-	if (SPOKEI_UNLIKELY(builder->error != 0 || place > UINT32_MAX))
+	if (SPOKEI_UNLIKELY(builder->error != 0 || place > UINT32_MAX)) {
 		return spokei_json_fail_at(&reader->scan, at,
 					   builder->error ? builder->error : SPOKE_ETOOLARGE,
 					   spoke_strerror(builder->error ? builder->error
 									 : SPOKE_ETOOLARGE));
+	}
 	if (SPOKEI_UNLIKELY(at == end || *at != ':')) {
 		at = spokei_json_skip(at, end);
 		if (at == end || *at != ':')
@@ -119,11 +120,12 @@ static char *close_special(struct reader *reader, const struct level *level, cha
 	if (level->open == OPEN_PAIR)
 		return at;
 	at = spokei_json_skip(at, reader->scan.end);
-	if (at == reader->scan.end || *at != '}')
+	if (at == reader->scan.end || *at != '}') {
 		return fail(reader, at,
 			    level->open == OPEN_PAIRS
 				    ? "a $map must be the only key of its object"
 				    : "a $typed must be the only key of its object");
+	}
 	return at + 1;
 }
 

@@ -133,6 +133,7 @@ static void put_code(struct spokei_json_out *out, unsigned char byte)
 {
 	char *at = spokei_json_room(out, 6);
 
+	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
 	memcpy(at, "\\u00", 4);
 	at[4] = hex[byte >> 4];
 	at[5] = hex[byte & 0xf];

@@ -25,7 +25,7 @@ size_t spokei_text_end(const struct spokei_text *text);
 void spokei_percent_put(struct spokei_text *text, const void *bytes, size_t len, const char *marks);
 
 /* Returns the value of a hexadecimal digit, 0 to 15; -1: it is none. */
-int spokei_hex_value(char digit);
+int spokei_hex_value(char byte);
 
 enum spokei_percent {
 	SPOKEI_PERCENT_FINE,

@@ -207,11 +207,12 @@ static int run(struct bench *bench)
 	uint64_t allowed = files_raise(needed);
 	int error;
 
-	if (allowed < needed)
+	if (allowed < needed) {
 		return ending_say(VERB_REMOTE, "bench",
 				  "%" PRIu32 " connections need %" PRIu64
 				  " open files, and the limit is %" PRIu64 "; see ulimit -n",
 				  bench->plan.connections, needed, allowed);
+	}
 	error = spoke_engine_new(&options, &bench->engine);
 	if (error)
 		return ending_say(VERB_REMOTE, "bench", "%s", spoke_strerror(error));
