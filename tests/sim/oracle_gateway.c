@@ -121,9 +121,14 @@ static void check_conn(struct sim_gateway *gateway, const struct spokei_comet_co
 	if (conn->state == SPOKEI_COMET_ENDING) {
 		if (gate->ends_ns == 0)
 			note_end(gateway, conn, gate);
-		if (is_over(gateway, gate->ends_ns + LINGER_NS))
+		/* The rest of its output has the time of any output. */
+		if (gate->waits) {
+			gate->ends_ns = sim_gateway_now(gateway);
+			check_silence(gateway, conn, gate);
+		} else if (is_over(gateway, gate->ends_ns + LINGER_NS)) {
 			sim_violation(&gateway->world, SIM_S46,
 				      "connection %d ends, and is not closed", conn->watch.fd);
+		}
 		return;
 	}
 	check_life(gateway, conn, gate);
