@@ -140,7 +140,7 @@ outside() {
 
 packages='curl gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmocka-dev libuv1-dev libwslay-dev
 	clang clang-format clang-tidy universal-ctags neovim iproute2 nftables
-	libzookeeper-st-dev zookeeper redis-tools chromium doxygen dpkg-dev file mandoc valgrind'
+	libzookeeper-st-dev zookeeper libssl-dev openssl redis-tools chromium doxygen dpkg-dev file mandoc valgrind'
 command -v npm >$logs/npm || packages="$packages nodejs npm"
 case $mode in
 long) packages="$packages qemu-user-static musl-tools

@@ -54,10 +54,12 @@ const char *spokei_check_passed(const struct spoke_url *url)
 
 static const char key_shared[] = "shared";
 static const char key_http[] = "http";
+static const char key_tls[] = "tls";
 
 bool spokei_check_is_place_key(const char *key)
 {
-	return strcmp(key, key_shared) == 0 || strcmp(key, key_http) == 0;
+	return strcmp(key, key_shared) == 0 || strcmp(key, key_http) == 0 ||
+	       strcmp(key, key_tls) == 0;
 }
 
 /* Finds a value among `words`. Returns its index; -1: it is none of them. */
@@ -84,6 +86,31 @@ int spokei_check_http(const struct spoke_url *url, enum spokei_http_choice *ret,
 	if (index < 0)
 		return wrong(ret_why, "http must be on, off or auto");
 	*ret = (enum spokei_http_choice)index;
+	return SPOKE_OK;
+}
+
+bool spokei_check_tls_mode(const char *text, enum spokei_tls_mode *ret)
+{
+	static const char *const words[] = {
+		[SPOKEI_TLS_OFF] = "off",
+		[SPOKEI_TLS_ON] = "on",
+		[SPOKEI_TLS_OPTIONAL] = "optional",
+	};
+	int index = find_word(text, words, 3);
+
+	if (index >= 0)
+		*ret = (enum spokei_tls_mode)index;
+	return index >= 0;
+}
+
+int spokei_check_tls(const struct spoke_url *url, bool *ret_says, enum spokei_tls_mode *ret,
+		     const char **ret_why)
+{
+	const char *value = spoke_url_get(url, key_tls);
+
+	*ret_says = value != NULL;
+	if (value && !spokei_check_tls_mode(value, ret))
+		return wrong(ret_why, "tls must be on, off or optional");
 	return SPOKE_OK;
 }
 
@@ -116,18 +143,20 @@ const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_
 	const char *why = NULL;
 	enum spokei_sharing sharing;
 	enum spokei_http_choice http;
+	enum spokei_tls_mode tls;
+	bool says_tls;
 	bool is_passed = spokei_check_is_passed(url);
 
 	if (!is_passed && spokei_check_wire(url->scheme) == NULL)
 		return "unknown scheme; use dubbo, msgpack-rpc or tcp";
 	for (unsigned i = 0; i < url->parameter_count; i++) {
 		if (!spokei_check_is_place_key(url->parameters[i].key)) {
-			return "an address may only have the parameters shared and http; write "
-			       "others as "
-			       "keys of [provider]";
+			return "an address may only have the parameters shared, http and tls; "
+			       "write others as keys of [provider]";
 		}
 	}
-	if (spokei_check_shared(url, &sharing, &why) || spokei_check_http(url, &http, &why))
+	if (spokei_check_shared(url, &sharing, &why) || spokei_check_http(url, &http, &why) ||
+	    spokei_check_tls(url, &says_tls, &tls, &why))
 		return why;
 	if (is_passed)
 		return spokei_check_passed(url);

@@ -54,6 +54,20 @@ enum spokei_http_choice {
 SPOKE_MUST_USE int spokei_check_http(const struct spoke_url *url, enum spokei_http_choice *ret,
 				     const char **ret_why);
 
+/* Whether connections are TLS. */
+enum spokei_tls_mode {
+	SPOKEI_TLS_OFF,
+	SPOKEI_TLS_ON,
+	SPOKEI_TLS_OPTIONAL, /* of a provider: plain connections, too */
+};
+
+/* Finds a mode by its name. Returns false if there is none. */
+bool spokei_check_tls_mode(const char *text, enum spokei_tls_mode *ret);
+
+/* Reads the parameter "tls". Returns 0 or EINVAL. */
+SPOKE_MUST_USE int spokei_check_tls(const struct spoke_url *url, bool *ret_says,
+				    enum spokei_tls_mode *ret, const char **ret_why);
+
 /* Checks the URL of an address to listen at, with its scheme and parameters. Returns NULL if it is
  * valid. */
 const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_url *url);

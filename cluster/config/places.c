@@ -192,6 +192,8 @@ int spokei_places_listen(struct spoke_engine *engine, const char *text,
 	if (error == 0)
 		ret->http = http == SPOKEI_HTTP_AUTO ? is_local(engine->env, &ret->address)
 						     : http == SPOKEI_HTTP_ON;
+	if (error == 0)
+		error = spokei_check_tls(&url, &ret->says_tls, &ret->tls, &why);
 	ret->shared = sharing != SPOKEI_SHARED_NOT;
 	ret->handed = sharing == SPOKEI_SHARED_TURNS || url.socket || is_passed ||
 		      engine->env->net->listen_shared == NULL;

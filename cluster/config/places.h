@@ -6,6 +6,7 @@
 #ifndef SPOKEI_CLUSTER_CONFIG_PLACES_H
 #define SPOKEI_CLUSTER_CONFIG_PLACES_H
 
+#include "cluster/config/check.h"
 #include <spoke/env.h>
 #include <spoke/url.h>
 
@@ -38,8 +39,10 @@ SPOKE_MUST_USE int spokei_places_endpoint(struct spoke_engine *engine, const str
 /* An address to listen at: digits or a path. */
 struct spokei_listen_place {
 	struct spoke_address address;
-	bool shared; /* providers of other engines may listen there too */
-	bool http;   /* HTTP clients are served there */
+	bool shared;   /* providers of other engines may listen there too */
+	bool http;     /* HTTP clients are served there */
+	bool says_tls; /* `tls` was given */
+	enum spokei_tls_mode tls;
 	bool handed; /* ... one of them accepts for all; else the kernel distributes connections */
 };
 

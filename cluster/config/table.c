@@ -62,6 +62,27 @@ static const char *overflow_name(unsigned index)
 	return index < 3 ? names[index] : NULL;
 }
 
+static const char *tls_name(unsigned index)
+{
+	static const char *const names[] = { "off", "on", "optional", NULL };
+
+	return index < 4 ? names[index] : NULL;
+}
+
+static const char *tls_verify_name(unsigned index)
+{
+	static const char *const names[] = { "auto", "none", "optional", "required", NULL };
+
+	return index < 5 ? names[index] : NULL;
+}
+
+static const char *tls_min_name(unsigned index)
+{
+	static const char *const names[] = { "1.3", "1.2", NULL };
+
+	return index < 3 ? names[index] : NULL;
+}
+
 /* clang-format off */
 static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 	[SPOKEI_KEY_TIMEOUT] = { .option = { .name = "timeout", .kind = SPOKEI_OPTION_DURATION,
@@ -292,6 +313,50 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 	[SPOKEI_KEY_HTTP_HOSTS] = { .option = { .name = "http.hosts", .kind = SPOKEI_OPTION_LIST,
 		.min = 1, .max = 64,
 		.sentence = "names of this host that HTTP clients may use" },
+		.sections = PROVIDER },
+	[SPOKEI_KEY_TLS] = { .option = { .name = "tls", .kind = SPOKEI_OPTION_NAME,
+		.names = tls_name,
+		.sentence = "whether connections are TLS; optional: a provider accepts plain ones, too" },
+		.sections = BOTH, .of_urls = true, .preset = "off" },
+	[SPOKEI_KEY_TLS_CERT] = { .option = { .name = "tls.cert", .kind = SPOKEI_OPTION_TEXT,
+		.min = 1, .max = TEXT_MAX,
+		.sentence = "file of the own certificate and its chain, PEM" },
+		.sections = BOTH },
+	[SPOKEI_KEY_TLS_KEY] = { .option = { .name = "tls.key", .kind = SPOKEI_OPTION_TEXT,
+		.min = 1, .max = TEXT_MAX,
+		.sentence = "file of its key, PEM; refused if others may read it" },
+		.sections = BOTH },
+	[SPOKEI_KEY_TLS_CA] = { .option = { .name = "tls.ca", .kind = SPOKEI_OPTION_TEXT,
+		.min = 1, .max = TEXT_MAX,
+		.sentence = "file of the authorities of peers' certificates" },
+		.sections = BOTH, .preset = "the system's, for consumers" },
+	[SPOKEI_KEY_TLS_CRL] = { .option = { .name = "tls.crl", .kind = SPOKEI_OPTION_TEXT,
+		.min = 1, .max = TEXT_MAX,
+		.sentence = "file of revoked certificates" },
+		.sections = BOTH },
+	[SPOKEI_KEY_TLS_PEERS] = { .option = { .name = "tls.peers", .kind = SPOKEI_OPTION_LIST,
+		.min = 1, .max = 16,
+		.sentence = "names of which a provider's certificate must bear one: dns:HOST, uri:URI, ip:ADDRESS" },
+		.sections = CONSUMER | SERVICE, .preset = "the URL's host" },
+	[SPOKEI_KEY_TLS_VERIFY] = { .option = { .name = "tls.verify", .kind = SPOKEI_OPTION_NAME,
+		.names = tls_verify_name,
+		.sentence = "whether consumers must show a certificate" },
+		.sections = PROVIDER, .preset = "required with tls.ca" },
+	[SPOKEI_KEY_TLS_MIN] = { .option = { .name = "tls.min", .kind = SPOKEI_OPTION_NAME,
+		.names = tls_min_name,
+		.sentence = "oldest version of TLS" },
+		.sections = BOTH, .preset = "1.3" },
+	[SPOKEI_KEY_HANDSHAKE_TIMEOUT] = { .option = { .name = "handshake.timeout", .kind = SPOKEI_OPTION_DURATION,
+		.min = 100 * NS_PER_MS, .max = 60 * NS_PER_S, .preset = 5 * NS_PER_S,
+		.sentence = "time from accepting a connection to the end of its handshake" },
+		.sections = PROVIDER, .live = true },
+	[SPOKEI_KEY_HANDSHAKES_MAX] = { .option = { .name = "handshakes.max", .kind = SPOKEI_OPTION_COUNT,
+		.min = 1, .max = 65536, .preset = 256,
+		.sentence = "handshakes under way at a time; further ones wait" },
+		.sections = PROVIDER },
+	[SPOKEI_KEY_HANDSHAKES_PER_PEER_MAX] = { .option = { .name = "handshakes.per.peer.max", .kind = SPOKEI_OPTION_COUNT,
+		.min = 1, .max = 65536, .preset = 32,
+		.sentence = "handshakes of one address at a time; further ones are closed" },
 		.sections = PROVIDER },
 	[SPOKEI_KEY_LEASE_STORE] = { .option = { .name = "lease.store", .kind = SPOKEI_OPTION_TEXT,
 		.min = 1, .max = TEXT_MAX,

@@ -194,7 +194,7 @@ static void consumer_bury(struct spokei_task *task)
 	spokei_balancer_state_fini(consumer->balancer_state, env);
 	spoke_url_fini(&consumer->provided);
 	spokei_filters_fini(consumer->filters, env);
-	spokei_link_fini(consumer->link);
+	spokei_consumer_unlink(consumer);
 	spokei_settings_consumer_fini(env, consumer->settings);
 	free_block(consumer);
 }
@@ -414,10 +414,9 @@ static int consumer_new(struct spoke_engine *engine, const struct spoke_consumer
 	consumer->settings->file.changed = consumer_changed;
 	error = spokei_config_join(&consumer->settings->file, engine);
 	if (error == 0)
-		error = spokei_link_init(consumer->link, engine, &consumer->settings->limits);
+		error = spokei_consumer_link(consumer, with);
 	if (error)
 		goto err_after_settings;
-	consumer->link->connects = true;
 	error = init_calls(consumer, with);
 	if (error == 0)
 		error = init_pushed(consumer, with);
@@ -437,7 +436,7 @@ static int consumer_new(struct spoke_engine *engine, const struct spoke_consumer
 
 err_after_link:
 	spokei_caller_fini(consumer->caller);
-	spokei_link_fini(consumer->link);
+	spokei_consumer_unlink(consumer);
 err_after_settings:
 	spokei_settings_consumer_fini(engine->env, consumer->settings);
 err_after_alloc:

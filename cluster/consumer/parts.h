@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 
+struct spoke_consumer_options;
 struct spokei_balancer_state;
 struct spokei_caller;
 struct spokei_consumer_settings;
@@ -21,12 +22,14 @@ struct spokei_filters;
 struct spokei_link;
 struct spokei_route;
 struct spokei_subscription;
+struct spokei_tls;
 
 struct spoke_consumer {
 	struct spoke_engine *engine;
 	struct spokei_member member; /* of the engine's roll */
 	struct spokei_link *link;    /* these eight lie in one block of memory with the consumer */
 	struct spokei_consumer_settings *settings;
+	struct spokei_tls *tls;       /* NULL: plain connections */
 	struct spokei_caller *caller; /* closed: no more calls */
 	struct spokei_directory *directory;
 	struct spokei_subscription *subscription;     /* at a registry */
@@ -42,6 +45,14 @@ struct spoke_consumer {
 
 /* Returns the consumer that a caller belongs to. On any thread. */
 struct spoke_consumer *spokei_consumer_calling(struct spokei_caller *caller);
+
+/* Makes the link of a consumer, and the TLS of its connections. Returns 0 or an error, which the
+ * engine's newest event explains. */
+SPOKE_MUST_USE int spokei_consumer_link(struct spoke_consumer *consumer,
+					const struct spoke_consumer_options *options);
+
+/* Frees both, after the last connection. */
+void spokei_consumer_unlink(struct spoke_consumer *consumer);
 
 /* Renews the settings of all methods after those of the consumer have changed. */
 void spokei_methods_inherit(struct spoke_consumer *consumer);

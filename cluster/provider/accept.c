@@ -8,6 +8,7 @@
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
 #include "transport/listen/group.h"
+#include "transport/stream/tls/tls.h"
 
 void spokei_provider_serve(void *arg, struct spokei_conn *conn,
 			   const struct spokei_message *message)
@@ -79,6 +80,14 @@ static const struct spokei_conn_up conn_up = {
 	.event = conn_event,
 };
 
+static const struct spokei_stream_kind *stream_of(const struct spoke_provider *provider,
+						  unsigned marks)
+{
+	if (marks & SPOKEI_PROVIDER_TLS_OR_PLAIN)
+		return spokei_tls_or_plain(provider->tls);
+	return marks & SPOKEI_PROVIDER_TLS ? spokei_tls_kind(provider->tls) : NULL;
+}
+
 void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spoke_provider *provider = arg;
@@ -88,6 +97,7 @@ void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer,
 		.fd = fd,
 		.peer = peer,
 		.http = marks & SPOKEI_PROVIDER_HTTP,
+		.stream = stream_of(provider, marks),
 	};
 
 	if (spokei_conn_accept(provider->link, &arrival, &conn_up, provider, &conn)) {

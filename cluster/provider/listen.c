@@ -19,9 +19,27 @@ static enum spokei_listen_sharing sharing_of(const struct spokei_listen_place *p
 	return place->handed ? SPOKEI_LISTEN_BY_HANDOFF : SPOKEI_LISTEN_BY_KERNEL;
 }
 
+/* Writes the marks of an address. */
+static int find_marks(struct spoke_provider *provider, const struct spokei_listen_place *place,
+		      unsigned *ret)
+{
+	enum spokei_tls_mode mode = place->says_tls ? place->tls : provider->tls_mode;
+
+	*ret = place->http ? SPOKEI_PROVIDER_HTTP : 0;
+	if (mode == SPOKEI_TLS_OFF)
+		return SPOKE_OK;
+	*ret |= mode == SPOKEI_TLS_ON ? SPOKEI_PROVIDER_TLS : SPOKEI_PROVIDER_TLS_OR_PLAIN;
+	if (provider->tls)
+		return SPOKE_OK;
+	spokei_event(provider->engine, SPOKE_EINVAL,
+		     "listen: tls=on needs the provider's certificate; set tls.cert and tls.key");
+	return SPOKE_EINVAL;
+}
+
 static int listen_at(struct spoke_provider *provider, const char *url)
 {
 	struct spokei_listen_place place;
+	unsigned marks = 0;
 	int error;
 
 	if (spokei_engine_forked(provider->engine))
@@ -38,11 +56,12 @@ static int listen_at(struct spoke_provider *provider, const char *url)
 	}
 	error = spokei_places_listen(provider->engine, url, &place);
 	if (error == 0)
+		error = find_marks(provider, &place, &marks);
+	if (error == 0)
 		error = spokei_registration_check(provider->registration, &place.address);
 	if (error == 0)
 		error = spokei_listen_group_open(provider->listeners, &place.address,
-						 sharing_of(&place),
-						 place.http ? SPOKEI_PROVIDER_HTTP : 0);
+						 sharing_of(&place), marks);
 	if (error == 0)
 		spokei_registration_changed(provider->registration);
 	return error;

@@ -5,6 +5,7 @@
 #ifndef SPOKEI_CLUSTER_PROVIDER_PARTS_H
 #define SPOKEI_CLUSTER_PROVIDER_PARTS_H
 
+#include "cluster/config/check.h"
 #include "cluster/config/config.h"
 #include "core/base/pace.h"
 #include "core/engine/roll.h"
@@ -37,6 +38,8 @@ struct spoke_provider {
 	struct spokei_registration *registration;
 	struct spokei_provider_settings *settings;
 	struct spokei_listen_group *listeners;
+	struct spokei_tls *tls;               /* NULL: no address can ask for it */
+	enum spokei_tls_mode tls_mode;        /* of addresses that do not say */
 	struct spokei_access_log *access_log; /* one of the filters, or NULL */
 	struct spokei_token *token;           /* another one, or NULL */
 	struct spokei_config_user file;
@@ -61,6 +64,9 @@ struct spoke_provider {
 
 /* The mark of an address at which HTTP is served. */
 #define SPOKEI_PROVIDER_HTTP 1u
+/* ... where connections are TLS; ... or plain, as their first byte tells. */
+#define SPOKEI_PROVIDER_TLS 2u
+#define SPOKEI_PROVIDER_TLS_OR_PLAIN 4u
 
 /* Serves a connection that the listeners accepted. Is a spokei_accept. */
 void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks);

@@ -4,6 +4,7 @@
 
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
+#include "cluster/config/tls.h"
 #include "cluster/filter/filter.h"
 #include "cluster/provider/access_log.h"
 #include "cluster/provider/parts.h"
@@ -18,6 +19,9 @@
 #include "core/memory/slab.h"
 #include "transport/conn/conn.h"
 #include "transport/listen/group.h"
+#include "transport/stream/tls/tls.h"
+
+#include <spoke/tls.h>
 
 #define GRACE_NS UINT64_C(20000000) /* for the first bytes of new connections, in a drain */
 #define PEERS_MAX (UINT32_MAX / 2)
@@ -77,6 +81,7 @@ static void provider_bury(struct spokei_task *task)
 	spokei_caller_fini(provider->caller);
 	spokei_slab_fini(provider->peers);
 	spokei_link_fini(provider->link);
+	spokei_tls_free(provider->tls);
 	spokei_registration_fini(provider->registration);
 	free_block(provider);
 }
@@ -206,6 +211,20 @@ static int make_filters(struct spoke_provider *provider,
 	return error;
 }
 
+static int make_tls(struct spoke_provider *provider, const struct spoke_provider_options *options)
+{
+	const struct spokei_tls_sources sources = {
+		.options = options->tls,
+		.config = options->config,
+		.values = &provider->settings->in_force,
+		.section = SPOKEI_IN_PROVIDER,
+	};
+
+	if (options->tls && options->tls->handshake_timeout_ns)
+		provider->settings->limits.handshake_ns = options->tls->handshake_timeout_ns;
+	return spokei_tls_of(provider->engine, &sources, &provider->tls_mode, &provider->tls);
+}
+
 /* Makes the parts that can fail, except the filters. */
 static int init_parts(struct spoke_provider *provider, const struct spoke_provider_options *options,
 		      const struct spokei_provider_texts *texts)
@@ -233,9 +252,12 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 		.hosts = provider->texts->http_hosts ? provider->texts->http_hosts : "",
 	};
 	provider->settings->limits.wire.http = http;
-	error = spokei_link_init(provider->link, provider->engine, &provider->settings->limits);
+	error = make_tls(provider, options);
 	if (error)
 		return error;
+	error = spokei_link_init(provider->link, provider->engine, &provider->settings->limits);
+	if (error)
+		goto err_after_tls;
 	error = spokei_listen_group_new(provider->engine, &listen, &provider->listeners);
 	if (error)
 		goto err_after_link;
@@ -250,6 +272,8 @@ err_after_listeners:
 	SPOKE_ASSERT(spokei_listen_group_free(provider->listeners));
 err_after_link:
 	spokei_link_fini(provider->link);
+err_after_tls:
+	spokei_tls_free(provider->tls);
 	return error;
 }
 

@@ -72,6 +72,7 @@ static void fill_limits(const uint64_t *of, struct spokei_link_limits *ret)
 	ret->heartbeat_ns = heartbeat_ns;
 	ret->idle_close_ns = of[SPOKEI_KEY_IDLE_CLOSE];
 	ret->half_ns = of[SPOKEI_KEY_HALF_CLOSE];
+	ret->handshake_ns = of[SPOKEI_KEY_HANDSHAKE_TIMEOUT];
 	ret->mute_ns = MUTE_INTERVALS * heartbeat_ns;
 	if (ret->mute_ns < MUTE_NS)
 		ret->mute_ns = MUTE_NS;

@@ -70,6 +70,9 @@ spoke_package(command spoke net command
 if(TARGET ZooKeeper::st)
 	string(APPEND CPACK_DEBIAN_SPOKE_DEVELOPMENT_PACKAGE_DEPENDS ", libzookeeper-st-dev")
 endif()
+if(TARGET OpenSSL::SSL)
+	string(APPEND CPACK_DEBIAN_SPOKE_DEVELOPMENT_PACKAGE_DEPENDS ", libssl-dev")
+endif()
 # <spoke/value_msgpack.h> is for programs that use msgpack-c.
 set(CPACK_DEBIAN_SPOKE_DEVELOPMENT_PACKAGE_SUGGESTS libmsgpack-dev)
 

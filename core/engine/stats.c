@@ -102,6 +102,15 @@ static const char *const names[] = {
 	[SPOKE_STAT_POOL_REQUESTS] = "pool_requests",
 	[SPOKE_STAT_POOL_WAITED] = "pool_waited",
 	[SPOKE_STAT_POOL_FULL] = "pool_full",
+	[SPOKE_STAT_CLOSED_HANDSHAKE] = "closed_handshake",
+	[SPOKE_STAT_HANDSHAKES] = "handshakes",
+	[SPOKE_STAT_HANDSHAKES_DONE] = "handshakes_done",
+	[SPOKE_STAT_HANDSHAKES_SHED] = "handshakes_shed",
+	[SPOKE_STAT_TLS_RECORDS_READ] = "tls_records_read",
+	[SPOKE_STAT_TLS_RECORDS_WRITTEN] = "tls_records_written",
+	[SPOKE_STAT_TLS_REKEYS] = "tls_rekeys",
+	[SPOKE_STAT_TLS_RELOADS] = "tls_reloads",
+	[SPOKE_STAT_TLS_RELOADS_FAILED] = "tls_reloads_failed",
 };
 
 #define STAT_SENTENCE(name, sentence) sentence,

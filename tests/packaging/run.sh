@@ -266,6 +266,7 @@ make_packages() {
 	[ -z "$(field libspoke-wheel-dev Depends)" ] || fail "libspoke-wheel-dev depends on $(field libspoke-wheel-dev Depends)"
 	! grep -q '^ZooKeeper_LIBRARY:FILEPATH=/' "$build/CMakeCache.txt" ||
 		depends libspoke-dev libzookeeper-st-dev
+		depends libspoke-dev libssl-dev
 	[ -z "$command" ] || depends spoke "libspoke0 \(= $exact\)" 'libc6 .*'
 	for package in libspoke0:libs libspoke-dev:libdevel libspoke-wheel-dev:libdevel ${command:+spoke:net}; do
 		[ "$(field "${package%:*}" Section)" = "${package#*:}" ] || fail "${package%:*}: wrong section"

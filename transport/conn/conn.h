@@ -119,7 +119,8 @@ struct spokei_conn {
 	size_t read_held;       /* memory of `in` and `held`, as accounted by the link */
 	uint32_t unknown;       /* replies to unknown ids in the present minute */
 	uint64_t unknown_ns;    /* when that minute began */
-	uint64_t frame_ns;      /* when the incomplete frame began; 0: none */
+	/* When the incomplete frame began, or the opening of an accepted stream; 0: none. */
+	uint64_t frame_ns;
 	uint64_t moved_ns;      /* when bytes last moved that wait here or in the stream; 0: none */
 	uint64_t unwritable_ns; /* since when writing is over; 0: it is not */
 	uint64_t ended_ns;
@@ -167,7 +168,8 @@ void spokei_conn_give_up(struct spokei_conn *conn, int status);
 struct spokei_arrival {
 	int fd;
 	const struct spoke_address *peer;
-	bool http; /* HTTP is served at this address */
+	bool http;                               /* HTTP is served at this address */
+	const struct spokei_stream_kind *stream; /* NULL: that of the link */
 };
 
 /* Takes over an accepted descriptor; its first byte tells the wire. Returns 0, or SPOKE_ENOMEM

@@ -21,8 +21,10 @@ static enum spoke_stat offence_of(const struct spokei_conn *conn)
 {
 	const struct spokei_link_limits *limits = &conn->link->limits;
 
-	if (conn->frame_ns && !conn->paused && is_over(conn, conn->frame_ns, limits->frame_ns))
-		return SPOKE_STAT_CLOSED_FRAME_TIME;
+	if (conn->frame_ns && !conn->paused &&
+	    is_over(conn, conn->frame_ns, spokei_conn_frame_limit(conn)))
+		return spokei_conn_is_opening(conn) ? SPOKE_STAT_CLOSED_HANDSHAKE
+						    : SPOKE_STAT_CLOSED_FRAME_TIME;
 	if (conn->moved_ns && is_over(conn, conn->moved_ns, limits->slow_ns))
 		return SPOKE_STAT_CLOSED_SLOW;
 	if (conn->unwritable_ns && is_over(conn, conn->unwritable_ns, SPOKEI_CONN_UNWRITABLE_NS))
@@ -38,6 +40,8 @@ static int error_of(enum spoke_stat offence)
 {
 	if (offence == SPOKE_STAT_CLOSED_FRAME_TIME)
 		return SPOKE_EPROTOCOL;
+	if (offence == SPOKE_STAT_CLOSED_HANDSHAKE)
+		return SPOKE_EHANDSHAKE;
 	if (offence == SPOKE_STAT_CLOSED_SLOW)
 		return SPOKE_ESLOW;
 	return offence == SPOKE_STAT_CLOSED_MUTE ? SPOKE_ESILENT : SPOKE_ELOST;

@@ -24,7 +24,9 @@ void spokei_conn_give_up(struct spokei_conn *conn, int status)
 	if (conn->state == SPOKEI_CONN_OPENING)
 		spokei_conn_move(conn, SPOKEI_CONN_CONNECTING);
 	if (conn->up->failed == NULL || !conn->up->failed(conn->up_arg, conn, status))
-		spokei_conn_close(conn, SPOKE_ECONNECT);
+		spokei_conn_close(conn, conn->error ? conn->error : SPOKE_ECONNECT);
+	else
+		conn->error = 0;
 }
 
 /* The stream of a connection that this side makes is open. */
@@ -46,14 +48,21 @@ static void connected(struct spokei_conn *conn)
 
 static void open_failed(struct spokei_conn *conn, int status)
 {
-	if (!conn->stream.accepted)
+	bool secures = conn->stream.kind->why != NULL;
+
+	if (!conn->stream.accepted) {
+		if (secures && status != -ENOMEM)
+			conn->error = SPOKE_EHANDSHAKE;
 		spokei_conn_give_up(conn, status);
-	else if (status == -ENOMEM)
+	} else if (status == -ENOMEM) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
-	else if (status == -EPROTO)
+	} else if (status == -EPROTO && secures) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_HANDSHAKE, SPOKE_EHANDSHAKE);
+	} else if (status == -EPROTO) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL);
-	else
+	} else {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+	}
 }
 
 /* Opens the stream, or continues to open it. */
@@ -62,6 +71,9 @@ static void open_stream(struct spokei_conn *conn)
 	int status = conn->stream.kind->open(&conn->stream);
 
 	if (status == SPOKEI_STREAM_MORE || status == -EAGAIN || status == -EINTR) {
+		if (conn->stream.accepted && conn->frame_ns == 0 &&
+		    (!conn->stream.kind->patient || conn->stream.state))
+			conn->frame_ns = spokei_conn_engine(conn)->begin_ns;
 		spokei_conn_watch(conn);
 		spokei_conn_arm(conn);
 		return;
@@ -70,6 +82,7 @@ static void open_stream(struct spokei_conn *conn)
 		open_failed(conn, status);
 		return;
 	}
+	conn->frame_ns = 0;
 	spokei_conn_move(conn, SPOKEI_CONN_OPEN);
 	conn->stream.watch.ready = spokei_conn_ready;
 	spokei_conn_guard(conn);
@@ -214,6 +227,8 @@ int spokei_conn_accept(struct spokei_link *link, const struct spokei_arrival *ar
 	conn->in.no_http = !arrival->http;
 	conn->peer = *arrival->peer;
 	conn->stream.accepted = true;
+	if (arrival->stream)
+		spokei_stream_use(&conn->stream, arrival->stream);
 	*ret_conn = conn;
 	open_stream(conn);
 	return SPOKE_OK;

@@ -79,6 +79,7 @@ void spokei_link_limits_init(struct spokei_link_limits *limits)
 		.unknown_replies = SPOKEI_UNKNOWN_REPLIES,
 		.slow_ns = SPOKEI_SLOW_NS,
 		.frame_ns = SPOKEI_FRAME_NS,
+		.handshake_ns = SPOKEI_HANDSHAKE_NS,
 		.half_ns = SPOKEI_HALF_NS,
 		.goodbye_ns = SPOKEI_GOODBYE_NS,
 	};

@@ -16,7 +16,8 @@
 #define SPOKEI_OUT_MAX 16777216u  /* ... close */
 #define SPOKEI_SLOW_NS                                                                             \
 	UINT64_C(30000000000) /* without a byte taken, while bytes are queued: close */
-#define SPOKEI_FRAME_NS UINT64_C(10000000000) /* time limit of an incomplete frame */
+#define SPOKEI_FRAME_NS UINT64_C(10000000000)    /* time limit of an incomplete frame */
+#define SPOKEI_HANDSHAKE_NS UINT64_C(5000000000) /* ... of a stream that was accepted, to open */
 #define SPOKEI_HALF_NS UINT64_C(60000000000)
 /* Time limit for the peer to answer READONLY. */
 #define SPOKEI_GOODBYE_NS UINT64_C(3000000000)
@@ -36,8 +37,9 @@ struct spokei_link_limits {
 	uint32_t unknown_replies; /* in a minute */
 	uint64_t slow_ns;
 	uint64_t frame_ns;
-	uint64_t half_ns; /* time limit of replies to a peer that sends no more */
-	uint64_t mute_ns; /* time limit of the peer's first byte; 0: none */
+	uint64_t handshake_ns; /* time limit for an accepted stream to open */
+	uint64_t half_ns;      /* time limit of replies to a peer that sends no more */
+	uint64_t mute_ns;      /* time limit of the peer's first byte; 0: none */
 	uint64_t goodbye_ns;
 	uint64_t heartbeat_ns;  /* silence after which a peer is probed; SPOKEI_IDLE_OFF: never */
 	uint64_t idle_close_ns; /* silence that closes a connection whose wire has no heartbeats; 0:

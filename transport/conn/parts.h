@@ -48,6 +48,9 @@ void spokei_conn_guard(struct spokei_conn *conn);
 
 /* --- times.c */
 
+/* Returns the time limit of the frame or the handshake that began at conn->frame_ns. */
+uint64_t spokei_conn_frame_limit(const struct spokei_conn *conn);
+
 /* Returns whether the peer's silence can mean anything now. */
 static inline bool spokei_conn_is_listened_to(const struct spokei_conn *conn)
 {

@@ -80,6 +80,7 @@ void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 	enum spoke_event_user user = SPOKE_EVENT_OF_NONE;
 	char peer[ADDRESS_TEXT] = "";
+	const char *why = NULL;
 
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
@@ -89,8 +90,11 @@ void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error
 	if (stat != SPOKE_STAT_CLOSED_BY_PEER &&
 	    spokei_bucket_take(&conn->link->blames, 1, engine->begin_ns)) {
 		engine->env->net->print(engine->env->ctx, &conn->peer, peer, sizeof(peer));
-		spokei_event_of(engine, user, error, "connection of %s closed %s", peer,
-				spoke_stat_sentence(stat) + strlen("... "));
+		if (stat == SPOKE_STAT_CLOSED_HANDSHAKE || stat == SPOKE_STAT_CLOSED_PROTOCOL)
+			why = spokei_stream_why(&conn->stream);
+		spokei_event_of(engine, user, error, "connection of %s closed %s%s%s", peer,
+				spoke_stat_sentence(stat) + strlen("... "), why ? ": " : "",
+				why ? why : "");
 	}
 	spokei_conn_close(conn, error);
 }

@@ -31,6 +31,13 @@ static uint64_t idle_due(const struct spokei_conn *conn)
 	return spokei_idle_due(&conn->idle, spokei_conn_interval(conn));
 }
 
+uint64_t spokei_conn_frame_limit(const struct spokei_conn *conn)
+{
+	const struct spokei_link_limits *limits = &conn->link->limits;
+
+	return spokei_conn_is_opening(conn) ? limits->handshake_ns : limits->frame_ns;
+}
+
 /* Returns when the connection is to be checked next; UINT64_MAX: never. */
 static uint64_t next_due(const struct spokei_conn *conn)
 {
@@ -38,7 +45,7 @@ static uint64_t next_due(const struct spokei_conn *conn)
 	uint64_t due_ns = UINT64_MAX;
 
 	if (conn->frame_ns && !conn->paused) /* while paused, this side keeps the frame waiting */
-		due_ns = spokei_later(conn->frame_ns, limits->frame_ns);
+		due_ns = spokei_later(conn->frame_ns, spokei_conn_frame_limit(conn));
 	if (conn->moved_ns)
 		due_ns = earlier(due_ns, spokei_later(conn->moved_ns, limits->slow_ns));
 	if (conn->unwritable_ns)

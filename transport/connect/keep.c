@@ -131,6 +131,8 @@ static bool make_conn(struct spokei_connector *connector)
 				    &connector->conn);
 
 	connector->heard = false;
+	if (error == 0)
+		connector->conn->stream.host = connector->place.host;
 	if (error == 0 && connector->profile) {
 		connector->conn->profile = connector->profile;
 		connector->conn->profile_id = connector->profile->id;
@@ -268,9 +270,11 @@ static bool conn_failed(void *arg, struct spokei_conn *conn, int status)
 {
 	struct spokei_connector *connector = arg;
 
-	(void)conn;
 	spokei_count(connector->engine, SPOKE_STAT_CONNECTS_FAILED);
-	spokei_connector_complain_of_system(connector, SPOKE_ECONNECT, status);
+	if (conn->error == SPOKE_EHANDSHAKE)
+		spokei_connector_complain_of_stream(connector, conn);
+	else
+		spokei_connector_complain_of_system(connector, SPOKE_ECONNECT, status);
 	if (!try_next(connector))
 		return false;
 	spokei_connector_tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
@@ -317,6 +321,8 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 	spokei_event_of(engine, news.user, error, "lost the connection to %s%s; connects %s",
 			spokei_connector_shown(text), connector->heard ? "" : ", which never spoke",
 			connector->retired ? "no more" : "anew");
+	if (error == SPOKE_EHANDSHAKE)
+		spokei_connector_complain_of_stream(connector, conn);
 	if (!spokei_connector_announce(connector, &news))
 		return;
 	if (connector->retired)

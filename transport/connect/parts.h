@@ -76,6 +76,8 @@ SPOKEI_PRINTF(3, 4)
 void spokei_connector_complain(struct spokei_connector *connector, int error, const char *format,
 			       ...);
 void spokei_connector_complain_of_system(struct spokei_connector *connector, int error, int status);
+void spokei_connector_complain_of_stream(struct spokei_connector *connector,
+					 const struct spokei_conn *conn);
 
 /* Events of the connector's connection: the peer has sent something, or a reply; a heartbeat is
  * missed; a reason against the connection is gone, because of this user of the wheel. */

@@ -41,5 +41,9 @@ int spokei_place_set(struct spokei_place *place, const struct spoke_env *env, co
 	else
 		(void)snprintf(place->name, sizeof(place->name), "%s:%u", host, (unsigned)port);
 	place->fixed = env->net->parse(env->ctx, place->name, &place->address) == 0;
+	if (host[0] == '[' && host[len - 1] == ']') {
+		memmove(place->host, place->host + 1, len - 2);
+		place->host[len - 2] = '\0';
+	}
 	return SPOKE_OK;
 }

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REASON_TEXT 64u
+#define REASON_TEXT 160u
 
 /* --- state and grade */
 
@@ -169,6 +169,15 @@ void spokei_connector_complain_of_system(struct spokei_connector *connector, int
 		(void)snprintf(text, sizeof(text), "error %d", -status);
 	spokei_connector_complain(connector, error, "%s%s%s%s", text, name ? " (" : "",
 				  name ? name : "", name ? ")" : "");
+}
+
+void spokei_connector_complain_of_stream(struct spokei_connector *connector,
+					 const struct spokei_conn *conn)
+{
+	const char *why = spokei_stream_why(&conn->stream);
+
+	spokei_connector_complain(connector, SPOKE_EHANDSHAKE, "%s",
+				  why ? why : spoke_strerror(SPOKE_EHANDSHAKE));
 }
 
 /* --- its connection */

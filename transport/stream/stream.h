@@ -29,10 +29,15 @@ struct spokei_stream;
  */
 struct spokei_stream_kind {
 	const char *name;
+	void *owner; /* shared by the streams of this kind; of the kind */
 
 	/* write() must not be handed memory lent by users for one call: the connection copies long
 	 * bodies into its output buffer first. */
 	bool copies;
+
+	/* An accepted stream may wait for the peer's first byte as long as an open one: the time
+	 * for opening begins when stream->state is set. */
+	bool patient;
 
 	/*
 	 * Opens the stream. Called once the socket is connected or accepted (stream->accepted), and
@@ -87,6 +92,10 @@ struct spokei_stream_kind {
 	 * the stream and good until close(). Returns how many. NULL: none. */
 	size_t (*names)(const struct spokei_stream *stream, const struct spoke_span **ret_names);
 
+	/* Why the last slot of a stream of this kind has failed, for people; valid until the next
+	 * one fails. NULL, or a NULL slot: its errno says it. */
+	const char *(*why)(const struct spokei_stream *stream);
+
 	/* Frees stream->state, which is NULL if open() was not called; the descriptor is still
 	 * open. NULL: there is nothing to free. */
 	void (*close)(struct spokei_stream *stream);
@@ -96,6 +105,7 @@ struct spokei_stream {
 	struct spoke_engine *engine;
 	const struct spokei_stream_kind *kind;
 	void *state;              /* of the kind; NULL before open() */
+	const char *host;         /* that was connected to, borrowed; NULL: none, or accepted */
 	struct spoke_watch watch; /* its fd: -1 when closed */
 	unsigned io;              /* watched events */
 	bool accepted;            /* this side has accepted the connection */
@@ -139,6 +149,12 @@ static inline size_t spokei_stream_names(const struct spokei_stream *stream,
 					 const struct spoke_span **ret_names)
 {
 	return stream->kind->names ? stream->kind->names(stream, ret_names) : 0;
+}
+
+/* Returns why the last slot of a stream of its kind has failed; NULL: its errno says it. */
+static inline const char *spokei_stream_why(const struct spokei_stream *stream)
+{
+	return stream->kind->why ? stream->kind->why(stream) : NULL;
 }
 
 /* Closes the stream and the descriptor; a second time does nothing. */

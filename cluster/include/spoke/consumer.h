@@ -37,6 +37,7 @@
 SPOKE_BEGIN_DECLS
 
 struct spoke_config;
+struct spoke_tls_options;
 struct spoke_consumer;
 struct spoke_request;
 
@@ -129,6 +130,9 @@ struct spoke_consumer_options {
 	/* "values.cycles": accept replies in which a Java object refers to a container around it.
 	 * Such a reference reads as nil. */
 	bool values_cycles;
+	/* TLS of all connections: <spoke/tls.h>. Borrowed for the call. NULL: "tls" ("on" or "off")
+	 * with the files of the settings file, else plain connections. */
+	const struct spoke_tls_options *tls;
 };
 
 /*

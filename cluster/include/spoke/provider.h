@@ -33,6 +33,7 @@
 SPOKE_BEGIN_DECLS
 
 struct spoke_config;
+struct spoke_tls_options;
 struct spoke_provider;
 
 /* A request that is being served. It is valid until it is answered. */
@@ -104,6 +105,9 @@ struct spoke_provider_options {
 	/* Names of this host that HTTP clients may use, besides "localhost" and addresses in
 	 * digits. NULL: none. */
 	const char *http_hosts;
+	/* TLS of all addresses, unless their URL says otherwise ("?tls=off"): <spoke/tls.h>.
+	 * Borrowed for the call. NULL: as in the settings file, else plain connections. */
+	const struct spoke_tls_options *tls;
 };
 
 /* Makes a provider without services and addresses. Returns 0; ERANGE, EINVAL, ESYNTAX, EUNSUPPORTED

@@ -108,7 +108,16 @@ struct spoke_histogram;
 	X(REQUESTS_FENCED, "requests refused for a fence number lower than one seen before")       \
 	X(POOL_REQUESTS, "requests handed to the pool")                                            \
 	X(POOL_WAITED, "requests that waited 100 ms or longer for a thread of the pool")           \
-	X(POOL_FULL, "requests refused because the pool's queue was full")
+	X(POOL_FULL, "requests refused because the pool's queue was full")                         \
+	X(CLOSED_HANDSHAKE, "... because no secure connection was made")                           \
+	X(HANDSHAKES, "handshakes of TLS that were begun")                                         \
+	X(HANDSHAKES_DONE, "handshakes of TLS that succeeded")                                     \
+	X(HANDSHAKES_SHED, "handshakes refused because their address had too many under way")      \
+	X(TLS_RECORDS_READ, "records of TLS that were read")                                       \
+	X(TLS_RECORDS_WRITTEN, "records of TLS that were written")                                 \
+	X(TLS_REKEYS, "changes of this side's keys")                                               \
+	X(TLS_RELOADS, "times that changed certificates were taken into use")                      \
+	X(TLS_RELOADS_FAILED, "times that changed certificates were refused")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
 enum spoke_stat {

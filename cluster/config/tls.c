@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TLS of a provider or a consumer: options before the settings file. */
+#include "cluster/config/tls.h"
+
+#include "cluster/config/config.h"
+#include "core/engine/engine.h"
+#include "transport/stream/tls/tls.h"
+
+#include <spoke/tls.h>
+
+#include <string.h>
+
+static int find_mode(struct spoke_engine *engine, const struct spokei_tls_sources *sources,
+		     enum spokei_tls_mode *ret)
+{
+	*ret = (enum spokei_tls_mode)sources->values->of[SPOKEI_KEY_TLS];
+	if (sources->options)
+		*ret = sources->options->optional ? SPOKEI_TLS_OPTIONAL : SPOKEI_TLS_ON;
+	else if (sources->of_url && !spokei_check_tls_mode(sources->of_url, ret)) {
+		spokei_event(engine, SPOKE_EINVAL, "tls: use on or off");
+		return SPOKE_EINVAL;
+	}
+	if (sources->section == SPOKEI_IN_PROVIDER || *ret != SPOKEI_TLS_OPTIONAL)
+		return SPOKE_OK;
+	spokei_event(engine, SPOKE_EINVAL,
+		     "tls: a consumer never falls back to plain connections; use on or off");
+	return SPOKE_EINVAL;
+}
+
+static const char *text_of(const struct spokei_tls_sources *sources, const char *option,
+			   enum spokei_key key)
+{
+	const struct spoke_span no_name = { NULL, 0 };
+	const char *text = option;
+
+	if (text == NULL && sources->service.len > 0 && key == SPOKEI_KEY_TLS_PEERS)
+		text = spokei_config_text(sources->config, SPOKEI_IN_SERVICE, sources->service,
+					  key);
+	return text ? text : spokei_config_text(sources->config, sources->section, no_name, key);
+}
+
+static enum spokei_tls_verify verify_of(enum spoke_tls_verify chosen, const char *ca)
+{
+	switch (chosen) {
+	case SPOKE_TLS_VERIFY_NONE:
+		return SPOKEI_TLS_VERIFY_NONE;
+	case SPOKE_TLS_VERIFY_OPTIONAL:
+		return SPOKEI_TLS_VERIFY_OPTIONAL;
+	case SPOKE_TLS_VERIFY_REQUIRED:
+		return SPOKEI_TLS_VERIFY_REQUIRED;
+	case SPOKE_TLS_VERIFY_DEFAULT:
+	default:
+		return ca ? SPOKEI_TLS_VERIFY_REQUIRED : SPOKEI_TLS_VERIFY_NONE;
+	}
+}
+
+static uint32_t number_of(const struct spokei_tls_sources *sources, uint32_t option,
+			  enum spokei_key key)
+{
+	return option ? option : (uint32_t)sources->values->of[key];
+}
+
+static void fill(const struct spokei_tls_sources *sources, struct spokei_tls_options *ret)
+{
+	static const struct spoke_tls_options none = { .cert = NULL };
+	const struct spoke_tls_options *own = sources->options ? sources->options : &none;
+	const uint64_t *of = sources->values->of;
+	unsigned oldest = of[SPOKEI_KEY_TLS_MIN] ? 12 : 13;
+	enum spoke_tls_verify verify = own->verify
+					       ? own->verify
+					       : (enum spoke_tls_verify)of[SPOKEI_KEY_TLS_VERIFY];
+
+	*ret = (struct spokei_tls_options){
+		.accepts = sources->section == SPOKEI_IN_PROVIDER,
+		.cert = text_of(sources, own->cert, SPOKEI_KEY_TLS_CERT),
+		.key = text_of(sources, own->key, SPOKEI_KEY_TLS_KEY),
+		.ca = text_of(sources, own->ca, SPOKEI_KEY_TLS_CA),
+		.crl = text_of(sources, own->crl, SPOKEI_KEY_TLS_CRL),
+		.oldest = own->oldest ? own->oldest : oldest,
+		.handshakes_max = number_of(sources, own->handshakes_max,
+					    SPOKEI_KEY_HANDSHAKES_MAX),
+		.handshakes_per_peer_max = number_of(sources, own->handshakes_per_peer_max,
+						     SPOKEI_KEY_HANDSHAKES_PER_PEER_MAX),
+	};
+	if (!ret->accepts)
+		ret->peers = text_of(sources, own->peers, SPOKEI_KEY_TLS_PEERS);
+	ret->verify = verify_of(verify, ret->ca);
+}
+
+int spokei_tls_of(struct spoke_engine *engine, const struct spokei_tls_sources *sources,
+		  enum spokei_tls_mode *ret_mode, struct spokei_tls **ret_tls)
+{
+	struct spokei_tls_options options;
+	char why[SPOKEI_TLS_WHY];
+	int error = find_mode(engine, sources, ret_mode);
+
+	*ret_tls = NULL;
+	if (error)
+		return error;
+	fill(sources, &options);
+	if (*ret_mode == SPOKEI_TLS_OFF && (!options.accepts || options.cert == NULL))
+		return SPOKE_OK;
+	error = spokei_tls_new(engine, &options, why, ret_tls);
+	if (error)
+		spokei_event(engine, error, "%s", why);
+	return error;
+}

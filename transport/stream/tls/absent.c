@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replaces TLS if the library is missing: nothing falls back to plain bytes. */
+#include "transport/stream/tls/tls.h"
+
+#ifndef SPOKE_WITH_TLS
+
+#include <stdio.h>
+
+int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options *options,
+		   char why[SPOKEI_TLS_WHY], struct spokei_tls **ret_tls)
+{
+	(void)engine;
+	(void)options;
+	(void)ret_tls;
+	(void)snprintf(
+		why, SPOKEI_TLS_WHY,
+		"tls: not built in; build spoke with OpenSSL 3 (apt-get install libssl-dev)");
+	return SPOKE_EUNSUPPORTED;
+}
+
+void spokei_tls_free(struct spokei_tls *tls)
+{
+	(void)tls;
+}
+
+const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls)
+{
+	(void)tls;
+	return &spokei_stream_socket;
+}
+
+const struct spokei_stream_kind *spokei_tls_or_plain(const struct spokei_tls *tls)
+{
+	(void)tls;
+	return &spokei_stream_socket;
+}
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes between the library and the descriptor, through a BIO of this side. Its writes always
+ * succeed, so the library never has to be called again for the same bytes; its reads end where the
+ * received bytes end, so the library never holds more than a part of one record.
+ */
+#include "core/engine/engine.h"
+#include "transport/stream/tls/parts.h"
+
+#include <openssl/err.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- the BIO */
+
+static int bio_write(BIO *bio, const char *bytes, int len)
+{
+	struct spokei_tls_link *link = BIO_get_data(bio);
+
+	BIO_clear_retry_flags(bio);
+	if (link->out && (size_t)len <= SPOKEI_TLS_OUT - link->out_len) {
+		memcpy(link->out + link->out_len, bytes, (size_t)len);
+		link->out_len += (size_t)len;
+		return len;
+	}
+	return spokei_buffer_append(&link->lag, bytes, (size_t)len) == 0 ? len : -1;
+}
+
+static int bio_read(BIO *bio, char *bytes, int len)
+{
+	struct spokei_tls_link *link = BIO_get_data(bio);
+	size_t count = link->in.len < (size_t)len ? link->in.len : (size_t)len;
+
+	BIO_clear_retry_flags(bio);
+	if (link->flooded)
+		return -1;
+	if (count == 0) {
+		if (link->ended)
+			return 0;
+		BIO_set_retry_read(bio);
+		return -1;
+	}
+	memcpy(bytes, link->in.data, count);
+	link->in.data = (const char *)link->in.data + count;
+	link->in.len -= count;
+	return (int)count;
+}
+
+static long bio_control(BIO *bio, int command, long number, void *arg)
+{
+	const struct spokei_tls_link *link = BIO_get_data(bio);
+
+	(void)number;
+	(void)arg;
+	switch (command) {
+	case BIO_CTRL_FLUSH:
+		return 1;
+	case BIO_CTRL_EOF:
+		return link->ended && link->in.len == 0;
+	default:
+		return 0;
+	}
+}
+
+BIO_METHOD *spokei_tls_method_new(void)
+{
+	BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "spoke");
+
+	if (method == NULL)
+		return NULL;
+	if (BIO_meth_set_write(method, bio_write) == 1 &&
+	    BIO_meth_set_read(method, bio_read) == 1 && BIO_meth_set_ctrl(method, bio_control) == 1)
+		return method;
+	BIO_meth_free(method);
+	return NULL;
+}
+
+int spokei_tls_join(struct spokei_tls_link *link)
+{
+	BIO *bio = BIO_new(link->tls->method);
+
+	if (bio == NULL)
+		return -ENOMEM;
+	BIO_set_data(bio, link);
+	BIO_set_init(bio, 1);
+	SSL_set_bio(link->ssl, bio, bio);
+	return 0;
+}
+
+/* --- the descriptor */
+
+ssize_t spokei_tls_receive(struct spokei_tls_link *link, size_t max)
+{
+	const struct spoke_env *env = link->tls->engine->env;
+	struct spokei_buffer *raw = &link->raw;
+	ssize_t got;
+
+	if (spokei_buffer_len(raw) > 0) {
+		link->in = (struct spoke_span){ spokei_buffer_data(raw), spokei_buffer_len(raw) };
+		return 1;
+	}
+	link->in = (struct spoke_span){ link->tls->scratch, 0 };
+	if (link->ended)
+		return 0;
+	got = env->net->read(env->ctx, link->stream->watch.fd, link->tls->scratch,
+			     max < SPOKEI_ENGINE_SCRATCH ? max : SPOKEI_ENGINE_SCRATCH);
+	if (got == 0)
+		link->ended = true;
+	if (got <= 0)
+		return got;
+	link->in.len = (size_t)got;
+	return 1;
+}
+
+int spokei_tls_keep(struct spokei_tls_link *link)
+{
+	struct spokei_buffer *raw = &link->raw;
+	struct spoke_span rest = link->in;
+
+	link->in = (struct spoke_span){ NULL, 0 };
+	if (spokei_buffer_len(raw) > 0) { /* the rest is its end */
+		spokei_buffer_consume(raw, spokei_buffer_len(raw) - rest.len);
+	} else if (rest.len > 0 && spokei_buffer_append(raw, rest.data, rest.len)) {
+		return -ENOMEM;
+	}
+	if (spokei_buffer_len(raw) == 0 && raw->bytes)
+		spokei_buffer_fini(raw);
+	return 0;
+}
+
+int spokei_tls_push(struct spokei_tls_link *link)
+{
+	const struct spoke_env *env = link->tls->engine->env;
+	struct spokei_buffer *lag = &link->lag;
+	size_t len = spokei_buffer_len(lag);
+	struct iovec part = { spokei_buffer_data(lag), len };
+	ssize_t took;
+
+	if (len == 0)
+		return 0;
+	if (link->unwritable)
+		return -EPIPE;
+	took = env->net->write(env->ctx, link->stream->watch.fd, &part, 1);
+	if (took < 0) {
+		link->unwritable = took != -EAGAIN && took != -EINTR;
+		return (int)took;
+	}
+	spokei_buffer_consume(lag, (size_t)took);
+	if ((size_t)took < len)
+		return -EAGAIN;
+	spokei_buffer_fini(lag);
+	return 0;
+}
+
+/* --- failures */
+
+/* Returns the remedy for an alert of the peer, or NULL. */
+static const char *remedy_of(int reason)
+{
+	switch (reason) {
+	case SSL_AD_REASON_OFFSET + SSL3_AD_NO_CERTIFICATE:
+	case SSL_AD_REASON_OFFSET + TLS13_AD_CERTIFICATE_REQUIRED:
+		return "the peer asks for a certificate; set tls.cert and tls.key";
+	case SSL_AD_REASON_OFFSET + TLS1_AD_UNKNOWN_CA:
+		return "the peer does not know the authority of this side's certificate; check its "
+		       "tls.ca";
+	case SSL_AD_REASON_OFFSET + SSL3_AD_CERTIFICATE_REVOKED:
+		return "the peer has this side's certificate in its list of revoked ones";
+	case SSL_AD_REASON_OFFSET + SSL3_AD_CERTIFICATE_EXPIRED:
+		return "this side's certificate has expired";
+	case SSL_AD_REASON_OFFSET + TLS1_AD_PROTOCOL_VERSION:
+		return "the peer speaks other versions of TLS; compare tls.min";
+	case SSL_AD_REASON_OFFSET + TLS1_AD_NO_APPLICATION_PROTOCOL:
+		return "the peer expects another protocol there";
+	case SSL_R_WRONG_VERSION_NUMBER:
+	case SSL_R_HTTP_REQUEST:
+		return "the peer does not speak TLS; set tls=on there, or tls=off here";
+	default:
+		return NULL;
+	}
+}
+
+static void tell(struct spokei_tls_link *link, const char *text, const char *remedy)
+{
+	(void)snprintf(link->tls->why, sizeof(link->tls->why), "TLS: %s%s%s", text,
+		       remedy ? ": " : "", remedy ? remedy : "");
+}
+
+int spokei_tls_failed(struct spokei_tls_link *link, int result)
+{
+	unsigned long error = ERR_peek_error();
+	int reason = ERR_GET_REASON(error);
+	long verdict = SSL_get_verify_result(link->ssl);
+	const char *text = ERR_reason_error_string(error);
+
+	ERR_clear_error();
+	if (result == SSL_ERROR_ZERO_RETURN) {
+		tell(link, "the peer closed the connection", NULL);
+		return -ECONNRESET;
+	}
+	if (link->flooded) {
+		tell(link, "the peer changes its keys too often", NULL);
+		return -EPROTO;
+	}
+	if (reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
+		tell(link, "the peer's bytes end without its close_notify", NULL);
+		return -ECONNRESET;
+	}
+	if (reason == ERR_R_MALLOC_FAILURE)
+		return -ENOMEM;
+	if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verdict != X509_V_OK) {
+		(void)snprintf(link->tls->why, sizeof(link->tls->why),
+			       "TLS: the peer's certificate is refused: %s",
+			       verdict == X509_V_ERR_HOSTNAME_MISMATCH
+				       ? "it bears none of the expected names; see tls.peers"
+				       : X509_verify_cert_error_string(verdict));
+		return -EPROTO;
+	}
+	tell(link, text ? text : "the peer violated the protocol", remedy_of(reason));
+	return -EPROTO;
+}

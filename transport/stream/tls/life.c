@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of the streams, the end of one, and the owner of all. */
+#include "core/base/env.h"
+#include "core/engine/engine.h"
+#include "transport/stream/tls/parts.h"
+
+#include <stdio.h>
+
+/* --- the table */
+
+static unsigned tls_wants(const struct spokei_stream *stream, unsigned io)
+{
+	const struct spokei_tls_link *link = stream->state;
+	unsigned wants = io;
+
+	if (link == NULL)
+		return SPOKE_IO_READ;
+	if (!link->open)
+		wants = link->node.next ? 0 : SPOKE_IO_READ;
+	if (spokei_buffer_len(&link->lag) > 0 && !link->unwritable)
+		wants |= SPOKE_IO_WRITE;
+	return wants;
+}
+
+static ssize_t tls_unsent(const struct spokei_stream *stream)
+{
+	const struct spokei_tls_link *link = stream->state;
+	ssize_t unsent = spokei_stream_socket.unsent(stream);
+
+	return unsent < 0 ? unsent : unsent + (ssize_t)spokei_buffer_len(&link->lag);
+}
+
+static size_t tls_names(const struct spokei_stream *stream, const struct spoke_span **ret_names)
+{
+	const struct spokei_tls_link *link = stream->state;
+
+	*ret_names = link ? link->names.spans : NULL;
+	return link ? link->names.count : 0;
+}
+
+static const char *tls_why(const struct spokei_stream *stream)
+{
+	const struct spokei_tls *tls = spokei_tls_of(stream);
+
+	return tls->why[0] ? tls->why : NULL;
+}
+
+static void tls_close(struct spokei_stream *stream)
+{
+	struct spokei_tls_link *link = stream->state;
+	const struct spoke_env *env = stream->engine->env;
+
+	if (link == NULL)
+		return;
+	spokei_tls_leave(link);
+	SSL_free(link->ssl);
+	spokei_tls_names_free(env, &link->names);
+	spokei_buffer_fini(&link->raw);
+	spokei_buffer_fini(&link->lag);
+	spokei_free(env, link, 1, sizeof(*link));
+	stream->state = NULL;
+}
+
+/* --- the owner */
+
+static const struct spokei_stream_kind kind = {
+	.name = "tls",
+	.copies = true,
+	.open = spokei_tls_open,
+	.read = spokei_tls_read,
+	.write = spokei_tls_write,
+	.shut = spokei_tls_shut,
+	.flush = spokei_tls_flush,
+	.wants = tls_wants,
+	.pending = spokei_tls_pending,
+	.unsent = tls_unsent,
+	.names = tls_names,
+	.why = tls_why,
+	.close = tls_close,
+};
+
+static int fill(struct spokei_tls *tls, const struct spokei_tls_options *options,
+		char why[SPOKEI_TLS_WHY])
+{
+	const struct spoke_env *env = tls->engine->env;
+	int error = 0;
+
+	/* The library's tables outlive threads that still run when the process ends. */
+	if (OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
+		return SPOKE_ENOMEM;
+	tls->scratch = spokei_alloc_unset(env, SPOKEI_ENGINE_SCRATCH);
+	tls->method = spokei_tls_method_new();
+	if (tls->scratch == NULL || tls->method == NULL)
+		return SPOKE_ENOMEM;
+	if (options->peers)
+		tls->ask = spokei_tls_ask_new(env, options->peers, why, &error);
+	return error ? error : spokei_tls_context_new(env, options, why, &tls->context);
+}
+
+int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options *options,
+		   char why[SPOKEI_TLS_WHY], struct spokei_tls **ret_tls)
+{
+	struct spokei_tls *tls = spokei_alloc(engine->env, 1, sizeof(*tls));
+	int error;
+
+	(void)snprintf(why, SPOKEI_TLS_WHY, "tls: no memory");
+	if (tls == NULL)
+		return SPOKE_ENOMEM;
+	tls->kind = kind;
+	tls->kind.owner = tls;
+	tls->kind.guard = spokei_stream_socket.guard;
+	tls->or_plain = tls->kind;
+	tls->or_plain.patient = true;
+	tls->engine = engine;
+	tls->accepts = options->accepts;
+	tls->places_max = options->handshakes_max ? options->handshakes_max : SPOKEI_TLS_HANDSHAKES;
+	tls->places_per_peer_max = options->handshakes_per_peer_max
+					   ? options->handshakes_per_peer_max
+					   : SPOKEI_TLS_HANDSHAKES_PER_PEER;
+	tls->task.run = spokei_tls_steps;
+	spokei_list_init(&tls->steps);
+	spokei_list_init(&tls->standing);
+	spokei_list_init(&tls->placed);
+	error = fill(tls, options, why);
+	if (error) {
+		spokei_tls_free(tls);
+		return error;
+	}
+	*ret_tls = tls;
+	return SPOKE_OK;
+}
+
+void spokei_tls_free(struct spokei_tls *tls)
+{
+	const struct spoke_env *env;
+
+	if (tls == NULL)
+		return;
+	env = tls->engine->env;
+	SPOKE_ASSERT(tls->places == 0);
+	spokei_task_drop(&tls->task);
+	SSL_CTX_free(tls->context);
+	BIO_meth_free(tls->method);
+	spokei_tls_ask_free(env, tls->ask);
+	spokei_free(env, tls->scratch, 1, SPOKEI_ENGINE_SCRATCH);
+	spokei_free(env, tls, 1, sizeof(*tls));
+}
+
+const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls)
+{
+	return &tls->kind;
+}
+
+const struct spokei_stream_kind *spokei_tls_or_plain(const struct spokei_tls *tls)
+{
+	return &tls->or_plain;
+}

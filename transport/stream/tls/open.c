@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handshakes. A stream that was accepted first collects a ClientHello; then it needs a place, of
+ * which there are few. Its steps are taken in the order in which they became possible, a few a
+ * turn, because each costs up to a millisecond. A place is free again when its handshake is over.
+ * The owner of the stream bounds the time of all this.
+ */
+#include "core/base/env.h"
+#include "core/engine/engine.h"
+#include "transport/stream/tls/hello.h"
+#include "transport/stream/tls/parts.h"
+
+#include <openssl/err.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STEPS 8u                  /* in a turn ... */
+#define STEPS_NS UINT64_C(500000) /* ... unless they take longer than this */
+#define RECEIVED_MAX 65536u       /* bytes of a handshake */
+#define PIECE 16384u              /* bytes that are received at once */
+#define UPDATES_PER_SECOND 100u
+#define UPDATES_BURST 32u
+
+static bool is_queued(const struct spokei_tls_link *link)
+{
+	return link->node.next != NULL;
+}
+
+static void queue(struct spokei_tls_link *link, struct spoke_list *list)
+{
+	if (!is_queued(link))
+		spokei_list_append(list, &link->node);
+	spokei_engine_soon(link->tls->engine, &link->tls->task);
+}
+
+/* --- places */
+
+/* Returns the hash of the peer's machine; 0: it has none. */
+static uint64_t machine_of(struct spokei_stream *stream)
+{
+	const struct spoke_env *env = stream->engine->env;
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	struct spoke_address address;
+	char text[160];
+	char *end;
+
+	if (env->net->peer(env->ctx, stream->watch.fd, &address))
+		return 0;
+	env->net->print(env->ctx, &address, text, sizeof(text));
+	end = strncmp(text, "unix:", 5) == 0 ? NULL : strrchr(text, ':');
+	if (end == NULL)
+		return 0;
+	for (const char *at = text; at < end; at++)
+		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+	return hash ? hash : 1;
+}
+
+static bool may_have_place(const struct spokei_tls_link *link)
+{
+	struct spokei_tls *tls = link->tls;
+	uint32_t count = 0;
+
+	if (link->peer == 0)
+		return true;
+	for (struct spoke_list *at = tls->placed.next; at != &tls->placed; at = at->next)
+		count += spoke_container_of(at, struct spokei_tls_link, place)->peer == link->peer;
+	return count < tls->places_per_peer_max;
+}
+
+static void give_place_back(struct spokei_tls_link *link)
+{
+	struct spokei_tls *tls = link->tls;
+
+	if (link->place.next == NULL)
+		return;
+	spokei_list_remove(&link->place);
+	tls->places--;
+	if (!spokei_list_empty(&tls->standing)) {
+		struct spoke_list *first = tls->standing.next;
+
+		spokei_list_remove(first);
+		queue(spoke_container_of(first, struct spokei_tls_link, node), &tls->steps);
+	}
+}
+
+void spokei_tls_leave(struct spokei_tls_link *link)
+{
+	if (is_queued(link))
+		spokei_list_remove(&link->node);
+	give_place_back(link);
+}
+
+/* --- the library's object */
+
+/* Counts the peer's changes of keys: each costs as much as many messages. */
+static void watch_messages(int writes, int version, int type, const void *bytes, size_t len,
+			   SSL *ssl, void *arg)
+{
+	struct spokei_tls_link *link = arg;
+
+	(void)version;
+	(void)ssl;
+	if (writes || type != SSL3_RT_HANDSHAKE || len == 0 ||
+	    *(const unsigned char *)bytes != SSL3_MT_KEY_UPDATE)
+		return;
+	if (!spokei_bucket_take(&link->updates, 1, link->tls->engine->begin_ns))
+		link->flooded = true;
+}
+
+static int make_ssl(struct spokei_tls_link *link)
+{
+	const struct spokei_tls *tls = link->tls;
+	const struct spoke_env *env = tls->engine->env;
+	const char *host = link->stream->host;
+	SSL *ssl = SSL_new(tls->context);
+
+	if (ssl == NULL)
+		return -ENOMEM;
+	link->ssl = ssl;
+	if (SSL_set_app_data(ssl, link) != 1 || spokei_tls_join(link))
+		return -ENOMEM;
+	X509_VERIFY_PARAM_set_time(SSL_get0_param(ssl),
+				   (time_t)(env->wall(env->ctx) / UINT64_C(1000000000)));
+	SSL_set_msg_callback(ssl, watch_messages);
+	SSL_set_msg_callback_arg(ssl, link);
+	if (tls->accepts) {
+		SSL_set_accept_state(ssl);
+		return 0;
+	}
+	SSL_set_connect_state(ssl);
+	if (host && !spokei_tls_is_address(host) && SSL_set_tlsext_host_name(ssl, host) != 1)
+		return -ENOMEM;
+	return 0;
+}
+
+/* --- opening */
+
+static int tell(struct spokei_tls_link *link, const char *text)
+{
+	(void)snprintf(link->tls->why, sizeof(link->tls->why), "TLS: %s", text);
+	return -EPROTO;
+}
+
+/* Takes a place, or stands until there is one. Returns 0; SPOKEI_STREAM_MORE: it stands; or an
+ * errno. */
+static int take_place(struct spokei_tls_link *link)
+{
+	struct spokei_tls *tls = link->tls;
+
+	if (!tls->accepts || link->place.next)
+		return 0;
+	link->peer = machine_of(link->stream);
+	if (!may_have_place(link)) {
+		spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES_SHED);
+		return tell(link, "this address has too many handshakes under way");
+	}
+	if (tls->places == tls->places_max) {
+		spokei_list_append(&tls->standing, &link->node);
+		return SPOKEI_STREAM_MORE;
+	}
+	tls->places++;
+	spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES);
+	spokei_list_append(&tls->placed, &link->place);
+	return 0;
+}
+
+/* The peer is told why: the alert goes out, and what it still sends is dropped until its end.
+ * Closing with unread bytes would reset the connection, and destroy the alert. */
+static int die(struct spokei_tls_link *link, int status)
+{
+	const struct spoke_env *env = link->tls->engine->env;
+	int pushed;
+
+	spokei_tls_leave(link);
+	link->error = status;
+	pushed = spokei_tls_push(link);
+	if (!link->tls->accepts || link->ended || pushed != 0 ||
+	    env->net->shut(env->ctx, link->stream->watch.fd) < 0)
+		return status;
+	link->dying = true;
+	return 0;
+}
+
+static int opened(struct spokei_tls_link *link)
+{
+	struct spokei_tls *tls = link->tls;
+	X509 *cert = SSL_get0_peer_certificate(link->ssl);
+	int status = 0;
+
+	spokei_tls_leave(link);
+	link->open = true;
+	link->keyed_ns = tls->engine->begin_ns;
+	spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES_DONE);
+	if (cert)
+		status = spokei_tls_names_read(tls->engine->env, cert, &link->names);
+	return status;
+}
+
+/* A step of the handshake with the bytes that are there. */
+static int step(struct spokei_tls_link *link)
+{
+	int status = take_place(link);
+	int result;
+
+	if (status)
+		return status == SPOKEI_STREAM_MORE ? 0 : status;
+	if (link->ssl == NULL && (status = make_ssl(link)) != 0)
+		return status;
+	link->in = (struct spoke_span){ spokei_buffer_data(&link->raw),
+					spokei_buffer_len(&link->raw) };
+	ERR_clear_error();
+	result = SSL_do_handshake(link->ssl);
+	result = result == 1 ? SSL_ERROR_NONE : SSL_get_error(link->ssl, result);
+	if (spokei_tls_keep(link))
+		return -ENOMEM;
+	if (result == SSL_ERROR_NONE)
+		return opened(link);
+	return result == SSL_ERROR_WANT_READ ? 0 : die(link, spokei_tls_failed(link, result));
+}
+
+void spokei_tls_steps(struct spokei_task *task)
+{
+	struct spokei_tls *tls = spoke_container_of(task, struct spokei_tls, task);
+	const struct spoke_env *env = tls->engine->env;
+	uint64_t until_ns = spokei_later(env->now(env->ctx), STEPS_NS);
+
+	for (unsigned steps = 0; steps < STEPS && !spokei_list_empty(&tls->steps); steps++) {
+		struct spoke_list *first = tls->steps.next;
+		struct spokei_tls_link *link = spoke_container_of(first, struct spokei_tls_link,
+								  node);
+
+		spokei_list_remove(first);
+		link->due = true;
+		link->stream->watch.ready(&link->stream->watch, SPOKE_IO_READ);
+		if (env->now(env->ctx) >= until_ns)
+			break;
+	}
+	if (!spokei_list_empty(&tls->steps))
+		spokei_engine_soon(tls->engine, task);
+}
+
+/* Receives into `raw`. Returns 1 if there are new bytes or the end, 0 if there are none, or an
+ * errno. */
+static int pull(struct spokei_tls_link *link)
+{
+	const struct spoke_env *env = link->tls->engine->env;
+	ssize_t got = env->net->read(env->ctx, link->stream->watch.fd, link->tls->scratch, PIECE);
+
+	if (got == -EAGAIN || got == -EINTR)
+		return 0;
+	if (got < 0)
+		return (int)got;
+	if (got == 0) {
+		link->ended = true;
+		return 1;
+	}
+	link->received += (size_t)got;
+	if (link->received > RECEIVED_MAX)
+		return tell(link, "the peer's handshake is too long");
+	return spokei_buffer_append(&link->raw, link->tls->scratch, (size_t)got) ? -ENOMEM : 1;
+}
+
+/* Judges the bytes that have come. Returns 0, or the errno of a failure. */
+static int judge(struct spokei_tls_link *link)
+{
+	struct spoke_span raw = { spokei_buffer_data(&link->raw), spokei_buffer_len(&link->raw) };
+
+	switch (spokei_hello_judge(raw)) {
+	case SPOKEI_HELLO_WHOLE:
+		queue(link, &link->tls->steps);
+		return 0;
+	case SPOKEI_HELLO_MORE:
+		return link->ended ? -ECONNRESET : 0;
+	case SPOKEI_HELLO_PLAIN:
+		link->plain = link->stream->kind == &link->tls->or_plain;
+		link->open = link->plain;
+		return link->plain ? 0
+				   : tell(link, "the peer speaks plain bytes; set tls=on there");
+	case SPOKEI_HELLO_BROKEN:
+	default:
+		return tell(link, "the peer's first bytes are no ClientHello");
+	}
+}
+
+/* Receives bytes, and queues the step that they make possible. */
+static int collect(struct spokei_tls_link *link)
+{
+	int status = pull(link);
+
+	if (status <= 0)
+		return status;
+	if (link->tls->accepts && link->ssl == NULL)
+		return judge(link);
+	queue(link, &link->tls->steps);
+	return 0;
+}
+
+static struct spokei_tls_link *make_link(struct spokei_stream *stream)
+{
+	const struct spoke_env *env = stream->engine->env;
+	struct spokei_tls *tls = spokei_tls_of(stream);
+	struct spokei_tls_link *link = spokei_alloc(env, 1, sizeof(*link));
+
+	if (link == NULL)
+		return NULL;
+	link->stream = stream;
+	link->tls = tls;
+	link->updates = spokei_bucket_make(UPDATES_PER_SECOND, UPDATES_BURST,
+					   tls->engine->begin_ns);
+	spokei_buffer_init(&link->raw, env, RECEIVED_MAX + SPOKEI_ENGINE_SCRATCH);
+	spokei_buffer_init(&link->lag, env, SPOKEI_TLS_LAG_MAX);
+	stream->state = link;
+	return link;
+}
+
+/* A stream that was accepted begins with its first byte: a silent peer costs nothing here. */
+static int begin(struct spokei_stream *stream)
+{
+	const struct spoke_env *env = stream->engine->env;
+	struct spokei_tls *tls = spokei_tls_of(stream);
+	struct spokei_tls_link *link;
+	ssize_t got = 1;
+
+	if (tls->accepts)
+		got = env->net->read(env->ctx, stream->watch.fd, tls->scratch, PIECE);
+	if (got == 0)
+		return -ECONNRESET;
+	if (got < 0)
+		return (int)got;
+	link = make_link(stream);
+	if (link == NULL)
+		return -ENOMEM;
+	if (!tls->accepts) {
+		queue(link, &tls->steps);
+		return 0;
+	}
+	if (spokei_buffer_append(&link->raw, tls->scratch, (size_t)got))
+		return -ENOMEM;
+	link->received = (size_t)got;
+	return judge(link);
+}
+
+static int go_on(struct spokei_tls_link *link)
+{
+	if (link->open)
+		return 0;
+	if (link->dying) {
+		spokei_buffer_fini(&link->raw);
+		return pull(link) == 0 ? 0 : link->error;
+	}
+	if (!link->due)
+		return collect(link);
+	link->due = false;
+	return step(link);
+}
+
+int spokei_tls_open(struct spokei_stream *stream)
+{
+	struct spokei_tls_link *link;
+	int status = stream->state ? go_on(stream->state) : begin(stream);
+
+	link = stream->state;
+	if (status == 0 && link && !link->dying)
+		status = spokei_tls_push(link);
+	if (status == -EAGAIN || status == -EINTR)
+		return SPOKEI_STREAM_MORE;
+	if (status < 0) {
+		if (link)
+			spokei_tls_leave(link);
+		return status;
+	}
+	return link->open ? 0 : SPOKEI_STREAM_MORE;
+}

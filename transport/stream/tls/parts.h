@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of TLS streams, for one another. Each file calls only those before it:
+ *
+ *     names     the names that certificates bear, wanted and shown
+ *     context   files to the library's context
+ *     bytes     bytes between the library and the descriptor
+ *     open      handshakes: bounded in number, and a few steps a turn
+ *     flow      the open stream
+ *     life      the table of the streams, and the owner of all
+ */
+#ifndef SPOKEI_TRANSPORT_STREAM_TLS_PARTS_H
+#define SPOKEI_TRANSPORT_STREAM_TLS_PARTS_H
+
+#include "core/base/pace.h"
+#include "core/memory/buffer.h"
+#include "transport/stream/tls/tls.h"
+
+#include <spoke/value.h>
+
+#include <openssl/ssl.h>
+
+#define SPOKEI_TLS_RECORD 16384u        /* bytes of plaintext in a record */
+#define SPOKEI_TLS_RECORD_OVERHEAD 256u /* allowed by the protocol */
+#define SPOKEI_TLS_WRITE_RECORDS 14u    /* of one write() */
+/* Bytes of the records of one write(): the scratch behind room for one record's plaintext. */
+#define SPOKEI_TLS_OUT (SPOKEI_ENGINE_SCRATCH - SPOKEI_TLS_RECORD)
+/* Bytes that wait for the descriptor: one write(), and answers of the protocol. */
+#define SPOKEI_TLS_LAG_MAX 262144u
+#define SPOKEI_TLS_NAMES 16u        /* that a peer may have; more are not looked at */
+#define SPOKEI_TLS_NAMES_SIZE 2048u /* bytes of them all */
+
+struct spokei_tls_ask;
+
+/* Names of a peer, in one block. */
+struct spokei_tls_names {
+	struct spoke_span *spans;
+	size_t count;
+	size_t size; /* of the block */
+};
+
+struct spokei_tls {
+	struct spokei_stream_kind kind;
+	struct spokei_stream_kind or_plain;
+	struct spoke_engine *engine;
+	SSL_CTX *context; /* of the next connections */
+	BIO_METHOD *method;
+	struct spokei_tls_ask *ask; /* the names that peers have to bear; NULL: their host */
+	/* SPOKEI_ENGINE_SCRATCH bytes: received bytes, while they are read; the records of one
+	 * write(), while they are made. */
+	unsigned char *scratch;
+	bool accepts;
+	/* Handshakes: streams whose next step waits, in the order of their coming; streams without
+	 * a place; streams that have one. */
+	struct spoke_list steps;
+	struct spoke_list standing;
+	struct spoke_list placed;
+	uint32_t places;
+	uint32_t places_max;
+	uint32_t places_per_peer_max;
+	struct spokei_task task;  /* takes the next steps */
+	char why[SPOKEI_TLS_WHY]; /* the last failure of a stream */
+};
+
+/* A stream's own part. */
+struct spokei_tls_link {
+	struct spokei_stream *stream;
+	struct spokei_tls *tls;
+	SSL *ssl;                 /* NULL until a ClientHello is whole */
+	struct spoke_list node;   /* in `steps` or `standing`; next == NULL: in none */
+	struct spoke_list place;  /* in `placed`; next == NULL: it has no place */
+	uint64_t peer;            /* the hash of its peer's machine, while it has a place */
+	struct spokei_buffer raw; /* received, and not given to the library */
+	struct spokei_buffer lag; /* made by the library, and not taken by the descriptor */
+	struct spoke_span in; /* the bytes that the library reads next; borrowed during a call */
+	unsigned char *out;   /* where the records of a write() go; NULL: to `lag` */
+	size_t out_len;
+	struct spokei_tls_names names;
+	struct spokei_bucket updates; /* changes of the peer's keys */
+	uint64_t records;             /* written with the present keys */
+	uint64_t keyed_ns;            /* since when */
+	size_t received;              /* bytes of the handshake */
+	int error;                    /* sticky: reading has failed */
+	bool due;                     /* its step may be taken now */
+	bool open;
+	bool plain;      /* the peer speaks plain bytes, which are in `raw` */
+	bool ended;      /* the descriptor gives no more */
+	bool closed;     /* ... after the peer's close_notify */
+	bool dying;      /* the handshake has failed, and the peer is being told */
+	bool flooded;    /* the peer changes its keys too often */
+	bool unwritable; /* sticky: the direction that writes is broken */
+	bool shut;       /* close_notify follows the bytes that wait */
+	bool shut_done;
+};
+
+static inline struct spokei_tls *spokei_tls_of(const struct spokei_stream *stream)
+{
+	return stream->kind->owner;
+}
+
+/* --- names.c */
+
+/* Reads a list of names. Returns NULL after writing `why`. */
+struct spokei_tls_ask *spokei_tls_ask_new(const struct spoke_env *env, const char *list,
+					  char why[SPOKEI_TLS_WHY], int *ret_error);
+void spokei_tls_ask_free(const struct spoke_env *env, struct spokei_tls_ask *ask);
+
+/* Returns whether a host is an address in digits. */
+bool spokei_tls_is_address(const char *host);
+
+/* Verifies a peer's chain and its names; of the library's kind. */
+int spokei_tls_verify(X509_STORE_CTX *store, void *arg);
+
+/* Writes the names of a verified certificate. Returns 0 or -ENOMEM. */
+int spokei_tls_names_read(const struct spoke_env *env, X509 *cert,
+			  struct spokei_tls_names *ret_names);
+void spokei_tls_names_free(const struct spoke_env *env, struct spokei_tls_names *names);
+
+/* --- context.c */
+
+/* Makes a context from files; `why` as of spokei_tls_new(). Any thread. */
+int spokei_tls_context_new(const struct spoke_env *env, const struct spokei_tls_options *options,
+			   char why[SPOKEI_TLS_WHY], SSL_CTX **ret_context);
+
+/* --- bytes.c */
+
+BIO_METHOD *spokei_tls_method_new(void);
+
+/* Gives the stream's SSL object its BIO. Returns 0 or -ENOMEM. */
+int spokei_tls_join(struct spokei_tls_link *link);
+
+/* Makes `in` the bytes that wait, or else receives at most `max`. Returns 1 if there are any, 0 at
+ * the end, or a negative errno. */
+ssize_t spokei_tls_receive(struct spokei_tls_link *link, size_t max);
+
+/* Keeps the rest of `in` for the next call. Returns 0 or -ENOMEM. */
+int spokei_tls_keep(struct spokei_tls_link *link);
+
+/* Passes `lag` on. Returns 0: nothing is left, or a negative errno. */
+int spokei_tls_push(struct spokei_tls_link *link);
+
+/* Writes the reason for the library's last error to tls->why, and forgets it. Returns the errno for
+ * it. */
+int spokei_tls_failed(struct spokei_tls_link *link, int result);
+
+/* --- open.c */
+
+int spokei_tls_open(struct spokei_stream *stream);
+
+/* Takes the stream out of the queues of handshakes. */
+void spokei_tls_leave(struct spokei_tls_link *link);
+
+/* The task of a struct spokei_tls. */
+void spokei_tls_steps(struct spokei_task *task);
+
+/* --- flow.c */
+
+ssize_t spokei_tls_read(struct spokei_stream *stream, void *bytes, size_t len);
+size_t spokei_tls_pending(const struct spokei_stream *stream);
+ssize_t spokei_tls_write(struct spokei_stream *stream, const struct iovec *parts, int count);
+int spokei_tls_flush(struct spokei_stream *stream);
+int spokei_tls_shut(struct spokei_stream *stream);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TLS streams: the certificates and limits that the connections of one owner share, and their kind
+ * of stream. Nothing outside this folder knows the library. On the engine's thread.
+ */
+#ifndef SPOKEI_TRANSPORT_STREAM_TLS_TLS_H
+#define SPOKEI_TRANSPORT_STREAM_TLS_TLS_H
+
+#include "transport/stream/stream.h"
+
+#define SPOKEI_TLS_WHY 256u        /* bytes of a sentence */
+#define SPOKEI_TLS_HANDSHAKES 256u /* under way at a time, by default */
+#define SPOKEI_TLS_HANDSHAKES_PER_PEER 32u
+
+struct spokei_tls;
+
+/* Whether peers have to show a certificate. */
+enum spokei_tls_verify {
+	SPOKEI_TLS_VERIFY_NONE,
+	SPOKEI_TLS_VERIFY_OPTIONAL, /* one that is shown has to be good */
+	SPOKEI_TLS_VERIFY_REQUIRED,
+};
+
+/* Texts are copied. A side that connects always verifies its peer. */
+struct spokei_tls_options {
+	bool accepts;     /* for accepted connections; else for those that this side makes */
+	const char *cert; /* path of the chain, PEM; NULL: none, if this side connects */
+	const char *key;  /* path of its key */
+	const char *ca;   /* path of the authorities of peers' certificates; NULL: the system's */
+	const char *crl;  /* path of revoked certificates; NULL: none */
+	/* "dns:a.test,uri:spiffe://x/y,ip:10.0.0.1": the peer's certificate has to bear one. NULL:
+	 * the host that is connected to. */
+	const char *peers;
+	enum spokei_tls_verify verify; /* of accepted connections */
+	unsigned oldest;               /* version, 12 or 13; 0: 13 */
+	uint32_t handshakes_max;       /* 0: the default; also the next */
+	uint32_t handshakes_per_peer_max;
+	uint32_t handshakes_per_second; /* 0: no limit */
+};
+
+/*
+ * Reads the files. Returns 0; SPOKE_EUNSUPPORTED: spoke is built without TLS; SPOKE_EINVAL: an
+ * option or the content of a file; SPOKE_ESYSTEM: a file cannot be read; SPOKE_ENOMEM. `why` says
+ * which, and the remedy. Blocks for as long as the files do.
+ */
+SPOKE_MUST_USE int spokei_tls_new(struct spoke_engine *engine,
+				  const struct spokei_tls_options *options,
+				  char why[SPOKEI_TLS_WHY], struct spokei_tls **ret_tls);
+
+/* Frees it, after its last connection was closed. NULL is fine. */
+void spokei_tls_free(struct spokei_tls *tls);
+
+/* Returns the kind of its streams, good until it is freed. */
+const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls);
+
+/* Returns the kind of accepted streams whose first byte tells TLS from plain bytes. */
+const struct spokei_stream_kind *spokei_tls_or_plain(const struct spokei_tls *tls);
+
+#endif
