@@ -68,20 +68,47 @@ static ssize_t read_all(int fd, char *bytes, size_t size)
 	return got > 0 ? -EFBIG : (ssize_t)len;
 }
 
-static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
+/* Rejects files that others may read. A file of root may be shared with a group, as an
+ * administrator does for a service. */
+static int check_secret(int fd)
+{
+	struct stat status;
+	mode_t others = S_IRWXG | S_IRWXO;
+
+	if (fstat(fd, &status) != 0)
+		return -errno;
+	if (status.st_uid == 0)
+		others = S_IWGRP | S_IXGRP | S_IRWXO;
+	return (status.st_mode & others) == 0 ? 0 : -EPERM;
+}
+
+static ssize_t read_file(const char *path, void *bytes, size_t size, bool secret)
 {
 	/* Without O_NONBLOCK, opening a pipe would wait for its writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	ssize_t result;
 
-	(void)ctx;
 	if (fd < 0)
 		return -errno;
 	result = check_kind(fd);
+	if (result == 0 && secret)
+		result = check_secret(fd);
 	if (result == 0)
 		result = read_all(fd, bytes, size);
 	(void)close(fd);
 	return result;
+}
+
+static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
+{
+	(void)ctx;
+	return read_file(path, bytes, size, false);
+}
+
+static ssize_t files_read_secret(void *ctx, const char *path, void *bytes, size_t size)
+{
+	(void)ctx;
+	return read_file(path, bytes, size, true);
 }
 
 /* Creates a new file next to `path` and writes its name to `ret_name`. Returns the descriptor. */
@@ -202,4 +229,5 @@ const struct spoke_files spokei_host_files = {
 	.is_locked = spokei_filelock_held,
 	.drop = spokei_filelock_drop,
 	.sweep = spokei_filesweep,
+	.read_secret = files_read_secret,
 };

@@ -105,6 +105,15 @@ static int files_sweep(void *ctx, const char *path)
 	return error ? error : faulty->inner->files->sweep(faulty->inner->ctx, path);
 }
 
+static ssize_t files_read_secret(void *ctx, const char *path, void *bytes, size_t size)
+{
+	struct spokei_faults *faulty = ctx;
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_FILE_READ);
+
+	return error ? error
+		     : faulty->inner->files->read_secret(faulty->inner->ctx, path, bytes, size);
+}
+
 const struct spoke_files spokei_faults_files = {
 	.read = files_read,
 	.replace = files_replace,
@@ -117,4 +126,5 @@ const struct spoke_files spokei_faults_files = {
 	.is_locked = files_is_locked,
 	.drop = files_drop,
 	.sweep = files_sweep,
+	.read_secret = files_read_secret,
 };

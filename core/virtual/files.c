@@ -21,6 +21,7 @@ struct memfile {
 	char *path;
 	char *bytes; /* ended by a NUL; NULL: the file does not exist */
 	size_t len;
+	bool exposed;       /* others than its owner may read it */
 	bool held;          /* locked by a process outside the world */
 	struct holder lock; /* ... or by this holder */
 	struct holder *watches;
@@ -125,6 +126,15 @@ static ssize_t files_read(void *ctx, const char *path, void *bytes, size_t size)
 		return -ENOENT;
 	memcpy(bytes, file->bytes, file->len < size ? file->len : size);
 	return file->len > size ? -EFBIG : (ssize_t)file->len;
+}
+
+static ssize_t files_read_secret(void *ctx, const char *path, void *bytes, size_t size)
+{
+	const struct memfile *file = find_file(files_of(ctx), path);
+
+	if (file && file->bytes && file->exposed)
+		return -EPERM;
+	return files_read(ctx, path, bytes, size);
 }
 
 static int files_replace(void *ctx, const char *path, const void *bytes, size_t len,
@@ -261,6 +271,7 @@ const struct spoke_files spokei_vfiles_table = {
 	.is_locked = files_is_locked,
 	.drop = files_drop,
 	.sweep = files_sweep,
+	.read_secret = files_read_secret,
 };
 
 /* --- for tests */
@@ -315,6 +326,11 @@ const char *spokei_vfiles_get(const struct spokei_vfiles *files, const char *pat
 	const struct memfile *file = find_file(files, path);
 
 	return file ? file->bytes : NULL;
+}
+
+void spokei_vfiles_expose(struct spokei_vfiles *files, const char *path, bool exposed)
+{
+	make_file(files, path)->exposed = exposed;
 }
 
 void spokei_vfiles_hold(struct spokei_vfiles *files, const char *path, bool held)

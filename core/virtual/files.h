@@ -38,6 +38,9 @@ void spokei_vfiles_put_bytes(struct spokei_vfiles *files, const char *path, cons
 			     size_t len);
 void spokei_vfiles_remove(struct spokei_vfiles *files, const char *path);
 
+/* Lets others than its owner read a file, or not. */
+void spokei_vfiles_expose(struct spokei_vfiles *files, const char *path, bool exposed);
+
 /* Returns the content of a file, ended by a NUL; NULL: no such file. Valid until it changes. */
 const char *spokei_vfiles_get(const struct spokei_vfiles *files, const char *path);
 

@@ -289,6 +289,10 @@ struct spoke_files {
 	 * hexadecimal digits. The caller holds the lock of `path`; so does each process that
 	 * replaces it or locks such a path. Returns 0 or a negative errno. */
 	int (*sweep)(void *ctx, const char *path);
+	/* Like read(), for secrets: a file that its group or others may read is refused with
+	 * -EPERM, before a byte of it is read. If it belongs to root, its group may read it. NULL:
+	 * not available. */
+	ssize_t (*read_secret)(void *ctx, const char *path, void *bytes, size_t size);
 };
 
 /* Signals of the process. Any thread. */

@@ -216,6 +216,38 @@ static void a_folder_that_is_missing_or_a_path_too_long_is_an_error(void **state
 	assert_int_equal(entries(rig), 0);
 }
 
+/* Tests may run as root, whose files may be shared with a group. */
+static void secret_that_others_may_read_is_refused(void **state)
+{
+	static const struct {
+		mode_t mode;
+		bool roots; /* it belongs to root */
+		bool fine;
+	} rows[] = {
+		{ 0600, false, true },  { 0400, false, true },  { 0640, false, false },
+		{ 0604, false, false }, { 0620, false, false }, { 0644, false, false },
+		{ 0600, true, true },   { 0640, true, true },   { 0440, true, true },
+		{ 0660, true, false },  { 0644, true, false },  { 0641, true, false },
+	};
+	const struct rig *rig = *state;
+	char bytes[8];
+
+	assert_int_equal(replace(rig, "secret"), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (rows[i].roots && geteuid() != 0)
+			continue;
+		if (geteuid() == 0)
+			assert_int_equal(chown(rig->path, rows[i].roots ? 0 : 65534, (gid_t)-1), 0);
+		assert_int_equal(chmod(rig->path, rows[i].mode), 0);
+		assert_int_equal(spokei_host_files.read_secret(NULL, rig->path, bytes,
+							       sizeof(bytes)),
+				 rows[i].fine ? 6 : -EPERM);
+	}
+	assert_int_equal(spokei_host_files.read_secret(NULL, rig->folder, bytes, sizeof(bytes)),
+			 -EISDIR);
+	assert_int_equal(spokei_host_files.read_secret(NULL, "/nowhere/at/all", bytes, 1), -ENOENT);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -226,6 +258,7 @@ int main(void)
 		CASE(reading_a_non_file_fails_without_blocking),
 		CASE(a_replaced_file_keeps_its_permissions),
 		CASE(private_file_is_readable_by_owner_only),
+		CASE(secret_that_others_may_read_is_refused),
 		CASE(a_reader_keeps_the_file_it_has_opened),
 		CASE(a_failed_rename_leaves_nothing_behind),
 		CASE(a_failed_write_leaves_the_old_file_and_nothing_else),

@@ -66,6 +66,20 @@ static void file_written_by_one_process_is_read_by_another(void **state)
 	assert_int_equal(files->read(&rig->one, "a", bytes, sizeof(bytes)), -ENOENT);
 }
 
+static void exposed_file_is_no_secret(void **state)
+{
+	struct rig *rig = *state;
+	const struct spoke_files *files = rig->one.env.files;
+	char bytes[8];
+
+	assert_int_equal(files->read_secret(&rig->one, "a", bytes, sizeof(bytes)), -ENOENT);
+	spokei_vfiles_put(rig->files, "a", "secret");
+	assert_int_equal(files->read_secret(&rig->one, "a", bytes, sizeof(bytes)), 6);
+	spokei_vfiles_expose(rig->files, "a", true);
+	assert_int_equal(files->read_secret(&rig->one, "a", bytes, sizeof(bytes)), -EPERM);
+	assert_int_equal(files->read(&rig->one, "a", bytes, sizeof(bytes)), 6);
+}
+
 static void file_watch_reports_only_its_own_file(void **state)
 {
 	struct rig *rig = *state;
@@ -165,6 +179,7 @@ int main(void)
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		CASE(file_written_by_one_process_is_read_by_another),
+		CASE(exposed_file_is_no_secret),
 		CASE(file_watch_reports_only_its_own_file),
 		CASE(a_lock_keeps_others_out_until_it_is_given_back),
 		CASE(lock_is_seen_by_others_until_its_holder_ends),
