@@ -25,6 +25,8 @@ struct spokei_provider_texts;
 struct spokei_registration;
 struct spokei_routes;
 struct spokei_slab;
+struct spokei_stream;
+struct spokei_tls;
 struct spokei_token;
 
 struct spoke_provider {
@@ -70,6 +72,9 @@ struct spoke_provider {
 
 /* Serves a connection that the listeners accepted. Is a spokei_accept. */
 void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks);
+
+/* Drains a connection whose peer is not trusted any more. */
+void spokei_provider_dismiss(struct spokei_stream *stream);
 
 /* Serves a request. Is a spokei_serve_fn. */
 void spokei_provider_serve(void *arg, struct spokei_conn *conn,

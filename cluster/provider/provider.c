@@ -219,10 +219,14 @@ static int make_tls(struct spoke_provider *provider, const struct spoke_provider
 		.values = &provider->settings->in_force,
 		.section = SPOKEI_IN_PROVIDER,
 	};
+	int error;
 
 	if (options->tls && options->tls->handshake_timeout_ns)
 		provider->settings->limits.handshake_ns = options->tls->handshake_timeout_ns;
-	return spokei_tls_of(provider->engine, &sources, &provider->tls_mode, &provider->tls);
+	error = spokei_tls_of(provider->engine, &sources, &provider->tls_mode, &provider->tls);
+	if (provider->tls)
+		spokei_tls_watch(provider->tls, spokei_provider_dismiss);
+	return error;
 }
 
 /* Makes the parts that can fail, except the filters. */

@@ -10,6 +10,7 @@
 #include "core/engine/figures.h"
 #include "transport/conn/link.h"
 #include "transport/listen/group.h"
+#include "transport/stream/tls/tls.h"
 
 static void limit_route(struct spoke_provider *provider, const struct spokei_route *route)
 {
@@ -55,6 +56,7 @@ void spokei_provider_changed(struct spokei_config_user *user)
 	spokei_listen_group_limit(provider->listeners, settings->connections_max,
 				  settings->connections_per_peer_max);
 	spokei_link_change(provider->link, &settings->limits);
+	spokei_tls_reload(provider->tls);
 	spokei_registration_reweigh(provider->registration, settings->weight, settings->warmup_ns);
 	spokei_provider_limit(provider);
 }

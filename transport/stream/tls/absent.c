@@ -18,6 +18,17 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	return SPOKE_EUNSUPPORTED;
 }
 
+void spokei_tls_watch(struct spokei_tls *tls, void (*refuse)(struct spokei_stream *stream))
+{
+	(void)tls;
+	(void)refuse;
+}
+
+void spokei_tls_reload(struct spokei_tls *tls)
+{
+	(void)tls;
+}
+
 void spokei_tls_free(struct spokei_tls *tls)
 {
 	(void)tls;

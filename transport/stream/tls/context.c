@@ -13,6 +13,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,10 +55,19 @@ static const char *last_reason(void)
 static BIO *open_file(struct making *making, const char *key, const char *path, int *ret_error)
 {
 	const struct spoke_env *env = making->env;
-	ssize_t len = env->files->read(env->ctx, path, making->bytes, FILE_MAX);
+	bool is_key = path == making->options->key;
+	ssize_t (*read)(void *ctx, const char *path, void *bytes,
+			size_t size) = is_key && env->files->read_secret ? env->files->read_secret
+									 : env->files->read;
+	ssize_t len = read(env->ctx, path, making->bytes, FILE_MAX);
 	char text[64];
 	BIO *bio;
 
+	if (len == -EPERM && is_key) {
+		*ret_error = wrong(making, SPOKE_EINVAL,
+				   "tls.key: others may read %s; use chmod 600 on it", path);
+		return NULL;
+	}
 	if (len < 0) {
 		if (strerror_r((int)-len, text, sizeof(text)) != 0)
 			(void)snprintf(text, sizeof(text), "error %d", (int)-len);
@@ -123,7 +133,7 @@ static int use_key(struct making *making, BIO *bio)
 static int check_dates(struct making *making)
 {
 	X509 *leaf = SSL_CTX_get0_certificate(making->context);
-	time_t now = (time_t)(making->env->wall(making->env->ctx) / UINT64_C(1000000000));
+	time_t now = spokei_tls_seconds(making->env);
 
 	if (X509_cmp_time(X509_get0_notAfter(leaf), &now) < 0)
 		return wrong(making, SPOKE_EINVAL, "tls.cert: %s has expired: issue a new one",
@@ -294,6 +304,26 @@ static int check_options(struct making *making)
 		return wrong(making, SPOKE_EINVAL,
 			     "tls.crl: set tls.ca, the authority of the list");
 	return 0;
+}
+
+uint64_t spokei_tls_context_print(const struct spoke_env *env,
+				  const struct spokei_tls_options *options)
+{
+	const char *const paths[] = { options->cert, options->key, options->ca, options->crl };
+	unsigned char *bytes = spokei_alloc_unset(env, FILE_MAX);
+	uint64_t print = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; bytes && i < sizeof(paths) / sizeof(paths[0]); i++) {
+		ssize_t len = paths[i] ? env->files->read(env->ctx, paths[i], bytes, FILE_MAX) : 0;
+
+		for (ssize_t at = 0; at < len; at++)
+			print = (print ^ bytes[at]) * UINT64_C(0x100000001b3);
+		print = (print ^ (uint64_t)len) * UINT64_C(0x100000001b3);
+	}
+	if (bytes)
+		OPENSSL_cleanse(bytes, FILE_MAX);
+	spokei_free(env, bytes, 1, FILE_MAX);
+	return print ? print : 1;
 }
 
 int spokei_tls_context_new(const struct spoke_env *env, const struct spokei_tls_options *options,

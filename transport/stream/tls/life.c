@@ -121,7 +121,10 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	spokei_list_init(&tls->steps);
 	spokei_list_init(&tls->standing);
 	spokei_list_init(&tls->placed);
+	spokei_list_init(&tls->open);
 	error = fill(tls, options, why);
+	if (error == 0)
+		error = spokei_tls_reload_new(tls, options);
 	if (error) {
 		spokei_tls_free(tls);
 		return error;
@@ -139,11 +142,17 @@ void spokei_tls_free(struct spokei_tls *tls)
 	env = tls->engine->env;
 	SPOKE_ASSERT(tls->places == 0);
 	spokei_task_drop(&tls->task);
+	spokei_tls_reload_free(tls->reload);
 	SSL_CTX_free(tls->context);
 	BIO_meth_free(tls->method);
 	spokei_tls_ask_free(env, tls->ask);
 	spokei_free(env, tls->scratch, 1, SPOKEI_ENGINE_SCRATCH);
 	spokei_free(env, tls, 1, sizeof(*tls));
+}
+
+void spokei_tls_watch(struct spokei_tls *tls, void (*refuse)(struct spokei_stream *stream))
+{
+	tls->refuse = refuse;
 }
 
 const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls)

@@ -8,6 +8,7 @@
 #include "core/text/option.h"
 #include "transport/stream/tls/parts.h"
 
+#include <openssl/err.h>
 #include <openssl/x509v3.h>
 
 #include <errno.h>
@@ -183,21 +184,51 @@ static bool is_of(X509 *cert, const char *host)
 	return is_good(kind, host) && bears(cert, &(struct wanted){ kind, host });
 }
 
+static bool is_expected(const struct spokei_tls_link *link, X509 *cert)
+{
+	const struct spokei_tls_ask *ask = link->tls->ask;
+	const char *host = link->stream->host;
+
+	return ask ? holds(ask, cert) : host && is_of(cert, host);
+}
+
 int spokei_tls_verify(X509_STORE_CTX *store, void *arg)
 {
 	const SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
-	const struct spokei_tls_link *link = SSL_get_app_data(ssl);
-	const struct spokei_tls_ask *ask = link->tls->ask;
-	const char *host = link->stream->host;
-	X509 *cert = X509_STORE_CTX_get0_cert(store);
 
 	(void)arg;
 	if (X509_verify_cert(store) != 1)
 		return 0;
-	if (ask ? holds(ask, cert) : host && is_of(cert, host))
+	if (is_expected(SSL_get_app_data(ssl), X509_STORE_CTX_get0_cert(store)))
 		return 1;
 	X509_STORE_CTX_set_error(store, X509_V_ERR_HOSTNAME_MISMATCH);
 	return 0;
+}
+
+/* A peer that was asked for no certificate stays; if one is required now, it goes. */
+bool spokei_tls_trusts(const struct spokei_tls_link *link)
+{
+	SSL_CTX *context = link->tls->context;
+	X509 *cert = link->ssl ? SSL_get0_peer_certificate(link->ssl) : NULL;
+	X509_STORE_CTX *store;
+	bool trusts;
+
+	if (cert == NULL)
+		return !(SSL_CTX_get_verify_mode(context) & SSL_VERIFY_FAIL_IF_NO_PEER_CERT);
+	store = X509_STORE_CTX_new();
+	trusts = store != NULL &&
+		 X509_STORE_CTX_init(store, SSL_CTX_get_cert_store(context), cert,
+				     SSL_get_peer_cert_chain(link->ssl)) == 1 &&
+		 X509_STORE_CTX_set_default(store,
+					    link->tls->accepts ? "ssl_client" : "ssl_server") == 1;
+	if (trusts) {
+		X509_VERIFY_PARAM_set_time(X509_STORE_CTX_get0_param(store),
+					   spokei_tls_seconds(link->tls->engine->env));
+		trusts = X509_verify_cert(store) == 1;
+	}
+	X509_STORE_CTX_free(store);
+	ERR_clear_error();
+	return trusts;
 }
 
 /* --- shown */

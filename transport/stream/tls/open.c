@@ -121,8 +121,7 @@ static int make_ssl(struct spokei_tls_link *link)
 	link->ssl = ssl;
 	if (SSL_set_app_data(ssl, link) != 1 || spokei_tls_join(link))
 		return -ENOMEM;
-	X509_VERIFY_PARAM_set_time(SSL_get0_param(ssl),
-				   (time_t)(env->wall(env->ctx) / UINT64_C(1000000000)));
+	X509_VERIFY_PARAM_set_time(SSL_get0_param(ssl), spokei_tls_seconds(env));
 	SSL_set_msg_callback(ssl, watch_messages);
 	SSL_set_msg_callback_arg(ssl, link);
 	if (tls->accepts) {
@@ -191,6 +190,7 @@ static int opened(struct spokei_tls_link *link)
 
 	spokei_tls_leave(link);
 	link->open = true;
+	spokei_list_append(&tls->open, &link->node);
 	link->keyed_ns = tls->engine->begin_ns;
 	spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES_DONE);
 	if (cert)

@@ -6,6 +6,7 @@
  *     context   files to the library's context
  *     bytes     bytes between the library and the descriptor
  *     open      handshakes: bounded in number, and a few steps a turn
+ *     reload    changed files into use
  *     flow      the open stream
  *     life      the table of the streams, and the owner of all
  */
@@ -31,6 +32,7 @@
 #define SPOKEI_TLS_NAMES_SIZE 2048u /* bytes of them all */
 
 struct spokei_tls_ask;
+struct spokei_tls_reload;
 
 /* Names of a peer, in one block. */
 struct spokei_tls_names {
@@ -58,8 +60,11 @@ struct spokei_tls {
 	uint32_t places;
 	uint32_t places_max;
 	uint32_t places_per_peer_max;
-	struct spokei_task task;  /* takes the next steps */
-	char why[SPOKEI_TLS_WHY]; /* the last failure of a stream */
+	struct spokei_task task; /* takes the next steps */
+	struct spoke_list open;  /* streams that are open */
+	struct spokei_tls_reload *reload;
+	void (*refuse)(struct spokei_stream *stream); /* NULL: open streams stay */
+	char why[SPOKEI_TLS_WHY];                     /* the last failure of a stream */
 };
 
 /* A stream's own part. */
@@ -67,7 +72,7 @@ struct spokei_tls_link {
 	struct spokei_stream *stream;
 	struct spokei_tls *tls;
 	SSL *ssl;                 /* NULL until a ClientHello is whole */
-	struct spoke_list node;   /* in `steps` or `standing`; next == NULL: in none */
+	struct spoke_list node;   /* in `steps`, `standing` or `open`; next == NULL: in none */
 	struct spoke_list place;  /* in `placed`; next == NULL: it has no place */
 	uint64_t peer;            /* the hash of its peer's machine, while it has a place */
 	struct spokei_buffer raw; /* received, and not given to the library */
@@ -93,6 +98,12 @@ struct spokei_tls_link {
 	bool shut_done;
 };
 
+/* Returns the time of certificates. */
+static inline time_t spokei_tls_seconds(const struct spoke_env *env)
+{
+	return (time_t)(env->wall(env->ctx) / UINT64_C(1000000000));
+}
+
 static inline struct spokei_tls *spokei_tls_of(const struct spokei_stream *stream)
 {
 	return stream->kind->owner;
@@ -111,6 +122,9 @@ bool spokei_tls_is_address(const char *host);
 /* Verifies a peer's chain and its names; of the library's kind. */
 int spokei_tls_verify(X509_STORE_CTX *store, void *arg);
 
+/* Returns whether the peer of an open stream would be accepted now. */
+bool spokei_tls_trusts(const struct spokei_tls_link *link);
+
 /* Writes the names of a verified certificate. Returns 0 or -ENOMEM. */
 int spokei_tls_names_read(const struct spoke_env *env, X509 *cert,
 			  struct spokei_tls_names *ret_names);
@@ -121,6 +135,10 @@ void spokei_tls_names_free(const struct spoke_env *env, struct spokei_tls_names 
 /* Makes a context from files; `why` as of spokei_tls_new(). Any thread. */
 int spokei_tls_context_new(const struct spoke_env *env, const struct spokei_tls_options *options,
 			   char why[SPOKEI_TLS_WHY], SSL_CTX **ret_context);
+
+/* Returns a number that tells the content of the files from any other; 0 is none. Any thread. */
+uint64_t spokei_tls_context_print(const struct spoke_env *env,
+				  const struct spokei_tls_options *options);
 
 /* --- bytes.c */
 
@@ -152,6 +170,13 @@ void spokei_tls_leave(struct spokei_tls_link *link);
 
 /* The task of a struct spokei_tls. */
 void spokei_tls_steps(struct spokei_task *task);
+
+/* --- reload.c */
+
+/* Begins to look at the files. Returns 0, SPOKE_ENOMEM or SPOKE_ELIMIT (no timer). */
+SPOKE_MUST_USE int spokei_tls_reload_new(struct spokei_tls *tls,
+					 const struct spokei_tls_options *options);
+void spokei_tls_reload_free(struct spokei_tls_reload *reload);
 
 /* --- flow.c */
 

@@ -47,6 +47,14 @@ SPOKE_MUST_USE int spokei_tls_new(struct spoke_engine *engine,
 				  const struct spokei_tls_options *options,
 				  char why[SPOKEI_TLS_WHY], struct spokei_tls **ret_tls);
 
+/* Has connections that live verified again after each change of the files, and calls `refuse` for
+ * those that are not trusted any more. Nothing is closed here. */
+void spokei_tls_watch(struct spokei_tls *tls, void (*refuse)(struct spokei_stream *stream));
+
+/* Looks at the files soon, as each minute: changed ones are used for new connections, if all of
+ * them are good. NULL is fine. */
+void spokei_tls_reload(struct spokei_tls *tls);
+
 /* Frees it, after its last connection was closed. NULL is fine. */
 void spokei_tls_free(struct spokei_tls *tls);
 
