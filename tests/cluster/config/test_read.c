@@ -276,7 +276,7 @@ static void values_are_checked_by_meaning(void **state)
 		  "msgpack-rpc or tcp\n" },
 		{ "[provider]\nlisten = unix:/a, dubbo://1.2.3.4?heartbeat=1s",
 		  "a.conf:2: listen = unix:/a, dubbo://1.2.3.4?heartbeat=1s: an address may only "
-		  "have the parameters shared and http; write others as keys of "
+		  "have the parameters shared, http and tls; write others as keys of "
 		  "[provider]\n" },
 		{ "[provider]\nlisten = dubbo://otherhost:1",
 		  "a.conf:2: listen = dubbo://otherhost:1: not a numeric address, or the path is "
