@@ -10,6 +10,7 @@
 #define BACKOFF_CAP_NS (30 * SECOND)
 #define CONNECT_NS (5 * SECOND)
 #define TICK_NS MS
+#define LINK_CAPACITY 65536u /* of a link without a limit of its own */
 
 void sim_drain_begin(struct sim_process *process, uint64_t timeout_ns)
 {
@@ -178,6 +179,28 @@ static void call_all(struct sim_world *world)
 	}
 }
 
+/* Returns the longest time for which a link of this world is busy with the bytes that it has taken.
+ */
+static uint64_t busy_ns(const struct spokei_vnet_link *link)
+{
+	uint64_t bytes = link->capacity ? link->capacity : LINK_CAPACITY;
+
+	return link->bytes_per_s ? bytes * SECOND / link->bytes_per_s : 0;
+}
+
+/* The bytes that a slow link took during the faults arrive at its old pace. Answers that wait
+ * behind them may follow a little later. */
+static void wait_for_answers(struct sim_world *world)
+{
+	uint64_t busy = busy_ns(&world->plan->link);
+	uint64_t until_ns = world->virt.now_ns + busy + (busy ? 2 * SECOND : 0);
+
+	while (sim_asks_owed(world) && world->virt.now_ns < until_ns) {
+		sim_go_on(world, world->virt.now_ns + 5 * MS);
+		sim_provider_answer_due(world, true);
+	}
+}
+
 /* Repeats the calls while reads and writes are split into small pieces. */
 static void call_in_pieces(struct sim_world *world)
 {
@@ -239,6 +262,7 @@ void sim_heal(struct sim_world *world)
 	settle(world);
 	call_all(world);
 	sim_workers_heal(world);
+	wait_for_answers(world);
 	sim_asks_check(world);
 	if (sim_chance(&world->dice, 200))
 		call_in_pieces(world);

@@ -132,7 +132,10 @@ void sim_ask_readonly(struct sim_end *end);
  * known), `attempt` the attempt number in it. */
 void sim_ask_runs(struct sim_call *call, struct sim_stream *stream, unsigned attempt);
 
-/* Checks after the faults that no request is left without an answer that was due. */
+/* Returns whether a request is left without an answer that was due. */
+bool sim_asks_owed(struct sim_world *world);
+
+/* Checks after the faults that no request is left so. */
 void sim_asks_check(struct sim_world *world);
 
 /* --- oracle_calls.c */

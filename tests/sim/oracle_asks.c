@@ -310,22 +310,40 @@ static bool may_be_held(struct sim_world *world, const struct sim_ask *ask)
 	return world->virt.now_ns < ask->read_ns + call->timeout_ns * 5 / 4 + 4 * SECOND;
 }
 
+/* Returns a request on the connection that the provider has read and not answered, or NULL. */
+static const struct sim_ask *find_owed(struct sim_world *world, const struct sim_stream *stream)
+{
+	const struct sim_end *end = &stream->ends[1];
+
+	if (stream->over || stream->tampered || end->fd < 0 || !stream->dubbo || end->shut ||
+	    end->ended)
+		return NULL;
+	for (uint32_t i = 0; i < stream->ask_count; i++) {
+		const struct sim_ask *ask = &stream->asks[i];
+
+		if (ask->number && ask->read && ask->two_way && !ask->answered &&
+		    !may_be_held(world, ask))
+			return ask;
+	}
+	return NULL;
+}
+
+bool sim_asks_owed(struct sim_world *world)
+{
+	for (const struct sim_stream *one = world->streams; one; one = one->next)
+		if (find_owed(world, one))
+			return true;
+	return false;
+}
+
 void sim_asks_check(struct sim_world *world)
 {
 	for (const struct sim_stream *one = world->streams; one; one = one->next) {
-		const struct sim_end *end = &one->ends[1];
+		const struct sim_ask *ask = find_owed(world, one);
 
-		if (one->over || one->tampered || end->fd < 0 || !one->dubbo || end->shut ||
-		    end->ended)
-			continue;
-		for (uint32_t i = 0; i < one->ask_count; i++) {
-			const struct sim_ask *ask = &one->asks[i];
-
-			if (ask->number && ask->read && ask->two_way && !ask->answered &&
-			    !may_be_held(world, ask))
-				sim_violation(world, SIM_S23,
-					      "connection %u: call %u was read and never answered",
-					      one->number, ask->number);
-		}
+		if (ask)
+			sim_violation(world, SIM_S23,
+				      "connection %u: call %u was read and never answered",
+				      one->number, ask->number);
 	}
 }
