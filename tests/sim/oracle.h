@@ -14,7 +14,7 @@
 struct sim_excuse {
 	uint64_t late_turns; /* turns of the process that began late */
 	uint64_t held_ns;    /* time for which the process was frozen */
-	uint64_t sleeps;     /* sleeps of the machine */
+	uint64_t sleeps;     /* sleeps of the machine that the process has noticed */
 };
 
 struct sim_line;
