@@ -23,7 +23,7 @@
 #define BOOT_AHEAD_NS (86400 * SECOND)
 #define STEADY_CALLS 1000u /* per second */
 #define STEADY_MOST 86400u /* seconds */
-#define PATIENCE_S 120u    /* per seed */
+#define PATIENCE_S 120u    /* per seed, of CPU time */
 
 struct settings {
 	uint64_t seeds;

@@ -461,7 +461,7 @@ const char *sim_name(char kind, uint64_t number);
 /* Installs signal handlers that report assertions and crashes. */
 void sim_crash_begin(void);
 
-/* Limits the time until the next call to `seconds`; 0 removes the limit. */
+/* Limits the CPU time until the next call to `seconds`; 0 removes the limit. */
 void sim_crash_watch(uint64_t seconds);
 
 #endif
