@@ -146,11 +146,9 @@ bool spokei_guard_token(struct spoke_span authorization, const char *token)
 
 	if (text == NULL || authorization.len <= scheme_len)
 		return false;
-	for (size_t i = 0; i < scheme_len; i++) {
-		if ((text[i] | 0x20) != (scheme[i] | 0x20))
-			return false;
-	}
-	return spokei_secret_is((struct spoke_span){ text + scheme_len,
+	return spokei_http_is_any_case((struct spoke_span){ text, scheme_len }, scheme,
+				       scheme_len) &&
+	       spokei_secret_is((struct spoke_span){ text + scheme_len,
 						     authorization.len - scheme_len },
 				token);
 }

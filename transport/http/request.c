@@ -57,7 +57,7 @@ static bool is_all(struct spoke_span span, unsigned char class)
 	return all != 0;
 }
 
-static bool is_token(struct spoke_span span)
+bool spokei_http_is_token(struct spoke_span span)
 {
 	return span.len > 0 && is_all(span, TOKEN);
 }
@@ -184,7 +184,7 @@ static int read_request_line(struct reader *reader)
 		status = next_line(reader, SPOKEI_HTTP_LINE_MAX, LINE_TOO_LONG, &line);
 	if (status != SPOKEI_HTTP_WHOLE)
 		return status;
-	if (!cut(&line, ' ', &method) || !is_token(method) || !cut(&line, ' ', &target))
+	if (!cut(&line, ' ', &method) || !spokei_http_is_token(method) || !cut(&line, ' ', &target))
 		return BAD_REQUEST;
 	reader->request->method = find_method(method);
 	status = read_version(reader, line);
@@ -277,7 +277,7 @@ static int read_field(struct reader *reader, struct spoke_span line)
 {
 	struct spoke_span name;
 
-	if (!cut(&line, ':', &name) || !is_token(name) || !is_field_text(line))
+	if (!cut(&line, ':', &name) || !spokei_http_is_token(name) || !is_field_text(line))
 		return BAD_REQUEST;
 	line = trim(line);
 	switch (name.len) {

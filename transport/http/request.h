@@ -66,6 +66,9 @@ int spokei_http_read_head(const void *bytes, size_t len, struct spokei_http_requ
  */
 int spokei_http_read(const void *bytes, size_t len, struct spokei_http_request *ret_request);
 
+/* Can it be the name of a header, or a part of one? */
+bool spokei_http_is_token(struct spoke_span span);
+
 /* Takes the next of the checked header lines. Returns false if there is none. */
 bool spokei_http_next_field(struct spoke_span *fields, struct spoke_span *ret_name,
 			    struct spoke_span *ret_value);

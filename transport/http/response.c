@@ -27,7 +27,7 @@ add(struct spokei_buffer *out, const char *format, ...)
 	return spokei_buffer_append(out, text, (size_t)len);
 }
 
-static const char *reason(int status)
+const char *spokei_http_reason(int status)
 {
 	switch (status) {
 	case 200:
@@ -48,6 +48,8 @@ static const char *reason(int status)
 		return "Content Too Large";
 	case 414:
 		return "URI Too Long";
+	case 415:
+		return "Unsupported Media Type";
 	case 417:
 		return "Expectation Failed";
 	case 421:
@@ -56,10 +58,14 @@ static const char *reason(int status)
 		return "Too Many Requests";
 	case 431:
 		return "Request Header Fields Too Large";
+	case 500:
+		return "Internal Server Error";
 	case 501:
 		return "Not Implemented";
 	case 503:
 		return "Service Unavailable";
+	case 504:
+		return "Gateway Timeout";
 	case 505:
 		return "HTTP Version Not Supported";
 	default:
@@ -84,7 +90,7 @@ int spokei_http_response_head(struct spokei_buffer *out,
 			      const struct spokei_http_response *response)
 {
 	int error = add(out, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n", response->status,
-			reason(response->status), response->type);
+			spokei_http_reason(response->status), response->type);
 
 	if (error == 0 && response->len != SPOKEI_HTTP_UNTIL_CLOSE)
 		error = add(out, "Content-Length: %zu\r\n", response->len);

@@ -28,6 +28,10 @@ struct spokei_http_response {
 SPOKE_MUST_USE int spokei_http_response_head(struct spokei_buffer *out,
 					     const struct spokei_http_response *response);
 
+/* Returns the phrase after the number of a status, e.g. "Not Found"; of one that spoke never sends,
+ * that of 400. */
+const char *spokei_http_reason(int status);
+
 /* Returns the sentence for a status of spokei_http_read(), or for SPOKEI_HTTP_TIMEOUT. */
 const char *spokei_http_fault(int status);
 

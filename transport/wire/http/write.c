@@ -9,6 +9,7 @@
 #include "core/json/json.h"
 #include "core/text/percent.h"
 #include "transport/http/guard.h"
+#include "transport/http/response.h"
 
 #include <stdio.h>
 
@@ -42,44 +43,6 @@ static void put(struct response *response, const void *bytes, size_t len)
 static void put_text(struct response *response, const char *text)
 {
 	put(response, text, strlen(text));
-}
-
-static const char *reason_of(int status)
-{
-	switch (status) {
-	case 403:
-		return "Forbidden";
-	case 404:
-		return "Not Found";
-	case 405:
-		return "Method Not Allowed";
-	case 413:
-		return "Content Too Large";
-	case 414:
-		return "URI Too Long";
-	case 415:
-		return "Unsupported Media Type";
-	case 417:
-		return "Expectation Failed";
-	case 421:
-		return "Misdirected Request";
-	case TOO_MANY:
-		return "Too Many Requests";
-	case 431:
-		return "Request Header Fields Too Large";
-	case 500:
-		return "Internal Server Error";
-	case 501:
-		return "Not Implemented";
-	case UNAVAILABLE:
-		return "Service Unavailable";
-	case 504:
-		return "Gateway Timeout";
-	case 505:
-		return "HTTP Version Not Supported";
-	default:
-		return "Bad Request";
-	}
 }
 
 /* Arguments that a handler could not read are the client's mistake. */
@@ -156,22 +119,6 @@ static void put_connection(struct response *response)
 		put(response, TEXT("Connection: keep-alive\r\n"));
 }
 
-/* Returns whether the name can be part of a header's name. */
-static bool is_token(struct spoke_span name)
-{
-	static const char marks[] = "!#$%&'*+-.^_`|~";
-	const char *text = name.data;
-
-	for (size_t i = 0; i < name.len; i++) {
-		bool is_letter = (text[i] | 0x20) >= 'a' && (text[i] | 0x20) <= 'z';
-
-		if (!is_letter && (text[i] < '0' || text[i] > '9') &&
-		    memchr(marks, text[i], sizeof(marks) - 1) == NULL)
-			return false;
-	}
-	return name.len > 0;
-}
-
 /* Writes texts as they are, but for bytes that a header cannot have. */
 static void put_attachment(struct response *response, struct spoke_span name,
 			   struct spoke_span value)
@@ -206,7 +153,7 @@ static void put_attachments(struct response *response)
 		return;
 	while (response->error == SPOKE_OK && spoke_cursor_next_pair(&pairs, &key, &value)) {
 		if (spoke_value_str(key, &name) == 0 && spoke_value_str(value, &text) == 0 &&
-		    is_token(name))
+		    spokei_http_is_token(name))
 			put_attachment(response, name, text);
 		if (spokei_buffer_len(response->out) - before > SPOKEI_HTTP_HEAD_MAX)
 			response->error = SPOKE_ETOOLARGE;
@@ -222,7 +169,8 @@ static size_t put_head(struct response *response, int status)
 	if (status == 200) {
 		put(response, TEXT(head_ok));
 	} else {
-		(void)snprintf(line, sizeof(line), "HTTP/1.1 %d %s\r\n", status, reason_of(status));
+		(void)snprintf(line, sizeof(line), "HTTP/1.1 %d %s\r\n", status,
+			       spokei_http_reason(status));
 		put_text(response, line);
 	}
 	if (status == 405)

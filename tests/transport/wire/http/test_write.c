@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define OUT_MAX 65536u
@@ -150,6 +151,55 @@ static void errors_have_status_and_tell_whether_handler_may_have_run(void **stat
 	}
 }
 
+static void status_line_names_each_status_of_refused_request(void **state)
+{
+	static const char *const lines[] = {
+		"400 Bad Request",
+		"403 Forbidden",
+		"404 Not Found",
+		"405 Method Not Allowed",
+		"413 Content Too Large",
+		"414 URI Too Long",
+		"415 Unsupported Media Type",
+		"417 Expectation Failed",
+		"421 Misdirected Request",
+		"431 Request Header Fields Too Large",
+		"501 Not Implemented",
+		"505 HTTP Version Not Supported",
+	};
+	char out[OUT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct spokei_message message = { .kind = SPOKEI_REPLY,
+						  .error = SPOKE_EBADREQUEST };
+
+		message.id = (uint64_t)strtoul(lines[i], NULL, 10) << SPOKEI_HTTP_ID_STATUS;
+		assert_int_equal(write_reply(&message, out), SPOKE_OK);
+		*strchr(out, '\r') = '\0';
+		assert_string_equal(out + 9, lines[i]);
+	}
+}
+
+static void attachment_whose_name_is_no_token_is_left_out(void **state)
+{
+	struct spokei_message message = { .kind = SPOKEI_REPLY, .value = value("\x01", 1) };
+	char packed[4] = "\x81\xa1?\xa0"; /* {"?": ""} */
+	char out[OUT_MAX];
+
+	(void)state;
+	message.attachments = value(packed, sizeof(packed));
+	for (int c = 0; c < 256; c++) {
+		bool is_token = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+				(c >= 'a' && c <= 'z') ||
+				(c > ' ' && c < 127 && strchr("!#$%&'*+-.^_`|~", c));
+
+		packed[2] = (char)c;
+		assert_int_equal(write_reply(&message, out), SPOKE_OK);
+		assert_int_equal(strstr(out, "Spoke-Attachment-") != NULL, is_token);
+	}
+}
+
 static void long_attachment_or_body_is_too_large_and_leaves_nothing(void **state)
 {
 	char text[40000];
@@ -184,6 +234,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replies_have_expected_bytes),
 		cmocka_unit_test(errors_have_status_and_tell_whether_handler_may_have_run),
+		cmocka_unit_test(status_line_names_each_status_of_refused_request),
+		cmocka_unit_test(attachment_whose_name_is_no_token_is_left_out),
 		cmocka_unit_test(long_attachment_or_body_is_too_large_and_leaves_nothing),
 		cmocka_unit_test(requests_cannot_be_written),
 	};
