@@ -42,11 +42,15 @@ static void split_key(const struct spokei_service *service, struct spoke_span *r
 	*ret_group = (struct spoke_span){ zero + 1, (size_t)(end - zero - 1) };
 }
 
-static void finish(struct spoke_request *request, struct spoke_builder *builder)
+/* Answers with the packed value; `keep`: it is the OpenAPI document of these services. */
+static void finish(struct spoke_request *request, struct spoke_builder *builder,
+		   struct spokei_routes *keep)
 {
 	struct spoke_value value;
 	int error = spoke_builder_finish_value(builder, &value);
 
+	if (error == SPOKE_OK && keep)
+		spokei_routes_keep_openapi(keep, value);
 	if (error)
 		spokei_request_unsendable(request, error);
 	else
@@ -101,7 +105,7 @@ static void reply_services(struct spoke_request *request, void *arg)
 	spoke_pack_array(&builder, count);
 	while ((service = next_service(services, service)) != NULL)
 		pack_service(&builder, service);
-	finish(request, &builder);
+	finish(request, &builder, NULL);
 }
 
 /* --- the OpenAPI document */
@@ -265,31 +269,42 @@ static void pack_error_schema(struct spoke_builder *builder)
 	pack_property(builder, "written", "boolean");
 }
 
-static void reply_openapi(struct spoke_request *request, void *arg)
+static void pack_openapi(struct spoke_builder *builder, const struct spokei_routes *services)
 {
-	const struct spokei_routes *services = arg;
 	const struct spokei_service *service = NULL;
-	struct spoke_builder builder;
 
-	spoke_builder_init(&builder, services->engine->env, NULL);
-	spoke_pack_map(&builder, 4);
-	text(&builder, "openapi", "3.1.0");
-	key(&builder, "info");
-	spoke_pack_map(&builder, 2);
-	text(&builder, "title", "Services of this provider");
-	text(&builder, "version", "1");
-	key(&builder, "paths");
-	spoke_pack_map(&builder, count_paths(services));
+	spoke_pack_map(builder, 4);
+	text(builder, "openapi", "3.1.0");
+	key(builder, "info");
+	spoke_pack_map(builder, 2);
+	text(builder, "title", "Services of this provider");
+	text(builder, "version", "1");
+	key(builder, "paths");
+	spoke_pack_map(builder, count_paths(services));
 	while ((service = next_service(services, service)) != NULL) {
 		bool listed = is_listed(services, service);
 
 		for (size_t i = 0; i < service->count && listed; i++) {
 			if (is_path(&service->routes[i]))
-				pack_route(&builder, &service->routes[i]);
+				pack_route(builder, &service->routes[i]);
 		}
 	}
-	pack_error_schema(&builder);
-	finish(request, &builder);
+	pack_error_schema(builder);
+}
+
+static void reply_openapi(struct spoke_request *request, void *arg)
+{
+	struct spokei_routes *services = arg;
+	struct spoke_value kept = { services->openapi, services->openapi_len };
+	struct spoke_builder builder;
+
+	if (kept.data) {
+		spoke_reply(request, kept);
+		return;
+	}
+	spoke_builder_init(&builder, services->engine->env, NULL);
+	pack_openapi(&builder, services);
+	finish(request, &builder, services);
 }
 
 const struct spoke_handler spokei_request_about[2] = {

@@ -217,6 +217,20 @@ static int make_service(const struct spokei_routes *services,
 	return error;
 }
 
+static void drop_openapi(struct spokei_routes *services)
+{
+	spokei_free(services->engine->env, services->openapi, 1, services->openapi_len);
+	services->openapi = NULL;
+}
+
+void spokei_routes_keep_openapi(struct spokei_routes *services, struct spoke_value document)
+{
+	services->openapi = spokei_alloc(services->engine->env, 1, document.len);
+	services->openapi_len = document.len;
+	if (services->openapi)
+		memcpy(services->openapi, document.data, document.len);
+}
+
 int spokei_routes_add(struct spokei_routes *services, const struct spoke_service_options *options,
 		      const struct spoke_handler *handlers, size_t count)
 {
@@ -231,6 +245,7 @@ int spokei_routes_add(struct spokei_routes *services, const struct spoke_service
 		return error;
 	}
 	spokei_list_append(&services->all, &service->node);
+	drop_openapi(services);
 	return SPOKE_OK;
 }
 
@@ -324,5 +339,6 @@ void spokei_routes_fini(struct spokei_routes *services)
 	}
 	if (services->about_service)
 		free_service(services->about_service);
+	drop_openapi(services);
 	spokei_map_fini(&services->by_key);
 }

@@ -69,6 +69,8 @@ struct spokei_routes {
 	 * NULL: there is no such service. */
 	const struct spoke_handler *about;
 	struct spokei_service *about_service; /* made with the first request; NULL until then */
+	unsigned char *openapi; /* the value of the document; NULL: it is made when it is asked for */
+	size_t openapi_len;
 };
 
 void spokei_routes_init(struct spokei_routes *services, struct spoke_engine *engine,
@@ -91,6 +93,9 @@ SPOKE_MUST_USE int spokei_route_of_pushes(struct spoke_engine *engine, const cha
 void spokei_routes_explain(const struct spoke_service_options *options,
 			   const struct spoke_handler *handlers, size_t count, int error, char *why,
 			   size_t size);
+
+/* Keeps a copy of the OpenAPI document until a service is added, if there is memory. */
+void spokei_routes_keep_openapi(struct spokei_routes *services, struct spoke_value document);
 
 /* Finds the route of a request that describes the provider; NULL: it is none, or there is no
  * memory. */

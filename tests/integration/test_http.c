@@ -223,6 +223,39 @@ static void get_head_and_options(struct stage *stage)
 	assert_http_lives(raw);
 }
 
+static void never(struct spoke_request *request, void *arg)
+{
+	(void)request;
+	(void)arg;
+	fail();
+}
+
+/* Returns the number of allocations that the answer took. */
+static uint64_t ask_openapi(struct stage *stage, struct raw *raw, const char *body)
+{
+	stage_mark(stage);
+	http_ask(raw, "GET /openapi.json HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	http_want(raw, 200, body);
+	return stage_demands(stage);
+}
+
+static void openapi_document_is_made_again_only_for_new_services(struct stage *stage)
+{
+	static const struct spoke_service_options options = { .name = "demo.New" };
+	static const struct spoke_handler handler = { .method = "new", .handle = never };
+	struct raw *raw = http_to_provider(stage, NULL);
+	uint64_t made;
+	uint64_t kept;
+
+	(void)ask_openapi(stage, raw, "*\"/demo.Web/get\":*");
+	kept = ask_openapi(stage, raw, "*\"/demo.Web/get\":*");
+	assert_int_equal(spoke_provider_add(stage->provider, &options, &handler, 1), SPOKE_OK);
+	made = ask_openapi(stage, raw, "*\"/demo.Web/get\":{*\"/demo.New/new\":*");
+	assert_true(kept < made);
+	assert_int_equal(ask_openapi(stage, raw, "*\"/demo.New/new\":*"), kept);
+	assert_http_lives(raw);
+}
+
 static void a_client_that_expects_100_gets_it(struct stage *stage)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
@@ -313,6 +346,7 @@ int main(void)
 		ROW(nothing_is_read_after_connection_close, STAGE_ALL),
 		ROW(old_clients_are_served, STAGE_ALL),
 		ROW(get_head_and_options, STAGE_ALL),
+		ROW(openapi_document_is_made_again_only_for_new_services, STAGE_VIRTUAL),
 		ROW(a_client_that_expects_100_gets_it, STAGE_ALL),
 		ROW(times_and_attachments_arrive, STAGE_ALL),
 		ROW(long_values_are_answered, STAGE_ALL),

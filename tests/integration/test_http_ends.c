@@ -328,6 +328,24 @@ static void talk(struct stage *stage, struct raw *raw)
 	}
 }
 
+static void never(struct spoke_request *request, void *arg)
+{
+	(void)request;
+	(void)arg;
+	fail();
+}
+
+/* A new service lets the provider make its OpenAPI document again. */
+static void add_service(struct stage *stage, unsigned number)
+{
+	static const struct spoke_handler handler = { .method = "never", .handle = never };
+	char name[32];
+	struct spoke_service_options options = { .name = name };
+
+	(void)snprintf(name, sizeof(name), "demo.New%u", number);
+	assert_int_equal(spoke_provider_add(stage->provider, &options, &handler, 1), SPOKE_OK);
+}
+
 /* Each request gets one answer, in order, or the connection ends. */
 static void memory_may_fail_at_each_allocation(struct stage *stage)
 {
@@ -342,6 +360,7 @@ static void memory_may_fail_at_each_allocation(struct stage *stage)
 
 		stage_pass(stage, 10 * SECOND);
 		raw = raw_connect(stage);
+		add_service(stage, (unsigned)skip);
 		failed = stage->faulty.failed[SPOKEI_FAULTS_MEMORY];
 		*rule = (struct spokei_faults_rule){ .skip = skip++, .error = -1 };
 		talk(stage, raw);
