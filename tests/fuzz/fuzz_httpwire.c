@@ -2,10 +2,13 @@
 /*
  * Fuzzes the HTTP wire behind its input buffer. The first byte selects the pieces in which the
  * stream is read; the messages must be those of the whole stream. Each message is valid, and gets
- * an answer whose length is true. The second byte selects frame.max, so that limits are met.
+ * an answer whose length is true. The second byte selects frame.max, so that limits are met. The
+ * quick search for the end of a request must agree with the parser.
  */
 #define _GNU_SOURCE
 #include "tests/core/memory.h"
+#include "transport/http/request.h"
+#include "transport/http/skim.h"
 #include "transport/wire/http/http.h"
 #include "transport/wire/intake.h"
 
@@ -145,6 +148,20 @@ static struct story read_in(const struct spokei_wire_limits *limits, const uint8
 	return story;
 }
 
+/* The quick search for the end of a request agrees with the parser. */
+static void check_skim(const uint8_t *data, size_t size)
+{
+	struct spokei_http_request request;
+	size_t len = spokei_http_skim(data, size);
+	int status = spokei_http_read_head(data, size, NULL, NULL, &request);
+
+	if (status == SPOKEI_HTTP_MORE)
+		demand(len == 0, "no request ends before its head");
+	if (status == SPOKEI_HTTP_WHOLE && len > 0)
+		demand(!request.chunked && len == request.head_len + request.body_len,
+		       "a request has one end");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct spokei_wire_limits limits = {
@@ -159,6 +176,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2)
 		return 0;
 	limits.frame_max = data[1] < 128 ? 65536 : 64u + 8u * (data[1] % 128u);
+	check_skim(data + 2, size - 2);
 	whole = read_in(&limits, data + 2, size - 2, size);
 	pieces = read_in(&limits, data + 2, size - 2, 1 + data[0] % 64u);
 	demand(whole.sum == pieces.sum && whole.count == pieces.count && whole.last == pieces.last,

@@ -25,6 +25,8 @@ struct reader {
 	bool has_length;
 	bool has_connection_close;
 	bool has_keep_alive;
+	spokei_http_field_fn each; /* or NULL */
+	void *arg;
 	struct spokei_http_request *request;
 };
 
@@ -32,6 +34,8 @@ struct reader {
 #define TOKEN 1u
 #define VISIBLE 2u
 #define FIELD 4u
+
+#define ONES UINT64_C(0x0101010101010101)
 
 /* clang-format off */
 static const unsigned char classes[256] = {
@@ -67,8 +71,23 @@ static bool is_visible(struct spoke_span span)
 	return span.len > 0 && is_all(span, VISIBLE);
 }
 
+/* Is a byte zero? */
+static bool has_zero(uint64_t word)
+{
+	return ((word - ONES) & ~word & (ONES << 7)) != 0;
+}
+
+/* Most text has neither control characters (the top three bits are zero) nor DEL. */
 static bool is_field_text(struct spoke_span span)
 {
+	uint64_t word;
+
+	for (; span.len >= sizeof(word); span.len -= sizeof(word)) {
+		memcpy(&word, span.data, sizeof(word));
+		if (has_zero(word & ONES * 0xe0) || has_zero(word ^ ONES * 0x7f))
+			break;
+		span.data = (const char *)span.data + sizeof(word);
+	}
 	return is_all(span, FIELD);
 }
 
@@ -193,22 +212,27 @@ static int read_request_line(struct reader *reader)
 	return read_target(reader, target) ? SPOKEI_HTTP_WHOLE : BAD_REQUEST;
 }
 
-static int read_length(struct reader *reader, struct spoke_span value)
+bool spokei_http_length(struct spoke_span value, size_t *ret_length)
 {
 	const char *text = value.data;
 	size_t length = 0;
 
-	if (reader->has_length || value.len == 0)
-		return BAD_REQUEST;
-	reader->has_length = true;
 	for (size_t i = 0; i < value.len; i++) {
 		if (text[i] < '0' || text[i] > '9')
-			return BAD_REQUEST;
+			return false;
 		length = length * 10 + (size_t)(text[i] - '0');
 		if (length > SIZE_MAX / 16)
 			length = SIZE_MAX / 16;
 	}
-	reader->request->body_len = length;
+	*ret_length = length;
+	return value.len > 0;
+}
+
+static int read_length(struct reader *reader, struct spoke_span value)
+{
+	if (reader->has_length || !spokei_http_length(value, &reader->request->body_len))
+		return BAD_REQUEST;
+	reader->has_length = true;
 	return SPOKEI_HTTP_WHOLE;
 }
 
@@ -272,14 +296,31 @@ static int read_expectation(struct reader *reader, struct spoke_span value)
 	return SPOKEI_HTTP_WHOLE;
 }
 
-/* White space in or after a name, as in a folded line, makes the name invalid. */
+/* Splits the name and the colon off a line. White space in or after a name, as in a folded line,
+ * makes the name invalid. */
+static bool cut_name(struct spoke_span *line, struct spoke_span *ret_name)
+{
+	const unsigned char *text = line->data;
+	size_t len = 0;
+
+	while (len < line->len && classes[text[len]] & TOKEN)
+		len++;
+	if (len == 0 || len == line->len || text[len] != ':')
+		return false;
+	*ret_name = (struct spoke_span){ text, len };
+	*line = (struct spoke_span){ text + len + 1, line->len - len - 1 };
+	return true;
+}
+
 static int read_field(struct reader *reader, struct spoke_span line)
 {
 	struct spoke_span name;
 
-	if (!cut(&line, ':', &name) || !spokei_http_is_token(name) || !is_field_text(line))
+	if (!cut_name(&line, &name) || !is_field_text(line))
 		return BAD_REQUEST;
 	line = trim(line);
+	if (reader->each)
+		reader->each(reader->arg, name, line);
 	switch (name.len) {
 	case 4:
 		return names(name, "host") ? read_host(reader, line) : SPOKEI_HTTP_WHOLE;
@@ -324,9 +365,12 @@ static int end_head(struct reader *reader, size_t fields_at, size_t fields_end)
 	return SPOKEI_HTTP_WHOLE;
 }
 
-int spokei_http_read_head(const void *bytes, size_t len, struct spokei_http_request *ret_request)
+int spokei_http_read_head(const void *bytes, size_t len, spokei_http_field_fn each, void *arg,
+			  struct spokei_http_request *ret_request)
 {
-	struct reader reader = { .bytes = bytes, .len = len, .request = ret_request };
+	struct reader reader = {
+		.bytes = bytes, .len = len, .each = each, .arg = arg, .request = ret_request
+	};
 	struct spoke_span line;
 	size_t fields_at;
 	int status;
@@ -349,7 +393,7 @@ int spokei_http_read_head(const void *bytes, size_t len, struct spokei_http_requ
 
 int spokei_http_read(const void *bytes, size_t len, struct spokei_http_request *ret_request)
 {
-	int status = spokei_http_read_head(bytes, len, ret_request);
+	int status = spokei_http_read_head(bytes, len, NULL, NULL, ret_request);
 
 	if (status != SPOKEI_HTTP_WHOLE)
 		return status;

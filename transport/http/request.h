@@ -52,13 +52,18 @@ struct spokei_http_request {
 	size_t len; /* bytes of the whole request */
 };
 
+/* Is called with each checked header line, in their order; a later line may still be refused. */
+typedef void (*spokei_http_field_fn)(void *arg, struct spoke_span name, struct spoke_span value);
+
 /*
- * Parses the head of the first request in `len` bytes. Returns SPOKEI_HTTP_WHOLE, SPOKEI_HTTP_MORE,
+ * Parses the head of the first request in `len` bytes, and calls each(arg) with its lines; NULL:
+ * nothing is called. Returns SPOKEI_HTTP_WHOLE, SPOKEI_HTTP_MORE,
  * or the status to reject it with: 400, 414, 417 (an unknown expectation), 431 (the head is too
  * long), 501 (a transfer coding) or 505. *ret_request is valid only if the head is complete, except
  * for the method, which is valid with 431 too.
  */
-int spokei_http_read_head(const void *bytes, size_t len, struct spokei_http_request *ret_request);
+int spokei_http_read_head(const void *bytes, size_t len, spokei_http_field_fn each, void *arg,
+			  struct spokei_http_request *ret_request);
 
 /*
  * Parses the first request in `len` bytes, with a body of at most SPOKEI_HTTP_BODY_MAX bytes.
@@ -68,6 +73,9 @@ int spokei_http_read(const void *bytes, size_t len, struct spokei_http_request *
 
 /* Can it be the name of a header, or a part of one? */
 bool spokei_http_is_token(struct spoke_span span);
+
+/* Is it the value of a Content-Length? A huge one becomes SIZE_MAX / 16. */
+bool spokei_http_length(struct spoke_span value, size_t *ret_length);
 
 /* Takes the next of the checked header lines. Returns false if there is none. */
 bool spokei_http_next_field(struct spoke_span *fields, struct spoke_span *ret_name,

@@ -24,12 +24,16 @@ static inline bool spokei_http_is(struct spoke_span span, const char *text)
 static inline bool spokei_http_is_any_case(struct spoke_span span, const char *text, size_t len)
 {
 	const char *bytes = span.data;
-	size_t same = 0;
 
-	while (same < len && same < span.len &&
-	       spokei_http_lower(bytes[same]) == spokei_http_lower(text[same]))
-		same++;
-	return same == len && same == span.len;
+	if (span.len != len)
+		return false;
+	/* Most bytes are the same in the same case. */
+	for (size_t i = 0; i < len; i++) {
+		if (bytes[i] != text[i] &&
+		    spokei_http_lower(bytes[i]) != spokei_http_lower(text[i]))
+			return false;
+	}
+	return true;
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP request parser: valid and invalid requests, whole and split at every byte. */
 #include "transport/http/request.h"
+#include "transport/http/skim.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -121,6 +122,36 @@ static void prefix_gives_same_status_as_whole_or_incomplete(void **state)
 	}
 }
 
+/* Returns the length of a whole request without chunks and expectation; 0: it is none. */
+static size_t whole_len(const char *text, size_t len)
+{
+	struct spokei_http_request request;
+
+	if (spokei_http_read_head(text, len, NULL, NULL, &request) != SPOKEI_HTTP_WHOLE ||
+	    request.chunked || request.expects || request.head_len + request.body_len > len)
+		return 0;
+	return request.head_len + request.body_len;
+}
+
+static void skim_finds_same_end_as_parser(void **state)
+{
+	static const char more[] = "POST /a HTTP/1.1\r\n" H "TE: x\r\ncontent-LENGTH:3\r\n"
+				   "Traceparent: x\r\n\r\nabcGET / HTTP/1.1\r\n\r\n";
+	struct spokei_http_request request;
+
+	(void)state;
+	assert_int_equal(spokei_http_skim(more, sizeof(more) - 1), sizeof(more) - 1 - 18);
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		for (size_t len = 0; len <= strlen(rows[i].text); len++) {
+			size_t found = spokei_http_skim(rows[i].text, len);
+			int status = spokei_http_read_head(rows[i].text, len, NULL, NULL, &request);
+
+			if (status == SPOKEI_HTTP_WHOLE || status == SPOKEI_HTTP_MORE)
+				assert_int_equal(found, whole_len(rows[i].text, len));
+		}
+	}
+}
+
 static void assert_span(struct spoke_span span, const char *text)
 {
 	assert_int_equal(span.len, strlen(text));
@@ -174,7 +205,8 @@ static void head_tells_end_of_body_and_wishes_of_client(void **state)
 	for (size_t i = 0; i < LENGTH(heads); i++) {
 		size_t len = strlen(heads[i].text);
 
-		assert_int_equal(spokei_http_read_head(heads[i].text, len, &request), 0);
+		assert_int_equal(spokei_http_read_head(heads[i].text, len, NULL, NULL, &request),
+				 0);
 		assert_int_equal(request.head_len, len);
 		assert_int_equal(request.body_len, heads[i].body_len);
 		assert_int_equal(request.chunked, heads[i].chunked);
@@ -192,7 +224,7 @@ static void fields_are_found_by_name_in_any_case_and_counted(void **state)
 	struct spoke_span value;
 
 	(void)state;
-	assert_int_equal(spokei_http_read_head(text, sizeof(text) - 1, &request), 0);
+	assert_int_equal(spokei_http_read_head(text, sizeof(text) - 1, NULL, NULL, &request), 0);
 	assert_span(request.path, "/a");
 	assert_span(request.query, "b=c&d?e");
 	assert_int_equal(spokei_http_field(&request, "cookie", &value), 2);
@@ -205,6 +237,28 @@ static void fields_are_found_by_name_in_any_case_and_counted(void **state)
 }
 
 /* The request line and the head at their limits, and one byte longer. */
+/* Wherever it stands among others. */
+static void values_have_no_control_characters_but_tab(void **state)
+{
+	static const char head[] = "GET / HTTP/1.1\r\n" H "X: abcdefghijklmnopqrstuvw\r\n\r\n";
+	const size_t from = sizeof(head) - 1 - 4 - 23;
+	struct spokei_http_request request;
+	char text[sizeof(head)];
+
+	(void)state;
+	for (size_t at = from; at < from + 23; at++) {
+		for (int c = 0; c < 256; c++) {
+			memcpy(text, head, sizeof(head));
+			text[at] = (char)c;
+			if (c == '\n')
+				continue;
+			assert_int_equal(read_text(text, sizeof(text) - 1, &request),
+					 (c < ' ' && c != '\t') || c == 127 ? 400
+									    : SPOKEI_HTTP_WHOLE);
+		}
+	}
+}
+
 static void line_and_head_are_rejected_beyond_their_limits(void **state)
 {
 	char text[SPOKEI_HTTP_HEAD_MAX + 64];
@@ -233,9 +287,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parser_returns_expected_status_for_each_request),
 		cmocka_unit_test(prefix_gives_same_status_as_whole_or_incomplete),
+		cmocka_unit_test(skim_finds_same_end_as_parser),
 		cmocka_unit_test(parser_finds_every_field),
 		cmocka_unit_test(head_tells_end_of_body_and_wishes_of_client),
 		cmocka_unit_test(fields_are_found_by_name_in_any_case_and_counted),
+		cmocka_unit_test(values_have_no_control_characters_but_tab),
 		cmocka_unit_test(line_and_head_are_rejected_beyond_their_limits),
 	};
 

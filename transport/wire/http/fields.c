@@ -26,12 +26,6 @@ static bool is(struct spoke_span name, const char *text)
 	return spokei_http_is_any_case(name, text, strlen(text));
 }
 
-/* Headers that other programs write by their own rules: the first of each counts, as it is. */
-struct foreign {
-	bool parent;
-	bool state;
-};
-
 static bool take_once(bool *seen)
 {
 	bool first = !*seen;
@@ -41,7 +35,7 @@ static bool take_once(bool *seen)
 }
 
 /* Returns the name of the attachment in this header; { 0 }: it is none. */
-static struct spoke_span attachment_of(struct spoke_span name, struct foreign *seen)
+static struct spoke_span attachment_of(struct spoke_span name, struct spokei_http_foreign *seen)
 {
 	static const struct spoke_span none;
 
@@ -147,25 +141,25 @@ static const char *read_field(struct spoke_span name, struct spoke_span value,
 	return NULL;
 }
 
-int spokei_http_fields_read(const struct spokei_wire_limits *limits, struct spoke_span lines,
-			    struct spokei_http_fields *ret, const char **ret_why)
+void spokei_http_fields_note(void *arg, struct spoke_span name, struct spoke_span value)
 {
-	struct foreign seen = { false, false };
-	struct spoke_span name;
-	struct spoke_span value;
+	struct spokei_http_fields *fields = arg;
+	const char *why = read_field(name, value, fields);
 
-	*ret = (struct spokei_http_fields){ .timeout_ms = 0 };
-	while (spokei_http_next_field(&lines, &name, &value)) {
-		*ret_why = read_field(name, value, ret);
-		if (*ret_why)
-			return BAD_REQUEST;
-		ret->attachments += attachment_of(name, &seen).len > 0;
-	}
-	*ret_why = "Spoke-Version or Spoke-Group is too long";
-	if (ret->version.len > limits->name_max || ret->group.len > limits->name_max)
-		return BAD_REQUEST;
-	*ret_why = "at most 256 attachments are allowed";
-	return ret->attachments > SPOKEI_ATTACHMENTS_MAX ? BAD_REQUEST : OK;
+	if (fields->why == NULL)
+		fields->why = why;
+	fields->attachments += attachment_of(name, &fields->seen).len > 0;
+}
+
+int spokei_http_fields_check(const struct spokei_wire_limits *limits,
+			     struct spokei_http_fields *fields)
+{
+	if (fields->why == NULL &&
+	    (fields->version.len > limits->name_max || fields->group.len > limits->name_max))
+		fields->why = "Spoke-Version or Spoke-Group is too long";
+	if (fields->why == NULL && fields->attachments > SPOKEI_ATTACHMENTS_MAX)
+		fields->why = "at most 256 attachments are allowed";
+	return fields->why ? BAD_REQUEST : OK;
 }
 
 /* Names of headers have no case, so an attachment's name is in lower case. */
@@ -202,7 +196,7 @@ static int pack_value(struct spoke_builder *builder, struct spoke_span value, bo
 int spokei_http_fields_attach(const struct spokei_wire_limits *limits, struct spoke_span lines,
 			      size_t count, struct spokei_buffer *out)
 {
-	struct foreign seen = { false, false };
+	struct spokei_http_foreign seen = { false, false };
 	struct spoke_builder builder;
 	struct spoke_span name;
 	struct spoke_span value;

@@ -7,6 +7,8 @@
 #include "transport/wire/http/http.h"
 #include "transport/wire/http/parts.h"
 
+#include "transport/http/skim.h"
+
 #define CUT_BODY 3
 #define IDLE_NS UINT64_C(75000000000) /* HTTP has no heartbeats */
 #define HEAD_STEP 512u /* bytes of a head that are waited for at first; then twice as many */
@@ -36,15 +38,22 @@ static int cut_head(const struct spokei_wire_limits *limits, struct spokei_cut_h
 {
 	static const char response[] = "HTTP/";
 	struct spokei_http_request request;
+	size_t len;
 	int status;
 
 	if (bytes.len > limits->frame_max)
 		bytes.len = limits->frame_max;
-	/* Responses of a server, which a tool sees. */
+	/* Responses of a server are another wire. */
 	if (bytes.len >= sizeof(response) - 1 &&
 	    memcmp(bytes.data, response, sizeof(response) - 1) == 0)
 		return SPOKE_EPROTOCOL;
-	status = spokei_http_read_head(bytes.data, bytes.len, &request);
+	/* Most requests arrive as a whole; the reader parses their heads anyway. */
+	len = spokei_http_skim(bytes.data, bytes.len);
+	if (len > 0) {
+		*ret_len = len;
+		return 0;
+	}
+	status = spokei_http_read_head(bytes.data, bytes.len, NULL, NULL, &request);
 	if (status == SPOKEI_HTTP_MORE)
 		return need(limits, bytes.len, bytes.len < HEAD_STEP ? HEAD_STEP : 2 * bytes.len,
 			    ret_len);
@@ -64,9 +73,8 @@ static int cut_head(const struct spokei_wire_limits *limits, struct spokei_cut_h
 	return CUT_BODY;
 }
 
-/* Returns 0 if the body is complete or refused, or CUT_MORE. */
-static int cut_body(const struct spokei_wire_limits *limits, struct spokei_cut_http *state,
-		    struct spoke_span bytes, size_t *ret_len)
+int spokei_http_cut_body(const struct spokei_wire_limits *limits, struct spokei_cut_http *state,
+			 struct spoke_span bytes, size_t *ret_len)
 {
 	size_t head_len = state->head_len;
 	size_t max = spokei_http_body_max(limits, head_len);
@@ -102,7 +110,7 @@ static int http_cut(const struct spokei_wire_limits *limits, struct spokei_cut *
 			return status;
 		cut->started = true;
 	}
-	status = cut_body(limits, &cut->http, bytes, ret_len);
+	status = spokei_http_cut_body(limits, &cut->http, bytes, ret_len);
 	if (status == SPOKEI_CUT_MORE && cut->http.expects && !cut->asked) {
 		/* The reader makes an empty frame a question for status 100. */
 		cut->asked = true;

@@ -8,21 +8,7 @@
 
 #include "transport/http/chunks.h"
 #include "transport/http/request.h"
-#include "transport/wire/message.h"
-
-/*
- * HTTP has no ids. The id of a request holds what its response depends on: these bits, the number
- * of the allowed origin, and the status if the request cannot become a call.
- */
-#define SPOKEI_HTTP_ID_HEAD 1u     /* the response has no body */
-#define SPOKEI_HTTP_ID_LAST 2u     /* the connection ends with the response */
-#define SPOKEI_HTTP_ID_OLD 4u      /* the client of HTTP/1.0 wants to keep the connection */
-#define SPOKEI_HTTP_ID_CONTINUE 8u /* the client waits to send the body */
-#define SPOKEI_HTTP_ID_OPTIONS 16u /* asks for the allowed methods */
-#define SPOKEI_HTTP_ID_ORIGIN 8u   /* shift; 8 bits */
-#define SPOKEI_HTTP_ID_STATUS 16u  /* shift; 10 bits */
-
-#define SPOKEI_HTTP_ORIGINS_MAX 255u
+#include "transport/wire/http/id.h"
 
 /* Returns the bytes of the body, while they are in chunks, that a request may have. */
 static inline size_t spokei_http_body_max(const struct spokei_wire_limits *limits, size_t head_len)
@@ -30,9 +16,21 @@ static inline size_t spokei_http_body_max(const struct spokei_wire_limits *limit
 	return limits->frame_max > head_len ? limits->frame_max - head_len : 0;
 }
 
+/* --- http.c */
+
+/* Finds the end of a body behind its head. Returns 0 if it is complete or refused, or CUT_MORE. */
+int spokei_http_cut_body(const struct spokei_wire_limits *limits, struct spokei_cut_http *state,
+			 struct spoke_span bytes, size_t *ret_len);
+
 /* --- fields.c */
 
-/* The header lines that concern a call. Texts lie in the head. */
+/* Headers that other programs write by their own rules: the first of each counts, as it is. */
+struct spokei_http_foreign {
+	bool parent;
+	bool state;
+};
+
+/* The header lines that concern a call; all zero at first. Texts lie in the head. */
 struct spokei_http_fields {
 	struct spoke_span version;
 	struct spoke_span group;
@@ -41,11 +39,17 @@ struct spokei_http_fields {
 	struct spoke_span site;     /* Sec-Fetch-Site */
 	int64_t timeout_ms;         /* as in struct spokei_message */
 	size_t attachments;         /* number of lines that are attachments */
+	struct spokei_http_foreign seen;
+	const char *why; /* the first reason to refuse them; NULL: none */
 };
 
-/* Reads the header lines. Returns 200, or the status to refuse with and the reason. */
-int spokei_http_fields_read(const struct spokei_wire_limits *limits, struct spoke_span lines,
-			    struct spokei_http_fields *ret, const char **ret_why);
+/* Reads a header line; a function for spokei_http_read_head(). */
+void spokei_http_fields_note(void *arg, struct spoke_span name, struct spoke_span value);
+
+/* Checks the lines as a whole. Returns 200, or the status to refuse them with; fields->why is the
+ * reason. */
+int spokei_http_fields_check(const struct spokei_wire_limits *limits,
+			     struct spokei_http_fields *fields);
 
 /* Appends the map of attachments. Returns 0, ENOMEM, or an error of the limits. */
 SPOKE_MUST_USE int spokei_http_fields_attach(const struct spokei_wire_limits *limits,

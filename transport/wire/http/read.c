@@ -101,12 +101,14 @@ static int check_origin(struct reading *reading)
 /* Returns whether the type, without parameters, is this one. */
 static bool is_type(struct spoke_span type, const char *name)
 {
-	const char *end = type.len ? memchr(type.data, ';', type.len) : NULL;
-	size_t len = end ? (size_t)(end - (const char *)type.data) : type.len;
+	const char *text = type.data;
+	size_t len = strlen(name);
 
-	while (len > 0 && strchr(" \t", ((const char *)type.data)[len - 1]))
-		len--;
-	return spokei_http_is_any_case(spokei_span(type.data, len), name, strlen(name));
+	if (type.len < len || !spokei_http_is_any_case(spokei_span(text, len), name, len))
+		return false;
+	while (len < type.len && (text[len] == ' ' || text[len] == '\t'))
+		len++;
+	return len == type.len || text[len] == ';';
 }
 
 /* The type that curl sends by default is taken as JSON, too, if no page can have sent it. */
@@ -267,8 +269,12 @@ static int find_body(struct reading *reading, struct spoke_span frame, struct sp
 	int status;
 
 	*ret_body = spokei_span_after(frame, request->head_len);
-	if (!request->chunked)
-		return request->body_len > max ? TOO_LARGE : OK;
+	if (!request->chunked) {
+		if (request->body_len > max)
+			return TOO_LARGE;
+		SPOKE_ASSERT(ret_body->len == request->body_len);
+		return OK;
+	}
 	if (ret_body->len > max)
 		ret_body->len = max;
 	status = spokei_http_chunks_scan(&chunks, ret_body->data, ret_body->len, max, &needed);
@@ -359,7 +365,8 @@ static int read_request(struct reading *reading, struct spoke_span frame)
 	struct spoke_span body = { NULL, 0 };
 	size_t seen = frame.len < reading->limits->frame_max ? frame.len
 							     : reading->limits->frame_max;
-	int status = spokei_http_read_head(frame.data, seen, request);
+	int status = spokei_http_read_head(frame.data, seen, spokei_http_fields_note,
+					   &reading->fields, request);
 
 	if (status == SPOKEI_HTTP_MORE)
 		status = HEAD_TOO_LONG;
@@ -371,10 +378,10 @@ static int read_request(struct reading *reading, struct spoke_span frame)
 		message->last = true;
 		return refuse(reading, status, explain(status));
 	}
-	status = spokei_http_fields_read(reading->limits, request->fields, &reading->fields,
-					 &reading->why);
-	if (status == OK)
-		status = check_origin(reading);
+	status = spokei_http_fields_check(reading->limits, &reading->fields);
+	if (status != OK)
+		return refuse(reading, status, reading->fields.why);
+	status = check_origin(reading);
 	if (status != OK)
 		return status;
 	if (request->method == SPOKEI_HTTP_OPTIONS)
