@@ -69,7 +69,8 @@ struct spokei_routes {
 	 * NULL: there is no such service. */
 	const struct spoke_handler *about;
 	struct spokei_service *about_service; /* made with the first request; NULL until then */
-	unsigned char *openapi; /* the value of the document; NULL: it is made when it is asked for */
+	unsigned char
+		*openapi; /* the value of the document; NULL: it is made when it is asked for */
 	size_t openapi_len;
 };
 

@@ -196,6 +196,7 @@ static bool on_opened(struct relay_pair *pair, const struct spoke_address *peer)
 	if (!ears || spoke_frames_new(env, &ears->of[0].frames) ||
 	    spoke_frames_new(env, &ears->of[1].frames))
 		return false;
+	spoke_frames_pair(ears->of[0].frames, ears->of[1].frames);
 	env->net->print(env->ctx, peer, text + 5, sizeof(text) - 5);
 	if (!tap->style.quiet)
 		tap_line_event(&tap->style, &place, "opened", text);

@@ -4,9 +4,13 @@
 
 #include "core/base/env.h"
 #include "transport/conn/link.h"
+#include "transport/wire/http/http.h"
+#include "transport/wire/http/id.h"
 #include "transport/wire/intake.h"
 
 #include <spoke/host.h>
+
+#define HEADS 64u /* requests of HTTP that are remembered; more are not in flight */
 
 struct spoke_frames {
 	const struct spoke_env *env;
@@ -14,6 +18,11 @@ struct spoke_frames {
 	struct spokei_intake intake;
 	struct spokei_buffer fed; /* bytes that the input buffer has not taken */
 	size_t taken;             /* ... of them, those of the last message */
+	/* HTTP has no ids. */
+	uint64_t count;             /* requests and their replies so far */
+	struct spoke_frames *other; /* the reader of the other direction, or NULL */
+	uint64_t heads[HEADS];      /* numbers of the last requests whose reply has no body */
+	unsigned head_count;
 };
 
 static const char *const names[] = {
@@ -54,9 +63,18 @@ void spoke_frames_free(struct spoke_frames *frames)
 {
 	if (frames == NULL)
 		return;
+	if (frames->other)
+		frames->other->other = NULL;
 	spokei_intake_fini(&frames->intake);
 	spokei_buffer_fini(&frames->fed);
 	spokei_free(frames->env, frames, 1, sizeof(*frames));
+}
+
+void spoke_frames_pair(struct spoke_frames *frames, struct spoke_frames *other)
+{
+	SPOKE_ASSERT(frames->other == NULL && other->other == NULL);
+	frames->other = other;
+	other->other = frames;
 }
 
 /* Releases the last message. */
@@ -132,13 +150,48 @@ static void show_reply(const struct spokei_message *message, struct spoke_frame 
 	frame->attachments = span_of(message->attachments);
 }
 
-static void show(const struct spoke_frames *frames, const struct spokei_message *message,
+/* Returns the number of an HTTP message; a status like 100 has that of the reply it announces. */
+static uint64_t take_number(struct spoke_frames *frames, const struct spokei_message *message)
+{
+	if (message->kind == SPOKEI_EVENT)
+		return frames->count + 1;
+	frames->count++;
+	if (message->kind != SPOKEI_REPLY && message->id & SPOKEI_HTTP_ID_HEAD)
+		frames->heads[frames->head_count++ % HEADS] = frames->count;
+	return frames->count;
+}
+
+/* Does the next reply answer a HEAD? */
+static bool answers_head(const struct spoke_frames *frames)
+{
+	const struct spoke_frames *asker = frames->other;
+
+	for (unsigned i = 0; asker && i < HEADS && i < asker->head_count; i++) {
+		if (asker->heads[i] == frames->count + 1)
+			return true;
+	}
+	return false;
+}
+
+/* "HTTP/" begins a reply, "HEAD" a request. Returns false if a byte is missing to tell. */
+static bool choose_wire(struct spokei_intake *intake, struct spoke_span bytes)
+{
+	const char *text = bytes.data;
+
+	if (intake->wire || bytes.len == 0 || text[0] != 'H')
+		return true;
+	if (bytes.len > 1 && text[1] == 'T')
+		intake->wire = &spokei_wire_http_replies;
+	return bytes.len > 1;
+}
+
+static void show(struct spoke_frames *frames, const struct spokei_message *message,
 		 struct spoke_span bytes, bool bad, struct spoke_frame *ret_frame)
 {
 	*ret_frame = (struct spoke_frame){
 		.kind = kind_of(message),
 		.wire = frames->intake.wire->name,
-		.id = message->id,
+		.id = frames->intake.wire->in_order ? take_number(frames, message) : message->id,
 		.codec = message->codec,
 		.bytes = bytes,
 		.error = bad ? frames->intake.error : SPOKE_OK,
@@ -148,6 +201,8 @@ static void show(const struct spoke_frames *frames, const struct spokei_message 
 		show_request(message, ret_frame);
 	if (!bad && message->kind == SPOKEI_REPLY)
 		show_reply(message, ret_frame);
+	if (frames->intake.wire == &spokei_wire_http_replies)
+		ret_frame->status = (int)message->id;
 }
 
 /* Returns the next message that has bytes. A question has none if an HTTP client waits for status
@@ -176,6 +231,9 @@ int spoke_frames_next(struct spoke_frames *frames, struct spoke_frame *ret_frame
 	drop_taken(frames);
 	all = spokei_span(spokei_buffer_data(&frames->fed), spokei_buffer_len(&frames->fed));
 	rest = all;
+	if (!choose_wire(&frames->intake, all))
+		return SPOKE_ETRUNCATED;
+	frames->intake.cut.to_head = answers_head(frames);
 	result = take_next(&frames->intake, &rest, &message);
 	frames->taken = all.len - rest.len;
 	switch (result) {

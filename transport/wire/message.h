@@ -128,6 +128,7 @@ struct spokei_cut_http {
 struct spokei_cut {
 	bool started; /* inside a frame; the union is valid only then */
 	bool asked;   /* HTTP: status 100 was given for the next body */
+	bool to_head; /* responses of HTTP, set by the owner: the next has no body */
 	union {
 		struct spokei_skim_kept skim; /* of wires whose frames have no length field */
 		struct spokei_cut_http http;

@@ -124,7 +124,8 @@ tap)
 	ends 0 "$spoke" bench "$address" demo.EchoService.echo --size 100KiB -n 20 -c 20 \
 		--warm-up 0 -t 20s
 	ends 0 "$spoke" call "$address" -a token=s3cret -a k=v demo.EchoService.echo 1
-	"$spoke" top --once "$address" >"$work/output" 2>&1
+	ends 4 "$spoke" top --once "$address"
+	"$spoke" lock --list "redis://$address" >"$work/output" 2>&1
 	end "$tap"
 	grep -q '"token":"\*\*\*"' "$work/json" || fail "no attachments"
 	grep -q '"k":"v"' "$work/json" || fail "an attachment is missing"
@@ -132,7 +133,11 @@ tap)
 	grep -q '"kind":"undecoded from here"' "$work/json" || fail "an unknown protocol was not reported"
 	grep -q '"kind":"request","wire":"http",.*"service":"status"' "$work/json" ||
 		fail "no request over HTTP"
-	grep -q '"kind":"bytes","raw":"485454502f312e31' "$work/json" || fail "no bytes of HTTP"
+	grep -q '"kind":"reply","wire":"http","id":1,.*"error":"ENOSERVICE",.*"status":404' "$work/json" ||
+		fail "no reply over HTTP"
+	grep -q '"kind":"reply","wire":"http",.*"of":"status.$methods"' "$work/json" ||
+		fail "a reply over HTTP has no request"
+	grep -q '"kind":"bytes","raw":"2a' "$work/json" || fail "no bytes of an unknown protocol"
 	"$tools/command_pick" kind wire method args value <"$work/json" >"$work/picked" ||
 		fail "no JSON"
 	grep -qx '"request" "msgpack-rpc" "echo" \[{"a":\[1,null\]}\] -' "$work/picked" ||

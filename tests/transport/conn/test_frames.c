@@ -349,6 +349,87 @@ static void http_requests_are_read(void **state)
 	reader_end(&whole);
 }
 
+#define HEAD(status, len) "HTTP/1.1 " status "\r\nX: y\r\nContent-Length: " len "\r\n\r\n"
+
+/* Reads requests, and then the replies to them in pieces of this size. */
+static void read_both(const char *requests, const char *replies, size_t piece,
+		      struct reader *ret_reader)
+{
+	struct reader asker;
+
+	reader_begin(&asker);
+	reader_begin(ret_reader);
+	spoke_frames_pair(asker.frames, ret_reader->frames);
+	give(&asker, (const unsigned char *)requests, strlen(requests));
+	for (size_t at = 0; at < strlen(replies); at += piece)
+		give(ret_reader, (const unsigned char *)replies + at,
+		     strlen(replies) - at < piece ? strlen(replies) - at : piece);
+	reader_end(&asker);
+}
+
+static void http_replies_are_read_in_any_pieces(void **state)
+{
+	static const char requests[] = "POST /a/b HTTP/1.1\r\nHost: localhost\r\n\r\n"
+				       "HEAD /a/b HTTP/1.1\r\nHost: localhost\r\n\r\n"
+				       "GET /a/b HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	static const char replies[] = HEAD("200 OK", "4") "[1]\n" HEAD(
+		"200 OK",
+		"4") "HTTP/1.1 100 Continue\r\n\r\n" HEAD("500 No",
+							  "61") "{\"error\":\"EREFUSED\",\"code\":"
+								"7,\"text\":\"no\","
+								"\"written\":true}    \n"
+								"HTTP/1.1 200 "
+								"OK\r\nspoke-attachment-a: "
+								"b\r\nTransfer-Encoding: "
+								"chunked\r\n\r\n"
+								"3\r\n{\"a\r\n1;"
+								"x\r\n\"\r\n0\r\n\r\n"
+								"HTTP/1.1 204\r\n\r\n" HEAD(
+									"404 ", "1") "\xff";
+	static const char expected[] = "http reply 1 48 /:.() 0 0 [1]   0 200 OK 0\n"
+				       "http reply 2 44 /:.() 0 0    0 200 OK 0\n"
+				       "http event 3 25 /:.() 0 0    0 100 OK 0\n"
+				       "http reply 3 106 /:.() 0 0  no  7 500 EREFUSED 0\n"
+				       "http reply 4 91 /:.() 0 0 \"{\\\"a\\\"\"   0 200 OK 0\n"
+				       "http reply 5 16 /:.() 0 0    0 204 OK 0\n"
+				       "http reply 6 43 /:.() 0 0 bin(ff)   0 404 EREMOTE 0\n";
+
+	(void)state;
+	for (size_t piece = 1; piece <= sizeof(replies); piece++) {
+		struct reader reader;
+
+		read_both(requests, replies, piece, &reader);
+		assert_string_equal(reader.log, expected);
+		assert_int_equal(reader.bytes, sizeof(replies) - 1);
+		reader_end(&reader);
+	}
+}
+
+static void http_reply_without_end_breaks_the_stream(void **state)
+{
+	static const char *const replies[] = {
+		"HTTP/1.1 200 OK\r\n\r\n",
+		"HTTP/1.1 2000 OK\r\n\r\n" HEAD("200", "1"),
+		"HTTP/2 200\r\n\r\n",
+		"HTTP/1.1 OK\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n1",
+		"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n1",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n1",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+		"HTTP/1.1 101 Switching Protocols\r\n\r\n\x81",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+		struct reader reader;
+
+		read_both("", replies[i], SIZE_MAX, &reader);
+		if (reader.last != SPOKE_EPROTOCOL)
+			fail_msg("%s: %s", replies[i], spoke_errname(reader.last));
+		reader_end(&reader);
+	}
+}
+
 static void every_kind_has_a_name(void **state)
 {
 	(void)state;
@@ -369,6 +450,8 @@ int main(void)
 		cmocka_unit_test(more_than_one_may_hold_unread_is_refused),
 		cmocka_unit_test(without_memory_nothing_is_lost_or_leaks),
 		cmocka_unit_test(http_requests_are_read),
+		cmocka_unit_test(http_replies_are_read_in_any_pieces),
+		cmocka_unit_test(http_reply_without_end_breaks_the_stream),
 		cmocka_unit_test(every_kind_has_a_name),
 	};
 

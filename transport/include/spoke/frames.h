@@ -34,9 +34,9 @@ SPOKE_API const char *spoke_frame_kind_name(enum spoke_frame_kind kind);
  */
 struct spoke_frame {
 	enum spoke_frame_kind kind;
-	const char *wire; /* "dubbo" or "msgpack-rpc" */
-	uint64_t id;
-	unsigned codec; /* Dubbo's number of the serialization; 27 is msgpack */
+	const char *wire; /* "dubbo", "msgpack-rpc" or "http" */
+	uint64_t id;      /* of HTTP: the number of the request or of its reply, from 1 on */
+	unsigned codec;   /* Dubbo's number of the serialization; 27 is msgpack */
 	/* The whole message as on the wire; of a Dubbo frame above 8 MiB, its first bytes. */
 	struct spoke_span bytes;
 	/* Of requests. For a generic call ($invoke), the service method and arguments inside it. */
@@ -53,7 +53,7 @@ struct spoke_frame {
 	struct spoke_span text;        /* text of an error */
 	struct spoke_span error_class; /* Java class of an exception */
 	int code;                      /* code of an exception */
-	int status;                    /* number on the wire; 20 is success in Dubbo */
+	int status;                    /* number on the wire; 20 is success in Dubbo, 200 in HTTP */
 	/* Of both. */
 	struct spoke_span attachments; /* a map */
 	/* SPOKE_OK, or the error of the reply. With `bad` set: the reason why the body could not be
@@ -69,6 +69,11 @@ SPOKE_API SPOKE_MUST_USE int spoke_frames_new(const struct spoke_env *env,
 
 /* Frees a reader; NULL is allowed. */
 SPOKE_API void spoke_frames_free(struct spoke_frames *frames);
+
+/* Makes two readers those of one connection, once. The reader of HTTP replies then learns which of
+ * them have no body, because they answer a HEAD. Feed it with a reply after the other reader has
+ * returned the request. */
+SPOKE_API void spoke_frames_pair(struct spoke_frames *frames, struct spoke_frames *other);
 
 /* Adds received bytes, in pieces of any size, which are copied. Returns 0, ENOMEM, or ETOOLARGE
  * (more than 8 MiB would wait for spoke_frames_next()); after an error nothing was added. Bytes

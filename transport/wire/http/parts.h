@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions of the HTTP wire, for its files: http.c finds the end of a request, read.c,
- * query.c and fields.c make it a message, write.c writes responses.
+ * query.c and fields.c make it a message, write.c writes responses, and replies.c reads them.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_HTTP_PARTS_H
 #define SPOKEI_TRANSPORT_WIRE_HTTP_PARTS_H
