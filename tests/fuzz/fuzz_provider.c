@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzzes a provider in the virtual environment. Its peers follow a script: they send valid frames
- * and arbitrary bytes, in pieces; they read or do not read, wait and disconnect. Handlers answer at
- * once, later, after the request was abandoned, or end the provider. The output of the provider
- * must be valid, every request must end in one way, memory is bounded, and nothing may leak.
+ * Fuzzes a provider in the virtual environment. Its peers follow a script: they send valid frames,
+ * HTTP requests and arbitrary bytes, in pieces; they read or do not read, wait and disconnect.
+ * Handlers answer at once, later, after the request was abandoned, or end the provider. The output
+ * of the provider must be valid, every request must end in one way, memory is bounded, and nothing
+ * may leak.
  */
 #include "core/virtual/faults.h"
 #include "tests/cluster/peer.h"
 #include "tests/cluster/script.h"
 #include "transport/wire/catalog.h"
+#include "transport/wire/http/http.h"
 
 #include <spoke/provider.h>
 #include <spoke/stats.h>
@@ -16,6 +18,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,6 +42,9 @@ struct run {
 	unsigned handled;
 	struct peer peer;
 	struct peer_conn conns[PEERS];
+	bool begun[PEERS]; /* the peer has sent something */
+	bool wild[PEERS];  /* HTTP of arbitrary bytes: nobody knows how many responses it gets */
+	bool any_wild;
 	unsigned at; /* the connection that the script uses */
 	struct script script;
 };
@@ -161,27 +167,31 @@ static void answer_held(unsigned which)
 static void note_message(void *arg, struct peer_conn *conn, const struct spokei_message *message)
 {
 	(void)arg;
-	(void)conn;
-	demand(message->kind != SPOKEI_REQUEST && message->kind != SPOKEI_EVENT,
+	/* Status 100 is an event. */
+	demand(message->kind != SPOKEI_REQUEST &&
+		       (message->kind != SPOKEI_EVENT || conn->wire == &spokei_wire_http_replies),
 	       "a provider writes only replies and heartbeats");
 }
 
-static void read_from(struct peer_conn *conn)
+static void read_from(unsigned at)
 {
+	struct peer_conn *conn = &run.conns[at];
+
 	if (conn->fd < 0)
 		return;
-	peer_read(conn, note_message, NULL);
-	demand(!conn->broken, "a provider writes valid frames");
+	peer_read(conn, run.wild[at] ? NULL : note_message, NULL);
+	demand(!conn->broken || run.wild[at], "a provider writes valid frames");
 }
 
-static void connect_anew(uint8_t how)
+static void connect_anew(uint8_t how, const struct spokei_wire *wire)
 {
 	struct peer_conn *conn = &run.conns[run.at];
-	const struct spokei_wire *wire = spokei_catalog_wire(how & 1 ? "msgpack-rpc" : "dubbo");
 	struct spokei_vnet_link *link;
 	int fd;
 
 	peer_close(conn);
+	run.begun[run.at] = false;
+	run.wild[run.at] = false;
 	fd = peer_connect(&run.peer, PLACE);
 	if (fd < 0)
 		return;
@@ -195,10 +205,52 @@ static void connect_anew(uint8_t how)
 		link->capacity = 100;
 }
 
+static const char *const names[METHODS] = { "now", "no", "later", "gone", "end", "other" };
+
+/* Writes a valid request over HTTP. Its body or query is what the script has. */
+static void put_http(struct script *script)
+{
+	static const struct {
+		const char *begin; /* up to the method */
+		const char *lines;
+	} forms[] = {
+		{ "POST /demo.Echo/", " HTTP/1.1\r\nHost: [::1]\r\n" },
+		{ "POST /demo.Echo/",
+		  " HTTP/1.1\r\nHost: [::1]\r\nTransfer-Encoding: chunked\r\n" },
+		{ "POST /demo.Echo/", " HTTP/1.0\r\nConnection: keep-alive\r\n" },
+		{ "POST /demo.Echo/", " HTTP/1.1\r\nHost: [::1]\r\nExpect: 100-continue\r\n" },
+		{ "POST /demo.Echo/", " HTTP/1.1\r\nHost: [::1]\r\nSpoke-Timeout: 9ms\r\n"
+				      "Spoke-Attachment-a: b\r\n" },
+		{ "POST /demo.Echo/", " HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\n" },
+		{ "OPTIONS /demo.Echo/", " HTTP/1.1\r\nHost: [::1]\r\n" },
+		{ "POST /demo.None/", " HTTP/1.1\r\nHost: [::1]\r\n" },
+	};
+	struct peer_conn *conn = &run.conns[run.at];
+	uint8_t what = script_byte(script);
+	struct spoke_span piece = script_piece(script, script_byte(script));
+	char head[200];
+	bool is_chunked;
+	int len;
+
+	if (conn->fd < 0)
+		return;
+	/* A chunk of no bytes ends a body. */
+	if ((what & 7) == 1 && piece.len == 0)
+		what = 0;
+	is_chunked = (what & 7) == 1;
+	len = snprintf(head, sizeof(head), "%s%s%s", forms[what & 7].begin,
+		       names[(what >> 3) % METHODS], forms[what & 7].lines);
+	len += snprintf(head + len, sizeof(head) - (size_t)len,
+			is_chunked ? "\r\n%zx\r\n" : "Content-Length: %zu\r\n\r\n", piece.len);
+	peer_put_bytes(conn, spokei_span(head, (size_t)len));
+	peer_put_bytes(conn, piece);
+	if (is_chunked)
+		peer_put_bytes(conn, spokei_span("\r\n0\r\n\r\n", 7));
+}
+
 /* Writes a valid request, event or reply. */
 static void put_frame(struct script *script)
 {
-	static const char *const names[METHODS] = { "now", "no", "later", "gone", "end", "other" };
 	struct peer_conn *conn = &run.conns[run.at];
 	uint8_t what = script_byte(script);
 	const char *name = names[(what >> 3) % METHODS];
@@ -239,8 +291,25 @@ static void put_piece(struct script *script)
 	struct peer_conn *conn = &run.conns[run.at];
 	struct spoke_span piece = script_piece(script, script_byte(script));
 
-	if (conn->fd >= 0)
-		peer_put_bytes(conn, piece);
+	if (conn->fd < 0 || piece.len == 0)
+		return;
+	peer_put_bytes(conn, piece);
+	if (conn->wire == &spokei_wire_http_replies ||
+	    (!run.begun[run.at] &&
+	     spokei_catalog_sniff(*(const unsigned char *)piece.data) == &spokei_wire_http)) {
+		run.wild[run.at] = true;
+		run.any_wild = true;
+	}
+	run.begun[run.at] = true;
+}
+
+static void put_message(struct script *script)
+{
+	run.begun[run.at] = true;
+	if (run.conns[run.at].wire == &spokei_wire_http_replies)
+		put_http(script);
+	else
+		put_frame(script);
 }
 
 static void write_some(size_t max)
@@ -278,14 +347,14 @@ static void step(struct script *script)
 
 	switch (op & 15) {
 	case 0:
-		connect_anew(op >> 4);
+		connect_anew(op >> 4, spokei_catalog_wire(op & 16 ? "msgpack-rpc" : "dubbo"));
 		break;
 	case 1:
 		run.at = (op >> 4) % PEERS;
 		break;
 	case 2:
 	case 3:
-		put_frame(script);
+		put_message(script);
 		break;
 	case 4:
 		put_piece(script);
@@ -305,7 +374,7 @@ static void step(struct script *script)
 		pass((uint64_t)(op >> 4) * 5000 * MS);
 		break;
 	case 10:
-		read_from(&run.conns[run.at]);
+		read_from(run.at);
 		break;
 	case 11:
 		answer_held(script_byte(script));
@@ -323,7 +392,9 @@ static void step(struct script *script)
 		break;
 	default:
 		/* a drain frees the provider */
-		if (op == 0xff && spoke_engine_drain(run.engine, DRAIN_NS) == 0)
+		if (op != 0xff)
+			connect_anew(op >> 4, &spokei_wire_http_replies);
+		else if (spoke_engine_drain(run.engine, DRAIN_NS) == 0)
 			run.provider = NULL;
 		break;
 	}
@@ -367,7 +438,9 @@ static void check_counts(void)
 	uint64_t ran = stat(SPOKE_STAT_REQUESTS_OK) + stat(SPOKE_STAT_REQUESTS_ERROR) +
 		       stat(SPOKE_STAT_REQUESTS_ABANDONED);
 
-	demand(ran == run.handled, "each handled request ended once");
+	/* Arbitrary bytes may call methods that every service has. */
+	demand(run.any_wild ? ran >= run.handled : ran == run.handled,
+	       "each handled request ended once");
 	demand(stat(SPOKE_STAT_REQUESTS) == ran + stat(SPOKE_STAT_REQUESTS_NO_SERVICE) +
 						    stat(SPOKE_STAT_REQUESTS_EXPIRED) +
 						    stat(SPOKE_STAT_REQUESTS_REFUSED) +
@@ -380,7 +453,7 @@ static void end(void)
 {
 	spokei_faults_heal(&run.faulty);
 	for (unsigned i = 0; i < PEERS; i++)
-		read_from(&run.conns[i]);
+		read_from(i);
 	spoke_provider_free(run.provider);
 	pass(DRAIN_NS + MS);
 	while (run.held_count > 0)
