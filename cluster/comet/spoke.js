@@ -4,26 +4,28 @@
 {
 	const home = document.currentScript?.src.replace(/[^/]*$/, '') || '/';
 	self.spoke = ({ url = home, user = '', ticket = '', mode = 'socket', share = user } = {}) => {
-		const base = new URL('spoke/', new URL(url, location)).href;
-		const hub = new EventTarget(), queue = [];
+		const base = new URL('spoke/', new URL(url, location)).href, hub = new EventTarget(), queue = [];
 		// `retry` is in ms. `failed`: connections in a row that did not open.
 		let last = '', retry = 5000, failed = 0, looked = 0;
 		let link, timer, tabs, leads, met, over, leave, sending;
 
-		const fire = (name, ...detail) => hub.dispatchEvent(new CustomEvent(name, { detail }));
-		const tell = (...facts) => tabs?.postMessage(facts);
+		const tell = (...facts) => tabs?.postMessage(facts),
+			fire = (name, ...detail) => hub.dispatchEvent(new CustomEvent(name, { detail }));
 		// A message for this tab. The tab that led before may have passed it on already.
 		const take = ({ event, data, id }) => {
 			const [epoch, count] = id.split('.'), [mine, had] = last.split('.');
 			const fresh = id && (epoch != mine || +count > had);
 			if (fresh) last = id;
-			if (event == 'hello') met = 1;
-			if (fresh || /^(hello|lost|down)$/.test(event)) fire(event, data, id);
+			met ||= event == 'hello';
+			if (fresh || !id || /^(hello|lost)$/.test(event)) fire(event, data, id);
 		};
 		const pass = news => { tell('m', news); take(news); };
+		// An event of the script itself, in all tabs; and a text is not sent, which the console shows, too.
+		const say = (event, data = '') => pass({ event, data, id: '' }),
+			unsent = why => { say('unsent', why); reportError(why); };
 		// Aborting a link closes its connection. Whatever it still does is ignored.
 		const stop = () => { clearTimeout(timer); link = link?.abort(); };
-		const end = (code, reason) => {
+		const end = (code, reason = '') => {
 			if (over) return;
 			over = 1;
 			stop();
@@ -32,23 +34,23 @@
 			if (code) fire('closed', code, reason);
 		};
 		// All tabs stay away.
-		const refused = (code, reason = '') => { tell('x', code, reason); end(code, reason); };
+		const refused = (...why) => { tell('x', ...why); end(...why); };
 		const again = ms => {
-			if (link?.up) pass({ event: 'down', data: '', id: '' });
+			if (link?.up) say('down');
 			stop();
-			timer = setTimeout(connect, (ms || retry) * (1 + Math.random()) / 2);
+			timer = setTimeout(connect, (ms || retry) * (1 + Math.random()) /2);
 		};
-		const query = async () => {
-			const key = ticket.call ? await ticket() : ticket, code = encodeURIComponent;
-			return `?last=${last}&user=${code(user)}&ticket=${code(key)}`;
-		};
+		const query = async () => ('?' + new URLSearchParams({ last, user, ticket: ticket.call ? await ticket() : ticket })).replaceAll('+', '%20');
 		const flush = async () => {
 			while (!sending && link?.up && queue.length) {
 				const body = queue.shift();
 				if (link.send) link.send(body);
 				else {
 					sending = 1;
-					try { await fetch(base + 'send' + await query(), { method: 'POST', body }); } catch {}
+					try {
+						const reply = await fetch(base + 'send' + await query(), { method: 'POST', body });
+						if (!reply.ok) unsent(await reply.text());
+					} catch {}
 					sending = 0;
 				}
 			}
@@ -83,8 +85,9 @@
 					me.signal.onabort = () => ws.close();
 					me.send = text => ws.send(text);
 					ws.onmessage = ({ data }) => heard(JSON.parse(data));
-					const { code, reason } = await new Promise(done => { ws.onclose = done; });
+					const { code, reason } = await new Promise(done => ws.onclose = done);
 					if (code > 3999) refused(code, reason);
+					if (code == 1009) unsent(reason);
 					return +reason.split('retry=')[1];
 				},
 				async events(at) {
@@ -98,7 +101,7 @@
 						for (const event of events) {
 							const news = { id: '', event: 'message' };
 							for (const line of event.split('\n')) {
-								const [name] = line.split(':', 1), value = line.slice(name.length + 2);
+								const [name] = line.split(':'), value = line.slice(name.length + 2);
 								news[name] = name == 'data' && name in news ? news.data + '\n' + value : value;
 							}
 							pause = +news.retry;
@@ -108,23 +111,22 @@
 				},
 				async poll(at) {
 					for (;;) {
-						const { messages = [], last: id = '', again: pause } = await (await get(at)).json();
+						const { messages = [], last: id = '', again: pause, retry: own = retry } = await (await get(at)).json();
+						retry = own;
 						if (id && !me.up) heard({ event: 'hello', data: '{}', id: messages[0] ? '' : id });
 						messages.forEach(heard);
-						heard({ event: '', data: '', id });
+						heard({ event: '', id });
 						// The gateway is there, so the way that has failed may work now.
 						if (mode != way && Date.now() > looked) {
 							looked = Date.now() + 6e5;
-							failed = 1;
-							return 1;
+							return failed = 1;
 						}
-						await new Promise(done => { timer = setTimeout(done, pause); });
+						await new Promise(done => timer = setTimeout(done, pause));
 						at = base + way + await query();
 					}
 				},
 			};
-			const late = setTimeout(() => me.up || way == 'poll' || me.abort(), 1e4);
-			let pause;
+			let pause, late = setTimeout(() => me.up || way == 'poll' || me.abort(), 1e4);
 			try {
 				const at = base + way + await query();
 				if (link == me) pause = await ways[way](at);
@@ -139,15 +141,14 @@
 		const lead = () => { leads = 1; connect(); };
 		if (share && navigator.locks) {
 			const name = 'spoke:' + base + share;
-			const kinds = {
+			tabs = new BroadcastChannel(name);
+			tabs.onmessage = ({ data: [kind, ...facts] }) => ({
 				m: take,
 				x: end,
 				'>': text => leads && put(text),
 				'?': () => link?.up && tell('!', last),
 				'!': id => met || take({ event: 'hello', data: '{}', id }),
-			};
-			tabs = new BroadcastChannel(name);
-			tabs.onmessage = ({ data: [kind, ...facts] }) => kinds[kind](...facts);
+			})[kind](...facts);
 			navigator.locks.request(name, () => over || new Promise(done => { leave = done; lead(); })).catch(lead);
 			tell('?');
 		} else lead();

@@ -337,21 +337,31 @@ static void add_bytes(struct counted *text, const void *bytes, size_t len)
 	text->len += len;
 }
 
+/* What an answer has beside its messages. */
+struct answer {
+	char id[SPOKE_COMET_ID]; /* for the next poll */
+	uint32_t retry_ms;       /* the pause after a poll that fails */
+	uint32_t again_ms;       /* the pause before the next poll; only without messages */
+	bool lost;
+};
+
 /* Writes the body of an answer to `out`; returns its length. NULL: only counts it. */
-static size_t print_answer(const struct due *due, const char *id, bool lost, uint32_t again_ms,
-			   char *out)
+static size_t print_answer(const struct due *due, const struct answer *answer, char *out)
 {
+	const bool lost = answer->lost;
 	struct counted all = { out, 0 };
 	char text[ANSWER_HEAD];
-	int len;
+	int len = snprintf(text, sizeof(text), "{\"last\":\"%s\",\"retry\":%u,", answer->id,
+			   answer->retry_ms);
 
+	add_bytes(&all, text, (size_t)len);
 	if (due->count == 0 && !lost) {
-		len = snprintf(text, sizeof(text), "{\"last\":\"%s\",\"again\":%u}", id, again_ms);
+		len = snprintf(text, sizeof(text), "\"again\":%u}", answer->again_ms);
 		add_bytes(&all, text, (size_t)len);
 		return all.len;
 	}
-	len = snprintf(text, sizeof(text), "{\"last\":\"%s\",\"messages\":[%s%s%s", id,
-		       lost ? "{\"id\":\"" : "", lost ? id : "",
+	len = snprintf(text, sizeof(text), "\"messages\":[%s%s%s", lost ? "{\"id\":\"" : "",
+		       lost ? answer->id : "",
 		       lost ? "\",\"event\":\"lost\",\"data\":\"{}\"}" : "");
 	add_bytes(&all, text, (size_t)len);
 	for (uint32_t i = 0; i < due->count; i++) {
@@ -385,31 +395,34 @@ void spokei_comet_answer(struct spokei_comet_conn *conn, uint32_t again_ms)
 {
 	struct spoke_comet *comet = conn->user->comet;
 	struct due due = { .count = 0 };
-	bool lost = has_lost(conn);
-	char id[SPOKE_COMET_ID];
-	char *answer = NULL;
+	struct answer answer = {
+		.retry_ms = spokei_comet_retry(comet),
+		.again_ms = again_ms,
+		.lost = has_lost(conn),
+	};
+	char *out = NULL;
 	size_t head_len;
 	size_t body_len = 0;
 
-	if (lost)
+	if (answer.lost)
 		due.upto = conn->cursor;
 	else
 		gather(conn, ANSWER_MESSAGES, &due);
 	if (encode_due(comet, &due)) {
-		(void)spokei_comet_print_id(comet, due.upto, id);
-		body_len = print_answer(&due, id, lost, again_ms, NULL);
-		answer = spokei_comet_take(comet, ANSWER_HEAD + body_len);
+		(void)spokei_comet_print_id(comet, due.upto, answer.id);
+		body_len = print_answer(&due, &answer, NULL);
+		out = spokei_comet_take(comet, ANSWER_HEAD + body_len);
 	}
-	if (answer == NULL) {
+	if (out == NULL) {
 		spokei_comet_close(conn, SPOKE_COMET_FIGURE_CLOSED_MEMORY);
 		return;
 	}
 	comet->figures[SPOKE_COMET_FIGURE_WRITTEN] += due.count;
 	conn->user->flags |= SPOKEI_COMET_POLLED;
-	head_len = print_poll(conn, NULL, body_len, answer);
-	(void)print_answer(&due, id, lost, again_ms, answer + head_len);
-	spokei_comet_end(conn, answer, head_len + body_len);
-	spokei_comet_give(comet, answer, ANSWER_HEAD + body_len);
+	head_len = print_poll(conn, NULL, body_len, out);
+	(void)print_answer(&due, &answer, out + head_len);
+	spokei_comet_end(conn, out, head_len + body_len);
+	spokei_comet_give(comet, out, ANSWER_HEAD + body_len);
 }
 
 /* --- readiness */

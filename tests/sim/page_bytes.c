@@ -267,6 +267,9 @@ static void read_poll(struct sim_page *page, char *body)
 	if (at && len < sizeof(last)) {
 		memcpy(last, text, len);
 		body = at;
+		at = expect(body, ",\"retry\":");
+		if (at) /* not with "closed" */
+			set_retry(page, strtoul(at, &body, 10), true);
 		at = expect(body, ",\"again\":");
 		if (at)
 			page->retry_ns = (strtoul(at, NULL, 10) + 1) * MS;

@@ -38,7 +38,8 @@
  *
  * Messages in WebSockets and long polls are JSON: {"id":"E.N","event":"offer","data":"..."}. The
  * data is always a string. A long poll answers {"messages":[...]} or {"again":MS}; both have
- * "last", the id for the next poll. Events of the gateway itself, with data in JSON:
+ * "last", the id for the next poll, and "retry", the pause after a poll that fails, in ms. Events
+ * of the gateway itself, with data in JSON:
  *
  *     hello       the first event: {"retry":MS}. Its id is the place from which messages follow; it
  *                 has none if "lost" is next

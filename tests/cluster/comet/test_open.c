@@ -87,9 +87,32 @@ static void first_poll_gets_an_id_at_once(void **state)
 	(void)state;
 	assert_true(ended);
 	assert_begins(text, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n");
-	(void)snprintf(body, sizeof(body), "\r\n\r\n{\"last\":\"%016llx.0\",\"again\":0}",
+	(void)snprintf(body, sizeof(body), "\r\n\r\n{\"last\":\"%016llx.0\",\"retry\":",
 		       (unsigned long long)cometrig.comet->epoch);
 	assert_has(text, body);
+	assert_in_range(cometrig_number(text, body), 1000, 15000);
+	assert_has(text, ",\"again\":0}");
+}
+
+static void every_answer_to_a_poll_has_another_retry(void **state)
+{
+	unsigned long seen[8];
+	unsigned same = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		char query[96];
+		int fd;
+
+		(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(i));
+		fd = cometrig_poll(query);
+		(void)cometrig_push("ann", "e", "x");
+		assert_has(cometrig_read(fd, NULL), ",\"messages\":[{");
+		seen[i] = cometrig_number(cometrig.got, ",\"retry\":");
+		assert_in_range(seen[i], 1000, 15000);
+		same += i > 0 && seen[i] == seen[i - 1];
+	}
+	assert_true(same < 7);
 }
 
 static void poll_is_held_until_its_time_is_over(void **state)
@@ -382,6 +405,7 @@ int main(void)
 		TEST(retry_differs_between_connections),
 		TEST(websocket_opens_with_hello),
 		TEST(first_poll_gets_an_id_at_once),
+		TEST(every_answer_to_a_poll_has_another_retry),
 		TEST(poll_is_held_until_its_time_is_over),
 		TEST(script_is_served),
 		TEST(page_is_served_at_root_if_there_is_one),
