@@ -91,6 +91,37 @@ static bool is_event(struct spoke_span event)
 	return event.len <= SPOKE_COMET_EVENT_MAX;
 }
 
+/* The last two are of spoke.js. */
+bool spokei_comet_is_reserved(struct spoke_span event)
+{
+	static const char *const names[] = { "hello",  "lost", "reconnect",
+					     "closed", "down", "unsent" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (event.len == strlen(names[i]) && memcmp(event.data, names[i], event.len) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int check(struct spoke_comet *comet, const struct spoke_comet_message *given)
+{
+	const char *why = NULL;
+
+	if (given->data.len > comet->with.message_max)
+		return SPOKE_ETOOLARGE;
+	if (!is_event(given->event))
+		why = "the event is not a name of visible ASCII characters";
+	else if (spokei_comet_is_reserved(given->event))
+		why = SPOKEI_COMET_RESERVED;
+	else if (!spokei_utf8_all(given->data.data, given->data.len))
+		why = "the data is not UTF-8";
+	if (why == NULL)
+		return SPOKE_OK;
+	spokei_why_set(comet->engine, "push: %s", why);
+	return SPOKE_EINVAL;
+}
+
 static size_t size_of(const struct spokei_comet_message *message)
 {
 	return sizeof(*message) + message->event_len + message->data_len;
@@ -103,11 +134,10 @@ int spokei_comet_make(struct spoke_comet *comet, const struct spoke_comet_messag
 			    given->data.len;
 	uint64_t ttl_ns = given->ttl_ns ? given->ttl_ns : UINT64_MAX;
 	struct spokei_comet_message *message;
+	int error = check(comet, given);
 
-	if (given->data.len > comet->with.message_max)
-		return SPOKE_ETOOLARGE;
-	if (!is_event(given->event) || !spokei_utf8_all(given->data.data, given->data.len))
-		return SPOKE_EINVAL;
+	if (error)
+		return error;
 	if (size > comet->with.bytes_max - comet->figures[SPOKE_COMET_FIGURE_BYTES])
 		return SPOKE_ELIMIT;
 	message = spokei_comet_take(comet, size);

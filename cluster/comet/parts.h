@@ -318,8 +318,13 @@ size_t spokei_comet_print_id(const struct spoke_comet *comet, uint64_t number,
 bool spokei_comet_read_id(const struct spoke_comet *comet, struct spoke_span id,
 			  uint64_t *ret_number);
 
-/* Makes a message with the next number and one reference. Returns 0, EINVAL, ETOOLARGE, ELIMIT or
- * ENOMEM. */
+/* Is it the name of an event that pages take for one of the gateway itself? */
+bool spokei_comet_is_reserved(struct spoke_span event);
+#define SPOKEI_COMET_RESERVED                                                                      \
+	"the events hello, lost, reconnect, closed, down and unsent are the gateway's own"
+
+/* Makes a message with the next number and one reference. Returns 0, EINVAL (a sentence says why),
+ * ETOOLARGE, ELIMIT or ENOMEM. */
 SPOKE_MUST_USE int spokei_comet_make(struct spoke_comet *comet,
 				     const struct spoke_comet_message *message,
 				     struct spokei_comet_message **ret);

@@ -9,11 +9,26 @@ struct spoke_span spoke_comet_text(const char *text)
 
 /* --- pushing */
 
-static void begin_result(const struct spoke_comet *comet, struct spoke_comet_result *result,
-			 uint64_t number)
+/* Makes the message of a push, and begins its result. */
+static int begin(struct spoke_comet *comet, const struct spoke_comet_message *message,
+		 struct spokei_comet_message **ret_made, struct spoke_comet_result *result)
 {
+	int error = comet->closed ? SPOKE_ECLOSED : spokei_comet_make(comet, message, ret_made);
+
+	if (error)
+		return error;
 	*result = (struct spoke_comet_result){ .users = 0 };
-	(void)spokei_comet_print_id(comet, number, result->id);
+	(void)spokei_comet_print_id(comet, (*ret_made)->number, result->id);
+	return SPOKE_OK;
+}
+
+static int refuse_user(struct spoke_comet *comet)
+{
+	spokei_why_set(comet->engine,
+		       "push: the id of a user is 1 to %u bytes of UTF-8 without "
+		       "control characters",
+		       SPOKE_COMET_USER_MAX);
+	return SPOKE_EINVAL;
 }
 
 /* A user that did not get the message has missed it. */
@@ -24,7 +39,7 @@ static int push_to(struct spoke_comet *comet, struct spoke_span id, bool keep,
 	int error = SPOKE_OK;
 
 	if (!spokei_comet_is_user(id))
-		return SPOKE_EINVAL;
+		return refuse_user(comet);
 	user = spokei_comet_find(comet, id);
 	if (user == NULL && keep)
 		error = spokei_comet_find_or_make(comet, id, &user);
@@ -51,14 +66,10 @@ int spoke_comet_push_many(struct spoke_comet *comet, const struct spoke_span *us
 	struct spokei_comet_message *made;
 	struct spoke_comet_result result;
 	int first = SPOKE_OK;
-	int error;
+	int error = begin(comet, message, &made, &result);
 
-	if (comet->closed)
-		return SPOKE_ECLOSED;
-	error = spokei_comet_make(comet, message, &made);
 	if (error)
 		return error;
-	begin_result(comet, &result, made->number);
 	for (size_t i = 0; i < count; i++) {
 		error = push_to(comet, users[i], message->keep, made, &result);
 		if (first == SPOKE_OK)
@@ -75,7 +86,7 @@ int spoke_comet_push(struct spoke_comet *comet, struct spoke_span user,
 		     const struct spoke_comet_message *message, struct spoke_comet_result *ret)
 {
 	if (!spokei_comet_is_user(user))
-		return SPOKE_EINVAL;
+		return refuse_user(comet);
 	return spoke_comet_push_many(comet, &user, 1, message, ret);
 }
 
@@ -84,14 +95,10 @@ int spoke_comet_push_all(struct spoke_comet *comet, const struct spoke_comet_mes
 {
 	struct spokei_comet_message *made;
 	struct spoke_comet_result result;
-	int error;
+	int error = begin(comet, message, &made, &result);
 
-	if (comet->closed)
-		return SPOKE_ECLOSED;
-	error = spokei_comet_make(comet, message, &made);
 	if (error)
 		return error;
-	begin_result(comet, &result, made->number);
 	error = spokei_comet_ring_add(comet, &comet->all, made);
 	spokei_comet_drop(comet, made);
 	if (error)

@@ -29,22 +29,16 @@ static struct spoke_comet *comet_of(struct spoke_request *request, void *arg)
 	return served->comet;
 }
 
-static void reply_result(struct spoke_request *request, int error,
-			 const struct spoke_comet_result *result)
-{
-	if (error)
-		spoke_reply_error(request, error, "%s", spoke_strerror(error));
-	else
-		SPOKE_REPLY(request, SPOKE_MAP("id", result->id, "users", result->users,
-					       "connections", result->connections));
-}
-
 /* --- arguments */
 
-/* A message from arguments. `json` has the text of data that is no text. */
-struct wanted {
+/* A request that pushes. */
+struct pushing {
+	struct spoke_comet *comet;
+	struct spoke_value event; /* its arguments */
+	struct spoke_value data;
+	struct spoke_value options;
 	struct spoke_comet_message message;
-	struct spokei_buffer json;
+	struct spokei_buffer json; /* text of data that is no text */
 };
 
 static int read_options(struct spoke_request *request, struct spoke_value options,
@@ -66,55 +60,58 @@ static int read_options(struct spoke_request *request, struct spoke_value option
 	return SPOKE_OK;
 }
 
-/* Returns an error after it was answered. */
-static int read_message(struct spoke_comet *comet, struct spoke_request *request,
-			struct spoke_value event, struct spoke_value data,
-			struct spoke_value options, struct wanted *wanted)
+/* Makes the message. Returns an error after it was answered. */
+static int read_message(struct spoke_request *request, struct pushing *it)
 {
 	int error = SPOKE_OK;
 
-	*wanted = (struct wanted){ .message = { .keep = false } };
-	spokei_buffer_init(&wanted->json, comet->engine->env, comet->with.message_max);
-	if (!spoke_value_is_nil(event))
-		error = spoke_value_str(event, &wanted->message.event);
+	spokei_buffer_init(&it->json, it->comet->engine->env, it->comet->with.message_max);
+	if (!spoke_value_is_nil(it->event))
+		error = spoke_value_str(it->event, &it->message.event);
 	if (error) {
 		spoke_reply_error(request, error, "the event is a text or nil");
 		return error;
 	}
-	if (spoke_value_str(data, &wanted->message.data)) {
-		error = spokei_json_append(&wanted->json, data);
-		wanted->message.data = (struct spoke_span){ spokei_buffer_data(&wanted->json),
-							    spokei_buffer_len(&wanted->json) };
+	if (spoke_value_str(it->data, &it->message.data)) {
+		error = spokei_json_append(&it->json, it->data);
+		it->message.data = (struct spoke_span){ spokei_buffer_data(&it->json),
+							spokei_buffer_len(&it->json) };
 	}
 	if (error)
 		spoke_reply_error(request, error, "%s", spoke_strerror(error));
 	else
-		error = read_options(request, options, &wanted->message);
+		error = read_options(request, it->options, &it->message);
 	if (error)
-		spokei_buffer_fini(&wanted->json);
+		spokei_buffer_fini(&it->json);
 	return error;
+}
+
+static void end_push(struct spoke_request *request, struct pushing *it, int error,
+		     const struct spoke_comet_result *result)
+{
+	spokei_buffer_fini(&it->json);
+	if (error)
+		spoke_reply_error(request, error, "%s",
+				  error == SPOKE_EINVAL ? spoke_engine_why(it->comet->engine)
+							: spoke_strerror(error));
+	else
+		SPOKE_REPLY(request, SPOKE_MAP("id", result->id, "users", result->users,
+					       "connections", result->connections));
 }
 
 /* --- the methods */
 
 static void serve_push(struct spoke_request *request, void *arg)
 {
-	struct spoke_comet *comet = comet_of(request, arg);
-	struct spoke_value event = { NULL, 0 };
-	struct spoke_value data = { NULL, 0 };
-	struct spoke_value options = { NULL, 0 };
+	struct pushing it = { .comet = comet_of(request, arg) };
 	struct spoke_comet_result result;
 	struct spoke_span user;
-	struct wanted wanted;
-	int error;
 
-	if (comet == NULL ||
-	    SPOKE_READ_REQUEST(request, &user, &event, &data, SPOKE_OPTIONAL(&options)) ||
-	    read_message(comet, request, event, data, options, &wanted))
+	if (it.comet == NULL ||
+	    SPOKE_READ_REQUEST(request, &user, &it.event, &it.data, SPOKE_OPTIONAL(&it.options)) ||
+	    read_message(request, &it))
 		return;
-	error = spoke_comet_push(comet, user, &wanted.message, &result);
-	spokei_buffer_fini(&wanted.json);
-	reply_result(request, error, &result);
+	end_push(request, &it, spoke_comet_push(it.comet, user, &it.message, &result), &result);
 }
 
 static int push_to(struct spoke_comet *comet, struct spoke_value users,
@@ -147,40 +144,27 @@ static int push_to(struct spoke_comet *comet, struct spoke_value users,
 
 static void serve_push_many(struct spoke_request *request, void *arg)
 {
-	struct spoke_comet *comet = comet_of(request, arg);
+	struct pushing it = { .comet = comet_of(request, arg) };
 	struct spoke_value users = { NULL, 0 };
-	struct spoke_value event = { NULL, 0 };
-	struct spoke_value data = { NULL, 0 };
-	struct spoke_value options = { NULL, 0 };
 	struct spoke_comet_result result;
-	struct wanted wanted;
-	int error;
 
-	if (comet == NULL ||
-	    SPOKE_READ_REQUEST(request, &users, &event, &data, SPOKE_OPTIONAL(&options)) ||
-	    read_message(comet, request, event, data, options, &wanted))
+	if (it.comet == NULL ||
+	    SPOKE_READ_REQUEST(request, &users, &it.event, &it.data, SPOKE_OPTIONAL(&it.options)) ||
+	    read_message(request, &it))
 		return;
-	error = push_to(comet, users, &wanted.message, &result);
-	spokei_buffer_fini(&wanted.json);
-	reply_result(request, error, &result);
+	end_push(request, &it, push_to(it.comet, users, &it.message, &result), &result);
 }
 
 static void serve_push_all(struct spoke_request *request, void *arg)
 {
-	struct spoke_comet *comet = comet_of(request, arg);
-	struct spoke_value event = { NULL, 0 };
-	struct spoke_value data = { NULL, 0 };
-	struct spoke_value options = { NULL, 0 };
+	struct pushing it = { .comet = comet_of(request, arg) };
 	struct spoke_comet_result result;
-	struct wanted wanted;
-	int error;
 
-	if (comet == NULL || SPOKE_READ_REQUEST(request, &event, &data, SPOKE_OPTIONAL(&options)) ||
-	    read_message(comet, request, event, data, options, &wanted))
+	if (it.comet == NULL ||
+	    SPOKE_READ_REQUEST(request, &it.event, &it.data, SPOKE_OPTIONAL(&it.options)) ||
+	    read_message(request, &it))
 		return;
-	error = spoke_comet_push_all(comet, &wanted.message, &result);
-	spokei_buffer_fini(&wanted.json);
-	reply_result(request, error, &result);
+	end_push(request, &it, spoke_comet_push_all(it.comet, &it.message, &result), &result);
 }
 
 /* Replies with the packed value. */

@@ -250,9 +250,11 @@ SPOKE_API bool spoke_comet_later(struct spoke_comet_entry entry);
 
 /* A message; borrowed for the call. */
 struct spoke_comet_message {
-	struct spoke_span event; /* name, at most SPOKE_COMET_EVENT_MAX visible ASCII characters
-				  * without quotation marks and backslashes; empty: "message" */
-	struct spoke_span data;  /* UTF-8, at most message_max bytes */
+	/* Name, at most SPOKE_COMET_EVENT_MAX visible ASCII characters without quotation marks and
+	 * backslashes; empty: "message". Those of the gateway itself ("hello" and so on) and of
+	 * spoke.js ("down" and "unsent") are reserved. */
+	struct spoke_span event;
+	struct spoke_span data; /* UTF-8, at most message_max bytes */
 	/* How long the message is worth sending; later it is skipped, and not missed. 0: as long as
 	 * the ring keeps it, which is the most. */
 	uint64_t ttl_ns;
@@ -272,9 +274,9 @@ struct spoke_comet_result {
  * Pushes a message to one user, to `count` users (which share it), or to all users. It is written
  * at the end of the turn, to one user before those to all. Messages to all are written in slices of
  * 0.5 ms, so that they delay nothing else. Returns 0 and *ret, which may be NULL; EINVAL (event,
- * data or a user's id), ETOOLARGE (message_max), ELIMIT (bytes_max; or users_max with `keep`),
- * ENOMEM or ECLOSED. Of several users, those without an error get the message, and the first error
- * is returned.
+ * data or a user's id; spoke_engine_why() has a sentence), ETOOLARGE (message_max), ELIMIT
+ * (bytes_max; or users_max with `keep`), ENOMEM or ECLOSED. Of several users, those without an
+ * error get the message, and the first error is returned.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_comet_push(struct spoke_comet *comet, struct spoke_span user,
 					      const struct spoke_comet_message *message,

@@ -201,20 +201,49 @@ static void bad_messages_are_refused(void **state)
 	(void)state;
 	memset(large, 'x', sizeof(large));
 	assert_int_equal(push_to("", &message, NULL), SPOKE_EINVAL);
+	assert_has(spoke_engine_why(cometrig.engine), "the id of a user");
 	assert_int_equal(push_to("a\nb", &message, NULL), SPOKE_EINVAL);
 	assert_int_equal(push_to("\xff", &message, NULL), SPOKE_EINVAL);
 	bad = message;
 	bad.event = spoke_comet_text("a b");
 	assert_int_equal(push_to("a", &bad, NULL), SPOKE_EINVAL);
+	assert_has(spoke_engine_why(cometrig.engine), "the event is not a name");
 	bad.event = spoke_comet_text("a\"b");
 	assert_int_equal(push_to("a", &bad, NULL), SPOKE_EINVAL);
 	bad = message;
 	bad.data = spoke_comet_text("\xc3");
 	assert_int_equal(push_to("a", &bad, NULL), SPOKE_EINVAL);
+	assert_has(spoke_engine_why(cometrig.engine), "not UTF-8");
 	bad.data = (struct spoke_span){ large, sizeof(large) };
 	assert_int_equal(push_to("a", &bad, NULL), SPOKE_ETOOLARGE);
 	assert_int_equal(spoke_comet_push_all(cometrig.comet, &bad, NULL), SPOKE_ETOOLARGE);
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_MESSAGES), 0);
+}
+
+static void events_of_the_gateway_itself_are_refused(void **state)
+{
+	static const char *const names[] = { "hello",  "lost", "reconnect",
+					     "closed", "down", "unsent" };
+	struct spoke_comet_message message = { .data = spoke_comet_text("{}"), .keep = true };
+	const struct spoke_span ann = spoke_comet_text("ann");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		message.event = spoke_comet_text(names[i]);
+		assert_int_equal(push_to("ann", &message, NULL), SPOKE_EINVAL);
+		assert_has(spoke_engine_why(cometrig.engine), names[i]);
+		assert_int_equal(spoke_comet_push_many(cometrig.comet, &ann, 1, &message, NULL),
+				 SPOKE_EINVAL);
+		assert_int_equal(spoke_comet_push_all(cometrig.comet, &message, NULL),
+				 SPOKE_EINVAL);
+	}
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_PUSHED), 0);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_USERS), 0);
+	/* Names that begin like them, and "message", which pages know as the default. */
+	message.event = spoke_comet_text("hello2");
+	assert_int_equal(push_to("ann", &message, NULL), SPOKE_OK);
+	message.event = spoke_comet_text("message");
+	assert_int_equal(push_to("ann", &message, NULL), SPOKE_OK);
 }
 
 static void limits_of_bytes_and_users_refuse_a_push(void **state)
@@ -314,6 +343,7 @@ int main(void)
 		TEST(kept_message_waits_for_an_unknown_user),
 		TEST(message_past_its_ttl_is_skipped_and_not_lost),
 		TEST(bad_messages_are_refused),
+		TEST(events_of_the_gateway_itself_are_refused),
 		BARE(limits_of_bytes_and_users_refuse_a_push),
 		BARE(single_push_goes_before_a_broadcast),
 		TEST(broadcasts_share_a_pass),

@@ -167,11 +167,24 @@ static void wrong_arguments_are_explained(void **state)
 {
 	(void)state;
 	assert_has(call("push", SPOKE_ARGS("ann", 5, "x")), "the event is a text or nil");
-	assert_has(call("push", SPOKE_ARGS("", "e", "x")), "error -1: ");
+	assert_has(call("push", SPOKE_ARGS("", "e", "x")), "error -1: push: the id of a user");
 	assert_has(call("push", SPOKE_ARGS("ann")), "argument");
 	assert_has(call("push", SPOKE_ARGS("ann", "e", "x", SPOKE_MAP("kept", true))), "kept");
 	assert_has(call("push_many", SPOKE_ARGS("ann", "e", "x")), "error -9: ");
 	assert_has(call("push_many", SPOKE_ARGS(SPOKE_LIST(1), "e", "x")), "error -9: ");
+}
+
+static void events_of_the_gateway_itself_are_refused(void **state)
+{
+	static const char sentence[] = "error -1: push: the events hello, lost, reconnect, ";
+	int fd = cometrig_events("user=ann", NULL);
+
+	(void)state;
+	(void)cometrig_read(fd, NULL);
+	assert_has(call("push", SPOKE_ARGS("ann", "closed", "{}")), sentence);
+	assert_has(call("push_many", SPOKE_ARGS(SPOKE_LIST("ann"), "hello", "{}")), sentence);
+	assert_has(call("push_all", SPOKE_ARGS("reconnect", "{}")), sentence);
+	assert_string_equal(cometrig_stream(fd), "");
 }
 
 static void requests_after_the_gateway_are_refused(void **state)
@@ -195,6 +208,7 @@ int main(void)
 		TEST(kick_by_rpc_closes),
 		TEST(stats_have_all_figures),
 		TEST(wrong_arguments_are_explained),
+		TEST(events_of_the_gateway_itself_are_refused),
 		TEST(requests_after_the_gateway_are_refused),
 	};
 
