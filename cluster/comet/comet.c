@@ -355,6 +355,7 @@ static int open_comet(struct spoke_comet *comet, const char *listen)
 	struct spoke_engine *engine = comet->engine;
 	const struct spokei_http_limits limits = {
 		.out_max = 65536,
+		.body_max = comet->with.frame_max,
 		.request_ns = comet->with.head_ns,
 		/* The authorizer's time is checked by the sweep. */
 		.slow_ns = comet->with.authorize_ns + comet->with.slow_ns,

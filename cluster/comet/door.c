@@ -392,6 +392,20 @@ static void door_request(struct spokei_http_conn *http, const struct spokei_http
 		"/spoke/send.");
 }
 
+/* spoke.js hands the sentence to its page. */
+static void door_too_long(struct spokei_http_conn *http, const struct spokei_http_request *request)
+{
+	const struct spoke_comet *comet = spokei_comet_of(http);
+	struct spokei_comet_door *door = spokei_http_user(http);
+	char sentence[64];
+
+	if (request->origin.data)
+		door->origin = find_listed(request->origin, comet->with.origins);
+	(void)snprintf(sentence, sizeof(sentence), "A text of a page is limited to %u bytes.",
+		       (unsigned)comet->with.frame_max);
+	spokei_comet_respond_text(http, 413, NULL, sentence);
+}
+
 static void door_closed(struct spokei_http_conn *http)
 {
 	struct spoke_comet *comet = spokei_comet_of(http);
@@ -410,5 +424,6 @@ static void door_closed(struct spokei_http_conn *http)
 const struct spokei_http_up spokei_comet_up = {
 	.user_size = sizeof(struct spokei_comet_door),
 	.request = door_request,
+	.too_long = door_too_long,
 	.closed = door_closed,
 };

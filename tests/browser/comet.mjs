@@ -17,7 +17,9 @@ const gateways = [];
 const closers = [];
 
 writeFileSync(join(folder, 'page.html'), `<!doctype html><title>test</title><script src="/spoke.js"></script><script>
-	const news = [], sockets = [], fetched = [], fetches = fetch;
+	const news = [], sockets = [], fetched = [], fetches = fetch, errors = [], pauses = [], timeout = setTimeout;
+	self.setTimeout = (call, ms) => { pauses.push(ms); return timeout(call, ms); };
+	self.onerror = text => { errors.push(text); };
 	self.fetch = (url, more) => { fetched.push(url); return fetches(url, more); };
 	const Plain = WebSocket;
 	self.WebSocket = function (url) {
@@ -35,7 +37,7 @@ writeFileSync(join(folder, 'page.html'), `<!doctype html><title>test</title><scr
 			return;
 		}
 		self.it = spoke({ user, mode, ...more });
-		for (const event of ['n', 'hello', 'lost', 'down', 'closed']) it.on(event, note(event));
+		for (const event of ['n', 'hello', 'lost', 'down', 'closed', 'unsent']) it.on(event, note(event));
 	}
 </script>`);
 
@@ -171,6 +173,10 @@ const tests = {
 			await gateway.push(WAYS[i], 2);
 			await complete(page, 2);
 			must((await news(page, 'lost')).length === 1, `${WAYS[i]}: lost is told more than once`);
+			// Not the pauses of spoke.js itself: 10 s to connect, and those between two polls.
+			const pauses = await page.evaluate(() => pauses.filter(ms => ms && ms !== 1e4));
+			must(WAYS[i] === 'plain' || pauses.length, `${WAYS[i]}: no pause`);
+			must(pauses.every(ms => ms >= 150 && ms <= RETRY), `${WAYS[i]}: pauses of ${pauses} ms`);
 			await done(page);
 		}
 	},
@@ -357,6 +363,26 @@ const tests = {
 			await heard(page, 'hello');
 			must(await page.evaluate(mode => it.send(`text by ${mode}`), mode), `${mode}: send() refuses`);
 			await until(`the text by ${mode}`, () => heard_bytes.includes('received') && heard_bytes.includes(`text by ${mode}`), SLACK);
+			await done(page);
+		}
+	},
+	async 'text that is too long is an error that the page sees'() {
+		const gateway = await new Gateway('backend = msgpack-rpc://127.0.0.1:1/demo.Shop\ntext.max = 2KiB').start();
+		for (const mode of ['socket', 'events', 'poll']) {
+			const page = await open(gateway.url);
+			await page.follow(mode, mode);
+			await heard(page, 'hello');
+			await page.evaluate(() => it.send('x'.repeat(2049)));
+			await heard(page, 'unsent');
+			const [{ data }] = await news(page, 'unsent');
+			must(mode === 'socket' ? data.length > 5 : data === 'A text of a page is limited to 2048 bytes.\n', `${mode}: ${data}`);
+			must((await page.evaluate(() => errors)).join().includes(data.trim()), `${mode}: ${await page.evaluate(() => errors)}`);
+			// The next one is sent.
+			const before = await gateway.figure('received');
+			await until('a text that is not too long', async () => {
+				await page.evaluate(() => it.send('x'.repeat(2048)));
+				return await gateway.figure('received') > before;
+			}, SLACK);
 			await done(page);
 		}
 	},

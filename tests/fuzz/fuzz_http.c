@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REQUEST_MAX (SPOKEI_HTTP_HEAD_MAX + SPOKEI_HTTP_BODY_MAX)
 #define EVERY_PART 512u /* bytes: up to this size each prefix is tested, else some */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -39,9 +40,9 @@ static int judge(const uint8_t *data, size_t len)
 	require(text != NULL, "there is memory");
 	if (len > 0)
 		memcpy(text, data, len);
-	verdict = spokei_http_read(text, len, &request);
+	verdict = spokei_http_read(text, len, SPOKEI_HTTP_BODY_MAX, &request);
 	if (verdict == SPOKEI_HTTP_WHOLE) {
-		require(request.len <= len && request.len <= SPOKEI_HTTP_REQUEST_MAX,
+		require(request.len <= len && request.len <= REQUEST_MAX,
 			"the request is not longer than its bytes");
 		require(request.body.len <= SPOKEI_HTTP_BODY_MAX, "the body keeps its limit");
 		require(request.path.len > 0 && strchr("/*", *(const char *)request.path.data),
@@ -61,7 +62,7 @@ static int judge(const uint8_t *data, size_t len)
 	} else {
 		require(verdict == SPOKEI_HTTP_MORE || (verdict >= 400 && verdict <= 505),
 			"the result is a known one");
-		require(verdict != SPOKEI_HTTP_MORE || len < SPOKEI_HTTP_REQUEST_MAX,
+		require(verdict != SPOKEI_HTTP_MORE || len < REQUEST_MAX,
 			"no more bytes are requested than a request may have");
 	}
 	free(text);

@@ -32,6 +32,9 @@ struct spokei_http_up {
 	/* A complete request has arrived; it is borrowed for the call. The user responds here, or
 	 * later. */
 	void (*request)(struct spokei_http_conn *conn, const struct spokei_http_request *request);
+	/* The body of a request would be longer than limits.body_max. The request has no body, and
+	 * is borrowed for the call. NULL: status 413. */
+	void (*too_long)(struct spokei_http_conn *conn, const struct spokei_http_request *request);
 	/* The response was written, or cannot be written because the peer is gone. Not called after
 	 * a timeout. NULL: not needed. */
 	void (*sent)(struct spokei_http_conn *conn);
@@ -45,6 +48,7 @@ struct spokei_http_up {
 /* 0: the default of the same name above. */
 struct spokei_http_limits {
 	size_t out_max;      /* bytes of a connection that wait to be written */
+	size_t body_max;     /* bytes of a request's body; at most 131,072 */
 	uint64_t request_ns; /* for a request to arrive completely */
 	/* For a response to be given and written completely; for a stream whose output waits, the
 	 * time without progress. */

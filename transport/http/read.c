@@ -5,6 +5,8 @@
 #include "transport/http/request.h"
 #include "transport/http/response.h"
 
+#define TOO_LONG 413
+
 /* `verdict`: the result of spokei_http_read(), or the status of an error. */
 static void serve(struct spokei_http_conn *conn, int verdict,
 		  const struct spokei_http_request *request)
@@ -19,6 +21,8 @@ static void serve(struct spokei_http_conn *conn, int verdict,
 	conn->inside = true;
 	if (verdict == SPOKEI_HTTP_WHOLE)
 		conn->server->up->request(conn, request);
+	else if (verdict == TOO_LONG && conn->server->up->too_long)
+		conn->server->up->too_long(conn, request);
 	else if (spokei_http_respond_text(conn, verdict, NULL, spokei_http_fault(verdict)))
 		spokei_http_close(conn);
 	conn->inside = false;
@@ -36,8 +40,11 @@ static void take(struct spokei_http_conn *conn, const unsigned char *bytes, size
 		spokei_http_close(conn);
 		return;
 	}
+	if (spokei_buffer_len(&conn->in) < conn->whole)
+		return;
 	verdict = spokei_http_read(spokei_buffer_data(&conn->in), spokei_buffer_len(&conn->in),
-				   &request);
+				   conn->server->limits.body_max, &request);
+	conn->whole = request.len;
 	if (verdict == SPOKEI_HTTP_MORE)
 		return;
 	conn->surplus = verdict == SPOKEI_HTTP_WHOLE && spokei_buffer_len(&conn->in) > request.len;
@@ -48,7 +55,7 @@ static void take(struct spokei_http_conn *conn, const unsigned char *bytes, size
 static void read_some(struct spokei_http_conn *conn)
 {
 	unsigned char *scratch = conn->server->engine->scratch;
-	size_t room = SPOKEI_HTTP_REQUEST_MAX;
+	size_t room = SPOKEI_HTTP_REQUEST_MAX(conn->server);
 	ssize_t got;
 
 	if (conn->state == SPOKEI_HTTP_READING)

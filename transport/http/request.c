@@ -391,7 +391,8 @@ int spokei_http_read_head(const void *bytes, size_t len, spokei_http_field_fn ea
 	return status;
 }
 
-int spokei_http_read(const void *bytes, size_t len, struct spokei_http_request *ret_request)
+int spokei_http_read(const void *bytes, size_t len, size_t body_max,
+		     struct spokei_http_request *ret_request)
 {
 	int status = spokei_http_read_head(bytes, len, NULL, NULL, ret_request);
 
@@ -399,7 +400,7 @@ int spokei_http_read(const void *bytes, size_t len, struct spokei_http_request *
 		return status;
 	if (ret_request->chunked)
 		return NO_CODINGS;
-	if (ret_request->body_len > SPOKEI_HTTP_BODY_MAX)
+	if (ret_request->body_len > body_max)
 		return TOO_LARGE;
 	ret_request->body.data = (const char *)bytes + ret_request->head_len;
 	ret_request->body.len = ret_request->body_len;

@@ -15,8 +15,7 @@
 
 #define SPOKEI_HTTP_LINE_MAX 2048u /* bytes of the request line */
 #define SPOKEI_HTTP_HEAD_MAX 8192u /* bytes of all lines, with their ends */
-#define SPOKEI_HTTP_BODY_MAX 1024u /* bytes */
-#define SPOKEI_HTTP_REQUEST_MAX (SPOKEI_HTTP_HEAD_MAX + SPOKEI_HTTP_BODY_MAX)
+#define SPOKEI_HTTP_BODY_MAX 1024u /* bytes, unless a server has another limit */
 
 /* Results that are not an HTTP status. */
 #define SPOKEI_HTTP_MORE (-1) /* the request is incomplete */
@@ -49,7 +48,7 @@ struct spokei_http_request {
 	bool expects;             /* the client waits for status 100 before it sends the body */
 	/* Set by spokei_http_read() only. */
 	struct spoke_span body;
-	size_t len; /* bytes of the whole request */
+	size_t len; /* bytes of the whole request; 0: its head is incomplete, or rejected */
 };
 
 /* Is called with each checked header line, in their order; a later line may still be refused. */
@@ -66,10 +65,12 @@ int spokei_http_read_head(const void *bytes, size_t len, spokei_http_field_fn ea
 			  struct spokei_http_request *ret_request);
 
 /*
- * Parses the first request in `len` bytes, with a body of at most SPOKEI_HTTP_BODY_MAX bytes.
- * Returns the same, 413 (the body is too long), or 501 for a body in chunks.
+ * Parses the first request in `len` bytes, with a body of at most `body_max` bytes. Returns the
+ * same, 413 (the body is too long), or 501 for a body in chunks. Once the head is complete,
+ * *ret_request is valid without the body, whatever the result is.
  */
-int spokei_http_read(const void *bytes, size_t len, struct spokei_http_request *ret_request);
+int spokei_http_read(const void *bytes, size_t len, size_t body_max,
+		     struct spokei_http_request *ret_request);
 
 /* Can it be the name of a header, or a part of one? */
 bool spokei_http_is_token(struct spoke_span span);

@@ -25,8 +25,7 @@
  *     GET /spoke/events     Server-Sent Events (EventSource)
  *     GET /spoke/socket     WebSocket
  *     GET /spoke/poll       long poll: a response with messages, or {"again":MS} after 25 s
- *     POST /spoke/send      a message of a page that has no WebSocket: at most 1,024 bytes of text,
- *                           and an Origin
+ *     POST /spoke/send      a text of a page that has no WebSocket; needs an Origin
  *     GET /spoke.js         the script
  *     GET /                 the option `page`
  *
@@ -189,7 +188,9 @@ struct spoke_comet_options {
 	uint32_t users_max;                /* known users (told to come again). 0: 100,000 */
 	/* Frames from one connection (1008), and POSTs of one user (429). 0: 10; at most 250 */
 	uint32_t frames_per_second;
-	uint32_t frame_max;   /* bytes of a text from a page (1009). 0: 16 KiB */
+	/* Bytes of a text from a page (WebSocket: 1009, POST: 413). 0: 16 KiB; at most 128 KiB.
+	 * Requests that are incomplete, at most a tenth of connections_max, hold as much each. */
+	uint32_t frame_max;
 	uint32_t message_max; /* bytes of a message's data (ETOOLARGE). 0: 16 KiB */
 
 	/* Ring of a user: messages, their bytes and their age. Older messages are dropped, and a

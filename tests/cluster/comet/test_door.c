@@ -363,6 +363,58 @@ static void post_needs_an_origin_and_utf8(void **state)
 	assert_int_equal(cometrig.asked_count, 0);
 }
 
+/* Posts a text of this length, in two parts; returns the answer. */
+static const char *post_of(size_t len, const char *origin)
+{
+	static char text[4096];
+	char head[256];
+	int fd = cometrig_connect();
+
+	assert_true(len < sizeof(text));
+	memset(text, 'x', len);
+	(void)snprintf(head, sizeof(head),
+		       "POST /spoke/send?user=ann HTTP/1.1\r\n" COMETRIG_HOST "%s"
+		       "Content-Length: %zu\r\n\r\n",
+		       origin, len);
+	cometrig_send(fd, head);
+	cometrig_run(MS);
+	cometrig_send_bytes(fd, text, len / 2);
+	cometrig_run(MS);
+	cometrig_send_bytes(fd, text + len / 2, len - len / 2);
+	return cometrig_read(fd, NULL);
+}
+
+static void text_longer_than_its_limit_is_413(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+
+	(void)state;
+	options.frame_max = 3000;
+	options.origins = "https://shop.example";
+	cometrig_make(&options);
+	assert_has(post_of(3000, COMETRIG_ORIGIN), "HTTP/1.1 202 ");
+	assert_int_equal(strlen(cometrig.heard), strlen("ann: \n") + 3000);
+	assert_has(post_of(3001, COMETRIG_ORIGIN), "HTTP/1.1 413 ");
+	assert_has(cometrig.got, "\r\n\r\nA text of a page is limited to 3000 bytes.\n");
+	/* The page may read the sentence. */
+	assert_has(post_of(3001, "Origin: https://shop.example\r\n"), "HTTP/1.1 413 ");
+	assert_has(cometrig.got, "Access-Control-Allow-Origin: https://shop.example\r\n");
+	assert_null(strstr(post_of(3001, "Origin: https://evil.example\r\n"), "Access-Control"));
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_RECEIVED), 1);
+	cometrig_run(3 * SECOND);
+	assert_int_equal(cometrig.comet->quota.count, 0);
+}
+
+static void limit_of_texts_is_16_kib_by_default(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+
+	(void)state;
+	cometrig_make(&options);
+	assert_int_equal(cometrig.comet->http.limits.body_max, 16384);
+	assert_has(cometrig_ask(SEND(COMETRIG_ORIGIN, "16385", "")), "limited to 16384 bytes.");
+}
+
 static void post_of_a_client_that_is_gone_is_dropped(void **state)
 {
 	int fd = cometrig_connect();
@@ -457,6 +509,8 @@ int main(void)
 		BARE(wrong_forwarded_addresses_are_ignored),
 		TEST(post_of_a_page_reaches_the_program),
 		TEST(post_needs_an_origin_and_utf8),
+		BARE(text_longer_than_its_limit_is_413),
+		BARE(limit_of_texts_is_16_kib_by_default),
 		TEST(post_of_a_client_that_is_gone_is_dropped),
 		TEST(posts_of_a_user_are_limited),
 		TEST(posts_of_a_user_without_connections_are_limited),

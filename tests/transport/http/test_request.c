@@ -87,7 +87,7 @@ static const struct row rows[] = {
 
 static int read_text(const char *text, size_t len, struct spokei_http_request *request)
 {
-	return spokei_http_read(text, len, request);
+	return spokei_http_read(text, len, SPOKEI_HTTP_BODY_MAX, request);
 }
 
 static void parser_returns_expected_status_for_each_request(void **state)
@@ -282,6 +282,22 @@ static void line_and_head_are_rejected_beyond_their_limits(void **state)
 	assert_int_equal(read_text(text, SPOKEI_HTTP_HEAD_MAX, &request), 400);
 }
 
+static void body_is_rejected_beyond_the_limit_of_the_server(void **state)
+{
+	static const char text[] = "POST / HTTP/1.1\r\n" H "Content-Length: 5\r\n\r\nabcde";
+	struct spokei_http_request request;
+
+	(void)state;
+	assert_int_equal(spokei_http_read(text, sizeof(text) - 1, 5, &request), SPOKEI_HTTP_WHOLE);
+	assert_int_equal(request.len, sizeof(text) - 1);
+	assert_int_equal(spokei_http_read(text, sizeof(text) - 2, 5, &request), SPOKEI_HTTP_MORE);
+	assert_int_equal(request.len, sizeof(text) - 1);
+	assert_int_equal(spokei_http_read(text, sizeof(text) - 1, 4, &request), 413);
+	assert_int_equal(request.method, SPOKEI_HTTP_POST);
+	assert_int_equal(spokei_http_read(text, 10, 5, &request), SPOKEI_HTTP_MORE);
+	assert_int_equal(request.len, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +309,7 @@ int main(void)
 		cmocka_unit_test(fields_are_found_by_name_in_any_case_and_counted),
 		cmocka_unit_test(values_have_no_control_characters_but_tab),
 		cmocka_unit_test(line_and_head_are_rejected_beyond_their_limits),
+		cmocka_unit_test(body_is_rejected_beyond_the_limit_of_the_server),
 	};
 
 	return cmocka_run_group_tests_name("http_request", tests, NULL, NULL);
