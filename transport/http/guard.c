@@ -69,9 +69,23 @@ static bool is_named(struct spoke_span host, const char *names)
 	return false;
 }
 
+/* A socket for both families prints addresses of IPv4 as [::ffff:1.2.3.4]; clients do not. */
+static struct spoke_span unmapped(struct spoke_span host)
+{
+	static const char mapped[] = "[::ffff:";
+	const size_t len = sizeof(mapped) - 1;
+	const char *text = host.data;
+	struct spoke_span inside;
+
+	if (host.len <= len + 1 || memcmp(text, mapped, len) != 0 || text[host.len - 1] != ']')
+		return host;
+	inside = (struct spoke_span){ text + len, host.len - len - 1 };
+	return is_ipv4(inside) ? inside : host;
+}
+
 bool spokei_guard_host(struct spoke_span host, const char *local, const char *names)
 {
-	struct spoke_span here = host_of((struct spoke_span){ local, strlen(local) });
+	struct spoke_span here = unmapped(host_of((struct spoke_span){ local, strlen(local) }));
 
 	if (strncmp(local, "unix:", 5) == 0)
 		return true;
@@ -79,7 +93,7 @@ bool spokei_guard_host(struct spoke_span host, const char *local, const char *na
 		return true; /* HTTP/1.0, which browsers do not use */
 	host = host_of(host);
 	return is_named(host, OWN_NAMES) || is_loopback(host) ||
-	       equals(host, here.data, here.len) || is_named(host, names);
+	       equals(unmapped(host), here.data, here.len) || is_named(host, names);
 }
 
 /* Only an address of IPv6 stands in brackets. */

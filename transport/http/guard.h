@@ -13,8 +13,9 @@
 
 /*
  * Is this Host header allowed? Allowed are "localhost", 127.x.x.x, [::1], the wildcard addresses,
- * the address that the connection came to (`local`, as text), and the comma-separated `names`, each
- * with any port. On a unix socket, which browsers cannot reach, every host is allowed.
+ * the address that the connection came to (`local`, as text; mapped or not), and the
+ * comma-separated `names`, each with any port. On a unix socket, which browsers cannot reach, every
+ * host is allowed.
  */
 bool spokei_guard_host(struct spoke_span host, const char *local, const char *names);
 
