@@ -4,7 +4,6 @@
  * authorizer.
  */
 #include "cluster/comet/parts.h"
-#include "cluster/comet/script.h"
 #include "core/text/option.h"
 #include "core/text/percent.h"
 #include "core/text/utf8.h"
@@ -371,8 +370,7 @@ static void door_request(struct spokei_http_conn *http, const struct spokei_http
 		return;
 	}
 	if (spokei_http_is(request->path, "/spoke.js")) {
-		spokei_comet_respond(http, "text/javascript; charset=utf-8", spokei_comet_script,
-				     spokei_comet_script_len);
+		spokei_comet_respond_script(http);
 		return;
 	}
 	if (spokei_comet_of(http)->page && request->method == SPOKEI_HTTP_GET &&

@@ -478,6 +478,9 @@ void spokei_comet_respond_text(struct spokei_http_conn *http, int status, const 
 void spokei_comet_respond(struct spokei_http_conn *http, const char *type, const void *body,
 			  size_t len);
 
+/* Answers with spoke.js. */
+void spokei_comet_respond_script(struct spokei_http_conn *http);
+
 /* Makes the response for the document at /, if there is one. Returns 0, EINVAL or ENOMEM. */
 SPOKE_MUST_USE int spokei_comet_make_page(struct spoke_comet *comet);
 

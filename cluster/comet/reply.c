@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers to requests that do not become connections, or only for a moment. */
 #include "cluster/comet/parts.h"
+#include "cluster/comet/script.h"
 #include "transport/http/response.h"
 #include "transport/http/sse.h"
 #include "transport/http/upgrade.h"
@@ -44,6 +45,21 @@ void spokei_comet_respond(struct spokei_http_conn *http, const char *type, const
 	};
 
 	if (spokei_http_respond(http, &response, body))
+		spokei_http_close(http);
+}
+
+/* A page loads a script without naming its origin, so all may if some other than the gateway's own
+ * may connect. */
+void spokei_comet_respond_script(struct spokei_http_conn *http)
+{
+	const struct spokei_http_response response = {
+		.status = 200,
+		.type = "text/javascript; charset=utf-8",
+		.len = spokei_comet_script_len,
+		.foreign = spokei_comet_of(http)->with.origins[0] != '\0',
+	};
+
+	if (spokei_http_respond(http, &response, spokei_comet_script))
 		spokei_http_close(http);
 }
 

@@ -272,6 +272,16 @@ const tests = {
 		must(await stays(page, main.at) === 2, 'an EventSource of a foreign origin is not refused');
 		const listed = await new Gateway(`origins = https://a.example,${foreign}`).start();
 		must(await close(page, listed.at) === 'message', 'a listed origin is refused');
+		// The script is for pages of listed origins, too.
+		const loads = at => page.evaluate(at => new Promise(done => {
+			const script = document.createElement('script');
+			Object.assign(script, { src: `http://${at}/spoke.js`, onload: () => done('loaded'), onerror: () => done('blocked') });
+			document.head.append(script);
+		}), at);
+		must(await loads(main.at) === 'blocked', 'the script is for all origins');
+		must(await loads(listed.at) === 'loaded', 'the script is not for listed origins');
+		for (const mode of ['socket', 'events', 'poll'])
+			await page.evaluate(({ mode, url }) => new Promise(done => { spoke({ url, user: mode, mode }).on('hello', () => done()); }), { mode, url: listed.url });
 		// A frame without an origin of its own.
 		const frame = await until('the frame', () => page.frames().find(it => it.url().endsWith('/inner')));
 		must(await frame.evaluate(() => origin) === 'null', 'the frame has an origin');

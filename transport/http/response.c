@@ -104,13 +104,15 @@ int spokei_http_response_head(struct spokei_buffer *out,
 		error = add_policy(out, response->nonce);
 	if (error)
 		return error;
-	return add(out, "Cache-Control: no-store\r\n"
-			"X-Content-Type-Options: nosniff\r\n"
-			"X-Frame-Options: DENY\r\n"
-			"Referrer-Policy: no-referrer\r\n"
-			"Cross-Origin-Opener-Policy: same-origin\r\n"
-			"Cross-Origin-Resource-Policy: same-origin\r\n"
-			"Connection: close\r\n\r\n");
+	return add(out,
+		   "Cache-Control: no-store\r\n"
+		   "X-Content-Type-Options: nosniff\r\n"
+		   "X-Frame-Options: DENY\r\n"
+		   "Referrer-Policy: no-referrer\r\n"
+		   "Cross-Origin-Opener-Policy: same-origin\r\n"
+		   "Cross-Origin-Resource-Policy: %s\r\n"
+		   "Connection: close\r\n\r\n",
+		   response->foreign ? "cross-origin" : "same-origin");
 }
 
 const char *spokei_http_fault(int status)

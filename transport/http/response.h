@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes HTTP response heads, and has the sentences for requests that cannot be read. The headers
- * forbid caching, content sniffing, framing and use by other sites, and announce that the
+ * forbid caching, content sniffing, framing and, mostly, use by other sites, and announce that the
  * connection closes. Appends to a buffer, and touches nothing else.
  */
 #ifndef SPOKEI_TRANSPORT_HTTP_RESPONSE_H
@@ -21,6 +21,7 @@ struct spokei_http_response {
 	size_t len;        /* of the body, in bytes */
 	const char *allow; /* the methods that are allowed; for status 405 */
 	const char *more;  /* further headers: whole lines, borrowed */
+	bool foreign;      /* pages of other origins may load it, e.g. a script */
 	const char *nonce; /* only scripts and styles with this nonce run; NULL: none do */
 };
 

@@ -142,6 +142,43 @@ static void script_is_served(void **state)
 	assert_has(text, "self.spoke=");
 	/* Pages load it with each visit. */
 	assert_in_range(strlen(strstr(text, "\r\n\r\n") + 4), 1024, 4095);
+	assert_has(text, "\r\nCross-Origin-Resource-Policy: same-origin\r\n");
+}
+
+static void script_is_for_pages_of_listed_origins_too(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+
+	(void)state;
+	options.origins = "https://shop.example";
+	cometrig_make(&options);
+	assert_has(cometrig_ask(GET("/spoke.js", "")),
+		   "\r\nCross-Origin-Resource-Policy: cross-origin\r\n");
+	assert_has(cometrig_ask(GET("/other", "")),
+		   "\r\nCross-Origin-Resource-Policy: same-origin\r\n");
+}
+
+/* The address of the gateway, as a socket for both families has it. */
+static void print_mapped(void *ctx, const struct spoke_address *address, char *text, size_t size)
+{
+	(void)ctx;
+	(void)address;
+	(void)snprintf(text, size, "[::ffff:10.1.2.3]:8080");
+}
+
+static void plain_host_of_ipv4_reaches_a_socket_for_both_families(void **state)
+{
+	const struct spoke_net *own = cometrig.faulty.env.net;
+	struct spoke_net net = *own;
+
+	(void)state;
+	net.print = print_mapped;
+	cometrig.faulty.env.net = &net;
+	assert_begins(cometrig_ask("GET /spoke.js HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"),
+		      "HTTP/1.1 200 ");
+	assert_begins(cometrig_ask("GET /spoke.js HTTP/1.1\r\nHost: 10.1.2.4:8080\r\n\r\n"),
+		      "HTTP/1.1 421 ");
+	cometrig.faulty.env.net = own;
 }
 
 static void page_is_served_at_root_if_there_is_one(void **state)
@@ -408,6 +445,8 @@ int main(void)
 		TEST(every_answer_to_a_poll_has_another_retry),
 		TEST(poll_is_held_until_its_time_is_over),
 		TEST(script_is_served),
+		BARE(script_is_for_pages_of_listed_origins_too),
+		TEST(plain_host_of_ipv4_reaches_a_socket_for_both_families),
 		TEST(page_is_served_at_root_if_there_is_one),
 		TEST(other_paths_and_methods_are_rejected),
 		TEST(foreign_host_is_rejected),
