@@ -44,18 +44,21 @@ static struct spokei_comet_ask *find_ask(struct spoke_comet_entry entry)
 
 /* --- admitted */
 
-/* The oldest connection of a user is the last of its list. */
+/* The oldest connection of a user is the last of its list. There may be several too many, since the
+ * limit was changed. */
 static void close_extra(struct spokei_comet_user *user)
 {
 	struct spoke_comet *comet = user->comet;
-	struct spokei_comet_conn *oldest = user->at.here.first;
 
-	if (user->count <= comet->with.connections_per_user_max)
-		return;
-	while (oldest->next)
-		oldest = oldest->next;
-	spokei_comet_count(comet, SPOKE_COMET_FIGURE_CLOSED_EXTRA);
-	spokei_comet_end_with(oldest, SPOKEI_COMET_EXTRA, "too many connections of this user");
+	while (user->count > comet->with.connections_per_user_max) {
+		struct spokei_comet_conn *oldest = user->at.here.first;
+
+		while (oldest->next)
+			oldest = oldest->next;
+		spokei_comet_count(comet, SPOKE_COMET_FIGURE_CLOSED_EXTRA);
+		spokei_comet_end_with(oldest, SPOKEI_COMET_EXTRA,
+				      "too many connections of this user");
+	}
 }
 
 /* The head and the event "hello" are one write. The browser learns the pause before it reconnects

@@ -1,153 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gateway: its options and their limits, its listeners, its drain and its end. */
+/* A gateway: its listeners, its drain and its end. */
 #include "cluster/comet/parts.h"
 #include "cluster/comet/view.h"
 #include "transport/listen/listener.h"
 
 #include <stdio.h>
 
-#define SECOND UINT64_C(1000000000)
 #define MS UINT64_C(1000000)
-#define TIME_MAX (UINT64_C(20) * 24 * 3600 * SECOND) /* stamps are 32 bits of ms */
-#define LIST_MAX 4096u                               /* bytes of a list of names */
-#define UNREAD_MIN 256u   /* unfinished requests that are always allowed */
-#define UNREAD_SHARE 10u  /* ... beyond, a tenth of all connections */
-#define FRAME_MAX 131072u /* so that a message fits the engine's scratch */
+#define UNREAD_MIN 256u  /* unfinished requests that are always allowed */
+#define UNREAD_SHARE 10u /* ... beyond, a tenth of all connections */
 #define LISTEN "127.0.0.1:0"
 
 const char spokei_comet_kind[] = "comet";
-
-/* --- options */
-
-/* A field of the options; 0 becomes the default. */
-struct field {
-	size_t at;
-	uint64_t preset;
-	uint64_t min;
-	uint64_t max;
-	const char *name;
-};
-
-#define FIELD(name, preset, min, max)                                                              \
-	{                                                                                          \
-		offsetof(struct spoke_comet_options, name), preset, min, max, #name                \
-	}
-
-static const struct field times[] = {
-	FIELD(authorize_ns, 5 * SECOND, MS, TIME_MAX),
-	FIELD(head_ns, 5 * SECOND, MS, TIME_MAX),
-	FIELD(keepalive_ns, 25 * SECOND, 10 * MS, TIME_MAX),
-	FIELD(poll_ns, 25 * SECOND, MS, TIME_MAX),
-	FIELD(life_ns, 1800 * SECOND, 10 * MS, TIME_MAX),
-	FIELD(keep_ns, 60 * SECOND, MS, TIME_MAX),
-	FIELD(slow_ns, 30 * SECOND, 10 * MS, TIME_MAX),
-	FIELD(retry_min_ns, SECOND, MS, 3600 * SECOND),
-	FIELD(retry_max_ns, 15 * SECOND, MS, 3600 * SECOND),
-	FIELD(drain_ns, 10 * SECOND, MS, TIME_MAX),
-	FIELD(ring_ns, 60 * SECOND, MS, TIME_MAX),
-	FIELD(bytes_max, UINT64_C(67108864), 4096, UINT64_MAX),
-};
-
-static const struct field counts[] = {
-	FIELD(accept_rate, 2000, 1, UINT32_MAX),
-	FIELD(connections_max, 20000, 1, 16777216),
-	FIELD(connections_per_peer_max, 1000, 1, UINT32_MAX),
-	FIELD(connections_per_user_max, 6, 1, 250),
-	FIELD(users_max, 100000, 1, UINT32_MAX),
-	FIELD(frames_per_second, 10, 1, 250),
-	FIELD(frame_max, 16384, 1, FRAME_MAX),
-	FIELD(message_max, 16384, 1, 16777216),
-	FIELD(ring_messages, 32, 1, 65535),
-	FIELD(ring_bytes, 16384, 1, UINT32_MAX),
-	FIELD(all_messages, 256, 1, 65535),
-	FIELD(all_bytes, 262144, 1, UINT32_MAX),
-	FIELD(send_buffer, 16384, 1024, 1073741824),
-};
-
-static int wrong(struct spoke_engine *engine, const char *option, const char *rule)
-{
-	spokei_event(engine, SPOKE_EINVAL, "option %s of the gateway: %s", option, rule);
-	return SPOKE_EINVAL;
-}
-
-static int fill_fields(struct spoke_engine *engine, struct spoke_comet_options *with)
-{
-	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-		uint64_t *value = (uint64_t *)(void *)((char *)with + times[i].at);
-
-		if (*value == 0)
-			*value = times[i].preset;
-		if (*value < times[i].min || *value > times[i].max)
-			return wrong(engine, times[i].name, "out of range");
-	}
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-		uint32_t *value = (uint32_t *)(void *)((char *)with + counts[i].at);
-
-		if (*value == 0)
-			*value = (uint32_t)counts[i].preset;
-		if (*value < counts[i].min || *value > counts[i].max)
-			return wrong(engine, counts[i].name, "out of range");
-	}
-	if (with->retry_min_ns > with->retry_max_ns)
-		return wrong(engine, "retry_min_ns", "greater than retry_max_ns");
-	return SPOKE_OK;
-}
-
-/* A blank or a NUL in a list would match no request. Headers have room for any item. */
-static bool is_list(const char *list)
-{
-	size_t len = strlen(list);
-	size_t item_len = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		item_len = list[i] == ',' ? 0 : item_len + 1;
-		if (list[i] <= ' ' || list[i] > '~' || item_len > SPOKEI_COMET_ORIGIN_MAX)
-			return false;
-	}
-	return len <= LIST_MAX;
-}
-
-static int check(struct spoke_engine *engine, const struct spoke_comet_options *with)
-{
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
-	if (spokei_engine_ending(engine))
-		return SPOKE_ECLOSED;
-	if (with->listen && !is_list(with->listen))
-		return wrong(engine, "listen", "comma-separated addresses without blanks");
-	if (with->origins && !is_list(with->origins))
-		return wrong(engine, "origins", "comma-separated without blanks, 280 bytes each");
-	if (with->hosts && (!is_list(with->hosts) || strpbrk(with->hosts, ":/")))
-		return wrong(engine, "hosts", "comma-separated names without ports");
-	if (with->proxies && !is_list(with->proxies))
-		return wrong(engine, "proxies", "comma-separated addresses without blanks");
-	if (with->authorize == NULL && !with->query_user)
-		return wrong(engine, "authorize", "required, unless query_user is set");
-	return SPOKE_OK;
-}
-
-/* Copies the texts that are used later. */
-static int copy_texts(struct spoke_comet *comet)
-{
-	const char *origins = comet->with.origins ? comet->with.origins : "";
-	const char *hosts = comet->with.hosts ? comet->with.hosts : "";
-	const char *proxies = comet->with.proxies ? comet->with.proxies : "";
-	const size_t origins_size = strlen(origins) + 1;
-	const size_t hosts_size = strlen(hosts) + 1;
-
-	comet->texts_size = origins_size + hosts_size + strlen(proxies) + 1;
-	comet->texts = spokei_alloc(comet->engine->env, 1, comet->texts_size);
-	if (comet->texts == NULL)
-		return SPOKE_ENOMEM;
-	memcpy(comet->texts, origins, origins_size);
-	memcpy(comet->texts + origins_size, hosts, hosts_size);
-	memcpy(comet->texts + origins_size + hosts_size, proxies, strlen(proxies) + 1);
-	comet->with.proxies = comet->texts + origins_size + hosts_size;
-	comet->with.origins = comet->texts;
-	comet->with.hosts = comet->texts + origins_size;
-	comet->with.listen = NULL;
-	return spokei_comet_make_page(comet);
-}
 
 /* --- the end */
 
@@ -219,6 +83,7 @@ static void close_comet(struct spoke_comet *comet)
 	if (comet->closed)
 		return;
 	comet->closed = true;
+	spokei_config_leave(&comet->file);
 	stop_listening(comet);
 	spokei_http_server_close(&comet->http);
 	for (uint32_t i = 0; i < comet->used; i++)
@@ -319,8 +184,7 @@ static int listen_at(struct spoke_comet *comet, const struct spoke_address *addr
 	if (error)
 		return error;
 	comet->listener_count++;
-	/* A client that is gone without a word, or does not read, costs the system little. */
-	spokei_listener_preset(*at, comet->with.slow_ns, comet->with.send_buffer);
+	spokei_comet_preset(comet, *at);
 	return SPOKE_OK;
 }
 
@@ -336,12 +200,13 @@ static int listen_at_all(struct spoke_comet *comet, const char *list)
 
 		if (len == 0 || len >= sizeof(text) ||
 		    comet->listener_count == SPOKE_COMET_LISTEN_MAX)
-			return wrong(comet->engine, "listen", "1 to 8 addresses");
+			return spokei_comet_wrong(comet->engine, "listen", "1 to 8 addresses");
 		memcpy(text, list, len);
 		text[len] = '\0';
 		if (env->net->parse(env->ctx, text, &address))
-			return wrong(comet->engine, "listen",
-				     "numeric addresses, e.g. 127.0.0.1:8080, or unix:PATH");
+			return spokei_comet_wrong(
+				comet->engine, "listen",
+				"numeric addresses, e.g. 127.0.0.1:8080, or unix:PATH");
 		error = listen_at(comet, &address);
 		if (error)
 			return error;
@@ -408,33 +273,40 @@ static void init(struct spoke_comet *comet)
 			 comet->with.connections_max);
 }
 
-static int comet_new(struct spoke_engine *engine, const struct spoke_comet_options *options,
-		     struct spoke_comet **ret_comet)
+static int make(struct spoke_comet *comet, const struct spoke_comet_options *options)
 {
-	static const struct spoke_comet_options defaults;
-	struct spoke_comet *comet;
-	const char *listen;
-	int error = check(engine, options ? options : &defaults);
+	const char *listen = NULL;
+	int error = spokei_comet_read_options(comet, options, &listen);
 
-	if (error)
-		return error;
-	comet = spokei_alloc(engine->env, 1, sizeof(*comet));
-	if (comet == NULL)
-		return SPOKE_ENOMEM;
-	comet->engine = engine;
-	comet->with = *options;
-	listen = options->listen ? options->listen : LISTEN;
-	error = fill_fields(engine, &comet->with);
 	init(comet);
-	if (error == SPOKE_OK)
-		error = copy_texts(comet);
-	comet->nobody = spokei_alloc(engine->env, 1, sizeof(*comet->nobody));
+	comet->nobody = spokei_alloc(comet->engine->env, 1, sizeof(*comet->nobody));
 	if (comet->nobody)
 		comet->nobody->comet = comet;
 	else if (error == SPOKE_OK)
 		error = SPOKE_ENOMEM;
 	if (error == SPOKE_OK)
-		error = open_comet(comet, listen);
+		error = open_comet(comet, listen ? listen : LISTEN);
+	if (error)
+		spokei_config_leave(&comet->file);
+	return error;
+}
+
+static int comet_new(struct spoke_engine *engine, const struct spoke_comet_options *options,
+		     struct spoke_comet **ret_comet)
+{
+	static const struct spoke_comet_options defaults;
+	struct spoke_comet *comet;
+	int error;
+
+	if (spokei_engine_forked(engine))
+		return SPOKE_EFORKED;
+	if (spokei_engine_ending(engine))
+		return SPOKE_ECLOSED;
+	comet = spokei_alloc(engine->env, 1, sizeof(*comet));
+	if (comet == NULL)
+		return SPOKE_ENOMEM;
+	comet->engine = engine;
+	error = make(comet, options ? options : &defaults);
 	if (error) {
 		free_comet(comet);
 		return error;

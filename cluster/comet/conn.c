@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a connection: memory that it holds for a while, its timer, its user, its end. */
 #include "cluster/comet/parts.h"
+#include "core/text/option.h"
 
 #include <stdio.h>
 
@@ -126,6 +127,19 @@ void spokei_comet_close(struct spokei_comet_conn *conn, enum spoke_comet_figure 
 }
 
 /* --- for pages of other origins */
+
+uint16_t spokei_comet_listed(struct spoke_span name, const char *list)
+{
+	const char *at = list;
+	struct spoke_span item;
+
+	while (spokei_option_item(&at, &item)) {
+		if (item.len > 0 && name.len == item.len &&
+		    memcmp(name.data, item.data, item.len) == 0)
+			return (uint16_t)((const char *)item.data - list + 1);
+	}
+	return 0;
+}
 
 const char *spokei_comet_cors(const struct spoke_comet *comet, uint16_t origin,
 			      char out[SPOKEI_COMET_CORS])

@@ -4,7 +4,6 @@
  * authorizer.
  */
 #include "cluster/comet/parts.h"
-#include "core/text/option.h"
 #include "core/text/percent.h"
 #include "core/text/utf8.h"
 #include "transport/http/guard.h"
@@ -31,20 +30,6 @@ static const struct place {
 };
 
 /* --- checks */
-
-/* Returns the place of a name in a list, counted from 1; 0: it is not in the list. */
-static uint16_t find_listed(struct spoke_span name, const char *list)
-{
-	const char *at = list;
-	struct spoke_span item;
-
-	while (spokei_option_item(&at, &item)) {
-		if (item.len > 0 && name.len == item.len &&
-		    memcmp(name.data, item.data, item.len) == 0)
-			return (uint16_t)((const char *)item.data - list + 1);
-	}
-	return 0;
-}
 
 /* Is it the origin of the gateway, perhaps behind a proxy with TLS? */
 static bool is_own(struct spoke_span origin, struct spoke_span host)
@@ -154,8 +139,8 @@ static void read_client(const struct spokei_http_conn *http,
 		return;
 	spokei_http_peer(http, peer);
 	last = last_client(request);
-	if (find_listed(spokei_quota_host(peer), comet->with.proxies) == 0 || last.len == 0 ||
-	    last.len > 47)
+	if (spokei_comet_listed(spokei_quota_host(peer), comet->with.proxies) == 0 ||
+	    last.len == 0 || last.len > 47)
 		return;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		(void)snprintf(client, SPOKEI_COMET_CLIENT, "%s%.*s%s", forms[i][0], (int)last.len,
@@ -318,7 +303,7 @@ static void serve(struct spokei_http_conn *http, const struct spokei_http_reques
 	if (kind == SPOKE_COMET_SOCKET && !read_upgrade(http, request, &given))
 		return;
 	if (request->origin.data)
-		door->origin = find_listed(request->origin, comet->with.origins);
+		door->origin = spokei_comet_listed(request->origin, comet->with.origins);
 	if (!is_welcome(comet, request, kind, door->origin)) {
 		spokei_comet_count(comet, SPOKE_COMET_FIGURE_REFUSED_ORIGIN);
 		if (kind == SPOKE_COMET_SOCKET)
@@ -398,7 +383,7 @@ static void door_too_long(struct spokei_http_conn *http, const struct spokei_htt
 	char sentence[64];
 
 	if (request->origin.data)
-		door->origin = find_listed(request->origin, comet->with.origins);
+		door->origin = spokei_comet_listed(request->origin, comet->with.origins);
 	(void)snprintf(sentence, sizeof(sentence), "A text of a page is limited to %u bytes.",
 		       (unsigned)comet->with.frame_max);
 	spokei_comet_respond_text(http, 413, NULL, sentence);

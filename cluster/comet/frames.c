@@ -23,7 +23,7 @@ static bool floods(struct spokei_comet_conn *conn, uint32_t frames)
 		conn->second = second;
 		conn->frames = 0;
 	}
-	if (frames > comet->with.frames_per_second - conn->frames)
+	if (conn->frames + frames > comet->with.frames_per_second)
 		return true;
 	conn->frames = (uint8_t)(conn->frames + frames);
 	return false;

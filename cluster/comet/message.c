@@ -15,11 +15,18 @@
 
 /* --- memory and numbers */
 
+uint64_t spokei_comet_room(const struct spoke_comet *comet)
+{
+	const uint64_t used = comet->figures[SPOKE_COMET_FIGURE_BYTES];
+
+	return used < comet->with.bytes_max ? comet->with.bytes_max - used : 0;
+}
+
 void *spokei_comet_take(struct spoke_comet *comet, size_t size)
 {
 	void *memory = NULL;
 
-	if (size <= comet->with.bytes_max - comet->figures[SPOKE_COMET_FIGURE_BYTES])
+	if (size <= spokei_comet_room(comet))
 		memory = spokei_alloc_unset(comet->engine->env, size);
 	if (memory)
 		comet->figures[SPOKE_COMET_FIGURE_BYTES] += size;
@@ -138,7 +145,7 @@ int spokei_comet_make(struct spoke_comet *comet, const struct spoke_comet_messag
 
 	if (error)
 		return error;
-	if (size > comet->with.bytes_max - comet->figures[SPOKE_COMET_FIGURE_BYTES])
+	if (size > spokei_comet_room(comet))
 		return SPOKE_ELIMIT;
 	message = spokei_comet_take(comet, size);
 	if (message == NULL)

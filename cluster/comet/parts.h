@@ -15,7 +15,8 @@
  *     push        the functions that push and kick
  *     door        requests, until the authorizer has answered
  *     serve       the service spoke.Comet
- *     comet       the gateway: options, listeners, drain, end
+ *     options     defaults, limits, and changes of the file
+ *     comet       the gateway: listeners, drain, end
  *
  * Times are in ms since the gateway was made, in 32 bits that wrap: compare them by
  * spokei_comet_until(). On the engine's thread.
@@ -23,6 +24,7 @@
 #ifndef SPOKEI_CLUSTER_COMET_PARTS_H
 #define SPOKEI_CLUSTER_COMET_PARTS_H
 
+#include "cluster/config/config.h"
 #include "core/base/pace.h"
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
@@ -193,7 +195,9 @@ struct spokei_comet_door {
 struct spoke_comet {
 	struct spoke_engine *engine;
 	struct spokei_member member;
-	struct spoke_comet_options with; /* with all defaults; its texts are in `texts` */
+	struct spokei_config_user file;
+	struct spoke_comet_options given; /* by the program; its texts are not valid any more */
+	struct spoke_comet_options with;  /* with all defaults; its texts are in `texts` */
 	char *texts;
 	size_t texts_size;
 	char *page; /* the whole response; NULL: none */
@@ -306,7 +310,9 @@ uint32_t spokei_comet_retry(const struct spoke_comet *comet);
 
 /* --- message.c */
 
-/* Memory that counts against bytes_max, not initialised; NULL: there is none. */
+/* Memory that counts against bytes_max, not initialised; NULL: there is none; and the bytes that
+ * are left. The limit may have become less than what is in use. */
+uint64_t spokei_comet_room(const struct spoke_comet *comet);
 void *spokei_comet_take(struct spoke_comet *comet, size_t size);
 void spokei_comet_give(struct spoke_comet *comet, void *memory, size_t size);
 
@@ -425,6 +431,9 @@ void spokei_comet_less(struct spokei_comet_conn *conn);
 /* Drops the output that waits. */
 void spokei_comet_drop_out(struct spokei_comet_conn *conn);
 
+/* Returns the place of a name in a list, counted from 1; 0: it is not in the list. */
+uint16_t spokei_comet_listed(struct spoke_span name, const char *list);
+
 /*
  * Writes the headers by which a browser lets a page of another origin read the answer. `origin` is
  * its place in the option origins, counted from 1; 0: the page is of the gateway's own origin,
@@ -532,6 +541,18 @@ extern const struct spokei_http_up spokei_comet_up;
 /* Has all requests answered with ECLOSED from now on. */
 void spokei_comet_unserve(struct spoke_comet *comet);
 
-/* --- comet.c */
+/* --- options.c */
+
+/* Logs what is wrong about an option. Returns EINVAL. */
+int spokei_comet_wrong(struct spoke_engine *engine, const char *option, const char *rule);
+
+/* Sets what the system does for connections that a listener accepts. */
+void spokei_comet_preset(const struct spoke_comet *comet, struct spokei_listener *listener);
+
+/* Reads the options, and those of their file, which may change them later. Returns 0, EINVAL or
+ * ENOMEM, and the addresses to listen at, which are valid until the file is loaded again. */
+SPOKE_MUST_USE int spokei_comet_read_options(struct spoke_comet *comet,
+					     const struct spoke_comet_options *options,
+					     const char **ret_listen);
 
 #endif

@@ -45,7 +45,8 @@ struct spokei_http_up {
 	void (*closed)(struct spokei_http_conn *conn);
 };
 
-/* 0: the default of the same name above. */
+/* 0: the default of the same name above. The owner may change limits of a server later, for
+ * connections that it accepts from then on. */
 struct spokei_http_limits {
 	size_t out_max;      /* bytes of a connection that wait to be written */
 	size_t body_max;     /* bytes of a request's body; at most 131,072 */

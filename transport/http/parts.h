@@ -16,9 +16,6 @@
 
 struct spokei_http_server;
 
-/* Bytes that a request may have. */
-#define SPOKEI_HTTP_REQUEST_MAX(server) (SPOKEI_HTTP_HEAD_MAX + (server)->limits.body_max)
-
 enum spokei_http_state {
 	SPOKEI_HTTP_READING,    /* the request is incomplete */
 	SPOKEI_HTTP_SERVING,    /* the user has the request, and has not responded yet */
@@ -36,7 +33,8 @@ struct spokei_http_conn {
 	struct spoke_timer timer; /* of the state; not armed while a stream has no output */
 	struct spoke_address peer;
 	struct spokei_buffer in;
-	size_t whole; /* bytes of the request; 0: its head is incomplete */
+	size_t body_max; /* of the server, when the connection was accepted */
+	size_t whole;    /* bytes of the request; 0: its head is incomplete */
 	struct spokei_buffer out;
 	enum spokei_http_state state;
 	bool head_only; /* the request is a HEAD: its response has no body */

@@ -43,7 +43,7 @@ static void take(struct spokei_http_conn *conn, const unsigned char *bytes, size
 	if (spokei_buffer_len(&conn->in) < conn->whole)
 		return;
 	verdict = spokei_http_read(spokei_buffer_data(&conn->in), spokei_buffer_len(&conn->in),
-				   conn->server->limits.body_max, &request);
+				   conn->body_max, &request);
 	conn->whole = request.len;
 	if (verdict == SPOKEI_HTTP_MORE)
 		return;
@@ -55,7 +55,7 @@ static void take(struct spokei_http_conn *conn, const unsigned char *bytes, size
 static void read_some(struct spokei_http_conn *conn)
 {
 	unsigned char *scratch = conn->server->engine->scratch;
-	size_t room = SPOKEI_HTTP_REQUEST_MAX(conn->server);
+	size_t room = SPOKEI_HTTP_HEAD_MAX + conn->body_max;
 	ssize_t got;
 
 	if (conn->state == SPOKEI_HTTP_READING)

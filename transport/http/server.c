@@ -22,7 +22,7 @@ int spokei_http_server_init(struct spokei_http_server *server, struct spoke_engi
 		server->limits.slow_ns = SPOKEI_HTTP_SLOW_NS;
 	if (server->limits.linger_ns == 0)
 		server->limits.linger_ns = SPOKEI_HTTP_LINGER_NS;
-	SPOKE_ASSERT(SPOKEI_HTTP_REQUEST_MAX(server) <= SPOKEI_ENGINE_SCRATCH);
+	SPOKE_ASSERT(SPOKEI_HTTP_HEAD_MAX + server->limits.body_max <= SPOKEI_ENGINE_SCRATCH);
 	spokei_list_init(&server->conns);
 	spokei_list_init(&server->streams);
 	return spokei_engine_class(engine, "http", spokei_http_due, &server->timer_class);
@@ -41,7 +41,8 @@ int spokei_http_accept(struct spokei_http_server *server, int fd, const struct s
 	conn->server = server;
 	conn->peer = *peer;
 	conn->bury.run = spokei_http_bury;
-	spokei_buffer_init(&conn->in, env, SPOKEI_HTTP_REQUEST_MAX(server));
+	conn->body_max = server->limits.body_max;
+	spokei_buffer_init(&conn->in, env, SPOKEI_HTTP_HEAD_MAX + conn->body_max);
 	spokei_buffer_init(&conn->out, env, server->limits.out_max);
 	spokei_stream_init(&conn->stream, server->engine, &spokei_stream_socket, fd,
 			   spokei_http_ready);

@@ -67,6 +67,7 @@
 SPOKE_BEGIN_DECLS
 
 struct spoke_comet;
+struct spoke_config;
 struct spoke_provider;
 
 #define SPOKE_COMET_USER_MAX 128u /* bytes of a user's id */
@@ -212,6 +213,10 @@ struct spoke_comet_options {
 	/* A document in HTML, at most 1 MiB, which GET / returns; for trying and small programs.
 	 * Others have their pages served by the proxy in front. NULL: none (404) */
 	const char *page;
+	/* Settings from the section [comet] of a file, for fields that are 0 or NULL:
+	 * <spoke/config.h>. Live keys change the gateway when the file is loaded again. NULL: no
+	 * file */
+	struct spoke_config *config;
 };
 
 /*

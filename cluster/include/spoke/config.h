@@ -18,7 +18,8 @@
  * URL in the program, options. A file is accepted or refused as a whole, with a sentence for every
  * error.
  *
- * Consumers and providers receive a config by their option `config`. While one of them exists, or a
+ * Consumers, providers and gateways receive a config by their option `config`. While one of them
+ * exists, or a
  * signal is watched for the config, it belongs to that engine and its thread alone.
  * Free the config after them. If it is freed earlier, they ignore it when they next read their
  * settings.
@@ -89,8 +90,9 @@ SPOKE_API void spoke_config_engine(const struct spoke_config *config,
 struct spoke_comet_options;
 
 /* Copies the file's settings of gateways ([comet]) into those fields of `options` that are 0 or
- * NULL. Texts stay in the config, until its next reload. The keys page, backend and ticket.life,
- * which are for programs, are not used. */
+ * NULL, e.g. to check them; the option `config` of a gateway does the same. Texts stay in the
+ * config, until its next reload. The keys page, backend and ticket.life, which are for programs,
+ * are not used. */
 SPOKE_API void spoke_config_comet(const struct spoke_config *config,
 				  struct spoke_comet_options *options);
 

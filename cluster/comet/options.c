@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The options of a gateway: their defaults and limits, the section [comet] of a file, and changes
+ * of that file while the gateway runs.
+ */
+#include "cluster/comet/parts.h"
+#include "transport/listen/listener.h"
+
+#include <spoke/config.h>
+
+#define SECOND UINT64_C(1000000000)
+#define MS UINT64_C(1000000)
+#define TIME_MAX (UINT64_C(20) * 24 * 3600 * SECOND) /* stamps are 32 bits of ms */
+#define LIST_MAX 4096u                               /* bytes of a list of names */
+#define FRAME_MAX 131072u /* so that a message fits the engine's scratch */
+
+/* --- limits */
+
+/* A field of the options; 0 becomes the default. */
+struct field {
+	size_t at;
+	uint64_t preset;
+	uint64_t min;
+	uint64_t max;
+	const char *name;
+};
+
+#define FIELD(name, preset, min, max)                                                              \
+	{                                                                                          \
+		offsetof(struct spoke_comet_options, name), preset, min, max, #name                \
+	}
+
+static const struct field times[] = {
+	FIELD(authorize_ns, 5 * SECOND, MS, TIME_MAX),
+	FIELD(head_ns, 5 * SECOND, MS, TIME_MAX),
+	FIELD(keepalive_ns, 25 * SECOND, 10 * MS, TIME_MAX),
+	FIELD(poll_ns, 25 * SECOND, MS, TIME_MAX),
+	FIELD(life_ns, 1800 * SECOND, 10 * MS, TIME_MAX),
+	FIELD(keep_ns, 60 * SECOND, MS, TIME_MAX),
+	FIELD(slow_ns, 30 * SECOND, 10 * MS, TIME_MAX),
+	FIELD(retry_min_ns, SECOND, MS, 3600 * SECOND),
+	FIELD(retry_max_ns, 15 * SECOND, MS, 3600 * SECOND),
+	FIELD(drain_ns, 10 * SECOND, MS, TIME_MAX),
+	FIELD(ring_ns, 60 * SECOND, MS, TIME_MAX),
+	FIELD(bytes_max, UINT64_C(67108864), 4096, UINT64_MAX),
+};
+
+static const struct field counts[] = {
+	FIELD(accept_rate, 2000, 1, UINT32_MAX),
+	FIELD(connections_max, 20000, 1, 16777216),
+	FIELD(connections_per_peer_max, 1000, 1, UINT32_MAX),
+	FIELD(connections_per_user_max, 6, 1, 250),
+	FIELD(users_max, 100000, 1, UINT32_MAX),
+	FIELD(frames_per_second, 10, 1, 250),
+	FIELD(frame_max, 16384, 1, FRAME_MAX),
+	FIELD(message_max, 16384, 1, 16777216),
+	FIELD(ring_messages, 32, 1, 65535),
+	FIELD(ring_bytes, 16384, 1, UINT32_MAX),
+	FIELD(all_messages, 256, 1, 65535),
+	FIELD(all_bytes, 262144, 1, UINT32_MAX),
+	FIELD(send_buffer, 16384, 1024, 1073741824),
+};
+
+int spokei_comet_wrong(struct spoke_engine *engine, const char *option, const char *rule)
+{
+	spokei_event(engine, SPOKE_EINVAL, "option %s of the gateway: %s", option, rule);
+	return SPOKE_EINVAL;
+}
+
+static int fill_fields(struct spoke_engine *engine, struct spoke_comet_options *with)
+{
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		uint64_t *value = (uint64_t *)(void *)((char *)with + times[i].at);
+
+		if (*value == 0)
+			*value = times[i].preset;
+		if (*value < times[i].min || *value > times[i].max)
+			return spokei_comet_wrong(engine, times[i].name, "out of range");
+	}
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		uint32_t *value = (uint32_t *)(void *)((char *)with + counts[i].at);
+
+		if (*value == 0)
+			*value = (uint32_t)counts[i].preset;
+		if (*value < counts[i].min || *value > counts[i].max)
+			return spokei_comet_wrong(engine, counts[i].name, "out of range");
+	}
+	if (with->retry_min_ns > with->retry_max_ns)
+		return spokei_comet_wrong(engine, "retry_min_ns", "greater than retry_max_ns");
+	return SPOKE_OK;
+}
+
+/* A blank or a NUL in a list would match no request. Headers have room for any item. */
+static bool is_list(const char *list)
+{
+	size_t len = strlen(list);
+	size_t item_len = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		item_len = list[i] == ',' ? 0 : item_len + 1;
+		if (list[i] <= ' ' || list[i] > '~' || item_len > SPOKEI_COMET_ORIGIN_MAX)
+			return false;
+	}
+	return len <= LIST_MAX;
+}
+
+static int check(struct spoke_engine *engine, const struct spoke_comet_options *with)
+{
+	if (with->listen && !is_list(with->listen))
+		return spokei_comet_wrong(engine, "listen",
+					  "comma-separated addresses without blanks");
+	if (with->origins && !is_list(with->origins))
+		return spokei_comet_wrong(engine, "origins",
+					  "comma-separated without blanks, 280 bytes each");
+	if (with->hosts && (!is_list(with->hosts) || strpbrk(with->hosts, ":/")))
+		return spokei_comet_wrong(engine, "hosts", "comma-separated names without ports");
+	if (with->proxies && !is_list(with->proxies))
+		return spokei_comet_wrong(engine, "proxies",
+					  "comma-separated addresses without blanks");
+	if (with->authorize == NULL && !with->query_user)
+		return spokei_comet_wrong(engine, "authorize",
+					  "required, unless query_user is set");
+	return SPOKE_OK;
+}
+
+/* --- texts that are used later */
+
+/* Copies the lists into one block. Returns 0 or ENOMEM. */
+static int copy_lists(struct spoke_engine *engine, struct spoke_comet_options *with,
+		      char **ret_texts, size_t *ret_size)
+{
+	const char **lists[] = { &with->origins, &with->hosts, &with->proxies };
+	const size_t count = sizeof(lists) / sizeof(lists[0]);
+	size_t size = 0;
+	char *texts;
+
+	for (size_t i = 0; i < count; i++) {
+		if (*lists[i] == NULL)
+			*lists[i] = "";
+		size += strlen(*lists[i]) + 1;
+	}
+	texts = spokei_alloc(engine->env, 1, size);
+	if (texts == NULL)
+		return SPOKE_ENOMEM;
+	*ret_texts = texts;
+	*ret_size = size;
+	for (size_t i = 0; i < count; i++) {
+		const size_t len = strlen(*lists[i]) + 1;
+
+		memcpy(texts, *lists[i], len);
+		*lists[i] = texts;
+		texts += len;
+	}
+	return SPOKE_OK;
+}
+
+/* --- changes of the file */
+
+void spokei_comet_preset(const struct spoke_comet *comet, struct spokei_listener *listener)
+{
+	/* A client that is gone without a word, or does not read, costs the system little. */
+	spokei_listener_preset(listener, comet->with.slow_ns, comet->with.send_buffer);
+}
+
+/* Returns the place of an origin of the former list in the present one. */
+static uint16_t moved(const struct spoke_comet *comet, const char *former, uint16_t origin)
+{
+	const char *name = former + (origin ? origin - 1 : 0);
+
+	if (origin == 0)
+		return 0;
+	return spokei_comet_listed((struct spoke_span){ name, strcspn(name, ",") },
+				   comet->with.origins);
+}
+
+static void move_asks(const struct spoke_comet *comet, const struct spoke_list *asks,
+		      const char *former)
+{
+	for (struct spoke_list *node = asks->next; node != asks; node = node->next) {
+		struct spokei_comet_door *door = spokei_http_user(
+			spoke_container_of(node, struct spokei_comet_ask, node)->http);
+
+		door->origin = moved(comet, former, door->origin);
+	}
+}
+
+/* Connections know their origin by its place in the list. Those without one are never answered, or
+ * have been. */
+static void move_origins(struct spoke_comet *comet, const char *former)
+{
+	for (uint32_t i = 0; i < comet->used; i++) {
+		struct spokei_comet_conn *conn = spokei_comet_cell(comet, i);
+
+		if (conn->state != SPOKEI_COMET_FREE)
+			conn->origin = moved(comet, former, conn->origin);
+	}
+	move_asks(comet, &comet->asks, former);
+	move_asks(comet, &comet->sends, former);
+}
+
+/* Applies the limits that other objects hold. */
+static void apply(struct spoke_comet *comet)
+{
+	const struct spoke_comet_options *with = &comet->with;
+	const uint64_t now_ns = comet->engine->begin_ns;
+
+	comet->http.limits.request_ns = with->head_ns;
+	comet->http.limits.body_max = with->frame_max;
+	comet->http.limits.slow_ns = with->authorize_ns + with->slow_ns;
+	comet->rate = spokei_bucket_make(with->accept_rate, with->accept_rate, now_ns);
+	comet->reserve = spokei_bucket_make(with->accept_rate / 2, with->accept_rate / 2, now_ns);
+	comet->ask_slab.max = with->connections_max;
+	spokei_quota_change(&comet->quota, with->connections_max, with->connections_per_peer_max);
+	for (size_t i = 0; i < comet->listener_count; i++) {
+		if (comet->listeners[i])
+			spokei_comet_preset(comet, comet->listeners[i]);
+	}
+}
+
+/* Reads the file again into `with`, whose keys that are not live stay as they are. */
+static int read_again(const struct spoke_comet *comet, struct spoke_comet_options *with)
+{
+	const struct spoke_comet_options *old = &comet->with;
+	int error;
+
+	*with = comet->given;
+	/* The program's texts are known by their copies. */
+	with->origins = with->origins ? old->origins : NULL;
+	with->hosts = with->hosts ? old->hosts : NULL;
+	with->proxies = with->proxies ? old->proxies : NULL;
+	spoke_config_comet(comet->file.config, with);
+	with->listen = NULL;
+	with->page = NULL;
+	with->query_user = old->query_user;
+	with->keep_ns = old->keep_ns;
+	with->ring_ns = old->ring_ns;
+	error = check(comet->engine, with);
+	return error ? error : fill_fields(comet->engine, with);
+}
+
+static void changed(struct spokei_config_user *user)
+{
+	struct spoke_comet *comet = spoke_container_of(user, struct spoke_comet, file);
+	const struct spoke_env *env = comet->engine->env;
+	struct spoke_comet_options with;
+	char *former = comet->texts;
+	const size_t former_size = comet->texts_size;
+	int error = read_again(comet, &with);
+
+	if (error == SPOKE_OK)
+		error = copy_lists(comet->engine, &with, &comet->texts, &comet->texts_size);
+	if (error) {
+		spokei_event(comet->engine, error, "config: the gateway keeps its settings");
+		return;
+	}
+	comet->with = with;
+	move_origins(comet, former);
+	apply(comet);
+	spokei_free(env, former, 1, former_size);
+}
+
+/* --- the beginning */
+
+int spokei_comet_read_options(struct spoke_comet *comet, const struct spoke_comet_options *options,
+			      const char **ret_listen)
+{
+	struct spoke_engine *engine = comet->engine;
+	int error;
+
+	comet->given = *options;
+	comet->with = *options;
+	comet->file.config = options->config;
+	comet->file.changed = changed;
+	error = spokei_config_join(&comet->file, engine);
+	if (error) {
+		comet->file.config = NULL;
+		return error;
+	}
+	if (options->config)
+		spoke_config_comet(options->config, &comet->with);
+	*ret_listen = comet->with.listen;
+	error = check(engine, &comet->with);
+	comet->with.listen = NULL;
+	if (error == SPOKE_OK)
+		error = fill_fields(engine, &comet->with);
+	if (error == SPOKE_OK)
+		error = copy_lists(engine, &comet->with, &comet->texts, &comet->texts_size);
+	return error ? error : spokei_comet_make_page(comet);
+}
