@@ -23,6 +23,7 @@
 #define VERB "comet"
 #define DRAIN_NS UINT64_C(15000000000)
 #define TICKET_LIFE_NS UINT64_C(30000000000)
+#define RETRY_MAX_NS UINT64_C(15000000000) /* the default */
 #define PAGE_MAX 1048576u
 
 enum {
@@ -35,7 +36,7 @@ static const struct option_row rows[] = {
 	[CHECK] = { "check", 0, NULL, "report errors in FILE, and do not run" },
 	[ADMIN] = { "admin", 0, "ADDRESS",
 		    "serve the live page there, e.g. 127.0.0.1:9090; port 0: any free port" },
-	[QUIET] = { "quiet", 'q', NULL, "print addresses and errors only" },
+	[QUIET] = { "quiet", 'q', NULL, "print addresses, errors and reloads only" },
 };
 
 static const struct usage usage = {
@@ -45,7 +46,8 @@ static const struct usage usage = {
 		 "users,\n"
 		 "until SIGTERM or SIGINT, which drain it. FILE has its settings: [comet] for "
 		 "pages,\n"
-		 "and listen in [provider] for backends, which push by the service spoke.Comet:\n"
+		 "and listen in [provider] for backends, which push by the service spoke.Comet.\n"
+		 "SIGHUP reloads it.\n"
 		 "\n"
 		 "  push USER EVENT DATA       push_many [USER...] EVENT DATA   push_all EVENT "
 		 "DATA\n"
@@ -71,9 +73,10 @@ struct gateway {
 	const char *admin_listen;
 	bool checks;
 	struct spoke_config *config;
-	char *page; /* the document at / */
+	char *page;      /* the document at / */
+	bool query_user; /* the query names the user, without tickets */
 	uint64_t ticket_life_ns;
-	struct tickets *tickets; /* NULL: the query names the user */
+	struct tickets *tickets; /* NULL: query_user */
 	struct spoke_engine *engine;
 	struct spoke_comet *comet;
 	struct spoke_provider *provider;
@@ -85,11 +88,19 @@ struct gateway {
 
 /* Static, because the log hook gets the context of the environment. */
 static bool is_quiet;
+static const char *settings_path = "";
+
+/* Is the line an answer to a reload? The sentences about the file begin with its path. */
+static bool is_of_file(const char *text)
+{
+	return strncmp(text, "config: ", 8) == 0 ||
+	       strncmp(text, settings_path, strlen(settings_path)) == 0;
+}
 
 static void log_line(void *ctx, const struct spoke_log_line *line)
 {
 	(void)ctx;
-	if (is_quiet && line->level > SPOKE_LOG_WARN)
+	if (is_quiet && line->level > SPOKE_LOG_WARN && !is_of_file(line->text))
 		return;
 	(void)ending_say(VERB_OK, VERB, "%s", line->text);
 	if (line->suppressed)
@@ -243,14 +254,16 @@ static int read_page(struct gateway *gateway)
 }
 
 /* Reads the settings that the gateway needs. Returns the exit status. */
-static int read_settings(struct gateway *gateway, struct spoke_comet_options *options)
+static int read_settings(struct gateway *gateway)
 {
+	struct spoke_comet_options with = { .listen = NULL };
 	const char *life = NULL;
 
 	if (settings_load(VERB, gateway->path, &gateway->config) != VERB_OK)
 		return VERB_USAGE;
-	spoke_config_comet(gateway->config, options);
-	if (!options->listen)
+	spoke_config_comet(gateway->config, &with);
+	gateway->query_user = with.query_user;
+	if (!with.listen)
 		return ending_say(VERB_USAGE, VERB,
 				  "%s: [comet] has no listen; write e.g. listen = 127.0.0.1:8080",
 				  gateway->path);
@@ -260,8 +273,7 @@ static int read_settings(struct gateway *gateway, struct spoke_comet_options *op
 				  "listen = dubbo://127.0.0.1:20881",
 				  gateway->path);
 	}
-	if (options->retry_min_ns >
-	    (options->retry_max_ns ? options->retry_max_ns : UINT64_C(15000000000)))
+	if (with.retry_min_ns > (with.retry_max_ns ? with.retry_max_ns : RETRY_MAX_NS))
 		return ending_say(VERB_USAGE, VERB,
 				  "%s: [comet]: retry.min is greater than retry.max",
 				  gateway->path);
@@ -321,33 +333,35 @@ static int open_provider(struct gateway *gateway)
 	return error ? error : count > 0 ? SPOKE_OK : count;
 }
 
-static int run(struct gateway *gateway, struct spoke_comet_options *options)
+static int run(struct gateway *gateway)
 {
 	struct spoke_engine_options engine_options = { .env = &gateway->env };
+	struct spoke_comet_options options = { .config = gateway->config, .page = gateway->page };
 	char status[SPOKE_NOTIFY_STATUS_MAX + 1] = "";
 	char place[128];
 	int error;
 
-	options->page = gateway->page;
-	if (!options->query_user) {
+	if (!gateway->query_user) {
 		gateway->tickets = tickets_new(gateway->ticket_life_ns);
 		if (!gateway->tickets)
 			return fail(gateway, SPOKE_ENOMEM);
-		options->authorize = authorize;
-		options->arg = gateway;
+		options.authorize = authorize;
+		options.arg = gateway;
 	}
 	spoke_config_engine(gateway->config, &engine_options);
 	if (!gateway->admin_listen)
 		gateway->admin_listen = spoke_config_get(gateway->config, "engine", "admin");
 	error = spoke_engine_new(&engine_options, &gateway->engine);
 	if (!error)
+		error = spoke_config_reload_on_signal(gateway->config, gateway->engine);
+	if (!error)
 		error = spoke_engine_drain_on_signals(gateway->engine, DRAIN_NS);
 	if (!error && gateway->admin_listen)
 		error = open_admin(gateway);
 	if (!error)
-		error = open_backend(gateway, options);
+		error = open_backend(gateway, &options);
 	if (!error)
-		error = spoke_comet_new(gateway->engine, options, &gateway->comet);
+		error = spoke_comet_new(gateway->engine, &options, &gateway->comet);
 	if (!error)
 		error = open_provider(gateway);
 	if (error)
@@ -381,7 +395,6 @@ int comet_verb(int argc, char **argv)
 {
 	struct options options = options_of(&usage, argc, argv);
 	struct gateway gateway = { .env = *spoke_host_env() };
-	struct spoke_comet_options with = { .listen = NULL };
 	int end;
 	int row;
 
@@ -393,12 +406,13 @@ int comet_verb(int argc, char **argv)
 		return options_lacking(&options, options.operand_count ? "only one FILE is allowed"
 								       : "FILE missing");
 	gateway.path = options.operands[0];
+	settings_path = gateway.path;
 	gateway.env.log = log_line;
-	end = read_settings(&gateway, &with);
+	end = read_settings(&gateway);
 	if (end == VERB_OK && gateway.checks)
 		printf("%s: no errors\n", gateway.path);
 	else if (end == VERB_OK)
-		end = run(&gateway, &with);
+		end = run(&gateway);
 	spoke_engine_free(gateway.engine);
 	spoke_config_free(gateway.config);
 	tickets_free(gateway.tickets);

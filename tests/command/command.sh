@@ -355,7 +355,7 @@ comet() {
 	run 0 '*comet.conf: no errors' '' comet --check "$conf"
 	rm -f "$work/output"
 	mkfifo "$work/output"
-	"$spoke" comet --quiet "$conf" >"$work/output" &
+	"$spoke" comet --quiet "$conf" >"$work/output" 2>"$work/log" &
 	pid=$!
 	started="$started $pid"
 	{
@@ -369,7 +369,29 @@ comet() {
 	run 0 '{"ticket":"????????????????????????????????????????","ms":2000}' '' \
 		call "$at" spoke.Tickets.issue '"ann"'
 	run 1 '' '*' call "$at" spoke.Tickets.issue '""'
+	run 1 '' '*the events hello, lost, *' call "$at" spoke.Comet.push '"ann"' '"hello"' '"tea"'
+	# Live keys change the gateway; a file with errors changes nothing.
+	run 0 '{"id":"*"*' '' call "$at" spoke.Comet.push '"ann"' '"offer"' '"0123456789"'
+	head=$(printf '[comet]\nlisten = 127.0.0.1:0\nticket.life = 2s\n')
+	printf '%s\nmessage.max = 9\n[provider]\nlisten = tcp://127.0.0.1:0\n' "$head" >"$conf"
+	reload 'config: reloaded'
+	run 1 '' '*' call "$at" spoke.Comet.push '"ann"' '"offer"' '"0123456789"'
+	run 0 '{"id":"*"*' '' call "$at" spoke.Comet.push '"ann"' '"offer"' '"012345678"'
+	printf '%s\nmessage.max = 90\nlife = 5\n[provider]\nlisten = tcp://127.0.0.1:0\n' "$head" >"$conf"
+	reload 'config: nothing changed'
+	reload 'comet.conf:5: life = 5: a duration needs a unit'
+	run 1 '' '*' call "$at" spoke.Comet.push '"ann"' '"offer"' '"0123456789"'
 	finish TERM
+}
+
+# Sends SIGHUP until a line of the log says this. Ten lines a second are printed, and the calls before had some.
+reload() {
+	tries=0
+	until grep -q "$1" "$work/log"; do
+		[ $((tries += 1)) -lt 300 ] || fail "no \"$1\" after SIGHUP: $(cat "$work/log")"
+		kill -HUP "$pid"
+		sleep 0.1
+	done
 }
 
 verbs() {
