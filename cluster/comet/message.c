@@ -310,7 +310,9 @@ static void shift(struct spoke_comet *comet, struct spokei_comet_ring *ring)
 {
 	struct spokei_comet_message *message = spokei_comet_ring_at(ring, 0);
 
-	*ring->floor = message->number;
+	/* A message that did not fit into the ring may have raised it. */
+	if (*ring->floor < message->number)
+		*ring->floor = message->number;
 	ring->first = (ring->first + 1) & (ring->room - 1);
 	ring->count--;
 	ring->bytes -= message->data_len;

@@ -2,6 +2,7 @@
 /* Memory of a gateway: bytes of an idle connection, and what happens when there is none. */
 #include "tests/cluster/comet/cometrig.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -229,6 +230,29 @@ static void table_of_users_works_without_memory_to_grow(void **state)
 
 #define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
 
+/* The ring drops older messages later, which hides nothing. */
+static void message_without_room_in_its_ring_stays_lost(void **state)
+{
+	const struct spoke_comet_message message = { .event = spoke_comet_text("e"), .keep = true };
+	struct spoke_comet_options options = cometrig_begin();
+
+	(void)state;
+	options.ring_messages = 5;
+	cometrig_make(&options);
+	for (int number = 1; number <= 7; number++) {
+		/* The ring grows for its fifth message. */
+		if (number == 5)
+			spokei_faults_fail(&cometrig.faulty, SPOKEI_FAULTS_MEMORY, 2, -ENOMEM,
+					   false);
+		assert_int_equal(spoke_comet_push(cometrig.comet, spoke_comet_text("ann"), &message,
+						  NULL),
+				 number == 5 ? SPOKE_ENOMEM : SPOKE_OK);
+		spokei_faults_heal(&cometrig.faulty);
+	}
+	assert_non_null(
+		strstr(cometrig_stream(cometrig_events("user=ann", cometrig_id(4))), " lost {}"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +262,7 @@ int main(void)
 		cmocka_unit_test(failing_system_calls_end_at_most_their_connection),
 		cmocka_unit_test(gateway_without_memory_is_not_made),
 		BARE(table_of_users_works_without_memory_to_grow),
+		BARE(message_without_room_in_its_ring_stays_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
