@@ -83,7 +83,7 @@ static void close_comet(struct spoke_comet *comet)
 	if (comet->closed)
 		return;
 	comet->closed = true;
-	spokei_config_leave(&comet->file);
+	spokei_comet_leave_file(comet);
 	stop_listening(comet);
 	spokei_http_server_close(&comet->http);
 	for (uint32_t i = 0; i < comet->used; i++)
@@ -287,7 +287,7 @@ static int make(struct spoke_comet *comet, const struct spoke_comet_options *opt
 	if (error == SPOKE_OK)
 		error = open_comet(comet, listen ? listen : LISTEN);
 	if (error)
-		spokei_config_leave(&comet->file);
+		spokei_comet_leave_file(comet);
 	return error;
 }
 

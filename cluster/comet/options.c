@@ -4,6 +4,7 @@
  * of that file while the gateway runs.
  */
 #include "cluster/comet/parts.h"
+#include "cluster/config/config.h"
 #include "transport/listen/listener.h"
 
 #include <spoke/config.h>
@@ -13,6 +14,13 @@
 #define TIME_MAX (UINT64_C(20) * 24 * 3600 * SECOND) /* stamps are 32 bits of ms */
 #define LIST_MAX 4096u                               /* bytes of a list of names */
 #define FRAME_MAX 131072u /* so that a message fits the engine's scratch */
+
+/* A file that the options come from. */
+struct spokei_comet_file {
+	struct spokei_config_user user;
+	struct spoke_comet *comet;
+	struct spoke_comet_options given; /* by the program; its texts are not valid any more */
+};
 
 /* --- limits */
 
@@ -223,12 +231,12 @@ static int read_again(const struct spoke_comet *comet, struct spoke_comet_option
 	const struct spoke_comet_options *old = &comet->with;
 	int error;
 
-	*with = comet->given;
+	*with = comet->file->given;
 	/* The program's texts are known by their copies. */
 	with->origins = with->origins ? old->origins : NULL;
 	with->hosts = with->hosts ? old->hosts : NULL;
 	with->proxies = with->proxies ? old->proxies : NULL;
-	spoke_config_comet(comet->file.config, with);
+	spoke_config_comet(comet->file->user.config, with);
 	with->listen = NULL;
 	with->page = NULL;
 	with->query_user = old->query_user;
@@ -240,7 +248,7 @@ static int read_again(const struct spoke_comet *comet, struct spoke_comet_option
 
 static void changed(struct spokei_config_user *user)
 {
-	struct spoke_comet *comet = spoke_container_of(user, struct spoke_comet, file);
+	struct spoke_comet *comet = spoke_container_of(user, struct spokei_comet_file, user)->comet;
 	const struct spoke_env *env = comet->engine->env;
 	struct spoke_comet_options with;
 	char *former = comet->texts;
@@ -259,23 +267,40 @@ static void changed(struct spokei_config_user *user)
 	spokei_free(env, former, 1, former_size);
 }
 
-/* --- the beginning */
+/* --- the beginning, and the end */
+
+static int join_file(struct spoke_comet *comet, const struct spoke_comet_options *options)
+{
+	struct spokei_comet_file *file = spokei_alloc(comet->engine->env, 1, sizeof(*file));
+
+	if (file == NULL)
+		return SPOKE_ENOMEM;
+	comet->file = file;
+	file->comet = comet;
+	file->given = *options;
+	file->user.config = options->config;
+	file->user.changed = changed;
+	return spokei_config_join(&file->user, comet->engine);
+}
+
+void spokei_comet_leave_file(struct spoke_comet *comet)
+{
+	if (comet->file == NULL)
+		return;
+	spokei_config_leave(&comet->file->user);
+	spokei_free(comet->engine->env, comet->file, 1, sizeof(*comet->file));
+	comet->file = NULL;
+}
 
 int spokei_comet_read_options(struct spoke_comet *comet, const struct spoke_comet_options *options,
 			      const char **ret_listen)
 {
 	struct spoke_engine *engine = comet->engine;
-	int error;
+	int error = options->config ? join_file(comet, options) : SPOKE_OK;
 
-	comet->given = *options;
 	comet->with = *options;
-	comet->file.config = options->config;
-	comet->file.changed = changed;
-	error = spokei_config_join(&comet->file, engine);
-	if (error) {
-		comet->file.config = NULL;
+	if (error)
 		return error;
-	}
 	if (options->config)
 		spoke_config_comet(options->config, &comet->with);
 	*ret_listen = comet->with.listen;

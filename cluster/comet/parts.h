@@ -24,7 +24,6 @@
 #ifndef SPOKEI_CLUSTER_COMET_PARTS_H
 #define SPOKEI_CLUSTER_COMET_PARTS_H
 
-#include "cluster/config/config.h"
 #include "core/base/pace.h"
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
@@ -52,6 +51,7 @@
 #define SPOKEI_COMET_EXTRA 4008u
 #define SPOKEI_COMET_POLICY 1008u /* a limit in time */
 
+struct spokei_comet_file;
 struct spokei_comet_user;
 struct spokei_comet_ring;
 
@@ -195,9 +195,8 @@ struct spokei_comet_door {
 struct spoke_comet {
 	struct spoke_engine *engine;
 	struct spokei_member member;
-	struct spokei_config_user file;
-	struct spoke_comet_options given; /* by the program; its texts are not valid any more */
-	struct spoke_comet_options with;  /* with all defaults; its texts are in `texts` */
+	struct spoke_comet_options with; /* with all defaults; its texts are in `texts` */
+	struct spokei_comet_file *file;  /* of options.c; NULL: none */
 	char *texts;
 	size_t texts_size;
 	char *page; /* the whole response; NULL: none */
@@ -311,7 +310,7 @@ uint32_t spokei_comet_retry(const struct spoke_comet *comet);
 /* --- message.c */
 
 /* Memory that counts against bytes_max, not initialised; NULL: there is none; and the bytes that
- * are left. The limit may have become less than what is in use. */
+ * are left. The limit may have become less than the bytes in use. */
 uint64_t spokei_comet_room(const struct spoke_comet *comet);
 void *spokei_comet_take(struct spoke_comet *comet, size_t size);
 void spokei_comet_give(struct spoke_comet *comet, void *memory, size_t size);
@@ -543,10 +542,10 @@ void spokei_comet_unserve(struct spoke_comet *comet);
 
 /* --- options.c */
 
-/* Logs what is wrong about an option. Returns EINVAL. */
+/* Logs the rule that an option breaks. Returns EINVAL. */
 int spokei_comet_wrong(struct spoke_engine *engine, const char *option, const char *rule);
 
-/* Sets what the system does for connections that a listener accepts. */
+/* Sets the options of the system for connections that a listener accepts. */
 void spokei_comet_preset(const struct spoke_comet *comet, struct spokei_listener *listener);
 
 /* Reads the options, and those of their file, which may change them later. Returns 0, EINVAL or
@@ -554,5 +553,8 @@ void spokei_comet_preset(const struct spoke_comet *comet, struct spokei_listener
 SPOKE_MUST_USE int spokei_comet_read_options(struct spoke_comet *comet,
 					     const struct spoke_comet_options *options,
 					     const char **ret_listen);
+
+/* Ends the use of the file. */
+void spokei_comet_leave_file(struct spoke_comet *comet);
 
 #endif

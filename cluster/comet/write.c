@@ -337,7 +337,7 @@ static void add_bytes(struct counted *text, const void *bytes, size_t len)
 	text->len += len;
 }
 
-/* What an answer has beside its messages. */
+/* An answer without its messages. */
 struct answer {
 	char id[SPOKE_COMET_ID]; /* for the next poll */
 	uint32_t retry_ms;       /* the pause after a poll that fails */

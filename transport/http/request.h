@@ -67,7 +67,7 @@ int spokei_http_read_head(const void *bytes, size_t len, spokei_http_field_fn ea
 /*
  * Parses the first request in `len` bytes, with a body of at most `body_max` bytes. Returns the
  * same, 413 (the body is too long), or 501 for a body in chunks. Once the head is complete,
- * *ret_request is valid without the body, whatever the result is.
+ * *ret_request is valid without the body, with every result.
  */
 int spokei_http_read(const void *bytes, size_t len, size_t body_max,
 		     struct spokei_http_request *ret_request);
