@@ -65,6 +65,10 @@ static void bury_due(struct spokei_task *task)
 		spokei_roll_retire(comet->engine, &comet->member);
 		return;
 	}
+	if (!spokei_comet_part(comet)) {
+		spokei_engine_dead(comet->engine, task);
+		return;
+	}
 	spokei_roll_drop(comet->engine, &comet->member);
 	free_comet(comet);
 }
@@ -259,6 +263,7 @@ static void init(struct spoke_comet *comet)
 	comet->pass.run = spokei_comet_pass;
 	comet->bury.run = bury_due;
 	comet->swept = spokei_comet_sweep;
+	comet->arrived = spokei_comet_arrived;
 	comet->rate = spokei_bucket_make(rate, rate, engine->begin_ns);
 	comet->reserve = spokei_bucket_make(rate / 2, rate / 2, engine->begin_ns);
 	spokei_list_init(&comet->grace);
@@ -284,10 +289,14 @@ static int make(struct spoke_comet *comet, const struct spoke_comet_options *opt
 		comet->nobody->comet = comet;
 	else if (error == SPOKE_OK)
 		error = SPOKE_ENOMEM;
+	if (error == SPOKE_OK && comet->with.shared)
+		error = spokei_comet_open_circle(comet);
 	if (error == SPOKE_OK)
 		error = open_comet(comet, listen ? listen : LISTEN);
-	if (error)
+	if (error) {
 		spokei_comet_leave_file(comet);
+		SPOKE_ASSERT(spokei_comet_part(comet)); /* no other one knows it */
+	}
 	return error;
 }
 

@@ -12,6 +12,7 @@
  *     reply       answers to requests that do not become connections
  *     admit       the answers of the authorizer
  *     pass        once a turn: users that came or left, and messages in slices
+ *     circle      gateways of several engines
  *     push        the functions that push and kick
  *     door        requests, until the authorizer has answered
  *     serve       the service spoke.Comet
@@ -51,7 +52,11 @@
 #define SPOKEI_COMET_EXTRA 4008u
 #define SPOKEI_COMET_POLICY 1008u /* a limit in time */
 
+struct spokei_comet_circle;
 struct spokei_comet_file;
+struct spokei_comet_parcel;
+struct spokei_comet_push;
+struct spokei_desk;
 struct spokei_comet_user;
 struct spokei_comet_ring;
 
@@ -246,6 +251,12 @@ struct spoke_comet {
 	uint32_t pass_at;   /* the cell that comes next in the pass over all connections */
 	uint32_t pass_left; /* cells that are left to visit */
 	uint32_t writes;    /* writes made; for the bound of a slice */
+
+	struct spokei_desk *desk;           /* by which others reach it; these are NULL: alone */
+	struct spokei_comet_circle *own;    /* where others join it */
+	struct spokei_comet_circle *circle; /* where it is itself: its own, or that of the first */
+	/* A push of another gateway has come. */
+	void (*arrived)(struct spoke_comet *comet, const struct spokei_comet_push *push);
 
 	uint64_t figures[SPOKE_COMET_FIGURE_COUNT];
 	struct spokei_comet_served *served; /* by providers */
@@ -530,6 +541,38 @@ void spokei_comet_deliver(struct spoke_comet *comet);
 /* The function of comet->pass, and of the alarm. */
 void spokei_comet_pass(struct spokei_task *task);
 void spokei_comet_sweep(struct spoke_alarm *alarm);
+
+/* --- circle.c */
+
+/* A push or a kick, also from one gateway to another. */
+struct spokei_comet_push {
+	enum {
+		SPOKEI_COMET_TO_USERS,
+		SPOKEI_COMET_TO_ALL,
+		SPOKEI_COMET_KICK, /* the data is the reason */
+	} act;
+	const struct spoke_span *users;
+	size_t count;
+	struct spoke_comet_message message;
+};
+
+/* Lets other gateways join this one. Returns 0 or ENOMEM. */
+SPOKE_MUST_USE int spokei_comet_open_circle(struct spoke_comet *comet);
+
+/* Ends that before the gateway is freed. Returns false while another thread uses it: try again. */
+SPOKE_MUST_USE bool spokei_comet_part(struct spoke_comet *comet);
+
+/* Packs a push for the gateways that have joined; *ret_parcels is NULL if there are none, and has
+ * to be sent else. Returns 0, ELIMIT (too much is on its way to one of them) or ENOMEM. */
+SPOKE_MUST_USE int spokei_comet_pack(struct spoke_comet *comet,
+				     const struct spokei_comet_push *push,
+				     struct spokei_comet_parcel **ret_parcels);
+void spokei_comet_send(struct spokei_comet_parcel *parcels);
+
+/* --- push.c */
+
+/* The function comet->arrived. */
+void spokei_comet_arrived(struct spoke_comet *comet, const struct spokei_comet_push *push);
 
 /* --- door.c */
 

@@ -74,6 +74,9 @@ struct spoke_provider;
 #define SPOKE_COMET_EVENT_MAX 64u /* bytes of an event's name */
 #define SPOKE_COMET_ID 40u        /* bytes of a message's id as text, with the NUL */
 #define SPOKE_COMET_LISTEN_MAX 8u /* addresses of a gateway */
+#define SPOKE_COMET_JOINED_MAX                                                                     \
+	64u /* gateways that join one another, with those that have ended                          \
+	     */
 
 /* Makes a span of a text that ends with a NUL; NULL: an empty span. */
 SPOKE_API struct spoke_span spoke_comet_text(const char *text);
@@ -238,6 +241,24 @@ SPOKE_API void spoke_comet_free(struct spoke_comet *comet);
 SPOKE_API size_t spoke_comet_address(const struct spoke_comet *comet, size_t index, char *text,
 				     size_t size);
 
+/*
+ * Joins a gateway to the first one, of another engine of this process, and to all others that have
+ * joined the first: a push to one of them reaches the users of all, and a kick closes connections
+ * in all. The results count users and connections of the own gateway only, and so do the other
+ * functions. Each has ids of its own, so a page that comes back to another gateway gets "lost". All
+ * have the option `shared`, so that they can listen at the same ports. There is no way back but
+ * spoke_comet_free().
+ *
+ * A push is on its way until the other engine has taken it at its next turn. If more than 4 MiB
+ * would be on their way to one gateway, because its engine hangs, the push is refused with ELIMIT
+ * and reaches no user at all. A gateway without memory for a push tells its users "lost".
+ *
+ * `first` lives until the function returns; it belongs to another thread. Returns 0; EINVAL (the
+ * same engine, another network, or not `shared`), ESTATE (`first` has joined another one, or
+ * `comet` has, or was joined), ELIMIT (SPOKE_COMET_JOINED_MAX), ECLOSED or EFORKED.
+ */
+SPOKE_API SPOKE_MUST_USE int spoke_comet_join(struct spoke_comet *comet, struct spoke_comet *first);
+
 /* --- the answers of the authorizer. Each returns whether the client was still waiting; if it was
  * not, nothing has changed. */
 
@@ -281,8 +302,8 @@ struct spoke_comet_result {
  * at the end of the turn, to one user before those to all. Messages to all are written in slices of
  * 0.5 ms, so that they delay nothing else. Returns 0 and *ret, which may be NULL; EINVAL (event,
  * data or a user's id; spoke_engine_why() has a sentence), ETOOLARGE (message_max), ELIMIT
- * (bytes_max; or users_max with `keep`), ENOMEM or ECLOSED. Of several users, those without an
- * error get the message, and the first error is returned.
+ * (bytes_max; users_max with `keep`; or see spoke_comet_join()), ENOMEM or ECLOSED. Of several
+ * users, those without an error get the message, and the first error is returned.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_comet_push(struct spoke_comet *comet, struct spoke_span user,
 					      const struct spoke_comet_message *message,
@@ -376,8 +397,9 @@ SPOKE_API uint64_t spoke_comet_figure(const struct spoke_comet *comet,
  *     stats()                                     a map of all figures by their names
  *
  * `event` may be nil. `data` is a text; any other value is sent as JSON. The options are a map:
- * "ttl" in ms, "keep" as a bool. Several gateways are reached with cluster=broadcast. Errors have
- * the number of the error above as their code.
+ * "ttl" in ms, "keep" as a bool. Several processes are reached with cluster=broadcast, gateways of
+ * one process that have joined by any of them. Errors have the number of the error above as their
+ * code.
  *
  * Requests after spoke_comet_free() are answered with ECLOSED. Returns as spoke_provider_add().
  */
