@@ -215,8 +215,12 @@ static void apply(struct spoke_comet *comet)
 	comet->http.limits.request_ns = with->head_ns;
 	comet->http.limits.body_max = with->frame_max;
 	comet->http.limits.slow_ns = with->authorize_ns + with->slow_ns;
-	comet->rate = spokei_bucket_make(with->accept_rate, with->accept_rate, now_ns);
-	comet->reserve = spokei_bucket_make(with->accept_rate / 2, with->accept_rate / 2, now_ns);
+	if (comet->rate.rate != with->accept_rate) {
+		const uint32_t half = with->accept_rate / 2;
+
+		comet->rate = spokei_bucket_make(with->accept_rate, with->accept_rate, now_ns);
+		comet->reserve = spokei_bucket_make(half, half, now_ns);
+	}
 	comet->ask_slab.max = with->connections_max;
 	spokei_quota_change(&comet->quota, with->connections_max, with->connections_per_peer_max);
 	for (size_t i = 0; i < comet->listener_count; i++) {
