@@ -33,50 +33,87 @@ now_ms() {
 }
 begun_ms=$(now_ms)
 
-# seconds <name> <milliseconds>: prints one line of the summary.
+# seconds <name> <milliseconds> [<CPU milliseconds>]: prints one line of the summary.
 seconds() {
-	printf '%-24s %5d.%d s\n' "$1" $(($2 / 1000)) $(($2 % 1000 / 100))
+	printf '%-24s %5d.%d s' "$1" $(($2 / 1000)) $(($2 % 1000 / 100))
+	[ -z "${3:-}" ] || printf ', CPU %5d.%d s' $(($3 / 1000)) $(($3 % 1000 / 100))
+	echo
 }
 
-beside_process=
+# Reads what times(1) of the shell has printed: prints the CPU milliseconds of ended processes.
+cpu_ms() {
+	awk -F '[ms ]+' 'NR == 2 { printf "%d", ($1 + $3) * 60000 + ($2 + $4) * 1000 }' "$1"
+}
+
+# Stages that run beside others: their process ids.
+beside_processes=
 
 give_up() { # <name of the stage> <its log>
 	tail -n 60 "$2"
 	echo "tests/run.sh: stage \"$1\" failed; full output: $2"
 	exit 1
 }
-trap '[ -z "$beside_process" ] || kill "$beside_process"' EXIT
+
+end() { # <pid...>: ends processes, and those that they have started
+	for pid in "$@"; do
+		! [ -r "/proc/$1/task/$1/children" ] || end $(cat "/proc/$1/task/$1/children")
+		kill "$1" 2>>$logs/ended
+		shift
+	done
+}
+trap 'end $beside_processes' EXIT
 trap 'exit 2' HUP INT TERM
+
+log_of() { # <name of a stage>
+	echo "$logs/$(echo "$1" | tr ' ' -).log"
+}
 
 # stage <name> <command...>: logs the output, and prints the end of the log on failure.
 stage() {
 	name=$1
 	shift
-	log=$logs/$(echo "$name" | tr ' ' -).log
+	log=$(log_of "$name")
 	echo "== $name"
 	stage_ms=$(now_ms)
+	times >$logs/times-before
 	"$@" >"$log" 2>&1 || give_up "$name" "$log"
-	seconds "$name" $(($(now_ms) - stage_ms)) >>$logs/seconds
+	times >$logs/times
+	seconds "$name" $(($(now_ms) - stage_ms)) $(($(cpu_ms $logs/times) - $(cpu_ms $logs/times-before))) >>$logs/seconds
 }
 
-# beside <name> <command...>: runs a stage in the background until it is waited for; one at a time. Builds
+# beside <name> <command...>: begins a stage in the background. It ends when meet() has waited for it. Builds
 # and the simulator run at a lower priority.
 beside() {
-	beside_log=$logs/$(echo "$1" | tr ' ' -).log
-	beside_ms=$(now_ms)
+	name=$1
 	shift
-	"$@" >"$beside_log" 2>&1 &
-	beside_process=$!
+	log=$(log_of "$name")
+	{
+		begun_beside=$(now_ms)
+		"$@"
+		ended=$?
+		times >"$log.times"
+		seconds "$name, beside others" $(($(now_ms) - begun_beside)) $(cpu_ms "$log.times") >"$log.seconds"
+		exit $ended
+	} >"$log" 2>&1 &
+	beside_processes="$beside_processes $!"
+	eval "process_$(echo "$name" | tr ' ' _)=$!"
 }
 
-meet() { # <name>
-	echo "== $1"
-	wait "$beside_process"
-	verdict=$?
-	beside_process=
-	[ $verdict = 0 ] || give_up "$1" "$beside_log"
-	tail -n 1 "$beside_log"
-	seconds "$1, beside others" $(($(now_ms) - beside_ms)) >>$logs/seconds
+# meet <name>: waits for a stage in the background.
+meet() {
+	name=$1
+	log=$(log_of "$name")
+	echo "== $name"
+	eval "process=\$process_$(echo "$name" | tr ' ' _)"
+	wait "$process"
+	ended=$?
+	left=
+	for pid in $beside_processes; do
+		[ "$pid" = "$process" ] || left="$left $pid"
+	done
+	beside_processes=$left
+	[ $ended = 0 ] || give_up "$name" "$log"
+	cat "$log.seconds" >>$logs/seconds
 }
 
 configure() { # <build preset>: unless it stands as the presets say
@@ -139,7 +176,7 @@ outside() {
 # --- packages
 
 packages='curl gcc g++ cmake ninja-build pkg-config libev-dev libmsgpack-dev libcmocka-dev libuv1-dev libwslay-dev
-	clang clang-format clang-tidy universal-ctags neovim iproute2 nftables
+	clang clang-format clang-tidy lld universal-ctags neovim iproute2 nftables
 	libzookeeper-st-dev zookeeper libssl-dev openssl redis-tools chromium doxygen dpkg-dev file mandoc valgrind'
 command -v npm >$logs/npm || packages="$packages nodejs npm"
 case $mode in
@@ -162,39 +199,52 @@ fi
 
 # --- the tests of every change
 
-# Builds the product for the checks; the tests run in the asan and release builds. Also builds programs
-# that are run only by hand.
+# Builds come first, also of programs that are run only by hand. The tests with real processes wait most of
+# the time, so they run beside the builds.
+[ $mode = short ] || build_and_test dev -LE live
+stage "build asan" build asan all benchmarks soak
+beside "test live" run_tests asan -L live -j $((4 * jobs))
 if [ $mode = long ]; then
-	build_and_test dev -LE live
+	stage "build release" build release
 else
-	stage "build dev" build dev product benchmarks soak
+	stage "build release" build release product shipped
 fi
-# Tests with real processes run only once, in the build that detects most.
-build_and_test asan -j $((jobs + 1))
-stage "build release" build release
-# These stages mostly wait, or use one core.
-beside packaging outside build/release
-SPOKE_MODEL_OPS=1000000
-export SPOKE_MODEL_OPS
-stage "test release" run_tests release -LE live
-verdict release
-unset SPOKE_MODEL_OPS
-meet packaging
+stage "build tsan" build tsan threads
 stage instructions sh tests/bench/cost/run.sh --check
 cat "$log"
-beside browser sh tests/browser/run.sh build/release
-stage simulator simulate 2000
-cat "$log"
-stage outage build/release/tests/sim/sim --outage
-tail -n 2 "$log"
-stage "build tsan" build tsan threads
-stage "test tsan" run_tests tsan -L threads
-verdict "tsan, where there are threads"
-meet browser
 [ $mode = long ] || TIDY=quick
 export TIDY
-stage checks sh tests/checks/run.sh build/dev
+beside checks nice sh tests/checks/run.sh build/asan build/release
+stage simulator simulate 2000
 cat "$log"
+stage outage nice build/release/tests/sim/sim --outage
+tail -n 2 "$log"
+meet "test live"
+verdict "asan, where processes are real"
+
+# Every rule is tested by the build that detects most, and the programs that users get by the release. The
+# long tests repeat all rules in the release.
+beside packaging outside build/release
+beside browser sh tests/browser/run.sh build/release
+stage "test asan" run_tests asan -LE live
+verdict asan
+SPOKE_MODEL_OPS=1000000
+export SPOKE_MODEL_OPS
+if [ $mode = long ]; then
+	stage "test release" run_tests release -LE live
+else
+	stage "test release" run_tests release -L shipped
+fi
+verdict release
+unset SPOKE_MODEL_OPS
+stage "test tsan" run_tests tsan -L threads
+verdict "tsan, where there are threads"
+meet checks
+cat "$log"
+meet packaging
+tail -n 1 "$log"
+meet browser
+tail -n 1 "$log"
 
 # --- the long tests
 
@@ -253,4 +303,5 @@ fi
 
 echo "== summary"
 cat $logs/summary $logs/seconds
-seconds total $(($(now_ms) - begun_ms))
+times >$logs/times
+seconds total $(($(now_ms) - begun_ms)) "$(cpu_ms $logs/times)"
