@@ -24,22 +24,45 @@ look 'work put off: do it or drop it' '(^|[^A-Za-z0-9_])(TO[D]O|FIX[M]E|X[X]X)([
 look 'white space at the end of the line' '[[:blank:]]$'
 look 'carriage return' "$(printf '\r')"
 
-while read -r file; do
-	if [ -n "$(tail -c 1 "$file")" ]; then
-		echo "$file: no newline at the end"
-		bad=1
-	fi
-	first=$(sed -n '1{/^#!/!p;q;}' "$file")
-	[ -n "$first" ] || first=$(sed -n 2p "$file")
-	case $file in
-	*.c | *.h | *.cc) licence='/* SPDX-License-Identifier: Apache-2.0 */' ;;
-	*.sh | *.cmake | *.awk | */CMakeLists.txt | CMakeLists.txt | .clang-* | */.clang-* | .ci/*)
-		licence='# SPDX-License-Identifier: Apache-2.0' ;;
-	*) continue ;;
-	esac
-	if [ "$first" != "$licence" ]; then
-		echo "$file:1: does not begin with: $licence"
-		bad=1
-	fi
-done <"$work/files"
+# One process for all files, and for each file only after an error.
+if tr '\n' '\0' <"$work/files" | xargs -0 tail -q -c 1 | tr -d '\n' | grep -q .; then
+	while read -r file; do
+		[ -z "$(tail -c 1 "$file")" ] || echo "$file: no newline at the end"
+	done <"$work/files"
+	bad=1
+fi
+
+tr '\n' '\0' <"$work/files" | xargs -0 awk '
+function licence(file) {
+	if (file ~ /\.(c|h|cc)$/)
+		return "/* SPDX-License-Identifier: Apache-2.0 */"
+	if (file ~ /(\.(sh|cmake|awk)|(^|\/)CMakeLists\.txt|(^|\/)\.clang-[^\/]*)$/ || file ~ /^\.ci\//)
+		return "# SPDX-License-Identifier: Apache-2.0"
+	return ""
+}
+function judge(file, line) {
+	if (line != licence(file) && licence(file) != "")
+		print file ":1: does not begin with: " licence(file)
+}
+# Below the line that names the interpreter, which may be the only one.
+FNR == 1 && waiting {
+	judge(waiting, "")
+	waiting = ""
+}
+FNR == 1 && /^#!/ {
+	waiting = FILENAME
+	next
+}
+FNR == 1 || waiting {
+	judge(FILENAME, $0)
+	waiting = ""
+}
+END {
+	if (waiting)
+		judge(waiting, "")
+}' >"$work/bare"
+if [ -s "$work/bare" ]; then
+	cat "$work/bare"
+	bad=1
+fi
 exit $bad
