@@ -53,6 +53,7 @@ enum spoke_policy_fate spokei_attempt_fate(int error, bool written)
 		return SPOKE_FATE_OK;
 	case SPOKE_EREMOTE:
 	case SPOKE_EBADREQUEST:
+	case SPOKE_EFORBIDDEN: /* not retried: other providers have the same rules */
 		return SPOKE_FATE_ANSWERED;
 	case SPOKE_EREFUSED:
 	case SPOKE_EEXPIRED:

@@ -52,7 +52,8 @@ size_t spoke_result_print(const struct spoke_result *result, char *text, size_t 
 	print_class(exception.class_name, class_name, sizeof(class_name));
 	(void)spokei_log_escape(message, sizeof(message), exception.message.data,
 				exception.message.len);
-	if (result->error == SPOKE_EREMOTE && result->error_code)
+	if ((result->error == SPOKE_EREMOTE || result->error == SPOKE_EFORBIDDEN) &&
+	    result->error_code)
 		(void)snprintf(code, sizeof(code), " (code %d)", (int)result->error_code);
 	if (class_name[0] || message[0] || code[0])
 		len = snprintf(text, size, "%s: %s\"%s\"%s; %s", spoke_strerror(result->error),

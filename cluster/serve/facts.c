@@ -26,9 +26,11 @@ struct spokei_message spokei_request_refusal(const struct spoke_request *request
 
 	if (verdict->error == SPOKE_ELIMIT)
 		answer.error_code = SPOKE_ELIMIT;
-	if (verdict->error != SPOKE_EREMOTE)
+	if (verdict->error == SPOKE_EFORBIDDEN)
+		answer.error_code = verdict->code ? verdict->code : SPOKE_FORBIDDEN_CALLER;
+	else if (verdict->error != SPOKE_EREMOTE)
 		return answer;
-	answer.error = SPOKE_EREMOTE;
+	answer.error = verdict->error;
 	answer.error_class = spokei_span(class_name, strlen(class_name));
 	answer.foreign = spokei_request_is_foreign(request);
 	answer.generic = request->message->generic;

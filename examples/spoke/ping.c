@@ -103,7 +103,8 @@ static bool is_over(const struct pinger *pinger)
 /* Has the provider answered, even with the error that the service does not exist? */
 static bool is_alive(int error)
 {
-	return !error || error == SPOKE_ENOSERVICE || error == SPOKE_EREMOTE;
+	return !error || error == SPOKE_ENOSERVICE || error == SPOKE_EREMOTE ||
+	       error == SPOKE_EFORBIDDEN;
 }
 
 static void print_one(const struct pinger *pinger, const struct spoke_result *result)

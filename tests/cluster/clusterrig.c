@@ -93,6 +93,9 @@ static struct spoke_filter_verdict refuse(void *arg, const struct spoke_request 
 	if (by->manner == RIG_REFUSE)
 		return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_REFUSE,
 						      .error = SPOKE_EREFUSED };
+	if (by->manner == RIG_FORBID)
+		return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_REFUSE,
+						      .error = SPOKE_EFORBIDDEN };
 	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
 }
 

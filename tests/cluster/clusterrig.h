@@ -36,6 +36,7 @@ enum rig_manner {
 	RIG_SILENT, /* never replies */
 	RIG_SLOW,   /* replies after up to 2 ms, and in one of 16 cases up to 16 ms */
 	RIG_REFUSE, /* the provider drains and rejects the request before its handler */
+	RIG_FORBID, /* the provider does not let the caller in */
 };
 
 /* A request that reached its handler. */

@@ -64,10 +64,8 @@ static void filters_judge_requests(struct stage *stage)
 		int error;
 		unsigned status;
 	} rows[] = {
-		{ SPOKE_EREFUSED, 503 },
-		{ SPOKE_ELIMIT, 429 },
-		{ SPOKE_EREMOTE, 403 },
-		{ SPOKE_EINVAL, 403 },
+		{ SPOKE_EREFUSED, 503 }, { SPOKE_ELIMIT, 429 },     { SPOKE_EREMOTE, 403 },
+		{ SPOKE_EINVAL, 403 },   { SPOKE_EFORBIDDEN, 403 },
 	};
 	int error = 0;
 	const struct spoke_filter filter = { .before_request = judge, .arg = &error };

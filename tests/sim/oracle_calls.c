@@ -94,6 +94,7 @@ static bool is_answer(int error)
 	case SPOKE_EBADREQUEST:
 	case SPOKE_EEXPIRED:
 	case SPOKE_ESERVER:
+	case SPOKE_EFORBIDDEN:
 		return true;
 	default:
 		return false;

@@ -25,8 +25,9 @@ enum spoke_filter_step {
 struct spoke_filter_verdict {
 	enum spoke_filter_step step;
 	/* Of REFUSE: one of <spoke/error.h>. A remote caller gets EREFUSED; or, if this is EREMOTE,
-	 * an exception with the text, which is not retried. An HTTP client gets status 403,
-	 * or for EREFUSED and ECLOSED 503, for ELIMIT 429. */
+	 * an exception with the text, which is not retried; or, if this is EFORBIDDEN, that
+	 * error with `code`. An HTTP client gets status 403, or for EREFUSED and ECLOSED 503, for
+	 * ELIMIT 429. */
 	int error;
 	const char *text; /* of REFUSE: for people, borrowed until the filter's next call; NULL */
 	struct spoke_value value; /* of ANSWER; borrowed until the filter's next call */
@@ -38,6 +39,9 @@ struct spoke_filter_verdict {
 	 * same key, and later filters see them. Invalid ones refuse the call. MessagePack-RPC has
 	 * no attachments: a call that has only those of filters is sent without them. */
 	struct spoke_value attachments;
+	/* Of REFUSE with EFORBIDDEN before a request: SPOKE_FORBIDDEN_CALLER, the same as 0, or
+	 * SPOKE_FORBIDDEN_UNPROVEN, for which an HTTP client gets status 401. */
+	int32_t code;
 };
 
 /* A call that is about to begin, or has ended. Borrowed for the filter. */

@@ -58,7 +58,8 @@ SPOKE_BEGIN_DECLS
 	X(ENOSERVICE, -203, "the provider has no such service or method")                          \
 	X(EREFUSED, -204, "the provider refused the call before running it")                       \
 	X(EEXPIRED, -205, "the deadline had passed when the provider received the call")           \
-	X(ESERVER, -206, "the provider failed internally")
+	X(ESERVER, -206, "the provider failed internally")                                         \
+	X(EFORBIDDEN, -207, "the provider does not let this caller in")
 
 /* The errors as constants: SPOKE_EINVAL and so on. */
 enum spoke_error {
@@ -66,6 +67,12 @@ enum spoke_error {
 #define SPOKE_ERROR_ENUM(name, number, sentence) SPOKE_##name = (number),
 	SPOKE_ERRORS(SPOKE_ERROR_ENUM)
 #undef SPOKE_ERROR_ENUM
+};
+
+/* The code that comes with EFORBIDDEN; the numbers are those of Dubbo's RpcException. */
+enum spoke_forbidden {
+	SPOKE_FORBIDDEN_CALLER = 4,    /* the caller is known, and may not do this */
+	SPOKE_FORBIDDEN_UNPROVEN = 13, /* the caller has shown no credentials, or bad ones */
 };
 
 /* Returns the sentence of an error, "success" for 0 and "unknown error" for other numbers. Never

@@ -49,6 +49,7 @@ static void call_done(void *arg, const struct spoke_result *result)
 
 	call->ends++;
 	call->error = result->error;
+	call->code = result->error_code;
 	rig.ended++;
 	if (result->error == SPOKE_OK && spoke_value_str(result->value, &text))
 		return;

@@ -34,6 +34,7 @@ struct rig_call {
 	struct spoke_call name;
 	unsigned ends;
 	int error;
+	int32_t code;
 	char text[RIG_TEXT]; /* of an error, or of a str value */
 };
 

@@ -69,6 +69,52 @@ static void refusal_skips_handler_and_is_seen_by_earlier_filters(void **state)
 	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_OK), 0);
 }
 
+/* Makes a call that the second filter forbids. Returns its end. */
+static struct rig_call *forbid(int32_t code)
+{
+	diarists[1].verdict = (struct spoke_filter_verdict){
+		.step = SPOKE_FILTER_REFUSE,
+		.error = SPOKE_EFORBIDDEN,
+		.text = "not you",
+		.code = code,
+	};
+	return diary_call(rig.echo);
+}
+
+static void caller_is_told_that_it_is_forbidden(void **state)
+{
+	static const int32_t codes[] = { 0, SPOKE_FORBIDDEN_UNPROVEN };
+	static const int32_t told[] = { SPOKE_FORBIDDEN_CALLER, SPOKE_FORBIDDEN_UNPROVEN };
+
+	(void)state;
+	diary_begin();
+	for (unsigned i = 0; i < 2; i++) {
+		struct rig_call *made = forbid(codes[i]);
+
+		assert_int_equal(made->error, SPOKE_EFORBIDDEN);
+		assert_int_equal(made->code, told[i]);
+		assert_string_equal(made->text, "not you");
+		assert_int_equal(diarists[0].answer.error, SPOKE_EFORBIDDEN);
+		assert_int_equal(diarists[0].answer.error_code, told[i]);
+	}
+	assert_int_equal(rig.handled, 0);
+	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_REFUSED), 2);
+	diarists[1].verdict.step = SPOKE_FILTER_GO_ON;
+	assert_int_equal(diary_call(rig.echo)->error, SPOKE_OK);
+}
+
+static void forbidden_caller_without_codes_gets_the_text(void **state)
+{
+	struct rig_call *made;
+
+	(void)state;
+	rig.url = "msgpack-rpc://127.0.0.1:20880?timeout=10s";
+	diary_begin();
+	made = forbid(SPOKE_FORBIDDEN_UNPROVEN);
+	assert_int_equal(made->error, SPOKE_EREMOTE);
+	assert_string_equal(made->text, "not you");
+}
+
 static void refusal_without_text_gets_default_text(void **state)
 {
 	struct rig_call *made;
@@ -190,6 +236,8 @@ int main(void)
 		TEST(filter_without_functions_lets_requests_pass),
 		TEST(filter_sees_error_of_handler),
 		TEST(refusal_skips_handler_and_is_seen_by_earlier_filters),
+		TEST(caller_is_told_that_it_is_forbidden),
+		TEST(forbidden_caller_without_codes_gets_the_text),
 		TEST(refusal_without_text_gets_default_text),
 		TEST(filter_can_answer_instead_of_handler),
 		TEST(invalid_answer_of_filter_becomes_an_error),

@@ -45,6 +45,7 @@ static void error_numbers_never_change(void **state)
 	assert_int_equal(SPOKE_ETIMEOUT, -105);
 	assert_int_equal(SPOKE_EREMOTE, -200);
 	assert_int_equal(SPOKE_ESERVER, -206);
+	assert_int_equal(SPOKE_EFORBIDDEN, -207);
 }
 
 static void zero_means_success(void **state)

@@ -12,10 +12,24 @@
 /* The class that callers of $invoke expect, because they need not have that of the exception. */
 #define GENERIC "com.alibaba.dubbo.rpc.service.GenericException"
 
+/* The field that tells a refusal from an error of the handler with the same code. */
+#define FORBIDDEN "forbidden"
+
 #define CODE_MAX 24u /* bytes of " (code -2147483648)" */
 #define SLACK 160u   /* heads, names of fields and the classes above */
 
 /* --- reading */
+
+/* Returns whether the fields are those of a refusal. */
+static bool is_refusal(const struct spokei_message *message)
+{
+	struct spoke_value field;
+	bool forbidden;
+
+	return spokei_span_is(message->error_class, SPOKEI_DUBBO_EXCEPTION) &&
+	       spoke_value_get(message->value, FORBIDDEN, &field) == 0 &&
+	       spoke_value_bool(field, &forbidden) == 0 && forbidden;
+}
 
 /* The exceptions of spoke and of Dubbo have {message, code}. */
 int spokei_dubbo_read_exception(struct spokei_dubbo_body *body, struct spokei_message *message)
@@ -37,6 +51,8 @@ int spokei_dubbo_read_exception(struct spokei_dubbo_body *body, struct spokei_me
 	if (spoke_value_get(message->value, "code", &field) == 0 &&
 	    spoke_value_i32(field, &code) == 0)
 		message->error_code = code;
+	if (is_refusal(message))
+		message->error = SPOKE_EFORBIDDEN;
 	return 0;
 }
 
@@ -137,6 +153,24 @@ static unsigned char *put_fields(unsigned char *at, const struct spokei_message 
 	return spokei_put_raw(at, pairs.at, (size_t)(pairs.end - pairs.at));
 }
 
+/* Writes a refusal as class and fields. */
+static unsigned char *put_refusal(unsigned char *at, const struct spokei_message *message)
+{
+	char digits[CODE_MAX];
+	struct spoke_span parts[] = {
+		message->error_text,
+		print_code(message->foreign ? message->error_code : 0, digits),
+	};
+
+	at = spokei_encode_map(spokei_put_text(at, SPOKEI_DUBBO_EXCEPTION),
+			       message->foreign ? 2 : 3);
+	at = put_joined(spokei_put_text(at, "message"), parts, 2);
+	at = spokei_encode_i32(spokei_put_text(at, "code"), message->error_code);
+	if (!message->foreign)
+		at = spokei_encode_bool(spokei_put_text(at, FORBIDDEN), true);
+	return at;
+}
+
 size_t spokei_dubbo_exception_max(const struct spokei_message *message)
 {
 	return SLACK + 2 * (message->error_class.len + message->error_text.len + CODE_MAX) +
@@ -147,6 +181,8 @@ unsigned char *spokei_dubbo_put_exception(unsigned char *at, const struct spokei
 {
 	struct spoke_span class_name = message->error_class;
 
+	if (message->error == SPOKE_EFORBIDDEN && !(message->foreign && message->generic))
+		return put_refusal(at, message);
 	if (message->foreign && (message->generic || class_name.len == 0))
 		return put_wrapped(at, message);
 	if (class_name.len == 0)

@@ -6,6 +6,9 @@
  * consumers of spoke. Other Dubbo consumers get a java.lang.RuntimeException whose message ends
  * with the code: version 3.2 throws a new RpcException in place of one that it receives, and the
  * code of the new one is 0.
+ *
+ * EFORBIDDEN is an RpcException for every consumer. Its codes are the ones that Dubbo has for that,
+ * but a handler may use the same numbers. So consumers of spoke get the field `forbidden` as well.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_DUBBO_EXCEPTION_H
 #define SPOKEI_TRANSPORT_WIRE_DUBBO_EXCEPTION_H

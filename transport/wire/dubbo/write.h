@@ -24,14 +24,15 @@ SPOKE_MUST_USE int spokei_dubbo_write_prefix(const struct spokei_wire_limits *li
 					     const struct spokei_message *message,
 					     struct spokei_buffer *out);
 
-/* Returns the status of a reply: its own, or that of its error. An error of the handler is an
- * exception, which has the status OK. */
+/* Returns the status of a reply: its own, or that of its error. An error of the handler, and the
+ * refusal of a caller, are exceptions, which have the status OK. */
 static inline uint8_t spokei_dubbo_reply_status(const struct spokei_message *message)
 {
 	if (message->status != 0)
 		return message->status;
-	return message->error == SPOKE_EREMOTE ? SPOKEI_DUBBO_OK
-					       : spokei_dubbo_error_status(message->error);
+	if (message->error == SPOKE_EREMOTE || message->error == SPOKE_EFORBIDDEN)
+		return SPOKEI_DUBBO_OK;
+	return spokei_dubbo_error_status(message->error);
 }
 
 /*

@@ -66,6 +66,8 @@ static int status_of(const struct spokei_message *message)
 
 	if (status != 0)
 		return status;
+	if (message->error == SPOKE_EFORBIDDEN)
+		return message->error_code == SPOKE_FORBIDDEN_UNPROVEN ? 401 : 403;
 	if (message->forbidden)
 		return 403;
 	switch (message->error) {
@@ -92,7 +94,8 @@ static bool may_have_run(const struct spokei_message *message)
 	int error = message->error;
 
 	return !message->forbidden && error != SPOKE_EBADREQUEST && error != SPOKE_ENOSERVICE &&
-	       error != SPOKE_EUNSUPPORTED && error != SPOKE_EREFUSED && error != SPOKE_EEXPIRED;
+	       error != SPOKE_EUNSUPPORTED && error != SPOKE_EREFUSED && error != SPOKE_EEXPIRED &&
+	       error != SPOKE_EFORBIDDEN;
 }
 
 /* --- the head */
@@ -173,6 +176,8 @@ static size_t put_head(struct response *response, int status)
 			       spokei_http_reason(status));
 		put_text(response, line);
 	}
+	if (status == 401)
+		put(response, TEXT("WWW-Authenticate: Spoke\r\n"));
 	if (status == 405)
 		put(response, TEXT("Allow: POST, OPTIONS\r\n"));
 	if (status == UNAVAILABLE || status == TOO_MANY)

@@ -23,9 +23,10 @@ struct row {
 	const char *written; /* the class and its fields, printed */
 };
 
-static void assert_written(const struct row *row)
+static void assert_written(const struct row *row, int error)
 {
 	struct spokei_message message = {
+		.error = error,
 		.error_class = span_of(row->class_name),
 		.error_text = span_of(row->text),
 		.error_code = row->code,
@@ -116,7 +117,26 @@ static void exception_has_form_of_its_caller(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++)
-		assert_written(&rows[i]);
+		assert_written(&rows[i], SPOKE_EREMOTE);
+}
+
+static void refusal_has_form_of_its_caller(void **state)
+{
+	static const struct row rows[] = {
+		{ "", "no", 4, false, false, 27, NULL,
+		  "\"" RPC "\" {\"message\": \"no\", \"code\": 4, \"forbidden\": true}" },
+		{ "", "no", 13, false, true, 2, NULL,
+		  "\"" RPC "\" {\"message\": \"no\", \"code\": 13, \"forbidden\": true}" },
+		{ "", "no", 13, true, false, 2, NULL,
+		  "\"" RPC "\" {\"message\": \"no (code 13)\", \"code\": 13}" },
+		{ RPC, "no", 13, true, true, 2, NULL,
+		  "\"" GENERIC "\" {\"message\": \"" RPC ": no (code 13)\", "
+		  "\"exceptionMessage\": \"no (code 13)\", \"exceptionClass\": \"" RPC "\"}" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++)
+		assert_written(&rows[i], SPOKE_EFORBIDDEN);
 }
 
 static void long_exception_is_written_in_full(void **state)
@@ -191,13 +211,71 @@ static void error_of_handler_is_read_as_it_was_given(void **state)
 	}
 }
 
+static void refusal_is_told_from_error_of_handler_with_its_code(void **state)
+{
+	static const int errors[] = { SPOKE_EFORBIDDEN, SPOKE_EREMOTE };
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(errors); i++) {
+		struct spokei_message message = {
+			.kind = SPOKEI_REPLY,
+			.codec = 27,
+			.error = errors[i],
+			.error_text = span_of("not you"),
+			.error_code = SPOKE_FORBIDDEN_CALLER,
+		};
+		struct spokei_message back;
+		struct frame frame;
+
+		assert_int_equal(write_frame(&message, &frame), 0);
+		assert_int_equal(read_frame(&frame, &back), 0);
+		assert_int_equal(back.error, errors[i]);
+		assert_int_equal(back.error_code, SPOKE_FORBIDDEN_CALLER);
+		is_text(back.error_text, "not you");
+	}
+}
+
+static void refusal_is_known_by_its_class_and_field_only(void **state)
+{
+	static const struct {
+		const char *body;
+		size_t len;
+		int error;
+	} rows[] = {
+		{ "\x00\xd9!" RPC "\x81\xa9"
+		  "forbidden\xc3",
+		  47, SPOKE_EFORBIDDEN },
+		{ "\x00\xd9!" RPC "\x81\xa9"
+		  "forbidden\xc2",
+		  47, SPOKE_EREMOTE },
+		{ "\x00\xd9!" RPC "\x81\xa9"
+		  "forbidden\x01",
+		  47, SPOKE_EREMOTE },
+		{ "\x00\xa1"
+		  "C\x81\xa9"
+		  "forbidden\xc3",
+		  15, SPOKE_EREMOTE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct spokei_message message;
+
+		assert_int_equal(read_body(0x1b, 20, rows[i].body, rows[i].len, &message), 0);
+		assert_int_equal(message.error, rows[i].error);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exception_has_form_of_its_caller),
+		cmocka_unit_test(refusal_has_form_of_its_caller),
 		cmocka_unit_test(long_exception_is_written_in_full),
 		cmocka_unit_test(exception_of_long_class_is_too_large),
 		cmocka_unit_test(error_of_handler_is_read_as_it_was_given),
+		cmocka_unit_test(refusal_is_told_from_error_of_handler_with_its_code),
+		cmocka_unit_test(refusal_is_known_by_its_class_and_field_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
