@@ -244,13 +244,13 @@ static void refusal_is_known_by_its_class_and_field_only(void **state)
 	} rows[] = {
 		{ "\x00\xd9!" RPC "\x81\xa9"
 		  "forbidden\xc3",
-		  47, SPOKE_EFORBIDDEN },
+		  48, SPOKE_EFORBIDDEN },
 		{ "\x00\xd9!" RPC "\x81\xa9"
 		  "forbidden\xc2",
-		  47, SPOKE_EREMOTE },
+		  48, SPOKE_EREMOTE },
 		{ "\x00\xd9!" RPC "\x81\xa9"
 		  "forbidden\x01",
-		  47, SPOKE_EREMOTE },
+		  48, SPOKE_EREMOTE },
 		{ "\x00\xa1"
 		  "C\x81\xa9"
 		  "forbidden\xc3",
