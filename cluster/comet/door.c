@@ -4,6 +4,7 @@
  * authorizer.
  */
 #include "cluster/comet/parts.h"
+#include "core/base/address.h"
 #include "core/text/percent.h"
 #include "core/text/utf8.h"
 #include "transport/http/guard.h"
@@ -139,7 +140,7 @@ static void read_client(const struct spokei_http_conn *http,
 		return;
 	spokei_http_peer(http, peer);
 	last = last_client(request);
-	if (spokei_comet_listed(spokei_quota_host(peer), comet->with.proxies) == 0 ||
+	if (spokei_comet_listed(spokei_address_host(peer), comet->with.proxies) == 0 ||
 	    last.len == 0 || last.len > 47)
 		return;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
@@ -286,7 +287,7 @@ static bool may_open(struct spoke_comet *comet, const struct spokei_comet_ask *a
 
 	if (ask->client[0] == '\0')
 		spokei_http_peer(ask->http, peer);
-	few = has_opened_few(comet, spokei_quota_host(ask->client[0] ? ask->client : peer));
+	few = has_opened_few(comet, spokei_address_host(ask->client[0] ? ask->client : peer));
 	return spokei_bucket_take(&comet->rate, 1, now_ns) ||
 	       (few && spokei_bucket_take(&comet->reserve, 1, now_ns));
 }

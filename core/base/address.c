@@ -16,6 +16,7 @@
 #include <sys/un.h>
 
 #define HOST_TEXT_SIZE (INET6_ADDRSTRLEN + IF_NAMESIZE + 1)
+#define MAPPED "::ffff:"
 #define UNIX_PREFIX "unix:"
 #define UNIX_PREFIX_LEN (sizeof(UNIX_PREFIX) - 1)
 #define UNIX_PATH_AT offsetof(struct sockaddr_un, sun_path)
@@ -178,4 +179,41 @@ void spokei_address_print(const struct spoke_address *address, char *text, size_
 	} else {
 		(void)snprintf(text, size, "?");
 	}
+}
+
+struct spoke_span spokei_address_host(const char *text)
+{
+	const char *host = text;
+	const char *end = NULL;
+
+	if (text[0] == '[') {
+		host++;
+		end = strchr(host, ']');
+		if (strncmp(host, MAPPED, strlen(MAPPED)) == 0 && strchr(host, '.'))
+			host += strlen(MAPPED);
+	} else if (text[0] >= '0' && text[0] <= '9') {
+		end = strrchr(host, ':');
+	}
+	return (struct spoke_span){ host, end ? (size_t)(end - host) : 0 };
+}
+
+const unsigned char *spokei_address_bytes(const struct spoke_address *address, size_t *ret_len)
+{
+	sa_family_t family = AF_UNSPEC;
+
+	if (address->len >= sizeof(family))
+		memcpy(&family, address->bytes + offsetof(struct sockaddr, sa_family),
+		       sizeof(family));
+	*ret_len = 0;
+	if (family == AF_UNIX)
+		return address->bytes;
+	if (family == AF_INET && address->len == sizeof(struct sockaddr_in)) {
+		*ret_len = sizeof(struct in_addr);
+		return address->bytes + offsetof(struct sockaddr_in, sin_addr);
+	}
+	if (family == AF_INET6 && address->len == sizeof(struct sockaddr_in6)) {
+		*ret_len = sizeof(struct in6_addr);
+		return address->bytes + offsetof(struct sockaddr_in6, sin6_addr);
+	}
+	return NULL;
 }

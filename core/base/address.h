@@ -11,6 +11,7 @@
 #define SPOKEI_CORE_BASE_ADDRESS_H
 
 #include <spoke/env.h>
+#include <spoke/value.h>
 
 /* Parses an address. Returns 0; -EINVAL: the text is not an address; -ENAMETOOLONG: the path does
  * not fit a socket address. Port 0 lets the system choose a port when listening. */
@@ -19,5 +20,13 @@ int spokei_address_parse(const char *text, struct spoke_address *ret_address);
 /* Prints an address, cut if it does not fit into `size`. A unix socket without a name prints as
  * "unix:", an unknown family as "?". */
 void spokei_address_print(const struct spoke_address *address, char *text, size_t size);
+
+/* Returns the machine's part of a printed address, "[HOST]:PORT" or "HOST:PORT" in digits, without
+ * the prefix of IPv4 mapped into IPv6. Its length is 0 if the address has no machine. */
+struct spoke_span spokei_address_host(const char *text);
+
+/* Returns the 4 or 16 bytes of an IP address, or 0 bytes of a unix socket. NULL: it is an address
+ * of another network than the system's. */
+const unsigned char *spokei_address_bytes(const struct spoke_address *address, size_t *ret_len);
 
 #endif

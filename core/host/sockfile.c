@@ -10,6 +10,7 @@
 #include "timer/base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -102,7 +103,24 @@ static int bind_path(int fd, const struct sockaddr_un *at)
 	return bind(fd, (const struct sockaddr *)at, sizeof(*at)) == 0 ? 0 : -errno;
 }
 
-int spokei_sockfile_listen(int fd, const char *path, int backlog)
+/* Gives the file its mode before anybody can connect. Linux makes the file with the mode of the
+ * unbound socket, less the umask, so the file never has more bits than wanted. */
+static int narrow(int fd, uint32_t mode)
+{
+	if (mode == SPOKEI_SOCKFILE_UMASK)
+		return 0;
+	return fchmod(fd, (mode_t)mode) == 0 ? 0 : -errno;
+}
+
+/* Adds the bits that the umask has taken. Does not follow a link that was put in its place. */
+static int widen(const char *path, uint32_t mode)
+{
+	if (mode == SPOKEI_SOCKFILE_UMASK)
+		return 0;
+	return fchmodat(AT_FDCWD, path, (mode_t)mode, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
+}
+
+int spokei_sockfile_listen(int fd, const char *path, int backlog, uint32_t mode)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	size_t len = strlen(path);
@@ -118,13 +136,16 @@ int spokei_sockfile_listen(int fd, const char *path, int backlog)
 	file->owner = getpid();
 	memcpy(file->path, path, len + 1);
 
-	error = bind_path(fd, &at);
+	error = narrow(fd, mode);
+	if (error == 0)
+		error = bind_path(fd, &at);
 	if (error)
 		goto err_after_calloc;
 	error = look_at(path, file);
 	if (error)
 		goto err_after_calloc; /* another process has removed it */
-	if (listen(fd, backlog) != 0)
+	error = widen(path, mode);
+	if (error == 0 && listen(fd, backlog) != 0)
 		error = -errno;
 	else if (!still_there(path, file))
 		error = -EADDRINUSE;

@@ -312,6 +312,34 @@ static int net_send_buffer(void *ctx, int fd, uint32_t bytes)
 	return inner->net->send_buffer ? inner->net->send_buffer(inner->ctx, fd, bytes) : 0;
 }
 
+static int net_credentials(void *ctx, int fd, uint32_t *ret_uid, uint32_t *ret_gid,
+			   int32_t *ret_pid)
+{
+	struct spokei_faults *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_CREDENTIALS);
+
+	if (!error && inner->net->credentials == NULL)
+		error = -EOPNOTSUPP;
+	return error ? error : inner->net->credentials(inner->ctx, fd, ret_uid, ret_gid, ret_pid);
+}
+
+static int net_listen_mode(void *ctx, const struct spoke_address *at, int backlog, uint32_t mode,
+			   int *ret_fd)
+{
+	struct spokei_faults *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_LISTEN);
+
+	if (!error && inner->net->listen_mode == NULL)
+		error = -EOPNOTSUPP;
+	if (!error) {
+		error = inner->net->listen_mode(inner->ctx, at, backlog, mode, ret_fd);
+		faulty->fds += !error;
+	}
+	return error;
+}
+
 static const struct spoke_net spokei_faults_net = {
 	.connect = net_connect,
 	.finish = net_finish,
@@ -332,6 +360,8 @@ static const struct spoke_net spokei_faults_net = {
 	.listen_shared = net_listen_shared,
 	.passed = net_passed,
 	.send_buffer = net_send_buffer,
+	.credentials = net_credentials,
+	.listen_mode = net_listen_mode,
 };
 
 /* --- threads */

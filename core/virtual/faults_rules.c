@@ -39,11 +39,12 @@ void spokei_faults_heal(struct spokei_faults *faulty)
 const char *spokei_faults_kind_name(enum spokei_faults_kind kind)
 {
 	static const char *const names[SPOKEI_FAULTS_KINDS] = {
-		"memory",      "connect",    "finish",      "listen",    "accept",
-		"read",        "write",      "shut",        "spare",     "local",
-		"peer",        "parse",      "resolve",     "file read", "file replace",
-		"file append", "file watch", "file lock",   "loop open", "thread start",
-		"parker open", "guard",      "signal open",
+		"memory",      "connect",      "finish",      "listen",         "accept",
+		"read",        "write",        "shut",        "spare",          "local",
+		"peer",        "parse",        "resolve",     "file read",      "file replace",
+		"file append", "file watch",   "file lock",   "file is locked", "file sweep",
+		"loop open",   "thread start", "parker open", "guard",          "signal open",
+		"notify",      "credentials",
 	};
 
 	return names[kind];

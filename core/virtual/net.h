@@ -33,6 +33,10 @@ struct spokei_vnet_user {
 	/* Users that stand for loops of one process share this: a descriptor moves to another loop
 	 * as soon as that loop uses it. NULL: a process of its own. */
 	const void *house;
+	/* Its credentials on unix sockets; zero: root. */
+	uint32_t uid;
+	uint32_t gid;
+	int32_t pid;
 };
 
 extern const struct spoke_net spokei_vnet_table;
@@ -76,13 +80,14 @@ struct spokei_vnet_news {
 	void **peer_note; /* of the other end; NULL: none yet */
 };
 
-/* The last values of guard() and send_buffer(); the network in memory does not act on them.
+/* The last values of guard(), send_buffer() and listen_mode(); the network in memory does not act on them.
  * Accepted sockets have those of their listener. */
 struct spokei_vnet_guard {
 	unsigned calls;
 	uint64_t unanswered_ns;
 	uint64_t keepalive_ns;
 	uint32_t send_buffer;
+	uint32_t mode; /* of listen_mode(); 0: none */
 };
 
 struct spokei_vnet_options {

@@ -179,6 +179,9 @@ static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 	(void)snprintf(socket->local, sizeof(socket->local), "%s",
 		       spokei_vname_of_client(socket->remote));
 	choose_port(net, socket->local);
+	socket->uid = user->uid;
+	socket->gid = user->gid;
+	socket->pid = user->pid;
 	now = spokei_vwire_route_of(net, socket->remote) == SPOKEI_VNET_AT_ONCE;
 	spokei_vwire_connect(net, socket, now);
 	if (socket->error) {
@@ -248,6 +251,22 @@ static int net_listen_shared(void *ctx, const struct spoke_address *at, int back
 	return listen_at(ctx, at, backlog, true, ret_fd);
 }
 
+/* Notes the mode, which keeps nobody away here. */
+static int net_listen_mode(void *ctx, const struct spoke_address *at, int backlog, uint32_t mode,
+			   int *ret_fd)
+{
+	static const char prefix[] = "unix:";
+	int error;
+
+	if (at->len <= strlen(prefix) || memcmp(at->bytes, prefix, strlen(prefix)) != 0 ||
+	    at->bytes[strlen(prefix)] == '@')
+		return -EOPNOTSUPP;
+	error = listen_at(ctx, at, backlog, false, ret_fd);
+	if (error == 0)
+		own_socket(ctx, *ret_fd)->guard.mode = mode;
+	return error;
+}
+
 static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_peer)
 {
 	struct spokei_vwire_socket *listener = own_socket(ctx, fd);
@@ -271,6 +290,9 @@ static int net_accept(void *ctx, int fd, int *ret_fd, struct spoke_address *ret_
 	socket = spokei_vwire_accept(listener);
 	socket->guard = listener->guard;
 	socket->guard.calls = 0;
+	socket->uid = listener->user->uid;
+	socket->gid = listener->user->gid;
+	socket->pid = listener->user->pid;
 	*ret_fd = give_fd(ctx, socket);
 	spokei_vname_to_address(socket->remote, ret_peer);
 	spokei_vwire_tell(net, SPOKEI_VNET_ACCEPT, socket, NULL, 0);
@@ -402,7 +424,8 @@ static int net_guard(void *ctx, int fd, uint64_t unanswered_ns, uint64_t keepali
 	socket->guard = (struct spokei_vnet_guard){ .calls = socket->guard.calls + 1,
 						    .unanswered_ns = unanswered_ns,
 						    .keepalive_ns = keepalive_ns,
-						    .send_buffer = socket->guard.send_buffer };
+						    .send_buffer = socket->guard.send_buffer,
+						    .mode = socket->guard.mode };
 	return traced(socket->user->net, 'g', fd, 0);
 }
 
@@ -412,6 +435,19 @@ static int net_send_buffer(void *ctx, int fd, uint32_t bytes)
 
 	socket->guard.send_buffer = bytes;
 	return traced(socket->user->net, 'b', fd, 0);
+}
+
+static int net_credentials(void *ctx, int fd, uint32_t *ret_uid, uint32_t *ret_gid,
+			   int32_t *ret_pid)
+{
+	const struct spokei_vwire_socket *socket = own_socket(ctx, fd);
+
+	if (strncmp(socket->remote, "unix:", 5) != 0 || socket->peer == NULL)
+		return traced(socket->user->net, 'u', fd, -EOPNOTSUPP);
+	*ret_uid = socket->peer->uid;
+	*ret_gid = socket->peer->gid;
+	*ret_pid = socket->peer->pid;
+	return traced(socket->user->net, 'u', fd, 0);
 }
 
 /* The network in memory does not know this. */
@@ -441,4 +477,6 @@ const struct spoke_net spokei_vnet_table = {
 	.unsent = net_unsent,
 	.listen_shared = net_listen_shared,
 	.send_buffer = net_send_buffer,
+	.credentials = net_credentials,
+	.listen_mode = net_listen_mode,
 };

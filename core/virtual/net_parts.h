@@ -65,6 +65,10 @@ struct spokei_vwire_socket {
 	unsigned accept_errors;
 	void *note; /* the observer's */
 	struct spokei_vnet_guard guard;
+	/* Of the user, at the time of connect(). */
+	uint32_t uid;
+	uint32_t gid;
+	int32_t pid;
 	bool rung;   /* a spare descriptor that can be read */
 	bool shared; /* other sockets may listen at the same address */
 	char local[SPOKEI_VNAME_SIZE];

@@ -2,12 +2,12 @@
 /* Counts connections in all and per peer. Peers are identified by the text that the network prints
  * for their address, so this works on any network. */
 #include "transport/listen/quota.h"
+#include "core/base/address.h"
 #include "core/base/env.h"
 
 #include <string.h>
 
 #define TEXT_SIZE 160u
-#define MAPPED "::ffff:"
 
 /* An address that has connections. */
 struct peer {
@@ -36,22 +36,6 @@ void spokei_quota_fini(struct spokei_quota *quota)
 	spokei_map_fini(&quota->peers);
 }
 
-struct spoke_span spokei_quota_host(const char *text)
-{
-	const char *host = text;
-	const char *end = NULL;
-
-	if (text[0] == '[') {
-		host++;
-		end = strchr(host, ']');
-		if (strncmp(host, MAPPED, strlen(MAPPED)) == 0 && strchr(host, '.'))
-			host += strlen(MAPPED);
-	} else if (text[0] >= '0' && text[0] <= '9') {
-		end = strrchr(host, ':');
-	}
-	return (struct spoke_span){ host, end ? (size_t)(end - host) : 0 };
-}
-
 int spokei_quota_enter(struct spokei_quota *quota, const struct spoke_address *address,
 		       bool *ret_of_peer)
 {
@@ -64,7 +48,7 @@ int spokei_quota_enter(struct spokei_quota *quota, const struct spoke_address *a
 	if (quota->count >= quota->max)
 		return SPOKE_ELIMIT;
 	env->net->print(env->ctx, address, text, sizeof(text));
-	host = spokei_quota_host(text);
+	host = spokei_address_host(text);
 	if (host.len == 0) {
 		quota->count++;
 		return SPOKE_OK;
@@ -97,7 +81,7 @@ void *spokei_quota_seat(const struct spokei_quota *quota, const struct spoke_add
 	struct spoke_span host;
 
 	env->net->print(env->ctx, address, text, sizeof(text));
-	host = spokei_quota_host(text);
+	host = spokei_address_host(text);
 	return host.len ? spokei_map_get(&quota->peers, host.data, host.len) : NULL;
 }
 

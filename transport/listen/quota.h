@@ -10,8 +10,6 @@
 
 #include "core/memory/map.h"
 
-#include <spoke/value.h>
-
 #define SPOKEI_QUOTA_MAX 10000u
 #define SPOKEI_QUOTA_PER_PEER_MAX 1000u
 
@@ -32,10 +30,6 @@ void spokei_quota_change(struct spokei_quota *quota, uint32_t max, uint32_t per_
 
 /* Requires that no connection is counted. */
 void spokei_quota_fini(struct spokei_quota *quota);
-
-/* Returns the machine's part of a printed address, "[HOST]:PORT" or "HOST:PORT" in digits, without
- * the prefix of IPv4 mapped into IPv6. Its length is 0 if the address has no machine. */
-struct spoke_span spokei_quota_host(const char *text);
 
 /* Counts a connection in. Returns 0, SPOKE_ENOMEM, or SPOKE_ELIMIT: *ret_of_peer tells the limit of
  * the peer from that in all. */

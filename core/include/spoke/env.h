@@ -124,6 +124,16 @@ struct spoke_net {
 	 * system may round the limit up. Passed on like the times of guard(). Returns 0 or a
 	 * negative errno. NULL: not available. */
 	int (*send_buffer)(void *ctx, int fd, uint32_t bytes);
+	/* Writes the user, the group and the process at the other end of a unix socket, as they
+	 * were when it connected. The process may be another one by now. Returns 0, or a negative
+	 * errno; -EOPNOTSUPP: this socket has none. NULL: not available. */
+	int (*credentials)(void *ctx, int fd, uint32_t *ret_uid, uint32_t *ret_gid,
+			   int32_t *ret_pid);
+	/* Like listen() at the path of a unix socket, whose file has these permission bits at every
+	 * moment, at most, and when the function returns exactly. -EOPNOTSUPP: the address has no
+	 * file. NULL: not available. */
+	int (*listen_mode)(void *ctx, const struct spoke_address *at, int backlog, uint32_t mode,
+			   int *ret_fd);
 };
 
 /* Work for another thread; embedded, borrowed by the loop from offload() until done(). */

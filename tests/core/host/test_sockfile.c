@@ -302,6 +302,102 @@ static void both_kinds_of_any_address_share_a_port(void **state)
 	net->close(NULL, v6);
 }
 
+static unsigned mode_of(const struct rig *rig)
+{
+	struct stat status;
+
+	assert_int_equal(lstat(rig->path, &status), 0);
+	return status.st_mode & 0777;
+}
+
+static void file_has_its_mode_whatever_the_umask_is(void **state)
+{
+	static const mode_t masks[] = { 0, 022, 077, 0777 };
+	static const unsigned modes[] = { 0600, 0660, 0666, 0777, 0 };
+	const struct rig *rig = *state;
+	int fd;
+
+	for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+		for (size_t j = 0; j < sizeof(modes) / sizeof(modes[0]); j++) {
+			mode_t before = umask(masks[i]);
+
+			assert_int_equal(net->listen_mode(NULL, &rig->at, 4, modes[j], &fd), 0);
+			(void)umask(before);
+			assert_int_equal(mode_of(rig), modes[j]);
+			net->close(NULL, fd);
+			assert_false(exists(rig));
+		}
+	}
+}
+
+static void address_without_file_has_no_mode(void **state)
+{
+	static const char *const texts[] = { "127.0.0.1:0", "[::1]:0", "unix:@spoke-test-mode" };
+	struct spoke_address at;
+	int fd = -1;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		assert_int_equal(net->parse(NULL, texts[i], &at), 0);
+		assert_int_equal(net->listen_mode(NULL, &at, 4, 0600, &fd), -EOPNOTSUPP);
+		assert_int_equal(fd, -1);
+	}
+}
+
+/* The client has handed its descriptor to a child by then. */
+static void credentials_are_those_of_the_process_that_connected(void **state)
+{
+	const struct rig *rig = *state;
+	struct spoke_address peer;
+	uint32_t uid = 1;
+	uint32_t gid = 1;
+	int32_t pid = 0;
+	int listener;
+	int client;
+	int server;
+	pid_t child;
+
+	assert_int_equal(listen_at(rig, &listener), 0);
+	assert_int_equal(net->connect(NULL, &rig->at, &client), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(write(client, "x", 1) == 1 ? 0 : 1);
+	net->close(NULL, client);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(net->accept(NULL, listener, &server, &peer), 0);
+	assert_int_equal(net->credentials(NULL, server, &uid, &gid, &pid), 0);
+	assert_int_equal(uid, geteuid());
+	assert_int_equal(gid, getegid());
+	assert_int_equal(pid, getpid());
+	net->close(NULL, server);
+	net->close(NULL, listener);
+}
+
+static void tcp_socket_has_no_credentials(void **state)
+{
+	struct spoke_address at;
+	uint32_t uid = 7;
+	uint32_t gid = 7;
+	int32_t pid = 7;
+	int listener;
+	int client;
+	int server;
+
+	(void)state;
+	assert_int_equal(net->parse(NULL, "127.0.0.1:0", &at), 0);
+	assert_int_equal(net->listen(NULL, &at, 4, &listener), 0);
+	assert_int_equal(net->local(NULL, listener, &at), 0);
+	(void)net->connect(NULL, &at, &client);
+	while (net->accept(NULL, listener, &server, &at) == -EAGAIN)
+		continue;
+	assert_int_equal(net->credentials(NULL, server, &uid, &gid, &pid), -EOPNOTSUPP);
+	assert_int_equal(uid, 7);
+	net->close(NULL, server);
+	net->close(NULL, client);
+	net->close(NULL, listener);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -317,6 +413,10 @@ int main(void)
 		CASE(bytes_that_are_no_address_are_refused),
 		CASE(no_descriptor_blocks_is_inherited_or_waits_to_send),
 		CASE(both_kinds_of_any_address_share_a_port),
+		CASE(file_has_its_mode_whatever_the_umask_is),
+		CASE(address_without_file_has_no_mode),
+		CASE(credentials_are_those_of_the_process_that_connected),
+		CASE(tcp_socket_has_no_credentials),
 	};
 
 	return cmocka_run_group_tests_name("sockfile", tests, NULL, NULL);

@@ -230,6 +230,9 @@ static int call_fixed(struct rig *rig, enum spokei_faults_kind kind)
 	struct spoke_address address;
 	char byte = 0;
 	struct iovec part = { &byte, 1 };
+	uint32_t uid;
+	uint32_t gid;
+	int32_t pid;
 	int fd;
 	int error;
 
@@ -253,6 +256,8 @@ static int call_fixed(struct rig *rig, enum spokei_faults_kind kind)
 		return net->peer(env->ctx, 0, &address);
 	case SPOKEI_FAULTS_GUARD:
 		return net->guard(env->ctx, 0, 1, 1);
+	case SPOKEI_FAULTS_CREDENTIALS:
+		return net->credentials(env->ctx, 0, &uid, &gid, &pid);
 	default:
 		fail();
 		return 0;
@@ -354,9 +359,9 @@ static void open_fixed(struct rig *rig)
 	struct spoke_address listening;
 	int fd;
 
-	assert_int_equal(env->net->parse(env->ctx, "mem:self", &self), 0);
+	assert_int_equal(env->net->parse(env->ctx, "unix:/self", &self), 0);
 	assert_int_equal(env->net->parse(env->ctx, "mem:listening", &listening), 0);
-	spokei_vnet_route(rig->user.net, "mem:self", SPOKEI_VNET_SELF);
+	spokei_vnet_route(rig->user.net, "unix:/self", SPOKEI_VNET_SELF);
 	assert_int_equal(env->net->connect(env->ctx, &self, &fd), -EINPROGRESS);
 	assert_int_equal(fd, 0);
 	assert_int_equal(env->net->listen(env->ctx, &listening, 1, &fd), 0);

@@ -179,6 +179,51 @@ static void wildcard_listener_accepts_all_addresses_of_its_family(void **state)
 	assert_int_equal(spokei_vnet_table.listen(&rig->server, &v4, 1, &fd), -EADDRINUSE);
 }
 
+static void credentials_are_those_of_connect_on_unix_sockets_only(void **state)
+{
+	static const char *const places[] = { "unix:/run/x", "10.1.2.3:7" };
+	struct memrig *rig = *state;
+	const struct spoke_net *net = &spokei_vnet_table;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct spoke_address at = memrig_parse(places[i]);
+		struct spoke_address peer;
+		uint32_t uid = 0;
+		uint32_t gid = 0;
+		int32_t pid = 0;
+		int listener;
+		int client;
+		int server;
+
+		assert_int_equal(net->listen(&rig->server, &at, 1, &listener), 0);
+		rig->client.uid = 1000;
+		rig->client.gid = 100;
+		rig->client.pid = 42;
+		assert_int_equal(net->connect(&rig->client, &at, &client), -EINPROGRESS);
+		rig->client.uid = 0;
+		assert_int_equal(net->finish(&rig->client, client), 0);
+		assert_int_equal(net->accept(&rig->server, listener, &server, &peer), 0);
+		assert_int_equal(net->credentials(&rig->server, server, &uid, &gid, &pid),
+				 i == 0 ? 0 : -EOPNOTSUPP);
+		assert_int_equal(uid, i == 0 ? 1000 : 0);
+		assert_int_equal(gid, i == 0 ? 100 : 0);
+		assert_int_equal(pid, i == 0 ? 42 : 0);
+	}
+}
+
+static void mode_of_a_path_is_noted(void **state)
+{
+	struct memrig *rig = *state;
+	struct spoke_address path = memrig_parse("unix:/run/x");
+	struct spoke_address port = memrig_parse("10.1.2.3:7");
+	int fd;
+
+	assert_int_equal(spokei_vnet_table.listen_mode(&rig->server, &port, 1, 0660, &fd),
+			 -EOPNOTSUPP);
+	assert_int_equal(spokei_vnet_table.listen_mode(&rig->server, &path, 1, 0660, &fd), 0);
+	assert_int_equal(spokei_vnet_guard(rig->net, fd)->mode, 0660);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, memrig_set_up, memrig_tear_down)
@@ -192,6 +237,8 @@ int main(void)
 		CASE(killed_process_closes_all_descriptors),
 		CASE(names_resolve_to_set_addresses),
 		CASE(wildcard_listener_accepts_all_addresses_of_its_family),
+		CASE(credentials_are_those_of_connect_on_unix_sockets_only),
+		CASE(mode_of_a_path_is_noted),
 	};
 
 	return cmocka_run_group_tests_name("memnet_connect", tests, NULL, NULL);
