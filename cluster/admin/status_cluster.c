@@ -13,6 +13,7 @@
 #include "cluster/provider/provider.h"
 #include "cluster/serve/routes.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/identity.h"
 #include "transport/conn/link.h"
 
 #define ADDRESS_TEXT 160u
@@ -205,11 +206,18 @@ const char *spokei_status_peer_state(const struct spoke_peer_info *info)
 
 static void show_peer(struct spokei_json *json, const struct spokei_conn *conn)
 {
+	const struct spoke_env *env = conn->link->engine->env;
+	char identity[SPOKEI_IDENTITY_NAME];
 	struct spoke_peer_info info;
 
 	spokei_peer_look(conn, &info);
 	spokei_json_open(json, '{');
 	spokei_json_put_text(json, "name", info.name);
+	if (conn->identity) {
+		(void)spokei_identity_print(env, conn->identity, &conn->peer, 0, identity,
+					    sizeof(identity));
+		spokei_json_put_text(json, "identity", identity);
+	}
 	spokei_json_put_text(json, "state", spokei_status_peer_state(&info));
 	spokei_json_put_u64(json, "missed", info.missed);
 	spokei_json_put_u64(json, "in_flight", info.in_flight);

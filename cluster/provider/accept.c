@@ -107,6 +107,7 @@ void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer,
 		.peer = peer,
 		.http = marks & SPOKEI_PROVIDER_HTTP,
 		.stream = stream_of(provider, marks),
+		.local = marks & SPOKEI_PROVIDER_UNIX,
 	};
 
 	if (spokei_conn_accept(provider->link, &arrival, &conn_up, provider, &conn)) {

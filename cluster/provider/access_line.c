@@ -13,6 +13,7 @@
 #define NAME_TEXT 256u /* bytes of a service or method, escaped, with the NUL */
 #define SHORT_TEXT 64u /* of a version or group */
 #define PEER_TEXT 160u
+#define AS_TEXT 160u
 
 /* Converts days since 1970 to a date. Years begin in March here, so that the leap day is the last
  * one; 400 years have 146,097 days. */
@@ -52,6 +53,7 @@ size_t spokei_access_print_line(const struct spokei_access_line *line,
 	char version[SHORT_TEXT];
 	char group[SHORT_TEXT];
 	char method[NAME_TEXT];
+	char identity[AS_TEXT] = "";
 	uint64_t took_us = line->took_ns / NS_PER_US;
 	int len;
 
@@ -61,11 +63,15 @@ size_t spokei_access_print_line(const struct spokei_access_line *line,
 	(void)spokei_log_escape(version, sizeof(version), line->version.data, line->version.len);
 	(void)spokei_log_escape(group, sizeof(group), line->group.data, line->group.len);
 	(void)spokei_log_escape(method, sizeof(method), line->method.data, line->method.len);
+	if (line->identity)
+		(void)spokei_log_escape_end(identity, sizeof(identity), line->identity,
+					    strlen(line->identity));
 	len = snprintf(text, SPOKEI_ACCESS_LINE,
-		       "%s \"%s\" \"%s\" \"%s\" \"%s\" \"%s\" %zu %s %llu.%03u%s", line->time, peer,
-		       service, version, group, method, line->arg_len, spoke_errname(line->error),
-		       (unsigned long long)(took_us / 1000), (unsigned)(took_us % 1000),
-		       line->abandoned ? " abandoned" : "");
+		       "%s \"%s\" \"%s\" \"%s\" \"%s\" \"%s\" %zu %s %llu.%03u%s%s%s%s", line->time,
+		       peer, service, version, group, method, line->arg_len,
+		       spoke_errname(line->error), (unsigned long long)(took_us / 1000),
+		       (unsigned)(took_us % 1000), line->abandoned ? " abandoned" : "",
+		       line->identity ? " as \"" : "", identity, line->identity ? "\"" : "");
 	SPOKE_ASSERT(len > 0 && (unsigned)len < SPOKEI_ACCESS_LINE - 1);
 	return (size_t)len;
 }

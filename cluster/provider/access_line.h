@@ -6,7 +6,8 @@
  *
  * time of the answer, peer, service, version, group, method, bytes of the arguments, name of the
  * error, ms since the request arrived; then "abandoned" if the connection was closed before the
- * answer. Text from peers is escaped, and long names are cut. Pure functions.
+ * answer, and the peer's strongest name other than its address, as in: as "uid:1000". Text from
+ * peers is escaped, and long names are cut. Pure functions.
  */
 #ifndef SPOKEI_CLUSTER_PROVIDER_ACCESS_LINE_H
 #define SPOKEI_CLUSTER_PROVIDER_ACCESS_LINE_H
@@ -16,11 +17,12 @@
 #include <stdbool.h>
 
 #define SPOKEI_ACCESS_TIME 80u   /* bytes for a time, with the NUL; more than needed */
-#define SPOKEI_ACCESS_LINE 1024u /* bytes for a line, with its end and the NUL */
+#define SPOKEI_ACCESS_LINE 1280u /* bytes for a line, with its end and the NUL */
 
 struct spokei_access_line {
 	const char *time;
 	const char *peer;
+	const char *identity; /* NULL: the address is all that is known */
 	struct spoke_span service;
 	struct spoke_span version;
 	struct spoke_span group;

@@ -10,6 +10,7 @@
 #include "core/engine/engine.h"
 
 #include "cluster/provider/access_line.h"
+#include "cluster/serve/request.h"
 #include "core/engine/engine.h"
 
 #include <spoke/provider.h>
@@ -246,6 +247,7 @@ static void after_request(void *arg, const struct spoke_request *request,
 	struct spoke_engine *engine = log->engine;
 	char text[SPOKEI_ACCESS_LINE];
 	char peer[PEER_TEXT];
+	char identity[PEER_TEXT];
 	struct spokei_access_line line = {
 		.time = time_now(log),
 		.peer = peer,
@@ -261,6 +263,10 @@ static void after_request(void *arg, const struct spoke_request *request,
 	size_t len;
 
 	(void)spoke_request_peer(request, peer, sizeof(peer));
+	if (spokei_request_is_identified(request)) {
+		(void)spoke_request_identity(request, 0, identity, sizeof(identity));
+		line.identity = identity;
+	}
 	len = spokei_access_print_line(&line, text);
 	if (log->path) {
 		text[len] = '\n';

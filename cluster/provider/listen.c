@@ -5,6 +5,7 @@
 #include "cluster/provider/registration.h"
 #include "core/engine/engine.h"
 #include "core/text/option.h"
+#include "core/text/range.h"
 #include "transport/listen/group.h"
 
 #include <spoke/provider.h>
@@ -24,8 +25,10 @@ static int find_marks(struct spoke_provider *provider, const struct spokei_liste
 		      unsigned *ret)
 {
 	enum spokei_tls_mode mode = place->says_tls ? place->tls : provider->tls_mode;
+	struct spokei_machine machine = spokei_machine_of(provider->engine->env, &place->address);
 
-	*ret = place->http ? SPOKEI_PROVIDER_HTTP : 0;
+	*ret = (place->http ? SPOKEI_PROVIDER_HTTP : 0) |
+	       (machine.kind == SPOKEI_MACHINE_UNIX ? SPOKEI_PROVIDER_UNIX : 0);
 	if (mode == SPOKEI_TLS_OFF)
 		return SPOKE_OK;
 	*ret |= mode == SPOKEI_TLS_ON ? SPOKEI_PROVIDER_TLS : SPOKEI_PROVIDER_TLS_OR_PLAIN;

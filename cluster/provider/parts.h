@@ -69,6 +69,8 @@ struct spoke_provider {
 /* ... where connections are TLS; ... or plain, as their first byte tells. */
 #define SPOKEI_PROVIDER_TLS 2u
 #define SPOKEI_PROVIDER_TLS_OR_PLAIN 4u
+/* ... of a unix socket. */
+#define SPOKEI_PROVIDER_UNIX 8u
 
 /* Serves a connection that the listeners accepted. Is a spokei_accept. */
 void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks);

@@ -2,8 +2,10 @@
 /* The public functions by which a handler or a filter reads a request; and the answer that depends
  * on what it is. */
 #include "cluster/serve/parts.h"
+#include "cluster/serve/request.h"
 
 #include "transport/conn/conn.h"
+#include "transport/conn/identity.h"
 #include "transport/wire/copy.h"
 
 #include <spoke/filter.h>
@@ -119,6 +121,21 @@ size_t spoke_request_peer(const struct spoke_request *request, char *text, size_
 		return 0;
 	env->net->print(env->ctx, peer, text, size);
 	return strlen(text);
+}
+
+bool spokei_request_is_identified(const struct spoke_request *request)
+{
+	return (request->conn ? request->conn->identity : request->identity) != NULL;
+}
+
+size_t spoke_request_identity(const struct spoke_request *request, size_t index, char *text,
+			      size_t size)
+{
+	const struct spokei_conn *conn = request->conn;
+
+	return spokei_identity_print(request->engine->env,
+				     conn ? conn->identity : request->identity,
+				     conn ? &conn->peer : &request->peer, index, text, size);
 }
 
 struct spoke_peer spoke_request_from(const struct spoke_request *request)

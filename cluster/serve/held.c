@@ -8,6 +8,7 @@
 #include "core/engine/figures.h"
 #include "core/engine/slow.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/identity.h"
 #include "transport/conn/link.h"
 #include "transport/wire/copy.h"
 
@@ -56,6 +57,7 @@ void spokei_request_note_origin(struct spoke_request *request, const struct spok
 {
 	request->arrived_ns = request->engine->begin_ns;
 	request->peer = conn->peer;
+	request->identity = spokei_identity_share(conn->identity);
 	request->from.handle = conn->handle;
 	request->foreign = spokei_request_is_foreign(request);
 }
@@ -93,6 +95,7 @@ void spokei_request_free(struct spoke_request *request)
 	SPOKE_ASSERT(!request->watched);
 	env = request->engine->env;
 	spokei_conn_leave_orphans(&request->serving);
+	spokei_identity_drop(request->identity);
 	spokei_copy_free(env, request->kept);
 	spokei_copy_free(env, request->answer);
 	spokei_free(env, request->mark, 1, request->mark_size);

@@ -16,6 +16,7 @@ struct spoke_filter_verdict;
 struct spokei_copy;
 struct spokei_figures;
 struct spokei_filters;
+struct spokei_identity;
 struct spokei_limit;
 struct spokei_message;
 
@@ -32,6 +33,7 @@ struct spoke_request {
 	void *abandoned_arg;
 	struct spokei_copy *kept; /* the copy that `message` points into, or NULL */
 	struct spoke_address peer;
+	struct spokei_identity *identity; /* a reference, without a connection; NULL: none */
 	struct spoke_peer from;
 	bool answered;
 	atomic_bool again; /* ... twice: the second answer was dropped */

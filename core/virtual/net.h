@@ -33,6 +33,8 @@ struct spokei_vnet_user {
 	/* Users that stand for loops of one process share this: a descriptor moves to another loop
 	 * as soon as that loop uses it. NULL: a process of its own. */
 	const void *house;
+	/* The address from which it connects, e.g. "10.0.0.7:0"; NULL: that of this machine. */
+	const char *from;
 	/* Its credentials on unix sockets; zero: root. */
 	uint32_t uid;
 	uint32_t gid;
@@ -80,8 +82,8 @@ struct spokei_vnet_news {
 	void **peer_note; /* of the other end; NULL: none yet */
 };
 
-/* The last values of guard(), send_buffer() and listen_mode(); the network in memory does not act on them.
- * Accepted sockets have those of their listener. */
+/* The last values of guard(), send_buffer() and listen_mode(); the network in memory does not act
+ * on them. Accepted sockets have those of their listener. */
 struct spokei_vnet_guard {
 	unsigned calls;
 	uint64_t unanswered_ns;

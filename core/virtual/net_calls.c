@@ -177,7 +177,9 @@ static int net_connect(void *ctx, const struct spoke_address *to, int *ret_fd)
 	socket = spokei_vwire_open(net, SPOKEI_VWIRE_CONNECTING);
 	spokei_vname_of(to, socket->remote);
 	(void)snprintf(socket->local, sizeof(socket->local), "%s",
-		       spokei_vname_of_client(socket->remote));
+		       user->from && spokei_vname_has_port(socket->remote)
+			       ? user->from
+			       : spokei_vname_of_client(socket->remote));
 	choose_port(net, socket->local);
 	socket->uid = user->uid;
 	socket->gid = user->gid;

@@ -35,6 +35,7 @@ enum spokei_conn_state {
 };
 
 struct spokei_conn;
+struct spokei_identity;
 struct spokei_link;
 struct spokei_link_limits;
 struct spokei_connector_profile;
@@ -101,6 +102,7 @@ struct spokei_conn {
 	bool unwritable; /* writing is over; bytes that the peer has sent are still read */
 	bool shut;  /* ... because this side has sent everything; it waits for the peer's end */
 	bool holds; /* the stream has taken bytes that flush() has not passed on */
+	bool local; /* accepted at a unix socket */
 	uint8_t probe_codec; /* codec of heartbeats: the peer's, or hessian2 until it is known */
 	uint8_t asked_codec; /* codec of the peer's last request; this side's own before it */
 	/* Of requests of this side: the id of the profile, and the profile itself; NULL: the id is
@@ -134,7 +136,8 @@ struct spokei_conn {
 	struct spokei_task resume;
 	struct spokei_task reap;
 	struct spokei_task bury;
-	struct spoke_list node; /* in the list of the link */
+	struct spoke_list node;           /* in the list of the link */
+	struct spokei_identity *identity; /* what the peer has proven; NULL: nothing */
 	struct spoke_address peer;
 };
 
@@ -168,7 +171,8 @@ void spokei_conn_give_up(struct spokei_conn *conn, int status);
 struct spokei_arrival {
 	int fd;
 	const struct spoke_address *peer;
-	bool http;                               /* HTTP is served at this address */
+	bool http;  /* HTTP is served at this address */
+	bool local; /* it is a unix socket, which knows the peer's user */
 	const struct spokei_stream_kind *stream; /* NULL: that of the link */
 };
 
@@ -263,6 +267,9 @@ static inline uint64_t spokei_conn_quiet_ns(const struct spokei_conn *conn)
 		return UINT64_MAX;
 	return now_ns > heard_ns ? now_ns - heard_ns : 0;
 }
+
+/* Notes that the peer has sent a valid token. Returns 0 or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_conn_prove(struct spokei_conn *conn);
 
 /* Closes at once; waiting calls end with this error, a little later. */
 void spokei_conn_close(struct spokei_conn *conn, int error);

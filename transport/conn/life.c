@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a connection: made or accepted, opened, finished, freed. */
+#include "transport/conn/identity.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
@@ -65,6 +66,37 @@ static void open_failed(struct spokei_conn *conn, int status)
 	}
 }
 
+/* Notes who the peer of an accepted connection is, as far as its stream tells. Returns whether
+ * there was memory. */
+static bool identify(struct spokei_conn *conn)
+{
+	const struct spoke_env *env = spokei_conn_engine(conn)->env;
+	const struct spoke_net *net = env->net;
+	struct spokei_identity_user user;
+	struct spokei_identity_of of = { .user = NULL };
+
+	of.name_count = spokei_stream_names(&conn->stream, &of.names);
+	if (conn->local && net->credentials &&
+	    net->credentials(env->ctx, conn->stream.watch.fd, &user.uid, &user.gid, &user.pid) == 0)
+		of.user = &user;
+	if (of.user == NULL && of.name_count == 0)
+		return true;
+	conn->identity = spokei_identity_new(env, &of);
+	return conn->identity != NULL;
+}
+
+int spokei_conn_prove(struct spokei_conn *conn)
+{
+	static const struct spokei_identity_of nothing;
+
+	if (conn->identity == NULL)
+		conn->identity = spokei_identity_new(spokei_conn_engine(conn)->env, &nothing);
+	if (conn->identity == NULL)
+		return SPOKE_ENOMEM;
+	spokei_identity_prove(conn->identity);
+	return SPOKE_OK;
+}
+
 /* Opens the stream, or continues to open it. */
 static void open_stream(struct spokei_conn *conn)
 {
@@ -85,6 +117,10 @@ static void open_stream(struct spokei_conn *conn)
 	conn->frame_ns = 0;
 	spokei_conn_move(conn, SPOKEI_CONN_OPEN);
 	conn->stream.watch.ready = spokei_conn_ready;
+	if (conn->stream.accepted && !identify(conn)) {
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+		return;
+	}
 	spokei_conn_guard(conn);
 	if (conn->stream.accepted)
 		spokei_conn_watch(conn);
@@ -136,6 +172,7 @@ static void conn_bury(struct spokei_task *task)
 	spokei_buffer_fini(&conn->held);
 	spokei_pendings_fini(&conn->pendings, env);
 	spokei_map_fini(&conn->serving);
+	spokei_identity_drop(conn->identity);
 	spokei_conn_pool_give(&link->pool, conn);
 	spokei_link_left(link);
 }
@@ -229,6 +266,7 @@ int spokei_conn_accept(struct spokei_link *link, const struct spokei_arrival *ar
 	conn->stream.accepted = true;
 	if (arrival->stream)
 		spokei_stream_use(&conn->stream, arrival->stream);
+	conn->local = arrival->local;
 	*ret_conn = conn;
 	open_stream(conn);
 	return SPOKE_OK;

@@ -269,6 +269,14 @@ SPOKE_API uint64_t spoke_request_left(const struct spoke_request *request);
 /* Writes the address of the caller, e.g. "127.0.0.1:40000". Returns the length of the text. */
 SPOKE_API size_t spoke_request_peer(const struct spoke_request *request, char *text, size_t size);
 
+/* Writes one of the names of the caller, which have been proven, the strongest first: those of its
+ * certificate, e.g. "dns:a.pay.test" or "uri:spiffe://x/y"; "uid:1000" at a unix socket, as of
+ * connect(); "token" after a valid token; last the address, "addr:10.0.0.7". Returns the length of
+ * the whole text; `size` includes the NUL, and a longer text is cut. 0: there is no name with this
+ * number. For filters and handlers. */
+SPOKE_API size_t spoke_request_identity(const struct spoke_request *request, size_t index,
+					char *text, size_t size);
+
 /* Returns the connection of the request, for pushes; { 0 } if a consumer serves the request. The
  * result is valid as long as the connection, also after the request. */
 SPOKE_API struct spoke_peer spoke_request_from(const struct spoke_request *request);

@@ -43,6 +43,7 @@ static void time_is_printed_as_iso_8601(void **state)
 static void text_from_peers_is_escaped_and_cut(void **state)
 {
 	char name[2000];
+	char long_name[2000];
 	struct spoke_span whole = { name, sizeof(name) };
 	struct spokei_access_line line = {
 		.time = "T",
@@ -61,7 +62,12 @@ static void text_from_peers_is_escaped_and_cut(void **state)
 	assert_string_equal(text, "T \"p\" \"a\\\"b\\x0ac d\" \"\" \"\" \"\" 3 EREFUSED 12.345 "
 				  "abandoned");
 	assert_int_equal(len, strlen(text));
+	line.identity = "dns:a\"b";
+	(void)spokei_access_print_line(&line, text);
+	assert_non_null(strstr(text, " abandoned as \"dns:a\\\"b\""));
 	memset(name, '\1', sizeof(name));
+	memset(long_name, '\1', sizeof(long_name));
+	long_name[sizeof(long_name) - 1] = '\0';
 	line = (struct spokei_access_line){
 		.time = "2026-01-01T00:00:00.007Z",
 		.peer = "p",
@@ -73,6 +79,7 @@ static void text_from_peers_is_escaped_and_cut(void **state)
 		.error = SPOKE_ETIMEOUT_UNSENT,
 		.abandoned = true,
 		.took_ns = UINT64_MAX,
+		.identity = long_name,
 	};
 	len = spokei_access_print_line(&line, text);
 	assert_int_equal(len, strlen(text));
