@@ -273,8 +273,12 @@ static void show_consumer(struct sheet *sheet, const struct spoke_consumer *cons
 
 static const char *provider_text(const struct owner *owner, enum spokei_key key)
 {
-	const struct spokei_provider_texts *texts = owner->of;
+	const struct spokei_provider_view *view = owner->of;
+	const struct spokei_provider_texts *texts = view->texts;
 
+	if (key == SPOKEI_KEY_ALLOW_FROM || key == SPOKEI_KEY_DENY_FROM ||
+	    key == SPOKEI_KEY_ALLOW_USERS || key == SPOKEI_KEY_ALLOW_CALLERS)
+		return spokei_settings_list(view->settings, texts, view->config, key);
 	if (key == SPOKEI_KEY_REGISTRY_URL)
 		return texts->registry;
 	if (key == SPOKEI_KEY_DEFAULT_SERVICE)
@@ -330,7 +334,7 @@ static void show_provider(struct sheet *sheet, const struct spoke_provider *prov
 		.values = &view.settings->in_force,
 		.sections = 1u << SPOKEI_IN_PROVIDER | 1u << SPOKEI_IN_REGISTRY,
 		.text = provider_text,
-		.of = view.texts,
+		.of = &view,
 	};
 
 	if (view.addresses > 0)

@@ -213,7 +213,7 @@ static void show_peer(struct spokei_json *json, const struct spokei_conn *conn)
 	spokei_peer_look(conn, &info);
 	spokei_json_open(json, '{');
 	spokei_json_put_text(json, "name", info.name);
-	if (conn->identity) {
+	if (spokei_identity_is_known(conn->identity)) {
 		(void)spokei_identity_print(env, conn->identity, &conn->peer, 0, identity,
 					    sizeof(identity));
 		spokei_json_put_text(json, "identity", identity);

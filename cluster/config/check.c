@@ -3,6 +3,8 @@
 #include "cluster/config/check.h"
 
 #include "cluster/catalog.h"
+#include "transport/conn/callers.h"
+#include "transport/listen/rules.h"
 #include "transport/wire/catalog.h"
 
 #include <stdio.h>
@@ -55,11 +57,15 @@ const char *spokei_check_passed(const struct spoke_url *url)
 static const char key_shared[] = "shared";
 static const char key_http[] = "http";
 static const char key_tls[] = "tls";
+static const char key_mode[] = "mode";
+static const char key_allow[] = "allow.from";
+static const char key_deny[] = "deny.from";
 
 bool spokei_check_is_place_key(const char *key)
 {
 	return strcmp(key, key_shared) == 0 || strcmp(key, key_http) == 0 ||
-	       strcmp(key, key_tls) == 0;
+	       strcmp(key, key_mode) == 0 || strcmp(key, key_allow) == 0 ||
+	       strcmp(key, key_deny) == 0 || strcmp(key, key_tls) == 0;
 }
 
 /* Finds a value among `words`. Returns its index; -1: it is none of them. */
@@ -130,6 +136,95 @@ int spokei_check_shared(const struct spoke_url *url, enum spokei_sharing *ret, c
 	return SPOKE_OK;
 }
 
+int spokei_check_rules(const struct spoke_env *env, const struct spoke_url *url,
+		       struct spokei_rules **ret_rules, const char **ret_why,
+		       char why[SPOKEI_CHECK_WHY])
+{
+	const struct spokei_rules_of of = {
+		.allow_from = spoke_url_get(url, key_allow),
+		.deny_from = spoke_url_get(url, key_deny),
+	};
+	int error = spokei_rules_new(env, &of, ret_rules, why);
+
+	_Static_assert(SPOKEI_CHECK_WHY >= SPOKEI_RULES_WHY, "any sentence fits");
+	if (error)
+		*ret_why = error == SPOKE_ENOMEM ? "out of memory" : why;
+	return error;
+}
+
+int spokei_check_mode(const struct spoke_url *url, bool *ret_has, uint32_t *ret_mode,
+		      const char **ret_why)
+{
+	const char *value = spoke_url_get(url, key_mode);
+	uint32_t mode = 0;
+	size_t len;
+
+	*ret_has = value != NULL;
+	if (value == NULL)
+		return SPOKE_OK;
+	if (url->socket == NULL || *url->socket == '@')
+		return wrong(ret_why, "mode is for unix sockets with a path");
+	len = strspn(value, "01234567");
+	if (value[len] || len < 3 || len > 4 || (len == 4 && *value != '0'))
+		return wrong(ret_why, "mode must be three octal digits, e.g. mode=0660");
+	for (size_t i = 0; i < len; i++)
+		mode = mode << 3 | (uint32_t)(value[i] - '0');
+	*ret_mode = mode;
+	return SPOKE_OK;
+}
+
+/* Returns the sentence without the name of the list. */
+static const char *after_name(const char *why, const char *name)
+{
+	return why + strlen(name) + strlen(": ");
+}
+
+static const char *check_rules(const struct spoke_env *env, const struct spokei_rules_of *of,
+			       const char *name, char why[SPOKEI_CHECK_WHY])
+{
+	struct spokei_rules *rules;
+	int error = spokei_rules_new(env, of, &rules, why);
+
+	if (error)
+		return error == SPOKE_ENOMEM ? "out of memory" : after_name(why, name);
+	spokei_rules_free(env, rules);
+	return NULL;
+}
+
+static const char *check_callers(const struct spoke_env *env, const char *value,
+				 char why[SPOKEI_CHECK_WHY])
+{
+	struct spokei_callers *callers;
+	int error = spokei_callers_new(env, value, 1, &callers, why);
+
+	_Static_assert(SPOKEI_CHECK_WHY >= SPOKEI_CALLERS_WHY, "any sentence fits");
+	if (error)
+		return error == SPOKE_ENOMEM ? "out of memory" : why;
+	spokei_callers_free(env, callers);
+	return NULL;
+}
+
+const char *spokei_check_list(const struct spoke_env *env, enum spokei_key key, const char *value,
+			      char why[SPOKEI_CHECK_WHY])
+{
+	const char *name = spokei_key_row(key)->option.name;
+
+	switch ((int)key) {
+	case SPOKEI_KEY_ALLOW_FROM:
+		return check_rules(env, &(struct spokei_rules_of){ .allow_from = value }, name,
+				   why);
+	case SPOKEI_KEY_DENY_FROM:
+		return check_rules(env, &(struct spokei_rules_of){ .deny_from = value }, name, why);
+	case SPOKEI_KEY_ALLOW_USERS:
+		return check_rules(env, &(struct spokei_rules_of){ .allow_users = value }, name,
+				   why);
+	case SPOKEI_KEY_ALLOW_CALLERS:
+		return check_callers(env, value, why);
+	default:
+		return NULL;
+	}
+}
+
 const struct spokei_wire *spokei_check_wire(const char *scheme)
 {
 	bool is_any = *scheme == '\0' || strcmp(scheme, "tcp") == 0;
@@ -137,30 +232,49 @@ const struct spokei_wire *spokei_check_wire(const char *scheme)
 	return spokei_catalog_wire(is_any ? "dubbo" : scheme);
 }
 
-const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_url *url)
+/* Checks the values of the parameters. Returns NULL, or a sentence. */
+static const char *check_parameters(const struct spoke_env *env, const struct spoke_url *url,
+				    char why[SPOKEI_CHECK_WHY])
 {
-	struct spoke_address unused;
-	const char *why = NULL;
 	enum spokei_sharing sharing;
 	enum spokei_http_choice http;
 	enum spokei_tls_mode tls;
 	bool says_tls;
+	struct spokei_rules *rules;
+	const char *wrong = NULL;
+	uint32_t mode;
+	bool has_mode;
+
+	if (spokei_check_shared(url, &sharing, &wrong) || spokei_check_http(url, &http, &wrong) ||
+	    spokei_check_mode(url, &has_mode, &mode, &wrong) ||
+	    spokei_check_tls(url, &says_tls, &tls, &wrong) ||
+	    spokei_check_rules(env, url, &rules, &wrong, why))
+		return wrong;
+	spokei_rules_free(env, rules);
+	return NULL;
+}
+
+const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_url *url,
+				char why[SPOKEI_CHECK_WHY])
+{
+	struct spoke_address unused;
+	const char *wrong = NULL;
 	bool is_passed = spokei_check_is_passed(url);
 
 	if (!is_passed && spokei_check_wire(url->scheme) == NULL)
 		return "unknown scheme; use dubbo, msgpack-rpc or tcp";
 	for (unsigned i = 0; i < url->parameter_count; i++) {
 		if (!spokei_check_is_place_key(url->parameters[i].key)) {
-			return "an address may only have the parameters shared, http and tls; "
-			       "write others as keys of [provider]";
+			return "an address may only have the parameters shared, http, tls, "
+			       "mode, allow.from and deny.from; write others as keys of [provider]";
 		}
 	}
-	if (spokei_check_shared(url, &sharing, &why) || spokei_check_http(url, &http, &why) ||
-	    spokei_check_tls(url, &says_tls, &tls, &why))
-		return why;
+	wrong = check_parameters(env, url, why);
+	if (wrong)
+		return wrong;
 	if (is_passed)
 		return spokei_check_passed(url);
-	return spokei_check_place(env, url, &unused, &why) ? why : NULL;
+	return spokei_check_place(env, url, &unused, &wrong) ? wrong : NULL;
 }
 
 bool spokei_check_is_any(const char *host)

@@ -6,12 +6,16 @@
 #ifndef SPOKEI_CLUSTER_CONFIG_CHECK_H
 #define SPOKEI_CLUSTER_CONFIG_CHECK_H
 
+#include "cluster/config/table.h"
 #include "core/base/env.h"
 
 #include <spoke/url.h>
 
 #include <stdbool.h>
 #include <string.h>
+
+struct spokei_rules;
+struct spokei_wire;
 
 #define SPOKEI_PORT_PRESET 20880
 
@@ -68,9 +72,28 @@ bool spokei_check_tls_mode(const char *text, enum spokei_tls_mode *ret);
 SPOKE_MUST_USE int spokei_check_tls(const struct spoke_url *url, bool *ret_says,
 				    enum spokei_tls_mode *ret, const char **ret_why);
 
+#define SPOKEI_CHECK_WHY 320u /* bytes of a sentence, with the NUL */
+
+/* Reads the parameters "allow.from" and "deny.from". Returns 0, ENOMEM or EINVAL; the caller frees
+ * the rules, which are NULL if there are none. A sentence may be in `why`. */
+SPOKE_MUST_USE int spokei_check_rules(const struct spoke_env *env, const struct spoke_url *url,
+				      struct spokei_rules **ret_rules, const char **ret_why,
+				      char why[SPOKEI_CHECK_WHY]);
+
+/* Reads the parameter "mode": the permission bits of a unix socket, as octal digits. Returns 0 or
+ * EINVAL. */
+SPOKE_MUST_USE int spokei_check_mode(const struct spoke_url *url, bool *ret_has, uint32_t *ret_mode,
+				     const char **ret_why);
+
+/* Checks a list of peers that may connect or call. Returns NULL if it is valid, or has no such
+ * form; or a sentence, which may be in `why`. */
+const char *spokei_check_list(const struct spoke_env *env, enum spokei_key key, const char *value,
+			      char why[SPOKEI_CHECK_WHY]);
+
 /* Checks the URL of an address to listen at, with its scheme and parameters. Returns NULL if it is
- * valid. */
-const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_url *url);
+ * valid; or a sentence, which may be in `why`. */
+const char *spokei_check_listen(const struct spoke_env *env, const struct spoke_url *url,
+				char why[SPOKEI_CHECK_WHY]);
 
 /* Checks a host to publish, which must be nothing but a host; IPv6 with or without brackets.
  * Returns 0, EINVAL or ENOMEM. */

@@ -164,16 +164,29 @@ static bool is_local(const struct spoke_env *env, const struct spoke_address *ad
 	       strncmp(text, "unix:", 5) == 0;
 }
 
+static int read_mode(const struct spoke_engine *engine, const struct spoke_url *url,
+		     struct spokei_listen_place *ret, const char **ret_why)
+{
+	int error = spokei_check_mode(url, &ret->has_mode, &ret->mode, ret_why);
+
+	if (error || !ret->has_mode || engine->env->net->listen_mode)
+		return error;
+	*ret_why = "mode is not available in this environment";
+	return SPOKE_EUNSUPPORTED;
+}
+
 int spokei_places_listen(struct spoke_engine *engine, const char *text,
 			 struct spokei_listen_place *ret)
 {
 	enum spokei_sharing sharing = SPOKEI_SHARED_NOT;
 	enum spokei_http_choice http = SPOKEI_HTTP_AUTO;
+	char sentence[SPOKEI_CHECK_WHY];
 	const char *why = NULL;
 	struct spoke_url url;
 	bool is_passed;
 	int error = spokei_places_url(engine, text, &url);
 
+	*ret = (struct spokei_listen_place){ .rules = NULL };
 	if (error)
 		return error;
 	is_passed = spokei_check_is_passed(&url);
@@ -190,8 +203,13 @@ int spokei_places_listen(struct spoke_engine *engine, const char *text,
 	if (error == 0)
 		error = spokei_check_http(&url, &http, &why);
 	if (error == 0)
-		ret->http = http == SPOKEI_HTTP_AUTO ? is_local(engine->env, &ret->address)
-						     : http == SPOKEI_HTTP_ON;
+		error = read_mode(engine, &url, ret, &why);
+	if (error == 0)
+		error = spokei_check_rules(engine->env, &url, &ret->rules, &why, sentence);
+	if (error == 0) {
+		ret->local = is_local(engine->env, &ret->address);
+		ret->http = http == SPOKEI_HTTP_AUTO ? ret->local : http == SPOKEI_HTTP_ON;
+	}
 	if (error == 0)
 		error = spokei_check_tls(&url, &ret->says_tls, &ret->tls, &why);
 	ret->shared = sharing != SPOKEI_SHARED_NOT;

@@ -12,6 +12,7 @@
 
 struct spoke_engine;
 struct spokei_connector_options;
+struct spokei_rules;
 
 #define SPOKEI_PLACES_SHOWN 128u /* bytes of an address in a message, with the NUL */
 
@@ -41,12 +42,16 @@ struct spokei_listen_place {
 	struct spoke_address address;
 	bool shared;   /* providers of other engines may listen there too */
 	bool http;     /* HTTP clients are served there */
+	bool local;    /* only processes of this machine reach it */
 	bool says_tls; /* `tls` was given */
 	enum spokei_tls_mode tls;
 	bool handed; /* ... one of them accepts for all; else the kernel distributes connections */
+	bool has_mode;
+	uint32_t mode;              /* permission bits of the path */
+	struct spokei_rules *rules; /* which peers may connect there; NULL: all */
 };
 
-/* Reads where to listen. Returns as spokei_places_url(). */
+/* Reads where to listen. The caller frees the rules. Returns as spokei_places_url(). */
 SPOKE_MUST_USE int spokei_places_listen(struct spoke_engine *engine, const char *text,
 					struct spokei_listen_place *ret);
 

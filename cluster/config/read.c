@@ -220,6 +220,7 @@ static void check_store(struct reader *reader, struct spoke_span text, const cha
 static void check_url(struct reader *reader, enum spokei_key key, struct spoke_span text,
 		      const char *subject)
 {
+	char sentence[SPOKEI_CHECK_WHY];
 	struct spoke_url_error why;
 	struct spoke_url url;
 	const char *wrong;
@@ -236,7 +237,7 @@ static void check_url(struct reader *reader, enum spokei_key key, struct spoke_s
 		tell(reader, subject, "%s", error == SPOKE_ENOMEM ? "out of memory" : why.text);
 		return;
 	}
-	wrong = key == SPOKEI_KEY_LISTEN         ? spokei_check_listen(reader->sheet->env, &url)
+	wrong = key == SPOKEI_KEY_LISTEN ? spokei_check_listen(reader->sheet->env, &url, sentence)
 		: key == SPOKEI_KEY_REGISTRY_URL ? spokei_check_registry(&url)
 						 : NULL;
 	if (wrong)
@@ -294,6 +295,7 @@ static void check_text(struct reader *reader, enum spokei_key key, const char *v
 		       const char *subject)
 {
 	const struct spoke_env *env = reader->sheet->env;
+	char sentence[SPOKEI_CHECK_WHY];
 	const char *why = NULL;
 	int error = SPOKE_OK;
 
@@ -302,7 +304,9 @@ static void check_text(struct reader *reader, enum spokei_key key, const char *v
 	else if (key == SPOKEI_KEY_ADMIN)
 		error = spokei_check_admin(env, value, &why);
 	reader->poor |= error == SPOKE_ENOMEM;
-	if (error)
+	if (error == SPOKE_OK)
+		why = spokei_check_list(env, key, value, sentence);
+	if (why)
 		tell(reader, subject, "%s", why);
 }
 

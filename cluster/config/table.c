@@ -4,6 +4,8 @@
 
 #include "cluster/catalog.h"
 #include "core/base/log.h"
+#include "transport/conn/callers.h"
+#include "transport/listen/rules.h"
 
 #include <spoke/value.h>
 
@@ -240,7 +242,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 	[SPOKEI_KEY_LISTEN] = { .option = { .name = "listen", .kind = SPOKEI_OPTION_LIST,
 		.min = 1, .max = 64,
 		.sentence = "addresses to listen at: dubbo://0.0.0.0:20880, fd://NAME "
-			    "(systemd); ?shared=turns, ?http=on" },
+			    "(systemd); ?shared=turns, ?http=on, ?mode=0660, ?allow.from=10.0.0.0/8" },
 		.sections = PROVIDER, .is_url = true },
 	[SPOKEI_KEY_ADVERTISE] = { .option = { .name = "advertise", .kind = SPOKEI_OPTION_TEXT,
 		.min = 1, .max = SPOKE_URL_HOST_MAX,
@@ -358,6 +360,22 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.min = 1, .max = 65536, .preset = 32,
 		.sentence = "handshakes of one address at a time; further ones are closed" },
 		.sections = PROVIDER },
+	[SPOKEI_KEY_ALLOW_FROM] = { .option = { .name = "allow.from", .kind = SPOKEI_OPTION_LIST,
+		.min = 1, .max = SPOKEI_RULES_MAX,
+		.sentence = "addresses that may connect: 10.0.0.7, ranges like 10.0.0.0/8, unix" },
+		.sections = PROVIDER, .live = true, .preset = "all" },
+	[SPOKEI_KEY_DENY_FROM] = { .option = { .name = "deny.from", .kind = SPOKEI_OPTION_LIST,
+		.min = 1, .max = SPOKEI_RULES_MAX,
+		.sentence = "addresses that may not connect, even if allow.from has them" },
+		.sections = PROVIDER, .live = true, .preset = "none" },
+	[SPOKEI_KEY_ALLOW_USERS] = { .option = { .name = "allow.users", .kind = SPOKEI_OPTION_LIST,
+		.min = 1, .max = SPOKEI_RULES_MAX,
+		.sentence = "users that may connect to unix sockets: their numbers, gid:N for groups" },
+		.sections = PROVIDER, .live = true, .preset = "all" },
+	[SPOKEI_KEY_ALLOW_CALLERS] = { .option = { .name = "allow.callers", .kind = SPOKEI_OPTION_LIST,
+		.min = 1, .max = SPOKEI_CALLERS_MAX,
+		.sentence = "callers that are let in: dns:*.pay.test, uri:spiffe://x/y, uid:1000, addr:10.0.0.0/8, token" },
+		.sections = PROVIDER | SERVICE, .live = true, .preset = "all" },
 	[SPOKEI_KEY_LEASE_STORE] = { .option = { .name = "lease.store", .kind = SPOKEI_OPTION_TEXT,
 		.min = 1, .max = TEXT_MAX,
 		.sentence = "URL of the store of leases, e.g. redis://127.0.0.1:6379/0" },

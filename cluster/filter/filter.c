@@ -12,7 +12,7 @@
 int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *env,
 			const struct spoke_filter *const *list, size_t count)
 {
-	*filters = (struct spokei_filters){ NULL, 0 };
+	*filters = (struct spokei_filters){ .list = NULL };
 	if (count == 0)
 		return SPOKE_OK;
 	if (list == NULL)
@@ -28,6 +28,7 @@ int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *
 		return SPOKE_ENOMEM;
 	memcpy(filters->list, list, count * SLOT);
 	filters->count = count;
+	filters->steps = count;
 	return SPOKE_OK;
 }
 
@@ -47,13 +48,22 @@ int spokei_filters_put_first(struct spokei_filters *filters, const struct spoke_
 	spokei_free(env, filters->list, filters->count, SLOT);
 	filters->list = list;
 	filters->count++;
+	filters->own_count++;
+	filters->steps++;
 	return SPOKE_OK;
+}
+
+void spokei_filters_set_judge(struct spokei_filters *filters, spokei_filters_judge judge, void *arg)
+{
+	filters->judge = judge;
+	filters->judge_arg = arg;
+	filters->steps = filters->count + (judge != NULL);
 }
 
 void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env *env)
 {
 	spokei_free(env, filters->list, filters->count, SLOT);
-	*filters = (struct spokei_filters){ NULL, 0 };
+	*filters = (struct spokei_filters){ .list = NULL };
 }
 
 /* Checks the value of a filter's answer. An empty one becomes nil, an invalid one a refusal. */
@@ -182,14 +192,17 @@ struct spoke_filter_verdict spokei_filters_before_request(const struct spokei_fi
 	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
 	size_t passed = 0;
 
-	while (passed < filters->count) {
-		const struct spoke_filter *filter = filters->list[passed];
+	while (verdict.step == SPOKE_FILTER_GO_ON) {
+		const struct spoke_filter *filter;
 
+		if (filters->judge && passed == filters->own_count)
+			verdict = filters->judge(filters->judge_arg, request);
+		if (verdict.step != SPOKE_FILTER_GO_ON || passed == filters->count)
+			break;
+		filter = filters->list[passed];
 		if (filter->before_request)
 			verdict = checked(filter->before_request(filter->arg, request));
-		if (verdict.step != SPOKE_FILTER_GO_ON)
-			break;
-		passed++;
+		passed += verdict.step == SPOKE_FILTER_GO_ON;
 	}
 	*ret_passed = passed;
 	return verdict;

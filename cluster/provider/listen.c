@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The addresses at which a provider listens. */
 #include "cluster/config/places.h"
+#include "cluster/provider/doors.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/registration.h"
 #include "core/engine/engine.h"
@@ -39,6 +40,39 @@ static int find_marks(struct spoke_provider *provider, const struct spokei_liste
 	return SPOKE_EINVAL;
 }
 
+static int open_place(struct spoke_provider *provider, const struct spokei_listen_place *place,
+		      unsigned marks)
+{
+	const struct spokei_listen_at at = {
+		.address = &place->address,
+		.sharing = sharing_of(place),
+		.marks = marks,
+		.rules = place->rules,
+		.has_mode = place->has_mode,
+		.mode = place->mode,
+	};
+
+	return spokei_listen_group_open(provider->listeners, &at);
+}
+
+/* Reports once that an address is open to all hosts, and how to change that. */
+static void warn(struct spoke_provider *provider, const struct spokei_listen_place *place,
+		 unsigned marks)
+{
+	const struct spoke_env *env = provider->engine->env;
+	char text[SPOKEI_PLACES_SHOWN];
+
+	if (provider->warned || marks & SPOKEI_PROVIDER_TLS || place->local || place->rules ||
+	    provider->token || spokei_doors_guarded(provider))
+		return;
+	provider->warned = true;
+	env->net->print(env->ctx, &place->address, text, sizeof(text));
+	spokei_event(provider->engine, SPOKE_OK,
+		     "listen: all hosts that reach %s may call, in plain text; set tls, "
+		     "allow.from, allow.callers or token to change that",
+		     text);
+}
+
 static int listen_at(struct spoke_provider *provider, const char *url)
 {
 	struct spokei_listen_place place;
@@ -63,11 +97,14 @@ static int listen_at(struct spoke_provider *provider, const char *url)
 	if (error == 0)
 		error = spokei_registration_check(provider->registration, &place.address);
 	if (error == 0)
-		error = spokei_listen_group_open(provider->listeners, &place.address,
-						 sharing_of(&place), marks);
-	if (error == 0)
-		spokei_registration_changed(provider->registration);
-	return error;
+		error = open_place(provider, &place, marks);
+	if (error) {
+		spokei_rules_free(provider->engine->env, place.rules);
+		return error;
+	}
+	warn(provider, &place, marks);
+	spokei_registration_changed(provider->registration);
+	return SPOKE_OK;
 }
 
 int spoke_provider_listen(struct spoke_provider *provider, const char *url)

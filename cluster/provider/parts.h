@@ -7,6 +7,7 @@
 
 #include "cluster/config/check.h"
 #include "cluster/config/config.h"
+#include "cluster/serve/callers.h"
 #include "core/base/pace.h"
 #include "core/engine/roll.h"
 #include "core/engine/task.h"
@@ -44,6 +45,9 @@ struct spoke_provider {
 	enum spokei_tls_mode tls_mode;        /* of addresses that do not say */
 	struct spokei_access_log *access_log; /* one of the filters, or NULL */
 	struct spokei_token *token;           /* another one, or NULL */
+	struct spokei_callers_door door;      /* the list of callers */
+	uint64_t list_number;                 /* of the newest list of callers */
+	bool warned;                          /* an event has reported an open address */
 	struct spokei_config_user file;
 	struct spokei_provider_texts *texts; /* copies */
 	char *texts_block;

@@ -7,6 +7,7 @@
 #include "cluster/config/tls.h"
 #include "cluster/filter/filter.h"
 #include "cluster/provider/access_log.h"
+#include "cluster/provider/doors.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/peers.h"
 #include "cluster/provider/registration.h"
@@ -17,6 +18,7 @@
 #include "cluster/serve/routes.h"
 #include "core/engine/engine.h"
 #include "core/memory/slab.h"
+#include "transport/conn/callers.h"
 #include "transport/conn/conn.h"
 #include "transport/listen/group.h"
 #include "transport/stream/tls/tls.h"
@@ -76,6 +78,7 @@ static void provider_bury(struct spokei_task *task)
 	spokei_request_end_orphans(provider->link);
 	spokei_request_free(provider->spare);
 	spokei_routes_fini(provider->services);
+	spokei_doors_close(provider);
 	free_filters(provider);
 	spokei_methods_free(provider->caller);
 	spokei_caller_fini(provider->caller);
@@ -266,12 +269,17 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 	if (error)
 		goto err_after_link;
 	of.listeners = provider->listeners;
+	error = spokei_doors_open(provider);
+	if (error)
+		goto err_after_listeners;
 	error = spokei_registration_init(provider->registration, provider->engine, &of, options,
 					 provider->settings);
 	if (error)
-		goto err_after_listeners;
+		goto err_after_doors;
 	return SPOKE_OK;
 
+err_after_doors:
+	spokei_doors_close(provider);
 err_after_listeners:
 	SPOKE_ASSERT(spokei_listen_group_free(provider->listeners));
 err_after_link:
@@ -381,10 +389,14 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 static int add_service(struct spoke_provider *provider, const struct spoke_service_options *service,
 		       const struct spoke_handler *handlers, size_t count)
 {
+	struct spokei_callers *callers;
 	int error;
 
 	if (spokei_engine_forked(provider->engine))
 		return SPOKE_EFORKED;
+	error = spokei_doors_prepare(provider, service->name, &callers);
+	if (error)
+		return error;
 	error = spokei_routes_add(provider->services, service, handlers, count);
 	if (error == SPOKE_EINVAL || error == SPOKE_EEXIST || error == SPOKE_ETOOLARGE) {
 		char why[SPOKE_EVENT_TEXT];
@@ -392,8 +404,11 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 		spokei_routes_explain(service, handlers, count, error, why, sizeof(why));
 		spokei_event(provider->engine, error, "new service: %s", why);
 	}
-	if (error)
+	if (error) {
+		spokei_callers_free(provider->engine->env, callers);
 		return error;
+	}
+	spokei_doors_add(provider, callers);
 	if (provider->file.config)
 		spokei_provider_limit(provider);
 	spokei_registration_changed(provider->registration);

@@ -4,6 +4,7 @@
 
 #include "cluster/call/caller.h"
 #include "cluster/filter/limit.h"
+#include "cluster/provider/doors.h"
 #include "cluster/provider/registration.h"
 #include "cluster/provider/settings.h"
 #include "cluster/serve/routes.h"
@@ -59,4 +60,5 @@ void spokei_provider_changed(struct spokei_config_user *user)
 	spokei_tls_reload(provider->tls);
 	spokei_registration_reweigh(provider->registration, settings->weight, settings->warmup_ns);
 	spokei_provider_limit(provider);
+	spokei_doors_change(provider);
 }

@@ -101,6 +101,10 @@ static void mark_texts(const struct spoke_provider_options *options,
 		{ SPOKEI_KEY_TOKEN, options->token },
 		{ SPOKEI_KEY_HTTP_ORIGINS, options->http_origins },
 		{ SPOKEI_KEY_HTTP_HOSTS, options->http_hosts },
+		{ SPOKEI_KEY_ALLOW_FROM, options->allow_from },
+		{ SPOKEI_KEY_DENY_FROM, options->deny_from },
+		{ SPOKEI_KEY_ALLOW_USERS, options->allow_users },
+		{ SPOKEI_KEY_ALLOW_CALLERS, options->allow_callers },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -177,6 +181,12 @@ struct spokei_provider_texts spokei_settings_texts(const struct spoke_provider_o
 					SPOKEI_KEY_HTTP_ORIGINS),
 		.http_hosts = text_of(options, options->http_hosts, SPOKEI_IN_PROVIDER,
 				      SPOKEI_KEY_HTTP_HOSTS),
+		/* Those of the file are read when they are needed, because a reload changes them.
+		 */
+		.allow_from = options->allow_from,
+		.deny_from = options->deny_from,
+		.allow_users = options->allow_users,
+		.allow_callers = options->allow_callers,
 	};
 }
 
@@ -187,13 +197,47 @@ int spokei_settings_copy_texts(const struct spoke_env *env,
 {
 	const char *from[] = { texts->registry,    texts->default_service, texts->advertise,
 			       texts->application, texts->access_log,      texts->http_origins,
-			       texts->http_hosts };
+			       texts->http_hosts,  texts->allow_from,      texts->deny_from,
+			       texts->allow_users, texts->allow_callers };
 	const char **copies[] = { &ret->registry,    &ret->default_service, &ret->advertise,
 				  &ret->application, &ret->access_log,      &ret->http_origins,
-				  &ret->http_hosts };
+				  &ret->http_hosts,  &ret->allow_from,      &ret->deny_from,
+				  &ret->allow_users, &ret->allow_callers };
 
 	return spokei_texts_copy(env, from, copies, sizeof(from) / sizeof(from[0]), ret_block,
 				 ret_size);
+}
+
+const char *spokei_settings_list(const struct spokei_provider_settings *settings,
+				 const struct spokei_provider_texts *texts,
+				 const struct spoke_config *config, enum spokei_key key)
+{
+	if (!settings->options.said[key])
+		return spokei_config_text(config, SPOKEI_IN_PROVIDER, no_name, key);
+	switch ((int)key) {
+	case SPOKEI_KEY_ALLOW_FROM:
+		return texts->allow_from;
+	case SPOKEI_KEY_DENY_FROM:
+		return texts->deny_from;
+	case SPOKEI_KEY_ALLOW_USERS:
+		return texts->allow_users;
+	default:
+		return texts->allow_callers;
+	}
+}
+
+struct spokei_provider_lists spokei_settings_lists(const struct spokei_provider_settings *settings,
+						   const struct spokei_provider_texts *texts,
+						   const struct spoke_config *config)
+{
+	return (struct spokei_provider_lists){
+		.allow_from = spokei_settings_list(settings, texts, config, SPOKEI_KEY_ALLOW_FROM),
+		.deny_from = spokei_settings_list(settings, texts, config, SPOKEI_KEY_DENY_FROM),
+		.allow_users = spokei_settings_list(settings, texts, config,
+						    SPOKEI_KEY_ALLOW_USERS),
+		.allow_callers = spokei_settings_list(settings, texts, config,
+						      SPOKEI_KEY_ALLOW_CALLERS),
+	};
 }
 
 /* --- methods */

@@ -33,6 +33,18 @@ struct spokei_provider_texts {
 	const char *token;
 	const char *http_origins;
 	const char *http_hosts;
+	const char *allow_from;
+	const char *deny_from;
+	const char *allow_users;
+	const char *allow_callers;
+};
+
+/* Lists of peers and callers, which a reload may change; NULL: absent. */
+struct spokei_provider_lists {
+	const char *allow_from;
+	const char *deny_from;
+	const char *allow_users;
+	const char *allow_callers;
 };
 
 /* Reads all sources. Returns 0 or an error, which the engine's newest event explains. */
@@ -52,6 +64,17 @@ SPOKE_MUST_USE int spokei_settings_copy_texts(const struct spoke_env *env,
 					      const struct spokei_provider_texts *texts,
 					      struct spokei_provider_texts *ret, char **ret_block,
 					      size_t *ret_size);
+
+/* Returns the present text of a list: that of the options, as copied in `texts`, or of the file,
+ * which is valid until the next reload. NULL: absent. */
+const char *spokei_settings_list(const struct spokei_provider_settings *settings,
+				 const struct spokei_provider_texts *texts,
+				 const struct spoke_config *config, enum spokei_key key);
+
+/* Returns the present texts of all lists. */
+struct spokei_provider_lists spokei_settings_lists(const struct spokei_provider_settings *settings,
+						   const struct spokei_provider_texts *texts,
+						   const struct spoke_config *config);
 
 /* Limits of a method; 0: no limit. */
 struct spokei_served_limit {

@@ -125,7 +125,8 @@ size_t spoke_request_peer(const struct spoke_request *request, char *text, size_
 
 bool spokei_request_is_identified(const struct spoke_request *request)
 {
-	return (request->conn ? request->conn->identity : request->identity) != NULL;
+	return spokei_identity_is_known(request->conn ? request->conn->identity
+						      : request->identity);
 }
 
 size_t spoke_request_identity(const struct spoke_request *request, size_t index, char *text,

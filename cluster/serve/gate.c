@@ -69,7 +69,7 @@ struct spoke_filter_verdict spokei_gate_enter(struct spoke_request *request,
 {
 	struct spoke_filter_verdict verdict = { .step = SPOKE_FILTER_GO_ON };
 
-	if (filters->count > 0)
+	if (filters->steps > 0)
 		verdict = ask(request, filters, text);
 	if (verdict.step == SPOKE_FILTER_GO_ON && limit)
 		verdict = take(request, limit, text);

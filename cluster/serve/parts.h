@@ -19,6 +19,7 @@ struct spokei_filters;
 struct spokei_identity;
 struct spokei_limit;
 struct spokei_message;
+struct spokei_service;
 
 struct spoke_request {
 	struct spokei_serving serving; /* registered at the connection once the handler returned */
@@ -53,7 +54,8 @@ struct spoke_request {
 	struct spokei_limit *limit; /* counts this request as active; NULL: none does */
 	/* The filters that the request passed; valid while it is `watched`. */
 	const struct spokei_filters *filters;
-	size_t passed; /* number of these filters */
+	size_t passed;                        /* number of these filters */
+	const struct spokei_service *service; /* valid while filters are asked */
 	/* Room for a filter's sentence, SPOKEI_GATE_TEXT bytes; valid while filters are asked. */
 	char *refusal;
 	size_t arg_len;             /* bytes of the arguments */

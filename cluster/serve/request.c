@@ -268,11 +268,13 @@ static void refuse(struct spoke_request *request, const struct spoke_filter_verd
 
 /* Returns whether filters and the limit let the request pass; else it is answered. */
 static bool pass_gate(struct spoke_request *request, const struct spokei_filters *filters,
-		      struct spokei_limit *limit)
+		      const struct spokei_route *route)
 {
 	char text[SPOKEI_GATE_TEXT];
-	struct spoke_filter_verdict verdict = spokei_gate_enter(request, filters, limit, text);
+	struct spoke_filter_verdict verdict;
 
+	request->service = route->service;
+	verdict = spokei_gate_enter(request, filters, route->limit, text);
 	switch (verdict.step) {
 	case SPOKE_FILTER_REFUSE:
 		refuse(request, &verdict);
@@ -313,8 +315,8 @@ static void run(const struct spokei_route *route, const struct spokei_filters *f
 	request->arg = route->arg;
 	request->figures = route->figures;
 	request->deadline_ns = deadline_ns;
-	if (SPOKEI_UNLIKELY(filters->count > 0 || route->limit != NULL) &&
-	    !pass_gate(request, filters, route->limit)) {
+	if (SPOKEI_UNLIKELY(filters->steps > 0 || route->limit != NULL) &&
+	    !pass_gate(request, filters, route)) {
 		put_back(request, spare);
 		return;
 	}
@@ -333,6 +335,30 @@ static const struct spokei_route *find_route(struct spokei_routes *services,
 	return route ? route : spokei_routes_about(services, message);
 }
 
+/* Answers a request that is not served. Only some callers may learn the reason. */
+static SPOKEI_NOINLINE void refuse_unserved(const struct spokei_routes *services,
+					    struct spokei_conn *conn,
+					    const struct spokei_message *message, int error,
+					    const char *why)
+{
+	struct spoke_request request = { .conn = conn, .message = message };
+	struct spoke_filter_verdict verdict;
+	char text[SPOKEI_GATE_TEXT];
+	struct spokei_message answer;
+
+	if (services->lets_know == NULL ||
+	    services->lets_know(services->lets_know_arg, conn, message, text, &verdict)) {
+		spokei_count(conn->link->engine, error == SPOKE_ENOSERVICE
+							 ? SPOKE_STAT_REQUESTS_NO_SERVICE
+							 : SPOKE_STAT_REQUESTS_REFUSED);
+		spokei_conn_refuse(conn, message, error, why);
+		return;
+	}
+	spokei_count(conn->link->engine, SPOKE_STAT_REQUESTS_REFUSED);
+	answer = spokei_request_refusal(&request, &verdict);
+	spokei_conn_reply(conn, message, &answer);
+}
+
 void spokei_request_serve(struct spokei_routes *services, const struct spokei_filters *filters,
 			  struct spokei_conn *conn, const struct spokei_message *message,
 			  struct spoke_request **spare)
@@ -343,20 +369,17 @@ void spokei_request_serve(struct spokei_routes *services, const struct spokei_fi
 	if (route == NULL) {
 		route = find_route(services, message, &has_service);
 		if (message->safe_only && route && !(route->flags & SPOKE_HANDLER_SAFE)) {
-			spokei_count(conn->link->engine, SPOKE_STAT_REQUESTS_REFUSED);
-			spokei_conn_refuse(
-				conn, message, SPOKE_EUNSUPPORTED,
-				"GET is for methods that are marked as safe; send a POST");
+			refuse_unserved(services, conn, message, SPOKE_EUNSUPPORTED,
+					"GET is for methods that are marked as safe; send a POST");
 			return;
 		}
 		conn->found = route;
 	}
 	if (route == NULL) {
-		spokei_count(conn->link->engine, SPOKE_STAT_REQUESTS_NO_SERVICE);
-		spokei_conn_refuse(conn, message, SPOKE_ENOSERVICE,
-				   has_service ? "the service has no such method"
-					       : "there is no such service here (name, version and "
-						 "group count)");
+		refuse_unserved(services, conn, message, SPOKE_ENOSERVICE,
+				has_service ? "the service has no such method"
+					    : "there is no such service here (name, version and "
+					      "group count)");
 		return;
 	}
 	run(route, filters, conn, message, spare);

@@ -5,6 +5,7 @@
 #include "core/engine/figures.h"
 
 #include "cluster/filter/limit.h"
+#include "transport/conn/callers.h"
 #include "transport/wire/http/about.h"
 #include "transport/wire/message.h"
 
@@ -161,6 +162,7 @@ static int add_routes(struct spokei_service *service, const struct spokei_routes
 
 static void free_service(struct spokei_service *service)
 {
+	spokei_callers_free(service->env, service->callers);
 	spokei_map_fini(&service->methods);
 	spokei_free(service->env, service, 1, service->size);
 }

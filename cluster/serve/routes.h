@@ -13,9 +13,12 @@
 #define SPOKEI_SERVICE_KEY_MAX 1024u /* bytes of name, version and group, with two separators */
 
 struct spoke_engine;
+struct spoke_filter_verdict;
 struct spoke_handler;
 struct spoke_request;
 struct spoke_service_options;
+struct spokei_callers;
+struct spokei_conn;
 struct spokei_figures;
 struct spokei_limit;
 struct spokei_message;
@@ -45,6 +48,8 @@ struct spokei_service {
 	const struct spokei_route *other; /* for all other methods, or NULL */
 	struct spokei_route *routes;
 	size_t count;
+	struct spokei_callers *callers;      /* its own list; NULL: none */
+	struct spokei_callers *next_callers; /* prepared by a reload; else NULL */
 	size_t listed; /* number of the provider's addresses at which it is published */
 	struct spokei_limit *limits; /* of the routes that have one */
 	size_t limit_count;
@@ -72,6 +77,11 @@ struct spokei_routes {
 	unsigned char
 		*openapi; /* the value of the document; NULL: it is made when it is asked for */
 	size_t openapi_len;
+	/* Asked before a caller is told that something is not served. Returns whether it may know;
+	 * if not, *ret_verdict has the answer, with its text in `text`. NULL: every caller may. */
+	bool (*lets_know)(void *arg, struct spokei_conn *conn, const struct spokei_message *message,
+			  char *text, struct spoke_filter_verdict *ret_verdict);
+	void *lets_know_arg;
 };
 
 void spokei_routes_init(struct spokei_routes *services, struct spoke_engine *engine,

@@ -24,6 +24,7 @@ enum spokei_log_class {
 	SPOKEI_LOG_PEER,    /* invalid data from a peer */
 	SPOKEI_LOG_LIMIT,   /* a limit was reached */
 	SPOKEI_LOG_CALL,    /* failed calls and requests */
+	SPOKEI_LOG_AUTH,    /* callers that are not let in */
 	SPOKEI_LOG_CLASSES,
 };
 

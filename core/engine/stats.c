@@ -111,6 +111,9 @@ static const char *const names[] = {
 	[SPOKE_STAT_TLS_REKEYS] = "tls_rekeys",
 	[SPOKE_STAT_TLS_RELOADS] = "tls_reloads",
 	[SPOKE_STAT_TLS_RELOADS_FAILED] = "tls_reloads_failed",
+	[SPOKE_STAT_REFUSED_ADDRESS] = "refused_address",
+	[SPOKE_STAT_REFUSED_CALLER] = "refused_caller",
+	[SPOKE_STAT_DRAINED_CALLER] = "drained_caller",
 };
 
 #define STAT_SENTENCE(name, sentence) sentence,

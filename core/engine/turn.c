@@ -46,6 +46,8 @@ static enum spokei_log_class log_class_of(int error)
 		return SPOKEI_LOG_LIMIT;
 	case SPOKE_EPROTOCOL:
 		return SPOKEI_LOG_PEER;
+	case SPOKE_EFORBIDDEN:
+		return SPOKEI_LOG_AUTH;
 	case SPOKE_ERESOLVE:
 	case SPOKE_ECONNECT:
 	case SPOKE_ELOST:

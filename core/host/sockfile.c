@@ -103,7 +103,7 @@ static int bind_path(int fd, const struct sockaddr_un *at)
 	return bind(fd, (const struct sockaddr *)at, sizeof(*at)) == 0 ? 0 : -errno;
 }
 
-/* Gives the file its mode before anybody can connect. Linux makes the file with the mode of the
+/* Gives the file its mode before any client can connect. Linux makes the file with the mode of the
  * unbound socket, less the umask, so the file never has more bits than wanted. */
 static int narrow(int fd, uint32_t mode)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranges of machines in lists of who may connect: "10.0.0.0/8", "2001:db8::/32", one address, or
+ * Ranges of addresses in lists of peers: "10.0.0.0/8", "2001:db8::/32", one address, or
  * "unix" for all peers on this machine's unix sockets. Text is read strictly: no leading zeros, no
  * bits beyond the prefix, no zone, no port. IPv4 mapped into IPv6 is IPv4, in ranges and in peers;
  * an IPv6 range contains no IPv4 address. Pure; any thread.

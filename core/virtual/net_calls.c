@@ -253,7 +253,7 @@ static int net_listen_shared(void *ctx, const struct spoke_address *at, int back
 	return listen_at(ctx, at, backlog, true, ret_fd);
 }
 
-/* Notes the mode, which keeps nobody away here. */
+/* Notes the mode, which has no effect here. */
 static int net_listen_mode(void *ctx, const struct spoke_address *at, int backlog, uint32_t mode,
 			   int *ret_fd)
 {

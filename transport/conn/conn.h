@@ -137,7 +137,7 @@ struct spokei_conn {
 	struct spokei_task reap;
 	struct spokei_task bury;
 	struct spoke_list node;           /* in the list of the link */
-	struct spokei_identity *identity; /* what the peer has proven; NULL: nothing */
+	struct spokei_identity *identity; /* of the peer; NULL: only its address is known */
 	struct spoke_address peer;
 };
 

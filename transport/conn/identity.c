@@ -101,18 +101,23 @@ size_t spokei_identity_print(const struct spoke_env *env, const struct spokei_id
 	return index == count ? print_address(env, peer, text, size) : 0;
 }
 
+bool spokei_identity_is_known(const struct spokei_identity *identity)
+{
+	return identity && (identity->name_count > 0 || identity->has_user ||
+			    atomic_load_explicit(&identity->token, memory_order_relaxed));
+}
+
 const struct spokei_identity_judged *spokei_identity_judged(const struct spokei_identity *identity,
-							    const void *list, uint64_t number)
+							    uint64_t list)
 {
 	for (unsigned i = 0; i < SPOKEI_IDENTITY_JUDGED; i++)
-		if (identity->judged[i].list == list && identity->judged[i].number == number)
+		if (identity->judged[i].list == list)
 			return &identity->judged[i];
 	return NULL;
 }
 
-void spokei_identity_judge(struct spokei_identity *identity, const void *list, uint64_t number,
-			   bool allowed)
+void spokei_identity_judge(struct spokei_identity *identity, uint64_t list, bool allowed)
 {
 	identity->judged[identity->next++ % SPOKEI_IDENTITY_JUDGED] =
-		(struct spokei_identity_judged){ list, number, allowed };
+		(struct spokei_identity_judged){ list, allowed };
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who a peer has proven to be, besides its address: the names of its certificate, the user at a
- * unix socket, a token. Most connections have none, and no identity. It is shared by a connection
- * and the requests that outlive it; references are counted on the engine's thread. Names never
- * change, so a handler on the pool may read them.
+ * The identity that a peer has proven, in addition to its address: the names of its certificate,
+ * the user at a unix socket, a token. Most connections have none, and no identity. It is shared by
+ * a connection and the requests that outlive it; references are counted on the engine's thread.
+ * Names never change, so a handler on the pool may read them.
  */
 #ifndef SPOKEI_TRANSPORT_CONN_IDENTITY_H
 #define SPOKEI_TRANSPORT_CONN_IDENTITY_H
@@ -26,10 +26,9 @@ struct spokei_identity_user {
 	int32_t pid;
 };
 
-/* A judgement about the peer, of a list whose content has a number of its own. */
+/* A judgement about the peer. Each list has a number of its own. */
 struct spokei_identity_judged {
-	const void *list; /* NULL: none; never followed */
-	uint64_t number;
+	uint64_t list; /* its number; 0: none */
 	bool allowed;
 };
 
@@ -47,7 +46,7 @@ struct spokei_identity {
 	struct spoke_span names[]; /* e.g. "dns:a.pay.test", "uri:spiffe://x/y" */
 };
 
-/* What is known when a stream opens. */
+/* The facts that are known when a stream opens. */
 struct spokei_identity_of {
 	const struct spokei_identity_user *user; /* NULL: none */
 	const struct spoke_span *names;
@@ -74,10 +73,12 @@ size_t spokei_identity_print(const struct spoke_env *env, const struct spokei_id
 			     const struct spoke_address *peer, size_t index, char *text,
 			     size_t size);
 
-/* Returns the judgement of a list with this number, or NULL; notes a new one. */
+/* Returns whether the peer has proven anything besides its address; NULL has not. */
+bool spokei_identity_is_known(const struct spokei_identity *identity);
+
+/* Returns the judgement of the list with this number, or NULL; notes a new one. */
 const struct spokei_identity_judged *spokei_identity_judged(const struct spokei_identity *identity,
-							    const void *list, uint64_t number);
-void spokei_identity_judge(struct spokei_identity *identity, const void *list, uint64_t number,
-			   bool allowed);
+							    uint64_t list);
+void spokei_identity_judge(struct spokei_identity *identity, uint64_t list, bool allowed);
 
 #endif

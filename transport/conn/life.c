@@ -66,7 +66,7 @@ static void open_failed(struct spokei_conn *conn, int status)
 	}
 }
 
-/* Notes who the peer of an accepted connection is, as far as its stream tells. Returns whether
+/* Notes the identity of the peer of an accepted connection, if its stream has one. Returns whether
  * there was memory. */
 static bool identify(struct spokei_conn *conn)
 {

@@ -16,6 +16,7 @@ struct shared_addresses {
 	struct shared_address {
 		struct spoke_address address;
 		unsigned marks;
+		struct spokei_rules *rules; /* a copy, or NULL */
 		bool handed; /* by handing connections over; else the kernel distributes them */
 	} at[SPOKEI_LISTENERS_MAX];
 };
@@ -26,6 +27,7 @@ struct spokei_listen_group {
 	void *arg;
 	struct spokei_bucket *events;
 	struct spokei_quota quota;
+	struct spokei_rules *rules; /* of all addresses, or NULL */
 	/* Its own, then those where it has joined. */
 	struct spokei_listener *listeners[SPOKEI_LISTENERS_MAX];
 	size_t own_count;
@@ -61,6 +63,69 @@ static void accept_one(void *arg, int fd, const struct spoke_address *peer, unsi
 	update_room(group);
 }
 
+/* Checks the user at a unix socket. A user without credentials is none of them. */
+static enum spokei_rules_verdict judge_user(struct spokei_listen_group *group, int fd)
+{
+	const struct spoke_env *env = group->engine->env;
+	uint32_t uid;
+	uint32_t gid;
+	int32_t pid;
+
+	if (env->net->credentials == NULL ||
+	    env->net->credentials(env->ctx, fd, &uid, &gid, &pid) != 0)
+		return SPOKEI_RULES_ALLOW_USERS;
+	return spokei_rules_judge_user(group->rules, uid, gid);
+}
+
+/* Is a spokei_admit. */
+static enum spokei_rules_verdict admit(void *arg, const struct spokei_rules *rules, int fd,
+				       const struct spoke_address *peer)
+{
+	struct spokei_listen_group *group = arg;
+	enum spokei_rules_verdict verdict;
+	struct spokei_machine machine;
+
+	if (SPOKEI_LIKELY(rules == NULL && group->rules == NULL))
+		return SPOKEI_RULES_ADMIT;
+	machine = spokei_machine_of(group->engine->env, peer);
+	verdict = spokei_rules_judge(group->rules, &machine);
+	if (verdict == SPOKEI_RULES_ADMIT)
+		verdict = spokei_rules_judge(rules, &machine);
+	if (verdict == SPOKEI_RULES_ADMIT && machine.kind == SPOKEI_MACHINE_UNIX && group->rules &&
+	    group->rules->user_count > 0)
+		verdict = judge_user(group, fd);
+	return verdict;
+}
+
+enum spokei_rules_verdict spokei_listen_group_judge(const struct spokei_listen_group *group,
+						    const struct spoke_address *peer,
+						    const uint32_t user[2])
+{
+	const struct spokei_rules *rules = group->rules;
+	enum spokei_rules_verdict verdict;
+	struct spokei_machine machine;
+
+	if (rules == NULL)
+		return SPOKEI_RULES_ADMIT;
+	machine = spokei_machine_of(group->engine->env, peer);
+	verdict = spokei_rules_judge(rules, &machine);
+	if (verdict != SPOKEI_RULES_ADMIT || machine.kind != SPOKEI_MACHINE_UNIX ||
+	    rules->user_count == 0)
+		return verdict;
+	return user ? spokei_rules_judge_user(rules, user[0], user[1]) : SPOKEI_RULES_ALLOW_USERS;
+}
+
+bool spokei_listen_group_ruled(const struct spokei_listen_group *group)
+{
+	return group->rules != NULL;
+}
+
+void spokei_listen_group_rule(struct spokei_listen_group *group, struct spokei_rules *rules)
+{
+	spokei_rules_free(group->engine->env, group->rules);
+	group->rules = rules;
+}
+
 static void reject(struct spokei_listen_group *group, int fd, int error, bool of_peer)
 {
 	struct spoke_engine *engine = group->engine;
@@ -72,9 +137,15 @@ static void reject(struct spokei_listen_group *group, int fd, int error, bool of
 
 static void accept_handed(struct spokei_listen_group *group, const struct spokei_handed *handed)
 {
+	enum spokei_rules_verdict verdict = admit(group, NULL, handed->fd, &handed->peer);
 	bool of_peer = false;
 	int error = SPOKE_ECLOSED;
 
+	/* The first engine has judged it by its own rules and those of the address. */
+	if (verdict != SPOKEI_RULES_ADMIT) {
+		spokei_listener_deny(group->engine, handed->fd, &handed->peer, verdict);
+		return;
+	}
 	if (!spokei_listen_group_stopped(group))
 		error = spokei_quota_enter(&group->quota, &handed->peer, &of_peer);
 	if (error) {
@@ -145,15 +216,17 @@ static bool offer_in_turn(void *arg, int fd, const struct spoke_address *peer, u
 	return false;
 }
 
-static void share(struct spokei_listen_group *group, struct spokei_listener *listener, bool handed,
-		  unsigned marks)
+/* Takes over the copy of the rules. */
+static void share(struct spokei_listen_group *group, struct spokei_listener *listener,
+		  const struct spokei_listen_at *at, struct spokei_rules *copy)
 {
+	bool handed = at->sharing != SPOKEI_LISTEN_BY_KERNEL;
 	struct shared_addresses *shared = atomic_load_explicit(&group->shared,
 							       memory_order_relaxed);
 	size_t count = atomic_load_explicit(&shared->count, memory_order_relaxed);
 
-	shared->at[count] = (struct shared_address){ *spokei_listener_address(listener), marks,
-						     handed };
+	shared->at[count] = (struct shared_address){ *spokei_listener_address(listener), at->marks,
+						     copy, handed };
 	if (handed)
 		spokei_listener_divert(listener, offer_in_turn);
 	atomic_store_explicit(&shared->count, count + 1, memory_order_release);
@@ -185,38 +258,60 @@ static void taker_joined(void *arg, struct spokei_handoff *handoff)
 
 /* --- listening */
 
-static int open_listener(struct spokei_listen_group *group, const struct spoke_address *address,
-			 bool by_kernel, unsigned marks, struct spokei_listener **ret_listener)
+/* Opens a listener, which takes over the rules if there is no error. */
+static int open_listener(struct spokei_listen_group *group, const struct spokei_listen_at *at,
+			 struct spokei_listener **ret_listener)
 {
-	int error = (by_kernel ? spokei_listener_new_shared
-			       : spokei_listener_new)(group->engine, address, &group->quota,
-						      accept_one, group, ret_listener);
+	bool by_kernel = at->sharing == SPOKEI_LISTEN_BY_KERNEL;
+	int error;
+
+	if (at->has_mode)
+		error = spokei_listener_new_mode(group->engine, at->address, &group->quota,
+						 accept_one, group, at->mode, ret_listener);
+	else
+		error = (by_kernel ? spokei_listener_new_shared
+				   : spokei_listener_new)(group->engine, at->address, &group->quota,
+							  accept_one, group, ret_listener);
+	if (error)
+		return error;
+	spokei_listener_mark(*ret_listener, at->marks);
+	spokei_listener_admit(*ret_listener, admit, at->rules);
+	return SPOKE_OK;
+}
+
+static int open_shared(struct spokei_listen_group *group, const struct spokei_listen_at *at,
+		       struct spokei_listener **ret_listener)
+{
+	const struct spoke_env *env = group->engine->env;
+	struct spokei_rules *copy;
+	int error = prepare_sharing(group);
 
 	if (error == 0)
-		spokei_listener_mark(*ret_listener, marks);
+		error = spokei_rules_copy(env, at->rules, &copy);
+	if (error)
+		return error;
+	error = open_listener(group, at, ret_listener);
+	if (error)
+		spokei_rules_free(env, copy);
+	else
+		share(group, *ret_listener, at, copy);
 	return error;
 }
 
-int spokei_listen_group_open(struct spokei_listen_group *group, const struct spoke_address *address,
-			     enum spokei_listen_sharing sharing, unsigned marks)
+int spokei_listen_group_open(struct spokei_listen_group *group, const struct spokei_listen_at *at)
 {
-	bool by_kernel = sharing == SPOKEI_LISTEN_BY_KERNEL;
 	struct spokei_listener **listener = &group->listeners[group->own_count];
-	int error = SPOKE_OK;
+	int error;
 
 	SPOKE_ASSERT(!group->joined);
 	if (group->own_count == SPOKEI_LISTENERS_MAX)
 		return SPOKE_ELIMIT;
-	if (sharing != SPOKEI_LISTEN_ALONE)
-		error = prepare_sharing(group);
-	if (error == 0)
-		error = open_listener(group, address, by_kernel, marks, listener);
-	if (error)
-		return error;
-	group->own_count++;
-	if (sharing != SPOKEI_LISTEN_ALONE)
-		share(group, *listener, !by_kernel, marks);
-	return SPOKE_OK;
+	if (at->sharing == SPOKEI_LISTEN_ALONE)
+		error = open_listener(group, at, listener);
+	else
+		error = open_shared(group, at, listener);
+	group->own_count += error == 0;
+	return error;
 }
 
 size_t spokei_listen_group_count(const struct spokei_listen_group *group)
@@ -297,6 +392,25 @@ static int ask_for_connections(struct spokei_listen_group *group, struct spokei_
 	return SPOKE_ECLOSED;
 }
 
+/* Listens at an address of the first group, with a copy of its rules. */
+static int open_joined(struct spokei_listen_group *group, const struct shared_address *shared)
+{
+	const struct spoke_env *env = group->engine->env;
+	struct spokei_listen_at at = {
+		.address = &shared->address,
+		.sharing = SPOKEI_LISTEN_BY_KERNEL,
+		.marks = shared->marks,
+	};
+	int error = spokei_rules_copy(env, shared->rules, &at.rules);
+
+	if (error)
+		return error;
+	error = open_listener(group, &at, &group->listeners[spokei_listen_group_count(group)]);
+	if (error)
+		spokei_rules_free(env, at.rules);
+	return error;
+}
+
 static int join_all(struct spokei_listen_group *group, struct spokei_listen_group *first,
 		    const struct shared_addresses *shared, size_t count)
 {
@@ -315,8 +429,7 @@ static int join_all(struct spokei_listen_group *group, struct spokei_listen_grou
 			handed = true;
 			continue;
 		}
-		error = open_listener(group, &shared->at[i].address, true, shared->at[i].marks,
-				      &group->listeners[spokei_listen_group_count(group)]);
+		error = open_joined(group, &shared->at[i]);
 		group->joined_count += error == 0;
 	}
 	/* Last, because it cannot be undone. */
@@ -391,6 +504,18 @@ void spokei_listen_group_stop(struct spokei_listen_group *group)
 	part(group);
 }
 
+static void free_shared(struct spokei_listen_group *group)
+{
+	const struct spoke_env *env = group->engine->env;
+	struct shared_addresses *shared = atomic_load_explicit(&group->shared,
+							       memory_order_relaxed);
+	size_t count = spokei_listen_group_shared(group);
+
+	for (size_t i = 0; i < count; i++)
+		spokei_rules_free(env, shared->at[i].rules);
+	spokei_free(env, shared, 1, sizeof(*shared));
+}
+
 bool spokei_listen_group_free(struct spokei_listen_group *group)
 {
 	const struct spoke_env *env;
@@ -407,8 +532,8 @@ bool spokei_listen_group_free(struct spokei_listen_group *group)
 		drop_taker(group, taker_at(group, 0));
 	spokei_handoff_drop(group->handoff);
 	spokei_quota_fini(&group->quota);
-	spokei_free(env, atomic_load_explicit(&group->shared, memory_order_relaxed), 1,
-		    sizeof(struct shared_addresses));
+	spokei_rules_free(env, group->rules);
+	free_shared(group);
 	spokei_free(env, group, 1, sizeof(*group));
 	return true;
 }

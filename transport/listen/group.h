@@ -43,11 +43,33 @@ SPOKE_MUST_USE int spokei_listen_group_new(struct spoke_engine *engine,
 void spokei_listen_group_limit(struct spokei_listen_group *group, uint32_t connections_max,
 			       uint32_t per_peer_max);
 
-/* Listens at one more address; its marks come with each connection. Returns as
- * spokei_listener_new(), or SPOKE_ELIMIT for too many. */
+/* An address to listen at. */
+struct spokei_listen_at {
+	const struct spoke_address *address;
+	enum spokei_listen_sharing sharing;
+	unsigned marks;             /* come with each connection */
+	struct spokei_rules *rules; /* of this address; NULL: only those of the group */
+	bool has_mode;
+	uint32_t mode; /* permission bits of the path, for an environment with listen_mode() */
+};
+
+/* Listens at one more address, and takes over its rules. Returns as spokei_listener_new(), or
+ * SPOKE_ELIMIT for too many; after an error the rules are the caller's. */
 SPOKE_MUST_USE int spokei_listen_group_open(struct spokei_listen_group *group,
-					    const struct spoke_address *address,
-					    enum spokei_listen_sharing sharing, unsigned marks);
+					    const struct spokei_listen_at *at);
+
+/* Replaces the rules of all addresses of the group, and takes them over; NULL: all peers may
+ * connect. Connections that exist stay. */
+void spokei_listen_group_rule(struct spokei_listen_group *group, struct spokei_rules *rules);
+
+/* Returns whether the group has rules of its own. */
+bool spokei_listen_group_ruled(const struct spokei_listen_group *group);
+
+/* Checks a connection that exists by the rules of the group; `user`: NULL, or uid and gid of a peer
+ * at a unix socket. */
+enum spokei_rules_verdict spokei_listen_group_judge(const struct spokei_listen_group *group,
+						    const struct spoke_address *peer,
+						    const uint32_t user[2]);
 
 /*
  * Listens wherever `first`, a group of another engine, shares its addresses, and takes the

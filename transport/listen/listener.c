@@ -7,6 +7,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "transport/listen/listener.h"
 #include "core/base/env.h"
+#include "core/base/log.h"
 #include "core/engine/engine.h"
 
 #include <spoke/stats.h>
@@ -32,6 +33,7 @@ enum report {
 	REPORT_TOTAL,
 	REPORT_PEER,
 	REPORT_MEMORY,
+	REPORT_DENIED,
 	REPORTS,
 };
 
@@ -39,8 +41,11 @@ struct spokei_listener {
 	struct spoke_engine *engine;
 	struct spokei_quota *quota;
 	spokei_accept accept;
+	spokei_admit admit;   /* may be NULL */
 	spokei_divert divert; /* may be NULL */
+	struct spokei_rules *rules;
 	unsigned marks;
+	uint32_t mode; /* permission bits of the path */
 	void *arg;
 	struct spoke_watch watch;
 	struct spoke_timer
@@ -231,11 +236,39 @@ static void reject(struct spokei_listener *listener, int fd, int error, bool of_
 		       "connections are at their limit; closing new ones");
 }
 
+void spokei_listener_deny(struct spoke_engine *engine, int fd, const struct spoke_address *peer,
+			  enum spokei_rules_verdict verdict)
+{
+	char address[ADDRESS_TEXT];
+
+	engine->env->net->close(engine->env->ctx, fd);
+	spokei_count(engine, SPOKE_STAT_REFUSED_ADDRESS);
+	engine->env->net->print(engine->env->ctx, peer, address, sizeof(address));
+	spokei_log(engine->log, SPOKE_LOG_WARN, "listener", SPOKEI_LOG_AUTH, engine->begin_ns,
+		   "%s may not connect: %s", address, spokei_rules_list_name(verdict));
+}
+
+/* Returns whether the connection is admitted; else it is closed. */
+static bool let_in(struct spokei_listener *listener, int fd, const struct spoke_address *peer)
+{
+	enum spokei_rules_verdict verdict = listener->admit(listener->arg, listener->rules, fd,
+							    peer);
+
+	if (verdict == SPOKEI_RULES_ADMIT)
+		return true;
+	spokei_listener_deny(listener->engine, fd, peer, verdict);
+	report(listener, REPORT_DENIED, SPOKE_EFORBIDDEN,
+	       "closing connections of peers that may not connect");
+	return false;
+}
+
 static void take(struct spokei_listener *listener, int fd, const struct spoke_address *peer)
 {
 	bool of_peer;
 	int error;
 
+	if (listener->admit && !let_in(listener, fd, peer))
+		return;
 	if (listener->divert && listener->divert(listener->arg, fd, peer, listener->marks))
 		return;
 	error = spokei_quota_enter(listener->quota, peer, &of_peer);
@@ -335,6 +368,13 @@ void spokei_listener_mark(struct spokei_listener *listener, unsigned marks)
 	listener->marks = marks;
 }
 
+void spokei_listener_admit(struct spokei_listener *listener, spokei_admit admit,
+			   struct spokei_rules *rules)
+{
+	listener->admit = admit;
+	listener->rules = rules;
+}
+
 void spokei_listener_divert(struct spokei_listener *listener, spokei_divert divert)
 {
 	listener->divert = divert;
@@ -363,17 +403,20 @@ static void listener_bury(struct spokei_task *task)
 {
 	struct spokei_listener *listener = spoke_container_of(task, struct spokei_listener, bury);
 
+	spokei_rules_free(listener->engine->env, listener->rules);
 	spokei_free(listener->engine->env, listener, 1, sizeof(*listener));
 }
 
 typedef int (*listen_fn)(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd);
 
-/* Opens both descriptors: the socket, and the spare one. */
+/* Opens both descriptors: the socket, and the spare one. `how` NULL: with the mode. */
 static int open_listener(struct spokei_listener *listener, const struct spoke_address *address,
 			 listen_fn how)
 {
 	const struct spoke_env *env = listener->engine->env;
-	int error = how(env->ctx, address, SPOKEI_LISTENER_BACKLOG, &listener->watch.fd);
+	int error = how ? how(env->ctx, address, SPOKEI_LISTENER_BACKLOG, &listener->watch.fd)
+			: env->net->listen_mode(env->ctx, address, SPOKEI_LISTENER_BACKLOG,
+						listener->mode, &listener->watch.fd);
 
 	if (error)
 		return error;
@@ -451,6 +494,22 @@ int spokei_listener_new_shared(struct spoke_engine *engine, const struct spoke_a
 	listen_fn how = engine->env->net->listen_shared;
 	int error = listener ? begin(listener, address, how) : SPOKE_ENOMEM;
 
+	if (!error)
+		*ret_listener = listener;
+	return error;
+}
+
+int spokei_listener_new_mode(struct spoke_engine *engine, const struct spoke_address *address,
+			     struct spokei_quota *quota, spokei_accept accept, void *arg,
+			     uint32_t mode, struct spokei_listener **ret_listener)
+{
+	struct spokei_listener *listener = make(engine, quota, accept, arg);
+	int error = SPOKE_ENOMEM;
+
+	if (listener) {
+		listener->mode = mode;
+		error = begin(listener, address, NULL);
+	}
 	if (!error)
 		*ret_listener = listener;
 	return error;

@@ -9,6 +9,7 @@
 #define SPOKEI_TRANSPORT_LISTEN_LISTENER_H
 
 #include "transport/listen/quota.h"
+#include "transport/listen/rules.h"
 
 #include <spoke/env.h>
 
@@ -22,6 +23,11 @@ struct spokei_listener;
 /* Receives a connection that the quota counts; the receiver counts it out, and owns the descriptor.
  * May free the listener. `marks` are those of the address where it arrived. */
 typedef void (*spokei_accept)(void *arg, int fd, const struct spoke_address *peer, unsigned marks);
+
+/* Returns whether a connection may be taken, which the quota does not count yet; `rules` are those
+ * of its address. The descriptor stays with the listener. */
+typedef enum spokei_rules_verdict (*spokei_admit)(void *arg, const struct spokei_rules *rules,
+						  int fd, const struct spoke_address *peer);
 
 /* Is offered a connection that the quota does not count yet. Returns whether it was taken, with its
  * descriptor. */
@@ -46,8 +52,21 @@ SPOKE_MUST_USE int spokei_listener_new_shared(struct spoke_engine *engine,
 					      struct spokei_quota *quota, spokei_accept accept,
 					      void *arg, struct spokei_listener **ret_listener);
 
+/* Like spokei_listener_new(), at a path whose file has these permission bits. Only in an
+ * environment that has listen_mode(). */
+SPOKE_MUST_USE int spokei_listener_new_mode(struct spoke_engine *engine,
+					    const struct spoke_address *address,
+					    struct spokei_quota *quota, spokei_accept accept,
+					    void *arg, uint32_t mode,
+					    struct spokei_listener **ret_listener);
+
 /* Offers each connection to `divert` first; `arg` is that of `accept`. */
 void spokei_listener_divert(struct spokei_listener *listener, spokei_divert divert);
+
+/* Has `admit` judge each connection first; `arg` is that of `accept`. The listener takes over the
+ * rules, which may be NULL. */
+void spokei_listener_admit(struct spokei_listener *listener, spokei_admit admit,
+			   struct spokei_rules *rules);
 
 /* Sets the owner's marks of the address, which come with each connection; 0 at first. */
 void spokei_listener_mark(struct spokei_listener *listener, unsigned marks);
@@ -66,6 +85,10 @@ void spokei_listener_free(struct spokei_listener *listener);
 
 /* Returns the address, with the port that the kernel chose. */
 const struct spoke_address *spokei_listener_address(const struct spokei_listener *listener);
+
+/* Closes a connection that is not admitted, counts it, and writes a line. */
+void spokei_listener_deny(struct spoke_engine *engine, int fd, const struct spoke_address *peer,
+			  enum spokei_rules_verdict verdict);
 
 /* Closes a connection that spokei_quota_enter() refused with `error`, and counts it. */
 void spokei_listener_reject(struct spoke_engine *engine, int fd, int error, bool of_peer);

@@ -108,6 +108,17 @@ struct spoke_provider_options {
 	/* TLS of all addresses, unless their URL says otherwise ("?tls=off"): <spoke/tls.h>.
 	 * Borrowed for the call. NULL: as in the settings file, else plain connections. */
 	const struct spoke_tls_options *tls;
+	/* Peers that may connect, and callers that are let in: lists of up to 64 entries, separated
+	 * by commas; NULL: all. An entry that is wrong makes the whole option invalid. A reload of
+	 * the settings file changes the lists that it sets, and drains connections that are not
+	 * allowed any more. */
+	const char *allow_from; /* "10.0.0.0/8, 2001:db8::1, unix": others are closed at once */
+	const char *deny_from;  /* the same, which are closed at once; comes before allow_from */
+	/* Users and groups at unix sockets, by number: "1000, gid:100". */
+	const char *allow_users;
+	/* Callers by what they have proven: "dns:*.pay.test, uri:spiffe://x/y, uid:1000, gid:100,
+	 * addr:10.0.0.0/8, token". Others get EFORBIDDEN. */
+	const char *allow_callers;
 };
 
 /* Makes a provider without services and addresses. Returns 0; ERANGE, EINVAL, ESYNTAX, EUNSUPPORTED
@@ -180,6 +191,9 @@ SPOKE_API SPOKE_MUST_USE int spoke_provider_add(struct spoke_provider *provider,
  * the provider's options and are errors here. "fd://NAME" is a listening socket that a service
  * manager has passed to the process, by its name or the number of its descriptor (socket
  * activation).
+ *
+ * "?allow.from=10.0.0.0/8" and "?deny.from=" have lists of the address alone, in addition to those
+ * of the provider. "?mode=0660" sets the permission bits of the file of a unix socket.
  *
  * With "?shared=true" or "?shared=turns" providers of other engines may join at this address: see
  * spoke_provider_join(). With "?shared=true" other processes of the same user may share the port.

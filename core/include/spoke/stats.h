@@ -117,7 +117,10 @@ struct spoke_histogram;
 	X(TLS_RECORDS_WRITTEN, "records of TLS that were written")                                 \
 	X(TLS_REKEYS, "changes of this side's keys")                                               \
 	X(TLS_RELOADS, "times that changed certificates were taken into use")                      \
-	X(TLS_RELOADS_FAILED, "times that changed certificates were refused")
+	X(TLS_RELOADS_FAILED, "times that changed certificates were refused")                      \
+	X(REFUSED_ADDRESS, "connections closed at once: not allowed by their address or user")     \
+	X(REFUSED_CALLER, "requests refused because allow.callers does not list the caller")       \
+	X(DRAINED_CALLER, "connections drained because new lists do not allow them any more")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
 enum spoke_stat {

@@ -143,29 +143,27 @@ static void names_are_copied_and_too_long_ones_left_out(void **state)
 	spokei_identity_drop(identity);
 }
 
-static void judgements_hold_for_their_list_and_its_number_until_a_proof(void **state)
+static void judgements_hold_for_their_list_until_a_proof(void **state)
 {
 	static const struct spokei_identity_of nothing;
-	const int lists[SPOKEI_IDENTITY_JUDGED + 1] = { 0 };
+	const uint64_t last = SPOKEI_IDENTITY_JUDGED + 1;
 	struct spokei_identity *identity = spokei_identity_new(&guests.faulty.env, &nothing);
 
 	(void)state;
 	assert_non_null(identity);
-	assert_null(spokei_identity_judged(identity, &lists[0], 1));
-	spokei_identity_judge(identity, &lists[0], 1, true);
-	assert_true(spokei_identity_judged(identity, &lists[0], 1)->allowed);
-	assert_null(spokei_identity_judged(identity, &lists[0], 2));
-	assert_null(spokei_identity_judged(identity, &lists[1], 1));
-	for (unsigned i = 0; i <= SPOKEI_IDENTITY_JUDGED; i++)
-		spokei_identity_judge(identity, &lists[i], 3, i % 2);
-	assert_null(spokei_identity_judged(identity, &lists[0], 3));
-	for (unsigned i = 1; i <= SPOKEI_IDENTITY_JUDGED; i++)
-		assert_int_equal(spokei_identity_judged(identity, &lists[i], 3)->allowed, i % 2);
+	assert_false(spokei_identity_is_known(identity));
+	assert_null(spokei_identity_judged(identity, 1));
+	for (uint64_t list = 1; list <= last; list++)
+		spokei_identity_judge(identity, list, list % 2);
+	assert_null(spokei_identity_judged(identity, 1));
+	for (uint64_t list = 2; list <= last; list++)
+		assert_int_equal(spokei_identity_judged(identity, list)->allowed, list % 2);
 	spokei_identity_prove(identity);
-	assert_null(spokei_identity_judged(identity, &lists[1], 3));
-	spokei_identity_judge(identity, &lists[1], 3, true);
+	assert_true(spokei_identity_is_known(identity));
+	assert_null(spokei_identity_judged(identity, last));
+	spokei_identity_judge(identity, last, true);
 	spokei_identity_prove(identity);
-	assert_non_null(spokei_identity_judged(identity, &lists[1], 3));
+	assert_non_null(spokei_identity_judged(identity, last));
 	spokei_identity_drop(identity);
 }
 
@@ -180,7 +178,7 @@ int main(void)
 		TEST(caller_without_credentials_has_no_name_at_a_path),
 		TEST(connection_without_memory_for_its_identity_is_closed),
 		TEST(names_are_copied_and_too_long_ones_left_out),
-		TEST(judgements_hold_for_their_list_and_its_number_until_a_proof),
+		TEST(judgements_hold_for_their_list_until_a_proof),
 	};
 
 	return cmocka_run_group_tests_name("identity", tests, NULL, NULL);

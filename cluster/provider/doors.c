@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the lists of peers that may connect, and of callers; applies them. */
+#include "cluster/provider/doors.h"
+
+#include "cluster/filter/filter.h"
+#include "cluster/provider/parts.h"
+#include "cluster/provider/settings.h"
+#include "cluster/serve/routes.h"
+#include "core/engine/engine.h"
+#include "transport/conn/callers.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/identity.h"
+#include "transport/conn/link.h"
+#include "transport/listen/group.h"
+
+#include <spoke/provider.h>
+
+#include <stdio.h>
+
+/* The lists of a provider before they are in force. Those of services wait at the services. */
+struct lists {
+	struct spokei_rules *rules;
+	struct spokei_callers *callers;
+};
+
+/* --- reading */
+
+/* Reads a list of callers; NULL: there is none. `why` begins with the name of the key. */
+static int read_callers(struct spoke_provider *provider, const char *text,
+			struct spokei_callers **ret_callers, char why[SPOKE_EVENT_TEXT])
+{
+	char sentence[SPOKEI_CALLERS_WHY];
+	int error;
+
+	*ret_callers = NULL;
+	if (text == NULL)
+		return SPOKE_OK;
+	error = spokei_callers_new(provider->engine->env, text, ++provider->list_number,
+				   ret_callers, sentence);
+	if (error == SPOKE_EINVAL)
+		(void)snprintf(why, SPOKE_EVENT_TEXT, "allow.callers: %.200s", sentence);
+	return error;
+}
+
+static int read_lists(struct spoke_provider *provider, struct lists *ret,
+		      char why[SPOKE_EVENT_TEXT])
+{
+	const struct spoke_env *env = provider->engine->env;
+	const struct spokei_provider_lists of =
+		spokei_settings_lists(provider->settings, provider->texts, provider->file.config);
+	char sentence[SPOKEI_RULES_WHY];
+	int error = spokei_rules_new(env,
+				     &(struct spokei_rules_of){
+					     .deny_from = of.deny_from,
+					     .allow_from = of.allow_from,
+					     .allow_users = of.allow_users,
+				     },
+				     &ret->rules, sentence);
+
+	if (error == SPOKE_EINVAL)
+		(void)snprintf(why, SPOKE_EVENT_TEXT, "%.220s", sentence);
+	if (error)
+		return error;
+	error = read_callers(provider, of.allow_callers, &ret->callers, why);
+	if (error)
+		spokei_rules_free(env, ret->rules);
+	return error;
+}
+
+/* Returns the list of a service in the file, or NULL. */
+static const char *text_of_service(const struct spoke_provider *provider, struct spoke_span name)
+{
+	return spokei_config_text(provider->file.config, SPOKEI_IN_SERVICE, name,
+				  SPOKEI_KEY_ALLOW_CALLERS);
+}
+
+static struct spokei_service *service_at(struct spoke_list *node)
+{
+	return spoke_container_of(node, struct spokei_service, node);
+}
+
+static void drop_prepared(struct spoke_provider *provider)
+{
+	struct spoke_list *all = &provider->services->all;
+
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		spokei_callers_free(provider->engine->env, service_at(node)->next_callers);
+		service_at(node)->next_callers = NULL;
+	}
+}
+
+/* Reads the lists of all services. After an error none waits. */
+static int prepare_services(struct spoke_provider *provider, char why[SPOKE_EVENT_TEXT])
+{
+	struct spoke_list *all = &provider->services->all;
+	int error = SPOKE_OK;
+
+	for (struct spoke_list *node = all->next; node != all && error == SPOKE_OK;
+	     node = node->next) {
+		struct spokei_service *service = service_at(node);
+
+		error = read_callers(provider, text_of_service(provider, service->name),
+				     &service->next_callers, why);
+	}
+	if (error)
+		drop_prepared(provider);
+	return error;
+}
+
+/* --- applying */
+
+/* Returns whether there is a list of callers. */
+static bool has_callers(const struct spoke_provider *provider)
+{
+	struct spoke_list *all = &provider->services->all;
+
+	if (provider->door.callers)
+		return true;
+	for (struct spoke_list *node = all->next; node != all; node = node->next)
+		if (service_at(node)->callers)
+			return true;
+	return false;
+}
+
+bool spokei_doors_guarded(const struct spoke_provider *provider)
+{
+	return spokei_listen_group_ruled(provider->listeners) || has_callers(provider);
+}
+
+/* Has requests judged if there is a list to judge them by. */
+static void set_judge(struct spoke_provider *provider)
+{
+	spokei_filters_set_judge(provider->filters,
+				 has_callers(provider) ? spokei_callers_judge : NULL,
+				 &provider->door);
+	provider->services->lets_know = provider->door.callers ? spokei_callers_lets_know : NULL;
+	provider->services->lets_know_arg = &provider->door;
+}
+
+static void apply(struct spoke_provider *provider, const struct lists *lists)
+{
+	const struct spoke_env *env = provider->engine->env;
+	struct spoke_list *all = &provider->services->all;
+
+	spokei_listen_group_rule(provider->listeners, lists->rules);
+	spokei_callers_free(env, provider->door.callers);
+	provider->door.callers = lists->callers;
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		struct spokei_service *service = service_at(node);
+
+		spokei_callers_free(env, service->callers);
+		service->callers = service->next_callers;
+		service->next_callers = NULL;
+	}
+	set_judge(provider);
+}
+
+/* Returns whether the lists in force allow a connection that exists. */
+static bool is_allowed(const struct spoke_provider *provider, struct spokei_conn *conn)
+{
+	const struct spokei_identity *identity = conn->identity;
+	uint32_t user[2] = { 0, 0 };
+	bool has_user = identity && identity->has_user;
+	bool is_new;
+
+	if (has_user) {
+		user[0] = identity->user.uid;
+		user[1] = identity->user.gid;
+	}
+	return spokei_listen_group_judge(provider->listeners, &conn->peer,
+					 has_user ? user : NULL) == SPOKEI_RULES_ADMIT &&
+	       spokei_callers_let_in(provider->door.callers, conn, &is_new);
+}
+
+/* Drains the connections that are not allowed any more. One that is not open yet is judged as a
+ * whole before its first request. */
+static void drain_others(struct spoke_provider *provider)
+{
+	struct spoke_list *conns = &provider->link->conns;
+	unsigned drained = 0;
+
+	for (struct spoke_list *node = conns->next; node != conns;) {
+		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
+
+		node = node->next;
+		if (conn->state > SPOKEI_CONN_OPEN || is_allowed(provider, conn))
+			continue;
+		spokei_count(provider->engine, SPOKE_STAT_DRAINED_CALLER);
+		spokei_conn_finish(conn);
+		drained++;
+	}
+	if (drained > 0)
+		spokei_event(provider->engine, SPOKE_EFORBIDDEN,
+			     "provider: %u connections are drained, which the new lists do not "
+			     "allow",
+			     drained);
+}
+
+/* --- life */
+
+int spokei_doors_open(struct spoke_provider *provider)
+{
+	char why[SPOKE_EVENT_TEXT];
+	struct lists lists;
+	int error = read_lists(provider, &lists, why);
+
+	if (error == SPOKE_EINVAL)
+		spokei_event(provider->engine, error, "option %s", why);
+	if (error)
+		return error;
+	spokei_listen_group_rule(provider->listeners, lists.rules);
+	provider->door.callers = lists.callers;
+	return SPOKE_OK;
+}
+
+void spokei_doors_change(struct spoke_provider *provider)
+{
+	char why[SPOKE_EVENT_TEXT] = "out of memory";
+	struct lists lists;
+	int error = read_lists(provider, &lists, why);
+
+	if (error == SPOKE_OK) {
+		error = prepare_services(provider, why);
+		if (error == SPOKE_OK) {
+			apply(provider, &lists);
+			drain_others(provider);
+			return;
+		}
+		spokei_rules_free(provider->engine->env, lists.rules);
+		spokei_callers_free(provider->engine->env, lists.callers);
+	}
+	spokei_event(provider->engine, error, "provider: the old lists stay: %s", why);
+}
+
+int spokei_doors_prepare(struct spoke_provider *provider, const char *service,
+			 struct spokei_callers **ret_callers)
+{
+	const struct spoke_span name = { service, service ? strlen(service) : 0 };
+	char why[SPOKE_EVENT_TEXT];
+	int error = read_callers(provider, text_of_service(provider, name), ret_callers, why);
+
+	if (error == SPOKE_EINVAL)
+		spokei_event(provider->engine, error, "new service: %s", why);
+	return error;
+}
+
+void spokei_doors_add(struct spoke_provider *provider, struct spokei_callers *callers)
+{
+	service_at(provider->services->all.prev)->callers = callers;
+	set_judge(provider);
+}
+
+void spokei_doors_close(struct spoke_provider *provider)
+{
+	spokei_callers_free(provider->engine->env, provider->door.callers);
+	provider->door.callers = NULL;
+}

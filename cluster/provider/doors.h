@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lists of a provider: peers that may connect, and callers that are let in. They are read
+ * together, and a reload replaces all of them or none. Afterwards connections that are no longer
+ * allowed are drained. On the engine's thread.
+ */
+#ifndef SPOKEI_CLUSTER_PROVIDER_DOORS_H
+#define SPOKEI_CLUSTER_PROVIDER_DOORS_H
+
+#include <spoke/value.h>
+
+struct spoke_provider;
+struct spokei_callers;
+
+/* Reads the lists of options and file, before the first connection. Returns 0, SPOKE_ENOMEM, or
+ * SPOKE_EINVAL, which the engine's newest event explains. */
+SPOKE_MUST_USE int spokei_doors_open(struct spoke_provider *provider);
+
+/* Applies a reloaded file. Without memory the old lists stay, which an event reports. */
+void spokei_doors_change(struct spoke_provider *provider);
+
+/* Makes the list of a service that is about to be added; *ret_callers is NULL if it has none.
+ * Returns as spokei_doors_open(). spokei_doors_add() gives it to the service added last. */
+SPOKE_MUST_USE int spokei_doors_prepare(struct spoke_provider *provider, const char *service,
+					struct spokei_callers **ret_callers);
+void spokei_doors_add(struct spoke_provider *provider, struct spokei_callers *callers);
+
+/* Returns whether there is any list. */
+bool spokei_doors_guarded(const struct spoke_provider *provider);
+
+/* Frees the lists. */
+void spokei_doors_close(struct spoke_provider *provider);
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads lists of callers, and compares callers with them. */
+#include "transport/conn/callers.h"
+
+#include "core/base/env.h"
+#include "core/base/log.h"
+#include "core/text/option.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/identity.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SHOWN 96u /* bytes of an entry in a sentence */
+
+static const char no_kind[] =
+	"unknown; write dns:NAME, uri:URI, ip:ADDRESS, uid:N, gid:N, addr:RANGE or token";
+
+static bool begins(struct spoke_span text, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return text.len >= len && memcmp(text.data, prefix, len) == 0;
+}
+
+static struct spoke_span after(struct spoke_span text, size_t len)
+{
+	return (struct spoke_span){ (const char *)text.data + len, text.len - len };
+}
+
+/* --- reading */
+
+static char lower(char byte)
+{
+	return byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
+}
+
+static bool is_label_byte(char byte)
+{
+	byte = lower(byte);
+	return (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '-' ||
+	       byte == '_';
+}
+
+/* Returns whether the text consists of labels with dots between them. */
+static bool is_host(struct spoke_span host)
+{
+	const char *text = host.data;
+	size_t label = 0;
+
+	for (size_t i = 0; i < host.len; i++) {
+		if (text[i] == '.' && label == 0)
+			return false;
+		if (text[i] != '.' && !is_label_byte(text[i]))
+			return false;
+		label = text[i] == '.' ? 0 : label + 1;
+	}
+	return label > 0;
+}
+
+static const char *read_dns(struct spoke_span entry, struct spokei_caller_rule *rule)
+{
+	bool any = begins(entry, "dns:*.");
+
+	if (!is_host(after(entry, any ? 6 : 4)))
+		return "not a host; write e.g. dns:a.pay.test or dns:*.pay.test";
+	rule->kind = any ? SPOKEI_CALLER_SUFFIX : SPOKEI_CALLER_NAME;
+	rule->text = after(entry, any ? 5 : 0);
+	return NULL;
+}
+
+static const char *read_uri(struct spoke_span entry, struct spokei_caller_rule *rule)
+{
+	const char *text = entry.data;
+	const char *star = memchr(text, '*', entry.len);
+	bool any = star && star == text + entry.len - 1;
+
+	if (entry.len == 4 || (star && !any) || (any && star[-1] != '/'))
+		return "not a URI; write e.g. uri:spiffe://x/y, or uri:spiffe://x/* for all below";
+	rule->kind = any ? SPOKEI_CALLER_PREFIX : SPOKEI_CALLER_NAME;
+	rule->text = entry;
+	rule->text.len -= any;
+	return NULL;
+}
+
+static const char *read_ip(struct spoke_span entry, struct spokei_caller_rule *rule)
+{
+	struct spokei_machine machine;
+
+	if (!spokei_machine_read(after(entry, 3), &machine))
+		return "not an address; write e.g. ip:10.0.0.7";
+	rule->kind = SPOKEI_CALLER_NAME;
+	rule->text = entry;
+	return NULL;
+}
+
+static const char *read_id(struct spoke_span entry, struct spokei_caller_rule *rule)
+{
+	struct spoke_span digits = after(entry, 4);
+	const char *at = digits.data;
+	uint64_t id = 0;
+
+	for (size_t i = 0; i < digits.len && id < UINT32_MAX; i++) {
+		if (at[i] < '0' || at[i] > '9')
+			return "not a number";
+		id = id * 10 + (uint64_t)(at[i] - '0');
+	}
+	/* The largest number stands for no user at all. */
+	if (digits.len == 0 || (*at == '0' && digits.len > 1) || id >= UINT32_MAX)
+		return "not a number";
+	rule->kind = begins(entry, "uid:") ? SPOKEI_CALLER_USER : SPOKEI_CALLER_GROUP;
+	rule->id = (uint32_t)id;
+	return NULL;
+}
+
+/* Reads an entry, whose text is the caller's. Returns NULL, or why it is wrong. */
+static const char *read_rule(struct spoke_span entry, struct spokei_caller_rule *rule)
+{
+	static const char token[] = "token";
+
+	if (begins(entry, "dns:"))
+		return read_dns(entry, rule);
+	if (begins(entry, "uri:"))
+		return read_uri(entry, rule);
+	if (begins(entry, "ip:"))
+		return read_ip(entry, rule);
+	if (begins(entry, "uid:") || begins(entry, "gid:"))
+		return read_id(entry, rule);
+	if (begins(entry, "addr:")) {
+		rule->kind = SPOKEI_CALLER_ADDRESS;
+		return spokei_range_read(after(entry, 5), &rule->range);
+	}
+	rule->kind = SPOKEI_CALLER_TOKEN;
+	return entry.len == sizeof(token) - 1 && begins(entry, token) ? NULL : no_kind;
+}
+
+static int read_rules(struct spokei_callers *callers, const char *at, char why[SPOKEI_CALLERS_WHY])
+{
+	struct spoke_span entry;
+	char shown[SHOWN];
+
+	for (unsigned number = 1; spokei_option_item(&at, &entry); number++) {
+		const char *wrong = read_rule(entry, &callers->rules[callers->count++]);
+
+		if (wrong == NULL)
+			continue;
+		(void)spokei_log_escape(shown, sizeof(shown), entry.data, entry.len);
+		(void)snprintf(why, SPOKEI_CALLERS_WHY, "entry %u, %s: %s", number, shown, wrong);
+		return SPOKE_EINVAL;
+	}
+	return SPOKE_OK;
+}
+
+int spokei_callers_new(const struct spoke_env *env, const char *text, uint64_t number,
+		       struct spokei_callers **ret_callers, char why[SPOKEI_CALLERS_WHY])
+{
+	struct spokei_callers *callers;
+	const char *at = text;
+	struct spoke_span entry;
+	size_t count = 0;
+	size_t size;
+	char *copy;
+	int error;
+
+	while (*text && spokei_option_item(&at, &entry))
+		count++;
+	if (count == 0 || count > SPOKEI_CALLERS_MAX) {
+		(void)snprintf(why, SPOKEI_CALLERS_WHY, "%s",
+			       count == 0 ? "the list is empty; remove it to let all callers in"
+					  : "too many entries; at most 64");
+		return SPOKE_EINVAL;
+	}
+	size = sizeof(*callers) + count * sizeof(*callers->rules) + strlen(text) + 1;
+	callers = spokei_alloc(env, 1, size);
+	if (callers == NULL)
+		return SPOKE_ENOMEM;
+	callers->size = size;
+	callers->number = number;
+	copy = (char *)(callers->rules + count);
+	memcpy(copy, text, strlen(text) + 1);
+	error = read_rules(callers, copy, why);
+	if (error)
+		spokei_callers_free(env, callers);
+	else
+		*ret_callers = callers;
+	return error;
+}
+
+void spokei_callers_free(const struct spoke_env *env, struct spokei_callers *callers)
+{
+	if (callers)
+		spokei_free(env, callers, 1, callers->size);
+}
+
+/* --- comparing */
+
+/* Compares hosts, in which capital letters count as small ones. */
+static bool is_same_host(const char *a, const char *b, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (lower(a[i]) != lower(b[i]))
+			return false;
+	return true;
+}
+
+static bool is_same_name(const struct spokei_caller_rule *rule, struct spoke_span name)
+{
+	if (name.len != rule->text.len)
+		return false;
+	if (begins(name, "dns:"))
+		return is_same_host(name.data, rule->text.data, name.len);
+	return memcmp(name.data, rule->text.data, name.len) == 0;
+}
+
+/* Returns whether the name is one label and the end that the rule names. */
+static bool has_suffix(const struct spokei_caller_rule *rule, struct spoke_span name)
+{
+	const char *text = name.data;
+	size_t label;
+
+	if (!begins(name, "dns:") || name.len <= 4 + rule->text.len)
+		return false;
+	label = name.len - 4 - rule->text.len;
+	for (size_t i = 0; i < label; i++)
+		if (!is_label_byte(text[4 + i]))
+			return false;
+	return is_same_host(text + 4 + label, rule->text.data, rule->text.len);
+}
+
+static bool fits_name(const struct spokei_caller_rule *rule, struct spoke_span name)
+{
+	switch ((int)rule->kind) {
+	case SPOKEI_CALLER_NAME:
+		return is_same_name(rule, name);
+	case SPOKEI_CALLER_SUFFIX:
+		return has_suffix(rule, name);
+	case SPOKEI_CALLER_PREFIX:
+		return name.len > rule->text.len &&
+		       memcmp(name.data, rule->text.data, rule->text.len) == 0;
+	default:
+		return false;
+	}
+}
+
+static bool fits_any_name(const struct spokei_caller_rule *rule,
+			  const struct spokei_identity *identity)
+{
+	for (size_t i = 0; i < identity->name_count; i++)
+		if (fits_name(rule, identity->names[i]))
+			return true;
+	return false;
+}
+
+static bool fits(const struct spokei_caller_rule *rule, const struct spokei_identity *identity,
+		 const struct spokei_machine *machine)
+{
+	if (rule->kind == SPOKEI_CALLER_ADDRESS)
+		return spokei_range_has(&rule->range, machine);
+	if (identity == NULL)
+		return false;
+	switch ((int)rule->kind) {
+	case SPOKEI_CALLER_USER:
+		return identity->has_user && identity->user.uid == rule->id;
+	case SPOKEI_CALLER_GROUP:
+		return identity->has_user && identity->user.gid == rule->id;
+	case SPOKEI_CALLER_TOKEN:
+		return atomic_load_explicit(&identity->token, memory_order_relaxed);
+	default:
+		return fits_any_name(rule, identity);
+	}
+}
+
+bool spokei_callers_fit(const struct spokei_callers *callers, const struct spoke_env *env,
+			const struct spokei_identity *identity, const struct spoke_address *peer)
+{
+	struct spokei_machine machine = spokei_machine_of(env, peer);
+
+	for (size_t i = 0; i < callers->count; i++)
+		if (fits(&callers->rules[i], identity, &machine))
+			return true;
+	return false;
+}
+
+bool spokei_callers_let_in(const struct spokei_callers *callers, struct spokei_conn *conn,
+			   bool *ret_new)
+{
+	const struct spoke_env *env = conn->stream.engine->env;
+	static const struct spokei_identity_of nothing;
+	const struct spokei_identity_judged *judged = NULL;
+	bool allowed;
+
+	*ret_new = false;
+	if (callers == NULL)
+		return true;
+	/* Without memory each request is judged anew. */
+	if (conn->identity == NULL)
+		conn->identity = spokei_identity_new(env, &nothing);
+	if (conn->identity)
+		judged = spokei_identity_judged(conn->identity, callers->number);
+	if (judged)
+		return judged->allowed;
+	allowed = spokei_callers_fit(callers, env, conn->identity, &conn->peer);
+	if (conn->identity)
+		spokei_identity_judge(conn->identity, callers->number, allowed);
+	*ret_new = true;
+	return allowed;
+}

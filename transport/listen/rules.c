@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads lists of peers that may connect, and checks peers against them. */
+#include "transport/listen/rules.h"
+
+#include "core/base/env.h"
+#include "core/base/log.h"
+#include "core/text/option.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SHOWN 96u /* bytes of an entry in a sentence */
+
+/* A list while it is read. */
+struct list {
+	const char *name;
+	const char *text; /* NULL: absent */
+	/* Reads an entry into its place; returns NULL, or why it is wrong. */
+	const char *(*read)(struct spoke_span entry, void *place);
+	size_t size; /* of an entry */
+};
+
+static const char *read_range(struct spoke_span entry, void *place)
+{
+	return spokei_range_read(entry, place);
+}
+
+static const char *read_user(struct spoke_span entry, void *place)
+{
+	struct spokei_rule_user *user = place;
+	const char *at = entry.data;
+	const char *end = at + entry.len;
+	uint64_t id = 0;
+
+	*user = (struct spokei_rule_user){ .is_group = entry.len > 4 &&
+						       memcmp(at, "gid:", 4) == 0 };
+	if (user->is_group || (entry.len > 4 && memcmp(at, "uid:", 4) == 0))
+		at += 4;
+	if (at == end || (*at == '0' && end - at > 1))
+		return "not a number of a user; write e.g. 1000 or gid:100";
+	for (; at < end && *at >= '0' && *at <= '9' && id < UINT32_MAX; at++)
+		id = id * 10 + (uint64_t)(*at - '0');
+	/* The largest number stands for no user at all. */
+	if (at < end || id >= UINT32_MAX)
+		return "not a number of a user; write e.g. 1000 or gid:100";
+	user->id = (uint32_t)id;
+	return NULL;
+}
+
+/* Counts the entries of a list. */
+static size_t count_entries(const struct list *list)
+{
+	const char *at = list->text;
+	struct spoke_span entry;
+	size_t count = 0;
+
+	while (at && *list->text && spokei_option_item(&at, &entry))
+		count++;
+	return count;
+}
+
+/* Returns NULL, or why the list has too few or too many entries. */
+static const char *check_count(const struct list *list, size_t count)
+{
+	if (list->text == NULL || (count > 0 && count <= SPOKEI_RULES_MAX))
+		return NULL;
+	return count == 0 ? "the list is empty; remove it to allow all"
+			  : "too many entries; at most 64, so use larger ranges";
+}
+
+static int read_list(const struct list *list, unsigned char *place, char why[SPOKEI_RULES_WHY])
+{
+	const char *at = list->text;
+	struct spoke_span entry;
+	char shown[SHOWN];
+
+	for (unsigned number = 1; at && spokei_option_item(&at, &entry); number++) {
+		const char *wrong = list->read(entry, place);
+
+		place += list->size;
+		if (wrong == NULL)
+			continue;
+		(void)spokei_log_escape(shown, sizeof(shown), entry.data, entry.len);
+		(void)snprintf(why, SPOKEI_RULES_WHY, "%s: entry %u, %s: %s", list->name, number,
+			       shown, wrong);
+		return SPOKE_EINVAL;
+	}
+	return SPOKE_OK;
+}
+
+/* Allocates rules with room for lists of these lengths. */
+static struct spokei_rules *make(const struct spoke_env *env, size_t deny, size_t allow,
+				 size_t users)
+{
+	size_t size = sizeof(struct spokei_rules) + (deny + allow) * sizeof(struct spokei_range) +
+		      users * sizeof(struct spokei_rule_user);
+	struct spokei_rules *rules = spokei_alloc(env, 1, size);
+
+	if (rules == NULL)
+		return NULL;
+	*rules = (struct spokei_rules){
+		.size = size,
+		.deny_count = deny,
+		.allow_count = allow,
+		.user_count = users,
+		.deny = (struct spokei_range *)(rules + 1),
+	};
+	rules->allow = rules->deny + deny;
+	rules->users = (struct spokei_rule_user *)(rules->allow + allow);
+	return rules;
+}
+
+int spokei_rules_new(const struct spoke_env *env, const struct spokei_rules_of *of,
+		     struct spokei_rules **ret_rules, char why[SPOKEI_RULES_WHY])
+{
+	const struct list lists[] = {
+		{ "deny.from", of->deny_from, read_range, sizeof(struct spokei_range) },
+		{ "allow.from", of->allow_from, read_range, sizeof(struct spokei_range) },
+		{ "allow.users", of->allow_users, read_user, sizeof(struct spokei_rule_user) },
+	};
+	struct spokei_rules *rules;
+	size_t counts[3];
+	int error = SPOKE_OK;
+
+	*ret_rules = NULL;
+	for (unsigned i = 0; i < 3; i++) {
+		const char *wrong;
+
+		counts[i] = count_entries(&lists[i]);
+		wrong = check_count(&lists[i], counts[i]);
+		if (wrong == NULL)
+			continue;
+		(void)snprintf(why, SPOKEI_RULES_WHY, "%s: %s", lists[i].name, wrong);
+		return SPOKE_EINVAL;
+	}
+	if (counts[0] + counts[1] + counts[2] == 0)
+		return SPOKE_OK;
+	rules = make(env, counts[0], counts[1], counts[2]);
+	if (rules == NULL)
+		return SPOKE_ENOMEM;
+	for (unsigned i = 0; i < 3 && error == SPOKE_OK; i++) {
+		void *const places[] = { rules->deny, rules->allow, rules->users };
+
+		error = read_list(&lists[i], places[i], why);
+	}
+	if (error)
+		spokei_rules_free(env, rules);
+	else
+		*ret_rules = rules;
+	return error;
+}
+
+int spokei_rules_copy(const struct spoke_env *env, const struct spokei_rules *rules,
+		      struct spokei_rules **ret_rules)
+{
+	struct spokei_rules *copy;
+
+	*ret_rules = NULL;
+	if (rules == NULL)
+		return SPOKE_OK;
+	copy = make(env, rules->deny_count, rules->allow_count, rules->user_count);
+	if (copy == NULL)
+		return SPOKE_ENOMEM;
+	memcpy(copy + 1, rules + 1, rules->size - sizeof(*rules));
+	*ret_rules = copy;
+	return SPOKE_OK;
+}
+
+void spokei_rules_free(const struct spoke_env *env, struct spokei_rules *rules)
+{
+	if (rules)
+		spokei_free(env, rules, 1, rules->size);
+}
+
+const char *spokei_rules_list_name(enum spokei_rules_verdict verdict)
+{
+	static const char *const names[] = {
+		[SPOKEI_RULES_ADMIT] = "",
+		[SPOKEI_RULES_DENY_FROM] = "deny.from",
+		[SPOKEI_RULES_ALLOW_FROM] = "allow.from",
+		[SPOKEI_RULES_ALLOW_USERS] = "allow.users",
+	};
+
+	return names[verdict];
+}
+
+static bool lists(const struct spokei_range *ranges, size_t count,
+		  const struct spokei_machine *machine)
+{
+	for (size_t i = 0; i < count; i++)
+		if (spokei_range_has(&ranges[i], machine))
+			return true;
+	return false;
+}
+
+enum spokei_rules_verdict spokei_rules_judge(const struct spokei_rules *rules,
+					     const struct spokei_machine *machine)
+{
+	if (rules == NULL)
+		return SPOKEI_RULES_ADMIT;
+	if (lists(rules->deny, rules->deny_count, machine))
+		return SPOKEI_RULES_DENY_FROM;
+	if (rules->allow_count > 0 && !lists(rules->allow, rules->allow_count, machine))
+		return SPOKEI_RULES_ALLOW_FROM;
+	return SPOKEI_RULES_ADMIT;
+}
+
+enum spokei_rules_verdict spokei_rules_judge_user(const struct spokei_rules *rules, uint32_t uid,
+						  uint32_t gid)
+{
+	for (size_t i = 0; i < rules->user_count; i++) {
+		const struct spokei_rule_user *user = &rules->users[i];
+
+		if (user->id == (user->is_group ? gid : uid))
+			return SPOKEI_RULES_ADMIT;
+	}
+	return SPOKEI_RULES_ALLOW_USERS;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Peers that may connect: ranges of addresses that are denied, ranges that are allowed, and users
+ * at unix sockets. Denials come first; a list that is absent allows all. Rules never change once
+ * they are made: they are replaced as a whole. Pure; a verdict allocates nothing.
+ */
+#ifndef SPOKEI_TRANSPORT_LISTEN_RULES_H
+#define SPOKEI_TRANSPORT_LISTEN_RULES_H
+
+#include "core/text/range.h"
+
+#define SPOKEI_RULES_MAX 64u  /* entries of a list */
+#define SPOKEI_RULES_WHY 320u /* bytes of a sentence, with the NUL */
+
+struct spokei_rule_user {
+	bool is_group;
+	uint32_t id;
+};
+
+struct spokei_rules {
+	size_t size; /* of this struct, with its lists */
+	size_t deny_count;
+	size_t allow_count;
+	size_t user_count;
+	struct spokei_range *deny;
+	struct spokei_range *allow;
+	struct spokei_rule_user *users;
+};
+
+/* Lists separated by commas; NULL: the list is absent. */
+struct spokei_rules_of {
+	const char *deny_from;
+	const char *allow_from;
+	const char *allow_users; /* "1000", "gid:100" */
+};
+
+/* Makes rules; *ret_rules is NULL if all lists are absent. Returns 0, SPOKE_ENOMEM, or SPOKE_EINVAL
+ * with a sentence about the first entry that is wrong, e.g. "allow.from: entry 2, 10.0.0.1/8: ...".
+ * Free them with spokei_rules_free(). */
+SPOKE_MUST_USE int spokei_rules_new(const struct spoke_env *env, const struct spokei_rules_of *of,
+				    struct spokei_rules **ret_rules, char why[SPOKEI_RULES_WHY]);
+
+/* Copies rules, which may be NULL. Returns 0 or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_rules_copy(const struct spoke_env *env, const struct spokei_rules *rules,
+				     struct spokei_rules **ret_rules);
+
+/* NULL is fine. */
+void spokei_rules_free(const struct spoke_env *env, struct spokei_rules *rules);
+
+/* The verdict on a peer, and the list that it follows from. */
+enum spokei_rules_verdict {
+	SPOKEI_RULES_ADMIT,
+	SPOKEI_RULES_DENY_FROM,
+	SPOKEI_RULES_ALLOW_FROM,
+	SPOKEI_RULES_ALLOW_USERS,
+};
+
+/* Returns the name of the list, e.g. "deny.from"; "" for ADMIT. */
+const char *spokei_rules_list_name(enum spokei_rules_verdict verdict);
+
+/* Checks an address. NULL admits all. */
+enum spokei_rules_verdict spokei_rules_judge(const struct spokei_rules *rules,
+					     const struct spokei_machine *machine);
+
+/* Checks the peer of a unix socket by its user; there are rules about users. */
+enum spokei_rules_verdict spokei_rules_judge_user(const struct spokei_rules *rules, uint32_t uid,
+						  uint32_t gid);
+
+#endif
