@@ -47,11 +47,42 @@ static void bytes_after_a_nul_are_compared(void **state)
 	assert_false(spokei_secret_is((struct spoke_span){ "x\0y", 3 }, "x"));
 }
 
+static void every_byte_of_two_runs_is_compared(void **state)
+{
+	unsigned char a[37];
+	unsigned char b[37];
+
+	(void)state;
+	memset(a, 7, sizeof(a));
+	memset(b, 7, sizeof(b));
+	for (size_t len = 0; len <= sizeof(a); len++) {
+		assert_true(spokei_secret_same(a, b, len));
+		for (size_t i = 0; i < sizeof(a); i++) {
+			b[i] ^= 0x10;
+			assert_int_equal(spokei_secret_same(a, b, len), i >= len);
+			b[i] ^= 0x10;
+		}
+	}
+}
+
+static void wiped_bytes_are_zero_and_no_others(void **state)
+{
+	char text[] = "xxsecretxx";
+
+	(void)state;
+	spokei_secret_wipe(text + 2, 6);
+	assert_memory_equal(text, "xx\0\0\0\0\0\0xx", sizeof(text));
+	spokei_secret_wipe(text, 0);
+	assert_int_equal(*text, 'x');
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_the_whole_secret_is_equal),
 		cmocka_unit_test(empty_secret_equals_nothing),
+		cmocka_unit_test(every_byte_of_two_runs_is_compared),
+		cmocka_unit_test(wiped_bytes_are_zero_and_no_others),
 		cmocka_unit_test(bytes_after_a_nul_are_compared),
 	};
 
