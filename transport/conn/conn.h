@@ -103,6 +103,11 @@ struct spokei_conn {
 	bool shut;  /* ... because this side has sent everything; it waits for the peer's end */
 	bool holds; /* the stream has taken bytes that flush() has not passed on */
 	bool local; /* accepted at a unix socket */
+	/* The owner asks for proof, and the peer has given none yet: its frames are short, few
+	 * bytes wait for it, and it gets no pushes. See spokei_conn_trust(). */
+	bool unproven;
+	bool dismissed;      /* ... it is closed after the answer that is given now */
+	uint16_t refusals;   /* requests without proof */
 	uint8_t probe_codec; /* codec of heartbeats: the peer's, or hessian2 until it is known */
 	uint8_t asked_codec; /* codec of the peer's last request; this side's own before it */
 	/* Of requests of this side: the id of the profile, and the profile itself; NULL: the id is
@@ -110,6 +115,9 @@ struct spokei_conn {
 	uint64_t profile_id;
 	uint64_t heartbeat_ns; /* interval that the peer asks for, if it is shorter; 0: none */
 	const struct spokei_connector_profile *profile;
+	/* SHA-256 of the token that the peer has shown for all its requests, because its wire has
+	 * no attachments; NULL: none. */
+	unsigned char *shown;
 	uint8_t writables;      /* times the peer took READONLY back in the present minute */
 	uint32_t serving_count; /* of `servings` */
 	/* No request in `serving` has a larger id, as long as there are any. */
@@ -245,6 +253,16 @@ void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *r
  */
 void spokei_conn_finish(struct spokei_conn *conn);
 
+/* Lifts the bounds of unproven peers. From inside the handler of requests, or before it reads. */
+void spokei_conn_trust(struct spokei_conn *conn);
+
+/* Notes the SHA-256 of a token that counts for all requests of this connection. Returns 0 or
+ * SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_conn_show(struct spokei_conn *conn, const unsigned char *digest);
+
+/* Sends what is queued, as far as the stream takes it, and closes. */
+void spokei_conn_dismiss(struct spokei_conn *conn, enum spoke_stat stat, int error);
+
 /* Returns whether the connection is still being made. If this side makes it, it takes calls. */
 static inline bool spokei_conn_is_opening(const struct spokei_conn *conn)
 {
@@ -268,7 +286,7 @@ static inline uint64_t spokei_conn_quiet_ns(const struct spokei_conn *conn)
 	return now_ns > heard_ns ? now_ns - heard_ns : 0;
 }
 
-/* Notes that the peer has sent a valid token. Returns 0 or SPOKE_ENOMEM. */
+/* Notes that the peer has sent a valid token, and trusts it. Returns 0 or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_conn_prove(struct spokei_conn *conn);
 
 /* Closes at once; waiting calls end with this error, a little later. */

@@ -222,9 +222,11 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	if (!message->two_way || conn->unwritable)
 		return;
 	/* A peer that sends heartbeats and does not read gets fewer answers. */
-	if (spokei_outlet_put_control(&conn->out, conn->wire, &conn->link->limits.wire, &answer) ==
-	    0)
-		spokei_conn_wrote(conn, spokei_outlet_len(&conn->out) - before);
+	if (spokei_outlet_put_control(&conn->out, conn->wire, &conn->link->limits.wire, &answer))
+		return;
+	spokei_conn_wrote(conn, spokei_outlet_len(&conn->out) - before);
+	if (conn->unproven)
+		spokei_conn_answered(conn);
 }
 
 /* A question that the wire answers by the id alone. */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Back-pressure: the events that a connection watches for, and the pause of reading while too many
- * bytes are queued.
+ * Back-pressure: the events that a connection watches for, the pause of reading while too many
+ * bytes are queued, and the lower bounds of peers that have proven nothing.
  */
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
+
+#include "core/base/env.h"
+#include "core/text/sha256.h"
 
 bool spokei_conn_has_next(const struct spokei_conn *conn)
 {
@@ -39,11 +42,19 @@ void spokei_conn_watch(struct spokei_conn *conn)
 	spokei_stream_watch(&conn->stream, io);
 }
 
+/* Returns whether enough output waits that nothing is read. */
+static inline bool is_full(const struct spokei_conn *conn)
+{
+	if (SPOKEI_UNLIKELY(conn->unproven))
+		return spokei_outlet_len(&conn->out) >= SPOKEI_UNPROVEN_OUT;
+	return spokei_buffer_len(&conn->out.out) >= conn->link->limits.out_high;
+}
+
 void spokei_conn_answered(struct spokei_conn *conn)
 {
 	const struct spokei_link *link = conn->link;
 
-	if (spokei_buffer_len(&conn->out.out) < link->limits.out_high)
+	if (!is_full(conn))
 		return;
 	spokei_task_drop(&conn->resume); /* also if the end of the pause has queued the task */
 	if (conn->paused & SPOKEI_PAUSED_FULL)
@@ -53,10 +64,28 @@ void spokei_conn_answered(struct spokei_conn *conn)
 	spokei_conn_watch(conn);
 }
 
+void spokei_conn_trust(struct spokei_conn *conn)
+{
+	conn->unproven = false;
+	conn->in.limits = &conn->link->limits.wire;
+}
+
+int spokei_conn_show(struct spokei_conn *conn, const unsigned char *digest)
+{
+	if (conn->shown == NULL)
+		conn->shown = spokei_alloc_unset(spokei_conn_engine(conn)->env, SPOKEI_SHA256);
+	if (conn->shown == NULL)
+		return SPOKE_ENOMEM;
+	memcpy(conn->shown, digest, SPOKEI_SHA256);
+	return SPOKE_OK;
+}
+
 void spokei_conn_unpause(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 
+	if (SPOKEI_UNLIKELY(conn->unproven) && is_full(conn))
+		return;
 	if (conn->paused & SPOKEI_PAUSED_TURN && conn->serving_count > 0) {
 		conn->paused = SPOKEI_PAUSED_TURN; /* the answer ends the pause */
 		return;

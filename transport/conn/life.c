@@ -4,6 +4,9 @@
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
+#include "core/base/env.h"
+#include "core/text/sha256.h"
+
 #include "transport/wire/codecs.h"
 
 #include <errno.h>
@@ -82,6 +85,8 @@ static bool identify(struct spokei_conn *conn)
 	if (of.user == NULL && of.name_count == 0)
 		return true;
 	conn->identity = spokei_identity_new(env, &of);
+	if (of.name_count > 0)
+		spokei_conn_trust(conn);
 	return conn->identity != NULL;
 }
 
@@ -94,6 +99,7 @@ int spokei_conn_prove(struct spokei_conn *conn)
 	if (conn->identity == NULL)
 		return SPOKE_ENOMEM;
 	spokei_identity_prove(conn->identity);
+	spokei_conn_trust(conn);
 	return SPOKE_OK;
 }
 
@@ -173,6 +179,7 @@ static void conn_bury(struct spokei_task *task)
 	spokei_pendings_fini(&conn->pendings, env);
 	spokei_map_fini(&conn->serving);
 	spokei_identity_drop(conn->identity);
+	spokei_free(env, conn->shown, 1, SPOKEI_SHA256);
 	spokei_conn_pool_give(&link->pool, conn);
 	spokei_link_left(link);
 }
@@ -262,6 +269,10 @@ int spokei_conn_accept(struct spokei_link *link, const struct spokei_arrival *ar
 		return SPOKE_ENOMEM;
 	}
 	conn->in.no_http = !arrival->http;
+	if (link->limits.unproven_frame_max > 0) {
+		conn->unproven = true;
+		conn->in.limits = &link->unproven;
+	}
 	conn->peer = *arrival->peer;
 	conn->stream.accepted = true;
 	if (arrival->stream)

@@ -21,6 +21,8 @@
 #define SPOKEI_HALF_NS UINT64_C(60000000000)
 /* Time limit for the peer to answer READONLY. */
 #define SPOKEI_GOODBYE_NS UINT64_C(3000000000)
+/* Queued bytes at which an unproven peer is not read any more. */
+#define SPOKEI_UNPROVEN_OUT 1024u
 #define SPOKEI_UNKNOWN_REPLIES 1000u /* in a minute; beyond: close */
 
 /* Fixed when the owner is made. */
@@ -44,6 +46,9 @@ struct spokei_link_limits {
 	uint64_t heartbeat_ns;  /* silence after which a peer is probed; SPOKEI_IDLE_OFF: never */
 	uint64_t idle_close_ns; /* silence that closes a connection whose wire has no heartbeats; 0:
 				   none */
+	/* Bytes of a frame of a peer that has proven nothing yet; 0: no proof is asked for, and
+	 * nobody is unproven. May change while connections exist. */
+	size_t unproven_frame_max;
 };
 
 struct spoke_engine;
@@ -65,8 +70,9 @@ struct spokei_link {
 	const struct spokei_stream_kind
 		*stream; /* of connections whose socket stands from now on */
 	struct spokei_link_limits limits;
-	struct spoke_list conns;      /* the connections that are not closed */
-	struct spokei_conn_pool pool; /* memory of connections */
+	struct spokei_wire_limits unproven; /* those of the wire, with unproven_frame_max */
+	struct spoke_list conns;            /* the connections that are not closed */
+	struct spokei_conn_pool pool;       /* memory of connections */
 	uint32_t conn_count;
 	uint32_t pending_count;
 	uint32_t serving_count;

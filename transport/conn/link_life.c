@@ -5,6 +5,15 @@
 
 #define BLAMES 10u /* in a second */
 
+/* Sets the limits of peers that have proven nothing. */
+static void bound_unproven(struct spokei_link *link, size_t frame_max)
+{
+	link->limits.unproven_frame_max = frame_max;
+	link->unproven = link->limits.wire;
+	if (frame_max > 0 && frame_max < link->unproven.frame_max)
+		link->unproven.frame_max = frame_max;
+}
+
 int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 		     const struct spokei_link_limits *limits)
 {
@@ -15,6 +24,7 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 		.stream = &spokei_stream_socket,
 		.limits = *limits,
 	};
+	bound_unproven(link, limits->unproven_frame_max);
 	spokei_list_init(&link->conns);
 	spokei_conn_pool_init(&link->pool, engine->env, sizeof(struct spokei_conn));
 	spokei_list_init(&link->orphans);
@@ -41,12 +51,15 @@ void spokei_link_change(struct spokei_link *link, const struct spokei_link_limit
 	link->limits.mute_ns = limits->mute_ns;
 	link->limits.heartbeat_ns = limits->heartbeat_ns;
 	link->limits.idle_close_ns = limits->idle_close_ns;
+	bound_unproven(link, limits->unproven_frame_max);
 	spokei_engine_note_interval(link->engine, limits->heartbeat_ns);
 	spokei_engine_note_interval(link->engine, limits->idle_close_ns);
 	while (node != &link->conns) {
 		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
 
 		node = node->next;
+		if (limits->unproven_frame_max == 0)
+			spokei_conn_trust(conn);
 		/* A connection that is not open yet is guarded when it opens. */
 		if (asks != asked && conn->state == SPOKEI_CONN_OPEN)
 			spokei_conn_guard(conn);

@@ -16,6 +16,9 @@
 
 #define AHEAD 65536u /* bytes that are read while a request is served */
 
+/* Bytes of one read from a peer that has proven nothing: they may have to be held. */
+#define UNPROVEN_READ 65536u
+
 /* Reads of bytes that a stream holds, in one turn: other connections wait meanwhile. */
 #define PENDING_READS 8u
 
@@ -58,6 +61,10 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span *bytes)
 			spokei_conn_deliver(conn, &message, 0);
 			break;
 		case SPOKEI_INTAKE_BAD_BODY:
+			if (SPOKEI_UNLIKELY(conn->unproven) && conn->in.too_long > 0) {
+				spokei_conn_blame(conn, SPOKE_STAT_CLOSED_LARGE, SPOKE_EPROTOCOL);
+				return any;
+			}
 			spokei_conn_deliver(conn, &message, conn->in.error);
 			break;
 		case SPOKEI_INTAKE_BROKEN:
@@ -202,7 +209,8 @@ static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 
 static void read_some(struct spokei_conn *conn)
 {
-	size_t got = read_bytes(conn, SPOKEI_ENGINE_SCRATCH);
+	size_t got = read_bytes(conn, SPOKEI_UNLIKELY(conn->unproven) ? UNPROVEN_READ
+								      : SPOKEI_ENGINE_SCRATCH);
 	struct spoke_span bytes = { spokei_conn_engine(conn)->scratch, got };
 	bool any;
 

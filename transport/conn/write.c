@@ -184,3 +184,13 @@ int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *messag
 		write_lent(conn, &lent);
 	return error;
 }
+
+void spokei_conn_dismiss(struct spokei_conn *conn, enum spoke_stat stat, int error)
+{
+	if (!conn->unwritable && spokei_conn_begin_early(conn)) {
+		spokei_conn_write(conn);
+		if (conn->stream.layered && conn->state != SPOKEI_CONN_CLOSED)
+			spokei_conn_flush(conn);
+	}
+	spokei_conn_blame(conn, stat, error);
+}
