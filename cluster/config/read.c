@@ -4,6 +4,7 @@
  * errors are reported at once.
  */
 #include "cluster/config/check.h"
+#include "cluster/config/credentials.h"
 #include "cluster/config/line.h"
 #include "cluster/config/sheet.h"
 #include "cluster/config/store.h"
@@ -290,7 +291,7 @@ static struct spokei_entry *add_entry(struct reader *reader, enum spokei_key key
 	return entry;
 }
 
-/* Checks a text that is a name. */
+/* Checks a text that is a name or a token. */
 static void check_text(struct reader *reader, enum spokei_key key, const char *value,
 		       const char *subject)
 {
@@ -299,7 +300,11 @@ static void check_text(struct reader *reader, enum spokei_key key, const char *v
 	const char *why = NULL;
 	int error = SPOKE_OK;
 
-	if (key == SPOKEI_KEY_ADVERTISE)
+	if (key == SPOKEI_KEY_TOKEN)
+		why = spokei_credentials_check(value);
+	if (why)
+		error = SPOKE_EINVAL;
+	else if (key == SPOKEI_KEY_ADVERTISE)
 		error = spokei_check_advertised(env, value, &why);
 	else if (key == SPOKEI_KEY_ADMIN)
 		error = spokei_check_admin(env, value, &why);

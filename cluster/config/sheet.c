@@ -4,6 +4,7 @@
 #include "cluster/config/sheet.h"
 
 #include "core/base/log.h"
+#include "core/text/secret.h"
 #include "core/text/similar.h"
 
 #include <stdio.h>
@@ -96,7 +97,7 @@ bool spokei_sheet_is_secret(const char *name)
 
 	if (is_key(name, &secret))
 		return secret;
-	if (strstr(name, "pass") || strstr(name, "token"))
+	if (strstr(name, "pass") || strstr(name, "token") || strstr(name, "secret"))
 		return true;
 	nearest = spokei_similar_nearest(name, key_at, NULL, SPOKEI_KEYS);
 	return nearest && is_key(nearest, &secret) && secret;
@@ -177,6 +178,8 @@ void spokei_sheet_fini(struct spokei_sheet *sheet)
 
 	spokei_free(env, sheet->entries, sheet->entry_room, sizeof(*sheet->entries));
 	spokei_free(env, sheet->parts, sheet->part_room, sizeof(*sheet->parts));
+	if (sheet->text)
+		spokei_secret_wipe(sheet->text, sheet->text_size);
 	spokei_free(env, sheet->text, 1, sheet->text_size);
 	*sheet = (struct spokei_sheet){ .env = env };
 }

@@ -4,6 +4,7 @@
 
 #include "cluster/catalog.h"
 #include "core/base/log.h"
+#include "core/text/tokens.h"
 #include "transport/conn/callers.h"
 #include "transport/listen/rules.h"
 
@@ -22,6 +23,7 @@
 #define LEASE_TTL_MIN_NS (100 * NS_PER_MS)
 #define LEASES_MAX 10000000u
 #define CREDENTIAL_MAX 255u
+#define UNPROVEN_FRAME_MAX 8388608u
 #define COMET_TIME_MAX (480 * NS_PER_H) /* its stamps are 32 bits of ms */
 
 /* Sections in which keys are allowed. */
@@ -31,6 +33,7 @@
 #define BOTH (CONSUMER | PROVIDER)
 #define SERVED (PROVIDER | 1u << SPOKEI_IN_SERVICE | 1u << SPOKEI_IN_METHOD)
 #define SERVICE (1u << SPOKEI_IN_SERVICE)
+#define PROVEN (CONSUMER | PROVIDER | SERVICE)
 #define REGISTRY (1u << SPOKEI_IN_REGISTRY)
 #define LEASE (1u << SPOKEI_IN_LEASE)
 #define COMET (1u << SPOKEI_IN_COMET)
@@ -48,6 +51,13 @@ static const char *serialization_name(unsigned index)
 	static const char *const names[] = { "auto", "hessian2", "msgpack", NULL };
 
 	return index < 4 ? names[index] : NULL;
+}
+
+static const char *auth_name(unsigned index)
+{
+	static const char *const names[] = { "none", "accesskey", NULL };
+
+	return index < 3 ? names[index] : NULL;
 }
 
 static const char *log_level_name(unsigned index)
@@ -268,10 +278,50 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.min = 1, .max = TEXT_MAX,
 		.sentence = "file of the access log; true: the engine's log" },
 		.sections = PROVIDER },
-	[SPOKEI_KEY_TOKEN] = { .option = { .name = "token", .kind = SPOKEI_OPTION_TEXT,
-		.min = 1, .max = 256,
-		.sentence = "token that requests must contain, published in the registry; true: a random one" },
-		.sections = PROVIDER, .of_urls = true, .secret = true },
+	[SPOKEI_KEY_TOKEN] = { .option = { .name = "token", .kind = SPOKEI_OPTION_LIST,
+		.min = 1, .max = SPOKEI_TOKENS_MAX,
+		.sentence = "tokens of which requests must bear one, 8 to 256 bytes each; true: a "
+			    "random one; of a consumer: the one to send" },
+		.sections = PROVEN, .live = true, .of_urls = true, .secret = true },
+	[SPOKEI_KEY_TOKEN_FILE] = { .option = { .name = "token.file", .kind = SPOKEI_OPTION_TEXT,
+		.min = 1, .max = TEXT_MAX,
+		.sentence = "file with these tokens, one a line; its group and others must not "
+			    "read it" },
+		.sections = PROVEN, .live = true },
+	[SPOKEI_KEY_TOKEN_PUBLISH] = { .option = { .name = "token.publish", .kind = SPOKEI_OPTION_BOOL,
+		.max = 1, .preset = 1,
+		.sentence = "publish the first token in the registry, where consumers find it" },
+		.sections = PROVIDER },
+	[SPOKEI_KEY_TOKEN_PLAIN] = { .option = { .name = "token.plain", .kind = SPOKEI_OPTION_BOOL,
+		.max = 1,
+		.sentence = "send a token of one's own over plain TCP to other machines, too" },
+		.sections = CONSUMER, .live = true },
+	[SPOKEI_KEY_AUTH] = { .option = { .name = "auth", .kind = SPOKEI_OPTION_NAME,
+		.names = auth_name,
+		.sentence = "accesskey: requests bear the signature of Dubbo" },
+		.sections = PROVEN, .live = true },
+	[SPOKEI_KEY_ACCESS_ID] = { .option = { .name = "access.id", .kind = SPOKEI_OPTION_TEXT,
+		.min = 1, .max = CREDENTIAL_MAX,
+		.sentence = "name of the key that signs requests" },
+		.sections = PROVEN, .live = true },
+	[SPOKEI_KEY_ACCESS_SECRET_FILE] = { .option = { .name = "access.secret.file", .kind = SPOKEI_OPTION_TEXT,
+		.min = 1, .max = TEXT_MAX,
+		.sentence = "file with the key that signs requests, in one line; its group and "
+			    "others must not read it" },
+		.sections = PROVEN, .live = true },
+	[SPOKEI_KEY_ACCESS_WINDOW] = { .option = { .name = "access.window", .kind = SPOKEI_OPTION_DURATION,
+		.min = NS_PER_S, .max = 24 * NS_PER_H, .preset = 300 * NS_PER_S,
+		.sentence = "difference of the clocks, and age, at which a signature is good" },
+		.sections = PROVIDER | SERVICE, .live = true },
+	[SPOKEI_KEY_UNPROVEN_FRAME_MAX] = { .option = { .name = "unproven.frame.max", .kind = SPOKEI_OPTION_SIZE,
+		.min = FRAME_MIN, .max = UNPROVEN_FRAME_MAX, .preset = 65536,
+		.sentence = "bytes of a frame of a peer that has not proven anything, if the "
+			    "provider asks for a token or a signature" },
+		.sections = PROVIDER, .live = true },
+	[SPOKEI_KEY_AUTH_FAILURES_MAX] = { .option = { .name = "auth.failures.max", .kind = SPOKEI_OPTION_COUNT,
+		.min = 1, .max = 1000, .preset = 3,
+		.sentence = "requests without good credentials after which a connection is closed" },
+		.sections = PROVIDER, .live = true },
 	[SPOKEI_KEY_EXECUTES] = { .option = { .name = "executes", .kind = SPOKEI_OPTION_COUNT,
 		.min = 0, .max = UINT32_MAX / 2, .preset = 0,
 		.sentence = "concurrent requests of a method; 0: no limit" },

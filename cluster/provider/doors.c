@@ -133,8 +133,6 @@ static void set_judge(struct spoke_provider *provider)
 	spokei_filters_set_judge(provider->filters,
 				 has_callers(provider) ? spokei_callers_judge : NULL,
 				 &provider->door);
-	provider->services->lets_know = provider->door.callers ? spokei_callers_lets_know : NULL;
-	provider->services->lets_know_arg = &provider->door;
 }
 
 static void apply(struct spoke_provider *provider, const struct lists *lists)

@@ -3,6 +3,7 @@
 #include "cluster/config/places.h"
 #include "cluster/provider/doors.h"
 #include "cluster/provider/parts.h"
+#include "cluster/provider/proof.h"
 #include "cluster/provider/registration.h"
 #include "core/engine/engine.h"
 #include "core/text/option.h"
@@ -63,7 +64,8 @@ static void warn(struct spoke_provider *provider, const struct spokei_listen_pla
 	char text[SPOKEI_PLACES_SHOWN];
 
 	if (provider->warned || marks & SPOKEI_PROVIDER_TLS || place->local || place->rules ||
-	    provider->token || spokei_doors_guarded(provider))
+	    (provider->proof && spokei_proof_asks(provider->proof)) ||
+	    spokei_doors_guarded(provider))
 		return;
 	provider->warned = true;
 	env->net->print(env->ctx, &place->address, text, sizeof(text));

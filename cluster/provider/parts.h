@@ -21,6 +21,7 @@ struct spokei_filters;
 struct spokei_link;
 struct spokei_listen_group;
 struct spokei_message;
+struct spokei_proof;
 struct spokei_provider_settings;
 struct spokei_provider_texts;
 struct spokei_registration;
@@ -28,7 +29,6 @@ struct spokei_routes;
 struct spokei_slab;
 struct spokei_stream;
 struct spokei_tls;
-struct spokei_token;
 
 struct spoke_provider {
 	struct spoke_engine *engine;
@@ -44,7 +44,7 @@ struct spoke_provider {
 	struct spokei_tls *tls;               /* NULL: no address can ask for it */
 	enum spokei_tls_mode tls_mode;        /* of addresses that do not say */
 	struct spokei_access_log *access_log; /* one of the filters, or NULL */
-	struct spokei_token *token;           /* another one, or NULL */
+	struct spokei_proof *proof;           /* another one, if it may ask for something */
 	struct spokei_callers_door door;      /* the list of callers */
 	uint64_t list_number;                 /* of the newest list of callers */
 	bool warned;                          /* an event has reported an open address */
@@ -100,6 +100,9 @@ struct spokei_bucket spokei_provider_news(uint64_t now_ns);
 
 /* Applies a reloaded file. */
 void spokei_provider_changed(struct spokei_config_user *user);
+
+/* Sets the bounds of peers that have proven nothing, if the provider asks for proof. */
+void spokei_provider_bound_unproven(struct spoke_provider *provider);
 
 /* Sets the limits of methods whose handlers have none to those of the file. */
 void spokei_provider_limit(struct spoke_provider *provider);

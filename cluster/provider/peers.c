@@ -40,7 +40,7 @@ struct spokei_conn *spokei_peer_conn(const struct spoke_provider *provider, stru
 bool spokei_peer_ready(const struct spokei_conn *conn)
 {
 	return conn->handle != 0 && conn->state == SPOKEI_CONN_OPEN && !conn->unwritable &&
-	       !conn->readonly;
+	       !conn->readonly && !conn->unproven;
 }
 
 size_t spoke_provider_peers(const struct spoke_provider *provider, struct spoke_peer *peers,

@@ -10,9 +10,9 @@
 #include "cluster/provider/doors.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/peers.h"
+#include "cluster/provider/proof.h"
 #include "cluster/provider/registration.h"
 #include "cluster/provider/settings.h"
-#include "cluster/provider/token.h"
 #include "cluster/serve/held.h"
 #include "cluster/serve/request.h"
 #include "cluster/serve/routes.h"
@@ -49,7 +49,7 @@ const char spokei_provider_kind[] = "provider";
 static void free_filters(struct spoke_provider *provider)
 {
 	spokei_access_log_end(provider->access_log);
-	spokei_token_free(provider->engine, provider->token);
+	spokei_proof_free(provider->proof);
 	spokei_filters_fini(provider->filters, provider->engine->env);
 }
 
@@ -186,10 +186,11 @@ static int add_filters(struct spoke_provider *provider,
 					options->filter_count);
 
 	if (error == 0)
-		error = spokei_token_new(engine, texts->token, &provider->token);
-	if (error == 0 && provider->token)
+		error = spokei_proof_new(engine, options, provider->settings, &provider->file,
+					 &provider->proof);
+	if (error == 0 && spokei_proof_may_ask(provider->proof))
 		error = spokei_filters_put_first(provider->filters, engine->env,
-						 spokei_token_filter(provider->token));
+						 spokei_proof_filter(provider->proof));
 	if (error || texts->access_log == NULL)
 		return error;
 	error = spokei_access_log_new(engine, texts->access_log, &provider->access_log);
@@ -245,7 +246,7 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 	};
 	struct spokei_registration_of of = {
 		.services = provider->services,
-		.token = spokei_token_text(provider->token),
+		.proof = provider->proof,
 	};
 	struct spokei_http_rules *http =
 		&spoke_container_of(provider, struct block, provider)->http;
@@ -259,6 +260,7 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 		.hosts = provider->texts->http_hosts ? provider->texts->http_hosts : "",
 	};
 	provider->settings->limits.wire.http = http;
+	spokei_provider_bound_unproven(provider);
 	error = make_tls(provider, options);
 	if (error)
 		return error;
@@ -289,6 +291,16 @@ err_after_tls:
 	return error;
 }
 
+/* Returns whether a caller may learn which services there are. */
+static bool lets_know(void *arg, struct spokei_conn *conn, const struct spokei_message *message,
+		      char *text, struct spoke_filter_verdict *ret_verdict)
+{
+	struct spoke_provider *provider = arg;
+
+	return spokei_proof_lets_know(provider->proof, conn, message, text, ret_verdict) &&
+	       spokei_callers_lets_know(&provider->door, conn, message, text, ret_verdict);
+}
+
 /* Does the rest, which cannot fail. */
 static void begin_life(struct spoke_provider *provider, const struct spoke_provider_options *with)
 {
@@ -303,6 +315,8 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	spokei_routes_init(provider->services, provider->engine, provider->texts->default_service,
 			   spokei_request_commons, SPOKEI_REQUEST_COMMONS);
 	provider->services->about = spokei_request_about;
+	provider->services->lets_know = lets_know;
+	provider->services->lets_know_arg = provider;
 	provider->services->limits_all = provider->file.config != NULL;
 	spokei_caller_init(provider->caller, provider->link, 0);
 	provider->caller->pushes = true;
@@ -390,6 +404,7 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 		       const struct spoke_handler *handlers, size_t count)
 {
 	struct spokei_callers *callers;
+	void *asked;
 	int error;
 
 	if (spokei_engine_forked(provider->engine))
@@ -397,6 +412,11 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 	error = spokei_doors_prepare(provider, service->name, &callers);
 	if (error)
 		return error;
+	error = spokei_proof_add(provider->proof, service->name, &asked);
+	if (error) {
+		spokei_callers_free(provider->engine->env, callers);
+		return error;
+	}
 	error = spokei_routes_add(provider->services, service, handlers, count);
 	if (error == SPOKE_EINVAL || error == SPOKE_EEXIST || error == SPOKE_ETOOLARGE) {
 		char why[SPOKE_EVENT_TEXT];
@@ -409,6 +429,8 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 		return error;
 	}
 	spokei_doors_add(provider, callers);
+	spoke_container_of(provider->services->all.prev, struct spokei_service, node)->asked =
+		asked;
 	if (provider->file.config)
 		spokei_provider_limit(provider);
 	spokei_registration_changed(provider->registration);

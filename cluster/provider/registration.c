@@ -9,6 +9,7 @@
 #include "cluster/discovery/advert.h"
 #include "cluster/discovery/keeper.h"
 #include "cluster/discovery/listing.h"
+#include "cluster/provider/proof.h"
 #include "cluster/provider/settings.h"
 #include "cluster/serve/routes.h"
 #include "core/base/log.h"
@@ -254,7 +255,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	struct spokei_advert advert = {
 		.admin = registration->admin,
 		.application = registration->application,
-		.token = registration->of.token,
+		.token = spokei_proof_published(registration->of.proof, service),
 		.weight = registration->weight,
 		.warmup_ms = registration->warmup_ms,
 	};
@@ -353,22 +354,30 @@ static void weigh(struct spokei_registration *registration, uint32_t weight, uin
 	registration->warmup_ms = (warmup_ns + MS - 1) / MS;
 }
 
+/* The newest entry of a service at an address replaces the older one. */
+void spokei_registration_renew(struct spokei_registration *registration)
+{
+	struct spoke_list *all = &registration->of.services->all;
+
+	if (registration->closed)
+		return;
+	for (struct spoke_list *node = all->next; node != all; node = node->next)
+		spoke_container_of(node, struct spokei_service, node)->listed = 0;
+	spokei_registration_changed(registration);
+}
+
 void spokei_registration_reweigh(struct spokei_registration *registration, uint32_t weight,
 				 uint64_t warmup_ns)
 {
 	const uint64_t warmup_ms = registration->warmup_ms;
 	const uint32_t before = registration->weight;
-	struct spoke_list *all = &registration->of.services->all;
 
 	if (registration->closed)
 		return;
 	weigh(registration, weight, warmup_ns);
 	if (registration->weight == before && registration->warmup_ms == warmup_ms)
 		return;
-	/* The newest entry of a service at an address replaces the older one. */
-	for (struct spoke_list *node = all->next; node != all; node = node->next)
-		spoke_container_of(node, struct spokei_service, node)->listed = 0;
-	spokei_registration_changed(registration);
+	spokei_registration_renew(registration);
 }
 
 int spokei_registration_init(struct spokei_registration *registration, struct spoke_engine *engine,

@@ -12,6 +12,7 @@
 
 struct spoke_provider_options;
 struct spokei_keeper;
+struct spokei_proof;
 struct spokei_listen_group;
 struct spokei_provider_settings;
 struct spokei_routes;
@@ -20,7 +21,7 @@ struct spokei_routes;
 struct spokei_registration_of {
 	struct spokei_routes *services;
 	const struct spokei_listen_group *listeners;
-	const char *token; /* of the provider; "": none */
+	const struct spokei_proof *proof; /* which tokens are published */
 };
 
 struct spokei_registration {
@@ -59,6 +60,9 @@ void spokei_registration_changed(struct spokei_registration *registration);
 /* Changes the weight and publishes it. `warmup_ns` 0: no warm-up. */
 void spokei_registration_reweigh(struct spokei_registration *registration, uint32_t weight,
 				 uint64_t warmup_ns);
+
+/* Publishes everything again, because a token has changed. */
+void spokei_registration_renew(struct spokei_registration *registration);
 
 /* Withdraws all services, and publishes no more. */
 void spokei_registration_withdraw(struct spokei_registration *registration);

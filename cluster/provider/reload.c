@@ -5,6 +5,7 @@
 #include "cluster/call/caller.h"
 #include "cluster/filter/limit.h"
 #include "cluster/provider/doors.h"
+#include "cluster/provider/proof.h"
 #include "cluster/provider/registration.h"
 #include "cluster/provider/settings.h"
 #include "cluster/serve/routes.h"
@@ -47,18 +48,33 @@ void spokei_provider_limit(struct spoke_provider *provider)
 	}
 }
 
+void spokei_provider_bound_unproven(struct spoke_provider *provider)
+{
+	struct spokei_provider_settings *settings = provider->settings;
+
+	settings->limits.unproven_frame_max = spokei_proof_asks(provider->proof)
+						      ? settings->unproven_frame_max
+						      : 0;
+}
+
 void spokei_provider_changed(struct spokei_config_user *user)
 {
 	struct spoke_provider *provider = spoke_container_of(user, struct spoke_provider, file);
 	struct spokei_provider_settings *settings = provider->settings;
 
+	bool published;
+
 	spokei_settings_served(user->config, settings);
+	published = spokei_proof_reload(provider->proof);
+	spokei_provider_bound_unproven(provider);
 	spokei_caller_resize(provider->caller, settings->limits.pending_max, 0);
 	spokei_listen_group_limit(provider->listeners, settings->connections_max,
 				  settings->connections_per_peer_max);
 	spokei_link_change(provider->link, &settings->limits);
 	spokei_tls_reload(provider->tls);
 	spokei_registration_reweigh(provider->registration, settings->weight, settings->warmup_ns);
+	if (published)
+		spokei_registration_renew(provider->registration);
 	spokei_provider_limit(provider);
 	spokei_doors_change(provider);
 }

@@ -36,6 +36,9 @@ static int read_options(struct spoke_engine *engine, const struct spoke_provider
 	int error = spokei_keys_overrule(engine, values, SPOKEI_KEY_PUSHES_MAX,
 					 options->pushes_max);
 
+	if (options->token_private)
+		spokei_keys_set_none(values, SPOKEI_KEY_TOKEN_PUBLISH);
+
 	for (size_t i = 0; i < sizeof(unchecked) / sizeof(unchecked[0]); i++)
 		spokei_keys_set(values, unchecked[i].key, unchecked[i].option);
 	if (error == 0)
@@ -99,6 +102,9 @@ static void mark_texts(const struct spoke_provider_options *options,
 		{ SPOKEI_KEY_APPLICATION, options->application },
 		{ SPOKEI_KEY_ACCESS_LOG, options->access_log },
 		{ SPOKEI_KEY_TOKEN, options->token },
+		{ SPOKEI_KEY_TOKEN_FILE, options->token_file },
+		{ SPOKEI_KEY_ACCESS_ID, options->access_id },
+		{ SPOKEI_KEY_ACCESS_SECRET_FILE, options->access_secret_file },
 		{ SPOKEI_KEY_HTTP_ORIGINS, options->http_origins },
 		{ SPOKEI_KEY_HTTP_HOSTS, options->http_hosts },
 		{ SPOKEI_KEY_ALLOW_FROM, options->allow_from },
@@ -137,6 +143,9 @@ void spokei_settings_served(const struct spoke_config *config,
 	settings->warmup_ns = of[SPOKEI_KEY_WARMUP];
 	settings->registry_retry_ns = of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD];
 	settings->registry_retries = (uint32_t)of[SPOKEI_KEY_REGISTRY_RETRY_TIMES];
+	settings->auth_failures_max = (uint32_t)of[SPOKEI_KEY_AUTH_FAILURES_MAX];
+	settings->unproven_frame_max = (size_t)of[SPOKEI_KEY_UNPROVEN_FRAME_MAX];
+	settings->token_publish = of[SPOKEI_KEY_TOKEN_PUBLISH] != 0;
 }
 
 int spokei_settings_provider(struct spoke_engine *engine,
@@ -176,7 +185,6 @@ struct spokei_provider_texts spokei_settings_texts(const struct spoke_provider_o
 				       SPOKEI_KEY_APPLICATION),
 		.access_log = text_of(options, options->access_log, SPOKEI_IN_PROVIDER,
 				      SPOKEI_KEY_ACCESS_LOG),
-		.token = text_of(options, options->token, SPOKEI_IN_PROVIDER, SPOKEI_KEY_TOKEN),
 		.http_origins = text_of(options, options->http_origins, SPOKEI_IN_PROVIDER,
 					SPOKEI_KEY_HTTP_ORIGINS),
 		.http_hosts = text_of(options, options->http_hosts, SPOKEI_IN_PROVIDER,

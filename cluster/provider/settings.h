@@ -21,6 +21,9 @@ struct spokei_provider_settings {
 	uint64_t warmup_ns; /* 0: none */
 	uint64_t registry_retry_ns;
 	uint32_t registry_retries; /* 0: no limit */
+	uint32_t auth_failures_max;
+	size_t unproven_frame_max;
+	bool token_publish;
 };
 
 /* Texts of a provider, borrowed from the options and the file; NULL: not set. */
@@ -30,7 +33,6 @@ struct spokei_provider_texts {
 	const char *advertise;
 	const char *application;
 	const char *access_log;
-	const char *token;
 	const char *http_origins;
 	const char *http_hosts;
 	const char *allow_from;
@@ -59,7 +61,7 @@ void spokei_settings_served(const struct spoke_config *config,
 /* Reads the texts. Valid as long as the options and until the next reload. */
 struct spokei_provider_texts spokei_settings_texts(const struct spoke_provider_options *options);
 
-/* Copies the texts except the token into `ret`, which is all zero. Returns 0 or ENOMEM. */
+/* Copies the texts into `ret`, which is all zero. Returns 0 or ENOMEM. */
 SPOKE_MUST_USE int spokei_settings_copy_texts(const struct spoke_env *env,
 					      const struct spokei_provider_texts *texts,
 					      struct spokei_provider_texts *ret, char **ret_block,

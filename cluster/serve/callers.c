@@ -78,7 +78,7 @@ bool spokei_callers_lets_know(void *arg, struct spokei_conn *conn,
 	const struct spokei_callers_door *door = arg;
 	bool is_new;
 
-	if (spokei_callers_let_in(door->callers, conn, &is_new))
+	if (door->callers == NULL || spokei_callers_let_in(door->callers, conn, &is_new))
 		return true;
 	*ret_verdict = refuse(conn, message->service, is_new, text);
 	return false;

@@ -88,7 +88,14 @@ static void reply_methods(struct spoke_request *request, void *arg)
 	spoke_builder_fini(&builder);
 }
 
+static void reply_token(struct spoke_request *request, void *service)
+{
+	(void)service;
+	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
 const struct spoke_handler spokei_request_commons[SPOKEI_REQUEST_COMMONS] = {
 	{ .method = "$echo", .handle = reply_echo, .flags = SPOKE_HANDLER_SAFE },
 	{ .method = "$methods", .handle = reply_methods, .flags = SPOKE_HANDLER_SAFE },
+	{ .method = "$token", .handle = reply_token },
 };

@@ -258,12 +258,15 @@ static bool is_over(struct spokei_link *link, uint64_t deadline_ns)
 static void refuse(struct spoke_request *request, const struct spoke_filter_verdict *verdict)
 {
 	struct spokei_message answer = spokei_request_refusal(request, verdict);
+	struct spokei_conn *conn = request->conn;
 
 	request->answered = true;
 	spokei_figures_count(request->figures, SPOKE_STAT_REQUESTS_REFUSED);
-	spokei_conn_reply(request->conn, request->message, &answer);
+	spokei_conn_reply(conn, request->message, &answer);
 	if (request->watched)
 		spokei_gate_leave(request, &answer);
+	if (conn->dismissed)
+		spokei_conn_dismiss(conn, SPOKE_STAT_CLOSED_AUTH, SPOKE_EFORBIDDEN);
 }
 
 /* Returns whether filters and the limit let the request pass; else it is answered. */
@@ -357,6 +360,8 @@ static SPOKEI_NOINLINE void refuse_unserved(const struct spokei_routes *services
 	spokei_count(conn->link->engine, SPOKE_STAT_REQUESTS_REFUSED);
 	answer = spokei_request_refusal(&request, &verdict);
 	spokei_conn_reply(conn, message, &answer);
+	if (conn->dismissed)
+		spokei_conn_dismiss(conn, SPOKE_STAT_CLOSED_AUTH, SPOKE_EFORBIDDEN);
 }
 
 void spokei_request_serve(struct spokei_routes *services, const struct spokei_filters *filters,

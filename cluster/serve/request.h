@@ -35,9 +35,9 @@ void spokei_request_end_orphans(struct spokei_link *link);
 
 /* The methods that every service has; the argument of their handlers is the service. "$echo"
  * replies with its argument, as Dubbo's EchoFilter does; "$methods" with the names of the service's
- * methods.
+ * methods; "$token" with nil, if a filter takes the token that is its argument, or needs none.
  */
-#define SPOKEI_REQUEST_COMMONS 2u
+#define SPOKEI_REQUEST_COMMONS 3u
 extern const struct spoke_handler spokei_request_commons[SPOKEI_REQUEST_COMMONS];
 
 /* The methods of the service that describes a provider: its services, and an OpenAPI document. */

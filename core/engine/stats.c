@@ -114,6 +114,8 @@ static const char *const names[] = {
 	[SPOKE_STAT_REFUSED_ADDRESS] = "refused_address",
 	[SPOKE_STAT_REFUSED_CALLER] = "refused_caller",
 	[SPOKE_STAT_DRAINED_CALLER] = "drained_caller",
+	[SPOKE_STAT_REFUSED_CREDENTIALS] = "refused_credentials",
+	[SPOKE_STAT_CLOSED_AUTH] = "closed_auth",
 };
 
 #define STAT_SENTENCE(name, sentence) sentence,

@@ -86,10 +86,11 @@ struct spoke_provider_options {
 	/* The admin address to publish, as from spoke_admin_address() (<spoke/admin.h>). A wildcard
 	 * is published as the provider's host; unix:PATH is not published. NULL: none. */
 	const char *admin;
-	/* A text that each request must contain as the attachment "token", else it ends with an
-	 * exception. It is published in the registry, where consumers find it, so it only keeps
-	 * away callers that do not use the registry. At most 256 visible ASCII characters; "true":
-	 * a random one; "false": none. NULL: none. */
+	/* Up to four texts, separated by commas, of which each request must contain one as the
+	 * attachment "token", else it ends with EFORBIDDEN; three such requests close the
+	 * connection. The first is published in the registry, where consumers find it, so it only
+	 * keeps away callers that do not use the registry; see `token_private`. 8 to 256 visible
+	 * ASCII characters each; "true": a random one; "false": none. NULL: none. */
 	const char *token;
 	uint32_t values_max; /* in the body of a frame that is read; 0: 4,194,304, the maximum */
 	/* Accept requests in which a Java object refers to a container around it. Such a reference
@@ -119,6 +120,14 @@ struct spoke_provider_options {
 	/* Callers by what they have proven: "dns:*.pay.test, uri:spiffe://x/y, uid:1000, gid:100,
 	 * addr:10.0.0.0/8, token". Others get EFORBIDDEN. */
 	const char *allow_callers;
+	/* A file with these tokens, one a line, which only its owner may read. It is read again
+	 * with the settings file. NULL: none. */
+	const char *token_file;
+	bool token_private; /* the token is not published in the registry */
+	/* Name and file of a key by which each request must be signed, as by Dubbo's "accesskey".
+	 * The file has the key in its first line, and only its owner may read it. NULL: none. */
+	const char *access_id;
+	const char *access_secret_file;
 };
 
 /* Makes a provider without services and addresses. Returns 0; ERANGE, EINVAL, ESYNTAX, EUNSUPPORTED

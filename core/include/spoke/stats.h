@@ -120,7 +120,9 @@ struct spoke_histogram;
 	X(TLS_RELOADS_FAILED, "times that changed certificates were refused")                      \
 	X(REFUSED_ADDRESS, "connections closed at once: not allowed by their address or user")     \
 	X(REFUSED_CALLER, "requests refused because allow.callers does not list the caller")       \
-	X(DRAINED_CALLER, "connections drained because new lists do not allow them any more")
+	X(DRAINED_CALLER, "connections drained because new lists do not allow them any more")      \
+	X(REFUSED_CREDENTIALS, "requests refused for want of a token or signature, or a bad one")  \
+	X(CLOSED_AUTH, "... because the peer had no good credentials several times")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
 enum spoke_stat {

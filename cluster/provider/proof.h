@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The proof that a provider asks of its callers: a token, as the attachment "token" of each
+ * request, and a signature, as with Dubbo; of the whole provider, or of a service by its own
+ * settings. A filter checks them. "$echo" and heartbeats need none. On the engine's thread.
+ *
+ * MessagePack-RPC has no attachments: a connection shows its token once, by the method "$token",
+ * and it counts for all requests there.
+ */
+#ifndef SPOKEI_CLUSTER_PROVIDER_PROOF_H
+#define SPOKEI_CLUSTER_PROVIDER_PROOF_H
+
+#include "cluster/config/credentials.h"
+
+#include <spoke/filter.h>
+
+struct spoke_provider_options;
+struct spokei_config_user;
+struct spokei_conn;
+struct spokei_message;
+struct spokei_proof;
+struct spokei_provider_settings;
+struct spokei_service;
+
+/* Reads the credentials of a provider. `settings` and `file`: borrowed for the proof's life.
+ * Returns 0, ENOMEM, or an error that the engine's newest event explains. */
+SPOKE_MUST_USE int spokei_proof_new(struct spoke_engine *engine,
+				    const struct spoke_provider_options *options,
+				    const struct spokei_provider_settings *settings,
+				    const struct spokei_config_user *file,
+				    struct spokei_proof **ret_proof);
+void spokei_proof_free(struct spokei_proof *proof);
+
+/* Returns whether requests have to be checked, now or after a reload. */
+bool spokei_proof_may_ask(const struct spokei_proof *proof);
+
+/* Returns whether all requests, except "$echo", need a proof. */
+bool spokei_proof_asks(const struct spokei_proof *proof);
+
+/* Reads the credentials that the file has for a service of this name. *ret_asked, which the proof
+ * owns, becomes spokei_service.asked. Returns as new. */
+SPOKE_MUST_USE int spokei_proof_add(struct spokei_proof *proof, const char *service,
+				    void **ret_asked);
+
+/* Reads everything again. If any of it is wrong, which events explain, nothing changes. Returns
+ * whether a token that is published has changed. */
+bool spokei_proof_reload(struct spokei_proof *proof);
+
+/* Returns the token to publish for a service; "": none. */
+const char *spokei_proof_published(const struct spokei_proof *proof,
+				   const struct spokei_service *service);
+
+/* The filter that refuses requests without proof. */
+const struct spoke_filter *spokei_proof_filter(const struct spokei_proof *proof);
+
+/* Returns whether the peer may be told that something is not served. If not, the refusal counts,
+ * and *ret_verdict has the answer, whose text is in `text`, SPOKEI_GATE_TEXT bytes. */
+bool spokei_proof_lets_know(void *proof, struct spokei_conn *conn,
+			    const struct spokei_message *message, char *text,
+			    struct spoke_filter_verdict *ret_verdict);
+
+#endif
