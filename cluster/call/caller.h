@@ -16,6 +16,7 @@
 
 #include <spoke/ticket.h>
 
+struct spokei_credentials;
 struct spokei_directory;
 struct spokei_filters;
 struct spokei_link;
@@ -26,7 +27,10 @@ struct spokei_caller {
 	struct spokei_directory *directory;   /* NULL: a provider's caller */
 	const struct spokei_filters *filters; /* NULL: none */
 	const char *application;              /* name to send to Java, the owner's; NULL: none */
-	bool closed;                          /* takes no more calls */
+	const struct spokei_credentials *credentials; /* of a consumer, the owner's; NULL: none */
+	bool token_plain;         /* its token may go over plain TCP to other machines */
+	bool told_plain;          /* an event has said that it may not */
+	bool closed;              /* takes no more calls */
 	bool pushes;              /* a provider's: the user names the peer of each call */
 	bool awaits_list;         /* the registry has not sent its first list yet */
 	struct spokei_slab calls; /* of struct spokei_call */

@@ -5,14 +5,19 @@
  */
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
+#include "cluster/config/credentials.h"
 #include "cluster/endpoints/endpoint.h"
+#include "cluster/filter/signature.h"
+#include "core/engine/engine.h"
 #include "core/value/builder.h"
 #include "transport/codec/codec.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
-#define ANY "*"   /* version or group */
-#define EXTRAS 4u /* attachments that a request may have in addition to those of its call */
+#define ANY "*"             /* version or group */
+#define APPLICATION "spoke" /* of a consumer without a name */
+#define EXTRAS 8u /* attachments that a request may have in addition to those of its call */
+#define NS_PER_MS UINT64_C(1000000)
 
 /* --- attachments */
 
@@ -26,17 +31,97 @@ static struct spoke_span span_of(const char *text)
 	return spokei_span(text, text ? strlen(text) : 0);
 }
 
-/* Lists the attachments that the peer asks for. Returns how many there are. */
-static unsigned list_extras(const struct spoke_method *method, const struct spokei_conn *conn,
-			    struct extra extras[EXTRAS])
+/* The texts of a signature, until the attachments are packed. */
+struct signing {
+	char time[SPOKEI_SIGNATURE_TIME + 1];
+	char signature[SPOKEI_SIGNATURE];
+};
+
+/* Java's provider signs with its own URL, which has no version where the request says "0.0.0". */
+static struct spoke_span version_of(const struct spokei_message *request)
+{
+	static const char none[] = "0.0.0";
+
+	if (request->version.len == sizeof(none) - 1 &&
+	    memcmp(request->version.data, none, sizeof(none) - 1) == 0)
+		return spokei_span(NULL, 0);
+	return request->version;
+}
+
+/* Signs a request as of now. Returns how many attachments that makes. */
+static unsigned sign(const struct spoke_method *method, struct signing *signing,
+		     struct extra *extras)
+{
+	const struct spokei_credentials *credentials = method->caller->credentials;
+	const struct spoke_env *env = method->caller->engine->env;
+	const struct spokei_message *request = &method->request;
+	size_t len = spokei_signature_print_time(env->wall(env->ctx) / NS_PER_MS, signing->time);
+	const struct spokei_signed of = {
+		.service = method->service,
+		.version = version_of(request),
+		.group = request->group,
+		.method = request->method,
+		.time = spokei_span(signing->time, len),
+	};
+
+	spokei_signature_make(spokei_span(credentials->secret, credentials->secret_len), &of,
+			      signing->signature);
+	extras[0] = (struct extra){ SPOKEI_SIGNATURE_KEY_TIME, of.time };
+	extras[1] = (struct extra){ SPOKEI_SIGNATURE_KEY_ID,
+				    spokei_span(credentials->id, credentials->id_len) };
+	extras[2] = (struct extra){
+		SPOKEI_SIGNATURE_KEY_CONSUMER,
+		span_of(method->caller->application ? method->caller->application : APPLICATION)
+	};
+	extras[3] = (struct extra){ SPOKEI_SIGNATURE_KEY,
+				    spokei_span(signing->signature, SPOKEI_SIGNATURE) };
+	return 4;
+}
+
+/* Returns the token to send: the consumer's own, else that of the provider's URL; NULL: none. */
+static const char *token_for(const struct spokei_caller *caller, const struct spokei_conn *conn)
+{
+	if (caller->credentials && *caller->credentials->token)
+		return caller->credentials->token;
+	return conn->profile ? conn->profile->token : NULL;
+}
+
+/* Returns whether the token may be sent there: one that a provider publishes is known to many, but
+ * a consumer's own must not be read on the way. Whether there is a network is known by the host of
+ * the URL, because requests are put together before there is a connection. */
+static bool may_send_token(struct spokei_caller *caller, const struct spokei_conn *conn)
 {
 	const struct spokei_connector_profile *profile = conn->profile;
+	const struct spokei_credentials *credentials = caller->credentials;
+
+	if (credentials == NULL || *credentials->token == '\0' || caller->token_plain ||
+	    !conn->wire->attachments || (profile && profile->near) ||
+	    caller->link->stream->veiled ||
+	    (profile && profile->token && strcmp(profile->token, credentials->token) == 0))
+		return true;
+	if (!caller->told_plain)
+		spokei_event(caller->engine, SPOKE_EUNSUPPORTED,
+			     "token: not sent over plain TCP to another machine; use TLS, or set "
+			     "token.plain = true");
+	caller->told_plain = true;
+	return false;
+}
+
+/* Lists the attachments that the peer asks for. Returns how many there are. */
+static unsigned list_extras(const struct spoke_method *method, const struct spokei_conn *conn,
+			    struct signing *signing, struct extra extras[EXTRAS])
+{
+	const struct spokei_connector_profile *profile = conn->profile;
+	const struct spokei_caller *caller = method->caller;
+	const char *token = token_for(caller, conn);
 	unsigned count = 0;
 
 	if (!conn->wire->attachments)
 		return 0;
-	if (profile && profile->token)
-		extras[count++] = (struct extra){ "token", span_of(profile->token) };
+	if (token)
+		extras[count++] = (struct extra){ "token", span_of(token) };
+	if (SPOKEI_UNLIKELY(caller->credentials && caller->credentials->signs))
+		count += sign(method, signing, extras + count);
 	if (profile && profile->path) {
 		extras[count++] = (struct extra){ "path", span_of(profile->path) };
 		extras[count++] = (struct extra){ "interface", method->service };
@@ -132,16 +217,20 @@ int spokei_method_turn_to(struct spoke_method *method, const struct spokei_conn 
 	const struct spokei_buffer *bytes = &method->extras.bytes;
 	struct spokei_prefix *prefix = &method->prefix;
 	struct extra extras[EXTRAS];
+	struct signing signing;
+	bool signs = method->caller->credentials && method->caller->credentials->signs;
 	unsigned count;
 	int error = SPOKE_OK;
 
+	if (!may_send_token(method->caller, conn))
+		return SPOKE_EUNSUPPORTED;
 	if (prefix->wire != conn->wire || prefix->made_for != conn->profile_id)
 		make_prefix(method, conn);
-	count = list_extras(method, conn, extras);
+	count = list_extras(method, conn, &signing, extras);
 	prefix->profile = count == 0 ? conn->profile_id : 0;
 	if (count == 0)
 		return SPOKE_OK;
-	if (!method->extras.lasts || method->request.attachments.len > 0)
+	if (!method->extras.lasts || method->request.attachments.len > 0 || signs)
 		error = attach(method, extras, count);
 	if (error)
 		return error;

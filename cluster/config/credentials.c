@@ -265,6 +265,21 @@ int spokei_credentials_read(struct spoke_engine *engine,
 	return error;
 }
 
+void spokei_credentials_lay(const struct spokei_credentials *wide,
+			    const struct spokei_credentials *narrow, struct spokei_credentials *ret)
+{
+	const struct spokei_credentials *tokens = narrow->has_token ? narrow : wide;
+	const struct spokei_credentials *access = narrow->has_access ? narrow : wide;
+	struct spokei_credentials all = *access;
+
+	all.tokens = tokens->tokens;
+	memcpy(all.token, tokens->token, sizeof(all.token));
+	all.random = tokens->random;
+	all.has_token = tokens->has_token;
+	*ret = all;
+	spokei_credentials_wipe(&all);
+}
+
 void spokei_credentials_wipe(struct spokei_credentials *credentials)
 {
 	spokei_secret_wipe(credentials, sizeof(*credentials));

@@ -60,6 +60,11 @@ SPOKE_MUST_USE int spokei_credentials_read(struct spoke_engine *engine,
 /* Returns why a value of the key "token" is none; NULL: it is one. Quotes nothing. */
 const char *spokei_credentials_check(const char *tokens);
 
+/* Sets *ret to `narrow`, with what it does not say from `wide`. */
+void spokei_credentials_lay(const struct spokei_credentials *wide,
+			    const struct spokei_credentials *narrow,
+			    struct spokei_credentials *ret);
+
 void spokei_credentials_wipe(struct spokei_credentials *credentials);
 
 #endif

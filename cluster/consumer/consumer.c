@@ -11,6 +11,7 @@
 #include "cluster/consumer/settings.h"
 #include "cluster/consumer/subscription.h"
 #include "cluster/endpoints/directory.h"
+#include "cluster/endpoints/endpoint.h"
 #include "cluster/endpoints/info.h"
 #include "cluster/filter/filter.h"
 #include "cluster/serve/request.h"
@@ -137,6 +138,37 @@ static int subscribe(struct spoke_consumer *consumer, const struct spoke_consume
 					 &settings->keeper);
 }
 
+/* Returns 0, or EINVAL if the consumer's own token would be read on its way to one of these. */
+static int check_token(const struct spoke_consumer *consumer, const struct spoke_url *urls,
+		       size_t count)
+{
+	const struct spokei_consumer_settings *settings = consumer->settings;
+
+	if (*settings->credentials.token == '\0' || settings->token_plain ||
+	    consumer->link->stream->veiled)
+		return SPOKE_OK;
+	for (size_t i = 0; i < count; i++) {
+		const char *host = urls[i].host;
+
+		if (urls[i].socket || host == NULL || spokei_endpoint_is_near(host))
+			continue;
+		spokei_event(consumer->engine, SPOKE_EINVAL,
+			     "token: it would go over plain TCP to %s; use TLS, or set token.plain "
+			     "= true",
+			     host);
+		return SPOKE_EINVAL;
+	}
+	return SPOKE_OK;
+}
+
+static int fix_endpoints(struct spoke_consumer *consumer, const struct spoke_url *urls,
+			 size_t count)
+{
+	int error = check_token(consumer, urls, count);
+
+	return error ? error : spokei_directory_fix(consumer->directory, urls, count);
+}
+
 static int add_endpoints(struct spoke_consumer *consumer,
 			 const struct spoke_consumer_options *options)
 {
@@ -148,14 +180,14 @@ static int add_endpoints(struct spoke_consumer *consumer,
 	if (consumer->settings->keeper.registry)
 		return subscribe(consumer, options);
 	if (count == 1)
-		return spokei_directory_fix(consumer->directory, &consumer->settings->url, 1);
+		return fix_endpoints(consumer, &consumer->settings->url, 1);
 	urls = spokei_alloc(env, count, sizeof(*urls));
 	if (urls == NULL)
 		return SPOKE_ENOMEM;
 	error = read_further(consumer, options, urls + 1);
 	if (error == 0) {
 		urls[0] = consumer->settings->url;
-		error = spokei_directory_fix(consumer->directory, urls, count);
+		error = fix_endpoints(consumer, urls, count);
 	}
 	for (size_t i = 1; i < count; i++)
 		spoke_url_fini(&urls[i]);
@@ -303,6 +335,8 @@ static void consumer_changed(struct spokei_config_user *user)
 	struct spoke_consumer *consumer = &block->consumer;
 
 	spokei_settings_renew(consumer->engine, settings);
+	consumer->caller->token_plain = settings->token_plain;
+	consumer->caller->told_plain = false;
 	inherit(consumer);
 	spokei_caller_resize(consumer->caller, settings->limits.pending_max, settings->tasks_max);
 	spokei_retry_queue_limit(&consumer->caller->retry, settings->tasks_max, settings->bytes_max,
@@ -328,6 +362,8 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 	caller->settled_arg = settings->settled_arg;
 	if (*settings->application)
 		caller->application = settings->application;
+	caller->credentials = &settings->credentials;
+	caller->token_plain = settings->token_plain;
 	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
 	spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
 	error = spokei_retry_queue_init(&caller->retry, engine, spokei_call_due);

@@ -8,6 +8,7 @@
 
 #include "cluster/discovery/listing.h"
 #include "core/engine/engine.h"
+#include "core/text/range.h"
 #include "transport/conn/conn.h"
 
 #include <spoke/link.h>
@@ -241,6 +242,17 @@ uint32_t spokei_endpoint_weight(const struct spokei_endpoint *endpoint, bool *re
 	return spokei_listing_weight(endpoint->weight, endpoint->warmup_ms, uptime_ms);
 }
 
+/* A name other than "localhost" may become any address. */
+bool spokei_endpoint_is_near(const char *host)
+{
+	struct spokei_machine machine;
+
+	if (strcmp(host, "localhost") == 0)
+		return true;
+	return spokei_machine_read((struct spoke_span){ host, strlen(host) }, &machine) &&
+	       spokei_machine_is_here(&machine);
+}
+
 /* --- life */
 
 static void endpoint_bury(struct spokei_task *task)
@@ -275,6 +287,7 @@ static void copy_texts(struct spokei_endpoint *endpoint, const struct spokei_lis
 								      strlen(where) + 1);
 	profile->codec = listing->codec;
 	profile->heartbeat_ns = listing->heartbeat_ns;
+	profile->near = options->host == NULL || spokei_endpoint_is_near(where);
 	if (*listing->path)
 		profile->path = put_text(&at, listing->path, strlen(listing->path) + 1);
 	if (*listing->token)

@@ -86,6 +86,9 @@ SPOKE_MUST_USE int spokei_endpoint_new(struct spokei_link *link,
 				       const struct spokei_endpoint_up *up, void *up_arg,
 				       struct spokei_endpoint **ret_endpoint);
 
+/* Returns whether a host is this machine, without asking for its address. */
+bool spokei_endpoint_is_near(const char *host);
+
 /* Returns whether requests to the provider are written as the list asks for. If not, another
  * endpoint has to replace this one. */
 bool spokei_endpoint_fits(const struct spokei_endpoint *endpoint,

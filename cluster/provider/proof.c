@@ -78,22 +78,13 @@ static int read_service(const struct spokei_proof *proof, const struct service_p
 		.keeps_text = proof->publishes,
 		.before = before,
 	};
-	int error = spokei_credentials_read(proof->engine, &source, ret);
+	struct spokei_credentials narrow;
+	int error = spokei_credentials_read(proof->engine, &source, &narrow);
 
 	if (error)
 		return error;
-	if (!ret->has_token) {
-		ret->tokens = own->tokens;
-		memcpy(ret->token, own->token, sizeof(ret->token));
-	}
-	if (!ret->has_access) {
-		ret->signs = own->signs;
-		ret->id_len = own->id_len;
-		ret->secret_len = own->secret_len;
-		ret->window_ns = own->window_ns;
-		memcpy(ret->id, own->id, sizeof(ret->id));
-		memcpy(ret->secret, own->secret, sizeof(ret->secret));
-	}
+	spokei_credentials_lay(own, &narrow, ret);
+	spokei_credentials_wipe(&narrow);
 	return SPOKE_OK;
 }
 

@@ -281,3 +281,18 @@ const char *spokei_range_read(struct spoke_span text, struct spokei_range *ret)
 				 : "the prefix must be a number from 0 to 128";
 	return make(base, bits, ret);
 }
+
+bool spokei_machine_is_here(const struct spokei_machine *machine)
+{
+	switch (machine->kind) {
+	case SPOKEI_MACHINE_UNIX:
+		return true;
+	case SPOKEI_MACHINE_V4:
+		return machine->low >> 24 == 127;
+	case SPOKEI_MACHINE_V6:
+		return machine->high == 0 && machine->low == 1;
+	case SPOKEI_MACHINE_OTHER:
+		break;
+	}
+	return false;
+}

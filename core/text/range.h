@@ -38,6 +38,9 @@ SPOKE_MUST_USE bool spokei_machine_read(struct spoke_span text, struct spokei_ma
 struct spokei_machine spokei_machine_of(const struct spoke_env *env,
 					const struct spoke_address *address);
 
+/* Returns whether the machine is this one: a unix socket, 127.0.0.0/8 or ::1. */
+bool spokei_machine_is_here(const struct spokei_machine *machine);
+
 /* Reads a range. Returns NULL, or why the text is none, as a part of a sentence. */
 SPOKE_MUST_USE const char *spokei_range_read(struct spoke_span text, struct spokei_range *ret);
 

@@ -56,6 +56,8 @@ struct spokei_connector_profile {
 	uint64_t heartbeat_ns;
 	const char *path;  /* of the service at its provider; NULL: the service's name */
 	const char *token; /* to be sent with each request; NULL: none */
+	/* No network lies between: the peer is at a unix socket or a loopback address. */
+	bool near;
 };
 
 struct spokei_connector_options {

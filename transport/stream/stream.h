@@ -39,6 +39,9 @@ struct spokei_stream_kind {
 	 * for opening begins when stream->state is set. */
 	bool patient;
 
+	/* Bytes cannot be read on the way. */
+	bool veiled;
+
 	/*
 	 * Opens the stream. Called once the socket is connected or accepted (stream->accepted), and
 	 * then whenever the descriptor is ready. Returns 0: the stream is open; SPOKEI_STREAM_MORE:

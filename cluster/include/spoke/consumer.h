@@ -133,6 +133,17 @@ struct spoke_consumer_options {
 	/* TLS of all connections: <spoke/tls.h>. Borrowed for the call. NULL: "tls" ("on" or "off")
 	 * with the files of the settings file, else plain connections. */
 	const struct spoke_tls_options *tls;
+	/* A token to send with each request, 8 to 256 visible ASCII characters, in place of that in
+	 * the provider's URL. It is not sent over plain TCP to another machine: such calls end with
+	 * EUNSUPPORTED, and with URLs of providers spoke_consumer_new() returns EINVAL. NULL:
+	 * "token" in the settings file, else none. */
+	const char *token;
+	const char *token_file; /* a file with it, which only its owner may read; NULL: none */
+	bool token_plain;       /* it is sent all the same; "token.plain" in the file */
+	/* Name and file of a key that signs each request, as Dubbo's "accesskey" does. NULL: those
+	 * in the settings file, else none. */
+	const char *access_id;
+	const char *access_secret_file;
 };
 
 /*

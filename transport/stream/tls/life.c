@@ -66,6 +66,7 @@ static void tls_close(struct spokei_stream *stream)
 static const struct spokei_stream_kind kind = {
 	.name = "tls",
 	.copies = true,
+	.veiled = true,
 	.open = spokei_tls_open,
 	.read = spokei_tls_read,
 	.write = spokei_tls_write,
