@@ -15,6 +15,7 @@
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/wire/dubbo/dubbo.h"
+#include "transport/wire/http/http.h"
 #include "transport/wire/mprpc.h"
 
 #include <spoke/config.h>
@@ -465,6 +466,45 @@ static void token_that_cannot_be_noted_is_refused(void **state)
 	assert_int_equal(ask(0), SPOKE_EREMOTE);
 }
 
+/* --- HTTP */
+
+/* Sends a request with these header lines. Returns the status. */
+static int post(const char *path, const char *lines)
+{
+	const struct spoke_env *env = &rig.peer.process.env;
+	static char text[4096];
+	ssize_t len = 0;
+	int status = 0;
+
+	(void)snprintf(
+		text, sizeof(text),
+		"POST /demo.A/%s HTTP/1.1\r\nHost: 127.0.0.1\r\n%sContent-Length: 2\r\n\r\n[]",
+		path, lines);
+	peer_put_bytes(&rig.conns[0], spokei_span(text, strlen(text)));
+	flush(0);
+	len = env->net->read(env->ctx, rig.conns[0].fd, text, sizeof(text) - 1);
+	text[len > 0 ? len : 0] = '\0';
+	(void)sscanf(text, "HTTP/1.1 %d", &status);
+	assert_int_equal(strstr(text, "WWW-Authenticate: Bearer\r\n") != NULL, status == 401);
+	assert_null(strstr(text, SECRET));
+	return status;
+}
+
+static void http_client_bears_its_token_in_a_header(void **state)
+{
+	(void)state;
+	provide(SECRET);
+	open_on(0, &spokei_wire_http);
+	assert_int_equal(post("get", ""), 401);
+	assert_int_equal(post("get", "Authorization: Bearer correct-horse-2\r\n"), 401);
+	assert_int_equal(post("get", "Authorization: Bearer " SECRET "\r\n"), 200);
+	assert_int_equal(post("get", "Spoke-Attachment-token: " SECRET "\r\n"), 200);
+	assert_int_equal(post("none", "Authorization: Bearer " SECRET "\r\n"), 404);
+	assert_int_equal(post("get", ""), 401);
+	assert_int_equal(rig.served, 2);
+	assert_int_equal(stat(SPOKE_STAT_CLOSED_AUTH), 1);
+}
+
 /* --- bounds */
 
 static void third_refusal_closes_the_connection(void **state)
@@ -626,6 +666,7 @@ int main(void)
 		TEST(shown_token_counts_where_it_is_good),
 		TEST(token_is_taken_by_providers_that_need_none),
 		TEST(token_that_cannot_be_noted_is_refused),
+		TEST(http_client_bears_its_token_in_a_header),
 		TEST(third_refusal_closes_the_connection),
 		TEST(limit_of_refusals_is_a_setting),
 		TEST(flood_of_bad_requests_gets_three_answers),

@@ -16,6 +16,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define GRPC_DIGITS 8u
 #define NAME_MAX_LEN 256u   /* bytes of an attachment's name */
+#define TOKEN "token"       /* the attachment that "Authorization: Bearer" becomes */
 #define VALUE_MAX_LEN 8192u /* bytes of its value; a head has no more */
 
 static const char attachment_mark[] = "spoke-attachment-";
@@ -34,8 +35,24 @@ static bool take_once(bool *seen)
 	return first;
 }
 
-/* Returns the name of the attachment in this header; { 0 }: it is none. */
-static struct spoke_span attachment_of(struct spoke_span name, struct spokei_http_foreign *seen)
+static const char bearer[] = "bearer ";
+#define BEARER (sizeof(bearer) - 1)
+
+/* Cuts the token out of the value of "Authorization"; other schemes are not for spoke. */
+static bool take_bearer(struct spoke_span *value)
+{
+	if (value->len <= BEARER || !is(spokei_span(value->data, BEARER), bearer))
+		return false;
+	*value = spokei_span_after(*value, BEARER);
+	while (value->len > 0 && *(const char *)value->data == ' ')
+		*value = spokei_span_after(*value, 1);
+	return value->len > 0;
+}
+
+/* Returns the name of the attachment in this header; { 0 }: it is none. Leaves its value in
+ * *value. */
+static struct spoke_span attachment_of(struct spoke_span name, struct spoke_span *value,
+				       struct spokei_http_foreign *seen)
 {
 	static const struct spoke_span none;
 
@@ -43,10 +60,19 @@ static struct spoke_span attachment_of(struct spoke_span name, struct spokei_htt
 		return take_once(&seen->parent) ? name : none;
 	if (is(name, "tracestate"))
 		return take_once(&seen->state) ? name : none;
+	if (is(name, "authorization"))
+		return take_bearer(value) ? spokei_span(TOKEN, strlen(TOKEN)) : none;
 	if (name.len <= ATTACHMENT_MARK ||
 	    !is(spokei_span(name.data, ATTACHMENT_MARK), attachment_mark))
 		return none;
 	return spokei_span_after(name, ATTACHMENT_MARK);
+}
+
+/* Returns whether a value is as it is, without %XX: such a header has rules of its own. */
+static bool is_foreign(struct spoke_span name)
+{
+	return !is(spokei_span(name.data, name.len < ATTACHMENT_MARK ? name.len : ATTACHMENT_MARK),
+		   attachment_mark);
 }
 
 /* Rounds up; a time that is over is below 0. */
@@ -148,7 +174,7 @@ void spokei_http_fields_note(void *arg, struct spoke_span name, struct spoke_spa
 
 	if (fields->why == NULL)
 		fields->why = why;
-	fields->attachments += attachment_of(name, &fields->seen).len > 0;
+	fields->attachments += attachment_of(name, &value, &fields->seen).len > 0;
 }
 
 int spokei_http_fields_check(const struct spokei_wire_limits *limits,
@@ -206,13 +232,13 @@ int spokei_http_fields_attach(const struct spokei_wire_limits *limits, struct sp
 	spokei_builder_init_buffer(&builder, out, &limits->value);
 	spoke_pack_map(&builder, count);
 	while (error == SPOKE_OK && spokei_http_next_field(&lines, &name, &value)) {
-		struct spoke_span key = attachment_of(name, &seen);
+		struct spoke_span key = attachment_of(name, &value, &seen);
 
 		if (key.len == 0)
 			continue;
 		error = pack_name(&builder, key);
 		if (error == SPOKE_OK)
-			error = pack_value(&builder, value, key.data == name.data);
+			error = pack_value(&builder, value, is_foreign(name));
 	}
 	if (error == SPOKE_OK)
 		error = spoke_builder_finish_value(&builder, &map);

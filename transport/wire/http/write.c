@@ -177,7 +177,7 @@ static size_t put_head(struct response *response, int status)
 		put_text(response, line);
 	}
 	if (status == 401)
-		put(response, TEXT("WWW-Authenticate: Spoke\r\n"));
+		put(response, TEXT("WWW-Authenticate: Bearer\r\n"));
 	if (status == 405)
 		put(response, TEXT("Allow: POST, OPTIONS\r\n"));
 	if (status == UNAVAILABLE || status == TOO_MANY)
@@ -270,7 +270,7 @@ static void write_options(struct response *response)
 	put(response, TEXT("HTTP/1.1 204 No Content\r\nAllow: POST, GET, HEAD, OPTIONS\r\n"));
 	if (response->message->id >> SPOKEI_HTTP_ID_ORIGIN & 0xff)
 		put(response, TEXT("Access-Control-Allow-Methods: POST, GET\r\n"
-				   "Access-Control-Allow-Headers: *\r\n"
+				   "Access-Control-Allow-Headers: *, Authorization\r\n"
 				   "Access-Control-Max-Age: 600\r\n"));
 	put_origin(response);
 	put_connection(response);

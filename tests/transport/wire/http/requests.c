@@ -79,6 +79,13 @@ const struct http_request http_requests[] = {
 	  "400 attachments: each name once, and values in UTF-8 or with %XX\n" },
 	{ POST("/s/m", "Spoke-Attachment-timeout: 5\r\n", ""),
 	  "400 attachments: each name once, and values in UTF-8 or with %XX\n" },
+	{ POST("/s/m", "Authorization: Bearer a-token%20\r\n", ""),
+	  "s m [] {\"token\": \"a-token%20\"}\n" },
+	{ POST("/s/m", "authorization: bearer   x\r\nSpoke-Attachment-user: a%20b\r\n", ""),
+	  "s m [] {\"token\": \"x\", \"user\": \"a b\"}\n" },
+	{ POST("/s/m", "Authorization: Basic YTpi\r\n", ""), "s m []\n" },
+	{ POST("/s/m", "Authorization: Bearer\r\n", ""), "s m []\n" },
+	{ POST("/s/m", "Authorization: Bearer \r\n", ""), "s m []\n" },
 	{ POST("/s/m", "traceparent: 00-a-b-01\r\ntracestate: x=5%\r\nTraceState: y=1\r\n", ""),
 	  "s m [] {\"traceparent\": \"00-a-b-01\", \"tracestate\": \"x=5%\"}\n" },
 	/* Paths. */

@@ -118,7 +118,7 @@ static void errors_have_status_and_tell_whether_handler_may_have_run(void **stat
 		  "HTTP/1.1 403 Forbidden\r\n",
 		  "{\"error\":\"EFORBIDDEN\",\"code\":4,\"text\":\"t\",\"written\":false}\n" },
 		{ { .error = SPOKE_EFORBIDDEN, .error_code = 13, .forbidden = true },
-		  "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Spoke\r\n",
+		  "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\n",
 		  "{\"error\":\"EFORBIDDEN\",\"code\":13,\"text\":\"t\",\"written\":false}\n" },
 		{ { .error = SPOKE_EREFUSED, .forbidden = true },
 		  "HTTP/1.1 403 Forbidden\r\n",
