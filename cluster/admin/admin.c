@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes and ends the admin page of an engine: checks its options, listens, takes samples. */
 #include "cluster/admin/parts.h"
+#include "cluster/config/credentials.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
+#include "core/text/secret.h"
 #include "transport/http/connection.h"
 #include "transport/http/response.h"
 #include "transport/listen/listener.h"
@@ -43,6 +45,8 @@ static void free_admin(struct spoke_admin *admin)
 	spokei_buffer_fini(&admin->document);
 	spokei_buffer_fini(&admin->body);
 	spokei_quota_fini(&admin->quota);
+	if (admin->texts)
+		spokei_secret_wipe(admin->texts, admin->texts_size);
 	spokei_free(env, admin->texts, 1, admin->texts_size);
 	spokei_free(env, admin, 1, sizeof(*admin));
 }
@@ -177,6 +181,8 @@ static int check(struct spoke_engine *engine, const struct spoke_admin_options *
 		return wrong(engine, "name", "at most 128 bytes");
 	if (token_len == 0 || token_len > TOKEN_MAX || (with->token && !is_visible(with->token)))
 		return wrong(engine, "token", "1 to 256 visible ASCII characters");
+	if (with->token && with->token_file)
+		return wrong(engine, "token_file", "not with token");
 	if (with->hosts && !are_hosts(with->hosts))
 		return wrong(engine, "hosts",
 			     "comma-separated names without ports, at most 1024 bytes");
@@ -198,17 +204,18 @@ static const char *copy(char **room, const char *text)
 	return at;
 }
 
-static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_options *with)
+/* Copies the texts; `token` NULL: makes one. */
+static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_options *with,
+		      const char *token)
 {
 	const char *name = with->name ? with->name : "spoke";
 	const char *hosts = with->hosts ? with->hosts : "";
 	char made[SPOKEI_HTTP_NONCE];
 	char *room;
 
-	if (with->token == NULL)
+	if (token == NULL)
 		spokei_http_make_nonce(admin->engine->env, made);
-	admin->texts_size = size_of(name) + size_of(hosts) +
-			    size_of(with->token ? with->token : made);
+	admin->texts_size = size_of(name) + size_of(hosts) + size_of(token ? token : made);
 	for (size_t i = 0; i < with->action_count; i++)
 		admin->texts_size += size_of(with->actions[i].name) +
 				     size_of(with->actions[i].sentence);
@@ -218,7 +225,8 @@ static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_option
 	room = admin->texts;
 	admin->name = copy(&room, name);
 	admin->hosts = copy(&room, hosts);
-	admin->token = copy(&room, with->token ? with->token : made);
+	admin->token = copy(&room, token ? token : made);
+	admin->token_reads = with->token_reads;
 	admin->action_count = with->action_count;
 	for (size_t i = 0; i < with->action_count; i++) {
 		admin->actions[i] = with->actions[i];
@@ -226,6 +234,27 @@ static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_option
 		admin->actions[i].sentence = copy(&room, with->actions[i].sentence);
 	}
 	return SPOKE_OK;
+}
+
+/* Copies the texts, with the token of a file if there is one. */
+static int read_texts(struct spoke_admin *admin, const struct spoke_admin_options *with)
+{
+	const struct spokei_credential_source source = {
+		.section = SPOKEI_IN_ENGINE,
+		.options = { .token_file = with->token_file },
+		.keeps_text = true,
+		.sends = true,
+	};
+	struct spokei_credentials credentials;
+	int error;
+
+	if (with->token_file == NULL)
+		return copy_texts(admin, with, with->token);
+	error = spokei_credentials_read(admin->engine, &source, &credentials);
+	if (error == SPOKE_OK)
+		error = copy_texts(admin, with, credentials.token);
+	spokei_credentials_wipe(&credentials);
+	return error;
 }
 
 static void admin_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
@@ -286,7 +315,7 @@ static int admin_new(struct spoke_engine *engine, const struct spoke_admin_optio
 	spokei_buffer_init(&admin->document, engine->env, SPOKEI_ADMIN_BODY_MAX);
 	spokei_buffer_init(&admin->body, engine->env, SPOKEI_ADMIN_BODY_MAX);
 	spokei_history_init(&admin->history, engine);
-	error = copy_texts(admin, with);
+	error = read_texts(admin, with);
 	if (error == SPOKE_OK)
 		error = open_admin(admin, &address);
 	if (error) {

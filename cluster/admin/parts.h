@@ -40,6 +40,7 @@ struct spoke_admin {
 	struct spokei_buffer body;     /* of the response that is being made */
 	const char *name;
 	const char *token;
+	bool token_reads; /* GET needs it, too */
 	const char *hosts;
 	struct spoke_admin_action actions[SPOKEI_ADMIN_ACTIONS_MAX];
 	size_t action_count;

@@ -322,7 +322,8 @@ static void viewer_request(struct spokei_http_conn *conn, const struct spokei_ht
 	} else if (place->write == write_events && !has_room_for_stream(spokei_admin_of(conn))) {
 		respond_text(conn, 503, NULL,
 			     "The limit of streams is reached; see the option viewers_max.");
-	} else if (place != &actions_place || is_trusted(conn, request)) {
+	} else if ((place != &actions_place && !spokei_admin_of(conn)->token_reads) ||
+		   is_trusted(conn, request)) {
 		serve_place(conn, place);
 	}
 }

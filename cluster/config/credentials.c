@@ -107,7 +107,8 @@ static int make_random(struct spoke_engine *engine, const struct spokei_credenti
 	char made[SPOKEI_HTTP_NONCE];
 
 	if (source->sends)
-		return refuse(engine, SPOKE_EINVAL, "token", "a consumer needs the provider's");
+		return refuse(engine, SPOKE_EINVAL, "token",
+			      "it cannot be random here: write it, or name its file");
 	ret->random = true;
 	if (source->before && source->before->random) {
 		ret->tokens = source->before->tokens;
@@ -134,7 +135,7 @@ static int read_tokens(struct spoke_engine *engine, const struct spokei_credenti
 	if (why)
 		return refuse(engine, SPOKE_EINVAL, key, why);
 	if (source->sends && ret->tokens.count > 1)
-		return refuse(engine, SPOKE_EINVAL, key, "a consumer sends one token");
+		return refuse(engine, SPOKE_EINVAL, key, "only one token is possible here");
 	if (source->keeps_text)
 		keep_text(first, ret);
 	return SPOKE_OK;

@@ -44,7 +44,7 @@ struct spokei_credential_source {
 	struct spoke_span name; /* of the section */
 	struct spokei_credential_options options;
 	bool keeps_text; /* keeps the text of the first token */
-	bool sends;      /* of a consumer: one token, never a random one */
+	bool sends;      /* one token, never a random one, e.g. of a consumer */
 	bool same_token; /* an option gave the tokens of `before`, and is gone: they stay */
 	/* The credentials that are replaced: a random token stays. NULL: none are. */
 	const struct spokei_credentials *before;

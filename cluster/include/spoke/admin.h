@@ -51,13 +51,20 @@ struct spoke_admin_options {
 			       * be streams. 0: 16 */
 	const char *hosts;    /* additional host names, without ports, for scrapers and proxies,
 			       * e.g. "orders,orders.example"; NULL: none */
+	/* A file with the token, 8 to 256 visible ASCII characters, which only its owner may read;
+	 * not with `token`. NULL: none. */
+	const char *token_file;
+	/* Every request needs the token, so a browser needs a proxy that adds it. Only /live and
+	 * the two paths of /ready do not. */
+	bool token_reads;
 };
 
 /*
  * Makes an admin server, which listens at once. It does not keep a drain of its engine from ending,
  * displays the drain, and is closed with the engine. Returns 0, EINVAL (an option; see
- * spoke_engine_why()), ESYSTEM (the address is taken, or not local), ELIMIT, ENOMEM, ECLOSED or
- * EFORKED. Undo with spoke_admin_free().
+ * spoke_engine_why()), ESYSTEM (the address is taken, or not local; a file), EUNSUPPORTED (the
+ * environment has no secret files), ELIMIT, ENOMEM, ECLOSED or EFORKED. Undo with
+ * spoke_admin_free().
  */
 SPOKE_API SPOKE_MUST_USE int spoke_admin_new(struct spoke_engine *engine,
 					     const struct spoke_admin_options *options,

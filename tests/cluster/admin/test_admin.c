@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Paths of the admin page, access to them, and actions. */
+#include "core/virtual/files.h"
 #include "tests/cluster/admin/adminrig.h"
 
 #include "tests/core/json/jsonread.h"
@@ -246,6 +247,34 @@ static void invalid_options_are_rejected(void **state)
 	spoke_admin_free(NULL);
 }
 
+static void token_comes_from_a_file_and_may_be_needed_to_read(void **state)
+{
+	struct spoke_admin_options options = adminrig_options();
+
+	(void)state;
+	spoke_admin_free(rig.admin);
+	rig.admin = NULL;
+	spokei_world_run(&rig.world, rig.world.now_ns + 10 * MS);
+	options.token_file = "token";
+	assert_int_equal(spoke_admin_new(rig.engine, &options, &rig.admin), SPOKE_EINVAL);
+	options.token = NULL;
+	options.token_reads = true;
+	assert_int_equal(spoke_admin_new(rig.engine, &options, &rig.admin), SPOKE_ESYSTEM);
+	spokei_vfiles_put(rig.world.files, "token", "correct-horse\n");
+	spokei_vfiles_expose(rig.world.files, "token", true);
+	assert_int_equal(spoke_admin_new(rig.engine, &options, &rig.admin), SPOKE_EINVAL);
+	assert_has(spoke_engine_why(rig.engine), "chmod 600");
+	spokei_vfiles_expose(rig.world.files, "token", false);
+	assert_int_equal(spoke_admin_new(rig.engine, &options, &rig.admin), SPOKE_OK);
+	assert_string_equal(spoke_admin_token(rig.admin), "correct-horse");
+	assert_int_equal(adminrig_status(GET("/metrics")), 401);
+	assert_int_equal(adminrig_status(GET("/")), 401);
+	assert_int_equal(adminrig_status(GET("/live")), 200);
+	assert_int_equal(adminrig_status("GET /metrics HTTP/1.1\r\n" ADMINRIG_HOST
+					 "Authorization: Bearer correct-horse\r\n\r\n"),
+			 200);
+}
+
 static void page_cannot_be_opened_in_forked_child(void **state)
 {
 	struct spoke_admin_options options = adminrig_options();
@@ -260,6 +289,8 @@ static void page_cannot_be_opened_in_forked_child(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(token_comes_from_a_file_and_may_be_needed_to_read,
+						adminrig_set_up, adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(page_is_served_with_security_headers,
 						adminrig_set_up, adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(every_page_has_its_own_nonce, adminrig_set_up,
