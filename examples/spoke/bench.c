@@ -37,6 +37,9 @@ enum {
 	DATA,
 	TIMEOUT,
 	WIRE,
+	TOKEN,
+	TOKEN_FILE,
+	TOKEN_PLAIN,
 	AS_JSON,
 };
 
@@ -53,6 +56,11 @@ static const struct option_row rows[] = {
 	[TIMEOUT] = { "timeout", 't', "TIME", "timeout per call (default 1s)" },
 	[WIRE] = { "wire", 'w', "WIRE",
 		   "dubbo or mprpc, if the URL does not specify it (default dubbo)" },
+	[TOKEN] = { "token", 0, "TEXT",
+		    "token to send; other users see it in the list of processes" },
+	[TOKEN_FILE] = { "token-file", 0, "FILE", "file with the token, with mode 600" },
+	[TOKEN_PLAIN] = { "token-plain", 0, NULL,
+			  "send it over plain TCP to another machine, too" },
 	[AS_JSON] = { "json", 0, NULL, "print one line of JSON; times in ns" },
 };
 
@@ -123,6 +131,15 @@ static bool read_option(struct bench *bench, const struct options *options, int 
 		return true;
 	case WIRE:
 		bench->wire = options->value;
+		return true;
+	case TOKEN:
+		plan->token = options->value;
+		return true;
+	case TOKEN_FILE:
+		plan->token_file = options->value;
+		return true;
+	case TOKEN_PLAIN:
+		plan->token_plain = true;
 		return true;
 	default:
 		bench->json = true;

@@ -36,6 +36,9 @@ enum {
 	SERVICE_VERSION,
 	GROUP,
 	WAIT,
+	TOKEN,
+	TOKEN_FILE,
+	TOKEN_PLAIN,
 	CONFIG,
 	NOTIFY,
 	JSON,
@@ -65,6 +68,11 @@ static const struct option_row rows[] = {
 	[SERVICE_VERSION] = { "version", 0, "TEXT", "version of the service" },
 	[GROUP] = { "group", 0, "TEXT", "group of the service" },
 	[WAIT] = { "wait", 0, NULL, "wait for a usable provider, up to the timeout" },
+	[TOKEN] = { "token", 0, "TEXT",
+		    "token to send; other users see it in the list of processes" },
+	[TOKEN_FILE] = { "token-file", 0, "FILE", "file with the token, with mode 600" },
+	[TOKEN_PLAIN] = { "token-plain", 0, NULL,
+			  "send it over plain TCP to another machine, too" },
 	[CONFIG] = { "config", 0, "FILE", "configuration file, see spoke.conf(5)" },
 	[NOTIFY] = { "notify", 'n', NULL, "one-way call: expect no answer" },
 	[JSON] = { "json", 0, NULL, "print the whole result as JSON, including errors" },
@@ -355,6 +363,15 @@ static bool take_option(struct caller *caller, int row, const struct options *op
 	case WAIT:
 		caller->options.wait_ready = true;
 		return true;
+	case TOKEN:
+		caller->options.token = options->value;
+		return true;
+	case TOKEN_FILE:
+		caller->options.token_file = options->value;
+		return true;
+	case TOKEN_PLAIN:
+		caller->options.token_plain = true;
+		return true;
 	case CONFIG:
 		caller->config_path = options->value;
 		return true;
@@ -399,10 +416,11 @@ static int take_operands(struct caller *caller, const struct options *options)
 	end = target_read(&caller->target, VERB, caller->place, options->operands[1], caller->wire);
 	if (end == VERB_OK && caller->target.mprpc &&
 	    (caller->of.version || caller->of.group || caller->values.pair_count ||
-	     caller->of.generic || caller->of.serialization))
+	     caller->of.generic || caller->of.serialization || caller->options.token ||
+	     caller->options.token_file))
 		end = ending_say(VERB_USAGE, VERB,
-				 "MessagePack-RPC has no versions, groups, attachments, generic "
-				 "calls or serializations; remove these options");
+				 "MessagePack-RPC has no versions, groups, attachments, tokens, "
+				 "generic calls or serializations; remove these options");
 	if (end == VERB_OK && !add_keys(caller))
 		end = ending_say(VERB_REMOTE, VERB, "out of memory");
 	if (end != VERB_OK)

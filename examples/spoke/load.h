@@ -33,6 +33,9 @@ struct load_plan {
 	uint64_t duration_ns;
 	uint64_t calls; /* ends the run, 0: the duration does */
 	uint64_t timeout_ns;
+	const char *token;      /* NULL: none */
+	const char *token_file; /* NULL: none */
+	bool token_plain;
 };
 
 enum load_stage {

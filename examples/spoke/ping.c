@@ -25,6 +25,9 @@ enum {
 	HEARTBEAT,
 	SERVICE,
 	WIRE,
+	TOKEN,
+	TOKEN_FILE,
+	TOKEN_PLAIN,
 	QUIET,
 	JSON,
 };
@@ -38,6 +41,11 @@ static const struct option_row rows[] = {
 	[SERVICE] = { "service", 's', "NAME", "service to call, if the URL does not name one" },
 	[WIRE] = { "wire", 'w', "WIRE",
 		   "dubbo or mprpc, if the URL does not specify it (default dubbo)" },
+	[TOKEN] = { "token", 0, "TEXT",
+		    "token to send; other users see it in the list of processes" },
+	[TOKEN_FILE] = { "token-file", 0, "FILE", "file with the token, with mode 600" },
+	[TOKEN_PLAIN] = { "token-plain", 0, NULL,
+			  "send it over plain TCP to another machine, too" },
 	[QUIET] = { "quiet", 'q', NULL, "print only the summary" },
 	[JSON] = { "json", 0, NULL, "print pings and summary as JSON" },
 };
@@ -301,6 +309,15 @@ static bool take_option(struct pinger *pinger, int row, const struct options *op
 		return true;
 	case WIRE:
 		pinger->wire = options->value;
+		return true;
+	case TOKEN:
+		pinger->options.token = options->value;
+		return true;
+	case TOKEN_FILE:
+		pinger->options.token_file = options->value;
+		return true;
+	case TOKEN_PLAIN:
+		pinger->options.token_plain = true;
 		return true;
 	case QUIET:
 		pinger->quiet = true;

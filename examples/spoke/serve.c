@@ -37,6 +37,8 @@ enum {
 	DELAY,
 	DROP_RATE,
 	FREEZE_AFTER,
+	TOKEN,
+	TOKEN_FILE,
 	CONFIG,
 	ADMIN,
 	QUIET,
@@ -59,6 +61,10 @@ static const struct option_row rows[] = {
 	[DROP_RATE] = { "drop-rate", 0, "SHARE", "share of requests that get no answer, e.g. 0.1" },
 	[FREEZE_AFTER] = { "freeze-after", 0, "N|TIME",
 			   "freeze (SIGSTOP) after N requests or after a time; SIGCONT resumes" },
+	[TOKEN] = { "token", 0, "LIST",
+		    "tokens of which requests must bear one; true: a random one, which the "
+		    "registry shows" },
+	[TOKEN_FILE] = { "token-file", 0, "FILE", "file with the tokens, with mode 600" },
 	[CONFIG] = { "config", 0, "FILE",
 		     "configuration file, see spoke.conf(5); SIGHUP reloads it" },
 	[ADMIN] = { "admin", 0, "ADDRESS",
@@ -390,6 +396,12 @@ static bool take_option(struct server *server, int row, const struct options *op
 		return options_share(options, &server->faults.drop_share);
 	case FREEZE_AFTER:
 		return take_freeze(server, options);
+	case TOKEN:
+		server->options.token = options->value;
+		return true;
+	case TOKEN_FILE:
+		server->options.token_file = options->value;
+		return true;
 	case CONFIG:
 		server->config_path = options->value;
 		settings_path = options->value;

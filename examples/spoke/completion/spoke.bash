@@ -21,7 +21,7 @@ _spoke() {
 		[ "$verb $before" != "ping -w" ] || before=--wire
 	case $before in
 	: | *://*) return ;;
-	@ | --config | --check)
+	@ | --config | --check | --token-file)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
@@ -40,10 +40,10 @@ _spoke() {
 		;;
 	esac
 	case $verb in
-	call) options="--timeout --retries --idempotent --cluster --attachment --data --wire --types --generic --serialization --version --group --wait --config --notify --json --verbose --plain --help" ;;
-	serve) options="--service --version --group --port --registry --advertise --heartbeat --weight --delay --drop-rate --freeze-after --config --admin --quiet --plain --help" ;;
-	bench) options="--concurrency --rate --calls --duration --warm-up --connections --size --data --timeout --wire --json --plain --help" ;;
-	ping) options="--count --interval --timeout --heartbeat --service --wire --quiet --json --plain --help" ;;
+	call) options="--timeout --retries --idempotent --cluster --attachment --data --wire --types --generic --serialization --version --group --wait --token --token-file --token-plain --config --notify --json --verbose --plain --help" ;;
+	serve) options="--service --version --group --port --registry --advertise --heartbeat --weight --delay --drop-rate --freeze-after --token --token-file --config --admin --quiet --plain --help" ;;
+	bench) options="--concurrency --rate --calls --duration --warm-up --connections --size --data --timeout --wire --token --token-file --token-plain --json --plain --help" ;;
+	ping) options="--count --interval --timeout --heartbeat --service --wire --token --token-file --token-plain --quiet --json --plain --help" ;;
 	top) options="--interval --count --once --settings --plain --help" ;;
 	ls) options="--json --timeout --plain --help" ;;
 	watch) options="--json --plain --help" ;;
