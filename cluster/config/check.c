@@ -3,6 +3,7 @@
 #include "cluster/config/check.h"
 
 #include "cluster/catalog.h"
+#include "core/text/tokens.h"
 #include "transport/conn/callers.h"
 #include "transport/listen/rules.h"
 #include "transport/wire/catalog.h"
@@ -317,6 +318,37 @@ int spokei_check_admin(const struct spoke_env *env, const char *listen, const ch
 		return SPOKE_OK;
 	return wrong(ret_why,
 		     "not a numeric address; write e.g. 127.0.0.1:9090 or unix:/run/page.sock");
+}
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+	for (; *words; words++)
+		if (strcmp(text, *words) == 0)
+			return true;
+	return false;
+}
+
+bool spokei_check_is_random(const char *tokens)
+{
+	static const char *const words[] = { "true", "default", NULL };
+
+	return is_one_of(tokens, words);
+}
+
+bool spokei_check_is_none(const char *tokens)
+{
+	static const char *const words[] = { "false", "0", "null", "N/A", NULL };
+
+	return is_one_of(tokens, words);
+}
+
+const char *spokei_check_tokens(const char *tokens)
+{
+	struct spokei_tokens read = { .count = 0 };
+
+	if (spokei_check_is_random(tokens) || spokei_check_is_none(tokens))
+		return NULL;
+	return spokei_tokens_read_list(&read, tokens, NULL);
 }
 
 const char *spokei_check_name(const char *name)

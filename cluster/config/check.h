@@ -104,6 +104,13 @@ SPOKE_MUST_USE int spokei_check_advertised(const struct spoke_env *env, const ch
 SPOKE_MUST_USE int spokei_check_admin(const struct spoke_env *env, const char *listen,
 				      const char **ret_why);
 
+/* Returns whether a value of the key "token" asks for a random token, or for none. */
+bool spokei_check_is_random(const char *tokens);
+bool spokei_check_is_none(const char *tokens);
+
+/* Checks such a value. Returns NULL if it is valid, or why it is not, without a part of it. */
+const char *spokei_check_tokens(const char *tokens);
+
 /* Checks the name of a service or method in a section's heading. Returns NULL if it is valid. */
 const char *spokei_check_name(const char *name);
 

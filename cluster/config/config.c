@@ -5,6 +5,7 @@
 
 #include "cluster/config/parts.h"
 #include "core/engine/engine.h"
+#include "core/text/secret.h"
 
 #include <spoke/host.h>
 
@@ -75,6 +76,7 @@ int spokei_config_read_file(const struct spoke_env *env, const char *path,
 	}
 	error = spokei_sheet_read(env, path, (struct spoke_span){ bytes, (size_t)got }, told, arg,
 				  ret);
+	spokei_secret_wipe(bytes, (size_t)got);
 	spokei_free(env, bytes, 1, size);
 	return error;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads tokens, and keys that sign. */
+#define _POSIX_C_SOURCE 200809L /* strerror_r() */
 #include "cluster/config/credentials.h"
 
+#include "cluster/config/check.h"
 #include "cluster/config/config.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
@@ -13,32 +15,11 @@
 #include <stdio.h>
 
 #define FILE_MAX 4096u   /* bytes of a file */
+#define WHY 96u          /* bytes of a reason */
 #define PATH_SHOWN 96u   /* bytes of a path in a sentence */
 #define AUTH_ACCESSKEY 1 /* number of the name */
 
 static const char both[] = "set either token or token.file";
-
-static bool is_one_of(const char *text, const char *const *words)
-{
-	for (; *words; words++)
-		if (strcmp(text, *words) == 0)
-			return true;
-	return false;
-}
-
-static bool is_random(const char *text)
-{
-	static const char *const words[] = { "true", "default", NULL };
-
-	return is_one_of(text, words);
-}
-
-static bool is_none(const char *text)
-{
-	static const char *const words[] = { "false", "0", "null", "N/A", NULL };
-
-	return is_one_of(text, words);
-}
 
 static int refuse(struct spoke_engine *engine, int error, const char *key, const char *why)
 {
@@ -48,16 +29,15 @@ static int refuse(struct spoke_engine *engine, int error, const char *key, const
 
 /* --- files */
 
-static const char *why_unread(int error)
+static void say_unread(int error, char *text, size_t size)
 {
-	switch (error) {
-	case -EPERM:
-		return "its group or others may read it; chmod 600, or 640 and owner root";
-	case -EFBIG:
-		return "the file is longer than 4 KiB";
-	default:
-		return strerror(-error);
-	}
+	if (error == -EPERM)
+		(void)snprintf(text, size,
+			       "its group or others may read it; chmod 600, or 640 and owner root");
+	else if (error == -EFBIG)
+		(void)snprintf(text, size, "the file is longer than 4 KiB");
+	else if (strerror_r(-error, text, size) != 0)
+		(void)snprintf(text, size, "it cannot be read");
 }
 
 /* Reads a file into `bytes`, of FILE_MAX bytes, which the caller wipes. */
@@ -66,6 +46,7 @@ static int read_file(struct spoke_engine *engine, const char *key, const char *p
 {
 	const struct spoke_env *env = engine->env;
 	char shown[PATH_SHOWN];
+	char why[WHY];
 	ssize_t got;
 
 	if (env->files == NULL || env->files->read_secret == NULL)
@@ -79,21 +60,13 @@ static int read_file(struct spoke_engine *engine, const char *key, const char *p
 	if (got == -ENOMEM)
 		return SPOKE_ENOMEM;
 	(void)spokei_log_escape_end(shown, sizeof(shown), path, strlen(path));
+	say_unread((int)got, why, sizeof(why));
 	spokei_event(engine, got == -EPERM ? SPOKE_EINVAL : SPOKE_ESYSTEM, "%s = %s: %s", key,
-		     shown, why_unread((int)got));
+		     shown, why);
 	return got == -EPERM ? SPOKE_EINVAL : SPOKE_ESYSTEM;
 }
 
 /* --- tokens */
-
-const char *spokei_credentials_check(const char *tokens)
-{
-	struct spokei_tokens read = { .count = 0 };
-
-	if (is_random(tokens) || is_none(tokens))
-		return NULL;
-	return spokei_tokens_read_list(&read, tokens, NULL);
-}
 
 static void keep_text(struct spoke_span first, struct spokei_credentials *ret)
 {
@@ -117,7 +90,7 @@ static int make_random(struct spoke_engine *engine, const struct spokei_credenti
 	}
 	spokei_http_make_nonce(engine->env, made);
 	(void)spokei_tokens_add(&ret->tokens, spokei_span(made, strlen(made)));
-	/* Without the text nobody could know it. */
+	/* Without the text no caller could know it. */
 	keep_text(spokei_span(made, strlen(made)), ret);
 	spokei_secret_wipe(made, sizeof(made));
 	return SPOKE_OK;
@@ -180,9 +153,9 @@ static int read_token(struct spoke_engine *engine, const struct spokei_credentia
 	ret->has_token = list || path;
 	if (path)
 		return read_token_file(engine, source, path, ret);
-	if (list == NULL || is_none(list))
+	if (list == NULL || spokei_check_is_none(list))
 		return SPOKE_OK;
-	if (is_random(list))
+	if (spokei_check_is_random(list))
 		return make_random(engine, source, ret);
 	return read_tokens(engine, source, list, spokei_span(NULL, 0), ret);
 }

@@ -2,8 +2,8 @@
 /*
  * Credentials, as options, a section of the settings file and files of their own give them: the
  * tokens of which requests must bear one, or the one that a consumer sends; and the key that signs
- * requests. Tokens are kept as digests, and what was read is wiped, except texts that are sent or
- * published. On the engine's thread.
+ * requests. Tokens are kept as digests, and the bytes of files are wiped, except texts that are
+ * sent or published. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_CONFIG_CREDENTIALS_H
 #define SPOKEI_CLUSTER_CONFIG_CREDENTIALS_H
@@ -56,9 +56,6 @@ struct spokei_credential_source {
 SPOKE_MUST_USE int spokei_credentials_read(struct spoke_engine *engine,
 					   const struct spokei_credential_source *source,
 					   struct spokei_credentials *ret);
-
-/* Returns why a value of the key "token" is none; NULL: it is one. Quotes nothing. */
-const char *spokei_credentials_check(const char *tokens);
 
 /* Sets *ret to `narrow`, with what it does not say from `wide`. */
 void spokei_credentials_lay(const struct spokei_credentials *wide,

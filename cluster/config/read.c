@@ -4,7 +4,6 @@
  * errors are reported at once.
  */
 #include "cluster/config/check.h"
-#include "cluster/config/credentials.h"
 #include "cluster/config/line.h"
 #include "cluster/config/sheet.h"
 #include "cluster/config/store.h"
@@ -301,7 +300,7 @@ static void check_text(struct reader *reader, enum spokei_key key, const char *v
 	int error = SPOKE_OK;
 
 	if (key == SPOKEI_KEY_TOKEN)
-		why = spokei_credentials_check(value);
+		why = spokei_check_tokens(value);
 	if (why)
 		error = SPOKE_EINVAL;
 	else if (key == SPOKEI_KEY_ADVERTISE)

@@ -9,9 +9,9 @@
 #include "cluster/config/places.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/consumer/settings.h"
+#include "cluster/consumer/shown.h"
 #include "cluster/consumer/subscription.h"
 #include "cluster/endpoints/directory.h"
-#include "cluster/endpoints/endpoint.h"
 #include "cluster/endpoints/info.h"
 #include "cluster/filter/filter.h"
 #include "cluster/serve/request.h"
@@ -33,6 +33,7 @@ struct block {
 	struct spokei_balancer_state balancer_state;
 	struct spokei_filters filters;
 	struct spokei_route pushed;
+	struct spokei_shown shown;
 };
 
 const char spokei_consumer_kind[] = "consumer";
@@ -138,34 +139,13 @@ static int subscribe(struct spoke_consumer *consumer, const struct spoke_consume
 					 &settings->keeper);
 }
 
-/* Returns 0, or EINVAL if the consumer's own token would be read on its way to one of these. */
-static int check_token(const struct spoke_consumer *consumer, const struct spoke_url *urls,
-		       size_t count)
-{
-	const struct spokei_consumer_settings *settings = consumer->settings;
-
-	if (*settings->credentials.token == '\0' || settings->token_plain ||
-	    consumer->link->stream->veiled)
-		return SPOKE_OK;
-	for (size_t i = 0; i < count; i++) {
-		const char *host = urls[i].host;
-
-		if (urls[i].socket || host == NULL || spokei_endpoint_is_near(host))
-			continue;
-		spokei_event(consumer->engine, SPOKE_EINVAL,
-			     "token: it would go over plain TCP to %s; use TLS, or set token.plain "
-			     "= true",
-			     host);
-		return SPOKE_EINVAL;
-	}
-	return SPOKE_OK;
-}
-
 static int fix_endpoints(struct spoke_consumer *consumer, const struct spoke_url *urls,
 			 size_t count)
 {
-	int error = check_token(consumer, urls, count);
+	int error = SPOKE_OK;
 
+	if (!consumer->settings->token_plain && !consumer->link->stream->veiled)
+		error = spokei_shown_check(consumer->engine, consumer->shown, urls, count);
 	return error ? error : spokei_directory_fix(consumer->directory, urls, count);
 }
 
@@ -227,6 +207,7 @@ static void consumer_bury(struct spokei_task *task)
 	spoke_url_fini(&consumer->provided);
 	spokei_filters_fini(consumer->filters, env);
 	spokei_consumer_unlink(consumer);
+	spokei_shown_fini(env, consumer->shown);
 	spokei_settings_consumer_fini(env, consumer->settings);
 	free_block(consumer);
 }
@@ -335,6 +316,7 @@ static void consumer_changed(struct spokei_config_user *user)
 	struct spoke_consumer *consumer = &block->consumer;
 
 	spokei_settings_renew(consumer->engine, settings);
+	spokei_shown_renew(consumer->engine, settings, consumer->shown);
 	consumer->caller->token_plain = settings->token_plain;
 	consumer->caller->told_plain = false;
 	inherit(consumer);
@@ -362,7 +344,7 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 	caller->settled_arg = settings->settled_arg;
 	if (*settings->application)
 		caller->application = settings->application;
-	caller->credentials = &settings->credentials;
+	caller->credentials = &consumer->shown->of;
 	caller->token_plain = settings->token_plain;
 	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
 	spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
@@ -419,6 +401,7 @@ static struct spoke_consumer *alloc_block(struct spoke_engine *engine)
 		.balancer_state = &block->balancer_state,
 		.filters = &block->filters,
 		.pushed = &block->pushed,
+		.shown = &block->shown,
 		.bury.run = consumer_bury,
 	};
 	return &block->consumer;
@@ -450,6 +433,8 @@ static int consumer_new(struct spoke_engine *engine, const struct spoke_consumer
 	consumer->settings->file.changed = consumer_changed;
 	error = spokei_config_join(&consumer->settings->file, engine);
 	if (error == 0)
+		error = spokei_shown_init(engine, with, consumer->settings, consumer->shown);
+	if (error == 0)
 		error = spokei_consumer_link(consumer, with);
 	if (error)
 		goto err_after_settings;
@@ -474,6 +459,7 @@ err_after_link:
 	spokei_caller_fini(consumer->caller);
 	spokei_consumer_unlink(consumer);
 err_after_settings:
+	spokei_shown_fini(engine->env, consumer->shown);
 	spokei_settings_consumer_fini(engine->env, consumer->settings);
 err_after_alloc:
 	free_block(consumer);

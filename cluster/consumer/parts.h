@@ -21,13 +21,14 @@ struct spokei_directory;
 struct spokei_filters;
 struct spokei_link;
 struct spokei_route;
+struct spokei_shown;
 struct spokei_subscription;
 struct spokei_tls;
 
 struct spoke_consumer {
 	struct spoke_engine *engine;
 	struct spokei_member member; /* of the engine's roll */
-	struct spokei_link *link;    /* these eight lie in one block of memory with the consumer */
+	struct spokei_link *link;    /* these nine lie in one block of memory with the consumer */
 	struct spokei_consumer_settings *settings;
 	struct spokei_tls *tls;       /* NULL: plain connections */
 	struct spokei_caller *caller; /* closed: no more calls */
@@ -35,7 +36,8 @@ struct spoke_consumer {
 	struct spokei_subscription *subscription;     /* at a registry */
 	struct spokei_balancer_state *balancer_state; /* of methods without their own balancer */
 	struct spokei_filters *filters;
-	struct spokei_route *pushed;        /* the handler of pushes */
+	struct spokei_route *pushed; /* the handler of pushes */
+	struct spokei_shown *shown;
 	_Atomic(struct spokei_desk *) desk; /* for futures; NULL: none was made yet */
 	struct spoke_url provided;          /* URL of the first provider listed; or empty */
 	bool ended;                         /* takes no calls, and has no connections */

@@ -49,8 +49,6 @@ static int read_options(struct spoke_engine *engine, const struct spoke_consumer
 						  options->heartbeat_ns);
 
 	spokei_keys_set(values, SPOKEI_KEY_TOKEN_PLAIN, options->token_plain);
-	if (options->token)
-		spokei_keys_put(values, SPOKEI_KEY_TOKEN, 0, SPOKEI_FROM_CODE, 0);
 	if (error == 0)
 		error = spokei_keys_overrule_interval(engine, values, SPOKEI_KEY_IDLE_CLOSE,
 						      options->idle_close_ns);
@@ -228,57 +226,19 @@ static void fill_live(const struct spokei_key_values *values, struct spokei_cons
 	ret->drops_oldest = of[SPOKEI_KEY_FAILBACK_OVERFLOW] != 0;
 	ret->limits.heartbeat_ns = of[SPOKEI_KEY_HEARTBEAT];
 	ret->limits.idle_close_ns = of[SPOKEI_KEY_IDLE_CLOSE];
+	ret->token_plain = of[SPOKEI_KEY_TOKEN_PLAIN] != 0;
 	ret->limits.pending_max = (uint32_t)of[SPOKEI_KEY_PENDING_MAX];
 	ret->directory.actives_max = (uint32_t)of[SPOKEI_KEY_ENDPOINT_ACTIVES];
 	ret->directory.eject_failures = (uint32_t)of[SPOKEI_KEY_EJECT_FAILURES];
 	ret->directory.eject_ns = of[SPOKEI_KEY_EJECT_TIME];
 }
 
-/* Reads what requests bear. `token`: of an option, or NULL. A narrower section wins. */
-static int read_credentials(struct spoke_engine *engine, struct spokei_consumer_settings *settings,
-			    const char *token)
-{
-	struct spokei_credential_source source = {
-		.config = settings->file.config,
-		.section = SPOKEI_IN_SERVICE,
-		.name = span_of(settings->service),
-		.options = settings->credential_options,
-		.keeps_text = true,
-		.sends = true,
-		.same_token = settings->same_token,
-		.before = &settings->credentials,
-	};
-	struct spokei_credentials narrow;
-	struct spokei_credentials wide;
-	int error;
-
-	source.options.token = token;
-	error = spokei_credentials_read(engine, &source, &narrow);
-	if (error)
-		return error;
-	source.section = SPOKEI_IN_CONSUMER;
-	source.name = span_of("");
-	source.options = (struct spokei_credential_options){ .token = NULL };
-	source.same_token = false;
-	error = spokei_credentials_read(engine, &source, &wide);
-	if (error == SPOKE_OK)
-		spokei_credentials_lay(&wide, &narrow, &settings->credentials);
-	spokei_credentials_wipe(&narrow);
-	spokei_credentials_wipe(&wide);
-	settings->same_token |= token != NULL;
-	return error;
-}
-
 void spokei_settings_renew(struct spoke_engine *engine, struct spokei_consumer_settings *settings)
 {
 	struct spokei_key_values values;
 
-	if (read_wide(engine, settings, NULL, span_of(settings->service), &values) != SPOKE_OK)
-		return;
-	fill_live(&values, settings);
-	settings->token_plain = values.of[SPOKEI_KEY_TOKEN_PLAIN] != 0;
-	if (read_credentials(engine, settings, NULL))
-		spokei_event(engine, SPOKE_EINVAL, "reload: token and key stay as they were");
+	if (read_wide(engine, settings, NULL, span_of(settings->service), &values) == SPOKE_OK)
+		fill_live(&values, settings);
 }
 
 /* Returns the registry: the option's, or the file's if the URL names no address. */
@@ -360,19 +320,10 @@ static const char *find_cache(const struct spoke_consumer_options *options,
 static int copy_texts(struct spoke_engine *engine, const struct spoke_consumer_options *options,
 		      struct spokei_consumer_settings *ret)
 {
-	struct spokei_credential_options *paths = &ret->credential_options;
-	const char *texts[] = { "",
-				"",
-				first_text(find_application(options, ret), "", ""),
-				find_registry(options, ret),
-				find_cache(options, ret),
-				options->token_file,
-				options->access_id,
-				options->access_secret_file };
-	const char **copies[] = { &ret->version,     &ret->group,
-				  &ret->application, &ret->registry,
-				  &ret->cache,       &paths->token_file,
-				  &paths->access_id, &paths->access_secret_file };
+	const char *texts[] = { "", "", first_text(find_application(options, ret), "", ""),
+				find_registry(options, ret), find_cache(options, ret) };
+	const char **copies[] = { &ret->version, &ret->group, &ret->application, &ret->registry,
+				  &ret->cache };
 
 	spokei_settings_which(ret, span_of(ret->service), &texts[0], &texts[1]);
 	return spokei_texts_copy(engine->env, texts, copies, sizeof(texts) / sizeof(texts[0]),
@@ -392,6 +343,7 @@ static void mark_texts(const struct spoke_consumer_options *options, const struc
 		{ SPOKEI_KEY_VERSION, NULL },
 		{ SPOKEI_KEY_GROUP, NULL },
 		{ SPOKEI_KEY_APPLICATION, options->application },
+		{ SPOKEI_KEY_TOKEN, options->token },
 		{ SPOKEI_KEY_TOKEN_FILE, options->token_file },
 		{ SPOKEI_KEY_ACCESS_ID, options->access_id },
 		{ SPOKEI_KEY_ACCESS_SECRET_FILE, options->access_secret_file },
@@ -433,10 +385,6 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 	mark_texts(options, &ret->url, &values);
 	mark_tables(ret->policy, ret->balancer, &values);
 	ret->in_force = values;
-	ret->token_plain = values.of[SPOKEI_KEY_TOKEN_PLAIN] != 0;
-	error = read_credentials(engine, ret, options->token);
-	if (error)
-		return error;
 	fill_consumer(options, &values, ret);
 	error = spokei_places_check(engine, &ret->url, ret->keeper.registry != NULL);
 	if (error)
@@ -500,7 +448,6 @@ int spokei_settings_further(struct spoke_engine *engine,
 void spokei_settings_consumer_fini(const struct spoke_env *env,
 				   struct spokei_consumer_settings *settings)
 {
-	spokei_credentials_wipe(&settings->credentials);
 	spokei_config_leave(&settings->file);
 	spokei_free(env, settings->texts, 1, settings->texts_size);
 	settings->texts = NULL;

@@ -10,7 +10,6 @@
 
 #include "cluster/call/settings.h"
 #include "cluster/config/config.h"
-#include "cluster/config/credentials.h"
 #include "cluster/discovery/keeper.h"
 #include "cluster/endpoints/settings.h"
 #include "transport/conn/link.h"
@@ -34,7 +33,7 @@ struct spokei_consumer_settings {
 	const char *application; /* "": not set */
 	const char *registry;    /* NULL: none */
 	const char *cache;       /* of its lists; NULL: none */
-	char *texts;             /* copies of these five, and of paths */
+	char *texts;             /* copies of these five */
 	size_t texts_size;
 	bool needs_service; /* an endpoint's wire requires the name of the service */
 	struct spokei_call_settings calls;
@@ -48,11 +47,7 @@ struct spokei_consumer_settings {
 	bool drops_oldest;
 	struct spokei_link_limits limits;
 	struct spokei_directory_settings directory;
-	/* What requests bear: of options, else of the service, else of all consumers. */
-	struct spokei_credentials credentials;
-	struct spokei_credential_options credential_options; /* paths, among the texts */
-	bool same_token;                                     /* an option gave the token */
-	bool token_plain;                    /* it may go over plain TCP to other machines */
+	bool token_plain;                    /* a token may go over plain TCP to other machines */
 	struct spokei_keeper_options keeper; /* registry NULL: the URLs name the providers */
 };
 

@@ -22,6 +22,7 @@ int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *
 	for (size_t i = 0; i < count; i++) {
 		if (list[i] == NULL)
 			return SPOKE_EINVAL;
+		filters->told |= list[i]->after_request != NULL;
 	}
 	filters->list = spokei_alloc(env, count, SLOT);
 	if (filters->list == NULL)
@@ -47,6 +48,7 @@ int spokei_filters_put_first(struct spokei_filters *filters, const struct spoke_
 		memcpy(list + 1, filters->list, filters->count * SLOT);
 	spokei_free(env, filters->list, filters->count, SLOT);
 	filters->list = list;
+	filters->told |= filter->after_request != NULL;
 	filters->count++;
 	filters->own_count++;
 	filters->steps++;

@@ -23,6 +23,7 @@ struct spokei_filters {
 	size_t count;
 	size_t own_count;           /* of the filters that spokei_filters_put_first() has added */
 	size_t steps;               /* before a request: filters, and the judge */
+	bool told;                  /* at least one of them is notified of the end of requests */
 	spokei_filters_judge judge; /* NULL: none */
 	void *judge_arg;
 };

@@ -2,7 +2,7 @@
 /*
  * The signature of requests, as Dubbo's "accesskey" has it: Base64(HMAC-SHA256(secret, text)),
  * where the text is SERVICE:VERSION:GROUP#METHOD#SECRET#TIMESTAMP. It covers neither the arguments
- * nor a number that is used once, so a request that somebody has heard can be repeated with other
+ * nor a number that is used once, so a listener can repeat a request with other
  * arguments for as long as its time is accepted. Pure.
  */
 #ifndef SPOKEI_CLUSTER_FILTER_SIGNATURE_H
@@ -21,7 +21,7 @@
 #define SPOKEI_SIGNATURE_KEY_ID "ak"
 #define SPOKEI_SIGNATURE_KEY_CONSUMER "consumer" /* the application */
 
-/* What is signed. Version and group are empty if there are none. */
+/* The signed parts. Version and group are empty if there are none. */
 struct spokei_signed {
 	struct spoke_span service;
 	struct spoke_span version;
@@ -37,7 +37,7 @@ void spokei_signature_make(struct spoke_span secret, const struct spokei_signed 
 /* Writes ms since 1970 as text. Returns its length. */
 size_t spokei_signature_print_time(uint64_t ms, char out[SPOKEI_SIGNATURE_TIME + 1]);
 
-/* The one who may sign. */
+/* The signer that is accepted. */
 struct spokei_signature_check {
 	struct spoke_span id;
 	struct spoke_span secret;

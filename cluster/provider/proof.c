@@ -25,7 +25,7 @@
 
 static const struct spoke_span no_name = { NULL, 0 };
 
-/* What one service asks for: spokei_service.asked. */
+/* The demands of one service: spokei_service.asked. */
 struct service_proof {
 	struct spoke_list node;
 	struct spokei_credentials of;
@@ -38,7 +38,7 @@ struct spokei_proof {
 	struct spoke_filter filter;
 	struct spoke_engine *engine;
 	const struct spokei_provider_settings *settings;
-	const struct spokei_config_user *file; /* whose config may be gone */
+	const struct spokei_config_user *file; /* its config may be gone */
 	struct spokei_credential_options options;
 	char *texts; /* of the options */
 	size_t texts_size;
@@ -66,7 +66,7 @@ static int read_own(const struct spokei_proof *proof, const struct spokei_creden
 	return spokei_credentials_read(proof->engine, &source, ret);
 }
 
-/* What the service does not set is the provider's. */
+/* Settings that the service lacks are the provider's. */
 static int read_service(const struct spokei_proof *proof, const struct service_proof *each,
 			const struct spokei_credentials *own,
 			const struct spokei_credentials *before, struct spokei_credentials *ret)
@@ -285,7 +285,7 @@ static void report(struct spoke_engine *engine, const struct spokei_conn *conn, 
 		   "%s: %s", peer, text);
 }
 
-/* The caller learns neither what was wrong nor what would be right. */
+/* The caller learns neither the mistake nor the remedy. */
 static struct spoke_filter_verdict refuse(const struct spokei_proof *proof,
 					  struct spokei_conn *conn, struct spoke_span service,
 					  char *text)

@@ -53,6 +53,8 @@ static struct spoke_filter_verdict ask(struct spoke_request *request,
 	request->refusal = text;
 	request->self = request;
 	verdict = spokei_filters_before_request(filters, request, &request->passed);
+	if (!filters->told)
+		request->passed = 0;
 	request->watched = request->passed > 0;
 	if (verdict.step == SPOKE_FILTER_REFUSE && verdict.text == NULL)
 		verdict.text = "refused by a filter of the provider";

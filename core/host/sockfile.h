@@ -17,7 +17,8 @@
 #define SPOKEI_SOCKFILE_UMASK UINT32_MAX /* as the umask of the process says */
 
 /* Binds `fd` to the path and listens. The path is not empty, ends with a NUL and fits a socket
- * address. `mode`: the permission bits of the file, which never has more than these. Returns 0 or a negative errno; after an error `fd` may be bound and can only be closed.
+ * address. `mode`: the permission bits of the file, which never has more than these. Returns 0 or a
+ * negative errno; after an error `fd` may be bound and can only be closed.
  */
 int spokei_sockfile_listen(int fd, const char *path, int backlog, uint32_t mode);
 

@@ -260,7 +260,7 @@ void spokei_conn_trust(struct spokei_conn *conn);
  * SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_conn_show(struct spokei_conn *conn, const unsigned char *digest);
 
-/* Sends what is queued, as far as the stream takes it, and closes. */
+/* Sends the queued bytes, as far as the stream takes it, and closes. */
 void spokei_conn_dismiss(struct spokei_conn *conn, enum spoke_stat stat, int error);
 
 /* Returns whether the connection is still being made. If this side makes it, it takes calls. */

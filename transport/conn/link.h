@@ -46,8 +46,8 @@ struct spokei_link_limits {
 	uint64_t heartbeat_ns;  /* silence after which a peer is probed; SPOKEI_IDLE_OFF: never */
 	uint64_t idle_close_ns; /* silence that closes a connection whose wire has no heartbeats; 0:
 				   none */
-	/* Bytes of a frame of a peer that has proven nothing yet; 0: no proof is asked for, and
-	 * nobody is unproven. May change while connections exist. */
+	/* Bytes of a frame of a peer that has proven nothing yet; 0: no proof is asked for. May
+	 * change while connections exist. */
 	size_t unproven_frame_max;
 };
 

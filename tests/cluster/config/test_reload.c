@@ -91,10 +91,9 @@ static void restart_report_hides_secrets(void **state)
 	(void)state;
 	begin("[lease]\npassword = geheim\n[provider]\ntoken = geheimnis\n");
 	assert_int_equal(configrig_try("[lease]\npassword = geheimer\nttl = 5s\n"), SPOKE_OK);
-	assert_string_equal(
-		configrig.told,
-		"a.conf:2: password = ***: takes effect after a restart\n"
-		"a.conf:3: ttl = 5s: takes effect after a restart\n");
+	assert_string_equal(configrig.told,
+			    "a.conf:2: password = ***: takes effect after a restart\n"
+			    "a.conf:3: ttl = 5s: takes effect after a restart\n");
 }
 
 static void restart_report_repeats_until_change_is_reverted(void **state)

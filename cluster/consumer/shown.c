@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the credentials of a consumer. */
+#include "cluster/consumer/shown.h"
+
+#include "cluster/config/texts.h"
+#include "cluster/consumer/settings.h"
+#include "cluster/endpoints/endpoint.h"
+#include "core/engine/engine.h"
+
+#include <spoke/consumer.h>
+
+static struct spoke_span span_of(const char *text)
+{
+	return (struct spoke_span){ text, strlen(text) };
+}
+
+/* `token`: of an option, or NULL. The narrower section wins. */
+static int read_all(struct spoke_engine *engine, const struct spokei_consumer_settings *settings,
+		    const char *token, struct spokei_shown *shown)
+{
+	struct spokei_credential_source source = {
+		.config = settings->file.config,
+		.section = SPOKEI_IN_SERVICE,
+		.name = span_of(settings->service),
+		.options = shown->options,
+		.keeps_text = true,
+		.sends = true,
+		.same_token = shown->same_token,
+		.before = &shown->of,
+	};
+	struct spokei_credentials narrow;
+	struct spokei_credentials wide;
+	int error;
+
+	source.options.token = token;
+	error = spokei_credentials_read(engine, &source, &narrow);
+	if (error)
+		return error;
+	source.section = SPOKEI_IN_CONSUMER;
+	source.name = span_of("");
+	source.options = (struct spokei_credential_options){ .token = NULL };
+	source.same_token = false;
+	error = spokei_credentials_read(engine, &source, &wide);
+	if (error == SPOKE_OK)
+		spokei_credentials_lay(&wide, &narrow, &shown->of);
+	spokei_credentials_wipe(&narrow);
+	spokei_credentials_wipe(&wide);
+	return error;
+}
+
+/* Paths are used again at each reload; a token is not kept here. */
+static int copy_paths(const struct spoke_env *env, const struct spoke_consumer_options *options,
+		      struct spokei_shown *ret)
+{
+	const char *from[] = { options->token_file, options->access_id,
+			       options->access_secret_file };
+	const char **to[] = { &ret->options.token_file, &ret->options.access_id,
+			      &ret->options.access_secret_file };
+
+	return spokei_texts_copy(env, from, to, sizeof(from) / sizeof(from[0]), &ret->texts,
+				 &ret->texts_size);
+}
+
+int spokei_shown_init(struct spoke_engine *engine, const struct spoke_consumer_options *options,
+		      const struct spokei_consumer_settings *settings, struct spokei_shown *ret)
+{
+	int error = copy_paths(engine->env, options, ret);
+
+	if (error == SPOKE_OK)
+		error = read_all(engine, settings, options->token, ret);
+	ret->same_token = options->token != NULL;
+	return error;
+}
+
+void spokei_shown_fini(const struct spoke_env *env, struct spokei_shown *shown)
+{
+	spokei_credentials_wipe(&shown->of);
+	spokei_free(env, shown->texts, 1, shown->texts_size);
+	shown->texts = NULL;
+}
+
+void spokei_shown_renew(struct spoke_engine *engine,
+			const struct spokei_consumer_settings *settings, struct spokei_shown *shown)
+{
+	if (read_all(engine, settings, NULL, shown))
+		spokei_event(engine, SPOKE_EINVAL, "reload: token and key stay as they were");
+}
+
+int spokei_shown_check(struct spoke_engine *engine, const struct spokei_shown *shown,
+		       const struct spoke_url *urls, size_t count)
+{
+	if (*shown->of.token == '\0')
+		return SPOKE_OK;
+	for (size_t i = 0; i < count; i++) {
+		const char *host = urls[i].host;
+
+		if (urls[i].socket || host == NULL || spokei_endpoint_is_near(host))
+			continue;
+		spokei_event(engine, SPOKE_EINVAL,
+			     "token: it would go over plain TCP to %s; use TLS, or set token.plain "
+			     "= true",
+			     host);
+		return SPOKE_EINVAL;
+	}
+	return SPOKE_OK;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Callers without a good token: how long they may try, and the bounds until then. */
+#include "cluster/provider/parts.h"
+#include "tests/cluster/provider/proofrig.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/link.h"
+
+#include <string.h>
+
+/* --- bounds */
+
+static void third_refusal_closes_the_connection(void **state)
+{
+	(void)state;
+	proofrig_provide(SECRET);
+	proofrig_open(0, &spokei_wire_dubbo);
+	proofrig_open(1, &spokei_wire_dubbo);
+	assert_int_equal(proofrig_call(1, "demo.A", SECRET), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(proofrig_call(0, "demo.A", NULL), SPOKE_EFORBIDDEN);
+		assert_false(proofrig.conns[0].ended);
+	}
+	assert_int_equal(proofrig_call(0, "demo.A", NULL), SPOKE_EFORBIDDEN);
+	assert_true(proofrig.conns[0].ended);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_CLOSED_AUTH), 1);
+	assert_int_equal(proofrig.lines, 1);
+	assert_non_null(strstr(proofrig.line, "no or bad credentials for demo.A"));
+	assert_int_equal(proofrig_call(1, "demo.A", SECRET), 0);
+}
+
+static void limit_of_refusals_is_a_setting(void **state)
+{
+	(void)state;
+	proofrig_configure("[provider]\ntoken = " SECRET "\nauth.failures.max = 1\n");
+	proofrig_open(0, &spokei_wire_dubbo);
+	assert_int_equal(proofrig_call(0, "demo.None", NULL), SPOKE_EFORBIDDEN);
+	assert_true(proofrig.conns[0].ended);
+}
+
+static void flood_of_bad_requests_gets_three_answers(void **state)
+{
+	(void)state;
+	proofrig_provide(SECRET);
+	proofrig_open(0, &spokei_wire_dubbo);
+	for (unsigned i = 0; i < 1000; i++)
+		proofrig_put(0, "demo.A", "get", "correct-horse-9", 0);
+	(void)proofrig_ask(0);
+	assert_true(proofrig.seen[0].count <= 3);
+	assert_true(proofrig.conns[0].ended);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_REFUSED_CREDENTIALS), 3);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_CLOSED_AUTH), 1);
+	assert_int_equal(proofrig.served, 0);
+}
+
+static void log_has_ten_lines_a_second(void **state)
+{
+	(void)state;
+	proofrig_provide(SECRET);
+	for (unsigned i = 0; i < 30; i++) {
+		proofrig_open(0, &spokei_wire_dubbo);
+		assert_int_equal(proofrig_call(0, "demo.A", NULL), SPOKE_EFORBIDDEN);
+		assert_int_equal(proofrig_call(0, "demo.A", NULL), SPOKE_EFORBIDDEN);
+	}
+	assert_int_equal(proofrig_stat(SPOKE_STAT_REFUSED_CREDENTIALS), 60);
+	assert_true(proofrig.lines >= 10 && proofrig.lines < 30);
+	assert_null(strstr(proofrig.line, SECRET));
+}
+
+static void unproven_peer_sends_short_frames_only(void **state)
+{
+	(void)state;
+	proofrig_provide(SECRET);
+	proofrig_open(0, &spokei_wire_dubbo);
+	proofrig_put(0, "demo.A", "$echo", NULL, 60000);
+	assert_int_equal(proofrig_ask(0), 0);
+	proofrig_put(0, "demo.A", "get", SECRET, 65536);
+	(void)proofrig_ask(0);
+	assert_true(proofrig.conns[0].ended);
+	assert_int_equal(proofrig.seen[0].count, 0);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_CLOSED_LARGE), 1);
+	proofrig_open(0, &spokei_wire_dubbo);
+	proofrig_put(0, "demo.A", "get", SECRET, 60000);
+	assert_int_equal(proofrig_ask(0), 0);
+	proofrig_put(0, "demo.A", "get", SECRET, 120000);
+	assert_int_equal(proofrig_ask(0), 0);
+	assert_int_equal(proofrig.served, 2);
+}
+
+static void unproven_peer_of_each_wire_has_the_bound(void **state)
+{
+	(void)state;
+	proofrig_provide(SECRET);
+	proofrig_open(0, &spokei_wire_mprpc);
+	proofrig_put(0, "demo.A", "get", NULL, 65536);
+	(void)proofrig_ask(0);
+	assert_true(proofrig.conns[0].ended);
+	proofrig_open(0, &spokei_wire_mprpc);
+	assert_int_equal(proofrig_show(0, SECRET), 0);
+	proofrig_put(0, "demo.A", "get", NULL, 120000);
+	assert_int_equal(proofrig_ask(0), 0);
+}
+
+static void nothing_is_bounded_where_no_proof_is_asked(void **state)
+{
+	(void)state;
+	proofrig_configure("[service.demo.B]\ntoken = " SECRET "\n");
+	proofrig_open(0, &spokei_wire_dubbo);
+	proofrig_put(0, "demo.A", "get", NULL, 120000);
+	assert_int_equal(proofrig_ask(0), 0);
+}
+
+/* The network takes 4 KiB in each direction. */
+static void unproven_peer_that_does_not_read_is_not_read(void **state)
+{
+	const struct spokei_vnet_link narrow = { .capacity = 4096 };
+	struct spoke_list *node;
+	const struct spokei_conn *conn;
+
+	(void)state;
+	proofrig_provide(SECRET);
+	spokei_vnet_set_all(proofrig.world.net, &narrow);
+	proofrig_open(0, &spokei_wire_dubbo);
+	for (unsigned i = 0; i < 100; i++)
+		proofrig_put(0, "demo.A", "$echo", NULL, 500);
+	proofrig_flush(0);
+	node = proofrig.provider->link->conns.next;
+	conn = spoke_container_of(node, struct spokei_conn, node);
+	assert_true(conn->paused & SPOKEI_PAUSED_FULL);
+	assert_true(spokei_outlet_len(&conn->out) < 1024 + 600);
+	assert_true(spokei_buffer_len(&conn->held) <= 4096);
+	assert_true(proofrig_stat(SPOKE_STAT_BYTES_READ) < 20000);
+	assert_true(spokei_buffer_len(&proofrig.conns[0].out) > 20000);
+	for (unsigned i = 0; i < 100; i++) {
+		proofrig_flush(0);
+		peer_read(&proofrig.conns[0], proofrig_take, &proofrig.seen[0]);
+	}
+	assert_int_equal(proofrig.seen[0].count, 100);
+}
+
+static void unproven_peer_gets_no_pushes(void **state)
+{
+	struct spoke_peer peers[2];
+
+	(void)state;
+	proofrig_provide(SECRET);
+	proofrig_open(0, &spokei_wire_dubbo);
+	proofrig_put(0, "demo.A", "$echo", NULL, 1);
+	assert_int_equal(proofrig_ask(0), 0);
+	assert_int_equal(spoke_provider_peers(proofrig.provider, peers, 2), 0);
+	assert_int_equal(proofrig_call(0, "demo.A", SECRET), 0);
+	assert_int_equal(spoke_provider_peers(proofrig.provider, peers, 2), 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, proofrig_set_up, proofrig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(third_refusal_closes_the_connection),
+		TEST(limit_of_refusals_is_a_setting),
+		TEST(flood_of_bad_requests_gets_three_answers),
+		TEST(log_has_ten_lines_a_second),
+		TEST(unproven_peer_sends_short_frames_only),
+		TEST(unproven_peer_of_each_wire_has_the_bound),
+		TEST(nothing_is_bounded_where_no_proof_is_asked),
+		TEST(unproven_peer_that_does_not_read_is_not_read),
+		TEST(unproven_peer_gets_no_pushes),
+	};
+
+	return cmocka_run_group_tests_name("unproven", tests, NULL, NULL);
+}
