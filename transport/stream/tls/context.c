@@ -56,10 +56,10 @@ static BIO *open_file(struct making *making, const char *key, const char *path, 
 {
 	const struct spoke_env *env = making->env;
 	bool is_key = path == making->options->key;
-	ssize_t (*read)(void *ctx, const char *path, void *bytes,
-			size_t size) = is_key && env->files->read_secret ? env->files->read_secret
-									 : env->files->read;
-	ssize_t len = read(env->ctx, path, making->bytes, FILE_MAX);
+	ssize_t (*reader)(void *ctx, const char *path, void *bytes,
+			  size_t size) = is_key && env->files->read_secret ? env->files->read_secret
+									   : env->files->read;
+	ssize_t len = reader(env->ctx, path, making->bytes, FILE_MAX);
 	char text[64];
 	BIO *bio;
 
