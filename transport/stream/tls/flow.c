@@ -44,7 +44,7 @@ static size_t decrypt(struct spokei_tls_link *link, unsigned char *bytes, size_t
 {
 	size_t count = 0;
 
-	ERR_clear_error();
+	spokei_tls_forget_errors();
 	while (count < len) {
 		size_t got;
 		int result;
@@ -52,6 +52,9 @@ static size_t decrypt(struct spokei_tls_link *link, unsigned char *bytes, size_t
 		if (SSL_read_ex(link->ssl, bytes + count, len - count, &got) == 1) {
 			count += got;
 			spokei_count(link->tls->engine, SPOKE_STAT_TLS_RECORDS_READ);
+			/* All bytes are taken: another call would only say so. */
+			if (link->in.len == 0 && SSL_pending(link->ssl) == 0)
+				break;
 			continue;
 		}
 		result = SSL_get_error(link->ssl, 0);
@@ -169,7 +172,7 @@ static ssize_t make_records(struct spokei_tls_link *link, struct place place)
 
 	link->out = room + SPOKEI_TLS_RECORD;
 	link->out_len = 0;
-	ERR_clear_error();
+	spokei_tls_forget_errors();
 	for (unsigned i = 0; i < SPOKEI_TLS_WRITE_RECORDS && place.count > 0; i++) {
 		struct spoke_span record = next_record(&place, room);
 		ssize_t took = record.len > 0 ? encrypt(link, record.data, record.len) : 0;
@@ -180,7 +183,7 @@ static ssize_t make_records(struct spokei_tls_link *link, struct place place)
 		}
 		done += took;
 	}
-	ERR_clear_error();
+	spokei_tls_forget_errors();
 	return done;
 }
 

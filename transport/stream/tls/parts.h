@@ -19,6 +19,7 @@
 
 #include <spoke/value.h>
 
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 
 #define SPOKEI_TLS_RECORD 16384u        /* bytes of plaintext in a record */
@@ -107,6 +108,14 @@ static inline time_t spokei_tls_seconds(const struct spoke_env *env)
 static inline struct spokei_tls *spokei_tls_of(const struct spokei_stream *stream)
 {
 	return stream->kind->owner;
+}
+
+/* Empties the thread's queue of errors, which the user's code fills, too. It is empty mostly, and
+ * looking is cheaper. */
+static inline void spokei_tls_forget_errors(void)
+{
+	if (SPOKEI_UNLIKELY(ERR_peek_error() != 0))
+		ERR_clear_error();
 }
 
 /* --- names.c */
