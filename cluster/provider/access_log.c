@@ -10,7 +10,7 @@
 #include "core/engine/engine.h"
 
 #include "cluster/provider/access_line.h"
-#include "cluster/serve/request.h"
+#include "cluster/serve/callers.h"
 #include "core/engine/engine.h"
 
 #include <spoke/provider.h>
@@ -263,7 +263,7 @@ static void after_request(void *arg, const struct spoke_request *request,
 	size_t len;
 
 	(void)spoke_request_peer(request, peer, sizeof(peer));
-	if (spokei_request_is_identified(request)) {
+	if (spokei_callers_is_known(request)) {
 		(void)spoke_request_identity(request, 0, identity, sizeof(identity));
 		line.identity = identity;
 	}

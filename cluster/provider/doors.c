@@ -5,6 +5,7 @@
 #include "cluster/filter/filter.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/settings.h"
+#include "cluster/serve/callers.h"
 #include "cluster/serve/routes.h"
 #include "core/engine/engine.h"
 #include "transport/conn/callers.h"
@@ -114,7 +115,7 @@ static bool has_callers(const struct spoke_provider *provider)
 {
 	struct spoke_list *all = &provider->services->all;
 
-	if (provider->door.callers)
+	if (provider->callers)
 		return true;
 	for (struct spoke_list *node = all->next; node != all; node = node->next)
 		if (service_at(node)->callers)
@@ -132,7 +133,7 @@ static void set_judge(struct spoke_provider *provider)
 {
 	spokei_filters_set_judge(provider->filters,
 				 has_callers(provider) ? spokei_callers_judge : NULL,
-				 &provider->door);
+				 &provider->callers);
 }
 
 static void apply(struct spoke_provider *provider, const struct lists *lists)
@@ -141,8 +142,8 @@ static void apply(struct spoke_provider *provider, const struct lists *lists)
 	struct spoke_list *all = &provider->services->all;
 
 	spokei_listen_group_rule(provider->listeners, lists->rules);
-	spokei_callers_free(env, provider->door.callers);
-	provider->door.callers = lists->callers;
+	spokei_callers_free(env, provider->callers);
+	provider->callers = lists->callers;
 	for (struct spoke_list *node = all->next; node != all; node = node->next) {
 		struct spokei_service *service = service_at(node);
 
@@ -153,7 +154,8 @@ static void apply(struct spoke_provider *provider, const struct lists *lists)
 	set_judge(provider);
 }
 
-/* Returns whether the lists in force allow a connection that exists. */
+/* Returns whether the lists in force allow a connection that exists. The names of a peer are known
+ * when its connection is open; until then only its address counts. */
 static bool is_allowed(const struct spoke_provider *provider, struct spokei_conn *conn)
 {
 	const struct spokei_identity *identity = conn->identity;
@@ -165,13 +167,13 @@ static bool is_allowed(const struct spoke_provider *provider, struct spokei_conn
 		user[0] = identity->user.uid;
 		user[1] = identity->user.gid;
 	}
-	return spokei_listen_group_judge(provider->listeners, &conn->peer,
-					 has_user ? user : NULL) == SPOKEI_RULES_ADMIT &&
-	       spokei_callers_let_in(provider->door.callers, conn, &is_new);
+	if (spokei_listen_group_judge(provider->listeners, &conn->peer, has_user ? user : NULL))
+		return false;
+	return spokei_conn_is_opening(conn) ||
+	       spokei_callers_let_in(provider->callers, conn, &is_new);
 }
 
-/* Drains the connections that are not allowed any more. One that is not open yet is judged as a
- * whole before its first request. */
+/* Drains the connections that are not allowed any more. */
 static void drain_others(struct spoke_provider *provider)
 {
 	struct spoke_list *conns = &provider->link->conns;
@@ -207,7 +209,7 @@ int spokei_doors_open(struct spoke_provider *provider)
 	if (error)
 		return error;
 	spokei_listen_group_rule(provider->listeners, lists.rules);
-	provider->door.callers = lists.callers;
+	provider->callers = lists.callers;
 	return SPOKE_OK;
 }
 
@@ -250,6 +252,6 @@ void spokei_doors_add(struct spoke_provider *provider, struct spokei_callers *ca
 
 void spokei_doors_close(struct spoke_provider *provider)
 {
-	spokei_callers_free(provider->engine->env, provider->door.callers);
-	provider->door.callers = NULL;
+	spokei_callers_free(provider->engine->env, provider->callers);
+	provider->callers = NULL;
 }

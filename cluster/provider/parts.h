@@ -7,7 +7,6 @@
 
 #include "cluster/config/check.h"
 #include "cluster/config/config.h"
-#include "cluster/serve/callers.h"
 #include "core/base/pace.h"
 #include "core/engine/roll.h"
 #include "core/engine/task.h"
@@ -16,6 +15,7 @@
 
 struct spokei_access_log;
 struct spokei_caller;
+struct spokei_callers;
 struct spokei_conn;
 struct spokei_filters;
 struct spokei_link;
@@ -45,7 +45,7 @@ struct spoke_provider {
 	enum spokei_tls_mode tls_mode;        /* of addresses that do not say */
 	struct spokei_access_log *access_log; /* one of the filters, or NULL */
 	struct spokei_proof *proof;           /* another one, if it may ask for something */
-	struct spokei_callers_door door;      /* the list of callers */
+	struct spokei_callers *callers;       /* the list of callers; NULL: all are let in */
 	uint64_t list_number;                 /* of the newest list of callers */
 	bool warned;                          /* an event has reported an open address */
 	struct spokei_config_user file;

@@ -298,7 +298,7 @@ static bool lets_know(void *arg, struct spokei_conn *conn, const struct spokei_m
 	struct spoke_provider *provider = arg;
 
 	return spokei_proof_lets_know(provider->proof, conn, message, text, ret_verdict) &&
-	       spokei_callers_lets_know(&provider->door, conn, message, text, ret_verdict);
+	       spokei_callers_lets_know(&provider->callers, conn, message, text, ret_verdict);
 }
 
 /* Does the rest, which cannot fail. */

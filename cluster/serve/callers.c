@@ -62,10 +62,10 @@ static struct spoke_filter_verdict refuse(const struct spokei_conn *conn, struct
 
 struct spoke_filter_verdict spokei_callers_judge(void *arg, const struct spoke_request *request)
 {
-	const struct spokei_callers_door *door = arg;
+	struct spokei_callers *const *callers = arg;
 	bool is_new;
 
-	if (spokei_callers_let_in(door->callers, request->conn, &is_new) &&
+	if (spokei_callers_let_in(*callers, request->conn, &is_new) &&
 	    spokei_callers_let_in(request->service->callers, request->conn, &is_new))
 		return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
 	return refuse(request->conn, request->service->name, is_new, request->refusal);
@@ -75,11 +75,17 @@ bool spokei_callers_lets_know(void *arg, struct spokei_conn *conn,
 			      const struct spokei_message *message, char *text,
 			      struct spoke_filter_verdict *ret_verdict)
 {
-	const struct spokei_callers_door *door = arg;
+	struct spokei_callers *const *callers = arg;
 	bool is_new;
 
-	if (door->callers == NULL || spokei_callers_let_in(door->callers, conn, &is_new))
+	if (*callers == NULL || spokei_callers_let_in(*callers, conn, &is_new))
 		return true;
 	*ret_verdict = refuse(conn, message->service, is_new, text);
 	return false;
+}
+
+bool spokei_callers_is_known(const struct spoke_request *request)
+{
+	return spokei_identity_is_known(request->conn ? request->conn->identity
+						      : request->identity);
 }

@@ -2,7 +2,6 @@
 /* The public functions by which a handler or a filter reads a request; and the answer that depends
  * on what it is. */
 #include "cluster/serve/parts.h"
-#include "cluster/serve/request.h"
 
 #include "transport/conn/conn.h"
 #include "transport/conn/identity.h"
@@ -121,12 +120,6 @@ size_t spoke_request_peer(const struct spoke_request *request, char *text, size_
 		return 0;
 	env->net->print(env->ctx, peer, text, size);
 	return strlen(text);
-}
-
-bool spokei_request_is_identified(const struct spoke_request *request)
-{
-	return spokei_identity_is_known(request->conn ? request->conn->identity
-						      : request->identity);
 }
 
 size_t spoke_request_identity(const struct spoke_request *request, size_t index, char *text,

@@ -21,9 +21,6 @@ void spokei_request_serve(struct spokei_routes *services, const struct spokei_fi
 			  struct spokei_conn *conn, const struct spokei_message *message,
 			  struct spoke_request **spare);
 
-/* Returns whether the caller has proven a name other than its address. Any thread. */
-bool spokei_request_is_identified(const struct spoke_request *request);
-
 /* Serves a request that a provider pushed: a struct spokei_route serves all of a consumer. Is a
  * spokei_serve_fn. */
 void spokei_request_serve_pushed(void *route, struct spokei_conn *conn,

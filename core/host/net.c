@@ -7,6 +7,7 @@
 #include "core/host/net.h"
 
 #include "core/base/address.h"
+#include "core/host/local.h"
 #include "core/host/passed.h"
 #include "core/host/sockfile.h"
 #include "timer/base.h"
@@ -194,28 +195,6 @@ static int net_listen(void *ctx, const struct spoke_address *where, int backlog,
 		return passed;
 	*ret_fd = passed;
 	return 0;
-}
-
-/* Sockets that a service manager has passed have the mode that it gave them. */
-static int net_listen_mode(void *ctx, const struct spoke_address *where, int backlog, uint32_t mode,
-			   int *ret_fd)
-{
-	union any_address at;
-	int fd = -1;
-	int error;
-
-	(void)ctx;
-	if (load(where, &at) != AF_UNIX || at.local.sun_path[0] == '\0')
-		return -EOPNOTSUPP;
-	error = open_socket(AF_UNIX, &fd);
-	if (error)
-		return error;
-	error = spokei_sockfile_listen(fd, at.local.sun_path, backlog, mode);
-	if (error)
-		(void)close(fd);
-	else
-		*ret_fd = fd;
-	return error;
 }
 
 static int net_passed(void *ctx, const char *name, struct spoke_address *ret_address)
@@ -477,24 +456,6 @@ static int net_send_buffer(void *ctx, int fd, uint32_t bytes)
 	return set_option(fd, SOL_SOCKET, SO_SNDBUF, bytes < INT_MAX ? (int)bytes : INT_MAX);
 }
 
-static int net_credentials(void *ctx, int fd, uint32_t *ret_uid, uint32_t *ret_gid,
-			   int32_t *ret_pid)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	(void)ctx;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
-		return -errno;
-	/* The system gives this to sockets without a peer on this machine. */
-	if (peer.uid == (uid_t)-1)
-		return -EOPNOTSUPP;
-	*ret_uid = peer.uid;
-	*ret_gid = peer.gid;
-	*ret_pid = peer.pid;
-	return 0;
-}
-
 const struct spoke_net spokei_host_net = {
 	.connect = net_connect,
 	.finish = net_finish,
@@ -515,6 +476,6 @@ const struct spoke_net spokei_host_net = {
 	.listen_shared = net_listen_shared,
 	.passed = net_passed,
 	.send_buffer = net_send_buffer,
-	.credentials = net_credentials,
-	.listen_mode = net_listen_mode,
+	.credentials = spokei_local_credentials,
+	.listen_mode = spokei_local_listen,
 };

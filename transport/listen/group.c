@@ -6,6 +6,7 @@
 #include "core/base/pace.h"
 
 #include "core/engine/desk.h"
+#include "transport/listen/admit.h"
 #include "transport/listen/handoff.h"
 #include "transport/listen/quota.h"
 
@@ -63,56 +64,20 @@ static void accept_one(void *arg, int fd, const struct spoke_address *peer, unsi
 	update_room(group);
 }
 
-/* Checks the user at a unix socket. A user without credentials is none of them. */
-static enum spokei_rules_verdict judge_user(struct spokei_listen_group *group, int fd)
-{
-	const struct spoke_env *env = group->engine->env;
-	uint32_t uid;
-	uint32_t gid;
-	int32_t pid;
-
-	if (env->net->credentials == NULL ||
-	    env->net->credentials(env->ctx, fd, &uid, &gid, &pid) != 0)
-		return SPOKEI_RULES_ALLOW_USERS;
-	return spokei_rules_judge_user(group->rules, uid, gid);
-}
-
 /* Is a spokei_admit. */
 static enum spokei_rules_verdict admit(void *arg, const struct spokei_rules *rules, int fd,
 				       const struct spoke_address *peer)
 {
-	struct spokei_listen_group *group = arg;
-	enum spokei_rules_verdict verdict;
-	struct spokei_machine machine;
+	const struct spokei_listen_group *group = arg;
 
-	if (SPOKEI_LIKELY(rules == NULL && group->rules == NULL))
-		return SPOKEI_RULES_ADMIT;
-	machine = spokei_machine_of(group->engine->env, peer);
-	verdict = spokei_rules_judge(group->rules, &machine);
-	if (verdict == SPOKEI_RULES_ADMIT)
-		verdict = spokei_rules_judge(rules, &machine);
-	if (verdict == SPOKEI_RULES_ADMIT && machine.kind == SPOKEI_MACHINE_UNIX && group->rules &&
-	    group->rules->user_count > 0)
-		verdict = judge_user(group, fd);
-	return verdict;
+	return spokei_admit_check(group->engine->env, group->rules, rules, fd, peer);
 }
 
 enum spokei_rules_verdict spokei_listen_group_judge(const struct spokei_listen_group *group,
 						    const struct spoke_address *peer,
 						    const uint32_t user[2])
 {
-	const struct spokei_rules *rules = group->rules;
-	enum spokei_rules_verdict verdict;
-	struct spokei_machine machine;
-
-	if (rules == NULL)
-		return SPOKEI_RULES_ADMIT;
-	machine = spokei_machine_of(group->engine->env, peer);
-	verdict = spokei_rules_judge(rules, &machine);
-	if (verdict != SPOKEI_RULES_ADMIT || machine.kind != SPOKEI_MACHINE_UNIX ||
-	    rules->user_count == 0)
-		return verdict;
-	return user ? spokei_rules_judge_user(rules, user[0], user[1]) : SPOKEI_RULES_ALLOW_USERS;
+	return spokei_admit_again(group->engine->env, group->rules, peer, user);
 }
 
 bool spokei_listen_group_ruled(const struct spokei_listen_group *group)
@@ -143,7 +108,7 @@ static void accept_handed(struct spokei_listen_group *group, const struct spokei
 
 	/* The first engine has judged it by its own rules and those of the address. */
 	if (verdict != SPOKEI_RULES_ADMIT) {
-		spokei_listener_deny(group->engine, handed->fd, &handed->peer, verdict);
+		spokei_admit_deny(group->engine, handed->fd, &handed->peer, verdict);
 		return;
 	}
 	if (!spokei_listen_group_stopped(group))

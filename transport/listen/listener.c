@@ -7,13 +7,13 @@
 #define _POSIX_C_SOURCE 200809L
 #include "transport/listen/listener.h"
 #include "core/base/env.h"
-#include "core/base/log.h"
 #include "core/engine/engine.h"
 
 #include <spoke/stats.h>
 #include <spoke/wheel.h>
 
 #include "core/engine/engine.h"
+#include "transport/listen/admit.h"
 #include "transport/listen/quota.h"
 
 #include <errno.h>
@@ -236,18 +236,6 @@ static void reject(struct spokei_listener *listener, int fd, int error, bool of_
 		       "connections are at their limit; closing new ones");
 }
 
-void spokei_listener_deny(struct spoke_engine *engine, int fd, const struct spoke_address *peer,
-			  enum spokei_rules_verdict verdict)
-{
-	char address[ADDRESS_TEXT];
-
-	engine->env->net->close(engine->env->ctx, fd);
-	spokei_count(engine, SPOKE_STAT_REFUSED_ADDRESS);
-	engine->env->net->print(engine->env->ctx, peer, address, sizeof(address));
-	spokei_log(engine->log, SPOKE_LOG_WARN, "listener", SPOKEI_LOG_AUTH, engine->begin_ns,
-		   "%s may not connect: %s", address, spokei_rules_list_name(verdict));
-}
-
 /* Returns whether the connection is admitted; else it is closed. */
 static bool let_in(struct spokei_listener *listener, int fd, const struct spoke_address *peer)
 {
@@ -256,7 +244,7 @@ static bool let_in(struct spokei_listener *listener, int fd, const struct spoke_
 
 	if (verdict == SPOKEI_RULES_ADMIT)
 		return true;
-	spokei_listener_deny(listener->engine, fd, peer, verdict);
+	spokei_admit_deny(listener->engine, fd, peer, verdict);
 	report(listener, REPORT_DENIED, SPOKE_EFORBIDDEN,
 	       "closing connections of peers that may not connect");
 	return false;

@@ -86,10 +86,6 @@ void spokei_listener_free(struct spokei_listener *listener);
 /* Returns the address, with the port that the kernel chose. */
 const struct spoke_address *spokei_listener_address(const struct spokei_listener *listener);
 
-/* Closes a connection that is not admitted, counts it, and writes a line. */
-void spokei_listener_deny(struct spoke_engine *engine, int fd, const struct spoke_address *peer,
-			  enum spokei_rules_verdict verdict);
-
 /* Closes a connection that spokei_quota_enter() refused with `error`, and counts it. */
 void spokei_listener_reject(struct spoke_engine *engine, int fd, int error, bool of_peer);
 

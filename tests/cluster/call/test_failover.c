@@ -74,33 +74,6 @@ static void error_of_handler_is_not_retried(void **state)
 	assert_int_equal(runs_of_all(), 1);
 }
 
-static void forbidden_call_is_not_retried_and_ejects_nobody(void **state)
-{
-	struct spoke_endpoint_info infos[2];
-	struct spoke_method *echo;
-	struct rig_call *call;
-
-	(void)state;
-	clusterrig_provide(2);
-	rig.providers[0].manner = RIG_FORBID;
-	rig.providers[1].manner = RIG_FORBID;
-	clusterrig_consume("eject.failures=2", NULL);
-	echo = clusterrig_method("echo", NULL);
-	for (unsigned i = 0; i < 8; i++) {
-		call = clusterrig_call(echo);
-		clusterrig_end(call);
-		assert_int_equal(call->error, SPOKE_EFORBIDDEN);
-		assert_int_equal(call->attempts, 1);
-	}
-	assert_int_equal(clusterrig_stat(SPOKE_STAT_RETRIES), 0);
-	assert_int_equal(spoke_consumer_endpoints(rig.consumer, infos, 2), 2);
-	for (unsigned i = 0; i < 2; i++) {
-		assert_false(infos[i].ejected);
-		assert_int_equal(infos[i].failures, 0);
-	}
-	assert_int_equal(runs_of_all(), 0);
-}
-
 static void unsure_request_is_repeated_only_if_idempotent(void **state)
 {
 	struct spoke_call_options options = { .timeout_ns = 50 * MS };
@@ -449,7 +422,6 @@ int main(void)
 		TEST(refused_call_goes_to_another_provider),
 		TEST(failover_tries_each_provider_once_and_reports_last_error),
 		TEST(error_of_handler_is_not_retried),
-		TEST(forbidden_call_is_not_retried_and_ejects_nobody),
 		TEST(unsure_request_is_repeated_only_if_idempotent),
 		TEST(killed_provider_loses_no_unwritten_call),
 		TEST(budget_ends_retry_storm),

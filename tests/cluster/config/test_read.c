@@ -255,15 +255,6 @@ static void each_error_has_its_message(void **state)
 		wrong(cases[i].text, cases[i].sentence);
 }
 
-static void lists_of_peers_and_callers_are_read(void **state)
-{
-	(void)state;
-	drop(right("[provider]\nlisten = unix:/a?mode=0660&deny.from=10.0.0.1%2C%3A%3A1\n"
-		   "allow.from = 10.0.0.0/8, ::1\ndeny.from = unix\n"
-		   "allow.users = 0, gid:5\nallow.callers = token, uid:0\n"
-		   "[service.demo.Echo]\nallow.callers = dns:*.pay.test\n"));
-}
-
 static void values_are_checked_by_meaning(void **state)
 {
 	static const struct {
@@ -288,31 +279,6 @@ static void values_are_checked_by_meaning(void **state)
 		  "have the parameters shared, http, tls, mode, allow.from and deny.from; write "
 		  "others "
 		  "as keys of [provider]\n" },
-		{ "[provider]\nlisten = unix:/a?mode=rw",
-		  "a.conf:2: listen = unix:/a?mode=rw: mode must be three octal digits, e.g. "
-		  "mode=0660\n" },
-		{ "[provider]\nlisten = dubbo://1.2.3.4?mode=0660",
-		  "a.conf:2: listen = dubbo://1.2.3.4?mode=0660: mode is for unix sockets with a "
-		  "path\n" },
-		{ "[provider]\nlisten = dubbo://1.2.3.4?allow.from=10.0.0.1/8",
-		  "a.conf:2: listen = dubbo://1.2.3.4?allow.from=10.0.0.1/8: allow.from: entry 1, "
-		  "10.0.0.1/8: the address has bits beyond its prefix; set them to 0\n" },
-		{ "[provider]\nallow.from = 10.0.0.0/8, 10.0.0.256",
-		  "a.conf:2: allow.from = 10.0.0.0/8, 10.0.0.256: entry 2, 10.0.0.256: not an "
-		  "address "
-		  "in digits, a range like 10.0.0.0/8, or unix\n" },
-		{ "[provider]\ndeny.from = ::/129", "a.conf:2: deny.from = ::/129: entry 1, "
-						    "::/129: the prefix must be a number from 0 "
-						    "to 128\n" },
-		{ "[provider]\nallow.users = root",
-		  "a.conf:2: allow.users = root: entry 1, root: not a number of a user; write e.g. "
-		  "1000 or gid:100\n" },
-		{ "[service.demo.Echo]\nallow.callers = uid:0, me",
-		  "a.conf:2: allow.callers = uid:0, me: entry 2, me: unknown; write dns:NAME, "
-		  "uri:URI, ip:ADDRESS, uid:N, gid:N, addr:RANGE or token\n" },
-		{ "[service.demo.Echo]\nallow.from = unix",
-		  "a.conf:2: allow.from = unix: not allowed here; write allow.from in "
-		  "[provider]\n" },
 		{ "[provider]\nlisten = dubbo://otherhost:1",
 		  "a.conf:2: listen = dubbo://otherhost:1: not a numeric address, or the path is "
 		  "too long; write one, e.g. dubbo://0.0.0.0:20880 or "
@@ -483,7 +449,6 @@ int main(void)
 		cmocka_unit_test(all_errors_are_reported_at_once),
 		cmocka_unit_test(each_error_has_its_message),
 		cmocka_unit_test(values_are_checked_by_meaning),
-		cmocka_unit_test(lists_of_peers_and_callers_are_read),
 		cmocka_unit_test(nul_byte_is_rejected),
 		cmocka_unit_test(limits_of_file_are_enforced),
 		cmocka_unit_test(enomem_is_reported),

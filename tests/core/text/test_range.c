@@ -87,12 +87,26 @@ static void mapped_addresses_are_ipv4_in_ranges_and_peers(void **state)
 	assert_false(contains("::10.0.0.0/104", "10.1.2.3"));
 }
 
-static void text_that_is_no_range_is_refused_with_the_reason(void **state)
+struct wrong {
+	const char *text;
+	const char *why;
+};
+
+static void assert_refused(const struct wrong *rows, size_t count)
 {
-	static const struct {
-		const char *text;
-		const char *why;
-	} rows[] = {
+	struct spokei_range range;
+
+	for (size_t i = 0; i < count; i++) {
+		const char *why = spokei_range_read(span_of(rows[i].text), &range);
+
+		assert_non_null(why);
+		assert_non_null(strstr(why, rows[i].why));
+	}
+}
+
+static void text_that_is_no_address_is_refused(void **state)
+{
+	static const struct wrong rows[] = {
 		{ "", "not an address" },
 		{ "/8", "not an address" },
 		{ "10", "not an address" },
@@ -129,6 +143,15 @@ static void text_that_is_no_range_is_refused_with_the_reason(void **state)
 		{ "::1.2.3.4:5", "not an address" },
 		{ "1:2:3:4:5:6:7:1.2.3.4", "not an address" },
 		{ "fe80::1%eth0", "not an address" },
+	};
+
+	(void)state;
+	assert_refused(rows, LENGTH(rows));
+}
+
+static void wrong_prefix_is_refused_with_the_reason(void **state)
+{
+	static const struct wrong rows[] = {
 		{ "10.0.0.0/", "0 to 32" },
 		{ "10.0.0.0/33", "0 to 32" },
 		{ "10.0.0.0/-1", "0 to 32" },
@@ -146,15 +169,9 @@ static void text_that_is_no_range_is_refused_with_the_reason(void **state)
 		{ "::ffff:10.0.0.1/104", "beyond its prefix" },
 		{ "::ffff:10.0.0.0/95", "at least 96" },
 	};
-	struct spokei_range range;
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(rows); i++) {
-		const char *why = spokei_range_read(span_of(rows[i].text), &range);
-
-		assert_non_null(why);
-		assert_non_null(strstr(why, rows[i].why));
-	}
+	assert_refused(rows, LENGTH(rows));
 }
 
 static void address_has_the_same_number_in_every_form(void **state)
@@ -243,7 +260,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(range_contains_both_edges_and_nothing_beyond),
 		cmocka_unit_test(mapped_addresses_are_ipv4_in_ranges_and_peers),
-		cmocka_unit_test(text_that_is_no_range_is_refused_with_the_reason),
+		cmocka_unit_test(text_that_is_no_address_is_refused),
+		cmocka_unit_test(wrong_prefix_is_refused_with_the_reason),
 		cmocka_unit_test(address_has_the_same_number_in_every_form),
 		cmocka_unit_test(peers_of_each_network_have_machines),
 		cmocka_unit_test(client_without_name_is_of_this_machine),
