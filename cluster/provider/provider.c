@@ -13,6 +13,7 @@
 #include "cluster/provider/proof.h"
 #include "cluster/provider/registration.h"
 #include "cluster/provider/settings.h"
+#include "cluster/serve/callers.h"
 #include "cluster/serve/held.h"
 #include "cluster/serve/request.h"
 #include "cluster/serve/routes.h"

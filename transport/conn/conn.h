@@ -102,12 +102,6 @@ struct spokei_conn {
 	bool unwritable; /* writing is over; bytes that the peer has sent are still read */
 	bool shut;  /* ... because this side has sent everything; it waits for the peer's end */
 	bool holds; /* the stream has taken bytes that flush() has not passed on */
-	bool local; /* accepted at a unix socket */
-	/* The owner asks for proof, and the peer has given none yet: its frames are short, few
-	 * bytes wait for it, and it gets no pushes. See spokei_conn_trust(). */
-	bool unproven;
-	bool dismissed;      /* ... it is closed after the answer that is given now */
-	uint16_t refusals;   /* requests without proof */
 	uint8_t probe_codec; /* codec of heartbeats: the peer's, or hessian2 until it is known */
 	uint8_t asked_codec; /* codec of the peer's last request; this side's own before it */
 	/* Of requests of this side: the id of the profile, and the profile itself; NULL: the id is
@@ -118,7 +112,12 @@ struct spokei_conn {
 	/* SHA-256 of the token that the peer has shown for all its requests, because its wire has
 	 * no attachments; NULL: none. */
 	unsigned char *shown;
-	uint8_t writables;      /* times the peer took READONLY back in the present minute */
+	uint8_t writables; /* times the peer took READONLY back in the present minute */
+	bool local;        /* accepted at a unix socket */
+	/* The owner asks for proof, and the peer has given none yet: its frames are short, few
+	 * bytes wait for it, and it gets no pushes. See spokei_conn_trust(). */
+	bool unproven;
+	bool dismissed;         /* ... it is closed after the answer that is given now */
 	uint32_t serving_count; /* of `servings` */
 	/* No request in `serving` has a larger id, as long as there are any. */
 	uint64_t serving_top;
@@ -127,6 +126,7 @@ struct spokei_conn {
 	uint64_t asked_mark;    /* calls with a lower mark were written before the last read */
 	size_t unsent_requests; /* bytes of unsent requests */
 	size_t read_held;       /* memory of `in` and `held`, as accounted by the link */
+	uint16_t refusals;      /* requests without proof */
 	uint32_t unknown;       /* replies to unknown ids in the present minute */
 	uint64_t unknown_ns;    /* when that minute began */
 	/* When the incomplete frame began, or the opening of an accepted stream; 0: none. */

@@ -374,6 +374,40 @@ static void credentials_are_those_of_the_process_that_connected(void **state)
 	net->close(NULL, listener);
 }
 
+/* Only root can become another user. */
+static void other_user_is_told_from_this_one(void **state)
+{
+	const struct rig *rig = *state;
+	struct spoke_address peer;
+	uint32_t uid = 0;
+	uint32_t gid = 0;
+	int32_t pid = 0;
+	int listener;
+	int client;
+	int server;
+	pid_t child;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(rig->folder, 0711), 0);
+	assert_int_equal(net->listen_mode(NULL, &rig->at, 4, 0666, &listener), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(setgid(4711) == 0 && setuid(4712) == 0 &&
+				      net->connect(NULL, &rig->at, &client) == 0
+			      ? 0
+			      : 1);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(net->accept(NULL, listener, &server, &peer), 0);
+	assert_int_equal(net->credentials(NULL, server, &uid, &gid, &pid), 0);
+	assert_int_equal(uid, 4712);
+	assert_int_equal(gid, 4711);
+	assert_int_equal(pid, child);
+	net->close(NULL, server);
+	net->close(NULL, listener);
+}
+
 static void tcp_socket_has_no_credentials(void **state)
 {
 	struct spoke_address at;
@@ -416,6 +450,7 @@ int main(void)
 		CASE(file_has_its_mode_whatever_the_umask_is),
 		CASE(address_without_file_has_no_mode),
 		CASE(credentials_are_those_of_the_process_that_connected),
+		CASE(other_user_is_told_from_this_one),
 		CASE(tcp_socket_has_no_credentials),
 	};
 
