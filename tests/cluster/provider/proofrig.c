@@ -143,7 +143,8 @@ void proofrig_flush(unsigned which)
 void proofrig_put(unsigned which, const char *service, const char *method, const char *token,
 		  size_t filler)
 {
-	static unsigned char args[131072];
+	static const unsigned char filling[131072];
+	static unsigned char args[sizeof(filling) + 16];
 	unsigned char pairs[512];
 	struct spoke_builder builder;
 	struct spoke_span bytes = { NULL, 0 };
@@ -158,7 +159,7 @@ void proofrig_put(unsigned which, const char *service, const char *method, const
 
 	if (filler > 0) {
 		spoke_builder_init_fixed(&builder, args, sizeof(args), NULL);
-		spoke_pack_bin(&builder, args, filler);
+		spoke_pack_bin(&builder, filling, filler);
 		assert_int_equal(spoke_builder_finish(&builder, &message.args), 0);
 		message.arg_count = 1;
 	}
