@@ -182,8 +182,9 @@ static const char *remedy_of(int reason)
 	}
 }
 
-static void tell(struct spokei_tls_link *link, const char *text, const char *remedy)
+void spokei_tls_tell(struct spokei_tls_link *link, const char *text, const char *remedy)
 {
+	link->tls->why_of = link->stream;
 	(void)snprintf(link->tls->why, sizeof(link->tls->why), "TLS: %s%s%s", text,
 		       remedy ? ": " : "", remedy ? remedy : "");
 }
@@ -197,27 +198,26 @@ int spokei_tls_failed(struct spokei_tls_link *link, int result)
 
 	ERR_clear_error();
 	if (result == SSL_ERROR_ZERO_RETURN) {
-		tell(link, "the peer closed the connection", NULL);
+		spokei_tls_tell(link, "the peer closed the connection", NULL);
 		return -ECONNRESET;
 	}
 	if (link->flooded) {
-		tell(link, "the peer changes its keys too often", NULL);
+		spokei_tls_tell(link, "the peer changes its keys too often", NULL);
 		return -EPROTO;
 	}
 	if (reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
-		tell(link, "the peer's bytes end without its close_notify", NULL);
+		spokei_tls_tell(link, "the peer's bytes end without its close_notify", NULL);
 		return -ECONNRESET;
 	}
 	if (reason == ERR_R_MALLOC_FAILURE)
 		return -ENOMEM;
 	if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verdict != X509_V_OK) {
-		(void)snprintf(link->tls->why, sizeof(link->tls->why),
-			       "TLS: the peer's certificate is refused: %s",
-			       verdict == X509_V_ERR_HOSTNAME_MISMATCH
-				       ? "it bears none of the expected names; see tls.peers"
-				       : X509_verify_cert_error_string(verdict));
+		spokei_tls_tell(link, "the peer's certificate is refused",
+				verdict == X509_V_ERR_HOSTNAME_MISMATCH
+					? "it bears none of the expected names; see tls.peers"
+					: X509_verify_cert_error_string(verdict));
 		return -EPROTO;
 	}
-	tell(link, text ? text : "the peer violated the protocol", remedy_of(reason));
+	spokei_tls_tell(link, text ? text : "the peer violated the protocol", remedy_of(reason));
 	return -EPROTO;
 }

@@ -12,10 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* A key is changed before it has made this many records, and once a day. The limit of AES-GCM is
- * three times as many. */
-#define KEY_RECORDS (UINT64_C(1) << 23)
-#define KEY_NS UINT64_C(86400000000000)
+#define KEY_NS UINT64_C(86400000000000) /* after which a key is changed: a day */
 
 /* Bytes of a chunk with its head and its tag; a read that may be given fewer takes its time. */
 #define RECORD_BYTES (SPOKEI_TLS_RECORD + SPOKEI_TLS_RECORD_OVERHEAD + 5u)
@@ -76,6 +73,24 @@ static size_t received_max(size_t len)
 	return len > 2 * RECORD_BYTES ? len - RECORD_BYTES : len / 2 + 1;
 }
 
+/* Makes ready what the library reads next; as spokei_tls_receive(). Bytes that it holds go first,
+ * and may be all that there is room for. */
+static ssize_t receive(struct spokei_tls_link *link, size_t len)
+{
+	const struct spokei_buffer *raw = &link->raw;
+
+	if (SSL_pending(link->ssl) == 0)
+		return spokei_tls_receive(link, received_max(len));
+	link->in = (struct spoke_span){ spokei_buffer_data(raw), spokei_buffer_len(raw) };
+	return 1;
+}
+
+static int end_of(struct spokei_tls_link *link)
+{
+	link->told = true;
+	return link->error;
+}
+
 ssize_t spokei_tls_read(struct spokei_stream *stream, void *bytes, size_t len)
 {
 	struct spokei_tls_link *link = stream->state;
@@ -85,8 +100,8 @@ ssize_t spokei_tls_read(struct spokei_stream *stream, void *bytes, size_t len)
 	if (link->plain)
 		return read_plain(link, bytes, len);
 	if (link->error || link->closed)
-		return link->error;
-	got = SSL_pending(link->ssl) > 0 ? 1 : spokei_tls_receive(link, received_max(len));
+		return end_of(link);
+	got = receive(link, len);
 	if (got < 0)
 		return got;
 	count = decrypt(link, bytes, len);
@@ -96,7 +111,7 @@ ssize_t spokei_tls_read(struct spokei_stream *stream, void *bytes, size_t len)
 		(void)spokei_tls_push(link); /* the alert */
 	if (count > 0)
 		return (ssize_t)count;
-	return link->error || link->closed ? link->error : -EAGAIN;
+	return link->error || link->closed ? end_of(link) : -EAGAIN;
 }
 
 size_t spokei_tls_pending(const struct spokei_stream *stream)
@@ -105,6 +120,8 @@ size_t spokei_tls_pending(const struct spokei_stream *stream)
 
 	if (link->plain || link->ssl == NULL)
 		return spokei_buffer_len(&link->raw);
+	if (link->error || link->closed) /* its end came with its last bytes */
+		return link->told ? 0 : 1;
 	return (size_t)SSL_pending(link->ssl) + spokei_buffer_len(&link->raw);
 }
 
@@ -117,7 +134,7 @@ static ssize_t encrypt(struct spokei_tls_link *link, const void *bytes, size_t l
 	uint64_t now_ns = link->tls->engine->begin_ns;
 	size_t took;
 
-	if (link->records >= KEY_RECORDS || now_ns - link->keyed_ns >= KEY_NS) {
+	if (link->records >= link->tls->key_records || now_ns - link->keyed_ns >= KEY_NS) {
 		link->records = 0;
 		spokei_count(link->tls->engine, SPOKE_STAT_TLS_REKEYS);
 		link->keyed_ns = now_ns;
@@ -242,7 +259,8 @@ int spokei_tls_shut(struct spokei_stream *stream)
 
 	if (!link->shut) {
 		ERR_clear_error();
-		(void)SSL_shutdown(link->ssl); /* close_notify, behind the bytes that wait */
+		if (link->ssl)
+			(void)SSL_shutdown(link->ssl); /* close_notify, behind what waits */
 		ERR_clear_error();
 		link->shut = true;
 	}

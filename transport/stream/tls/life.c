@@ -42,7 +42,7 @@ static const char *tls_why(const struct spokei_stream *stream)
 {
 	const struct spokei_tls *tls = spokei_tls_of(stream);
 
-	return tls->why[0] ? tls->why : NULL;
+	return tls->why_of == stream ? tls->why : NULL;
 }
 
 static void tls_close(struct spokei_stream *stream)
@@ -79,6 +79,9 @@ static const struct spokei_stream_kind kind = {
 	.why = tls_why,
 	.close = tls_close,
 };
+
+/* The limit of AES-GCM is three times as many. */
+#define KEY_RECORDS (UINT64_C(1) << 23)
 
 static int fill(struct spokei_tls *tls, const struct spokei_tls_options *options,
 		char why[SPOKEI_TLS_WHY])
@@ -118,6 +121,7 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	tls->places_per_peer_max = options->handshakes_per_peer_max
 					   ? options->handshakes_per_peer_max
 					   : SPOKEI_TLS_HANDSHAKES_PER_PEER;
+	tls->key_records = KEY_RECORDS;
 	tls->task.run = spokei_tls_steps;
 	spokei_list_init(&tls->steps);
 	spokei_list_init(&tls->standing);

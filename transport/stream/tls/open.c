@@ -13,7 +13,6 @@
 #include <openssl/err.h>
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define STEPS 8u                  /* in a turn ... */
@@ -109,6 +108,14 @@ static void watch_messages(int writes, int version, int type, const void *bytes,
 		link->flooded = true;
 }
 
+/* Returns whether the peer is told to which name this side has connected: addresses are none. */
+static bool may_be_named(const char *host)
+{
+	size_t len = host ? strlen(host) : 0;
+
+	return len > 0 && len <= TLSEXT_MAXLEN_host_name && !spokei_tls_is_address(host);
+}
+
 static int make_ssl(struct spokei_tls_link *link)
 {
 	const struct spokei_tls *tls = link->tls;
@@ -129,16 +136,14 @@ static int make_ssl(struct spokei_tls_link *link)
 		return 0;
 	}
 	SSL_set_connect_state(ssl);
-	if (host && !spokei_tls_is_address(host) && SSL_set_tlsext_host_name(ssl, host) != 1)
-		return -ENOMEM;
-	return 0;
+	return may_be_named(host) && SSL_set_tlsext_host_name(ssl, host) != 1 ? -ENOMEM : 0;
 }
 
 /* --- opening */
 
 static int tell(struct spokei_tls_link *link, const char *text)
 {
-	(void)snprintf(link->tls->why, sizeof(link->tls->why), "TLS: %s", text);
+	spokei_tls_tell(link, text, NULL);
 	return -EPROTO;
 }
 
@@ -165,7 +170,7 @@ static int take_place(struct spokei_tls_link *link)
 	return 0;
 }
 
-/* The peer is told why: the alert goes out, and what it still sends is dropped until its end.
+/* The peer is told why: the alert goes out, and all that it still sends is dropped until its end.
  * Closing with unread bytes would reset the connection, and destroy the alert. */
 static int die(struct spokei_tls_link *link, int status)
 {
@@ -179,7 +184,20 @@ static int die(struct spokei_tls_link *link, int status)
 	    env->net->shut(env->ctx, link->stream->watch.fd) < 0)
 		return status;
 	link->dying = true;
+	SSL_free(link->ssl);
+	link->ssl = NULL;
+	spokei_buffer_fini(&link->raw);
 	return 0;
+}
+
+/* Drops what a peer sends that is being told. Returns 0, or the errno of its handshake at its end.
+ */
+static int drop(struct spokei_tls_link *link)
+{
+	const struct spoke_env *env = link->tls->engine->env;
+	ssize_t got = env->net->read(env->ctx, link->stream->watch.fd, link->tls->scratch, PIECE);
+
+	return got > 0 || got == -EAGAIN || got == -EINTR ? 0 : link->error;
 }
 
 static int opened(struct spokei_tls_link *link)
@@ -206,8 +224,10 @@ static int step(struct spokei_tls_link *link)
 
 	if (status)
 		return status == SPOKEI_STREAM_MORE ? 0 : status;
-	if (link->ssl == NULL && (status = make_ssl(link)) != 0)
+	if (link->ssl == NULL && (status = make_ssl(link)) != 0) {
+		ERR_clear_error();
 		return status;
+	}
 	link->in = (struct spoke_span){ spokei_buffer_data(&link->raw),
 					spokei_buffer_len(&link->raw) };
 	ERR_clear_error();
@@ -323,6 +343,8 @@ static int begin(struct spokei_stream *stream)
 	struct spokei_tls_link *link;
 	ssize_t got = 1;
 
+	if (tls->why_of == stream)
+		tls->why_of = NULL;
 	if (tls->accepts)
 		got = env->net->read(env->ctx, stream->watch.fd, tls->scratch, PIECE);
 	if (got == 0)
@@ -346,10 +368,8 @@ static int go_on(struct spokei_tls_link *link)
 {
 	if (link->open)
 		return 0;
-	if (link->dying) {
-		spokei_buffer_fini(&link->raw);
-		return pull(link) == 0 ? 0 : link->error;
-	}
+	if (link->dying)
+		return drop(link);
 	if (!link->due)
 		return collect(link);
 	link->due = false;

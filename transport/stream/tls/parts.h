@@ -65,7 +65,9 @@ struct spokei_tls {
 	struct spoke_list open;  /* streams that are open */
 	struct spokei_tls_reload *reload;
 	void (*refuse)(struct spokei_stream *stream); /* NULL: open streams stay */
-	char why[SPOKEI_TLS_WHY];                     /* the last failure of a stream */
+	uint64_t key_records;                         /* that one key makes at most */
+	char why[SPOKEI_TLS_WHY];                     /* the last failure of a stream ... */
+	const struct spokei_stream *why_of;           /* ... which is only compared; NULL: none */
 };
 
 /* A stream's own part. */
@@ -91,7 +93,8 @@ struct spokei_tls_link {
 	bool open;
 	bool plain;      /* the peer speaks plain bytes, which are in `raw` */
 	bool ended;      /* the descriptor gives no more */
-	bool closed;     /* ... after the peer's close_notify */
+	bool closed;     /* the peer's close_notify has come */
+	bool told;       /* read() has returned its end, or `error` */
 	bool dying;      /* the handshake has failed, and the peer is being told */
 	bool flooded;    /* the peer changes its keys too often */
 	bool unwritable; /* sticky: the direction that writes is broken */
@@ -166,8 +169,10 @@ int spokei_tls_keep(struct spokei_tls_link *link);
 /* Passes `lag` on. Returns 0: nothing is left, or a negative errno. */
 int spokei_tls_push(struct spokei_tls_link *link);
 
-/* Writes the reason for the library's last error to tls->why, and forgets it. Returns the errno for
- * it. */
+/* Writes why the stream has failed. `remedy` may be NULL. */
+void spokei_tls_tell(struct spokei_tls_link *link, const char *text, const char *remedy);
+
+/* Writes the reason for the library's last error, and forgets it. Returns the errno for it. */
 int spokei_tls_failed(struct spokei_tls_link *link, int result);
 
 /* --- open.c */

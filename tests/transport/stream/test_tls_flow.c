@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open TLS streams: every cut, ends, damage, keys that change, and descriptors that take little. */
+#include "tests/transport/stream/tlsrig.h"
+
+#include <spoke/engine.h>
+#include <spoke/stats.h>
+
+#include <openssl/err.h>
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	ROOM = 1 << 20,
+	LARGE = 300000,
+	ALERT_UNEXPECTED_MESSAGE = 10,
+	ALERT_BAD_RECORD = 20,
+	ALERT_OVERFLOW = 22,
+	RECORD_HEAD = 5,
+};
+
+static const struct tlsrig_setting accepting = { .accepts = true };
+
+static struct tlsrig rig;
+static unsigned char wire[ROOM];
+static unsigned char text[ROOM];
+static unsigned char came[ROOM];
+
+static int set_up(void **state)
+{
+	(void)state;
+	tlsrig_begin(&rig, &accepting);
+	tlsrig_open(&rig);
+	for (size_t i = 0; i < ROOM; i++)
+		text[i] = (unsigned char)(i * 7 + i / 251);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	tlsrig_end(&rig);
+	return 0;
+}
+
+static size_t make(const void *bytes, size_t len)
+{
+	tlsrig_peer_write(&rig, bytes, len);
+	return tlsrig_made(&rig, wire, sizeof(wire));
+}
+
+static void assert_came(const void *bytes, size_t len)
+{
+	assert_int_equal(rig.got_len, len);
+	assert_memory_equal(rig.got, bytes, len);
+}
+
+static void set_link(const struct spokei_vnet_link *link)
+{
+	*spokei_vnet_link(rig.world.net, rig.stream.watch.fd) = *link;
+}
+
+/* --- reading */
+
+static void same_bytes_come_for_every_cut_of_three_records(void **state)
+{
+	size_t len = 1;
+
+	(void)state;
+	for (size_t cut = 1; cut < len || cut == 1; cut++) {
+		len = make("a", 1);
+		len += (tlsrig_peer_write(&rig, "bcd", 3),
+			tlsrig_made(&rig, wire + len, sizeof(wire) - len));
+		len += (tlsrig_peer_write(&rig, "e", 1),
+			tlsrig_made(&rig, wire + len, sizeof(wire) - len));
+		rig.got_len = 0;
+		tlsrig_send(&rig, wire, cut);
+		tlsrig_send(&rig, wire + cut, len - cut);
+		assert_came("abcde", 5);
+	}
+}
+
+static void same_bytes_come_in_single_bytes(void **state)
+{
+	(void)state;
+	tlsrig_drip(&rig, wire, make("abcde", 5));
+	assert_came("abcde", 5);
+}
+
+static void ten_thousand_records_in_one_read_give_all_their_bytes(void **state)
+{
+	static const size_t pieces[] = { 0, 1, 7, 20000, 65536 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		rig.piece = pieces[i];
+		rig.got_len = 0;
+		rig.reads = 0;
+		rig.idle_reads = 0;
+		for (size_t at = 0; at < 10000; at++)
+			tlsrig_peer_write(&rig, text + at, 1);
+		tlsrig_pass(&rig);
+		assert_came(text, 10000);
+		assert_in_range(rig.reads, 1, 10000 + rig.idle_reads);
+		if (pieces[i] == 0 || pieces[i] > 1000)
+			assert_in_range(rig.idle_reads, 0, 10);
+	}
+}
+
+static void large_records_come_through_reads_of_any_size(void **state)
+{
+	static const size_t pieces[] = { 0, 1000, 16384, 16385, 33000, 40000, 65536, 100000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		rig.piece = pieces[i];
+		rig.got_len = 0;
+		tlsrig_peer_write(&rig, text, LARGE);
+		for (unsigned pass = 0; pass < 4; pass++)
+			tlsrig_pass(&rig);
+		assert_came(text, LARGE);
+	}
+}
+
+static void nothing_that_came_is_left_without_being_pending(void **state)
+{
+	(void)state;
+	rig.paused = true;
+	tlsrig_send(&rig, wire, make(text, 50000));
+	assert_int_equal(rig.got_len, 0);
+	rig.paused = false;
+	spokei_stream_watch(&rig.stream, SPOKE_IO_READ);
+	tlsrig_run(&rig);
+	assert_came(text, 50000);
+	assert_int_equal(spokei_stream_pending(&rig.stream), 0);
+}
+
+static void message_of_one_turn_costs_one_read_and_one_write(void **state)
+{
+	uint64_t reads;
+	uint64_t writes;
+
+	(void)state;
+	reads = rig.faulty.calls[SPOKEI_FAULTS_READ];
+	writes = rig.faulty.calls[SPOKEI_FAULTS_WRITE];
+	tlsrig_send(&rig, wire, make(text, 65536));
+	assert_came(text, 65536);
+	assert_int_equal(tlsrig_write(&rig, text, 65536), 65536);
+	assert_int_equal(rig.faulty.calls[SPOKEI_FAULTS_READ] - reads, 1);
+	assert_int_equal(rig.faulty.calls[SPOKEI_FAULTS_WRITE] - writes, 1);
+}
+
+/* --- ends */
+
+static void end_without_close_notify_is_no_end_but_a_loss(void **state)
+{
+	(void)state;
+	tlsrig_send(&rig, wire, make("whole", 5));
+	tlsrig_send(&rig, wire, make("not whole", 9) - 1);
+	tlsrig_hang_up(&rig);
+	assert_came("whole", 5);
+	assert_int_equal(rig.ended, -ECONNRESET);
+	assert_non_null(strstr(rig.stream.kind->why(&rig.stream), "close_notify"));
+}
+
+static void end_between_records_is_a_loss_too(void **state)
+{
+	(void)state;
+	tlsrig_send(&rig, wire, make("whole", 5));
+	tlsrig_hang_up(&rig);
+	assert_came("whole", 5);
+	assert_int_equal(rig.ended, -ECONNRESET);
+}
+
+static void peer_that_has_ended_is_still_answered(void **state)
+{
+	(void)state;
+	assert_int_equal(SSL_shutdown(rig.peer), 0);
+	tlsrig_pass(&rig);
+	assert_int_equal(rig.ended, 0);
+	assert_int_equal(tlsrig_write(&rig, "answer", 6), 6);
+	assert_int_equal(rig.stream.kind->shut(&rig.stream), 0);
+	tlsrig_hear(&rig);
+	assert_int_equal(tlsrig_peer_read(&rig, came, sizeof(came)), 6);
+	assert_memory_equal(came, "answer", 6);
+	assert_true(SSL_get_shutdown(rig.peer) & SSL_RECEIVED_SHUTDOWN);
+	assert_true(rig.peer_ended);
+}
+
+static void end_that_comes_with_data_is_seen_without_another_byte(void **state)
+{
+	(void)state;
+	tlsrig_peer_write(&rig, "last", 4);
+	assert_int_equal(SSL_shutdown(rig.peer), 0);
+	tlsrig_pass(&rig);
+	assert_came("last", 4);
+	assert_int_equal(rig.ended, 0);
+	assert_int_equal(spokei_stream_pending(&rig.stream), 0);
+}
+
+static void bytes_behind_close_notify_are_ignored(void **state)
+{
+	size_t len;
+
+	(void)state;
+	assert_int_equal(SSL_shutdown(rig.peer), 0);
+	len = tlsrig_made(&rig, wire, sizeof(wire));
+	memset(wire + len, 0x55, 1000);
+	tlsrig_send(&rig, wire, len + 1000);
+	assert_int_equal(rig.ended, 0);
+	assert_int_equal(rig.got_len, 0);
+	assert_int_equal(spokei_stream_pending(&rig.stream), 0);
+}
+
+static void ends_of_both_sides_may_cross(void **state)
+{
+	(void)state;
+	assert_int_equal(SSL_shutdown(rig.peer), 0);
+	assert_int_equal(rig.stream.kind->shut(&rig.stream), 0);
+	tlsrig_pass(&rig);
+	assert_int_equal(rig.ended, 0);
+	assert_int_equal(SSL_shutdown(rig.peer), 1);
+}
+
+static void side_that_has_ended_still_reads(void **state)
+{
+	(void)state;
+	assert_int_equal(rig.stream.kind->shut(&rig.stream), 0);
+	tlsrig_send(&rig, wire, make("more", 4));
+	assert_came("more", 4);
+	assert_int_equal(rig.ended, TLSRIG_READING);
+}
+
+static void end_follows_the_bytes_that_wait(void **state)
+{
+	const struct spokei_vnet_link slow = { .capacity = 1000 };
+	size_t len = 0;
+
+	(void)state;
+	set_link(&slow);
+	assert_int_equal(tlsrig_write(&rig, text, 100000), 100000);
+	assert_int_equal(rig.stream.kind->shut(&rig.stream), 0);
+	for (unsigned i = 0; i < 300 && !rig.peer_ended; i++) {
+		tlsrig_hear(&rig);
+		len += tlsrig_peer_read(&rig, came + len, sizeof(came) - len);
+	}
+	assert_int_equal(len, 100000);
+	assert_memory_equal(came, text, len);
+	assert_true(SSL_get_shutdown(rig.peer) & SSL_RECEIVED_SHUTDOWN);
+}
+
+/* --- damage */
+
+/* Sends bytes of which no plaintext may come. */
+static void assert_damage_is_noticed(const void *bytes, size_t len, int alert)
+{
+	tlsrig_send(&rig, bytes, len);
+	assert_int_equal(rig.got_len, 0);
+	assert_int_equal(rig.ended, -EPROTO);
+	assert_non_null(rig.stream.kind->why(&rig.stream));
+	tlsrig_hear(&rig);
+	(void)tlsrig_peer_read(&rig, came, 1);
+	assert_int_equal(rig.alert, alert);
+	assert_in_range(-tlsrig_write(&rig, "x", 1), 1, 200);
+}
+
+static void every_flipped_bit_of_a_record_is_noticed(void **state)
+{
+	size_t len = make("x", 1);
+
+	for (size_t bit = 0; bit < len * 8; bit++) {
+		if (bit > 0) {
+			(void)tear_down(state);
+			(void)set_up(state);
+			len = make("x", 1);
+		}
+		wire[bit / 8] ^= (unsigned char)(1 << bit % 8);
+		/* Without its last byte a longer record has not come yet. */
+		tlsrig_send(&rig, wire, len);
+		assert_int_equal(rig.got_len, 0);
+		if (rig.ended == TLSRIG_READING)
+			tlsrig_hang_up(&rig);
+		assert_true(rig.ended < 0);
+	}
+}
+
+static void damaged_tag_is_answered_with_an_alert(void **state)
+{
+	size_t len = make("x", 1);
+
+	(void)state;
+	wire[len - 1] ^= 1;
+	assert_damage_is_noticed(wire, len, ALERT_BAD_RECORD);
+}
+
+static void repeated_record_is_refused(void **state)
+{
+	size_t len = make("x", 1);
+
+	(void)state;
+	tlsrig_send(&rig, wire, len);
+	assert_came("x", 1);
+	rig.got_len = 0;
+	assert_damage_is_noticed(wire, len, ALERT_BAD_RECORD);
+}
+
+static void left_out_record_is_noticed(void **state)
+{
+	(void)state;
+	(void)make("x", 1);
+	assert_damage_is_noticed(wire, make("y", 1), ALERT_BAD_RECORD);
+}
+
+static void record_that_is_too_long_is_refused_by_its_head(void **state)
+{
+	(void)state;
+	assert_damage_is_noticed("\x17\3\3\x42\0", RECORD_HEAD, ALERT_OVERFLOW);
+}
+
+static void record_of_an_unknown_type_is_refused(void **state)
+{
+	(void)state;
+	assert_damage_is_noticed("\x99\3\3\0\1x", 6, ALERT_UNEXPECTED_MESSAGE);
+}
+
+static void plain_record_in_an_open_stream_is_refused(void **state)
+{
+	(void)state;
+	assert_damage_is_noticed("\x16\3\3\0\4\0\0\0\0", 9, ALERT_UNEXPECTED_MESSAGE);
+}
+
+static void data_before_the_damage_is_given_first(void **state)
+{
+	size_t len = make("good", 4);
+
+	(void)state;
+	memset(wire + len, 0x55, 100);
+	tlsrig_send(&rig, wire, len + 100);
+	assert_came("good", 4);
+	assert_int_equal(rig.ended, -EPROTO);
+}
+
+/* --- keys */
+
+static void change_key(int wanted)
+{
+	ERR_clear_error();
+	assert_int_equal(SSL_key_update(rig.peer, wanted), 1);
+	assert_int_equal(SSL_do_handshake(rig.peer), 1);
+}
+
+static void peer_may_change_its_keys_now_and_then(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 10; i++) {
+		change_key(i % 2 ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED);
+		tlsrig_peer_write(&rig, text + i, 1);
+	}
+	tlsrig_pass(&rig);
+	assert_came(text, 10);
+	assert_int_equal(tlsrig_write(&rig, "y", 1), 1);
+	tlsrig_hear(&rig);
+	assert_int_equal(tlsrig_peer_read(&rig, came, sizeof(came)), 1);
+}
+
+static void peer_that_changes_its_keys_each_second_goes_on(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 200; i++) {
+		change_key(SSL_KEY_UPDATE_NOT_REQUESTED);
+		tlsrig_pass(&rig);
+		spokei_world_run(&rig.world, rig.world.now_ns + 1000 * TLSRIG_MS);
+	}
+	tlsrig_send(&rig, wire, make("x", 1));
+	assert_came("x", 1);
+}
+
+static void peer_that_changes_its_keys_too_often_is_closed(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 200; i++)
+		change_key(SSL_KEY_UPDATE_NOT_REQUESTED);
+	tlsrig_peer_write(&rig, "x", 1);
+	tlsrig_pass(&rig);
+	assert_int_equal(rig.got_len, 0);
+	assert_int_equal(rig.ended, -EPROTO);
+	assert_non_null(strstr(rig.stream.kind->why(&rig.stream), "keys too often"));
+}
+
+static void flood_of_wanted_keys_costs_as_many_answers_as_are_allowed(void **state)
+{
+	const struct spokei_vnet_link deaf = { .capacity = 1, .eagain_permille = 999 };
+	enum {
+		ALLOWED = 34,
+		ANSWER = 27
+	};
+
+	(void)state;
+	set_link(&deaf);
+	for (unsigned i = 0; i < 9000; i++)
+		change_key(SSL_KEY_UPDATE_REQUESTED);
+	rig.reads = 0;
+	tlsrig_send(&rig, wire, tlsrig_made(&rig, wire, sizeof(wire)));
+	assert_int_equal(rig.ended, -EPROTO);
+	assert_int_equal(rig.reads, 1);
+	assert_in_range(spokei_buffer_len(&tlsrig_link(&rig)->lag), 1, ALLOWED * ANSWER);
+}
+
+static void key_that_changes_while_output_waits_loses_nothing(void **state)
+{
+	const struct spokei_vnet_link slow = { .capacity = 1000 };
+	size_t len = 0;
+
+	(void)state;
+	set_link(&slow);
+	assert_int_equal(tlsrig_write(&rig, text, 50000), 50000);
+	change_key(SSL_KEY_UPDATE_REQUESTED);
+	tlsrig_peer_write(&rig, "x", 1);
+	tlsrig_send(&rig, wire, tlsrig_made(&rig, wire, sizeof(wire)));
+	assert_came("x", 1);
+	for (unsigned i = 0; i < 300 && len < 50005; i++) {
+		tlsrig_hear(&rig);
+		len += tlsrig_peer_read(&rig, came + len, sizeof(came) - len);
+		if (len == 50000)
+			assert_int_equal(tlsrig_write(&rig, "again", 5), 5);
+	}
+	assert_int_equal(len, 50005);
+	assert_memory_equal(came, text, 50000);
+	assert_memory_equal(came + 50000, "again", 5);
+}
+
+static void own_keys_change_after_their_records_and_nothing_is_lost(void **state)
+{
+	(void)state;
+	rig.tls->key_records = 100;
+	for (unsigned i = 0; i < 1050; i++) {
+		assert_int_equal(tlsrig_write(&rig, text + i, 1), 1);
+		tlsrig_peer_write(&rig, text + i, 1);
+	}
+	tlsrig_pass(&rig);
+	assert_came(text, 1050);
+	assert_int_equal(tlsrig_peer_read(&rig, came, sizeof(came)), 1050);
+	assert_memory_equal(came, text, 1050);
+	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_TLS_REKEYS), 10);
+}
+
+static void own_keys_change_after_a_day(void **state)
+{
+	const uint64_t day_ns = UINT64_C(86400) * 1000 * TLSRIG_MS;
+
+	(void)state;
+	assert_int_equal(tlsrig_write(&rig, "a", 1), 1);
+	spokei_world_run(&rig.world, rig.world.now_ns + day_ns);
+	tlsrig_send(&rig, wire, make("x", 1)); /* a turn begins */
+	assert_int_equal(tlsrig_write(&rig, "b", 1), 1);
+	assert_int_equal(tlsrig_write(&rig, "c", 1), 1);
+	tlsrig_hear(&rig);
+	assert_int_equal(tlsrig_peer_read(&rig, came, sizeof(came)), 3);
+	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_TLS_REKEYS), 1);
+}
+
+/* --- writing */
+
+static void hear_all(size_t expected)
+{
+	size_t len = 0;
+
+	for (unsigned i = 0; i < 4000 && len < expected; i++) {
+		tlsrig_hear(&rig);
+		len += tlsrig_peer_read(&rig, came + len, sizeof(came) - len);
+	}
+	assert_int_equal(len, expected);
+	assert_memory_equal(came, text, len);
+}
+
+static void short_parts_share_a_record_and_long_ones_fill_theirs(void **state)
+{
+	struct iovec parts[] = {
+		spokei_stream_part(text, 10),        spokei_stream_part(text + 10, 0),
+		spokei_stream_part(text + 10, 90),   spokei_stream_part(text + 100, 40000),
+		spokei_stream_part(text + 40100, 1),
+	};
+	uint64_t before;
+
+	(void)state;
+	before = spoke_stat_get(rig.engine, SPOKE_STAT_TLS_RECORDS_WRITTEN);
+	assert_int_equal(rig.stream.kind->write(&rig.stream, parts, 3), 100);
+	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_TLS_RECORDS_WRITTEN) - before, 1);
+	assert_int_equal(rig.stream.kind->write(&rig.stream, parts + 3, 2), 40001);
+	assert_in_range(spoke_stat_get(rig.engine, SPOKE_STAT_TLS_RECORDS_WRITTEN) - before, 4, 5);
+	hear_all(40101);
+}
+
+static void one_write_takes_no_more_than_the_scratch_has_room_for(void **state)
+{
+	ssize_t took;
+
+	(void)state;
+	took = tlsrig_write(&rig, text, LARGE);
+	assert_int_equal(took, SPOKEI_TLS_WRITE_RECORDS * SPOKEI_TLS_RECORD);
+	assert_int_equal(tlsrig_write(&rig, text + took, (size_t)(LARGE - took)), LARGE - took);
+	hear_all(LARGE);
+}
+
+static void descriptor_that_takes_little_loses_nothing(void **state)
+{
+	const struct spokei_vnet_link slow = { .write_max = 40, .eagain_permille = 500 };
+	size_t done = 0;
+
+	(void)state;
+	set_link(&slow);
+	while (done < 60000) {
+		ssize_t took = tlsrig_write(&rig, text + done,
+					    60000 - done < 5000 ? 60000 - done : 5000);
+
+		assert_true(took > 0 || took == -EAGAIN);
+		done += took > 0 ? (size_t)took : 0;
+		tlsrig_run(&rig);
+	}
+	hear_all(60000);
+}
+
+static void peer_that_does_not_read_bounds_what_waits(void **state)
+{
+	const struct spokei_vnet_link deaf = { .capacity = 1024 };
+	size_t done = 0;
+	const struct spokei_buffer *lag = &tlsrig_link(&rig)->lag;
+
+	(void)state;
+	set_link(&deaf);
+	for (unsigned i = 0; i < 100; i++) {
+		ssize_t took = tlsrig_write(&rig, text, LARGE);
+
+		done += took > 0 ? (size_t)took : 0;
+		tlsrig_run(&rig);
+		assert_in_range(spokei_buffer_len(lag), 1, SPOKEI_TLS_LAG_MAX);
+		assert_in_range(lag->capacity, 1, 2 * SPOKEI_TLS_LAG_MAX);
+	}
+	assert_int_equal(done, SPOKEI_TLS_WRITE_RECORDS * SPOKEI_TLS_RECORD);
+	assert_int_equal(rig.broken, 0);
+	assert_int_equal(rig.stream.kind->flush(&rig.stream), -EAGAIN);
+	assert_true(rig.stream.kind->wants(&rig.stream, 0) & SPOKE_IO_WRITE);
+}
+
+static void output_that_is_gone_leaves_no_memory(void **state)
+{
+	const struct spokei_vnet_link deaf = { .capacity = 1024 };
+
+	(void)state;
+	set_link(&deaf);
+	assert_int_equal(tlsrig_write(&rig, text, 60000), 60000);
+	assert_non_null(tlsrig_link(&rig)->lag.bytes);
+	hear_all(60000);
+	tlsrig_run(&rig);
+	assert_null(tlsrig_link(&rig)->lag.bytes);
+	assert_null(tlsrig_link(&rig)->raw.bytes);
+	assert_int_equal(rig.stream.kind->wants(&rig.stream, 0), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(same_bytes_come_for_every_cut_of_three_records),
+		TEST(same_bytes_come_in_single_bytes),
+		TEST(ten_thousand_records_in_one_read_give_all_their_bytes),
+		TEST(large_records_come_through_reads_of_any_size),
+		TEST(nothing_that_came_is_left_without_being_pending),
+		TEST(message_of_one_turn_costs_one_read_and_one_write),
+		TEST(end_without_close_notify_is_no_end_but_a_loss),
+		TEST(end_between_records_is_a_loss_too),
+		TEST(peer_that_has_ended_is_still_answered),
+		TEST(end_that_comes_with_data_is_seen_without_another_byte),
+		TEST(bytes_behind_close_notify_are_ignored),
+		TEST(ends_of_both_sides_may_cross),
+		TEST(side_that_has_ended_still_reads),
+		TEST(end_follows_the_bytes_that_wait),
+		TEST(every_flipped_bit_of_a_record_is_noticed),
+		TEST(damaged_tag_is_answered_with_an_alert),
+		TEST(repeated_record_is_refused),
+		TEST(left_out_record_is_noticed),
+		TEST(record_that_is_too_long_is_refused_by_its_head),
+		TEST(record_of_an_unknown_type_is_refused),
+		TEST(plain_record_in_an_open_stream_is_refused),
+		TEST(data_before_the_damage_is_given_first),
+		TEST(peer_may_change_its_keys_now_and_then),
+		TEST(peer_that_changes_its_keys_each_second_goes_on),
+		TEST(peer_that_changes_its_keys_too_often_is_closed),
+		TEST(flood_of_wanted_keys_costs_as_many_answers_as_are_allowed),
+		TEST(key_that_changes_while_output_waits_loses_nothing),
+		TEST(own_keys_change_after_their_records_and_nothing_is_lost),
+		TEST(own_keys_change_after_a_day),
+		TEST(short_parts_share_a_record_and_long_ones_fill_theirs),
+		TEST(one_write_takes_no_more_than_the_scratch_has_room_for),
+		TEST(descriptor_that_takes_little_loses_nothing),
+		TEST(peer_that_does_not_read_bounds_what_waits),
+		TEST(output_that_is_gone_leaves_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

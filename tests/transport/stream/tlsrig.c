@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A TLS stream and its scripted peer: see tlsrig.h. */
+#include "tests/transport/stream/tlsrig.h"
+
+#include "core/virtual/files.h"
+
+#include <spoke/engine.h>
+
+#include <openssl/err.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLACE "127.0.0.1:20880"
+#define CAPACITY 4194304u
+
+enum {
+	ROUNDS = 64,
+	USER_ERROR = 77,
+	READS_MAX = 1 << 20,
+	PIECE = 65536,
+};
+
+/* --- certificates */
+
+const struct tlsrig_certs *tlsrig_certs(void)
+{
+	static struct tlsrig_certs certs;
+	struct tlscert_wish wish = { .subject = "authority", .authority = true };
+
+	if (certs.authority.cert)
+		return &certs;
+	certs.authority = tlscert_make(&wish);
+	wish.subject = "stranger";
+	certs.stranger = tlscert_make(&wish);
+	wish = (struct tlscert_wish){ .subject = "server",
+				      .names = "DNS:" TLSRIG_HOST ",IP:127.0.0.1",
+				      .issuer = &certs.authority };
+	certs.server = tlscert_make(&wish);
+	wish.subject = "client";
+	wish.names = "DNS:client.test,URI:spiffe://a/client";
+	certs.client = tlscert_make(&wish);
+	return &certs;
+}
+
+static void put_cert(struct spokei_world *world, const char *name, const char *key,
+		     const struct tlscert *cert)
+{
+	char text[TLSCERT_PEM];
+
+	tlscert_chain(&cert, 1, text);
+	spokei_vfiles_put(world->files, name, text);
+	tlscert_key(cert, text);
+	spokei_vfiles_put(world->files, key, text);
+}
+
+void tlsrig_put_files(struct spokei_world *world)
+{
+	const struct tlsrig_certs *certs = tlsrig_certs();
+
+	put_cert(world, "authority", "authority.key", &certs->authority);
+	put_cert(world, "stranger", "stranger.key", &certs->stranger);
+	put_cert(world, "server", "server.key", &certs->server);
+	put_cert(world, "client", "client.key", &certs->client);
+}
+
+/* --- the stream */
+
+/* The library's errors belong to the thread: those of the user before a call are not taken for the
+ * stream's, and the stream leaves none of its own. */
+static void leave_an_error(void)
+{
+	ERR_clear_error(); /* of the peer, on this thread too */
+	ERR_raise(ERR_LIB_USER, USER_ERROR);
+}
+
+static void look_for_errors(void)
+{
+	unsigned long error = ERR_get_error();
+
+	while (error) {
+		assert_int_equal(ERR_GET_LIB(error), ERR_LIB_USER);
+		error = ERR_get_error();
+	}
+}
+
+struct spokei_tls_link *tlsrig_link(const struct tlsrig *rig)
+{
+	return rig->stream.state;
+}
+
+static bool has_more(const struct tlsrig *rig)
+{
+	return !rig->paused && rig->ended == TLSRIG_READING &&
+	       spokei_stream_pending(&rig->stream) > 0;
+}
+
+static void read_once(struct tlsrig *rig)
+{
+	static unsigned char room[SPOKEI_ENGINE_SCRATCH];
+	size_t piece = rig->piece ? rig->piece : sizeof(room);
+	ssize_t got;
+
+	leave_an_error();
+	got = rig->stream.kind->read(&rig->stream, room, piece);
+	look_for_errors();
+	rig->reads++;
+	assert_in_range(rig->reads, 1, READS_MAX);
+	if (got == -EAGAIN || got == -EINTR) {
+		rig->idle_reads++;
+		return;
+	}
+	if (got <= 0) {
+		rig->ended = (int)got;
+		return;
+	}
+	assert_in_range(got, 1, piece);
+	assert_in_range(rig->got_len + (size_t)got, 1, TLSRIG_ROOM);
+	if (rig->got_len == 0)
+		rig->first_turn = rig->turns;
+	memcpy(rig->got + rig->got_len, room, (size_t)got);
+	rig->got_len += (size_t)got;
+}
+
+static void flush(struct tlsrig *rig)
+{
+	int status = rig->stream.layered ? rig->stream.kind->flush(&rig->stream) : 0;
+
+	if (status < 0 && status != -EAGAIN && status != -EINTR)
+		rig->broken = status;
+}
+
+static void watch(struct tlsrig *rig)
+{
+	struct spokei_stream *stream = &rig->stream;
+	bool open = rig->status == 0;
+	unsigned io = open && !rig->paused && rig->ended == TLSRIG_READING ? SPOKE_IO_READ : 0;
+
+	if (rig->status < 0)
+		io = 0;
+	else if (stream->layered)
+		io = stream->kind->wants(stream, io);
+	spokei_stream_watch(stream, io);
+}
+
+static void ready(struct spoke_watch *ready_watch, unsigned io)
+{
+	struct tlsrig *rig = spoke_container_of(ready_watch, struct tlsrig, stream.watch);
+
+	(void)io;
+	rig->turns++;
+	if (rig->status == TLSRIG_OPENING) {
+		leave_an_error();
+		rig->status = rig->stream.kind->open(&rig->stream);
+		look_for_errors();
+		if (rig->status == 0)
+			rig->opened_turn = rig->turns;
+		if (rig->status == 0 && has_more(rig))
+			read_once(rig);
+	} else if (rig->status == 0 && !rig->paused && rig->ended == TLSRIG_READING) {
+		read_once(rig);
+	}
+	while (rig->status == 0 && has_more(rig))
+		read_once(rig);
+	if (rig->status == 0)
+		flush(rig);
+	watch(rig);
+}
+
+void tlsrig_run(struct tlsrig *rig)
+{
+	spokei_world_run(&rig->world, rig->world.now_ns + TLSRIG_MS);
+}
+
+ssize_t tlsrig_write(struct tlsrig *rig, const void *bytes, size_t len)
+{
+	struct iovec part = spokei_stream_part(bytes, len);
+	ssize_t took;
+
+	leave_an_error();
+	took = rig->stream.kind->write(&rig->stream, &part, 1);
+	look_for_errors();
+	watch(rig);
+	return took;
+}
+
+/* --- alerts */
+
+static void note_alert(const SSL *ssl, int where, int value)
+{
+	struct tlsrig *rig = SSL_get_app_data(ssl);
+
+	if (where == SSL_CB_READ_ALERT)
+		rig->alert = value & 0xff;
+}
+
+/* --- making */
+
+static SSL_CTX *make_context(const struct tlsrig_setting *setting)
+{
+	const struct tlsrig_certs *certs = tlsrig_certs();
+	const struct tlscert *own = setting->accepts ? &certs->client : &certs->server;
+	SSL_CTX *context = SSL_CTX_new(setting->accepts ? TLS_client_method()
+							: TLS_server_method());
+
+	assert_non_null(context);
+	if (setting->peer)
+		own = setting->peer;
+	if (!setting->peer_has_none) {
+		assert_int_equal(SSL_CTX_use_certificate(context, own->cert), 1);
+		assert_int_equal(SSL_CTX_use_PrivateKey(context, own->key), 1);
+	}
+	assert_int_equal(X509_STORE_add_cert(SSL_CTX_get_cert_store(context),
+					     certs->authority.cert),
+			 1);
+	(void)SSL_CTX_set_num_tickets(context, 0);
+	if (setting->accepts)
+		SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+	if (setting->set_context)
+		setting->set_context(context);
+	return context;
+}
+
+static void make_peer(struct tlsrig *rig, const struct tlsrig_setting *setting)
+{
+	BIO *in = BIO_new(BIO_s_mem());
+	BIO *out = BIO_new(BIO_s_mem());
+
+	rig->context = make_context(setting);
+	rig->peer = SSL_new(rig->context);
+	assert_non_null(rig->peer);
+	assert_true(in && out);
+	(void)BIO_set_mem_eof_return(in, -1);
+	assert_int_equal(SSL_set_app_data(rig->peer, rig), 1);
+	SSL_set_info_callback(rig->peer, note_alert);
+	rig->alert = -1;
+	SSL_set_bio(rig->peer, in, out);
+	rig->peer_status = SSL_ERROR_WANT_READ;
+	if (setting->accepts)
+		SSL_set_connect_state(rig->peer);
+	else
+		SSL_set_accept_state(rig->peer);
+}
+
+static void make_stream(struct tlsrig *rig, const struct tlsrig_setting *setting)
+{
+	char list[TLSCERT_PEM];
+	struct spokei_tls_options options = {
+		.accepts = setting->accepts,
+		.cert = setting->accepts ? "server" : "client",
+		.key = setting->accepts ? "server.key" : "client.key",
+		.ca = "authority",
+		.crl = setting->revoked ? "revoked" : NULL,
+		.peers = setting->peers,
+		.verify = setting->verify,
+		.oldest = setting->oldest,
+	};
+	char why[SPOKEI_TLS_WHY];
+
+	tlsrig_put_files(&rig->world);
+	if (setting->revoked) {
+		tlscert_crl(&tlsrig_certs()->authority, setting->revoked, list);
+		spokei_vfiles_put(rig->world.files, "revoked", list);
+	}
+	leave_an_error();
+	if (spokei_tls_new(rig->engine, &options, why, &rig->tls))
+		fail_msg("%s", why);
+	look_for_errors();
+}
+
+static void join(struct tlsrig *rig, const struct tlsrig_setting *setting)
+{
+	const struct spoke_env *env = &rig->faulty.env;
+	const struct spokei_vnet_link link = { .capacity = CAPACITY };
+	struct spoke_address address;
+	int listener;
+	int fds[2];
+
+	spokei_vnet_set_all(rig->world.net, &link);
+	assert_int_equal(env->net->parse(env->ctx, PLACE, &address), 0);
+	assert_int_equal(env->net->listen(env->ctx, &address, 1, &listener), 0);
+	(void)env->net->connect(env->ctx, &address, &fds[0]);
+	spokei_world_run(&rig->world, rig->world.now_ns + 1);
+	assert_int_equal(env->net->finish(env->ctx, fds[0]), 0);
+	assert_int_equal(env->net->accept(env->ctx, listener, &fds[1], &address), 0);
+	env->net->close(env->ctx, listener);
+	rig->fd = fds[setting->accepts ? 0 : 1];
+	spokei_stream_init(&rig->stream, rig->engine,
+			   setting->or_plain ? spokei_tls_or_plain(rig->tls)
+					     : spokei_tls_kind(rig->tls),
+			   fds[setting->accepts ? 1 : 0], ready);
+	rig->stream.accepted = setting->accepts;
+	if (!setting->accepts)
+		rig->stream.host = setting->host ? setting->host : TLSRIG_HOST;
+}
+
+void tlsrig_begin(struct tlsrig *rig, const struct tlsrig_setting *setting)
+{
+	struct spoke_engine_options options = { .env = &rig->faulty.env };
+
+	memset(rig, 0, sizeof(*rig));
+	(void)tlsrig_certs();
+	assert_true(spokei_world_init(&rig->world, 3));
+	spokei_world_process_init(&rig->process, &rig->world);
+	spokei_faults_init(&rig->faulty, &rig->process.env);
+	assert_int_equal(spoke_engine_new(&options, &rig->engine), 0);
+	rig->got = malloc(TLSRIG_ROOM);
+	assert_non_null(rig->got);
+	rig->status = TLSRIG_OPENING;
+	rig->ended = TLSRIG_READING;
+	make_stream(rig, setting);
+	make_peer(rig, setting);
+	join(rig, setting);
+	ready(&rig->stream.watch, SPOKE_IO_READ);
+}
+
+void tlsrig_end(struct tlsrig *rig)
+{
+	const struct spoke_env *env = &rig->faulty.env;
+
+	spokei_faults_heal(&rig->faulty);
+	if (rig->fd >= 0)
+		env->net->close(env->ctx, rig->fd);
+	leave_an_error();
+	spokei_stream_close(&rig->stream);
+	look_for_errors();
+	spokei_tls_free(rig->tls);
+	spoke_engine_free(rig->engine);
+	assert_int_equal(rig->faulty.blocks, 0);
+	assert_int_equal(rig->faulty.fds, 0);
+	spokei_world_process_fini(&rig->process);
+	spokei_world_fini(&rig->world);
+	SSL_free(rig->peer);
+	SSL_CTX_free(rig->context);
+	free(rig->got);
+}
+
+/* --- bytes */
+
+void tlsrig_send(struct tlsrig *rig, const void *bytes, size_t len)
+{
+	const struct spoke_env *env = &rig->process.env; /* the peer's calls never fail */
+	struct iovec part = spokei_stream_part(bytes, len);
+
+	if (len > 0)
+		assert_int_equal(env->net->write(env->ctx, rig->fd, &part, 1), len);
+	tlsrig_run(rig);
+}
+
+void tlsrig_hang_up(struct tlsrig *rig)
+{
+	const struct spoke_env *env = &rig->faulty.env;
+
+	env->net->close(env->ctx, rig->fd);
+	rig->fd = -1;
+	tlsrig_run(rig);
+}
+
+void tlsrig_drip(struct tlsrig *rig, const unsigned char *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		tlsrig_send(rig, bytes + i, 1);
+}
+
+size_t tlsrig_made(struct tlsrig *rig, unsigned char *bytes, size_t size)
+{
+	BIO *out = SSL_get_wbio(rig->peer);
+	size_t len = BIO_ctrl_pending(out);
+
+	assert_in_range(len, 0, size);
+	if (len > 0)
+		assert_int_equal(BIO_read(out, bytes, (int)len), len);
+	return len;
+}
+
+void tlsrig_hear(struct tlsrig *rig)
+{
+	static unsigned char bytes[PIECE];
+	const struct spoke_env *env = &rig->process.env;
+	ssize_t got;
+
+	tlsrig_run(rig);
+	while ((got = env->net->read(env->ctx, rig->fd, bytes, sizeof(bytes))) > 0) {
+		rig->answered += (size_t)got;
+		assert_int_equal(BIO_write(SSL_get_rbio(rig->peer), bytes, (int)got), got);
+		tlsrig_run(rig);
+	}
+	rig->peer_ended = rig->peer_ended || got != -EAGAIN;
+}
+
+void tlsrig_step(struct tlsrig *rig)
+{
+	int result;
+
+	ERR_clear_error();
+	result = SSL_do_handshake(rig->peer);
+	rig->peer_status = result == 1 ? SSL_ERROR_NONE : SSL_get_error(rig->peer, result);
+}
+
+void tlsrig_pass(struct tlsrig *rig)
+{
+	static unsigned char bytes[TLSRIG_ROOM];
+
+	tlsrig_send(rig, bytes, tlsrig_made(rig, bytes, sizeof(bytes)));
+	tlsrig_hear(rig);
+}
+
+void tlsrig_shake(struct tlsrig *rig)
+{
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		if (rig->peer_status == SSL_ERROR_WANT_READ)
+			tlsrig_step(rig);
+		tlsrig_pass(rig);
+		if (rig->status != TLSRIG_OPENING && rig->peer_status != SSL_ERROR_WANT_READ)
+			return;
+	}
+}
+
+void tlsrig_open(struct tlsrig *rig)
+{
+	tlsrig_shake(rig);
+	if (rig->status != 0)
+		print_message("%s\n", rig->tls->why);
+	assert_int_equal(rig->status, 0);
+	assert_int_equal(rig->peer_status, SSL_ERROR_NONE);
+}
+
+void tlsrig_peer_write(struct tlsrig *rig, const void *bytes, size_t len)
+{
+	const unsigned char *at = bytes;
+	size_t took;
+
+	ERR_clear_error();
+	while (len > 0) {
+		assert_int_equal(SSL_write_ex(rig->peer, at, len, &took), 1);
+		at += took;
+		len -= took;
+	}
+}
+
+size_t tlsrig_peer_read(struct tlsrig *rig, unsigned char *bytes, size_t size)
+{
+	size_t len = 0;
+	size_t got;
+
+	ERR_clear_error();
+	while (len < size && SSL_read_ex(rig->peer, bytes + len, size - len, &got) == 1)
+		len += got;
+	return len;
+}
