@@ -44,41 +44,51 @@ const struct tlsrig_certs *tlsrig_certs(void)
 	return &certs;
 }
 
-static void put_cert(struct spokei_world *world, const char *name, const char *key,
-		     const struct tlscert *cert)
-{
-	char text[TLSCERT_PEM];
-
-	tlscert_chain(&cert, 1, text);
-	spokei_vfiles_put(world->files, name, text);
-	tlscert_key(cert, text);
-	spokei_vfiles_put(world->files, key, text);
-}
-
 void tlsrig_put_files(struct spokei_world *world)
 {
+	enum {
+		CERTS = 4
+	};
+	static const char *const names[CERTS][2] = { { "authority", "authority.key" },
+						     { "stranger", "stranger.key" },
+						     { "server", "server.key" },
+						     { "client", "client.key" } };
+	static char texts[CERTS][2][TLSCERT_PEM];
 	const struct tlsrig_certs *certs = tlsrig_certs();
+	const struct tlscert *const all[CERTS] = { &certs->authority, &certs->stranger,
+						   &certs->server, &certs->client };
 
-	put_cert(world, "authority", "authority.key", &certs->authority);
-	put_cert(world, "stranger", "stranger.key", &certs->stranger);
-	put_cert(world, "server", "server.key", &certs->server);
-	put_cert(world, "client", "client.key", &certs->client);
+	for (unsigned i = 0; i < CERTS; i++) {
+		if (texts[i][0][0] == '\0') {
+			tlscert_chain(&all[i], 1, texts[i][0]);
+			tlscert_key(all[i], texts[i][1]);
+		}
+		spokei_vfiles_put(world->files, names[i][0], texts[i][0]);
+		spokei_vfiles_put(world->files, names[i][1], texts[i][1]);
+	}
 }
 
 /* --- the stream */
 
+void (*tlsrig_inside)(bool inside);
+
 /* The library's errors belong to the thread: those of the user before a call are not taken for the
  * stream's, and the stream leaves none of its own. */
-static void leave_an_error(void)
+static void enter(void)
 {
 	ERR_clear_error(); /* of the peer, on this thread too */
 	ERR_raise(ERR_LIB_USER, USER_ERROR);
+	if (tlsrig_inside)
+		tlsrig_inside(true);
 }
 
-static void look_for_errors(void)
+static void leave(void)
 {
-	unsigned long error = ERR_get_error();
+	unsigned long error;
 
+	if (tlsrig_inside)
+		tlsrig_inside(false);
+	error = ERR_get_error();
 	while (error) {
 		assert_int_equal(ERR_GET_LIB(error), ERR_LIB_USER);
 		error = ERR_get_error();
@@ -102,9 +112,9 @@ static void read_once(struct tlsrig *rig)
 	size_t piece = rig->piece ? rig->piece : sizeof(room);
 	ssize_t got;
 
-	leave_an_error();
+	enter();
 	got = rig->stream.kind->read(&rig->stream, room, piece);
-	look_for_errors();
+	leave();
 	rig->reads++;
 	assert_in_range(rig->reads, 1, READS_MAX);
 	if (got == -EAGAIN || got == -EINTR) {
@@ -125,8 +135,11 @@ static void read_once(struct tlsrig *rig)
 
 static void flush(struct tlsrig *rig)
 {
-	int status = rig->stream.layered ? rig->stream.kind->flush(&rig->stream) : 0;
+	int status;
 
+	enter();
+	status = rig->stream.layered ? rig->stream.kind->flush(&rig->stream) : 0;
+	leave();
 	if (status < 0 && status != -EAGAIN && status != -EINTR)
 		rig->broken = status;
 }
@@ -151,9 +164,9 @@ static void ready(struct spoke_watch *ready_watch, unsigned io)
 	(void)io;
 	rig->turns++;
 	if (rig->status == TLSRIG_OPENING) {
-		leave_an_error();
+		enter();
 		rig->status = rig->stream.kind->open(&rig->stream);
-		look_for_errors();
+		leave();
 		if (rig->status == 0)
 			rig->opened_turn = rig->turns;
 		if (rig->status == 0 && has_more(rig))
@@ -178,9 +191,9 @@ ssize_t tlsrig_write(struct tlsrig *rig, const void *bytes, size_t len)
 	struct iovec part = spokei_stream_part(bytes, len);
 	ssize_t took;
 
-	leave_an_error();
+	enter();
 	took = rig->stream.kind->write(&rig->stream, &part, 1);
-	look_for_errors();
+	leave();
 	watch(rig);
 	return took;
 }
@@ -263,10 +276,10 @@ static void make_stream(struct tlsrig *rig, const struct tlsrig_setting *setting
 		tlscert_crl(&tlsrig_certs()->authority, setting->revoked, list);
 		spokei_vfiles_put(rig->world.files, "revoked", list);
 	}
-	leave_an_error();
+	enter();
 	if (spokei_tls_new(rig->engine, &options, why, &rig->tls))
 		fail_msg("%s", why);
-	look_for_errors();
+	leave();
 }
 
 static void join(struct tlsrig *rig, const struct tlsrig_setting *setting)
@@ -322,9 +335,9 @@ void tlsrig_end(struct tlsrig *rig)
 	spokei_faults_heal(&rig->faulty);
 	if (rig->fd >= 0)
 		env->net->close(env->ctx, rig->fd);
-	leave_an_error();
+	enter();
 	spokei_stream_close(&rig->stream);
-	look_for_errors();
+	leave();
 	spokei_tls_free(rig->tls);
 	spoke_engine_free(rig->engine);
 	assert_int_equal(rig->faulty.blocks, 0);

@@ -79,6 +79,9 @@ struct tlsrig {
 	size_t answered; /* bytes that have come from the stream */
 };
 
+/* Called before and after each call of the stream's code; may be NULL. */
+extern void (*tlsrig_inside)(bool inside);
+
 /* The certificates; the first call makes them. */
 const struct tlsrig_certs *tlsrig_certs(void);
 

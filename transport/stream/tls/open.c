@@ -213,6 +213,7 @@ static int opened(struct spokei_tls_link *link)
 	spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES_DONE);
 	if (cert)
 		status = spokei_tls_names_read(tls->engine->env, cert, &link->names);
+	ERR_clear_error();
 	return status;
 }
 
