@@ -16,6 +16,7 @@
 
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/cluster/securerig.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
@@ -38,8 +39,9 @@ struct stage_setting {
 	bool in_memory;
 	bool dubbo;
 	const char *at; /* the provider's URL; NULL: a socket in the stage's folder */
-	const struct spokei_codec *codec;        /* of both sides; NULL: msgpack */
-	const struct spokei_stream_kind *stream; /* of both sides; NULL: the socket */
+	const struct spokei_codec *codec; /* of both sides; NULL: msgpack */
+	/* Of both sides; NULL: the socket; &secure_stream: TLS. */
+	const struct spokei_stream_kind *stream;
 };
 
 /* A call and its end. */
@@ -60,6 +62,7 @@ struct stage {
 	bool absent; /* the machine has no such network */
 	struct spokei_world world;
 	struct spokei_world_process processes[2];
+	struct secure secure; /* if the setting has TLS */
 	struct spokei_faults client;
 	struct spokei_faults server;
 	struct spoke_engine *client_engine; /* NULL: freed */
@@ -116,6 +119,9 @@ void stage_consume(struct stage *stage, const struct spoke_consumer_options *opt
 /* Listens at the first address, but neither accepts nor reads. Returns the descriptor. */
 int stage_deaf_peer(struct stage *stage);
 void stage_close_peer(struct stage *stage, int fd);
+
+/* Returns how many round trips the opening of a stream takes, beyond that of the socket. */
+unsigned stage_opening_trips(const struct stage *stage);
 
 struct spoke_method *stage_method(struct stage *stage, const char *name);
 struct spoke_method *stage_method_with(struct stage *stage, const char *name,

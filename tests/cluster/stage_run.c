@@ -28,17 +28,21 @@ static const struct stage_setting settings[] = {
 	{ "in memory, dubbo, strange", true, true, "dubbo://127.0.0.1:0", NULL, &strange_stream },
 	{ "in memory, msgpack-rpc, strange", true, false, "dubbo://127.0.0.1:0", NULL,
 	  &strange_stream },
+	{ "in memory, dubbo, TLS", true, true, "dubbo://127.0.0.1:0", NULL, &secure_stream },
+	{ "in memory, msgpack-rpc, TLS", true, false, "dubbo://127.0.0.1:0", NULL, &secure_stream },
 	{ "tcp4, dubbo", false, true, "dubbo://127.0.0.1:0", NULL, NULL },
 	{ "tcp4, dubbo as text", false, true, "dubbo://127.0.0.1:0", &textcodec, NULL },
 	{ "tcp4, dubbo in hessian2", false, true, "dubbo://127.0.0.1:0", &spokei_codec_hessian2,
 	  NULL },
 	{ "tcp4, msgpack-rpc", false, false, "dubbo://127.0.0.1:0", NULL, NULL },
 	{ "tcp4, dubbo, strange", false, true, "dubbo://127.0.0.1:0", NULL, &strange_stream },
+	{ "tcp4, dubbo, TLS", false, true, "dubbo://127.0.0.1:0", NULL, &secure_stream },
 	{ "tcp6, dubbo", false, true, "dubbo://[::1]:0", NULL, NULL },
 	{ "tcp6, msgpack-rpc", false, false, "dubbo://[::1]:0", NULL, NULL },
 	{ "unix, dubbo", false, true, NULL, NULL, NULL },
 	{ "unix, msgpack-rpc", false, false, NULL, NULL, NULL },
 	{ "unix, msgpack-rpc, strange", false, false, NULL, NULL, &strange_stream },
+	{ "unix, msgpack-rpc, TLS", false, false, NULL, NULL, &secure_stream },
 };
 
 /* --- time */
@@ -220,6 +224,14 @@ static bool is_there(const struct stage *stage)
 	return error != -EADDRNOTAVAIL && error != -EAFNOSUPPORT;
 }
 
+/* Writes the certificates, if the setting needs any. Returns false without TLS. */
+static bool secures(struct stage *stage)
+{
+	return stage->setting->stream != &secure_stream ||
+	       secure_begin(&stage->secure, stage->setting->in_memory ? &stage->world : NULL,
+			    stage->folder);
+}
+
 int stage_set_up(void **state)
 {
 	const struct stage_setting *setting = *state;
@@ -243,7 +255,7 @@ int stage_set_up(void **state)
 	assert_int_equal(spoke_engine_new(&options, &stage->client_engine), 0);
 	options.env = &stage->server.env;
 	assert_int_equal(spoke_engine_new(&options, &stage->server_engine), 0);
-	stage->absent = !is_there(stage);
+	stage->absent = !is_there(stage) || !secures(stage);
 	*state = stage;
 	return 0;
 }
@@ -274,6 +286,7 @@ int stage_tear_down(void **state)
 	for (size_t i = 0; i < 2; i++)
 		spokei_world_process_fini(&stage->processes[i]);
 	spokei_world_fini(&stage->world);
+	secure_end(&stage->secure);
 	assert_int_equal(rmdir(stage->folder), 0);
 	free(stage->args);
 	free(stage);

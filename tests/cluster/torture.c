@@ -58,6 +58,7 @@ static bool provide(unsigned places)
 	const struct spoke_provider_options options = {
 		.default_service = "demo.Echo",
 		.heartbeat_ns = play.heartbeat_ns,
+		.tls = play.stream == &secure_stream ? &play.secure.provider : NULL,
 	};
 	static const struct spoke_service_options service = { .name = "demo.Echo" };
 	static const struct spoke_handler handlers[] = {
@@ -70,7 +71,7 @@ static bool provide(unsigned places)
 	    spoke_provider_new(play.engines[SERVER], &options, &play.provider))
 		return false;
 	play.provider->link->limits.wire.codec = play.codec;
-	if (play.stream)
+	if (play.stream && play.stream != &secure_stream)
 		play.provider->link->stream = play.stream;
 	if (spoke_provider_add(play.provider, &service, handlers, LENGTH(handlers)))
 		return false;
@@ -94,6 +95,7 @@ static bool consume(const char *host, unsigned endpoints)
 		.more_count = endpoints - 1,
 		.heartbeat_ns = play.heartbeat_ns,
 		.handle = serve_pushed,
+		.tls = play.stream == &secure_stream ? &play.secure.consumer : NULL,
 	};
 
 	for (unsigned i = 0; i < endpoints; i++)
@@ -103,7 +105,7 @@ static bool consume(const char *host, unsigned endpoints)
 	    spoke_consumer_new(play.engines[CLIENT], &options, &play.consumer))
 		return false;
 	play.consumer->link->limits.wire.codec = play.codec;
-	if (play.stream)
+	if (play.stream && play.stream != &secure_stream)
 		play.consumer->link->stream = play.stream;
 	return spoke_consumer_method(play.consumer, "echo", NULL, &play.echo) == 0 &&
 	       spoke_consumer_method(play.consumer, "later", NULL, &play.later) == 0;

@@ -15,6 +15,7 @@
 
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/cluster/securerig.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
@@ -49,9 +50,11 @@ struct play {
 	unsigned begun;
 	unsigned ended;
 	const char *scheme;
-	const struct spokei_codec *codec;        /* of both sides; NULL: msgpack */
-	const struct spokei_stream_kind *stream; /* of both sides; NULL: the socket */
-	uint64_t heartbeat_ns;                   /* 0: the default */
+	const struct spokei_codec *codec; /* of both sides; NULL: msgpack */
+	/* Of both sides; NULL: the socket; &secure_stream: TLS. */
+	const struct spokei_stream_kind *stream;
+	struct secure secure;  /* if it is TLS */
+	uint64_t heartbeat_ns; /* 0: the default */
 };
 
 struct scenario {

@@ -377,6 +377,15 @@ static int go_on(struct spokei_tls_link *link)
 	return step(link);
 }
 
+/* A provider without TLS closes at the first byte, and says nothing. */
+static void fail(struct spokei_tls_link *link, int status)
+{
+	spokei_tls_leave(link);
+	if (!link->tls->accepts && link->received == 0 && status != -ENOMEM)
+		spokei_tls_tell(link, "the peer ended the connection without an answer",
+				"set tls=on there, or tls=off here");
+}
+
 int spokei_tls_open(struct spokei_stream *stream)
 {
 	struct spokei_tls_link *link;
@@ -389,7 +398,7 @@ int spokei_tls_open(struct spokei_stream *stream)
 		return SPOKEI_STREAM_MORE;
 	if (status < 0) {
 		if (link)
-			spokei_tls_leave(link);
+			fail(link, status);
 		return status;
 	}
 	return link->open ? 0 : SPOKEI_STREAM_MORE;
