@@ -235,12 +235,12 @@ static SSL_CTX *make_context(const struct tlsrig_setting *setting)
 	return context;
 }
 
-static void make_peer(struct tlsrig *rig, const struct tlsrig_setting *setting)
+static void make_peer(struct tlsrig *rig)
 {
+	const struct tlsrig_setting *setting = &rig->setting;
 	BIO *in = BIO_new(BIO_s_mem());
 	BIO *out = BIO_new(BIO_s_mem());
 
-	rig->context = make_context(setting);
 	rig->peer = SSL_new(rig->context);
 	assert_non_null(rig->peer);
 	assert_true(in && out);
@@ -282,8 +282,9 @@ static void make_stream(struct tlsrig *rig, const struct tlsrig_setting *setting
 	leave();
 }
 
-static void join(struct tlsrig *rig, const struct tlsrig_setting *setting)
+static void join(struct tlsrig *rig)
 {
+	const struct tlsrig_setting *setting = &rig->setting;
 	const struct spoke_env *env = &rig->faulty.env;
 	const struct spokei_vnet_link link = { .capacity = CAPACITY };
 	struct spoke_address address;
@@ -308,6 +309,41 @@ static void join(struct tlsrig *rig, const struct tlsrig_setting *setting)
 		rig->stream.host = setting->host ? setting->host : TLSRIG_HOST;
 }
 
+/* Makes the connection and both of its ends. */
+static void start(struct tlsrig *rig)
+{
+	rig->status = TLSRIG_OPENING;
+	rig->ended = TLSRIG_READING;
+	rig->broken = 0;
+	rig->turns = rig->opened_turn = rig->first_turn = 0;
+	rig->reads = rig->idle_reads = 0;
+	rig->got_len = 0;
+	rig->paused = false;
+	rig->peer_ended = false;
+	rig->answered = 0;
+	make_peer(rig);
+	join(rig);
+	ready(&rig->stream.watch, SPOKE_IO_READ);
+}
+
+static void stop(struct tlsrig *rig)
+{
+	const struct spoke_env *env = &rig->faulty.env;
+
+	if (rig->fd >= 0)
+		env->net->close(env->ctx, rig->fd);
+	enter();
+	spokei_stream_close(&rig->stream);
+	leave();
+	SSL_free(rig->peer);
+}
+
+void tlsrig_again(struct tlsrig *rig)
+{
+	stop(rig);
+	start(rig);
+}
+
 void tlsrig_begin(struct tlsrig *rig, const struct tlsrig_setting *setting)
 {
 	struct spoke_engine_options options = { .env = &rig->faulty.env };
@@ -320,31 +356,22 @@ void tlsrig_begin(struct tlsrig *rig, const struct tlsrig_setting *setting)
 	assert_int_equal(spoke_engine_new(&options, &rig->engine), 0);
 	rig->got = malloc(TLSRIG_ROOM);
 	assert_non_null(rig->got);
-	rig->status = TLSRIG_OPENING;
-	rig->ended = TLSRIG_READING;
+	rig->setting = *setting;
 	make_stream(rig, setting);
-	make_peer(rig, setting);
-	join(rig, setting);
-	ready(&rig->stream.watch, SPOKE_IO_READ);
+	rig->context = make_context(setting);
+	start(rig);
 }
 
 void tlsrig_end(struct tlsrig *rig)
 {
-	const struct spoke_env *env = &rig->faulty.env;
-
 	spokei_faults_heal(&rig->faulty);
-	if (rig->fd >= 0)
-		env->net->close(env->ctx, rig->fd);
-	enter();
-	spokei_stream_close(&rig->stream);
-	leave();
+	stop(rig);
 	spokei_tls_free(rig->tls);
 	spoke_engine_free(rig->engine);
 	assert_int_equal(rig->faulty.blocks, 0);
 	assert_int_equal(rig->faulty.fds, 0);
 	spokei_world_process_fini(&rig->process);
 	spokei_world_fini(&rig->world);
-	SSL_free(rig->peer);
 	SSL_CTX_free(rig->context);
 	free(rig->got);
 }

@@ -56,6 +56,7 @@ struct tlsrig {
 	struct spokei_world_process process;
 	struct spokei_faults faulty;
 	struct spoke_engine *engine;
+	struct tlsrig_setting setting;
 	struct spokei_tls *tls;
 	struct spokei_stream stream;
 	int status;           /* of opening: TLSRIG_OPENING, 0, or a negative errno */
@@ -90,6 +91,9 @@ const struct tlsrig_certs *tlsrig_certs(void);
 void tlsrig_put_files(struct spokei_world *world);
 
 void tlsrig_begin(struct tlsrig *rig, const struct tlsrig_setting *setting);
+
+/* Begins anew with another connection of the same setting. */
+void tlsrig_again(struct tlsrig *rig);
 
 /* Closes both, and asserts that nothing is left. */
 void tlsrig_end(struct tlsrig *rig);
