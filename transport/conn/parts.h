@@ -46,6 +46,10 @@ void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire)
  * the wire is known. */
 void spokei_conn_guard(struct spokei_conn *conn);
 
+/* Tells a peer that has ended, and is about to be closed, that this side ends too: streams other
+ * than sockets have a word for it. */
+void spokei_conn_answer_end(struct spokei_conn *conn);
+
 /* --- times.c */
 
 /* Returns the time limit of the frame or the handshake that began at conn->frame_ns. */

@@ -115,6 +115,7 @@ static void end_of_input(struct spokei_conn *conn)
 	/* It drained before, and no reply is owed. */
 	if (conn->readonly && conn->announced && conn->pendings.count == 0 &&
 	    spokei_list_empty(&conn->servings)) {
+		spokei_conn_answer_end(conn);
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 		return;
 	}
@@ -123,6 +124,7 @@ static void end_of_input(struct spokei_conn *conn)
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	if (conn->unwritable || conn->link->connects || !may_wait(conn)) {
+		spokei_conn_answer_end(conn);
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 		return;
 	}

@@ -84,6 +84,7 @@ static void finish(struct spokei_conn *conn)
 		return;
 	if (conn->state == SPOKEI_CONN_OPEN)
 		spokei_conn_move(conn, SPOKEI_CONN_FINISHING);
+	spokei_conn_answer_end(conn);
 	if (conn->ended || conn->unwritable || conn->stream.kind->shut(&conn->stream) < 0) {
 		spokei_conn_close(conn, conn->ended ? SPOKE_ELOST : SPOKE_ECLOSED);
 		return;

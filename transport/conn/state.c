@@ -53,6 +53,12 @@ void spokei_conn_guard(struct spokei_conn *conn)
 	(void)conn->stream.kind->guard(&conn->stream, unanswered_ns, asks ? 0 : KEEPALIVE_NS);
 }
 
+void spokei_conn_answer_end(struct spokei_conn *conn)
+{
+	if (conn->ended && conn->stream.layered && !conn->unwritable && !conn->shut)
+		(void)conn->stream.kind->shut(&conn->stream);
+}
+
 void spokei_conn_close(struct spokei_conn *conn, int error)
 {
 	struct spokei_link *link = conn->link;

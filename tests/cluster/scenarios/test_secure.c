@@ -43,6 +43,8 @@ static struct {
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;
 	struct secure secure;
+	struct spoke_request *held;
+	unsigned held_count;
 	unsigned ended;
 	int error; /* of the last call */
 	uint64_t seen;
@@ -98,6 +100,14 @@ static void echo(struct spoke_request *request, void *arg)
 	(void)arg;
 	(void)!spoke_cursor_next(&args, &first);
 	spoke_reply(request, first);
+}
+
+static void hold(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	assert_int_equal(spoke_request_keep(request), 0);
+	rig.held = request;
+	rig.held_count++;
 }
 
 static void provide(const char *at, const struct spoke_provider_options *options)
@@ -223,6 +233,79 @@ static size_t make_hello(unsigned char *bytes, size_t size)
 	SSL_free(ssl);
 	SSL_CTX_free(context);
 	return (size_t)len;
+}
+
+/* --- a peer with a library of its own */
+
+struct tls_peer {
+	SSL_CTX *context; /* NULL: it speaks plain bytes */
+	SSL *ssl;
+	int fd;
+	unsigned char got[4096];
+	size_t got_len;
+	bool ended; /* the other side's bytes have ended */
+};
+
+static void pass_on(struct tls_peer *peer)
+{
+	unsigned char bytes[16384];
+	size_t len;
+	int made;
+
+	if (peer->context == NULL) {
+		peer->got_len += raw_read(peer->fd, peer->got + peer->got_len,
+					  sizeof(peer->got) - peer->got_len, &peer->ended);
+		return;
+	}
+	while ((made = BIO_read(SSL_get_wbio(peer->ssl), bytes, sizeof(bytes))) > 0)
+		raw_send(peer->fd, bytes, (size_t)made);
+	while ((len = raw_read(peer->fd, bytes, sizeof(bytes), &peer->ended)) > 0)
+		assert_int_equal(BIO_write(SSL_get_rbio(peer->ssl), bytes, (int)len), len);
+	while (SSL_read_ex(peer->ssl, peer->got + peer->got_len, sizeof(peer->got) - peer->got_len,
+			   &len) == 1)
+		peer->got_len += len;
+}
+
+/* Connects to the provider, which asks for no certificate. */
+static void join(struct tls_peer *peer, bool secures)
+{
+	BIO *in = BIO_new(BIO_s_mem());
+
+	memset(peer, 0, sizeof(*peer));
+	peer->fd = raw_connect(AT);
+	if (!secures) {
+		BIO_free(in);
+		return;
+	}
+	peer->context = SSL_CTX_new(TLS_client_method());
+	peer->ssl = SSL_new(peer->context);
+	(void)BIO_set_mem_eof_return(in, -1);
+	SSL_set_bio(peer->ssl, in, BIO_new(BIO_s_mem()));
+	SSL_set_connect_state(peer->ssl);
+	for (unsigned i = 0; i < 8 && SSL_do_handshake(peer->ssl) != 1; i++) {
+		pass_on(peer);
+		pass(MS);
+	}
+	pass_on(peer);
+}
+
+static void say(struct tls_peer *peer, const void *bytes, size_t len)
+{
+	if (peer->context) {
+		assert_int_equal(SSL_write(peer->ssl, bytes, (int)len), len);
+		pass_on(peer);
+	} else {
+		raw_send(peer->fd, bytes, len);
+	}
+	pass(MS);
+}
+
+static void leave(struct tls_peer *peer)
+{
+	raw_close(peer->fd);
+	SSL_free(peer->ssl);
+	SSL_CTX_free(peer->context);
+	pass(MS);
 }
 
 /* --- deadlines */
@@ -526,6 +609,133 @@ static void optional_listener_serves_both(void **state)
 
 /* --- ends */
 
+static const char ask_later[] = "\x94\0\2\xa5"
+				"later\x91\xa1y";
+
+static void provide_to_peers(bool secures)
+{
+	static const struct spoke_handler later = { .method = "later", .handle = hold };
+	static const struct spoke_service_options service = { .name = "demo.Later" };
+	const struct spoke_provider_options options = {
+		.tls = secures ? &rig.secure.provider : NULL,
+		.default_service = "demo.Later",
+		.heartbeat_ns = 5 * SECOND,
+	};
+
+	rig.secure.provider.verify = SPOKE_TLS_VERIFY_NONE;
+	provide("dubbo://" AT, &options);
+	assert_int_equal(spoke_provider_add(rig.provider, &service, &later, 1), 0);
+}
+
+static void peer_that_ends_is_answered_before_it_is_closed(void **state)
+{
+	struct tls_peer peer;
+
+	(void)state;
+	provide_to_peers(true);
+	join(&peer, true);
+	say(&peer, ask_later, sizeof(ask_later) - 1);
+	assert_non_null(rig.held);
+	(void)SSL_shutdown(peer.ssl);
+	pass_on(&peer);
+	pass(SECOND);
+	pass_on(&peer);
+	assert_false(peer.ended);
+	spoke_reply(rig.held, (struct spoke_value){ NULL, 0 });
+	pass(MS);
+	pass_on(&peer);
+	assert_int_equal(peer.got_len, 5); /* [1, 2, nil, nil] */
+	assert_memory_equal(peer.got, "\x94\1\2\xc0\xc0", 5);
+	assert_true(peer.ended);
+	assert_true(SSL_get_shutdown(peer.ssl) & SSL_RECEIVED_SHUTDOWN);
+	leave(&peer);
+}
+
+static void peer_that_is_cut_off_is_lost_and_half_a_frame_is_not_served(void **state)
+{
+	struct tls_peer peer;
+
+	(void)state;
+	provide_to_peers(true);
+	join(&peer, true);
+	say(&peer, ask_later, sizeof(ask_later) - 1);
+	say(&peer, ask_later, sizeof(ask_later) - 3);
+	leave(&peer);
+	assert_int_equal(rig.held_count, 1);
+	assert_true(spoke_request_abandoned(rig.held));
+	assert_int_equal(stat_of(SERVER, SPOKE_STAT_CLOSED_BY_PEER), 1);
+	spoke_reply(rig.held, (struct spoke_value){ NULL, 0 });
+}
+
+/* Sends heartbeats of Dubbo, and reads none of the answers. Returns after how long it is closed. */
+static uint64_t time_of_a_deaf_peer(bool secures, bool talks, enum spoke_stat *ret_stat)
+{
+	static const unsigned char heartbeat[17] = { 0xda, 0xbb, 0xe2, 0, 0, 0, 0, 0,  0,
+						     0,    0,    1,    0, 0, 0, 1, 'N' };
+	const struct spokei_vnet_link deaf = { .capacity = 1 };
+	uint64_t begun_ns;
+	struct tls_peer peer;
+
+	provide_to_peers(secures);
+	join(&peer, secures);
+	/* The lowest free descriptor is given first: the provider's comes after the peer's. */
+	*spokei_vnet_link(rig.world.net, peer.fd + 1) = deaf;
+	begun_ns = rig.world.now_ns;
+	say(&peer, heartbeat, sizeof(heartbeat));
+	while (stat_of(SERVER, SPOKE_STAT_CLOSED) == 0) {
+		assert_true(rig.world.now_ns - begun_ns < 200 * SECOND);
+		pass(SECOND);
+		if (talks)
+			say(&peer, heartbeat, sizeof(heartbeat));
+	}
+	*ret_stat = SPOKE_STAT_COUNT;
+	for (unsigned i = 0; i < SPOKE_STAT_COUNT; i++)
+		if ((i == SPOKE_STAT_CLOSED_SLOW || i == SPOKE_STAT_CLOSED_SILENT) &&
+		    stat_of(SERVER, (enum spoke_stat)i) > 0)
+			*ret_stat = (enum spoke_stat)i;
+	begun_ns = rig.world.now_ns - begun_ns;
+	leave(&peer);
+	return begun_ns;
+}
+
+static void peer_that_does_not_read_is_judged_as_without_tls(void **state)
+{
+	for (unsigned talks = 0; talks < 2; talks++) {
+		enum spoke_stat stats[2];
+		uint64_t times_ns[2];
+
+		for (unsigned secures = 0; secures < 2; secures++) {
+			if (talks || secures) {
+				(void)tear_down(state);
+				(void)set_up(state);
+			}
+			times_ns[secures] = time_of_a_deaf_peer(secures, talks, &stats[secures]);
+		}
+		assert_int_equal(stats[0], stats[1]);
+		assert_int_not_equal(stats[0], SPOKE_STAT_COUNT);
+		assert_in_range(times_ns[1], times_ns[0] - SECOND, times_ns[0] + SECOND);
+	}
+}
+
+static void freeing_an_open_link_sends_nothing(void **state)
+{
+	uint64_t writes[2];
+
+	(void)state;
+	provide_tls("dubbo://" AT);
+	consume("dubbo://" AT "/demo.Echo", &rig.secure.consumer);
+	call(SECOND);
+	pass(SECOND);
+	assert_int_equal(rig.error, SPOKE_OK);
+	/* In a child of fork() it would end the link of the parent. */
+	for (unsigned side = 0; side < 2; side++) {
+		writes[side] = rig.faulty[side].calls[SPOKEI_FAULTS_WRITE];
+		spoke_engine_free(rig.engines[side]);
+		rig.engines[side] = NULL;
+		assert_int_equal(rig.faulty[side].calls[SPOKEI_FAULTS_WRITE], writes[side]);
+	}
+}
+
 static void free_side(unsigned side)
 {
 	spoke_engine_free(rig.engines[side]);
@@ -574,6 +784,10 @@ int main(void)
 		TEST(consumer_without_a_certificate_is_told_and_slows_down),
 		TEST(consumer_refuses_a_provider_with_another_name),
 		TEST(optional_listener_serves_both),
+		TEST(peer_that_ends_is_answered_before_it_is_closed),
+		TEST(peer_that_is_cut_off_is_lost_and_half_a_frame_is_not_served),
+		TEST(peer_that_does_not_read_is_judged_as_without_tls),
+		TEST(freeing_an_open_link_sends_nothing),
 		TEST(each_side_may_be_freed_at_any_moment_of_a_handshake),
 	};
 
