@@ -25,7 +25,8 @@ struct tongue {
 
 static unsigned points;
 
-static void begin(const struct tongue *tongue)
+/* Returns false if spoke is built without TLS. */
+static bool begin(const struct tongue *tongue)
 {
 	memset(&play, 0, sizeof(play));
 	play.scheme = tongue->scheme;
@@ -36,6 +37,7 @@ static void begin(const struct tongue *tongue)
 		spokei_world_process_init(&play.processes[i], &play.world);
 		spokei_faults_init(&play.faulty[i], &play.processes[i].env);
 	}
+	return play.stream != &secure_stream || secure_begin(&play.secure, &play.world, "tls");
 }
 
 /* Waits for an endpoint for at most the longest backoff of a connector. */
@@ -119,7 +121,7 @@ static bool run_with(const struct scenario *scenario, const struct tongue *tongu
 	bool made;
 
 	now_playing = (struct now_playing){ scenario->name, tongue, side, fault, nth, for_ever };
-	begin(tongue);
+	assert_true(begin(tongue));
 	spokei_faults_fail(&play.faulty[side], fault->kind, nth, fault->error, for_ever);
 	scenario->run();
 	failed = play.faulty[side].failed[fault->kind] > 0;
@@ -162,8 +164,8 @@ static void torture_with(const struct scenario *scenario, const struct tongue *t
 }
 
 /* Runs the scenarios from `first` on with the faults that they meet. Unless `all` is set, each
- * fault meets one of the two wires in turn; the other codecs and the second stream meet every
- * fault. */
+ * fault meets one of the two wires in turn, and TLS, whose handshakes take long, every third one;
+ * the other codecs and the second stream meet every fault. */
 static void torture(size_t first, const struct fault *faults, size_t count, bool all)
 {
 	static const struct tongue tongues[] = {
@@ -172,6 +174,7 @@ static void torture(size_t first, const struct fault *faults, size_t count, bool
 		{ "dubbo in hessian2", "dubbo", &spokei_codec_hessian2, NULL },
 		{ "msgpack-rpc", "msgpack-rpc", NULL, NULL },
 		{ "dubbo, strange", "dubbo", NULL, &strange_stream },
+		{ "dubbo, TLS", "dubbo", NULL, &secure_stream },
 	};
 
 	for (size_t i = LENGTH(tongues) * first; i < LENGTH(tongues) * (size_t)SCENARIOS; i++) {
@@ -179,11 +182,15 @@ static void torture(size_t first, const struct fault *faults, size_t count, bool
 		const struct tongue *tongue = &tongues[i % LENGTH(tongues)];
 		bool lives = scenario >= &scenarios[LIVING]; /* Dubbo only: it has heartbeats */
 		bool second = tongue == &tongues[3];
+		bool secures = tongue->stream == &secure_stream;
 		uint64_t calls[2][SPOKEI_FAULTS_KINDS];
 
 		if (lives && second)
 			continue;
-		begin(tongue);
+		if (!begin(tongue)) {
+			end();
+			continue;
+		}
 		scenario->run();
 		for (unsigned side = 0; side < 2; side++)
 			memcpy(calls[side], play.faulty[side].calls, sizeof(calls[side]));
@@ -191,9 +198,10 @@ static void torture(size_t first, const struct fault *faults, size_t count, bool
 		for (size_t j = 0; j < count; j++) {
 			const bool meets[2] = { calls[CLIENT][faults[j].kind] > 0,
 						calls[SERVER][faults[j].kind] > 0 };
+			const size_t turn = i / LENGTH(tongues) + j;
+			const bool every = all || lives || tongue->codec || tongue->stream;
 
-			if (all || lives || tongue->codec || tongue->stream ||
-			    ((second + i / LENGTH(tongues) + j) & 1) == 0)
+			if (secures ? all || turn % 3 == 0 : every || ((second + turn) & 1) == 0)
 				torture_with(scenario, tongue, &faults[j], meets);
 		}
 	}

@@ -108,19 +108,23 @@ static void watch_messages(int writes, int version, int type, const void *bytes,
 		link->flooded = true;
 }
 
-/* Returns whether the peer is told to which name this side has connected: addresses are none. */
-static bool may_be_named(const char *host)
+/* Tells the peer to which name this side has connected; addresses are none. Returns 0 or -ENOMEM.
+ */
+static int name_host(SSL *ssl, const char *host)
 {
+	char name[TLSEXT_MAXLEN_host_name + 1];
 	size_t len = host ? strlen(host) : 0;
 
-	return len > 0 && len <= TLSEXT_MAXLEN_host_name && !spokei_tls_is_address(host);
+	if (len == 0 || len >= sizeof(name) || spokei_tls_is_address(host))
+		return 0;
+	memcpy(name, host, len + 1);
+	return SSL_set_tlsext_host_name(ssl, name) == 1 ? 0 : -ENOMEM;
 }
 
 static int make_ssl(struct spokei_tls_link *link)
 {
 	const struct spokei_tls *tls = link->tls;
 	const struct spoke_env *env = tls->engine->env;
-	const char *host = link->stream->host;
 	SSL *ssl = SSL_new(tls->context);
 
 	if (ssl == NULL)
@@ -136,7 +140,7 @@ static int make_ssl(struct spokei_tls_link *link)
 		return 0;
 	}
 	SSL_set_connect_state(ssl);
-	return may_be_named(host) && SSL_set_tlsext_host_name(ssl, host) != 1 ? -ENOMEM : 0;
+	return name_host(ssl, link->stream->host);
 }
 
 /* --- opening */

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Providers and consumers with TLS in the virtual world: see secplay.h. */
+#include "tests/cluster/scenarios/secplay.h"
+
+#include <openssl/ssl.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct secplay secplay;
+
+int secplay_set_up(void **state)
+{
+	(void)state;
+	memset(&secplay, 0, sizeof(secplay));
+	assert_true(spokei_world_init(&secplay.world, 9));
+	for (unsigned i = 0; i < SECPLAY_PROCESSES; i++) {
+		struct spoke_engine_options with = { .env = &secplay.faulty[i].env };
+
+		spokei_world_process_init(&secplay.processes[i], &secplay.world);
+		spokei_faults_init(&secplay.faulty[i], &secplay.processes[i].env);
+		assert_int_equal(spoke_engine_new(&with, &secplay.engines[i]), 0);
+	}
+	assert_true(secure_begin(&secplay.secure, &secplay.world, "tls"));
+	return 0;
+}
+
+void secplay_pass(uint64_t ns)
+{
+	spokei_world_run(&secplay.world, secplay.world.now_ns + ns);
+}
+
+int secplay_tear_down(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < SECPLAY_PROCESSES; i++) {
+		spoke_engine_free(secplay.engines[i]);
+		assert_int_equal(secplay.faulty[i].blocks, 0);
+	}
+	for (unsigned i = 0; i < SECPLAY_PROCESSES; i++)
+		spokei_world_process_fini(&secplay.processes[i]);
+	spokei_world_fini(&secplay.world);
+	return 0;
+}
+
+uint64_t secplay_stat_of(unsigned side, enum spoke_stat stat)
+{
+	return spoke_stat_get(secplay.engines[side], stat);
+}
+
+/* --- the sides */
+
+static void echo(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value first = { NULL, 0 };
+
+	(void)arg;
+	(void)!spoke_cursor_next(&args, &first);
+	spoke_reply(request, first);
+}
+
+void secplay_hold(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	assert_int_equal(spoke_request_keep(request), 0);
+	secplay.held = request;
+	secplay.held_count++;
+}
+
+void secplay_provide(const char *at, const struct spoke_provider_options *options)
+{
+	static const struct spoke_service_options service = { .name = "demo.Echo" };
+	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
+
+	assert_int_equal(spoke_provider_new(secplay.engines[SERVER], options, &secplay.provider),
+			 0);
+	assert_int_equal(spoke_provider_add(secplay.provider, &service, &handler, 1), 0);
+	assert_int_equal(spoke_provider_listen(secplay.provider, at), 0);
+}
+
+void secplay_provide_tls(const char *at)
+{
+	const struct spoke_provider_options options = { .tls = &secplay.secure.provider };
+
+	secplay_provide(at, &options);
+}
+
+void secplay_consume(const char *url, const struct spoke_tls_options *tls)
+{
+	const struct spoke_consumer_options options = { .url = url, .tls = tls };
+
+	assert_int_equal(spoke_consumer_new(secplay.engines[CLIENT], &options, &secplay.consumer),
+			 0);
+}
+
+static void note_end(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	secplay.ended++;
+	secplay.error = result->error;
+}
+
+void secplay_call(uint64_t timeout_ns)
+{
+	const struct spoke_call_options options = { .timeout_ns = timeout_ns };
+	struct spoke_method *method;
+
+	assert_int_equal(spoke_consumer_method(secplay.consumer, "echo", NULL, &method), 0);
+	assert_int_equal(spoke_call(method, (struct spoke_span){ "\xa4text", 5 }, &options,
+				    note_end, NULL, NULL),
+			 0);
+}
+
+/* Returns what an engine's events have said. */
+const char *secplay_told(unsigned side)
+{
+	static char text[SPOKE_EVENTS * SPOKE_EVENT_TEXT];
+	struct spoke_event event = { .number = 0 };
+	size_t len = 0;
+
+	text[0] = '\0';
+	while (spoke_event_get(secplay.engines[side], event.number + 1, &event) == 0)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s\n", event.text);
+	return text;
+}
+
+/* --- raw connections */
+
+const struct spoke_env *secplay_raw_env(void)
+{
+	return &secplay.processes[STRANGER].env;
+}
+
+int secplay_raw_connect(const char *at)
+{
+	const struct spoke_env *env = secplay_raw_env();
+	struct spoke_address address;
+	int fd;
+
+	assert_int_equal(env->net->parse(env->ctx, at, &address), 0);
+	(void)env->net->connect(env->ctx, &address, &fd);
+	secplay_pass(MS);
+	assert_int_equal(env->net->finish(env->ctx, fd), 0);
+	return fd;
+}
+
+void secplay_raw_send(int fd, const void *bytes, size_t len)
+{
+	struct iovec part = spokei_stream_part(bytes, len);
+
+	assert_int_equal(secplay_raw_env()->net->write(secplay_raw_env()->ctx, fd, &part, 1), len);
+	secplay_pass(MS);
+}
+
+/* Reads all that has come. Returns its length; *ret_ended: the other side has ended. */
+size_t secplay_raw_read(int fd, unsigned char *bytes, size_t size, bool *ret_ended)
+{
+	ssize_t got = secplay_raw_env()->net->read(secplay_raw_env()->ctx, fd, bytes, size);
+
+	*ret_ended = got >= 0 ? got == 0 : got != -EAGAIN;
+	return got > 0 ? (size_t)got : 0;
+}
+
+bool secplay_is_closed(int fd)
+{
+	unsigned char bytes[4096];
+	bool ended;
+
+	while (secplay_raw_read(fd, bytes, sizeof(bytes), &ended) > 0)
+		continue;
+	return ended;
+}
+
+void secplay_raw_close(int fd)
+{
+	secplay_raw_env()->net->close(secplay_raw_env()->ctx, fd);
+}
+
+/* Writes a ClientHello. Returns its length. */
+size_t secplay_make_hello(unsigned char *bytes, size_t size)
+{
+	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+	SSL *ssl = SSL_new(context);
+	BIO *out = BIO_new(BIO_s_mem());
+	int len;
+
+	SSL_set_bio(ssl, BIO_new(BIO_s_mem()), out);
+	SSL_set_connect_state(ssl);
+	(void)SSL_do_handshake(ssl);
+	len = BIO_read(out, bytes, (int)size);
+	assert_in_range(len, 100, size - 1);
+	SSL_free(ssl);
+	SSL_CTX_free(context);
+	return (size_t)len;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open TLS streams: ends of each kind, and damage to their bytes. */
+#include "tests/transport/stream/tlsrig.h"
+
+#include <spoke/engine.h>
+#include <spoke/stats.h>
+
+#include <openssl/err.h>
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	ROOM = 1 << 20,
+	ALERT_UNEXPECTED_MESSAGE = 10,
+	ALERT_BAD_RECORD = 20,
+	ALERT_OVERFLOW = 22,
+	RECORD_HEAD = 5,
+};
+
+static const struct tlsrig_setting accepting = { .accepts = true };
+
+static struct tlsrig rig;
+static unsigned char wire[ROOM];
+static unsigned char text[ROOM];
+static unsigned char came[ROOM];
+
+static int set_up(void **state)
+{
+	(void)state;
+	tlsrig_begin(&rig, &accepting);
+	tlsrig_open(&rig);
+	for (size_t i = 0; i < ROOM; i++)
+		text[i] = (unsigned char)(i * 7 + i / 251);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	tlsrig_end(&rig);
+	return 0;
+}
+
+static size_t make(const void *bytes, size_t len)
+{
+	tlsrig_peer_write(&rig, bytes, len);
+	return tlsrig_made(&rig, wire, sizeof(wire));
+}
+
+static void assert_came(const void *bytes, size_t len)
+{
+	assert_int_equal(rig.got_len, len);
+	assert_memory_equal(rig.got, bytes, len);
+}
+
+static void set_link(const struct spokei_vnet_link *link)
+{
+	*spokei_vnet_link(rig.world.net, rig.stream.watch.fd) = *link;
+}
+
+/* --- ends */
+
+static void end_without_close_notify_is_no_end_but_a_loss(void **state)
+{
+	(void)state;
+	tlsrig_send(&rig, wire, make("whole", 5));
+	tlsrig_send(&rig, wire, make("not whole", 9) - 1);
+	tlsrig_hang_up(&rig);
+	assert_came("whole", 5);
+	assert_int_equal(rig.ended, -ECONNRESET);
+	assert_non_null(strstr(rig.stream.kind->why(&rig.stream), "close_notify"));
+}
+
+static void end_between_records_is_a_loss_too(void **state)
+{
+	(void)state;
+	tlsrig_send(&rig, wire, make("whole", 5));
+	tlsrig_hang_up(&rig);
+	assert_came("whole", 5);
+	assert_int_equal(rig.ended, -ECONNRESET);
+}
+
+static void peer_that_has_ended_is_still_answered(void **state)
+{
+	(void)state;
+	assert_int_equal(SSL_shutdown(rig.peer), 0);
+	tlsrig_pass(&rig);
+	assert_int_equal(rig.ended, 0);
+	assert_int_equal(tlsrig_write(&rig, "answer", 6), 6);
+	assert_int_equal(rig.stream.kind->shut(&rig.stream), 0);
+	tlsrig_hear(&rig);
+	assert_int_equal(tlsrig_peer_read(&rig, came, sizeof(came)), 6);
+	assert_memory_equal(came, "answer", 6);
+	assert_true(SSL_get_shutdown(rig.peer) & SSL_RECEIVED_SHUTDOWN);
+	assert_true(rig.peer_ended);
+}
+
+static void end_that_comes_with_data_is_seen_without_another_byte(void **state)
+{
+	(void)state;
+	tlsrig_peer_write(&rig, "last", 4);
+	assert_int_equal(SSL_shutdown(rig.peer), 0);
+	tlsrig_pass(&rig);
+	assert_came("last", 4);
+	assert_int_equal(rig.ended, 0);
+	assert_int_equal(spokei_stream_pending(&rig.stream), 0);
+}
+
+static void bytes_behind_close_notify_are_ignored(void **state)
+{
+	size_t len;
+
+	(void)state;
+	assert_int_equal(SSL_shutdown(rig.peer), 0);
+	len = tlsrig_made(&rig, wire, sizeof(wire));
+	memset(wire + len, 0x55, 1000);
+	tlsrig_send(&rig, wire, len + 1000);
+	assert_int_equal(rig.ended, 0);
+	assert_int_equal(rig.got_len, 0);
+	assert_int_equal(spokei_stream_pending(&rig.stream), 0);
+}
+
+static void ends_of_both_sides_may_cross(void **state)
+{
+	(void)state;
+	assert_int_equal(SSL_shutdown(rig.peer), 0);
+	assert_int_equal(rig.stream.kind->shut(&rig.stream), 0);
+	tlsrig_pass(&rig);
+	assert_int_equal(rig.ended, 0);
+	assert_int_equal(SSL_shutdown(rig.peer), 1);
+}
+
+static void side_that_has_ended_still_reads(void **state)
+{
+	(void)state;
+	assert_int_equal(rig.stream.kind->shut(&rig.stream), 0);
+	tlsrig_send(&rig, wire, make("more", 4));
+	assert_came("more", 4);
+	assert_int_equal(rig.ended, TLSRIG_READING);
+}
+
+static void end_follows_the_bytes_that_wait(void **state)
+{
+	const struct spokei_vnet_link slow = { .capacity = 1000 };
+	size_t len = 0;
+
+	(void)state;
+	set_link(&slow);
+	assert_int_equal(tlsrig_write(&rig, text, 100000), 100000);
+	assert_int_equal(rig.stream.kind->shut(&rig.stream), 0);
+	for (unsigned i = 0; i < 300 && !rig.peer_ended; i++) {
+		tlsrig_hear(&rig);
+		len += tlsrig_peer_read(&rig, came + len, sizeof(came) - len);
+	}
+	assert_int_equal(len, 100000);
+	assert_memory_equal(came, text, len);
+	assert_true(SSL_get_shutdown(rig.peer) & SSL_RECEIVED_SHUTDOWN);
+}
+
+/* --- damage */
+
+/* Sends bytes of which no plaintext may come. */
+static void assert_damage_is_noticed(const void *bytes, size_t len, int alert)
+{
+	tlsrig_send(&rig, bytes, len);
+	assert_int_equal(rig.got_len, 0);
+	assert_int_equal(rig.ended, -EPROTO);
+	assert_non_null(rig.stream.kind->why(&rig.stream));
+	tlsrig_hear(&rig);
+	(void)tlsrig_peer_read(&rig, came, 1);
+	assert_int_equal(rig.alert, alert);
+	assert_in_range(-tlsrig_write(&rig, "x", 1), 1, 200);
+}
+
+static void every_flipped_bit_of_a_record_is_noticed(void **state)
+{
+	size_t len = make("x", 1);
+
+	for (size_t bit = 0; bit < len * 8; bit++) {
+		if (bit > 0) {
+			(void)tear_down(state);
+			(void)set_up(state);
+			len = make("x", 1);
+		}
+		wire[bit / 8] ^= (unsigned char)(1 << bit % 8);
+		/* Without its last byte a longer record has not come yet. */
+		tlsrig_send(&rig, wire, len);
+		assert_int_equal(rig.got_len, 0);
+		if (rig.ended == TLSRIG_READING)
+			tlsrig_hang_up(&rig);
+		assert_true(rig.ended < 0);
+	}
+}
+
+static void damaged_tag_is_answered_with_an_alert(void **state)
+{
+	size_t len = make("x", 1);
+
+	(void)state;
+	wire[len - 1] ^= 1;
+	assert_damage_is_noticed(wire, len, ALERT_BAD_RECORD);
+}
+
+static void repeated_record_is_refused(void **state)
+{
+	size_t len = make("x", 1);
+
+	(void)state;
+	tlsrig_send(&rig, wire, len);
+	assert_came("x", 1);
+	rig.got_len = 0;
+	assert_damage_is_noticed(wire, len, ALERT_BAD_RECORD);
+}
+
+static void left_out_record_is_noticed(void **state)
+{
+	(void)state;
+	(void)make("x", 1);
+	assert_damage_is_noticed(wire, make("y", 1), ALERT_BAD_RECORD);
+}
+
+static void record_that_is_too_long_is_refused_by_its_head(void **state)
+{
+	(void)state;
+	assert_damage_is_noticed("\x17\3\3\x42\0", RECORD_HEAD, ALERT_OVERFLOW);
+}
+
+static void record_of_an_unknown_type_is_refused(void **state)
+{
+	(void)state;
+	assert_damage_is_noticed("\x99\3\3\0\1x", 6, ALERT_UNEXPECTED_MESSAGE);
+}
+
+static void plain_record_in_an_open_stream_is_refused(void **state)
+{
+	(void)state;
+	assert_damage_is_noticed("\x16\3\3\0\4\0\0\0\0", 9, ALERT_UNEXPECTED_MESSAGE);
+}
+
+static void data_before_the_damage_is_given_first(void **state)
+{
+	size_t len = make("good", 4);
+
+	(void)state;
+	memset(wire + len, 0x55, 100);
+	tlsrig_send(&rig, wire, len + 100);
+	assert_came("good", 4);
+	assert_int_equal(rig.ended, -EPROTO);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(end_without_close_notify_is_no_end_but_a_loss),
+		TEST(end_between_records_is_a_loss_too),
+		TEST(peer_that_has_ended_is_still_answered),
+		TEST(end_that_comes_with_data_is_seen_without_another_byte),
+		TEST(bytes_behind_close_notify_are_ignored),
+		TEST(ends_of_both_sides_may_cross),
+		TEST(side_that_has_ended_still_reads),
+		TEST(end_follows_the_bytes_that_wait),
+		TEST(every_flipped_bit_of_a_record_is_noticed),
+		TEST(damaged_tag_is_answered_with_an_alert),
+		TEST(repeated_record_is_refused),
+		TEST(left_out_record_is_noticed),
+		TEST(record_that_is_too_long_is_refused_by_its_head),
+		TEST(record_of_an_unknown_type_is_refused),
+		TEST(plain_record_in_an_open_stream_is_refused),
+		TEST(data_before_the_damage_is_given_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handshakes of TLS streams: what is refused, how the peer is told, and ends on the way. */
+#include "tests/transport/stream/tlsrig.h"
+
+#include <openssl/err.h>
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	ROOM = 262144,
+	ALERT_HANDSHAKE_FAILURE = 40,
+	ALERT_PROTOCOL_VERSION = 70,
+	ALERT_NO_PROTOCOL = 120,
+};
+
+static const struct tlsrig_setting accepting = { .accepts = true };
+
+static struct tlsrig rig;
+static unsigned char bytes[ROOM];
+
+static size_t make_hello(void)
+{
+	tlsrig_step(&rig);
+	return tlsrig_made(&rig, bytes, sizeof(bytes));
+}
+
+/* --- policy */
+
+static void only_tls_1_2(SSL_CTX *context)
+{
+	assert_int_equal(SSL_CTX_set_max_proto_version(context, TLS1_2_VERSION), 1);
+}
+
+static void only_tls_1_1(SSL_CTX *context)
+{
+	SSL_CTX_set_security_level(context, 0);
+	assert_int_equal(SSL_CTX_set_min_proto_version(context, TLS1_1_VERSION), 1);
+	assert_int_equal(SSL_CTX_set_max_proto_version(context, TLS1_1_VERSION), 1);
+}
+
+static void weak_suite(SSL_CTX *context)
+{
+	SSL_CTX_set_security_level(context, 0);
+	only_tls_1_2(context);
+	assert_int_equal(SSL_CTX_set_cipher_list(context, "ECDHE-ECDSA-AES128-SHA"), 1);
+}
+
+static void offer(SSL_CTX *context, const char *protocols)
+{
+	assert_int_equal(SSL_CTX_set_alpn_protos(context, (const unsigned char *)protocols,
+						 (unsigned)strlen(protocols)),
+			 0);
+}
+
+static void offer_h2(SSL_CTX *context)
+{
+	offer(context, "\2h2");
+}
+
+static void offer_spoke(SSL_CTX *context)
+{
+	offer(context, "\2h2\5spoke");
+}
+
+static void assert_alert(void (*set_context)(SSL_CTX *context), unsigned oldest, int alert)
+{
+	const struct tlsrig_setting setting = { .accepts = true,
+						.set_context = set_context,
+						.oldest = oldest };
+
+	tlsrig_begin(&rig, &setting);
+	tlsrig_shake(&rig);
+	assert_int_equal(rig.alert, alert);
+	assert_int_not_equal(rig.status, 0);
+	tlsrig_end(&rig);
+}
+
+static void version_suite_or_protocol_of_others_is_refused_with_an_alert(void **state)
+{
+	(void)state;
+	assert_alert(only_tls_1_2, 13, ALERT_PROTOCOL_VERSION);
+	assert_alert(only_tls_1_1, 12, ALERT_PROTOCOL_VERSION);
+	assert_alert(weak_suite, 12, ALERT_HANDSHAKE_FAILURE);
+	assert_alert(offer_h2, 13, ALERT_NO_PROTOCOL);
+}
+
+static void assert_opens(void (*set_context)(SSL_CTX *context), unsigned oldest)
+{
+	const struct tlsrig_setting setting = { .accepts = true,
+						.set_context = set_context,
+						.oldest = oldest };
+
+	tlsrig_begin(&rig, &setting);
+	tlsrig_open(&rig);
+	tlsrig_peer_write(&rig, "x", 1);
+	tlsrig_pass(&rig);
+	assert_int_equal(rig.got_len, 1);
+	tlsrig_end(&rig);
+}
+
+static void peer_without_protocols_or_with_tls_1_2_is_taken_where_allowed(void **state)
+{
+	(void)state;
+	assert_opens(NULL, 13); /* Java offers no protocol */
+	assert_opens(offer_spoke, 13);
+	assert_opens(only_tls_1_2, 12);
+}
+
+static void renegotiation_is_refused(void **state)
+{
+	const struct tlsrig_setting setting = { .accepts = true,
+						.set_context = only_tls_1_2,
+						.oldest = 12 };
+
+	(void)state;
+	tlsrig_begin(&rig, &setting);
+	tlsrig_open(&rig);
+	assert_int_equal(SSL_renegotiate(rig.peer), 1);
+	tlsrig_step(&rig);
+	tlsrig_pass(&rig);
+	tlsrig_step(&rig);
+	assert_int_not_equal(rig.peer_status, SSL_ERROR_NONE);
+	tlsrig_end(&rig);
+}
+
+static void keep_sessions(SSL_CTX *context)
+{
+	(void)SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT);
+}
+
+static void no_session_is_resumed_and_no_ticket_is_given(void **state)
+{
+	for (unsigned oldest = 12; oldest <= 13; oldest++) {
+		const struct tlsrig_setting setting = {
+			.accepts = true,
+			.set_context = oldest == 12 ? only_tls_1_2 : keep_sessions,
+			.oldest = oldest,
+		};
+		SSL_SESSION *session;
+
+		(void)state;
+		tlsrig_begin(&rig, &setting);
+		tlsrig_open(&rig);
+		(void)tlsrig_peer_read(&rig, bytes, 1);
+		session = SSL_get1_session(rig.peer);
+		assert_int_equal(SSL_SESSION_has_ticket(session), 0);
+		tlsrig_end(&rig);
+		tlsrig_begin(&rig, &setting);
+		(void)SSL_set_session(rig.peer, session);
+		tlsrig_open(&rig);
+		assert_int_equal(SSL_session_reused(rig.peer), 0);
+		tlsrig_end(&rig);
+		SSL_SESSION_free(session);
+	}
+}
+
+/* --- the peer is told */
+
+static void refused_peer_gets_its_alert_although_it_goes_on_sending(void **state)
+{
+	const struct tlsrig_setting setting = { .accepts = true, .set_context = offer_h2 };
+
+	(void)state;
+	tlsrig_begin(&rig, &setting);
+	tlsrig_send(&rig, bytes, make_hello());
+	assert_int_equal(rig.status, TLSRIG_OPENING); /* it is being told */
+	assert_null(tlsrig_link(&rig)->ssl);
+	memset(bytes, 0x17, sizeof(bytes));
+	tlsrig_send(&rig, bytes, sizeof(bytes));
+	tlsrig_hear(&rig);
+	assert_true(rig.peer_ended);
+	tlsrig_step(&rig);
+	assert_int_equal(rig.alert, ALERT_NO_PROTOCOL);
+	assert_int_equal(rig.status, TLSRIG_OPENING);
+	tlsrig_hang_up(&rig);
+	assert_int_equal(rig.status, -EPROTO);
+	tlsrig_end(&rig);
+}
+
+static void sentence_about_a_failure_belongs_to_its_stream(void **state)
+{
+	struct spokei_stream other;
+
+	(void)state;
+	tlsrig_begin(&rig, &accepting);
+	tlsrig_send(&rig, "x", 1);
+	assert_non_null(rig.stream.kind->why(&rig.stream));
+	spokei_stream_init(&other, rig.engine, rig.stream.kind, -1, NULL);
+	assert_null(other.kind->why(&other));
+	tlsrig_end(&rig);
+}
+
+static void end_during_the_handshake_loses_the_peer(void **state)
+{
+	(void)state;
+	for (unsigned at = 0; at < 3; at++) {
+		tlsrig_begin(&rig, &accepting);
+		if (at > 0)
+			tlsrig_send(&rig, bytes, make_hello() - (at == 1 ? 1 : 0));
+		tlsrig_hang_up(&rig);
+		tlsrig_run(&rig);
+		assert_int_equal(rig.status, -ECONNRESET);
+		assert_int_equal(rig.tls->places, 0);
+		tlsrig_end(&rig);
+	}
+}
+
+static void reset_in_each_state_loses_the_peer(void **state)
+{
+	(void)state;
+	for (unsigned at = 0; at < 4; at++) {
+		tlsrig_begin(&rig, &accepting);
+		if (at == 3)
+			tlsrig_open(&rig);
+		else if (at > 0)
+			tlsrig_send(&rig, bytes, make_hello() - (at == 1 ? 1 : 0));
+		spokei_vnet_reset(rig.world.net, rig.fd);
+		tlsrig_run(&rig);
+		if (at == 3) {
+			assert_int_equal(rig.ended, -ECONNRESET);
+			assert_in_range(-tlsrig_write(&rig, "x", 1), 1, 200);
+		} else {
+			assert_int_equal(rig.status, -ECONNRESET);
+		}
+		assert_int_equal(rig.tls->places, 0);
+		tlsrig_end(&rig);
+	}
+}
+
+/* --- bounds */
+
+static void chain_that_is_too_long_is_refused(void **state)
+{
+	enum {
+		CHAIN = 7
+	};
+	const struct tlsrig_certs *certs = tlsrig_certs();
+	struct tlscert links[CHAIN];
+	struct tlsrig_setting setting = { .accepts = true, .verify = SPOKEI_TLS_VERIFY_REQUIRED };
+
+	(void)state;
+	for (unsigned i = 0; i < CHAIN; i++) {
+		char subject[16] = "link 0";
+
+		subject[5] = (char)('0' + i);
+		links[i] = tlscert_make(&(struct tlscert_wish){
+			.subject = subject,
+			.issuer = i > 0 ? &links[i - 1] : &certs->authority,
+			.authority = i < CHAIN - 1,
+		});
+	}
+	for (unsigned deep = 0; deep < 2; deep++) {
+		unsigned own = deep ? CHAIN - 1 : 2;
+
+		setting.peer = &links[own];
+		tlsrig_begin(&rig, &setting);
+		for (unsigned i = 0; i < own; i++)
+			assert_int_equal(SSL_add1_chain_cert(rig.peer, links[i].cert), 1);
+		/* The third one is an authority itself, and no good as a peer. */
+		tlsrig_shake(&rig);
+		if (deep)
+			assert_non_null(strstr(rig.tls->why, "chain too long"));
+		assert_int_not_equal(rig.status, 0);
+		tlsrig_end(&rig);
+	}
+	for (unsigned i = 0; i < CHAIN; i++)
+		tlscert_free(&links[i]);
+}
+
+static void certificates_over_16_kib_are_refused(void **state)
+{
+	static char names[26000];
+	const struct tlsrig_certs *certs = tlsrig_certs();
+	struct tlsrig_setting setting = { .accepts = true, .verify = SPOKEI_TLS_VERIFY_REQUIRED };
+	struct tlscert large;
+	size_t len = 0;
+
+	(void)state;
+	while (len < 24000)
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%sDNS:%zu.a-name.test",
+					len ? "," : "", len);
+	large = tlscert_make(&(struct tlscert_wish){
+		.subject = "large", .names = names, .issuer = &certs->authority });
+	setting.peer = &large;
+	tlsrig_begin(&rig, &setting);
+	tlsrig_shake(&rig);
+	assert_int_not_equal(rig.status, 0);
+	assert_non_null(strstr(rig.tls->why, "excessive message size"));
+	assert_in_range(rig.faulty.bytes_peak, 0, SPOKEI_ENGINE_SCRATCH * 4);
+	tlsrig_end(&rig);
+	tlscert_free(&large);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(version_suite_or_protocol_of_others_is_refused_with_an_alert),
+		cmocka_unit_test(peer_without_protocols_or_with_tls_1_2_is_taken_where_allowed),
+		cmocka_unit_test(renegotiation_is_refused),
+		cmocka_unit_test(no_session_is_resumed_and_no_ticket_is_given),
+		cmocka_unit_test(refused_peer_gets_its_alert_although_it_goes_on_sending),
+		cmocka_unit_test(sentence_about_a_failure_belongs_to_its_stream),
+		cmocka_unit_test(end_during_the_handshake_loses_the_peer),
+		cmocka_unit_test(reset_in_each_state_loses_the_peer),
+		cmocka_unit_test(chain_that_is_too_long_is_refused),
+		cmocka_unit_test(certificates_over_16_kib_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
