@@ -111,6 +111,7 @@ enum of_endpoint {
 	FAILURES,
 	MISSED,
 	EJECTED,
+	SECURED,
 	MEAN,
 	OF_ENDPOINT,
 };
@@ -125,6 +126,7 @@ static const struct family of_endpoint[OF_ENDPOINT] = {
 	[MISSED] = { "spoke_endpoint_heartbeats_missed", "gauge",
 		     "consecutive heartbeats without a reply." },
 	[EJECTED] = { "spoke_endpoint_ejected", "gauge", "1: ejected after consecutive failures." },
+	[SECURED] = { "spoke_endpoint_tls", "gauge", "1: a connection to it uses TLS." },
 	[MEAN] = { "spoke_endpoint_duration_mean_seconds", "gauge",
 		   "recent mean duration of answered calls; 0: none." },
 };
@@ -165,6 +167,9 @@ static void put_value(struct spokei_lines *lines, const struct spokei_endpoint *
 		break;
 	case EJECTED:
 		number = info.ejected;
+		break;
+	case SECURED:
+		number = info.tls;
 		break;
 	case BEGUN:
 		number = info.calls;

@@ -4,6 +4,7 @@
  * begin with spoke_, counters end in _total, times are in seconds.
  */
 #include "cluster/admin/metrics.h"
+#include "cluster/admin/secure.h"
 #include "cluster/admin/status.h"
 #include "core/engine/engine.h"
 
@@ -162,6 +163,7 @@ int spokei_metrics_write(const struct spoke_engine *engine, const struct spokei_
 	spokei_metrics_consumers(&lines, engine);
 	spokei_metrics_endpoints(&lines, engine);
 	spokei_metrics_providers(&lines, engine);
+	spokei_metrics_tls(&lines, engine);
 	spokei_metrics_leases(&lines, engine);
 	spokei_metrics_comets(&lines, engine);
 	spokei_metrics_methods(&lines, engine);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the consumers and providers of the status. */
 #include "cluster/admin/members.h"
+#include "cluster/admin/secure.h"
 #include "cluster/admin/status_parts.h"
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
@@ -44,6 +45,7 @@ static void show_endpoint(struct spokei_json *json, const struct spokei_endpoint
 	spokei_json_put_u64(json, "calls", info.calls);
 	spokei_json_put_u64(json, "failures", info.failures);
 	spokei_json_put_u64(json, "mean_ns", info.mean_ns);
+	spokei_json_put_bool(json, "tls", info.tls);
 	spokei_json_put_text(json, "admin", info.admin);
 	spokei_json_close(json, '}');
 }
@@ -112,6 +114,7 @@ static void show_consumer(struct spokei_json *json, const struct spoke_consumer 
 	spokei_json_put_u64(json, "ticket_bytes", retry->bytes);
 	spokei_json_put_ms(json, "heartbeat_ms", view.heartbeat_ns);
 	spokei_json_put_ms(json, "retry_period_ms", view.settings->period_ns);
+	spokei_status_certificate(json, view.caller->engine, view.tls);
 	show_endpoints(json, view.directory, rows);
 	show_tickets(json, consumer, rows);
 	spokei_json_close(json, '}');
@@ -222,6 +225,7 @@ static void show_peer(struct spokei_json *json, const struct spokei_conn *conn)
 	spokei_json_put_u64(json, "missed", info.missed);
 	spokei_json_put_u64(json, "in_flight", info.in_flight);
 	spokei_json_put_ms(json, "heard_ago_ms", info.heard_ns);
+	spokei_json_put_bool(json, "tls", info.tls);
 	spokei_json_close(json, '}');
 }
 
@@ -259,6 +263,7 @@ static void show_provider(struct spokei_json *json, const struct spoke_provider 
 	spokei_json_put_u64(json, "in_flight", view.link->serving_count);
 	spokei_json_put_ms(json, "heartbeat_ms", view.link->limits.heartbeat_ns);
 	spokei_json_put_bool(json, "draining", view.draining);
+	spokei_status_certificate(json, view.link->engine, view.tls);
 	show_peers(json, &view, rows);
 	spokei_json_close(json, '}');
 }

@@ -140,6 +140,7 @@ static void put_endpoint(struct spokei_lines *lines, const struct spokei_endpoin
 			 escape(name, info.name), spoke_endpoint_state_name(info.state),
 			 info.ejected ? " ejected," : "", info.actives, info.missed);
 	put_heard(lines, info.heard_ns);
+	spokei_lines_put(lines, "%s", info.tls ? ", TLS" : "");
 	if (info.state == SPOKE_ENDPOINT_BACKOFF)
 		spokei_lines_put(lines, ", attempt %" PRIu32 " in %s", info.attempt,
 				 print_time(retry, info.retry_ns));
@@ -210,7 +211,7 @@ static void put_peer(struct spokei_lines *lines, const struct spokei_conn *conn)
 			 escape(name, info.name), spokei_status_peer_state(&info), info.in_flight,
 			 info.missed);
 	put_heard(lines, info.heard_ns);
-	spokei_lines_put(lines, "\n");
+	spokei_lines_put(lines, "%s\n", info.tls ? ", TLS" : "");
 }
 
 static void put_places(struct spokei_lines *lines, const struct spoke_provider *provider,

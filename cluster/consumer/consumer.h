@@ -14,6 +14,7 @@ struct spokei_caller;
 struct spokei_consumer_settings;
 struct spokei_directory;
 struct spokei_member;
+struct spokei_tls;
 
 /* The kind of the engine's members that are consumers: this very string. */
 extern const char spokei_consumer_kind[];
@@ -30,6 +31,7 @@ struct spokei_consumer_view {
 	const struct spokei_call_settings *settings; /* of methods without their own */
 	const struct spokei_consumer_settings *all;
 	const struct spoke_url *provided; /* the URL of a provider; all zero: none */
+	const struct spokei_tls *tls;     /* NULL: plain connections */
 	uint64_t heartbeat_ns;
 };
 

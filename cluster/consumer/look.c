@@ -7,6 +7,7 @@
 #include "cluster/endpoints/info.h"
 
 #include <spoke/consumer.h>
+#include <spoke/tls.h>
 
 size_t spoke_consumer_ready(const struct spoke_consumer *consumer)
 {
@@ -17,6 +18,16 @@ size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
 				struct spoke_endpoint_info *infos, size_t max)
 {
 	return spokei_directory_infos(consumer->directory, infos, max);
+}
+
+bool spoke_consumer_tls(const struct spoke_consumer *consumer, size_t index,
+			struct spoke_tls_info *ret_info)
+{
+	const struct spokei_endpoint *endpoint = spokei_directory_next(consumer->directory, NULL);
+
+	while (endpoint && index-- > 0)
+		endpoint = spokei_directory_next(consumer->directory, endpoint);
+	return endpoint && spokei_endpoint_tls(endpoint, ret_info);
 }
 
 struct spokei_consumer_view spokei_consumer_look(const struct spoke_consumer *consumer)
@@ -30,6 +41,7 @@ struct spokei_consumer_view spokei_consumer_look(const struct spoke_consumer *co
 		.settings = &settings->calls,
 		.all = settings,
 		.provided = &consumer->provided,
+		.tls = consumer->tls,
 		.heartbeat_ns = settings->limits.heartbeat_ns,
 	};
 }

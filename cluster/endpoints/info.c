@@ -4,6 +4,7 @@
 
 #include "cluster/endpoints/directory.h"
 #include "core/engine/engine.h"
+#include "transport/conn/conn.h"
 
 #include <stdio.h>
 
@@ -74,6 +75,19 @@ const char *spokei_directory_reason(const struct spokei_directory *directory)
 	return reason;
 }
 
+bool spokei_endpoint_tls(const struct spokei_endpoint *endpoint, struct spoke_tls_info *ret_info)
+{
+	for (uint32_t i = 0; i < endpoint->line_count; i++)
+		if (stands(&endpoint->lines[i])) {
+			const struct spokei_conn *conn = spokei_connector_conn(
+				endpoint->lines[i].connector);
+
+			if (conn && spokei_stream_look(&conn->stream, ret_info))
+				return true;
+		}
+	return false;
+}
+
 void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *ret)
 {
 	bool grows;
@@ -87,6 +101,7 @@ void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_e
 		.mean_ns = spokei_score_mean(&endpoint->score, endpoint->engine->begin_ns),
 		.calls = endpoint->calls,
 		.failures = endpoint->failures,
+		.tls = spokei_endpoint_tls(endpoint, NULL),
 	};
 	(void)snprintf(ret->name, sizeof(ret->name), "%s", endpoint->name);
 	(void)snprintf(ret->admin, sizeof(ret->admin), "%s", endpoint->admin);

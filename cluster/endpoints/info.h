@@ -5,6 +5,7 @@
 
 #include <spoke/consumer.h>
 
+struct spoke_tls_info;
 struct spokei_directory;
 struct spokei_endpoint;
 
@@ -13,6 +14,10 @@ enum spoke_endpoint_state spokei_endpoint_state(const struct spokei_endpoint *en
 
 /* Describes an endpoint. */
 void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *ret);
+
+/* Describes the TLS of a connection of an endpoint; `ret_info` may be NULL. Returns false if it has
+ * none. */
+bool spokei_endpoint_tls(const struct spokei_endpoint *endpoint, struct spoke_tls_info *ret_info);
 
 /* Returns the endpoint after `before` in the order of spoke_consumer_endpoints(), or the first if
  * `before` is NULL; NULL at the end. */

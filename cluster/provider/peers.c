@@ -70,6 +70,7 @@ void spokei_peer_look(const struct spokei_conn *conn, struct spoke_peer_info *re
 		.missed = conn->idle.misses,
 		.in_flight = conn->serving_count,
 		.heard_ns = spokei_conn_quiet_ns(conn),
+		.tls = spokei_stream_look(&conn->stream, NULL),
 	};
 	env->net->print(env->ctx, &conn->peer, ret_info->name, sizeof(ret_info->name));
 }

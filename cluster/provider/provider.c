@@ -480,6 +480,7 @@ struct spokei_provider_view spokei_provider_look(const struct spoke_provider *pr
 		.addresses = spokei_listen_group_count(provider->listeners),
 		.peers = provider->peers->count,
 		.draining = provider->draining,
+		.tls = provider->tls,
 		.settings = provider->settings,
 		.texts = provider->texts,
 		.config = provider->file.config,

@@ -12,6 +12,7 @@ struct spokei_member;
 struct spokei_provider_settings;
 struct spokei_provider_texts;
 struct spokei_routes;
+struct spokei_tls;
 
 /* The kind of the engine's members that are providers: this very string. */
 extern const char spokei_provider_kind[];
@@ -27,6 +28,7 @@ struct spokei_provider_view {
 	size_t addresses; /* at which it listens; see spoke_provider_address() */
 	size_t peers;     /* connections on which the peer has sent something */
 	bool draining;
+	const struct spokei_tls *tls; /* NULL: no address has it */
 	const struct spokei_provider_settings *settings;
 	const struct spokei_provider_texts *texts;
 	const struct spoke_config *config; /* NULL: none */

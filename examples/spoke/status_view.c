@@ -159,6 +159,8 @@ static void draw_endpoint(struct screen *screen, struct spoke_value endpoint)
 		     time_text(endpoint, "mean_ns"));
 	if (field_is_true(endpoint, "ejected"))
 		screen_print(screen, "  ejected");
+	if (field_is_true(endpoint, "tls"))
+		screen_print(screen, "  TLS");
 	if (strcmp(field_text(endpoint, "state"), "backoff") == 0)
 		screen_print(screen, "  again in %s", span_text(retry_ms * 1e6));
 	screen_print(screen, "\n");
@@ -236,7 +238,7 @@ static void draw_peer(struct screen *screen, struct spoke_value peer)
 		     field_count(peer, "missed"));
 	if (field_has_number(peer, "heard_ago_ms", &heard_ms))
 		screen_print(screen, "  heard %s ago", span_text(heard_ms * 1e6));
-	screen_print(screen, "\n");
+	screen_print(screen, "%s\n", field_is_true(peer, "tls") ? "  TLS" : "");
 }
 
 static void draw_provider(struct screen *screen, struct spoke_value provider, unsigned rows)

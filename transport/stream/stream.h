@@ -18,6 +18,7 @@
 #define SPOKEI_STREAM_MORE 1
 
 struct spoke_span;
+struct spoke_tls_info;
 struct spokei_stream;
 
 /*
@@ -95,6 +96,10 @@ struct spokei_stream_kind {
 	 * the stream and good until close(). Returns how many. NULL: none. */
 	size_t (*names)(const struct spokei_stream *stream, const struct spoke_span **ret_names);
 
+	/* Describes the security of an open stream; `ret_info` may be NULL. Returns false while
+	 * there is none. NULL: there is none. */
+	bool (*look)(const struct spokei_stream *stream, struct spoke_tls_info *ret_info);
+
 	/* Why the last slot of a stream of this kind has failed, for people; valid until the next
 	 * one fails. NULL, or a NULL slot: its errno says it. */
 	const char *(*why)(const struct spokei_stream *stream);
@@ -152,6 +157,13 @@ static inline size_t spokei_stream_names(const struct spokei_stream *stream,
 					 const struct spoke_span **ret_names)
 {
 	return stream->kind->names ? stream->kind->names(stream, ret_names) : 0;
+}
+
+/* Returns whether the stream is secured now, and describes that; `ret_info` may be NULL. */
+static inline bool spokei_stream_look(const struct spokei_stream *stream,
+				      struct spoke_tls_info *ret_info)
+{
+	return stream->kind->look && stream->kind->look(stream, ret_info);
 }
 
 /* Returns why the last slot of a stream of its kind has failed; NULL: its errno says it. */

@@ -37,6 +37,7 @@
 SPOKE_BEGIN_DECLS
 
 struct spoke_config;
+struct spoke_tls_info;
 struct spoke_tls_options;
 struct spoke_consumer;
 struct spoke_request;
@@ -197,6 +198,7 @@ struct spoke_endpoint_info {
 	uint32_t attempt;  /* in BACKOFF: number of the next attempt to connect ... */
 	uint64_t retry_ns; /* ... and the time until it */
 	uint64_t heard_ns; /* time since the last received byte; UINT64_MAX: none received */
+	bool tls;          /* a connection uses TLS: see spoke_consumer_tls() */
 	char admin[64];    /* admin address (<spoke/admin.h>) that the provider has published in
 			    * the registry, e.g. "127.0.0.1:9090"; "": none */
 };
@@ -205,6 +207,11 @@ struct spoke_endpoint_info {
  * still exist. Returns their total number. */
 SPOKE_API size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
 					  struct spoke_endpoint_info *infos, size_t max);
+
+/* Describes the TLS (<spoke/tls.h>) of a connection to the endpoint with this index in
+ * spoke_consumer_endpoints(). Returns false if none of its connections uses TLS now. */
+SPOKE_API bool spoke_consumer_tls(const struct spoke_consumer *consumer, size_t index,
+				  struct spoke_tls_info *ret_info);
 
 /*
  * Makes a method to call. The consumer owns it and frees it at its end. Every call makes a new

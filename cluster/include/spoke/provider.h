@@ -447,6 +447,7 @@ struct spoke_peer_info {
 	unsigned missed;    /* unanswered heartbeats in a row, 0 to 3 */
 	uint32_t in_flight; /* requests from the peer that are in service */
 	uint64_t heard_ns;  /* time since the last received byte */
+	bool tls;           /* the connection uses TLS */
 };
 
 /* Copies the state of a connection. Returns whether the connection exists. */

@@ -16,6 +16,7 @@
 #include <spoke/base.h>
 
 #include <stdbool.h>
+#include <stdint.h>
 
 SPOKE_BEGIN_DECLS
 
@@ -50,6 +51,16 @@ struct spoke_tls_options {
 	uint32_t handshakes_max;
 	uint32_t handshakes_per_peer_max;
 	uint64_t handshake_timeout_ns; /* providers; 0: 5 s */
+};
+
+/* The TLS of a connection. */
+struct spoke_tls_info {
+	char version[16]; /* e.g. "TLSv1.3" */
+	char suite[48];   /* e.g. "TLS_AES_256_GCM_SHA384" */
+	/* The names in the peer's certificate, e.g. "dns:a.test,ip:10.0.0.1"; some if they are
+	 * many; "": it has shown none, or a certificate without names. */
+	char names[512];
+	int64_t ends_s; /* the last second of this certificate, since 1970; 0: none was shown */
 };
 
 SPOKE_END_DECLS

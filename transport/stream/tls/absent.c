@@ -34,6 +34,12 @@ void spokei_tls_free(struct spokei_tls *tls)
 	(void)tls;
 }
 
+int64_t spokei_tls_ends(const struct spokei_tls *tls)
+{
+	(void)tls;
+	return 0;
+}
+
 const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls)
 {
 	(void)tls;

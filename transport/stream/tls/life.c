@@ -76,6 +76,7 @@ static const struct spokei_stream_kind kind = {
 	.pending = spokei_tls_pending,
 	.unsent = tls_unsent,
 	.names = tls_names,
+	.look = spokei_tls_look,
 	.why = tls_why,
 	.close = tls_close,
 };
@@ -130,6 +131,8 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	error = fill(tls, options, why);
 	if (error == 0)
 		error = spokei_tls_reload_new(tls, options);
+	if (error == 0)
+		error = spokei_tls_term_begin(tls);
 	if (error) {
 		spokei_tls_free(tls);
 		return error;
@@ -148,6 +151,7 @@ void spokei_tls_free(struct spokei_tls *tls)
 	SPOKE_ASSERT(tls->places == 0);
 	spokei_task_drop(&tls->task);
 	spokei_tls_reload_free(tls->reload);
+	spokei_tls_term_end(tls);
 	SSL_CTX_free(tls->context);
 	BIO_meth_free(tls->method);
 	spokei_tls_ask_free(env, tls->ask);

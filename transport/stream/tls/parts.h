@@ -8,6 +8,7 @@
  *     open      handshakes: bounded in number, and a few steps a turn
  *     reload    changed files into use
  *     flow      the open stream
+ *     look      the state of a stream, and the end of the own certificate
  *     life      the table of the streams, and the owner of all
  */
 #ifndef SPOKEI_TRANSPORT_STREAM_TLS_PARTS_H
@@ -17,6 +18,7 @@
 #include "core/memory/buffer.h"
 #include "transport/stream/tls/tls.h"
 
+#include <spoke/engine.h>
 #include <spoke/value.h>
 
 #include <openssl/err.h>
@@ -68,6 +70,8 @@ struct spokei_tls {
 	uint64_t key_records;                         /* that one key makes at most */
 	char why[SPOKEI_TLS_WHY];                     /* the last failure of a stream ... */
 	const struct spokei_stream *why_of;           /* ... which is only compared; NULL: none */
+	struct spoke_alarm term; /* for the end of the certificate of this side */
+	unsigned term_stage;     /* events about it so far */
 };
 
 /* A stream's own part. */
@@ -199,5 +203,15 @@ size_t spokei_tls_pending(const struct spokei_stream *stream);
 ssize_t spokei_tls_write(struct spokei_stream *stream, const struct iovec *parts, int count);
 int spokei_tls_flush(struct spokei_stream *stream);
 int spokei_tls_shut(struct spokei_stream *stream);
+
+/* --- look.c */
+
+/* The slot `look` of the streams. */
+bool spokei_tls_look(const struct spokei_stream *stream, struct spoke_tls_info *ret_info);
+
+/* Reports events before the end of this side's certificate, if it has one, until the end. Returns 0
+ * or an error of spoke_alarm_after(). */
+SPOKE_MUST_USE int spokei_tls_term_begin(struct spokei_tls *tls);
+void spokei_tls_term_end(struct spokei_tls *tls);
 
 #endif

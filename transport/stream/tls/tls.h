@@ -58,6 +58,9 @@ void spokei_tls_reload(struct spokei_tls *tls);
 /* Frees it, after its last connection was closed. NULL is fine. */
 void spokei_tls_free(struct spokei_tls *tls);
 
+/* Returns the last second of this side's certificate, since 1970; 0: it has none. */
+int64_t spokei_tls_ends(const struct spokei_tls *tls);
+
 /* Returns the kind of its streams, good until it is freed. */
 const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls);
 
