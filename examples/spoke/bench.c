@@ -5,6 +5,7 @@
 #include "examples/spoke/load.h"
 #include "examples/spoke/load_report.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/secure.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
 #include "examples/spoke/values.h"
@@ -40,6 +41,11 @@ enum {
 	TOKEN,
 	TOKEN_FILE,
 	TOKEN_PLAIN,
+	TLS,
+	CERT,
+	KEY,
+	CA,
+	PEER,
 	AS_JSON,
 };
 
@@ -61,6 +67,11 @@ static const struct option_row rows[] = {
 	[TOKEN_FILE] = { "token-file", 0, "FILE", "file with the token, with mode 600" },
 	[TOKEN_PLAIN] = { "token-plain", 0, NULL,
 			  "send it over plain TCP to another machine, too" },
+	[TLS] = SECURE_TLS,
+	[CERT] = SECURE_CERT,
+	[KEY] = SECURE_KEY,
+	[CA] = SECURE_CA,
+	[PEER] = SECURE_PEER,
 	[AS_JSON] = { "json", 0, NULL, "print one line of JSON; times in ns" },
 };
 
@@ -81,6 +92,7 @@ static const struct usage usage = {
 struct bench {
 	struct load_plan plan;
 	struct load load;
+	struct secure secure;
 	struct target target;
 	struct values values;
 	const char *data;
@@ -141,6 +153,12 @@ static bool read_option(struct bench *bench, const struct options *options, int 
 	case TOKEN_PLAIN:
 		plan->token_plain = true;
 		return true;
+	case TLS:
+	case CERT:
+	case KEY:
+	case CA:
+	case PEER:
+		return secure_take(&bench->secure, row - TLS, options);
 	default:
 		bench->json = true;
 		return true;
@@ -197,6 +215,7 @@ static int read_operands(struct bench *bench, const struct options *options)
 	plan->service = *bench->target.service ? bench->target.service : NULL;
 	plan->method = bench->target.method;
 	plan->args = bench->values.args;
+	plan->tls = secure_options(&bench->secure);
 	return end;
 }
 

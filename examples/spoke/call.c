@@ -6,6 +6,7 @@
 #include "examples/spoke/offered.h"
 #include "examples/spoke/options.h"
 #include "examples/spoke/policies.h"
+#include "examples/spoke/secure.h"
 #include "examples/spoke/settings.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
@@ -39,6 +40,11 @@ enum {
 	TOKEN,
 	TOKEN_FILE,
 	TOKEN_PLAIN,
+	TLS,
+	CERT,
+	KEY,
+	CA,
+	PEER,
 	CONFIG,
 	NOTIFY,
 	JSON,
@@ -73,6 +79,11 @@ static const struct option_row rows[] = {
 	[TOKEN_FILE] = { "token-file", 0, "FILE", "file with the token, with mode 600" },
 	[TOKEN_PLAIN] = { "token-plain", 0, NULL,
 			  "send it over plain TCP to another machine, too" },
+	[TLS] = SECURE_TLS,
+	[CERT] = SECURE_CERT,
+	[KEY] = SECURE_KEY,
+	[CA] = SECURE_CA,
+	[PEER] = SECURE_PEER,
 	[CONFIG] = { "config", 0, "FILE", "configuration file, see spoke.conf(5)" },
 	[NOTIFY] = { "notify", 'n', NULL, "one-way call: expect no answer" },
 	[JSON] = { "json", 0, NULL, "print the whole result as JSON, including errors" },
@@ -108,6 +119,7 @@ struct caller {
 	const char *place;
 	const char *wire;
 	const char *data;
+	struct secure secure;
 	const char *config_path;
 	struct spoke_config *config;
 	bool json;
@@ -303,6 +315,7 @@ static int run(struct caller *caller)
 				  caller->place);
 	error = spoke_engine_new(&engine_options, &caller->engine);
 	options.config = caller->config;
+	options.tls = secure_options(&caller->secure);
 	options.url = caller->target.url;
 	options.registry = caller->target.registry;
 	options.changed = changed;
@@ -372,6 +385,12 @@ static bool take_option(struct caller *caller, int row, const struct options *op
 	case TOKEN_PLAIN:
 		caller->options.token_plain = true;
 		return true;
+	case TLS:
+	case CERT:
+	case KEY:
+	case CA:
+	case PEER:
+		return secure_take(&caller->secure, row - TLS, options);
 	case CONFIG:
 		caller->config_path = options->value;
 		return true;

@@ -325,6 +325,7 @@ static int add_consumer(struct load *load, uint32_t connections)
 		.token = plan->token,
 		.token_file = plan->token_file,
 		.token_plain = plan->token_plain,
+		.tls = plan->tls,
 		.connections = connections,
 		.policy = &spoke_policy_failfast,
 		.changed = link_changed,

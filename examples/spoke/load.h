@@ -36,6 +36,7 @@ struct load_plan {
 	const char *token;      /* NULL: none */
 	const char *token_file; /* NULL: none */
 	bool token_plain;
+	const struct spoke_tls_options *tls; /* NULL: plain connections */
 };
 
 enum load_stage {

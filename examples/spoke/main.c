@@ -36,6 +36,7 @@ static const struct verb verbs[] = {
 	{ "tap", tap_verb, "print the messages between two peers" },
 	{ "lock", lock_verb, "run a command while a lease is held" },
 	{ "comet", comet_verb, "run a gateway that pushes messages to browsers" },
+	{ "certs", certs_verb, "make certificates for trying TLS" },
 	{ "config", config_verb, "check configuration files and explain the keys" },
 	{ NULL, NULL, NULL },
 };

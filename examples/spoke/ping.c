@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spoke ping: measures the round-trip time to a provider repeatedly. */
 #include "examples/spoke/ending.h"
+#include "examples/spoke/json.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/secure.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
 
 #include <spoke/consumer.h>
 #include <spoke/histogram.h>
+#include <spoke/host.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>
 
@@ -28,6 +31,11 @@ enum {
 	TOKEN,
 	TOKEN_FILE,
 	TOKEN_PLAIN,
+	TLS,
+	CERT,
+	KEY,
+	CA,
+	PEER,
 	QUIET,
 	JSON,
 };
@@ -46,6 +54,11 @@ static const struct option_row rows[] = {
 	[TOKEN_FILE] = { "token-file", 0, "FILE", "file with the token, with mode 600" },
 	[TOKEN_PLAIN] = { "token-plain", 0, NULL,
 			  "send it over plain TCP to another machine, too" },
+	[TLS] = SECURE_TLS,
+	[CERT] = SECURE_CERT,
+	[KEY] = SECURE_KEY,
+	[CA] = SECURE_CA,
+	[PEER] = SECURE_PEER,
 	[QUIET] = { "quiet", 'q', NULL, "print only the summary" },
 	[JSON] = { "json", 0, NULL, "print pings and summary as JSON" },
 };
@@ -69,6 +82,7 @@ static const struct usage usage = {
 
 struct pinger {
 	struct spoke_consumer_options options;
+	struct secure secure;
 	struct target target;
 	const char *place;
 	const char *wire;
@@ -88,6 +102,7 @@ struct pinger {
 	uint64_t answered;
 	uint64_t timeouts;
 	bool connected;
+	bool described; /* the TLS of the connection has been printed */
 	bool stopping;
 	const char *refused; /* why the ping could not begin; NULL: it did */
 	uint64_t least_ns;
@@ -138,6 +153,35 @@ static void print_one(const struct pinger *pinger, const struct spoke_result *re
 	(void)ending_show();
 }
 
+/* Returns the whole days that a certificate is valid from now on. */
+static int64_t days_left(int64_t ends_s)
+{
+	const struct spoke_env *env = spoke_host_env();
+	int64_t left_s = ends_s - (int64_t)(env->wall(env->ctx) / UINT64_C(1000000000));
+
+	return left_s > 0 ? left_s / 86400 : 0;
+}
+
+/* Prints the TLS of the connection once. */
+static void describe(struct pinger *pinger)
+{
+	struct spoke_tls_info info;
+
+	if (pinger->described || !pinger->secure.used ||
+	    !spoke_consumer_tls(pinger->consumer, 0, &info))
+		return;
+	pinger->described = true;
+	if (pinger->json) {
+		printf("{\"tls\":\"%s\",\"suite\":\"%s\",\"names\":", info.version, info.suite);
+		json_print_text(info.names, strlen(info.names), stdout);
+		printf(",\"days\":%" PRId64 "}\n", days_left(info.ends_s));
+		return;
+	}
+	printf("%s, %s; the provider is %s; its certificate ends in %" PRId64 " days\n",
+	       info.version, info.suite, *info.names ? info.names : "without a name",
+	       days_left(info.ends_s));
+}
+
 static void interrupted(struct pinger *pinger)
 {
 	pinger->stopping = true;
@@ -159,6 +203,7 @@ static void done(void *arg, const struct spoke_result *result)
 	} else if (ending_of(result->error) == VERB_TIMEOUT) {
 		pinger->timeouts++;
 	}
+	describe(pinger);
 	print_one(pinger, result);
 	if (!ending_show()) /* the reader has closed the pipe */
 		interrupted(pinger);
@@ -256,6 +301,7 @@ static int run(struct pinger *pinger)
 	int error = spoke_engine_new(NULL, &pinger->engine);
 
 	pinger->options.url = pinger->target.url;
+	pinger->options.tls = secure_options(&pinger->secure);
 	pinger->options.changed = changed;
 	pinger->options.changed_arg = pinger;
 	if (!error)
@@ -319,6 +365,12 @@ static bool take_option(struct pinger *pinger, int row, const struct options *op
 	case TOKEN_PLAIN:
 		pinger->options.token_plain = true;
 		return true;
+	case TLS:
+	case CERT:
+	case KEY:
+	case CA:
+	case PEER:
+		return secure_take(&pinger->secure, row - TLS, options);
 	case QUIET:
 		pinger->quiet = true;
 		return true;

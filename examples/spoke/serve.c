@@ -3,6 +3,7 @@
 #include "examples/spoke/ending.h"
 #include "examples/spoke/files.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/secure.h"
 #include "examples/spoke/serve_faults.h"
 #include "examples/spoke/settings.h"
 
@@ -39,6 +40,10 @@ enum {
 	FREEZE_AFTER,
 	TOKEN,
 	TOKEN_FILE,
+	TLS,
+	CERT,
+	KEY,
+	CA,
 	CONFIG,
 	ADMIN,
 	QUIET,
@@ -65,6 +70,11 @@ static const struct option_row rows[] = {
 		    "tokens of which requests must bear one; true: a random one, which the "
 		    "registry shows" },
 	[TOKEN_FILE] = { "token-file", 0, "FILE", "file with the tokens, with mode 600" },
+	[TLS] = { "tls", 0, NULL, "accept TLS only; the three options below imply it" },
+	[CERT] = SECURE_CERT,
+	[KEY] = SECURE_KEY,
+	[CA] = { "ca", 0, "FILE",
+		 "authorities of consumers; only those with such a certificate may connect" },
 	[CONFIG] = { "config", 0, "FILE",
 		     "configuration file, see spoke.conf(5); SIGHUP reloads it" },
 	[ADMIN] = { "admin", 0, "ADDRESS",
@@ -103,6 +113,7 @@ struct server {
 	const char *group;
 	char place[64]; /* of --port */
 	struct faults faults;
+	struct secure secure;
 	const char *config_path;
 	struct spoke_config *config;
 	const char *admin_listen;
@@ -292,6 +303,7 @@ static int run(struct server *server, char **places, int count)
 	if (!error && server->config)
 		error = spoke_config_reload_on_signal(server->config, server->engine);
 	server->options.config = server->config;
+	server->options.tls = secure_options(&server->secure);
 	server->options.changed = changed;
 	server->options.changed_arg = server;
 	server->faults.engine = server->engine;
@@ -402,6 +414,11 @@ static bool take_option(struct server *server, int row, const struct options *op
 	case TOKEN_FILE:
 		server->options.token_file = options->value;
 		return true;
+	case TLS:
+	case CERT:
+	case KEY:
+	case CA:
+		return secure_take(&server->secure, row - TLS, options);
 	case CONFIG:
 		server->config_path = options->value;
 		settings_path = options->value;

@@ -29,6 +29,7 @@ int watch_verb(int argc, char **argv);
 int tap_verb(int argc, char **argv);
 int lock_verb(int argc, char **argv);
 int comet_verb(int argc, char **argv);
+int certs_verb(int argc, char **argv);
 int config_verb(int argc, char **argv);
 
 #endif

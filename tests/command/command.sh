@@ -5,6 +5,7 @@
 #   call      call against serve, over both wires: values, errors, exit codes
 #   faults    unanswered calls, frozen providers, ping, signals
 #   registry  ls, watch and call by a registry in a file
+#   secure    certificates, and TLS with them
 #   comet     the gateway for browsers: errors in its file, pushes, tickets
 #   verbs     help, wrong usage; completeness of completions and manual
 set -u
@@ -394,6 +395,85 @@ reload() {
 	done
 }
 
+# mode <file>: prints its permission bits.
+mode() {
+	stat -c %a "$1"
+}
+
+secure() {
+	certs=$work/certs
+	"$spoke" certs "$certs" >"$work/conf" 2>"$work/err"
+	got=$?
+	if grep -q 'not built in' "$work/err"; then
+		[ $got = 1 ] || fail "certs without TLS: exit code $got"
+		run 1 '' '*not built in; build spoke with OpenSSL*' serve --port 0 --cert a --key b
+		run 1 '' '*not built in; build spoke with OpenSSL*' call 127.0.0.1:1 a.b --tls
+		exit 0
+	fi
+	[ $got = 0 ] || fail "certs: exit code $got: $(cat "$work/err")"
+	for file in ca provider consumer; do
+		[ "$(mode "$certs/$file.key")" = 600 ] || fail "$file.key: mode $(mode "$certs/$file.key")"
+		openssl verify -x509_strict -CAfile "$certs/ca.pem" "$certs/$file.pem" >"$work/out" 2>&1 ||
+			fail "openssl verify $file.pem: $(cat "$work/out")"
+	done
+	run 0 '*: no errors' '' config --check "$work/conf"
+
+	# Nothing is overwritten, and nothing of a run that fails stays.
+	cp "$certs/ca.key" "$work/ca.key"
+	run 1 '' '*provider.key exists and is not overwritten*' certs "$certs"
+	touch "$certs/orders.pem"
+	run 1 '' '*orders.pem exists*' certs "$certs" --for orders
+	[ ! -e "$certs/orders.key" ] || fail "certs leaves a key behind"
+	rm "$certs/orders.pem"
+	run 0 '*' '*dns:orders.test,uri:spiffe://test/orders*' certs "$certs" --for orders --ed25519 \
+		--name dns:orders.test --name uri:spiffe://test/orders --days 3
+	cmp -s "$work/ca.key" "$certs/ca.key" || fail "certs overwrites the authority"
+	openssl verify -CAfile "$certs/ca.pem" -verify_hostname orders.test "$certs/orders.pem" \
+		>"$work/out" 2>&1 || fail "openssl verify orders.pem: $(cat "$work/out")"
+	openssl x509 -in "$certs/orders.pem" -noout -checkend 172800 >"$work/out" || fail "--days 3: ends too early"
+	openssl x509 -in "$certs/orders.pem" -noout -checkend 345600 >"$work/out" && fail "--days 3: ends too late"
+	run 2 '' '*"dns:a b" is not a name*' certs "$certs" --for x --name 'dns:a b'
+	run 2 '' '*"ip:1.2.3" is not a name*' certs "$certs" --for x --name ip:1.2.3
+	run 2 '' '*--for=../x: not a name of a file*' certs "$certs" --for ../x
+	run 2 '' '*--days=0: must be from 1 to 36500*' certs "$certs" --days 0
+	run 2 '' '*expected one DIR*' certs
+	run 1 '' '*: No such file or directory' certs "$work/none/certs"
+	run 1 '' '*: Not a directory' certs "$work/conf/certs"
+	[ ! -e "$work/none" ] || fail "certs makes parents"
+	mv "$certs/ca.key" "$work/moved"
+	run 1 '' '*ca.key is missing, and *' certs "$certs" --for x
+	cp "$certs/provider.key" "$certs/ca.key"
+	run 2 '' "*the authority's key belongs to another certificate" certs "$certs" --for x
+	mv -f "$work/moved" "$certs/ca.key"
+
+	# A call with them; without them there is none.
+	own="--cert $certs/provider.pem --key $certs/provider.key"
+	# shellcheck disable=SC2086
+	serve --port 0 $own --ca "$certs/ca.pem"
+	run 0 '1' '' call "$at" demo.EchoService.echo 1 --ca "$certs/ca.pem" \
+		--cert "$certs/consumer.pem" --key "$certs/consumer.key"
+	run 0 '1' '' call "$at" demo.EchoService.echo 1 --ca "$certs/ca.pem" --peer dns:localhost \
+		--peer uri:other:x --cert "$certs/orders.pem" --key "$certs/orders.key"
+	run 0 '1' '' call "$at" demo.EchoService.echo 1 --config "$work/conf"
+	run 0 '*failed     0*' '' bench "$at" demo.EchoService.echo 1 -n 100 --warm-up 0s --plain \
+		--ca "$certs/ca.pem" --cert "$certs/consumer.pem" --key "$certs/consumer.key"
+	run 0 'TLSv1.3, TLS_AES_*; the provider is dns:localhost,ip:127.0.0.1*; its certificate ends in 36[45] days
+1: *' '*: connected*' ping "$at" -c 1 --plain --ca "$certs/ca.pem" --cert "$certs/consumer.pem" --key "$certs/consumer.key"
+	run 0 '{"tls":"TLSv1.3",*,"days":36[45]}*' '*: connected*' ping "$at" -c 1 --json --ca "$certs/ca.pem" \
+		--cert "$certs/consumer.pem" --key "$certs/consumer.key"
+	run 4 '' '*' call "$at" demo.EchoService.echo 1 \
+		--ca "$certs/ca.pem"
+	run 4 '' '*self-signed certificate in certificate chain*' call "$at" demo.EchoService.echo 1 --tls
+	run 4 '' '*' call "$at" demo.EchoService.echo 1
+	run 4 '' '*it bears none of the expected names*' call "$at" demo.EchoService.echo 1 \
+		--ca "$certs/ca.pem" --peer dns:other --cert "$certs/consumer.pem" --key "$certs/consumer.key"
+	run 2 '' '*tls.cert and tls.key: set both or none*' call "$at" a.b --cert "$certs/consumer.pem"
+	run 2 '' '*tls.peers: "localhost" is no name*' call "$at" a.b --peer localhost
+	run 2 '' '*--ca=: must not be empty*' call "$at" a.b --ca ''
+	run 2 '' '*tls: set tls.cert and tls.key*' serve --port 0 --tls
+	finish TERM
+}
+
 verbs() {
 	run 2 '' 'usage: spoke VERB*'
 	run 0 'usage: spoke VERB*' '' help
@@ -461,6 +541,6 @@ verbs() {
 }
 
 case $2 in
-call | faults | registry | comet | verbs) "$2" ;;
-*) fail "usage: sh command.sh <program> call|faults|registry|comet|verbs" ;;
+call | faults | registry | secure | comet | verbs) "$2" ;;
+*) fail "usage: sh command.sh <program> call|faults|registry|secure|comet|verbs" ;;
 esac

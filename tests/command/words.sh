@@ -30,17 +30,17 @@ verbs=$("$spoke" help | sed -n 's/^  \([a-z]*\) .*/\1/p')
 for verb in $verbs; do
 	"$spoke" "$verb" --help >"$work/help" || complain "spoke $verb --help exit status $?"
 	"$spoke" help "$verb" | cmp -s - "$work/help" || complain "spoke help $verb is not its --help"
-	sed -n 's/^  [- ][^ ]* *--\([a-z-]*\).*/\1/p' "$work/help" | sort -u >"$work/options"
+	sed -n 's/^  [- ][^ ]* *--\([a-z0-9-]*\).*/\1/p' "$work/help" | sort -u >"$work/options"
 
 	# The manual describes the common options in one place.
-	sed -n "/^\.Ss spoke $verb\$/,/^\.El/s/^\.It Fl \(. , \)*-\([a-z-]*\).*/\2/p" \
+	sed -n "/^\.Ss spoke $verb\$/,/^\.El/s/^\.It Fl \(. , \)*-\([a-z0-9-]*\).*/\2/p" \
 		"$folder/spoke.1" >"$work/has"
 	printf 'help\nplain\n' >>"$work/has"
 	compare spoke.1 "$verb"
 	sed -n "s/^	$verb) options=\"\(.*\)\" ;;/\1/p" "$folder/completion/spoke.bash" |
 		tr ' ' '\n' | sed 's/^--//' >"$work/has"
 	compare completion/spoke.bash "$verb"
-	sed -n "/^	$verb)\$/,/;;/s/^.*'\**--\([a-z-]*\).*/\1/p" "$folder/completion/_spoke" >"$work/has"
+	sed -n "/^	$verb)\$/,/;;/s/^.*'\**--\([a-z0-9-]*\).*/\1/p" "$folder/completion/_spoke" >"$work/has"
 	compare completion/_spoke "$verb"
 	grep -q "^.Cm $verb\$" "$folder/spoke.1" || complain "spoke.1: no synopsis of $verb"
 	grep -q "^		'$verb:" "$folder/completion/_spoke" || complain "completion/_spoke: no $verb"

@@ -20,6 +20,7 @@
 #include <spoke/future.h>
 #include <spoke/histogram.h>
 #include <spoke/host.h>
+#include <spoke/issue.h>
 #include <spoke/lease.h>
 #include <spoke/notify.h>
 #include <spoke/program.h>
@@ -27,6 +28,7 @@
 #include <spoke/read.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>
+#include <spoke/tls.h>
 #include <spoke/trace.h>
 #include <spoke/url.h>
 #include <spoke/value.h>

@@ -3,7 +3,7 @@
 _spoke() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb=${COMP_WORDS[1]} options=
-	local verbs="call serve bench ping top ls watch tap lock comet config help"
+	local verbs="call serve bench ping top ls watch tap lock comet certs config help"
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
@@ -21,7 +21,7 @@ _spoke() {
 		[ "$verb $before" != "ping -w" ] || before=--wire
 	case $before in
 	: | *://*) return ;;
-	@ | --config | --check | --token-file)
+	@ | --config | --check | --token-file | --cert | --key | --ca)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
@@ -40,16 +40,17 @@ _spoke() {
 		;;
 	esac
 	case $verb in
-	call) options="--timeout --retries --idempotent --cluster --attachment --data --wire --types --generic --serialization --version --group --wait --token --token-file --token-plain --config --notify --json --verbose --plain --help" ;;
-	serve) options="--service --version --group --port --registry --advertise --heartbeat --weight --delay --drop-rate --freeze-after --token --token-file --config --admin --quiet --plain --help" ;;
-	bench) options="--concurrency --rate --calls --duration --warm-up --connections --size --data --timeout --wire --token --token-file --token-plain --json --plain --help" ;;
-	ping) options="--count --interval --timeout --heartbeat --service --wire --token --token-file --token-plain --quiet --json --plain --help" ;;
+	call) options="--timeout --retries --idempotent --cluster --attachment --data --wire --types --generic --serialization --version --group --wait --token --token-file --token-plain --tls --cert --key --ca --peer --config --notify --json --verbose --plain --help" ;;
+	serve) options="--service --version --group --port --registry --advertise --heartbeat --weight --delay --drop-rate --freeze-after --token --token-file --tls --cert --key --ca --config --admin --quiet --plain --help" ;;
+	bench) options="--concurrency --rate --calls --duration --warm-up --connections --size --data --timeout --wire --token --token-file --token-plain --tls --cert --key --ca --peer --json --plain --help" ;;
+	ping) options="--count --interval --timeout --heartbeat --service --wire --token --token-file --token-plain --tls --cert --key --ca --peer --quiet --json --plain --help" ;;
 	top) options="--interval --count --once --settings --plain --help" ;;
 	ls) options="--json --timeout --plain --help" ;;
 	watch) options="--json --plain --help" ;;
 	tap) options="--json --quiet --raw --full --plain --help" ;;
 	lock) options="--wait --ttl --replicas --grace --list --break --yes --config --json --quiet --verbose --plain --help" ;;
 	comet) options="--check --admin --quiet --plain --help" ;;
+	certs) options="--name --days --ed25519 --p256 --for --plain --help" ;;
 	config) options="--check --explain --man --plain --help" ;;
 	help)
 		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current")
@@ -65,7 +66,7 @@ _spoke() {
 	-*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current") ;;
 	*:*) ;;
 	*)
-		if [ "$verb" = comet ]; then
+		if [ "$verb" = comet ] || [ "$verb" = certs ]; then
 			compopt -o filenames
 			mapfile -t COMPREPLY < <(compgen -f -- "$current")
 			return

@@ -4,7 +4,11 @@
 
 #ifndef SPOKE_WITH_TLS
 
+#include <spoke/issue.h>
+
 #include <stdio.h>
+
+#define SENTENCE "tls: not built in; build spoke with OpenSSL 3 (apt-get install libssl-dev)"
 
 int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options *options,
 		   char why[SPOKEI_TLS_WHY], struct spokei_tls **ret_tls)
@@ -12,9 +16,7 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	(void)engine;
 	(void)options;
 	(void)ret_tls;
-	(void)snprintf(
-		why, SPOKEI_TLS_WHY,
-		"tls: not built in; build spoke with OpenSSL 3 (apt-get install libssl-dev)");
+	(void)snprintf(why, SPOKEI_TLS_WHY, "%s", SENTENCE);
 	return SPOKE_EUNSUPPORTED;
 }
 
@@ -50,6 +52,17 @@ const struct spokei_stream_kind *spokei_tls_or_plain(const struct spokei_tls *tl
 {
 	(void)tls;
 	return &spokei_stream_socket;
+}
+
+int spoke_issue(const struct spoke_env *env, const struct spoke_issue_options *options,
+		struct spoke_issued *ret_issued)
+{
+	(void)env;
+	(void)options;
+	ret_issued->cert[0] = '\0';
+	ret_issued->key[0] = '\0';
+	(void)snprintf(ret_issued->why, SPOKE_ISSUE_WHY, "%s", SENTENCE);
+	return SPOKE_EUNSUPPORTED;
 }
 
 #endif
