@@ -5,6 +5,7 @@
 #
 #   sh examples/demo.sh [option...]                builds in build/demo and runs; --help lists the options
 #   sh examples/demo.sh --dubbo [option...]        with a provider and a consumer made with Node
+#   sh examples/demo.sh --tls [option...]          with mutual TLS between all processes
 #   sh examples/demo.sh --comet [option...]        a shop with a page, and users in browsers
 #   sh examples/demo.sh <directory> [option...]    runs the programs demo_* in that directory
 #
@@ -23,8 +24,10 @@ esac
 cd "$(dirname "$0")/.." || exit 2
 dubbo=
 driver=demo_driver
+tls=
 for option in "$@"; do
 	[ "$option" != --dubbo ] || dubbo=yes
+	[ "$option" != --tls ] || tls=libssl-dev
 	[ "$option" != --comet ] || driver=demo_comet
 done
 . examples/demo/dubbo.sh
@@ -44,7 +47,8 @@ if [ -z "$programs" ]; then
 	logs=build/demo/log
 	mkdir -p $logs || exit 2
 	. tests/packages.sh
-	ensure_packages stage gcc cmake ninja-build pkg-config libev-dev libmsgpack-dev || exit 2
+	# shellcheck disable=SC2086
+	ensure_packages stage gcc cmake ninja-build pkg-config libev-dev libmsgpack-dev $tls || exit 2
 	if [ -n "$dubbo" ]; then
 		dubbo_packages
 	elif [ $driver = demo_driver ] && ! { command -v redis-server || command -v redis-check-rdb; } >"$logs/redis"; then
@@ -55,7 +59,7 @@ if [ -z "$programs" ]; then
 	stage configure cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release \
 		-DSPOKE_BUILD_TESTS=OFF
 	stage build cmake --build build/demo --target demo_driver demo_provider demo_consumer demo_worker \
-		demo_comet comet_shop
+		demo_comet comet_shop spoke_command
 	programs=$(pwd)/build/demo/examples
 fi
 [ -n "$dubbo" ] || exec "$programs/$driver" "$@"

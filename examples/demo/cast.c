@@ -54,6 +54,11 @@ void cast_begin(const char *driver, uint64_t patience_ns)
 	(void)sigaction(SIGPIPE, &ignored, NULL);
 }
 
+const char *cast_folder(void)
+{
+	return folder;
+}
+
 bool cast_trouble(const char *format, ...)
 {
 	va_list args;

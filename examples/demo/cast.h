@@ -75,6 +75,9 @@ extern struct cast cast;
 /* `driver`: argv[0] of the driver. Installs signal handlers. */
 void cast_begin(const char *driver, uint64_t patience_ns);
 
+/* Returns the directory of the programs. */
+const char *cast_folder(void);
+
 /* Returns the signal that interrupts the demo; 0: none. */
 int cast_interrupted(void);
 

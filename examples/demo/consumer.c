@@ -9,6 +9,7 @@
  * SIGTERM the consumer makes no more calls and exits when all calls and tickets have an outcome.
  */
 #include "examples/demo/page.h"
+#include "examples/demo/secure.h"
 
 #include <spoke/consumer.h>
 #include <spoke/histogram.h>
@@ -251,6 +252,7 @@ static int consume(char **argv)
 	struct spoke_consumer_options options = {
 		.url = argv[2],
 		.registry = argv[3],
+		.tls = secure_options(false),
 		.changed = changed,
 		.changed_arg = &self.report,
 		.settled = settled,

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "examples/demo/acts.h"
 #include "examples/demo/await.h"
+#include "examples/demo/secure.h"
 #include "examples/demo/store.h"
 #include "examples/demo/story.h"
 #include "examples/demo/sums.h"
@@ -27,6 +28,7 @@ static void remove_folder(void)
 		(void)snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
 		(void)unlink(path);
 	}
+	secure_remove(folder);
 	store_remove(folder);
 	(void)rmdir(folder);
 }
@@ -84,6 +86,10 @@ int main(int argc, char **argv)
 	cast_begin(argv[0], 20 * (plan.heartbeat_ns + plan.period_ns) + 90 * PLAN_SECOND);
 	if (plan.live && !make_token()) {
 		(void)fprintf(stderr, "demo: no random numbers: %s\n", strerror(errno));
+		return 2;
+	}
+	if (plan.tls && !secure_make(cast_folder(), folder)) {
+		remove_folder();
 		return 2;
 	}
 	cast.live = plan.live;

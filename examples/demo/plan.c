@@ -35,6 +35,7 @@ static const char help[] =
 	"  --comet             another story: a shop pushes to users in browsers; takes --users "
 	"N,\n"
 	"                      --live and --plain\n"
+	"  --tls               mutual TLS between all processes, with certificates of this run\n"
 	"  --plain             no colours\n"
 	"  --help              print this help\n"
 	"\n"
@@ -137,6 +138,8 @@ static enum plan_verdict read_options(int argc, char **argv, struct plan *plan)
 			plan->live = true;
 		else if (strcmp(argv[i], "--plain") == 0)
 			plan->plain = true;
+		else if (strcmp(argv[i], "--tls") == 0)
+			plan->tls = true;
 		else if (strcmp(argv[i], "--dubbo") == 0)
 			plan->dubbo = true;
 		else if (i + 1 < argc) {
@@ -170,6 +173,8 @@ static enum plan_verdict check(const struct plan *plan)
 
 	if (plan->dubbo && plan->live)
 		return wrong("--dubbo", NULL, "the Node programs have no pages for --live");
+	if (plan->dubbo && plan->tls)
+		return wrong("--dubbo", NULL, "the Node programs of --dubbo have no TLS");
 	if (plan->timeout_ns > 3 * plan->heartbeat_ns) {
 		return wrong("--timeout", plan_print(plan->timeout_ns, text),
 			     "must be at most 3 times --heartbeat: after 4 intervals the "

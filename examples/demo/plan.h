@@ -22,6 +22,7 @@ struct plan {
 	uint64_t seconds;  /* minimum run time; 0: the length of the acts */
 	bool live;
 	bool dubbo; /* with Node peers, in a ZooKeeper that demo.sh has started */
+	bool tls;   /* mutual TLS, with certificates of this run */
 	bool plain;
 	/* Longest outage of each consumer, and the tickets it needs then. */
 	uint64_t outage_ns;

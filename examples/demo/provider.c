@@ -8,6 +8,7 @@
  * <page> is the address of its admin page. SIGTERM drains the provider.
  */
 #include "examples/demo/page.h"
+#include "examples/demo/secure.h"
 
 #include <spoke/fence.h>
 #include <spoke/provider.h>
@@ -99,6 +100,7 @@ static int serve(struct spoke_engine *engine, struct spoke_fence *fence, char **
 	struct spoke_provider_options options = {
 		.registry = argv[3],
 		.application = argv[1],
+		.tls = secure_options(true),
 		.warmup_ns = SPOKE_OFF,
 		.heartbeat_ns = strtoull(argv[5], NULL, 10),
 		.changed = changed,

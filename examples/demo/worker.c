@@ -13,6 +13,7 @@
  * does not check again, e.g. a thread between its check and its write, would do the same.
  */
 #include "examples/demo/page.h"
+#include "examples/demo/secure.h"
 
 #include <spoke/consumer.h>
 #include <spoke/lease.h>
@@ -306,6 +307,7 @@ static int work(char **argv)
 	const struct spoke_consumer_options consumer = {
 		.url = argv[2],
 		.registry = argv[3],
+		.tls = secure_options(false),
 		.changed = report_link,
 		.changed_arg = &self.report,
 	};
