@@ -67,6 +67,10 @@ set(spoke_modules Libev)
 if(TARGET ZooKeeper::st)
 	list(APPEND spoke_modules ZooKeeper)
 endif()
+set(spoke_own_modules ${spoke_modules})
+if(TARGET OpenSSL::SSL)
+	list(APPEND spoke_modules OpenSSL) # CMake has a module for it
+endif()
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/spoke-config.cmake.in
 	${spoke_made}/spoke-config.cmake INSTALL_DESTINATION ${spoke_cmake_dir}
 	NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
@@ -79,7 +83,7 @@ endif()
 write_basic_package_version_file(${spoke_made}/spoke-config-version.cmake
 	COMPATIBILITY ${spoke_compatibility})
 set(spoke_files ${spoke_made}/spoke-config.cmake ${spoke_made}/spoke-config-version.cmake)
-foreach(module IN LISTS spoke_modules)
+foreach(module IN LISTS spoke_own_modules)
 	list(APPEND spoke_files ${CMAKE_CURRENT_LIST_DIR}/Find${module}.cmake)
 endforeach()
 install(FILES ${spoke_files} DESTINATION ${spoke_cmake_dir} COMPONENT spoke_development)
