@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Certificates that spoke makes for trying, and the events before the end of a provider's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/engine/engine.h"
+#include "core/virtual/files.h"
+#include "core/virtual/world.h"
+
+#include <spoke/issue.h>
+#include <spoke/provider.h>
+#include <spoke/stats.h>
+#include <spoke/tls.h>
+
+#include <string.h>
+
+#define SECOND UINT64_C(1000000000)
+#define DAY (86400 * SECOND)
+
+static struct spokei_world world;
+static struct spokei_world_process process;
+static struct spoke_issued ca;
+static struct spoke_issued issued;
+
+static int set_up(void **state)
+{
+	const struct spoke_issue_options options = { .name = "authority" };
+
+	(void)state;
+	assert_true(spokei_world_init(&world, 1));
+	spokei_world_process_init(&process, &world);
+	assert_int_equal(spoke_issue(&process.env, &options, &ca), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	spokei_world_process_fini(&process);
+	spokei_world_fini(&world);
+	return 0;
+}
+
+static int issue(const char *names, uint32_t days)
+{
+	const struct spoke_issue_options options = {
+		.name = "provider",
+		.names = names,
+		.days = days,
+		.key = SPOKE_ISSUE_ED25519,
+		.ca = ca.cert,
+		.ca_key = ca.key,
+	};
+
+	return spoke_issue(&process.env, &options, &issued);
+}
+
+static int provide(struct spoke_engine *engine, struct spoke_provider **ret_provider)
+{
+	const struct spoke_tls_options tls = { .cert = "/provider.pem", .key = "/provider.key" };
+	const struct spoke_provider_options options = { .tls = &tls };
+
+	spokei_vfiles_put(world.files, "/provider.pem", issued.cert);
+	spokei_vfiles_put(world.files, "/provider.key", issued.key);
+	return spoke_provider_new(engine, &options, ret_provider);
+}
+
+/* Returns how many events contain the text. */
+static unsigned count_events(const struct spoke_engine *engine, const char *text)
+{
+	struct spoke_event event;
+	unsigned count = 0;
+
+	for (uint64_t i = 1; !spoke_event_get(engine, i, &event); i = event.number + 1)
+		count += strstr(event.text, text) != NULL;
+	return count;
+}
+
+static void events_come_14_days_1_day_and_0_before_the_end(void **state)
+{
+	const struct spoke_engine_options options = { .env = &process.env };
+	struct spoke_provider *provider;
+	struct spoke_engine *engine;
+	uint64_t begin_ns = world.now_ns;
+
+	(void)state;
+	assert_int_equal(issue("dns:a.test", 20), 0);
+	assert_int_equal(spoke_engine_new(&options, &engine), 0);
+	assert_int_equal(provide(engine, &provider), 0);
+	spokei_world_run(&world, begin_ns + 6 * DAY - 60 * SECOND);
+	assert_int_equal(count_events(engine, "certificate"), 0);
+	spokei_world_run(&world, begin_ns + 6 * DAY + 60 * SECOND);
+	assert_int_equal(count_events(engine, "ends in 14 days"), 1);
+	spokei_world_run(&world, begin_ns + 19 * DAY - 60 * SECOND);
+	assert_int_equal(count_events(engine, "certificate"), 1);
+	spokei_world_run(&world, begin_ns + 19 * DAY + 60 * SECOND);
+	assert_int_equal(count_events(engine, "ends in 24 hours"), 1);
+	spokei_world_run(&world, begin_ns + 20 * DAY - 60 * SECOND);
+	assert_int_equal(count_events(engine, "certificate"), 2);
+	spokei_world_run(&world, begin_ns + 20 * DAY + 60 * SECOND);
+	assert_int_equal(count_events(engine, "has expired"), 1);
+	spokei_world_run(&world, begin_ns + 40 * DAY);
+	assert_int_equal(count_events(engine, "certificate"), 3);
+	spoke_provider_free(provider);
+	spoke_engine_free(engine);
+}
+
+static void certificate_that_ends_soon_has_an_event_at_the_start(void **state)
+{
+	const struct spoke_engine_options options = { .env = &process.env };
+	struct spoke_provider *provider;
+	struct spoke_engine *engine;
+
+	(void)state;
+	assert_int_equal(issue("dns:a.test", 3), 0);
+	assert_int_equal(spoke_engine_new(&options, &engine), 0);
+	assert_int_equal(provide(engine, &provider), 0);
+	assert_int_equal(count_events(engine, "ends in 3 days"), 1);
+	spoke_provider_free(provider);
+	spoke_engine_free(engine);
+	assert_int_equal(process.blocks, 0);
+}
+
+static void issue_refuses_names_that_are_none(void **state)
+{
+	static const char *const wrong[] = {
+		"",         "dns:",
+		"dns:a b",  "dns:.a",
+		"dns:a..b", "dns:*",
+		"dns:a/b",  "uri:",
+		"uri:x",    "uri:a: b",
+		"ip:1.2.3", "ip:10.0.0.1/8",
+		"a.test",   "dns:a.test,email:x",
+		"ip:::g",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		if (issue(wrong[i], 1) != SPOKE_EINVAL)
+			fail_msg("\"%s\" is taken", wrong[i]);
+		assert_int_not_equal(strlen(issued.why), 0);
+		assert_string_equal(issued.key, "");
+	}
+	assert_int_equal(issue("dns:*.a.test, uri:spiffe://a/b, ip:::1, ip:10.0.0.1", 1), 0);
+}
+
+static void issue_refuses_a_certificate_that_may_not_sign(void **state)
+{
+	static struct spoke_issued other;
+	struct spoke_issue_options options = { .name = "x", .names = "dns:x" };
+
+	(void)state;
+	assert_int_equal(issue("dns:a.test", 1), 0);
+	options.ca = issued.cert;
+	options.ca_key = issued.key;
+	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
+	assert_non_null(strstr(other.why, "may not sign"));
+	options.ca = ca.cert;
+	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
+	assert_non_null(strstr(other.why, "belongs to another"));
+	options.ca_key = "no PEM";
+	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(events_come_14_days_1_day_and_0_before_the_end,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			certificate_that_ends_soon_has_an_event_at_the_start, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(issue_refuses_names_that_are_none, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(issue_refuses_a_certificate_that_may_not_sign,
+						set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
