@@ -51,11 +51,13 @@ function run(program, ...args) {
 	});
 }
 
-// Starts a provider and returns its port.
+// Starts a provider; returns its port, and the address of its page.
 async function serve(...options) {
-	const child = start(spoke, ['serve', '--quiet', '--port', '0', ...options], ['ignore', 'pipe', 'ignore']);
-	const [line] = await once(child.stdout, 'data');
-	return Number(/:(\d+)\n/.exec(line)[1]);
+	const child = start(spoke, ['serve', '--quiet', '--port', '0', '--admin', '127.0.0.1:0', ...options],
+		['ignore', 'pipe', 'ignore']);
+	let text = '';
+	while (!/admin page at .*\n/.test(text)) text += (await once(child.stdout, 'data'))[0];
+	return { port: Number(/ listens at .*:(\d+)\n/.exec(text)[1]), page: /admin page at (.*)\n/.exec(text)[1] };
 }
 
 // Resolves when as many bytes as the answer has have come.
@@ -164,14 +166,28 @@ async function curlCalls(secured) {
 	assert.notStrictEqual(bare.code, 0);
 }
 
+async function pageShows(secured, page) {
+	const socket = tls.connect({ port: secured, host: '127.0.0.1', ca: fs.readFileSync(file('ca.pem')), ...own('consumer') });
+	socket.write(request);
+	assert(answer.equals(await read(socket)));
+	const metrics = await (await fetch(page + 'metrics')).text();
+	assert.match(metrics, /^spoke_tls_certificate_days\{provider="1"\} 36[45]$/m);
+	assert.match(metrics, /^spoke_provider_tls_connections\{provider="1"\} [1-9]/m);
+	const [provider] = (await (await fetch(page + 'status')).json()).providers;
+	assert.match(String(provider.certificate_days), /^36[45]$/);
+	const at = `127.0.0.1:${socket.localPort}`;
+	assert(provider.peers.find(peer => peer.name === at).tls);
+	socket.destroy();
+}
+
 async function main() {
 	const made = await run(spoke, 'certs', certs);
 	assert.strictEqual(made.code, 0, made.stderr);
-	const plain = await serve();
-	const secured = await serve(...files('provider'), '--config', settings());
+	const { port: plain } = await serve();
+	const { port: secured, page } = await serve(...files('provider'), '--config', settings());
 	const checks = { 'Node calls spoke': () => nodeCalls(secured), 'spoke calls Node': () => nodeServes(plain),
 		'openssl calls spoke': () => opensslCalls(secured), 'spoke calls openssl': () => opensslServes(plain),
-		'curl calls spoke': () => curlCalls(secured) };
+		'curl calls spoke': () => curlCalls(secured), 'the page shows TLS': () => pageShows(secured, page) };
 	for (const [name, check] of Object.entries(checks)) {
 		await check();
 		console.log(`${name}: ok`);
