@@ -235,7 +235,7 @@ static void assert_consumer(struct tlsrig_setting setting, const char *expected,
 	tlsrig_end(&rig);
 }
 
-static void consumer_has_to_show_a_good_certificate_where_it_is_asked_for(void **state)
+static void consumer_has_to_show_a_good_certificate_if_asked(void **state)
 {
 	const struct tlsrig_certs *certs = tlsrig_certs();
 	struct tlscert stranger = tlscert_make(
@@ -370,7 +370,7 @@ int main(void)
 		cmocka_unit_test(expected_names_take_the_place_of_the_host),
 		cmocka_unit_test(list_of_expected_names_that_checks_nothing_is_no_list),
 		cmocka_unit_test(server_name_is_sent_for_names_only),
-		cmocka_unit_test(consumer_has_to_show_a_good_certificate_where_it_is_asked_for),
+		cmocka_unit_test(consumer_has_to_show_a_good_certificate_if_asked),
 		cmocka_unit_test(revoked_certificate_is_refused),
 		cmocka_unit_test(consumer_is_told_the_alert_of_the_provider),
 		cmocka_unit_test(peer_is_known_by_the_names_of_its_certificate),

@@ -147,7 +147,7 @@ static void data_beside_the_end_of_the_handshake_is_read_in_that_turn(void **sta
 	tlsrig_end(&rig);
 }
 
-static void data_before_the_consumers_finished_is_read_in_the_turn_of_opening(void **state)
+static void data_that_the_provider_sends_at_once_is_read_as_it_opens(void **state)
 {
 	size_t took = 0;
 	char byte;
@@ -262,7 +262,7 @@ int main(void)
 		cmocka_unit_test(long_hello_opens_the_stream),
 		cmocka_unit_test(handshake_in_single_bytes_opens_a_connecting_stream),
 		cmocka_unit_test(data_beside_the_end_of_the_handshake_is_read_in_that_turn),
-		cmocka_unit_test(data_before_the_consumers_finished_is_read_in_the_turn_of_opening),
+		cmocka_unit_test(data_that_the_provider_sends_at_once_is_read_as_it_opens),
 		cmocka_unit_test(peer_without_tls_is_refused_at_the_byte_that_decides),
 		cmocka_unit_test(plain_peer_of_an_optional_stream_is_read_as_it_is),
 		cmocka_unit_test(optional_stream_opens_for_tls),

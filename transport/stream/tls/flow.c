@@ -73,8 +73,8 @@ static size_t received_max(size_t len)
 	return len > 2 * RECORD_BYTES ? len - RECORD_BYTES : len / 2 + 1;
 }
 
-/* Makes ready what the library reads next; as spokei_tls_receive(). Bytes that it holds go first,
- * and may be all that there is room for. */
+/* Prepares the bytes that the library reads next; as spokei_tls_receive(). Bytes that it holds go
+ * first, and may be all that there is room for. */
 static ssize_t receive(struct spokei_tls_link *link, size_t len)
 {
 	const struct spokei_buffer *raw = &link->raw;
@@ -260,7 +260,7 @@ int spokei_tls_shut(struct spokei_stream *stream)
 	if (!link->shut) {
 		ERR_clear_error();
 		if (link->ssl)
-			(void)SSL_shutdown(link->ssl); /* close_notify, behind what waits */
+			(void)SSL_shutdown(link->ssl); /* close_notify, behind those that wait */
 		ERR_clear_error();
 		link->shut = true;
 	}
