@@ -252,7 +252,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 	[SPOKEI_KEY_LISTEN] = { .option = { .name = "listen", .kind = SPOKEI_OPTION_LIST,
 		.min = 1, .max = 64,
 		.sentence = "addresses to listen at: dubbo://0.0.0.0:20880, fd://NAME "
-			    "(systemd); ?shared=turns, ?http=on, ?mode=0660, ?allow.from=10.0.0.0/8" },
+			    "(systemd); ?shared=turns" },
 		.sections = PROVIDER, .is_url = true },
 	[SPOKEI_KEY_ADVERTISE] = { .option = { .name = "advertise", .kind = SPOKEI_OPTION_TEXT,
 		.min = 1, .max = SPOKE_URL_HOST_MAX,

@@ -171,14 +171,14 @@ void stage_handle(struct spoke_request *request, void *stage)
 
 /* --- making */
 
-static bool is_secure(const struct stage *stage)
+bool stage_is_secure(const struct stage *stage)
 {
 	return stage->setting->stream == &secure_stream;
 }
 
 unsigned stage_opening_trips(const struct stage *stage)
 {
-	if (is_secure(stage))
+	if (stage_is_secure(stage))
 		return SECURE_ROUND_TRIPS;
 	return stage->setting->stream ? STRANGE_ROUND_TRIPS : 0;
 }
@@ -195,12 +195,12 @@ void stage_provide(struct stage *stage, const struct spoke_provider_options *opt
 
 	if (options)
 		with = *options;
-	if (is_secure(stage) && with.tls == NULL)
+	if (stage_is_secure(stage) && with.tls == NULL)
 		with.tls = &stage->secure.provider;
 	make_handlers(stage, handlers);
 	assert_int_equal(spoke_provider_new(stage->server_engine, &with, &stage->provider), 0);
 	stage->provider->link->limits.wire.codec = stage->setting->codec;
-	if (stage->setting->stream && !is_secure(stage))
+	if (stage->setting->stream && !stage_is_secure(stage))
 		stage->provider->link->stream = stage->setting->stream;
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(spoke_provider_add(stage->provider, &services[i], handlers,
@@ -258,11 +258,11 @@ struct spoke_consumer *stage_consumer(struct stage *stage,
 	/* Scenarios send values that Hessian 2 cannot express. */
 	if (with.serialization == SPOKE_SERIALIZATION_DEFAULT)
 		with.serialization = SPOKE_SERIALIZATION_MSGPACK;
-	if (is_secure(stage) && with.tls == NULL)
+	if (stage_is_secure(stage) && with.tls == NULL)
 		with.tls = &stage->secure.consumer;
 	assert_int_equal(spoke_consumer_new(stage->client_engine, &with, &consumer), 0);
 	consumer->link->limits.wire.codec = stage->setting->codec;
-	if (stage->setting->stream && !is_secure(stage))
+	if (stage->setting->stream && !stage_is_secure(stage))
 		consumer->link->stream = stage->setting->stream;
 	return consumer;
 }

@@ -120,6 +120,9 @@ void stage_consume(struct stage *stage, const struct spoke_consumer_options *opt
 int stage_deaf_peer(struct stage *stage);
 void stage_close_peer(struct stage *stage, int fd);
 
+/* Returns whether its connections are TLS. */
+bool stage_is_secure(const struct stage *stage);
+
 /* Returns how many round trips the opening of a stream takes, beyond that of the socket. */
 unsigned stage_opening_trips(const struct stage *stage);
 
