@@ -152,8 +152,7 @@ static void stream_ends(void)
 static void pause_or_resume(void)
 {
 	rig.paused = !rig.paused;
-	if (!rig.paused && rig.ended == TLSRIG_READING)
-		spokei_stream_watch(&rig.stream, SPOKE_IO_READ);
+	tlsrig_watch(&rig);
 	tlsrig_run(&rig);
 }
 

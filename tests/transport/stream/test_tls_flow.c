@@ -125,7 +125,7 @@ static void nothing_that_came_is_left_without_being_pending(void **state)
 	tlsrig_send(&rig, wire, make(text, 50000));
 	assert_int_equal(rig.got_len, 0);
 	rig.paused = false;
-	spokei_stream_watch(&rig.stream, SPOKE_IO_READ);
+	tlsrig_watch(&rig);
 	tlsrig_run(&rig);
 	assert_came(text, 50000);
 	assert_int_equal(spokei_stream_pending(&rig.stream), 0);

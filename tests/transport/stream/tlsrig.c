@@ -98,7 +98,7 @@ static void flush(struct tlsrig *rig)
 		rig->broken = status;
 }
 
-static void watch(struct tlsrig *rig)
+void tlsrig_watch(struct tlsrig *rig)
 {
 	struct spokei_stream *stream = &rig->stream;
 	bool open = rig->status == 0;
@@ -132,7 +132,7 @@ static void ready(struct spoke_watch *ready_watch, unsigned io)
 		read_once(rig);
 	if (rig->status == 0)
 		flush(rig);
-	watch(rig);
+	tlsrig_watch(rig);
 }
 
 void tlsrig_run(struct tlsrig *rig)
@@ -148,7 +148,7 @@ ssize_t tlsrig_write(struct tlsrig *rig, const void *bytes, size_t len)
 	enter();
 	took = rig->stream.kind->write(&rig->stream, &part, 1);
 	leave();
-	watch(rig);
+	tlsrig_watch(rig);
 	return took;
 }
 

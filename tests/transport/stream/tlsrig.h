@@ -98,6 +98,9 @@ void tlsrig_again(struct tlsrig *rig);
 /* Closes both, and asserts that nothing is left. */
 void tlsrig_end(struct tlsrig *rig);
 
+/* Watches for what the stream wants, e.g. after a pause. */
+void tlsrig_watch(struct tlsrig *rig);
+
 /* Lets the stream run for a millisecond. */
 void tlsrig_run(struct tlsrig *rig);
 
