@@ -165,7 +165,7 @@ static void library_without_memory(unsigned which)
 	(void)play_without_memory(which, UINT64_MAX, false);
 	before = library.blocks;
 	for (unsigned for_ever = 0; for_ever < 2; for_ever++) {
-		const uint64_t stride = all ? 1 : for_ever ? 29 : 11;
+		const uint64_t stride = all ? 1 : for_ever ? 61 : 23;
 		uint64_t nth = 1;
 
 		while (play_without_memory(which, nth, for_ever))
