@@ -91,11 +91,12 @@ void spokei_metrics_tls(struct spokei_lines *lines, const struct spoke_engine *e
 	for (unsigned at = 1; provider && at <= SPOKEI_METRICS_ROWS; at++) {
 		const struct spokei_provider_view view = spokei_provider_look(provider);
 
-		if (view.tls)
+		if (view.tls) {
 			spokei_lines_put(lines,
 					 "spoke_provider_tls_connections{provider=\"%u\"} "
 					 "%" PRIu32 "\n",
 					 at, count_secured(view.link));
+		}
 		provider = spokei_members_provider(engine, provider);
 	}
 }

@@ -77,7 +77,7 @@ const char *spokei_directory_reason(const struct spokei_directory *directory)
 
 bool spokei_endpoint_tls(const struct spokei_endpoint *endpoint, struct spoke_tls_info *ret_info)
 {
-	for (uint32_t i = 0; i < endpoint->line_count; i++)
+	for (uint32_t i = 0; i < endpoint->line_count; i++) {
 		if (stands(&endpoint->lines[i])) {
 			const struct spokei_conn *conn = spokei_connector_conn(
 				endpoint->lines[i].connector);
@@ -85,6 +85,7 @@ bool spokei_endpoint_tls(const struct spokei_endpoint *endpoint, struct spoke_tl
 			if (conn && spokei_stream_look(&conn->stream, ret_info))
 				return true;
 		}
+	}
 	return false;
 }
 

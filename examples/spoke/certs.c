@@ -80,7 +80,8 @@ static int path_of(const struct maker *maker, const char *name, const char *end,
 
 static int fail_file(const char *path)
 {
-	return ending_say(VERB_REMOTE, VERB, "%s: %s", path, strerror(errno));
+	return ending_say(VERB_REMOTE, VERB, "%s: %s", path,
+			  strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
 }
 
 static bool exists(const char *path)
@@ -118,11 +119,12 @@ static int write_file(struct maker *maker, const char *name, const char *end, co
 	if (status != VERB_OK)
 		return status;
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-	if (fd < 0 && errno == EEXIST)
+	if (fd < 0 && errno == EEXIST) {
 		return ending_say(VERB_REMOTE, VERB,
 				  "%s exists and is not overwritten; remove it, or use --for with "
 				  "another name",
 				  path);
+	}
 	if (fd < 0)
 		return fail_file(path);
 	maker->made_count++;

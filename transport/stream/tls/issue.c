@@ -138,12 +138,13 @@ static int read_names(struct making *making)
 			text[item.len] = '\0';
 			name = read_name(text);
 		}
-		if (name == NULL)
+		if (name == NULL) {
 			return wrong(making, SPOKE_EINVAL,
 				     "\"%.*s\" is not a name; write dns:HOST, uri:URI or "
 				     "ip:ADDRESS",
 				     (int)(item.len < 128 ? item.len : 128),
 				     (const char *)item.data);
+		}
 		if (sk_GENERAL_NAME_push(making->names, name) <= 0) {
 			GENERAL_NAME_free(name);
 			return no_memory(making);
@@ -174,19 +175,20 @@ static int read_ca(struct making *making)
 	if (cert && key) {
 		making->ca = PEM_read_bio_X509(cert, NULL, no_password, NULL);
 		making->ca_key = PEM_read_bio_PrivateKey(key, NULL, no_password, NULL);
-		if (making->ca == NULL || making->ca_key == NULL)
+		if (making->ca == NULL || making->ca_key == NULL) {
 			error = wrong(making, SPOKE_EINVAL, "the authority's %s is not PEM, or %s",
 				      making->ca ? "key" : "certificate",
 				      making->ca ? "has a password" : "empty");
-		else if (X509_check_private_key(making->ca, making->ca_key) != 1)
+		} else if (X509_check_private_key(making->ca, making->ca_key) != 1) {
 			error = wrong(making, SPOKE_EINVAL,
 				      "the authority's key belongs to another certificate");
-		else if (X509_check_ca(making->ca) != 1)
+		} else if (X509_check_ca(making->ca) != 1) {
 			error = wrong(making, SPOKE_EINVAL,
 				      "the authority's certificate may not sign others");
-		else if (X509_cmp_time(X509_get0_notAfter(making->ca), &making->now) < 0)
+		} else if (X509_cmp_time(X509_get0_notAfter(making->ca), &making->now) < 0) {
 			error = wrong(making, SPOKE_EINVAL,
 				      "the authority's certificate has expired");
+		}
 	} else {
 		error = no_memory(making);
 	}

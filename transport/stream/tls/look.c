@@ -88,16 +88,17 @@ static void tell(struct spokei_tls *tls, int64_t left_s)
 	const char *side = tls->accepts ? "provider" : "consumer";
 	int64_t unit_s = left_s > DAY_S ? DAY_S : 3600;
 
-	if (left_s <= 0)
+	if (left_s <= 0) {
 		spokei_event(tls->engine, SPOKE_EHANDSHAKE,
 			     "tls.cert: the certificate of this %s has expired: replace its files",
 			     side);
-	else
+	} else {
 		spokei_event(tls->engine, SPOKE_EHANDSHAKE,
 			     "tls.cert: the certificate of this %s ends in %lld %s: replace its "
 			     "files",
 			     side, (long long)((left_s + unit_s - 1) / unit_s),
 			     unit_s == DAY_S ? "days" : "hours");
+	}
 }
 
 /* Seconds before the end at which the stages begin. */
