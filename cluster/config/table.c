@@ -280,8 +280,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.sections = PROVIDER },
 	[SPOKEI_KEY_TOKEN] = { .option = { .name = "token", .kind = SPOKEI_OPTION_LIST,
 		.min = 1, .max = SPOKEI_TOKENS_MAX,
-		.sentence = "tokens of which requests must bear one, 8 to 256 bytes each; true: a "
-			    "random one; of a consumer: the one to send" },
+		.sentence = "tokens of which requests must bear one; true: a random one; consumers: the one to send" },
 		.sections = PROVEN, .live = true, .of_urls = true, .secret = true },
 	[SPOKEI_KEY_TOKEN_FILE] = { .option = { .name = "token.file", .kind = SPOKEI_OPTION_TEXT,
 		.min = 1, .max = TEXT_MAX,
@@ -315,8 +314,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.sections = PROVIDER | SERVICE, .live = true },
 	[SPOKEI_KEY_UNPROVEN_FRAME_MAX] = { .option = { .name = "unproven.frame.max", .kind = SPOKEI_OPTION_SIZE,
 		.min = FRAME_MIN, .max = UNPROVEN_FRAME_MAX, .preset = 65536,
-		.sentence = "bytes of a frame of a peer that has not proven anything, if the "
-			    "provider asks for a token or a signature" },
+		.sentence = "bytes of a frame of a peer without proof, if a token or a signature is asked for" },
 		.sections = PROVIDER, .live = true },
 	[SPOKEI_KEY_AUTH_FAILURES_MAX] = { .option = { .name = "auth.failures.max", .kind = SPOKEI_OPTION_COUNT,
 		.min = 1, .max = 1000, .preset = 3,

@@ -88,15 +88,6 @@ static const struct spokei_stream_kind *stream_of(const struct spoke_provider *p
 	return marks & SPOKEI_PROVIDER_TLS ? spokei_tls_kind(provider->tls) : NULL;
 }
 
-void spokei_provider_dismiss(struct spokei_stream *stream)
-{
-	struct spokei_conn *conn = spoke_container_of(stream, struct spokei_conn, stream);
-
-	spokei_event(stream->engine, SPOKE_EHANDSHAKE,
-		     "a connection ends, because its certificate is not accepted any more");
-	spokei_conn_finish(conn);
-}
-
 void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spoke_provider *provider = arg;

@@ -13,6 +13,8 @@
 
 #include <spoke/link.h>
 
+struct spoke_filter_verdict;
+struct spoke_provider_options;
 struct spokei_access_log;
 struct spokei_caller;
 struct spokei_callers;
@@ -27,7 +29,6 @@ struct spokei_provider_texts;
 struct spokei_registration;
 struct spokei_routes;
 struct spokei_slab;
-struct spokei_stream;
 struct spokei_tls;
 
 struct spoke_provider {
@@ -79,9 +80,6 @@ struct spoke_provider {
 /* Serves a connection that the listeners accepted. Is a spokei_accept. */
 void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks);
 
-/* Drains a connection whose peer is not trusted any more. */
-void spokei_provider_dismiss(struct spokei_stream *stream);
-
 /* Serves a request. Is a spokei_serve_fn. */
 void spokei_provider_serve(void *arg, struct spokei_conn *conn,
 			   const struct spokei_message *message);
@@ -106,5 +104,17 @@ void spokei_provider_bound_unproven(struct spoke_provider *provider);
 
 /* Sets the limits of methods whose handlers have none to those of the file. */
 void spokei_provider_limit(struct spoke_provider *provider);
+
+/* --- secure.c */
+
+/* Makes the TLS of the provider, if its options or the file ask for it. Returns 0, or an error that
+ * an event has explained. */
+SPOKE_MUST_USE int spokei_provider_secure(struct spoke_provider *provider,
+					  const struct spoke_provider_options *options);
+
+/* Returns whether a caller may learn which services there are; see struct spokei_routes. */
+bool spokei_provider_lets_know(void *provider, struct spokei_conn *conn,
+			       const struct spokei_message *message, char *text,
+			       struct spoke_filter_verdict *ret_verdict);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
-#include "cluster/config/tls.h"
 #include "cluster/filter/filter.h"
 #include "cluster/provider/access_log.h"
 #include "cluster/provider/doors.h"
@@ -13,7 +12,6 @@
 #include "cluster/provider/proof.h"
 #include "cluster/provider/registration.h"
 #include "cluster/provider/settings.h"
-#include "cluster/serve/callers.h"
 #include "cluster/serve/held.h"
 #include "cluster/serve/request.h"
 #include "cluster/serve/routes.h"
@@ -23,8 +21,6 @@
 #include "transport/conn/conn.h"
 #include "transport/listen/group.h"
 #include "transport/stream/tls/tls.h"
-
-#include <spoke/tls.h>
 
 #define GRACE_NS UINT64_C(20000000) /* for the first bytes of new connections, in a drain */
 #define PEERS_MAX (UINT32_MAX / 2)
@@ -216,24 +212,6 @@ static int make_filters(struct spoke_provider *provider,
 	return error;
 }
 
-static int make_tls(struct spoke_provider *provider, const struct spoke_provider_options *options)
-{
-	const struct spokei_tls_sources sources = {
-		.options = options->tls,
-		.config = options->config,
-		.values = &provider->settings->in_force,
-		.section = SPOKEI_IN_PROVIDER,
-	};
-	int error;
-
-	if (options->tls && options->tls->handshake_timeout_ns)
-		provider->settings->limits.handshake_ns = options->tls->handshake_timeout_ns;
-	error = spokei_tls_of(provider->engine, &sources, &provider->tls_mode, &provider->tls);
-	if (provider->tls)
-		spokei_tls_watch(provider->tls, spokei_provider_dismiss);
-	return error;
-}
-
 /* Makes the parts that can fail, except the filters. */
 static int init_parts(struct spoke_provider *provider, const struct spoke_provider_options *options,
 		      const struct spokei_provider_texts *texts)
@@ -262,7 +240,7 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 	};
 	provider->settings->limits.wire.http = http;
 	spokei_provider_bound_unproven(provider);
-	error = make_tls(provider, options);
+	error = spokei_provider_secure(provider, options);
 	if (error)
 		return error;
 	error = spokei_link_init(provider->link, provider->engine, &provider->settings->limits);
@@ -292,16 +270,6 @@ err_after_tls:
 	return error;
 }
 
-/* Returns whether a caller may learn which services there are. */
-static bool lets_know(void *arg, struct spokei_conn *conn, const struct spokei_message *message,
-		      char *text, struct spoke_filter_verdict *ret_verdict)
-{
-	struct spoke_provider *provider = arg;
-
-	return spokei_proof_lets_know(provider->proof, conn, message, text, ret_verdict) &&
-	       spokei_callers_lets_know(&provider->callers, conn, message, text, ret_verdict);
-}
-
 /* Does the rest, which cannot fail. */
 static void begin_life(struct spoke_provider *provider, const struct spoke_provider_options *with)
 {
@@ -316,7 +284,7 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	spokei_routes_init(provider->services, provider->engine, provider->texts->default_service,
 			   spokei_request_commons, SPOKEI_REQUEST_COMMONS);
 	provider->services->about = spokei_request_about;
-	provider->services->lets_know = lets_know;
+	provider->services->lets_know = spokei_provider_lets_know;
 	provider->services->lets_know_arg = provider;
 	provider->services->limits_all = provider->file.config != NULL;
 	spokei_caller_init(provider->caller, provider->link, 0);

@@ -7,6 +7,7 @@
 #include "core/engine/engine.h"
 
 #include <spoke/provider.h>
+#include <spoke/tls.h>
 
 /* Time limit of a peer's first byte: so many intervals, and never less than MUTE_NS, because Java
  * consumers send nothing before their first call or their own interval of 60 s. */
@@ -32,6 +33,8 @@ static int read_options(struct spoke_engine *engine, const struct spoke_provider
 		{ SPOKEI_KEY_VALUES_CYCLES, options->values_cycles },
 		{ SPOKEI_KEY_REGISTRY_RETRY_PERIOD, options->registry_retry_ns },
 		{ SPOKEI_KEY_REGISTRY_RETRY_TIMES, options->registry_retries },
+		{ SPOKEI_KEY_HANDSHAKE_TIMEOUT,
+		  options->tls ? options->tls->handshake_timeout_ns : 0 },
 	};
 	int error = spokei_keys_overrule(engine, values, SPOKEI_KEY_PUSHES_MAX,
 					 options->pushes_max);

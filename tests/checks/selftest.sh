@@ -8,7 +8,7 @@ set -eu
 status=0
 copy=$work/copy
 
-# What is copied.
+# Prints the files of the copy.
 files() {
 	find . -path ./.git -prune -o -path ./build -prune -o -path ./tests/fuzz/corpus -prune -o -type f -print | sort
 }

@@ -81,6 +81,13 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
+static void rest(long ms)
+{
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	(void)nanosleep(&time, NULL);
+}
+
 static void pin(int core)
 {
 	cpu_set_t set;
@@ -374,7 +381,7 @@ static void rate_handshakes(const char *figure, enum port port)
 		SSL_free(ssl);
 		(void)close(fd);
 	}
-	(void)usleep(200000);
+	rest(200);
 	spent = server_cpu() - begun;
 	printf("%s\t\t%.0f\t\n", figure, HANDSHAKES / spent);
 	SSL_CTX_free(context);
@@ -508,7 +515,7 @@ static void weigh(const char *figure, enum port port, enum state state)
 			(void)SSL_connect(ssls[i]);
 		}
 	}
-	(void)usleep(1500000);
+	rest(1500);
 	printf("%s\t\t%.0f\t\n", figure, (server_memory() - before) / LINKS);
 	(void)fflush(stdout);
 	for (unsigned i = 0; i < LINKS; i++) {
@@ -516,7 +523,7 @@ static void weigh(const char *figure, enum port port, enum state state)
 		(void)close(fds[i]);
 	}
 	SSL_CTX_free(context);
-	(void)usleep(300000);
+	rest(300);
 }
 
 /* A provider of its own for each, because freed memory is used again. */
