@@ -27,6 +27,9 @@
 #       Reading and printing JSON, next to jansson and yyjson (which Debian has from 13 on).
 #   sh tests/bench/run.sh http [--quick]
 #       A JSON echo over HTTP, next to Node's http module.
+#   sh tests/bench/run.sh tls
+#       Calls over TLS next to plain ones on one core, handshakes next to those of the library alone, and
+#       the memory of connections.
 #   sh tests/bench/run.sh timers [--quick]
 #       The wheel against libev, libuv, libevent and a heap, on one core.
 #   sh tests/bench/run.sh memory [--quick]
@@ -65,6 +68,8 @@
 #              ratios to jansson and to yyjson (above 1: spoke is faster); CPU time, medians of 9.
 #   http       connections, requests in flight on each, peer, responses per second, CPU time of the
 #              server per call, and the ratios of both to Node's (above 1: spoke is better).
+#   tls        figure, its value for plain connections and for TLS, and the ratio (of CPU: above 1 TLS is
+#              cheaper).
 #   timers     workload, n, peer, value, unit, and the ratio to spoke as its engine uses it (above
 #              1: spoke is faster).
 #   memory, idle   figure, value, unit, target. They fail if a target was missed or a connection
@@ -83,7 +88,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
-suites='race|rpc|engines|growth|cost|codec|json|timers|memory|idle|comet|lease|balance'
+suites='race|rpc|engines|growth|cost|codec|json|tls|timers|memory|idle|comet|lease|balance'
 
 usage() {
 	echo "usage: sh tests/bench/run.sh $suites [--quick] [option...]" >&2
@@ -110,6 +115,7 @@ json)
 	wanted=libyyjson-dev
 	;;
 http) peers='libev-dev nodejs' ;;
+tls) peers='libev-dev libssl-dev' ;;
 *) usage ;;
 esac
 shift
@@ -150,7 +156,7 @@ want_packages $wanted
 
 quietly configure cmake --preset release
 case $suite in
-cost | codec | http) exec sh "tests/bench/$suite/run.sh" "$@" ;;
+cost | codec | http | tls) exec sh "tests/bench/$suite/run.sh" "$@" ;;
 esac
 quietly build cmake --build --preset release --target "bench_$suite"
 exec "build/release/tests/bench/bench_$suite" "$@"
