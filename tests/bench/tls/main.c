@@ -519,6 +519,10 @@ static void weigh(const char *figure, enum port port, enum state state)
 	printf("%s\t\t%.0f\t\n", figure, (server_memory() - before) / LINKS);
 	(void)fflush(stdout);
 	for (unsigned i = 0; i < LINKS; i++) {
+		char byte;
+
+		if (recv(fds[i], &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0)
+			die("a connection was closed meanwhile");
 		SSL_free(ssls[i]);
 		(void)close(fds[i]);
 	}
@@ -526,22 +530,40 @@ static void weigh(const char *figure, enum port port, enum state state)
 	rest(300);
 }
 
-/* A provider of its own for each, because freed memory is used again. */
-static void weigh_anew(const char *figure, enum port port, enum state state)
+static const struct {
+	const char *figure;
+	enum port port;
+	enum state state;
+} weights[] = {
+	{ "bytes of a plain connection", PORT_PLAIN, STATE_MUTE },
+	{ "bytes of a silent one", PORT_TLS, STATE_MUTE },
+	{ "... that sent a byte", PORT_TLS, STATE_BYTE },
+	{ "... that sent a ClientHello", PORT_TLS, STATE_HELLO },
+	{ "bytes of an open one", PORT_TLS, STATE_OPEN },
+	{ "... with both certificates", PORT_MUTUAL, STATE_OPEN },
+};
+
+static void end_server(void)
 {
-	start();
-	pin(1);
-	weigh(figure, port, state);
 	(void)kill(server, SIGKILL);
 	(void)waitpid(server, NULL, 0);
 }
 
+/* A number weighs connections, in a process that has freed no memory before. */
 int main(int argc, char **argv)
 {
-	if (argc != 2)
-		die("usage: bench_tls FOLDER");
+	unsigned long which = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
+
+	if (argc < 2 || which >= sizeof(weights) / sizeof(weights[0]))
+		die("usage: bench_tls FOLDER [0 to 5]");
 	(void)snprintf(folder, sizeof(folder), "%s", argv[1]);
 	start();
+	if (argc == 3) {
+		pin(1);
+		weigh(weights[which].figure, weights[which].port, weights[which].state);
+		end_server();
+		return 0;
+	}
 	pin(0);
 	printf("figure\tplain\ttls\tratio\n");
 	compare_calls("64B-1x1", 64, 1);
@@ -552,13 +574,6 @@ int main(int argc, char **argv)
 	rate_handshakes("handshakes/s of a core", PORT_TLS);
 	rate_library();
 	rate_handshakes("... with both certificates", PORT_MUTUAL);
-	(void)kill(server, SIGKILL);
-	(void)waitpid(server, NULL, 0);
-	weigh_anew("bytes of a plain connection", PORT_PLAIN, STATE_MUTE);
-	weigh_anew("bytes of a silent one", PORT_TLS, STATE_MUTE);
-	weigh_anew("... that sent a byte", PORT_TLS, STATE_BYTE);
-	weigh_anew("... that sent a ClientHello", PORT_TLS, STATE_HELLO);
-	weigh_anew("bytes of an open one", PORT_TLS, STATE_OPEN);
-	weigh_anew("... with both certificates", PORT_MUTUAL, STATE_OPEN);
+	end_server();
 	return 0;
 }

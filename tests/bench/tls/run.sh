@@ -11,3 +11,6 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 2' HUP INT TERM
 build/release/examples/spoke/spoke certs "$work/certs" >"$work/said"
 build/release/tests/bench/bench_tls "$work/certs"
+for which in 0 1 2 3 4 5; do
+	build/release/tests/bench/bench_tls "$work/certs" $which
+done
