@@ -12,7 +12,7 @@ int spokei_filters_init(struct spokei_filters *filters, const struct spoke_env *
 	(void)env;
 	(void)list;
 	(void)count;
-	*filters = (struct spokei_filters){ NULL, 0 };
+	*filters = (struct spokei_filters){ .list = NULL };
 	return SPOKE_OK;
 }
 
@@ -23,6 +23,13 @@ int spokei_filters_put_first(struct spokei_filters *filters, const struct spoke_
 	(void)env;
 	(void)filter;
 	return SPOKE_OK;
+}
+
+void spokei_filters_set_judge(struct spokei_filters *filters, spokei_filters_judge judge, void *arg)
+{
+	(void)filters;
+	(void)judge;
+	(void)arg;
 }
 
 void spokei_filters_fini(struct spokei_filters *filters, const struct spoke_env *env)
