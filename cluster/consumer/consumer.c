@@ -19,6 +19,7 @@
 #include "core/engine/desk.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
+#include "transport/stream/tls/tls.h"
 
 #define ENDPOINTS_MAX 1024u
 
@@ -323,6 +324,7 @@ static void consumer_changed(struct spokei_config_user *user)
 	spokei_caller_resize(consumer->caller, settings->limits.pending_max, settings->tasks_max);
 	spokei_retry_queue_limit(&consumer->caller->retry, settings->tasks_max, settings->bytes_max,
 				 settings->drops_oldest);
+	spokei_tls_reload(consumer->tls);
 	spokei_link_change(consumer->link, &settings->limits);
 	spokei_directory_change(consumer->directory, &settings->directory);
 }

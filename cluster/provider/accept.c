@@ -83,6 +83,8 @@ static const struct spokei_conn_up conn_up = {
 static const struct spokei_stream_kind *stream_of(const struct spoke_provider *provider,
 						  unsigned marks)
 {
+	if (provider->tls == NULL)
+		return NULL;
 	if (marks & SPOKEI_PROVIDER_TLS_OR_PLAIN)
 		return spokei_tls_or_plain(provider->tls);
 	return marks & SPOKEI_PROVIDER_TLS ? spokei_tls_kind(provider->tls) : NULL;
@@ -101,6 +103,15 @@ void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer,
 		.local = marks & SPOKEI_PROVIDER_UNIX,
 	};
 
+	/* A provider that has joined shares the address, but has no certificate: it never speaks
+	 * plain bytes there. */
+	if (marks & (SPOKEI_PROVIDER_TLS | SPOKEI_PROVIDER_TLS_OR_PLAIN) && provider->tls == NULL) {
+		provider->engine->env->net->close(provider->engine->env->ctx, fd);
+		spokei_count(provider->engine, SPOKE_STAT_CLOSED);
+		spokei_count(provider->engine, SPOKE_STAT_CLOSED_HANDSHAKE);
+		spokei_listen_group_left(provider->listeners, peer);
+		return;
+	}
 	if (spokei_conn_accept(provider->link, &arrival, &conn_up, provider, &conn)) {
 		/* The listener has counted the connection as accepted. */
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED);

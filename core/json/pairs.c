@@ -27,7 +27,7 @@ static bool read_key(const unsigned char *at, const unsigned char *end, struct k
 }
 
 /* Is the only key, or the first one of several, a marker? A single key that begins with a dollar is
- * one, so that there can be more markers later. */
+ * one, so that there can be more markers later; but "$ref" is that of JSON Schema and OpenAPI. */
 static bool is_marker(const struct key *key, uint64_t count)
 {
 	static const char *const names[] = { "bin", "str",  "ext",  "float",
@@ -38,7 +38,7 @@ static bool is_marker(const struct key *key, uint64_t count)
 	if (len == 0 || *text != '$')
 		return false;
 	if (count == 1)
-		return true;
+		return len != sizeof("$ref") - 1 || memcmp(text, "$ref", len) != 0;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (len == 1 + strlen(names[i]) && memcmp(text + 1, names[i], len - 1) == 0)
 			return true;

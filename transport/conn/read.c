@@ -186,8 +186,8 @@ static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 		return 0;
 	}
-	if (got ==
-	    -EPROTO) { /* e.g. the peer refuses this side's certificate, or bytes were changed */
+	/* E.g. the peer refuses this side's certificate, or bytes were changed. */
+	if (got == -EPROTO) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_PROTOCOL,
 				  conn->heard ? SPOKE_EPROTOCOL : SPOKE_EHANDSHAKE);
 		return 0;

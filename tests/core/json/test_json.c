@@ -65,6 +65,7 @@ static const char *const texts[] = {
 	"{\"$map\":[[\"a\",1],[\"a\",2]]}",
 	"{\"$map\":[[\"$x\",1]]}",
 	"{\"$x\":1,\"$y\":2}",
+	"{\"$ref\":\"#/components/schemas/Error\"}",
 	"1|\"two\"|[3]",
 };
 

@@ -93,6 +93,17 @@ static int no_password(char *buffer, int size, int writes, void *arg)
 
 /* --- this side's certificate */
 
+/* The end of a file is an error of the library, too; any other error means damage, e.g. a file that
+ * is being written. */
+static int check_end(struct making *making, const char *key, const char *path)
+{
+	if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
+		return wrong(making, SPOKE_EINVAL, "%s: %s is damaged: %s", key, path,
+			     last_reason());
+	ERR_clear_error();
+	return 0;
+}
+
 static int use_chain(struct making *making, BIO *bio)
 {
 	X509 *leaf = PEM_read_bio_X509(bio, NULL, no_password, NULL);
@@ -109,8 +120,7 @@ static int use_chain(struct making *making, BIO *bio)
 			error = wrong(making, SPOKE_EINVAL, "tls.cert: %s: %s",
 				      making->options->cert, last_reason());
 		}
-	ERR_clear_error(); /* the end of the file is one */
-	return error;
+	return error ? error : check_end(making, "tls.cert", making->options->cert);
 }
 
 static int use_key(struct making *making, BIO *bio)
@@ -166,7 +176,8 @@ static int use_authorities(struct making *making, BIO *bio)
 	if (error == 0 && count == 0)
 		error = wrong(making, SPOKE_EINVAL, "tls.ca: %s has no certificate: %s",
 			      making->options->ca, last_reason());
-	ERR_clear_error();
+	if (error == 0)
+		error = check_end(making, "tls.ca", making->options->ca);
 	return error;
 }
 
@@ -187,7 +198,8 @@ static int use_revoked(struct making *making, BIO *bio)
 	if (error == 0 && count == 0)
 		error = wrong(making, SPOKE_EINVAL, "tls.crl: %s has no list: %s",
 			      making->options->crl, last_reason());
-	ERR_clear_error();
+	if (error == 0)
+		error = check_end(making, "tls.crl", making->options->crl);
 	if (error == 0)
 		(void)X509_STORE_set_flags(store,
 					   X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);

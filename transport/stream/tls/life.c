@@ -106,6 +106,7 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 		   char why[SPOKEI_TLS_WHY], struct spokei_tls **ret_tls)
 {
 	struct spokei_tls *tls = spokei_alloc(engine->env, 1, sizeof(*tls));
+	uint64_t print;
 	int error;
 
 	(void)snprintf(why, SPOKEI_TLS_WHY, "tls: no memory");
@@ -128,9 +129,10 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	spokei_list_init(&tls->standing);
 	spokei_list_init(&tls->placed);
 	spokei_list_init(&tls->open);
+	print = spokei_tls_context_print(engine->env, options);
 	error = fill(tls, options, why);
 	if (error == 0)
-		error = spokei_tls_reload_new(tls, options);
+		error = spokei_tls_reload_new(tls, options, print);
 	if (error == 0)
 		error = spokei_tls_term_begin(tls);
 	if (error) {

@@ -68,15 +68,13 @@ static bool may_have_place(const struct spokei_tls_link *link)
 	return count < tls->places_per_peer_max;
 }
 
-static void give_place_back(struct spokei_tls_link *link)
+/* Queues as many of those that stand as there are places. Each asks for one again: some may be
+ * refused one, or be closed before, and then it is for the next. */
+static void wake_standing(struct spokei_tls *tls)
 {
-	struct spokei_tls *tls = link->tls;
+	uint32_t free_count = tls->places_max - tls->places;
 
-	if (link->place.next == NULL)
-		return;
-	spokei_list_remove(&link->place);
-	tls->places--;
-	if (!spokei_list_empty(&tls->standing)) {
+	for (; free_count > 0 && !spokei_list_empty(&tls->standing); free_count--) {
 		struct spoke_list *first = tls->standing.next;
 
 		spokei_list_remove(first);
@@ -86,9 +84,15 @@ static void give_place_back(struct spokei_tls_link *link)
 
 void spokei_tls_leave(struct spokei_tls_link *link)
 {
+	struct spokei_tls *tls = link->tls;
+
 	if (is_queued(link))
 		spokei_list_remove(&link->node);
-	give_place_back(link);
+	if (link->place.next) {
+		spokei_list_remove(&link->place);
+		tls->places--;
+	}
+	wake_standing(tls);
 }
 
 /* --- the library's object */
@@ -212,7 +216,7 @@ static int opened(struct spokei_tls_link *link)
 
 	spokei_tls_leave(link);
 	link->open = true;
-	spokei_list_append(&tls->open, &link->node);
+	spokei_tls_reload_opened(link);
 	link->keyed_ns = tls->engine->begin_ns;
 	spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES_DONE);
 	if (cert)

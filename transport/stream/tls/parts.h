@@ -5,8 +5,8 @@
  *     names     the names that certificates bear, wanted and shown
  *     context   files to the library's context
  *     bytes     bytes between the library and the descriptor
- *     open      handshakes: bounded in number, and a few steps a turn
  *     reload    changed files into use
+ *     open      handshakes: bounded in number, and a few steps a turn
  *     flow      the open stream
  *     look      the state of a stream, and the end of the own certificate
  *     life      the table of the streams, and the owner of all
@@ -191,9 +191,14 @@ void spokei_tls_steps(struct spokei_task *task);
 
 /* --- reload.c */
 
-/* Begins to look at the files. Returns 0, SPOKE_ENOMEM or SPOKE_ELIMIT (no timer). */
+/* Adds a stream to those that are open. If its handshake began with files that were replaced
+ * meanwhile, it is verified against the new ones. */
+void spokei_tls_reload_opened(struct spokei_tls_link *link);
+
+/* Begins to look at the files, whose content was `print` before they were read. Returns 0,
+ * SPOKE_ENOMEM or SPOKE_ELIMIT (no timer). */
 SPOKE_MUST_USE int spokei_tls_reload_new(struct spokei_tls *tls,
-					 const struct spokei_tls_options *options);
+					 const struct spokei_tls_options *options, uint64_t print);
 void spokei_tls_reload_free(struct spokei_tls_reload *reload);
 
 /* --- flow.c */

@@ -50,8 +50,7 @@ static void look_run(struct spoke_work *work)
 
 	reload->error = 0;
 	reload->seen = spokei_tls_context_print(env, &reload->options);
-	if (reload->seen != reload->print &&
-	    (reload->seen != reload->refused || reload->failures <= 2))
+	if (reload->seen != reload->print) /* also if it was refused: its mode may have changed */
 		reload->error = spokei_tls_context_new(env, &reload->options, reload->why,
 						       &reload->context);
 }
@@ -203,7 +202,21 @@ static bool copy_paths(const struct spoke_env *env, struct spokei_tls_reload *re
 	return true;
 }
 
-int spokei_tls_reload_new(struct spokei_tls *tls, const struct spokei_tls_options *options)
+void spokei_tls_reload_opened(struct spokei_tls_link *link)
+{
+	struct spokei_tls *tls = link->tls;
+	struct spokei_tls_reload *reload = tls->reload;
+
+	if (SSL_get_SSL_CTX(link->ssl) == tls->context) {
+		spokei_list_append(&tls->open, &link->node);
+		return;
+	}
+	spokei_list_append(&reload->unchecked, &link->node);
+	spokei_engine_soon(reload->engine, &reload->check);
+}
+
+int spokei_tls_reload_new(struct spokei_tls *tls, const struct spokei_tls_options *options,
+			  uint64_t print)
 {
 	const struct spoke_env *env = tls->engine->env;
 	struct spokei_tls_reload *reload = spokei_alloc(env, 1, sizeof(*reload));
@@ -219,7 +232,7 @@ int spokei_tls_reload_new(struct spokei_tls *tls, const struct spokei_tls_option
 		spokei_free(env, reload, 1, sizeof(*reload));
 		return SPOKE_ENOMEM;
 	}
-	reload->print = spokei_tls_context_print(env, options);
+	reload->print = print;
 	tls->reload = reload;
 	return spoke_alarm_after(tls->engine, &reload->alarm, LOOK_NS, look_due);
 }
