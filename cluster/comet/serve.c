@@ -90,13 +90,14 @@ static void end_push(struct spoke_request *request, struct pushing *it, int erro
 		     const struct spoke_comet_result *result)
 {
 	spokei_buffer_fini(&it->json);
-	if (error)
+	if (error) {
 		spoke_reply_error(request, error, "%s",
 				  error == SPOKE_EINVAL ? spoke_engine_why(it->comet->engine)
 							: spoke_strerror(error));
-	else
+	} else {
 		SPOKE_REPLY(request, SPOKE_MAP("id", result->id, "users", result->users,
 					       "connections", result->connections));
+	}
 }
 
 /* --- the methods */

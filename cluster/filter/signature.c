@@ -101,7 +101,8 @@ bool spokei_signature_is_right(const struct spokei_signature_check *check,
 	if (given.len != SPOKEI_SIGNATURE || !is_timely(check, with_time.time))
 		return false;
 	spokei_signature_make(check->secret, &with_time, wanted);
-	right = spokei_secret_same(given.data, wanted, sizeof(wanted)) & is_same(id, check->id);
+	right = spokei_secret_same(given.data, wanted, sizeof(wanted));
+	right = is_same(id, check->id) && right;
 	spokei_secret_wipe(wanted, sizeof(wanted));
 	return right;
 }

@@ -189,11 +189,12 @@ static void drain_others(struct spoke_provider *provider)
 		spokei_conn_finish(conn);
 		drained++;
 	}
-	if (drained > 0)
+	if (drained > 0) {
 		spokei_event(provider->engine, SPOKE_EFORBIDDEN,
 			     "provider: %u connections are drained, which the new lists do not "
 			     "allow",
 			     drained);
+	}
 }
 
 /* --- life */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compares secrets in constant time, and wipes them. */
-#define _DEFAULT_SOURCE /* explicit_bzero() */
+/* For explicit_bzero(). NOLINTNEXTLINE(bugprone-reserved-identifier): of the C library */
+#define _DEFAULT_SOURCE
 #include "core/text/secret.h"
 
 #include <stdint.h>

@@ -79,6 +79,7 @@ static inline uint32_t next_word(uint32_t words[WINDOW], unsigned at)
 #define FIRST_WORD(at) words[at]
 #define NEXT_WORD(at) next_word(words, at)
 
+/* NOLINTNEXTLINE(readability-function-size): the rounds are macros */
 static void add_block(uint32_t hash[8], const unsigned char *block)
 {
 	const uint32_t *now = constants;

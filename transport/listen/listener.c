@@ -487,6 +487,7 @@ int spokei_listener_new_shared(struct spoke_engine *engine, const struct spoke_a
 	return error;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): as the functions beside it */
 int spokei_listener_new_mode(struct spoke_engine *engine, const struct spoke_address *address,
 			     struct spokei_quota *quota, spokei_accept accept, void *arg,
 			     uint32_t mode, struct spokei_listener **ret_listener)

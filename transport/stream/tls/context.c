@@ -114,12 +114,13 @@ static int use_chain(struct making *making, BIO *bio)
 		error = wrong(making, SPOKE_EINVAL, "tls.cert: %s: %s", making->options->cert,
 			      last_reason());
 	X509_free(leaf);
-	while (error == 0 && (more = PEM_read_bio_X509(bio, NULL, no_password, NULL)) != NULL)
+	while (error == 0 && (more = PEM_read_bio_X509(bio, NULL, no_password, NULL)) != NULL) {
 		if (SSL_CTX_add0_chain_cert(making->context, more) != 1) {
 			X509_free(more);
 			error = wrong(making, SPOKE_EINVAL, "tls.cert: %s: %s",
 				      making->options->cert, last_reason());
 		}
+	}
 	return error ? error : check_end(making, "tls.cert", making->options->cert);
 }
 
@@ -128,14 +129,15 @@ static int use_key(struct making *making, BIO *bio)
 	EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL);
 	int error = 0;
 
-	if (key == NULL)
+	if (key == NULL) {
 		error = wrong(making, SPOKE_EINVAL,
 			      "tls.key: %s: %s; a key must be PEM and without a password",
 			      making->options->key, last_reason());
-	else if (SSL_CTX_use_PrivateKey(making->context, key) != 1 ||
-		 SSL_CTX_check_private_key(making->context) != 1)
+	} else if (SSL_CTX_use_PrivateKey(making->context, key) != 1 ||
+		   SSL_CTX_check_private_key(making->context) != 1) {
 		error = wrong(making, SPOKE_EINVAL, "tls.key: %s is not the key of %s: %s",
 			      making->options->key, making->options->cert, last_reason());
+	}
 	EVP_PKEY_free(key);
 	return error;
 }

@@ -70,7 +70,7 @@ static size_t decrypt(struct spokei_tls_link *link, unsigned char *bytes, size_t
  * library may have. */
 static size_t received_max(size_t len)
 {
-	return len > 2 * RECORD_BYTES ? len - RECORD_BYTES : len / 2 + 1;
+	return len > (size_t)2 * RECORD_BYTES ? len - RECORD_BYTES : len / 2 + 1;
 }
 
 /* Prepares the bytes that the library reads next; as spokei_tls_receive(). Bytes that it holds go
@@ -192,6 +192,7 @@ static ssize_t make_records(struct spokei_tls_link *link, struct place place)
 	spokei_tls_forget_errors();
 	for (unsigned i = 0; i < SPOKEI_TLS_WRITE_RECORDS && place.count > 0; i++) {
 		struct spoke_span record = next_record(&place, room);
+		/* NOLINTNEXTLINE(concurrency-mt-unsafe): no function of the C library */
 		ssize_t took = record.len > 0 ? encrypt(link, record.data, record.len) : 0;
 
 		if (took != (ssize_t)record.len) {

@@ -97,7 +97,8 @@ void spokei_tls_leave(struct spokei_tls_link *link)
 
 /* --- the library's object */
 
-/* Counts the peer's changes of keys: each costs as much as many messages. */
+/* Counts the peer's changes of keys: each costs as much as many messages.
+ * NOLINTNEXTLINE(readability-function-size): of the library's form */
 static void watch_messages(int writes, int version, int type, const void *bytes, size_t len,
 			   SSL *ssl, void *arg)
 {

@@ -20,11 +20,10 @@
 #define NO_CONTENT 204
 #define NOT_MODIFIED 304
 #define ERROR 400 /* the first status of an error */
-#define REPLY_HEAD_MAX                                                                             \
-	(2 * SPOKEI_HTTP_HEAD_MAX) /* attachments take as much as a request's head                 \
-				    */
-#define STATUS_AT 9u               /* bytes before the status */
-#define LINE_MIN 12u               /* "HTTP/1.1 200" */
+/* Attachments take as much as a request's head. */
+#define REPLY_HEAD_MAX ((size_t)2 * SPOKEI_HTTP_HEAD_MAX)
+#define STATUS_AT 9u /* bytes before the status */
+#define LINE_MIN 12u /* "HTTP/1.1 200" */
 
 struct reply {
 	unsigned status;
@@ -206,6 +205,7 @@ static struct spoke_span text_at(struct spoke_value body, const char *key)
 	return text;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): a row for each error */
 static int error_named(struct spoke_span name)
 {
 #define RETURN_NUMBER(each, number, sentence)                                                      \
