@@ -6,8 +6,6 @@
 #include "core/engine/engine.h"
 #include "transport/stream/tls/tls.h"
 
-#include <spoke/tls.h>
-
 #include <string.h>
 
 static int find_mode(struct spoke_engine *engine, const struct spokei_tls_sources *sources,
@@ -39,21 +37,6 @@ static const char *text_of(const struct spokei_tls_sources *sources, const char 
 	return text ? text : spokei_config_text(sources->config, sources->section, no_name, key);
 }
 
-static enum spokei_tls_verify verify_of(enum spoke_tls_verify chosen, const char *ca)
-{
-	switch (chosen) {
-	case SPOKE_TLS_VERIFY_NONE:
-		return SPOKEI_TLS_VERIFY_NONE;
-	case SPOKE_TLS_VERIFY_OPTIONAL:
-		return SPOKEI_TLS_VERIFY_OPTIONAL;
-	case SPOKE_TLS_VERIFY_REQUIRED:
-		return SPOKEI_TLS_VERIFY_REQUIRED;
-	case SPOKE_TLS_VERIFY_DEFAULT:
-	default:
-		return ca ? SPOKEI_TLS_VERIFY_REQUIRED : SPOKEI_TLS_VERIFY_NONE;
-	}
-}
-
 static uint32_t number_of(const struct spokei_tls_sources *sources, uint32_t option,
 			  enum spokei_key key)
 {
@@ -66,9 +49,6 @@ static void fill(const struct spokei_tls_sources *sources, struct spokei_tls_opt
 	const struct spoke_tls_options *own = sources->options ? sources->options : &none;
 	const uint64_t *of = sources->values->of;
 	unsigned oldest = of[SPOKEI_KEY_TLS_MIN] ? 12 : 13;
-	enum spoke_tls_verify verify = own->verify
-					       ? own->verify
-					       : (enum spoke_tls_verify)of[SPOKEI_KEY_TLS_VERIFY];
 
 	*ret = (struct spokei_tls_options){
 		.accepts = sources->section == SPOKEI_IN_PROVIDER,
@@ -76,6 +56,8 @@ static void fill(const struct spokei_tls_sources *sources, struct spokei_tls_opt
 		.key = text_of(sources, own->key, SPOKEI_KEY_TLS_KEY),
 		.ca = text_of(sources, own->ca, SPOKEI_KEY_TLS_CA),
 		.crl = text_of(sources, own->crl, SPOKEI_KEY_TLS_CRL),
+		.verify = own->verify ? own->verify
+				      : (enum spoke_tls_verify)of[SPOKEI_KEY_TLS_VERIFY],
 		.oldest = own->oldest ? own->oldest : oldest,
 		.handshakes_max = number_of(sources, own->handshakes_max,
 					    SPOKEI_KEY_HANDSHAKES_MAX),
@@ -84,7 +66,6 @@ static void fill(const struct spokei_tls_sources *sources, struct spokei_tls_opt
 	};
 	if (!ret->accepts)
 		ret->peers = text_of(sources, own->peers, SPOKEI_KEY_TLS_PEERS);
-	ret->verify = verify_of(verify, ret->ca);
 }
 
 int spokei_tls_of(struct spoke_engine *engine, const struct spokei_tls_sources *sources,

@@ -28,7 +28,7 @@ static size_t held[SIDES]; /* before a stream begins */
 static struct tlsrig *rig_of(unsigned side)
 {
 	static const struct tlsrig_setting settings[SIDES] = {
-		{ .accepts = true, .verify = SPOKEI_TLS_VERIFY_REQUIRED },
+		{ .accepts = true, .verify = SPOKE_TLS_VERIFY_REQUIRED },
 		{ .accepts = false },
 		{ .accepts = true, .or_plain = true },
 	};

@@ -123,7 +123,7 @@ static void play(void)
 }
 
 static const struct tlsrig_setting settings[] = {
-	{ .accepts = true, .verify = SPOKEI_TLS_VERIFY_REQUIRED },
+	{ .accepts = true, .verify = SPOKE_TLS_VERIFY_REQUIRED },
 	{ .accepts = false },
 	{ .accepts = true, .or_plain = true },
 };
@@ -235,7 +235,7 @@ static void owner_is_made_whole_or_not_at_all(void **state)
 		.key = "server.key",
 		.ca = "authority",
 		.crl = "revoked",
-		.verify = SPOKEI_TLS_VERIFY_REQUIRED,
+		.verify = SPOKE_TLS_VERIFY_REQUIRED,
 	};
 	const struct tlsrig_setting setting = { .accepts = true,
 						.revoked = &tlsrig_certs()->client };

@@ -245,16 +245,15 @@ static void consumer_has_to_show_a_good_certificate_if_asked(void **state)
 
 	(void)state;
 	assert_consumer(setting, NULL, 0);
-	setting.verify = SPOKEI_TLS_VERIFY_OPTIONAL;
+	setting.verify = SPOKE_TLS_VERIFY_OPTIONAL;
 	assert_consumer(setting, NULL, 0);
-	setting.verify = SPOKEI_TLS_VERIFY_REQUIRED;
+	setting.verify = SPOKE_TLS_VERIFY_REQUIRED;
 	assert_consumer(setting, "did not return a certificate", ALERT_CERTIFICATE_REQUIRED);
-	setting = (struct tlsrig_setting){ .peer = &stranger,
-					   .verify = SPOKEI_TLS_VERIFY_REQUIRED };
+	setting = (struct tlsrig_setting){ .peer = &stranger, .verify = SPOKE_TLS_VERIFY_REQUIRED };
 	assert_consumer(setting, "unable to get local issuer", ALERT_UNKNOWN_CA);
-	setting.verify = SPOKEI_TLS_VERIFY_OPTIONAL;
+	setting.verify = SPOKE_TLS_VERIFY_OPTIONAL;
 	assert_consumer(setting, "unable to get local issuer", ALERT_UNKNOWN_CA);
-	setting = (struct tlsrig_setting){ .verify = SPOKEI_TLS_VERIFY_REQUIRED };
+	setting = (struct tlsrig_setting){ .verify = SPOKE_TLS_VERIFY_REQUIRED };
 	assert_consumer(setting, NULL, 0);
 	tlscert_free(&stranger);
 }
@@ -262,7 +261,7 @@ static void consumer_has_to_show_a_good_certificate_if_asked(void **state)
 static void revoked_certificate_is_refused(void **state)
 {
 	const struct tlsrig_certs *certs = tlsrig_certs();
-	struct tlsrig_setting setting = { .verify = SPOKEI_TLS_VERIFY_REQUIRED,
+	struct tlsrig_setting setting = { .verify = SPOKE_TLS_VERIFY_REQUIRED,
 					  .revoked = &certs->client };
 
 	(void)state;
@@ -303,7 +302,7 @@ static void assert_names(const struct tlscert_wish *wish, const char *const *nam
 	const struct spoke_span *spans;
 	struct tlscert cert;
 	struct tlsrig_setting setting = { .accepts = true,
-					  .verify = SPOKEI_TLS_VERIFY_REQUIRED,
+					  .verify = SPOKE_TLS_VERIFY_REQUIRED,
 					  .peer = &cert };
 
 	of.issuer = &tlsrig_certs()->authority;

@@ -237,7 +237,7 @@ static void chain_that_is_too_long_is_refused(void **state)
 	};
 	const struct tlsrig_certs *certs = tlsrig_certs();
 	struct tlscert links[CHAIN];
-	struct tlsrig_setting setting = { .accepts = true, .verify = SPOKEI_TLS_VERIFY_REQUIRED };
+	struct tlsrig_setting setting = { .accepts = true, .verify = SPOKE_TLS_VERIFY_REQUIRED };
 
 	(void)state;
 	for (unsigned i = 0; i < CHAIN; i++) {
@@ -272,7 +272,7 @@ static void certificates_over_16_kib_are_refused(void **state)
 {
 	static char names[26000];
 	const struct tlsrig_certs *certs = tlsrig_certs();
-	struct tlsrig_setting setting = { .accepts = true, .verify = SPOKEI_TLS_VERIFY_REQUIRED };
+	struct tlsrig_setting setting = { .accepts = true, .verify = SPOKE_TLS_VERIFY_REQUIRED };
 	struct tlscert large;
 	size_t len = 0;
 

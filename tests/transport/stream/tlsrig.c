@@ -220,7 +220,7 @@ static void make_stream(struct tlsrig *rig, const struct tlsrig_setting *setting
 		.ca = "authority",
 		.crl = setting->revoked ? "revoked" : NULL,
 		.peers = setting->peers,
-		.verify = setting->verify,
+		.verify = setting->verify ? setting->verify : SPOKE_TLS_VERIFY_NONE,
 		.oldest = setting->oldest,
 	};
 	char why[SPOKEI_TLS_WHY];

@@ -40,9 +40,9 @@ struct tlsrig_certs {
 struct tlsrig_setting {
 	bool accepts;
 	bool or_plain;
-	const char *host;  /* that is connected to; NULL: TLSRIG_HOST */
-	const char *peers; /* names that the peer has to bear; NULL: the host */
-	enum spokei_tls_verify verify;
+	const char *host;             /* that is connected to; NULL: TLSRIG_HOST */
+	const char *peers;            /* names that the peer has to bear; NULL: the host */
+	enum spoke_tls_verify verify; /* 0: none */
 	unsigned oldest;
 	const struct tlscert *revoked; /* by a list; NULL: there is no list */
 	const struct tlscert *peer;    /* of the peer; NULL: the default of its side */

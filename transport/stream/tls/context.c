@@ -267,13 +267,16 @@ static int verify_mode(const struct spokei_tls_options *options)
 	if (!options->accepts)
 		return SSL_VERIFY_PEER;
 	switch (options->verify) {
-	case SPOKEI_TLS_VERIFY_REQUIRED:
+	case SPOKE_TLS_VERIFY_REQUIRED:
 		return SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
-	case SPOKEI_TLS_VERIFY_OPTIONAL:
+	case SPOKE_TLS_VERIFY_OPTIONAL:
 		return SSL_VERIFY_PEER;
-	case SPOKEI_TLS_VERIFY_NONE:
-	default:
+	case SPOKE_TLS_VERIFY_NONE:
 		return SSL_VERIFY_NONE;
+	case SPOKE_TLS_VERIFY_DEFAULT:
+	default:
+		return options->ca ? SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT
+				   : SSL_VERIFY_NONE;
 	}
 }
 
@@ -311,7 +314,7 @@ static int check_options(struct making *making)
 	if (options->accepts && options->cert == NULL)
 		return wrong(making, SPOKE_EINVAL,
 			     "tls: set tls.cert and tls.key, the provider's certificate and key");
-	if (options->accepts && options->verify != SPOKEI_TLS_VERIFY_NONE && options->ca == NULL)
+	if (options->accepts && verify_mode(options) != SSL_VERIFY_NONE && options->ca == NULL)
 		return wrong(making, SPOKE_EINVAL,
 			     "tls.verify: set tls.ca, the authority of consumers' certificates");
 	if (options->crl && options->ca == NULL)

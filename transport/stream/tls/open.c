@@ -36,24 +36,21 @@ static void queue(struct spokei_tls_link *link, struct spoke_list *list)
 
 /* --- places */
 
-/* Returns the hash of the peer's machine; 0: it has none. */
-static uint64_t machine_of(struct spokei_stream *stream)
+/* Returns the machine of the peer; of the kind OTHER if its address is not known. */
+static struct spokei_machine machine_of(struct spokei_stream *stream)
 {
+	static const struct spokei_machine none = { .kind = SPOKEI_MACHINE_OTHER };
 	const struct spoke_env *env = stream->engine->env;
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	struct spoke_address address;
-	char text[160];
-	char *end;
 
 	if (env->net->peer(env->ctx, stream->watch.fd, &address))
-		return 0;
-	env->net->print(env->ctx, &address, text, sizeof(text));
-	end = strncmp(text, "unix:", 5) == 0 ? NULL : strrchr(text, ':');
-	if (end == NULL)
-		return 0;
-	for (const char *at = text; at < end; at++)
-		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
-	return hash ? hash : 1;
+		return none;
+	return spokei_machine_of(env, &address);
+}
+
+static bool are_same(const struct spokei_machine *a, const struct spokei_machine *b)
+{
+	return a->kind == b->kind && a->high == b->high && a->low == b->low;
 }
 
 static bool may_have_place(const struct spokei_tls_link *link)
@@ -61,10 +58,11 @@ static bool may_have_place(const struct spokei_tls_link *link)
 	struct spokei_tls *tls = link->tls;
 	uint32_t count = 0;
 
-	if (link->peer == 0)
+	if (link->peer.kind != SPOKEI_MACHINE_V4 && link->peer.kind != SPOKEI_MACHINE_V6)
 		return true;
 	for (struct spoke_list *at = tls->placed.next; at != &tls->placed; at = at->next)
-		count += spoke_container_of(at, struct spokei_tls_link, place)->peer == link->peer;
+		count += are_same(&spoke_container_of(at, struct spokei_tls_link, place)->peer,
+				  &link->peer);
 	return count < tls->places_per_peer_max;
 }
 

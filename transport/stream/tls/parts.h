@@ -16,6 +16,7 @@
 
 #include "core/base/pace.h"
 #include "core/memory/buffer.h"
+#include "core/text/range.h"
 #include "transport/stream/tls/tls.h"
 
 #include <spoke/engine.h>
@@ -78,12 +79,12 @@ struct spokei_tls {
 struct spokei_tls_link {
 	struct spokei_stream *stream;
 	struct spokei_tls *tls;
-	SSL *ssl;                 /* NULL until a ClientHello is whole */
-	struct spoke_list node;   /* in `steps`, `standing` or `open`; next == NULL: in none */
-	struct spoke_list place;  /* in `placed`; next == NULL: it has no place */
-	uint64_t peer;            /* the hash of its peer's machine, while it has a place */
-	struct spokei_buffer raw; /* received, and not given to the library */
-	struct spokei_buffer lag; /* made by the library, and not taken by the descriptor */
+	SSL *ssl;                   /* NULL until a ClientHello is whole */
+	struct spoke_list node;     /* in `steps`, `standing` or `open`; next == NULL: in none */
+	struct spoke_list place;    /* in `placed`; next == NULL: it has no place */
+	struct spokei_machine peer; /* while it has a place */
+	struct spokei_buffer raw;   /* received, and not given to the library */
+	struct spokei_buffer lag;   /* made by the library, and not taken by the descriptor */
 	struct spoke_span in; /* the bytes that the library reads next; borrowed during a call */
 	unsigned char *out;   /* where the records of a write() go; NULL: to `lag` */
 	size_t out_len;

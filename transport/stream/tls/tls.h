@@ -8,18 +8,13 @@
 
 #include "transport/stream/stream.h"
 
+#include <spoke/tls.h>
+
 #define SPOKEI_TLS_WHY 256u        /* bytes of a sentence */
 #define SPOKEI_TLS_HANDSHAKES 256u /* under way at a time, by default */
 #define SPOKEI_TLS_HANDSHAKES_PER_PEER 32u
 
 struct spokei_tls;
-
-/* Whether peers have to show a certificate. */
-enum spokei_tls_verify {
-	SPOKEI_TLS_VERIFY_NONE,
-	SPOKEI_TLS_VERIFY_OPTIONAL, /* one that is shown has to be good */
-	SPOKEI_TLS_VERIFY_REQUIRED,
-};
 
 /* Texts are copied. A side that connects always verifies its peer. */
 struct spokei_tls_options {
@@ -31,11 +26,10 @@ struct spokei_tls_options {
 	/* "dns:a.test,uri:spiffe://x/y,ip:10.0.0.1": the peer's certificate has to bear one. NULL:
 	 * the host that is connected to. */
 	const char *peers;
-	enum spokei_tls_verify verify; /* of accepted connections */
-	unsigned oldest;               /* version, 12 or 13; 0: 13 */
-	uint32_t handshakes_max;       /* 0: the default; also the next */
+	enum spoke_tls_verify verify; /* of accepted connections */
+	unsigned oldest;              /* version, 12 or 13; 0: 13 */
+	uint32_t handshakes_max;      /* 0: the default; also the next */
 	uint32_t handshakes_per_peer_max;
-	uint32_t handshakes_per_second; /* 0: no limit */
 };
 
 /*
