@@ -100,6 +100,7 @@ static void end_stream(void)
 
 static void play(void)
 {
+	ssize_t wrote = 0;
 	size_t took;
 	size_t len;
 
@@ -110,7 +111,7 @@ static void play(void)
 	tlsrig_step(&rig);
 	tlsrig_pass(&rig);
 	if (rig.status == 0)
-		(void)tlsrig_write(&rig, text, BYTES);
+		wrote = tlsrig_write(&rig, text, BYTES);
 	tlsrig_hear(&rig);
 	len = tlsrig_peer_read(&rig, came, sizeof(came));
 	end_stream();
@@ -118,7 +119,8 @@ static void play(void)
 	tlsrig_pass(&rig);
 	assert_in_range(rig.got_len, 0, BYTES);
 	assert_memory_equal(rig.got, text, rig.got_len);
-	assert_in_range(len, 0, BYTES);
+	/* Bytes that the peer gets were taken: they are never sent again. */
+	assert_in_range(len, 0, wrote > 0 ? (size_t)wrote : 0);
 	assert_memory_equal(came, text, len);
 }
 
@@ -185,6 +187,33 @@ static void connecting_stream_survives_want_of_the_librarys_memory(void **state)
 {
 	(void)state;
 	library_without_memory(1);
+}
+
+static void records_before_one_that_fails_are_taken(void **state)
+{
+	bool failed = true;
+	bool taken = false;
+
+	(void)state;
+	for (uint64_t nth = 1; failed; nth++) {
+		ssize_t wrote;
+
+		begin(1);
+		tlsrig_open(&rig);
+		library.calls = library.failed = 0;
+		library.fail_at = nth;
+		library.for_ever = true;
+		wrote = tlsrig_write(&rig, text, BYTES);
+		library.fail_at = 0;
+		failed = library.failed > 0;
+		tlsrig_hear(&rig);
+		assert_int_equal(tlsrig_peer_read(&rig, came, sizeof(came)), wrote > 0 ? wrote : 0);
+		if (failed)
+			assert_true(rig.stream.kind->flush(&rig.stream) < 0);
+		taken = taken || (failed && wrote > 0);
+		tlsrig_end(&rig);
+	}
+	assert_true(taken);
 }
 
 static void failing_calls_of_the_environment_end_the_stream_at_most(void **state)
@@ -297,6 +326,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(accepting_stream_survives_want_of_the_librarys_memory),
 		cmocka_unit_test(connecting_stream_survives_want_of_the_librarys_memory),
+		cmocka_unit_test(records_before_one_that_fails_are_taken),
 		cmocka_unit_test(failing_calls_of_the_environment_end_the_stream_at_most),
 		cmocka_unit_test(owner_is_made_whole_or_not_at_all),
 	};

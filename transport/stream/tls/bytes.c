@@ -138,10 +138,10 @@ int spokei_tls_push(struct spokei_tls_link *link)
 	struct iovec part = { spokei_buffer_data(lag), len };
 	ssize_t took;
 
-	if (len == 0)
-		return 0;
 	if (link->unwritable)
 		return -EPIPE;
+	if (len == 0)
+		return 0;
 	took = env->net->write(env->ctx, link->stream->watch.fd, &part, 1);
 	if (took < 0) {
 		link->unwritable = took != -EAGAIN && took != -EINTR;

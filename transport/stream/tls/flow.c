@@ -181,7 +181,8 @@ static struct spoke_span next_record(struct place *place, unsigned char *room)
 	return (struct spoke_span){ room, len };
 }
 
-/* Makes records into the scratch. Returns how many bytes of the parts are in them. */
+/* Makes records into the scratch. Returns how many bytes of the parts are in them. If one fails, it
+ * is the last write: the library has no way back. */
 static ssize_t make_records(struct spokei_tls_link *link, struct place place)
 {
 	unsigned char *room = link->tls->scratch;
@@ -196,7 +197,7 @@ static ssize_t make_records(struct spokei_tls_link *link, struct place place)
 		ssize_t took = record.len > 0 ? encrypt(link, record.data, record.len) : 0;
 
 		if (took != (ssize_t)record.len) {
-			done = -EPIPE;
+			link->unwritable = true;
 			break;
 		}
 		done += took;
@@ -205,7 +206,8 @@ static ssize_t make_records(struct spokei_tls_link *link, struct place place)
 	return done;
 }
 
-/* Hands the records on, and keeps those that the descriptor does not take. */
+/* Hands the records on, and keeps those that the descriptor does not take. Returns 0, also if it
+ * has taken a part and the rest is lost; or a negative errno: it has taken nothing. */
 static int hand_on(struct spokei_tls_link *link)
 {
 	const struct spoke_env *env = link->tls->engine->env;
@@ -218,9 +220,10 @@ static int hand_on(struct spokei_tls_link *link)
 	}
 	if (took < 0)
 		took = 0;
-	return spokei_buffer_append(&link->lag, link->out + took, link->out_len - (size_t)took)
-		       ? -ENOMEM
-		       : 0;
+	if (spokei_buffer_append(&link->lag, link->out + took, link->out_len - (size_t)took) == 0)
+		return 0;
+	link->unwritable = true;
+	return took > 0 ? 0 : -ENOMEM;
 }
 
 ssize_t spokei_tls_write(struct spokei_stream *stream, const struct iovec *parts, int count)
@@ -234,11 +237,9 @@ ssize_t spokei_tls_write(struct spokei_stream *stream, const struct iovec *parts
 	done = make_records(link, (struct place){ parts, count, 0 });
 	status = link->out_len > 0 ? hand_on(link) : 0;
 	link->out = NULL;
-	if (done < 0 || status < 0) {
-		link->unwritable = true;
-		return status < 0 ? status : done;
-	}
-	return done;
+	if (status < 0)
+		return status;
+	return done == 0 && link->unwritable ? -EPIPE : done;
 }
 
 int spokei_tls_flush(struct spokei_stream *stream)
