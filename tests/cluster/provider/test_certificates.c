@@ -16,6 +16,7 @@
 #include <spoke/stats.h>
 #include <spoke/tls.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #define SECOND UINT64_C(1000000000)
@@ -125,6 +126,51 @@ static void certificate_that_ends_soon_has_an_event_at_the_start(void **state)
 	assert_int_equal(process.blocks, 0);
 }
 
+/* Waits for the look at the files. */
+static void pass_a_minute(void)
+{
+	spokei_world_run(&world, world.now_ns + 61 * SECOND);
+}
+
+static void changed_files_are_taken_all_or_none(void **state)
+{
+	const struct spoke_engine_options options = { .env = &process.env };
+	static char damaged[sizeof(issued.cert) * 2];
+	struct spoke_provider *provider;
+	struct spoke_engine *engine;
+
+	(void)state;
+	assert_int_equal(issue("dns:a.test", 20), 0);
+	assert_int_equal(spoke_engine_new(&options, &engine), 0);
+	assert_int_equal(provide(engine, &provider), 0);
+	pass_a_minute();
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS), 0);
+	/* The certificate comes before its key. */
+	assert_int_equal(issue("dns:b.test", 20), 0);
+	spokei_vfiles_put(world.files, "/provider.pem", issued.cert);
+	pass_a_minute();
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS), 0);
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS_FAILED), 1);
+	assert_int_equal(count_events(engine, "the changed files are not used"), 1);
+	spokei_vfiles_put(world.files, "/provider.key", issued.key);
+	pass_a_minute();
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS), 1);
+	/* A chain whose second certificate is half written. */
+	(void)snprintf(damaged, sizeof(damaged), "%s%.*s", issued.cert, (int)(strlen(ca.cert) / 2),
+		       ca.cert);
+	spokei_vfiles_put(world.files, "/provider.pem", damaged);
+	pass_a_minute();
+	assert_int_equal(count_events(engine, "is damaged"), 1);
+	(void)snprintf(damaged, sizeof(damaged), "%s%s", issued.cert, ca.cert);
+	spokei_vfiles_put(world.files, "/provider.pem", damaged);
+	pass_a_minute();
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS), 2);
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS_FAILED), 2);
+	spoke_provider_free(provider);
+	spoke_engine_free(engine);
+	assert_int_equal(process.blocks, 0);
+}
+
 static void issue_refuses_names_that_are_none(void **state)
 {
 	static const char *const wrong[] = {
@@ -173,6 +219,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			certificate_that_ends_soon_has_an_event_at_the_start, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(changed_files_are_taken_all_or_none, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(issue_refuses_names_that_are_none, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(issue_refuses_a_certificate_that_may_not_sign,

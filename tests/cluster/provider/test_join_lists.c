@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of peers and callers where providers of several engines listen together. */
 #include "tests/cluster/provider/joinrig.h"
+#include "tests/cluster/securerig.h"
 
 #define AT_PORT PORT "/demo.Echo?retries=0"
 #define AT_PATH PATH "?interface=demo.Echo&retries=0"
@@ -67,6 +68,26 @@ static void each_provider_has_lists_of_its_own_for_what_it_gets(void **state)
 	}
 }
 
+static void joined_provider_never_speaks_plain_where_tls_is_on(void **state)
+{
+	struct secure secure;
+	const struct spoke_provider_options first = { .tls = &secure.provider };
+
+	(void)state;
+	if (!secure_begin(&secure, &joinrig.world, "tls"))
+		return;
+	provide_all(PORT "?shared=true", &first, NULL);
+	joinrig_consume(AT_PORT, 30);
+	joinrig_call();
+	assert_int_equal(joinrig_ended(SPOKE_OK), 0);
+	for (unsigned i = 0; i < ENGINES; i++) {
+		const struct spoke_engine *engine = joinrig.sides[i].engine;
+
+		assert_int_equal(joinrig.sides[i].served, 0);
+		assert_true(spoke_stat_get(engine, SPOKE_STAT_CLOSED_HANDSHAKE) > 0);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, joinrig_set_up, joinrig_tear_down)
@@ -74,6 +95,7 @@ int main(void)
 		TEST(lists_of_an_address_hold_for_all_that_share_it),
 		TEST(users_are_known_to_the_provider_that_gets_the_connection),
 		TEST(each_provider_has_lists_of_its_own_for_what_it_gets),
+		TEST(joined_provider_never_speaks_plain_where_tls_is_on),
 	};
 
 	return cmocka_run_group_tests_name("join_lists", tests, NULL, NULL);
