@@ -12,12 +12,6 @@
 
 #include <string.h>
 
-/* Ends a connection whose provider is not trusted any more, after its calls. */
-static void dismiss(struct spokei_stream *stream)
-{
-	spokei_conn_finish(spoke_container_of(stream, struct spokei_conn, stream));
-}
-
 int spokei_consumer_link(struct spoke_consumer *consumer,
 			 const struct spoke_consumer_options *options)
 {
@@ -43,7 +37,7 @@ int spokei_consumer_link(struct spoke_consumer *consumer,
 	consumer->link->connects = true;
 	if (consumer->tls) {
 		consumer->link->stream = spokei_tls_kind(consumer->tls);
-		spokei_tls_watch(consumer->tls, dismiss);
+		spokei_tls_watch(consumer->tls, spokei_conn_finish_stream);
 	}
 	return SPOKE_OK;
 }

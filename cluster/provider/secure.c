@@ -5,22 +5,11 @@
 #include "cluster/provider/proof.h"
 #include "cluster/provider/settings.h"
 #include "cluster/serve/callers.h"
-#include "core/engine/engine.h"
 #include "transport/conn/conn.h"
 #include "transport/stream/tls/tls.h"
 
 #include <spoke/filter.h>
 #include <spoke/provider.h>
-
-/* Drains a connection whose peer is not trusted any more. */
-static void dismiss(struct spokei_stream *stream)
-{
-	struct spokei_conn *conn = spoke_container_of(stream, struct spokei_conn, stream);
-
-	spokei_event(stream->engine, SPOKE_EHANDSHAKE,
-		     "a connection ends, because its certificate is not accepted any more");
-	spokei_conn_finish(conn);
-}
 
 int spokei_provider_secure(struct spoke_provider *provider,
 			   const struct spoke_provider_options *options)
@@ -34,7 +23,7 @@ int spokei_provider_secure(struct spoke_provider *provider,
 	int error = spokei_tls_of(provider->engine, &sources, &provider->tls_mode, &provider->tls);
 
 	if (provider->tls)
-		spokei_tls_watch(provider->tls, dismiss);
+		spokei_tls_watch(provider->tls, spokei_conn_finish_stream);
 	return error;
 }
 

@@ -253,6 +253,9 @@ void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *r
  */
 void spokei_conn_finish(struct spokei_conn *conn);
 
+/* The same for the connection of a stream. */
+void spokei_conn_finish_stream(struct spokei_stream *stream);
+
 /* Lifts the bounds of unproven peers. From inside the handler of requests, or before it reads. */
 void spokei_conn_trust(struct spokei_conn *conn);
 

@@ -210,6 +210,11 @@ void spokei_conn_finish(struct spokei_conn *conn)
 	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }
 
+void spokei_conn_finish_stream(struct spokei_stream *stream)
+{
+	spokei_conn_finish(spoke_container_of(stream, struct spokei_conn, stream));
+}
+
 /* --- the beginning */
 
 static struct spokei_conn *make(struct spokei_link *link, int fd, enum spokei_conn_state state,

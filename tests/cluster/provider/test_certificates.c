@@ -11,6 +11,7 @@
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
 
+#include <spoke/consumer.h>
 #include <spoke/issue.h>
 #include <spoke/provider.h>
 #include <spoke/stats.h>
@@ -171,6 +172,47 @@ static void changed_files_are_taken_all_or_none(void **state)
 	assert_int_equal(process.blocks, 0);
 }
 
+static void live_connections_are_drained_when_their_authority_goes(void **state)
+{
+	const struct spoke_engine_options options = { .env = &process.env };
+	const struct spoke_tls_options served = { .cert = "/a.pem",
+						  .key = "/a.key",
+						  .ca = "/served.pem" };
+	const struct spoke_tls_options calling = {
+		.cert = "/a.pem", .key = "/a.key", .ca = "/calling.pem", .peers = "dns:a.test"
+	};
+	const struct spoke_provider_options with = { .tls = &served };
+	const struct spoke_consumer_options to = { .url = "dubbo://127.0.0.1:20880/demo.Echo",
+						   .tls = &calling };
+	const struct spoke_issue_options stranger = { .name = "stranger" };
+	struct spoke_provider *provider;
+	struct spoke_consumer *consumer;
+	struct spoke_engine *engine;
+
+	(void)state;
+	assert_int_equal(issue("dns:a.test", 20), 0);
+	spokei_vfiles_put(world.files, "/a.pem", issued.cert);
+	spokei_vfiles_put(world.files, "/a.key", issued.key);
+	spokei_vfiles_put(world.files, "/served.pem", ca.cert);
+	spokei_vfiles_put(world.files, "/calling.pem", ca.cert);
+	assert_int_equal(spoke_engine_new(&options, &engine), 0);
+	assert_int_equal(spoke_provider_new(engine, &with, &provider), 0);
+	assert_int_equal(spoke_provider_listen(provider, "dubbo://127.0.0.1:20880"), 0);
+	assert_int_equal(spoke_consumer_new(engine, &to, &consumer), 0);
+	pass_a_minute();
+	assert_int_equal(spoke_provider_connections(provider), 1);
+	assert_int_equal(count_events(engine, "are drained"), 0);
+	assert_int_equal(spoke_issue(&process.env, &stranger, &issued), 0);
+	spokei_vfiles_put(world.files, "/served.pem", issued.cert);
+	pass_a_minute();
+	assert_int_equal(count_events(engine, "1 connections are drained"), 1);
+	assert_int_equal(spoke_provider_connections(provider), 0);
+	spoke_consumer_free(consumer);
+	spoke_provider_free(provider);
+	spoke_engine_free(engine);
+	assert_int_equal(process.blocks, 0);
+}
+
 static void issue_refuses_names_that_are_none(void **state)
 {
 	static const char *const wrong[] = {
@@ -221,6 +263,8 @@ int main(void)
 			certificate_that_ends_soon_has_an_event_at_the_start, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(changed_files_are_taken_all_or_none, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(
+			live_connections_are_drained_when_their_authority_goes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(issue_refuses_names_that_are_none, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(issue_refuses_a_certificate_that_may_not_sign,

@@ -51,19 +51,26 @@ static const char *last_reason(void)
 	return reason ? reason : "it is empty or damaged";
 }
 
+/* A key is read only by a function that refuses files with wide permissions. */
+static ssize_t read_file(const struct making *making, const char *path)
+{
+	const struct spoke_env *env = making->env;
+
+	if (path != making->options->key)
+		return env->files->read(env->ctx, path, making->bytes, FILE_MAX);
+	if (env->files->read_secret == NULL)
+		return -ENOSYS;
+	return env->files->read_secret(env->ctx, path, making->bytes, FILE_MAX);
+}
+
 /* Opens a file's content. Returns NULL after writing `why`. */
 static BIO *open_file(struct making *making, const char *key, const char *path, int *ret_error)
 {
-	const struct spoke_env *env = making->env;
-	bool is_key = path == making->options->key;
-	ssize_t (*reader)(void *ctx, const char *path, void *bytes,
-			  size_t size) = is_key && env->files->read_secret ? env->files->read_secret
-									   : env->files->read;
-	ssize_t len = reader(env->ctx, path, making->bytes, FILE_MAX);
+	ssize_t len = read_file(making, path);
 	char text[64];
 	BIO *bio;
 
-	if (len == -EPERM && is_key) {
+	if (len == -EPERM && path == making->options->key) {
 		*ret_error = wrong(making, SPOKE_EINVAL,
 				   "tls.key: others may read %s; use chmod 600 on it", path);
 		return NULL;

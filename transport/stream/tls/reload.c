@@ -26,6 +26,7 @@ struct spokei_tls_reload {
 	struct spoke_alarm alarm;
 	struct spokei_task check;
 	struct spoke_list unchecked; /* open links that the new context has not verified yet */
+	uint32_t drained;            /* of those that it has */
 	struct spokei_tls_options options;
 	char *texts; /* copies of its paths */
 	size_t size;
@@ -69,11 +70,22 @@ static void check_links(struct spokei_task *task)
 
 		spokei_list_remove(&link->node);
 		spokei_list_append(&tls->open, &link->node);
-		if (tls->refuse && !spokei_tls_trusts(link))
+		if (tls->refuse && !spokei_tls_trusts(link)) {
 			tls->refuse(link->stream);
+			reload->drained++;
+		}
 	}
-	if (!spokei_list_empty(&reload->unchecked))
+	if (!spokei_list_empty(&reload->unchecked)) {
 		spokei_engine_soon(tls->engine, task);
+		return;
+	}
+	if (reload->drained > 0) {
+		spokei_event(tls->engine, SPOKE_EHANDSHAKE,
+			     "tls: %u connections are drained, because their certificates are not "
+			     "accepted any more",
+			     reload->drained);
+	}
+	reload->drained = 0;
 }
 
 static void take(struct spokei_tls_reload *reload)
