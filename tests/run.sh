@@ -132,7 +132,7 @@ build() { # <preset> [target...]
 	configure "$preset" && nice cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}
 }
 
-test_timeout=300 # seconds, of one program
+test_timeout=600 # seconds, of one program
 
 run_tests() { # <preset> [ctest option...]
 	preset=$1
@@ -231,6 +231,8 @@ verdict asan
 SPOKE_MODEL_OPS=1000000
 export SPOKE_MODEL_OPS
 if [ $mode = long ]; then
+	SPOKE_TORTURE=all
+	export SPOKE_TORTURE
 	stage "test release" run_tests release -LE live
 else
 	stage "test release" run_tests release -L shipped
