@@ -263,7 +263,7 @@ int spokei_keys_overrule(struct spoke_engine *engine, struct spokei_key_values *
 	char value[32];
 
 	if (option == 0 || (option >= row->min && option <= row->max) ||
-	    (row->kind == SPOKEI_OPTION_DELAY && spokei_option_percentile(option))) {
+	    spokei_option_is_word(row->kind, option)) {
 		spokei_keys_set(values, key, option);
 		return SPOKE_OK;
 	}

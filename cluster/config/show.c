@@ -7,16 +7,22 @@
 #include <stdio.h>
 
 static const char *const kinds[] = {
-	[SPOKEI_OPTION_DURATION] = "duration", [SPOKEI_OPTION_SIZE] = "size",
-	[SPOKEI_OPTION_COUNT] = "count",       [SPOKEI_OPTION_BOOL] = "boolean",
-	[SPOKEI_OPTION_NAME] = "name",         [SPOKEI_OPTION_TEXT] = "text",
-	[SPOKEI_OPTION_LIST] = "list",         [SPOKEI_OPTION_DELAY] = "duration or percentile",
+	[SPOKEI_OPTION_DURATION] = "duration",
+	[SPOKEI_OPTION_SIZE] = "size",
+	[SPOKEI_OPTION_COUNT] = "count",
+	[SPOKEI_OPTION_BOOL] = "boolean",
+	[SPOKEI_OPTION_NAME] = "name",
+	[SPOKEI_OPTION_TEXT] = "text",
+	[SPOKEI_OPTION_LIST] = "list",
+	[SPOKEI_OPTION_DELAY] = "duration or percentile",
+	[SPOKEI_OPTION_SPIN] = "duration, auto or off",
 };
 
 static bool is_measure(enum spokei_option_kind kind)
 {
 	return kind == SPOKEI_OPTION_DURATION || kind == SPOKEI_OPTION_DELAY ||
-	       kind == SPOKEI_OPTION_SIZE || kind == SPOKEI_OPTION_COUNT;
+	       kind == SPOKEI_OPTION_SPIN || kind == SPOKEI_OPTION_SIZE ||
+	       kind == SPOKEI_OPTION_COUNT;
 }
 
 static void print_range(const struct spokei_option *option, char *out, size_t size)

@@ -65,7 +65,7 @@ static void free_memory(struct spoke_engine *engine)
 
 static int check_spin(const struct spoke_env *env, const struct spoke_engine_options *options)
 {
-	if (options->spin_ns == 0)
+	if (options->spin_ns == 0 || options->spin_ns == SPOKE_ENGINE_SPIN_OFF)
 		return SPOKE_OK;
 	if (options->spin_ns > SPOKE_ENGINE_SPIN_MAX_NS || options->native)
 		return SPOKE_EINVAL;
@@ -113,8 +113,8 @@ int spoke_engine_new(const struct spoke_engine_options *options, struct spoke_en
 		error = fold_errno(error);
 		goto err_after_alloc;
 	}
-	if (with->spin_ns > 0)
-		env->loop->spin(engine->loop, with->spin_ns);
+	if (env->loop->spin && !with->native && with->spin_ns != SPOKE_ENGINE_SPIN_OFF)
+		env->loop->spin(engine->loop, with->spin_ns ? with->spin_ns : SPOKE_LOOP_SPIN_AUTO);
 	if (with->pool_threads || with->pool_queue)
 		env->loop->pool_limit(engine->loop, with->pool_threads, with->pool_queue);
 	*ret_engine = engine;

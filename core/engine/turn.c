@@ -240,6 +240,7 @@ static void engine_turn(void *arg, unsigned ready)
 
 	if (is_parted(engine))
 		return;
+	engine->crowded = ready > 1;
 	turn_wheel(engine, ready);
 	if (is_parted(engine))
 		return;

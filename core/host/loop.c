@@ -17,6 +17,7 @@
 #include "core/host/ahead.h"
 #include "core/host/clock.h"
 #include "core/host/forks.h"
+#include "core/host/looks.h"
 #include "core/host/works.h"
 
 #include <errno.h>
@@ -29,13 +30,13 @@
 struct host_loop {
 	struct ev_loop *ev;
 	bool own;
-	bool at_once;      /* own loop: the next round does not wait */
-	bool begun;        /* ... this round has found something */
-	bool stopped;      /* ... the run is over */
-	unsigned forks;    /* forks counted when it was opened */
-	unsigned inside;   /* the owner's callbacks that are running */
-	unsigned ready;    /* descriptors served in this round */
-	uint64_t spin_ns;  /* how long a wait polls before it sleeps */
+	bool at_once;    /* own loop: the next round does not wait */
+	bool begun;      /* ... this round has found something */
+	bool stopped;    /* ... the run is over */
+	unsigned forks;  /* forks counted when it was opened */
+	unsigned inside; /* the owner's callbacks that are running */
+	unsigned ready;  /* descriptors served in this round */
+	struct spokei_looks looks;
 	uint64_t armed_ns; /* time the timerfd is set to; UINT64_MAX: not set */
 	const struct spoke_loop_up *up;
 	void *arg;
@@ -196,23 +197,33 @@ static void invoke_pending(struct ev_loop *ev)
 	ev_invoke_pending(ev);
 }
 
-/* Polls until something is found, or for as long as the loop spins. */
-static bool has_found(struct host_loop *loop)
+/* Polls until something is found, for as long as a look lasts. */
+static bool look(struct host_loop *loop)
 {
-	uint64_t until_ns = 0;
+	const uint64_t until_ns = spokei_clock_now(NULL) + loop->looks.ns;
 
-	for (;;) {
-		uint64_t now_ns;
-
+	do {
 		(void)ev_run(loop->ev, EVRUN_NOWAIT);
 		if (loop->begun)
 			return true;
-		now_ns = spokei_clock_now(NULL);
-		if (until_ns == 0)
-			until_ns = now_ns + loop->spin_ns;
-		else if (now_ns >= until_ns)
-			return false;
-	}
+	} while (spokei_clock_now(NULL) < until_ns);
+	return false;
+}
+
+/* Returns false if nothing was found, or if this wait does not look. What is there at once would
+ * also have ended a sleep, so it says nothing about looks. */
+static bool has_found(struct host_loop *loop)
+{
+	bool found;
+
+	if (!spokei_looks_next(&loop->looks))
+		return false;
+	(void)ev_run(loop->ev, EVRUN_NOWAIT);
+	if (loop->begun)
+		return true;
+	found = look(loop);
+	spokei_looks_note(&loop->looks, found);
+	return found;
 }
 
 static void do_round(struct host_loop *loop, bool wait)
@@ -225,7 +236,7 @@ static void do_round(struct host_loop *loop, bool wait)
 	loop->at_once = false;
 	if (!wait)
 		(void)ev_run(loop->ev, EVRUN_NOWAIT);
-	else if (loop->spin_ns == 0 || !has_found(loop))
+	else if (!has_found(loop))
 		(void)ev_run(loop->ev, EVRUN_ONCE);
 	if (!loop->begun)
 		begin(loop);
@@ -391,7 +402,10 @@ static void host_loop_spin(void *handle, uint64_t ns)
 	struct host_loop *loop = handle;
 
 	SPOKE_ASSERT(loop->own);
-	loop->spin_ns = ns;
+	if (ns == SPOKE_LOOP_SPIN_AUTO)
+		spokei_looks_init(&loop->looks, SPOKEI_LOOKS_NS, true);
+	else
+		spokei_looks_init(&loop->looks, ns, false);
 }
 
 static void host_loop_wake(void *handle)

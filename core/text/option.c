@@ -55,6 +55,7 @@ static const struct unit no_units[] = {
 
 static const char *const right_text[] = {
 	[SPOKEI_OPTION_DURATION] = "not a duration; write a number and a unit, e.g. 250ms or 1.5s",
+	[SPOKEI_OPTION_SPIN] = "neither a duration nor auto or off; write e.g. 50us",
 	[SPOKEI_OPTION_DELAY] = "neither a duration nor a percentile; write e.g. 20ms or p95",
 	[SPOKEI_OPTION_SIZE] =
 		"not a size; write bytes, or a number and a unit, e.g. 64KiB or 8MiB",
@@ -243,6 +244,14 @@ static enum outcome read_value(const struct spokei_option *option, const char *t
 			return read_percentile(text, ret_value);
 		return read_measure(text, duration_units, true, bare_ms ? BARE_UNIT_NS : 0,
 				    ret_value);
+	case SPOKEI_OPTION_SPIN:
+		if (strcmp(text, "auto") == 0 || strcmp(text, "off") == 0 ||
+		    strcmp(text, "0") == 0) {
+			*ret_value = *text == 'a' ? 0 : SPOKEI_OPTION_OFF;
+			return READ;
+		}
+		return read_measure(text, duration_units, true, bare_ms ? BARE_UNIT_NS : 0,
+				    ret_value);
 	case SPOKEI_OPTION_SIZE:
 		return read_measure(text, size_units, false, 1, ret_value);
 	case SPOKEI_OPTION_COUNT:
@@ -326,6 +335,13 @@ static void explain_range(const struct spokei_option *option, bool small, char *
 		       max, option->or_none ? ", or 0 for none" : "");
 }
 
+bool spokei_option_is_word(enum spokei_option_kind kind, uint64_t value)
+{
+	if (kind == SPOKEI_OPTION_SPIN)
+		return value == 0 || value == SPOKEI_OPTION_OFF;
+	return kind == SPOKEI_OPTION_DELAY && spokei_option_percentile(value) > 0;
+}
+
 int spokei_option_read(const struct spokei_option *option, const char *text, bool bare_ms,
 		       uint64_t *ret_value, char *why, size_t size)
 {
@@ -341,8 +357,7 @@ int spokei_option_read(const struct spokei_option *option, const char *text, boo
 	}
 	if (outcome == READ &&
 	    (option->kind == SPOKEI_OPTION_NAME || (value >= option->min && value <= option->max) ||
-	     (option->kind == SPOKEI_OPTION_DELAY && spokei_option_percentile(value)) ||
-	     (value == 0 && option->or_none))) {
+	     spokei_option_is_word(option->kind, value) || (value == 0 && option->or_none))) {
 		*ret_value = value;
 		return SPOKE_OK;
 	}
@@ -378,26 +393,35 @@ int spokei_option_parse(const struct spokei_option *option, const char *text, bo
 	return error;
 }
 
+static bool is_time(enum spokei_option_kind kind)
+{
+	return kind == SPOKEI_OPTION_DURATION || kind == SPOKEI_OPTION_DELAY ||
+	       kind == SPOKEI_OPTION_SPIN;
+}
+
 void spokei_option_print(enum spokei_option_kind kind, uint64_t value, char *out, size_t size)
 {
-	bool is_time = kind == SPOKEI_OPTION_DURATION || kind == SPOKEI_OPTION_DELAY;
-	const struct unit *unit = is_time ? duration_units : size_units;
+	const struct unit *unit = is_time(kind) ? duration_units : size_units;
 
 	if (kind == SPOKEI_OPTION_DELAY && spokei_option_percentile(value)) {
 		(void)snprintf(out, size, "p%u", spokei_option_percentile(value));
+		return;
+	}
+	if (kind == SPOKEI_OPTION_SPIN && spokei_option_is_word(kind, value)) {
+		(void)snprintf(out, size, "%s", value ? "off" : "auto");
 		return;
 	}
 	if (kind == SPOKEI_OPTION_BOOL) {
 		(void)snprintf(out, size, "%s", value ? "true" : "false");
 		return;
 	}
-	if (!is_time && kind != SPOKEI_OPTION_SIZE) {
+	if (!is_time(kind) && kind != SPOKEI_OPTION_SIZE) {
 		(void)snprintf(out, size, "%" PRIu64, value);
 		return;
 	}
 	/* Zero is written in seconds, or in bytes. */
 	if (value == 0) {
-		(void)snprintf(out, size, "%s", is_time ? "0s" : "0B");
+		(void)snprintf(out, size, "%s", is_time(kind) ? "0s" : "0B");
 		return;
 	}
 	while (value % unit->value != 0)
@@ -409,10 +433,7 @@ void spokei_option_print_max(const struct spokei_option *option, char *out, size
 {
 	const uint64_t hour = duration_units[0].value;
 
-	bool is_time = option->kind == SPOKEI_OPTION_DURATION ||
-		       option->kind == SPOKEI_OPTION_DELAY;
-
-	if (is_time && option->max > 24 * hour)
+	if (is_time(option->kind) && option->max > 24 * hour)
 		(void)snprintf(out, size, "%" PRIu64 "h", option->max / hour);
 	else
 		spokei_option_print(option->kind, option->max, out, size);

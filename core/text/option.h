@@ -15,6 +15,7 @@
 enum spokei_option_kind {
 	SPOKEI_OPTION_DURATION, /* ns; e.g. "250ms", "1.5s"; units h m s ms us ns */
 	SPOKEI_OPTION_DELAY,    /* a duration, or a percentile of durations; e.g. "p95" */
+	SPOKEI_OPTION_SPIN,     /* a duration, "auto" (0) or "off" (SPOKEI_OPTION_OFF) */
 	SPOKEI_OPTION_SIZE,     /* bytes; e.g. "512", "64KiB"; units B KiB MiB GiB */
 	SPOKEI_OPTION_COUNT,    /* e.g. "8" */
 	SPOKEI_OPTION_BOOL,     /* 0 or 1; true false on off yes no 1 0 */
@@ -22,6 +23,8 @@ enum spokei_option_kind {
 	SPOKEI_OPTION_TEXT,     /* printable; the value is its length */
 	SPOKEI_OPTION_LIST,     /* texts separated by commas; the value is their number */
 };
+
+#define SPOKEI_OPTION_OFF UINT64_MAX
 
 /* The value of a DELAY that is a percentile, 1 to 99. */
 #define SPOKEI_OPTION_PERCENTILE(percent) (UINT64_MAX - 100 + (uint64_t)(percent))
@@ -33,6 +36,9 @@ static inline unsigned spokei_option_percentile(uint64_t value)
 		       ? (unsigned)(value - SPOKEI_OPTION_PERCENTILE(0))
 		       : 0;
 }
+
+/* Returns whether the value has a text of its own, and is not in the range of the kind's numbers. */
+bool spokei_option_is_word(enum spokei_option_kind kind, uint64_t value);
 
 /* A row of a table of options. Numbers are in the kind's unit. */
 struct spokei_option {

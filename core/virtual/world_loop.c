@@ -182,9 +182,10 @@ static void loop_wake_at(void *handle, uint64_t ns)
 	((struct spokei_world_loop *)handle)->wake_ns = ns;
 }
 
+/* To be woken takes no time here, so no wait would look by itself. */
 static void loop_spin(void *handle, uint64_t ns)
 {
-	((struct spokei_world_loop *)handle)->spin_ns = ns;
+	((struct spokei_world_loop *)handle)->spin_ns = ns == SPOKE_LOOP_SPIN_AUTO ? 0 : ns;
 }
 
 static void loop_wake(void *handle)

@@ -9,9 +9,11 @@
 #include <errno.h>
 
 /* Output queued during input processing is written early once it reaches EARLY bytes, so that the
- * peer can start. Each further early write of the same turn needs EARLY_MORE times as many bytes.
+ * peer can start. Each further early write of the same turn needs EARLY_MORE times as many bytes. A
+ * turn with several busy connections writes nothing early: the peer has enough to do, and would be
+ * woken for a part of its work.
  */
-#define EARLY 1024u
+#define EARLY 4096u
 #define EARLY_MORE 5u
 
 #define AHEAD 65536u /* bytes that are read while a request is served */
@@ -50,7 +52,7 @@ static void hold(struct spokei_conn *conn, struct spoke_span bytes)
 static bool take_in(struct spokei_conn *conn, struct spoke_span *bytes)
 {
 	struct spokei_message message;
-	size_t early = EARLY;
+	size_t early = spokei_conn_engine(conn)->crowded ? SIZE_MAX : EARLY;
 	bool any = false;
 
 	for (;;) {

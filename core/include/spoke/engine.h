@@ -31,10 +31,11 @@ struct spoke_engine_options {
 	 * ms; capped at half the shortest heartbeat interval in use. */
 	uint64_t late_ns;
 	/* Busy polling: how long the engine polls after each turn before it sleeps. Events that
-	 * arrive meanwhile save the time of waking a thread, about 20 us. The price is a CPU that
-	 * is busy for this long after every message, post and timer. 50 us suits calls between
-	 * processes of one machine; events that take longer than spin_ns gain nothing. 0: no
-	 * polling. At most SPOKE_ENGINE_SPIN_MAX_NS; EINVAL with a `native` loop. */
+	 * arrive meanwhile save the time of waking a thread, about 20 us. 0: the engine polls for
+	 * at most 50 us, and only while that has paid lately; SPOKE_ENGINE_SPIN_OFF: it sleeps at
+	 * once. Other values keep a CPU busy for this long after every message, post and timer; at
+	 * most SPOKE_ENGINE_SPIN_MAX_NS. With a `native` loop, which waits as its user programs it:
+	 * EINVAL unless 0 or off. */
 	uint64_t spin_ns;
 	/* The least severe lines to log: "error", "warn", "info", "debug", or "off". They go to the
 	 * log of the environment, or, if it has none, to the standard error output: without
@@ -49,6 +50,7 @@ struct spoke_engine_options {
 	uint32_t pool_queue;
 };
 
+#define SPOKE_ENGINE_SPIN_OFF UINT64_MAX            /* spin_ns: no polling */
 #define SPOKE_ENGINE_SPIN_MAX_NS UINT64_C(10000000) /* largest spin_ns: 10 ms */
 
 /*

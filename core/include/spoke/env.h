@@ -185,6 +185,8 @@ struct spoke_loop_up {
 
 /* The event loop. `loop` is the handle that open() returned. All functions but wake() are called on
  * the loop's thread. */
+#define SPOKE_LOOP_SPIN_AUTO UINT64_MAX /* ns of spin(): as long as it has paid lately */
+
 struct spoke_loop {
 	/* Opens a loop. `native`: a loop of the user (struct ev_loop *), borrowed; NULL: a loop of
 	 * its own. `up` and `arg` are borrowed until close(). Returns 0 or a negative errno. */
@@ -203,8 +205,9 @@ struct spoke_loop {
 	/* Makes the next round skip its wait. */
 	void (*again)(void *loop);
 	/* Makes every later wait poll for `ns` before it sleeps, which keeps a CPU busy. 0, the
-	 * default: it sleeps at once. For the caller both are one wait. Not for a loop of the user.
-	 * NULL: the loop cannot poll. */
+	 * default: it sleeps at once. SPOKE_LOOP_SPIN_AUTO: the loop decides by what its polls have
+	 * found. For the caller all are one wait. Not for a loop of the user. NULL: the loop cannot
+	 * poll. */
 	void (*spin)(void *loop, uint64_t ns);
 	/* Ends the present wait, or the next one at once. Any thread. Does nothing in a forked
 	 * child. */

@@ -17,7 +17,7 @@ struct pattern {
 	bool has_unix;        /* a full run measures both kinds of sockets */
 };
 
-#define PATTERNS 8
+#define PATTERNS 12
 
 extern const struct pattern patterns[PATTERNS];
 

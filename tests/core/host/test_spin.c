@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "core/engine/engine.h"
+#include "core/host/looks.h"
 #include "core/virtual/world.h"
 
 #include <spoke/engine.h>
@@ -129,9 +130,10 @@ static void wait_polls_for_set_time_and_then_sleeps(void **state)
 static void an_engine_that_does_not_spin_sleeps_at_once(void **state)
 {
 	(void)state;
-	set_up(0, US);
-	assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
-	assert_waits(0, 1);
+	set_up(SPOKE_ENGINE_SPIN_OFF, US);
+	for (unsigned i = 1; i <= 2 * SPOKEI_LOOKS_TRY; i++)
+		assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
+	assert_waits(0, 2 * SPOKEI_LOOKS_TRY);
 	tear_down();
 }
 
@@ -171,6 +173,79 @@ static void event_while_spinning_is_handled_without_sleep(void **state)
 		assert_int_equal(posted.count, 1);
 		assert_waits(at, 0);
 	}
+	tear_down();
+}
+
+/* --- waits that adapt, as by default */
+
+#define POLLS_OF_LOOK (1 + (unsigned)(SPOKEI_LOOKS_NS / US))
+
+static void wait_times(unsigned count)
+{
+	machine.looks = machine.sleeps = 0;
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
+}
+
+static void few_waits_look_while_looks_find_nothing(void **state)
+{
+	(void)state;
+	set_up(0, US);
+	for (unsigned apart = SPOKEI_LOOKS_TRY; apart < SPOKEI_LOOKS_TRY_MAX; apart *= 2) {
+		wait_times(apart - 1);
+		assert_waits(0, apart - 1);
+		wait_times(1);
+		assert_waits(POLLS_OF_LOOK, 1);
+	}
+	wait_times(3 * SPOKEI_LOOKS_TRY_MAX);
+	assert_waits(3 * POLLS_OF_LOOK, 3 * SPOKEI_LOOKS_TRY_MAX);
+	tear_down();
+}
+
+/* Has the post found by the second poll of each of the next waits. */
+static void wait_for_posts(struct posted *posted, unsigned count)
+{
+	machine.post = &posted->post;
+	for (unsigned i = 0; i < count; i++) {
+		machine.post_at = 2;
+		wait_times(1);
+		assert_waits(2, 0);
+	}
+	machine.post_at = 0;
+}
+
+static void waits_look_while_looks_pay(void **state)
+{
+	struct posted posted = { .post.run = run_post };
+
+	(void)state;
+	set_up(0, US);
+	wait_times(SPOKEI_LOOKS_TRY - 1);
+	wait_for_posts(&posted, 1 + SPOKEI_LOOKS_CREDIT);
+	/* The credit pays for two looks that find nothing. */
+	wait_times(1);
+	assert_waits(POLLS_OF_LOOK, 1);
+	wait_for_posts(&posted, 1);
+	wait_times(3);
+	assert_waits(2 * POLLS_OF_LOOK, 3);
+	assert_int_equal(posted.count, 2 + SPOKEI_LOOKS_CREDIT);
+	tear_down();
+}
+
+/* What is there at once would also have ended a sleep. */
+static void event_that_is_there_at_once_does_not_make_waits_look(void **state)
+{
+	struct posted posted = { .post.run = run_post };
+
+	(void)state;
+	set_up(0, US);
+	wait_times(SPOKEI_LOOKS_TRY - 1);
+	machine.post = &posted.post;
+	machine.post_at = 1;
+	wait_times(1);
+	assert_waits(1, 0);
+	wait_times(1);
+	assert_waits(0, 1);
 	tear_down();
 }
 
@@ -405,6 +480,9 @@ int main(void)
 		cmocka_unit_test(an_engine_that_does_not_spin_sleeps_at_once),
 		cmocka_unit_test(a_turn_that_does_not_wait_looks_once),
 		cmocka_unit_test(event_while_spinning_is_handled_without_sleep),
+		cmocka_unit_test(few_waits_look_while_looks_find_nothing),
+		cmocka_unit_test(waits_look_while_looks_pay),
+		cmocka_unit_test(event_that_is_there_at_once_does_not_make_waits_look),
 		cmocka_unit_test(a_round_that_is_asked_for_is_a_turn_though_it_finds_nothing),
 		cmocka_unit_test(a_timer_that_is_due_while_it_looks_is_not_late),
 		cmocka_unit_test(a_drain_ends_an_engine_that_spins),
