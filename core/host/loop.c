@@ -210,8 +210,8 @@ static bool look(struct host_loop *loop)
 	return false;
 }
 
-/* Returns false if nothing was found, or if this wait does not look. What is there at once would
- * also have ended a sleep, so it says nothing about looks. */
+/* Returns false if nothing was found, or if this wait does not look. An event of the first poll
+ * would also have ended a sleep, so it says nothing about looks. */
 static bool has_found(struct host_loop *loop)
 {
 	bool found;

@@ -113,17 +113,22 @@ static void assert_waits(unsigned looks, unsigned sleeps)
 	assert_int_equal(machine.sleeps, sleeps);
 }
 
+static void wait_times(unsigned count)
+{
+	machine.looks = machine.sleeps = 0;
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
+}
+
 /* --- a single wait */
 
 static void wait_polls_for_set_time_and_then_sleeps(void **state)
 {
 	(void)state;
 	set_up(SPIN_NS, US);
-	for (unsigned i = 1; i <= 3; i++) {
-		assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
-		/* The clock is read after the first poll. */
-		assert_waits((1 + (unsigned)(SPIN_NS / US)) * i, i);
-	}
+	wait_times(3);
+	/* The clock is read after the first poll. */
+	assert_waits((1 + (unsigned)(SPIN_NS / US)) * 3, 3);
 	tear_down();
 }
 
@@ -131,8 +136,7 @@ static void an_engine_that_does_not_spin_sleeps_at_once(void **state)
 {
 	(void)state;
 	set_up(SPOKE_ENGINE_SPIN_OFF, US);
-	for (unsigned i = 1; i <= 2 * SPOKEI_LOOKS_TRY; i++)
-		assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
+	wait_times(2 * SPOKEI_LOOKS_TRY);
 	assert_waits(0, 2 * SPOKEI_LOOKS_TRY);
 	tear_down();
 }
@@ -166,10 +170,9 @@ static void event_while_spinning_is_handled_without_sleep(void **state)
 	set_up(SPIN_NS, US);
 	machine.post = &posted.post;
 	for (unsigned at = 1; at <= SPIN_NS / US; at += 7) {
-		machine.looks = 0;
 		machine.post_at = at;
 		posted.count = 0;
-		assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
+		wait_times(1);
 		assert_int_equal(posted.count, 1);
 		assert_waits(at, 0);
 	}
@@ -179,13 +182,6 @@ static void event_while_spinning_is_handled_without_sleep(void **state)
 /* --- waits that adapt, as by default */
 
 #define POLLS_OF_LOOK (1 + (unsigned)(SPOKEI_LOOKS_NS / US))
-
-static void wait_times(unsigned count)
-{
-	machine.looks = machine.sleeps = 0;
-	for (unsigned i = 0; i < count; i++)
-		assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
-}
 
 static void few_waits_look_while_looks_find_nothing(void **state)
 {
