@@ -138,7 +138,7 @@ struct sim_gate {
 	uint64_t wrote_ns; /* when bytes were taken last */
 	uint64_t since_ns; /* when it was seen first */
 	uint64_t waits_ns; /* since when its output waits */
-	uint64_t ends_ns;  /* when it was seen to end first; 0: it does not */
+	uint64_t ends_ns;  /* since when it ends, and no output waits; 0: it does not end */
 };
 
 struct sim_gateway {

@@ -108,6 +108,7 @@ static void note_end(struct sim_gateway *gateway, const struct spokei_comet_conn
 static void check_conn(struct sim_gateway *gateway, const struct spokei_comet_conn *conn)
 {
 	struct sim_gate *gate = &gateway->gates[conn->watch.fd];
+	const bool waited = gate->waits;
 
 	if (!spoke_timer_armed(&conn->timer))
 		sim_violation(&gateway->world, SIM_S44, "connection %d has no timer",
@@ -121,9 +122,11 @@ static void check_conn(struct sim_gateway *gateway, const struct spokei_comet_co
 	if (conn->state == SPOKEI_COMET_ENDING) {
 		if (gate->ends_ns == 0)
 			note_end(gateway, conn, gate);
-		/* The rest of its output has the time of any output. */
-		if (gate->waits) {
+		/* The rest of its output has the time of any output. The client has its own time
+		 * from the turn on that has written the last of it. */
+		if (gate->waits || waited)
 			gate->ends_ns = sim_gateway_now(gateway);
+		if (gate->waits) {
 			check_silence(gateway, conn, gate);
 		} else if (is_over(gateway, gate->ends_ns + LINGER_NS)) {
 			sim_violation(&gateway->world, SIM_S46,
