@@ -70,6 +70,17 @@ static bool drain(struct sim_world *world)
 	return true;
 }
 
+/* Freezes that follow one another at once are one. */
+static void freeze(struct sim_process *process, uint64_t ns)
+{
+	const uint64_t now_ns = process->world->virt.now_ns;
+
+	if (process->virt.held_until_ns < now_ns)
+		process->frozen_ns = now_ns;
+	process->held_ns += ns;
+	spokei_world_hold(&process->virt, ns);
+}
+
 static bool hold(struct sim_world *world)
 {
 	struct sim_process *process = any_process(world);
@@ -79,8 +90,7 @@ static bool hold(struct sim_world *world)
 	if (process == NULL)
 		return false;
 	sim_note(world, "process % is frozen for % us", process->number, ns / 1000, 0, 0);
-	process->held_ns += ns;
-	spokei_world_hold(&process->virt, ns);
+	freeze(process, ns);
 	return true;
 }
 
@@ -97,8 +107,7 @@ void sim_fault_stall(struct sim_process *process)
 	world->counts.of_fault[SIM_STALL]++;
 	sim_note(world, "process % stalls in a callback for % us", process->number, ns / 1000, 0,
 		 0);
-	process->held_ns += ns;
-	spokei_world_hold(&process->virt, ns);
+	freeze(process, ns);
 }
 
 static bool fail_memory(struct sim_world *world)

@@ -49,6 +49,7 @@ struct sim_process {
 	uint64_t back_ns;       /* time of the restart; 0: none */
 	uint64_t progress;      /* a number that grows with everything the process does */
 	uint64_t held_ns;       /* total time for which the process was frozen */
+	uint64_t frozen_ns;     /* when the last freeze began */
 	/* Used by the oracle's checks of turns. */
 	uint64_t seen_progress;
 	uint64_t seen_ns;
