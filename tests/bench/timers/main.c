@@ -38,6 +38,9 @@ static const struct contender contenders[] = {
 	{ "libuv", &bench_libuv, OTHERS, false },
 	{ "libevent", &bench_libevent, OTHERS, false },
 	{ "heap4", &bench_heap4, OTHERS, false },
+	{ "wheel-lists", &bench_lists, OTHERS, false },
+	{ "wheel-bitmaps", &bench_bitmaps, OTHERS, false },
+	{ "wheel-coarse", &bench_coarse, OTHERS, false },
 };
 
 #define CONTENDERS (sizeof(contenders) / sizeof(contenders[0]))
@@ -95,15 +98,30 @@ struct options {
 	uint64_t cpu;     /* or LAST_CPU */
 	uint64_t reps;    /* 0: default of a quick or full run */
 	const char *only; /* one workload; NULL: all */
-	const char *peer; /* one peer; NULL: all */
+	const char *peer; /* the beginning of names of peers, separated by commas; NULL: all */
 	uint64_t n;       /* one size; 0: all */
 };
+
+/* Returns whether the name begins with one of the words of the option. */
+static bool named(const struct options *options, const char *name)
+{
+	const char *word = options->peer;
+
+	while (word != NULL) {
+		size_t len = strcspn(word, ",");
+
+		if (strncmp(name, word, len) == 0)
+			return true;
+		word = word[len] == ',' ? word + len + 1 : NULL;
+	}
+	return options->peer == NULL;
+}
 
 static bool takes_part(const struct options *options, const struct contender *contender,
 		       const struct workload *workload, uint64_t n)
 {
 	if ((workload->groups & contender->group) == 0 ||
-	    (options->peer != NULL && strcmp(options->peer, contender->name) != 0))
+	    !named(options, contender->name))
 		return false;
 	return n < 10000000 || contender->group != OTHERS;
 }
@@ -152,7 +170,7 @@ static void run_workload(const struct options *options, enum bench_workload whic
 static bool stands(const struct options *options, const struct contender *contender)
 {
 	return contender->group != PAIRS && !contender->unordered &&
-	       (options->peer == NULL || strcmp(options->peer, contender->name) == 0);
+	       named(options, contender->name);
 }
 
 static void run_bytes(const struct options *options)
@@ -214,7 +232,7 @@ static void run_lateness(const struct options *options)
 static struct options read_options(int argc, char **argv)
 {
 	static const char usage[] = "[--quick] [--reps <1-16>] [--cpu <number>]\n"
-				    "       [--only <workload>] [--peer <name>] [--n <timers>]";
+				    "       [--only <workload>] [--peer <name>[,...]] [--n <timers>]";
 	struct options options = { .cpu = LAST_CPU };
 	const struct option_row rows[] = {
 		{ "--quick", .flag = &options.quick },

@@ -59,5 +59,8 @@ extern const struct bench_kit bench_libev;
 extern const struct bench_kit bench_libuv;
 extern const struct bench_kit bench_libevent;
 extern const struct bench_kit bench_heap4;
+extern const struct bench_kit bench_lists;   /* a wheel with plain lists */
+extern const struct bench_kit bench_bitmaps; /* a wheel with bitmaps */
+extern const struct bench_kit bench_coarse;  /* a wheel that never cascades */
 
 #endif
