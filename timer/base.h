@@ -16,12 +16,15 @@
 #define SPOKEI_NORETURN __attribute__((noreturn, cold))
 /* Keeps a rare path out of its caller, so that the common one needs no stack frame. */
 #define SPOKEI_NOINLINE __attribute__((noinline))
+/* Puts a function into all its callers, whatever the compiler expects of that. */
+#define SPOKEI_INLINE inline __attribute__((always_inline))
 #define SPOKEI_PRINTF(at, args) __attribute__((format(printf, at, args)))
 #else
 #define SPOKEI_LIKELY(condition) (condition)
 #define SPOKEI_UNLIKELY(condition) (condition)
 #define SPOKEI_NORETURN
 #define SPOKEI_NOINLINE
+#define SPOKEI_INLINE inline
 #define SPOKEI_PRINTF(at, args)
 #endif
 

@@ -73,6 +73,8 @@ static const char *check_timer(struct census *census, const struct spoke_timer *
 	if (wheel->phase == SPOKEI_WHEEL_RESTING && wheel->slots.next > next_visit(wheel, slot) &&
 	    wheel->slots.next > far_edge(wheel, tick))
 		return "the wheel would sleep past an armed timer";
+	if (slot < wheel->slots.top_base && wheel->slots.first[slot] != next_visit(wheel, slot))
+		return "a slot has another first tick than its timers";
 	return NULL;
 }
 
@@ -131,27 +133,29 @@ static const char *check_bitmap(const struct spokei_slots *slots, uint32_t slot,
 static const char *check_counts(const struct census *census)
 {
 	const struct spoke_wheel *wheel = census->wheel;
+	uint64_t quota = wheel->front.quota - wheel->front.scheduled;
+	uint64_t scheduled = 0;
 	uint64_t ended = 0;
-	uint64_t quota = 0;
 
 	for (uint32_t i = 0; i < wheel->front.classes; i++) {
 		const struct spoke_wheel_tally *tally = &wheel->front.tally[i];
 		const struct spokei_wheel_class *of = &wheel->class_of[i];
 
-		ended += of->fired + of->returned;
-		quota += tally->quota - tally->scheduled;
+		scheduled += tally->scheduled;
+		ended += tally->cancelled + of->fired + tally->returned;
 		if (tally->scheduled !=
-		    tally->cancelled + of->fired + of->returned + census->armed_of[i])
+		    tally->cancelled + of->fired + tally->returned + census->armed_of[i])
 			return "a class's counts do not add up";
 	}
-	if (ended != wheel->ended || census->armed != spokei_wheel_pending(wheel))
+	if (scheduled != wheel->front.scheduled || ended != wheel->front.ended ||
+	    census->armed != spokei_wheel_pending(wheel))
 		return "the wheel's counts are not the sum of its classes";
 	if (wheel->stopped && census->armed > 0)
 		return "a stopped wheel has armed timers";
 	if (census->armed > wheel->pending_max)
 		return "more timers are pending than pending_max";
 	if (quota > (wheel->stopped ? 0 : wheel->pending_max - census->armed))
-		return "the classes may schedule more than pending_max leaves";
+		return "the wheel may schedule more than pending_max leaves";
 	return NULL;
 }
 
@@ -177,6 +181,16 @@ static const char *check_shared(const struct spoke_wheel *wheel)
 	return NULL;
 }
 
+/* Returns the time of the next advance if a timer is armed. */
+static uint64_t next_ns(const struct spoke_wheel *wheel)
+{
+	if (wheel->phase != SPOKEI_WHEEL_RESTING)
+		return spokei_scale_time(&wheel->scale, wheel->now);
+	if (wheel->slots.next == SPOKEI_TICK_NEVER)
+		return SPOKE_WHEEL_NEVER;
+	return spokei_scale_time(&wheel->scale, wheel->slots.next);
+}
+
 const char *spoke_wheel_check(const struct spoke_wheel *wheel)
 {
 	const struct spokei_slots *slots = &wheel->slots;
@@ -198,6 +212,8 @@ const char *spoke_wheel_check(const struct spoke_wheel *wheel)
 		return "timers are set aside while the wheel rests";
 	if (wheel->phase == SPOKEI_WHEEL_RESTING && slots->next <= wheel->now)
 		return "the wheel is behind its next tick";
+	if (wheel->front.next_ns != next_ns(wheel))
+		return "the cached answer of next() is not that of the wheel";
 	broken = check_shared(wheel);
 	return broken ? broken : check_counts(&census);
 }

@@ -11,11 +11,17 @@
 /* Largest time after tick 0 that can be converted, for every length of a tick. */
 #define SPOKEI_SCALE_MAX_NS (UINT64_C(1) << 62)
 
+#define SPOKEI_SCALE_FEW_MAX_NS (UINT64_C(1) << 44)
+
 struct spokei_scale {
 	uint64_t origin_ns; /* time of tick 0 */
 	uint64_t tick_ns;
 	uint64_t factor; /* floor(ns / tick_ns) == 2 * ns * factor >> (64 + shift) */
 	uint8_t shift;
+	/* For ns below few_ns, which is few_ticks ticks: floor(ns / tick_ns) == ns * few >> 64. */
+	uint64_t few;
+	uint64_t few_ns;
+	uint64_t few_ticks;
 };
 
 /* Returns the exponent of the smallest power of two that is not below `value`; 0 for 0. */
@@ -34,8 +40,19 @@ static inline uint64_t spokei_scale_ticks(const struct spokei_scale *scale, uint
 {
 	return (uint64_t)((spokei_uint128)(ns << 1) * scale->factor >> 64) >> scale->shift;
 }
+
+/* Returns the same for `ns` below few_ns, a little faster. */
+static inline uint64_t spokei_scale_few(const struct spokei_scale *scale, uint64_t ns)
+{
+	return (uint64_t)((spokei_uint128)ns * scale->few >> 64);
+}
 #else
 static inline uint64_t spokei_scale_ticks(const struct spokei_scale *scale, uint64_t ns)
+{
+	return ns / scale->tick_ns;
+}
+
+static inline uint64_t spokei_scale_few(const struct spokei_scale *scale, uint64_t ns)
 {
 	return ns / scale->tick_ns;
 }

@@ -119,6 +119,10 @@ int spoke_wheel_init(void *memory, size_t size, const struct spoke_wheel_options
 		.phase = SPOKEI_WHEEL_RESTING,
 		.order = settled.order,
 	};
+	wheel->front.next_ns = SPOKE_WHEEL_NEVER;
+	wheel->front.later = SPOKEI_ALL_LATER;
+	wheel->patience = SPOKEI_PATIENCE;
+	spokei_wheel_set_now(wheel, 0);
 	spokei_wheel_forget_shared(wheel);
 	spokei_slots_init(&wheel->slots, (char *)wheel + align_up(sizeof(*wheel)),
 			  spokei_log2_up(settled.slots), settled.levels);

@@ -17,7 +17,8 @@ size_t spokei_slots_size(unsigned bits, unsigned levels)
 {
 	size_t count = slots_with_aside(bits, levels);
 
-	return count * sizeof(struct spokei_slot) + (count + words_for(count)) * sizeof(uint64_t);
+	return count * sizeof(struct spokei_slot) +
+	       (2 * count + words_for(count)) * sizeof(uint64_t);
 }
 
 static void fill_reach(struct spokei_slots *slots)
@@ -28,7 +29,8 @@ static void fill_reach(struct spokei_slots *slots)
 		slots->reach[bit] = (struct spokei_reach){
 			.base = (uint16_t)(level << slots->bits),
 			.shift = (uint8_t)(level * slots->bits),
-			.far = bit >= slots->span,
+			.top = (uint8_t)((level == slots->top ? SPOKEI_REACH_TOP : 0) |
+					 (bit >= slots->span ? SPOKEI_REACH_FAR : 0)),
 		};
 	}
 }
@@ -44,15 +46,18 @@ void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, 
 		.next = SPOKEI_TICK_NEVER,
 		.far_min = SPOKEI_TICK_NEVER,
 		.count = (uint32_t)count - 1,
+		.top_base = (uint32_t)(levels - 1) << bits,
 		.mask = (1u << bits) - 1,
 		.bits = (uint8_t)bits,
 		.top = (uint8_t)(levels - 1),
 		.span = (uint8_t)(bits * levels),
 	};
 	slots->tickets = (uint64_t *)(void *)(slots->slot + count);
-	slots->marked = slots->tickets + count;
+	slots->first = slots->tickets + count;
+	slots->marked = slots->first + count;
 	for (size_t i = 0; i < count; i++) {
 		slots->tickets[i] = 0;
+		slots->first[i] = SPOKEI_TICK_NEVER;
 		for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
 			spokei_list_init(&slots->slot[i].lanes[lane]);
 	}
@@ -89,7 +94,6 @@ static uint32_t first_marked(const struct spokei_slots *slots, uint32_t from)
 struct spokei_edge spokei_slots_find(const struct spokei_slots *slots, uint64_t now)
 {
 	struct spokei_edge edge = { SPOKEI_TICK_NEVER, first_marked(slots, 0) };
-	uint32_t top_base = (uint32_t)slots->top << slots->bits;
 	uint32_t shift;
 	uint64_t lap;
 
@@ -97,15 +101,15 @@ struct spokei_edge spokei_slots_find(const struct spokei_slots *slots, uint64_t 
 		return edge;
 	shift = spokei_slots_level(slots, edge.slot) * slots->bits;
 	lap = now >> (shift + slots->bits);
-	if (edge.slot >= top_base) {
+	if (edge.slot >= slots->top_base) {
 		uint32_t here = (uint32_t)(now >> shift) & slots->mask;
 
-		edge.slot = first_marked(slots, top_base + here + 1);
+		edge.slot = first_marked(slots, slots->top_base + here + 1);
 		if (edge.slot == slots->count) {
 			uint64_t far = slots->far_min >> slots->span;
 
 			lap = far > lap ? far : lap + 1;
-			edge.slot = top_base;
+			edge.slot = slots->top_base;
 		}
 	}
 	edge.tick = lap << (shift + slots->bits) | (uint64_t)(edge.slot & slots->mask) << shift;

@@ -32,25 +32,31 @@ struct spokei_slot {
 	struct spoke_list lanes[SPOKEI_LANES];
 };
 
+/* Parts of a reach that only the top level has. */
+#define SPOKEI_REACH_TOP 1u
+#define SPOKEI_REACH_FAR 2u /* beyond the present lap */
+
 /* The level and digit for one highest bit in which a timer's tick and the wheel's now differ. */
 struct spokei_reach {
 	uint16_t base; /* first slot of the level */
 	uint8_t shift; /* the lowest bit of the level's digit */
-	uint8_t far;   /* beyond the present lap of the top level */
+	uint8_t top;   /* SPOKEI_REACH_... bits; 0: below the top level */
 };
 
 struct spokei_slots {
-	struct spokei_slot *slot;             /* lowest level first; the aside is the last */
-	uint64_t *tickets;                    /* per slot: tickets drawn so far */
-	uint64_t *marked;                     /* a bit per slot: may be occupied */
+	struct spokei_slot *slot; /* lowest level first; the aside is the last */
+	uint64_t *tickets;        /* per slot: tickets drawn so far */
+	uint64_t *first;  /* per slot with timers: its first tick; on the top level: NEVER */
+	uint64_t *marked; /* a bit per slot: may be occupied */
 	uint64_t summary[SPOKEI_SUMMARY_MAX]; /* a bit per word of marked */
 	uint64_t next;                        /* a resting wheel has no work before this tick */
-	uint64_t far_min; /* lower bound of the ticks of far timers not visited in this lap */
-	uint32_t count;   /* slots, without the aside */
-	uint32_t mask;    /* slots per level - 1 */
-	uint8_t bits;     /* log2 of slots per level */
-	uint8_t top;      /* number of the highest level */
-	uint8_t span;     /* bits of all levels together: a lap is 2^span ticks */
+	uint64_t far_min;  /* lower bound of the ticks of far timers not visited in this lap */
+	uint32_t count;    /* slots of the levels */
+	uint32_t top_base; /* first slot of the top level */
+	uint32_t mask;     /* slots per level - 1 */
+	uint8_t bits;      /* log2 of slots per level */
+	uint8_t top;       /* number of the highest level */
+	uint8_t span;      /* bits of all levels together: a lap is 2^span ticks */
 	struct spokei_reach reach[64];
 };
 
@@ -112,16 +118,6 @@ void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, 
  * edge too, even if its slot is empty, because far_min must then be recomputed. */
 struct spokei_edge spokei_slots_find(const struct spokei_slots *slots, uint64_t now);
 
-/* Returns the tick at which the wheel enters a slot below the top level, seen from `now`. */
-static inline uint64_t spokei_slots_start(const struct spokei_slots *slots, uint32_t slot,
-					  uint64_t now)
-{
-	uint32_t shift = spokei_slots_level(slots, slot) * slots->bits;
-	uint64_t lap = now >> (shift + slots->bits);
-
-	return lap << (shift + slots->bits) | (uint64_t)(slot & slots->mask) << shift;
-}
-
 /* The slow path of spokei_slots_first(): searches all lanes. */
 struct spoke_timer *spokei_slots_search(const struct spokei_slots *slots, uint32_t slot,
 					enum spoke_wheel_order order, uint64_t *next_seat);
@@ -134,19 +130,40 @@ void spokei_slots_clear(struct spokei_slots *slots, uint32_t slot);
 void spokei_slots_set_aside(struct spokei_slots *slots, struct spoke_timer *timer);
 void spokei_slots_restore(struct spokei_slots *slots, uint32_t slot);
 
+static inline struct spokei_reach spokei_slots_reach(const struct spokei_slots *slots,
+						     uint64_t tick, uint64_t from)
+{
+	return slots->reach[63 - __builtin_clzll((tick ^ from) | 1)];
+}
+
+/* Writes the slot for a tick if a resting wheel needs no other change for a timer there: the slot
+ * is marked, so `next` is not after it, and has no laps. Else returns false. */
+static inline bool spokei_slots_ready(const struct spokei_slots *slots, uint64_t tick,
+				      uint64_t from, uint32_t *ret_slot)
+{
+	struct spokei_reach reach = spokei_slots_reach(slots, tick, from);
+	uint32_t slot = reach.base | ((uint32_t)(tick >> reach.shift) & slots->mask);
+
+	*ret_slot = slot;
+	return !reach.top && (slots->marked[slot >> 6] >> (slot & 63) & 1);
+}
+
 /* Returns the slot for a tick, seen from tick `from`, which is not after it. Lowers `next` to the
  * tick of the visit: the slot's first tick, or the first tick of the lap for a far timer. */
 static inline uint32_t spokei_slots_for(struct spokei_slots *slots, uint64_t tick, uint64_t from)
 {
-	struct spokei_reach reach = slots->reach[63 - __builtin_clzll((tick ^ from) | 1)];
+	struct spokei_reach reach = spokei_slots_reach(slots, tick, from);
 	uint64_t start = tick >> reach.shift << reach.shift;
+	uint32_t slot;
 
-	if (SPOKEI_UNLIKELY(reach.far)) {
+	if (SPOKEI_UNLIKELY(reach.top & SPOKEI_REACH_FAR)) {
 		start = tick >> slots->span << slots->span;
 		slots->far_min = tick < slots->far_min ? tick : slots->far_min;
 	}
 	slots->next = start < slots->next ? start : slots->next;
-	return reach.base | ((uint32_t)(tick >> reach.shift) & slots->mask);
+	slot = reach.base | ((uint32_t)(tick >> reach.shift) & slots->mask);
+	slots->first[slot] = reach.top ? SPOKEI_TICK_NEVER : start;
+	return slot;
 }
 
 /* Appends an unlinked timer to a slot that is known to be marked. */

@@ -13,7 +13,7 @@
 /* Parts of the ABI: the position and layout of the front, the parts of a key. */
 _Static_assert(offsetof(struct spoke_wheel, front) == 0, "the inline functions look there");
 _Static_assert(offsetof(struct spoke_wheel_front, shared_key) == 8, "part of the ABI");
-_Static_assert(offsetof(struct spoke_wheel_front, tally) == 24, "part of the ABI");
+_Static_assert(offsetof(struct spoke_wheel_front, tally) == 64, "part of the ABI");
 _Static_assert(sizeof(struct spoke_wheel_tally) == 32, "part of the ABI");
 _Static_assert(sizeof(struct spoke_timer) <= 32, "half a cache line");
 _Static_assert(SPOKE_WHEEL_CLASSES_MAX <= SPOKE_TIMER_CLASS_MASK + 1, "a key holds every class");
@@ -26,12 +26,14 @@ extern inline int spoke_wheel_reschedule(struct spoke_wheel *wheel, struct spoke
 					 uint64_t deadline_ns);
 extern inline bool spoke_wheel_disarm(struct spoke_wheel *wheel, struct spoke_timer *timer);
 extern inline bool spoke_wheel_cancel(struct spoke_wheel *wheel, struct spoke_timer *timer);
+extern inline uint64_t spoke_wheel_next(const struct spoke_wheel *wheel);
 
 #define SLICE_NS (SPOKE_WHEEL_RECENT_NS / SPOKEI_LATE_SLICES)
 
+/* Moves now, while the wheel does not sink. */
 static inline void move_now(struct spoke_wheel *wheel, uint64_t tick)
 {
-	wheel->now = tick;
+	spokei_wheel_set_now(wheel, tick);
 	spokei_wheel_forget_shared(wheel);
 }
 
@@ -52,37 +54,58 @@ static inline uint64_t tick_of_deadline(const struct spoke_wheel *wheel, uint64_
 	return tick <= wheel->last ? tick : SPOKEI_TICK_NEVER;
 }
 
+/* Sets the answer of next(): `now` while an advance is unfinished. */
+static inline void show_next(struct spoke_wheel *wheel)
+{
+	uint64_t tick = wheel->slots.next;
+
+	if (wheel->phase != SPOKEI_WHEEL_RESTING)
+		wheel->front.next_ns = wheel->now_ns;
+	else if (tick == SPOKEI_TICK_NEVER)
+		wheel->front.next_ns = SPOKE_WHEEL_NEVER;
+	else
+		wheel->front.next_ns = spokei_scale_time(&wheel->scale, tick);
+}
+
 /*
  * Returns whether a linked timer may get this key and stay in its slot: the wheel must visit the
  * slot no later than at the deadline. On the top level, which has laps, only a later deadline is
- * safe. One comparison each, because the branch is mispredicted half of the time with random
- * deadlines.
+ * safe.
  */
 static inline bool may_stay(const struct spoke_wheel *wheel, const struct spoke_timer *timer,
 			    uint64_t key, uint64_t tick)
 {
 	uint32_t slot = spokei_timer_slot(timer);
 
-	if (SPOKEI_UNLIKELY(spokei_slots_level(&wheel->slots, slot) == wheel->slots.top))
+	if (SPOKEI_UNLIKELY(slot >= wheel->slots.top_base))
 		return key <= (timer->key & ~SPOKE_TIMER_DISARMED);
-	return tick >= spokei_slots_start(&wheel->slots, slot, spokei_wheel_view(wheel));
+	return tick >= wheel->slots.first[slot];
 }
 
-/* Arms an idle, disarmed or armed timer for a deadline. Returns OK or HORIZON. */
-static inline int arm_timer(struct spoke_wheel *wheel, struct spoke_timer *timer,
-			    unsigned timer_class, uint64_t deadline_ns)
+static inline void share(struct spoke_wheel *wheel, uint64_t deadline_ns, uint64_t tick,
+			 uint32_t slot)
 {
-	struct spoke_wheel_front *front = &wheel->front;
+	wheel->front.shared_ns = deadline_ns;
+	wheel->front.shared_key = spokei_timer_key(tick);
+	wheel->front.shared_slot = slot;
+}
+
+/*
+ * Arms an idle, disarmed or armed timer for any deadline, in any phase, in a slot that may be new.
+ * Returns OK or HORIZON.
+ */
+SPOKEI_NOINLINE static int arm_slowly(struct spoke_wheel *wheel, struct spoke_timer *timer,
+				      unsigned timer_class, uint64_t deadline_ns)
+{
 	uint64_t tick = tick_of_deadline(wheel, deadline_ns);
 	uint64_t key = spokei_timer_key(tick) | timer_class;
+	uint32_t slot;
 
-	if (SPOKEI_UNLIKELY(tick == SPOKEI_TICK_NEVER)) {
+	if (tick == SPOKEI_TICK_NEVER) {
 		wheel->class_of[timer_class].rejected++;
 		return SPOKE_WHEEL_HORIZON;
 	}
-	front->shared_ns = deadline_ns;
-	front->shared_key = spokei_timer_key(tick);
-	front->shared_slot = SPOKEI_NO_SLOT;
+	share(wheel, deadline_ns, tick, SPOKEI_NO_SLOT);
 	if (spokei_timer_linked(timer)) {
 		if (may_stay(wheel, timer, key, tick)) {
 			timer->key = key;
@@ -91,49 +114,99 @@ static inline int arm_timer(struct spoke_wheel *wheel, struct spoke_timer *timer
 		spokei_slots_remove(timer);
 	}
 	timer->key = key;
-	front->shared_slot = spokei_slots_for(&wheel->slots, tick, wheel->now);
-	spokei_slots_place(&wheel->slots, timer, front->shared_slot);
+	slot = spokei_slots_for(&wheel->slots, tick, wheel->now);
+	spokei_slots_place(&wheel->slots, timer, slot);
+	wheel->front.shared_slot = slot;
+	show_next(wheel);
 	return SPOKE_WHEEL_OK;
 }
 
-/* Counts the pending timers and divides the rest of pending_max equally among the classes. The
- * remainder, at least one if any is left, goes to the calling class. Returns whether it got any. */
-static bool find_quota(struct spoke_wheel *wheel, unsigned timer_class)
+/* Notes that an earlier deadline moves a timer to another slot. */
+static inline void lose_patience(struct spoke_wheel *wheel)
 {
-	struct spoke_wheel_tally *tally = wheel->front.tally;
+	if (spokei_wheel_pending(wheel) < SPOKEI_WARM_MAX || --wheel->patience > 0)
+		return;
+	wheel->patience = SPOKEI_PATIENCE;
+	wheel->front.later = 0;
+}
+
+/*
+ * Does the same if it can be done fast, and returns true: the deadline is plain (see plain_ns), and
+ * its slot is marked and below the top level, or the timer may stay in its slot. Whether it may
+ * depends on the timer's memory, which is often not in the cache if there are many timers. A
+ * mispredicted branch on it is found late, and all work that the processor has begun meanwhile is
+ * lost. So with many timers, a branch decides only while nearly all get later deadlines, as those
+ * of calls and heartbeats do. Else every timer goes to the slot of its deadline.
+ */
+static SPOKEI_INLINE bool arm_fast(struct spoke_wheel *wheel, struct spoke_timer *timer,
+				   unsigned timer_class, uint64_t deadline_ns)
+{
+	uint64_t after_ns = deadline_ns - wheel->now_ns - 1;
+	uint64_t tick = wheel->now + 1 + spokei_scale_few(&wheel->scale, after_ns);
+	uint64_t key = spokei_timer_key(tick) | timer_class;
+	uint32_t slot;
+
+	if (SPOKEI_UNLIKELY(after_ns >= wheel->plain_ns))
+		return false;
+	if (SPOKEI_LIKELY(wheel->front.later == SPOKEI_ALL_LATER)) {
+		if (spokei_timer_linked(timer)) {
+			if (may_stay(wheel, timer, key, tick)) {
+				share(wheel, deadline_ns, tick, SPOKEI_NO_SLOT);
+				timer->key = key;
+				return true;
+			}
+			lose_patience(wheel);
+		}
+	} else {
+		uint64_t before = timer->key & ~SPOKE_TIMER_DISARMED;
+
+		/* An unlinked timer (0) does not count as an earlier deadline. */
+		wheel->front.later = wheel->front.later << 1 | (key - 1 <= before - 1);
+	}
+	if (SPOKEI_UNLIKELY(!spokei_slots_ready(&wheel->slots, tick, wheel->now, &slot)))
+		return false;
+	if (spokei_timer_linked(timer))
+		spokei_slots_remove(timer);
+	share(wheel, deadline_ns, tick, slot);
+	timer->key = key;
+	spokei_slots_join(&wheel->slots, timer, slot);
+	return true;
+}
+
+/* Sets a new quota. Returns whether any timer may be scheduled. */
+static bool find_quota(struct spoke_wheel *wheel)
+{
 	uint64_t pending = spokei_wheel_pending(wheel);
 	uint64_t left = pending < wheel->pending_max ? wheel->pending_max - pending : 0;
-	uint32_t classes = wheel->front.classes;
-	uint64_t part;
 
-	SPOKE_ASSERT(classes != 0);
-	part = left / classes;
-	for (uint32_t i = 0; i < classes; i++)
-		tally[i].quota = tally[i].scheduled + part;
-	tally[timer_class].quota += left - part * classes;
+	wheel->front.quota = wheel->front.scheduled + left;
 	return left != 0;
+}
+
+static inline void count_scheduled(struct spoke_wheel_front *front, unsigned timer_class)
+{
+	front->scheduled++;
+	front->tally[timer_class].scheduled++;
 }
 
 SPOKEI_NOINLINE static int schedule_slowly(struct spoke_wheel *wheel, struct spoke_timer *timer,
 					   unsigned timer_class, uint64_t deadline_ns)
 {
-	struct spoke_wheel_tally *of;
 	int status;
 
 	if (timer_class >= wheel->front.classes)
 		return SPOKE_WHEEL_NO_CLASS;
-	of = &wheel->front.tally[timer_class];
 	if (spoke_timer_armed(timer))
 		return SPOKE_WHEEL_ARMED;
 	if (wheel->stopped)
 		return SPOKE_WHEEL_STOPPED;
-	if (of->scheduled == of->quota && !find_quota(wheel, timer_class)) {
+	if (wheel->front.scheduled == wheel->front.quota && !find_quota(wheel)) {
 		wheel->class_of[timer_class].rejected++;
 		return SPOKE_WHEEL_FULL;
 	}
-	status = arm_timer(wheel, timer, timer_class, deadline_ns);
+	status = arm_slowly(wheel, timer, timer_class, deadline_ns);
 	if (status == SPOKE_WHEEL_OK)
-		of->scheduled++;
+		count_scheduled(&wheel->front, timer_class);
 	return status;
 }
 
@@ -142,31 +215,46 @@ int spoke_wheel_schedule_any(struct spoke_wheel *wheel, struct spoke_timer *time
 {
 	struct spoke_wheel_front *front = &wheel->front;
 
-	if (SPOKEI_UNLIKELY(deadline_ns != front->shared_ns ||
-			    front->shared_slot == SPOKEI_NO_SLOT || timer->key != 0 ||
-			    timer_class >= SPOKE_WHEEL_CLASSES_MAX ||
-			    front->tally[timer_class].scheduled == front->tally[timer_class].quota))
+	if (SPOKEI_UNLIKELY(timer_class >= front->classes || front->scheduled == front->quota ||
+			    spoke_timer_armed(timer)))
 		return schedule_slowly(wheel, timer, timer_class, deadline_ns);
-	timer->key = front->shared_key | timer_class;
-	spokei_slots_join(&wheel->slots, timer, front->shared_slot);
-	front->tally[timer_class].scheduled++;
+	if (deadline_ns == front->shared_ns && front->shared_slot != SPOKEI_NO_SLOT &&
+	    timer->key == 0) {
+		timer->key = front->shared_key | timer_class;
+		spokei_slots_join(&wheel->slots, timer, front->shared_slot);
+	} else if (SPOKEI_UNLIKELY(!arm_fast(wheel, timer, timer_class, deadline_ns))) {
+		return schedule_slowly(wheel, timer, timer_class, deadline_ns);
+	}
+	count_scheduled(front, timer_class);
 	return SPOKE_WHEEL_OK;
+}
+
+SPOKEI_NOINLINE static int reschedule_slowly(struct spoke_wheel *wheel, struct spoke_timer *timer,
+					     uint64_t deadline_ns)
+{
+	unsigned timer_class = spokei_timer_class(timer);
+	int status;
+
+	if (wheel->stopped)
+		return SPOKE_WHEEL_STOPPED;
+	if (!spoke_timer_armed(timer))
+		return SPOKE_WHEEL_IDLE;
+	status = arm_slowly(wheel, timer, timer_class, deadline_ns);
+	if (status == SPOKE_WHEEL_OK)
+		wheel->front.tally[timer_class].rescheduled++;
+	return status;
 }
 
 int spoke_wheel_reschedule_any(struct spoke_wheel *wheel, struct spoke_timer *timer,
 			       uint64_t deadline_ns)
 {
 	unsigned timer_class = spokei_timer_class(timer);
-	int status;
 
-	if (SPOKEI_UNLIKELY(wheel->stopped))
-		return SPOKE_WHEEL_STOPPED;
-	if (SPOKEI_UNLIKELY(!spoke_timer_armed(timer)))
-		return SPOKE_WHEEL_IDLE;
-	status = arm_timer(wheel, timer, timer_class, deadline_ns);
-	if (SPOKEI_LIKELY(status == SPOKE_WHEEL_OK))
-		wheel->front.tally[timer_class].rescheduled++;
-	return status;
+	if (SPOKEI_UNLIKELY(!spoke_timer_armed(timer) ||
+			    !arm_fast(wheel, timer, timer_class, deadline_ns)))
+		return reschedule_slowly(wheel, timer, deadline_ns);
+	wheel->front.tally[timer_class].rescheduled++;
+	return SPOKE_WHEEL_OK;
 }
 
 int spoke_wheel_detach(struct spoke_wheel *wheel, struct spoke_timer *timer)
@@ -196,7 +284,7 @@ static void fire_timer(struct spoke_wheel *wheel, struct spoke_timer *timer, uin
 	struct spokei_wheel_class *of = &wheel->class_of[spokei_timer_class(timer)];
 
 	timer->key = 0;
-	wheel->ended++;
+	wheel->front.ended++;
 	of->fired++;
 	spokei_late_note(&of->late, late_ns);
 	of->due(timer, of->arg);
@@ -260,7 +348,9 @@ static void begin_edge(struct spoke_wheel *wheel, struct spokei_edge edge)
 	} else {
 		wheel->phase = SPOKEI_WHEEL_SINKING;
 		move_now(wheel, edge.tick - 1);
+		wheel->plain_ns = 0;
 	}
+	show_next(wheel);
 }
 
 /* Goes on to the next half of the edge, or to rest, when the slot under work is empty. */
@@ -274,6 +364,7 @@ static void finish_phase(struct spoke_wheel *wheel)
 		wheel->phase = SPOKEI_WHEEL_RESTING;
 		wheel->slots.next = spokei_slots_find(&wheel->slots, wheel->now).tick;
 	}
+	show_next(wheel);
 }
 
 static int turn_wheel(struct spoke_wheel *wheel, struct pass *pass)
@@ -330,18 +421,9 @@ int spoke_wheel_advance(struct spoke_wheel *wheel, uint64_t now_ns, uint32_t bud
 	return status;
 }
 
-uint64_t spoke_wheel_next(const struct spoke_wheel *wheel)
-{
-	if (spokei_wheel_pending(wheel) == 0)
-		return SPOKE_WHEEL_NEVER;
-	if (SPOKEI_UNLIKELY(wheel->phase != SPOKEI_WHEEL_RESTING))
-		return spokei_scale_time(&wheel->scale, wheel->now);
-	return spokei_scale_time(&wheel->scale, wheel->slots.next);
-}
-
 uint64_t spoke_wheel_now(const struct spoke_wheel *wheel)
 {
-	return spokei_scale_time(&wheel->scale, wheel->now);
+	return wheel->now_ns;
 }
 
 static uint64_t return_timers(struct spoke_wheel *wheel, struct spoke_list *lane,
@@ -356,8 +438,8 @@ static uint64_t return_timers(struct spoke_wheel *wheel, struct spoke_list *lane
 
 		spokei_slots_remove(timer);
 		if (armed) {
-			wheel->ended++;
-			wheel->class_of[spokei_timer_class(timer)].returned++;
+			wheel->front.ended++;
+			wheel->front.tally[spokei_timer_class(timer)].returned++;
 			returned++;
 		}
 		timer->key = 0;
@@ -372,9 +454,9 @@ uint64_t spoke_wheel_stop(struct spoke_wheel *wheel, spoke_timer_back_fn back, v
 	uint64_t returned = 0;
 
 	wheel->stopped = true;
+	wheel->plain_ns = 0;
 	spokei_wheel_forget_shared(wheel); /* with it timers could be armed inline, unchecked */
-	for (uint32_t i = 0; i < wheel->front.classes; i++)
-		wheel->front.tally[i].quota = wheel->front.tally[i].scheduled;
+	wheel->front.quota = wheel->front.scheduled;
 	for (uint32_t slot = 0; slot <= wheel->slots.count; slot++)
 		for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
 			returned += return_timers(wheel, &wheel->slots.slot[slot].lanes[lane], back,
@@ -393,8 +475,8 @@ static void add_counts(struct spoke_wheel_counts *sum, const struct spoke_wheel 
 	sum->rescheduled += tally->rescheduled;
 	sum->rejected += of->rejected;
 	sum->fired += of->fired;
-	sum->returned += of->returned;
-	sum->pending += tally->scheduled - tally->cancelled - of->fired - of->returned;
+	sum->returned += tally->returned;
+	sum->pending += tally->scheduled - tally->cancelled - of->fired - tally->returned;
 	if (spokei_late_ever(&of->late) > sum->late_max_ns)
 		sum->late_max_ns = spokei_late_ever(&of->late);
 	if (spokei_late_recent(&of->late) > sum->late_recent_ns)

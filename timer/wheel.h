@@ -22,7 +22,6 @@ struct spokei_wheel_class {
 	void *arg;
 	const char *name;
 	uint64_t fired;
-	uint64_t returned;
 	uint64_t rejected;
 	struct spokei_late late;
 };
@@ -30,15 +29,17 @@ struct spokei_wheel_class {
 struct spoke_wheel {
 	struct spoke_wheel_front front; /* must be first, for the inline functions */
 	struct spokei_slots slots;
-	uint64_t now;   /* tick: everything up to it has been fired */
-	uint64_t last;  /* the last tick of the wheel's life */
-	uint64_t ended; /* timers fired or returned, of all classes */
+	uint64_t now;      /* tick: everything up to it has been fired */
+	uint64_t last;     /* the last tick of the wheel's life */
+	uint64_t now_ns;   /* time of `now` */
+	uint64_t plain_ns; /* a deadline is plain up to this time after now_ns; 0: none is */
 	uint64_t pending_max;
 	struct spokei_scale scale;
 	uint64_t edge;     /* tick under work while not resting */
 	uint64_t heard_ns; /* latest time passed to an advance */
 	uint64_t slice_ns; /* time at which the present slice of lateness began */
 	uint32_t slot;     /* slot under work while not resting */
+	uint32_t patience; /* timers that may move before `later` is cleared */
 	enum spokei_wheel_phase phase;
 	enum spoke_wheel_order order;
 	bool advancing; /* a callback may be running */
@@ -48,6 +49,20 @@ struct spoke_wheel {
 };
 
 #define SPOKEI_NO_SLOT UINT32_MAX
+#define SPOKEI_ALL_LATER UINT64_MAX /* value of front.later */
+#define SPOKEI_PATIENCE 16u
+#define SPOKEI_WARM_MAX 16384u /* so few timers are in the cache */
+
+/* Sets `now`. Deadlines are plain if spokei_scale_few() converts them and the wheel lives until
+ * then; none is while the wheel sinks, or when it was stopped. */
+static inline void spokei_wheel_set_now(struct spoke_wheel *wheel, uint64_t tick)
+{
+	bool plain = wheel->last - tick >= wheel->scale.few_ticks && !wheel->stopped;
+
+	wheel->now = tick;
+	wheel->now_ns = spokei_scale_time(&wheel->scale, tick);
+	wheel->plain_ns = plain ? wheel->scale.few_ns : 0;
+}
 
 /* Returns the tick relative to which the timers are placed: during sinking the edge, else now. */
 static inline uint64_t spokei_wheel_view(const struct spoke_wheel *wheel)
@@ -66,11 +81,7 @@ static inline void spokei_wheel_forget_shared(struct spoke_wheel *wheel)
 /* Returns the number of armed timers of all classes. */
 static inline uint64_t spokei_wheel_pending(const struct spoke_wheel *wheel)
 {
-	uint64_t pending = 0 - wheel->ended;
-
-	for (uint32_t i = 0; i < wheel->front.classes; i++)
-		pending += wheel->front.tally[i].scheduled - wheel->front.tally[i].cancelled;
-	return pending;
+	return wheel->front.scheduled - wheel->front.ended;
 }
 
 #endif

@@ -77,6 +77,16 @@ static void raise_the_first_edge(struct rig *rig)
 	rig->wheel->slots.next = 7;
 }
 
+static void lower_a_first_tick(struct rig *rig)
+{
+	rig->wheel->slots.first[6]--;
+}
+
+static void answer_another_next(struct rig *rig)
+{
+	rig->wheel->front.next_ns++;
+}
+
 static void unmark_a_slot(struct rig *rig)
 {
 	rig->wheel->slots.marked[0] &= ~(UINT64_C(1) << 6);
@@ -108,7 +118,7 @@ static void count_one_more(struct rig *rig)
 
 static void count_one_end_more(struct rig *rig)
 {
-	rig->wheel->ended++;
+	rig->wheel->front.ended++;
 }
 
 static void lower_the_cap(struct rig *rig)
@@ -118,7 +128,7 @@ static void lower_the_cap(struct rig *rig)
 
 static void raise_a_quota(struct rig *rig)
 {
-	rig->wheel->front.tally[0].quota++;
+	rig->wheel->front.quota++;
 }
 
 static void keep_an_old_deadline(struct rig *rig)
@@ -162,6 +172,8 @@ static void check_names_each_violated_invariant(void **state)
 		{ arm_in_the_past, "an armed timer is in the past" },
 		{ seat_behind_its_tick, "the wheel would visit an armed timer too late" },
 		{ raise_the_first_edge, "the wheel would sleep past an armed timer" },
+		{ lower_a_first_tick, "a slot has another first tick than its timers" },
+		{ answer_another_next, "the cached answer of next() is not that of the wheel" },
 		{ unmark_a_slot, "a slot with timers is not marked" },
 		{ unmark_a_word, "the summary does not match a word of the bitmap" },
 		{ set_aside_at_rest, "timers are set aside while the wheel rests" },
@@ -169,7 +181,7 @@ static void check_names_each_violated_invariant(void **state)
 		{ count_one_more, "a class's counts do not add up" },
 		{ count_one_end_more, "the wheel's counts are not the sum of its classes" },
 		{ lower_the_cap, "more timers are pending than pending_max" },
-		{ raise_a_quota, "the classes may schedule more than pending_max leaves" },
+		{ raise_a_quota, "the wheel may schedule more than pending_max leaves" },
 		{ keep_an_old_deadline,
 		  "the shared deadline is in the past or beyond the horizon" },
 		{ keep_another_tick, "the shared deadline has another tick" },

@@ -23,6 +23,8 @@ static void expect_division(uint64_t ns, uint64_t tick_ns)
 
 	if (spokei_scale_ticks(&scale, ns) != ns / tick_ns)
 		fail_msg("%llu / %llu", (unsigned long long)ns, (unsigned long long)tick_ns);
+	if (ns < scale.few_ns && spokei_scale_few(&scale, ns) != ns / tick_ns)
+		fail_msg("%llu / %llu, few", (unsigned long long)ns, (unsigned long long)tick_ns);
 }
 
 static void ticks_are_the_exact_quotient_at_every_edge(void **state)
@@ -44,12 +46,15 @@ static void ticks_are_the_exact_quotient_at_every_edge(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
 		uint64_t last = top / ticks[i] * ticks[i];
+		uint64_t few_ns = spokei_scale_make(0, ticks[i]).few_ns;
 
 		for (uint64_t off = 0; off < 3; off++) {
 			expect_division(off, ticks[i]);
 			expect_division(ticks[i] - 1 + off, ticks[i]);
 			expect_division(last - off, ticks[i]);
 			expect_division(top - off, ticks[i]);
+			if (few_ns > off)
+				expect_division(few_ns - 1 - off, ticks[i]);
 		}
 	}
 }

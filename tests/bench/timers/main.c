@@ -120,8 +120,7 @@ static bool named(const struct options *options, const char *name)
 static bool takes_part(const struct options *options, const struct contender *contender,
 		       const struct workload *workload, uint64_t n)
 {
-	if ((workload->groups & contender->group) == 0 ||
-	    !named(options, contender->name))
+	if ((workload->groups & contender->group) == 0 || !named(options, contender->name))
 		return false;
 	return n < 10000000 || contender->group != OTHERS;
 }
@@ -231,8 +230,9 @@ static void run_lateness(const struct options *options)
 
 static struct options read_options(int argc, char **argv)
 {
-	static const char usage[] = "[--quick] [--reps <1-16>] [--cpu <number>]\n"
-				    "       [--only <workload>] [--peer <name>[,...]] [--n <timers>]";
+	static const char usage[] =
+		"[--quick] [--reps <1-16>] [--cpu <number>]\n"
+		"       [--only <workload>] [--peer <name>[,...]] [--n <timers>]";
 	struct options options = { .cpu = LAST_CPU };
 	const struct option_row rows[] = {
 		{ "--quick", .flag = &options.quick },

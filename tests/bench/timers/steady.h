@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Workloads in which n timers stay pending and none may fire; see fleet.h. Each has an unmeasured
- * warm-up, then runs in chunks until enough time was spent and every timer was used. Random numbers
- * are drawn before a chunk's clock starts, because they cost as much as some operations.
+ * warm-up, then runs in chunks until enough CPU time was spent and every timer was used. Random
+ * numbers are drawn before a chunk's clock starts, because they cost as much as some operations.
  */
 #ifndef BENCH_STEADY_H
 #define BENCH_STEADY_H
@@ -158,9 +158,9 @@ static inline double run_steady(struct steady *at, const struct bench_plan *plan
 
 		if (kind->chunk == DICE_CHUNK)
 			throw_dice(at);
-		begin_ns = host_real_ns();
+		begin_ns = host_cpu_ns();
 		kind->ops(at);
-		spent_ns += host_real_ns() - begin_ns;
+		spent_ns += host_cpu_ns() - begin_ns;
 	}
 	expect(&at->fleet, at->fleet.n, 0);
 	return (double)spent_ns / (double)done;

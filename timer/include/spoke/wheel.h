@@ -193,7 +193,7 @@ SPOKE_API int spoke_wheel_advance(struct spoke_wheel *wheel, uint64_t now_ns, ui
  * or earlier. It is earlier if timers must first move down a level, or if a slot contains only
  * disarmed timers. After MORE: the wheel's now. SPOKE_WHEEL_NEVER if no timer is armed.
  */
-SPOKE_API uint64_t spoke_wheel_next(const struct spoke_wheel *wheel);
+SPOKE_API inline uint64_t spoke_wheel_next(const struct spoke_wheel *wheel);
 
 /* Returns the time in ns of the last tick whose timers have all fired. */
 SPOKE_API uint64_t spoke_wheel_now(const struct spoke_wheel *wheel);

@@ -25,22 +25,26 @@ SPOKE_BEGIN_DECLS
 /* Value of shared_key when there is no valid cached deadline. */
 #define SPOKE_WHEEL_NOT_SHARED UINT64_MAX
 
-/* The counters of the functions below, per class. When `scheduled` reaches `quota`, the library
- * counts the pending timers and sets a new quota from the rest of pending_max. A class that does
- * not exist has quota 0. */
+/* The counters of the functions below, per class. */
 struct spoke_wheel_tally {
 	uint64_t scheduled;
-	uint64_t quota;
 	uint64_t cancelled;
 	uint64_t rescheduled;
+	uint64_t returned;
 };
 
-/* The first part of every wheel. */
+/* The first part of every wheel. When `scheduled` reaches `quota`, the library sets a new quota
+ * from the rest of pending_max. */
 struct spoke_wheel_front {
 	uint64_t shared_ns;   /* the cached deadline */
 	uint64_t shared_key;  /* its ticks as a key, or NOT_SHARED: the wheel has moved since */
 	uint32_t shared_slot; /* the slot of timers with this deadline */
 	uint32_t classes;     /* number of classes */
+	uint64_t next_ns;     /* the answer of next(), while a timer is armed */
+	uint64_t scheduled;   /* of all classes */
+	uint64_t ended;       /* cancelled, fired or returned, of all classes */
+	uint64_t quota;       /* what `scheduled` may become */
+	uint64_t later;       /* a bit for each of the last timers: the deadline became later */
 	struct spoke_wheel_tally tally[SPOKE_WHEEL_CLASSES_MAX];
 };
 
@@ -65,10 +69,10 @@ inline int spoke_wheel_schedule(struct spoke_wheel *wheel, struct spoke_timer *t
 	uint64_t key = front->shared_key | timer_class;
 
 	if (deadline_ns != front->shared_ns || (key | SPOKE_TIMER_DISARMED) > timer->key ||
-	    timer_class >= SPOKE_WHEEL_CLASSES_MAX ||
-	    front->tally[timer_class].scheduled == front->tally[timer_class].quota)
+	    timer_class >= front->classes || front->scheduled == front->quota)
 		return spoke_wheel_schedule_any(wheel, timer, timer_class, deadline_ns);
 	timer->key = key;
+	front->scheduled++;
 	front->tally[timer_class].scheduled++;
 	return SPOKE_WHEEL_OK;
 }
@@ -94,6 +98,7 @@ inline bool spoke_wheel_disarm(struct spoke_wheel *wheel, struct spoke_timer *ti
 	if (!spoke_timer_armed(timer))
 		return false;
 	timer->key |= SPOKE_TIMER_DISARMED;
+	front->ended++;
 	front->tally[timer->key & SPOKE_TIMER_CLASS_MASK].cancelled++;
 	return true;
 }
@@ -108,6 +113,13 @@ inline bool spoke_wheel_cancel(struct spoke_wheel *wheel, struct spoke_timer *ti
 	timer->place.prev->next = timer->place.next;
 	timer->place.next->prev = timer->place.prev;
 	return armed;
+}
+
+inline uint64_t spoke_wheel_next(const struct spoke_wheel *wheel)
+{
+	const struct spoke_wheel_front *front = (const struct spoke_wheel_front *)wheel;
+
+	return front->scheduled == front->ended ? SPOKE_WHEEL_NEVER : front->next_ns;
 }
 
 SPOKE_END_DECLS
