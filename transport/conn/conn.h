@@ -132,6 +132,7 @@ struct spokei_conn {
 	/* When the incomplete frame began, or the opening of an accepted stream; 0: none. */
 	uint64_t frame_ns;
 	uint64_t moved_ns;      /* when bytes last moved that wait here or in the stream; 0: none */
+	uint64_t passed;        /* of a layered stream, as of its last write or flush */
 	uint64_t unwritable_ns; /* since when writing is over; 0: it is not */
 	uint64_t ended_ns;
 	uint64_t announced_ns;

@@ -27,28 +27,41 @@ static void give_up_writing(struct spokei_conn *conn)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 }
 
+/* Returns whether the descriptor has taken bytes since the last time. Bytes that a stream has taken
+ * may only wait in it. */
+static SPOKEI_NOINLINE bool has_passed(struct spokei_conn *conn)
+{
+	uint64_t before = conn->passed;
+
+	conn->passed = conn->stream.kind->passed(&conn->stream);
+	return conn->passed != before;
+}
+
 /* Notes that the stream has taken `len` bytes. */
 static inline void took(struct spokei_conn *conn, size_t len)
 {
 	struct spokei_link *link = conn->link;
 	struct spoke_engine *engine = link->engine;
+	bool moved = SPOKEI_UNLIKELY(conn->stream.layered) ? has_passed(conn) : len > 0;
 	size_t waits;
 
 	spokei_count_by(engine, SPOKE_STAT_BYTES_WRITTEN, len);
 	link->queued -= len;
 	spokei_outlet_took(&conn->out, conn->wire, &link->limits.wire, len);
-	if (conn->idle.asked && spokei_buffer_len(&conn->out.control) == 0)
+	if (conn->idle.asked && spokei_buffer_len(&conn->out.control) == 0 && !conn->holds)
 		spokei_idle_handed(&conn->idle, engine->settle_ns);
-	else if (len > 0)
+	else if (moved)
 		spokei_idle_moved(&conn->idle, engine->settle_ns);
 	waits = spokei_outlet_len(&conn->out);
 	if (waits == 0) {
-		conn->moved_ns = 0;
 		spokei_link_return(link, &conn->out.out);
 		/* Heartbeats are lent no memory: if kept, it would add to the spares. */
 		if (conn->out.control.bytes)
 			spokei_buffer_fini(&conn->out.control);
-	} else if (len > 0 || conn->moved_ns == 0) {
+	}
+	if (waits == 0 && SPOKEI_LIKELY(!conn->holds)) {
+		conn->moved_ns = 0;
+	} else if (moved || conn->moved_ns == 0) {
 		conn->moved_ns = engine->settle_ns;
 		spokei_conn_arm(conn);
 		if (conn->state == SPOKEI_CONN_CLOSED)
@@ -71,7 +84,8 @@ void spokei_conn_unqueue(struct spokei_conn *conn, uint64_t mark, uint64_t frame
 	spokei_buffer_truncate(out, keep);
 	waits = spokei_outlet_len(&conn->out);
 	if (waits == 0) {
-		conn->moved_ns = 0;
+		if (!conn->holds)
+			conn->moved_ns = 0;
 		spokei_link_return(link, out);
 	}
 	if (conn->paused && waits <= link->limits.out_low)
@@ -107,6 +121,7 @@ void spokei_conn_write(struct spokei_conn *conn)
 
 void spokei_conn_flush(struct spokei_conn *conn)
 {
+	uint64_t now_ns = spokei_conn_engine(conn)->settle_ns;
 	int status = conn->stream.kind->flush(&conn->stream);
 
 	if (conn->unwritable)
@@ -114,11 +129,20 @@ void spokei_conn_flush(struct spokei_conn *conn)
 	conn->holds = status == -EAGAIN || status == -EINTR;
 	if (status < 0 && !conn->holds) {
 		give_up_writing(conn);
-	} else if (conn->holds && conn->moved_ns == 0) {
-		conn->moved_ns = spokei_conn_engine(conn)->settle_ns;
-		spokei_conn_arm(conn);
-	} else if (!conn->holds && spokei_outlet_len(&conn->out) == 0) {
+		return;
+	}
+	/* The stream may have passed bytes on in write(), too: took() has noted those. */
+	if (has_passed(conn)) {
+		spokei_idle_moved(&conn->idle, now_ns);
 		conn->moved_ns = 0;
+	}
+	if (!conn->holds && conn->idle.asked && spokei_buffer_len(&conn->out.control) == 0)
+		spokei_idle_handed(&conn->idle, now_ns);
+	if (!conn->holds && spokei_outlet_len(&conn->out) == 0) {
+		conn->moved_ns = 0;
+	} else if (conn->moved_ns == 0) {
+		conn->moved_ns = now_ns;
+		spokei_conn_arm(conn);
 	}
 }
 

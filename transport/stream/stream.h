@@ -26,7 +26,7 @@ struct spokei_stream;
  * blocks. Slots that return int or ssize_t return 0 or a count, or a negative errno of the system;
  * -EAGAIN and -EINTR mean: again when the descriptor is ready for what wants() returns. Bytes
  * belong to the caller and are borrowed for the call. A slot that may be NULL says so; wants(),
- * pending() and flush() are NULL together.
+ * pending(), flush() and passed() are NULL together.
  */
 struct spokei_stream_kind {
 	const char *name;
@@ -71,6 +71,10 @@ struct spokei_stream_kind {
 	 * error other than -EAGAIN breaks the direction that writes. NULL: the stream holds none.
 	 */
 	int (*flush)(struct spokei_stream *stream);
+
+	/* Returns how many bytes of an open stream the descriptor has taken so far. Bytes that only
+	 * wait in the stream are no progress of the peer. NULL: those that write() returns. */
+	uint64_t (*passed)(const struct spokei_stream *stream);
 
 	/* Returns for what the descriptor is to be watched (enum spoke_io), when the connection
 	 * wants to read, to write, both, or nothing, as `io` says; 0 while it is being opened. Not
@@ -117,7 +121,7 @@ struct spokei_stream {
 	struct spoke_watch watch; /* its fd: -1 when closed */
 	unsigned io;              /* watched events */
 	bool accepted;            /* this side has accepted the connection */
-	bool layered;             /* the kind has wants(), pending() and flush() */
+	bool layered;             /* the kind has wants(), pending(), flush() and passed() */
 };
 
 /* A plain socket of env->net: tcp, unix or in memory. It is open at once and holds nothing. */
@@ -132,7 +136,8 @@ void spokei_stream_init(struct spokei_stream *stream, struct spoke_engine *engin
 static inline void spokei_stream_use(struct spokei_stream *stream,
 				     const struct spokei_stream_kind *kind)
 {
-	SPOKE_ASSERT(!kind->wants == !kind->flush && !kind->wants == !kind->pending);
+	SPOKE_ASSERT(!kind->wants == !kind->flush && !kind->wants == !kind->pending &&
+		     !kind->wants == !kind->passed);
 	stream->kind = kind;
 	stream->layered = kind->wants != NULL;
 }

@@ -26,6 +26,7 @@ struct holdrig holdrig;
 
 struct hold {
 	struct spokei_buffer out;
+	uint64_t passed;
 	bool opened;
 	bool shut;
 	bool shut_done;
@@ -97,6 +98,7 @@ static int hold_flush(struct spokei_stream *stream)
 
 		if (took < 0)
 			return (int)took;
+		hold->passed += (uint64_t)took;
 		spokei_buffer_consume(&hold->out, (size_t)took);
 		if ((size_t)took < len)
 			return -EAGAIN;
@@ -127,6 +129,11 @@ static size_t hold_pending(const struct spokei_stream *stream)
 {
 	(void)stream;
 	return 0;
+}
+
+static uint64_t hold_passed(const struct spokei_stream *stream)
+{
+	return hold_of(stream) ? hold_of(stream)->passed : 0;
 }
 
 static ssize_t hold_unsent(const struct spokei_stream *stream)
@@ -163,6 +170,7 @@ static const struct spokei_stream_kind hold_stream = {
 	.flush = hold_flush,
 	.wants = hold_wants,
 	.pending = hold_pending,
+	.passed = hold_passed,
 	.unsent = hold_unsent,
 	.guard = hold_guard,
 	.close = hold_close,

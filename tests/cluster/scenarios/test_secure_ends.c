@@ -17,19 +17,27 @@ struct tls_peer {
 	bool ended; /* the other side's bytes have ended */
 };
 
+/* Sends what the peer's library has made. */
+static void send_made(const struct tls_peer *peer)
+{
+	unsigned char bytes[16384];
+	int made;
+
+	while ((made = BIO_read(SSL_get_wbio(peer->ssl), bytes, sizeof(bytes))) > 0)
+		secplay_raw_send(peer->fd, bytes, (size_t)made);
+}
+
 static void pass_on(struct tls_peer *peer)
 {
 	unsigned char bytes[16384];
 	size_t len;
-	int made;
 
 	if (peer->context == NULL) {
 		peer->got_len += secplay_raw_read(peer->fd, peer->got + peer->got_len,
 						  sizeof(peer->got) - peer->got_len, &peer->ended);
 		return;
 	}
-	while ((made = BIO_read(SSL_get_wbio(peer->ssl), bytes, sizeof(bytes))) > 0)
-		secplay_raw_send(peer->fd, bytes, (size_t)made);
+	send_made(peer);
 	while ((len = secplay_raw_read(peer->fd, bytes, sizeof(bytes), &peer->ended)) > 0)
 		assert_int_equal(BIO_write(SSL_get_rbio(peer->ssl), bytes, (int)len), len);
 	while (SSL_read_ex(peer->ssl, peer->got + peer->got_len, sizeof(peer->got) - peer->got_len,
@@ -64,7 +72,7 @@ static void say(struct tls_peer *peer, const void *bytes, size_t len)
 {
 	if (peer->context) {
 		assert_int_equal(SSL_write(peer->ssl, bytes, (int)len), len);
-		pass_on(peer);
+		send_made(peer);
 	} else {
 		secplay_raw_send(peer->fd, bytes, len);
 	}

@@ -46,6 +46,46 @@ static void peer_that_empties_stream_late_is_kept(void **state)
 	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED), 0);
 }
 
+static void read_a_little(struct peer_conn *conn)
+{
+	const struct spoke_env *env = &holdrig.peer.process.env;
+	unsigned char bytes[4000];
+
+	assert_in_range(env->net->read(env->ctx, conn->fd, bytes, sizeof(bytes)), 1, sizeof(bytes));
+}
+
+static void bytes_that_leave_stream_are_progress_of_peer(void **state)
+{
+	struct peer_conn *conn = holdrig_connect();
+
+	(void)state;
+	holdrig_ask(conn, "long");
+	for (unsigned i = 0; i < 12; i++) {
+		holdrig_pass(SLOW / 3);
+		read_a_little(conn);
+	}
+	holdrig_pass(SLOW - SECOND);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED), 0);
+	holdrig_pass(2 * SECOND);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED_SLOW), 1);
+}
+
+static void bytes_that_enter_stream_are_no_progress_of_peer(void **state)
+{
+	struct peer_conn *conn = holdrig_connect();
+
+	(void)state;
+	holdrig_ask(conn, "long");
+	for (unsigned i = 0; i < 5; i++) {
+		holdrig_pass(SLOW / 6);
+		holdrig_ask(conn, "short");
+	}
+	holdrig_pass(SLOW / 6 - SECOND);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED), 0);
+	holdrig_pass(2 * SECOND);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED_SLOW), 1);
+}
+
 static void stalled_handshake_is_not_read_before_stream_is_open(void **state)
 {
 	(void)state;
@@ -110,6 +150,8 @@ int main(void)
 		TEST(half_closed_peer_gets_reply_that_stream_holds),
 		TEST(peer_that_leaves_bytes_in_stream_is_closed_as_slow),
 		TEST(peer_that_empties_stream_late_is_kept),
+		TEST(bytes_that_leave_stream_are_progress_of_peer),
+		TEST(bytes_that_enter_stream_are_no_progress_of_peer),
 		TEST(stalled_handshake_is_not_read_before_stream_is_open),
 		TEST(no_slot_is_called_after_close_by_write),
 		TEST(push_to_all_survives_connections_closed_by_write),

@@ -34,6 +34,7 @@ struct strange {
 	unsigned hellos; /* that have come */
 	unsigned came;   /* frames of data since this side consented */
 	unsigned sent;   /* ... since the peer did */
+	uint64_t passed; /* bytes that the descriptor has taken */
 	bool ended;      /* the peer's end has come */
 	bool shut;       /* this side's end follows what is held */
 	bool shut_done;
@@ -165,6 +166,7 @@ static int strange_flush(struct spokei_stream *stream)
 			strange->unwritable = took != -EAGAIN && took != -EINTR;
 			return (int)took;
 		}
+		strange->passed += (uint64_t)took;
 		spokei_buffer_consume(&strange->out, (size_t)took);
 		if ((size_t)took < len)
 			return -EAGAIN;
@@ -308,6 +310,11 @@ static size_t strange_pending(const struct spokei_stream *stream)
 	return spokei_buffer_len(&strange_of(stream)->plain);
 }
 
+static uint64_t strange_passed(const struct spokei_stream *stream)
+{
+	return strange_of(stream)->passed;
+}
+
 static ssize_t strange_unsent(const struct spokei_stream *stream)
 {
 	const struct spoke_env *env = stream->engine->env;
@@ -353,6 +360,7 @@ const struct spokei_stream_kind strange_stream = {
 	.flush = strange_flush,
 	.wants = strange_wants,
 	.pending = strange_pending,
+	.passed = strange_passed,
 	.unsent = strange_unsent,
 	.guard = strange_guard,
 	.names = strange_names,

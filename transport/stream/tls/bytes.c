@@ -147,6 +147,7 @@ int spokei_tls_push(struct spokei_tls_link *link)
 		link->unwritable = took != -EAGAIN && took != -EINTR;
 		return (int)took;
 	}
+	link->passed += (uint64_t)took;
 	spokei_buffer_consume(lag, (size_t)took);
 	if ((size_t)took < len)
 		return -EAGAIN;

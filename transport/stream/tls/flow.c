@@ -220,6 +220,7 @@ static int hand_on(struct spokei_tls_link *link)
 	}
 	if (took < 0)
 		took = 0;
+	link->passed += (uint64_t)took;
 	if (spokei_buffer_append(&link->lag, link->out + took, link->out_len - (size_t)took) == 0)
 		return 0;
 	link->unwritable = true;

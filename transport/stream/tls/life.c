@@ -30,6 +30,13 @@ static ssize_t tls_unsent(const struct spokei_stream *stream)
 	return unsent < 0 ? unsent : unsent + (ssize_t)spokei_buffer_len(&link->lag);
 }
 
+static uint64_t tls_passed(const struct spokei_stream *stream)
+{
+	const struct spokei_tls_link *link = stream->state;
+
+	return link->passed;
+}
+
 static size_t tls_names(const struct spokei_stream *stream, const struct spoke_span **ret_names)
 {
 	const struct spokei_tls_link *link = stream->state;
@@ -74,6 +81,7 @@ static const struct spokei_stream_kind kind = {
 	.flush = spokei_tls_flush,
 	.wants = tls_wants,
 	.pending = spokei_tls_pending,
+	.passed = tls_passed,
 	.unsent = tls_unsent,
 	.names = tls_names,
 	.look = spokei_tls_look,

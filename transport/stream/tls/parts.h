@@ -92,6 +92,7 @@ struct spokei_tls_link {
 	struct spokei_bucket updates; /* changes of the peer's keys */
 	uint64_t records;             /* written with the present keys */
 	uint64_t keyed_ns;            /* since when */
+	uint64_t passed;              /* bytes that the descriptor has taken */
 	size_t received;              /* bytes of the handshake */
 	int error;                    /* sticky: reading has failed */
 	bool due;                     /* its step may be taken now */
