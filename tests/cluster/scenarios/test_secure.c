@@ -116,6 +116,33 @@ static void silent_peer_costs_what_it_has_sent(void **state)
 	assert_int_equal(bytes[0], bytes[1]);
 }
 
+/* --- reasons */
+
+static void reason_of_a_peer_outlasts_those_of_later_ones(void **state)
+{
+	enum {
+		SUITES = 76, /* where their length stands in a ClientHello */
+	};
+	unsigned char hello[4096];
+	size_t len = secplay_make_hello(hello, sizeof(hello));
+	int first;
+	int second;
+
+	(void)state;
+	memset(hello + SUITES + 2, 0x55, (size_t)hello[SUITES] << 8 | hello[SUITES + 1]);
+	secplay_provide_tls("dubbo://" AT);
+	first = secplay_raw_connect(AT);
+	secplay_raw_send(first, hello, len); /* it has got its alert, and stays */
+	second = secplay_raw_connect(AT);
+	secplay_raw_send(second, "plain", 5);
+	assert_non_null(strstr(secplay_told(SERVER), "plain bytes"));
+	assert_null(strstr(secplay_told(SERVER), "no shared cipher"));
+	secplay_raw_close(first);
+	secplay_pass(MS);
+	assert_non_null(strstr(secplay_told(SERVER), "no shared cipher"));
+	secplay_raw_close(second);
+}
+
 /* --- crowds */
 
 static void good_peer_is_served_when_stalled_handshakes_end(void **state)
@@ -324,6 +351,7 @@ int main(void)
 		TEST(handshake_that_drips_is_closed_after_the_same_time),
 		TEST(optional_listener_waits_for_the_first_byte_as_without_tls),
 		TEST(silent_peer_costs_what_it_has_sent),
+		TEST(reason_of_a_peer_outlasts_those_of_later_ones),
 		TEST(good_peer_is_served_when_stalled_handshakes_end),
 		TEST(address_with_too_many_handshakes_loses_the_next_ones),
 		TEST(crowd_is_let_in_a_few_a_turn),

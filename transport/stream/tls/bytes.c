@@ -4,6 +4,7 @@
  * succeed, so the library never has to be called again for the same bytes; its reads end where the
  * received bytes end, so the library never holds more than a part of one record.
  */
+#include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "transport/stream/tls/parts.h"
 
@@ -183,11 +184,31 @@ static const char *remedy_of(int reason)
 	}
 }
 
+const char *spokei_tls_why(const struct spokei_stream *stream)
+{
+	const struct spokei_tls *tls = spokei_tls_of(stream);
+	const struct spokei_tls_link *link = stream->state;
+
+	if (link && link->why)
+		return link->why;
+	return tls->why_of == stream ? tls->why : NULL;
+}
+
 void spokei_tls_tell(struct spokei_tls_link *link, const char *text, const char *remedy)
 {
-	link->tls->why_of = link->stream;
-	(void)snprintf(link->tls->why, sizeof(link->tls->why), "TLS: %s%s%s", text,
-		       remedy ? ": " : "", remedy ? remedy : "");
+	struct spokei_tls *tls = link->tls;
+	size_t size;
+
+	if (spokei_tls_why(link->stream))
+		return;
+	tls->why_of = link->stream;
+	(void)snprintf(tls->why, sizeof(tls->why), "TLS: %s%s%s", text, remedy ? ": " : "",
+		       remedy ? remedy : "");
+	/* Others may fail before this one has ended. */
+	size = strlen(tls->why) + 1;
+	link->why = spokei_alloc_unset(tls->engine->env, size);
+	if (link->why)
+		memcpy(link->why, tls->why, size);
 }
 
 int spokei_tls_failed(struct spokei_tls_link *link, int result)

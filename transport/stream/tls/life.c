@@ -5,6 +5,7 @@
 #include "transport/stream/tls/parts.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* --- the table */
 
@@ -45,11 +46,18 @@ static size_t tls_names(const struct spokei_stream *stream, const struct spoke_s
 	return link ? link->names.count : 0;
 }
 
-static const char *tls_why(const struct spokei_stream *stream)
+/* Frees the sentence, after a copy for those that ask for it later. */
+static void drop_why(struct spokei_tls_link *link)
 {
-	const struct spokei_tls *tls = spokei_tls_of(stream);
+	struct spokei_tls *tls = link->tls;
+	size_t size;
 
-	return tls->why_of == stream ? tls->why : NULL;
+	if (link->why == NULL)
+		return;
+	size = strlen(link->why) + 1;
+	memcpy(tls->why, link->why, size);
+	tls->why_of = link->stream;
+	spokei_free(tls->engine->env, link->why, 1, size);
 }
 
 static void tls_close(struct spokei_stream *stream)
@@ -64,6 +72,7 @@ static void tls_close(struct spokei_stream *stream)
 	spokei_tls_names_free(env, &link->names);
 	spokei_buffer_fini(&link->raw);
 	spokei_buffer_fini(&link->lag);
+	drop_why(link);
 	spokei_free(env, link, 1, sizeof(*link));
 	stream->state = NULL;
 }
@@ -85,7 +94,7 @@ static const struct spokei_stream_kind kind = {
 	.unsent = tls_unsent,
 	.names = tls_names,
 	.look = spokei_tls_look,
-	.why = tls_why,
+	.why = spokei_tls_why,
 	.close = tls_close,
 };
 

@@ -224,6 +224,14 @@ static int opened(struct spokei_tls_link *link)
 	return status;
 }
 
+/* A provider without TLS closes at the first byte, and says nothing. */
+static void tell_unanswered(struct spokei_tls_link *link)
+{
+	if (!link->tls->accepts && link->received == 0)
+		spokei_tls_tell(link, "the peer ended the connection without an answer",
+				"set tls=on there, or tls=off here");
+}
+
 /* A step of the handshake with the bytes that are there. */
 static int step(struct spokei_tls_link *link)
 {
@@ -245,7 +253,11 @@ static int step(struct spokei_tls_link *link)
 		return -ENOMEM;
 	if (result == SSL_ERROR_NONE)
 		return opened(link);
-	return result == SSL_ERROR_WANT_READ ? 0 : die(link, spokei_tls_failed(link, result));
+	if (result == SSL_ERROR_WANT_READ)
+		return 0;
+	if (link->ended)
+		tell_unanswered(link);
+	return die(link, spokei_tls_failed(link, result));
 }
 
 void spokei_tls_steps(struct spokei_task *task)
@@ -384,13 +396,11 @@ static int go_on(struct spokei_tls_link *link)
 	return step(link);
 }
 
-/* A provider without TLS closes at the first byte, and says nothing. */
 static void fail(struct spokei_tls_link *link, int status)
 {
 	spokei_tls_leave(link);
-	if (!link->tls->accepts && link->received == 0 && status != -ENOMEM)
-		spokei_tls_tell(link, "the peer ended the connection without an answer",
-				"set tls=on there, or tls=off here");
+	if (status != -ENOMEM)
+		tell_unanswered(link);
 }
 
 int spokei_tls_open(struct spokei_stream *stream)

@@ -69,10 +69,11 @@ struct spokei_tls {
 	struct spokei_tls_reload *reload;
 	void (*refuse)(struct spokei_stream *stream); /* NULL: open streams stay */
 	uint64_t key_records;                         /* that one key makes at most */
-	char why[SPOKEI_TLS_WHY];                     /* the last failure of a stream ... */
-	const struct spokei_stream *why_of;           /* ... which is only compared; NULL: none */
-	struct spoke_alarm term; /* for the end of the certificate of this side */
-	unsigned term_stage;     /* events about it so far */
+	/* The last failure of a stream that has no memory for it, or is closed ... */
+	char why[SPOKEI_TLS_WHY];
+	const struct spokei_stream *why_of; /* ... which is only compared; NULL: none */
+	struct spoke_alarm term;            /* for the end of the certificate of this side */
+	unsigned term_stage;                /* events about it so far */
 };
 
 /* A stream's own part. */
@@ -94,6 +95,7 @@ struct spokei_tls_link {
 	uint64_t keyed_ns;            /* since when */
 	uint64_t passed;              /* bytes that the descriptor has taken */
 	size_t received;              /* bytes of the handshake */
+	char *why;                    /* the first failure; NULL: none, or there was no memory */
 	int error;                    /* sticky: reading has failed */
 	bool due;                     /* its step may be taken now */
 	bool open;
@@ -175,8 +177,11 @@ int spokei_tls_keep(struct spokei_tls_link *link);
 /* Passes `lag` on. Returns 0: nothing is left, or a negative errno. */
 int spokei_tls_push(struct spokei_tls_link *link);
 
-/* Writes why the stream has failed. `remedy` may be NULL. */
+/* Writes why the stream has failed, unless an earlier failure is known. `remedy` may be NULL. */
 void spokei_tls_tell(struct spokei_tls_link *link, const char *text, const char *remedy);
+
+/* Returns why the stream has failed, or NULL. */
+const char *spokei_tls_why(const struct spokei_stream *stream);
 
 /* Writes the reason for the library's last error, and forgets it. Returns the errno for it. */
 int spokei_tls_failed(struct spokei_tls_link *link, int result);
