@@ -96,6 +96,7 @@ static void certificate_signed_by_itself_is_refused(void **state)
 	(void)state;
 	tlsrig_begin(&rig, &setting);
 	tlsrig_shake(&rig);
+	tlsrig_hang_up(&rig);
 	assert_true(rig.status < 0);
 	assert_non_null(strstr(rig.tls->why, "self-signed"));
 	tlsrig_end(&rig);
@@ -271,6 +272,7 @@ static void revoked_certificate_is_refused(void **state)
 	setting = (struct tlsrig_setting){ .revoked = &certs->server };
 	tlsrig_begin(&rig, &setting);
 	tlsrig_shake(&rig);
+	tlsrig_hang_up(&rig);
 	assert_true(rig.status < 0);
 	assert_non_null(strstr(rig.tls->why, "revoked"));
 	tlsrig_end(&rig);

@@ -10,6 +10,7 @@
 enum {
 	ROOM = 262144,
 	ALERT_HANDSHAKE_FAILURE = 40,
+	ALERT_BAD_CERTIFICATE = 42,
 	ALERT_PROTOCOL_VERSION = 70,
 	ALERT_NO_PROTOCOL = 120,
 };
@@ -178,6 +179,34 @@ static void refused_peer_gets_its_alert_although_it_goes_on_sending(void **state
 	tlsrig_end(&rig);
 }
 
+static void peer_that_this_side_refuses_gets_its_alert_and_a_second(void **state)
+{
+	const struct tlsrig_setting setting = { .peers = "dns:other.test" };
+
+	(void)state;
+	for (unsigned leaves = 0; leaves < 2; leaves++) {
+		tlsrig_begin(&rig, &setting);
+		for (unsigned i = 0; i < 4 && tlsrig_link(&rig)->error == 0; i++) {
+			tlsrig_step(&rig);
+			tlsrig_pass(&rig);
+		}
+		assert_int_equal(rig.status, TLSRIG_OPENING);
+		tlsrig_send(&rig, bytes, sizeof(bytes)); /* closing would reset it by now */
+		tlsrig_hear(&rig);
+		assert_true(rig.peer_ended);
+		tlsrig_step(&rig);
+		assert_int_equal(rig.alert, ALERT_BAD_CERTIFICATE);
+		assert_int_equal(rig.status, TLSRIG_OPENING);
+		if (leaves)
+			tlsrig_hang_up(&rig);
+		else
+			spokei_world_run(&rig.world, rig.world.now_ns + 1000 * TLSRIG_MS);
+		assert_int_equal(rig.status, -EPROTO);
+		assert_non_null(strstr(rig.stream.kind->why(&rig.stream), "tls.peers"));
+		tlsrig_end(&rig);
+	}
+}
+
 static void sentence_about_a_failure_belongs_to_its_stream(void **state)
 {
 	struct spokei_stream other;
@@ -300,6 +329,7 @@ int main(void)
 		cmocka_unit_test(renegotiation_is_refused),
 		cmocka_unit_test(no_session_is_resumed_and_no_ticket_is_given),
 		cmocka_unit_test(refused_peer_gets_its_alert_although_it_goes_on_sending),
+		cmocka_unit_test(peer_that_this_side_refuses_gets_its_alert_and_a_second),
 		cmocka_unit_test(sentence_about_a_failure_belongs_to_its_stream),
 		cmocka_unit_test(end_during_the_handshake_loses_the_peer),
 		cmocka_unit_test(reset_in_each_state_loses_the_peer),

@@ -17,7 +17,7 @@ static unsigned tls_wants(const struct spokei_stream *stream, unsigned io)
 	if (link == NULL)
 		return SPOKE_IO_READ;
 	if (!link->open)
-		wants = link->node.next ? 0 : SPOKE_IO_READ;
+		wants = link->node.next && !link->dying ? 0 : SPOKE_IO_READ;
 	if (spokei_buffer_len(&link->lag) > 0 && !link->unwritable)
 		wants |= SPOKE_IO_WRITE;
 	return wants;
@@ -146,6 +146,7 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	spokei_list_init(&tls->standing);
 	spokei_list_init(&tls->placed);
 	spokei_list_init(&tls->open);
+	spokei_list_init(&tls->lingering);
 	print = spokei_tls_context_print(engine->env, options);
 	error = fill(tls, options, why);
 	if (error == 0)
@@ -169,6 +170,7 @@ void spokei_tls_free(struct spokei_tls *tls)
 	env = tls->engine->env;
 	SPOKE_ASSERT(tls->places == 0);
 	spokei_task_drop(&tls->task);
+	(void)spoke_alarm_cancel(&tls->linger);
 	spokei_tls_reload_free(tls->reload);
 	spokei_tls_term_end(tls);
 	SSL_CTX_free(tls->context);

@@ -177,36 +177,6 @@ static int take_place(struct spokei_tls_link *link)
 	return 0;
 }
 
-/* The peer is told why: the alert goes out, and all that it still sends is dropped until its end.
- * Closing with unread bytes would reset the connection, and destroy the alert. */
-static int die(struct spokei_tls_link *link, int status)
-{
-	const struct spoke_env *env = link->tls->engine->env;
-	int pushed;
-
-	spokei_tls_leave(link);
-	link->error = status;
-	pushed = spokei_tls_push(link);
-	if (!link->tls->accepts || link->ended || pushed != 0 ||
-	    env->net->shut(env->ctx, link->stream->watch.fd) < 0)
-		return status;
-	link->dying = true;
-	SSL_free(link->ssl);
-	link->ssl = NULL;
-	spokei_buffer_fini(&link->raw);
-	return 0;
-}
-
-/* Drops what a peer sends that is being told. Returns 0, or the errno of its handshake at its end.
- */
-static int drop(struct spokei_tls_link *link)
-{
-	const struct spoke_env *env = link->tls->engine->env;
-	ssize_t got = env->net->read(env->ctx, link->stream->watch.fd, link->tls->scratch, PIECE);
-
-	return got > 0 || got == -EAGAIN || got == -EINTR ? 0 : link->error;
-}
-
 static int opened(struct spokei_tls_link *link)
 {
 	struct spokei_tls *tls = link->tls;
@@ -255,9 +225,11 @@ static int step(struct spokei_tls_link *link)
 		return opened(link);
 	if (result == SSL_ERROR_WANT_READ)
 		return 0;
+	spokei_tls_leave(link);
 	if (link->ended)
 		tell_unanswered(link);
-	return die(link, spokei_tls_failed(link, result));
+	link->error = spokei_tls_failed(link, result);
+	return spokei_tls_linger(link);
 }
 
 void spokei_tls_steps(struct spokei_task *task)
@@ -389,7 +361,7 @@ static int go_on(struct spokei_tls_link *link)
 	if (link->open)
 		return 0;
 	if (link->dying)
-		return drop(link);
+		return spokei_tls_drop(link);
 	if (!link->due)
 		return collect(link);
 	link->due = false;

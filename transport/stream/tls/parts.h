@@ -6,6 +6,7 @@
  *     context   files to the library's context
  *     bytes     bytes between the library and the descriptor
  *     reload    changed files into use
+ *     linger    the end of a failed handshake
  *     open      handshakes: bounded in number, and a few steps a turn
  *     flow      the open stream
  *     look      the state of a stream, and the end of the own certificate
@@ -72,16 +73,20 @@ struct spokei_tls {
 	/* The last failure of a stream that has no memory for it, or is closed ... */
 	char why[SPOKEI_TLS_WHY];
 	const struct spokei_stream *why_of; /* ... which is only compared; NULL: none */
-	struct spoke_alarm term;            /* for the end of the certificate of this side */
-	unsigned term_stage;                /* events about it so far */
+	struct spoke_list
+		lingering;         /* streams whose handshake has failed, the first to end first */
+	struct spoke_alarm linger; /* ... for that end */
+	struct spoke_alarm term;   /* for the end of the certificate of this side */
+	unsigned term_stage;       /* events about it so far */
 };
 
 /* A stream's own part. */
 struct spokei_tls_link {
 	struct spokei_stream *stream;
 	struct spokei_tls *tls;
-	SSL *ssl;                   /* NULL until a ClientHello is whole */
-	struct spoke_list node;     /* in `steps`, `standing` or `open`; next == NULL: in none */
+	SSL *ssl; /* NULL until a ClientHello is whole */
+	/* In `steps`, `standing`, `lingering` or `open`; next == NULL: in none. */
+	struct spoke_list node;
 	struct spoke_list place;    /* in `placed`; next == NULL: it has no place */
 	struct spokei_machine peer; /* while it has a place */
 	struct spokei_buffer raw;   /* received, and not given to the library */
@@ -93,6 +98,7 @@ struct spokei_tls_link {
 	struct spokei_bucket updates; /* changes of the peer's keys */
 	uint64_t records;             /* written with the present keys */
 	uint64_t keyed_ns;            /* since when */
+	uint64_t linger_ns;           /* the end of its lingering; 0: it is over */
 	uint64_t passed;              /* bytes that the descriptor has taken */
 	size_t received;              /* bytes of the handshake */
 	char *why;                    /* the first failure; NULL: none, or there was no memory */
@@ -185,6 +191,16 @@ const char *spokei_tls_why(const struct spokei_stream *stream);
 
 /* Writes the reason for the library's last error, and forgets it. Returns the errno for it. */
 int spokei_tls_failed(struct spokei_tls_link *link, int result);
+
+/* --- linger.c */
+
+/* Passes on the alert of a stream that failed with link->error. Returns 0 if the stream lingers, so
+ * that the peer reads it, or else that error. */
+int spokei_tls_linger(struct spokei_tls_link *link);
+
+/* Drops what the peer of a lingering stream sends. Returns 0, or the errno of the handshake at the
+ * end. */
+int spokei_tls_drop(struct spokei_tls_link *link);
 
 /* --- open.c */
 
