@@ -265,6 +265,29 @@ static void own_keys_change_after_a_day(void **state)
 	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_TLS_REKEYS), 1);
 }
 
+static void only_tls_1_2(SSL_CTX *context)
+{
+	assert_int_equal(SSL_CTX_set_max_proto_version(context, TLS1_2_VERSION), 1);
+}
+
+static void keys_of_tls_1_2_never_change_and_count_nothing(void **state)
+{
+	const struct tlsrig_setting setting = { .accepts = true,
+						.set_context = only_tls_1_2,
+						.oldest = 12 };
+
+	(void)state;
+	tlsrig_end(&rig);
+	tlsrig_begin(&rig, &setting);
+	tlsrig_open(&rig);
+	rig.tls->key_records = 10;
+	for (unsigned i = 0; i < 50; i++)
+		assert_int_equal(tlsrig_write(&rig, text + i, 1), 1);
+	tlsrig_hear(&rig);
+	assert_int_equal(tlsrig_peer_read(&rig, came, sizeof(came)), 50);
+	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_TLS_REKEYS), 0);
+}
+
 /* --- writing */
 
 static void hear_all(size_t expected)
@@ -380,6 +403,7 @@ int main(void)
 		TEST(key_that_changes_while_output_waits_loses_nothing),
 		TEST(own_keys_change_after_their_records_and_nothing_is_lost),
 		TEST(own_keys_change_after_a_day),
+		TEST(keys_of_tls_1_2_never_change_and_count_nothing),
 		TEST(short_parts_share_a_record_and_long_ones_fill_theirs),
 		TEST(one_write_takes_no_more_than_the_scratch_has_room_for),
 		TEST(descriptor_that_takes_little_loses_nothing),

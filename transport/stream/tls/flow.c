@@ -127,20 +127,28 @@ size_t spokei_tls_pending(const struct spokei_stream *stream)
 
 /* --- writing */
 
+/* Changes the key of this side, if it is time. TLS 1.2 has no such change. */
+static void renew_key(struct spokei_tls_link *link)
+{
+	uint64_t now_ns = link->tls->engine->begin_ns;
+
+	if (SPOKEI_LIKELY(link->records < link->tls->key_records &&
+			  now_ns - link->keyed_ns < KEY_NS))
+		return;
+	link->records = 0;
+	link->keyed_ns = now_ns;
+	if (SSL_version(link->ssl) == TLS1_3_VERSION &&
+	    SSL_key_update(link->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
+		spokei_count(link->tls->engine, SPOKE_STAT_TLS_REKEYS);
+}
+
 /* Makes one record, after a new key if it is time. Returns the bytes taken; -1: the library fails.
  */
 static ssize_t encrypt(struct spokei_tls_link *link, const void *bytes, size_t len)
 {
-	uint64_t now_ns = link->tls->engine->begin_ns;
 	size_t took;
 
-	if (link->records >= link->tls->key_records || now_ns - link->keyed_ns >= KEY_NS) {
-		link->records = 0;
-		spokei_count(link->tls->engine, SPOKE_STAT_TLS_REKEYS);
-		link->keyed_ns = now_ns;
-		if (SSL_version(link->ssl) == TLS1_3_VERSION)
-			(void)SSL_key_update(link->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
-	}
+	renew_key(link);
 	link->records++;
 	spokei_count(link->tls->engine, SPOKE_STAT_TLS_RECORDS_WRITTEN);
 	return SSL_write_ex(link->ssl, bytes, len, &took) == 1 ? (ssize_t)took : -1;
