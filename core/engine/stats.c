@@ -116,6 +116,7 @@ static const char *const names[] = {
 	[SPOKE_STAT_DRAINED_CALLER] = "drained_caller",
 	[SPOKE_STAT_REFUSED_CREDENTIALS] = "refused_credentials",
 	[SPOKE_STAT_CLOSED_AUTH] = "closed_auth",
+	[SPOKE_STAT_CONNECTS_SECURED] = "connects_secured",
 };
 
 #define STAT_SENTENCE(name, sentence) sentence,

@@ -110,8 +110,8 @@ struct spoke_histogram;
 	X(POOL_WAITED, "requests that waited 100 ms or longer for a thread of the pool")           \
 	X(POOL_FULL, "requests refused because the pool's queue was full")                         \
 	X(CLOSED_HANDSHAKE, "... because no secure connection was made")                           \
-	X(HANDSHAKES, "handshakes of TLS that were begun")                                         \
-	X(HANDSHAKES_DONE, "handshakes of TLS that succeeded")                                     \
+	X(HANDSHAKES, "handshakes of TLS with accepted peers that were begun")                     \
+	X(HANDSHAKES_DONE, "handshakes of TLS with accepted peers that succeeded")                 \
 	X(HANDSHAKES_SHED, "handshakes refused because their address had too many under way")      \
 	X(TLS_RECORDS_READ, "records of TLS that were read")                                       \
 	X(TLS_RECORDS_WRITTEN, "records of TLS that were written")                                 \
@@ -122,7 +122,8 @@ struct spoke_histogram;
 	X(REFUSED_CALLER, "requests refused because allow.callers does not list the caller")       \
 	X(DRAINED_CALLER, "connections drained because new lists do not allow them any more")      \
 	X(REFUSED_CREDENTIALS, "requests refused for want of a token or signature, or a bad one")  \
-	X(CLOSED_AUTH, "... because the peer had no good credentials several times")
+	X(CLOSED_AUTH, "... because the peer had no good credentials several times")               \
+	X(CONNECTS_SECURED, "handshakes of TLS of connections made by this side that succeeded")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
 enum spoke_stat {

@@ -343,6 +343,18 @@ static void optional_listener_serves_both(void **state)
 	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_DONE), 1);
 }
 
+static void handshakes_of_each_side_have_counters_of_their_own(void **state)
+{
+	(void)state;
+	secplay_provide_tls("dubbo://" AT);
+	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
+	secplay_pass(SECOND);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_DONE), 1);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_CONNECTS_SECURED), 0);
+	assert_int_equal(secplay_stat_of(CLIENT, SPOKE_STAT_HANDSHAKES_DONE), 0);
+	assert_int_equal(secplay_stat_of(CLIENT, SPOKE_STAT_CONNECTS_SECURED), 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, secplay_set_up, secplay_tear_down)
@@ -361,6 +373,7 @@ int main(void)
 		TEST(consumer_without_a_certificate_is_told_and_slows_down),
 		TEST(consumer_refuses_a_provider_with_another_name),
 		TEST(optional_listener_serves_both),
+		TEST(handshakes_of_each_side_have_counters_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

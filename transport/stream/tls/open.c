@@ -187,7 +187,8 @@ static int opened(struct spokei_tls_link *link)
 	link->open = true;
 	spokei_tls_reload_opened(link);
 	link->keyed_ns = tls->engine->begin_ns;
-	spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES_DONE);
+	spokei_count(tls->engine,
+		     tls->accepts ? SPOKE_STAT_HANDSHAKES_DONE : SPOKE_STAT_CONNECTS_SECURED);
 	if (cert)
 		status = spokei_tls_names_read(tls->engine->env, cert, &link->names);
 	ERR_clear_error();
