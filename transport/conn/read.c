@@ -198,6 +198,10 @@ static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SILENT, SPOKE_ESILENT);
 		return 0;
 	}
+	if (got == -ENOMEM) { /* of a stream that needs memory to read */
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+		return 0;
+	}
 	if (got < 0) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 		return 0;

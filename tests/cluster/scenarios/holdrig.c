@@ -55,6 +55,8 @@ static ssize_t hold_read(struct spokei_stream *stream, void *bytes, size_t len)
 	const struct spoke_env *env = stream->engine->env;
 
 	holdrig.early_reads += stream->state == NULL || !hold_of(stream)->opened;
+	if (holdrig.read_error)
+		return holdrig.read_error;
 	return env->net->read(env->ctx, stream->watch.fd, bytes, len);
 }
 

@@ -38,6 +38,7 @@ struct holdrig {
 	unsigned replies;      /* that the peer has read */
 	bool opens;            /* the handshake of the stream ends */
 	size_t write_max;      /* bytes that one write takes */
+	int read_error;        /* negative errno of each read; 0: it reads */
 	unsigned early_reads;  /* calls of read() before the stream was open */
 	unsigned late_flushes; /* calls of flush() after the stream was closed */
 	unsigned lent_parts;   /* parts of write() in the memory of holdrig_long() */

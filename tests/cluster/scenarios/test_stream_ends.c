@@ -4,6 +4,8 @@
 
 #include "transport/conn/link.h"
 
+#include <errno.h>
+
 #define SLOW (30 * SECOND)  /* default time for peers that do not read */
 #define MUTE (241 * SECOND) /* after which no timer waits for first bytes */
 
@@ -86,6 +88,18 @@ static void bytes_that_enter_stream_are_no_progress_of_peer(void **state)
 	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED_SLOW), 1);
 }
 
+static void read_without_memory_is_no_end_of_peer(void **state)
+{
+	struct peer_conn *conn = holdrig_connect();
+
+	(void)state;
+	holdrig.read_error = -ENOMEM;
+	holdrig_ask(conn, "short");
+	holdrig_pass(MS);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED_MEMORY), 1);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED_BY_PEER), 0);
+}
+
 static void stalled_handshake_is_not_read_before_stream_is_open(void **state)
 {
 	(void)state;
@@ -152,6 +166,7 @@ int main(void)
 		TEST(peer_that_empties_stream_late_is_kept),
 		TEST(bytes_that_leave_stream_are_progress_of_peer),
 		TEST(bytes_that_enter_stream_are_no_progress_of_peer),
+		TEST(read_without_memory_is_no_end_of_peer),
 		TEST(stalled_handshake_is_not_read_before_stream_is_open),
 		TEST(no_slot_is_called_after_close_by_write),
 		TEST(push_to_all_survives_connections_closed_by_write),
