@@ -197,6 +197,33 @@ static void address_with_too_many_handshakes_loses_the_next_ones(void **state)
 	secplay_raw_close(fds[2]);
 }
 
+static void handshakes_that_wait_count_for_their_address(void **state)
+{
+	unsigned char hello[4096];
+	size_t len = secplay_make_hello(hello, sizeof(hello));
+	int fds[4];
+
+	(void)state;
+	secplay.secure.provider.handshakes_max = 1;
+	secplay.secure.provider.handshakes_per_peer_max = 2;
+	secplay_provide_tls("dubbo://" AT);
+	for (unsigned i = 0; i < 3; i++) {
+		fds[i] = secplay_raw_connect(AT);
+		secplay_raw_send(fds[i], hello, len);
+		assert_int_equal(secplay_is_closed(fds[i]), i == 2);
+	}
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 1);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_SHED), 1);
+	secplay_raw_close(fds[0]);
+	secplay_pass(MS);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 2);
+	fds[3] = secplay_raw_connect(AT);
+	secplay_raw_send(fds[3], hello, len);
+	assert_false(secplay_is_closed(fds[3]));
+	for (unsigned i = 1; i < 4; i++)
+		secplay_raw_close(fds[i]);
+}
+
 static void note_turn(struct spokei_world_process *process)
 {
 	uint64_t begun = secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES);
@@ -366,6 +393,7 @@ int main(void)
 		TEST(reason_of_a_peer_outlasts_those_of_later_ones),
 		TEST(good_peer_is_served_when_stalled_handshakes_end),
 		TEST(address_with_too_many_handshakes_loses_the_next_ones),
+		TEST(handshakes_that_wait_count_for_their_address),
 		TEST(crowd_is_let_in_a_few_a_turn),
 		TEST(consumer_with_tls_says_what_to_do_about_a_plain_provider),
 		TEST(plain_consumer_of_a_provider_with_tls_is_closed_unanswered),

@@ -146,6 +146,7 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	spokei_list_init(&tls->standing);
 	spokei_list_init(&tls->placed);
 	spokei_list_init(&tls->open);
+	spokei_map_init(&tls->addresses, engine->env);
 	spokei_list_init(&tls->lingering);
 	print = spokei_tls_context_print(engine->env, options);
 	error = fill(tls, options, why);
@@ -168,7 +169,8 @@ void spokei_tls_free(struct spokei_tls *tls)
 	if (tls == NULL)
 		return;
 	env = tls->engine->env;
-	SPOKE_ASSERT(tls->places == 0);
+	SPOKE_ASSERT(tls->places == 0 && tls->addresses.count == 0);
+	spokei_map_fini(&tls->addresses);
 	spokei_task_drop(&tls->task);
 	(void)spoke_alarm_cancel(&tls->linger);
 	spokei_tls_reload_free(tls->reload);

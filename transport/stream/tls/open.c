@@ -36,36 +36,6 @@ static void queue(struct spokei_tls_link *link, struct spoke_list *list)
 
 /* --- places */
 
-/* Returns the machine of the peer; of the kind OTHER if its address is not known. */
-static struct spokei_machine machine_of(struct spokei_stream *stream)
-{
-	static const struct spokei_machine none = { .kind = SPOKEI_MACHINE_OTHER };
-	const struct spoke_env *env = stream->engine->env;
-	struct spoke_address address;
-
-	if (env->net->peer(env->ctx, stream->watch.fd, &address))
-		return none;
-	return spokei_machine_of(env, &address);
-}
-
-static bool are_same(const struct spokei_machine *a, const struct spokei_machine *b)
-{
-	return a->kind == b->kind && a->high == b->high && a->low == b->low;
-}
-
-static bool may_have_place(const struct spokei_tls_link *link)
-{
-	struct spokei_tls *tls = link->tls;
-	uint32_t count = 0;
-
-	if (link->peer.kind != SPOKEI_MACHINE_V4 && link->peer.kind != SPOKEI_MACHINE_V6)
-		return true;
-	for (struct spoke_list *at = tls->placed.next; at != &tls->placed; at = at->next)
-		count += are_same(&spoke_container_of(at, struct spokei_tls_link, place)->peer,
-				  &link->peer);
-	return count < tls->places_per_peer_max;
-}
-
 /* Queues as many of those that stand as there are places. Each asks for one again: some may be
  * refused one, or be closed before, and then it is for the next. */
 static void wake_standing(struct spokei_tls *tls)
@@ -90,6 +60,7 @@ void spokei_tls_leave(struct spokei_tls_link *link)
 		spokei_list_remove(&link->place);
 		tls->places--;
 	}
+	spokei_tls_address_leave(link);
 	wake_standing(tls);
 }
 
@@ -159,14 +130,17 @@ static int tell(struct spokei_tls_link *link, const char *text)
 static int take_place(struct spokei_tls_link *link)
 {
 	struct spokei_tls *tls = link->tls;
+	int status;
 
 	if (!tls->accepts || link->place.next)
 		return 0;
-	link->peer = machine_of(link->stream);
-	if (!may_have_place(link)) {
+	status = link->address ? 0 : spokei_tls_address_enter(link);
+	if (status == -EDQUOT) {
 		spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES_SHED);
 		return tell(link, "this address has too many handshakes under way");
 	}
+	if (status)
+		return status;
 	if (tls->places == tls->places_max) {
 		spokei_list_append(&tls->standing, &link->node);
 		return SPOKEI_STREAM_MORE;

@@ -7,6 +7,7 @@
  *     bytes     bytes between the library and the descriptor
  *     reload    changed files into use
  *     linger    the end of a failed handshake
+ *     places    addresses that have handshakes
  *     open      handshakes: bounded in number, and a few steps a turn
  *     flow      the open stream
  *     look      the state of a stream, and the end of the own certificate
@@ -17,6 +18,7 @@
 
 #include "core/base/pace.h"
 #include "core/memory/buffer.h"
+#include "core/memory/map.h"
 #include "core/text/range.h"
 #include "transport/stream/tls/tls.h"
 
@@ -36,6 +38,7 @@
 #define SPOKEI_TLS_NAMES 16u        /* that a peer may have; more are not looked at */
 #define SPOKEI_TLS_NAMES_SIZE 2048u /* bytes of them all */
 
+struct spokei_tls_address;
 struct spokei_tls_ask;
 struct spokei_tls_reload;
 
@@ -65,8 +68,9 @@ struct spokei_tls {
 	uint32_t places;
 	uint32_t places_max;
 	uint32_t places_per_peer_max;
-	struct spokei_task task; /* takes the next steps */
-	struct spoke_list open;  /* streams that are open */
+	struct spokei_map addresses; /* of struct spokei_tls_address */
+	struct spokei_task task;     /* takes the next steps */
+	struct spoke_list open;      /* streams that are open */
 	struct spokei_tls_reload *reload;
 	void (*refuse)(struct spokei_stream *stream); /* NULL: open streams stay */
 	uint64_t key_records;                         /* that one key makes at most */
@@ -87,10 +91,10 @@ struct spokei_tls_link {
 	SSL *ssl; /* NULL until a ClientHello is whole */
 	/* In `steps`, `standing`, `lingering` or `open`; next == NULL: in none. */
 	struct spoke_list node;
-	struct spoke_list place;    /* in `placed`; next == NULL: it has no place */
-	struct spokei_machine peer; /* while it has a place */
-	struct spokei_buffer raw;   /* received, and not given to the library */
-	struct spokei_buffer lag;   /* made by the library, and not taken by the descriptor */
+	struct spoke_list place;            /* in `placed`; next == NULL: it has no place */
+	struct spokei_tls_address *address; /* that has this handshake; NULL: none that counts */
+	struct spokei_buffer raw;           /* received, and not given to the library */
+	struct spokei_buffer lag; /* made by the library, and not taken by the descriptor */
 	struct spoke_span in; /* the bytes that the library reads next; borrowed during a call */
 	unsigned char *out;   /* where the records of a write() go; NULL: to `lag` */
 	size_t out_len;
@@ -201,6 +205,15 @@ int spokei_tls_linger(struct spokei_tls_link *link);
 /* Drops what the peer of a lingering stream sends. Returns 0, or the errno of the handshake at the
  * end. */
 int spokei_tls_drop(struct spokei_tls_link *link);
+
+/* --- places.c */
+
+/* Counts a handshake at the address of the peer, if that has one. Returns 0, -EDQUOT (it has too
+ * many) or -ENOMEM. */
+int spokei_tls_address_enter(struct spokei_tls_link *link);
+
+/* Undoes that, if it was done. */
+void spokei_tls_address_leave(struct spokei_tls_link *link);
 
 /* --- open.c */
 
