@@ -177,6 +177,7 @@ static int take_secret(struct spoke_engine *engine, struct spoke_span bytes,
 			      "its first line has to have 1 to 255 bytes");
 	memcpy(ret->secret, text, len);
 	ret->secret_len = len;
+	ret->access_print = spokei_token_print(ret->secret, len);
 	return SPOKE_OK;
 }
 

@@ -26,6 +26,7 @@ struct spokei_credentials {
 	size_t id_len;
 	size_t secret_len;
 	uint64_t window_ns;
+	uint64_t access_print; /* tells the secret from others; 0: there is none */
 	char id[SPOKEI_ACCESS_MAX + 1];
 	char secret[SPOKEI_ACCESS_MAX + 1];
 };

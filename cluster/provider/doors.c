@@ -4,6 +4,7 @@
 
 #include "cluster/filter/filter.h"
 #include "cluster/provider/parts.h"
+#include "cluster/provider/proof.h"
 #include "cluster/provider/settings.h"
 #include "cluster/serve/callers.h"
 #include "cluster/serve/routes.h"
@@ -154,8 +155,8 @@ static void apply(struct spoke_provider *provider, const struct lists *lists)
 	set_judge(provider);
 }
 
-/* Returns whether the lists in force allow a connection that exists. The names of a peer are known
- * when its connection is open; until then only its address counts. */
+/* Returns whether lists and credentials in force allow a connection that exists. The names of a
+ * peer are known when its connection is open; until then only its address counts. */
 static bool is_allowed(const struct spoke_provider *provider, struct spokei_conn *conn)
 {
 	const struct spokei_identity *identity = conn->identity;
@@ -167,14 +168,15 @@ static bool is_allowed(const struct spoke_provider *provider, struct spokei_conn
 		user[0] = identity->user.uid;
 		user[1] = identity->user.gid;
 	}
+	if (!spokei_proof_stands(provider->proof, conn))
+		return false;
 	if (spokei_listen_group_judge(provider->listeners, &conn->peer, has_user ? user : NULL))
 		return false;
 	return spokei_conn_is_opening(conn) ||
 	       spokei_callers_let_in(provider->callers, conn, &is_new);
 }
 
-/* Drains the connections that are not allowed any more. */
-static void drain_others(struct spoke_provider *provider)
+void spokei_doors_drain(struct spoke_provider *provider)
 {
 	struct spoke_list *conns = &provider->link->conns;
 	unsigned drained = 0;
@@ -191,8 +193,8 @@ static void drain_others(struct spoke_provider *provider)
 	}
 	if (drained > 0) {
 		spokei_event(provider->engine, SPOKE_EFORBIDDEN,
-			     "provider: %u connections are drained, which the new lists do not "
-			     "allow",
+			     "provider: %u connections are drained, which the new lists or tokens "
+			     "do not allow",
 			     drained);
 	}
 }
@@ -224,13 +226,14 @@ void spokei_doors_change(struct spoke_provider *provider)
 		error = prepare_services(provider, why);
 		if (error == SPOKE_OK) {
 			apply(provider, &lists);
-			drain_others(provider);
+			spokei_doors_drain(provider);
 			return;
 		}
 		spokei_rules_free(provider->engine->env, lists.rules);
 		spokei_callers_free(provider->engine->env, lists.callers);
 	}
 	spokei_event(provider->engine, error, "provider: the old lists stay: %s", why);
+	spokei_doors_drain(provider);
 }
 
 int spokei_doors_prepare(struct spoke_provider *provider, const char *service,

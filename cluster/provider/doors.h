@@ -16,8 +16,12 @@ struct spokei_callers;
  * SPOKE_EINVAL, which the engine's newest event explains. */
 SPOKE_MUST_USE int spokei_doors_open(struct spoke_provider *provider);
 
-/* Applies a reloaded file. Without memory the old lists stay, which an event reports. */
+/* Applies a reloaded file. Without memory the old lists stay, which an event reports. Then drains.
+ */
 void spokei_doors_change(struct spoke_provider *provider);
+
+/* Drains the connections that lists or credentials do not allow any more. */
+void spokei_doors_drain(struct spoke_provider *provider);
 
 /* Makes the list of a service that is about to be added; *ret_callers is NULL if it has none.
  * Returns as spokei_doors_open(). spokei_doors_add() gives it to the service added last. */

@@ -204,6 +204,35 @@ static bool asks_anywhere(const struct spokei_proof *proof)
 	return any;
 }
 
+/* --- numbers of credentials: the print of the token, of the key, or of both together */
+
+static bool has_proof(const struct spokei_credentials *credentials, uint64_t proof)
+{
+	uint64_t access = credentials->signs ? credentials->access_print : 0;
+
+	for (unsigned i = 0; i < credentials->tokens.count; i++) {
+		uint64_t token = spokei_digest_print(credentials->tokens.digests[i]);
+
+		if (proof == token || proof == (token ^ access))
+			return true;
+	}
+	return proof == access && access != 0;
+}
+
+bool spokei_proof_stands(const struct spokei_proof *proof, struct spokei_conn *conn)
+{
+	const struct spoke_list *all = &proof->services;
+	uint64_t shown = conn->identity ? conn->identity->proof : 0;
+
+	if (shown == 0 || has_proof(&proof->own, shown))
+		return true;
+	for (struct spoke_list *node = all->next; node != all; node = node->next)
+		if (has_proof(&proof_at(node)->of, shown))
+			return true;
+	spokei_identity_withdraw(conn->identity);
+	return !asks_anywhere(proof);
+}
+
 /* --- checks */
 
 /* Returns the token that a request bears; { NULL, 0 }: none. */
@@ -218,14 +247,30 @@ static struct spoke_span token_of(const struct spokei_message *message)
 	return text;
 }
 
+/* Returns whether a request bears a token, if one is asked for. *ret_proof becomes its number. */
 static bool has_token(const struct spokei_credentials *credentials, const struct spokei_conn *conn,
-		      const struct spokei_message *message)
+		      const struct spokei_message *message, uint64_t *ret_proof)
 {
+	unsigned char digest[SPOKEI_SHA256];
+	struct spoke_span text;
+
+	*ret_proof = 0;
 	if (credentials->tokens.count == 0)
 		return true;
-	if (!conn->wire->attachments)
-		return conn->shown && spokei_tokens_has_digest(&credentials->tokens, conn->shown);
-	return spokei_tokens_has(&credentials->tokens, token_of(message));
+	if (conn->wire->attachments) {
+		text = token_of(message);
+		if (text.len > SPOKEI_TOKEN_MAX)
+			return false;
+		spokei_sha256(text.data, text.len, digest);
+	} else if (conn->shown) {
+		memcpy(digest, conn->shown, sizeof(digest));
+	} else {
+		return false;
+	}
+	if (!spokei_tokens_has_digest(&credentials->tokens, digest))
+		return false;
+	*ret_proof = spokei_digest_print(digest);
+	return true;
 }
 
 /* The names that are signed are those of the service here: a caller may ask for any version. */
@@ -348,19 +393,19 @@ static struct spoke_filter_verdict take_token(const struct spokei_proof *proof,
 					      const struct spoke_request *request)
 {
 	int error = show_token(proof, conn, request);
+	uint64_t number;
 
 	if (error == SPOKE_EINVAL)
 		return refuse(proof, conn, request->service->name, request->refusal);
-	if (error == SPOKE_OK && has_token(&proof->own, conn, request->message))
-		error = spokei_conn_prove(conn);
+	if (error == SPOKE_OK && has_token(&proof->own, conn, request->message, &number))
+		error = spokei_conn_prove(conn, spokei_digest_print(conn->shown));
 	return error ? refuse_for_memory() : go_on();
 }
 
-/* Returns whether the connection is known to bear good credentials. */
-static bool is_noted(const struct spokei_conn *conn)
+/* Returns whether the connection is known to bear these credentials. */
+static bool is_noted(const struct spokei_conn *conn, uint64_t number)
 {
-	return !conn->unproven && conn->identity &&
-	       atomic_load_explicit(&conn->identity->token, memory_order_relaxed);
+	return !conn->unproven && conn->identity && conn->identity->proof == number;
 }
 
 static struct spoke_filter_verdict before_request(void *arg, const struct spoke_request *request)
@@ -369,15 +414,18 @@ static struct spoke_filter_verdict before_request(void *arg, const struct spoke_
 	const struct spokei_credentials *credentials = of_service(proof, request->service);
 	const struct spokei_message *message = request->message;
 	struct spokei_conn *conn = request->conn;
+	uint64_t number;
 
 	if (is_method(message, "$token") && !conn->wire->attachments && asks_anywhere(proof))
 		return take_token(proof, conn, request);
 	if (!asks(credentials) || is_method(message, "$echo"))
 		return go_on();
-	if (!has_token(credentials, conn, message) ||
+	if (!has_token(credentials, conn, message, &number) ||
 	    !has_signature(proof, credentials, request->service, message))
 		return refuse(proof, conn, request->service->name, request->refusal);
-	if (SPOKEI_UNLIKELY(!is_noted(conn)) && spokei_conn_prove(conn))
+	if (credentials->signs)
+		number ^= credentials->access_print;
+	if (SPOKEI_UNLIKELY(!is_noted(conn, number)) && spokei_conn_prove(conn, number))
 		return refuse_for_memory();
 	return go_on();
 }
@@ -387,10 +435,11 @@ bool spokei_proof_lets_know(void *arg, struct spokei_conn *conn,
 			    struct spoke_filter_verdict *ret_verdict)
 {
 	const struct spokei_proof *proof = arg;
+	uint64_t number;
 
 	if (!asks(&proof->own) || !conn->unproven)
 		return true;
-	if (!proof->own.signs && has_token(&proof->own, conn, message))
+	if (!proof->own.signs && has_token(&proof->own, conn, message, &number))
 		return true;
 	*ret_verdict = refuse(proof, conn, message->service, text);
 	return false;

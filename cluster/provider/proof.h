@@ -46,6 +46,10 @@ SPOKE_MUST_USE int spokei_proof_add(struct spokei_proof *proof, const char *serv
  * whether a token that is published has changed. */
 bool spokei_proof_reload(struct spokei_proof *proof);
 
+/* Withdraws the proof of a connection if its credentials are not valid any more. Returns whether
+ * the connection may stay. */
+bool spokei_proof_stands(const struct spokei_proof *proof, struct spokei_conn *conn);
+
 /* Returns the token to publish for a service; "": none. */
 const char *spokei_proof_published(const struct spokei_proof *proof,
 				   const struct spokei_service *service);

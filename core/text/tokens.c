@@ -23,6 +23,22 @@ bool spokei_token_is_valid(struct spoke_span text)
 	return true;
 }
 
+uint64_t spokei_digest_print(const unsigned char digest[SPOKEI_SHA256])
+{
+	uint64_t print;
+
+	memcpy(&print, digest, sizeof(print));
+	return print ? print : 1;
+}
+
+uint64_t spokei_token_print(const void *text, size_t len)
+{
+	unsigned char digest[SPOKEI_SHA256];
+
+	spokei_sha256(text, len, digest);
+	return spokei_digest_print(digest);
+}
+
 /* --- comparison */
 
 bool spokei_tokens_has_digest(const struct spokei_tokens *tokens,

@@ -26,6 +26,10 @@ bool spokei_token_is_valid(struct spoke_span text);
 /* Adds a valid token. Returns whether there was room; one that the set has needs none. */
 bool spokei_tokens_add(struct spokei_tokens *tokens, struct spoke_span text);
 
+/* Returns a number, not 0, that tells a text or a digest from all others that are likely. */
+uint64_t spokei_digest_print(const unsigned char digest[SPOKEI_SHA256]);
+uint64_t spokei_token_print(const void *text, size_t len);
+
 /* Returns whether the text, or that of the digest, is one of the tokens. The duration depends on
  * the length of the text only: each call compares all bytes of SPOKEI_TOKENS_MAX digests. */
 bool spokei_tokens_has(const struct spokei_tokens *tokens, struct spoke_span text);

@@ -290,8 +290,9 @@ static inline uint64_t spokei_conn_quiet_ns(const struct spokei_conn *conn)
 	return now_ns > heard_ns ? now_ns - heard_ns : 0;
 }
 
-/* Notes that the peer has sent a valid token, and trusts it. Returns 0 or SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_conn_prove(struct spokei_conn *conn);
+/* Notes that the peer has shown the credentials of this number, and trusts it. Returns 0 or
+ * SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_conn_prove(struct spokei_conn *conn, uint64_t proof);
 
 /* Closes at once; waiting calls end with this error, a little later. */
 void spokei_conn_close(struct spokei_conn *conn, int error);

@@ -60,12 +60,24 @@ void spokei_identity_drop(struct spokei_identity *identity)
 		spokei_free(identity->env, identity, 1, identity->size);
 }
 
-void spokei_identity_prove(struct spokei_identity *identity)
+static void set_token(struct spokei_identity *identity, bool token)
 {
-	if (atomic_load_explicit(&identity->token, memory_order_relaxed))
+	if (atomic_load_explicit(&identity->token, memory_order_relaxed) == token)
 		return;
-	atomic_store_explicit(&identity->token, true, memory_order_relaxed);
+	atomic_store_explicit(&identity->token, token, memory_order_relaxed);
 	memset(identity->judged, 0, sizeof(identity->judged));
+}
+
+void spokei_identity_prove(struct spokei_identity *identity, uint64_t proof)
+{
+	identity->proof = proof;
+	set_token(identity, true);
+}
+
+void spokei_identity_withdraw(struct spokei_identity *identity)
+{
+	identity->proof = 0;
+	set_token(identity, false);
 }
 
 static size_t print_address(const struct spoke_env *env, const struct spoke_address *peer,

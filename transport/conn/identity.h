@@ -38,6 +38,7 @@ struct spokei_identity {
 	uint32_t shares;
 	bool has_user;
 	atomic_bool token; /* the peer has sent a valid token */
+	uint64_t proof;    /* number of the credentials that it has shown last; 0: none */
 	struct spokei_identity_user user;
 	/* The newest judgements, in a ring. */
 	struct spokei_identity_judged judged[SPOKEI_IDENTITY_JUDGED];
@@ -61,8 +62,12 @@ struct spokei_identity *spokei_identity_new(const struct spoke_env *env,
 struct spokei_identity *spokei_identity_share(struct spokei_identity *identity);
 void spokei_identity_drop(struct spokei_identity *identity);
 
-/* Notes that the peer has sent a valid token. Earlier judgements do not count any more. */
-void spokei_identity_prove(struct spokei_identity *identity);
+/* Notes that the peer has shown valid credentials, which have this number. Judgements of a peer
+ * that had none do not count any more. */
+void spokei_identity_prove(struct spokei_identity *identity, uint64_t proof);
+
+/* Undoes that, because the credentials are not valid any more. */
+void spokei_identity_withdraw(struct spokei_identity *identity);
 
 /*
  * Writes the name number `index` of a peer: the names of its certificate, "uid:N", "token", and

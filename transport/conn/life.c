@@ -90,7 +90,7 @@ static bool identify(struct spokei_conn *conn)
 	return conn->identity != NULL;
 }
 
-int spokei_conn_prove(struct spokei_conn *conn)
+int spokei_conn_prove(struct spokei_conn *conn, uint64_t proof)
 {
 	static const struct spokei_identity_of nothing;
 
@@ -98,7 +98,7 @@ int spokei_conn_prove(struct spokei_conn *conn)
 		conn->identity = spokei_identity_new(spokei_conn_engine(conn)->env, &nothing);
 	if (conn->identity == NULL)
 		return SPOKE_ENOMEM;
-	spokei_identity_prove(conn->identity);
+	spokei_identity_prove(conn->identity, proof);
 	spokei_conn_trust(conn);
 	return SPOKE_OK;
 }

@@ -120,7 +120,7 @@ struct spoke_histogram;
 	X(TLS_RELOADS_FAILED, "times that changed certificates were refused")                      \
 	X(REFUSED_ADDRESS, "connections closed at once: not allowed by their address or user")     \
 	X(REFUSED_CALLER, "requests refused because allow.callers does not list the caller")       \
-	X(DRAINED_CALLER, "connections drained because new lists do not allow them any more")      \
+	X(DRAINED_CALLER, "connections drained because new lists or tokens do not allow them")     \
 	X(REFUSED_CREDENTIALS, "requests refused for want of a token or signature, or a bad one")  \
 	X(CLOSED_AUTH, "... because the peer had no good credentials several times")               \
 	X(CONNECTS_SECURED, "handshakes of TLS of connections made by this side that succeeded")

@@ -131,7 +131,7 @@ static void names_are_copied_and_too_long_ones_left_out(void **state)
 	assert_string_equal(text, "uid:4294967294");
 	(void)spokei_identity_print(env, identity, &peer, 3, text, sizeof(text));
 	assert_string_equal(text, "addr:10.0.0.7");
-	spokei_identity_prove(identity);
+	spokei_identity_prove(identity, 1);
 	(void)spokei_identity_print(env, identity, &peer, 3, text, sizeof(text));
 	assert_string_equal(text, "token");
 	(void)spokei_identity_print(env, identity, &peer, 4, text, 6);
@@ -158,11 +158,11 @@ static void judgements_hold_for_their_list_until_a_proof(void **state)
 	assert_null(spokei_identity_judged(identity, 1));
 	for (uint64_t list = 2; list <= last; list++)
 		assert_int_equal(spokei_identity_judged(identity, list)->allowed, list % 2);
-	spokei_identity_prove(identity);
+	spokei_identity_prove(identity, 1);
 	assert_true(spokei_identity_is_known(identity));
 	assert_null(spokei_identity_judged(identity, last));
 	spokei_identity_judge(identity, last, true);
-	spokei_identity_prove(identity);
+	spokei_identity_prove(identity, 1);
 	assert_non_null(spokei_identity_judged(identity, last));
 	spokei_identity_drop(identity);
 }

@@ -166,6 +166,58 @@ static void unserved_names_are_told_to_the_proven_only(void **state)
 	assert_int_equal(proofrig_call(0, "demo.None", NULL), SPOKE_ENOSERVICE);
 }
 
+/* --- tokens that are withdrawn */
+
+static void connection_proven_by_a_withdrawn_token_is_drained(void **state)
+{
+	(void)state;
+	proofrig_configure("[provider]\ntoken = " SECRET ", " OTHER "\n");
+	for (unsigned i = 0; i < 3; i++)
+		proofrig_open(i, &spokei_wire_dubbo);
+	assert_int_equal(proofrig_call(0, "demo.A", SECRET), 0);
+	assert_int_equal(proofrig_call(1, "demo.A", SECRET), 0);
+	assert_int_equal(proofrig_call(1, "demo.A", OTHER), 0); /* it has changed its token */
+	assert_int_equal(proofrig_reconfigure("[provider]\ntoken = " OTHER "\n"), 0);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_DRAINED_CALLER), 1);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_READONLY_WRITTEN), 1);
+	assert_int_equal(proofrig_call(0, "demo.A", SECRET), SPOKE_EFORBIDDEN);
+	spokei_world_run(&proofrig.world, proofrig.world.now_ns + 10000 * MS);
+	(void)proofrig_ask(0);
+	assert_true(proofrig.conns[0].ended);
+	assert_int_equal(proofrig_call(1, "demo.A", OTHER), 0);
+	assert_int_equal(proofrig_call(2, "demo.A", OTHER), 0);
+}
+
+static void withdrawn_token_is_no_caller_of_a_list_any_more(void **state)
+{
+	static const char lists[] = "allow.callers = token\n[service.demo.B]\ntoken = false\n";
+	char text[256];
+
+	(void)state;
+	(void)snprintf(text, sizeof(text), "[provider]\ntoken = %s\n%s", SECRET, lists);
+	proofrig_configure(text);
+	proofrig_open(0, &spokei_wire_dubbo);
+	assert_int_equal(proofrig_call(0, "demo.B", NULL), SPOKE_EFORBIDDEN);
+	assert_int_equal(proofrig_call(0, "demo.A", SECRET), 0);
+	assert_int_equal(proofrig_call(0, "demo.B", NULL), 0);
+	(void)snprintf(text, sizeof(text), "[provider]\ntoken = %s\n%s", OTHER, lists);
+	assert_int_equal(proofrig_reconfigure(text), 0);
+	assert_int_equal(proofrig_call(0, "demo.B", NULL), SPOKE_EFORBIDDEN);
+	assert_int_equal(proofrig.seen[0].code, SPOKE_FORBIDDEN_CALLER);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_DRAINED_CALLER), 1);
+}
+
+static void provider_that_asks_for_nothing_any_more_drains_nothing(void **state)
+{
+	(void)state;
+	proofrig_configure("[provider]\ntoken = " SECRET "\n");
+	proofrig_open(0, &spokei_wire_dubbo);
+	assert_int_equal(proofrig_call(0, "demo.A", SECRET), 0);
+	assert_int_equal(proofrig_reconfigure("[provider]\n"), 0);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_DRAINED_CALLER), 0);
+	assert_int_equal(proofrig_call(0, "demo.A", NULL), 0);
+}
+
 /* --- MessagePack-RPC */
 
 static void connection_of_messagepack_rpc_shows_its_token_once(void **state)
@@ -195,7 +247,10 @@ static void shown_token_counts_where_it_is_good(void **state)
 	assert_int_equal(proofrig_show(0, SECRET), 0);
 	assert_int_equal(proofrig_call(0, "demo.A", NULL), 0);
 	assert_int_equal(proofrig_reconfigure("[provider]\ntoken = " OTHER "\n"), 0);
-	assert_int_equal(proofrig_call(0, "demo.A", NULL), SPOKE_EREMOTE);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_DRAINED_CALLER), 1);
+	proofrig_open(0, &spokei_wire_mprpc);
+	assert_int_equal(proofrig_show(0, SECRET), SPOKE_EREMOTE);
+	assert_int_equal(proofrig_show(0, OTHER), 0);
 }
 
 static void token_is_taken_by_providers_that_need_none(void **state)
@@ -270,6 +325,9 @@ int main(void)
 		TEST(reload_with_a_bad_file_changes_no_token),
 		TEST(echo_and_heartbeats_need_no_token),
 		TEST(unserved_names_are_told_to_the_proven_only),
+		TEST(connection_proven_by_a_withdrawn_token_is_drained),
+		TEST(withdrawn_token_is_no_caller_of_a_list_any_more),
+		TEST(provider_that_asks_for_nothing_any_more_drains_nothing),
 		TEST(connection_of_messagepack_rpc_shows_its_token_once),
 		TEST(shown_token_counts_where_it_is_good),
 		TEST(token_is_taken_by_providers_that_need_none),

@@ -131,7 +131,7 @@ static void users_groups_addresses_and_tokens_are_compared(void **state)
 
 		assert_non_null(identity);
 		if (rows[i].token)
-			spokei_identity_prove(identity);
+			spokei_identity_prove(identity, 1);
 		assert_int_equal(spokei_callers_fit(callers, env, identity, &peer), rows[i].fits);
 		assert_int_equal(spokei_callers_fit(callers, env, NULL, &peer),
 				 rows[i].fits && strncmp(rows[i].list, "addr", 4) == 0);
