@@ -2,12 +2,14 @@
 /* Makes and ends the admin page of an engine: checks its options, listens, takes samples. */
 #include "cluster/admin/parts.h"
 #include "cluster/config/credentials.h"
+#include "cluster/config/tls.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "core/text/secret.h"
 #include "transport/http/connection.h"
 #include "transport/http/response.h"
 #include "transport/listen/listener.h"
+#include "transport/stream/tls/tls.h"
 
 #define VIEWERS_MAX 16u
 #define TOKEN_MAX 256u
@@ -45,6 +47,7 @@ static void free_admin(struct spoke_admin *admin)
 	spokei_buffer_fini(&admin->document);
 	spokei_buffer_fini(&admin->body);
 	spokei_quota_fini(&admin->quota);
+	spokei_tls_free(admin->tls);
 	if (admin->texts)
 		spokei_secret_wipe(admin->texts, admin->texts_size);
 	spokei_free(env, admin->texts, 1, admin->texts_size);
@@ -257,6 +260,29 @@ static int read_texts(struct spoke_admin *admin, const struct spoke_admin_option
 	return error;
 }
 
+/* Has connections use TLS, if the options ask for it. */
+static int secure(struct spoke_admin *admin, const struct spoke_tls_options *options)
+{
+	struct spokei_key_values values;
+	const struct spokei_tls_sources sources = {
+		.options = options,
+		.values = &values,
+		.section = SPOKEI_IN_PROVIDER,
+	};
+	enum spokei_tls_mode mode;
+	int error;
+
+	if (options == NULL)
+		return SPOKE_OK;
+	spokei_keys_preset(&values);
+	error = spokei_tls_of(admin->engine, &sources, &mode, &admin->tls);
+	if (error)
+		return error;
+	admin->http.stream = mode == SPOKEI_TLS_OPTIONAL ? spokei_tls_or_plain(admin->tls)
+							 : spokei_tls_kind(admin->tls);
+	return SPOKE_OK;
+}
+
 static void admin_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spoke_admin *admin = arg;
@@ -266,7 +292,8 @@ static void admin_accept(void *arg, int fd, const struct spoke_address *peer, un
 		spokei_quota_leave(&admin->quota, peer);
 }
 
-static int open_admin(struct spoke_admin *admin, const struct spoke_address *address)
+static int open_admin(struct spoke_admin *admin, const struct spoke_address *address,
+		      const struct spoke_tls_options *tls)
 {
 	struct spoke_engine *engine = admin->engine;
 	const struct spoke_env *env = engine->env;
@@ -274,6 +301,8 @@ static int open_admin(struct spoke_admin *admin, const struct spoke_address *add
 
 	if (error == SPOKE_OK)
 		error = spokei_http_server_init(&admin->http, engine, &spokei_admin_up, NULL);
+	if (error == SPOKE_OK)
+		error = secure(admin, tls);
 	if (error == SPOKE_OK && !spokei_admin_arm(admin, &admin->sample, SPOKEI_ADMIN_SAMPLE_NS))
 		error = SPOKE_ELIMIT;
 	if (error)
@@ -317,7 +346,7 @@ static int admin_new(struct spoke_engine *engine, const struct spoke_admin_optio
 	spokei_history_init(&admin->history, engine);
 	error = read_texts(admin, with);
 	if (error == SPOKE_OK)
-		error = open_admin(admin, &address);
+		error = open_admin(admin, &address, with->tls);
 	if (error) {
 		free_admin(admin);
 		return error;

@@ -15,6 +15,8 @@
 
 #include <spoke/admin.h>
 
+struct spokei_tls;
+
 #define SPOKEI_ADMIN_ACTIONS_MAX 16u
 #define SPOKEI_ADMIN_BODY_MAX (SPOKEI_HTTP_OUT_MAX / 2) /* bytes of a response's body */
 #define SPOKEI_ADMIN_TICK_NS UINT64_C(500000000)
@@ -31,6 +33,7 @@ struct spoke_admin {
 	struct spokei_member member; /* of the engine's roll */
 	struct spokei_quota quota;
 	struct spokei_listener *listener;
+	struct spokei_tls *tls;         /* NULL: connections are plain */
 	struct spokei_http_server http; /* its connections have a struct spokei_viewer */
 	unsigned timer_class;
 	struct spokei_admin_timer sample; /* once a second */

@@ -208,14 +208,21 @@ static void serve_place(struct spokei_http_conn *conn, const struct place *place
 	spokei_admin_watched(spokei_admin_of(conn));
 }
 
-/* Has the request the token, and does it not come from a page of another origin? If not, responds
- * with the reason. */
+/* Does the request not come from a page of another origin? If it does, responds with the reason. */
+static bool is_of_this_origin(struct spokei_http_conn *conn,
+			      const struct spokei_http_request *request)
+{
+	if (spokei_guard_origin(request->origin, request->host))
+		return true;
+	respond_text(conn, 403, NULL, "Pages of other origins are not allowed here.");
+	return false;
+}
+
+/* Has the request the token, too? If not, responds with the reason. */
 static bool is_trusted(struct spokei_http_conn *conn, const struct spokei_http_request *request)
 {
-	if (!spokei_guard_origin(request->origin, request->host)) {
-		respond_text(conn, 403, NULL, "Pages of other origins are not allowed here.");
+	if (!is_of_this_origin(conn, request))
 		return false;
-	}
 	if (!spokei_guard_token(request->authorization, spokei_admin_of(conn)->token)) {
 		respond_text(conn, 401, NULL,
 			     "This requires \"Authorization: Bearer TOKEN\", with the token that "
@@ -223,6 +230,16 @@ static bool is_trusted(struct spokei_http_conn *conn, const struct spokei_http_r
 		return false;
 	}
 	return true;
+}
+
+/* May the request read? A client that has proven a name by its certificate needs no token. */
+static bool may_read(struct spokei_http_conn *conn, const struct spokei_http_request *request)
+{
+	if (!spokei_admin_of(conn)->token_reads)
+		return true;
+	if (spokei_http_is_known(conn))
+		return is_of_this_origin(conn, request);
+	return is_trusted(conn, request);
 }
 
 static void serve_action(struct spokei_http_conn *conn, const struct spokei_http_request *request)
@@ -322,8 +339,7 @@ static void viewer_request(struct spokei_http_conn *conn, const struct spokei_ht
 	} else if (place->write == write_events && !has_room_for_stream(spokei_admin_of(conn))) {
 		respond_text(conn, 503, NULL,
 			     "The limit of streams is reached; see the option viewers_max.");
-	} else if ((place != &actions_place && !spokei_admin_of(conn)->token_reads) ||
-		   is_trusted(conn, request)) {
+	} else if (place == &actions_place ? is_trusted(conn, request) : may_read(conn, request)) {
 		serve_place(conn, place);
 	}
 }

@@ -312,12 +312,15 @@ int spokei_check_advertised(const struct spoke_env *env, const char *host, const
 
 int spokei_check_admin(const struct spoke_env *env, const char *listen, const char **ret_why)
 {
+	static const char scheme[] = "https://";
 	struct spoke_address address;
 
+	if (strncmp(listen, scheme, sizeof(scheme) - 1) == 0)
+		listen += sizeof(scheme) - 1;
 	if (env->net->parse(env->ctx, listen, &address) == 0)
 		return SPOKE_OK;
-	return wrong(ret_why,
-		     "not a numeric address; write e.g. 127.0.0.1:9090 or unix:/run/page.sock");
+	return wrong(ret_why, "not a numeric address; write e.g. 127.0.0.1:9090, "
+			      "https://10.0.0.1:9090 or unix:/run/page.sock");
 }
 
 static bool is_one_of(const char *text, const char *const *words)

@@ -626,7 +626,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.sections = ENGINE, .live = true },
 	[SPOKEI_KEY_ADMIN] = { .option = { .name = "admin", .kind = SPOKEI_OPTION_TEXT,
 		.min = 1, .max = TEXT_MAX,
-		.sentence = "address of the admin page" },
+		.sentence = "address of the admin page; https:// before it: over TLS, as [provider]" },
 		.sections = ENGINE },
 };
 /* clang-format on */

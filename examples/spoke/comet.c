@@ -2,6 +2,7 @@
 /* spoke comet: a gateway for browsers, with the settings of a file. */
 #include "examples/spoke/ending.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/secure.h"
 #include "examples/spoke/settings.h"
 #include "examples/spoke/tickets.h"
 
@@ -35,7 +36,8 @@ enum {
 static const struct option_row rows[] = {
 	[CHECK] = { "check", 0, NULL, "report errors in FILE, and do not run" },
 	[ADMIN] = { "admin", 0, "ADDRESS",
-		    "serve the live page there, e.g. 127.0.0.1:9090; port 0: any free port" },
+		    "serve the live page there, e.g. 127.0.0.1:9090; https:// before it: over "
+		    "TLS" },
 	[QUIET] = { "quiet", 'q', NULL, "print addresses, errors and reloads only" },
 };
 
@@ -301,12 +303,16 @@ static void print_addresses(const struct gateway *gateway)
 
 static int open_admin(struct gateway *gateway)
 {
-	const struct spoke_admin_options options = {
-		.listen = gateway->admin_listen,
+	static const struct secure none;
+	struct spoke_tls_options tls;
+	struct spoke_admin_options options = {
+		.listen = secure_admin(gateway->admin_listen, &none, gateway->config, &tls),
 		.name = "spoke comet",
 		.number = (uint64_t)getpid(),
 	};
 
+	if (tls.cert)
+		options.tls = &tls;
 	return spoke_admin_new(gateway->engine, &options, &gateway->admin);
 }
 

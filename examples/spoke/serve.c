@@ -78,7 +78,8 @@ static const struct option_row rows[] = {
 	[CONFIG] = { "config", 0, "FILE",
 		     "configuration file, see spoke.conf(5); SIGHUP reloads it" },
 	[ADMIN] = { "admin", 0, "ADDRESS",
-		    "serve the live page there, e.g. 127.0.0.1:9090; port 0: any free port" },
+		    "serve the live page there, e.g. 127.0.0.1:9090; https:// before it: over "
+		    "TLS" },
 	[QUIET] = { "quiet", 'q', NULL, "print addresses, errors and reloads only" },
 };
 
@@ -118,6 +119,7 @@ struct server {
 	struct spoke_config *config;
 	const char *admin_listen;
 	struct spoke_admin *admin;
+	bool admin_secures; /* the page is served over TLS */
 	struct spoke_engine *engine;
 	struct spoke_provider *provider;
 };
@@ -197,7 +199,9 @@ static bool print_places(const struct server *server)
 		const char *at = spoke_admin_address(server->admin);
 		bool is_unix = strncmp(at, "unix:", 5) == 0;
 
-		printf("admin page at %s%s%s\n", is_unix ? "" : "http://", at, is_unix ? "" : "/");
+		const char *scheme = server->admin_secures ? "https://" : "http://";
+
+		printf("admin page at %s%s%s\n", is_unix ? "" : scheme, at, is_unix ? "" : "/");
 	}
 	return ending_show();
 }
@@ -273,14 +277,20 @@ static bool is_reachable(const char *address)
 
 static int open_admin(struct server *server)
 {
-	const struct spoke_admin_options options = {
-		.listen = server->admin_listen,
+	struct spoke_tls_options tls;
+	struct spoke_admin_options options = {
+		.listen = secure_admin(server->admin_listen, &server->secure, server->config, &tls),
 		.name = server->services[0],
 		.number = (uint64_t)getpid(),
 	};
-	int error = spoke_admin_new(server->engine, &options, &server->admin);
+	int error;
 
-	if (!error && is_reachable(spoke_admin_address(server->admin)))
+	server->admin_secures = tls.cert != NULL;
+	if (server->admin_secures)
+		options.tls = &tls;
+	error = spoke_admin_new(server->engine, &options, &server->admin);
+	/* Other pages link to it by http:// only. */
+	if (!error && !server->admin_secures && is_reachable(spoke_admin_address(server->admin)))
 		server->options.admin = spoke_admin_address(server->admin);
 	return error;
 }

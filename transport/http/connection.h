@@ -2,7 +2,8 @@
 /*
  * Server side of HTTP/1.1: the connections of one server, each with one request and one response.
  * Every response ends its connection; there is no keep-alive. The user accepts sockets by other
- * means, and fills in struct spokei_http_up. On the engine's thread.
+ * means, and fills in struct spokei_http_up. A server's connections may use TLS. On the engine's
+ * thread.
  */
 #ifndef SPOKEI_TRANSPORT_HTTP_CONNECTION_H
 #define SPOKEI_TRANSPORT_HTTP_CONNECTION_H
@@ -21,6 +22,7 @@ struct spoke_engine;
 struct spokei_http_conn;
 struct spokei_http_request;
 struct spokei_http_response;
+struct spokei_stream_kind;
 
 /*
  * Handles the events of a server's connections. Each function may close any connection, and may
@@ -62,6 +64,9 @@ struct spokei_http_server {
 	struct spoke_engine *engine;
 	const struct spokei_http_up *up;
 	struct spokei_http_limits limits;
+	/* Of connections that are accepted from now on; limits.request_ns is also for their
+	 * opening. NULL: plain sockets. */
+	const struct spokei_stream_kind *stream;
 	struct spoke_list conns;   /* without those that are streams */
 	struct spoke_list streams; /* oldest first */
 	uint32_t stream_count;
@@ -106,6 +111,9 @@ bool spokei_http_local(const struct spokei_http_conn *conn, char text[SPOKEI_HTT
 /* Returns the peer's address, as it was accepted. */
 const struct spoke_address *spokei_http_peer_address(const struct spokei_http_conn *conn);
 
+/* Has the peer proven a name, by a certificate? */
+bool spokei_http_is_known(const struct spokei_http_conn *conn);
+
 /* Is it a stream that has not been ended? */
 bool spokei_http_streams(const struct spokei_http_conn *conn);
 
@@ -144,7 +152,7 @@ void spokei_http_close(struct spokei_http_conn *conn);
 /*
  * Takes the descriptor, unwatched, from a connection whose request waits for its response. The
  * connection ends, and up->closed() is not called. Returns -1, and does nothing, if the peer has
- * sent more than the request or has ended its side.
+ * sent more than the request or has ended its side, or if it is no plain socket.
  */
 SPOKE_MUST_USE int spokei_http_detach(struct spokei_http_conn *conn);
 

@@ -27,7 +27,23 @@ void spokei_http_watch(struct spokei_http_conn *conn, bool output)
 {
 	unsigned io = conn->ended ? 0 : SPOKE_IO_READ;
 
-	spokei_stream_watch(&conn->stream, output ? io | SPOKE_IO_WRITE : io);
+	if (output)
+		io |= SPOKE_IO_WRITE;
+	if (SPOKEI_UNLIKELY(conn->stream.layered))
+		io = conn->stream.kind->wants(&conn->stream, io);
+	spokei_stream_watch(&conn->stream, io);
+}
+
+bool spokei_http_open(struct spokei_http_conn *conn)
+{
+	int status = conn->stream.kind->open(&conn->stream);
+
+	conn->open = status == 0;
+	if (status == 0 || status == SPOKEI_STREAM_MORE || spokei_http_waits(status))
+		spokei_http_watch(conn, false);
+	else
+		spokei_http_close(conn);
+	return conn->open;
 }
 
 size_t spokei_http_size(const struct spokei_http_server *server)
@@ -78,7 +94,7 @@ int spokei_http_detach(struct spokei_http_conn *conn)
 	int fd = conn->stream.watch.fd;
 
 	SPOKE_ASSERT(conn->state == SPOKEI_HTTP_SERVING);
-	if (conn->ended || conn->surplus)
+	if (conn->ended || conn->surplus || conn->stream.layered)
 		return -1;
 	spokei_stream_watch(&conn->stream, 0);
 	conn->stream.watch.fd = -1;
@@ -111,6 +127,13 @@ void spokei_http_peer(const struct spokei_http_conn *conn, char text[SPOKEI_HTTP
 const struct spoke_address *spokei_http_peer_address(const struct spokei_http_conn *conn)
 {
 	return &conn->peer;
+}
+
+bool spokei_http_is_known(const struct spokei_http_conn *conn)
+{
+	const struct spoke_span *names;
+
+	return spokei_stream_names(&conn->stream, &names) > 0;
 }
 
 bool spokei_http_streams(const struct spokei_http_conn *conn)

@@ -37,6 +37,7 @@ struct spokei_http_conn {
 	size_t whole;    /* bytes of the request; 0: its head is incomplete */
 	struct spokei_buffer out;
 	enum spokei_http_state state;
+	bool open;      /* the stream is */
 	bool head_only; /* the request is a HEAD: its response has no body */
 	bool inside;    /* up->request() is running: the response is written when it returns */
 	bool ended;     /* the peer sends no more */
@@ -63,6 +64,9 @@ bool spokei_http_arm(struct spokei_http_conn *conn, uint64_t delay_ns);
 
 void spokei_http_disarm(struct spokei_http_conn *conn);
 
+/* Opens the stream, or goes on to do so. Returns whether it is open. May close. */
+bool spokei_http_open(struct spokei_http_conn *conn);
+
 /* Waits for input until the peer has ended its side; for output where there is some. */
 void spokei_http_watch(struct spokei_http_conn *conn, bool output);
 
@@ -82,6 +86,9 @@ void spokei_http_shut_down(struct spokei_http_conn *conn);
 
 /* Writes the output that waits. May close. */
 void spokei_http_flush(struct spokei_http_conn *conn);
+
+/* Does output wait to be written? */
+bool spokei_http_has_output(const struct spokei_http_conn *conn);
 
 /* --- read.c */
 

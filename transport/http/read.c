@@ -80,16 +80,42 @@ static void read_some(struct spokei_http_conn *conn)
 	}
 }
 
+/* The stream may have to read in order to write, and to write in order to read. What it has
+ * received is read in this turn; that is no more than one call of the system gives. */
+static void ready_layered(struct spokei_http_conn *conn)
+{
+	int status;
+
+	if (!conn->open && !spokei_http_open(conn))
+		return;
+	if (!conn->ended)
+		read_some(conn);
+	while (conn->state != SPOKEI_HTTP_CLOSED && !conn->ended &&
+	       spokei_stream_pending(&conn->stream) > 0)
+		read_some(conn);
+	if (conn->state != SPOKEI_HTTP_CLOSED && spokei_http_has_output(conn))
+		spokei_http_flush(conn);
+	if (conn->state == SPOKEI_HTTP_CLOSED)
+		return;
+	status = conn->stream.kind->flush(&conn->stream);
+	if (status < 0 && !spokei_http_waits(status))
+		spokei_http_close(conn);
+	else
+		spokei_http_watch(conn, spokei_http_has_output(conn));
+}
+
 void spokei_http_ready(struct spoke_watch *watch, unsigned io)
 {
 	struct spokei_stream *stream = spoke_container_of(watch, struct spokei_stream, watch);
 	struct spokei_http_conn *conn = spoke_container_of(stream, struct spokei_http_conn, stream);
 
+	if (SPOKEI_UNLIKELY(conn->stream.layered)) {
+		ready_layered(conn);
+		return;
+	}
 	if (io & SPOKE_IO_READ)
 		read_some(conn);
-	if ((io & SPOKE_IO_WRITE) &&
-	    (conn->state == SPOKEI_HTTP_RESPONDING ||
-	     (conn->state == SPOKEI_HTTP_STREAMING && !spokei_http_idle(conn))))
+	if ((io & SPOKE_IO_WRITE) && spokei_http_has_output(conn))
 		spokei_http_flush(conn);
 }
 
@@ -100,7 +126,7 @@ void spokei_http_due(struct spoke_timer *timer, void *arg)
 	struct spokei_http_conn *conn = spoke_container_of(timer, struct spokei_http_conn, timer);
 
 	(void)arg;
-	if (conn->state != SPOKEI_HTTP_READING) {
+	if (conn->state != SPOKEI_HTTP_READING || !conn->open) {
 		spokei_http_close(conn);
 		return;
 	}

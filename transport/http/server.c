@@ -46,6 +46,10 @@ int spokei_http_accept(struct spokei_http_server *server, int fd, const struct s
 	spokei_buffer_init(&conn->out, env, server->limits.out_max);
 	spokei_stream_init(&conn->stream, server->engine, &spokei_stream_socket, fd,
 			   spokei_http_ready);
+	conn->stream.accepted = true;
+	if (server->stream)
+		spokei_stream_use(&conn->stream, server->stream);
+	conn->open = !conn->stream.layered;
 	spokei_list_append(&server->conns, &conn->node);
 	server->reading_count++;
 	if (!spokei_http_arm(conn, server->limits.request_ns)) {

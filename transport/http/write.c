@@ -52,10 +52,26 @@ static void wait_to_write(struct spokei_http_conn *conn, bool moved)
 		spokei_http_watch(conn, true);
 }
 
+bool spokei_http_has_output(const struct spokei_http_conn *conn)
+{
+	return conn->state == SPOKEI_HTTP_RESPONDING ||
+	       (conn->state == SPOKEI_HTTP_STREAMING && !spokei_http_idle(conn));
+}
+
+/* Has the stream passed on all that it has taken? It may hold the end of a response, whose time
+ * goes on until then. Returns 0 or a negative errno. */
+static int pass_on(struct spokei_http_conn *conn)
+{
+	if (SPOKEI_LIKELY(!conn->stream.layered) || conn->state == SPOKEI_HTTP_STREAMING)
+		return 0;
+	return conn->stream.kind->flush(&conn->stream);
+}
+
 void spokei_http_flush(struct spokei_http_conn *conn)
 {
 	struct spokei_buffer *out = &conn->out;
 	bool moved = false;
+	int status;
 
 	while (spokei_buffer_len(out) > 0) {
 		const struct iovec part = { spokei_buffer_data(out), spokei_buffer_len(out) };
@@ -73,7 +89,13 @@ void spokei_http_flush(struct spokei_http_conn *conn)
 		moved = moved || wrote > 0;
 	}
 	spokei_buffer_fini(out);
-	wrote_all(conn);
+	status = pass_on(conn);
+	if (spokei_http_waits(status))
+		wait_to_write(conn, moved);
+	else if (status < 0)
+		write_failed(conn);
+	else
+		wrote_all(conn);
 }
 
 /* --- responses */
@@ -166,8 +188,10 @@ int spokei_http_send(struct spokei_http_conn *conn, const void *bytes, size_t le
 		return SPOKE_ELOST;
 	if (wrote < 0)
 		wrote = 0;
-	if ((size_t)wrote == len)
+	if ((size_t)wrote == len) {
+		spokei_http_watch(conn, false); /* the stream may hold some of it */
 		return SPOKE_OK;
+	}
 	error = spokei_buffer_append(&conn->out, (const char *)bytes + wrote, len - (size_t)wrote);
 	if (error || !idle)
 		return error;

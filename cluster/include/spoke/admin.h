@@ -12,7 +12,8 @@
  *                /ready/consumers also requires an endpoint of each consumer
  *
  * The server is off unless a program creates it, and listens on a port of its own. Every client
- * that reaches the port may read, so bind it to loopback or put it behind an authenticating proxy.
+ * that reaches the port may read, so bind it to loopback, ask for certificates or the token, or put
+ * it behind an authenticating proxy.
  *
  * Requests must name the server by an address in digits or as localhost, e.g.
  * http://127.0.0.1:9090/, or by a name of the option `hosts`. Other names are refused, because a
@@ -23,6 +24,7 @@
 #define SPOKE_ADMIN_H
 
 #include <spoke/engine.h>
+#include <spoke/tls.h>
 
 SPOKE_BEGIN_DECLS
 
@@ -55,8 +57,12 @@ struct spoke_admin_options {
 	 * not with `token`. NULL: none. */
 	const char *token_file;
 	/* Every request needs the token, so a browser needs a proxy that adds it. Only /live and
-	 * the two paths of /ready do not. */
+	 * the two paths of /ready do not, and clients that have proven a name by a certificate
+	 * (`tls`) need no token to read. */
 	bool token_reads;
+	/* The page is served over TLS, as a provider's; with `ca`, clients have to show a
+	 * certificate unless `verify` says otherwise. Borrowed for the call. NULL: plain HTTP. */
+	const struct spoke_tls_options *tls;
 };
 
 /*

@@ -288,7 +288,7 @@ static void values_are_checked_by_meaning(void **state)
 						     "that consumers can reach, without a port\n" },
 		{ "[engine]\nadmin = nonsense:port",
 		  "a.conf:2: admin = nonsense:port: not a numeric address; write e.g. "
-		  "127.0.0.1:9090 or unix:/run/page.sock\n" },
+		  "127.0.0.1:9090, https://10.0.0.1:9090 or unix:/run/page.sock\n" },
 		{ "[method.a b]", "a.conf:1: [method.a b]: a name may not contain blanks or "
 				  "quotation marks; write e.g. demo.EchoService.echo\n" },
 		{ "[method..x]", "a.conf:1: [method..x]: a part of the name is empty; write e.g. "

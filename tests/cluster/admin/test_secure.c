@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The admin page over TLS: its clients are served, asked for a certificate or the token, or closed.
+ */
+#include "tests/cluster/admin/adminrig.h"
+
+#include "tests/cluster/securerig.h"
+
+#include <spoke/stats.h>
+
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GET(path) "GET " path " HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
+
+enum {
+	ROUNDS = 400,
+	PIECE = 4096,
+	FAULTS_MAX = 400,
+};
+
+static struct secure secure;
+
+static int set_up(void **state)
+{
+	(void)state;
+	adminrig_open_bare();
+	assert_true(secure_begin(&secure, &adminrig.world, "tls"));
+	return 0;
+}
+
+/* --- a client with a library of its own */
+
+struct client {
+	SSL_CTX *context;
+	SSL *ssl;
+	int fd;
+	bool ended; /* the page has closed */
+	size_t len; /* of the text in adminrig.got */
+};
+
+static BIO *file_of(const char *path)
+{
+	const struct spoke_env *env = &adminrig.client.env;
+	static char bytes[16384];
+	ssize_t got = env->files->read(env->ctx, path, bytes, sizeof(bytes));
+
+	assert_true(got > 0);
+	return BIO_new_mem_buf(bytes, (int)got);
+}
+
+static void show_certificate(SSL_CTX *context)
+{
+	BIO *file = file_of(secure.consumer.cert);
+	X509 *cert = PEM_read_bio_X509(file, NULL, NULL, NULL);
+	EVP_PKEY *key;
+
+	BIO_free(file);
+	file = file_of(secure.consumer.key);
+	key = PEM_read_bio_PrivateKey(file, NULL, NULL, NULL);
+	BIO_free(file);
+	assert_int_equal(SSL_CTX_use_certificate(context, cert), 1);
+	assert_int_equal(SSL_CTX_use_PrivateKey(context, key), 1);
+	X509_free(cert);
+	EVP_PKEY_free(key);
+}
+
+/* Sends what the library has made, and takes one piece of the page's answer. */
+static void pass(struct client *client)
+{
+	const struct spoke_env *env = &adminrig.client.env;
+	char bytes[PIECE];
+	ssize_t got;
+	size_t len;
+	int made;
+
+	while ((made = BIO_read(SSL_get_wbio(client->ssl), bytes, sizeof(bytes))) > 0) {
+		struct iovec part = spokei_stream_part(bytes, (size_t)made);
+
+		(void)env->net->write(env->ctx, client->fd, &part, 1);
+	}
+	adminrig_run(MS);
+	got = env->net->read(env->ctx, client->fd, bytes, sizeof(bytes));
+	if (got > 0)
+		assert_int_equal(BIO_write(SSL_get_rbio(client->ssl), bytes, (int)got), got);
+	client->ended = client->ended || (got <= 0 && got != -EAGAIN);
+	while (SSL_read_ex(client->ssl, adminrig.got + client->len,
+			   ADMINRIG_READ_MAX - 1 - client->len, &len) == 1)
+		client->len += len;
+	adminrig.got[client->len] = '\0';
+}
+
+static void join(struct client *client, bool shows)
+{
+	BIO *in = BIO_new(BIO_s_mem());
+
+	memset(client, 0, sizeof(*client));
+	client->context = SSL_CTX_new(TLS_client_method());
+	if (shows)
+		show_certificate(client->context);
+	client->ssl = SSL_new(client->context);
+	(void)BIO_set_mem_eof_return(in, -1);
+	SSL_set_bio(client->ssl, in, BIO_new(BIO_s_mem()));
+	SSL_set_connect_state(client->ssl);
+	client->fd = adminrig_connect();
+	adminrig.got[0] = '\0';
+	for (unsigned i = 0; i < 8 && SSL_do_handshake(client->ssl) != 1; i++)
+		pass(client);
+}
+
+static void leave(struct client *client)
+{
+	adminrig_hang_up(client->fd);
+	SSL_free(client->ssl);
+	SSL_CTX_free(client->context);
+	adminrig_run(MS);
+}
+
+static void say(struct client *client, const char *text)
+{
+	(void)SSL_write(client->ssl, text, (int)strlen(text));
+	pass(client);
+}
+
+/* Asks over a connection of its own. Returns the status, 0: there is no response. */
+static int ask(const char *request, bool shows)
+{
+	struct client client;
+
+	join(&client, shows);
+	say(&client, request);
+	for (unsigned i = 0; i < ROUNDS && !client.ended; i++)
+		pass(&client);
+	assert_true(client.ended);
+	leave(&client);
+	if (client.len == 0)
+		return 0;
+	assert_memory_equal(adminrig.got, "HTTP/1.1 ", 9);
+	return (int)strtol(adminrig.got + 9, NULL, 10);
+}
+
+/* --- the page */
+
+static void open_page(enum spoke_tls_verify verify, bool token_reads)
+{
+	struct spoke_admin_options options = adminrig_options();
+
+	secure.provider.verify = verify;
+	options.tls = &secure.provider;
+	options.token_reads = token_reads;
+	assert_int_equal(spoke_admin_new(adminrig.engine, &options, &adminrig.admin), SPOKE_OK);
+}
+
+static void assert_whole(void)
+{
+	const char *length = strstr(adminrig.got, "Content-Length: ");
+	const char *body = strstr(adminrig.got, "\r\n\r\n");
+
+	assert_non_null(length);
+	assert_non_null(body);
+	assert_int_equal(strtoul(length + 16, NULL, 10), strlen(body + 4));
+}
+
+static void page_over_tls_answers_all_its_bytes(void **state)
+{
+	static const struct spokei_vnet_link narrow = { .capacity = 1500 };
+
+	(void)state;
+	open_page(SPOKE_TLS_VERIFY_NONE, false);
+	assert_int_equal(ask(GET("/metrics"), false), 200);
+	assert_non_null(strstr(adminrig.got, "spoke_handshakes_done_total"));
+	assert_whole();
+	spokei_vnet_set_all(adminrig.world.net, &narrow);
+	assert_int_equal(ask(GET("/"), false), 200);
+	assert_whole();
+	assert_int_equal(ask(GET("/none"), false), 404);
+}
+
+static void events_go_on_over_tls(void **state)
+{
+	struct client client;
+	size_t before;
+
+	(void)state;
+	open_page(SPOKE_TLS_VERIFY_NONE, false);
+	join(&client, false);
+	say(&client, GET("/events"));
+	for (unsigned i = 0; i < 4; i++) {
+		before = client.len;
+		adminrig_run(SECOND);
+		for (unsigned j = 0; j < 20; j++)
+			pass(&client);
+		assert_true(client.len > before);
+		assert_false(client.ended);
+	}
+	leave(&client);
+}
+
+static void plain_request_is_closed_without_an_answer(void **state)
+{
+	bool ended;
+	int fd;
+
+	(void)state;
+	open_page(SPOKE_TLS_VERIFY_NONE, false);
+	fd = adminrig_connect();
+	adminrig_run(MS);
+	adminrig_send(fd, GET("/metrics"));
+	assert_string_equal(adminrig_read(fd, &ended), "");
+	assert_true(ended);
+	adminrig_hang_up(fd);
+}
+
+static void handshake_that_stalls_is_closed_after_the_time_of_requests(void **state)
+{
+	bool ended;
+	int fd;
+
+	(void)state;
+	open_page(SPOKE_TLS_VERIFY_NONE, false);
+	fd = adminrig_connect();
+	adminrig_run(MS);
+	adminrig_send(fd, "\x16");
+	adminrig_run(SPOKEI_HTTP_REQUEST_NS - 10 * MS);
+	(void)adminrig_read(fd, &ended);
+	assert_false(ended);
+	adminrig_run(20 * MS);
+	assert_string_equal(adminrig_read(fd, &ended), "");
+	assert_true(ended);
+	adminrig_hang_up(fd);
+}
+
+static void client_without_a_certificate_is_refused_if_one_is_asked_for(void **state)
+{
+	(void)state;
+	open_page(SPOKE_TLS_VERIFY_DEFAULT, false);
+	assert_int_equal(ask(GET("/metrics"), false), 0);
+	assert_int_equal(ask(GET("/metrics"), true), 200);
+}
+
+static void certificate_or_token_reads(void **state)
+{
+	(void)state;
+	open_page(SPOKE_TLS_VERIFY_OPTIONAL, true);
+	assert_int_equal(ask(GET("/metrics"), false), 401);
+	assert_int_equal(ask("GET /metrics HTTP/1.1\r\n" ADMINRIG_HOST ADMINRIG_BEARER "\r\n",
+			     false),
+			 200);
+	assert_int_equal(ask(GET("/metrics"), true), 200);
+	assert_int_equal(ask("GET /metrics HTTP/1.1\r\n" ADMINRIG_HOST
+			     "Origin: https://evil.example\r\n\r\n",
+			     true),
+			 403);
+	assert_int_equal(ask(GET("/live"), false), 200);
+}
+
+static void certificate_alone_triggers_no_action(void **state)
+{
+	(void)state;
+	open_page(SPOKE_TLS_VERIFY_OPTIONAL, true);
+	assert_int_equal(ask("POST /act/act HTTP/1.1\r\n" ADMINRIG_HOST "\r\n", true), 401);
+	assert_int_equal(adminrig.acted, 0);
+	assert_int_equal(ask("POST /act/act HTTP/1.1\r\n" ADMINRIG_HOST ADMINRIG_BEARER "\r\n",
+			     true),
+			 202);
+	assert_int_equal(adminrig.acted, 1);
+}
+
+static void page_without_its_certificate_is_not_made(void **state)
+{
+	static const struct spoke_tls_options missing = { .cert = "none", .key = "none" };
+	struct spoke_admin_options options = adminrig_options();
+
+	(void)state;
+	options.tls = &missing;
+	assert_int_equal(spoke_admin_new(adminrig.engine, &options, &adminrig.admin),
+			 SPOKE_ESYSTEM);
+	assert_non_null(strstr(spoke_engine_why(adminrig.engine), "none"));
+}
+
+/* Each failing call ends the connection at most; the next one is served. */
+static void page_over_tls_survives_failing_calls(void **state)
+{
+	static const struct {
+		enum spokei_faults_kind kind;
+		int error;
+	} faults[] = {
+		{ SPOKEI_FAULTS_MEMORY, -ENOMEM },
+		{ SPOKEI_FAULTS_READ, -ECONNRESET },
+		{ SPOKEI_FAULTS_WRITE, -EPIPE },
+		{ SPOKEI_FAULTS_SHUT, -ENOTCONN },
+	};
+
+	(void)state;
+	open_page(SPOKE_TLS_VERIFY_NONE, false);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		bool failed = true;
+
+		for (uint64_t nth = 1; failed && nth < FAULTS_MAX; nth++) {
+			uint64_t before = adminrig.faulty.failed[faults[i].kind];
+			struct client client;
+
+			spokei_faults_fail(&adminrig.faulty, faults[i].kind, nth, faults[i].error,
+					   false);
+			join(&client, false);
+			say(&client, GET("/live"));
+			for (unsigned j = 0; j < 20 && !client.ended; j++)
+				pass(&client);
+			failed = adminrig.faulty.failed[faults[i].kind] > before;
+			spokei_faults_heal(&adminrig.faulty);
+			leave(&client);
+			adminrig_run(10 * SECOND);
+		}
+		assert_false(failed);
+		assert_int_equal(ask(GET("/live"), false), 200);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, adminrig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(page_over_tls_answers_all_its_bytes),
+		TEST(events_go_on_over_tls),
+		TEST(plain_request_is_closed_without_an_answer),
+		TEST(handshake_that_stalls_is_closed_after_the_time_of_requests),
+		TEST(client_without_a_certificate_is_refused_if_one_is_asked_for),
+		TEST(certificate_or_token_reads),
+		TEST(certificate_alone_triggers_no_action),
+		TEST(page_without_its_certificate_is_not_made),
+		TEST(page_over_tls_survives_failing_calls),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
