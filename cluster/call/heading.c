@@ -5,6 +5,7 @@
  */
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
+#include "cluster/call/token.h"
 #include "cluster/config/credentials.h"
 #include "cluster/endpoints/endpoint.h"
 #include "cluster/filter/signature.h"
@@ -95,8 +96,7 @@ static bool may_send_token(struct spokei_caller *caller, const struct spokei_con
 	const struct spokei_credentials *credentials = caller->credentials;
 
 	if (credentials == NULL || *credentials->token == '\0' || caller->token_plain ||
-	    !conn->wire->attachments || (profile && profile->near) ||
-	    caller->link->stream->veiled ||
+	    (profile && profile->near) || caller->link->stream->veiled ||
 	    (profile && profile->token && strcmp(profile->token, credentials->token) == 0))
 		return true;
 	if (!caller->told_plain)
@@ -212,13 +212,14 @@ static void make_prefix(struct spoke_method *method, const struct spokei_conn *c
 	}
 }
 
-int spokei_method_turn_to(struct spoke_method *method, const struct spokei_conn *conn)
+int spokei_method_turn_to(struct spoke_method *method, struct spokei_conn *conn)
 {
 	const struct spokei_buffer *bytes = &method->extras.bytes;
 	struct spokei_prefix *prefix = &method->prefix;
 	struct extra extras[EXTRAS];
 	struct signing signing;
 	bool signs = method->caller->credentials && method->caller->credentials->signs;
+	const char *token = token_for(method->caller, conn);
 	unsigned count;
 	int error = SPOKE_OK;
 
@@ -226,6 +227,10 @@ int spokei_method_turn_to(struct spoke_method *method, const struct spokei_conn 
 		return SPOKE_EUNSUPPORTED;
 	if (prefix->wire != conn->wire || prefix->made_for != conn->profile_id)
 		make_prefix(method, conn);
+	if (SPOKEI_UNLIKELY(token && !conn->wire->attachments)) {
+		prefix->profile = 0;
+		return spokei_token_show(conn, method->request.service, token);
+	}
 	count = list_extras(method, conn, &signing, extras);
 	prefix->profile = count == 0 ? conn->profile_id : 0;
 	if (count == 0)

@@ -86,8 +86,7 @@ void spokei_methods_free(struct spokei_caller *caller);
 /* Prepares `request`, whose attachments are those of the call, for the wire and the profile of a
  * connection, and encodes the prefix; without memory there is none. Returns 0, SPOKE_ENOMEM or
  * SPOKE_ETOOLARGE (the attachments). */
-SPOKE_MUST_USE int spokei_method_turn_to(struct spoke_method *method,
-					 const struct spokei_conn *conn);
+SPOKE_MUST_USE int spokei_method_turn_to(struct spoke_method *method, struct spokei_conn *conn);
 
 /* Has the next request prepared anew, because the settings or the names have changed. */
 static inline void spokei_method_forget_peer(struct spoke_method *method)
@@ -99,7 +98,7 @@ static inline void spokei_method_forget_peer(struct spoke_method *method)
  * good until the next one. Returns 0, SPOKE_EUNSUPPORTED (the wire cannot carry all of it) or an
  * error of turn_to(). */
 SPOKE_MUST_USE static inline int spokei_method_fill(struct spoke_method *method,
-						    const struct spokei_conn *conn,
+						    struct spokei_conn *conn,
 						    const struct spokei_wire *wire,
 						    uint64_t profile,
 						    const struct spokei_call_args *args)

@@ -112,6 +112,7 @@ struct spokei_conn {
 	/* SHA-256 of the token that the peer has shown for all its requests, because its wire has
 	 * no attachments; NULL: none. */
 	unsigned char *shown;
+	uint64_t showed;   /* tells the token that this side has shown in this way; 0: none */
 	uint8_t writables; /* times the peer took READONLY back in the present minute */
 	bool local;        /* accepted at a unix socket */
 	/* The owner asks for proof, and the peer has given none yet: its frames are short, few

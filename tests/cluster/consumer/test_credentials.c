@@ -269,6 +269,76 @@ static void consumer_has_one_token_and_no_random_one(void **state)
 	}
 }
 
+/* --- wires without attachments */
+
+static void token_is_shown_once_on_a_connection_of_messagepack_rpc(void **state)
+{
+	const struct spoke_consumer_options with = { .token = SECRET };
+	uint64_t before;
+
+	(void)state;
+	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
+	assert_int_equal(consume("msgpack-rpc://" NEAR "/it.Api", with, NULL), 0);
+	before = spoke_stat_get(rig.provides.engine, SPOKE_STAT_MESSAGES_READ);
+	assert_int_equal(call(), 0);
+	assert_int_equal(spoke_stat_get(rig.provides.engine, SPOKE_STAT_MESSAGES_READ) - before, 2);
+	assert_int_equal(call(), 0);
+	assert_int_equal(spoke_stat_get(rig.provides.engine, SPOKE_STAT_MESSAGES_READ) - before, 3);
+	assert_int_equal(rig.served, 2);
+}
+
+static void token_goes_before_calls_that_wait_for_their_connection(void **state)
+{
+	const struct spoke_consumer_options with = { .url = "msgpack-rpc://" NEAR "/it.Api",
+						     .token = SECRET };
+
+	(void)state;
+	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
+	assert_int_equal(spoke_consumer_new(rig.consumes.engine, &with, &rig.consumer), 0);
+	assert_int_equal(call(), 0);
+	assert_int_equal(spoke_stat_get(rig.provides.engine, SPOKE_STAT_REFUSED_CREDENTIALS), 0);
+}
+
+static void changed_token_is_shown_on_a_connection_that_has_shown_another(void **state)
+{
+	(void)state;
+	provide(NEAR, "[provider]\ntoken = " SECRET "," OTHER "\n");
+	assert_int_equal(consume("msgpack-rpc://" NEAR "/it.Api", nothing,
+				 "[consumer]\ntoken = " SECRET "\n"),
+			 0);
+	assert_int_equal(call(), 0);
+	reload(&rig.consumes, "[consumer]\ntoken = " OTHER "\n");
+	assert_int_equal(call(), 0);
+	reload(&rig.provides, "[provider]\ntoken = " OTHER "\n");
+	assert_int_equal(spoke_stat_get(rig.provides.engine, SPOKE_STAT_DRAINED_CALLER), 0);
+	assert_int_equal(call(), 0);
+}
+
+static void new_connection_of_messagepack_rpc_shows_the_token_again(void **state)
+{
+	const struct spoke_consumer_options with = { .token = SECRET };
+
+	(void)state;
+	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
+	assert_int_equal(consume("msgpack-rpc://" NEAR "/it.Api", with, NULL), 0);
+	assert_int_equal(call(), 0);
+	spoke_provider_free(rig.provider);
+	pass(100 * MS);
+	spoke_config_free(rig.provides.config);
+	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
+	pass(MINUTE);
+	assert_int_equal(call(), 0);
+	assert_int_equal(rig.served, 2);
+}
+
+static void token_of_the_url_is_shown_too(void **state)
+{
+	(void)state;
+	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
+	assert_int_equal(consume("msgpack-rpc://" NEAR "/it.Api?token=" SECRET, nothing, NULL), 0);
+	assert_int_equal(call(), 0);
+}
+
 /* --- where a token may go */
 
 static void token_for_another_machine_over_plain_tcp_is_refused(void **state)
@@ -423,6 +493,11 @@ int main(void)
 		TEST(token_of_the_service_comes_before_that_of_all),
 		TEST(token_changes_with_a_reload),
 		TEST(consumer_has_one_token_and_no_random_one),
+		TEST(token_is_shown_once_on_a_connection_of_messagepack_rpc),
+		TEST(token_goes_before_calls_that_wait_for_their_connection),
+		TEST(changed_token_is_shown_on_a_connection_that_has_shown_another),
+		TEST(new_connection_of_messagepack_rpc_shows_the_token_again),
+		TEST(token_of_the_url_is_shown_too),
 		TEST(token_for_another_machine_over_plain_tcp_is_refused),
 		TEST(token_goes_to_this_machine),
 		TEST(token_goes_elsewhere_if_that_is_wanted),
