@@ -137,12 +137,19 @@ static void set_judge(struct spoke_provider *provider)
 				 &provider->callers);
 }
 
+/* Puts the rules in force, for connections that are accepted from now on. */
+static void set_rules(struct spoke_provider *provider, struct spokei_rules *rules)
+{
+	provider->link->limits.users_prove = rules && rules->user_count > 0;
+	spokei_listen_group_rule(provider->listeners, rules);
+}
+
 static void apply(struct spoke_provider *provider, const struct lists *lists)
 {
 	const struct spoke_env *env = provider->engine->env;
 	struct spoke_list *all = &provider->services->all;
 
-	spokei_listen_group_rule(provider->listeners, lists->rules);
+	set_rules(provider, lists->rules);
 	spokei_callers_free(env, provider->callers);
 	provider->callers = lists->callers;
 	for (struct spoke_list *node = all->next; node != all; node = node->next) {
@@ -211,7 +218,7 @@ int spokei_doors_open(struct spoke_provider *provider)
 		spokei_event(provider->engine, error, "option %s", why);
 	if (error)
 		return error;
-	spokei_listen_group_rule(provider->listeners, lists.rules);
+	set_rules(provider, lists.rules);
 	provider->callers = lists.callers;
 	return SPOKE_OK;
 }

@@ -49,6 +49,8 @@ struct spokei_link_limits {
 	/* Bytes of a frame of a peer that has proven nothing yet; 0: no proof is asked for. May
 	 * change while connections exist. */
 	size_t unproven_frame_max;
+	bool users_prove; /* ... and the user at a unix socket is proof enough, as a list names it
+			   */
 };
 
 struct spoke_engine;

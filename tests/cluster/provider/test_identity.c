@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The names by which a provider knows its callers. */
+#include "cluster/provider/parts.h"
 #include "tests/cluster/provider/guests.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/identity.h"
+#include "transport/conn/link.h"
 
 #include <errno.h>
 #include <string.h>
@@ -32,6 +34,34 @@ static void caller_at_a_path_is_known_as_user_of_connect(void **state)
 	assert_string_equal(guests.names, "uid:1000");
 	assert_int_equal(guests_call(0, "pool"), SPOKE_OK);
 	assert_string_equal(guests.names, "uid:1000");
+}
+
+/* Returns whether the bounds of peers without proof hold for the only connection. */
+static bool is_bounded(void)
+{
+	struct spoke_list *node = guests.provider->link->conns.next;
+
+	return spoke_container_of(node, struct spokei_conn, node)->unproven;
+}
+
+static void user_that_a_list_names_has_proof_enough(void **state)
+{
+	(void)state;
+	guests_configure("[provider]\ntoken = correct-horse-1\n");
+	guests_begin(NULL, everywhere);
+	guests_enter(0, GUESTS_PATH "?interface=demo.Echo", NULL, 1000, 100);
+	assert_true(is_bounded());
+	guests_leave(0);
+	guests_pass(SECOND);
+	assert_int_equal(guests_reload("[provider]\ntoken = correct-horse-1\nallow.users = 1000\n"),
+			 SPOKE_OK);
+	guests_enter(0, GUESTS_PATH "?interface=demo.Echo", NULL, 1000, 100);
+	assert_false(is_bounded());
+	assert_int_equal(guests_call(0, "echo"), SPOKE_EFORBIDDEN); /* requests need the token */
+	guests_leave(0);
+	guests_pass(SECOND);
+	guests_enter(0, GUESTS_PORT "/demo.Echo", "10.0.0.7:0", 0, 0);
+	assert_true(is_bounded());
 }
 
 static struct spoke_filter_verdict see(void *arg, const struct spoke_request *request)
@@ -173,6 +203,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(caller_is_known_by_its_address),
 		TEST(caller_at_a_path_is_known_as_user_of_connect),
+		TEST(user_that_a_list_names_has_proof_enough),
 		TEST(filters_see_the_identity),
 		TEST(identity_outlives_the_connection_with_its_request),
 		TEST(caller_without_credentials_has_no_name_at_a_path),
