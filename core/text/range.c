@@ -4,6 +4,7 @@
 
 #include "core/base/address.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define GROUPS 8u                       /* of an IPv6 address, 16 bits each */
@@ -295,4 +296,64 @@ bool spokei_machine_is_here(const struct spokei_machine *machine)
 		break;
 	}
 	return false;
+}
+/* --- printing */
+
+#define GROUPS 8u /* of an IPv6 address */
+
+/* Returns the first of the most zeros in a row, which "::" stands for; *ret_count 0: there are no
+ * two. */
+static unsigned find_zeros(const uint16_t groups[GROUPS], unsigned *ret_count)
+{
+	unsigned first = GROUPS;
+
+	*ret_count = 0;
+	for (unsigned i = 0; i < GROUPS; i++) {
+		unsigned count = 0;
+
+		while (i + count < GROUPS && groups[i + count] == 0)
+			count++;
+		if (count < 2 || count <= *ret_count)
+			continue;
+		first = i;
+		*ret_count = count;
+	}
+	return first;
+}
+
+static size_t print_v6(const struct spokei_machine *machine, char *text, size_t size)
+{
+	uint16_t groups[GROUPS];
+	unsigned count;
+	unsigned zeros;
+	size_t len = 0;
+
+	for (unsigned i = 0; i < GROUPS; i++)
+		groups[i] = (uint16_t)((i < 4 ? machine->high : machine->low) >> (48 - i % 4 * 16));
+	zeros = find_zeros(groups, &count);
+	for (unsigned i = 0; i < GROUPS && len < size; i++) {
+		if (i == zeros) {
+			len += (size_t)snprintf(text + len, size - len, "%s",
+						zeros + count == GROUPS ? "::" : ":");
+			i += count - 1;
+			continue;
+		}
+		len += (size_t)snprintf(text + len, size - len, "%s%x", i > 0 ? ":" : "",
+					(unsigned)groups[i]);
+	}
+	return len < size ? len : 0;
+}
+
+size_t spokei_machine_print(const struct spokei_machine *machine, char *text, size_t size)
+{
+	unsigned number = (unsigned)machine->low;
+	size_t len;
+
+	if (machine->kind == SPOKEI_MACHINE_V6)
+		return print_v6(machine, text, size);
+	if (machine->kind != SPOKEI_MACHINE_V4)
+		return 0;
+	len = (size_t)snprintf(text, size, "%u.%u.%u.%u", number >> 24, number >> 16 & 255,
+			       number >> 8 & 255, number & 255);
+	return len < size ? len : 0;
 }

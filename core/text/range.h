@@ -34,6 +34,17 @@ struct spokei_range {
 /* Reads an address in digits, without brackets. */
 SPOKE_MUST_USE bool spokei_machine_read(struct spoke_span text, struct spokei_machine *ret);
 
+/* Writes an address as RFC 5952 recommends, e.g. "2001:db8::1". Returns its length; 0: it has no
+ * digits, or `size` is too small. */
+size_t spokei_machine_print(const struct spokei_machine *machine, char *text, size_t size);
+
+/* Returns whether both are the same. */
+static inline bool spokei_machine_same(const struct spokei_machine *a,
+				       const struct spokei_machine *b)
+{
+	return a->kind == b->kind && a->high == b->high && a->low == b->low;
+}
+
 /* Returns the machine of a peer, on any network. */
 struct spokei_machine spokei_machine_of(const struct spoke_env *env,
 					const struct spoke_address *address);

@@ -85,12 +85,9 @@ static const char *read_uri(struct spoke_span entry, struct spokei_caller_rule *
 
 static const char *read_ip(struct spoke_span entry, struct spokei_caller_rule *rule)
 {
-	struct spokei_machine machine;
-
-	if (!spokei_machine_read(after(entry, 3), &machine))
+	if (!spokei_machine_read(after(entry, 3), &rule->range.base))
 		return "not an address; write e.g. ip:10.0.0.7";
-	rule->kind = SPOKEI_CALLER_NAME;
-	rule->text = entry;
+	rule->kind = SPOKEI_CALLER_IP;
 	return NULL;
 }
 
@@ -227,11 +224,22 @@ static bool has_suffix(const struct spokei_caller_rule *rule, struct spoke_span 
 	return is_same_host(text + 4 + label, rule->text.data, rule->text.len);
 }
 
+/* Addresses are compared as numbers: an IPv6 address has more than one text. */
+static bool is_same_address(const struct spokei_caller_rule *rule, struct spoke_span name)
+{
+	struct spokei_machine machine;
+
+	return begins(name, "ip:") && spokei_machine_read(after(name, 3), &machine) &&
+	       spokei_machine_same(&machine, &rule->range.base);
+}
+
 static bool fits_name(const struct spokei_caller_rule *rule, struct spoke_span name)
 {
 	switch ((int)rule->kind) {
 	case SPOKEI_CALLER_NAME:
 		return is_same_name(rule, name);
+	case SPOKEI_CALLER_IP:
+		return is_same_address(rule, name);
 	case SPOKEI_CALLER_SUFFIX:
 		return has_suffix(rule, name);
 	case SPOKEI_CALLER_PREFIX:

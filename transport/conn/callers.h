@@ -24,6 +24,7 @@ struct spokei_identity;
 
 enum spokei_caller_kind {
 	SPOKEI_CALLER_NAME,   /* of a certificate: `text` is all of it */
+	SPOKEI_CALLER_IP,     /* of a certificate: `range.base` */
 	SPOKEI_CALLER_SUFFIX, /* dns:*.x: `text` is ".x" */
 	SPOKEI_CALLER_PREFIX, /* uri:x* : `text` is "uri:x" */
 	SPOKEI_CALLER_USER,

@@ -255,6 +255,41 @@ static void client_without_name_is_of_this_machine(void **state)
 	assert_int_equal(machine.kind, SPOKEI_MACHINE_OTHER);
 }
 
+static void address_is_printed_in_one_form(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *expected;
+	} cases[] = {
+		{ "10.0.0.1", "10.0.0.1" },
+		{ "255.255.255.255", "255.255.255.255" },
+		{ "2001:DB8:0:0:0:0:0:1", "2001:db8::1" },
+		{ "::", "::" },
+		{ "::1", "::1" },
+		{ "1::", "1::" },
+		{ "2001:db8:0:1:1:1:1:1", "2001:db8:0:1:1:1:1:1" },
+		{ "2001:0:0:1:0:0:0:1", "2001:0:0:1::1" },
+		{ "2001:db8:0:0:1:0:0:1", "2001:db8::1:0:0:1" },
+		{ "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+		  "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff" },
+		{ "::ffff:10.0.0.1", "10.0.0.1" },
+	};
+	char text[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct spoke_span given = { cases[i].text, strlen(cases[i].text) };
+		struct spokei_machine machine;
+
+		assert_true(spokei_machine_read(given, &machine));
+		assert_int_equal(spokei_machine_print(&machine, text, sizeof(text)),
+				 strlen(cases[i].expected));
+		assert_string_equal(text, cases[i].expected);
+		assert_int_equal(spokei_machine_print(&machine, text, strlen(cases[i].expected)),
+				 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +298,7 @@ int main(void)
 		cmocka_unit_test(text_that_is_no_address_is_refused),
 		cmocka_unit_test(wrong_prefix_is_refused_with_the_reason),
 		cmocka_unit_test(address_has_the_same_number_in_every_form),
+		cmocka_unit_test(address_is_printed_in_one_form),
 		cmocka_unit_test(peers_of_each_network_have_machines),
 		cmocka_unit_test(client_without_name_is_of_this_machine),
 	};

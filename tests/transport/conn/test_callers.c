@@ -82,6 +82,9 @@ static void names_of_certificates_are_compared_whole(void **state)
 		{ "uri:spiffe://x/*", "uri:spiffe://xy/z", false },
 		{ "ip:10.0.0.7", "ip:10.0.0.7", true },
 		{ "ip:10.0.0.7", "ip:10.0.0.8", false },
+		{ "ip:2001:DB8::0:1", "ip:2001:db8::1", true },
+		{ "ip:2001:db8::1", "ip:2001:db8::2", false },
+		{ "ip:2001:db8::1", "dns:2001:db8::1", false },
 		{ "uid:1, gid:2, token, addr:unix, dns:a.test", "dns:a.test", true },
 		{ "uid:1, gid:2, token, addr:unix", "dns:a.test", false },
 	};

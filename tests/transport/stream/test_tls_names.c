@@ -323,12 +323,16 @@ static void assert_names(const struct tlscert_wish *wish, const char *const *nam
 static void peer_is_known_by_the_names_of_its_certificate(void **state)
 {
 	static const char *const names[] = { "dns:a.test", "uri:spiffe://a/b", "ip:10.0.0.1" };
+	static const char *const addresses[] = { "ip:2001:db8::1", "ip:::1" };
 
 	(void)state;
 	assert_names(&(struct tlscert_wish){ .subject = "cn",
 					     .names = "DNS:a.test,URI:spiffe://a/b,IP:10.0.0.1,"
 						      "email:a@b.test" },
 		     names, 3);
+	assert_names(&(struct tlscert_wish){ .names =
+						     "IP:2001:db8:0:0:0:0:0:1,IP:0:0:0:0:0:0:0:1" },
+		     addresses, 2);
 	assert_names(&(struct tlscert_wish){ .subject = "cn" }, NULL, 0);
 	assert_names(&(struct tlscert_wish){ .dns = { "a.test\0.evil", 12 } }, NULL, 0);
 	assert_names(&(struct tlscert_wish){ .dns = { "a.test\nb", 8 } }, NULL, 0);

@@ -233,6 +233,27 @@ bool spokei_tls_trusts(const struct spokei_tls_link *link)
 
 /* --- shown */
 
+/* Writes an address of 4 or 16 bytes. */
+static size_t show_address(struct spoke_span bytes, char *out, size_t size)
+{
+	static const char prefix[] = "ip:";
+	struct spokei_machine machine = { .kind = SPOKEI_MACHINE_V4 };
+	const unsigned char *at = bytes.data;
+	size_t len;
+
+	if ((bytes.len != 4 && bytes.len != 16) || size <= sizeof(prefix))
+		return 0;
+	if (bytes.len == 16)
+		machine.kind = SPOKEI_MACHINE_V6;
+	for (size_t i = 0; i < bytes.len; i++) {
+		machine.high = machine.high << 8 | machine.low >> 56;
+		machine.low = machine.low << 8 | at[i];
+	}
+	memcpy(out, prefix, sizeof(prefix));
+	len = spokei_machine_print(&machine, out + sizeof(prefix) - 1, size - sizeof(prefix) + 1);
+	return len > 0 ? len + sizeof(prefix) - 1 : 0;
+}
+
 /* Writes a name of a certificate, e.g. "dns:a.test". Returns its length, or 0: it is of another
  * kind, or has bytes that no such name has. */
 static size_t show(const GENERAL_NAME *name, char *out, size_t size)
@@ -249,10 +270,7 @@ static size_t show(const GENERAL_NAME *name, char *out, size_t size)
 		text = text_of(name->d.uniformResourceIdentifier);
 		break;
 	case GEN_IPADD:
-		at = ASN1_STRING_get0_data(name->d.iPAddress);
-		if (ASN1_STRING_length(name->d.iPAddress) != 4)
-			return 0;
-		return (size_t)snprintf(out, size, "ip:%u.%u.%u.%u", at[0], at[1], at[2], at[3]);
+		return show_address(text_of(name->d.iPAddress), out, size);
 	default:
 		return 0;
 	}
