@@ -61,6 +61,8 @@ static void fill(const struct spokei_tls_sources *sources, struct spokei_tls_opt
 		.oldest = own->oldest ? own->oldest : oldest,
 		.handshakes_max = number_of(sources, own->handshakes_max,
 					    SPOKEI_KEY_HANDSHAKES_MAX),
+		.handshakes_per_second = number_of(sources, own->handshakes_per_second,
+						   SPOKEI_KEY_HANDSHAKES_TPS),
 		.handshakes_per_peer_max = number_of(sources, own->handshakes_per_peer_max,
 						     SPOKEI_KEY_HANDSHAKES_PER_PEER_MAX),
 	};

@@ -9,7 +9,7 @@
 #define LOCAL "unix:/run/secure"
 
 enum {
-	CROWD = 64,
+	CROWD = 300, /* more than have a place at a time */
 	STEPS_OF_A_TURN = 8,
 };
 
@@ -224,34 +224,79 @@ static void handshakes_that_wait_count_for_their_address(void **state)
 		secplay_raw_close(fds[i]);
 }
 
-static void note_turn(struct spokei_world_process *process)
+static void handshakes_begin_at_their_rate_and_in_their_order(void **state)
 {
-	uint64_t begun = secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES);
+	enum {
+		PEERS = 7,
+		RATE = 2,
+	};
+	unsigned char hello[4096];
+	size_t len = secplay_make_hello(hello, sizeof(hello));
+	int fds[PEERS];
 
-	(void)process;
-	if (begun - secplay.seen > secplay.most)
-		secplay.most = begun - secplay.seen;
-	secplay.seen = begun;
+	(void)state;
+	secplay.secure.provider.handshakes_per_second = RATE;
+	secplay_provide_tls("dubbo://" AT);
+	for (unsigned i = 0; i < PEERS; i++) {
+		fds[i] = secplay_raw_connect(AT);
+		secplay_raw_send(fds[i], hello, len);
+	}
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), RATE);
+	for (unsigned begun = RATE + 1; begun <= PEERS; begun++) {
+		unsigned char byte;
+		bool ended;
+
+		secplay_pass(SECOND / RATE);
+		assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), begun);
+		assert_int_equal(secplay_raw_read(fds[begun - 1], &byte, 1, &ended), 1);
+	}
+	for (unsigned i = 0; i < PEERS; i++)
+		secplay_raw_close(fds[i]);
 }
 
-static void crowd_is_let_in_a_few_a_turn(void **state)
+/* The server takes two steps of each handshake: one begins it, and the other ends it. */
+static void note_turn(struct spokei_world_process *process)
 {
-	struct spoke_consumer *crowd[CROWD];
+	uint64_t steps = secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES) +
+			 secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_DONE);
+
+	(void)process;
+	if (steps - secplay.seen > secplay.most)
+		secplay.most = steps - secplay.seen;
+	secplay.seen = steps;
+}
+
+/* All come at once, and a link that lives misses no heartbeat meanwhile. */
+static void crowd_is_let_in_a_few_steps_a_turn(void **state)
+{
+	static struct spoke_consumer *crowd[CROWD];
+	struct spoke_consumer *live;
 	const struct spoke_consumer_options options = { .url = "dubbo://" AT "/demo.Echo",
 							.tls = &secplay.secure.consumer };
 
 	(void)state;
 	secplay.secure.provider.handshakes_per_peer_max = CROWD;
 	secplay_provide_tls("dubbo://" AT);
+	assert_int_equal(spoke_consumer_new(secplay.engines[CLIENT],
+					    &(struct spoke_consumer_options){
+						    .url = "dubbo://" AT "/demo.Echo?heartbeat=1s",
+						    .tls = &secplay.secure.consumer },
+					    &live),
+			 0);
+	secplay_pass(SECOND);
+	assert_int_equal(spoke_consumer_ready(live), 1);
+	secplay.seen = 2;
 	secplay.processes[SERVER].turned = note_turn;
 	for (unsigned i = 0; i < CROWD; i++)
 		assert_int_equal(spoke_consumer_new(secplay.engines[CLIENT], &options, &crowd[i]),
 				 0);
-	secplay_pass(SECOND);
+	secplay_pass(5 * SECOND);
 	for (unsigned i = 0; i < CROWD; i++)
 		assert_int_equal(spoke_consumer_ready(crowd[i]), 1);
-	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_DONE), CROWD);
-	assert_in_range(secplay.most, 1, STEPS_OF_A_TURN);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_DONE), CROWD + 1);
+	assert_in_range(secplay.most, STEPS_OF_A_TURN, STEPS_OF_A_TURN);
+	assert_int_equal(secplay_stat_of(CLIENT, SPOKE_STAT_PROBES_MISSED), 0);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_PROBES_MISSED), 0);
 	secplay.processes[SERVER].turned = NULL;
 }
 
@@ -394,7 +439,8 @@ int main(void)
 		TEST(good_peer_is_served_when_stalled_handshakes_end),
 		TEST(address_with_too_many_handshakes_loses_the_next_ones),
 		TEST(handshakes_that_wait_count_for_their_address),
-		TEST(crowd_is_let_in_a_few_a_turn),
+		TEST(handshakes_begin_at_their_rate_and_in_their_order),
+		TEST(crowd_is_let_in_a_few_steps_a_turn),
 		TEST(consumer_with_tls_says_what_to_do_about_a_plain_provider),
 		TEST(plain_consumer_of_a_provider_with_tls_is_closed_unanswered),
 		TEST(consumer_with_tls_sends_nothing_but_tls),

@@ -51,6 +51,8 @@ struct spoke_tls_options {
 	uint32_t handshakes_max;
 	uint32_t handshakes_per_peer_max;
 	uint64_t handshake_timeout_ns; /* providers; 0: 5 s */
+	/* Providers: handshakes that begin in a second; further ones wait. 0: no limit. */
+	uint32_t handshakes_per_second;
 };
 
 /* The TLS of a connection. */

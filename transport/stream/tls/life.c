@@ -142,6 +142,8 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 					   : SPOKEI_TLS_HANDSHAKES_PER_PEER;
 	tls->key_records = KEY_RECORDS;
 	tls->task.run = spokei_tls_steps;
+	tls->begins = spokei_bucket_make(options->handshakes_per_second,
+					 options->handshakes_per_second, engine->begin_ns);
 	spokei_list_init(&tls->steps);
 	spokei_list_init(&tls->standing);
 	spokei_list_init(&tls->placed);
@@ -173,6 +175,7 @@ void spokei_tls_free(struct spokei_tls *tls)
 	spokei_map_fini(&tls->addresses);
 	spokei_task_drop(&tls->task);
 	(void)spoke_alarm_cancel(&tls->linger);
+	(void)spoke_alarm_cancel(&tls->ration);
 	spokei_tls_reload_free(tls->reload);
 	spokei_tls_term_end(tls);
 	SSL_CTX_free(tls->context);

@@ -36,18 +36,50 @@ static void queue(struct spokei_tls_link *link, struct spoke_list *list)
 
 /* --- places */
 
-/* Queues as many of those that stand as there are places. Each asks for one again: some may be
- * refused one, or be closed before, and then it is for the next. */
+/* Returns whether `count` handshakes may begin now. */
+static bool may_begin(const struct spokei_tls *tls, uint32_t count)
+{
+	uint64_t now_ns = tls->engine->begin_ns;
+
+	return tls->begins.rate == 0 || spokei_bucket_next(&tls->begins, count, now_ns) == now_ns;
+}
+
+static void ration_due(struct spoke_alarm *alarm);
+
+/* Has those that stand looked at when the next handshake may begin, if that is what they wait for.
+ * Without a timer they wait for the end of another one. */
+static void expect_ration(struct spokei_tls *tls)
+{
+	uint64_t now_ns = tls->engine->begin_ns;
+	uint64_t next_ns;
+
+	if (tls->begins.rate == 0 || tls->places == tls->places_max ||
+	    spokei_list_empty(&tls->standing) || spoke_timer_armed(&tls->ration.timer))
+		return;
+	next_ns = spokei_bucket_next(&tls->begins, 1, now_ns);
+	(void)!spoke_alarm_after(tls->engine, &tls->ration, next_ns - now_ns, ration_due);
+}
+
+/* Queues as many of those that stand as there are places and beginnings. Each asks for one again:
+ * some may be refused one, or be closed before, and then it is for the next. */
 static void wake_standing(struct spokei_tls *tls)
 {
 	uint32_t free_count = tls->places_max - tls->places;
 
-	for (; free_count > 0 && !spokei_list_empty(&tls->standing); free_count--) {
+	for (uint32_t i = 1; i <= free_count && !spokei_list_empty(&tls->standing); i++) {
 		struct spoke_list *first = tls->standing.next;
 
+		if (!may_begin(tls, i))
+			break;
 		spokei_list_remove(first);
 		queue(spoke_container_of(first, struct spokei_tls_link, node), &tls->steps);
 	}
+	expect_ration(tls);
+}
+
+static void ration_due(struct spoke_alarm *alarm)
+{
+	wake_standing(spoke_container_of(alarm, struct spokei_tls, ration));
 }
 
 void spokei_tls_leave(struct spokei_tls_link *link)
@@ -141,10 +173,13 @@ static int take_place(struct spokei_tls_link *link)
 	}
 	if (status)
 		return status;
-	if (tls->places == tls->places_max) {
+	if (tls->places == tls->places_max || !may_begin(tls, 1)) {
 		spokei_list_append(&tls->standing, &link->node);
+		expect_ration(tls);
 		return SPOKEI_STREAM_MORE;
 	}
+	if (tls->begins.rate > 0)
+		(void)spokei_bucket_take(&tls->begins, 1, tls->engine->begin_ns);
 	tls->places++;
 	spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES);
 	spokei_list_append(&tls->placed, &link->place);

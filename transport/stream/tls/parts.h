@@ -68,6 +68,8 @@ struct spokei_tls {
 	uint32_t places;
 	uint32_t places_max;
 	uint32_t places_per_peer_max;
+	struct spokei_bucket begins; /* handshakes that may begin; rate 0: no limit */
+	struct spoke_alarm ration;   /* the next one may */
 	struct spokei_map addresses; /* of struct spokei_tls_address */
 	struct spokei_task task;     /* takes the next steps */
 	struct spoke_list open;      /* streams that are open */

@@ -30,6 +30,7 @@ struct spokei_tls_options {
 	unsigned oldest;              /* version, 12 or 13; 0: 13 */
 	uint32_t handshakes_max;      /* 0: the default; also the next */
 	uint32_t handshakes_per_peer_max;
+	uint32_t handshakes_per_second; /* that begin; 0: no limit */
 };
 
 /*
