@@ -2,6 +2,8 @@
 /* Reads the credentials of a consumer. */
 #include "cluster/consumer/shown.h"
 
+#include "cluster/config/config.h"
+#include "cluster/config/secrets.h"
 #include "cluster/config/texts.h"
 #include "cluster/consumer/settings.h"
 #include "cluster/endpoints/endpoint.h"
@@ -61,6 +63,36 @@ static int copy_paths(const struct spoke_env *env, const struct spoke_consumer_o
 				 &ret->texts_size);
 }
 
+/* --- files */
+
+static void list_files(void *arg, struct spokei_secrets *secrets)
+{
+	const struct spokei_shown *shown = arg;
+	const struct spoke_config *config = shown->settings->file.config;
+	const struct spoke_span names[] = { span_of(shown->settings->service), span_of("") };
+	const enum spokei_section sections[] = { SPOKEI_IN_SERVICE, SPOKEI_IN_CONSUMER };
+
+	spokei_secrets_add(secrets, shown->options.token_file);
+	spokei_secrets_add(secrets, shown->options.access_secret_file);
+	for (unsigned i = 0; config && i < 2; i++) {
+		spokei_secrets_add(secrets, spokei_config_text(config, sections[i], names[i],
+							       SPOKEI_KEY_TOKEN_FILE));
+		spokei_secrets_add(secrets, spokei_config_text(config, sections[i], names[i],
+							       SPOKEI_KEY_ACCESS_SECRET_FILE));
+	}
+}
+
+static void files_changed(void *arg)
+{
+	struct spokei_shown *shown = arg;
+
+	spokei_shown_renew(shown->engine, shown->settings, shown);
+}
+
+static const struct spokei_secrets_up secrets_up = { .list = list_files, .changed = files_changed };
+
+/* --- life */
+
 int spokei_shown_init(struct spoke_engine *engine, const struct spoke_consumer_options *options,
 		      const struct spokei_consumer_settings *settings, struct spokei_shown *ret)
 {
@@ -69,11 +101,18 @@ int spokei_shown_init(struct spoke_engine *engine, const struct spoke_consumer_o
 	if (error == SPOKE_OK)
 		error = read_all(engine, settings, options->token, ret);
 	ret->same_token = options->token != NULL;
-	return error;
+	ret->engine = engine;
+	ret->settings = settings;
+	if (error || (settings->file.config == NULL && ret->options.token_file == NULL &&
+		      ret->options.access_secret_file == NULL))
+		return error;
+	return spokei_secrets_new(engine, &secrets_up, ret, &ret->secrets);
 }
 
 void spokei_shown_fini(const struct spoke_env *env, struct spokei_shown *shown)
 {
+	spokei_secrets_free(shown->secrets);
+	shown->secrets = NULL;
 	spokei_credentials_wipe(&shown->of);
 	spokei_free(env, shown->texts, 1, shown->texts_size);
 	shown->texts = NULL;
@@ -82,6 +121,7 @@ void spokei_shown_fini(const struct spoke_env *env, struct spokei_shown *shown)
 void spokei_shown_renew(struct spoke_engine *engine,
 			const struct spokei_consumer_settings *settings, struct spokei_shown *shown)
 {
+	spokei_secrets_again(shown->secrets);
 	if (read_all(engine, settings, NULL, shown))
 		spokei_event(engine, SPOKE_EINVAL, "reload: token and key stay as they were");
 }

@@ -11,6 +11,7 @@
 struct spoke_consumer_options;
 struct spoke_url;
 struct spokei_consumer_settings;
+struct spokei_secrets;
 
 struct spokei_shown {
 	struct spokei_credentials of; /* of options, else of the service, else of all consumers */
@@ -18,6 +19,9 @@ struct spokei_shown {
 	char *texts;
 	size_t texts_size;
 	bool same_token; /* an option gave the token */
+	struct spoke_engine *engine;
+	const struct spokei_consumer_settings *settings;
+	struct spokei_secrets *secrets; /* NULL: no file can be in use */
 };
 
 /* Reads the credentials. `ret` is all zero. Returns 0, ENOMEM, or an error that the engine's newest
@@ -28,8 +32,8 @@ SPOKE_MUST_USE int spokei_shown_init(struct spoke_engine *engine,
 				     struct spokei_shown *ret);
 void spokei_shown_fini(const struct spoke_env *env, struct spokei_shown *shown);
 
-/* Reads them again after a reload of the file. If one of them is wrong, which events explain,
- * nothing changes. */
+/* Reads them again after a reload of the file, as when one of their own files has changed. If one
+ * of them is wrong, which events explain, nothing changes. */
 void spokei_shown_renew(struct spoke_engine *engine,
 			const struct spokei_consumer_settings *settings,
 			struct spokei_shown *shown);

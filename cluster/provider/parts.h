@@ -102,6 +102,9 @@ void spokei_provider_changed(struct spokei_config_user *user);
 /* Sets the bounds of peers that have proven nothing, if the provider asks for proof. */
 void spokei_provider_bound_unproven(struct spoke_provider *provider);
 
+/* Reads tokens and keys again, because their files may have changed. `arg`: the provider. */
+void spokei_provider_proof_changed(void *arg);
+
 /* Sets the limits of methods whose handlers have none to those of the file. */
 void spokei_provider_limit(struct spoke_provider *provider);
 

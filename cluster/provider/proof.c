@@ -3,6 +3,7 @@
 #include "cluster/provider/proof.h"
 
 #include "cluster/config/config.h"
+#include "cluster/config/secrets.h"
 #include "cluster/config/texts.h"
 #include "cluster/filter/signature.h"
 #include "cluster/provider/settings.h"
@@ -45,7 +46,10 @@ struct spokei_proof {
 	bool same_token; /* an option gave the tokens; its text is not kept */
 	bool publishes;
 	struct spokei_credentials own;
-	struct spoke_list services; /* of struct service_proof */
+	struct spoke_list services;     /* of struct service_proof */
+	struct spokei_secrets *secrets; /* NULL: no file can be in use */
+	void (*changed)(void *arg);
+	void *changed_arg;
 };
 
 /* --- reading */
@@ -122,6 +126,7 @@ int spokei_proof_add(struct spokei_proof *proof, const char *service, void **ret
 		return error;
 	}
 	spokei_list_append(&proof->services, &added->node);
+	spokei_secrets_again(proof->secrets);
 	*ret_asked = added;
 	return SPOKE_OK;
 }
@@ -155,8 +160,12 @@ bool spokei_proof_reload(struct spokei_proof *proof)
 {
 	struct spoke_list *all = &proof->services;
 	struct spokei_credentials own;
-	bool takes = read_all_again(proof, &own);
-	bool changed = replace(&proof->own, &own, takes);
+	bool changed;
+	bool takes;
+
+	spokei_secrets_again(proof->secrets);
+	takes = read_all_again(proof, &own);
+	changed = replace(&proof->own, &own, takes);
 
 	for (struct spoke_list *node = all->next; node != all; node = node->next)
 		changed |= replace(&proof_at(node)->of, &proof_at(node)->next, takes);
@@ -445,6 +454,56 @@ bool spokei_proof_lets_know(void *arg, struct spokei_conn *conn,
 	return false;
 }
 
+/* --- files */
+
+static void list_section(const struct spokei_proof *proof, struct spokei_secrets *secrets,
+			 enum spokei_section section, struct spoke_span name)
+{
+	const struct spoke_config *config = proof->file->config;
+
+	spokei_secrets_add(secrets,
+			   spokei_config_text(config, section, name, SPOKEI_KEY_TOKEN_FILE));
+	spokei_secrets_add(secrets, spokei_config_text(config, section, name,
+						       SPOKEI_KEY_ACCESS_SECRET_FILE));
+}
+
+static void list_files(void *arg, struct spokei_secrets *secrets)
+{
+	const struct spokei_proof *proof = arg;
+	const struct spoke_list *all = &proof->services;
+
+	spokei_secrets_add(secrets, proof->options.token_file);
+	spokei_secrets_add(secrets, proof->options.access_secret_file);
+	if (proof->file->config == NULL)
+		return;
+	list_section(proof, secrets, SPOKEI_IN_PROVIDER, no_name);
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		const struct service_proof *each = proof_at(node);
+
+		list_section(proof, secrets, SPOKEI_IN_SERVICE,
+			     spokei_span(each->name, each->name_len));
+	}
+}
+
+static void files_changed(void *arg)
+{
+	const struct spokei_proof *proof = arg;
+
+	proof->changed(proof->changed_arg);
+}
+
+static const struct spokei_secrets_up secrets_up = { .list = list_files, .changed = files_changed };
+
+int spokei_proof_watch(struct spokei_proof *proof, void (*changed)(void *arg), void *arg)
+{
+	if (proof->file->config == NULL && proof->options.token_file == NULL &&
+	    proof->options.access_secret_file == NULL)
+		return SPOKE_OK;
+	proof->changed = changed;
+	proof->changed_arg = arg;
+	return spokei_secrets_new(proof->engine, &secrets_up, proof, &proof->secrets);
+}
+
 /* --- life */
 
 /* Paths are used again at each reload; tokens are not kept. */
@@ -500,6 +559,7 @@ void spokei_proof_free(struct spokei_proof *proof)
 	if (proof == NULL)
 		return;
 	env = proof->engine->env;
+	spokei_secrets_free(proof->secrets);
 	while (!spokei_list_empty(&proof->services)) {
 		struct service_proof *each = proof_at(spokei_list_first(&proof->services));
 

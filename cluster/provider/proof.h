@@ -31,6 +31,11 @@ SPOKE_MUST_USE int spokei_proof_new(struct spoke_engine *engine,
 				    struct spokei_proof **ret_proof);
 void spokei_proof_free(struct spokei_proof *proof);
 
+/* Has `changed` called when files of tokens or keys may have changed, for spokei_proof_reload().
+ * Returns 0 or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_proof_watch(struct spokei_proof *proof, void (*changed)(void *arg),
+				      void *arg);
+
 /* Returns whether requests have to be checked, now or after a reload. */
 bool spokei_proof_may_ask(const struct spokei_proof *proof);
 

@@ -185,6 +185,9 @@ static int add_filters(struct spoke_provider *provider,
 	if (error == 0)
 		error = spokei_proof_new(engine, options, provider->settings, &provider->file,
 					 &provider->proof);
+	if (error == 0)
+		error = spokei_proof_watch(provider->proof, spokei_provider_proof_changed,
+					   provider);
 	if (error == 0 && spokei_proof_may_ask(provider->proof))
 		error = spokei_filters_put_first(provider->filters, engine->env,
 						 spokei_proof_filter(provider->proof));

@@ -57,6 +57,15 @@ void spokei_provider_bound_unproven(struct spoke_provider *provider)
 						      : 0;
 }
 
+void spokei_provider_proof_changed(void *arg)
+{
+	struct spoke_provider *provider = arg;
+
+	if (spokei_proof_reload(provider->proof))
+		spokei_registration_renew(provider->registration);
+	spokei_doors_drain(provider);
+}
+
 void spokei_provider_changed(struct spokei_config_user *user)
 {
 	struct spoke_provider *provider = spoke_container_of(user, struct spoke_provider, file);

@@ -255,6 +255,22 @@ static void token_changes_with_a_reload(void **state)
 	assert_true(has_sent(OTHER));
 }
 
+static void changed_token_file_is_sent_within_a_minute_without_a_reload(void **state)
+{
+	const struct spoke_consumer_options with = { .token_file = "token" };
+
+	(void)state;
+	provide(NEAR, "[provider]\ntoken = " SECRET "," OTHER "\n");
+	spokei_vfiles_put(rig.world.files, "token", SECRET "\n");
+	assert_int_equal(consume("dubbo://" NEAR "/it.Api", with, NULL), 0);
+	assert_int_equal(call(), 0);
+	assert_true(has_sent(SECRET));
+	spokei_vfiles_put(rig.world.files, "token", OTHER "\n");
+	pass(MINUTE + 1000 * MS);
+	assert_int_equal(call(), 0);
+	assert_true(has_sent(OTHER));
+}
+
 static void consumer_has_one_token_and_no_random_one(void **state)
 {
 	static const char *const bad[] = { SECRET "," OTHER, "true", "short", "with a blank" };
@@ -492,6 +508,7 @@ int main(void)
 		TEST(own_token_replaces_that_of_the_url),
 		TEST(token_of_the_service_comes_before_that_of_all),
 		TEST(token_changes_with_a_reload),
+		TEST(changed_token_file_is_sent_within_a_minute_without_a_reload),
 		TEST(consumer_has_one_token_and_no_random_one),
 		TEST(token_is_shown_once_on_a_connection_of_messagepack_rpc),
 		TEST(token_goes_before_calls_that_wait_for_their_connection),

@@ -168,6 +168,18 @@ static void unserved_names_are_told_to_the_proven_only(void **state)
 
 /* --- tokens that are withdrawn */
 
+#define MINUTE (60000 * MS)
+
+static unsigned count_events(const char *words)
+{
+	struct spoke_event event = { .number = 0 };
+	unsigned count = 0;
+
+	while (spoke_event_get(proofrig.engine, event.number + 1, &event) == SPOKE_OK)
+		count += strstr(event.text, words) != NULL;
+	return count;
+}
+
 static void connection_proven_by_a_withdrawn_token_is_drained(void **state)
 {
 	(void)state;
@@ -186,6 +198,25 @@ static void connection_proven_by_a_withdrawn_token_is_drained(void **state)
 	assert_true(proofrig.conns[0].ended);
 	assert_int_equal(proofrig_call(1, "demo.A", OTHER), 0);
 	assert_int_equal(proofrig_call(2, "demo.A", OTHER), 0);
+}
+
+static void changed_token_file_counts_within_a_minute_without_a_reload(void **state)
+{
+	(void)state;
+	spokei_vfiles_put(proofrig.world.files, "tokens", SECRET "\n");
+	proofrig_configure("[service.demo.B]\ntoken.file = tokens\n");
+	proofrig_open(0, &spokei_wire_dubbo);
+	assert_int_equal(proofrig_call(0, "demo.B", SECRET), 0);
+	spokei_vfiles_put(proofrig.world.files, "tokens", "short\n");
+	spokei_world_run(&proofrig.world, proofrig.world.now_ns + 3 * MINUTE);
+	assert_int_equal(proofrig_call(0, "demo.B", SECRET), 0);
+	assert_int_equal(count_events("tokens and keys stay"), 1);
+	spokei_vfiles_put(proofrig.world.files, "tokens", OTHER "\n");
+	spokei_world_run(&proofrig.world, proofrig.world.now_ns + MINUTE + 1000 * MS);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_DRAINED_CALLER), 1);
+	proofrig_open(0, &spokei_wire_dubbo);
+	assert_int_equal(proofrig_call(0, "demo.B", SECRET), SPOKE_EFORBIDDEN);
+	assert_int_equal(proofrig_call(0, "demo.B", OTHER), 0);
 }
 
 static void withdrawn_token_is_no_caller_of_a_list_any_more(void **state)
@@ -326,6 +357,7 @@ int main(void)
 		TEST(echo_and_heartbeats_need_no_token),
 		TEST(unserved_names_are_told_to_the_proven_only),
 		TEST(connection_proven_by_a_withdrawn_token_is_drained),
+		TEST(changed_token_file_counts_within_a_minute_without_a_reload),
 		TEST(withdrawn_token_is_no_caller_of_a_list_any_more),
 		TEST(provider_that_asks_for_nothing_any_more_drains_nothing),
 		TEST(connection_of_messagepack_rpc_shows_its_token_once),
