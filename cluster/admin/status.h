@@ -31,7 +31,8 @@
  *     "consumers_more": omitted
  *     "providers": [{ "services": [text], at most 25, "addresses": [text], "connections",
  *         "in_flight", "heartbeat_ms", "draining", "peers": [{ "name", "state" ("ready",
- *             "suspect", "readonly"), "missed", "in_flight", "heard_ago_ms" }], only peers
+ *             "suspect", "readonly"), "missed", "in_flight", "heard_ago_ms", "tls",
+ *             "refusals" (requests without good credentials) }], only peers
  *             that have sent a message, "more": peers omitted }]
  *     "providers_more": omitted
  *     "methods": [{ "side" ("calls", "requests"), "service", "method" ("*": all others, or what a

@@ -226,6 +226,7 @@ static void show_peer(struct spokei_json *json, const struct spokei_conn *conn)
 	spokei_json_put_u64(json, "in_flight", info.in_flight);
 	spokei_json_put_ms(json, "heard_ago_ms", info.heard_ns);
 	spokei_json_put_bool(json, "tls", info.tls);
+	spokei_json_put_u64(json, "refusals", conn->refusals);
 	spokei_json_close(json, '}');
 }
 

@@ -211,6 +211,8 @@ static void put_peer(struct spokei_lines *lines, const struct spokei_conn *conn)
 			 escape(name, info.name), spokei_status_peer_state(&info), info.in_flight,
 			 info.missed);
 	put_heard(lines, info.heard_ns);
+	if (conn->refusals > 0)
+		spokei_lines_put(lines, ", %u refused", conn->refusals);
 	spokei_lines_put(lines, "%s\n", info.tls ? ", TLS" : "");
 }
 

@@ -100,6 +100,7 @@ struct pinger {
 	uint64_t sent;
 	uint64_t ended;
 	uint64_t answered;
+	uint64_t forbidden; /* of these: the provider does not let this caller in */
 	uint64_t timeouts;
 	bool connected;
 	bool described; /* the TLS of the connection has been printed */
@@ -196,6 +197,7 @@ static void done(void *arg, const struct spoke_result *result)
 	pinger->ended++;
 	if (is_alive(result->error)) {
 		pinger->answered++;
+		pinger->forbidden += result->error == SPOKE_EFORBIDDEN;
 		pinger->connected = true;
 		spoke_histogram_add(&pinger->times, ns);
 		if (pinger->answered == 1 || ns < pinger->least_ns)
@@ -275,12 +277,16 @@ static void print_summary(const struct pinger *pinger)
 
 	if (pinger->json) {
 		printf("{\"sent\":%" PRIu64 ",\"answered\":%" PRIu64 ",\"timed_out\":%" PRIu64
-		       ",\"min_ms\":%.3f,\"avg_ms\":%.3f,\"p99_ms\":%.3f,\"max_ms\":%.3f}\n",
-		       pinger->ended, pinger->answered, pinger->timeouts, least, mean, p99, most);
+		       ",\"min_ms\":%.3f,\"avg_ms\":%.3f,\"p99_ms\":%.3f,\"max_ms\":%.3f"
+		       ",\"forbidden\":%" PRIu64 "}\n",
+		       pinger->ended, pinger->answered, pinger->timeouts, least, mean, p99, most,
+		       pinger->forbidden);
 		return;
 	}
 	printf("%" PRIu64 " sent, %" PRIu64 " answered, %" PRIu64 " timed out", pinger->ended,
 	       pinger->answered, pinger->timeouts);
+	if (pinger->forbidden)
+		printf(", %" PRIu64 " forbidden", pinger->forbidden);
 	if (pinger->answered)
 		printf("; min %.3f avg %.3f p99 %.3f max %.3f ms", least, mean, p99, most);
 	(void)putchar('\n');

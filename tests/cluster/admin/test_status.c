@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The status of an engine, in each state. */
+#include "cluster/provider/parts.h"
 #include "tests/cluster/admin/statusrig.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -78,7 +81,21 @@ static void status_shows_consumer_and_its_providers(void **state)
 	EXPECT_TEXT(status, "providers[0].addresses[0]", "127.0.0.1:20880");
 	EXPECT(status, "providers[0].connections", 1);
 	EXPECT_TEXT(status, "providers[0].peers[0].state", "ready");
+	EXPECT(status, "providers[0].peers[0].refusals", 0);
 	EXPECT(status, "stats.requests_ok", 2);
+}
+
+static void refusals_are_shown_at_their_connection(void **state)
+{
+	struct spoke_list *node;
+
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_consume("", NULL);
+	clusterrig_end(clusterrig_call(clusterrig_method("echo", NULL)));
+	node = rig.providers[0].provider->link->conns.next;
+	spoke_container_of(node, struct spokei_conn, node)->refusals = 2;
+	EXPECT(statusrig_look_at(rig.providers[0].engine), "providers[0].peers[0].refusals", 2);
 }
 
 /* Adds the timers of a class in all slots. */
@@ -426,6 +443,7 @@ static void drain_is_shown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(refusals_are_shown_at_their_connection),
 		T(status_of_empty_engine_is_valid),
 		T(status_shows_consumer_and_its_providers),
 		T(slots_show_the_classes_of_their_timers),
