@@ -11,6 +11,7 @@ enum {
 	ROOM = 262144,
 	ALERT_HANDSHAKE_FAILURE = 40,
 	ALERT_BAD_CERTIFICATE = 42,
+	ALERT_ILLEGAL_PARAMETER = 47,
 	ALERT_PROTOCOL_VERSION = 70,
 	ALERT_NO_PROTOCOL = 120,
 };
@@ -24,6 +25,17 @@ static size_t make_hello(void)
 {
 	tlsrig_step(&rig);
 	return tlsrig_made(&rig, bytes, sizeof(bytes));
+}
+
+/* Reads what the stream has sent, as it is. Returns its length. */
+static size_t read_raw(void)
+{
+	const struct spoke_env *env = &rig.process.env;
+	ssize_t got;
+
+	tlsrig_run(&rig);
+	got = env->net->read(env->ctx, rig.fd, bytes, sizeof(bytes));
+	return got > 0 ? (size_t)got : 0;
 }
 
 /* --- policy */
@@ -122,6 +134,100 @@ static void renegotiation_is_refused(void **state)
 	tlsrig_pass(&rig);
 	tlsrig_step(&rig);
 	assert_int_not_equal(rig.peer_status, SSL_ERROR_NONE);
+	tlsrig_end(&rig);
+}
+
+/* Offers a key that the stream does not know, so that the peer may send before it is answered. */
+static int offer_key(SSL *ssl, const EVP_MD *hash, const unsigned char **id, size_t *len,
+		     SSL_SESSION **session)
+{
+	static const unsigned char suite[] = { 0x13, 0x01 };
+	static const unsigned char key[32] = { 1 };
+
+	(void)hash;
+	*session = SSL_SESSION_new();
+	assert_int_equal(SSL_SESSION_set1_master_key(*session, key, sizeof(key)), 1);
+	assert_int_equal(SSL_SESSION_set_cipher(*session, SSL_CIPHER_find(ssl, suite)), 1);
+	assert_int_equal(SSL_SESSION_set_protocol_version(*session, TLS1_3_VERSION), 1);
+	assert_int_equal(SSL_SESSION_set_max_early_data(*session, 1000), 1);
+	*id = (const unsigned char *)"key";
+	*len = 3;
+	return 1;
+}
+
+static void offer_early_data(SSL_CTX *context)
+{
+	SSL_CTX_set_psk_use_session_callback(context, offer_key);
+}
+
+static void early_data_is_never_delivered(void **state)
+{
+	const struct tlsrig_setting setting = { .accepts = true, .set_context = offer_early_data };
+	size_t wrote;
+
+	(void)state;
+	tlsrig_begin(&rig, &setting);
+	assert_int_equal(SSL_write_early_data(rig.peer, "early", 5, &wrote), 1);
+	assert_int_equal(wrote, 5);
+	tlsrig_shake(&rig);
+	if (rig.status == 0) {
+		assert_int_equal(SSL_get_early_data_status(rig.peer), SSL_EARLY_DATA_REJECTED);
+		assert_int_equal(SSL_session_reused(rig.peer), 0);
+		tlsrig_peer_write(&rig, "late", 4);
+		tlsrig_pass(&rig);
+		assert_int_equal(rig.got_len, 4);
+		assert_memory_equal(rig.got, "late", 4);
+	} else {
+		assert_int_equal(rig.got_len, 0);
+	}
+	tlsrig_end(&rig);
+}
+
+/* Has a ClientHello offer compression, too. Returns its new length. */
+static size_t offer_compression(unsigned char *hello, size_t len)
+{
+	enum {
+		DEFLATE = 1,
+		ID = 43, /* length of the session's id */
+	};
+	size_t at = (size_t)ID + 1 + hello[ID];
+
+	at += 2 + ((size_t)hello[at] << 8 | hello[at + 1]); /* suites */
+	assert_int_equal(hello[at], 1);
+	assert_int_equal(hello[at + 1], 0);
+	memmove(hello + at + 2, hello + at + 1, len - at - 1);
+	hello[at] = 2;
+	hello[at + 1] = DEFLATE;
+	for (size_t field = 4; field <= 8; field += 4) { /* lengths of the record and the message */
+		hello[field]++;
+		assert_int_not_equal(hello[field], 0);
+	}
+	return len + 1;
+}
+
+static void compression_is_not_chosen(void **state)
+{
+	enum {
+		ID = 43,
+	};
+	const struct tlsrig_setting old = { .accepts = true,
+					    .set_context = only_tls_1_2,
+					    .oldest = 12 };
+	const unsigned char *answer;
+
+	(void)state;
+	tlsrig_begin(&rig, &old);
+	tlsrig_send(&rig, bytes, offer_compression(bytes, make_hello()));
+	assert_true(read_raw() > ID + 40);
+	answer = bytes + ID;
+	assert_int_equal(bytes[5], SSL3_MT_SERVER_HELLO);
+	assert_int_equal(answer[1 + answer[0] + 2], 0);
+	tlsrig_end(&rig);
+	tlsrig_begin(&rig, &accepting); /* TLS 1.3 forbids the offer */
+	tlsrig_send(&rig, bytes, offer_compression(bytes, make_hello()));
+	tlsrig_hear(&rig);
+	tlsrig_step(&rig);
+	assert_int_equal(rig.alert, ALERT_ILLEGAL_PARAMETER);
 	tlsrig_end(&rig);
 }
 
@@ -327,6 +433,8 @@ int main(void)
 		cmocka_unit_test(version_suite_or_protocol_of_others_is_refused_with_an_alert),
 		cmocka_unit_test(peer_without_protocols_or_with_tls_1_2_is_taken),
 		cmocka_unit_test(renegotiation_is_refused),
+		cmocka_unit_test(early_data_is_never_delivered),
+		cmocka_unit_test(compression_is_not_chosen),
 		cmocka_unit_test(no_session_is_resumed_and_no_ticket_is_given),
 		cmocka_unit_test(refused_peer_gets_its_alert_although_it_goes_on_sending),
 		cmocka_unit_test(peer_that_this_side_refuses_gets_its_alert_and_a_second),

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of certificates that change while handshakes and open streams use them. */
+#include "tests/transport/stream/tlsrig.h"
+
+#include "core/virtual/files.h"
+
+#include <spoke/engine.h>
+#include <spoke/stats.h>
+
+#include <string.h>
+
+enum {
+	ROOM = 65536,
+	CHANGES = 1000,
+};
+
+static const struct tlsrig_setting accepting = { .accepts = true,
+						 .verify = SPOKE_TLS_VERIFY_REQUIRED };
+
+static struct tlsrig rig;
+static unsigned char bytes[ROOM];
+static unsigned refused;
+
+static void note_refused(struct spokei_stream *stream)
+{
+	(void)stream;
+	refused++;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	refused = 0;
+	tlsrig_begin(&rig, &accepting);
+	spokei_tls_watch(rig.tls, note_refused);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	tlsrig_end(&rig);
+	return 0;
+}
+
+static uint64_t stat_of(enum spoke_stat stat)
+{
+	return spoke_stat_get(rig.engine, stat);
+}
+
+static void put(const char *path, const struct tlscert *cert)
+{
+	char text[TLSCERT_PEM];
+
+	tlscert_chain(&cert, 1, text);
+	spokei_vfiles_put(rig.world.files, path, text);
+}
+
+static void put_own(const struct tlscert *cert)
+{
+	char text[TLSCERT_PEM];
+
+	put("server", cert);
+	tlscert_key(cert, text);
+	spokei_vfiles_put(rig.world.files, "server.key", text);
+}
+
+/* Has the files looked at. */
+static void reload(void)
+{
+	spokei_tls_reload(rig.tls);
+	tlsrig_run(&rig);
+	tlsrig_run(&rig);
+}
+
+static struct tlscert make_other(void)
+{
+	return tlscert_make(&(struct tlscert_wish){ .subject = "other",
+						    .names = "DNS:" TLSRIG_HOST,
+						    .issuer = &tlsrig_certs()->authority });
+}
+
+static void assert_shown(const struct tlscert *expected)
+{
+	X509 *shown = SSL_get1_peer_certificate(rig.peer);
+
+	assert_non_null(shown);
+	assert_int_equal(X509_cmp(shown, expected->cert), 0);
+	X509_free(shown);
+}
+
+/* The peer has the answer to its ClientHello, and has not ended its handshake. */
+static void begin_handshake(void)
+{
+	tlsrig_step(&rig);
+	tlsrig_pass(&rig);
+	assert_int_equal(rig.status, TLSRIG_OPENING);
+}
+
+static void handshake_ends_on_the_files_on_which_it_began(void **state)
+{
+	struct tlscert other = make_other();
+
+	(void)state;
+	begin_handshake();
+	put_own(&other);
+	reload();
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 1);
+	tlsrig_open(&rig);
+	assert_shown(&tlsrig_certs()->server);
+	tlsrig_run(&rig);
+	assert_int_equal(refused, 0);
+	tlsrig_again(&rig);
+	tlsrig_open(&rig);
+	assert_shown(&other);
+	tlscert_free(&other);
+}
+
+static void handshake_that_began_before_its_authority_went_is_refused_afterwards(void **state)
+{
+	(void)state;
+	begin_handshake();
+	put("authority", &tlsrig_certs()->stranger);
+	reload();
+	assert_int_equal(refused, 0);
+	tlsrig_open(&rig);
+	tlsrig_run(&rig);
+	assert_int_equal(refused, 1);
+}
+
+static void new_authority_counts_for_live_and_new_peers(void **state)
+{
+	struct tlscert foreign = tlscert_make(&(struct tlscert_wish){
+		.subject = "foreign", .issuer = &tlsrig_certs()->stranger });
+	struct tlsrig_setting setting = accepting;
+
+	(void)state;
+	tlsrig_open(&rig);
+	put("authority", &tlsrig_certs()->stranger);
+	reload();
+	assert_int_equal(refused, 1);
+	tlsrig_again(&rig); /* a peer of the old authority */
+	tlsrig_shake(&rig);
+	(void)tlsrig_peer_read(&rig, bytes, 1);
+	assert_int_not_equal(rig.status, 0);
+	assert_non_null(strstr(rig.stream.kind->why(&rig.stream), "certificate is refused"));
+	tlsrig_hang_up(&rig);
+	assert_int_equal(SSL_CTX_use_certificate(rig.context, foreign.cert), 1);
+	assert_int_equal(SSL_CTX_use_PrivateKey(rig.context, foreign.key), 1);
+	setting.peer = &foreign;
+	rig.setting = setting;
+	tlsrig_again(&rig);
+	tlsrig_open(&rig);
+	assert_int_equal(refused, 1);
+	tlscert_free(&foreign);
+}
+
+static void files_that_are_gone_or_broken_leave_the_old_ones_in_use(void **state)
+{
+	(void)state;
+	spokei_vfiles_remove(rig.world.files, "server");
+	reload();
+	reload();
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS_FAILED), 1);
+	tlsrig_open(&rig);
+	assert_shown(&tlsrig_certs()->server);
+	spokei_vfiles_put(rig.world.files, "authority", "-----BEGIN CERTIFICATE-----\nMIIB");
+	reload();
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS_FAILED), 2);
+	tlsrig_put_files(&rig.world);
+	reload();
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 0); /* as they were */
+	assert_int_equal(refused, 0);
+}
+
+static void thousand_changes_leave_no_memory_behind(void **state)
+{
+	struct tlscert other = make_other();
+	size_t blocks = 0;
+
+	(void)state;
+	tlsrig_open(&rig);
+	for (unsigned i = 0; i < CHANGES; i++) {
+		put_own(i % 2 ? &tlsrig_certs()->server : &other);
+		reload();
+		if (i == 0)
+			blocks = rig.faulty.blocks;
+		assert_int_equal(rig.faulty.blocks, blocks);
+	}
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), CHANGES);
+	assert_int_equal(refused, 0);
+	tlsrig_peer_write(&rig, "x", 1);
+	tlsrig_pass(&rig);
+	assert_int_equal(rig.got_len, 1);
+	tlscert_free(&other);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(handshake_ends_on_the_files_on_which_it_began),
+		TEST(handshake_that_began_before_its_authority_went_is_refused_afterwards),
+		TEST(new_authority_counts_for_live_and_new_peers),
+		TEST(files_that_are_gone_or_broken_leave_the_old_ones_in_use),
+		TEST(thousand_changes_leave_no_memory_behind),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
