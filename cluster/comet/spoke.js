@@ -5,11 +5,11 @@
 	const home = document.currentScript?.src.replace(/[^/]*$/, '') || '/';
 	self.spoke = ({ url = home, user = '', ticket = '', mode = 'socket', share = user } = {}) => {
 		const base = new URL('spoke/', new URL(url, location)).href, hub = new EventTarget(), queue = [];
-		// `retry` is in ms. `failed`: connections in a row that did not open.
-		let last = '', retry = 5000, failed = 0, looked = 0;
-		let link, timer, tabs, leads, met, over, leave, sending;
+		// `retry` is in ms. `fails`: connections in a row that did not open.
+		let last = '', retry = 5e3, fails = 0, tried = 0;
+		let link, timer, tabs, leads, met, over, leave, busy;
 
-		const tell = (...facts) => tabs?.postMessage(facts),
+		const read = JSON.parse, tell = (...facts) => tabs?.postMessage(facts),
 			fire = (name, ...detail) => hub.dispatchEvent(new CustomEvent(name, { detail }));
 		// A message for this tab. The tab that led before may have passed it on already.
 		const take = ({ event, data, id }) => {
@@ -42,16 +42,16 @@
 		};
 		const query = async () => ('?' + new URLSearchParams({ last, user, ticket: ticket.call ? await ticket() : ticket })).replaceAll('+', '%20');
 		const flush = async () => {
-			while (!sending && link?.up && queue.length) {
+			while (!busy && link?.up && queue.length) {
 				const body = queue.shift();
 				if (link.send) link.send(body);
 				else {
-					sending = 1;
+					busy = 1;
 					try {
 						const reply = await fetch(base + 'send' + await query(), { method: 'POST', body });
 						if (!reply.ok) unsent(await reply.text());
 					} catch {}
-					sending = 0;
+					busy = 0;
 				}
 			}
 		};
@@ -59,15 +59,16 @@
 
 		const connect = async () => {
 			// Two failures in a row: perhaps something in between lets only short requests pass.
-			const me = link = new AbortController(), way = failed < 2 ? mode : 'poll';
+			const me = link = new AbortController(), way = fails < 2 ? mode : 'poll';
 			const heard = news => {
 				const { event, data } = news;
 				if (link != me) return;
-				if (event == 'closed') return refused(JSON.parse(data).code);
-				if (event == 'reconnect') return again(JSON.parse(data).retry);
+				// The data of "closed" are a code and a reason, in this order.
+				if (event == 'closed') return refused(...Object.values(read(data)));
+				if (event == 'reconnect') return again(read(data).retry);
 				if (event == 'hello') {
 					me.up = 1;
-					retry = JSON.parse(data).retry || retry;
+					retry = read(data).retry || retry;
 				}
 				pass(news);
 				flush();
@@ -84,7 +85,7 @@
 					const ws = new WebSocket(at.replace('http', 'ws'));
 					me.signal.onabort = () => ws.close();
 					me.send = text => ws.send(text);
-					ws.onmessage = ({ data }) => heard(JSON.parse(data));
+					ws.onmessage = ({ data }) => heard(read(data));
 					const { code, reason } = await new Promise(done => ws.onclose = done);
 					if (code > 3999) refused(code, reason);
 					if (code == 1009) unsent(reason);
@@ -117,9 +118,9 @@
 						messages.forEach(heard);
 						heard({ event: '', id });
 						// The gateway is there, so the way that has failed may work now.
-						if (mode != way && Date.now() > looked) {
-							looked = Date.now() + 6e5;
-							return failed = 1;
+						if (mode != way && Date.now() > tried) {
+							tried = Date.now() + 6e5;
+							return fails = 1;
 						}
 						await new Promise(done => timer = setTimeout(done, pause));
 						at = base + way + await query();
@@ -133,7 +134,7 @@
 			} catch {}
 			clearTimeout(late);
 			if (link != me) return;
-			if (pause != 1) failed = me.up || way == 'poll' ? 0 : failed + 1;
+			if (pause != 1) fails = me.up || way == 'poll' ? 0 : fails + 1;
 			again(pause);
 		};
 

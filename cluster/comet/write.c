@@ -7,13 +7,16 @@
 #include "transport/http/websocket.h"
 #include "transport/stream/stream.h"
 
+#include <spoke/json.h>
+
 #include <errno.h>
 #include <stdio.h>
 
 #define ANSWER_MESSAGES 64u    /* in one answer to a long poll */
 #define ANSWER_BYTES 131072u   /* ... and about their bytes */
 #define ANSWER_HEAD 768u       /* bytes of a head, at most */
-#define CLOSED_MAX 320u        /* bytes of the answer "closed" to a long poll */
+#define CLOSED_MAX 1024u       /* bytes of the data of the event "closed", with the NUL */
+#define CLOSE_HEAD 4u          /* bytes of a close frame before its reason */
 #define LONG_RETRY_MS 3600000u /* for an EventSource that shall not come again */
 
 /* --- bytes */
@@ -257,72 +260,19 @@ void spokei_comet_end(struct spokei_comet_conn *conn, const void *bytes, size_t 
 		finish(conn);
 }
 
-/* Writes the whole answer to a long poll to `out`. */
-static size_t print_poll(const struct spokei_comet_conn *conn, const char *body, size_t body_len,
-			 char *out)
+/* --- answers to long polls */
+
+/* Writes the head of an answer to a long poll to `out`; returns its length. */
+static size_t print_head(const struct spokei_comet_conn *conn, size_t body_len, char *out)
 {
 	char cors[SPOKEI_COMET_CORS];
-	int len = snprintf(out, ANSWER_HEAD,
-			   "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-			   "Content-Length: %zu\r\nCache-Control: no-store\r\n"
-			   "X-Content-Type-Options: nosniff\r\n%sConnection: close\r\n\r\n",
-			   body_len, spokei_comet_cors(conn->user->comet, conn->origin, cors));
 
-	if (body)
-		memcpy(out + len, body, body_len);
-	return (size_t)len + (body ? body_len : 0);
+	return (size_t)snprintf(out, ANSWER_HEAD,
+				"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+				"Content-Length: %zu\r\nCache-Control: no-store\r\n"
+				"X-Content-Type-Options: nosniff\r\n%sConnection: close\r\n\r\n",
+				body_len, spokei_comet_cors(conn->user->comet, conn->origin, cors));
 }
-
-void spokei_comet_end_with(struct spokei_comet_conn *conn, unsigned code, const char *reason)
-{
-	unsigned char frame[2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
-	char out[SPOKEI_COMET_SAY + CLOSED_MAX];
-	char data[CLOSED_MAX];
-	char id[SPOKE_COMET_ID];
-	size_t len;
-
-	if (conn->kind == SPOKE_COMET_SOCKET) {
-		spokei_comet_end(conn, frame, spokei_websocket_close(code, reason, frame));
-		return;
-	}
-	if (conn->kind == SPOKE_COMET_EVENTS) {
-		(void)snprintf(data, sizeof(data), "{\"code\":%u}", code);
-		len = spokei_comet_say(SPOKEI_COMET_AS_EVENT, "closed", NULL, data, LONG_RETRY_MS,
-				       out);
-	} else {
-		(void)spokei_comet_print_id(conn->user->comet, conn->cursor, id);
-		len = (size_t)
-			snprintf(data, sizeof(data),
-				 "{\"last\":\"%s\",\"messages\":[%s%s%s{\"id\":\"\",\"event\":"
-				 "\"closed\",\"data\":\"{\\\"code\\\":%u}\"}]}",
-				 id, conn->lost ? "{\"id\":\"" : "", conn->lost ? id : "",
-				 conn->lost ? "\",\"event\":\"lost\",\"data\":\"{}\"}," : "", code);
-		len = print_poll(conn, data, len, out);
-	}
-	spokei_comet_end(conn, out, len);
-}
-
-void spokei_comet_end_again(struct spokei_comet_conn *conn, unsigned code, uint32_t retry_ms)
-{
-	unsigned char frame[2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
-	char data[64];
-	char out[SPOKEI_COMET_SAY];
-
-	if (conn->kind == SPOKE_COMET_POLL) {
-		spokei_comet_answer(conn, retry_ms);
-		return;
-	}
-	(void)snprintf(data, sizeof(data),
-		       conn->kind == SPOKE_COMET_SOCKET ? "retry=%u" : "{\"retry\":%u}", retry_ms);
-	if (conn->kind == SPOKE_COMET_SOCKET)
-		spokei_comet_end(conn, frame, spokei_websocket_close(code, data, frame));
-	else
-		spokei_comet_end(conn, out,
-				 spokei_comet_say(SPOKEI_COMET_AS_EVENT, "reconnect", NULL, data,
-						  retry_ms, out));
-}
-
-/* --- answers to long polls */
 
 /* A text that is written to `out`, or only counted if that is NULL. */
 struct counted {
@@ -330,8 +280,10 @@ struct counted {
 	size_t len;
 };
 
-static void add_bytes(struct counted *text, const void *bytes, size_t len)
+static void add_bytes(void *arg, const void *bytes, size_t len)
 {
+	struct counted *text = arg;
+
 	if (text->out)
 		memcpy(text->out + text->len, bytes, len);
 	text->len += len;
@@ -342,6 +294,7 @@ struct answer {
 	char id[SPOKE_COMET_ID]; /* for the next poll */
 	uint32_t retry_ms;       /* the pause after a poll that fails */
 	uint32_t again_ms;       /* the pause before the next poll; only without messages */
+	const char *closed;      /* data of the event "closed"; NULL: the gateway does not end it */
 	bool lost;
 };
 
@@ -355,7 +308,7 @@ static size_t print_answer(const struct due *due, const struct answer *answer, c
 			   answer->retry_ms);
 
 	add_bytes(&all, text, (size_t)len);
-	if (due->count == 0 && !lost) {
+	if (due->count == 0 && !lost && !answer->closed) {
 		len = snprintf(text, sizeof(text), "\"again\":%u}", answer->again_ms);
 		add_bytes(&all, text, (size_t)len);
 		return all.len;
@@ -370,6 +323,14 @@ static size_t print_answer(const struct due *due, const struct answer *answer, c
 		add_bytes(&all, ",", i > 0 || lost);
 		add_bytes(&all, message->form[SPOKEI_COMET_AS_FRAME] + message->head_len,
 			  message->form_len[SPOKEI_COMET_AS_FRAME] - message->head_len);
+	}
+	if (answer->closed) {
+		static const char event[] = ",{\"id\":\"\",\"event\":\"closed\",\"data\":";
+		const size_t comma = due->count > 0 || lost ? 0 : 1;
+
+		add_bytes(&all, event + comma, sizeof(event) - 1 - comma);
+		spoke_json_print_text(answer->closed, strlen(answer->closed), add_bytes, &all);
+		add_bytes(&all, "}", 1);
 	}
 	add_bytes(&all, "]}", 2);
 	return all.len;
@@ -419,10 +380,82 @@ void spokei_comet_answer(struct spokei_comet_conn *conn, uint32_t again_ms)
 	}
 	comet->figures[SPOKE_COMET_FIGURE_WRITTEN] += due.count;
 	conn->user->flags |= SPOKEI_COMET_POLLED;
-	head_len = print_poll(conn, NULL, body_len, out);
+	head_len = print_head(conn, body_len, out);
 	(void)print_answer(&due, &answer, out + head_len);
 	spokei_comet_end(conn, out, head_len + body_len);
 	spokei_comet_give(comet, out, ANSWER_HEAD + body_len);
+}
+
+/* --- last words */
+
+/* Writes the data of the event "closed", with a NUL. */
+static void print_closed(unsigned code, const void *reason, size_t len, char data[CLOSED_MAX])
+{
+	struct counted text = { .out = data };
+
+	text.len = (size_t)snprintf(data, CLOSED_MAX, "{\"code\":%u,\"reason\":", code);
+	spoke_json_print_text(reason, len, add_bytes, &text);
+	add_bytes(&text, "}", sizeof("}"));
+}
+
+/* Ends a long poll with the event "closed". */
+static void answer_closed(struct spokei_comet_conn *conn, const char *closed)
+{
+	const struct due none = { .count = 0 };
+	struct answer answer = {
+		.retry_ms = spokei_comet_retry(conn->user->comet),
+		.closed = closed,
+		.lost = conn->lost,
+	};
+	char out[ANSWER_HEAD + 2 * CLOSED_MAX];
+	size_t len;
+
+	(void)spokei_comet_print_id(conn->user->comet, conn->cursor, answer.id);
+	len = print_head(conn, print_answer(&none, &answer, NULL), out);
+	len += print_answer(&none, &answer, out + len);
+	SPOKE_ASSERT(len <= sizeof(out));
+	spokei_comet_end(conn, out, len);
+}
+
+/* A page gets the same reason in each of the three ways: as much of it as a close frame holds. */
+void spokei_comet_end_with(struct spokei_comet_conn *conn, unsigned code, const char *reason)
+{
+	unsigned char frame[2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
+	const size_t frame_len = spokei_websocket_close(code, reason, frame);
+	char closed[CLOSED_MAX];
+	char out[SPOKEI_COMET_SAY];
+
+	if (conn->kind == SPOKE_COMET_SOCKET) {
+		spokei_comet_end(conn, frame, frame_len);
+		return;
+	}
+	print_closed(code, frame + CLOSE_HEAD, frame_len - CLOSE_HEAD, closed);
+	if (conn->kind == SPOKE_COMET_EVENTS)
+		spokei_comet_end(conn, out,
+				 spokei_comet_say(SPOKEI_COMET_AS_EVENT, "closed", NULL, closed,
+						  LONG_RETRY_MS, out));
+	else
+		answer_closed(conn, closed);
+}
+
+void spokei_comet_end_again(struct spokei_comet_conn *conn, unsigned code, uint32_t retry_ms)
+{
+	unsigned char frame[2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
+	char data[64];
+	char out[SPOKEI_COMET_SAY];
+
+	if (conn->kind == SPOKE_COMET_POLL) {
+		spokei_comet_answer(conn, retry_ms);
+		return;
+	}
+	(void)snprintf(data, sizeof(data),
+		       conn->kind == SPOKE_COMET_SOCKET ? "retry=%u" : "{\"retry\":%u}", retry_ms);
+	if (conn->kind == SPOKE_COMET_SOCKET)
+		spokei_comet_end(conn, frame, spokei_websocket_close(code, data, frame));
+	else
+		spokei_comet_end(conn, out,
+				 spokei_comet_say(SPOKEI_COMET_AS_EVENT, "reconnect", NULL, data,
+						  retry_ms, out));
 }
 
 /* --- readiness */

@@ -397,22 +397,28 @@ const tests = {
 			await done(page);
 		}
 	},
-	async 'kicked user is told so in all tabs, and stays away'() {
-		const context = await stage.browser.newContext();
-		const tabs = [await context.newPage(), await context.newPage()];
-		for (const tab of tabs) {
-			await tab.goto(main.url);
-			await tab.evaluate(() => follow('kicked', 'socket'));
-			await heard(tab, 'hello');
+	async 'kicked user is told the reason in all tabs, and stays away'() {
+		for (const mode of ['socket', 'events', 'poll']) {
+			const context = await stage.browser.newContext(), user = `kicked-${mode}`, reason = `enough "${mode}" \\`;
+			const tabs = [await context.newPage(), await context.newPage()];
+			for (const tab of tabs) {
+				await tab.goto(main.url);
+				await tab.evaluate(facts => follow(...facts), [user, mode]);
+				await heard(tab, 'hello');
+			}
+			// A poll is held.
+			await until('the user is there', async () => (await main.call('who', user)).connections === 1, SLACK);
+			must((await main.call('kick', user, reason)).connections === 1, `${mode}: nothing is kicked`);
+			for (const tab of tabs) {
+				await heard(tab, 'closed');
+				const [{ data, id }] = await news(tab, 'closed');
+				must(data === 4004 && id === reason, `${mode}: closed with ${data} ${id}`);
+			}
+			// No pause before another connection is under way.
+			must((await tabs[0].evaluate(() => pauses)).every(ms => !(ms > 1) || ms === 1e4), `${mode}: the page comes back`);
+			must((await main.call('who', user)).connections === 0, `${mode}: the user is there`);
+			await context.close();
 		}
-		await main.call('kick', 'kicked', 'enough');
-		for (const tab of tabs) {
-			await heard(tab, 'closed');
-			const [{ data, id }] = await news(tab, 'closed');
-			must(data === 4004 && id === 'enough', `closed with ${data} ${id}`);
-		}
-		must((await main.call('who', 'kicked')).connections === 0, 'the user is there');
-		await context.close();
 	},
 	async 'page polls where websockets do not pass'() {
 		const relay = await new Relay().start(main, text => /Upgrade: websocket/i.test(text));

@@ -44,7 +44,7 @@
  *                 has none if "lost" is next
  *     lost        messages were missed; its id is the place from which messages follow
  *     reconnect   {"retry":MS}: the gateway ends the connection, connect again after MS
- *     closed      {"code":CODE}: the gateway ends the connection, stay away
+ *     closed      {"code":CODE,"reason":"TEXT"}: the gateway ends the connection, stay away
  *
  * A WebSocket gets close codes in place of the last two: 1012 (the connection's life is over, or
  * the gateway drains) and 1013 (too many come at one time, or the authorizer did not answer) with
@@ -316,9 +316,10 @@ SPOKE_API SPOKE_MUST_USE int spoke_comet_push_all(struct spoke_comet *comet,
 						  const struct spoke_comet_message *message,
 						  struct spoke_comet_result *ret);
 
-/* Ends all connections of a user at once (4004 with the reason), without the messages of this turn.
- * `reason`: at most 100 bytes; NULL: none. Returns how many. The user may come back if the
- * authorizer lets it. */
+/* Ends all connections of a user at once, without the messages of this turn. The pages get 4004 and
+ * the reason, as a close code or in the event "closed", and spoke.js does not connect again; a page
+ * that is between two long polls, or has not read earlier output, gets no word. `reason`: at most
+ * 100 bytes; NULL: none. Returns how many. The user may come back if the authorizer lets it. */
 SPOKE_API uint32_t spoke_comet_kick(struct spoke_comet *comet, struct spoke_span user,
 				    const char *reason);
 

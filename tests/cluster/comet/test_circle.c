@@ -191,7 +191,8 @@ static void kick_closes_connections_in_all(void **state)
 	assert_int_equal(spoke_comet_kick(others[1].comet, spoke_comet_text("ann"), "enough"), 0);
 	cometrig_run(MS);
 	for (unsigned i = 0; i < 2; i++)
-		assert_has(cometrig_stream(fds[i]), "closed {\"code\":4004}\nend\n");
+		assert_has(cometrig_stream(fds[i]),
+			   "closed {\"code\":4004,\"reason\":\"enough\"}\nend\n");
 }
 
 static void refused_push_reaches_nobody(void **state)

@@ -52,11 +52,65 @@ static void kick_closes_all_connections_of_a_user(void **state)
 			 3);
 	assert_int_equal(spoke_comet_kick(cometrig.comet, spoke_comet_text("ann"), NULL), 0);
 	assert_string_equal(cometrig_frames(socket), "close 4004 logged out\nend\n");
-	assert_string_equal(cometrig_stream(events), "- closed {\"code\":4004}\nend\n");
-	assert_has(cometrig_read(poll, NULL), "\",\"messages\":[{\"id\":\"\",\"event\":\"closed\","
-					      "\"data\":\"{\\\"code\\\":4004}\"}]}");
+	assert_string_equal(cometrig_stream(events),
+			    "- closed {\"code\":4004,\"reason\":\"logged out\"}\nend\n");
+	assert_has(cometrig_read(poll, NULL),
+		   ",\"messages\":[{\"id\":\"\",\"event\":\"closed\",\"data\":"
+		   "\"{\\\"code\\\":4004,\\\"reason\\\":\\\"logged out\\\"}\"}]}");
 	assert_string_equal(cometrig_frames(other), "");
 	assert_string_equal(cometrig.changes, "+ann +bob -ann ");
+}
+
+/* Returns the texts that pages of the three ways get for this reason, one after the other. */
+static const char *kick_for(const char *reason)
+{
+	static char texts[4096];
+	int socket = cometrig_socket("user=ann");
+	int events = cometrig_events("user=ann", NULL);
+	char query[96];
+	int poll;
+
+	(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(0));
+	poll = cometrig_poll(query);
+	(void)cometrig_frames(socket);
+	(void)cometrig_read(events, NULL);
+	assert_int_equal(spoke_comet_kick(cometrig.comet, spoke_comet_text("ann"), reason), 3);
+	(void)snprintf(texts, sizeof(texts), "%s", cometrig_frames(socket));
+	(void)snprintf(texts + strlen(texts), sizeof(texts) - strlen(texts), "%s",
+		       cometrig_read(events, NULL));
+	(void)snprintf(texts + strlen(texts), sizeof(texts) - strlen(texts), "%s",
+		       cometrig_read(poll, NULL));
+	return texts;
+}
+
+static void reason_of_a_kick_is_json_in_events_and_polls(void **state)
+{
+	const char *texts = kick_for("a \"b\" \\c");
+
+	(void)state;
+	assert_has(texts, "close 4004 a \"b\" \\c\nend\n");
+	assert_has(texts, "data: {\"code\":4004,\"reason\":\"a \\\"b\\\" \\\\c\"}\n\n");
+	assert_has(texts, "\\\"reason\\\":\\\"a \\\\\\\"b\\\\\\\" \\\\\\\\c\\\"}\"}]}");
+	assert_has(kick_for(NULL), "data: {\"code\":4004,\"reason\":\"\"}\n\n");
+}
+
+/* A character takes at most 7 bytes in the JSON of a poll. */
+static void longest_reason_of_a_kick_ends_alike_in_all_ways(void **state)
+{
+	char long_reason[201];
+	char shown[6 * 123 + 1] = "";
+	const char *texts;
+
+	(void)state;
+	memset(long_reason, 1, 200);
+	long_reason[200] = '\0';
+	for (size_t i = 0; i < 123; i++)
+		memcpy(shown + 6 * i, "\\u0001", 6);
+	texts = kick_for(long_reason);
+	assert_has(texts, shown);
+	assert_int_equal(count_of(texts, "\001"), 123);
+	assert_int_equal(count_of(texts, "\\u0001"), 2 * 123);
+	assert_has(texts, "\\\\u0001\\\"}\"}]}");
 }
 
 static void drain_spreads_reconnects_and_ends(void **state)
@@ -185,6 +239,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(kick_closes_all_connections_of_a_user),
+		TEST(reason_of_a_kick_is_json_in_events_and_polls),
+		TEST(longest_reason_of_a_kick_ends_alike_in_all_ways),
 		TEST(drain_spreads_reconnects_and_ends),
 		TEST(poll_in_a_drain_is_told_when_to_come_again),
 		TEST(drained_gateway_accepts_no_more),

@@ -175,7 +175,8 @@ static void extra_event_stream_is_told_to_stay_away(void **state)
 	for (int i = 0; i < 6; i++)
 		(void)cometrig_socket("user=ann");
 	assert_has(cometrig_read(fd, NULL), "retry: 3600000\n");
-	assert_has(cometrig_lines(cometrig.got), "- closed {\"code\":4008}\n");
+	assert_has(cometrig_lines(cometrig.got),
+		   "- closed {\"code\":4008,\"reason\":\"too many connections of this user\"}\n");
 }
 
 static void peer_with_too_many_connections_is_closed(void **state)
