@@ -4,7 +4,7 @@
 {
 	const home = document.currentScript?.src.replace(/[^/]*$/, '') || '/';
 	self.spoke = ({ url = home, user = '', ticket = '', mode = 'socket', share = user } = {}) => {
-		const base = new URL('spoke/', new URL(url, location)).href, hub = new EventTarget(), queue = [];
+		const base = new URL('spoke/', new URL(url, location)).href, hub = new EventTarget(), todo = [];
 		// `retry` is in ms. `fails`: connections in a row that did not open.
 		let last = '', retry = 5e3, fails = 0, tried = 0;
 		let link, timer, tabs, leads, met, over, leave, busy;
@@ -30,11 +30,12 @@
 			over = 1;
 			stop();
 			tabs = tabs?.close();
-			leave?.();
+			// Code in ms: the other tabs hear of it before one of them is the next to lead.
+			leave && setTimeout(leave, code);
 			if (code) fire('closed', code, reason);
 		};
 		// All tabs stay away.
-		const refused = (...why) => { tell('x', ...why); end(...why); };
+		const deny = (...why) => { tell('x', ...why); end(...why); };
 		const again = ms => {
 			if (link?.up) say('down');
 			stop();
@@ -42,8 +43,8 @@
 		};
 		const query = async () => ('?' + new URLSearchParams({ last, user, ticket: ticket.call ? await ticket() : ticket })).replaceAll('+', '%20');
 		const flush = async () => {
-			while (!busy && link?.up && queue.length) {
-				const body = queue.shift();
+			while (!busy && link?.up && todo.length) {
+				const body = todo.shift();
 				if (link.send) link.send(body);
 				else {
 					busy = 1;
@@ -55,7 +56,7 @@
 				}
 			}
 		};
-		const put = text => queue.length < 8 && !!flush(queue.push(text));
+		const put = text => todo.length < 8 && !!flush(todo.push(text));
 
 		const connect = async () => {
 			// Two failures in a row: perhaps something in between lets only short requests pass.
@@ -64,7 +65,7 @@
 				const { event, data } = news;
 				if (link != me) return;
 				// The data of "closed" are a code and a reason, in this order.
-				if (event == 'closed') return refused(...Object.values(read(data)));
+				if (event == 'closed') return deny(...Object.values(read(data)));
 				if (event == 'reconnect') return again(read(data).retry);
 				if (event == 'hello') {
 					me.up = 1;
@@ -75,7 +76,7 @@
 			};
 			const get = async at => {
 				const reply = await fetch(at, { signal: me.signal, cache: 'no-store' });
-				if (/204|403/.test(reply.status)) refused(4001);
+				if (/204|403/.test(reply.status)) deny(4001);
 				if (reply.status != 200) throw 0;
 				return reply;
 			};
@@ -87,7 +88,7 @@
 					me.send = text => ws.send(text);
 					ws.onmessage = ({ data }) => heard(read(data));
 					const { code, reason } = await new Promise(done => ws.onclose = done);
-					if (code > 3999) refused(code, reason);
+					if (code > 3999) deny(code, reason);
 					if (code == 1009) unsent(reason);
 					return +reason.split('retry=')[1];
 				},

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { connect, createServer as createRelay } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Stage, must, until } from './host.mjs';
+import { Stage, must, sleep, until } from './host.mjs';
 
 const [program, shop] = process.argv.slice(2);
 const RETRY = 800; // ms, the longest pause that the gateways of these tests ask for
@@ -408,14 +408,17 @@ const tests = {
 			}
 			// A poll is held.
 			await until('the user is there', async () => (await main.call('who', user)).connections === 1, SLACK);
+			const opened = await main.figure('opened');
 			must((await main.call('kick', user, reason)).connections === 1, `${mode}: nothing is kicked`);
 			for (const tab of tabs) {
 				await heard(tab, 'closed');
 				const [{ data, id }] = await news(tab, 'closed');
 				must(data === 4004 && id === reason, `${mode}: closed with ${data} ${id}`);
 			}
-			// No pause before another connection is under way.
-			must((await tabs[0].evaluate(() => pauses)).every(ms => !(ms > 1) || ms === 1e4), `${mode}: the page comes back`);
+			// No pause before another connection is under way, and no tab takes over.
+			must((await tabs[0].evaluate(() => pauses)).every(ms => !(ms > 1) || ms === 1e4 || ms === 4004), `${mode}: the page comes back`);
+			await sleep(100);
+			must(await main.figure('opened') === opened, `${mode}: another tab has taken over`);
 			must((await main.call('who', user)).connections === 0, `${mode}: the user is there`);
 			await context.close();
 		}
