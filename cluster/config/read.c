@@ -3,6 +3,7 @@
  * Parses a configuration file line by line. An invalid line is reported and skipped, so that all
  * errors are reported at once.
  */
+#include "cluster/config/backend.h"
 #include "cluster/config/check.h"
 #include "cluster/config/line.h"
 #include "cluster/config/sheet.h"
@@ -238,8 +239,9 @@ static void check_url(struct reader *reader, enum spokei_key key, struct spoke_s
 		return;
 	}
 	wrong = key == SPOKEI_KEY_LISTEN ? spokei_check_listen(reader->sheet->env, &url, sentence)
-		: key == SPOKEI_KEY_REGISTRY_URL ? spokei_check_registry(&url)
-						 : NULL;
+		: key == SPOKEI_KEY_REGISTRY_URL  ? spokei_check_registry(&url)
+		: key == SPOKEI_KEY_COMET_BACKEND ? spokei_backend_check(&url)
+						  : NULL;
 	if (wrong)
 		tell(reader, subject, "%s", wrong);
 	spoke_url_fini(&url);
@@ -430,6 +432,18 @@ static void read_lines(struct reader *reader, char *at, char *end)
 	}
 }
 
+/* Checks a URL that depends on a section which may stand below it. */
+static void check_backend(struct reader *reader)
+{
+	const struct spokei_entry *entry;
+	const char *wrong = reader->wrong ? NULL : spokei_backend_check_with(reader->sheet, &entry);
+
+	if (wrong == NULL)
+		return;
+	reader->line = entry->line;
+	tell(reader, pair_shown(spokei_key_in_file(entry->key), entry->text).text, "%s", wrong);
+}
+
 static size_t smaller(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -470,6 +484,7 @@ int spokei_sheet_read(const struct spoke_env *env, const char *name, struct spok
 		if (text.len)
 			memcpy(sheet.text, text.data, text.len);
 		read_lines(&reader, sheet.text, sheet.text + text.len);
+		check_backend(&reader);
 		error = reader.wrong ? SPOKE_ESYNTAX : SPOKE_OK;
 		error = reader.poor ? SPOKE_ENOMEM : error;
 	}

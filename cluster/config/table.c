@@ -503,7 +503,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 	[SPOKEI_KEY_COMET_BACKEND] = { .option = { .name = "comet.backend", .kind = SPOKEI_OPTION_TEXT,
 		.min = 1, .max = TEXT_MAX,
 		.sentence = "URL of a service whose method received(user, text) gets the texts of pages" },
-		.sections = COMET },
+		.sections = COMET, .is_url = true },
 	[SPOKEI_KEY_COMET_HEAD_TIME] = { .option = { .name = "comet.head.time", .kind = SPOKEI_OPTION_DURATION,
 		.min = NS_PER_MS, .max = COMET_TIME_MAX, .preset = 5 * NS_PER_S,
 		.sentence = "how long a request may take to arrive" },

@@ -351,6 +351,9 @@ comet() {
 	run 2 '' '*page = *none: the file cannot be read' comet --check "$conf"
 	printf '[comet]\nlisten = 127.0.0.1:0\nlife = 5\n' >"$conf"
 	run 2 '' '*:3: life = 5: a duration needs a unit*' comet --check "$conf"
+	printf '[comet]\nlisten = 127.0.0.1:0\nbackend = tcp://127.0.0.1:1\n[provider]\nlisten = tcp://127.0.0.1:0\n' >"$conf"
+	run 2 '' '*comet.conf:3: backend = tcp://127.0.0.1:1: the URL must name the service, *' comet --check "$conf"
+	run 2 '' '*comet.conf:3: backend = tcp://127.0.0.1:1: the URL must name the service, *' comet "$conf"
 	run 2 '' '*FILE missing*' comet
 	printf '[comet]\nlisten = 127.0.0.1:0\nticket.life = 2s\n[provider]\nlisten = tcp://127.0.0.1:0\n' >"$conf"
 	run 0 '*comet.conf: no errors' '' comet --check "$conf"

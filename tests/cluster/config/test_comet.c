@@ -10,6 +10,7 @@
 #include <spoke/comet.h>
 #include <spoke/config.h>
 
+#include <stdio.h>
 #include <string.h>
 
 static char told[512];
@@ -119,6 +120,46 @@ static void wrong_values_are_errors_of_the_file(void **state)
 	assert_non_null(strstr(told, "not allowed here; write ring.messages in [comet]"));
 }
 
+/* Parses a file with this URL; returns the message. */
+static const char *told_of_backend(const char *url, const char *more)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text), "[comet]\nbackend = %s\n%s", url, more);
+	spoke_config_free(parse(text));
+	return told;
+}
+
+static void url_of_the_backend_names_a_service(void **state)
+{
+	(void)state;
+	assert_string_equal(told_of_backend("tcp://127.0.0.1:1/shop.Texts", ""), "");
+	assert_string_equal(told_of_backend("tcp://127.0.0.1:1?interface=shop.Texts", ""), "");
+	assert_string_equal(told_of_backend("tcp://127.0.0.1:1", "life = 5\n"),
+			    "a.conf:2: backend = tcp://127.0.0.1:1: the URL must name the service, "
+			    "e.g. dubbo://127.0.0.1:20880/shop.Texts"
+			    "a.conf:3: life = 5: a duration needs a unit; write 5ms or 5s");
+	assert_non_null(strstr(told_of_backend("consumer://any", ""), "must name the service"));
+	assert_non_null(strstr(told_of_backend("ftp://127.0.0.1:1/a.B", ""),
+			       "a.conf:2: backend = ftp://127.0.0.1:1/a.B: unknown scheme; "));
+	assert_non_null(strstr(told_of_backend("tcp://127.0.0.1:0/a.B", ""), ": port 0 is not "));
+	assert_non_null(strstr(told_of_backend("127.0.0.1:1", ""), "a.conf:2: backend = "));
+}
+
+static void url_of_the_backend_has_an_address_or_a_registry(void **state)
+{
+	static const char registry[] = "[registry]\nurl = file:///run/a\n";
+
+	(void)state;
+	assert_string_equal(told_of_backend("consumer://any/a.B", registry), "");
+	assert_non_null(strstr(told_of_backend("consumer://any/a.B", ""),
+			       "a.conf:2: backend = consumer://any/a.B: consumer:// has no "
+			       "address; set url in [registry]"));
+	assert_non_null(strstr(told_of_backend("tcp://127.0.0.1:1/a.B", registry),
+			       "a.conf:2: backend = tcp://127.0.0.1:1/a.B: an address and the url "
+			       "in [registry] exclude each other"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +167,8 @@ int main(void)
 		cmocka_unit_test(options_of_the_program_override_the_file),
 		cmocka_unit_test(keys_that_are_not_set_change_no_option),
 		cmocka_unit_test(wrong_values_are_errors_of_the_file),
+		cmocka_unit_test(url_of_the_backend_names_a_service),
+		cmocka_unit_test(url_of_the_backend_has_an_address_or_a_registry),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
