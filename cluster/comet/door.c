@@ -84,6 +84,18 @@ static struct spoke_span find_parameter(struct spoke_span query, const char *nam
 	return (struct spoke_span){ NULL, 0 };
 }
 
+/* Copies an id that may be of another gateway. A text that is none becomes an id that no gateway
+ * has, so it stands for a loss, too. */
+static void copy_id(struct spoke_span id, char out[SPOKE_COMET_ID])
+{
+	const char *text = id.data;
+	bool fits = id.len < SPOKE_COMET_ID;
+
+	for (size_t i = 0; i < id.len && fits; i++)
+		fits = strchr("0123456789abcdef.", text[i]) && text[i] != '\0';
+	(void)snprintf(out, SPOKE_COMET_ID, "%.*s", fits ? (int)id.len : 3, fits ? text : "0.0");
+}
+
 /* Reads the last id that the client has. */
 static void read_last(const struct spoke_comet *comet, const struct spokei_http_request *request,
 		      struct spokei_comet_ask *ask)
@@ -98,6 +110,8 @@ static void read_last(const struct spoke_comet *comet, const struct spokei_http_
 		last = find_parameter(request->query, "after");
 	ask->resumes = spokei_comet_read_id(comet, last, &ask->cursor);
 	ask->lost = last.len > 0 && !ask->resumes;
+	if (last.len > 0)
+		copy_id(last, ask->last);
 }
 
 /* --- clients behind a proxy */

@@ -186,6 +186,7 @@ struct spokei_comet_ask {
 	uint8_t user_len;
 	char key[SPOKEI_COMET_KEY];       /* of a WebSocket */
 	char client[SPOKEI_COMET_CLIENT]; /* address behind a proxy; "": none */
+	char last[SPOKE_COMET_ID];        /* the last id, of any epoch; "": none */
 	char user[SPOKE_COMET_USER_MAX];  /* of SEND, once admitted */
 };
 

@@ -163,14 +163,14 @@ void spokei_comet_refuse_socket(struct spokei_http_conn *http, const char *key, 
 	spokei_comet_end(conn, bytes, len);
 }
 
-/* Tells a client to come again, later than usual. An EventSource comes again after status 200 only.
- */
+/* Tells a client to come again, later than usual, with the id that it has. An EventSource comes
+ * again after status 200 only. */
 void spokei_comet_come_again(struct spokei_http_conn *http, const struct spokei_comet_ask *ask)
 {
 	const struct spoke_comet *comet = spokei_comet_of(http);
 	const uint64_t max_ns = comet->with.retry_max_ns;
 	unsigned retry_ms = (unsigned)(spokei_comet_dice(comet, max_ns, 2 * max_ns) / NS_PER_MS);
-	char text[64];
+	char text[128];
 
 	switch ((enum spoke_comet_kind)ask->kind) {
 	case SPOKE_COMET_EVENTS:
@@ -184,7 +184,9 @@ void spokei_comet_come_again(struct spokei_http_conn *http, const struct spokei_
 		break;
 	case SPOKE_COMET_POLL:
 		spokei_comet_respond(http, "application/json", text,
-				     (size_t)snprintf(text, sizeof(text), "{\"again\":%u}",
+				     (size_t)snprintf(text, sizeof(text),
+						      "{\"last\":\"%s\",\"retry\":%u,\"again\":%u}",
+						      ask->last, spokei_comet_retry(comet),
 						      retry_ms));
 		break;
 	case SPOKE_COMET_SEND:

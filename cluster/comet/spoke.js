@@ -115,7 +115,8 @@
 					for (;;) {
 						const { messages = [], last: id = '', again: pause, retry: own = retry } = await (await get(at)).json();
 						retry = own;
-						if (id && !me.up) heard({ event: 'hello', data: '{}', id: messages[0] ? '' : id });
+						// A poll that has to pause was not admitted yet, or the gateway drains.
+						if (id && !pause && !me.up) heard({ event: 'hello', data: '{}', id: messages[0] ? '' : id });
 						messages.forEach(heard);
 						heard({ event: '', id });
 						// The gateway is there, so the way that has failed may work now.

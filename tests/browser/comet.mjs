@@ -423,6 +423,27 @@ const tests = {
 			await context.close();
 		}
 	},
+	async 'poll that the gateway does not serve yet is not a connection'() {
+		const page = await open(main.url), lasts = [];
+		await page.follow('unserved', 'poll');
+		await heard(page, 'hello');
+		await page.route('**/spoke/poll*', route => {
+			const last = new URL(route.request().url()).searchParams.get('last');
+			lasts.push(last);
+			if (lasts.length === 1) return route.abort();
+			if (lasts.length === 2) return route.fulfill({ json: { last, retry: 500, again: 300 } });
+			return route.continue();
+		});
+		await main.push('unserved', 1);
+		await heard(page, 'down');
+		await until('a poll is held', async () => lasts.length === 3 && (await main.call('who', 'unserved')).connections === 1, SLACK);
+		must((await news(page, 'hello')).length === 1, 'the page is told that it is connected');
+		await main.push('unserved', 2);
+		await complete(page, 2);
+		must((await news(page, 'hello')).length === 2, 'the page is not told that it is connected');
+		must(lasts[0] && lasts.slice(0, 3).every(last => last === lasts[0]), `last ids: ${lasts}`);
+		await done(page);
+	},
 	async 'page polls where websockets do not pass'() {
 		const relay = await new Relay().start(main, text => /Upgrade: websocket/i.test(text));
 		const page = await open(relay.url);

@@ -250,19 +250,23 @@ static void read_frames(struct sim_page *page)
 
 /* --- bodies with a length */
 
+/* A page that has to pause, and has the same id as before, perhaps none, was not admitted. */
+static bool is_not_served(struct sim_page *page, const char *last, uint64_t again_ms)
+{
+	if (strcmp(last, page->last) != 0 || again_ms == 0)
+		return false;
+	set_retry(page, again_ms, false);
+	return true;
+}
+
 static void read_poll(struct sim_page *page, char *body)
 {
 	struct sim_page_event event;
 	char last[SPOKE_COMET_ID] = "";
 	char *text;
 	size_t len;
-	char *at = expect(body, "{\"again\":");
+	char *at = expect(body, "{\"last\":");
 
-	if (at) { /* come again */
-		set_retry(page, strtoul(at, NULL, 10), false);
-		return;
-	}
-	at = expect(body, "{\"last\":");
 	at = at ? read_string(at, &text, &len) : NULL;
 	if (at && len < sizeof(last)) {
 		memcpy(last, text, len);
@@ -271,6 +275,8 @@ static void read_poll(struct sim_page *page, char *body)
 		if (at) /* not with "closed" */
 			set_retry(page, strtoul(at, &body, 10), true);
 		at = expect(body, ",\"again\":");
+		if (at && is_not_served(page, last, strtoul(at, NULL, 10)))
+			return;
 		if (at)
 			page->retry_ns = (strtoul(at, NULL, 10) + 1) * MS;
 		at = at ? strchr(at, '}') : expect(body, ",\"messages\":[");

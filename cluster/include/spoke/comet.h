@@ -24,7 +24,8 @@
  *
  *     GET /spoke/events     Server-Sent Events (EventSource)
  *     GET /spoke/socket     WebSocket
- *     GET /spoke/poll       long poll: a response with messages, or {"again":MS} after 25 s
+ *     GET /spoke/poll       long poll: a response with messages, or {"again":MS} after 25 s;
+ *                           without an id: {"again":0} at once
  *     POST /spoke/send      a text of a page that has no WebSocket; needs an Origin
  *     GET /spoke.js         the script
  *     GET /                 the option `page`
@@ -36,9 +37,11 @@
  * are not all there, it gets the event "lost" instead, and has to ask its backend for the state.
  *
  * Messages in WebSockets and long polls are JSON: {"id":"E.N","event":"offer","data":"..."}. The
- * data is always a string. A long poll answers {"messages":[...]} or {"again":MS}; both have
- * "last", the id for the next poll, and "retry", the pause after a poll that fails, in ms. Events
- * of the gateway itself, with data in JSON:
+ * data is always a string. A long poll answers {"messages":[...]} or {"again":MS}, the pause before
+ * the next poll. Both have "last", the id for the next poll, and "retry", the pause after a poll
+ * that fails, in ms. A gateway that cannot serve the client now, e.g. because too many come at one
+ * time, answers with a longer "again" and the same "last" as in the query; "": none. Events of the
+ * gateway itself, with data in JSON:
  *
  *     hello       the first event: {"retry":MS}. Its id is the place from which messages follow; it
  *                 has none if "lost" is next

@@ -74,7 +74,7 @@ static void answer_that_never_comes_ends_in_time(void **state)
 	assert_has(cometrig.got, "\r\n\r\nretry: ");
 	assert_true(ended);
 	assert_has(cometrig_frames(socket), "close 1013 retry=");
-	assert_has(cometrig_read(poll, &ended), "\r\n\r\n{\"again\":");
+	assert_has(cometrig_read(poll, &ended), "\r\n\r\n{\"last\":\"\",\"retry\":");
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_UNANSWERED), 3);
 	assert_false(admit(0, "ann"));
 	assert_false(admit(1, "ann"));

@@ -209,7 +209,7 @@ static void users_beyond_the_limit_come_again(void **state)
 	assert_has(cometrig_read(cometrig_events("user=u9", NULL), &ended), "\r\n\r\nretry: ");
 	assert_true(ended);
 	assert_has(cometrig_frames(cometrig_socket("user=u9")), "close 1013 retry=");
-	assert_has(cometrig_read(cometrig_poll("user=u9"), NULL), "\r\n\r\n{\"again\":");
+	assert_has(cometrig_read(cometrig_poll("user=u9"), NULL), "\r\n\r\n{\"last\":\"\",");
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_STORMED), 3);
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_USERS), 2);
 }
@@ -233,6 +233,42 @@ static void storm_beyond_the_rate_comes_again_later(void **state)
 	assert_has(cometrig_frames(cometrig_socket("user=bob")), "close 1013 retry=");
 	cometrig_run(SECOND);
 	assert_has(cometrig_read(cometrig_events("user=bob", NULL), NULL), "hello");
+}
+
+/* Polls with this last id, which has to come again with `then`. */
+static void assert_comes_again(const char *last, const char *then)
+{
+	char query[160];
+	char body[160];
+	const char *text;
+
+	(void)snprintf(query, sizeof(query), "user=bob&last=%s", last);
+	(void)snprintf(body, sizeof(body), "\r\n\r\n{\"last\":\"%s\",\"retry\":", then);
+	text = cometrig_read(cometrig_poll(query), NULL);
+	assert_has(text, body);
+	assert_in_range(cometrig_number(text, "\"retry\":"), 1000, 15000);
+	assert_in_range(cometrig_number(text, ",\"again\":"), 15000, 30000);
+}
+
+static void poll_beyond_the_rate_keeps_its_last_id(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	char id[SPOKE_COMET_ID];
+
+	(void)state;
+	options.accept_rate = 1;
+	cometrig_make(&options);
+	(void)cometrig_events("user=ann", NULL);
+	assert_comes_again("", "");
+	assert_comes_again(cometrig_id(0), cometrig_id(0));
+	/* Those of other gateways, and texts that are no ids, lead to "lost" then. */
+	assert_comes_again("0123456789abcdef.77", "0123456789abcdef.77");
+	assert_comes_again("x%22%7d", "0.0");
+	(void)snprintf(id, sizeof(id), "%s%s", cometrig_id(0), "0000000000000000000000");
+	assert_comes_again(id, id);
+	assert_comes_again("0123456789abcdef.0123456789012345678901234", "0.0");
+	cometrig_run(SECOND);
+	assert_has(cometrig_read(cometrig_poll("user=bob&last=0.0"), NULL), "\"event\":\"lost\"");
 }
 
 /* A descriptor is kept in reserve, so that clients are refused instead of waiting. */
@@ -360,6 +396,7 @@ int main(void)
 		BARE(peer_with_too_many_connections_is_closed),
 		BARE(users_beyond_the_limit_come_again),
 		BARE(storm_beyond_the_rate_comes_again_later),
+		BARE(poll_beyond_the_rate_keeps_its_last_id),
 		TEST(gateway_goes_on_after_descriptors_ran_out),
 		BARE(unfinished_heads_are_at_most_a_tenth),
 		BARE(answered_requests_are_not_unfinished_ones),
