@@ -2,6 +2,7 @@
 /* A gateway: its listeners, its drain and its end. */
 #include "cluster/comet/parts.h"
 #include "cluster/comet/view.h"
+#include "core/text/option.h"
 #include "transport/listen/listener.h"
 
 #include <stdio.h>
@@ -196,17 +197,18 @@ static int listen_at_all(struct spoke_comet *comet, const char *list)
 {
 	const struct spoke_env *env = comet->engine->env;
 
-	while (*list != '\0') {
-		size_t len = strcspn(list, ",");
+	while (list && *list != '\0') {
+		struct spoke_span item;
 		struct spoke_address address;
 		char text[SPOKEI_HTTP_ADDRESS];
 		int error;
 
-		if (len == 0 || len >= sizeof(text) ||
+		(void)spokei_option_item(&list, &item);
+		if (item.len == 0 || item.len >= sizeof(text) ||
 		    comet->listener_count == SPOKE_COMET_LISTEN_MAX)
 			return spokei_comet_wrong(comet->engine, "listen", "1 to 8 addresses");
-		memcpy(text, list, len);
-		text[len] = '\0';
+		memcpy(text, item.data, item.len);
+		text[item.len] = '\0';
 		if (env->net->parse(env->ctx, text, &address))
 			return spokei_comet_wrong(
 				comet->engine, "listen",
@@ -214,7 +216,6 @@ static int listen_at_all(struct spoke_comet *comet, const char *list)
 		error = listen_at(comet, &address);
 		if (error)
 			return error;
-		list += len + (list[len] == ',');
 	}
 	return SPOKE_OK;
 }

@@ -5,6 +5,7 @@
  */
 #include "cluster/comet/parts.h"
 #include "cluster/config/config.h"
+#include "core/text/option.h"
 #include "transport/listen/listener.h"
 
 #include <spoke/config.h>
@@ -98,33 +99,41 @@ static int fill_fields(struct spoke_engine *engine, struct spoke_comet_options *
 	return SPOKE_OK;
 }
 
-/* A blank or a NUL in a list would match no request. Headers have room for any item. */
-static bool is_list(const char *list)
+/* An item with a blank inside would match no request. Headers have room for any item. */
+static bool is_item(struct spoke_span item)
 {
-	size_t len = strlen(list);
-	size_t item_len = 0;
+	const char *text = item.data;
 
-	for (size_t i = 0; i < len; i++) {
-		item_len = list[i] == ',' ? 0 : item_len + 1;
-		if (list[i] <= ' ' || list[i] > '~' || item_len > SPOKEI_COMET_ORIGIN_MAX)
+	for (size_t i = 0; i < item.len; i++) {
+		if (text[i] <= ' ' || text[i] > '~')
 			return false;
 	}
-	return len <= LIST_MAX;
+	return item.len <= SPOKEI_COMET_ORIGIN_MAX;
+}
+
+static bool is_list(const char *list)
+{
+	bool fits = strlen(list) <= LIST_MAX;
+	struct spoke_span item;
+
+	while (fits && spokei_option_item(&list, &item))
+		fits = is_item(item);
+	return fits;
 }
 
 static int check(struct spoke_engine *engine, const struct spoke_comet_options *with)
 {
 	if (with->listen && !is_list(with->listen))
 		return spokei_comet_wrong(engine, "listen",
-					  "comma-separated addresses without blanks");
+					  "comma-separated addresses without blanks inside");
 	if (with->origins && !is_list(with->origins))
 		return spokei_comet_wrong(engine, "origins",
-					  "comma-separated without blanks, 280 bytes each");
+					  "comma-separated without blanks inside, 280 bytes each");
 	if (with->hosts && (!is_list(with->hosts) || strpbrk(with->hosts, ":/")))
 		return spokei_comet_wrong(engine, "hosts", "comma-separated names without ports");
 	if (with->proxies && !is_list(with->proxies))
 		return spokei_comet_wrong(engine, "proxies",
-					  "comma-separated addresses without blanks");
+					  "comma-separated addresses without blanks inside");
 	if (with->authorize == NULL && !with->query_user)
 		return spokei_comet_wrong(engine, "authorize",
 					  "required, unless query_user is set");
@@ -132,6 +141,22 @@ static int check(struct spoke_engine *engine, const struct spoke_comet_options *
 }
 
 /* --- texts that are used later */
+
+/* Copies a list without the blanks around its items. Returns the bytes, with the NUL. */
+static size_t copy_list(const char *list, char *out)
+{
+	struct spoke_span item;
+	size_t len = 0;
+
+	while (spokei_option_item(&list, &item)) {
+		if (item.len > 0)
+			memcpy(out + len, item.data, item.len);
+		len += item.len;
+		out[len++] = ',';
+	}
+	out[len - 1] = '\0';
+	return len;
+}
 
 /* Copies the lists into one block. Returns 0 or ENOMEM. */
 static int copy_lists(struct spoke_engine *engine, struct spoke_comet_options *with,
@@ -153,9 +178,8 @@ static int copy_lists(struct spoke_engine *engine, struct spoke_comet_options *w
 	*ret_texts = texts;
 	*ret_size = size;
 	for (size_t i = 0; i < count; i++) {
-		const size_t len = strlen(*lists[i]) + 1;
+		const size_t len = copy_list(*lists[i], texts);
 
-		memcpy(texts, *lists[i], len);
 		*lists[i] = texts;
 		texts += len;
 	}

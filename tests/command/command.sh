@@ -355,7 +355,7 @@ comet() {
 	run 2 '' '*comet.conf:3: backend = tcp://127.0.0.1:1: the URL must name the service, *' comet --check "$conf"
 	run 2 '' '*comet.conf:3: backend = tcp://127.0.0.1:1: the URL must name the service, *' comet "$conf"
 	run 2 '' '*FILE missing*' comet
-	printf '[comet]\nlisten = 127.0.0.1:0\nticket.life = 2s\n[provider]\nlisten = tcp://127.0.0.1:0\n' >"$conf"
+	printf '[comet]\nlisten = 127.0.0.1:0\norigins = https://a.example, https://b.example\nticket.life = 2s\n[provider]\nlisten = tcp://127.0.0.1:0\n' >"$conf"
 	run 0 '*comet.conf: no errors' '' comet --check "$conf"
 	rm -f "$work/output"
 	mkfifo "$work/output"

@@ -137,8 +137,9 @@ typedef void (*spoke_comet_change_fn)(void *arg, struct spoke_span user,
 				      enum spoke_comet_change change);
 
 /*
- * Options of a gateway. 0 or NULL in a field selects its default; all texts are copied. Every limit
- * has an answer, which is given in brackets.
+ * Options of a gateway. 0 or NULL in a field selects its default; all texts are copied. Lists are
+ * separated by commas, with or without blanks around them. Every limit has an answer, which is
+ * given in brackets.
  */
 struct spoke_comet_options {
 	/* Comma-separated addresses in digits, e.g. "127.0.0.1:8080,unix:/run/comet.sock"; at most

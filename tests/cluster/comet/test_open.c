@@ -373,64 +373,6 @@ static void pages_of_other_origins_may_not(void **state)
 	}
 }
 
-/* --- options */
-
-static void new_refuses(struct spoke_comet_options options, const char *why)
-{
-	struct spoke_comet *comet;
-
-	assert_int_equal(spoke_comet_new(cometrig.engine, &options, &comet), SPOKE_EINVAL);
-	assert_has(spoke_engine_why(cometrig.engine), why);
-}
-
-static void bad_options_are_explained(void **state)
-{
-	struct spoke_comet_options options = cometrig_begin();
-	struct spoke_comet_options bad;
-	static char long_origin[282];
-
-	(void)state;
-	bad = options;
-	bad.query_user = false;
-	new_refuses(bad, "option authorize");
-	bad = options;
-	bad.listen = "shop.example:80";
-	new_refuses(bad, "option listen");
-	bad = options;
-	bad.listen = "127.0.0.1:1,,127.0.0.1:2";
-	new_refuses(bad, "option listen");
-	bad = options;
-	bad.connections_per_user_max = 251;
-	new_refuses(bad, "option connections_per_user_max");
-	bad = options;
-	bad.life_ns = UINT64_MAX;
-	new_refuses(bad, "option life_ns");
-	bad = options;
-	bad.retry_min_ns = 16 * SECOND;
-	new_refuses(bad, "option retry_min_ns");
-	bad = options;
-	bad.origins = "https://a, https://b";
-	new_refuses(bad, "option origins");
-	memset(long_origin, 'x', sizeof(long_origin) - 1);
-	bad.origins = long_origin;
-	new_refuses(bad, "option origins");
-	cometrig_make(&options);
-}
-
-static void gateway_listens_at_several_addresses(void **state)
-{
-	struct spoke_comet_options options = cometrig_begin();
-	char text[64];
-
-	(void)state;
-	options.listen = "127.0.0.1:8080,127.0.0.1:8081";
-	cometrig_make(&options);
-	assert_int_equal(spoke_comet_address(cometrig.comet, 1, text, sizeof(text)), 14);
-	assert_string_equal(text, "127.0.0.1:8081");
-	assert_int_equal(spoke_comet_address(cometrig.comet, 2, text, sizeof(text)), 0);
-	assert_begins(cometrig_ask(GET("/", "")), "HTTP/1.1 404 ");
-}
-
 #define TEST(function)                                                                             \
 	cmocka_unit_test_setup_teardown(function, cometrig_set_up, cometrig_tear_down)
 #define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
@@ -457,8 +399,6 @@ int main(void)
 		BARE(pages_of_other_origins_may_not),
 		BARE(websocket_without_origin_needs_any_client),
 		TEST(events_of_foreign_origin_are_403),
-		BARE(bad_options_are_explained),
-		BARE(gateway_listens_at_several_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
