@@ -267,6 +267,7 @@ void spokei_comet_unserve(struct spoke_comet *comet)
 int spoke_comet_serve(struct spoke_comet *comet, struct spoke_provider *provider)
 {
 	static const struct spoke_service_options service = { .name = SERVICE };
+	const unsigned safe = SPOKE_HANDLER_SAFE;
 	struct spokei_comet_served *served;
 	int error;
 
@@ -281,9 +282,9 @@ int spoke_comet_serve(struct spoke_comet *comet, struct spoke_provider *provider
 			{ .method = "push", .handle = serve_push, .arg = served },
 			{ .method = "push_many", .handle = serve_push_many, .arg = served },
 			{ .method = "push_all", .handle = serve_push_all, .arg = served },
-			{ .method = "who", .handle = serve_who, .arg = served },
+			{ .method = "who", .handle = serve_who, .arg = served, .flags = safe },
 			{ .method = "kick", .handle = serve_kick, .arg = served },
-			{ .method = "stats", .handle = serve_stats, .arg = served },
+			{ .method = "stats", .handle = serve_stats, .arg = served, .flags = safe },
 		},
 		6);
 	if (error) {

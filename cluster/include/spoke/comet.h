@@ -396,15 +396,15 @@ SPOKE_API uint64_t spoke_comet_figure(const struct spoke_comet *comet,
  *     push(user, event, data[, options])          {"id", "users", "connections"}
  *     push_many([user...], event, data[, options])
  *     push_all(event, data[, options])
- *     `who(user)`                                 {"connections"}
- *     `who()`                                     {"online", "users": [user...], at most 1,000}
+ *     `who(user)`, GET                            {"connections"}
+ *     `who()`, GET                                {"online", "users": [user...], at most 1,000}
  *     kick(user[, reason])                        {"connections"}
- *     stats()                                     a map of all figures by their names
+ *     stats(), GET                                a map of all figures by their names
  *
- * `event` may be nil. `data` is a text; any other value is sent as JSON. The options are a map:
- * "ttl" in ms, "keep" as a bool. Several processes are reached with cluster=broadcast, gateways of
- * one process that have joined by any of them. Errors have the number of the error above as their
- * code.
+ * Those with GET change nothing, so HTTP clients may call them by GET, too. `event` may be nil.
+ * `data` is a text; any other value is sent as JSON. The options are a map: "ttl" in ms, "keep" as
+ * a bool. Several processes are reached with cluster=broadcast, gateways of one process that have
+ * joined by any of them. Errors have the number of the error above as their code.
  *
  * Requests after spoke_comet_free() are answered with ECLOSED. Returns as spoke_provider_add().
  */

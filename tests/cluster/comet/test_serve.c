@@ -5,6 +5,7 @@
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -148,6 +149,38 @@ static void kick_by_rpc_closes(void **state)
 	assert_string_equal(cometrig_frames(fd), "close 4004 bye\nend\n");
 }
 
+/* Sends a GET to the service; returns the response. */
+static const char *get(const char *path)
+{
+	const struct spoke_env *env = &cometrig.client.env;
+	struct spoke_address address;
+	char request[256];
+	int fd;
+
+	assert_int_equal(env->net->parse(env->ctx, AT, &address), 0);
+	assert_int_equal(env->net->connect(env->ctx, &address, &fd), -EINPROGRESS);
+	cometrig_run(MS);
+	(void)snprintf(request, sizeof(request),
+		       "GET /spoke.Comet/%s HTTP/1.1\r\nHost: " AT "\r\n\r\n", path);
+	cometrig_send(fd, request);
+	return cometrig_read(fd, NULL);
+}
+
+static void methods_that_change_nothing_can_be_called_by_get(void **state)
+{
+	int fd = cometrig_socket("user=ann");
+
+	(void)state;
+	(void)cometrig_frames(fd);
+	assert_has(get("who"), "{\"online\":1,\"users\":[\"ann\"]}");
+	assert_has(get("who?arg=ann"), "{\"connections\":1}");
+	assert_has(get("stats"), "\"sockets\":1");
+	assert_has(get("kick?arg=ann"), "HTTP/1.1 405 ");
+	assert_has(get("push?arg=ann&arg=e&arg=x"), "HTTP/1.1 405 ");
+	assert_has(get("push_all?arg=e&arg=x"), "HTTP/1.1 405 ");
+	assert_string_equal(cometrig_frames(fd), "");
+}
+
 static void stats_have_all_figures(void **state)
 {
 	char name[64];
@@ -206,6 +239,7 @@ int main(void)
 		TEST(options_keep_a_message_for_its_ttl),
 		TEST(listing_of_users_names_and_counts),
 		TEST(kick_by_rpc_closes),
+		TEST(methods_that_change_nothing_can_be_called_by_get),
 		TEST(stats_have_all_figures),
 		TEST(wrong_arguments_are_explained),
 		TEST(events_of_the_gateway_itself_are_refused),
