@@ -58,8 +58,10 @@ static const struct usage usage = {
 		 "Texts of pages go to received(USER, TEXT) of the service backend in [comet].\n"
 		 "\n"
 		 "A page connects with ticket=TICKET in the query. The backend of the page gets a\n"
-		 "ticket from the method issue USER of the service spoke.Tickets. A ticket can be\n"
-		 "used once, within 30s. With query.user = true the gateway believes user=USER\n"
+		 "ticket from the method issue USER of the service spoke.Tickets, which answers\n"
+		 "{\"ticket\":TICKET,\"ms\":MS}. A ticket can be used once, within this time, "
+		 "which is\n"
+		 "ticket.life (30s). With query.user = true the gateway believes user=USER\n"
 		 "instead, for trying.",
 	.rows = rows,
 	.count = sizeof(rows) / sizeof(rows[0]),

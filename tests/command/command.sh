@@ -355,6 +355,7 @@ comet() {
 	run 2 '' '*comet.conf:3: backend = tcp://127.0.0.1:1: the URL must name the service, *' comet --check "$conf"
 	run 2 '' '*comet.conf:3: backend = tcp://127.0.0.1:1: the URL must name the service, *' comet "$conf"
 	run 2 '' '*FILE missing*' comet
+	run 0 '*spoke.Tickets, which answers*{"ticket":TICKET,"ms":MS}*' '' comet --help
 	printf '[comet]\nlisten = 127.0.0.1:0\norigins = https://a.example, https://b.example\nticket.life = 2s\n[provider]\nlisten = tcp://127.0.0.1:0\n' >"$conf"
 	run 0 '*comet.conf: no errors' '' comet --check "$conf"
 	rm -f "$work/output"

@@ -407,6 +407,13 @@ SPOKE_API uint64_t spoke_comet_figure(const struct spoke_comet *comet,
  * joined by any of them. Errors have the number of the error above as their code.
  *
  * Requests after spoke_comet_free() are answered with ECLOSED. Returns as spoke_provider_add().
+ *
+ * The command `spoke comet` serves the service "spoke.Tickets", too, unless query.user is set:
+ *
+ *     issue(user)                                 {"ticket": TEXT, "ms": for how long it is valid}
+ *
+ * The page has "ticket=TEXT" in its query, once. Errors are EINVAL (the user's id is empty or too
+ * long) and ELIMIT (65,536 tickets are valid).
  */
 SPOKE_API SPOKE_MUST_USE int spoke_comet_serve(struct spoke_comet *comet,
 					       struct spoke_provider *provider);
