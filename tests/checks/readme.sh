@@ -3,7 +3,7 @@
 # Checks that the C code of each page compiles alone, without a warning, except quotations. A block after a
 # line "<!-- from examples/x.c -->" is a quotation: whole lines of that file, in order. A line "/* ... */"
 # or "# ..." marks an omission. The quoted file must be built. The width of tabs does not matter.
-# The programs of the guide have a greatest length.
+# The programs of the guide have a greatest length. No command of a page stands twice, one below the other.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -26,6 +26,12 @@ while read -r file; do
 		{ echo "$file: is quoted, but not built: $folder/CMakeLists.txt does not list it" && bad=1; } ;;
 	esac
 done <"$work/quoted"
+
+while read -r page; do
+	awk -v page="$page" '/^    +[^ ]/ && $0 == last { print page ":" NR ": the same line again"; bad = 1 }
+		{ last = $0 }
+		END { exit bad }' "$page" || bad=1
+done <"$work/pages"
 
 # The programs of the guide stay short.
 for limit in provider:25 consumer:40; do

@@ -10,6 +10,10 @@ int plant(void);
 int plant(void) { return plant_of_c; }
 ```
 
+    sh plant.sh --first
+    sh plant.sh --twice
+    sh plant.sh --twice
+
 <!-- from examples/plant.c -->
 
 ```c
@@ -34,7 +38,7 @@ int last(void)
 	return quoted();
 }
 C
-red readme plant_of_c 'examples/plant.c: is quoted, but not built'
+red readme plant_of_c 'examples/plant.c: is quoted, but not built' ': the same line again'
 quiet plant_of_shell 'README.md:1' quoted:
 
 fresh
