@@ -18,7 +18,6 @@
 
 #include <errno.h>
 
-#define NS_PER_MS UINT64_C(1000000)
 
 /* Stand for a message that is gone: of an ordinary request, and of a generic one. */
 static const struct spokei_message nothing[2] = { [1] = { .generic = true } };
@@ -223,21 +222,6 @@ static struct spoke_request *take_request(const struct spoke_env *env, struct sp
 	return request;
 }
 
-/* Returns the deadline; it is over if it is not after begin_ns. A request that is read in a late
- * turn may have waited in the socket for as long as the turn is late, and its caller may have given
- * up. */
-static uint64_t deadline_of(const struct spoke_engine *engine, int64_t timeout_ms)
-{
-	uint64_t held_up_ns = spokei_engine_late(engine) ? engine->late_ns : 0;
-	uint64_t left_ms = (uint64_t)timeout_ms;
-	uint64_t left_ns;
-
-	if (timeout_ms <= 0 || left_ms > (UINT64_MAX - engine->begin_ns) / NS_PER_MS)
-		return UINT64_MAX;
-	left_ns = left_ms * NS_PER_MS;
-	return engine->begin_ns + (left_ns > held_up_ns ? left_ns - held_up_ns : 0);
-}
-
 /* Returns whether the deadline has passed, also while earlier requests of this turn ran. Reading
  * the clock for each request costs too much, so the coarse clock is used until the deadline is
  * near. */
@@ -296,7 +280,7 @@ static void run(const struct spokei_route *route, const struct spokei_filters *f
 		struct spoke_request **spare)
 {
 	struct spoke_engine *engine = conn->link->engine;
-	uint64_t deadline_ns = deadline_of(engine, message->timeout_ms);
+	uint64_t deadline_ns = spokei_engine_deadline(engine, message->timeout_ms);
 	struct spoke_request *request;
 
 	spokei_figures_begin(route->figures);

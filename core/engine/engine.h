@@ -163,6 +163,22 @@ static inline bool spokei_engine_late_for(const struct spoke_engine *engine, uin
 	return engine->late_ns > interval_ns / 2;
 }
 
+/* Returns the deadline of a message with this time left; UINT64_MAX: it has none. The deadline is
+ * over if it is not after begin_ns. A message that is read in a late turn may have waited in the
+ * socket for as long as the turn is late, and its sender may have given up. */
+static inline uint64_t spokei_engine_deadline(const struct spoke_engine *engine, int64_t timeout_ms)
+{
+	const uint64_t ns_per_ms = 1000000;
+	uint64_t held_up_ns = spokei_engine_late(engine) ? engine->late_ns : 0;
+	uint64_t left_ms = (uint64_t)timeout_ms;
+	uint64_t left_ns;
+
+	if (timeout_ms <= 0 || left_ms > (UINT64_MAX - engine->begin_ns) / ns_per_ms)
+		return UINT64_MAX;
+	left_ns = left_ms * ns_per_ms;
+	return engine->begin_ns + (left_ns > held_up_ns ? left_ns - held_up_ns : 0);
+}
+
 /* Returns the time for tasks on `last`: the reading of settle, or a new one if users' code has run
  * since, which may have taken long. */
 static inline uint64_t spokei_engine_settled(struct spoke_engine *engine)

@@ -130,10 +130,11 @@ void spokei_link_disown(struct spokei_link *link)
 }
 
 /* Later requests wait for the answer, also those that were about to be delivered. */
-static SPOKEI_NOINLINE void begin_turn(struct spokei_conn *conn)
+static SPOKEI_NOINLINE void begin_turn(struct spokei_conn *conn, int64_t timeout_ms)
 {
 	conn->paused |= SPOKEI_PAUSED_TURN;
 	spokei_task_drop(&conn->resume);
+	spokei_conn_answer_by(conn, spokei_engine_deadline(spokei_conn_engine(conn), timeout_ms));
 }
 
 int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
@@ -155,11 +156,11 @@ int spokei_conn_serve(struct spokei_conn *conn, struct spokei_serving *serving,
 			conn->serving_top = serving->id;
 	}
 	serving->conn = conn;
-	if (SPOKEI_UNLIKELY(conn->wire->in_order))
-		begin_turn(conn);
 	spokei_list_append(&conn->servings, &serving->node);
 	conn->link->serving_count++;
 	conn->serving_count++;
+	if (SPOKEI_UNLIKELY(conn->wire->in_order))
+		begin_turn(conn, message->timeout_ms);
 	return 0;
 }
 
@@ -170,6 +171,7 @@ static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, const struct p
 {
 	const struct spoke_env *env = spokei_conn_engine(conn)->env;
 
+	conn->answer_ns = 0;
 	message->last = conn->ending;
 	/* It was not idle. The turn may be an old one, where the answer is given outside of any. */
 	conn->idle.since_ns = env->coarse(env->ctx);
@@ -218,6 +220,24 @@ void spokei_conn_abandon(struct spokei_conn *conn)
 {
 	while (!spokei_list_empty(&conn->servings))
 		abandon(conn, first_serving(&conn->servings));
+}
+
+void spokei_conn_expire(struct spokei_conn *conn)
+{
+	static const char why[] = "the deadline passed before the provider answered";
+	struct spokei_message message = {
+		.error = SPOKE_ETIMEOUT,
+		.error_text = spokei_span(why, sizeof(why) - 1),
+	};
+	struct spokei_serving *serving = first_serving(&conn->servings);
+	struct place place = { serving->id, serving->codec, serving->bare };
+
+	abandon(conn, serving);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	answer_turn(conn, &place, &message);
+	if (conn->ending)
+		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }
 
 void spokei_conn_abandon_waiting(struct spokei_conn *conn)

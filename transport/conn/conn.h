@@ -129,7 +129,12 @@ struct spokei_conn {
 	size_t read_held;       /* memory of `in` and `held`, as accounted by the link */
 	uint16_t refusals;      /* requests without proof */
 	uint32_t unknown;       /* replies to unknown ids in the present minute */
-	uint64_t unknown_ns;    /* when that minute began */
+	union {
+		uint64_t unknown_ns; /* when that minute began */
+		/* When the request that is served has to be answered, on wires without ids, where
+		 * this side gets no replies; 0: at any time. */
+		uint64_t answer_ns;
+	};
 	/* When the incomplete frame began, or the opening of an accepted stream; 0: none. */
 	uint64_t frame_ns;
 	uint64_t moved_ns;      /* when bytes last moved that wait here or in the stream; 0: none */

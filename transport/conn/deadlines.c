@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Deadlines of a connection: incomplete frames, queued bytes that the peer does not take, peers
- * that never sent anything, and drain notices.
+ * that never sent anything, drain notices, and answers on wires without ids.
  */
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
@@ -74,6 +74,13 @@ static void check_drain_notice(struct spokei_conn *conn)
 	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 }
 
+/* A caller that waits for an answer on a wire without ids gets one when its time is over. */
+static void check_answer(struct spokei_conn *conn)
+{
+	if (spokei_conn_answer_due(conn) <= spokei_conn_engine(conn)->begin_ns)
+		spokei_conn_expire(conn);
+}
+
 void spokei_conn_due(struct spoke_timer *timer, void *arg)
 {
 	struct spokei_conn *conn = spoke_container_of(timer, struct spokei_conn, timer);
@@ -86,5 +93,7 @@ void spokei_conn_due(struct spoke_timer *timer, void *arg)
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	check_drain_notice(conn);
-	spokei_conn_rearm(conn);
+	check_answer(conn);
+	if (conn->state != SPOKEI_CONN_CLOSED)
+		spokei_conn_rearm(conn);
 }

@@ -68,6 +68,19 @@ uint64_t spokei_conn_interval(const struct spokei_conn *conn);
 /* Arms the timer for the next of the connection's times. May close the connection. */
 void spokei_conn_arm(struct spokei_conn *conn);
 
+/* The same for the answer to the request that is served, on wires without ids. UINT64_MAX: at any
+ * time. */
+void spokei_conn_answer_by(struct spokei_conn *conn, uint64_t due_ns);
+
+/* Returns when the answer is due; UINT64_MAX: none is. */
+static inline uint64_t spokei_conn_answer_due(const struct spokei_conn *conn)
+{
+	bool waits = conn->wire != NULL && conn->wire->in_order && conn->answer_ns != 0 &&
+		     conn->serving_count > 0;
+
+	return waits ? conn->answer_ns : UINT64_MAX;
+}
+
 /* The same after the times were checked. Times that a late turn did not check come a little later.
  */
 void spokei_conn_rearm(struct spokei_conn *conn);
@@ -156,6 +169,10 @@ void spokei_link_disown(struct spokei_link *link);
 
 /* Tells every request being served that its connection is closed. */
 void spokei_conn_abandon(struct spokei_conn *conn);
+
+/* Abandons the request that is served, because its time is over, and answers with that error. Calls
+ * users' code, which may close the connection. */
+void spokei_conn_expire(struct spokei_conn *conn);
 
 /* Abandons requests that wait for a reply, because their caller is gone. One-way requests go on.
  * Calls users' code, which may close the connection. */

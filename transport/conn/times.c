@@ -85,6 +85,13 @@ void spokei_conn_arm(struct spokei_conn *conn)
 	arm(conn, next_due(conn));
 }
 
+/* The timer never moves to a later time, so spokei_conn_arm() need not know of this one. */
+void spokei_conn_answer_by(struct spokei_conn *conn, uint64_t due_ns)
+{
+	conn->answer_ns = due_ns == UINT64_MAX ? 0 : due_ns;
+	arm(conn, due_ns);
+}
+
 void spokei_conn_rearm(struct spokei_conn *conn)
 {
 	uint64_t now_ns = spokei_conn_engine(conn)->begin_ns;
@@ -92,5 +99,5 @@ void spokei_conn_rearm(struct spokei_conn *conn)
 
 	if (due_ns <= now_ns)
 		due_ns = earlier(spokei_later(now_ns, GRACE_NS), idle_due(conn));
-	arm(conn, due_ns);
+	arm(conn, earlier(due_ns, spokei_conn_answer_due(conn)));
 }

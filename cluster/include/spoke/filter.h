@@ -110,8 +110,8 @@ struct spoke_filter {
 						      const struct spoke_request *request);
 	/*
 	 * Called once for every request that before_request() let continue, when the request is
-	 * over. A request whose connection was lost is over when its handler answers or the
-	 * provider is freed; spoke_request_abandoned() then returns true. Names and peer are valid;
+	 * over. An abandoned request is over when its handler answers or the provider is freed;
+	 * spoke_request_abandoned() then returns true. Names and peer are valid;
 	 * arguments only if the handler answered before it returned, or the request was kept. Also
 	 * called inside spoke_reply().
 	 */

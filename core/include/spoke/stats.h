@@ -70,7 +70,8 @@ struct spoke_histogram;
 	X(REQUESTS_NO_SERVICE, "requests for a service or method that is not served")              \
 	X(REQUESTS_EXPIRED, "requests whose deadline passed before the handler began")             \
 	X(REQUESTS_REFUSED, "requests refused before the handler: limit, or closing")              \
-	X(REQUESTS_ABANDONED, "requests whose caller disconnected before the answer")              \
+	X(REQUESTS_ABANDONED,                                                                      \
+	  "requests whose caller was gone, or got HTTP 504, before the answer")                    \
 	X(REPLIES_TOO_LARGE, "replies that did not fit a frame, replaced by an error")             \
 	X(TURNS_LATE, "turns that began too late to check idle timeouts")                          \
 	X(PROBES_MISSED, "heartbeats not answered within an interval")                             \

@@ -80,6 +80,7 @@ static int status_of(const struct spokei_message *message)
 	case SPOKE_EREFUSED:
 		return message->error_code == SPOKE_ELIMIT ? TOO_MANY : UNAVAILABLE;
 	case SPOKE_EEXPIRED:
+	case SPOKE_ETIMEOUT:
 		return 504;
 	case SPOKE_EREMOTE:
 		return status_of_exception(message->error_code);
