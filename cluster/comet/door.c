@@ -395,11 +395,12 @@ static void door_too_long(struct spokei_http_conn *http, const struct spokei_htt
 {
 	const struct spoke_comet *comet = spokei_comet_of(http);
 	struct spokei_comet_door *door = spokei_http_user(http);
-	char sentence[64];
+	char sentence[96];
 
 	if (request->origin.data)
 		door->origin = spokei_comet_listed(request->origin, comet->with.origins);
-	(void)snprintf(sentence, sizeof(sentence), "A text of a page is limited to %u bytes.",
+	(void)snprintf(sentence, sizeof(sentence),
+		       "A text of a page is limited to %u bytes (text.max).",
 		       (unsigned)comet->with.frame_max);
 	spokei_comet_respond_text(http, 413, NULL, sentence);
 }

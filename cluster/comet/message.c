@@ -115,8 +115,11 @@ static int check(struct spoke_comet *comet, const struct spoke_comet_message *gi
 {
 	const char *why = NULL;
 
-	if (given->data.len > comet->with.message_max)
+	if (given->data.len > comet->with.message_max) {
+		spokei_why_set(comet->engine, "push: the data has %zu bytes; message.max allows %u",
+			       given->data.len, (unsigned)comet->with.message_max);
 		return SPOKE_ETOOLARGE;
+	}
 	if (!is_event(given->event))
 		why = "the event is not a name of visible ASCII characters";
 	else if (spokei_comet_is_reserved(given->event))

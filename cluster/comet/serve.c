@@ -77,7 +77,12 @@ static int read_message(struct spoke_request *request, struct pushing *it)
 		it->message.data = (struct spoke_span){ spokei_buffer_data(&it->json),
 							spokei_buffer_len(&it->json) };
 	}
-	if (error)
+	if (error == SPOKE_ETOOLARGE)
+		spoke_reply_error(
+			request, error,
+			"push: the data has more bytes as JSON than message.max allows, %u",
+			(unsigned)it->comet->with.message_max);
+	else if (error)
 		spoke_reply_error(request, error, "%s", spoke_strerror(error));
 	else
 		error = read_options(request, it->options, &it->message);
@@ -89,11 +94,13 @@ static int read_message(struct spoke_request *request, struct pushing *it)
 static void end_push(struct spoke_request *request, struct pushing *it, int error,
 		     const struct spoke_comet_result *result)
 {
+	bool explained = error == SPOKE_EINVAL || error == SPOKE_ETOOLARGE;
+
 	spokei_buffer_fini(&it->json);
 	if (error) {
 		spoke_reply_error(request, error, "%s",
-				  error == SPOKE_EINVAL ? spoke_engine_why(it->comet->engine)
-							: spoke_strerror(error));
+				  explained ? spoke_engine_why(it->comet->engine)
+					    : spoke_strerror(error));
 	} else {
 		SPOKE_REPLY(request, SPOKE_MAP("id", result->id, "users", result->users,
 					       "connections", result->connections));
@@ -130,8 +137,11 @@ static int push_to(struct spoke_comet *comet, struct spoke_value users,
 		error = spoke_cursor_array(users, &cursor);
 	if (error)
 		return error;
-	if (count > BATCH_MAX)
+	if (count > BATCH_MAX) {
+		spokei_why_set(comet->engine, "push_many: %zu users; at most %u are allowed", count,
+			       BATCH_MAX);
 		return SPOKE_ETOOLARGE;
+	}
 	spans = count ? spokei_alloc(env, count, sizeof(*spans)) : NULL;
 	if (count && spans == NULL)
 		return SPOKE_ENOMEM;

@@ -17,7 +17,9 @@
 #include "transport/wire/copy.h"
 
 #include <errno.h>
+#include <stdio.h>
 
+#define UNSENDABLE_TEXT 128u /* bytes of an explanation */
 
 /* Stand for a message that is gone: of an ordinary request, and of a generic one. */
 static const struct spokei_message nothing[2] = { [1] = { .generic = true } };
@@ -117,12 +119,19 @@ static inline void reply_checked(struct spoke_request *request, struct spoke_val
 
 void spokei_request_unsendable(struct spoke_request *request, int error)
 {
-	const char *text = spoke_strerror(error);
-	struct spokei_message message = {
-		.error = SPOKE_ETOOLARGE,
-		.error_text = spokei_span(text, strlen(text)),
-	};
+	const char *why = spoke_strerror(error);
+	struct spokei_message message = { .error = SPOKE_ETOOLARGE };
+	char text[UNSENDABLE_TEXT];
 
+	if (error == SPOKE_ETOOLARGE) {
+		(void)snprintf(
+			text, sizeof(text),
+			"the result is too large: at most %u values, and at most %u bytes of "
+			"attachments",
+			SPOKE_VALUE_ITEMS_MAX, SPOKE_VALUE_BYTES_MAX);
+		why = text;
+	}
+	message.error_text = spokei_span(why, strlen(why));
 	finish_request(request, &message);
 }
 

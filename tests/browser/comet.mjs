@@ -386,7 +386,7 @@ const tests = {
 			await page.evaluate(() => it.send('x'.repeat(2049)));
 			await heard(page, 'unsent');
 			const [{ data }] = await news(page, 'unsent');
-			must(mode === 'socket' ? data.length > 5 : data === 'A text of a page is limited to 2048 bytes.\n', `${mode}: ${data}`);
+			must(mode === 'socket' ? data.length > 5 : data === 'A text of a page is limited to 2048 bytes (text.max).\n', `${mode}: ${data}`);
 			must((await page.evaluate(() => errors)).join().includes(data.trim()), `${mode}: ${await page.evaluate(() => errors)}`);
 			// The next one is sent.
 			const before = await gateway.figure('received');

@@ -315,7 +315,10 @@ static void long_values_are_answered(struct stage *stage)
 		assert_true(answer.body_len > len);
 	}
 	http_post(raw, "/demo.EchoService/large", "7000000");
-	http_want(raw, 500, "{\"error\":\"ETOOLARGE\",*\"written\":true}\n");
+	http_want(raw, 500,
+		  "{\"error\":\"ETOOLARGE\",\"code\":0,\"text\":\"the reply of * bytes does not "
+		  "fit a "
+		  "frame as text, *frame.max allows 8388608\",\"written\":true}\n");
 	assert_http_lives(raw);
 }
 

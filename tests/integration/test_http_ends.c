@@ -146,7 +146,7 @@ static void long_heads_and_bodies_are_refused(struct stage *stage)
 	raw = raw_connect(stage);
 	http_ask(raw, "POST " ECHO " HTTP/1.1\r\n" HTTP_HOST "Content-Length: 999999999\r\n\r\n");
 	(void)raw_try_send(raw, bytes, sizeof(bytes));
-	http_want(raw, 413, "*\"the request does not fit frame.max\"*");
+	http_want(raw, 413, "*\"the request does not fit frame.max, 8388608 bytes\"*");
 	(void)raw_wait_end(raw);
 	raw_close(raw);
 	raw = raw_connect(stage);

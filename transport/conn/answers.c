@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#define TEXT_MAX 128u         /* bytes of an explanation */
+#define TEXT_MAX 160u         /* bytes of an explanation */
 #define SERVING_ROOM_IDLE 64u /* entries that an idle connection may keep */
 
 /* The address of a request: the fields that a reply repeats. */
@@ -41,9 +41,12 @@ static SPOKEI_NOINLINE int explain_reply(struct spokei_conn *conn, const struct 
 
 	if (error == SPOKE_ETOOLARGE) {
 		(void)snprintf(text, sizeof(text),
-			       "the reply of %zu bytes does not fit a frame with its head; the "
-			       "provider's frame.max allows %zu",
-			       message->value.len, conn->link->limits.wire.frame_max);
+			       "the reply of %zu bytes does not fit a frame %s; the provider's "
+			       "frame.max allows %zu",
+			       message->value.len,
+			       conn->wire->in_order ? "as text, or its attachments no head"
+						    : "with its head",
+			       conn->link->limits.wire.frame_max);
 		why = text;
 	}
 	spokei_count(spokei_conn_engine(conn), SPOKE_STAT_REPLIES_TOO_LARGE);

@@ -305,7 +305,7 @@ struct spoke_comet_result {
  * Pushes a message to one user, to `count` users (which share it), or to all users. It is written
  * at the end of the turn, to one user before those to all. Messages to all are written in slices of
  * 0.5 ms, so that they delay nothing else. Returns 0 and *ret, which may be NULL; EINVAL (event,
- * data or a user's id; spoke_engine_why() has a sentence), ETOOLARGE (message_max), ELIMIT
+ * data or a user's id), ETOOLARGE (message_max; spoke_engine_why() has a sentence), ELIMIT
  * (bytes_max; users_max with `keep`; or see spoke_comet_join()), ENOMEM or ECLOSED. Of several
  * users, those without an error get the message, and the first error is returned.
  */

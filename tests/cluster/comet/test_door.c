@@ -253,7 +253,7 @@ static void text_longer_than_its_limit_is_413(void **state)
 	assert_has(post_of(3000, COMETRIG_ORIGIN), "HTTP/1.1 202 ");
 	assert_int_equal(strlen(cometrig.heard), strlen("ann: \n") + 3000);
 	assert_has(post_of(3001, COMETRIG_ORIGIN), "HTTP/1.1 413 ");
-	assert_has(cometrig.got, "\r\n\r\nA text of a page is limited to 3000 bytes.\n");
+	assert_has(cometrig.got, "\r\n\r\nA text of a page is limited to 3000 bytes (text.max).\n");
 	/* The page may read the sentence. */
 	assert_has(post_of(3001, "Origin: https://shop.example\r\n"), "HTTP/1.1 413 ");
 	assert_has(cometrig.got, "Access-Control-Allow-Origin: https://shop.example\r\n");
@@ -270,7 +270,8 @@ static void limit_of_texts_is_16_kib_by_default(void **state)
 	(void)state;
 	cometrig_make(&options);
 	assert_int_equal(cometrig.comet->http.limits.body_max, 16384);
-	assert_has(cometrig_ask(SEND(COMETRIG_ORIGIN, "16385", "")), "limited to 16384 bytes.");
+	assert_has(cometrig_ask(SEND(COMETRIG_ORIGIN, "16385", "")),
+		   "limited to 16384 bytes (text.max).");
 }
 
 static void post_of_a_client_that_is_gone_is_dropped(void **state)

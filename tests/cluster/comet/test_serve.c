@@ -207,6 +207,22 @@ static void wrong_arguments_are_explained(void **state)
 	assert_has(call("push_many", SPOKE_ARGS(SPOKE_LIST(1), "e", "x")), "error -9: ");
 }
 
+static void push_beyond_the_limit_names_the_limit(void **state)
+{
+	static char text[16385 + 1];
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	assert_has(call("push", SPOKE_ARGS("ann", "e", text)),
+		   "error -17: push: the data has 16385 bytes; message.max allows 16384");
+	assert_has(call("push_all", SPOKE_ARGS("e", text)), "message.max allows 16384");
+	assert_has(call("push", SPOKE_ARGS("ann", "e", SPOKE_MAP("a", text))),
+		   "error -17: push: the data has more bytes as JSON than message.max allows, "
+		   "16384");
+	text[16384] = '\0';
+	assert_has(call("push", SPOKE_ARGS("ann", "e", text)), "\"connections\": 0");
+}
+
 static void events_of_the_gateway_itself_are_refused(void **state)
 {
 	static const char sentence[] = "error -1: push: the events hello, lost, reconnect, ";
@@ -242,6 +258,7 @@ int main(void)
 		TEST(methods_that_change_nothing_can_be_called_by_get),
 		TEST(stats_have_all_figures),
 		TEST(wrong_arguments_are_explained),
+		TEST(push_beyond_the_limit_names_the_limit),
 		TEST(events_of_the_gateway_itself_are_refused),
 		TEST(requests_after_the_gateway_are_refused),
 	};

@@ -15,6 +15,7 @@
 #include "transport/http/text.h"
 #include "transport/wire/http/about.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #define OK 200
@@ -59,6 +60,22 @@ static int refuse(struct reading *reading, int status, const char *why)
 {
 	reading->why = why;
 	return status;
+}
+
+/* Refuses with a sentence that is made in the scratch; `plain`: the sentence without memory. */
+SPOKEI_PRINTF(4, 5)
+static int refuse_with(struct reading *reading, int status, const char *plain, const char *format,
+		       ...)
+{
+	char *why = (char *)spokei_buffer_reserve(reading->scratch, WHY_MAX);
+	va_list args;
+
+	if (why == NULL)
+		return refuse(reading, status, plain);
+	va_start(args, format);
+	(void)vsnprintf(why, WHY_MAX, format, args);
+	va_end(args);
+	return refuse(reading, status, why);
 }
 
 /* --- pages of browsers */
@@ -206,16 +223,17 @@ static int read_query(struct reading *reading, struct part *ret_args)
 	return OK;
 }
 
-/* Explains an error of a body in the scratch. */
-static int refuse_body(struct reading *reading, const struct spoke_json_error *wrong)
+static int refuse_body(struct reading *reading, int error, const struct spoke_json_error *wrong)
 {
-	char *why = (char *)spokei_buffer_reserve(reading->scratch, WHY_MAX);
+	const struct spoke_value_limits *limits = &reading->limits->value;
 
-	if (why == NULL)
-		return refuse(reading, BAD_REQUEST, "the body is not valid JSON");
-	(void)snprintf(why, WHY_MAX, "body, byte %zu: %s", wrong->at + 1,
-		       wrong->what ? wrong->what : "too many values, or nested too deeply");
-	return refuse(reading, BAD_REQUEST, why);
+	if (error != SPOKE_ETOOLARGE)
+		return refuse_with(reading, BAD_REQUEST, "the body is not valid JSON",
+				   "body, byte %zu: %s", wrong->at + 1, wrong->what);
+	return refuse_with(reading, TOO_LARGE, "the body has too many values",
+			   "body, byte %zu: more than %u values (values.max), or %zu bytes of them "
+			   "(frame.max)",
+			   wrong->at + 1, limits->items_max, limits->bytes_max);
 }
 
 /* Reads the `text` of a body, and overwrites it. */
@@ -229,7 +247,7 @@ static int read_json(struct reading *reading, char *text, size_t len, struct par
 	if (error == SPOKE_ENOMEM)
 		return SPOKE_ENOMEM;
 	if (error)
-		return refuse_body(reading, &wrong);
+		return refuse_body(reading, error, &wrong);
 	/* No arguments lie nowhere. */
 	if (args.len > 0)
 		ret_args->at = (size_t)((const unsigned char *)args.data -
@@ -348,13 +366,15 @@ static void note_head(const struct spokei_http_request *request, struct spokei_m
 }
 
 /* Explains a status of the framing, where the limits differ from those of a page. */
-static const char *explain(int status)
+static int refuse_framing(struct reading *reading, int status)
 {
 	if (status == TOO_LARGE)
-		return "the request does not fit frame.max";
+		return refuse_with(reading, status, "the request does not fit frame.max",
+				   "the request does not fit frame.max, %zu bytes",
+				   reading->limits->frame_max);
 	if (status == UNKNOWN_CODING)
-		return "Transfer-Encoding: only chunked is supported";
-	return spokei_http_fault(status);
+		return refuse(reading, status, "Transfer-Encoding: only chunked is supported");
+	return refuse(reading, status, spokei_http_fault(status));
 }
 
 /* Reads a head and its body. Returns OK, NO_CONTENT (a question), a status, or ENOMEM. */
@@ -376,7 +396,7 @@ static int read_request(struct reading *reading, struct spoke_span frame)
 	}
 	if (status != OK) {
 		message->last = true;
-		return refuse(reading, status, explain(status));
+		return refuse_framing(reading, status);
 	}
 	status = spokei_http_fields_check(reading->limits, &reading->fields);
 	if (status != OK)

@@ -264,6 +264,28 @@ static void long_requests_are_refused(void **state)
 	}
 }
 
+static void body_with_too_many_values_is_413_and_names_the_limit(void **state)
+{
+	char text[4096];
+	struct run run;
+	int len = snprintf(text, sizeof(text),
+			   "POST /s/m HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2003\r\n\r\n");
+
+	(void)state;
+	text[len++] = '[';
+	for (unsigned i = 0; i < 1000; i++) {
+		text[len++] = '1';
+		text[len++] = ',';
+	}
+	text[len++] = '1';
+	text[len++] = ']';
+	start(&run);
+	give(&run, text, (size_t)len);
+	assert_string_equal(run.log, "413 body, byte 2004: more than 1000 values (values.max), or "
+				     "16384 bytes of them (frame.max)\n");
+	stop(&run);
+}
+
 /* Without memory the stream is broken, and nothing leaks. */
 static void memory_may_fail_anywhere(void **state)
 {
@@ -316,6 +338,7 @@ int main(void)
 		cmocka_unit_test(cuts_make_no_difference),
 		cmocka_unit_test(a_client_that_waits_is_told_to_go_on),
 		cmocka_unit_test(long_requests_are_refused),
+		cmocka_unit_test(body_with_too_many_values_is_413_and_names_the_limit),
 		cmocka_unit_test(memory_may_fail_anywhere),
 		cmocka_unit_test(a_place_without_http_refuses_each_request),
 	};

@@ -157,6 +157,25 @@ static void errors_have_status_and_tell_whether_handler_may_have_run(void **stat
 	}
 }
 
+static void limit_and_deadline_met_by_the_handler_have_their_status(void **state)
+{
+	struct spokei_message message = {
+		.kind = SPOKEI_REPLY,
+		.error = SPOKE_EREMOTE,
+		.error_code = SPOKE_ETOOLARGE,
+	};
+	char out[OUT_MAX];
+
+	(void)state;
+	assert_int_equal(write_reply(&message, out), SPOKE_OK);
+	assert_memory_equal(out, "HTTP/1.1 413 ", 13);
+	assert_non_null(strstr(out, "\"written\":true"));
+	message.error = SPOKE_ETIMEOUT;
+	assert_int_equal(write_reply(&message, out), SPOKE_OK);
+	assert_memory_equal(out, "HTTP/1.1 504 ", 13);
+	assert_non_null(strstr(out, "\"written\":true"));
+}
+
 static void status_line_names_each_status_of_refused_request(void **state)
 {
 	static const char *const lines[] = {
@@ -240,6 +259,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replies_have_expected_bytes),
 		cmocka_unit_test(errors_have_status_and_tell_whether_handler_may_have_run),
+		cmocka_unit_test(limit_and_deadline_met_by_the_handler_have_their_status),
 		cmocka_unit_test(status_line_names_each_status_of_refused_request),
 		cmocka_unit_test(attachment_whose_name_is_no_token_is_left_out),
 		cmocka_unit_test(long_attachment_or_body_is_too_large_and_leaves_nothing),
