@@ -19,6 +19,17 @@ void spokei_provider_serve(void *arg, struct spokei_conn *conn,
 			     &provider->spare);
 }
 
+/* Callers that have to prove something, or are on a list, learn nothing here: browsers ask without
+ * credentials. */
+bool spokei_provider_is_unsafe(void *arg, struct spokei_conn *conn,
+			       const struct spokei_message *message)
+{
+	struct spoke_provider *provider = arg;
+
+	return !conn->unproven && provider->callers == NULL &&
+	       spokei_request_is_unsafe(provider->services, message);
+}
+
 static void conn_event(void *arg, struct spokei_conn *conn, enum spokei_link_event kind)
 {
 	struct spoke_link_event event = { .change = SPOKE_LINK_RECOVERED };

@@ -84,6 +84,10 @@ void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer,
 void spokei_provider_serve(void *arg, struct spokei_conn *conn,
 			   const struct spokei_message *message);
 
+/* Returns whether a method is not safe, and the caller may know that; see struct spokei_link. */
+bool spokei_provider_is_unsafe(void *provider, struct spokei_conn *conn,
+			       const struct spokei_message *message);
+
 /* --- events.c */
 
 /* Reports a change of a connection on which the peer has sent something: as an event of the engine,

@@ -331,6 +331,19 @@ static const struct spokei_route *find_route(struct spokei_routes *services,
 	return route ? route : spokei_routes_about(services, message);
 }
 
+static bool is_safe(const struct spokei_route *route)
+{
+	return route->flags & SPOKE_HANDLER_SAFE;
+}
+
+bool spokei_request_is_unsafe(struct spokei_routes *services, const struct spokei_message *message)
+{
+	bool has_service;
+	const struct spokei_route *route = find_route(services, message, &has_service);
+
+	return route != NULL && !is_safe(route);
+}
+
 /* Answers a request that is not served. Only some callers may learn the reason. */
 static SPOKEI_NOINLINE void refuse_unserved(const struct spokei_routes *services,
 					    struct spokei_conn *conn,
@@ -366,7 +379,7 @@ void spokei_request_serve(struct spokei_routes *services, const struct spokei_fi
 
 	if (route == NULL) {
 		route = find_route(services, message, &has_service);
-		if (message->safe_only && route && !(route->flags & SPOKE_HANDLER_SAFE)) {
+		if (message->safe_only && route && !is_safe(route)) {
 			refuse_unserved(services, conn, message, SPOKE_EUNSUPPORTED,
 					"GET is for methods that are marked as safe; send a POST");
 			return;

@@ -21,6 +21,9 @@ void spokei_request_serve(struct spokei_routes *services, const struct spokei_fi
 			  struct spokei_conn *conn, const struct spokei_message *message,
 			  struct spoke_request **spare);
 
+/* Returns whether there is such a method, and it is not marked as safe. */
+bool spokei_request_is_unsafe(struct spokei_routes *services, const struct spokei_message *message);
+
 /* Serves a request that a provider pushed: a struct spokei_route serves all of a consumer. Is a
  * spokei_serve_fn. */
 void spokei_request_serve_pushed(void *route, struct spokei_conn *conn,

@@ -223,6 +223,48 @@ static void get_head_and_options(struct stage *stage)
 	assert_http_lives(raw);
 }
 
+/* Returns the methods of HTTP in the header Allow of the next response, without a body. */
+static const char *take_allow(struct raw *raw, unsigned status)
+{
+	static const char name[] = "\r\nAllow: ";
+	static struct http_answer answer;
+	char *allow;
+
+	if (status == 405)
+		http_take(raw, &answer);
+	else
+		http_take_head(raw, &answer);
+	assert_int_equal(answer.status, status);
+	allow = strstr(answer.head, name);
+	assert_non_null(allow);
+	allow += sizeof(name) - 1;
+	*strchr(allow, '\r') = '\0';
+	return allow;
+}
+
+static void options_and_405_allow_the_same(struct stage *stage)
+{
+	static const char all[] = "POST, GET, HEAD, OPTIONS";
+	struct raw *raw = http_to_provider(stage, NULL);
+
+	http_ask(raw, "OPTIONS %s HTTP/1.1\r\n" HTTP_HOST "\r\n", ECHO);
+	assert_string_equal(take_allow(raw, 204), "POST, OPTIONS");
+	http_ask(raw, "OPTIONS /demo.EchoService/%%65cho HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	assert_string_equal(take_allow(raw, 204), "POST, OPTIONS");
+	http_ask(raw, "GET %s HTTP/1.1\r\n" HTTP_HOST "\r\n", ECHO);
+	assert_string_equal(take_allow(raw, 405), "POST, OPTIONS");
+	http_ask(raw, "PATCH %s HTTP/1.1\r\n" HTTP_HOST "\r\n", ECHO);
+	assert_string_equal(take_allow(raw, 405), "POST, OPTIONS");
+	http_ask(raw, "OPTIONS /demo.Web/get HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	assert_string_equal(take_allow(raw, 204), all);
+	http_ask(raw, "PATCH /demo.Web/get HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	assert_string_equal(take_allow(raw, 405), all);
+	http_ask(raw, "OPTIONS /no/no HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	assert_string_equal(take_allow(raw, 204), all);
+	assert_http_lives(raw);
+	assert_nothing_closed(stage);
+}
+
 static void never(struct spoke_request *request, void *arg)
 {
 	(void)request;
@@ -348,6 +390,7 @@ int main(void)
 		ROW(no_answer_overtakes_one_that_is_made_later, STAGE_ALL),
 		ROW(nothing_is_read_after_connection_close, STAGE_ALL),
 		ROW(old_clients_are_served, STAGE_ALL),
+		ROW(options_and_405_allow_the_same, STAGE_ALL),
 		ROW(get_head_and_options, STAGE_ALL),
 		ROW(openapi_document_is_made_again_only_for_new_services, STAGE_VIRTUAL),
 		ROW(a_client_that_expects_100_gets_it, STAGE_ALL),

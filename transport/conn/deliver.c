@@ -183,12 +183,24 @@ static void deliver_request(struct spokei_conn *conn, const struct spokei_messag
 	conn->link->serve(conn->link->serve_arg, conn, message);
 }
 
+/* Returns the error of a request that asks what its method takes: that it takes no requests which
+ * are for safe methods only; else this one. */
+static int error_of_asked(struct spokei_conn *conn, const struct spokei_message *message, int error)
+{
+	const struct spokei_link *link = conn->link;
+
+	if (message->safe_only && link->is_unsafe &&
+	    link->is_unsafe(link->serve_arg, conn, message))
+		return SPOKE_EUNSUPPORTED;
+	return error;
+}
+
 static void deliver_bad_request(struct spokei_conn *conn, const struct spokei_message *message,
 				int error)
 {
 	const char *why = spoke_strerror(error);
 	struct spokei_message answer = {
-		.error = SPOKE_EBADREQUEST,
+		.error = error_of_asked(conn, message, SPOKE_EBADREQUEST),
 		.error_text = message->error_text,
 	};
 	char text[TEXT_MAX];
@@ -229,10 +241,13 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 		spokei_conn_answered(conn);
 }
 
-/* A question that the wire answers by the id alone. */
+/* A question that the wire answers by the id, and by what its method takes. */
 static void deliver_question(struct spokei_conn *conn, const struct spokei_message *message)
 {
-	struct spokei_message answer = { .kind = SPOKEI_REPLY };
+	struct spokei_message answer = {
+		.kind = SPOKEI_REPLY,
+		.error = error_of_asked(conn, message, SPOKE_OK),
+	};
 
 	note_last(conn, message);
 	spokei_conn_reply(conn, message, &answer);

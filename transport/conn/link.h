@@ -90,6 +90,10 @@ struct spokei_link {
 	bool closing;                /* new requests are refused */
 	spokei_serve_fn serve;       /* NULL: requests are answered "no such service" */
 	void *serve_arg;
+	/* Returns whether the method of a message that is no call is known to its sender, and not
+	 * marked as safe. NULL: it never is. */
+	bool (*is_unsafe)(void *serve_arg, struct spokei_conn *conn,
+			  const struct spokei_message *message);
 	uint64_t ran_ns;         /* when the turn began in which the last request was run */
 	struct spokei_task *end; /* frees the owner after the last connection */
 	uint32_t alive;          /* connections whose memory is not freed yet */

@@ -73,7 +73,9 @@ struct spokei_message {
 	size_t arg_count;
 	/* Decoded from $invoke; `types` is empty then. Replies that are written: to such a call. */
 	bool generic;
-	bool safe_only; /* may be served only by a method that changes nothing */
+	/* May be served only by a method that changes nothing. Messages that are no calls: asks
+	 * whether the method is such a one. */
+	bool safe_only;
 	/* The peer sends no more requests, and the connection ends with the reply. Replies that are
 	 * written: the same. */
 	bool last;

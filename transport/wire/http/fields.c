@@ -188,6 +188,31 @@ int spokei_http_fields_check(const struct spokei_wire_limits *limits,
 	return fields->why ? BAD_REQUEST : OK;
 }
 
+/* Returns whether the type, without parameters, is this one. */
+static bool is_type(struct spoke_span type, const char *name)
+{
+	const char *text = type.data;
+	size_t len = strlen(name);
+
+	if (type.len < len || !spokei_http_is_any_case(spokei_span(text, len), name, len))
+		return false;
+	while (len < type.len && (text[len] == ' ' || text[len] == '\t'))
+		len++;
+	return len == type.len || text[len] == ';';
+}
+
+/* The type that curl sends by default is taken as JSON, too, if no page can have sent it. */
+const char *spokei_http_fields_type(const struct spokei_http_fields *fields, bool of_page)
+{
+	if (fields->encoding.data && !is(fields->encoding, "identity"))
+		return "Content-Encoding: only identity is supported";
+	if (fields->type.data == NULL || is_type(fields->type, "application/json"))
+		return NULL;
+	if (!of_page && is_type(fields->type, "application/x-www-form-urlencoded"))
+		return NULL;
+	return "Content-Type: send application/json";
+}
+
 /* Names of headers have no case, so an attachment's name is in lower case. */
 static int pack_name(struct spoke_builder *builder, struct spoke_span name)
 {

@@ -51,6 +51,10 @@ void spokei_http_fields_note(void *arg, struct spoke_span name, struct spoke_spa
 int spokei_http_fields_check(const struct spokei_wire_limits *limits,
 			     struct spokei_http_fields *fields);
 
+/* Checks the type and the encoding of the body; `of_page`: a page has sent it. Returns NULL, or why
+ * it is refused. */
+const char *spokei_http_fields_type(const struct spokei_http_fields *fields, bool of_page);
+
 /* Appends the map of attachments. Returns 0, ENOMEM, or an error of the limits. */
 SPOKE_MUST_USE int spokei_http_fields_attach(const struct spokei_wire_limits *limits,
 					     struct spoke_span lines, size_t count,

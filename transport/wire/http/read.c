@@ -115,33 +115,12 @@ static int check_origin(struct reading *reading)
 	return OK;
 }
 
-/* Returns whether the type, without parameters, is this one. */
-static bool is_type(struct spoke_span type, const char *name)
-{
-	const char *text = type.data;
-	size_t len = strlen(name);
-
-	if (type.len < len || !spokei_http_is_any_case(spokei_span(text, len), name, len))
-		return false;
-	while (len < type.len && (text[len] == ' ' || text[len] == '\t'))
-		len++;
-	return len == type.len || text[len] == ';';
-}
-
-/* The type that curl sends by default is taken as JSON, too, if no page can have sent it. */
 static int check_type(struct reading *reading)
 {
-	struct spoke_span type = reading->fields.type;
+	const char *why = spokei_http_fields_type(&reading->fields,
+						  reading->request.origin.data != NULL);
 
-	if (reading->fields.encoding.data &&
-	    !spokei_http_is_any_case(reading->fields.encoding, "identity", 8))
-		return refuse(reading, WRONG_TYPE, "Content-Encoding: only identity is supported");
-	if (type.data == NULL || is_type(type, "application/json"))
-		return OK;
-	if (reading->request.origin.data == NULL &&
-	    is_type(type, "application/x-www-form-urlencoded"))
-		return OK;
-	return refuse(reading, WRONG_TYPE, "Content-Type: send application/json");
+	return why ? refuse(reading, WRONG_TYPE, why) : OK;
 }
 
 /* --- the path */
@@ -348,9 +327,26 @@ static int read_call(struct reading *reading, struct spoke_span body)
 	message->args = part_of(scratch, args);
 	message->attachments.data = (const unsigned char *)part_of(scratch, attachments).data;
 	message->attachments.len = attachments.len;
-	message->version = reading->fields.version;
-	message->group = reading->fields.group;
 	message->timeout_ms = reading->fields.timeout_ms;
+	return OK;
+}
+
+/* Names the method of a request that is not a call, so that its provider can tell which methods of
+ * HTTP it takes. Returns OK, also if the path names none, or ENOMEM. */
+static int read_named(struct reading *reading)
+{
+	struct spokei_message *message = reading->message;
+	struct part service = { 0, 0 };
+	struct part method = { 0, 0 };
+	int status = read_names(reading, &service, &method); /* of "*": as of "/" */
+
+	if (status == SPOKE_ENOMEM)
+		return SPOKE_ENOMEM;
+	if (service.len > 0) {
+		message->service = part_of(reading->scratch, service);
+		message->method = part_of(reading->scratch, method);
+	}
+	message->safe_only = status == OK;
 	return OK;
 }
 
@@ -401,14 +397,19 @@ static int read_request(struct reading *reading, struct spoke_span frame)
 	status = spokei_http_fields_check(reading->limits, &reading->fields);
 	if (status != OK)
 		return refuse(reading, status, reading->fields.why);
+	message->version = reading->fields.version;
+	message->group = reading->fields.group;
 	status = check_origin(reading);
+	if (status != OK)
+		return status;
+	if (request->method != SPOKEI_HTTP_OPTIONS && request->method != SPOKEI_HTTP_OTHER)
+		return read_call(reading, body);
+	status = read_named(reading);
 	if (status != OK)
 		return status;
 	if (request->method == SPOKEI_HTTP_OPTIONS)
 		return NO_CONTENT;
-	if (request->method == SPOKEI_HTTP_OTHER)
-		return refuse(reading, NO_SUCH_METHOD, "send a POST, or a GET to a safe method");
-	return read_call(reading, body);
+	return refuse(reading, NO_SUCH_METHOD, "send a POST, or a GET to a safe method");
 }
 
 static void begin_message(struct spokei_message *message)
@@ -425,7 +426,9 @@ static int end_refused(struct spokei_message *message, int status, const char *w
 	uint64_t id = message->id | (uint64_t)status << SPOKEI_HTTP_ID_STATUS;
 	bool last = message->last;
 
-	begin_message(message);
+	/* The provider looks whether the method takes others. */
+	if (status != NO_SUCH_METHOD)
+		begin_message(message);
 	message->id = id | (last ? SPOKEI_HTTP_ID_LAST : 0u);
 	message->last = last;
 	message->error_text = spokei_span(why, strlen(why));

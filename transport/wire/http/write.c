@@ -166,6 +166,21 @@ static void put_attachments(struct response *response)
 	}
 }
 
+/* Returns whether the method may be marked as safe. */
+static bool may_be_safe(const struct response *response)
+{
+	return response->message->error != SPOKE_EUNSUPPORTED;
+}
+
+/* Writes which methods of HTTP the method of the service takes. */
+static void put_allow(struct response *response)
+{
+	if (may_be_safe(response))
+		put(response, TEXT("Allow: POST, GET, HEAD, OPTIONS\r\n"));
+	else
+		put(response, TEXT("Allow: POST, OPTIONS\r\n"));
+}
+
 /* Writes the head of a status. Returns the place of the number after Content-Length. */
 static size_t put_head(struct response *response, int status)
 {
@@ -182,7 +197,7 @@ static size_t put_head(struct response *response, int status)
 	if (status == 401)
 		put(response, TEXT("WWW-Authenticate: Bearer\r\n"));
 	if (status == 405)
-		put(response, TEXT("Allow: POST, OPTIONS\r\n"));
+		put_allow(response);
 	if (status == UNAVAILABLE || status == TOO_MANY)
 		put(response, TEXT("Retry-After: 1\r\n"));
 	put_origin(response);
@@ -270,11 +285,15 @@ static void write_reply(struct response *response)
 /* Pages of listed origins may send any header, within limits of the browser. */
 static void write_options(struct response *response)
 {
-	put(response, TEXT("HTTP/1.1 204 No Content\r\nAllow: POST, GET, HEAD, OPTIONS\r\n"));
-	if (response->message->id >> SPOKEI_HTTP_ID_ORIGIN & 0xff)
-		put(response, TEXT("Access-Control-Allow-Methods: POST, GET\r\n"
-				   "Access-Control-Allow-Headers: *, Authorization\r\n"
+	put(response, TEXT("HTTP/1.1 204 No Content\r\n"));
+	put_allow(response);
+	if (response->message->id >> SPOKEI_HTTP_ID_ORIGIN & 0xff) {
+		put_text(response, may_be_safe(response)
+					   ? "Access-Control-Allow-Methods: POST, GET\r\n"
+					   : "Access-Control-Allow-Methods: POST\r\n");
+		put(response, TEXT("Access-Control-Allow-Headers: *, Authorization\r\n"
 				   "Access-Control-Max-Age: 600\r\n"));
+	}
 	put_origin(response);
 	put_connection(response);
 	put(response, TEXT("\r\n"));

@@ -85,6 +85,15 @@ static void replies_have_expected_bytes(void **state)
 		{ { .id = SPOKEI_HTTP_ID_CONTINUE }, "HTTP/1.1 100 Continue\r\n\r\n" },
 		{ { .id = SPOKEI_HTTP_ID_OPTIONS },
 		  "HTTP/1.1 204 No Content\r\nAllow: POST, GET, HEAD, OPTIONS\r\n\r\n" },
+		{ { .id = SPOKEI_HTTP_ID_OPTIONS, .error = SPOKE_EUNSUPPORTED },
+		  "HTTP/1.1 204 No Content\r\nAllow: POST, OPTIONS\r\n\r\n" },
+		{ { .id = 2u << SPOKEI_HTTP_ID_ORIGIN | SPOKEI_HTTP_ID_OPTIONS,
+		    .error = SPOKE_EUNSUPPORTED },
+		  "HTTP/1.1 204 No Content\r\nAllow: POST, OPTIONS\r\n"
+		  "Access-Control-Allow-Methods: POST\r\n"
+		  "Access-Control-Allow-Headers: *, Authorization\r\n"
+		  "Access-Control-Max-Age: 600\r\n"
+		  "Access-Control-Allow-Origin: https://b.example\r\nVary: Origin\r\n\r\n" },
 	};
 	char out[OUT_MAX];
 
