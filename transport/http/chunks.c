@@ -33,7 +33,8 @@ static bool is_text(const char *text, size_t len)
 	return true;
 }
 
-/* Reads "SIZE" or "SIZE;extensions". */
+/* Reads "SIZE" or "SIZE;extensions". Blanks after the size are refused: only some programs skip
+ * them. */
 static bool read_size(const char *line, size_t len, size_t *ret_size)
 {
 	size_t size = 0;
@@ -47,8 +48,6 @@ static bool read_size(const char *line, size_t len, size_t *ret_size)
 	*ret_size = size;
 	if (digits == 0)
 		return false;
-	while (digits < len && (line[digits] == ' ' || line[digits] == '\t'))
-		digits++;
 	return digits == len || (line[digits] == ';' && is_text(line + digits, len - digits));
 }
 

@@ -23,6 +23,7 @@ struct reader {
 	bool old;  /* HTTP/1.0, which requires no Host */
 	bool has_host;
 	bool has_length;
+	bool has_type;
 	bool has_connection_close;
 	bool has_keep_alive;
 	spokei_http_field_fn each; /* or NULL */
@@ -109,8 +110,8 @@ static bool cut(struct spoke_span *span, char c, struct spoke_span *ret_before)
 	return true;
 }
 
-/* Takes a line of at most `max` bytes, without its end: CRLF, or LF alone as RFC 9112 2.2 allows.
- */
+/* Takes a line of at most `max` bytes, without its end, CRLF. LF alone is refused, as RFC 9112 2.2
+ * allows: programs differ in whether it ends a line. */
 static int next_line(struct reader *reader, size_t max, int too_long, struct spoke_span *ret_line)
 {
 	const char *line = reader->bytes + reader->at;
@@ -125,10 +126,10 @@ static int next_line(struct reader *reader, size_t max, int too_long, struct spo
 			return SPOKEI_HTTP_MORE;
 		return max < head_left ? too_long : HEAD_TOO_LONG;
 	}
+	if (end == line || end[-1] != '\r')
+		return BAD_REQUEST;
 	reader->at += (size_t)(end - line) + 1;
-	*ret_line = (struct spoke_span){ line, (size_t)(end - line) };
-	if (end > line && end[-1] == '\r')
-		ret_line->len--;
+	*ret_line = (struct spoke_span){ line, (size_t)(end - line) - 1 };
 	return SPOKEI_HTTP_WHOLE;
 }
 
@@ -255,6 +256,14 @@ static int read_once(struct spoke_span value, struct spoke_span *ret_value)
 	return SPOKEI_HTTP_WHOLE;
 }
 
+static int read_type(struct reader *reader)
+{
+	if (reader->has_type)
+		return BAD_REQUEST;
+	reader->has_type = true;
+	return SPOKEI_HTTP_WHOLE;
+}
+
 static struct spoke_span trim(struct spoke_span value)
 {
 	const char *text = value.data;
@@ -331,6 +340,8 @@ static int read_field(struct reader *reader, struct spoke_span line)
 	case 10:
 		return names(name, "connection") ? read_connection(reader, line)
 						 : SPOKEI_HTTP_WHOLE;
+	case 12:
+		return names(name, "content-type") ? read_type(reader) : SPOKEI_HTTP_WHOLE;
 	case 13:
 		if (names(name, "authorization"))
 			return read_once(line, &reader->request->authorization);

@@ -41,6 +41,7 @@ size_t spokei_http_skim(const void *bytes, size_t len)
 		at += line.len;
 		switch (*(const char *)line.data) {
 		case '\n':
+			return 0;
 		case '\r':
 			if (!is_first)
 				return length <= len - at ? at + length : 0;

@@ -37,8 +37,7 @@ static const struct row rows[] = {
 	{ "a\r\n0123456789\r\n6\r\nabcdef\r\n" END, SPOKEI_HTTP_WHOLE, "0123456789abcdef", 0 },
 	/* Extensions and trailers mean nothing. */
 	{ "3;a=b\r\nabc\r\n0;last\r\n\r\n", SPOKEI_HTTP_WHOLE, "abc", 0 },
-	{ "3 \t;a=\"\xc3\xa4\"\r\nabc\r\n" END, SPOKEI_HTTP_WHOLE, "abc", 0 },
-	{ "3 \t\r\nabc\r\n" END, SPOKEI_HTTP_WHOLE, "abc", 0 },
+	{ "3;a=\"\xc3\xa4\"\r\nabc\r\n" END, SPOKEI_HTTP_WHOLE, "abc", 0 },
 	{ "0\r\nX: y\r\nContent-Length: 5\r\n\r\n", SPOKEI_HTTP_WHOLE, "", 0 },
 	{ END END, SPOKEI_HTTP_WHOLE, "", sizeof(END) - 1 },
 	/* Incomplete. */
@@ -61,6 +60,10 @@ static const struct row rows[] = {
 	{ "\r\n", 400, NULL, 0 },
 	{ ";a\r\n", 400, NULL, 0 },
 	{ "3 4\r\nabc\r\n" END, 400, NULL, 0 },
+	{ "3 \r\nabc\r\n" END, 400, NULL, 0 },
+	{ "3\t\r\nabc\r\n" END, 400, NULL, 0 },
+	{ "3 ;a\r\nabc\r\n" END, 400, NULL, 0 },
+	{ "0 \r\n\r\n", 400, NULL, 0 },
 	/* Ends of lines. */
 	{ "3\nabc\r\n" END, 400, NULL, 0 },
 	{ "3\r\nabc\n" END, 400, NULL, 0 },

@@ -131,40 +131,58 @@ static bool read_grpc_time(struct spoke_span value, int64_t *ret_ms)
 	return true;
 }
 
+static const char twice[] = "a header of spoke, or one about the body or the site, is there twice";
+
+/* Takes the value of a header that may occur only once. */
+static const char *take(struct spoke_span value, struct spoke_span *ret)
+{
+	if (ret->data != NULL)
+		return twice;
+	*ret = value;
+	return NULL;
+}
+
+/* Reads the time of one of two headers, of which a request has at most one. */
+static const char *take_time(struct spoke_span value, struct spokei_http_fields *ret,
+			     bool (*parse)(struct spoke_span value, int64_t *ret_ms),
+			     const char *bad)
+{
+	if (ret->timed)
+		return "Spoke-Timeout or grpc-timeout: the time is there twice";
+	ret->timed = true;
+	return parse(value, &ret->timeout_ms) ? NULL : bad;
+}
+
 /* Reads one line. Returns NULL, or why it is refused. */
 static const char *read_field(struct spoke_span name, struct spoke_span value,
 			      struct spokei_http_fields *ret)
 {
 	switch (name.len) {
 	case 11:
-		if (is(name, "spoke-group"))
-			ret->group = value;
-		break;
+		return is(name, "spoke-group") ? take(value, &ret->group) : NULL;
 	case 12:
 		if (is(name, "content-type"))
-			ret->type = value;
-		if (is(name, "grpc-timeout") && !read_grpc_time(value, &ret->timeout_ms))
-			return "grpc-timeout: write at most eight digits and one of H, M, S, m, u "
-			       "and n, e.g. 250m";
-		break;
+			return take(value, &ret->type);
+		if (is(name, "grpc-timeout"))
+			return take_time(value, ret, read_grpc_time,
+					 "grpc-timeout: write at most eight digits and one of H, "
+					 "M, S, m, u and n, e.g. 250m");
+		return NULL;
 	case 13:
 		if (is(name, "spoke-version"))
-			ret->version = value;
-		if (is(name, "spoke-timeout") && !read_time(value, &ret->timeout_ms))
-			return "Spoke-Timeout: write a number and a unit, e.g. 250ms or 1.5s";
-		break;
+			return take(value, &ret->version);
+		if (is(name, "spoke-timeout"))
+			return take_time(value, ret, read_time,
+					 "Spoke-Timeout: write a number and a unit, e.g. 250ms or "
+					 "1.5s");
+		return NULL;
 	case 14:
-		if (is(name, "sec-fetch-site"))
-			ret->site = value;
-		break;
+		return is(name, "sec-fetch-site") ? take(value, &ret->site) : NULL;
 	case 16:
-		if (is(name, "content-encoding"))
-			ret->encoding = value;
-		break;
+		return is(name, "content-encoding") ? take(value, &ret->encoding) : NULL;
 	default:
-		break;
+		return NULL;
 	}
-	return NULL;
 }
 
 void spokei_http_fields_note(void *arg, struct spoke_span name, struct spoke_span value)

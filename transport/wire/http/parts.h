@@ -38,6 +38,7 @@ struct spokei_http_fields {
 	struct spoke_span encoding; /* of the body */
 	struct spoke_span site;     /* Sec-Fetch-Site */
 	int64_t timeout_ms;         /* as in struct spokei_message */
+	bool timed;                 /* ... was in a header */
 	size_t attachments;         /* number of lines that are attachments */
 	struct spokei_http_foreign seen;
 	const char *why; /* the first reason to refuse them; NULL: none */
