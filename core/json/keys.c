@@ -34,7 +34,7 @@ bool spokei_json_keys_add(struct spokei_json_keys *keys, const struct spoke_buil
 	uint32_t least = keys->count > SPOKEI_JSON_KEYS_FEW ? keys->count - SPOKEI_JSON_KEYS_FEW
 							    : 0;
 
-	/* The head of a text contains its length, so equal bytes are equal texts. */
+	/* The head of a value contains its length, so equal bytes are equal values. */
 	for (uint32_t i = keys->count; i > least; i--) {
 		const unsigned char *other = builder->bytes + place_of(keys->places, i - 1);
 
@@ -46,12 +46,20 @@ bool spokei_json_keys_add(struct spokei_json_keys *keys, const struct spoke_buil
 	return true;
 }
 
+/* Returns the bytes of a key; that of a $map may be an array or a map. */
+static inline size_t len_of(const unsigned char *key, const unsigned char *end)
+{
+	size_t len = spokei_shape_hop(key, end);
+
+	return len > 0 ? len : (size_t)(spokei_shape_skip(key, end) - key);
+}
+
 /* Compares two keys, by length first: any order will do. */
 static int compare(const struct spoke_builder *builder, uint32_t a, uint32_t b)
 {
 	const unsigned char *end = builder->bytes + builder->len;
-	size_t a_len = spokei_shape_hop(builder->bytes + a, end);
-	size_t b_len = spokei_shape_hop(builder->bytes + b, end);
+	size_t a_len = len_of(builder->bytes + a, end);
+	size_t b_len = len_of(builder->bytes + b, end);
 
 	if (a_len != b_len)
 		return a_len < b_len ? -1 : 1;
@@ -111,7 +119,7 @@ static bool repeat(const struct spoke_builder *builder, char *places, size_t cou
 static uint32_t part_of(const struct spoke_builder *builder, uint32_t place)
 {
 	const unsigned char *key = builder->bytes + place;
-	size_t len = spokei_shape_hop(key, builder->bytes + builder->len);
+	size_t len = len_of(key, builder->bytes + builder->len);
 	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uintptr_t)builder->bytes;
 
 	for (size_t i = 0; i < len; i++)

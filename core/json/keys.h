@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keys of an object, to find one that is repeated. The packed keys are the only copy; their
- * places are noted in the text of the object itself, from its bracket on. That text has been read,
- * and each member of it has more bytes than the place of its key.
+ * The keys of an object or a $map, to find one that is repeated. The packed keys are the only copy;
+ * their places are noted in the text of the object itself, from its bracket on. That text has been
+ * read, and each member of it has more bytes than the place of its key.
  */
 #ifndef SPOKEI_CORE_JSON_KEYS_H
 #define SPOKEI_CORE_JSON_KEYS_H

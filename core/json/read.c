@@ -25,8 +25,8 @@ enum open {
 struct level {
 	enum open open;
 	unsigned left;                /* of a PAIR or TYPED: values still missing */
-	size_t at;                    /* place in the builder */
-	struct spokei_json_keys keys; /* of a MAP */
+	size_t at;                    /* place in the builder; of a PAIR: that of its key */
+	struct spokei_json_keys keys; /* of a MAP or PAIRS */
 };
 
 struct reader {
@@ -46,6 +46,22 @@ static char *fail(struct reader *reader, char *at, const char *what)
 
 /* --- before a value */
 
+/* Notes the key of a pair, before its value. */
+static char *end_pair_key(struct reader *reader, struct level *level, char *at)
+{
+	const struct spoke_builder *builder = reader->scan.builder;
+	struct level *pairs = level - 1;
+
+	if (builder->error)
+		return at; /* the caller of all these functions looks */
+	if (level->at > UINT32_MAX)
+		return spokei_json_fail_at(&reader->scan, at, SPOKE_ETOOLARGE,
+					   spoke_strerror(SPOKE_ETOOLARGE));
+	if (!spokei_json_keys_add(&pairs->keys, builder, level->at))
+		return fail(reader, at, "the $map has this key already");
+	return at;
+}
+
 /* Checks that a value may stand here, in an array that is part of a special form. */
 static SPOKEI_NOINLINE char *want_special(struct reader *reader, char *at)
 {
@@ -57,6 +73,8 @@ static SPOKEI_NOINLINE char *want_special(struct reader *reader, char *at)
 		return fail(reader, at, "a $typed must have one value after its type");
 	if (level->open == OPEN_PAIR && level->left-- == 0)
 		return fail(reader, at, "a pair of a $map must have two values");
+	if (level->open == OPEN_PAIR && level->left == 0)
+		return end_pair_key(reader, level, at);
 	return at;
 }
 
@@ -137,8 +155,10 @@ static SPOKEI_NOINLINE char *close_level(struct reader *reader, char *at)
 
 	if (*at != (is_map ? '}' : ']'))
 		return fail(reader, at, is_map ? "expected a comma or }" : "expected a comma or ]");
-	if (is_map && spokei_json_keys_repeat(&level->keys, reader->scan.builder))
-		return fail(reader, at, "the object has a key twice");
+	if ((is_map || level->open == OPEN_PAIRS) &&
+	    spokei_json_keys_repeat(&level->keys, reader->scan.builder))
+		return fail(reader, at,
+			    is_map ? "the object has a key twice" : "the $map has a key twice");
 	at++;
 	if (level->open > OPEN_MAP && (at = close_special(reader, level, at)) == NULL)
 		return NULL;
@@ -241,7 +261,7 @@ static char *open_object(struct reader *reader, char *at)
 static char *open_array(struct reader *reader, char *at)
 {
 	if (reader->depth > 0 && reader->levels[reader->depth - 1].open == OPEN_PAIRS)
-		return push(reader, at, OPEN_PAIR, 0);
+		return push(reader, at, OPEN_PAIR, reader->scan.builder->len);
 	return push(reader, at, OPEN_ARRAY, spokei_builder_open(reader->scan.builder, false));
 }
 

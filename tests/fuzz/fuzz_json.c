@@ -22,6 +22,12 @@ static void require(int holds, const char *law)
 	abort();
 }
 
+enum origin {
+	OF_PLAIN_JSON,
+	OF_JSON_WITH_TYPES, /* its values may differ in a type that is only read */
+	OF_BYTES,
+};
+
 struct text {
 	char *at;
 	size_t len;
@@ -51,10 +57,13 @@ static char *print(struct spoke_value value, enum spoke_json_form form, size_t *
 	return text.at;
 }
 
-/* May maps have repeated keys that the printer does not find? */
-static bool is_large(struct spoke_value value)
+/* Returns whether a value may be printed, and not be read again: it has a map with a repeated key,
+ * which the printer does not find in large ones. */
+static bool may_repeat(struct spoke_value value, enum origin origin, const char *why)
 {
-	return value.len > 64 * 3;
+	if (strstr(why, "the $map has"))
+		return origin != OF_PLAIN_JSON;
+	return value.len > 64 * 3 && strstr(why, "the object has");
 }
 
 #define LOG_MAX 16384u
@@ -80,7 +89,7 @@ static void require_same(struct spoke_value a, struct spoke_value b)
 }
 
 /* Checks that a printed value parses to the same value, which prints the same text. */
-static void try_value(struct spoke_value value, enum spoke_json_form form)
+static void try_value(struct spoke_value value, enum spoke_json_form form, enum origin origin)
 {
 	struct spoke_builder builder;
 	struct spoke_json_error wrong;
@@ -97,7 +106,7 @@ static void try_value(struct spoke_value value, enum spoke_json_form form)
 	memcpy(copy, text, len);
 	spoke_builder_init(&builder, spoke_host_env(), NULL);
 	error = spoke_json_read(copy, len, &builder, &count, &wrong);
-	if (error && is_large(value) && strstr(wrong.what, "the object has")) {
+	if (error && may_repeat(value, origin, wrong.what)) {
 		spoke_builder_fini(&builder);
 		free(copy);
 		free(text);
@@ -172,6 +181,13 @@ static void try_args(const uint8_t *data, size_t size, int wanted, struct spoke_
 	spokei_buffer_fini(&buffer);
 }
 
+static enum origin origin_of(const uint8_t *data, size_t size)
+{
+	return memmem(data, size, "$long", 5) || memmem(data, size, "$typed", 6)
+		       ? OF_JSON_WITH_TYPES
+		       : OF_PLAIN_JSON;
+}
+
 static void try_text(const uint8_t *data, size_t size)
 {
 	struct spoke_builder builder;
@@ -196,7 +212,7 @@ static void try_text(const uint8_t *data, size_t size)
 		require(spoke_values_check(values.data, values.len, NULL, &row, NULL) == 0,
 			"parsed values are valid");
 		for (; spoke_cursor_next(&row, &value); seen++) {
-			try_value(value, SPOKE_JSON_LINE);
+			try_value(value, SPOKE_JSON_LINE, origin_of(data, size));
 			try_buffer(value, size);
 		}
 		require(seen == count, "the number of values is right");
@@ -213,8 +229,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	try_text(data, size);
 	if (spoke_value_check(data, size, NULL, &value) == SPOKE_OK) {
-		try_value(value, SPOKE_JSON_LINE);
-		try_value(value, SPOKE_JSON_TREE);
+		try_value(value, SPOKE_JSON_LINE, OF_BYTES);
+		try_value(value, SPOKE_JSON_TREE, OF_BYTES);
 		try_buffer(value, size);
 	} else if (size > 0) {
 		/* Bytes that were not checked print as some text. */

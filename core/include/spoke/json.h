@@ -25,10 +25,11 @@
  * type, e.g. {"$bin": 5}, is an ordinary key.
  *
  * Otherwise, reading a printed value gives the same value, packed in the fewest bytes; a 4-byte
- * float becomes an 8-byte float. Keys of an object keep their order, and differ. Printing looks for
- * repeated keys in maps of up to 64 pairs; a larger map with a repeated key prints as an object
- * that reading refuses. -0 is the integer 0, and -0.0 the double. A number that is too small for a
- * double is read as 0.0, one that is too large is an error.
+ * float becomes an 8-byte float. Keys of an object and of a $map keep their order, and differ. A
+ * map with a repeated key, which only a peer can have made, prints as $map with up to 64 pairs, and
+ * as an object with more; reading refuses both. 1 and {"$long": 1} are two keys. -0 is the integer
+ * 0, and -0.0 the double. A number that is too small for a double is read as 0.0, one that is too
+ * large is an error.
  *
  * Any thread.
  */
