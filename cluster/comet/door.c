@@ -204,7 +204,8 @@ static void believe_query(struct spoke_comet_entry entry, struct spoke_span quer
 	size_t len;
 
 	if (user.len == 0 || user.len > sizeof(id) ||
-	    spokei_percent_decode(user.data, user.len, id, &len) != SPOKEI_PERCENT_FINE)
+	    spokei_percent_decode(user.data, user.len, id, &len) != SPOKEI_PERCENT_FINE ||
+	    !spokei_comet_is_user((struct spoke_span){ id, len }))
 		(void)spoke_comet_refuse(entry, "no user in the query");
 	else
 		(void)spoke_comet_admit(entry, (struct spoke_span){ id, len });

@@ -84,6 +84,15 @@ static bool admit_line(struct spokei_log *log, enum spokei_log_class log_class, 
 	return false;
 }
 
+/* Replaces bytes that could end a line or move a cursor. Rooms escape texts of peers; a text that
+ * is forgotten still forges no line. */
+static void hide_controls(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = '?';
+}
+
 /* Formats the text; a text that is too long ends in dots. */
 SPOKEI_PRINTF(2, 0)
 static void write_text(char text[SPOKEI_LOG_TEXT_MAX], const char *format, va_list args)
@@ -94,6 +103,7 @@ static void write_text(char text[SPOKEI_LOG_TEXT_MAX], const char *format, va_li
 		text[0] = '\0';
 	else if ((size_t)len >= SPOKEI_LOG_TEXT_MAX)
 		memcpy(text + SPOKEI_LOG_TEXT_MAX - sizeof(ellipsis), ellipsis, sizeof(ellipsis));
+	hide_controls(text);
 }
 
 static void write_line(struct spokei_log *log, const struct spoke_log_line *line)

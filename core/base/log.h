@@ -53,7 +53,7 @@ const char *spokei_log_level_name(enum spoke_log_level level);
 
 /*
  * Writes a line, or counts it as suppressed. `module` is the room, e.g. "conn". Pass data from a
- * peer through spokei_log_escape() first.
+ * peer through spokei_log_escape() first; control bytes that are left become question marks.
  */
 SPOKEI_PRINTF(6, 7)
 void spokei_log(struct spokei_log *log, enum spoke_log_level level, const char *module,

@@ -164,12 +164,52 @@ static void http_is_off_at_places_that_others_reach(struct stage *stage)
 	}
 }
 
+/* The lines of the access log that the engine has written. */
+static struct {
+	char text[8192];
+	unsigned bad; /* bytes that could forge a line */
+} heard;
+
+static void hear(void *ctx, const struct spoke_log_line *line)
+{
+	size_t len = strlen(heard.text);
+
+	(void)ctx;
+	if (strcmp(line->module, "access") != 0)
+		return;
+	(void)snprintf(heard.text + len, sizeof(heard.text) - len, "%s\n", line->text);
+	for (const char *at = line->text; *at; at++)
+		heard.bad += *at < ' ' || *at == 0x7f;
+}
+
+static void nothing_of_a_request_forges_a_line_of_the_access_log(struct stage *stage)
+{
+	const struct spoke_provider_options options = { .access_log = "true" };
+	struct raw *raw = http_to_provider(stage, &options);
+
+	memset(&heard, 0, sizeof(heard));
+	stage->faulty.env.log = hear;
+	http_ask(raw, "GET /demo.Web/get?user=%%0aforged HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	http_want(raw, 200, "\"?nforged\"\n");
+	http_ask(raw, "POST /demo.Any/th%%0aing%%22?user=%%0a HTTP/1.1\r\n" HTTP_HOST
+		      "Spoke-Attachment-user: %%0aforged\r\nSpoke-Timeout: 60s\r\n"
+		      "Content-Length: 6\r\n\r\n\"\\n b\"");
+	http_want(raw, 200, "*");
+	stage->faulty.env.log = NULL;
+	assert_int_equal(heard.bad, 0);
+	assert_null(strstr(heard.text, "forged"));
+	assert_non_null(strstr(heard.text, "\"demo.Web\" \"\" \"\" \"get\" "));
+	assert_non_null(strstr(heard.text, "\"demo.Any\" \"\" \"\" \"th\\x0aing\\\"\" "));
+	assert_http_lives(raw);
+}
+
 int main(void)
 {
 	static const struct row rows[] = {
 		ROW(pages_need_an_allowed_origin, STAGE_ALL),
 		ROW(filters_judge_requests, STAGE_ALL),
 		ROW(traces_go_on_in_the_provider, STAGE_ALL),
+		ROW(nothing_of_a_request_forges_a_line_of_the_access_log, STAGE_ALL),
 		ROW(http_may_be_off, STAGE_VIRTUAL | STAGE_TCP),
 		ROW(http_is_off_at_places_that_others_reach, STAGE_VIRTUAL),
 	};

@@ -141,6 +141,24 @@ static void invalid_user_is_refused(void **state)
 	assert_has(spoke_engine_why(cometrig.engine), "invalid id");
 }
 
+/* ... and no line of a log blames the authorizer, for there is none. */
+static void user_of_a_query_with_control_bytes_is_refused(void **state)
+{
+	static const char *const users[] = { "%0a", "ann%0aforged", "%7f", "ann%00", "%ff", "" };
+	struct spoke_comet_options options = cometrig_begin();
+	char query[64];
+
+	(void)state;
+	cometrig_make(&options);
+	for (unsigned i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
+		(void)snprintf(query, sizeof(query), "user=%s", users[i]);
+		assert_has(cometrig_frames(cometrig_socket(query)),
+			   "close 4001 no user in the query");
+	}
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_USERS), 0);
+	assert_null(strstr(spoke_engine_why(cometrig.engine), "authorizer"));
+}
+
 static void socket_that_sends_before_its_answer_is_closed(void **state)
 {
 	int fd = cometrig_socket("");
@@ -357,6 +375,7 @@ int main(void)
 		TEST(refused_clients_do_not_come_again),
 		TEST(later_tells_to_come_again),
 		TEST(invalid_user_is_refused),
+		BARE(user_of_a_query_with_control_bytes_is_refused),
 		TEST(socket_that_sends_before_its_answer_is_closed),
 		TEST(drain_ends_asks_by_their_answers),
 		TEST(answer_during_a_drain_is_to_come_again),

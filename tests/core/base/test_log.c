@@ -51,6 +51,17 @@ static unsigned write_lines(struct book *book, enum spokei_log_class log_class, 
 	return book->lines - before;
 }
 
+static void control_bytes_forge_no_line(void **state)
+{
+	struct book book;
+
+	(void)state;
+	book_open(&book);
+	spokei_log(&book.log, SPOKE_LOG_WARN, "conn", SPOKEI_LOG_PEER, START, "user %s",
+		   "\n\r\t\x1b[2J\x7f\xc3\xa4");
+	assert_string_equal(book.text, "user ????[2J?\xc3\xa4");
+}
+
 static void log_line_has_level_module_and_text(void **state)
 {
 	struct book book;
@@ -249,6 +260,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(log_line_has_level_module_and_text),
+		cmocka_unit_test(control_bytes_forge_no_line),
 		cmocka_unit_test(log_without_hook_does_nothing),
 		cmocka_unit_test(lines_above_level_cost_no_token),
 		cmocka_unit_test(chosen_level_applies_to_the_hook),
