@@ -152,7 +152,7 @@ void spokei_http_close(struct spokei_http_conn *conn);
 /*
  * Takes the descriptor, unwatched, from a connection whose request waits for its response. The
  * connection ends, and up->closed() is not called. Returns -1, and does nothing, if the peer has
- * sent more than the request or has ended its side, or if it is no plain socket.
+ * sent more than the request, has ended its side or reads nothing, or if it is no plain socket.
  */
 SPOKE_MUST_USE int spokei_http_detach(struct spokei_http_conn *conn);
 

@@ -94,7 +94,8 @@ int spokei_http_detach(struct spokei_http_conn *conn)
 	int fd = conn->stream.watch.fd;
 
 	SPOKE_ASSERT(conn->state == SPOKEI_HTTP_SERVING);
-	if (conn->ended || conn->surplus || conn->stream.layered)
+	if (conn->ended || conn->surplus || conn->stream.layered ||
+	    spokei_buffer_len(&conn->out) > 0)
 		return -1;
 	spokei_stream_watch(&conn->stream, 0);
 	conn->stream.watch.fd = -1;

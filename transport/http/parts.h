@@ -42,6 +42,7 @@ struct spokei_http_conn {
 	bool inside;    /* up->request() is running: the response is written when it returns */
 	bool ended;     /* the peer sends no more */
 	bool surplus;   /* the peer has sent more than the request */
+	bool continued; /* status 100 was given for the body */
 	struct spokei_task bury;
 	max_align_t user[]; /* server->up->user_size bytes */
 };

@@ -31,6 +31,23 @@ static void serve(struct spokei_http_conn *conn, int verdict,
 		spokei_http_flush(conn);
 }
 
+/* Tells a client that waits to send its body to go on. Bytes that the stream does not take go
+ * before the response. */
+static void go_on(struct spokei_http_conn *conn)
+{
+	static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+	const size_t len = sizeof(text) - 1;
+	const struct iovec part = spokei_stream_part(text, len);
+	ssize_t wrote = conn->stream.kind->write(&conn->stream, &part, 1);
+
+	conn->continued = true;
+	if (spokei_http_waits(wrote))
+		wrote = 0;
+	if (wrote < 0 ||
+	    spokei_buffer_append(&conn->out, text + wrote, len - (size_t)wrote) != SPOKE_OK)
+		spokei_http_close(conn);
+}
+
 static void take(struct spokei_http_conn *conn, const unsigned char *bytes, size_t len)
 {
 	struct spokei_http_request request;
@@ -45,8 +62,12 @@ static void take(struct spokei_http_conn *conn, const unsigned char *bytes, size
 	verdict = spokei_http_read(spokei_buffer_data(&conn->in), spokei_buffer_len(&conn->in),
 				   conn->body_max, &request);
 	conn->whole = request.len;
-	if (verdict == SPOKEI_HTTP_MORE)
+	if (verdict == SPOKEI_HTTP_MORE) {
+		if (request.expects && !conn->continued &&
+		    spokei_buffer_len(&conn->in) == request.head_len)
+			go_on(conn);
 		return;
+	}
 	conn->surplus = verdict == SPOKEI_HTTP_WHOLE && spokei_buffer_len(&conn->in) > request.len;
 	serve(conn, verdict, &request);
 }

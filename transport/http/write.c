@@ -111,6 +111,7 @@ static void begin_to_write(struct spokei_http_conn *conn, enum spokei_http_state
 static int put_response(struct spokei_http_conn *conn, const struct spokei_http_response *response,
 			const void *body, size_t len)
 {
+	size_t before = spokei_buffer_len(&conn->out); /* of status 100 */
 	int error;
 
 	if (conn->state == SPOKEI_HTTP_CLOSED)
@@ -120,7 +121,7 @@ static int put_response(struct spokei_http_conn *conn, const struct spokei_http_
 	if (error == SPOKE_OK && !conn->head_only)
 		error = spokei_buffer_append(&conn->out, body, len);
 	if (error)
-		spokei_buffer_truncate(&conn->out, 0);
+		spokei_buffer_truncate(&conn->out, before);
 	return error;
 }
 

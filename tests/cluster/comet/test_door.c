@@ -260,6 +260,36 @@ static const char *post_of(size_t len, const char *origin)
 	return cometrig_read(fd, NULL);
 }
 
+static void post_that_expects_status_100_gets_it_before_its_body(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	int fd;
+
+	(void)state;
+	options.frame_max = 3000;
+	cometrig_make(&options);
+	fd = cometrig_connect();
+	cometrig_send(fd, "POST /spoke/send?user=ann HTTP/1.1\r\n" COMETRIG_HOST COMETRIG_ORIGIN
+			  "Expect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+	assert_string_equal(cometrig_read(fd, NULL), "HTTP/1.1 100 Continue\r\n\r\n");
+	cometrig_send(fd, "he");
+	assert_string_equal(cometrig_read(fd, NULL), "");
+	cometrig_send(fd, "llo");
+	assert_has(cometrig_read(fd, NULL), "HTTP/1.1 202 ");
+	assert_string_equal(cometrig.heard, "ann: hello\n");
+	/* The body is there already. */
+	fd = cometrig_connect();
+	cometrig_send(fd, SEND(COMETRIG_ORIGIN "Expect: 100-continue\r\n", "5", "hello"));
+	assert_memory_equal(cometrig_read(fd, NULL), "HTTP/1.1 202 ", 13);
+	/* The body would be refused. */
+	fd = cometrig_connect();
+	cometrig_send(fd, "POST /spoke/send?user=ann HTTP/1.1\r\n" COMETRIG_HOST COMETRIG_ORIGIN
+			  "Expect: 100-continue\r\nContent-Length: 3001\r\n\r\n");
+	assert_memory_equal(cometrig_read(fd, NULL), "HTTP/1.1 413 ", 13);
+	cometrig_run(3 * SECOND);
+	assert_int_equal(cometrig.comet->quota.count, 0);
+}
+
 static void text_longer_than_its_limit_is_413(void **state)
 {
 	struct spoke_comet_options options = cometrig_begin();
@@ -382,6 +412,7 @@ int main(void)
 		TEST(free_ends_asks),
 		TEST(post_of_a_page_reaches_the_program),
 		TEST(post_needs_an_origin_and_utf8),
+		BARE(post_that_expects_status_100_gets_it_before_its_body),
 		BARE(text_longer_than_its_limit_is_413),
 		BARE(limit_of_texts_is_16_kib_by_default),
 		TEST(post_of_a_client_that_is_gone_is_dropped),
