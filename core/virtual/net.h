@@ -121,6 +121,9 @@ uint64_t spokei_vnet_next(struct spokei_vnet *net);
 /* Returns a running hash of all calls, their results and times. */
 uint64_t spokei_vnet_trace(const struct spokei_vnet *net);
 
+/* Keeps the bytes of reads out of the trace, but not their number: they may be encrypted. */
+void spokei_vnet_veil(struct spokei_vnet *net);
+
 /* Returns the direction in which a connected descriptor writes; it may be changed at any time. */
 struct spokei_vnet_link *spokei_vnet_link(struct spokei_vnet *net, int fd);
 

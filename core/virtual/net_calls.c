@@ -329,7 +329,8 @@ static ssize_t net_read(void *ctx, int fd, void *bytes, size_t len)
 	part = part_of(net, part, socket->peer->out.read_max);
 	spokei_vwire_take(socket, bytes, part);
 	spokei_vwire_tell(net, SPOKEI_VNET_READ, socket, bytes, part);
-	trace(net, bytes, part);
+	if (!net->veiled)
+		trace(net, bytes, part);
 	return traced(net, 'r', fd, (int)part);
 }
 

@@ -92,6 +92,11 @@ uint64_t spokei_vnet_next(struct spokei_vnet *net)
 	return net->events_len > 0 ? net->events[0].at_ns : UINT64_MAX;
 }
 
+void spokei_vnet_veil(struct spokei_vnet *net)
+{
+	net->veiled = true;
+}
+
 uint64_t spokei_vnet_trace(const struct spokei_vnet *net)
 {
 	return net->trace;

@@ -100,6 +100,7 @@ struct spokei_vnet {
 	uint64_t now_ns;
 	uint64_t dice;
 	uint64_t trace;
+	bool veiled;                       /* the trace has no content of reads */
 	uint64_t order;                    /* of the next event */
 	struct spokei_vwire_event *events; /* a heap */
 	size_t events_len;
