@@ -2,6 +2,8 @@
 /* A simulated consumer: connects to all listed providers and makes calls on a timer. */
 #include "tests/sim/store.h"
 
+#include "cluster/consumer/parts.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -129,6 +131,8 @@ static bool make(struct sim_consumer *consumer)
 		.changed_arg = consumer,
 		.settled = sim_ticket_settled,
 		.settled_arg = consumer,
+		.tls = sim_secure_options(&consumer->process),
+		.token = sim_doors_token(consumer),
 	};
 	const struct spoke_engine_options with = { .env = &consumer->process.virt.env,
 						   .timers_max = 100000 };
@@ -151,6 +155,7 @@ static bool make(struct sim_consumer *consumer)
 	if (spoke_engine_new(&with, &consumer->process.engine) ||
 	    spoke_consumer_new(consumer->process.engine, &options, &consumer->consumer))
 		return false;
+	sim_secure_tap(consumer->consumer->tls);
 	return make_methods(consumer) &&
 	       spoke_alarm_every(consumer->process.engine, &consumer->alarm,
 				 consumer->plan->every_ns, alarm_due) == 0 &&

@@ -101,7 +101,7 @@ static bool flip(struct sim_stream *stream)
 	sim_note(world, "bits are flipped on connection %", stream->number, 0, 0, 0);
 	stream->tampered = true;
 	stream->marred = true;
-	world->tampered = true;
+	world->tampered |= !stream->veiled; /* over TLS the connection ends instead */
 	link_of(stream, which)->corrupt_permille = (uint32_t)sim_between(&world->dice, 10, 500);
 	return true;
 }
@@ -135,8 +135,8 @@ static bool replay(struct sim_stream *stream)
 	sim_note(world, "an old reply of connection % is replayed on connection %, %i",
 		 from->number, stream->number, how, 0);
 	stream->tampered = true;
-	world->tampered = world->tampered ||
-			  how == 2; /* the id may be in use when the reply arrives */
+	/* The id may be in use when the reply arrives. */
+	world->tampered |= how == 2 && !stream->veiled;
 	return true;
 }
 

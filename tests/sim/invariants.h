@@ -2,8 +2,6 @@
 /*
  * The invariants that the simulator checks, one sentence each. S: safety, at every moment of a run.
  * L: liveness, after all faults have been healed. A violation prints the invariant's sentence.
- *
- * S17 is not assigned: it is reserved for peers that have not authenticated.
  */
 #ifndef TESTS_SIM_INVARIANTS_H
 #define TESTS_SIM_INVARIANTS_H
@@ -50,6 +48,9 @@
 	X(S16, oracle_streams,                                                                     \
 	  "The first broken frame closes its connection, and no later byte of that "               \
 	  "connection is interpreted.")                                                            \
+	X(S17, oracle_doors,                                                                       \
+	  "A consumer that the lists or the certificates of a provider shut out is not served "    \
+	  "there once its connections have been drained, and no other one is refused.")            \
 	X(S18, oracle_books,                                                                       \
 	  "No callback or timer reaches an object that was freed; at the end no "                  \
 	  "timer, descriptor or byte of memory is left.")                                          \
@@ -128,6 +129,9 @@
 	X(S50, oracle_pages,                                                                       \
 	  "Each pause before the next connection that a page is told is within the limits of "     \
 	  "the gateway.")                                                                          \
+	X(S51, oracle_secure,                                                                      \
+	  "Over TLS each end reads the bytes that the other one has written, in order, whatever "  \
+	  "is done to the bytes on the way.")                                                      \
 	X(L1, heal,                                                                                \
 	  "After the faults have ended, every consumer is connected again within its backoff "     \
 	  "and connect timeout, and every new call succeeds.")                                     \

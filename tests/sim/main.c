@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sim [--seeds N] [--first S] [--verbose] [--gateways] [--steady SECONDS] [--outage]
+ * sim [--seeds N] [--first S] [--verbose] [--gateways] [--secure] [--steady SECONDS] [--outage]
  *
  * Runs seeds one after another; the first violation ends the program. Some seeds run twice, which
  * must produce the same history, and once more with shifted clocks. A part of the seeds has a
- * second world with a gateway for browsers; with --gateways each seed has only that one. With
+ * second world with a gateway for browsers; with --gateways each seed has only that one. A part of
+ * the seeds runs over TLS, or has lists of callers; with --secure each seed does. With
  * --steady no faults are injected. With --outage the only provider is away for ten minutes, while a
  * consumer makes a thousand failback calls a second.
  */
@@ -31,6 +32,7 @@ struct settings {
 	uint64_t steady_s;
 	bool outage;
 	bool gateways;
+	bool secure;
 	bool verbose;
 };
 
@@ -110,7 +112,8 @@ static uint64_t run_seeds(const struct settings *settings, struct sim_counts *co
 			continue;
 
 		sim_crash_watch(PATIENCE_S);
-		sim_plan_draw(&plan, settings->first + i);
+		sim_plan_draw(&plan, settings->first + i, settings->secure);
+		plan.secure.tls = plan.secure.tls && sim_cert(SIM_CERT_AUTHORITY, 0);
 		hash = sim_run(&plan, settings->verbose, counts);
 		if (plan.seed % TWICE_EVERY == 0)
 			run_again(&plan, hash);
@@ -160,6 +163,12 @@ static void summarize(const struct settings *settings, const struct sim_counts *
 			     counts->of_store_fault[i]);
 	(void)printf("\n%" PRIu64 " leases asked for, %" PRIu64 " held, %" PRIu64 " lost\n",
 		     counts->leases, counts->held, counts->lost);
+	(void)printf("%" PRIu64 " secure worlds, %" PRIu64 " of them with TLS: %" PRIu64
+		     " bytes were read, certificates were replaced %" PRIu64
+		     " times; consumers were shut out %" PRIu64 " times, calls refused %" PRIu64
+		     " times\n",
+		     counts->secure, counts->tls, counts->veiled, counts->renewed, counts->shut,
+		     counts->forbidden);
 	(void)printf("%" PRIu64 " tickets, %" PRIu64 " retries, %" PRIu64
 		     " provider lists received; at most %.2f MB in a consumer\n",
 		     counts->tickets, counts->retries, counts->lists,
@@ -204,13 +213,15 @@ static void read_settings(struct settings *settings, char **args)
 			settings->outage = true;
 		} else if (strcmp(*args, "--gateways") == 0) {
 			settings->gateways = true;
+		} else if (strcmp(*args, "--secure") == 0) {
+			settings->secure = true;
 		} else if (strcmp(*args, "--verbose") == 0) {
 			settings->verbose = true;
 		} else {
 			(void)fprintf(stderr,
 				      "sim: unknown option %s\n"
 				      "usage: sim [--seeds N] [--first S] [--verbose] "
-				      "[--gateways] [--steady SECONDS] [--outage]\n",
+				      "[--gateways] [--secure] [--steady SECONDS] [--outage]\n",
 				      *args);
 			exit(2);
 		}

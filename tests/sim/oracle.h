@@ -18,6 +18,7 @@ struct sim_excuse {
 };
 
 struct sim_line;
+struct spokei_tls;
 
 /* One end of a connection. */
 struct sim_end {
@@ -62,6 +63,11 @@ struct sim_end {
 	struct sim_frames sent; /* bytes that this end writes */
 	struct sim_frames seen; /* bytes that this end reads */
 	uint8_t state;          /* of the product's connection, as seen last */
+	/* Over TLS: bytes that this end has written and the other one has not read yet. */
+	unsigned char *flight;
+	size_t flight_from;
+	size_t flight_len;
+	size_t flight_room;
 };
 
 /* The history of one request id of one connection. */
@@ -84,6 +90,7 @@ struct sim_stream {
 	unsigned number;
 	unsigned place; /* index of the provider */
 	bool dubbo;
+	bool veiled;   /* over TLS: the network does not see the bytes of its ends */
 	bool tampered; /* bytes to or from the provider were altered on the way */
 	bool clogged;
 	bool over;        /* both ends are closed */
@@ -114,6 +121,10 @@ static inline bool sim_connected(const struct sim_end *end)
 
 void sim_observe(void *arg, const struct spokei_vnet_news *news);
 void sim_streams_free(struct sim_world *world);
+
+/* Record that an end has written, or read, these bytes. */
+void sim_stream_wrote(struct sim_end *end, const void *bytes, size_t len);
+void sim_stream_read(struct sim_end *end, const void *bytes, size_t len);
 
 /* Returns the newest connection from the consumer to the provider, open or not; NULL if there was
  * none. */
@@ -218,6 +229,23 @@ uint64_t sim_late_from(const struct sim_process *process);
 /* Returns the largest delay of a turn in which the process may time out a peer. */
 uint64_t sim_judges_until(const struct sim_process *process);
 
+/* --- oracle_doors.c */
+
+/* Checks that the consumer of a call may be served by the provider, on that connection. */
+void sim_door_runs(const struct sim_provider *provider, const struct sim_call *call,
+		   const struct sim_stream *stream);
+
+/* Returns whether the provider may refuse the call: its consumer is or was shut out. */
+bool sim_door_may_refuse(const struct sim_call *call);
+
+/* Records the end of a call that was refused; checks that it may be. */
+void sim_door_refused(const struct sim_call *call);
+
+/* --- oracle_secure.c */
+
+/* Has the oracle see the bytes of the streams of this TLS. */
+void sim_secure_tap(const struct spokei_tls *tls);
+
 /* --- oracle_turns.c */
 
 void sim_turned(struct spokei_world_process *virt);
@@ -230,6 +258,9 @@ void sim_books_timers(struct sim_process *process);
 void sim_books_counts(const struct sim_consumer *consumer);
 void sim_books_end(struct sim_process *process);
 void sim_books_read(struct sim_end *end);
+
+/* Returns the end of a process with this descriptor, or NULL. */
+struct sim_end *sim_end_at(struct sim_process *process, int fd);
 
 /* Returns whether this end has paused reading because of back-pressure. */
 bool sim_books_paused(const struct sim_end *end);

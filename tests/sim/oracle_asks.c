@@ -134,7 +134,8 @@ static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 
 	keep_reply(end);
 	if (call && !ask->ran)
-		call->fenced |= sim_lease_fenced((struct sim_provider *)end->process, call);
+		call->fenced |= sim_lease_fenced((struct sim_provider *)end->process, call) ||
+				sim_door_may_refuse(call);
 	if (stream->tampered)
 		return;
 	if (ask == NULL || !ask->read)

@@ -59,6 +59,8 @@ static bool is_too_short(const struct sim_world *world, const struct sim_call *c
 	const struct spokei_vnet_link *link = &world->plan->link;
 	uint64_t need_ns = 4 * (link->latency_ns + link->jitter_ns) + 2 * LATE_NS;
 
+	if (world->plan->secure.tls) /* the handshake */
+		need_ns += 4 * (link->latency_ns + link->jitter_ns);
 	if (link->bytes_per_s)
 		need_ns += 2 * SECOND * (world->plan->size_max + UNDER_WAY) / link->bytes_per_s;
 	return call->by->plan->calls.policy == SIM_FAILBACK && least_ns(call) < need_ns;
@@ -217,6 +219,8 @@ void sim_call_ended(struct sim_call *call, const struct spoke_result *result)
 		sim_ticket_opened(call, result);
 	if (result->error == SPOKE_ELEASE)
 		sim_lease_denied(call);
+	if (result->error == SPOKE_EFORBIDDEN)
+		sim_door_refused(call);
 	check_time(world, call, result->error);
 	check_late(world, call, result->error);
 	check_answer(world, call, result);
@@ -318,6 +322,7 @@ struct sim_stream *sim_call_runs(struct sim_provider *provider, struct sim_call 
 	if (provider->process.closed)
 		sim_violation(world, SIM_S18, "a handler runs after its provider was freed");
 	sim_ask_runs(call, stream, attempt_of(request));
+	sim_door_runs(provider, call, stream);
 	check_deadline(provider, call, stream, request);
 	if (stream == NULL)
 		return NULL;

@@ -81,6 +81,7 @@ static struct sim_end *connecting(struct sim_world *world, const struct spokei_v
 	stream->number = ++world->stream_count;
 	stream->place = place;
 	stream->dubbo = !consumer->plan->mprpc;
+	stream->veiled = world->plan->secure.tls;
 	stream->next = world->streams;
 	world->streams = stream;
 	init_end(stream, 0, &consumer->process, news->fd);
@@ -124,16 +125,22 @@ static void seen_whole(void *arg, const struct sim_frame *frame)
 	sim_ask_seen(arg, frame);
 }
 
-static void wrote(struct sim_end *end, const struct spokei_vnet_news *news)
+void sim_stream_wrote(struct sim_end *end, const void *bytes, size_t len)
 {
 	end->wrote_ns = end->stream->world->virt.now_ns;
 	if (end->first_wrote_ns == 0)
 		end->first_wrote_ns = end->wrote_ns;
-	end->process->progress++;
 	if (end->sent.have == 0)
 		frame_begins(end);
 	if (end->stream->dubbo)
-		sim_frames_feed(&end->sent, news->bytes, news->len, sent_whole, end);
+		sim_frames_feed(&end->sent, bytes, len, sent_whole, end);
+}
+
+static void wrote(struct sim_end *end, const struct spokei_vnet_news *news)
+{
+	end->process->progress++;
+	if (!end->stream->veiled)
+		sim_stream_wrote(end, news->bytes, news->len);
 }
 
 static void arrived(struct sim_end *end, const struct spokei_vnet_news *news)
@@ -144,10 +151,27 @@ static void arrived(struct sim_end *end, const struct spokei_vnet_news *news)
 		end->silent = sim_excuse_now(end);
 }
 
-static void was_read(struct sim_end *end, const struct spokei_vnet_news *news)
+void sim_stream_read(struct sim_end *end, const void *bytes, size_t len)
 {
 	struct sim_process *process = end->process;
 
+	end->read_ns = end->stream->world->virt.now_ns;
+	end->asked_ns = 0;
+	end->patience_ns = 0;
+	end->misses = 0;
+	if (!end->stream->dubbo)
+		return;
+	sim_frames_feed(&end->seen, bytes, len, seen_whole, end);
+	if (!end->seen.broken)
+		return;
+	sim_note(process->world, "connection % has an invalid frame for process %",
+		 end->stream->number, process->number, 0, 0);
+	end->broken_turn = process->turns + 1;
+	process->broken = end;
+}
+
+static void was_read(struct sim_end *end, const struct spokei_vnet_news *news)
+{
 	if (end->broken_turn)
 		sim_violation(end->stream->world, SIM_S16,
 			      "connection %u is read further after a broken frame",
@@ -155,20 +179,19 @@ static void was_read(struct sim_end *end, const struct spokei_vnet_news *news)
 	sim_books_read(end);
 	sim_turns_read(end);
 	end->taken += news->len;
-	end->read_ns = end->stream->world->virt.now_ns;
-	end->asked_ns = 0;
-	end->patience_ns = 0;
-	end->misses = 0;
-	process->progress++;
-	if (!end->stream->dubbo)
-		return;
-	sim_frames_feed(&end->seen, news->bytes, news->len, seen_whole, end);
-	if (!end->seen.broken)
-		return;
-	sim_note(process->world, "connection % has an invalid frame for process %",
-		 end->stream->number, process->number, 0, 0);
-	end->broken_turn = process->turns + 1;
-	process->broken = end;
+	end->process->progress++;
+	if (!end->stream->veiled)
+		sim_stream_read(end, news->bytes, news->len);
+}
+
+static void free_bytes(struct sim_stream *stream)
+{
+	free(stream->asks);
+	stream->asks = NULL;
+	for (unsigned i = 0; i < 2; i++) {
+		free(stream->ends[i].flight);
+		stream->ends[i].flight = NULL;
+	}
 }
 
 /* Moves a stream from the list of open ones to that of past ones. */
@@ -215,8 +238,7 @@ static void closed(struct sim_end *end)
 	if (sim_other(end)->fd >= 0 || stream->ends[1].process == NULL || stream->over)
 		return;
 	leave(stream);
-	free(stream->asks);
-	stream->asks = NULL;
+	free_bytes(stream);
 	stream->ask_count = 0;
 	stream->ask_room = 0;
 }
@@ -283,7 +305,7 @@ static void free_all(struct sim_stream *stream)
 	while (stream) {
 		struct sim_stream *next = stream->next;
 
-		free(stream->asks);
+		free_bytes(stream);
 		free(stream);
 		stream = next;
 	}

@@ -7,6 +7,8 @@
 
 #define LEASES_SEED UINT64_C(0x6c65617365730000)
 #define LEASES_PERMILLE 250u /* of all seeds */
+#define SECURE_SEED UINT64_C(0x7365637572650000)
+#define SECURE_PERMILLE 40u /* of all seeds */
 #define OUTAGE_BEFORE_NS (5 * SECOND)
 #define OUTAGE_NS (600 * SECOND)
 #define OUTAGE_AFTER_NS (5 * SECOND)
@@ -206,6 +208,25 @@ static void draw_leases(struct sim_plan *plan)
 					   : sim_between(&dice, 1, leases->ttl_ns / 3);
 }
 
+/* Has a generator of its own, too. */
+static void draw_secure(struct sim_plan *plan, bool always)
+{
+	struct sim_dice dice = sim_dice_make(plan->seed ^ SECURE_SEED);
+	struct sim_secure_plan *secure = &plan->secure;
+
+	secure->always = !sim_chance(&dice, SECURE_PERMILLE);
+	if (secure->always && !always)
+		return;
+	secure->on = true;
+	secure->tls = sim_chance(&dice, 800);
+	secure->door = (enum sim_door)sim_between(&dice, SIM_DOOR_NONE, SIM_DOOR_TOKEN);
+	secure->barred = (uint32_t)sim_between(&dice, 1, (1u << SIM_CONSUMERS) - 1);
+	secure->shut_ns = sim_between(&dice, plan->length_ns / 8, plan->length_ns / 2);
+	secure->open_ns = sim_between(&dice, secure->shut_ns, 2 * plan->length_ns);
+	if (secure->tls && sim_chance(&dice, 400))
+		secure->renew_ns = sim_between(&dice, plan->length_ns / 8, plan->length_ns);
+}
+
 static void draw_registry(struct sim_dice *dice, struct sim_plan *plan)
 {
 	plan->registry_ns = sim_magnitude(dice, 100000, 20 * MS);
@@ -213,7 +234,7 @@ static void draw_registry(struct sim_dice *dice, struct sim_plan *plan)
 	plan->registry_session_ns = sim_magnitude(dice, MS, 2 * SECOND);
 }
 
-void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
+void sim_plan_draw(struct sim_plan *plan, uint64_t seed, bool secure)
 {
 	struct sim_dice dice = sim_dice_make(seed);
 	uint64_t usual_ns = sim_magnitude(&dice, 20 * MS, 500 * MS);
@@ -253,6 +274,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 	for (unsigned i = 0; i < plan->consumer_count; i++)
 		plan->consumers[i].hessian2 = sim_chance(&dice, 400);
 	draw_leases(plan);
+	draw_secure(plan, secure);
 }
 
 void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t length_ns)

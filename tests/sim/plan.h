@@ -157,6 +157,27 @@ struct sim_leases_plan {
 	uint64_t replica_ns; /* delay of the replica */
 };
 
+/* Lists by which providers shut consumers out. */
+enum sim_door {
+	SIM_DOOR_NONE,
+	SIM_DOOR_ADDRESS, /* deny.from */
+	SIM_DOOR_CALLER,  /* allow.callers: names of certificates, or addresses without TLS */
+	SIM_DOOR_TOKEN,
+};
+
+/* The security of a world. Times are counted from the beginning. */
+struct sim_secure_plan {
+	bool on;
+	bool always; /* the seed alone would not have it */
+	bool tls;    /* all links; both sides show certificates */
+	enum sim_door door;
+	uint32_t barred;   /* a bit for each consumer that is shut out for a while */
+	uint64_t shut_ns;  /* when it is */
+	uint64_t open_ns;  /* when it is let in again, at the latest when the faults end */
+	uint64_t renew_ns; /* when all certificates are replaced, and their authority is withdrawn;
+			      0: never */
+};
+
 struct sim_plan {
 	uint64_t seed;
 	uint64_t boot_ahead_ns;   /* start value of the clock that counts sleep, ahead of the other
@@ -184,9 +205,11 @@ struct sim_plan {
 	uint64_t registry_retry_ns;   /* retry period of registry requests */
 	uint64_t registry_session_ns; /* the registry keeps entries of an ended session this long */
 	struct sim_leases_plan leases;
+	struct sim_secure_plan secure;
 };
 
-void sim_plan_draw(struct sim_plan *plan, uint64_t seed);
+/* Draws the plan of a seed. `secure`: a secure world, whatever the seed says. */
+void sim_plan_draw(struct sim_plan *plan, uint64_t seed, bool secure);
 
 /* Plans one consumer and one provider with `per_second` calls and no faults. */
 void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t length_ns);

@@ -173,13 +173,15 @@ static bool make(struct sim_provider *provider)
 		.registry_retry_ns = provider->process.world->plan->registry_retry_ns,
 		.weight = provider->plan->weight,
 		.warmup_ns = provider->plan->warmup_ns,
+		.tls = sim_secure_options(&provider->process),
 	};
 	struct spoke_engine_options with = { .env = &provider->process.virt.env,
 					     .timers_max = 100000 };
 	char url[64];
 
-	if (!make_fence(provider))
+	if (!make_fence(provider) || !sim_doors_load(provider))
 		return false;
+	options.config = provider->config;
 	if (provider->fence) {
 		filters[0] = spoke_fence_filter(provider->fence);
 		options.filters = filters;
@@ -189,6 +191,7 @@ static bool make(struct sim_provider *provider)
 		return false;
 	if (spoke_provider_new(provider->process.engine, &options, &provider->provider))
 		return false;
+	sim_secure_tap(provider->provider->tls);
 	if (provider->plan->out_high) {
 		provider->provider->link->limits.out_high = provider->plan->out_high;
 		provider->provider->link->limits.out_low = provider->plan->out_high / 4;
@@ -207,6 +210,7 @@ void sim_provider_start(struct sim_provider *provider)
 	process->engine = NULL;
 	provider->provider = NULL;
 	provider->fence = NULL;
+	provider->config = NULL;
 	process->draining = false;
 	process->closed = false;
 	process->back_ns = 0;

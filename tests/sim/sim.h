@@ -59,6 +59,7 @@ struct sim_process {
 	uint64_t late_turns;
 	uint64_t late_ns;        /* time of the last of them */
 	uint64_t late_before_ns; /* the last of them at an earlier time */
+	unsigned certs;          /* the certificates that it uses */
 	struct sim_end
 		*broken; /* the connection on which this turn read an invalid frame; NULL: none */
 };
@@ -71,6 +72,14 @@ struct sim_provider {
 	uint64_t fences[SIM_NAMES];      /* highest number of a request that was run; 0: none */
 	char address[32];
 	unsigned running; /* handlers that have begun and not replied */
+	/* Doors. */
+	struct spoke_config *config; /* NULL: none */
+	unsigned door;               /* the lists that it uses */
+	uint64_t shut_ns; /* since when it shuts consumers out, on its clock; 0: it does not */
+	/* When it was told of the last certificates, and was seen to use them, on its clock; 0: it
+	 * has begun with them. */
+	uint64_t told_ns;
+	uint64_t renewed_ns;
 };
 
 /* Calls and retries of a consumer in the last seconds, in steps of 0.1 s of its clock. */
@@ -130,6 +139,7 @@ enum sim_lease_count {
 struct sim_consumer {
 	struct sim_process process;
 	const struct sim_consumer_plan *plan;
+	char from[16];                   /* its address in secure worlds */
 	struct spoke_consumer *consumer; /* NULL: freed */
 	struct spoke_method *methods[SIM_MANNERS];
 	struct spoke_method *unlimited; /* like methods[0], without limits */
@@ -278,6 +288,12 @@ struct sim_counts {
 	uint64_t held;       /* leases that were held */
 	uint64_t lost;
 	uint64_t of_store_fault[SIM_STORE_FAULTS];
+	uint64_t secure; /* worlds */
+	uint64_t tls;
+	uint64_t veiled; /* bytes read over TLS */
+	uint64_t renewed;
+	uint64_t shut;
+	uint64_t forbidden;
 };
 
 struct sim_world {
@@ -297,6 +313,12 @@ struct sim_world {
 	struct sim_registry registry;
 	struct sim_store *store; /* of leases; NULL: none */
 	uint64_t begun_ns;
+	/* Doors and certificates: numbers of the present lists and certificates, and when consumers
+	 * were shut out and let in again; 0: not yet. */
+	unsigned door;
+	unsigned certs;
+	uint64_t shut_ns;
+	uint64_t open_ns;
 	uint32_t retired; /* a bit for each provider that was stopped for good */
 	bool away;        /* the outage has begun and is not over */
 	struct sim_held held[SIM_HELD];
@@ -412,6 +434,40 @@ extern const struct spoke_registry sim_registry_kind;
 bool sim_registry_fault(struct sim_world *world);
 void sim_registry_look(struct sim_world *world);
 void sim_registry_heal(struct sim_world *world);
+
+/* doors.c: lists and tokens by which providers shut consumers out. */
+void sim_doors_begin(struct sim_world *world);
+void sim_doors_look(struct sim_world *world);
+void sim_doors_heal(struct sim_world *world);
+
+/* Loads the lists of a provider that starts. Returns false without memory. */
+bool sim_doors_load(struct sim_provider *provider);
+
+/* Returns the token of a consumer, or NULL. */
+const char *sim_doors_token(const struct sim_consumer *consumer);
+
+/* secure.c: certificates. */
+
+/* Writes the files. Without TLS in the build, the world has none. */
+void sim_secure_begin(struct sim_world *world);
+
+/* Replaces all certificates at their time, and has the processes use them. */
+void sim_secure_look(struct sim_world *world);
+
+/* Returns the options of a process that starts, valid until the next call; NULL: plain links. */
+const struct spoke_tls_options *sim_secure_options(struct sim_process *process);
+
+/* certs.c, or certs_absent.c without TLS in the build. */
+enum sim_cert {
+	SIM_CERT_AUTHORITY,
+	SIM_CERT_PROVIDER,
+	SIM_CERT_PROVIDER_KEY,
+	SIM_CERT_CONSUMERS, /* certificate and key of each */
+	SIM_CERTS = SIM_CERT_CONSUMERS + 2 * SIM_CONSUMERS,
+};
+
+/* Returns the text of a file, of the first or second set; NULL: there is no TLS. */
+const char *sim_cert(unsigned which, unsigned set);
 
 /* --- faults.c */
 

@@ -2,6 +2,8 @@
 /* Runs one world from its beginning to its end. */
 #include "tests/sim/store.h"
 
+#include <spoke/config.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,10 @@ static void init_processes(struct sim_world *world)
 	}
 	for (unsigned i = 0; i < plan->consumer_count; i++) {
 		init_process(world, SIM_PROVIDERS + i);
+		(void)snprintf(world->consumers[i].from, sizeof(world->consumers[i].from),
+			       "10.0.%u.1:0", i);
+		if (plan->secure.on)
+			world->consumers[i].process.virt.user.from = world->consumers[i].from;
 		world->consumers[i].plan = &plan->consumers[i];
 	}
 }
@@ -82,6 +88,8 @@ void sim_process_end(struct sim_process *process)
 	if (sim_is_provider(process)) {
 		spoke_fence_free(((struct sim_provider *)process)->fence);
 		((struct sim_provider *)process)->fence = NULL;
+		spoke_config_free(((struct sim_provider *)process)->config);
+		((struct sim_provider *)process)->config = NULL;
 	} else {
 		sim_tickets_end((struct sim_consumer *)process);
 		sim_leases_end((struct sim_consumer *)process);
@@ -142,6 +150,8 @@ static void look(struct sim_world *world)
 	look_at_outage(world);
 	sim_registry_look(world);
 	sim_store_look(world);
+	sim_secure_look(world);
+	sim_doors_look(world);
 	for (unsigned i = 0; i < SIM_PROCESSES; i++) {
 		struct sim_process *process = sim_process_at(world, i);
 
@@ -198,6 +208,8 @@ static void begin(struct sim_world *world, const struct sim_plan *plan, bool ver
 	init_processes(world);
 	sim_store_start(world);
 	world->begun_ns = world->virt.now_ns;
+	sim_secure_begin(world);
+	sim_doors_begin(world);
 	world->next_look_ns = world->virt.now_ns;
 	world->next_fault_ns = plan->fault_every_ns && plan->faults
 				       ? world->virt.now_ns + plan->fault_every_ns
@@ -239,6 +251,12 @@ static void add_counts(struct sim_counts *to, const struct sim_counts *from)
 		to->bytes_most = from->bytes_most;
 	to->closed_silent += from->closed_silent;
 	to->suspects += from->suspects;
+	to->secure += from->secure;
+	to->tls += from->tls;
+	to->veiled += from->veiled;
+	to->renewed += from->renewed;
+	to->shut += from->shut;
+	to->forbidden += from->forbidden;
 	for (unsigned i = 0; i < SIM_FAULTS; i++)
 		to->of_fault[i] += from->of_fault[i];
 	for (unsigned i = 0; i < SIM_STORE_FAULTS; i++)
