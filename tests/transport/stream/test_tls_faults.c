@@ -256,6 +256,29 @@ static void failing_calls_of_the_environment_end_the_stream_at_most(void **state
 	}
 }
 
+static void stream_keeps_the_librarys_buffers_while_it_is_busy(void **state)
+{
+	size_t before;
+
+	(void)state;
+	begin(1);
+	tlsrig_open(&rig);
+	assert_int_equal(tlsrig_write(&rig, text, 100), 100); /* what stays for ever */
+	spokei_world_run(&rig.world, rig.world.now_ns + 3000 * TLSRIG_MS);
+	before = library.blocks;
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(tlsrig_write(&rig, text, 100), 100);
+		assert_in_range(library.blocks, before + 1, before + SLACK);
+		spokei_world_run(&rig.world, rig.world.now_ns + 900 * TLSRIG_MS);
+	}
+	assert_in_range(library.blocks, before + 1, before + SLACK);
+	spokei_world_run(&rig.world, rig.world.now_ns + 2100 * TLSRIG_MS);
+	assert_int_equal(library.blocks, before);
+	assert_int_equal(tlsrig_write(&rig, text, 100), 100);
+	assert_in_range(library.blocks, before + 1, before + SLACK);
+	tlsrig_end(&rig);
+}
+
 static void owner_is_made_whole_or_not_at_all(void **state)
 {
 	static const struct spokei_tls_options options = {
@@ -328,6 +351,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(connecting_stream_survives_want_of_the_librarys_memory),
 		cmocka_unit_test(records_before_one_that_fails_are_taken),
 		cmocka_unit_test(failing_calls_of_the_environment_end_the_stream_at_most),
+		cmocka_unit_test(stream_keeps_the_librarys_buffers_while_it_is_busy),
 		cmocka_unit_test(owner_is_made_whole_or_not_at_all),
 	};
 

@@ -386,6 +386,29 @@ static void output_that_is_gone_leaves_no_memory(void **state)
 	assert_int_equal(rig.stream.kind->wants(&rig.stream, 0), 0);
 }
 
+static void few_streams_keep_buffers_and_the_oldest_gives_way(void **state)
+{
+	enum {
+		STREAMS = 100,
+		KEPT = 64,
+	};
+	static struct spokei_tls_link links[STREAMS];
+
+	(void)state;
+	spokei_world_run(&rig.world, rig.world.now_ns + 3000 * TLSRIG_MS);
+	assert_int_equal(rig.tls->warm_count, 0);
+	for (unsigned i = 0; i < STREAMS; i++) {
+		links[i] = (struct spokei_tls_link){ .tls = rig.tls };
+		spokei_tls_use(&links[i]);
+		spokei_tls_use(&links[i]);
+		assert_int_equal(rig.tls->warm_count, i < KEPT ? i + 1 : KEPT);
+	}
+	for (unsigned i = 0; i < STREAMS; i++)
+		assert_int_equal(links[i].warm.next != NULL, i >= STREAMS - KEPT);
+	spokei_world_run(&rig.world, rig.world.now_ns + 3000 * TLSRIG_MS);
+	assert_int_equal(rig.tls->warm_count, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -409,6 +432,7 @@ int main(void)
 		TEST(descriptor_that_takes_little_loses_nothing),
 		TEST(peer_that_does_not_read_bounds_what_waits),
 		TEST(output_that_is_gone_leaves_no_memory),
+		TEST(few_streams_keep_buffers_and_the_oldest_gives_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

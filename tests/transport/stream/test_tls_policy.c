@@ -120,6 +120,38 @@ static void peer_without_protocols_or_with_tls_1_2_is_taken(void **state)
 	assert_opens(only_tls_1_2, 12);
 }
 
+static void only_aes_256(SSL_CTX *context)
+{
+	assert_int_equal(SSL_CTX_set_ciphersuites(context, TLS1_3_RFC_AES_256_GCM_SHA384), 1);
+}
+
+static void prefer_chacha(SSL_CTX *context)
+{
+	assert_int_equal(SSL_CTX_set_ciphersuites(context, TLS1_3_RFC_CHACHA20_POLY1305_SHA256
+						  ":" TLS1_3_RFC_AES_128_GCM_SHA256),
+			 1);
+}
+
+static void assert_suite(bool accepts, void (*set_context)(SSL_CTX *context), const char *suite)
+{
+	const struct tlsrig_setting setting = { .accepts = accepts, .set_context = set_context };
+
+	tlsrig_begin(&rig, &setting);
+	tlsrig_open(&rig);
+	assert_string_equal(SSL_get_cipher_name(rig.peer), suite);
+	tlsrig_end(&rig);
+}
+
+static void fastest_suite_is_chosen_unless_the_peer_has_a_reason(void **state)
+{
+	(void)state;
+	assert_suite(true, NULL, TLS1_3_RFC_AES_128_GCM_SHA256);
+	assert_suite(false, NULL, TLS1_3_RFC_AES_128_GCM_SHA256);
+	assert_suite(true, only_aes_256, TLS1_3_RFC_AES_256_GCM_SHA384);
+	assert_suite(false, only_aes_256, TLS1_3_RFC_AES_256_GCM_SHA384);
+	assert_suite(true, prefer_chacha, TLS1_3_RFC_CHACHA20_POLY1305_SHA256);
+}
+
 static void renegotiation_is_refused(void **state)
 {
 	const struct tlsrig_setting setting = { .accepts = true,
@@ -432,6 +464,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(version_suite_or_protocol_of_others_is_refused_with_an_alert),
 		cmocka_unit_test(peer_without_protocols_or_with_tls_1_2_is_taken),
+		cmocka_unit_test(fastest_suite_is_chosen_unless_the_peer_has_a_reason),
 		cmocka_unit_test(renegotiation_is_refused),
 		cmocka_unit_test(early_data_is_never_delivered),
 		cmocka_unit_test(compression_is_not_chosen),

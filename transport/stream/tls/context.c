@@ -287,15 +287,39 @@ static int verify_mode(const struct spokei_tls_options *options)
 	}
 }
 
+/* The library's suites of TLS 1.3, in its order, with the fastest one first: AES with 128 bits
+ * takes a fifth less time for long messages. A system with other suites, or in another order, has a
+ * reason, and keeps them. */
+static bool set_suites(SSL_CTX *context)
+{
+	static const char *const usual[] = { TLS1_3_RFC_AES_256_GCM_SHA384,
+					     TLS1_3_RFC_CHACHA20_POLY1305_SHA256,
+					     TLS1_3_RFC_AES_128_GCM_SHA256 };
+	const STACK_OF(SSL_CIPHER) *suites = SSL_CTX_get_ciphers(context);
+
+	for (int i = 0; i < (int)(sizeof(usual) / sizeof(usual[0])); i++) {
+		const SSL_CIPHER *suite = sk_SSL_CIPHER_value(suites, i);
+
+		if (suite == NULL || strcmp(SSL_CIPHER_get_name(suite), usual[i]) != 0)
+			return true;
+	}
+	return SSL_CTX_set_ciphersuites(context, TLS1_3_RFC_AES_128_GCM_SHA256
+					":" TLS1_3_RFC_AES_256_GCM_SHA384
+					":" TLS1_3_RFC_CHACHA20_POLY1305_SHA256) == 1;
+}
+
 static bool set_policy(SSL_CTX *context, const struct spokei_tls_options *options)
 {
 	static const unsigned char ours[] = "\5spoke";
 	int oldest = options->oldest == 12 ? TLS1_2_VERSION : TLS1_3_VERSION;
 
-	(void)SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
-						SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	/* Buffers are released in warm.c. */
+	(void)SSL_CTX_set_mode(context,
+			       SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	(void)SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
-						   SSL_OP_NO_TICKET);
+						   SSL_OP_NO_TICKET |
+						   SSL_OP_CIPHER_SERVER_PREFERENCE |
+						   SSL_OP_PRIORITIZE_CHACHA);
 	(void)SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	(void)SSL_CTX_set_num_tickets(context, 0);
 	(void)SSL_CTX_set_max_early_data(context, 0);
@@ -308,7 +332,7 @@ static bool set_policy(SSL_CTX *context, const struct spokei_tls_options *option
 		SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
 	else if (SSL_CTX_set_alpn_protos(context, ours, sizeof(ours) - 1) != 0)
 		return false;
-	return SSL_CTX_set_min_proto_version(context, oldest) == 1 &&
+	return set_suites(context) && SSL_CTX_set_min_proto_version(context, oldest) == 1 &&
 	       SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1;
 }
 

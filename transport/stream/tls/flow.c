@@ -109,6 +109,7 @@ ssize_t spokei_tls_read(struct spokei_stream *stream, void *bytes, size_t len)
 		link->error = -ENOMEM;
 	if (link->error)
 		(void)spokei_tls_push(link); /* the alert */
+	spokei_tls_use(link);
 	if (count > 0)
 		return (ssize_t)count;
 	return link->error || link->closed ? end_of(link) : -EAGAIN;
@@ -190,7 +191,8 @@ static struct spoke_span next_record(struct place *place, unsigned char *room)
 }
 
 /* Makes records into the scratch. Returns how many bytes of the parts are in them. If one fails, it
- * is the last write: the library has no way back. */
+ * is the last write: the library has no way back. The library's errors are not asked for, so those
+ * of the user's code do no harm here, and to look for them costs as much as a short copy. */
 static ssize_t make_records(struct spokei_tls_link *link, struct place place)
 {
 	unsigned char *room = link->tls->scratch;
@@ -198,7 +200,6 @@ static ssize_t make_records(struct spokei_tls_link *link, struct place place)
 
 	link->out = room + SPOKEI_TLS_RECORD;
 	link->out_len = 0;
-	spokei_tls_forget_errors();
 	for (unsigned i = 0; i < SPOKEI_TLS_WRITE_RECORDS && place.count > 0; i++) {
 		struct spoke_span record = next_record(&place, room);
 		/* NOLINTNEXTLINE(concurrency-mt-unsafe): no function of the C library */
@@ -206,11 +207,11 @@ static ssize_t make_records(struct spokei_tls_link *link, struct place place)
 
 		if (took != (ssize_t)record.len) {
 			link->unwritable = true;
+			ERR_clear_error();
 			break;
 		}
 		done += took;
 	}
-	spokei_tls_forget_errors();
 	return done;
 }
 
@@ -244,6 +245,7 @@ ssize_t spokei_tls_write(struct spokei_stream *stream, const struct iovec *parts
 	if (done < 0)
 		return done;
 	done = make_records(link, (struct place){ parts, count, 0 });
+	spokei_tls_use(link);
 	status = link->out_len > 0 ? hand_on(link) : 0;
 	link->out = NULL;
 	if (status < 0)

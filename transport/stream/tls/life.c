@@ -68,6 +68,7 @@ static void tls_close(struct spokei_stream *stream)
 	if (link == NULL)
 		return;
 	spokei_tls_leave(link);
+	spokei_tls_cool(link);
 	SSL_free(link->ssl);
 	spokei_tls_names_free(env, &link->names);
 	spokei_buffer_fini(&link->raw);
@@ -150,6 +151,7 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	spokei_list_init(&tls->open);
 	spokei_map_init(&tls->addresses, engine->env);
 	spokei_list_init(&tls->lingering);
+	spokei_list_init(&tls->warm);
 	print = spokei_tls_context_print(engine->env, options);
 	error = fill(tls, options, why);
 	if (error == 0)
@@ -178,6 +180,7 @@ void spokei_tls_free(struct spokei_tls *tls)
 	(void)spoke_alarm_cancel(&tls->ration);
 	spokei_tls_reload_free(tls->reload);
 	spokei_tls_term_end(tls);
+	(void)spoke_alarm_cancel(&tls->look);
 	SSL_CTX_free(tls->context);
 	BIO_meth_free(tls->method);
 	spokei_tls_ask_free(env, tls->ask);

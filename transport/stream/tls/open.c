@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define STEPS 8u                  /* in a turn ... */
-#define STEPS_NS UINT64_C(500000) /* ... unless they take longer than this */
+#define STEPS_NS UINT64_C(100000) /* ... unless they take longer than this */
 #define RECEIVED_MAX 65536u       /* bytes of a handshake */
 #define PIECE 16384u              /* bytes that are received at once */
 #define UPDATES_PER_SECOND 100u
@@ -229,6 +229,7 @@ static int step(struct spokei_tls_link *link)
 	ERR_clear_error();
 	result = SSL_do_handshake(link->ssl);
 	result = result == 1 ? SSL_ERROR_NONE : SSL_get_error(link->ssl, result);
+	spokei_tls_cool(link);
 	if (spokei_tls_keep(link))
 		return -ENOMEM;
 	if (result == SSL_ERROR_NONE)

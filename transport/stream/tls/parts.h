@@ -5,6 +5,7 @@
  *     names     the names that certificates bear, wanted and shown
  *     context   files to the library's context
  *     bytes     bytes between the library and the descriptor
+ *     warm      the library's buffers, kept while they are used
  *     reload    changed files into use
  *     linger    the end of a failed handshake
  *     places    addresses that have handshakes
@@ -73,6 +74,9 @@ struct spokei_tls {
 	struct spokei_map addresses; /* of struct spokei_tls_address */
 	struct spokei_task task;     /* takes the next steps */
 	struct spoke_list open;      /* streams that are open */
+	struct spoke_list warm; /* those that keep the library's buffers, the first one longest */
+	uint32_t warm_count;
+	struct spoke_alarm look; /* for those that do not use them; set while there are any */
 	struct spokei_tls_reload *reload;
 	void (*refuse)(struct spokei_stream *stream); /* NULL: open streams stay */
 	uint64_t key_records;                         /* that one key makes at most */
@@ -94,6 +98,7 @@ struct spokei_tls_link {
 	/* In `steps`, `standing`, `lingering` or `open`; next == NULL: in none. */
 	struct spoke_list node;
 	struct spoke_list place;            /* in `placed`; next == NULL: it has no place */
+	struct spoke_list warm;             /* in `warm`; next == NULL: it keeps no buffers */
 	struct spokei_tls_address *address; /* that has this handshake; NULL: none that counts */
 	struct spokei_buffer raw;           /* received, and not given to the library */
 	struct spokei_buffer lag; /* made by the library, and not taken by the descriptor */
@@ -110,6 +115,7 @@ struct spokei_tls_link {
 	char *why;                    /* the first failure; NULL: none, or there was no memory */
 	int error;                    /* sticky: reading has failed */
 	bool due;                     /* its step may be taken now */
+	bool used;                    /* it has had a record since the last look */
 	bool open;
 	bool plain;      /* the peer speaks plain bytes, which are in `raw` */
 	bool ended;      /* the descriptor gives no more */
@@ -216,6 +222,22 @@ int spokei_tls_address_enter(struct spokei_tls_link *link);
 
 /* Undoes that, if it was done. */
 void spokei_tls_address_leave(struct spokei_tls_link *link);
+
+/* --- warm.c */
+
+/* Lets the stream keep the library's buffers for a while: it is not in `warm`. */
+void spokei_tls_warm_up(struct spokei_tls_link *link);
+
+/* Frees the library's buffers, unless there is a part of a record in them. */
+void spokei_tls_cool(struct spokei_tls_link *link);
+
+/* Notes that the stream has had a record. */
+static inline void spokei_tls_use(struct spokei_tls_link *link)
+{
+	link->used = true;
+	if (SPOKEI_UNLIKELY(link->warm.next == NULL))
+		spokei_tls_warm_up(link);
+}
 
 /* --- open.c */
 
