@@ -3,6 +3,10 @@
  * on which nothing is left to do. Also the early writes during a turn. */
 #include "transport/conn/parts.h"
 
+/* A write of a stream with a layer costs as much as some KiB of a long one, on both sides, so short
+ * ones wait for the end of the turn. */
+#define EARLY_LAYERED 16384u
+
 static inline void pass_on(struct spokei_conn *conn)
 {
 	if (SPOKEI_UNLIKELY(conn->stream.layered) && !conn->unwritable)
@@ -55,6 +59,9 @@ static void flush(struct spokei_conn *conn)
 /* Guarded requests wait for the end of the turn. */
 void spokei_conn_write_early(struct spokei_conn *conn)
 {
+	if (SPOKEI_UNLIKELY(conn->stream.layered) &&
+	    spokei_buffer_len(&conn->out.out) < EARLY_LAYERED)
+		return;
 	if (spokei_conn_begin_early(conn))
 		write_queued(conn);
 }
