@@ -115,7 +115,10 @@ json)
 	wanted=libyyjson-dev
 	;;
 http) peers='libev-dev nodejs' ;;
-tls) peers='libev-dev libssl-dev' ;;
+tls)
+	peers='libev-dev libssl-dev'
+	wanted='g++ libgrpc++-dev redis-tools'
+	;;
 *) usage ;;
 esac
 shift

@@ -19,6 +19,8 @@
 
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -99,13 +101,44 @@ std::string url_of(const rpc_plan *plan)
 	return plan->is_unix ? "unix:" + address : address + ":" + std::to_string(plan->port);
 }
 
+std::string read_file(const rpc_plan *plan, const char *name)
+{
+	std::ifstream file(std::string(plan->certs) + "/" + name);
+	std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+
+	if (text.empty())
+		host_die("grpc: cannot read %s", name);
+	return text;
+}
+
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const rpc_plan *plan)
+{
+	grpc::SslServerCredentialsOptions options;
+
+	if (plan->certs[0] == '\0')
+		return grpc::InsecureServerCredentials();
+	options.pem_key_cert_pairs.push_back(
+		{ read_file(plan, "provider.key"), read_file(plan, "provider.pem") });
+	return grpc::SslServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const rpc_plan *plan)
+{
+	grpc::SslCredentialsOptions options;
+
+	if (plan->certs[0] == '\0')
+		return grpc::InsecureChannelCredentials();
+	options.pem_root_certs = read_file(plan, "ca.pem");
+	return grpc::SslCredentials(options);
+}
+
 void serve(const rpc_plan *plan)
 {
 	echo_service service;
 	grpc::ServerBuilder builder;
 	int port = 0;
 
-	builder.AddListeningPort(url_of(plan), grpc::InsecureServerCredentials(), &port);
+	builder.AddListeningPort(url_of(plan), server_credentials(plan), &port);
 	builder.RegisterService(&service);
 	std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
 	std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
@@ -130,8 +163,7 @@ std::shared_ptr<grpc::Channel> open_channel(const rpc_plan *plan)
 	grpc::ChannelArguments arguments;
 
 	arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-	return grpc::CreateCustomChannel(url_of(plan), grpc::InsecureChannelCredentials(),
-					 arguments);
+	return grpc::CreateCustomChannel(url_of(plan), channel_credentials(plan), arguments);
 }
 
 struct link {
@@ -266,5 +298,5 @@ const char *version()
 } // namespace
 
 const rpc_peer rpc_grpc = {
-	"grpc", serve, drive, 0, version, nullptr, false,
+	"grpc", serve, drive, 0, version, nullptr, false, true,
 };

@@ -10,23 +10,25 @@ static bool is_installed(const struct contest_entry *entry)
 	       (entry->peer->version == NULL || entry->peer->version() != NULL);
 }
 
-static bool is_wanted(const struct contest_entry *entry, const char *only, bool spin)
+static bool is_wanted(const struct contest_entry *entry, const char *only, bool spin, bool tls)
 {
 	bool spins = entry->peer != NULL && entry->peer->spin_ns > 0;
 
+	if (tls && entry->peer != NULL && !entry->peer->has_tls)
+		return false;
 	if (only != NULL && strcmp(only, entry->name) != 0)
 		return false;
 	return spin == spins || (spins && (contest.is_mixed || only != NULL));
 }
 
-struct contest_cast contest_gather(const char *only, bool spin)
+struct contest_cast contest_gather(const char *only, bool spin, bool tls)
 {
 	struct contest_cast cast = { .count = 0 };
 
 	for (size_t i = 0; i < contest.count; i++) {
 		const struct contest_entry *entry = &contest.entries[i];
 
-		if (!is_wanted(entry, only, spin))
+		if (!is_wanted(entry, only, spin, tls))
 			continue;
 		if (is_installed(entry)) {
 			cast.peers[cast.count++] = entry->peer;

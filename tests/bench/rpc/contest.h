@@ -42,8 +42,9 @@ struct contest_cast {
 };
 
 /* Selects the peers. `only` selects one of them, unless it is NULL; `spin` selects those with a
- * busy poll. Prints comments about missing peers and notes about the others to stdout. */
-struct contest_cast contest_gather(const char *only, bool spin);
+ * busy poll; `tls` those that can use it. Prints comments about missing peers and notes about the
+ * others to stdout. */
+struct contest_cast contest_gather(const char *only, bool spin, bool tls);
 
 /* Returns whether the table has a peer of that name, installed or not. */
 bool contest_has(const char *name);

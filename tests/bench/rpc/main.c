@@ -30,6 +30,7 @@ struct options {
 	uint64_t client_cpu;
 	const char *only;    /* one pattern; NULL: all */
 	const char *peer;    /* one peer; NULL: all */
+	const char *tls;     /* the folder of certificates; NULL: plain */
 	const char *results; /* a file to create; NULL: none */
 };
 
@@ -62,6 +63,8 @@ static struct rpc_plan make_plan(const struct bench *bench, const struct pattern
 
 	(void)snprintf(plan.address, sizeof(plan.address), "%s",
 		       is_unix ? socket_path : "127.0.0.1");
+	if (bench->options.tls != NULL)
+		(void)snprintf(plan.certs, sizeof(plan.certs), "%s", bench->options.tls);
 	return plan;
 }
 
@@ -167,9 +170,10 @@ static void run_pattern(struct bench *bench, const struct pattern *pattern)
 	}
 }
 
-static const char usage[] = "[--quick] [--unix] [--spin] [--reps <1-16>] [--span <ms>]\n"
-			    "       [--server-cpu <number>] [--client-cpu <number>]\n"
-			    "       [--only <pattern>] [--peer <name>] [--results <file>]";
+static const char usage[] =
+	"[--quick] [--unix] [--spin] [--reps <1-16>] [--span <ms>]\n"
+	"       [--server-cpu <number>] [--client-cpu <number>]\n"
+	"       [--only <pattern>] [--peer <name>] [--tls <folder>] [--results <file>]";
 
 static bool is_pattern(const char *name)
 {
@@ -193,11 +197,13 @@ static struct options read_options(int argc, char **argv)
 		{ "--client-cpu", .number = &options.client_cpu, .max = 1023 },
 		{ "--only", .text = &options.only },
 		{ "--peer", .text = &options.peer },
+		{ "--tls", .text = &options.tls },
 		{ "--results", .text = &options.results },
 	};
 
 	options_read(argc, argv, rows, sizeof(rows) / sizeof(rows[0]), usage);
-	if (options.only != NULL && !is_pattern(options.only))
+	if ((options.only != NULL && !is_pattern(options.only)) ||
+	    (options.tls != NULL && strlen(options.tls) >= sizeof(((struct rpc_plan *)0)->certs)))
 		options_refuse(usage);
 	if (options.reps == 0)
 		options.reps = options.quick ? contest.quick_reps : contest.reps;
@@ -247,7 +253,7 @@ static struct bench open_bench(const struct options *options)
 		.repeat_until_ns = host_now_ns() + budget_s * 1000 * HOST_MS,
 	};
 
-	bench.cast = contest_gather(options->peer, options->spin);
+	bench.cast = contest_gather(options->peer, options->spin, options->tls != NULL);
 	if (bench.cast.count == 0)
 		host_die("unknown peer, or not installed");
 	return bench;

@@ -31,6 +31,7 @@ struct rpc_plan {
 	uint32_t kept;      /* waiting calls whose answers do not come soon */
 	uint32_t parked;    /* failback calls that wait for their next attempt */
 	char balancer[24];  /* balancer of the endpoints */
+	char certs[96];     /* the folder of certificates; "": calls are plain */
 	uint64_t setup_ns;  /* time limit of a client's set-up */
 	uint64_t warm_ns;   /* before it */
 	uint64_t span_ns;
@@ -70,6 +71,7 @@ struct rpc_peer {
 	/* The client is part of the benchmark and is not measured; the server is another program,
 	 * whose system calls are not counted. */
 	bool is_server_alone;
+	bool has_tls; /* serves and drives plans with certificates */
 };
 
 #define RPC_SPIN_NS UINT64_C(50000)

@@ -11,6 +11,7 @@
 #include <spoke/engine.h>
 #include <spoke/host.h>
 #include <spoke/provider.h>
+#include <spoke/tls.h>
 #include <spoke/value.h>
 
 #include <stdio.h>
@@ -42,6 +43,19 @@ static void must(const char *what, int error)
 		host_die("spoke: %s: %s", what, spoke_strerror(error));
 }
 
+/* Returns the path of a file in the plan's folder, for one call; NULL: the plan is without TLS. */
+static const char *certs_path(const struct rpc_plan *plan, const char *name)
+{
+	static char paths[2][160];
+	static unsigned next;
+	char *path = paths[next++ % 2];
+
+	if (plan->certs[0] == '\0')
+		return NULL;
+	(void)snprintf(path, sizeof(paths[0]), "%s/%s", plan->certs, name);
+	return path;
+}
+
 static struct spoke_engine *open_engine(const struct rpc_plan *plan)
 {
 	struct spoke_engine_options options = { .spin_ns = plan->spin_ns };
@@ -55,6 +69,9 @@ static void serve(const struct rpc_plan *plan)
 {
 	static const struct spoke_service_options service = { .name = SERVICE };
 	static const struct spoke_handler handler = { .method = "echo", .handle = echo_handler };
+	struct spoke_tls_options tls = { .cert = certs_path(plan, "provider.pem"),
+					 .key = certs_path(plan, "provider.key") };
+	struct spoke_provider_options options = { .tls = tls.cert ? &tls : NULL };
 	struct spoke_engine *engine = open_engine(plan);
 	struct spoke_provider *provider;
 	char text[128];
@@ -62,7 +79,7 @@ static void serve(const struct rpc_plan *plan)
 
 	(void)snprintf(text, sizeof(text), plan->is_unix ? "unix:%s" : "dubbo://%s:0",
 		       plan->address);
-	must("provider", spoke_provider_new(engine, NULL, &provider));
+	must("provider", spoke_provider_new(engine, &options, &provider));
 	must("service", spoke_provider_add(provider, &service, &handler, 1));
 	must(text, spoke_provider_listen(provider, text));
 	if (spoke_provider_address(provider, 0, text, sizeof(text)) == 0)
@@ -108,8 +125,10 @@ static void call(struct seat *seat)
 static struct spoke_method *open_method(struct spoke_engine *engine, const struct rpc_plan *plan)
 {
 	char url[160];
+	struct spoke_tls_options tls = { .ca = certs_path(plan, "ca.pem") };
 	struct spoke_consumer_options options = { .serialization = SPOKE_SERIALIZATION_MSGPACK,
 						  .url = url,
+						  .tls = tls.ca ? &tls : NULL,
 						  .timeout_ns = TIMEOUT_NS };
 	struct spoke_consumer *consumer;
 	struct spoke_method *method;
@@ -173,6 +192,7 @@ const struct rpc_peer rpc_spoke = {
 	.serve = serve,
 	.drive = drive,
 	.version = version,
+	.has_tls = true,
 };
 
 const struct rpc_peer rpc_spoke_spin = {

@@ -3,6 +3,8 @@
 #ifndef BENCH_TLS_BENCH_H
 #define BENCH_TLS_BENCH_H
 
+#include <openssl/ssl.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,6 +16,8 @@ enum {
 	SEATS = 64,
 	LINKS = 1000,
 	HANDSHAKES = 1000,
+	LATENCIES = 100000,
+	REDIS_ROUNDS = 5,
 	TEXT = 256,
 };
 
@@ -49,9 +53,13 @@ const char *bench_path(const char *name);
 
 double bench_now(void);     /* seconds */
 double bench_own_cpu(void); /* CPU time of this process, in seconds */
+double bench_cpu_of(pid_t process);
 void bench_rest(long ms);
 void bench_pin(int core);
 double bench_median(double *values, size_t count);
+
+/* Makes the two ends of a TCP connection, without delay. */
+void bench_socket_pair(int ret_fds[2]);
 
 /* --- server.c: the provider, a process of its own */
 
@@ -62,10 +70,41 @@ double bench_server_memory(void); /* resident bytes */
 
 /* --- calls.c */
 
-/* Prints the figures of calls over plain connections and over TLS. */
+/* Prints the figures of calls over plain connections and over TLS, and of the raw echoes. */
 void bench_calls(const char *figure, size_t len, unsigned depth);
 
+/* Calls over TLS whose times are taken. */
+struct bench_load;
+
+struct bench_load *bench_load_new(size_t len);
+
+/* Returns the 99th percentile of a round with so many calls in flight, at most SEATS, in seconds.
+ */
+double bench_load_p99(struct bench_load *load, unsigned depth);
+double bench_load_rate(struct bench_load *load, unsigned depth); /* calls per second of a round */
+void bench_load_free(struct bench_load *load);
+
+/* --- redis.c */
+
+/* Prints the calls per second of redis over TLS, and of spoke. */
+void bench_redis(void);
+
+/* --- raw.c: an echo on bare sockets */
+
+struct bench_raw;
+
+struct bench_raw *bench_raw_open(bool secure);
+
+/* Returns echoes per second of a round: `depth` of `len` bytes each go in one write. */
+double bench_raw_rate(struct bench_raw *raw, size_t len, unsigned depth);
+double bench_raw_cpu(const struct bench_raw *raw); /* seconds of both sides */
+void bench_raw_close(struct bench_raw *raw);
+
 /* --- links.c: connections without spoke, and the library alone */
+
+SSL_CTX *bench_client_context(bool shows_certificate);
+SSL_CTX *bench_server_context(void);
+int bench_dial(enum port port);
 
 /* Prints how many handshakes a core of the provider does in a second. */
 void bench_handshakes(const char *figure, enum port port);
@@ -76,5 +115,22 @@ void bench_records(void);
 
 /* Prints the memory that the provider has for a connection in this state. */
 void bench_weigh(const char *figure, enum port port, enum state state);
+
+/* --- floods.c */
+
+/* Before the provider starts. */
+void bench_turns_share(void);
+
+/* Print the longest turn that 1,000 handshakes at once, or a connection's changes of keys cause. */
+void bench_crowd(const char *figure, enum port port);
+void bench_updates(const char *figure, bool asks);
+
+/* Prints the 99th percentile of calls without and with a flood of handshakes. */
+void bench_live(const char *figure, unsigned depth);
+
+/* --- judge.c: what is judged without TLS */
+
+void bench_token(void);
+void bench_list(void);
 
 #endif

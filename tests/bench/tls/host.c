@@ -4,11 +4,15 @@
 
 #include <spoke/error.h>
 
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 char bench_folder[TEXT];
 uint16_t bench_ports[PORTS];
@@ -80,11 +84,38 @@ double bench_median(double *values, size_t count)
 	return values[count / 2];
 }
 
-/* Returns the CPU time of this process, in seconds. */
 double bench_own_cpu(void)
 {
-	struct timespec time;
+	return bench_cpu_of(0);
+}
 
-	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+double bench_cpu_of(pid_t process)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &time) != 0)
+		bench_die("no CPU time of a process");
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+void bench_socket_pair(int ret_fds[2])
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	struct sockaddr *address = (struct sockaddr *)&at;
+	socklen_t len = sizeof(at);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	int one = 1;
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ret_fds[0] = socket(AF_INET, SOCK_STREAM, 0);
+	if (listener < 0 || ret_fds[0] < 0 || bind(listener, address, len) || listen(listener, 1) ||
+	    getsockname(listener, address, &len) || connect(ret_fds[0], address, len))
+		bench_die("no connection");
+	ret_fds[1] = accept(listener, NULL, NULL);
+	if (ret_fds[1] < 0)
+		bench_die("no connection");
+	for (unsigned i = 0; i < 2; i++)
+		(void)setsockopt(ret_fds[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)close(listener);
 }

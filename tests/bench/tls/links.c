@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static SSL_CTX *client_context(bool shows_certificate)
+SSL_CTX *bench_client_context(bool shows_certificate)
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
 
@@ -25,7 +25,7 @@ static SSL_CTX *client_context(bool shows_certificate)
 	return context;
 }
 
-static int dial(enum port port)
+int bench_dial(enum port port)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(bench_ports[port]) };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -47,12 +47,12 @@ static SSL *shake(SSL_CTX *context, int fd)
 
 void bench_handshakes(const char *figure, enum port port)
 {
-	SSL_CTX *context = client_context(port == PORT_MUTUAL);
+	SSL_CTX *context = bench_client_context(port == PORT_MUTUAL);
 	double begun = bench_server_cpu();
 	double spent;
 
 	for (unsigned i = 0; i < HANDSHAKES; i++) {
-		int fd = dial(port);
+		int fd = bench_dial(port);
 		SSL *ssl = shake(context, fd);
 
 		if (SSL_shutdown(ssl) < 0)
@@ -66,7 +66,7 @@ void bench_handshakes(const char *figure, enum port port)
 	SSL_CTX_free(context);
 }
 
-static SSL_CTX *server_context(void)
+SSL_CTX *bench_server_context(void)
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
 
@@ -98,8 +98,8 @@ static void join(SSL *near, SSL *far)
  * provider, over memory. */
 void bench_library(void)
 {
-	SSL_CTX *client = client_context(false);
-	SSL_CTX *context = server_context();
+	SSL_CTX *client = bench_client_context(false);
+	SSL_CTX *context = bench_server_context();
 	double spent = 0;
 
 	for (unsigned i = 0; i < HANDSHAKES; i++) {
@@ -135,8 +135,8 @@ void bench_records(void)
 		CALLS = 20000
 	};
 	static char bytes[130];
-	SSL_CTX *client = client_context(false);
-	SSL_CTX *context = server_context();
+	SSL_CTX *client = bench_client_context(false);
+	SSL_CTX *context = bench_server_context();
 	SSL *near = SSL_new(context);
 	SSL *far = SSL_new(client);
 	double begun;
@@ -163,16 +163,33 @@ void bench_records(void)
 	SSL_CTX_free(context);
 }
 
-/* Prints the memory that the provider has for a connection in this state. */
+/* Waits until the provider has nothing to do, and has given up what it keeps for a while. */
+static void settle(void)
+{
+	double cpu = -1;
+
+	while (bench_server_cpu() - cpu > 0.002) {
+		cpu = bench_server_cpu();
+		bench_rest(1000);
+	}
+	bench_rest(2500);
+}
+
+/* Prints the memory that the provider has for a connection in this state, after a first one, for
+ * which the library makes what all need. */
 void bench_weigh(const char *figure, enum port port, enum state state)
 {
-	static int fds[LINKS];
-	static SSL *ssls[LINKS];
-	SSL_CTX *context = client_context(port == PORT_MUTUAL);
-	double before = bench_server_memory();
+	static int fds[LINKS + 1];
+	static SSL *ssls[LINKS + 1];
+	SSL_CTX *context = bench_client_context(port == PORT_MUTUAL);
+	double before = 0;
 
-	for (unsigned i = 0; i < LINKS; i++) {
-		fds[i] = dial(port);
+	for (unsigned i = 0; i < LINKS + 1; i++) {
+		if (i == 1) {
+			settle();
+			before = bench_server_memory();
+		}
+		fds[i] = bench_dial(port);
 		ssls[i] = NULL;
 		if (state == STATE_BYTE && write(fds[i], "\x16", 1) != 1)
 			bench_die("not written");
@@ -187,10 +204,10 @@ void bench_weigh(const char *figure, enum port port, enum state state)
 			(void)SSL_connect(ssls[i]);
 		}
 	}
-	bench_rest(1500);
+	settle();
 	printf("%s\t\t%.0f\t\n", figure, (bench_server_memory() - before) / LINKS);
 	(void)fflush(stdout);
-	for (unsigned i = 0; i < LINKS; i++) {
+	for (unsigned i = 0; i < LINKS + 1; i++) {
 		char byte;
 
 		if (recv(fds[i], &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0)

@@ -67,26 +67,9 @@ void bench_start(void)
 		bench_die("the provider did not start");
 }
 
-/* Returns the CPU time of the provider, in seconds. */
 double bench_server_cpu(void)
 {
-	char text[1024];
-	char name[64];
-	unsigned long user = 0;
-	unsigned long system = 0;
-	char *at;
-	FILE *file;
-
-	(void)snprintf(name, sizeof(name), "/proc/%d/stat", (int)bench_server);
-	file = fopen(name, "r");
-	if (file == NULL || fgets(text, sizeof(text), file) == NULL)
-		bench_die("no figures of the provider");
-	(void)fclose(file);
-	at = strrchr(text, ')');
-	if (at == NULL || sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-				 &user, &system) != 2)
-		bench_die("no figures of the provider");
-	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+	return bench_cpu_of(bench_server);
 }
 
 /* Returns its resident memory, in bytes. */
