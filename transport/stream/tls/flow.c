@@ -50,7 +50,7 @@ static size_t decrypt(struct spokei_tls_link *link, unsigned char *bytes, size_t
 			count += got;
 			spokei_count(link->tls->engine, SPOKE_STAT_TLS_RECORDS_READ);
 			/* All bytes are taken: another call would only say so. */
-			if (link->in.len == 0 && SSL_pending(link->ssl) == 0)
+			if (link->tls->in.len == 0 && SSL_pending(link->ssl) == 0)
 				break;
 			continue;
 		}
@@ -81,7 +81,7 @@ static ssize_t receive(struct spokei_tls_link *link, size_t len)
 
 	if (SSL_pending(link->ssl) == 0)
 		return spokei_tls_receive(link, received_max(len));
-	link->in = (struct spoke_span){ spokei_buffer_data(raw), spokei_buffer_len(raw) };
+	link->tls->in = (struct spoke_span){ spokei_buffer_data(raw), spokei_buffer_len(raw) };
 	return 1;
 }
 
@@ -198,8 +198,8 @@ static ssize_t make_records(struct spokei_tls_link *link, struct place place)
 	unsigned char *room = link->tls->scratch;
 	ssize_t done = 0;
 
-	link->out = room + SPOKEI_TLS_RECORD;
-	link->out_len = 0;
+	link->tls->out = room + SPOKEI_TLS_RECORD;
+	link->tls->out_len = 0;
 	for (unsigned i = 0; i < SPOKEI_TLS_WRITE_RECORDS && place.count > 0; i++) {
 		struct spoke_span record = next_record(&place, room);
 		/* NOLINTNEXTLINE(concurrency-mt-unsafe): no function of the C library */
@@ -220,7 +220,7 @@ static ssize_t make_records(struct spokei_tls_link *link, struct place place)
 static int hand_on(struct spokei_tls_link *link)
 {
 	const struct spoke_env *env = link->tls->engine->env;
-	struct iovec part = { link->out, link->out_len };
+	struct iovec part = { link->tls->out, link->tls->out_len };
 	ssize_t took = env->net->write(env->ctx, link->stream->watch.fd, &part, 1);
 
 	if (took < 0 && took != -EAGAIN && took != -EINTR) {
@@ -230,7 +230,8 @@ static int hand_on(struct spokei_tls_link *link)
 	if (took < 0)
 		took = 0;
 	link->passed += (uint64_t)took;
-	if (spokei_buffer_append(&link->lag, link->out + took, link->out_len - (size_t)took) == 0)
+	if (spokei_buffer_append(&link->lag, link->tls->out + took,
+				 link->tls->out_len - (size_t)took) == 0)
 		return 0;
 	link->unwritable = true;
 	return took > 0 ? 0 : -ENOMEM;
@@ -246,8 +247,8 @@ ssize_t spokei_tls_write(struct spokei_stream *stream, const struct iovec *parts
 		return done;
 	done = make_records(link, (struct place){ parts, count, 0 });
 	spokei_tls_use(link);
-	status = link->out_len > 0 ? hand_on(link) : 0;
-	link->out = NULL;
+	status = link->tls->out_len > 0 ? hand_on(link) : 0;
+	link->tls->out = NULL;
 	if (status < 0)
 		return status;
 	return done == 0 && link->unwritable ? -EPIPE : done;

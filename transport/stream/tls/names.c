@@ -199,7 +199,7 @@ int spokei_tls_verify(X509_STORE_CTX *store, void *arg)
 	(void)arg;
 	if (X509_verify_cert(store) != 1)
 		return 0;
-	if (is_expected(SSL_get_app_data(ssl), X509_STORE_CTX_get0_cert(store)))
+	if (is_expected(BIO_get_data(SSL_get_rbio(ssl)), X509_STORE_CTX_get0_cert(store)))
 		return 1;
 	X509_STORE_CTX_set_error(store, X509_V_ERR_HOSTNAME_MISMATCH);
 	return 0;

@@ -136,7 +136,7 @@ static int make_ssl(struct spokei_tls_link *link)
 	if (ssl == NULL)
 		return -ENOMEM;
 	link->ssl = ssl;
-	if (SSL_set_app_data(ssl, link) != 1 || spokei_tls_join(link))
+	if (spokei_tls_join(link))
 		return -ENOMEM;
 	X509_VERIFY_PARAM_set_time(SSL_get0_param(ssl), spokei_tls_seconds(env));
 	SSL_set_msg_callback(ssl, watch_messages);
@@ -224,8 +224,8 @@ static int step(struct spokei_tls_link *link)
 		ERR_clear_error();
 		return status;
 	}
-	link->in = (struct spoke_span){ spokei_buffer_data(&link->raw),
-					spokei_buffer_len(&link->raw) };
+	link->tls->in = (struct spoke_span){ spokei_buffer_data(&link->raw),
+					     spokei_buffer_len(&link->raw) };
 	ERR_clear_error();
 	result = SSL_do_handshake(link->ssl);
 	result = result == 1 ? SSL_ERROR_NONE : SSL_get_error(link->ssl, result);

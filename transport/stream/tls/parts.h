@@ -60,6 +60,11 @@ struct spokei_tls {
 	/* SPOKEI_ENGINE_SCRATCH bytes: received bytes, while they are read; the records of one
 	 * write(), while they are made. */
 	unsigned char *scratch;
+	/* During a call of the library for one stream: the bytes that it reads next, borrowed; and
+	 * where the records of a write() go, NULL: to `lag`. */
+	struct spoke_span in;
+	unsigned char *out;
+	size_t out_len;
 	bool accepts;
 	/* Handshakes: streams whose next step waits, in the order of their coming; streams without
 	 * a place; streams that have one. */
@@ -102,9 +107,6 @@ struct spokei_tls_link {
 	struct spokei_tls_address *address; /* that has this handshake; NULL: none that counts */
 	struct spokei_buffer raw;           /* received, and not given to the library */
 	struct spokei_buffer lag; /* made by the library, and not taken by the descriptor */
-	struct spoke_span in; /* the bytes that the library reads next; borrowed during a call */
-	unsigned char *out;   /* where the records of a write() go; NULL: to `lag` */
-	size_t out_len;
 	struct spokei_tls_names names;
 	struct spokei_bucket updates; /* changes of the peer's keys */
 	uint64_t records;             /* written with the present keys */
