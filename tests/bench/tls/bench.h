@@ -81,7 +81,9 @@ struct bench_load *bench_load_new(size_t len);
 /* Returns the 99th percentile of a round with so many calls in flight, at most SEATS, in seconds.
  */
 double bench_load_p99(struct bench_load *load, unsigned depth);
-double bench_load_rate(struct bench_load *load, unsigned depth); /* calls per second of a round */
+
+/* Returns the calls per second of a round, and the seconds of CPU of both sides for one. */
+double bench_load_rate(struct bench_load *load, unsigned depth, double *ret_cpu);
 void bench_load_free(struct bench_load *load);
 
 /* --- redis.c */

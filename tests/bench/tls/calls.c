@@ -149,9 +149,12 @@ double bench_load_p99(struct bench_load *load, unsigned depth)
 	return load->latencies[count * 99 / 100];
 }
 
-double bench_load_rate(struct bench_load *load, unsigned depth)
+double bench_load_rate(struct bench_load *load, unsigned depth, double *ret_cpu)
 {
-	return measure(load, depth).rate;
+	struct round round = measure(load, depth);
+
+	*ret_cpu = round.cpu;
+	return round.rate;
 }
 
 /* --- the four of a figure, in turn */

@@ -15,6 +15,8 @@ SSL_CTX *bench_client_context(bool shows_certificate)
 
 	if (context == NULL)
 		bench_die("no context");
+	/* As consumers of spoke do. */
+	(void)SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
 	(void)SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
 	(void)SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
 	if (shows_certificate &&

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,6 +82,16 @@ static bool wait_for(uint16_t port, pid_t server)
 	return false;
 }
 
+/* Returns the CPU time of the server, and of its clients that have ended, in seconds. */
+static double cpu_of(pid_t server)
+{
+	struct rusage used;
+
+	(void)getrusage(RUSAGE_CHILDREN, &used);
+	return bench_cpu_of(server) + (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
 /* Returns its requests per second; 0: it has said nothing. */
 static double ask(uint16_t port)
 {
@@ -107,8 +118,9 @@ void bench_redis(void)
 	uint16_t port = find_port();
 	pid_t server = start(port);
 	struct bench_load *load;
-	double values[2][REDIS_ROUNDS];
-	double ratios[REDIS_ROUNDS];
+	double rates[2][REDIS_ROUNDS];
+	double cpus[2][REDIS_ROUNDS];
+	double ratios[2][REDIS_ROUNDS];
 
 	if (!wait_for(port, server) || ask(port) <= 0) {
 		(void)fprintf(stderr, "bench_tls: redis with TLS is not installed\n");
@@ -116,15 +128,22 @@ void bench_redis(void)
 		return;
 	}
 	load = bench_load_new(64);
-	(void)bench_load_rate(load, SEATS);
+	(void)bench_load_rate(load, SEATS, &cpus[1][0]);
 	for (unsigned round = 0; round < REDIS_ROUNDS; round++) {
-		values[0][round] = ask(port);
-		values[1][round] = bench_load_rate(load, SEATS);
-		ratios[round] = values[1][round] / values[0][round];
+		double cpu = cpu_of(server);
+
+		rates[0][round] = ask(port);
+		cpus[0][round] = (cpu_of(server) - cpu) / REQUESTS * 1e6;
+		rates[1][round] = bench_load_rate(load, SEATS, &cpus[1][round]);
+		cpus[1][round] *= 1e6;
+		ratios[0][round] = rates[1][round] / rates[0][round];
+		ratios[1][round] = cpus[0][round] / cpus[1][round];
 	}
 	printf("calls/s 64B-1x64, two cores: redis-benchmark --tls, spoke\t%.0f\t%.0f\t%.2f\n",
-	       bench_median(values[0], REDIS_ROUNDS), bench_median(values[1], REDIS_ROUNDS),
-	       bench_median(ratios, REDIS_ROUNDS));
+	       bench_median(rates[0], REDIS_ROUNDS), bench_median(rates[1], REDIS_ROUNDS),
+	       bench_median(ratios[0], REDIS_ROUNDS));
+	printf("us of CPU of both sides\t%.2f\t%.2f\t%.2f\n", bench_median(cpus[0], REDIS_ROUNDS),
+	       bench_median(cpus[1], REDIS_ROUNDS), bench_median(ratios[1], REDIS_ROUNDS));
 	(void)fflush(stdout);
 	bench_load_free(load);
 	(void)kill(server, SIGKILL);
