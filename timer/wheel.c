@@ -127,7 +127,7 @@ static inline void lose_patience(struct spoke_wheel *wheel)
 	if (spokei_wheel_pending(wheel) < SPOKEI_WARM_MAX || --wheel->patience > 0)
 		return;
 	wheel->patience = SPOKEI_PATIENCE;
-	wheel->front.later = 0;
+	wheel->front.stayed = 0;
 }
 
 /*
@@ -135,8 +135,8 @@ static inline void lose_patience(struct spoke_wheel *wheel)
  * its slot is marked and below the top level, or the timer may stay in its slot. Whether it may
  * depends on the timer's memory, which is often not in the cache if there are many timers. A
  * mispredicted branch on it is found late, and all work that the processor has begun meanwhile is
- * lost. So with many timers, a branch decides only while nearly all get later deadlines, as those
- * of calls and heartbeats do. Else every timer goes to the slot of its deadline.
+ * lost. So with many timers, a branch decides only while nearly all of them stay, as those of calls
+ * and heartbeats do, whose deadlines become later. Else spokei_slots_move() does without one.
  */
 static SPOKEI_INLINE bool arm_fast(struct spoke_wheel *wheel, struct spoke_timer *timer,
 				   unsigned timer_class, uint64_t deadline_ns)
@@ -148,7 +148,7 @@ static SPOKEI_INLINE bool arm_fast(struct spoke_wheel *wheel, struct spoke_timer
 
 	if (SPOKEI_UNLIKELY(after_ns >= wheel->plain_ns))
 		return false;
-	if (SPOKEI_LIKELY(wheel->front.later == SPOKEI_ALL_LATER)) {
+	if (SPOKEI_LIKELY(wheel->front.stayed == SPOKEI_ALL_STAYED)) {
 		if (spokei_timer_linked(timer)) {
 			if (may_stay(wheel, timer, key, tick)) {
 				share(wheel, deadline_ns, tick, SPOKEI_NO_SLOT);
@@ -157,11 +157,15 @@ static SPOKEI_INLINE bool arm_fast(struct spoke_wheel *wheel, struct spoke_timer
 			}
 			lose_patience(wheel);
 		}
-	} else {
-		uint64_t before = timer->key & ~SPOKE_TIMER_DISARMED;
+	} else if (spokei_timer_linked(timer)) {
+		bool stays = may_stay(wheel, timer, key, tick);
 
-		/* An unlinked timer (0) does not count as an earlier deadline. */
-		wheel->front.later = wheel->front.later << 1 | (key - 1 <= before - 1);
+		if (SPOKEI_UNLIKELY(!spokei_slots_ready(&wheel->slots, tick, wheel->now, &slot)))
+			return false;
+		wheel->front.stayed = wheel->front.stayed << 1 | stays;
+		timer->key = key;
+		spokei_slots_move(&wheel->slots, timer, slot, stays);
+		return true;
 	}
 	if (SPOKEI_UNLIKELY(!spokei_slots_ready(&wheel->slots, tick, wheel->now, &slot)))
 		return false;
