@@ -40,4 +40,19 @@ static inline void spokei_free(const struct spoke_env *env, void *memory, size_t
 		(void)env->resize(env->ctx, memory, count * size, 0);
 }
 
+/*
+ * Frees the end of a block of `*size` bytes, but keeps `keep` bytes, and returns the block. Large
+ * blocks are freed so in steps, because giving back all their pages at once takes milliseconds. If
+ * the environment cannot do that, the block stays as it is.
+ */
+static inline void *spokei_free_end(const struct spoke_env *env, void *memory, size_t *size,
+				    size_t keep)
+{
+	void *kept = env->resize(env->ctx, memory, *size, keep);
+
+	if (kept)
+		*size = keep;
+	return kept ? kept : memory;
+}
+
 #endif

@@ -18,12 +18,22 @@ struct spokei_map_entry {
 	uint64_t hash;
 };
 
+#define SPOKEI_MAP_ROOM_AT_ONCE 1024u /* a table with more entries grows in steps */
+
 struct spokei_map {
 	const struct spoke_env *env; /* borrowed for the map's life */
 	struct spokei_map_entry *entries;
 	size_t room;  /* length of `entries`: 0 or a power of two */
-	size_t count; /* entries in use */
+	size_t count; /* entries in use, also those of `old` */
+	size_t limit; /* an addition to so many entries has to look further */
 	uint64_t seed;
+	/* A table of twice the room that will replace `entries`, while it is being cleared. */
+	struct spokei_map_entry *later;
+	size_t cleared; /* its first entries are */
+	/* The table before `entries`, of half the room, while its entries move. */
+	struct spokei_map_entry *old;
+	size_t old_size; /* in bytes */
+	size_t left;     /* only its first entries are in use; it is being freed from the end */
 };
 
 /* Initialises an empty map, which holds no memory. */

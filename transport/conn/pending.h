@@ -46,20 +46,31 @@ struct spokei_pending {
 	/* Its memory outlives the attempt, so its timer may stay in the wheel, which makes the next
 	 * call cheaper. The owner detaches it before freeing. */
 	bool lasting;
+	/* Of the owner: the attempt began while another one of a hedged call was slow. */
+	bool backup;
 };
+
+#define SPOKEI_PENDINGS_ROOM_AT_ONCE 1024u /* a ring with more cells grows in steps */
 
 struct spokei_pendings {
 	struct spokei_pending **ring; /* the call of an id at id & (room - 1), or NULL */
 	size_t room;                  /* 0 or a power of two; at most half of it is taken */
-	size_t count;                 /* in the ring */
-	uint64_t first;               /* smallest id */
-	uint64_t last;                /* largest id; `first` follows it */
-	uint64_t next;                /* the next id to issue */
-	uint64_t given;               /* ids issued or skipped */
-	size_t looked;                /* cells that any() need not look at again soon */
-	struct spoke_list fresh;      /* of this turn: their timers are not armed */
-	struct spoke_list kept;       /* of earlier turns, unsent, in their order */
-	struct spoke_list unwritten;  /* of earlier turns, queued and not written, in that order */
+	size_t limit;                 /* calls that an addition need not look further for */
+	/* A ring of twice the room, while calls move into it; NULL: none. Those of the first
+	 * `split` cells are there, at id & (2 * room - 1); the other cells are not initialised. */
+	struct spokei_pending **grown;
+	size_t split;
+	void *spent; /* the ring before, while it is freed in steps; NULL: none */
+	size_t spent_size;
+	size_t count;                /* in both rings */
+	uint64_t first;              /* smallest id */
+	uint64_t last;               /* largest id; `first` follows it */
+	uint64_t next;               /* the next id to issue */
+	uint64_t given;              /* ids issued or skipped */
+	size_t looked;               /* cells that any() need not look at again soon */
+	struct spoke_list fresh;     /* of this turn: their timers are not armed */
+	struct spoke_list kept;      /* of earlier turns, unsent, in their order */
+	struct spoke_list unwritten; /* of earlier turns, queued and not written, in that order */
 };
 
 /* Prepares ids from `first` to `last`, beginning with `next`. The struct must not be moved
@@ -70,10 +81,19 @@ void spokei_pendings_init(struct spokei_pendings *pendings, uint64_t first, uint
 /* Frees the ring, when no call waits any more. */
 void spokei_pendings_fini(struct spokei_pendings *pendings, const struct spoke_env *env);
 
-/* Makes sure that the cell of `next` is free, or changes nothing; returns as spokei_pendings_add().
- */
-SPOKE_MUST_USE int spokei_pendings_make_place(struct spokei_pendings *pendings,
-					      const struct spoke_env *env);
+/* Adds a call where the ring is full, or grows, or the cell of `next` is taken; returns as
+ * spokei_pendings_add(). */
+SPOKE_MUST_USE int spokei_pendings_add_slowly(struct spokei_pendings *pendings,
+					      const struct spoke_env *env,
+					      struct spokei_pending *pending);
+
+/* Removes a call that is not in `ring` from the grown ring, if it is there. */
+void spokei_pendings_remove_grown(struct spokei_pendings *pendings,
+				  const struct spokei_pending *pending);
+
+/* Returns the call of an id in the grown ring, or NULL. */
+struct spokei_pending *spokei_pendings_find_grown(const struct spokei_pendings *pendings,
+						  uint64_t id);
 
 static inline size_t spokei_pendings_cell(const struct spokei_pendings *pendings, uint64_t id)
 {
@@ -93,13 +113,9 @@ SPOKE_MUST_USE static inline int spokei_pendings_add(struct spokei_pendings *pen
 						     const struct spoke_env *env,
 						     struct spokei_pending *pending)
 {
-	if (SPOKEI_UNLIKELY(pendings->count >= pendings->room / 2 ||
-			    pendings->ring[spokei_pendings_cell(pendings, pendings->next)])) {
-		int error = spokei_pendings_make_place(pendings, env);
-
-		if (error)
-			return error;
-	}
+	if (SPOKEI_UNLIKELY(pendings->count >= pendings->limit ||
+			    pendings->ring[spokei_pendings_cell(pendings, pendings->next)]))
+		return spokei_pendings_add_slowly(pendings, env, pending);
 	pending->id = pendings->next;
 	pendings->ring[spokei_pendings_cell(pendings, pending->id)] = pending;
 	pendings->count++;
@@ -113,8 +129,12 @@ static inline void spokei_pendings_remove(struct spokei_pendings *pendings,
 {
 	size_t cell = spokei_pendings_cell(pendings, pending->id);
 
-	if (pendings->count == 0 || pendings->ring[cell] != pending)
+	if (pendings->count == 0)
 		return;
+	if (SPOKEI_UNLIKELY(pendings->ring[cell] != pending)) {
+		spokei_pendings_remove_grown(pendings, pending);
+		return;
+	}
 	pendings->ring[cell] = NULL;
 	pendings->count--;
 }
@@ -135,8 +155,11 @@ static inline struct spokei_pending *spokei_pendings_find(const struct spokei_pe
 		*ret_given = true;
 		return pending;
 	}
-	*ret_given = spokei_pendings_gave(pendings, id);
-	return NULL;
+	pending = SPOKEI_UNLIKELY(pendings->grown != NULL)
+			  ? spokei_pendings_find_grown(pendings, id)
+			  : NULL;
+	*ret_given = pending || spokei_pendings_gave(pendings, id);
+	return pending;
 }
 
 /* Returns any waiting call, usually the oldest; NULL: none. Taking one after another until none is

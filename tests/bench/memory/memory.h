@@ -62,6 +62,7 @@ void write_all(int fd, const void *bytes, size_t len);
 /* --- the measurements */
 
 void measure_sizes(void);
+void measure_steps(unsigned count);
 void measure_idle(unsigned conns);
 void measure_pending(unsigned few, unsigned many, unsigned calls);
 

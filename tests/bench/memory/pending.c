@@ -43,7 +43,8 @@ void measure_sizes(void)
 	report("sizeof_conn_peer", sizeof(struct spoke_address), "bytes", 0);
 	report("sizeof_call", sizeof(struct spokei_call), "bytes", 0);
 	report("pending_call_in_slab", cell, "bytes", 0);
-	/* At least a quarter of the ring's cells are in use, or the ring would not have grown. */
+	/* At least a quarter of the ring's cells are in use, or the ring would not have grown.
+	 * While it grows, the cells of the next ring that are in memory count as well: a third. */
 	report("pending_call_at_most", cell + 4 * sizeof(void *), "bytes", 256);
 }
 

@@ -11,6 +11,7 @@
 #include "tests/core/memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -155,6 +156,57 @@ static void map_stays_intact_after_enomem(void **state)
 	}
 }
 
+static void *get_number(const struct spokei_map *map, const uint32_t *number)
+{
+	return spokei_map_get(map, number, sizeof(*number));
+}
+
+static void map_that_grows_in_steps_keeps_every_entry(void **state)
+{
+	enum {
+		NUMBERS = 30000
+	};
+	uint32_t *numbers = calloc(NUMBERS, sizeof(*numbers));
+	struct memory memory;
+	struct spokei_map map;
+	bool cleared = false;
+	bool moved = false;
+
+	(void)state;
+	assert_non_null(numbers);
+	make_map(&memory, &map);
+	for (uint32_t i = 0; i < NUMBERS; i++) {
+		uint32_t gone = i / 3;
+		uint32_t kept = gone + 1 + (i * 7919) % (i - gone + 1);
+		size_t place = 0;
+		size_t visited = 0;
+
+		numbers[i] = i;
+		assert_int_equal(spokei_map_add(&map, &numbers[i], sizeof(i), &numbers[i]),
+				 SPOKE_OK);
+		cleared |= map.later != NULL;
+		moved |= map.old != NULL;
+		kept = kept < i ? kept : i;
+		assert_ptr_equal(get_number(&map, &numbers[i]), &numbers[i]);
+		assert_ptr_equal(get_number(&map, &numbers[kept]), &numbers[kept]);
+		assert_int_equal(spokei_map_add(&map, &numbers[kept], sizeof(i), &map),
+				 SPOKE_EEXIST);
+		if (i % 3 == 2) {
+			assert_ptr_equal(spokei_map_remove(&map, &numbers[gone], sizeof(i)),
+					 &numbers[gone]);
+			assert_null(get_number(&map, &numbers[gone]));
+		}
+		while (i % 1009 == 0 && spokei_map_each(&map, &place))
+			visited++;
+		assert_int_equal(visited, i % 1009 == 0 ? map.count : 0);
+	}
+	assert_int_equal(map.count, NUMBERS - NUMBERS / 3);
+	assert_true(cleared && moved);
+	spokei_map_fini(&map);
+	assert_int_equal(memory.bytes, 0);
+	free(numbers);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +214,7 @@ int main(void)
 		cmocka_unit_test(map_keys_are_bytes_with_length),
 		cmocka_unit_test(map_each_visits_each_value_once),
 		cmocka_unit_test(map_stays_intact_after_enomem),
+		cmocka_unit_test(map_that_grows_in_steps_keeps_every_entry),
 	};
 
 	return cmocka_run_group_tests_name("map", tests, NULL, NULL);
