@@ -20,7 +20,7 @@ void spokei_call_open(struct spokei_call *call)
 	retry->lasts_ns = spokei_settings_deadline(&call->method->settings, policy,
 						   retry->args.timeout_ns);
 	if (policy->repeats)
-		retry->id = call->caller->next_id++;
+		retry->id = call->method->caller->next_id++;
 }
 
 bool spokei_call_is_repeatable(const struct spokei_retry_state *retry)
@@ -30,12 +30,12 @@ bool spokei_call_is_repeatable(const struct spokei_retry_state *retry)
 
 uint64_t spokei_call_left(const struct spokei_retry_state *retry)
 {
-	return spokei_retry_state_left(retry, retry->call->caller->engine->begin_ns);
+	return spokei_retry_state_left(retry, retry->call->method->caller->engine->begin_ns);
 }
 
 static uint64_t random_number(const struct spokei_retry_state *retry)
 {
-	const struct spoke_env *env = retry->call->caller->engine->env;
+	const struct spoke_env *env = retry->call->method->caller->engine->env;
 	uint64_t dice;
 
 	env->dice(env->ctx, &dice, sizeof(dice));
@@ -68,7 +68,7 @@ struct spoke_policy_verdict spokei_call_ask(const struct spokei_retry_state *ret
 						      settings->hedge_ns);
 	if (settings->growing && policy->repeats)
 		history.dice = random_number(retry);
-	spokei_directory_count(retry->call->caller->directory, retry->tried, retry->tried_count,
-			       &history.able, &history.fresh);
+	spokei_directory_count(retry->call->method->caller->directory, retry->tried,
+			       retry->tried_count, &history.able, &history.fresh);
 	return policy->next(&history);
 }

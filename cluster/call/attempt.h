@@ -18,8 +18,6 @@ struct spokei_message;
 struct spokei_attempt {
 	struct spokei_pending pending; /* lasting, if the attempt is a call's first one */
 	struct spokei_call *call;
-	bool backup;                      /* begun while another one was slow; of a call that is
-					   * hedged */
 	struct spokei_endpoint *endpoint; /* while the attempt is in flight; NULL: of a push */
 };
 

@@ -84,7 +84,6 @@ static int new_call(struct spoke_method *method, struct spokei_call **ret_call)
 	if (error)
 		return error;
 	call = cell;
-	call->caller = method->caller;
 	call->method = method;
 	call->handle = handle;
 	call->attempt.call = call;
@@ -181,7 +180,7 @@ static int check_kept(const struct spokei_caller *caller, const struct spokei_ca
 
 static int keep_args(struct spokei_call *call, const struct spokei_call_args *args)
 {
-	struct spokei_caller *caller = call->caller;
+	struct spokei_caller *caller = call->method->caller;
 
 	call->retry = spokei_retry_state_keep(&caller->blocks, caller->engine->env, args);
 	if (call->retry == NULL)
@@ -193,7 +192,7 @@ static int keep_args(struct spokei_call *call, const struct spokei_call_args *ar
 static void give_up(struct spokei_call *call)
 {
 	SPOKE_ASSERT(!call->limited);
-	struct spokei_caller *caller = call->caller;
+	struct spokei_caller *caller = call->method->caller;
 
 	spokei_call_forget(caller, call->retry);
 	spokei_slab_give(&caller->calls, call->handle);
@@ -253,7 +252,7 @@ static int begin_kept(struct spoke_method *method, const struct spokei_call_args
 
 	if (error)
 		return error;
-	error = check_kept(call->caller, args);
+	error = check_kept(call->method->caller, args);
 	if (error == 0)
 		error = keep_args(call, args);
 	if (SPOKEI_LIKELY(error == 0)) {

@@ -18,8 +18,7 @@ struct spokei_retry_state;
 /* A cell of the caller's slab. */
 struct spokei_call {
 	struct spokei_attempt attempt;
-	struct spokei_caller *caller;
-	struct spoke_method *method;
+	struct spoke_method *method; /* and by it the caller */
 	uint64_t handle;
 	spoke_call_done_fn done; /* may be NULL */
 	void *arg;

@@ -90,13 +90,14 @@ static void ask_filters(const struct spokei_call *call, struct spoke_result *res
 		about.attachments = retry->args.attachments;
 		about.one_way = retry->args.one_way;
 		if (retry->state != SPOKEI_CALL_FIRST) {
-			uint64_t age_ns = spokei_retry_state_age(retry,
-								 call->caller->engine->begin_ns);
+			uint64_t age_ns =
+				spokei_retry_state_age(retry,
+						       call->method->caller->engine->begin_ns);
 
 			about.took_ns = age_ns ? age_ns : about.took_ns;
 		}
 	}
-	spokei_filters_after_call(call->caller->filters, call->filters, &about, result);
+	spokei_filters_after_call(call->method->caller->filters, call->filters, &about, result);
 }
 
 /* --- the end */
@@ -135,7 +136,7 @@ static SPOKEI_NOINLINE void count_failure(const struct spokei_call *call,
 
 void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)
 {
-	struct spokei_caller *caller = call->caller;
+	struct spokei_caller *caller = call->method->caller;
 	struct spokei_retry_state *retry = call->retry;
 	spoke_call_done_fn done = call->done;
 	void *arg = call->arg;
@@ -167,7 +168,7 @@ static void settle(struct spokei_call *call, struct spoke_result *result)
 		[SPOKE_TICKET_REFUSED] = SPOKE_STAT_TICKETS_REFUSED,
 		[SPOKE_TICKET_CLOSING] = SPOKE_STAT_TICKETS_CLOSING,
 	};
-	struct spokei_caller *caller = call->caller;
+	struct spokei_caller *caller = call->method->caller;
 	struct spokei_retry_state *retry = call->retry;
 	struct spoke_ticket_result settled = {
 		.ticket = { call->handle },
@@ -217,7 +218,7 @@ static void leave(struct spokei_call *call, enum spoke_ticket_settlement settlem
 
 	spokei_call_move(&retry->state, SPOKEI_CALL_OVER);
 	retry->settlement = settlement;
-	spokei_retry_queue_leave(&call->caller->retry, retry, true);
+	spokei_retry_queue_leave(&call->method->caller->retry, retry, true);
 	spokei_task_drop(&retry->tell);
 	cancel_attempt(&call->attempt);
 	for (struct spokei_fork *fork = retry->forks; fork; fork = fork->next)
@@ -246,7 +247,7 @@ void spokei_call_excuse(const struct spokei_call *call, struct spoke_result *res
 {
 	if (!spokei_fallback_hides(result->error))
 		return;
-	spokei_event(call->caller->engine, result->error, "call failed, and is excused");
+	spokei_event(call->method->caller->engine, result->error, "call failed, and is excused");
 	result->error = SPOKE_OK;
 	result->value = spokei_call_nil;
 }
@@ -270,7 +271,7 @@ static struct spokei_call *call_of(struct spokei_task *tell)
 static void tell_soon(struct spokei_call *call, void (*run)(struct spokei_task *task))
 {
 	call->retry->tell.run = run;
-	spokei_engine_soon(call->caller->engine, &call->retry->tell);
+	spokei_engine_soon(call->method->caller->engine, &call->retry->tell);
 }
 
 static void tell_end(struct spokei_task *task)
@@ -330,8 +331,8 @@ static void tell_ticket(struct spokei_task *task)
 	result.error = SPOKE_EDEFERRED;
 	result.ticket.handle = call->handle;
 	spokei_figures_count(call->method->figures, SPOKE_STAT_CALLS_DEFERRED);
-	spokei_report_add(&call->caller->report, SPOKEI_REPORT_DEFERRED, retry->ending.error,
-			  retry->pause_ns);
+	spokei_report_add(&call->method->caller->report, SPOKEI_REPORT_DEFERRED,
+			  retry->ending.error, retry->pause_ns);
 	give_limit(call);
 	call->done = NULL;
 	if (done)
@@ -344,7 +345,7 @@ void spokei_call_defer(struct spokei_call *call)
 
 	SPOKE_ASSERT(retry->ticket == SPOKEI_TICKET_NONE);
 	retry->ticket = SPOKEI_TICKET_DUE;
-	spokei_retry_queue_admit(&call->caller->retry, retry);
+	spokei_retry_queue_admit(&call->method->caller->retry, retry);
 	tell_soon(call, tell_ticket);
 }
 

@@ -108,7 +108,7 @@ static bool is_any_written(const struct spokei_retry_state *retry)
 static void end_attempts(struct spokei_retry_state *retry)
 {
 	struct spokei_call *call = retry->call;
-	struct spokei_caller *caller = call->caller;
+	struct spokei_caller *caller = call->method->caller;
 	const uint64_t handle = call->handle;
 	struct spokei_attempt *attempt;
 
@@ -148,11 +148,11 @@ static void lease_over(struct spokei_lease_use *use)
 	for (struct spokei_fork *fork = retry->forks; fork; fork = fork->next)
 		withdraw(&fork->attempt);
 	retry->lease_end.run = end_call;
-	spokei_engine_soon(retry->call->caller->engine, &retry->lease_end);
+	spokei_engine_soon(retry->call->method->caller->engine, &retry->lease_end);
 }
 
 int spokei_leased_begin(struct spokei_retry_state *retry, struct spoke_lease lease)
 {
 	retry->lease.over = lease_over;
-	return spokei_lease_use_begin(lease, retry->call->caller->engine, &retry->lease);
+	return spokei_lease_use_begin(lease, retry->call->method->caller->engine, &retry->lease);
 }

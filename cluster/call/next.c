@@ -38,7 +38,7 @@ static bool is_backup(const struct spokei_retry_state *retry)
 
 static bool may_send_again(struct spokei_retry_state *retry)
 {
-	struct spokei_caller *caller = retry->call->caller;
+	struct spokei_caller *caller = retry->call->method->caller;
 	bool backup = is_backup(retry);
 
 	if ((backup || retry->last == SPOKE_FATE_UNSURE) && !spokei_call_is_repeatable(retry))
@@ -65,13 +65,14 @@ static enum sent postpone(struct spokei_retry_state *retry)
 	if (!spokei_retry_state_is_deferred(retry) ||
 	    (retry->last == SPOKE_FATE_UNSURE && !spokei_call_is_repeatable(retry)))
 		return SENT_NEVER;
-	spokei_retry_queue_pause(&call->caller->retry, retry, call->method->settings.period_ns);
+	spokei_retry_queue_pause(&call->method->caller->retry, retry,
+				 call->method->settings.period_ns);
 	return SENT_SOME;
 }
 
 static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 {
-	struct spokei_caller *caller = retry->call->caller;
+	struct spokei_caller *caller = retry->call->method->caller;
 	bool again = retry->begun > 0;
 	struct spokei_outcome outcome = { .error = SPOKE_ECLOSED };
 
@@ -108,7 +109,7 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 /* Makes room for a ticket, if the queue drops old ones. Returns whether there is room. */
 static bool make_room(const struct spokei_retry_state *retry)
 {
-	struct spokei_retry_queue *queue = &retry->call->caller->retry;
+	struct spokei_retry_queue *queue = &retry->call->method->caller->retry;
 
 	if (!queue->drops_oldest || retry->size > queue->bytes_max)
 		return spokei_retry_queue_has_room(queue, retry->size);
@@ -122,7 +123,7 @@ static bool make_room(const struct spokei_retry_state *retry)
 static bool begin_pause(struct spokei_retry_state *retry,
 			const struct spoke_policy_verdict *verdict)
 {
-	struct spokei_caller *caller = retry->call->caller;
+	struct spokei_caller *caller = retry->call->method->caller;
 
 	if (caller->closed)
 		return false;
@@ -152,7 +153,7 @@ static enum spoke_ticket_settlement settlement_of(const struct spokei_retry_stat
 {
 	if (error == SPOKE_OK)
 		return SPOKE_TICKET_SUCCESS;
-	if (retry->call->caller->closed)
+	if (retry->call->method->caller->closed)
 		return SPOKE_TICKET_CLOSING;
 	if (spokei_call_left(retry) == 0)
 		return SPOKE_TICKET_EXPIRED;
@@ -161,13 +162,14 @@ static enum spoke_ticket_settlement settlement_of(const struct spokei_retry_stat
 
 static inline void note_age(const struct spokei_call *call, uint64_t age_ns)
 {
-	spokei_histogram_add(call->caller->engine->latency, age_ns);
+	spokei_histogram_add(call->method->caller->engine->latency, age_ns);
 	spokei_histogram_add(&call->method->figures->took, age_ns);
 }
 
 static inline void note_latency(const struct spokei_retry_state *retry)
 {
-	note_age(retry->call, spokei_retry_state_age(retry, retry->call->caller->engine->begin_ns));
+	note_age(retry->call,
+		 spokei_retry_state_age(retry, retry->call->method->caller->engine->begin_ns));
 }
 
 static void finish(struct spokei_call *call, const struct spokei_outcome *outcome,
@@ -183,7 +185,7 @@ static void finish(struct spokei_call *call, const struct spokei_outcome *outcom
 		result = spokei_call_result(outcome);
 	else
 		result = spokei_retry_state_result(retry);
-	if (call->caller->closed && retry->begun == 0)
+	if (call->method->caller->closed && retry->begun == 0)
 		result.error = SPOKE_ECLOSED;
 	/* If spoke_call() itself fails, take_allowed() excuses the call. */
 	if (result.error && verdict->excuse && !retry->inside_call)
@@ -210,7 +212,7 @@ static void await_ends(struct spokei_retry_state *retry, uint64_t wait_ns)
 {
 	spokei_call_move(&retry->state, SPOKEI_CALL_SENDING);
 	if (SPOKEI_UNLIKELY(wait_ns))
-		spokei_retry_queue_watch(&retry->call->caller->retry, retry, wait_ns);
+		spokei_retry_queue_watch(&retry->call->method->caller->retry, retry, wait_ns);
 }
 
 void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *outcome)
@@ -219,7 +221,7 @@ void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *out
 	struct spoke_policy_verdict verdict;
 
 	if (SPOKEI_UNLIKELY(retry->watched))
-		spokei_retry_queue_leave(&call->caller->retry, retry, false);
+		spokei_retry_queue_leave(&call->method->caller->retry, retry, false);
 	for (;;) {
 		enum sent sent;
 
@@ -253,7 +255,7 @@ void spokei_call_next(struct spokei_call *call, const struct spokei_outcome *out
 
 static void note_timeout(const struct spokei_attempt *attempt, const struct spokei_outcome *outcome)
 {
-	struct spokei_caller *caller = attempt->call->caller;
+	struct spokei_caller *caller = attempt->call->method->caller;
 
 	if (outcome->error != SPOKE_ETIMEOUT && outcome->error != SPOKE_ETIMEOUT_UNSENT)
 		return;
@@ -267,7 +269,7 @@ static void note_timeout(const struct spokei_attempt *attempt, const struct spok
 static bool waits_again(struct spokei_retry_state *retry, const struct spokei_outcome *outcome)
 {
 	if (outcome->written || !spoke_error_is_transport(outcome->error) ||
-	    outcome->error == SPOKE_ETIMEOUT_UNSENT || retry->call->caller->closed ||
+	    outcome->error == SPOKE_ETIMEOUT_UNSENT || retry->call->method->caller->closed ||
 	    (retry->fans_out && retry->begun > 1) ||
 	    !spokei_call_waits_for_endpoint(retry, SPOKE_EUNAVAILABLE))
 		return false;
@@ -326,9 +328,9 @@ static void note_hedged(const struct spokei_attempt *attempt)
 {
 	const struct spokei_retry_state *retry = attempt->call->retry;
 	struct spoke_method *method = attempt->call->method;
-	struct spoke_engine *engine = attempt->call->caller->engine;
+	struct spoke_engine *engine = attempt->call->method->caller->engine;
 
-	if (retry->hedged && attempt->backup && retry->open > 0)
+	if (retry->hedged && attempt->pending.backup && retry->open > 0)
 		spokei_count(engine, SPOKE_STAT_HEDGES_WON);
 	/* After a failure it says nothing of one attempt. */
 	if (retry->failed == 0)
@@ -408,12 +410,12 @@ static SPOKEI_NOINLINE void notify_filters(const struct spokei_attempt *attempt,
 		.error = outcome->error,
 		.written = outcome->written,
 		.backup = call->retry && call->retry->state != SPOKEI_CALL_FIRST &&
-			  call->retry->hedged && attempt->backup,
+			  call->retry->hedged && attempt->pending.backup,
 		.queued_ns = outcome->queued_ns,
 		.waited_ns = outcome->waited_ns,
 	};
 
-	spokei_filters_after_attempt(call->caller->filters, call->filters, &about);
+	spokei_filters_after_attempt(call->method->caller->filters, call->filters, &about);
 }
 
 static void attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome)

@@ -29,8 +29,9 @@ uint64_t spokei_call_time(const struct spokei_retry_state *retry)
 	uint64_t time_ns = retry->args.timeout_ns;
 
 	if (retry->was_unready) {
-		uint64_t age_ns = spokei_retry_state_age(retry,
-							 retry->call->caller->engine->begin_ns);
+		uint64_t age_ns =
+			spokei_retry_state_age(retry,
+					       retry->call->method->caller->engine->begin_ns);
 
 		time_ns = time_ns > age_ns ? time_ns - age_ns : 0;
 	}
@@ -71,7 +72,7 @@ static int begin_somewhere(struct spokei_retry_state *retry, struct spokei_attem
 			   struct spokei_endpoint **ret_endpoint, spokei_attempt_done_fn done)
 {
 	struct spokei_call *call = retry->call;
-	struct spokei_caller *caller = call->caller;
+	struct spokei_caller *caller = call->method->caller;
 	struct spokei_tried tried = tried_of(retry);
 	struct spokei_call_args args;
 	struct spokei_conn *conn;
@@ -103,7 +104,7 @@ static int begin_somewhere(struct spokei_retry_state *retry, struct spokei_attem
 
 int spokei_call_send_one(struct spokei_retry_state *retry, spokei_attempt_done_fn done)
 {
-	struct spokei_caller *caller = retry->call->caller;
+	struct spokei_caller *caller = retry->call->method->caller;
 	struct spokei_attempt *attempt = spokei_retry_state_attempt(retry, caller->engine->env);
 	struct spokei_endpoint *endpoint;
 	int error;
@@ -120,8 +121,8 @@ int spokei_call_send_one(struct spokei_retry_state *retry, spokei_attempt_done_f
 		return error;
 	SPOKE_ASSERT(endpoint != NULL);
 	attempt->endpoint = endpoint;
-	attempt->backup = retry->open > 0 && retry->waited;
-	retry->hedged |= attempt->backup;
+	attempt->pending.backup = retry->open > 0 && retry->waited;
+	retry->hedged |= attempt->pending.backup;
 	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);
 	retry->open++;
 	return SPOKE_OK;
