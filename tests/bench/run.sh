@@ -31,7 +31,8 @@
 #       Calls over TLS next to plain ones on one core, handshakes next to those of the library alone, and
 #       the memory of connections.
 #   sh tests/bench/run.sh timers [--quick]
-#       The wheel against libev, libuv, libevent and a heap, on one core.
+#       The wheel against libev, libuv, libevent, a heap, and wheels with plain lists, with bitmaps, and
+#       without cascades, on one core.
 #   sh tests/bench/run.sh memory [--quick]
 #       Bytes per idle connection and per waiting call, and the cost of a million of them.
 #   sh tests/bench/run.sh idle [--quick]
