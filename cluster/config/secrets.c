@@ -11,9 +11,10 @@
 #include <spoke/engine.h>
 
 #define LOOK_NS UINT64_C(60000000000)
-#define FILE_MAX 4096u   /* bytes of a file; a longer one is refused in any case */
-#define PATHS_MAX 65536u /* bytes of all paths; the files of the others are read by a reload only  \
-			  */
+#define FILE_MAX 4096u /* bytes of a file; a longer one is refused in any case */
+#define PATHS_MAX                                                                                  \
+	65536u /* bytes of all paths; the files of the others are read by a reload only            \
+		*/
 
 struct spokei_secrets {
 	struct spoke_engine *engine;

@@ -12,12 +12,10 @@
 #include <spoke/link.h>
 
 #include <errno.h>
-#include <inttypes.h>
 
 #define ADDRESS_TEXT 160u
 /* How often a timer that only reserves its place is armed again. */
 #define REST_NS UINT64_C(3600000000000)
-#define MS UINT64_C(1000000)
 
 /* --- backoff */
 
@@ -386,19 +384,6 @@ static const struct spokei_conn_up conn_up = {
 	.failed = conn_failed,
 };
 
-/* A handshake that has failed may still wait for the peer to read the reason. */
-static void give_up(struct spokei_connector *connector)
-{
-	const struct spokei_conn *conn = connector->conn;
-
-	if (conn->state == SPOKEI_CONN_OPENING && spokei_stream_why(&conn->stream))
-		spokei_connector_complain_of_stream(connector, conn);
-	else
-		spokei_connector_complain(connector, SPOKE_ECONNECT, "no answer in %" PRIu64 " ms",
-					  connector->connect_ns / MS);
-	spokei_conn_give_up(connector->conn, -ETIMEDOUT);
-}
-
 static void connector_due(struct spoke_timer *timer, void *arg)
 {
 	struct spokei_connector *connector = spoke_container_of(timer, struct spokei_connector,
@@ -410,7 +395,8 @@ static void connector_due(struct spoke_timer *timer, void *arg)
 		begin_round(connector);
 	} else if (connector->state == SPOKEI_CONNECTOR_CONNECTING &&
 		   spokei_conn_is_opening(connector->conn)) {
-		give_up(connector);
+		spokei_connector_complain_of_time(connector);
+		spokei_conn_give_up(connector->conn, -ETIMEDOUT);
 	}
 }
 

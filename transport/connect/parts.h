@@ -78,6 +78,8 @@ void spokei_connector_complain(struct spokei_connector *connector, int error, co
 void spokei_connector_complain_of_system(struct spokei_connector *connector, int error, int status);
 void spokei_connector_complain_of_stream(struct spokei_connector *connector,
 					 const struct spokei_conn *conn);
+/* The time for connecting is over. */
+void spokei_connector_complain_of_time(struct spokei_connector *connector);
 
 /* Events of the connector's connection: the peer has sent something, or a reply; a heartbeat is
  * missed; a reason against the connection is gone, because of this user of the wheel. */

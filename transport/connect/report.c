@@ -8,11 +8,13 @@
 #include <spoke/link.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define REASON_TEXT 160u
+#define NS_PER_MS UINT64_C(1000000)
 
 /* --- state and grade */
 
@@ -178,6 +180,18 @@ void spokei_connector_complain_of_stream(struct spokei_connector *connector,
 
 	spokei_connector_complain(connector, SPOKE_EHANDSHAKE, "%s",
 				  why ? why : spoke_strerror(SPOKE_EHANDSHAKE));
+}
+
+/* A handshake that has failed may still wait for the peer to read the reason. */
+void spokei_connector_complain_of_time(struct spokei_connector *connector)
+{
+	const struct spokei_conn *conn = connector->conn;
+
+	if (conn->state == SPOKEI_CONN_OPENING && spokei_stream_why(&conn->stream))
+		spokei_connector_complain_of_stream(connector, conn);
+	else
+		spokei_connector_complain(connector, SPOKE_ECONNECT, "no answer in %" PRIu64 " ms",
+					  connector->connect_ns / NS_PER_MS);
 }
 
 /* --- its connection */

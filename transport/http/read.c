@@ -101,8 +101,8 @@ static void read_some(struct spokei_http_conn *conn)
 	}
 }
 
-/* The stream may have to read in order to write, and to write in order to read. What it has
- * received is read in this turn; that is no more than one call of the system gives. */
+/* The stream may have to read in order to write, and to write in order to read. All bytes that it
+ * has received are read in this turn; one call of the system gives no more than that. */
 static void ready_layered(struct spokei_http_conn *conn)
 {
 	int status;

@@ -315,7 +315,7 @@ static void token_goes_before_calls_that_wait_for_their_connection(void **state)
 	assert_int_equal(spoke_stat_get(rig.provides.engine, SPOKE_STAT_REFUSED_CREDENTIALS), 0);
 }
 
-static void changed_token_is_shown_on_a_connection_that_has_shown_another(void **state)
+static void changed_token_is_shown_in_place_of_the_first(void **state)
 {
 	(void)state;
 	provide(NEAR, "[provider]\ntoken = " SECRET "," OTHER "\n");
@@ -512,7 +512,7 @@ int main(void)
 		TEST(consumer_has_one_token_and_no_random_one),
 		TEST(token_is_shown_once_on_a_connection_of_messagepack_rpc),
 		TEST(token_goes_before_calls_that_wait_for_their_connection),
-		TEST(changed_token_is_shown_on_a_connection_that_has_shown_another),
+		TEST(changed_token_is_shown_in_place_of_the_first),
 		TEST(new_connection_of_messagepack_rpc_shows_the_token_again),
 		TEST(token_of_the_url_is_shown_too),
 		TEST(token_for_another_machine_over_plain_tcp_is_refused),

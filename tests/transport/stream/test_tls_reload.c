@@ -116,7 +116,7 @@ static void handshake_ends_on_the_files_on_which_it_began(void **state)
 	tlscert_free(&other);
 }
 
-static void handshake_that_began_before_its_authority_went_is_refused_afterwards(void **state)
+static void handshake_under_a_removed_authority_is_refused_at_its_end(void **state)
 {
 	(void)state;
 	begin_handshake();
@@ -200,7 +200,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(handshake_ends_on_the_files_on_which_it_began),
-		TEST(handshake_that_began_before_its_authority_went_is_refused_afterwards),
+		TEST(handshake_under_a_removed_authority_is_refused_at_its_end),
 		TEST(new_authority_counts_for_live_and_new_peers),
 		TEST(files_that_are_gone_or_broken_leave_the_old_ones_in_use),
 		TEST(thousand_changes_leave_no_memory_behind),

@@ -2,7 +2,7 @@
 /*
  * The end of a failed handshake: the peer gets its alert. Closing with unread bytes would reset the
  * connection, and the reset would destroy the alert. So this side ends its direction, and drops all
- * that the peer still sends until its end, for a second at most.
+ * bytes of the peer until its end, for a second at most.
  */
 #include "core/base/env.h"
 #include "core/engine/engine.h"
@@ -27,7 +27,7 @@ static bool set_alarm(struct spokei_tls *tls)
 	       spoke_alarm_after(tls->engine, &tls->linger, delay_ns, linger_due) == SPOKE_OK;
 }
 
-/* Ends all whose time is over, and the others too if their alarm cannot be set. */
+/* Ends the streams with no time left, and the others too if their alarm cannot be set. */
 static void linger_due(struct spoke_alarm *alarm)
 {
 	struct spokei_tls *tls = spoke_container_of(alarm, struct spokei_tls, linger);
@@ -49,7 +49,7 @@ int spokei_tls_linger(struct spokei_tls_link *link)
 {
 	const struct spoke_env *env = link->tls->engine->env;
 	struct spokei_tls *tls = link->tls;
-	bool told = spokei_buffer_len(&link->lag) > 0; /* else there is no alert to lose */
+	bool told = spokei_buffer_len(&link->lag) > 0; /* else no alert can be lost */
 
 	if (spokei_tls_push(link) != 0 || !told || link->ended ||
 	    env->net->shut(env->ctx, link->stream->watch.fd) < 0)
