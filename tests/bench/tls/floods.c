@@ -24,6 +24,7 @@ enum {
 	FLOODERS = 32, /* handshakes that are under way */
 	HELLO_MAX = 4096,
 	LIVE_ROUNDS = 15,
+	FLOODS = 5, /* of a kind, of which the median counts */
 };
 
 /* Shared by the processes. */
@@ -73,14 +74,17 @@ static void stop_server(void)
 	turns->on = true;
 }
 
-static void print_longest(const char *figure, double plain)
+/* Returns the milliseconds of the longest turn since stop_server(). */
+static double end_turns(void)
 {
-	if (plain > 0)
-		printf("%s\t%.2f\t%.2f\t\n", figure, plain * 1e3, turns->longest * 1e3);
-	else
-		printf("%s\t\t%.2f\t\n", figure, turns->longest * 1e3);
-	(void)fflush(stdout);
 	turns->on = false;
+	return turns->longest * 1e3;
+}
+
+static void print_longest(const char *figure, double *longest)
+{
+	printf("%s\t\t%.2f\t\n", figure, bench_median(longest, FLOODS));
+	(void)fflush(stdout);
 }
 
 /* --- 1,000 handshakes at once */
@@ -111,12 +115,12 @@ static SSL *make_client(SSL_CTX *context, int fd)
 	return ssl;
 }
 
-void bench_crowd(const char *figure, enum port port)
+static double crowd(SSL_CTX *context, enum port port)
 {
 	static int fds[HANDSHAKES];
 	static SSL *ssls[HANDSHAKES];
-	SSL_CTX *context = bench_client_context(port == PORT_MUTUAL);
 	unsigned done = 0;
+	double longest;
 
 	stop_server();
 	for (unsigned i = 0; i < HANDSHAKES; i++) {
@@ -137,12 +141,23 @@ void bench_crowd(const char *figure, enum port port)
 		}
 		bench_rest(1);
 	}
-	bench_rest(300);
-	print_longest(figure, 0);
+	bench_rest(100);
+	longest = end_turns();
 	for (unsigned i = 0; i < HANDSHAKES; i++) {
 		SSL_free(ssls[i]);
 		(void)close(fds[i]);
 	}
+	return longest;
+}
+
+void bench_crowd(const char *figure, enum port port)
+{
+	SSL_CTX *context = bench_client_context(port == PORT_MUTUAL);
+	double longest[FLOODS];
+
+	for (unsigned i = 0; i < FLOODS; i++)
+		longest[i] = crowd(context, port);
+	print_longest(figure, longest);
 	SSL_CTX_free(context);
 }
 
@@ -170,10 +185,9 @@ static size_t make_updates(SSL *ssl, char *bytes, int kind)
 	return len;
 }
 
-void bench_updates(const char *figure, bool asks)
+static double update(SSL_CTX *context, int kind)
 {
 	static char bytes[FLOOD_BYTES];
-	SSL_CTX *context = bench_client_context(false);
 	int fd = bench_dial(PORT_TLS);
 	SSL *ssl = SSL_new(context);
 	size_t len;
@@ -181,8 +195,7 @@ void bench_updates(const char *figure, bool asks)
 
 	if (ssl == NULL || SSL_set_fd(ssl, fd) != 1 || SSL_connect(ssl) != 1)
 		bench_die("no handshake");
-	len = make_updates(ssl, bytes,
-			   asks ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED);
+	len = make_updates(ssl, bytes, kind);
 	stop_server();
 	while (sent < len) {
 		ssize_t took = send(fd, bytes + sent, len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -197,9 +210,20 @@ void bench_updates(const char *figure, bool asks)
 	}
 	(void)kill(bench_server, SIGCONT);
 	bench_rest(300);
-	print_longest(figure, 0);
 	SSL_free(ssl);
 	(void)close(fd);
+	return end_turns();
+}
+
+void bench_updates(const char *figure, bool asks)
+{
+	int kind = asks ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED;
+	SSL_CTX *context = bench_client_context(false);
+	double longest[FLOODS];
+
+	for (unsigned i = 0; i < FLOODS; i++)
+		longest[i] = update(context, kind);
+	print_longest(figure, longest);
 	SSL_CTX_free(context);
 }
 
