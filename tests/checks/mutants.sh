@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks the planted bugs of tests/sim/mutants.sh: every patch applies, changes only the product, names the
 # invariant that must catch it, and describes the bug. Every invariant of the simulator has a patch, and
-# is checked in the file that tests/sim/invariants.h names.
+# is checked in the file that tests/sim/invariants.h names. The patches of tests/planted/run.sh name a
+# program and one of its tests instead.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -19,11 +20,26 @@ while read -r invariant file; do
 done <"$work/table"
 sed 's/ .*//' "$work/table" | sort >"$work/invariants"
 : >"$work/named"
-for patch in tests/sim/mutants/*.patch; do
-	invariant=$(sed -n '2s/^# Caught by: //p' "$patch")
+check_invariant() { # <patch>
+	invariant=$(sed -n '2s/^# Caught by: //p' "$1")
 	grep -qx -e "$invariant" "$work/invariants" ||
-		complain "$patch:2: names no invariant of tests/sim/invariants.h: $invariant"
+		complain "$1:2: names no invariant of tests/sim/invariants.h: $invariant"
 	echo "$invariant" >>"$work/named"
+}
+
+# The program FLOOR_WING_test_ROOM is made of tests/FLOOR/WING/test_ROOM.c.
+check_test() { # <patch>
+	program=$(sed -n '2s/^# Caught by: \([^ ]*\) .*/\1/p' "$1")
+	test=$(sed -n '2s/^# Caught by: [^ ]* //p' "$1")
+	source=tests/$(echo "${program%%_test_*}" | tr _ /)/test_${program#*_test_}.c
+	grep -qs "^static void $test(" "$source" || complain "$1:2: $source has no test $test"
+}
+
+for patch in tests/sim/mutants/*.patch tests/planted/*.patch; do
+	case $patch in
+	tests/sim/*) check_invariant "$patch" ;;
+	*) check_test "$patch" ;;
+	esac
 	sed -n 3p "$patch" | grep -q '^# ' || complain "$patch:3: does not say what the bug is"
 	sed -n 's|^+++ b/||p' "$patch" | while read -r file; do
 		case " $floors " in

@@ -202,6 +202,20 @@ static void damaged_tag_is_answered_with_an_alert(void **state)
 	assert_damage_is_noticed(wire, len, ALERT_BAD_RECORD);
 }
 
+/* A connection is closed as soon as a read has failed: nothing flushes its stream then. */
+static void alert_is_out_when_the_read_has_failed(void **state)
+{
+	const struct spoke_env *env = &rig.process.env;
+	size_t len = make("x", 1);
+
+	(void)state;
+	wire[len - 1] ^= 1;
+	rig.paused = true;
+	tlsrig_send(&rig, wire, len);
+	assert_int_equal(rig.stream.kind->read(&rig.stream, came, sizeof(came)), -EPROTO);
+	assert_true(env->net->read(env->ctx, rig.fd, came, sizeof(came)) > RECORD_HEAD);
+}
+
 static void repeated_record_is_refused(void **state)
 {
 	size_t len = make("x", 1);
@@ -263,6 +277,7 @@ int main(void)
 		TEST(end_follows_the_bytes_that_wait),
 		TEST(every_flipped_bit_of_a_record_is_noticed),
 		TEST(damaged_tag_is_answered_with_an_alert),
+		TEST(alert_is_out_when_the_read_has_failed),
 		TEST(repeated_record_is_refused),
 		TEST(left_out_record_is_noticed),
 		TEST(record_that_is_too_long_is_refused_by_its_head),

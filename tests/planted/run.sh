@@ -1,0 +1,141 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Plants the bugs of tests/planted one after another in a copy of the tree, and checks that a unit test
+# notices each. They concern security: who may connect and call, and what TLS promises.
+#
+#   sh tests/planted/run.sh                  all of them
+#   sh tests/planted/run.sh <name>...        these
+#
+# A planted bug is a patch of the product. Its second line names the program of a test and the test, which
+# has to fail. It has to pass without the patch. Any other crash, or a timeout, is a failure of this check. tests/checks/mutants.sh checks that all patches apply.
+#
+# SECONDS_EACH (default 120) limits the time of a program. The copy is build/planted and is deleted before
+# the next run. The table is build/log/planted.txt; the output of the programs is build/log/planted/<name>.log.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+root=$PWD
+patches=$root/tests/planted
+copy=$root/build/planted
+tree=$copy/tree
+logs=$root/build/log/planted
+table=$root/build/log/planted.txt
+limit=${SECONDS_EACH:-120}
+
+# Outside of a repository git applies patches to the current directory.
+GIT_CEILING_DIRECTORIES=$root/build
+export GIT_CEILING_DIRECTORIES
+
+now_ms() {
+	echo $(($(date +%s%N) / 1000000))
+}
+
+# Prints the program, or the test, that has to notice the bug.
+program_of() { # <name>
+	sed -n '2s/^# Caught by: \([^ ]*\) .*/\1/p' "$patches/$1.patch"
+}
+
+test_of() { # <name>
+	sed -n '2s/^# Caught by: [^ ]* //p' "$patches/$1.patch"
+}
+
+build() { # <log> <target>...
+	log=$1
+	shift
+	ninja -C "$tree/build/dev" "$@" >"$log" 2>&1
+}
+
+# Runs a program, all tests of it. Returns its status.
+run() { # <program> <log>
+	path=$(find "$tree/build/dev/tests" -name "$1" -type f | head -n 1)
+	(cd "$tree" && timeout "$limit" "$path") >"$2" 2>&1
+}
+
+# Returns whether the test has the result. A test that fails in its end, too, has the result ERROR.
+has_result() { # <log> <result> <test>
+	grep -qx "\[ *$2 *\] $3" "$1"
+}
+
+# Returns whether the test is the last one, and has left a process of its world behind, which aborts the
+# program.
+is_cut_short() { # <log> <test>
+	[ "$(sed -n 's/^\[ RUN      \] //p' "$1" | tail -n 1)" = "$2" ] &&
+		tail -n 1 "$1" | grep -q 'core/virtual/.*assertion failed'
+}
+
+make_copy() { # <target>...
+	rm -rf "$copy" "$logs"
+	mkdir -p "$tree" "$logs" || return 1
+	git ls-files -z --cached --others --exclude-standard >"$copy/files" || return 1
+	tar -cf - --null --ignore-failed-read -T "$copy/files" 2>"$logs/copy.log" |
+		tar -xf - -C "$tree" || return 1
+	(cd "$tree" && cmake --preset dev) >"$logs/configure.log" 2>&1 || return 1
+	build "$logs/build.log" "$@"
+}
+
+# Prints the result for the bug, "caught" if the test fails.
+try() { # <name>
+	program=$(program_of "$1")
+	test=$(test_of "$1")
+	verdict="does not build"
+	build "$logs/$1.log" "$program" || return
+	run "$program" "$logs/$1.log"
+	status=$?
+	if has_result "$logs/$1.log" '\(FAILED\|ERROR\)' "$test" ||
+		is_cut_short "$logs/$1.log" "$test"; then
+		verdict=caught
+	elif [ $status = 124 ]; then
+		verdict="not over in $limit s"
+	elif has_result "$logs/$1.log" OK "$test"; then
+		verdict="not caught by $test"
+	else
+		verdict="a crash: status $status"
+	fi
+}
+
+plant() { # <name>: one line of the table
+	begun=$(now_ms)
+	if (cd "$tree" && git apply "$patches/$1.patch") >"$logs/$1.log" 2>&1; then
+		try "$1"
+		(cd "$tree" && git apply -R "$patches/$1.patch") || exit 2
+	else
+		verdict="does not apply"
+	fi
+	took=$(($(now_ms) - begun))
+	printf '%-36s %5d.%d  %s\n' "$1" $((took / 1000)) $((took % 1000 / 100)) "$verdict"
+}
+
+if [ $# = 0 ]; then
+	# shellcheck disable=SC2046
+	set -- $(cd "$patches" && ls ./*.patch | sed 's|^\./||; s|\.patch$||')
+fi
+for name in "$@"; do
+	[ -f "$patches/$name.patch" ] || {
+		echo "no such file: $patches/$name.patch" >&2
+		exit 2
+	}
+done
+
+echo "copying and building the tree"
+programs=$(for name in "$@"; do program_of "$name"; done | sort -u)
+# shellcheck disable=SC2086
+make_copy $programs || {
+	tail -n 20 "$logs"/*.log
+	exit 2
+}
+status=0
+for program in $programs; do
+	run "$program" "$logs/$program.sound" || {
+		echo "$program fails without a bug: $logs/$program.sound"
+		status=1
+	}
+done
+begun_all=$(now_ms)
+: >"$table"
+for name in "$@"; do
+	plant "$name" >"$copy/line"
+	tee -a "$table" <"$copy/line"
+done
+caught=$(grep -c ' caught$' "$table")
+echo "$caught of $# caught, $((($(now_ms) - begun_all) / 1000)) s" | tee -a "$table"
+[ "$caught" = $# ] || status=1
+exit $status
