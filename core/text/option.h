@@ -37,7 +37,8 @@ static inline unsigned spokei_option_percentile(uint64_t value)
 		       : 0;
 }
 
-/* Returns whether the value has a text of its own, and is not in the range of the kind's numbers. */
+/* Returns whether the value has a text of its own, and is not in the range of the kind's numbers.
+ */
 bool spokei_option_is_word(enum spokei_option_kind kind, uint64_t value);
 
 /* A row of a table of options. Numbers are in the kind's unit. */

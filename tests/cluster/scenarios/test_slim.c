@@ -95,7 +95,10 @@ static void spare_memory_stays_while_calls_wait(void **state)
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
 	call = stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
 	pass(stage, 3 * INTERVAL);
-	assert_true(stage_client_stat(stage, SPOKE_STAT_PROBE_ANSWERS_READ) > 2);
+	/* Either side may be the first to ask. */
+	assert_true(stage_client_stat(stage, SPOKE_STAT_PROBE_ANSWERS_READ) +
+			    stage_client_stat(stage, SPOKE_STAT_PROBES_READ) >
+		    2);
 	assert_true(stage->provider->link->spare_bytes >= LARGE);
 	assert_true(spoke_call_cancel(stage->consumer, call->name));
 	assert_int_equal(stage_end_of(stage, call)->error, SPOKE_ECANCELED);
