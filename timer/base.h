@@ -16,7 +16,7 @@
 #define SPOKEI_NORETURN __attribute__((noreturn, cold))
 /* Keeps a rare path out of its caller, so that the common one needs no stack frame. */
 #define SPOKEI_NOINLINE __attribute__((noinline))
-/* Puts a function into all its callers, whatever the compiler expects of that. */
+/* Puts a function into all its callers, even a long one. */
 #define SPOKEI_INLINE inline __attribute__((always_inline))
 #define SPOKEI_PRINTF(at, args) __attribute__((format(printf, at, args)))
 #else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inspection of the wheel for displays: dimensions, position, timers in a slot. Reads only. */
+/* Inspection of the wheel: dimensions, position, timers in a slot, counters. Reads only. */
 #include "timer/wheel.h"
 
 void spoke_wheel_shape(const struct spoke_wheel *wheel, struct spoke_wheel_shape *ret_shape)
@@ -63,4 +63,47 @@ uint32_t spoke_wheel_occupancy(const struct spoke_wheel *wheel, uint32_t level, 
 	if (wheel->phase != SPOKEI_WHEEL_RESTING && number == wheel->slot)
 		count += count_lanes(&slots->slot[slots->count], max - count, ret_of_class);
 	return count;
+}
+
+static void add_counts(struct spoke_wheel_counts *sum, const struct spoke_wheel *wheel,
+		       unsigned timer_class)
+{
+	const struct spoke_wheel_tally *tally = &wheel->front.tally[timer_class];
+	const struct spokei_wheel_class *of = &wheel->class_of[timer_class];
+
+	sum->scheduled += tally->scheduled;
+	sum->cancelled += tally->cancelled;
+	sum->rescheduled += tally->rescheduled;
+	sum->rejected += of->rejected;
+	sum->fired += of->fired;
+	sum->returned += tally->returned;
+	sum->pending += tally->scheduled - tally->cancelled - of->fired - tally->returned;
+	if (spokei_late_ever(&of->late) > sum->late_max_ns)
+		sum->late_max_ns = spokei_late_ever(&of->late);
+	if (spokei_late_recent(&of->late) > sum->late_recent_ns)
+		sum->late_recent_ns = spokei_late_recent(&of->late);
+}
+
+void spoke_wheel_counts(const struct spoke_wheel *wheel, struct spoke_wheel_counts *ret_counts)
+{
+	*ret_counts = (struct spoke_wheel_counts){ 0 };
+	for (uint32_t i = 0; i < wheel->front.classes; i++)
+		add_counts(ret_counts, wheel, i);
+}
+
+int spoke_wheel_class_counts(const struct spoke_wheel *wheel, unsigned timer_class,
+			     struct spoke_wheel_counts *ret_counts, const char **ret_name)
+{
+	if (timer_class >= wheel->front.classes)
+		return SPOKE_WHEEL_NO_CLASS;
+	*ret_counts = (struct spoke_wheel_counts){ 0 };
+	add_counts(ret_counts, wheel, timer_class);
+	if (ret_name)
+		*ret_name = wheel->class_of[timer_class].name;
+	return SPOKE_WHEEL_OK;
+}
+
+void spoke_wheel_work(const struct spoke_wheel *wheel, struct spoke_wheel_work *ret_work)
+{
+	*ret_work = wheel->work;
 }

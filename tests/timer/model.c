@@ -247,11 +247,10 @@ static void do_detach(struct model *model)
  * only with more timers than the model has. */
 static void do_query(struct model *model)
 {
-	struct spoke_wheel_front *front = (struct spoke_wheel_front *)model->wheel;
 	uint64_t next = spoke_wheel_next(model->wheel);
 	const struct item *first = model->head.next;
 
-	front->stayed = model->operations & 1 ? 0 : UINT64_MAX;
+	((struct spoke_wheel_front *)model->wheel)->stayed = model->operations & 1 ? 0 : UINT64_MAX;
 	if (first == &model->head)
 		expect(model, next == SPOKE_WHEEL_NEVER, "an empty wheel wants to be advanced");
 	else

@@ -12,8 +12,6 @@
 #include "tests/transport/dice.h"
 #include "transport/conn/pending.h"
 
-#include <stdlib.h>
-
 enum {
 	CALLS = 300,
 	LATEST = 1024, /* ids that the model remembers */
@@ -259,47 +257,6 @@ static void an_id_is_known_to_have_been_given(void **state)
 	stop();
 }
 
-static void ring_that_grows_in_steps_keeps_every_call(void **state)
-{
-	enum {
-		MANY = 20000
-	};
-	struct spokei_pending *calls = calloc(MANY, sizeof(*calls));
-	struct spokei_pendings pendings;
-	struct memory memory;
-	bool grew = false;
-	bool given;
-
-	(void)state;
-	assert_non_null(calls);
-	memory_init(&memory);
-	spokei_pendings_init(&pendings, 1, UINT32_MAX, UINT32_MAX - 5000);
-	for (size_t i = 0; i < MANY; i++) {
-		size_t gone = i / 4;
-		size_t kept = gone + 1 + (i * 7919) % (i - gone + 1);
-
-		assert_int_equal(spokei_pendings_add(&pendings, &memory.env, &calls[i]), SPOKE_OK);
-		grew |= pendings.grown != NULL;
-		kept = kept < i ? kept : i;
-		assert_ptr_equal(spokei_pendings_find(&pendings, calls[i].id, &given), &calls[i]);
-		assert_ptr_equal(spokei_pendings_find(&pendings, calls[kept].id, &given),
-				 &calls[kept]);
-		if (i % 4 == 3) {
-			spokei_pendings_remove(&pendings, &calls[gone]);
-			assert_null(spokei_pendings_find(&pendings, calls[gone].id, &given));
-			assert_true(given);
-		}
-		assert_int_equal(pendings.count, i + 1 - (i + 1) / 4);
-	}
-	assert_true(grew);
-	for (size_t left = pendings.count; left > 0; left--)
-		spokei_pendings_remove(&pendings, spokei_pendings_any(&pendings));
-	assert_null(spokei_pendings_any(&pendings));
-	spokei_pendings_fini(&pendings, &memory.env);
-	assert_int_equal(memory.bytes, 0);
-	free(calls);
-}
-
 static void when_all_ids_wait_that_is_the_limit(void **state)
 {
 	(void)state;
@@ -498,7 +455,6 @@ int main(void)
 		cmocka_unit_test(every_call_is_found_by_its_id),
 		cmocka_unit_test(ids_count_up_and_begin_again_at_the_first),
 		cmocka_unit_test(an_id_is_known_to_have_been_given),
-		cmocka_unit_test(ring_that_grows_in_steps_keeps_every_call),
 		cmocka_unit_test(when_all_ids_wait_that_is_the_limit),
 		cmocka_unit_test(old_calls_stay_while_millions_come_and_go),
 		cmocka_unit_test(calls_that_are_rings_apart_keep_their_cells_when_it_grows),
