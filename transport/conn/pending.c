@@ -153,17 +153,12 @@ void spokei_pendings_remove_grown(struct spokei_pendings *pendings,
 	pendings->count--;
 }
 
-struct spokei_pending *spokei_pendings_find_slowly(const struct spokei_pendings *pendings,
-						   uint64_t id, bool *ret_given)
+struct spokei_pending *spokei_pendings_find_grown(const struct spokei_pendings *pendings,
+						  uint64_t id)
 {
-	struct spokei_pending *pending = NULL;
+	struct spokei_pending *pending = pendings->count > 0 ? *cell_of(pendings, id) : NULL;
 
-	if (pendings->grown && pendings->count > 0)
-		pending = *cell_of(pendings, id);
-	if (pending && pending->id != id)
-		pending = NULL;
-	*ret_given = pending || spokei_pendings_gave(pendings, id);
-	return pending;
+	return pending && pending->id == id ? pending : NULL;
 }
 
 bool spokei_pendings_gave(const struct spokei_pendings *pendings, uint64_t id)

@@ -91,9 +91,9 @@ SPOKE_MUST_USE int spokei_pendings_add_slowly(struct spokei_pendings *pendings,
 void spokei_pendings_remove_grown(struct spokei_pendings *pendings,
 				  const struct spokei_pending *pending);
 
-/* Returns the call of an id that `ring` has not, as spokei_pendings_find(). */
-struct spokei_pending *spokei_pendings_find_slowly(const struct spokei_pendings *pendings,
-						   uint64_t id, bool *ret_given);
+/* Returns the call of an id in the grown ring, or NULL. */
+struct spokei_pending *spokei_pendings_find_grown(const struct spokei_pendings *pendings,
+						  uint64_t id);
 
 static inline size_t spokei_pendings_cell(const struct spokei_pendings *pendings, uint64_t id)
 {
@@ -155,7 +155,11 @@ static inline struct spokei_pending *spokei_pendings_find(const struct spokei_pe
 		*ret_given = true;
 		return pending;
 	}
-	return spokei_pendings_find_slowly(pendings, id, ret_given);
+	pending = SPOKEI_UNLIKELY(pendings->grown != NULL)
+			  ? spokei_pendings_find_grown(pendings, id)
+			  : NULL;
+	*ret_given = pending || spokei_pendings_gave(pendings, id);
+	return pending;
 }
 
 /* Returns any waiting call, usually the oldest; NULL: none. Taking one after another until none is
