@@ -94,7 +94,7 @@ bool sim_doors_load(struct sim_provider *provider)
 	if (world->plan->secure.door == SIM_DOOR_NONE)
 		return true;
 	provider->door = world->door;
-	provider->shut_ns = is_shut(world) ? sim_now(process) : 0;
+	provider->shut_ns = is_shut(world) ? sim_now(process) - process->held_ns : 0;
 	return spoke_config_load(&process->virt.env, PATH, NULL, NULL, &provider->config) == 0;
 }
 
@@ -112,7 +112,7 @@ static void reload(struct sim_provider *provider)
 	if (spoke_config_reload(provider->config, NULL, NULL))
 		return;
 	provider->door = world->door;
-	provider->shut_ns = is_shut(world) ? sim_now(process) : 0;
+	provider->shut_ns = is_shut(world) ? sim_now(process) - process->held_ns : 0;
 }
 
 static void change(struct sim_world *world, bool shut)

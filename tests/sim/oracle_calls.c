@@ -166,7 +166,7 @@ static void check_late(struct sim_world *world, const struct sim_call *call, int
 	if (error != SPOKE_ETIMEOUT || call->writes != 1 || end == NULL || end->fd < 0 ||
 	    end->arrived == end->taken || process->virt.late_ns <= sim_late_from(process))
 		return;
-	if (end->read_ns < world->virt.now_ns && end->again_ns < world->virt.now_ns &&
+	if (end->taken_ns < world->virt.now_ns && end->again_ns < world->virt.now_ns &&
 	    end->arrived_ns < world->virt.now_ns)
 		sim_violation(world, SIM_S11,
 			      "call %u times out in a late turn before its connection was read",

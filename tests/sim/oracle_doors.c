@@ -5,7 +5,8 @@
  */
 #include "tests/sim/oracle.h"
 
-#define DRAIN_NS (1 * SECOND) /* after which a connection that is not allowed serves nothing */
+/* After this time a connection that is not allowed serves nothing. */
+#define DRAIN_NS (400 * MS)
 
 static bool is_barred(const struct sim_call *call)
 {
@@ -20,7 +21,7 @@ void sim_door_runs(const struct sim_provider *provider, const struct sim_call *c
 {
 	const struct sim_process *process = &provider->process;
 	struct sim_world *world = process->world;
-	uint64_t now_ns = sim_now(process);
+	uint64_t now_ns = sim_now(process) - process->held_ns; /* time while frozen is none */
 	unsigned number = (unsigned)sim_number(world, call);
 
 	/* The time while a process is frozen inside a turn is over at once. */

@@ -179,6 +179,7 @@ static void was_read(struct sim_end *end, const struct spokei_vnet_news *news)
 	sim_books_read(end);
 	sim_turns_read(end);
 	end->taken += news->len;
+	end->taken_ns = end->stream->world->virt.now_ns;
 	end->process->progress++;
 	if (!end->stream->veiled)
 		sim_stream_read(end, news->bytes, news->len);

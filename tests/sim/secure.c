@@ -95,7 +95,7 @@ static void look_at(struct sim_process *process)
 		spokei_tls_reload(tls);
 	} else if (sim_is_provider(process) && provider->renewed_ns == 0 &&
 		   spoke_stat_get(process->engine, SPOKE_STAT_TLS_RELOADS) > 0) {
-		provider->renewed_ns = sim_now(process);
+		provider->renewed_ns = sim_now(process) - process->held_ns;
 	}
 }
 

@@ -75,9 +75,10 @@ struct sim_provider {
 	/* Doors. */
 	struct spoke_config *config; /* NULL: none */
 	unsigned door;               /* the lists that it uses */
-	uint64_t shut_ns; /* since when it shuts consumers out, on its clock; 0: it does not */
-	/* When it was told of the last certificates, and was seen to use them, on its clock; 0: it
-	 * has begun with them. */
+	uint64_t shut_ns;            /* since when it shuts consumers out, on its clock, without the
+					   time for which it was frozen; 0: it does not */
+	/* When it was told of the last certificates, and when it was seen to use them, without the
+	 * time for which it was frozen; 0: it has begun with them. */
 	uint64_t told_ns;
 	uint64_t renewed_ns;
 };
