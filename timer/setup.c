@@ -120,8 +120,6 @@ int spoke_wheel_init(void *memory, size_t size, const struct spoke_wheel_options
 		.order = settled.order,
 	};
 	wheel->front.next_ns = SPOKE_WHEEL_NEVER;
-	wheel->front.stayed = SPOKEI_ALL_STAYED;
-	wheel->patience = SPOKEI_PATIENCE;
 	spokei_wheel_set_now(wheel, 0);
 	spokei_wheel_forget_shared(wheel);
 	spokei_slots_init(&wheel->slots, (char *)wheel + align_up(sizeof(*wheel)),

@@ -2,10 +2,10 @@
 /* The slots of the wheel (see slots.h): setup, and the functions that are not on the hot path. */
 #include "timer/slots.h"
 
-/* Returns the number of slots: those of the levels, the aside, and that of the decoy. */
-static size_t slots_in_all(unsigned bits, unsigned levels)
+/* Returns the number of slots; the aside is one more than those of the levels. */
+static size_t slots_with_aside(unsigned bits, unsigned levels)
 {
-	return ((size_t)levels << bits) + 2;
+	return ((size_t)levels << bits) + 1;
 }
 
 static size_t words_for(size_t slots)
@@ -15,7 +15,7 @@ static size_t words_for(size_t slots)
 
 size_t spokei_slots_size(unsigned bits, unsigned levels)
 {
-	size_t count = slots_in_all(bits, levels);
+	size_t count = slots_with_aside(bits, levels);
 
 	return count * sizeof(struct spokei_slot) +
 	       (2 * count + words_for(count)) * sizeof(uint64_t);
@@ -37,7 +37,7 @@ static void fill_reach(struct spokei_slots *slots)
 
 void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, unsigned levels)
 {
-	size_t count = slots_in_all(bits, levels);
+	size_t count = slots_with_aside(bits, levels);
 
 	SPOKE_ASSERT(bits > 0 && levels > 0 && bits * levels <= 48);
 	SPOKE_ASSERT(words_for(count) <= 64 * SPOKEI_SUMMARY_MAX + 1);
@@ -45,7 +45,7 @@ void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, 
 		.slot = memory,
 		.next = SPOKEI_TICK_NEVER,
 		.far_min = SPOKEI_TICK_NEVER,
-		.count = (uint32_t)count - 2,
+		.count = (uint32_t)count - 1,
 		.top_base = (uint32_t)(levels - 1) << bits,
 		.mask = (1u << bits) - 1,
 		.bits = (uint8_t)bits,
@@ -64,7 +64,6 @@ void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, 
 	for (size_t i = 0; i < words_for(count); i++)
 		slots->marked[i] = 0;
 	fill_reach(slots);
-	spokei_slots_join(slots, &slots->decoy, slots->count + 1);
 }
 
 /* Returns the first marked slot at or after `from`, or `count`. */

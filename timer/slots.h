@@ -58,7 +58,6 @@ struct spokei_slots {
 	uint8_t top;       /* number of the highest level */
 	uint8_t span;      /* bits of all levels together: a lap is 2^span ticks */
 	struct spokei_reach reach[64];
-	struct spoke_timer decoy; /* moves in place of timers that stay; always in its slot */
 };
 
 /* A tick at which the wheel enters a marked slot; NEVER if no slot is marked. */
@@ -219,22 +218,6 @@ static inline struct spoke_timer *spokei_slots_first(const struct spokei_slots *
 static inline void spokei_slots_remove(struct spoke_timer *timer)
 {
 	spokei_list_unlink(&timer->place);
-}
-
-/*
- * Moves a linked timer to the end of a marked slot, unless it stays. Without a branch, because the
- * timer's memory decides: a decoy is moved in place of a timer that stays.
- */
-static inline void spokei_slots_move(struct spokei_slots *slots, struct spoke_timer *timer,
-				     uint32_t slot, bool stays)
-{
-	/* A conditional expression would become a branch. */
-	ptrdiff_t apart = (char *)&slots->decoy - (char *)timer;
-
-	timer = (struct spoke_timer *)(void *)((char *)timer + (apart & -(ptrdiff_t)stays));
-	slot ^= (slot ^ (slots->count + 1)) & -(uint32_t)stays;
-	spokei_slots_remove(timer);
-	spokei_slots_join(slots, timer, slot);
 }
 
 #endif

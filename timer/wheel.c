@@ -121,22 +121,9 @@ SPOKEI_NOINLINE static int arm_slowly(struct spoke_wheel *wheel, struct spoke_ti
 	return SPOKE_WHEEL_OK;
 }
 
-/* Notes that an earlier deadline moves a timer to another slot. */
-static inline void lose_patience(struct spoke_wheel *wheel)
-{
-	if (spokei_wheel_pending(wheel) < SPOKEI_WARM_MAX || --wheel->patience > 0)
-		return;
-	wheel->patience = SPOKEI_PATIENCE;
-	wheel->front.stayed = 0;
-}
-
 /*
  * Does the same if it can be done fast, and returns true: the deadline is plain (see plain_ns), and
- * its slot is marked and below the top level, or the timer may stay in its slot. Whether it may
- * depends on the timer's memory, which is often not in the cache if there are many timers. A
- * mispredicted branch on it is found late, and all work that the processor has begun meanwhile is
- * lost. So with many timers, a branch decides only while nearly all of them stay, as those of calls
- * and heartbeats do, whose deadlines become later. Else spokei_slots_move() does without one.
+ * its slot is marked and below the top level, or the timer may stay in its slot.
  */
 static SPOKEI_INLINE bool arm_fast(struct spoke_wheel *wheel, struct spoke_timer *timer,
 				   unsigned timer_class, uint64_t deadline_ns)
@@ -148,23 +135,9 @@ static SPOKEI_INLINE bool arm_fast(struct spoke_wheel *wheel, struct spoke_timer
 
 	if (SPOKEI_UNLIKELY(after_ns >= wheel->plain_ns))
 		return false;
-	if (SPOKEI_LIKELY(wheel->front.stayed == SPOKEI_ALL_STAYED)) {
-		if (spokei_timer_linked(timer)) {
-			if (may_stay(wheel, timer, key, tick)) {
-				share(wheel, deadline_ns, tick, SPOKEI_NO_SLOT);
-				timer->key = key;
-				return true;
-			}
-			lose_patience(wheel);
-		}
-	} else if (spokei_timer_linked(timer)) {
-		bool stays = may_stay(wheel, timer, key, tick);
-
-		if (SPOKEI_UNLIKELY(!spokei_slots_ready(&wheel->slots, tick, wheel->now, &slot)))
-			return false;
-		wheel->front.stayed = wheel->front.stayed << 1 | stays;
+	if (spokei_timer_linked(timer) && may_stay(wheel, timer, key, tick)) {
+		share(wheel, deadline_ns, tick, SPOKEI_NO_SLOT);
 		timer->key = key;
-		spokei_slots_move(&wheel->slots, timer, slot, stays);
 		return true;
 	}
 	if (SPOKEI_UNLIKELY(!spokei_slots_ready(&wheel->slots, tick, wheel->now, &slot)))

@@ -39,7 +39,6 @@ struct spoke_wheel {
 	uint64_t heard_ns; /* latest time passed to an advance */
 	uint64_t slice_ns; /* time at which the present slice of lateness began */
 	uint32_t slot;     /* slot under work while not resting */
-	uint32_t patience; /* timers that may move before `stayed` is cleared */
 	enum spokei_wheel_phase phase;
 	enum spoke_wheel_order order;
 	bool advancing; /* a callback may be running */
@@ -49,9 +48,6 @@ struct spoke_wheel {
 };
 
 #define SPOKEI_NO_SLOT UINT32_MAX
-#define SPOKEI_ALL_STAYED UINT64_MAX /* value of front.stayed */
-#define SPOKEI_PATIENCE 16u
-#define SPOKEI_WARM_MAX 16384u /* so few timers are in the cache */
 
 /* Sets `now`. Deadlines are plain if spokei_scale_few() converts them and the wheel lives until
  * then; none is while the wheel sinks, or when it was stopped. */

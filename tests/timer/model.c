@@ -243,14 +243,11 @@ static void do_detach(struct model *model)
 		item->timer = (struct spoke_timer){ 0 };
 }
 
-/* Also makes the wheel move timers as if many had left their slots lately, or none: it notes that
- * only with more timers than the model has. */
 static void do_query(struct model *model)
 {
 	uint64_t next = spoke_wheel_next(model->wheel);
 	const struct item *first = model->head.next;
 
-	((struct spoke_wheel_front *)model->wheel)->stayed = model->operations & 1 ? 0 : UINT64_MAX;
 	if (first == &model->head)
 		expect(model, next == SPOKE_WHEEL_NEVER, "an empty wheel wants to be advanced");
 	else

@@ -44,7 +44,7 @@ struct spoke_wheel_front {
 	uint64_t scheduled;   /* of all classes */
 	uint64_t ended;       /* cancelled, fired or returned, of all classes */
 	uint64_t quota;       /* upper bound of `scheduled` */
-	uint64_t stayed;      /* a bit for each of the last timers: it stayed in its slot */
+	uint64_t reserved;    /* `tally` begins a cache line */
 	struct spoke_wheel_tally tally[SPOKE_WHEEL_CLASSES_MAX];
 };
 
