@@ -140,7 +140,7 @@ enum sim_lease_count {
 struct sim_consumer {
 	struct sim_process process;
 	const struct sim_consumer_plan *plan;
-	char from[16];                   /* its address in secure worlds */
+	char from[24];                   /* its address in secure worlds */
 	struct spoke_consumer *consumer; /* NULL: freed */
 	struct spoke_method *methods[SIM_MANNERS];
 	struct spoke_method *unlimited; /* like methods[0], without limits */
