@@ -77,15 +77,16 @@ static int read_message(struct spoke_request *request, struct pushing *it)
 		it->message.data = (struct spoke_span){ spokei_buffer_data(&it->json),
 							spokei_buffer_len(&it->json) };
 	}
-	if (error == SPOKE_ETOOLARGE)
+	if (error == SPOKE_ETOOLARGE) {
 		spoke_reply_error(
 			request, error,
 			"push: the data has more bytes as JSON than message.max allows, %u",
 			(unsigned)it->comet->with.message_max);
-	else if (error)
+	} else if (error) {
 		spoke_reply_error(request, error, "%s", spoke_strerror(error));
-	else
+	} else {
 		error = read_options(request, it->options, &it->message);
+	}
 	if (error)
 		spokei_buffer_fini(&it->json);
 	return error;

@@ -430,12 +430,13 @@ void spokei_comet_end_with(struct spokei_comet_conn *conn, unsigned code, const 
 		return;
 	}
 	print_closed(code, frame + CLOSE_HEAD, frame_len - CLOSE_HEAD, closed);
-	if (conn->kind == SPOKE_COMET_EVENTS)
+	if (conn->kind == SPOKE_COMET_EVENTS) {
 		spokei_comet_end(conn, out,
 				 spokei_comet_say(SPOKEI_COMET_AS_EVENT, "closed", NULL, closed,
 						  LONG_RETRY_MS, out));
-	else
+	} else {
 		answer_closed(conn, closed);
+	}
 }
 
 void spokei_comet_end_again(struct spokei_comet_conn *conn, unsigned code, uint32_t retry_ms)

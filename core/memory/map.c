@@ -167,7 +167,7 @@ static bool make_first(struct spokei_map *map)
 	if (map->entries == NULL)
 		return false;
 	map->room = FIRST_ROOM;
-	map->limit = FIRST_ROOM / 4 * 3;
+	map->limit = map->room / 4 * 3;
 	return true;
 }
 

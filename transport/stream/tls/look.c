@@ -111,11 +111,12 @@ static void look_due(struct spoke_alarm *alarm)
 	struct spokei_tls *tls = spoke_container_of(alarm, struct spokei_tls, term);
 	int error = look_again(tls);
 
-	if (error)
+	if (error) {
 		spokei_event(tls->engine, error,
 			     "tls.cert: no timer is left; the end of the certificate of this %s is "
 			     "not reported any more",
 			     tls->accepts ? "provider" : "consumer");
+	}
 }
 
 static int look_again(struct spokei_tls *tls)
