@@ -24,7 +24,7 @@ enum {
 	FLOODERS = 32, /* handshakes that are under way */
 	HELLO_MAX = 4096,
 	LIVE_ROUNDS = 15,
-	FLOODS = 5, /* of a kind, of which the median counts */
+	FLOODS = 3, /* of a kind, of which the median counts */
 };
 
 /* Shared by the processes. */
