@@ -183,10 +183,10 @@ struct spoke_loop_up {
 	void (*turn)(void *arg, unsigned ready);
 };
 
-/* The event loop. `loop` is the handle that open() returned. All functions but wake() are called on
- * the loop's thread. */
 #define SPOKE_LOOP_SPIN_AUTO UINT64_MAX /* ns of spin(): as long as it has paid lately */
 
+/* The event loop. `loop` is the handle that open() returned. All functions but wake() are called on
+ * the loop's thread. */
 struct spoke_loop {
 	/* Opens a loop. `native`: a loop of the user (struct ev_loop *), borrowed; NULL: a loop of
 	 * its own. `up` and `arg` are borrowed until close(). Returns 0 or a negative errno. */
