@@ -117,6 +117,17 @@ ends() {
 	[ $got = "$1" ] || fail "$3: exit status $got, not $1"
 }
 
+# waits <command...>: runs a command in the background as soon as it gets the lease "name". Sets $waiter to the
+# process of spoke lock. Its messages are in waiter.err, which is removed first: the background process is the
+# one that would truncate it, possibly after the messages of an earlier waiter were taken for its own.
+waits() {
+	rm -f "$work/waiter.err"
+	"$spoke" lock -v --wait "$url" name -- "$@" >"$work/out" 2>"$work/waiter.err" &
+	waiter=$!
+	started="$started $waiter"
+	await test -s "$work/waiter.err"
+}
+
 usage() {
 	run 2 '' '*COMMAND missing; write -- before it*usage: spoke lock *' redis://h name
 	run 2 '' '*COMMAND missing after --*' redis://h name --
@@ -211,18 +222,14 @@ wait_() {
 	run 0 other '' "$url" another -- echo other
 
 	# A waiter that gives up leaves everything as it was.
-	"$spoke" lock -v --wait "$url" name -- true 2>"$work/waiter.err" &
-	waiter=$!
-	started="$started $waiter"
+	waits true
 	await grep -q 'is held by .*:[0-9]' "$work/waiter.err"
 	kill -TERM "$waiter"
 	ends 143 "$waiter" "a waiter that was ended"
 	[ "$(cli exists name)" = 1 ] || fail "a waiter took the lease away"
 
 	# Its supervisor is killed: the command will not be run.
-	"$spoke" lock -v --wait "$url" name -- true 2>"$work/waiter.err" &
-	waiter=$!
-	started="$started $waiter"
+	waits true
 	await grep -q 'is held by .*:[0-9]' "$work/waiter.err"
 	kill -KILL "$(cat "/proc/$waiter/task/$waiter/children")"
 	ends 123 "$waiter" "a waiter without supervisor"
@@ -250,9 +257,7 @@ wait_() {
 
 	# The holder dies without giving back; the waiter gets it when its time to live is over.
 	hold name --ttl 1s
-	"$spoke" lock --wait "$url" name -- echo mine >"$work/out" 2>"$work/waiter.err" &
-	waiter=$!
-	started="$started $waiter"
+	waits echo mine
 	kill -KILL "$holder"
 	ends 0 "$waiter" "a waiter whose holder died"
 	[ "$(cat "$work/out")" = mine ] || fail "the waiter's command did not run"
@@ -261,10 +266,7 @@ wait_() {
 	kill -KILL "$redis"
 	await is_gone "$redis"
 	rm -f "$work/redis.sock"
-	"$spoke" lock -v --wait "$url" name -- echo back >"$work/out" 2>"$work/waiter.err" &
-	waiter=$!
-	started="$started $waiter"
-	await test -s "$work/waiter.err"
+	waits echo back
 	redis
 	ends 0 "$waiter" "a waiter whose store came back"
 	[ "$(cat "$work/out")" = back ] || fail "the waiter's command did not run"
