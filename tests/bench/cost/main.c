@@ -18,11 +18,19 @@
 
 #define PAYLOAD 32u
 #define DEEP_MAX 1024u
+#define CONNECTIONS_MAX 4096u
 #define ADDRESS "127.0.0.1:20880"
 #define SERVICE "demo.EchoService"
 #define LATENCY_NS UINT64_C(25000) /* in each direction */
 #define MANY 100000000u
 #define SECOND UINT64_C(1000000000)
+
+/* A consumer with a connection of its own. */
+struct caller {
+	struct rig *rig;
+	struct spoke_consumer *consumer;
+	struct spoke_method *echo;
+};
 
 struct rig {
 	struct spokei_world world;
@@ -31,8 +39,8 @@ struct rig {
 	struct spoke_engine *client_engine;
 	struct spoke_engine *server_engine;
 	struct spoke_provider *provider;
-	struct spoke_consumer *consumer;
-	struct spoke_method *echo;
+	struct caller *callers;
+	uint64_t connections;
 	unsigned char memory[PAYLOAD + 8];
 	struct spoke_span args;
 	uint64_t ended;
@@ -80,22 +88,24 @@ static void handle(struct spoke_request *request, void *arg)
 		spoke_reply_error(request, 1, "echo: argument missing");
 }
 
-static void call(struct rig *rig);
+static void call(struct caller *caller);
 
 static void call_done(void *arg, const struct spoke_result *result)
 {
-	struct rig *rig = arg;
+	struct caller *caller = arg;
+	struct rig *rig = caller->rig;
 
 	if (result->error)
 		die("a call failed: %s", spoke_strerror(result->error));
 	if (result->value.len != rig->args.len)
 		die("a call had a wrong result");
 	rig->ended++;
-	call(rig);
+	call(caller);
 }
 
-static int call_by_hand(struct rig *rig)
+static int call_by_hand(struct caller *caller)
 {
+	struct rig *rig = caller->rig;
 	struct spoke_builder builder;
 	unsigned char memory[PAYLOAD + 32];
 	struct spoke_span args;
@@ -106,18 +116,20 @@ static int call_by_hand(struct rig *rig)
 	spoke_pack_i64(&builder, 42);
 	spoke_pack_bool(&builder, true);
 	error = spoke_builder_finish(&builder, &args);
-	return error ? error : spoke_call(rig->echo, args, NULL, call_done, rig, NULL);
+	return error ? error : spoke_call(caller->echo, args, NULL, call_done, caller, NULL);
 }
 
-static void call(struct rig *rig)
+static void call(struct caller *caller)
 {
+	struct rig *rig = caller->rig;
+
 	if (rig->by_hand)
-		must("call", call_by_hand(rig));
+		must("call", call_by_hand(caller));
 	else if (rig->in_line)
-		must("call",
-		     spoke_call_with(rig->echo, SPOKE_ARGS(rig->text, 42, true), call_done, rig));
+		must("call", spoke_call_with(caller->echo, SPOKE_ARGS(rig->text, 42, true),
+					     call_done, caller));
 	else
-		must("call", spoke_call(rig->echo, rig->args, NULL, call_done, rig, NULL));
+		must("call", spoke_call(caller->echo, rig->args, NULL, call_done, caller, NULL));
 }
 
 static void make_calls(struct rig *rig, uint64_t calls)
@@ -206,8 +218,26 @@ static void open_client(struct rig *rig)
 		method.per_second = MANY;
 	}
 	must("engine", spoke_engine_new(&with, &rig->client_engine));
-	must("consumer", spoke_consumer_new(rig->client_engine, &options, &rig->consumer));
-	must("method", spoke_consumer_method(rig->consumer, "echo", &method, &rig->echo));
+	rig->callers = calloc(rig->connections, sizeof(*rig->callers));
+	if (!rig->callers)
+		die("no memory");
+	for (uint64_t i = 0; i < rig->connections; i++) {
+		struct caller *caller = &rig->callers[i];
+
+		caller->rig = rig;
+		must("consumer",
+		     spoke_consumer_new(rig->client_engine, &options, &caller->consumer));
+		must("method",
+		     spoke_consumer_method(caller->consumer, "echo", &method, &caller->echo));
+	}
+}
+
+static bool are_ready(const struct rig *rig)
+{
+	for (uint64_t i = 0; i < rig->connections; i++)
+		if (spoke_consumer_ready(rig->callers[i].consumer) == 0)
+			return false;
+	return true;
 }
 
 static void open_world(struct rig *rig)
@@ -228,9 +258,9 @@ static void open_world(struct rig *rig)
 	spoke_builder_init_fixed(&builder, rig->memory, sizeof(rig->memory), NULL);
 	spoke_pack_str(&builder, text, sizeof(text));
 	must("arguments", spoke_builder_finish(&builder, &rig->args));
-	while (spoke_consumer_ready(rig->consumer) == 0)
+	while (!are_ready(rig))
 		if (!spokei_world_step(&rig->world, rig->world.now_ns + SECOND))
-			die("the consumer does not connect");
+			die("a consumer does not connect");
 }
 
 static uint64_t number_of(const char *text, uint64_t most)
@@ -250,9 +280,12 @@ int main(int argc, char **argv)
 	uint64_t warm = 1024;
 	uint64_t calls = 4096;
 
+	rig.connections = 1;
 	for (int i = 1; i < argc; i += 2) {
 		if (i + 1 < argc && strcmp(argv[i], "--deep") == 0)
 			deep = number_of(argv[i + 1], DEEP_MAX);
+		else if (i + 1 < argc && strcmp(argv[i], "--connections") == 0)
+			rig.connections = number_of(argv[i + 1], CONNECTIONS_MAX);
 		else if (i + 1 < argc && strcmp(argv[i], "--warm") == 0)
 			warm = number_of(argv[i + 1], UINT32_MAX);
 		else if (i + 1 < argc && strcmp(argv[i], "--calls") == 0)
@@ -273,12 +306,12 @@ int main(int argc, char **argv)
 			 strcmp(argv[i + 1], "line") == 0)
 			rig.in_line = true;
 		else
-			die("usage: bench_cost [--deep N] [--warm CALLS] [--calls CALLS]"
+			die("usage: bench_cost [--connections N] [--deep N] [--warm CALLS] [--calls CALLS]"
 			    " [--with limits|filters|hessian2|hand|line]");
 	}
 	open_world(&rig);
-	for (uint64_t i = 0; i < deep; i++)
-		call(&rig);
+	for (uint64_t i = 0; i < rig.connections * deep; i++)
+		call(&rig.callers[i % rig.connections]);
 	make_calls(&rig, warm);
 	cost_measured(&rig, calls);
 	(void)printf("%llu\t%llu\n", (unsigned long long)rig.ended,
