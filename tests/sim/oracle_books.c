@@ -83,7 +83,7 @@ static void check_pause(struct sim_process *process, const struct spokei_conn *c
 			      process->number);
 }
 
-bool sim_books_paused(const struct sim_end *end)
+bool sim_books_deaf(const struct sim_end *end)
 {
 	struct spokei_link *link = link_of(end->process);
 
@@ -93,7 +93,7 @@ bool sim_books_paused(const struct sim_end *end)
 		const struct spokei_conn *conn = spoke_container_of(at, struct spokei_conn, node);
 
 		if (conn->stream.watch.fd == end->fd)
-			return conn->paused;
+			return conn->paused || conn->state == SPOKEI_CONN_OPENING;
 	}
 	return false;
 }

@@ -318,8 +318,12 @@ static uint64_t noticed(const struct sim_process *process)
 struct sim_excuse sim_excuse_now(const struct sim_end *end)
 {
 	const struct sim_process *process = end->process;
+	uint64_t held_ns = process->held_ns;
 
-	return (struct sim_excuse){ process->late_turns, process->held_ns, noticed(process) };
+	/* A freeze is counted when it begins: its rest is still to come. */
+	if (process->virt.held_until_ns > process->world->virt.now_ns)
+		held_ns -= process->virt.held_until_ns - process->world->virt.now_ns;
+	return (struct sim_excuse){ process->late_turns, held_ns, noticed(process) };
 }
 
 /* Returns the time by which silence may last longer: the time while frozen, and an interval for
@@ -386,7 +390,7 @@ static void check_noticed(const struct sim_end *end)
 		last_ns = end->read_ns;
 	if (world->virt.now_ns > last_ns + bound_ns &&
 	    world->virt.now_ns > end->patience_ns + excused_ns(end, &end->asked) &&
-	    !sim_books_paused(end))
+	    !sim_books_deaf(end))
 		sim_violation(world, SIM_L2,
 			      "process %u: connection %u has been silent for %.3f ms",
 			      process->number, end->stream->number,

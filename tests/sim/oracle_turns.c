@@ -73,8 +73,9 @@ static void check_ends(struct sim_process *process)
 				end->hungry_turn = process->turns;
 			if (process->turns - end->hungry_turn <= HUNGRY)
 				continue;
-			/* Large answers on a slow connection may fill its output at any limit. */
-			if (sim_books_paused(end))
+			/* Large answers on a slow connection may fill its output at any limit, and
+			 * a handshake has a deadline of its own. */
+			if (sim_books_deaf(end))
 				end->hungry_turn = process->turns;
 			else
 				sim_violation(world, SIM_L4,
