@@ -74,10 +74,10 @@ static void check_state(struct sim_process *process, const struct spokei_conn *c
 
 static void check_pause(struct sim_process *process, const struct spokei_conn *conn)
 {
-	const struct spokei_link_limits *limits = &conn->link->limits;
+	size_t low = conn->unproven ? SPOKEI_UNPROVEN_OUT - 1 : conn->link->limits.out_low;
 
 	if (conn->paused && conn->resume.node.next == NULL && conn->state == SPOKEI_CONN_OPEN &&
-	    !conn->unwritable && spokei_outlet_len(&conn->out) <= limits->out_low)
+	    !conn->unwritable && spokei_outlet_len(&conn->out) <= low)
 		sim_violation(process->world, SIM_S10,
 			      "process %u does not read a connection although nothing is queued",
 			      process->number);

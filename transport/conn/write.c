@@ -10,8 +10,9 @@
 #define AHEAD 4096u
 
 /* The stream takes no more bytes. Bytes that the peer has sent are still read for a while: a broken
- * connection shows its end there too, and not every error means that it is broken. */
-static void give_up_writing(struct spokei_conn *conn)
+ * connection shows its end there too, and not every error means that it is broken. But without
+ * memory it is this side that is broken, and the peer would wait for answers. */
+static void give_up_writing(struct spokei_conn *conn, int status)
 {
 	conn->link->queued -= spokei_outlet_len(&conn->out);
 	spokei_outlet_fini(&conn->out);
@@ -23,7 +24,9 @@ static void give_up_writing(struct spokei_conn *conn)
 	conn->moved_ns = 0;
 	conn->unwritable_ns = spokei_conn_engine(conn)->settle_ns;
 	spokei_conn_arm(conn);
-	if (conn->ended)
+	if (status == -ENOMEM)
+		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+	else if (conn->ended)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 }
 
@@ -114,7 +117,7 @@ void spokei_conn_write(struct spokei_conn *conn)
 		return;
 	len = write_parts(conn, parts, count);
 	if (len < 0)
-		give_up_writing(conn);
+		give_up_writing(conn, (int)len);
 	else
 		took(conn, (size_t)len);
 }
@@ -128,7 +131,7 @@ void spokei_conn_flush(struct spokei_conn *conn)
 		return;
 	conn->holds = status == -EAGAIN || status == -EINTR;
 	if (status < 0 && !conn->holds) {
-		give_up_writing(conn);
+		give_up_writing(conn, status);
 		return;
 	}
 	/* The stream may have passed bytes on in write(), too: took() has noted those. */

@@ -58,7 +58,7 @@ struct spokei_stream_kind {
 	 * it has taken count as written: the peer may get them, so they are never sent again. The
 	 * stream holds few of them, because limits on queued bytes do not cover it. Bytes that
 	 * flush() has not passed on after the time for peers that do not read close the connection.
-	 */
+	 * -ENOMEM: the stream has failed for want of memory, which ends the connection. */
 	ssize_t (*write)(struct spokei_stream *stream, const struct iovec *parts, int count);
 
 	/* Ends the direction that writes, once all bytes that write() has taken are out; flush() is

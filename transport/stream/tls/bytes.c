@@ -141,12 +141,13 @@ int spokei_tls_push(struct spokei_tls_link *link)
 	ssize_t took;
 
 	if (link->unwritable)
-		return -EPIPE;
+		return link->unwritable;
 	if (len == 0)
 		return 0;
 	took = env->net->write(env->ctx, link->stream->watch.fd, &part, 1);
 	if (took < 0) {
-		link->unwritable = took != -EAGAIN && took != -EINTR;
+		if (took != -EAGAIN && took != -EINTR)
+			link->unwritable = (int)took;
 		return (int)took;
 	}
 	link->passed += (uint64_t)took;

@@ -206,7 +206,7 @@ static ssize_t make_records(struct spokei_tls_link *link, struct place place)
 		ssize_t took = record.len > 0 ? encrypt(link, record.data, record.len) : 0;
 
 		if (took != (ssize_t)record.len) {
-			link->unwritable = true;
+			link->unwritable = -ENOMEM; /* nothing else makes it fail here */
 			ERR_clear_error();
 			break;
 		}
@@ -224,8 +224,8 @@ static int hand_on(struct spokei_tls_link *link)
 	ssize_t took = env->net->write(env->ctx, link->stream->watch.fd, &part, 1);
 
 	if (took < 0 && took != -EAGAIN && took != -EINTR) {
-		link->unwritable = true;
-		return (int)took;
+		link->unwritable = (int)took;
+		return link->unwritable;
 	}
 	if (took < 0)
 		took = 0;
@@ -233,8 +233,8 @@ static int hand_on(struct spokei_tls_link *link)
 	if (spokei_buffer_append(&link->lag, link->tls->out + took,
 				 link->tls->out_len - (size_t)took) == 0)
 		return 0;
-	link->unwritable = true;
-	return took > 0 ? 0 : -ENOMEM;
+	link->unwritable = -ENOMEM;
+	return took > 0 ? 0 : link->unwritable;
 }
 
 ssize_t spokei_tls_write(struct spokei_stream *stream, const struct iovec *parts, int count)
@@ -251,7 +251,7 @@ ssize_t spokei_tls_write(struct spokei_stream *stream, const struct iovec *parts
 	link->tls->out = NULL;
 	if (status < 0)
 		return status;
-	return done == 0 && link->unwritable ? -EPIPE : done;
+	return done == 0 && link->unwritable ? link->unwritable : done;
 }
 
 int spokei_tls_flush(struct spokei_stream *stream)

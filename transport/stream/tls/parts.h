@@ -119,14 +119,14 @@ struct spokei_tls_link {
 	bool due;                     /* its step may be taken now */
 	bool used;                    /* it has had a record since the last look */
 	bool open;
-	bool plain;      /* the peer speaks plain bytes, which are in `raw` */
-	bool ended;      /* the descriptor gives no more */
-	bool closed;     /* the peer's close_notify has come */
-	bool told;       /* read() has returned its end, or `error` */
-	bool dying;      /* the handshake has failed, and the peer is being told */
-	bool flooded;    /* the peer changes its keys too often */
-	bool unwritable; /* sticky: the direction that writes is broken */
-	bool shut;       /* close_notify follows the bytes that wait */
+	bool plain;     /* the peer speaks plain bytes, which are in `raw` */
+	bool ended;     /* the descriptor gives no more */
+	bool closed;    /* the peer's close_notify has come */
+	bool told;      /* read() has returned its end, or `error` */
+	bool dying;     /* the handshake has failed, and the peer is being told */
+	bool flooded;   /* the peer changes its keys too often */
+	int unwritable; /* sticky: why the direction that writes is broken; 0: it is not */
+	bool shut;      /* close_notify follows the bytes that wait */
 	bool shut_done;
 };
 
