@@ -4,6 +4,7 @@
 
 #include <openssl/ssl.h>
 
+#include <errno.h>
 #include <string.h>
 
 /* --- a peer with a library of its own */
@@ -216,6 +217,23 @@ static void freeing_an_open_link_sends_nothing(void **state)
 	}
 }
 
+/* Otherwise its callers would wait until the silence is noticed, or for their deadlines. */
+static void side_without_memory_to_write_ends_the_link(void **state)
+{
+	(void)state;
+	secplay_provide_tls("dubbo://" AT);
+	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
+	secplay_call(SECOND);
+	secplay_pass(SECOND);
+	assert_int_equal(secplay.error, SPOKE_OK);
+	spokei_faults_fail(&secplay.faulty[SERVER], SPOKEI_FAULTS_WRITE, 1, -ENOMEM, false);
+	secplay_call(3 * SECOND);
+	secplay_pass(SECOND);
+	assert_int_equal(secplay.ended, 2);
+	assert_int_equal(secplay.error, SPOKE_ELOST);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_CLOSED_MEMORY), 1);
+}
+
 static void free_side(unsigned side)
 {
 	spoke_engine_free(secplay.engines[side]);
@@ -255,6 +273,7 @@ int main(void)
 		TEST(peer_that_ends_is_answered_before_it_is_closed),
 		TEST(peer_that_is_cut_off_is_lost_and_half_a_frame_is_not_served),
 		TEST(peer_that_does_not_read_is_judged_as_without_tls),
+		TEST(side_without_memory_to_write_ends_the_link),
 		TEST(freeing_an_open_link_sends_nothing),
 		TEST(each_side_may_be_freed_at_any_moment_of_a_handshake),
 	};
