@@ -306,7 +306,8 @@ int main(int argc, char **argv)
 			 strcmp(argv[i + 1], "line") == 0)
 			rig.in_line = true;
 		else
-			die("usage: bench_cost [--connections N] [--deep N] [--warm CALLS] [--calls CALLS]"
+			die("usage: bench_cost [--connections N] [--deep N] [--warm CALLS] "
+			    "[--calls CALLS]"
 			    " [--with limits|filters|hessian2|hand|line]");
 	}
 	open_world(&rig);
