@@ -186,6 +186,16 @@ static int take_place(struct spokei_tls_link *link)
 	return 0;
 }
 
+/* Returns whether the peer is accepted by the files in use. They may have been replaced since the
+ * handshake began. */
+static bool is_accepted(const struct spokei_tls_link *link)
+{
+	const struct spokei_tls *tls = link->tls;
+
+	return SSL_get_SSL_CTX(link->ssl) == tls->context || !tls->refuse ||
+	       spokei_tls_trusts(link);
+}
+
 static int opened(struct spokei_tls_link *link)
 {
 	struct spokei_tls *tls = link->tls;
@@ -193,8 +203,12 @@ static int opened(struct spokei_tls_link *link)
 	int status = 0;
 
 	spokei_tls_leave(link);
+	if (!is_accepted(link)) {
+		ERR_clear_error();
+		return tell(link, "the peer's certificate is not accepted any more");
+	}
 	link->open = true;
-	spokei_tls_reload_opened(link);
+	spokei_list_append(&tls->open, &link->node);
 	link->keyed_ns = tls->engine->begin_ns;
 	spokei_count(tls->engine,
 		     tls->accepts ? SPOKE_STAT_HANDSHAKES_DONE : SPOKE_STAT_CONNECTS_SECURED);

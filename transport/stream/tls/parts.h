@@ -253,10 +253,6 @@ void spokei_tls_steps(struct spokei_task *task);
 
 /* --- reload.c */
 
-/* Adds a stream to those that are open. If its handshake began with files that were replaced
- * meanwhile, it is verified against the new ones. */
-void spokei_tls_reload_opened(struct spokei_tls_link *link);
-
 /* Begins to look at the files, whose content was `print` before they were read. Returns 0,
  * SPOKE_ENOMEM or SPOKE_ELIMIT (no timer). */
 SPOKE_MUST_USE int spokei_tls_reload_new(struct spokei_tls *tls,

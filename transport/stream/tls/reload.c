@@ -214,19 +214,6 @@ static bool copy_paths(const struct spoke_env *env, struct spokei_tls_reload *re
 	return true;
 }
 
-void spokei_tls_reload_opened(struct spokei_tls_link *link)
-{
-	struct spokei_tls *tls = link->tls;
-	struct spokei_tls_reload *reload = tls->reload;
-
-	if (SSL_get_SSL_CTX(link->ssl) == tls->context) {
-		spokei_list_append(&tls->open, &link->node);
-		return;
-	}
-	spokei_list_append(&reload->unchecked, &link->node);
-	spokei_engine_soon(reload->engine, &reload->check);
-}
-
 int spokei_tls_reload_new(struct spokei_tls *tls, const struct spokei_tls_options *options,
 			  uint64_t print)
 {
