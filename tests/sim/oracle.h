@@ -264,7 +264,8 @@ void sim_books_read(struct sim_end *end);
 struct sim_end *sim_end_at(struct sim_process *process, int fd);
 
 /* Returns whether this end does not have to read now: because of back-pressure, because its part of
- * a handshake has to be written first, or because it has shut its side, maybe in its stream only. */
+ * a handshake has to be written first, or because it has shut its side, maybe in its stream only.
+ */
 bool sim_books_deaf(const struct sim_end *end);
 
 #endif

@@ -93,8 +93,7 @@ bool sim_books_deaf(const struct sim_end *end)
 		const struct spokei_conn *conn = spoke_container_of(at, struct spokei_conn, node);
 
 		if (conn->stream.watch.fd == end->fd)
-			return conn->paused || conn->shut ||
-			       conn->state == SPOKEI_CONN_OPENING;
+			return conn->paused || conn->shut || conn->state == SPOKEI_CONN_OPENING;
 	}
 	return false;
 }
