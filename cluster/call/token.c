@@ -22,12 +22,13 @@ struct showing {
 	const struct spoke_env *env;
 };
 
-/* A token that was not written is shown before the next request. */
+/* A token that was not written, or was refused, is shown before the next request: the peer may
+ * accept it by then. Refusals are few, because the peer closes the connection. */
 static void shown(struct spokei_pending *pending, const struct spokei_outcome *outcome)
 {
 	struct showing *showing = spoke_container_of(pending, struct showing, pending);
 
-	if (!outcome->written)
+	if (!outcome->written || outcome->error)
 		showing->conn->showed = 0;
 	spokei_free(showing->env, showing, 1, sizeof(*showing));
 }

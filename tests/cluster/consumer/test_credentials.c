@@ -347,6 +347,19 @@ static void new_connection_of_messagepack_rpc_shows_the_token_again(void **state
 	assert_int_equal(rig.served, 2);
 }
 
+static void token_that_was_refused_is_shown_again(void **state)
+{
+	const struct spoke_consumer_options with = { .token = SECRET };
+
+	(void)state;
+	provide(NEAR, "[provider]\ntoken = " OTHER "\n");
+	assert_int_equal(consume("msgpack-rpc://" NEAR "/it.Api", with, NULL), 0);
+	assert_int_not_equal(call(), 0);
+	reload(&rig.provides, "[provider]\ntoken = " SECRET "," OTHER "\n");
+	assert_int_equal(call(), 0);
+	assert_int_equal(spoke_stat_get(rig.provides.engine, SPOKE_STAT_ACCEPTED), 1);
+}
+
 static void token_of_the_url_is_shown_too(void **state)
 {
 	(void)state;
@@ -514,6 +527,7 @@ int main(void)
 		TEST(token_goes_before_calls_that_wait_for_their_connection),
 		TEST(changed_token_is_shown_in_place_of_the_first),
 		TEST(new_connection_of_messagepack_rpc_shows_the_token_again),
+		TEST(token_that_was_refused_is_shown_again),
 		TEST(token_of_the_url_is_shown_too),
 		TEST(token_for_another_machine_over_plain_tcp_is_refused),
 		TEST(token_goes_to_this_machine),
