@@ -24,18 +24,31 @@ struct spokei_figures;
 
 struct spoke_method {
 	struct spokei_caller *caller;
-	struct spoke_list node; /* of the caller */
-	const char *name;
 	struct spokei_figures *figures; /* the engine's */
+	size_t type_count;              /* of a generic call: number of arguments; 0: any */
+	uint64_t sticky;                /* id of the endpoint that was called last */
+	/* A method of any version or group ("*") takes the texts of the endpoint that it calls:
+	 * they are in `which`, of the endpoint with the id `which_id` (0: none yet). */
+	bool any_version;
+	bool any_group;
+	uint64_t which_id;
+	struct spokei_policy_traits traits;   /* of the policy in `settings` */
+	struct spokei_limit limit;            /* on concurrency, and on calls per second */
+	struct spokei_call_settings settings; /* a provider's method has only the timeout */
+	struct spokei_prefix {
+		const struct spokei_wire *wire; /* that `bytes` is encoded for; NULL: none yet */
+		uint64_t profile; /* id of the peer's profile, or 0: requests have further
+				     attachments */
+		struct spokei_buffer bytes;
+		uint64_t made_for; /* id of the peer's profile in any case */
+	} prefix;
 	/* The common part of all requests of the method; it points into `texts`. The rest is
 	 * filled in from the arguments of a call just before its request is sent. */
 	struct spokei_message request;
-	struct spokei_prefix {
-		const struct spokei_wire *wire; /* that `bytes` is encoded for; NULL: none yet */
-		uint64_t made_for;              /* id of the peer's profile, the same */
-		uint64_t profile; /* the same, or 0: requests have further attachments */
-		struct spokei_buffer bytes;
-	} prefix;
+
+	/* Of few calls. */
+	struct spoke_list node; /* of the caller */
+	const char *name;
 	/* The attachments of a request to a peer that gets more than those of the call. They are
 	 * valid for the prefix if `lasts`: those of the call are not among them. */
 	struct spokei_extras {
@@ -43,24 +56,14 @@ struct spoke_method {
 		struct spokei_buffer bytes;
 	} extras;
 	struct spoke_span service; /* its name; the request contains the peer's path instead */
-	struct spokei_call_settings settings; /* a provider's method has only the timeout */
-	struct spokei_policy_traits traits;   /* of the policy in `settings` */
-	struct spokei_policy_traits other;    /* of the policy that a call's options named last */
-	struct spoke_method_options said;     /* the user's options, without their texts */
-	struct spokei_hedge hedge;            /* of response times, if `hedge.after` asks for it */
-	struct spokei_limit limit;            /* on concurrency, and on calls per second */
+	struct spokei_policy_traits other; /* of the policy that a call's options named last */
+	struct spoke_method_options said;  /* the user's options, without their texts */
+	struct spokei_hedge hedge;         /* of response times, if `hedge.after` asks for it */
 	struct spokei_balancer_state own_balancer_state;
 	struct spokei_balancer_state
 		*balancer_state; /* the method's own, or the consumer's; NULL: a provider's */
-	uint64_t sticky;         /* id of the endpoint that was called last */
-	/* A method of any version or group ("*") takes the texts of the endpoint that it calls:
-	 * they are in `which`, of the endpoint with the id `which_id` (0: none yet). */
-	bool any_version;
-	bool any_group;
-	uint64_t which_id;
 	struct spokei_buffer which;
 	struct spoke_value fallback; /* { 0 }: none; points into `texts` */
-	size_t type_count;           /* of a generic call: number of arguments; 0: any */
 	size_t size;                 /* of this struct, with its texts */
 	unsigned char texts[];
 };

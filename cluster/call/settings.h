@@ -18,6 +18,11 @@ struct spokei_call_settings {
 	const struct spoke_policy *policy;
 	const struct spoke_balancer *balancer;
 	uint64_t timeout_ns;
+	uint8_t codec; /* id of the serialization; 0: that of the endpoint */
+	bool growing;  /* exponential backoff */
+	bool wait_ready;
+	bool sticky;
+	bool idempotent;
 	uint64_t period_ns;
 	uint64_t deadline_ns; /* of a ticket, from its call on; 0: spokei_settings_deadline() */
 	uint64_t hedge_ns;    /* or a percentile, see SPOKE_PERCENTILE(); 0: no backups */
@@ -27,11 +32,6 @@ struct spokei_call_settings {
 	uint32_t fail_percent;
 	uint32_t actives;    /* 0: no limit */
 	uint32_t per_second; /* 0: no limit */
-	uint8_t codec;       /* id of the serialization; 0: that of the endpoint */
-	bool growing;        /* exponential backoff */
-	bool wait_ready;
-	bool sticky;
-	bool idempotent;
 };
 
 /* Reads the settings from the values of the keys. */

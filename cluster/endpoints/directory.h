@@ -35,29 +35,29 @@ struct spokei_directory_up {
 
 struct spokei_directory {
 	struct spoke_engine *engine;
-	struct spokei_link *link;
-	struct spokei_directory_settings settings;
-	const struct spokei_directory_up *up;
-	void *up_arg;
 	struct spokei_endpoint
-		*sole; /* the only listed endpoint, if it has one connection; else NULL */
-	struct spokei_candidates candidates;
-	struct spokei_map keys; /* endpoints listed by a registry, by key */
-	struct spoke_list gone; /* endpoints that were removed from the list */
-	uint64_t last_id;       /* of an endpoint */
-	uint64_t round;         /* number of the registry's latest list */
-	uint64_t look_ns;       /* next change by time: refresh then */
-	uint64_t listing;       /* changes with the places; not 0 */
-	uint64_t version;       /* changes with `able` or weights; not 0 */
-	uint64_t dice;          /* state of its random numbers */
-	size_t turn;            /* next place in turn, without a balancer */
-	size_t usable;          /* places that can take a call */
-	uint8_t best;           /* rank of the able places */
-	bool stale;             /* refresh before the next choice */
-	bool barren;            /* no connected endpoint could take a call at the last refresh */
-	bool needs_service;     /* an endpoint's wire requires the name of the service */
+		*sole;      /* the only listed endpoint, if it has one connection; else NULL */
+	uint64_t look_ns;   /* next change by time: refresh then */
+	uint64_t listing;   /* changes with the places; not 0 */
+	uint64_t version;   /* changes with `able` or weights; not 0 */
+	uint64_t dice;      /* state of its random numbers */
+	size_t turn;        /* next place in turn, without a balancer */
+	size_t usable;      /* places that can take a call */
+	uint8_t best;       /* rank of the able places */
+	bool stale;         /* refresh before the next choice */
+	bool barren;        /* no connected endpoint could take a call at the last refresh */
+	bool needs_service; /* an endpoint's wire requires the name of the service */
 	bool resting;
 	bool ended;
+	struct spokei_directory_settings settings;
+	struct spokei_candidates candidates;
+	struct spokei_link *link;
+	const struct spokei_directory_up *up;
+	void *up_arg;
+	struct spokei_map keys;  /* endpoints listed by a registry, by key */
+	struct spoke_list gone;  /* endpoints that were removed from the list */
+	uint64_t last_id;        /* of an endpoint */
+	uint64_t round;          /* number of the registry's latest list */
 	struct spokei_task news; /* checks whether an endpoint can take calls */
 	struct spoke_timer wake; /* retries failed connects */
 };

@@ -40,9 +40,6 @@ struct spokei_endpoint_up {
 
 struct spokei_endpoint {
 	struct spoke_engine *engine;
-	struct spokei_link *link;
-	const struct spokei_endpoint_up *up;
-	void *up_arg;
 	struct spokei_directory *directory;
 	uint64_t id;      /* never reused; not 0 */
 	uint32_t place;   /* place in the directory's arrays; NOWHERE: not listed */
@@ -54,6 +51,9 @@ struct spokei_endpoint {
 	uint64_t lost_ns;   /* last time that a lost connection counted as a failure */
 	struct spokei_score score;
 	struct spokei_eject eject;
+	struct spokei_link *link;
+	const struct spokei_endpoint_up *up;
+	void *up_arg;
 	uint32_t weight; /* after the warm-up */
 	uint64_t warmup_ms;
 	uint64_t timestamp_ms; /* 0: no warm-up */

@@ -14,11 +14,11 @@
 
 /* Zero-initialised: no limit. */
 struct spokei_limit {
+	bool is_set;         /* one of the two limits is not 0 */
 	uint32_t active;     /* taken and not given back */
 	uint32_t active_max; /* 0: no limit */
 	/* A rate of 0: no limit. Holds the tokens of one second, so a burst may use all of them. */
 	struct spokei_bucket bucket;
-	bool is_set; /* one of the two limits is not 0 */
 };
 
 /* Which limit is reached. */

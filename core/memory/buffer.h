@@ -13,12 +13,12 @@
 #include <string.h>
 
 struct spokei_buffer {
-	const struct spoke_env *env; /* borrowed for the buffer's life */
-	unsigned char *bytes;        /* NULL while the buffer holds no memory */
-	size_t start;                /* bytes before this index are consumed */
-	size_t end;                  /* bytes from this index on are free */
+	unsigned char *bytes; /* NULL while the buffer holds no memory */
+	size_t start;         /* bytes before this index are consumed */
+	size_t end;           /* bytes from this index on are free */
 	size_t capacity;
-	size_t max; /* maximum of bytes it may hold */
+	size_t max;                  /* maximum of bytes it may hold */
+	const struct spoke_env *env; /* borrowed for the buffer's life */
 };
 
 /* Initialises an empty buffer, which holds no memory. */

@@ -69,21 +69,10 @@ struct spokei_conn_up {
 };
 
 struct spokei_conn {
-	struct spokei_stream stream;
+	/* Of each turn, together so that a turn touches few cache lines. */
 	struct spokei_link *link;
-	size_t *queued; /* link->queued, for the hot path */
-	struct spokei_intake in;
-	struct spokei_outlet out;
-	struct spokei_pendings pendings; /* calls that wait for the peer's replies */
-	struct spokei_map serving;       /* requests of the peer that are being served, by id */
-	struct spoke_list servings;
-	struct spokei_buffer held;      /* read during a pause and not processed yet */
+	size_t *queued;                 /* link->queued, for the hot path */
 	const struct spokei_wire *wire; /* NULL until the peer's first byte tells the wire */
-	const struct spokei_conn_up *up;
-	void *up_arg;
-	uint64_t handle; /* its name for users, given by `up`; 0: none */
-	/* The route that `up` found for the last request; NULL after a different request. */
-	const void *found;
 	enum spokei_conn_state state;
 	int error;      /* why it was closed */
 	bool heard;     /* a whole message has arrived */
@@ -104,50 +93,63 @@ struct spokei_conn {
 	bool holds; /* the stream has taken bytes that flush() has not passed on */
 	uint8_t probe_codec; /* codec of heartbeats: the peer's, or hessian2 until it is known */
 	uint8_t asked_codec; /* codec of the peer's last request; this side's own before it */
-	/* Of requests of this side: the id of the profile, and the profile itself; NULL: the id is
-	 * that of a codec. */
-	uint64_t profile_id;
-	uint64_t heartbeat_ns; /* interval that the peer asks for, if it is shorter; 0: none */
-	const struct spokei_connector_profile *profile;
-	/* SHA-256 of the token that the peer has shown for all its requests, because its wire has
-	 * no attachments; NULL: none. */
-	unsigned char *shown;
-	uint64_t showed;   /* tells the token that this side has shown in this way; 0: none */
-	uint8_t writables; /* times the peer took READONLY back in the present minute */
-	bool local;        /* accepted at a unix socket */
+	bool local;          /* accepted at a unix socket */
 	/* The owner asks for proof, and the peer has given none yet: its frames are short, few
 	 * bytes wait for it, and it gets no pushes. See spokei_conn_trust(). */
 	bool unproven;
 	bool dismissed;         /* ... it is closed after the answer that is given now */
 	uint32_t serving_count; /* of `servings` */
-	/* No request in `serving` has a larger id, as long as there are any. */
-	uint64_t serving_top;
-	uint32_t unsent;        /* bytes that the kernel had not sent an interval ago ... */
-	uint64_t sent;          /* ... and the total that it had sent */
+	struct spokei_stream stream;
+	uint64_t profile_id; /* of requests of this side */
+	/* The route that `up` found for the last request; NULL after a different request. */
+	const void *found;
+	struct spokei_task settle;
 	uint64_t asked_mark;    /* calls with a lower mark were written before the last read */
 	size_t unsent_requests; /* bytes of unsent requests */
 	size_t read_held;       /* memory of `in` and `held`, as accounted by the link */
-	uint16_t refusals;      /* requests without proof */
-	uint32_t unknown;       /* replies to unknown ids in the present minute */
+	/* When the incomplete frame began, or the opening of an accepted stream; 0: none. */
+	uint64_t frame_ns;
+	uint64_t moved_ns; /* when bytes last moved that wait here or in the stream; 0: none */
+	struct spokei_idle idle;
+	struct spokei_outlet out;
+	struct spokei_pendings pendings; /* calls that wait for the peer's replies */
+	struct spoke_list servings;
+	struct spokei_map serving; /* requests of the peer that are being served, by id */
+	/* No request in `serving` has a larger id, as long as there are any. */
+	uint64_t serving_top;
+	struct spokei_buffer held; /* read during a pause and not processed yet */
+	struct spokei_intake in;   /* its last part is for incomplete frames */
+
+	/* Of some turns. */
+	uint64_t heartbeat_ns; /* interval that the peer asks for, if it is shorter; 0: none */
+	/* NULL: profile_id is that of a codec. */
+	const struct spokei_connector_profile *profile;
+	const struct spokei_conn_up *up;
+	void *up_arg;
+	uint64_t handle; /* its name for users, given by `up`; 0: none */
+	/* SHA-256 of the token that the peer has shown for all its requests, because its wire has
+	 * no attachments; NULL: none. */
+	unsigned char *shown;
+	uint64_t showed;   /* tells the token that this side has shown in this way; 0: none */
+	uint8_t writables; /* times the peer took READONLY back in the present minute */
+	uint16_t refusals; /* requests without proof */
+	uint32_t unsent;   /* bytes that the kernel had not sent an interval ago ... */
+	uint64_t sent;     /* ... and the total that it had sent */
+	uint32_t unknown;  /* replies to unknown ids in the present minute */
 	union {
 		uint64_t unknown_ns; /* when that minute began */
 		/* When the request that is served has to be answered, on wires without ids, where
 		 * this side gets no replies; 0: at any time. */
 		uint64_t answer_ns;
 	};
-	/* When the incomplete frame began, or the opening of an accepted stream; 0: none. */
-	uint64_t frame_ns;
-	uint64_t moved_ns;      /* when bytes last moved that wait here or in the stream; 0: none */
 	uint64_t passed;        /* of a layered stream, as of its last write or flush */
 	uint64_t unwritable_ns; /* since when writing is over; 0: it is not */
 	uint64_t ended_ns;
 	uint64_t announced_ns;
 	uint64_t writable_ns; /* when the minute of `writables` began */
 	uint64_t born_ns;
-	uint64_t due_ns; /* due time of the timer, while it is armed */
-	struct spokei_idle idle;
+	uint64_t due_ns;          /* due time of the timer, while it is armed */
 	struct spoke_timer timer; /* armed for the earliest of its times, or earlier */
-	struct spokei_task settle;
 	struct spokei_task resume;
 	struct spokei_task reap;
 	struct spokei_task bury;

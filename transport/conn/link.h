@@ -27,16 +27,16 @@
 
 /* Fixed when the owner is made. */
 struct spokei_link_limits {
-	struct spokei_wire_limits wire;
 	size_t out_high;
 	size_t out_low;
-	size_t out_max;
 	size_t queued_max;    /* queued bytes, over all connections */
 	size_t held_max;      /* bytes of incomplete frames, over all connections */
 	uint32_t pending_max; /* calls that wait for a reply, over all connections */
 	uint32_t serving_max; /* requests being served, over all connections */
 	uint32_t serving_per_conn_max;
 	uint32_t unknown_replies; /* in a minute */
+	struct spokei_wire_limits wire;
+	size_t out_max;
 	uint64_t slow_ns;
 	uint64_t frame_ns;
 	uint64_t handshake_ns; /* time limit for an accepted stream to open */
@@ -69,40 +69,42 @@ typedef void (*spokei_serve_fn)(void *arg, struct spokei_conn *conn,
 
 struct spokei_link {
 	struct spoke_engine *engine;
-	const struct spokei_stream_kind
-		*stream; /* of connections whose socket stands from now on */
-	struct spokei_link_limits limits;
-	struct spokei_wire_limits unproven; /* those of the wire, with unproven_frame_max */
-	struct spoke_list conns;            /* the connections that are not closed */
-	struct spokei_conn_pool pool;       /* memory of connections */
-	uint32_t conn_count;
 	uint32_t pending_count;
 	uint32_t serving_count;
-	/* Requests whose connection is gone, while their handlers still run: a peer that sends and
-	 * resets, again and again, frees no place that way. */
-	uint32_t orphan_count;
-	struct spoke_list orphans;
-	size_t queued;               /* bytes, unsent requests included */
-	size_t held;                 /* bytes */
-	struct spokei_bucket blames; /* events of closed connections; counters have all */
-	bool connects;               /* a consumer's: it reconnects */
-	bool asked;                  /* this side has sent a request: it accepts replies */
-	bool closing;                /* new requests are refused */
-	spokei_serve_fn serve;       /* NULL: requests are answered "no such service" */
+	size_t queued;         /* bytes, unsent requests included */
+	size_t held;           /* bytes */
+	bool connects;         /* a consumer's: it reconnects */
+	bool asked;            /* this side has sent a request: it accepts replies */
+	bool closing;          /* new requests are refused */
+	spokei_serve_fn serve; /* NULL: requests are answered "no such service" */
 	void *serve_arg;
-	/* Returns whether the method of a message that is no call is known to its sender, and not
-	 * marked as safe. NULL: it never is. */
-	bool (*is_unsafe)(void *serve_arg, struct spokei_conn *conn,
-			  const struct spokei_message *message);
-	uint64_t ran_ns;         /* when the turn began in which the last request was run */
-	struct spokei_task *end; /* frees the owner after the last connection */
-	uint32_t alive;          /* connections whose memory is not freed yet */
-	unsigned pending_class;  /* of timers */
-	unsigned conn_class;
+	uint64_t ran_ns;        /* when the turn began in which the last request was run */
+	unsigned pending_class; /* of timers */
 	/* Memory of emptied output buffers, for the next one that fills; newest first. */
 	struct spokei_spare *spares;
 	size_t spare_bytes;
 	bool lent; /* ... lent to an output buffer since the last heartbeat */
+	struct spokei_link_limits limits;
+
+	/* Of few calls. */
+	/* Of connections whose socket stands from now on. */
+	const struct spokei_stream_kind *stream;
+	struct spokei_wire_limits unproven; /* those of the wire, with unproven_frame_max */
+	struct spoke_list conns;            /* the connections that are not closed */
+	struct spokei_conn_pool pool;       /* memory of connections */
+	uint32_t conn_count;
+	/* Requests whose connection is gone, while their handlers still run: a peer that sends and
+	 * resets, again and again, frees no place that way. */
+	uint32_t orphan_count;
+	struct spoke_list orphans;
+	struct spokei_bucket blames; /* events of closed connections; counters have all */
+	/* Returns whether the method of a message that is no call is known to its sender, and not
+	 * marked as safe. NULL: it never is. */
+	bool (*is_unsafe)(void *serve_arg, struct spokei_conn *conn,
+			  const struct spokei_message *message);
+	struct spokei_task *end; /* frees the owner after the last connection */
+	uint32_t alive;          /* connections whose memory is not freed yet */
+	unsigned conn_class;
 };
 
 /* Sets all defaults. */

@@ -56,21 +56,21 @@ struct spokei_pendings {
 	struct spokei_pending **ring; /* the call of an id at id & (room - 1), or NULL */
 	size_t room;                  /* 0 or a power of two; at most half of it is taken */
 	size_t limit;                 /* calls that an addition need not look further for */
+	size_t count;                 /* in both rings */
+	uint64_t last;                /* largest id; `first` follows it */
+	uint64_t next;                /* the next id to issue */
+	uint64_t given;               /* ids issued or skipped */
+	struct spoke_list fresh;      /* of this turn: their timers are not armed */
+	struct spoke_list unwritten;  /* of earlier turns, queued and not written, in that order */
+	struct spoke_list kept;       /* of earlier turns, unsent, in their order */
+	uint64_t first;               /* smallest id */
 	/* A ring of twice the room, while calls move into it; NULL: none. Those of the first
 	 * `split` cells are there, at id & (2 * room - 1); the other cells are not initialised. */
 	struct spokei_pending **grown;
 	size_t split;
 	void *spent; /* the ring before, while it is freed in steps; NULL: none */
 	size_t spent_size;
-	size_t count;                /* in both rings */
-	uint64_t first;              /* smallest id */
-	uint64_t last;               /* largest id; `first` follows it */
-	uint64_t next;               /* the next id to issue */
-	uint64_t given;              /* ids issued or skipped */
-	size_t looked;               /* cells that any() need not look at again soon */
-	struct spoke_list fresh;     /* of this turn: their timers are not armed */
-	struct spoke_list kept;      /* of earlier turns, unsent, in their order */
-	struct spoke_list unwritten; /* of earlier turns, queued and not written, in that order */
+	size_t looked; /* cells that any() need not look at again soon */
 };
 
 /* Prepares ids from `first` to `last`, beginning with `next`. The struct must not be moved

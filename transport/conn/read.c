@@ -164,7 +164,8 @@ static void note_frame(struct spokei_conn *conn, bool any)
 		/* A block that is not lent again must not add to the spares. */
 		if (conn->in.kept.bytes)
 			spokei_buffer_fini(&conn->in.kept);
-		(void)count_held(conn);
+		if (conn->read_held > 0 || conn->in.scratch.bytes || conn->paused)
+			(void)count_held(conn);
 		return;
 	}
 	if (!count_held(conn))

@@ -116,12 +116,12 @@ struct spokei_stream_kind {
 struct spokei_stream {
 	struct spoke_engine *engine;
 	const struct spokei_stream_kind *kind;
-	void *state;              /* of the kind; NULL before open() */
-	const char *host;         /* that was connected to, borrowed; NULL: none, or accepted */
-	struct spoke_watch watch; /* its fd: -1 when closed */
 	unsigned io;              /* watched events */
 	bool accepted;            /* this side has accepted the connection */
 	bool layered;             /* the kind has wants(), pending(), flush() and passed() */
+	struct spoke_watch watch; /* its fd: -1 when closed */
+	void *state;              /* of the kind; NULL before open() */
+	const char *host;         /* that was connected to, borrowed; NULL: none, or accepted */
 };
 
 /* A plain socket of env->net: tcp, unix or in memory. It is open at once and holds nothing. */

@@ -22,9 +22,7 @@ enum spokei_intake_result {
 struct spokei_intake {
 	const struct spokei_wire_limits *limits; /* borrowed for the life of the input buffer */
 	const struct spokei_wire *wire;          /* NULL before the first byte */
-	struct spokei_cut cut;
-	struct spokei_buffer kept;    /* the beginning of an incomplete frame */
-	size_t given;                 /* bytes of `kept` that contain the last message */
+	size_t given;                            /* bytes of `kept` that contain the last message */
 	size_t skip;                  /* bytes of a too long frame that are still to come */
 	size_t too_long;              /* after BAD_BODY: the length of a too long frame; else 0 */
 	bool stopped;                 /* broken, or `skip` is not 0 */
@@ -34,7 +32,9 @@ struct spokei_intake {
 	bool serves;                  /* a request has arrived since the last heartbeat */
 	int error;                    /* why the body is bad or the stream is broken */
 	struct spokei_memo *memo;     /* from the second request on; NULL: none, or no memory */
+	struct spokei_buffer kept;    /* the beginning of an incomplete frame */
 	struct spokei_buffer scratch; /* translated body of the last message */
+	struct spokei_cut cut;
 };
 
 void spokei_intake_init(struct spokei_intake *intake, const struct spoke_env *env,

@@ -59,29 +59,16 @@ struct spokei_lent {
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct spokei_message {
 	enum spokei_kind kind;
-	uint64_t id;
 	bool two_way;  /* requests: a reply is expected */
 	uint8_t codec; /* id of the serialization: the low five bits of Dubbo's flags */
+	bool bare;     /* requests: replies have no attachments; replies: this one has none */
+	uint64_t id;
+	struct spoke_value attachments; /* of requests and replies: a map, or none */
 
 	/* Requests. */
-	struct spoke_span service; /* e.g. "demo.EchoService"; empty: the wire has no services */
-	struct spoke_span version; /* empty: none */
-	struct spoke_span group;   /* empty: none */
-	struct spoke_span method;
-	struct spoke_span types; /* JVM descriptors of the arguments; empty: derived */
-	struct spoke_span args;  /* values one after another */
+	struct spoke_span args; /* values one after another */
 	size_t arg_count;
-	/* Decoded from $invoke; `types` is empty then. Replies that are written: to such a call. */
-	bool generic;
-	/* May be served only by a method that changes nothing. Messages that are no calls: asks
-	 * whether the method is such a one. */
-	bool safe_only;
-	/* The peer sends no more requests, and the connection ends with the reply. Replies that are
-	 * written: the same. */
-	bool last;
-	struct spoke_value type_names; /* generic calls: array of Java type names, or none */
 	int64_t timeout_ms; /* remaining time, rounded up; 0: none given; below 0: expired */
-
 	/*
 	 * Requests that are written: the output of prefix() for this service, version, method and
 	 * types in this codec; empty: none. It spares encoding them again. A prefix without types
@@ -91,6 +78,20 @@ struct spokei_message {
 	/* Messages that are written: set if long args or a long value may be left out of the frame,
 	 * valid until the next write to the buffer. NULL: everything is copied. */
 	struct spokei_lent *lent;
+	/* Decoded from $invoke; `types` is empty then. Replies that are written: to such a call. */
+	bool generic;
+	/* May be served only by a method that changes nothing. Messages that are no calls: asks
+	 * whether the method is such a one. */
+	bool safe_only;
+	/* The peer sends no more requests, and the connection ends with the reply. Replies that are
+	 * written: the same. */
+	bool last;
+	struct spoke_span service; /* e.g. "demo.EchoService"; empty: the wire has no services */
+	struct spoke_span version; /* empty: none */
+	struct spoke_span group;   /* empty: none */
+	struct spoke_span method;
+	struct spoke_span types;       /* JVM descriptors of the arguments; empty: derived */
+	struct spoke_value type_names; /* generic calls: array of Java type names, or none */
 
 	/*
 	 * Requests that were read with a memo: service, version, group, method and types equal
@@ -107,10 +108,6 @@ struct spokei_message {
 	int32_t error_code;            /* of an exception; 0: none */
 	bool foreign;   /* exceptions that are written: for a Dubbo consumer other than spoke */
 	bool forbidden; /* replies that are written: a filter has refused the request */
-
-	/* Both. */
-	struct spoke_value attachments; /* a map, or none */
-	bool bare; /* requests: replies have no attachments; replies: this one has none */
 
 	/* Events. */
 	struct spoke_span event; /* the body in its codec; the answer to a heartbeat repeats it */

@@ -71,6 +71,16 @@ count() {
 	awk -v calls=$calls -v made=$((calls + warm_calls)) -f $here/sum.awk "$raw" >"$work/$name"
 }
 
+# Counts data that a call finds neither in the first nor in the second cache, with 1,000 connections of one call
+# each: more than these caches hold. The model is a second cache of 1 MiB.
+count_cold() { # <program>
+	raw=$work/callgrind.$1-cold
+	quietly env -i LD_BIND_NOW=1 "$(cat $work/valgrind)" --tool=callgrind --cache-sim=yes --LL=1048576,16,64 \
+		--toggle-collect=cost_measured --callgrind-out-file="$raw" \
+		"build/release/tests/bench/$1" --connections 1000 --deep 1 --warm 4000 --calls $calls
+	awk -v calls=$calls -v made=$((calls + 4000)) -f $here/sum.awk "$raw" >"$work/$1-cold"
+}
+
 count_both() { # <program> [option...]
 	each=$1
 	shift
@@ -78,9 +88,10 @@ count_both() { # <program> [option...]
 	count "$each" 1 "$@"
 }
 
-# The ordinary code, with calls in msgpack and with the same calls in Hessian 2.
+# The ordinary code, with calls in msgpack, with the same calls in Hessian 2, and with cold caches.
 count_plain() {
 	count_both bench_cost_plain
+	count_cold bench_cost_plain
 	count_both bench_cost_plain --with hessian2
 }
 
@@ -164,17 +175,27 @@ numbers() { # <program...>: program, depth, instructions, calls of the C library
 	done
 }
 
+misses() { # <program>: the same for cold caches, with misses in place of instructions
+	awk -F '\t' -v name="$1-cold" '
+		$1 == "misses" && $2 !~ /^(tests|core\/virtual)\// { sum += $5 }
+		END { printf "%s\t%d\t%.1f\t%.2f\n", name, 1, sum, 0 }' "$work/$1-cold"
+}
+
 update_ratchet() {
 	{
 		sed -n '/^#/p' $ratchet
 		printf 'made by\t%s\n' "$(made_by)"
 		numbers bench_cost_plain bench_cost bench_cost_plain-hessian2
+		misses bench_cost_plain
 	} >$work/ratchet && cp $work/ratchet $ratchet
 	show '%-18s %4s %10s %8s' $ratchet
 }
 
 check_ratchet() { # <program...>
-	numbers "$@" >$work/numbers
+	{
+		numbers "$@"
+		misses bench_cost_plain
+	} >$work/numbers
 	awk -F '\t' -v made_by="$(made_by)" -v ratchet=$ratchet -f $here/ratchet.awk $ratchet $work/numbers >&2
 }
 

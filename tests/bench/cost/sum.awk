@@ -6,7 +6,7 @@
 # Prints TSV with values per call: kind, file, line, function, value. Kinds: self (instructions of the line;
 # function is the one that it was inlined into), libc (instructions of the C library called by the line),
 # uses (calls of the C library; callgrind counts them from the start of the program, so they include a
-# little more than the calls). Run it at the root of the tree. File names are relative to the root,
+# little more than the calls), misses (of the second-level cache that callgrind models, if it did). Run it at the root of the tree. File names are relative to the root,
 # without directories that a compiler cache puts before them. Other files are left out.
 
 # callgrind writes a name once with a number in parentheses, and later only the number.
@@ -91,8 +91,11 @@ function is_ours(object) {
 }
 /^[+*0-9-]/ {
 	move_to($1)
-	if (own)
+	if (own) {
 		add("self", $2)
+		if ($9 + $10) # reads and writes of data; zeros at the end of a line are left out
+			add("misses", $9 + $10)
+	}
 }
 END {
 	for (key in sum)
