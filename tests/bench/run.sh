@@ -89,7 +89,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
-suites='race|rpc|engines|growth|cost|codec|json|tls|timers|memory|idle|comet|lease|balance'
+suites='race|rpc|engines|growth|cost|codec|json|http|tls|timers|memory|idle|comet|lease|balance'
 
 usage() {
 	echo "usage: sh tests/bench/run.sh $suites [--quick] [option...]" >&2

@@ -236,9 +236,10 @@ void pause_ns(uint64_t ns);
 struct bench {
 	unsigned conns; /* of the large part */
 	bool is_quick;
-	bool is_idle;        /* the large part also measures idle connections */
-	bool has[KINDS];     /* which servers are measured */
-	uint64_t broadcasts; /* in a measurement */
+	bool is_idle;          /* the large part also measures idle connections */
+	bool has[KINDS];       /* which servers are measured */
+	uint64_t idle_minutes; /* for spoke; 0: a few intervals */
+	uint64_t broadcasts;   /* in a measurement */
 };
 
 void measure_storm(const struct bench *bench);

@@ -33,13 +33,15 @@ int main(int argc, char **argv)
 		{ "--quick", .flag = &bench.is_quick },
 		{ "--connections", .number = &conns, .min = 1000, .max = 100002 },
 		{ "--no-idle", .flag = &is_short },
+		{ "--idle-minutes", .number = &bench.idle_minutes, .min = 1, .max = 1440 },
 		{ "--part", .text = &part },
 		{ "--only", .text = &only },
 		{ "--broadcasts", .number = &bench.broadcasts, .min = 1, .max = 10000 },
 	};
 
 	options_read(argc, argv, options, sizeof(options) / sizeof(options[0]),
-		     "[--quick] [--connections <number>] [--no-idle] [--part storm|fanout|mute] "
+		     "[--quick] [--connections <number>] [--no-idle | --idle-minutes <number>] "
+		     "[--part storm|fanout|mute] "
 		     "[--only floor|spoke] [--broadcasts <number>]");
 	bench.conns = conns > 0 ? (unsigned)conns : bench.is_quick ? CONNS_QUICK : CONNS_DEFAULT;
 	bench.is_idle = !bench.is_quick && !is_short;

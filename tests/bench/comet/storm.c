@@ -19,12 +19,15 @@ struct storm {
 	struct figure bytes; /* user memory of a connection */
 	struct figure cpu;   /* percent of a core, idle */
 	struct figure beats;
+	struct figure growth; /* of memory, after the first interval */
+	unsigned intervals;   /* in which idle connections are measured */
 };
 
 static void measure_idle_for(struct storm *storm, struct stage *stage, uint64_t empty)
 {
-	unsigned intervals = stage->kind == FLOOR ? FLOOR_INTERVALS : KEEPALIVES;
+	unsigned intervals = stage->kind == FLOOR ? FLOOR_INTERVALS : storm->intervals;
 	uint64_t resident = stage_resident(stage);
+	uint64_t settled;
 	uint64_t begun_ns;
 	uint64_t cpu_ns;
 	uint64_t comments;
@@ -33,7 +36,9 @@ static void measure_idle_for(struct storm *storm, struct stage *stage, uint64_t 
 	comments = stage_sums(stage).comments;
 	cpu_ns = stage_cpu_ns(stage);
 	begun_ns = now_ns();
-	pause_ns(intervals * KEEPALIVE_NS);
+	pause_ns(KEEPALIVE_NS);
+	settled = stage_resident(stage);
+	pause_ns((intervals - 1) * KEEPALIVE_NS);
 	cpu_ns = stage_cpu_ns(stage) - cpu_ns;
 	begun_ns = now_ns() - begun_ns;
 	comments = stage_sums(stage).comments - comments;
@@ -42,6 +47,8 @@ static void measure_idle_for(struct storm *storm, struct stage *stage, uint64_t 
 		   (double)comments * (double)SECOND / (double)begun_ns);
 	if (stage_resident(stage) > resident)
 		resident = stage_resident(stage);
+	figure_add(&storm->growth, stage->kind,
+		   ((double)stage_resident(stage) - (double)settled) / 1e6);
 	figure_add(&storm->resident, stage->kind, (double)resident / 1e6);
 	figure_add(&storm->proportional, stage->kind, (double)stage_proportional(stage) / 1e6);
 	figure_add(&storm->bytes, stage->kind, (double)(resident - empty) / stage->conns);
@@ -86,6 +93,10 @@ void measure_storm(const struct bench *bench)
 		.bytes = { "idle_bytes", "bytes each", 512, 256 },
 		.cpu = { "idle_cpu", "% of a core", 6 * share, 4.5 * share },
 		.beats = { "idle_keepalives", "1/s" },
+		.growth = { "idle_growth", "MB", share, 0.1 * share },
+		.intervals = bench->idle_minutes > 0
+				     ? (unsigned)(bench->idle_minutes * 60 * SECOND / KEEPALIVE_NS)
+				     : KEEPALIVES,
 	};
 
 	for (unsigned rep = 0; rep < reps; rep++) {
@@ -106,4 +117,5 @@ void measure_storm(const struct bench *bench)
 	figure_print(&storm.bytes);
 	figure_print(&storm.cpu);
 	figure_print(&storm.beats);
+	figure_print(&storm.growth);
 }
