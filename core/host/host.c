@@ -7,6 +7,7 @@
 #include "core/host/dice.h"
 #include "core/host/files.h"
 #include "core/host/forks.h"
+#include "core/host/hostid.h"
 #include "core/host/loop.h"
 #include "core/host/manager.h"
 #include "core/host/net.h"
@@ -50,6 +51,7 @@ static void assemble(void)
 		.print = spokei_stderr_print,
 		.variable = spokei_stderr_variable,
 		.manager = &spokei_host_manager,
+		.host_id = spokei_hostid,
 	};
 }
 

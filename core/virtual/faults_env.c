@@ -452,6 +452,15 @@ static const struct spoke_manager spokei_faults_manager = {
 };
 
 /* The loop that opens is the inner one's; its other functions do not get the context. */
+static int faulty_host_id(void *ctx, uint64_t *ret_id)
+{
+	struct spokei_faults *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_HOST_ID);
+
+	return error ? error : inner->host_id(inner->ctx, ret_id);
+}
+
 static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 		     void **ret_loop)
 {
@@ -479,6 +488,7 @@ void spokei_faults_init(struct spokei_faults *faulty, const struct spoke_env *in
 		.forks = inner->forks,
 		.signals = inner->signals ? &spokei_faults_signals : NULL,
 		.manager = inner->manager ? &spokei_faults_manager : NULL,
+		.host_id = inner->host_id ? faulty_host_id : NULL,
 	};
 	if (inner->threads) {
 		faulty->threads = *inner->threads;

@@ -35,6 +35,7 @@ struct spokei_world_process {
 	uint64_t boot_ahead_ns; /* lead of its boot-time clock */
 	uint64_t looked_ns;     /* how long its loop polled in finished waits, as spin() reports */
 	uint64_t late_ns;       /* how late its last turn began */
+	uint64_t host_id;       /* as env.host_id() reports it; 0: it is not known */
 	bool pool_is_busy;      /* works wait in the queue of the pool until this is false again */
 	/* Called after each turn of its loop; may be NULL. */
 	void (*turned)(struct spokei_world_process *process);
@@ -45,6 +46,9 @@ struct spokei_world_process {
 		int fd;
 	} signals[SPOKEI_WORLD_SIGNALS];
 };
+
+/* The number of the host on which all processes run, unless a test gives them others. */
+#define SPOKEI_WORLD_HOST UINT64_C(0x5907e0000001)
 
 /* A process's table for env.signals. */
 extern const struct spoke_signals spokei_world_signals;

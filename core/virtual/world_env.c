@@ -2,6 +2,7 @@
 /* Clocks, random numbers and memory of a virtual process; see world.h. */
 #include "core/virtual/world.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "core/virtual/files.h"
@@ -75,6 +76,16 @@ static void *process_resize(void *ctx, void *memory, size_t old_len, size_t len)
 	return grown;
 }
 
+static int process_host_id(void *ctx, uint64_t *ret_id)
+{
+	const struct spokei_world_process *process = ctx;
+
+	if (process->host_id == 0)
+		return -ENOENT;
+	*ret_id = process->host_id;
+	return 0;
+}
+
 const struct spoke_env spokei_world_env = {
 	.now = process_now,
 	.coarse = process_coarse,
@@ -85,4 +96,5 @@ const struct spoke_env spokei_world_env = {
 	.net = &spokei_vnet_table,
 	.files = &spokei_vfiles_table,
 	.signals = &spokei_world_signals,
+	.host_id = process_host_id,
 };

@@ -390,6 +390,7 @@ void spokei_world_process_init(struct spokei_world_process *process, struct spok
 		.user = { .net = world->net, .files = world->files },
 		.world = world,
 		.env = spokei_world_env,
+		.host_id = SPOKEI_WORLD_HOST,
 	};
 	process->env.ctx = process;
 	process->env.loop = &spokei_world_loop_table;

@@ -373,6 +373,11 @@ struct spoke_env {
 	 * the program changes its environment. Any thread. NULL: there are none. */
 	const char *(*variable)(void *ctx, const char *name);
 	const struct spoke_manager *manager; /* NULL: not available */
+	/* Writes a number, never 0, that stands for this host and the process's view of its files.
+	 * Processes with the same number see the same file at the same absolute path; those of
+	 * another host, container or root have other numbers. Returns 0, or a negative errno: the
+	 * number is not known. Any thread. NULL: it never is. */
+	int (*host_id)(void *ctx, uint64_t *ret_id);
 };
 
 SPOKE_END_DECLS

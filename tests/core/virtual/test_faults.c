@@ -124,6 +124,13 @@ static void rig_signal_close(void *ctx, int fd)
 	spokei_vnet_table.close(ctx, fd);
 }
 
+static int rig_host_id(void *ctx, uint64_t *ret_id)
+{
+	(void)ctx;
+	*ret_id = 1;
+	return 0;
+}
+
 static const struct spoke_manager rig_manager = { .notify = rig_file_ask };
 static const struct spoke_signals rig_signals = { .open = rig_signal_open,
 						  .close = rig_signal_close };
@@ -160,7 +167,8 @@ static int set_up(void **state)
 					 .files = &rig_files,
 					 .threads = &rig_threads,
 					 .signals = &rig_signals,
-					 .manager = &rig_manager };
+					 .manager = &rig_manager,
+					 .host_id = rig_host_id };
 	spokei_faults_init(&rig->faulty, &rig->inner);
 	return 0;
 }
@@ -230,6 +238,7 @@ static int call_fixed(struct rig *rig, enum spokei_faults_kind kind)
 	struct spoke_address address;
 	char byte = 0;
 	struct iovec part = { &byte, 1 };
+	uint64_t host_id;
 	uint32_t uid;
 	uint32_t gid;
 	int32_t pid;
@@ -256,6 +265,8 @@ static int call_fixed(struct rig *rig, enum spokei_faults_kind kind)
 		return net->peer(env->ctx, 0, &address);
 	case SPOKEI_FAULTS_GUARD:
 		return net->guard(env->ctx, 0, 1, 1);
+	case SPOKEI_FAULTS_HOST_ID:
+		return env->host_id(env->ctx, &host_id);
 	case SPOKEI_FAULTS_CREDENTIALS:
 		return net->credentials(env->ctx, 0, &uid, &gid, &pid);
 	default:
