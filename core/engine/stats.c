@@ -117,6 +117,9 @@ static const char *const names[] = {
 	[SPOKE_STAT_REFUSED_CREDENTIALS] = "refused_credentials",
 	[SPOKE_STAT_CLOSED_AUTH] = "closed_auth",
 	[SPOKE_STAT_CONNECTS_SECURED] = "connects_secured",
+	[SPOKE_STAT_CONNECTED_LOCAL] = "connected_local",
+	[SPOKE_STAT_LOCAL_FAILED] = "local_failed",
+	[SPOKE_STAT_LOCAL_REFUSED] = "local_refused",
 };
 
 #define STAT_SENTENCE(name, sentence) sentence,

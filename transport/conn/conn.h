@@ -22,7 +22,7 @@
 #include "core/memory/map.h"
 #include "transport/conn/idle.h"
 #include "transport/conn/pending.h"
-#include "transport/stream/stream.h"
+#include "transport/stream/greet.h"
 #include "transport/wire/intake.h"
 #include "transport/wire/outlet.h"
 
@@ -178,8 +178,16 @@ SPOKE_MUST_USE int spokei_conn_new(struct spokei_link *link, const struct spokei
 				   const struct spokei_conn_up *up, void *up_arg,
 				   struct spokei_conn **ret_conn);
 
-/* Takes over a descriptor that is being connected, while the connection has none. */
-void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_address *peer);
+/* Takes over a descriptor that is being connected, while the connection has none. `kind`: of its
+ * stream; NULL: that of the link. */
+void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_address *peer,
+			const struct spokei_stream_kind *kind);
+
+/* Makes the greeting of a stream that is open when its peer has answered: a heartbeat of the wire,
+ * which has heartbeats. Returns 0 or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_conn_greeting(const struct spokei_link *link,
+					const struct spokei_wire *wire,
+					struct spokei_greeting *ret_greeting);
 
 /* Ends an attempt that takes too long, as if it had failed with this negative errno. */
 void spokei_conn_give_up(struct spokei_conn *conn, int status);

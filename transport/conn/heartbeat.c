@@ -4,6 +4,8 @@
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
+#include "transport/wire/codecs.h"
+
 int spokei_conn_probe(struct spokei_conn *conn)
 {
 	const struct spokei_link *link = conn->link;
@@ -27,6 +29,26 @@ int spokei_conn_probe(struct spokei_conn *conn)
 	spokei_conn_wrote(conn, spokei_outlet_len(&conn->out) - before);
 	spokei_idle_asked(&conn->idle, link->engine->begin_ns);
 	return 0;
+}
+
+int spokei_conn_greeting(const struct spokei_link *link, const struct spokei_wire *wire,
+			 struct spokei_greeting *ret_greeting)
+{
+	const struct spokei_message probe = {
+		.kind = SPOKEI_PROBE,
+		.two_way = true,
+		.codec = SPOKEI_CODEC_HESSIAN2, /* every Dubbo peer understands it */
+	};
+	struct spokei_buffer frame;
+	int error;
+
+	spokei_buffer_init(&frame, link->engine->env, SPOKEI_GREETING_MAX);
+	error = wire->write(&link->limits.wire, &probe, &frame);
+	if (error == 0)
+		spokei_greeting_init(ret_greeting, spokei_span(spokei_buffer_data(&frame),
+							       spokei_buffer_len(&frame)));
+	spokei_buffer_fini(&frame);
+	return error;
 }
 
 void spokei_conn_announce(struct spokei_conn *conn)

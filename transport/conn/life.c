@@ -13,10 +13,12 @@
 
 /* --- opening */
 
-void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_address *peer)
+void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_address *peer,
+			const struct spokei_stream_kind *kind)
 {
 	SPOKE_ASSERT(conn->state == SPOKEI_CONN_CONNECTING && conn->stream.watch.fd < 0);
 	conn->stream.watch.fd = fd;
+	spokei_stream_use(&conn->stream, kind ? kind : conn->link->stream);
 	conn->peer = *peer;
 	spokei_conn_watch(conn);
 }
@@ -138,6 +140,8 @@ static void open_stream(struct spokei_conn *conn)
 		spokei_conn_read(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
+	/* The stream may be a plain socket from now on, which holds nothing. */
+	conn->holds &= conn->stream.layered;
 	if (!conn->stream.accepted || conn->stream.layered)
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 	spokei_conn_arm(conn);
@@ -159,7 +163,6 @@ static void opening_ready(struct spoke_watch *ready, unsigned io)
 			spokei_conn_give_up(conn, status);
 			return;
 		}
-		spokei_stream_use(&conn->stream, conn->link->stream);
 		spokei_conn_move(conn, SPOKEI_CONN_OPENING);
 	}
 	open_stream(conn);

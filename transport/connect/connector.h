@@ -7,6 +7,9 @@
  * failed attempt, too. So is one that ends because the peer broke the protocol or drains, unless it
  * was open for as long as the longest pause.
  *
+ * The same peer may listen at the path of a unix socket on this host, too. Each round begins with
+ * that path. If the peer does not answer a greeting there, the round goes on as above.
+ *
  * The kernel of a silent peer may still accept connections. So the next connection after a
  * suspicion is on probation until its peer has answered. On the engine's thread.
  */
@@ -64,6 +67,9 @@ struct spokei_connector_options {
 	const char *host; /* a name or an IP address; NULL: a unix socket. Copied */
 	uint16_t port;
 	const char *path; /* of the unix socket. Copied */
+	/* Path of a unix socket at which the peer can be reached, too, on wires with heartbeats;
+	 * NULL: none. Copied */
+	const char *local;
 	const struct spokei_wire *wire;
 	/* Of the requests of its connections, borrowed for its life; NULL: the default. */
 	const struct spokei_connector_profile *profile;
@@ -121,6 +127,9 @@ enum spokei_connector_state spokei_connector_state(const struct spokei_connector
 struct spokei_conn *spokei_connector_conn(const struct spokei_connector *connector);
 
 enum spokei_grade spokei_connector_grade(const struct spokei_connector *connector);
+
+/* Returns whether its connection is open, and leads to the path `local`. */
+bool spokei_connector_is_local(const struct spokei_connector *connector);
 
 /* A snapshot for display. */
 struct spokei_connector_look {

@@ -63,7 +63,9 @@ static void wait_for_next(struct spokei_connector *connector, int error)
 
 static const struct spokei_conn_up conn_up;
 
-static bool start_attempt(struct spokei_connector *connector, const struct spoke_address *to)
+/* Returns 0 or a negative errno. `kind` NULL: that of the link. */
+static int start_attempt(struct spokei_connector *connector, const struct spoke_address *to,
+			 const struct spokei_stream_kind *kind)
 {
 	struct spoke_engine *engine = connector->engine;
 	const struct spoke_env *env = engine->env;
@@ -73,12 +75,27 @@ static bool start_attempt(struct spokei_connector *connector, const struct spoke
 	spokei_count(engine, SPOKE_STAT_CONNECTS);
 	if (status != 0 && status != -EINPROGRESS) {
 		spokei_count(engine, SPOKE_STAT_CONNECTS_FAILED);
-		spokei_connector_complain_of_system(connector, SPOKE_ECONNECT, status);
-		return false;
+		return status;
 	}
-	/* A connection that is open already is writable at once and takes the same path. */
-	spokei_conn_attach(connector->conn, fd, to);
-	return true;
+	/* A connection that is open already is writable at once and goes the same way. */
+	spokei_conn_attach(connector->conn, fd, to, kind);
+	set_timer(connector, connector->connect_ns);
+	return 0;
+}
+
+/* Tries the path of the peer on this host, if there is one. Returns whether that has begun. */
+static bool try_path(struct spokei_connector *connector)
+{
+	int status;
+
+	connector->by_path = false;
+	if (connector->local.len == 0)
+		return false;
+	status = start_attempt(connector, &connector->local, &connector->greeting.kind);
+	if (status)
+		spokei_connector_complain_of_path(connector, status);
+	connector->by_path = status == 0;
+	return connector->by_path;
 }
 
 /* Tries the next address of this round. Returns false if there is none left. */
@@ -87,10 +104,11 @@ static bool try_next(struct spokei_connector *connector)
 	const struct spoke_address *to;
 
 	while ((to = spokei_resolve_next(&connector->resolve)) != NULL) {
-		if (!start_attempt(connector, to))
-			continue;
-		set_timer(connector, connector->connect_ns);
-		return true;
+		int status = start_attempt(connector, to, NULL);
+
+		if (status == 0)
+			return true;
+		spokei_connector_complain_of_system(connector, SPOKE_ECONNECT, status);
 	}
 	return false;
 }
@@ -155,7 +173,7 @@ static void try_all(struct spokei_connector *connector)
 		end_round(connector, SPOKE_ECONNECT);
 }
 
-static void resolve_failed(struct spokei_connector *connector, int status)
+static void complain_of_name(struct spokei_connector *connector, int status)
 {
 	spokei_count(connector->engine, SPOKE_STAT_RESOLVES_FAILED);
 	/* The system's sentences for these are about files. */
@@ -166,6 +184,11 @@ static void resolve_failed(struct spokei_connector *connector, int status)
 					  "the name cannot be resolved now");
 	else
 		spokei_connector_complain_of_system(connector, SPOKE_ERESOLVE, status);
+}
+
+static void resolve_failed(struct spokei_connector *connector, int status)
+{
+	complain_of_name(connector, status);
 	end_round(connector, SPOKE_ERESOLVE);
 }
 
@@ -197,19 +220,27 @@ static void round_resolved(struct spokei_resolve *resolve, int status)
 		try_all(connector);
 }
 
-static void begin_round(struct spokei_connector *connector)
+/* Goes to the addresses of the place, with a connection that has no descriptor. */
+static void resolve(struct spokei_connector *connector)
 {
-	int status;
+	int status = spokei_resolve_begin(&connector->resolve);
 
-	if (!make_conn(connector))
-		return;
-	status = spokei_resolve_begin(&connector->resolve);
 	if (status == SPOKEI_RESOLVE_MORE)
 		spokei_connector_tell(connector, SPOKEI_CONNECTOR_RESOLVING, SPOKE_OK);
 	else if (status)
 		resolve_failed(connector, status);
 	else
 		try_all(connector);
+}
+
+static void begin_round(struct spokei_connector *connector)
+{
+	if (!make_conn(connector))
+		return;
+	if (try_path(connector))
+		spokei_connector_tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
+	else
+		resolve(connector);
 }
 
 /* --- events of a connection */
@@ -243,6 +274,10 @@ static void attempt_opened(struct spokei_connector *connector)
 		return;
 	}
 	spokei_count(engine, SPOKE_STAT_CONNECTED);
+	if (connector->by_path) {
+		connector->path_failed = false;
+		spokei_count(engine, SPOKE_STAT_CONNECTED_LOCAL);
+	}
 	engine->env->net->print(engine->env->ctx, &connector->conn->peer, text, sizeof(text));
 	if (spokei_connector_on_probation(connector)) {
 		connector->conn->doubted = true;
@@ -263,12 +298,36 @@ static void attempt_opened(struct spokei_connector *connector)
 		(void)spokei_connector_announce(connector, &news);
 }
 
+/* The path failed; calls that wait at the connection go on to the addresses of the place. Returns
+ * whether there is one, or may be one. */
+static bool path_failed(struct spokei_connector *connector, struct spokei_conn *conn, int status)
+{
+	enum spokei_connector_state next = SPOKEI_CONNECTOR_CONNECTING;
+
+	spokei_connector_complain_of_path(connector, status);
+	connector->by_path = false;
+	status = spokei_resolve_begin(&connector->resolve);
+	if (status < 0) {
+		complain_of_name(connector, status);
+		conn->error = SPOKE_ERESOLVE;
+		return false;
+	}
+	if (status == SPOKEI_RESOLVE_MORE)
+		next = SPOKEI_CONNECTOR_RESOLVING;
+	else if (!try_next(connector))
+		return false;
+	spokei_connector_tell(connector, next, SPOKE_OK);
+	return true;
+}
+
 /* One address failed; calls that wait at the connection may go on to the next address. */
 static bool conn_failed(void *arg, struct spokei_conn *conn, int status)
 {
 	struct spokei_connector *connector = arg;
 
 	spokei_count(connector->engine, SPOKE_STAT_CONNECTS_FAILED);
+	if (connector->by_path)
+		return path_failed(connector, conn, status);
 	if (conn->error == SPOKE_EHANDSHAKE)
 		spokei_connector_complain_of_stream(connector, conn);
 	else
@@ -282,9 +341,18 @@ static bool conn_failed(void *arg, struct spokei_conn *conn, int status)
 /* An open connection has ended, and its calls, too. The other addresses are for the next one. */
 static void go_on(struct spokei_connector *connector, int error)
 {
-	if (connector->resolve.left == 0)
+	bool by_path = connector->by_path;
+
+	connector->by_path = false;
+	if (!by_path && connector->resolve.left == 0) {
 		wait_for_next(connector, error);
-	else if (make_conn(connector))
+		return;
+	}
+	if (!make_conn(connector))
+		return;
+	if (by_path)
+		resolve(connector);
+	else
 		try_all(connector);
 }
 
@@ -395,7 +463,8 @@ static void connector_due(struct spoke_timer *timer, void *arg)
 		begin_round(connector);
 	} else if (connector->state == SPOKEI_CONNECTOR_CONNECTING &&
 		   spokei_conn_is_opening(connector->conn)) {
-		spokei_connector_complain_of_time(connector);
+		if (!connector->by_path)
+			spokei_connector_complain_of_time(connector);
 		spokei_conn_give_up(connector->conn, -ETIMEDOUT);
 	}
 }
@@ -416,6 +485,22 @@ static int set_times(struct spokei_connector *connector,
 	    connector->backoff.cap_ns > SPOKEI_CONNECTOR_WAIT_MAX_NS)
 		return SPOKE_EINVAL;
 	return SPOKE_OK;
+}
+
+/* Sets the path of the peer on this host. */
+static int set_local(struct spokei_connector *connector,
+		     const struct spokei_connector_options *options)
+{
+	struct spokei_place place = { .port = 0 };
+	int error;
+
+	if (options->local == NULL || !connector->wire->probes)
+		return SPOKE_OK;
+	error = spokei_place_set(&place, connector->engine->env, NULL, 0, options->local);
+	if (error)
+		return error;
+	connector->local = place.address;
+	return spokei_conn_greeting(connector->link, connector->wire, &connector->greeting);
 }
 
 int spokei_connector_new(struct spokei_link *link, const struct spokei_connector_options *options,
@@ -439,6 +524,8 @@ int spokei_connector_new(struct spokei_link *link, const struct spokei_connector
 	spokei_resolve_init(&connector->resolve, engine, &connector->place, round_resolved);
 	error = spokei_place_set(&connector->place, engine->env, options->host, options->port,
 				 options->path);
+	if (!error)
+		error = set_local(connector, options);
 	if (!error)
 		error = set_times(connector, options);
 	if (!error)

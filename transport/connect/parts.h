@@ -7,6 +7,7 @@
 #define SPOKEI_TRANSPORT_CONNECT_PARTS_H
 
 #include "core/engine/task.h"
+#include "transport/conn/conn.h"
 #include "transport/connect/connector.h"
 #include "transport/connect/resolve.h"
 
@@ -35,6 +36,8 @@ struct spokei_connector {
 	bool suspected;           /* the last peer was silent, and none has answered since */
 	bool retired;             /* makes no new connections */
 	bool complained;          /* this series of failures was logged */
+	bool by_path;             /* the present attempt or connection leads to `local` */
+	bool path_failed;         /* ... the last attempt of that kind has failed, and was logged */
 	char reason[SPOKEI_CONNECTOR_REASON]; /* place, and why the last attempt failed; "": none */
 	uint32_t reason_at;                   /* where the text behind the place begins */
 	unsigned timer_class;
@@ -42,7 +45,9 @@ struct spokei_connector {
 		timer; /* armed during its whole life: backoff, an attempt's limit, or its place */
 	struct spokei_resolve resolve;
 	struct spokei_place place;
-	struct spokei_task news; /* reports changes made inside new() */
+	struct spoke_address local; /* path of the same peer on this host; its length 0: none */
+	struct spokei_greeting greeting; /* what is said first there */
+	struct spokei_task news;         /* reports changes made inside new() */
 	struct spokei_task bury;
 };
 
@@ -78,6 +83,8 @@ void spokei_connector_complain(struct spokei_connector *connector, int error, co
 void spokei_connector_complain_of_system(struct spokei_connector *connector, int error, int status);
 void spokei_connector_complain_of_stream(struct spokei_connector *connector,
 					 const struct spokei_conn *conn);
+/* Logs once why the path of the peer cannot be used, until it can. */
+void spokei_connector_complain_of_path(struct spokei_connector *connector, int status);
 /* The time for connecting is over. */
 void spokei_connector_complain_of_time(struct spokei_connector *connector);
 

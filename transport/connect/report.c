@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define REASON_TEXT 160u
+#define NAME_TEXT 16u /* bytes of the name of an error, in brackets */
 #define NS_PER_MS UINT64_C(1000000)
 
 /* --- state and grade */
@@ -51,6 +52,11 @@ enum spokei_grade spokei_connector_grade(const struct spokei_connector *connecto
 		return SPOKEI_GRADE_PROBATION;
 	return SPOKEI_UNLIKELY(spokei_conn_suspect(conn)) ? SPOKEI_GRADE_SUSPECT
 							  : SPOKEI_GRADE_READY;
+}
+
+bool spokei_connector_is_local(const struct spokei_connector *connector)
+{
+	return connector->by_path && connector->state == SPOKEI_CONNECTOR_OPEN;
 }
 
 const char *spokei_connector_name(const struct spokei_connector *connector)
@@ -162,15 +168,43 @@ static const char *name_of(int number)
 	return NULL;
 }
 
-void spokei_connector_complain_of_system(struct spokei_connector *connector, int error, int status)
+/* Writes the system's sentence about a negative errno, and its name. */
+static void print_status(int status, char *text, size_t size)
 {
 	const char *name = name_of(-status);
-	char text[REASON_TEXT];
+	char sentence[REASON_TEXT];
 
-	if (strerror_r(-status, text, sizeof(text)) != 0)
-		(void)snprintf(text, sizeof(text), "error %d", -status);
-	spokei_connector_complain(connector, error, "%s%s%s%s", text, name ? " (" : "",
-				  name ? name : "", name ? ")" : "");
+	if (strerror_r(-status, sentence, sizeof(sentence)) != 0)
+		(void)snprintf(sentence, sizeof(sentence), "error %d", -status);
+	(void)snprintf(text, size, "%s%s%s%s", sentence, name ? " (" : "", name ? name : "",
+		       name ? ")" : "");
+}
+
+void spokei_connector_complain_of_system(struct spokei_connector *connector, int error, int status)
+{
+	char text[REASON_TEXT + NAME_TEXT];
+
+	print_status(status, text, sizeof(text));
+	spokei_connector_complain(connector, error, "%s", text);
+}
+
+void spokei_connector_complain_of_path(struct spokei_connector *connector, int status)
+{
+	const struct spoke_env *env = connector->engine->env;
+	char path[SPOKEI_CONNECTOR_SHOWN];
+	char text[REASON_TEXT + NAME_TEXT];
+
+	spokei_count(connector->engine, SPOKE_STAT_LOCAL_FAILED);
+	if (connector->path_failed)
+		return;
+	connector->path_failed = true;
+	env->net->print(env->ctx, &connector->local, path, sizeof(path));
+	if (status == -EPROTO)
+		(void)snprintf(text, sizeof(text), "another protocol is spoken there");
+	else
+		print_status(status, text, sizeof(text));
+	spokei_event(connector->engine, SPOKE_ECONNECT, "cannot connect to %s at %s: %s; uses TCP",
+		     spokei_connector_shown(connector->place.name), path, text);
 }
 
 void spokei_connector_complain_of_stream(struct spokei_connector *connector,

@@ -124,7 +124,10 @@ struct spoke_histogram;
 	X(DRAINED_CALLER, "connections drained because new lists or tokens do not allow them")     \
 	X(REFUSED_CREDENTIALS, "requests refused for want of a token or signature, or a bad one")  \
 	X(CLOSED_AUTH, "... because the peer had no good credentials several times")               \
-	X(CONNECTS_SECURED, "handshakes of TLS of connections made by this side that succeeded")
+	X(CONNECTS_SECURED, "handshakes of TLS of connections made by this side that succeeded")   \
+	X(CONNECTED_LOCAL, "connections made to providers of this host at their unix sockets")     \
+	X(LOCAL_FAILED, "attempts at such a socket that failed, so that TCP was used")             \
+	X(LOCAL_REFUSED, "paths of such sockets in lists of providers that are not valid")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
 enum spoke_stat {
