@@ -46,6 +46,7 @@ static void show_endpoint(struct spokei_json *json, const struct spokei_endpoint
 	spokei_json_put_u64(json, "failures", info.failures);
 	spokei_json_put_u64(json, "mean_ns", info.mean_ns);
 	spokei_json_put_bool(json, "tls", info.tls);
+	spokei_json_put_bool(json, "local", info.local);
 	spokei_json_put_text(json, "admin", info.admin);
 	spokei_json_close(json, '}');
 }

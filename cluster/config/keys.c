@@ -40,6 +40,8 @@ static const char *const other_keys[] = {
 	"qos.enable",
 	"service.name",
 	"spoke.serialization",
+	"spoke.host",
+	"spoke.local",
 };
 
 const char *spokei_keys_name(enum spokei_key key)

@@ -67,6 +67,13 @@ static const char *log_level_name(unsigned index)
 	return index <= SPOKE_LOG_DEBUG ? spokei_log_level_name((enum spoke_log_level)index) : NULL;
 }
 
+static const char *local_path_name(unsigned index)
+{
+	static const char *const names[] = { "auto", "off", NULL };
+
+	return index < 3 ? names[index] : NULL;
+}
+
 static const char *overflow_name(unsigned index)
 {
 	static const char *const names[] = { "reject", "drop-oldest", NULL };
@@ -213,6 +220,10 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.min = 0, .max = 1, .preset = 0,
 		.sentence = "connect on the first call" },
 		.sections = CONSUMER },
+	[SPOKEI_KEY_LOCAL_PATH] = { .option = { .name = "local.path", .kind = SPOKEI_OPTION_NAME,
+		.names = local_path_name,
+		.sentence = "publish the path of a unix socket with the ports; consumers on the same host connect there" },
+		.sections = BOTH },
 	[SPOKEI_KEY_EJECT_FAILURES] = { .option = { .name = "eject.failures", .kind = SPOKEI_OPTION_COUNT,
 		.min = 0, .max = 1000000, .preset = 5,
 		.sentence = "consecutive failures that eject a provider; 0: never" },

@@ -270,6 +270,7 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 		.group = ret->group,
 		.connections = (uint32_t)of[SPOKEI_KEY_CONNECTIONS],
 		.lazy = of[SPOKEI_KEY_LAZY] != 0,
+		.local_path = of[SPOKEI_KEY_LOCAL_PATH] == 0,
 		.protects = of[SPOKEI_KEY_REGISTRY_PROTECT] != 0,
 	};
 	ret->keeper = (struct spokei_keeper_options){

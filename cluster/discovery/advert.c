@@ -5,17 +5,17 @@
 
 #include <spoke/url.h>
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define NUMBER 24u /* bytes of a number in digits, with the NUL */
-#define KEYS 18u
+#define KEYS 20u
 
 struct numbers {
 	char timestamp[NUMBER];
 	char warmup[NUMBER];
 	char weight[NUMBER];
+	char host_id[NUMBER];
 };
 
 static void print_numbers(const struct spokei_advert *advert, struct numbers *numbers)
@@ -23,6 +23,9 @@ static void print_numbers(const struct spokei_advert *advert, struct numbers *nu
 	(void)snprintf(numbers->timestamp, NUMBER, "%" PRIu64, advert->timestamp_ms);
 	(void)snprintf(numbers->warmup, NUMBER, "%" PRIu64, advert->warmup_ms);
 	(void)snprintf(numbers->weight, NUMBER, "%" PRIu32, advert->weight);
+	*numbers->host_id = '\0';
+	if (advert->host_id)
+		(void)snprintf(numbers->host_id, NUMBER, SPOKEI_ADVERT_HOST_ID, advert->host_id);
 }
 
 /* Lists the parameters that have a value. Returns how many. */
@@ -44,6 +47,8 @@ static unsigned choose_keys(const struct spokei_advert *advert, const struct num
 		{ "prefer.serialization", "hessian2,msgpack" },
 		{ "serialization", "hessian2" },
 		{ "side", "provider" },
+		{ SPOKEI_ADVERT_HOST, numbers->host_id },
+		{ SPOKEI_ADVERT_LOCAL, advert->host_id ? advert->local : "" },
 		{ "spoke.serialization", "msgpack" },
 		{ "timestamp", numbers->timestamp },
 		{ "token", advert->token },

@@ -8,6 +8,14 @@
 
 #include "core/base/env.h"
 
+#include <inttypes.h>
+
+/* Parameters for consumers with spoke on the same host: the number of the host, and the address to
+ * which they may connect in place of the URL's own. */
+#define SPOKEI_ADVERT_HOST "spoke.host"
+#define SPOKEI_ADVERT_LOCAL "spoke.local"
+#define SPOKEI_ADVERT_HOST_ID "%016" PRIx64
+
 struct spokei_advert {
 	const char *service;
 	const char *version; /* "": none */
@@ -16,6 +24,10 @@ struct spokei_advert {
 	const char *socket;  /* path of the unix socket; NULL: a host */
 	const char *host;    /* a name or digits, IPv6 without brackets */
 	uint16_t port;
+	/* Of a host: the unix socket where the provider listens, too, e.g. "unix:/run/demo.sock",
+	 * and the number of the host where that path is valid. 0: none. */
+	const char *local;
+	uint64_t host_id;
 	const char *admin; /* address of the process's admin page; "": none */
 	const char *application;
 	const char *token; /* to be sent with each request; "": none */

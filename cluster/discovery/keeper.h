@@ -56,6 +56,11 @@ SPOKE_MUST_USE int spokei_keeper_new(struct spoke_engine *engine,
 SPOKE_MUST_USE int spokei_keeper_publish(struct spokei_keeper *keeper, const char *service,
 					 const char *url);
 
+/* Withdraws the publication of a URL's address and service, if there is one, as soon as possible.
+ * Returns 0, SPOKE_ENOMEM, SPOKE_ECLOSED or an error of spoke_url_parse(). */
+SPOKE_MUST_USE int spokei_keeper_withdraw(struct spokei_keeper *keeper, const char *service,
+					  const char *url);
+
 /* Withdraws all publications as soon as possible. */
 void spokei_keeper_withdraw_all(struct spokei_keeper *keeper);
 

@@ -175,6 +175,26 @@ int spokei_keeper_publish(struct spokei_keeper *keeper, const char *service, con
 	return SPOKE_OK;
 }
 
+int spokei_keeper_withdraw(struct spokei_keeper *keeper, const char *service, const char *url)
+{
+	const struct spoke_env *env = keeper->engine->env;
+	struct spokei_wish *same;
+	struct spokei_wish *wish;
+	int error;
+
+	if (keeper->ended || keeper->freed)
+		return SPOKE_ECLOSED;
+	error = spokei_wish_new(env, service, url, NULL, &wish);
+	if (error)
+		return error;
+	same = supersede(keeper, wish);
+	if (same)
+		want_no_more(same);
+	spokei_wish_free(env, wish);
+	spokei_keeper_act_soon(keeper);
+	return SPOKE_OK;
+}
+
 int spokei_keeper_subscribe(struct spokei_keeper *keeper, const char *service)
 {
 	struct spokei_wish *wish;

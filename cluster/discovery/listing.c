@@ -7,10 +7,12 @@
 
 #include "cluster/config/places.h"
 #include "cluster/config/table.h"
+#include "cluster/discovery/advert.h"
 #include "core/engine/engine.h"
 #include "core/text/option.h"
 #include "transport/connect/place.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SHOWN 200u
@@ -159,6 +161,45 @@ static const char *bounded(struct spoke_engine *engine, const char *name, const 
 	return "";
 }
 
+/* --- the path on this host */
+
+#define UNIX "unix:"
+
+/* Returns whether the URL comes from this host and from the same view of its files. */
+static bool is_of_host(const struct spoke_url *url, uint64_t host_id)
+{
+	char here[24];
+
+	if (host_id == 0)
+		return false;
+	(void)snprintf(here, sizeof(here), SPOKEI_ADVERT_HOST_ID, host_id);
+	return strcmp(said(url, SPOKEI_ADVERT_HOST), here) == 0;
+}
+
+/* Returns the path of the provider's unix socket on this host. Anything else than an absolute path
+ * is dropped: a relative one depends on the folder of this process. */
+static const char *read_local(struct spoke_engine *engine, const struct spoke_url *url,
+			      uint64_t host_id)
+{
+	const struct spoke_env *env = engine->env;
+	const char *text = said(url, SPOKEI_ADVERT_LOCAL);
+	struct spoke_address address;
+	char shown[SHOWN];
+
+	if (*text == '\0' || !is_of_host(url, host_id))
+		return "";
+	if (strncmp(text, UNIX "/", strlen(UNIX "/")) == 0 &&
+	    env->net->parse(env->ctx, text, &address) == 0)
+		return text + strlen(UNIX);
+	spokei_count(engine, SPOKE_STAT_LOCAL_REFUSED);
+	(void)spokei_log_escape(shown, sizeof(shown), text, strlen(text));
+	spokei_event(engine, SPOKE_EINVAL,
+		     "provider URL: " SPOKEI_ADVERT_LOCAL "=%s is no absolute path of a unix "
+		     "socket; ignored",
+		     shown);
+	return "";
+}
+
 /* --- admin page */
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -242,7 +283,7 @@ int spokei_listing_identify(struct spoke_engine *engine, const struct spoke_url 
 	return SPOKE_OK;
 }
 
-int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url,
+int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url, uint64_t host_id,
 			struct spokei_listing *ret)
 {
 	int error = spokei_listing_identify(engine, url, ret);
@@ -253,6 +294,7 @@ int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url
 	ret->codec = read_codec(url);
 	ret->path = bounded(engine, "the path", read_path(url), SPOKEI_LISTING_KEY);
 	ret->token = bounded(engine, "token", said(url, "token"), SPOKEI_LISTING_TOKEN);
+	ret->local = read_local(engine, url, host_id);
 	ret->admin = read_admin(url);
 	ret->application = said(url, "application");
 	ret->weight = (uint32_t)read_number(engine, url,

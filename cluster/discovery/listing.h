@@ -30,8 +30,10 @@ struct spokei_listing {
 	/* Interval at which the provider expects heartbeats: a Java provider closes connections
 	 * that are silent for three of its intervals. 0: none. */
 	uint64_t heartbeat_ns;
-	uint8_t codec;     /* id of the serialization that the provider asks for */
-	const char *path;  /* of the service, in the URL; "": as the service's name */
+	uint8_t codec;    /* id of the serialization that the provider asks for */
+	const char *path; /* of the service, in the URL; "": as the service's name */
+	const char
+		*local; /* path of the provider's unix socket on this host, in the URL; "": none */
 	const char *token; /* to be sent with each request, in the URL; "": none */
 	uint32_t weight;
 	uint64_t warmup_ms;      /* duration of the warm-up */
@@ -52,10 +54,11 @@ struct spokei_wanted {
 SPOKE_MUST_USE int spokei_listing_identify(struct spoke_engine *engine, const struct spoke_url *url,
 					   struct spokei_listing *ret);
 
-/* Reads a provider's URL. Ignores invalid numbers, with an event. Returns 0 or an error, which
- * the engine's newest event explains. */
+/* Reads a provider's URL. Ignores invalid numbers, with an event. `host_id` is the number of this
+ * host; 0: paths of unix sockets are ignored. Returns 0 or an error, which the engine's newest
+ * event explains. */
 SPOKE_MUST_USE int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url,
-				       struct spokei_listing *ret);
+				       uint64_t host_id, struct spokei_listing *ret);
 
 /* Returns whether the URL is a usable provider of the service. Unusable ones are logged. */
 bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url *url,

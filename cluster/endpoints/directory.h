@@ -58,6 +58,7 @@ struct spokei_directory {
 	struct spoke_list gone;  /* endpoints that were removed from the list */
 	uint64_t last_id;        /* of an endpoint */
 	uint64_t round;          /* number of the registry's latest list */
+	uint64_t host_id;        /* of this process; 0: paths of providers are not used */
 	struct spokei_task news; /* checks whether an endpoint can take calls */
 	struct spoke_timer wake; /* retries failed connects */
 };

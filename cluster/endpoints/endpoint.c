@@ -205,6 +205,7 @@ bool spokei_endpoint_fits(const struct spokei_endpoint *endpoint,
 
 	return profile->codec == listing->codec && profile->heartbeat_ns == listing->heartbeat_ns &&
 	       strcmp(text_or_none(profile->path), listing->path) == 0 &&
+	       strcmp(text_or_none(endpoint->options.local), listing->local) == 0 &&
 	       strcmp(text_or_none(profile->token), listing->token) == 0;
 }
 
@@ -288,6 +289,8 @@ static void copy_texts(struct spokei_endpoint *endpoint, const struct spokei_lis
 	profile->codec = listing->codec;
 	profile->heartbeat_ns = listing->heartbeat_ns;
 	profile->near = options->host == NULL || spokei_endpoint_is_near(where);
+	if (*listing->local)
+		options->local = put_text(&at, listing->local, strlen(listing->local) + 1);
 	if (*listing->path)
 		profile->path = put_text(&at, listing->path, strlen(listing->path) + 1);
 	if (*listing->token)
@@ -302,7 +305,7 @@ int spokei_endpoint_new(struct spokei_link *link, const struct spokei_listing *l
 	const char *where = options->host ? options->host : options->path;
 	size_t size = sizeof(struct spokei_endpoint) + connections * sizeof(struct spokei_line) +
 		      listing->key_len + strlen(where) + strlen(listing->path) +
-		      strlen(listing->token) + 3;
+		      strlen(listing->token) + strlen(listing->local) + 4;
 	struct spokei_endpoint *endpoint = spokei_alloc(link->engine->env, 1, size);
 
 	if (endpoint == NULL)

@@ -89,8 +89,8 @@ SPOKE_MUST_USE int spokei_endpoint_new(struct spokei_link *link,
 /* Returns whether a host is this machine, without asking for its address. */
 bool spokei_endpoint_is_near(const char *host);
 
-/* Returns whether requests to the provider are written as the list asks for. If not, another
- * endpoint has to replace this one. */
+/* Returns whether the provider is connected to, and requests are written, as the list asks for. If
+ * not, another endpoint has to replace this one. */
 bool spokei_endpoint_fits(const struct spokei_endpoint *endpoint,
 			  const struct spokei_listing *listing);
 

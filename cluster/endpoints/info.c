@@ -89,6 +89,15 @@ bool spokei_endpoint_tls(const struct spokei_endpoint *endpoint, struct spoke_tl
 	return false;
 }
 
+static bool is_local(const struct spokei_endpoint *endpoint)
+{
+	for (uint32_t i = 0; i < endpoint->line_count; i++)
+		if (stands(&endpoint->lines[i]) &&
+		    spokei_connector_is_local(endpoint->lines[i].connector))
+			return true;
+	return false;
+}
+
 void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *ret)
 {
 	bool grows;
@@ -103,6 +112,7 @@ void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_e
 		.calls = endpoint->calls,
 		.failures = endpoint->failures,
 		.tls = spokei_endpoint_tls(endpoint, NULL),
+		.local = is_local(endpoint),
 	};
 	(void)snprintf(ret->name, sizeof(ret->name), "%s", endpoint->name);
 	(void)snprintf(ret->admin, sizeof(ret->admin), "%s", endpoint->admin);

@@ -4,6 +4,8 @@
 #include "cluster/endpoints/parts.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
+#include "transport/conn/link.h"
+#include "transport/stream/stream.h"
 #include "transport/wire/message.h"
 
 #define WAKE_NS UINT64_C(1000000000) /* before failed connects are retried */
@@ -46,7 +48,7 @@ static int add_fixed(struct spokei_directory *directory, const struct spoke_url 
 {
 	struct spokei_listing listing;
 	struct spokei_endpoint *endpoint;
-	int error = spokei_listing_read(directory->engine, url, &listing);
+	int error = spokei_listing_read(directory->engine, url, 0, &listing);
 
 	if (error)
 		return error;
@@ -122,7 +124,7 @@ static void draft_new(struct spokei_directory *directory, struct draft *draft,
 {
 	struct spokei_endpoint *endpoint;
 	struct spokei_listing listing;
-	int error = spokei_listing_read(directory->engine, url, &listing);
+	int error = spokei_listing_read(directory->engine, url, directory->host_id, &listing);
 
 	if (error)
 		return; /* was logged */
@@ -213,8 +215,8 @@ static void draft_finish(struct spokei_directory *directory, struct draft *draft
 		struct spokei_listing listing;
 		int error;
 
-		if (entry->url == NULL ||
-		    spokei_listing_read(directory->engine, entry->url, &listing))
+		if (entry->url == NULL || spokei_listing_read(directory->engine, entry->url,
+							      directory->host_id, &listing))
 			continue;
 		if (spokei_endpoint_fits(entry->endpoint, &listing)) {
 			draft->news |= spokei_endpoint_take(entry->endpoint, &listing);
@@ -350,6 +352,21 @@ static void tell_disabled(const struct spokei_directory *directory, const struct
 	}
 }
 
+/* Notes the number of this host, unless paths of providers are not to be used: at their unix
+ * sockets plain bytes are spoken. */
+static void find_host(struct spokei_directory *directory)
+{
+	const struct spoke_env *env = directory->engine->env;
+	uint64_t host_id;
+
+	if (!directory->settings.local_path || directory->link->stream->veiled ||
+	    env->host_id == NULL)
+		return;
+	/* A lack of descriptors does not move this process to another host. */
+	if (env->host_id(env->ctx, &host_id) == 0)
+		directory->host_id = host_id;
+}
+
 int spokei_directory_set(struct spokei_directory *directory, const struct spoke_url *urls,
 			 size_t count)
 {
@@ -370,6 +387,7 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 		return no_memory(directory);
 	if (directory->round++ == 0)
 		spokei_map_init(&directory->keys, env);
+	find_host(directory);
 	for (size_t i = 0; i < count; i++)
 		draft_url(directory, &draft, &urls[i]);
 	draft_finish(directory, &draft);

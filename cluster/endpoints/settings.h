@@ -15,6 +15,7 @@ struct spokei_directory_settings {
 	uint32_t eject_failures; /* consecutive failures that eject an endpoint; 0: never */
 	uint64_t eject_ns;       /* duration of the first ejection; later ones last longer */
 	bool lazy;               /* connect on the first call */
+	bool local_path;         /* connect to providers of this host by their paths */
 	bool protects;           /* ignore a list without any endpoint */
 };
 

@@ -9,6 +9,7 @@
 #include "cluster/discovery/advert.h"
 #include "cluster/discovery/keeper.h"
 #include "cluster/discovery/listing.h"
+#include "cluster/provider/local.h"
 #include "cluster/provider/proof.h"
 #include "cluster/provider/settings.h"
 #include "cluster/serve/routes.h"
@@ -249,7 +250,7 @@ static int sort_error(struct spokei_registration *registration, const char *serv
 }
 
 static int publish(struct spokei_registration *registration, const struct spokei_service *service,
-		   const struct spoke_address *address)
+		   size_t index, const struct spokei_local *local)
 {
 	const struct spoke_env *env = registration->engine->env;
 	struct spokei_advert advert = {
@@ -270,12 +271,20 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	if (registration->born_ms == 0)
 		registration->born_ms = env->wall(env->ctx) / MS;
 	advert.timestamp_ms = registration->born_ms;
-	print_address(registration, address, place, admin, &advert);
+	print_address(registration, spokei_listen_group_address(registration->of.listeners, index),
+		      place, admin, &advert);
+	if (advert.host) {
+		advert.local = local->text;
+		advert.host_id = local->host_id;
+	}
 	error = spokei_advert_print(env, &advert, &url);
 	spokei_free(env, texts.methods, 1, texts.methods_size);
 	if (error)
 		return error;
-	error = spokei_keeper_publish(registration->keeper, advert.service, url.text);
+	if (spokei_local_hides(local, index))
+		error = spokei_keeper_withdraw(registration->keeper, advert.service, url.text);
+	else
+		error = spokei_keeper_publish(registration->keeper, advert.service, url.text);
 	spokei_free(env, url.text, 1, url.size);
 	return sort_error(registration, advert.service, error);
 }
@@ -283,11 +292,15 @@ static int publish(struct spokei_registration *registration, const struct spokei
 static int publish_at_all(struct spokei_registration *registration, struct spokei_service *service)
 {
 	const struct spokei_registration_of *of = &registration->of;
+	struct spokei_local local;
 	int error = SPOKE_OK;
 
+	spokei_local_find(of, registration->engine->env, service, &local);
+	if (service->local_id != local.host_id)
+		service->listed = 0; /* the entries of the ports change */
+	service->local_id = local.host_id;
 	while (service->listed < spokei_listen_group_own(of->listeners) && error == 0) {
-		error = publish(registration, service,
-				spokei_listen_group_address(of->listeners, service->listed));
+		error = publish(registration, service, service->listed, &local);
 		if (error == 0)
 			service->listed++;
 	}
@@ -440,7 +453,8 @@ void spokei_registration_fini(struct spokei_registration *registration)
 
 size_t spokei_registration_count(const struct spokei_registration *registration, size_t *ret_wanted)
 {
-	const struct spoke_list *all = &registration->of.services->all;
+	struct spoke_list *all = &registration->of.services->all;
+	size_t own = spokei_listen_group_own(registration->of.listeners);
 	size_t listed = 0;
 
 	*ret_wanted = 0;
@@ -448,7 +462,11 @@ size_t spokei_registration_count(const struct spokei_registration *registration,
 		return 0;
 	spokei_keeper_count(registration->keeper, ret_wanted, &listed);
 	*ret_wanted = 0;
-	for (const struct spoke_list *node = all->next; node != all; node = node->next)
-		*ret_wanted += spokei_listen_group_own(registration->of.listeners);
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		const struct spokei_service *service =
+			spoke_container_of(node, struct spokei_service, node);
+
+		*ret_wanted += own - (service->local_id != 0);
+	}
 	return listed;
 }

@@ -11,6 +11,7 @@
 #include <spoke/engine.h>
 
 struct spoke_provider_options;
+struct spokei_callers;
 struct spokei_keeper;
 struct spokei_proof;
 struct spokei_listen_group;
@@ -21,7 +22,9 @@ struct spokei_routes;
 struct spokei_registration_of {
 	struct spokei_routes *services;
 	const struct spokei_listen_group *listeners;
-	const struct spokei_proof *proof; /* which tokens are published */
+	const struct spokei_proof *proof;      /* which tokens are published */
+	struct spokei_callers *const *callers; /* the provider's list, which changes; NULL: none */
+	const bool *local_path;                /* whether a path is published with the ports */
 };
 
 struct spokei_registration {
@@ -54,7 +57,7 @@ SPOKE_MUST_USE int spokei_registration_init(struct spokei_registration *registra
 SPOKE_MUST_USE int spokei_registration_check(const struct spokei_registration *registration,
 					     const struct spoke_address *address);
 
-/* Publishes a service or an address that was added. */
+/* Publishes a service or an address that was added, or what a new list of callers changes. */
 void spokei_registration_changed(struct spokei_registration *registration);
 
 /* Changes the weight and publishes it. `warmup_ns` 0: no warm-up. */

@@ -86,4 +86,5 @@ void spokei_provider_changed(struct spokei_config_user *user)
 		spokei_registration_renew(provider->registration);
 	spokei_provider_limit(provider);
 	spokei_doors_change(provider);
+	spokei_registration_changed(provider->registration);
 }

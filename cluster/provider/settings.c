@@ -149,6 +149,8 @@ void spokei_settings_served(const struct spoke_config *config,
 	settings->auth_failures_max = (uint32_t)of[SPOKEI_KEY_AUTH_FAILURES_MAX];
 	settings->unproven_frame_max = (size_t)of[SPOKEI_KEY_UNPROVEN_FRAME_MAX];
 	settings->token_publish = of[SPOKEI_KEY_TOKEN_PUBLISH] != 0;
+	/* Not live: entries and connections would have to move. */
+	settings->local_path = settings->in_force.of[SPOKEI_KEY_LOCAL_PATH] == 0;
 }
 
 int spokei_settings_provider(struct spoke_engine *engine,

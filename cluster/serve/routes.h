@@ -50,8 +50,9 @@ struct spokei_service {
 	size_t count;
 	struct spokei_callers *callers;      /* its own list; NULL: none */
 	struct spokei_callers *next_callers; /* prepared by a reload; else NULL */
-	void *asked;   /* the provider's part of it: the proof that callers need; NULL: none */
-	size_t listed; /* number of the provider's addresses at which it is published */
+	void *asked;       /* the provider's part of it: the proof that callers need; NULL: none */
+	size_t listed;     /* number of the provider's addresses at which it is published */
+	uint64_t local_id; /* of the host whose path is published with its ports; 0: none */
 	struct spokei_limit *limits; /* of the routes that have one */
 	size_t limit_count;
 	size_t size; /* bytes of the service with its routes and texts */

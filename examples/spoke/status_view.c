@@ -161,6 +161,8 @@ static void draw_endpoint(struct screen *screen, struct spoke_value endpoint)
 		screen_print(screen, "  ejected");
 	if (field_is_true(endpoint, "tls"))
 		screen_print(screen, "  TLS");
+	if (field_is_true(endpoint, "local"))
+		screen_print(screen, "  unix socket");
 	if (strcmp(field_text(endpoint, "state"), "backoff") == 0)
 		screen_print(screen, "  again in %s", span_text(retry_ms * 1e6));
 	screen_print(screen, "\n");

@@ -189,6 +189,14 @@ void spokei_callers_free(const struct spoke_env *env, struct spokei_callers *cal
 		spokei_free(env, callers, 1, callers->size);
 }
 
+bool spokei_callers_ask_address(const struct spokei_callers *callers)
+{
+	for (size_t i = 0; callers && i < callers->count; i++)
+		if (callers->rules[i].kind == SPOKEI_CALLER_ADDRESS)
+			return true;
+	return false;
+}
+
 /* --- comparing */
 
 /* Compares hosts, in which capital letters count as small ones. */

@@ -56,6 +56,9 @@ SPOKE_MUST_USE int spokei_callers_new(const struct spoke_env *env, const char *t
 /* NULL is fine. */
 void spokei_callers_free(const struct spoke_env *env, struct spokei_callers *callers);
 
+/* Returns whether an entry asks for the address of the caller. `callers` may be NULL. */
+bool spokei_callers_ask_address(const struct spokei_callers *callers);
+
 /* Returns whether the list fits a peer; `identity` may be NULL. */
 bool spokei_callers_fit(const struct spokei_callers *callers, const struct spoke_env *env,
 			const struct spokei_identity *identity, const struct spoke_address *peer);

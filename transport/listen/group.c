@@ -296,6 +296,12 @@ const struct spoke_address *spokei_listen_group_address(const struct spokei_list
 	return spokei_listener_address(group->listeners[index]);
 }
 
+unsigned spokei_listen_group_marks(const struct spokei_listen_group *group, size_t index)
+{
+	SPOKE_ASSERT(index < spokei_listen_group_count(group));
+	return spokei_listener_marks(group->listeners[index]);
+}
+
 uint32_t spokei_listen_group_connections(const struct spokei_listen_group *group)
 {
 	return group->quota.count;

@@ -97,6 +97,9 @@ size_t spokei_listen_group_own(const struct spokei_listen_group *group);
 const struct spoke_address *spokei_listen_group_address(const struct spokei_listen_group *group,
 							size_t index);
 
+/* Returns the marks of an address. */
+unsigned spokei_listen_group_marks(const struct spokei_listen_group *group, size_t index);
+
 /* Returns how many connections there are. */
 uint32_t spokei_listen_group_connections(const struct spokei_listen_group *group);
 

@@ -71,6 +71,9 @@ void spokei_listener_admit(struct spokei_listener *listener, spokei_admit admit,
 /* Sets the owner's marks of the address, which come with each connection; 0 at first. */
 void spokei_listener_mark(struct spokei_listener *listener, unsigned marks);
 
+/* Returns the marks. */
+unsigned spokei_listener_marks(const struct spokei_listener *listener);
+
 /* Sets guard() and send_buffer() of the environment for all connections that are accepted later at
  * a port. One call for all costs less than one for each. */
 void spokei_listener_preset(struct spokei_listener *listener, uint64_t unanswered_ns,

@@ -199,6 +199,7 @@ struct spoke_endpoint_info {
 	uint64_t retry_ns; /* ... and the time until it */
 	uint64_t heard_ns; /* time since the last received byte; UINT64_MAX: none received */
 	bool tls;          /* a connection uses TLS: see spoke_consumer_tls() */
+	bool local;        /* a connection uses the provider's unix socket on this host */
 	char admin[64];    /* admin address (<spoke/admin.h>) that the provider has published in
 			    * the registry, e.g. "127.0.0.1:9090"; "": none */
 };
