@@ -25,7 +25,7 @@
  * "group", "version" ("": none), "state", "ejected", "in_flight", "connections", "missed",
  *             "attempt", "retry_in_ms" (0 and null except in the state "backoff"),
  *             "heard_ago_ms" (null: never), "weight", "calls", "failures", "mean_ns",
- *             "admin" ("": unknown) }], "more": endpoints omitted,
+ *             "tls", "local" (by its unix socket), "admin" ("": unknown) }], "more": endpoints omitted,
  *         "due": [{ "method", "attempts", "sending", "in_ms", "left_ms" }], in order of the
  *             next attempt, "due_more": tickets omitted }]
  *     "consumers_more": omitted

@@ -5,6 +5,7 @@
 #   call      call against serve, over both wires: values, errors, exit codes
 #   faults    unanswered calls, frozen providers, ping, signals
 #   registry  ls, watch and call by a registry in a file
+#   paths     a unix socket that is found by the registry
 #   secure    certificates, and TLS with them
 #   comet     the gateway for browsers: errors in its file, pushes, tickets
 #   verbs     help, wrong usage; completeness of completions and manual
@@ -339,6 +340,35 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	"$spoke" ls "$list" | : || fail "ls fails if its reader closes the pipe"
 }
 
+# The provider refuses all callers over TCP, so only its unix socket can have carried a call.
+paths() {
+	list=file://$work/providers
+	: >"$work/providers"
+	printf '[provider]\ndeny.from = 127.0.0.1\n' >"$work/closed"
+	printf '[consumer]\nlocal.path = off\n' >"$work/off"
+	"$spoke" serve --quiet 127.0.0.1:0 "unix:$work/rpc.sock" --registry "$list" \
+		--config "$work/closed" >"$work/served" &
+	pid=$!
+	started="$started $pid"
+	await 'spoke[.]local=unix:' "$work/providers"
+	run 0 'demo.EchoService dubbo://127.0.0.1:*' '' ls "$list"
+	case $output in
+	*unix*) fail "the path has an entry of its own: $output" ;;
+	esac
+	run 0 '7' '' call "$list" demo.EchoService.echo 7
+	run 4 '' '*' call --config "$work/off" "$list" -t 300ms -r 0 demo.EchoService.echo 7
+	finish TERM
+	"$spoke" serve --quiet 127.0.0.1:0 "unix:$work/rpc.sock" --registry "$list" \
+		>"$work/served" &
+	pid=$!
+	started="$started $pid"
+	await 'spoke[.]local=unix:' "$work/providers"
+	rm "$work/rpc.sock"
+	run 0 '8' '' call "$list" demo.EchoService.echo 8
+	run 0 '9' '' call --config "$work/off" "$list" demo.EchoService.echo 9
+	finish TERM
+}
+
 comet() {
 	conf=$work/comet.conf
 	printf '[provider]\nlisten = tcp://127.0.0.1:0\n' >"$conf"
@@ -545,6 +575,6 @@ verbs() {
 }
 
 case $2 in
-call | faults | registry | secure | comet | verbs) "$2" ;;
-*) fail "usage: sh command.sh <program> call|faults|registry|secure|comet|verbs" ;;
+call | faults | registry | paths | secure | comet | verbs) "$2" ;;
+*) fail "usage: sh command.sh <program> call|faults|registry|paths|secure|comet|verbs" ;;
 esac
