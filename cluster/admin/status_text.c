@@ -140,8 +140,7 @@ static void put_endpoint(struct spokei_lines *lines, const struct spokei_endpoin
 			 escape(name, info.name), spoke_endpoint_state_name(info.state),
 			 info.ejected ? " ejected," : "", info.actives, info.missed);
 	put_heard(lines, info.heard_ns);
-	spokei_lines_put(lines, "%s%s", info.tls ? ", TLS" : "",
-			 info.local ? ", unix socket" : "");
+	spokei_lines_put(lines, "%s%s", info.tls ? ", TLS" : "", info.local ? ", unix socket" : "");
 	if (info.state == SPOKE_ENDPOINT_BACKOFF)
 		spokei_lines_put(lines, ", attempt %" PRIu32 " in %s", info.attempt,
 				 print_time(retry, info.retry_ns));

@@ -12,8 +12,8 @@
 #define UNIX "unix:"
 
 /* Writes the text of an address. Returns whether it is a unix socket. */
-static bool print(const struct spokei_registration_of *of, const struct spoke_env *env,
-		  size_t index, char text[SPOKEI_LOCAL_TEXT])
+static bool print(const struct spokei_local_of *of, const struct spoke_env *env, size_t index,
+		  char text[SPOKEI_LOCAL_TEXT])
 {
 	env->net->print(env->ctx, spokei_listen_group_address(of->listeners, index), text,
 			SPOKEI_LOCAL_TEXT);
@@ -22,21 +22,21 @@ static bool print(const struct spokei_registration_of *of, const struct spoke_en
 
 /* Returns whether consumers can connect to the address by its path, in plain bytes. Names that
  * begin with "@" belong to no view of files. */
-static bool is_usable(const struct spokei_registration_of *of, size_t index, const char *text)
+static bool is_usable(const struct spokei_local_of *of, size_t index, const char *text)
 {
 	return text[strlen(UNIX)] == '/' &&
 	       !(spokei_listen_group_marks(of->listeners, index) & SPOKEI_PROVIDER_TLS);
 }
 
 /* A caller that is let in by its address over TCP would be refused at the unix socket. */
-static bool asks_for_addresses(const struct spokei_registration_of *of,
+static bool asks_for_addresses(const struct spokei_local_of *of,
 			       const struct spokei_service *service)
 {
 	return spokei_callers_ask_address(*of->callers) ||
 	       spokei_callers_ask_address(service->callers);
 }
 
-void spokei_local_find(const struct spokei_registration_of *of, const struct spoke_env *env,
+void spokei_local_find(const struct spokei_local_of *of, const struct spoke_env *env,
 		       const struct spokei_service *service, struct spokei_local *ret)
 {
 	size_t count = spokei_listen_group_own(of->listeners);
@@ -45,7 +45,7 @@ void spokei_local_find(const struct spokei_registration_of *of, const struct spo
 	uint64_t host_id;
 
 	*ret = (struct spokei_local){ .host_id = 0 };
-	if (!*of->local_path || env->host_id == NULL || asks_for_addresses(of, service))
+	if (!*of->wanted || env->host_id == NULL || asks_for_addresses(of, service))
 		return;
 	for (size_t i = 0; i < count && !(has_port && has_path); i++) {
 		char text[SPOKEI_LOCAL_TEXT];

@@ -7,11 +7,20 @@
 #ifndef SPOKEI_CLUSTER_PROVIDER_LOCAL_H
 #define SPOKEI_CLUSTER_PROVIDER_LOCAL_H
 
-#include "cluster/provider/registration.h"
+#include <spoke/env.h>
 
+struct spokei_callers;
+struct spokei_listen_group;
 struct spokei_service;
 
 #define SPOKEI_LOCAL_TEXT 160u /* bytes of an address, with the NUL */
+
+/* The parts of a provider that decide; borrowed. */
+struct spokei_local_of {
+	const struct spokei_listen_group *listeners;
+	struct spokei_callers *const *callers; /* the provider's list, which changes; NULL: none */
+	const bool *wanted;                    /* `local.path` is not off */
+};
 
 struct spokei_local {
 	size_t index;                 /* of the address in the group of listeners */
@@ -24,7 +33,7 @@ struct spokei_local {
  * where plain bytes are accepted, `local.path` is not off, the identity of the host is known, and
  * no list of callers asks for addresses, which a unix socket has not.
  */
-void spokei_local_find(const struct spokei_registration_of *of, const struct spoke_env *env,
+void spokei_local_find(const struct spokei_local_of *of, const struct spoke_env *env,
 		       const struct spokei_service *service, struct spokei_local *ret);
 
 /* Returns whether the address has no entry of its own. */

@@ -229,8 +229,8 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 	struct spokei_registration_of of = {
 		.services = provider->services,
 		.proof = provider->proof,
-		.callers = &provider->callers,
-		.local_path = &provider->settings->local_path,
+		.local = { .callers = &provider->callers,
+			   .wanted = &provider->settings->local_path },
 	};
 	struct spokei_http_rules *http =
 		&spoke_container_of(provider, struct block, provider)->http;
@@ -255,6 +255,7 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 	if (error)
 		goto err_after_link;
 	of.listeners = provider->listeners;
+	of.local.listeners = provider->listeners;
 	error = spokei_doors_open(provider);
 	if (error)
 		goto err_after_listeners;

@@ -9,7 +9,6 @@
 #include "cluster/discovery/advert.h"
 #include "cluster/discovery/keeper.h"
 #include "cluster/discovery/listing.h"
-#include "cluster/provider/local.h"
 #include "cluster/provider/proof.h"
 #include "cluster/provider/settings.h"
 #include "cluster/serve/routes.h"
@@ -295,7 +294,7 @@ static int publish_at_all(struct spokei_registration *registration, struct spoke
 	struct spokei_local local;
 	int error = SPOKE_OK;
 
-	spokei_local_find(of, registration->engine->env, service, &local);
+	spokei_local_find(&of->local, registration->engine->env, service, &local);
 	if (service->local_id != local.host_id)
 		service->listed = 0; /* the entries of the ports change */
 	service->local_id = local.host_id;

@@ -6,12 +6,12 @@
 #ifndef SPOKEI_CLUSTER_PROVIDER_REGISTRATION_H
 #define SPOKEI_CLUSTER_PROVIDER_REGISTRATION_H
 
+#include "cluster/provider/local.h"
 #include "core/engine/task.h"
 
 #include <spoke/engine.h>
 
 struct spoke_provider_options;
-struct spokei_callers;
 struct spokei_keeper;
 struct spokei_proof;
 struct spokei_listen_group;
@@ -22,9 +22,8 @@ struct spokei_routes;
 struct spokei_registration_of {
 	struct spokei_routes *services;
 	const struct spokei_listen_group *listeners;
-	const struct spokei_proof *proof;      /* which tokens are published */
-	struct spokei_callers *const *callers; /* the provider's list, which changes; NULL: none */
-	const bool *local_path;                /* whether a path is published with the ports */
+	const struct spokei_proof *proof; /* which tokens are published */
+	struct spokei_local_of local;     /* whether a path is published with the ports */
 };
 
 struct spokei_registration {

@@ -22,7 +22,7 @@
 #include "core/memory/map.h"
 #include "transport/conn/idle.h"
 #include "transport/conn/pending.h"
-#include "transport/stream/greet.h"
+#include "transport/stream/stream.h"
 #include "transport/wire/intake.h"
 #include "transport/wire/outlet.h"
 
@@ -39,6 +39,7 @@ struct spokei_identity;
 struct spokei_link;
 struct spokei_link_limits;
 struct spokei_connector_profile;
+struct spokei_greeting;
 struct spokei_serving;
 
 /* Events of an open connection. */
@@ -187,7 +188,7 @@ void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_add
  * which has heartbeats. Returns 0 or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_conn_greeting(const struct spokei_link *link,
 					const struct spokei_wire *wire,
-					struct spokei_greeting *ret_greeting);
+					struct spokei_greeting **ret_greeting);
 
 /* Ends an attempt that takes too long, as if it had failed with this negative errno. */
 void spokei_conn_give_up(struct spokei_conn *conn, int status);

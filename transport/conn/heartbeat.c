@@ -4,6 +4,7 @@
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
+#include "transport/stream/greet.h"
 #include "transport/wire/codecs.h"
 
 int spokei_conn_probe(struct spokei_conn *conn)
@@ -32,7 +33,7 @@ int spokei_conn_probe(struct spokei_conn *conn)
 }
 
 int spokei_conn_greeting(const struct spokei_link *link, const struct spokei_wire *wire,
-			 struct spokei_greeting *ret_greeting)
+			 struct spokei_greeting **ret_greeting)
 {
 	const struct spokei_message probe = {
 		.kind = SPOKEI_PROBE,
@@ -45,8 +46,10 @@ int spokei_conn_greeting(const struct spokei_link *link, const struct spokei_wir
 	spokei_buffer_init(&frame, link->engine->env, SPOKEI_GREETING_MAX);
 	error = wire->write(&link->limits.wire, &probe, &frame);
 	if (error == 0)
-		spokei_greeting_init(ret_greeting, spokei_span(spokei_buffer_data(&frame),
-							       spokei_buffer_len(&frame)));
+		error = spokei_greeting_new(link->engine->env,
+					    spokei_span(spokei_buffer_data(&frame),
+							spokei_buffer_len(&frame)),
+					    ret_greeting);
 	spokei_buffer_fini(&frame);
 	return error;
 }

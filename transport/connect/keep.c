@@ -8,6 +8,7 @@
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/connect/parts.h"
+#include "transport/stream/greet.h"
 
 #include <spoke/link.h>
 
@@ -19,30 +20,6 @@
 
 /* --- backoff */
 
-/* The wheel has room, because the timer was armed before; it refuses only at the end of its time
- * range. */
-static int arm(struct spokei_connector *connector, uint64_t delay_ns)
-{
-	struct spoke_engine *engine = connector->engine;
-	uint64_t due_ns = engine->env->now(engine->env->ctx) + delay_ns;
-
-	if (spoke_timer_armed(&connector->timer))
-		return spokei_engine_fold(
-			spoke_wheel_reschedule(engine->wheel, &connector->timer, due_ns));
-	return spokei_engine_fold(spoke_wheel_schedule(engine->wheel, &connector->timer,
-						       connector->timer_class, due_ns));
-}
-
-static void set_timer(struct spokei_connector *connector, uint64_t delay_ns)
-{
-	int error = arm(connector, delay_ns);
-
-	if (error)
-		spokei_event(connector->engine, error,
-			     "connector %s: its timer cannot be set; make a new engine",
-			     spokei_connector_shown(connector->place.name));
-}
-
 static void wait_for_next(struct spokei_connector *connector, int error)
 {
 	const struct spoke_env *env = connector->engine->env;
@@ -53,65 +30,15 @@ static void wait_for_next(struct spokei_connector *connector, int error)
 	if (connector->failures < UINT32_MAX)
 		connector->failures++;
 	spokei_count(connector->engine, SPOKE_STAT_RECONNECTS);
-	set_timer(connector, connector->pause_ns);
+	spokei_connector_set_timer(connector, connector->pause_ns);
 	spokei_connector_tell(connector, SPOKEI_CONNECTOR_WAITING, error);
 	if (connector->state == SPOKEI_CONNECTOR_WAITING && !connector->young)
 		spokei_connector_announce_pause(connector);
 }
 
-/* --- one attempt */
+/* --- a connection for the attempts */
 
 static const struct spokei_conn_up conn_up;
-
-/* Returns 0 or a negative errno. `kind` NULL: that of the link. */
-static int start_attempt(struct spokei_connector *connector, const struct spoke_address *to,
-			 const struct spokei_stream_kind *kind)
-{
-	struct spoke_engine *engine = connector->engine;
-	const struct spoke_env *env = engine->env;
-	int fd = -1;
-	int status = env->net->connect(env->ctx, to, &fd);
-
-	spokei_count(engine, SPOKE_STAT_CONNECTS);
-	if (status != 0 && status != -EINPROGRESS) {
-		spokei_count(engine, SPOKE_STAT_CONNECTS_FAILED);
-		return status;
-	}
-	/* A connection that is open already is writable at once and goes the same way. */
-	spokei_conn_attach(connector->conn, fd, to, kind);
-	set_timer(connector, connector->connect_ns);
-	return 0;
-}
-
-/* Tries the path of the peer on this host, if there is one. Returns whether that has begun. */
-static bool try_path(struct spokei_connector *connector)
-{
-	int status;
-
-	connector->by_path = false;
-	if (connector->local.len == 0)
-		return false;
-	status = start_attempt(connector, &connector->local, &connector->greeting.kind);
-	if (status)
-		spokei_connector_complain_of_path(connector, status);
-	connector->by_path = status == 0;
-	return connector->by_path;
-}
-
-/* Tries the next address of this round. Returns false if there is none left. */
-static bool try_next(struct spokei_connector *connector)
-{
-	const struct spoke_address *to;
-
-	while ((to = spokei_resolve_next(&connector->resolve)) != NULL) {
-		int status = start_attempt(connector, to, NULL);
-
-		if (status == 0)
-			return true;
-		spokei_connector_complain_of_system(connector, SPOKE_ECONNECT, status);
-	}
-	return false;
-}
 
 static void nobody_changed(void *arg, struct spokei_conn *conn, int error)
 {
@@ -167,7 +94,7 @@ static bool make_conn(struct spokei_connector *connector)
 
 static void try_all(struct spokei_connector *connector)
 {
-	if (try_next(connector))
+	if (spokei_connector_try_next(connector))
 		spokei_connector_tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
 	else
 		end_round(connector, SPOKE_ECONNECT);
@@ -197,6 +124,7 @@ static void connector_bury(struct spokei_task *task)
 	struct spokei_connector *connector = spoke_container_of(task, struct spokei_connector,
 								bury);
 
+	spokei_greeting_free(connector->engine->env, connector->greeting);
 	spokei_free(connector->engine->env, connector, 1, sizeof(*connector));
 }
 
@@ -237,7 +165,7 @@ static void begin_round(struct spokei_connector *connector)
 {
 	if (!make_conn(connector))
 		return;
-	if (try_path(connector))
+	if (spokei_connector_try_path(connector))
 		spokei_connector_tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
 	else
 		resolve(connector);
@@ -314,7 +242,7 @@ static bool path_failed(struct spokei_connector *connector, struct spokei_conn *
 	}
 	if (status == SPOKEI_RESOLVE_MORE)
 		next = SPOKEI_CONNECTOR_RESOLVING;
-	else if (!try_next(connector))
+	else if (!spokei_connector_try_next(connector))
 		return false;
 	spokei_connector_tell(connector, next, SPOKE_OK);
 	return true;
@@ -332,7 +260,7 @@ static bool conn_failed(void *arg, struct spokei_conn *conn, int status)
 		spokei_connector_complain_of_stream(connector, conn);
 	else
 		spokei_connector_complain_of_system(connector, SPOKE_ECONNECT, status);
-	if (!try_next(connector))
+	if (!spokei_connector_try_next(connector))
 		return false;
 	spokei_connector_tell(connector, SPOKEI_CONNECTOR_CONNECTING, SPOKE_OK);
 	return true;
@@ -458,7 +386,7 @@ static void connector_due(struct spoke_timer *timer, void *arg)
 								timer);
 
 	(void)arg;
-	set_timer(connector, REST_NS);
+	spokei_connector_set_timer(connector, REST_NS);
 	if (connector->state == SPOKEI_CONNECTOR_WAITING) {
 		begin_round(connector);
 	} else if (connector->state == SPOKEI_CONNECTOR_CONNECTING &&
@@ -487,22 +415,6 @@ static int set_times(struct spokei_connector *connector,
 	return SPOKE_OK;
 }
 
-/* Sets the path of the peer on this host. */
-static int set_local(struct spokei_connector *connector,
-		     const struct spokei_connector_options *options)
-{
-	struct spokei_place place = { .port = 0 };
-	int error;
-
-	if (options->local == NULL || !connector->wire->probes)
-		return SPOKE_OK;
-	error = spokei_place_set(&place, connector->engine->env, NULL, 0, options->local);
-	if (error)
-		return error;
-	connector->local = place.address;
-	return spokei_conn_greeting(connector->link, connector->wire, &connector->greeting);
-}
-
 int spokei_connector_new(struct spokei_link *link, const struct spokei_connector_options *options,
 			 const struct spokei_connector_up *up, void *up_arg,
 			 struct spokei_connector **ret_connector)
@@ -525,15 +437,16 @@ int spokei_connector_new(struct spokei_link *link, const struct spokei_connector
 	error = spokei_place_set(&connector->place, engine->env, options->host, options->port,
 				 options->path);
 	if (!error)
-		error = set_local(connector, options);
+		error = spokei_connector_set_path(connector, options->local);
 	if (!error)
 		error = set_times(connector, options);
 	if (!error)
 		error = spokei_engine_class(engine, "connector", connector_due,
 					    &connector->timer_class);
 	if (!error)
-		error = arm(connector, REST_NS);
+		error = spokei_connector_arm(connector, REST_NS);
 	if (error) {
+		spokei_greeting_free(engine->env, connector->greeting);
 		spokei_free(engine->env, connector, 1, sizeof(*connector));
 		return error;
 	}

@@ -7,7 +7,6 @@
 #define SPOKEI_TRANSPORT_CONNECT_PARTS_H
 
 #include "core/engine/task.h"
-#include "transport/conn/conn.h"
 #include "transport/connect/connector.h"
 #include "transport/connect/resolve.h"
 
@@ -16,6 +15,8 @@
 
 /* Bytes of a name in an event: unix sockets and most hosts are shown whole. */
 #define SPOKEI_CONNECTOR_SHOWN 120u
+
+struct spokei_greeting;
 
 struct spokei_connector {
 	struct spoke_engine *engine;
@@ -45,9 +46,9 @@ struct spokei_connector {
 		timer; /* armed during its whole life: backoff, an attempt's limit, or its place */
 	struct spokei_resolve resolve;
 	struct spokei_place place;
-	struct spoke_address local; /* path of the same peer on this host; its length 0: none */
-	struct spokei_greeting greeting; /* what is said first there */
-	struct spokei_task news;         /* reports changes made inside new() */
+	struct spoke_address local;       /* path of the same peer on this host */
+	struct spokei_greeting *greeting; /* the first bytes sent there; NULL: none */
+	struct spokei_task news;          /* reports changes made inside new() */
 	struct spokei_task bury;
 };
 
@@ -56,6 +57,22 @@ static inline enum spoke_event_user spokei_connector_user(const struct spokei_co
 {
 	return connector->suspected ? SPOKE_EVENT_OF_HEARTBEAT : SPOKE_EVENT_OF_NONE;
 }
+
+/* --- attempt.c */
+
+/* Arms the timer. The wheel has room, because the timer is armed during its whole life. */
+SPOKE_MUST_USE int spokei_connector_arm(struct spokei_connector *connector, uint64_t delay_ns);
+
+/* Does the same; an error, at the end of the wheel's time range, is reported as an event. */
+void spokei_connector_set_timer(struct spokei_connector *connector, uint64_t delay_ns);
+
+/* Sets the path of the peer on this host. Returns 0 or the error of spokei_connector_new(). */
+SPOKE_MUST_USE int spokei_connector_set_path(struct spokei_connector *connector, const char *path);
+
+/* Tries the path, if there is one; or the next address of this round. Returns whether an attempt
+ * has begun, on the connection, which has no descriptor. */
+bool spokei_connector_try_path(struct spokei_connector *connector);
+bool spokei_connector_try_next(struct spokei_connector *connector);
 
 /* --- report.c */
 

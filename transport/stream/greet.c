@@ -80,7 +80,7 @@ static int greet_open(struct spokei_stream *stream)
 	return status;
 }
 
-/* Frees the state. What follows is for the plain socket: the kind may not outlive the opening. */
+/* Frees the state. The stream is a plain socket then: the kind may not outlive the opening. */
 static void greet_close(struct spokei_stream *stream)
 {
 	spokei_free(stream->engine->env, stream->state, 1, sizeof(struct greet));
@@ -140,13 +140,15 @@ static size_t greet_pending(const struct spokei_stream *stream)
 	return greet && greet->open ? greet->got - greet->given : 0;
 }
 
-void spokei_greeting_init(struct spokei_greeting *greeting, struct spoke_span bytes)
+int spokei_greeting_new(const struct spoke_env *env, struct spoke_span bytes,
+			struct spokei_greeting **ret_greeting)
 {
+	struct spokei_greeting *greeting = spokei_alloc(env, 1, sizeof(*greeting));
+
 	SPOKE_ASSERT(bytes.len >= SPOKEI_GREETING_SAME && bytes.len <= SPOKEI_GREETING_MAX);
-	*greeting = (struct spokei_greeting){
-		.kind = spokei_stream_socket,
-		.len = bytes.len,
-	};
+	if (greeting == NULL)
+		return SPOKE_ENOMEM;
+	greeting->kind = spokei_stream_socket;
 	greeting->kind.name = "greet";
 	greeting->kind.owner = greeting;
 	greeting->kind.open = greet_open;
@@ -158,4 +160,12 @@ void spokei_greeting_init(struct spokei_greeting *greeting, struct spoke_span by
 	greeting->kind.pending = greet_pending;
 	greeting->kind.close = greet_close;
 	memcpy(greeting->bytes, bytes.data, bytes.len);
+	greeting->len = bytes.len;
+	*ret_greeting = greeting;
+	return SPOKE_OK;
+}
+
+void spokei_greeting_free(const struct spoke_env *env, struct spokei_greeting *greeting)
+{
+	spokei_free(env, greeting, 1, sizeof(*greeting));
 }

@@ -22,7 +22,11 @@ struct spokei_greeting {
 	size_t len;
 };
 
-/* Sets the greeting, of 2 to 32 bytes. */
-void spokei_greeting_init(struct spokei_greeting *greeting, struct spoke_span bytes);
+/* Makes a greeting of 2 to 32 bytes. Returns 0 or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_greeting_new(const struct spoke_env *env, struct spoke_span bytes,
+				       struct spokei_greeting **ret_greeting);
+
+/* NULL is fine. */
+void spokei_greeting_free(const struct spoke_env *env, struct spokei_greeting *greeting);
 
 #endif
