@@ -201,6 +201,15 @@ faults() {
 	finish INT
 	run 4 '1: the connection could not be established: *ECONNREFUSED*' '*' ping "$at" -c 1
 	run 4 '1 sent, 0 answered*' '' ping "$at" -c 1 -q
+	# A provider that asks for a token answers other pings, too: they are forbidden.
+	serve --port 0 --token a-long-secret-token 2>"$work/refusals"
+	run 0 '1: * ms
+2: * ms
+2 sent, 2 answered, 0 timed out, 2 forbidden; min *' '*' ping "$at" -c 2 -i 1ms --plain
+	run 0 '{"number":1,"ok":true,*}
+{"sent":1,"answered":1,*,"forbidden":1}' '*' ping "$at" -c 1 --json
+	await 'no or bad credentials for spoke.Ping' "$work/refusals"
+	finish TERM
 	# A refused ping is the last one, too, and tells the cause.
 	run 4 '1: call of $echo refused: no provider*unix:*none: No such file*1 sent, 0 answered*' '' \
 		ping "unix:$work/none" -c 1

@@ -96,6 +96,7 @@ static void refusals_are_shown_at_their_connection(void **state)
 	node = rig.providers[0].provider->link->conns.next;
 	spoke_container_of(node, struct spokei_conn, node)->refusals = 2;
 	EXPECT(statusrig_look_at(rig.providers[0].engine), "providers[0].peers[0].refusals", 2);
+	assert_non_null(strstr(statusrig_text(rig.providers[0].engine), " ago, 2 refused\n"));
 }
 
 /* Adds the timers of a class in all slots. */

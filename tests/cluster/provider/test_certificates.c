@@ -82,6 +82,11 @@ static unsigned count_events(const struct spoke_engine *engine, const char *text
 	return count;
 }
 
+static void nothing(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+}
+
 static void events_come_14_days_1_day_and_0_before_the_end(void **state)
 {
 	const struct spoke_engine_options options = { .env = &process.env };
@@ -128,6 +133,53 @@ static void certificate_that_ends_soon_has_an_event_at_the_start(void **state)
 }
 
 /* Waits for the look at the files. */
+/* The range of the wheel ends 2^62 ns after the engine was made. */
+static void look_that_gets_no_timer_is_the_last_and_says_so(void **state)
+{
+	const struct spoke_engine_options options = { .env = &process.env };
+	struct spoke_provider *provider;
+	struct spoke_engine *engine;
+
+	(void)state;
+	assert_int_equal(issue("dns:a.test", 20), 0);
+	assert_int_equal(spoke_engine_new(&options, &engine), 0);
+	assert_int_equal(provide(engine, &provider), 0);
+	spokei_world_run(&world, world.now_ns + SECOND);
+	world.now_ns += (UINT64_C(1) << 62) - 1800 * SECOND;
+	spokei_world_run(&world, world.now_ns + SECOND);
+	assert_int_equal(count_events(engine, "has expired"), 1);
+	assert_int_equal(count_events(engine, "no timer is left; the end of the certificate of "
+					      "this provider is not reported any more"),
+			 1);
+	spokei_world_run(&world, world.now_ns + 600 * SECOND);
+	assert_int_equal(count_events(engine, "certificate"), 2);
+	spoke_provider_free(provider);
+	spoke_engine_free(engine);
+}
+
+/* Without a timer its end could not be reported, so there is no such provider. */
+static void provider_that_cannot_watch_its_certificate_is_not_made(void **state)
+{
+	struct spoke_engine_options options = { .env = &process.env, .timers_max = 8 };
+	struct spoke_alarm alarms[8] = { { .due = NULL } };
+	struct spoke_provider *provider;
+	struct spoke_engine *engine;
+	unsigned count = 0;
+
+	(void)state;
+	assert_int_equal(issue("dns:a.test", 20), 0);
+	assert_int_equal(spoke_engine_new(&options, &engine), 0);
+	while (count < 8 && spoke_alarm_after(engine, &alarms[count], SECOND, nothing) == 0)
+		count++;
+	assert_in_range(count, 1, 8);
+	assert_int_equal(provide(engine, &provider), SPOKE_ELIMIT);
+	for (unsigned i = 0; i < count; i++)
+		assert_true(spoke_alarm_cancel(&alarms[i]));
+	assert_int_equal(provide(engine, &provider), 0);
+	spoke_provider_free(provider);
+	spoke_engine_free(engine);
+}
+
 static void pass_a_minute(void)
 {
 	spokei_world_run(&world, world.now_ns + 61 * SECOND);
@@ -254,21 +306,19 @@ static void issue_refuses_a_certificate_that_may_not_sign(void **state)
 	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
 }
 
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(events_come_14_days_1_day_and_0_before_the_end,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			certificate_that_ends_soon_has_an_event_at_the_start, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(changed_files_are_taken_all_or_none, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(
-			live_connections_are_drained_when_their_authority_goes, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(issue_refuses_names_that_are_none, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(issue_refuses_a_certificate_that_may_not_sign,
-						set_up, tear_down),
+		CASE(events_come_14_days_1_day_and_0_before_the_end),
+		CASE(certificate_that_ends_soon_has_an_event_at_the_start),
+		CASE(look_that_gets_no_timer_is_the_last_and_says_so),
+		CASE(provider_that_cannot_watch_its_certificate_is_not_made),
+		CASE(changed_files_are_taken_all_or_none),
+		CASE(live_connections_are_drained_when_their_authority_goes),
+		CASE(issue_refuses_names_that_are_none),
+		CASE(issue_refuses_a_certificate_that_may_not_sign),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
