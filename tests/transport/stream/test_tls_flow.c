@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open TLS streams: every cut, keys that change, and descriptors that take little. */
+/* Open TLS streams: every cut, keys that the peer changes, and descriptors that take little. */
 #include "tests/transport/stream/tlsrig.h"
 
 #include <spoke/engine.h>
@@ -235,90 +235,6 @@ static void key_that_changes_while_output_waits_loses_nothing(void **state)
 	assert_memory_equal(came + 50000, "again", 5);
 }
 
-static unsigned new_keys; /* that the peer was told of */
-static unsigned wanted;   /* ... with the wish for new keys of its own */
-
-/* Counts the stream's changes of keys as they come to the peer.
- * NOLINTNEXTLINE(readability-function-size): of the library's form */
-static void note_new_key(int writes, int version, int type, const void *bytes, size_t len, SSL *ssl,
-			 void *arg)
-{
-	const unsigned char *message = bytes;
-
-	(void)version;
-	(void)ssl;
-	(void)arg;
-	if (writes || type != SSL3_RT_HANDSHAKE || len < 5 || message[0] != SSL3_MT_KEY_UPDATE)
-		return;
-	new_keys++;
-	wanted += message[4] != SSL_KEY_UPDATE_NOT_REQUESTED;
-}
-
-static void watch_new_keys(void)
-{
-	new_keys = 0;
-	wanted = 0;
-	SSL_set_msg_callback(rig.peer, note_new_key);
-}
-
-static void own_keys_change_after_their_records_and_nothing_is_lost(void **state)
-{
-	(void)state;
-	rig.tls->key_records = 100;
-	watch_new_keys();
-	for (unsigned i = 0; i < 1050; i++) {
-		assert_int_equal(tlsrig_write(&rig, text + i, 1), 1);
-		tlsrig_peer_write(&rig, text + i, 1);
-	}
-	tlsrig_pass(&rig);
-	assert_came(text, 1050);
-	assert_int_equal(tlsrig_peer_read(&rig, came, sizeof(came)), 1050);
-	assert_memory_equal(came, text, 1050);
-	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_TLS_REKEYS), 10);
-	assert_int_equal(new_keys, 10);
-	assert_int_equal(wanted, 0);
-}
-
-static void own_keys_change_after_a_day(void **state)
-{
-	const uint64_t day_ns = UINT64_C(86400) * 1000 * TLSRIG_MS;
-
-	(void)state;
-	watch_new_keys();
-	assert_int_equal(tlsrig_write(&rig, "a", 1), 1);
-	spokei_world_run(&rig.world, rig.world.now_ns + day_ns);
-	tlsrig_send(&rig, wire, make("x", 1)); /* a turn begins */
-	assert_int_equal(tlsrig_write(&rig, "b", 1), 1);
-	assert_int_equal(tlsrig_write(&rig, "c", 1), 1);
-	tlsrig_hear(&rig);
-	assert_int_equal(tlsrig_peer_read(&rig, came, sizeof(came)), 3);
-	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_TLS_REKEYS), 1);
-	assert_int_equal(new_keys, 1);
-}
-
-static void only_tls_1_2(SSL_CTX *context)
-{
-	assert_int_equal(SSL_CTX_set_max_proto_version(context, TLS1_2_VERSION), 1);
-}
-
-static void keys_of_tls_1_2_never_change_and_count_nothing(void **state)
-{
-	const struct tlsrig_setting setting = { .accepts = true,
-						.set_context = only_tls_1_2,
-						.oldest = 12 };
-
-	(void)state;
-	tlsrig_end(&rig);
-	tlsrig_begin(&rig, &setting);
-	tlsrig_open(&rig);
-	rig.tls->key_records = 10;
-	for (unsigned i = 0; i < 50; i++)
-		assert_int_equal(tlsrig_write(&rig, text + i, 1), 1);
-	tlsrig_hear(&rig);
-	assert_int_equal(tlsrig_peer_read(&rig, came, sizeof(came)), 50);
-	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_TLS_REKEYS), 0);
-}
-
 /* --- writing */
 
 static void hear_all(size_t expected)
@@ -349,20 +265,6 @@ static void short_parts_share_a_record_and_long_ones_fill_theirs(void **state)
 	assert_int_equal(rig.stream.kind->write(&rig.stream, parts + 3, 2), 40001);
 	assert_in_range(spoke_stat_get(rig.engine, SPOKE_STAT_TLS_RECORDS_WRITTEN) - before, 4, 5);
 	hear_all(40101);
-}
-
-/* The limit of a key counts records, not writes. */
-static void one_long_write_changes_the_key_in_between(void **state)
-{
-	ssize_t len = 9 * SPOKEI_TLS_RECORD;
-
-	(void)state;
-	rig.tls->key_records = 4;
-	watch_new_keys();
-	assert_int_equal(tlsrig_write(&rig, text, (size_t)len), len);
-	hear_all((size_t)len);
-	assert_int_equal(new_keys, 2);
-	assert_int_equal(wanted, 0);
 }
 
 static void one_write_takes_no_more_than_the_scratch_has_room_for(void **state)
@@ -469,11 +371,7 @@ int main(void)
 		TEST(peer_that_changes_its_keys_too_often_is_closed),
 		TEST(flood_of_wanted_keys_costs_as_many_answers_as_are_allowed),
 		TEST(key_that_changes_while_output_waits_loses_nothing),
-		TEST(own_keys_change_after_their_records_and_nothing_is_lost),
-		TEST(own_keys_change_after_a_day),
-		TEST(keys_of_tls_1_2_never_change_and_count_nothing),
 		TEST(short_parts_share_a_record_and_long_ones_fill_theirs),
-		TEST(one_long_write_changes_the_key_in_between),
 		TEST(one_write_takes_no_more_than_the_scratch_has_room_for),
 		TEST(descriptor_that_takes_little_loses_nothing),
 		TEST(peer_that_does_not_read_bounds_what_waits),
