@@ -64,7 +64,7 @@ static void warn(struct spoke_provider *provider, const struct spokei_listen_pla
 	char text[SPOKEI_PLACES_SHOWN];
 
 	if (provider->warned || marks & SPOKEI_PROVIDER_TLS || place->local || place->rules ||
-	    (provider->proof && spokei_proof_asks(provider->proof)) ||
+	    (provider->proof && spokei_demands_asks(&provider->proof->demands.own)) ||
 	    spokei_doors_guarded(provider))
 		return;
 	provider->warned = true;

@@ -10,7 +10,7 @@
 #ifndef SPOKEI_CLUSTER_PROVIDER_PROOF_H
 #define SPOKEI_CLUSTER_PROVIDER_PROOF_H
 
-#include "cluster/config/credentials.h"
+#include "cluster/provider/demands.h"
 
 #include <spoke/filter.h>
 
@@ -18,9 +18,13 @@ struct spoke_provider_options;
 struct spokei_config_user;
 struct spokei_conn;
 struct spokei_message;
-struct spokei_proof;
 struct spokei_provider_settings;
-struct spokei_service;
+
+struct spokei_proof {
+	struct spoke_filter filter; /* refuses requests without proof */
+	const struct spokei_provider_settings *settings;
+	struct spokei_demands demands;
+};
 
 /* Reads the credentials of a provider. `settings` and `file`: borrowed for the proof's life.
  * Returns 0, ENOMEM, or an error that the engine's newest event explains. */
@@ -31,36 +35,9 @@ SPOKE_MUST_USE int spokei_proof_new(struct spoke_engine *engine,
 				    struct spokei_proof **ret_proof);
 void spokei_proof_free(struct spokei_proof *proof);
 
-/* Has `changed` called when files of tokens or keys may have changed, for spokei_proof_reload().
- * Returns 0 or SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_proof_watch(struct spokei_proof *proof, void (*changed)(void *arg),
-				      void *arg);
-
-/* Returns whether requests have to be checked, now or after a reload. */
-bool spokei_proof_may_ask(const struct spokei_proof *proof);
-
-/* Returns whether all requests, except "$echo", need a proof. */
-bool spokei_proof_asks(const struct spokei_proof *proof);
-
-/* Reads the credentials that the file has for a service of this name. *ret_asked, which the proof
- * owns, becomes spokei_service.asked. Returns as new. */
-SPOKE_MUST_USE int spokei_proof_add(struct spokei_proof *proof, const char *service,
-				    void **ret_asked);
-
-/* Reads everything again. If any of it is wrong, which events explain, nothing changes. Returns
- * whether a token that is published has changed. */
-bool spokei_proof_reload(struct spokei_proof *proof);
-
 /* Withdraws the proof of a connection if its credentials are not valid any more. Returns whether
  * the connection may stay. */
 bool spokei_proof_stands(const struct spokei_proof *proof, struct spokei_conn *conn);
-
-/* Returns the token to publish for a service; "": none. */
-const char *spokei_proof_published(const struct spokei_proof *proof,
-				   const struct spokei_service *service);
-
-/* The filter that refuses requests without proof. */
-const struct spoke_filter *spokei_proof_filter(const struct spokei_proof *proof);
 
 /* Returns whether the peer may be told that something is not served. If not, the refusal counts,
  * and *ret_verdict has the answer, whose text is in `text`, SPOKEI_GATE_TEXT bytes. */

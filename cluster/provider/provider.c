@@ -186,11 +186,11 @@ static int add_filters(struct spoke_provider *provider,
 		error = spokei_proof_new(engine, options, provider->settings, &provider->file,
 					 &provider->proof);
 	if (error == 0)
-		error = spokei_proof_watch(provider->proof, spokei_provider_proof_changed,
-					   provider);
-	if (error == 0 && spokei_proof_may_ask(provider->proof))
+		error = spokei_demands_watch(&provider->proof->demands,
+					     spokei_provider_proof_changed, provider);
+	if (error == 0 && spokei_demands_may_ask(&provider->proof->demands))
 		error = spokei_filters_put_first(provider->filters, engine->env,
-						 spokei_proof_filter(provider->proof));
+						 &provider->proof->filter);
 	if (error || texts->access_log == NULL)
 		return error;
 	error = spokei_access_log_new(engine, texts->access_log, &provider->access_log);
@@ -228,7 +228,7 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 	};
 	struct spokei_registration_of of = {
 		.services = provider->services,
-		.proof = provider->proof,
+		.demands = &provider->proof->demands,
 		.local = { .callers = &provider->callers,
 			   .wanted = &provider->settings->local_path },
 	};
@@ -388,7 +388,7 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 	error = spokei_doors_prepare(provider, service->name, &callers);
 	if (error)
 		return error;
-	error = spokei_proof_add(provider->proof, service->name, &asked);
+	error = spokei_demands_add(&provider->proof->demands, service->name, &asked);
 	if (error) {
 		spokei_callers_free(provider->engine->env, callers);
 		return error;

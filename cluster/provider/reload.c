@@ -52,7 +52,7 @@ void spokei_provider_bound_unproven(struct spoke_provider *provider)
 {
 	struct spokei_provider_settings *settings = provider->settings;
 
-	settings->limits.unproven_frame_max = spokei_proof_asks(provider->proof)
+	settings->limits.unproven_frame_max = spokei_demands_asks(&provider->proof->demands.own)
 						      ? settings->unproven_frame_max
 						      : 0;
 }
@@ -61,7 +61,7 @@ void spokei_provider_proof_changed(void *arg)
 {
 	struct spoke_provider *provider = arg;
 
-	if (spokei_proof_reload(provider->proof))
+	if (spokei_demands_reload(&provider->proof->demands))
 		spokei_registration_renew(provider->registration);
 	spokei_doors_drain(provider);
 }
@@ -74,7 +74,7 @@ void spokei_provider_changed(struct spokei_config_user *user)
 	bool published;
 
 	spokei_settings_served(user->config, settings);
-	published = spokei_proof_reload(provider->proof);
+	published = spokei_demands_reload(&provider->proof->demands);
 	spokei_provider_bound_unproven(provider);
 	spokei_caller_resize(provider->caller, settings->limits.pending_max, 0);
 	spokei_listen_group_limit(provider->listeners, settings->connections_max,
