@@ -214,14 +214,6 @@ static inline uint64_t ask_next(const struct fleet *fleet)
 }
 
 const struct bench_kit bench_coarse = {
-	.run = {
-		[BENCH_RPC_PAIR] = run_rpc_pair,
-		[BENCH_RANDOM_VICTIM] = run_random_victim,
-		[BENCH_RANDOM_MOVE] = run_random_move,
-		[BENCH_FIFO_ADVANCE] = run_fifo_advance,
-		[BENCH_UPDATE_DEADLINE] = run_update_deadline,
-		[BENCH_NEXT_EXPIRY] = run_next_expiry,
-		[BENCH_NEXT_AFTER_CHANGE] = run_next_after_change,
-	},
+	.run = { BENCH_RUNS_STEADY },
 	.bytes = sizeof(struct timer),
 };

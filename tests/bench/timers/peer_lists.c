@@ -185,20 +185,6 @@ static inline uint64_t ask_next(const struct fleet *fleet)
 }
 
 const struct bench_kit bench_lists = {
-	.run = {
-		[BENCH_RPC_PAIR] = run_rpc_pair,
-		[BENCH_RANDOM_VICTIM] = run_random_victim,
-		[BENCH_RANDOM_MOVE] = run_random_move,
-		[BENCH_FIFO_ADVANCE] = run_fifo_advance,
-		[BENCH_EXPIRE_STEP] = run_expire_step,
-		[BENCH_EXPIRE_STEP_WORST] = run_expire_step_worst,
-		[BENCH_EXPIRE_JUMP] = run_expire_jump,
-		[BENCH_EXPIRE_JUMP_WORST] = run_expire_jump_worst,
-		[BENCH_UPDATE_DEADLINE] = run_update_deadline,
-		[BENCH_NEXT_EXPIRY] = run_next_expiry,
-		[BENCH_NEXT_AFTER_CHANGE] = run_next_after_change,
-		[BENCH_BURST] = run_burst,
-		[BENCH_BURST_WORST] = run_burst_worst,
-	},
+	.run = { BENCH_RUNS },
 	.bytes = sizeof(struct timer),
 };
