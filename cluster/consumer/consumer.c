@@ -233,6 +233,7 @@ static void rest(struct spoke_consumer *consumer)
 	bool calls = consumer->caller->calls.count > 0;
 
 	if (!calls && consumer->link->serving_count == 0) {
+		spokei_link_part(consumer->link);
 		spokei_consumer_close(consumer);
 		return;
 	}

@@ -163,6 +163,10 @@ struct spokei_conn {
 SPOKE_MUST_USE int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 				    const struct spokei_link_limits *limits);
 
+/* Tells the peers of all connections of TLS that this side ends on purpose, before
+ * spokei_link_end(). Not in a forked child, whose parent goes on. */
+void spokei_link_part(struct spokei_link *link);
+
 /* Closes all connections; no new ones can be made. `end` runs when the last one is freed, at the
  * end of this turn at the earliest. */
 void spokei_link_end(struct spokei_link *link, struct spokei_task *end);

@@ -67,6 +67,14 @@ void spokei_link_change(struct spokei_link *link, const struct spokei_link_limit
 	}
 }
 
+void spokei_link_part(struct spokei_link *link)
+{
+	struct spoke_list *node = link->conns.next;
+
+	for (; node != &link->conns; node = node->next)
+		spokei_conn_part(spoke_container_of(node, struct spokei_conn, node));
+}
+
 void spokei_link_end(struct spokei_link *link, struct spokei_task *end)
 {
 	link->closing = true;

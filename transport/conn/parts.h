@@ -50,6 +50,10 @@ void spokei_conn_guard(struct spokei_conn *conn);
  * than sockets have a word for it. */
 void spokei_conn_answer_end(struct spokei_conn *conn);
 
+/* Tells the peer in the same way that this side ends on purpose, if nothing of it is cut off. The
+ * caller closes the connection next. Not in a forked child, whose parent goes on. */
+void spokei_conn_part(struct spokei_conn *conn);
+
 /* --- times.c */
 
 /* Returns the time limit of the frame or the handshake that began at conn->frame_ns. */

@@ -59,6 +59,14 @@ void spokei_conn_answer_end(struct spokei_conn *conn)
 		(void)conn->stream.kind->shut(&conn->stream);
 }
 
+void spokei_conn_part(struct spokei_conn *conn)
+{
+	if (conn->stream.layered && !spokei_conn_is_opening(conn) &&
+	    conn->state != SPOKEI_CONN_CLOSED && !conn->unwritable &&
+	    spokei_outlet_len(&conn->out) == 0)
+		(void)conn->stream.kind->shut(&conn->stream);
+}
+
 void spokei_conn_close(struct spokei_conn *conn, int error)
 {
 	struct spokei_link *link = conn->link;

@@ -214,6 +214,7 @@ void spokei_conn_dismiss(struct spokei_conn *conn, enum spoke_stat stat, int err
 		spokei_conn_write(conn);
 		if (conn->stream.layered && conn->state != SPOKEI_CONN_CLOSED)
 			spokei_conn_flush(conn);
+		spokei_conn_part(conn);
 	}
 	spokei_conn_blame(conn, stat, error);
 }

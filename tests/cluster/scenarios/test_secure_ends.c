@@ -217,6 +217,57 @@ static void freeing_an_open_link_sends_nothing(void **state)
 	}
 }
 
+static void consumer_that_drains_ends_with_close_notify(void **state)
+{
+	uint64_t writes;
+
+	(void)state;
+	secplay_provide_tls("dubbo://" AT);
+	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
+	secplay_call(SECOND);
+	secplay_pass(SECOND);
+	assert_int_equal(secplay.error, SPOKE_OK);
+	/* A consumer without a handler has nothing else to say. */
+	writes = secplay.faulty[CLIENT].calls[SPOKEI_FAULTS_WRITE];
+	assert_int_equal(spoke_engine_drain(secplay.engines[CLIENT], SECOND), 0);
+	secplay_pass(SECOND);
+	assert_int_equal(secplay.faulty[CLIENT].calls[SPOKEI_FAULTS_WRITE], writes + 1);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_CLOSED_BY_PEER), 1);
+}
+
+static void peer_that_is_dismissed_gets_its_answer_and_close_notify(void **state)
+{
+	static const unsigned char ask[] = "\x94\0\2\xa5"
+					   "later\x90";
+	const struct spoke_provider_options options = {
+		.tls = &secplay.secure.provider,
+		.default_service = "demo.Later",
+		.token = "a-secret-token",
+	};
+	static const struct spoke_handler later = { .method = "later", .handle = secplay_hold };
+	static const struct spoke_service_options service = { .name = "demo.Later" };
+	struct tls_peer peer;
+	size_t len;
+
+	(void)state;
+	secplay.secure.provider.verify = SPOKE_TLS_VERIFY_NONE;
+	secplay_provide("dubbo://" AT, &options);
+	assert_int_equal(spoke_provider_add(secplay.provider, &service, &later, 1), 0);
+	join(&peer, true);
+	say(&peer, ask, sizeof(ask) - 1);
+	pass_on(&peer);
+	len = peer.got_len;
+	assert_true(len > 0);
+	say(&peer, ask, sizeof(ask) - 1);
+	say(&peer, ask, sizeof(ask) - 1);
+	pass_on(&peer);
+	assert_int_equal(peer.got_len, 3 * len);
+	assert_true(peer.ended);
+	assert_true(SSL_get_shutdown(peer.ssl) & SSL_RECEIVED_SHUTDOWN);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_CLOSED_AUTH), 1);
+	leave(&peer);
+}
+
 /* Otherwise its callers would wait until the silence is noticed, or for their deadlines. */
 static void side_without_memory_to_write_ends_the_link(void **state)
 {
@@ -275,6 +326,8 @@ int main(void)
 		TEST(peer_that_does_not_read_is_judged_as_without_tls),
 		TEST(side_without_memory_to_write_ends_the_link),
 		TEST(freeing_an_open_link_sends_nothing),
+		TEST(consumer_that_drains_ends_with_close_notify),
+		TEST(peer_that_is_dismissed_gets_its_answer_and_close_notify),
 		TEST(each_side_may_be_freed_at_any_moment_of_a_handshake),
 	};
 
