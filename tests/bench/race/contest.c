@@ -30,11 +30,18 @@
 #endif
 
 static const struct contest_entry entries[] = {
-	{ "spoke", &rpc_spoke, "" },           { "grpc", GRPC, "libgrpc++-dev" },
-	{ "zeromq", ZEROMQ, "libzmq3-dev" },   { "nng", NNG, "libnng-dev" },
-	{ "capnp", CAPNP, "libcapnp-dev" },    { "redis", &rpc_redis, "redis-tools" },
-	{ "raw-libev", &rpc_raw_libev, "" },   { "raw-epoll", &rpc_raw_epoll, "" },
-	{ "spoke-spin", &rpc_spoke_spin, "" }, { "raw-epoll-spin", &rpc_raw_epoll_spin, "" },
+	{ "spoke", &rpc_spoke, "" },
+	{ "grpc", GRPC, "libgrpc++-dev" },
+	{ "zeromq", ZEROMQ, "libzmq3-dev" },
+	{ "nng", NNG, "libnng-dev" },
+	{ "capnp", CAPNP, "libcapnp-dev" },
+	{ "redis", &rpc_redis, "redis-tools" },
+	{ "raw-libev", &rpc_raw_libev, "" },
+	{ "raw-epoll", &rpc_raw_epoll, "" },
+	{ "raw-epoll-early", &rpc_raw_epoll_early, "" },
+	{ "spoke-sleep", &rpc_spoke_sleep, "" },
+	{ "spoke-spin", &rpc_spoke_spin, "" },
+	{ "raw-epoll-spin", &rpc_raw_epoll_spin, "" },
 };
 
 const struct contest contest = {

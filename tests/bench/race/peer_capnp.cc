@@ -192,4 +192,8 @@ const rpc_peer rpc_capnp = {
 	"its loop polls for I/O after at most 128 events; otherwise connections starve and calls"
 	" time out",
 	false,
+	false,
+	false,
+	false,
+	0,
 };

@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-/* Both kinds of sockets. */
-#define NAMES_MAX (2 * PATTERNS)
+#define NAMES_MAX (ROUTES * PATTERNS)
 
 /* Names of the measured patterns, in the order of the rows. */
 static size_t list_patterns(const char **names)

@@ -12,7 +12,7 @@ static bool is_installed(const struct contest_entry *entry)
 
 static bool is_wanted(const struct contest_entry *entry, const char *only, bool spin, bool tls)
 {
-	bool spins = entry->peer != NULL && entry->peer->spin_ns > 0;
+	bool spins = entry->peer != NULL && entry->peer->spin_ns == RPC_SPIN_NS;
 
 	if (tls && entry->peer != NULL && !entry->peer->has_tls)
 		return false;

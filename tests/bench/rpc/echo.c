@@ -15,6 +15,7 @@
 
 #define IN_SIZE ((size_t)256 * 1024)
 #define BACKLOG 1024
+#define EARLY_MORE 5u /* as many bytes are needed for the next early write of a turn */
 
 union address {
 	struct sockaddr any;
@@ -177,20 +178,35 @@ static void take_reply(struct echo_link *link, const uint8_t *reply)
 	link->oldest = link->oldest + 1 == link->calls ? 0 : link->oldest + 1;
 }
 
-static void take_frames(struct echo_link *link)
+/* Returns whether output of this turn is long enough to be written before the turn ends. */
+static bool is_early(const struct echo_link *link)
+{
+	return link->plan->early > 0 && !link->is_blocked &&
+	       link->out_to - link->out_from >= link->early;
+}
+
+/* Returns false if the connection is broken. */
+static bool take_frames(struct echo_link *link)
 {
 	size_t len = link->meter != NULL ? link->plan->reply_len : link->plan->request_len;
 	size_t at = 0;
 
+	link->early = link->plan->early;
 	for (; link->in_len - at >= len; at += len) {
 		if (link->meter != NULL)
 			take_reply(link, link->in + at);
 		else
 			answer(link, link->in + at);
+		if (is_early(link)) {
+			if (!flush(link))
+				return false;
+			link->early *= EARLY_MORE;
+		}
 	}
 	link->in_len -= at;
 	if (at > 0 && link->in_len > 0)
 		memmove(link->in, link->in + at, link->in_len);
+	return true;
 }
 
 bool echo_turn(struct echo_link *link, bool is_readable)
@@ -201,7 +217,8 @@ bool echo_turn(struct echo_link *link, bool is_readable)
 		if (got == 0 || (got < 0 && errno != EAGAIN))
 			return false;
 		link->in_len += got > 0 ? (size_t)got : 0;
-		take_frames(link);
+		if (!take_frames(link))
+			return false;
 	}
 	return flush(link);
 }

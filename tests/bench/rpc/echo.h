@@ -29,6 +29,7 @@ struct echo_link {
 	size_t out_size;
 	size_t out_from;
 	size_t out_to;
+	size_t early; /* bytes of the next early write of this turn */
 };
 
 /* Returns a non-blocking listening socket of the plan, and its port. */

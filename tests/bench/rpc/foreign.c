@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,13 @@ static uint64_t stolen_ticks(void)
 	return sum_words(text + strcspn(text, " "), STAT_STEAL, STAT_STEAL);
 }
 
+bool foreign_is_stolen_only(void)
+{
+	int policy = sched_getscheduler(0);
+
+	return policy == SCHED_FIFO || policy == SCHED_RR;
+}
+
 static uint64_t all_ns(void)
 {
 	DIR *dir = opendir("/proc");
@@ -80,7 +88,7 @@ static uint64_t all_ns(void)
 
 	if (dir == NULL)
 		host_die("cannot read /proc");
-	while ((entry = readdir(dir)) != NULL)
+	while (!foreign_is_stolen_only() && (entry = readdir(dir)) != NULL)
 		if (isdigit((unsigned char)entry->d_name[0]))
 			ticks += process_ticks(entry->d_name);
 	(void)closedir(dir);
@@ -110,7 +118,8 @@ struct foreign foreign_begin(void)
 double foreign_end(const struct foreign *begin)
 {
 	struct foreign end = foreign_begin();
-	double others = (double)(end.all_ns - begin->all_ns) - (double)(end.own_ns - begin->own_ns);
+	uint64_t own_ns = foreign_is_stolen_only() ? 0 : end.own_ns - begin->own_ns;
+	double others = (double)(end.all_ns - begin->all_ns) - (double)own_ns;
 	double span = (double)(end.at_ns - begin->at_ns) * end.cpus;
 
 	/* Rounding to 10 ms may give a negative result. */

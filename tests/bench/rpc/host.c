@@ -5,6 +5,8 @@
  */
 #include "host.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -32,6 +34,37 @@
 static struct host_calls own_calls;
 
 struct host_calls *host_calls = &own_calls;
+
+const char *host_congestion;
+
+static bool set_congestion(int fd, const char *name)
+{
+	return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0;
+}
+
+EXPORTED int socket(int domain, int type, int protocol)
+{
+	int fd = (int)syscall(SYS_socket, domain, type, protocol);
+	bool is_tcp = (domain == AF_INET || domain == AF_INET6) &&
+		      (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM;
+
+	if (fd >= 0 && is_tcp && host_congestion != NULL && !set_congestion(fd, host_congestion))
+		host_die("this process may not use the congestion control %s", host_congestion);
+	return fd;
+}
+
+bool host_find_congestion(const char *wanted, char *ret_name, size_t size)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = (socklen_t)size - 1;
+	bool good = fd >= 0 && (wanted == NULL || set_congestion(fd, wanted)) &&
+		    getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, ret_name, &len) == 0;
+
+	ret_name[good ? len : 0] = '\0';
+	if (fd >= 0)
+		(void)close(fd);
+	return good;
+}
 
 static ssize_t count_read(long got)
 {

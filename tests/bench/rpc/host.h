@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Services of the operating system. The benchmark overrides the C library's functions that read,
- * write and wait, so that the same code counts the system calls of every peer.
+ * write and wait, so that the same code counts the system calls of every peer, and the one that
+ * opens sockets, so that the same code sets the congestion control of every peer.
  */
 #ifndef BENCH_HOST_H
 #define BENCH_HOST_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -30,6 +33,14 @@ struct host_calls {
 
 /* The counters of this process; never NULL, and set before there are threads. */
 extern struct host_calls *host_calls;
+
+/* The congestion control of TCP sockets that this process opens from now on; those that it accepts
+ * inherit it. NULL: the kernel's default. */
+extern const char *host_congestion;
+
+/* Writes the congestion control of a new TCP socket: `wanted`, or the kernel's default if it is
+ * NULL. Returns whether this process may use it. */
+bool host_find_congestion(const char *wanted, char *ret_name, size_t size);
 
 static inline void host_count(uint64_t *counter, uint64_t more)
 {

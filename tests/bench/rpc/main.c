@@ -28,7 +28,7 @@ struct options {
 	uint64_t span_ms; /* 0: default of a quick or full run */
 	uint64_t server_cpu;
 	uint64_t client_cpu;
-	const char *only;    /* one pattern; NULL: all */
+	const char *only;    /* one pattern, by its name on a route; NULL: all */
 	const char *peer;    /* one peer; NULL: all */
 	const char *tls;     /* the folder of certificates; NULL: plain */
 	const char *results; /* a file to create; NULL: none */
@@ -46,8 +46,10 @@ static char socket_dir[] = "/tmp/spoke-bench-XXXXXX";
 static char socket_path[64];
 
 static struct rpc_plan make_plan(const struct bench *bench, const struct pattern *pattern,
-				 bool is_unix)
+				 enum route route)
 {
+	bool is_unix = route == ROUTE_UNIX;
+	const char *congestion = route_congestion(route);
 	struct rpc_plan plan = {
 		.is_unix = is_unix,
 		.payload = pattern->payload,
@@ -63,6 +65,8 @@ static struct rpc_plan make_plan(const struct bench *bench, const struct pattern
 
 	(void)snprintf(plan.address, sizeof(plan.address), "%s",
 		       is_unix ? socket_path : "127.0.0.1");
+	if (congestion != NULL)
+		(void)snprintf(plan.congestion, sizeof(plan.congestion), "%s", congestion);
 	if (bench->options.tls != NULL)
 		(void)snprintf(plan.certs, sizeof(plan.certs), "%s", bench->options.tls);
 	return plan;
@@ -142,31 +146,76 @@ static void measure_frames(struct bench *bench, const char *name, struct rpc_pla
 		      plan->request_len, plan->reply_len);
 }
 
+/* Returns whether the options select a route. It must not only repeat the kernel's default. */
+static bool is_routed(const struct options *options, const struct pattern *pattern,
+		      enum route route)
+{
+	const char *name = pattern->names[route];
+	const char *congestion = route_congestion(route);
+	bool is_only = options->only != NULL && strcmp(options->only, name) == 0;
+	unsigned routes = options->quick ? 0 : pattern->routes;
+	char found[16];
+
+	if (options->unix_too)
+		routes |= ROUTE_BIT(ROUTE_UNIX);
+	if (route == ROUTE_TCP
+		    ? options->only != NULL && !is_only
+		    : !is_only && (options->only != NULL || !(routes & ROUTE_BIT(route))))
+		return false;
+	if (congestion == NULL)
+		return true;
+	if (host_find_congestion(NULL, found, sizeof(found)) && strcmp(found, congestion) == 0) {
+		(void)printf("# %s: left out, because %s shows the same: %s is the default here\n",
+			     name, pattern->names[ROUTE_TCP], congestion);
+		return false;
+	}
+	if (host_find_congestion(congestion, found, sizeof(found)))
+		return true;
+	(void)printf("# %s: left out, because the congestion control %s is not available here\n",
+		     name, congestion);
+	return false;
+}
+
+/* The server of redis, another program, has the kernel's default of congestion control. */
+static bool plays(const struct rpc_peer *peer, const struct pattern *pattern, enum route route)
+{
+	if (peer->is_spun_only && !pattern->is_spun)
+		return false;
+	if (peer->early > 0 && pattern->outstanding == 1)
+		return false;
+	return !peer->is_server_alone || route_congestion(route) == NULL;
+}
+
 static void run_pattern(struct bench *bench, const struct pattern *pattern)
 {
 	const struct options *options = &bench->options;
 	const struct contest_cast *cast = &bench->cast;
-	const char *names[] = { pattern->name, pattern->unix_name };
-	int sockets = options->unix_too || (pattern->has_unix && !options->quick) ? 2 : 1;
-	struct rpc_plan plans[2] = { make_plan(bench, pattern, false) };
+	struct rpc_plan frames = make_plan(bench, pattern, ROUTE_TCP);
+	struct rpc_plan plans[ROUTES];
+	bool routed[ROUTES];
 
-	(void)fprintf(stderr, "%s\n", pattern->name);
-	measure_frames(bench, pattern->name, &plans[0]);
-	plans[1] = make_plan(bench, pattern, true);
-	plans[1].request_len = plans[0].request_len;
-	plans[1].reply_len = plans[0].reply_len;
+	(void)fprintf(stderr, "%s\n", pattern->names[ROUTE_TCP]);
+	measure_frames(bench, pattern->names[ROUTE_TCP], &frames);
+	for (enum route route = 0; route < ROUTES; route++) {
+		routed[route] = is_routed(options, pattern, route);
+		plans[route] = make_plan(bench, pattern, route);
+		plans[route].request_len = frames.request_len;
+		plans[route].reply_len = frames.reply_len;
+	}
 	for (uint32_t rep = 0; rep < options->reps; rep++) {
 		for (size_t i = 0; i < cast->count; i++) {
 			const struct rpc_peer *peer = cast->peers[(rep + i) % cast->count];
-			bool plays = peer->spin_ns == 0 || pattern->is_spun;
 
-			for (int j = 0; j < sockets && plays; j++)
-				run_peer(bench, names[j], peer, &plans[j]);
+			for (enum route route = 0; route < ROUTES; route++)
+				if (routed[route] && plays(peer, pattern, route))
+					run_peer(bench, pattern->names[route], peer, &plans[route]);
 		}
 	}
-	for (int j = 0; j < sockets; j++) {
-		report_print(names[j]);
-		targets_check_raw(names[j]);
+	for (enum route route = 0; route < ROUTES; route++) {
+		if (!routed[route])
+			continue;
+		report_print(pattern->names[route]);
+		targets_check_raw(pattern->names[route]);
 	}
 }
 
@@ -175,12 +224,19 @@ static const char usage[] =
 	"       [--server-cpu <number>] [--client-cpu <number>]\n"
 	"       [--only <pattern>] [--peer <name>] [--tls <folder>] [--results <file>]";
 
+static bool has_name(const struct pattern *pattern, const char *name)
+{
+	for (enum route route = 0; route < ROUTES; route++)
+		if (strcmp(name, pattern->names[route]) == 0)
+			return true;
+	return false;
+}
+
 static bool is_pattern(const char *name)
 {
-	for (unsigned i = 0; i < PATTERNS; i++) {
-		if (strcmp(name, patterns[i].name) == 0)
+	for (unsigned i = 0; i < PATTERNS; i++)
+		if (has_name(&patterns[i], name))
 			return true;
-	}
 	return false;
 }
 
@@ -262,7 +318,7 @@ static struct bench open_bench(const struct options *options)
 static bool is_chosen(const struct options *options, const struct pattern *pattern)
 {
 	if (options->only != NULL)
-		return strcmp(options->only, pattern->name) == 0;
+		return has_name(pattern, options->only);
 	return (!options->quick || pattern->is_quick) && (!options->spin || pattern->is_spun);
 }
 

@@ -7,20 +7,37 @@
 #define HEADER_LEN 16u
 #define KIB 1024u
 
+#define NAMES(name)                                                                                \
+	{                                                                                          \
+		[ROUTE_TCP] = (name), [ROUTE_UNIX] = "unix-" name, [ROUTE_CUBIC] = "cubic-" name,  \
+		[ROUTE_BBR] = "bbr-" name                                                          \
+	}
+#define ALL_ROUTES (ROUTE_BIT(ROUTES) - 1)
+
 const struct pattern patterns[PATTERNS] = {
-	{ "32B-1x1", "unix-32B-1x1", 32, 1, 1, true, true, false },
-	{ "32B-1x64", "unix-32B-1x64", 32, 1, 64, true, true, false },
-	{ "32B-1x256", "unix-32B-1x256", 32, 1, 256, true, true, false },
-	{ "32B-64x1", "unix-32B-64x1", 32, 64, 1, false, false, true },
-	{ "32B-64x4", "unix-32B-64x4", 32, 64, 4, false, false, false },
-	{ "32B-10x10", "unix-32B-10x10", 32, 10, 10, true, false, false },
-	{ "32B-100x10", "unix-32B-100x10", 32, 100, 10, true, false, false },
-	{ "32B-10x100", "unix-32B-10x100", 32, 10, 100, true, false, false },
-	{ "32B-1000x1", "unix-32B-1000x1", 32, 1000, 1, false, false, true },
-	{ "1KiB-1x64", "unix-1KiB-1x64", KIB, 1, 64, false, false, false },
-	{ "64KiB-1x1", "unix-64KiB-1x1", 64 * KIB, 1, 1, false, true, false },
-	{ "64KiB-1x64", "unix-64KiB-1x64", 64 * KIB, 1, 64, false, false, false },
+	{ NAMES("32B-1x1"), 32, 1, 1, true, true, 0 },
+	{ NAMES("32B-1x64"), 32, 1, 64, true, true, 0 },
+	{ NAMES("32B-1x256"), 32, 1, 256, true, true, 0 },
+	{ NAMES("32B-64x1"), 32, 64, 1, false, false, ROUTE_BIT(ROUTE_UNIX) },
+	{ NAMES("32B-64x4"), 32, 64, 4, false, false, 0 },
+	{ NAMES("32B-10x10"), 32, 10, 10, true, false, 0 },
+	{ NAMES("32B-100x10"), 32, 100, 10, true, false, 0 },
+	{ NAMES("32B-10x100"), 32, 10, 100, true, false, 0 },
+	{ NAMES("32B-1000x1"), 32, 1000, 1, false, false, ROUTE_BIT(ROUTE_UNIX) },
+	{ NAMES("1KiB-1x64"), KIB, 1, 64, false, false, 0 },
+	{ NAMES("64KiB-1x1"), 64 * KIB, 1, 1, false, true, 0 },
+	{ NAMES("64KiB-1x64"), 64 * KIB, 1, 64, false, false, ALL_ROUTES },
 };
+
+const char *route_congestion(enum route route)
+{
+	static const char *const names[ROUTES] = {
+		[ROUTE_CUBIC] = "cubic",
+		[ROUTE_BBR] = "bbr",
+	};
+
+	return names[route];
+}
 
 /* Returns the length of a MessagePack str with its header. */
 static uint32_t str_len(uint32_t len)

@@ -6,20 +6,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The kinds of connections, each with its row of results. */
+enum route {
+	ROUTE_TCP, /* with the kernel's default of congestion control */
+	ROUTE_UNIX,
+	ROUTE_CUBIC, /* TCP with this congestion control on both sides */
+	ROUTE_BBR,
+	ROUTES,
+};
+
+#define ROUTE_BIT(route) (1u << (route))
+
 struct pattern {
-	const char *name;
-	const char *unix_name; /* the same over a unix socket */
-	uint32_t payload;      /* bytes */
+	const char *names[ROUTES];
+	uint32_t payload; /* bytes */
 	uint32_t connections;
 	uint32_t outstanding; /* on each connection */
 	bool is_quick;        /* part of a quick run */
-	bool is_spun;         /* ... with peers that use a busy poll */
-	bool has_unix;        /* a full run measures both kinds of sockets */
+	bool is_spun;         /* ... with peers that use a busy poll, or none */
+	unsigned routes;      /* bits of routes that a full run measures in addition to TCP */
 };
 
 #define PATTERNS 12
 
 extern const struct pattern patterns[PATTERNS];
+
+/* Returns the congestion control that a route demands of its sockets, or NULL. */
+const char *route_congestion(enum route route);
 
 /* Returns the length of the frames of an echo of `payload` bytes in Dubbo's format
  * (transport/WIRE.md). Used where spoke itself was not measured. */

@@ -25,6 +25,9 @@ struct rpc_plan {
 	uint32_t request_len; /* bytes of a frame, for raw peers: as long as spoke's */
 	uint32_t reply_len;
 	uint64_t spin_ns; /* busy poll of the peer */
+	uint32_t early;   /* bytes of output that a raw peer writes before its turn ends; 0: none */
+	uint32_t pause_us;   /* between the end of a call and the next one, of spoke */
+	char congestion[16]; /* congestion control of TCP; "": the kernel's default */
 	/* Set by the benchmark of growth; 0 elsewhere. */
 	uint32_t total;     /* calls in flight on all connections; replaces `outstanding` */
 	uint32_t endpoints; /* of the one consumer, a connection to each */
@@ -50,6 +53,7 @@ struct rpc_report {
 	uint64_t server_cpu_ns;
 	uint64_t client_cpu_ns;
 	bool spins; /* the peer uses a busy poll */
+	bool is_limit;
 	bool is_server_alone;
 	double foreign; /* share of all CPUs that other processes used */
 	struct host_calls server;
@@ -72,6 +76,12 @@ struct rpc_peer {
 	 * whose system calls are not counted. */
 	bool is_server_alone;
 	bool has_tls; /* serves and drives plans with certificates */
+	/* A bare echo: the kernel's share of a call. The best one of a pattern is the limit of the
+	 * other peers. */
+	bool is_limit;
+	/* Takes part only in patterns where busy polls are compared (pattern.is_spun). */
+	bool is_spun_only;
+	uint32_t early; /* bytes, see rpc_plan; such peers need several calls on a connection */
 };
 
 #define RPC_SPIN_NS UINT64_C(50000)
@@ -81,6 +91,8 @@ extern const struct rpc_peer rpc_raw_libev;
 extern const struct rpc_peer rpc_raw_epoll;
 extern const struct rpc_peer rpc_spoke_spin;
 extern const struct rpc_peer rpc_raw_epoll_spin;
+extern const struct rpc_peer rpc_raw_epoll_early;
+extern const struct rpc_peer rpc_spoke_sleep;
 extern const struct rpc_peer rpc_grpc;
 extern const struct rpc_peer rpc_nng;
 extern const struct rpc_peer rpc_zeromq;

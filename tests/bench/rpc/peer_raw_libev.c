@@ -110,4 +110,5 @@ const struct rpc_peer rpc_raw_libev = {
 	.serve = serve,
 	.drive = drive,
 	.version = version,
+	.is_limit = true,
 };

@@ -200,4 +200,13 @@ const struct rpc_peer rpc_spoke_spin = {
 	.serve = serve,
 	.drive = drive,
 	.spin_ns = RPC_SPIN_NS,
+	.is_spun_only = true,
+};
+
+const struct rpc_peer rpc_spoke_sleep = {
+	.name = "spoke-sleep",
+	.serve = serve,
+	.drive = drive,
+	.spin_ns = SPOKE_ENGINE_SPIN_OFF,
+	.is_spun_only = true,
 };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MAX 192
+#define ROWS_MAX 512
 
 static struct report_row rows[ROWS_MAX];
 static uint32_t count;
@@ -44,6 +44,23 @@ const struct report_row *report_base(const struct report_row *row)
 	return base != NULL ? base : find(row->pattern, spins ? REPORT_RAW_SPIN : REPORT_RAW);
 }
 
+const struct report_row *report_limit(const char *pattern, bool spins)
+{
+	const struct report_row *best = NULL;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct report_row *row = &rows[i];
+
+		if (strcmp(row->pattern, pattern) != 0 || !row->is_limit || row->spins != spins ||
+		    row->reps == 0 || row->failed > 0)
+			continue;
+		if (best == NULL || report_median(row, REPORT_CALLS_PER_S) >
+					    report_median(best, REPORT_CALLS_PER_S))
+			best = row;
+	}
+	return best;
+}
+
 static struct report_row *obtain(const char *pattern, const char *peer)
 {
 	struct report_row *row = find(pattern, peer);
@@ -70,6 +87,7 @@ void report_add(const char *pattern, const char *peer, const struct rpc_report *
 	uint32_t rep;
 
 	row->spins = report->spins;
+	row->is_limit = report->is_limit;
 	row->is_server_alone = report->is_server_alone;
 	if (row->reps == REPORT_REPS_MAX)
 		host_die("more repetitions than the report has room for");

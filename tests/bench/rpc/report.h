@@ -31,6 +31,7 @@ struct report_row {
 	const char *pattern; /* its name; compared by address */
 	const char *peer;
 	bool spins;
+	bool is_limit; /* a bare echo */
 	bool is_server_alone;
 	uint32_t reps;      /* number of measured ones; 0: all failed */
 	uint32_t failed;    /* repetitions without results */
@@ -69,6 +70,10 @@ const struct report_row *report_at(uint32_t index);
  * echo's if spoke is not measured; or NULL. */
 const struct report_row *report_base(const struct report_row *row);
 
+/* Returns the bare echo with the most calls/s in a pattern, of those with or without a busy poll;
+ * NULL if none was measured. */
+const struct report_row *report_limit(const char *pattern, bool spins);
+
 /* Stores the median of row / base within each repetition. Returns false if there is none, or one of
  * both has a failed repetition. */
 bool report_ratio(const struct report_row *row, const struct report_row *base,
@@ -83,6 +88,7 @@ void report_print_failures(FILE *out);
 
 #define REPORT_SPOKE "spoke"
 #define REPORT_SPOKE_SPIN "spoke-spin"
+#define REPORT_SPOKE_SLEEP "spoke-sleep"
 #define REPORT_RAW "raw-libev"
 #define REPORT_RAW_SPIN "raw-epoll-spin"
 
