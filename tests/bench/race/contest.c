@@ -5,6 +5,9 @@
  */
 #include "tests/bench/rpc/contest.h"
 
+#include "machine.h"
+#include "page.h"
+#include "recorded.h"
 #include "results.h"
 
 /* Peers whose libraries were missing in the build are listed by name. */
@@ -44,6 +47,31 @@ static const struct contest_entry entries[] = {
 	{ "raw-epoll-spin", &rpc_raw_epoll_spin, "" },
 };
 
+static struct recorded_facts facts;
+
+static bool save(const char *path)
+{
+	if (facts.count == 0)
+		machine_facts(&facts);
+	return recorded_save(path, &facts);
+}
+
+static bool load(const char *path)
+{
+	int line = recorded_load(path, &facts);
+
+	if (line > 0)
+		(void)fprintf(stderr, "%s: line %d is not valid\n", path, line);
+	return line == 0;
+}
+
+static bool page(const char *path)
+{
+	if (facts.count == 0)
+		machine_facts(&facts);
+	return page_write(path, &facts);
+}
+
 const struct contest contest = {
 	.entries = entries,
 	.count = sizeof(entries) / sizeof(entries[0]),
@@ -55,4 +83,7 @@ const struct contest contest = {
 	.quick_budget_s = 40,
 	.is_mixed = true,
 	.print = results_print,
+	.save = save,
+	.load = load,
+	.page = page,
 };

@@ -12,40 +12,12 @@
 
 #define NAMES_MAX (ROUTES * PATTERNS)
 
-/* Names of the measured patterns, in the order of the rows. */
-static size_t list_patterns(const char **names)
-{
-	size_t count = 0;
-	const struct report_row *row;
-
-	for (uint32_t i = 0; (row = report_at(i)) != NULL; i++) {
-		size_t at = 0;
-
-		while (at < count && strcmp(names[at], row->pattern) != 0)
-			at++;
-		if (at == count && count < NAMES_MAX)
-			names[count++] = row->pattern;
-	}
-	return count;
-}
-
 static void print_versions(FILE *out)
 {
-	const char *separator = "Versions: ";
+	char text[480];
 
-	for (size_t i = 0; i < contest.count; i++) {
-		const struct contest_entry *entry = &contest.entries[i];
-		bool is_said = entry->peer != NULL && entry->peer->version != NULL;
-		const char *version = is_said ? entry->peer->version() : NULL;
-
-		if (version == NULL && (is_said || entry->peer == NULL))
-			version = "not installed";
-		if (version == NULL)
-			continue;
-		(void)fprintf(out, "%s%s %s", separator, entry->name, version);
-		separator = ", ";
-	}
-	(void)fputs(".\n", out);
+	machine_versions(text, sizeof(text));
+	(void)fprintf(out, "Versions: %s.\n", text);
 }
 
 static void print_notes(FILE *out)
@@ -128,7 +100,7 @@ static void print_pattern(FILE *out, const char *name)
 void results_print(FILE *out)
 {
 	const char *names[NAMES_MAX];
-	size_t patterns_count = list_patterns(names);
+	size_t patterns_count = report_patterns(names, NAMES_MAX);
 	const struct report_row *first = report_at(0);
 
 	(void)fputs("## The race\n\n", out);
@@ -140,6 +112,10 @@ void results_print(FILE *out)
 		      " named\npayload-connections x calls in flight on each. CPU time is that of"
 		      " client and server, per call.\n",
 		      first == NULL ? 0 : first->reps + first->failed);
+	(void)fputs(
+		"The server has one core and the client another, with all their threads: libraries "
+		"that start threads of\ntheir own are held to one core on each side.\n",
+		out);
 	print_notes(out);
 	report_print_failures(out);
 	(void)fputs("\nspoke makes N times as many calls/s as:\n\n", out);

@@ -32,6 +32,9 @@ struct options {
 	const char *peer;    /* one peer; NULL: all */
 	const char *tls;     /* the folder of certificates; NULL: plain */
 	const char *results; /* a file to create; NULL: none */
+	const char *report;  /* a page to create; NULL: none */
+	const char *save;    /* a file of all measurements to create; NULL: none */
+	const char *from;    /* such a file, read in place of measuring; NULL: none */
 };
 
 struct bench {
@@ -222,7 +225,8 @@ static void run_pattern(struct bench *bench, const struct pattern *pattern)
 static const char usage[] =
 	"[--quick] [--unix] [--spin] [--reps <1-16>] [--span <ms>]\n"
 	"       [--server-cpu <number>] [--client-cpu <number>]\n"
-	"       [--only <pattern>] [--peer <name>] [--tls <folder>] [--results <file>]";
+	"       [--only <pattern>] [--peer <name>] [--tls <folder>] [--results <file>]\n"
+	"       [--report [<file>]] [--save <file>] [--from <file>]";
 
 static bool has_name(const struct pattern *pattern, const char *name)
 {
@@ -255,10 +259,14 @@ static struct options read_options(int argc, char **argv)
 		{ "--peer", .text = &options.peer },
 		{ "--tls", .text = &options.tls },
 		{ "--results", .text = &options.results },
+		{ "--report", .text = &options.report, .fallback = "build/bench/race.html" },
+		{ "--save", .text = &options.save },
+		{ "--from", .text = &options.from },
 	};
 
 	options_read(argc, argv, rows, sizeof(rows) / sizeof(rows[0]), usage);
-	if ((options.only != NULL && !is_pattern(options.only)) ||
+	if ((contest.page == NULL && (options.report || options.save || options.from)) ||
+	    (options.only != NULL && !is_pattern(options.only)) ||
 	    (options.tls != NULL && strlen(options.tls) >= sizeof(((struct rpc_plan *)0)->certs)))
 		options_refuse(usage);
 	if (options.reps == 0)
@@ -322,34 +330,54 @@ static bool is_chosen(const struct options *options, const struct pattern *patte
 	return (!options->quick || pattern->is_quick) && (!options->spin || pattern->is_spun);
 }
 
-static void conclude(FILE *results)
+static void conclude(const struct options *options, FILE *results)
 {
 	(void)fputc('\n', stderr);
 	contest.print(stderr);
-	if (results != NULL)
+	if (results != NULL) {
 		contest.print(results);
+		if (fclose(results) != 0)
+			host_die("%s is incomplete", options->results);
+	}
+	if (options->save != NULL && !contest.save(options->save))
+		host_die("cannot write %s", options->save);
+	if (options->report == NULL)
+		return;
+	if (!contest.page(options->report))
+		host_die("cannot write %s", options->report);
+	(void)fprintf(stderr, "\nThe report is in %s\n", options->report);
+}
+
+/* Returns whether a measurement failed. */
+static bool measure_all(const struct options *options)
+{
+	struct bench bench;
+
+	make_socket_dir();
+	report_print_header();
+	bench = open_bench(options);
+	for (unsigned i = 0; i < PATTERNS; i++) {
+		if (is_chosen(options, &patterns[i]))
+			run_pattern(&bench, &patterns[i]);
+	}
+	return bench.has_failed;
 }
 
 int main(int argc, char **argv)
 {
 	struct options options;
-	struct bench bench;
 	FILE *results = NULL;
+	bool has_failed = false;
 
 	if (argc == 3 && (strcmp(argv[1], STAGE_SERVER) == 0 || strcmp(argv[1], STAGE_CLIENT) == 0))
 		return play(argv[1], argv[2]);
 	options = read_options(argc, argv);
 	if (options.results != NULL && (results = fopen(options.results, "w")) == NULL)
 		host_die("cannot write %s", options.results);
-	make_socket_dir();
-	report_print_header();
-	bench = open_bench(&options);
-	for (unsigned i = 0; i < PATTERNS; i++) {
-		if (is_chosen(&options, &patterns[i]))
-			run_pattern(&bench, &patterns[i]);
-	}
-	conclude(results);
-	if (results != NULL && fclose(results) != 0)
-		host_die("%s is incomplete", options.results);
-	return bench.has_failed ? 1 : 0;
+	if (options.from == NULL)
+		has_failed = measure_all(&options);
+	else if (!contest.load(options.from))
+		host_die("cannot read %s", options.from);
+	conclude(&options, results);
+	return has_failed ? 1 : 0;
 }

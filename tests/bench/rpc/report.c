@@ -35,6 +35,21 @@ const struct report_row *report_at(uint32_t index)
 	return index < count ? &rows[index] : NULL;
 }
 
+size_t report_patterns(const char **ret_names, size_t max)
+{
+	size_t number = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		size_t at = 0;
+
+		while (at < number && strcmp(ret_names[at], rows[i].pattern) != 0)
+			at++;
+		if (at == number && number < max)
+			ret_names[number++] = rows[i].pattern;
+	}
+	return number;
+}
+
 const struct report_row *report_base(const struct report_row *row)
 {
 	bool spins = row->spins;
@@ -80,28 +95,44 @@ void report_fail(const char *pattern, const char *peer)
 	obtain(pattern, peer)->failed++;
 }
 
-void report_add(const char *pattern, const char *peer, const struct rpc_report *report)
+void report_restore(const struct report_row *from)
 {
-	struct report_row *row = obtain(pattern, peer);
-	double calls = (double)report->calls;
-	uint32_t rep;
+	struct report_row *row = obtain(from->pattern, from->peer);
 
-	row->spins = report->spins;
-	row->is_limit = report->is_limit;
-	row->is_server_alone = report->is_server_alone;
+	row->spins = from->spins;
+	row->is_limit = from->is_limit;
+	row->is_server_alone = from->is_server_alone;
 	if (row->reps == REPORT_REPS_MAX)
 		host_die("more repetitions than the report has room for");
-	rep = row->reps++;
-	row->disturbed += report->foreign > REPORT_FOREIGN_MAX ? 1 : 0;
-	row->samples[REPORT_CALLS_PER_S][rep] = calls * 1e9 / (double)report->elapsed_ns;
-	row->samples[REPORT_P50_US][rep] = (double)report->p50_ns / 1e3;
-	row->samples[REPORT_P99_US][rep] = (double)report->p99_ns / 1e3;
-	row->samples[REPORT_CPU_US][rep] = (double)(report->server_cpu_ns + report->client_cpu_ns) /
-					   1e3 / calls;
-	row->samples[REPORT_SERVER_CPU_US][rep] = (double)report->server_cpu_ns / 1e3 / calls;
-	row->samples[REPORT_SERVER_CALLS][rep] = (double)sum(&report->server) / calls;
-	row->samples[REPORT_CLIENT_CALLS][rep] = (double)sum(&report->client) / calls;
-	row->samples[REPORT_FOREIGN][rep] = report->foreign;
+	for (unsigned i = 0; i < REPORT_COLUMNS; i++)
+		row->samples[i][row->reps] = from->samples[i][0];
+	row->disturbed += from->samples[REPORT_FOREIGN][0] > REPORT_FOREIGN_MAX ? 1 : 0;
+	row->reps++;
+}
+
+void report_add(const char *pattern, const char *peer, const struct rpc_report *report)
+{
+	double calls = (double)report->calls;
+	double cpu_us = (double)(report->server_cpu_ns + report->client_cpu_ns) / 1e3;
+	const struct report_row row = {
+		.pattern = pattern,
+		.peer = peer,
+		.spins = report->spins,
+		.is_limit = report->is_limit,
+		.is_server_alone = report->is_server_alone,
+		.samples = {
+			[REPORT_CALLS_PER_S] = { calls * 1e9 / (double)report->elapsed_ns },
+			[REPORT_P50_US] = { (double)report->p50_ns / 1e3 },
+			[REPORT_P99_US] = { (double)report->p99_ns / 1e3 },
+			[REPORT_CPU_US] = { cpu_us / calls },
+			[REPORT_SERVER_CPU_US] = { (double)report->server_cpu_ns / 1e3 / calls },
+			[REPORT_SERVER_CALLS] = { (double)sum(&report->server) / calls },
+			[REPORT_CLIENT_CALLS] = { (double)sum(&report->client) / calls },
+			[REPORT_FOREIGN] = { report->foreign },
+		},
+	};
+
+	report_restore(&row);
 }
 
 static int compare(const void *a, const void *b)

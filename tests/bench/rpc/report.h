@@ -10,6 +10,7 @@
 #include "peer.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -44,6 +45,10 @@ struct report_row {
 /* Adds one repetition to the row, and creates the row if it is missing. */
 void report_add(const char *pattern, const char *peer, const struct rpc_report *report);
 
+/* Adds one repetition as report_add() computed it in another run: the names and marks of `row`, and
+ * its first samples. The names are borrowed. */
+void report_restore(const struct report_row *row);
+
 /* Records a failed repetition. The values of its row remain, but are compared with nothing. */
 void report_fail(const char *pattern, const char *peer);
 
@@ -65,6 +70,10 @@ double report_median(const struct report_row *row, enum report_column column);
 
 /* Returns rows in the order of their first repetitions; NULL after the last. */
 const struct report_row *report_at(uint32_t index);
+
+/* Writes the names of the measured patterns in the order of their rows, `max` at most; returns
+ * their number. */
+size_t report_patterns(const char **ret_names, size_t max);
 
 /* Returns the row for comparison: spoke's in the same pattern, with the same busy poll; the raw
  * echo's if spoke is not measured; or NULL. */
