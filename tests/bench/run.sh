@@ -3,14 +3,22 @@
 # Benchmarks spoke against its peers, or against itself, in one run. Full runs and their discussion are in
 # tests/bench/RESULTS.md.
 #
-#   sh tests/bench/run.sh race [--quick] [--unix] [--results <file>]
+#   sh tests/bench/run.sh race [--quick] [--unix] [--report [<file>]] [--results <file>] [--save <file>]
+#   sh tests/bench/run.sh race --from <file> --report [<file>]
 #       Calls of spoke, gRPC, ZeroMQ, nng, Cap'n Proto and redis (those that can be installed), and of
 #       a raw echo on libev and one on bare epoll, which are the limit. The server has core 0, the
-#       client core 1. --unix adds rows over a unix socket; --results writes the tables as a chapter
-#       in Markdown, even after a failure.
+#       client core 1: libraries with threads of their own are held to one core a side. --unix adds
+#       rows over a unix socket; --report writes a page (build/bench/race.html); --results writes the
+#       tables as a chapter in Markdown, even after a failure; --save writes all measurements as text,
+#       from which --from makes a report again. At a real-time priority (chrt -f 5 sh ...) other
+#       processes disturb little, and only the hypervisor's share counts as a disturbance.
 #   sh tests/bench/run.sh rpc [--quick] [--unix] [--spin]
 #       The same, with the raw echoes only. --spin measures spoke and bare epoll with a busy poll of
 #       50 us, compared with each other only.
+#   sh tests/bench/run.sh waits [--quick] [--only <word>]
+#       Adaptive waiting against spin = off where it could harm: both sides on one core, pauses between
+#       calls, a busy machine, idle engines. Early writes as shipped against early in each turn and in
+#       none.
 #   sh tests/bench/run.sh engines [--quick]
 #       Two engines in each process against one, threads that echo without spoke, and 8 threads with
 #       blocking calls against 8 calls of one engine.
@@ -54,9 +62,10 @@
 #              p99_us, cpu_us_per_call (both sides), and the ratio of the peer's calls/s to spoke's
 #              (below 1: spoke is faster). A line that begins with # marks a row that was disturbed
 #              or does not count. They fail if a call failed or a process died.
+#   waits      case, peer, calls_per_s, cpu_us_per_call; the ratios and their bars go to stderr.
 #   engines    case, calls_per_s, cpu_us_per_call (both sides), the ratios of both to the first case
-#              of the pair, whose second case may have a target, and thread switches per 1,000
-#              calls. Fails if a call failed.
+#              of the pair, and thread switches per 1,000 calls. Two engines may cost three points
+#              more than two bare threads. Fails if a call failed.
 #   growth     curve, size, peer, the figures of rpc, and the ratios of calls/s and of CPU time per
 #              call to those of the raw echo. Fails like rpc.
 #   cost       floor, room, instructions of a call with 64 in flight and with one, share; then
@@ -89,7 +98,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
-suites='race|rpc|engines|growth|cost|codec|json|http|tls|timers|memory|idle|comet|lease|balance'
+suites='race|rpc|waits|engines|growth|cost|codec|json|http|tls|timers|memory|idle|comet|lease|balance'
 
 usage() {
 	echo "usage: sh tests/bench/run.sh $suites [--quick] [option...]" >&2
@@ -99,7 +108,7 @@ usage() {
 suite=${1:-}
 wanted=
 case $suite in
-rpc | engines | growth | memory | idle | comet | balance) peers='libev-dev' ;;
+rpc | waits | engines | growth | memory | idle | comet | balance) peers='libev-dev' ;;
 race)
 	peers='libev-dev'
 	# The server of redis is in its tools: the package named after it would start one as a service.

@@ -27,6 +27,7 @@ struct rpc_plan {
 	uint64_t spin_ns; /* busy poll of the peer */
 	uint32_t early;   /* bytes of output that a raw peer writes before its turn ends; 0: none */
 	uint32_t pause_us;   /* between the end of a call and the next one, of spoke */
+	bool is_idle;        /* one call of spoke, before the measurement */
 	char congestion[16]; /* congestion control of TCP; "": the kernel's default */
 	/* Set by the benchmark of growth; 0 elsewhere. */
 	uint32_t total;     /* calls in flight on all connections; replaces `outstanding` */
@@ -93,6 +94,8 @@ extern const struct rpc_peer rpc_spoke_spin;
 extern const struct rpc_peer rpc_raw_epoll_spin;
 extern const struct rpc_peer rpc_raw_epoll_early;
 extern const struct rpc_peer rpc_spoke_sleep;
+extern const struct rpc_peer rpc_spoke_early; /* writes early in each turn */
+extern const struct rpc_peer rpc_spoke_late;  /* ... in none */
 extern const struct rpc_peer rpc_grpc;
 extern const struct rpc_peer rpc_nng;
 extern const struct rpc_peer rpc_zeromq;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spoke as users call it: an echo service, asynchronous calls, a deadline on each. */
+#include "crowd.h"
 #include "meter.h"
 #include "peer.h"
 #include "stage.h"
@@ -14,9 +15,11 @@
 #include <spoke/tls.h>
 #include <spoke/value.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define SERVICE "demo.EchoService"
 #define TIMEOUT_NS (1000 * HOST_MS)
@@ -25,13 +28,18 @@
 struct driver {
 	struct spoke_engine *engine;
 	struct meter *meter;
+	const struct rpc_plan *plan;
 	struct spoke_builder builder; /* of args */
 	struct spoke_span args;
 	struct spoke_value payload; /* the only value of args */
 };
 
+/* The environment of all engines of this process; NULL: the host's. */
+static const struct spoke_env *env;
+
 /* A call that is kept in flight. */
 struct seat {
+	struct spoke_alarm alarm; /* for a pause before the next call */
 	struct driver *driver;
 	struct spoke_method *method;
 	uint64_t begun_ns;
@@ -58,7 +66,11 @@ static const char *certs_path(const struct rpc_plan *plan, const char *name)
 
 static struct spoke_engine *open_engine(const struct rpc_plan *plan)
 {
-	struct spoke_engine_options options = { .spin_ns = plan->spin_ns };
+	struct spoke_engine_options options = {
+		.env = env,
+		.spin_ns = plan->spin_ns,
+		.tick_ns = (uint64_t)plan->pause_us * 1000 / 4, /* 0: the default */
+	};
 	struct spoke_engine *engine;
 
 	must("engine", spoke_engine_new(&options, &engine));
@@ -91,6 +103,28 @@ static void serve(const struct rpc_plan *plan)
 
 static void call(struct seat *seat);
 
+static void pause_over(struct spoke_alarm *alarm)
+{
+	struct seat *seat = spoke_container_of(alarm, struct seat, alarm);
+
+	meter_tick(seat->driver->meter);
+	call(seat);
+}
+
+/* Makes the next call of a seat, after the pause of the plan. An idle plan has one call only. */
+static void go_on(struct seat *seat)
+{
+	const struct rpc_plan *plan = seat->driver->plan;
+
+	if (plan->is_idle)
+		return;
+	if (plan->pause_us == 0)
+		call(seat);
+	else
+		must("pause", spoke_alarm_after(seat->driver->engine, &seat->alarm,
+						(uint64_t)plan->pause_us * 1000, pause_over));
+}
+
 static void call_done(void *arg, const struct spoke_result *result)
 {
 	struct seat *seat = arg;
@@ -111,7 +145,7 @@ static void call_done(void *arg, const struct spoke_result *result)
 	if (meter_is_over(meter))
 		spoke_engine_stop(driver->engine);
 	else
-		call(seat);
+		go_on(seat);
 }
 
 static void call(struct seat *seat)
@@ -159,9 +193,27 @@ static void make_args(struct driver *driver, uint32_t len)
 		host_die("spoke: no argument");
 }
 
+static void sleep_ns(uint64_t ns)
+{
+	const struct timespec pause = { (time_t)(ns / (1000 * HOST_MS)),
+					(long)(ns % (1000 * HOST_MS)) };
+
+	(void)nanosleep(&pause, NULL);
+}
+
+/* The engine has a thread of its own, which this thread does not wake. */
+static void watch_idle(const struct driver *driver)
+{
+	must("start", spoke_engine_start(driver->engine));
+	while (!meter_is_over(driver->meter)) {
+		sleep_ns(driver->plan->span_ns);
+		meter_tick(driver->meter);
+	}
+}
+
 static void drive(const struct rpc_plan *plan, struct meter *meter)
 {
-	struct driver driver = { .engine = open_engine(plan), .meter = meter };
+	struct driver driver = { .engine = open_engine(plan), .meter = meter, .plan = plan };
 	struct seat *seat = host_memory((uint64_t)plan->connections * plan->outstanding,
 					sizeof(*seat));
 
@@ -175,7 +227,34 @@ static void drive(const struct rpc_plan *plan, struct meter *meter)
 			call(seat);
 		}
 	}
-	must("run", spoke_engine_run(driver.engine));
+	if (plan->is_idle)
+		watch_idle(&driver);
+	else
+		must("run", spoke_engine_run(driver.engine));
+}
+
+static void drive_early(const struct rpc_plan *plan, struct meter *meter)
+{
+	env = crowd_env(1, 1);
+	drive(plan, meter);
+}
+
+static void serve_early(const struct rpc_plan *plan)
+{
+	env = crowd_env(1, 1);
+	serve(plan);
+}
+
+static void drive_late(const struct rpc_plan *plan, struct meter *meter)
+{
+	env = crowd_env(2, UINT_MAX);
+	drive(plan, meter);
+}
+
+static void serve_late(const struct rpc_plan *plan)
+{
+	env = crowd_env(2, UINT_MAX);
+	serve(plan);
 }
 
 static const char *version(void)
@@ -209,4 +288,16 @@ const struct rpc_peer rpc_spoke_sleep = {
 	.drive = drive,
 	.spin_ns = SPOKE_ENGINE_SPIN_OFF,
 	.is_spun_only = true,
+};
+
+const struct rpc_peer rpc_spoke_early = {
+	.name = "spoke-early",
+	.serve = serve_early,
+	.drive = drive_early,
+};
+
+const struct rpc_peer rpc_spoke_late = {
+	.name = "spoke-not-early",
+	.serve = serve_late,
+	.drive = drive_late,
 };
