@@ -53,52 +53,44 @@ static const char style[] =
 /* The lowest and the highest of several ratios. */
 struct range {
 	double low;
-	double high;
+	double high; /* 0: none */
 };
 
-/* Widens the range by spoke's calls/s as a multiple of a peer's. */
-static void widen(struct range *range, const struct report_row *spoke,
-		  const struct report_row *peer)
+/* Widens the range by spoke's calls/s as a multiple of a peer's, unless one was disturbed. */
+static void widen(struct range *range, const struct view_bar *spoke, const struct view_bar *peer)
 {
 	struct report_spread ratio;
 
-	if (!view_ratio(spoke, peer, &ratio))
+	if (spoke == NULL || peer == NULL || spoke->why[0] != '\0' || peer->why[0] != '\0' ||
+	    !view_ratio(spoke->row, peer->row, &ratio))
 		return;
 	range->low = fmin(range->low, ratio.middle);
 	range->high = fmax(range->high, ratio.middle);
 }
 
-static const struct report_row *row_of(const struct view *view, const char *peer)
-{
-	const struct view_bar *bar = view_find(view, peer);
-
-	return bar == NULL ? NULL : bar->row;
-}
-
-/* The conclusion: spoke against the limit and against the other libraries. */
-static void print_title(FILE *out, const struct view *views, uint32_t count, bool is_heading)
+/* The conclusion: spoke against the limit and against the other libraries. A peer whose server
+ * alone is measured has the benchmark's own client, so it is no library in this sense. */
+static void print_title(FILE *out, const struct view *views, uint32_t count)
 {
 	struct range limit = { (double)INFINITY, 0 };
 	struct range others = { (double)INFINITY, 0 };
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct report_row *spoke = row_of(&views[i], REPORT_SPOKE);
+		const struct view *view = &views[i];
+		const struct view_bar *spoke = view_find(view, REPORT_SPOKE);
 
-		widen(&limit, spoke, views[i].limit);
-		for (uint32_t j = 0; j < views[i].count; j++)
-			if (views[i].bars[j].kind == VIEW_LIBRARY &&
-			    !views[i].bars[j].row->is_server_alone)
-				widen(&others, spoke, views[i].bars[j].row);
-	}
-	if (!is_heading) {
-		(void)fputs("The race of spoke", out);
-		return;
+		if (view->limit != NULL)
+			widen(&limit, spoke, view_find(view, view->limit->peer));
+		for (uint32_t j = 0; j < view->count; j++)
+			if (view->bars[j].kind == VIEW_LIBRARY &&
+			    !view->bars[j].row->is_server_alone)
+				widen(&others, spoke, &view->bars[j]);
 	}
 	if (limit.high > 0)
-		(void)fprintf(out, "spoke reaches %.0f to %.0f %% of a bare echo", limit.low * 100,
-			      limit.high * 100);
+		(void)fprintf(out, "spoke reaches %.0f to %.0f %% of the best bare echo",
+			      limit.low * 100, limit.high * 100);
 	else
-		(void)fputs("spoke was not compared with a bare echo", out);
+		(void)fputs("No row of spoke and of its limit is undisturbed", out);
 	if (others.high > 0)
 		(void)fprintf(out, ", and makes %.1f to %.0f times the calls of other libraries",
 			      others.low, others.high);
@@ -124,20 +116,47 @@ static void print_key(FILE *out)
 	(void)fputs("</p>\n", out);
 }
 
-static void print_head(FILE *out, const struct view *views, uint32_t count)
+/* The facts but for the list of peers, in one line. */
+static void print_line(FILE *out, const struct recorded_facts *facts)
 {
-	(void)fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-		    "<meta name=\"viewport\" content=\"width=device-width\">\n<title>",
-		    out);
-	print_title(out, views, count, false);
-	(void)fprintf(out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>", style);
-	print_title(out, views, count, true);
-	(void)fputs("</h1>\n<p>Bars are medians of the repetitions, whiskers their quartiles. The "
-		    "limit is the bare echo with the most calls/s in the same run, which moves "
-		    "frames and does nothing else; it may poll, or write before it has read "
-		    "everything. Each side has one core for all its threads, so libraries with "
-		    "threads of their own are held to one core a side.</p>\n",
-		    out);
+	const char *separator = "";
+
+	(void)fputs("<p>", out);
+	for (uint32_t i = 0; i < facts->count; i++) {
+		const struct recorded_fact *fact = &facts->facts[i];
+
+		if (strcmp(fact->name, "Peers") == 0 || strcmp(fact->name, "Compiler") == 0)
+			continue;
+		(void)fprintf(out, "%s%s ", separator,
+			      strcmp(fact->name, "Congestion control") == 0 ? "TCP with"
+			      : strcmp(fact->name, "Priority") == 0         ? "priority"
+									    : "");
+		markup_text(out, fact->value);
+		separator = " &middot; ";
+	}
+	(void)fputs("</p>\n", out);
+}
+
+static void print_head(FILE *out, const struct view *views, uint32_t count,
+		       const struct recorded_facts *facts)
+{
+	(void)fprintf(
+		out,
+		"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+		"<meta name=\"viewport\" content=\"width=device-width\">\n"
+		"<title>The race of spoke</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>",
+		style);
+	print_title(out, views, count);
+	(void)fputs("</h1>\n", out);
+	print_line(out, facts);
+	(void)fputs(
+		"<p>The title is of rows that were not disturbed. Bars are medians of the "
+		"repetitions, whiskers their quartiles. The limit is the bare echo with the most "
+		"calls/s in the same run, which moves frames and does nothing else; it may poll, "
+		"or write before it has read everything. Each side has one core for all its "
+		"threads, so libraries with threads of their own are held to one core a "
+		"side.</p>\n",
+		out);
 	print_key(out);
 }
 
@@ -253,7 +272,7 @@ bool page_write(const char *path, const struct recorded_facts *facts)
 		return false;
 	for (uint32_t i = 0; i < count; i++)
 		views[i] = view_of(names[i], facts);
-	print_head(out, views, count);
+	print_head(out, views, count, facts);
 	(void)fputs("<h2>spoke as a share of the limit</h2>\n", out);
 	bars_draw_shares(out, views, count);
 	print_panels(out, views, count);
