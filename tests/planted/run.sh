@@ -21,13 +21,7 @@ logs=$root/build/log/planted
 table=$root/build/log/planted.txt
 limit=${SECONDS_EACH:-120}
 
-# Outside of a repository git applies patches to the current directory.
-GIT_CEILING_DIRECTORIES=$root/build
-export GIT_CEILING_DIRECTORIES
-
-now_ms() {
-	echo $(($(date +%s%N) / 1000000))
-}
+. "$root/tests/planted/plant.sh"
 
 # Prints the program, or the test, that has to notice the bug.
 program_of() { # <name>
@@ -63,11 +57,7 @@ is_cut_short() { # <log> <test>
 }
 
 make_copy() { # <target>...
-	rm -rf "$copy" "$logs"
-	mkdir -p "$tree" "$logs" || return 1
-	git ls-files -z --cached --others --exclude-standard >"$copy/files" || return 1
-	tar -cf - --null --ignore-failed-read -T "$copy/files" 2>"$logs/copy.log" |
-		tar -xf - -C "$tree" || return 1
+	copy_tree || return 1
 	(cd "$tree" && cmake --preset dev) >"$logs/configure.log" 2>&1 || return 1
 	build "$logs/build.log" "$@"
 }
@@ -92,28 +82,13 @@ try() { # <name>
 	fi
 }
 
-plant() { # <name>: one line of the table
-	begun=$(now_ms)
-	if (cd "$tree" && git apply "$patches/$1.patch") >"$logs/$1.log" 2>&1; then
-		try "$1"
-		(cd "$tree" && git apply -R "$patches/$1.patch") || exit 2
-	else
-		verdict="does not apply"
-	fi
-	took=$(($(now_ms) - begun))
+print_line() { # <name>
 	printf '%-36s %5d.%d  %s\n' "$1" $((took / 1000)) $((took % 1000 / 100)) "$verdict"
 }
 
-if [ $# = 0 ]; then
-	# shellcheck disable=SC2046
-	set -- $(cd "$patches" && ls ./*.patch | sed 's|^\./||; s|\.patch$||')
-fi
-for name in "$@"; do
-	[ -f "$patches/$name.patch" ] || {
-		echo "no such file: $patches/$name.patch" >&2
-		exit 2
-	}
-done
+# shellcheck disable=SC2046
+[ $# != 0 ] || set -- $(all_patches)
+must_exist "$@"
 
 echo "copying and building the tree"
 programs=$(for name in "$@"; do program_of "$name"; done | sort -u)
@@ -129,13 +104,7 @@ for program in $programs; do
 		status=1
 	}
 done
-begun_all=$(now_ms)
-: >"$table"
-for name in "$@"; do
-	plant "$name" >"$copy/line"
-	tee -a "$table" <"$copy/line"
-done
-caught=$(grep -c ' caught$' "$table")
-echo "$caught of $# caught, $((($(now_ms) - begun_all) / 1000)) s" | tee -a "$table"
-[ "$caught" = $# ] || status=1
+plant_all "$@"
+sum_up "$@" >"$copy/sum" || status=1
+tee -a "$table" <"$copy/sum"
 exit $status

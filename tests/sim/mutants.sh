@@ -19,31 +19,22 @@ cd "$(dirname "$0")/../.." || exit 2
 root=$PWD
 patches=$root/tests/sim/mutants
 copy=$root/build/mutants
+tree=$copy/tree
 logs=$root/build/log/mutants
 table=$root/build/log/mutants.txt
 seeds=${SEEDS:-3000}
 limit=${SECONDS_EACH:-240}
 
-# Outside of a repository git applies patches to the current directory.
-GIT_CEILING_DIRECTORIES=$root/build
-export GIT_CEILING_DIRECTORIES
-
-now_ms() {
-	echo $(($(date +%s%N) / 1000000))
-}
+. "$root/tests/planted/plant.sh"
 
 build_sim() { # <log>
 	ninja -C "$copy/build" sim >"$1" 2>&1
 }
 
 make_copy() {
-	rm -rf "$copy" "$logs"
-	mkdir -p "$copy/tree" "$logs" || return 1
-	git ls-files -z --cached --others --exclude-standard >"$copy/files" || return 1
-	tar -cf - --null --ignore-failed-read -T "$copy/files" 2>"$logs/copy.log" |
-		tar -xf - -C "$copy/tree" || return 1
+	copy_tree || return 1
 	# Quick to build, and quick enough to run.
-	cmake -G Ninja -S "$copy/tree" -B "$copy/build" -DCMAKE_BUILD_TYPE=Debug \
+	cmake -G Ninja -S "$tree" -B "$copy/build" -DCMAKE_BUILD_TYPE=Debug \
 		-DCMAKE_C_FLAGS_DEBUG=-O1 -DSPOKE_BUILD_EXAMPLES=OFF \
 		>"$logs/configure.log" 2>&1 || return 1
 	build_sim "$logs/build.log" && cp "$copy/build/tests/sim/sim" "$copy/sound"
@@ -81,52 +72,30 @@ try() { # <name>
 	seed=${seed:--}
 }
 
-plant() { # <name>: one line of the table
-	begun=$(now_ms)
-	if (cd "$copy/tree" && git apply "$patches/$1.patch") >"$logs/$1.log" 2>&1; then
-		try "$1"
-		(cd "$copy/tree" && git apply -R "$patches/$1.patch") || exit 2
-	else
-		seed=-
-		verdict="does not apply"
-	fi
-	took=$(($(now_ms) - begun))
+print_line() { # <name>
+	[ "$verdict" != "does not apply" ] || seed=-
 	printf '%-30s %-4s %5s %5d.%d  %s\n' "$1" "$(invariant_of "$1")" "$seed" $((took / 1000)) \
 		$((took % 1000 / 100)) "$verdict"
 }
 
-if [ $# = 0 ]; then
-	# shellcheck disable=SC2046
-	set -- $(cd "$patches" && ls ./*.patch | sed 's|^\./||; s|\.patch$||')
-fi
-for name in "$@"; do
-	[ -f "$patches/$name.patch" ] || {
-		echo "no such file: $patches/$name.patch" >&2
-		exit 2
-	}
-done
+# shellcheck disable=SC2046
+[ $# != 0 ] || set -- $(all_patches)
+must_exist "$@"
 
 echo "copying and building the tree"
 make_copy || {
 	tail -n 20 "$logs"/*.log
 	exit 2
 }
-begun_all=$(now_ms)
-: >"$table"
-for name in "$@"; do
-	plant "$name" >"$copy/line"
-	tee -a "$table" <"$copy/line"
-done
+plant_all "$@"
 
 status=0
+sum_up "$@" >"$copy/sum" || status=1
 sort -k2b,2bV -k1,1 "$table" >"$copy/sorted"
 {
 	printf '%-30s %-4s %5s %7s\n' mutant by seed seconds
-	cat "$copy/sorted"
-	caught=$(grep -c ' caught$' "$copy/sorted")
-	echo "$caught of $# caught, $((($(now_ms) - begun_all) / 1000)) s"
+	cat "$copy/sorted" "$copy/sum"
 } >"$table"
-[ "$(grep -c ' caught$' "$copy/sorted")" = $# ] || status=1
 echo
 cat "$table"
 exit $status
