@@ -69,16 +69,16 @@ try() { # <name>
 	verdict="does not build"
 	build "$logs/$1.log" "$program" || return
 	run "$program" "$logs/$1.log"
-	status=$?
+	ended=$?
 	if has_result "$logs/$1.log" '\(FAILED\|ERROR\)' "$test" ||
 		is_cut_short "$logs/$1.log" "$test"; then
 		verdict=caught
-	elif [ $status = 124 ]; then
+	elif [ $ended = 124 ]; then
 		verdict="not over in $limit s"
 	elif has_result "$logs/$1.log" OK "$test"; then
 		verdict="not caught by $test"
 	else
-		verdict="a crash: status $status"
+		verdict="a crash: status $ended"
 	fi
 }
 
