@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define WORDS_MAX (4 + REPORT_COLUMNS)
+#define NAMES_MAX 128 /* of patterns and peers */
 
 void recorded_add(struct recorded_facts *facts, const char *name, const char *value)
 {
@@ -73,6 +74,20 @@ static unsigned split(char *line, char **words)
 	return line == NULL ? count : 0;
 }
 
+/* Returns the one copy of a name, which lives as long as the process. */
+static const char *keep(const char *name)
+{
+	static char names[NAMES_MAX][40];
+	unsigned at = 0;
+
+	while (at < NAMES_MAX && names[at][0] != '\0' && strcmp(names[at], name) != 0)
+		at++;
+	if (at == NAMES_MAX || strlen(name) >= sizeof(names[0]))
+		host_die("more names, or longer ones, than there is room for");
+	(void)snprintf(names[at], sizeof(names[at]), "%s", name);
+	return names[at];
+}
+
 /* Returns whether the words are a repetition, which is added to the report. */
 static bool load_rep(char *const *words, unsigned count)
 {
@@ -87,10 +102,8 @@ static bool load_rep(char *const *words, unsigned count)
 		if (end == words[4 + i] || *end != '\0')
 			return false;
 	}
-	row.pattern = strdup(words[1]);
-	row.peer = strdup(words[2]);
-	if (row.pattern == NULL || row.peer == NULL)
-		host_die("no memory");
+	row.pattern = keep(words[1]);
+	row.peer = keep(words[2]);
 	row.spins = strchr(words[3], 's') != NULL;
 	row.is_limit = strchr(words[3], 'l') != NULL;
 	row.is_server_alone = strchr(words[3], 'a') != NULL;
@@ -106,7 +119,7 @@ static bool load_line(char *line, struct recorded_facts *facts)
 	if (count == 3 && strcmp(words[0], "fact") == 0)
 		recorded_add(facts, words[1], words[2]);
 	else if (count == 3 && strcmp(words[0], "failed") == 0)
-		report_fail(strdup(words[1]), strdup(words[2]));
+		report_fail(keep(words[1]), keep(words[2]));
 	else
 		return count > 0 && strcmp(words[0], "rep") == 0 && load_rep(words, count);
 	return true;

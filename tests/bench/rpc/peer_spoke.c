@@ -108,7 +108,10 @@ static void pause_over(struct spoke_alarm *alarm)
 	struct seat *seat = spoke_container_of(alarm, struct seat, alarm);
 
 	meter_tick(seat->driver->meter);
-	call(seat);
+	if (meter_is_over(seat->driver->meter))
+		spoke_engine_stop(seat->driver->engine);
+	else
+		call(seat);
 }
 
 /* Makes the next call of a seat, after the pause of the plan. An idle plan has one call only. */
