@@ -74,6 +74,7 @@ int spokei_places_endpoint(struct spoke_engine *engine, const struct spoke_url *
 		.host = url->host,
 		.port = (uint16_t)(url->port < 0 ? SPOKEI_PORT_PRESET : url->port),
 		.path = url->socket,
+		.shm = url->shm,
 		.wire = wire,
 	};
 	return SPOKE_OK;
@@ -204,9 +205,14 @@ int spokei_places_listen(struct spoke_engine *engine, const char *text,
 		error = spokei_check_http(&url, &http, &why);
 	if (error == 0)
 		error = read_mode(engine, &url, ret, &why);
+	if (error == 0 && url.shm && engine->env->net->shared == NULL) {
+		why = "shared memory is not available in this environment";
+		error = SPOKE_EUNSUPPORTED;
+	}
 	if (error == 0)
 		error = spokei_check_rules(engine->env, &url, &ret->rules, &why, sentence);
 	if (error == 0) {
+		ret->shm = url.shm;
 		ret->local = is_local(engine->env, &ret->address);
 		ret->http = http == SPOKEI_HTTP_AUTO ? ret->local : http == SPOKEI_HTTP_ON;
 	}

@@ -41,6 +41,7 @@ SPOKE_MUST_USE int spokei_places_endpoint(struct spoke_engine *engine, const str
 struct spokei_listen_place {
 	struct spoke_address address;
 	bool shared;   /* providers of other engines may listen there too */
+	bool shm;      /* memory is shared over the connections */
 	bool http;     /* HTTP clients are served there */
 	bool local;    /* only processes of this machine reach it */
 	bool says_tls; /* `tls` was given */

@@ -17,6 +17,8 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_H UINT64_C(3600000000000)
 #define FRAME_MAX 67108864u
+#define SHM_RING_MIN 4096u
+#define SHM_RING_MAX 67108864u
 #define FRAME_MIN 1024u
 #define VALUES_MIN 1024u
 #define TEXT_MAX 2048u
@@ -224,6 +226,10 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.names = local_path_name,
 		.sentence = "publish the path of a unix socket with the ports; consumers on the same host connect there" },
 		.sections = BOTH },
+	[SPOKEI_KEY_SHM_RING] = { .option = { .name = "shm.ring", .kind = SPOKEI_OPTION_SIZE,
+		.min = SHM_RING_MIN, .max = SHM_RING_MAX, .preset = 262144,
+		.sentence = "bytes of each of the two rings of a shm: connection, rounded up to a power of two" },
+		.sections = CONSUMER },
 	[SPOKEI_KEY_EJECT_FAILURES] = { .option = { .name = "eject.failures", .kind = SPOKEI_OPTION_COUNT,
 		.min = 0, .max = 1000000, .preset = 5,
 		.sentence = "consecutive failures that eject a provider; 0: never" },

@@ -251,6 +251,16 @@ static const char *find_registry(const struct spoke_consumer_options *options,
 				  SPOKEI_KEY_REGISTRY_URL);
 }
 
+/* Returns the log2 of a size, rounded up. */
+static uint8_t bits_of(uint64_t size)
+{
+	uint8_t bits = 0;
+
+	while (UINT64_C(1) << bits < size)
+		bits++;
+	return bits;
+}
+
 static void fill_consumer(const struct spoke_consumer_options *options,
 			  struct spokei_key_values *values, struct spokei_consumer_settings *ret)
 {
@@ -263,6 +273,7 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 	spokei_link_limits_init(&ret->limits);
 	spokei_link_limits_frame(&ret->limits, (size_t)of[SPOKEI_KEY_FRAME_MAX]);
 	spokei_link_limits_values(&ret->limits, (uint32_t)of[SPOKEI_KEY_VALUES_MAX]);
+	ret->limits.ring_bits = bits_of(of[SPOKEI_KEY_SHM_RING]);
 	ret->limits.wire.value.cycles = of[SPOKEI_KEY_VALUES_CYCLES] != 0;
 	ret->directory = (struct spokei_directory_settings){
 		.service = ret->service,

@@ -86,6 +86,7 @@ int spokei_advert_print(const struct spoke_env *env, const struct spokei_advert 
 		.port = -1,
 		.parameters = keys,
 		.socket = advert->socket,
+		.shm = advert->shm,
 	};
 
 	print_numbers(advert, &numbers);

@@ -22,6 +22,7 @@ struct spokei_advert {
 	const char *group;   /* "": none */
 	const char *methods; /* with commas between; "*": any */
 	const char *socket;  /* path of the unix socket; NULL: a host */
+	bool shm;            /* memory is shared over it */
 	const char *host;    /* a name or digits, IPv6 without brackets */
 	uint16_t port;
 	/* Of a host: the unix socket where the provider listens, too, e.g. "unix:/run/demo.sock",

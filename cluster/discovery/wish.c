@@ -29,7 +29,7 @@ static size_t print_key(const char *service, const struct spoke_url *url, char *
 	put_part(&text, service);
 	put_part(&text, url->scheme);
 	put_part(&text, url->socket ? url->socket : url->host);
-	put_part(&text, url->socket ? "unix" : port);
+	put_part(&text, url->shm ? "shm" : url->socket ? "unix" : port);
 	put_part(&text, value_of(url, "group"));
 	put_part(&text, value_of(url, "version"));
 	return spokei_text_end(&text);

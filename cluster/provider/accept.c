@@ -94,6 +94,8 @@ static const struct spokei_conn_up conn_up = {
 static const struct spokei_stream_kind *stream_of(const struct spoke_provider *provider,
 						  unsigned marks)
 {
+	if (marks & SPOKEI_LISTENER_SHM)
+		return &spokei_stream_shm;
 	if (provider->tls == NULL)
 		return NULL;
 	if (marks & SPOKEI_PROVIDER_TLS_OR_PLAIN)

@@ -30,9 +30,16 @@ static int find_marks(struct spoke_provider *provider, const struct spokei_liste
 	struct spokei_machine machine = spokei_machine_of(provider->engine->env, &place->address);
 
 	*ret = (place->http ? SPOKEI_PROVIDER_HTTP : 0) |
-	       (machine.kind == SPOKEI_MACHINE_UNIX ? SPOKEI_PROVIDER_UNIX : 0);
+	       (machine.kind == SPOKEI_MACHINE_UNIX ? SPOKEI_PROVIDER_UNIX : 0) |
+	       (place->shm ? SPOKEI_LISTENER_SHM : 0);
 	if (mode == SPOKEI_TLS_OFF)
 		return SPOKE_OK;
+	if (place->shm) {
+		spokei_event(provider->engine, SPOKE_EINVAL,
+			     "listen: shared memory has no TLS; write shm:/PATH?tls=off, or use "
+			     "unix:");
+		return SPOKE_EINVAL;
+	}
 	*ret |= mode == SPOKEI_TLS_ON ? SPOKEI_PROVIDER_TLS : SPOKEI_PROVIDER_TLS_OR_PLAIN;
 	if (provider->tls)
 		return SPOKE_OK;
@@ -143,11 +150,8 @@ int spoke_provider_listen_configured(struct spoke_provider *provider)
 size_t spoke_provider_address(const struct spoke_provider *provider, size_t index, char *text,
 			      size_t size)
 {
-	const struct spoke_env *env = provider->engine->env;
-
 	if (index >= spokei_listen_group_count(provider->listeners) || size == 0)
 		return 0;
-	env->net->print(env->ctx, spokei_listen_group_address(provider->listeners, index), text,
-			size);
+	spokei_listen_group_print(provider->listeners, index, text, size);
 	return strlen(text);
 }

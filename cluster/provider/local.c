@@ -24,8 +24,8 @@ static bool print(const struct spokei_local_of *of, const struct spoke_env *env,
  * begin with "@" belong to no view of files. */
 static bool is_usable(const struct spokei_local_of *of, size_t index, const char *text)
 {
-	return text[strlen(UNIX)] == '/' &&
-	       !(spokei_listen_group_marks(of->listeners, index) & SPOKEI_PROVIDER_TLS);
+	return text[strlen(UNIX)] == '/' && !(spokei_listen_group_marks(of->listeners, index) &
+					      (SPOKEI_PROVIDER_TLS | SPOKEI_LISTENER_SHM));
 }
 
 /* A caller that is let in by its address over TCP would be refused at the unix socket. */

@@ -25,6 +25,7 @@
 #define SHOWN 64u /* bytes of a value in events */
 #define ADDRESS_TEXT 160u
 #define UNIX "unix:"
+#define SHM "shm:"
 #define ANY_METHOD "*"
 
 /* --- options */
@@ -139,6 +140,11 @@ static void read_place(const struct spokei_registration *registration, char *tex
 		advert->socket = text + strlen(UNIX);
 		return;
 	}
+	if (strncmp(text, SHM, strlen(SHM)) == 0) {
+		advert->socket = text + strlen(SHM);
+		advert->shm = true;
+		return;
+	}
 	SPOKE_ASSERT(colon != NULL);
 	for (const char *digit = colon + 1; *digit; digit++)
 		advert->port = (uint16_t)(10 * advert->port + (*digit - '0'));
@@ -224,13 +230,11 @@ static int print_service(const struct spoke_env *env, const struct spokei_servic
 	return SPOKE_OK;
 }
 
-static void print_address(struct spokei_registration *registration,
-			  const struct spoke_address *address, char *place, char *admin,
-			  struct spokei_advert *advert)
+/* Prints the address number `index`. */
+static void print_address(struct spokei_registration *registration, size_t index, char *place,
+			  char *admin, struct spokei_advert *advert)
 {
-	const struct spoke_env *env = registration->engine->env;
-
-	env->net->print(env->ctx, address, place, ADDRESS_TEXT);
+	spokei_listen_group_print(registration->of.listeners, index, place, ADDRESS_TEXT);
 	read_place(registration, place, advert);
 	place_admin(advert, admin);
 }
@@ -248,8 +252,9 @@ static int sort_error(struct spokei_registration *registration, const char *serv
 	return SPOKE_OK;
 }
 
+/* Publishes the service at the next address. */
 static int publish(struct spokei_registration *registration, const struct spokei_service *service,
-		   size_t index, const struct spokei_local *local)
+		   const struct spokei_local *local)
 {
 	const struct spoke_env *env = registration->engine->env;
 	struct spokei_advert advert = {
@@ -270,8 +275,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	if (registration->born_ms == 0)
 		registration->born_ms = env->wall(env->ctx) / MS;
 	advert.timestamp_ms = registration->born_ms;
-	print_address(registration, spokei_listen_group_address(registration->of.listeners, index),
-		      place, admin, &advert);
+	print_address(registration, service->listed, place, admin, &advert);
 	if (advert.host) {
 		advert.local = local->text;
 		advert.host_id = local->host_id;
@@ -280,7 +284,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	spokei_free(env, texts.methods, 1, texts.methods_size);
 	if (error)
 		return error;
-	if (spokei_local_hides(local, index))
+	if (spokei_local_hides(local, service->listed))
 		error = spokei_keeper_withdraw(registration->keeper, advert.service, url.text);
 	else
 		error = spokei_keeper_publish(registration->keeper, advert.service, url.text);
@@ -299,7 +303,7 @@ static int publish_at_all(struct spokei_registration *registration, struct spoke
 		service->listed = 0; /* the entries of the ports change */
 	service->local_id = local.host_id;
 	while (service->listed < spokei_listen_group_own(of->listeners) && error == 0) {
-		error = publish(registration, service, service->listed, &local);
+		error = publish(registration, service, &local);
 		if (error == 0)
 			service->listed++;
 	}

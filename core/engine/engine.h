@@ -5,6 +5,7 @@
  *
  *   begin    the clock is read; `early` runs; members are notified when the machine has slept
  *   ready    sockets are read (the functions of the watches)
+ *            In the turn, sources that no descriptor tells are read first: core/engine/source.h
  *   turn     the wheel advances to the time of begin, never to now, so that arrived data is read
  *            before any timeout is checked; then posts of other threads; then `soon`: completions
  *   settle   the clock is read again if there are tasks on `last` (this turn's timers are armed,
@@ -72,6 +73,7 @@ struct spoke_engine {
 	struct spoke_list soon;       /* completions: after the wheel */
 	struct spoke_list last;       /* when the turn ends */
 	struct spoke_list dead;       /* nothing dies inside a turn */
+	struct spoke_list sources;    /* those that are awake: see core/engine/source.h */
 	struct spokei_mailbox posted; /* the only door from other threads */
 	struct spoke_list roll;       /* members: struct spokei_member, see core/engine/roll.h */
 	struct spoke_list retired;    /* members that are drained but not freed */

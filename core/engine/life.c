@@ -37,6 +37,7 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	spokei_list_init(&engine->soon);
 	spokei_list_init(&engine->last);
 	spokei_list_init(&engine->dead);
+	spokei_list_init(&engine->sources);
 	spokei_list_init(&engine->roll);
 	spokei_list_init(&engine->retired);
 	spokei_list_init(&engine->signals);

@@ -5,6 +5,7 @@
  */
 #include "core/engine/early.h"
 #include "core/engine/parts.h"
+#include "core/engine/source.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -240,6 +241,8 @@ static void engine_turn(void *arg, unsigned ready)
 
 	if (is_parted(engine))
 		return;
+	if (SPOKEI_UNLIKELY(!spokei_list_empty(&engine->sources)))
+		ready += spokei_sources_serve(engine);
 	engine->crowded = ready > 1;
 	turn_wheel(engine, ready);
 	if (is_parted(engine))
@@ -289,7 +292,8 @@ static void engine_settle(void *arg)
 		return;
 	more = spokei_engine_has_tasks(engine);
 	engine->due_ns = spoke_wheel_next(engine->wheel);
-	if (engine->late_rounds > 0 || engine->behind || more)
+	if (engine->late_rounds > 0 || engine->behind || more ||
+	    (!loop->lulls && spokei_sources_lull(engine)))
 		loop->again(engine->loop);
 	else
 		loop->wake_at(engine->loop, engine->due_ns);
@@ -297,10 +301,26 @@ static void engine_settle(void *arg)
 		loop->stop(engine->loop);
 }
 
+static enum spoke_loop_found engine_look(void *arg)
+{
+	struct spoke_engine *engine = arg;
+
+	return spokei_engine_forked(engine) ? SPOKE_LOOP_ALL_TELL : spokei_sources_look(engine);
+}
+
+static bool engine_lull(void *arg)
+{
+	struct spoke_engine *engine = arg;
+
+	return !spokei_engine_forked(engine) && spokei_sources_lull(engine);
+}
+
 const struct spoke_loop_up spokei_engine_up = {
 	.settle = engine_settle,
 	.begin = engine_begin,
 	.turn = engine_turn,
+	.look = engine_look,
+	.lull = engine_lull,
 };
 
 /* Schedules the next whole period that lies ahead. If the wheel has no room for it, the alarm ends.

@@ -8,6 +8,9 @@
  * to be woken earlier; libev's own timers are not used, because they are twice as late. The owner's
  * thread, except wake().
  *
+ * While bytes may come without a descriptor, a look is cheaper than a poll: descriptors are polled
+ * only each POLL_NS then, and when the wheel is due, because they are read before timers fire.
+ *
  * A forked child shares the descriptors of epoll, timer and wake-up with its parent. There the loop
  * calls no callbacks and does not read, write or set these descriptors; they are only closed.
  */
@@ -27,6 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define POLL_NS UINT64_C(10000)
+
 struct host_loop {
 	struct ev_loop *ev;
 	bool own;
@@ -37,7 +42,8 @@ struct host_loop {
 	unsigned inside; /* the owner's callbacks that are running */
 	unsigned ready;  /* descriptors served in this round */
 	struct spokei_looks looks;
-	uint64_t armed_ns; /* time the timerfd is set to; UINT64_MAX: not set */
+	uint64_t armed_ns;  /* time the timerfd is set to; UINT64_MAX: not set */
+	uint64_t polled_ns; /* own loop: when descriptors were polled last, or earlier */
 	const struct spoke_loop_up *up;
 	void *arg;
 	struct ev_prepare settle; /* this and the next three: in a user's loop */
@@ -77,13 +83,23 @@ static void turn(struct host_loop *loop)
 	loop->inside--;
 }
 
+/* Returns whether the loop must not sleep. */
+static bool is_disturbed(struct host_loop *loop)
+{
+	return loop->up->lull && loop->up->lull(loop->arg);
+}
+
 /* --- rounds of a user's loop */
 
 static void native_settle(struct ev_loop *ev, struct ev_prepare *watcher, int events)
 {
-	(void)ev;
+	struct host_loop *loop = watcher->data;
+
 	(void)events;
-	settle(watcher->data);
+	settle(loop);
+	/* Whether libev sleeps is not known here. */
+	if (is_disturbed(loop))
+		ev_idle_start(ev, &loop->again);
 }
 
 static void native_begin(struct ev_loop *ev, struct ev_check *watcher, int events)
@@ -197,16 +213,41 @@ static void invoke_pending(struct ev_loop *ev)
 	ev_invoke_pending(ev);
 }
 
-/* Polls until something is found, for as long as a look lasts. */
-static bool look(struct host_loop *loop)
+/* Polls, unless that was done a moment ago. */
+static void poll_again(struct host_loop *loop)
 {
-	const uint64_t until_ns = spokei_clock_now(NULL) + loop->looks.ns;
+	uint64_t now_ns = spokei_clock_now(NULL);
+
+	if (now_ns - loop->polled_ns < POLL_NS && now_ns < loop->armed_ns)
+		return;
+	loop->polled_ns = now_ns;
+	(void)ev_run(loop->ev, EVRUN_NOWAIT);
+}
+
+/* Looks once, or polls. Returns whether something was found. */
+static bool look_once(struct host_loop *loop, uint64_t now_ns)
+{
+	enum spoke_loop_found found = loop->up->look ? loop->up->look(loop->arg)
+						     : SPOKE_LOOP_ALL_TELL;
+
+	if (found == SPOKE_LOOP_ALL_TELL || now_ns - loop->polled_ns >= POLL_NS ||
+	    now_ns >= loop->armed_ns) {
+		loop->polled_ns = now_ns;
+		(void)ev_run(loop->ev, EVRUN_NOWAIT);
+	}
+	return loop->begun || found == SPOKE_LOOP_COME;
+}
+
+/* Looks until something is found, for as long as a look lasts. */
+static bool look(struct host_loop *loop, uint64_t now_ns)
+{
+	const uint64_t until_ns = now_ns + loop->looks.ns;
 
 	do {
-		(void)ev_run(loop->ev, EVRUN_NOWAIT);
-		if (loop->begun)
+		if (look_once(loop, now_ns))
 			return true;
-	} while (spokei_clock_now(NULL) < until_ns);
+		now_ns = spokei_clock_now(NULL);
+	} while (now_ns < until_ns);
 	return false;
 }
 
@@ -214,14 +255,15 @@ static bool look(struct host_loop *loop)
  * would also have ended a sleep, so it says nothing about looks. */
 static bool has_found(struct host_loop *loop)
 {
+	uint64_t now_ns;
 	bool found;
 
 	if (!spokei_looks_next(&loop->looks))
 		return false;
-	(void)ev_run(loop->ev, EVRUN_NOWAIT);
-	if (loop->begun)
+	now_ns = spokei_clock_now(NULL);
+	if (look_once(loop, now_ns))
 		return true;
-	found = look(loop);
+	found = look(loop, now_ns);
 	spokei_looks_note(&loop->looks, found);
 	return found;
 }
@@ -236,7 +278,11 @@ static void do_round(struct host_loop *loop, bool wait)
 	loop->at_once = false;
 	if (!wait)
 		(void)ev_run(loop->ev, EVRUN_NOWAIT);
-	else if (!has_found(loop))
+	else if (has_found(loop))
+		; /* the round goes on */
+	else if (is_disturbed(loop))
+		poll_again(loop);
+	else
 		(void)ev_run(loop->ev, EVRUN_ONCE);
 	if (!loop->begun)
 		begin(loop);
@@ -487,4 +533,5 @@ const struct spoke_loop spokei_host_loop = {
 	.offload = host_loop_offload,
 	.pool_limit = host_loop_pool_limit,
 	.pool_look = host_loop_pool_look,
+	.lulls = true,
 };

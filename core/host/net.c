@@ -9,6 +9,7 @@
 #include "core/base/address.h"
 #include "core/host/local.h"
 #include "core/host/passed.h"
+#include "core/host/shared.h"
 #include "core/host/sockfile.h"
 #include "timer/base.h"
 
@@ -478,4 +479,7 @@ const struct spoke_net spokei_host_net = {
 	.send_buffer = net_send_buffer,
 	.credentials = spokei_local_credentials,
 	.listen_mode = spokei_local_listen,
+	.share = spokei_shared_give,
+	.shared = spokei_shared_take,
+	.unshare = spokei_shared_drop,
 };

@@ -171,6 +171,7 @@ static int build_url(struct reader *reader, size_t len, struct spoke_url *url)
 	reader->strings = (char *)url->memory + parameters_size;
 	reader->end = (char *)url->memory + url->memory_size;
 	url->parameters = url->memory;
+	url->shm = reader->split.is_shm;
 	url->port = reader->split.port;
 	error = read_strings(reader, url);
 	if (error == SPOKE_OK && spoke_url_print(url, SPOKE_URL_WHOLE, NULL, 0) > SPOKE_URL_MAX)
@@ -272,7 +273,8 @@ size_t spoke_url_print(const struct spoke_url *url, enum spoke_url_form form, ch
 		return spokei_text_end(&text);
 	spokei_text_put(&text, url->scheme);
 	if (url->socket) {
-		spokei_text_put(&text, url->scheme[0] != '\0' ? "+unix:" : "unix:");
+		spokei_text_put(&text, url->scheme[0] != '\0' ? "+" : "");
+		spokei_text_put(&text, url->shm ? "shm:" : "unix:");
 		put_string(&text, url->socket, MARKS_PATH);
 	} else {
 		spokei_text_put(&text, ":");

@@ -63,11 +63,28 @@ static int check_bytes(struct spokei_url_split *split, size_t len)
 	return SPOKE_OK;
 }
 
-/* Cuts the scheme off the rest, and "unix" or "+unix" off the scheme. */
+/* Cuts a name of sockets off the end of the scheme, with a "+" unless it is the whole. Returns
+ * whether it was there. */
+static bool cut_name(const struct spokei_url_split *split, struct spokei_slice *scheme,
+		     const char *name)
+{
+	size_t len = strlen(name);
+
+	/* A bare name counts as if a "+" stood before it. */
+	if (scheme->len == len - 1)
+		len--;
+	if (scheme->len < len)
+		return false;
+	for (size_t i = 1; i <= len; i++)
+		if (spokei_to_lower(split->text[scheme->len - i]) != name[strlen(name) - i])
+			return false;
+	scheme->len -= len;
+	return true;
+}
+
+/* Cuts the scheme off the rest, and "unix" or "+unix" off the scheme; or "shm". */
 static int split_scheme(struct spokei_url_split *split, struct spokei_slice *rest)
 {
-	static const char unix_name[] = "+unix";
-	size_t unix_len = sizeof(unix_name) - 1;
 	size_t at = spokei_slice_find(split, *rest, ":/?");
 	struct spokei_slice *scheme = &split->scheme;
 
@@ -83,18 +100,8 @@ static int split_scheme(struct spokei_url_split *split, struct spokei_slice *res
 			return refuse(split, i,
 				      "a scheme is made of letters, digits and + - . only");
 	}
-	/* A bare "unix" counts as if a "+" stood before it. */
-	if (scheme->len == unix_len - 1)
-		unix_len--;
-	if (scheme->len < unix_len)
-		return SPOKE_OK;
-	for (size_t i = 1; i <= unix_len; i++) {
-		if (spokei_to_lower(split->text[scheme->len - i]) !=
-		    unix_name[sizeof(unix_name) - 1 - i])
-			return SPOKE_OK;
-	}
-	scheme->len -= unix_len;
-	split->is_unix = true;
+	split->is_shm = cut_name(split, scheme, "+shm");
+	split->is_unix = split->is_shm || cut_name(split, scheme, "+unix");
 	return SPOKE_OK;
 }
 

@@ -17,7 +17,7 @@ struct spokei_slice {
 struct spokei_url_split {
 	const char *text;              /* borrowed */
 	struct spoke_url_error *error; /* never NULL */
-	struct spokei_slice scheme;    /* without "+unix"; may be empty */
+	struct spokei_slice scheme;    /* without "+unix" or "+shm"; may be empty */
 	struct spokei_slice user;
 	struct spokei_slice password;
 	struct spokei_slice host;  /* without brackets */
@@ -25,7 +25,8 @@ struct spokei_url_split {
 	struct spokei_slice query; /* input of spokei_url_next_parameter() */
 	bool has_user;
 	bool has_password;
-	bool is_unix;
+	bool is_unix; /* or shm */
+	bool is_shm;
 	int port; /* -1: not given */
 	unsigned parameter_count;
 };

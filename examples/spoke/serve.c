@@ -271,8 +271,8 @@ static int listen_all(struct server *server, char **places, int count)
 /* Can other machines reach this address? */
 static bool is_reachable(const char *address)
 {
-	return strncmp(address, "unix:", 5) != 0 && strncmp(address, "0.0.0.0:", 8) != 0 &&
-	       strncmp(address, "[::]:", 5) != 0;
+	return strncmp(address, "unix:", 5) != 0 && strncmp(address, "shm:", 4) != 0 &&
+	       strncmp(address, "0.0.0.0:", 8) != 0 && strncmp(address, "[::]:", 5) != 0;
 }
 
 static int open_admin(struct server *server)

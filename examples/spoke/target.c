@@ -60,13 +60,14 @@ static bool is_one_of(const char *scheme, const char *const *names)
 static int read_endpoint(struct target *target, const char *verb, const char *place,
 			 const char *wire)
 {
-	static const char *const dubbos[] = { "dubbo", "dubbo+unix", NULL };
-	static const char *const mprpcs[] = { "msgpack-rpc", "msgpack-rpc+unix", NULL };
-	static const char *const anys[] = { "tcp", "unix", "consumer", NULL };
+	static const char *const dubbos[] = { "dubbo", "dubbo+unix", "dubbo+shm", NULL };
+	static const char *const mprpcs[] = { "msgpack-rpc", "msgpack-rpc+unix", "msgpack-rpc+shm",
+					      NULL };
+	static const char *const anys[] = { "tcp", "unix", "shm", "consumer", NULL };
 	char scheme[32] = "tcp";
 	const char *rest = place;
 	bool has_scheme = scheme_of(place, scheme, sizeof(scheme));
-	bool is_unix;
+	const char *kind;
 	size_t size;
 
 	if (has_scheme)
@@ -82,14 +83,15 @@ static int read_endpoint(struct target *target, const char *verb, const char *pl
 	} else if (is_one_of(scheme, anys)) {
 		target->mprpc = wire && strcmp(wire, "mprpc") == 0;
 	} else {
-		return ending_say(VERB_USAGE, verb,
-				  "%s: unknown; write tcp://, dubbo:// or msgpack-rpc:// and "
-				  "HOST:PORT, unix:/PATH, or the URL of a registry (file:, "
-				  "zookeeper:, static:)",
-				  place);
+		return ending_say(
+			VERB_USAGE, verb,
+			"%s: unknown; write tcp://, dubbo:// or msgpack-rpc:// and "
+			"HOST:PORT, unix:/PATH, shm:/PATH, or the URL of a registry (file:, "
+			"zookeeper:, static:)",
+			place);
 	}
 	target->listed = strcmp(scheme, "consumer") == 0;
-	is_unix = strstr(scheme, "unix") != NULL;
+	kind = strstr(scheme, "unix") ? "+unix" : strstr(scheme, "shm") ? "+shm" : "";
 	size = strlen(rest) + 32;
 	target->url = malloc(size);
 	if (!target->url)
@@ -98,7 +100,7 @@ static int read_endpoint(struct target *target, const char *verb, const char *pl
 		       target->listed  ? scheme
 		       : target->mprpc ? "msgpack-rpc"
 				       : "dubbo",
-		       is_unix ? "+unix" : "", has_scheme ? "" : "//", rest);
+		       kind, has_scheme ? "" : "//", rest);
 	return VERB_OK;
 }
 

@@ -166,7 +166,8 @@ static void opening_ready(struct spoke_watch *ready, unsigned io)
 			return;
 		}
 		if (!spokei_stream_greets(&conn->stream))
-			spokei_stream_use(&conn->stream, conn->link->stream);
+			spokei_stream_use(&conn->stream,
+					  conn->shm ? &spokei_stream_shm : conn->link->stream);
 		spokei_conn_move(conn, SPOKEI_CONN_OPENING);
 	}
 	open_stream(conn);
@@ -247,6 +248,7 @@ static struct spokei_conn *make(struct spokei_link *link, int fd, enum spokei_co
 	conn->reap.run = conn_reap;
 	conn->bury.run = conn_bury;
 	spokei_stream_init(&conn->stream, engine, link->stream, fd, opening_ready);
+	conn->stream.ring_bits = link->limits.ring_bits;
 	spokei_intake_init(&conn->in, env, &link->limits.wire);
 	spokei_outlet_init(&conn->out, env, link->limits.out_max);
 	spokei_buffer_init(&conn->held, env, SPOKEI_ENGINE_SCRATCH);

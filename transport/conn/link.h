@@ -49,8 +49,10 @@ struct spokei_link_limits {
 	/* Bytes of a frame of a peer that has proven nothing yet; 0: no proof is asked for. May
 	 * change while connections exist. */
 	size_t unproven_frame_max;
-	bool users_prove; /* ... and the user at a unix socket is proof enough, as a list names it
-			   */
+	uint8_t ring_bits; /* log2 of the bytes of a ring in shared memory, where this side
+			      connects; 0: the default */
+	bool users_prove;  /* ... and the user at a unix socket is proof enough, as a list names it
+			    */
 };
 
 struct spoke_engine;

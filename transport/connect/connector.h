@@ -70,6 +70,7 @@ struct spokei_connector_options {
 	/* Path of a unix socket at which the peer can be reached, too, on wires with heartbeats;
 	 * NULL: none. Copied */
 	const char *local;
+	bool shm;         /* memory is shared over that socket */
 	const struct spokei_wire *wire;
 	/* Of the requests of its connections, borrowed for its life; NULL: the default. */
 	const struct spokei_connector_profile *profile;
@@ -98,7 +99,8 @@ enum spokei_grade {
  * Starts at once: if no name has to be resolved, the state is CONNECTING or WAITING when this
  * returns. `changed` is called later, never from here, also for this first state unless another one
  * follows at once. Returns 0; or SPOKE_EINVAL (neither host nor path, a bad path, a time over
- * SPOKEI_CONNECTOR_WAIT_MAX_NS), SPOKE_ETOOLARGE (the name or the path), SPOKE_ELIMIT (the wheel
+ * SPOKEI_CONNECTOR_WAIT_MAX_NS), SPOKE_EUNSUPPORTED (shared memory with TLS, or where it is not
+ * available), SPOKE_ETOOLARGE (the name or the path), SPOKE_ELIMIT (the wheel
  * has no timer left: a connector holds one for its life, so that it can always wait), SPOKE_ENOMEM.
  */
 SPOKE_MUST_USE int spokei_connector_new(struct spokei_link *link,

@@ -74,8 +74,10 @@ static bool make_conn(struct spokei_connector *connector)
 				    &connector->conn);
 
 	connector->heard = false;
-	if (error == 0)
+	if (error == 0) {
 		connector->conn->stream.host = connector->place.host;
+		connector->conn->shm = connector->place.shm;
+	}
 	if (error == 0 && connector->profile) {
 		connector->conn->profile = connector->profile;
 		connector->conn->profile_id = connector->profile->id;
@@ -399,6 +401,23 @@ static void connector_due(struct spoke_timer *timer, void *arg)
 
 /* --- life */
 
+/* Prepares a place over whose socket memory is shared. */
+static int share_place(struct spokei_connector *connector)
+{
+	const char *why = NULL;
+
+	spokei_place_share(&connector->place);
+	if (connector->engine->env->net->share == NULL)
+		why = "shared memory is not available in this environment";
+	else if (connector->link->stream->veiled)
+		why = "shared memory has no TLS; use unix: with TLS, or set tls = off";
+	if (why == NULL)
+		return SPOKE_OK;
+	spokei_event(connector->engine, SPOKE_EUNSUPPORTED, "cannot connect to %s: %s",
+		     spokei_connector_shown(connector->place.name), why);
+	return SPOKE_EUNSUPPORTED;
+}
+
 static int set_times(struct spokei_connector *connector,
 		     const struct spokei_connector_options *options)
 {
@@ -436,6 +455,8 @@ int spokei_connector_new(struct spokei_link *link, const struct spokei_connector
 	spokei_resolve_init(&connector->resolve, engine, &connector->place, round_resolved);
 	error = spokei_place_set(&connector->place, engine->env, options->host, options->port,
 				 options->path);
+	if (!error && options->shm)
+		error = share_place(connector);
 	if (!error)
 		error = spokei_connector_set_path(connector, options->local);
 	if (!error)

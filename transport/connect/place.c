@@ -22,6 +22,16 @@ static int set_path(struct spokei_place *place, const struct spoke_env *env, con
 	return SPOKE_OK;
 }
 
+void spokei_place_share(struct spokei_place *place)
+{
+	static const char name[] = "shm";
+	char *path = strchr(place->name, ':');
+
+	place->shm = true;
+	memmove(place->name + strlen(name), path, strlen(path) + 1);
+	memcpy(place->name, name, strlen(name));
+}
+
 int spokei_place_set(struct spokei_place *place, const struct spoke_env *env, const char *host,
 		     uint16_t port, const char *path)
 {

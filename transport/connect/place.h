@@ -14,11 +14,12 @@
 
 struct spokei_place {
 	bool fixed;                   /* `address` is the only one */
+	bool shm;                     /* memory is shared over the unix socket there */
 	struct spoke_address address; /* if fixed */
 	uint16_t port;
 	char host[SPOKEI_PLACE_HOST_MAX + 1]; /* to be resolved, if not fixed */
 	char name[SPOKEI_PLACE_HOST_MAX +
-		  sizeof("[]:65535")]; /* e.g. "demo.test:80", "unix:PATH" */
+		  sizeof("[]:65535")]; /* e.g. "demo.test:80", "unix:PATH", "shm:PATH" */
 };
 
 /*
@@ -28,5 +29,8 @@ struct spokei_place {
  */
 SPOKE_MUST_USE int spokei_place_set(struct spokei_place *place, const struct spoke_env *env,
 				    const char *host, uint16_t port, const char *path);
+
+/* Says that memory is shared over the unix socket of a place. */
+void spokei_place_share(struct spokei_place *place);
 
 #endif

@@ -302,6 +302,21 @@ unsigned spokei_listen_group_marks(const struct spokei_listen_group *group, size
 	return spokei_listener_marks(group->listeners[index]);
 }
 
+void spokei_listen_group_print(const struct spokei_listen_group *group, size_t index, char *text,
+			       size_t size)
+{
+	static const char shm[] = "shm";
+	static const char local[] = "unix:";
+	const struct spoke_env *env = group->engine->env;
+
+	env->net->print(env->ctx, spokei_listen_group_address(group, index), text, size);
+	if (!(spokei_listener_marks(group->listeners[index]) & SPOKEI_LISTENER_SHM) ||
+	    strncmp(text, local, strlen(local)) != 0)
+		return;
+	memmove(text + strlen(shm), text + strlen(local) - 1, strlen(text) - strlen(local) + 2);
+	memcpy(text, shm, strlen(shm));
+}
+
 uint32_t spokei_listen_group_connections(const struct spokei_listen_group *group)
 {
 	return group->quota.count;

@@ -99,6 +99,10 @@ const struct spoke_address *spokei_listen_group_address(const struct spokei_list
 
 /* Returns the marks of an address. */
 unsigned spokei_listen_group_marks(const struct spokei_listen_group *group, size_t index);
+/* Prints an address, e.g. "127.0.0.1:20880", "unix:PATH" or "shm:PATH", cut to `size` with the NUL.
+ */
+void spokei_listen_group_print(const struct spokei_listen_group *group, size_t index, char *text,
+			       size_t size);
 
 /* Returns how many connections there are. */
 uint32_t spokei_listen_group_connections(const struct spokei_listen_group *group);

@@ -361,6 +361,11 @@ void spokei_listener_mark(struct spokei_listener *listener, unsigned marks)
 	listener->marks = marks;
 }
 
+unsigned spokei_listener_marks(const struct spokei_listener *listener)
+{
+	return listener->marks;
+}
+
 void spokei_listener_admit(struct spokei_listener *listener, spokei_admit admit,
 			   struct spokei_rules *rules)
 {

@@ -14,7 +14,9 @@
 #include <spoke/env.h>
 
 #define SPOKEI_LISTENER_BACKLOG 4096
-#define SPOKEI_LISTENER_BUDGET 128u                  /* connections per turn */
+#define SPOKEI_LISTENER_BUDGET 128u /* connections per turn */
+/* A mark that means the same to all owners: memory is shared over the connections. */
+#define SPOKEI_LISTENER_SHM 0x8000u
 #define SPOKEI_LISTENER_PAUSE_NS UINT64_C(100000000) /* after an error that would only repeat */
 
 struct spoke_engine;

@@ -119,6 +119,8 @@ struct spokei_stream {
 	unsigned io;              /* watched events */
 	bool accepted;            /* this side has accepted the connection */
 	bool layered;             /* the kind has wants(), pending(), flush() and passed() */
+	uint8_t ring_bits;        /* of a kind with rings: log2 of their bytes */
+	uint8_t fault;            /* of the kind: why its last slot has failed; 0: nothing */
 	struct spoke_watch watch; /* its fd: -1 when closed */
 	void *state;              /* of the kind; NULL before open() */
 	const char *host;         /* that was connected to, borrowed; NULL: none, or accepted */
@@ -126,6 +128,14 @@ struct spokei_stream {
 
 /* A plain socket of env->net: tcp, unix or in memory. It is open at once and holds nothing. */
 extern const struct spokei_stream_kind spokei_stream_socket;
+
+/* Two rings in memory that is shared with the peer; only over a unix socket, and where env->net has
+ * share(). See transport/stream/shm/. */
+extern const struct spokei_stream_kind spokei_stream_shm;
+
+#define SPOKEI_SHM_BITS_MIN 12u /* 4 KiB */
+#define SPOKEI_SHM_BITS_MAX 26u /* 64 MiB */
+#define SPOKEI_SHM_BITS 18u     /* by default */
 
 /* Takes over a descriptor that is not watched yet. `ready` is called as the loop does. */
 void spokei_stream_init(struct spokei_stream *stream, struct spoke_engine *engine,

@@ -56,8 +56,9 @@ static bool is_same_parameter(const struct spoke_url *one, const struct spoke_ur
 
 bool spokei_roster_same(const struct spoke_url *one, const struct spoke_url *other)
 {
-	return one->port == other->port && is_same_text(one->scheme, other->scheme) &&
-	       is_same_text(one->host, other->host) && is_same_text(one->socket, other->socket) &&
+	return one->port == other->port && one->shm == other->shm &&
+	       is_same_text(one->scheme, other->scheme) && is_same_text(one->host, other->host) &&
+	       is_same_text(one->socket, other->socket) &&
 	       is_same_text(spokei_roster_service(one), spokei_roster_service(other)) &&
 	       is_same_parameter(one, other, "group") && is_same_parameter(one, other, "version");
 }

@@ -215,5 +215,6 @@ bool spokei_zoo_same_provider(const struct spoke_url *one, const struct spoke_ur
 {
 	return same_text(one->scheme, other->scheme) && same_text(one->host, other->host) &&
 	       same_text(one->socket, other->socket) && one->port == other->port &&
-	       same_parameter(one, other, "group") && same_parameter(one, other, "version");
+	       one->shm == other->shm && same_parameter(one, other, "group") &&
+	       same_parameter(one, other, "version");
 }

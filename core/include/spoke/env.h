@@ -59,6 +59,12 @@ struct spoke_watch {
 	} loop;
 };
 
+/* Memory that two processes share. */
+struct spoke_shared {
+	void *memory; /* aligned to a page; NULL: none */
+	size_t size;  /* which neither process can change */
+};
+
 /* The network: sockets at the level of system calls. Descriptors are non-blocking and are not
  * inherited by other programs. `ctx` is that of the environment. */
 struct spoke_net {
@@ -134,6 +140,20 @@ struct spoke_net {
 	 * file. NULL: not available. */
 	int (*listen_mode)(void *ctx, const struct spoke_address *at, int backlog, uint32_t mode,
 			   int *ret_fd);
+	/* Makes `size` bytes of memory, all zero, and sends it with `len` bytes over a connected
+	 * unix socket, all or nothing; at most 64 bytes. The caller owns *ret until unshare().
+	 * Returns 0; -EAGAIN; or another errno. NULL: not available, like the next two. */
+	int (*share)(void *ctx, int fd, const struct iovec *bytes, size_t size,
+		     struct spoke_shared *ret);
+	/* Receives the first bytes of a connection, and the memory that share() has sent with them.
+	 * Returns the number of bytes, which is less than asked for if the peer has not used
+	 * share(); 0: its end; or a negative errno. ret->memory is NULL if none came, or more than
+	 * one; -EBADMSG: it could shrink, or has more than `size_max` bytes, or none. The caller
+	 * owns it until unshare(). */
+	ssize_t (*shared)(void *ctx, int fd, const struct iovec *bytes, size_t size_max,
+			  struct spoke_shared *ret);
+	/* Gives the memory up. The peer keeps it for as long as it needs it. */
+	void (*unshare)(void *ctx, struct spoke_shared *shared);
 };
 
 /* Work for another thread; embedded, borrowed by the loop from offload() until done(). */
@@ -168,6 +188,13 @@ struct spoke_pool {
 	uint32_t queued;
 };
 
+/* What a look has found. */
+enum spoke_loop_found {
+	SPOKE_LOOP_ALL_TELL, /* there is nothing that no descriptor would tell */
+	SPOKE_LOOP_NOTHING,
+	SPOKE_LOOP_COME, /* the round begins, with or without ready descriptors */
+};
+
 /*
  * The functions that a loop calls, always on its own thread. One round is: settle, wait, begin,
  * ready() of every ready descriptor, turn. In a forked child a loop reads, writes and changes
@@ -181,6 +208,13 @@ struct spoke_loop_up {
 	void (*begin)(void *arg);
 	/* The round is over; `ready` descriptors were served in it. */
 	void (*turn)(void *arg, unsigned ready);
+	/* The next two are for loops with `lulls`, and may be NULL. Bytes may come that no
+	 * descriptor tells, in memory that is shared with another process. This one looks for them:
+	 * it makes no system call, and a wait that polls calls it between two polls. */
+	enum spoke_loop_found (*look)(void *arg);
+	/* The loop is about to sleep: asks the peers to wake it. Returns whether that is too late:
+	 * something has come, and the loop must not sleep. */
+	bool (*lull)(void *arg);
 };
 
 #define SPOKE_LOOP_SPIN_AUTO UINT64_MAX /* ns of spin(): as long as it has paid lately */
@@ -227,6 +261,8 @@ struct spoke_loop {
 	void (*pool_limit)(void *loop, uint32_t threads_max, uint32_t queue_max);
 	/* Reports the pool's limits and load. NULL: the loop cannot. */
 	void (*pool_look)(void *loop, struct spoke_pool *ret);
+	/* The loop calls look() and lull(). Else settle() does the work of lull(), with again(). */
+	bool lulls;
 };
 
 /*

@@ -5,13 +5,14 @@
  *     dubbo://127.0.0.1:20880/demo.EchoService?timeout=500ms     a service at a host
  *     msgpack-rpc://user:secret@[::1]:6666                       IPv6 in brackets
  *     unix:/run/echo.sock                                        a unix socket
+ *     shm:/run/echo.sock                                         memory shared over such a socket
  *     dubbo+unix:/run/echo.sock?interface=demo.EchoService       the same, with its protocol
  *     file:///run/spoke/providers                                a file
  *
- * The path of a URL with a unix socket is the socket's, so the parameter "interface" names the
- * service, like in Dubbo. Only a file has no host; its URL is also accepted without the two
- * slashes. The field `path` never contains the first slash. A URL is parsed once, into one block of
- * memory; its fields are decoded strings.
+ * Wherever "unix" stands, "shm" may stand. The path of a URL with a unix socket is the socket's, so
+ * the parameter "interface" names the service, like in Dubbo. Only a file has no host; its URL is
+ * also accepted without the two slashes. The field `path` never contains the first slash. A URL is
+ * parsed once, into one block of memory; its fields are decoded strings.
  *
  * The parser follows RFC 3986: special characters are written with percent signs. Deviations:
  * spaces are accepted in parameters, "+" is a plus sign, and fragments, control bytes, encoded NULs
@@ -55,6 +56,7 @@ struct spoke_url {
 	const struct spoke_env *env;                  /* borrowed; allocated the memory */
 	void *memory;                                 /* the block that contains all strings */
 	size_t memory_size;
+	bool shm; /* `socket` is one over which memory is shared: shm:/run/x.sock */
 };
 
 /* The error in a text, and its position. */

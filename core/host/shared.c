@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that is shared with a process at the other end of a unix socket: a file in memory, whose
+ * descriptor is sent over the socket and closed on both sides once it is mapped. Its seals forbid
+ * both sides to change its size, so no access to the mapping can fail. The peer is not trusted: a
+ * file without these seals, or one of another file system, is refused.
+ */
+#define _GNU_SOURCE
+#include "core/host/shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define FDS_MAX 8 /* descriptors that are received, to be closed; the system closes further ones   \
+		   */
+
+/* Room for the descriptors of one message, aligned as the system wants it. */
+union fds_room {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+};
+
+/* Maps the file and closes it. */
+static int map(int fd, size_t size, struct spoke_shared *ret)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	int error = memory == MAP_FAILED ? -errno : 0;
+
+	if (!error)
+		*ret = (struct spoke_shared){ memory, size };
+	return error;
+}
+
+static int make_file(size_t size, int *ret_fd)
+{
+	int fd = memfd_create("spoke", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)size) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	error = -errno;
+	(void)close(fd);
+	return error;
+}
+
+/* Sends the bytes and the descriptor, which the system does in one piece, if at all. */
+static int send_file(int fd, const struct iovec *bytes, int file)
+{
+	struct iovec part = *bytes;
+	union fds_room room = { .bytes = { 0 } };
+	struct msghdr message = {
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = room.bytes,
+		.msg_controllen = CMSG_SPACE(sizeof(int)),
+	};
+	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+	ssize_t sent;
+
+	head->cmsg_level = SOL_SOCKET;
+	head->cmsg_type = SCM_RIGHTS;
+	head->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(head), &file, sizeof(int));
+	do
+		sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	if (sent < 0)
+		return errno == EINVAL ? -EOPNOTSUPP : -errno;
+	return (size_t)sent == part.iov_len ? 0 : -EPROTO;
+}
+
+int spokei_shared_give(void *ctx, int fd, const struct iovec *bytes, size_t size,
+		       struct spoke_shared *ret)
+{
+	struct spoke_shared made = { NULL, 0 };
+	int file = -1;
+	int error = make_file(size, &file);
+
+	if (error)
+		return error;
+	error = map(file, size, &made);
+	if (!error) {
+		error = send_file(fd, bytes, file);
+		if (error)
+			spokei_shared_drop(ctx, &made);
+	}
+	(void)close(file);
+	if (!error)
+		*ret = made;
+	return error;
+}
+
+/* Takes the only descriptor out of a message, and closes all if there are more. Returns it, or -1.
+ */
+static int take_file(struct msghdr *message)
+{
+	int file = -1;
+	unsigned count = 0;
+
+	for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head;
+	     head = CMSG_NXTHDR(message, head)) {
+		size_t len = head->cmsg_len - CMSG_LEN(0);
+
+		if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof(int) <= len; at += sizeof(int)) {
+			int one;
+
+			memcpy(&one, CMSG_DATA(head) + at, sizeof(int));
+			if (count++ > 0)
+				(void)close(one);
+			else
+				file = one;
+		}
+	}
+	if (count > 1 || message->msg_flags & MSG_CTRUNC) {
+		if (file >= 0)
+			(void)close(file);
+		return -1;
+	}
+	return file;
+}
+
+/* Checks that the size of the file is known and stays. */
+static int measure(int file, size_t size_max, size_t *ret_size)
+{
+	struct statfs system;
+	struct stat stat;
+	int seals = fcntl(file, F_GET_SEALS);
+
+	if (seals < 0 || (seals & SEALS) != SEALS)
+		return -EBADMSG;
+	/* Pages of other kinds may run out at any access. */
+	if (fstatfs(file, &system) != 0 || system.f_type != TMPFS_MAGIC)
+		return -EBADMSG;
+	if (fstat(file, &stat) != 0)
+		return -errno;
+	if (stat.st_size <= 0 || (uintmax_t)stat.st_size > size_max)
+		return -EBADMSG;
+	*ret_size = (size_t)stat.st_size;
+	return 0;
+}
+
+ssize_t spokei_shared_take(void *ctx, int fd, const struct iovec *bytes, size_t size_max,
+			   struct spoke_shared *ret)
+{
+	struct iovec part = *bytes;
+	union fds_room room;
+	struct msghdr message = {
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = room.bytes,
+		.msg_controllen = sizeof(room.bytes),
+	};
+	size_t size = 0;
+	int file;
+	int error;
+	ssize_t got;
+
+	(void)ctx;
+	*ret = (struct spoke_shared){ NULL, 0 };
+	do
+		got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	file = take_file(&message);
+	if (file < 0)
+		return got;
+	error = measure(file, size_max, &size);
+	if (!error)
+		error = map(file, size, ret);
+	(void)close(file);
+	return error ? error : got;
+}
+
+void spokei_shared_drop(void *ctx, struct spoke_shared *shared)
+{
+	(void)ctx;
+	if (shared->memory)
+		(void)munmap(shared->memory, shared->size);
+	*shared = (struct spoke_shared){ NULL, 0 };
+}

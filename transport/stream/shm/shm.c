@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The open stream over shared memory. The socket over which the memory was sent stays open: one
+ * byte on it is a bell, for a side that sleeps, and its end is the end of the peer's process. A
+ * peer that rings without need costs one read for each report of the loop.
+ */
+#include "core/base/env.h"
+#include "transport/stream/shm/parts.h"
+
+#define BELLS 64u /* taken with one read */
+
+static const char *const sentences[SPOKEI_SHM_FAULTS] = {
+	[SPOKEI_SHM_NO_HELLO] = "the peer's first bytes are no hello of shared memory; write shm: "
+				"in its address, too",
+	[SPOKEI_SHM_NO_MEMORY_SENT] = "the peer's hello came without memory, or with more than one",
+	[SPOKEI_SHM_BAD_MEMORY] = "the peer's memory could change its size, or is too large",
+	[SPOKEI_SHM_BAD_SIZE] = "the peer's memory has another size than its hello says",
+	[SPOKEI_SHM_BAD_VERSION] = "the peer uses another version of shared memory",
+	[SPOKEI_SHM_CANNOT_MAP] = "the peer's memory cannot be mapped",
+	[SPOKEI_SHM_CANNOT_MAKE] = "the memory to share cannot be made or sent",
+	[SPOKEI_SHM_NOT_AVAILABLE] = "shared memory is not available in this environment",
+	[SPOKEI_SHM_NO_ANSWER] = "the peer did not answer the hello of shared memory; does it "
+				 "listen at shm:, or only at unix:?",
+	[SPOKEI_SHM_REFUSED] = "the peer refused the memory",
+	[SPOKEI_SHM_BAD_COUNTER] = "a counter in the shared memory is impossible",
+};
+
+static const char *shm_why(const struct spokei_stream *stream)
+{
+	return stream->fault < SPOKEI_SHM_FAULTS ? sentences[stream->fault] : NULL;
+}
+
+static int break_up(struct spokei_shm_link *link)
+{
+	link->broken = true;
+	link->stream->fault = SPOKEI_SHM_BAD_COUNTER;
+	return -EPROTO;
+}
+
+/* --- bells */
+
+/* Notes that the socket has ended, with an errno or as it should. */
+static void note_end(struct spokei_shm_link *link, int end)
+{
+	link->gone = true;
+	link->end = end;
+	link->owes = false;
+}
+
+static void ring(struct spokei_shm_link *link)
+{
+	const struct spokei_stream *stream = link->stream;
+	const struct spoke_env *env = stream->engine->env;
+	unsigned char bell = 0;
+	struct iovec part = { &bell, 1 };
+	ssize_t sent;
+
+	if (link->gone)
+		return;
+	sent = env->net->write(env->ctx, stream->watch.fd, &part, 1);
+	link->owes = sent == -EAGAIN || sent == -EINTR;
+	/* Bytes that the peer has put are still read: the end of the socket shows in take_bells().
+	 */
+}
+
+/* A counter was published: wakes the peer, if it sleeps and waits for that. */
+static inline void tell(struct spokei_shm_link *link, uint32_t bit)
+{
+	if (SPOKEI_UNLIKELY(spokei_ring_wakes(link->peer, bit)))
+		ring(link);
+}
+
+/* Bytes were taken: the same, once there is enough room. */
+static inline void tell_room(struct spokei_shm_link *link)
+{
+	ssize_t left = spokei_ring_len(&link->in);
+
+	if (left < 0 || spokei_ring_roomy((size_t)left, link->in.size))
+		tell(link, SPOKEI_RING_ROOM);
+}
+
+/* Takes the bells, or notices the end of the socket; rings again where a bell is owed. */
+static void take_bells(struct spokei_shm_link *link)
+{
+	const struct spokei_stream *stream = link->stream;
+	const struct spoke_env *env = stream->engine->env;
+	unsigned char bells[BELLS];
+	ssize_t got;
+
+	if (link->gone)
+		return;
+	got = env->net->read(env->ctx, stream->watch.fd, bells, sizeof(bells));
+	if (got == 0)
+		note_end(link, 0);
+	else if (got < 0 && got != -EAGAIN && got != -EINTR)
+		note_end(link, (int)got);
+	if (link->owes)
+		ring(link);
+}
+
+static inline void wake_up(struct spokei_shm_link *link)
+{
+	if (SPOKEI_LIKELY(!link->slept))
+		return;
+	link->slept = false;
+	spokei_ring_wake(link->own);
+	spokei_source_wake(link->stream->engine, &link->source);
+}
+
+/* --- the source */
+
+/* Returns whether read() would give something. */
+static inline size_t readable(const struct spokei_shm_link *link)
+{
+	bool over = link->gone || link->broken || spokei_ring_ended(&link->in);
+	ssize_t len = spokei_ring_len(&link->in);
+
+	if (len != 0)
+		return len > 0 ? (size_t)len : 1;
+	return over && !link->told;
+}
+
+static bool writable(const struct spokei_shm_link *link)
+{
+	ssize_t unread = spokei_ring_unread(&link->out);
+
+	return link->gone || unread < 0 || spokei_ring_roomy((size_t)unread, link->out.size);
+}
+
+static bool has(const struct spokei_shm_link *link)
+{
+	return (link->wants & SPOKE_IO_READ && readable(link) > 0) ||
+	       (link->wants & SPOKE_IO_WRITE && writable(link));
+}
+
+static bool source_has(struct spokei_source *source)
+{
+	return has(spoke_container_of(source, struct spokei_shm_link, source));
+}
+
+static bool source_sleep(struct spokei_source *source)
+{
+	struct spokei_shm_link *link = spoke_container_of(source, struct spokei_shm_link, source);
+	uint32_t bits = (link->wants & SPOKE_IO_READ ? SPOKEI_RING_BYTES : 0) |
+			(link->wants & SPOKE_IO_WRITE ? SPOKEI_RING_ROOM : 0);
+
+	spokei_ring_sleep(link->own, bits);
+	if (has(link)) {
+		spokei_ring_wake(link->own);
+		return false;
+	}
+	link->slept = true;
+	return true;
+}
+
+/* The connection may end here, with the link; its stream stays until the end of the turn. */
+static void source_ready(struct spokei_source *source)
+{
+	struct spokei_shm_link *link = spoke_container_of(source, struct spokei_shm_link, source);
+	struct spokei_stream *stream = link->stream;
+
+	link->quiet = true;
+	stream->watch.ready(&stream->watch, SPOKE_IO_READ | SPOKE_IO_WRITE);
+	if (stream->state == link)
+		link->quiet = false;
+}
+
+void spokei_shm_start(struct spokei_shm_link *link)
+{
+	link->source.has = source_has;
+	link->source.sleep = source_sleep;
+	link->source.ready = source_ready;
+}
+
+/* --- the table */
+
+static ssize_t shm_read(struct spokei_stream *stream, void *bytes, size_t len)
+{
+	struct spokei_shm_link *link = stream->state;
+	bool over;
+	ssize_t got;
+
+	wake_up(link);
+	if (!link->quiet)
+		take_bells(link);
+	if (link->broken)
+		return -EPROTO;
+	over = link->gone || spokei_ring_ended(&link->in);
+	got = spokei_ring_read(&link->in, bytes, len);
+	if (got < 0)
+		return break_up(link);
+	if (got > 0) {
+		tell_room(link);
+		return got;
+	}
+	if (!over)
+		return -EAGAIN;
+	link->told = true;
+	return link->end;
+}
+
+static ssize_t shm_write(struct spokei_stream *stream, const struct iovec *parts, int count)
+{
+	struct spokei_shm_link *link = stream->state;
+	ssize_t done;
+
+	if (link->gone)
+		return -EPIPE;
+	if (link->broken)
+		return -EPROTO;
+	wake_up(link);
+	done = spokei_ring_write(&link->out, parts, count);
+	if (done > 0) {
+		link->passed += (uint64_t)done;
+		tell(link, SPOKEI_RING_BYTES);
+	}
+	return done == -EPROTO ? break_up(link) : done;
+}
+
+static int shm_shut(struct spokei_stream *stream)
+{
+	struct spokei_shm_link *link = stream->state;
+
+	if (link->gone)
+		return -EPIPE;
+	wake_up(link);
+	spokei_ring_end(&link->out);
+	tell(link, SPOKEI_RING_BYTES);
+	return 0;
+}
+
+/* Bytes in the ring are the peer's. While nothing is read, bells are taken here. */
+static int shm_flush(struct spokei_stream *stream)
+{
+	struct spokei_shm_link *link = stream->state;
+
+	if (SPOKEI_UNLIKELY(link->owes || link->wants == SPOKE_IO_WRITE))
+		take_bells(link);
+	return 0;
+}
+
+static uint64_t shm_passed(const struct spokei_stream *stream)
+{
+	const struct spokei_shm_link *link = stream->state;
+
+	return link->passed;
+}
+
+static unsigned shm_wants(const struct spokei_stream *stream, unsigned io)
+{
+	struct spokei_shm_link *link = stream->state;
+
+	if (link == NULL)
+		return SPOKE_IO_READ;
+	if (!link->open)
+		return link->owes ? SPOKE_IO_WRITE : SPOKE_IO_READ;
+	/* It has to look at more now than it did before it fell asleep. */
+	if (io & ~(unsigned)link->wants)
+		wake_up(link);
+	link->wants = (uint8_t)io;
+	if (link->gone)
+		return 0;
+	return (io ? SPOKE_IO_READ : 0) | (link->owes ? SPOKE_IO_WRITE : 0);
+}
+
+static size_t shm_pending(const struct spokei_stream *stream)
+{
+	const struct spokei_shm_link *link = stream->state;
+
+	return link->open ? readable(link) : 0;
+}
+
+static ssize_t shm_unsent(const struct spokei_stream *stream)
+{
+	const struct spokei_shm_link *link = stream->state;
+
+	return spokei_ring_unread(&link->out);
+}
+
+static int shm_guard(struct spokei_stream *stream, uint64_t unanswered_ns, uint64_t keepalive_ns)
+{
+	return spokei_stream_socket.guard(stream, unanswered_ns, keepalive_ns);
+}
+
+void spokei_shm_close(struct spokei_stream *stream)
+{
+	struct spokei_shm_link *link = stream->state;
+	const struct spoke_env *env = stream->engine->env;
+
+	if (link == NULL)
+		return;
+	spokei_source_end(&link->source);
+	if (link->shared.memory)
+		env->net->unshare(env->ctx, &link->shared);
+	spokei_free(env, link, 1, sizeof(*link));
+	stream->state = NULL;
+}
+
+const struct spokei_stream_kind spokei_stream_shm = {
+	.name = "shm",
+	.open = spokei_shm_open,
+	.read = shm_read,
+	.write = shm_write,
+	.shut = shm_shut,
+	.flush = shm_flush,
+	.passed = shm_passed,
+	.wants = shm_wants,
+	.pending = shm_pending,
+	.unsent = shm_unsent,
+	.guard = shm_guard,
+	.why = shm_why,
+	.close = spokei_shm_close,
+};
