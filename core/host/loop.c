@@ -239,8 +239,9 @@ static bool look_once(struct host_loop *loop, uint64_t now_ns)
 }
 
 /* Looks until something is found, for as long as a look lasts. */
-static bool look(struct host_loop *loop, uint64_t now_ns)
+static bool look(struct host_loop *loop)
 {
+	uint64_t now_ns = spokei_clock_now(NULL);
 	const uint64_t until_ns = now_ns + loop->looks.ns;
 
 	do {
@@ -255,15 +256,13 @@ static bool look(struct host_loop *loop, uint64_t now_ns)
  * would also have ended a sleep, so it says nothing about looks. */
 static bool has_found(struct host_loop *loop)
 {
-	uint64_t now_ns;
 	bool found;
 
 	if (!spokei_looks_next(&loop->looks))
 		return false;
-	now_ns = spokei_clock_now(NULL);
-	if (look_once(loop, now_ns))
+	if (look_once(loop, spokei_clock_now(NULL)))
 		return true;
-	found = look(loop, now_ns);
+	found = look(loop);
 	spokei_looks_note(&loop->looks, found);
 	return found;
 }

@@ -42,6 +42,8 @@ enum spokei_faults_kind {
 	SPOKEI_FAULTS_NOTIFY,
 	SPOKEI_FAULTS_CREDENTIALS,
 	SPOKEI_FAULTS_HOST_ID,
+	SPOKEI_FAULTS_SHARE,
+	SPOKEI_FAULTS_SHARED,
 	SPOKEI_FAULTS_KINDS,
 };
 
@@ -65,6 +67,7 @@ struct spokei_faults {
 	size_t bytes_peak;
 	size_t largest; /* largest request since this field was last reset */
 	size_t fds;     /* open descriptors */
+	size_t shares;  /* shared memory in use */
 	/* Another environment may close a descriptor that was opened here. So only the sum of `fds`
 	 * over all of them is exact; a single one may be below 0. */
 	bool trades;

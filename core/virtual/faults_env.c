@@ -340,6 +340,46 @@ static int net_listen_mode(void *ctx, const struct spoke_address *at, int backlo
 	return error;
 }
 
+static int net_share(void *ctx, int fd, const struct iovec *bytes, size_t size,
+		     struct spoke_shared *ret)
+{
+	struct spokei_faults *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	int error = spokei_faults_check(faulty, SPOKEI_FAULTS_SHARE);
+
+	if (!error && inner->net->share == NULL)
+		error = -EOPNOTSUPP;
+	if (!error)
+		error = inner->net->share(inner->ctx, fd, bytes, size, ret);
+	faulty->shares += !error;
+	return error;
+}
+
+static ssize_t net_shared(void *ctx, int fd, const struct iovec *bytes, size_t size_max,
+			  struct spoke_shared *ret)
+{
+	struct spokei_faults *faulty = ctx;
+	const struct spoke_env *inner = faulty->inner;
+	ssize_t got = spokei_faults_check(faulty, SPOKEI_FAULTS_SHARED);
+
+	*ret = (struct spoke_shared){ NULL, 0 };
+	if (!got && inner->net->shared == NULL)
+		got = -EOPNOTSUPP;
+	if (!got)
+		got = inner->net->shared(inner->ctx, fd, bytes, size_max, ret);
+	faulty->shares += ret->memory != NULL;
+	return got;
+}
+
+static void net_unshare(void *ctx, struct spoke_shared *shared)
+{
+	struct spokei_faults *faulty = ctx;
+
+	SPOKE_ASSERT(faulty->shares > 0);
+	faulty->shares--;
+	faulty->inner->net->unshare(faulty->inner->ctx, shared);
+}
+
 static const struct spoke_net spokei_faults_net = {
 	.connect = net_connect,
 	.finish = net_finish,
@@ -362,6 +402,9 @@ static const struct spoke_net spokei_faults_net = {
 	.send_buffer = net_send_buffer,
 	.credentials = net_credentials,
 	.listen_mode = net_listen_mode,
+	.share = net_share,
+	.shared = net_shared,
+	.unshare = net_unshare,
 };
 
 /* --- threads */

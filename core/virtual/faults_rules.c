@@ -44,7 +44,7 @@ const char *spokei_faults_kind_name(enum spokei_faults_kind kind)
 		"peer",        "parse",        "resolve",     "file read",      "file replace",
 		"file append", "file watch",   "file lock",   "file is locked", "file sweep",
 		"loop open",   "thread start", "parker open", "guard",          "signal open",
-		"notify",      "credentials",  "host id",
+		"notify",      "credentials",  "host id",     "share",          "shared",
 	};
 
 	return names[kind];

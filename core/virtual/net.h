@@ -26,6 +26,7 @@ struct spokei_vnet_user {
 	struct spokei_vfiles *files; /* if spokei_vfiles_table is used too */
 	unsigned fds_max;            /* limit of descriptors, beyond it -EMFILE; 0: no limit */
 	unsigned fds;                /* open descriptors; a leak shows here */
+	unsigned shares;             /* shared memory in use; the same */
 	uint64_t changes; /* the readiness of its descriptors may have changed when this has */
 	/* Bytes that are sent now leave at this time at the earliest: the clock of the process is
 	 * ahead, because it was held up since its turn began. */

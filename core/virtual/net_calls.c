@@ -453,6 +453,66 @@ static int net_credentials(void *ctx, int fd, uint32_t *ret_uid, uint32_t *ret_g
 	return traced(socket->user->net, 'u', fd, 0);
 }
 
+/* All bytes at once, or none. */
+static int net_share(void *ctx, int fd, const struct iovec *bytes, size_t size,
+		     struct spoke_shared *ret)
+{
+	struct spokei_vwire_socket *socket = own_socket(ctx, fd);
+	struct spokei_vnet *net = socket->user->net;
+	int error = check_write(net, socket);
+
+	if (!error && spokei_vwire_room(socket) < bytes->iov_len)
+		error = -EAGAIN;
+	if (!error)
+		ret->memory = spokei_vshare_new(size);
+	if (!error && ret->memory == NULL)
+		error = -ENOMEM;
+	if (error)
+		return traced(net, 'h', fd, error);
+	ret->size = size;
+	socket->user->shares++;
+	if (socket->peer->gift == NULL)
+		socket->peer->gift = spokei_vshare_take(ret->memory);
+	spokei_vwire_send(net, socket, bytes->iov_base, bytes->iov_len);
+	spokei_vwire_tell(net, SPOKEI_VNET_WRITE, socket, bytes->iov_base, bytes->iov_len);
+	return traced(net, 'h', fd, 0);
+}
+
+/* The memory comes with the first bytes, which are not cut here. */
+static ssize_t net_shared(void *ctx, int fd, const struct iovec *bytes, size_t size_max,
+			  struct spoke_shared *ret)
+{
+	struct spokei_vwire_socket *socket = own_socket(ctx, fd);
+	struct spokei_vnet *net = socket->user->net;
+	void *gift = socket->gift;
+
+	*ret = (struct spoke_shared){ NULL, 0 };
+	if (gift == NULL || socket->reset || socket->ended)
+		return net_read(ctx, fd, bytes->iov_base, bytes->iov_len);
+	if (socket->arrived < bytes->iov_len)
+		return traced(net, 'H', fd, -EAGAIN);
+	socket->gift = NULL;
+	spokei_vwire_take(socket, bytes->iov_base, bytes->iov_len);
+	spokei_vwire_tell(net, SPOKEI_VNET_READ, socket, bytes->iov_base, bytes->iov_len);
+	if (spokei_vshare_size(gift) > size_max) {
+		spokei_vshare_drop(gift);
+		return traced(net, 'H', fd, -EBADMSG);
+	}
+	*ret = (struct spoke_shared){ gift, spokei_vshare_size(gift) };
+	socket->user->shares++;
+	return traced(net, 'H', fd, (int)bytes->iov_len);
+}
+
+static void net_unshare(void *ctx, struct spoke_shared *shared)
+{
+	struct spokei_vnet_user *user = ctx;
+
+	SPOKE_ASSERT(user->shares > 0);
+	user->shares--;
+	spokei_vshare_drop(shared->memory);
+	*shared = (struct spoke_shared){ NULL, 0 };
+}
+
 /* The network in memory does not know this. */
 static ssize_t net_unsent(void *ctx, int fd)
 {
@@ -482,4 +542,7 @@ const struct spoke_net spokei_vnet_table = {
 	.send_buffer = net_send_buffer,
 	.credentials = net_credentials,
 	.listen_mode = net_listen_mode,
+	.share = net_share,
+	.shared = net_shared,
+	.unshare = net_unshare,
 };

@@ -5,6 +5,7 @@
  *
  *     net_events  the heap of events
  *     net_who     which listener takes a connection
+ *     net_share   memory that two processes share
  *     net_wire    connections, bytes, ends and resets
  *     net_faults  routes, links, faults and the observer's side
  *     net_calls   the functions of struct spoke_net
@@ -64,6 +65,7 @@ struct spokei_vwire_socket {
 	int accept_error;
 	unsigned accept_errors;
 	void *note; /* the observer's */
+	void *gift; /* shared memory that has come, not taken yet; NULL: none */
 	struct spokei_vnet_guard guard;
 	/* Of the user, at the time of connect(). */
 	uint32_t uid;
@@ -159,6 +161,13 @@ struct spokei_vwire_socket *spokei_vwire_open(struct spokei_vnet *net, enum spok
 
 /* Closes a socket as the system does, and frees it when nothing needs it any more. */
 void spokei_vwire_close(struct spokei_vnet *net, struct spokei_vwire_socket *socket);
+
+/* Makes memory that two processes share, with one owner; takes and gives up another part in it. The
+ * last one frees it. */
+void *spokei_vshare_new(size_t size);
+void *spokei_vshare_take(void *memory);
+void spokei_vshare_drop(void *memory);
+size_t spokei_vshare_size(const void *memory);
 
 /* Returns the listener at an address, or NULL. */
 struct spokei_vwire_socket *spokei_vwire_listener(struct spokei_vnet *net, const char *name);

@@ -94,6 +94,8 @@ void spokei_vwire_free_unused(struct spokei_vnet *net)
 		struct spokei_vwire_socket *socket = net->unused;
 
 		net->unused = socket->next;
+		if (socket->gift)
+			spokei_vshare_drop(socket->gift);
 		free(socket->bytes);
 		free(socket);
 	}

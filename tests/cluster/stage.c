@@ -180,6 +180,8 @@ unsigned stage_opening_trips(const struct stage *stage)
 {
 	if (stage_is_secure(stage))
 		return SECURE_ROUND_TRIPS;
+	if (stage->setting->stream == &spokei_stream_shm)
+		return 1;
 	return stage->setting->stream ? STRANGE_ROUND_TRIPS : 0;
 }
 

@@ -30,6 +30,10 @@ static const struct stage_setting settings[] = {
 	  &strange_stream },
 	{ "in memory, dubbo, TLS", true, true, "dubbo://127.0.0.1:0", NULL, &secure_stream },
 	{ "in memory, msgpack-rpc, TLS", true, false, "dubbo://127.0.0.1:0", NULL, &secure_stream },
+	{ "in memory, dubbo, shared memory", true, true, "dubbo://127.0.0.1:0", NULL,
+	  &spokei_stream_shm },
+	{ "in memory, msgpack-rpc, shared memory", true, false, "dubbo://127.0.0.1:0", NULL,
+	  &spokei_stream_shm },
 	{ "tcp4, dubbo", false, true, "dubbo://127.0.0.1:0", NULL, NULL },
 	{ "tcp4, dubbo as text", false, true, "dubbo://127.0.0.1:0", &textcodec, NULL },
 	{ "tcp4, dubbo in hessian2", false, true, "dubbo://127.0.0.1:0", &spokei_codec_hessian2,
@@ -42,6 +46,8 @@ static const struct stage_setting settings[] = {
 	{ "unix, dubbo", false, true, NULL, NULL, NULL },
 	{ "unix, msgpack-rpc", false, false, NULL, NULL, NULL },
 	{ "unix, msgpack-rpc, strange", false, false, NULL, NULL, &strange_stream },
+	{ "unix, dubbo, shared memory", false, true, NULL, NULL, &spokei_stream_shm },
+	{ "unix, msgpack-rpc, shared memory", false, false, NULL, NULL, &spokei_stream_shm },
 	{ "unix, msgpack-rpc, TLS", false, false, NULL, NULL, &secure_stream },
 };
 
@@ -283,6 +289,8 @@ int stage_tear_down(void **state)
 	assert_int_equal(stage->server.blocks, 0);
 	assert_int_equal(stage->client.fds, 0);
 	assert_int_equal(stage->server.fds, 0);
+	assert_int_equal(stage->client.shares, 0);
+	assert_int_equal(stage->server.shares, 0);
 	for (size_t i = 0; i < 2; i++)
 		spokei_world_process_fini(&stage->processes[i]);
 	spokei_world_fini(&stage->world);

@@ -84,6 +84,7 @@ static void end(void)
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(play.faulty[i].blocks, 0);
 		assert_int_equal(play.faulty[i].fds, 0);
+		assert_int_equal(play.faulty[i].shares, 0);
 		spokei_world_process_fini(&play.processes[i]);
 	}
 	spokei_world_fini(&play.world);
@@ -180,6 +181,7 @@ static void torture(size_t first, const struct fault *faults, size_t count, bool
 		{ "dubbo in hessian2", "dubbo", &spokei_codec_hessian2, NULL },
 		{ "msgpack-rpc", "msgpack-rpc", NULL, NULL },
 		{ "dubbo, strange", "dubbo", NULL, &strange_stream },
+		{ "dubbo, shared memory", "dubbo", NULL, &spokei_stream_shm },
 		{ "dubbo, TLS", "dubbo", NULL, &secure_stream },
 	};
 
@@ -245,7 +247,9 @@ static void any_system_call_may_fail(void **state)
 		{ SPOKEI_FAULTS_WRITE, -ENOBUFS },        { SPOKEI_FAULTS_SPARE, -EMFILE },
 		{ SPOKEI_FAULTS_LOCAL, -ENOBUFS },        { SPOKEI_FAULTS_PEER, -ENOTCONN },
 		{ SPOKEI_FAULTS_PARSE, -EINVAL },         { SPOKEI_FAULTS_RESOLVE, -ENOENT },
-		{ SPOKEI_FAULTS_LOOP_OPEN, -EMFILE },
+		{ SPOKEI_FAULTS_LOOP_OPEN, -EMFILE },     { SPOKEI_FAULTS_SHARE, -EMFILE },
+		{ SPOKEI_FAULTS_SHARE, -EAGAIN },         { SPOKEI_FAULTS_SHARED, -EAGAIN },
+		{ SPOKEI_FAULTS_SHARED, -ENOMEM },
 	};
 
 	(void)state;
@@ -286,6 +290,9 @@ static void any_system_call_may_fail_with_any_error(void **state)
 		{ SPOKEI_FAULTS_RESOLVE, { ENOENT, EAGAIN, ENOMEM, EIO, ETIMEDOUT, ENETUNREACH } },
 		{ SPOKEI_FAULTS_GUARD, { ENOPROTOOPT, EINVAL, ENOMEM, ENOBUFS } },
 		{ SPOKEI_FAULTS_LOOP_OPEN, { EMFILE, ENFILE, ENOMEM } },
+		{ SPOKEI_FAULTS_SHARE,
+		  { EMFILE, ENFILE, ENOMEM, EAGAIN, EINTR, EPIPE, ECONNRESET, ETOOMANYREFS } },
+		{ SPOKEI_FAULTS_SHARED, { EAGAIN, EINTR, ECONNRESET, EBADMSG, ENOMEM, EPERM } },
 	};
 
 	(void)state;

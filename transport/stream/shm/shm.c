@@ -59,8 +59,9 @@ static void ring(struct spokei_shm_link *link)
 		return;
 	sent = env->net->write(env->ctx, stream->watch.fd, &part, 1);
 	link->owes = sent == -EAGAIN || sent == -EINTR;
-	/* Bytes that the peer has put are still read: the end of the socket shows in take_bells().
-	 */
+	/* A peer that cannot be woken is lost; the bytes that it has put are still read. */
+	if (sent < 0 && !link->owes)
+		note_end(link, (int)sent);
 }
 
 /* A counter was published: wakes the peer, if it sleeps and waits for that. */
