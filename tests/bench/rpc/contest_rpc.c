@@ -9,6 +9,7 @@ static const struct contest_entry entries[] = {
 	{ "spoke", &rpc_spoke, "" },
 	{ "spoke-sleep", &rpc_spoke_sleep, "" },
 	{ "spoke-spin", &rpc_spoke_spin, "" },
+	{ "raw-shm-spin", &rpc_raw_shm_spin, "" },
 	{ "raw-libev", &rpc_raw_libev, "" },
 	{ "raw-epoll", &rpc_raw_epoll, "" },
 	{ "raw-epoll-early", &rpc_raw_epoll_early, "" },

@@ -51,10 +51,12 @@ static char socket_path[64];
 static struct rpc_plan make_plan(const struct bench *bench, const struct pattern *pattern,
 				 enum route route)
 {
-	bool is_unix = route == ROUTE_UNIX;
+	bool is_shm = route == ROUTE_SHM;
+	bool is_unix = route == ROUTE_UNIX || is_shm;
 	const char *congestion = route_congestion(route);
 	struct rpc_plan plan = {
 		.is_unix = is_unix,
+		.is_shm = is_shm,
 		.payload = pattern->payload,
 		.connections = pattern->connections,
 		.outstanding = pattern->outstanding,
@@ -183,6 +185,11 @@ static bool is_routed(const struct options *options, const struct pattern *patte
 static bool plays(const struct rpc_peer *peer, const struct pattern *pattern, enum route route)
 {
 	if (peer->is_spun_only && !pattern->is_spun)
+		return false;
+	/* The bare rings hold frames of few calls only. */
+	if (route == ROUTE_SHM ? !peer->has_shm : peer->is_shm_only)
+		return false;
+	if (peer->is_shm_only && pattern->payload * pattern->outstanding > 16384)
 		return false;
 	if (peer->early > 0 && pattern->outstanding == 1)
 		return false;

@@ -19,6 +19,9 @@ extern "C" {
 #define METER_STEPS (1u << METER_STEP_BITS)
 #define METER_BUCKETS (METER_STEPS * 36)
 
+/* Calls of a batch where no system call reads. */
+#define METER_SHM_BATCH(plan) ((plan)->outstanding < 16 ? 1 : (plan)->outstanding / 8)
+
 enum meter_phase {
 	METER_WARM,
 	METER_SPAN,
@@ -56,7 +59,8 @@ static inline bool meter_is_over(const struct meter *meter)
 /* Returns whether the last read was already noticed, and marks it as noticed. */
 static inline bool meter_is_new_batch(struct meter *meter)
 {
-	uint64_t batch = host_reads();
+	uint64_t batch = meter->plan->is_shm ? meter->calls / METER_SHM_BATCH(meter->plan)
+					     : host_reads();
 
 	if (meter->batch == batch)
 		return false;

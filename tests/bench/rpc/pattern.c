@@ -10,13 +10,13 @@
 #define NAMES(name)                                                                                \
 	{                                                                                          \
 		[ROUTE_TCP] = (name), [ROUTE_UNIX] = "unix-" name, [ROUTE_CUBIC] = "cubic-" name,  \
-		[ROUTE_BBR] = "bbr-" name                                                          \
+		[ROUTE_BBR] = "bbr-" name, [ROUTE_SHM] = "shm-" name                               \
 	}
 #define ALL_ROUTES (ROUTE_BIT(ROUTES) - 1)
 
 const struct pattern patterns[PATTERNS] = {
-	{ NAMES("32B-1x1"), 32, 1, 1, true, true, 0 },
-	{ NAMES("32B-1x64"), 32, 1, 64, true, true, 0 },
+	{ NAMES("32B-1x1"), 32, 1, 1, true, true, ROUTE_BIT(ROUTE_SHM) },
+	{ NAMES("32B-1x64"), 32, 1, 64, true, true, ROUTE_BIT(ROUTE_SHM) },
 	{ NAMES("32B-1x256"), 32, 1, 256, true, true, 0 },
 	{ NAMES("32B-64x1"), 32, 64, 1, false, false, ROUTE_BIT(ROUTE_UNIX) },
 	{ NAMES("32B-64x4"), 32, 64, 4, false, false, 0 },

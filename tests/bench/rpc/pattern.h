@@ -12,6 +12,7 @@ enum route {
 	ROUTE_UNIX,
 	ROUTE_CUBIC, /* TCP with this congestion control on both sides */
 	ROUTE_BBR,
+	ROUTE_SHM, /* memory is shared over a unix socket */
 	ROUTES,
 };
 

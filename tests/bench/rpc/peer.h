@@ -19,6 +19,7 @@ struct rpc_plan {
 	char address[96];     /* an IPv4 address, or the path of a unix socket */
 	uint16_t port;        /* set for the client; the server chooses it */
 	bool is_unix;         /* socket */
+	bool is_shm;          /* ... over which memory is shared */
 	uint32_t payload;     /* bytes */
 	uint32_t connections; /* from the one client */
 	uint32_t outstanding; /* calls, on each connection */
@@ -83,6 +84,8 @@ struct rpc_peer {
 	/* Takes part only in patterns where busy polls are compared (pattern.is_spun). */
 	bool is_spun_only;
 	uint32_t early; /* bytes, see rpc_plan; such peers need several calls on a connection */
+	bool has_shm;   /* serves and drives plans with shared memory */
+	bool is_shm_only;
 };
 
 #define RPC_SPIN_NS UINT64_C(50000)
@@ -94,6 +97,7 @@ extern const struct rpc_peer rpc_spoke_spin;
 extern const struct rpc_peer rpc_raw_epoll_spin;
 extern const struct rpc_peer rpc_raw_epoll_early;
 extern const struct rpc_peer rpc_spoke_sleep;
+extern const struct rpc_peer rpc_raw_shm_spin;
 extern const struct rpc_peer rpc_spoke_early; /* writes early in each turn */
 extern const struct rpc_peer rpc_spoke_late;  /* ... in none */
 extern const struct rpc_peer rpc_grpc;

@@ -89,8 +89,11 @@ static void serve(const struct rpc_plan *plan)
 	char text[128];
 	const char *port;
 
-	(void)snprintf(text, sizeof(text), plan->is_unix ? "unix:%s" : "dubbo://%s:0",
-		       plan->address);
+	if (plan->is_unix)
+		(void)snprintf(text, sizeof(text), "%s:%s", plan->is_shm ? "shm" : "unix",
+			       plan->address);
+	else
+		(void)snprintf(text, sizeof(text), "dubbo://%s:0", plan->address);
 	must("provider", spoke_provider_new(engine, &options, &provider));
 	must("service", spoke_provider_add(provider, &service, &handler, 1));
 	must(text, spoke_provider_listen(provider, text));
@@ -171,7 +174,8 @@ static struct spoke_method *open_method(struct spoke_engine *engine, const struc
 	struct spoke_method *method;
 
 	if (plan->is_unix) {
-		(void)snprintf(url, sizeof(url), "unix:%s?interface=" SERVICE, plan->address);
+		(void)snprintf(url, sizeof(url), "%s:%s?interface=" SERVICE,
+			       plan->is_shm ? "shm" : "unix", plan->address);
 	} else {
 		(void)snprintf(url, sizeof(url), "dubbo://%s:%u/" SERVICE, plan->address,
 			       plan->port);
@@ -275,6 +279,7 @@ const struct rpc_peer rpc_spoke = {
 	.drive = drive,
 	.version = version,
 	.has_tls = true,
+	.has_shm = true,
 };
 
 const struct rpc_peer rpc_spoke_spin = {
@@ -283,6 +288,7 @@ const struct rpc_peer rpc_spoke_spin = {
 	.drive = drive,
 	.spin_ns = RPC_SPIN_NS,
 	.is_spun_only = true,
+	.has_shm = true,
 };
 
 const struct rpc_peer rpc_spoke_sleep = {
@@ -291,6 +297,7 @@ const struct rpc_peer rpc_spoke_sleep = {
 	.drive = drive,
 	.spin_ns = SPOKE_ENGINE_SPIN_OFF,
 	.is_spun_only = true,
+	.has_shm = true,
 };
 
 const struct rpc_peer rpc_spoke_early = {
