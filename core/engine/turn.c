@@ -244,7 +244,10 @@ static void engine_turn(void *arg, unsigned ready)
 	if (SPOKEI_UNLIKELY(!spokei_list_empty(&engine->sources)))
 		ready += spokei_sources_serve(engine);
 	engine->crowded = ready > 1;
-	turn_wheel(engine, ready);
+	if (SPOKEI_LIKELY(!engine->looked))
+		turn_wheel(engine, ready);
+	else if (engine->begin_ns < engine->due_ns)
+		engine->looked = false;
 	if (is_parted(engine))
 		return;
 	(void)spokei_mailbox_run_all(&engine->posted);
@@ -291,6 +294,11 @@ static void engine_settle(void *arg)
 	if (is_parted(engine))
 		return;
 	more = spokei_engine_has_tasks(engine);
+	/* The wheel waits for a poll. */
+	if (SPOKEI_UNLIKELY(engine->looked)) {
+		engine->looked = false;
+		more = true;
+	}
 	engine->due_ns = spoke_wheel_next(engine->wheel);
 	if (engine->late_rounds > 0 || engine->behind || more ||
 	    (!loop->lulls && spokei_sources_lull(engine)))
@@ -304,15 +312,23 @@ static void engine_settle(void *arg)
 static enum spoke_loop_found engine_look(void *arg)
 {
 	struct spoke_engine *engine = arg;
+	enum spoke_loop_found found = SPOKE_LOOP_ALL_TELL;
 
-	return spokei_engine_forked(engine) ? SPOKE_LOOP_ALL_TELL : spokei_sources_look(engine);
+	if (!spokei_engine_forked(engine))
+		found = spokei_sources_look(engine);
+	engine->looked = found == SPOKE_LOOP_COME;
+	return found;
 }
 
 static bool engine_lull(void *arg)
 {
 	struct spoke_engine *engine = arg;
 
-	return !spokei_engine_forked(engine) && spokei_sources_lull(engine);
+	bool disturbed = !spokei_engine_forked(engine) && spokei_sources_lull(engine);
+
+	/* A user's loop polls in each round. */
+	engine->looked = disturbed && !engine->native;
+	return disturbed;
 }
 
 const struct spoke_loop_up spokei_engine_up = {

@@ -8,8 +8,8 @@
  * to be woken earlier; libev's own timers are not used, because they are twice as late. The owner's
  * thread, except wake().
  *
- * While bytes may come without a descriptor, a look is cheaper than a poll: descriptors are polled
- * only each POLL_NS then, and when the wheel is due, because they are read before timers fire.
+ * While bytes may come without a descriptor, a look is much cheaper than a poll. Then descriptors
+ * are polled only each POLL_NS, and in one of ROUNDS rounds that looks have begun.
  *
  * A forked child shares the descriptors of epoll, timer and wake-up with its parent. There the loop
  * calls no callbacks and does not read, write or set these descriptors; they are only closed.
@@ -31,6 +31,8 @@
 #include <unistd.h>
 
 #define POLL_NS UINT64_C(10000)
+#define ROUNDS 8u
+#define GLANCES 16u /* looks in a row */
 
 struct host_loop {
 	struct ev_loop *ev;
@@ -43,7 +45,8 @@ struct host_loop {
 	unsigned ready;  /* descriptors served in this round */
 	struct spokei_looks looks;
 	uint64_t armed_ns;  /* time the timerfd is set to; UINT64_MAX: not set */
-	uint64_t polled_ns; /* own loop: when descriptors were polled last, or earlier */
+	uint64_t polled_ns; /* own loop: when a look polled descriptors last */
+	unsigned unpolled;  /* ... and how many rounds have begun without a poll since */
 	const struct spoke_loop_up *up;
 	void *arg;
 	struct ev_prepare settle; /* this and the next three: in a user's loop */
@@ -213,29 +216,34 @@ static void invoke_pending(struct ev_loop *ev)
 	ev_invoke_pending(ev);
 }
 
-/* Polls, unless that was done a moment ago. */
-static void poll_again(struct host_loop *loop)
+static void poll(struct host_loop *loop)
 {
-	uint64_t now_ns = spokei_clock_now(NULL);
-
-	if (now_ns - loop->polled_ns < POLL_NS && now_ns < loop->armed_ns)
-		return;
-	loop->polled_ns = now_ns;
+	loop->unpolled = 0;
 	(void)ev_run(loop->ev, EVRUN_NOWAIT);
 }
 
-/* Looks once, or polls. Returns whether something was found. */
-static bool look_once(struct host_loop *loop, uint64_t now_ns)
+/* Something has come without a descriptor. In some of these rounds descriptors are polled too. */
+static bool come(struct host_loop *loop)
 {
-	enum spoke_loop_found found = loop->up->look ? loop->up->look(loop->arg)
-						     : SPOKE_LOOP_ALL_TELL;
+	if (loop->unpolled++ >= ROUNDS)
+		poll(loop);
+	return true;
+}
 
-	if (found == SPOKE_LOOP_ALL_TELL || now_ns - loop->polled_ns >= POLL_NS ||
-	    now_ns >= loop->armed_ns) {
-		loop->polled_ns = now_ns;
-		(void)ev_run(loop->ev, EVRUN_NOWAIT);
+/* Looks a few times: that costs less than to read the clock. */
+static enum spoke_loop_found glance(struct host_loop *loop)
+{
+	enum spoke_loop_found found = SPOKE_LOOP_ALL_TELL;
+
+	if (loop->up->look == NULL)
+		return found;
+	for (unsigned i = 0; i < GLANCES; i++) {
+		found = loop->up->look(loop->arg);
+		if (found != SPOKE_LOOP_NOTHING)
+			break;
+		spokei_looks_rest();
 	}
-	return loop->begun || found == SPOKE_LOOP_COME;
+	return found;
 }
 
 /* Looks until something is found, for as long as a look lasts. */
@@ -245,26 +253,40 @@ static bool look(struct host_loop *loop)
 	const uint64_t until_ns = now_ns + loop->looks.ns;
 
 	do {
-		if (look_once(loop, now_ns))
+		enum spoke_loop_found found = glance(loop);
+
+		if (found == SPOKE_LOOP_COME)
+			return come(loop);
+		if (found == SPOKE_LOOP_ALL_TELL || now_ns - loop->polled_ns >= POLL_NS) {
+			loop->polled_ns = now_ns;
+			poll(loop);
+		}
+		if (loop->begun)
 			return true;
 		now_ns = spokei_clock_now(NULL);
 	} while (now_ns < until_ns);
 	return false;
 }
 
-/* Returns false if nothing was found, or if this wait does not look. An event of the first poll
- * would also have ended a sleep, so it says nothing about looks. */
+/* Returns false if nothing was found, or if this wait does not look. What the first look or poll
+ * finds would also have ended a sleep, so it says nothing about looks. */
 static bool has_found(struct host_loop *loop)
 {
-	bool found;
+	enum spoke_loop_found found;
+	bool pays;
 
 	if (!spokei_looks_next(&loop->looks))
 		return false;
-	if (look_once(loop, spokei_clock_now(NULL)))
+	found = glance(loop);
+	if (found == SPOKE_LOOP_COME)
+		return come(loop);
+	if (found == SPOKE_LOOP_ALL_TELL)
+		poll(loop);
+	if (loop->begun)
 		return true;
-	found = look(loop);
-	spokei_looks_note(&loop->looks, found);
-	return found;
+	pays = look(loop);
+	spokei_looks_note(&loop->looks, pays);
+	return pays;
 }
 
 static void do_round(struct host_loop *loop, bool wait)
@@ -276,12 +298,8 @@ static void do_round(struct host_loop *loop, bool wait)
 	wait = wait && !loop->at_once;
 	loop->at_once = false;
 	if (!wait)
-		(void)ev_run(loop->ev, EVRUN_NOWAIT);
-	else if (has_found(loop))
-		; /* the round goes on */
-	else if (is_disturbed(loop))
-		poll_again(loop);
-	else
+		poll(loop);
+	else if (!has_found(loop) && !(is_disturbed(loop) && come(loop)))
 		(void)ev_run(loop->ev, EVRUN_ONCE);
 	if (!loop->begun)
 		begin(loop);

@@ -15,6 +15,7 @@
  */
 #define EARLY 4096u
 #define EARLY_MORE 5u
+#define EARLY_PROMPT 1024u /* for streams that are prompt; more need no more bytes */
 
 #define AHEAD 65536u /* bytes that are read while a request is served */
 
@@ -47,6 +48,14 @@ static void hold(struct spokei_conn *conn, struct spoke_span bytes)
 		spokei_conn_watch(conn);
 }
 
+/* Returns the bytes of output at which a stream with a layer writes early. */
+static SPOKEI_NOINLINE size_t early_layered(const struct spokei_conn *conn)
+{
+	if (spokei_conn_engine(conn)->crowded)
+		return SIZE_MAX;
+	return conn->stream.kind->prompt ? EARLY_PROMPT : EARLY;
+}
+
 /* Delivers the messages of the bytes that were read, until a pause, which leaves the others.
  * Returns whether there was a whole message. */
 static bool take_in(struct spokei_conn *conn, struct spoke_span *bytes)
@@ -55,6 +64,8 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span *bytes)
 	size_t early = spokei_conn_engine(conn)->crowded ? SIZE_MAX : EARLY;
 	bool any = false;
 
+	if (SPOKEI_UNLIKELY(conn->stream.layered))
+		early = early_layered(conn);
 	for (;;) {
 		switch (spokei_intake_next(&conn->in, bytes, &message)) {
 		case SPOKEI_INTAKE_MORE:
@@ -76,7 +87,8 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span *bytes)
 		any = true;
 		if (SPOKEI_UNLIKELY(spokei_buffer_len(&conn->out.out) >= early)) {
 			spokei_conn_write_early(conn);
-			early *= EARLY_MORE;
+			if (!conn->stream.kind->prompt)
+				early *= EARLY_MORE;
 		}
 		if (conn->state == SPOKEI_CONN_CLOSED || conn->paused)
 			return any;

@@ -59,7 +59,7 @@ static void flush(struct spokei_conn *conn)
 /* Guarded requests wait for the end of the turn. */
 void spokei_conn_write_early(struct spokei_conn *conn)
 {
-	if (SPOKEI_UNLIKELY(conn->stream.layered) &&
+	if (SPOKEI_UNLIKELY(conn->stream.layered) && !conn->stream.kind->prompt &&
 	    spokei_buffer_len(&conn->out.out) < EARLY_LAYERED)
 		return;
 	if (spokei_conn_begin_early(conn))

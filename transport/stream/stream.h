@@ -36,6 +36,9 @@ struct spokei_stream_kind {
 	 * bodies into its output buffer first. */
 	bool copies;
 
+	/* A short write costs little: bytes for the peer are written early and often. */
+	bool prompt;
+
 	/* An accepted stream may wait for the peer's first byte as long as an open one: the time
 	 * for opening begins when stream->state is set. */
 	bool patient;

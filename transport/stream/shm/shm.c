@@ -299,6 +299,7 @@ void spokei_shm_close(struct spokei_stream *stream)
 
 const struct spokei_stream_kind spokei_stream_shm = {
 	.name = "shm",
+	.prompt = true,
 	.open = spokei_shm_open,
 	.read = shm_read,
 	.write = shm_write,

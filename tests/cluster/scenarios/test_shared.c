@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls over shared memory between real processes: addresses, peers that speak something else, and
+ * peers that are killed or scribble over the memory. The provider is in this process.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "transport/stream/shm/ring.h"
+
+#include <spoke/consumer.h>
+#include <spoke/engine.h>
+#include <spoke/host.h>
+#include <spoke/provider.h>
+#include <spoke/stats.h>
+#include <spoke/value.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SECOND UINT64_C(1000000000)
+#define MS UINT64_C(1000000)
+
+static struct {
+	char folder[64];
+	char place[96];
+	char plain[96];
+	struct spoke_engine *server;
+	struct spoke_provider *provider;
+	struct spoke_engine *client;
+	struct spoke_consumer *consumer;
+	struct spoke_method *echo;
+	unsigned ended;
+	int error;
+	bool same;
+} rig;
+
+static char text[100000];
+
+static void echo(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value first = { NULL, 0 };
+
+	(void)arg;
+	(void)!spoke_cursor_next(&args, &first);
+	spoke_reply(request, first);
+}
+
+static void make_provider(void)
+{
+	static const struct spoke_service_options service = { .name = "demo.Echo" };
+	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
+
+	assert_int_equal(spoke_engine_new(NULL, &rig.server), 0);
+	assert_int_equal(spoke_provider_new(rig.server, NULL, &rig.provider), 0);
+	assert_int_equal(spoke_provider_add(rig.provider, &service, &handler, 1), 0);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	memset(text, 'x', sizeof(text) - 1);
+	(void)snprintf(rig.folder, sizeof(rig.folder), "/tmp/spoke-test-shared-XXXXXX");
+	if (mkdtemp(rig.folder) == NULL)
+		return -1;
+	(void)snprintf(rig.place, sizeof(rig.place), "shm:%s/s", rig.folder);
+	(void)snprintf(rig.plain, sizeof(rig.plain), "unix:%s/p", rig.folder);
+	make_provider();
+	assert_int_equal(spoke_provider_listen(rig.provider, rig.place), 0);
+	assert_int_equal(spoke_provider_listen(rig.provider, rig.plain), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	spoke_engine_free(rig.client);
+	spoke_engine_free(rig.server);
+	return rmdir(rig.folder);
+}
+
+static void turn_both(void)
+{
+	assert_int_equal(spoke_engine_turn(rig.server, false), 0);
+	if (rig.client)
+		assert_int_equal(spoke_engine_turn(rig.client, false), 0);
+}
+
+static void consume(const char *place, const char *query)
+{
+	char url[256];
+	const struct spoke_consumer_options options = {
+		.url = url,
+		.serialization = SPOKE_SERIALIZATION_MSGPACK,
+	};
+
+	(void)snprintf(url, sizeof(url), "%s?interface=demo.Echo%s", place, query);
+	if (rig.client == NULL)
+		assert_int_equal(spoke_engine_new(NULL, &rig.client), 0);
+	assert_int_equal(spoke_consumer_new(rig.client, &options, &rig.consumer), 0);
+	assert_int_equal(spoke_consumer_method(rig.consumer, "echo", NULL, &rig.echo), 0);
+}
+
+static void note_end(void *arg, const struct spoke_result *result)
+{
+	struct spoke_span got = { NULL, 0 };
+
+	rig.ended++;
+	rig.error = result->error;
+	rig.same = result->error == 0 && spoke_value_str(result->value, &got) == 0 &&
+		   got.len == *(size_t *)arg && memcmp(got.data, text, got.len) == 0;
+}
+
+/* Calls with a text of this length. Its deadline bounds the time. */
+static int call(size_t len)
+{
+	const struct spoke_call_options options = { .timeout_ns = 20 * SECOND };
+	struct spoke_builder builder;
+	struct spoke_span args;
+	unsigned before = rig.ended;
+
+	spoke_builder_init(&builder, spoke_host_env(), NULL);
+	spoke_pack_str(&builder, text, len);
+	assert_int_equal(spoke_builder_finish(&builder, &args), 0);
+	assert_int_equal(spoke_call(rig.echo, args, &options, note_end, &len, NULL), 0);
+	spoke_builder_fini(&builder);
+	while (rig.ended == before)
+		turn_both();
+	assert_true(rig.error || rig.same);
+	return rig.error;
+}
+
+static uint64_t now(void)
+{
+	return spoke_host_env()->now(spoke_host_env()->ctx);
+}
+
+/* Turns until the provider has closed this many connections for that reason. */
+static void await_stat(enum spoke_stat stat, uint64_t least)
+{
+	uint64_t until_ns = now() + 20 * SECOND;
+
+	while (spoke_stat_get(rig.server, stat) < least) {
+		assert_true(now() < until_ns);
+		turn_both();
+	}
+}
+
+static void calls_of_all_lengths_are_answered(void **state)
+{
+	(void)state;
+	consume(rig.place, "&shm.ring=4KiB");
+	for (size_t len = 1; len < sizeof(text); len = len * 3 + 1)
+		assert_int_equal(call(len), SPOKE_OK);
+}
+
+static void the_address_is_printed_as_it_was_written(void **state)
+{
+	char shown[128];
+
+	(void)state;
+	assert_true(spoke_provider_address(rig.provider, 0, shown, sizeof(shown)) > 0);
+	assert_string_equal(shown, rig.place);
+	assert_true(spoke_provider_address(rig.provider, 1, shown, sizeof(shown)) > 0);
+	assert_string_equal(shown, rig.plain);
+}
+
+static void rings_out_of_bounds_are_refused(void **state)
+{
+	static const char *const queries[] = { "4095", "64MiB1", "128MiB", "0" };
+	char url[256];
+	struct spoke_consumer_options options = { .url = url };
+
+	(void)state;
+	assert_int_equal(spoke_engine_new(NULL, &rig.client), 0);
+	for (unsigned i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
+		(void)snprintf(url, sizeof(url), "%s?interface=demo.Echo&shm.ring=%s", rig.place,
+			       queries[i]);
+		assert_true(spoke_consumer_new(rig.client, &options, &rig.consumer) < 0);
+	}
+}
+
+static void a_plain_client_is_told_apart(void **state)
+{
+	char plain[128];
+
+	(void)state;
+	(void)snprintf(plain, sizeof(plain), "unix:%s/s", rig.folder);
+	consume(plain, "&retries=0");
+	(void)call(1);
+	await_stat(SPOKE_STAT_CLOSED_HANDSHAKE, 1);
+	assert_non_null(strstr(spoke_engine_why(rig.server), "no hello of shared memory"));
+}
+
+static void a_plain_provider_is_told_apart(void **state)
+{
+	char place[128];
+	uint64_t until_ns = now() + 20 * SECOND;
+
+	(void)state;
+	(void)snprintf(place, sizeof(place), "shm:%s/p", rig.folder);
+	consume(place, "");
+	while (strstr(spoke_engine_why(rig.client), "or only at unix:?") == NULL) {
+		assert_true(now() < until_ns);
+		turn_both();
+	}
+}
+
+/* Starts a process that calls; it ends when it is killed. */
+static pid_t start_caller(void)
+{
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	/* The engine of the parent does nothing here; this process only calls. */
+	rig.client = NULL;
+	{
+		char url[256];
+		const struct spoke_consumer_options options = { .url = url };
+
+		(void)snprintf(url, sizeof(url), "%s?interface=demo.Echo", rig.place);
+		if (spoke_engine_new(NULL, &rig.client) ||
+		    spoke_consumer_new(rig.client, &options, &rig.consumer))
+			_exit(1);
+		(void)!spoke_engine_run(rig.client);
+	}
+	_exit(1);
+}
+
+static void the_end_of_a_killed_process_is_seen(void **state)
+{
+	pid_t pid = start_caller();
+	int status;
+
+	(void)state;
+	assert_true(pid > 0);
+	await_stat(SPOKE_STAT_PROBES_READ, 1);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	await_stat(SPOKE_STAT_CLOSED_BY_PEER, 1);
+	consume(rig.place, "");
+	assert_int_equal(call(10), SPOKE_OK);
+}
+
+/* Writes anything anywhere, and rings, until it is killed. */
+static void scribble(void)
+{
+	const struct spoke_env *env = spoke_host_env();
+	unsigned char hello[16] = { 0xf5, 's', 'h', 'm', 1, 12 };
+	struct iovec part = { hello, sizeof(hello) };
+	struct spoke_address address;
+	struct spoke_shared shared;
+	char place[96];
+	uint64_t dice = 1;
+	int fd = -1;
+
+	(void)snprintf(place, sizeof(place), "unix:%s/s", rig.folder);
+	for (;;) {
+		unsigned char *bytes;
+
+		if (env->net->parse(env->ctx, place, &address) ||
+		    env->net->connect(env->ctx, &address, &fd) ||
+		    env->net->share(env->ctx, fd, &part, spokei_ring_memory(4096), &shared))
+			_exit(1);
+		bytes = shared.memory;
+		for (unsigned i = 0; i < 2000; i++) {
+			static const size_t words[] = { 0, 4, 128, 256, 260, 384, 512, 640 };
+			uint32_t word;
+			struct iovec bell = { hello, 1 };
+
+			env->dice(env->ctx, &dice, sizeof(dice));
+			word = (uint32_t)(dice >> 8) % (i % 4 == 0 ? UINT32_MAX : 5000);
+			memcpy(bytes + words[dice % 8], &word, sizeof(word));
+			env->dice(env->ctx, bytes + 4096 + dice % 8000, 64);
+			(void)env->net->write(env->ctx, fd, &bell, 1);
+		}
+		env->net->unshare(env->ctx, &shared);
+		env->net->close(env->ctx, fd);
+	}
+}
+
+static void a_peer_that_scribbles_harms_nobody_else(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	if (pid == 0)
+		scribble();
+	assert_true(pid > 0);
+	consume(rig.place, "");
+	await_stat(SPOKE_STAT_CLOSED_PROTOCOL, 20);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(call(1000), SPOKE_OK);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_int_equal(call(sizeof(text) - 1), SPOKE_OK);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(calls_of_all_lengths_are_answered),
+		TEST(the_address_is_printed_as_it_was_written),
+		TEST(rings_out_of_bounds_are_refused),
+		TEST(a_plain_client_is_told_apart),
+		TEST(a_plain_provider_is_told_apart),
+		TEST(the_end_of_a_killed_process_is_seen),
+		TEST(a_peer_that_scribbles_harms_nobody_else),
+	};
+
+	return cmocka_run_group_tests_name("calls over shared memory", tests, NULL, NULL);
+}

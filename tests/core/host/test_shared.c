@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is shared over a unix socket: what an honest peer sends, and what a hostile one may.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <spoke/host.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+enum {
+	SIZE = 8192,
+	SIZE_MAX_HERE = 65536,
+};
+
+static struct {
+	const struct spoke_env *env;
+	int fd[2];
+	struct spoke_shared given;
+	struct spoke_shared got;
+	char bytes[8];
+	unsigned open; /* descriptors at the beginning */
+} rig;
+
+static unsigned count_open(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	assert_int_equal(closedir(folder), 0);
+	return count;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	rig.env = spoke_host_env();
+	rig.open = count_open();
+	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, rig.fd);
+}
+
+/* No descriptor is left open, whatever has come. */
+static int tear_down(void **state)
+{
+	(void)state;
+	if (rig.given.memory)
+		rig.env->net->unshare(rig.env->ctx, &rig.given);
+	if (rig.got.memory)
+		rig.env->net->unshare(rig.env->ctx, &rig.got);
+	(void)close(rig.fd[0]);
+	(void)close(rig.fd[1]);
+	assert_int_equal(count_open(), rig.open);
+	return 0;
+}
+
+static ssize_t take(void)
+{
+	struct iovec part = { rig.bytes, 4 };
+
+	return rig.env->net->shared(rig.env->ctx, rig.fd[1], &part, SIZE_MAX_HERE, &rig.got);
+}
+
+/* Sends four bytes with these descriptors, as a hostile peer might. */
+static void send_files(const int *files, unsigned count)
+{
+	struct iovec part = { (char[]){ "abcd" }, 4 };
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int) * 16)];
+	} room = { .bytes = { 0 } };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	struct cmsghdr *head;
+
+	if (count > 0) {
+		message.msg_control = room.bytes;
+		message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+		head = CMSG_FIRSTHDR(&message);
+		head->cmsg_level = SOL_SOCKET;
+		head->cmsg_type = SCM_RIGHTS;
+		head->cmsg_len = CMSG_LEN(sizeof(int) * count);
+		memcpy(CMSG_DATA(head), files, sizeof(int) * count);
+	}
+	assert_int_equal(sendmsg(rig.fd[0], &message, 0), 4);
+}
+
+static int make_file(off_t size, int seals)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, size), 0);
+	if (seals)
+		assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static void send_one(int fd)
+{
+	send_files(&fd, 1);
+	(void)close(fd);
+}
+
+static void memory_that_is_shared_is_the_same_on_both_sides(void **state)
+{
+	struct iovec part = { (char[]){ "abcd" }, 4 };
+
+	(void)state;
+	assert_int_equal(rig.env->net->share(rig.env->ctx, rig.fd[0], &part, SIZE, &rig.given), 0);
+	assert_int_equal(take(), 4);
+	assert_memory_equal(rig.bytes, "abcd", 4);
+	assert_int_equal(rig.got.size, SIZE);
+	assert_ptr_not_equal(rig.got.memory, rig.given.memory);
+	for (unsigned i = 0; i < SIZE; i++)
+		assert_int_equal(((unsigned char *)rig.got.memory)[i], 0);
+	((char *)rig.given.memory)[SIZE - 1] = 7;
+	assert_int_equal(((char *)rig.got.memory)[SIZE - 1], 7);
+}
+
+static void memory_outlives_the_peer_that_has_made_it(void **state)
+{
+	struct iovec part = { (char[]){ "abcd" }, 4 };
+
+	(void)state;
+	assert_int_equal(rig.env->net->share(rig.env->ctx, rig.fd[0], &part, SIZE, &rig.given), 0);
+	assert_int_equal(take(), 4);
+	((char *)rig.given.memory)[0] = 9;
+	rig.env->net->unshare(rig.env->ctx, &rig.given);
+	assert_null(rig.given.memory);
+	assert_int_equal(((char *)rig.got.memory)[0], 9);
+}
+
+static void memory_is_not_sent_over_other_sockets(void **state)
+{
+	struct iovec part = { (char[]){ "abcd" }, 4 };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	assert_true(rig.env->net->share(rig.env->ctx, fd, &part, SIZE, &rig.given) < 0);
+	assert_null(rig.given.memory);
+	(void)close(fd);
+}
+
+static void bytes_without_memory_are_taken_as_they_are(void **state)
+{
+	(void)state;
+	assert_int_equal(take(), -EAGAIN);
+	send_files(NULL, 0);
+	assert_int_equal(take(), 4);
+	assert_null(rig.got.memory);
+	assert_int_equal(shutdown(rig.fd[0], SHUT_WR), 0);
+	assert_int_equal(take(), 0);
+}
+
+static void memory_that_could_shrink_is_refused(void **state)
+{
+	static const int seals[] = { 0, F_SEAL_GROW, F_SEAL_GROW | F_SEAL_SEAL, F_SEAL_SHRINK,
+				     F_SEAL_SHRINK | F_SEAL_GROW };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(seals) / sizeof(seals[0]); i++) {
+		send_one(make_file(SIZE, seals[i]));
+		assert_int_equal(take(), -EBADMSG);
+		assert_null(rig.got.memory);
+	}
+}
+
+static void memory_of_a_wrong_size_is_refused(void **state)
+{
+	static const off_t sizes[] = { 0, SIZE_MAX_HERE + 1, (off_t)1 << 40 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		send_one(make_file(sizes[i], SEALS));
+		assert_int_equal(take(), -EBADMSG);
+		assert_null(rig.got.memory);
+	}
+}
+
+static void memory_that_cannot_be_written_is_refused(void **state)
+{
+	(void)state;
+	send_one(make_file(SIZE, SEALS | F_SEAL_WRITE));
+	assert_true(take() < 0);
+	assert_null(rig.got.memory);
+}
+
+static void descriptors_that_are_no_memory_are_refused(void **state)
+{
+	(void)state;
+	send_one(open("/dev/zero", O_RDWR | O_CLOEXEC));
+	assert_int_equal(take(), -EBADMSG);
+	send_one(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+	assert_int_equal(take(), -EBADMSG);
+	assert_null(rig.got.memory);
+}
+
+/* Also more than there is room for. */
+static void more_than_one_descriptor_is_as_none(void **state)
+{
+	int files[16];
+
+	(void)state;
+	for (unsigned i = 0; i < 16; i++)
+		files[i] = make_file(SIZE, SEALS);
+	send_files(files, 2);
+	assert_int_equal(take(), 4);
+	assert_null(rig.got.memory);
+	send_files(files, 16);
+	assert_int_equal(take(), 4);
+	assert_null(rig.got.memory);
+	for (unsigned i = 0; i < 16; i++)
+		(void)close(files[i]);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(memory_that_is_shared_is_the_same_on_both_sides),
+		TEST(memory_outlives_the_peer_that_has_made_it),
+		TEST(memory_is_not_sent_over_other_sockets),
+		TEST(bytes_without_memory_are_taken_as_they_are),
+		TEST(memory_that_could_shrink_is_refused),
+		TEST(memory_of_a_wrong_size_is_refused),
+		TEST(memory_that_cannot_be_written_is_refused),
+		TEST(descriptors_that_are_no_memory_are_refused),
+		TEST(more_than_one_descriptor_is_as_none),
+	};
+
+	return cmocka_run_group_tests_name("shared memory", tests, NULL, NULL);
+}
