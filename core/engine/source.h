@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sources: what may come without a descriptor that tells it, e.g. bytes in memory that is shared
+ * Sources: things that come without a descriptor that tells it, e.g. bytes in memory that is shared
  * with another process. A source is awake or asleep. The engine looks at those that are awake, in
  * each turn and while it polls. Before it sleeps, it asks each of them to sleep: from then on the
  * peer rings at a descriptor, which wakes the source. So a source that is quiet costs nothing. On
@@ -21,7 +21,7 @@ struct spokei_source {
 	bool (*has)(struct spokei_source *source);
 	/* Asks the peer to ring. Returns false if something has come meanwhile: it stays awake. */
 	bool (*sleep)(struct spokei_source *source);
-	/* Takes what has come. May end any source. */
+	/* Takes the things that have come. May end any source. */
 	void (*ready)(struct spokei_source *source);
 };
 

@@ -18,15 +18,6 @@
 #define SPOKEI_LOOKS_CREDIT 8u
 #define SPOKEI_LOOKS_LOSS 4u /* credit that a look without result costs */
 
-/* Lets the other thread of a core work between two looks. */
-#if defined(__x86_64__) || defined(__i386__)
-#define spokei_looks_rest() __builtin_ia32_pause()
-#elif defined(__aarch64__)
-#define spokei_looks_rest() __asm__ volatile("yield")
-#else
-#define spokei_looks_rest() ((void)0)
-#endif
-
 struct spokei_looks {
 	uint64_t ns;      /* how long a look lasts; 0: there are none */
 	bool adapts;      /* to what looks find; else each wait looks */

@@ -230,7 +230,9 @@ static bool come(struct host_loop *loop)
 	return true;
 }
 
-/* Looks a few times: that costs less than to read the clock. */
+/* Looks a few times: that costs less than to read the clock. No instruction that rests between two
+ * looks: it takes longer than some looks, and hypervisors take the processor away from such loops.
+ */
 static enum spoke_loop_found glance(struct host_loop *loop)
 {
 	enum spoke_loop_found found = SPOKE_LOOP_ALL_TELL;
@@ -241,7 +243,6 @@ static enum spoke_loop_found glance(struct host_loop *loop)
 		found = loop->up->look(loop->arg);
 		if (found != SPOKE_LOOP_NOTHING)
 			break;
-		spokei_looks_rest();
 	}
 	return found;
 }
@@ -268,8 +269,8 @@ static bool look(struct host_loop *loop)
 	return false;
 }
 
-/* Returns false if nothing was found, or if this wait does not look. What the first look or poll
- * finds would also have ended a sleep, so it says nothing about looks. */
+/* Returns false if nothing was found, or if this wait does not look. Events that the first look or
+ * poll finds would also have ended a sleep, so they say nothing about looks. */
 static bool has_found(struct host_loop *loop)
 {
 	enum spoke_loop_found found;

@@ -156,6 +156,7 @@ static bool make(struct sim_consumer *consumer)
 	    spoke_consumer_new(consumer->process.engine, &options, &consumer->consumer))
 		return false;
 	sim_secure_tap(consumer->consumer->tls);
+	sim_share(world, consumer->consumer->link);
 	return make_methods(consumer) &&
 	       spoke_alarm_every(consumer->process.engine, &consumer->alarm,
 				 consumer->plan->every_ns, alarm_due) == 0 &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sim [--seeds N] [--first S] [--verbose] [--gateways] [--secure] [--steady SECONDS] [--outage]
+ * sim [--seeds N] [--first S] [--verbose] [--gateways] [--secure] [--shared] [--steady SECONDS]
+ * [--outage]
  *
  * Runs seeds one after another; the first violation ends the program. Some seeds run twice, which
  * must produce the same history, and once more with shifted clocks. A part of the seeds has a
@@ -33,6 +34,7 @@ struct settings {
 	bool outage;
 	bool gateways;
 	bool secure;
+	bool shared;
 	bool verbose;
 };
 
@@ -114,6 +116,7 @@ static uint64_t run_seeds(const struct settings *settings, struct sim_counts *co
 		sim_crash_watch(PATIENCE_S);
 		sim_plan_draw(&plan, settings->first + i, settings->secure);
 		plan.secure.tls = plan.secure.tls && sim_cert(SIM_CERT_AUTHORITY, 0);
+		sim_plan_share(&plan, settings->shared);
 		hash = sim_run(&plan, settings->verbose, counts);
 		if (plan.seed % TWICE_EVERY == 0)
 			run_again(&plan, hash);
@@ -169,6 +172,7 @@ static void summarize(const struct settings *settings, const struct sim_counts *
 		     " times\n",
 		     counts->secure, counts->tls, counts->veiled, counts->renewed, counts->shut,
 		     counts->forbidden);
+	(void)printf("%" PRIu64 " worlds with shared memory\n", counts->shares);
 	(void)printf("%" PRIu64 " tickets, %" PRIu64 " retries, %" PRIu64
 		     " provider lists received; at most %.2f MB in a consumer\n",
 		     counts->tickets, counts->retries, counts->lists,
@@ -215,13 +219,16 @@ static void read_settings(struct settings *settings, char **args)
 			settings->gateways = true;
 		} else if (strcmp(*args, "--secure") == 0) {
 			settings->secure = true;
+		} else if (strcmp(*args, "--shared") == 0) {
+			settings->shared = true;
 		} else if (strcmp(*args, "--verbose") == 0) {
 			settings->verbose = true;
 		} else {
 			(void)fprintf(stderr,
 				      "sim: unknown option %s\n"
 				      "usage: sim [--seeds N] [--first S] [--verbose] "
-				      "[--gateways] [--secure] [--steady SECONDS] [--outage]\n",
+				      "[--gateways] [--secure] [--shared] [--steady SECONDS] "
+				      "[--outage]\n",
 				      *args);
 			exit(2);
 		}

@@ -150,7 +150,7 @@ static struct sums add_up(struct sim_process *process, const struct spokei_link 
  * the next one. Until then their unsent requests count. */
 static bool may_reap(const struct sim_process *process)
 {
-	return process->world->plan->secure.tls && !spokei_list_empty(&process->engine->soon);
+	return sim_plan_veils(process->world->plan) && !spokei_list_empty(&process->engine->soon);
 }
 
 static void check_link(struct sim_process *process, const struct spokei_link *link)

@@ -59,7 +59,7 @@ static bool is_too_short(const struct sim_world *world, const struct sim_call *c
 	const struct spokei_vnet_link *link = &world->plan->link;
 	uint64_t need_ns = 4 * (link->latency_ns + link->jitter_ns) + 2 * LATE_NS;
 
-	if (world->plan->secure.tls) /* the handshake */
+	if (sim_plan_veils(world->plan)) /* the handshake */
 		need_ns += 4 * (link->latency_ns + link->jitter_ns);
 	if (link->bytes_per_s)
 		need_ns += 2 * SECOND * (world->plan->size_max + UNDER_WAY) / link->bytes_per_s;

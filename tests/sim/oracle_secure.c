@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sees the bytes of TLS streams between the connection and the stream, because the network has
- * encrypted ones only, and compares what one end reads with what the other one has written.
+ * Sees the bytes of TLS streams, and of streams over shared memory, between the connection and the
+ * stream, because the network has encrypted ones or none, and compares what one end reads with what
+ * the other one has written.
  */
 #include "tests/sim/oracle.h"
 
 #include "core/engine/engine.h"
+#include "transport/conn/link.h"
 #include "transport/stream/tls/tls.h"
 
 #include <stdlib.h>
@@ -59,9 +61,9 @@ static void check_read(struct sim_end *end, const void *bytes, size_t len)
 
 /* --- the stream */
 
-static ssize_t tapped_read(struct spokei_stream *stream, void *bytes, size_t len)
+/* Observes what a read has given. */
+static ssize_t note_read(struct spokei_stream *stream, const void *bytes, ssize_t got)
 {
-	ssize_t got = read_stream(stream, bytes, len);
 	struct sim_end *end = got > 0 ? end_of(stream) : NULL;
 
 	if (end == NULL)
@@ -72,9 +74,10 @@ static ssize_t tapped_read(struct spokei_stream *stream, void *bytes, size_t len
 	return got;
 }
 
-static ssize_t tapped_write(struct spokei_stream *stream, const struct iovec *parts, int count)
+/* Observes what a write has taken. */
+static ssize_t note_write(struct spokei_stream *stream, const struct iovec *parts, int count,
+			  ssize_t took)
 {
-	ssize_t took = write_stream(stream, parts, count);
 	struct sim_end *end = took > 0 ? end_of(stream) : NULL;
 	size_t left = took > 0 ? (size_t)took : 0;
 
@@ -88,6 +91,53 @@ static ssize_t tapped_write(struct spokei_stream *stream, const struct iovec *pa
 		sim_stream_wrote(end, parts[i].iov_base, part);
 	}
 	return took;
+}
+
+static ssize_t tapped_read(struct spokei_stream *stream, void *bytes, size_t len)
+{
+	return note_read(stream, bytes, read_stream(stream, bytes, len));
+}
+
+static ssize_t tapped_write(struct spokei_stream *stream, const struct iovec *parts, int count)
+{
+	return note_write(stream, parts, count, write_stream(stream, parts, count));
+}
+
+static ssize_t shared_read(struct spokei_stream *stream, void *bytes, size_t len)
+{
+	return note_read(stream, bytes, spokei_stream_shm.read(stream, bytes, len));
+}
+
+static ssize_t shared_write(struct spokei_stream *stream, const struct iovec *parts, int count)
+{
+	return note_write(stream, parts, count, spokei_stream_shm.write(stream, parts, count));
+}
+
+/* Its end shows in the memory, and at once. */
+static int shared_shut(struct spokei_stream *stream)
+{
+	int status = spokei_stream_shm.shut(stream);
+	struct sim_end *end = status == 0 ? end_of(stream) : NULL;
+
+	if (end) {
+		end->shut = true;
+		sim_other(end)->ended = true;
+	}
+	return status;
+}
+
+void sim_share(const struct sim_world *world, struct spokei_link *link)
+{
+	static struct spokei_stream_kind kind;
+
+	if (!world->plan->shares)
+		return;
+	kind = spokei_stream_shm;
+	kind.read = shared_read;
+	kind.write = shared_write;
+	kind.shut = shared_shut;
+	link->stream = &kind;
+	link->limits.ring_bits = SPOKEI_SHM_BITS_MIN;
 }
 
 void sim_secure_tap(const struct spokei_tls *tls)

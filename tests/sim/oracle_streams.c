@@ -81,7 +81,7 @@ static struct sim_end *connecting(struct sim_world *world, const struct spokei_v
 	stream->number = ++world->stream_count;
 	stream->place = place;
 	stream->dubbo = !consumer->plan->mprpc;
-	stream->veiled = world->plan->secure.tls;
+	stream->veiled = sim_plan_veils(world->plan);
 	stream->next = world->streams;
 	world->streams = stream;
 	init_end(stream, 0, &consumer->process, news->fd);

@@ -9,6 +9,8 @@
 #define LEASES_PERMILLE 250u /* of all seeds */
 #define SECURE_SEED UINT64_C(0x7365637572650000)
 #define SECURE_PERMILLE 40u /* of all seeds */
+#define SHARES_PERMILLE 40u
+#define SHARES_SEED UINT64_C(0x73686d)
 #define OUTAGE_BEFORE_NS (5 * SECOND)
 #define OUTAGE_NS (600 * SECOND)
 #define OUTAGE_AFTER_NS (5 * SECOND)
@@ -225,6 +227,15 @@ static void draw_secure(struct sim_plan *plan, bool always)
 	secure->open_ns = sim_between(&dice, secure->shut_ns, 2 * plan->length_ns);
 	if (secure->tls && sim_chance(&dice, 400))
 		secure->renew_ns = sim_between(&dice, plan->length_ns / 8, plan->length_ns);
+}
+
+void sim_plan_share(struct sim_plan *plan, bool always)
+{
+	struct sim_dice dice = sim_dice_make(plan->seed ^ SHARES_SEED);
+	bool drawn = sim_chance(&dice, SHARES_PERMILLE);
+
+	plan->shares = (drawn || always) && !plan->secure.tls;
+	plan->shares_always = plan->shares && !drawn;
 }
 
 static void draw_registry(struct sim_dice *dice, struct sim_plan *plan)

@@ -206,10 +206,21 @@ struct sim_plan {
 	uint64_t registry_session_ns; /* the registry keeps entries of an ended session this long */
 	struct sim_leases_plan leases;
 	struct sim_secure_plan secure;
+	bool shares;        /* all links of consumers are shared memory */
+	bool shares_always; /* ... which the seed alone would not have */
 };
 
 /* Draws the plan of a seed. `secure`: a secure world, whatever the seed says. */
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed, bool secure);
+
+/* Gives a plan without TLS links of shared memory, one seed in 25 or, with `always`, each. */
+void sim_plan_share(struct sim_plan *plan, bool always);
+
+/* Returns whether the bytes of links are not those that the network carries. */
+static inline bool sim_plan_veils(const struct sim_plan *plan)
+{
+	return plan->secure.tls || plan->shares;
+}
 
 /* Plans one consumer and one provider with `per_second` calls and no faults. */
 void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t length_ns);

@@ -192,6 +192,7 @@ static bool make(struct sim_provider *provider)
 	if (spoke_provider_new(provider->process.engine, &options, &provider->provider))
 		return false;
 	sim_secure_tap(provider->provider->tls);
+	sim_share(provider->process.world, provider->provider->link);
 	if (provider->plan->out_high) {
 		provider->provider->link->limits.out_high = provider->plan->out_high;
 		provider->provider->link->limits.out_low = provider->plan->out_high / 4;

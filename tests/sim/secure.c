@@ -35,6 +35,7 @@ void sim_secure_begin(struct sim_world *world)
 	const struct sim_secure_plan *plan = &world->plan->secure;
 
 	world->counts.secure += plan->on;
+	world->counts.shares += world->plan->shares;
 	if (!plan->tls)
 		return;
 	world->counts.tls++;

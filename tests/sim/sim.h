@@ -29,6 +29,7 @@ enum {
 	SIM_SETTLEMENTS = 6, /* ways in which a ticket can be settled */
 };
 
+struct spokei_link;
 struct sim_world;
 struct sim_end;
 struct sim_store;
@@ -290,6 +291,7 @@ struct sim_counts {
 	uint64_t lost;
 	uint64_t of_store_fault[SIM_STORE_FAULTS];
 	uint64_t secure; /* worlds */
+	uint64_t shares; /* worlds with shared memory */
 	uint64_t tls;
 	uint64_t veiled; /* bytes read over TLS */
 	uint64_t renewed;
@@ -446,6 +448,9 @@ bool sim_doors_load(struct sim_provider *provider);
 
 /* Returns the token of a consumer, or NULL. */
 const char *sim_doors_token(const struct sim_consumer *consumer);
+
+/* oracle_secure.c: has a link use shared memory, with its bytes observed. */
+void sim_share(const struct sim_world *world, struct spokei_link *link);
 
 /* secure.c: certificates. */
 

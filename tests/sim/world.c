@@ -252,6 +252,7 @@ static void add_counts(struct sim_counts *to, const struct sim_counts *from)
 	to->closed_silent += from->closed_silent;
 	to->suspects += from->suspects;
 	to->secure += from->secure;
+	to->shares += from->shares;
 	to->tls += from->tls;
 	to->veiled += from->veiled;
 	to->renewed += from->renewed;

@@ -188,7 +188,7 @@ struct spoke_pool {
 	uint32_t queued;
 };
 
-/* What a look has found. */
+/* The result of a look. */
 enum spoke_loop_found {
 	SPOKE_LOOP_ALL_TELL, /* there is nothing that no descriptor would tell */
 	SPOKE_LOOP_NOTHING,

@@ -134,4 +134,5 @@ const struct rpc_peer rpc_raw_shm_spin = {
 	.spin_ns = RPC_SPIN_NS,
 	.has_shm = true,
 	.is_shm_only = true,
+	.is_spun_only = true,
 };

@@ -26,7 +26,6 @@ static struct spokei_shm_link *make(struct spokei_stream *stream)
 	if (link == NULL)
 		return NULL;
 	link->stream = stream;
-	spokei_shm_start(link);
 	stream->state = link;
 	return link;
 }
@@ -46,7 +45,6 @@ static int opened(struct spokei_shm_link *link)
 {
 	link->open = true;
 	link->stream->fault = SPOKEI_SHM_FINE;
-	spokei_source_wake(link->stream->engine, &link->source);
 	return 0;
 }
 
@@ -173,7 +171,8 @@ static int take_hello(struct spokei_stream *stream)
 	fault = judge(hello, got, &shared);
 	link = fault == SPOKEI_SHM_FINE ? make(stream) : NULL;
 	if (link == NULL) {
-		env->net->unshare(env->ctx, &shared);
+		if (shared.memory)
+			env->net->unshare(env->ctx, &shared);
 		return fault == SPOKEI_SHM_FINE ? -ENOMEM : refuse(stream, fault);
 	}
 	attach(link, &shared, 1u << hello[5]);

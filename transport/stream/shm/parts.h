@@ -33,25 +33,19 @@ struct spokei_shm_link {
 	struct spokei_ring_sleep *peer;
 	uint64_t passed; /* bytes put into the ring */
 	int end;         /* the errno with which the socket has ended; 0: not, or as it should */
-	uint8_t wants;   /* what the connection waits for, of enum spoke_io */
+	uint8_t wants;   /* events for which the connection waits, of enum spoke_io */
 	bool open;
 	bool slept;  /* the peer may have been asked to ring */
 	bool quiet;  /* the descriptor has told nothing: no bell is looked for */
 	bool owes;   /* a bell, or the answer to the hello, that the socket did not take yet */
-	bool gone;   /* the socket has ended: nobody reads the other ring any more */
+	bool gone;   /* the socket has ended: no process reads the other ring any more */
 	bool broken; /* the peer's counter was impossible */
 	bool told;   /* read() has given the end */
 	uint8_t answer;
 	struct spoke_shared shared;
 };
 
-/* The slot open(). */
+/* The handshake, as the slot open(). */
 int spokei_shm_open(struct spokei_stream *stream);
-
-/* Prepares the source of a link. */
-void spokei_shm_start(struct spokei_shm_link *link);
-
-/* The slot close(). */
-void spokei_shm_close(struct spokei_stream *stream);
 
 #endif

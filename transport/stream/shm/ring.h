@@ -9,7 +9,7 @@
  * uses the copy: a hostile peer can give wrong bytes, and nothing else. Bytes are copied out before
  * anything looks at them.
  *
- * `asleep` of a side tells the peer for what that side wants to be woken. No wake-up is lost. The
+ * `asleep` of a side tells the peer which changes are to wake that side. No wake-up is lost. The
  * side that falls asleep (1) stores its bits, (2) has a full fence, (3) looks at the rings once
  * more. The other side (a) publishes a counter, (b) has a full fence, (c) loads the bits. Of the
  * two fences one is the first in the one order of all of them. If (2) is, then (c) sees the bits,
@@ -194,7 +194,7 @@ static inline void spokei_ring_end(struct spokei_ring_out *out)
 	atomic_store_explicit(&out->words->ended, 1, memory_order_release);
 }
 
-/* Tells the peer for what this side, which falls asleep now, is to be woken. The caller looks at
+/* Tells the peer which changes are to wake this side, which falls asleep now. The caller looks at
  * the rings afterwards: see above. */
 static inline void spokei_ring_sleep(struct spokei_ring_sleep *own, uint32_t bits)
 {
@@ -209,7 +209,7 @@ static inline void spokei_ring_wake(struct spokei_ring_sleep *own)
 }
 
 /* A counter was published. Returns whether the peer sleeps and is to be woken for this bit, by the
- * caller and nobody else. */
+ * caller alone. */
 static inline bool spokei_ring_wakes(struct spokei_ring_sleep *peer, uint32_t bit)
 {
 	atomic_thread_fence(memory_order_seq_cst);

@@ -166,14 +166,21 @@ static void source_ready(struct spokei_source *source)
 		link->quiet = false;
 }
 
-void spokei_shm_start(struct spokei_shm_link *link)
+/* --- the table */
+
+static int shm_open(struct spokei_stream *stream)
 {
+	int status = spokei_shm_open(stream);
+	struct spokei_shm_link *link = stream->state;
+
+	if (status)
+		return status;
 	link->source.has = source_has;
 	link->source.sleep = source_sleep;
 	link->source.ready = source_ready;
+	spokei_source_wake(stream->engine, &link->source);
+	return 0;
 }
-
-/* --- the table */
 
 static ssize_t shm_read(struct spokei_stream *stream, void *bytes, size_t len)
 {
@@ -283,7 +290,7 @@ static int shm_guard(struct spokei_stream *stream, uint64_t unanswered_ns, uint6
 	return spokei_stream_socket.guard(stream, unanswered_ns, keepalive_ns);
 }
 
-void spokei_shm_close(struct spokei_stream *stream)
+static void shm_close(struct spokei_stream *stream)
 {
 	struct spokei_shm_link *link = stream->state;
 	const struct spoke_env *env = stream->engine->env;
@@ -300,7 +307,7 @@ void spokei_shm_close(struct spokei_stream *stream)
 const struct spokei_stream_kind spokei_stream_shm = {
 	.name = "shm",
 	.prompt = true,
-	.open = spokei_shm_open,
+	.open = shm_open,
 	.read = shm_read,
 	.write = shm_write,
 	.shut = shm_shut,
@@ -311,5 +318,5 @@ const struct spokei_stream_kind spokei_stream_shm = {
 	.unsent = shm_unsent,
 	.guard = shm_guard,
 	.why = shm_why,
-	.close = spokei_shm_close,
+	.close = shm_close,
 };
