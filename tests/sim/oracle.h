@@ -123,6 +123,9 @@ static inline bool sim_connected(const struct sim_end *end)
 void sim_observe(void *arg, const struct spokei_vnet_news *news);
 void sim_streams_free(struct sim_world *world);
 
+/* Notes that a connection reads its stream. */
+void sim_stream_reads(struct sim_end *end);
+
 /* Record that an end has written, or read, these bytes. */
 void sim_stream_wrote(struct sim_end *end, const void *bytes, size_t len);
 void sim_stream_read(struct sim_end *end, const void *bytes, size_t len);

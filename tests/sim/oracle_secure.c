@@ -105,7 +105,12 @@ static ssize_t tapped_write(struct spokei_stream *stream, const struct iovec *pa
 
 static ssize_t shared_read(struct spokei_stream *stream, void *bytes, size_t len)
 {
-	return note_read(stream, bytes, spokei_stream_shm.read(stream, bytes, len));
+	ssize_t got = spokei_stream_shm.read(stream, bytes, len);
+	struct sim_end *end = got > 0 ? end_of(stream) : NULL;
+
+	if (end)
+		sim_stream_reads(end);
+	return note_read(stream, bytes, got);
 }
 
 static ssize_t shared_write(struct spokei_stream *stream, const struct iovec *parts, int count)

@@ -170,7 +170,7 @@ void sim_stream_read(struct sim_end *end, const void *bytes, size_t len)
 	process->broken = end;
 }
 
-static void was_read(struct sim_end *end, const struct spokei_vnet_news *news)
+void sim_stream_reads(struct sim_end *end)
 {
 	if (end->broken_turn)
 		sim_violation(end->stream->world, SIM_S16,
@@ -178,6 +178,13 @@ static void was_read(struct sim_end *end, const struct spokei_vnet_news *news)
 			      end->stream->number);
 	sim_books_read(end);
 	sim_turns_read(end);
+}
+
+/* Over shared memory only bells are read here. */
+static void was_read(struct sim_end *end, const struct spokei_vnet_news *news)
+{
+	if (!end->stream->world->plan->shares)
+		sim_stream_reads(end);
 	end->taken += news->len;
 	end->taken_ns = end->stream->world->virt.now_ns;
 	end->process->progress++;
