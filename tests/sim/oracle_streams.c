@@ -183,7 +183,9 @@ void sim_stream_reads(struct sim_end *end)
 /* Over shared memory only bells are read here. */
 static void was_read(struct sim_end *end, const struct spokei_vnet_news *news)
 {
-	if (!end->stream->world->plan->shares)
+	if (end->stream->world->plan->shares)
+		sim_turns_read(end);
+	else
 		sim_stream_reads(end);
 	end->taken += news->len;
 	end->taken_ns = end->stream->world->virt.now_ns;

@@ -7,7 +7,7 @@
 #include "core/base/env.h"
 #include "transport/stream/shm/parts.h"
 
-#define BELLS 64u /* taken with one read */
+#define BELLS 64u /* taken at once while nothing else is read */
 
 static const char *const sentences[SPOKEI_SHM_FAULTS] = {
 	[SPOKEI_SHM_NO_HELLO] = "the peer's first bytes are no hello of shared memory; write shm: "
@@ -81,16 +81,15 @@ static inline void tell_room(struct spokei_shm_link *link)
 }
 
 /* Takes the bells, or notices the end of the socket; rings again where a bell is owed. */
-static void take_bells(struct spokei_shm_link *link)
+static void take_bells(struct spokei_shm_link *link, void *room, size_t len)
 {
 	const struct spokei_stream *stream = link->stream;
 	const struct spoke_env *env = stream->engine->env;
-	unsigned char bells[BELLS];
 	ssize_t got;
 
 	if (link->gone)
 		return;
-	got = env->net->read(env->ctx, stream->watch.fd, bells, sizeof(bells));
+	got = env->net->read(env->ctx, stream->watch.fd, room, len);
 	if (got == 0)
 		note_end(link, 0);
 	else if (got < 0 && got != -EAGAIN && got != -EINTR)
@@ -189,8 +188,8 @@ static ssize_t shm_read(struct spokei_stream *stream, void *bytes, size_t len)
 	ssize_t got;
 
 	wake_up(link);
-	if (!link->quiet)
-		take_bells(link);
+	if (!link->quiet) /* a flood of bells goes at once, and is overwritten */
+		take_bells(link, bytes, len);
 	if (link->broken)
 		return -EPROTO;
 	over = link->gone || spokei_ring_ended(&link->in);
@@ -241,9 +240,10 @@ static int shm_shut(struct spokei_stream *stream)
 static int shm_flush(struct spokei_stream *stream)
 {
 	struct spokei_shm_link *link = stream->state;
+	unsigned char bells[BELLS];
 
 	if (SPOKEI_UNLIKELY(link->owes || link->wants == SPOKE_IO_WRITE))
-		take_bells(link);
+		take_bells(link, bells, sizeof(bells));
 	return 0;
 }
 
