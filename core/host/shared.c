@@ -19,8 +19,9 @@
 #include <unistd.h>
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define FDS_MAX 8 /* descriptors that are received, to be closed; the system closes further ones   \
-		   */
+#define FDS_MAX                                                                                    \
+	8 /* descriptors that are received, to be closed; the system closes further ones           \
+	   */
 
 /* Room for the descriptors of one message, aligned as the system wants it. */
 union fds_room {
