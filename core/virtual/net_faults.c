@@ -34,6 +34,8 @@ void spokei_vnet_free(struct spokei_vnet *net)
 		struct spokei_vwire_socket *socket = net->all.next;
 
 		net->all.next = socket->next;
+		if (socket->gift)
+			spokei_vshare_drop(socket->gift);
 		free(socket->bytes);
 		free(socket);
 	}

@@ -351,11 +351,6 @@ static void listener_ready(struct spoke_watch *ready, unsigned io)
 		    SPOKEI_LISTENER_BUDGET);
 }
 
-unsigned spokei_listener_marks(const struct spokei_listener *listener)
-{
-	return listener->marks;
-}
-
 void spokei_listener_mark(struct spokei_listener *listener, unsigned marks)
 {
 	listener->marks = marks;

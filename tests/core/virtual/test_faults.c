@@ -239,6 +239,7 @@ static int call_fixed(struct rig *rig, enum spokei_faults_kind kind)
 	char byte = 0;
 	struct iovec part = { &byte, 1 };
 	uint64_t host_id;
+	struct spoke_shared shared = { NULL, 0 };
 	uint32_t uid;
 	uint32_t gid;
 	int32_t pid;
@@ -269,6 +270,16 @@ static int call_fixed(struct rig *rig, enum spokei_faults_kind kind)
 		return env->host_id(env->ctx, &host_id);
 	case SPOKEI_FAULTS_CREDENTIALS:
 		return net->credentials(env->ctx, 0, &uid, &gid, &pid);
+	case SPOKEI_FAULTS_SHARE:
+		error = net->share(env->ctx, 0, &part, 1, &shared);
+		if (!error)
+			net->unshare(env->ctx, &shared);
+		return error == -EPIPE ? 0 : error; /* shut by another kind before */
+	case SPOKEI_FAULTS_SHARED:
+		error = (int)net->shared(env->ctx, 0, &part, 1, &shared);
+		if (shared.memory)
+			net->unshare(env->ctx, &shared);
+		return error == -EAGAIN || error == 1 ? 0 : error;
 	default:
 		fail();
 		return 0;
