@@ -312,10 +312,11 @@ static void engine_settle(void *arg)
 static enum spoke_loop_found engine_look(void *arg)
 {
 	struct spoke_engine *engine = arg;
-	enum spoke_loop_found found = SPOKE_LOOP_ALL_TELL;
+	enum spoke_loop_found found;
 
-	if (!spokei_engine_forked(engine))
-		found = spokei_sources_look(engine);
+	if (SPOKEI_LIKELY(spokei_list_empty(&engine->sources)) || spokei_engine_forked(engine))
+		return SPOKE_LOOP_ALL_TELL;
+	found = spokei_sources_look(engine);
 	engine->looked = found == SPOKE_LOOP_COME;
 	return found;
 }
@@ -324,7 +325,11 @@ static bool engine_lull(void *arg)
 {
 	struct spoke_engine *engine = arg;
 
-	bool disturbed = !spokei_engine_forked(engine) && spokei_sources_lull(engine);
+	bool disturbed;
+
+	if (SPOKEI_LIKELY(spokei_list_empty(&engine->sources)) || spokei_engine_forked(engine))
+		return false;
+	disturbed = spokei_sources_lull(engine);
 
 	/* A user's loop polls in each round. */
 	engine->looked = disturbed && !engine->native;

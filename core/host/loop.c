@@ -247,15 +247,16 @@ static enum spoke_loop_found glance(struct host_loop *loop)
 	return found;
 }
 
-/* Looks until something is found, for as long as a look lasts. */
-static bool look(struct host_loop *loop)
+/* Looks until something is found, for as long as a look lasts. Where all events tell, it stays so
+ * for this wait. */
+static bool look(struct host_loop *loop, enum spoke_loop_found found)
 {
 	uint64_t now_ns = spokei_clock_now(NULL);
 	const uint64_t until_ns = now_ns + loop->looks.ns;
 
 	do {
-		enum spoke_loop_found found = glance(loop);
-
+		if (SPOKEI_UNLIKELY(found != SPOKE_LOOP_ALL_TELL))
+			found = glance(loop);
 		if (found == SPOKE_LOOP_COME)
 			return come(loop);
 		if (found == SPOKE_LOOP_ALL_TELL || now_ns - loop->polled_ns >= POLL_NS) {
@@ -285,7 +286,7 @@ static bool has_found(struct host_loop *loop)
 		poll(loop);
 	if (loop->begun)
 		return true;
-	pays = look(loop);
+	pays = look(loop, found);
 	spokei_looks_note(&loop->looks, pays);
 	return pays;
 }
