@@ -280,6 +280,16 @@ static bool is_over(struct spoke_engine *engine, bool more)
 	return true;
 }
 
+/* Returns whether sources that are awake, or were in this round, keep the next one from waiting. */
+static SPOKEI_NOINLINE bool keeps_awake(struct spoke_engine *engine)
+{
+	bool looked = engine->looked;
+
+	/* The wheel waits for a poll. */
+	engine->looked = false;
+	return looked || (!engine->env->loop->lulls && spokei_sources_lull(engine));
+}
+
 static void engine_settle(void *arg)
 {
 	struct spoke_engine *engine = arg;
@@ -294,14 +304,10 @@ static void engine_settle(void *arg)
 	if (is_parted(engine))
 		return;
 	more = spokei_engine_has_tasks(engine);
-	/* The wheel waits for a poll. */
-	if (SPOKEI_UNLIKELY(engine->looked)) {
-		engine->looked = false;
-		more = true;
-	}
+	if (SPOKEI_UNLIKELY(engine->looked || !spokei_list_empty(&engine->sources)))
+		more |= keeps_awake(engine);
 	engine->due_ns = spoke_wheel_next(engine->wheel);
-	if (engine->late_rounds > 0 || engine->behind || more ||
-	    (!loop->lulls && spokei_sources_lull(engine)))
+	if (engine->late_rounds > 0 || engine->behind || more)
 		loop->again(engine->loop);
 	else
 		loop->wake_at(engine->loop, engine->due_ns);
