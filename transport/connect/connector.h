@@ -70,7 +70,7 @@ struct spokei_connector_options {
 	/* Path of a unix socket at which the peer can be reached, too, on wires with heartbeats;
 	 * NULL: none. Copied */
 	const char *local;
-	bool shm;         /* memory is shared over that socket */
+	bool shm; /* memory is shared over that socket */
 	const struct spokei_wire *wire;
 	/* Of the requests of its connections, borrowed for its life; NULL: the default. */
 	const struct spokei_connector_profile *profile;
