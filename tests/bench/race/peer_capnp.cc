@@ -196,4 +196,6 @@ const rpc_peer rpc_capnp = {
 	false,
 	false,
 	0,
+	false,
+	false,
 };

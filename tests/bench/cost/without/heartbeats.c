@@ -58,6 +58,15 @@ int spokei_conn_probe(struct spokei_conn *conn)
 	return 0;
 }
 
+int spokei_conn_greeting(const struct spokei_link *link, const struct spokei_wire *wire,
+			 struct spokei_greeting **ret_greeting)
+{
+	(void)link;
+	(void)wire;
+	(void)ret_greeting;
+	return SPOKE_ENOMEM; /* there is none: the path of a peer is not tried */
+}
+
 void spokei_conn_ask(struct spokei_conn *conn)
 {
 	(void)conn;
