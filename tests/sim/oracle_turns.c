@@ -66,8 +66,10 @@ static void check_ends(struct sim_process *process)
 			if (end->process != process || end->fd < 0)
 				continue;
 			sim_ask_readonly(end);
-			/* What arrives before the handshake has ended cannot be read yet. */
+			/* What arrives before the handshake has ended cannot be read yet, and bells
+			 * after the peer's end tell nothing. */
 			if (end->arrived == end->taken || may_pause(end) ||
+			    (world->plan->shares && end->ended) ||
 			    !(spokei_vnet_ready(world->virt.net, end->fd) & SPOKE_IO_READ))
 				continue;
 			if (end->hungry_turn == 0)
