@@ -28,6 +28,7 @@ void gateway_play(void *arg, int in, int out)
 	struct spoke_comet_options options = {
 		.query_user = true,
 		.keepalive_ns = plan->keepalive_ns,
+		.life_ns = 24 * 3600 * SECOND, /* longer than any measurement */
 		.accept_rate = RATE_MAX,
 		.connections_max = plan->conns_max,
 		.connections_per_peer_max = plan->conns_max,
