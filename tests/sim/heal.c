@@ -188,12 +188,14 @@ static uint64_t busy_ns(const struct spokei_vnet_link *link)
 	return link->bytes_per_s ? bytes * SECOND / link->bytes_per_s : 0;
 }
 
-/* The bytes that a slow link took during the faults arrive at its old pace. Answers that wait
- * behind them may follow a little later. */
+/* The bytes that a slow link took during the faults arrive at its old pace, and a small ring in
+ * shared memory passes few bytes with each bell. Answers that wait behind them may follow a little
+ * later. */
 static void wait_for_answers(struct sim_world *world)
 {
 	uint64_t busy = busy_ns(&world->plan->link);
-	uint64_t until_ns = world->virt.now_ns + busy + (busy ? 2 * SECOND : 0);
+	bool slow = busy > 0 || world->plan->shares;
+	uint64_t until_ns = world->virt.now_ns + busy + (slow ? 2 * SECOND : 0);
 
 	while (sim_asks_owed(world) && world->virt.now_ns < until_ns) {
 		sim_go_on(world, world->virt.now_ns + 5 * MS);
