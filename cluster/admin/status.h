@@ -25,20 +25,26 @@
  * "group", "version" ("": none), "state", "ejected", "in_flight", "connections", "missed",
  *             "attempt", "retry_in_ms" (0 and null except in the state "backoff"),
  *             "heard_ago_ms" (null: never), "weight", "calls", "failures", "mean_ns",
- *             "tls", "local" (by its unix socket), "admin" ("": unknown) }], "more": endpoints
- * omitted, "due": [{ "method", "attempts", "sending", "in_ms", "left_ms" }], in order of the next
- * attempt, "due_more": tickets omitted }] "consumers_more": omitted "providers": [{ "services":
- * [text], at most 25, "addresses": [text], "connections", "in_flight", "heartbeat_ms", "draining",
- * "peers": [{ "name", "state" ("ready", "suspect", "readonly"), "missed", "in_flight",
- * "heard_ago_ms", "tls", "refusals" (requests without good credentials) }], only peers that have
- * sent a message, "more": peers omitted }] "providers_more": omitted "methods": [{ "side" ("calls",
- * "requests"), "service", "method" ("*": all others, or what a provider pushes; both "other":
- * methods beyond the engine's limit of figures), "begun", "in_flight", "failed", "ends": {
- * counters, by name }, "took" (answered calls; requests in the handler): { "p50_ns", "p99_ns",
- * "p999_ns", "max_ns" }, "queued" (for a thread of the pool; missing if no request was): { the same
- * } }] "methods_more": omitted "slow": { "count": of all, "last": [{ "number", "ago_ms", "side",
- * "service", "method", "peer", "queued_ns" (until written; for a thread of the pool), "took_ns"
- * (from there to the answer; in the handler), "error" (its name; "": none) }], the latest first,
+ *             "tls", "local" (by its unix socket), "admin" ("": unknown) }],
+ *             "more": endpoints omitted,
+ *         "due": [{ "method", "attempts", "sending", "in_ms", "left_ms" }], in order of the
+ *             next attempt, "due_more": tickets omitted }]
+ *     "consumers_more": omitted
+ *     "providers": [{ "services": [text], at most 25, "addresses": [text], "connections",
+ *         "in_flight", "heartbeat_ms", "draining", "peers": [{ "name", "state" ("ready",
+ *             "suspect", "readonly"), "missed", "in_flight", "heard_ago_ms", "tls",
+ *             "refusals" (requests without good credentials) }], only peers
+ *             that have sent a message, "more": peers omitted }]
+ *     "providers_more": omitted
+ *     "methods": [{ "side" ("calls", "requests"), "service", "method" ("*": all others, or what a
+ *             provider pushes; both "other": methods beyond the engine's limit of figures),
+ *         "begun", "in_flight", "failed", "ends": { counters, by name }, "took" (answered calls;
+ *         requests in the handler): { "p50_ns", "p99_ns", "p999_ns", "max_ns" }, "queued" (for a
+ *             thread of the pool; missing if no request was): { the same } }]
+ *     "methods_more": omitted
+ *     "slow": { "count": of all, "last": [{ "number", "ago_ms", "side", "service", "method",
+ * "peer", "queued_ns" (until written; for a thread of the pool), "took_ns" (from there to the
+ *             answer; in the handler), "error" (its name; "": none) }], the latest first,
  *         "slowest": [the same], at most 32 of each }
  *     "events": [{ "number", "ago_ms", "user", "error" (its name; "": none), "text" }], the last
  *         50, oldest first

@@ -14,6 +14,7 @@
 
 #define TIMEOUT_NS UINT64_C(10000000000)
 #define METHOD "$token"
+#define SHOWN_MAX 3u /* times that it is shown again on one connection */
 
 /* A request in flight. */
 struct showing {
@@ -23,12 +24,12 @@ struct showing {
 };
 
 /* A token that was not written, or was refused, is shown before the next request: the peer may
- * accept it by then. Refusals are few, because the peer closes the connection. */
+ * accept it by then. A peer that knows no tokens is not asked for ever. */
 static void shown(struct spokei_pending *pending, const struct spokei_outcome *outcome)
 {
 	struct showing *showing = spoke_container_of(pending, struct showing, pending);
 
-	if (!outcome->written || outcome->error)
+	if (!outcome->written || (outcome->error && showing->conn->unshown++ < SHOWN_MAX))
 		showing->conn->showed = 0;
 	spokei_free(showing->env, showing, 1, sizeof(*showing));
 }

@@ -32,8 +32,9 @@ unsigned spokei_sources_serve(struct spoke_engine *engine)
 			served++;
 			source->ready(source);
 		}
-		/* Others may have ended: then one is asked twice, or the next turn goes on. */
-		if (is_last)
+		/* Others may have ended: then one is asked twice, or the next turn goes on. The
+		 * memory of the others belongs to the parent of a forked child. */
+		if (is_last || spokei_engine_forked(engine))
 			break;
 	}
 	return served;

@@ -241,8 +241,11 @@ static void engine_turn(void *arg, unsigned ready)
 
 	if (is_parted(engine))
 		return;
-	if (SPOKEI_UNLIKELY(!spokei_list_empty(&engine->sources)))
+	if (SPOKEI_UNLIKELY(!spokei_list_empty(&engine->sources))) {
 		ready += spokei_sources_serve(engine);
+		if (is_parted(engine))
+			return;
+	}
 	engine->crowded = ready > 1;
 	if (SPOKEI_LIKELY(!engine->looked))
 		turn_wheel(engine, ready);

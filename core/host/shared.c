@@ -2,8 +2,9 @@
 /*
  * Memory that is shared with a process at the other end of a unix socket: a file in memory, whose
  * descriptor is sent over the socket and closed on both sides once it is mapped. Its seals forbid
- * both sides to change its size, so no access to the mapping can fail. The peer is not trusted: a
- * file without these seals, or one of another file system, is refused.
+ * both sides to change its size, so no access to the mapping fails, unless the system counts memory
+ * strictly (vm.overcommit_memory is 2) and has none left. The peer is not trusted: a file without
+ * these seals, or one of another file system, is refused.
  */
 #define _GNU_SOURCE
 #include "core/host/shared.h"
@@ -33,11 +34,13 @@ union fds_room {
 static int map(int fd, size_t size, struct spoke_shared *ret)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	int error = memory == MAP_FAILED ? -errno : 0;
 
-	if (!error)
+	if (memory != MAP_FAILED) {
 		*ret = (struct spoke_shared){ memory, size };
-	return error;
+		return 0;
+	}
+	/* Not EAGAIN, which would mean: when the socket is ready. A seal forbids to write. */
+	return errno == EPERM ? -EBADMSG : -ENOMEM;
 }
 
 static int make_file(size_t size, int *ret_fd)
@@ -103,8 +106,8 @@ int spokei_shared_give(void *ctx, int fd, const struct iovec *bytes, size_t size
 	return error;
 }
 
-/* Takes the only descriptor out of a message, and closes all if there are more. Returns it, or -1.
- */
+/* Takes the only descriptor out of a message, and closes all if there are more. Returns it, or -1;
+ * -ENOMEM: this process has no room for it. */
 static int take_file(struct msghdr *message)
 {
 	int file = -1;
@@ -126,6 +129,8 @@ static int take_file(struct msghdr *message)
 				file = one;
 		}
 	}
+	if (count == 0 && message->msg_flags & MSG_CTRUNC)
+		return -ENOMEM;
 	if (count > 1 || message->msg_flags & MSG_CTRUNC) {
 		if (file >= 0)
 			(void)close(file);
@@ -179,7 +184,7 @@ ssize_t spokei_shared_take(void *ctx, int fd, const struct iovec *bytes, size_t 
 		return -errno;
 	file = take_file(&message);
 	if (file < 0)
-		return got;
+		return file == -ENOMEM ? -ENOMEM : got;
 	error = measure(file, size_max, &size);
 	if (!error)
 		error = map(file, size, ret);

@@ -494,7 +494,6 @@ static const struct spoke_manager spokei_faults_manager = {
 	.watchdog = manager_watchdog,
 };
 
-/* The loop that opens is the inner one's; its other functions do not get the context. */
 static int faulty_host_id(void *ctx, uint64_t *ret_id)
 {
 	struct spokei_faults *faulty = ctx;
@@ -504,6 +503,7 @@ static int faulty_host_id(void *ctx, uint64_t *ret_id)
 	return error ? error : inner->host_id(inner->ctx, ret_id);
 }
 
+/* The loop that opens is the inner one's; its other functions do not get the context. */
 static int loop_open(void *ctx, void *native, const struct spoke_loop_up *up, void *arg,
 		     void **ret_loop)
 {

@@ -142,7 +142,8 @@ void sim_share(const struct sim_world *world, struct spokei_link *link)
 	kind.write = shared_write;
 	kind.shut = shared_shut;
 	link->stream = &kind;
-	link->limits.ring_bits = SPOKEI_SHM_BITS_MIN;
+	/* Each bell carries a ring at most, and some calls have little time. */
+	link->limits.ring_bits = world->plan->size_max <= 2048 ? SPOKEI_SHM_BITS_MIN : 16;
 }
 
 void sim_secure_tap(const struct spokei_tls *tls)

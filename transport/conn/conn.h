@@ -133,6 +133,7 @@ struct spokei_conn {
 	 * no attachments; NULL: none. */
 	unsigned char *shown;
 	uint64_t showed;   /* tells the token that this side has shown in this way; 0: none */
+	uint8_t unshown;   /* times that the peer has refused it */
 	uint8_t writables; /* times the peer took READONLY back in the present minute */
 	uint16_t refusals; /* requests without proof */
 	uint32_t unsent;   /* bytes that the kernel had not sent an interval ago ... */
@@ -164,8 +165,8 @@ struct spokei_conn {
 SPOKE_MUST_USE int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 				    const struct spokei_link_limits *limits);
 
-/* Tells the peers of all connections of TLS that this side ends on purpose, before
- * spokei_link_end(). Not in a forked child, whose parent goes on. */
+/* Tells the peers of all connections over streams with a layer that this side ends on purpose,
+ * before spokei_link_end(). A forked child, whose parent goes on, tells nothing. */
 void spokei_link_part(struct spokei_link *link);
 
 /* Closes all connections; no new ones can be made. `end` runs when the last one is freed, at the

@@ -71,6 +71,8 @@ void spokei_link_part(struct spokei_link *link)
 {
 	struct spoke_list *node = link->conns.next;
 
+	if (spokei_engine_forked(link->engine))
+		return;
 	for (; node != &link->conns; node = node->next)
 		spokei_conn_part(spoke_container_of(node, struct spokei_conn, node));
 }

@@ -271,7 +271,9 @@ static void read_pending(struct spokei_conn *conn)
 {
 	unsigned reads = 0;
 
-	while (may_read(conn) && spokei_stream_pending(&conn->stream) > 0) {
+	/* In a forked child the bytes are its parent's. */
+	while (may_read(conn) && !spokei_engine_forked(spokei_conn_engine(conn)) &&
+	       spokei_stream_pending(&conn->stream) > 0) {
 		if (reads++ == PENDING_READS) {
 			spokei_engine_soon(spokei_conn_engine(conn), &conn->resume);
 			return;

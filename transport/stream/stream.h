@@ -137,7 +137,7 @@ extern const struct spokei_stream_kind spokei_stream_socket;
 extern const struct spokei_stream_kind spokei_stream_shm;
 
 #define SPOKEI_SHM_BITS_MIN 12u /* 4 KiB */
-#define SPOKEI_SHM_BITS_MAX 26u /* 64 MiB */
+#define SPOKEI_SHM_BITS_MAX 20u /* 1 MiB: the consumer chooses, and both sides pay */
 #define SPOKEI_SHM_BITS 18u     /* by default */
 
 /* Takes over a descriptor that is not watched yet. `ready` is called as the loop does. */

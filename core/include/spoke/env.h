@@ -140,9 +140,10 @@ struct spoke_net {
 	 * file. NULL: not available. */
 	int (*listen_mode)(void *ctx, const struct spoke_address *at, int backlog, uint32_t mode,
 			   int *ret_fd);
-	/* Makes `size` bytes of memory, all zero, and sends it with `len` bytes over a connected
-	 * unix socket, all or nothing; at most 64 bytes. The caller owns *ret until unshare().
-	 * Returns 0; -EAGAIN; or another errno. NULL: not available, like the next two. */
+	/* Makes `size` bytes of memory, all zero, and sends it with `bytes`, at most 64, over a
+	 * connected unix socket, all or nothing. The caller owns *ret until unshare(). Returns 0;
+	 * -EAGAIN: the socket takes nothing now; or another errno. NULL: not available, like the
+	 * next two. */
 	int (*share)(void *ctx, int fd, const struct iovec *bytes, size_t size,
 		     struct spoke_shared *ret);
 	/* Receives the first bytes of a connection, and the memory that share() has sent with them.
@@ -152,7 +153,8 @@ struct spoke_net {
 	 * owns it until unshare(). */
 	ssize_t (*shared)(void *ctx, int fd, const struct iovec *bytes, size_t size_max,
 			  struct spoke_shared *ret);
-	/* Gives the memory up. The peer keeps it for as long as it needs it. */
+	/* Gives the memory up, and empties *shared. The peer keeps it for as long as it needs it.
+	 */
 	void (*unshare)(void *ctx, struct spoke_shared *shared);
 };
 

@@ -41,7 +41,6 @@ struct spokei_shm_link {
 	bool gone;   /* the socket has ended: no process reads the other ring any more */
 	bool broken; /* the peer's counter was impossible */
 	bool told;   /* read() has given the end */
-	uint8_t answer;
 	struct spoke_shared shared;
 };
 

@@ -141,7 +141,9 @@ static inline ssize_t spokei_ring_unread(const struct spokei_ring_out *out)
 /* Returns whether so much of the ring is free that it is worth waking its writer. */
 static inline bool spokei_ring_roomy(size_t unread, uint32_t size)
 {
-	return unread <= size - size / 4;
+	uint32_t worth = size / 4 < 65536 ? size / 4 : 65536;
+
+	return unread <= size - worth;
 }
 
 static inline void spokei_ring_put(struct spokei_ring_out *out, const void *bytes, size_t len)
