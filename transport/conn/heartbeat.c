@@ -41,15 +41,14 @@ int spokei_conn_greeting(const struct spokei_link *link, const struct spokei_wir
 		.codec = SPOKEI_CODEC_HESSIAN2, /* every Dubbo peer understands it */
 	};
 	struct spokei_buffer frame;
+	struct spoke_span bytes;
 	int error;
 
 	spokei_buffer_init(&frame, link->engine->env, SPOKEI_GREETING_MAX);
 	error = wire->write(&link->limits.wire, &probe, &frame);
+	bytes = spokei_span(spokei_buffer_data(&frame), spokei_buffer_len(&frame));
 	if (error == 0)
-		error = spokei_greeting_new(link->engine->env,
-					    spokei_span(spokei_buffer_data(&frame),
-							spokei_buffer_len(&frame)),
-					    ret_greeting);
+		error = spokei_greeting_new(link->engine->env, bytes, ret_greeting);
 	spokei_buffer_fini(&frame);
 	return error;
 }
