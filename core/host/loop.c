@@ -222,11 +222,16 @@ static void poll(struct host_loop *loop)
 	(void)ev_run(loop->ev, EVRUN_NOWAIT);
 }
 
-/* Something has come without a descriptor. In some of these rounds descriptors are polled too. */
+/* Something has come without a descriptor. In some of these rounds descriptors are polled too, and
+ * in each one if rounds are long. */
 static bool come(struct host_loop *loop)
 {
-	if (loop->unpolled++ >= ROUNDS)
+	uint64_t now_ns = spokei_clock_now(NULL);
+
+	if (loop->unpolled++ >= ROUNDS || now_ns - loop->polled_ns >= POLL_NS) {
+		loop->polled_ns = now_ns;
 		poll(loop);
+	}
 	return true;
 }
 

@@ -204,7 +204,8 @@ static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 	/* E.g. the peer refuses this side's certificate, or bytes were changed. */
 	if (got == -EPROTO) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_PROTOCOL,
-				  conn->heard ? SPOKE_EPROTOCOL : SPOKE_EHANDSHAKE);
+				  conn->heard || !conn->stream.kind->veiled ? SPOKE_EPROTOCOL
+									    : SPOKE_EHANDSHAKE);
 		return 0;
 	}
 	if (got == -ETIMEDOUT) { /* the kernel's keepalive found the peer silent */
@@ -266,11 +267,14 @@ static bool may_read(const struct spokei_conn *conn)
 	return is_readable(conn) && !conn->paused;
 }
 
-/* Reads bytes that the stream holds, because the descriptor will not become ready for them. */
+/* Reads bytes that the stream holds, because the descriptor will not become ready for them. A
+ * stream that is prompt is asked again in the next turn anyway. */
 static void read_pending(struct spokei_conn *conn)
 {
 	unsigned reads = 0;
 
+	if (conn->stream.kind->prompt)
+		return;
 	/* In a forked child the bytes are its parent's. */
 	while (may_read(conn) && !spokei_engine_forked(spokei_conn_engine(conn)) &&
 	       spokei_stream_pending(&conn->stream) > 0) {

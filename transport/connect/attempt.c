@@ -10,6 +10,8 @@
 
 #include <errno.h>
 
+#define PATH_NS UINT64_C(500000000) /* longest wait for an answer on this host */
+
 /* --- the timer */
 
 int spokei_connector_arm(struct spokei_connector *connector, uint64_t delay_ns)
@@ -38,7 +40,7 @@ void spokei_connector_set_timer(struct spokei_connector *connector, uint64_t del
 
 /* Returns 0 or a negative errno. `kind` NULL: that of the link. */
 static int start_attempt(struct spokei_connector *connector, const struct spoke_address *to,
-			 const struct spokei_stream_kind *kind)
+			 const struct spokei_stream_kind *kind, uint64_t limit_ns)
 {
 	struct spoke_engine *engine = connector->engine;
 	const struct spoke_env *env = engine->env;
@@ -52,7 +54,7 @@ static int start_attempt(struct spokei_connector *connector, const struct spoke_
 	}
 	/* A connection that is open already is writable at once and goes the same way. */
 	spokei_conn_attach(connector->conn, fd, to, kind);
-	spokei_connector_set_timer(connector, connector->connect_ns);
+	spokei_connector_set_timer(connector, limit_ns);
 	return 0;
 }
 
@@ -70,14 +72,19 @@ int spokei_connector_set_path(struct spokei_connector *connector, const char *pa
 	return spokei_conn_greeting(connector->link, connector->wire, &connector->greeting);
 }
 
+/* The connection after one that got no answer there uses the port: another program may listen at
+ * the path. */
 bool spokei_connector_try_path(struct spokei_connector *connector)
 {
+	uint64_t limit_ns = connector->connect_ns < PATH_NS ? connector->connect_ns : PATH_NS;
+	bool shuns = connector->shuns_path;
 	int status;
 
 	connector->by_path = false;
-	if (connector->greeting == NULL)
+	connector->shuns_path = false;
+	if (connector->greeting == NULL || shuns)
 		return false;
-	status = start_attempt(connector, &connector->local, &connector->greeting->kind);
+	status = start_attempt(connector, &connector->local, &connector->greeting->kind, limit_ns);
 	if (status)
 		spokei_connector_complain_of_path(connector, status);
 	connector->by_path = status == 0;
@@ -89,7 +96,7 @@ bool spokei_connector_try_next(struct spokei_connector *connector)
 	const struct spoke_address *to;
 
 	while ((to = spokei_resolve_next(&connector->resolve)) != NULL) {
-		int status = start_attempt(connector, to, NULL);
+		int status = start_attempt(connector, to, NULL, connector->connect_ns);
 
 		if (status == 0)
 			return true;

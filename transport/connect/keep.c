@@ -309,6 +309,7 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 
 	if (spokei_conn_suspect(conn) || error == SPOKE_ESILENT)
 		connector->suspected = true;
+	connector->shuns_path = connector->by_path && !conn->answered;
 	if (has_worked(connector, conn, error))
 		connector->failures = 0;
 	engine->env->net->print(engine->env->ctx, &conn->peer, text, sizeof(text));

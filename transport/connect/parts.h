@@ -39,6 +39,7 @@ struct spokei_connector {
 	bool complained;          /* this series of failures was logged */
 	bool by_path;             /* the present attempt or connection leads to `local` */
 	bool path_failed;         /* ... the last attempt of that kind has failed, and was logged */
+	bool shuns_path;          /* ... the last connection of that kind has brought no answer */
 	char reason[SPOKEI_CONNECTOR_REASON]; /* place, and why the last attempt failed; "": none */
 	uint32_t reason_at;                   /* where the text behind the place begins */
 	unsigned timer_class;
