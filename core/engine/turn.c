@@ -333,13 +333,11 @@ static enum spoke_loop_found engine_look(void *arg)
 static bool engine_lull(void *arg)
 {
 	struct spoke_engine *engine = arg;
-
 	bool disturbed;
 
 	if (SPOKEI_LIKELY(spokei_list_empty(&engine->sources)) || spokei_engine_forked(engine))
 		return false;
 	disturbed = spokei_sources_lull(engine);
-
 	/* A user's loop polls in each round. */
 	engine->looked = disturbed && !engine->native;
 	return disturbed;
