@@ -29,10 +29,23 @@ struct extras {
 
 /* --- putting values */
 
-static inline unsigned char *put_digit(unsigned char *at, uint64_t number)
+static inline unsigned char *put_digit(unsigned char *at, unsigned number)
 {
-	*at = (unsigned char)('0' + number % 10);
+	*at = (unsigned char)('0' + number);
 	return at + 1;
+}
+
+/* Writes a number below 100 with two digits. */
+static inline unsigned char *put_two(unsigned char *at, unsigned number)
+{
+	static const char digits[] = "0001020304050607080910111213141516171819"
+				     "2021222324252627282930313233343536373839"
+				     "4041424344454647484950515253545556575859"
+				     "6061626364656667686970717273747576777879"
+				     "8081828384858687888990919293949596979899";
+
+	memcpy(at, digits + 2 * (size_t)number, 2);
+	return at + 2;
 }
 
 /* Writes the digits of a number from 10,000 on, without the last four. */
@@ -43,30 +56,29 @@ static SPOKEI_NOINLINE unsigned char *put_high_digits(unsigned char *at, uint64_
 	while (number / unit >= 10)
 		unit *= 10;
 	for (; unit >= 10000; unit /= 10)
-		at = put_digit(at, number / unit);
+		at = put_digit(at, (unsigned)(number / unit % 10));
 	return at;
 }
 
-/* Most numbers have few digits, which do not depend on each other. */
+/* Most numbers have four digits, which do not depend on each other. */
 unsigned char *spokei_dubbo_put_digits(unsigned char *at, int64_t number)
 {
 	unsigned char *head = at++;
 	uint64_t rest = (uint64_t)number;
-	unsigned low;
+	unsigned low = (unsigned)rest;
 
 	if (SPOKEI_UNLIKELY(rest >= 10000)) {
 		at = put_high_digits(at, rest);
-		low = (unsigned)(rest % 10000) + 10000;
-	} else {
-		low = (unsigned)rest;
+		low = (unsigned)(rest % 10000);
 	}
-	if (low >= 1000)
-		at = put_digit(at, low / 1000);
-	if (low >= 100)
-		at = put_digit(at, low / 100);
-	if (low >= 10)
-		at = put_digit(at, low / 10);
-	at = put_digit(at, low);
+	if (SPOKEI_LIKELY(rest >= 1000))
+		at = put_two(put_two(at, low / 100), low % 100);
+	else if (rest >= 100)
+		at = put_two(put_digit(at, low / 100), low % 100);
+	else if (rest >= 10)
+		at = put_two(at, low);
+	else
+		at = put_digit(at, low);
 	*head = (unsigned char)(0xa0 | (at - head - 1));
 	return at;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes requests of the Dubbo wire. */
 #include "tests/transport/dubbo_frames.h"
+#include "transport/wire/dubbo/write.h"
 
 #include "tests/core/memory.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct spokei_message echo_message(const char *args, size_t len, size_t count)
@@ -216,6 +219,27 @@ static void failed_write_appends_nothing(void **state)
 	spokei_buffer_fini(&buffer);
 }
 
+/* Numbers of each length, with zeros in each group of digits. */
+static void digits_of_a_time_are_those_of_its_number(void **state)
+{
+	unsigned char at[32];
+	char text[32];
+
+	(void)state;
+	for (int64_t unit = 1; unit <= INT64_MAX / 10; unit *= 10) {
+		const int64_t numbers[] = { unit, unit + unit / 10, 9 * unit, 10 * unit - 1 };
+
+		for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+			size_t len = (size_t)(spokei_dubbo_put_digits(at, numbers[i]) - at);
+			int digits = snprintf(text, sizeof(text), "%" PRId64, numbers[i]);
+
+			assert_int_equal(at[0], 0xa0 | digits);
+			assert_int_equal(len, digits + 1);
+			assert_memory_equal(at + 1, text, len - 1);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +247,7 @@ int main(void)
 		cmocka_unit_test(only_java_names_are_derived_as_classes),
 		cmocka_unit_test(object_gives_its_class_among_other_types),
 		cmocka_unit_test(only_attachments_with_content_are_added),
+		cmocka_unit_test(digits_of_a_time_are_those_of_its_number),
 		cmocka_unit_test(too_many_attachments_are_not_sent),
 		cmocka_unit_test(frame_may_have_exactly_frame_max),
 		cmocka_unit_test(failed_write_appends_nothing),
