@@ -20,9 +20,8 @@
 #include <unistd.h>
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define FDS_MAX                                                                                    \
-	8 /* descriptors that are received, to be closed; the system closes further ones           \
-	   */
+/* Descriptors that are received, to be closed; the system closes further ones. */
+#define FDS_MAX 8
 
 /* Room for the descriptors of one message, aligned as the system wants it. */
 union fds_room {
@@ -106,37 +105,25 @@ int spokei_shared_give(void *ctx, int fd, const struct iovec *bytes, size_t size
 	return error;
 }
 
-/* Takes the only descriptor out of a message, and closes all if there are more. Returns it, or -1;
- * -ENOMEM: this process has no room for it. */
+/* Takes the only descriptor out of a message, and closes all if there are more: the system puts
+ * them into one control message. Returns it, or -1; -ENOMEM: this process has no room for it. */
 static int take_file(struct msghdr *message)
 {
-	int file = -1;
-	unsigned count = 0;
+	const struct cmsghdr *head = CMSG_FIRSTHDR(message);
+	bool cut = (message->msg_flags & MSG_CTRUNC) != 0;
+	size_t len = 0;
+	int files[FDS_MAX] = { -1 };
 
-	for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head;
-	     head = CMSG_NXTHDR(message, head)) {
-		size_t len = head->cmsg_len - CMSG_LEN(0);
-
-		if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t at = 0; at + sizeof(int) <= len; at += sizeof(int)) {
-			int one;
-
-			memcpy(&one, CMSG_DATA(head) + at, sizeof(int));
-			if (count++ > 0)
-				(void)close(one);
-			else
-				file = one;
-		}
-	}
-	if (count == 0 && message->msg_flags & MSG_CTRUNC)
-		return -ENOMEM;
-	if (count > 1 || message->msg_flags & MSG_CTRUNC) {
-		if (file >= 0)
-			(void)close(file);
-		return -1;
-	}
-	return file;
+	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+		len = head->cmsg_len - CMSG_LEN(0);
+	if (len == 0)
+		return cut ? -ENOMEM : -1;
+	memcpy(files, CMSG_DATA(head), len);
+	if (len == sizeof(int) && !cut)
+		return files[0];
+	for (size_t i = 0; i < len / sizeof(int); i++)
+		(void)close(files[i]);
+	return -1;
 }
 
 /* Checks that the size of the file is known and stays. */
