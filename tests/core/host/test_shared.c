@@ -86,12 +86,11 @@ static void send_files(const int *files, unsigned count)
 		char bytes[CMSG_SPACE(sizeof(int) * 16)];
 	} room = { .bytes = { 0 } };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
-	struct cmsghdr *head;
+	struct cmsghdr *head = &room.align;
 
 	if (count > 0) {
 		message.msg_control = room.bytes;
 		message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
-		head = CMSG_FIRSTHDR(&message);
 		head->cmsg_level = SOL_SOCKET;
 		head->cmsg_type = SCM_RIGHTS;
 		head->cmsg_len = CMSG_LEN(sizeof(int) * count);
@@ -183,7 +182,7 @@ static void memory_that_could_shrink_is_refused(void **state)
 
 static void memory_of_a_wrong_size_is_refused(void **state)
 {
-	static const off_t sizes[] = { 0, SIZE_MAX_HERE + 1, (off_t)1 << 40 };
+	static const off_t sizes[] = { 0, SIZE_MAX_HERE + 1, INT32_MAX };
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
