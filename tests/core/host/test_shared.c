@@ -90,10 +90,10 @@ static void send_files(const int *files, unsigned count)
 
 	if (count > 0) {
 		message.msg_control = room.bytes;
-		message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+		message.msg_controllen = (socklen_t)CMSG_SPACE(sizeof(int) * count);
 		head->cmsg_level = SOL_SOCKET;
 		head->cmsg_type = SCM_RIGHTS;
-		head->cmsg_len = CMSG_LEN(sizeof(int) * count);
+		head->cmsg_len = (socklen_t)CMSG_LEN(sizeof(int) * count);
 		memcpy(CMSG_DATA(head), files, sizeof(int) * count);
 	}
 	assert_int_equal(sendmsg(rig.fd[0], &message, 0), 4);

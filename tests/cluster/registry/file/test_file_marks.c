@@ -260,7 +260,8 @@ static void mark_that_cannot_be_locked_fails_publication(void **state)
 	assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
 	rig_pass(rig, MS);
 	rig_assert_done(one, 1, SPOKE_ESYSTEM);
-	assert_int_equal(1, rig_events(one, "cannot be marked: Too many open files"));
+	assert_int_equal(1, rig_events(one, "cannot be marked: "));
+	assert_int_equal(1, rig_events(one, strerror(EMFILE)));
 	assert_null(text_of(rig));
 	assert_int_equal(one->faulty.fds, 0);
 	assert_int_equal(rig_publish(one, 2, "demo.Echo", A), 0);
