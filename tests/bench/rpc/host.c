@@ -132,8 +132,11 @@ EXPORTED int eventfd_write(int fd, eventfd_t value)
 
 EXPORTED int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
+	/* Not every processor has a call for milliseconds. */
+	struct timespec limit = { timeout_ms / 1000, timeout_ms % 1000 * 1000000L };
+
 	host_count(&host_calls->waits, 1);
-	return (int)syscall(SYS_poll, fds, count, timeout_ms);
+	return (int)syscall(SYS_ppoll, fds, count, timeout_ms < 0 ? NULL : &limit, NULL, 0);
 }
 
 EXPORTED int epoll_pwait(int epoll, struct epoll_event *events, int max, int timeout_ms,
