@@ -173,7 +173,7 @@ static void missing_memory_ends_the_program_without_a_leak(void **state)
 		(void)spoke_program_serve(program, "dubbo://127.0.0.1:0", "demo.X", &handler, 1);
 		consumer = spoke_program_consumer(program, &options);
 		(void)spoke_program_method(program, consumer, "greet");
-		spoke_program_every(program, MS, ask, NULL);
+		spoke_program_every(program, 3600000 * MS, ask, NULL);
 		failed = world.fail_at == 0;
 		world.fail_at = 0;
 		engine = spoke_program_engine(program);
