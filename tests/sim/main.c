@@ -98,6 +98,14 @@ static uint64_t run_gateway(const struct settings *settings, uint64_t seed, uint
 	return mix(trace, hash);
 }
 
+/* Tells how far a long run is. */
+static void tell_progress(const struct settings *settings, uint64_t done)
+{
+	if (done % 1000 == 0 && done > 0)
+		(void)fprintf(stderr, "sim: %" PRIu64 " of %" PRIu64 " seeds\n", done,
+			      settings->seeds);
+}
+
 /* Runs all seeds. Returns a hash of their histories. */
 static uint64_t run_seeds(const struct settings *settings, struct sim_counts *counts)
 {
@@ -109,6 +117,7 @@ static uint64_t run_seeds(const struct settings *settings, struct sim_counts *co
 	for (uint64_t i = 0; i < settings->seeds; i++) {
 		uint64_t hash;
 
+		tell_progress(settings, i);
 		gateways = run_gateway(settings, settings->first + i, gateways, &of_gateways);
 		if (settings->gateways)
 			continue;
