@@ -7,9 +7,11 @@
 
 #include <cmocka.h>
 
+#include "cluster/provider/parts.h"
 #include "core/engine/engine.h"
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "transport/stream/tls/tls.h"
 
 #include <spoke/consumer.h>
 #include <spoke/issue.h>
@@ -265,6 +267,78 @@ static void live_connections_are_drained_when_their_authority_goes(void **state)
 	assert_int_equal(process.blocks, 0);
 }
 
+enum {
+	CROWD = 40, /* more than are verified in a turn */
+};
+
+/* A provider whose authorities are replaced twice. */
+static struct {
+	struct spoke_engine *engine;
+	struct spoke_provider *provider;
+	bool again;   /* the second time */
+	bool drained; /* an event has said that all connections are */
+} replaced;
+
+/* Replaces the authorities again, while connections wait to be verified after the first time. */
+static void replace_again(struct spokei_world_process *turned)
+{
+	(void)turned;
+	replaced.drained |= count_events(replaced.engine, "40 connections are drained") > 0;
+	if (replaced.again || spoke_stat_get(replaced.engine, SPOKE_STAT_TLS_RELOADS) == 0)
+		return;
+	replaced.again = true;
+	spokei_vfiles_put(world.files, "/served.pem", issued.cert);
+	spokei_tls_reload(replaced.provider->tls);
+}
+
+static void connections_are_verified_after_each_of_two_quick_changes(void **state)
+{
+	const struct spoke_engine_options options = { .env = &process.env };
+	const struct spoke_tls_options served = { .cert = "/a.pem",
+						  .key = "/a.key",
+						  .ca = "/served.pem" };
+	const struct spoke_tls_options calling = {
+		.cert = "/a.pem", .key = "/a.key", .ca = "/calling.pem", .peers = "dns:a.test"
+	};
+	const struct spoke_provider_options with = { .tls = &served };
+	const struct spoke_consumer_options to = { .url = "dubbo://127.0.0.1:20880/demo.Echo",
+						   .tls = &calling };
+	const struct spoke_issue_options stranger = { .name = "stranger" };
+	static char both[2 * sizeof(ca.cert)];
+	struct spoke_consumer *crowd[CROWD];
+
+	(void)state;
+	memset(&replaced, 0, sizeof(replaced));
+	assert_int_equal(issue("dns:a.test", 20), 0);
+	spokei_vfiles_put(world.files, "/a.pem", issued.cert);
+	spokei_vfiles_put(world.files, "/a.key", issued.key);
+	spokei_vfiles_put(world.files, "/served.pem", ca.cert);
+	spokei_vfiles_put(world.files, "/calling.pem", ca.cert);
+	assert_int_equal(spoke_engine_new(&options, &replaced.engine), 0);
+	assert_int_equal(spoke_provider_new(replaced.engine, &with, &replaced.provider), 0);
+	assert_int_equal(spoke_provider_listen(replaced.provider, "dubbo://127.0.0.1:20880"), 0);
+	for (unsigned i = 0; i < CROWD; i++) {
+		assert_int_equal(spoke_consumer_new(replaced.engine, &to, &crowd[i]), 0);
+		spokei_world_run(&world, world.now_ns + SECOND);
+	}
+	assert_int_equal(spoke_provider_connections(replaced.provider), CROWD);
+	assert_int_equal(spoke_issue(&process.env, &stranger, &issued), 0);
+	(void)snprintf(both, sizeof(both), "%s%s", ca.cert, issued.cert);
+	spokei_vfiles_put(world.files, "/served.pem", both);
+	spokei_tls_reload(replaced.provider->tls);
+	process.turned = replace_again;
+	spokei_world_run(&world, world.now_ns + 10 * SECOND);
+	process.turned = NULL;
+	assert_int_equal(spoke_stat_get(replaced.engine, SPOKE_STAT_TLS_RELOADS), 2);
+	assert_true(replaced.drained);
+	assert_int_equal(spoke_provider_connections(replaced.provider), 0);
+	for (unsigned i = 0; i < CROWD; i++)
+		spoke_consumer_free(crowd[i]);
+	spoke_provider_free(replaced.provider);
+	spoke_engine_free(replaced.engine);
+	assert_int_equal(process.blocks, 0);
+}
+
 static void issue_refuses_names_that_are_none(void **state)
 {
 	static const char *const wrong[] = {
@@ -317,6 +391,7 @@ int main(void)
 		CASE(provider_that_cannot_watch_its_certificate_is_not_made),
 		CASE(changed_files_are_taken_all_or_none),
 		CASE(live_connections_are_drained_when_their_authority_goes),
+		CASE(connections_are_verified_after_each_of_two_quick_changes),
 		CASE(issue_refuses_names_that_are_none),
 		CASE(issue_refuses_a_certificate_that_may_not_sign),
 	};

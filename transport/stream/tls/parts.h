@@ -119,6 +119,7 @@ struct spokei_tls_link {
 	bool due;                     /* its step may be taken now */
 	bool used;                    /* it has had a record since the last look */
 	bool open;
+	bool refused;   /* its owner was told that the peer is not trusted any more */
 	bool plain;     /* the peer speaks plain bytes, which are in `raw` */
 	bool ended;     /* the descriptor gives no more */
 	bool closed;    /* the peer's close_notify has come */

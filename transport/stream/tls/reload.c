@@ -27,6 +27,7 @@ struct spokei_tls_reload {
 	struct spokei_task check;
 	struct spoke_list unchecked; /* open links that the new context has not verified yet */
 	uint32_t drained;            /* of those that it has */
+	bool again;                  /* the context has changed since the check began */
 	struct spokei_tls_options options;
 	char *texts; /* copies of its paths */
 	size_t size;
@@ -58,6 +59,15 @@ static void look_run(struct spoke_work *work)
 
 /* --- afterwards */
 
+/* Has all open links verified. Those that still wait since the last change go first. */
+static void check_all(struct spokei_tls_reload *reload)
+{
+	reload->again = !spokei_list_empty(&reload->unchecked);
+	if (!reload->again)
+		spokei_list_move(&reload->tls->open, &reload->unchecked);
+	spokei_engine_soon(reload->engine, &reload->check);
+}
+
 static void check_links(struct spokei_task *task)
 {
 	struct spokei_tls_reload *reload = spoke_container_of(task, struct spokei_tls_reload,
@@ -70,13 +80,18 @@ static void check_links(struct spokei_task *task)
 
 		spokei_list_remove(&link->node);
 		spokei_list_append(&tls->open, &link->node);
-		if (tls->refuse && !spokei_tls_trusts(link)) {
+		if (tls->refuse && !link->refused && !spokei_tls_trusts(link)) {
+			link->refused = true;
 			tls->refuse(link->stream);
 			reload->drained++;
 		}
 	}
 	if (!spokei_list_empty(&reload->unchecked)) {
 		spokei_engine_soon(tls->engine, task);
+		return;
+	}
+	if (reload->again) {
+		check_all(reload);
 		return;
 	}
 	if (reload->drained > 0) {
@@ -102,8 +117,7 @@ static void take(struct spokei_tls_reload *reload)
 	spokei_event(tls->engine, SPOKE_OK, "tls: new connections use the changed files%s%s",
 		     reload->options.cert ? ", e.g. " : "",
 		     reload->options.cert ? reload->options.cert : "");
-	spokei_list_move(&tls->open, &reload->unchecked);
-	spokei_engine_soon(tls->engine, &reload->check);
+	check_all(reload);
 }
 
 static void refuse(struct spokei_tls_reload *reload)
