@@ -37,7 +37,13 @@ static void try_rules(const struct spoke_env *env, const struct spokei_rules_of 
 			"an error has a sentence");
 		return;
 	}
-	require(rules != NULL, "a text is a list");
+	if (rules == NULL) { /* a word that stands for an absent list */
+		require(of->deny_from ? strcmp(of->deny_from, "none") == 0
+				      : strcmp(of->allow_from ? of->allow_from : of->allow_users,
+					       "all") == 0,
+			"any other text is a list");
+		return;
+	}
 	require(rules->allow_count + rules->deny_count + rules->user_count > 0, "with an entry");
 	require(rules->allow_count <= SPOKEI_RULES_MAX, "and few of them");
 	require((spokei_rules_judge(rules, &other) == SPOKEI_RULES_ALLOW_FROM) ==
@@ -72,6 +78,10 @@ static void try_callers(const struct spoke_env *env, const char *text)
 
 	if (spokei_callers_new(env, text, 1, &callers, why)) {
 		require(*why != '\0' && memchr(why, '\0', sizeof(why)), "an error has a sentence");
+		return;
+	}
+	if (callers == NULL) {
+		require(strcmp(text, "all") == 0, "a list has entries");
 		return;
 	}
 	require(callers->count > 0 && callers->count <= SPOKEI_CALLERS_MAX, "few entries");

@@ -159,6 +159,9 @@ int spokei_callers_new(const struct spoke_env *env, const char *text, uint64_t n
 	char *copy;
 	int error;
 
+	*ret_callers = NULL;
+	if (strcmp(text, "all") == 0)
+		return SPOKE_OK;
 	while (*text && spokei_option_item(&at, &entry))
 		count++;
 	if (count == 0 || count > SPOKEI_CALLERS_MAX) {

@@ -47,8 +47,9 @@ struct spokei_callers {
 	struct spokei_caller_rule rules[];
 };
 
-/* Makes a list from entries that are separated by commas. Returns 0, SPOKE_ENOMEM, or SPOKE_EINVAL
- * with a sentence about the first entry that is wrong, e.g. "entry 2, uid:x: ...". */
+/* Makes a list from entries that are separated by commas; "all" makes NULL, which lets all in.
+ * Returns 0, SPOKE_ENOMEM, or SPOKE_EINVAL with a sentence about the first entry that is wrong,
+ * e.g. "entry 2, uid:x: ...". */
 SPOKE_MUST_USE int spokei_callers_new(const struct spoke_env *env, const char *text,
 				      uint64_t number, struct spokei_callers **ret_callers,
 				      char why[SPOKEI_CALLERS_WHY]);

@@ -14,7 +14,8 @@
 /* A list while it is read. */
 struct list {
 	const char *name;
-	const char *text; /* NULL: absent */
+	const char *preset; /* the word for an absent list */
+	const char *text;   /* NULL: absent */
 	/* Reads an entry into its place; returns NULL, or why it is wrong. */
 	const char *(*read)(struct spoke_span entry, void *place);
 	size_t size; /* of an entry */
@@ -113,10 +114,11 @@ static struct spokei_rules *make(const struct spoke_env *env, size_t deny, size_
 int spokei_rules_new(const struct spoke_env *env, const struct spokei_rules_of *of,
 		     struct spokei_rules **ret_rules, char why[SPOKEI_RULES_WHY])
 {
-	const struct list lists[] = {
-		{ "deny.from", of->deny_from, read_range, sizeof(struct spokei_range) },
-		{ "allow.from", of->allow_from, read_range, sizeof(struct spokei_range) },
-		{ "allow.users", of->allow_users, read_user, sizeof(struct spokei_rule_user) },
+	struct list lists[] = {
+		{ "deny.from", "none", of->deny_from, read_range, sizeof(struct spokei_range) },
+		{ "allow.from", "all", of->allow_from, read_range, sizeof(struct spokei_range) },
+		{ "allow.users", "all", of->allow_users, read_user,
+		  sizeof(struct spokei_rule_user) },
 	};
 	struct spokei_rules *rules;
 	size_t counts[3];
@@ -126,6 +128,8 @@ int spokei_rules_new(const struct spoke_env *env, const struct spokei_rules_of *
 	for (unsigned i = 0; i < 3; i++) {
 		const char *wrong;
 
+		if (lists[i].text && strcmp(lists[i].text, lists[i].preset) == 0)
+			lists[i].text = NULL;
 		counts[i] = count_entries(&lists[i]);
 		wrong = check_count(&lists[i], counts[i]);
 		if (wrong == NULL)

@@ -27,11 +27,11 @@ struct spokei_rules {
 	struct spokei_rule_user *users;
 };
 
-/* Lists separated by commas; NULL: the list is absent. */
+/* Lists separated by commas; NULL: the list is absent. The words in brackets mean the same. */
 struct spokei_rules_of {
-	const char *deny_from;
-	const char *allow_from;
-	const char *allow_users; /* "1000", "gid:100" */
+	const char *deny_from;   /* ("none") */
+	const char *allow_from;  /* ("all") */
+	const char *allow_users; /* "1000", "gid:100" ("all") */
 };
 
 /* Makes rules; *ret_rules is NULL if all lists are absent. Returns 0, SPOKE_ENOMEM, or SPOKE_EINVAL

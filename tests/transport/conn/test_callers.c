@@ -184,6 +184,8 @@ static void text_that_is_no_entry_is_refused_with_its_number(void **state)
 		{ "uri:spiffe://*/y", "not a URI" },
 		{ "ip:10.0.0.0/8", "not an address" },
 		{ "ip:", "not an address" },
+		{ "token, all", "entry 2, all: unknown" },
+		{ "all,all", "entry 1, all: unknown" },
 		{ "uid:", "not a number" },
 		{ "uid:x", "not a number" },
 		{ "uid:-1", "not a number" },
@@ -208,6 +210,13 @@ static void text_that_is_no_entry_is_refused_with_its_number(void **state)
 	}
 }
 
+static void list_of_all_is_no_list(void **state)
+{
+	(void)state;
+	assert_null(list_of("all"));
+	spokei_callers_free(env, NULL);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -223,6 +232,7 @@ int main(void)
 		cmocka_unit_test(users_groups_addresses_and_tokens_are_compared),
 		cmocka_unit_test(user_zero_needs_a_user),
 		cmocka_unit_test(text_that_is_no_entry_is_refused_with_its_number),
+		cmocka_unit_test(list_of_all_is_no_list),
 	};
 
 	return cmocka_run_group_tests_name("callers", tests, set_up, NULL);

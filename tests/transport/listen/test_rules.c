@@ -76,6 +76,7 @@ static void absent_lists_are_no_rules_and_admit_all(void **state)
 
 	(void)state;
 	assert_null(make(NULL, NULL, NULL));
+	assert_null(make("none", "all", "all"));
 	assert_int_equal(spokei_rules_judge(NULL, &machine), SPOKEI_RULES_ADMIT);
 	spokei_rules_free(&faulty.env, NULL);
 }
@@ -93,6 +94,27 @@ static void users_and_groups_are_numbers_of_their_own(void **state)
 	assert_int_equal(spokei_rules_judge_user(rules, 7, 5), SPOKEI_RULES_ALLOW_USERS);
 	assert_int_equal(spokei_rules_judge_user(rules, 9, 0), SPOKEI_RULES_ALLOW_USERS);
 	spokei_rules_free(&faulty.env, rules);
+}
+
+static void word_for_an_absent_list_is_no_entry(void **state)
+{
+	static const struct spokei_rules_of wrong[] = {
+		{ .deny_from = "all" },
+		{ .allow_from = "none" },
+		{ .allow_from = "10.0.0.1, all" },
+		{ .deny_from = "none,10.0.0.1" },
+		{ .allow_users = "0,all" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct spokei_rules *rules;
+		char why[SPOKEI_RULES_WHY];
+
+		assert_int_equal(spokei_rules_new(&faulty.env, &wrong[i], &rules, why),
+				 SPOKE_EINVAL);
+		assert_null(rules);
+	}
 }
 
 static void copy_outlives_its_original(void **state)
@@ -151,6 +173,7 @@ int main(void)
 		TEST(first_list_that_applies_gives_the_verdict),
 		TEST(absent_lists_are_no_rules_and_admit_all),
 		TEST(users_and_groups_are_numbers_of_their_own),
+		TEST(word_for_an_absent_list_is_no_entry),
 		TEST(copy_outlives_its_original),
 		TEST(rules_without_memory_are_not_made),
 	};
