@@ -6,6 +6,7 @@
 #include "core/text/tokens.h"
 #include "transport/conn/callers.h"
 #include "transport/listen/rules.h"
+#include "transport/stream/tls/tls.h"
 #include "transport/wire/catalog.h"
 
 #include <stdio.h>
@@ -205,6 +206,17 @@ static const char *check_callers(const struct spoke_env *env, const char *value,
 	return NULL;
 }
 
+static const char *check_peers(const struct spoke_env *env, const char *value, const char *name,
+			       char why[SPOKEI_CHECK_WHY])
+{
+	int error = spokei_tls_check_peers(env, value, why);
+
+	_Static_assert(SPOKEI_CHECK_WHY >= SPOKEI_TLS_WHY, "any sentence fits");
+	if (error == SPOKE_ENOMEM)
+		return "out of memory";
+	return error ? after_name(why, name) : NULL;
+}
+
 const char *spokei_check_list(const struct spoke_env *env, enum spokei_key key, const char *value,
 			      char why[SPOKEI_CHECK_WHY])
 {
@@ -221,6 +233,8 @@ const char *spokei_check_list(const struct spoke_env *env, enum spokei_key key, 
 				   why);
 	case SPOKEI_KEY_ALLOW_CALLERS:
 		return check_callers(env, value, why);
+	case SPOKEI_KEY_TLS_PEERS:
+		return check_peers(env, value, name, why);
 	default:
 		return NULL;
 	}
@@ -252,6 +266,17 @@ static const char *check_parameters(const struct spoke_env *env, const struct sp
 	    spokei_check_rules(env, url, &rules, &wrong, why))
 		return wrong;
 	spokei_rules_free(env, rules);
+	return NULL;
+}
+
+const char *spokei_check_of_consumer(enum spokei_key key, const char *value)
+{
+	if (key == SPOKEI_KEY_TLS && strcmp(value, "optional") == 0)
+		return "a consumer never falls back to plain connections; use on or off";
+	if (key == SPOKEI_KEY_TOKEN && strcmp(value, "true") == 0)
+		return "it cannot be random here: write it, or name its file";
+	if (key == SPOKEI_KEY_TOKEN && strchr(value, ','))
+		return "only one token is possible here";
 	return NULL;
 }
 

@@ -303,6 +303,8 @@ static void check_text(struct reader *reader, enum spokei_key key, const char *v
 
 	if (key == SPOKEI_KEY_TOKEN)
 		why = spokei_check_tokens(value);
+	if (why == NULL && reader->part->kind == SPOKEI_IN_CONSUMER)
+		why = spokei_check_of_consumer(key, value);
 	if (why)
 		error = SPOKE_EINVAL;
 	else if (key == SPOKEI_KEY_ADVERTISE)

@@ -50,6 +50,20 @@ static void lists_of_peers_and_callers_are_read(void **state)
 	assert_int_equal(memory.bytes, 0);
 }
 
+static void lists_may_be_written_as_their_presets(void **state)
+{
+	static const char text[] = "[provider]\nallow.from = all\ndeny.from = none\n"
+				   "allow.users = all\nallow.callers = all\n"
+				   "[service.demo.Echo]\nallow.callers = all\n";
+	struct spoke_config *config;
+
+	(void)state;
+	assert_int_equal(read_text(text, &config), SPOKE_OK);
+	assert_string_equal(told, "");
+	spoke_config_free(config);
+	assert_int_equal(memory.bytes, 0);
+}
+
 static void wrong_entry_refuses_the_file_with_its_number(void **state)
 {
 	static const struct {
@@ -78,6 +92,13 @@ static void wrong_entry_refuses_the_file_with_its_number(void **state)
 		{ "[service.demo.Echo]\nallow.callers = uid:0, me",
 		  "a.conf:2: allow.callers = uid:0, me: entry 2, me: unknown; write dns:NAME, "
 		  "uri:URI, ip:ADDRESS, uid:N, gid:N, addr:RANGE or token" },
+		{ "[consumer]\ntls = optional",
+		  "a.conf:2: tls = optional: a consumer never falls back to plain connections; use "
+		  "on or off" },
+		{ "[consumer]\ntoken = true", "a.conf:2: token = ***: it cannot be random here: "
+					       "write it, or name its file" },
+		{ "[consumer]\ntoken = token-one,token-two",
+		  "a.conf:2: token = ***: only one token is possible here" },
 		{ "[service.demo.Echo]\nallow.from = unix",
 		  "a.conf:2: allow.from = unix: not allowed here; write allow.from in "
 		  "[provider]" },
@@ -97,6 +118,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_of_peers_and_callers_are_read),
+		cmocka_unit_test(lists_may_be_written_as_their_presets),
 		cmocka_unit_test(wrong_entry_refuses_the_file_with_its_number),
 	};
 

@@ -20,6 +20,14 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	return SPOKE_EUNSUPPORTED;
 }
 
+int spokei_tls_check_peers(const struct spoke_env *env, const char *list, char why[SPOKEI_TLS_WHY])
+{
+	(void)env;
+	(void)list;
+	(void)why;
+	return SPOKE_OK;
+}
+
 void spokei_tls_watch(struct spokei_tls *tls, void (*refuse)(struct spokei_stream *stream))
 {
 	(void)tls;

@@ -130,6 +130,16 @@ void spokei_tls_ask_free(const struct spoke_env *env, struct spokei_tls_ask *ask
 		spokei_free(env, ask, 1, ask->size);
 }
 
+int spokei_tls_check_peers(const struct spoke_env *env, const char *list, char why[SPOKEI_TLS_WHY])
+{
+	int error;
+	struct spokei_tls_ask *ask = spokei_tls_ask_new(env, list, why, &error);
+
+	spokei_tls_ask_free(env, ask);
+	ERR_clear_error();
+	return error;
+}
+
 static struct spoke_span text_of(const ASN1_STRING *text)
 {
 	return (struct spoke_span){ ASN1_STRING_get0_data(text), (size_t)ASN1_STRING_length(text) };

@@ -42,6 +42,11 @@ SPOKE_MUST_USE int spokei_tls_new(struct spoke_engine *engine,
 				  const struct spokei_tls_options *options,
 				  char why[SPOKEI_TLS_WHY], struct spokei_tls **ret_tls);
 
+/* Checks a list of expected names. Returns 0, SPOKE_ENOMEM or SPOKE_EINVAL with a sentence. Without
+ * the library any list is good. */
+SPOKE_MUST_USE int spokei_tls_check_peers(const struct spoke_env *env, const char *list,
+					  char why[SPOKEI_TLS_WHY]);
+
 /* Has connections that live verified again after each change of the files, and calls `refuse` for
  * those that are not trusted any more. Nothing is closed here. */
 void spokei_tls_watch(struct spokei_tls *tls, void (*refuse)(struct spokei_stream *stream));
