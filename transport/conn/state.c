@@ -106,6 +106,8 @@ void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error
 		engine->env->net->print(engine->env->ctx, &conn->peer, peer, sizeof(peer));
 		if (stat == SPOKE_STAT_CLOSED_HANDSHAKE || stat == SPOKE_STAT_CLOSED_PROTOCOL)
 			why = spokei_stream_why(&conn->stream);
+		if (stat == SPOKE_STAT_CLOSED_HANDSHAKE && why == NULL)
+			why = "it was not over in time";
 		spokei_event_of(engine, user, error, "connection of %s closed %s%s%s", peer,
 				spoke_stat_sentence(stat) + strlen("... "), why ? ": " : "",
 				why ? why : "");

@@ -42,6 +42,7 @@ static void handshake_that_stalls_is_closed_after_its_time(void **state)
 		secplay_raw_close(fd);
 	}
 	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 1);
+	assert_non_null(strstr(secplay_told(SERVER), "it was not over in time"));
 }
 
 /* Byte by byte its time does not begin anew. */
