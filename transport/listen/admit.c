@@ -6,7 +6,10 @@
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 
+#include <stdio.h>
+
 #define ADDRESS_TEXT 160u
+#define USER_TEXT 24u
 
 /* Checks the user at a unix socket. A user without credentials is none of the listed ones. */
 static enum spokei_rules_verdict check_user(const struct spoke_env *env,
@@ -64,15 +67,30 @@ enum spokei_rules_verdict spokei_admit_again(const struct spoke_env *env,
 		    : SPOKEI_RULES_ALLOW_USERS;
 }
 
+/* Writes the user at a unix socket, e.g. " (uid:1000)"; "" if it is not known. */
+static void print_user(const struct spoke_env *env, int fd, char *out, size_t size)
+{
+	uint32_t uid;
+	uint32_t gid;
+	int32_t pid;
+
+	out[0] = '\0';
+	if (env->net->credentials && env->net->credentials(env->ctx, fd, &uid, &gid, &pid) == 0)
+		(void)snprintf(out, size, " (uid:%u)", (unsigned)uid);
+}
+
 void spokei_admit_deny(struct spoke_engine *engine, int fd, const struct spoke_address *peer,
 		       enum spokei_rules_verdict verdict)
 {
 	const struct spoke_env *env = engine->env;
 	char address[ADDRESS_TEXT];
+	char user[USER_TEXT] = "";
 
+	if (verdict == SPOKEI_RULES_ALLOW_USERS)
+		print_user(env, fd, user, sizeof(user));
 	env->net->close(env->ctx, fd);
 	spokei_count(engine, SPOKE_STAT_REFUSED_ADDRESS);
 	env->net->print(env->ctx, peer, address, sizeof(address));
 	spokei_log(engine->log, SPOKE_LOG_WARN, "listener", SPOKEI_LOG_AUTH, engine->begin_ns,
-		   "%s may not connect: %s", address, spokei_rules_list_name(verdict));
+		   "%s%s may not connect: %s", address, user, spokei_rules_list_name(verdict));
 }

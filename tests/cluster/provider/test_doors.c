@@ -116,6 +116,7 @@ static void denied_connection_costs_no_byte_and_no_memory(void **state)
 static struct {
 	unsigned lines;
 	uint64_t suppressed;
+	bool user; /* a line names the one that is not let in */
 	char text[256];
 } logged;
 
@@ -126,22 +127,30 @@ static void note_line(void *ctx, const struct spoke_log_line *line)
 		return;
 	logged.lines++;
 	logged.suppressed += line->suppressed;
+	logged.user |= strstr(line->text, "(uid:1001) may not connect: allow.users") != NULL;
 	(void)strncpy(logged.text, line->text, sizeof(logged.text) - 1);
+}
+
+/* Begins with an engine whose lines are noted. */
+static void begin_logged(const struct spoke_provider_options *options)
+{
+	struct spoke_engine_options with = { .env = &guests.faulty.env };
+
+	spoke_engine_free(guests.engine);
+	memset(&logged, 0, sizeof(logged));
+	guests.faulty.env.log = note_line;
+	assert_int_equal(spoke_engine_new(&with, &guests.engine), 0);
+	guests_begin(options, everywhere);
 }
 
 static void flood_of_denied_peers_writes_ten_lines_a_second(void **state)
 {
 	const struct spoke_provider_options options = { .deny_from = "10.0.1.0/24" };
 	const struct spoke_env *env = &guests.guest[3].process.env;
-	struct spoke_engine_options with = { .env = &guests.faulty.env };
 	unsigned seconds = 3;
 
 	(void)state;
-	spoke_engine_free(guests.engine);
-	memset(&logged, 0, sizeof(logged));
-	guests.faulty.env.log = note_line;
-	assert_int_equal(spoke_engine_new(&with, &guests.engine), 0);
-	guests_begin(&options, everywhere);
+	begin_logged(&options);
 	guests_enter(0, ECHO_PORT, "10.0.0.7:0", 0, 0);
 	for (unsigned i = 0; i < seconds * 1000; i++) {
 		for (unsigned j = 0; j < 10; j++)
@@ -261,6 +270,17 @@ static void mode_of_a_path_must_be_octal_and_belong_to_a_path(void **state)
 
 /* --- what is said */
 
+static void user_that_is_not_let_in_is_named_in_the_log(void **state)
+{
+	const struct spoke_provider_options options = { .allow_users = "1000" };
+
+	(void)state;
+	begin_logged(&options);
+	guests_enter(0, ECHO_PATH, NULL, 1001, 7);
+	assert_int_not_equal(guests_call(0, "echo"), SPOKE_OK);
+	assert_true(logged.user);
+}
+
 static void open_provider_says_so_once(void **state)
 {
 	static const char *const urls[] = { GUESTS_PATH, "dubbo://127.0.0.1:20880",
@@ -309,6 +329,7 @@ int main(void)
 		TEST(only_listed_users_may_connect_to_a_path),
 		TEST(user_without_credentials_is_not_let_in),
 		TEST(mode_of_a_path_must_be_octal_and_belong_to_a_path),
+		TEST(user_that_is_not_let_in_is_named_in_the_log),
 		TEST(open_provider_says_so_once),
 		TEST(provider_with_any_list_or_token_says_nothing),
 	};
