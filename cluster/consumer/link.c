@@ -35,11 +35,32 @@ int spokei_consumer_link(struct spoke_consumer *consumer,
 		return error;
 	}
 	consumer->link->connects = true;
+	consumer->peers_of_file = options->tls == NULL || options->tls->peers == NULL;
 	if (consumer->tls) {
 		consumer->link->stream = spokei_tls_kind(consumer->tls);
 		spokei_tls_watch(consumer->tls, spokei_conn_finish_stream);
 	}
 	return SPOKE_OK;
+}
+
+bool spokei_consumer_expects(const struct spoke_consumer *consumer, const char *service)
+{
+	const struct spokei_consumer_settings *settings = consumer->settings;
+	const struct spoke_config *config = settings->file.config;
+	const struct spoke_span own = { settings->service, strlen(settings->service) };
+	const struct spoke_span other = { service, strlen(service) };
+	const struct spoke_span no_name = { NULL, 0 };
+	const char *asked = spokei_config_text(config, SPOKEI_IN_SERVICE, other,
+					       SPOKEI_KEY_TLS_PEERS);
+	const char *expected = spokei_config_text(config, SPOKEI_IN_SERVICE, own,
+						  SPOKEI_KEY_TLS_PEERS);
+
+	if (consumer->tls == NULL || !consumer->peers_of_file || asked == NULL)
+		return true;
+	if (expected == NULL)
+		expected = spokei_config_text(config, SPOKEI_IN_CONSUMER, no_name,
+					      SPOKEI_KEY_TLS_PEERS);
+	return expected && strcmp(asked, expected) == 0;
 }
 
 void spokei_consumer_unlink(struct spoke_consumer *consumer)

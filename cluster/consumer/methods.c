@@ -59,6 +59,17 @@ static int check_options(struct spoke_engine *engine, const struct spoke_method_
 	return SPOKE_EINVAL;
 }
 
+/* The names that providers have to bear are those of a connection. */
+static int check_peers(const struct spoke_consumer *consumer, const char *service)
+{
+	if (service == NULL || *service == '\0' || spokei_consumer_expects(consumer, service))
+		return SPOKE_OK;
+	spokei_event(consumer->engine, SPOKE_EINVAL,
+		     "method: %s has tls.peers of its own; make a consumer whose URL names it",
+		     service);
+	return SPOKE_EINVAL;
+}
+
 static int add_method(struct spoke_consumer *consumer, const char *name,
 		      const struct spoke_method_options *options, struct spoke_method **ret_method)
 {
@@ -87,6 +98,8 @@ static int add_method(struct spoke_consumer *consumer, const char *name,
 	if (options->service && *options->service)
 		spokei_settings_which(settings, of.service, &presets.version, &presets.group);
 	error = check_options(consumer->engine, options);
+	if (error == 0)
+		error = check_peers(consumer, options->service);
 	if (error == 0)
 		error = spokei_settings_method(consumer->engine, settings, &consumer->provided, &of,
 					       options, &presets.settings);

@@ -40,6 +40,7 @@ struct spoke_consumer {
 	struct spokei_shown *shown;
 	_Atomic(struct spokei_desk *) desk; /* for futures; NULL: none was made yet */
 	struct spoke_url provided;          /* URL of the first provider listed; or empty */
+	bool peers_of_file;                 /* providers bear the names that the file expects */
 	bool ended;                         /* takes no calls, and has no connections */
 	bool freed;                         /* its memory is freed with the last connection */
 	struct spokei_task bury;
@@ -52,6 +53,10 @@ struct spoke_consumer *spokei_consumer_calling(struct spokei_caller *caller);
  * engine's newest event explains. */
 SPOKE_MUST_USE int spokei_consumer_link(struct spoke_consumer *consumer,
 					const struct spoke_consumer_options *options);
+
+/* Returns whether the connections may carry calls of this service: the file does not set other
+ * tls.peers for it. */
+bool spokei_consumer_expects(const struct spoke_consumer *consumer, const char *service);
 
 /* Frees both, after the last connection. */
 void spokei_consumer_unlink(struct spoke_consumer *consumer);

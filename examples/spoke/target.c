@@ -7,6 +7,7 @@
 #include <spoke/host.h>
 #include <spoke/registry.h>
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,34 @@ static int check_url(const struct target *target, const char *verb, const char *
 	return VERB_OK;
 }
 
+/* Writes a text as a value of a URL. */
+static void encode(char *out, size_t size, const char *text)
+{
+	size_t len = 0;
+
+	for (; *text && len + 4 <= size; text++) {
+		if (isalnum((unsigned char)*text) || strchr(".-_$/", *text))
+			out[len++] = *text;
+		else
+			len += (size_t)snprintf(out + len, size - len, "%%%02X",
+						(unsigned char)*text);
+	}
+	out[len] = '\0';
+}
+
+/* The settings of a service, e.g. tls.peers, are those of a consumer whose URL names it. */
+static int name_service(struct target *target, const char *verb)
+{
+	char service[3 * TARGET_NAME_MAX + 1];
+
+	if (!*target->service || target->registry || target_has_service(target))
+		return VERB_OK;
+	encode(service, sizeof(service), target->service);
+	return target_set(target, "interface", service)
+		       ? VERB_OK
+		       : ending_say(VERB_REMOTE, verb, "out of memory");
+}
+
 int target_read(struct target *target, const char *verb, const char *place, const char *what,
 		const char *wire)
 {
@@ -160,6 +189,8 @@ int target_read(struct target *target, const char *verb, const char *place, cons
 						: read_endpoint(target, verb, place, wire);
 	if (end == VERB_OK)
 		end = check_url(target, verb, place);
+	if (end == VERB_OK)
+		end = name_service(target, verb);
 	if (end != VERB_OK)
 		target_fini(target);
 	return end;
