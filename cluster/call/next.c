@@ -428,7 +428,8 @@ static void attempt_done(struct spokei_pending *pending, const struct spokei_out
 	struct spokei_outcome explained;
 
 	if (SPOKEI_UNLIKELY(outcome->error)) {
-		if (endpoint && !outcome->written && outcome->reply == NULL) {
+		if (endpoint && outcome->reply == NULL &&
+		    (!outcome->written || outcome->error == SPOKE_EHANDSHAKE)) {
 			explained = *outcome;
 			explained.reason = outcome->error == SPOKE_ETOOLARGE
 						   ? spokei_limits_frame(attempt->call->method)

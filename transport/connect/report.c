@@ -64,9 +64,15 @@ const char *spokei_connector_name(const struct spokei_connector *connector)
 	return connector->place.name;
 }
 
+/* The calls of a connection whose handshake was refused late end before it is reported. */
 const char *spokei_connector_reason(const struct spokei_connector *connector)
 {
-	return connector->reason;
+	const struct spokei_conn *conn = connector->conn;
+	const char *why = NULL;
+
+	if (conn && conn->state == SPOKEI_CONN_CLOSED && conn->error == SPOKE_EHANDSHAKE)
+		why = spokei_stream_why(&conn->stream);
+	return why ? why : connector->reason;
 }
 
 const char *spokei_connector_shown(const char *name)

@@ -100,6 +100,9 @@ static void note_end(void *arg, const struct spoke_result *result)
 	(void)arg;
 	secplay.ended++;
 	secplay.error = result->error;
+	(void)snprintf(secplay.error_text, sizeof(secplay.error_text), "%.*s",
+		       (int)result->error_text.len,
+		       result->error_text.len ? (const char *)result->error_text.data : "");
 }
 
 void secplay_call(uint64_t timeout_ns)

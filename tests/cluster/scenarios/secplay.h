@@ -42,7 +42,8 @@ struct secplay {
 	struct spoke_request *held;
 	unsigned held_count;
 	unsigned ended;
-	int error; /* of the last call */
+	int error;            /* of the last call */
+	char error_text[256]; /* the same */
 	uint64_t seen;
 	uint64_t most; /* handshakes that a turn has begun */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Consumers with TLS: the names that they expect. */
+/* Consumers with TLS: the names that they expect, and what a call learns of a refusal. */
 #include "tests/cluster/scenarios/secplay.h"
 
 #include "core/virtual/files.h"
@@ -41,6 +41,20 @@ static void registry_decides_neither_about_tls_nor_about_names(void **state)
 	assert_false(connects_to_listed(lies, "dns:other.test"));
 	assert_false(connects_to_listed("tls.peers=dns:server.test", "dns:other.test"));
 	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_DONE), 1);
+}
+
+/* In TLS 1.3 the consumer may write before it is refused. */
+static void call_of_a_refused_consumer_ends_with_the_reason(void **state)
+{
+	(void)state;
+	secplay_provide_tls("dubbo://" AT);
+	secplay.secure.consumer.cert = secplay.secure.consumer.key = NULL;
+	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
+	secplay_call(2 * SECOND);
+	secplay_pass(3 * SECOND);
+	assert_int_equal(secplay.ended, 1);
+	assert_int_equal(secplay.error, SPOKE_EHANDSHAKE);
+	assert_non_null(strstr(secplay.error_text, "set tls.cert and tls.key"));
 }
 
 /* Makes a consumer of demo.Echo, and a method of another service. Returns the method's error. */
@@ -91,6 +105,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(registry_decides_neither_about_tls_nor_about_names),
 		TEST(method_of_a_service_with_other_peers_is_refused),
+		TEST(call_of_a_refused_consumer_ends_with_the_reason),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
