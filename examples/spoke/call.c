@@ -435,10 +435,9 @@ static int take_operands(struct caller *caller, const struct options *options)
 	end = target_read(&caller->target, VERB, caller->place, options->operands[1], caller->wire);
 	if (end == VERB_OK && caller->target.mprpc &&
 	    (caller->of.version || caller->of.group || caller->values.pair_count ||
-	     caller->of.generic || caller->of.serialization || caller->options.token ||
-	     caller->options.token_file))
+	     caller->of.generic || caller->of.serialization))
 		end = ending_say(VERB_USAGE, VERB,
-				 "MessagePack-RPC has no versions, groups, attachments, tokens, "
+				 "MessagePack-RPC has no versions, groups, attachments, "
 				 "generic calls or serializations; remove these options");
 	if (end == VERB_OK && !add_keys(caller))
 		end = ending_say(VERB_REMOTE, VERB, "out of memory");

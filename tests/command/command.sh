@@ -209,6 +209,9 @@ faults() {
 	run 0 '{"number":1,"ok":true,*}
 {"sent":1,"answered":1,*,"forbidden":1}' '*' ping "$at" -c 1 --json
 	await 'no or bad credentials for spoke.Ping' "$work/refusals"
+	# MessagePack-RPC shows it, too.
+	run 0 '1' '' call "$at" -w mprpc echo 1 --token a-long-secret-token
+	run 1 '' '*no or bad credentials*' call "$at" -w mprpc echo 1 --token another-long-token
 	finish TERM
 	# A refused ping is the last one, too, and tells the cause.
 	run 4 '1: call of $echo refused: no provider*unix:*none: No such file*1 sent, 0 answered*' '' \
@@ -504,8 +507,7 @@ secure() {
 1: *' '*: connected*' ping "$at" -c 1 --plain --ca "$certs/ca.pem" --cert "$certs/consumer.pem" --key "$certs/consumer.key"
 	run 0 '{"tls":"TLSv1.3",*,"days":36[45]}*' '*: connected*' ping "$at" -c 1 --json --ca "$certs/ca.pem" \
 		--cert "$certs/consumer.pem" --key "$certs/consumer.key"
-	run 4 '' '*' call "$at" demo.EchoService.echo 1 \
-		--ca "$certs/ca.pem"
+	run 4 '' '*set tls.cert and tls.key*' call "$at" demo.EchoService.echo 1 --ca "$certs/ca.pem"
 	run 4 '' '*self-signed certificate in certificate chain*' call "$at" demo.EchoService.echo 1 --tls
 	run 4 '' '*' call "$at" demo.EchoService.echo 1
 	run 4 '' '*it bears none of the expected names*' call "$at" demo.EchoService.echo 1 \
@@ -514,6 +516,13 @@ secure() {
 	run 2 '' '*tls.peers: "localhost" is no name*' call "$at" a.b --peer localhost
 	run 2 '' '*--ca=: must not be empty*' call "$at" a.b --ca ''
 	run 2 '' '*tls: set tls.cert and tls.key*' serve --port 0 --tls
+	run 2 '' '*pages over TLS cannot be read*' top --once https://127.0.0.1:1
+	# The names of a service are those of its section, although the URL does not name it.
+	{
+		cat "$work/conf"
+		printf 'tls.peers = dns:localhost\n[service.demo.EchoService]\ntls.peers = dns:other\n'
+	} >"$work/named"
+	run 4 '' '*it bears none of the expected names*' call "$at" demo.EchoService.echo 1 --config "$work/named"
 	finish TERM
 }
 
