@@ -6,8 +6,11 @@
 #include <spoke/stats.h>
 
 #include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -16,9 +19,16 @@ enum {
 	ALERT_BAD_RECORD = 20,
 	ALERT_OVERFLOW = 22,
 	RECORD_HEAD = 5,
+	SECRET = 32, /* of a suite with SHA-256 */
+	KEY = 16,
+	NONCE = 12,
+	TAG = 16,
+	EMPTY_RECORDS = 32, /* that are accepted in a row */
 };
 
-static const struct tlsrig_setting accepting = { .accepts = true };
+static void note_secrets(SSL_CTX *context);
+
+static const struct tlsrig_setting accepting = { .accepts = true, .set_context = note_secrets };
 
 static struct tlsrig rig;
 static unsigned char wire[ROOM];
@@ -57,6 +67,95 @@ static void assert_came(const void *bytes, size_t len)
 static void set_link(const struct spokei_vnet_link *link)
 {
 	*spokei_vnet_link(rig.world.net, rig.stream.watch.fd) = *link;
+}
+
+/* --- records that no library makes */
+
+static unsigned char secret[SECRET]; /* of the peer's keys */
+
+static void note_secret(const SSL *ssl, const char *line)
+{
+	static const char name[] = "CLIENT_TRAFFIC_SECRET_0 ";
+	const char *digits = strrchr(line, ' ') + 1;
+	size_t len;
+
+	(void)ssl;
+	if (strncmp(line, name, strlen(name)) == 0)
+		assert_int_equal(OPENSSL_hexstr2buf_ex(secret, sizeof(secret), &len, digits, '\0'),
+				 1);
+}
+
+static void note_secrets(SSL_CTX *context)
+{
+	SSL_CTX_set_keylog_callback(context, note_secret);
+}
+
+/* HKDF-Expand-Label() of RFC 8446 without a context. */
+static void derive(const char *label, unsigned char *out, size_t size)
+{
+	unsigned char info[64];
+	unsigned char digest[SECRET];
+	int len = snprintf((char *)info, sizeof(info), "%c%c%ctls13 %s", 0, (int)size,
+			   (int)(6 + strlen(label)), label);
+
+	info[len++] = 0; /* bytes of the context */
+	info[len++] = 1; /* number of the block */
+	assert_non_null(HMAC(EVP_sha256(), secret, SECRET, info, (size_t)len, digest, NULL));
+	memcpy(out, digest, size);
+}
+
+/* Writes a record of data that is the peer's record of this number. Returns its length. */
+static size_t seal(unsigned char number, const char *data, unsigned char *out)
+{
+	EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+	const size_t plain_len = strlen(data) + 1; /* with the type behind it */
+	unsigned char head[RECORD_HEAD] = { 0x17, 3, 3, 0, (unsigned char)(plain_len + TAG) };
+	unsigned char plain[64];
+	unsigned char key[KEY];
+	unsigned char nonce[NONCE];
+	int len;
+
+	memcpy(plain, data, strlen(data));
+	plain[strlen(data)] = 0x17;
+	derive("key", key, KEY);
+	derive("iv", nonce, NONCE);
+	nonce[NONCE - 1] ^= number;
+	memcpy(out, head, RECORD_HEAD);
+	assert_int_equal(EVP_EncryptInit_ex(context, EVP_aes_128_gcm(), NULL, key, nonce), 1);
+	assert_int_equal(EVP_EncryptUpdate(context, NULL, &len, head, RECORD_HEAD), 1);
+	assert_int_equal(EVP_EncryptUpdate(context, out + RECORD_HEAD, &len, plain, (int)plain_len),
+			 1);
+	assert_int_equal(EVP_EncryptFinal_ex(context, out + RECORD_HEAD + len, &len), 1);
+	assert_int_equal(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, TAG,
+					     out + RECORD_HEAD + plain_len),
+			 1);
+	EVP_CIPHER_CTX_free(context);
+	return RECORD_HEAD + plain_len + TAG;
+}
+
+static void empty_records_in_a_row_are_few(void **state)
+{
+	unsigned char number = 0;
+	size_t len = 0;
+
+	(void)state;
+	assert_string_equal(SSL_get_cipher_name(rig.peer), "TLS_AES_128_GCM_SHA256");
+	for (unsigned i = 0; i < EMPTY_RECORDS; i++)
+		len += seal(number++, "", wire + len);
+	len += seal(number++, "data", wire + len);
+	tlsrig_send(&rig, wire, len);
+	assert_came("data", 4);
+	assert_int_equal(rig.ended, TLSRIG_READING);
+	len = 0;
+	for (unsigned i = 0; i <= EMPTY_RECORDS; i++)
+		len += seal(number++, "", wire + len);
+	len += seal(number, "more", wire + len);
+	tlsrig_send(&rig, wire, len);
+	assert_came("data", 4);
+	assert_int_equal(rig.ended, -EPROTO);
+	tlsrig_hear(&rig);
+	(void)tlsrig_peer_read(&rig, came, sizeof(came));
+	assert_int_equal(rig.alert, ALERT_UNEXPECTED_MESSAGE);
 }
 
 /* --- ends */
@@ -282,6 +381,7 @@ int main(void)
 		TEST(left_out_record_is_noticed),
 		TEST(record_that_is_too_long_is_refused_by_its_head),
 		TEST(record_of_an_unknown_type_is_refused),
+		TEST(empty_records_in_a_row_are_few),
 		TEST(plain_record_in_an_open_stream_is_refused),
 		TEST(data_before_the_damage_is_given_first),
 	};
