@@ -46,6 +46,11 @@ int spokei_attempt_begin_guarded(struct spokei_attempt *attempt, struct spokei_c
 	return error == SPOKE_ESTATE ? SPOKE_EUNAVAILABLE : error;
 }
 
+bool spokei_attempt_lacked_conn(const struct spokei_outcome *outcome)
+{
+	return outcome->reply == NULL && (!outcome->written || outcome->error == SPOKE_EHANDSHAKE);
+}
+
 enum spoke_policy_fate spokei_attempt_fate(int error, bool written)
 {
 	switch (error) {

@@ -39,4 +39,8 @@ SPOKE_MUST_USE int spokei_attempt_begin_guarded(struct spokei_attempt *attempt,
 /* Returns what the end of an attempt means for another attempt. */
 enum spoke_policy_fate spokei_attempt_fate(int error, bool written);
 
+/* Returns whether an attempt ended because there was no connection, or none that the peer accepts:
+ * its endpoint may know the reason. */
+bool spokei_attempt_lacked_conn(const struct spokei_outcome *outcome);
+
 #endif

@@ -428,8 +428,7 @@ static void attempt_done(struct spokei_pending *pending, const struct spokei_out
 	struct spokei_outcome explained;
 
 	if (SPOKEI_UNLIKELY(outcome->error)) {
-		if (endpoint && outcome->reply == NULL &&
-		    (!outcome->written || outcome->error == SPOKE_EHANDSHAKE)) {
+		if (endpoint && spokei_attempt_lacked_conn(outcome)) {
 			explained = *outcome;
 			explained.reason = outcome->error == SPOKE_ETOOLARGE
 						   ? spokei_limits_frame(attempt->call->method)

@@ -269,8 +269,13 @@ static const char *check_parameters(const struct spoke_env *env, const struct sp
 	return NULL;
 }
 
-const char *spokei_check_of_consumer(enum spokei_key key, const char *value)
+const char *spokei_check_in_section(enum spokei_section section, enum spokei_key key,
+				    const char *value)
 {
+	const char *why = key == SPOKEI_KEY_TOKEN ? spokei_check_tokens(value) : NULL;
+
+	if (why || section != SPOKEI_IN_CONSUMER)
+		return why;
 	if (key == SPOKEI_KEY_TLS && strcmp(value, "optional") == 0)
 		return "a consumer never falls back to plain connections; use on or off";
 	if (key == SPOKEI_KEY_TOKEN && strcmp(value, "true") == 0)

@@ -90,8 +90,10 @@ SPOKE_MUST_USE int spokei_check_mode(const struct spoke_url *url, bool *ret_has,
 const char *spokei_check_list(const struct spoke_env *env, enum spokei_key key, const char *value,
 			      char why[SPOKEI_CHECK_WHY]);
 
-/* Returns why a value is wrong for a consumer although a provider may have it, or NULL. */
-const char *spokei_check_of_consumer(enum spokei_key key, const char *value);
+/* Checks a token, and a value that a provider may have and a consumer may not. Returns NULL or a
+ * sentence. */
+const char *spokei_check_in_section(enum spokei_section section, enum spokei_key key,
+				    const char *value);
 
 /* Checks the URL of an address to listen at, with its scheme and parameters. Returns NULL if it is
  * valid; or a sentence, which may be in `why`. */

@@ -298,13 +298,9 @@ static void check_text(struct reader *reader, enum spokei_key key, const char *v
 {
 	const struct spoke_env *env = reader->sheet->env;
 	char sentence[SPOKEI_CHECK_WHY];
-	const char *why = NULL;
+	const char *why = spokei_check_in_section(reader->part->kind, key, value);
 	int error = SPOKE_OK;
 
-	if (key == SPOKEI_KEY_TOKEN)
-		why = spokei_check_tokens(value);
-	if (why == NULL && reader->part->kind == SPOKEI_IN_CONSUMER)
-		why = spokei_check_of_consumer(key, value);
 	if (why)
 		error = SPOKE_EINVAL;
 	else if (key == SPOKEI_KEY_ADVERTISE)
