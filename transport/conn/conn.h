@@ -95,7 +95,7 @@ struct spokei_conn {
 	uint8_t probe_codec; /* codec of heartbeats: the peer's, or hessian2 until it is known */
 	uint8_t asked_codec; /* codec of the peer's last request; this side's own before it */
 	bool local;          /* accepted at a unix socket */
-	bool shm;            /* this side connects, and shares memory over the unix socket */
+	bool given;          /* the kind of its stream was given; else it is that of the link */
 	/* The owner asks for proof, and the peer has given none yet: its frames are short, few
 	 * bytes wait for it, and it gets no pushes. See spokei_conn_trust(). */
 	bool unproven;

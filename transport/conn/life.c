@@ -7,7 +7,6 @@
 #include "core/base/env.h"
 #include "core/text/sha256.h"
 
-#include "transport/stream/greet.h"
 #include "transport/wire/codecs.h"
 
 #include <errno.h>
@@ -19,6 +18,7 @@ void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_add
 {
 	SPOKE_ASSERT(conn->state == SPOKEI_CONN_CONNECTING && conn->stream.watch.fd < 0);
 	conn->stream.watch.fd = fd;
+	conn->given = kind != NULL;
 	if (kind)
 		spokei_stream_use(&conn->stream, kind);
 	conn->peer = *peer;
@@ -165,9 +165,8 @@ static void opening_ready(struct spoke_watch *ready, unsigned io)
 			spokei_conn_give_up(conn, status);
 			return;
 		}
-		if (!spokei_stream_greets(&conn->stream))
-			spokei_stream_use(&conn->stream,
-					  conn->shm ? &spokei_stream_shm : conn->link->stream);
+		if (!conn->given)
+			spokei_stream_use(&conn->stream, conn->link->stream);
 		spokei_conn_move(conn, SPOKEI_CONN_OPENING);
 	}
 	open_stream(conn);

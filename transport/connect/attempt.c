@@ -93,10 +93,11 @@ bool spokei_connector_try_path(struct spokei_connector *connector)
 
 bool spokei_connector_try_next(struct spokei_connector *connector)
 {
+	const struct spokei_stream_kind *kind = connector->place.shm ? &spokei_stream_shm : NULL;
 	const struct spoke_address *to;
 
 	while ((to = spokei_resolve_next(&connector->resolve)) != NULL) {
-		int status = start_attempt(connector, to, NULL, connector->connect_ns);
+		int status = start_attempt(connector, to, kind, connector->connect_ns);
 
 		if (status == 0)
 			return true;

@@ -74,10 +74,8 @@ static bool make_conn(struct spokei_connector *connector)
 				    &connector->conn);
 
 	connector->heard = false;
-	if (error == 0) {
+	if (error == 0)
 		connector->conn->stream.host = connector->place.host;
-		connector->conn->shm = connector->place.shm;
-	}
 	if (error == 0 && connector->profile) {
 		connector->conn->profile = connector->profile;
 		connector->conn->profile_id = connector->profile->id;

@@ -165,11 +165,6 @@ int spokei_greeting_new(const struct spoke_env *env, struct spoke_span bytes,
 	return SPOKE_OK;
 }
 
-bool spokei_stream_greets(const struct spokei_stream *stream)
-{
-	return stream->kind->open == greet_open;
-}
-
 void spokei_greeting_free(const struct spoke_env *env, struct spokei_greeting *greeting)
 {
 	spokei_free(env, greeting, 1, sizeof(*greeting));

@@ -26,9 +26,6 @@ struct spokei_greeting {
 SPOKE_MUST_USE int spokei_greeting_new(const struct spoke_env *env, struct spoke_span bytes,
 				       struct spokei_greeting **ret_greeting);
 
-/* Returns whether the stream is of such a kind. */
-bool spokei_stream_greets(const struct spokei_stream *stream);
-
 /* NULL is fine. */
 void spokei_greeting_free(const struct spoke_env *env, struct spokei_greeting *greeting);
 
