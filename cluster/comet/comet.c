@@ -181,10 +181,10 @@ static void comet_accept(void *arg, int fd, const struct spoke_address *peer, un
 static int listen_at(struct spoke_comet *comet, const struct spoke_address *address)
 {
 	struct spokei_listener **at = &comet->listeners[comet->listener_count];
-	int error = (comet->with.shared ? spokei_listener_new_shared
-					: spokei_listener_new)(comet->engine, address,
-							       &comet->quota, comet_accept, comet,
-							       at);
+	const struct spokei_listener_at where = { .address = address,
+						  .shared = comet->with.shared };
+	int error = spokei_listener_new_at(comet->engine, &where, &comet->quota, comet_accept,
+					   comet, at);
 
 	if (error)
 		return error;

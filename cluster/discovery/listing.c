@@ -273,6 +273,8 @@ int spokei_listing_identify(struct spoke_engine *engine, const struct spoke_url 
 			     SPOKEI_PLACE_HOST_MAX);
 		return error;
 	}
+	if (ret->options.shm)
+		spokei_place_share(&place);
 	error = make_key(ret, url, place.name);
 	if (error) {
 		spokei_event(engine, error, "URL: group and version together exceed %u bytes",

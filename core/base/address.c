@@ -181,6 +181,17 @@ void spokei_address_print(const struct spoke_address *address, char *text, size_
 	}
 }
 
+void spokei_address_share(char *text)
+{
+	static const char name[] = "shm:";
+	const char *path = text + strlen(UNIX_PREFIX);
+
+	if (strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) != 0)
+		return;
+	memmove(text + strlen(name), path, strlen(path) + 1);
+	memcpy(text, name, strlen(name));
+}
+
 struct spoke_span spokei_address_host(const char *text)
 {
 	const char *host = text;

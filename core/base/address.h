@@ -4,6 +4,7 @@
  *
  *   127.0.0.1:20880   IPv4     [::1]:20880   IPv6, [fe80::1%eth0]:1 with a scope
  *   unix:/run/x       a path   unix:@name    the abstract namespace of Linux
+ *   shm:/run/x        the same, to people: memory is shared over the unix socket
  *
  * Stateless; any thread.
  */
@@ -20,6 +21,10 @@ int spokei_address_parse(const char *text, struct spoke_address *ret_address);
 /* Prints an address, cut if it does not fit into `size`. A unix socket without a name prints as
  * "unix:", an unknown family as "?". */
 void spokei_address_print(const struct spoke_address *address, char *text, size_t size);
+
+/* Changes the text of a unix socket over which memory is shared: "unix:PATH" becomes "shm:PATH".
+ * Other texts stay. */
+void spokei_address_share(char *text);
 
 /* Returns the machine's part of a printed address, "[HOST]:PORT" or "HOST:PORT" in digits, without
  * the prefix of IPv4 mapped into IPv6. Its length is 0 if the address has no machine. */

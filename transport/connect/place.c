@@ -2,6 +2,8 @@
 /* Sets an address to connect to, and prints it. */
 #include "transport/connect/place.h"
 
+#include "core/base/address.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,12 +26,8 @@ static int set_path(struct spokei_place *place, const struct spoke_env *env, con
 
 void spokei_place_share(struct spokei_place *place)
 {
-	static const char name[] = "shm";
-	char *path = strchr(place->name, ':');
-
 	place->shm = true;
-	memmove(place->name + strlen(name), path, strlen(path) + 1);
-	memcpy(place->name, name, strlen(name));
+	spokei_address_share(place->name);
 }
 
 int spokei_place_set(struct spokei_place *place, const struct spoke_env *env, const char *host,

@@ -2,6 +2,7 @@
 /* The listeners of one owner; shares their addresses with owners on other engines, and hands
  * connections over where the kernel cannot distribute them. */
 #include "transport/listen/group.h"
+#include "core/base/address.h"
 #include "core/base/env.h"
 #include "core/base/pace.h"
 
@@ -227,19 +228,18 @@ static void taker_joined(void *arg, struct spokei_handoff *handoff)
 static int open_listener(struct spokei_listen_group *group, const struct spokei_listen_at *at,
 			 struct spokei_listener **ret_listener)
 {
-	bool by_kernel = at->sharing == SPOKEI_LISTEN_BY_KERNEL;
-	int error;
+	const struct spokei_listener_at where = {
+		.address = at->address,
+		.marks = at->marks,
+		.shared = at->sharing == SPOKEI_LISTEN_BY_KERNEL,
+		.has_mode = at->has_mode,
+		.mode = at->mode,
+	};
+	int error = spokei_listener_new_at(group->engine, &where, &group->quota, accept_one, group,
+					   ret_listener);
 
-	if (at->has_mode)
-		error = spokei_listener_new_mode(group->engine, at->address, &group->quota,
-						 accept_one, group, at->mode, ret_listener);
-	else
-		error = (by_kernel ? spokei_listener_new_shared
-				   : spokei_listener_new)(group->engine, at->address, &group->quota,
-							  accept_one, group, ret_listener);
 	if (error)
 		return error;
-	spokei_listener_mark(*ret_listener, at->marks);
 	spokei_listener_admit(*ret_listener, admit, at->rules);
 	return SPOKE_OK;
 }
@@ -305,16 +305,11 @@ unsigned spokei_listen_group_marks(const struct spokei_listen_group *group, size
 void spokei_listen_group_print(const struct spokei_listen_group *group, size_t index, char *text,
 			       size_t size)
 {
-	static const char shm[] = "shm";
-	static const char local[] = "unix:";
 	const struct spoke_env *env = group->engine->env;
 
 	env->net->print(env->ctx, spokei_listen_group_address(group, index), text, size);
-	if (!(spokei_listener_marks(group->listeners[index]) & SPOKEI_LISTENER_SHM) ||
-	    strncmp(text, local, strlen(local)) != 0)
-		return;
-	memmove(text + strlen(shm), text + strlen(local) - 1, strlen(text) - strlen(local) + 2);
-	memcpy(text, shm, strlen(shm));
+	if (spokei_listener_marks(group->listeners[index]) & SPOKEI_LISTENER_SHM)
+		spokei_address_share(text);
 }
 
 uint32_t spokei_listen_group_connections(const struct spokei_listen_group *group)

@@ -6,6 +6,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "transport/listen/listener.h"
+#include "core/base/address.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
 
@@ -45,7 +46,6 @@ struct spokei_listener {
 	spokei_divert divert; /* may be NULL */
 	struct spokei_rules *rules;
 	unsigned marks;
-	uint32_t mode; /* permission bits of the path */
 	void *arg;
 	struct spoke_watch watch;
 	struct spoke_timer
@@ -62,14 +62,17 @@ struct spokei_listener {
 
 /* --- events */
 
-/* Prints the address of the listener, or the end of it if it is long. */
-static const char *print_address(const struct spoke_env *env, const struct spoke_address *address,
-				 char text[ADDRESS_TEXT])
+/* Prints an address of the listener, or the end of it if it is long. */
+static const char *print_address(const struct spokei_listener *listener,
+				 const struct spoke_address *address, char text[ADDRESS_TEXT])
 {
+	const struct spoke_env *env = listener->engine->env;
 	char *shown;
 	size_t len;
 
 	env->net->print(env->ctx, address, text, ADDRESS_TEXT);
+	if (listener->marks & SPOKEI_LISTENER_SHM)
+		spokei_address_share(text);
 	len = strlen(text);
 	if (len <= ADDRESS_SHOWN)
 		return text;
@@ -106,14 +109,14 @@ static const char *advice(int error)
 	}
 }
 
-static void report_failure(struct spoke_engine *engine, const struct spoke_address *address,
-			   int error)
+static void report_failure(const struct spokei_listener *listener,
+			   const struct spoke_address *address, int error)
 {
 	char text[ADDRESS_TEXT];
 	char why[REASON_TEXT];
 
-	spokei_event(engine, SPOKE_ESYSTEM, "cannot listen at %s: %s%s",
-		     print_address(engine->env, address, text), reason(error, why), advice(error));
+	spokei_event(listener->engine, SPOKE_ESYSTEM, "cannot listen at %s: %s%s",
+		     print_address(listener, address, text), reason(error, why), advice(error));
 }
 
 /* Limits events of one kind, so that a peer cannot fill the ring of events by connecting often. */
@@ -133,8 +136,7 @@ static void report(struct spokei_listener *listener, enum report kind, int error
 
 	if (may_report(listener, kind))
 		spokei_event(listener->engine, error, "listener %s: %s",
-			     print_address(listener->engine->env, &listener->address, address),
-			     text);
+			     print_address(listener, &listener->address, address), text);
 }
 
 /* --- pausing */
@@ -189,8 +191,8 @@ static void pause_accepting(struct spokei_listener *listener, int error)
 	}
 	if (may_report(listener, REPORT_PAUSE))
 		spokei_event(listener->engine, SPOKE_ESYSTEM, "listener %s pauses: %s%s",
-			     print_address(listener->engine->env, &listener->address, text),
-			     reason(error, why), advice(error));
+			     print_address(listener, &listener->address, text), reason(error, why),
+			     advice(error));
 }
 
 static void listener_due(struct spoke_timer *timer, void *arg)
@@ -351,11 +353,6 @@ static void listener_ready(struct spoke_watch *ready, unsigned io)
 		    SPOKEI_LISTENER_BUDGET);
 }
 
-void spokei_listener_mark(struct spokei_listener *listener, unsigned marks)
-{
-	listener->marks = marks;
-}
-
 unsigned spokei_listener_marks(const struct spokei_listener *listener)
 {
 	return listener->marks;
@@ -400,16 +397,23 @@ static void listener_bury(struct spokei_task *task)
 	spokei_free(listener->engine->env, listener, 1, sizeof(*listener));
 }
 
-typedef int (*listen_fn)(void *ctx, const struct spoke_address *at, int backlog, int *ret_fd);
+/* Opens the socket. Returns 0 or a negative errno. */
+static int open_socket(const struct spoke_env *env, const struct spokei_listener_at *at,
+		       int *ret_fd)
+{
+	const int backlog = SPOKEI_LISTENER_BACKLOG;
 
-/* Opens both descriptors: the socket, and the spare one. `how` NULL: with the mode. */
-static int open_listener(struct spokei_listener *listener, const struct spoke_address *address,
-			 listen_fn how)
+	if (at->has_mode)
+		return env->net->listen_mode(env->ctx, at->address, backlog, at->mode, ret_fd);
+	return (at->shared ? env->net->listen_shared : env->net->listen)(env->ctx, at->address,
+									 backlog, ret_fd);
+}
+
+/* Opens both descriptors: the socket, and the spare one. */
+static int open_listener(struct spokei_listener *listener, const struct spokei_listener_at *at)
 {
 	const struct spoke_env *env = listener->engine->env;
-	int error = how ? how(env->ctx, address, SPOKEI_LISTENER_BACKLOG, &listener->watch.fd)
-			: env->net->listen_mode(env->ctx, address, SPOKEI_LISTENER_BACKLOG,
-						listener->mode, &listener->watch.fd);
+	int error = open_socket(env, at, &listener->watch.fd);
 
 	if (error)
 		return error;
@@ -440,8 +444,7 @@ static struct spokei_listener *make(struct spoke_engine *engine, struct spokei_q
 }
 
 /* Starts listening, or frees the listener. */
-static int begin(struct spokei_listener *listener, const struct spoke_address *address,
-		 listen_fn how)
+static int begin(struct spokei_listener *listener, const struct spokei_listener_at *at)
 {
 	struct spoke_engine *engine = listener->engine;
 	int error;
@@ -451,9 +454,10 @@ static int begin(struct spokei_listener *listener, const struct spoke_address *a
 		error = arm(listener, REST_NS);
 	if (error)
 		goto err_after_alloc;
-	error = open_listener(listener, address, how);
+	listener->marks = at->marks;
+	error = open_listener(listener, at);
 	if (error) {
-		report_failure(engine, address, error);
+		report_failure(listener, at->address, error);
 		error = SPOKE_ESYSTEM;
 		goto err_after_timer;
 	}
@@ -467,46 +471,25 @@ err_after_alloc:
 	return error;
 }
 
+int spokei_listener_new_at(struct spoke_engine *engine, const struct spokei_listener_at *at,
+			   struct spokei_quota *quota, spokei_accept accept, void *arg,
+			   struct spokei_listener **ret_listener)
+{
+	struct spokei_listener *listener = make(engine, quota, accept, arg);
+	int error = listener ? begin(listener, at) : SPOKE_ENOMEM;
+
+	if (!error)
+		*ret_listener = listener;
+	return error;
+}
+
 int spokei_listener_new(struct spoke_engine *engine, const struct spoke_address *address,
 			struct spokei_quota *quota, spokei_accept accept, void *arg,
 			struct spokei_listener **ret_listener)
 {
-	struct spokei_listener *listener = make(engine, quota, accept, arg);
-	int error = listener ? begin(listener, address, engine->env->net->listen) : SPOKE_ENOMEM;
+	const struct spokei_listener_at at = { .address = address };
 
-	if (!error)
-		*ret_listener = listener;
-	return error;
-}
-
-int spokei_listener_new_shared(struct spoke_engine *engine, const struct spoke_address *address,
-			       struct spokei_quota *quota, spokei_accept accept, void *arg,
-			       struct spokei_listener **ret_listener)
-{
-	struct spokei_listener *listener = make(engine, quota, accept, arg);
-	listen_fn how = engine->env->net->listen_shared;
-	int error = listener ? begin(listener, address, how) : SPOKE_ENOMEM;
-
-	if (!error)
-		*ret_listener = listener;
-	return error;
-}
-
-/* NOLINTNEXTLINE(readability-function-size): as the functions beside it */
-int spokei_listener_new_mode(struct spoke_engine *engine, const struct spoke_address *address,
-			     struct spokei_quota *quota, spokei_accept accept, void *arg,
-			     uint32_t mode, struct spokei_listener **ret_listener)
-{
-	struct spokei_listener *listener = make(engine, quota, accept, arg);
-	int error = SPOKE_ENOMEM;
-
-	if (listener) {
-		listener->mode = mode;
-		error = begin(listener, address, NULL);
-	}
-	if (!error)
-		*ret_listener = listener;
-	return error;
+	return spokei_listener_new_at(engine, &at, quota, accept, arg, ret_listener);
 }
 
 void spokei_listener_free(struct spokei_listener *listener)

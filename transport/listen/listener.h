@@ -46,21 +46,25 @@ SPOKE_MUST_USE int spokei_listener_new(struct spoke_engine *engine,
 				       struct spokei_quota *quota, spokei_accept accept, void *arg,
 				       struct spokei_listener **ret_listener);
 
-/* Like spokei_listener_new(), where other listeners of this kind may listen too: the kernel hands
- * each connection to one of them. Only in an environment that has listen_shared(); at a path it is
- * SPOKE_ESYSTEM. */
-SPOKE_MUST_USE int spokei_listener_new_shared(struct spoke_engine *engine,
-					      const struct spoke_address *address,
-					      struct spokei_quota *quota, spokei_accept accept,
-					      void *arg, struct spokei_listener **ret_listener);
+/* An address, and how to listen there. */
+struct spokei_listener_at {
+	const struct spoke_address *address;
+	/* The owner's marks of the address, which come with each connection. */
+	unsigned marks;
+	/* Other listeners of this kind may listen too: the kernel hands each connection to one of
+	 * them. Only in an environment that has listen_shared(); at a path it is SPOKE_ESYSTEM. */
+	bool shared;
+	/* The file of a path has the permission bits `mode`. Only in an environment that has
+	 * listen_mode(), and not with `shared`. */
+	bool has_mode;
+	uint32_t mode;
+};
 
-/* Like spokei_listener_new(), at a path whose file has these permission bits. Only in an
- * environment that has listen_mode(). */
-SPOKE_MUST_USE int spokei_listener_new_mode(struct spoke_engine *engine,
-					    const struct spoke_address *address,
-					    struct spokei_quota *quota, spokei_accept accept,
-					    void *arg, uint32_t mode,
-					    struct spokei_listener **ret_listener);
+/* Like spokei_listener_new(). `at` is borrowed for the call. */
+SPOKE_MUST_USE int spokei_listener_new_at(struct spoke_engine *engine,
+					  const struct spokei_listener_at *at,
+					  struct spokei_quota *quota, spokei_accept accept,
+					  void *arg, struct spokei_listener **ret_listener);
 
 /* Offers each connection to `divert` first; `arg` is that of `accept`. */
 void spokei_listener_divert(struct spokei_listener *listener, spokei_divert divert);
@@ -70,10 +74,7 @@ void spokei_listener_divert(struct spokei_listener *listener, spokei_divert dive
 void spokei_listener_admit(struct spokei_listener *listener, spokei_admit admit,
 			   struct spokei_rules *rules);
 
-/* Sets the owner's marks of the address, which come with each connection; 0 at first. */
-void spokei_listener_mark(struct spokei_listener *listener, unsigned marks);
-
-/* Returns the marks. */
+/* Returns the marks of the address. */
 unsigned spokei_listener_marks(const struct spokei_listener *listener);
 
 /* Sets guard() and send_buffer() of the environment for all connections that are accepted later at

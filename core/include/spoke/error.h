@@ -51,7 +51,7 @@ SPOKE_BEGIN_DECLS
 	X(ESILENT, -106, "the peer has been silent for too long")                                  \
 	X(ESLOW, -107, "the peer does not read the data sent to it")                               \
 	X(ESELF, -108, "the socket connected to itself")                                           \
-	X(EHANDSHAKE, -109, "the secure connection could not be made")                             \
+	X(EHANDSHAKE, -109, "the handshake of the connection failed")                              \
 	X(EREMOTE, -200, "the handler returned an error")                                          \
 	X(EBADREQUEST, -201, "the provider could not decode the request")                          \
 	X(EBADREPLY, -202, "the reply could not be decoded")                                       \

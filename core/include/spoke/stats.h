@@ -110,7 +110,7 @@ struct spoke_histogram;
 	X(POOL_REQUESTS, "requests handed to the pool")                                            \
 	X(POOL_WAITED, "requests that waited 100 ms or longer for a thread of the pool")           \
 	X(POOL_FULL, "requests refused because the pool's queue was full")                         \
-	X(CLOSED_HANDSHAKE, "... because no secure connection was made")                           \
+	X(CLOSED_HANDSHAKE, "... because the handshake of TLS or shared memory failed")            \
 	X(HANDSHAKES, "handshakes of TLS with accepted peers that were begun")                     \
 	X(HANDSHAKES_DONE, "handshakes of TLS with accepted peers that succeeded")                 \
 	X(HANDSHAKES_SHED, "handshakes refused because their address had too many under way")      \

@@ -15,6 +15,7 @@
 
 #include <spoke/consumer.h>
 #include <spoke/engine.h>
+#include <spoke/error.h>
 #include <spoke/host.h>
 #include <spoke/provider.h>
 #include <spoke/stats.h>
@@ -176,6 +177,43 @@ static void the_address_is_printed_as_it_was_written(void **state)
 	assert_string_equal(shown, rig.plain);
 }
 
+/* Returns the first event of the engine that contains the text. */
+static const char *event_with(const struct spoke_engine *engine, const char *part)
+{
+	static struct spoke_event event;
+
+	event.number = 0;
+	while (spoke_event_get(engine, event.number + 1, &event) == 0)
+		if (strstr(event.text, part))
+			return event.text;
+	return NULL;
+}
+
+static void an_endpoint_is_named_as_it_was_written(void **state)
+{
+	struct spoke_endpoint_info info;
+	const char *event;
+
+	(void)state;
+	consume(rig.place, "");
+	assert_int_equal(call(1), SPOKE_OK);
+	assert_int_equal(spoke_consumer_endpoints(rig.consumer, &info, 1), 1);
+	assert_string_equal(info.name, rig.place);
+	event = event_with(rig.client, "connected to");
+	assert_non_null(event);
+	assert_non_null(strstr(event, rig.place));
+	assert_null(strstr(event, "unix:"));
+}
+
+static void a_place_that_cannot_be_listened_at_is_named_as_it_was_written(void **state)
+{
+	(void)state;
+	assert_int_equal(spoke_provider_listen(rig.provider, "shm:/no/s"), SPOKE_ESYSTEM);
+	assert_non_null(event_with(rig.server, "cannot listen at shm:/no/s"));
+	assert_int_equal(spoke_provider_listen(rig.provider, "unix:/no/s"), SPOKE_ESYSTEM);
+	assert_non_null(event_with(rig.server, "cannot listen at unix:/no/s"));
+}
+
 static void rings_out_of_bounds_are_refused(void **state)
 {
 	static const char *const queries[] = { "4095", "1MiB1", "2MiB", "0" };
@@ -201,6 +239,8 @@ static void a_plain_client_is_told_apart(void **state)
 	(void)call(1);
 	await_stat(SPOKE_STAT_CLOSED_HANDSHAKE, 1);
 	assert_non_null(strstr(spoke_engine_why(rig.server), "no hello of shared memory"));
+	assert_non_null(strstr(spoke_strerror(SPOKE_EHANDSHAKE), "handshake"));
+	assert_null(strstr(spoke_strerror(SPOKE_EHANDSHAKE), "secure"));
 }
 
 static void a_plain_provider_is_told_apart(void **state)
@@ -317,6 +357,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(calls_of_all_lengths_are_answered),
 		TEST(the_address_is_printed_as_it_was_written),
+		TEST(an_endpoint_is_named_as_it_was_written),
+		TEST(a_place_that_cannot_be_listened_at_is_named_as_it_was_written),
 		TEST(rings_out_of_bounds_are_refused),
 		TEST(a_plain_client_is_told_apart),
 		TEST(a_plain_provider_is_told_apart),

@@ -163,6 +163,28 @@ static void long_unix_path_keeps_its_end(void **state)
 	assert_string_equal(text, "unix:/");
 }
 
+static void only_unix_socket_is_renamed_when_memory_is_shared(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "unix:/run/x", "shm:/run/x" },
+		{ "unix:@x", "shm:@x" },
+		{ "unix:...p/a", "shm:...p/a" },
+		{ "unix:", "shm:" },
+		{ "shm:/run/x", "shm:/run/x" },
+		{ "127.0.0.1:80", "127.0.0.1:80" },
+		{ "unix", "unix" },
+		{ "", "" },
+	};
+	char text[TEXT_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		(void)snprintf(text, sizeof(text), "%s", cases[i][0]);
+		spokei_address_share(text);
+		assert_string_equal(text, cases[i][1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +193,7 @@ int main(void)
 		cmocka_unit_test(unix_path_may_have_system_maximum),
 		cmocka_unit_test(long_unix_path_keeps_its_end),
 		cmocka_unit_test(address_print_stays_within_size),
+		cmocka_unit_test(only_unix_socket_is_renamed_when_memory_is_shared),
 	};
 
 	return cmocka_run_group_tests_name("address", tests, NULL, NULL);

@@ -421,7 +421,7 @@ class Peer {
 			findNoPeer(server, plain, "certificate");
 		}
 		// In TLS 1.3 the call is on its way when the alert comes.
-		String sentence = version.equals("TLSv1.3") ? "the secure connection could not be made"
+		String sentence = version.equals("TLSv1.3") ? "the handshake of the connection failed"
 							    : "alert certificate unknown";
 		try (Server server = new Server(context, version)) {
 			findNoPeer(server, settings("others", "consumer").replace(file("others", "ca.pem").toString(),
