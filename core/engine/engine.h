@@ -65,6 +65,7 @@ struct spoke_engine {
 	bool drained;         /* ... and all members had left, which ended a run */
 	bool behind;          /* the wheel's budget ran out before its work */
 	bool looked;          /* this round may have begun without a poll of descriptors */
+	bool late_told;       /* this late turn is counted; the wheel has not advanced since */
 	bool crowded;         /* more than one descriptor was ready in the round before */
 	atomic_bool stopping; /* the run ends when this turn does; any thread */
 	_Atomic(uintptr_t) runner;    /* the thread that runs a turn now, 0: none; for a user's loop

@@ -25,11 +25,15 @@ struct spokei_source {
 	void (*ready)(struct spokei_source *source);
 };
 
-/* Notes that it is awake. */
+/* Notes that it is awake. In a user's loop, code of the user may run after settle() and before the
+ * sleep: the loop must not sleep then. */
 static inline void spokei_source_wake(struct spoke_engine *engine, struct spokei_source *source)
 {
-	if (source->node.next == NULL)
-		spokei_list_append(&engine->sources, &source->node);
+	if (source->node.next)
+		return;
+	spokei_list_append(&engine->sources, &source->node);
+	if (SPOKEI_UNLIKELY(engine->native) && !engine->inside)
+		engine->env->loop->again(engine->loop);
 }
 
 /* Forgets it, awake or not. */

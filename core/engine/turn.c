@@ -180,8 +180,9 @@ static void look_for_sleep(struct spoke_engine *engine)
 	engine->woke(engine);
 }
 
-/* A turn stays as late as it began, however often it polls again, unless that makes it later. A
- * turn that continues the wheel's work is as late as the turn before. */
+/* A turn stays as late as it began, however often it polls again, unless that makes it later, and
+ * is counted once before the wheel advances. A turn that continues the wheel's work is as late as
+ * the turn before. */
 static void note_lateness(struct spoke_engine *engine)
 {
 	uint64_t late_ns = engine->begin_ns > engine->due_ns ? engine->begin_ns - engine->due_ns
@@ -190,8 +191,10 @@ static void note_lateness(struct spoke_engine *engine)
 	if (engine->behind || (engine->late_rounds > 0 && late_ns <= engine->late_ns))
 		return;
 	engine->late_ns = late_ns;
-	if (engine->late_rounds == 0 && spokei_engine_late(engine))
-		spokei_count(engine, SPOKE_STAT_TURNS_LATE);
+	if (engine->late_told || !spokei_engine_late(engine))
+		return;
+	engine->late_told = true;
+	spokei_count(engine, SPOKE_STAT_TURNS_LATE);
 }
 
 static void engine_begin(void *arg)
@@ -233,6 +236,7 @@ static void turn_wheel(struct spoke_engine *engine, unsigned ready)
 	engine->behind = spoke_wheel_advance(engine->wheel, engine->wheel_ns, 0) ==
 			 SPOKE_WHEEL_MORE;
 	engine->late_rounds = 0;
+	engine->late_told = false;
 }
 
 static void engine_turn(void *arg, unsigned ready)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/engine/engine.h"
+#include "core/engine/source.h"
 
 #include <spoke/engine.h>
 
@@ -114,12 +115,81 @@ static void engine_on_user_loop_refuses_turn_from_its_callback(void **state)
 	ev_loop_destroy(ev);
 }
 
+/* A source that is woken by a watcher of the user's, which runs after the engine has settled. */
+struct woken {
+	struct spokei_source source;
+	struct spoke_engine *engine;
+	struct ev_loop *ev;
+	struct ev_prepare prepare;
+	unsigned times; /* that it is woken */
+	unsigned served;
+};
+
+static bool woken_has(struct spokei_source *source)
+{
+	const struct woken *woken = spoke_container_of(source, struct woken, source);
+
+	return woken->served < woken->times;
+}
+
+static bool woken_sleep(struct spokei_source *source)
+{
+	return !woken_has(source);
+}
+
+static void woken_ready(struct spokei_source *source)
+{
+	struct woken *woken = spoke_container_of(source, struct woken, source);
+
+	woken->served++;
+	ev_break(woken->ev, EVBREAK_ALL);
+}
+
+static void wake_late(struct ev_loop *ev, struct ev_prepare *prepare, int events)
+{
+	struct woken *woken = prepare->data;
+
+	(void)ev;
+	(void)events;
+	assert_false(woken->engine->inside);
+	assert_true(spokei_list_empty(&woken->engine->sources));
+	woken->times++;
+	spokei_source_wake(woken->engine, &woken->source);
+}
+
+static void source_woken_after_settle_keeps_loop_from_waiting(void **state)
+{
+	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
+	struct spoke_engine_options options = { .native = ev };
+	struct woken woken = {
+		.source = { .has = woken_has, .sleep = woken_sleep, .ready = woken_ready },
+		.ev = ev,
+	};
+
+	(void)state;
+	/* Of the watchers of one priority, the one that was started first is called last. */
+	ev_prepare_init(&woken.prepare, wake_late);
+	ev_set_priority(&woken.prepare, EV_MINPRI);
+	woken.prepare.data = &woken;
+	ev_prepare_start(ev, &woken.prepare);
+	assert_int_equal(spoke_engine_new(&options, &woken.engine), SPOKE_OK);
+	for (unsigned i = 1; i <= 3; i++) {
+		assert_true(is_broken(ev, 10.));
+		assert_int_equal(woken.served, i);
+	}
+	spokei_source_end(&woken.source);
+	ev_prepare_stop(ev, &woken.prepare);
+	spoke_engine_free(woken.engine);
+	ev_loop_destroy(ev);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_engine_turns_in_a_loop_of_the_users),
 		cmocka_unit_test(a_drain_breaks_a_loop_of_the_users_once),
 		cmocka_unit_test(engine_on_user_loop_refuses_turn_from_its_callback),
+		cmocka_unit_test(source_woken_after_settle_keeps_loop_from_waiting),
 	};
 
 	return cmocka_run_group_tests_name("native", tests, NULL, NULL);
