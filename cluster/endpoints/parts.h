@@ -7,6 +7,7 @@
 #define SPOKEI_CLUSTER_ENDPOINTS_PARTS_H
 
 #include "cluster/endpoints/directory.h"
+#include "core/base/mix.h"
 
 /* Callbacks of endpoints. */
 extern const struct spokei_endpoint_up spokei_directory_endpoint_up;
@@ -23,11 +24,7 @@ void spokei_directory_forget(struct spokei_directory *directory);
 /* Returns a random number, which may be predictable. */
 static inline uint64_t spokei_directory_dice(struct spokei_directory *directory)
 {
-	uint64_t z = directory->dice += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
+	return spokei_mix_next(&directory->dice);
 }
 
 #endif

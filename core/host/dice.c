@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "core/host/dice.h"
 
+#include "core/base/mix.h"
 #include "core/host/clock.h"
 #include "core/host/forks.h"
 
@@ -28,23 +29,13 @@ struct store {
 
 static _Thread_local struct store store;
 
-/* splitmix64 */
-static uint64_t mix(uint64_t *state)
-{
-	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
 static void fill_without_system(struct store *full)
 {
 	uint64_t state = spokei_clock_now(NULL) ^ (uint64_t)(uintptr_t)full ^
 			 ((uint64_t)getpid() << 32);
 
 	for (size_t at = 0; at < STORE_SIZE; at += sizeof(uint64_t)) {
-		uint64_t word = mix(&state);
+		uint64_t word = spokei_mix_next(&state);
 
 		memcpy(full->bytes + at, &word, sizeof(word));
 	}

@@ -8,6 +8,8 @@
 #define _GNU_SOURCE
 #include "core/host/hostid.h"
 
+#include "core/base/mix.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -39,9 +41,7 @@ static int read_boot_id(char id[BOOT_ID_LEN])
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
 	hash ^= word + UINT64_C(0x9e3779b97f4a7c15) + (hash << 6) + (hash >> 2);
-	hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
-	return hash ^ hash >> 31;
+	return spokei_mix(hash);
 }
 
 static uint64_t mix_text(uint64_t hash, const char *text, size_t len)

@@ -15,6 +15,7 @@
 #ifndef SPOKEI_CORE_VIRTUAL_NET_PARTS_H
 #define SPOKEI_CORE_VIRTUAL_NET_PARTS_H
 
+#include "core/base/mix.h"
 #include "core/virtual/net.h"
 #include "core/virtual/net_name.h"
 
@@ -138,14 +139,10 @@ static inline void spokei_vwire_touch(const struct spokei_vwire_socket *socket)
 /* Frees closed sockets that are needed no more; every settle does it. */
 void spokei_vwire_free_unused(struct spokei_vnet *net);
 
-/* Returns the next random number of the network's seed (splitmix64). */
+/* Returns the next random number of the network's seed. */
 static inline uint64_t spokei_vwire_dice(struct spokei_vnet *net)
 {
-	uint64_t z = (net->dice += UINT64_C(0x9e3779b97f4a7c15));
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
+	return spokei_mix_next(&net->dice);
 }
 
 /* Returns true with this probability. */

@@ -2,6 +2,8 @@
 /* The random generator of the simulator: SplitMix64. */
 #include "tests/sim/dice.h"
 
+#include "core/base/mix.h"
+
 struct sim_dice sim_dice_make(uint64_t seed)
 {
 	return (struct sim_dice){ seed * UINT64_C(0xd1342543de82ef95) + 1 };
@@ -9,11 +11,7 @@ struct sim_dice sim_dice_make(uint64_t seed)
 
 uint64_t sim_throw(struct sim_dice *dice)
 {
-	uint64_t z = (dice->state += UINT64_C(0x9e3779b97f4a7c15));
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
+	return spokei_mix_next(&dice->state);
 }
 
 uint64_t sim_between(struct sim_dice *dice, uint64_t least, uint64_t most)

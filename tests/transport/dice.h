@@ -3,16 +3,14 @@
 #ifndef TESTS_TRANSPORT_DICE_H
 #define TESTS_TRANSPORT_DICE_H
 
+#include "core/base/mix.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 static inline uint64_t dice_throw(uint64_t *state)
 {
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
+	return spokei_mix_next(state);
 }
 
 /* Returns a number below `count`. */

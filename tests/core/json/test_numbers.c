@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/base/mix.h"
 #include "core/json/digits.h"
 #include "core/json/powers.h"
 #include "core/json/write.h"
@@ -22,16 +23,6 @@
 #include <string.h>
 
 #define TRIES 200000u
-
-/* A generator of numbers: the same in each run. */
-static uint64_t next(uint64_t *state)
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
 
 static uint64_t bits_of(double number)
 {
@@ -122,7 +113,7 @@ static void printed_double_reads_as_the_same_double(void **state)
 		try_double(beside(ldexp(1, exponent), 1));
 	}
 	for (unsigned i = 0; i < TRIES; i++) {
-		uint64_t bits = next(&dice);
+		uint64_t bits = spokei_mix_next(&dice);
 		double number;
 
 		memcpy(&number, &bits, sizeof(number));
@@ -137,7 +128,7 @@ static void short_number_is_printed_with_its_digits(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < TRIES / 4; i++) {
-		uint64_t number = next(&dice) % 1000000000;
+		uint64_t number = spokei_mix_next(&dice) % 1000000000;
 		char text[SPOKEI_JSON_NUMBER + 1];
 		char wanted[32];
 
@@ -154,9 +145,9 @@ static void decimal_reads_as_the_nearest_double(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < TRIES / 2; i++) {
-		uint64_t digits = next(&dice) >> next(&dice) % 64;
-		unsigned places = (unsigned)(next(&dice) % 20);
-		int exponent = (int)(next(&dice) % (i % 2 ? 60 : 700)) - (i % 2 ? 30 : 350);
+		uint64_t digits = spokei_mix_next(&dice) >> spokei_mix_next(&dice) % 64;
+		unsigned places = (unsigned)(spokei_mix_next(&dice) % 20);
+		int exponent = (int)(spokei_mix_next(&dice) % (i % 2 ? 60 : 700)) - (i % 2 ? 30 : 350);
 		char number[32];
 		char text[64];
 		double wanted;
@@ -225,7 +216,7 @@ static void digits_are_as_few_as_possible(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < TRIES / 4; i++) {
-		uint64_t bits = next(&dice) & INT64_MAX;
+		uint64_t bits = spokei_mix_next(&dice) & INT64_MAX;
 		uint64_t decimal;
 		char digits[32];
 		double number;
