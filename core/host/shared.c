@@ -2,9 +2,13 @@
 /*
  * Memory that is shared with a process at the other end of a unix socket: a file in memory, whose
  * descriptor is sent over the socket and closed on both sides once it is mapped. Its seals forbid
- * both sides to change its size, so no access to the mapping fails, unless the system counts memory
- * strictly (vm.overcommit_memory is 2) and has none left. The peer is not trusted: a file without
- * these seals, or one of another file system, is refused.
+ * both sides to change its size, and its pages are there before it is sent, so that a system
+ * without memory refuses the file, and no access to the mapping fails. The peer is not trusted: a
+ * file without these seals or pages, or one of another file system, is refused.
+ *
+ * No seal keeps the process that has made the file from giving its pages back. The system then
+ * makes them again at the next access, which fails only if it counts memory strictly
+ * (vm.overcommit_memory is 2) and has none left.
  */
 #define _GNU_SOURCE
 #include "core/host/shared.h"
@@ -20,8 +24,8 @@
 #include <unistd.h>
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-/* Descriptors that are received, to be closed; the system closes further ones. */
-#define FDS_MAX 8
+#define FDS_MAX 8       /* descriptors that are received, to be closed; the system closes others */
+#define BLOCK_BYTES 512 /* of st_blocks */
 
 /* Room for the descriptors of one message, aligned as the system wants it. */
 union fds_room {
@@ -42,6 +46,15 @@ static int map(int fd, size_t size, struct spoke_shared *ret)
 	return errno == EPERM ? -EBADMSG : -ENOMEM;
 }
 
+/* Gives an empty file its size, with all pages. */
+static int fill(int fd, size_t size)
+{
+	while (fallocate(fd, 0, 0, (off_t)size) != 0)
+		if (errno != EINTR)
+			return -errno;
+	return 0;
+}
+
 static int make_file(size_t size, int *ret_fd)
 {
 	int fd = memfd_create("spoke", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -49,12 +62,13 @@ static int make_file(size_t size, int *ret_fd)
 
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, (off_t)size) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0) {
+	error = fill(fd, size);
+	if (!error && fcntl(fd, F_ADD_SEALS, SEALS) != 0)
+		error = -errno;
+	if (error)
+		(void)close(fd);
+	else
 		*ret_fd = fd;
-		return 0;
-	}
-	error = -errno;
-	(void)close(fd);
 	return error;
 }
 
@@ -126,7 +140,7 @@ static int take_file(struct msghdr *message)
 	return -1;
 }
 
-/* Checks that the size of the file is known and stays. */
+/* Checks that the size of the file is known and stays, and that its pages are there. */
 static int measure(int file, size_t size_max, size_t *ret_size)
 {
 	struct statfs system;
@@ -141,6 +155,9 @@ static int measure(int file, size_t size_max, size_t *ret_size)
 	if (fstat(file, &stat) != 0)
 		return -errno;
 	if (stat.st_size <= 0 || (uintmax_t)stat.st_size > size_max)
+		return -EBADMSG;
+	/* This side would have to pay for the others. */
+	if ((uintmax_t)stat.st_blocks * BLOCK_BYTES < (uintmax_t)stat.st_size)
 		return -EBADMSG;
 	*ret_size = (size_t)stat.st_size;
 	return 0;

@@ -35,6 +35,33 @@ static struct {
 	unsigned open; /* descriptors at the beginning */
 } rig;
 
+/* Replaces a function of the C library. */
+#define IN_PLACE_OF(name) __asm__(name) __attribute__((visibility("default")))
+
+/* How the system gives pages. */
+static struct {
+	int error;           /* not 0: fallocate() fails with this */
+	unsigned interrupts; /* it is interrupted so often before */
+} machine;
+
+int shared_fallocate(int fd, int mode, off_t at, off_t len) IN_PLACE_OF("fallocate");
+
+int shared_fallocate(int fd, int mode, off_t at, off_t len)
+{
+	if (machine.interrupts > 0) {
+		machine.interrupts--;
+		errno = EINTR;
+		return -1;
+	}
+	if (machine.error) {
+		errno = machine.error;
+		return -1;
+	}
+	assert_int_equal(mode, 0);
+	errno = posix_fallocate(fd, at, len);
+	return errno ? -1 : 0;
+}
+
 static unsigned count_open(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
@@ -99,15 +126,23 @@ static void send_files(const int *files, unsigned count)
 	assert_int_equal(sendmsg(rig.fd[0], &message, 0), 4);
 }
 
-static int make_file(off_t size, int seals)
+/* Makes a file whose first `filled` bytes have pages. */
+static int make_sparse_file(off_t size, off_t filled, int seals)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, size), 0);
+	if (filled > 0)
+		assert_int_equal(posix_fallocate(fd, 0, filled), 0);
 	if (seals)
 		assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
 	return fd;
+}
+
+static int make_file(off_t size, int seals)
+{
+	return make_sparse_file(size, size, seals);
 }
 
 static void send_one(int fd)
@@ -186,10 +221,45 @@ static void memory_of_a_wrong_size_is_refused(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		send_one(make_file(sizes[i], SEALS));
+		send_one(make_sparse_file(sizes[i], 0, SEALS));
 		assert_int_equal(take(), -EBADMSG);
 		assert_null(rig.got.memory);
 	}
+}
+
+static void memory_without_pages_is_refused(void **state)
+{
+	static const off_t filled[] = { 0, 1, SIZE / 2 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(filled) / sizeof(filled[0]); i++) {
+		send_one(make_sparse_file(SIZE, filled[i], SEALS));
+		assert_int_equal(take(), -EBADMSG);
+		assert_null(rig.got.memory);
+	}
+}
+
+/* Nothing is sent, no descriptor is left, and the next try succeeds. */
+static void memory_that_the_system_does_not_have_is_not_made(void **state)
+{
+	static const int errors[] = { ENOSPC, ENOMEM };
+	struct iovec part = { (char[]){ "abcd" }, 4 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		machine.error = errors[i];
+		assert_int_equal(rig.env->net->share(rig.env->ctx, rig.fd[0], &part, SIZE,
+						     &rig.given),
+				 -errors[i]);
+		assert_null(rig.given.memory);
+		assert_int_equal(take(), -EAGAIN);
+		assert_int_equal(count_open(), rig.open + 2);
+	}
+	machine.error = 0;
+	machine.interrupts = 3;
+	assert_int_equal(rig.env->net->share(rig.env->ctx, rig.fd[0], &part, SIZE, &rig.given), 0);
+	assert_int_equal(machine.interrupts, 0);
+	assert_int_equal(take(), 4);
 }
 
 static void memory_that_cannot_be_written_is_refused(void **state)
@@ -239,6 +309,8 @@ int main(void)
 		TEST(bytes_without_memory_are_taken_as_they_are),
 		TEST(memory_that_could_shrink_is_refused),
 		TEST(memory_of_a_wrong_size_is_refused),
+		TEST(memory_without_pages_is_refused),
+		TEST(memory_that_the_system_does_not_have_is_not_made),
 		TEST(memory_that_cannot_be_written_is_refused),
 		TEST(descriptors_that_are_no_memory_are_refused),
 		TEST(more_than_one_descriptor_is_as_none),
