@@ -123,6 +123,14 @@ static void note_end(void *arg, const struct spoke_result *result)
 		   got.len == *(size_t *)arg && memcmp(got.data, text, got.len) == 0;
 }
 
+/* Packs the arguments of a call: a text of this length. */
+static void pack_text(struct spoke_builder *builder, size_t len, struct spoke_span *ret_args)
+{
+	spoke_builder_init(builder, spoke_host_env(), NULL);
+	spoke_pack_str(builder, text, len);
+	assert_int_equal(spoke_builder_finish(builder, ret_args), 0);
+}
+
 /* Calls with a text of this length. Its deadline bounds the time. */
 static int call(size_t len)
 {
@@ -131,9 +139,7 @@ static int call(size_t len)
 	struct spoke_span args;
 	unsigned before = rig.ended;
 
-	spoke_builder_init(&builder, spoke_host_env(), NULL);
-	spoke_pack_str(&builder, text, len);
-	assert_int_equal(spoke_builder_finish(&builder, &args), 0);
+	pack_text(&builder, len, &args);
 	assert_int_equal(spoke_call(rig.echo, args, &options, note_end, &len, NULL), 0);
 	spoke_builder_fini(&builder);
 	while (rig.ended == before)
@@ -279,19 +285,180 @@ static pid_t start_caller(void)
 	_exit(1);
 }
 
-static void the_end_of_a_killed_process_is_seen(void **state)
+/* Returns how many times memory of rings is mapped; *ret_last: where, the last time. */
+static unsigned count_rings(void **ret_last)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	unsigned count = 0;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		if (strstr(line, "/memfd:spoke") == NULL)
+			continue;
+		*ret_last = (void *)(uintptr_t)strtoull(line, NULL, 16);
+		count++;
+	}
+	assert_int_equal(fclose(maps), 0);
+	return count;
+}
+
+static void rings_of_a_killed_consumer_are_freed(void **state)
 {
 	pid_t pid = start_caller();
+	void *last = NULL;
 	int status;
 
 	(void)state;
 	assert_true(pid > 0);
+	assert_int_equal(count_rings(&last), 0);
 	await_stat(SPOKE_STAT_PROBES_READ, 1);
+	assert_int_equal(count_rings(&last), 1);
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	await_stat(SPOKE_STAT_CLOSED_BY_PEER, 1);
+	assert_int_equal(count_rings(&last), 0);
 	consume(rig.place, "");
 	assert_int_equal(call(10), SPOKE_OK);
+}
+
+static void die(struct spoke_request *request, void *arg)
+{
+	(void)request;
+	(void)arg;
+	(void)kill(getpid(), SIGKILL);
+}
+
+/* Starts a process that provides at this place until it is killed, and one of its methods kills it.
+ */
+static pid_t start_provider(const char *place)
+{
+	static const struct spoke_service_options service = { .name = "demo.Echo" };
+	static const struct spoke_handler handlers[] = {
+		{ .method = "echo", .handle = echo },
+		{ .method = "die", .handle = die },
+	};
+	struct spoke_engine *engine;
+	struct spoke_provider *provider;
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	if (spoke_engine_new(NULL, &engine) == 0 &&
+	    spoke_provider_new(engine, NULL, &provider) == 0 &&
+	    spoke_provider_add(provider, &service, handlers, 2) == 0 &&
+	    spoke_provider_listen(provider, place) == 0)
+		(void)!spoke_engine_run(engine);
+	_exit(1);
+}
+
+static void note_loss(void *arg, const struct spoke_result *result)
+{
+	unsigned *lost = arg;
+
+	rig.ended++;
+	*lost += result->error == SPOKE_ELOST;
+}
+
+static void calls_end_when_a_provider_is_killed_and_go_to_its_successor(void **state)
+{
+	const struct spoke_call_options options = { .timeout_ns = 60 * SECOND };
+	struct spoke_builder builder;
+	struct spoke_method *death;
+	struct spoke_span args;
+	unsigned lost = 0;
+	char place[96];
+	pid_t pid;
+	int status;
+
+	(void)state;
+	(void)snprintf(place, sizeof(place), "shm:%s/k", rig.folder);
+	pid = start_provider(place);
+	assert_true(pid > 0);
+	consume(place, "&retries=0&wait.ready=true");
+	assert_int_equal(call(1000), SPOKE_OK);
+	assert_int_equal(spoke_consumer_method(rig.consumer, "die", NULL, &death), 0);
+	pack_text(&builder, 10, &args);
+	rig.ended = 0;
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(spoke_call(i ? rig.echo : death, args, &options, note_loss, &lost,
+					    NULL),
+				 0);
+	spoke_builder_fini(&builder);
+	while (rig.ended < 10)
+		turn_both();
+	assert_int_equal(lost, 10);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	pid = start_provider(place);
+	assert_true(pid > 0);
+	assert_int_equal(call(1000), SPOKE_OK);
+	assert_int_equal(call(sizeof(text) - 1), SPOKE_OK);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(unlink(place + strlen("shm:")), 0);
+}
+
+/* --- fork */
+
+static void do_nothing(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+}
+
+/* Has an engine sleep until an alarm. */
+static void sleep_once(struct spoke_engine *engine)
+{
+	struct spoke_alarm alarm = { .engine = NULL };
+	uint64_t until_ns = now() + 2 * MS;
+
+	assert_int_equal(spoke_alarm_after(engine, &alarm, 2 * MS, do_nothing), 0);
+	while (now() < until_ns)
+		assert_int_equal(spoke_engine_turn(engine, true), 0);
+	(void)spoke_alarm_cancel(&alarm);
+}
+
+/* Uses everything that its parent has, and ends. */
+static void use_as_child(void)
+{
+	struct spoke_span args = { "\x90", 1 };
+	bool refused = spoke_call(rig.echo, args, NULL, note_end, NULL, NULL) == SPOKE_EFORKED &&
+		       spoke_engine_turn(rig.client, false) == SPOKE_EFORKED &&
+		       spoke_engine_turn(rig.server, false) == SPOKE_EFORKED;
+
+	spoke_engine_free(rig.client);
+	spoke_engine_free(rig.server);
+	_exit(refused ? 0 : 1);
+}
+
+/* Both sides sleep, so each access of the child would be seen. */
+static void a_child_leaves_the_rings_of_its_parent_alone(void **state)
+{
+	static unsigned char before[SPOKEI_RING_AT + 2 * 4096];
+	const struct spokei_ring_front *front;
+	void *memory = NULL;
+	int status = 1;
+	pid_t child;
+
+	(void)state;
+	consume(rig.place, "&shm.ring=4KiB");
+	assert_int_equal(call(1000), SPOKE_OK);
+	assert_int_equal(count_rings(&memory), 2);
+	front = memory;
+	do {
+		sleep_once(rig.server);
+		sleep_once(rig.client);
+	} while (front->asleep[0].bits == 0 || front->asleep[1].bits == 0);
+	memcpy(before, memory, sizeof(before));
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		use_as_child();
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_memory_equal(memory, before, sizeof(before));
+	assert_int_equal(call(1000), SPOKE_OK);
+	assert_int_equal(spoke_stat_get(rig.server, SPOKE_STAT_CLOSED), 0);
 }
 
 /* Writes anything anywhere, and rings, until it is killed. */
@@ -362,7 +529,9 @@ int main(void)
 		TEST(rings_out_of_bounds_are_refused),
 		TEST(a_plain_client_is_told_apart),
 		TEST(a_plain_provider_is_told_apart),
-		TEST(the_end_of_a_killed_process_is_seen),
+		TEST(rings_of_a_killed_consumer_are_freed),
+		TEST(calls_end_when_a_provider_is_killed_and_go_to_its_successor),
+		TEST(a_child_leaves_the_rings_of_its_parent_alone),
 		TEST(a_peer_that_scribbles_harms_nobody_else),
 	};
 

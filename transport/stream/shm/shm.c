@@ -96,9 +96,10 @@ static void take_bells(struct spokei_shm_link *link, void *room, size_t len)
 		ring(link);
 }
 
+/* Not in a forked child: it is its parent that sleeps. */
 static inline void wake_up(struct spokei_shm_link *link)
 {
-	if (SPOKEI_LIKELY(!link->slept))
+	if (SPOKEI_LIKELY(!link->slept) || spokei_engine_forked(link->stream->engine))
 		return;
 	link->slept = false;
 	spokei_ring_wake(link->own);
