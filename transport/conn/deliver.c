@@ -137,7 +137,8 @@ static const char *limit_reached(const struct spokei_conn *conn,
 	if (conn->serving_count >= link->limits.serving_per_conn_max)
 		return "the connection's limit of running requests is reached";
 	/* Peers that read are not refused because others do not. */
-	if (link->queued >= link->limits.queued_max && spokei_outlet_len(&conn->out) > QUEUED_FAIR)
+	if (link->queued >= link->limits.queued_max &&
+	    spokei_conn_queues(conn, spokei_outlet_len(&conn->out), QUEUED_FAIR + 1))
 		return "the provider has as many answers waiting as it may";
 	return NULL;
 }

@@ -23,6 +23,19 @@ bool spokei_conn_has_room(const struct spokei_conn *conn)
 	       !spokei_conn_has_next(conn);
 }
 
+/* Has a stream whose bytes count as queued call when so few wait that the pause ends. */
+static SPOKEI_NOINLINE unsigned watch_layered(struct spokei_conn *conn, unsigned io)
+{
+	struct spokei_stream *stream = &conn->stream;
+
+	stream->low = SIZE_MAX;
+	if (conn->paused & SPOKEI_PAUSED_FULL && stream->kind->queues && !conn->unwritable) {
+		stream->low = conn->unproven ? SPOKEI_UNPROVEN_OUT - 1 : conn->link->limits.out_low;
+		io |= SPOKE_IO_WRITE;
+	}
+	return stream->kind->wants(stream, io);
+}
+
 void spokei_conn_watch(struct spokei_conn *conn)
 {
 	unsigned io = 0;
@@ -38,7 +51,7 @@ void spokei_conn_watch(struct spokei_conn *conn)
 	if (conn->blocked && !conn->writable && !conn->unwritable)
 		io |= SPOKE_IO_WRITE;
 	if (SPOKEI_UNLIKELY(conn->stream.layered))
-		io = conn->stream.kind->wants(&conn->stream, io);
+		io = watch_layered(conn, io);
 	spokei_stream_watch(&conn->stream, io);
 }
 
@@ -46,8 +59,9 @@ void spokei_conn_watch(struct spokei_conn *conn)
 static inline bool is_full(const struct spokei_conn *conn)
 {
 	if (SPOKEI_UNLIKELY(conn->unproven))
-		return spokei_outlet_len(&conn->out) >= SPOKEI_UNPROVEN_OUT;
-	return spokei_buffer_len(&conn->out.out) >= conn->link->limits.out_high;
+		return spokei_conn_queues(conn, spokei_outlet_len(&conn->out), SPOKEI_UNPROVEN_OUT);
+	return spokei_conn_queues(conn, spokei_buffer_len(&conn->out.out),
+				  conn->link->limits.out_high);
 }
 
 void spokei_conn_answered(struct spokei_conn *conn)

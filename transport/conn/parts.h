@@ -91,6 +91,19 @@ void spokei_conn_rearm(struct spokei_conn *conn);
 
 /* --- flow.c */
 
+/* Returns whether at least `len` bytes, > 0, are queued: `here` in buffers of the connection, and
+ * the others in its stream. */
+static inline bool spokei_conn_queues(const struct spokei_conn *conn, size_t here, size_t len)
+{
+	const struct spokei_stream *stream = &conn->stream;
+
+	if (here >= len)
+		return true;
+	if (SPOKEI_LIKELY(!stream->layered) || stream->kind->queues == NULL || conn->unwritable)
+		return false;
+	return stream->kind->queues(stream, len - here);
+}
+
 /* Watches for the events that the state requires. */
 void spokei_conn_watch(struct spokei_conn *conn);
 

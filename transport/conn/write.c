@@ -30,6 +30,15 @@ static void give_up_writing(struct spokei_conn *conn, int status)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 }
 
+/* Ends a pause once few bytes are queued. */
+static inline void unpause_if_low(struct spokei_conn *conn)
+{
+	if (SPOKEI_UNLIKELY(conn->paused) &&
+	    !spokei_conn_queues(conn, spokei_outlet_len(&conn->out),
+				conn->link->limits.out_low + 1))
+		spokei_conn_unpause(conn);
+}
+
 /* Returns whether the descriptor has taken bytes since the last time. Bytes that a stream has taken
  * may only wait in it. */
 static SPOKEI_NOINLINE bool has_passed(struct spokei_conn *conn)
@@ -70,8 +79,7 @@ static inline void took(struct spokei_conn *conn, size_t len)
 		if (conn->state == SPOKEI_CONN_CLOSED)
 			return;
 	}
-	if (conn->paused && waits <= link->limits.out_low)
-		spokei_conn_unpause(conn);
+	unpause_if_low(conn);
 }
 
 void spokei_conn_unqueue(struct spokei_conn *conn, uint64_t mark, uint64_t frames)
@@ -91,8 +99,7 @@ void spokei_conn_unqueue(struct spokei_conn *conn, uint64_t mark, uint64_t frame
 			conn->moved_ns = 0;
 		spokei_link_return(link, out);
 	}
-	if (conn->paused && waits <= link->limits.out_low)
-		spokei_conn_unpause(conn);
+	unpause_if_low(conn);
 }
 
 /* Returns how many bytes the stream has taken, or an error after which it takes none. */
@@ -142,7 +149,12 @@ void spokei_conn_flush(struct spokei_conn *conn)
 	} else if (conn->moved_ns == 0) {
 		conn->moved_ns = now_ns;
 		spokei_conn_arm(conn);
+		if (conn->state == SPOKEI_CONN_CLOSED)
+			return;
 	}
+	/* The peer may have taken bytes that wait in the stream. */
+	if (conn->paused & SPOKEI_PAUSED_FULL)
+		unpause_if_low(conn);
 }
 
 void spokei_conn_lend(struct spokei_conn *conn)

@@ -9,6 +9,7 @@ void spokei_stream_init(struct spokei_stream *stream, struct spoke_engine *engin
 	*stream = (struct spokei_stream){
 		.engine = engine,
 		.watch = { .ready = ready, .fd = fd },
+		.low = SIZE_MAX,
 	};
 	spokei_stream_use(stream, kind);
 }

@@ -59,9 +59,10 @@ struct spokei_stream_kind {
 
 	/* Writes some of the parts, in order, and returns how many bytes it has taken. Bytes that
 	 * it has taken count as written: the peer may get them, so they are never sent again. The
-	 * stream holds few of them, because limits on queued bytes do not cover it. Bytes that
-	 * flush() has not passed on after the time for peers that do not read close the connection.
-	 * -ENOMEM: the stream has failed for want of memory, which ends the connection. */
+	 * stream holds few of them, or has queues(), because limits on queued bytes do not cover
+	 * them otherwise. Bytes that flush() has not passed on after the time for peers that do not
+	 * read close the connection. -ENOMEM: the stream has failed for want of memory, which ends
+	 * the connection. */
 	ssize_t (*write)(struct spokei_stream *stream, const struct iovec *parts, int count);
 
 	/* Ends the direction that writes, once all bytes that write() has taken are out; flush() is
@@ -89,6 +90,11 @@ struct spokei_stream_kind {
 	 * connection reads until it returns 0, some in this turn and the rest in the next ones.
 	 * NULL: 0. */
 	size_t (*pending)(const struct spokei_stream *stream);
+
+	/* Returns whether at least `len` bytes, > 0, that write() has taken wait for the peer in
+	 * memory that this side has: they count as queued output. Such a stream is ready to write
+	 * only when at most stream->low bytes wait. NULL: they do not count. */
+	bool (*queues)(const struct spokei_stream *stream, size_t len);
 
 	/* Returns how many of the bytes that write() has taken have not left this machine, or a
 	 * negative errno: unknown. Called when the peer is silent. */
@@ -120,6 +126,7 @@ struct spokei_stream {
 	struct spoke_engine *engine;
 	const struct spokei_stream_kind *kind;
 	unsigned io;              /* watched events */
+	size_t low;               /* of a kind with queues(): see there */
 	bool accepted;            /* this side has accepted the connection */
 	bool layered;             /* the kind has wants(), pending(), flush() and passed() */
 	uint8_t ring_bits;        /* of a kind with rings: log2 of their bytes */

@@ -517,6 +517,70 @@ static void a_peer_that_scribbles_harms_nobody_else(void **state)
 	assert_int_equal(call(sizeof(text) - 1), SPOKE_OK);
 }
 
+/* --- limits */
+
+#define FLOOD 100u
+#define FLOOD_LEN 500u
+
+static void count_end(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	rig.ended++;
+	rig.error = result->error ? result->error : rig.error;
+}
+
+/* Calls `$echo` often, which peers without a token may, and sends all requests. */
+static void flood(void)
+{
+	const struct spoke_call_options options = { .timeout_ns = 60 * SECOND };
+	struct spoke_method *method;
+	struct spoke_builder builder;
+	struct spoke_span args;
+
+	assert_int_equal(spoke_consumer_method(rig.consumer, "$echo", NULL, &method), 0);
+	pack_text(&builder, FLOOD_LEN, &args);
+	for (unsigned i = 0; i < FLOOD; i++)
+		assert_int_equal(spoke_call(method, args, &options, count_end, NULL, NULL), 0);
+	spoke_builder_fini(&builder);
+	assert_int_equal(spoke_engine_turn(rig.client, false), 0);
+}
+
+static void make_private_provider(void)
+{
+	static const struct spoke_provider_options options = { .token = "correct-horse-1" };
+	static const struct spoke_service_options service = { .name = "demo.Echo" };
+	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
+	char place[96];
+
+	(void)snprintf(place, sizeof(place), "shm:%s/t", rig.folder);
+	assert_int_equal(spoke_provider_new(rig.server, &options, &rig.provider), 0);
+	assert_int_equal(spoke_provider_add(rig.provider, &service, &handler, 1), 0);
+	assert_int_equal(spoke_provider_listen(rig.provider, place), 0);
+	consume(place, "&retries=0");
+}
+
+/* All answers would fit into the ring. */
+static void an_unproven_peer_that_does_not_read_is_not_read(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	make_private_provider();
+	await_stat(SPOKE_STAT_PROBES_READ, 1);
+	for (unsigned i = 0; i < 10; i++)
+		turn_both();
+	before = spoke_stat_get(rig.server, SPOKE_STAT_MESSAGES_WRITTEN);
+	flood();
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(spoke_engine_turn(rig.server, false), 0);
+	assert_in_range(spoke_stat_get(rig.server, SPOKE_STAT_MESSAGES_WRITTEN) - before, 1, 5);
+	assert_true(spoke_stat_get(rig.server, SPOKE_STAT_READS_PAUSED) > 0);
+	assert_int_equal(rig.ended, 0);
+	while (rig.ended < FLOOD)
+		turn_both();
+	assert_int_equal(rig.error, SPOKE_OK);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -533,6 +597,7 @@ int main(void)
 		TEST(calls_end_when_a_provider_is_killed_and_go_to_its_successor),
 		TEST(a_child_leaves_the_rings_of_its_parent_alone),
 		TEST(a_peer_that_scribbles_harms_nobody_else),
+		TEST(an_unproven_peer_that_does_not_read_is_not_read),
 	};
 
 	return cmocka_run_group_tests_name("calls over shared memory", tests, NULL, NULL);

@@ -242,6 +242,60 @@ static void progress_is_what_the_ring_has_taken(void **state)
 	assert_int_equal(spokei_stream_shm.unsent(&pair->sides[0]), 4000);
 }
 
+static void bytes_that_the_peer_has_not_taken_are_queued(void **state)
+{
+	struct pair *pair = *state;
+	const struct spokei_stream *writer = &pair->sides[0];
+
+	open_both(pair);
+	assert_false(spokei_stream_shm.queues(writer, 1));
+	assert_int_equal(write_to(pair, 0, 1000), 1000);
+	assert_true(spokei_stream_shm.queues(writer, 1000));
+	assert_false(spokei_stream_shm.queues(writer, 1001));
+	assert_int_equal(read_from(pair, 1, 600), 600);
+	assert_false(spokei_stream_shm.queues(writer, 401));
+	assert_true(spokei_stream_shm.queues(writer, 400));
+	assert_false(spokei_stream_shm.queues(&pair->sides[1], 1));
+}
+
+static void an_impossible_counter_is_found_when_bytes_are_counted(void **state)
+{
+	struct pair *pair = *state;
+	const struct spokei_stream *writer = &pair->sides[0];
+
+	open_both(pair);
+	assert_int_equal(write_to(pair, 0, 1000), 1000);
+	atomic_store(&link_of(pair, 0)->out.words->taken, 1001);
+	assert_false(spokei_stream_shm.queues(writer, 1));
+	assert_int_equal(write_to(pair, 0, 1), -EPROTO);
+	assert_int_equal(read_from(pair, 0, 1), -EPROTO);
+	assert_non_null(strstr(spokei_stream_why(writer), "impossible"));
+}
+
+static void a_writer_that_waits_for_few_bytes_is_woken_then_only(void **state)
+{
+	struct pair *pair = *state;
+	struct spokei_shm_link *link;
+
+	open_both(pair);
+	link = link_of(pair, 0);
+	assert_int_equal(write_to(pair, 0, 3000), 3000);
+	pair->sides[0].low = 500;
+	sleep_both(pair, SPOKE_IO_WRITE, 0);
+	assert_int_equal(read_from(pair, 1, 2499), 2499);
+	assert_true(is_rung(pair, 0)); /* the peer does not know the number */
+	(void)spokei_stream_shm.flush(&pair->sides[0]);
+	assert_false(link->source.has(&link->source));
+	assert_int_equal(read_from(pair, 1, 1), 1);
+	assert_true(link->source.has(&link->source));
+	/* It looks again when it may wait for fewer. */
+	pair->sides[0].low = 400;
+	sleep_both(pair, SPOKE_IO_WRITE, 0);
+	pair->sides[0].low = SIZE_MAX;
+	(void)spokei_stream_shm.wants(&pair->sides[0], SPOKE_IO_WRITE);
+	assert_true(spokei_sources_lull(pair->engine));
+}
+
 /* Sends a hello of its own, with memory of that size; 0: without. */
 static int open_after(struct pair *pair, const unsigned char *hello, size_t len, size_t size)
 {
@@ -322,6 +376,9 @@ int main(void)
 		TEST(bytes_of_a_peer_that_is_gone_are_still_read),
 		TEST(an_impossible_counter_ends_the_stream),
 		TEST(progress_is_what_the_ring_has_taken),
+		TEST(bytes_that_the_peer_has_not_taken_are_queued),
+		TEST(an_impossible_counter_is_found_when_bytes_are_counted),
+		TEST(a_writer_that_waits_for_few_bytes_is_woken_then_only),
 		TEST(a_hello_that_lies_is_refused),
 		TEST(a_silent_peer_costs_no_memory),
 	};

@@ -127,6 +127,23 @@ static void an_impossible_count_of_the_reader_is_an_error(void **state)
 	assert_int_equal(write_bytes(0, bytes, 1), -EPROTO);
 }
 
+/* The writer goes by its copy, and refuses as soon as it needs a new one. */
+static void an_impossible_count_of_the_reader_gives_no_room(void **state)
+{
+	unsigned char bytes[SIZE] = { 0 };
+
+	(void)state;
+	assert_int_equal(write_bytes(0, bytes, 100), 100);
+	atomic_store(&front()->rings[0].taken, SIZE + 1);
+	assert_int_equal(write_bytes(0, bytes, SIZE - 100), SIZE - 100);
+	assert_int_equal(write_bytes(0, bytes, 1), -EPROTO);
+	assert_int_equal(spokei_ring_look(&pair.out[0]), -EPROTO);
+	assert_int_equal(write_bytes(0, bytes, SIZE), -EPROTO);
+	assert_int_equal(pair.out[0].put, SIZE);
+	atomic_store(&front()->rings[0].taken, 100);
+	assert_int_equal(write_bytes(0, bytes, SIZE), 100);
+}
+
 static void a_count_that_goes_back_gives_no_byte_twice(void **state)
 {
 	unsigned char bytes[16];
@@ -188,6 +205,7 @@ int main(void)
 		cmocka_unit_test_setup(a_full_ring_takes_what_fits_and_then_nothing, set_up),
 		cmocka_unit_test_setup(an_impossible_count_of_the_writer_is_an_error, set_up),
 		cmocka_unit_test_setup(an_impossible_count_of_the_reader_is_an_error, set_up),
+		cmocka_unit_test_setup(an_impossible_count_of_the_reader_gives_no_room, set_up),
 		cmocka_unit_test_setup(a_count_that_goes_back_gives_no_byte_twice, set_up),
 		cmocka_unit_test_setup(a_side_that_sleeps_is_woken_once_and_for_its_bits, set_up),
 		cmocka_unit_test_setup(the_end_is_seen_after_the_last_bytes, set_up),

@@ -33,6 +33,7 @@ struct spokei_shm_link {
 	struct spokei_ring_sleep *peer;
 	uint64_t passed; /* bytes put into the ring */
 	int end;         /* the errno with which the socket has ended; 0: not, or as it should */
+	size_t low;      /* to write, the connection waits until so few bytes are unread */
 	uint8_t wants;   /* events for which the connection waits, of enum spoke_io */
 	bool open;
 	bool slept;  /* the peer may have been asked to ring */

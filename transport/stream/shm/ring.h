@@ -151,6 +151,16 @@ static inline ssize_t spokei_ring_unread(const struct spokei_ring_out *out)
 	return SPOKEI_LIKELY(len <= out->size) ? (ssize_t)len : -EPROTO;
 }
 
+/* The same, for later writes too. */
+static inline ssize_t spokei_ring_look(struct spokei_ring_out *out)
+{
+	ssize_t unread = spokei_ring_unread(out);
+
+	if (SPOKEI_LIKELY(unread >= 0))
+		out->taken = out->put - (uint32_t)unread;
+	return unread;
+}
+
 /* Returns whether so much of the ring is free that it is worth waking its writer. */
 static inline bool spokei_ring_roomy(size_t unread, uint32_t size)
 {
@@ -179,15 +189,16 @@ static inline ssize_t spokei_ring_write(struct spokei_ring_out *out, const struc
 	size_t room;
 	size_t done = 0;
 
+	/* The copy was checked when it was made, whatever the peer's counter is now. */
+	SPOKE_ASSERT(out->put - out->taken <= out->size);
 	for (int i = 0; i < count; i++)
 		left += parts[i].iov_len;
 	room = out->size - (out->put - out->taken);
 	if (room < left) {
-		ssize_t unread = spokei_ring_unread(out);
+		ssize_t unread = spokei_ring_look(out);
 
 		if (unread < 0)
 			return unread;
-		out->taken = out->put - (uint32_t)unread;
 		room = out->size - (size_t)unread;
 	}
 	if (room == 0 && left > 0)

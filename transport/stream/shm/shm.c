@@ -12,7 +12,8 @@
 static const char *const sentences[SPOKEI_SHM_FAULTS] = {
 	[SPOKEI_SHM_NO_HELLO] = "no hello of shared memory came first; write shm: there, too",
 	[SPOKEI_SHM_NO_MEMORY_SENT] = "the peer's hello came without memory, or with more than one",
-	[SPOKEI_SHM_BAD_MEMORY] = "the peer's memory could change its size, or is too large",
+	[SPOKEI_SHM_BAD_MEMORY] =
+		"the peer's memory could change its size, lacks pages or is too large",
 	[SPOKEI_SHM_BAD_SIZE] = "the peer's memory has another size than its hello says",
 	[SPOKEI_SHM_BAD_VERSION] = "the peer uses another version of shared memory",
 	[SPOKEI_SHM_CANNOT_MAP] = "the peer's memory cannot be mapped",
@@ -123,7 +124,9 @@ static bool writable(const struct spokei_shm_link *link)
 {
 	ssize_t unread = spokei_ring_unread(&link->out);
 
-	return link->gone || unread < 0 || spokei_ring_roomy((size_t)unread, link->out.size);
+	if (link->gone || unread < 0)
+		return true;
+	return spokei_ring_roomy((size_t)unread, link->out.size) && (size_t)unread <= link->low;
 }
 
 static bool has(const struct spokei_shm_link *link)
@@ -262,9 +265,10 @@ static unsigned shm_wants(const struct spokei_stream *stream, unsigned io)
 	if (!link->open)
 		return link->owes ? SPOKE_IO_WRITE : SPOKE_IO_READ;
 	/* It has to look at more now than it did before it fell asleep. */
-	if (io & ~(unsigned)link->wants)
+	if (io & ~(unsigned)link->wants || stream->low > link->low)
 		wake_up(link);
 	link->wants = (uint8_t)io;
+	link->low = stream->low;
 	if (link->gone)
 		return 0;
 	return (io ? SPOKE_IO_READ : 0) | (link->owes ? SPOKE_IO_WRITE : 0);
@@ -275,6 +279,19 @@ static size_t shm_pending(const struct spokei_stream *stream)
 	const struct spokei_shm_link *link = stream->state;
 
 	return link->open ? readable(link) : 0;
+}
+
+static bool shm_queues(const struct spokei_stream *stream, size_t len)
+{
+	struct spokei_shm_link *link = stream->state;
+	ssize_t unread;
+
+	if (SPOKEI_LIKELY(link->out.put - link->out.taken < len) || link->gone)
+		return false;
+	unread = spokei_ring_look(&link->out);
+	if (unread < 0)
+		(void)break_up(link);
+	return unread >= (ssize_t)len;
 }
 
 static ssize_t shm_unsent(const struct spokei_stream *stream)
@@ -314,6 +331,7 @@ const struct spokei_stream_kind spokei_stream_shm = {
 	.passed = shm_passed,
 	.wants = shm_wants,
 	.pending = shm_pending,
+	.queues = shm_queues,
 	.unsent = shm_unsent,
 	.guard = shm_guard,
 	.why = shm_why,
