@@ -294,11 +294,14 @@ static void leases_drain(struct spokei_member *member)
 	spokei_engine_soon(leases->engine, &leases->rest);
 }
 
-/* The store's clock went on while the machine slept: everything is due, and all timers are late. */
+/* The store's clock went on while the machine slept: everything is due, and all timers are late.
+ * The timers of leases that were ended before, in a callback of this turn, stay off. */
 static void leases_woke(struct spokei_member *member)
 {
 	struct spoke_leases *leases = leases_of(member);
 
+	if (leases->ended)
+		return;
 	for (uint32_t i = 0; i < leases->cells.used; i++) {
 		struct spokei_lease *lease = spokei_slab_at(&leases->cells, i);
 

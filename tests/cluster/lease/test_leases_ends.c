@@ -97,6 +97,20 @@ static void leases_freed_inside_lost_end(void **state)
 	}
 }
 
+static void leases_freed_inside_lost_after_sleep_end(void **state)
+{
+	struct leaserig_ask *first = leaserig_hold("first");
+	struct leaserig_ask *second = leaserig_hold("second");
+
+	(void)state;
+	first->then = free_inside;
+	spokei_world_sleep(&rig.world, 2 * LEASERIG_TTL);
+	leaserig_pass(LEASERIG_TTL);
+	assert_int_equal(first->why, SPOKE_LEASE_EXPIRED);
+	assert_int_equal(second->lost, 1);
+	assert_int_equal(second->why, SPOKE_LEASE_CLOSED);
+}
+
 static void leases_freed_inside_a_failed_ask_end(void **state)
 {
 	struct leaserig_ask *asks[3];
@@ -348,6 +362,7 @@ int main(void)
 		TEST(leases_without_an_ask_end_while_the_engine_goes_on),
 		TEST(leases_freed_inside_told_end),
 		TEST(leases_freed_inside_lost_end),
+		TEST(leases_freed_inside_lost_after_sleep_end),
 		TEST(leases_freed_inside_a_failed_ask_end),
 		TEST(leases_freed_while_a_batch_is_disowned_end),
 		TEST(freed_engine_ends_all_leases),
