@@ -3,6 +3,7 @@
 #include "tests/integration/httprig.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,6 +266,66 @@ static void a_drain_answers_what_it_serves(struct stage *stage)
 	assert_closed_mutely(busy);
 }
 
+/* Takes the last response of a connection: it says so, and the connection ends. */
+static void take_last(struct raw *raw, unsigned status, const char *body)
+{
+	struct http_answer answer;
+
+	http_take(raw, &answer);
+	assert_int_equal(answer.status, status);
+	assert_non_null(strstr(answer.head, "\r\nConnection: close\r\n"));
+	assert_int_equal(fnmatch(body, answer.body, 0), 0);
+	assert_closed_mutely(raw);
+}
+
+/* A client that is between two requests cannot know of the drain. */
+static void a_drain_serves_requests_that_cross_it(struct stage *stage)
+{
+	struct raw *raw = http_to_provider(stage, NULL);
+	struct raw *twice = raw_connect(stage);
+	struct raw *idle = raw_connect(stage);
+	struct http_answer answer;
+
+	assert_http_lives(raw);
+	assert_http_lives(twice);
+	assert_http_lives(idle);
+	drain(stage);
+	assert_int_equal(raw_pull(idle), 0);
+	assert_false(idle->ended);
+	http_post(raw, ECHO, "1");
+	take_last(raw, 200, "1\n");
+	http_ask(twice, "POST " ECHO " HTTP/1.1\r\n" HTTP_HOST "Content-Length: 1\r\n\r\n2"
+			"POST " ECHO " HTTP/1.1\r\n" HTTP_HOST "Content-Length: 1\r\n\r\n3");
+	http_take(twice, &answer);
+	assert_int_equal(answer.status, 200);
+	if (stage->on != STAGE_ROUGH) /* there the second one comes too late */
+		take_last(twice, 503, "*\"written\":false}\n");
+	assert_closed_mutely(idle);
+}
+
+static void a_drain_answers_a_request_that_comes_in_parts(struct stage *stage)
+{
+	static const char begin[] = "POST " ECHO " HTTP/1.1\r\n" HTTP_HOST
+				    "Content-Length: 2\r\n\r\n1";
+	struct raw *early = http_to_provider(stage, NULL);
+	struct raw *late = raw_connect(stage);
+	struct raw *never_ends = raw_connect(stage);
+
+	RAW_SEND(early, begin);
+	RAW_SEND(late, begin);
+	RAW_SEND(never_ends, begin);
+	stage_pass(stage, 10 * MS);
+	drain(stage);
+	RAW_SEND(early, "0");
+	take_last(early, 200, "10\n");
+	stage_pass(stage, 310 * MS);
+	assert_int_equal(raw_pull(late), 0);
+	assert_false(late->ended);
+	RAW_SEND(late, "0");
+	take_last(late, 503, "*\"written\":false}\n");
+	assert_closed_mutely(never_ends);
+}
+
 static void a_provider_may_end_while_it_serves(struct stage *stage)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
@@ -384,6 +445,8 @@ int main(void)
 		ROW(a_flood_of_requests_has_a_bound, STAGE_SMOOTH),
 		ROW(idle_clients_are_closed, STAGE_MEMORY),
 		ROW(a_drain_answers_what_it_serves, STAGE_ALL),
+		ROW(a_drain_serves_requests_that_cross_it, STAGE_ALL),
+		ROW(a_drain_answers_a_request_that_comes_in_parts, STAGE_VIRTUAL),
 		ROW(a_provider_may_end_while_it_serves, STAGE_ALL),
 		ROW(pages_get_no_pushes, STAGE_ALL),
 		ROW(memory_may_fail_at_each_allocation, STAGE_VIRTUAL),

@@ -72,11 +72,22 @@ static void answer(struct spokei_conn *conn, const struct place *place,
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 }
 
+/* Returns whether this answer ends its connection. On a wire without ids it is the drain notice, so
+ * no request behind it has crossed that. */
+static bool is_last(struct spokei_conn *conn)
+{
+	conn->readonly |= conn->announced && conn->wire->in_order;
+	return conn->ending;
+}
+
 void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *request,
 		       struct spokei_message *message)
 {
 	struct place place = { request->id, request->codec, request->bare };
 
+	/* A question may come before its request. */
+	if (SPOKEI_UNLIKELY(conn->ending) && request->kind == SPOKEI_REQUEST)
+		message->last = is_last(conn);
 	if (request->two_way)
 		answer(conn, &place, message);
 }
@@ -87,7 +98,6 @@ void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *r
 	struct spokei_message message = {
 		.error = error,
 		.error_text = spokei_span(text, strlen(text)),
-		.last = conn->ending,
 	};
 
 	spokei_conn_reply(conn, request, &message);
@@ -175,7 +185,7 @@ static SPOKEI_NOINLINE void answer_turn(struct spokei_conn *conn, const struct p
 	const struct spoke_env *env = spokei_conn_engine(conn)->env;
 
 	conn->answer_ns = 0;
-	message->last = conn->ending;
+	message->last = is_last(conn);
 	/* It was not idle. The turn may be an old one, where the answer is given outside of any. */
 	conn->idle.since_ns = env->coarse(env->ctx);
 	answer(conn, place, message);

@@ -14,7 +14,8 @@
  * READONLY, the drain notice, means: this side accepts no more requests and sends none. It is
  * queued after all earlier output, and the peer answers it with READONLY. A side that has sent and
  * received it has thus read every request. Java peers do not answer READONLY, so requests are
- * served until the answer or for 300 ms, and refused afterwards.
+ * served until the answer or for 300 ms, and refused afterwards. On a wire without ids nothing is
+ * sent by itself: the next answer tells that it is the last one.
  */
 #ifndef SPOKEI_TRANSPORT_CONN_CONN_H
 #define SPOKEI_TRANSPORT_CONN_CONN_H

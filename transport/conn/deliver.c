@@ -12,8 +12,6 @@
 
 #define MINUTE_NS UINT64_C(60000000000)
 #define WRITABLES_MAX 100u /* times a minute that a peer may take READONLY back */
-/* How long after READONLY a peer that does not answer it may still send requests. */
-#define CROSSING_NS UINT64_C(300000000)
 #define TEXT_MAX 96u       /* bytes of an explanation */
 #define QUEUED_FAIR 65536u /* queued bytes that every peer may cause */
 
@@ -120,7 +118,7 @@ static void deliver_reply(struct spokei_conn *conn, const struct spokei_message 
 static SPOKEI_NOINLINE bool may_have_crossed(const struct spokei_conn *conn)
 {
 	return conn->state == SPOKEI_CONN_FINISHING && conn->announced && !conn->readonly &&
-	       spokei_conn_engine(conn)->begin_ns - conn->announced_ns < CROSSING_NS;
+	       spokei_conn_engine(conn)->begin_ns - conn->announced_ns < SPOKEI_CROSSING_NS;
 }
 
 static const char *limit_reached(const struct spokei_conn *conn,

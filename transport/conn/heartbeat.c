@@ -58,14 +58,19 @@ void spokei_conn_announce(struct spokei_conn *conn)
 	const struct spokei_link *link = conn->link;
 	struct spokei_message message = { .kind = SPOKEI_READONLY, .codec = conn->probe_codec };
 
-	if (conn->announced || conn->unwritable || conn->wire == NULL || !conn->wire->probes)
+	if (conn->announced || conn->unwritable || conn->in.wire == NULL)
 		return;
-	/* A peer that gets no notice learns of the drain from refused requests. */
-	if (spokei_conn_put(conn, &message, 0))
-		return;
+	/* On a wire without ids the next answer is the notice, also to a request that is not whole
+	 * yet. Other peers that get no notice learn of the drain from refused requests. */
+	if (!conn->in.wire->in_order) {
+		if (conn->wire == NULL || !conn->wire->probes)
+			return;
+		if (spokei_conn_put(conn, &message, 0))
+			return;
+		spokei_count(link->engine, SPOKE_STAT_READONLY_WRITTEN);
+	}
 	conn->announced = true;
 	conn->announced_ns = link->engine->begin_ns;
-	spokei_count(link->engine, SPOKE_STAT_READONLY_WRITTEN);
 	spokei_conn_arm(conn);
 }
 

@@ -21,6 +21,8 @@
 #define SPOKEI_HALF_NS UINT64_C(60000000000)
 /* Time limit for the peer to answer READONLY. */
 #define SPOKEI_GOODBYE_NS UINT64_C(3000000000)
+/* How long after READONLY a peer that does not answer it may still send requests. */
+#define SPOKEI_CROSSING_NS UINT64_C(300000000)
 /* Queued bytes at which an unproven peer is not read any more. */
 #define SPOKEI_UNPROVEN_OUT 1024u
 #define SPOKEI_UNKNOWN_REPLIES 1000u /* in a minute; beyond: close */

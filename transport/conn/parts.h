@@ -59,6 +59,9 @@ void spokei_conn_part(struct spokei_conn *conn);
 /* Returns the time limit of the frame or the handshake that began at conn->frame_ns. */
 uint64_t spokei_conn_frame_limit(const struct spokei_conn *conn);
 
+/* Returns how long the peer may send requests after the drain notice. */
+uint64_t spokei_conn_goodbye_limit(const struct spokei_conn *conn);
+
 /* Returns whether the peer's silence can mean anything now. */
 static inline bool spokei_conn_is_listened_to(const struct spokei_conn *conn)
 {

@@ -38,6 +38,11 @@ uint64_t spokei_conn_frame_limit(const struct spokei_conn *conn)
 	return spokei_conn_is_opening(conn) ? limits->handshake_ns : limits->frame_ns;
 }
 
+uint64_t spokei_conn_goodbye_limit(const struct spokei_conn *conn)
+{
+	return conn->in.wire->in_order ? SPOKEI_CROSSING_NS : conn->link->limits.goodbye_ns;
+}
+
 /* Returns when the connection is to be checked next; UINT64_MAX: never. */
 static uint64_t next_due(const struct spokei_conn *conn)
 {
@@ -56,7 +61,8 @@ static uint64_t next_due(const struct spokei_conn *conn)
 	if (!conn->heard && limits->mute_ns)
 		due_ns = earlier(due_ns, spokei_later(conn->born_ns, limits->mute_ns));
 	if (conn->announced && !conn->readonly && conn->state == SPOKEI_CONN_FINISHING)
-		due_ns = earlier(due_ns, spokei_later(conn->announced_ns, limits->goodbye_ns));
+		due_ns = earlier(due_ns,
+				 spokei_later(conn->announced_ns, spokei_conn_goodbye_limit(conn)));
 	return earlier(due_ns, idle_due(conn));
 }
 
