@@ -110,22 +110,21 @@ static void reply_services(struct spoke_request *request, void *arg)
 
 /* --- the OpenAPI document */
 
-/* A service with the same name as an earlier one has the same paths, which are listed once. */
-static bool is_listed(const struct spokei_routes *services, const struct spokei_service *service)
+/* Another version or group of a service has the same paths, each of which is listed once. */
+static bool is_path(const struct spokei_routes *services, const struct spokei_route *route)
 {
 	const struct spokei_service *other = NULL;
+	struct spoke_span name = route->service->name;
 
-	while ((other = next_service(services, other)) != NULL && other != service) {
-		if (other->name.len == service->name.len &&
-		    memcmp(other->name.data, service->name.data, service->name.len) == 0)
+	if (route->method.len == 0 || spokei_route_is_common(route->method))
+		return false;
+	while ((other = next_service(services, other)) != NULL && other != route->service) {
+		if (other->name.len == name.len &&
+		    memcmp(other->name.data, name.data, name.len) == 0 &&
+		    spokei_map_get(&other->methods, route->method.data, route->method.len))
 			return false;
 	}
 	return true;
-}
-
-static bool is_path(const struct spokei_route *route)
-{
-	return route->method.len > 0 && !spokei_route_is_common(route->method);
 }
 
 static size_t count_paths(const struct spokei_routes *services)
@@ -134,10 +133,8 @@ static size_t count_paths(const struct spokei_routes *services)
 	size_t count = 0;
 
 	while ((service = next_service(services, service)) != NULL) {
-		bool listed = is_listed(services, service);
-
-		for (size_t i = 0; i < service->count && listed; i++)
-			count += is_path(&service->routes[i]);
+		for (size_t i = 0; i < service->count; i++)
+			count += is_path(services, &service->routes[i]);
 	}
 	return count;
 }
@@ -282,10 +279,8 @@ static void pack_openapi(struct spoke_builder *builder, const struct spokei_rout
 	key(builder, "paths");
 	spoke_pack_map(builder, count_paths(services));
 	while ((service = next_service(services, service)) != NULL) {
-		bool listed = is_listed(services, service);
-
-		for (size_t i = 0; i < service->count && listed; i++) {
-			if (is_path(&service->routes[i]))
+		for (size_t i = 0; i < service->count; i++) {
+			if (is_path(services, &service->routes[i]))
 				pack_route(builder, &service->routes[i]);
 		}
 	}

@@ -298,6 +298,30 @@ static void openapi_document_is_made_again_only_for_new_services(struct stage *s
 	assert_http_lives(raw);
 }
 
+static void openapi_lists_the_methods_of_each_version(struct stage *stage)
+{
+	static const struct spoke_service_options options[] = {
+		{ .name = "demo.New", .version = "1" },
+		{ .name = "demo.New", .version = "2" },
+	};
+	static const struct spoke_handler handlers[] = {
+		{ .method = "old", .handle = never },
+		{ .method = "new", .handle = never },
+	};
+	struct raw *raw = http_to_provider(stage, NULL);
+	struct http_answer answer;
+
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(spoke_provider_add(stage->provider, &options[i], handlers, i + 1),
+				 SPOKE_OK);
+	http_ask(raw, "GET /openapi.json HTTP/1.1\r\n" HTTP_HOST "\r\n");
+	http_take(raw, &answer);
+	assert_int_equal(answer.status, 200);
+	assert_non_null(strstr(answer.body, "\"/demo.New/old\":"));
+	assert_non_null(strstr(answer.body, "\"/demo.New/new\":"));
+	assert_null(strstr(strstr(answer.body, "\"/demo.New/old\":") + 1, "\"/demo.New/old\":"));
+}
+
 static void a_client_that_expects_100_gets_it(struct stage *stage)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
@@ -393,6 +417,7 @@ int main(void)
 		ROW(options_and_405_allow_the_same, STAGE_ALL),
 		ROW(get_head_and_options, STAGE_ALL),
 		ROW(openapi_document_is_made_again_only_for_new_services, STAGE_VIRTUAL),
+		ROW(openapi_lists_the_methods_of_each_version, STAGE_MEMORY),
 		ROW(a_client_that_expects_100_gets_it, STAGE_ALL),
 		ROW(times_and_attachments_arrive, STAGE_ALL),
 		ROW(long_values_are_answered, STAGE_ALL),
