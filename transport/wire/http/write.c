@@ -45,12 +45,16 @@ static void put_text(struct response *response, const char *text)
 	put(response, text, strlen(text));
 }
 
-/* Arguments that a handler could not read, or that exceed a limit, are the client's mistake. */
+/* Arguments that a handler cannot read or use, or that are too long, are the client's mistake. */
 static int status_of_exception(int32_t code)
 {
 	switch (code) {
 	case SPOKE_ETOOLARGE:
 		return 413;
+	case SPOKE_ELIMIT:
+	case SPOKE_ECLOSED:
+		return UNAVAILABLE;
+	case SPOKE_EINVAL:
 	case SPOKE_ETYPE:
 	case SPOKE_ERANGE:
 	case SPOKE_ENOENT:
