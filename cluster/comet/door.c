@@ -49,9 +49,14 @@ static bool is_own(struct spoke_span origin, struct spoke_span host)
 static bool is_welcome(const struct spoke_comet *comet, const struct spokei_http_request *request,
 		       enum spoke_comet_kind kind, uint16_t origin)
 {
-	if (request->origin.data == NULL)
-		return comet->with.any_client || kind == SPOKE_COMET_EVENTS ||
-		       kind == SPOKE_COMET_POLL;
+	struct spoke_span site = { NULL, 0 };
+
+	if (request->origin.data == NULL) {
+		(void)spokei_http_field(request, "sec-fetch-site", &site);
+		return spokei_guard_site(site) &&
+		       (comet->with.any_client || kind == SPOKE_COMET_EVENTS ||
+			kind == SPOKE_COMET_POLL);
+	}
 	return origin > 0 || is_own(request->origin, request->host);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the Host, Origin and Authorization headers of a request. */
+/* Checks the Host, Origin, Sec-Fetch-Site and Authorization headers of a request. */
 #include "transport/http/guard.h"
 
 #include "core/text/option.h"
@@ -166,3 +166,9 @@ bool spokei_guard_token(struct spoke_span authorization, const char *token)
 						     authorization.len - scheme_len },
 				token);
 }
+bool spokei_guard_site(struct spoke_span site)
+{
+	return site.data == NULL || spokei_http_is(site, "same-origin") ||
+	       spokei_http_is(site, "none");
+}
+

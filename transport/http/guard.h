@@ -37,3 +37,7 @@ bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host);
 bool spokei_guard_token(struct spoke_span authorization, const char *token);
 
 #endif
+/* May a request without Origin be from a page of this server, or from no page at all? `site` is its
+ * Sec-Fetch-Site. A page of another site can load e.g. an image without telling its origin. */
+bool spokei_guard_site(struct spoke_span site);
+

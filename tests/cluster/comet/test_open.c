@@ -293,6 +293,22 @@ static void events_of_foreign_origin_are_403(void **state)
 	assert_begins(cometrig_ask(GET("/spoke/poll?user=a", "Origin: null\r\n")), "HTTP/1.1 403 ");
 }
 
+/* Such a page could close the connections of a user by opening too many. */
+static void image_on_a_page_of_another_site_opens_nothing(void **state)
+{
+	(void)state;
+	assert_begins(cometrig_ask(GET("/spoke/events?user=a", "Sec-Fetch-Site: cross-site\r\n")),
+		      "HTTP/1.1 403 ");
+	assert_begins(cometrig_ask(GET("/spoke/poll?user=a", "Sec-Fetch-Site: same-site\r\n")),
+		      "HTTP/1.1 403 ");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_REFUSED_ORIGIN), 2);
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_OPENED), 0);
+	assert_begins(cometrig_ask(GET("/spoke/poll?user=a", "Sec-Fetch-Site: same-origin\r\n")),
+		      "HTTP/1.1 200 ");
+	assert_begins(cometrig_ask(GET("/spoke/poll?user=a", "Sec-Fetch-Site: none\r\n")),
+		      "HTTP/1.1 200 ");
+}
+
 /* Returns whether an answer lets a page of the shop read it, and no other. */
 static bool is_for_the_shop(const char *answer)
 {
@@ -399,6 +415,7 @@ int main(void)
 		BARE(pages_of_other_origins_may_not),
 		BARE(websocket_without_origin_needs_any_client),
 		TEST(events_of_foreign_origin_are_403),
+		TEST(image_on_a_page_of_another_site_opens_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,15 +92,13 @@ static const struct spokei_http_rules *rules_of(const struct reading *reading)
 static int check_origin(struct reading *reading)
 {
 	const struct spokei_http_request *request = &reading->request;
-	struct spoke_span site = reading->fields.site;
 	unsigned number;
 
 	if (!spokei_guard_digits(request->host, rules_of(reading)->hosts))
 		return refuse(reading, MISDIRECTED,
 			      "Host: this name is not allowed; add it to the key http.hosts");
 	if (request->origin.data == NULL) {
-		if (site.data == NULL || spokei_http_is(site, "same-origin") ||
-		    spokei_http_is(site, "none"))
+		if (spokei_guard_site(reading->fields.site))
 			return OK;
 		return refuse(reading, FORBIDDEN, "pages of other sites are not allowed");
 	}
