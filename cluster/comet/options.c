@@ -6,6 +6,7 @@
 #include "cluster/comet/parts.h"
 #include "cluster/config/config.h"
 #include "core/text/option.h"
+#include "transport/http/guard.h"
 #include "transport/listen/listener.h"
 
 #include <spoke/config.h>
@@ -123,12 +124,17 @@ static bool is_list(const char *list)
 
 static int check(struct spoke_engine *engine, const struct spoke_comet_options *with)
 {
+	struct spoke_span odd;
+
 	if (with->listen && !is_list(with->listen))
 		return spokei_comet_wrong(engine, "listen",
 					  "comma-separated addresses without blanks inside");
 	if (with->origins && !is_list(with->origins))
 		return spokei_comet_wrong(engine, "origins",
 					  "comma-separated without blanks inside, 280 bytes each");
+	if (with->origins && spokei_guard_odd(with->origins, &odd))
+		return spokei_comet_wrong(engine, "origins",
+					  "as browsers send them, e.g. https://shop.example");
 	if (with->hosts && (!is_list(with->hosts) || strpbrk(with->hosts, ":/")))
 		return spokei_comet_wrong(engine, "hosts", "comma-separated names without ports");
 	if (with->proxies && !is_list(with->proxies))

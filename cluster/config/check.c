@@ -5,6 +5,7 @@
 #include "cluster/catalog.h"
 #include "core/text/tokens.h"
 #include "transport/conn/callers.h"
+#include "transport/http/guard.h"
 #include "transport/listen/rules.h"
 #include "transport/stream/tls/tls.h"
 #include "transport/wire/catalog.h"
@@ -217,6 +218,19 @@ static const char *check_peers(const struct spoke_env *env, const char *value, c
 	return error ? after_name(why, name) : NULL;
 }
 
+static const char *check_origins(const char *value, char why[SPOKEI_CHECK_WHY])
+{
+	struct spoke_span odd;
+
+	if (!spokei_guard_odd(value, &odd))
+		return NULL;
+	(void)snprintf(why, SPOKEI_CHECK_WHY,
+		       "no page of one site has the origin \"%.*s\"; write e.g. "
+		       "https://shop.example or http://localhost:3000",
+		       odd.len < 100 ? (int)odd.len : 100, (const char *)odd.data);
+	return why;
+}
+
 const char *spokei_check_list(const struct spoke_env *env, enum spokei_key key, const char *value,
 			      char why[SPOKEI_CHECK_WHY])
 {
@@ -235,6 +249,9 @@ const char *spokei_check_list(const struct spoke_env *env, enum spokei_key key, 
 		return check_callers(env, value, why);
 	case SPOKEI_KEY_TLS_PEERS:
 		return check_peers(env, value, name, why);
+	case SPOKEI_KEY_HTTP_ORIGINS:
+	case SPOKEI_KEY_COMET_ORIGINS:
+		return check_origins(value, why);
 	default:
 		return NULL;
 	}

@@ -85,8 +85,8 @@ SPOKE_MUST_USE int spokei_check_rules(const struct spoke_env *env, const struct 
 SPOKE_MUST_USE int spokei_check_mode(const struct spoke_url *url, bool *ret_has, uint32_t *ret_mode,
 				     const char **ret_why);
 
-/* Checks a list of peers that may connect or call. Returns NULL if it is valid, or has no such
- * form; or a sentence, which may be in `why`. */
+/* Checks a list of peers that may connect or call, or of origins. Returns NULL if it is valid, or
+ * has no such form; or a sentence, which may be in `why`. */
 const char *spokei_check_list(const struct spoke_env *env, enum spokei_key key, const char *value,
 			      char why[SPOKEI_CHECK_WHY]);
 

@@ -7,6 +7,7 @@
 #include "transport/http/text.h"
 
 #define IPV4_PARTS 4u
+#define LETTERS 26u
 /* Browsers send wildcard addresses to loopback, and no foreign name can be a wildcard. */
 #define OWN_NAMES "localhost,[::1],0.0.0.0,[::]"
 
@@ -140,6 +141,48 @@ unsigned spokei_guard_listed(struct spoke_span origin, const char *origins)
 	return 0;
 }
 
+static bool ends_with(struct spoke_span text, const char *end)
+{
+	const size_t len = strlen(end);
+
+	return text.len >= len && memcmp((const char *)text.data + text.len - len, end, len) == 0;
+}
+
+static bool begins_with(struct spoke_span text, const char *begin)
+{
+	return text.len > strlen(begin) && memcmp(text.data, begin, strlen(begin)) == 0;
+}
+
+/* Is it a scheme, "://", a host, and maybe a port, as a browser writes them? */
+static bool is_origin(struct spoke_span origin)
+{
+	static const char scheme[] = "abcdefghijklmnopqrstuvwxyz0123456789+-.";
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-._[]:";
+	const char *text = origin.data;
+	size_t at = 0;
+
+	while (at < origin.len && memchr(scheme, text[at], at ? sizeof(scheme) - 1 : LETTERS))
+		at++;
+	if (at == 0 || origin.len - at < 4 || memcmp(text + at, "://", 3) != 0)
+		return false;
+	for (at += 3; at < origin.len; at++) {
+		if (memchr(allowed, text[at], sizeof(allowed) - 1) == NULL)
+			return false;
+	}
+	return !ends_with(origin, ":") &&
+	       !(begins_with(origin, "http://") && ends_with(origin, ":80")) &&
+	       !(begins_with(origin, "https://") && ends_with(origin, ":443"));
+}
+
+bool spokei_guard_odd(const char *origins, struct spoke_span *ret_item)
+{
+	while (spokei_option_item(&origins, ret_item)) {
+		if (ret_item->len > 0 && !is_origin(*ret_item))
+			return true;
+	}
+	return false;
+}
+
 bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host)
 {
 	static const char scheme[] = "http://";
@@ -150,6 +193,12 @@ bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host)
 		return true;
 	return origin.len > len && memcmp(text, scheme, len) == 0 && host.data != NULL &&
 	       equals((struct spoke_span){ text + len, origin.len - len }, host.data, host.len);
+}
+
+bool spokei_guard_site(struct spoke_span site)
+{
+	return site.data == NULL || spokei_http_is(site, "same-origin") ||
+	       spokei_http_is(site, "none");
 }
 
 bool spokei_guard_token(struct spoke_span authorization, const char *token)
@@ -166,9 +215,3 @@ bool spokei_guard_token(struct spoke_span authorization, const char *token)
 						     authorization.len - scheme_len },
 				token);
 }
-bool spokei_guard_site(struct spoke_span site)
-{
-	return site.data == NULL || spokei_http_is(site, "same-origin") ||
-	       spokei_http_is(site, "none");
-}
-

@@ -30,14 +30,21 @@ unsigned spokei_guard_listed(struct spoke_span origin, const char *origins);
 /* Returns the origin with this number; { 0 }: there is none. */
 struct spoke_span spokei_guard_origin_of(const char *origins, unsigned number);
 
+/*
+ * Finds the first item of a list that no page of one site sends as its origin: "https://a.example"
+ * or "http://a.example:8080", in lower case and without the port that the scheme has anyway. "null"
+ * is sent by pages of every site. Returns false if there is none.
+ */
+bool spokei_guard_odd(const char *origins, struct spoke_span *ret_item);
+
 /* Is the Origin header absent, or that of a page of this server? */
 bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host);
+
+/* May a request without Origin be from a page of this server, or from no page at all? `site` is its
+ * Sec-Fetch-Site. A page of another site can load e.g. an image without telling its origin. */
+bool spokei_guard_site(struct spoke_span site);
 
 /* Is the Authorization header "Bearer" and the token? Takes the same time wherever they differ. */
 bool spokei_guard_token(struct spoke_span authorization, const char *token);
 
 #endif
-/* May a request without Origin be from a page of this server, or from no page at all? `site` is its
- * Sec-Fetch-Site. A page of another site can load e.g. an image without telling its origin. */
-bool spokei_guard_site(struct spoke_span site);
-

@@ -52,6 +52,8 @@ static void bad_options_are_explained(void **state)
 	memset(long_origin, 'x', sizeof(long_origin) - 1);
 	bad.origins = long_origin;
 	new_refuses(bad, "option origins");
+	bad.origins = "https://a.example, null";
+	new_refuses(bad, "option origins");
 	cometrig_make(&options);
 }
 

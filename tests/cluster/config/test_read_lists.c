@@ -99,6 +99,13 @@ static void wrong_entry_refuses_the_file_with_its_number(void **state)
 					       "write it, or name its file" },
 		{ "[consumer]\ntoken = token-one,token-two",
 		  "a.conf:2: token = ***: only one token is possible here" },
+		{ "[provider]\nhttp.origins = https://a.example, null",
+		  "a.conf:2: http.origins = https://a.example, null: no page of one site has the "
+		  "origin \"null\"; write e.g. https://shop.example or http://localhost:3000" },
+		{ "[comet]\norigins = https://a.example/",
+		  "a.conf:2: origins = https://a.example/: no page of one site has the "
+		  "origin \"https://a.example/\"; write e.g. https://shop.example or "
+		  "http://localhost:3000" },
 		{ "[service.demo.Echo]\nallow.from = unix",
 		  "a.conf:2: allow.from = unix: not allowed here; write allow.from in "
 		  "[provider]" },

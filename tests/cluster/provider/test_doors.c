@@ -182,6 +182,8 @@ static void wrong_entry_refuses_the_option_with_a_sentence(void **state)
 		{ { .allow_callers = "uid:1, x" }, "allow.callers: entry 2, x: unknown; write" },
 		{ { .allow_callers = "dns:*" }, "allow.callers: entry 1, dns:*: not a host" },
 		{ { .allow_callers = "" }, "allow.callers: the list is empty" },
+		{ { .http_origins = "https://a.example,null" },
+		  "option http_origins: no page of one site has the origin \"null\"" },
 	};
 
 	(void)state;

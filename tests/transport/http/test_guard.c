@@ -135,6 +135,58 @@ static void token_guard_accepts_exact_token_only(void **state)
 	assert_false(spokei_guard_token(span("Basic  abc"), "abc"));
 }
 
+static void odd_origins_are_found(void **state)
+{
+	static const struct {
+		const char *list;
+		const char *odd; /* NULL: there is none */
+	} rows[] = {
+		{ "", NULL },
+		{ "https://shop.example", NULL },
+		{ "http://localhost:3000, https://shop.example,", NULL },
+		{ "http://[::1]:8080", NULL },
+		{ "https://a.example:80", NULL },
+		{ "chrome-extension://abcdef", NULL },
+		{ "null", "null" },
+		{ "https://a.example,null", "null" },
+		{ "*", "*" },
+		{ "https://*.example", "https://*.example" },
+		{ "shop.example", "shop.example" },
+		{ "https://", "https://" },
+		{ "://a", "://a" },
+		{ "1://a", "1://a" },
+		{ "https:/a", "https:/a" },
+		{ "https://shop.example/", "https://shop.example/" },
+		{ "https://Shop.example", "https://Shop.example" },
+		{ "https://shop.example:443", "https://shop.example:443" },
+		{ "http://shop.example:80", "http://shop.example:80" },
+		{ "https://shop.example:", "https://shop.example:" },
+		{ "https://me@shop.example", "https://me@shop.example" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spoke_span odd;
+
+		assert_int_equal(spokei_guard_odd(rows[i].list, &odd), rows[i].odd != NULL);
+		if (rows[i].odd == NULL)
+			continue;
+		assert_int_equal(odd.len, strlen(rows[i].odd));
+		assert_memory_equal(odd.data, rows[i].odd, odd.len);
+	}
+}
+
+static void site_is_own_or_none(void **state)
+{
+	(void)state;
+	assert_true(spokei_guard_site(span(NULL)));
+	assert_true(spokei_guard_site(span("none")));
+	assert_true(spokei_guard_site(span("same-origin")));
+	assert_false(spokei_guard_site(span("same-site")));
+	assert_false(spokei_guard_site(span("cross-site")));
+	assert_false(spokei_guard_site(span("")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +195,8 @@ int main(void)
 		cmocka_unit_test(lists_of_origins_and_names_may_have_blanks),
 		cmocka_unit_test(addresses_in_digits_are_hosts_of_every_place),
 		cmocka_unit_test(token_guard_accepts_exact_token_only),
+		cmocka_unit_test(odd_origins_are_found),
+		cmocka_unit_test(site_is_own_or_none),
 	};
 
 	return cmocka_run_group_tests_name("http_guard", tests, NULL, NULL);
