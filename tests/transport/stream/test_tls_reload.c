@@ -13,6 +13,7 @@
 enum {
 	ROOM = 65536,
 	CHANGES = 1000,
+	YEAR_2025 = 1735689600, /* the world begins in 2026 */
 };
 
 static const struct tlsrig_setting accepting = { .accepts = true,
@@ -174,6 +175,37 @@ static void files_that_are_gone_or_broken_leave_the_old_ones_in_use(void **state
 	assert_int_equal(refused, 0);
 }
 
+static void put_revoked(const struct tlscert *revoked, int64_t until_s)
+{
+	char text[TLSCERT_PEM];
+
+	tlscert_crl(&tlsrig_certs()->authority, revoked, until_s, text);
+	spokei_vfiles_put(rig.world.files, "revoked", text);
+}
+
+/* With such a list no peer would be accepted. */
+static void revoked_ones_that_have_ended_are_not_used(void **state)
+{
+	struct tlsrig_setting setting = accepting;
+
+	(void)state;
+	setting.revoked = &tlsrig_certs()->server;
+	tlsrig_end(&rig);
+	tlsrig_begin(&rig, &setting);
+	spokei_tls_watch(rig.tls, note_refused);
+	tlsrig_open(&rig);
+	put_revoked(NULL, YEAR_2025);
+	reload();
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS_FAILED), 1);
+	assert_int_equal(refused, 0);
+	tlsrig_again(&rig);
+	tlsrig_open(&rig);
+	put_revoked(&tlsrig_certs()->client, 0);
+	reload();
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 1);
+	assert_int_equal(refused, 1);
+}
+
 static void thousand_changes_leave_no_memory_behind(void **state)
 {
 	struct tlscert other = make_other();
@@ -204,6 +236,7 @@ int main(void)
 		TEST(handshake_under_a_removed_authority_is_refused_at_its_end),
 		TEST(new_authority_counts_for_live_and_new_peers),
 		TEST(files_that_are_gone_or_broken_leave_the_old_ones_in_use),
+		TEST(revoked_ones_that_have_ended_are_not_used),
 		TEST(thousand_changes_leave_no_memory_behind),
 	};
 

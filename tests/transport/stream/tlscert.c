@@ -140,12 +140,13 @@ static void revoke(X509_CRL *list, const struct tlscert *cert, ASN1_TIME *when)
 	SPOKE_ASSERT(X509_CRL_add0_revoked(list, entry) == 1);
 }
 
-void tlscert_crl(const struct tlscert *authority, const struct tlscert *revoked, char *text)
+void tlscert_crl(const struct tlscert *authority, const struct tlscert *revoked, int64_t until_s,
+		 char *text)
 {
 	X509_CRL *list = X509_CRL_new();
 	BIO *bio = BIO_new(BIO_s_mem());
 	ASN1_TIME *from = ASN1_TIME_set(NULL, 1);
-	ASN1_TIME *until = ASN1_TIME_set(NULL, (time_t)YEAR_2100);
+	ASN1_TIME *until = ASN1_TIME_set(NULL, (time_t)(until_s ? until_s : YEAR_2100));
 
 	SPOKE_ASSERT(list && bio && from && until && X509_CRL_set_version(list, 1) == 1);
 	SPOKE_ASSERT(X509_CRL_set_issuer_name(list, X509_get_subject_name(authority->cert)) == 1);

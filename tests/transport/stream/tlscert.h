@@ -34,9 +34,10 @@ struct tlscert tlscert_make(const struct tlscert_wish *wish);
 void tlscert_free(struct tlscert *cert);
 
 /* Write PEM: a chain of `count` certificates, a key, a list of the authority's revoked one (NULL:
- * an empty list). `text` has TLSCERT_PEM bytes. */
+ * an empty list), which is good until a time since 1970 (0: 2100). `text` has TLSCERT_PEM bytes. */
 void tlscert_chain(const struct tlscert *const *certs, size_t count, char *text);
 void tlscert_key(const struct tlscert *cert, char *text);
-void tlscert_crl(const struct tlscert *authority, const struct tlscert *revoked, char *text);
+void tlscert_crl(const struct tlscert *authority, const struct tlscert *revoked, int64_t until_s,
+		 char *text);
 
 #endif

@@ -227,7 +227,7 @@ static void make_stream(struct tlsrig *rig, const struct tlsrig_setting *setting
 
 	tlsrig_put_files(&rig->world);
 	if (setting->revoked) {
-		tlscert_crl(&tlsrig_certs()->authority, setting->revoked, list);
+		tlscert_crl(&tlsrig_certs()->authority, setting->revoked, 0, list);
 		spokei_vfiles_put(rig->world.files, "revoked", list);
 	}
 	enter();

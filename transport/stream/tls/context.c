@@ -190,6 +190,15 @@ static int use_authorities(struct making *making, BIO *bio)
 	return error;
 }
 
+/* A list without an end is good for ever. One that has ended would have every peer refused. */
+static bool has_ended(const struct making *making, const X509_CRL *crl)
+{
+	const ASN1_TIME *end = X509_CRL_get0_nextUpdate(crl);
+	time_t now = spokei_tls_seconds(making->env);
+
+	return end && X509_cmp_time(end, &now) < 0;
+}
+
 static int use_revoked(struct making *making, BIO *bio)
 {
 	X509_STORE *store = SSL_CTX_get_cert_store(making->context);
@@ -198,7 +207,11 @@ static int use_revoked(struct making *making, BIO *bio)
 	int error = 0;
 
 	while (error == 0 && (crl = PEM_read_bio_X509_CRL(bio, NULL, no_password, NULL)) != NULL) {
-		if (X509_STORE_add_crl(store, crl) != 1)
+		if (has_ended(making, crl))
+			error = wrong(making, SPOKE_EINVAL,
+				      "tls.crl: %s has a list that has ended: issue a new one",
+				      making->options->crl);
+		else if (X509_STORE_add_crl(store, crl) != 1)
 			error = wrong(making, SPOKE_EINVAL, "tls.crl: %s: %s", making->options->crl,
 				      last_reason());
 		X509_CRL_free(crl);
