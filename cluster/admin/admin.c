@@ -2,6 +2,7 @@
 /* Makes and ends the admin page of an engine: checks its options, listens, takes samples. */
 #include "cluster/admin/parts.h"
 #include "cluster/config/credentials.h"
+#include "cluster/config/places.h"
 #include "cluster/config/tls.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
@@ -292,6 +293,20 @@ static void admin_accept(void *arg, int fd, const struct spoke_address *peer, un
 		spokei_quota_leave(&admin->quota, peer);
 }
 
+/* Reports that the page is open to all hosts, and how to change that. */
+static void warn(const struct spoke_admin *admin)
+{
+	const struct spoke_env *env = admin->engine->env;
+
+	if (admin->tls || admin->token_reads ||
+	    spokei_places_is_local(env, spokei_listener_address(admin->listener)))
+		return;
+	spokei_event(admin->engine, SPOKE_OK,
+		     "page: all hosts that reach %s may read it, in plain text; use TLS, "
+		     "token_reads or an address of loopback to change that",
+		     admin->address);
+}
+
 static int open_admin(struct spoke_admin *admin, const struct spoke_address *address,
 		      const struct spoke_tls_options *tls)
 {
@@ -315,6 +330,7 @@ static int open_admin(struct spoke_admin *admin, const struct spoke_address *add
 	}
 	env->net->print(env->ctx, spokei_listener_address(admin->listener), admin->address,
 			sizeof(admin->address));
+	warn(admin);
 	return SPOKE_OK;
 }
 

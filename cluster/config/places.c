@@ -155,8 +155,7 @@ static int find_passed(struct spoke_engine *engine, const struct spoke_url *url,
 	return SPOKE_OK;
 }
 
-/* Returns whether only processes of this machine reach the address. */
-static bool is_local(const struct spoke_env *env, const struct spoke_address *address)
+bool spokei_places_is_local(const struct spoke_env *env, const struct spoke_address *address)
 {
 	char text[SPOKEI_PLACES_SHOWN];
 
@@ -213,7 +212,7 @@ int spokei_places_listen(struct spoke_engine *engine, const char *text,
 		error = spokei_check_rules(engine->env, &url, &ret->rules, &why, sentence);
 	if (error == 0) {
 		ret->shm = url.shm;
-		ret->local = is_local(engine->env, &ret->address);
+		ret->local = spokei_places_is_local(engine->env, &ret->address);
 		ret->http = http == SPOKEI_HTTP_AUTO ? ret->local : http == SPOKEI_HTTP_ON;
 	}
 	if (error == 0)

@@ -52,6 +52,9 @@ struct spokei_listen_place {
 	struct spokei_rules *rules; /* which peers may connect there; NULL: all */
 };
 
+/* Returns whether only processes of this machine reach an address. */
+bool spokei_places_is_local(const struct spoke_env *env, const struct spoke_address *address);
+
 /* Reads where to listen. The caller frees the rules. Returns as spokei_places_url(). */
 SPOKE_MUST_USE int spokei_places_listen(struct spoke_engine *engine, const char *text,
 					struct spokei_listen_place *ret);

@@ -275,6 +275,24 @@ static void token_comes_from_a_file_and_may_be_needed_to_read(void **state)
 			 200);
 }
 
+static void page_that_any_host_may_read_says_so(void **state)
+{
+	struct spoke_admin_options options = adminrig_options();
+	struct spoke_admin *admin;
+
+	(void)state;
+	options.listen = "10.0.0.1:9091";
+	options.token_reads = true;
+	assert_int_equal(spoke_admin_new(rig.engine, &options, &admin), SPOKE_OK);
+	assert_null(strstr(spoke_engine_why(rig.engine), "may read it"));
+	spoke_admin_free(admin);
+	options.token_reads = false;
+	options.listen = "10.0.0.1:9092";
+	assert_int_equal(spoke_admin_new(rig.engine, &options, &admin), SPOKE_OK);
+	assert_has(spoke_engine_why(rig.engine), "all hosts that reach 10.0.0.1:9092 may read it");
+	spoke_admin_free(admin);
+}
+
 static void page_cannot_be_opened_in_forked_child(void **state)
 {
 	struct spoke_admin_options options = adminrig_options();
@@ -313,6 +331,8 @@ int main(void)
 						adminrig_set_up, adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(invalid_options_are_rejected, adminrig_set_up,
 						adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(page_that_any_host_may_read_says_so,
+						adminrig_set_up, adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(page_cannot_be_opened_in_forked_child,
 						adminrig_set_up, adminrig_tear_down),
 	};
