@@ -96,7 +96,7 @@ static void wrong_entry_refuses_the_file_with_its_number(void **state)
 		  "a.conf:2: tls = optional: a consumer never falls back to plain connections; use "
 		  "on or off" },
 		{ "[consumer]\ntoken = true", "a.conf:2: token = ***: it cannot be random here: "
-					       "write it, or name its file" },
+					      "write it, or name its file" },
 		{ "[consumer]\ntoken = token-one,token-two",
 		  "a.conf:2: token = ***: only one token is possible here" },
 		{ "[provider]\nhttp.origins = https://a.example, null",
