@@ -7,7 +7,6 @@
 #define SPOKEI_CLUSTER_ENDPOINTS_PARTS_H
 
 #include "cluster/endpoints/directory.h"
-#include "core/base/mix.h"
 
 /* Callbacks of endpoints. */
 extern const struct spokei_endpoint_up spokei_directory_endpoint_up;
@@ -22,9 +21,6 @@ void spokei_directory_remove(struct spokei_directory *directory, struct spokei_e
 void spokei_directory_forget(struct spokei_directory *directory);
 
 /* Returns a random number, which may be predictable. */
-static inline uint64_t spokei_directory_dice(struct spokei_directory *directory)
-{
-	return spokei_mix_next(&directory->dice);
-}
+uint64_t spokei_directory_dice(struct spokei_directory *directory);
 
 #endif

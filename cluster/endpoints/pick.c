@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chooses the endpoint for a call. */
 #include "cluster/endpoints/parts.h"
+#include "core/base/mix.h"
 #include "core/engine/engine.h"
 
 #define LOOK_NS UINT64_C(1000000000) /* how often growing weights are updated */
@@ -172,6 +173,11 @@ static size_t tell_tried(const struct spokei_directory *directory, const struct 
 			places[count++] = place;
 	}
 	return count;
+}
+
+uint64_t spokei_directory_dice(struct spokei_directory *directory)
+{
+	return spokei_mix_next(&directory->dice);
 }
 
 /* Asks the balancer. Returns an able place or SPOKE_NO_ENDPOINT. */

@@ -191,10 +191,10 @@ static void note_lateness(struct spoke_engine *engine)
 	if (engine->behind || (engine->late_rounds > 0 && late_ns <= engine->late_ns))
 		return;
 	engine->late_ns = late_ns;
-	if (engine->late_told || !spokei_engine_late(engine))
-		return;
-	engine->late_told = true;
-	spokei_count(engine, SPOKE_STAT_TURNS_LATE);
+	if (!engine->late_told && spokei_engine_late(engine)) {
+		engine->late_told = true;
+		spokei_count(engine, SPOKE_STAT_TURNS_LATE);
+	}
 }
 
 static void engine_begin(void *arg)

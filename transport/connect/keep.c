@@ -3,7 +3,6 @@
  * Keeps an address connected. Each step ends in exactly one of: a connection that will report its
  * end, a name being resolved, a backoff with the timer set, or closed.
  */
-#include "core/base/address.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
@@ -188,17 +187,6 @@ static bool leads_to_itself(const struct spokei_conn *conn)
 	return local.len == peer.len && memcmp(local.bytes, peer.bytes, local.len) == 0;
 }
 
-/* Prints the address where a connection leads. */
-static void print_peer(const struct spokei_connector *connector, const struct spokei_conn *conn,
-		       char text[ADDRESS_TEXT])
-{
-	const struct spoke_env *env = connector->engine->env;
-
-	env->net->print(env->ctx, &conn->peer, text, ADDRESS_TEXT);
-	if (connector->place.shm && !connector->by_path)
-		spokei_address_share(text);
-}
-
 static void attempt_opened(struct spokei_connector *connector)
 {
 	struct spoke_engine *engine = connector->engine;
@@ -218,7 +206,7 @@ static void attempt_opened(struct spokei_connector *connector)
 		connector->path_failed = false;
 		spokei_count(engine, SPOKE_STAT_CONNECTED_LOCAL);
 	}
-	print_peer(connector, connector->conn, text);
+	spokei_connector_print(connector, connector->conn, text, sizeof(text));
 	if (spokei_connector_on_probation(connector)) {
 		connector->conn->doubted = true;
 		spokei_count(engine, SPOKE_STAT_PROBATIONS);
@@ -322,7 +310,7 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 	connector->shuns_path = connector->by_path && !conn->answered;
 	if (has_worked(connector, conn, error))
 		connector->failures = 0;
-	print_peer(connector, conn, text);
+	spokei_connector_print(connector, conn, text, sizeof(text));
 	if (error == SPOKE_ESILENT)
 		news.user = SPOKE_EVENT_OF_HEARTBEAT;
 	spokei_event_of(engine, news.user, error, "lost the connection to %s%s; connects %s",

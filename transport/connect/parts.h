@@ -91,6 +91,10 @@ void spokei_connector_announce_pause(struct spokei_connector *connector);
 /* Returns the part of a name that events show: its end, which has the port or the socket. */
 const char *spokei_connector_shown(const char *name);
 
+/* Prints the address where a connection leads, cut to `size` with the NUL. */
+void spokei_connector_print(const struct spokei_connector *connector,
+			    const struct spokei_conn *conn, char *text, size_t size);
+
 /* The function of the task `news`. */
 void spokei_connector_news(struct spokei_task *task);
 

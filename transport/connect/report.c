@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of a connector: its state and grade, changes to its owner and to users, and events. */
 #define _POSIX_C_SOURCE 200809L
+#include "core/base/address.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
 #include "transport/connect/parts.h"
@@ -80,6 +81,16 @@ const char *spokei_connector_shown(const char *name)
 	size_t len = strlen(name);
 
 	return len > SPOKEI_CONNECTOR_SHOWN ? name + len - SPOKEI_CONNECTOR_SHOWN : name;
+}
+
+void spokei_connector_print(const struct spokei_connector *connector,
+			    const struct spokei_conn *conn, char *text, size_t size)
+{
+	const struct spoke_env *env = connector->engine->env;
+
+	env->net->print(env->ctx, &conn->peer, text, size);
+	if (connector->place.shm && !connector->by_path)
+		spokei_address_share(text);
 }
 
 /* --- to the owner and to users */

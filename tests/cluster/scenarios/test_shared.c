@@ -211,7 +211,7 @@ static void an_endpoint_is_named_as_it_was_written(void **state)
 	assert_null(strstr(event, "unix:"));
 }
 
-static void a_place_that_cannot_be_listened_at_is_named_as_it_was_written(void **state)
+static void a_failure_to_listen_names_the_place_as_it_was_written(void **state)
 {
 	(void)state;
 	assert_int_equal(spoke_provider_listen(rig.provider, "shm:/no/s"), SPOKE_ESYSTEM);
@@ -589,7 +589,7 @@ int main(void)
 		TEST(calls_of_all_lengths_are_answered),
 		TEST(the_address_is_printed_as_it_was_written),
 		TEST(an_endpoint_is_named_as_it_was_written),
-		TEST(a_place_that_cannot_be_listened_at_is_named_as_it_was_written),
+		TEST(a_failure_to_listen_names_the_place_as_it_was_written),
 		TEST(rings_out_of_bounds_are_refused),
 		TEST(a_plain_client_is_told_apart),
 		TEST(a_plain_provider_is_told_apart),

@@ -147,7 +147,8 @@ static void decimal_reads_as_the_nearest_double(void **state)
 	for (unsigned i = 0; i < TRIES / 2; i++) {
 		uint64_t digits = spokei_mix_next(&dice) >> spokei_mix_next(&dice) % 64;
 		unsigned places = (unsigned)(spokei_mix_next(&dice) % 20);
-		int exponent = (int)(spokei_mix_next(&dice) % (i % 2 ? 60 : 700)) - (i % 2 ? 30 : 350);
+		int exponent = (int)(spokei_mix_next(&dice) % (i % 2 ? 60 : 700)) -
+			       (i % 2 ? 30 : 350);
 		char number[32];
 		char text[64];
 		double wanted;

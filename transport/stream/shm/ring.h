@@ -189,7 +189,7 @@ static inline ssize_t spokei_ring_write(struct spokei_ring_out *out, const struc
 	size_t room;
 	size_t done = 0;
 
-	/* The copy was checked when it was made, whatever the peer's counter is now. */
+	/* The copy was checked when it was made. */
 	SPOKE_ASSERT(out->put - out->taken <= out->size);
 	for (int i = 0; i < count; i++)
 		left += parts[i].iov_len;
