@@ -306,12 +306,13 @@ static int open_after(struct pair *pair, const unsigned char *hello, size_t len,
 	int status;
 
 	memcpy(bytes, hello, len < 6 ? len : 6);
-	if (size > 0)
+	if (size > 0) {
 		assert_int_equal(env->net->share(env->ctx, pair->sides[0].watch.fd, &part, size,
 						 &shared),
 				 0);
-	else
+	} else {
 		assert_int_equal(env->net->write(env->ctx, pair->sides[0].watch.fd, &part, 1), len);
+	}
 	spokei_world_run(&pair->world, pair->world.now_ns + 1);
 	status = spokei_stream_shm.open(&pair->sides[1]);
 	if (shared.memory)
