@@ -19,7 +19,6 @@
 #include "core/memory/slab.h"
 #include "transport/conn/callers.h"
 #include "transport/conn/conn.h"
-#include "transport/http/guard.h"
 #include "transport/listen/group.h"
 #include "transport/stream/tls/tls.h"
 
@@ -329,18 +328,6 @@ static struct spoke_provider *alloc_block(struct spoke_engine *engine)
 	return &block->provider;
 }
 
-static int check_origins(struct spoke_engine *engine, const char *origins)
-{
-	struct spoke_span odd;
-
-	if (origins == NULL || !spokei_guard_odd(origins, &odd))
-		return SPOKE_OK;
-	spokei_event(engine, SPOKE_EINVAL,
-		     "option http_origins: no page of one site has the origin \"%.*s\"",
-		     odd.len < 100 ? (int)odd.len : 100, (const char *)odd.data);
-	return SPOKE_EINVAL;
-}
-
 static int provider_new(struct spoke_engine *engine, const struct spoke_provider_options *options,
 			struct spoke_provider **ret_provider)
 {
@@ -356,8 +343,6 @@ static int provider_new(struct spoke_engine *engine, const struct spoke_provider
 	if (spokei_engine_ending(engine))
 		return SPOKE_ECLOSED;
 	error = spokei_settings_provider(engine, with, &settings);
-	if (error == 0)
-		error = check_origins(engine, texts.http_origins);
 	if (error)
 		return error;
 	provider = alloc_block(engine);

@@ -5,6 +5,7 @@
 #include "cluster/config/config.h"
 #include "cluster/config/texts.h"
 #include "core/engine/engine.h"
+#include "transport/http/guard.h"
 
 #include <spoke/provider.h>
 #include <spoke/tls.h>
@@ -153,6 +154,19 @@ void spokei_settings_served(const struct spoke_config *config,
 	settings->local_path = settings->in_force.of[SPOKEI_KEY_LOCAL_PATH] == 0;
 }
 
+/* The list of a file was checked when it was read. */
+static int check_origins(struct spoke_engine *engine, const char *origins)
+{
+	struct spoke_span odd;
+
+	if (origins == NULL || !spokei_guard_odd(origins, &odd))
+		return SPOKE_OK;
+	spokei_event(engine, SPOKE_EINVAL,
+		     "option http_origins: no page of one site has the origin \"%.*s\"",
+		     odd.len < 100 ? (int)odd.len : 100, (const char *)odd.data);
+	return SPOKE_EINVAL;
+}
+
 int spokei_settings_provider(struct spoke_engine *engine,
 			     const struct spoke_provider_options *options,
 			     struct spokei_provider_settings *ret)
@@ -161,6 +175,8 @@ int spokei_settings_provider(struct spoke_engine *engine,
 
 	*ret = (struct spokei_provider_settings){ .weight = 0 };
 	error = read_options(engine, options, &ret->options);
+	if (error == SPOKE_OK)
+		error = check_origins(engine, options->http_origins);
 	if (error)
 		return error;
 	mark_texts(options, &ret->options);
