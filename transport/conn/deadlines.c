@@ -64,13 +64,11 @@ static void check_limits(struct spokei_conn *conn)
 		spokei_conn_blame(conn, offence, error_of(offence));
 }
 
-/* A peer that does not answer READONLY has run out of time; on a wire without ids it may complete
- * the request that it has begun. */
+/* A peer that does not answer READONLY has run out of time. */
 static void check_drain_notice(struct spokei_conn *conn)
 {
 	if (conn->state != SPOKEI_CONN_FINISHING || !conn->announced || conn->readonly ||
-	    !is_over(conn, conn->announced_ns, spokei_conn_goodbye_limit(conn)) ||
-	    (conn->in.wire->in_order && spokei_intake_begun(&conn->in)))
+	    !is_over(conn, conn->announced_ns, spokei_conn_goodbye_limit(conn)))
 		return;
 	conn->readonly = true;
 	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);

@@ -59,7 +59,8 @@ void spokei_conn_part(struct spokei_conn *conn);
 /* Returns the time limit of the frame or the handshake that began at conn->frame_ns. */
 uint64_t spokei_conn_frame_limit(const struct spokei_conn *conn);
 
-/* Returns how long the peer may send requests after the drain notice. */
+/* Returns how long the peer may take to answer the drain notice; on a wire without ids: to send a
+ * request, or the rest of one. */
 uint64_t spokei_conn_goodbye_limit(const struct spokei_conn *conn);
 
 /* Returns whether the peer's silence can mean anything now. */

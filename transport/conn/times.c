@@ -40,7 +40,9 @@ uint64_t spokei_conn_frame_limit(const struct spokei_conn *conn)
 
 uint64_t spokei_conn_goodbye_limit(const struct spokei_conn *conn)
 {
-	return conn->in.wire->in_order ? SPOKEI_CROSSING_NS : conn->link->limits.goodbye_ns;
+	if (conn->in.wire->in_order && !spokei_intake_begun(&conn->in))
+		return SPOKEI_CROSSING_NS;
+	return conn->link->limits.goodbye_ns;
 }
 
 /* Returns when the connection is to be checked next; UINT64_MAX: never. */
