@@ -307,11 +307,12 @@ static int look_at(struct top *top, const struct options *options)
 		return ending_say(VERB_REMOTE, "top", "%s", spoke_strerror(error));
 	top->env = spoke_host_env();
 	for (int i = 0; i < options->operand_count; i++) {
-		if (strncmp(options->operands[i], "https://", 8) == 0)
+		if (strncmp(options->operands[i], "https://", 8) == 0) {
 			return ending_say(VERB_USAGE, "top",
 					  "%s: pages over TLS cannot be read; serve one without it "
 					  "on loopback",
 					  options->operands[i]);
+		}
 		if (!add_source(top, options->operands[i]))
 			return ending_say(VERB_USAGE, "top", "%s: not an address, or unknown host",
 					  options->operands[i]);

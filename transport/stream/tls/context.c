@@ -207,13 +207,14 @@ static int use_revoked(struct making *making, BIO *bio)
 	int error = 0;
 
 	while (error == 0 && (crl = PEM_read_bio_X509_CRL(bio, NULL, no_password, NULL)) != NULL) {
-		if (has_ended(making, crl))
+		if (has_ended(making, crl)) {
 			error = wrong(making, SPOKE_EINVAL,
 				      "tls.crl: %s has a list that has ended: issue a new one",
 				      making->options->crl);
-		else if (X509_STORE_add_crl(store, crl) != 1)
+		} else if (X509_STORE_add_crl(store, crl) != 1) {
 			error = wrong(making, SPOKE_EINVAL, "tls.crl: %s: %s", making->options->crl,
 				      last_reason());
+		}
 		X509_CRL_free(crl);
 		count++;
 	}
