@@ -76,7 +76,7 @@ static void check_state(struct sim_process *process, const struct spokei_conn *c
  * does not end leaves calls without an answer. */
 static void check_pause(struct sim_process *process, const struct spokei_conn *conn)
 {
-	size_t low = conn->unproven ? SPOKEI_UNPROVEN_OUT - 1 : conn->link->limits.out_low;
+	size_t low = spokei_link_low(conn->link, conn->unproven);
 
 	if (conn->stream.kind->queues)
 		return;

@@ -30,7 +30,7 @@ static SPOKEI_NOINLINE unsigned watch_layered(struct spokei_conn *conn, unsigned
 
 	stream->low = SIZE_MAX;
 	if (conn->paused & SPOKEI_PAUSED_FULL && stream->kind->queues && !conn->unwritable) {
-		stream->low = conn->unproven ? SPOKEI_UNPROVEN_OUT - 1 : conn->link->limits.out_low;
+		stream->low = spokei_link_low(conn->link, conn->unproven);
 		io |= SPOKE_IO_WRITE;
 	}
 	return stream->kind->wants(stream, io);

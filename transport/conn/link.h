@@ -142,4 +142,12 @@ void spokei_link_slim(struct spokei_link *link);
 /* Frees all spare memory. */
 void spokei_link_drop_spares(struct spokei_link *link);
 
+/* Returns how many queued bytes end the pause of a connection. */
+static inline size_t spokei_link_low(const struct spokei_link *link, bool unproven)
+{
+	size_t low = link->limits.out_low;
+
+	return unproven && low >= SPOKEI_UNPROVEN_OUT ? SPOKEI_UNPROVEN_OUT - 1 : low;
+}
+
 #endif

@@ -35,7 +35,7 @@ static inline void unpause_if_low(struct spokei_conn *conn)
 {
 	if (SPOKEI_UNLIKELY(conn->paused) &&
 	    !spokei_conn_queues(conn, spokei_outlet_len(&conn->out),
-				conn->link->limits.out_low + 1))
+				spokei_link_low(conn->link, conn->unproven) + 1))
 		spokei_conn_unpause(conn);
 }
 
