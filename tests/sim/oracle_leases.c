@@ -7,9 +7,9 @@
 
 #include "cluster/lease/parts.h"
 #include "core/engine/engine.h"
+#include "transport/wire/message.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define TICK_NS MS
@@ -237,18 +237,19 @@ static bool is_possible(const struct sim_worker *worker, int error)
 /* Finds the grant of an answer. A store that has lost its numbers gives them again, to others. */
 static void find_grant(struct sim_worker *worker, uint64_t fence)
 {
-	char holder[SIM_HOLDER];
+	const struct spokei_lease *lease = spokei_slab_get(&worker->lease.leases->cells,
+							   worker->lease.handle);
+	char text[SPOKEI_LEASE_HOLDER];
+	struct spoke_span holder = spokei_lease_holder(lease, text);
 	struct sim_world *world = world_of(worker);
 	struct sim_store *store = world->store;
 	uint64_t first = store->grant_count > SIM_GRANTS ? store->grant_count - SIM_GRANTS : 0;
 
-	(void)snprintf(holder, sizeof(holder), "%.*s:%" PRIu64, (int)SPOKEI_LEASE_UUID,
-		       worker->lease.leases->uuid, worker->lease.handle);
 	for (uint64_t i = store->grant_count; i > first && worker->grant == 0; i--) {
 		const struct sim_grant *grant = &store->grants[(i - 1) % SIM_GRANTS];
 
 		if (grant->name == worker->name && grant->fence == fence &&
-		    strcmp(grant->holder, holder) == 0)
+		    spokei_span_is(holder, grant->holder))
 			worker->grant = i;
 	}
 	if (worker->grant == 0)
