@@ -226,29 +226,36 @@ static void changed_files_are_taken_all_or_none(void **state)
 	assert_int_equal(process.blocks, 0);
 }
 
+/* Both sides show one certificate, and have a file of authorities each. */
+static const struct spoke_tls_options served = { .cert = "/a.pem",
+						 .key = "/a.key",
+						 .ca = "/served.pem" };
+static const struct spoke_tls_options calling = {
+	.cert = "/a.pem", .key = "/a.key", .ca = "/calling.pem", .peers = "dns:a.test"
+};
+static const struct spoke_provider_options with = { .tls = &served };
+static const struct spoke_consumer_options to = { .url = "dubbo://127.0.0.1:20880/demo.Echo",
+						  .tls = &calling };
+
+static void put_both_sides(void)
+{
+	assert_int_equal(issue("dns:a.test", 20), 0);
+	spokei_vfiles_put(world.files, "/a.pem", issued.cert);
+	spokei_vfiles_put(world.files, "/a.key", issued.key);
+	spokei_vfiles_put(world.files, "/served.pem", ca.cert);
+	spokei_vfiles_put(world.files, "/calling.pem", ca.cert);
+}
+
 static void live_connections_are_drained_when_their_authority_goes(void **state)
 {
 	const struct spoke_engine_options options = { .env = &process.env };
-	const struct spoke_tls_options served = { .cert = "/a.pem",
-						  .key = "/a.key",
-						  .ca = "/served.pem" };
-	const struct spoke_tls_options calling = {
-		.cert = "/a.pem", .key = "/a.key", .ca = "/calling.pem", .peers = "dns:a.test"
-	};
-	const struct spoke_provider_options with = { .tls = &served };
-	const struct spoke_consumer_options to = { .url = "dubbo://127.0.0.1:20880/demo.Echo",
-						   .tls = &calling };
 	const struct spoke_issue_options stranger = { .name = "stranger" };
 	struct spoke_provider *provider;
 	struct spoke_consumer *consumer;
 	struct spoke_engine *engine;
 
 	(void)state;
-	assert_int_equal(issue("dns:a.test", 20), 0);
-	spokei_vfiles_put(world.files, "/a.pem", issued.cert);
-	spokei_vfiles_put(world.files, "/a.key", issued.key);
-	spokei_vfiles_put(world.files, "/served.pem", ca.cert);
-	spokei_vfiles_put(world.files, "/calling.pem", ca.cert);
+	put_both_sides();
 	assert_int_equal(spoke_engine_new(&options, &engine), 0);
 	assert_int_equal(spoke_provider_new(engine, &with, &provider), 0);
 	assert_int_equal(spoke_provider_listen(provider, "dubbo://127.0.0.1:20880"), 0);
@@ -294,26 +301,13 @@ static void replace_again(struct spokei_world_process *turned)
 static void connections_are_verified_after_each_of_two_quick_changes(void **state)
 {
 	const struct spoke_engine_options options = { .env = &process.env };
-	const struct spoke_tls_options served = { .cert = "/a.pem",
-						  .key = "/a.key",
-						  .ca = "/served.pem" };
-	const struct spoke_tls_options calling = {
-		.cert = "/a.pem", .key = "/a.key", .ca = "/calling.pem", .peers = "dns:a.test"
-	};
-	const struct spoke_provider_options with = { .tls = &served };
-	const struct spoke_consumer_options to = { .url = "dubbo://127.0.0.1:20880/demo.Echo",
-						   .tls = &calling };
 	const struct spoke_issue_options stranger = { .name = "stranger" };
 	static char both[2 * sizeof(ca.cert)];
 	struct spoke_consumer *crowd[CROWD];
 
 	(void)state;
 	memset(&replaced, 0, sizeof(replaced));
-	assert_int_equal(issue("dns:a.test", 20), 0);
-	spokei_vfiles_put(world.files, "/a.pem", issued.cert);
-	spokei_vfiles_put(world.files, "/a.key", issued.key);
-	spokei_vfiles_put(world.files, "/served.pem", ca.cert);
-	spokei_vfiles_put(world.files, "/calling.pem", ca.cert);
+	put_both_sides();
 	assert_int_equal(spoke_engine_new(&options, &replaced.engine), 0);
 	assert_int_equal(spoke_provider_new(replaced.engine, &with, &replaced.provider), 0);
 	assert_int_equal(spoke_provider_listen(replaced.provider, "dubbo://127.0.0.1:20880"), 0);
