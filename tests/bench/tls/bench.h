@@ -112,7 +112,7 @@ int bench_dial(enum port port);
 void bench_handshakes(const char *figure, enum port port);
 
 /* Prints the same of the library over memory, and the CPU time of the records of a call. */
-void bench_library(void);
+void bench_library(bool mutual);
 void bench_records(void);
 
 /* Prints the memory that the provider has for a connection in this state. */

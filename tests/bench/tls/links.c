@@ -78,7 +78,7 @@ SSL_CTX *bench_server_context(void)
 		bench_die("no certificate");
 	(void)SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
 	(void)SSL_CTX_set_num_tickets(context, 0);
-	(void)SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+	(void)SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
 	return context;
 }
 
@@ -96,13 +96,23 @@ static void join(SSL *near, SSL *far)
 	SSL_set_bio(near, there, back);
 }
 
+static void ask_certificate(SSL_CTX *context)
+{
+	if (SSL_CTX_load_verify_file(context, bench_path("ca.pem")) != 1)
+		bench_die("no authority");
+	SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+}
+
 /* Prints how many handshakes a core would do if there were nothing but the library: its part of the
  * provider, over memory. */
-void bench_library(void)
+void bench_library(bool mutual)
 {
-	SSL_CTX *client = bench_client_context(false);
+	SSL_CTX *client = bench_client_context(mutual);
 	SSL_CTX *context = bench_server_context();
 	double spent = 0;
+
+	if (mutual)
+		ask_certificate(context);
 
 	for (unsigned i = 0; i < HANDSHAKES; i++) {
 		SSL *far = SSL_new(client);

@@ -43,8 +43,9 @@ static void handshakes(void)
 {
 	bench_pin(1);
 	bench_handshakes("handshakes/s of a core", PORT_TLS);
-	bench_library();
+	bench_library(false);
 	bench_handshakes("... with both certificates", PORT_MUTUAL);
+	bench_library(true);
 }
 
 static void floods(void)

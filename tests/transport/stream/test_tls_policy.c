@@ -395,70 +395,6 @@ static void reset_in_each_state_loses_the_peer(void **state)
 	}
 }
 
-/* --- bounds */
-
-static void chain_that_is_too_long_is_refused(void **state)
-{
-	enum {
-		CHAIN = 7
-	};
-	const struct tlsrig_certs *certs = tlsrig_certs();
-	struct tlscert links[CHAIN];
-	struct tlsrig_setting setting = { .accepts = true, .verify = SPOKE_TLS_VERIFY_REQUIRED };
-
-	(void)state;
-	for (unsigned i = 0; i < CHAIN; i++) {
-		char subject[16] = "link 0";
-
-		subject[5] = (char)('0' + i);
-		links[i] = tlscert_make(&(struct tlscert_wish){
-			.subject = subject,
-			.issuer = i > 0 ? &links[i - 1] : &certs->authority,
-			.authority = i < CHAIN - 1,
-		});
-	}
-	for (unsigned deep = 0; deep < 2; deep++) {
-		unsigned own = deep ? CHAIN - 1 : 2;
-
-		setting.peer = &links[own];
-		tlsrig_begin(&rig, &setting);
-		for (unsigned i = 0; i < own; i++)
-			assert_int_equal(SSL_add1_chain_cert(rig.peer, links[i].cert), 1);
-		/* The third one is an authority itself, and no good as a peer. */
-		tlsrig_shake(&rig);
-		if (deep)
-			assert_non_null(strstr(rig.tls->why, "chain too long"));
-		assert_int_not_equal(rig.status, 0);
-		tlsrig_end(&rig);
-	}
-	for (unsigned i = 0; i < CHAIN; i++)
-		tlscert_free(&links[i]);
-}
-
-static void certificates_over_16_kib_are_refused(void **state)
-{
-	static char names[26000];
-	const struct tlsrig_certs *certs = tlsrig_certs();
-	struct tlsrig_setting setting = { .accepts = true, .verify = SPOKE_TLS_VERIFY_REQUIRED };
-	struct tlscert large;
-	size_t len = 0;
-
-	(void)state;
-	while (len < 24000)
-		len += (size_t)snprintf(names + len, sizeof(names) - len, "%sDNS:%zu.a-name.test",
-					len ? "," : "", len);
-	large = tlscert_make(&(struct tlscert_wish){
-		.subject = "large", .names = names, .issuer = &certs->authority });
-	setting.peer = &large;
-	tlsrig_begin(&rig, &setting);
-	tlsrig_shake(&rig);
-	assert_int_not_equal(rig.status, 0);
-	assert_non_null(strstr(rig.tls->why, "excessive message size"));
-	assert_in_range(rig.faulty.bytes_peak, 0, SPOKEI_ENGINE_SCRATCH * 4);
-	tlsrig_end(&rig);
-	tlscert_free(&large);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -474,8 +410,6 @@ int main(void)
 		cmocka_unit_test(sentence_about_a_failure_belongs_to_its_stream),
 		cmocka_unit_test(end_during_the_handshake_loses_the_peer),
 		cmocka_unit_test(reset_in_each_state_loses_the_peer),
-		cmocka_unit_test(chain_that_is_too_long_is_refused),
-		cmocka_unit_test(certificates_over_16_kib_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

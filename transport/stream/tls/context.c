@@ -229,6 +229,24 @@ static int use_revoked(struct making *making, BIO *bio)
 	return error;
 }
 
+/* Decides once what peers are shown behind the certificate: the rest of its file, or, if it is alone
+ * there, those of tls.ca that lead to a root. The library would search in each handshake, for the
+ * time of a signature, and show the root, which the peer needs to have. */
+static int settle_chain(struct making *making)
+{
+	STACK_OF(X509) *chain = NULL;
+
+	(void)SSL_CTX_set_mode(making->context, SSL_MODE_NO_AUTO_CHAIN);
+	(void)SSL_CTX_get0_chain_certs(making->context, &chain);
+	if (sk_X509_num(chain) > 0 ||
+	    SSL_CTX_build_cert_chain(making->context, SSL_BUILD_CHAIN_FLAG_NO_ROOT |
+							      SSL_BUILD_CHAIN_FLAG_IGNORE_ERROR |
+							      SSL_BUILD_CHAIN_FLAG_CLEAR_ERROR) > 0)
+		return 0;
+	return wrong(making, SPOKE_EINVAL, "tls.cert: %s: its chain: %s", making->options->cert,
+		     last_reason());
+}
+
 static int use_file(struct making *making, const char *key, const char *path,
 		    int (*use)(struct making *making, BIO *bio))
 {
@@ -261,6 +279,8 @@ static int use_files(struct making *making)
 			      last_reason());
 	if (error == 0)
 		error = use_file(making, "tls.ca", options->ca, use_authorities);
+	if (error == 0 && options->cert)
+		error = settle_chain(making);
 	if (error == 0)
 		error = use_file(making, "tls.crl", options->crl, use_revoked);
 	return error;
