@@ -142,10 +142,9 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 					   ? options->handshakes_per_peer_max
 					   : SPOKEI_TLS_HANDSHAKES_PER_PEER;
 	tls->key_records = KEY_RECORDS;
-	tls->task.run = spokei_tls_steps;
+	spokei_tls_steps_begin(tls);
 	tls->begins = spokei_bucket_make(options->handshakes_per_second,
 					 options->handshakes_per_second, engine->begin_ns);
-	spokei_list_init(&tls->steps);
 	spokei_list_init(&tls->standing);
 	spokei_list_init(&tls->placed);
 	spokei_list_init(&tls->open);
@@ -175,6 +174,7 @@ void spokei_tls_free(struct spokei_tls *tls)
 	env = tls->engine->env;
 	SPOKE_ASSERT(tls->places == 0 && tls->addresses.count == 0);
 	spokei_map_fini(&tls->addresses);
+	spokei_task_drop(&tls->turn);
 	spokei_task_drop(&tls->task);
 	(void)spoke_alarm_cancel(&tls->linger);
 	(void)spoke_alarm_cancel(&tls->ration);

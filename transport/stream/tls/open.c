@@ -2,7 +2,8 @@
 /*
  * Handshakes. A stream that was accepted first collects a ClientHello; then it needs a place, of
  * which there are few. Its steps are taken in the order in which they became possible, a few a
- * turn, because each costs up to a millisecond. A place is free again when its handshake is over.
+ * turn, because each costs up to a millisecond, and behind the writes of that turn, so that live
+ * calls do not wait for them. A place is free again when its handshake is over.
  * The owner of the stream bounds the time of all this.
  */
 #include "core/base/env.h"
@@ -31,7 +32,7 @@ static void queue(struct spokei_tls_link *link, struct spoke_list *list)
 {
 	if (!is_queued(link))
 		spokei_list_append(list, &link->node);
-	spokei_engine_soon(link->tls->engine, &link->tls->task);
+	spokei_engine_soon(link->tls->engine, &link->tls->turn);
 }
 
 /* --- places */
@@ -257,7 +258,7 @@ static int step(struct spokei_tls_link *link)
 	return spokei_tls_linger(link);
 }
 
-void spokei_tls_steps(struct spokei_task *task)
+static void take_steps(struct spokei_task *task)
 {
 	struct spokei_tls *tls = spoke_container_of(task, struct spokei_tls, task);
 	const struct spoke_env *env = tls->engine->env;
@@ -275,7 +276,22 @@ void spokei_tls_steps(struct spokei_task *task)
 			break;
 	}
 	if (!spokei_list_empty(&tls->steps))
-		spokei_engine_soon(tls->engine, task);
+		spokei_engine_soon(tls->engine, &tls->turn);
+}
+
+/* Connections that have answers wait for the end of the turn already, and go first. */
+static void turn_comes(struct spokei_task *task)
+{
+	struct spokei_tls *tls = spoke_container_of(task, struct spokei_tls, turn);
+
+	spokei_engine_last(tls->engine, &tls->task);
+}
+
+void spokei_tls_steps_begin(struct spokei_tls *tls)
+{
+	spokei_list_init(&tls->steps);
+	tls->turn.run = turn_comes;
+	tls->task.run = take_steps;
 }
 
 /* Receives into `raw`. Returns 1 if there are new bytes or the end, 0 if there are none, or an

@@ -77,7 +77,8 @@ struct spokei_tls {
 	struct spokei_bucket begins; /* handshakes that may begin; rate 0: no limit */
 	struct spoke_alarm ration;   /* the next one may */
 	struct spokei_map addresses; /* of struct spokei_tls_address */
-	struct spokei_task task;     /* takes the next steps */
+	struct spokei_task turn;     /* once a turn ... */
+	struct spokei_task task;     /* ... takes the next steps, when answers have been written */
 	struct spoke_list open;      /* streams that are open */
 	struct spoke_list warm; /* those that keep the library's buffers, the first one longest */
 	uint32_t warm_count;
@@ -249,8 +250,8 @@ int spokei_tls_open(struct spokei_stream *stream);
 /* Takes the stream out of the queues of handshakes. */
 void spokei_tls_leave(struct spokei_tls_link *link);
 
-/* The task of a struct spokei_tls. */
-void spokei_tls_steps(struct spokei_task *task);
+/* Prepares the steps of handshakes. */
+void spokei_tls_steps_begin(struct spokei_tls *tls);
 
 /* --- reload.c */
 
