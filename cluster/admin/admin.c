@@ -8,6 +8,7 @@
 #include "core/engine/engine.h"
 #include "core/text/secret.h"
 #include "transport/http/connection.h"
+#include "transport/http/guard.h"
 #include "transport/http/response.h"
 #include "transport/listen/listener.h"
 #include "transport/stream/tls/tls.h"
@@ -124,13 +125,6 @@ static bool is_visible(const char *text)
 	return true;
 }
 
-/* With a port or a blank, a name would match no request. */
-static bool are_hosts(const char *hosts)
-{
-	return *hosts != '\0' && strlen(hosts) <= HOSTS_MAX && is_visible(hosts) &&
-	       strpbrk(hosts, ":/") == NULL;
-}
-
 static bool is_action_name(const char *name)
 {
 	size_t len = strlen(name);
@@ -173,6 +167,7 @@ static int check(struct spoke_engine *engine, const struct spoke_admin_options *
 {
 	const struct spoke_env *env = engine->env;
 	size_t token_len = with->token ? strlen(with->token) : 1;
+	char why[SPOKEI_GUARD_WHY];
 
 	if (spokei_engine_forked(engine))
 		return SPOKE_EFORKED;
@@ -187,9 +182,10 @@ static int check(struct spoke_engine *engine, const struct spoke_admin_options *
 		return wrong(engine, "token", "1 to 256 visible ASCII characters");
 	if (with->token && with->token_file)
 		return wrong(engine, "token_file", "not with token");
-	if (with->hosts && !are_hosts(with->hosts))
-		return wrong(engine, "hosts",
-			     "comma-separated names without ports, at most 1024 bytes");
+	if (with->hosts && (*with->hosts == '\0' || strlen(with->hosts) > HOSTS_MAX))
+		return wrong(engine, "hosts", "1 to 1024 bytes");
+	if (with->hosts && spokei_guard_check_names(with->hosts, why))
+		return wrong(engine, "hosts", why);
 	return check_actions(engine, with);
 }
 

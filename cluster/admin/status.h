@@ -5,46 +5,57 @@
  * 256 bytes. Each list has at most SPOKEI_STATUS_ROWS rows, all lists together
  * SPOKEI_STATUS_ROWS_ALL; the number of omitted rows follows each list.
  *
- *     "spoke": version            "name", "number": of the process
- *     "wall_ms": since 1970       "now_ms": of the engine's clock      "up_ms": since the page
- * opened "ending": the engine drains "wheel": { "tick_ns", "tick", "slots", "levels", "cursor":
- * [slot of each level], "occupied": [for each level: [slot, count, class, slot, count, class, ...],
- * one row for each class of timers in a slot, from the cursor on, no further slot after
- * SPOKEI_STATUS_SLOTS rows], "count_max": the limit of a slot's counts,
- * "next_in_ms": null if there is no timer, "pending", "scheduled", "fired", "cancelled",
- * "rescheduled", "late_max_ns", "late_recent_ns" (of two minutes), "classes": [{ "name", and the
- * same seven counters }], whose index is the class of "occupied" } "stats": { the
- * counters of <spoke/stats.h>, by name } "latency": { "count", "mean_ns", "max_ns", "p50_ns",
- * "p90_ns", "p99_ns", "p999_ns" } "pool": { "threads_max", "running", "queue_max", "queued" }
- * "history": [{ "at_ms" (of "now_ms"), "span_ms", "calls", "ok",
- * "failed" (timeouts included, deferred calls not), "timeouts", "deferred", "requests", "p50_ns",
- * "p99_ns", "requests_ok", "requests_failed" (all other ends), "handler_p50_ns",
- * "handler_p99_ns" (of all methods) }], one for each second, the last 120 at most "consumers": [{
- * "service", "cluster", "loadbalance", "ready", "in_flight", "tickets", "tickets_max",
- * "ticket_bytes", "heartbeat_ms", "retry_period_ms", "endpoints": [{ "name", "application",
- * "group", "version" ("": none), "state", "ejected", "in_flight", "connections", "missed",
- *             "attempt", "retry_in_ms" (0 and null except in the state "backoff"),
- *             "heard_ago_ms" (null: never), "weight", "calls", "failures", "mean_ns",
- *             "tls", "local" (by its unix socket), "admin" ("": unknown) }],
+ *     "spoke": version
+ *     "name", "number": of the process
+ *     "wall_ms": since 1970
+ *     "now_ms": of the engine's clock
+ *     "up_ms": since the page opened
+ *     "ending": the engine drains
+ *     "wheel": { "tick_ns", "tick", "slots", "levels", "cursor": [slot of each level],
+ *         "occupied": [for each level: [slot, count, class, slot, count, class, ...], one row for
+ *             each class of timers in a slot, from the cursor on, no further slot after
+ *             SPOKEI_STATUS_SLOTS rows],
+ *         "count_max": the limit of a slot's counts, "next_in_ms": null if there is no timer,
+ *         "pending", "scheduled", "fired", "cancelled", "rescheduled", "late_max_ns",
+ *         "late_recent_ns" (of two minutes),
+ *         "classes": [{ "name", and the same seven counters }], whose index is the class of
+ *             "occupied" }
+ *     "stats": { the counters of <spoke/stats.h>, by name }
+ *     "latency": { "count", "mean_ns", "max_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns" }
+ *     "pool": { "threads_max", "running", "queue_max", "queued" }
+ *     "history": [{ "at_ms" (of "now_ms"), "span_ms", "calls", "ok", "failed" (timeouts included,
+ *         deferred calls not), "timeouts", "deferred", "requests", "p50_ns", "p99_ns",
+ *         "requests_ok", "requests_failed" (all other ends), "handler_p50_ns",
+ *         "handler_p99_ns" (of all methods) }], one for each second, the last 120 at most
+ *     "consumers": [{ "service", "cluster", "loadbalance", "ready", "in_flight", "tickets",
+ *         "tickets_max", "ticket_bytes", "heartbeat_ms", "retry_period_ms",
+ *         "endpoints": [{ "name", "application", "group", "version" ("": none), "state",
+ *             "ejected", "in_flight", "connections", "missed", "attempt",
+ *             "retry_in_ms" (0 and null except in the state "backoff"),
+ *             "heard_ago_ms" (null: never), "weight", "calls", "failures", "mean_ns", "tls",
+ *             "local" (by its unix socket), "admin" ("": unknown) }],
  *             "more": endpoints omitted,
  *         "due": [{ "method", "attempts", "sending", "in_ms", "left_ms" }], in order of the
  *             next attempt, "due_more": tickets omitted }]
  *     "consumers_more": omitted
  *     "providers": [{ "services": [text], at most 25, "addresses": [text], "connections",
- *         "in_flight", "heartbeat_ms", "draining", "peers": [{ "name", "state" ("ready",
- *             "suspect", "readonly"), "missed", "in_flight", "heard_ago_ms", "tls",
- *             "refusals" (requests without good credentials) }], only peers
- *             that have sent a message, "more": peers omitted }]
+ *         "in_flight", "heartbeat_ms", "draining",
+ *         "peers": [{ "name", "state" ("ready", "suspect", "readonly"), "missed", "in_flight",
+ *             "heard_ago_ms", "tls", "refusals" (requests without good credentials) }], only
+ *             peers that have sent a message, "more": peers omitted }]
  *     "providers_more": omitted
  *     "methods": [{ "side" ("calls", "requests"), "service", "method" ("*": all others, or what a
  *             provider pushes; both "other": methods beyond the engine's limit of figures),
- *         "begun", "in_flight", "failed", "ends": { counters, by name }, "took" (answered calls;
- *         requests in the handler): { "p50_ns", "p99_ns", "p999_ns", "max_ns" }, "queued" (for a
- *             thread of the pool; missing if no request was): { the same } }]
+ *         "begun", "in_flight", "failed", "ends": { counters, by name },
+ *         "took" (answered calls; requests in the handler): { "p50_ns", "p99_ns", "p999_ns",
+ *             "max_ns" },
+ *         "queued" (for a thread of the pool; missing if no request was): { the same } }]
  *     "methods_more": omitted
- *     "slow": { "count": of all, "last": [{ "number", "ago_ms", "side", "service", "method",
- * "peer", "queued_ns" (until written; for a thread of the pool), "took_ns" (from there to the
- *             answer; in the handler), "error" (its name; "": none) }], the latest first,
+ *     "slow": { "count": of all,
+ *         "last": [{ "number", "ago_ms", "side", "service", "method", "peer",
+ *             "queued_ns" (until written; for a thread of the pool),
+ *             "took_ns" (from there to the answer; in the handler),
+ *             "error" (its name; "": none) }], the latest first,
  *         "slowest": [the same], at most 32 of each }
  *     "events": [{ "number", "ago_ms", "user", "error" (its name; "": none), "text" }], the last
  *         50, oldest first

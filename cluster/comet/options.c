@@ -124,7 +124,7 @@ static bool is_list(const char *list)
 
 static int check(struct spoke_engine *engine, const struct spoke_comet_options *with)
 {
-	struct spoke_span odd;
+	char why[SPOKEI_GUARD_WHY];
 
 	if (with->listen && !is_list(with->listen))
 		return spokei_comet_wrong(engine, "listen",
@@ -132,11 +132,13 @@ static int check(struct spoke_engine *engine, const struct spoke_comet_options *
 	if (with->origins && !is_list(with->origins))
 		return spokei_comet_wrong(engine, "origins",
 					  "comma-separated without blanks inside, 280 bytes each");
-	if (with->origins && spokei_guard_odd(with->origins, &odd))
-		return spokei_comet_wrong(engine, "origins",
-					  "as browsers send them, e.g. https://shop.example");
-	if (with->hosts && (!is_list(with->hosts) || strpbrk(with->hosts, ":/")))
-		return spokei_comet_wrong(engine, "hosts", "comma-separated names without ports");
+	if (with->origins && spokei_guard_check_origins(with->origins, why))
+		return spokei_comet_wrong(engine, "origins", why);
+	if (with->hosts && !is_list(with->hosts))
+		return spokei_comet_wrong(engine, "hosts",
+					  "comma-separated without blanks inside, 280 bytes each");
+	if (with->hosts && spokei_guard_check_names(with->hosts, why))
+		return spokei_comet_wrong(engine, "hosts", why);
 	if (with->proxies && !is_list(with->proxies))
 		return spokei_comet_wrong(engine, "proxies",
 					  "comma-separated addresses without blanks inside");

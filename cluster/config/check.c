@@ -218,24 +218,12 @@ static const char *check_peers(const struct spoke_env *env, const char *value, c
 	return error ? after_name(why, name) : NULL;
 }
 
-static const char *check_origins(const char *value, char why[SPOKEI_CHECK_WHY])
-{
-	struct spoke_span odd;
-
-	if (!spokei_guard_odd(value, &odd))
-		return NULL;
-	(void)snprintf(why, SPOKEI_CHECK_WHY,
-		       "no page of one site has the origin \"%.*s\"; write e.g. "
-		       "https://shop.example or http://localhost:3000",
-		       odd.len < 100 ? (int)odd.len : 100, (const char *)odd.data);
-	return why;
-}
-
 const char *spokei_check_list(const struct spoke_env *env, enum spokei_key key, const char *value,
 			      char why[SPOKEI_CHECK_WHY])
 {
 	const char *name = spokei_key_row(key)->option.name;
 
+	_Static_assert(SPOKEI_CHECK_WHY >= SPOKEI_GUARD_WHY, "any sentence fits");
 	switch ((int)key) {
 	case SPOKEI_KEY_ALLOW_FROM:
 		return check_rules(env, &(struct spokei_rules_of){ .allow_from = value }, name,
@@ -251,7 +239,10 @@ const char *spokei_check_list(const struct spoke_env *env, enum spokei_key key, 
 		return check_peers(env, value, name, why);
 	case SPOKEI_KEY_HTTP_ORIGINS:
 	case SPOKEI_KEY_COMET_ORIGINS:
-		return check_origins(value, why);
+		return spokei_guard_check_origins(value, why);
+	case SPOKEI_KEY_HTTP_HOSTS:
+	case SPOKEI_KEY_COMET_HOSTS:
+		return spokei_guard_check_names(value, why);
 	default:
 		return NULL;
 	}

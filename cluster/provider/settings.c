@@ -154,16 +154,20 @@ void spokei_settings_served(const struct spoke_config *config,
 	settings->local_path = settings->in_force.of[SPOKEI_KEY_LOCAL_PATH] == 0;
 }
 
-/* The list of a file was checked when it was read. */
-static int check_origins(struct spoke_engine *engine, const char *origins)
+/* The lists of a file were checked when it was read. */
+static int check_lists(struct spoke_engine *engine, const struct spoke_provider_options *options)
 {
-	struct spoke_span odd;
+	const char *origins = options->http_origins;
+	const char *names = options->http_hosts;
+	char why[SPOKEI_GUARD_WHY];
+	const char *wrong = origins ? spokei_guard_check_origins(origins, why) : NULL;
+	const char *option = wrong ? "http_origins" : "http_hosts";
 
-	if (origins == NULL || !spokei_guard_odd(origins, &odd))
+	if (wrong == NULL && names)
+		wrong = spokei_guard_check_names(names, why);
+	if (wrong == NULL)
 		return SPOKE_OK;
-	spokei_event(engine, SPOKE_EINVAL,
-		     "option http_origins: no page of one site has the origin \"%.*s\"",
-		     odd.len < 100 ? (int)odd.len : 100, (const char *)odd.data);
+	spokei_event(engine, SPOKE_EINVAL, "option %s: %s", option, wrong);
 	return SPOKE_EINVAL;
 }
 
@@ -176,7 +180,7 @@ int spokei_settings_provider(struct spoke_engine *engine,
 	*ret = (struct spokei_provider_settings){ .weight = 0 };
 	error = read_options(engine, options, &ret->options);
 	if (error == SPOKE_OK)
-		error = check_origins(engine, options->http_origins);
+		error = check_lists(engine, options);
 	if (error)
 		return error;
 	mark_texts(options, &ret->options);

@@ -6,6 +6,8 @@
 #include "core/text/secret.h"
 #include "transport/http/text.h"
 
+#include <stdio.h>
+
 #define IPV4_PARTS 4u
 #define LETTERS 26u
 /* Browsers send wildcard addresses to loopback, and no foreign name can be a wildcard. */
@@ -174,13 +176,45 @@ static bool is_origin(struct spoke_span origin)
 	       !(begins_with(origin, "https://") && ends_with(origin, ":443"));
 }
 
-bool spokei_guard_odd(const char *origins, struct spoke_span *ret_item)
+/* Is it a host without a port? Only addresses of IPv6 have colons, in brackets. */
+static bool is_name(struct spoke_span host)
 {
-	while (spokei_option_item(&origins, ret_item)) {
-		if (ret_item->len > 0 && !is_origin(*ret_item))
-			return true;
+	const char *text = host.data;
+
+	for (size_t i = 0; i < host.len; i++) {
+		if (text[i] <= ' ' || text[i] > '~' || text[i] == '/' || text[i] == ':')
+			return is_ipv6(host);
 	}
-	return false;
+	return true;
+}
+
+/* Writes a sentence about the first item that is not good; the item stands in its middle. */
+static const char *check_list(const char *list, bool (*is_good)(struct spoke_span item),
+			      const char *before, const char *after, char why[SPOKEI_GUARD_WHY])
+{
+	struct spoke_span item;
+
+	while (spokei_option_item(&list, &item)) {
+		if (item.len == 0 || is_good(item))
+			continue;
+		(void)snprintf(why, SPOKEI_GUARD_WHY, "%s\"%.*s\"%s", before,
+			       item.len < 100 ? (int)item.len : 100, (const char *)item.data,
+			       after);
+		return why;
+	}
+	return NULL;
+}
+
+const char *spokei_guard_check_origins(const char *origins, char why[SPOKEI_GUARD_WHY])
+{
+	return check_list(origins, is_origin, "no page of one site has the origin ",
+			  "; write e.g. https://shop.example or http://localhost:3000", why);
+}
+
+const char *spokei_guard_check_names(const char *names, char why[SPOKEI_GUARD_WHY])
+{
+	return check_list(names, is_name, "", " is no host without a port; write e.g. shop.example",
+			  why);
 }
 
 bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host)

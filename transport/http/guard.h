@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 
+#define SPOKEI_GUARD_WHY 256u /* bytes of a sentence, with the NUL */
+
 /*
  * Is this Host header allowed? Allowed are "localhost", 127.x.x.x, [::1], the wildcard addresses,
  * the address that the connection came to (`local`, as text; mapped or not), and the
@@ -31,11 +33,13 @@ unsigned spokei_guard_listed(struct spoke_span origin, const char *origins);
 struct spoke_span spokei_guard_origin_of(const char *origins, unsigned number);
 
 /*
- * Finds the first item of a list that no page of one site sends as its origin: "https://a.example"
- * or "http://a.example:8080", in lower case and without the port that the scheme has anyway. "null"
- * is sent by pages of every site. Returns false if there is none.
+ * Check the lists of options. Return NULL, or a sentence in `why` about the first item that no
+ * request can have. An origin is "https://a.example" or "http://a.example:8080", in lower case and
+ * without the port that the scheme has anyway; "null" is sent by pages of every site. A name has no
+ * port.
  */
-bool spokei_guard_odd(const char *origins, struct spoke_span *ret_item);
+const char *spokei_guard_check_origins(const char *origins, char why[SPOKEI_GUARD_WHY]);
+const char *spokei_guard_check_names(const char *names, char why[SPOKEI_GUARD_WHY]);
 
 /* Is the Origin header absent, or that of a page of this server? */
 bool spokei_guard_origin(struct spoke_span origin, struct spoke_span host);

@@ -213,8 +213,8 @@ static void file_with_errors_changes_nothing(void **state)
 	assert_true(has_event("config: the gateway keeps its settings"));
 	assert_int_equal(retry_of("bob"), 2000);
 	assert_has(ask_with("/spoke.js", "a.example", ""), "HTTP/1.1 200 ");
-	assert_int_equal(reload("[comet]\nhosts = a.example:80\nretry.min = 1s\n"), SPOKE_OK);
-	assert_true(has_event("option hosts of the gateway"));
+	assert_int_equal(reload("[comet]\nhosts = a.example:80\nretry.min = 1s\n"), SPOKE_ESYNTAX);
+	assert_has(told, "is no host without a port");
 	assert_int_equal(retry_of("eve"), 2000);
 }
 

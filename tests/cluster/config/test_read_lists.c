@@ -102,6 +102,9 @@ static void wrong_entry_refuses_the_file_with_its_number(void **state)
 		{ "[provider]\nhttp.origins = https://a.example, null",
 		  "a.conf:2: http.origins = https://a.example, null: no page of one site has the "
 		  "origin \"null\"; write e.g. https://shop.example or http://localhost:3000" },
+		{ "[provider]\nhttp.hosts = a.example, b.example:80",
+		  "a.conf:2: http.hosts = a.example, b.example:80: \"b.example:80\" is no host "
+		  "without a port; write e.g. shop.example" },
 		{ "[comet]\norigins = https://a.example/",
 		  "a.conf:2: origins = https://a.example/: no page of one site has the "
 		  "origin \"https://a.example/\"; write e.g. https://shop.example or "

@@ -184,6 +184,7 @@ static void wrong_entry_refuses_the_option_with_a_sentence(void **state)
 		{ { .allow_callers = "" }, "allow.callers: the list is empty" },
 		{ { .http_origins = "https://a.example,null" },
 		  "option http_origins: no page of one site has the origin \"null\"" },
+		{ { .http_hosts = "a:80" }, "option http_hosts: \"a:80\" is no host" },
 	};
 
 	(void)state;

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 static struct spoke_span span(const char *text)
@@ -135,6 +136,20 @@ static void token_guard_accepts_exact_token_only(void **state)
 	assert_false(spokei_guard_token(span("Basic  abc"), "abc"));
 }
 
+/* Asserts that a sentence is about this item, or that there is none. */
+static void assert_told(const char *why, const char *odd)
+{
+	char quoted[64];
+
+	if (odd == NULL) {
+		assert_null(why);
+		return;
+	}
+	(void)snprintf(quoted, sizeof(quoted), "\"%s\"", odd);
+	assert_non_null(why);
+	assert_non_null(strstr(why, quoted));
+}
+
 static void odd_origins_are_found(void **state)
 {
 	static const struct {
@@ -163,17 +178,45 @@ static void odd_origins_are_found(void **state)
 		{ "https://shop.example:", "https://shop.example:" },
 		{ "https://me@shop.example", "https://me@shop.example" },
 	};
+	char why[SPOKEI_GUARD_WHY];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct spoke_span odd;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_told(spokei_guard_check_origins(rows[i].list, why), rows[i].odd);
+}
 
-		assert_int_equal(spokei_guard_odd(rows[i].list, &odd), rows[i].odd != NULL);
-		if (rows[i].odd == NULL)
-			continue;
-		assert_int_equal(odd.len, strlen(rows[i].odd));
-		assert_memory_equal(odd.data, rows[i].odd, odd.len);
-	}
+static void odd_names_are_found(void **state)
+{
+	static const struct {
+		const char *list;
+		const char *odd; /* NULL: there is none */
+	} rows[] = {
+		{ "", NULL },
+		{ "shop.example", NULL },
+		{ "a, b.example,", NULL },
+		{ "[fe80::1]", NULL },
+		{ "a,shop.example:80", "shop.example:80" },
+		{ "[::1]:80", "[::1]:80" },
+		{ "https://shop.example", "https://shop.example" },
+		{ "a b", "a b" },
+	};
+	char why[SPOKEI_GUARD_WHY];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_told(spokei_guard_check_names(rows[i].list, why), rows[i].odd);
+}
+
+static void long_items_are_cut_in_the_sentence(void **state)
+{
+	char list[400];
+	char why[SPOKEI_GUARD_WHY];
+
+	(void)state;
+	memset(list, ':', sizeof(list));
+	list[sizeof(list) - 1] = '\0';
+	assert_in_range(strlen(spokei_guard_check_origins(list, why)), 100, sizeof(why) - 2);
+	assert_in_range(strlen(spokei_guard_check_names(list, why)), 100, sizeof(why) - 2);
 }
 
 static void site_is_own_or_none(void **state)
@@ -196,6 +239,8 @@ int main(void)
 		cmocka_unit_test(addresses_in_digits_are_hosts_of_every_place),
 		cmocka_unit_test(token_guard_accepts_exact_token_only),
 		cmocka_unit_test(odd_origins_are_found),
+		cmocka_unit_test(odd_names_are_found),
+		cmocka_unit_test(long_items_are_cut_in_the_sentence),
 		cmocka_unit_test(site_is_own_or_none),
 	};
 

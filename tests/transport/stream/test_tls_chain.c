@@ -40,8 +40,8 @@ static void peers_are_shown_what_leads_to_the_root_but_not_the_root(void **state
 {
 	const struct tlscert *root = &tlsrig_certs()->authority;
 	const struct tlscert *stranger = &tlsrig_certs()->stranger;
-	struct tlscert middle = tlscert_make(&(struct tlscert_wish){
-		.subject = "middle", .issuer = root, .authority = true });
+	struct tlscert middle = tlscert_make(
+		&(struct tlscert_wish){ .subject = "middle", .issuer = root, .authority = true });
 	struct tlscert leaf = tlscert_make(&(struct tlscert_wish){
 		.subject = "leaf", .names = "DNS:" TLSRIG_HOST, .issuer = &middle });
 	const struct tlsrig_setting setting = { .accepts = true,

@@ -229,9 +229,9 @@ static int use_revoked(struct making *making, BIO *bio)
 	return error;
 }
 
-/* Decides once what peers are shown behind the certificate: the rest of its file, or, if it is alone
- * there, those of tls.ca that lead to a root. The library would search in each handshake, for the
- * time of a signature, and show the root, which the peer needs to have. */
+/* Decides once what peers are shown behind the certificate: the rest of its file, or, if it is
+ * alone there, those of tls.ca that lead to a root. The library would search in each handshake, for
+ * the time of a signature, and show the root, which the peer needs to have. */
 static int settle_chain(struct making *making)
 {
 	STACK_OF(X509) *chain = NULL;
