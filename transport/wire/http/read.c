@@ -128,16 +128,16 @@ static int decode(struct reading *reading, struct spoke_span name, struct part *
 {
 	struct spokei_buffer *scratch = reading->scratch;
 	unsigned char *room = spokei_buffer_reserve(scratch, name.len + 1);
+	size_t len;
 
 	if (room == NULL)
 		return SPOKE_ENOMEM;
-	if (spokei_percent_decode(name.data, name.len, (char *)room, &ret_part->len) !=
-	    SPOKEI_PERCENT_FINE)
+	if (spokei_percent_decode(name.data, name.len, (char *)room, &len) != SPOKEI_PERCENT_FINE)
 		return refuse(reading, BAD_REQUEST, "the path has a bad percent sign");
-	if (!spokei_utf8_all(room, ret_part->len))
+	if (!spokei_utf8_all(room, len))
 		return refuse(reading, BAD_REQUEST, "the path is not UTF-8");
-	ret_part->at = spokei_buffer_len(scratch);
-	spokei_buffer_commit(scratch, ret_part->len);
+	*ret_part = (struct part){ spokei_buffer_len(scratch), len };
+	spokei_buffer_commit(scratch, len);
 	return OK;
 }
 
@@ -340,7 +340,10 @@ static int read_named(struct reading *reading)
 
 	if (status == SPOKE_ENOMEM)
 		return SPOKE_ENOMEM;
-	if (service.len > 0) {
+	if (status != OK) { /* they may be anything */
+		message->service = spokei_span(NULL, 0);
+		message->method = spokei_span(NULL, 0);
+	} else if (service.len > 0) {
 		message->service = part_of(reading->scratch, service);
 		message->method = part_of(reading->scratch, method);
 	}

@@ -312,6 +312,33 @@ static void memory_may_fail_anywhere(void **state)
 	assert_true(fail_at > 2);
 }
 
+/* Their bytes were not checked, or are not there. */
+static void names_of_a_bad_path_are_not_given(void **state)
+{
+	static const char *const lines[] = { "PUT /%ff/m", "PUT /s/%ff",  "PUT /a%20b/m%0",
+					     "PUT /s/m/n", "OPTIONS //m", "OPTIONS /s/%ffm" };
+	struct run run;
+
+	(void)state;
+	start(&run);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct spokei_message message;
+		struct spokei_buffer scratch;
+		char text[128];
+
+		spokei_buffer_init(&scratch, &run.memory.env, 4096);
+		(void)snprintf(text, sizeof(text), "%s HTTP/1.1\r\nHost: localhost\r\n\r\n",
+			       lines[i]);
+		(void)spokei_http_wire_read(&limits, NULL, spokei_span(text, strlen(text)),
+					    &scratch, &message);
+		assert_false(message.safe_only);
+		assert_int_equal(message.service.len, 0);
+		assert_int_equal(message.method.len, 0);
+		spokei_buffer_fini(&scratch);
+	}
+	stop(&run);
+}
+
 static void a_place_without_http_refuses_each_request(void **state)
 {
 	static const char bytes[] = POST("/s/m", LEN("1"), "1") GET("/", "");
@@ -340,6 +367,7 @@ int main(void)
 		cmocka_unit_test(long_requests_are_refused),
 		cmocka_unit_test(body_with_too_many_values_is_413_and_names_the_limit),
 		cmocka_unit_test(memory_may_fail_anywhere),
+		cmocka_unit_test(names_of_a_bad_path_are_not_given),
 		cmocka_unit_test(a_place_without_http_refuses_each_request),
 	};
 
