@@ -219,7 +219,13 @@ void spokei_conn_finish(struct spokei_conn *conn)
 
 void spokei_conn_finish_stream(struct spokei_stream *stream)
 {
-	spokei_conn_finish(spoke_container_of(stream, struct spokei_conn, stream));
+	struct spokei_conn *conn = spoke_container_of(stream, struct spokei_conn, stream);
+
+	/* Calls that wait for it are for the next one: the user has closed nothing. */
+	if (spokei_conn_is_opening(conn))
+		spokei_conn_close(conn, SPOKE_EHANDSHAKE);
+	else
+		spokei_conn_finish(conn);
 }
 
 /* --- the beginning */

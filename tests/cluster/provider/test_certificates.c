@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "core/engine/engine.h"
 #include "core/virtual/files.h"
@@ -333,6 +334,69 @@ static void connections_are_verified_after_each_of_two_quick_changes(void **stat
 	assert_int_equal(process.blocks, 0);
 }
 
+static void echo(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	SPOKE_REPLY(request, true);
+}
+
+/* The end of a call; 1: it has not ended. */
+static int call_error;
+
+static void note_end(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	call_error = result->error;
+}
+
+static void ticket_of_a_refused_handshake_goes_to_the_next(void **state)
+{
+	static const struct spoke_service_options service = { .name = "demo.Echo" };
+	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
+	/* The last bytes of a handshake wait for the peer to take the first ones. */
+	const struct spokei_vnet_link slow = { .latency_ns = SECOND / 10, .capacity = 300 };
+	const struct spoke_engine_options options = { .env = &process.env };
+	const struct spoke_issue_options stranger = { .name = "stranger" };
+	struct spoke_consumer_options failback = to;
+	struct spoke_provider *provider;
+	struct spoke_consumer *consumer;
+	struct spoke_engine *engine;
+	struct spoke_method *method;
+
+	(void)state;
+	put_both_sides();
+	spokei_vnet_set_all(world.net, &slow);
+	assert_int_equal(spoke_engine_new(&options, &engine), 0);
+	assert_int_equal(spoke_provider_new(engine, &with, &provider), 0);
+	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
+	assert_int_equal(spoke_provider_listen(provider, "dubbo://127.0.0.1:20880"), 0);
+	failback.url = "dubbo://127.0.0.1:20880/demo.Echo?cluster=failback";
+	assert_int_equal(spoke_consumer_new(engine, &failback, &consumer), 0);
+	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &method), 0);
+	call_error = 1;
+	assert_int_equal(spoke_call(method, (struct spoke_span){ NULL, 0 },
+				    &(struct spoke_call_options){ .timeout_ns = 60 * SECOND },
+				    note_end, NULL, NULL),
+			 0);
+	while (spoke_stat_get(engine, SPOKE_STAT_CONNECTS_SECURED) == 0)
+		spokei_world_run(&world, world.now_ns + SECOND / 100);
+	assert_int_equal(spoke_consumer_ready(consumer), 0);
+	assert_int_equal(spoke_issue(&process.env, &stranger, &issued), 0);
+	spokei_vfiles_put(world.files, "/calling.pem", issued.cert);
+	spokei_tls_reload(consumer->tls);
+	spokei_world_run(&world, world.now_ns + SECOND / 100);
+	assert_int_equal(count_events(engine, "1 connections are drained"), 1);
+	assert_int_equal(call_error, SPOKE_EDEFERRED);
+	spokei_vfiles_put(world.files, "/calling.pem", ca.cert);
+	spokei_tls_reload(consumer->tls);
+	spokei_world_run(&world, world.now_ns + 30 * SECOND);
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TICKETS_SUCCESS), 1);
+	spoke_consumer_free(consumer);
+	spoke_provider_free(provider);
+	spoke_engine_free(engine);
+	assert_int_equal(process.blocks, 0);
+}
+
 static void issue_refuses_names_that_are_none(void **state)
 {
 	static const char *const wrong[] = {
@@ -386,6 +450,7 @@ int main(void)
 		CASE(changed_files_are_taken_all_or_none),
 		CASE(live_connections_are_drained_when_their_authority_goes),
 		CASE(connections_are_verified_after_each_of_two_quick_changes),
+		CASE(ticket_of_a_refused_handshake_goes_to_the_next),
 		CASE(issue_refuses_names_that_are_none),
 		CASE(issue_refuses_a_certificate_that_may_not_sign),
 	};
