@@ -140,6 +140,19 @@ void sim_leases_look(struct sim_process *process)
 	}
 }
 
+/* Notes the end of each lease. A turn may renew one, and the look after it may come when that is
+ * over again. */
+void sim_leases_turned(struct sim_consumer *consumer)
+{
+	for (unsigned i = 0; i < SIM_WORKERS; i++) {
+		struct sim_worker *worker = &consumer->workers[i];
+		uint64_t left_ns = worker->holds ? spoke_lease_left(worker->lease) : 0;
+
+		if (left_ns > 0)
+			worker->end_ns = world_of(worker)->virt.now_ns + left_ns;
+	}
+}
+
 /* Checks between turns that a lease which is over was reported. */
 static void check_soon(struct sim_worker *worker)
 {

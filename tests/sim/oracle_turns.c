@@ -3,6 +3,7 @@
 #include "tests/sim/oracle.h"
 
 #include "core/engine/engine.h"
+#include "tests/sim/store.h"
 
 #include <spoke/stats.h>
 
@@ -144,8 +145,10 @@ void sim_turned(struct spokei_world_process *virt)
 
 	process->turns++;
 	note_late(process);
-	if (!sim_is_provider(process) && process->engine)
+	if (!sim_is_provider(process) && process->engine) {
 		check_retries((struct sim_consumer *)process);
+		sim_leases_turned((struct sim_consumer *)process);
+	}
 	check_spin(process);
 	check_ends(process);
 	sim_books_timers(process);

@@ -121,6 +121,9 @@ void sim_lease_runs(struct sim_provider *provider, const struct spoke_request *r
 /* Checks the leases of a process; called in each callback but that of a loss. */
 void sim_leases_look(struct sim_process *process);
 
+/* Notes the ends of the leases after a turn. */
+void sim_leases_turned(struct sim_consumer *consumer);
+
 /* Checks all leases between turns. */
 void sim_leases_check(struct sim_world *world);
 
