@@ -16,6 +16,7 @@ void spokei_early_run(struct spoke_engine *engine)
 
 		spokei_list_unlink(node);
 		spokei_list_append(&engine->early, node);
-		early->begin(early);
+		if (SPOKEI_LIKELY(!spokei_engine_forked(engine)))
+			early->begin(early);
 	}
 }

@@ -32,7 +32,7 @@ static inline void spokei_early_drop(struct spokei_early *early)
 		spokei_list_remove(&early->node);
 }
 
-/* Calls all of them. */
+/* Calls all of them; in a child that one of them forks, no more. */
 void spokei_early_run(struct spoke_engine *engine);
 
 #endif

@@ -17,6 +17,7 @@
 
 /* A class of the wheel, found again by its callback. */
 struct spokei_engine_class {
+	struct spoke_engine *engine;
 	void (*due)(struct spoke_timer *timer, void *arg);
 	unsigned wheel_class;
 };

@@ -2,9 +2,16 @@
 /* Queues of tasks and the mailbox for other threads; see task.h. */
 #include "core/engine/task.h"
 
+#include "core/engine/engine.h"
+
 #include <spoke/engine.h>
 
-size_t spokei_task_run_all(struct spoke_list *queue)
+static bool is_parted(const struct spoke_engine *engine)
+{
+	return engine && spokei_engine_forked(engine);
+}
+
+size_t spokei_task_run_all(struct spoke_list *queue, const struct spoke_engine *engine)
 {
 	struct spoke_list batch;
 	size_t ran = 0;
@@ -15,6 +22,10 @@ size_t spokei_task_run_all(struct spoke_list *queue)
 		struct spokei_task *task = spoke_container_of(batch.next, struct spokei_task, node);
 
 		spokei_list_remove(&task->node);
+		if (SPOKEI_UNLIKELY(is_parted(engine))) {
+			spokei_list_append(queue, &task->node);
+			continue;
+		}
 		task->run(task);
 		ran++;
 	}
@@ -33,7 +44,7 @@ bool spokei_mailbox_put(struct spokei_mailbox *mailbox, struct spoke_post *post)
 	return newest == NULL;
 }
 
-size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox)
+size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox, const struct spoke_engine *engine)
 {
 	struct spoke_post *newest = atomic_exchange_explicit(&mailbox->newest, NULL,
 							     memory_order_acquire);
@@ -47,7 +58,7 @@ size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox)
 		oldest = newest;
 		newest = next;
 	}
-	while (oldest) {
+	while (oldest && !is_parted(engine)) {
 		struct spoke_post *next = oldest->next;
 
 		oldest->run(oldest);

@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 
+struct spoke_engine;
 struct spoke_post;
 
 /* A function to run once. Zero-initialised: in no queue. */
@@ -33,8 +34,10 @@ static inline void spokei_task_drop(struct spokei_task *task)
 }
 
 /* Runs the tasks that are in the queue now; tasks that they add wait for the next time. A task has
- * left the queue when it runs, and may be freed by its function. Returns how many ran. */
-size_t spokei_task_run_all(struct spoke_list *queue);
+ * left the queue when it runs, and may be freed by its function. In a forked child of this engine
+ * no more tasks are run, because they belong to the parent: they stay in the queue. NULL: all run.
+ * Returns how many ran. */
+size_t spokei_task_run_all(struct spoke_list *queue, const struct spoke_engine *engine);
 
 /* Posts from any thread; the order of each thread is kept. */
 struct spokei_mailbox {
@@ -45,7 +48,8 @@ struct spokei_mailbox {
  */
 bool spokei_mailbox_put(struct spokei_mailbox *mailbox, struct spoke_post *post);
 
-/* Runs the posts that are there now, oldest first. The owner's thread. Returns how many ran. */
-size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox);
+/* Runs the posts that are there now, oldest first. The owner's thread. In a forked child of this
+ * engine no more posts are run; NULL: all run. Returns how many ran. */
+size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox, const struct spoke_engine *engine);
 
 #endif

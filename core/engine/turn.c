@@ -108,6 +108,15 @@ void spokei_event_of(struct spoke_engine *engine, enum spoke_event_user user, in
 	va_end(args);
 }
 
+/* In a forked child the timers that are due with the one that forked are its parent's. */
+static void timer_due(struct spoke_timer *timer, void *arg)
+{
+	const struct spokei_engine_class *class = arg;
+
+	if (SPOKEI_LIKELY(!spokei_engine_forked(class->engine)))
+		class->due(timer, class->engine);
+}
+
 int spokei_engine_class(struct spoke_engine *engine, const char *name,
 			void (*due)(struct spoke_timer *timer, void *arg), unsigned *ret_class)
 {
@@ -120,11 +129,12 @@ int spokei_engine_class(struct spoke_engine *engine, const char *name,
 	if (found == end) {
 		if (spokei_engine_parts(engine)->classes_count == SPOKE_WHEEL_CLASSES_MAX)
 			return SPOKE_ELIMIT;
-		status = spoke_wheel_add_class(engine->wheel, name, due, engine,
+		found->engine = engine;
+		found->due = due;
+		status = spoke_wheel_add_class(engine->wheel, name, timer_due, found,
 					       &found->wheel_class);
 		if (status != SPOKE_WHEEL_OK)
 			return spokei_engine_fold(status);
-		found->due = due;
 		spokei_engine_parts(engine)->classes_count++;
 	}
 	*ret_class = found->wheel_class;
@@ -257,8 +267,8 @@ static void engine_turn(void *arg, unsigned ready)
 		engine->looked = false;
 	if (is_parted(engine))
 		return;
-	(void)spokei_mailbox_run_all(&engine->posted);
-	(void)spokei_task_run_all(&engine->soon);
+	(void)spokei_mailbox_run_all(&engine->posted, engine);
+	(void)spokei_task_run_all(&engine->soon, engine);
 	leave(engine);
 	(void)is_parted(engine);
 }
@@ -268,9 +278,9 @@ static void run_last(struct spoke_engine *engine)
 	if (!spokei_list_empty(&engine->last)) {
 		engine->settle_ns = engine->env->now(engine->env->ctx);
 		engine->settle_old = false;
-		(void)spokei_task_run_all(&engine->last);
+		(void)spokei_task_run_all(&engine->last, engine);
 	}
-	(void)spokei_task_run_all(&engine->dead);
+	(void)spokei_task_run_all(&engine->dead, engine);
 }
 
 /* Returns whether this turn is the last. A loop that its user runs is left once for a drain: the
