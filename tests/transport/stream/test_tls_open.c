@@ -62,6 +62,57 @@ static void step_follows_the_answers_of_its_turn(void **state)
 	tlsrig_end(&rig);
 }
 
+static struct spokei_task behind;
+static struct spokei_task behind_the_step;
+static uint64_t settled_ns;
+
+static void note_settled(struct spokei_task *task)
+{
+	(void)task;
+	settled_ns = spokei_engine_settled(rig.engine);
+}
+
+static void go_behind_the_step(struct spokei_task *task)
+{
+	(void)task;
+	spokei_engine_last(rig.engine, &behind);
+}
+
+static void take_long(struct spoke_watch *watch, unsigned io)
+{
+	watch->ready = ready;
+	spokei_world_hold(&rig.process, 5 * TLSRIG_MS);
+	ready(watch, io);
+}
+
+static void read_and_go_on(struct spoke_watch *watch, unsigned io)
+{
+	ready(watch, io);
+	watch->ready = take_long;
+	behind.run = note_settled;
+	behind_the_step.run = go_behind_the_step;
+	spokei_engine_soon(rig.engine, &behind_the_step);
+}
+
+/* A step takes its time, and may call users. A call that they make must not time out early. */
+static void what_follows_a_step_in_its_turn_reads_the_clock_anew(void **state)
+{
+	uint64_t begun_ns;
+	size_t len;
+
+	(void)state;
+	tlsrig_begin(&rig, &accepting);
+	len = make_hello();
+	ready = rig.stream.watch.ready;
+	rig.stream.watch.ready = read_and_go_on;
+	settled_ns = 0;
+	begun_ns = rig.world.now_ns;
+	tlsrig_send(&rig, bytes, len);
+	spokei_world_run(&rig.world, begun_ns + 10 * TLSRIG_MS);
+	assert_true(settled_ns >= begun_ns + 5 * TLSRIG_MS);
+	tlsrig_end(&rig);
+}
+
 /* --- every cut */
 
 static void hello_that_comes_byte_by_byte_opens_the_stream(void **state)
@@ -295,6 +346,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(step_follows_the_answers_of_its_turn),
+		cmocka_unit_test(what_follows_a_step_in_its_turn_reads_the_clock_anew),
 		cmocka_unit_test(hello_that_comes_byte_by_byte_opens_the_stream),
 		cmocka_unit_test(hello_in_three_records_opens_the_stream),
 		cmocka_unit_test(hello_in_too_many_records_is_refused),

@@ -275,6 +275,7 @@ static void take_steps(struct spokei_task *task)
 		if (env->now(env->ctx) >= until_ns)
 			break;
 	}
+	tls->engine->settle_old = true;
 	if (!spokei_list_empty(&tls->steps))
 		spokei_engine_soon(tls->engine, &tls->turn);
 }
