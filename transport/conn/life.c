@@ -33,7 +33,7 @@ void spokei_conn_give_up(struct spokei_conn *conn, int status)
 		spokei_conn_move(conn, SPOKEI_CONN_CONNECTING);
 	if (conn->up->failed == NULL || !conn->up->failed(conn->up_arg, conn, status))
 		spokei_conn_close(conn, conn->error ? conn->error : SPOKE_ECONNECT);
-	else
+	else if (conn->state != SPOKEI_CONN_CLOSED) /* its owner may have closed it there */
 		conn->error = 0;
 }
 
@@ -136,9 +136,7 @@ static void open_stream(struct spokei_conn *conn)
 		spokei_conn_watch(conn);
 	else
 		connected(conn);
-	if (conn->state != SPOKEI_CONN_OPEN)
-		return;
-	if (spokei_stream_pending(&conn->stream) > 0)
+	if (conn->state != SPOKEI_CONN_CLOSED && spokei_stream_pending(&conn->stream) > 0)
 		spokei_conn_read(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;

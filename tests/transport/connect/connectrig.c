@@ -35,6 +35,8 @@ static void note_change(void *arg, struct spokei_connector *connector, int error
 		env->net->print(env->ctx, &conn->peer, told->peer, sizeof(told->peer));
 	if ((int)told->state == rig->free_in)
 		connectrig_free(rig);
+	else if ((int)told->state == rig->retire_in)
+		assert_true(spokei_connector_retire(connector));
 }
 
 static const struct spokei_connector_up rig_up = { .changed = note_change };
@@ -44,7 +46,7 @@ void connectrig_open(struct connectrig *rig, uint64_t seed)
 	struct spoke_engine_options options = { .env = &rig->faulty.env };
 	struct spokei_link_limits limits;
 
-	*rig = (struct connectrig){ .free_in = CONNECTRIG_NEVER };
+	*rig = (struct connectrig){ .free_in = CONNECTRIG_NEVER, .retire_in = CONNECTRIG_NEVER };
 	rig->options = (struct spokei_connector_options){
 		.host = "127.0.0.1",
 		.port = 20880,

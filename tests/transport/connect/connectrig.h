@@ -48,7 +48,8 @@ struct connectrig {
 	struct spokei_link link;
 	struct spokei_connector_options options; /* at first: dubbo at 127.0.0.1:20880 */
 	struct spokei_connector *connector;
-	int free_in; /* `changed` frees the connector in this state */
+	int free_in;   /* `changed` frees the connector in this state */
+	int retire_in; /* ... or retires it */
 	struct told told[CONNECTRIG_TOLD_MAX];
 	unsigned told_count;
 	unsigned seen; /* reports consumed by connectrig_wait() */
