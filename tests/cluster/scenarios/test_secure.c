@@ -225,6 +225,33 @@ static void handshakes_that_wait_count_for_their_address(void **state)
 		secplay_raw_close(fds[i]);
 }
 
+static void free_place_is_for_the_peer_that_has_waited_longest(void **state)
+{
+	enum {
+		PEERS = 6,
+	};
+	unsigned char hello[4096];
+	size_t len = secplay_make_hello(hello, sizeof(hello));
+	int fds[PEERS];
+
+	(void)state;
+	secplay.secure.provider.handshakes_max = 1;
+	secplay_provide_tls("dubbo://" AT);
+	for (unsigned i = 0; i < PEERS; i++) {
+		fds[i] = secplay_raw_connect(AT);
+		secplay_raw_send(fds[i], hello, len);
+	}
+	for (unsigned i = 0; i < PEERS; i++) {
+		unsigned char byte;
+		bool ended;
+
+		assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), i + 1);
+		assert_int_equal(secplay_raw_read(fds[i], &byte, 1, &ended), 1);
+		secplay_raw_close(fds[i]);
+		secplay_pass(10 * MS);
+	}
+}
+
 static void handshakes_begin_at_their_rate_and_in_their_order(void **state)
 {
 	enum {
@@ -440,6 +467,7 @@ int main(void)
 		TEST(good_peer_is_served_when_stalled_handshakes_end),
 		TEST(address_with_too_many_handshakes_loses_the_next_ones),
 		TEST(handshakes_that_wait_count_for_their_address),
+		TEST(free_place_is_for_the_peer_that_has_waited_longest),
 		TEST(handshakes_begin_at_their_rate_and_in_their_order),
 		TEST(crowd_is_let_in_a_few_steps_a_turn),
 		TEST(consumer_with_tls_says_what_to_do_about_a_plain_provider),

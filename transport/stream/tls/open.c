@@ -86,6 +86,8 @@ static void ration_due(struct spoke_alarm *alarm)
 void spokei_tls_leave(struct spokei_tls_link *link)
 {
 	struct spokei_tls *tls = link->tls;
+	bool waits = is_queued(link) && !link->open && !link->dying;
+	bool makes_room = link->place.next || waits;
 
 	if (is_queued(link))
 		spokei_list_remove(&link->node);
@@ -94,7 +96,9 @@ void spokei_tls_leave(struct spokei_tls_link *link)
 		tls->places--;
 	}
 	spokei_tls_address_leave(link);
-	wake_standing(tls);
+	/* Only then: those that are woken without a place for them stand at the end of the line. */
+	if (makes_room)
+		wake_standing(tls);
 }
 
 /* --- the library's object */
