@@ -9,7 +9,7 @@
  *   turn     the wheel advances to the time of begin, never to now, so that arrived data is read
  *            before any timeout is checked; then posts of other threads; then `soon`: completions
  *   settle   the clock is read again if there are tasks on `last` (this turn's timers are armed,
- * one write per connection); then `dead`: memory is freed
+ *            one write per connection, handshakes); then `dead`: memory is freed
  *
  * A late turn (it began long after the wheel wanted it) polls again without waiting, at most
  * LATE_ROUNDS times, until nothing new is ready, before its wheel advances: the first poll after a

@@ -6,23 +6,33 @@
 
 #include <spoke/engine.h>
 
-static bool is_parted(const struct spoke_engine *engine)
+/* Returns the counter of forks, and sets the value that it has in the process of the engine. NULL:
+ * the counter never changes. */
+static const unsigned *forks_of(const struct spoke_engine *engine, unsigned *ret_forks)
 {
-	return engine && spokei_engine_forked(engine);
+	static const unsigned none;
+	bool counts = engine && engine->env->forks;
+
+	*ret_forks = counts ? engine->forks : none;
+	return counts ? engine->env->forks : &none;
 }
 
 size_t spokei_task_run_all(struct spoke_list *queue, const struct spoke_engine *engine)
 {
 	struct spoke_list batch;
+	const unsigned *forks;
+	unsigned before;
 	size_t ran = 0;
 
-	spokei_list_init(&batch);
+	if (spokei_list_empty(queue))
+		return 0;
+	forks = forks_of(engine, &before);
 	spokei_list_move(queue, &batch);
 	while (!spokei_list_empty(&batch)) {
 		struct spokei_task *task = spoke_container_of(batch.next, struct spokei_task, node);
 
 		spokei_list_remove(&task->node);
-		if (SPOKEI_UNLIKELY(is_parted(engine))) {
+		if (SPOKEI_UNLIKELY(*forks != before)) {
 			spokei_list_append(queue, &task->node);
 			continue;
 		}
@@ -49,8 +59,13 @@ size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox, const struct spoke
 	struct spoke_post *newest = atomic_exchange_explicit(&mailbox->newest, NULL,
 							     memory_order_acquire);
 	struct spoke_post *oldest = NULL;
+	const unsigned *forks;
+	unsigned before;
 	size_t ran = 0;
 
+	if (newest == NULL)
+		return 0;
+	forks = forks_of(engine, &before);
 	while (newest) {
 		struct spoke_post *next = newest->next;
 
@@ -58,7 +73,7 @@ size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox, const struct spoke
 		oldest = newest;
 		newest = next;
 	}
-	while (oldest && !is_parted(engine)) {
+	while (oldest && *forks == before) {
 		struct spoke_post *next = oldest->next;
 
 		oldest->run(oldest);
