@@ -135,10 +135,10 @@ int spoke_engine_log(struct spoke_engine *engine, const char *level)
 static void run_tasks(struct spoke_engine *engine)
 {
 	while (spokei_engine_has_tasks(engine)) {
-		(void)spokei_task_run_all(&engine->soon, NULL);
+		(void)spokei_task_run_all(&engine->soon, NULL, 0);
 		engine->settle_ns = engine->env->now(engine->env->ctx);
-		(void)spokei_task_run_all(&engine->last, NULL);
-		(void)spokei_task_run_all(&engine->dead, NULL);
+		(void)spokei_task_run_all(&engine->last, NULL, 0);
+		(void)spokei_task_run_all(&engine->dead, NULL, 0);
 	}
 }
 
@@ -150,7 +150,7 @@ static void run_all(struct spoke_engine *engine)
 	size_t ran = 1;
 
 	for (int deep = 0; deep < POSTS_DEEP && ran > 0; deep++) {
-		ran = forked ? 0 : spokei_mailbox_run_all(&engine->posted, NULL);
+		ran = forked ? 0 : spokei_mailbox_run_all(&engine->posted, NULL, 0);
 		run_tasks(engine);
 	}
 }

@@ -2,37 +2,26 @@
 /* Queues of tasks and the mailbox for other threads; see task.h. */
 #include "core/engine/task.h"
 
-#include "core/engine/engine.h"
-
 #include <spoke/engine.h>
 
-/* Returns the counter of forks, and sets the value that it has in the process of the engine. NULL:
- * the counter never changes. */
-static const unsigned *forks_of(const struct spoke_engine *engine, unsigned *ret_forks)
+static inline bool is_parted(const unsigned *forks, unsigned before)
 {
-	static const unsigned none;
-	bool counts = engine && engine->env->forks;
-
-	*ret_forks = counts ? engine->forks : none;
-	return counts ? engine->env->forks : &none;
+	return forks && *forks != before;
 }
 
-size_t spokei_task_run_all(struct spoke_list *queue, const struct spoke_engine *engine)
+size_t spokei_task_run_all(struct spoke_list *queue, const unsigned *forks, unsigned before)
 {
 	struct spoke_list batch;
-	const unsigned *forks;
-	unsigned before;
 	size_t ran = 0;
 
 	if (spokei_list_empty(queue))
 		return 0;
-	forks = forks_of(engine, &before);
 	spokei_list_move(queue, &batch);
 	while (!spokei_list_empty(&batch)) {
 		struct spokei_task *task = spoke_container_of(batch.next, struct spokei_task, node);
 
 		spokei_list_remove(&task->node);
-		if (SPOKEI_UNLIKELY(*forks != before)) {
+		if (SPOKEI_UNLIKELY(is_parted(forks, before))) {
 			spokei_list_append(queue, &task->node);
 			continue;
 		}
@@ -54,18 +43,16 @@ bool spokei_mailbox_put(struct spokei_mailbox *mailbox, struct spoke_post *post)
 	return newest == NULL;
 }
 
-size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox, const struct spoke_engine *engine)
+size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox, const unsigned *forks,
+			      unsigned before)
 {
 	struct spoke_post *newest = atomic_exchange_explicit(&mailbox->newest, NULL,
 							     memory_order_acquire);
 	struct spoke_post *oldest = NULL;
-	const unsigned *forks;
-	unsigned before;
 	size_t ran = 0;
 
 	if (newest == NULL)
 		return 0;
-	forks = forks_of(engine, &before);
 	while (newest) {
 		struct spoke_post *next = newest->next;
 
@@ -73,7 +60,7 @@ size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox, const struct spoke
 		oldest = newest;
 		newest = next;
 	}
-	while (oldest && *forks == before) {
+	while (oldest && !is_parted(forks, before)) {
 		struct spoke_post *next = oldest->next;
 
 		oldest->run(oldest);

@@ -10,7 +10,6 @@
 
 #include <stdatomic.h>
 
-struct spoke_engine;
 struct spoke_post;
 
 /* A function to run once. Zero-initialised: in no queue. */
@@ -34,10 +33,10 @@ static inline void spokei_task_drop(struct spokei_task *task)
 }
 
 /* Runs the tasks that are in the queue now; tasks that they add wait for the next time. A task has
- * left the queue when it runs, and may be freed by its function. In a forked child of this engine
- * no more tasks are run, because they belong to the parent: they stay in the queue. NULL: all run.
- * Returns how many ran. */
-size_t spokei_task_run_all(struct spoke_list *queue, const struct spoke_engine *engine);
+ * left the queue when it runs, and may be freed by its function. Once *forks is another number than
+ * `before`, this is a forked child: no more tasks run, because they are the parent's, and they stay
+ * in the queue. `forks` NULL: all run. Returns how many ran. */
+size_t spokei_task_run_all(struct spoke_list *queue, const unsigned *forks, unsigned before);
 
 /* Posts from any thread; the order of each thread is kept. */
 struct spokei_mailbox {
@@ -48,8 +47,9 @@ struct spokei_mailbox {
  */
 bool spokei_mailbox_put(struct spokei_mailbox *mailbox, struct spoke_post *post);
 
-/* Runs the posts that are there now, oldest first. The owner's thread. In a forked child of this
- * engine no more posts are run; NULL: all run. Returns how many ran. */
-size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox, const struct spoke_engine *engine);
+/* Runs the posts that are there now, oldest first. The owner's thread. The others are dropped in a
+ * forked child, see above. Returns how many ran. */
+size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox, const unsigned *forks,
+			      unsigned before);
 
 #endif

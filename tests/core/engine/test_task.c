@@ -48,8 +48,8 @@ static void tasks_run_in_order_and_once(void **state)
 	}
 	spokei_task_drop(&jobs[1].task);
 	spokei_task_drop(&jobs[1].task);
-	assert_int_equal(spokei_task_run_all(&queue, NULL), 2);
-	assert_int_equal(spokei_task_run_all(&queue, NULL), 0);
+	assert_int_equal(spokei_task_run_all(&queue, NULL, 0), 2);
+	assert_int_equal(spokei_task_run_all(&queue, NULL, 0), 0);
 	assert_int_equal(logged, 2);
 	assert_int_equal(log[0], 1);
 	assert_int_equal(log[1], 3);
@@ -66,11 +66,11 @@ static void task_added_by_a_task_runs_in_next_round(void **state)
 	spokei_list_init(&queue);
 	spokei_task_put(&queue, &job.task);
 	for (int i = 1; i < 4; i++) {
-		assert_int_equal(spokei_task_run_all(&queue, NULL), 1);
+		assert_int_equal(spokei_task_run_all(&queue, NULL, 0), 1);
 		assert_int_equal(logged, i);
 	}
 	spokei_task_drop(&job.task);
-	assert_int_equal(spokei_task_run_all(&queue, NULL), 0);
+	assert_int_equal(spokei_task_run_all(&queue, NULL, 0), 0);
 }
 
 static struct job *mortal; /* freed by its own run function */
@@ -92,7 +92,7 @@ static void a_task_may_free_itself(void **state)
 	spokei_list_init(&queue);
 	mortal->task.run = free_task;
 	spokei_task_put(&queue, &mortal->task);
-	assert_int_equal(spokei_task_run_all(&queue, NULL), 1);
+	assert_int_equal(spokei_task_run_all(&queue, NULL, 0), 1);
 	assert_null(mortal);
 }
 
@@ -145,7 +145,7 @@ static void posts_of_threads_arrive_once_in_order_of_each_thread(void **state)
 		assert_int_equal(pthread_create(&threads[i], NULL, send_letters, &numbers[i]), 0);
 	}
 	while (ran < (size_t)SENDERS * LETTERS) {
-		size_t some = spokei_mailbox_run_all(&mailbox, NULL);
+		size_t some = spokei_mailbox_run_all(&mailbox, NULL, 0);
 
 		ran += some;
 		batches += some > 0;
@@ -156,7 +156,7 @@ static void posts_of_threads_arrive_once_in_order_of_each_thread(void **state)
 	}
 	/* Only the first post into an empty mailbox reports a wake-up: one per batch. */
 	assert_int_equal(atomic_load(&wakes), batches);
-	assert_int_equal(spokei_mailbox_run_all(&mailbox, NULL), 0);
+	assert_int_equal(spokei_mailbox_run_all(&mailbox, NULL, 0), 0);
 }
 
 int main(void)

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "core/engine/early.h"
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
 #include "core/virtual/faults.h"
@@ -314,115 +313,6 @@ static void a_callback_may_fork_and_free_the_engine_in_the_child(void **state)
 	fork_in_a_callback(fork_and_free_there);
 }
 
-/* --- what one phase of a turn still has to do when a callback in it forks */
-
-struct forker {
-	struct spokei_task task;
-	struct spoke_post post;
-	struct spoke_alarm alarm;
-	struct spokei_early early;
-	struct spokei_early counts;
-};
-
-static struct rig *forking;
-
-static void fork_in_task(struct spokei_task *task)
-{
-	(void)task;
-	forking->child = fork();
-	spoke_engine_stop(forking->engine);
-}
-
-static void fork_in_post(struct spoke_post *post)
-{
-	(void)post;
-	fork_in_task(NULL);
-}
-
-static void fork_in_alarm(struct spoke_alarm *alarm)
-{
-	(void)alarm;
-	fork_in_task(NULL);
-}
-
-static void put_soon(struct rig *rig, struct forker *forker)
-{
-	spokei_engine_soon(rig->engine, &forker->task);
-	spokei_engine_soon(rig->engine, &rig->task);
-}
-
-static void put_last(struct rig *rig, struct forker *forker)
-{
-	spokei_engine_last(rig->engine, &forker->task);
-	spokei_engine_last(rig->engine, &rig->task);
-}
-
-static void put_posts(struct rig *rig, struct forker *forker)
-{
-	spoke_engine_post(rig->engine, &forker->post);
-	spoke_engine_post(rig->engine, &rig->post);
-	spokei_engine_soon(rig->engine, &rig->task);
-}
-
-static void put_alarms(struct rig *rig, struct forker *forker)
-{
-	assert_int_equal(spoke_alarm_after(rig->engine, &forker->alarm, 0, fork_in_alarm),
-			 SPOKE_OK);
-	assert_int_equal(spoke_alarm_after(rig->engine, &rig->alarm, 0, count_alarm), SPOKE_OK);
-}
-
-static void fork_early(struct spokei_early *early)
-{
-	spokei_early_drop(early);
-	fork_in_task(NULL);
-}
-
-static void count_early(struct spokei_early *early)
-{
-	spokei_early_drop(early);
-	forking->ran++;
-}
-
-static void put_early(struct rig *rig, struct forker *forker)
-{
-	forker->early.begin = fork_early;
-	forker->counts.begin = count_early;
-	spokei_early_add(rig->engine, &forker->early);
-	spokei_early_add(rig->engine, &forker->counts);
-	spokei_engine_soon(rig->engine, &rig->task);
-}
-
-static void the_rest_of_a_phase_belongs_to_the_parent(void **state)
-{
-	static void (*const puts[])(struct rig *, struct forker *) = {
-		put_early, put_soon, put_last, put_posts, put_alarms,
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]); i++) {
-		struct rig rig;
-		struct forker forker = { .task.run = fork_in_task, .post.run = fork_in_post };
-		int error;
-
-		set_up(&rig, NULL);
-		forking = &rig;
-		puts[i](&rig, &forker);
-		error = spoke_engine_run(rig.engine);
-		if (rig.child == 0) {
-			EXPECT(error == SPOKE_EFORKED);
-			EXPECT(rig.ran == 0);
-			EXPECT(rig.alarms == 0);
-			expect_it_goes(&rig);
-			_exit(0);
-		}
-		assert_int_equal(error, SPOKE_OK);
-		assert_child_was_content(rig.child);
-		assert_true(rig.ran + rig.alarms > 0);
-		rig.ran = 0;
-		tear_down(&rig);
-	}
-}
-
 static void a_users_loop_in_the_child_goes_on_without_the_engine(void **state)
 {
 	struct rig rig;
@@ -559,7 +449,6 @@ int main(void)
 		cmocka_unit_test(a_child_is_refused_and_frees_without_disturbing_its_parent),
 		cmocka_unit_test(a_run_ends_in_a_child_that_was_forked_by_a_callback),
 		cmocka_unit_test(a_callback_may_fork_and_free_the_engine_in_the_child),
-		cmocka_unit_test(the_rest_of_a_phase_belongs_to_the_parent),
 		cmocka_unit_test(a_users_loop_in_the_child_goes_on_without_the_engine),
 		cmocka_unit_test(work_that_runs_as_a_process_forks_comes_back_on_both_sides),
 		cmocka_unit_test(child_ignores_engine_that_ran_on_another_thread),
