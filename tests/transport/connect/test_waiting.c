@@ -40,7 +40,7 @@ static void begin_call(struct connectrig *rig)
 			 0);
 }
 
-static void call_ends_as_closed_if_its_connector_is_freed_between_two_addresses(void **state)
+static void waiting_call_is_closed_with_a_connector_freed_in_a_report(void **state)
 {
 	struct connectrig *rig = *state;
 	int path = connectrig_listen(rig, "unix:" PATH);
@@ -61,7 +61,7 @@ static void call_ends_as_closed_if_its_connector_is_freed_between_two_addresses(
 	assert_int_equal(call.error, SPOKE_ECLOSED);
 }
 
-static void silent_peer_of_a_connector_that_is_retired_as_it_opens_is_noticed(void **state)
+static void connector_retired_as_it_opens_notices_a_silent_peer(void **state)
 {
 	struct connectrig *rig = *state;
 
@@ -82,8 +82,8 @@ static void silent_peer_of_a_connector_that_is_retired_as_it_opens_is_noticed(vo
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(call_ends_as_closed_if_its_connector_is_freed_between_two_addresses),
-		CASE(silent_peer_of_a_connector_that_is_retired_as_it_opens_is_noticed),
+		CASE(waiting_call_is_closed_with_a_connector_freed_in_a_report),
+		CASE(connector_retired_as_it_opens_notices_a_silent_peer),
 	};
 
 	return cmocka_run_group_tests_name("waiting", tests, NULL, NULL);

@@ -95,7 +95,7 @@ static void read_and_go_on(struct spoke_watch *watch, unsigned io)
 }
 
 /* A step takes its time, and may call users. A call that they make must not time out early. */
-static void what_follows_a_step_in_its_turn_reads_the_clock_anew(void **state)
+static void tasks_behind_a_step_read_the_clock_anew(void **state)
 {
 	uint64_t begun_ns;
 	size_t len;
@@ -346,7 +346,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(step_follows_the_answers_of_its_turn),
-		cmocka_unit_test(what_follows_a_step_in_its_turn_reads_the_clock_anew),
+		cmocka_unit_test(tasks_behind_a_step_read_the_clock_anew),
 		cmocka_unit_test(hello_that_comes_byte_by_byte_opens_the_stream),
 		cmocka_unit_test(hello_in_three_records_opens_the_stream),
 		cmocka_unit_test(hello_in_too_many_records_is_refused),
