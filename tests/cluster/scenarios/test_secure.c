@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Providers and consumers with TLS: who is closed when, crowds, and that nothing falls back to
+/* Providers and consumers with TLS: who is closed when, and that nothing falls back to
  * plain bytes. */
 #include "tests/cluster/scenarios/secplay.h"
 
 #include <errno.h>
 #include <string.h>
-
-#define LOCAL "unix:/run/secure"
-
-enum {
-	CROWD = 300, /* more than have a place at a time */
-	STEPS_OF_A_TURN = 8,
-};
 
 /* --- deadlines */
 
@@ -142,190 +135,6 @@ static void reason_of_a_peer_outlasts_those_of_later_ones(void **state)
 	secplay_pass(MS);
 	assert_non_null(strstr(secplay_told(SERVER), "no shared cipher"));
 	secplay_raw_close(second);
-}
-
-/* --- crowds */
-
-static void good_peer_is_served_when_stalled_handshakes_end(void **state)
-{
-	unsigned char hello[4096];
-	size_t len = secplay_make_hello(hello, sizeof(hello));
-	int fds[4];
-
-	(void)state;
-	secplay.secure.provider.handshakes_max = 4;
-	secplay_provide_tls(LOCAL); /* its peers have no address that counts */
-	for (unsigned i = 0; i < 4; i++) {
-		fds[i] = secplay_raw_connect(LOCAL);
-		secplay_raw_send(fds[i], hello, len);
-	}
-	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 4);
-	secplay_consume("msgpack-rpc+" LOCAL "?interface=demo.Echo", &secplay.secure.consumer);
-	secplay_call(20 * SECOND);
-	secplay_pass(4 * SECOND);
-	assert_int_equal(secplay.ended, 0);
-	secplay_pass(2 * SECOND);
-	assert_int_equal(secplay.ended, 1);
-	assert_int_equal(secplay.error, SPOKE_OK);
-	for (unsigned i = 0; i < 4; i++)
-		secplay_raw_close(fds[i]);
-}
-
-static void address_with_too_many_handshakes_loses_the_next_ones(void **state)
-{
-	unsigned char hello[4096];
-	size_t len = secplay_make_hello(hello, sizeof(hello));
-	int fds[3];
-
-	(void)state;
-	secplay.secure.provider.handshakes_per_peer_max = 2;
-	secplay_provide_tls("dubbo://" AT);
-	for (unsigned i = 0; i < 3; i++) {
-		fds[i] = secplay_raw_connect(AT);
-		secplay_raw_send(fds[i], hello, len);
-		secplay_pass(MS);
-		assert_int_equal(secplay_is_closed(fds[i]), i == 2);
-	}
-	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_SHED), 1);
-	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 2);
-	secplay_raw_close(fds[0]);
-	secplay_pass(MS);
-	secplay_raw_close(fds[2]);
-	fds[2] = secplay_raw_connect(AT);
-	secplay_raw_send(fds[2], hello, len);
-	assert_false(secplay_is_closed(fds[2]));
-	secplay_raw_close(fds[1]);
-	secplay_raw_close(fds[2]);
-}
-
-static void handshakes_that_wait_count_for_their_address(void **state)
-{
-	unsigned char hello[4096];
-	size_t len = secplay_make_hello(hello, sizeof(hello));
-	int fds[4];
-
-	(void)state;
-	secplay.secure.provider.handshakes_max = 1;
-	secplay.secure.provider.handshakes_per_peer_max = 2;
-	secplay_provide_tls("dubbo://" AT);
-	for (unsigned i = 0; i < 3; i++) {
-		fds[i] = secplay_raw_connect(AT);
-		secplay_raw_send(fds[i], hello, len);
-		assert_int_equal(secplay_is_closed(fds[i]), i == 2);
-	}
-	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 1);
-	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_SHED), 1);
-	secplay_raw_close(fds[0]);
-	secplay_pass(MS);
-	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 2);
-	fds[3] = secplay_raw_connect(AT);
-	secplay_raw_send(fds[3], hello, len);
-	assert_false(secplay_is_closed(fds[3]));
-	for (unsigned i = 1; i < 4; i++)
-		secplay_raw_close(fds[i]);
-}
-
-static void free_place_is_for_the_peer_that_has_waited_longest(void **state)
-{
-	enum {
-		PEERS = 6,
-	};
-	unsigned char hello[4096];
-	size_t len = secplay_make_hello(hello, sizeof(hello));
-	int fds[PEERS];
-
-	(void)state;
-	secplay.secure.provider.handshakes_max = 1;
-	secplay_provide_tls("dubbo://" AT);
-	for (unsigned i = 0; i < PEERS; i++) {
-		fds[i] = secplay_raw_connect(AT);
-		secplay_raw_send(fds[i], hello, len);
-	}
-	for (unsigned i = 0; i < PEERS; i++) {
-		unsigned char byte;
-		bool ended;
-
-		assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), i + 1);
-		assert_int_equal(secplay_raw_read(fds[i], &byte, 1, &ended), 1);
-		secplay_raw_close(fds[i]);
-		secplay_pass(10 * MS);
-	}
-}
-
-static void handshakes_begin_at_their_rate_and_in_their_order(void **state)
-{
-	enum {
-		PEERS = 7,
-		RATE = 2,
-	};
-	unsigned char hello[4096];
-	size_t len = secplay_make_hello(hello, sizeof(hello));
-	int fds[PEERS];
-
-	(void)state;
-	secplay.secure.provider.handshakes_per_second = RATE;
-	secplay_provide_tls("dubbo://" AT);
-	for (unsigned i = 0; i < PEERS; i++) {
-		fds[i] = secplay_raw_connect(AT);
-		secplay_raw_send(fds[i], hello, len);
-	}
-	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), RATE);
-	for (unsigned begun = RATE + 1; begun <= PEERS; begun++) {
-		unsigned char byte;
-		bool ended;
-
-		secplay_pass(SECOND / RATE);
-		assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), begun);
-		assert_int_equal(secplay_raw_read(fds[begun - 1], &byte, 1, &ended), 1);
-	}
-	for (unsigned i = 0; i < PEERS; i++)
-		secplay_raw_close(fds[i]);
-}
-
-/* The server takes two steps of each handshake: one begins it, and the other ends it. */
-static void note_turn(struct spokei_world_process *process)
-{
-	uint64_t steps = secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES) +
-			 secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_DONE);
-
-	(void)process;
-	if (steps - secplay.seen > secplay.most)
-		secplay.most = steps - secplay.seen;
-	secplay.seen = steps;
-}
-
-/* All come at once, and a link that lives misses no heartbeat meanwhile. */
-static void crowd_is_let_in_a_few_steps_a_turn(void **state)
-{
-	static struct spoke_consumer *crowd[CROWD];
-	struct spoke_consumer *live;
-	const struct spoke_consumer_options options = { .url = "dubbo://" AT "/demo.Echo",
-							.tls = &secplay.secure.consumer };
-
-	(void)state;
-	secplay.secure.provider.handshakes_per_peer_max = CROWD;
-	secplay_provide_tls("dubbo://" AT);
-	assert_int_equal(spoke_consumer_new(secplay.engines[CLIENT],
-					    &(struct spoke_consumer_options){
-						    .url = "dubbo://" AT "/demo.Echo?heartbeat=1s",
-						    .tls = &secplay.secure.consumer },
-					    &live),
-			 0);
-	secplay_pass(SECOND);
-	assert_int_equal(spoke_consumer_ready(live), 1);
-	secplay.seen = 2;
-	secplay.processes[SERVER].turned = note_turn;
-	for (unsigned i = 0; i < CROWD; i++)
-		assert_int_equal(spoke_consumer_new(secplay.engines[CLIENT], &options, &crowd[i]),
-				 0);
-	secplay_pass(5 * SECOND);
-	for (unsigned i = 0; i < CROWD; i++)
-		assert_int_equal(spoke_consumer_ready(crowd[i]), 1);
-	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_DONE), CROWD + 1);
-	assert_in_range(secplay.most, STEPS_OF_A_TURN, STEPS_OF_A_TURN);
-	assert_int_equal(secplay_stat_of(CLIENT, SPOKE_STAT_PROBES_MISSED), 0);
-	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_PROBES_MISSED), 0);
-	secplay.processes[SERVER].turned = NULL;
 }
 
 /* --- never plain */
@@ -464,12 +273,6 @@ int main(void)
 		TEST(optional_listener_waits_for_the_first_byte_as_without_tls),
 		TEST(silent_peer_costs_what_it_has_sent),
 		TEST(reason_of_a_peer_outlasts_those_of_later_ones),
-		TEST(good_peer_is_served_when_stalled_handshakes_end),
-		TEST(address_with_too_many_handshakes_loses_the_next_ones),
-		TEST(handshakes_that_wait_count_for_their_address),
-		TEST(free_place_is_for_the_peer_that_has_waited_longest),
-		TEST(handshakes_begin_at_their_rate_and_in_their_order),
-		TEST(crowd_is_let_in_a_few_steps_a_turn),
 		TEST(consumer_with_tls_says_what_to_do_about_a_plain_provider),
 		TEST(plain_consumer_of_a_provider_with_tls_is_closed_unanswered),
 		TEST(consumer_with_tls_sends_nothing_but_tls),
