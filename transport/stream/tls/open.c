@@ -284,7 +284,7 @@ static void take_steps(struct spokei_task *task)
 		spokei_engine_soon(tls->engine, &tls->turn);
 }
 
-/* Connections that have answers wait for the end of the turn already, and go first. */
+/* Connections that have answers by now wait for the end of the turn already, and go first. */
 static void turn_comes(struct spokei_task *task)
 {
 	struct spokei_tls *tls = spoke_container_of(task, struct spokei_tls, turn);
