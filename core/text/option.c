@@ -232,6 +232,25 @@ static enum outcome read_name(const char *(*name)(unsigned index), const char *t
 	return READ_NOTHING;
 }
 
+/* A duration of zero, in whichever unit, is "off": as a value, 0 is "auto". */
+static enum outcome read_spin(const char *text, bool bare_ms, uint64_t *ret_value)
+{
+	enum outcome outcome;
+
+	*ret_value = SPOKEI_OPTION_OFF;
+	if (strcmp(text, "off") == 0 || strcmp(text, "0") == 0)
+		return READ;
+	*ret_value = 0;
+	if (strcmp(text, "auto") == 0)
+		return READ;
+	outcome = read_measure(text, duration_units, true, bare_ms ? BARE_UNIT_NS : 0, ret_value);
+	if (outcome == READ && *ret_value == SPOKEI_OPTION_OFF)
+		return READ_TOO_LARGE;
+	if (outcome == READ && *ret_value == 0)
+		*ret_value = SPOKEI_OPTION_OFF;
+	return outcome;
+}
+
 static enum outcome read_value(const struct spokei_option *option, const char *text, bool bare_ms,
 			       uint64_t *ret_value)
 {
@@ -245,13 +264,7 @@ static enum outcome read_value(const struct spokei_option *option, const char *t
 		return read_measure(text, duration_units, true, bare_ms ? BARE_UNIT_NS : 0,
 				    ret_value);
 	case SPOKEI_OPTION_SPIN:
-		if (strcmp(text, "auto") == 0 || strcmp(text, "off") == 0 ||
-		    strcmp(text, "0") == 0) {
-			*ret_value = *text == 'a' ? 0 : SPOKEI_OPTION_OFF;
-			return READ;
-		}
-		return read_measure(text, duration_units, true, bare_ms ? BARE_UNIT_NS : 0,
-				    ret_value);
+		return read_spin(text, bare_ms, ret_value);
 	case SPOKEI_OPTION_SIZE:
 		return read_measure(text, size_units, false, 1, ret_value);
 	case SPOKEI_OPTION_COUNT:
