@@ -274,6 +274,8 @@ static const char *check_parameters(const struct spoke_env *env, const struct sp
 	    spokei_check_rules(env, url, &rules, &wrong, why))
 		return wrong;
 	spokei_rules_free(env, rules);
+	if (url->shm && says_tls && tls != SPOKEI_TLS_OFF)
+		return "shared memory has no TLS; write tls=off, or use unix:/PATH";
 	return NULL;
 }
 
