@@ -354,6 +354,43 @@ static void a_hello_that_lies_is_refused(void **state)
 	}
 }
 
+static int share_status;
+
+static int share_in_vain(void *ctx, int fd, const struct iovec *bytes, size_t size,
+			 struct spoke_shared *ret)
+{
+	(void)ctx;
+	(void)fd;
+	(void)bytes;
+	(void)size;
+	(void)ret;
+	return share_status;
+}
+
+static void memory_is_not_to_blame_for_a_peer_that_has_closed(void **state)
+{
+	static const struct {
+		int status;
+		enum spokei_shm_fault fault;
+	} cases[] = {
+		{ -EPIPE, SPOKEI_SHM_NO_ANSWER },
+		{ -ECONNRESET, SPOKEI_SHM_NO_ANSWER },
+		{ -ENOMEM, SPOKEI_SHM_CANNOT_MAKE },
+	};
+	struct pair *pair = *state;
+	const struct spoke_net *before = pair->faulty.env.net;
+	struct spoke_net net = *before;
+
+	net.share = share_in_vain;
+	pair->faulty.env.net = &net;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		share_status = cases[i].status;
+		assert_int_equal(spokei_stream_shm.open(&pair->sides[0]), share_status);
+		assert_int_equal(pair->sides[0].fault, cases[i].fault);
+	}
+	pair->faulty.env.net = before;
+}
+
 static void a_silent_peer_costs_no_memory(void **state)
 {
 	struct pair *pair = *state;
@@ -381,6 +418,7 @@ int main(void)
 		TEST(an_impossible_counter_is_found_when_bytes_are_counted),
 		TEST(a_writer_that_waits_for_few_bytes_is_woken_then_only),
 		TEST(a_hello_that_lies_is_refused),
+		TEST(memory_is_not_to_blame_for_a_peer_that_has_closed),
 		TEST(a_silent_peer_costs_no_memory),
 	};
 

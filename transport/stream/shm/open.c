@@ -76,7 +76,9 @@ static int send_hello(struct spokei_stream *stream)
 	}
 	link->owes = false;
 	if (error) {
-		stream->fault = SPOKEI_SHM_CANNOT_MAKE;
+		/* The memory is not to blame if the peer has closed the socket. */
+		stream->fault = error == -EPIPE || error == -ECONNRESET ? SPOKEI_SHM_NO_ANSWER
+									: SPOKEI_SHM_CANNOT_MAKE;
 		return error;
 	}
 	attach(link, &shared, 1u << bits);
