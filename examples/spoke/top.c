@@ -74,6 +74,7 @@ struct top {
 	uint64_t looks_max; /* 0: unlimited */
 	uint64_t looks;
 	bool once;
+	bool over;     /* nothing more is drawn */
 	bool settings; /* shows them and not the status */
 	struct spoke_alarm next;
 	struct spoke_signal signals[4]; /* that quit */
@@ -81,6 +82,13 @@ struct top {
 	struct spoke_signal stopped;
 	struct spoke_watch keys;
 };
+
+/* The first draw comes before the engine runs: a stop alone would be forgotten then. */
+static void finish(struct top *top)
+{
+	top->over = true;
+	spoke_engine_stop(top->engine);
+}
 
 /* --- drawing */
 
@@ -116,7 +124,7 @@ static void draw(struct top *top)
 		screen_print(&top->screen, "\n");
 	screen_show(&top->screen);
 	if (!ending_show())
-		spoke_engine_stop(top->engine);
+		finish(top);
 }
 
 /* --- polling */
@@ -127,7 +135,7 @@ static void look_over(struct top *top)
 	draw(top);
 	if (top->once || top->looks == top->looks_max) {
 		(void)spoke_alarm_cancel(&top->next);
-		spoke_engine_stop(top->engine);
+		finish(top);
 	}
 }
 
@@ -274,7 +282,7 @@ static int run(struct top *top)
 		error = spoke_alarm_every(top->engine, &top->next, top->interval_ns, look_again);
 	if (!error) {
 		look(top);
-		error = spoke_engine_run(top->engine);
+		error = top->over ? SPOKE_OK : spoke_engine_run(top->engine);
 	}
 	if (top->keys.ready)
 		spoke_engine_watch(top->engine, &top->keys, 0);
