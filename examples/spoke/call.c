@@ -98,7 +98,7 @@ static const struct usage usage = {
 		"terminal.\n"
 		"\n"
 		"URL is an endpoint (dubbo://HOST:PORT, msgpack-rpc://HOST:PORT, tcp://HOST:PORT,\n"
-		"unix:/PATH) or a registry (file:///PATH, zookeeper://HOST:PORT, "
+		"unix:/PATH, shm:/PATH) or a registry (file:///PATH, zookeeper://HOST:PORT,\n"
 		"static://HOST:PORT).\n"
 		"The items of a single JSON array are the arguments; otherwise each value is an "
 		"argument.\n"

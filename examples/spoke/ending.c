@@ -85,6 +85,6 @@ void ending_cause(const char *reason, struct spoke_span text, int error, char *o
 		(void)snprintf(out, size, "%s", reason);
 	else if (behind)
 		memmove(out, behind + 2, strlen(behind + 2) + 1);
-	else
+	else if (error != SPOKE_EHANDSHAKE || !*out) /* of a handshake the text is the cause */
 		(void)snprintf(out, size, "%s", spoke_strerror(error));
 }

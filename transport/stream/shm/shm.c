@@ -10,7 +10,7 @@
 #define BELLS 64u /* taken at once while nothing else is read */
 
 static const char *const sentences[SPOKEI_SHM_FAULTS] = {
-	[SPOKEI_SHM_NO_HELLO] = "no hello of shared memory came first; write shm: there, too",
+	[SPOKEI_SHM_NO_HELLO] = "no hello of shared memory came first; write shm:/PATH there, too",
 	[SPOKEI_SHM_NO_MEMORY_SENT] = "the peer's hello came without memory, or with more than one",
 	[SPOKEI_SHM_BAD_MEMORY] =
 		"the peer's memory could change its size, lacks pages or is too large",
@@ -19,7 +19,8 @@ static const char *const sentences[SPOKEI_SHM_FAULTS] = {
 	[SPOKEI_SHM_CANNOT_MAP] = "the peer's memory cannot be mapped",
 	[SPOKEI_SHM_CANNOT_MAKE] = "the memory to share cannot be made or sent",
 	[SPOKEI_SHM_NOT_AVAILABLE] = "shared memory is not available in this environment",
-	[SPOKEI_SHM_NO_ANSWER] = "the peer did not answer the hello; does it listen at unix: only?",
+	[SPOKEI_SHM_NO_ANSWER] =
+		"the peer did not answer the hello; does it listen at unix:/PATH only?",
 	[SPOKEI_SHM_REFUSED] = "the peer refused the memory",
 	[SPOKEI_SHM_BAD_COUNTER] = "a counter in the shared memory is impossible",
 };
