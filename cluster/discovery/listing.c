@@ -268,9 +268,9 @@ int spokei_listing_identify(struct spoke_engine *engine, const struct spoke_url 
 				 ret->options.path);
 	if (error) {
 		spokei_event(engine, error,
-			     "URL: invalid address; write a host, digits or the path "
-			     "of a socket, of at most %u bytes",
-			     SPOKEI_PLACE_HOST_MAX);
+			     "URL: invalid address; write a host or digits, of at most %u bytes, "
+			     "or the path of a socket, of at most %u",
+			     SPOKEI_PLACE_HOST_MAX, SPOKEI_PLACE_PATH_MAX);
 		return error;
 	}
 	if (ret->options.shm)

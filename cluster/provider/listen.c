@@ -37,7 +37,7 @@ static int find_marks(struct spoke_provider *provider, const struct spokei_liste
 	if (place->shm) {
 		spokei_event(provider->engine, SPOKE_EINVAL,
 			     "listen: shared memory has no TLS; write shm:/PATH?tls=off, or use "
-			     "unix:");
+			     "unix:/PATH");
 		return SPOKE_EINVAL;
 	}
 	*ret |= mode == SPOKEI_TLS_ON ? SPOKEI_PROVIDER_TLS : SPOKEI_PROVIDER_TLS_OR_PLAIN;

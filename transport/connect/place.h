@@ -10,7 +10,8 @@
 
 #include <spoke/env.h>
 
-#define SPOKEI_PLACE_HOST_MAX 255u /* bytes of a name or a path */
+#define SPOKEI_PLACE_HOST_MAX 255u /* bytes of a name */
+#define SPOKEI_PLACE_PATH_MAX 107u /* ... of a path, as Linux has it */
 
 struct spokei_place {
 	bool fixed;                   /* `address` is the only one */
