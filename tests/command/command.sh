@@ -379,6 +379,16 @@ paths() {
 	run 0 '8' '' call "$list" demo.EchoService.echo 8
 	run 0 '9' '' call --config "$work/off" "$list" demo.EchoService.echo 9
 	finish TERM
+	# Shared memory, and sentences for those that expected it elsewhere.
+	serve "unix:$work/plain" "shm:$work/shared"
+	run 0 '10' '' call "shm:$work/shared" demo.EchoService.echo 10
+	run 4 '' '*plain cannot be reached: the peer did not answer the hello; *' \
+		call "shm:$work/plain" demo.EchoService.echo 1
+	run 2 '' '*or the path of a socket, of at most 107' \
+		call "shm:$work/$(printf '%0107d' 0)" demo.EchoService.echo 1
+	run 2 '' '*write shm:/PATH?tls=off, or use unix:/PATH: *' serve "shm:$work/s?tls=on"
+	run 4 "*unix:$work/none: No such file or directory*" '' top --once "unix:$work/none"
+	finish TERM
 }
 
 comet() {
