@@ -62,7 +62,7 @@ static inline void took(struct spokei_conn *conn, size_t len)
 	spokei_outlet_took(&conn->out, conn->wire, &link->limits.wire, len);
 	if (conn->idle.asked && spokei_buffer_len(&conn->out.control) == 0)
 		spokei_idle_handed(&conn->idle, engine->settle_ns);
-	else if (len > 0)
+	else if (len > 0 || moved)
 		spokei_idle_moved(&conn->idle, engine->settle_ns);
 	waits = spokei_outlet_len(&conn->out);
 	if (waits == 0) {
@@ -142,8 +142,10 @@ void spokei_conn_flush(struct spokei_conn *conn)
 		return;
 	}
 	/* The stream may have passed bytes on in write(), too: took() has noted those. */
-	if (has_passed(conn))
+	if (has_passed(conn)) {
 		conn->moved_ns = 0;
+		spokei_idle_moved(&conn->idle, now_ns);
+	}
 	if (!conn->holds && spokei_outlet_len(&conn->out) == 0) {
 		conn->moved_ns = 0;
 	} else if (conn->moved_ns == 0) {

@@ -8,6 +8,7 @@
 #include "transport/conn/link.h"
 #include "transport/stream/stream.h"
 #include "transport/wire/catalog.h"
+#include "transport/wire/codecs.h"
 
 #include <errno.h>
 #include <string.h>
@@ -287,13 +288,18 @@ void holdrig_use_up_timers(void)
 
 struct peer_conn *holdrig_connect(void)
 {
+	return holdrig_connect_by("msgpack-rpc");
+}
+
+struct peer_conn *holdrig_connect_by(const char *wire)
+{
 	struct peer_conn *conn = holdrig.conns;
 	int fd = peer_connect(&holdrig.peer, AT);
 
 	while (conn->fd >= 0)
 		conn++;
 	assert_true(fd >= 0);
-	peer_open(&holdrig.peer, conn, fd, spokei_catalog_wire("msgpack-rpc"));
+	peer_open(&holdrig.peer, conn, fd, spokei_catalog_wire(wire));
 	holdrig_pass(10 * MS);
 	return conn;
 }
@@ -304,6 +310,7 @@ void holdrig_ask(struct peer_conn *conn, const char *method)
 		.kind = SPOKEI_REQUEST,
 		.id = 1,
 		.two_way = true,
+		.codec = SPOKEI_CODEC_MSGPACK,
 		.service = { "demo.Echo", 9 },
 		.method = { method, strlen(method) },
 	};

@@ -60,8 +60,10 @@ void holdrig_use_socket(void);
 /* Returns a value of HOLDRIG_LONG bytes, which are static. */
 struct spoke_value holdrig_long(void);
 
-/* Connects the peer to the provider. */
+/* Connects the peer to the provider; by default without heartbeats, which MessagePack-RPC has not.
+ */
 struct peer_conn *holdrig_connect(void);
+struct peer_conn *holdrig_connect_by(const char *wire);
 
 /* Makes the peer send a request: "short" is answered with nil, "long" with holdrig_long(). */
 void holdrig_ask(struct peer_conn *conn, const char *method);

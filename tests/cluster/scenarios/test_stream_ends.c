@@ -88,6 +88,28 @@ static void bytes_that_enter_stream_are_no_progress_of_peer(void **state)
 	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED_SLOW), 1);
 }
 
+/* A heartbeat waits behind bytes in the stream, which the peer takes slowly. */
+static void bytes_that_leave_stream_are_no_silence_of_peer(void **state)
+{
+	const struct spokei_vnet_link narrow = { .capacity = 400 };
+	struct peer_conn *conn = holdrig_connect_by("dubbo");
+
+	(void)state;
+	spokei_vnet_set_all(holdrig.world.net, &narrow);
+	for (unsigned i = 0; i < 400; i++) {
+		holdrig_ask(conn, "short");
+		holdrig_pass(MS / 100);
+	}
+	holdrig.write_max = 0;
+	for (unsigned i = 0; i < 15; i++) {
+		holdrig_pass(10 * MS);
+		read_a_little(conn);
+	}
+	assert_int_equal(holdrig_stat(SPOKE_STAT_PROBES_MISSED), 0);
+	holdrig_pass(200 * MS);
+	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED_SILENT), 1);
+}
+
 static void read_without_memory_is_no_end_of_peer(void **state)
 {
 	struct peer_conn *conn = holdrig_connect();
@@ -166,6 +188,7 @@ int main(void)
 		TEST(peer_that_empties_stream_late_is_kept),
 		TEST(bytes_that_leave_stream_are_progress_of_peer),
 		TEST(bytes_that_enter_stream_are_no_progress_of_peer),
+		TEST(bytes_that_leave_stream_are_no_silence_of_peer),
 		TEST(read_without_memory_is_no_end_of_peer),
 		TEST(stalled_handshake_is_not_read_before_stream_is_open),
 		TEST(no_slot_is_called_after_close_by_write),
