@@ -261,7 +261,7 @@ static const char *check_parameters(const struct spoke_env *env, const struct sp
 {
 	enum spokei_sharing sharing;
 	enum spokei_http_choice http;
-	enum spokei_tls_mode tls;
+	enum spokei_tls_mode tls = SPOKEI_TLS_OFF;
 	bool says_tls;
 	struct spokei_rules *rules;
 	const char *wrong = NULL;

@@ -341,8 +341,7 @@ static int read_named(struct reading *reading)
 	if (status == SPOKE_ENOMEM)
 		return SPOKE_ENOMEM;
 	if (status != OK) { /* they may be anything */
-		message->service = spokei_span(NULL, 0);
-		message->method = spokei_span(NULL, 0);
+		message->service = message->method = spokei_span(NULL, 0);
 	} else if (service.len > 0) {
 		message->service = part_of(reading->scratch, service);
 		message->method = part_of(reading->scratch, method);
