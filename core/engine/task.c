@@ -9,13 +9,11 @@ static inline bool is_parted(const unsigned *forks, unsigned before)
 	return forks && *forks != before;
 }
 
-size_t spokei_task_run_all(struct spoke_list *queue, const unsigned *forks, unsigned before)
+size_t spokei_task_run_some(struct spoke_list *queue, const unsigned *forks, unsigned before)
 {
 	struct spoke_list batch;
 	size_t ran = 0;
 
-	if (spokei_list_empty(queue))
-		return 0;
 	spokei_list_move(queue, &batch);
 	while (!spokei_list_empty(&batch)) {
 		struct spokei_task *task = spoke_container_of(batch.next, struct spokei_task, node);
@@ -43,16 +41,14 @@ bool spokei_mailbox_put(struct spokei_mailbox *mailbox, struct spoke_post *post)
 	return newest == NULL;
 }
 
-size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox, const unsigned *forks,
-			      unsigned before)
+size_t spokei_mailbox_run_some(struct spokei_mailbox *mailbox, const unsigned *forks,
+			       unsigned before)
 {
 	struct spoke_post *newest = atomic_exchange_explicit(&mailbox->newest, NULL,
 							     memory_order_acquire);
 	struct spoke_post *oldest = NULL;
 	size_t ran = 0;
 
-	if (newest == NULL)
-		return 0;
 	while (newest) {
 		struct spoke_post *next = newest->next;
 

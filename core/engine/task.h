@@ -36,7 +36,13 @@ static inline void spokei_task_drop(struct spokei_task *task)
  * left the queue when it runs, and may be freed by its function. Once *forks is another number than
  * `before`, this is a forked child: no more tasks run, because they are the parent's, and they stay
  * in the queue. `forks` NULL: all run. Returns how many ran. */
-size_t spokei_task_run_all(struct spoke_list *queue, const unsigned *forks, unsigned before);
+size_t spokei_task_run_some(struct spoke_list *queue, const unsigned *forks, unsigned before);
+
+static inline size_t spokei_task_run_all(struct spoke_list *queue, const unsigned *forks,
+					 unsigned before)
+{
+	return spokei_list_empty(queue) ? 0 : spokei_task_run_some(queue, forks, before);
+}
 
 /* Posts from any thread; the order of each thread is kept. */
 struct spokei_mailbox {
@@ -49,7 +55,16 @@ bool spokei_mailbox_put(struct spokei_mailbox *mailbox, struct spoke_post *post)
 
 /* Runs the posts that are there now, oldest first. The owner's thread. The others are dropped in a
  * forked child, see above. Returns how many ran. */
-size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox, const unsigned *forks,
-			      unsigned before);
+size_t spokei_mailbox_run_some(struct spokei_mailbox *mailbox, const unsigned *forks,
+			       unsigned before);
+
+/* A post that this misses wakes the loop for another turn. */
+static inline size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox, const unsigned *forks,
+					    unsigned before)
+{
+	if (atomic_load_explicit(&mailbox->newest, memory_order_relaxed) == NULL)
+		return 0;
+	return spokei_mailbox_run_some(mailbox, forks, before);
+}
 
 #endif
