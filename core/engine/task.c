@@ -9,7 +9,7 @@ static inline bool is_parted(const unsigned *forks, unsigned before)
 	return forks && *forks != before;
 }
 
-size_t spokei_task_run_some(struct spoke_list *queue, const unsigned *forks, unsigned before)
+size_t spokei_task_run_queue(struct spoke_list *queue, const unsigned *forks, unsigned before)
 {
 	struct spoke_list batch;
 	size_t ran = 0;
@@ -41,8 +41,8 @@ bool spokei_mailbox_put(struct spokei_mailbox *mailbox, struct spoke_post *post)
 	return newest == NULL;
 }
 
-size_t spokei_mailbox_run_some(struct spokei_mailbox *mailbox, const unsigned *forks,
-			       unsigned before)
+size_t spokei_mailbox_run_posts(struct spokei_mailbox *mailbox, const unsigned *forks,
+				unsigned before)
 {
 	struct spoke_post *newest = atomic_exchange_explicit(&mailbox->newest, NULL,
 							     memory_order_acquire);

@@ -32,16 +32,17 @@ static inline void spokei_task_drop(struct spokei_task *task)
 		spokei_list_remove(&task->node);
 }
 
+/* spokei_task_run_all() of a queue that is not empty. */
+size_t spokei_task_run_queue(struct spoke_list *queue, const unsigned *forks, unsigned before);
+
 /* Runs the tasks that are in the queue now; tasks that they add wait for the next time. A task has
  * left the queue when it runs, and may be freed by its function. Once *forks is another number than
  * `before`, this is a forked child: no more tasks run, because they are the parent's, and they stay
  * in the queue. `forks` NULL: all run. Returns how many ran. */
-size_t spokei_task_run_some(struct spoke_list *queue, const unsigned *forks, unsigned before);
-
 static inline size_t spokei_task_run_all(struct spoke_list *queue, const unsigned *forks,
 					 unsigned before)
 {
-	return spokei_list_empty(queue) ? 0 : spokei_task_run_some(queue, forks, before);
+	return spokei_list_empty(queue) ? 0 : spokei_task_run_queue(queue, forks, before);
 }
 
 /* Posts from any thread; the order of each thread is kept. */
@@ -53,18 +54,19 @@ struct spokei_mailbox {
  */
 bool spokei_mailbox_put(struct spokei_mailbox *mailbox, struct spoke_post *post);
 
-/* Runs the posts that are there now, oldest first. The owner's thread. The others are dropped in a
- * forked child, see above. Returns how many ran. */
-size_t spokei_mailbox_run_some(struct spokei_mailbox *mailbox, const unsigned *forks,
-			       unsigned before);
+/* spokei_mailbox_run_all() of a mailbox that is not empty. */
+size_t spokei_mailbox_run_posts(struct spokei_mailbox *mailbox, const unsigned *forks,
+				unsigned before);
 
-/* A post that this misses wakes the loop for another turn. */
+/* Runs the posts that are there now, oldest first. The owner's thread. The others are dropped in a
+ * forked child, see above. Returns how many ran. A post that this misses wakes the loop for another
+ * turn. */
 static inline size_t spokei_mailbox_run_all(struct spokei_mailbox *mailbox, const unsigned *forks,
 					    unsigned before)
 {
 	if (atomic_load_explicit(&mailbox->newest, memory_order_relaxed) == NULL)
 		return 0;
-	return spokei_mailbox_run_some(mailbox, forks, before);
+	return spokei_mailbox_run_posts(mailbox, forks, before);
 }
 
 #endif
