@@ -34,7 +34,8 @@ struct sim_end {
 	uint64_t arrived_ns; /* when the last byte arrived */
 	uint64_t read_ns;    /* when the last byte was read; over TLS: of the plain ones */
 	uint64_t taken_ns;   /* when the descriptor gave the last byte */
-	uint64_t wrote_ns;   /* when the last byte was written */
+	uint64_t wrote_ns;   /* when the last byte was written; over TLS: of the plain ones */
+	uint64_t passed_ns;  /* when the descriptor took the last byte */
 	uint64_t first_wrote_ns;
 	uint64_t frame_ns; /* when the frame that is being written began, by the process's clock */
 	uint64_t frame_order; /* its sequence number */

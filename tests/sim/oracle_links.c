@@ -102,6 +102,12 @@ static bool is_late(const struct sim_end *end)
 	return process->virt.late_ns > until_ns && process->world->virt.now_ns > due_ns + until_ns;
 }
 
+/* Returns when bytes went into the stream or out of it. A heartbeat may wait behind either. */
+static uint64_t moved(const struct sim_end *end)
+{
+	return end->wrote_ns > end->passed_ns ? end->wrote_ns : end->passed_ns;
+}
+
 /* Returns whether bytes were left unread. The virtual network gives a part of what there is, which
  * may be a part of a record: that is no byte of the peer yet. */
 static bool left_unread(const struct sim_end *end, uint64_t now_ns)
@@ -151,8 +157,8 @@ static void check_miss(const struct sim_end *end)
 			      process->number, end->stream->number);
 	if (end->read_ns > moved_ns)
 		moved_ns = end->read_ns;
-	if (end->wrote_ns > moved_ns)
-		moved_ns = end->wrote_ns;
+	if (moved(end) > moved_ns)
+		moved_ns = moved(end);
 	if (now_ns - moved_ns < interval_ns)
 		sim_violation(world, SIM_S11,
 			      "process %u counts a miss of connection %u without a heartbeat",
@@ -393,8 +399,8 @@ static void check_noticed(const struct sim_end *end)
 	if (end->sent.have > 0)
 		bound_ns += interval_ns;
 	/* Writes count as life of the peer until a heartbeat is sent. */
-	if ((end->asked_ns == 0 || end->sent.have > 0) && end->wrote_ns > last_ns)
-		last_ns = end->wrote_ns;
+	if ((end->asked_ns == 0 || end->sent.have > 0) && moved(end) > last_ns)
+		last_ns = moved(end);
 	if (end->read_ns > last_ns)
 		last_ns = end->read_ns;
 	if (world->virt.now_ns > last_ns + bound_ns &&

@@ -139,7 +139,10 @@ void sim_stream_wrote(struct sim_end *end, const void *bytes, size_t len)
 static void wrote(struct sim_end *end, const struct spokei_vnet_news *news)
 {
 	end->process->progress++;
-	if (!end->stream->veiled)
+	end->passed_ns = end->stream->world->virt.now_ns;
+	if (end->stream->veiled)
+		sim_link_moved(end);
+	else
 		sim_stream_wrote(end, news->bytes, news->len);
 }
 
