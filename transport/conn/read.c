@@ -85,6 +85,9 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span *bytes)
 			return any;
 		}
 		any = true;
+		/* A handler has forked: the rest is for the parent. */
+		if (SPOKEI_UNLIKELY(spokei_engine_forked(spokei_conn_engine(conn))))
+			return any;
 		if (SPOKEI_UNLIKELY(spokei_buffer_len(&conn->out.out) >= early)) {
 			spokei_conn_write_early(conn);
 			if (!conn->stream.kind->prompt)

@@ -341,7 +341,8 @@ static bool accept_one(struct spokei_listener *listener)
 static void accept_some(struct spokei_listener *listener, unsigned most)
 {
 	for (unsigned i = 0; i < most; i++) {
-		if (!accept_one(listener) || listener->closed)
+		if (!accept_one(listener) || listener->closed ||
+		    spokei_engine_forked(listener->engine))
 			return;
 	}
 }

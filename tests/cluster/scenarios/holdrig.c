@@ -184,13 +184,21 @@ static const struct spokei_stream_kind hold_stream = {
 static void answer_short(struct spoke_request *request, void *arg)
 {
 	(void)arg;
+	holdrig.served++;
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
 }
 
 static void answer_long(struct spoke_request *request, void *arg)
 {
 	(void)arg;
+	holdrig.served++;
 	spoke_reply(request, holdrig_long());
+}
+
+static void answer_in_child(struct spoke_request *request, void *arg)
+{
+	holdrig.forks++;
+	answer_short(request, arg);
 }
 
 static void serve(void)
@@ -201,11 +209,12 @@ static void serve(void)
 	static const struct spoke_handler handlers[] = {
 		{ .method = "short", .handle = answer_short },
 		{ .method = "long", .handle = answer_long },
+		{ .method = "fork", .handle = answer_in_child },
 	};
 
 	assert_int_equal(spoke_provider_new(holdrig.engine, &with, &holdrig.provider), 0);
 	holdrig.provider->link->stream = &hold_stream;
-	assert_int_equal(spoke_provider_add(holdrig.provider, &service, handlers, 2), 0);
+	assert_int_equal(spoke_provider_add(holdrig.provider, &service, handlers, 3), 0);
 	assert_int_equal(spoke_provider_listen(holdrig.provider, "dubbo://" AT), 0);
 	assert_int_equal(spoke_provider_method(holdrig.provider, "news", &of, &holdrig.news), 0);
 }
@@ -228,6 +237,7 @@ int holdrig_set_up(void **state)
 		holdrig.conns[i].fd = -1;
 	assert_true(spokei_world_init(&holdrig.world, 3));
 	spokei_world_process_init(&holdrig.process, &holdrig.world);
+	holdrig.process.env.forks = &holdrig.forks;
 	peer_init(&holdrig.peer, &holdrig.world);
 	assert_int_equal(spoke_engine_new(&with, &holdrig.engine), 0);
 	serve();

@@ -42,6 +42,8 @@ struct holdrig {
 	unsigned early_reads;  /* calls of read() before the stream was open */
 	unsigned late_flushes; /* calls of flush() after the stream was closed */
 	unsigned lent_parts;   /* parts of write() in the memory of holdrig_long() */
+	unsigned served;       /* requests that were handled */
+	unsigned forks;        /* what the engine takes for the number of forks */
 	struct spoke_alarm alarms[HOLDRIG_TIMERS];
 };
 
@@ -65,7 +67,8 @@ struct spoke_value holdrig_long(void);
 struct peer_conn *holdrig_connect(void);
 struct peer_conn *holdrig_connect_by(const char *wire);
 
-/* Makes the peer send a request: "short" is answered with nil, "long" with holdrig_long(). */
+/* Makes the peer send a request: "short" is answered with nil, "long" with holdrig_long(), "fork"
+ * too late with nil, because the provider is a forked child then. */
 void holdrig_ask(struct peer_conn *conn, const char *method);
 
 /* Makes the peer read for 1 s, or until the end. */

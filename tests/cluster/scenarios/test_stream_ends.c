@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ends of a connection over a stream that holds bytes back, and over one that never opens. */
+/* The ends of a connection over a stream that holds bytes back, over one that never opens, and in a
+ * forked child. */
 #include "tests/cluster/scenarios/holdrig.h"
 
 #include "transport/conn/link.h"
@@ -180,6 +181,18 @@ static void stream_that_copies_gets_no_lent_memory(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, holdrig_set_up, holdrig_tear_down)
 
+/* Its parent has them, too. */
+static void child_serves_no_other_requests_of_a_read(void **state)
+{
+	struct peer_conn *conn = holdrig_connect();
+
+	(void)state;
+	holdrig_ask(conn, "fork");
+	holdrig_ask(conn, "short");
+	holdrig_pass(MS);
+	assert_int_equal(holdrig.served, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +205,7 @@ int main(void)
 		TEST(read_without_memory_is_no_end_of_peer),
 		TEST(stalled_handshake_is_not_read_before_stream_is_open),
 		TEST(no_slot_is_called_after_close_by_write),
+		TEST(child_serves_no_other_requests_of_a_read),
 		TEST(push_to_all_survives_connections_closed_by_write),
 		TEST(stream_that_copies_gets_no_lent_memory),
 	};

@@ -256,9 +256,8 @@ static int use_file(struct making *making, const char *key, const char *path,
 	if (path == NULL)
 		return 0;
 	bio = open_file(making, key, path, &error);
-	if (bio == NULL)
-		return error;
-	error = use(making, bio);
+	if (bio)
+		error = use(making, bio);
 	BIO_free(bio);
 	OPENSSL_cleanse(making->bytes, FILE_MAX);
 	return error;

@@ -232,6 +232,7 @@ bool spokei_tls_trusts(const struct spokei_tls_link *link)
 		 X509_STORE_CTX_set_default(store,
 					    link->tls->accepts ? "ssl_client" : "ssl_server") == 1;
 	if (trusts) {
+		X509_STORE_CTX_set_depth(store, SSL_CTX_get_verify_depth(context));
 		X509_VERIFY_PARAM_set_time(X509_STORE_CTX_get0_param(store),
 					   spokei_tls_seconds(link->tls->engine->env));
 		trusts = X509_verify_cert(store) == 1;
