@@ -94,6 +94,8 @@ int spokei_check_http(const struct spoke_url *url, enum spokei_http_choice *ret,
 
 	if (index < 0)
 		return wrong(ret_why, "http must be on, off or auto");
+	if (url->shm && index == SPOKEI_HTTP_ON)
+		return wrong(ret_why, "shared memory carries no HTTP; use unix:/PATH");
 	*ret = (enum spokei_http_choice)index;
 	return SPOKE_OK;
 }

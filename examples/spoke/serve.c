@@ -6,6 +6,7 @@
 #include "examples/spoke/secure.h"
 #include "examples/spoke/serve_faults.h"
 #include "examples/spoke/settings.h"
+#include "examples/spoke/target.h"
 
 #include <spoke/admin.h>
 #include <spoke/host.h>
@@ -262,7 +263,7 @@ static int listen_all(struct server *server, char **places, int count)
 
 		/* Every address accepts both wires, regardless of the scheme. */
 		(void)snprintf(place, sizeof(place), "%s%s",
-			       strstr(places[i], ":/") ? "" : "tcp://", places[i]);
+			       target_has_scheme(places[i]) ? "" : "tcp://", places[i]);
 		error = spoke_provider_listen(server->provider, place);
 	}
 	return error;

@@ -11,18 +11,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-/* Copies the scheme of a URL. Returns false if there is none, or if it does not fit. */
+/* Returns whether a place without "/" behind its first colon is a path all the same. */
+static bool is_path(const char *place)
+{
+	return strncasecmp(place, "unix:", 5) == 0 || strncasecmp(place, "shm:", 4) == 0;
+}
+
+/* Copies the scheme of a URL in lower case. Returns false if there is none, or if it does not fit.
+ */
 static bool scheme_of(const char *place, char *scheme, size_t size)
 {
-	const char *colon = strstr(place, ":/");
+	const char *colon = is_path(place) ? strchr(place, ':') : strstr(place, ":/");
 	size_t len = colon ? (size_t)(colon - place) : 0;
 
 	if (!len || len >= size)
 		return false;
-	memcpy(scheme, place, len);
+	for (size_t i = 0; i < len; i++)
+		scheme[i] = (char)tolower((unsigned char)place[i]);
 	scheme[len] = '\0';
 	return true;
+}
+
+bool target_has_scheme(const char *place)
+{
+	return is_path(place) || strstr(place, ":/");
 }
 
 bool target_is_registry(const char *place)

@@ -38,6 +38,9 @@ bool target_set(struct target *target, const char *key, const char *value);
 
 void target_fini(struct target *target);
 
+/* Does the place begin with a scheme? A host and a port may stand without one. */
+bool target_has_scheme(const char *place);
+
 /* Is it the URL of a registry? */
 bool target_is_registry(const char *place);
 

@@ -87,7 +87,7 @@ await() {
 call() {
 	serve --port 0 "unix:$work/sock"
 	for url in "tcp://$at" "$at" "dubbo://$at" "dubbo://$at/demo.EchoService" \
-		"msgpack-rpc://$at" "unix:$work/sock"; do
+		"msgpack-rpc://$at" "DUBBO://$at" "unix:$work/sock" "Unix:$work/sock"; do
 		run 0 '"hello"' '' call "$url" demo.EchoService.echo '"hello"'
 	done
 	run 0 '"hello"' '' call "$at" --wire=mprpc demo.EchoService.echo '"hello"'
@@ -386,6 +386,11 @@ paths() {
 		call "shm:$work/plain" demo.EchoService.echo 1
 	run 2 '' '*or the path of a socket, of at most 107' \
 		call "shm:$work/$(printf '%0107d' 0)" demo.EchoService.echo 1
+	for place in unix:sock shm:sock; do
+		run 2 '' '*a unix socket is named by its whole path, *' call $place demo.EchoService.echo 1
+	done
+	run 2 '' '*a unix socket is named by its whole path, *' serve shm:sock
+	run 2 '' '*shared memory carries no HTTP; use unix:/PATH*' serve "shm:$work/s?http=on"
 	run 2 '' '*write shm:/PATH?tls=off, or use unix:/PATH: *' serve "shm:$work/s?tls=on"
 	run 4 "*unix:$work/none: No such file or directory*" '' top --once "unix:$work/none"
 	finish TERM
