@@ -153,6 +153,7 @@ struct sim_gateway {
 	uint64_t epoch;
 	uint64_t back_ns;           /* when it starts again; 0: it runs */
 	uint64_t calm_ns;           /* from then on it was punctual */
+	uint64_t kicked_ns;         /* when a user was kicked last */
 	uint64_t drain_ns;          /* when the drain began; 0: it does not drain */
 	uint64_t drained_ns;        /* when the drain has to be over */
 	unsigned drain_count;       /* connections that it tells */

@@ -224,6 +224,7 @@ static void kick(struct sim_gateway *gateway)
 	char text[NAME];
 
 	sim_note(&gateway->world, "user % is kicked", user, 0, 0, 0);
+	gateway->kicked_ns = sim_gateway_now(gateway);
 	(void)spoke_comet_kick(gateway->comet, name_of(user, text), "kicked");
 }
 

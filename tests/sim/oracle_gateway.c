@@ -376,7 +376,8 @@ void sim_gateway_turned(struct spokei_world_process *virt)
 		(void)check_conns(gateway);
 }
 
-/* Checks that a drain ends in time, and that its reconnects were spread. */
+/* Checks that a drain ends in time, and that its reconnects were spread. Kicks end connections at
+ * one time. */
 static void check_drain(struct sim_gateway *gateway)
 {
 	if (gateway->drain_ns == 0)
@@ -393,7 +394,8 @@ static void check_drain(struct sim_gateway *gateway)
 	for (unsigned i = 0; i < SIM_TENTHS; i++)
 		if (gateway->drain_count >= SPREAD_MIN &&
 		    gateway->ended[i] == gateway->drain_count &&
-		    gateway->calm_ns < gateway->drain_ns)
+		    gateway->calm_ns < gateway->drain_ns &&
+		    gateway->kicked_ns < gateway->drain_ns)
 			sim_violation(&gateway->world, SIM_L10,
 				      "%u connections end in the same tenth of the drain",
 				      gateway->drain_count);
