@@ -55,7 +55,9 @@ struct spoke_engine {
 	void (*woke)(struct spoke_engine *engine); /* notifies the roll that the machine slept */
 	unsigned late_rounds;                      /* extra rounds of this late turn so far */
 	unsigned alarm_class;
-	unsigned forks;       /* forks counted when the engine was made */
+	unsigned forks; /* forks counted when the engine was made ... */
+	/* ... and now; the same variable if the environment does not count them */
+	const unsigned *forks_now;
 	bool native;          /* the loop is the user's */
 	bool running;         /* inside run() or turn(), or on a thread of its own */
 	bool inside;          /* between begin and the end of turn, or in settle */
@@ -102,7 +104,7 @@ const struct spoke_engine_options *spokei_engine_options(const struct spoke_engi
 /* Returns whether this process is a child that was forked after the engine was made. */
 static inline bool spokei_engine_forked(const struct spoke_engine *engine)
 {
-	return engine->env->forks != NULL && *engine->env->forks != engine->forks;
+	return *engine->forks_now != engine->forks;
 }
 
 /* Returns whether the engine is being drained or freed. New objects are then refused with

@@ -31,6 +31,7 @@ static void init_engine(struct spoke_engine *engine, const struct spoke_engine_o
 	engine->due_ns = UINT64_MAX;
 	spokei_sleep_init(&spokei_engine_parts(engine)->sleep, env, engine->begin_ns);
 	engine->forks = env->forks ? *env->forks : 0;
+	engine->forks_now = env->forks ? env->forks : &engine->forks;
 	engine->drain.run = spokei_roll_end;
 	engine->woke = spokei_roll_wake_all;
 	spokei_list_init(&engine->early);

@@ -120,6 +120,9 @@ static const char *const names[] = {
 	[SPOKE_STAT_CONNECTED_LOCAL] = "connected_local",
 	[SPOKE_STAT_LOCAL_FAILED] = "local_failed",
 	[SPOKE_STAT_LOCAL_REFUSED] = "local_refused",
+	[SPOKE_STAT_HANDSHAKES_FAILED] = "handshakes_failed",
+	[SPOKE_STAT_HANDSHAKES_LATE] = "handshakes_late",
+	[SPOKE_STAT_HANDSHAKES_PLAIN] = "handshakes_plain",
 };
 
 #define STAT_SENTENCE(name, sentence) sentence,

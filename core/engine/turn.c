@@ -196,7 +196,7 @@ static void turn_wheel(struct spoke_engine *engine, unsigned ready)
 static void engine_turn(void *arg, unsigned ready)
 {
 	struct spoke_engine *engine = arg;
-	const unsigned *forks = engine->env->forks;
+	const unsigned *forks = engine->forks_now;
 
 	if (is_parted(engine))
 		return;
@@ -220,7 +220,7 @@ static void engine_turn(void *arg, unsigned ready)
 
 static void run_last(struct spoke_engine *engine)
 {
-	const unsigned *forks = engine->env->forks;
+	const unsigned *forks = engine->forks_now;
 
 	if (!spokei_list_empty(&engine->last)) {
 		engine->settle_ns = engine->env->now(engine->env->ctx);

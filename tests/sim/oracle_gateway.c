@@ -394,8 +394,7 @@ static void check_drain(struct sim_gateway *gateway)
 	for (unsigned i = 0; i < SIM_TENTHS; i++)
 		if (gateway->drain_count >= SPREAD_MIN &&
 		    gateway->ended[i] == gateway->drain_count &&
-		    gateway->calm_ns < gateway->drain_ns &&
-		    gateway->kicked_ns < gateway->drain_ns)
+		    gateway->calm_ns < gateway->drain_ns && gateway->kicked_ns < gateway->drain_ns)
 			sim_violation(&gateway->world, SIM_L10,
 				      "%u connections end in the same tenth of the drain",
 				      gateway->drain_count);

@@ -58,6 +58,8 @@ static void check_limits(struct spokei_conn *conn)
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	offence = offence_of(conn);
+	if (offence == SPOKE_STAT_CLOSED_HANDSHAKE)
+		spokei_count(spokei_conn_engine(conn), SPOKE_STAT_HANDSHAKES_LATE);
 	if (offence == SPOKE_STAT_CLOSED)
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 	else if (offence != SPOKE_STAT_COUNT)

@@ -286,9 +286,6 @@ static void values_are_checked_by_meaning(void **state)
 		{ "[provider]\nlisten = shm:/a, shm:/b?tls=off, shm:/c?tls=on",
 		  "a.conf:2: listen = shm:/a, shm:/b?tls=off, shm:/c?tls=on: shared memory has no "
 		  "TLS; write tls=off, or use unix:/PATH\n" },
-		{ "[provider]\nlisten = shm:/a?http=on",
-		  "a.conf:2: listen = shm:/a?http=on: shared memory carries no HTTP; use "
-		  "unix:/PATH\n" },
 		{ "[provider]\nadvertise = \"a b\"", "a.conf:2: advertise = a b: not a host\n" },
 		{ "[provider]\nadvertise = 0.0.0.0", "a.conf:2: advertise = 0.0.0.0: write a host "
 						     "that consumers can reach, without a port\n" },

@@ -35,6 +35,8 @@ static void handshake_that_stalls_is_closed_after_its_time(void **state)
 		secplay_raw_close(fd);
 	}
 	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 1);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_FAILED), 1);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_LATE), 4);
 	assert_non_null(strstr(secplay_told(SERVER), "it was not over in time"));
 }
 
@@ -168,6 +170,7 @@ static void plain_consumer_of_a_provider_with_tls_is_closed_unanswered(void **st
 	assert_true(ended);
 	assert_non_null(strstr(secplay_told(SERVER), "plain bytes"));
 	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 0);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_PLAIN), 1);
 	secplay_raw_close(fd);
 }
 
@@ -259,6 +262,7 @@ static void handshakes_of_each_side_have_counters_of_their_own(void **state)
 	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
 	secplay_pass(SECOND);
 	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_DONE), 1);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_FAILED), 0);
 	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_CONNECTS_SECURED), 0);
 	assert_int_equal(secplay_stat_of(CLIENT, SPOKE_STAT_HANDSHAKES_DONE), 0);
 	assert_int_equal(secplay_stat_of(CLIENT, SPOKE_STAT_CONNECTS_SECURED), 1);

@@ -94,6 +94,8 @@ void spokei_tls_leave(struct spokei_tls_link *link)
 	if (link->place.next) {
 		spokei_list_remove(&link->place);
 		tls->places--;
+		if (!link->open)
+			spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES_FAILED);
 	}
 	spokei_tls_address_leave(link);
 	/* Only then: those that are woken without a place for them stand at the end of the line. */
@@ -207,12 +209,12 @@ static int opened(struct spokei_tls_link *link)
 	X509 *cert = SSL_get0_peer_certificate(link->ssl);
 	int status = 0;
 
+	link->open = is_accepted(link);
 	spokei_tls_leave(link);
-	if (!is_accepted(link)) {
+	if (!link->open) {
 		ERR_clear_error();
 		return tell(link, "the peer's certificate is not accepted any more");
 	}
-	link->open = true;
 	spokei_list_append(&tls->open, &link->node);
 	link->keyed_ns = tls->engine->begin_ns;
 	spokei_count(tls->engine,
@@ -334,8 +336,10 @@ static int judge(struct spokei_tls_link *link)
 	case SPOKEI_HELLO_PLAIN:
 		link->plain = link->stream->kind == &link->tls->or_plain;
 		link->open = link->plain;
-		return link->plain ? 0
-				   : tell(link, "the peer speaks plain bytes; set tls=on there");
+		if (link->plain)
+			return 0;
+		spokei_count(link->tls->engine, SPOKE_STAT_HANDSHAKES_PLAIN);
+		return tell(link, "the peer speaks plain bytes; set tls=on there");
 	case SPOKEI_HELLO_BROKEN:
 	default:
 		return tell(link, "the peer's first bytes are no ClientHello");
