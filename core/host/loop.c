@@ -222,12 +222,10 @@ static void poll(struct host_loop *loop)
 	(void)ev_run(loop->ev, EVRUN_NOWAIT);
 }
 
-/* Something has come without a descriptor. In some of these rounds descriptors are polled too, and
- * in each one if rounds are long. */
-static bool come(struct host_loop *loop)
+/* Something has come without a descriptor, at `now_ns`. In some of these rounds descriptors are
+ * polled too, and in each one if rounds are long. */
+static bool come(struct host_loop *loop, uint64_t now_ns)
 {
-	uint64_t now_ns = spokei_clock_now(NULL);
-
 	if (loop->unpolled++ >= ROUNDS || now_ns - loop->polled_ns >= POLL_NS) {
 		loop->polled_ns = now_ns;
 		poll(loop);
@@ -263,7 +261,7 @@ static bool look(struct host_loop *loop, enum spoke_loop_found found)
 		if (SPOKEI_UNLIKELY(found != SPOKE_LOOP_ALL_TELL))
 			found = glance(loop);
 		if (found == SPOKE_LOOP_COME)
-			return come(loop);
+			return come(loop, now_ns);
 		if (found == SPOKE_LOOP_ALL_TELL || now_ns - loop->polled_ns >= POLL_NS) {
 			loop->polled_ns = now_ns;
 			poll(loop);
@@ -286,7 +284,7 @@ static bool has_found(struct host_loop *loop)
 		return false;
 	found = glance(loop);
 	if (found == SPOKE_LOOP_COME)
-		return come(loop);
+		return come(loop, spokei_clock_now(NULL));
 	if (found == SPOKE_LOOP_ALL_TELL)
 		poll(loop);
 	if (loop->begun)
@@ -306,7 +304,7 @@ static void do_round(struct host_loop *loop, bool wait)
 	loop->at_once = false;
 	if (!wait)
 		poll(loop);
-	else if (!has_found(loop) && !(is_disturbed(loop) && come(loop)))
+	else if (!has_found(loop) && !(is_disturbed(loop) && come(loop, spokei_clock_now(NULL))))
 		(void)ev_run(loop->ev, EVRUN_ONCE);
 	if (!loop->begun)
 		begin(loop);

@@ -20,6 +20,7 @@
 #include <spoke/stats.h>
 #include <spoke/tls.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -225,6 +226,40 @@ static void changed_files_are_taken_all_or_none(void **state)
 	spoke_provider_free(provider);
 	spoke_engine_free(engine);
 	assert_int_equal(process.blocks, 0);
+}
+
+static ssize_t find_wide(void *ctx, const char *path, void *bytes, size_t size)
+{
+	(void)ctx;
+	(void)path;
+	(void)bytes;
+	(void)size;
+	return -EPERM;
+}
+
+/* Its content is the same as before. */
+static void key_that_others_may_read_now_has_an_event(void **state)
+{
+	const struct spoke_engine_options options = { .env = &process.env };
+	const struct spoke_files *usual = process.env.files;
+	struct spoke_files wide = *usual;
+	struct spoke_provider *provider;
+	struct spoke_engine *engine;
+
+	(void)state;
+	assert_int_equal(issue("dns:a.test", 20), 0);
+	assert_int_equal(spoke_engine_new(&options, &engine), 0);
+	assert_int_equal(provide(engine, &provider), 0);
+	wide.read_secret = find_wide;
+	process.env.files = &wide;
+	pass_a_minute();
+	assert_int_equal(count_events(engine, "others may read /provider.key"), 1);
+	process.env.files = usual;
+	pass_a_minute();
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS), 0);
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS_FAILED), 1);
+	spoke_provider_free(provider);
+	spoke_engine_free(engine);
 }
 
 /* Both sides show one certificate, and have a file of authorities each. */
@@ -448,6 +483,7 @@ int main(void)
 		CASE(look_that_gets_no_timer_is_the_last_and_says_so),
 		CASE(provider_that_cannot_watch_its_certificate_is_not_made),
 		CASE(changed_files_are_taken_all_or_none),
+		CASE(key_that_others_may_read_now_has_an_event),
 		CASE(live_connections_are_drained_when_their_authority_goes),
 		CASE(connections_are_verified_after_each_of_two_quick_changes),
 		CASE(ticket_of_a_refused_handshake_goes_to_the_next),

@@ -391,19 +391,23 @@ uint64_t spokei_tls_context_print(const struct spoke_env *env,
 				  const struct spokei_tls_options *options)
 {
 	const char *const paths[] = { options->cert, options->key, options->ca, options->crl };
-	unsigned char *bytes = spokei_alloc_unset(env, FILE_MAX);
+	const struct making making = {
+		.env = env,
+		.options = options,
+		.bytes = spokei_alloc_unset(env, FILE_MAX),
+	};
 	uint64_t print = UINT64_C(0xcbf29ce484222325);
 
-	for (size_t i = 0; bytes && i < sizeof(paths) / sizeof(paths[0]); i++) {
-		ssize_t len = paths[i] ? env->files->read(env->ctx, paths[i], bytes, FILE_MAX) : 0;
+	for (size_t i = 0; making.bytes && i < sizeof(paths) / sizeof(paths[0]); i++) {
+		ssize_t len = paths[i] ? read_file(&making, paths[i]) : 0;
 
 		for (ssize_t at = 0; at < len; at++)
-			print = (print ^ bytes[at]) * UINT64_C(0x100000001b3);
+			print = (print ^ making.bytes[at]) * UINT64_C(0x100000001b3);
 		print = (print ^ (uint64_t)len) * UINT64_C(0x100000001b3);
 	}
-	if (bytes)
-		OPENSSL_cleanse(bytes, FILE_MAX);
-	spokei_free(env, bytes, 1, FILE_MAX);
+	if (making.bytes)
+		OPENSSL_cleanse(making.bytes, FILE_MAX);
+	spokei_free(env, making.bytes, 1, FILE_MAX);
 	return print ? print : 1;
 }
 
