@@ -30,8 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_NS UINT64_C(10000)
-#define ROUNDS 8u
+#define POLL_NS UINT64_C(20000)
+#define ROUNDS 16u
 #define GLANCES 16u /* looks in a row */
 
 struct host_loop {

@@ -270,14 +270,11 @@ static bool may_read(const struct spokei_conn *conn)
 	return is_readable(conn) && !conn->paused;
 }
 
-/* Reads bytes that the stream holds, because the descriptor will not become ready for them. A
- * stream that is prompt is asked again in the next turn anyway. */
+/* Reads bytes that the stream holds, because the descriptor will not become ready for them. */
 static void read_pending(struct spokei_conn *conn)
 {
 	unsigned reads = 0;
 
-	if (conn->stream.kind->prompt)
-		return;
 	/* In a forked child the bytes are its parent's. */
 	while (may_read(conn) && !spokei_engine_forked(spokei_conn_engine(conn)) &&
 	       spokei_stream_pending(&conn->stream) > 0) {
@@ -289,6 +286,16 @@ static void read_pending(struct spokei_conn *conn)
 	}
 }
 
+/* A stream that is prompt is asked again in the next turn anyway, and its write costs little: the
+ * peer gets answers before this turn is over. */
+static void finish_read(struct spokei_conn *conn)
+{
+	if (!conn->stream.kind->prompt)
+		read_pending(conn);
+	else if (spokei_buffer_len(&conn->out.out) > 0 && !spokei_conn_engine(conn)->crowded)
+		spokei_conn_write_early(conn);
+}
+
 void spokei_conn_read(struct spokei_conn *conn)
 {
 	if (SPOKEI_UNLIKELY(!may_read(conn))) {
@@ -298,7 +305,7 @@ void spokei_conn_read(struct spokei_conn *conn)
 	}
 	read_some(conn);
 	if (SPOKEI_UNLIKELY(conn->stream.layered))
-		read_pending(conn);
+		finish_read(conn);
 }
 
 void spokei_conn_resume(struct spokei_task *task)
@@ -321,7 +328,7 @@ void spokei_conn_resume(struct spokei_task *task)
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
-	read_pending(conn);
+	finish_read(conn);
 }
 
 void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
