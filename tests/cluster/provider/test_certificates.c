@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Certificates that spoke makes for trying, and the events before the end of a provider's own. */
+/* The events before the end of a provider's certificate, and files that change while it runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -432,47 +432,6 @@ static void ticket_of_a_refused_handshake_goes_to_the_next(void **state)
 	assert_int_equal(process.blocks, 0);
 }
 
-static void issue_refuses_names_that_are_none(void **state)
-{
-	static const char *const wrong[] = {
-		"",         "dns:",
-		"dns:a b",  "dns:.a",
-		"dns:a..b", "dns:*",
-		"dns:a/b",  "uri:",
-		"uri:x",    "uri:a: b",
-		"ip:1.2.3", "ip:10.0.0.1/8",
-		"a.test",   "dns:a.test,email:x",
-		"ip:::g",
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		if (issue(wrong[i], 1) != SPOKE_EINVAL)
-			fail_msg("\"%s\" is taken", wrong[i]);
-		assert_int_not_equal(strlen(issued.why), 0);
-		assert_string_equal(issued.key, "");
-	}
-	assert_int_equal(issue("dns:*.a.test, uri:spiffe://a/b, ip:::1, ip:10.0.0.1", 1), 0);
-}
-
-static void issue_refuses_a_certificate_that_may_not_sign(void **state)
-{
-	static struct spoke_issued other;
-	struct spoke_issue_options options = { .name = "x", .names = "dns:x" };
-
-	(void)state;
-	assert_int_equal(issue("dns:a.test", 1), 0);
-	options.ca = issued.cert;
-	options.ca_key = issued.key;
-	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
-	assert_non_null(strstr(other.why, "may not sign"));
-	options.ca = ca.cert;
-	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
-	assert_non_null(strstr(other.why, "belongs to another"));
-	options.ca_key = "no PEM";
-	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
-}
-
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -487,8 +446,6 @@ int main(void)
 		CASE(live_connections_are_drained_when_their_authority_goes),
 		CASE(connections_are_verified_after_each_of_two_quick_changes),
 		CASE(ticket_of_a_refused_handshake_goes_to_the_next),
-		CASE(issue_refuses_names_that_are_none),
-		CASE(issue_refuses_a_certificate_that_may_not_sign),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Certificates that spoke makes for trying. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/virtual/world.h"
+
+#include <spoke/issue.h>
+
+#include <string.h>
+
+static struct spokei_world world;
+static struct spokei_world_process process;
+static struct spoke_issued ca;
+static struct spoke_issued issued;
+
+static int set_up(void **state)
+{
+	const struct spoke_issue_options options = { .name = "authority" };
+
+	(void)state;
+	assert_true(spokei_world_init(&world, 1));
+	spokei_world_process_init(&process, &world);
+	assert_int_equal(spoke_issue(&process.env, &options, &ca), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	spokei_world_process_fini(&process);
+	spokei_world_fini(&world);
+	return 0;
+}
+
+static int issue(const char *names)
+{
+	const struct spoke_issue_options options = {
+		.name = "provider",
+		.names = names,
+		.days = 1,
+		.key = SPOKE_ISSUE_ED25519,
+		.ca = ca.cert,
+		.ca_key = ca.key,
+	};
+
+	return spoke_issue(&process.env, &options, &issued);
+}
+
+static void names_that_are_none_are_refused(void **state)
+{
+	static const char *const wrong[] = {
+		"",         "dns:",
+		"dns:a b",  "dns:.a",
+		"dns:a..b", "dns:*",
+		"dns:a/b",  "uri:",
+		"uri:x",    "uri:a: b",
+		"ip:1.2.3", "ip:10.0.0.1/8",
+		"a.test",   "dns:a.test,email:x",
+		"ip:::g",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		if (issue(wrong[i]) != SPOKE_EINVAL)
+			fail_msg("\"%s\" is taken", wrong[i]);
+		assert_int_not_equal(strlen(issued.why), 0);
+		assert_string_equal(issued.key, "");
+	}
+	assert_int_equal(issue("dns:*.a.test, uri:spiffe://a/b, ip:::1, ip:10.0.0.1"), 0);
+}
+
+static void certificate_that_may_not_sign_is_refused(void **state)
+{
+	static struct spoke_issued other;
+	struct spoke_issue_options options = { .name = "x", .names = "dns:x" };
+
+	(void)state;
+	assert_int_equal(issue("dns:a.test"), 0);
+	options.ca = issued.cert;
+	options.ca_key = issued.key;
+	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
+	assert_non_null(strstr(other.why, "may not sign"));
+	options.ca = ca.cert;
+	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
+	assert_non_null(strstr(other.why, "belongs to another"));
+	options.ca_key = "no PEM";
+	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(names_that_are_none_are_refused),
+		CASE(certificate_that_may_not_sign_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
