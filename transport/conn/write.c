@@ -174,8 +174,10 @@ bool spokei_conn_begin_early(struct spokei_conn *conn)
 	    spokei_engine_forked(engine))
 		return false;
 	/* A reading of the clock costs as much as the write of a stream that is prompt. */
-	engine->settle_ns = conn->stream.kind->prompt ? engine->begin_ns
-						      : engine->env->now(engine->env->ctx);
+	if (SPOKEI_LIKELY(!conn->stream.kind->prompt))
+		engine->settle_ns = engine->env->now(engine->env->ctx);
+	else if (engine->settle_ns < engine->begin_ns)
+		engine->settle_ns = engine->begin_ns;
 	engine->settle_old = true;
 	return true;
 }
