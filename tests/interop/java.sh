@@ -9,6 +9,7 @@ if ! javac --release 17 -version >/dev/null 2>&1; then
 fi
 classes=$(mktemp -d)
 trap 'rm -rf "$classes"' EXIT
-javac -Xlint:all -Werror -d "$classes" "$(dirname "$0")"/java/*.java
+# The sources have texts beyond ASCII, which Java reads by the locale otherwise.
+javac -encoding UTF-8 -Xlint:all -Werror -d "$classes" "$(dirname "$0")"/java/*.java
 # The time is less than that of the test, so that Java still ends what it has started.
-timeout -k 5 220 java -cp "$classes" Peer "$1" "$2"
+timeout -k 5 220 java -Dfile.encoding=UTF-8 -cp "$classes" Peer "$1" "$2"
