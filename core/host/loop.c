@@ -226,7 +226,7 @@ static void poll(struct host_loop *loop)
  * polled too, and in each one if rounds are long. */
 static bool come(struct host_loop *loop, uint64_t now_ns)
 {
-	if (loop->unpolled++ >= ROUNDS || now_ns - loop->polled_ns >= POLL_NS) {
+	if (++loop->unpolled >= ROUNDS || now_ns - loop->polled_ns >= POLL_NS) {
 		loop->polled_ns = now_ns;
 		poll(loop);
 	}

@@ -77,6 +77,12 @@ static bool is_peer_open(const struct sim_end *end)
 	return end->stream->ends[sim_connected(end) ? 1 : 0].fd >= 0;
 }
 
+/* Returns when bytes went into the stream or out of it. A heartbeat may wait behind either. */
+static uint64_t moved(const struct sim_end *end)
+{
+	return end->wrote_ns > end->passed_ns ? end->wrote_ns : end->passed_ns;
+}
+
 /*
  * Returns whether a timeout found now would be late. The wake-up time of a process that does not
  * sleep is unknown, so the latest possible one is used: an interval after the last heartbeat, miss,
@@ -92,20 +98,14 @@ static bool is_late(const struct sim_end *end)
 				      ? process->late_ns
 				      : process->late_before_ns;
 
-	if (end->asked_ns == 0 && end->wrote_ns > due_ns)
-		due_ns = end->wrote_ns;
+	if (end->asked_ns == 0 && moved(end) > due_ns)
+		due_ns = moved(end);
 	if (end->asked_ns == 0 && end->read_ns > due_ns)
 		due_ns = end->read_ns;
 	if (earlier_ns >= due_ns + interval_of(process))
 		due_ns = earlier_ns;
 	due_ns += interval_of(process);
 	return process->virt.late_ns > until_ns && process->world->virt.now_ns > due_ns + until_ns;
-}
-
-/* Returns when bytes went into the stream or out of it. A heartbeat may wait behind either. */
-static uint64_t moved(const struct sim_end *end)
-{
-	return end->wrote_ns > end->passed_ns ? end->wrote_ns : end->passed_ns;
 }
 
 /* Returns whether bytes were left unread. The virtual network gives a part of what there is, which

@@ -139,11 +139,13 @@ void sim_stream_wrote(struct sim_end *end, const void *bytes, size_t len)
 static void wrote(struct sim_end *end, const struct spokei_vnet_news *news)
 {
 	end->process->progress++;
-	end->passed_ns = end->stream->world->virt.now_ns;
-	if (end->stream->veiled)
-		sim_link_moved(end);
-	else
+	/* Over shared memory it is a bell. */
+	if (!end->stream->world->plan->shares)
+		end->passed_ns = end->stream->world->virt.now_ns;
+	if (!end->stream->veiled)
 		sim_stream_wrote(end, news->bytes, news->len);
+	else if (!end->stream->world->plan->shares)
+		sim_link_moved(end);
 }
 
 static void arrived(struct sim_end *end, const struct spokei_vnet_news *news)

@@ -58,7 +58,7 @@ static void check_limits(struct spokei_conn *conn)
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	offence = offence_of(conn);
-	if (offence == SPOKE_STAT_CLOSED_HANDSHAKE)
+	if (offence == SPOKE_STAT_CLOSED_HANDSHAKE && spokei_stream_why(&conn->stream) == NULL)
 		spokei_count(spokei_conn_engine(conn), SPOKE_STAT_HANDSHAKES_LATE);
 	if (offence == SPOKE_STAT_CLOSED)
 		spokei_conn_close(conn, SPOKE_ECLOSED);

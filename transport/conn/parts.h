@@ -170,7 +170,10 @@ SPOKE_MUST_USE static inline int spokei_conn_put(struct spokei_conn *conn,
 	return spokei_conn_put_short(conn, message);
 }
 
-/* Returns whether the connection may write in the middle of a turn. Reads the clock if so. */
+/* Returns whether the connection may write in the middle of a turn. */
+bool spokei_conn_may_write(const struct spokei_conn *conn);
+
+/* The same, and reads the clock if so. */
 bool spokei_conn_begin_early(struct spokei_conn *conn);
 
 /* Takes `frames` out of the buffer again, which are queued last and begin at the mark. The stream
@@ -265,6 +268,9 @@ void spokei_pending_due(struct spoke_timer *timer, void *arg);
 
 /* Writes in the middle of a turn, when enough bytes are queued for the peer to start. */
 void spokei_conn_write_early(struct spokei_conn *conn);
+
+/* Writes as a turn has read all messages, to a stream that is prompt. */
+void spokei_conn_write_prompt(struct spokei_conn *conn);
 
 /* The task at the end of a turn. */
 void spokei_conn_settle(struct spokei_task *task);

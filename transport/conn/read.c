@@ -293,7 +293,7 @@ static void finish_read(struct spokei_conn *conn)
 	if (!conn->stream.kind->prompt)
 		read_pending(conn);
 	else if (spokei_buffer_len(&conn->out.out) > 0 && !spokei_conn_engine(conn)->crowded)
-		spokei_conn_write_early(conn);
+		spokei_conn_write_prompt(conn);
 }
 
 void spokei_conn_read(struct spokei_conn *conn)

@@ -66,6 +66,19 @@ void spokei_conn_write_early(struct spokei_conn *conn)
 		write_queued(conn);
 }
 
+/* A reading of the clock costs as much as such a write, so the turn's begin is its time. */
+void spokei_conn_write_prompt(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	if (!spokei_conn_may_write(conn))
+		return;
+	if (engine->settle_ns < engine->begin_ns)
+		engine->settle_ns = engine->begin_ns;
+	engine->settle_old = true;
+	write_queued(conn);
+}
+
 /* Returns whether the peer may still send requests, which then have to be refused. */
 static bool may_be_asked(const struct spokei_conn *conn)
 {

@@ -164,20 +164,21 @@ void spokei_conn_lend(struct spokei_conn *conn)
 	spokei_link_lend(conn->link, &conn->out.out);
 }
 
-/* Not in a forked child: control returns there to the code that forked. That code is not over, so
- * the time is read again when the turn ends. */
+/* Not in a forked child: control returns there to the code that forked. */
+bool spokei_conn_may_write(const struct spokei_conn *conn)
+{
+	return conn->state != SPOKEI_CONN_CLOSED && !conn->paused && !conn->blocked &&
+	       !spokei_engine_forked(spokei_conn_engine(conn));
+}
+
+/* The code that runs is not over, so the time is read again when the turn ends. */
 bool spokei_conn_begin_early(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 
-	if (conn->state == SPOKEI_CONN_CLOSED || conn->paused || conn->blocked ||
-	    spokei_engine_forked(engine))
+	if (!spokei_conn_may_write(conn))
 		return false;
-	/* A reading of the clock costs as much as the write of a stream that is prompt. */
-	if (SPOKEI_LIKELY(!conn->stream.kind->prompt))
-		engine->settle_ns = engine->env->now(engine->env->ctx);
-	else if (engine->settle_ns < engine->begin_ns)
-		engine->settle_ns = engine->begin_ns;
+	engine->settle_ns = engine->env->now(engine->env->ctx);
 	engine->settle_old = true;
 	return true;
 }

@@ -256,8 +256,12 @@ static void key_that_others_may_read_now_has_an_event(void **state)
 	assert_int_equal(count_events(engine, "others may read /provider.key"), 1);
 	process.env.files = usual;
 	pass_a_minute();
+	process.env.files = &wide;
+	pass_a_minute();
+	assert_int_equal(count_events(engine, "others may read /provider.key"), 2);
+	process.env.files = usual;
 	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS), 0);
-	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS_FAILED), 1);
+	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS_FAILED), 2);
 	spoke_provider_free(provider);
 	spoke_engine_free(engine);
 }

@@ -179,8 +179,6 @@ static void stream_that_copies_gets_no_lent_memory(void **state)
 	assert_int_equal(holdrig.lent_parts, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, holdrig_set_up, holdrig_tear_down)
-
 /* Its parent has them, too. */
 static void child_serves_no_other_requests_of_a_read(void **state)
 {
@@ -192,6 +190,8 @@ static void child_serves_no_other_requests_of_a_read(void **state)
 	holdrig_pass(MS);
 	assert_int_equal(holdrig.served, 1);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, holdrig_set_up, holdrig_tear_down)
 
 int main(void)
 {

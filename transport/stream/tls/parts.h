@@ -178,7 +178,8 @@ void spokei_tls_names_free(const struct spoke_env *env, struct spokei_tls_names 
 int spokei_tls_context_new(const struct spoke_env *env, const struct spokei_tls_options *options,
 			   char why[SPOKEI_TLS_WHY], SSL_CTX **ret_context);
 
-/* Returns a number that tells the content of the files from any other; 0 is none. Any thread. */
+/* Returns a number that tells the files from any others, by their content and by a key that others
+ * may read; 0 is none. Any thread. */
 uint64_t spokei_tls_context_print(const struct spoke_env *env,
 				  const struct spokei_tls_options *options);
 

@@ -31,9 +31,9 @@ struct spokei_tls_reload {
 	struct spokei_tls_options options;
 	char *texts; /* copies of its paths */
 	size_t size;
-	uint64_t print;   /* of the content in use */
-	uint64_t refused; /* ... of the content that was refused last; 0: none */
-	uint64_t seen;    /* ... of the content that was read last */
+	uint64_t print;   /* of the files in use */
+	uint64_t refused; /* ... of those that were refused last; 0: none */
+	uint64_t seen;    /* ... of those that were read last */
 	SSL_CTX *context; /* made by the thread; NULL: none */
 	int error;
 	unsigned failures; /* in a row */
@@ -103,6 +103,13 @@ static void check_links(struct spokei_task *task)
 	reload->drained = 0;
 }
 
+/* The next refusal is a new one. */
+static void forget_refusal(struct spokei_tls_reload *reload)
+{
+	reload->refused = 0;
+	reload->failures = 0;
+}
+
 static void take(struct spokei_tls_reload *reload)
 {
 	struct spokei_tls *tls = reload->tls;
@@ -111,8 +118,7 @@ static void take(struct spokei_tls_reload *reload)
 	tls->context = reload->context;
 	reload->context = NULL;
 	reload->print = reload->seen;
-	reload->refused = 0;
-	reload->failures = 0;
+	forget_refusal(reload);
 	spokei_count(tls->engine, SPOKE_STAT_TLS_RELOADS);
 	spokei_event(tls->engine, SPOKE_OK, "tls: new connections use the changed files%s%s",
 		     reload->options.cert ? ", e.g. " : "",
@@ -172,6 +178,8 @@ static void look_done(struct spoke_work *work)
 		refuse(reload);
 	else if (reload->context)
 		take(reload);
+	else
+		forget_refusal(reload);
 	look_later(reload);
 	if (reload->wanted)
 		spokei_tls_reload(reload->tls);
