@@ -70,6 +70,21 @@ static void fill(const struct spokei_tls_sources *sources, struct spokei_tls_opt
 		ret->peers = text_of(sources, own->peers, SPOKEI_KEY_TLS_PEERS);
 }
 
+/* Files of TLS without TLS are a mistake mostly, and a link would be plain without a word. */
+static void tell_of_unused(struct spoke_engine *engine, const struct spokei_tls_sources *sources,
+			   const struct spokei_tls_options *options)
+{
+	const char *key = options->ca      ? "tls.ca"
+			  : options->cert  ? "tls.cert"
+			  : options->crl   ? "tls.crl"
+			  : options->peers ? "tls.peers"
+					   : NULL;
+
+	if (key && sources->of_url == NULL)
+		spokei_event(engine, SPOKE_EINVAL, "tls: %s is set, but TLS is off; set tls = on",
+			     key);
+}
+
 int spokei_tls_of(struct spoke_engine *engine, const struct spokei_tls_sources *sources,
 		  enum spokei_tls_mode *ret_mode, struct spokei_tls **ret_tls)
 {
@@ -81,8 +96,10 @@ int spokei_tls_of(struct spoke_engine *engine, const struct spokei_tls_sources *
 	if (error)
 		return error;
 	fill(sources, &options);
-	if (*ret_mode == SPOKEI_TLS_OFF && (!options.accepts || options.cert == NULL))
+	if (*ret_mode == SPOKEI_TLS_OFF && (!options.accepts || options.cert == NULL)) {
+		tell_of_unused(engine, sources, &options);
 		return SPOKE_OK;
+	}
 	error = spokei_tls_new(engine, &options, why, ret_tls);
 	if (error)
 		spokei_event(engine, error, "%s", why);

@@ -382,6 +382,9 @@ paths() {
 	# Shared memory, and sentences for those that expected it elsewhere.
 	serve "unix:$work/plain" "shm:$work/shared"
 	run 0 '10' '' call "shm:$work/shared" demo.EchoService.echo 10
+	printf '[consumer]\ntls.ca = /ca.pem\n' >"$work/plain.conf"
+	SPOKE_LOG=warn run 0 '10' '*tls.ca is set, but TLS is off; set tls = on*' \
+		call --config "$work/plain.conf" "unix:$work/plain" demo.EchoService.echo 10
 	run 4 '' '*plain cannot be reached: the peer did not answer the hello; *' \
 		call "shm:$work/plain" demo.EchoService.echo 1
 	run 2 '' '*or the path of a socket, of at most 107' \
@@ -391,6 +394,7 @@ paths() {
 	done
 	run 2 '' '*a unix socket is named by its whole path, *' serve shm:sock
 	run 2 '' '*shared memory carries no HTTP; use unix:/PATH*' serve "shm:$work/s?http=on"
+	run 2 '' "*token is not allowed here; set it in the provider*" serve "dubbo://127.0.0.1:0?token=abcdefgh"
 	run 2 '' '*write shm:/PATH?tls=off, or use unix:/PATH: *' serve "shm:$work/s?tls=on"
 	run 4 "*unix:$work/none: No such file or directory*" '' top --once "unix:$work/none"
 	finish TERM
