@@ -20,8 +20,7 @@ static const char *const sentences[SPOKEI_SHM_FAULTS] = {
 	[SPOKEI_SHM_CANNOT_MAKE] = "the memory to share cannot be made or sent",
 	[SPOKEI_SHM_NOT_AVAILABLE] = "shared memory is not available in this environment",
 	[SPOKEI_SHM_NO_ANSWER] =
-		"the peer did not answer the hello; does it listen at unix:/PATH only, or "
-		"refuse this user?",
+		"the peer did not answer the hello; it may listen at unix:/PATH only, or deny you",
 	[SPOKEI_SHM_REFUSED] = "the peer refused the memory",
 	[SPOKEI_SHM_BAD_COUNTER] = "a counter in the shared memory is impossible",
 };
