@@ -13,17 +13,20 @@
 #include <string.h>
 #include <strings.h>
 
-/* Returns whether a place without "/" behind its first colon is a path all the same. */
-static bool is_path(const char *place)
+/* Returns the colon behind the scheme; NULL: there is none. A path may lack its slash, which has an
+ * error of its own. */
+static const char *end_of_scheme(const char *place)
 {
-	return strncasecmp(place, "unix:", 5) == 0 || strncasecmp(place, "shm:", 4) == 0;
+	bool is_path = strncasecmp(place, "unix:", 5) == 0 || strncasecmp(place, "shm:", 4) == 0;
+
+	return is_path ? strchr(place, ':') : strstr(place, ":/");
 }
 
 /* Copies the scheme of a URL in lower case. Returns false if there is none, or if it does not fit.
  */
 static bool scheme_of(const char *place, char *scheme, size_t size)
 {
-	const char *colon = is_path(place) ? strchr(place, ':') : strstr(place, ":/");
+	const char *colon = end_of_scheme(place);
 	size_t len = colon ? (size_t)(colon - place) : 0;
 
 	if (!len || len >= size)
@@ -36,7 +39,7 @@ static bool scheme_of(const char *place, char *scheme, size_t size)
 
 bool target_has_scheme(const char *place)
 {
-	return is_path(place) || strstr(place, ":/");
+	return end_of_scheme(place) != NULL;
 }
 
 bool target_is_registry(const char *place)

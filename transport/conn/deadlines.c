@@ -58,6 +58,7 @@ static void check_limits(struct spokei_conn *conn)
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	offence = offence_of(conn);
+	/* With a reason it had failed before. */
 	if (offence == SPOKE_STAT_CLOSED_HANDSHAKE && spokei_stream_why(&conn->stream) == NULL)
 		spokei_count(spokei_conn_engine(conn), SPOKE_STAT_HANDSHAKES_LATE);
 	if (offence == SPOKE_STAT_CLOSED)

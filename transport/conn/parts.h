@@ -269,7 +269,7 @@ void spokei_pending_due(struct spoke_timer *timer, void *arg);
 /* Writes in the middle of a turn, when enough bytes are queued for the peer to start. */
 void spokei_conn_write_early(struct spokei_conn *conn);
 
-/* Writes as a turn has read all messages, to a stream that is prompt. */
+/* Writes the output of a read to a stream that is prompt, before the turn is over. */
 void spokei_conn_write_prompt(struct spokei_conn *conn);
 
 /* The task at the end of a turn. */

@@ -75,6 +75,17 @@ static int provide(struct spoke_engine *engine, struct spoke_provider **ret_prov
 	return spoke_provider_new(engine, &options, ret_provider);
 }
 
+/* Starts a provider whose certificate has so many days. */
+static void start(uint32_t days, struct spoke_engine **ret_engine,
+		  struct spoke_provider **ret_provider)
+{
+	const struct spoke_engine_options options = { .env = &process.env };
+
+	assert_int_equal(issue("dns:a.test", days), 0);
+	assert_int_equal(spoke_engine_new(&options, ret_engine), 0);
+	assert_int_equal(provide(*ret_engine, ret_provider), 0);
+}
+
 /* Returns how many events contain the text. */
 static unsigned count_events(const struct spoke_engine *engine, const char *text)
 {
@@ -93,15 +104,12 @@ static void nothing(struct spoke_alarm *alarm)
 
 static void events_come_14_days_1_day_and_0_before_the_end(void **state)
 {
-	const struct spoke_engine_options options = { .env = &process.env };
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 	uint64_t begin_ns = world.now_ns;
 
 	(void)state;
-	assert_int_equal(issue("dns:a.test", 20), 0);
-	assert_int_equal(spoke_engine_new(&options, &engine), 0);
-	assert_int_equal(provide(engine, &provider), 0);
+	start(20, &engine, &provider);
 	spokei_world_run(&world, begin_ns + 6 * DAY - 60 * SECOND);
 	assert_int_equal(count_events(engine, "certificate"), 0);
 	spokei_world_run(&world, begin_ns + 6 * DAY + 60 * SECOND);
@@ -122,32 +130,25 @@ static void events_come_14_days_1_day_and_0_before_the_end(void **state)
 
 static void certificate_that_ends_soon_has_an_event_at_the_start(void **state)
 {
-	const struct spoke_engine_options options = { .env = &process.env };
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 
 	(void)state;
-	assert_int_equal(issue("dns:a.test", 3), 0);
-	assert_int_equal(spoke_engine_new(&options, &engine), 0);
-	assert_int_equal(provide(engine, &provider), 0);
+	start(3, &engine, &provider);
 	assert_int_equal(count_events(engine, "ends in 3 days"), 1);
 	spoke_provider_free(provider);
 	spoke_engine_free(engine);
 	assert_int_equal(process.blocks, 0);
 }
 
-/* Waits for the look at the files. */
 /* The range of the wheel ends 2^62 ns after the engine was made. */
 static void look_that_gets_no_timer_is_the_last_and_says_so(void **state)
 {
-	const struct spoke_engine_options options = { .env = &process.env };
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 
 	(void)state;
-	assert_int_equal(issue("dns:a.test", 20), 0);
-	assert_int_equal(spoke_engine_new(&options, &engine), 0);
-	assert_int_equal(provide(engine, &provider), 0);
+	start(20, &engine, &provider);
 	spokei_world_run(&world, world.now_ns + SECOND);
 	world.now_ns += (UINT64_C(1) << 62) - 1800 * SECOND;
 	spokei_world_run(&world, world.now_ns + SECOND);
@@ -184,6 +185,7 @@ static void provider_that_cannot_watch_its_certificate_is_not_made(void **state)
 	spoke_engine_free(engine);
 }
 
+/* Waits for the look at the files. */
 static void pass_a_minute(void)
 {
 	spokei_world_run(&world, world.now_ns + 61 * SECOND);
@@ -191,15 +193,12 @@ static void pass_a_minute(void)
 
 static void changed_files_are_taken_all_or_none(void **state)
 {
-	const struct spoke_engine_options options = { .env = &process.env };
 	static char damaged[sizeof(issued.cert) * 2];
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 
 	(void)state;
-	assert_int_equal(issue("dns:a.test", 20), 0);
-	assert_int_equal(spoke_engine_new(&options, &engine), 0);
-	assert_int_equal(provide(engine, &provider), 0);
+	start(20, &engine, &provider);
 	pass_a_minute();
 	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS), 0);
 	/* The certificate comes before its key. */
@@ -240,16 +239,13 @@ static ssize_t find_wide(void *ctx, const char *path, void *bytes, size_t size)
 /* Its content is the same as before. */
 static void key_that_others_may_read_now_has_an_event(void **state)
 {
-	const struct spoke_engine_options options = { .env = &process.env };
 	const struct spoke_files *usual = process.env.files;
 	struct spoke_files wide = *usual;
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 
 	(void)state;
-	assert_int_equal(issue("dns:a.test", 20), 0);
-	assert_int_equal(spoke_engine_new(&options, &engine), 0);
-	assert_int_equal(provide(engine, &provider), 0);
+	start(20, &engine, &provider);
 	wide.read_secret = find_wide;
 	process.env.files = &wide;
 	pass_a_minute();
