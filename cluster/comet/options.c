@@ -22,6 +22,9 @@ struct spokei_comet_file {
 	struct spokei_config_user user;
 	struct spoke_comet *comet;
 	struct spoke_comet_options given; /* by the program; its texts are not valid any more */
+	struct spoke_comet_options next;  /* while a reload prepares */
+	char *next_texts;
+	size_t next_size;
 };
 
 /* --- limits */
@@ -282,26 +285,47 @@ static int read_again(const struct spoke_comet *comet, struct spoke_comet_option
 	return error ? error : fill_fields(comet->engine, with);
 }
 
-static void changed(struct spokei_config_user *user)
+static int prepare(struct spokei_config_user *user)
 {
-	struct spoke_comet *comet = spoke_container_of(user, struct spokei_comet_file, user)->comet;
-	const struct spoke_env *env = comet->engine->env;
-	struct spoke_comet_options with;
+	struct spokei_comet_file *file = user->owner;
+	int error = read_again(file->comet, &file->next);
+
+	return error ? error
+		     : copy_lists(file->comet->engine, &file->next, &file->next_texts,
+				  &file->next_size);
+}
+
+static void drop(struct spokei_config_user *user)
+{
+	struct spokei_comet_file *file = user->owner;
+
+	spokei_free(file->comet->engine->env, file->next_texts, 1, file->next_size);
+	file->next_texts = NULL;
+}
+
+/* Drops the former texts. */
+static void take(struct spokei_config_user *user)
+{
+	struct spokei_comet_file *file = user->owner;
+	struct spoke_comet *comet = file->comet;
 	char *former = comet->texts;
 	const size_t former_size = comet->texts_size;
-	int error = read_again(comet, &with);
 
-	if (error == SPOKE_OK)
-		error = copy_lists(comet->engine, &with, &comet->texts, &comet->texts_size);
-	if (error) {
-		spokei_event(comet->engine, error, "config: the gateway keeps its settings");
-		return;
-	}
-	comet->with = with;
+	comet->with = file->next;
+	comet->texts = file->next_texts;
+	comet->texts_size = file->next_size;
 	move_origins(comet, former);
 	apply(comet);
-	spokei_free(env, former, 1, former_size);
+	file->next_texts = former;
+	file->next_size = former_size;
+	drop(user);
 }
+
+static const struct spokei_config_user_up file_up = {
+	.prepare = prepare,
+	.take = take,
+	.drop = drop,
+};
 
 /* --- the beginning, and the end */
 
@@ -315,7 +339,8 @@ static int join_file(struct spoke_comet *comet, const struct spoke_comet_options
 	file->comet = comet;
 	file->given = *options;
 	file->user.config = options->config;
-	file->user.changed = changed;
+	file->user.up = &file_up;
+	file->user.owner = file;
 	return spokei_config_join(&file->user, comet->engine);
 }
 

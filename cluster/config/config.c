@@ -12,74 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define READ_FIRST 65536u
-
 /* --- reading */
-
-/* Reports a message about the whole file, with its name. */
-static void tell(const char *name, spoke_config_message_fn told, void *arg, const char *what)
-{
-	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
-	char shown[256];
-
-	if (told == NULL)
-		return;
-	(void)spokei_log_escape_end(shown, sizeof(shown), name, strlen(name));
-	(void)snprintf(sentence, sizeof(sentence), "%s: %s", shown, what);
-	told(arg, sentence);
-}
-
-static const char *sentence_of(ssize_t error)
-{
-	if (error == -ENOENT)
-		return "no such file";
-	if (error == -EACCES || error == -EPERM)
-		return "permission denied; check its owner and mode";
-	if (error == -EFBIG)
-		return "the file is too large; it has at most 1048576 bytes";
-	if (error == -EINVAL)
-		return "not a regular file; name a file that can be reloaded";
-	return error == -EISDIR ? "is a directory; name a file" : "cannot be read";
-}
-
-static int code_of(ssize_t error)
-{
-	if (error == -ENOENT)
-		return SPOKE_ENOENT;
-	if (error == -ENOMEM)
-		return SPOKE_ENOMEM;
-	return error == -EFBIG ? SPOKE_ETOOLARGE : SPOKE_ESYSTEM;
-}
-
-int spokei_config_read_file(const struct spoke_env *env, const char *path,
-			    spoke_config_message_fn told, void *arg, struct spokei_sheet *ret)
-{
-	unsigned char *bytes = NULL;
-	size_t size = READ_FIRST;
-	ssize_t got = -EFBIG;
-	int error;
-
-	for (; got == -EFBIG && size <= SPOKE_CONFIG_MAX; size *= 16) {
-		bytes = spokei_alloc_unset(env, size);
-		if (bytes == NULL) {
-			tell(path, told, arg, "out of memory while reading the file");
-			return SPOKE_ENOMEM;
-		}
-		got = env->files->read(env->ctx, path, bytes, size);
-		if (got >= 0)
-			break;
-		spokei_free(env, bytes, 1, size);
-	}
-	if (got < 0) {
-		tell(path, told, arg, sentence_of(got));
-		return code_of(got);
-	}
-	error = spokei_sheet_read(env, path, (struct spoke_span){ bytes, (size_t)got }, told, arg,
-				  ret);
-	spokei_secret_wipe(bytes, (size_t)got);
-	spokei_free(env, bytes, 1, size);
-	return error;
-}
 
 /* Makes a config from a sheet; frees the sheet on error. */
 static int make_config(const struct spoke_env *env, const char *name, struct spokei_sheet *sheet,
@@ -118,12 +51,12 @@ int spoke_config_load(const struct spoke_env *env, const char *path, spoke_confi
 		return SPOKE_EINVAL;
 	if (env == NULL)
 		env = spoke_host_env();
-	error = spokei_config_read_file(env, path, told, arg, &sheet);
+	error = spokei_reading_file(env, path, told, arg, &sheet);
 	if (error)
 		return error;
 	error = make_config(env, path, &sheet, ret_config);
 	if (error)
-		tell(path, told, arg, "out of memory");
+		spokei_reading_complain(path, told, arg, "out of memory");
 	else
 		(*ret_config)->is_file = true;
 	return error;
@@ -144,7 +77,7 @@ int spoke_config_parse(const struct spoke_env *env, const char *name, struct spo
 		return error;
 	error = make_config(env, name, &sheet, ret_config);
 	if (error)
-		tell(name, told, arg, "out of memory");
+		spokei_reading_complain(name, told, arg, "out of memory");
 	return error;
 }
 
@@ -251,6 +184,16 @@ const char *spokei_config_text(const struct spoke_config *config, enum spokei_se
 	if (config)
 		entry = spokei_sheet_entry(spokei_sheet_part(&config->sheet, kind, name), key);
 	return entry ? entry->text : NULL;
+}
+
+ssize_t spokei_config_read_secret(const struct spoke_config *config, const struct spoke_env *env,
+				  const char *path, void *bytes, size_t size)
+{
+	ssize_t got = config && config->applying
+			      ? spokei_reading_secret(&config->reading, path, bytes, size)
+			      : -ENODATA;
+
+	return got == -ENODATA ? env->files->read_secret(env->ctx, path, bytes, size) : got;
 }
 
 struct spokei_config_news spokei_config_look(const struct spoke_config *config)

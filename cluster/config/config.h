@@ -10,16 +10,37 @@
 #include "cluster/config/keys.h"
 #include "timer/base.h"
 
+#include <sys/types.h>
+
 struct spoke_config;
 struct spokei_config_news;
+
+struct spokei_config_user;
+struct spokei_credential_options;
+struct spokei_tls;
+
+/* A reload of the file: all users prepare, then all take the new values, or all drop them. The
+ * functions must not call user code, nor free a user. */
+struct spokei_config_user_up {
+	/* Reads the parts that can be wrong, from the new values, and keeps them. Returns 0, or an
+	 * error that the engine's newest event explains. NULL: nothing can be wrong. */
+	int (*prepare)(struct spokei_config_user *user);
+	/* Uses the new values. */
+	void (*take)(struct spokei_config_user *user);
+	/* Frees what it may have prepared. NULL like prepare(). */
+	void (*drop)(struct spokei_config_user *user);
+};
 
 /* A user of a config. Embedded in its owner, zero-initialised. */
 struct spokei_config_user {
 	struct spoke_list node;
 	struct spoke_engine *engine; /* the owner's; set by join */
 	struct spoke_config *config; /* NULL: none, or the user has left */
-	/* The file was reloaded. Must not free anything or call user code. */
-	void (*changed)(struct spokei_config_user *user);
+	const struct spokei_config_user_up *up;
+	void *owner; /* for these functions, which may need none */
+	/* Files that the owner's options name, which are a part of a reload; NULL: none. */
+	const struct spokei_credential_options *options;
+	struct spokei_tls *tls;
 };
 
 /* Registers the user for changes; user->config may be NULL. Returns 0, or EINVAL if the config
@@ -41,6 +62,11 @@ void spokei_config_read_method(const struct spoke_config *config, struct spoke_s
 /* Returns a text, or NULL if the key is not set. Valid until the next reload. */
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
 			       struct spoke_span name, enum spokei_key key);
+
+/* Reads a file of a token or key, as the environment does; inside prepare() no file is touched that
+ * the reload has read before. */
+ssize_t spokei_config_read_secret(const struct spoke_config *config, const struct spoke_env *env,
+				  const char *path, void *bytes, size_t size);
 
 /* Valid until the next reload. */
 struct spokei_config_news spokei_config_look(const struct spoke_config *config);

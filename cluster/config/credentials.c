@@ -5,6 +5,7 @@
 
 #include "cluster/config/check.h"
 #include "cluster/config/config.h"
+#include "cluster/config/reading.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "core/text/secret.h"
@@ -14,7 +15,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define FILE_MAX 4096u   /* bytes of a file */
 #define WHY 96u          /* bytes of a reason */
 #define PATH_SHOWN 96u   /* bytes of a path in a sentence */
 #define AUTH_ACCESSKEY 1 /* number of the name */
@@ -24,6 +24,17 @@ static const char both[] = "set either token or token.file";
 static int refuse(struct spoke_engine *engine, int error, const char *key, const char *why)
 {
 	spokei_event(engine, error, "%s: %s", key, why);
+	return error;
+}
+
+/* Says which file is wrong. */
+static int refuse_file(struct spoke_engine *engine, int error, const char *key, const char *path,
+		       const char *why)
+{
+	char shown[PATH_SHOWN];
+
+	(void)spokei_log_escape_end(shown, sizeof(shown), path, strlen(path));
+	spokei_event(engine, error, "%s = %s: %s", key, shown, why);
 	return error;
 }
 
@@ -40,30 +51,26 @@ static void say_unread(int error, char *text, size_t size)
 		(void)snprintf(text, size, "it cannot be read");
 }
 
-/* Reads a file into `bytes`, of FILE_MAX bytes, which the caller wipes. */
-static int read_file(struct spoke_engine *engine, const char *key, const char *path, char *bytes,
-		     struct spoke_span *ret)
+/* Reads a file into `bytes`, of SPOKEI_SECRET_FILE_MAX bytes, which the caller wipes. */
+static int read_file(struct spoke_engine *engine, const struct spokei_credential_source *source,
+		     const char *key, const char *path, char *bytes, struct spoke_span *ret)
 {
 	const struct spoke_env *env = engine->env;
-	char shown[PATH_SHOWN];
 	char why[WHY];
 	ssize_t got;
 
 	if (env->files == NULL || env->files->read_secret == NULL)
 		return refuse(engine, SPOKE_EUNSUPPORTED, key,
 			      "the environment cannot read secret files");
-	got = env->files->read_secret(env->ctx, path, bytes, FILE_MAX);
+	got = spokei_config_read_secret(source->config, env, path, bytes, SPOKEI_SECRET_FILE_MAX);
 	if (got >= 0) {
 		*ret = spokei_span(bytes, (size_t)got);
 		return SPOKE_OK;
 	}
 	if (got == -ENOMEM)
 		return SPOKE_ENOMEM;
-	(void)spokei_log_escape_end(shown, sizeof(shown), path, strlen(path));
 	say_unread((int)got, why, sizeof(why));
-	spokei_event(engine, got == -EPERM ? SPOKE_EINVAL : SPOKE_ESYSTEM, "%s = %s: %s", key,
-		     shown, why);
-	return got == -EPERM ? SPOKE_EINVAL : SPOKE_ESYSTEM;
+	return refuse_file(engine, got == -EPERM ? SPOKE_EINVAL : SPOKE_ESYSTEM, key, path, why);
 }
 
 /* --- tokens */
@@ -96,34 +103,44 @@ static int make_random(struct spoke_engine *engine, const struct spokei_credenti
 	return SPOKE_OK;
 }
 
-/* Reads a list, or the lines of a file. */
-static int read_tokens(struct spoke_engine *engine, const struct spokei_credential_source *source,
-		       const char *list, struct spoke_span lines, struct spokei_credentials *ret)
+/* Ends the reading of a list, or of the lines of a file. `why`: an error, or NULL. */
+static const char *take_tokens(const struct spokei_credential_source *source, const char *why,
+			       struct spoke_span first, struct spokei_credentials *ret)
 {
-	const char *key = list ? "token" : "token.file";
-	struct spoke_span first;
-	const char *why = list ? spokei_tokens_read_list(&ret->tokens, list, &first)
-			       : spokei_tokens_read_lines(&ret->tokens, lines, &first);
-
-	if (why)
-		return refuse(engine, SPOKE_EINVAL, key, why);
-	if (source->sends && ret->tokens.count > 1)
-		return refuse(engine, SPOKE_EINVAL, key, "only one token is possible here");
-	if (source->keeps_text)
+	if (why == NULL && source->sends && ret->tokens.count > 1)
+		return "only one token is possible here";
+	if (why == NULL && source->keeps_text)
 		keep_text(first, ret);
-	return SPOKE_OK;
+	return why;
+}
+
+static int read_token_list(struct spoke_engine *engine,
+			   const struct spokei_credential_source *source, const char *list,
+			   struct spokei_credentials *ret)
+{
+	struct spoke_span first;
+	const char *why = spokei_tokens_read_list(&ret->tokens, list, &first);
+
+	why = take_tokens(source, why, first, ret);
+	return why ? refuse(engine, SPOKE_EINVAL, "token", why) : SPOKE_OK;
 }
 
 static int read_token_file(struct spoke_engine *engine,
 			   const struct spokei_credential_source *source, const char *path,
 			   struct spokei_credentials *ret)
 {
-	char bytes[FILE_MAX];
+	char bytes[SPOKEI_SECRET_FILE_MAX];
 	struct spoke_span lines;
-	int error = read_file(engine, "token.file", path, bytes, &lines);
+	struct spoke_span first;
+	const char *why;
+	int error = read_file(engine, source, "token.file", path, bytes, &lines);
 
-	if (error == SPOKE_OK)
-		error = read_tokens(engine, source, NULL, lines, ret);
+	if (error == SPOKE_OK) {
+		why = spokei_tokens_read_lines(&ret->tokens, lines, &first);
+		why = take_tokens(source, why, first, ret);
+		if (why)
+			error = refuse_file(engine, SPOKE_EINVAL, "token.file", path, why);
+	}
 	spokei_secret_wipe(bytes, sizeof(bytes));
 	return error;
 }
@@ -157,13 +174,13 @@ static int read_token(struct spoke_engine *engine, const struct spokei_credentia
 		return SPOKE_OK;
 	if (spokei_check_is_random(list))
 		return make_random(engine, source, ret);
-	return read_tokens(engine, source, list, spokei_span(NULL, 0), ret);
+	return read_token_list(engine, source, list, ret);
 }
 
 /* --- keys that sign */
 
 /* Takes the first line. */
-static int take_secret(struct spoke_engine *engine, struct spoke_span bytes,
+static int take_secret(struct spoke_engine *engine, const char *path, struct spoke_span bytes,
 		       struct spokei_credentials *ret)
 {
 	const char *text = bytes.data;
@@ -173,23 +190,23 @@ static int take_secret(struct spoke_engine *engine, struct spoke_span bytes,
 	while (len > 0 && (text[len - 1] == '\r' || text[len - 1] == ' '))
 		len--;
 	if (len == 0 || len > SPOKEI_ACCESS_MAX)
-		return refuse(engine, SPOKE_EINVAL, "access.secret.file",
-			      "its first line has to have 1 to 255 bytes");
+		return refuse_file(engine, SPOKE_EINVAL, "access.secret.file", path,
+				   "its first line has to have 1 to 255 bytes");
 	memcpy(ret->secret, text, len);
 	ret->secret_len = len;
 	ret->access_print = spokei_token_print(ret->secret, len);
 	return SPOKE_OK;
 }
 
-static int read_secret(struct spoke_engine *engine, const char *path,
-		       struct spokei_credentials *ret)
+static int read_secret(struct spoke_engine *engine, const struct spokei_credential_source *source,
+		       const char *path, struct spokei_credentials *ret)
 {
-	char bytes[FILE_MAX];
+	char bytes[SPOKEI_SECRET_FILE_MAX];
 	struct spoke_span content;
-	int error = read_file(engine, "access.secret.file", path, bytes, &content);
+	int error = read_file(engine, source, "access.secret.file", path, bytes, &content);
 
 	if (error == SPOKE_OK)
-		error = take_secret(engine, content, ret);
+		error = take_secret(engine, path, content, ret);
 	spokei_secret_wipe(bytes, sizeof(bytes));
 	return error;
 }
@@ -222,7 +239,7 @@ static int read_access(struct spoke_engine *engine, const struct spokei_credenti
 	if (ret->id_len == 0 || ret->id_len > SPOKEI_ACCESS_MAX)
 		return refuse(engine, SPOKE_EINVAL, "access.id", "use 1 to 255 bytes");
 	memcpy(ret->id, id, ret->id_len);
-	return read_secret(engine, path, ret);
+	return read_secret(engine, source, path, ret);
 }
 
 int spokei_credentials_read(struct spoke_engine *engine,

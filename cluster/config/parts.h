@@ -4,6 +4,7 @@
 #define SPOKEI_CLUSTER_CONFIG_PARTS_H
 
 #include "cluster/config/news.h"
+#include "cluster/config/reading.h"
 #include "cluster/config/sheet.h"
 #include "timer/base.h"
 
@@ -21,14 +22,14 @@ struct spoke_config {
 	struct spoke_signal signal;
 	struct spokei_config_news news;           /* of the last reload */
 	char sentence[SPOKEI_SHEET_SENTENCE_MAX]; /* news.sentence */
+	struct spokei_reading reading;            /* while a reload is in progress */
+	struct spoke_work work;                   /* ... that a signal has begun */
+	struct spoke_engine *signalled;           /* ... on this engine */
 	bool busy;                                /* a reload is in progress */
+	bool applying;                            /* ... and all has been read */
+	bool again;                               /* ... and another signal has come */
 	bool freed;                               /* ... and frees the config when it ends */
 };
-
-/* Reads a file. Returns as spoke_config_load(). */
-SPOKE_MUST_USE int spokei_config_read_file(const struct spoke_env *env, const char *path,
-					   spoke_config_message_fn told, void *arg,
-					   struct spokei_sheet *ret);
 
 /* Frees the current values, unless they are those of the first load. */
 void spokei_config_drop_sheet(struct spoke_config *config);

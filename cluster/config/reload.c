@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reloads a configuration file while it is in use. */
 #include "cluster/config/config.h"
+#include "cluster/config/credentials.h"
 #include "cluster/config/parts.h"
 #include "core/engine/engine.h"
+#include "core/engine/events.h"
 #include "core/engine/notify.h"
+#include "transport/stream/tls/tls.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -96,19 +99,77 @@ static void tell_removed(struct listener *listener, const struct spokei_sheet *n
 	}
 }
 
-/* --- reload */
+/* --- users */
 
-static void tell_all(struct spoke_config *config)
+static struct spokei_config_user *user_at(struct spoke_list *node)
+{
+	return spoke_container_of(node, struct spokei_config_user, node);
+}
+
+/* Keeps the sentence of an error that the engine's newest event explains. */
+static void keep_event(struct spoke_config *config, struct spoke_engine *engine, int error)
+{
+	const struct spoke_event *event = engine ? spokei_events_find(engine->events,
+								      engine->events->last)
+						 : NULL;
+	const char *sentence = event && event->error == error ? event->text : spoke_strerror(error);
+
+	config->news.sentences++;
+	(void)snprintf(config->sentence, sizeof(config->sentence), "%s", sentence);
+}
+
+static int prepare_users(struct spoke_config *config)
+{
+	struct spoke_list *users = &config->users;
+	int error = SPOKE_OK;
+
+	for (struct spoke_list *node = users->next; node != users && error == SPOKE_OK;
+	     node = node->next)
+		if (user_at(node)->up->prepare)
+			error = user_at(node)->up->prepare(user_at(node));
+	return error;
+}
+
+static void end_users(struct spoke_config *config, bool takes)
 {
 	struct spoke_list *users = &config->users;
 
 	for (struct spoke_list *node = users->next; node != users; node = node->next) {
-		struct spokei_config_user *user =
-			spoke_container_of(node, struct spokei_config_user, node);
+		struct spokei_config_user *user = user_at(node);
 
-		user->changed(user);
+		if (takes)
+			user->up->take(user);
+		else if (user->up->drop)
+			user->up->drop(user);
 	}
 }
+
+/* Uses all that was read, or nothing. */
+static int use(struct spoke_config *config)
+{
+	struct spoke_engine *engine = spokei_config_engine(config);
+	struct spokei_sheet before = config->sheet;
+	int error = spokei_tls_verdict(&config->reading.tls);
+
+	config->sheet = config->reading.sheet;
+	config->applying = true;
+	if (error == SPOKE_OK)
+		error = prepare_users(config);
+	config->applying = false;
+	if (error) {
+		keep_event(config, engine, error);
+		end_users(config, false);
+		spokei_sheet_fini(&config->sheet);
+		config->sheet = before;
+		return error;
+	}
+	end_users(config, true);
+	if (before.text != config->first.text)
+		spokei_sheet_fini(&before);
+	return SPOKE_OK;
+}
+
+/* --- reload */
 
 /* A level that the file no longer sets stays. */
 static void set_log(const struct spoke_config *config, struct spoke_engine *engine)
@@ -119,39 +180,70 @@ static void set_log(const struct spoke_config *config, struct spoke_engine *engi
 		(void)!spoke_engine_log(engine, level);
 }
 
-int spoke_config_reload(struct spoke_config *config, spoke_config_message_fn told, void *arg)
+static void begin(struct spoke_config *config)
+{
+	struct spokei_reading *reading = &config->reading;
+	struct spoke_list *users = &config->users;
+
+	config->busy = true;
+	spokei_reading_begin(reading, config->env, config->name);
+	for (struct spoke_list *node = users->next; node != users; node = node->next) {
+		const struct spokei_config_user *user = user_at(node);
+
+		spokei_tls_hold(user->tls, &reading->tls);
+		if (user->options) {
+			spokei_reading_add(reading, user->options->token_file);
+			spokei_reading_add(reading, user->options->access_secret_file);
+		}
+	}
+}
+
+static void end(struct spoke_config *config, bool takes)
+{
+	spokei_reading_end(&config->reading, takes);
+	config->busy = false;
+	if (config->freed)
+		spoke_config_free(config);
+}
+
+/* Goes on when all files have been read; end() follows. Returns as spoke_config_reload(). */
+static int finish(struct spoke_config *config, spoke_config_message_fn told, void *arg)
 {
 	struct listener listener = { config, told, arg };
-	struct spoke_engine *engine = spokei_config_engine(config);
-	struct spokei_sheet sheet;
+	struct spokei_reading *reading = &config->reading;
+	int error = reading->error;
+
+	config->news.sentences = 0;
+	*config->sentence = '\0';
+	spokei_reading_tell(reading, hear, &listener);
+	config->news.reloads++;
+	config->news.at_ns = config->env->now(config->env->ctx);
+	/* Such keys keep the values of the process's start, however often the file is
+	 * reloaded. */
+	if (error == SPOKE_OK) {
+		tell_differences(&listener, &reading->sheet, &config->first);
+		tell_removed(&listener, &reading->sheet, &config->first);
+		error = use(config);
+	}
+	if (error == SPOKE_OK)
+		set_log(config, spokei_config_engine(config));
+	config->news.error = error;
+	return error;
+}
+
+int spoke_config_reload(struct spoke_config *config, spoke_config_message_fn told, void *arg)
+{
+	const struct spoke_engine *engine = spokei_config_engine(config);
 	int error;
 
 	if (engine && spokei_engine_forked(engine))
 		return SPOKE_EFORKED;
 	if (config->busy || !config->is_file)
 		return SPOKE_ESTATE;
-	config->busy = true;
-	config->news.sentences = 0;
-	*config->sentence = '\0';
-	error = spokei_config_read_file(config->env, config->name, hear, &listener, &sheet);
-	config->news.reloads++;
-	config->news.at_ns = config->env->now(config->env->ctx);
-	config->news.error = error;
-	/* Such keys keep the values of the process's start, however often the file is
-	 * reloaded. */
-	if (error == SPOKE_OK) {
-		tell_differences(&listener, &sheet, &config->first);
-		tell_removed(&listener, &sheet, &config->first);
-	}
-	if (error == SPOKE_OK) {
-		spokei_config_drop_sheet(config);
-		config->sheet = sheet;
-		tell_all(config);
-		set_log(config, engine);
-	}
-	config->busy = false;
-	if (config->freed)
-		spoke_config_free(config);
+	begin(config);
+	spokei_reading_run(&config->reading);
+	error = finish(config, told, arg);
+	end(config, error == SPOKE_OK);
 	return error;
 }
 
@@ -162,14 +254,27 @@ static void report_line(void *arg, const char *sentence)
 	spokei_event(arg, SPOKE_OK, "%s", sentence);
 }
 
-static void signal_came(struct spoke_signal *signal)
+static void read_run(struct spoke_work *work)
 {
-	struct spoke_config *config = spoke_container_of(signal, struct spoke_config, signal);
-	struct spoke_engine *engine = signal->engine;
+	spokei_reading_run(&spoke_container_of(work, struct spoke_config, work)->reading);
+}
+
+/* Ends a reading that a signal has begun. Returns whether another signal has come. */
+static bool conclude(struct spoke_config *config, int status)
+{
+	struct spoke_engine *engine = config->signalled;
+	bool again;
 	int error;
 
-	spokei_notify_reloading(engine);
-	error = spoke_config_reload(config, report_line, engine);
+	if (status != 0 || config->freed) {
+		if (status == 0 && config->reading.error == SPOKE_OK)
+			spokei_sheet_fini(&config->reading.sheet);
+		end(config, false);
+		return false;
+	}
+	error = finish(config, report_line, engine);
+	again = config->again && !config->freed;
+	end(config, error == SPOKE_OK);
 	spokei_notify_reloaded(engine, error != SPOKE_OK);
 	if (error) {
 		spokei_event(engine, error,
@@ -177,6 +282,41 @@ static void signal_came(struct spoke_signal *signal)
 	} else {
 		spokei_event(engine, SPOKE_OK, "config: reloaded");
 	}
+	return again;
+}
+
+/* Has a thread of the pool read, or reads itself if the pool takes no work. */
+static void begin_signalled(struct spoke_config *config, void (*done)(struct spoke_work *work))
+{
+	struct spoke_engine *engine = config->signalled;
+
+	do {
+		config->again = false;
+		spokei_notify_reloading(engine);
+		begin(config);
+		config->work = (struct spoke_work){ .run = read_run, .done = done };
+		if (engine->env->loop->offload(engine->loop, &config->work) == 0)
+			return;
+		spokei_reading_run(&config->reading);
+	} while (conclude(config, 0));
+}
+
+static void read_done(struct spoke_work *work)
+{
+	struct spoke_config *config = spoke_container_of(work, struct spoke_config, work);
+
+	if (conclude(config, work->status))
+		begin_signalled(config, read_done);
+}
+
+static void signal_came(struct spoke_signal *signal)
+{
+	struct spoke_config *config = spoke_container_of(signal, struct spoke_config, signal);
+
+	config->signalled = signal->engine;
+	config->again = config->busy;
+	if (!config->busy)
+		begin_signalled(config, read_done);
 }
 
 int spoke_config_reload_on_signal(struct spoke_config *config, struct spoke_engine *engine)

@@ -2,6 +2,7 @@
 /* Looks at files of tokens and keys. */
 #include "cluster/config/secrets.h"
 
+#include "cluster/config/reading.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "core/memory/buffer.h"
@@ -11,7 +12,6 @@
 #include <spoke/engine.h>
 
 #define LOOK_NS UINT64_C(60000000000)
-#define FILE_MAX 4096u /* bytes of a file; a longer one is refused in any case */
 #define PATHS_MAX                                                                                  \
 	65536u /* bytes of all paths; the files of the others are read by a reload only            \
 		*/
@@ -37,7 +37,7 @@ static void mix_file(const struct spoke_env *env, const char *path,
 		     unsigned char digest[SPOKEI_SHA256])
 {
 	unsigned char both[2 * SPOKEI_SHA256];
-	char bytes[FILE_MAX];
+	char bytes[SPOKEI_SECRET_FILE_MAX];
 	ssize_t got = env->files->read_secret(env->ctx, path, bytes, sizeof(bytes));
 
 	memcpy(both, digest, SPOKEI_SHA256);

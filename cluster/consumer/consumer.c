@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a consumer: made, subscribed, reloaded, drained, ended and freed. */
+/* The life of a consumer: made, subscribed, drained, ended and freed. */
 #include "cluster/consumer/consumer.h"
 
 #include "cluster/call/call.h"
@@ -76,18 +76,6 @@ static void keep_provided(struct spoke_consumer *consumer, const struct spoke_ur
 }
 
 /* Renews the settings of calls after the provider's URL or the file has changed. */
-static void inherit(struct spoke_consumer *consumer)
-{
-	struct spokei_consumer_settings *settings = consumer->settings;
-
-	spokei_settings_inherit(consumer->engine, settings, &consumer->provided);
-	if (settings->calls.balancer != consumer->balancer_state->balancer) {
-		spokei_balancer_state_fini(consumer->balancer_state, consumer->engine->env);
-		spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
-	}
-	spokei_methods_inherit(consumer);
-}
-
 /* The first provider of the service sets what the consumer leaves open. */
 static void consumer_listed(void *arg, const struct spoke_url *urls, size_t count)
 {
@@ -101,7 +89,7 @@ static void consumer_listed(void *arg, const struct spoke_url *urls, size_t coun
 	if (first == count)
 		return;
 	keep_provided(consumer, &urls[first]);
-	inherit(consumer);
+	spokei_consumer_inherit(consumer);
 }
 
 /* An operator has changed settings of calls; without memory the last ones stay. */
@@ -114,7 +102,7 @@ static void consumer_ruled(void *arg, const struct spokei_lineup *rules)
 		return;
 	spoke_url_fini(&consumer->settings->ruled);
 	consumer->settings->ruled = ruled;
-	inherit(consumer);
+	spokei_consumer_inherit(consumer);
 }
 
 static int subscribe(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
@@ -309,27 +297,6 @@ static const struct spokei_directory_up directory_up = {
 	.rested = directory_rested,
 };
 
-/* --- a reloaded file */
-
-static void consumer_changed(struct spokei_config_user *user)
-{
-	struct block *block = spoke_container_of(user, struct block, settings.file);
-	struct spokei_consumer_settings *settings = &block->settings;
-	struct spoke_consumer *consumer = &block->consumer;
-
-	spokei_settings_renew(consumer->engine, settings);
-	spokei_shown_renew(consumer->engine, settings, consumer->shown);
-	consumer->caller->token_plain = settings->token_plain;
-	consumer->caller->told_plain = false;
-	inherit(consumer);
-	spokei_caller_resize(consumer->caller, settings->limits.pending_max, settings->tasks_max);
-	spokei_retry_queue_limit(&consumer->caller->retry, settings->tasks_max, settings->bytes_max,
-				 settings->drops_oldest);
-	spokei_tls_reload(consumer->tls);
-	spokei_link_change(consumer->link, &settings->limits);
-	spokei_directory_change(consumer->directory, &settings->directory);
-}
-
 /* --- the beginning */
 
 static int init_calls(struct spoke_consumer *consumer, const struct spoke_consumer_options *options)
@@ -433,7 +400,9 @@ static int consumer_new(struct spoke_engine *engine, const struct spoke_consumer
 	error = spokei_settings_consumer(engine, with, consumer->settings);
 	if (error)
 		goto err_after_alloc;
-	consumer->settings->file.changed = consumer_changed;
+	consumer->settings->file.up = &spokei_consumer_file_up;
+	consumer->settings->file.owner = consumer;
+	consumer->settings->file.options = &consumer->shown->options;
 	error = spokei_config_join(&consumer->settings->file, engine);
 	if (error == 0)
 		error = spokei_shown_init(engine, with, consumer->settings, consumer->shown);

@@ -34,6 +34,7 @@ int spokei_consumer_link(struct spoke_consumer *consumer,
 		spokei_tls_free(consumer->tls);
 		return error;
 	}
+	consumer->settings->file.tls = consumer->tls;
 	consumer->link->connects = true;
 	consumer->peers_of_file = options->tls == NULL || options->tls->peers == NULL;
 	if (consumer->tls) {

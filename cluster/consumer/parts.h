@@ -21,6 +21,7 @@ struct spokei_directory;
 struct spokei_filters;
 struct spokei_link;
 struct spokei_route;
+struct spokei_config_user_up;
 struct spokei_shown;
 struct spokei_subscription;
 struct spokei_tls;
@@ -48,6 +49,12 @@ struct spoke_consumer {
 
 /* Returns the consumer that a caller belongs to. On any thread. */
 struct spoke_consumer *spokei_consumer_calling(struct spokei_caller *caller);
+
+/* Takes part in reloads of the settings file. */
+extern const struct spokei_config_user_up spokei_consumer_file_up;
+
+/* Has methods and balancer use the settings of the consumer, which have changed. */
+void spokei_consumer_inherit(struct spoke_consumer *consumer);
 
 /* Makes the link of a consumer, and the TLS of its connections. Returns 0 or an error, which the
  * engine's newest event explains. */

@@ -17,9 +17,11 @@ static struct spoke_span span_of(const char *text)
 }
 
 /* `token`: of an option, or NULL. The narrower section wins. */
-static int read_all(struct spoke_engine *engine, const struct spokei_consumer_settings *settings,
-		    const char *token, struct spokei_shown *shown)
+static int read_all(const struct spokei_shown *shown, const char *token,
+		    struct spokei_credentials *ret)
 {
+	const struct spokei_consumer_settings *settings = shown->settings;
+	struct spoke_engine *engine = shown->engine;
 	struct spokei_credential_source source = {
 		.config = settings->file.config,
 		.section = SPOKEI_IN_SERVICE,
@@ -44,7 +46,7 @@ static int read_all(struct spoke_engine *engine, const struct spokei_consumer_se
 	source.same_token = false;
 	error = spokei_credentials_read(engine, &source, &wide);
 	if (error == SPOKE_OK)
-		spokei_credentials_lay(&wide, &narrow, &shown->of);
+		spokei_credentials_lay(&wide, &narrow, ret);
 	spokei_credentials_wipe(&narrow);
 	spokei_credentials_wipe(&wide);
 	return error;
@@ -85,8 +87,11 @@ static void list_files(void *arg, struct spokei_secrets *secrets)
 static void files_changed(void *arg)
 {
 	struct spokei_shown *shown = arg;
+	int error = spokei_shown_prepare(shown);
 
-	spokei_shown_renew(shown->engine, shown->settings, shown);
+	spokei_shown_replace(shown, error == SPOKE_OK);
+	if (error)
+		spokei_event(shown->engine, error, "consumer: token and key stay as they were");
 }
 
 static const struct spokei_secrets_up secrets_up = { .list = list_files, .changed = files_changed };
@@ -98,11 +103,11 @@ int spokei_shown_init(struct spoke_engine *engine, const struct spoke_consumer_o
 {
 	int error = copy_paths(engine->env, options, ret);
 
-	if (error == SPOKE_OK)
-		error = read_all(engine, settings, options->token, ret);
-	ret->same_token = options->token != NULL;
 	ret->engine = engine;
 	ret->settings = settings;
+	if (error == SPOKE_OK)
+		error = read_all(ret, options->token, &ret->of);
+	ret->same_token = options->token != NULL;
 	if (error || (settings->file.config == NULL && ret->options.token_file == NULL &&
 		      ret->options.access_secret_file == NULL))
 		return error;
@@ -118,12 +123,17 @@ void spokei_shown_fini(const struct spoke_env *env, struct spokei_shown *shown)
 	shown->texts = NULL;
 }
 
-void spokei_shown_renew(struct spoke_engine *engine,
-			const struct spokei_consumer_settings *settings, struct spokei_shown *shown)
+int spokei_shown_prepare(struct spokei_shown *shown)
 {
+	return read_all(shown, NULL, &shown->next);
+}
+
+void spokei_shown_replace(struct spokei_shown *shown, bool takes)
+{
+	if (takes)
+		shown->of = shown->next;
+	spokei_credentials_wipe(&shown->next);
 	spokei_secrets_again(shown->secrets);
-	if (read_all(engine, settings, NULL, shown))
-		spokei_event(engine, SPOKE_EINVAL, "reload: token and key stay as they were");
 }
 
 int spokei_shown_check(struct spoke_engine *engine, const struct spokei_shown *shown,

@@ -14,7 +14,8 @@ struct spokei_consumer_settings;
 struct spokei_secrets;
 
 struct spokei_shown {
-	struct spokei_credentials of; /* of options, else of the service, else of all consumers */
+	struct spokei_credentials of;   /* of options, else of the service, else of all consumers */
+	struct spokei_credentials next; /* ... while they are read again */
 	struct spokei_credential_options options; /* paths, copied; no token */
 	char *texts;
 	size_t texts_size;
@@ -32,11 +33,12 @@ SPOKE_MUST_USE int spokei_shown_init(struct spoke_engine *engine,
 				     struct spokei_shown *ret);
 void spokei_shown_fini(const struct spoke_env *env, struct spokei_shown *shown);
 
-/* Reads them again after a reload of the file, as when one of their own files has changed. If one
- * of them is wrong, which events explain, nothing changes. */
-void spokei_shown_renew(struct spoke_engine *engine,
-			const struct spokei_consumer_settings *settings,
-			struct spokei_shown *shown);
+/* Reads them again, and keeps them for replace(). Returns 0, or an error that the engine's newest
+ * event explains. */
+SPOKE_MUST_USE int spokei_shown_prepare(struct spokei_shown *shown);
+
+/* Uses what prepare() has read, or drops it. */
+void spokei_shown_replace(struct spokei_shown *shown, bool takes);
 
 /* Returns 0, or EINVAL, with an event, if the token would go over plain TCP to one of these
  * providers on another machine. */

@@ -103,18 +103,18 @@ int spokei_demands_add(struct spokei_demands *demands, const char *service, void
 	return SPOKE_OK;
 }
 
-/* Returns whether all of it was read. */
-static bool read_all_again(struct spokei_demands *demands, struct spokei_credentials *own)
+int spokei_demands_prepare(struct spokei_demands *demands)
 {
 	struct spoke_list *all = &demands->services;
-	bool fine = read_own(demands, &demands->own, own) == SPOKE_OK;
+	int error = read_own(demands, &demands->own, &demands->next);
 
-	for (struct spoke_list *node = all->next; node != all && fine; node = node->next) {
+	for (struct spoke_list *node = all->next; node != all && error == SPOKE_OK;
+	     node = node->next) {
 		struct service_demand *each = demand_at(node);
 
-		fine = read_service(demands, each, own, &each->of, &each->next) == SPOKE_OK;
+		error = read_service(demands, each, &demands->next, &each->of, &each->next);
 	}
-	return fine;
+	return error;
 }
 
 /* Takes one that was read, or drops it. */
@@ -128,22 +128,14 @@ static bool replace(struct spokei_credentials *old, struct spokei_credentials *n
 	return changed;
 }
 
-bool spokei_demands_reload(struct spokei_demands *demands)
+bool spokei_demands_replace(struct spokei_demands *demands, bool takes)
 {
 	struct spoke_list *all = &demands->services;
-	struct spokei_credentials own;
-	bool changed;
-	bool takes;
-
-	spokei_secrets_again(demands->secrets);
-	takes = read_all_again(demands, &own);
-	changed = replace(&demands->own, &own, takes);
+	bool changed = replace(&demands->own, &demands->next, takes);
 
 	for (struct spoke_list *node = all->next; node != all; node = node->next)
 		changed |= replace(&demand_at(node)->of, &demand_at(node)->next, takes);
-	if (!takes)
-		spokei_event(demands->engine, SPOKE_EINVAL,
-			     "reload: tokens and keys stay as they were");
+	spokei_secrets_again(demands->secrets);
 	return changed;
 }
 

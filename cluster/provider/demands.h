@@ -24,6 +24,7 @@ struct spokei_demands {
 	bool same_token; /* an option gave the tokens; its text is not kept */
 	bool publishes;  /* a token goes to the registry */
 	struct spokei_credentials own;
+	struct spokei_credentials next; /* ... while they are read again */
 	struct spoke_list services;     /* those of single services */
 	struct spokei_secrets *secrets; /* NULL: no file can be in use */
 	void (*changed)(void *arg);
@@ -38,7 +39,8 @@ SPOKE_MUST_USE int spokei_demands_init(struct spokei_demands *demands, struct sp
 				       const struct spokei_config_user *file, bool publishes);
 void spokei_demands_fini(struct spokei_demands *demands);
 
-/* Has `changed` called when files of tokens or keys may have changed, for spokei_demands_reload().
+/* Has `changed` called when files of tokens or keys may have changed, for
+ * spokei_demands_prepare().
  * Returns 0 or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_demands_watch(struct spokei_demands *demands, void (*changed)(void *arg),
 					void *arg);
@@ -48,9 +50,13 @@ SPOKE_MUST_USE int spokei_demands_watch(struct spokei_demands *demands, void (*c
 SPOKE_MUST_USE int spokei_demands_add(struct spokei_demands *demands, const char *service,
 				      void **ret_asked);
 
-/* Reads everything again. If any of it is wrong, which events explain, nothing changes. Returns
- * whether a token that is published has changed. */
-bool spokei_demands_reload(struct spokei_demands *demands);
+/* Reads everything again, and keeps it for replace(). Returns 0, or an error that the engine's
+ * newest event explains. */
+SPOKE_MUST_USE int spokei_demands_prepare(struct spokei_demands *demands);
+
+/* Uses what prepare() has read, or drops it. Returns whether a token that is published has changed.
+ */
+bool spokei_demands_replace(struct spokei_demands *demands, bool takes);
 
 /* Returns the credentials that requests to a service need, with the token to publish: "": none. */
 const struct spokei_credentials *spokei_demands_of(const struct spokei_demands *demands,

@@ -19,12 +19,6 @@
 
 #include <stdio.h>
 
-/* The lists of a provider before they are in force. Those of services wait at the services. */
-struct lists {
-	struct spokei_rules *rules;
-	struct spokei_callers *callers;
-};
-
 /* --- reading */
 
 /* Reads a list of callers; NULL: there is none. `why` begins with the name of the key. */
@@ -44,8 +38,8 @@ static int read_callers(struct spoke_provider *provider, const char *text,
 	return error;
 }
 
-static int read_lists(struct spoke_provider *provider, struct lists *ret,
-		      char why[SPOKE_EVENT_TEXT])
+/* Reads the lists of the provider into its next ones. */
+static int read_lists(struct spoke_provider *provider, char why[SPOKE_EVENT_TEXT])
 {
 	const struct spoke_env *env = provider->engine->env;
 	const struct spokei_provider_lists of =
@@ -57,16 +51,12 @@ static int read_lists(struct spoke_provider *provider, struct lists *ret,
 					     .allow_from = of.allow_from,
 					     .allow_users = of.allow_users,
 				     },
-				     &ret->rules, sentence);
+				     &provider->next_rules, sentence);
 
 	if (error == SPOKE_EINVAL)
 		(void)snprintf(why, SPOKE_EVENT_TEXT, "%.220s", sentence);
-	if (error)
-		return error;
-	error = read_callers(provider, of.allow_callers, &ret->callers, why);
-	if (error)
-		spokei_rules_free(env, ret->rules);
-	return error;
+	return error ? error
+		     : read_callers(provider, of.allow_callers, &provider->next_callers, why);
 }
 
 /* Returns the list of a service in the file, or NULL. */
@@ -81,18 +71,8 @@ static struct spokei_service *service_at(struct spoke_list *node)
 	return spoke_container_of(node, struct spokei_service, node);
 }
 
-static void drop_prepared(struct spoke_provider *provider)
-{
-	struct spoke_list *all = &provider->services->all;
-
-	for (struct spoke_list *node = all->next; node != all; node = node->next) {
-		spokei_callers_free(provider->engine->env, service_at(node)->next_callers);
-		service_at(node)->next_callers = NULL;
-	}
-}
-
-/* Reads the lists of all services. After an error none waits. */
-static int prepare_services(struct spoke_provider *provider, char why[SPOKE_EVENT_TEXT])
+/* Reads the lists of all services. */
+static int read_services(struct spoke_provider *provider, char why[SPOKE_EVENT_TEXT])
 {
 	struct spoke_list *all = &provider->services->all;
 	int error = SPOKE_OK;
@@ -104,9 +84,42 @@ static int prepare_services(struct spoke_provider *provider, char why[SPOKE_EVEN
 		error = read_callers(provider, text_of_service(provider, service->name),
 				     &service->next_callers, why);
 	}
-	if (error)
-		drop_prepared(provider);
 	return error;
+}
+
+/* --- a reload */
+
+int spokei_doors_prepare_all(struct spoke_provider *provider)
+{
+	char why[SPOKE_EVENT_TEXT] = "out of memory";
+	int error = read_lists(provider, why);
+
+	if (error == SPOKE_OK)
+		error = read_services(provider, why);
+	if (error)
+		spokei_event(provider->engine, error, "provider: the old lists stay: %s", why);
+	return error;
+}
+
+static void drop_own(struct spoke_provider *provider)
+{
+	const struct spoke_env *env = provider->engine->env;
+
+	spokei_rules_free(env, provider->next_rules);
+	provider->next_rules = NULL;
+	spokei_callers_free(env, provider->next_callers);
+	provider->next_callers = NULL;
+}
+
+void spokei_doors_drop(struct spoke_provider *provider)
+{
+	struct spoke_list *all = &provider->services->all;
+
+	drop_own(provider);
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		spokei_callers_free(provider->engine->env, service_at(node)->next_callers);
+		service_at(node)->next_callers = NULL;
+	}
 }
 
 /* --- applying */
@@ -144,22 +157,20 @@ static void set_rules(struct spoke_provider *provider, struct spokei_rules *rule
 	spokei_listen_group_rule(provider->listeners, rules);
 }
 
-static void apply(struct spoke_provider *provider, const struct lists *lists)
+/* Moves a list to its place. */
+static void move_callers(const struct spoke_env *env, struct spokei_callers **from,
+			 struct spokei_callers **to)
 {
-	const struct spoke_env *env = provider->engine->env;
-	struct spoke_list *all = &provider->services->all;
+	spokei_callers_free(env, *to);
+	*to = *from;
+	*from = NULL;
+}
 
-	set_rules(provider, lists->rules);
-	spokei_callers_free(env, provider->callers);
-	provider->callers = lists->callers;
-	for (struct spoke_list *node = all->next; node != all; node = node->next) {
-		struct spokei_service *service = service_at(node);
-
-		spokei_callers_free(env, service->callers);
-		service->callers = service->next_callers;
-		service->next_callers = NULL;
-	}
-	set_judge(provider);
+static void apply_own(struct spoke_provider *provider)
+{
+	set_rules(provider, provider->next_rules);
+	provider->next_rules = NULL;
+	move_callers(provider->engine->env, &provider->next_callers, &provider->callers);
 }
 
 /* Returns whether lists and credentials in force allow a connection that exists. The names of a
@@ -206,41 +217,32 @@ void spokei_doors_drain(struct spoke_provider *provider)
 	}
 }
 
+void spokei_doors_take(struct spoke_provider *provider)
+{
+	struct spoke_list *all = &provider->services->all;
+
+	apply_own(provider);
+	for (struct spoke_list *node = all->next; node != all; node = node->next)
+		move_callers(provider->engine->env, &service_at(node)->next_callers,
+			     &service_at(node)->callers);
+	set_judge(provider);
+	spokei_doors_drain(provider);
+}
+
 /* --- life */
 
 int spokei_doors_open(struct spoke_provider *provider)
 {
 	char why[SPOKE_EVENT_TEXT];
-	struct lists lists;
-	int error = read_lists(provider, &lists, why);
+	int error = read_lists(provider, why);
 
 	if (error == SPOKE_EINVAL)
 		spokei_event(provider->engine, error, "option %s", why);
 	if (error)
-		return error;
-	set_rules(provider, lists.rules);
-	provider->callers = lists.callers;
-	return SPOKE_OK;
-}
-
-void spokei_doors_change(struct spoke_provider *provider)
-{
-	char why[SPOKE_EVENT_TEXT] = "out of memory";
-	struct lists lists;
-	int error = read_lists(provider, &lists, why);
-
-	if (error == SPOKE_OK) {
-		error = prepare_services(provider, why);
-		if (error == SPOKE_OK) {
-			apply(provider, &lists);
-			spokei_doors_drain(provider);
-			return;
-		}
-		spokei_rules_free(provider->engine->env, lists.rules);
-		spokei_callers_free(provider->engine->env, lists.callers);
-	}
-	spokei_event(provider->engine, error, "provider: the old lists stay: %s", why);
-	spokei_doors_drain(provider);
+		drop_own(provider);
+	else
+		apply_own(provider);
+	return error;
 }
 
 int spokei_doors_prepare(struct spoke_provider *provider, const char *service,

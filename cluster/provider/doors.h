@@ -16,9 +16,15 @@ struct spokei_callers;
  * SPOKE_EINVAL, which the engine's newest event explains. */
 SPOKE_MUST_USE int spokei_doors_open(struct spoke_provider *provider);
 
-/* Applies a reloaded file. Without memory the old lists stay, which an event reports. Then drains.
- */
-void spokei_doors_change(struct spoke_provider *provider);
+/* Reads all lists of a reloaded file, for one of the next two. Returns 0, or an error that the
+ * engine's newest event explains. */
+SPOKE_MUST_USE int spokei_doors_prepare_all(struct spoke_provider *provider);
+
+/* Puts these lists in force, and drains. */
+void spokei_doors_take(struct spoke_provider *provider);
+
+/* Frees the prepared lists. */
+void spokei_doors_drop(struct spoke_provider *provider);
 
 /* Drains the connections that lists or credentials do not allow any more. */
 void spokei_doors_drain(struct spoke_provider *provider);

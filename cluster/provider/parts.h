@@ -47,6 +47,8 @@ struct spoke_provider {
 	struct spokei_access_log *access_log; /* one of the filters, or NULL */
 	struct spokei_proof *proof;           /* another one, if it may ask for something */
 	struct spokei_callers *callers;       /* the list of callers; NULL: all are let in */
+	struct spokei_rules *next_rules;      /* while a reload prepares lists */
+	struct spokei_callers *next_callers;  /* ... also those of services wait there */
 	uint64_t list_number;                 /* of the newest list of callers */
 	bool warned;                          /* an event has reported an open address */
 	struct spokei_config_user file;
@@ -100,8 +102,8 @@ struct spokei_bucket spokei_provider_news(uint64_t now_ns);
 
 /* --- reload.c */
 
-/* Applies a reloaded file. */
-void spokei_provider_changed(struct spokei_config_user *user);
+/* Takes part in reloads of the file. */
+extern const struct spokei_config_user_up spokei_provider_file_up;
 
 /* Sets the bounds of peers that have proven nothing, if the provider asks for proof. */
 void spokei_provider_bound_unproven(struct spoke_provider *provider);

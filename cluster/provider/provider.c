@@ -350,7 +350,7 @@ static int provider_new(struct spoke_engine *engine, const struct spoke_provider
 		return SPOKE_ENOMEM;
 	*provider->settings = settings;
 	provider->file.config = with->config;
-	provider->file.changed = spokei_provider_changed;
+	provider->file.up = &spokei_provider_file_up;
 	error = spokei_config_join(&provider->file, engine);
 	if (error == 0)
 		error = make_filters(provider, with, &texts);

@@ -60,31 +60,56 @@ void spokei_provider_bound_unproven(struct spoke_provider *provider)
 void spokei_provider_proof_changed(void *arg)
 {
 	struct spoke_provider *provider = arg;
+	struct spokei_demands *demands = &provider->proof->demands;
+	int error = spokei_demands_prepare(demands);
 
-	if (spokei_demands_reload(&provider->proof->demands))
+	if (spokei_demands_replace(demands, error == SPOKE_OK))
 		spokei_registration_renew(provider->registration);
+	if (error)
+		spokei_event(provider->engine, error,
+			     "provider: tokens and keys stay as they were");
 	spokei_doors_drain(provider);
 }
 
-void spokei_provider_changed(struct spokei_config_user *user)
+static int prepare(struct spokei_config_user *user)
+{
+	struct spoke_provider *provider = spoke_container_of(user, struct spoke_provider, file);
+	int error = spokei_demands_prepare(&provider->proof->demands);
+
+	return error ? error : spokei_doors_prepare_all(provider);
+}
+
+static void drop(struct spokei_config_user *user)
+{
+	struct spoke_provider *provider = spoke_container_of(user, struct spoke_provider, file);
+
+	(void)spokei_demands_replace(&provider->proof->demands, false);
+	spokei_doors_drop(provider);
+}
+
+static void take(struct spokei_config_user *user)
 {
 	struct spoke_provider *provider = spoke_container_of(user, struct spoke_provider, file);
 	struct spokei_provider_settings *settings = provider->settings;
-
 	bool published;
 
 	spokei_settings_served(user->config, settings);
-	published = spokei_demands_reload(&provider->proof->demands);
+	published = spokei_demands_replace(&provider->proof->demands, true);
 	spokei_provider_bound_unproven(provider);
 	spokei_caller_resize(provider->caller, settings->limits.pending_max, 0);
 	spokei_listen_group_limit(provider->listeners, settings->connections_max,
 				  settings->connections_per_peer_max);
 	spokei_link_change(provider->link, &settings->limits);
-	spokei_tls_reload(provider->tls);
 	spokei_registration_reweigh(provider->registration, settings->weight, settings->warmup_ns);
 	if (published)
 		spokei_registration_renew(provider->registration);
 	spokei_provider_limit(provider);
-	spokei_doors_change(provider);
+	spokei_doors_take(provider);
 	spokei_registration_changed(provider->registration);
 }
+
+const struct spokei_config_user_up spokei_provider_file_up = {
+	.prepare = prepare,
+	.take = take,
+	.drop = drop,
+};

@@ -63,21 +63,26 @@ SPOKE_API SPOKE_MUST_USE int spoke_config_parse(const struct spoke_env *env, con
 SPOKE_API void spoke_config_free(struct spoke_config *config);
 
 /*
- * Reads the file again. If it has no errors, live settings take effect from the next call,
- * connection or heartbeat on. For each other setting that has changed since the config was loaded,
- * `report` is called with a sentence that a restart is needed. If the file has errors, nothing
- * changes.
+ * Reads the file again, the files of tokens and keys that it or the options of its users name, and
+ * their files of TLS; blocks meanwhile. If all are good, live settings take effect from the next
+ * call, connection or heartbeat on. For each other setting that has changed since the config was
+ * loaded, `report` is called with a sentence that a restart is needed. If anything is wrong,
+ * nothing changes; errors in the file are reported, and the engine's newest event explains the
+ * others.
  *
- * Returns like spoke_config_load(), and ESTATE (the config was made from a text, or `report` itself
- * called the function) or EFORKED. `report` may free anything, the config too. The engine's thread.
+ * Returns like spoke_config_load(), EINVAL (a file that the file names, or values that do not fit
+ * together), EUNSUPPORTED, ESTATE (the config was made from a text, `report` itself called the
+ * function, or a signal has begun a reload) or EFORKED. `report` may free anything, the config too.
+ * The engine's thread.
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_reload(struct spoke_config *config,
 						 spoke_config_message_fn report, void *arg);
 
 /*
- * Reads the file again on every SIGHUP, as long as engine and config exist. Sentences become events
- * and log lines, of which at most ten per second are logged. Returns like spoke_signal_watch(), and
- * ESTATE (the config was made from a text) or EINVAL (it belongs to another engine).
+ * Does the same on every SIGHUP, as long as engine and config exist, but a thread of the pool
+ * reads. Sentences become events and log lines, of which at most ten per second are logged. Returns
+ * like spoke_signal_watch(), and ESTATE (the config was made from a text) or EINVAL (it belongs to
+ * another engine).
  */
 SPOKE_API SPOKE_MUST_USE int spoke_config_reload_on_signal(struct spoke_config *config,
 							   struct spoke_engine *engine);

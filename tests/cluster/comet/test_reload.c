@@ -208,9 +208,8 @@ static void file_with_errors_changes_nothing(void **state)
 	assert_has(told, "a duration needs a unit");
 	assert_int_equal(retry_of("ann"), 2000);
 	/* Values that are wrong together only. */
-	assert_int_equal(reload("[comet]\nretry.min = 16s\nhosts = b.example\n"), SPOKE_OK);
+	assert_int_equal(reload("[comet]\nretry.min = 16s\nhosts = b.example\n"), SPOKE_EINVAL);
 	assert_true(has_event("option retry_min_ns of the gateway: greater than retry_max_ns"));
-	assert_true(has_event("config: the gateway keeps its settings"));
 	assert_int_equal(retry_of("bob"), 2000);
 	assert_has(ask_with("/spoke.js", "a.example", ""), "HTTP/1.1 200 ");
 	assert_int_equal(reload("[comet]\nhosts = a.example:80\nretry.min = 1s\n"), SPOKE_ESYNTAX);
@@ -267,19 +266,21 @@ static void reload_without_memory_keeps_the_settings(void **state)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	int failures = 0;
+	int error;
 
 	(void)state;
 	begin(&options, "[comet]\nhosts = a.example\n");
 	for (uint64_t nth = 1; nth < 20; nth++) {
 		spokei_faults_fail(&cometrig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
-		(void)reload("[comet]\nhosts = b.example\n");
+		error = reload("[comet]\nhosts = b.example\n");
 		spokei_faults_heal(&cometrig.faulty);
-		if (strcmp(cometrig.comet->with.hosts, "a.example") != 0)
+		if (error == SPOKE_OK)
 			break;
+		assert_int_equal(error, SPOKE_ENOMEM);
+		assert_string_equal(cometrig.comet->with.hosts, "a.example");
 		failures++;
 	}
 	assert_in_range(failures, 1, 18);
-	assert_true(has_event("config: the gateway keeps its settings"));
 	assert_string_equal(cometrig.comet->with.hosts, "b.example");
 }
 

@@ -116,12 +116,14 @@ static void reload_with_a_bad_file_changes_no_token(void **state)
 		assert_int_equal(proofrig_reconfigure(
 					 "[provider]\ntoken.file = tokens\n[service.demo.B]\n"
 					 "token = " OTHER "\n"),
-				 0);
+				 SPOKE_EINVAL);
 		assert_int_equal(proofrig_call(0, "demo.A", SECRET), 0);
 		assert_int_equal(proofrig_call(0, "demo.B", SECRET), 0);
 	}
 	spokei_vfiles_put(proofrig.world.files, "tokens", OTHER "\n");
-	assert_int_equal(proofrig_reconfigure(NULL), 0);
+	assert_int_equal(proofrig_reconfigure("[provider]\ntoken.file = tokens\n[service.demo.B]\n"
+					      "token = " OTHER "\n"),
+			 0);
 	assert_int_equal(proofrig_call(0, "demo.A", OTHER), 0);
 	assert_int_equal(proofrig_call(0, "demo.B", OTHER), 0);
 	assert_int_equal(proofrig_call(0, "demo.A", SECRET), SPOKE_EFORBIDDEN);

@@ -98,10 +98,18 @@ static void count_task(struct spokei_task *task)
 	rig.counted++;
 }
 
+static void wake(struct spoke_post *post)
+{
+	(void)post;
+}
+
+/* It is due when a turn begins, and does not begin one. */
 static void put_early(void)
 {
 	spokei_early_add(rig.engine, &rig.forker.early);
 	spokei_early_add(rig.engine, &rig.counter.early);
+	rig.forker.post.run = wake;
+	spoke_engine_post(rig.engine, &rig.forker.post);
 }
 
 static void put_alarms(void)

@@ -39,6 +39,29 @@ void spokei_tls_reload(struct spokei_tls *tls)
 	(void)tls;
 }
 
+void spokei_tls_hold(struct spokei_tls *tls, struct spoke_list *held)
+{
+	(void)tls;
+	(void)held;
+}
+
+void spokei_tls_read_held(struct spoke_list *held)
+{
+	(void)held;
+}
+
+int spokei_tls_verdict(const struct spoke_list *held)
+{
+	(void)held;
+	return SPOKE_OK;
+}
+
+void spokei_tls_let_go(struct spoke_list *held, bool takes)
+{
+	(void)held;
+	(void)takes;
+}
+
 void spokei_tls_free(struct spokei_tls *tls)
 {
 	(void)tls;

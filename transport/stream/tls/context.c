@@ -387,8 +387,18 @@ static int check_options(struct making *making)
 	return 0;
 }
 
-uint64_t spokei_tls_context_print(const struct spoke_env *env,
-				  const struct spokei_tls_options *options)
+static uint64_t print_of(const struct making *making, const char *path)
+{
+	ssize_t len = path ? read_file(making, path) : 0;
+	uint64_t print = UINT64_C(0xcbf29ce484222325);
+
+	for (ssize_t at = 0; at < len; at++)
+		print = (print ^ making->bytes[at]) * UINT64_C(0x100000001b3);
+	return (print ^ (uint64_t)len) * UINT64_C(0x100000001b3);
+}
+
+struct spokei_tls_prints spokei_tls_context_prints(const struct spoke_env *env,
+						   const struct spokei_tls_options *options)
 {
 	const char *const paths[] = { options->cert, options->key, options->ca, options->crl };
 	const struct making making = {
@@ -396,19 +406,15 @@ uint64_t spokei_tls_context_print(const struct spoke_env *env,
 		.options = options,
 		.bytes = spokei_alloc_unset(env, FILE_MAX),
 	};
-	uint64_t print = UINT64_C(0xcbf29ce484222325);
+	struct spokei_tls_prints prints = { { 0 } };
 
-	for (size_t i = 0; making.bytes && i < sizeof(paths) / sizeof(paths[0]); i++) {
-		ssize_t len = paths[i] ? read_file(&making, paths[i]) : 0;
-
-		for (ssize_t at = 0; at < len; at++)
-			print = (print ^ making.bytes[at]) * UINT64_C(0x100000001b3);
-		print = (print ^ (uint64_t)len) * UINT64_C(0x100000001b3);
-	}
-	if (making.bytes)
-		OPENSSL_cleanse(making.bytes, FILE_MAX);
+	if (making.bytes == NULL)
+		return prints;
+	for (size_t i = 0; i < SPOKEI_TLS_FILES; i++)
+		prints.of[i] = print_of(&making, paths[i]);
+	OPENSSL_cleanse(making.bytes, FILE_MAX);
 	spokei_free(env, making.bytes, 1, FILE_MAX);
-	return print ? print : 1;
+	return prints;
 }
 
 int spokei_tls_context_new(const struct spoke_env *env, const struct spokei_tls_options *options,

@@ -124,7 +124,7 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 		   char why[SPOKEI_TLS_WHY], struct spokei_tls **ret_tls)
 {
 	struct spokei_tls *tls = spokei_alloc(engine->env, 1, sizeof(*tls));
-	uint64_t print;
+	struct spokei_tls_prints prints;
 	int error;
 
 	(void)snprintf(why, SPOKEI_TLS_WHY, "tls: no memory");
@@ -151,10 +151,10 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	spokei_map_init(&tls->addresses, engine->env);
 	spokei_list_init(&tls->lingering);
 	spokei_list_init(&tls->warm);
-	print = spokei_tls_context_print(engine->env, options);
+	prints = spokei_tls_context_prints(engine->env, options);
 	error = fill(tls, options, why);
 	if (error == 0)
-		error = spokei_tls_reload_new(tls, options, print);
+		error = spokei_tls_reload_new(tls, options, &prints);
 	if (error == 0)
 		error = spokei_tls_term_begin(tls);
 	if (error) {

@@ -178,10 +178,16 @@ void spokei_tls_names_free(const struct spoke_env *env, struct spokei_tls_names 
 int spokei_tls_context_new(const struct spoke_env *env, const struct spokei_tls_options *options,
 			   char why[SPOKEI_TLS_WHY], SSL_CTX **ret_context);
 
-/* Returns a number that tells the files from any others, by their content and by a key that others
- * may read; 0 is none. Any thread. */
-uint64_t spokei_tls_context_print(const struct spoke_env *env,
-				  const struct spokei_tls_options *options);
+#define SPOKEI_TLS_FILES 4u /* tls.cert, tls.key, tls.ca, tls.crl */
+
+/* Numbers that tell files from others, by their content and by a key that others may read. */
+struct spokei_tls_prints {
+	uint64_t of[SPOKEI_TLS_FILES];
+};
+
+/* Any thread. */
+struct spokei_tls_prints spokei_tls_context_prints(const struct spoke_env *env,
+						   const struct spokei_tls_options *options);
 
 /* --- bytes.c */
 
@@ -256,10 +262,11 @@ void spokei_tls_steps_begin(struct spokei_tls *tls);
 
 /* --- reload.c */
 
-/* Begins to look at the files, whose content was `print` before they were read. Returns 0,
+/* Begins to look at the files, whose content had these prints before they were read. Returns 0,
  * SPOKE_ENOMEM or SPOKE_ELIMIT (no timer). */
 SPOKE_MUST_USE int spokei_tls_reload_new(struct spokei_tls *tls,
-					 const struct spokei_tls_options *options, uint64_t print);
+					 const struct spokei_tls_options *options,
+					 const struct spokei_tls_prints *prints);
 void spokei_tls_reload_free(struct spokei_tls_reload *reload);
 
 /* --- flow.c */

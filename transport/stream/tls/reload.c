@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Takes changed files into use: all of them or none. A thread of the pool looks at their content
- * each minute, or when it is told to, and makes a new context; connections that are made later use
- * it. Those that live are then verified against the new authorities and revocations, a few a turn.
+ * each minute and makes a new context; a reload of other things may hold it and do the same.
+ * Connections that are made later use the context. Those that live are then verified against the
+ * new authorities and revocations, a few a turn.
  */
 #include "core/base/env.h"
 #include "core/engine/engine.h"
@@ -19,9 +20,22 @@
 #define LOOK_NS UINT64_C(60000000000)
 #define CHECKS 8u /* connections in a turn */
 
+static const char *const keys[] = { "tls.cert", "tls.key", "tls.ca", "tls.crl" };
+
+/* One reading of the files, on any thread. */
+struct reading {
+	struct spokei_tls_reload *of;
+	struct spoke_list node;         /* in the list of the reload that holds it */
+	struct spokei_tls_prints known; /* of the files in use when it began */
+	struct spokei_tls_prints seen;
+	SSL_CTX *context; /* of the changed files; NULL: none has changed, or there is an error */
+	int error;
+	char why[SPOKEI_TLS_WHY];
+};
+
 struct spokei_tls_reload {
 	struct spoke_engine *engine;
-	struct spokei_tls *tls; /* not used after its end, which a look may outlive */
+	struct spokei_tls *tls; /* not used after its end, which a reading may outlive */
 	struct spoke_work work;
 	struct spoke_alarm alarm;
 	struct spokei_task check;
@@ -31,30 +45,51 @@ struct spokei_tls_reload {
 	struct spokei_tls_options options;
 	char *texts; /* copies of its paths */
 	size_t size;
-	uint64_t print;   /* of the files in use */
-	uint64_t refused; /* ... of those that were refused last; 0: none */
-	uint64_t seen;    /* ... of those that were read last */
-	SSL_CTX *context; /* made by the thread; NULL: none */
-	int error;
-	unsigned failures; /* in a row */
-	bool busy;         /* the work is at the pool */
-	bool wanted;       /* another look is to follow */
-	bool dead;         /* its owner was freed while it was busy */
-	char why[SPOKEI_TLS_WHY];
+	struct spokei_tls_prints prints;  /* of the files in use */
+	struct spokei_tls_prints refused; /* ... of those that were refused last */
+	unsigned failures;                /* in a row; 0: nothing was refused */
+	struct reading look;
+	struct reading part; /* of a reload of other things */
+	bool busy;           /* the look is at the pool */
+	bool held;           /* `part` is in use */
+	bool wanted;         /* another look is to follow */
+	bool stale;          /* the look may have read older files than those in use */
+	bool dead;           /* its owner was freed meanwhile */
 };
 
-/* --- a look, on a thread of the pool */
+/* --- reading */
+
+static void begin_reading(struct spokei_tls_reload *reload, struct reading *ret)
+{
+	*ret = (struct reading){ .of = reload, .known = reload->prints };
+}
+
+static bool is_same(const struct spokei_tls_prints *a, const struct spokei_tls_prints *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* Also reads files that were refused before: their mode may have changed. */
+static void read_files(struct reading *reading)
+{
+	const struct spokei_tls_reload *reload = reading->of;
+	const struct spoke_env *env = reload->engine->env;
+
+	reading->seen = spokei_tls_context_prints(env, &reload->options);
+	if (!is_same(&reading->seen, &reading->known))
+		reading->error = spokei_tls_context_new(env, &reload->options, reading->why,
+							&reading->context);
+}
+
+static void drop_reading(struct reading *reading)
+{
+	SSL_CTX_free(reading->context);
+	reading->context = NULL;
+}
 
 static void look_run(struct spoke_work *work)
 {
-	struct spokei_tls_reload *reload = spoke_container_of(work, struct spokei_tls_reload, work);
-	const struct spoke_env *env = reload->engine->env;
-
-	reload->error = 0;
-	reload->seen = spokei_tls_context_print(env, &reload->options);
-	if (reload->seen != reload->print) /* also if it was refused: its mode may have changed */
-		reload->error = spokei_tls_context_new(env, &reload->options, reload->why,
-						       &reload->context);
+	read_files(&spoke_container_of(work, struct spokei_tls_reload, work)->look);
 }
 
 /* --- afterwards */
@@ -84,6 +119,8 @@ static void check_links(struct spokei_task *task)
 			link->refused = true;
 			tls->refuse(link->stream);
 			reload->drained++;
+			if (tls->accepts)
+				spokei_count(tls->engine, SPOKE_STAT_DRAINED_CALLER);
 		}
 	}
 	if (!spokei_list_empty(&reload->unchecked)) {
@@ -103,50 +140,77 @@ static void check_links(struct spokei_task *task)
 	reload->drained = 0;
 }
 
-/* The next refusal is a new one. */
-static void forget_refusal(struct spokei_tls_reload *reload)
+/* Names a file that has changed. */
+static void tell_taken(const struct spokei_tls_reload *reload,
+		       const struct spokei_tls_prints *before)
 {
-	reload->refused = 0;
-	reload->failures = 0;
+	const char *const paths[] = { reload->options.cert, reload->options.key, reload->options.ca,
+				      reload->options.crl };
+	unsigned changed = 0;
+	unsigned first = 0;
+
+	for (unsigned i = SPOKEI_TLS_FILES; i-- > 0;) {
+		if (reload->prints.of[i] == before->of[i])
+			continue;
+		first = i;
+		changed++;
+	}
+	spokei_event(reload->engine, SPOKE_OK, "tls: new connections use the changed %s = %.180s%s",
+		     keys[first], paths[first] ? paths[first] : "",
+		     changed > 1 ? ", and others" : "");
 }
 
-static void take(struct spokei_tls_reload *reload)
+static void take(struct spokei_tls_reload *reload, struct reading *reading)
 {
 	struct spokei_tls *tls = reload->tls;
+	const struct spokei_tls_prints before = reload->prints;
 
+	reload->failures = 0;
+	if (reading->context == NULL || is_same(&reading->seen, &before)) {
+		drop_reading(reading);
+		return;
+	}
 	SSL_CTX_free(tls->context);
-	tls->context = reload->context;
-	reload->context = NULL;
-	reload->print = reload->seen;
-	forget_refusal(reload);
+	tls->context = reading->context;
+	reading->context = NULL;
+	reload->prints = reading->seen;
 	spokei_count(tls->engine, SPOKE_STAT_TLS_RELOADS);
-	spokei_event(tls->engine, SPOKE_OK, "tls: new connections use the changed files%s%s",
-		     reload->options.cert ? ", e.g. " : "",
-		     reload->options.cert ? reload->options.cert : "");
+	tell_taken(reload, &before);
 	check_all(reload);
 }
 
-static void refuse(struct spokei_tls_reload *reload)
+static void tell_refused(const struct spokei_tls_reload *reload, const struct reading *reading)
 {
-	struct spokei_tls *tls = reload->tls;
+	spokei_count(reload->engine, SPOKE_STAT_TLS_RELOADS_FAILED);
+	spokei_event(reload->engine, reading->error, "the changed files are not used: %s",
+		     reading->why);
+}
 
-	if (reload->seen != reload->refused) {
-		reload->refused = reload->seen;
+/* Each content is told once. */
+static void refuse(struct spokei_tls_reload *reload, const struct reading *reading)
+{
+	if (!is_same(&reading->seen, &reload->refused))
 		reload->failures = 0;
-	}
-	if (reload->failures++ > 0)
-		return;
-	spokei_count(tls->engine, SPOKE_STAT_TLS_RELOADS_FAILED);
-	spokei_event(tls->engine, reload->error, "the changed files are not used: %s", reload->why);
+	reload->refused = reading->seen;
+	if (reload->failures++ == 0)
+		tell_refused(reload, reading);
 }
 
 static void destroy(struct spokei_tls_reload *reload)
 {
 	const struct spoke_env *env = reload->engine->env;
 
-	SSL_CTX_free(reload->context);
+	drop_reading(&reload->look);
+	drop_reading(&reload->part);
 	spokei_free(env, reload->texts, 1, reload->size);
 	spokei_free(env, reload, 1, sizeof(*reload));
+}
+
+/* Frees it after its owner, when no thread uses it. */
+static void destroy_if_dead(struct spokei_tls_reload *reload)
+{
+	if (reload->dead && !reload->busy && !reload->held)
+		destroy(reload);
 }
 
 static void look_due(struct spoke_alarm *alarm);
@@ -163,26 +227,32 @@ static void look_later(struct spokei_tls_reload *reload)
 			     "tls: no timer is left; changes of the files are not noticed");
 }
 
+static void use_look(struct spokei_tls_reload *reload)
+{
+	if (reload->stale) {
+		drop_reading(&reload->look);
+		reload->wanted = true;
+	} else if (reload->look.error) {
+		refuse(reload, &reload->look);
+	} else {
+		take(reload, &reload->look);
+	}
+	look_later(reload);
+	if (reload->wanted)
+		spokei_tls_reload(reload->tls);
+}
+
 static void look_done(struct spoke_work *work)
 {
 	struct spokei_tls_reload *reload = spoke_container_of(work, struct spokei_tls_reload, work);
 
 	reload->busy = false;
-	if (reload->dead) {
-		destroy(reload);
-		return;
-	}
-	if (work->status != 0)
-		return;
-	if (reload->error)
-		refuse(reload);
-	else if (reload->context)
-		take(reload);
+	if (reload->dead)
+		destroy_if_dead(reload);
+	else if (work->status == 0)
+		use_look(reload);
 	else
-		forget_refusal(reload);
-	look_later(reload);
-	if (reload->wanted)
-		spokei_tls_reload(reload->tls);
+		drop_reading(&reload->look);
 }
 
 static void look_due(struct spoke_alarm *alarm)
@@ -204,10 +274,68 @@ void spokei_tls_reload(struct spokei_tls *tls)
 	reload->wanted = reload->busy;
 	if (reload->busy)
 		return;
+	reload->stale = false;
+	begin_reading(reload, &reload->look);
 	reload->work = (struct spoke_work){ .run = look_run, .done = look_done };
 	reload->busy = env->loop->offload(tls->engine->loop, &reload->work) == 0;
 	if (!reload->busy)
 		look_later(reload); /* the queue of the pool is full */
+}
+
+/* --- as a part of a reload of other things */
+
+void spokei_tls_hold(struct spokei_tls *tls, struct spoke_list *held)
+{
+	struct spokei_tls_reload *reload = tls ? tls->reload : NULL;
+
+	if (reload == NULL || reload->held)
+		return;
+	reload->held = true;
+	begin_reading(reload, &reload->part);
+	spokei_list_append(held, &reload->part.node);
+}
+
+static struct reading *reading_at(struct spoke_list *node)
+{
+	return spoke_container_of(node, struct reading, node);
+}
+
+void spokei_tls_read_held(struct spoke_list *held)
+{
+	for (struct spoke_list *node = held->next; node != held; node = node->next)
+		read_files(reading_at(node));
+}
+
+int spokei_tls_verdict(const struct spoke_list *held)
+{
+	int error = 0;
+
+	for (struct spoke_list *node = held->next; node != held; node = node->next) {
+		const struct reading *reading = reading_at(node);
+
+		if (reading->error == 0 || reading->of->dead)
+			continue;
+		tell_refused(reading->of, reading);
+		error = error ? error : reading->error;
+	}
+	return error;
+}
+
+void spokei_tls_let_go(struct spoke_list *held, bool takes)
+{
+	while (!spokei_list_empty(held)) {
+		struct reading *reading = reading_at(spokei_list_first(held));
+		struct spokei_tls_reload *reload = reading->of;
+
+		spokei_list_remove(&reading->node);
+		reload->held = false;
+		if (takes && !reload->dead) {
+			take(reload, reading);
+			reload->stale = reload->busy;
+		}
+		drop_reading(reading);
+		destroy_if_dead(reload);
+	}
 }
 
 /* --- the owner */
@@ -237,7 +365,7 @@ static bool copy_paths(const struct spoke_env *env, struct spokei_tls_reload *re
 }
 
 int spokei_tls_reload_new(struct spokei_tls *tls, const struct spokei_tls_options *options,
-			  uint64_t print)
+			  const struct spokei_tls_prints *prints)
 {
 	const struct spoke_env *env = tls->engine->env;
 	struct spokei_tls_reload *reload = spokei_alloc(env, 1, sizeof(*reload));
@@ -253,7 +381,7 @@ int spokei_tls_reload_new(struct spokei_tls *tls, const struct spokei_tls_option
 		spokei_free(env, reload, 1, sizeof(*reload));
 		return SPOKE_ENOMEM;
 	}
-	reload->print = print;
+	reload->prints = *prints;
 	tls->reload = reload;
 	return spoke_alarm_after(tls->engine, &reload->alarm, LOOK_NS, look_due);
 }
@@ -265,6 +393,5 @@ void spokei_tls_reload_free(struct spokei_tls_reload *reload)
 	(void)spoke_alarm_cancel(&reload->alarm);
 	spokei_task_drop(&reload->check);
 	reload->dead = true;
-	if (!reload->busy)
-		destroy(reload);
+	destroy_if_dead(reload);
 }

@@ -55,6 +55,17 @@ void spokei_tls_watch(struct spokei_tls *tls, void (*refuse)(struct spokei_strea
  * them are good. NULL is fine. */
 void spokei_tls_reload(struct spokei_tls *tls);
 
+/*
+ * The files as a part of a reload of other things. `held` is a list of such parts. hold() adds one;
+ * its owner may be freed before the end, and NULL is fine. read_held() blocks, and may be called on
+ * another thread. verdict() returns 0 or the first error, and reports each. let_go() empties the
+ * list, and uses the changed files or drops them.
+ */
+void spokei_tls_hold(struct spokei_tls *tls, struct spoke_list *held);
+void spokei_tls_read_held(struct spoke_list *held);
+SPOKE_MUST_USE int spokei_tls_verdict(const struct spoke_list *held);
+void spokei_tls_let_go(struct spoke_list *held, bool takes);
+
 /* Frees it, after its last connection was closed. NULL is fine. */
 void spokei_tls_free(struct spokei_tls *tls);
 

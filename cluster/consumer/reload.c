@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Applies each reload of the settings file to a consumer. */
+#include "cluster/call/caller.h"
+#include "cluster/consumer/parts.h"
+#include "cluster/consumer/settings.h"
+#include "cluster/consumer/shown.h"
+#include "cluster/endpoints/directory.h"
+#include "core/engine/engine.h"
+#include "transport/conn/link.h"
+
+void spokei_consumer_inherit(struct spoke_consumer *consumer)
+{
+	struct spokei_consumer_settings *settings = consumer->settings;
+
+	spokei_settings_inherit(consumer->engine, settings, &consumer->provided);
+	if (settings->calls.balancer != consumer->balancer_state->balancer) {
+		spokei_balancer_state_fini(consumer->balancer_state, consumer->engine->env);
+		spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
+	}
+	spokei_methods_inherit(consumer);
+}
+
+static int prepare(struct spokei_config_user *user)
+{
+	const struct spoke_consumer *consumer = user->owner;
+
+	return spokei_shown_prepare(consumer->shown);
+}
+
+static void drop(struct spokei_config_user *user)
+{
+	const struct spoke_consumer *consumer = user->owner;
+
+	spokei_shown_replace(consumer->shown, false);
+}
+
+static void take(struct spokei_config_user *user)
+{
+	struct spoke_consumer *consumer = user->owner;
+	struct spokei_consumer_settings *settings = consumer->settings;
+
+	spokei_settings_renew(consumer->engine, settings);
+	spokei_shown_replace(consumer->shown, true);
+	consumer->caller->token_plain = settings->token_plain;
+	consumer->caller->told_plain = false;
+	spokei_consumer_inherit(consumer);
+	spokei_caller_resize(consumer->caller, settings->limits.pending_max, settings->tasks_max);
+	spokei_retry_queue_limit(&consumer->caller->retry, settings->tasks_max, settings->bytes_max,
+				 settings->drops_oldest);
+	spokei_link_change(consumer->link, &settings->limits);
+	spokei_directory_change(consumer->directory, &settings->directory);
+}
+
+const struct spokei_config_user_up spokei_consumer_file_up = {
+	.prepare = prepare,
+	.take = take,
+	.drop = drop,
+};

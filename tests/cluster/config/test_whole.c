@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A reload is whole: settings, lists, tokens and the files of TLS of all users are replaced
+ * together, or none of them is; and after a signal a thread of the pool reads the files.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cluster/config/config.h"
+#include "cluster/config/parts.h"
+#include "cluster/consumer/parts.h"
+#include "cluster/consumer/shown.h"
+#include "cluster/provider/doors.h"
+#include "cluster/provider/parts.h"
+#include "cluster/provider/proof.h"
+#include "cluster/provider/settings.h"
+#include "core/engine/engine.h"
+#include "core/text/tokens.h"
+#include "core/virtual/faults.h"
+#include "core/virtual/files.h"
+#include "core/virtual/world.h"
+
+#include <spoke/consumer.h>
+#include <spoke/issue.h>
+#include <spoke/provider.h>
+#include <spoke/stats.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+#define FILE_NAME "a.conf"
+#define OLD "correct-horse"
+#define NEW "battery-staple"
+#define FIRST                                                                                      \
+	"[consumer]\ntoken.file = shown\n"                                                         \
+	"[provider]\ntls = on\ntls.cert = cert\ntls.key = key\ntoken.file = token\n"
+#define NEXT FIRST "connections.max = 7\nallow.from = 10.0.0.0/8\n"
+
+static struct {
+	struct spokei_world world;
+	struct spokei_world_process process;
+	struct spokei_faults faulty;
+	struct spoke_engine *engine;
+	struct spoke_config *config;
+	struct spoke_provider *provider;
+	struct spoke_consumer *consumer;
+	struct spoke_issued first;
+	struct spoke_issued second;
+} rig;
+
+static void put(const char *path, const char *text)
+{
+	spokei_vfiles_put(rig.world.files, path, text);
+}
+
+static void put_cert(const struct spoke_issued *issued)
+{
+	put("cert", issued->cert);
+	put("key", issued->key);
+}
+
+static void issue(const char *name, struct spoke_issued *ret)
+{
+	const struct spoke_issue_options options = { .name = name, .key = SPOKE_ISSUE_ED25519 };
+
+	assert_int_equal(spoke_issue(&rig.process.env, &options, ret), 0);
+}
+
+static int set_up(void **state)
+{
+	struct spoke_provider_options serving = { 0 };
+	struct spoke_consumer_options calling = { .url = "dubbo://127.0.0.1:1/demo.A?tls=off" };
+	struct spoke_engine_options with = { .pool_queue = 1 };
+
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	assert_true(spokei_world_init(&rig.world, 1));
+	spokei_world_process_init(&rig.process, &rig.world);
+	spokei_faults_init(&rig.faulty, &rig.process.env);
+	with.env = &rig.faulty.env;
+	assert_int_equal(spoke_engine_new(&with, &rig.engine), 0);
+	issue("first", &rig.first);
+	issue("second", &rig.second);
+	put_cert(&rig.first);
+	put("token", OLD "\n");
+	put("shown", OLD "\n");
+	put(FILE_NAME, FIRST);
+	assert_int_equal(spoke_config_load(&rig.faulty.env, FILE_NAME, NULL, NULL, &rig.config), 0);
+	serving.config = rig.config;
+	calling.config = rig.config;
+	assert_int_equal(spoke_provider_new(rig.engine, &serving, &rig.provider), 0);
+	assert_int_equal(spoke_consumer_new(rig.engine, &calling, &rig.consumer), 0);
+	assert_int_equal(spoke_config_reload_on_signal(rig.config, rig.engine), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	spokei_faults_heal(&rig.faulty);
+	if (rig.engine) {
+		spoke_consumer_free(rig.consumer);
+		spoke_provider_free(rig.provider);
+		spoke_engine_free(rig.engine);
+	}
+	spoke_config_free(rig.config);
+	assert_int_equal(rig.faulty.blocks, 0);
+	spokei_world_process_fini(&rig.process);
+	spokei_world_fini(&rig.world);
+	return 0;
+}
+
+static void pass(void)
+{
+	spokei_world_run(&rig.world, rig.world.now_ns + 10 * MS);
+}
+
+static void send_signal(void)
+{
+	assert_true(spokei_world_signal(&rig.process, SIGHUP));
+}
+
+/* The pool has taken the work of a signal, and not begun it. */
+static void hold_pool(void)
+{
+	rig.process.pool_is_busy = true;
+	send_signal();
+	pass();
+	assert_true(rig.config->busy);
+}
+
+static void nothing_posted(struct spoke_post *post)
+{
+	(void)post;
+}
+
+/* The pool goes on at the next turn. */
+static void release_pool(void)
+{
+	static struct spoke_post post;
+
+	rig.process.pool_is_busy = false;
+	post = (struct spoke_post){ .run = nothing_posted };
+	spoke_engine_post(rig.engine, &post);
+	pass();
+}
+
+static bool has_event(const char *text)
+{
+	struct spoke_event event;
+
+	for (uint64_t i = 1; spoke_event_get(rig.engine, i, &event) == 0; i = event.number + 1)
+		if (strstr(event.text, text))
+			return true;
+	return false;
+}
+
+static bool asks_for(const char *token)
+{
+	unsigned char digest[SPOKEI_SHA256];
+
+	spokei_sha256(token, strlen(token), digest);
+	return spokei_demands_have_token(&rig.provider->proof->demands, digest);
+}
+
+static bool shows(const char *token)
+{
+	return strcmp(rig.consumer->shown->of.token, token) == 0;
+}
+
+static uint64_t stat_of(enum spoke_stat which)
+{
+	return spoke_stat_get(rig.engine, which);
+}
+
+static void assert_all_old(void)
+{
+	assert_int_not_equal(rig.provider->settings->connections_max, 7);
+	assert_false(spokei_doors_guarded(rig.provider));
+	assert_true(asks_for(OLD));
+	assert_false(asks_for(NEW));
+	assert_true(shows(OLD));
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 0);
+}
+
+static void assert_all_new(void)
+{
+	assert_int_equal(rig.provider->settings->connections_max, 7);
+	assert_true(spokei_doors_guarded(rig.provider));
+	assert_true(asks_for(NEW));
+	assert_false(asks_for(OLD));
+	assert_true(shows(NEW));
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 1);
+}
+
+/* Changes everything, without a mistake. */
+static void change_all(void)
+{
+	put(FILE_NAME, NEXT);
+	put_cert(&rig.second);
+	put("token", NEW "\n");
+	put("shown", NEW "\n");
+}
+
+static void change_all_but_key(void)
+{
+	change_all();
+	put("key", rig.first.key);
+}
+
+static void change_all_and_spoil_token(void)
+{
+	change_all();
+	put("token", "short\n");
+}
+
+static void change_all_and_spoil_consumer(void)
+{
+	change_all();
+	put("shown", NEW "\n" OLD "\n");
+}
+
+static void change_all_and_spoil_list(void)
+{
+	change_all();
+	put(FILE_NAME, NEXT "deny.from = 10.0.0.300\n");
+}
+
+static void change_all_and_remove_file(void)
+{
+	change_all();
+	spokei_vfiles_remove(rig.world.files, FILE_NAME);
+}
+
+static const struct {
+	void (*change)(void);
+	int error;
+	const char *why;
+} mistakes[] = {
+	{ change_all_but_key, SPOKE_EINVAL, "the changed files are not used: " },
+	{ change_all_and_spoil_token, SPOKE_EINVAL, "token.file = token: " },
+	{ change_all_and_spoil_consumer, SPOKE_EINVAL, "token.file = shown: only one token" },
+	{ change_all_and_spoil_list, SPOKE_ESYNTAX, NULL },
+	{ change_all_and_remove_file, SPOKE_ENOENT, NULL },
+};
+
+static void one_mistake_anywhere_changes_nothing(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+		mistakes[i].change();
+		assert_int_equal(spoke_config_reload(rig.config, NULL, NULL), mistakes[i].error);
+		assert_all_old();
+		if (mistakes[i].why) {
+			assert_true(has_event(mistakes[i].why));
+			assert_non_null(
+				strstr(spokei_config_look(rig.config).sentence, mistakes[i].why));
+		}
+		assert_int_equal(spokei_config_look(rig.config).error, mistakes[i].error);
+	}
+	change_all();
+	assert_int_equal(spoke_config_reload(rig.config, NULL, NULL), 0);
+	assert_all_new();
+}
+
+static void signal_with_one_mistake_changes_nothing(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+		mistakes[i].change();
+		send_signal();
+		pass();
+		assert_all_old();
+		assert_int_equal(spokei_config_look(rig.config).error, mistakes[i].error);
+		assert_false(has_event("config: reloaded"));
+	}
+	assert_true(has_event("config: nothing changed; fix the file"));
+	change_all();
+	send_signal();
+	pass();
+	assert_all_new();
+	assert_true(has_event("tls: new connections use the changed tls.cert = cert, and others"));
+	assert_true(has_event("config: reloaded"));
+}
+
+static void reload_without_memory_changes_all_or_nothing(void **state)
+{
+	unsigned failures = 0;
+	int error;
+
+	(void)state;
+	change_all();
+	for (uint64_t nth = 1; nth < 200; nth++) {
+		spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
+		error = spoke_config_reload(rig.config, NULL, NULL);
+		spokei_faults_heal(&rig.faulty);
+		if (error == SPOKE_OK)
+			break;
+		assert_all_old();
+		failures++;
+	}
+	assert_in_range(failures, 5, 198);
+	assert_all_new();
+}
+
+/* The look of each minute is not due; changed files of TLS are read twice, to compare and to use.
+ */
+static void files_are_read_by_the_pool_and_once(void **state)
+{
+	unsigned begun;
+
+	(void)state;
+	change_all();
+	begun = spokei_vfiles_calls(rig.world.files, SPOKEI_VFILES_READ);
+	hold_pool();
+	assert_int_equal(spokei_vfiles_calls(rig.world.files, SPOKEI_VFILES_READ), begun);
+	assert_all_old();
+	release_pool();
+	assert_false(rig.config->busy);
+	assert_all_new();
+	/* The file, two of tokens, two of TLS. */
+	assert_int_equal(spokei_vfiles_calls(rig.world.files, SPOKEI_VFILES_READ), begun + 7);
+}
+
+static void nothing(struct spoke_work *work)
+{
+	(void)work;
+}
+
+static void full_pool_does_not_prevent_a_reload(void **state)
+{
+	static struct spoke_work other = { .run = nothing, .done = nothing };
+
+	(void)state;
+	change_all();
+	rig.process.pool_is_busy = true;
+	assert_int_equal(rig.process.env.loop->offload(rig.engine->loop, &other), 0);
+	send_signal();
+	pass();
+	assert_all_new();
+	release_pool();
+}
+
+static void further_signals_meanwhile_reload_once_more(void **state)
+{
+	(void)state;
+	hold_pool();
+	send_signal();
+	pass();
+	send_signal();
+	pass();
+	assert_int_equal(spoke_config_reload(rig.config, NULL, NULL), SPOKE_ESTATE);
+	assert_int_equal(spokei_config_look(rig.config).reloads, 0);
+	release_pool();
+	assert_int_equal(spokei_config_look(rig.config).reloads, 2);
+}
+
+static void users_may_be_freed_while_files_are_read(void **state)
+{
+	(void)state;
+	change_all();
+	hold_pool();
+	spoke_consumer_free(rig.consumer);
+	spoke_provider_free(rig.provider);
+	rig.consumer = NULL;
+	rig.provider = NULL;
+	release_pool();
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 0);
+	assert_true(has_event("config: reloaded"));
+}
+
+static void config_may_be_freed_while_files_are_read(void **state)
+{
+	(void)state;
+	change_all();
+	hold_pool();
+	spoke_config_free(rig.config);
+	rig.config = NULL;
+	release_pool();
+	assert_all_old();
+	assert_false(has_event("config: reloaded"));
+}
+
+static void engine_may_be_freed_while_files_are_read(void **state)
+{
+	(void)state;
+	change_all();
+	hold_pool();
+	spoke_consumer_free(rig.consumer);
+	spoke_provider_free(rig.provider);
+	spoke_engine_free(rig.engine);
+	rig.engine = NULL;
+	assert_false(rig.config->busy);
+	put(FILE_NAME, FIRST);
+	assert_int_equal(spoke_config_reload(rig.config, NULL, NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(one_mistake_anywhere_changes_nothing, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(signal_with_one_mistake_changes_nothing, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(reload_without_memory_changes_all_or_nothing,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(files_are_read_by_the_pool_and_once, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(full_pool_does_not_prevent_a_reload, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(further_signals_meanwhile_reload_once_more, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(users_may_be_freed_while_files_are_read, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(config_may_be_freed_while_files_are_read, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(engine_may_be_freed_while_files_are_read, set_up,
+						tear_down),
+	};
+
+	return cmocka_run_group_tests_name("whole reload", tests, NULL, NULL);
+}
