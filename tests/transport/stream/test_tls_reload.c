@@ -118,6 +118,58 @@ static void handshake_ends_on_the_files_on_which_it_began(void **state)
 	tlscert_free(&other);
 }
 
+/* Reads the files as a part of a reload of other things. */
+static int reload_as_a_part(bool takes)
+{
+	struct spoke_list held;
+	int error;
+
+	spokei_list_init(&held);
+	spokei_tls_hold(rig.tls, &held);
+	spokei_tls_hold(rig.tls, &held);
+	spokei_tls_read_held(&held);
+	error = spokei_tls_verdict(&held);
+	spokei_tls_let_go(&held, takes && error == 0);
+	assert_true(spokei_list_empty(&held));
+	return error;
+}
+
+static void older_look_does_not_undo_a_reload(void **state)
+{
+	struct tlscert older = make_other();
+	struct tlscert newer = make_other();
+
+	(void)state;
+	put_own(&older);
+	spokei_tls_reload(rig.tls); /* the pool has read the files, and its answer waits */
+	put_own(&newer);
+	assert_int_equal(reload_as_a_part(true), 0);
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 1);
+	tlsrig_run(&rig);
+	tlsrig_run(&rig);
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 1);
+	tlsrig_open(&rig);
+	assert_shown(&newer);
+	tlscert_free(&older);
+	tlscert_free(&newer);
+}
+
+static void part_of_a_refused_reload_is_not_used(void **state)
+{
+	struct tlscert other = make_other();
+
+	(void)state;
+	put_own(&other);
+	assert_int_equal(reload_as_a_part(false), 0);
+	put("server", &tlsrig_certs()->server);
+	assert_int_equal(reload_as_a_part(true), SPOKE_EINVAL); /* the key is another one */
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 0);
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS_FAILED), 1);
+	tlsrig_open(&rig);
+	assert_shown(&tlsrig_certs()->server);
+	tlscert_free(&other);
+}
+
 static void handshake_under_a_removed_authority_is_refused_at_its_end(void **state)
 {
 	(void)state;
@@ -233,6 +285,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(handshake_ends_on_the_files_on_which_it_began),
+		TEST(older_look_does_not_undo_a_reload),
+		TEST(part_of_a_refused_reload_is_not_used),
 		TEST(handshake_under_a_removed_authority_is_refused_at_its_end),
 		TEST(new_authority_counts_for_live_and_new_peers),
 		TEST(files_that_are_gone_or_broken_leave_the_old_ones_in_use),
