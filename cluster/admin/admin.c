@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes and ends the admin page of an engine: checks its options, listens, takes samples. */
 #include "cluster/admin/parts.h"
-#include "cluster/config/credentials.h"
 #include "cluster/config/places.h"
 #include "cluster/config/tls.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
-#include "core/text/secret.h"
 #include "transport/http/connection.h"
 #include "transport/http/guard.h"
-#include "transport/http/response.h"
 #include "transport/listen/listener.h"
 #include "transport/stream/tls/tls.h"
 
@@ -49,9 +46,8 @@ static void free_admin(struct spoke_admin *admin)
 	spokei_buffer_fini(&admin->document);
 	spokei_buffer_fini(&admin->body);
 	spokei_quota_fini(&admin->quota);
+	spokei_admin_token_end(admin);
 	spokei_tls_free(admin->tls);
-	if (admin->texts)
-		spokei_secret_wipe(admin->texts, admin->texts_size);
 	spokei_free(env, admin->texts, 1, admin->texts_size);
 	spokei_free(env, admin, 1, sizeof(*admin));
 }
@@ -74,6 +70,7 @@ static void end_admin(struct spoke_admin *admin)
 	if (admin->closed)
 		return;
 	admin->closed = true;
+	spokei_admin_reload_off(admin);
 	(void)spoke_wheel_cancel(admin->engine->wheel, &admin->sample.timer);
 	(void)spoke_wheel_cancel(admin->engine->wheel, &admin->tick.timer);
 	spokei_listener_free(admin->listener);
@@ -204,18 +201,14 @@ static const char *copy(char **room, const char *text)
 	return at;
 }
 
-/* Copies the texts; `token` NULL: makes one. */
-static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_options *with,
-		      const char *token)
+static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_options *with)
 {
 	const char *name = with->name ? with->name : "spoke";
 	const char *hosts = with->hosts ? with->hosts : "";
-	char made[SPOKEI_HTTP_NONCE];
+	const char *path = with->token_file ? with->token_file : "";
 	char *room;
 
-	if (token == NULL)
-		spokei_http_make_nonce(admin->engine->env, made);
-	admin->texts_size = size_of(name) + size_of(hosts) + size_of(token ? token : made);
+	admin->texts_size = size_of(name) + size_of(hosts) + size_of(path);
 	for (size_t i = 0; i < with->action_count; i++)
 		admin->texts_size += size_of(with->actions[i].name) +
 				     size_of(with->actions[i].sentence);
@@ -225,7 +218,8 @@ static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_option
 	room = admin->texts;
 	admin->name = copy(&room, name);
 	admin->hosts = copy(&room, hosts);
-	admin->token = copy(&room, token ? token : made);
+	path = copy(&room, path);
+	admin->token_file = with->token_file ? path : NULL;
 	admin->token_reads = with->token_reads;
 	admin->action_count = with->action_count;
 	for (size_t i = 0; i < with->action_count; i++) {
@@ -234,27 +228,6 @@ static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_option
 		admin->actions[i].sentence = copy(&room, with->actions[i].sentence);
 	}
 	return SPOKE_OK;
-}
-
-/* Copies the texts, with the token of a file if there is one. */
-static int read_texts(struct spoke_admin *admin, const struct spoke_admin_options *with)
-{
-	const struct spokei_credential_source source = {
-		.section = SPOKEI_IN_ENGINE,
-		.options = { .token_file = with->token_file },
-		.keeps_text = true,
-		.sends = true,
-	};
-	struct spokei_credentials credentials;
-	int error;
-
-	if (with->token_file == NULL)
-		return copy_texts(admin, with, with->token);
-	error = spokei_credentials_read(admin->engine, &source, &credentials);
-	if (error == SPOKE_OK)
-		error = copy_texts(admin, with, credentials.token);
-	spokei_credentials_wipe(&credentials);
-	return error;
 }
 
 /* Has connections use TLS, if the options ask for it. */
@@ -304,7 +277,7 @@ static void warn(const struct spoke_admin *admin)
 }
 
 static int open_admin(struct spoke_admin *admin, const struct spoke_address *address,
-		      const struct spoke_tls_options *tls)
+		      const struct spoke_admin_options *with)
 {
 	struct spoke_engine *engine = admin->engine;
 	const struct spoke_env *env = engine->env;
@@ -313,7 +286,9 @@ static int open_admin(struct spoke_admin *admin, const struct spoke_address *add
 	if (error == SPOKE_OK)
 		error = spokei_http_server_init(&admin->http, engine, &spokei_admin_up, NULL);
 	if (error == SPOKE_OK)
-		error = secure(admin, tls);
+		error = secure(admin, with->tls);
+	if (error == SPOKE_OK)
+		error = spokei_admin_reload_on(admin, with->config);
 	if (error == SPOKE_OK && !spokei_admin_arm(admin, &admin->sample, SPOKEI_ADMIN_SAMPLE_NS))
 		error = SPOKE_ELIMIT;
 	if (error)
@@ -356,9 +331,11 @@ static int admin_new(struct spoke_engine *engine, const struct spoke_admin_optio
 	spokei_buffer_init(&admin->document, engine->env, SPOKEI_ADMIN_BODY_MAX);
 	spokei_buffer_init(&admin->body, engine->env, SPOKEI_ADMIN_BODY_MAX);
 	spokei_history_init(&admin->history, engine);
-	error = read_texts(admin, with);
+	error = copy_texts(admin, with);
 	if (error == SPOKE_OK)
-		error = open_admin(admin, &address, with->tls);
+		error = spokei_admin_token_begin(admin, with->token, admin->token_file);
+	if (error == SPOKE_OK)
+		error = open_admin(admin, &address, with);
 	if (error) {
 		free_admin(admin);
 		return error;

@@ -311,6 +311,7 @@ static int open_admin(struct gateway *gateway)
 		.listen = secure_admin(gateway->admin_listen, &none, gateway->config, &tls),
 		.name = "spoke comet",
 		.number = (uint64_t)getpid(),
+		.config = gateway->config,
 	};
 
 	if (tls.cert)

@@ -283,6 +283,7 @@ static int open_admin(struct server *server)
 		.listen = secure_admin(server->admin_listen, &server->secure, server->config, &tls),
 		.name = server->services[0],
 		.number = (uint64_t)getpid(),
+		.config = server->config,
 	};
 	int error;
 

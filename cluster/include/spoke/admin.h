@@ -29,6 +29,7 @@
 SPOKE_BEGIN_DECLS
 
 struct spoke_admin;
+struct spoke_config;
 
 /* An action that a client with the token may trigger. Texts and the table are copied. */
 struct spoke_admin_action {
@@ -54,7 +55,8 @@ struct spoke_admin_options {
 	const char *hosts;    /* additional host names, without ports, for scrapers and proxies,
 			       * e.g. "orders,orders.example"; NULL: none */
 	/* A file with the token, 8 to 256 visible ASCII characters, which only its owner may read;
-	 * not with `token`. NULL: none. */
+	 * not with `token`. It is read again when a look each minute finds it changed. NULL: none.
+	 */
 	const char *token_file;
 	/* Every request needs the token, so a browser needs a proxy that adds it. Only /live and
 	 * the two paths of /ready do not, and clients that have proven a name by a certificate
@@ -63,6 +65,9 @@ struct spoke_admin_options {
 	/* The page is served over TLS, as a provider's; with `ca`, clients have to show a
 	 * certificate unless `verify` says otherwise. Borrowed for the call. NULL: plain HTTP. */
 	const struct spoke_tls_options *tls;
+	/* Reloads of this config read `token_file` and the files of `tls` again, and take them with
+	 * all the rest or not at all. Nothing else of it is used. NULL: none. */
+	struct spoke_config *config;
 };
 
 /*
