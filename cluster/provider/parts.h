@@ -88,6 +88,12 @@ void spokei_provider_serve(void *arg, struct spokei_conn *conn,
 bool spokei_provider_is_unsafe(void *provider, struct spokei_conn *conn,
 			       const struct spokei_message *message);
 
+/* --- exposed.c */
+
+/* Reports, once in the provider's life, that every host may call a service at one of its addresses.
+ * Call it after a change of either. */
+void spokei_provider_warn(struct spoke_provider *provider);
+
 /* --- events.c */
 
 /* Reports a change of a connection on which the peer has sent something: as an event of the engine,

@@ -154,6 +154,17 @@ static void open_page(enum spoke_tls_verify verify, bool token_reads)
 	assert_int_equal(spoke_admin_new(adminrig.engine, &options, &adminrig.admin), SPOKE_OK);
 }
 
+/* Counts the events of the page's engine that contain the words. */
+static unsigned count_events(const char *words)
+{
+	struct spoke_event event = { .number = 0 };
+	unsigned count = 0;
+
+	while (spoke_event_get(adminrig.engine, event.number + 1, &event) == SPOKE_OK)
+		count += strstr(event.text, words) != NULL;
+	return count;
+}
+
 static void assert_whole(void)
 {
 	const char *length = strstr(adminrig.got, "Content-Length: ");
@@ -269,6 +280,41 @@ static void certificate_alone_triggers_no_action(void **state)
 	assert_int_equal(adminrig.acted, 1);
 }
 
+static void page_over_tls_that_any_host_may_read_says_so(void **state)
+{
+	static const struct {
+		enum spoke_tls_verify verify;
+		bool optional;
+		bool token_reads;
+		const char *event; /* NULL: none */
+	} rows[] = {
+		{ SPOKE_TLS_VERIFY_REQUIRED, false, false, NULL },
+		{ SPOKE_TLS_VERIFY_REQUIRED, true, false, "may read it, in plain text" },
+		{ SPOKE_TLS_VERIFY_OPTIONAL, false, false, "because TLS requires no certificate" },
+		{ SPOKE_TLS_VERIFY_OPTIONAL, false, true, NULL },
+		{ SPOKE_TLS_VERIFY_NONE, false, false, "because TLS requires no certificate" },
+		{ SPOKE_TLS_VERIFY_NONE, false, true, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spoke_admin_options options = adminrig_options();
+		const char *event = rows[i].event ? rows[i].event : "all hosts that reach";
+		unsigned before = count_events(event);
+		struct spoke_admin *admin;
+
+		secure.provider.verify = rows[i].verify;
+		secure.provider.optional = rows[i].optional;
+		options.tls = &secure.provider;
+		options.token_reads = rows[i].token_reads;
+		options.listen = "10.0.0.1:9091";
+		assert_int_equal(spoke_admin_new(adminrig.engine, &options, &admin), SPOKE_OK);
+		assert_int_equal(count_events(event) - before, rows[i].event != NULL);
+		spoke_admin_free(admin);
+		adminrig_run(MS);
+	}
+}
+
 static void page_without_its_certificate_is_not_made(void **state)
 {
 	static const struct spoke_tls_options missing = { .cert = "none", .key = "none" };
@@ -330,6 +376,7 @@ int main(void)
 		TEST(client_without_a_certificate_is_refused_if_one_is_asked_for),
 		TEST(certificate_or_token_reads),
 		TEST(certificate_alone_triggers_no_action),
+		TEST(page_over_tls_that_any_host_may_read_says_so),
 		TEST(page_without_its_certificate_is_not_made),
 		TEST(page_over_tls_survives_failing_calls),
 	};
