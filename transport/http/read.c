@@ -91,6 +91,11 @@ static void read_some(struct spokei_http_conn *conn)
 			conn->surplus = true;
 		return;
 	}
+	/* E.g. the peer refuses this side's certificate, or bytes were changed. */
+	if (got == -EPROTO) {
+		spokei_http_blame(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL);
+		return;
+	}
 	/* A peer that has ended its side after the request still reads the response. */
 	if (got == 0 &&
 	    (conn->state == SPOKEI_HTTP_SERVING || conn->state == SPOKEI_HTTP_RESPONDING)) {
@@ -140,6 +145,20 @@ void spokei_http_ready(struct spoke_watch *watch, unsigned io)
 		spokei_http_flush(conn);
 }
 
+/* The time of a connection whose stream is not open is over. Where the first byte decides, a peer
+ * that has sent none has begun no handshake. */
+static void end_unopened(struct spokei_http_conn *conn)
+{
+	if (conn->stream.kind->patient && conn->stream.state == NULL) {
+		spokei_http_close(conn);
+		return;
+	}
+	/* With a reason it had failed before. */
+	if (spokei_stream_why(&conn->stream) == NULL)
+		spokei_count(conn->server->engine, SPOKE_STAT_HANDSHAKES_LATE);
+	spokei_http_blame(conn, SPOKE_STAT_CLOSED_HANDSHAKE, SPOKE_EHANDSHAKE);
+}
+
 /* The time of the present state is over. Input that has arrived in time is read first. */
 void spokei_http_due(struct spoke_timer *timer, void *arg)
 {
@@ -147,7 +166,11 @@ void spokei_http_due(struct spoke_timer *timer, void *arg)
 	struct spokei_http_conn *conn = spoke_container_of(timer, struct spokei_http_conn, timer);
 
 	(void)arg;
-	if (conn->state != SPOKEI_HTTP_READING || !conn->open) {
+	if (!conn->open) {
+		end_unopened(conn);
+		return;
+	}
+	if (conn->state != SPOKEI_HTTP_READING) {
 		spokei_http_close(conn);
 		return;
 	}
