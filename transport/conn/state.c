@@ -88,10 +88,12 @@ void spokei_conn_close(struct spokei_conn *conn, int error)
 	spokei_engine_soon(engine, &conn->reap);
 }
 
-void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error)
+void spokei_conn_blame_for(struct spokei_conn *conn, enum spoke_stat stat, int error,
+			   const char *why)
 {
 	const struct spokei_stream_blame blame = {
 		.title = "",
+		.why = why,
 		.peer = &conn->peer,
 		.stat = stat,
 		.error = error,
@@ -102,4 +104,9 @@ void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error
 		return;
 	spokei_stream_blame(&conn->stream, &blame);
 	spokei_conn_close(conn, error);
+}
+
+void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error)
+{
+	spokei_conn_blame_for(conn, stat, error, NULL);
 }

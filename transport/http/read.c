@@ -5,6 +5,7 @@
 #include "transport/http/request.h"
 #include "transport/http/response.h"
 
+#define BAD_REQUEST 400
 #define TOO_LONG 413
 
 /* `verdict`: the result of spokei_http_read(), or the status of an error. */
@@ -48,6 +49,24 @@ static void go_on(struct spokei_http_conn *conn)
 		spokei_http_close(conn);
 }
 
+static const struct spokei_http_request unknown = { .method = SPOKEI_HTTP_OTHER };
+
+/* Reports a client that wants TLS, and answers in plain text. */
+static void refuse_tls(struct spokei_http_conn *conn)
+{
+	struct spokei_http_server *server = conn->server;
+	char peer[SPOKEI_HTTP_ADDRESS];
+
+	if (spokei_bucket_take(&server->blames, 1, server->engine->begin_ns)) {
+		spokei_http_peer(conn, peer);
+		spokei_event(server->engine, SPOKE_EPROTOCOL,
+			     "%s%s speaks TLS, but plain HTTP is served here; use http:// there, "
+			     "or serve https:// here",
+			     server->up->title ? server->up->title : "", peer);
+	}
+	serve(conn, BAD_REQUEST, &unknown);
+}
+
 static void take(struct spokei_http_conn *conn, const unsigned char *bytes, size_t len)
 {
 	struct spokei_http_request request;
@@ -55,6 +74,11 @@ static void take(struct spokei_http_conn *conn, const unsigned char *bytes, size
 
 	if (spokei_buffer_append(&conn->in, bytes, len)) {
 		spokei_http_close(conn);
+		return;
+	}
+	if (!conn->stream.layered &&
+	    spokei_stream_begins_tls(spokei_buffer_data(&conn->in), spokei_buffer_len(&conn->in))) {
+		refuse_tls(conn);
 		return;
 	}
 	if (spokei_buffer_len(&conn->in) < conn->whole)
@@ -162,7 +186,6 @@ static void end_unopened(struct spokei_http_conn *conn)
 /* The time of the present state is over. Input that has arrived in time is read first. */
 void spokei_http_due(struct spoke_timer *timer, void *arg)
 {
-	static const struct spokei_http_request unknown = { .method = SPOKEI_HTTP_OTHER };
 	struct spokei_http_conn *conn = spoke_container_of(timer, struct spokei_http_conn, timer);
 
 	(void)arg;

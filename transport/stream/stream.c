@@ -41,7 +41,7 @@ void spokei_stream_blame(const struct spokei_stream *stream,
 	enum spoke_event_user user = SPOKE_EVENT_OF_NONE;
 	struct spoke_engine *engine = stream->engine;
 	char peer[ADDRESS_TEXT] = "";
-	const char *why = NULL;
+	const char *why = blame->why;
 
 	spokei_count(engine, blame->stat);
 	if (blame->stat == SPOKE_STAT_CLOSED_BY_PEER ||
@@ -50,7 +50,7 @@ void spokei_stream_blame(const struct spokei_stream *stream,
 	if (blame->stat == SPOKE_STAT_CLOSED_SILENT || blame->stat == SPOKE_STAT_CLOSED_IDLE)
 		user = SPOKE_EVENT_OF_HEARTBEAT;
 	engine->env->net->print(engine->env->ctx, blame->peer, peer, sizeof(peer));
-	if (of_handshake || blame->stat == SPOKE_STAT_CLOSED_PROTOCOL)
+	if (why == NULL && (of_handshake || blame->stat == SPOKE_STAT_CLOSED_PROTOCOL))
 		why = spokei_stream_why(stream);
 	if (of_handshake && why == NULL)
 		why = "it was not over in time";

@@ -199,9 +199,19 @@ static inline const char *spokei_stream_why(const struct spokei_stream *stream)
 	return stream->kind->why ? stream->kind->why(stream) : NULL;
 }
 
+/* Returns whether the first bytes of a peer begin a record of TLS, of a handshake or an alert. No
+ * wire begins like that. */
+static inline bool spokei_stream_begins_tls(const void *bytes, size_t len)
+{
+	const unsigned char *first = bytes;
+
+	return len >= 2 && (first[0] == 0x16 || first[0] == 0x15) && first[1] == 3;
+}
+
 /* Why a connection is closed by this side, in an event. */
 struct spokei_stream_blame {
 	const char *title; /* before the sentence, e.g. "page: " */
+	const char *why;   /* after it; NULL: the reason of the stream, if any */
 	const struct spoke_address *peer;
 	enum spoke_stat stat; /* one of the reasons, SPOKE_STAT_CLOSED_... */
 	int error;
