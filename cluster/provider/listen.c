@@ -61,6 +61,24 @@ static int open_place(struct spoke_provider *provider, const struct spokei_liste
 	return spokei_listen_group_open(provider->listeners, &at);
 }
 
+/* Reports once that an address is plain although the provider has the files of TLS: mostly tls = on
+ * was forgotten. */
+static void warn_of_plain(struct spoke_provider *provider, const struct spokei_listen_place *place)
+{
+	size_t last = spokei_listen_group_own(provider->listeners) - 1;
+	char text[SPOKEI_PLACES_SHOWN];
+
+	if (provider->told_plain || provider->tls == NULL || place->local || place->says_tls ||
+	    provider->tls_mode != SPOKEI_TLS_OFF)
+		return;
+	provider->told_plain = true;
+	spokei_listen_group_print(provider->listeners, last, text, sizeof(text));
+	spokei_event(provider->engine, SPOKE_EINVAL,
+		     "listen: %s is plain, although tls.cert is set; set tls = on, or write "
+		     "?tls=off after the address",
+		     text);
+}
+
 static int listen_at(struct spoke_provider *provider, const char *url)
 {
 	struct spokei_listen_place place;
@@ -90,6 +108,7 @@ static int listen_at(struct spoke_provider *provider, const char *url)
 		spokei_rules_free(provider->engine->env, place.rules);
 		return error;
 	}
+	warn_of_plain(provider, &place);
 	spokei_provider_warn(provider);
 	spokei_registration_changed(provider->registration);
 	return SPOKE_OK;

@@ -49,6 +49,7 @@ struct spoke_provider {
 	struct spokei_callers *callers;       /* the list of callers; NULL: all are let in */
 	uint64_t list_number;                 /* of the newest list of callers */
 	bool warned;                          /* an event has reported an open address */
+	bool told_plain;                      /* ... a plain one, although there is a certificate */
 	struct spokei_config_user file;
 	struct spokei_provider_texts *texts; /* copies */
 	char *texts_block;

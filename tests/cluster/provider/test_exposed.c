@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events about addresses of a provider with the files of TLS. */
+/* Events about addresses of a provider with the files of TLS: open to all hosts, or plain. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
 
+#include <spoke/config.h>
 #include <spoke/issue.h>
 #include <spoke/provider.h>
 #include <spoke/stats.h>
@@ -111,10 +112,50 @@ static void provider_that_requires_no_certificate_says_all_may_call(void **state
 	}
 }
 
+static void settings_of_tls_without_tls_have_an_event(void **state)
+{
+#define FILES "tls.cert = /provider.pem\ntls.key = /provider.key\n"
+	static const struct {
+		const char *file;
+		const char *parameters;
+		const char *event; /* NULL: none */
+	} rows[] = {
+		{ "tls.verify = required\n", "", "tls: tls.verify is set, but TLS is off" },
+		{ "tls.verify = none\n", "", "tls: tls.verify is set, but TLS is off" },
+		{ "tls.verify = auto\n", "", NULL },
+		{ "tls.ca = /ca.pem\n", "", "tls: tls.ca is set, but TLS is off" },
+		{ FILES, "",
+		  "listen: 10.0.0.1:20880 is plain, although tls.cert is set; set tls = on" },
+		{ FILES, "?tls=on", NULL },
+		{ FILES, "?tls=off", NULL },
+		{ "tls = on\n" FILES, "", NULL },
+	};
+	char text[8192];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spoke_provider_options options = { .config = NULL };
+		char file[256];
+
+		(void)snprintf(file, sizeof(file), "[provider]\n%s", rows[i].file);
+		spokei_vfiles_put(world.files, "a.conf", file);
+		assert_int_equal(spoke_config_load(&process.env, "a.conf", NULL, NULL,
+						   &options.config),
+				 0);
+		collect(&options, rows[i].parameters, text);
+		if (rows[i].event)
+			assert_non_null(strstr(text, rows[i].event));
+		else
+			assert_true(!strstr(text, "TLS is off") && !strstr(text, "is plain"));
+		spoke_config_free(options.config);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(provider_that_requires_no_certificate_says_all_may_call),
+		cmocka_unit_test(settings_of_tls_without_tls_have_an_event),
 	};
 
 	return cmocka_run_group_tests_name("exposed", tests, set_up, tear_down);
