@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes and ends the admin page of an engine: checks its options, listens, takes samples. */
 #include "cluster/admin/parts.h"
+#include "cluster/config/exposure.h"
 #include "cluster/config/places.h"
 #include "cluster/config/tls.h"
 #include "core/base/env.h"
@@ -267,13 +268,21 @@ static void warn(const struct spoke_admin *admin)
 {
 	const struct spoke_env *env = admin->engine->env;
 
-	if (admin->tls || admin->token_reads ||
-	    spokei_places_is_local(env, spokei_listener_address(admin->listener)))
+	const struct spokei_exposure of = {
+		.local = spokei_places_is_local(env, spokei_listener_address(admin->listener)),
+		.plain = admin->tls == NULL ||
+			 admin->http.stream == spokei_tls_or_plain(admin->tls),
+		.asks = admin->token_reads,
+		.verify = admin->tls ? spokei_tls_verifies(admin->tls) : SPOKE_TLS_VERIFY_DEFAULT,
+	};
+	enum spokei_exposed exposed = spokei_exposure_judge(&of);
+
+	if (exposed == SPOKEI_EXPOSED_NOT)
 		return;
 	spokei_event(admin->engine, SPOKE_OK,
-		     "page: all hosts that reach %s may read it, in plain text; use TLS, "
-		     "token_reads or an address of loopback to change that",
-		     admin->address);
+		     "page: all hosts that reach %s may read it%s, token_reads or an address of "
+		     "loopback to change that",
+		     admin->address, spokei_exposed_why(exposed));
 }
 
 static int open_admin(struct spoke_admin *admin, const struct spoke_address *address,

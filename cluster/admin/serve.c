@@ -372,6 +372,7 @@ static void viewer_closed(struct spokei_http_conn *conn)
 
 const struct spokei_http_up spokei_admin_up = {
 	.user_size = sizeof(struct spokei_viewer),
+	.title = "page: ",
 	.request = viewer_request,
 	.sent = viewer_sent,
 	.closed = viewer_closed,

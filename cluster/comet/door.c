@@ -427,6 +427,7 @@ static void door_closed(struct spokei_http_conn *http)
 }
 
 const struct spokei_http_up spokei_comet_up = {
+	.title = "comet: ",
 	.user_size = sizeof(struct spokei_comet_door),
 	.request = door_request,
 	.too_long = door_too_long,

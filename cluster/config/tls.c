@@ -70,7 +70,9 @@ static void fill(const struct spokei_tls_sources *sources, struct spokei_tls_opt
 		ret->peers = text_of(sources, own->peers, SPOKEI_KEY_TLS_PEERS);
 }
 
-/* Files of TLS without TLS are a mistake mostly, and a link would be plain without a word. */
+/* Files and rules of TLS without TLS are a mistake mostly, and a link would be plain without a
+ * word.
+ */
 static void tell_of_unused(struct spoke_engine *engine, const struct spokei_tls_sources *sources,
 			   const struct spokei_tls_options *options)
 {
@@ -79,6 +81,9 @@ static void tell_of_unused(struct spoke_engine *engine, const struct spokei_tls_
 			  : options->crl   ? "tls.crl"
 			  : options->peers ? "tls.peers"
 					   : NULL;
+
+	if (key == NULL && options->verify != SPOKE_TLS_VERIFY_DEFAULT)
+		key = "tls.verify";
 
 	if (key && sources->of_url == NULL)
 		spokei_event(engine, SPOKE_EINVAL, "tls: %s is set, but TLS is off; set tls = on",

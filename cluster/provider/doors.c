@@ -137,11 +137,6 @@ static bool has_callers(const struct spoke_provider *provider)
 	return false;
 }
 
-bool spokei_doors_guarded(const struct spoke_provider *provider)
-{
-	return spokei_listen_group_ruled(provider->listeners) || has_callers(provider);
-}
-
 /* Has requests judged if there is a list to judge them by. */
 static void set_judge(struct spoke_provider *provider)
 {
@@ -257,9 +252,12 @@ int spokei_doors_prepare(struct spoke_provider *provider, const char *service,
 	return error;
 }
 
-void spokei_doors_add(struct spoke_provider *provider, struct spokei_callers *callers)
+void spokei_doors_add(struct spoke_provider *provider, struct spokei_callers *callers, void *asked)
 {
-	service_at(provider->services->all.prev)->callers = callers;
+	struct spokei_service *service = service_at(provider->services->all.prev);
+
+	service->callers = callers;
+	service->asked = asked;
 	set_judge(provider);
 }
 

@@ -30,13 +30,11 @@ void spokei_doors_drop(struct spoke_provider *provider);
 void spokei_doors_drain(struct spoke_provider *provider);
 
 /* Makes the list of a service that is about to be added; *ret_callers is NULL if it has none.
- * Returns as spokei_doors_open(). spokei_doors_add() gives it to the service added last. */
+ * Returns as spokei_doors_open(). spokei_doors_add() gives it to the service added last, with what
+ * spokei_demands_add() has returned. */
 SPOKE_MUST_USE int spokei_doors_prepare(struct spoke_provider *provider, const char *service,
 					struct spokei_callers **ret_callers);
-void spokei_doors_add(struct spoke_provider *provider, struct spokei_callers *callers);
-
-/* Returns whether there is any list. */
-bool spokei_doors_guarded(const struct spoke_provider *provider);
+void spokei_doors_add(struct spoke_provider *provider, struct spokei_callers *callers, void *asked);
 
 /* Frees the lists. */
 void spokei_doors_close(struct spoke_provider *provider);

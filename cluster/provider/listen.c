@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The addresses at which a provider listens. */
 #include "cluster/config/places.h"
-#include "cluster/provider/doors.h"
 #include "cluster/provider/parts.h"
-#include "cluster/provider/proof.h"
 #include "cluster/provider/registration.h"
 #include "core/engine/engine.h"
 #include "core/text/option.h"
@@ -63,22 +61,21 @@ static int open_place(struct spoke_provider *provider, const struct spokei_liste
 	return spokei_listen_group_open(provider->listeners, &at);
 }
 
-/* Reports once that an address is open to all hosts, and how to change that. */
-static void warn(struct spoke_provider *provider, const struct spokei_listen_place *place,
-		 unsigned marks)
+/* Reports once that an address is plain although the provider has the files of TLS: mostly tls = on
+ * was forgotten. */
+static void warn_of_plain(struct spoke_provider *provider, const struct spokei_listen_place *place)
 {
-	const struct spoke_env *env = provider->engine->env;
+	size_t last = spokei_listen_group_own(provider->listeners) - 1;
 	char text[SPOKEI_PLACES_SHOWN];
 
-	if (provider->warned || marks & SPOKEI_PROVIDER_TLS || place->local || place->rules ||
-	    (provider->proof && spokei_demands_asks(&provider->proof->demands.own)) ||
-	    spokei_doors_guarded(provider))
+	if (provider->told_plain || provider->tls == NULL || place->local || place->says_tls ||
+	    provider->tls_mode != SPOKEI_TLS_OFF)
 		return;
-	provider->warned = true;
-	env->net->print(env->ctx, &place->address, text, sizeof(text));
-	spokei_event(provider->engine, SPOKE_OK,
-		     "listen: all hosts that reach %s may call, in plain text; set tls, "
-		     "allow.from, allow.callers or token to change that",
+	provider->told_plain = true;
+	spokei_listen_group_print(provider->listeners, last, text, sizeof(text));
+	spokei_event(provider->engine, SPOKE_EINVAL,
+		     "listen: %s is plain, although tls.cert is set; set tls = on, or write "
+		     "?tls=off after the address",
 		     text);
 }
 
@@ -111,7 +108,8 @@ static int listen_at(struct spoke_provider *provider, const char *url)
 		spokei_rules_free(provider->engine->env, place.rules);
 		return error;
 	}
-	warn(provider, &place, marks);
+	warn_of_plain(provider, &place);
+	spokei_provider_warn(provider);
 	spokei_registration_changed(provider->registration);
 	return SPOKE_OK;
 }

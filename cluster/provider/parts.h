@@ -51,6 +51,7 @@ struct spoke_provider {
 	struct spokei_callers *next_callers;  /* ... also those of services wait there */
 	uint64_t list_number;                 /* of the newest list of callers */
 	bool warned;                          /* an event has reported an open address */
+	bool told_plain;                      /* ... a plain one, although there is a certificate */
 	struct spokei_config_user file;
 	struct spokei_provider_texts *texts; /* copies */
 	char *texts_block;
@@ -89,6 +90,12 @@ void spokei_provider_serve(void *arg, struct spokei_conn *conn,
 /* Returns whether a method is not safe, and the caller may know that; see struct spokei_link. */
 bool spokei_provider_is_unsafe(void *provider, struct spokei_conn *conn,
 			       const struct spokei_message *message);
+
+/* --- exposed.c */
+
+/* Reports, once in the provider's life, that every host may call a service at one of its addresses.
+ * Call it after a change of either. */
+void spokei_provider_warn(struct spoke_provider *provider);
 
 /* --- events.c */
 

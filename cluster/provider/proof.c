@@ -108,32 +108,42 @@ static bool is_method(const struct spokei_message *message, const char *name)
 
 /* --- refusals */
 
-/* One line for each connection. */
-static void report(struct spoke_engine *engine, const struct spokei_conn *conn, const char *text)
+/* Writes the sentence about a service; no name stands for the provider. */
+static void write_sentence(struct spoke_span service, char *text, size_t size)
 {
+	char name[NAME_TEXT];
+
+	(void)spokei_log_escape_end(name, sizeof(name), service.data, service.len);
+	(void)snprintf(text, size, "no or bad credentials for %s", *name ? name : "this provider");
+}
+
+/* One line for each connection. */
+static void report(struct spoke_engine *engine, const struct spokei_conn *conn,
+		   struct spoke_span service)
+{
+	char text[SPOKEI_GATE_TEXT];
 	char peer[ADDRESS_TEXT];
 
 	if (conn->refusals > 1)
 		return;
+	write_sentence(service, text, sizeof(text));
 	engine->env->net->print(engine->env->ctx, &conn->peer, peer, sizeof(peer));
 	spokei_log(engine->log, SPOKE_LOG_WARN, "proof", SPOKEI_LOG_AUTH, engine->begin_ns,
 		   "%s: %s", peer, text);
 }
 
-/* The caller learns neither the mistake nor the remedy. */
+/* The caller learns neither the mistake nor the remedy, and no name that it has not sent: a request
+ * without one is for the default service, which the log names. */
 static struct spoke_filter_verdict refuse(const struct spokei_proof *proof,
-					  struct spokei_conn *conn, struct spoke_span service,
-					  char *text)
+					  struct spokei_conn *conn,
+					  const struct spokei_message *message,
+					  struct spoke_span service, char *text)
 {
-	char name[NAME_TEXT];
-
-	(void)spokei_log_escape_end(name, sizeof(name), service.data, service.len);
-	(void)snprintf(text, SPOKEI_GATE_TEXT, "no or bad credentials for %s",
-		       *name ? name : "this provider");
+	write_sentence(message->service, text, SPOKEI_GATE_TEXT);
 	spokei_count(proof->demands.engine, SPOKE_STAT_REFUSED_CREDENTIALS);
 	conn->refusals++;
 	conn->dismissed |= conn->refusals >= proof->settings->auth_failures_max;
-	report(proof->demands.engine, conn, text);
+	report(proof->demands.engine, conn, service);
 	return (struct spoke_filter_verdict){
 		.step = SPOKE_FILTER_REFUSE,
 		.error = SPOKE_EFORBIDDEN,
@@ -182,7 +192,8 @@ static struct spoke_filter_verdict take_token(const struct spokei_proof *proof,
 	uint64_t number;
 
 	if (error == SPOKE_EINVAL)
-		return refuse(proof, conn, request->service->name, request->refusal);
+		return refuse(proof, conn, request->message, request->service->name,
+			      request->refusal);
 	if (error == SPOKE_OK && has_token(&proof->demands.own, conn, request->message, &number))
 		error = spokei_conn_prove(conn, spokei_digest_print(conn->shown));
 	return error ? refuse_for_memory() : go_on();
@@ -210,7 +221,7 @@ static struct spoke_filter_verdict before_request(void *arg, const struct spoke_
 		return go_on();
 	if (!has_token(credentials, conn, message, &number) ||
 	    !has_signature(proof, credentials, request->service, message))
-		return refuse(proof, conn, request->service->name, request->refusal);
+		return refuse(proof, conn, message, request->service->name, request->refusal);
 	if (credentials->signs)
 		number ^= credentials->access_print;
 	if (SPOKEI_UNLIKELY(!is_noted(conn, number)) && spokei_conn_prove(conn, number))
@@ -229,7 +240,7 @@ bool spokei_proof_lets_know(void *arg, struct spokei_conn *conn,
 		return true;
 	if (!proof->demands.own.signs && has_token(&proof->demands.own, conn, message, &number))
 		return true;
-	*ret_verdict = refuse(proof, conn, message->service, text);
+	*ret_verdict = refuse(proof, conn, message, message->service, text);
 	return false;
 }
 

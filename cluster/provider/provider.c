@@ -404,11 +404,10 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 		spokei_callers_free(provider->engine->env, callers);
 		return error;
 	}
-	spokei_doors_add(provider, callers);
-	spoke_container_of(provider->services->all.prev, struct spokei_service, node)->asked =
-		asked;
+	spokei_doors_add(provider, callers, asked);
 	if (provider->file.config)
 		spokei_provider_limit(provider);
+	spokei_provider_warn(provider);
 	spokei_registration_changed(provider->registration);
 	return SPOKE_OK;
 }

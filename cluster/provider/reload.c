@@ -105,6 +105,7 @@ static void take(struct spokei_config_user *user)
 		spokei_registration_renew(provider->registration);
 	spokei_provider_limit(provider);
 	spokei_doors_take(provider);
+	spokei_provider_warn(provider);
 	spokei_registration_changed(provider->registration);
 }
 

@@ -38,20 +38,31 @@ static void log_refused(const struct spokei_conn *conn, const char *service, con
 		   "%s (%s) may not call %s: allow.callers", peer, caller, service);
 }
 
-/* Makes the verdict on a caller that is not let in; its text is in `text`. */
-static struct spoke_filter_verdict refuse(const struct spokei_conn *conn, struct spoke_span service,
-					  bool is_new, char *text)
+/* Writes the name of a service, escaped; no name stands for the provider. */
+static void show_service(struct spoke_span service, char shown[NAME_SHOWN])
+{
+	(void)spokei_log_escape_end(shown, NAME_SHOWN, service.data, service.len);
+	if (*shown == '\0')
+		(void)snprintf(shown, NAME_SHOWN, "the provider");
+}
+
+/* Makes the verdict on a caller that is not let in; its text is in `text`. The caller learns no
+ * name that it has not sent: a request without one is for the default service, which the log names.
+ */
+static struct spoke_filter_verdict refuse(const struct spokei_conn *conn,
+					  const struct spokei_message *message,
+					  struct spoke_span service, bool is_new, char *text)
 {
 	char caller[NAME_SHOWN];
 	char name[NAME_SHOWN];
 
 	show_caller(conn, caller);
-	(void)spokei_log_escape_end(name, sizeof(name), service.data, service.len);
+	show_service(service, name);
 	if (is_new)
 		log_refused(conn, name, caller);
 	spokei_count(conn->stream.engine, SPOKE_STAT_REFUSED_CALLER);
-	(void)snprintf(text, SPOKEI_GATE_TEXT, "%s does not let %s call it",
-		       *name ? name : "the provider", caller);
+	show_service(message->service, name);
+	(void)snprintf(text, SPOKEI_GATE_TEXT, "%s does not let %s call it", name, caller);
 	return (struct spoke_filter_verdict){
 		.step = SPOKE_FILTER_REFUSE,
 		.error = SPOKE_EFORBIDDEN,
@@ -68,7 +79,8 @@ struct spoke_filter_verdict spokei_callers_judge(void *arg, const struct spoke_r
 	if (spokei_callers_let_in(*callers, request->conn, &is_new) &&
 	    spokei_callers_let_in(request->service->callers, request->conn, &is_new))
 		return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
-	return refuse(request->conn, request->service->name, is_new, request->refusal);
+	return refuse(request->conn, request->message, request->service->name, is_new,
+		      request->refusal);
 }
 
 bool spokei_callers_lets_know(void *arg, struct spokei_conn *conn,
@@ -80,7 +92,7 @@ bool spokei_callers_lets_know(void *arg, struct spokei_conn *conn,
 
 	if (*callers == NULL || spokei_callers_let_in(*callers, conn, &is_new))
 		return true;
-	*ret_verdict = refuse(conn, message->service, is_new, text);
+	*ret_verdict = refuse(conn, message, message->service, is_new, text);
 	return false;
 }
 

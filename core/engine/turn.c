@@ -25,6 +25,7 @@ static enum spokei_log_class log_class_of(int error)
 	case SPOKE_EPROTOCOL:
 		return SPOKEI_LOG_PEER;
 	case SPOKE_EFORBIDDEN:
+	case SPOKE_EHANDSHAKE:
 		return SPOKEI_LOG_AUTH;
 	case SPOKE_ERESOLVE:
 	case SPOKE_ECONNECT:

@@ -64,4 +64,18 @@ static inline bool spokei_range_has(const struct spokei_range *range,
 		((machine->low ^ range->base.low) & range->low_mask)) == 0;
 }
 
+/* Returns whether the range contains all IPv4 or all IPv6 addresses. */
+static inline bool spokei_range_is_whole(const struct spokei_range *range)
+{
+	const struct spokei_machine first = { .kind = range->base.kind };
+	const struct spokei_machine last = {
+		.kind = range->base.kind,
+		.high = range->base.kind == SPOKEI_MACHINE_V6 ? UINT64_MAX : 0,
+		.low = range->base.kind == SPOKEI_MACHINE_V6 ? UINT64_MAX : UINT32_MAX,
+	};
+
+	return range->base.kind != SPOKEI_MACHINE_UNIX && spokei_range_has(range, &first) &&
+	       spokei_range_has(range, &last);
+}
+
 #endif

@@ -192,6 +192,17 @@ void spokei_callers_free(const struct spoke_env *env, struct spokei_callers *cal
 		spokei_free(env, callers, 1, callers->size);
 }
 
+bool spokei_callers_limit_hosts(const struct spokei_callers *callers)
+{
+	for (size_t i = 0; callers && i < callers->count; i++) {
+		const struct spokei_caller_rule *rule = &callers->rules[i];
+
+		if (rule->kind == SPOKEI_CALLER_ADDRESS && spokei_range_is_whole(&rule->range))
+			return false;
+	}
+	return callers != NULL;
+}
+
 bool spokei_callers_ask_address(const struct spokei_callers *callers)
 {
 	for (size_t i = 0; callers && i < callers->count; i++)

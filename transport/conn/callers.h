@@ -60,6 +60,11 @@ void spokei_callers_free(const struct spoke_env *env, struct spokei_callers *cal
 /* Returns whether an entry asks for the address of the caller. `callers` may be NULL. */
 bool spokei_callers_ask_address(const struct spokei_callers *callers);
 
+/* Returns whether the list shuts out any host: a range of all addresses lets in every one. NULL:
+ * no.
+ */
+bool spokei_callers_limit_hosts(const struct spokei_callers *callers);
+
 /* Returns whether the list fits a peer; `identity` may be NULL. */
 bool spokei_callers_fit(const struct spokei_callers *callers, const struct spoke_env *env,
 			const struct spokei_identity *identity, const struct spoke_address *peer);

@@ -324,4 +324,8 @@ void spokei_conn_close(struct spokei_conn *conn, int error);
 /* Closes with an error: counts the reason and reports it as an event. */
 void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error);
 
+/* The same, with a reason after it; NULL: that of the stream. */
+void spokei_conn_blame_for(struct spokei_conn *conn, enum spoke_stat stat, int error,
+			   const char *why);
+
 #endif

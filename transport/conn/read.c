@@ -25,7 +25,17 @@
 /* Reads of bytes that a stream holds, in one turn: other connections wait meanwhile. */
 #define PENDING_READS 8u
 
-static void end_broken(struct spokei_conn *conn)
+/* Returns why bytes that no message begins with are there; NULL: unknown. */
+static const char *why_broken(const struct spokei_conn *conn, const struct spoke_span *bytes)
+{
+	if (conn->heard || conn->stream.kind->veiled ||
+	    !spokei_stream_begins_tls(bytes->data, bytes->len))
+		return NULL;
+	return conn->stream.accepted ? "it speaks TLS; set tls=on or tls=optional here"
+				     : "it speaks TLS; set tls=on here";
+}
+
+static void end_broken(struct spokei_conn *conn, const struct spoke_span *bytes)
 {
 	switch (conn->in.error) {
 	case SPOKE_ENOMEM:
@@ -35,7 +45,8 @@ static void end_broken(struct spokei_conn *conn)
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_LARGE, SPOKE_EPROTOCOL);
 		return;
 	default:
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL);
+		spokei_conn_blame_for(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL,
+				      why_broken(conn, bytes));
 	}
 }
 
@@ -81,7 +92,7 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span *bytes)
 			spokei_conn_deliver(conn, &message, conn->in.error);
 			break;
 		case SPOKEI_INTAKE_BROKEN:
-			end_broken(conn);
+			end_broken(conn, bytes);
 			return any;
 		}
 		any = true;

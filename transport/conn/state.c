@@ -4,7 +4,6 @@
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
-#define ADDRESS_TEXT 160u
 #define KEEPALIVE_NS UINT64_C(60000000000) /* for wires without heartbeats */
 
 static const unsigned legal_moves[] = {
@@ -89,28 +88,25 @@ void spokei_conn_close(struct spokei_conn *conn, int error)
 	spokei_engine_soon(engine, &conn->reap);
 }
 
-void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error)
+void spokei_conn_blame_for(struct spokei_conn *conn, enum spoke_stat stat, int error,
+			   const char *why)
 {
-	struct spoke_engine *engine = spokei_conn_engine(conn);
-	enum spoke_event_user user = SPOKE_EVENT_OF_NONE;
-	char peer[ADDRESS_TEXT] = "";
-	const char *why = NULL;
+	const struct spokei_stream_blame blame = {
+		.title = "",
+		.why = why,
+		.peer = &conn->peer,
+		.stat = stat,
+		.error = error,
+		.events = &conn->link->blames,
+	};
 
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	if (stat == SPOKE_STAT_CLOSED_SILENT || stat == SPOKE_STAT_CLOSED_IDLE)
-		user = SPOKE_EVENT_OF_HEARTBEAT;
-	spokei_count(engine, stat);
-	if (stat != SPOKE_STAT_CLOSED_BY_PEER &&
-	    spokei_bucket_take(&conn->link->blames, 1, engine->begin_ns)) {
-		engine->env->net->print(engine->env->ctx, &conn->peer, peer, sizeof(peer));
-		if (stat == SPOKE_STAT_CLOSED_HANDSHAKE || stat == SPOKE_STAT_CLOSED_PROTOCOL)
-			why = spokei_stream_why(&conn->stream);
-		if (stat == SPOKE_STAT_CLOSED_HANDSHAKE && why == NULL)
-			why = "it was not over in time";
-		spokei_event_of(engine, user, error, "connection of %s closed %s%s%s", peer,
-				spoke_stat_sentence(stat) + strlen("... "), why ? ": " : "",
-				why ? why : "");
-	}
+	spokei_stream_blame(&conn->stream, &blame);
 	spokei_conn_close(conn, error);
+}
+
+void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error)
+{
+	spokei_conn_blame_for(conn, stat, error, NULL);
 }

@@ -301,21 +301,16 @@ static bool has_worked(const struct spokei_connector *connector, const struct sp
 static void connection_lost(struct spokei_connector *connector, const struct spokei_conn *conn,
 			    int error)
 {
-	struct spoke_engine *engine = connector->engine;
 	struct spoke_link_event news = { .change = SPOKE_LINK_CLOSED, .error = error };
-	char text[ADDRESS_TEXT];
 
 	if (spokei_conn_suspect(conn) || error == SPOKE_ESILENT)
 		connector->suspected = true;
 	connector->shuns_path = connector->by_path && !conn->answered;
 	if (has_worked(connector, conn, error))
 		connector->failures = 0;
-	spokei_connector_print(connector, conn, text, sizeof(text));
 	if (error == SPOKE_ESILENT)
 		news.user = SPOKE_EVENT_OF_HEARTBEAT;
-	spokei_event_of(engine, news.user, error, "lost the connection to %s%s; connects %s",
-			spokei_connector_shown(text), connector->heard ? "" : ", which never spoke",
-			connector->retired ? "no more" : "anew");
+	spokei_connector_report_loss(connector, conn, &news);
 	if (error == SPOKE_EHANDSHAKE)
 		spokei_connector_complain_of_stream(connector, conn);
 	if (!spokei_connector_announce(connector, &news))

@@ -37,6 +37,7 @@ struct spokei_connector {
 	bool suspected;           /* the last peer was silent, and none has answered since */
 	bool retired;             /* makes no new connections */
 	bool complained;          /* this series of failures was logged */
+	bool hinted;              /* ... with the question whether the peer expects TLS */
 	bool by_path;             /* the present attempt or connection leads to `local` */
 	bool path_failed;         /* ... the last attempt of that kind has failed, and was logged */
 	bool shuns_path;          /* ... the last connection of that kind has brought no answer */
@@ -97,6 +98,12 @@ void spokei_connector_print(const struct spokei_connector *connector,
 
 /* The function of the task `news`. */
 void spokei_connector_news(struct spokei_task *task);
+
+/* Logs the end of an open connection, which `news` describes. A plain connection that ends before
+ * the peer has sent a byte raises a question, once until a peer has sent a message. */
+void spokei_connector_report_loss(struct spokei_connector *connector,
+				  const struct spokei_conn *conn,
+				  const struct spoke_link_event *news);
 
 /* Logs once why attempts fail, until a peer has sent a message; counters have the number. */
 SPOKEI_PRINTF(3, 4)

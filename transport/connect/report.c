@@ -15,6 +15,8 @@
 #include <string.h>
 
 #define REASON_TEXT 160u
+#define ADDRESS_TEXT 160u
+#define QUESTION "; does it expect TLS (tls=on here), or deny this host?"
 #define NAME_TEXT 16u /* bytes of the name of an error, in brackets */
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -141,6 +143,16 @@ void spokei_connector_news(struct spokei_task *task)
 		spokei_connector_announce_pause(connector);
 }
 
+/* Keeps why there is no connection, for the calls that fail until the peer has sent a message. */
+static void set_reason(struct spokei_connector *connector, const char *text)
+{
+	connector->reason_at = (uint32_t)snprintf(connector->reason, sizeof(connector->reason),
+						  "%s: ",
+						  spokei_connector_shown(connector->place.name));
+	(void)snprintf(connector->reason + connector->reason_at,
+		       sizeof(connector->reason) - connector->reason_at, "%s", text);
+}
+
 void spokei_connector_complain(struct spokei_connector *connector, int error, const char *format,
 			       ...)
 {
@@ -150,11 +162,7 @@ void spokei_connector_complain(struct spokei_connector *connector, int error, co
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	connector->reason_at = (uint32_t)snprintf(connector->reason, sizeof(connector->reason),
-						  "%s: ",
-						  spokei_connector_shown(connector->place.name));
-	(void)snprintf(connector->reason + connector->reason_at,
-		       sizeof(connector->reason) - connector->reason_at, "%s", text);
+	set_reason(connector, text);
 	if (connector->complained)
 		return;
 	connector->complained = true;
@@ -245,12 +253,49 @@ void spokei_connector_complain_of_time(struct spokei_connector *connector)
 					  connector->connect_ns / NS_PER_MS);
 }
 
+/* Returns whether the peer may have got a byte: of a request, or of the heartbeat that begins a
+ * connection, if that waits no more. */
+static bool has_sent(const struct spokei_conn *conn)
+{
+	return conn->out.sent > 0 ||
+	       (conn->wire->probes && spokei_buffer_len(&conn->out.control) == 0);
+}
+
+/* Returns whether the peer of a plain connection may have closed it for its first bytes: one that
+ * expects TLS answers nothing, and neither does one that denies this host. */
+static bool was_left_unheard(const struct spokei_conn *conn, int error)
+{
+	return error == SPOKE_ELOST && conn->stream.kind == &spokei_stream_socket &&
+	       has_sent(conn) && !conn->heard && !spokei_intake_begun(&conn->in);
+}
+
+void spokei_connector_report_loss(struct spokei_connector *connector,
+				  const struct spokei_conn *conn,
+				  const struct spoke_link_event *news)
+{
+	const char *question = "";
+	char text[ADDRESS_TEXT];
+
+	if (was_left_unheard(conn, news->error)) {
+		set_reason(connector,
+			   "the peer ended the connection before it sent a byte" QUESTION);
+		question = connector->hinted ? "" : QUESTION;
+		connector->hinted = true;
+	}
+	spokei_connector_print(connector, conn, text, sizeof(text));
+	spokei_event_of(connector->engine, news->user, news->error,
+			"lost the connection to %s%s; connects %s%s", spokei_connector_shown(text),
+			connector->heard ? "" : ", which never spoke",
+			connector->retired ? "no more" : "anew", question);
+}
+
 /* --- its connection */
 
 void spokei_connector_heard(struct spokei_connector *connector)
 {
 	connector->heard = true;
 	connector->complained = false;
+	connector->hinted = false;
 	connector->reason[0] = '\0';
 	connector->reason_at = 0;
 }

@@ -8,6 +8,7 @@
 #ifndef SPOKEI_TRANSPORT_HTTP_CONNECTION_H
 #define SPOKEI_TRANSPORT_HTTP_CONNECTION_H
 
+#include "core/base/pace.h"
 #include "timer/base.h"
 
 #include <spoke/env.h>
@@ -31,6 +32,8 @@ struct spokei_stream_kind;
  */
 struct spokei_http_up {
 	size_t user_size; /* bytes of spokei_http_user() */
+	/* Before events about connections, e.g. "page: ". NULL: nothing. */
+	const char *title;
 	/* A complete request has arrived; it is borrowed for the call. The user responds here, or
 	 * later. */
 	void (*request)(struct spokei_http_conn *conn, const struct spokei_http_request *request);
@@ -72,6 +75,7 @@ struct spokei_http_server {
 	uint32_t stream_count;
 	uint32_t reading_count; /* connections whose request is incomplete */
 	unsigned timer_class;
+	struct spokei_bucket blames; /* events of connections that this side closes */
 };
 
 /* Initialises a server without connections. Returns 0, or SPOKE_ELIMIT: the engine's wheel has no

@@ -34,6 +34,21 @@ void spokei_http_watch(struct spokei_http_conn *conn, bool output)
 	spokei_stream_watch(&conn->stream, io);
 }
 
+void spokei_http_blame(struct spokei_http_conn *conn, enum spoke_stat stat, int error)
+{
+	const char *title = conn->server->up->title;
+	const struct spokei_stream_blame blame = {
+		.title = title ? title : "",
+		.peer = &conn->peer,
+		.stat = stat,
+		.error = error,
+		.events = &conn->server->blames,
+	};
+
+	spokei_stream_blame(&conn->stream, &blame);
+	spokei_http_close(conn);
+}
+
 bool spokei_http_open(struct spokei_http_conn *conn)
 {
 	int status = conn->stream.kind->open(&conn->stream);
@@ -41,6 +56,8 @@ bool spokei_http_open(struct spokei_http_conn *conn)
 	conn->open = status == 0;
 	if (status == 0 || status == SPOKEI_STREAM_MORE || spokei_http_waits(status))
 		spokei_http_watch(conn, false);
+	else if (status == -EPROTO)
+		spokei_http_blame(conn, SPOKE_STAT_CLOSED_HANDSHAKE, SPOKE_EHANDSHAKE);
 	else
 		spokei_http_close(conn);
 	return conn->open;

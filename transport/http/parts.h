@@ -77,6 +77,9 @@ size_t spokei_http_size(const struct spokei_http_server *server);
 /* Frees a connection; the function of conn->bury. */
 void spokei_http_bury(struct spokei_task *task);
 
+/* Closes a connection because of its peer, counts the reason and reports it. */
+void spokei_http_blame(struct spokei_http_conn *conn, enum spoke_stat stat, int error);
+
 /* Takes a connection off the lists of its server. */
 void spokei_http_leave(struct spokei_http_conn *conn);
 

@@ -5,6 +5,7 @@
 #include "transport/http/request.h"
 #include "transport/http/response.h"
 
+#define BAD_REQUEST 400
 #define TOO_LONG 413
 
 /* `verdict`: the result of spokei_http_read(), or the status of an error. */
@@ -48,6 +49,24 @@ static void go_on(struct spokei_http_conn *conn)
 		spokei_http_close(conn);
 }
 
+static const struct spokei_http_request unknown = { .method = SPOKEI_HTTP_OTHER };
+
+/* Reports a client that wants TLS, and answers in plain text. */
+static void refuse_tls(struct spokei_http_conn *conn)
+{
+	struct spokei_http_server *server = conn->server;
+	char peer[SPOKEI_HTTP_ADDRESS];
+
+	if (spokei_bucket_take(&server->blames, 1, server->engine->begin_ns)) {
+		spokei_http_peer(conn, peer);
+		spokei_event(server->engine, SPOKE_EPROTOCOL,
+			     "%s%s speaks TLS, but plain HTTP is served here; use http:// there, "
+			     "or serve https:// here",
+			     server->up->title ? server->up->title : "", peer);
+	}
+	serve(conn, BAD_REQUEST, &unknown);
+}
+
 static void take(struct spokei_http_conn *conn, const unsigned char *bytes, size_t len)
 {
 	struct spokei_http_request request;
@@ -55,6 +74,11 @@ static void take(struct spokei_http_conn *conn, const unsigned char *bytes, size
 
 	if (spokei_buffer_append(&conn->in, bytes, len)) {
 		spokei_http_close(conn);
+		return;
+	}
+	if (!conn->stream.layered &&
+	    spokei_stream_begins_tls(spokei_buffer_data(&conn->in), spokei_buffer_len(&conn->in))) {
+		refuse_tls(conn);
 		return;
 	}
 	if (spokei_buffer_len(&conn->in) < conn->whole)
@@ -89,6 +113,11 @@ static void read_some(struct spokei_http_conn *conn)
 			take(conn, scratch, (size_t)got);
 		else
 			conn->surplus = true;
+		return;
+	}
+	/* E.g. the peer refuses this side's certificate, or bytes were changed. */
+	if (got == -EPROTO) {
+		spokei_http_blame(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL);
 		return;
 	}
 	/* A peer that has ended its side after the request still reads the response. */
@@ -140,14 +169,31 @@ void spokei_http_ready(struct spoke_watch *watch, unsigned io)
 		spokei_http_flush(conn);
 }
 
+/* The time of a connection whose stream is not open is over. Where the first byte decides, a peer
+ * that has sent none has begun no handshake. */
+static void end_unopened(struct spokei_http_conn *conn)
+{
+	if (conn->stream.kind->patient && conn->stream.state == NULL) {
+		spokei_http_close(conn);
+		return;
+	}
+	/* With a reason it had failed before. */
+	if (spokei_stream_why(&conn->stream) == NULL)
+		spokei_count(conn->server->engine, SPOKE_STAT_HANDSHAKES_LATE);
+	spokei_http_blame(conn, SPOKE_STAT_CLOSED_HANDSHAKE, SPOKE_EHANDSHAKE);
+}
+
 /* The time of the present state is over. Input that has arrived in time is read first. */
 void spokei_http_due(struct spoke_timer *timer, void *arg)
 {
-	static const struct spokei_http_request unknown = { .method = SPOKEI_HTTP_OTHER };
 	struct spokei_http_conn *conn = spoke_container_of(timer, struct spokei_http_conn, timer);
 
 	(void)arg;
-	if (conn->state != SPOKEI_HTTP_READING || !conn->open) {
+	if (!conn->open) {
+		end_unopened(conn);
+		return;
+	}
+	if (conn->state != SPOKEI_HTTP_READING) {
 		spokei_http_close(conn);
 		return;
 	}

@@ -5,6 +5,8 @@
 #include "transport/http/parts.h"
 #include "transport/http/request.h"
 
+#define BLAMES 10u /* events a second */
+
 int spokei_http_server_init(struct spokei_http_server *server, struct spoke_engine *engine,
 			    const struct spokei_http_up *up,
 			    const struct spokei_http_limits *limits)
@@ -23,6 +25,7 @@ int spokei_http_server_init(struct spokei_http_server *server, struct spoke_engi
 	if (server->limits.linger_ns == 0)
 		server->limits.linger_ns = SPOKEI_HTTP_LINGER_NS;
 	SPOKE_ASSERT(SPOKEI_HTTP_HEAD_MAX + server->limits.body_max <= SPOKEI_ENGINE_SCRATCH);
+	server->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
 	spokei_list_init(&server->conns);
 	spokei_list_init(&server->streams);
 	return spokei_engine_class(engine, "http", spokei_http_due, &server->timer_class);

@@ -81,9 +81,9 @@ enum spokei_rules_verdict spokei_listen_group_judge(const struct spokei_listen_g
 	return spokei_admit_again(group->engine->env, group->rules, peer, user);
 }
 
-bool spokei_listen_group_ruled(const struct spokei_listen_group *group)
+const struct spokei_rules *spokei_listen_group_rules(const struct spokei_listen_group *group)
 {
-	return group->rules != NULL;
+	return group->rules;
 }
 
 void spokei_listen_group_rule(struct spokei_listen_group *group, struct spokei_rules *rules)
@@ -300,6 +300,13 @@ unsigned spokei_listen_group_marks(const struct spokei_listen_group *group, size
 {
 	SPOKE_ASSERT(index < spokei_listen_group_count(group));
 	return spokei_listener_marks(group->listeners[index]);
+}
+
+const struct spokei_rules *spokei_listen_group_rules_at(const struct spokei_listen_group *group,
+							size_t index)
+{
+	SPOKE_ASSERT(index < spokei_listen_group_count(group));
+	return spokei_listener_rules(group->listeners[index]);
 }
 
 void spokei_listen_group_print(const struct spokei_listen_group *group, size_t index, char *text,

@@ -62,8 +62,11 @@ SPOKE_MUST_USE int spokei_listen_group_open(struct spokei_listen_group *group,
  * connect. Connections that exist stay. */
 void spokei_listen_group_rule(struct spokei_listen_group *group, struct spokei_rules *rules);
 
-/* Returns whether the group has rules of its own. */
-bool spokei_listen_group_ruled(const struct spokei_listen_group *group);
+/* Returns the rules of all addresses of the group, and those that an address has in addition; NULL:
+ * there are none. */
+const struct spokei_rules *spokei_listen_group_rules(const struct spokei_listen_group *group);
+const struct spokei_rules *spokei_listen_group_rules_at(const struct spokei_listen_group *group,
+							size_t index);
 
 /* Checks a connection that exists by the rules of the group; `user`: NULL, or uid and gid of a peer
  * at a unix socket. */

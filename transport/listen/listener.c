@@ -354,6 +354,11 @@ static void listener_ready(struct spoke_watch *ready, unsigned io)
 		    SPOKEI_LISTENER_BUDGET);
 }
 
+const struct spokei_rules *spokei_listener_rules(const struct spokei_listener *listener)
+{
+	return listener->rules;
+}
+
 unsigned spokei_listener_marks(const struct spokei_listener *listener)
 {
 	return listener->marks;

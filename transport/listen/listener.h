@@ -74,6 +74,9 @@ void spokei_listener_divert(struct spokei_listener *listener, spokei_divert dive
 void spokei_listener_admit(struct spokei_listener *listener, spokei_admit admit,
 			   struct spokei_rules *rules);
 
+/* Returns these rules. */
+const struct spokei_rules *spokei_listener_rules(const struct spokei_listener *listener);
+
 /* Returns the marks of the address. */
 unsigned spokei_listener_marks(const struct spokei_listener *listener);
 

@@ -176,6 +176,19 @@ void spokei_rules_free(const struct spoke_env *env, struct spokei_rules *rules)
 		spokei_free(env, rules, 1, rules->size);
 }
 
+bool spokei_rules_limit_hosts(const struct spokei_rules *rules)
+{
+	if (rules == NULL)
+		return false;
+	for (size_t i = 0; i < rules->deny_count; i++)
+		if (rules->deny[i].base.kind != SPOKEI_MACHINE_UNIX)
+			return true;
+	for (size_t i = 0; i < rules->allow_count; i++)
+		if (spokei_range_is_whole(&rules->allow[i]))
+			return false;
+	return rules->allow_count > 0;
+}
+
 const char *spokei_rules_list_name(enum spokei_rules_verdict verdict)
 {
 	static const char *const names[] = {

@@ -47,6 +47,10 @@ SPOKE_MUST_USE int spokei_rules_copy(const struct spoke_env *env, const struct s
 /* NULL is fine. */
 void spokei_rules_free(const struct spoke_env *env, struct spokei_rules *rules);
 
+/* Returns whether the rules shut out any host: lists about unix sockets alone do not, and neither
+ * does an allow.from with a range of all addresses. NULL: no. */
+bool spokei_rules_limit_hosts(const struct spokei_rules *rules);
+
 /* The verdict on a peer, and the list that it follows from. */
 enum spokei_rules_verdict {
 	SPOKEI_RULES_ADMIT,

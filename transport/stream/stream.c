@@ -2,6 +2,12 @@
 /* The common part of all kinds of streams. */
 #include "transport/stream/stream.h"
 
+#include "core/base/pace.h"
+
+#include <string.h>
+
+#define ADDRESS_TEXT 160u
+
 void spokei_stream_init(struct spokei_stream *stream, struct spoke_engine *engine,
 			const struct spokei_stream_kind *kind, int fd,
 			void (*ready)(struct spoke_watch *watch, unsigned io))
@@ -26,4 +32,29 @@ void spokei_stream_close(struct spokei_stream *stream)
 	stream->state = NULL;
 	env->net->close(env->ctx, stream->watch.fd);
 	stream->watch.fd = -1;
+}
+
+void spokei_stream_blame(const struct spokei_stream *stream,
+			 const struct spokei_stream_blame *blame)
+{
+	const bool of_handshake = blame->stat == SPOKE_STAT_CLOSED_HANDSHAKE;
+	enum spoke_event_user user = SPOKE_EVENT_OF_NONE;
+	struct spoke_engine *engine = stream->engine;
+	char peer[ADDRESS_TEXT] = "";
+	const char *why = blame->why;
+
+	spokei_count(engine, blame->stat);
+	if (blame->stat == SPOKE_STAT_CLOSED_BY_PEER ||
+	    !spokei_bucket_take(blame->events, 1, engine->begin_ns))
+		return;
+	if (blame->stat == SPOKE_STAT_CLOSED_SILENT || blame->stat == SPOKE_STAT_CLOSED_IDLE)
+		user = SPOKE_EVENT_OF_HEARTBEAT;
+	engine->env->net->print(engine->env->ctx, blame->peer, peer, sizeof(peer));
+	if (why == NULL && (of_handshake || blame->stat == SPOKE_STAT_CLOSED_PROTOCOL))
+		why = spokei_stream_why(stream);
+	if (of_handshake && why == NULL)
+		why = "it was not over in time";
+	spokei_event_of(engine, user, blame->error, "%sconnection of %s closed %s%s%s",
+			blame->title, peer, spoke_stat_sentence(blame->stat) + strlen("... "),
+			why ? ": " : "", why ? why : "");
 }

@@ -17,8 +17,10 @@
 
 #define SPOKEI_STREAM_MORE 1
 
+struct spoke_address;
 struct spoke_span;
 struct spoke_tls_info;
+struct spokei_bucket;
 struct spokei_stream;
 
 /*
@@ -196,6 +198,30 @@ static inline const char *spokei_stream_why(const struct spokei_stream *stream)
 {
 	return stream->kind->why ? stream->kind->why(stream) : NULL;
 }
+
+/* Returns whether the first bytes of a peer begin a record of TLS, of a handshake or an alert. No
+ * wire begins like that. */
+static inline bool spokei_stream_begins_tls(const void *bytes, size_t len)
+{
+	const unsigned char *first = bytes;
+
+	return len >= 2 && (first[0] == 0x16 || first[0] == 0x15) && first[1] == 3;
+}
+
+/* Why a connection is closed by this side, in an event. */
+struct spokei_stream_blame {
+	const char *title; /* before the sentence, e.g. "page: " */
+	const char *why;   /* after it; NULL: the reason of the stream, if any */
+	const struct spoke_address *peer;
+	enum spoke_stat stat; /* one of the reasons, SPOKE_STAT_CLOSED_... */
+	int error;
+	struct spokei_bucket *events; /* limits the events of all connections of an owner */
+};
+
+/* Counts the reason and reports it, with that of the stream. Call it before spokei_stream_close().
+ * A peer that ends its connection itself is counted only. */
+void spokei_stream_blame(const struct spokei_stream *stream,
+			 const struct spokei_stream_blame *blame);
 
 /* Closes the stream and the descriptor; a second time does nothing. */
 void spokei_stream_close(struct spokei_stream *stream);

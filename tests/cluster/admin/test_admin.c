@@ -293,6 +293,28 @@ static void page_that_any_host_may_read_says_so(void **state)
 	spoke_admin_free(admin);
 }
 
+static unsigned count_events(const char *words)
+{
+	struct spoke_event event = { .number = 0 };
+	unsigned count = 0;
+
+	while (spoke_event_get(rig.engine, event.number + 1, &event) == SPOKE_OK)
+		count += strstr(event.text, words) != NULL;
+	return count;
+}
+
+static void client_that_speaks_tls_at_a_plain_page_is_reported(void **state)
+{
+	static const char *const rows[] = { "\x16\x03\x01\x02", "\x16\x04\x01\x02\r\n" };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(adminrig_status(rows[i]), 400);
+		assert_int_equal(count_events("page: "), 1);
+		assert_int_equal(count_events("speaks TLS, but plain HTTP is served here"), 1);
+	}
+}
+
 static void page_cannot_be_opened_in_forked_child(void **state)
 {
 	struct spoke_admin_options options = adminrig_options();
@@ -332,6 +354,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(invalid_options_are_rejected, adminrig_set_up,
 						adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(page_that_any_host_may_read_says_so,
+						adminrig_set_up, adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(client_that_speaks_tls_at_a_plain_page_is_reported,
 						adminrig_set_up, adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(page_cannot_be_opened_in_forked_child,
 						adminrig_set_up, adminrig_tear_down),

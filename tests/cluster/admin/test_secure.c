@@ -154,6 +154,22 @@ static void open_page(enum spoke_tls_verify verify, bool token_reads)
 	assert_int_equal(spoke_admin_new(adminrig.engine, &options, &adminrig.admin), SPOKE_OK);
 }
 
+/* Counts the events of the page's engine that contain the words. */
+static unsigned count_events(const char *words)
+{
+	struct spoke_event event = { .number = 0 };
+	unsigned count = 0;
+
+	while (spoke_event_get(adminrig.engine, event.number + 1, &event) == SPOKE_OK)
+		count += strstr(event.text, words) != NULL;
+	return count;
+}
+
+static uint64_t stat_of(enum spoke_stat stat)
+{
+	return spoke_stat_get(adminrig.engine, stat);
+}
+
 static void assert_whole(void)
 {
 	const char *length = strstr(adminrig.got, "Content-Length: ");
@@ -212,18 +228,37 @@ static void plain_request_is_closed_without_an_answer(void **state)
 	assert_string_equal(adminrig_read(fd, &ended), "");
 	assert_true(ended);
 	adminrig_hang_up(fd);
+	assert_int_equal(stat_of(SPOKE_STAT_CLOSED_HANDSHAKE), 1);
+	assert_int_equal(stat_of(SPOKE_STAT_HANDSHAKES_PLAIN), 1);
+	assert_int_equal(stat_of(SPOKE_STAT_HANDSHAKES_LATE), 0);
+	assert_int_equal(count_events("page: connection of "), 1);
+	assert_int_equal(count_events("TLS: the peer speaks plain bytes"), 1);
 }
 
-static void handshake_that_stalls_is_closed_after_the_time_of_requests(void **state)
+static void plain_requests_are_reported_ten_times_a_second(void **state)
+{
+	(void)state;
+	open_page(SPOKE_TLS_VERIFY_NONE, false);
+	for (unsigned i = 0; i < 100; i++) {
+		int fd = adminrig_connect();
+
+		adminrig_run(MS);
+		adminrig_send(fd, GET("/metrics"));
+		adminrig_hang_up(fd);
+		adminrig_run(MS);
+	}
+	assert_int_equal(stat_of(SPOKE_STAT_CLOSED_HANDSHAKE), 100);
+	assert_in_range(count_events("page: connection of "), 10, 20);
+}
+
+static void stall(const char *first)
 {
 	bool ended;
 	int fd;
 
-	(void)state;
-	open_page(SPOKE_TLS_VERIFY_NONE, false);
 	fd = adminrig_connect();
 	adminrig_run(MS);
-	adminrig_send(fd, "\x16");
+	adminrig_send(fd, first);
 	adminrig_run(SPOKEI_HTTP_REQUEST_NS - 10 * MS);
 	(void)adminrig_read(fd, &ended);
 	assert_false(ended);
@@ -233,12 +268,43 @@ static void handshake_that_stalls_is_closed_after_the_time_of_requests(void **st
 	adminrig_hang_up(fd);
 }
 
+static void handshake_that_stalls_is_closed_after_the_time_of_requests(void **state)
+{
+	(void)state;
+	open_page(SPOKE_TLS_VERIFY_NONE, false);
+	stall("\x16");
+	assert_int_equal(stat_of(SPOKE_STAT_HANDSHAKES_LATE), 1);
+	assert_int_equal(stat_of(SPOKE_STAT_CLOSED_HANDSHAKE), 1);
+	assert_int_equal(count_events("it was not over in time"), 1);
+	stall("");
+	assert_int_equal(stat_of(SPOKE_STAT_HANDSHAKES_LATE), 2);
+}
+
+/* Such a client may have wanted to speak plain bytes. */
+static void mute_client_has_begun_no_handshake_where_tls_is_optional(void **state)
+{
+	(void)state;
+	secure.provider.optional = true;
+	open_page(SPOKE_TLS_VERIFY_NONE, false);
+	stall("");
+	assert_int_equal(stat_of(SPOKE_STAT_HANDSHAKES_LATE), 0);
+	assert_int_equal(count_events("page: connection of "), 0);
+	stall("\x16");
+	assert_int_equal(stat_of(SPOKE_STAT_HANDSHAKES_LATE), 1);
+	assert_int_equal(count_events("page: connection of "), 1);
+}
+
 static void client_without_a_certificate_is_refused_if_one_is_asked_for(void **state)
 {
 	(void)state;
 	open_page(SPOKE_TLS_VERIFY_DEFAULT, false);
 	assert_int_equal(ask(GET("/metrics"), false), 0);
+	assert_int_equal(stat_of(SPOKE_STAT_CLOSED_HANDSHAKE), 1);
+	assert_int_equal(stat_of(SPOKE_STAT_HANDSHAKES_LATE), 0);
+	assert_int_equal(count_events("page: connection of "), 1);
+	assert_int_equal(count_events("peer did not return a certificate"), 1);
 	assert_int_equal(ask(GET("/metrics"), true), 200);
+	assert_int_equal(count_events("page: connection of "), 1);
 }
 
 static void certificate_or_token_reads(void **state)
@@ -267,6 +333,41 @@ static void certificate_alone_triggers_no_action(void **state)
 			     true),
 			 202);
 	assert_int_equal(adminrig.acted, 1);
+}
+
+static void page_over_tls_that_any_host_may_read_says_so(void **state)
+{
+	static const struct {
+		enum spoke_tls_verify verify;
+		bool optional;
+		bool token_reads;
+		const char *event; /* NULL: none */
+	} rows[] = {
+		{ SPOKE_TLS_VERIFY_REQUIRED, false, false, NULL },
+		{ SPOKE_TLS_VERIFY_REQUIRED, true, false, "may read it, in plain text" },
+		{ SPOKE_TLS_VERIFY_OPTIONAL, false, false, "because TLS requires no certificate" },
+		{ SPOKE_TLS_VERIFY_OPTIONAL, false, true, NULL },
+		{ SPOKE_TLS_VERIFY_NONE, false, false, "because TLS requires no certificate" },
+		{ SPOKE_TLS_VERIFY_NONE, false, true, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spoke_admin_options options = adminrig_options();
+		const char *event = rows[i].event ? rows[i].event : "all hosts that reach";
+		unsigned before = count_events(event);
+		struct spoke_admin *admin;
+
+		secure.provider.verify = rows[i].verify;
+		secure.provider.optional = rows[i].optional;
+		options.tls = &secure.provider;
+		options.token_reads = rows[i].token_reads;
+		options.listen = "10.0.0.1:9091";
+		assert_int_equal(spoke_admin_new(adminrig.engine, &options, &admin), SPOKE_OK);
+		assert_int_equal(count_events(event) - before, rows[i].event != NULL);
+		spoke_admin_free(admin);
+		adminrig_run(MS);
+	}
 }
 
 static void page_without_its_certificate_is_not_made(void **state)
@@ -326,10 +427,13 @@ int main(void)
 		TEST(page_over_tls_answers_all_its_bytes),
 		TEST(events_go_on_over_tls),
 		TEST(plain_request_is_closed_without_an_answer),
+		TEST(plain_requests_are_reported_ten_times_a_second),
 		TEST(handshake_that_stalls_is_closed_after_the_time_of_requests),
+		TEST(mute_client_has_begun_no_handshake_where_tls_is_optional),
 		TEST(client_without_a_certificate_is_refused_if_one_is_asked_for),
 		TEST(certificate_or_token_reads),
 		TEST(certificate_alone_triggers_no_action),
+		TEST(page_over_tls_that_any_host_may_read_says_so),
 		TEST(page_without_its_certificate_is_not_made),
 		TEST(page_over_tls_survives_failing_calls),
 	};

@@ -298,7 +298,77 @@ static void open_provider_says_so_once(void **state)
 	assert_int_equal(guests_events("all hosts that reach"), 1);
 }
 
-static void provider_with_any_list_or_token_says_nothing(void **state)
+/* Lists about unix sockets, and ranges of all addresses, let every host in. */
+static void provider_whose_lists_shut_out_no_host_says_so(void **state)
+{
+	static const struct spoke_provider_options rows[] = {
+		{ .allow_users = "1000" },
+		{ .deny_from = "unix" },
+		{ .allow_from = "0.0.0.0/0, ::/0" },
+		{ .allow_callers = "addr:0.0.0.0/0" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		guests_begin(&rows[i], everywhere);
+		assert_int_equal(guests_events("10.0.0.1:20880 may call, in plain text; set tls"),
+				 i + 1);
+		spoke_provider_free(guests.provider);
+		guests_pass(10 * MS);
+		guests.provider = NULL;
+	}
+}
+
+static void service_that_every_host_may_call_is_named(void **state)
+{
+	static const struct {
+		const char *file;
+		const char *event;
+	} rows[] = {
+		{ "[provider]\ntoken = correct-horse-1\n[service.demo.Other]\ntoken = false\n",
+		  "may call demo.Other, in plain text" },
+		{ "[service.demo.Echo]\ntoken = correct-horse-1\n",
+		  "may call demo.Other, in plain text" },
+		{ "[service.demo.Other]\nallow.callers = uid:1\n",
+		  "may call demo.Echo, in plain text" },
+		{ "[provider]\ntoken = correct-horse-1\n[service.demo.Echo]\ntoken = false\n"
+		  "[service.demo.Other]\ntoken = false\n",
+		  "may call demo.Echo, in plain text" },
+		{ "[service.demo.Echo]\ntoken = correct-horse-1\n"
+		  "[service.demo.Other]\nallow.callers = uid:1\n",
+		  NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *event = rows[i].event ? rows[i].event : "all hosts that reach";
+		unsigned before = guests_events(event);
+
+		guests_configure(rows[i].file);
+		guests_begin(NULL, everywhere);
+		assert_int_equal(guests_events(event) - before, rows[i].event != NULL);
+		spoke_provider_free(guests.provider);
+		guests_pass(10 * MS);
+		spoke_config_free(guests.config);
+		guests.provider = NULL;
+		guests.config = NULL;
+	}
+}
+
+static void open_service_that_is_added_later_is_named(void **state)
+{
+	static const struct spoke_service_options service = { .name = "demo.Late" };
+
+	(void)state;
+	guests_configure("[provider]\ntoken = correct-horse-1\n"
+			 "[service.demo.Late]\ntoken = false\n");
+	guests_begin(NULL, everywhere);
+	assert_int_equal(guests_events("all hosts that reach"), 0);
+	assert_int_equal(spoke_provider_add(guests.provider, &service, NULL, 0), SPOKE_OK);
+	assert_int_equal(guests_events("may call demo.Late"), 1);
+}
+
+static void provider_with_a_token_or_list_against_hosts_says_nothing(void **state)
 {
 	static const struct spoke_provider_options rows[] = {
 		{ .allow_from = "10.0.0.0/8" },
@@ -334,7 +404,10 @@ int main(void)
 		TEST(mode_of_a_path_must_be_octal_and_belong_to_a_path),
 		TEST(user_that_is_not_let_in_is_named_in_the_log),
 		TEST(open_provider_says_so_once),
-		TEST(provider_with_any_list_or_token_says_nothing),
+		TEST(provider_whose_lists_shut_out_no_host_says_so),
+		TEST(service_that_every_host_may_call_is_named),
+		TEST(open_service_that_is_added_later_is_named),
+		TEST(provider_with_a_token_or_list_against_hosts_says_nothing),
 	};
 
 	return cmocka_run_group_tests_name("doors", tests, NULL, NULL);

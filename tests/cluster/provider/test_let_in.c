@@ -265,6 +265,19 @@ static void reload_without_memory_keeps_all_old_lists(void **state)
 	assert_int_equal(guests_events("the old lists stay: out of memory"), 4);
 }
 
+static void reload_that_opens_the_provider_says_so(void **state)
+{
+	(void)state;
+	guests_configure("[provider]\nallow.from = 10.0.0.7\n");
+	guests_begin(NULL, everywhere);
+	assert_int_equal(guests_reload("[provider]\nallow.from = 10.0.0.8\n"), SPOKE_OK);
+	assert_int_equal(guests_events("all hosts that reach"), 0);
+	assert_int_equal(guests_reload(""), SPOKE_OK);
+	assert_int_equal(guests_events("all hosts that reach"), 1);
+	assert_int_equal(guests_reload(""), SPOKE_OK);
+	assert_int_equal(guests_events("all hosts that reach"), 1);
+}
+
 static void options_are_not_changed_by_a_reload(void **state)
 {
 	const struct spoke_provider_options options = { .allow_from = "10.0.0.7" };
@@ -293,6 +306,7 @@ int main(void)
 		TEST(call_under_way_is_answered_before_its_connection_is_drained),
 		TEST(wrong_entry_in_a_file_keeps_the_old_lists),
 		TEST(reload_without_memory_keeps_all_old_lists),
+		TEST(reload_that_opens_the_provider_says_so),
 		TEST(options_are_not_changed_by_a_reload),
 	};
 

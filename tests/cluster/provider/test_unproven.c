@@ -151,6 +151,44 @@ static void unproven_peer_gets_no_pushes(void **state)
 	assert_int_equal(spoke_provider_peers(proofrig.provider, peers, 2), 1);
 }
 
+/* --- names */
+
+/* A request of MessagePack-RPC without a name goes to the default service. */
+static void unproven_caller_is_told_only_names_that_it_sent(void **state)
+{
+	static const char *const methods[] = { "get", "none", "$token" };
+
+	(void)state;
+	proofrig_provide(SECRET);
+	for (unsigned i = 0; i < 3; i++) {
+		proofrig_open(i, &spokei_wire_mprpc);
+		proofrig_put(i, "", methods[i], "correct-horse-9", 0);
+		assert_int_equal(proofrig_ask(i), SPOKE_EREMOTE);
+		assert_string_equal(proofrig.seen[i].text,
+				    "no or bad credentials for this provider");
+	}
+	assert_non_null(strstr(proofrig.line, "no or bad credentials for demo.A"));
+}
+
+static void caller_on_no_list_is_told_only_names_that_it_sent(void **state)
+{
+	static const char *const lists[] = { "[provider]\nallow.callers = uid:1\n",
+					     "[service.demo.A]\nallow.callers = uid:1\n" };
+
+	(void)state;
+	proofrig_configure("[provider]\n");
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(proofrig_reconfigure(lists[i]), 0);
+		proofrig_open(i, &spokei_wire_mprpc);
+		assert_int_equal(proofrig_call(i, "", NULL), SPOKE_EREMOTE);
+		assert_string_equal(proofrig.seen[i].text,
+				    "the provider does not let addr:127.0.0.1 call it");
+		assert_int_equal(proofrig_call(i, "demo.A", NULL), SPOKE_EREMOTE);
+		assert_string_equal(proofrig.seen[i].text,
+				    "demo.A does not let addr:127.0.0.1 call it");
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, proofrig_set_up, proofrig_tear_down)
@@ -164,6 +202,8 @@ int main(void)
 		TEST(nothing_is_bounded_where_no_proof_is_asked),
 		TEST(unproven_peer_that_does_not_read_is_not_read),
 		TEST(unproven_peer_gets_no_pushes),
+		TEST(unproven_caller_is_told_only_names_that_it_sent),
+		TEST(caller_on_no_list_is_told_only_names_that_it_sent),
 	};
 
 	return cmocka_run_group_tests_name("unproven", tests, NULL, NULL);

@@ -154,6 +154,33 @@ static void consumer_with_tls_says_what_to_do_about_a_plain_provider(void **stat
 	assert_int_not_equal(secplay.error, SPOKE_OK);
 	assert_int_equal(spoke_consumer_ready(secplay.consumer), 0);
 	assert_non_null(strstr(secplay_told(CLIENT), "tls=on"));
+	assert_non_null(strstr(secplay_told(SERVER),
+			       "violated the protocol: it speaks TLS; set tls=on or tls=optional "
+			       "here"));
+}
+
+static void ignore(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	(void)result;
+}
+
+static void plain_consumer_of_a_provider_with_tls_is_asked_about_tls(void **state)
+{
+	struct spoke_method *method;
+	const char *question;
+
+	(void)state;
+	secplay_provide_tls("dubbo://" AT);
+	secplay_consume("dubbo://" AT "/demo.Echo?retries=0", NULL);
+	secplay_pass(60 * SECOND);
+	question = strstr(secplay_told(CLIENT), "does it expect TLS (tls=on here)");
+	assert_non_null(question);
+	assert_null(strstr(question + 1, "does it expect TLS"));
+	/* A call without a connection has the same reason. */
+	assert_int_equal(spoke_consumer_method(secplay.consumer, "echo", NULL, &method), 0);
+	assert_int_equal(spoke_call_with(method, SPOKE_NO_ARGS, ignore, NULL), SPOKE_EUNAVAILABLE);
+	assert_non_null(strstr(spoke_engine_why(secplay.engines[CLIENT]), "does it expect TLS"));
 }
 
 static void plain_consumer_of_a_provider_with_tls_is_closed_unanswered(void **state)
@@ -278,6 +305,7 @@ int main(void)
 		TEST(silent_peer_costs_what_it_has_sent),
 		TEST(reason_of_a_peer_outlasts_those_of_later_ones),
 		TEST(consumer_with_tls_says_what_to_do_about_a_plain_provider),
+		TEST(plain_consumer_of_a_provider_with_tls_is_asked_about_tls),
 		TEST(plain_consumer_of_a_provider_with_tls_is_closed_unanswered),
 		TEST(consumer_with_tls_sends_nothing_but_tls),
 		TEST(consumer_without_a_certificate_is_told_and_slows_down),

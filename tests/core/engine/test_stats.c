@@ -211,6 +211,17 @@ static void event_is_logged_and_a_failure_as_warning_with_reason(void **state)
 	assert_string_equal(fixture.line, "conn ended: the connection was lost");
 }
 
+static void failed_handshakes_share_the_log_limit_of_refused_callers(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 20; i++)
+		spokei_event(fixture.engine, i % 2 ? SPOKE_EHANDSHAKE : SPOKE_EFORBIDDEN,
+			     "refused");
+	assert_int_equal(fixture.lines, SPOKEI_LOG_RATE);
+	spokei_event(fixture.engine, SPOKE_ETIMEOUT, "call %u", 1);
+	assert_int_equal(fixture.lines, SPOKEI_LOG_RATE + 1);
+}
+
 static void *due_arg;
 
 static void one_due(struct spoke_timer *timer, void *arg)
@@ -280,6 +291,7 @@ int main(void)
 		TEST(the_ring_forgets_the_oldest_events),
 		TEST(the_text_of_an_event_is_cut_with_dots),
 		TEST(event_is_logged_and_a_failure_as_warning_with_reason),
+		TEST(failed_handshakes_share_the_log_limit_of_refused_callers),
 		TEST(a_callback_has_one_class_on_an_engine),
 		TEST(classes_beyond_the_wheels_are_refused),
 		TEST(the_scratch_can_be_written_to_its_last_byte),

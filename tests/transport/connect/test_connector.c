@@ -186,6 +186,53 @@ static void peer_that_never_sends_does_not_reset_backoff(void **state)
 	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "which never spoke"), 8);
 }
 
+/* Neither a peer that expects TLS nor one that denies this host answers a plain byte. */
+static void peer_that_ends_before_a_byte_raises_the_question_of_tls_once(void **state)
+{
+	struct connectrig *rig = *state;
+	int listener = connectrig_listen(rig, AT);
+	int fd;
+
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	for (unsigned i = 0; i < 3; i++)
+		connectrig_hang_up(rig, connectrig_wait_open(rig, listener));
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "which never spoke"), 3);
+	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "does it expect TLS (tls=on here)"),
+			 1);
+	assert_non_null(strstr(spokei_connector_reason(rig->connector), "does it expect TLS"));
+	fd = connectrig_wait_open(rig, listener);
+	connectrig_speak(rig, fd);
+	connectrig_run(rig, SECOND);
+	assert_string_equal(spokei_connector_reason(rig->connector), "");
+	connectrig_hang_up(rig, fd);
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "does it expect TLS"), 1);
+	connectrig_hang_up(rig, connectrig_wait_open(rig, listener));
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "does it expect TLS"), 2);
+}
+
+/* Its first byte shows that it does not wait for a handshake. */
+static void peer_that_has_sent_a_part_of_a_frame_raises_no_question(void **state)
+{
+	static const unsigned char part[] = { 0xda, 0xbb };
+	struct connectrig *rig = *state;
+	struct iovec bytes = spokei_stream_part(part, sizeof(part));
+	int listener = connectrig_listen(rig, AT);
+	int fd;
+
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	fd = connectrig_wait_open(rig, listener);
+	assert_int_equal(rig->server.env.net->write(rig->server.env.ctx, fd, &bytes, 1),
+			 sizeof(part));
+	connectrig_run(rig, 10 * MS);
+	connectrig_hang_up(rig, fd);
+	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "which never spoke"), 1);
+	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "does it expect TLS"), 0);
+}
+
 static void once_the_peer_has_spoken_the_pauses_start_over(void **state)
 {
 	struct connectrig *rig = *state;
@@ -237,6 +284,22 @@ static void a_peer_that_speaks_garbage_is_a_failure(void **state)
 	}
 }
 
+/* It refuses the plain bytes with an alert. */
+static void peer_that_answers_with_a_record_of_tls_is_known_to_expect_it(void **state)
+{
+	static unsigned char alert[] = { 0x15, 3, 3, 0, 2, 2, 10 };
+	struct connectrig *rig = *state;
+	int listener = connectrig_listen(rig, AT);
+	struct iovec part = { alert, sizeof(alert) };
+
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	assert_true(spokei_vnet_table.write(&rig->server, connectrig_wait_open(rig, listener),
+					    &part, 1) > 0);
+	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_EPROTOCOL);
+	assert_int_equal(connectrig_events(rig, SPOKE_EPROTOCOL, "it speaks TLS; set tls=on here"),
+			 1);
+}
+
 static void a_connection_that_takes_no_calls_is_not_handed_out(void **state)
 {
 	struct connectrig *rig = *state;
@@ -269,8 +332,11 @@ int main(void)
 		CASE(a_connection_to_itself_is_closed_before_a_byte),
 		CASE(a_full_backlog_of_a_unix_socket_is_a_failed_attempt),
 		CASE(peer_that_never_sends_does_not_reset_backoff),
+		CASE(peer_that_ends_before_a_byte_raises_the_question_of_tls_once),
+		CASE(peer_that_has_sent_a_part_of_a_frame_raises_no_question),
 		CASE(once_the_peer_has_spoken_the_pauses_start_over),
 		CASE(a_peer_that_speaks_garbage_is_a_failure),
+		CASE(peer_that_answers_with_a_record_of_tls_is_known_to_expect_it),
 		CASE(a_connection_that_takes_no_calls_is_not_handed_out),
 	};
 

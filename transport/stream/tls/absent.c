@@ -73,6 +73,12 @@ int64_t spokei_tls_ends(const struct spokei_tls *tls)
 	return 0;
 }
 
+enum spoke_tls_verify spokei_tls_verifies(const struct spokei_tls *tls)
+{
+	(void)tls;
+	return SPOKE_TLS_VERIFY_DEFAULT;
+}
+
 const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls)
 {
 	(void)tls;

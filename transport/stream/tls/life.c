@@ -137,6 +137,9 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	tls->or_plain.patient = true;
 	tls->engine = engine;
 	tls->accepts = options->accepts;
+	tls->verify = options->verify;
+	if (options->ca && options->verify == SPOKE_TLS_VERIFY_DEFAULT)
+		tls->verify = SPOKE_TLS_VERIFY_REQUIRED;
 	tls->places_max = options->handshakes_max ? options->handshakes_max : SPOKEI_TLS_HANDSHAKES;
 	tls->places_per_peer_max = options->handshakes_per_peer_max
 					   ? options->handshakes_per_peer_max
@@ -191,6 +194,11 @@ void spokei_tls_free(struct spokei_tls *tls)
 void spokei_tls_watch(struct spokei_tls *tls, void (*refuse)(struct spokei_stream *stream))
 {
 	tls->refuse = refuse;
+}
+
+enum spoke_tls_verify spokei_tls_verifies(const struct spokei_tls *tls)
+{
+	return tls->verify;
 }
 
 const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls)

@@ -66,6 +66,7 @@ struct spokei_tls {
 	unsigned char *out;
 	size_t out_len;
 	bool accepts;
+	enum spoke_tls_verify verify; /* as spokei_tls_verifies() returns it */
 	/* Handshakes: streams whose next step waits, in the order of their coming; streams without
 	 * a place; streams that have one. */
 	struct spoke_list steps;

@@ -72,6 +72,10 @@ void spokei_tls_free(struct spokei_tls *tls);
 /* Returns the last second of this side's certificate, since 1970; 0: it has none. */
 int64_t spokei_tls_ends(const struct spokei_tls *tls);
 
+/* Returns whether its accepted connections have to show a certificate. DEFAULT: no, because no
+ * authority of theirs is set. */
+enum spoke_tls_verify spokei_tls_verifies(const struct spokei_tls *tls);
+
 /* Returns the kind of its streams, good until it is freed. */
 const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls);
 
