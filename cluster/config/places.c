@@ -14,7 +14,7 @@
 
 void spokei_places_show(const char *text, char shown[SPOKEI_PLACES_SHOWN])
 {
-	const char *end = text + strcspn(text, "?");
+	const char *end = text + strcspn(text, "?#&;"); /* also wrong beginnings of parameters */
 	const char *secret = text;
 
 	for (const char *at = text; *at; at++)

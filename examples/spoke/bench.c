@@ -6,6 +6,7 @@
 #include "examples/spoke/load_report.h"
 #include "examples/spoke/options.h"
 #include "examples/spoke/secure.h"
+#include "examples/spoke/shown.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
 #include "examples/spoke/values.h"
@@ -276,7 +277,7 @@ static int run(struct bench *bench)
 		ending_cause(bench->load.reason, (struct spoke_span){ NULL, 0 },
 			     bench->load.unreachable, text, sizeof(text));
 		return ending_say(VERB_UNREACHABLE, "bench", "%s cannot be reached: %s",
-				  bench->plan.place, text);
+				  shown_of(bench->plan.place).text, text);
 	}
 	if (bench->json)
 		load_report_json(&bench->load);

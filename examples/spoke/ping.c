@@ -4,6 +4,7 @@
 #include "examples/spoke/json.h"
 #include "examples/spoke/options.h"
 #include "examples/spoke/secure.h"
+#include "examples/spoke/shown.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
 
@@ -398,7 +399,7 @@ static int take_operands(struct pinger *pinger, const struct options *options)
 	if (target_is_registry(pinger->place))
 		return ending_say(VERB_USAGE, VERB,
 				  "%s: a registry cannot be pinged; spoke ls lists its providers",
-				  pinger->place);
+				  shown_of(pinger->place).text);
 	end = target_read(&pinger->target, VERB, pinger->place, NULL, pinger->wire);
 	if (end != VERB_OK)
 		return end;
