@@ -9,11 +9,11 @@
 
 #include "core/base/env.h"
 #include "core/base/log.h"
+#include "core/text/hide.h"
 #include "core/text/percent.h"
 #include "core/text/url_split.h"
 
 #include <stdio.h>
-#include <strings.h>
 
 /* Characters that are printed unchanged, in addition to letters and digits. */
 #define MARKS_USER "-._~!$&'()*+,;="
@@ -254,26 +254,14 @@ static void put_authority(struct spokei_text *text, const struct spoke_url *url,
 	put_string(text, url->path, MARKS_PATH);
 }
 
-/* Returns whether a parameter is a secret by its name, of which the part after the last dot counts:
- * methods and sections stand before it. */
-static bool is_secret(const char *key)
-{
-	static const char *const secrets[] = { "token", "password", "secret", "secretAccessKey" };
-	const char *dot = strrchr(key, '.');
-	const char *name = dot ? dot + 1 : key;
-
-	for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++)
-		if (strcasecmp(name, secrets[i]) == 0)
-			return true;
-	return false;
-}
-
 static void put_parameter(struct spokei_text *text, const struct spoke_url_parameter *parameter,
 			  enum spoke_url_form form)
 {
+	const struct spoke_span key = { parameter->key, strlen(parameter->key) };
+
 	put_string(text, parameter->key, MARKS_KEY);
 	spokei_text_put(text, "=");
-	if (form == SPOKE_URL_DISPLAY && is_secret(parameter->key))
+	if (form == SPOKE_URL_DISPLAY && spokei_hide_is_secret(key))
 		spokei_text_put(text, HIDDEN);
 	else
 		put_string(text, parameter->value, MARKS_VALUE);

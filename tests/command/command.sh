@@ -467,6 +467,20 @@ secrets() {
 	hides call 127.0.0.1:1 demo.S.m -a token:geheim12
 	hides call 127.0.0.1:1 demo.S.m --token-plain=geheim12
 
+	# Lines of a file.
+	for line in 'listen = dubbo://127.0.0.1:0?token=geheim12' 'listen = dubbo://127.0.0.1:x?token=geheim12' \
+		'listen = unix:a?%74oken=geheim12' 'listen = dubbo://me:geheim12@127.0.0.1:x' \
+		'listen dubbo://127.0.0.1?token=geheim12' 'listenn = 127.0.0.1?token=geheim12' \
+		'allow.callers = token:geheim12' 'advertise = "a?token=geheim12' 'tokn = geheim12'; do
+		printf '[provider]\n%s\n' "$line" >"$work/wrong.conf"
+		hides config --check "$work/wrong.conf"
+		hides serve --config "$work/wrong.conf"
+		hides call --config "$work/wrong.conf" 127.0.0.1:1 a.b
+	done
+	printf '[provider]\nlisten = dubbo://127.0.0.1?token=geheim12\n' >"$work/listen.conf"
+	run 1 '' '*:2: listen = dubbo://127.0.0.1?token=[*][*][*]: an address may only have *' \
+		config --check "$work/listen.conf"
+
 	# Where a page or a tap listens.
 	"$spoke" serve --port 0 --admin "unix:$work/page?token=geheim12" >"$work/out" 2>"$work/err" &
 	pid=$!
