@@ -70,7 +70,7 @@ static const struct option_row rows[] = {
 			   "freeze (SIGSTOP) after N requests or after a time; SIGCONT resumes" },
 	[TOKEN] = { "token", 0, "LIST",
 		    "tokens of which requests must bear one; true: a random one, which the "
-		    "registry shows" },
+		    "registry shows; " SECURE_SEEN },
 	[TOKEN_FILE] = { "token-file", 0, "FILE", "file with the tokens, with mode 600" },
 	[TLS] = { "tls", 0, NULL, "accept TLS only; the three options below imply it" },
 	[CERT] = SECURE_CERT,

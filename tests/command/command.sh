@@ -481,6 +481,10 @@ secrets() {
 	run 1 '' '*:2: listen = dubbo://127.0.0.1?token=[*][*][*]: an address may only have *' \
 		config --check "$work/listen.conf"
 
+	for verb in call ping bench serve; do
+		run 0 '*list of processes, unlike --token-file*' '' $verb --help
+	done
+
 	# Where a page or a tap listens.
 	"$spoke" serve --port 0 --admin "unix:$work/page?token=geheim12" >"$work/out" 2>"$work/err" &
 	pid=$!
