@@ -42,7 +42,9 @@ static const struct usage usage = {
 	"LISTEN TARGET",
 	"Relays each connection to LISTEN to TARGET and prints one line per message to the target\n"
 	"(->) or from it (<-). Bytes are forwarded unchanged; a stream of an unknown protocol is\n"
-	"forwarded undecoded.",
+	"forwarded undecoded. Tokens, signatures and passwords sent with requests appear as ***, "
+	"in bytes\n"
+	"as asterisks. Bytes of an undecoded stream may still show one.",
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
 	"  spoke tap 127.0.0.1:20881 127.0.0.1:20880\n"
