@@ -63,6 +63,17 @@ bool spokei_keys_is_other(const char *key)
 	return false;
 }
 
+bool spokei_keys_is_secret(const char *key)
+{
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		const struct spokei_key_row *row = spokei_key_row((enum spokei_key)i);
+
+		if (row->secret && strcmp(key, row->option.name) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* `name` is the key as written, with the method's name if any. */
 static int parse(enum spokei_key key, const char *name, const char *value, uint64_t *ret, char *why,
 		 size_t size)

@@ -95,4 +95,7 @@ const char *spokei_keys_name(enum spokei_key key);
  * only Dubbo uses it. */
 bool spokei_keys_is_other(const char *key);
 
+/* Returns whether this key is one of the table whose value is a secret. */
+bool spokei_keys_is_secret(const char *key);
+
 #endif

@@ -14,7 +14,7 @@
 
 void spokei_places_show(const char *text, char shown[SPOKEI_PLACES_SHOWN])
 {
-	const char *end = text + strcspn(text, "?");
+	const char *end = text + strcspn(text, "?#&;"); /* also wrong beginnings of parameters */
 	const char *secret = text;
 
 	for (const char *at = text; *at; at++)
@@ -116,8 +116,8 @@ static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url
 	for (unsigned i = 0; i < url->parameter_count; i++) {
 		const char *key = url->parameters[i].key;
 
-		/* A token that had no effect here would leave the service open. */
-		if ((spokei_keys_is_other(key) && strcmp(key, "token") != 0) ||
+		/* A secret that had no effect here, e.g. a token, would leave the service open. */
+		if ((spokei_keys_is_other(key) && !spokei_keys_is_secret(key)) ||
 		    spokei_check_is_place_key(key))
 			continue;
 		(void)spokei_log_escape(shown, sizeof(shown), key, strlen(key));

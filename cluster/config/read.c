@@ -6,9 +6,11 @@
 #include "cluster/config/backend.h"
 #include "cluster/config/check.h"
 #include "cluster/config/line.h"
+#include "cluster/config/listen.h"
 #include "cluster/config/sheet.h"
 #include "cluster/config/store.h"
 #include "core/base/log.h"
+#include "core/text/hide.h"
 #include "core/text/similar.h"
 
 #include <stdarg.h>
@@ -52,6 +54,7 @@ static void tell(struct reader *reader, const char *subject, const char *format,
 	else
 		(void)snprintf(sentence, sizeof(sentence), "%s:%u: %s%s%s", reader->name,
 			       reader->line, subject, *subject ? ": " : "", why);
+	spokei_hide_secrets(sentence + strlen(reader->name));
 	reader->told(reader->arg, sentence);
 }
 
@@ -430,16 +433,25 @@ static void read_lines(struct reader *reader, char *at, char *end)
 	}
 }
 
-/* Checks a URL that depends on a section which may stand below it. */
-static void check_backend(struct reader *reader)
+static void tell_of(struct reader *reader, const struct spokei_entry *entry, const char *wrong)
+{
+	reader->line = entry->line;
+	tell(reader, pair_shown(spokei_key_in_file(entry->key), entry->text).text, "%s", wrong);
+}
+
+/* Checks URLs that depend on other keys, which may stand below them. */
+static void check_across(struct reader *reader)
 {
 	const struct spokei_entry *entry;
 	const char *wrong = reader->wrong ? NULL : spokei_backend_check_with(reader->sheet, &entry);
+	int error;
 
-	if (wrong == NULL)
-		return;
-	reader->line = entry->line;
-	tell(reader, pair_shown(spokei_key_in_file(entry->key), entry->text).text, "%s", wrong);
+	if (wrong)
+		tell_of(reader, entry, wrong);
+	error = reader->wrong ? SPOKE_OK : spokei_listen_check_with(reader->sheet, &entry, &wrong);
+	if (error)
+		tell_of(reader, entry, wrong);
+	reader->poor |= error == SPOKE_ENOMEM;
 }
 
 static size_t smaller(size_t a, size_t b)
@@ -482,7 +494,7 @@ int spokei_sheet_read(const struct spoke_env *env, const char *name, struct spok
 		if (text.len)
 			memcpy(sheet.text, text.data, text.len);
 		read_lines(&reader, sheet.text, sheet.text + text.len);
-		check_backend(&reader);
+		check_across(&reader);
 		error = reader.wrong ? SPOKE_ESYNTAX : SPOKE_OK;
 		error = reader.poor ? SPOKE_ENOMEM : error;
 	}

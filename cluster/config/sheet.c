@@ -4,6 +4,7 @@
 #include "cluster/config/sheet.h"
 
 #include "core/base/log.h"
+#include "core/text/hide.h"
 #include "core/text/secret.h"
 #include "core/text/similar.h"
 
@@ -107,11 +108,16 @@ void spokei_sheet_sentence(const char *name, const struct spokei_entry *entry, c
 			   char *out, size_t size)
 {
 	char value[SHOWN];
+	size_t len;
 
 	spokei_sheet_show(spokei_key_row(entry->key)->secret ? SPOKEI_SHEET_HIDDEN : entry->text,
 			  value, sizeof(value));
-	(void)snprintf(out, size, "%s:%u: %s = %s: %s", name, entry->line,
+	len = (size_t)snprintf(out, size, "%s", name);
+	if (len >= size)
+		return;
+	(void)snprintf(out + len, size - len, ":%u: %s = %s: %s", entry->line,
 		       spokei_key_in_file(entry->key), value, what);
+	spokei_hide_secrets(out + len);
 }
 
 /* Returns the length of the constant part of a section's name, e.g. "method."; `ret_named`: a

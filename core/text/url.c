@@ -9,6 +9,7 @@
 
 #include "core/base/env.h"
 #include "core/base/log.h"
+#include "core/text/hide.h"
 #include "core/text/percent.h"
 #include "core/text/url_split.h"
 
@@ -256,9 +257,11 @@ static void put_authority(struct spokei_text *text, const struct spoke_url *url,
 static void put_parameter(struct spokei_text *text, const struct spoke_url_parameter *parameter,
 			  enum spoke_url_form form)
 {
+	const struct spoke_span key = { parameter->key, strlen(parameter->key) };
+
 	put_string(text, parameter->key, MARKS_KEY);
 	spokei_text_put(text, "=");
-	if (form == SPOKE_URL_DISPLAY && strcmp(parameter->key, "token") == 0)
+	if (form == SPOKE_URL_DISPLAY && spokei_hide_is_secret(key))
 		spokei_text_put(text, HIDDEN);
 	else
 		put_string(text, parameter->value, MARKS_VALUE);

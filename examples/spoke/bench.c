@@ -6,6 +6,7 @@
 #include "examples/spoke/load_report.h"
 #include "examples/spoke/options.h"
 #include "examples/spoke/secure.h"
+#include "examples/spoke/shown.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
 #include "examples/spoke/values.h"
@@ -62,8 +63,7 @@ static const struct option_row rows[] = {
 	[TIMEOUT] = { "timeout", 't', "TIME", "timeout per call (default 1s)" },
 	[WIRE] = { "wire", 'w', "WIRE",
 		   "dubbo or mprpc, if the URL does not specify it (default dubbo)" },
-	[TOKEN] = { "token", 0, "TEXT",
-		    "token to send; other users see it in the list of processes" },
+	[TOKEN] = { "token", 0, "TEXT", "token to send; " SECURE_SEEN },
 	[TOKEN_FILE] = { "token-file", 0, "FILE", "file with the token, with mode 600" },
 	[TOKEN_PLAIN] = { "token-plain", 0, NULL,
 			  "send it over plain TCP to another machine, too" },
@@ -276,7 +276,7 @@ static int run(struct bench *bench)
 		ending_cause(bench->load.reason, (struct spoke_span){ NULL, 0 },
 			     bench->load.unreachable, text, sizeof(text));
 		return ending_say(VERB_UNREACHABLE, "bench", "%s cannot be reached: %s",
-				  bench->plan.place, text);
+				  shown_of(bench->plan.place).text, text);
 	}
 	if (bench->json)
 		load_report_json(&bench->load);

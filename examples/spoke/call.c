@@ -8,6 +8,7 @@
 #include "examples/spoke/policies.h"
 #include "examples/spoke/secure.h"
 #include "examples/spoke/settings.h"
+#include "examples/spoke/shown.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
 #include "examples/spoke/values.h"
@@ -74,8 +75,7 @@ static const struct option_row rows[] = {
 	[SERVICE_VERSION] = { "version", 0, "TEXT", "version of the service" },
 	[GROUP] = { "group", 0, "TEXT", "group of the service" },
 	[WAIT] = { "wait", 0, NULL, "wait for a usable provider, up to the timeout" },
-	[TOKEN] = { "token", 0, "TEXT",
-		    "token to send; other users see it in the list of processes" },
+	[TOKEN] = { "token", 0, "TEXT", "token to send; " SECURE_SEEN },
 	[TOKEN_FILE] = { "token-file", 0, "FILE", "file with the token, with mode 600" },
 	[TOKEN_PLAIN] = { "token-plain", 0, NULL,
 			  "send it over plain TCP to another machine, too" },
@@ -161,8 +161,8 @@ static void say_no_provider(const struct caller *caller, const struct spoke_resu
 			 result->error == SPOKE_EUNAVAILABLE
 				 ? "%s has not answered; no provider of %s is known%s%s%s"
 				 : "%s lists no provider of %s%s%s%s",
-			 caller->place, caller->target.service, *why ? " (last event: " : "", why,
-			 *why ? ")" : "");
+			 shown_of(caller->place).text, caller->target.service,
+			 *why ? " (last event: " : "", why, *why ? ")" : "");
 }
 
 static void say_error(const struct caller *caller, const struct spoke_result *result)
@@ -178,7 +178,7 @@ static void say_error(const struct caller *caller, const struct spoke_result *re
 		ending_cause(caller->reason, result->error_text, result->error, text, sizeof(text));
 		(void)ending_say(VERB_UNREACHABLE, VERB, "%s%s cannot be reached: %s",
 				 caller->target.registry ? "no provider listed in " : "",
-				 caller->place, text);
+				 shown_of(caller->place).text, text);
 		return;
 	}
 	if (caller->refused)
@@ -312,7 +312,7 @@ static int run(struct caller *caller)
 		caller->target.registry = spoke_config_get(caller->config, "registry", "url");
 	if (caller->target.listed && !caller->target.registry)
 		return ending_say(VERB_USAGE, VERB, "%s: the file of --config sets no registry",
-				  caller->place);
+				  shown_of(caller->place).text);
 	error = spoke_engine_new(&engine_options, &caller->engine);
 	options.config = caller->config;
 	options.tls = secure_options(&caller->secure);

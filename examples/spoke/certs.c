@@ -2,6 +2,7 @@
 /* spoke certs: makes an authority and certificates for trying TLS. */
 #include "examples/spoke/ending.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/settings.h"
 
 #include <spoke/host.h>
 #include <spoke/issue.h>
@@ -364,6 +365,8 @@ int certs_verb(int argc, char **argv)
 	if (options.operand_count != 1 || !*options.operands[0])
 		return options_lacking(&options, "expected one DIR");
 	maker.folder = options.operands[0];
+	if (!settings_is_file(VERB, maker.folder))
+		return VERB_USAGE;
 	end = run(&maker);
 	explicit_bzero(ca.key, sizeof(ca.key));
 	explicit_bzero(issued.key, sizeof(issued.key));

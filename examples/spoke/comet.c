@@ -4,6 +4,7 @@
 #include "examples/spoke/options.h"
 #include "examples/spoke/secure.h"
 #include "examples/spoke/settings.h"
+#include "examples/spoke/shown.h"
 #include "examples/spoke/tickets.h"
 
 #include <spoke/admin.h>
@@ -297,9 +298,9 @@ static void print_addresses(const struct gateway *gateway)
 	for (size_t i = 0; spoke_comet_address(gateway->comet, i, place, sizeof(place)); i++)
 		printf("pages connect to %s\n", place);
 	for (size_t i = 0; spoke_provider_address(gateway->provider, i, place, sizeof(place)); i++)
-		printf("spoke.Comet listens at %s\n", place);
+		printf("spoke.Comet listens at %s\n", shown_of(place).text);
 	if (gateway->admin)
-		printf("admin page at %s\n", spoke_admin_address(gateway->admin));
+		printf("admin page at %s\n", shown_of(spoke_admin_address(gateway->admin)).text);
 	(void)fflush(stdout);
 }
 

@@ -4,6 +4,8 @@
 
 #include "examples/spoke/ending.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/settings.h"
+#include "examples/spoke/shown.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,6 +46,8 @@ static int check(const char *path)
 {
 	struct spoke_config *config;
 
+	if (!settings_is_file("config", path))
+		return VERB_USAGE;
 	if (spoke_config_load(NULL, path, print_wrong, NULL, &config) != SPOKE_OK)
 		return VERB_REMOTE;
 	spoke_config_free(config);
@@ -90,10 +94,11 @@ static int explain_one(const char *name)
 		return VERB_OK;
 	nearest = options_nearest(name, name_at, NULL);
 	if (nearest)
-		return ending_say(VERB_USAGE, "config", "%s: no such key; did you mean %s?", name,
-				  nearest);
+		return ending_say(VERB_USAGE, "config", "%s: no such key; did you mean %s?",
+				  shown_of(name).text, nearest);
 	return ending_say(VERB_USAGE, "config",
-			  "%s: no such key; spoke config --explain lists all keys", name);
+			  "%s: no such key; spoke config --explain lists all keys",
+			  shown_of(name).text);
 }
 
 static int explain_all(void)

@@ -4,6 +4,7 @@
 
 #include "examples/spoke/escape.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/shown.h"
 
 #include <spoke/call.h>
 
@@ -182,7 +183,7 @@ static int take_url(struct locker *locker, char *url)
 		return ending_say(VERB_USAGE, LOCK_VERB,
 				  "%s: not the URL of a store; write e.g. redis://127.0.0.1:6379 "
 				  "(the time of --wait needs the =, e.g. --wait=10s)",
-				  url);
+				  shown_of(url).text);
 	}
 	locker->url = strdup(url);
 	if (!locker->url)
@@ -222,8 +223,8 @@ static int take_places(struct locker *locker, const struct options *options, int
 
 	if (count > 2) {
 		return ending_say(VERB_USAGE, LOCK_VERB,
-				  "%s: one operand too many; write [URL] %s%s", operands[2],
-				  is_list ? "[PATTERN]" : "NAME",
+				  "%s: one operand too many; write [URL] %s%s",
+				  shown_of(operands[2]).text, is_list ? "[PATTERN]" : "NAME",
 				  locker->mode == LOCK_RUN ? " -- COMMAND" : "");
 	}
 	if (count == 0 && !is_list)

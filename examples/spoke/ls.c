@@ -4,6 +4,7 @@
 #include "examples/spoke/json.h"
 #include "examples/spoke/listing.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/shown.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
 
@@ -344,12 +345,12 @@ static int list(const struct usage *usage, int argc, char **argv)
 		end = ending_say(VERB_USAGE, usage->verb,
 				 "%s: not a registry; write file:///PATH, zookeeper://HOST:PORT or "
 				 "static://HOST:PORT",
-				 options.operands[0]);
+				 shown_of(options.operands[0]).text);
 	} else if (is_missing(options.operands[0])) {
 		end = ending_say(VERB_USAGE, usage->verb,
 				 "%s: there is no such file; the first provider that is published "
 				 "creates it",
-				 options.operands[0]);
+				 shown_of(options.operands[0]).text);
 	} else {
 		end = run(lister, options.operands, options.operand_count);
 	}

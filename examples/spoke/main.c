@@ -9,6 +9,7 @@
 #include "examples/spoke/ending.h"
 #include "examples/spoke/files.h"
 #include "examples/spoke/options.h"
+#include "examples/spoke/shown.h"
 
 #include <spoke/base.h>
 
@@ -77,9 +78,10 @@ static int unknown_verb(const char *name)
 	const char *nearest = options_nearest(name, verb_name, NULL);
 
 	if (nearest)
-		return ending_say(VERB_USAGE, "", "%s: no such verb; did you mean %s?", name,
-				  nearest);
-	return ending_say(VERB_USAGE, "", "%s: no such verb; spoke help lists them", name);
+		return ending_say(VERB_USAGE, "", "%s: no such verb; did you mean %s?",
+				  shown_of(name).text, nearest);
+	return ending_say(VERB_USAGE, "", "%s: no such verb; spoke help lists them",
+			  shown_of(name).text);
 }
 
 static int help_verb(int argc, char **argv)

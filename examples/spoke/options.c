@@ -3,6 +3,7 @@
 #include "examples/spoke/options.h"
 
 #include "examples/spoke/ending.h"
+#include "examples/spoke/shown.h"
 #include "examples/spoke/terminal.h"
 
 #include <ctype.h>
@@ -135,6 +136,7 @@ static int take_row(struct options *options, const struct option_row *row, size_
 		}
 		options->value = options->argv[options->at++];
 	} else if (!row->value && value) {
+		options->value = NULL; /* may be a token, e.g. of --token-plain */
 		return stop(options, options_wrong(options, "takes no value"));
 	}
 	if (index < usage->count)
@@ -244,7 +246,8 @@ int options_next(struct options *options)
 int options_wrong(const struct options *options, const char *what)
 {
 	return ending_say(VERB_USAGE, options->usage->verb, "--%s%s%s: %s", options->row->name,
-			  options->value ? "=" : "", options->value ? options->value : "", what);
+			  options->value ? "=" : "",
+			  options->value ? shown_of(options->value).text : "", what);
 }
 
 int options_lacking(const struct options *options, const char *what)

@@ -4,6 +4,7 @@
 #include "examples/spoke/json.h"
 #include "examples/spoke/options.h"
 #include "examples/spoke/secure.h"
+#include "examples/spoke/shown.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
 
@@ -49,8 +50,7 @@ static const struct option_row rows[] = {
 	[SERVICE] = { "service", 's', "NAME", "service to call, if the URL does not name one" },
 	[WIRE] = { "wire", 'w', "WIRE",
 		   "dubbo or mprpc, if the URL does not specify it (default dubbo)" },
-	[TOKEN] = { "token", 0, "TEXT",
-		    "token to send; other users see it in the list of processes" },
+	[TOKEN] = { "token", 0, "TEXT", "token to send; " SECURE_SEEN },
 	[TOKEN_FILE] = { "token-file", 0, "FILE", "file with the token, with mode 600" },
 	[TOKEN_PLAIN] = { "token-plain", 0, NULL,
 			  "send it over plain TCP to another machine, too" },
@@ -398,7 +398,7 @@ static int take_operands(struct pinger *pinger, const struct options *options)
 	if (target_is_registry(pinger->place))
 		return ending_say(VERB_USAGE, VERB,
 				  "%s: a registry cannot be pinged; spoke ls lists its providers",
-				  pinger->place);
+				  shown_of(pinger->place).text);
 	end = target_read(&pinger->target, VERB, pinger->place, NULL, pinger->wire);
 	if (end != VERB_OK)
 		return end;

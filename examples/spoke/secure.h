@@ -17,6 +17,9 @@
 #include <spoke/config.h>
 #include <spoke/tls.h>
 
+/* Ends the sentence of --token. */
+#define SECURE_SEEN "seen by other users in the list of processes, unlike --token-file"
+
 #define SECURE_PEERS 1024u /* bytes of the list of names */
 
 /* clang-format off */

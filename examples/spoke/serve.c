@@ -6,6 +6,7 @@
 #include "examples/spoke/secure.h"
 #include "examples/spoke/serve_faults.h"
 #include "examples/spoke/settings.h"
+#include "examples/spoke/shown.h"
 #include "examples/spoke/target.h"
 
 #include <spoke/admin.h>
@@ -69,7 +70,7 @@ static const struct option_row rows[] = {
 			   "freeze (SIGSTOP) after N requests or after a time; SIGCONT resumes" },
 	[TOKEN] = { "token", 0, "LIST",
 		    "tokens of which requests must bear one; true: a random one, which the "
-		    "registry shows" },
+		    "registry shows; " SECURE_SEEN },
 	[TOKEN_FILE] = { "token-file", 0, "FILE", "file with the tokens, with mode 600" },
 	[TLS] = { "tls", 0, NULL, "accept TLS only; the three options below imply it" },
 	[CERT] = SECURE_CERT,
@@ -195,9 +196,10 @@ static bool print_places(const struct server *server)
 
 	for (size_t i = 0; spoke_provider_address(server->provider, i, place, sizeof(place)); i++)
 		for (size_t j = 0; j < server->service_count; j++)
-			printf("%s listens at %s\n", server->services[j], place);
+			printf("%s listens at %s\n", server->services[j], shown_of(place).text);
 	if (server->admin) {
-		const char *at = spoke_admin_address(server->admin);
+		const struct shown shown = shown_of(spoke_admin_address(server->admin));
+		const char *at = shown.text;
 		bool is_unix = strncmp(at, "unix:", 5) == 0;
 
 		const char *scheme = server->admin_secures ? "https://" : "http://";
@@ -336,8 +338,8 @@ static int run(struct server *server, char **places, int count)
 	if (!print_places(server)) /* see ending_flush() */
 		return VERB_OK;
 	if (spoke_provider_address(server->provider, 0, place, sizeof(place)))
-		(void)snprintf(status, sizeof(status), "%s listens at %s", server->services[0],
-			       place);
+		(void)snprintf(status, sizeof(status), "%s listens at %.127s", server->services[0],
+			       shown_of(place).text);
 	error = spoke_engine_notify(server->engine, status);
 	if (!error)
 		error = spoke_engine_run(server->engine);
@@ -358,6 +360,15 @@ static bool take_service(struct server *server, const struct options *options)
 	}
 	server->services[server->service_count++] = options->value;
 	return true;
+}
+
+static bool take_host(struct server *server, const struct options *options)
+{
+	server->options.advertise = options->value;
+	if (!strpbrk(options->value, "/?@"))
+		return true;
+	(void)options_wrong(options, "not a host; write a host that consumers can reach");
+	return false;
 }
 
 static bool take_port(struct server *server, const struct options *options)
@@ -408,8 +419,7 @@ static bool take_option(struct server *server, int row, const struct options *op
 		server->options.registry = options->value;
 		return true;
 	case ADVERTISE:
-		server->options.advertise = options->value;
-		return true;
+		return take_host(server, options);
 	case HEARTBEAT:
 		return options_heartbeat(options, &server->options.heartbeat_ns);
 	case WEIGHT:

@@ -3,10 +3,20 @@
 #include "examples/spoke/settings.h"
 
 #include "examples/spoke/ending.h"
+#include "examples/spoke/shown.h"
+#include "examples/spoke/target.h"
 
 static void show_error(void *arg, const char *sentence)
 {
 	(void)ending_say(VERB_USAGE, arg, "%s", sentence);
+}
+
+bool settings_is_file(const char *verb, const char *path)
+{
+	if (!target_has_scheme(path))
+		return true;
+	(void)ending_say(VERB_USAGE, verb, "%s: a URL; write a path instead", shown_of(path).text);
+	return false;
 }
 
 int settings_load(const char *verb, const char *path, struct spoke_config **ret_config)
@@ -18,6 +28,8 @@ int settings_load(const char *verb, const char *path, struct spoke_config **ret_
 
 	if (!path)
 		return VERB_OK;
+	if (!settings_is_file(verb, path))
+		return VERB_USAGE;
 	return spoke_config_load(NULL, path, show_error, cast.arg, ret_config) ? VERB_USAGE
 									       : VERB_OK;
 }

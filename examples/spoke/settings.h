@@ -5,6 +5,10 @@
 
 #include <spoke/config.h>
 
+/* Returns whether the path can be one of a file or folder; otherwise it is a URL, which an error
+ * names without its secrets. */
+bool settings_is_file(const char *verb, const char *path);
+
 /* Loads the file; without a path it does nothing. Returns VERB_OK, or prints all errors and returns
  * VERB_USAGE. Free *ret_config with spoke_config_free(), after the engine. */
 int settings_load(const char *verb, const char *path, struct spoke_config **ret_config);

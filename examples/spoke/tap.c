@@ -5,6 +5,7 @@
 #include "examples/spoke/json.h"
 #include "examples/spoke/options.h"
 #include "examples/spoke/relay.h"
+#include "examples/spoke/shown.h"
 #include "examples/spoke/tap_line.h"
 #include "examples/spoke/terminal.h"
 
@@ -41,7 +42,9 @@ static const struct usage usage = {
 	"LISTEN TARGET",
 	"Relays each connection to LISTEN to TARGET and prints one line per message to the target\n"
 	"(->) or from it (<-). Bytes are forwarded unchanged; a stream of an unknown protocol is\n"
-	"forwarded undecoded.",
+	"forwarded undecoded. Tokens, signatures and passwords sent with requests appear as ***, "
+	"in bytes\n"
+	"as asterisks. Bytes of an undecoded stream may still show one.",
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
 	"  spoke tap 127.0.0.1:20881 127.0.0.1:20880\n"
@@ -279,15 +282,17 @@ static bool print_listening(const struct tap *tap, const char *target)
 	const struct spoke_env *env = tap->relay.env;
 	struct spoke_address address;
 	char text[ADDRESS_TEXT] = "?";
+	struct shown at;
 
 	if (env->net->local(env->ctx, tap->relay.listener.fd, &address) == 0)
 		env->net->print(env->ctx, &address, text, sizeof(text));
+	at = shown_of(text);
 	if (tap->style.json) {
 		printf("{\"kind\":\"listening\",\"at\":");
-		json_print_text(text, strlen(text), stdout);
+		json_print_text(at.text, strlen(at.text), stdout);
 		printf("}\n");
 	} else {
-		printf("listening at %s, forwarding to %s\n", text, target);
+		printf("listening at %s, forwarding to %s\n", at.text, shown_of(target).text);
 	}
 	return ending_show();
 }
@@ -302,17 +307,19 @@ static int run(struct tap *tap, const char *listen, const char *target)
 	relay->looks = &looks;
 	relay->arg = tap;
 	if (place_parse(relay->env, listen, at) == 0)
-		return ending_say(VERB_USAGE, "tap", "%s: not an address to listen on", listen);
+		return ending_say(VERB_USAGE, "tap", "%s: not an address to listen on",
+				  shown_of(listen).text);
 	relay->target_count = place_parse(relay->env, target, relay->targets);
 	if (relay->target_count == 0)
-		return ending_say(VERB_USAGE, "tap", "%s: not an address, or unknown host", target);
+		return ending_say(VERB_USAGE, "tap", "%s: not an address, or unknown host",
+				  shown_of(target).text);
 	error = spoke_engine_new(NULL, &relay->engine);
 	if (error)
 		return ending_say(VERB_REMOTE, "tap", "%s", spoke_strerror(error));
 	error = relay_begin(relay, at);
 	if (error)
-		return ending_say(VERB_REMOTE, "tap", "cannot listen at %s: %s", listen,
-				  place_error(error));
+		return ending_say(VERB_REMOTE, "tap", "cannot listen at %s: %s",
+				  shown_of(listen).text, place_error(error));
 	error = spoke_signal_watch(relay->engine, &tap->interrupt, SIGINT, interrupted);
 	if (!error)
 		error = spoke_signal_watch(relay->engine, &tap->terminate, SIGTERM, terminated);

@@ -4,12 +4,14 @@
 
 #include "examples/spoke/escape.h"
 #include "examples/spoke/json.h"
+#include "examples/spoke/tap_secret.h"
 #include "examples/spoke/terminal.h"
 
 #include <spoke/host.h>
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -156,39 +158,6 @@ static void json_value(const char *key, struct spoke_span span)
 	json_print(value_of(span), SPOKE_JSON_LINE, stdout);
 }
 
-/* Copies attachments with "***" in place of the token. */
-static void copy_without_token(struct spoke_cursor pairs, struct spoke_builder *builder)
-{
-	struct spoke_value key;
-	struct spoke_value value;
-	struct spoke_span name;
-
-	spoke_pack_map(builder, (size_t)pairs.left / 2);
-	while (spoke_cursor_next_pair(&pairs, &key, &value)) {
-		spoke_pack_raw(builder, (struct spoke_span){ key.data, key.len });
-		if (spoke_value_str(key, &name) == 0 && name.len == strlen("token") &&
-		    memcmp(name.data, "token", name.len) == 0)
-			spoke_pack_text(builder, "***");
-		else
-			spoke_pack_raw(builder, (struct spoke_span){ value.data, value.len });
-	}
-}
-
-static void json_attachments(struct spoke_span attachments)
-{
-	struct spoke_cursor pairs;
-	struct spoke_builder builder;
-	struct spoke_span copy;
-
-	if (attachments.len == 0 || spoke_cursor_map(value_of(attachments), &pairs))
-		return;
-	spoke_builder_init(&builder, spoke_host_env(), NULL);
-	copy_without_token(pairs, &builder);
-	if (spoke_builder_finish(&builder, &copy) == 0)
-		json_value("attachments", copy);
-	spoke_builder_fini(&builder);
-}
-
 static void json_request(const struct spoke_frame *frame)
 {
 	struct spoke_cursor cursor = spoke_cursor_bytes(frame->args);
@@ -251,7 +220,7 @@ static void json_frame(const struct tap_style *style, const struct tap_place *pl
 		json_request(frame);
 	if (!frame->bad && frame->kind == SPOKE_FRAME_REPLY)
 		json_reply(frame, request);
-	json_attachments(frame->attachments);
+	json_value("attachments", frame->attachments);
 	if (style->raw)
 		json_raw(frame->bytes);
 	printf("}\n");
@@ -283,28 +252,37 @@ static void print_raw(struct spoke_span bytes)
 void tap_line_bytes(const struct tap_style *style, const struct tap_place *place,
 		    struct spoke_span bytes)
 {
+	char *copy;
+
 	if (!style->raw)
 		return;
+	copy = tap_secret_guess(bytes);
+	bytes = (struct spoke_span){ copy, copy ? bytes.len : 0 };
 	if (!style->json) {
 		print_raw(bytes);
-		return;
+	} else {
+		begin_json(place, true, "bytes");
+		json_raw(bytes);
+		printf("}\n");
 	}
-	begin_json(place, true, "bytes");
-	json_raw(bytes);
-	printf("}\n");
+	free(copy);
 }
 
 void tap_line_frame(const struct tap_style *style, const struct tap_place *place,
 		    const struct spoke_frame *frame, const struct tap_request *request)
 {
+	struct tap_secret hidden;
+
 	if (style->quiet && !is_wrong(frame))
 		return;
+	tap_secret_hide(frame, style->json, style->raw, &hidden);
 	if (style->json)
-		json_frame(style, place, frame, request);
+		json_frame(style, place, &hidden.frame, request);
 	else
-		print_frame(style, place, frame, request);
+		print_frame(style, place, &hidden.frame, request);
 	if (style->raw && !style->json)
-		print_raw(frame->bytes);
+		print_raw(hidden.frame.bytes);
+	tap_secret_fini(&hidden);
 }
 
 static void event_rest(const struct tap_style *style, const char *event, const char *text)

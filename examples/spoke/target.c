@@ -3,6 +3,7 @@
 #include "examples/spoke/target.h"
 
 #include "examples/spoke/ending.h"
+#include "examples/spoke/shown.h"
 
 #include <spoke/host.h>
 #include <spoke/registry.h>
@@ -56,10 +57,12 @@ static int read_what(struct target *target, const char *verb, const char *what)
 	const char *method = dot ? dot + 1 : what;
 	size_t service_len = dot ? (size_t)(dot - what) : 0;
 
-	if (!*method || (dot && !service_len))
+	if (!*method || (dot && !service_len)) {
 		return ending_say(
 			VERB_USAGE, verb,
-			"%s: not a method; write SERVICE.METHOD, e.g. demo.EchoService.echo", what);
+			"%s: not a method; write SERVICE.METHOD, e.g. demo.EchoService.echo",
+			shown_of(what).text);
+	}
 	if (service_len >= sizeof(target->service) || strlen(method) >= sizeof(target->method))
 		return ending_say(VERB_USAGE, verb, "the method name is too long");
 	memcpy(target->service, what, service_len);
@@ -96,7 +99,7 @@ static int read_endpoint(struct target *target, const char *verb, const char *pl
 			return ending_say(
 				VERB_USAGE, verb,
 				"--wire=%s: %s specifies another wire; remove one of them", wire,
-				place);
+				shown_of(place).text);
 		}
 	} else if (is_one_of(scheme, anys)) {
 		target->mprpc = wire && strcmp(wire, "mprpc") == 0;
@@ -106,7 +109,7 @@ static int read_endpoint(struct target *target, const char *verb, const char *pl
 			"%s: unknown; write tcp://, dubbo:// or msgpack-rpc:// and "
 			"HOST:PORT, unix:/PATH, shm:/PATH, or the URL of a registry (file:, "
 			"zookeeper:, static:)",
-			place);
+			shown_of(place).text);
 	}
 	target->listed = strcmp(scheme, "consumer") == 0;
 	kind = strstr(scheme, "unix") ? "+unix" : strstr(scheme, "shm") ? "+shm" : "";
@@ -141,7 +144,7 @@ static int read_registry(struct target *target, const char *verb, const char *pl
 	if (!*target->service)
 		return ending_say(VERB_USAGE, verb,
 				  "%s: a registry needs a service; write SERVICE.METHOD",
-				  target->method);
+				  shown_of(target->method).text);
 	target->registry = place;
 	target->listed = true;
 	target->url = malloc(size);
@@ -158,7 +161,7 @@ static int check_url(const struct target *target, const char *verb, const char *
 	int error = spoke_url_parse(spoke_host_env(), target->url, strlen(target->url), &url, &why);
 
 	if (error)
-		return ending_say(VERB_USAGE, verb, "%s: %s", place, why.text);
+		return ending_say(VERB_USAGE, verb, "%s: %s", shown_of(place).text, why.text);
 	spoke_url_fini(&url);
 	return VERB_OK;
 }

@@ -5,6 +5,7 @@
 #include "examples/spoke/json.h"
 #include "examples/spoke/options.h"
 #include "examples/spoke/settings_view.h"
+#include "examples/spoke/shown.h"
 #include "examples/spoke/status_view.h"
 
 #include <spoke/host.h>
@@ -53,7 +54,7 @@ struct top;
 
 struct source {
 	struct top *top;
-	const char *name; /* as given on the command line */
+	struct shown name; /* as given on the command line */
 	struct spoke_address at;
 	char host[ADDRESS_TEXT];
 	struct http_get get;
@@ -97,12 +98,12 @@ static void draw_source(struct top *top, struct source *source, bool whole)
 	struct screen *screen = &top->screen;
 
 	if (source->status.len > 0 && top->settings)
-		settings_view_draw(screen, source->status, source->name);
+		settings_view_draw(screen, source->status, source->name.text);
 	else if (source->status.len > 0)
-		status_view_head(screen, source->status, source->name);
+		status_view_head(screen, source->status, source->name.text);
 	if (source->wrong) {
 		screen_colour(screen, TERMINAL_RED);
-		screen_print(screen, "%s: %s\n", source->name, source->wrong);
+		screen_print(screen, "%s: %s\n", source->name.text, source->wrong);
 		screen_colour(screen, TERMINAL_NORMAL);
 	}
 	if (source->status.len > 0 && whole && !top->settings)
@@ -254,7 +255,7 @@ static bool add_source(struct top *top, const char *name)
 	if (place_parse(top->env, name, found) == 0)
 		return false;
 	source->top = top;
-	source->name = name;
+	source->name = shown_of(name);
 	source->at = found[0];
 	source->get.engine = top->engine;
 	source->get.env = top->env;
@@ -319,11 +320,11 @@ static int look_at(struct top *top, const struct options *options)
 			return ending_say(VERB_USAGE, "top",
 					  "%s: pages over TLS cannot be read; serve one without it "
 					  "on loopback",
-					  options->operands[i]);
+					  shown_of(options->operands[i]).text);
 		}
 		if (!add_source(top, options->operands[i]))
 			return ending_say(VERB_USAGE, "top", "%s: not an address, or unknown host",
-					  options->operands[i]);
+					  shown_of(options->operands[i]).text);
 	}
 	end = run(top);
 	return end ? end : last_end(top);

@@ -257,10 +257,11 @@ int values_attach(struct values *values, const char *verb, const char *pair)
 {
 	if (!strchr(pair, '=') || *pair == '=')
 		return ending_say(VERB_USAGE, verb,
-				  "--attachment=%s: not an attachment; write KEY=VALUE", pair);
+				  "--attachment: not an attachment; write KEY=VALUE");
 	for (size_t i = 0; i < values->pair_count; i++) {
 		if (strncmp(values->pairs[i], pair, strcspn(pair, "=") + 1) == 0) {
-			return ending_say(VERB_USAGE, verb, "--attachment=%s: duplicate key", pair);
+			return ending_say(VERB_USAGE, verb, "--attachment=%.*s=...: duplicate key",
+					  (int)strcspn(pair, "="), pair);
 		}
 	}
 	if (values->pair_count == VALUES_ATTACHMENTS_MAX)

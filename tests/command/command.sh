@@ -7,6 +7,7 @@
 #   registry  ls, watch and call by a registry in a file
 #   paths     a unix socket that is found by the registry
 #   secure    certificates, and TLS with them
+#   secrets   URLs with tokens and passwords, which no output shows
 #   comet     the gateway for browsers: errors in its file, pushes, tickets
 #   verbs     help, wrong usage; completeness of completions and manual
 set -u
@@ -400,6 +401,112 @@ paths() {
 	finish TERM
 }
 
+# hides <argument...>: runs a command whose arguments hold the secret geheim12; no output may show it.
+hides() {
+	timeout 20 "$spoke" "$@" >"$work/out" 2>"$work/err" </dev/null
+	[ $? -lt 124 ] || fail "spoke $*: did not end"
+	grep -q . "$work/out" "$work/err" || fail "spoke $*: printed nothing"
+	! grep geheim12 "$work/out" "$work/err" || fail "spoke $*: shows a secret"
+}
+
+secrets() {
+	for url in "dubbo://127.0.0.1:1/x?token=geheim12" "127.0.0.1:1?token=geheim12" \
+		"dubbo://127.0.0.1:99999/x?token=geheim12" "dubbo://127.0.0.1:x?token=geheim12" \
+		"dubo://127.0.0.1:1/x?token=geheim12" "dubbo:/127.0.0.1:1/x?token=geheim12" \
+		"dubbo://127.0.0.1:1/x?%74oken=geheim12" "dubbo://127.0.0.1:1/x?a=%zz&token=geheim12" \
+		"dubbo://127.0.0.1:1/x?token=a&token=geheim12" "dubbo://127.0.0.1:1/x#token=geheim12" \
+		"dubbo://127.0.0.1:1/x&token=geheim12" "dubbo://127.0.0.1:1/x?password=geheim12" \
+		"dubbo://me:geheim12@127.0.0.1:1/x" "me:geheim12@127.0.0.1:1" \
+		"dubbo://me:geheim12@127.0.0.1:x" "dubbo://me:a@geheim12@127.0.0.1:1?c" \
+		"unix:$work/none?token=geheim12" "unix:none?token=geheim12" \
+		"consumer://any/x?token=geheim12" "https://127.0.0.1:1/?token=geheim12"; do
+		hides call "$url" demo.S.m 1 -t 100ms
+		hides call -v "$url" demo.S.m 1 -t 100ms --json
+		hides call "$url" demo.S.m 1 --wire mprpc -t 100ms
+		hides call "$url" demo.S.m 1 --wire dubbo -t 100ms
+		hides call demo.S.m "$url"
+		hides ping "$url" -c 1 -t 100ms
+		hides ping "$url" -c 1 -t 100ms --json -w mprpc
+		hides bench "$url" demo.S.m 1 -n 1 --warm-up 0s
+		hides bench "$url" demo.S.m 1 -n 1 --warm-up 0s --json
+		hides ls "$url" -t 100ms
+		hides watch "$url" demo.S -t 100ms
+		hides tap "$url" nowhere
+		hides tap nowhere "$url"
+		hides top --once "$url"
+		hides lock "$url" name -- true
+		hides lock name "$url" x -- true
+		hides serve --port 0 --registry "$url"
+		hides serve --port 0 --advertise "$url"
+		hides serve --port "$url"
+		hides config --explain "$url"
+		hides "$url"
+	done
+	for url in "file://$work/none?token=geheim12" "file://me:geheim12@h$work/none" \
+		"static://me:geheim12@127.0.0.1:1" "static://127.0.0.1:1?password=geheim12" \
+		"static://127.0.0.1:99999?token=geheim12" "nacos://me:geheim12@127.0.0.1:1"; do
+		hides call "$url" demo.S.m 1 -t 100ms
+		hides call "$url" m 1
+		hides call -v --json "$url" demo.S.m 1 -t 100ms
+		hides ping "$url"
+		hides ls "$url" demo.S -t 100ms
+		hides ls "$url" -t 100ms
+	done
+	for url in "dubbo://127.0.0.1:x?token=geheim12" "dubbo://127.0.0.1:0/x#token=geheim12" \
+		"dubbo://127.0.0.1:0?token=geheim12" "dubbo://me:geheim12@127.0.0.1:x"; do
+		hides serve "$url"
+		hides serve --config "$url"
+		hides comet "$url"
+		hides config --check "$url"
+		hides certs "$url"
+	done
+	printf 'dubbo://127.0.0.1:1/demo.One?token=geheim12&say.token=geheim12&password=geheim12\n' >"$work/providers"
+	hides ls "file://$work/providers"
+	hides ls "file://$work/providers" --json
+	hides call "$work/none" demo.S.m -a token=geheim12 -a token=geheim12
+	hides call 127.0.0.1:1 demo.S.m -a token:geheim12
+	hides call 127.0.0.1:1 demo.S.m --token-plain=geheim12
+
+	# Lines of a file.
+	for line in 'listen = dubbo://127.0.0.1:0?token=geheim12' 'listen = dubbo://127.0.0.1:x?token=geheim12' \
+		'listen = unix:a?%74oken=geheim12' 'listen = dubbo://me:geheim12@127.0.0.1:x' \
+		'listen dubbo://127.0.0.1?token=geheim12' 'listenn = 127.0.0.1?token=geheim12' \
+		'allow.callers = token:geheim12' 'advertise = "a?token=geheim12' 'tokn = geheim12'; do
+		printf '[provider]\n%s\n' "$line" >"$work/wrong.conf"
+		hides config --check "$work/wrong.conf"
+		hides serve --config "$work/wrong.conf"
+		hides call --config "$work/wrong.conf" 127.0.0.1:1 a.b
+	done
+	printf '[provider]\nlisten = dubbo://127.0.0.1?token=geheim12\n' >"$work/listen.conf"
+	run 1 '' '*:2: listen = dubbo://127.0.0.1?token=[*][*][*]: an address may only have *' \
+		config --check "$work/listen.conf"
+
+	for verb in call ping bench serve; do
+		run 0 '*list of processes, unlike --token-file*' '' $verb --help
+	done
+
+	# Where a page or a tap listens.
+	"$spoke" serve --port 0 --admin "unix:$work/page?token=geheim12" >"$work/out" 2>"$work/err" &
+	pid=$!
+	started="$started $pid"
+	await "admin page at unix:$work/page" "$work/out"
+	! grep geheim12 "$work/out" "$work/err" || fail "serve --admin shows a secret"
+	finish TERM
+	for json in --plain --json; do
+		"$spoke" tap $json "unix:$work/tap?token=geheim12" "127.0.0.1:1" >"$work/out" 2>"$work/err" &
+		pid=$!
+		started="$started $pid"
+		await "$work/tap" "$work/out"
+		! grep geheim12 "$work/out" "$work/err" || fail "tap shows a secret"
+		finish TERM
+	done
+
+	# Other texts of the user are shown as they are.
+	run 2 '' '*: Dubo://127.0.0.1:1/a%20b: unknown; *' call 'Dubo://127.0.0.1:1/a%20b' demo.S.m
+	run 4 '' '*call: dubbo://me:[*][*][*]@127.0.0.1:1/x cannot be reached: *' \
+		call 'dubbo://me:geheim12@127.0.0.1:1/x?token=geheim12' demo.S.m
+}
+
 comet() {
 	conf=$work/comet.conf
 	printf '[provider]\nlisten = tcp://127.0.0.1:0\n' >"$conf"
@@ -588,12 +695,12 @@ verbs() {
 	run 1 '' '*wrong:2: url = file://relative: the path must be absolute*' config --check "$work/wrong"
 	run 2 '' '*--heartbeat=1ms: must be at least 10ms, or 0*' serve --heartbeat 1ms
 	run 2 '' '*--heartbeat=1ms: must be at least 10ms, or 0*' ping h:1 --heartbeat 1ms
-	run 2 '' '*--notify=1: takes no value' call --notify=1
+	run 2 '' '*--notify: takes no value' call --notify=1
 	run 2 '' '*--retries=1000: must be from 0 to 100' call --retries 1000
 	run 2 '' '*METHOD missing*usage: spoke call*' call tcp://127.0.0.1:1
 	run 2 '' '*--cluster=failovr: unknown; use *' call h:1 a.b --cluster=failovr
 	run 2 '' '*--timeout=0: must be positive*' call h:1 a.b -t 0
-	run 2 '' '*--attachment=k=w: duplicate key' call h:1 a.b -a k=v -a k=w
+	run 2 '' '*--attachment=k=...: duplicate key' call h:1 a.b -a k=v -a k=w
 	run 2 '' '*MessagePack-RPC has no *attachments*' call h:1 a.b -w mprpc -a k=v
 	run 2 '' '*--types=Lx: not type descriptors*' call h:1 a.b 1 --types Lx
 	run 2 '' '*--serialization=java: unknown; use hessian2*' call h:1 a.b 1 --serialization java
@@ -612,6 +719,6 @@ verbs() {
 }
 
 case $2 in
-call | faults | registry | paths | secure | comet | verbs) "$2" ;;
-*) fail "usage: sh command.sh <program> call|faults|registry|paths|secure|comet|verbs" ;;
+call | faults | registry | paths | secure | secrets | comet | verbs) "$2" ;;
+*) fail "usage: sh command.sh <program> call|faults|registry|paths|secure|secrets|comet|verbs" ;;
 esac

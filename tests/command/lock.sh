@@ -139,7 +139,7 @@ usage() {
 	run 2 '' '*--wait=0: must be positive*' redis://h name --wait=0 -- true
 	run 2 '' '*--ttl=10ms: must be at least 100ms' redis://h name --ttl=10ms -- true
 	run 2 '' '*--grace=x: not a duration*' redis://h name --grace=x -- true
-	run 2 '' '*--break=: takes no value' --break= redis://h name
+	run 2 '' '*--break: takes no value' --break= redis://h name
 	run 2 '' '*--list and --break exclude each other' --break --list redis://h name
 	run 2 '' '*true: --list runs no command' --list redis://h -- true
 	run 2 '' '*--wait, --ttl, *are for a command*' --list redis://h --wait

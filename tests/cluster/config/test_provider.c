@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Providers with a config file, and the settings that a reload changes. */
 #include "cluster/call/caller.h"
+#include "cluster/config/keys.h"
 #include "cluster/config/parts.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/config/configrig.h"
@@ -395,12 +396,39 @@ static void provider_without_its_passed_socket_says_which(void **state)
 			 SPOKE_EINVAL);
 }
 
+/* Other keys of the table are refused or ignored there; a secret must not be without effect. */
+static void address_refuses_each_secret_key(void **state)
+{
+	unsigned secrets = 0;
+	char url[128];
+
+	(void)state;
+	provide("[provider]\nlisten = fd://rpc\n", NULL);
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		const struct spokei_key_row *row = spokei_key_row((enum spokei_key)i);
+
+		if (spokei_keys_is_secret(row->option.name))
+			secrets++;
+		if (!row->secret)
+			continue;
+		assert_true(spokei_keys_is_secret(row->option.name));
+		(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:20880?%s=a-long-secret",
+			       row->option.name);
+		assert_int_equal(spoke_provider_listen(it()->provider, url), SPOKE_EINVAL);
+		assert_non_null(strstr(spoke_engine_why(it()->engine), "is not allowed here"));
+		assert_null(strstr(spoke_engine_why(it()->engine), "a-long-secret"));
+	}
+	assert_int_equal(secrets, 3);
+	assert_false(spokei_keys_is_secret("token.file"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, configrig_set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(passed_socket_is_named_without_anything_else),
 		TEST(provider_without_its_passed_socket_says_which),
+		TEST(address_refuses_each_secret_key),
 		TEST(provider_listens_at_addresses_of_file),
 		TEST(provider_listens_until_first_invalid_address),
 		TEST(methods_have_limits_of_file),

@@ -129,7 +129,7 @@ tap)
 	end "$tap"
 	grep -q '"token":"\*\*\*"' "$work/json" || fail "no attachments"
 	grep -q '"k":"v"' "$work/json" || fail "an attachment is missing"
-	! grep -q s3cret "$work/json" || fail "the token was printed"
+	! grep -q -e s3cret -e 733363726574 "$work/json" || fail "the token was printed"
 	grep -q '"kind":"undecoded from here"' "$work/json" || fail "an unknown protocol was not reported"
 	grep -q '"kind":"request","wire":"http",.*"service":"status"' "$work/json" ||
 		fail "no request over HTTP"
@@ -145,6 +145,31 @@ tap)
 	grep -qx '"reply" "msgpack-rpc" - - {"a":\[1,null\]}' "$work/picked" || fail "no reply"
 	[ "$(grep -c '^"reply" "dubbo"' "$work/picked")" = 21 ] || fail "not all replies"
 	end "$server"
+	begin guarded "$spoke" serve --port 0 --token geheim12
+	server=$process
+	target=$address
+	for style in "" --json "--raw --full" "--json --raw --full"; do
+		begin secrets "$spoke" tap $style :0 "$target"
+		tap=$process
+		for wire in dubbo://$address msgpack-rpc://$address "dubbo://$address?serialization=msgpack"; do
+			ends 0 "$spoke" call "$wire" demo.EchoService.echo 1 --token geheim12
+		done
+		ends 0 "$spoke" call "$address" demo.EchoService.echo 1 --token geheim12 \
+			-a signature=geheim12 -a authorization=geheim12
+		ends 1 "$spoke" call "$address" demo.EchoService.echo 1 --token geheim1234
+		end "$tap"
+		grep -q '[$]token' "$work/secrets" || fail "tap $style: no request with the token"
+		grep -q '[*][*][*]' "$work/secrets" || fail "tap $style: no asterisks"
+		! grep -q -e geheim12 -e 67656865696d3132 "$work/secrets" || fail "tap $style: prints a token"
+		sed -n 's/^    [0-9a-f]\{6\}  \(.\{47\}\).*/\1/p' "$work/secrets" | tr -d ' \n' >"$work/digits"
+		! grep -q 67656865696d3132 "$work/digits" || fail "tap $style: prints the bytes of a token"
+		case $style in
+		"--raw --full") grep -q 2a2a2a2a2a2a2a2a "$work/digits" || fail "tap $style: no bytes" ;;
+		esac
+		rm "$work/secrets.all" "$work/secrets.first"
+	done
+	end "$server"
+	target=127.0.0.1:1
 	begin refused "$spoke" tap :0 "$target" --quiet
 	ends 4 "$spoke" call "$address" demo.EchoService.echo --retries 0 --timeout 20s
 	end "$process"

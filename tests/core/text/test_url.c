@@ -213,7 +213,12 @@ static void secrets_are_hidden_in_printed_url(void **state)
 		{ "a://h/x?b=1&token=secret&c=2", "a://h/x?b=1&token=***&c=2" },
 		{ "unix:/a?token=secret", "unix:/a?token=***" },
 		{ "a://h?token", "a://h?token=***" },
+		{ "a://h?password=a&c=2", "a://h?password=***&c=2" },
+		{ "a://h?Token=a&say.token=b", "a://h?Token=***&say.token=***" },
+		{ "a://h?secret=a&.secretAccessKey=b", "a://h?secret=***&.secretAccessKey=***" },
+		{ "a://h?%74oken=a", "a://h?token=***" },
 		{ "a://h?tokens=1&x=token", "a://h?tokens=1&x=token" },
+		{ "a://h?token.file=/a", "a://h?token.file=/a" },
 	};
 	struct memory memory;
 

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Secrets of messages that spoke tap prints. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "examples/spoke/tap_secret.h"
+
+#include <spoke/host.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct spoke_span span_of(const char *text)
+{
+	return (struct spoke_span){ text, strlen(text) };
+}
+
+/* Hides the secrets of bytes, which are a body that could not be decoded, and compares. */
+static void guess(const char *bytes, const char *wanted)
+{
+	char *copy = tap_secret_guess(span_of(bytes));
+
+	assert_non_null(copy);
+	assert_memory_equal(copy, wanted, strlen(wanted));
+	free(copy);
+}
+
+static void secret_attachments_and_their_bytes_become_asterisks(void **state)
+{
+	static const char *const secrets[] = { "token", "Token", "signature", "authorization",
+					       "password" };
+	struct spoke_builder builder;
+
+	(void)state;
+	spoke_builder_init(&builder, spoke_host_env(), NULL);
+	for (size_t i = 0; i < COUNT(secrets); i++) {
+		struct spoke_frame frame = { .wire = "dubbo", .method = span_of("echo") };
+		struct spoke_value map = { 0 };
+		struct spoke_value value;
+		struct spoke_span text;
+		struct tap_secret hidden;
+
+		spoke_builder_reset(&builder);
+		spoke_pack_map(&builder, 2);
+		spoke_pack_text(&builder, secrets[i]);
+		spoke_pack_text(&builder, "geheim12");
+		spoke_pack_text(&builder, "k");
+		spoke_pack_text(&builder, "visible");
+		assert_int_equal(spoke_builder_finish_value(&builder, &map), 0);
+		frame.attachments = (struct spoke_span){ map.data, map.len };
+		frame.args = frame.attachments;
+		frame.bytes = span_of("geheim12 head geheim12 visible geheim1");
+		tap_secret_hide(&frame, true, true, &hidden);
+		map = (struct spoke_value){ hidden.frame.attachments.data,
+					    hidden.frame.attachments.len };
+		assert_int_equal(spoke_value_get(map, secrets[i], &value), 0);
+		assert_int_equal(spoke_value_str(value, &text), 0);
+		assert_int_equal(text.len, 3);
+		assert_memory_equal(text.data, "***", 3);
+		assert_int_equal(spoke_value_get(map, "k", &value), 0);
+		assert_int_equal(spoke_value_str(value, &text), 0);
+		assert_memory_equal(text.data, "visible", 7);
+		assert_int_equal(hidden.frame.bytes.len, frame.bytes.len);
+		assert_memory_equal(hidden.frame.bytes.data,
+				    "******** head ******** visible geheim1", frame.bytes.len);
+		assert_ptr_equal(hidden.frame.args.data, frame.args.data);
+		tap_secret_fini(&hidden);
+	}
+	spoke_builder_fini(&builder);
+}
+
+static void arguments_of_a_token_request_become_asterisks(void **state)
+{
+	struct spoke_frame frame = { .wire = "msgpack-rpc", .method = span_of("$token") };
+	struct spoke_builder builder;
+	struct spoke_cursor cursor;
+	struct spoke_value value;
+	struct spoke_span shown;
+	struct tap_secret hidden;
+
+	(void)state;
+	spoke_builder_init(&builder, spoke_host_env(), NULL);
+	spoke_pack_text(&builder, "geheim12");
+	assert_int_equal(spoke_builder_finish(&builder, &frame.args), 0);
+	frame.bytes = span_of("$token geheim12");
+	tap_secret_hide(&frame, false, true, &hidden);
+	cursor = spoke_cursor_bytes(hidden.frame.args);
+	assert_true(spoke_cursor_next(&cursor, &value));
+	assert_int_equal(spoke_value_str(value, &shown), 0);
+	assert_int_equal(shown.len, 3);
+	assert_memory_equal(shown.data, "***", 3);
+	assert_false(spoke_cursor_next(&cursor, &value));
+	assert_memory_equal(hidden.frame.bytes.data, "$token ********", frame.bytes.len);
+	tap_secret_fini(&hidden);
+
+	frame.method = span_of("tokens");
+	tap_secret_hide(&frame, false, true, &hidden);
+	assert_ptr_equal(hidden.frame.args.data, frame.args.data);
+	assert_memory_equal(hidden.frame.bytes.data, "$token geheim12", frame.bytes.len);
+	tap_secret_fini(&hidden);
+	spoke_builder_fini(&builder);
+}
+
+static void secret_headers_of_http_become_asterisks(void **state)
+{
+	static const char head[] =
+		"POST /a/b HTTP/1.1\r\nAuthorization: Bearer gehe\r\n"
+		"Spoke-Attachment-token: %67ehe\r\nHost: token\r\nX-Tokens: a\r\n\r\n"
+		"token: body";
+	static const char wanted[] =
+		"POST /a/b HTTP/1.1\r\nAuthorization: ****** ****\r\n"
+		"Spoke-Attachment-token: ******\r\nHost: token\r\nX-Tokens: a\r\n\r\n"
+		"token: body";
+	const struct spoke_frame frame = { .wire = "http", .bytes = span_of(head) };
+	struct tap_secret hidden;
+
+	(void)state;
+	tap_secret_hide(&frame, true, true, &hidden);
+	assert_memory_equal(hidden.frame.bytes.data, wanted, sizeof(wanted) - 1);
+	tap_secret_fini(&hidden);
+}
+
+static void undecoded_bytes_after_a_secret_name_become_asterisks(void **state)
+{
+	static const char first[5] = { 't', 'o', 'k', 'e', 'n' };
+	static const char second[8] = { 'P', 'A', 'S', 'S', 'W', 'O', 'R', 'D' };
+	char many[600];
+	char *copy;
+
+	(void)state;
+	guess("\x05token\x08geheim12\x01z", "\x05token\x08********\x01*");
+	guess("abc", "abc");
+	guess("toke", "toke");
+	guess("a \"signature\":\"gehe\"", "a \"signature********");
+	/* Two names close to each other: the second covers on. */
+	memset(many, 'a', sizeof(many));
+	memcpy(many, first, sizeof(first));
+	memcpy(many + 250, second, sizeof(second));
+	copy = tap_secret_guess((struct spoke_span){ many, sizeof(many) });
+	assert_non_null(copy);
+	for (size_t i = 5; i < 258 + 272; i++)
+		assert_int_equal(copy[i], '*');
+	assert_int_equal(copy[258 + 272], 'a');
+	free(copy);
+}
+
+static void bad_body_is_guessed_and_bytes_are_copied_on_demand(void **state)
+{
+	const struct spoke_frame frame = {
+		.wire = "dubbo",
+		.bad = true,
+		.bytes = span_of("token=geheim12"),
+	};
+	struct tap_secret hidden;
+
+	(void)state;
+	tap_secret_hide(&frame, true, true, &hidden);
+	assert_memory_equal(hidden.frame.bytes.data, "token*********", frame.bytes.len);
+	tap_secret_fini(&hidden);
+	tap_secret_hide(&frame, false, false, &hidden);
+	assert_null(hidden.bytes);
+	assert_int_equal(hidden.frame.bytes.len, frame.bytes.len); /* its length is printed */
+	tap_secret_fini(&hidden);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(secret_attachments_and_their_bytes_become_asterisks),
+		cmocka_unit_test(arguments_of_a_token_request_become_asterisks),
+		cmocka_unit_test(secret_headers_of_http_become_asterisks),
+		cmocka_unit_test(undecoded_bytes_after_a_secret_name_become_asterisks),
+		cmocka_unit_test(bad_body_is_guessed_and_bytes_are_copied_on_demand),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
