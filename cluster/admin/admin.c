@@ -246,6 +246,7 @@ static int secure(struct spoke_admin *admin, const struct spoke_tls_options *opt
 	if (options == NULL)
 		return SPOKE_OK;
 	spokei_keys_preset(&values);
+	spokei_tls_overrule(&values, options);
 	error = spokei_tls_of(admin->engine, &sources, &mode, &admin->tls);
 	if (error)
 		return error;

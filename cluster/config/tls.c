@@ -37,10 +37,26 @@ static const char *text_of(const struct spokei_tls_sources *sources, const char 
 	return text ? text : spokei_config_text(sources->config, sources->section, no_name, key);
 }
 
-static uint32_t number_of(const struct spokei_tls_sources *sources, uint32_t option,
-			  enum spokei_key key)
+void spokei_tls_overrule(struct spokei_key_values *values, const struct spoke_tls_options *options)
 {
-	return option ? option : (uint32_t)sources->values->of[key];
+	if (options == NULL)
+		return;
+	spokei_keys_set(values, SPOKEI_KEY_HANDSHAKE_TIMEOUT, options->handshake_timeout_ns);
+	spokei_keys_set(values, SPOKEI_KEY_HANDSHAKES_MAX, options->handshakes_max);
+	spokei_keys_set(values, SPOKEI_KEY_HANDSHAKES_PER_PEER_MAX,
+			options->handshakes_per_peer_max);
+	spokei_keys_set(values, SPOKEI_KEY_HANDSHAKES_TPS, options->handshakes_per_second);
+}
+
+struct spokei_tls_limits spokei_tls_limits_of(const struct spokei_key_values *values)
+{
+	const uint64_t *of = values->of;
+
+	return (struct spokei_tls_limits){
+		.handshakes_max = (uint32_t)of[SPOKEI_KEY_HANDSHAKES_MAX],
+		.handshakes_per_peer_max = (uint32_t)of[SPOKEI_KEY_HANDSHAKES_PER_PEER_MAX],
+		.handshakes_per_second = (uint32_t)of[SPOKEI_KEY_HANDSHAKES_TPS],
+	};
 }
 
 static void fill(const struct spokei_tls_sources *sources, struct spokei_tls_options *ret)
@@ -59,12 +75,7 @@ static void fill(const struct spokei_tls_sources *sources, struct spokei_tls_opt
 		.verify = own->verify ? own->verify
 				      : (enum spoke_tls_verify)of[SPOKEI_KEY_TLS_VERIFY],
 		.oldest = own->oldest ? own->oldest : oldest,
-		.handshakes_max = number_of(sources, own->handshakes_max,
-					    SPOKEI_KEY_HANDSHAKES_MAX),
-		.handshakes_per_second = number_of(sources, own->handshakes_per_second,
-						   SPOKEI_KEY_HANDSHAKES_TPS),
-		.handshakes_per_peer_max = number_of(sources, own->handshakes_per_peer_max,
-						     SPOKEI_KEY_HANDSHAKES_PER_PEER_MAX),
+		.limits = spokei_tls_limits_of(sources->values),
 	};
 	if (!ret->accepts)
 		ret->peers = text_of(sources, own->peers, SPOKEI_KEY_TLS_PEERS);

@@ -5,20 +5,26 @@
 
 #include "cluster/config/check.h"
 #include "cluster/config/keys.h"
+#include "transport/stream/tls/tls.h"
 
 struct spoke_config;
 struct spoke_engine;
 struct spoke_tls_options;
-struct spokei_tls;
 
 struct spokei_tls_sources {
 	const struct spoke_tls_options *options; /* NULL: none, and the rest decides */
 	const char *of_url;                      /* "tls" of this side's own URL; NULL: not set */
 	const struct spoke_config *config;       /* may be NULL */
-	const struct spokei_key_values *values;
-	enum spokei_section section; /* of a provider or a consumer */
-	struct spoke_span service;   /* of a consumer; may be empty */
+	const struct spokei_key_values *values;  /* the limits of handshakes are in force */
+	enum spokei_section section;             /* of a provider or a consumer */
+	struct spoke_span service;               /* of a consumer; may be empty */
 };
+
+/* Sets the limits of handshakes that options give, which may be NULL. */
+void spokei_tls_overrule(struct spokei_key_values *values, const struct spoke_tls_options *options);
+
+/* Returns the limits of handshakes but for their time. */
+struct spokei_tls_limits spokei_tls_limits_of(const struct spokei_key_values *values);
 
 /*
  * Returns 0, with *ret_tls NULL if it is off and no place can ask for it; or an error, which the

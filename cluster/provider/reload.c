@@ -3,6 +3,7 @@
 #include "cluster/provider/parts.h"
 
 #include "cluster/call/caller.h"
+#include "cluster/config/tls.h"
 #include "cluster/filter/limit.h"
 #include "cluster/provider/doors.h"
 #include "cluster/provider/proof.h"
@@ -91,6 +92,7 @@ static void take(struct spokei_config_user *user)
 {
 	struct spoke_provider *provider = spoke_container_of(user, struct spoke_provider, file);
 	struct spokei_provider_settings *settings = provider->settings;
+	struct spokei_tls_limits handshakes;
 	bool published;
 
 	spokei_settings_served(user->config, settings);
@@ -100,6 +102,8 @@ static void take(struct spokei_config_user *user)
 	spokei_listen_group_limit(provider->listeners, settings->connections_max,
 				  settings->connections_per_peer_max);
 	spokei_link_change(provider->link, &settings->limits);
+	handshakes = spokei_tls_limits_of(&settings->in_force);
+	spokei_tls_limit(provider->tls, &handshakes);
 	spokei_registration_reweigh(provider->registration, settings->weight, settings->warmup_ns);
 	if (published)
 		spokei_registration_renew(provider->registration);

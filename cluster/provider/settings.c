@@ -4,6 +4,7 @@
 
 #include "cluster/config/config.h"
 #include "cluster/config/texts.h"
+#include "cluster/config/tls.h"
 #include "core/engine/engine.h"
 #include "transport/http/guard.h"
 
@@ -34,8 +35,6 @@ static int read_options(struct spoke_engine *engine, const struct spoke_provider
 		{ SPOKEI_KEY_VALUES_CYCLES, options->values_cycles },
 		{ SPOKEI_KEY_REGISTRY_RETRY_PERIOD, options->registry_retry_ns },
 		{ SPOKEI_KEY_REGISTRY_RETRY_TIMES, options->registry_retries },
-		{ SPOKEI_KEY_HANDSHAKE_TIMEOUT,
-		  options->tls ? options->tls->handshake_timeout_ns : 0 },
 	};
 	int error = spokei_keys_overrule(engine, values, SPOKEI_KEY_PUSHES_MAX,
 					 options->pushes_max);
@@ -45,6 +44,7 @@ static int read_options(struct spoke_engine *engine, const struct spoke_provider
 
 	for (size_t i = 0; i < sizeof(unchecked) / sizeof(unchecked[0]); i++)
 		spokei_keys_set(values, unchecked[i].key, unchecked[i].option);
+	spokei_tls_overrule(values, options->tls);
 	if (error == 0)
 		error = spokei_keys_overrule(engine, values, SPOKEI_KEY_FRAME_MAX,
 					     options->frame_max);

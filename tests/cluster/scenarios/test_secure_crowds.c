@@ -2,6 +2,10 @@
 /* Providers with TLS to which more peers come than have a place. */
 #include "tests/cluster/scenarios/secplay.h"
 
+#include "core/virtual/files.h"
+
+#include <spoke/config.h>
+
 #define LOCAL "unix:/run/secure"
 
 enum {
@@ -115,6 +119,58 @@ static void free_place_is_for_the_peer_that_has_waited_longest(void **state)
 	}
 }
 
+static void reload_config(struct spoke_config *config, const char *text)
+{
+	spokei_vfiles_put(secplay.world.files, "a.conf", text);
+	assert_int_equal(spoke_config_reload(config, NULL, NULL), 0);
+	secplay_pass(MS);
+}
+
+static void limits_of_handshakes_change_with_the_file(void **state)
+{
+	enum {
+		PEERS = 10,
+	};
+	struct spoke_provider_options options = { .tls = &secplay.secure.provider };
+	unsigned char hello[4096];
+	size_t len = secplay_make_hello(hello, sizeof(hello));
+	int fds[PEERS];
+
+	(void)state;
+	spokei_vfiles_put(secplay.world.files, "a.conf", "[provider]\nhandshakes.max = 2\n");
+	assert_int_equal(spoke_config_load(&secplay.processes[SERVER].env, "a.conf", NULL, NULL,
+					   &options.config),
+			 0);
+	secplay_provide("dubbo://" AT, &options);
+	for (unsigned i = 0; i < PEERS - 1; i++) {
+		fds[i] = secplay_raw_connect(AT);
+		secplay_raw_send(fds[i], hello, len);
+	}
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 2);
+	reload_config(options.config, "[provider]\nhandshakes.max = 5\n");
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 5);
+	/* Those under way stay, and none begins before they are fewer. */
+	reload_config(options.config,
+		      "[provider]\nhandshakes.max = 4\nhandshakes.per.peer.max = 9\n");
+	secplay_raw_close(fds[0]);
+	secplay_pass(MS);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 5);
+	fds[PEERS - 1] = secplay_raw_connect(AT);
+	secplay_raw_send(fds[PEERS - 1], hello, len);
+	assert_false(secplay_is_closed(fds[PEERS - 1]));
+	fds[0] = secplay_raw_connect(AT);
+	secplay_raw_send(fds[0], hello, len);
+	assert_true(secplay_is_closed(fds[0]));
+	/* Two begin at once, and two each second. */
+	reload_config(options.config, "[provider]\nhandshakes.tps = 2\n");
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), 7);
+	reload_config(options.config, "[provider]\n");
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), PEERS);
+	for (unsigned i = 0; i < PEERS; i++)
+		secplay_raw_close(fds[i]);
+	spoke_config_free(options.config);
+}
+
 static void handshakes_begin_at_their_rate_and_in_their_order(void **state)
 {
 	enum {
@@ -199,6 +255,7 @@ int main(void)
 		TEST(address_with_too_many_handshakes_loses_the_next_ones),
 		TEST(handshakes_that_wait_count_for_their_address),
 		TEST(free_place_is_for_the_peer_that_has_waited_longest),
+		TEST(limits_of_handshakes_change_with_the_file),
 		TEST(handshakes_begin_at_their_rate_and_in_their_order),
 		TEST(crowd_is_let_in_a_few_steps_a_turn),
 	};

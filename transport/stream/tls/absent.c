@@ -28,6 +28,12 @@ int spokei_tls_check_peers(const struct spoke_env *env, const char *list, char w
 	return SPOKE_OK;
 }
 
+void spokei_tls_limit(struct spokei_tls *tls, const struct spokei_tls_limits *limits)
+{
+	(void)tls;
+	(void)limits;
+}
+
 void spokei_tls_watch(struct spokei_tls *tls, void (*refuse)(struct spokei_stream *stream))
 {
 	(void)tls;

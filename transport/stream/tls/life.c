@@ -140,20 +140,15 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	tls->verify = options->verify;
 	if (options->ca && options->verify == SPOKE_TLS_VERIFY_DEFAULT)
 		tls->verify = SPOKE_TLS_VERIFY_REQUIRED;
-	tls->places_max = options->handshakes_max ? options->handshakes_max : SPOKEI_TLS_HANDSHAKES;
-	tls->places_per_peer_max = options->handshakes_per_peer_max
-					   ? options->handshakes_per_peer_max
-					   : SPOKEI_TLS_HANDSHAKES_PER_PEER;
 	tls->key_records = KEY_RECORDS;
 	spokei_tls_steps_begin(tls);
-	tls->begins = spokei_bucket_make(options->handshakes_per_second,
-					 options->handshakes_per_second, engine->begin_ns);
 	spokei_list_init(&tls->standing);
 	spokei_list_init(&tls->placed);
 	spokei_list_init(&tls->open);
 	spokei_map_init(&tls->addresses, engine->env);
 	spokei_list_init(&tls->lingering);
 	spokei_list_init(&tls->warm);
+	spokei_tls_limit(tls, &options->limits);
 	prints = spokei_tls_context_prints(engine->env, options);
 	error = fill(tls, options, why);
 	if (error == 0)

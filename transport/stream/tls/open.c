@@ -54,7 +54,7 @@ static void expect_ration(struct spokei_tls *tls)
 	uint64_t now_ns = tls->engine->begin_ns;
 	uint64_t next_ns;
 
-	if (tls->begins.rate == 0 || tls->places == tls->places_max ||
+	if (tls->begins.rate == 0 || tls->places >= tls->places_max ||
 	    spokei_list_empty(&tls->standing) || spoke_timer_armed(&tls->ration.timer))
 		return;
 	next_ns = spokei_bucket_next(&tls->begins, 1, now_ns);
@@ -65,7 +65,7 @@ static void expect_ration(struct spokei_tls *tls)
  * some may be refused one, or be closed before, and then it is for the next. */
 static void wake_standing(struct spokei_tls *tls)
 {
-	uint32_t free_count = tls->places_max - tls->places;
+	uint32_t free_count = tls->places < tls->places_max ? tls->places_max - tls->places : 0;
 
 	for (uint32_t i = 1; i <= free_count && !spokei_list_empty(&tls->standing); i++) {
 		struct spoke_list *first = tls->standing.next;
@@ -81,6 +81,22 @@ static void wake_standing(struct spokei_tls *tls)
 static void ration_due(struct spoke_alarm *alarm)
 {
 	wake_standing(spoke_container_of(alarm, struct spokei_tls, ration));
+}
+
+void spokei_tls_limit(struct spokei_tls *tls, const struct spokei_tls_limits *limits)
+{
+	uint32_t rate = limits->handshakes_per_second;
+	uint32_t max = limits->handshakes_max;
+	uint32_t per_peer_max = limits->handshakes_per_peer_max;
+
+	if (tls == NULL)
+		return;
+	tls->places_max = max ? max : SPOKEI_TLS_HANDSHAKES;
+	tls->places_per_peer_max = per_peer_max ? per_peer_max : SPOKEI_TLS_HANDSHAKES_PER_PEER;
+	if (tls->begins.rate != rate)
+		tls->begins = spokei_bucket_make(rate, rate, tls->engine->begin_ns);
+	(void)spoke_alarm_cancel(&tls->ration);
+	wake_standing(tls);
 }
 
 void spokei_tls_leave(struct spokei_tls_link *link)
@@ -180,7 +196,7 @@ static int take_place(struct spokei_tls_link *link)
 	}
 	if (status)
 		return status;
-	if (tls->places == tls->places_max || !may_begin(tls, 1)) {
+	if (tls->places >= tls->places_max || !may_begin(tls, 1)) {
 		spokei_list_append(&tls->standing, &link->node);
 		expect_ration(tls);
 		return SPOKEI_STREAM_MORE;

@@ -16,6 +16,13 @@
 
 struct spokei_tls;
 
+/* Bounds of the handshakes that a side accepts. */
+struct spokei_tls_limits {
+	uint32_t handshakes_max;          /* under way; 0: the default; also the next */
+	uint32_t handshakes_per_peer_max; /* of one address, with those that wait */
+	uint32_t handshakes_per_second;   /* that begin; 0: no limit */
+};
+
 /* Texts are copied. A side that connects always verifies its peer. */
 struct spokei_tls_options {
 	bool accepts;     /* for accepted connections; else for those that this side makes */
@@ -28,9 +35,7 @@ struct spokei_tls_options {
 	const char *peers;
 	enum spoke_tls_verify verify; /* of accepted connections */
 	unsigned oldest;              /* version, 12 or 13; 0: 13 */
-	uint32_t handshakes_max;      /* 0: the default; also the next */
-	uint32_t handshakes_per_peer_max;
-	uint32_t handshakes_per_second; /* that begin; 0: no limit */
+	struct spokei_tls_limits limits;
 };
 
 /*
@@ -46,6 +51,10 @@ SPOKE_MUST_USE int spokei_tls_new(struct spoke_engine *engine,
  * the library any list is good. */
 SPOKE_MUST_USE int spokei_tls_check_peers(const struct spoke_env *env, const char *list,
 					  char why[SPOKEI_TLS_WHY]);
+
+/* Changes the bounds. Handshakes under way stay; those that wait begin, if there is room now. NULL
+ * is fine. */
+void spokei_tls_limit(struct spokei_tls *tls, const struct spokei_tls_limits *limits);
 
 /* Has connections that live verified again after each change of the files, and calls `refuse` for
  * those that are not trusted any more. Nothing is closed here. */
