@@ -21,8 +21,9 @@ void sim_turns_read(struct sim_end *end)
 		end->read_turn = process->turns + 1;
 		end->reads = 0;
 	}
-	/* Over shared memory one more for the bells, when the turn ends. */
-	if (++end->reads > READS + (process->world->plan->shares ? 1 : 0))
+	/* Over shared memory each write looks at the bells: after each read, and at the turn's end.
+	 */
+	if (++end->reads > READS + (process->world->plan->shares ? READS + 1 : 0))
 		sim_violation(process->world, SIM_L4, "connection %u is read %u times in a turn",
 			      end->stream->number, end->reads);
 	end->hungry_turn = 0;
