@@ -90,8 +90,8 @@ static void check_silence(struct sim_gateway *gateway, const struct spokei_comet
 	}
 }
 
-/* A connection begins to end. During a drain the time is noted, except of long polls: a message may
- * end them before. */
+/* A connection begins to end. During a drain the time is noted, except of long polls, which a
+ * message may end before, and of connections whose life may be over: they began together. */
 static void note_end(struct sim_gateway *gateway, const struct spokei_comet_conn *conn,
 		     struct sim_gate *gate)
 {
@@ -99,7 +99,8 @@ static void note_end(struct sim_gateway *gateway, const struct spokei_comet_conn
 	uint64_t tenth;
 
 	gate->ends_ns = now_ns;
-	if (gateway->drain_ns == 0 || !conn->drains || conn->kind == SPOKE_COMET_POLL)
+	if (gateway->drain_ns == 0 || !conn->drains || conn->kind == SPOKE_COMET_POLL ||
+	    now_ns >= gate->since_ns + gateway->with.life_ns / 10 * 9)
 		return;
 	tenth = (now_ns - gateway->drain_ns) * SIM_TENTHS / gateway->with.drain_ns;
 	gateway->ended[tenth < SIM_TENTHS ? tenth : SIM_TENTHS - 1]++;
