@@ -250,6 +250,7 @@ static int secure(struct spoke_admin *admin, const struct spoke_tls_options *opt
 	error = spokei_tls_of(admin->engine, &sources, &mode, &admin->tls);
 	if (error)
 		return error;
+	spokei_tls_watch(admin->tls, spokei_http_finish_stream);
 	admin->http.stream = mode == SPOKEI_TLS_OPTIONAL ? spokei_tls_or_plain(admin->tls)
 							 : spokei_tls_kind(admin->tls);
 	return SPOKE_OK;

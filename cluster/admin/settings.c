@@ -59,16 +59,37 @@ static bool is_text(enum spokei_key key)
 	return kind == SPOKEI_OPTION_TEXT || kind == SPOKEI_OPTION_LIST;
 }
 
+/* Returns the text of the file that is in force; the narrower section wins. */
+static const char *file_text(const struct owner *owner, enum spokei_key key)
+{
+	static const enum spokei_section kinds[] = { SPOKEI_IN_SERVICE, SPOKEI_IN_CONSUMER,
+						     SPOKEI_IN_PROVIDER, SPOKEI_IN_REGISTRY };
+	const char *text = NULL;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && text == NULL; i++) {
+		struct spoke_span name = { NULL, 0 };
+
+		if (kinds[i] == SPOKEI_IN_SERVICE)
+			name = owner->name;
+		if (owner->sections & 1u << kinds[i])
+			text = spokei_config_text_in_force(owner->config, kinds[i], name, key);
+	}
+	return text;
+}
+
 static void print_text(const struct owner *owner, enum spokei_key key, char *out, size_t size)
 {
 	const struct spokei_key_row *row = spokei_key_row(key);
 	const char *text = owner->text ? owner->text(owner, key) : NULL;
+	bool is_preset = owner->values->from[key] == SPOKEI_FROM_DEFAULT;
 	char shown[SPOKEI_PLACES_SHOWN];
 
-	if (row->secret && owner->values->from[key] != SPOKEI_FROM_DEFAULT) {
+	if (text == NULL && owner->values->from[key] == SPOKEI_FROM_FILE)
+		text = file_text(owner, key);
+	if (row->secret && !is_preset) {
 		(void)snprintf(out, size, "%s", SPOKEI_SHEET_HIDDEN);
 	} else if (text == NULL || *text == '\0') {
-		(void)snprintf(out, size, "%s", row->preset ? row->preset : "");
+		(void)snprintf(out, size, "%s", is_preset && row->preset ? row->preset : "");
 	} else if (row->is_url) {
 		spokei_places_show(text, shown);
 		(void)snprintf(out, size, "%s", shown);
@@ -215,7 +236,9 @@ static const char *consumer_text(const struct owner *owner, enum spokei_key key)
 		return settings->cache;
 	if (key == SPOKEI_KEY_VERSION)
 		return settings->version;
-	return key == SPOKEI_KEY_GROUP ? settings->group : settings->application;
+	if (key == SPOKEI_KEY_GROUP)
+		return settings->group;
+	return key == SPOKEI_KEY_APPLICATION ? settings->application : NULL;
 }
 
 static struct spoke_span span_of(const char *text)

@@ -15,7 +15,7 @@
 #include <spoke/admin.h>
 
 struct spokei_admin_token {
-	struct spoke_engine *engine;
+	struct spoke_admin *admin;
 	struct spokei_credential_options options; /* the path of the file, if there is one */
 	struct spokei_credentials next;           /* while a reload prepares */
 	struct spokei_secrets *secrets;           /* looks at the file; NULL: there is none */
@@ -34,11 +34,14 @@ static int read_file(struct spokei_admin_token *token, struct spokei_credentials
 		.sends = true,
 	};
 
-	return spokei_credentials_read(token->engine, &source, ret);
+	return spokei_credentials_read(token->admin->engine, &source, ret);
 }
 
+/* Streams that need the token begin again, with the new one. */
 static void take_text(struct spokei_admin_token *token, struct spokei_credentials *read)
 {
+	if (strcmp(token->text, read->token) != 0 && token->admin->token_reads)
+		spokei_http_server_drain(&token->admin->http);
 	memcpy(token->text, read->token, sizeof(token->text));
 	spokei_credentials_wipe(read);
 }
@@ -55,12 +58,16 @@ static void list_files(void *arg, struct spokei_secrets *secrets)
 static void files_changed(void *arg)
 {
 	struct spokei_admin_token *token = arg;
-	int error = read_file(token, &token->next);
+	int error;
 
+	/* A reload that has read older files would undo the change; the next look finds it. */
+	if (spokei_config_reloads(token->user.config))
+		return;
+	error = read_file(token, &token->next);
 	if (error == SPOKE_OK)
 		take_text(token, &token->next);
 	else
-		spokei_event(token->engine, error, "page: the token stays as it was");
+		spokei_event(token->admin->engine, error, "page: the token stays as it was");
 	spokei_secrets_again(token->secrets);
 }
 
@@ -81,6 +88,7 @@ static void take(struct spokei_config_user *user)
 
 	if (token->options.token_file)
 		take_text(token, &token->next);
+	spokei_secrets_again(token->secrets);
 }
 
 static void drop(struct spokei_config_user *user)
@@ -88,6 +96,7 @@ static void drop(struct spokei_config_user *user)
 	struct spokei_admin_token *token = user->owner;
 
 	spokei_credentials_wipe(&token->next);
+	spokei_secrets_again(token->secrets);
 }
 
 static const struct spokei_config_user_up file_up = {
@@ -123,8 +132,9 @@ static int read_first(struct spokei_admin_token *token)
 
 	if (error)
 		return error;
-	take_text(token, &token->next);
-	return spokei_secrets_new(token->engine, &secrets_up, token, &token->secrets);
+	memcpy(token->text, token->next.token, sizeof(token->text));
+	spokei_credentials_wipe(&token->next);
+	return spokei_secrets_new(token->admin->engine, &secrets_up, token, &token->secrets);
 }
 
 int spokei_admin_token_begin(struct spoke_admin *admin, const char *text, const char *path)
@@ -137,7 +147,7 @@ int spokei_admin_token_begin(struct spoke_admin *admin, const char *text, const 
 		return SPOKE_ENOMEM;
 	admin->kept_token = token;
 	admin->token = token->text;
-	token->engine = admin->engine;
+	token->admin = admin;
 	token->options.token_file = path;
 	if (path)
 		return read_first(token);

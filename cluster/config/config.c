@@ -176,14 +176,33 @@ void spokei_config_read_method(const struct spoke_config *config, struct spoke_s
 	read_part(spokei_sheet_method(&config->sheet, service, method), values);
 }
 
+static const char *text_in(const struct spokei_sheet *sheet, enum spokei_section kind,
+			   struct spoke_span name, enum spokei_key key)
+{
+	const struct spokei_entry *entry = spokei_sheet_entry(spokei_sheet_part(sheet, kind, name),
+							      key);
+
+	return entry ? entry->text : NULL;
+}
+
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
 			       struct spoke_span name, enum spokei_key key)
 {
-	const struct spokei_entry *entry = NULL;
+	return config ? text_in(&config->sheet, kind, name, key) : NULL;
+}
 
-	if (config)
-		entry = spokei_sheet_entry(spokei_sheet_part(&config->sheet, kind, name), key);
-	return entry ? entry->text : NULL;
+const char *spokei_config_text_in_force(const struct spoke_config *config, enum spokei_section kind,
+					struct spoke_span name, enum spokei_key key)
+{
+	if (config == NULL)
+		return NULL;
+	return text_in(spokei_key_row(key)->live ? &config->sheet : &config->first, kind, name,
+		       key);
+}
+
+bool spokei_config_reloads(const struct spoke_config *config)
+{
+	return config && config->busy;
 }
 
 ssize_t spokei_config_read_secret(const struct spoke_config *config, const struct spoke_env *env,

@@ -63,6 +63,14 @@ void spokei_config_read_method(const struct spoke_config *config, struct spoke_s
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
 			       struct spoke_span name, enum spokei_key key);
 
+/* Returns whether a reload has begun, and has not ended. */
+bool spokei_config_reloads(const struct spoke_config *config);
+
+/* The same for the text in force: of a key that a reload does not change, that of the first load.
+ */
+const char *spokei_config_text_in_force(const struct spoke_config *config, enum spokei_section kind,
+					struct spoke_span name, enum spokei_key key);
+
 /* Reads a file of a token or key, as the environment does; inside prepare() no file is touched that
  * the reload has read before. */
 ssize_t spokei_config_read_secret(const struct spoke_config *config, const struct spoke_env *env,

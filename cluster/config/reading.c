@@ -157,6 +157,7 @@ int spokei_reading_file(const struct spoke_env *env, const char *path, spoke_con
 		got = env->files->read(env->ctx, path, bytes, size);
 		if (got >= 0)
 			break;
+		spokei_secret_wipe(bytes, size);
 		spokei_free(env, bytes, 1, size);
 	}
 	if (got < 0) {

@@ -6,6 +6,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/events.h"
 #include "core/engine/notify.h"
+#include "core/text/secret.h"
 #include "transport/stream/tls/tls.h"
 
 #include <signal.h>
@@ -52,7 +53,7 @@ static void hear(void *arg, const char *sentence)
 
 	if (config->news.sentences++ == 0)
 		(void)snprintf(config->sentence, sizeof(config->sentence), "%s", sentence);
-	if (listener->told)
+	if (listener->told && !config->freed)
 		listener->told(listener->arg, sentence);
 }
 
@@ -144,6 +145,20 @@ static void end_users(struct spoke_config *config, bool takes)
 	}
 }
 
+/* Live keys of the first load are not compared again, so their secrets need not stay. */
+static void wipe_former(struct spoke_config *config)
+{
+	const struct spokei_sheet *first = &config->first;
+
+	for (size_t i = 0; i < first->entry_count; i++) {
+		const struct spokei_entry *entry = &first->entries[i];
+		size_t at = (size_t)(entry->text - first->text);
+
+		if (spokei_key_row(entry->key)->live && spokei_key_row(entry->key)->secret)
+			spokei_secret_wipe(first->text + at, strlen(entry->text));
+	}
+}
+
 /* Uses all that was read, or nothing. */
 static int use(struct spoke_config *config)
 {
@@ -166,6 +181,8 @@ static int use(struct spoke_config *config)
 	end_users(config, true);
 	if (before.text != config->first.text)
 		spokei_sheet_fini(&before);
+	else
+		wipe_former(config);
 	return SPOKE_OK;
 }
 
@@ -269,12 +286,12 @@ static bool conclude(struct spoke_config *config, int status)
 	if (status != 0 || config->freed) {
 		if (status == 0 && config->reading.error == SPOKE_OK)
 			spokei_sheet_fini(&config->reading.sheet);
+		if (status == 0)
+			spokei_notify_reloaded(engine, true);
 		end(config, false);
 		return false;
 	}
 	error = finish(config, report_line, engine);
-	again = config->again && !config->freed;
-	end(config, error == SPOKE_OK);
 	spokei_notify_reloaded(engine, error != SPOKE_OK);
 	if (error) {
 		spokei_event(engine, error,
@@ -282,6 +299,8 @@ static bool conclude(struct spoke_config *config, int status)
 	} else {
 		spokei_event(engine, SPOKE_OK, "config: reloaded");
 	}
+	again = config->again && !config->freed;
+	end(config, error == SPOKE_OK);
 	return again;
 }
 

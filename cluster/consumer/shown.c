@@ -87,8 +87,12 @@ static void list_files(void *arg, struct spokei_secrets *secrets)
 static void files_changed(void *arg)
 {
 	struct spokei_shown *shown = arg;
-	int error = spokei_shown_prepare(shown);
+	int error;
 
+	/* A reload that has read older files would undo the change; the next look finds it. */
+	if (spokei_config_reloads(shown->settings->file.config))
+		return;
+	error = spokei_shown_prepare(shown);
 	spokei_shown_replace(shown, error == SPOKE_OK);
 	if (error)
 		spokei_event(shown->engine, error, "consumer: token and key stay as they were");

@@ -234,7 +234,9 @@ static void files_changed(void *arg)
 {
 	const struct spokei_demands *demands = arg;
 
-	demands->changed(demands->changed_arg);
+	/* A reload that has read older files would undo the change; the next look finds it. */
+	if (!spokei_config_reloads(demands->file->config))
+		demands->changed(demands->changed_arg);
 }
 
 static const struct spokei_secrets_up secrets_up = { .list = list_files, .changed = files_changed };

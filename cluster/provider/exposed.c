@@ -14,24 +14,19 @@
 
 #define NAME_SHOWN 64u /* bytes of a service */
 
-/* Describes one address of the provider; `service` NULL: without a service. */
-static struct spokei_exposure describe(const struct spoke_provider *provider, size_t index,
-				       const struct spokei_service *service)
+/* Describes one address of the provider, without a service. */
+static struct spokei_exposure describe(const struct spoke_provider *provider, size_t index)
 {
 	const struct spokei_listen_group *group = provider->listeners;
-	const struct spokei_demands *demands = &provider->proof->demands;
-	const struct spokei_credentials *asked = service ? spokei_demands_of(demands, service)
-							 : &demands->own;
 	unsigned marks = spokei_listen_group_marks(group, index);
 	struct spokei_exposure of = {
 		.local = spokei_places_is_local(provider->engine->env,
 						spokei_listen_group_address(group, index)),
 		.plain = !(marks & SPOKEI_PROVIDER_TLS),
-		.asks = spokei_demands_asks(asked),
+		.asks = spokei_demands_asks(&provider->proof->demands.own),
 		.of_owner = spokei_listen_group_rules(group),
 		.of_address = spokei_listen_group_rules_at(group, index),
 		.of_provider = provider->callers,
-		.of_service = service ? service->callers : NULL,
 	};
 
 	if (!of.plain)
@@ -39,27 +34,35 @@ static struct spokei_exposure describe(const struct spoke_provider *provider, si
 	return of;
 }
 
-/* Writes " NAME" of the first service that is open to every host at this address, or "" if all are.
- * Without services the provider itself counts. */
+static enum spokei_exposed judge_service(const struct spoke_provider *provider,
+					 const struct spokei_service *service,
+					 struct spokei_exposure of)
+{
+	of.asks = spokei_demands_asks(spokei_demands_of(&provider->proof->demands, service));
+	of.of_service = service->callers;
+	return spokei_exposure_judge(&of);
+}
+
+/* Judges the services from `first` on; those before it are guarded. Writes " NAME" of the first one
+ * that is open to every host at this address, or "" if all are. Without services the provider
+ * itself counts. */
 static enum spokei_exposed judge(const struct spoke_provider *provider, size_t index,
-				 char name[NAME_SHOWN + 1])
+				 struct spoke_list *first, char name[NAME_SHOWN + 1])
 {
 	const struct spoke_list *all = &provider->services->all;
-	struct spokei_exposure of = describe(provider, index, NULL);
+	const struct spokei_exposure of = describe(provider, index);
 	enum spokei_exposed whole = spokei_exposure_judge(&of);
 	enum spokei_exposed found = SPOKEI_EXPOSED_NOT;
-	bool names = whole == SPOKEI_EXPOSED_NOT;
+	bool names = whole == SPOKEI_EXPOSED_NOT || first != all->next;
 
 	name[0] = '\0';
 	if (all->next == all)
 		return whole;
-	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+	for (struct spoke_list *node = first; node != all; node = node->next) {
 		const struct spokei_service *service =
 			spoke_container_of(node, struct spokei_service, node);
-		enum spokei_exposed each;
+		enum spokei_exposed each = judge_service(provider, service, of);
 
-		of = describe(provider, index, service);
-		each = spokei_exposure_judge(&of);
 		names |= each == SPOKEI_EXPOSED_NOT;
 		if (each == SPOKEI_EXPOSED_NOT || found != SPOKEI_EXPOSED_NOT)
 			continue;
@@ -73,14 +76,14 @@ static enum spokei_exposed judge(const struct spoke_provider *provider, size_t i
 	return found;
 }
 
-void spokei_provider_warn(struct spoke_provider *provider)
+static void warn_from(struct spoke_provider *provider, struct spoke_list *first)
 {
 	const struct spokei_listen_group *group = provider->listeners;
 	char address[SPOKEI_PLACES_SHOWN];
 	char name[NAME_SHOWN + 1];
 
 	for (size_t i = 0; i < spokei_listen_group_own(group) && !provider->warned; i++) {
-		enum spokei_exposed exposed = judge(provider, i, name);
+		enum spokei_exposed exposed = judge(provider, i, first, name);
 
 		if (exposed == SPOKEI_EXPOSED_NOT)
 			continue;
@@ -91,4 +94,14 @@ void spokei_provider_warn(struct spoke_provider *provider)
 			     "allow.callers or token to change that",
 			     address, name, spokei_exposed_why(exposed));
 	}
+}
+
+void spokei_provider_warn(struct spoke_provider *provider)
+{
+	warn_from(provider, provider->services->all.next);
+}
+
+void spokei_provider_warn_of_last(struct spoke_provider *provider)
+{
+	warn_from(provider, provider->services->all.prev);
 }

@@ -97,6 +97,9 @@ bool spokei_provider_is_unsafe(void *provider, struct spokei_conn *conn,
  * Call it after a change of either. */
 void spokei_provider_warn(struct spoke_provider *provider);
 
+/* ... the service that was added last. */
+void spokei_provider_warn_of_last(struct spoke_provider *provider);
+
 /* --- events.c */
 
 /* Reports a change of a connection on which the peer has sent something: as an event of the engine,

@@ -217,7 +217,7 @@ static struct spoke_filter_verdict before_request(void *arg, const struct spoke_
 	if (is_method(message, "$token") && !conn->wire->attachments &&
 	    spokei_demands_ask_anywhere(&proof->demands))
 		return take_token(proof, conn, request);
-	if (!spokei_demands_asks(credentials) || is_method(message, "$echo"))
+	if (!spokei_demands_asks(credentials))
 		return go_on();
 	if (!has_token(credentials, conn, message, &number) ||
 	    !has_signature(proof, credentials, request->service, message))

@@ -407,7 +407,7 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 	spokei_doors_add(provider, callers, asked);
 	if (provider->file.config)
 		spokei_provider_limit(provider);
-	spokei_provider_warn(provider);
+	spokei_provider_warn_of_last(provider);
 	spokei_registration_changed(provider->registration);
 	return SPOKE_OK;
 }

@@ -23,6 +23,7 @@ struct spoke_engine;
 struct spokei_http_conn;
 struct spokei_http_request;
 struct spokei_http_response;
+struct spokei_stream;
 struct spokei_stream_kind;
 
 /*
@@ -149,6 +150,10 @@ SPOKE_MUST_USE int spokei_http_send(struct spokei_http_conn *conn, const void *b
 
 /* Ends a stream once its output is written. Ignored in other states. */
 void spokei_http_end(struct spokei_http_conn *conn);
+
+/* Ends the connection of a byte stream, if it is such a stream: its peer is not accepted any more.
+ * For spokei_tls_watch(). */
+void spokei_http_finish_stream(struct spokei_stream *stream);
 
 /* Closes a connection at once, in any state. */
 void spokei_http_close(struct spokei_http_conn *conn);

@@ -210,3 +210,8 @@ void spokei_http_end(struct spokei_http_conn *conn)
 	if (!spokei_http_arm(conn, conn->server->limits.slow_ns))
 		spokei_http_close(conn);
 }
+
+void spokei_http_finish_stream(struct spokei_stream *stream)
+{
+	spokei_http_end(spoke_container_of(stream, struct spokei_http_conn, stream));
+}

@@ -3,7 +3,10 @@
  */
 #include "tests/cluster/admin/adminrig.h"
 
+#include "cluster/admin/parts.h"
+#include "core/virtual/files.h"
 #include "tests/cluster/securerig.h"
+#include "transport/stream/tls/tls.h"
 
 #include <spoke/stats.h>
 
@@ -152,6 +155,62 @@ static void open_page(enum spoke_tls_verify verify, bool token_reads)
 	options.tls = &secure.provider;
 	options.token_reads = token_reads;
 	assert_int_equal(spoke_admin_new(adminrig.engine, &options, &adminrig.admin), SPOKE_OK);
+}
+
+/* Returns whether the page ends a stream within so many seconds, in which it is read. */
+static bool ends(struct client *client, unsigned seconds)
+{
+	for (unsigned i = 0; i < seconds && !client->ended; i++) {
+		adminrig_run(SECOND);
+		client->len = 0;
+		for (unsigned j = 0; j < 20; j++)
+			pass(client);
+	}
+	return client->ended;
+}
+
+static void stream_of_a_withdrawn_certificate_is_ended(void **state)
+{
+	struct client other;
+	struct client client;
+
+	(void)state;
+	open_page(SPOKE_TLS_VERIFY_OPTIONAL, false);
+	join(&client, true);
+	say(&client, GET("/events"));
+	assert_false(ends(&client, 2));
+	spokei_vfiles_put(adminrig.world.files, secure.provider.ca,
+			  spokei_vfiles_get(adminrig.world.files, secure.provider.cert));
+	spokei_tls_reload(adminrig.admin->tls);
+	assert_true(ends(&client, 2));
+	/* Others stay. */
+	leave(&client);
+	join(&other, false);
+	say(&other, GET("/events"));
+	assert_false(ends(&other, 2));
+	leave(&other);
+}
+
+static void stream_of_a_replaced_token_is_ended(void **state)
+{
+	struct spoke_admin_options options = adminrig_options();
+	struct client client;
+
+	(void)state;
+	spokei_vfiles_put(adminrig.world.files, "token", "correct-horse\n");
+	options.tls = &secure.provider;
+	secure.provider.verify = SPOKE_TLS_VERIFY_NONE;
+	options.token = NULL;
+	options.token_file = "token";
+	options.token_reads = true;
+	assert_int_equal(spoke_admin_new(adminrig.engine, &options, &adminrig.admin), SPOKE_OK);
+	join(&client, false);
+	say(&client,
+	    "GET /events HTTP/1.1\r\n" ADMINRIG_HOST "Authorization: Bearer correct-horse\r\n\r\n");
+	assert_false(ends(&client, 61));
+	spokei_vfiles_put(adminrig.world.files, "token", "battery-staple\n");
+	assert_true(ends(&client, 61));
+	leave(&client);
 }
 
 /* Counts the events of the page's engine that contain the words. */
@@ -426,6 +485,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(page_over_tls_answers_all_its_bytes),
 		TEST(events_go_on_over_tls),
+		TEST(stream_of_a_withdrawn_certificate_is_ended),
+		TEST(stream_of_a_replaced_token_is_ended),
 		TEST(plain_request_is_closed_without_an_answer),
 		TEST(plain_requests_are_reported_ten_times_a_second),
 		TEST(handshake_that_stalls_is_closed_after_the_time_of_requests),

@@ -104,14 +104,20 @@ static void each_setting_of_a_consumer_names_its_source(void **state)
 		       "heartbeat = 20s\n"
 		       "application = shop\n"
 		       "[service.demo.Echo]\n"
-		       "\n"
-		       "timeout = 3s\n");
+		       "tls.peers = dns:a.test\n"
+		       "timeout = 3s\n"
+		       "[consumer]\n"
+		       "tls.ca = certs/ca.pem\n"
+		       "tls.peers = dns:b.test\n");
 	options.config = configrig.config;
 	clusterrig_consume("cluster=failback&connections=2", &options);
 	consumer = owner_of(look(), "consumer", "demo.Echo");
 	assert_string_equal(setting(consumer, "timeout"), "3s a.conf 7");
 	assert_string_equal(setting(consumer, "heartbeat"), "20s a.conf 3");
 	assert_string_equal(setting(consumer, "application"), "shop a.conf 4");
+	assert_string_equal(setting(consumer, "tls.ca"), "certs/ca.pem a.conf 9");
+	assert_string_equal(setting(consumer, "tls.peers"), "dns:a.test a.conf 6");
+	assert_string_equal(setting(consumer, "tls.cert"), " default");
 	assert_string_equal(setting(consumer, "cluster"), "failback URL");
 	assert_string_equal(setting(consumer, "connections"), "2 URL");
 	assert_string_equal(setting(consumer, "retry.period"), "3s code");

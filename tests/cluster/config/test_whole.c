@@ -419,6 +419,56 @@ static void look_of_each_minute_takes_what_is_right(void **state)
 	assert_true(has_event("page: the token stays as it was"));
 }
 
+/* Called by the first sentence of a report, which may free anything. */
+static void free_all(void *arg, const char *sentence)
+{
+	assert_non_null(sentence);
+	assert_null(arg);
+	assert_non_null(rig.engine); /* called once */
+	spoke_admin_free(rig.page);
+	spoke_consumer_free(rig.consumer);
+	spoke_provider_free(rig.provider);
+	spoke_engine_free(rig.engine);
+	spoke_config_free(rig.config);
+	rig.engine = NULL;
+	rig.config = NULL;
+}
+
+static void report_may_free_all(void **state)
+{
+	(void)state;
+	change_all();
+	put(FILE_NAME, NEXT "nonsense = 1\nnonsense = 2\n");
+	assert_int_equal(spoke_config_reload(rig.config, free_all, NULL), SPOKE_ESYNTAX);
+	assert_null(rig.engine);
+}
+
+static void report_of_changes_may_free_all(void **state)
+{
+	(void)state;
+	change_all();
+	put(FILE_NAME, NEXT "tls.min = 1.2\ntls.verify = none\n");
+	(void)!spoke_config_reload(rig.config, free_all, NULL);
+	assert_null(rig.engine);
+}
+
+/* A reload that has read the files before would undo it. */
+static void look_leaves_tokens_to_a_reload_meanwhile(void **state)
+{
+	(void)state;
+	spokei_world_run(&rig.world, rig.world.now_ns + 61000 * MS);
+	change_all_but_key();
+	rig.config->busy = true;
+	spokei_world_run(&rig.world, rig.world.now_ns + 61000 * MS);
+	assert_all_old();
+	rig.config->busy = false;
+	assert_int_equal(spoke_config_reload(rig.config, NULL, NULL), SPOKE_EINVAL);
+	spokei_world_run(&rig.world, rig.world.now_ns + 61000 * MS);
+	assert_true(asks_for(NEW));
+	assert_true(shows(NEW));
+	assert_string_equal(spoke_admin_token(rig.page), NEW);
+}
+
 static void users_may_be_freed_while_files_are_read(void **state)
 {
 	(void)state;
@@ -473,6 +523,9 @@ int main(void)
 		TEST(full_pool_does_not_prevent_a_reload),
 		TEST(further_signals_meanwhile_reload_once_more),
 		TEST(look_of_each_minute_takes_what_is_right),
+		TEST(look_leaves_tokens_to_a_reload_meanwhile),
+		TEST(report_may_free_all),
+		TEST(report_of_changes_may_free_all),
 		TEST(users_may_be_freed_while_files_are_read),
 		TEST(config_may_be_freed_while_files_are_read),
 		TEST(engine_may_be_freed_while_files_are_read),

@@ -129,7 +129,7 @@ static void reload_with_a_bad_file_changes_no_token(void **state)
 	assert_int_equal(proofrig_call(0, "demo.A", SECRET), SPOKE_EFORBIDDEN);
 }
 
-static void echo_and_heartbeats_need_no_token(void **state)
+static void heartbeats_need_no_token(void **state)
 {
 	struct spokei_message probe = {
 		.kind = SPOKEI_PROBE,
@@ -141,16 +141,29 @@ static void echo_and_heartbeats_need_no_token(void **state)
 	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_dubbo);
-	proofrig_put(0, "demo.A", "$echo", NULL, 10);
-	assert_int_equal(proofrig_ask(0), 0);
 	for (unsigned i = 0; i < 200; i++) {
 		peer_put(&proofrig.conns[0], &probe);
 		(void)proofrig_ask(0);
 		assert_int_equal(proofrig.seen[0].probes, 1);
 	}
 	assert_false(proofrig.conns[0].ended);
-	proofrig_put(0, "demo.A", "$methods", NULL, 0);
-	assert_int_equal(proofrig_ask(0), SPOKE_EFORBIDDEN);
+}
+
+/* Also by the methods that each service has. */
+static void names_of_services_are_not_told_to_the_unproven(void **state)
+{
+	static const char *const methods[] = { "$echo", "$methods", "get", "none" };
+	static const char *const services[] = { "demo.A", "demo.None" };
+
+	(void)state;
+	proofrig_provide(SECRET);
+	for (size_t i = 0; i < 4; i++) {
+		for (size_t j = 0; j < 2; j++) {
+			proofrig_open(0, &spokei_wire_dubbo);
+			proofrig_put(0, services[j], methods[i], NULL, 10);
+			assert_int_equal(proofrig_ask(0), SPOKE_EFORBIDDEN);
+		}
+	}
 }
 
 static void unserved_names_are_told_to_the_proven_only(void **state)
@@ -356,7 +369,8 @@ int main(void)
 		TEST(service_can_be_open_or_the_only_one_that_is_not),
 		TEST(tokens_come_from_a_file_that_only_its_owner_reads),
 		TEST(reload_with_a_bad_file_changes_no_token),
-		TEST(echo_and_heartbeats_need_no_token),
+		TEST(heartbeats_need_no_token),
+		TEST(names_of_services_are_not_told_to_the_unproven),
 		TEST(unserved_names_are_told_to_the_proven_only),
 		TEST(connection_proven_by_a_withdrawn_token_is_drained),
 		TEST(changed_token_file_counts_within_a_minute_without_a_reload),

@@ -71,8 +71,8 @@ static void unproven_peer_sends_short_frames_only(void **state)
 	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_dubbo);
-	proofrig_put(0, "demo.A", "$echo", NULL, 60000);
-	assert_int_equal(proofrig_ask(0), 0);
+	proofrig_put(0, "demo.A", "get", NULL, 60000);
+	assert_int_equal(proofrig_ask(0), SPOKE_EFORBIDDEN);
 	proofrig_put(0, "demo.A", "get", SECRET, 65536);
 	(void)proofrig_ask(0);
 	assert_true(proofrig.conns[0].ended);
@@ -117,11 +117,11 @@ static void unproven_peer_that_does_not_read_is_not_read(void **state)
 	const struct spokei_conn *conn;
 
 	(void)state;
-	proofrig_provide(SECRET);
+	proofrig_configure("[provider]\ntoken = " SECRET "\nauth.failures.max = 1000\n");
 	spokei_vnet_set_all(proofrig.world.net, &narrow);
 	proofrig_open(0, &spokei_wire_dubbo);
-	for (unsigned i = 0; i < 100; i++)
-		proofrig_put(0, "demo.A", "$echo", NULL, 500);
+	for (unsigned i = 0; i < 400; i++)
+		proofrig_put(0, "demo.A", "get", NULL, 100);
 	proofrig_flush(0);
 	node = proofrig.provider->link->conns.next;
 	conn = spoke_container_of(node, struct spokei_conn, node);
@@ -130,11 +130,11 @@ static void unproven_peer_that_does_not_read_is_not_read(void **state)
 	assert_true(spokei_buffer_len(&conn->held) <= 4096);
 	assert_true(proofrig_stat(SPOKE_STAT_BYTES_READ) < 20000);
 	assert_true(spokei_buffer_len(&proofrig.conns[0].out) > 20000);
-	for (unsigned i = 0; i < 100; i++) {
+	for (unsigned i = 0; i < 400; i++) {
 		proofrig_flush(0);
 		peer_read(&proofrig.conns[0], proofrig_take, &proofrig.seen[0]);
 	}
-	assert_int_equal(proofrig.seen[0].count, 100);
+	assert_int_equal(proofrig.seen[0].count, 400);
 }
 
 static void unproven_peer_gets_no_pushes(void **state)
@@ -144,8 +144,8 @@ static void unproven_peer_gets_no_pushes(void **state)
 	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_dubbo);
-	proofrig_put(0, "demo.A", "$echo", NULL, 1);
-	assert_int_equal(proofrig_ask(0), 0);
+	proofrig_put(0, "demo.A", "get", NULL, 1);
+	assert_int_equal(proofrig_ask(0), SPOKE_EFORBIDDEN);
 	assert_int_equal(spoke_provider_peers(proofrig.provider, peers, 2), 0);
 	assert_int_equal(proofrig_call(0, "demo.A", SECRET), 0);
 	assert_int_equal(spoke_provider_peers(proofrig.provider, peers, 2), 1);

@@ -154,6 +154,30 @@ static void older_look_does_not_undo_a_reload(void **state)
 	tlscert_free(&newer);
 }
 
+static void older_reload_does_not_undo_a_look(void **state)
+{
+	struct tlscert older = make_other();
+	struct tlscert newer = make_other();
+	struct spoke_list held;
+
+	(void)state;
+	spokei_list_init(&held);
+	put_own(&older);
+	spokei_tls_hold(rig.tls, &held);
+	spokei_tls_read_held(&held);
+	put_own(&newer);
+	reload();
+	assert_int_equal(spokei_tls_verdict(&held), 0);
+	spokei_tls_let_go(&held, true);
+	tlsrig_run(&rig);
+	tlsrig_run(&rig);
+	tlsrig_open(&rig);
+	assert_shown(&newer);
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 2);
+	tlscert_free(&older);
+	tlscert_free(&newer);
+}
+
 static void part_of_a_refused_reload_is_not_used(void **state)
 {
 	struct tlscert other = make_other();
@@ -286,6 +310,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(handshake_ends_on_the_files_on_which_it_began),
 		TEST(older_look_does_not_undo_a_reload),
+		TEST(older_reload_does_not_undo_a_look),
 		TEST(part_of_a_refused_reload_is_not_used),
 		TEST(handshake_under_a_removed_authority_is_refused_at_its_end),
 		TEST(new_authority_counts_for_live_and_new_peers),

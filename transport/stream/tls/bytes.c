@@ -173,7 +173,7 @@ static const char *remedy_of(int reason)
 	case SSL_AD_REASON_OFFSET + SSL3_AD_CERTIFICATE_REVOKED:
 		return "the peer has this side's certificate in its list of revoked ones";
 	case SSL_AD_REASON_OFFSET + SSL3_AD_CERTIFICATE_EXPIRED:
-		return "this side's certificate has expired";
+		return "this side's certificate has expired, or the peer's list of revoked ones";
 	case SSL_AD_REASON_OFFSET + TLS1_AD_PROTOCOL_VERSION:
 		return "the peer speaks other versions of TLS; compare tls.min";
 	case SSL_AD_REASON_OFFSET + TLS1_AD_NO_APPLICATION_PROTOCOL:

@@ -34,6 +34,7 @@ struct reading {
 };
 
 struct spokei_tls_reload {
+	const struct spoke_env *env; /* a reading that is held may outlive the engine */
 	struct spoke_engine *engine;
 	struct spokei_tls *tls; /* not used after its end, which a reading may outlive */
 	struct spoke_work work;
@@ -54,6 +55,7 @@ struct spokei_tls_reload {
 	bool held;           /* `part` is in use */
 	bool wanted;         /* another look is to follow */
 	bool stale;          /* the look may have read older files than those in use */
+	bool missed;         /* a look was not used because `part` may have read older files */
 	bool dead;           /* its owner was freed meanwhile */
 };
 
@@ -73,7 +75,7 @@ static bool is_same(const struct spokei_tls_prints *a, const struct spokei_tls_p
 static void read_files(struct reading *reading)
 {
 	const struct spokei_tls_reload *reload = reading->of;
-	const struct spoke_env *env = reload->engine->env;
+	const struct spoke_env *env = reload->env;
 
 	reading->seen = spokei_tls_context_prints(env, &reload->options);
 	if (!is_same(&reading->seen, &reading->known))
@@ -179,26 +181,22 @@ static void take(struct spokei_tls_reload *reload, struct reading *reading)
 	check_all(reload);
 }
 
-static void tell_refused(const struct spokei_tls_reload *reload, const struct reading *reading)
+/* A look tells each content once; `tells` has it told in any case. */
+static void refuse(struct spokei_tls_reload *reload, const struct reading *reading, bool tells)
 {
+	if (!is_same(&reading->seen, &reload->refused))
+		reload->failures = 0;
+	reload->refused = reading->seen;
+	if (reload->failures++ > 0 && !tells)
+		return;
 	spokei_count(reload->engine, SPOKE_STAT_TLS_RELOADS_FAILED);
 	spokei_event(reload->engine, reading->error, "the changed files are not used: %s",
 		     reading->why);
 }
 
-/* Each content is told once. */
-static void refuse(struct spokei_tls_reload *reload, const struct reading *reading)
-{
-	if (!is_same(&reading->seen, &reload->refused))
-		reload->failures = 0;
-	reload->refused = reading->seen;
-	if (reload->failures++ == 0)
-		tell_refused(reload, reading);
-}
-
 static void destroy(struct spokei_tls_reload *reload)
 {
-	const struct spoke_env *env = reload->engine->env;
+	const struct spoke_env *env = reload->env;
 
 	drop_reading(&reload->look);
 	drop_reading(&reload->part);
@@ -229,11 +227,12 @@ static void look_later(struct spokei_tls_reload *reload)
 
 static void use_look(struct spokei_tls_reload *reload)
 {
-	if (reload->stale) {
+	if (reload->stale || reload->held) {
 		drop_reading(&reload->look);
-		reload->wanted = true;
+		reload->wanted = !reload->held;
+		reload->missed = reload->held;
 	} else if (reload->look.error) {
-		refuse(reload, &reload->look);
+		refuse(reload, &reload->look, false);
 	} else {
 		take(reload, &reload->look);
 	}
@@ -315,8 +314,8 @@ int spokei_tls_verdict(const struct spoke_list *held)
 
 		if (reading->error == 0 || reading->of->dead)
 			continue;
-		tell_refused(reading->of, reading);
-		error = error ? error : reading->error;
+		refuse(reading->of, reading, true);
+		error = reading->error;
 	}
 	return error;
 }
@@ -334,6 +333,9 @@ void spokei_tls_let_go(struct spoke_list *held, bool takes)
 			reload->stale = reload->busy;
 		}
 		drop_reading(reading);
+		if (reload->missed && !reload->dead)
+			spokei_tls_reload(reload->tls);
+		reload->missed = false;
 		destroy_if_dead(reload);
 	}
 }
@@ -372,6 +374,7 @@ int spokei_tls_reload_new(struct spokei_tls *tls, const struct spokei_tls_option
 
 	if (reload == NULL)
 		return SPOKE_ENOMEM;
+	reload->env = env;
 	reload->engine = tls->engine;
 	reload->tls = tls;
 	reload->options = *options;

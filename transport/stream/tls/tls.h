@@ -67,7 +67,7 @@ void spokei_tls_reload(struct spokei_tls *tls);
 /*
  * The files as a part of a reload of other things. `held` is a list of such parts. hold() adds one;
  * its owner may be freed before the end, and NULL is fine. read_held() blocks, and may be called on
- * another thread. verdict() returns 0 or the first error, and reports each. let_go() empties the
+ * another thread. verdict() reports each error, and returns 0 or the last. let_go() empties the
  * list, and uses the changed files or drops them.
  */
 void spokei_tls_hold(struct spokei_tls *tls, struct spoke_list *held);
