@@ -214,26 +214,31 @@ static bool is_secret_header(struct spoke_span name)
 	       (name.len >= len && strncasecmp(text + name.len - len, cookie, len) == 0);
 }
 
-/* Covers the values of secret parameters in the first line; `line` is NULL: only looks. Returns
- * whether there is one. */
-static bool cover_query(const char *first, size_t len, char *line)
+static bool is_blank(char byte)
 {
-	const char *end = first + len;
-	const char *at = memchr(first, '?', len);
+	return (unsigned char)byte <= ' ';
+}
+
+/* Covers the values of secret parameters of the URL in a line. `copy` is the same line, or NULL to
+ * look only. Returns whether there is one. */
+static bool cover_query(const char *line, size_t len, char *copy)
+{
+	const char *end = line + len;
+	const char *at = memchr(line, '?', len);
 	bool found = false;
 
-	while (at && at < end && *at != ' ') {
+	while (at && at < end && !is_blank(*at)) {
 		const char *key = at + 1;
 		const char *equals = NULL;
 
-		for (at = key; at < end && *at != '&' && *at != ' '; at++)
+		for (at = key; at < end && *at != '&' && !is_blank(*at); at++)
 			if (*at == '=' && !equals)
 				equals = at;
 		if (!equals || !is_secret_key((struct spoke_span){ key, (size_t)(equals - key) }))
 			continue;
 		found = true;
-		if (line)
-			memset(line + (equals + 1 - first), '*', (size_t)(at - equals - 1));
+		if (copy)
+			memset(copy + (equals + 1 - line), '*', (size_t)(at - equals - 1));
 	}
 	return found;
 }
@@ -245,23 +250,23 @@ static size_t line_len(const char *line, const char *end)
 	return (size_t)((feed ? feed : end) - line);
 }
 
-/* Covers the values of secret parameters in the first line, and of secret header lines, e.g.
- * "Spoke-Attachment-token". They may be encoded, so they differ from the attachments. */
+/* Covers the values of secret header lines, e.g. "Spoke-Attachment-token", and of secret parameters
+ * in the first line and in others, e.g. "Referer". They may be encoded, so they differ from the
+ * attachments. */
 static void cover_lines(char *bytes, size_t len)
 {
 	char *end = bytes + len;
-	size_t first = line_len(bytes, end);
 
-	(void)cover_query(bytes, first, bytes);
-	for (char *line = bytes + first + 1; line < end;) {
+	for (char *line = bytes; line < end;) {
 		char *stop = line + line_len(line, end);
 		char *colon = memchr(line, ':', (size_t)(stop - line));
 
 		if (stop - line <= 1)
 			return; /* the body comes */
+		(void)cover_query(line, (size_t)(stop - line), line);
 		if (colon && is_secret_header((struct spoke_span){ line, (size_t)(colon - line) }))
 			for (char *byte = colon + 1; byte < stop; byte++)
-				*byte = (char)((unsigned char)*byte > ' ' ? '*' : *byte);
+				*byte = (char)(is_blank(*byte) ? *byte : '*');
 		line = stop + 1;
 	}
 }

@@ -172,6 +172,8 @@ static void secret_parameters_of_a_query_become_asterisks(void **state)
 	hide_http(head, "GET /a/b?x=1&access_token=*****&%70asswd=&tokens=c HTTP/1.1\r\n");
 	hide_http("GET /a?token=geheim", "GET /a?token=******");
 	hide_http("GET /a?token", "GET /a?token");
+	hide_http("GET / HTTP/1.1\r\nReferer: http://h/?passwd=ab&c=d\r\n\r\n?token=b",
+		  "GET / HTTP/1.1\r\nReferer: http://h/?passwd=**&c=d\r\n\r\n?token=b");
 	hide_http("GET /a? token=b", "GET /a? token=b");
 	hide_http("GET /a?%zztoken=b&c=d\n", "GET /a?%zztoken=*&c=d\n");
 
