@@ -98,7 +98,7 @@ bool spokei_sheet_is_secret(const char *name)
 
 	if (is_key(name, &secret))
 		return secret;
-	if (strstr(name, "pass") || strstr(name, "token") || strstr(name, "secret"))
+	if (spokei_hide_may_be_secret(name))
 		return true;
 	nearest = spokei_similar_nearest(name, key_at, NULL, SPOKEI_KEYS);
 	return nearest && is_key(nearest, &secret) && secret;

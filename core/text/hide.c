@@ -2,24 +2,46 @@
 /* Hides secrets in texts for people. */
 #include "core/text/hide.h"
 
+#include "core/text/percent.h"
+
+#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
-#define BLANKS " \t,"     /* between words */
-#define CLOSES ":;)]\"'." /* of a sentence, after a word */
+#define BLANKS " \t\r\n"   /* between words */
+#define CLOSES ":;)]\"'.," /* of a sentence, after a word */
 #define STARS 3u
+#define TAIL                                                                                       \
+	64u /* bytes of a key that are read: more than the longest name, if all are encoded        \
+	     */
+
+/* In lower case. */
+static const char *const names[] = {
+	"token", "password", "passwd", "secret", "secretaccesskey", "signature", "authorization",
+};
+
+#define NAMES (sizeof(names) / sizeof(names[0]))
 
 bool spokei_hide_is_secret(struct spoke_span name)
 {
-	static const char *const secrets[] = { "token", "password", "secret", "secretAccessKey" };
 	const char *text = name.data;
-	size_t len = 0;
 
-	while (len < name.len && text[name.len - len - 1] != '.')
-		len++;
-	for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++)
-		if (strlen(secrets[i]) == len &&
-		    strncasecmp(text + name.len - len, secrets[i], len) == 0)
+	for (size_t i = 0; i < NAMES; i++) {
+		size_t len = strlen(names[i]);
+
+		if (name.len >= len && strncasecmp(text + name.len - len, names[i], len) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool spokei_hide_may_be_secret(const char *name)
+{
+	static const char part[] = "pass";
+
+	for (size_t i = 0; name[i]; i++)
+		if (spokei_hide_is_secret((struct spoke_span){ name, i + 1 }) ||
+		    strncasecmp(name + i, part, sizeof(part) - 1) == 0)
 			return true;
 	return false;
 }
@@ -37,21 +59,40 @@ static char *put_stars(char *at, size_t len)
 static bool is_of_key(char byte)
 {
 	return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-	       (byte >= '0' && byte <= '9') || strchr(".-_%", byte);
+	       (byte >= '0' && byte <= '9') || (byte && strchr(".-_%", byte));
 }
 
-/* Returns whether the key that ends at `end` is a secret; an encoded one may be. */
+/* Decodes percent signs that have two digits, and keeps others. `out` has room for as many bytes.
+ * Returns the new length. */
+static size_t decode(const char *text, size_t len, char *out)
+{
+	size_t out_len = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		int high = text[i] == '%' && len - i > 2 ? spokei_hex_value(text[i + 1]) : -1;
+		int low = high >= 0 ? spokei_hex_value(text[i + 2]) : -1;
+
+		if (low >= 0)
+			i += 2;
+		out[out_len++] = low >= 0 ? (char)(high * 16 + low) : text[i];
+	}
+	return out_len;
+}
+
+/* Returns whether the key that ends at `end` is a secret; it may be encoded. */
 static bool is_secret_key(const char *text, const char *end)
 {
 	const char *begin = end;
+	char key[TAIL];
 
-	while (begin > text && is_of_key(begin[-1]))
+	while (begin > text && end - begin < (ptrdiff_t)TAIL && is_of_key(begin[-1]))
 		begin--;
-	return memchr(begin, '%', (size_t)(end - begin)) != NULL ||
-	       spokei_hide_is_secret((struct spoke_span){ begin, (size_t)(end - begin) });
+	return spokei_hide_is_secret(
+		(struct spoke_span){ key, decode(begin, (size_t)(end - begin), key) });
 }
 
-/* Returns the length of a value, without the marks of a sentence around it. */
+/* Returns the length of a value, without the marks of a sentence around it. A comma belongs to it,
+ * because tokens are lists. */
 static size_t value_len(const char *value)
 {
 	size_t len = strcspn(value, BLANKS "&");
@@ -61,19 +102,28 @@ static size_t value_len(const char *value)
 	return len;
 }
 
-/* Hides the user and the password of a word, which ends at `end`. Returns the new end. */
+/* Returns the part of a word after the slashes of a scheme, also of a wrong one ("dubbo:/h"); NULL:
+ * there is none. */
+static char *after_slashes(char *word, const char *end)
+{
+	for (char *at = word; at + 1 < end; at++)
+		if (at[1] == '/' && (*at == '/' || *at == ':'))
+			return at + 1 + strspn(at + 1, "/");
+	return NULL;
+}
+
+/* Hides the user and the password of a word, which ends at `end`. Returns the new end. Without
+ * slashes it could be a service with its version, e.g. "demo.A:1.0@host". */
 static char *hide_user(char *word, char *end)
 {
+	char *begin = after_slashes(word, end);
 	char *at = end;
-	char *begin;
 	char *colon;
 
 	while (at > word && at[-1] != '@')
 		at--;
-	if (at == word)
+	if (!begin || begin >= at)
 		return end;
-	begin = strstr(word, "://");
-	begin = begin && begin < at ? begin + 3 : word;
 	colon = memchr(begin, ':', (size_t)(at - 1 - begin));
 	if (!colon || colon + 1 == at - 1)
 		return end;

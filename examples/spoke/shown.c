@@ -12,21 +12,29 @@
 #define HIDDEN "***"
 #define ENDS "?#&;" /* parameters may follow, in a correct URL or in a wrong one */
 
+/* Returns the part after "://"; the text itself if that could belong to a parameter or password. */
+static const char *after_scheme(const char *place)
+{
+	const char *slashes = strstr(place, "://");
+
+	return slashes && strcspn(place, ENDS "=@") > (size_t)(slashes - place) ? slashes + 3
+										: place;
+}
+
 /* Shows a text that is not valid as a URL. */
 static void show_part(const char *place, char *out, size_t size)
 {
-	const char *scheme_end = strstr(place, "://");
-	const char *host = scheme_end ? scheme_end + 3 : place;
-	const char *at = strrchr(place, '@');
-	size_t scheme_len = (size_t)(host - place);
+	const char *host = after_scheme(place);
+	const char *at = strrchr(host, '@');
+	int scheme_len = (int)(host - place);
 
-	/* Everything before the last @ could belong to a password. */
-	if (at && at + 1 > host) {
-		(void)snprintf(out, size, "%.*s" HIDDEN "@%.*s", (int)scheme_len, place,
+	if (!at || at == host)
+		(void)snprintf(out, size, "%.*s", (int)strcspn(place, ENDS), place);
+	else if (strcspn(host, ENDS "=") < (size_t)(at - host)) /* the @ of a parameter, perhaps */
+		(void)snprintf(out, size, "%.*s" HIDDEN, scheme_len, place);
+	else /* everything before the @ could belong to a password */
+		(void)snprintf(out, size, "%.*s" HIDDEN "@%.*s", scheme_len, place,
 			       (int)strcspn(at + 1, ENDS), at + 1);
-		return;
-	}
-	(void)snprintf(out, size, "%.*s", (int)strcspn(place, ENDS), place);
 }
 
 /* Can the path contain parameters by mistake, e.g. "x&token=..."? */

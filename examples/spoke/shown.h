@@ -13,9 +13,9 @@ struct shown {
 /*
  * Returns a URL or address without parameters, and with "***" in place of a password. A text that
  * is no valid URL also loses all that could be a part of one: the user, and whatever follows "?",
- * "#", "&" or ";". Other texts, e.g. "127.0.0.1:20880", are unchanged, except that a long one is
- * cut. The text of the result may be used in the expression that calls: printf("%s",
- * shown_of(url).text).
+ * "#", "&" or ";"; also the host, if the last "@" could stand in a parameter. Other texts, e.g.
+ * "127.0.0.1:20880", are unchanged, except that a long one is cut. The text of the result may be
+ * used in the expression that calls: printf("%s", shown_of(url).text).
  */
 struct shown shown_of(const char *place);
 

@@ -16,12 +16,14 @@ struct tap_secret {
 };
 
 /*
- * Copies a message with "***" in place of the arguments of `$token` and of the attachments "token",
- * "signature", "authorization" and "password". In its bytes asterisks stand for each byte of these
- * values, and of such header lines of HTTP. A body that could not be decoded is searched for the
- * names, and visible bytes after them become asterisks. Attachments and bytes are copied on
- * demand, else they stay as they are; without memory a copy is empty. The views are borrowed from
- * `frame` and from *ret. Undo with tap_secret_fini().
+ * Copies a message with "***" in place of the arguments of `$token`, of all arguments of a query of
+ * HTTP with a secret parameter, and of attachments whose name ends like that of a secret: "token",
+ * "secret", "signature", as spoke_url_print() hides them. In its bytes asterisks stand for each
+ * byte of these values, and of such header lines and parameters of HTTP, and cookies. Beyond the
+ * first eight values, and in a body that could not be decoded, visible bytes after such names
+ * become asterisks. Attachments and bytes are copied on demand, else they stay as they are; without
+ * memory a copy is empty. The views are borrowed from `frame` and from *ret. Undo with
+ * tap_secret_fini().
  */
 void tap_secret_hide(const struct spoke_frame *frame, bool attachments, bool bytes,
 		     struct tap_secret *ret);

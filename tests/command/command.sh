@@ -419,6 +419,9 @@ secrets() {
 		"dubbo://me:geheim12@127.0.0.1:1/x" "me:geheim12@127.0.0.1:1" \
 		"dubbo://me:geheim12@127.0.0.1:x" "dubbo://me:a@geheim12@127.0.0.1:1?c" \
 		"unix:$work/none?token=geheim12" "unix:none?token=geheim12" \
+		"tcp://bad url?token=a@geheim12" "dubbo://127.0.0.1:1/x&token=a@geheim12" \
+		"dubbo://127.0.0.1:1x?token=a@geheim12" "bad url?token=x://a@geheim12" \
+		"dubbo://127.0.0.1:x?token=aaaaaaaa,geheim12" \
 		"consumer://any/x?token=geheim12" "https://127.0.0.1:1/?token=geheim12"; do
 		hides call "$url" demo.S.m 1 -t 100ms
 		hides call -v "$url" demo.S.m 1 -t 100ms --json
@@ -471,7 +474,9 @@ secrets() {
 	for line in 'listen = dubbo://127.0.0.1:0?token=geheim12' 'listen = dubbo://127.0.0.1:x?token=geheim12' \
 		'listen = unix:a?%74oken=geheim12' 'listen = dubbo://me:geheim12@127.0.0.1:x' \
 		'listen dubbo://127.0.0.1?token=geheim12' 'listenn = 127.0.0.1?token=geheim12' \
-		'allow.callers = token:geheim12' 'advertise = "a?token=geheim12' 'tokn = geheim12'; do
+		'allow.callers = token:geheim12' 'advertise = "a?token=geheim12' 'tokn = geheim12' \
+		'listen = dubbo://127.0.0.1:20880?token=aaaa1111,geheim12' 'Tokens = geheim12' \
+		'allow.from = //me:pa,geheim12@h'; do
 		printf '[provider]\n%s\n' "$line" >"$work/wrong.conf"
 		hides config --check "$work/wrong.conf"
 		hides serve --config "$work/wrong.conf"
@@ -501,6 +506,9 @@ secrets() {
 		finish TERM
 	done
 
+	# A host is shown if no parameter can stand in its place.
+	run 2 '' '*: tcp://[*][*][*]: *' ping 'tcp://bad url?token=se@cret'
+	run 2 '' '*: tcp://[*][*][*]@bad host: *' ping 'tcp://me:geheim12@bad host?token=a'
 	# Other texts of the user are shown as they are.
 	run 2 '' '*: Dubo://127.0.0.1:1/a%20b: unknown; *' call 'Dubo://127.0.0.1:1/a%20b' demo.S.m
 	run 4 '' '*call: dubbo://me:[*][*][*]@127.0.0.1:1/x cannot be reached: *' \

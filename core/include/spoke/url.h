@@ -84,9 +84,9 @@ SPOKE_API const char *spoke_url_get(const struct spoke_url *url, const char *key
 /* Forms in which a URL is printed. */
 enum spoke_url_form {
 	SPOKE_URL_WHOLE = 0, /* parses to the same URL */
-	/* For people and logs: "***" replaces a password, and the value of each parameter that is
-	 * named "token", "password", "secret" or "secretAccessKey", in any case and also after a
-	 * dot. */
+	/* For people and logs: "***" replaces a password, and the value of each parameter whose
+	 * name ends, in any case, with "token", "password", "passwd", "secret", "secretAccessKey",
+	 * "signature" or "authorization". */
 	SPOKE_URL_DISPLAY = 1,
 };
 

@@ -27,14 +27,29 @@ static void guess(const char *bytes, const char *wanted)
 	char *copy = tap_secret_guess(span_of(bytes));
 
 	assert_non_null(copy);
+	assert_int_equal(strlen(bytes), strlen(wanted));
 	assert_memory_equal(copy, wanted, strlen(wanted));
 	free(copy);
 }
 
+/* Hides the secrets of a head of HTTP and compares. */
+static void hide_http(const char *head, const char *wanted)
+{
+	const struct spoke_frame frame = { .wire = "http", .bytes = span_of(head) };
+	struct tap_secret hidden;
+
+	tap_secret_hide(&frame, true, true, &hidden);
+	assert_int_equal(hidden.frame.bytes.len, strlen(wanted));
+	assert_memory_equal(hidden.frame.bytes.data, wanted, strlen(wanted));
+	tap_secret_fini(&hidden);
+}
+
 static void secret_attachments_and_their_bytes_become_asterisks(void **state)
 {
-	static const char *const secrets[] = { "token", "Token", "signature", "authorization",
-					       "password" };
+	static const char *const secrets[] = {
+		"token",    "Token",  "signature", "authorization",
+		"password", "secret", "my_Passwd", "secretAccessKey"
+	};
 	struct spoke_builder builder;
 
 	(void)state;
@@ -117,13 +132,111 @@ static void secret_headers_of_http_become_asterisks(void **state)
 		"POST /a/b HTTP/1.1\r\nAuthorization: ****** ****\r\n"
 		"Spoke-Attachment-token: ******\r\nHost: token\r\nX-Tokens: a\r\n\r\n"
 		"token: body";
-	const struct spoke_frame frame = { .wire = "http", .bytes = span_of(head) };
+
+	(void)state;
+	hide_http(head, wanted);
+}
+
+static void covered_bytes_of_headers_do_not_depend_on_the_sign_of_char(void **state)
+{
+	static const char head[] =
+		"GET / HTTP/1.1\r\nToken: g\xc3\xa9\xff\x80\r\nA: \xc3\xa9\r\n\r\n";
+	static const char wanted[] = "GET / HTTP/1.1\r\nToken: *****\r\nA: \xc3\xa9\r\n\r\n";
+
+	(void)state;
+	hide_http(head, wanted);
+}
+
+static void all_kinds_of_secret_headers_and_cookies_become_asterisks(void **state)
+{
+	(void)state;
+	hide_http("GET / HTTP/1.1\nSpoke-Attachment-secret: ab\nCookie: a=b; c\nset-cookie : x\n"
+		  "Cookies: a\nToken.File: a\nX-Passwd:a",
+		  "GET / HTTP/1.1\nSpoke-Attachment-secret: **\nCookie: **** *\nset-cookie : *\n"
+		  "Cookies: a\nToken.File: a\nX-Passwd:*");
+	hide_http("HTTP/1.1 200 OK\r\nSet-Cookie: ab\r\n\r\nCookie: ab",
+		  "HTTP/1.1 200 OK\r\nSet-Cookie: **\r\n\r\nCookie: ab");
+	hide_http("", "");
+	hide_http("\n", "\n");
+}
+
+static void secret_parameters_of_a_query_become_asterisks(void **state)
+{
+	static const char head[] =
+		"GET /a/b?x=1&access_token=ge+he&%70asswd=&tokens=c HTTP/1.1\r\n";
+	struct spoke_frame frame = { .wire = "http", .bytes = span_of(head) };
+	struct spoke_builder builder;
 	struct tap_secret hidden;
 
 	(void)state;
-	tap_secret_hide(&frame, true, true, &hidden);
-	assert_memory_equal(hidden.frame.bytes.data, wanted, sizeof(wanted) - 1);
+	hide_http(head, "GET /a/b?x=1&access_token=*****&%70asswd=&tokens=c HTTP/1.1\r\n");
+	hide_http("GET /a?token=geheim", "GET /a?token=******");
+	hide_http("GET /a?token", "GET /a?token");
+	hide_http("GET / HTTP/1.1\r\nReferer: http://h/?passwd=ab&c=d\r\n\r\n?token=b",
+		  "GET / HTTP/1.1\r\nReferer: http://h/?passwd=**&c=d\r\n\r\n?token=b");
+	hide_http("GET /a? token=b", "GET /a? token=b");
+	hide_http("GET /a?%zztoken=b&c=d\n", "GET /a?%zztoken=*&c=d\n");
+
+	/* The arguments are the values without their keys. */
+	spoke_builder_init(&builder, spoke_host_env(), NULL);
+	spoke_pack_text(&builder, "1");
+	spoke_pack_text(&builder, "ge he");
+	assert_int_equal(spoke_builder_finish(&builder, &frame.args), 0);
+	tap_secret_hide(&frame, false, false, &hidden);
+	assert_int_equal(hidden.frame.args.len, 8);
+	assert_memory_equal(hidden.frame.args.data, "\xa3***\xa3***", 8);
 	tap_secret_fini(&hidden);
+	frame.bytes = span_of("GET /a?tokens=b HTTP/1.1\r\n\r\n?token=a");
+	tap_secret_hide(&frame, false, false, &hidden);
+	assert_ptr_equal(hidden.frame.args.data, frame.args.data);
+	tap_secret_fini(&hidden);
+	spoke_builder_fini(&builder);
+}
+
+/* Makes a request `$token` of one text of one byte, many times. */
+static void pack_many(struct spoke_builder *builder, size_t count, struct spoke_frame *frame)
+{
+	spoke_builder_init(builder, spoke_host_env(), NULL);
+	for (size_t i = 0; i < count; i++)
+		spoke_pack_text(builder, "g");
+	assert_int_equal(spoke_builder_finish(builder, &frame->args), 0);
+}
+
+static void arguments_inside_the_bytes_are_covered_in_place(void **state)
+{
+	struct spoke_frame frame = { .wire = "msgpack-rpc", .method = span_of("$token") };
+	struct spoke_builder builder;
+	struct tap_secret hidden;
+	const char *shown;
+
+	(void)state;
+	pack_many(&builder, 1000, &frame);
+	frame.bytes = frame.args;
+	tap_secret_hide(&frame, false, true, &hidden);
+	shown = hidden.frame.bytes.data;
+	assert_int_equal(hidden.frame.bytes.len, 2000);
+	for (size_t i = 0; i < 2000; i++)
+		assert_int_equal(shown[i], i % 2 ? '*' : '\xa1');
+	tap_secret_fini(&hidden);
+	spoke_builder_fini(&builder);
+}
+
+static void only_few_values_are_searched_for_in_all_bytes(void **state)
+{
+	static const char *const wanted[] = { "$token *** abc* **", "$token *** **** **" };
+	struct spoke_frame frame = { .wire = "msgpack-rpc", .method = span_of("$token") };
+	struct spoke_builder builder;
+	struct tap_secret hidden;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		pack_many(&builder, 8 + i, &frame);
+		frame.bytes = span_of("$token ggg abcg gg");
+		tap_secret_hide(&frame, false, true, &hidden);
+		assert_memory_equal(hidden.frame.bytes.data, wanted[i], frame.bytes.len);
+		tap_secret_fini(&hidden);
+		spoke_builder_fini(&builder);
+	}
 }
 
 static void undecoded_bytes_after_a_secret_name_become_asterisks(void **state)
@@ -135,6 +248,11 @@ static void undecoded_bytes_after_a_secret_name_become_asterisks(void **state)
 
 	(void)state;
 	guess("\x05token\x08geheim12\x01z", "\x05token\x08********\x01*");
+	guess("access_secret\xa2"
+	      "ab passwd=a",
+	      "access_secret\xa2"
+	      "** ********");
+	guess(".secret=a passwd", ".secret** ******");
 	guess("abc", "abc");
 	guess("toke", "toke");
 	guess("a \"signature\":\"gehe\"", "a \"signature********");
@@ -175,6 +293,11 @@ int main(void)
 		cmocka_unit_test(secret_attachments_and_their_bytes_become_asterisks),
 		cmocka_unit_test(arguments_of_a_token_request_become_asterisks),
 		cmocka_unit_test(secret_headers_of_http_become_asterisks),
+		cmocka_unit_test(covered_bytes_of_headers_do_not_depend_on_the_sign_of_char),
+		cmocka_unit_test(all_kinds_of_secret_headers_and_cookies_become_asterisks),
+		cmocka_unit_test(secret_parameters_of_a_query_become_asterisks),
+		cmocka_unit_test(arguments_inside_the_bytes_are_covered_in_place),
+		cmocka_unit_test(only_few_values_are_searched_for_in_all_bytes),
 		cmocka_unit_test(undecoded_bytes_after_a_secret_name_become_asterisks),
 		cmocka_unit_test(bad_body_is_guessed_and_bytes_are_copied_on_demand),
 	};

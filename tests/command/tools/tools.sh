@@ -155,7 +155,7 @@ tap)
 			ends 0 "$spoke" call "$wire" demo.EchoService.echo 1 --token geheim12
 		done
 		ends 0 "$spoke" call "$address" demo.EchoService.echo 1 --token geheim12 \
-			-a signature=geheim12 -a authorization=geheim12
+			-a signature=geheim12 -a authorization=geheim12 -a my.secret=geheim12
 		ends 1 "$spoke" call "$address" demo.EchoService.echo 1 --token geheim1234
 		end "$tap"
 		grep -q '[$]token' "$work/secrets" || fail "tap $style: no request with the token"

@@ -217,6 +217,8 @@ static void secrets_are_hidden_in_printed_url(void **state)
 		{ "a://h?Token=a&say.token=b", "a://h?Token=***&say.token=***" },
 		{ "a://h?secret=a&.secretAccessKey=b", "a://h?secret=***&.secretAccessKey=***" },
 		{ "a://h?%74oken=a", "a://h?token=***" },
+		{ "a://h?access_token=a&passwd=b", "a://h?access_token=***&passwd=***" },
+		{ "a://h?token.file=/a", "a://h?token.file=/a" },
 		{ "a://h?tokens=1&x=token", "a://h?tokens=1&x=token" },
 		{ "a://h?token.file=/a", "a://h?token.file=/a" },
 	};
