@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads and frees configuration files, registers their users and reads values. */
 #include "cluster/config/config.h"
-#include "core/base/log.h"
 
 #include "cluster/config/parts.h"
 #include "core/engine/engine.h"

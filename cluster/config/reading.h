@@ -35,7 +35,7 @@ void spokei_reading_complain(const char *name, spoke_config_message_fn told, voi
 			     const char *what);
 
 /* Begins a reading, to which further files may be added: those of TLS, to the list, and one of a
- * token or key, which without memory is read later. NULL is none. */
+ * token or key, which without memory, or beyond the 256th, is read later. NULL is none. */
 void spokei_reading_begin(struct spokei_reading *reading, const struct spoke_env *env,
 			  const char *name);
 void spokei_reading_add(struct spokei_reading *reading, const char *path);

@@ -217,7 +217,7 @@ static void begin(struct spoke_config *config)
 
 static void end(struct spoke_config *config, bool takes)
 {
-	spokei_reading_end(&config->reading, takes);
+	spokei_reading_end(&config->reading, takes && !config->freed);
 	config->busy = false;
 	if (config->freed)
 		spoke_config_free(config);
@@ -283,6 +283,11 @@ static bool conclude(struct spoke_config *config, int status)
 	bool again;
 	int error;
 
+	/* In a child the reading belongs to a thread that does not exist here. */
+	if (spokei_engine_forked(engine)) {
+		config->busy = false;
+		return false;
+	}
 	if (status != 0 || config->freed) {
 		if (status == 0 && config->reading.error == SPOKE_OK)
 			spokei_sheet_fini(&config->reading.sheet);

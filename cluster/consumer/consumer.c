@@ -75,7 +75,6 @@ static void keep_provided(struct spoke_consumer *consumer, const struct spoke_ur
 	spokei_free(env, text, 1, size);
 }
 
-/* Renews the settings of calls after the provider's URL or the file has changed. */
 /* The first provider of the service sets what the consumer leaves open. */
 static void consumer_listed(void *arg, const struct spoke_url *urls, size_t count)
 {

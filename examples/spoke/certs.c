@@ -142,11 +142,11 @@ static int write_pair(struct maker *maker, const char *name, const struct spoke_
 	return end == VERB_OK ? write_file(maker, name, ".pem", issued->cert, 0644) : end;
 }
 
-/* Reads the text of a file of the authority. */
-static int read_file(const struct maker *maker, const char *end, char *text)
+/* Reads the certificate of the authority. */
+static int read_cert(const struct maker *maker, char *text)
 {
 	char path[PATH_MAX];
-	int status = path_of(maker, "ca", end, path);
+	int status = path_of(maker, "ca", ".pem", path);
 	FILE *file;
 	size_t len;
 
@@ -162,6 +162,28 @@ static int read_file(const struct maker *maker, const char *end, char *text)
 		text[len] = '\0';
 	(void)fclose(file);
 	return status;
+}
+
+/* Every reader of the key can make certificates, so only its owner may be one. */
+static int read_key(const struct maker *maker, char *text)
+{
+	const struct spoke_env *env = spoke_host_env();
+	char path[PATH_MAX];
+	int status = path_of(maker, "ca", ".key", path);
+	ssize_t got;
+
+	if (status != VERB_OK)
+		return status;
+	got = env->files->read_secret(env->ctx, path, text, SPOKE_ISSUE_PEM - 1);
+	if (got == -EPERM)
+		return ending_say(VERB_REMOTE, VERB,
+				  "%s: its group or others may read it; chmod 600", path);
+	if (got < 0) {
+		errno = (int)-got;
+		return fail_file(path);
+	}
+	text[got] = '\0';
+	return VERB_OK;
 }
 
 /* --- the authority and certificates */
@@ -192,8 +214,8 @@ static int find_ca(struct maker *maker)
 		return ending_say(VERB_REMOTE, VERB, "%s is missing, and %s is not overwritten",
 				  key, cert);
 	if (exists(cert)) {
-		end = read_file(maker, ".pem", maker->ca->cert);
-		return end == VERB_OK ? read_file(maker, ".key", maker->ca->key) : end;
+		end = read_cert(maker, maker->ca->cert);
+		return end == VERB_OK ? read_key(maker, maker->ca->key) : end;
 	}
 	maker->new_ca = true;
 	options.name = "spoke certs";

@@ -423,27 +423,29 @@ secrets() {
 		"dubbo://127.0.0.1:1x?token=a@geheim12" "bad url?token=x://a@geheim12" \
 		"dubbo://127.0.0.1:x?token=aaaaaaaa,geheim12" \
 		"consumer://any/x?token=geheim12" "https://127.0.0.1:1/?token=geheim12"; do
-		hides call "$url" demo.S.m 1 -t 100ms
 		hides call -v "$url" demo.S.m 1 -t 100ms --json
+		hides ping "$url" -c 1 -t 100ms
+		hides ls "$url" -t 100ms
+		hides serve --port 0 --registry "$url"
+		hides "$url"
+	done
+	for url in "dubbo://127.0.0.1:1/demo.A?token=geheim12" "127.0.0.1:1?token=geheim12" \
+		"http://me:geheim12@127.0.0.1:x"; do
 		hides call "$url" demo.S.m 1 --wire mprpc -t 100ms
 		hides call "$url" demo.S.m 1 --wire dubbo -t 100ms
 		hides call demo.S.m "$url"
-		hides ping "$url" -c 1 -t 100ms
 		hides ping "$url" -c 1 -t 100ms --json -w mprpc
 		hides bench "$url" demo.S.m 1 -n 1 --warm-up 0s
 		hides bench "$url" demo.S.m 1 -n 1 --warm-up 0s --json
-		hides ls "$url" -t 100ms
 		hides watch "$url" demo.S -t 100ms
 		hides tap "$url" nowhere
 		hides tap nowhere "$url"
 		hides top --once "$url"
 		hides lock "$url" name -- true
 		hides lock name "$url" x -- true
-		hides serve --port 0 --registry "$url"
 		hides serve --port 0 --advertise "$url"
 		hides serve --port "$url"
 		hides config --explain "$url"
-		hides "$url"
 	done
 	for url in "file://$work/none?token=geheim12" "file://me:geheim12@h$work/none" \
 		"static://me:geheim12@127.0.0.1:1" "static://127.0.0.1:1?password=geheim12" \
@@ -608,6 +610,9 @@ secure() {
 	run 0 '*' '*dns:orders.test,uri:spiffe://test/orders*' certs "$certs" --for orders --ed25519 \
 		--name dns:orders.test --name uri:spiffe://test/orders --days 3
 	cmp -s "$work/ca.key" "$certs/ca.key" || fail "certs overwrites the authority"
+	chmod 644 "$certs/ca.key"
+	run 1 '' '*ca.key: its group or others may read it; chmod 600*' certs "$certs" --for x
+	chmod 600 "$certs/ca.key"
 	openssl verify -CAfile "$certs/ca.pem" -verify_hostname orders.test "$certs/orders.pem" \
 		>"$work/out" 2>&1 || fail "openssl verify orders.pem: $(cat "$work/out")"
 	openssl x509 -in "$certs/orders.pem" -noout -checkend 172800 >"$work/out" || fail "--days 3: ends too early"
