@@ -269,7 +269,6 @@ static void admin_accept(void *arg, int fd, const struct spoke_address *peer, un
 static void warn(const struct spoke_admin *admin)
 {
 	const struct spoke_env *env = admin->engine->env;
-
 	const struct spokei_exposure of = {
 		.local = spokei_places_is_local(env, spokei_listener_address(admin->listener)),
 		.plain = admin->tls == NULL ||

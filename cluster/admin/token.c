@@ -58,12 +58,8 @@ static void list_files(void *arg, struct spokei_secrets *secrets)
 static void files_changed(void *arg)
 {
 	struct spokei_admin_token *token = arg;
-	int error;
+	int error = read_file(token, &token->next);
 
-	/* A reload that has read older files would undo the change; the next look finds it. */
-	if (spokei_config_reloads(token->user.config))
-		return;
-	error = read_file(token, &token->next);
 	if (error == SPOKE_OK)
 		take_text(token, &token->next);
 	else
@@ -134,7 +130,8 @@ static int read_first(struct spokei_admin_token *token)
 		return error;
 	memcpy(token->text, token->next.token, sizeof(token->text));
 	spokei_credentials_wipe(&token->next);
-	return spokei_secrets_new(token->admin->engine, &secrets_up, token, &token->secrets);
+	return spokei_secrets_new(token->admin->engine, &token->user, &secrets_up, token,
+				  &token->secrets);
 }
 
 int spokei_admin_token_begin(struct spoke_admin *admin, const char *text, const char *path)

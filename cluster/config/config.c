@@ -175,6 +175,12 @@ void spokei_config_read_method(const struct spoke_config *config, struct spoke_s
 	read_part(spokei_sheet_method(&config->sheet, service, method), values);
 }
 
+/* Returns the sheet whose value of a key is in force: a reload changes live keys only. */
+static const struct spokei_sheet *in_force(const struct spoke_config *config, enum spokei_key key)
+{
+	return spokei_key_row(key)->live ? &config->sheet : &config->first;
+}
+
 static const char *text_in(const struct spokei_sheet *sheet, enum spokei_section kind,
 			   struct spoke_span name, enum spokei_key key)
 {
@@ -193,10 +199,7 @@ const char *spokei_config_text(const struct spoke_config *config, enum spokei_se
 const char *spokei_config_text_in_force(const struct spoke_config *config, enum spokei_section kind,
 					struct spoke_span name, enum spokei_key key)
 {
-	if (config == NULL)
-		return NULL;
-	return text_in(spokei_key_row(key)->live ? &config->sheet : &config->first, kind, name,
-		       key);
+	return config ? text_in(in_force(config, key), kind, name, key) : NULL;
 }
 
 bool spokei_config_reloads(const struct spoke_config *config)
@@ -226,9 +229,7 @@ struct spokei_config_news spokei_config_look(const struct spoke_config *config)
 unsigned spokei_config_engine_line(const struct spoke_config *config, enum spokei_key key,
 				   uint64_t number)
 {
-	const struct spokei_sheet *sheet = spokei_key_row(key)->live ? &config->sheet
-								     : &config->first;
-	const struct spokei_part *part = spokei_sheet_part(sheet, SPOKEI_IN_ENGINE,
+	const struct spokei_part *part = spokei_sheet_part(in_force(config, key), SPOKEI_IN_ENGINE,
 							   (struct spoke_span){ NULL, 0 });
 	const struct spokei_entry *entry = spokei_sheet_entry(part, key);
 

@@ -23,11 +23,11 @@ struct spokei_tls;
  * functions must not call user code, nor free a user. */
 struct spokei_config_user_up {
 	/* Reads the parts that can be wrong, from the new values, and keeps them. Returns 0, or an
-	 * error that the engine's newest event explains. NULL: nothing can be wrong. */
+	 * error that the engine's newest event explains. */
 	int (*prepare)(struct spokei_config_user *user);
 	/* Uses the new values. */
 	void (*take)(struct spokei_config_user *user);
-	/* Frees what it may have prepared. NULL like prepare(). */
+	/* Frees all that it may have prepared. */
 	void (*drop)(struct spokei_config_user *user);
 };
 

@@ -126,8 +126,7 @@ static int prepare_users(struct spoke_config *config)
 
 	for (struct spoke_list *node = users->next; node != users && error == SPOKE_OK;
 	     node = node->next)
-		if (user_at(node)->up->prepare)
-			error = user_at(node)->up->prepare(user_at(node));
+		error = user_at(node)->up->prepare(user_at(node));
 	return error;
 }
 
@@ -140,7 +139,7 @@ static void end_users(struct spoke_config *config, bool takes)
 
 		if (takes)
 			user->up->take(user);
-		else if (user->up->drop)
+		else
 			user->up->drop(user);
 	}
 }

@@ -2,6 +2,7 @@
 /* Looks at files of tokens and keys. */
 #include "cluster/config/secrets.h"
 
+#include "cluster/config/config.h"
 #include "cluster/config/reading.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
@@ -18,6 +19,7 @@
 
 struct spokei_secrets {
 	struct spoke_engine *engine;
+	const struct spokei_config_user *file; /* its config may be gone */
 	const struct spokei_secrets_up *up;
 	void *arg;
 	struct spoke_work work;
@@ -109,7 +111,8 @@ static void look_done(struct spoke_work *work)
 	stale = secrets->stale;
 	if (stale)
 		list(secrets);
-	if (changed)
+	/* A reload that has read older files would undo the change; the next look finds it. */
+	if (changed && !spokei_config_reloads(secrets->file->config))
 		secrets->up->changed(secrets->arg); /* lists the files again, too */
 	if (!stale)
 		secrets->print = secrets->seen;
@@ -149,7 +152,8 @@ void spokei_secrets_again(struct spokei_secrets *secrets)
 	look_later(secrets);
 }
 
-int spokei_secrets_new(struct spoke_engine *engine, const struct spokei_secrets_up *up, void *arg,
+int spokei_secrets_new(struct spoke_engine *engine, const struct spokei_config_user *file,
+		       const struct spokei_secrets_up *up, void *arg,
 		       struct spokei_secrets **ret_secrets)
 {
 	struct spokei_secrets *secrets = spokei_alloc(engine->env, 1, sizeof(*secrets));
@@ -157,6 +161,7 @@ int spokei_secrets_new(struct spoke_engine *engine, const struct spokei_secrets_
 	if (secrets == NULL)
 		return SPOKE_ENOMEM;
 	secrets->engine = engine;
+	secrets->file = file;
 	secrets->up = up;
 	secrets->arg = arg;
 	spokei_buffer_init(&secrets->paths, engine->env, PATHS_MAX);

@@ -9,6 +9,7 @@
 #include <spoke/base.h>
 
 struct spoke_engine;
+struct spokei_config_user;
 struct spokei_secrets;
 
 struct spokei_secrets_up {
@@ -18,9 +19,11 @@ struct spokei_secrets_up {
 	void (*changed)(void *arg);
 };
 
-/* Begins to look at the files. `up` and `arg` are borrowed. Returns 0 or SPOKE_ENOMEM. Without a
- * timer an event says so. */
+/* Begins to look at the files. `file` is the owner's use of a settings file; a reload of it leaves
+ * out changes that a look finds meanwhile. `file`, `up` and `arg` are borrowed. Returns 0 or
+ * SPOKE_ENOMEM. Without a timer an event says so. */
 SPOKE_MUST_USE int spokei_secrets_new(struct spoke_engine *engine,
+				      const struct spokei_config_user *file,
 				      const struct spokei_secrets_up *up, void *arg,
 				      struct spokei_secrets **ret_secrets);
 

@@ -95,7 +95,6 @@ static void tell_of_unused(struct spoke_engine *engine, const struct spokei_tls_
 
 	if (key == NULL && options->verify != SPOKE_TLS_VERIFY_DEFAULT)
 		key = "tls.verify";
-
 	if (key && sources->of_url == NULL)
 		spokei_event(engine, SPOKE_EINVAL, "tls: %s is set, but TLS is off; set tls = on",
 			     key);

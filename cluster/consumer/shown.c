@@ -87,12 +87,8 @@ static void list_files(void *arg, struct spokei_secrets *secrets)
 static void files_changed(void *arg)
 {
 	struct spokei_shown *shown = arg;
-	int error;
+	int error = spokei_shown_prepare(shown);
 
-	/* A reload that has read older files would undo the change; the next look finds it. */
-	if (spokei_config_reloads(shown->settings->file.config))
-		return;
-	error = spokei_shown_prepare(shown);
 	spokei_shown_replace(shown, error == SPOKE_OK);
 	if (error)
 		spokei_event(shown->engine, error, "consumer: token and key stay as they were");
@@ -115,7 +111,7 @@ int spokei_shown_init(struct spoke_engine *engine, const struct spoke_consumer_o
 	if (error || (settings->file.config == NULL && ret->options.token_file == NULL &&
 		      ret->options.access_secret_file == NULL))
 		return error;
-	return spokei_secrets_new(engine, &secrets_up, ret, &ret->secrets);
+	return spokei_secrets_new(engine, &settings->file, &secrets_up, ret, &ret->secrets);
 }
 
 void spokei_shown_fini(const struct spoke_env *env, struct spokei_shown *shown)

@@ -234,9 +234,7 @@ static void files_changed(void *arg)
 {
 	const struct spokei_demands *demands = arg;
 
-	/* A reload that has read older files would undo the change; the next look finds it. */
-	if (!spokei_config_reloads(demands->file->config))
-		demands->changed(demands->changed_arg);
+	demands->changed(demands->changed_arg);
 }
 
 static const struct spokei_secrets_up secrets_up = { .list = list_files, .changed = files_changed };
@@ -248,7 +246,8 @@ int spokei_demands_watch(struct spokei_demands *demands, void (*changed)(void *a
 		return SPOKE_OK;
 	demands->changed = changed;
 	demands->changed_arg = arg;
-	return spokei_secrets_new(demands->engine, &secrets_up, demands, &demands->secrets);
+	return spokei_secrets_new(demands->engine, demands->file, &secrets_up, demands,
+				  &demands->secrets);
 }
 
 /* --- life */

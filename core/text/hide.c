@@ -11,9 +11,7 @@
 #define BLANKS " \t\r\n"   /* between words */
 #define CLOSES ":;)]\"'.," /* of a sentence, after a word */
 #define STARS 3u
-#define TAIL                                                                                       \
-	64u /* bytes of a key that are read: more than the longest name, if all are encoded        \
-	     */
+#define TAIL 64u /* bytes of a key that are read; the longest name has 45, if encoded */
 
 /* In lower case. */
 static const char *const names[] = {

@@ -129,7 +129,7 @@ struct spoke_histogram;
 	X(LOCAL_FAILED, "attempts at such a socket that failed, so that TCP was used")             \
 	X(LOCAL_REFUSED, "paths of such sockets in lists of providers that are not valid")         \
 	X(HANDSHAKES_FAILED, "handshakes of TLS with accepted peers that were begun and failed")   \
-	X(HANDSHAKES_LATE, "handshakes of TLS with accepted peers that were out of time")          \
+	X(HANDSHAKES_LATE, "handshakes of TLS or shared memory with accepted peers out of time")   \
 	X(HANDSHAKES_PLAIN, "connections whose peer spoke plain bytes where TLS is required")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
