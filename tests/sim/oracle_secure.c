@@ -155,7 +155,7 @@ void sim_secure_tap(const struct spokei_tls *tls)
 
 	if (tls == NULL)
 		return;
-	kind.given = spokei_tls_kind(tls);
+	kind.given = spokei_tls_secure_kind(tls);
 	read_stream = kind.given->read;
 	write_stream = kind.given->write;
 	kind.taken->read = tapped_read;

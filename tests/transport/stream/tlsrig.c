@@ -51,7 +51,7 @@ static void leave(void)
 
 struct spokei_tls_link *tlsrig_link(const struct tlsrig *rig)
 {
-	return rig->stream.state;
+	return rig->stream.kind == &rig->tls->kind ? rig->stream.state : NULL;
 }
 
 static bool has_more(const struct tlsrig *rig)

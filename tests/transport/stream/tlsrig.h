@@ -104,7 +104,7 @@ void tlsrig_watch(struct tlsrig *rig);
 /* Lets the stream run for a millisecond. */
 void tlsrig_run(struct tlsrig *rig);
 
-/* Returns the stream's own part. */
+/* Returns the stream's own part; NULL: its handshake has not begun. */
 struct spokei_tls_link *tlsrig_link(const struct tlsrig *rig);
 
 /* Sends raw bytes to the stream, and lets it run. */

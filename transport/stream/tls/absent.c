@@ -91,6 +91,12 @@ const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls)
 	return &spokei_stream_socket;
 }
 
+const struct spokei_stream_kind *spokei_tls_secure_kind(const struct spokei_tls *tls)
+{
+	(void)tls;
+	return &spokei_stream_socket;
+}
+
 const struct spokei_stream_kind *spokei_tls_or_plain(const struct spokei_tls *tls)
 {
 	(void)tls;

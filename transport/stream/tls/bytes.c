@@ -186,26 +186,43 @@ static const char *remedy_of(int reason)
 	}
 }
 
+/* Returns the state of a stream whose handshake has begun, or NULL. */
+static struct spokei_tls_link *link_of(const struct spokei_stream *stream)
+{
+	return stream->kind == &spokei_tls_of(stream)->kind ? stream->state : NULL;
+}
+
 const char *spokei_tls_why(const struct spokei_stream *stream)
 {
 	const struct spokei_tls *tls = spokei_tls_of(stream);
-	const struct spokei_tls_link *link = stream->state;
+	const struct spokei_tls_link *link = link_of(stream);
 
 	if (link && link->why)
 		return link->why;
 	return tls->why_of == stream ? tls->why : NULL;
 }
 
-void spokei_tls_tell(struct spokei_tls_link *link, const char *text, const char *remedy)
+void spokei_tls_forget(const struct spokei_stream *stream)
 {
-	struct spokei_tls *tls = link->tls;
+	struct spokei_tls *tls = spokei_tls_of(stream);
+
+	if (tls->why_of == stream)
+		tls->why_of = NULL;
+}
+
+void spokei_tls_tell(struct spokei_stream *stream, const char *text, const char *remedy)
+{
+	struct spokei_tls *tls = spokei_tls_of(stream);
+	struct spokei_tls_link *link = link_of(stream);
 	size_t size;
 
-	if (spokei_tls_why(link->stream))
+	if (spokei_tls_why(stream))
 		return;
-	tls->why_of = link->stream;
+	tls->why_of = stream;
 	(void)snprintf(tls->why, sizeof(tls->why), "TLS: %s%s%s", text, remedy ? ": " : "",
 		       remedy ? remedy : "");
+	if (link == NULL)
+		return;
 	/* Others may fail before this one has ended. */
 	size = strlen(tls->why) + 1;
 	link->why = spokei_alloc_unset(tls->engine->env, size);
@@ -215,6 +232,7 @@ void spokei_tls_tell(struct spokei_tls_link *link, const char *text, const char 
 
 int spokei_tls_failed(struct spokei_tls_link *link, int result)
 {
+	struct spokei_stream *stream = link->stream;
 	unsigned long error = ERR_peek_error();
 	int reason = ERR_GET_REASON(error);
 	long verdict = SSL_get_verify_result(link->ssl);
@@ -222,26 +240,26 @@ int spokei_tls_failed(struct spokei_tls_link *link, int result)
 
 	ERR_clear_error();
 	if (result == SSL_ERROR_ZERO_RETURN) {
-		spokei_tls_tell(link, "the peer closed the connection", NULL);
+		spokei_tls_tell(stream, "the peer closed the connection", NULL);
 		return -ECONNRESET;
 	}
 	if (link->flooded) {
-		spokei_tls_tell(link, "the peer changes its keys too often", NULL);
+		spokei_tls_tell(stream, "the peer changes its keys too often", NULL);
 		return -EPROTO;
 	}
 	if (reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
-		spokei_tls_tell(link, "the peer's bytes end without its close_notify", NULL);
+		spokei_tls_tell(stream, "the peer's bytes end without its close_notify", NULL);
 		return -ECONNRESET;
 	}
 	if (reason == ERR_R_MALLOC_FAILURE)
 		return -ENOMEM;
 	if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verdict != X509_V_OK) {
-		spokei_tls_tell(link, "the peer's certificate is refused",
+		spokei_tls_tell(stream, "the peer's certificate is refused",
 				verdict == X509_V_ERR_HOSTNAME_MISMATCH
 					? "it bears none of the expected names; see tls.peers"
 					: X509_verify_cert_error_string(verdict));
 		return -EPROTO;
 	}
-	spokei_tls_tell(link, text ? text : "the peer violated the protocol", remedy_of(reason));
+	spokei_tls_tell(stream, text ? text : "the peer violated the protocol", remedy_of(reason));
 	return -EPROTO;
 }

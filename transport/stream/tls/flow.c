@@ -19,23 +19,6 @@
 
 /* --- reading */
 
-/* The peer speaks plain bytes: gives those that came, and leaves the rest to the socket. */
-static ssize_t read_plain(struct spokei_tls_link *link, void *bytes, size_t len)
-{
-	struct spokei_stream *stream = link->stream;
-	struct spokei_buffer *raw = &link->raw;
-	size_t count = spokei_buffer_len(raw) < len ? spokei_buffer_len(raw) : len;
-
-	memcpy(bytes, spokei_buffer_data(raw), count);
-	spokei_buffer_consume(raw, count);
-	if (spokei_buffer_len(raw) == 0) {
-		stream->kind->close(stream);
-		stream->state = NULL;
-		spokei_stream_use(stream, &spokei_stream_socket);
-	}
-	return (ssize_t)count;
-}
-
 /* Decrypts until the received bytes end or `bytes` is full. Sets link->error. */
 static size_t decrypt(struct spokei_tls_link *link, unsigned char *bytes, size_t len)
 {
@@ -97,8 +80,6 @@ ssize_t spokei_tls_read(struct spokei_stream *stream, void *bytes, size_t len)
 	size_t count;
 	ssize_t got;
 
-	if (link->plain)
-		return read_plain(link, bytes, len);
 	if (link->error || link->closed)
 		return end_of(link);
 	got = receive(link, len);
@@ -119,8 +100,8 @@ size_t spokei_tls_pending(const struct spokei_stream *stream)
 {
 	const struct spokei_tls_link *link = stream->state;
 
-	if (link->plain || link->ssl == NULL)
-		return spokei_buffer_len(&link->raw);
+	if (!link->open)
+		return 0;
 	if (link->error || link->closed) /* its end came with its last bytes */
 		return link->told ? 0 : 1;
 	return (size_t)SSL_pending(link->ssl) + spokei_buffer_len(&link->raw);

@@ -133,7 +133,9 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	tls->kind = kind;
 	tls->kind.owner = tls;
 	tls->kind.guard = spokei_stream_socket.guard;
-	tls->or_plain = tls->kind;
+	spokei_tls_collect(&tls->first);
+	tls->first.owner = tls;
+	tls->or_plain = tls->first;
 	tls->or_plain.patient = true;
 	tls->engine = engine;
 	tls->accepts = options->accepts;
@@ -197,6 +199,11 @@ enum spoke_tls_verify spokei_tls_verifies(const struct spokei_tls *tls)
 }
 
 const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls)
+{
+	return tls->accepts ? &tls->first : &tls->kind;
+}
+
+const struct spokei_stream_kind *spokei_tls_secure_kind(const struct spokei_tls *tls)
 {
 	return &tls->kind;
 }

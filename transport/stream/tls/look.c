@@ -58,7 +58,7 @@ bool spokei_tls_look(const struct spokei_stream *stream, struct spoke_tls_info *
 	const struct spokei_tls_link *link = stream->state;
 	const X509 *cert;
 
-	if (link == NULL || !link->open || link->plain)
+	if (link == NULL || !link->open)
 		return false;
 	if (ret_info == NULL)
 		return true;

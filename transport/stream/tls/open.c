@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handshakes. A stream that was accepted first collects a ClientHello; then it needs a place, of
- * which there are few. Its steps are taken in the order in which they became possible, a few a
+ * Handshakes. A stream whose ClientHello was accepted needs a place, of which there are few. Its steps are taken in the order in which they became possible, a few a
  * turn, because each costs up to a millisecond, and behind the writes of that turn, so that live
  * calls do not wait for them. A place is free again when its handshake is over.
  * The owner of the stream bounds the time of all this.
  */
 #include "core/base/env.h"
 #include "core/engine/engine.h"
-#include "transport/stream/tls/hello.h"
 #include "transport/stream/tls/parts.h"
 
 #include <openssl/err.h>
@@ -176,7 +174,7 @@ static int make_ssl(struct spokei_tls_link *link)
 
 static int tell(struct spokei_tls_link *link, const char *text)
 {
-	spokei_tls_tell(link, text, NULL);
+	spokei_tls_tell(link->stream, text, NULL);
 	return -EPROTO;
 }
 
@@ -245,7 +243,7 @@ static int opened(struct spokei_tls_link *link)
 static void tell_unanswered(struct spokei_tls_link *link)
 {
 	if (!link->tls->accepts && link->received == 0)
-		spokei_tls_tell(link, "the peer ended the connection without an answer",
+		spokei_tls_tell(link->stream, "the peer ended the connection without an answer",
 				"set tls=on there, or tls=off here");
 }
 
@@ -338,30 +336,6 @@ static int pull(struct spokei_tls_link *link)
 	return spokei_buffer_append(&link->raw, link->tls->scratch, (size_t)got) ? -ENOMEM : 1;
 }
 
-/* Judges the bytes that have come. Returns 0, or the errno of a failure. */
-static int judge(struct spokei_tls_link *link)
-{
-	struct spoke_span raw = { spokei_buffer_data(&link->raw), spokei_buffer_len(&link->raw) };
-
-	switch (spokei_hello_judge(raw)) {
-	case SPOKEI_HELLO_WHOLE:
-		queue(link, &link->tls->steps);
-		return 0;
-	case SPOKEI_HELLO_MORE:
-		return link->ended ? -ECONNRESET : 0;
-	case SPOKEI_HELLO_PLAIN:
-		link->plain = link->stream->kind == &link->tls->or_plain;
-		link->open = link->plain;
-		if (link->plain)
-			return 0;
-		spokei_count(link->tls->engine, SPOKE_STAT_HANDSHAKES_PLAIN);
-		return tell(link, "the peer speaks plain bytes; set tls=on there");
-	case SPOKEI_HELLO_BROKEN:
-	default:
-		return tell(link, "the peer's first bytes are no ClientHello");
-	}
-}
-
 /* Receives bytes, and queues the step that they make possible. */
 static int collect(struct spokei_tls_link *link)
 {
@@ -369,8 +343,6 @@ static int collect(struct spokei_tls_link *link)
 
 	if (status <= 0)
 		return status;
-	if (link->tls->accepts && link->ssl == NULL)
-		return judge(link);
 	queue(link, &link->tls->steps);
 	return 0;
 }
@@ -393,33 +365,30 @@ static struct spokei_tls_link *make_link(struct spokei_stream *stream)
 	return link;
 }
 
-/* A stream that was accepted begins with its first byte: a silent peer costs nothing here. */
-static int begin(struct spokei_stream *stream)
+static int connect_begins(struct spokei_stream *stream)
 {
-	const struct spoke_env *env = stream->engine->env;
-	struct spokei_tls *tls = spokei_tls_of(stream);
 	struct spokei_tls_link *link;
-	ssize_t got = 1;
 
-	if (tls->why_of == stream)
-		tls->why_of = NULL;
-	if (tls->accepts)
-		got = env->net->read(env->ctx, stream->watch.fd, tls->scratch, PIECE);
-	if (got == 0)
-		return -ECONNRESET;
-	if (got < 0)
-		return (int)got;
+	spokei_tls_forget(stream);
 	link = make_link(stream);
 	if (link == NULL)
 		return -ENOMEM;
-	if (!tls->accepts) {
-		queue(link, &tls->steps);
-		return 0;
-	}
-	if (spokei_buffer_append(&link->raw, tls->scratch, (size_t)got))
+	queue(link, &link->tls->steps);
+	return 0;
+}
+
+int spokei_tls_accept(struct spokei_stream *stream, struct spoke_span bytes)
+{
+	struct spokei_tls_link *link = make_link(stream);
+
+	if (link == NULL)
 		return -ENOMEM;
-	link->received = (size_t)got;
-	return judge(link);
+	spokei_stream_use(stream, &link->tls->kind);
+	if (spokei_buffer_append(&link->raw, bytes.data, bytes.len))
+		return -ENOMEM;
+	link->received = bytes.len;
+	queue(link, &link->tls->steps);
+	return SPOKEI_STREAM_MORE;
 }
 
 static int go_on(struct spokei_tls_link *link)
@@ -444,7 +413,7 @@ static void fail(struct spokei_tls_link *link, int status)
 int spokei_tls_open(struct spokei_stream *stream)
 {
 	struct spokei_tls_link *link;
-	int status = stream->state ? go_on(stream->state) : begin(stream);
+	int status = stream->state ? go_on(stream->state) : connect_begins(stream);
 
 	link = stream->state;
 	if (status == 0 && link && !link->dying)

@@ -10,6 +10,7 @@
  *     linger    the end of a failed handshake
  *     places    addresses that have handshakes
  *     open      handshakes: bounded in number, and a few steps a turn
+ *     collect   the bytes before a handshake
  *     flow      the open stream
  *     look      the state of a stream, and the end of the own certificate
  *     life      the table of the streams, and the owner of all
@@ -52,7 +53,8 @@ struct spokei_tls_names {
 
 struct spokei_tls {
 	struct spokei_stream_kind kind;
-	struct spokei_stream_kind or_plain;
+	struct spokei_stream_kind first;    /* of accepted streams, until a ClientHello is whole */
+	struct spokei_stream_kind or_plain; /* ... that may be plain */
 	struct spoke_engine *engine;
 	SSL_CTX *context; /* of the next connections */
 	BIO_METHOD *method;
@@ -122,7 +124,6 @@ struct spokei_tls_link {
 	bool used;                    /* it has had a record since the last look */
 	bool open;
 	bool refused;   /* its owner was told that the peer is not trusted any more */
-	bool plain;     /* the peer speaks plain bytes, which are in `raw` */
 	bool ended;     /* the descriptor gives no more */
 	bool closed;    /* the peer's close_notify has come */
 	bool told;      /* read() has returned its end, or `error` */
@@ -208,10 +209,13 @@ int spokei_tls_keep(struct spokei_tls_link *link);
 int spokei_tls_push(struct spokei_tls_link *link);
 
 /* Writes why the stream has failed, unless an earlier failure is known. `remedy` may be NULL. */
-void spokei_tls_tell(struct spokei_tls_link *link, const char *text, const char *remedy);
+void spokei_tls_tell(struct spokei_stream *stream, const char *text, const char *remedy);
 
 /* Returns why the stream has failed, or NULL. */
 const char *spokei_tls_why(const struct spokei_stream *stream);
+
+/* Forgets why an earlier stream at this address has failed. */
+void spokei_tls_forget(const struct spokei_stream *stream);
 
 /* Writes the reason for the library's last error, and forgets it. Returns the errno for it. */
 int spokei_tls_failed(struct spokei_tls_link *link, int result);
@@ -255,11 +259,20 @@ static inline void spokei_tls_use(struct spokei_tls_link *link)
 
 int spokei_tls_open(struct spokei_stream *stream);
 
+/* Begins the handshake of an accepted stream, which has sent these bytes: a ClientHello, and maybe
+ * more. It has no state yet. As open() of a stream. */
+int spokei_tls_accept(struct spokei_stream *stream, struct spoke_span bytes);
+
 /* Takes the stream out of the queues of handshakes. */
 void spokei_tls_leave(struct spokei_tls_link *link);
 
 /* Prepares the steps of handshakes. */
 void spokei_tls_steps_begin(struct spokei_tls *tls);
+
+/* --- collect.c */
+
+/* Writes the kind of accepted streams until then. The owner is left out. */
+void spokei_tls_collect(struct spokei_stream_kind *ret);
 
 /* --- reload.c */
 

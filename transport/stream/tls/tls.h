@@ -91,4 +91,7 @@ const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls);
 /* Returns the kind of accepted streams whose first byte tells TLS from plain bytes. */
 const struct spokei_stream_kind *spokei_tls_or_plain(const struct spokei_tls *tls);
 
+/* Returns the kind that the streams of both have once their handshake begins. */
+const struct spokei_stream_kind *spokei_tls_secure_kind(const struct spokei_tls *tls);
+
 #endif
