@@ -15,6 +15,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#define BEHIND_NICE                                                                                \
+	10 /* of the thread of background works: some tenth of a CPU that others keep busy */
+
 enum stage {
 	AT_HOME, /* between two works, or running one that the pool waits for */
 	AWAY,    /* runs a work with a release() */
@@ -26,6 +29,7 @@ struct spokei_pool_thread {
 	struct spokei_pool *pool;
 	struct spoke_work *work; /* while AWAY; guarded by the lock */
 	atomic_int stage;        /* of enum stage */
+	bool behind;             /* runs background works, and no others */
 	pthread_t id;
 };
 
@@ -57,8 +61,12 @@ static struct spoke_work *pop(struct spokei_pool_queue *queue)
 }
 
 /* Returns the next work for this thread, or NULL; the lock is held. */
-static struct spoke_work *take(struct spokei_pool *pool)
+static struct spoke_work *take(const struct spokei_pool_thread *thread)
 {
+	struct spokei_pool *pool = thread->pool;
+
+	if (thread->behind)
+		return pool->background.count > 0 ? pop(&pool->background) : NULL;
 	if (pool->urgent.count > 0)
 		return pop(&pool->urgent);
 	if (pool->others.count > 0 && pool->others_run < pool->threads_max)
@@ -85,23 +93,45 @@ static void note_work(struct spokei_pool_thread *thread, struct spoke_work *work
 	atomic_store(&thread->stage, AWAY);
 }
 
+/* Waits for more work; the lock is held. */
+static void wait_for_work(const struct spokei_pool_thread *thread)
+{
+	struct spokei_pool *pool = thread->pool;
+
+	if (thread->behind) {
+		(void)pthread_cond_wait(&pool->later, &pool->lock);
+		return;
+	}
+	pool->idle++;
+	(void)pthread_cond_wait(&pool->more, &pool->lock);
+	pool->idle--;
+}
+
+/* Lets other threads go first, where a thread has a priority of its own. */
+static void step_behind(void)
+{
+#ifdef __linux__
+	(void)!nice(BEHIND_NICE);
+#endif
+}
+
 static void *serve(void *arg)
 {
 	struct spokei_pool_thread *thread = arg;
 	struct spokei_pool *pool = thread->pool;
 
+	if (thread->behind)
+		step_behind();
 	(void)pthread_mutex_lock(&pool->lock);
 	while (!pool->stopping) {
-		struct spoke_work *work = take(pool);
+		struct spoke_work *work = take(thread);
 		unsigned others;
 
 		if (work == NULL) {
-			pool->idle++;
-			(void)pthread_cond_wait(&pool->more, &pool->lock);
-			pool->idle--;
+			wait_for_work(thread);
 			continue;
 		}
-		others = !work->urgent;
+		others = !work->urgent && !work->background;
 		pool->others_run += others;
 		note_work(thread, work);
 		(void)pthread_mutex_unlock(&pool->lock);
@@ -132,8 +162,8 @@ int spokei_thread_create(pthread_t *ret_id, void *(*run)(void *arg), void *arg)
 	return -error;
 }
 
-/* Starts one more thread; the lock is held. */
-static int start_thread(struct spokei_pool *pool)
+/* Starts one more thread, or that for background works; the lock is held. */
+static int start_thread(struct spokei_pool *pool, bool behind)
 {
 	struct spokei_pool_thread *thread = calloc(1, sizeof(*thread));
 	int error;
@@ -141,9 +171,12 @@ static int start_thread(struct spokei_pool *pool)
 	if (thread == NULL)
 		return -ENOMEM;
 	thread->pool = pool;
+	thread->behind = behind;
 	error = spokei_thread_create(&thread->id, serve, thread);
 	if (error)
 		free(thread);
+	else if (behind)
+		pool->behind = thread;
 	else
 		pool->threads[pool->started++] = thread;
 	return error;
@@ -167,8 +200,13 @@ int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned qu
 	if (error)
 		return -error;
 	error = pthread_cond_init(&pool->more, NULL);
-	if (error)
-		(void)pthread_mutex_destroy(&pool->lock);
+	if (error == 0) {
+		error = pthread_cond_init(&pool->later, NULL);
+		if (error == 0)
+			return 0;
+		(void)pthread_cond_destroy(&pool->more);
+	}
+	(void)pthread_mutex_destroy(&pool->lock);
 	return -error;
 }
 
@@ -207,11 +245,31 @@ static bool wants_thread(const struct spokei_pool *pool, const struct spoke_work
 	       (work->urgent || pool->others_run + pool->others.count < pool->threads_max);
 }
 
-int spokei_pool_submit(struct spokei_pool *pool, struct spoke_work *work)
+static struct spokei_pool_queue *queue_of(struct spokei_pool *pool, const struct spoke_work *work)
 {
-	struct spokei_pool_queue *queue = work->urgent ? &pool->urgent : &pool->others;
+	if (work->background)
+		return &pool->background;
+	return work->urgent ? &pool->urgent : &pool->others;
+}
+
+/* Starts a thread for the work if it needs one. Returns 0: there is one, or a negative errno. */
+static int provide_thread(struct spokei_pool *pool, const struct spoke_work *work)
+{
 	int error = 0;
 
+	if (work->background)
+		return pool->behind ? 0 : start_thread(pool, true);
+	if (wants_thread(pool, work))
+		error = start_thread(pool, false);
+	return pool->started > 0 ? 0 : error;
+}
+
+int spokei_pool_submit(struct spokei_pool *pool, struct spoke_work *work)
+{
+	struct spokei_pool_queue *queue = queue_of(pool, work);
+	int error;
+
+	SPOKE_ASSERT(!work->urgent || !work->background);
 	if (pool->forks != spokei_forks)
 		return -ECANCELED;
 	(void)pthread_mutex_lock(&pool->lock);
@@ -220,14 +278,11 @@ int spokei_pool_submit(struct spokei_pool *pool, struct spoke_work *work)
 	} else if (queue->count >= pool->queue_max) {
 		error = -EAGAIN;
 	} else {
-		if (wants_thread(pool, work))
-			error = start_thread(pool);
-		if (pool->started > 0)
-			error = 0;
+		error = provide_thread(pool, work);
 	}
 	if (!error) {
 		push(queue, work);
-		(void)pthread_cond_signal(&pool->more);
+		(void)pthread_cond_signal(work->background ? &pool->later : &pool->more);
 	}
 	(void)pthread_mutex_unlock(&pool->lock);
 	return error;
@@ -267,6 +322,8 @@ void spokei_pool_stop(struct spokei_pool *pool)
 	static const struct spokei_pool_queue empty;
 	struct spoke_work *urgent;
 	struct spoke_work *others;
+	struct spoke_work *background;
+	struct spokei_pool_thread *behind;
 	unsigned started;
 
 	if (pool->forks != spokei_forks)
@@ -274,18 +331,26 @@ void spokei_pool_stop(struct spokei_pool *pool)
 	(void)pthread_mutex_lock(&pool->lock);
 	urgent = pool->urgent.first;
 	others = pool->others.first;
+	background = pool->background.first;
 	pool->urgent = empty;
 	pool->others = empty;
+	pool->background = empty;
 	started = pool->started;
+	behind = pool->behind;
 	pool->started = 0;
+	pool->behind = NULL;
 	pool->stopping = true;
 	(void)pthread_cond_broadcast(&pool->more);
+	(void)pthread_cond_signal(&pool->later);
 	(void)pthread_mutex_unlock(&pool->lock);
 
 	for (unsigned i = 0; i < started; i++)
 		end_thread(pool, pool->threads[i]);
+	if (behind)
+		end_thread(pool, behind);
 	cancel_all(pool, urgent);
 	cancel_all(pool, others);
+	cancel_all(pool, background);
 }
 
 void spokei_pool_fini(struct spokei_pool *pool)
@@ -294,9 +359,11 @@ void spokei_pool_fini(struct spokei_pool *pool)
 		/* Destroying the condition would wait for its waiters. */
 		for (unsigned i = 0; i < pool->started; i++)
 			free(pool->threads[i]);
+		free(pool->behind);
 		return;
 	}
 	SPOKE_ASSERT(pool->stopping);
 	(void)pthread_cond_destroy(&pool->more);
+	(void)pthread_cond_destroy(&pool->later);
 	(void)pthread_mutex_destroy(&pool->lock);
 }

@@ -5,8 +5,9 @@
  *
  * The pool runs a bounded queue in order of submission on up to threads_max threads, which it
  * starts when there is work and no thread is free. Urgent works have a queue of their own that goes
- * first, and one extra thread, so that other works can never keep all threads busy. Signals are
- * left to the program's own threads.
+ * first, and one extra thread, so that other works can never keep all threads busy. Background
+ * works have a queue and a thread for themselves, which has a lower priority. Signals are left to
+ * the program's own threads.
  */
 #ifndef SPOKEI_CORE_HOST_THREAD_H
 #define SPOKEI_CORE_HOST_THREAD_H
@@ -38,10 +39,13 @@ struct spokei_pool_thread;
 struct spokei_pool {
 	pthread_mutex_t lock; /* guards everything below it */
 	pthread_cond_t more;  /* work has come, or the end */
+	pthread_cond_t later; /* the same for the thread of background works */
 	struct spokei_pool_queue urgent;
 	struct spokei_pool_queue others;
-	unsigned others_run; /* non-urgent works that are running */
-	unsigned idle;       /* threads that wait for work */
+	struct spokei_pool_queue background;
+	struct spokei_pool_thread *behind; /* runs background works; NULL: there were none */
+	unsigned others_run;               /* others that are running */
+	unsigned idle;                     /* threads that wait for urgent works and others */
 	unsigned started;
 	bool stopping;
 	unsigned threads_max;

@@ -30,6 +30,7 @@ struct spokei_world_loop {
 	bool inside;                 /* the owner's functions are running */
 	struct spoke_work *finished; /* linked by loop[0], newest first */
 	struct spoke_work *queued;   /* the same, while the pool is busy */
+	struct spoke_work *behind;   /* the same, of works in the background that wait */
 	struct spoke_pool pool;
 	struct spoke_watch *reported[REPORTED_MAX]; /* in this round; NULL: unwatched since */
 	unsigned reported_count;
@@ -88,24 +89,19 @@ static void hand_back_work(struct spokei_world_loop *loop)
 	}
 }
 
-static void finish_work(struct spokei_world_loop *loop, struct spoke_work *work, int status)
+static void finish_all(struct spokei_world_loop *loop, struct spoke_work **queue, int status)
 {
-	if (status == 0)
-		work->run(work);
-	work->status = status;
-	work->loop[0] = loop->finished;
-	loop->finished = work;
-	loop->woken = true;
-}
+	while (*queue) {
+		struct spoke_work *work = *queue;
 
-static void finish_queued(struct spokei_world_loop *loop, int status)
-{
-	while (loop->queued) {
-		struct spoke_work *work = loop->queued;
-
-		loop->queued = work->loop[0];
+		*queue = work->loop[0];
 		loop->pool.queued--;
-		finish_work(loop, work, status);
+		if (status == 0)
+			work->run(work);
+		work->status = status;
+		work->loop[0] = loop->finished;
+		loop->finished = work;
+		loop->woken = true;
 	}
 }
 
@@ -114,18 +110,17 @@ static void finish_queued(struct spokei_world_loop *loop, int status)
 static int loop_offload(void *handle, struct spoke_work *work)
 {
 	struct spokei_world_loop *loop = handle;
+	struct spoke_work **queue = work->background ? &loop->behind : &loop->queued;
 
 	if (loop->retired)
 		return -ECANCELED;
-	if (!loop->process->pool_is_busy) {
-		finish_work(loop, work, 0);
-		return 0;
-	}
 	if (loop->pool.queued >= loop->pool.queue_max)
 		return -EAGAIN;
 	loop->pool.queued++;
-	work->loop[0] = loop->queued;
-	loop->queued = work;
+	work->loop[0] = *queue;
+	*queue = work;
+	if (!(work->background ? loop->process->background_waits : loop->process->pool_is_busy))
+		finish_all(loop, queue, 0);
 	return 0;
 }
 
@@ -148,7 +143,8 @@ static void loop_retire(void *handle)
 
 	SPOKE_ASSERT(!loop->inside); /* callbacks return to code that uses the loop */
 	loop->retired = true;
-	finish_queued(loop, -ECANCELED);
+	finish_all(loop, &loop->queued, -ECANCELED);
+	finish_all(loop, &loop->behind, -ECANCELED);
 	hand_back_work(loop);
 }
 
@@ -284,7 +280,9 @@ static void turn_loop(struct spokei_world_loop *loop)
 	loop->inside = true;
 	loop->up->begin(loop->arg);
 	if (!process->pool_is_busy)
-		finish_queued(loop, 0);
+		finish_all(loop, &loop->queued, 0);
+	if (!process->background_waits)
+		finish_all(loop, &loop->behind, 0);
 	hand_back_work(loop);
 	report(loop);
 	for (unsigned i = 0; i < loop->reported_count; i++) {

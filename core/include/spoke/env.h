@@ -168,6 +168,10 @@ struct spoke_work {
 	/* Other objects wait for this work, and it is not code of the user, e.g. name resolution.
 	 * Urgent works are started first, and the others never occupy every thread. */
 	bool urgent;
+	/* It computes for long, and must not delay the loops, e.g. a handshake: such works run on a
+	 * thread of their own with a lower priority, one at a time and in order. Not with `urgent`.
+	 */
+	bool background;
 	void *loop[4]; /* the loop's */
 	/* NULL: closing the loop waits for run(). Otherwise the loop may leave a running work
 	 * behind when it is retired: done() is called with -EINPROGRESS, and release() after run(),
@@ -181,7 +185,7 @@ struct spoke_work {
 #define SPOKE_POOL_QUEUE 256u         /* works that wait, by default */
 #define SPOKE_POOL_QUEUE_MAX 1048576u /* largest number that can be set */
 
-/* Limits and load of a loop's pool, without urgent works. */
+/* Limits and load of a loop's pool, without works that are urgent or in the background. */
 struct spoke_pool {
 	uint32_t threads_max; /* works that run at one time */
 	uint32_t queue_max;   /* works that may wait */

@@ -4,15 +4,7 @@
  * them.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "core/host/parker.h"
-#include "core/host/thread.h"
+#include "tests/core/host/poolrig.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -22,138 +14,10 @@
 #include <string.h>
 
 enum {
-	JOBS = 16,
 	CROWD = 4,
 	CROWD_JOBS = 500,
 	QUEUE = 8,
-	LOG_SIZE = 64,
 };
-
-struct rig;
-
-struct job {
-	struct spoke_work work;
-	struct rig *rig;
-	unsigned ran;
-	unsigned done;
-	int status;
-	bool own_thread; /* ran on the submitting thread */
-	bool hears_signals;
-	unsigned released;
-	void (*then)(struct job *job); /* called by its run function, or NULL */
-};
-
-struct rig {
-	struct spokei_pool pool;
-	struct spokei_parker begun;   /* unparked when a holding job begins */
-	struct spokei_parker release; /* lets a holding job end */
-	struct spokei_parker finished;
-	pthread_t tester;
-	atomic_uint done;
-	atomic_uint logged;
-	struct job *log[LOG_SIZE]; /* in order of completion */
-	struct job jobs[JOBS];
-};
-
-static struct job *job_of(struct spoke_work *work)
-{
-	return spoke_container_of(work, struct job, work);
-}
-
-static void job_run(struct spoke_work *work)
-{
-	struct job *job = job_of(work);
-	sigset_t blocked;
-
-	job->ran++;
-	job->own_thread = pthread_equal(pthread_self(), job->rig->tester) != 0;
-	(void)pthread_sigmask(SIG_SETMASK, NULL, &blocked);
-	job->hears_signals = !sigismember(&blocked, SIGTERM) || !sigismember(&blocked, SIGINT);
-	if (job->then)
-		job->then(job);
-}
-
-static void job_done(void *arg, struct spoke_work *work)
-{
-	struct rig *rig = arg;
-	struct job *job = job_of(work);
-	unsigned at = atomic_fetch_add(&rig->logged, 1);
-
-	job->done++;
-	job->status = work->status;
-	if (at < LOG_SIZE)
-		rig->log[at] = job;
-	atomic_fetch_add(&rig->done, 1);
-	spokei_unpark(&rig->finished);
-}
-
-static void job_release(struct spoke_work *work)
-{
-	struct job *job = job_of(work);
-
-	job->released++;
-	spokei_unpark(&job->rig->finished);
-}
-
-/* Blocks the job until the test releases it. */
-static void hold(struct job *job)
-{
-	spokei_unpark(&job->rig->begun);
-	(void)spokei_park(&job->rig->release, UINT64_MAX);
-}
-
-/* Blocks the job until the pool is being stopped. */
-static void hold_until_stop(struct job *job)
-{
-	struct spokei_pool *pool = &job->rig->pool;
-	bool stopping = false;
-
-	spokei_unpark(&job->rig->begun);
-	while (!stopping) {
-		(void)pthread_mutex_lock(&pool->lock);
-		stopping = pool->stopping;
-		(void)pthread_mutex_unlock(&pool->lock);
-		(void)sched_yield();
-	}
-}
-
-static void wait_begun(struct rig *rig)
-{
-	assert_int_equal(spokei_park(&rig->begun, UINT64_MAX), 0);
-}
-
-static void wait_done(struct rig *rig, unsigned count)
-{
-	while (atomic_load(&rig->done) < count)
-		assert_int_equal(spokei_park(&rig->finished, UINT64_MAX), 0);
-}
-
-static struct rig *new_rig(unsigned threads, unsigned queue)
-{
-	struct rig *rig = calloc(1, sizeof(*rig));
-
-	assert_non_null(rig);
-	rig->tester = pthread_self();
-	assert_int_equal(spokei_pool_init(&rig->pool, threads, queue, job_done, rig), 0);
-	spokei_parker_init(&rig->begun);
-	spokei_parker_init(&rig->release);
-	spokei_parker_init(&rig->finished);
-	for (int i = 0; i < JOBS; i++)
-		rig->jobs[i] = (struct job){ .work = { .run = job_run }, .rig = rig };
-	return rig;
-}
-
-static void free_rig(struct rig *rig)
-{
-	spokei_pool_stop(&rig->pool);
-	spokei_pool_fini(&rig->pool);
-	free(rig);
-}
-
-static int submit(struct rig *rig, int job)
-{
-	return spokei_pool_submit(&rig->pool, &rig->jobs[job].work);
-}
 
 static void work_runs_once_on_another_thread_which_hears_no_signals(void **state)
 {
@@ -312,16 +176,6 @@ static void limits_of_a_pool_can_be_raised(void **state)
 		(void)sched_yield();
 	}
 	free_rig(rig);
-}
-
-/* Occupies all threads that work without urgency may use. */
-static void keep_busy(struct rig *rig, int threads)
-{
-	for (int i = 0; i < threads; i++) {
-		rig->jobs[i].then = hold;
-		assert_int_equal(submit(rig, i), 0);
-		wait_begun(rig);
-	}
 }
 
 static void release_all(struct rig *rig, unsigned first, unsigned threads)
