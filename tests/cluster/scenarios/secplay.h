@@ -44,7 +44,7 @@ struct secplay {
 	unsigned ended;
 	int error;            /* of the last call */
 	char error_text[256]; /* the same */
-	uint64_t seen;
+	uint64_t seen[2];
 	uint64_t most; /* handshakes that a turn has begun */
 };
 

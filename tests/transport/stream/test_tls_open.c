@@ -27,41 +27,7 @@ static size_t make_hello(void)
 
 /* --- the order of a turn */
 
-static struct spokei_task answer;
 static void (*ready)(struct spoke_watch *watch, unsigned io);
-static uint64_t begun_at_the_answer;
-
-static void note_begun(struct spokei_task *task)
-{
-	(void)task;
-	begun_at_the_answer = spoke_stat_get(rig.engine, SPOKE_STAT_HANDSHAKES);
-}
-
-/* As a connection that has read a request meanwhile. */
-static void read_and_answer(struct spoke_watch *watch, unsigned io)
-{
-	watch->ready = ready;
-	ready(watch, io);
-	answer.run = note_begun;
-	spokei_engine_last(rig.engine, &answer);
-}
-
-static void step_follows_the_answers_of_its_turn(void **state)
-{
-	size_t len;
-
-	(void)state;
-	tlsrig_begin(&rig, &accepting);
-	len = make_hello();
-	begun_at_the_answer = UINT64_MAX;
-	ready = rig.stream.watch.ready;
-	rig.stream.watch.ready = read_and_answer;
-	tlsrig_send(&rig, bytes, len);
-	assert_int_equal(begun_at_the_answer, 0);
-	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_HANDSHAKES), 1);
-	tlsrig_end(&rig);
-}
-
 static struct spokei_task behind;
 static struct spokei_task behind_the_step;
 static uint64_t settled_ns;
@@ -345,7 +311,6 @@ static void connecting_stream_meets_plain_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(step_follows_the_answers_of_its_turn),
 		cmocka_unit_test(tasks_behind_a_step_read_the_clock_anew),
 		cmocka_unit_test(hello_that_comes_byte_by_byte_opens_the_stream),
 		cmocka_unit_test(hello_in_three_records_opens_the_stream),

@@ -21,7 +21,7 @@ static int bio_write(BIO *bio, const char *bytes, int len)
 	struct spokei_tls_link *link = BIO_get_data(bio);
 
 	BIO_clear_retry_flags(bio);
-	if (link->tls->out && (size_t)len <= SPOKEI_TLS_OUT - link->tls->out_len) {
+	if (link->open && link->tls->out && (size_t)len <= SPOKEI_TLS_OUT - link->tls->out_len) {
 		memcpy(link->tls->out + link->tls->out_len, bytes, (size_t)len);
 		link->tls->out_len += (size_t)len;
 		return len;
@@ -32,7 +32,7 @@ static int bio_write(BIO *bio, const char *bytes, int len)
 static int bio_read(BIO *bio, char *bytes, int len)
 {
 	struct spokei_tls_link *link = BIO_get_data(bio);
-	size_t count = link->tls->in.len < (size_t)len ? link->tls->in.len : (size_t)len;
+	size_t count = link->in.len < (size_t)len ? link->in.len : (size_t)len;
 
 	BIO_clear_retry_flags(bio);
 	if (link->flooded)
@@ -43,9 +43,9 @@ static int bio_read(BIO *bio, char *bytes, int len)
 		BIO_set_retry_read(bio);
 		return -1;
 	}
-	memcpy(bytes, link->tls->in.data, count);
-	link->tls->in.data = (const char *)link->tls->in.data + count;
-	link->tls->in.len -= count;
+	memcpy(bytes, link->in.data, count);
+	link->in.data = (const char *)link->in.data + count;
+	link->in.len -= count;
 	return (int)count;
 }
 
@@ -59,7 +59,7 @@ static long bio_control(BIO *bio, int command, long number, void *arg)
 	case BIO_CTRL_FLUSH:
 		return 1;
 	case BIO_CTRL_EOF:
-		return link->ended && link->tls->in.len == 0;
+		return link->ended && link->in.len == 0;
 	default:
 		return 0;
 	}
@@ -99,11 +99,10 @@ ssize_t spokei_tls_receive(struct spokei_tls_link *link, size_t max)
 	ssize_t got;
 
 	if (spokei_buffer_len(raw) > 0) {
-		link->tls->in = (struct spoke_span){ spokei_buffer_data(raw),
-						     spokei_buffer_len(raw) };
+		link->in = (struct spoke_span){ spokei_buffer_data(raw), spokei_buffer_len(raw) };
 		return 1;
 	}
-	link->tls->in = (struct spoke_span){ link->tls->scratch, 0 };
+	link->in = (struct spoke_span){ link->tls->scratch, 0 };
 	if (link->ended)
 		return 0;
 	got = env->net->read(env->ctx, link->stream->watch.fd, link->tls->scratch,
@@ -112,16 +111,16 @@ ssize_t spokei_tls_receive(struct spokei_tls_link *link, size_t max)
 		link->ended = true;
 	if (got <= 0)
 		return got;
-	link->tls->in.len = (size_t)got;
+	link->in.len = (size_t)got;
 	return 1;
 }
 
 int spokei_tls_keep(struct spokei_tls_link *link)
 {
 	struct spokei_buffer *raw = &link->raw;
-	struct spoke_span rest = link->tls->in;
+	struct spoke_span rest = link->in;
 
-	link->tls->in = (struct spoke_span){ NULL, 0 };
+	link->in = (struct spoke_span){ NULL, 0 };
 	if (spokei_buffer_len(raw) > 0) { /* the rest is its end */
 		spokei_buffer_consume(raw, spokei_buffer_len(raw) - rest.len);
 	} else if (rest.len > 0 && spokei_buffer_append(raw, rest.data, rest.len)) {
@@ -136,12 +135,16 @@ int spokei_tls_push(struct spokei_tls_link *link)
 {
 	const struct spoke_env *env = link->tls->engine->env;
 	struct spokei_buffer *lag = &link->lag;
-	size_t len = spokei_buffer_len(lag);
-	struct iovec part = { spokei_buffer_data(lag), len };
+	struct iovec part;
 	ssize_t took;
+	size_t len;
 
 	if (link->unwritable)
 		return link->unwritable;
+	if (spokei_tls_is_away(link))
+		return 0;
+	len = spokei_buffer_len(lag);
+	part = (struct iovec){ spokei_buffer_data(lag), len };
 	if (len == 0)
 		return 0;
 	took = env->net->write(env->ctx, link->stream->watch.fd, &part, 1);
@@ -230,15 +233,13 @@ void spokei_tls_tell(struct spokei_stream *stream, const char *text, const char 
 		memcpy(link->why, tls->why, size);
 }
 
-int spokei_tls_failed(struct spokei_tls_link *link, int result)
+int spokei_tls_failed(struct spokei_tls_link *link, int result, unsigned long error)
 {
 	struct spokei_stream *stream = link->stream;
-	unsigned long error = ERR_peek_error();
 	int reason = ERR_GET_REASON(error);
 	long verdict = SSL_get_verify_result(link->ssl);
 	const char *text = ERR_reason_error_string(error);
 
-	ERR_clear_error();
 	if (result == SSL_ERROR_ZERO_RETURN) {
 		spokei_tls_tell(stream, "the peer closed the connection", NULL);
 		return -ECONNRESET;

@@ -17,7 +17,7 @@
 
 _Static_assert(SPOKEI_HELLO_BYTES + PIECE <= SPOKEI_ENGINE_SCRATCH, "they fit");
 
-/* What has come: the state of a stream that has sent something. */
+/* The bytes so far: the state of a stream whose peer has sent some. */
 struct cell {
 	uint32_t len;
 	uint32_t room;

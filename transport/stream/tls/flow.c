@@ -33,7 +33,7 @@ static size_t decrypt(struct spokei_tls_link *link, unsigned char *bytes, size_t
 			count += got;
 			spokei_count(link->tls->engine, SPOKE_STAT_TLS_RECORDS_READ);
 			/* All bytes are taken: another call would only say so. */
-			if (link->tls->in.len == 0 && SSL_pending(link->ssl) == 0)
+			if (link->in.len == 0 && SSL_pending(link->ssl) == 0)
 				break;
 			continue;
 		}
@@ -43,7 +43,8 @@ static size_t decrypt(struct spokei_tls_link *link, unsigned char *bytes, size_t
 		if (result == SSL_ERROR_ZERO_RETURN)
 			link->closed = true;
 		else
-			link->error = spokei_tls_failed(link, result);
+			link->error = spokei_tls_failed(link, result, ERR_peek_error());
+		ERR_clear_error();
 		break;
 	}
 	return count;
@@ -64,7 +65,7 @@ static ssize_t receive(struct spokei_tls_link *link, size_t len)
 
 	if (SSL_pending(link->ssl) == 0)
 		return spokei_tls_receive(link, received_max(len));
-	link->tls->in = (struct spoke_span){ spokei_buffer_data(raw), spokei_buffer_len(raw) };
+	link->in = (struct spoke_span){ spokei_buffer_data(raw), spokei_buffer_len(raw) };
 	return 1;
 }
 
@@ -254,7 +255,7 @@ int spokei_tls_shut(struct spokei_stream *stream)
 
 	if (!link->shut) {
 		ERR_clear_error();
-		if (link->ssl)
+		if (link->open)
 			(void)SSL_shutdown(link->ssl); /* close_notify, behind those that wait */
 		ERR_clear_error();
 		link->shut = true;

@@ -16,6 +16,8 @@ static unsigned tls_wants(const struct spokei_stream *stream, unsigned io)
 
 	if (link == NULL)
 		return SPOKE_IO_READ;
+	if (spokei_tls_is_away(link))
+		return 0;
 	if (!link->open)
 		wants = link->node.next && !link->dying ? 0 : SPOKE_IO_READ;
 	if (spokei_buffer_len(&link->lag) > 0 && !link->unwritable)
@@ -28,7 +30,9 @@ static ssize_t tls_unsent(const struct spokei_stream *stream)
 	const struct spokei_tls_link *link = stream->state;
 	ssize_t unsent = spokei_stream_socket.unsent(stream);
 
-	return unsent < 0 ? unsent : unsent + (ssize_t)spokei_buffer_len(&link->lag);
+	return unsent < 0 || spokei_tls_is_away(link)
+		       ? unsent
+		       : unsent + (ssize_t)spokei_buffer_len(&link->lag);
 }
 
 static uint64_t tls_passed(const struct spokei_stream *stream)
@@ -63,19 +67,15 @@ static void drop_why(struct spokei_tls_link *link)
 static void tls_close(struct spokei_stream *stream)
 {
 	struct spokei_tls_link *link = stream->state;
-	const struct spoke_env *env = stream->engine->env;
 
 	if (link == NULL)
 		return;
 	spokei_tls_leave(link);
-	spokei_tls_cool(link);
-	SSL_free(link->ssl);
-	spokei_tls_names_free(env, &link->names);
-	spokei_buffer_fini(&link->raw);
-	spokei_buffer_fini(&link->lag);
 	drop_why(link);
-	spokei_free(env, link, 1, sizeof(*link));
+	link->stream = NULL;
 	stream->state = NULL;
+	if (!spokei_tls_is_away(link))
+		spokei_tls_link_free(link);
 }
 
 /* --- the owner */
@@ -138,6 +138,7 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	tls->or_plain = tls->first;
 	tls->or_plain.patient = true;
 	tls->engine = engine;
+	tls->uses = 1;
 	tls->accepts = options->accepts;
 	tls->verify = options->verify;
 	if (options->ca && options->verify == SPOKE_TLS_VERIFY_DEFAULT)
@@ -167,25 +168,17 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 
 void spokei_tls_free(struct spokei_tls *tls)
 {
-	const struct spoke_env *env;
-
 	if (tls == NULL)
 		return;
-	env = tls->engine->env;
 	SPOKE_ASSERT(tls->places == 0 && tls->addresses.count == 0);
 	spokei_map_fini(&tls->addresses);
-	spokei_task_drop(&tls->turn);
 	spokei_task_drop(&tls->task);
 	(void)spoke_alarm_cancel(&tls->linger);
 	(void)spoke_alarm_cancel(&tls->ration);
 	spokei_tls_reload_free(tls->reload);
 	spokei_tls_term_end(tls);
 	(void)spoke_alarm_cancel(&tls->look);
-	SSL_CTX_free(tls->context);
-	BIO_meth_free(tls->method);
-	spokei_tls_ask_free(env, tls->ask);
-	spokei_free(env, tls->scratch, 1, SPOKEI_ENGINE_SCRATCH);
-	spokei_free(env, tls, 1, sizeof(*tls));
+	spokei_tls_drop(tls);
 }
 
 void spokei_tls_watch(struct spokei_tls *tls, void (*refuse)(struct spokei_stream *stream))

@@ -67,7 +67,7 @@ int spokei_tls_linger(struct spokei_tls_link *link)
 	return 0;
 }
 
-int spokei_tls_drop(struct spokei_tls_link *link)
+int spokei_tls_swallow(struct spokei_tls_link *link)
 {
 	const struct spoke_env *env = link->tls->engine->env;
 	ssize_t got = env->net->read(env->ctx, link->stream->watch.fd, link->tls->scratch, PIECE);

@@ -197,7 +197,7 @@ static bool is_of(X509 *cert, const char *host)
 static bool is_expected(const struct spokei_tls_link *link, X509 *cert)
 {
 	const struct spokei_tls_ask *ask = link->tls->ask;
-	const char *host = link->stream->host;
+	const char *host = link->host;
 
 	return ask ? holds(ask, cert) : host && is_of(cert, host);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handshakes. A stream whose ClientHello was accepted needs a place, of which there are few. Its steps are taken in the order in which they became possible, a few a
- * turn, because each costs up to a millisecond, and behind the writes of that turn, so that live
- * calls do not wait for them. A place is free again when its handshake is over.
- * The owner of the stream bounds the time of all this.
+ * Handshakes. A stream whose ClientHello was accepted needs a place, of which there are few. Its
+ * steps begin in the order in which they became possible, and a few are away at a time. A place is
+ * free again when its handshake is over. The owner of the stream bounds the time of all this.
  */
 #include "core/base/env.h"
 #include "core/engine/engine.h"
@@ -14,12 +13,10 @@
 #include <errno.h>
 #include <string.h>
 
-#define STEPS 8u                  /* in a turn ... */
-#define STEPS_NS UINT64_C(100000) /* ... unless they take longer than this */
-#define RECEIVED_MAX 65536u       /* bytes of a handshake */
-#define PIECE 16384u              /* bytes that are received at once */
-#define UPDATES_PER_SECOND 100u
-#define UPDATES_BURST 32u
+#define STEPS 8u /* that are away */
+/* A turn begins no more of them after this time: where no thread takes them, they take longer. */
+#define STEPS_NS UINT64_C(100000)
+#define PIECE 16384u /* bytes that are received at once */
 
 static bool is_queued(const struct spokei_tls_link *link)
 {
@@ -30,7 +27,7 @@ static void queue(struct spokei_tls_link *link, struct spoke_list *list)
 {
 	if (!is_queued(link))
 		spokei_list_append(list, &link->node);
-	spokei_engine_soon(link->tls->engine, &link->tls->turn);
+	spokei_engine_soon(link->tls->engine, &link->tls->task);
 }
 
 /* --- places */
@@ -117,59 +114,6 @@ void spokei_tls_leave(struct spokei_tls_link *link)
 		wake_standing(tls);
 }
 
-/* --- the library's object */
-
-/* Counts the peer's changes of keys: each costs as much as many messages.
- * NOLINTNEXTLINE(readability-function-size): of the library's form */
-static void watch_messages(int writes, int version, int type, const void *bytes, size_t len,
-			   SSL *ssl, void *arg)
-{
-	struct spokei_tls_link *link = arg;
-
-	(void)version;
-	(void)ssl;
-	if (writes || type != SSL3_RT_HANDSHAKE || len == 0 ||
-	    *(const unsigned char *)bytes != SSL3_MT_KEY_UPDATE)
-		return;
-	if (!spokei_bucket_take(&link->updates, 1, link->tls->engine->begin_ns))
-		link->flooded = true;
-}
-
-/* Tells the peer to which name this side has connected; addresses are none. Returns 0 or -ENOMEM.
- */
-static int name_host(SSL *ssl, const char *host)
-{
-	char name[TLSEXT_MAXLEN_host_name + 1];
-	size_t len = host ? strlen(host) : 0;
-
-	if (len == 0 || len >= sizeof(name) || spokei_tls_is_address(host))
-		return 0;
-	memcpy(name, host, len + 1);
-	return SSL_set_tlsext_host_name(ssl, name) == 1 ? 0 : -ENOMEM;
-}
-
-static int make_ssl(struct spokei_tls_link *link)
-{
-	const struct spokei_tls *tls = link->tls;
-	const struct spoke_env *env = tls->engine->env;
-	SSL *ssl = SSL_new(tls->context);
-
-	if (ssl == NULL)
-		return -ENOMEM;
-	link->ssl = ssl;
-	if (spokei_tls_join(link))
-		return -ENOMEM;
-	X509_VERIFY_PARAM_set_time(SSL_get0_param(ssl), spokei_tls_seconds(env));
-	SSL_set_msg_callback(ssl, watch_messages);
-	SSL_set_msg_callback_arg(ssl, link);
-	if (tls->accepts) {
-		SSL_set_accept_state(ssl);
-		return 0;
-	}
-	SSL_set_connect_state(ssl);
-	return name_host(ssl, link->stream->host);
-}
-
 /* --- opening */
 
 static int tell(struct spokei_tls_link *link, const char *text)
@@ -247,44 +191,42 @@ static void tell_unanswered(struct spokei_tls_link *link)
 				"set tls=on there, or tls=off here");
 }
 
-/* A step of the handshake with the bytes that are there. */
-static int step(struct spokei_tls_link *link)
+/* Uses the result of a step. */
+static int end_step(struct spokei_tls_link *link)
 {
-	int status = take_place(link);
-	int result;
+	const struct spokei_tls_step step = spokei_tls_step_end(link);
 
-	if (status)
-		return status == SPOKEI_STREAM_MORE ? 0 : status;
-	if (link->ssl == NULL && (status = make_ssl(link)) != 0) {
-		ERR_clear_error();
-		return status;
-	}
-	link->tls->in = (struct spoke_span){ spokei_buffer_data(&link->raw),
-					     spokei_buffer_len(&link->raw) };
-	ERR_clear_error();
-	result = SSL_do_handshake(link->ssl);
-	result = result == 1 ? SSL_ERROR_NONE : SSL_get_error(link->ssl, result);
-	spokei_tls_cool(link);
-	if (spokei_tls_keep(link))
-		return -ENOMEM;
-	if (result == SSL_ERROR_NONE)
+	if (step.status)
+		return step.status;
+	if (step.result == SSL_ERROR_NONE)
 		return opened(link);
-	if (result == SSL_ERROR_WANT_READ)
+	if (step.result == SSL_ERROR_WANT_READ)
 		return 0;
 	spokei_tls_leave(link);
 	if (link->ended)
 		tell_unanswered(link);
-	link->error = spokei_tls_failed(link, result);
+	link->error = spokei_tls_failed(link, step.result, step.error);
 	return spokei_tls_linger(link);
 }
 
-static void take_steps(struct spokei_task *task)
+/* Takes a step of the handshake, if it may have a place. */
+static int begin_step(struct spokei_tls_link *link)
+{
+	int status = take_place(link);
+
+	if (status)
+		return status == SPOKEI_STREAM_MORE ? 0 : status;
+	status = spokei_tls_step_begin(link);
+	return status || !link->step->over ? status : end_step(link);
+}
+
+static void begin_steps(struct spokei_task *task)
 {
 	struct spokei_tls *tls = spoke_container_of(task, struct spokei_tls, task);
 	const struct spoke_env *env = tls->engine->env;
 	uint64_t until_ns = spokei_later(env->now(env->ctx), STEPS_NS);
 
-	for (unsigned steps = 0; steps < STEPS && !spokei_list_empty(&tls->steps); steps++) {
+	while (tls->away < STEPS && !spokei_list_empty(&tls->steps)) {
 		struct spoke_list *first = tls->steps.next;
 		struct spokei_tls_link *link = spoke_container_of(first, struct spokei_tls_link,
 								  node);
@@ -296,23 +238,14 @@ static void take_steps(struct spokei_task *task)
 			break;
 	}
 	tls->engine->settle_old = true;
-	if (!spokei_list_empty(&tls->steps))
-		spokei_engine_soon(tls->engine, &tls->turn);
-}
-
-/* Connections that have answers by now wait for the end of the turn already, and go first. */
-static void turn_comes(struct spokei_task *task)
-{
-	struct spokei_tls *tls = spoke_container_of(task, struct spokei_tls, turn);
-
-	spokei_engine_last(tls->engine, &tls->task);
+	if (tls->away < STEPS && !spokei_list_empty(&tls->steps))
+		spokei_engine_soon(tls->engine, task);
 }
 
 void spokei_tls_steps_begin(struct spokei_tls *tls)
 {
 	spokei_list_init(&tls->steps);
-	tls->turn.run = turn_comes;
-	tls->task.run = take_steps;
+	tls->task.run = begin_steps;
 }
 
 /* Receives into `raw`. Returns 1 if there are new bytes or the end, 0 if there are none, or an
@@ -331,7 +264,7 @@ static int pull(struct spokei_tls_link *link)
 		return 1;
 	}
 	link->received += (size_t)got;
-	if (link->received > RECEIVED_MAX)
+	if (link->received > SPOKEI_TLS_HANDSHAKE_MAX)
 		return tell(link, "the peer's handshake is too long");
 	return spokei_buffer_append(&link->raw, link->tls->scratch, (size_t)got) ? -ENOMEM : 1;
 }
@@ -347,30 +280,12 @@ static int collect(struct spokei_tls_link *link)
 	return 0;
 }
 
-static struct spokei_tls_link *make_link(struct spokei_stream *stream)
-{
-	const struct spoke_env *env = stream->engine->env;
-	struct spokei_tls *tls = spokei_tls_of(stream);
-	struct spokei_tls_link *link = spokei_alloc(env, 1, sizeof(*link));
-
-	if (link == NULL)
-		return NULL;
-	link->stream = stream;
-	link->tls = tls;
-	link->updates = spokei_bucket_make(UPDATES_PER_SECOND, UPDATES_BURST,
-					   tls->engine->begin_ns);
-	spokei_buffer_init(&link->raw, env, RECEIVED_MAX + SPOKEI_ENGINE_SCRATCH);
-	spokei_buffer_init(&link->lag, env, SPOKEI_TLS_LAG_MAX);
-	stream->state = link;
-	return link;
-}
-
 static int connect_begins(struct spokei_stream *stream)
 {
 	struct spokei_tls_link *link;
 
 	spokei_tls_forget(stream);
-	link = make_link(stream);
+	link = spokei_tls_link_new(stream);
 	if (link == NULL)
 		return -ENOMEM;
 	queue(link, &link->tls->steps);
@@ -379,7 +294,7 @@ static int connect_begins(struct spokei_stream *stream)
 
 int spokei_tls_accept(struct spokei_stream *stream, struct spoke_span bytes)
 {
-	struct spokei_tls_link *link = make_link(stream);
+	struct spokei_tls_link *link = spokei_tls_link_new(stream);
 
 	if (link == NULL)
 		return -ENOMEM;
@@ -396,11 +311,13 @@ static int go_on(struct spokei_tls_link *link)
 	if (link->open)
 		return 0;
 	if (link->dying)
-		return spokei_tls_drop(link);
+		return spokei_tls_swallow(link);
+	if (link->step)
+		return link->step->over ? end_step(link) : 0;
 	if (!link->due)
 		return collect(link);
 	link->due = false;
-	return step(link);
+	return begin_step(link);
 }
 
 static void fail(struct spokei_tls_link *link, int status)
@@ -416,7 +333,7 @@ int spokei_tls_open(struct spokei_stream *stream)
 	int status = stream->state ? go_on(stream->state) : connect_begins(stream);
 
 	link = stream->state;
-	if (status == 0 && link && !link->dying)
+	if (status == 0 && !link->dying)
 		status = spokei_tls_push(link);
 	if (status == -EAGAIN || status == -EINTR)
 		return SPOKEI_STREAM_MORE;

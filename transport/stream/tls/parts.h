@@ -6,10 +6,12 @@
  *     context   files to the library's context
  *     bytes     bytes between the library and the descriptor
  *     warm      the library's buffers, kept while they are used
+ *     link      a stream's own part, and that of all
  *     reload    changed files into use
  *     linger    the end of a failed handshake
  *     places    addresses that have handshakes
- *     open      handshakes: bounded in number, and a few steps a turn
+ *     steps     the steps of handshakes, on a thread
+ *     open      handshakes: bounded in number, and a few steps at a time
  *     collect   the bytes before a handshake
  *     flow      the open stream
  *     look      the state of a stream, and the end of the own certificate
@@ -37,8 +39,9 @@
 #define SPOKEI_TLS_OUT (SPOKEI_ENGINE_SCRATCH - SPOKEI_TLS_RECORD)
 /* Bytes that wait for the descriptor: one write(), and answers of the protocol. */
 #define SPOKEI_TLS_LAG_MAX 262144u
-#define SPOKEI_TLS_NAMES 16u        /* that a peer may have; more are not looked at */
-#define SPOKEI_TLS_NAMES_SIZE 2048u /* bytes of them all */
+#define SPOKEI_TLS_HANDSHAKE_MAX 65536u /* bytes of a peer's handshake */
+#define SPOKEI_TLS_NAMES 16u            /* that a peer may have; more are not looked at */
+#define SPOKEI_TLS_NAMES_SIZE 2048u     /* bytes of them all */
 
 struct spokei_tls_address;
 struct spokei_tls_ask;
@@ -56,15 +59,15 @@ struct spokei_tls {
 	struct spokei_stream_kind first;    /* of accepted streams, until a ClientHello is whole */
 	struct spokei_stream_kind or_plain; /* ... that may be plain */
 	struct spoke_engine *engine;
+	uint32_t uses;    /* by its owner, and by steps that are away */
+	uint32_t away;    /* such steps */
 	SSL_CTX *context; /* of the next connections */
 	BIO_METHOD *method;
 	struct spokei_tls_ask *ask; /* the names that peers have to bear; NULL: their host */
 	/* SPOKEI_ENGINE_SCRATCH bytes: received bytes, while they are read; the records of one
 	 * write(), while they are made. */
 	unsigned char *scratch;
-	/* During a call of the library for one stream: the bytes that it reads next, borrowed; and
-	 * where the records of a write() go, NULL: to `lag`. */
-	struct spoke_span in;
+	/* During a write() of an open stream: where its records go; NULL: to `lag`. */
 	unsigned char *out;
 	size_t out_len;
 	bool accepts;
@@ -80,8 +83,7 @@ struct spokei_tls {
 	struct spokei_bucket begins; /* handshakes that may begin; rate 0: no limit */
 	struct spoke_alarm ration;   /* the next one may */
 	struct spokei_map addresses; /* of struct spokei_tls_address */
-	struct spokei_task turn;     /* once a turn ... */
-	struct spokei_task task;     /* ... takes the next steps, when answers have been written */
+	struct spokei_task task;     /* begins the next steps */
 	struct spoke_list open;      /* streams that are open */
 	struct spoke_list warm; /* those that keep the library's buffers, the first one longest */
 	uint32_t warm_count;
@@ -99,16 +101,34 @@ struct spokei_tls {
 	unsigned term_stage;       /* events about it so far */
 };
 
+/* A step of a handshake: a thread has it, with `ssl`, `in`, `raw` and `lag` of the link, until it
+ * is over. */
+struct spokei_tls_step {
+	struct spoke_work work;
+	struct spokei_tls_link *link;
+	SSL_CTX *context;    /* of the first step, owned; NULL: `ssl` is made */
+	time_t now_s;        /* of its certificates */
+	unsigned long error; /* the library's, if it has failed */
+	int result;          /* of the library: SSL_ERROR_NONE, SSL_ERROR_WANT_READ, ... */
+	int status;          /* 0 or -ENOMEM */
+	bool begun;
+	bool over;
+};
+
 /* A stream's own part. */
 struct spokei_tls_link {
-	struct spokei_stream *stream;
+	struct spokei_stream *stream; /* NULL: it was closed while its step was away */
 	struct spokei_tls *tls;
-	SSL *ssl; /* NULL until a ClientHello is whole */
+	size_t size;                  /* of this struct, with the host */
+	const char *host;             /* that was connected to; NULL: none */
+	SSL *ssl;                     /* NULL before the first step */
+	struct spokei_tls_step *step; /* NULL: none has begun whose result is not used yet */
 	/* In `steps`, `standing`, `lingering` or `open`; next == NULL: in none. */
 	struct spoke_list node;
 	struct spoke_list place;            /* in `placed`; next == NULL: it has no place */
 	struct spoke_list warm;             /* in `warm`; next == NULL: it keeps no buffers */
 	struct spokei_tls_address *address; /* that has this handshake; NULL: none that counts */
+	struct spoke_span in;               /* during a call of the library: its input, borrowed */
 	struct spokei_buffer raw;           /* received, and not given to the library */
 	struct spokei_buffer lag; /* made by the library, and not taken by the descriptor */
 	struct spokei_tls_names names;
@@ -120,7 +140,7 @@ struct spokei_tls_link {
 	size_t received;              /* bytes of the handshake */
 	char *why;                    /* the first failure; NULL: none, or there was no memory */
 	int error;                    /* sticky: reading has failed */
-	bool due;                     /* its step may be taken now */
+	bool due;                     /* its step may begin now */
 	bool used;                    /* it has had a record since the last look */
 	bool open;
 	bool refused;   /* its owner was told that the peer is not trusted any more */
@@ -133,6 +153,12 @@ struct spokei_tls_link {
 	bool shut;      /* close_notify follows the bytes that wait */
 	bool shut_done;
 };
+
+/* Returns whether a thread has the step of the stream. */
+static inline bool spokei_tls_is_away(const struct spokei_tls_link *link)
+{
+	return SPOKEI_UNLIKELY(link->step != NULL) && !link->step->over;
+}
 
 /* Returns the time of certificates. */
 static inline time_t spokei_tls_seconds(const struct spoke_env *env)
@@ -205,7 +231,7 @@ ssize_t spokei_tls_receive(struct spokei_tls_link *link, size_t max);
 /* Keeps the rest of `in` for the next call. Returns 0 or -ENOMEM. */
 int spokei_tls_keep(struct spokei_tls_link *link);
 
-/* Passes `lag` on. Returns 0: nothing is left, or a negative errno. */
+/* Passes `lag` on, unless a thread has it. Returns 0: nothing is left, or a negative errno. */
 int spokei_tls_push(struct spokei_tls_link *link);
 
 /* Writes why the stream has failed, unless an earlier failure is known. `remedy` may be NULL. */
@@ -217,8 +243,8 @@ const char *spokei_tls_why(const struct spokei_stream *stream);
 /* Forgets why an earlier stream at this address has failed. */
 void spokei_tls_forget(const struct spokei_stream *stream);
 
-/* Writes the reason for the library's last error, and forgets it. Returns the errno for it. */
-int spokei_tls_failed(struct spokei_tls_link *link, int result);
+/* Writes the reason for a result and an error of the library. Returns the errno for them. */
+int spokei_tls_failed(struct spokei_tls_link *link, int result, unsigned long error);
 
 /* --- linger.c */
 
@@ -228,7 +254,7 @@ int spokei_tls_linger(struct spokei_tls_link *link);
 
 /* Drops what the peer of a lingering stream sends. Returns 0, or the errno of the handshake at the
  * end. */
-int spokei_tls_drop(struct spokei_tls_link *link);
+int spokei_tls_swallow(struct spokei_tls_link *link);
 
 /* --- places.c */
 
@@ -254,6 +280,26 @@ static inline void spokei_tls_use(struct spokei_tls_link *link)
 	if (SPOKEI_UNLIKELY(link->warm.next == NULL))
 		spokei_tls_warm_up(link);
 }
+
+/* --- link.c */
+
+/* Makes the state of a stream. NULL: no memory. */
+struct spokei_tls_link *spokei_tls_link_new(struct spokei_stream *stream);
+
+/* Frees it: it is in no list, and no thread has its step. */
+void spokei_tls_link_free(struct spokei_tls_link *link);
+
+/* Ends a use of the owner's part, and frees it after the last one. */
+void spokei_tls_drop(struct spokei_tls *tls);
+
+/* --- steps.c */
+
+/* Begins a step with the bytes in `raw`: link->step, which may be over by then. Else the stream is
+ * ready when it is. Returns 0 or -ENOMEM. */
+int spokei_tls_step_begin(struct spokei_tls_link *link);
+
+/* Returns the step, whose memory it frees. It is over. */
+struct spokei_tls_step spokei_tls_step_end(struct spokei_tls_link *link);
 
 /* --- open.c */
 
