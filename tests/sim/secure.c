@@ -2,18 +2,22 @@
 /*
  * TLS of secure worlds: the files with certificates, which all processes of a world read. Once in a
  * run, new certificates of a new authority replace all of them. A process that lives is told so;
- * one that is frozen then reads them when it goes on.
+ * one that is frozen then reads them when it goes on. Threads that take steps of handshakes are
+ * late at times.
  */
 #include "tests/sim/oracle.h"
 
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
+#include "core/engine/engine.h"
 #include "core/virtual/files.h"
 #include "transport/stream/tls/tls.h"
 
 #include <spoke/stats.h>
 
 #include <stdio.h>
+
+#define LAG_SEED UINT64_C(0x1a6)
 
 static void path_of(unsigned which, char path[static 16])
 {
@@ -41,6 +45,7 @@ void sim_secure_begin(struct sim_world *world)
 	world->counts.tls++;
 	spokei_vnet_veil(world->virt.net);
 	put_files(world);
+	world->lag_dice = sim_dice_make(world->plan->seed ^ LAG_SEED);
 }
 
 const struct spoke_tls_options *sim_secure_options(struct sim_process *process)
@@ -100,10 +105,31 @@ static void look_at(struct sim_process *process)
 	}
 }
 
+/* Has the thread that takes steps of handshakes be late, at some looks. Not while the world heals.
+ */
+static void lag(struct sim_process *process)
+{
+	struct sim_world *world = process->world;
+	struct spokei_world_process *virt = &process->virt;
+	const struct spoke_engine *engine = process->engine;
+	bool ends = world->healing || sim_chance(&world->lag_dice, 300);
+
+	if (!virt->background_waits) {
+		virt->background_waits = !world->healing && sim_chance(&world->lag_dice, 150);
+	} else if (ends) {
+		virt->background_waits = false;
+		if (engine)
+			engine->env->loop->wake(engine->loop);
+	}
+}
+
 void sim_secure_look(struct sim_world *world)
 {
 	const struct sim_secure_plan *plan = &world->plan->secure;
 
+	for (unsigned i = 0; plan->tls && i < SIM_PROCESSES; i++)
+		if (sim_process_at(world, i)->world)
+			lag(sim_process_at(world, i));
 	if (!plan->tls || plan->renew_ns == 0 ||
 	    world->virt.now_ns < world->begun_ns + plan->renew_ns)
 		return;

@@ -303,6 +303,7 @@ struct sim_world {
 	struct spokei_world virt;
 	const struct sim_plan *plan;
 	struct sim_dice dice;
+	struct sim_dice lag_dice; /* for threads that are late */
 	bool verbose;
 	bool healing;  /* no more faults are injected */
 	bool pieces;   /* set after the faults: reads and writes are split into pieces */
