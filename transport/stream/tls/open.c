@@ -226,6 +226,7 @@ static void begin_steps(struct spokei_task *task)
 	const struct spoke_env *env = tls->engine->env;
 	uint64_t until_ns = spokei_later(env->now(env->ctx), STEPS_NS);
 
+	tls->uses++; /* users, who are told of ends, may free the owner */
 	while (tls->away < STEPS && !spokei_list_empty(&tls->steps)) {
 		struct spoke_list *first = tls->steps.next;
 		struct spokei_tls_link *link = spoke_container_of(first, struct spokei_tls_link,
@@ -240,6 +241,7 @@ static void begin_steps(struct spokei_task *task)
 	tls->engine->settle_old = true;
 	if (tls->away < STEPS && !spokei_list_empty(&tls->steps))
 		spokei_engine_soon(tls->engine, task);
+	spokei_tls_drop(tls);
 }
 
 void spokei_tls_steps_begin(struct spokei_tls *tls)
