@@ -162,24 +162,25 @@ int spokei_thread_create(pthread_t *ret_id, void *(*run)(void *arg), void *arg)
 	return -error;
 }
 
-/* Starts one more thread, or that for background works; the lock is held. */
-static int start_thread(struct spokei_pool *pool, bool behind)
+/* Starts one more thread, or that for background works; the lock is held. Returns whether it has.
+ */
+static bool start_thread(struct spokei_pool *pool, bool behind)
 {
 	struct spokei_pool_thread *thread = calloc(1, sizeof(*thread));
-	int error;
 
 	if (thread == NULL)
-		return -ENOMEM;
+		return false;
 	thread->pool = pool;
 	thread->behind = behind;
-	error = spokei_thread_create(&thread->id, serve, thread);
-	if (error)
+	if (spokei_thread_create(&thread->id, serve, thread)) {
 		free(thread);
-	else if (behind)
+		return false;
+	}
+	if (behind)
 		pool->behind = thread;
 	else
 		pool->threads[pool->started++] = thread;
-	return error;
+	return true;
 }
 
 static void set_limits(struct spokei_pool *pool, unsigned threads_max, unsigned queue_max)
@@ -252,22 +253,21 @@ static struct spokei_pool_queue *queue_of(struct spokei_pool *pool, const struct
 	return work->urgent ? &pool->urgent : &pool->others;
 }
 
-/* Starts a thread for the work if it needs one. Returns 0: there is one, or a negative errno. */
-static int provide_thread(struct spokei_pool *pool, const struct spoke_work *work)
+/* Starts a thread for the work if it needs one. Returns whether there is one. */
+static bool provide_thread(struct spokei_pool *pool, const struct spoke_work *work)
 {
-	int error = 0;
-
 	if (work->background)
-		return pool->behind ? 0 : start_thread(pool, true);
+		return pool->behind || start_thread(pool, true);
 	if (wants_thread(pool, work))
-		error = start_thread(pool, false);
-	return pool->started > 0 ? 0 : error;
+		(void)start_thread(pool, false);
+	return pool->started > 0;
 }
 
 int spokei_pool_submit(struct spokei_pool *pool, struct spoke_work *work)
 {
 	struct spokei_pool_queue *queue = queue_of(pool, work);
-	int error;
+	unsigned max = work->background ? SPOKE_POOL_QUEUE : pool->queue_max;
+	int error = 0;
 
 	SPOKE_ASSERT(!work->urgent || !work->background);
 	if (pool->forks != spokei_forks)
@@ -275,10 +275,8 @@ int spokei_pool_submit(struct spokei_pool *pool, struct spoke_work *work)
 	(void)pthread_mutex_lock(&pool->lock);
 	if (pool->stopping) {
 		error = -ECANCELED;
-	} else if (queue->count >= pool->queue_max) {
+	} else if (queue->count >= max || !provide_thread(pool, work)) {
 		error = -EAGAIN;
-	} else {
-		error = provide_thread(pool, work);
 	}
 	if (!error) {
 		push(queue, work);

@@ -57,7 +57,8 @@ struct spokei_pool {
 };
 
 /* Prepares the pool. `threads_max` 0: SPOKE_POOL_THREADS, at most SPOKE_POOL_THREADS_MAX;
- * `queue_max`, for each queue, 0: SPOKE_POOL_QUEUE. Returns 0 or a negative errno. */
+ * `queue_max`, for urgent works and for others, 0: SPOKE_POOL_QUEUE, which background works always
+ * have. Returns 0 or a negative errno. */
 int spokei_pool_init(struct spokei_pool *pool, unsigned threads_max, unsigned queue_max,
 		     spokei_pool_done_fn done, void *arg);
 

@@ -2,6 +2,8 @@
 /* Works of a loop that run on the pool and are handed back on the loop's thread; see works.h. */
 #include "core/host/works.h"
 
+#include "core/host/forks.h"
+
 #include <errno.h>
 
 static struct spoke_list *node_of(struct spoke_work *work)
@@ -47,12 +49,28 @@ int spokei_works_submit(struct spokei_works *works, struct spoke_work *work)
 	return error;
 }
 
-void spokei_works_hand_back(struct spokei_works *works)
+/* Reverses a list of works. */
+static struct spoke_work *oldest_first(struct spoke_work *work)
 {
-	struct spoke_work *work = atomic_exchange_explicit(&works->finished, NULL,
-							   memory_order_acquire);
+	struct spoke_work *oldest = NULL;
 
 	while (work) {
+		struct spoke_work *next = work->loop[0];
+
+		work->loop[0] = oldest;
+		oldest = work;
+		work = next;
+	}
+	return oldest;
+}
+
+/* A work may fork: the others are then for the parent, and the child abandons them. */
+void spokei_works_hand_back(struct spokei_works *works)
+{
+	struct spoke_work *work = oldest_first(
+		atomic_exchange_explicit(&works->finished, NULL, memory_order_acquire));
+
+	while (work && works->pool.forks == spokei_forks) {
 		struct spoke_work *next = work->loop[0];
 
 		spokei_list_remove(node_of(work));

@@ -27,7 +27,7 @@ int spokei_works_init(struct spokei_works *works, void (*back)(void *arg), void 
 /* As offload() of struct spoke_loop. */
 int spokei_works_submit(struct spokei_works *works, struct spoke_work *work);
 
-/* Calls done() of all finished works. */
+/* Calls done() of all finished works, the first to finish first. */
 void spokei_works_hand_back(struct spokei_works *works);
 
 /* Takes no more works, waits for the running ones without a release(), and hands all back. */

@@ -24,13 +24,13 @@ struct spokei_world_loop {
 	bool woken;       /* the next wait ends at once */
 	bool stopping;
 	bool retired;
-	uint64_t seen;               /* spokei_vnet_changes() at the time of `any_ready` */
-	bool fresh;                  /* ... `any_ready` is unknown */
-	bool any_ready;              /* whether a watched descriptor is ready */
-	bool inside;                 /* the owner's functions are running */
-	struct spoke_work *finished; /* linked by loop[0], newest first */
-	struct spoke_work *queued;   /* the same, while the pool is busy */
-	struct spoke_work *behind;   /* the same, of works in the background that wait */
+	uint64_t seen;  /* spokei_vnet_changes() at the time of `any_ready` */
+	bool fresh;     /* ... `any_ready` is unknown */
+	bool any_ready; /* whether a watched descriptor is ready */
+	bool inside;    /* the owner's functions are running */
+	void *finished; /* works linked by loop[0], the first to finish first */
+	void *queued;   /* the same, while the pool is busy */
+	void *behind;   /* the same, of works in the background that wait */
 	struct spoke_pool pool;
 	struct spoke_watch *reported[REPORTED_MAX]; /* in this round; NULL: unwatched since */
 	unsigned reported_count;
@@ -89,18 +89,25 @@ static void hand_back_work(struct spokei_world_loop *loop)
 	}
 }
 
-static void finish_all(struct spokei_world_loop *loop, struct spoke_work **queue, int status)
+static void append(void **queue, struct spoke_work *work)
+{
+	while (*queue)
+		queue = &((struct spoke_work *)*queue)->loop[0];
+	work->loop[0] = NULL;
+	*queue = work;
+}
+
+static void finish_all(struct spokei_world_loop *loop, void **queue, int status)
 {
 	while (*queue) {
 		struct spoke_work *work = *queue;
 
 		*queue = work->loop[0];
-		loop->pool.queued--;
+		loop->pool.queued -= !work->background;
 		if (status == 0)
 			work->run(work);
 		work->status = status;
-		work->loop[0] = loop->finished;
-		loop->finished = work;
+		append(&loop->finished, work);
 		loop->woken = true;
 	}
 }
@@ -110,16 +117,16 @@ static void finish_all(struct spokei_world_loop *loop, struct spoke_work **queue
 static int loop_offload(void *handle, struct spoke_work *work)
 {
 	struct spokei_world_loop *loop = handle;
-	struct spoke_work **queue = work->background ? &loop->behind : &loop->queued;
+	bool behind = work->background;
+	void **queue = behind ? &loop->behind : &loop->queued;
 
 	if (loop->retired)
 		return -ECANCELED;
-	if (loop->pool.queued >= loop->pool.queue_max)
+	if (!behind && loop->pool.queued >= loop->pool.queue_max)
 		return -EAGAIN;
-	loop->pool.queued++;
-	work->loop[0] = *queue;
-	*queue = work;
-	if (!(work->background ? loop->process->background_waits : loop->process->pool_is_busy))
+	loop->pool.queued += !behind;
+	append(queue, work);
+	if (!(behind ? loop->process->background_waits : loop->process->pool_is_busy))
 		finish_all(loop, queue, 0);
 	return 0;
 }

@@ -147,7 +147,8 @@ static void ready_layered(struct spokei_http_conn *conn)
 		spokei_http_flush(conn);
 	if (conn->state == SPOKEI_HTTP_CLOSED)
 		return;
-	status = conn->stream.kind->flush(&conn->stream);
+	/* The stream may be a plain socket from now on. */
+	status = conn->stream.layered ? conn->stream.kind->flush(&conn->stream) : 0;
 	if (status < 0 && !spokei_http_waits(status))
 		spokei_http_close(conn);
 	else

@@ -168,9 +168,9 @@ struct spoke_work {
 	/* Other objects wait for this work, and it is not code of the user, e.g. name resolution.
 	 * Urgent works are started first, and the others never occupy every thread. */
 	bool urgent;
-	/* It computes for long, and must not delay the loops, e.g. a handshake: such works run on a
-	 * thread of their own with a lower priority, one at a time and in order. Not with `urgent`.
-	 */
+	/* It computes for long, and should not delay the loops, e.g. a step of a handshake: such
+	 * works have a thread of their own with a lower priority. A loop may ignore this. Not with
+	 * `urgent`. */
 	bool background;
 	void *loop[4]; /* the loop's */
 	/* NULL: closing the loop waits for run(). Otherwise the loop may leave a running work

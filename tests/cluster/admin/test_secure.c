@@ -294,6 +294,29 @@ static void plain_request_is_closed_without_an_answer(void **state)
 	assert_int_equal(count_events("TLS: the peer speaks plain bytes"), 1);
 }
 
+/* The first byte decides, also if it comes alone. */
+static void optional_page_serves_both(void **state)
+{
+	bool ended;
+	int fd;
+
+	(void)state;
+	secure.provider.optional = true;
+	open_page(SPOKE_TLS_VERIFY_NONE, false);
+	secure.provider.optional = false;
+	for (unsigned pieces = 0; pieces < 2; pieces++) {
+		fd = adminrig_connect();
+		adminrig_run(MS);
+		if (pieces)
+			adminrig_send(fd, "G");
+		adminrig_send(fd, pieces ? GET("/live") + 1 : GET("/live"));
+		assert_non_null(strstr(adminrig_read(fd, &ended), "200 OK"));
+		adminrig_hang_up(fd);
+		adminrig_run(MS);
+	}
+	assert_int_equal(ask(GET("/live"), false), 200);
+}
+
 static void plain_requests_are_reported_ten_times_a_second(void **state)
 {
 	(void)state;
@@ -488,6 +511,7 @@ int main(void)
 		TEST(stream_of_a_withdrawn_certificate_is_ended),
 		TEST(stream_of_a_replaced_token_is_ended),
 		TEST(plain_request_is_closed_without_an_answer),
+		TEST(optional_page_serves_both),
 		TEST(plain_requests_are_reported_ten_times_a_second),
 		TEST(handshake_that_stalls_is_closed_after_the_time_of_requests),
 		TEST(mute_client_has_begun_no_handshake_where_tls_is_optional),

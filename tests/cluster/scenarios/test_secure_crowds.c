@@ -249,6 +249,35 @@ static void crowd_is_let_in_a_few_steps_a_turn(void **state)
 	secplay.processes[SERVER].turned = NULL;
 }
 
+/* Other programs take the CPU of the thread that takes the steps. */
+static void loop_helps_a_thread_that_is_late(void **state)
+{
+	enum {
+		PEERS = 20,
+	};
+	struct spoke_consumer *peers[PEERS];
+	const struct spoke_consumer_options options = { .url = "dubbo://" AT "/demo.Echo",
+							.tls = &secplay.secure.consumer };
+
+	(void)state;
+	secplay_provide_tls("dubbo://" AT);
+	secplay.processes[SERVER].background_waits = true;
+	for (unsigned i = 0; i < PEERS; i++)
+		assert_int_equal(spoke_consumer_new(secplay.engines[CLIENT], &options, &peers[i]),
+				 0);
+	secplay_pass(99 * MS);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES), STEPS_OF_A_TURN);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_DONE), 0);
+	secplay_pass(SECOND);
+	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_DONE),
+			 PEERS - STEPS_OF_A_TURN);
+	secplay.processes[SERVER].background_waits = false;
+	secplay.processes[SERVER].env.loop->wake(secplay.engines[SERVER]->loop);
+	secplay_pass(SECOND);
+	for (unsigned i = 0; i < PEERS; i++)
+		assert_int_equal(spoke_consumer_ready(peers[i]), 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, secplay_set_up, secplay_tear_down)
@@ -260,6 +289,7 @@ int main(void)
 		TEST(limits_of_handshakes_change_with_the_file),
 		TEST(handshakes_begin_at_their_rate_and_in_their_order),
 		TEST(crowd_is_let_in_a_few_steps_a_turn),
+		TEST(loop_helps_a_thread_that_is_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,8 @@
 #include <spoke/engine.h>
 #include <spoke/host.h>
 
+#include <errno.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -183,10 +185,82 @@ static void rest_of_each_phase_is_not_run_in_a_child(void **state)
 	assert_parted(put_last);
 }
 
+/* --- works that come back together */
+
+struct errand {
+	struct spoke_work work;
+	atomic_bool begun;
+	unsigned done;
+	int status;
+};
+
+static void begin_errand(struct spoke_work *work)
+{
+	atomic_store(&spoke_container_of(work, struct errand, work)->begun, true);
+}
+
+static void errand_done(struct spoke_work *work)
+{
+	struct errand *errand = spoke_container_of(work, struct errand, work);
+
+	errand->done++;
+	errand->status = work->status;
+}
+
+static void fork_when_done(struct spoke_work *work)
+{
+	errand_done(work);
+	fork_here();
+}
+
+/* One thread takes background works in their order, so two are over when the third begins. */
+static void works_behind_a_fork_are_the_parents(void **state)
+{
+	struct errand errands[3] = { 0 };
+	int status = -1;
+	int error;
+
+	(void)state;
+	spokei_faults_init(&rig.faulty, spoke_host_env());
+	assert_int_equal(spoke_engine_new(&(struct spoke_engine_options){ .env = &rig.faulty.env },
+					  &rig.engine),
+			 0);
+	for (unsigned i = 0; i < 3; i++) {
+		errands[i].work = (struct spoke_work){
+			.run = begin_errand,
+			.done = i == 0 ? fork_when_done : errand_done,
+			.background = true,
+		};
+		assert_int_equal(rig.engine->env->loop->offload(rig.engine->loop, &errands[i].work),
+				 0);
+	}
+	while (!atomic_load(&errands[2].begun))
+		continue;
+	error = spoke_engine_run(rig.engine);
+	if (rig.child == 0) {
+		EXPECT(error == SPOKE_EFORKED);
+		EXPECT(errands[1].done == 0);
+		spoke_engine_free(rig.engine);
+		EXPECT(errands[1].done == 1 && errands[1].status == -ECANCELED);
+		EXPECT(errands[2].done == 1 && errands[2].status == -ECANCELED);
+		_exit(0);
+	}
+	assert_int_equal(error, SPOKE_OK);
+	assert_int_equal(waitpid(rig.child, &status, 0), rig.child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(errands[1].status, 0);
+	spoke_engine_free(rig.engine);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(errands[i].done, 1);
+	assert_int_equal(rig.faulty.blocks, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rest_of_each_phase_is_not_run_in_a_child),
+		cmocka_unit_test(works_behind_a_fork_are_the_parents),
 	};
 
 	return cmocka_run_group_tests_name("fork in a turn", tests, NULL, NULL);

@@ -163,8 +163,14 @@ int spokei_tls_push(struct spokei_tls_link *link)
 
 /* --- failures */
 
-/* Returns the remedy for an alert of the peer, or NULL. */
-static const char *remedy_of(int reason)
+/* Returns whether the peer's first record was the last one. */
+static bool is_first_record(const SSL *ssl)
+{
+	return SSL_get_state(ssl) == TLS_ST_CW_CLNT_HELLO;
+}
+
+/* Returns the remedy for a failure, e.g. for an alert of the peer, or NULL. */
+static const char *remedy_of(const SSL *ssl, int reason)
 {
 	switch (reason) {
 	case SSL_AD_REASON_OFFSET + SSL3_AD_NO_CERTIFICATE:
@@ -183,7 +189,9 @@ static const char *remedy_of(int reason)
 		return "the peer expects another protocol there";
 	case SSL_R_WRONG_VERSION_NUMBER:
 	case SSL_R_HTTP_REQUEST:
-		return "the peer does not speak TLS; set tls=on there, or tls=off here";
+		return is_first_record(ssl)
+			       ? "the peer does not speak TLS; set tls=on there, or tls=off here"
+			       : NULL;
 	default:
 		return NULL;
 	}
@@ -261,6 +269,7 @@ int spokei_tls_failed(struct spokei_tls_link *link, int result, unsigned long er
 					: X509_verify_cert_error_string(verdict));
 		return -EPROTO;
 	}
-	spokei_tls_tell(stream, text ? text : "the peer violated the protocol", remedy_of(reason));
+	spokei_tls_tell(stream, text ? text : "the peer violated the protocol",
+			remedy_of(link->ssl, reason));
 	return -EPROTO;
 }

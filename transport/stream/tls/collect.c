@@ -12,10 +12,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define PIECE 16384u /* bytes that are received at once */
 #define ROOM_MIN 12u /* bytes that the smallest cell has room for */
 
-_Static_assert(SPOKEI_HELLO_BYTES + PIECE <= SPOKEI_ENGINE_SCRATCH, "they fit");
+_Static_assert(SPOKEI_HELLO_BYTES + SPOKEI_TLS_PIECE <= SPOKEI_ENGINE_SCRATCH, "they fit");
 
 /* The bytes so far: the state of a stream whose peer has sent some. */
 struct cell {
@@ -84,7 +83,8 @@ static ssize_t receive(struct spokei_stream *stream, struct spoke_span *ret)
 	const struct spoke_env *env = stream->engine->env;
 	struct spoke_span before = bytes_of(stream->state);
 	unsigned char *scratch = spokei_tls_of(stream)->scratch;
-	ssize_t got = env->net->read(env->ctx, stream->watch.fd, scratch + before.len, PIECE);
+	ssize_t got = env->net->read(env->ctx, stream->watch.fd, scratch + before.len,
+				     SPOKEI_TLS_PIECE);
 
 	if (got <= 0)
 		return got;
@@ -192,7 +192,7 @@ static uint64_t cell_passed(const struct spokei_stream *stream)
 	return 0;
 }
 
-void spokei_tls_collect(struct spokei_stream_kind *ret)
+void spokei_tls_collector(struct spokei_stream_kind *ret)
 {
 	*ret = spokei_stream_socket;
 	ret->name = "tls";

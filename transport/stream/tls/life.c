@@ -133,9 +133,9 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	tls->kind = kind;
 	tls->kind.owner = tls;
 	tls->kind.guard = spokei_stream_socket.guard;
-	spokei_tls_collect(&tls->first);
-	tls->first.owner = tls;
-	tls->or_plain = tls->first;
+	spokei_tls_collector(&tls->silent);
+	tls->silent.owner = tls;
+	tls->or_plain = tls->silent;
 	tls->or_plain.patient = true;
 	tls->engine = engine;
 	tls->uses = 1;
@@ -144,7 +144,7 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	if (options->ca && options->verify == SPOKE_TLS_VERIFY_DEFAULT)
 		tls->verify = SPOKE_TLS_VERIFY_REQUIRED;
 	tls->key_records = KEY_RECORDS;
-	spokei_tls_steps_begin(tls);
+	spokei_tls_open_init(tls);
 	spokei_list_init(&tls->standing);
 	spokei_list_init(&tls->placed);
 	spokei_list_init(&tls->open);
@@ -173,6 +173,7 @@ void spokei_tls_free(struct spokei_tls *tls)
 	SPOKE_ASSERT(tls->places == 0 && tls->addresses.count == 0);
 	spokei_map_fini(&tls->addresses);
 	spokei_task_drop(&tls->task);
+	(void)spoke_alarm_cancel(&tls->late);
 	(void)spoke_alarm_cancel(&tls->linger);
 	(void)spoke_alarm_cancel(&tls->ration);
 	spokei_tls_reload_free(tls->reload);
@@ -193,7 +194,7 @@ enum spoke_tls_verify spokei_tls_verifies(const struct spokei_tls *tls)
 
 const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls)
 {
-	return tls->accepts ? &tls->first : &tls->kind;
+	return tls->accepts ? &tls->silent : &tls->kind;
 }
 
 const struct spokei_stream_kind *spokei_tls_secure_kind(const struct spokei_tls *tls)

@@ -11,7 +11,6 @@
 #include <errno.h>
 
 #define LINGER_NS UINT64_C(1000000000)
-#define PIECE 16384u /* bytes that are dropped at once */
 
 static void linger_due(struct spoke_alarm *alarm);
 
@@ -70,7 +69,8 @@ int spokei_tls_linger(struct spokei_tls_link *link)
 int spokei_tls_swallow(struct spokei_tls_link *link)
 {
 	const struct spoke_env *env = link->tls->engine->env;
-	ssize_t got = env->net->read(env->ctx, link->stream->watch.fd, link->tls->scratch, PIECE);
+	ssize_t got = env->net->read(env->ctx, link->stream->watch.fd, link->tls->scratch,
+				     SPOKEI_TLS_PIECE);
 	bool goes_on = got > 0 || got == -EAGAIN || got == -EINTR;
 
 	return goes_on && link->linger_ns > 0 ? 0 : link->error;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Handshakes. A stream whose ClientHello was accepted needs a place, of which there are few. Its
- * steps begin in the order in which they became possible, and a few are away at a time. A place is
- * free again when its handshake is over. The owner of the stream bounds the time of all this.
+ * steps begin in the order in which they became possible, and a few are away at a time. If the
+ * thread falls behind, because other programs take its CPU, the loop helps: live calls then wait
+ * for a step, but the handshakes end in time. A place is free again when its handshake is over. The
+ * owner of the stream bounds the time of all this.
  */
 #include "core/base/env.h"
 #include "core/engine/engine.h"
@@ -16,18 +18,32 @@
 #define STEPS 8u /* that are away */
 /* A turn begins no more of them after this time: where no thread takes them, they take longer. */
 #define STEPS_NS UINT64_C(100000)
-#define PIECE 16384u /* bytes that are received at once */
+#define LATE_NS UINT64_C(100000000) /* after which the loop takes a step, one a turn */
 
 static bool is_queued(const struct spokei_tls_link *link)
 {
 	return link->node.next != NULL;
 }
 
-static void queue(struct spokei_tls_link *link, struct spoke_list *list)
+/* Has the stream wait for its next step. Handshakes end before others begin: were there too little
+ * time for all, all would be late otherwise. */
+static void queue(struct spokei_tls_link *link)
 {
-	if (!is_queued(link))
-		spokei_list_append(list, &link->node);
-	spokei_engine_soon(link->tls->engine, &link->tls->task);
+	struct spokei_tls *tls = link->tls;
+
+	if (!is_queued(link)) {
+		spokei_list_append(link->ssl ? &tls->next : &tls->first, &link->node);
+		link->queued_ns = tls->engine->begin_ns;
+	}
+	spokei_engine_soon(tls->engine, &tls->task);
+}
+
+/* Returns the stream whose step is next; one waits. */
+static struct spokei_tls_link *next_of(const struct spokei_tls *tls)
+{
+	const struct spoke_list *queue = spokei_list_empty(&tls->next) ? &tls->first : &tls->next;
+
+	return spoke_container_of(queue->next, struct spokei_tls_link, node);
 }
 
 /* --- places */
@@ -68,7 +84,7 @@ static void wake_standing(struct spokei_tls *tls)
 		if (!may_begin(tls, i))
 			break;
 		spokei_list_remove(first);
-		queue(spoke_container_of(first, struct spokei_tls_link, node), &tls->steps);
+		queue(spoke_container_of(first, struct spokei_tls_link, node));
 	}
 	expect_ration(tls);
 }
@@ -184,11 +200,15 @@ static int opened(struct spokei_tls_link *link)
 }
 
 /* A provider without TLS closes at the first byte, and says nothing. */
-static void tell_unanswered(struct spokei_tls_link *link)
+static void tell_lost(struct spokei_tls_link *link)
 {
-	if (!link->tls->accepts && link->received == 0)
+	if (link->tls->accepts)
+		return;
+	if (link->received == 0)
 		spokei_tls_tell(link->stream, "the peer ended the connection without an answer",
 				"set tls=on there, or tls=off here");
+	else
+		spokei_tls_tell(link->stream, "the connection was lost during the handshake", NULL);
 }
 
 /* Uses the result of a step. */
@@ -204,7 +224,7 @@ static int end_step(struct spokei_tls_link *link)
 		return 0;
 	spokei_tls_leave(link);
 	if (link->ended)
-		tell_unanswered(link);
+		tell_lost(link);
 	link->error = spokei_tls_failed(link, step.result, step.error);
 	return spokei_tls_linger(link);
 }
@@ -220,6 +240,50 @@ static int begin_step(struct spokei_tls_link *link)
 	return status || !link->step->over ? status : end_step(link);
 }
 
+static void begin_next(struct spokei_tls *tls, bool here)
+{
+	struct spokei_tls_link *link = next_of(tls);
+
+	spokei_list_remove(&link->node);
+	link->due = true;
+	tls->here = here;
+	link->stream->watch.ready(&link->stream->watch, SPOKE_IO_READ);
+	tls->here = false;
+}
+
+static bool may_begin_next(const struct spokei_tls *tls)
+{
+	return spokei_tls_has_waiting(tls) && !spokei_engine_forked(tls->engine);
+}
+
+/* Returns how long the first stream of a queue may wait until the loop takes a step. */
+static uint64_t patience_of(const struct spokei_tls *tls, const struct spoke_list *queue)
+{
+	const struct spokei_tls_link *link;
+	uint64_t waited_ns;
+
+	if (spokei_list_empty(queue))
+		return UINT64_MAX;
+	link = spoke_container_of(queue->next, struct spokei_tls_link, node);
+	waited_ns = tls->engine->begin_ns - link->queued_ns;
+	return waited_ns < LATE_NS ? LATE_NS - waited_ns : 0;
+}
+
+static uint64_t patience(const struct spokei_tls *tls)
+{
+	uint64_t next_ns = patience_of(tls, &tls->next);
+	uint64_t first_ns = patience_of(tls, &tls->first);
+
+	return next_ns < first_ns ? next_ns : first_ns;
+}
+
+static void late_due(struct spoke_alarm *alarm)
+{
+	struct spokei_tls *tls = spoke_container_of(alarm, struct spokei_tls, late);
+
+	spokei_engine_soon(tls->engine, &tls->task);
+}
+
 static void begin_steps(struct spokei_task *task)
 {
 	struct spokei_tls *tls = spoke_container_of(task, struct spokei_tls, task);
@@ -227,26 +291,28 @@ static void begin_steps(struct spokei_task *task)
 	uint64_t until_ns = spokei_later(env->now(env->ctx), STEPS_NS);
 
 	tls->uses++; /* users, who are told of ends, may free the owner */
-	while (tls->away < STEPS && !spokei_list_empty(&tls->steps)) {
-		struct spoke_list *first = tls->steps.next;
-		struct spokei_tls_link *link = spoke_container_of(first, struct spokei_tls_link,
-								  node);
-
-		spokei_list_remove(first);
-		link->due = true;
-		link->stream->watch.ready(&link->stream->watch, SPOKE_IO_READ);
+	while (tls->away < STEPS && may_begin_next(tls)) {
+		begin_next(tls, false);
 		if (env->now(env->ctx) >= until_ns)
 			break;
 	}
+	if (tls->away == STEPS && may_begin_next(tls) && patience(tls) == 0)
+		begin_next(tls, true);
 	tls->engine->settle_old = true;
-	if (tls->away < STEPS && !spokei_list_empty(&tls->steps))
-		spokei_engine_soon(tls->engine, task);
+	(void)spoke_alarm_cancel(&tls->late);
+	if (may_begin_next(tls)) {
+		if (tls->away < STEPS || patience(tls) == 0)
+			spokei_engine_soon(tls->engine, task);
+		else
+			(void)!spoke_alarm_after(tls->engine, &tls->late, patience(tls), late_due);
+	}
 	spokei_tls_drop(tls);
 }
 
-void spokei_tls_steps_begin(struct spokei_tls *tls)
+void spokei_tls_open_init(struct spokei_tls *tls)
 {
-	spokei_list_init(&tls->steps);
+	spokei_list_init(&tls->next);
+	spokei_list_init(&tls->first);
 	tls->task.run = begin_steps;
 }
 
@@ -255,7 +321,8 @@ void spokei_tls_steps_begin(struct spokei_tls *tls)
 static int pull(struct spokei_tls_link *link)
 {
 	const struct spoke_env *env = link->tls->engine->env;
-	ssize_t got = env->net->read(env->ctx, link->stream->watch.fd, link->tls->scratch, PIECE);
+	ssize_t got = env->net->read(env->ctx, link->stream->watch.fd, link->tls->scratch,
+				     SPOKEI_TLS_PIECE);
 
 	if (got == -EAGAIN || got == -EINTR)
 		return 0;
@@ -278,7 +345,7 @@ static int collect(struct spokei_tls_link *link)
 
 	if (status <= 0)
 		return status;
-	queue(link, &link->tls->steps);
+	queue(link);
 	return 0;
 }
 
@@ -290,7 +357,7 @@ static int connect_begins(struct spokei_stream *stream)
 	link = spokei_tls_link_new(stream);
 	if (link == NULL)
 		return -ENOMEM;
-	queue(link, &link->tls->steps);
+	queue(link);
 	return 0;
 }
 
@@ -304,7 +371,7 @@ int spokei_tls_accept(struct spokei_stream *stream, struct spoke_span bytes)
 	if (spokei_buffer_append(&link->raw, bytes.data, bytes.len))
 		return -ENOMEM;
 	link->received = bytes.len;
-	queue(link, &link->tls->steps);
+	queue(link);
 	return SPOKEI_STREAM_MORE;
 }
 
@@ -326,7 +393,7 @@ static void fail(struct spokei_tls_link *link, int status)
 {
 	spokei_tls_leave(link);
 	if (status != -ENOMEM)
-		tell_unanswered(link);
+		tell_lost(link);
 }
 
 int spokei_tls_open(struct spokei_stream *stream)

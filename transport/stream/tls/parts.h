@@ -40,6 +40,7 @@
 /* Bytes that wait for the descriptor: one write(), and answers of the protocol. */
 #define SPOKEI_TLS_LAG_MAX 262144u
 #define SPOKEI_TLS_HANDSHAKE_MAX 65536u /* bytes of a peer's handshake */
+#define SPOKEI_TLS_PIECE 16384u         /* bytes that are received at once, before it is open */
 #define SPOKEI_TLS_NAMES 16u            /* that a peer may have; more are not looked at */
 #define SPOKEI_TLS_NAMES_SIZE 2048u     /* bytes of them all */
 
@@ -56,7 +57,7 @@ struct spokei_tls_names {
 
 struct spokei_tls {
 	struct spokei_stream_kind kind;
-	struct spokei_stream_kind first;    /* of accepted streams, until a ClientHello is whole */
+	struct spokei_stream_kind silent;   /* of accepted streams, until a ClientHello is whole */
 	struct spokei_stream_kind or_plain; /* ... that may be plain */
 	struct spoke_engine *engine;
 	uint32_t uses;    /* by its owner, and by steps that are away */
@@ -72,9 +73,10 @@ struct spokei_tls {
 	size_t out_len;
 	bool accepts;
 	enum spoke_tls_verify verify; /* as spokei_tls_verifies() returns it */
-	/* Handshakes: streams whose next step waits, in the order of their coming; streams without
-	 * a place; streams that have one. */
-	struct spoke_list steps;
+	/* Handshakes: streams that wait for their next step, and for their first one, which comes
+	 * after it; streams without a place; streams that have one. */
+	struct spoke_list next;
+	struct spoke_list first;
 	struct spoke_list standing;
 	struct spoke_list placed;
 	uint32_t places;
@@ -84,6 +86,8 @@ struct spokei_tls {
 	struct spoke_alarm ration;   /* the next one may */
 	struct spokei_map addresses; /* of struct spokei_tls_address */
 	struct spokei_task task;     /* begins the next steps */
+	struct spoke_alarm late;     /* ... and is due, because one has waited for long */
+	bool here;                   /* the step that begins now is for the loop */
 	struct spoke_list open;      /* streams that are open */
 	struct spoke_list warm; /* those that keep the library's buffers, the first one longest */
 	uint32_t warm_count;
@@ -123,7 +127,7 @@ struct spokei_tls_link {
 	const char *host;             /* that was connected to; NULL: none */
 	SSL *ssl;                     /* NULL before the first step */
 	struct spokei_tls_step *step; /* NULL: none has begun whose result is not used yet */
-	/* In `steps`, `standing`, `lingering` or `open`; next == NULL: in none. */
+	/* In `next`, `first`, `standing`, `lingering` or `open`; next == NULL: in none. */
 	struct spoke_list node;
 	struct spoke_list place;            /* in `placed`; next == NULL: it has no place */
 	struct spoke_list warm;             /* in `warm`; next == NULL: it keeps no buffers */
@@ -140,6 +144,7 @@ struct spokei_tls_link {
 	size_t received;              /* bytes of the handshake */
 	char *why;                    /* the first failure; NULL: none, or there was no memory */
 	int error;                    /* sticky: reading has failed */
+	uint64_t queued_ns;           /* since when its step waits */
 	bool due;                     /* its step may begin now */
 	bool used;                    /* it has had a record since the last look */
 	bool open;
@@ -158,6 +163,12 @@ struct spokei_tls_link {
 static inline bool spokei_tls_is_away(const struct spokei_tls_link *link)
 {
 	return SPOKEI_UNLIKELY(link->step != NULL) && !link->step->over;
+}
+
+/* Returns whether a stream waits for a step. */
+static inline bool spokei_tls_has_waiting(const struct spokei_tls *tls)
+{
+	return !spokei_list_empty(&tls->next) || !spokei_list_empty(&tls->first);
 }
 
 /* Returns the time of certificates. */
@@ -294,8 +305,8 @@ void spokei_tls_drop(struct spokei_tls *tls);
 
 /* --- steps.c */
 
-/* Begins a step with the bytes in `raw`: link->step, which may be over by then. Else the stream is
- * ready when it is. Returns 0 or -ENOMEM. */
+/* Begins a step with the bytes in `raw`: link->step. The loop takes it if tls->here is set, or no
+ * thread does, and it is over then. Else the stream is ready when it is. Returns 0 or -ENOMEM. */
 int spokei_tls_step_begin(struct spokei_tls_link *link);
 
 /* Returns the step, whose memory it frees. It is over. */
@@ -312,13 +323,13 @@ int spokei_tls_accept(struct spokei_stream *stream, struct spoke_span bytes);
 /* Takes the stream out of the queues of handshakes. */
 void spokei_tls_leave(struct spokei_tls_link *link);
 
-/* Prepares the steps of handshakes. */
-void spokei_tls_steps_begin(struct spokei_tls *tls);
+/* Prepares the queues of handshakes. */
+void spokei_tls_open_init(struct spokei_tls *tls);
 
 /* --- collect.c */
 
-/* Writes the kind of accepted streams until then. The owner is left out. */
-void spokei_tls_collect(struct spokei_stream_kind *ret);
+/* Writes the kind of accepted streams until then, without its owner. */
+void spokei_tls_collector(struct spokei_stream_kind *ret);
 
 /* --- reload.c */
 

@@ -129,7 +129,7 @@ static void step_done(struct spoke_work *work)
 		spokei_tls_link_free(link);
 	else if (status == 0)
 		link->stream->watch.ready(&link->stream->watch, SPOKE_IO_READ);
-	if (!spokei_list_empty(&tls->steps))
+	if (spokei_tls_has_waiting(tls))
 		spokei_engine_soon(tls->engine, &tls->task);
 	spokei_tls_drop(tls);
 }
@@ -152,7 +152,7 @@ int spokei_tls_step_begin(struct spokei_tls_link *link)
 		step->context = tls->context;
 		step->now_s = spokei_tls_seconds(engine->env);
 	}
-	if (engine->env->loop->offload(engine->loop, &step->work) == 0) {
+	if (!tls->here && engine->env->loop->offload(engine->loop, &step->work) == 0) {
 		tls->away++;
 		tls->uses++;
 		return 0;

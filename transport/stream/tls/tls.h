@@ -85,7 +85,7 @@ int64_t spokei_tls_ends(const struct spokei_tls *tls);
  * authority of theirs is set. */
 enum spoke_tls_verify spokei_tls_verifies(const struct spokei_tls *tls);
 
-/* Returns the kind of its streams, good until it is freed. */
+/* Returns the kind with which its streams begin, good until it is freed. */
 const struct spokei_stream_kind *spokei_tls_kind(const struct spokei_tls *tls);
 
 /* Returns the kind of accepted streams whose first byte tells TLS from plain bytes. */
