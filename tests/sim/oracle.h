@@ -83,6 +83,7 @@ struct sim_ask {
 	bool refused;  /* answered without running the handler */
 	bool ran;      /* by a handler */
 	bool heard;    /* the consumer has read an answer */
+	bool barred;   /* the provider may have shut its consumer out when it read the request */
 	uint64_t read_ns;
 };
 
