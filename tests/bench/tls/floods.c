@@ -146,7 +146,7 @@ static double crowd(SSL_CTX *context, enum port port)
 					bench_die("a handshake of the crowd was refused");
 				(void)SSL_do_handshake(ssls[i]);
 			}
-			done += SSL_is_init_finished(ssls[i]);
+			done += SSL_is_init_finished(ssls[i]) ? 1 : 0;
 		}
 		bench_rest(1);
 	}
