@@ -263,6 +263,8 @@ static void admin_accept(void *arg, int fd, const struct spoke_address *peer, un
 	(void)marks;
 	if (spokei_http_accept(&admin->http, fd, peer))
 		spokei_quota_leave(&admin->quota, peer);
+	else if (admin->quota.count == admin->viewers_max) /* there is room for the next one */
+		spokei_http_make_room(&admin->http);
 }
 
 /* Reports that the page is open to all hosts, and how to change that. */

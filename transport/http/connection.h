@@ -93,6 +93,10 @@ void spokei_http_server_close(struct spokei_http_server *server);
  * once the last one is closed. */
 void spokei_http_server_drain(struct spokei_http_server *server);
 
+/* Closes the connection that has been without a whole request for longest, but not the newest one.
+ */
+void spokei_http_make_room(struct spokei_http_server *server);
+
 /* Takes over an accepted descriptor. Returns 0, SPOKE_ENOMEM or SPOKE_ELIMIT; after an error the
  * descriptor is closed, and up->closed() is not called. */
 SPOKE_MUST_USE int spokei_http_accept(struct spokei_http_server *server, int fd,

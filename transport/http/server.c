@@ -63,6 +63,20 @@ int spokei_http_accept(struct spokei_http_server *server, int fd, const struct s
 	return SPOKE_OK;
 }
 
+void spokei_http_make_room(struct spokei_http_server *server)
+{
+	const struct spoke_list *newest = server->conns.prev;
+
+	for (struct spoke_list *at = server->conns.next; at != newest; at = at->next) {
+		struct spokei_http_conn *conn = spokei_http_conn_of(at);
+
+		if (conn->state == SPOKEI_HTTP_READING) {
+			spokei_http_close(conn);
+			return;
+		}
+	}
+}
+
 static void close_all(struct spoke_list *conns)
 {
 	while (!spokei_list_empty(conns))
