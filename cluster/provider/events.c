@@ -26,9 +26,9 @@ static void note_end(struct spoke_engine *engine, const char *name, const struct
 	const char *how = conn->readonly ? "ended after a drain notice" : "closed";
 
 	if (error == SPOKE_ELOST)
-		spokei_event(engine, SPOKE_OK, "%s closed its connection", name);
+		spokei_event_of_peer(engine, "%s closed its connection", name);
 	else
-		spokei_event(engine, SPOKE_OK, "connection of %s %s", name, how);
+		spokei_event_of_peer(engine, "connection of %s %s", name, how);
 }
 
 static void note(struct spoke_engine *engine, const char *name, const struct spokei_conn *conn,
@@ -36,7 +36,7 @@ static void note(struct spoke_engine *engine, const char *name, const struct spo
 {
 	switch (event->change) {
 	case SPOKE_LINK_CONNECTED:
-		spokei_event(engine, SPOKE_OK, "%s connected", name);
+		spokei_event_of_peer(engine, "%s connected", name);
 		return;
 	case SPOKE_LINK_SUSPECT:
 		spokei_event_of(engine, event->user, SPOKE_ESILENT,
@@ -47,7 +47,7 @@ static void note(struct spoke_engine *engine, const char *name, const struct spo
 		spokei_event_of(engine, event->user, SPOKE_OK, "%s answers again", name);
 		return;
 	case SPOKE_LINK_READONLY:
-		spokei_event(engine, SPOKE_OK, "%s sent a drain notice", name);
+		spokei_event_of_peer(engine, "%s sent a drain notice", name);
 		return;
 	case SPOKE_LINK_CLOSED:
 		note_end(engine, name, conn, event->error);

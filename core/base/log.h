@@ -20,7 +20,7 @@ enum spokei_log_class {
 	SPOKEI_LOG_LIFE,    /* a requested start or end */
 	SPOKEI_LOG_SYSTEM,  /* the operating system reported an error */
 	SPOKEI_LOG_CONNECT, /* connections made, lost, retried */
-	SPOKEI_LOG_ACCEPT,  /* connections accepted and rejected */
+	SPOKEI_LOG_ACCEPT,  /* connections that were accepted, and their ends */
 	SPOKEI_LOG_PEER,    /* invalid data from a peer */
 	SPOKEI_LOG_LIMIT,   /* a limit was reached */
 	SPOKEI_LOG_CALL,    /* failed calls and requests */

@@ -225,6 +225,11 @@ int spokei_engine_fold(int wheel_status);
 SPOKEI_PRINTF(3, 4)
 void spokei_event(struct spoke_engine *engine, int error, const char *format, ...);
 
+/* The same, without an error, for changes of accepted connections: so many that they have a limit
+ * of the log of their own. */
+SPOKEI_PRINTF(2, 3)
+void spokei_event_of_peer(struct spoke_engine *engine, const char *format, ...);
+
 /* Returns the number of the newest event, for spokei_why_end(). */
 uint64_t spokei_why_begin(const struct spoke_engine *engine);
 

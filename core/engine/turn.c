@@ -38,9 +38,10 @@ static enum spokei_log_class log_class_of(int error)
 	}
 }
 
-SPOKEI_PRINTF(4, 0)
-static void add_event(struct spoke_engine *engine, enum spoke_event_user user, int error,
-		      const char *format, va_list args)
+/* `calm`: the class of a line without an error. */
+SPOKEI_PRINTF(5, 0)
+static void add_event(struct spoke_engine *engine, enum spokei_log_class calm,
+		      enum spoke_event_user user, int error, const char *format, va_list args)
 {
 	/* The text has the system's own words. */
 	const bool is_said = error == SPOKE_ESYSTEM;
@@ -52,8 +53,8 @@ static void add_event(struct spoke_engine *engine, enum spoke_event_user user, i
 			   engine->begin_ns, "%s%s%s", event->text, is_said ? "" : ": ",
 			   is_said ? "" : spoke_strerror(error));
 	} else {
-		spokei_log(engine->log, SPOKE_LOG_INFO, "engine", SPOKEI_LOG_LIFE, engine->begin_ns,
-			   "%s", event->text);
+		spokei_log(engine->log, SPOKE_LOG_INFO, "engine", calm, engine->begin_ns, "%s",
+			   event->text);
 	}
 }
 
@@ -62,7 +63,16 @@ void spokei_event(struct spoke_engine *engine, int error, const char *format, ..
 	va_list args;
 
 	va_start(args, format);
-	add_event(engine, SPOKE_EVENT_OF_NONE, error, format, args);
+	add_event(engine, SPOKEI_LOG_LIFE, SPOKE_EVENT_OF_NONE, error, format, args);
+	va_end(args);
+}
+
+void spokei_event_of_peer(struct spoke_engine *engine, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	add_event(engine, SPOKEI_LOG_ACCEPT, SPOKE_EVENT_OF_NONE, SPOKE_OK, format, args);
 	va_end(args);
 }
 
@@ -82,7 +92,7 @@ void spokei_event_of(struct spoke_engine *engine, enum spoke_event_user user, in
 	va_list args;
 
 	va_start(args, format);
-	add_event(engine, user, error, format, args);
+	add_event(engine, SPOKEI_LOG_LIFE, user, error, format, args);
 	va_end(args);
 }
 

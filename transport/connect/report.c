@@ -247,16 +247,17 @@ void spokei_connector_complain_of_time(struct spokei_connector *connector)
 	const struct spokei_conn *conn = connector->conn;
 	bool opens = conn->state == SPOKEI_CONN_OPENING;
 
-	if (opens && spokei_stream_why(&conn->stream))
+	if (opens && spokei_stream_why(&conn->stream)) {
 		spokei_connector_complain_of_stream(connector, conn);
-	else if (opens && conn->stream.kind->why)
+	} else if (opens && conn->stream.kind->why) {
 		spokei_connector_complain(connector, SPOKE_EHANDSHAKE,
 					  "TLS: the peer has not ended the handshake in %" PRIu64
 					  " ms",
 					  connector->connect_ns / NS_PER_MS);
-	else
+	} else {
 		spokei_connector_complain(connector, SPOKE_ECONNECT, "no answer in %" PRIu64 " ms",
 					  connector->connect_ns / NS_PER_MS);
+	}
 }
 
 /* Returns whether the peer may have got a byte: of a request, or of the heartbeat that begins a

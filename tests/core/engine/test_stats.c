@@ -222,6 +222,16 @@ static void failed_handshakes_share_the_log_limit_of_refused_callers(void **stat
 	assert_int_equal(fixture.lines, SPOKEI_LOG_RATE + 1);
 }
 
+static void connections_keep_no_other_line_out_of_the_log(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 20; i++)
+		spokei_event_of_peer(fixture.engine, "%u connected", i);
+	assert_int_equal(fixture.lines, SPOKEI_LOG_RATE);
+	spokei_event(fixture.engine, SPOKE_OK, "drain begins");
+	assert_string_equal(fixture.line, "drain begins");
+}
+
 static void *due_arg;
 
 static void one_due(struct spoke_timer *timer, void *arg)
@@ -291,6 +301,7 @@ int main(void)
 		TEST(the_ring_forgets_the_oldest_events),
 		TEST(the_text_of_an_event_is_cut_with_dots),
 		TEST(event_is_logged_and_a_failure_as_warning_with_reason),
+		TEST(connections_keep_no_other_line_out_of_the_log),
 		TEST(failed_handshakes_share_the_log_limit_of_refused_callers),
 		TEST(a_callback_has_one_class_on_an_engine),
 		TEST(classes_beyond_the_wheels_are_refused),
