@@ -215,11 +215,13 @@ static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 		return 0;
 	}
-	/* E.g. the peer refuses this side's certificate, or bytes were changed. */
+	/* E.g. bytes were changed, or the peer refuses this side's certificate: a provider says so
+	 * when the handshake of its consumer is over. */
 	if (got == -EPROTO) {
+		bool refuses = !conn->heard && !conn->stream.accepted && conn->stream.kind->veiled;
+
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_PROTOCOL,
-				  conn->heard || !conn->stream.kind->veiled ? SPOKE_EPROTOCOL
-									    : SPOKE_EHANDSHAKE);
+				  refuses ? SPOKE_EHANDSHAKE : SPOKE_EPROTOCOL);
 		return 0;
 	}
 	if (got == -ETIMEDOUT) { /* the kernel's keepalive found the peer silent */
