@@ -239,6 +239,46 @@ static void consumer_with_tls_sends_nothing_but_tls(void **state)
 	assert_non_null(strstr(secplay_told(CLIENT), "does not speak TLS"));
 }
 
+/* The consumer has begun a handshake with a peer that does not end it. */
+static int begin_without_end(int *ret_listener)
+{
+	const struct spoke_env *env = secplay_raw_env();
+	struct spoke_address address;
+	int fd;
+
+	assert_int_equal(env->net->parse(env->ctx, AT, &address), 0);
+	assert_int_equal(env->net->listen(env->ctx, &address, 16, ret_listener), 0);
+	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
+	secplay_pass(5 * MS);
+	assert_int_equal(env->net->accept(env->ctx, *ret_listener, &fd, &address), 0);
+	secplay_raw_send(fd, "\x16\3\3", 3);
+	return fd;
+}
+
+static void handshake_that_stalls_is_told_as_one(void **state)
+{
+	int listener;
+	int fd = begin_without_end(&listener);
+
+	(void)state;
+	secplay_pass(6 * SECOND);
+	assert_non_null(strstr(secplay_told(CLIENT), "has not ended the handshake in 5000 ms"));
+	secplay_raw_close(fd);
+	secplay_raw_close(listener);
+}
+
+static void handshake_that_is_lost_is_told_as_one(void **state)
+{
+	int listener;
+	int fd = begin_without_end(&listener);
+
+	(void)state;
+	secplay_raw_close(fd);
+	secplay_pass(5 * MS);
+	assert_non_null(strstr(secplay_told(CLIENT), "lost during the handshake"));
+	secplay_raw_close(listener);
+}
+
 static void consumer_without_a_certificate_is_told_and_slows_down(void **state)
 {
 	uint64_t first;
@@ -310,6 +350,8 @@ int main(void)
 		TEST(plain_consumer_of_a_provider_with_tls_is_asked_about_tls),
 		TEST(plain_consumer_of_a_provider_with_tls_is_closed_unanswered),
 		TEST(consumer_with_tls_sends_nothing_but_tls),
+		TEST(handshake_that_stalls_is_told_as_one),
+		TEST(handshake_that_is_lost_is_told_as_one),
 		TEST(consumer_without_a_certificate_is_told_and_slows_down),
 		TEST(consumer_refuses_a_provider_with_another_name),
 		TEST(optional_listener_serves_both),

@@ -308,6 +308,24 @@ static void connecting_stream_meets_plain_bytes(void **state)
 	tlsrig_end(&rig);
 }
 
+static void wrong_record_behind_a_good_one_is_no_plain_peer(void **state)
+{
+	size_t len;
+
+	(void)state;
+	tlsrig_begin(&rig, &connecting);
+	tlsrig_hear(&rig);
+	tlsrig_step(&rig);
+	(void)tlsrig_made(&rig, bytes, sizeof(bytes));
+	len = RECORD_HEAD + ((size_t)bytes[3] << 8 | bytes[4]);
+	tlsrig_send(&rig, bytes, len);
+	tlsrig_send(&rig, "HTTP/1.1 400 Bad Request\r\n\r\n", 28);
+	tlsrig_hang_up(&rig);
+	assert_int_equal(rig.status, -EPROTO);
+	assert_null(strstr(rig.stream.kind->why(&rig.stream), "tls=off"));
+	tlsrig_end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +342,7 @@ int main(void)
 		cmocka_unit_test(optional_stream_opens_for_tls),
 		cmocka_unit_test(optional_stream_never_returns_from_tls_to_plain),
 		cmocka_unit_test(connecting_stream_meets_plain_bytes),
+		cmocka_unit_test(wrong_record_behind_a_good_one_is_no_plain_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
