@@ -15,8 +15,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define BEHIND_NICE                                                                                \
-	10 /* of the thread of background works: some tenth of a CPU that others keep busy */
+/* Of the thread of background works: it gets about a tenth of a CPU that others keep busy. */
+#define BEHIND_NICE 10
 
 enum stage {
 	AT_HOME, /* between two works, or running one that the pool waits for */

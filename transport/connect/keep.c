@@ -258,7 +258,7 @@ static bool conn_failed(void *arg, struct spokei_conn *conn, int status)
 		return path_failed(connector, conn, status);
 	if (conn->error == SPOKE_EHANDSHAKE)
 		spokei_connector_complain_of_stream(connector, conn);
-	else if (status != -ETIME) /* the time is over, which was reported */
+	else if (status != -ETIME) /* see connector_due() */
 		spokei_connector_complain_of_system(connector, SPOKE_ECONNECT, status);
 	if (!spokei_connector_try_next(connector))
 		return false;
@@ -387,9 +387,13 @@ static void connector_due(struct spoke_timer *timer, void *arg)
 		begin_round(connector);
 	} else if (connector->state == SPOKEI_CONNECTOR_CONNECTING &&
 		   spokei_conn_is_opening(connector->conn)) {
-		if (!connector->by_path)
+		int status = -ETIMEDOUT;
+
+		if (!connector->by_path) {
 			spokei_connector_complain_of_time(connector);
-		spokei_conn_give_up(connector->conn, -ETIME);
+			status = -ETIME; /* it is reported */
+		}
+		spokei_conn_give_up(connector->conn, status);
 	}
 }
 

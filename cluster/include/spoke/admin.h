@@ -50,9 +50,10 @@ struct spoke_admin_options {
 			     * NULL: 128 random bits as hex; see spoke_admin_token() */
 	const struct spoke_admin_action *actions; /* borrowed for the call */
 	size_t action_count;                      /* at most 16 */
-	uint32_t viewers_max; /* connections at a time; the last one takes the place of the one that
-			       * has been without a whole request for longest, or the next ones are
-			       * closed. Three quarters may be streams. 0: 16 */
+	uint32_t viewers_max; /* connections at a time. When the last place is taken, the page
+			       * closes the connection that has waited for its request longest; if
+			       * none waits, the next ones are closed. Three quarters may be
+			       * streams. 0: 16 */
 	const char *hosts;    /* additional host names, without ports, for scrapers and proxies,
 			       * e.g. "orders,orders.example"; NULL: none */
 	/* A file with the token, 8 to 256 visible ASCII characters, which only its owner may read;

@@ -157,6 +157,7 @@ static ssize_t read_plain(struct spokei_stream *stream, void *bytes, size_t len)
 	struct cell *cell = stream->state;
 	size_t count = cell->len < len ? cell->len : len;
 
+	SPOKE_ASSERT(cell->plain);
 	memcpy(bytes, cell->bytes, count);
 	cell->len -= (uint32_t)count;
 	memmove(cell->bytes, cell->bytes + count, cell->len);
@@ -169,7 +170,9 @@ static ssize_t read_plain(struct spokei_stream *stream, void *bytes, size_t len)
 
 static size_t cell_pending(const struct spokei_stream *stream)
 {
-	return bytes_of(stream->state).len;
+	const struct cell *cell = stream->state;
+
+	return cell && cell->plain ? cell->len : 0;
 }
 
 static unsigned cell_wants(const struct spokei_stream *stream, unsigned io)

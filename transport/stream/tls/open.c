@@ -339,7 +339,7 @@ static int pull(struct spokei_tls_link *link)
 }
 
 /* Receives bytes, and queues the step that they make possible. */
-static int collect(struct spokei_tls_link *link)
+static int receive(struct spokei_tls_link *link)
 {
 	int status = pull(link);
 
@@ -384,7 +384,7 @@ static int go_on(struct spokei_tls_link *link)
 	if (link->step)
 		return link->step->over ? end_step(link) : 0;
 	if (!link->due)
-		return collect(link);
+		return receive(link);
 	link->due = false;
 	return begin_step(link);
 }
