@@ -64,3 +64,40 @@ void is_refused(struct bed *bed)
 	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), SPOKE_EUNSUPPORTED);
 	bed->len = 0;
 }
+
+/* Appends a text of less than 256 bytes as a str. */
+static void add_text(struct bed *bed, const char *text)
+{
+	const unsigned char head[] = { 0xd9, (unsigned char)strlen(text) };
+
+	add_bytes(bed, head, sizeof(head));
+	add_bytes(bed, text, strlen(text));
+}
+
+/* Writes arguments, and returns their bytes without the types before and the attachments after. */
+static struct spoke_span write_args(struct bed *bed, const char *types, const char *args,
+				    size_t len)
+{
+	size_t head = strlen(types) + (strlen(types) < 32 ? 1 : 2);
+
+	bed->len = 0;
+	add_text(bed, types);
+	add_bytes(bed, args, len);
+	ADD(bed, "\x80");
+	assert_int_equal(write_all(bed, SPOKEI_CODEC_ARGS), 0);
+	assert_in_range(spokei_buffer_len(&bed->out), head + 2, 1000);
+	assert_memory_equal(spokei_buffer_data(&bed->out) + spokei_buffer_len(&bed->out) - 2, "HZ",
+			    2);
+	return spokei_span(spokei_buffer_data(&bed->out) + head,
+			   spokei_buffer_len(&bed->out) - head - 2);
+}
+
+void all_are(struct bed *bed, const struct row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct spoke_span span = write_args(bed, rows[i].types, rows[i].value,
+						    rows[i].value_len);
+
+		is_bytes(span, rows[i].bytes, rows[i].len);
+	}
+}

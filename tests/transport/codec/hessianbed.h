@@ -50,4 +50,21 @@ void written_is(struct bed *bed, enum spokei_codec_part part, const void *bytes,
 /* Asserts that the values cannot be expressed, and removes them. */
 void is_refused(struct bed *bed);
 
+/* A text of declared types, the values, and the bytes of the arguments. */
+struct row {
+	const char *types;
+	const char *value;
+	size_t value_len;
+	const char *bytes;
+	size_t len;
+};
+
+#define ROW(types, value, bytes)                                                                   \
+	{                                                                                          \
+		types, value, sizeof(value) - 1, bytes, sizeof(bytes) - 1                          \
+	}
+
+/* Asserts that the arguments of each row are written as its bytes. */
+void all_are(struct bed *bed, const struct row *rows, size_t count);
+
 #endif

@@ -2,57 +2,6 @@
 /* Arguments as their declared types demand. */
 #include "tests/transport/codec/hessianbed.h"
 
-/* A declared type, a value, and the bytes of the argument. */
-struct row {
-	const char *types;
-	const char *value;
-	size_t value_len;
-	const char *bytes;
-	size_t len;
-};
-
-#define ROW(types, value, bytes)                                                                   \
-	{                                                                                          \
-		types, value, sizeof(value) - 1, bytes, sizeof(bytes) - 1                          \
-	}
-
-/* Appends a text of less than 256 bytes as a str. */
-static void add_text(struct bed *bed, const char *text)
-{
-	const unsigned char head[] = { 0xd9, (unsigned char)strlen(text) };
-
-	add_bytes(bed, head, sizeof(head));
-	add_bytes(bed, text, strlen(text));
-}
-
-/* Writes arguments, and returns their bytes without the types before and the attachments after. */
-static struct spoke_span write_args(struct bed *bed, const char *types, const char *args,
-				    size_t len)
-{
-	size_t head = strlen(types) + (strlen(types) < 32 ? 1 : 2);
-
-	bed->len = 0;
-	add_text(bed, types);
-	add_bytes(bed, args, len);
-	ADD(bed, "\x80");
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_ARGS), 0);
-	assert_in_range(spokei_buffer_len(&bed->out), head + 2, 1000);
-	assert_memory_equal(spokei_buffer_data(&bed->out) + spokei_buffer_len(&bed->out) - 2, "HZ",
-			    2);
-	return spokei_span(spokei_buffer_data(&bed->out) + head,
-			   spokei_buffer_len(&bed->out) - head - 2);
-}
-
-static void all_are(struct bed *bed, const struct row *rows, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		struct spoke_span span = write_args(bed, rows[i].types, rows[i].value,
-						    rows[i].value_len);
-
-		is_bytes(span, rows[i].bytes, rows[i].len);
-	}
-}
-
 static void number_has_declared_width(void **state)
 {
 	static const struct row rows[] = {
@@ -272,97 +221,6 @@ static void array_element_beyond_byte_is_unsupported(void **state)
 	}
 }
 
-static void collection_has_class_that_java_takes(void **state)
-{
-	static const struct row rows[] = {
-		ROW("Ljava/util/List;", "\x91\x01", "\x79\x91"),
-		ROW("Ljava/util/ArrayList;", "\x91\x01", "\x79\x91"),
-		ROW("Ljava/util/Collection;", "\x91\x01", "\x79\x91"),
-		ROW("Ljava/util/LinkedList;", "\x90", "\x70\x14java.util.LinkedList"),
-		ROW("Ljava/util/Set;", "\x91\x01", "\x71\x11java.util.HashSet\x91"),
-		ROW("Ljava/util/HashSet;", "\x90", "\x70\x11java.util.HashSet"),
-		ROW("Ljava/util/LinkedHashSet;", "\x90", "\x70\x17java.util.LinkedHashSet"),
-		ROW("Ljava/util/SortedSet;", "\x90", "\x70\x11java.util.TreeSet"),
-		ROW("Ljava/util/Queue;", "\x90", "\x70\x14java.util.LinkedList"),
-		ROW("Ljava/util/Map;", "\x81\x01\x02", "H\x91\x92Z"),
-		ROW("Ljava/util/HashMap;", "\x80", "HZ"),
-		ROW("Ljava/util/Map;",
-		    "\x81\xa5"
-		    "class\xa3"
-		    "a.B",
-		    "H\x05"
-		    "class\x03"
-		    "a.BZ"),
-		ROW("Ljava/util/SortedMap;", "\x80", "M\x11java.util.TreeMapZ"),
-		ROW("Ljava/util/LinkedHashMap;", "\x80", "M\x17java.util.LinkedHashMapZ"),
-		ROW("Ljava/util/concurrent/ConcurrentMap;", "\x80",
-		    "M\x30\x26java.util.concurrent.ConcurrentHashMapZ"),
-		ROW("Ljava/util/Set;", "\xc0", "N"),
-		ROW("Ljava/util/UUID;", "\xa1x", "\x01x"),
-	};
-
-	all_are(*state, rows, LENGTH(rows));
-}
-
-static void map_is_object_of_declared_class(void **state)
-{
-	static const struct row rows[] = {
-		ROW("Lit/Point;", "\x82\xa1x\x01\xa1y\x02",
-		    "C\x08it.Point\x92\x01x\x01y\x60\x91\x92"),
-		ROW("Lit/Point;Lit/Point;", "\x81\xa1x\x01\x81\xa1x\x02",
-		    "C\x08it.Point\x91\x01x\x60\x91\x60\x92"),
-		/* The same class, once declared and once named by the map. */
-		ROW("Lit/Point;Ljava/lang/Object;",
-		    "\x81\xa1x\x01\x82\xa1x\x02\xa5"
-		    "class\xa8it.Point",
-		    "C\x08it.Point\x91\x01x\x60\x91\x60\x92"),
-		/* The class of the map wins, even without a package. */
-		ROW("Lit/Point;",
-		    "\x82\xa1x\x01\xa5"
-		    "class\xa3"
-		    "A$1",
-		    "C\x03"
-		    "A$1\x91\x01x\x60\x91"),
-		ROW("Lit/Color;", "\xa3RED", "C\x08it.Color\x91\x04name\x60\x03RED"),
-		ROW("Lit/Color;Lit/Color;",
-		    "\xa1"
-		    "A\xa1"
-		    "B",
-		    "C\x08it.Color\x91\x04name\x60\x01"
-		    "A\x60\x01"
-		    "B"),
-		ROW("Lit/Point;", "\xc0", "N"),
-		ROW("Lit/Point;", "\x91\x01", "\x79\x91"),
-		/* A key that is no name of a field. */
-		ROW("Lit/Point;", "\x81\x01\x02", "H\x91\x92Z"),
-		/* Values inside are not steered. */
-		ROW("Lit/Point;", "\x81\xa1m\x81\xa1x\x01",
-		    "C\x08it.Point\x91\x01m\x60H\x01x\x91Z"),
-	};
-
-	all_are(*state, rows, LENGTH(rows));
-}
-
-static void value_that_was_read_keeps_its_form(void **state)
-{
-	static const struct row rows[] = {
-		ROW("[J", "\xc7\x07\x48\xa4[int\x91\x01", "\x71\x04[int\x91"),
-		ROW("Ljava/util/Set;",
-		    "\xc7\x05\x48\xa3"
-		    "a.L\x90",
-		    "\x70\x03"
-		    "a.L"),
-		ROW("La/B;",
-		    "\xde\x00\x02\xa1x\x01\xa5"
-		    "class\xa3"
-		    "a.C",
-		    "C\x03"
-		    "a.C\x91\x01x\x60\x91"),
-	};
-
-	all_are(*state, rows, LENGTH(rows));
-}
-
 static void each_argument_has_its_own_type(void **state)
 {
 	static const struct row rows[] = {
@@ -381,26 +239,6 @@ static void each_argument_has_its_own_type(void **state)
 	all_are(*state, rows, LENGTH(rows));
 }
 
-static void too_long_class_is_unsupported(void **state)
-{
-	static char class[1030];
-	struct bed *bed = *state;
-
-	memset(class, 'x', sizeof(class));
-	class[0] = 'L';
-	class[1026] = ';';
-	ADD(bed, "\xda\x04\x03");
-	add_bytes(bed, class, 1027);
-	ADD(bed, "\x81\xa1x\x01\x80");
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_ARGS), SPOKE_EUNSUPPORTED);
-	class[1025] = ';';
-	bed->len = 0;
-	ADD(bed, "\xda\x04\x02");
-	add_bytes(bed, class, 1026);
-	ADD(bed, "\x81\xa1x\x01\x80");
-	assert_int_equal(write_all(bed, SPOKEI_CODEC_ARGS), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -412,11 +250,7 @@ int main(void)
 		TEST(array_is_list_of_its_component),
 		TEST(byte_array_of_any_length_is_binary),
 		TEST(array_element_beyond_byte_is_unsupported),
-		TEST(collection_has_class_that_java_takes),
-		TEST(map_is_object_of_declared_class),
-		TEST(value_that_was_read_keeps_its_form),
 		TEST(each_argument_has_its_own_type),
-		TEST(too_long_class_is_unsupported),
 	};
 
 	return cmocka_run_group_tests_name("hessian2 steer", tests, NULL, NULL);

@@ -54,6 +54,13 @@ static bool begins(struct spoke_span name, const char *text)
 	return name.len > len && memcmp(name.data, text, len) == 0;
 }
 
+static bool ends(struct spoke_span name, const char *text)
+{
+	size_t len = strlen(text);
+
+	return name.len > len && memcmp((const char *)name.data + name.len - len, text, len) == 0;
+}
+
 /* Returns the letter of the primitive type that a class of java.lang wraps, or 0. */
 static char unwrapped(struct spoke_span name)
 {
@@ -158,9 +165,8 @@ static void write_date(struct spokei_hessian2_writer *writer)
 }
 
 /* Writes an object of java.sql, which holds a date. */
-static void write_sql(struct spokei_hessian2_writer *writer, const struct spoke_span *name)
+static void write_sql(struct spokei_hessian2_writer *writer, struct spokei_hessian2_name class)
 {
-	struct spokei_hessian2_name class = { name->data, name->len, 0, true };
 	unsigned type = spokei_hessian2_type(writer);
 
 	if ((type != SPOKE_VALUE_INT &&
@@ -177,12 +183,15 @@ static void write_sql(struct spokei_hessian2_writer *writer, const struct spoke_
 
 /* --- lists, maps and objects */
 
+/* A class that stands for one of Java's. */
+#define HANDLE(name) "com.alibaba.com.caucho.hessian.io." name "Handle"
+
 /* How a class of java.util is written: a row for each one that is not written by its own name. No
  * name: untyped. */
-static const struct collection {
+static const struct {
 	const char *declared;
 	const char *written;
-} collections[] = {
+} utils[] = {
 	{ "java/util/List", NULL },
 	{ "java/util/ArrayList", NULL },
 	{ "java/util/Collection", NULL },
@@ -200,24 +209,11 @@ static const struct collection {
 	{ "java/util/Queue", "java.util.LinkedList" },
 	{ "java/util/Deque", "java.util.LinkedList" },
 	{ "java/util/concurrent/ConcurrentMap", "java.util.concurrent.ConcurrentHashMap" },
+	{ "java/util/Locale", HANDLE("Locale") },
+	{ "java/util/Calendar", HANDLE("Calendar") },
+	{ "java/util/GregorianCalendar", HANDLE("Calendar") },
+	{ "java/util/BitSet", HANDLE("BitSet") },
 };
-
-/* Writes the next value, an array or map, as a collection of java.util. */
-static void write_collection(struct spokei_hessian2_writer *writer, struct spoke_span declared)
-{
-	struct spokei_hessian2_name name = { declared.data, declared.len, 0, true };
-	const struct spokei_hessian2_name *written = &name;
-
-	for (size_t i = 0; i < sizeof(collections) / sizeof(collections[0]); i++) {
-		if (is_name(declared, collections[i].declared)) {
-			name = spokei_hessian2_literal(
-				collections[i].written ? collections[i].written : "");
-			written = collections[i].written ? &name : NULL;
-			break;
-		}
-	}
-	spokei_hessian2_write_container(writer, writer->at, written);
-}
 
 /* Writes the next value, a map, as an object of the declared class. Returns false if it cannot be
  * one, because a key is not a text. */
@@ -233,38 +229,60 @@ static bool write_declared(struct spokei_hessian2_writer *writer,
 	return true;
 }
 
-/* Writes the next value as an instance of a class that is not of Java's own. */
-static void write_instance(struct spokei_hessian2_writer *writer, struct spoke_span declared)
+/* Writes the next value as an instance of a class. */
+static void write_instance(struct spokei_hessian2_writer *writer,
+			   const struct spokei_hessian2_name *class)
 {
-	struct spokei_hessian2_name class = { declared.data, declared.len, 0, true };
 	struct spokei_hessian2_object object;
 	unsigned type = spokei_hessian2_type(writer);
 
 	if (type == SPOKE_VALUE_STR)
-		spokei_hessian2_write_enum(writer, &class);
+		spokei_hessian2_write_enum(writer, class);
 	else if (spokei_hessian2_find_object(writer, true, &object))
 		spokei_hessian2_write_object(writer, &object);
-	else if (type != SPOKE_VALUE_MAP || !write_declared(writer, &class))
+	else if (type != SPOKE_VALUE_MAP || !write_declared(writer, class))
 		spokei_hessian2_write_value(writer);
+}
+
+/* Writes the next value, an array or map, as an instance of a class of java.util. Java decodes only
+ * its maps from a map. */
+static void write_util(struct spokei_hessian2_writer *writer, struct spoke_span declared)
+{
+	struct spokei_hessian2_name name = { declared.data, declared.len, 0, true };
+	const struct spokei_hessian2_name *written = &name;
+
+	for (size_t i = 0; i < sizeof(utils) / sizeof(utils[0]); i++) {
+		if (is_name(declared, utils[i].declared)) {
+			name = spokei_hessian2_literal(utils[i].written ? utils[i].written : "");
+			written = utils[i].written ? &name : NULL;
+			break;
+		}
+	}
+	if (spokei_hessian2_type(writer) == SPOKE_VALUE_ARRAY || written == NULL ||
+	    ends(declared, "Map") || ends(declared, "Properties") || ends(declared, "Hashtable"))
+		spokei_hessian2_write_container(writer, writer->at, written);
+	else
+		write_instance(writer, written);
 }
 
 static void write_class(struct spokei_hessian2_writer *writer, struct spoke_span name)
 {
+	struct spokei_hessian2_name class = { name.data, name.len, 0, true };
 	unsigned type = spokei_hessian2_type(writer);
 
 	if (!begins(name, "java/"))
-		write_instance(writer, name);
+		write_instance(writer, &class);
 	else if (is_name(name, "java/util/Date"))
 		write_date(writer);
 	else if (begins(name, "java/util/") &&
 		 (type == SPOKE_VALUE_ARRAY || type == SPOKE_VALUE_MAP))
-		write_collection(writer, name);
+		write_util(writer, name);
 	else if (is_name(name, "java/math/BigDecimal"))
 		spokei_hessian2_write_decimal(writer);
 	else if (is_name(name, "java/math/BigInteger"))
 		spokei_hessian2_write_big(writer);
 	else if (begins(name, "java/sql/"))
-		write_sql(writer, &name);
+		write_sql(writer, class);
 	else
 		spokei_hessian2_write_value(writer);
 }
