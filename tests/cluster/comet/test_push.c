@@ -266,38 +266,63 @@ static void limits_of_bytes_and_users_refuse_a_push(void **state)
 	assert_int_equal(push_to("a", &message, NULL), SPOKE_OK);
 }
 
-static void single_push_goes_before_a_broadcast(void **state)
+/* Opens a stream for each of the users u0, u1 and so on. */
+static void open_many(int *fds, int count)
 {
-	struct spoke_comet_options options = cometrig_begin();
-	enum {
-		COUNT = 600
-	};
-	static int fds[COUNT];
-	int quick;
-
-	(void)state;
-	options.connections_per_peer_max = 2 * COUNT;
-	options.accept_rate = 2 * COUNT;
-	cometrig_make(&options);
-	for (int i = 0; i < COUNT; i++) {
+	for (int i = 0; i < count; i++) {
 		char query[32];
 
 		(void)snprintf(query, sizeof(query), "user=u%d", i);
 		fds[i] = cometrig_events(query, NULL);
-	}
-	for (int i = 0; i < COUNT; i++)
 		(void)cometrig_read(fds[i], NULL);
-	quick = fds[COUNT - 1];
+	}
+}
+
+enum {
+	MANY = 600 /* connections, which a pass visits in several turns */
+};
+
+static int many[MANY];
+
+static int set_up_many(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+
+	(void)state;
+	options.connections_per_peer_max = 2 * MANY;
+	options.accept_rate = 2 * MANY;
+	cometrig_make(&options);
+	open_many(many, MANY);
+	return 0;
+}
+
+static void single_push_goes_before_a_broadcast(void **state)
+{
+	(void)state;
 	(void)cometrig_push(NULL, "all", "1");
 	(void)cometrig_push("u599", "own", "2");
 	/* One turn: a slice of 256 writes, the single push among them. */
 	assert_int_equal(spoke_engine_turn(cometrig.engine, false), SPOKE_OK);
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_WRITTEN), 257);
 	assert_true(cometrig.comet->pass_left > 0);
-	assert_string_equal(cometrig_stream(quick), "1 all 1\n2 own 2\n");
-	for (int i = 0; i < COUNT - 1; i++)
-		assert_string_equal(cometrig_stream(fds[i]), "1 all 1\n");
+	assert_string_equal(cometrig_stream(many[MANY - 1]), "1 all 1\n2 own 2\n");
+	for (int i = 0; i < MANY - 1; i++)
+		assert_string_equal(cometrig_stream(many[i]), "1 all 1\n");
 	assert_int_equal(cometrig.comet->pass_left, 0);
+}
+
+/* In each turn of the pass another message comes; the first connections have been visited. */
+static void broadcast_during_a_pass_reaches_all_at_its_end(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		(void)cometrig_push(NULL, "all", "x");
+		assert_int_equal(spoke_engine_turn(cometrig.engine, false), SPOKE_OK);
+	}
+	cometrig_run(MS);
+	for (int i = 0; i < MANY; i++)
+		assert_string_equal(cometrig_stream(many[i]), "1 all x\n2 all x\n3 all x\n");
+	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_WRITTEN), 3 * MANY);
 }
 
 static void broadcasts_share_a_pass(void **state)
@@ -309,13 +334,7 @@ static void broadcasts_share_a_pass(void **state)
 	uint64_t before;
 
 	(void)state;
-	for (int i = 0; i < COUNT; i++) {
-		char query[32];
-
-		(void)snprintf(query, sizeof(query), "user=u%d", i);
-		fds[i] = cometrig_events(query, NULL);
-		(void)cometrig_read(fds[i], NULL);
-	}
+	open_many(fds, COUNT);
 	before = cometrig.faulty.calls[SPOKEI_FAULTS_WRITE];
 	for (int i = 0; i < 5; i++)
 		(void)cometrig_push(NULL, "all", "x");
@@ -327,6 +346,7 @@ static void broadcasts_share_a_pass(void **state)
 
 #define TEST(function)                                                                             \
 	cmocka_unit_test_setup_teardown(function, cometrig_set_up, cometrig_tear_down)
+#define AT_MANY(function) cmocka_unit_test_setup_teardown(function, set_up_many, cometrig_tear_down)
 #define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
 
 int main(void)
@@ -345,7 +365,8 @@ int main(void)
 		TEST(bad_messages_are_refused),
 		TEST(events_of_the_gateway_itself_are_refused),
 		BARE(limits_of_bytes_and_users_refuse_a_push),
-		BARE(single_push_goes_before_a_broadcast),
+		AT_MANY(single_push_goes_before_a_broadcast),
+		AT_MANY(broadcast_during_a_pass_reaches_all_at_its_end),
 		TEST(broadcasts_share_a_pass),
 	};
 
