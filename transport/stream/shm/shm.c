@@ -245,8 +245,10 @@ static int shm_flush(struct spokei_stream *stream)
 	struct spokei_shm_link *link = stream->state;
 	unsigned char bells[BELLS];
 
-	if (SPOKEI_UNLIKELY(link->owes || link->wants == SPOKE_IO_WRITE))
+	if (SPOKEI_UNLIKELY(link->owes || link->wants == SPOKE_IO_WRITE)) {
+		wake_up(link); /* there is one bell only for each time that it falls asleep */
 		take_bells(link, bells, sizeof(bells));
+	}
 	return 0;
 }
 
