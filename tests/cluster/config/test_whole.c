@@ -374,18 +374,45 @@ static void nothing(struct spoke_work *work)
 	(void)work;
 }
 
-static void full_pool_does_not_prevent_a_reload(void **state)
+/* The pool takes no work until release_pool(). */
+static void fill_pool(void)
 {
 	static struct spoke_work other = { .run = nothing, .done = nothing };
 
-	(void)state;
-	change_all();
 	rig.process.pool_is_busy = true;
 	assert_int_equal(rig.process.env.loop->offload(rig.engine->loop, &other), 0);
+}
+
+static void full_pool_does_not_prevent_a_reload(void **state)
+{
+	(void)state;
+	change_all();
+	fill_pool();
 	send_signal();
 	pass();
 	assert_all_new();
 	release_pool();
+}
+
+static void pass_a_minute(void)
+{
+	spokei_world_run(&rig.world, rig.world.now_ns + 61000 * MS);
+}
+
+static void look_after_a_full_pool_finds_what_has_changed(void **state)
+{
+	(void)state;
+	pass_a_minute();
+	change_all();
+	fill_pool();
+	pass_a_minute();
+	assert_all_old();
+	release_pool();
+	pass_a_minute();
+	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 2);
+	assert_true(asks_for(NEW));
+	assert_true(shows(NEW));
+	assert_string_equal(spoke_admin_token(rig.page), NEW);
 }
 
 static void further_signals_meanwhile_reload_once_more(void **state)
@@ -406,14 +433,14 @@ static void look_of_each_minute_takes_what_is_right(void **state)
 {
 	(void)state;
 	change_all_but_key();
-	spokei_world_run(&rig.world, rig.world.now_ns + 61000 * MS);
+	pass_a_minute();
 	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 0);
 	assert_string_equal(spoke_admin_token(rig.page), NEW);
 	assert_true(asks_for(NEW));
 	assert_true(shows(NEW));
 	put("page", "short\n");
 	put("key", rig.second.key);
-	spokei_world_run(&rig.world, rig.world.now_ns + 61000 * MS);
+	pass_a_minute();
 	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 2);
 	assert_string_equal(spoke_admin_token(rig.page), NEW);
 	assert_true(has_event("page: the token stays as it was"));
@@ -456,14 +483,14 @@ static void report_of_changes_may_free_all(void **state)
 static void look_leaves_tokens_to_a_reload_meanwhile(void **state)
 {
 	(void)state;
-	spokei_world_run(&rig.world, rig.world.now_ns + 61000 * MS);
+	pass_a_minute();
 	change_all_but_key();
 	rig.config->busy = true;
-	spokei_world_run(&rig.world, rig.world.now_ns + 61000 * MS);
+	pass_a_minute();
 	assert_all_old();
 	rig.config->busy = false;
 	assert_int_equal(spoke_config_reload(rig.config, NULL, NULL), SPOKE_EINVAL);
-	spokei_world_run(&rig.world, rig.world.now_ns + 61000 * MS);
+	pass_a_minute();
 	assert_true(asks_for(NEW));
 	assert_true(shows(NEW));
 	assert_string_equal(spoke_admin_token(rig.page), NEW);
@@ -521,6 +548,7 @@ int main(void)
 		TEST(reload_without_memory_changes_all_or_nothing),
 		TEST(files_are_read_by_the_pool_and_once),
 		TEST(full_pool_does_not_prevent_a_reload),
+		TEST(look_after_a_full_pool_finds_what_has_changed),
 		TEST(further_signals_meanwhile_reload_once_more),
 		TEST(look_of_each_minute_takes_what_is_right),
 		TEST(look_leaves_tokens_to_a_reload_meanwhile),

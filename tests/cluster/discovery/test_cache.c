@@ -2,6 +2,8 @@
 /* The cache file of the last provider list. */
 #include "tests/cluster/discovery/keeperrig.h"
 
+#include "core/engine/engine.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +83,31 @@ static void failed_cache_write_is_only_logged(void **state)
 	fakereg_add("demo.Other", "dubbo://h"); /* delivers the same list again */
 	keeperrig_pass(SECOND);
 	assert_string_equal(keeperrig.file, HEAD PLACE "\n" OTHER "\n");
+}
+
+static void nothing(struct spoke_work *work)
+{
+	(void)work;
+}
+
+static void list_is_written_once_the_pool_has_room(void **state)
+{
+	static struct spoke_work other = { .run = nothing, .done = nothing };
+	struct spoke_engine *engine = keeperrig.engine;
+
+	(void)state;
+	fakereg_add(ECHO, PLACE);
+	keeperrig_keep(&cached);
+	keeperrig_subscribe();
+	engine->env->loop->pool_limit(engine->loop, 1, 1);
+	keeperrig.process.pool_is_busy = true;
+	assert_int_equal(engine->env->loop->offload(engine->loop, &other), 0);
+	keeperrig_pass(2 * SECOND);
+	assert_int_equal(keeperrig.writes, 0);
+	keeperrig.process.pool_is_busy = false;
+	keeperrig_pass(SECOND);
+	assert_int_equal(keeperrig.writes, 1);
+	assert_string_equal(keeperrig.file, HEAD PLACE "\n");
 }
 
 static void cached_list_is_used_while_registry_is_silent(void **state)
@@ -201,6 +228,7 @@ int main(void)
 		KEPT(cache_is_written_at_most_every_500_ms),
 		KEPT(pending_list_is_written_at_the_end),
 		KEPT(failed_cache_write_is_only_logged),
+		KEPT(list_is_written_once_the_pool_has_room),
 		KEPT(cached_list_is_used_while_registry_is_silent),
 		KEPT(empty_list_does_not_overwrite_cache),
 		KEPT(damaged_lines_of_cache_are_skipped),
