@@ -234,6 +234,47 @@ static void changed_token_file_counts_within_a_minute_without_a_reload(void **st
 	assert_int_equal(proofrig_call(0, "demo.B", OTHER), 0);
 }
 
+/* Asserts that the service is published once, with this token. */
+static void assert_published(const char *service, const char *token)
+{
+	const char *line = strstr(spokei_vfiles_get(proofrig.world.files, "/run/providers"),
+				  service);
+	char text[512];
+	char want[64];
+
+	assert_non_null(line);
+	assert_null(strstr(line + 1, service));
+	(void)snprintf(text, sizeof(text), "%.*s&", (int)strcspn(line, "\n"), line);
+	(void)snprintf(want, sizeof(want), "&token=%s&", token);
+	assert_non_null(strstr(text, want));
+}
+
+/* By a reload, and by the look of each minute. */
+static void each_changed_token_is_published_again(void **state)
+{
+	static const char *const files[] = { "a", "own" };
+	static const char *const services[] = { "/demo.A?", "/demo.B?" };
+	char tokens[2][32] = { SECRET, OTHER };
+
+	(void)state;
+	spokei_vfiles_put(proofrig.world.files, "a", SECRET "\n");
+	spokei_vfiles_put(proofrig.world.files, "own", OTHER "\n");
+	proofrig_configure("[registry]\nurl = file:///run/providers\n[provider]\ntoken.file = own\n"
+			   "[service.demo.A]\ntoken.file = a\n");
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned which = i / 2;
+
+		spokei_world_run(&proofrig.world, proofrig.world.now_ns + MINUTE + 1000 * MS);
+		(void)snprintf(tokens[which], sizeof(tokens[which]), "token-number-%u", i);
+		spokei_vfiles_put(proofrig.world.files, files[which], tokens[which]);
+		if (i % 2)
+			assert_int_equal(proofrig_reconfigure(NULL), 0);
+		spokei_world_run(&proofrig.world, proofrig.world.now_ns + MINUTE + 1000 * MS);
+		for (unsigned j = 0; j < 2; j++)
+			assert_published(services[j], tokens[j]);
+	}
+}
+
 static void withdrawn_token_is_no_caller_of_a_list_any_more(void **state)
 {
 	static const char lists[] = "allow.callers = token\n[service.demo.B]\ntoken = false\n";
@@ -374,6 +415,7 @@ int main(void)
 		TEST(unserved_names_are_told_to_the_proven_only),
 		TEST(connection_proven_by_a_withdrawn_token_is_drained),
 		TEST(changed_token_file_counts_within_a_minute_without_a_reload),
+		TEST(each_changed_token_is_published_again),
 		TEST(withdrawn_token_is_no_caller_of_a_list_any_more),
 		TEST(provider_that_asks_for_nothing_any_more_drains_nothing),
 		TEST(connection_of_messagepack_rpc_shows_its_token_once),
