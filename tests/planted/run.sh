@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Plants the bugs of tests/planted one after another in a copy of the tree, and checks that a unit test
-# notices each. They concern security: who may connect and call, and what TLS promises.
+# notices each. Many concern security: who may connect and call, and what TLS promises.
 #
 #   sh tests/planted/run.sh                  all of them
 #   sh tests/planted/run.sh <name>...        these
