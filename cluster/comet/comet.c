@@ -257,7 +257,7 @@ static void init(struct spoke_comet *comet)
 
 	comet->born_ns = engine->begin_ns;
 	env->dice(env->ctx, &comet->epoch, sizeof(comet->epoch));
-	env->dice(env->ctx, &comet->seed, sizeof(comet->seed));
+	env->dice(env->ctx, comet->hash_key, sizeof(comet->hash_key));
 	comet->dirty_end = &comet->dirty;
 	comet->all.floor = &comet->all_floor;
 	comet->dead.run = dead_due;

@@ -5,6 +5,7 @@
  */
 #include "cluster/comet/parts.h"
 #include "core/base/address.h"
+#include "core/base/siphash.h"
 #include "core/text/percent.h"
 #include "core/text/utf8.h"
 #include "transport/http/guard.h"
@@ -291,7 +292,7 @@ static bool has_opened_few(struct spoke_comet *comet, struct spoke_span host)
 		comet->second = second;
 		memset(comet->opened, 0, sizeof(comet->opened));
 	}
-	opened = &comet->opened[spokei_comet_hash(comet, host.data, host.len) &
+	opened = &comet->opened[spokei_siphash(comet->hash_key, host.data, host.len) &
 				(SPOKEI_COMET_ADDRESSES - 1)];
 	if (*opened < UINT16_MAX)
 		++*opened;

@@ -231,7 +231,7 @@ struct spoke_comet {
 
 	struct spokei_comet_user **buckets;
 	uint32_t bucket_count;
-	uint64_t seed;
+	uint64_t hash_key[2]; /* of the table of users, and of `opened` */
 	struct spokei_comet_user *nobody;
 	struct spokei_comet_user *dirty; /* users whose connections or messages have changed */
 	struct spokei_comet_user **dirty_end;
@@ -378,9 +378,6 @@ void spokei_comet_ring_age(struct spoke_comet *comet, struct spokei_comet_ring *
 void spokei_comet_ring_clear(struct spoke_comet *comet, struct spokei_comet_ring *ring);
 
 /* --- users.c */
-
-/* Returns a hash of bytes, started from the gateway's seed. */
-uint32_t spokei_comet_hash(const struct spoke_comet *comet, const void *id, size_t len);
 
 /* Is it the id of a user? */
 bool spokei_comet_is_user(struct spoke_span id);

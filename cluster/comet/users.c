@@ -4,6 +4,7 @@
  * their memory would else be the table's; and the lists of those that are absent.
  */
 #include "cluster/comet/parts.h"
+#include "core/base/siphash.h"
 #include "core/text/utf8.h"
 
 #define BUCKETS_FIRST 64u
@@ -30,23 +31,11 @@ bool spokei_comet_is_user(struct spoke_span id)
 
 /* --- the table */
 
-/* FNV-1a, started from the seed and mixed at the end, as in core/memory/map. */
-uint32_t spokei_comet_hash(const struct spoke_comet *comet, const void *id, size_t len)
-{
-	const unsigned char *bytes = id;
-	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ comet->seed;
-
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-	hash ^= hash >> 32;
-	hash *= UINT64_C(0xd6e8feb86659fd93);
-	return (uint32_t)(hash ^ hash >> 32);
-}
-
 static struct spokei_comet_user **bucket_of(const struct spoke_comet *comet, const void *id,
 					    size_t len)
 {
-	return &comet->buckets[spokei_comet_hash(comet, id, len) & (comet->bucket_count - 1)];
+	return &comet->buckets[spokei_siphash(comet->hash_key, id, len) &
+			       (comet->bucket_count - 1)];
 }
 
 struct spokei_comet_user *spokei_comet_find(const struct spoke_comet *comet, struct spoke_span id)

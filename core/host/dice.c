@@ -2,7 +2,8 @@
 /*
  * Random bytes: each thread has a store that getrandom() fills when it is used up, and that a fork
  * empties. If the system refuses (an old kernel, a sandbox), a small generator seeded by the clock
- * takes over: spoke uses random numbers to spread load and retries, never for a secret.
+ * takes over. Peers may guess its numbers, and with them the keys of hash tables, nonces and
+ * tokens.
  */
 #define _GNU_SOURCE
 #include "core/host/dice.h"

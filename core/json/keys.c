@@ -6,6 +6,8 @@
  */
 #include "core/json/keys.h"
 
+#include "core/base/siphash.h"
+#include "core/memory/buffer.h"
 #include "core/value/shape.h"
 #include "timer/base.h"
 
@@ -114,30 +116,25 @@ static bool repeat(const struct spoke_builder *builder, char *places, size_t cou
 	return count_ascending(builder, places, count) < count;
 }
 
-/* Returns the part to which a key belongs. The address of the bytes is a seed that a sender does
- * not know; the verdict is the same for any seed. */
-static uint32_t part_of(const struct spoke_builder *builder, uint32_t place)
+/* Returns the part to which a key belongs. */
+static uint32_t part_of(const struct spoke_builder *builder, const uint64_t hash_key[2],
+			uint32_t place)
 {
 	const unsigned char *key = builder->bytes + place;
 	size_t len = len_of(key, builder->bytes + builder->len);
-	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uintptr_t)builder->bytes;
 
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ key[i]) * UINT64_C(0x100000001b3);
-	hash ^= hash >> 32;
-	hash *= UINT64_C(0xd6e8feb86659fd93);
-	return (uint32_t)(hash >> (64 - PART_BITS));
+	return (uint32_t)(spokei_siphash(hash_key, key, len) >> (64 - PART_BITS));
 }
 
 /* Moves the keys of each part together, and writes the ends of the parts. */
-static void part(const struct spoke_builder *builder, char *places, uint32_t count,
-		 uint32_t ends[PARTS])
+static void part(const struct spoke_builder *builder, const uint64_t hash_key[2], char *places,
+		 uint32_t count, uint32_t ends[PARTS])
 {
 	uint32_t next[PARTS] = { 0 };
 	uint32_t sum = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		next[part_of(builder, place_of(places, i))]++;
+		next[part_of(builder, hash_key, place_of(places, i))]++;
 	for (uint32_t i = 0; i < PARTS; i++) {
 		ends[i] = sum + next[i];
 		next[i] = sum;
@@ -146,7 +143,7 @@ static void part(const struct spoke_builder *builder, char *places, uint32_t cou
 	for (uint32_t i = 0; i < PARTS; i++) {
 		while (next[i] < ends[i]) {
 			uint32_t place = place_of(places, next[i]);
-			uint32_t home = part_of(builder, place);
+			uint32_t home = part_of(builder, hash_key, place);
 
 			set_place(places, next[i], place_of(places, next[home]));
 			set_place(places, next[home]++, place);
@@ -154,13 +151,16 @@ static void part(const struct spoke_builder *builder, char *places, uint32_t cou
 	}
 }
 
-static SPOKEI_NOINLINE bool repeat_in_parts(const struct spoke_builder *builder, char *places,
+static SPOKEI_NOINLINE bool repeat_in_parts(const struct spoke_builder *builder,
+					    const struct spoke_env *env, char *places,
 					    uint32_t count)
 {
 	uint32_t ends[PARTS];
+	uint64_t hash_key[2];
 	uint32_t at = 0;
 
-	part(builder, places, count, ends);
+	env->dice(env->ctx, hash_key, sizeof(hash_key));
+	part(builder, hash_key, places, count, ends);
 	for (uint32_t i = 0; i < PARTS; i++) {
 		if (repeat(builder, places + (size_t)at * sizeof(uint32_t), ends[i] - at))
 			return true;
@@ -171,10 +171,13 @@ static SPOKEI_NOINLINE bool repeat_in_parts(const struct spoke_builder *builder,
 
 bool spokei_json_keys_repeat(struct spokei_json_keys *keys, const struct spoke_builder *builder)
 {
+	const struct spoke_env *env = builder->buffer ? builder->buffer->env : builder->env;
+
 	if (keys->count <= SPOKEI_JSON_KEYS_FEW + 1 ||
 	    count_ascending(builder, keys->places, keys->count) == keys->count)
 		return false;
-	if (keys->count < PARTED_MIN)
+	/* A builder in memory of its caller has no random numbers for the key of the hash. */
+	if (keys->count < PARTED_MIN || env == NULL)
 		return repeat(builder, keys->places, keys->count);
-	return repeat_in_parts(builder, keys->places, keys->count);
+	return repeat_in_parts(builder, env, keys->places, keys->count);
 }

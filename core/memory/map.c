@@ -9,6 +9,7 @@
  */
 #include "core/memory/map.h"
 #include "core/base/env.h"
+#include "core/base/siphash.h"
 
 #include <string.h>
 
@@ -20,22 +21,10 @@
 #define MOVE_AT_A_TIME 4u
 #define FREE_AT_A_TIME 4096u
 
-/* FNV-1a, started from the seed and mixed at the end, because only the low bits are used. */
-static uint64_t hash_bytes(uint64_t seed, const unsigned char *bytes, size_t len)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed;
-
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-	hash ^= hash >> 32;
-	hash *= UINT64_C(0xd6e8feb86659fd93);
-	return hash ^ hash >> 32;
-}
-
 void spokei_map_init(struct spokei_map *map, const struct spoke_env *env)
 {
 	*map = (struct spokei_map){ .env = env };
-	env->dice(env->ctx, &map->seed, sizeof(map->seed));
+	env->dice(env->ctx, map->key, sizeof(map->key));
 }
 
 void spokei_map_fini(struct spokei_map *map)
@@ -198,7 +187,7 @@ static bool grow(struct spokei_map *map)
 
 int spokei_map_add(struct spokei_map *map, const void *key, size_t len, void *value)
 {
-	uint64_t hash = hash_bytes(map->seed, key, len);
+	uint64_t hash = spokei_siphash(map->key, key, len);
 	struct spokei_map_entry *entry;
 
 	SPOKE_ASSERT(key != NULL && value != NULL);
@@ -231,7 +220,7 @@ void *spokei_map_get(const struct spokei_map *map, const void *key, size_t len)
 
 	if (map->count == 0)
 		return NULL;
-	hash = hash_bytes(map->seed, key, len);
+	hash = spokei_siphash(map->key, key, len);
 	value = find_place(map->entries, map->room, key, len, hash)->value;
 	return SPOKEI_LIKELY(value || !map->old) ? value : get_old(map, key, len, hash);
 }
@@ -257,7 +246,7 @@ void *spokei_map_remove(struct spokei_map *map, const void *key, size_t len)
 
 	if (map->count == 0)
 		return NULL;
-	hash = hash_bytes(map->seed, key, len);
+	hash = spokei_siphash(map->key, key, len);
 	entry = find_place(map->entries, map->room, key, len, hash);
 	if (SPOKEI_UNLIKELY(entry->key == NULL))
 		return remove_old(map, key, len, hash);

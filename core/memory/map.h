@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hash map from byte strings to pointers. The map borrows a key until its entry is removed; the
- * key usually belongs to the value. A random seed prevents peers from choosing names that collide.
- * Owned by one object, on its thread.
+ * key usually belongs to the value. The hash has a random key, so that peers cannot choose names
+ * that collide. Owned by one object, on its thread.
  */
 #ifndef SPOKEI_CORE_MEMORY_MAP_H
 #define SPOKEI_CORE_MEMORY_MAP_H
@@ -23,10 +23,10 @@ struct spokei_map_entry {
 struct spokei_map {
 	const struct spoke_env *env; /* borrowed for the map's life */
 	struct spokei_map_entry *entries;
-	size_t room;  /* length of `entries`: 0 or a power of two */
-	size_t count; /* entries in use, also those of `old` */
-	size_t limit; /* an addition to so many entries has to look further */
-	uint64_t seed;
+	size_t room;     /* length of `entries`: 0 or a power of two */
+	size_t count;    /* entries in use, also those of `old` */
+	size_t limit;    /* an addition to so many entries has to look further */
+	uint64_t key[2]; /* of the hash */
 	/* A table of twice the room that will replace `entries`, while it is being cleared. */
 	struct spokei_map_entry *later;
 	size_t cleared; /* its first entries are */

@@ -26,11 +26,13 @@ static void make_keys(void)
 		(void)snprintf(keys[i], sizeof(keys[i]), "service-%d", i);
 }
 
-/* Returns the same seed each time. */
+static unsigned char dice_byte = 0x5a;
+
+/* Returns the same numbers each time. */
 static void same_dice(void *ctx, void *bytes, size_t len)
 {
 	(void)ctx;
-	memset(bytes, 0x5a, len);
+	memset(bytes, dice_byte, len);
 }
 
 static void make_map(struct memory *memory, struct spokei_map *map)
@@ -207,6 +209,89 @@ static void map_that_grows_in_steps_keeps_every_entry(void **state)
 	free(numbers);
 }
 
+static uint64_t fnv(const char *text, size_t len)
+{
+	/* Seeded by same_dice(). */
+	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ UINT64_C(0x0101010101010101) * dice_byte;
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* Returns the length of the longest run of entries in use: the longest search for a key. */
+static size_t longest_run(const struct spokei_map *map)
+{
+	size_t longest = 0;
+	size_t run = 0;
+
+	for (size_t i = 0; i < map->room; i++) {
+		run = map->entries[i].key ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	return longest;
+}
+
+/* Each block takes FNV-1a from any state with the same low byte to one next state, which has that
+ * low byte too. So 2^13 names of 13 blocks have one hash, whatever the seed's other bytes are. */
+static void map_spreads_names_that_collide_in_fnv(void **state)
+{
+	static const char blocks[2][14] = { "f45i4I92Ioonw", "e$9_6A90Ix6Qw" };
+	enum {
+		BLOCKS = 13,
+		NAMES = 1 << BLOCKS,
+		LEN = BLOCKS * 13
+	};
+	char(*names)[LEN] = calloc(NAMES, LEN);
+	struct memory memory;
+	struct spokei_map map;
+
+	(void)state;
+	assert_non_null(names);
+	make_map(&memory, &map);
+	for (unsigned i = 0; i < NAMES; i++) {
+		for (unsigned block = 0; block < BLOCKS; block++)
+			memcpy(names[i] + (size_t)13 * block, blocks[i >> block & 1], 13);
+		assert_int_equal(fnv(names[i], LEN), fnv(names[0], LEN));
+		assert_int_equal(spokei_map_add(&map, names[i], LEN, names[i]), SPOKE_OK);
+	}
+	assert_in_range(longest_run(&map), 1, NAMES / 16);
+	spokei_map_fini(&map);
+	free(names);
+}
+
+/* Writes the first entries in their order in the table. */
+static void list_values(unsigned char dice, void *ret_values[MANY])
+{
+	struct memory memory;
+	struct spokei_map map;
+	size_t place = 0;
+
+	dice_byte = dice;
+	make_map(&memory, &map);
+	dice_byte = 0x5a;
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(add(&map, i), SPOKE_OK);
+	for (int i = 0; i < MANY; i++)
+		ret_values[i] = spokei_map_each(&map, &place);
+	spokei_map_fini(&map);
+}
+
+static void maps_with_other_random_numbers_have_other_orders(void **state)
+{
+	void *one[MANY];
+	void *same[MANY];
+	void *other[MANY];
+
+	(void)state;
+	make_keys();
+	list_values(1, one);
+	list_values(1, same);
+	list_values(2, other);
+	assert_memory_equal(one, same, sizeof(one));
+	assert_memory_not_equal(one, other, sizeof(one));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +300,8 @@ int main(void)
 		cmocka_unit_test(map_each_visits_each_value_once),
 		cmocka_unit_test(map_stays_intact_after_enomem),
 		cmocka_unit_test(map_that_grows_in_steps_keeps_every_entry),
+		cmocka_unit_test(map_spreads_names_that_collide_in_fnv),
+		cmocka_unit_test(maps_with_other_random_numbers_have_other_orders),
 	};
 
 	return cmocka_run_group_tests_name("map", tests, NULL, NULL);
