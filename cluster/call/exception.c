@@ -34,6 +34,7 @@ static struct spoke_span text_in(struct spoke_value fields, const char *name, co
 static bool read_thrown(const struct spoke_result *result, struct spoke_exception *ret)
 {
 	struct spoke_span class_name;
+	struct spoke_value field;
 
 	if (result->error != SPOKE_EREMOTE)
 		return false;
@@ -47,7 +48,8 @@ static bool read_thrown(const struct spoke_result *result, struct spoke_exceptio
 	class_name = text_in(ret->fields, "exceptionClass", NULL);
 	if (class_name.len > 0) {
 		ret->class_name = class_name;
-		ret->message = text_in(ret->fields, "exceptionMessage", "message");
+		if (spoke_value_get(ret->fields, "exceptionMessage", &field) == 0)
+			ret->message = text_in(ret->fields, "exceptionMessage", NULL);
 	}
 	return true;
 }

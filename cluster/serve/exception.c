@@ -9,11 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static struct spoke_span text_of(const char *text)
-{
-	return spokei_span(text ? text : "", text ? strlen(text) : 0);
-}
-
 static void fail(struct spoke_request *request, struct spokei_message *message)
 {
 	message->kind = SPOKEI_REPLY;
@@ -57,9 +52,9 @@ void spoke_reply_exception(struct spoke_request *request, const char *class_name
 			   const char *text, struct spoke_value fields)
 {
 	struct spokei_message message = {
-		.error_class = text_of(class_name),
+		.error_class = spokei_span(class_name, class_name ? strlen(class_name) : 0),
 		.error_code = code,
-		.error_text = text_of(text),
+		.error_text = spokei_span(text, text ? strlen(text) : 0),
 		.value = fields,
 	};
 	/* A map of fields has the form of a map of attachments. */

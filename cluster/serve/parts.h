@@ -76,6 +76,11 @@ void spokei_request_answered_again(struct spoke_request *request);
 /* Reports that. On the loop's thread. */
 void spokei_request_tell_again(struct spoke_request *request);
 
+/* An answer with an error is sent. Reports, once for each method, that its exception has a class
+ * that Java's consumers may not know. On the loop's thread. */
+void spokei_request_tell_class(const struct spoke_request *request,
+			       const struct spokei_message *answer);
+
 /* Returns the answer to a request that a filter refuses; it points into the verdict. */
 struct spokei_message spokei_request_refusal(const struct spoke_request *request,
 					     const struct spoke_filter_verdict *verdict);

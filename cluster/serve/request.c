@@ -27,14 +27,18 @@ static const struct spokei_filters no_filters;
 
 /* --- the end */
 
-static void count_answer(struct spoke_request *request, int error)
+static void count_answer(struct spoke_request *request, const struct spokei_message *answer)
 {
+	const enum spoke_stat ended = answer->error ? SPOKE_STAT_REQUESTS_ERROR
+						    : SPOKE_STAT_REQUESTS_OK;
+
 	if (atomic_load_explicit(&request->gone, memory_order_relaxed))
 		return; /* counted as abandoned */
-	if (error == SPOKE_ETOOLARGE)
+	if (answer->error == SPOKE_ETOOLARGE)
 		spokei_count(request->engine, SPOKE_STAT_REPLIES_TOO_LARGE);
-	spokei_figures_count(request->figures,
-			     error ? SPOKE_STAT_REQUESTS_ERROR : SPOKE_STAT_REQUESTS_OK);
+	else if (answer->error)
+		spokei_request_tell_class(request, answer);
+	spokei_figures_count(request->figures, ended);
 }
 
 /* Notes the time until the answer, by the turns that it took. */
@@ -51,7 +55,7 @@ static void note_took(const struct spoke_request *request, int error)
 /* Answers a request whose handler has returned. On the loop's thread. */
 static void answer_later(struct spoke_request *request, struct spokei_message *message)
 {
-	count_answer(request, message->error);
+	count_answer(request, message);
 	note_took(request, message->error);
 	spokei_conn_answer(&request->serving, message);
 	if (SPOKEI_UNLIKELY(request->watched))
@@ -87,7 +91,7 @@ static void finish_request(struct spoke_request *request, struct spokei_message 
 		request->post.run = answer_arrived;
 		spoke_engine_post(request->engine, &request->post);
 	} else if (request->conn) {
-		count_answer(request, message->error);
+		count_answer(request, message);
 		spokei_conn_reply(request->conn, request->message, message);
 		if (SPOKEI_UNLIKELY(request->watched))
 			spokei_gate_leave(request, message);
@@ -255,6 +259,7 @@ static void refuse(struct spoke_request *request, const struct spoke_filter_verd
 
 	request->answered = true;
 	spokei_figures_count(request->figures, SPOKE_STAT_REQUESTS_REFUSED);
+	spokei_request_tell_class(request, &answer);
 	spokei_conn_reply(conn, request->message, &answer);
 	if (request->watched)
 		spokei_gate_leave(request, &answer);

@@ -42,6 +42,7 @@ struct spokei_figures {
 	 * timed, and for how many that one counts. */
 	uint32_t until_timed;
 	uint32_t timed_for;
+	bool class_told;  /* an event has named a class of exceptions that callers may lack */
 	uint64_t slow_ns; /* from this time on a call is slow; UINT64_MAX: none is */
 	uint64_t counters[SPOKEI_FIGURES_COUNTERS];
 	struct spoke_histogram took; /* of calls that were answered; of requests in the handler */

@@ -42,8 +42,9 @@ struct spokei_copy *spokei_copy_new(const struct spoke_env *env,
 		return NULL;
 	at = copy->bytes;
 	for (size_t i = 0; i < SPANS; i++) {
-		if (spans[i]->len)
-			memcpy(at, spans[i]->data, spans[i]->len);
+		if (spans[i]->data == NULL)
+			continue;
+		memcpy(at, spans[i]->data, spans[i]->len);
 		spans[i]->data = at;
 		at += spans[i]->len;
 	}

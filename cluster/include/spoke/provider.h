@@ -368,13 +368,16 @@ SPOKE_API void spoke_reply_unread(struct spoke_request *request, const struct sp
 
 /*
  * Like spoke_reply_error(), with an exception of a class that the caller knows, e.g.
- * "it.BizException"; NULL: as above. `text` becomes its message; `code` other than 0 its field
- * `code`. `fields` are further fields, a map whose keys are str; { 0 }: none. Fields that cannot be
- * sent are replaced with an error. All is copied.
+ * "it.BizException"; NULL: as above. `text` becomes its message, NULL null; `code` other than 0 its
+ * field `code`. `fields` are further fields, a map whose keys are str; { 0 }: none. Fields that
+ * cannot be sent are replaced with an error. All is copied.
  *
  * Exceptions of java and javax have no field `code`, so other Dubbo consumers find the code at the
- * end of the message. Callers of $invoke receive a GenericException that names the class.
- * MessagePack-RPC has only the text.
+ * end of the message. A Java consumer reads other classes only if the interface there declares
+ * them, or its serialize.allowlist names them; else it gets an RpcException, and calls again unless
+ * it has retries=0. An event tells so once for each method, unless the class is of java.lang.
+ * Callers of $invoke receive a GenericException that names the class. MessagePack-RPC has only the
+ * text.
  */
 SPOKE_API void spoke_reply_exception(struct spoke_request *request, const char *class_name,
 				     int32_t code, const char *text, struct spoke_value fields);

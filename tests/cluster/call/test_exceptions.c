@@ -106,6 +106,17 @@ static void generic_exception_shows_exception_inside(void **state)
 		    "the handler returned an error: it.BizException: \"no\"; written after ");
 }
 
+static void null_in_generic_exception_is_no_message(void **state)
+{
+	(void)state;
+	call("throwBusiness");
+	answer(SPAN("\x00\xd9-org.apache.dubbo.rpc.service.GenericException\x83\xa7message\xafit."
+		    "BizException\xae"
+		    "exceptionClass\xafit.BizException\xb0"
+		    "exceptionMessage\xc0"));
+	assert_string_equal(javarig.exception, "it.BizException");
+}
+
 static void exception_without_message_has_class_only(void **state)
 {
 	(void)state;
@@ -247,6 +258,7 @@ int main(void)
 		TEST(result_shows_class_and_code),
 		TEST(error_of_spoke_is_shown_without_class),
 		TEST(generic_exception_shows_exception_inside),
+		TEST(null_in_generic_exception_is_no_message),
 		TEST(exception_without_message_has_class_only),
 		cmocka_unit_test(strange_fields_are_no_exception_of_their_own),
 		cmocka_unit_test(frame_with_strange_fields_is_unknown),

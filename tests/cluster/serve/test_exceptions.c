@@ -58,12 +58,20 @@ static void throw_bad_fields(struct spoke_request *request, void *arg)
 			      (struct spoke_value){ fields, sizeof(fields) - 1 });
 }
 
+static void throw_null(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	spoke_reply_exception(request, "it.BizException", 0, NULL, (struct spoke_value){ NULL, 0 });
+}
+
 static const struct spoke_handler handlers[] = {
 	{ .method = "fail", .handle = fail_now },
 	{ .method = "hold", .handle = hold },
 	{ .method = "keep", .handle = keep },
 	{ .method = "biz", .handle = throw_biz },
 	{ .method = "bad", .handle = throw_bad_fields },
+	{ .method = "null", .handle = throw_null },
+	{ .method = "pool", .handle = throw_null, .flags = SPOKE_HANDLER_POOL },
 };
 
 static void ask(const char *request, size_t len)
@@ -146,6 +154,57 @@ static void handler_names_class_and_fields(void **state)
 				 "code\x2a\xa5order\x07"));
 }
 
+static void null_message_stays_null(void **state)
+{
+	(void)state;
+	javarig_provide(handlers, LENGTH(handlers));
+	ASK("\xa4null", JAVA);
+	javarig_expect_body(SPAN("\x00\xafit.BizException\x81\xa7message\xc0"));
+	ASK("\xa4pool", JAVA);
+	javarig_expect_body(SPAN("\x00\xafit.BizException\x81\xa7message\xc0"));
+}
+
+/* Counts the events that name a class, and copies the last one. */
+static unsigned count_told(struct spoke_event *last)
+{
+	struct spoke_event event = { 0 };
+	unsigned count = 0;
+
+	while (spoke_event_get(javarig.engine, event.number + 1, &event) == 0) {
+		if (strstr(event.text, " throws ") == NULL)
+			continue;
+		*last = event;
+		count++;
+	}
+	return count;
+}
+
+static void class_of_its_own_is_told_once_for_each_method(void **state)
+{
+	struct spoke_event last;
+
+	(void)state;
+	javarig_provide(handlers, LENGTH(handlers));
+	ASK("\xa3"
+	    "biz",
+	    SPOKE);
+	ASK("\xa4"
+	    "fail",
+	    JAVA);
+	assert_int_equal(count_told(&last), 0);
+	for (unsigned round = 0; round < 2; round++) {
+		ASK("\xa3"
+		    "biz",
+		    JAVA);
+		assert_int_equal(count_told(&last), 1 + round);
+		ASK("\xa4pool", JAVA);
+		assert_int_equal(count_told(&last), 2);
+	}
+	assert_string_equal(last.text, "\"it.Api\" pool throws it.BizException: unless Java's "
+				       "interface or serialize.allowlist names it, callers see "
+				       "RpcException and retry (set retries=0)");
+}
+
 static void bad_fields_are_replaced_with_an_error(void **state)
 {
 	(void)state;
@@ -165,6 +224,8 @@ int main(void)
 		TEST(late_error_has_form_of_its_caller),
 		TEST(late_error_has_form_of_its_caller_after_filter),
 		TEST(handler_names_class_and_fields),
+		TEST(null_message_stays_null),
+		TEST(class_of_its_own_is_told_once_for_each_method),
 		TEST(bad_fields_are_replaced_with_an_error),
 	};
 

@@ -159,7 +159,7 @@ static void generic_call_gets_generic_exception(void **state)
 	play(GENERIC_BUSINESS);
 	assert_string_equal(seen, "throwBusiness \"g\"");
 	assert_string_equal(types, "Ljava/lang/String;");
-	expect_exception("com.alibaba.dubbo.rpc.service.GenericException",
+	expect_exception("org.apache.dubbo.rpc.service.GenericException",
 			 "{\"message\": \"it.BizException: no money (code 42)\", "
 			 "\"exceptionMessage\": \"no money (code 42)\", "
 			 "\"exceptionClass\": \"it.BizException\"}");

@@ -10,7 +10,7 @@
 /* A class that every Java program has, and that Dubbo passes on unchanged. */
 #define PLAIN "java.lang.RuntimeException"
 /* The class that callers of $invoke expect, because they need not have that of the exception. */
-#define GENERIC "com.alibaba.dubbo.rpc.service.GenericException"
+#define GENERIC "org.apache.dubbo.rpc.service.GenericException"
 
 /* The field that tells a refusal from an error of the handler with the same code. */
 #define FORBIDDEN "forbidden"
@@ -69,13 +69,18 @@ static bool is_of_java(struct spoke_span class_name)
 	       (class_name.len > 6 && memcmp(class_name.data, "javax.", 6) == 0);
 }
 
-/* Writes a str that consists of several texts. */
+/* Writes a str that consists of several texts; null if none of them is there. */
 static unsigned char *put_joined(unsigned char *at, const struct spoke_span *parts, size_t count)
 {
+	bool is_null = true;
 	size_t len = 0;
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		is_null = is_null && parts[i].data == NULL;
 		len += parts[i].len;
+	}
+	if (is_null)
+		return spokei_encode_nil(at);
 	at = spokei_encode_str(at, len);
 	for (size_t i = 0; i < count; i++)
 		at = spokei_put_raw(at, parts[i].data, parts[i].len);
@@ -87,7 +92,7 @@ static struct spoke_span print_code(int32_t code, char text[CODE_MAX])
 {
 	int len = code ? snprintf(text, CODE_MAX, " (code %d)", (int)code) : 0;
 
-	return spokei_span(text, (size_t)len);
+	return spokei_span(code ? text : NULL, (size_t)len);
 }
 
 /* Writes an exception of class PLAIN or GENERIC, which have no field for the code. A class that the
@@ -99,8 +104,8 @@ static unsigned char *put_wrapped(unsigned char *at, const struct spokei_message
 	struct spoke_span class_name = named ? message->error_class : text_of(PLAIN);
 	char code[CODE_MAX];
 	struct spoke_span parts[] = {
-		named ? class_name : text_of(""),
-		text_of(named ? ": " : ""),
+		named ? class_name : (struct spoke_span){ 0 },
+		named && message->error_text.data ? text_of(": ") : (struct spoke_span){ 0 },
 		message->error_text,
 		print_code(message->error_code, code),
 	};

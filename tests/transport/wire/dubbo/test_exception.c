@@ -9,12 +9,12 @@
 
 #define RPC "org.apache.dubbo.rpc.RpcException"
 #define RUNTIME "java.lang.RuntimeException"
-#define GENERIC "com.alibaba.dubbo.rpc.service.GenericException"
+#define GENERIC "org.apache.dubbo.rpc.service.GenericException"
 
 /* An error of a handler. `fields` are packed; NULL: none. */
 struct row {
 	const char *class_name;
-	const char *text;
+	const char *text; /* NULL: null */
 	int32_t code;
 	bool foreign;
 	bool generic;
@@ -28,7 +28,7 @@ static void assert_written(const struct row *row, int error)
 	struct spokei_message message = {
 		.error = error,
 		.error_class = span_of(row->class_name),
-		.error_text = span_of(row->text),
+		.error_text = row->text ? span_of(row->text) : spokei_span(NULL, 0),
 		.error_code = row->code,
 		.foreign = row->foreign,
 		.generic = row->generic,
@@ -113,6 +113,25 @@ static void exception_has_form_of_its_caller(void **state)
 		{ "it.Biz", "", 0, true, false, 2, "\x80", "\"it.Biz\" {}" },
 		{ "", "no", 7, false, false, 27, "\x81\xa1k\x01",
 		  "\"" RPC "\" {\"message\": \"no\", \"code\": 7, \"k\": 1}" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++)
+		assert_written(&rows[i], SPOKE_EREMOTE);
+}
+
+static void null_is_no_empty_text(void **state)
+{
+	static const struct row rows[] = {
+		{ "it.Biz", NULL, 7, true, false, 2, NULL,
+		  "\"it.Biz\" {\"message\": null, \"code\": 7}" },
+		{ "it.Biz", "", 0, true, false, 27, NULL, "\"it.Biz\" {\"message\": \"\"}" },
+		{ "", NULL, 0, true, false, 27, NULL, "\"" RUNTIME "\" {\"message\": null}" },
+		{ "", NULL, 7, true, false, 27, NULL,
+		  "\"" RUNTIME "\" {\"message\": \" (code 7)\"}" },
+		{ "it.Biz", NULL, 0, true, true, 2, NULL,
+		  "\"" GENERIC "\" {\"message\": \"it.Biz\", \"exceptionMessage\": null, "
+		  "\"exceptionClass\": \"it.Biz\"}" },
 	};
 
 	(void)state;
@@ -270,6 +289,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exception_has_form_of_its_caller),
+		cmocka_unit_test(null_is_no_empty_text),
 		cmocka_unit_test(refusal_has_form_of_its_caller),
 		cmocka_unit_test(long_exception_is_written_in_full),
 		cmocka_unit_test(exception_of_long_class_is_too_large),
