@@ -194,6 +194,42 @@ static void grant_after_a_release_is_given_back(void **state)
 	assert_int_equal(lost_count, 0);
 }
 
+/* The turn reads the answer of the store before the release arrives. */
+static void future_given_up_before_its_grant_is_cancelled(void **state)
+{
+	(void)state;
+	rig.server.delay_ns = 50 * MS;
+	start("reports", &patient);
+	leaserig_pass(20 * MS);
+	spokei_world_hold(&rig.one.process, 100 * MS);
+	/* Without threads it does not wait. */
+	assert_int_equal(spoke_lease_future_release(future), SPOKE_EUNSUPPORTED);
+	assert_null(spoke_lease_future_answer(future));
+	leaserig_pass(90 * MS);
+	assert_true(is_locked("reports"));
+	leaserig_pass(500 * MS);
+	assert_int_equal(spoke_lease_future_answer(future)->error, SPOKE_ECANCELED);
+	assert_int_equal(spoke_lease_future_answer(future)->fence, 0);
+	assert_int_equal(spoke_lease_future_left(future), 0);
+	assert_null(spoke_lease_future_lease(future).leases);
+	assert_false(is_locked("reports"));
+	assert_int_equal(lost_count, 0);
+	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASES_RELEASED), 1);
+}
+
+static void held_future_that_is_given_up_is_held_no_more(void **state)
+{
+	(void)state;
+	hold("reports");
+	assert_int_equal(spoke_lease_future_release(future), SPOKE_EUNSUPPORTED);
+	/* Before the engine has turned. */
+	assert_int_equal(spoke_lease_future_left(future), 0);
+	assert_null(spoke_lease_future_lease(future).leases);
+	assert_int_equal(spoke_lease_future_answer(future)->error, SPOKE_OK);
+	leaserig_pass(100 * MS);
+	assert_false(is_locked("reports"));
+}
+
 static void broken_lease_ends_the_time_of_a_future(void **state)
 {
 	(void)state;
@@ -327,6 +363,8 @@ int main(void)
 		TEST(freed_future_cancels_its_ask),
 		TEST(future_freed_at_once_asks_for_nothing),
 		TEST(grant_after_a_release_is_given_back),
+		TEST(future_given_up_before_its_grant_is_cancelled),
+		TEST(held_future_that_is_given_up_is_held_no_more),
 		TEST(broken_lease_ends_the_time_of_a_future),
 		TEST(lost_callback_can_free_the_future),
 		TEST(lost_callback_is_not_called_after_free),
