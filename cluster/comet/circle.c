@@ -12,7 +12,7 @@
 
 struct member {
 	struct spoke_comet *comet;
-	_Atomic(struct spokei_desk *) desk; /* closed before the gateway is freed; NULL: not yet */
+	_Atomic(struct spokei_desk *) desk; /* closed with the gateway; NULL: not yet */
 	_Atomic(size_t) bytes;              /* on their way to it */
 };
 
@@ -147,15 +147,14 @@ static void end(struct spokei_comet_parcel *parcel)
 	spokei_free(parcel->env, parcel, 1, parcel->size);
 }
 
-/* On the thread of the gateway, if it is still there. */
+/* On the thread of the gateway, if it is not closed. */
 static void arrive(struct spoke_post *post)
 {
 	struct spokei_comet_parcel *parcel = spoke_container_of(post, struct spokei_comet_parcel,
 								post);
 	struct member *to = parcel->to;
 
-	if (!spokei_desk_closed(atomic_load_explicit(&to->desk, memory_order_relaxed)) &&
-	    !to->comet->closed)
+	if (!spokei_desk_closed(atomic_load_explicit(&to->desk, memory_order_relaxed)))
 		to->comet->arrived(to->comet, &parcel->push);
 	end(parcel);
 }

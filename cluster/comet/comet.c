@@ -2,6 +2,7 @@
 /* A gateway: its listeners, its drain and its end. */
 #include "cluster/comet/parts.h"
 #include "cluster/comet/view.h"
+#include "core/engine/desk.h"
 #include "core/text/option.h"
 #include "transport/listen/listener.h"
 
@@ -88,6 +89,8 @@ static void close_comet(struct spoke_comet *comet)
 	if (comet->closed)
 		return;
 	comet->closed = true;
+	/* Its engine may turn no more: pushes posted to it would keep their room. */
+	(void)!spokei_desk_close(comet->desk);
 	spokei_comet_leave_file(comet);
 	stop_listening(comet);
 	spokei_http_server_close(&comet->http);

@@ -123,6 +123,18 @@ static int push_at(struct spoke_comet *comet, const char *user, const char *data
 		    : spoke_comet_push_all(comet, &message, result);
 }
 
+/* Fails the allocation number *nth of a push, and counts it on. */
+static int push_at_nth(uint64_t *nth, const char *data)
+{
+	int error;
+
+	spokei_faults_fail(&cometrig.faulty, SPOKEI_FAULTS_MEMORY, (*nth)++, -ENOMEM, false);
+	error = push_at(cometrig.comet, "ann", data, NULL);
+	spokei_faults_heal(&cometrig.faulty);
+	assert_true(*nth < 20);
+	return error;
+}
+
 static uint64_t figure_of(const struct other *other, enum spoke_comet_figure figure)
 {
 	return spoke_comet_figure(other->comet, figure);
@@ -244,26 +256,65 @@ static void push_larger_than_the_bound_goes_alone(void **state)
 	assert_int_equal(push_at(cometrig.comet, "bob", "x", NULL), SPOKE_OK);
 }
 
+/* Each end of a parcel gives its room back. A push larger than the bound needs all of the room. */
+static void room_is_whole_after_each_end_of_a_push(void **state)
+{
+	static char large[6 * LARGE + 1];
+	static char half[LARGE / 2 + 1];
+	uint64_t nth = 1;
+
+	(void)state;
+	memset(large, 'x', 6 * LARGE);
+	memset(half, 'x', LARGE / 2);
+	/* Taken, refused for want of room at one of two, and kicked. */
+	assert_int_equal(push_at(others[1].comet, NULL, half, NULL), SPOKE_OK);
+	while (push_at(cometrig.comet, "bob", half, NULL) == SPOKE_OK)
+		continue;
+	(void)spoke_comet_kick(cometrig.comet, spoke_comet_text("bob"), half);
+	cometrig_run(MS);
+	/* Without memory here, and there. */
+	while (push_at_nth(&nth, half) == SPOKE_ENOMEM)
+		continue;
+	spokei_faults_fail(&others[0].faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, false);
+	cometrig_run(MS);
+	spokei_faults_heal(&others[0].faulty);
+	assert_int_equal(push_at(cometrig.comet, "bob", large, NULL), SPOKE_OK);
+	assert_int_equal(push_at(others[1].comet, "bob", large, NULL), SPOKE_ELIMIT);
+	cometrig_run(MS);
+	assert_int_equal(push_at(others[1].comet, "bob", large, NULL), SPOKE_OK);
+}
+
+/* A drained engine does not turn any more, and its gateway is not freed yet. */
+static void gateway_that_has_drained_takes_no_room(void **state)
+{
+	static char large[LARGE + 1];
+
+	(void)state;
+	memset(large, 'x', LARGE);
+	assert_int_equal(spoke_engine_drain(others[0].engine, SECOND), SPOKE_OK);
+	assert_int_equal(push_at(cometrig.comet, "bob", large, NULL), SPOKE_OK);
+	cometrig_run(2 * SECOND);
+	for (unsigned i = 0; i < 10; i++) {
+		assert_int_equal(push_at(cometrig.comet, "bob", large, NULL), SPOKE_OK);
+		assert_int_equal(spoke_engine_turn(others[1].engine, false), SPOKE_OK);
+	}
+	assert_int_equal(figure_of(&others[1], SPOKE_COMET_FIGURE_PUSHED), 11);
+}
+
 static void push_without_memory_reaches_nobody(void **state)
 {
 	int fd = open_at("127.0.0.1:8081", "user=ann");
-	uint64_t nth;
+	uint64_t nth = 1;
+	int error;
 
 	(void)state;
-	for (nth = 1; nth < 20; nth++) {
-		int error;
-
-		spokei_faults_fail(&cometrig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
-		error = push_at(cometrig.comet, "ann", "x", NULL);
-		spokei_faults_heal(&cometrig.faulty);
+	while ((error = push_at_nth(&nth, "x")) != SPOKE_OK) {
 		cometrig_run(MS);
-		if (error == SPOKE_OK)
-			break;
 		assert_int_equal(error, SPOKE_ENOMEM);
 		assert_string_equal(cometrig_stream(fd), "");
 	}
 	/* A message, and a parcel for each of the others. */
-	assert_int_equal(nth, 4);
+	assert_int_equal(nth, 5);
 	assert_string_equal(cometrig_stream(fd), "1 e x\n");
 }
 
@@ -390,6 +441,8 @@ int main(void)
 		TEST(refused_push_reaches_nobody),
 		TEST(pushes_beyond_the_bound_of_a_hanging_engine_are_refused),
 		TEST(push_larger_than_the_bound_goes_alone),
+		TEST(room_is_whole_after_each_end_of_a_push),
+		TEST(gateway_that_has_drained_takes_no_room),
 		TEST(push_without_memory_reaches_nobody),
 		TEST(gateway_without_memory_for_a_push_tells_its_users_lost),
 		TEST(gateway_that_has_ended_is_left_out),
