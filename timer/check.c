@@ -8,7 +8,6 @@
 /* Numbers of the timers visited so far. */
 struct census {
 	const struct spoke_wheel *wheel;
-	uint64_t linked;
 	uint64_t armed;
 	uint64_t armed_of[SPOKE_WHEEL_CLASSES_MAX];
 };
@@ -41,31 +40,38 @@ static uint64_t far_edge(const struct spoke_wheel *wheel, uint64_t tick)
 {
 	const struct spokei_slots *slots = &wheel->slots;
 
-	if (tick >> slots->span == wheel->now >> slots->span || slots->far_min > tick)
+	if (tick >> slots->span == wheel->now >> slots->span ||
+	    slots->far_min >> slots->span > tick >> slots->span)
 		return 0;
 	return tick >> slots->span << slots->span;
 }
 
-static const char *check_timer(struct census *census, const struct spoke_timer *timer,
-			       uint32_t slot, uint32_t lane)
+/* Checks that the timer's least key is of the first tick of its slot, in its own lap. */
+static const char *check_least(const struct spoke_wheel *wheel, const struct spoke_timer *timer,
+			       uint32_t slot)
+{
+	const struct spokei_slots *slots = &wheel->slots;
+	uint32_t shift = spokei_slots_level(slots, slot) * slots->bits;
+	uint64_t first = timer->least >> SPOKE_TIMER_TICK_SHIFT;
+
+	if (timer->least != spokei_timer_key(first >> shift << shift) ||
+	    (first >> shift & slots->mask) != (slot & slots->mask) ||
+	    (slot < slots->top_base && first != next_visit(wheel, slot)))
+		return "a timer's least key is not that of its slot";
+	if (timer->least > (timer->key & ~SPOKE_TIMER_DISARMED))
+		return "a timer's least key is above its own";
+	return NULL;
+}
+
+/* Counts an armed timer, and checks that the wheel will visit its slot in time. */
+static const char *check_armed(struct census *census, const struct spoke_timer *timer,
+			       uint32_t slot)
 {
 	const struct spoke_wheel *wheel = census->wheel;
-	uint32_t timer_class = (uint32_t)(timer->key & SPOKE_TIMER_CLASS_MASK);
 	uint64_t tick = spokei_timer_tick(timer);
 
-	if (!spokei_timer_linked(timer))
-		return "an idle timer is linked into a slot";
-	if (timer_class >= wheel->front.classes)
-		return "a timer has a class that does not exist";
-	if (spokei_timer_slot(timer) != slot || spokei_seat_lane(timer->seat) != lane)
-		return "a timer is in another lane than its seat";
-	if (timer->seat / SPOKEI_TICKET >= wheel->slots.tickets[slot])
-		return "a timer has a ticket that its slot has not issued";
-	census->linked++;
-	if (!spoke_timer_armed(timer))
-		return NULL;
 	census->armed++;
-	census->armed_of[timer_class]++;
+	census->armed_of[spokei_timer_class(timer)]++;
 	if (tick < wheel->now || (tick == wheel->now && wheel->phase != SPOKEI_WHEEL_FIRING))
 		return "an armed timer is in the past";
 	if (next_visit(wheel, slot) > tick)
@@ -73,49 +79,39 @@ static const char *check_timer(struct census *census, const struct spoke_timer *
 	if (wheel->phase == SPOKEI_WHEEL_RESTING && wheel->slots.next > next_visit(wheel, slot) &&
 	    wheel->slots.next > far_edge(wheel, tick))
 		return "the wheel would sleep past an armed timer";
-	if (slot < wheel->slots.top_base && wheel->slots.first[slot] != next_visit(wheel, slot))
-		return "a slot has another first tick than its timers";
 	return NULL;
 }
 
-static const char *check_lane(struct census *census, const struct spoke_list *head, uint32_t slot,
-			      uint32_t lane)
+static const char *check_timer(struct census *census, const struct spoke_timer *timer,
+			       uint32_t slot)
+{
+	const char *broken = NULL;
+
+	if (!spokei_timer_linked(timer))
+		return "an idle timer is linked into a slot";
+	if (spokei_timer_class(timer) >= census->wheel->front.classes)
+		return "a timer has a class that does not exist";
+	if (spoke_timer_armed(timer))
+		broken = check_armed(census, timer, slot);
+	return broken ? broken : check_least(census->wheel, timer, slot);
+}
+
+/* Checks a list of timers and counts them under `slot`. */
+static const char *check_list(struct census *census, const struct spoke_list *head, uint32_t slot)
 {
 	const struct spoke_list *prev = head;
-	const struct spoke_timer *before = NULL;
 
 	for (struct spoke_list *node = head->next; node != head; node = node->next) {
-		const struct spoke_timer *timer;
 		const char *broken;
 
 		if (node == NULL || node->prev != prev)
-			return "a lane's links do not match";
-		timer = spokei_timer_of(node);
-		broken = check_timer(census, timer, slot, lane);
+			return "a slot's links do not match";
+		broken = check_timer(census, spokei_timer_of(node), slot);
 		if (broken)
 			return broken;
-		if (before && (int64_t)(timer->seat - before->seat) <= 0)
-			return "a lane is not in the order of placement";
-		before = timer;
 		prev = node;
 	}
-	return head->prev == prev ? NULL : "a lane's links do not match";
-}
-
-/* Checks the lanes of one place and counts their timers under `slot`. Sets *ret_empty. */
-static const char *check_lanes(struct census *census, const struct spokei_slot *place,
-			       uint32_t slot, bool *ret_empty)
-{
-	uint64_t before = census->linked;
-
-	for (uint32_t lane = 0; lane < SPOKEI_LANES; lane++) {
-		const char *broken = check_lane(census, &place->lanes[lane], slot, lane);
-
-		if (broken)
-			return broken;
-	}
-	*ret_empty = census->linked == before;
-	return NULL;
+	return head->prev == prev ? NULL : "a slot's links do not match";
 }
 
 static const char *check_bitmap(const struct spokei_slots *slots, uint32_t slot, bool empty)
@@ -164,7 +160,7 @@ static const char *check_shared(const struct spoke_wheel *wheel)
 {
 	const struct spoke_wheel_front *front = &wheel->front;
 	const struct spokei_scale *scale = &wheel->scale;
-	uint64_t tick = SPOKEI_TICK_END - (front->shared_key >> SPOKE_TIMER_TICK_SHIFT);
+	uint64_t tick = front->shared_key >> SPOKE_TIMER_TICK_SHIFT;
 
 	if (front->shared_key == SPOKE_WHEEL_NOT_SHARED)
 		return front->shared_slot == SPOKEI_NO_SLOT ? NULL
@@ -196,19 +192,18 @@ const char *spoke_wheel_check(const struct spoke_wheel *wheel)
 	const struct spokei_slots *slots = &wheel->slots;
 	struct census census = { .wheel = wheel };
 	const char *broken;
-	bool empty;
 
 	for (uint32_t slot = 0; slot < slots->count; slot++) {
-		broken = check_lanes(&census, &slots->slot[slot], slot, &empty);
+		broken = check_list(&census, &slots->slot[slot], slot);
 		if (broken == NULL)
-			broken = check_bitmap(slots, slot, empty);
+			broken = check_bitmap(slots, slot, spokei_list_empty(&slots->slot[slot]));
 		if (broken)
 			return broken;
 	}
-	broken = check_lanes(&census, &slots->slot[slots->count], wheel->slot, &empty);
+	broken = check_list(&census, &slots->aside, wheel->slot);
 	if (broken)
 		return broken;
-	if (!empty && wheel->phase == SPOKEI_WHEEL_RESTING)
+	if (!spokei_list_empty(&slots->aside) && wheel->phase == SPOKEI_WHEEL_RESTING)
 		return "timers are set aside while the wheel rests";
 	if (wheel->phase == SPOKEI_WHEEL_RESTING && slots->next <= wheel->now)
 		return "the wheel is behind its next tick";

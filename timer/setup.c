@@ -11,7 +11,6 @@ static const struct spoke_wheel_options defaults = {
 	.slots = 256,
 	.levels = 4,
 	.pending_max = 16777216,
-	.order = SPOKE_WHEEL_FIFO,
 };
 
 const char *spoke_wheel_text(int status)
@@ -29,7 +28,6 @@ const char *spoke_wheel_text(int status)
 		[SPOKE_WHEEL_BAD_TICK] = "tick_ns must be 1 ns to 1 h",
 		[SPOKE_WHEEL_BAD_SLOTS] = "slots must be 2 to 4096",
 		[SPOKE_WHEEL_BAD_LEVELS] = "levels must be 1 to 8, and slots^levels at most 2^48",
-		[SPOKE_WHEEL_BAD_ORDER] = "order must be SPOKE_WHEEL_FIFO or SPOKE_WHEEL_UNORDERED",
 		[SPOKE_WHEEL_BAD_PENDING] = "pending_max must be at most 2^40",
 		[SPOKE_WHEEL_BAD_MEMORY] = "memory is NULL or smaller than spoke_wheel_size()",
 		[SPOKE_WHEEL_BAD_CLASS] = "a class needs a name and a callback",
@@ -64,8 +62,6 @@ static int settle_options(const struct spoke_wheel_options *asked, struct spoke_
 		return SPOKE_WHEEL_BAD_LEVELS;
 	if (options.pending_max > SPOKE_WHEEL_PENDING_MAX)
 		return SPOKE_WHEEL_BAD_PENDING;
-	if (options.order != SPOKE_WHEEL_FIFO && options.order != SPOKE_WHEEL_UNORDERED)
-		return SPOKE_WHEEL_BAD_ORDER;
 	*ret = options;
 	return SPOKE_WHEEL_OK;
 }
@@ -117,7 +113,6 @@ int spoke_wheel_init(void *memory, size_t size, const struct spoke_wheel_options
 		.heard_ns = now_ns,
 		.slice_ns = now_ns,
 		.phase = SPOKEI_WHEEL_RESTING,
-		.order = settled.order,
 	};
 	wheel->front.next_ns = SPOKE_WHEEL_NEVER;
 	spokei_wheel_set_now(wheel, 0);

@@ -17,28 +17,15 @@ void spoke_wheel_shape(const struct spoke_wheel *wheel, struct spoke_wheel_shape
 					   slots->mask;
 }
 
-/* Counts the timers in the lanes, up to `max`, and adds each to its class unless of_class is NULL.
- * Takes one of each lane at a time, so that the processor waits for four cache misses in parallel.
- */
-static uint32_t count_lanes(const struct spokei_slot *slot, uint32_t max, uint32_t *of_class)
+/* Counts the timers in a list, up to `max`, and adds each to its class unless of_class is NULL. */
+static uint32_t count_timers(const struct spoke_list *list, uint32_t max, uint32_t *of_class)
 {
-	struct spoke_list *at[SPOKEI_LANES];
 	uint32_t count = 0;
-	bool more = true;
 
-	for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
-		at[lane] = slot->lanes[lane].next;
-	while (more && count < max) {
-		more = false;
-		for (unsigned lane = 0; lane < SPOKEI_LANES && count < max; lane++) {
-			if (at[lane] == &slot->lanes[lane])
-				continue;
-			if (of_class)
-				of_class[spokei_timer_class(spokei_timer_of(at[lane]))]++;
-			at[lane] = at[lane]->next;
-			more = true;
-			count++;
-		}
+	for (struct spoke_list *at = list->next; at != list && count < max; at = at->next) {
+		if (of_class)
+			of_class[spokei_timer_class(spokei_timer_of(at))]++;
+		count++;
 	}
 	return count;
 }
@@ -59,9 +46,9 @@ uint32_t spoke_wheel_occupancy(const struct spoke_wheel *wheel, uint32_t level, 
 	number = level << slots->bits | slot;
 	if ((slots->marked[number >> 6] >> (number & 63) & 1) == 0)
 		return 0;
-	count = count_lanes(&slots->slot[number], max, ret_of_class);
+	count = count_timers(&slots->slot[number], max, ret_of_class);
 	if (wheel->phase != SPOKEI_WHEEL_RESTING && number == wheel->slot)
-		count += count_lanes(&slots->slot[slots->count], max - count, ret_of_class);
+		count += count_timers(&slots->aside, max - count, ret_of_class);
 	return count;
 }
 

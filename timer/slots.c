@@ -2,12 +2,6 @@
 /* The slots of the wheel (see slots.h): setup, and the functions that are not on the hot path. */
 #include "timer/slots.h"
 
-/* Returns the number of slots; the aside is one more than those of the levels. */
-static size_t slots_with_aside(unsigned bits, unsigned levels)
-{
-	return ((size_t)levels << bits) + 1;
-}
-
 static size_t words_for(size_t slots)
 {
 	return (slots + 63) / 64;
@@ -15,10 +9,9 @@ static size_t words_for(size_t slots)
 
 size_t spokei_slots_size(unsigned bits, unsigned levels)
 {
-	size_t count = slots_with_aside(bits, levels);
+	size_t count = (size_t)levels << bits;
 
-	return count * sizeof(struct spokei_slot) +
-	       (2 * count + words_for(count)) * sizeof(uint64_t);
+	return count * sizeof(struct spoke_list) + words_for(count) * sizeof(uint64_t);
 }
 
 static void fill_reach(struct spokei_slots *slots)
@@ -37,30 +30,25 @@ static void fill_reach(struct spokei_slots *slots)
 
 void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, unsigned levels)
 {
-	size_t count = slots_with_aside(bits, levels);
+	size_t count = (size_t)levels << bits;
 
 	SPOKE_ASSERT(bits > 0 && levels > 0 && bits * levels <= 48);
-	SPOKE_ASSERT(words_for(count) <= 64 * SPOKEI_SUMMARY_MAX + 1);
+	SPOKE_ASSERT(words_for(count) <= 64 * SPOKEI_SUMMARY_MAX);
 	*slots = (struct spokei_slots){
 		.slot = memory,
 		.next = SPOKEI_TICK_NEVER,
 		.far_min = SPOKEI_TICK_NEVER,
-		.count = (uint32_t)count - 1,
+		.count = (uint32_t)count,
 		.top_base = (uint32_t)(levels - 1) << bits,
 		.mask = (1u << bits) - 1,
 		.bits = (uint8_t)bits,
 		.top = (uint8_t)(levels - 1),
 		.span = (uint8_t)(bits * levels),
 	};
-	slots->tickets = (uint64_t *)(void *)(slots->slot + count);
-	slots->first = slots->tickets + count;
-	slots->marked = slots->first + count;
-	for (size_t i = 0; i < count; i++) {
-		slots->tickets[i] = 0;
-		slots->first[i] = SPOKEI_TICK_NEVER;
-		for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
-			spokei_list_init(&slots->slot[i].lanes[lane]);
-	}
+	slots->marked = (uint64_t *)(void *)(slots->slot + count);
+	spokei_list_init(&slots->aside);
+	for (size_t i = 0; i < count; i++)
+		spokei_list_init(&slots->slot[i]);
 	for (size_t i = 0; i < words_for(count); i++)
 		slots->marked[i] = 0;
 	fill_reach(slots);
@@ -116,62 +104,20 @@ struct spokei_edge spokei_slots_find(const struct spokei_slots *slots, uint64_t 
 	return edge;
 }
 
-/* Returns whether all lanes are empty. */
-static bool slot_empty(const struct spokei_slot *slot)
-{
-	for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
-		if (!spokei_list_empty(&slot->lanes[lane]))
-			return false;
-	return true;
-}
-
 void spokei_slots_clear(struct spokei_slots *slots, uint32_t slot)
 {
 	uint64_t *word = &slots->marked[slot >> 6];
 
-	SPOKE_ASSERT(slot_empty(&slots->slot[slot]));
+	SPOKE_ASSERT(spokei_list_empty(&slots->slot[slot]));
 	*word &= ~(UINT64_C(1) << (slot & 63));
 	if (*word == 0)
 		slots->summary[slot >> 12] &= ~(UINT64_C(1) << (slot >> 6 & 63));
 }
 
-struct spoke_timer *spokei_slots_search(const struct spokei_slots *slots, uint32_t slot,
-					enum spoke_wheel_order order, uint64_t *next_seat)
-{
-	const struct spokei_slot *in = &slots->slot[slot];
-	struct spoke_timer *first = NULL;
-
-	for (unsigned i = 0; i < SPOKEI_LANES; i++) {
-		const struct spoke_list *lane =
-			&in->lanes[spokei_seat_lane(*next_seat + i * SPOKEI_TICKET)];
-		struct spoke_timer *timer = spokei_timer_of(lane->next);
-
-		if (lane->next == lane)
-			continue;
-		if (first == NULL || (int64_t)(timer->seat - first->seat) < 0)
-			first = timer;
-		if (order == SPOKE_WHEEL_UNORDERED)
-			break;
-	}
-	if (first)
-		*next_seat = first->seat + SPOKEI_TICKET;
-	return first;
-}
-
-void spokei_slots_set_aside(struct spokei_slots *slots, struct spoke_timer *timer)
-{
-	struct spokei_slot *aside = &slots->slot[slots->count];
-
-	spokei_list_append(&aside->lanes[spokei_seat_lane(timer->seat)], &timer->place);
-}
-
 void spokei_slots_restore(struct spokei_slots *slots, uint32_t slot)
 {
-	struct spokei_slot *aside = &slots->slot[slots->count];
-
-	if (slot_empty(aside))
+	if (spokei_list_empty(&slots->aside))
 		return;
-	for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
-		spokei_list_move(&aside->lanes[lane], &slots->slot[slot].lanes[lane]);
+	spokei_list_move(&slots->aside, &slots->slot[slot]);
 	spokei_slots_mark(slots, slot);
 }

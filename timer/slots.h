@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Geometry of the wheel: levels of slots. A slot consists of several lists of timers ("lanes"). A
+ * Geometry of the wheel: levels of slots. A slot is a list of timers in the order of placement. A
  * bitmap marks the slots in which timers were placed since the wheel last visited them. The unit is
  * the tick, never nanoseconds; there are no callbacks. Owned by one wheel, in the wheel's memory.
  *
@@ -10,9 +10,8 @@
  * before the wheel enters the next slot above it. Only the top level has laps: a timer beyond the
  * present lap is "far" and stays in its slot when the wheel passes.
  *
- * Lanes exist for speed. Each timer draws a ticket of its slot, and the tickets assign the lanes in
- * turn, so that emptying a slot has several cache misses in flight instead of one. The timer keeps
- * the ticket, from which the order of placement is restored.
+ * A timer keeps the least key with which it may stay where it is: that of the tick at which the
+ * wheel enters its slot, in the timer's lap.
  */
 #ifndef SPOKEI_TIMER_SLOTS_H
 #define SPOKEI_TIMER_SLOTS_H
@@ -23,14 +22,7 @@
 
 #define SPOKEI_TICK_END ((UINT64_C(1) << 48) - 1) /* the first tick that no key can hold */
 #define SPOKEI_TICK_NEVER UINT64_MAX
-#define SPOKEI_TICKET (UINT64_C(1) << 16) /* difference of two consecutive seats of a slot */
-#define SPOKEI_LANES 4u
 #define SPOKEI_SUMMARY_MAX 4u /* words: 4 levels of 4,096 slots are 256 words of marked */
-
-/* One slot; fills a cache line. */
-struct spokei_slot {
-	struct spoke_list lanes[SPOKEI_LANES];
-};
 
 /* Parts of a reach that only the top level has. */
 #define SPOKEI_REACH_TOP 1u
@@ -44,10 +36,9 @@ struct spokei_reach {
 };
 
 struct spokei_slots {
-	struct spokei_slot *slot; /* lowest level first; the aside is the last */
-	uint64_t *tickets;        /* per slot: tickets drawn so far */
-	uint64_t *first;  /* per slot with timers: its first tick; on the top level: NEVER */
-	uint64_t *marked; /* a bit per slot: may be occupied */
+	struct spoke_list *slot; /* lowest level first */
+	uint64_t *marked;        /* a bit per slot: may be occupied */
+	struct spoke_list aside; /* timers of later laps, while their slot is emptied */
 	uint64_t summary[SPOKEI_SUMMARY_MAX]; /* a bit per word of marked */
 	uint64_t next;                        /* a resting wheel has no work before this tick */
 	uint64_t far_min;  /* lower bound of the ticks of far timers not visited in this lap */
@@ -69,12 +60,12 @@ struct spokei_edge {
 /* Returns the key of an armed timer of class 0. */
 static inline uint64_t spokei_timer_key(uint64_t tick)
 {
-	return (SPOKEI_TICK_END - tick) << SPOKE_TIMER_TICK_SHIFT;
+	return tick << SPOKE_TIMER_TICK_SHIFT;
 }
 
 static inline uint64_t spokei_timer_tick(const struct spoke_timer *timer)
 {
-	return SPOKEI_TICK_END - (timer->key << 1 >> (SPOKE_TIMER_TICK_SHIFT + 1));
+	return (timer->key & ~SPOKE_TIMER_DISARMED) >> SPOKE_TIMER_TICK_SHIFT;
 }
 
 static inline unsigned spokei_timer_class(const struct spoke_timer *timer)
@@ -85,16 +76,6 @@ static inline unsigned spokei_timer_class(const struct spoke_timer *timer)
 static inline bool spokei_timer_linked(const struct spoke_timer *timer)
 {
 	return timer->key != 0;
-}
-
-static inline uint32_t spokei_timer_slot(const struct spoke_timer *timer)
-{
-	return (uint16_t)timer->seat;
-}
-
-static inline uint32_t spokei_seat_lane(uint64_t seat)
-{
-	return (uint32_t)(seat / SPOKEI_TICKET) % SPOKEI_LANES;
 }
 
 static inline struct spoke_timer *spokei_timer_of(struct spoke_list *place)
@@ -118,16 +99,10 @@ void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, 
  * edge too, even if its slot is empty, because far_min must then be recomputed. */
 struct spokei_edge spokei_slots_find(const struct spokei_slots *slots, uint64_t now);
 
-/* The slow path of spokei_slots_first(): searches all lanes. */
-struct spoke_timer *spokei_slots_search(const struct spokei_slots *slots, uint32_t slot,
-					enum spoke_wheel_order order, uint64_t *next_seat);
-
 /* Unmarks an empty slot, which the wheel then does not visit. */
 void spokei_slots_clear(struct spokei_slots *slots, uint32_t slot);
 
-/* Sets an unlinked timer of the slot under work aside, because it belongs to a later lap. When the
- * slot is empty, restore() puts all such timers back, in order. */
-void spokei_slots_set_aside(struct spokei_slots *slots, struct spoke_timer *timer);
+/* Puts the timers that were set aside back into their slot, which is empty. */
 void spokei_slots_restore(struct spokei_slots *slots, uint32_t slot);
 
 static inline struct spokei_reach spokei_slots_reach(const struct spokei_slots *slots,
@@ -136,44 +111,49 @@ static inline struct spokei_reach spokei_slots_reach(const struct spokei_slots *
 	return slots->reach[63 - __builtin_clzll((tick ^ from) | 1)];
 }
 
-/* Writes the slot for a tick if a resting wheel needs no other change for a timer there: the slot
+/* Where a timer goes: its slot, and the least key with which it may stay there. */
+struct spokei_place {
+	uint64_t least;
+	uint32_t slot;
+};
+
+/* Finds the place for a tick if a resting wheel needs no other change for a timer there: the slot
  * is marked, so `next` is not after it, and has no laps. Else returns false. */
 static inline bool spokei_slots_ready(const struct spokei_slots *slots, uint64_t tick,
-				      uint64_t from, uint32_t *ret_slot)
+				      uint64_t from, struct spokei_place *ret)
 {
 	struct spokei_reach reach = spokei_slots_reach(slots, tick, from);
-	uint32_t slot = reach.base | ((uint32_t)(tick >> reach.shift) & slots->mask);
+	uint64_t digits = tick >> reach.shift;
 
-	*ret_slot = slot;
-	return !reach.top && (slots->marked[slot >> 6] >> (slot & 63) & 1);
+	ret->slot = reach.base | ((uint32_t)digits & slots->mask);
+	ret->least = spokei_timer_key(digits << reach.shift);
+	return !reach.top && (slots->marked[ret->slot >> 6] >> (ret->slot & 63) & 1);
 }
 
-/* Returns the slot for a tick, seen from tick `from`, which is not after it. Lowers `next` to the
+/* Returns the place for a tick, seen from tick `from`, which is not after it. Lowers `next` to the
  * tick of the visit: the slot's first tick, or the first tick of the lap for a far timer. */
-static inline uint32_t spokei_slots_for(struct spokei_slots *slots, uint64_t tick, uint64_t from)
+static inline struct spokei_place spokei_slots_for(struct spokei_slots *slots, uint64_t tick,
+						   uint64_t from)
 {
 	struct spokei_reach reach = spokei_slots_reach(slots, tick, from);
 	uint64_t start = tick >> reach.shift << reach.shift;
-	uint32_t slot;
+	struct spokei_place place = { .least = spokei_timer_key(start) };
 
 	if (SPOKEI_UNLIKELY(reach.top & SPOKEI_REACH_FAR)) {
 		start = tick >> slots->span << slots->span;
 		slots->far_min = tick < slots->far_min ? tick : slots->far_min;
 	}
 	slots->next = start < slots->next ? start : slots->next;
-	slot = reach.base | ((uint32_t)(tick >> reach.shift) & slots->mask);
-	slots->first[slot] = reach.top ? SPOKEI_TICK_NEVER : start;
-	return slot;
+	place.slot = reach.base | ((uint32_t)(tick >> reach.shift) & slots->mask);
+	return place;
 }
 
 /* Appends an unlinked timer to a slot that is known to be marked. */
 static inline void spokei_slots_join(struct spokei_slots *slots, struct spoke_timer *timer,
-				     uint32_t slot)
+				     struct spokei_place place)
 {
-	uint64_t ticket = slots->tickets[slot]++;
-
-	timer->seat = ticket * SPOKEI_TICKET | slot;
-	spokei_list_append(&slots->slot[slot].lanes[ticket % SPOKEI_LANES], &timer->place);
+	timer->least = place.least;
+	spokei_list_append(&slots->slot[place.slot], &timer->place);
 }
 
 static inline void spokei_slots_mark(struct spokei_slots *slots, uint32_t slot)
@@ -187,30 +167,10 @@ static inline void spokei_slots_mark(struct spokei_slots *slots, uint32_t slot)
 
 /* Appends an unlinked timer to any slot. */
 static inline void spokei_slots_place(struct spokei_slots *slots, struct spoke_timer *timer,
-				      uint32_t slot)
+				      struct spokei_place place)
 {
-	spokei_slots_mark(slots, slot);
-	spokei_slots_join(slots, timer, slot);
-}
-
-/*
- * Returns the first timer of the slot in the given order, or NULL. `next_seat` is the position of
- * the reader: initially 0, then only changed here. As long as the tickets are consecutive, only one
- * lane is read, so that the processor does not wait for the heads of the other lanes.
- */
-static inline struct spoke_timer *spokei_slots_first(const struct spokei_slots *slots,
-						     uint32_t slot, enum spoke_wheel_order order,
-						     uint64_t *next_seat)
-{
-	struct spoke_list *lane = &slots->slot[slot].lanes[spokei_seat_lane(*next_seat)];
-	struct spoke_timer *timer = spokei_timer_of(lane->next);
-
-	if (SPOKEI_UNLIKELY(lane->next == lane))
-		return spokei_slots_search(slots, slot, order, next_seat);
-	if (order == SPOKE_WHEEL_FIFO && timer->seat != *next_seat)
-		return spokei_slots_search(slots, slot, order, next_seat);
-	*next_seat += SPOKEI_TICKET;
-	return timer;
+	spokei_slots_mark(slots, place.slot);
+	spokei_slots_join(slots, timer, place);
 }
 
 /* Unlinks a timer; the caller updates its key. The slot stays marked, because testing whether it is

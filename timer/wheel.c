@@ -28,6 +28,8 @@ extern inline bool spoke_wheel_disarm(struct spoke_wheel *wheel, struct spoke_ti
 extern inline bool spoke_wheel_cancel(struct spoke_wheel *wheel, struct spoke_timer *timer);
 extern inline uint64_t spoke_wheel_next(const struct spoke_wheel *wheel);
 
+static const struct spokei_place no_place = { .slot = SPOKEI_NO_SLOT };
+
 #define SLICE_NS (SPOKE_WHEEL_RECENT_NS / SPOKEI_LATE_SLICES)
 
 /* Moves now, while the wheel does not sink. */
@@ -67,27 +69,14 @@ static inline void show_next(struct spoke_wheel *wheel)
 		wheel->front.next_ns = spokei_scale_time(&wheel->scale, tick);
 }
 
-/*
- * Returns whether a linked timer may get this key and stay in its slot: the wheel must visit the
- * slot no later than at the deadline. On the top level, which has laps, only a later deadline is
- * safe.
- */
-static inline bool may_stay(const struct spoke_wheel *wheel, const struct spoke_timer *timer,
-			    uint64_t key, uint64_t tick)
-{
-	uint32_t slot = spokei_timer_slot(timer);
-
-	if (SPOKEI_UNLIKELY(slot >= wheel->slots.top_base))
-		return key <= (timer->key & ~SPOKE_TIMER_DISARMED);
-	return tick >= wheel->slots.first[slot];
-}
-
+/* Notes the deadline that was converted last, and its place if that is marked. */
 static inline void share(struct spoke_wheel *wheel, uint64_t deadline_ns, uint64_t tick,
-			 uint32_t slot)
+			 struct spokei_place place)
 {
 	wheel->front.shared_ns = deadline_ns;
 	wheel->front.shared_key = spokei_timer_key(tick);
-	wheel->front.shared_slot = slot;
+	wheel->front.shared_slot = place.slot;
+	wheel->front.shared_least = place.least;
 }
 
 /*
@@ -99,24 +88,24 @@ SPOKEI_NOINLINE static int arm_slowly(struct spoke_wheel *wheel, struct spoke_ti
 {
 	uint64_t tick = tick_of_deadline(wheel, deadline_ns);
 	uint64_t key = spokei_timer_key(tick) | timer_class;
-	uint32_t slot;
+	struct spokei_place place;
 
 	if (tick == SPOKEI_TICK_NEVER) {
 		wheel->class_of[timer_class].rejected++;
 		return SPOKE_WHEEL_HORIZON;
 	}
-	share(wheel, deadline_ns, tick, SPOKEI_NO_SLOT);
 	if (spokei_timer_linked(timer)) {
-		if (may_stay(wheel, timer, key, tick)) {
+		if (key >= timer->least) {
+			share(wheel, deadline_ns, tick, no_place);
 			timer->key = key;
 			return SPOKE_WHEEL_OK;
 		}
 		spokei_slots_remove(timer);
 	}
 	timer->key = key;
-	slot = spokei_slots_for(&wheel->slots, tick, wheel->now);
-	spokei_slots_place(&wheel->slots, timer, slot);
-	wheel->front.shared_slot = slot;
+	place = spokei_slots_for(&wheel->slots, tick, wheel->now);
+	spokei_slots_place(&wheel->slots, timer, place);
+	share(wheel, deadline_ns, tick, place);
 	show_next(wheel);
 	return SPOKE_WHEEL_OK;
 }
@@ -131,22 +120,22 @@ static SPOKEI_INLINE bool arm_fast(struct spoke_wheel *wheel, struct spoke_timer
 	uint64_t after_ns = deadline_ns - wheel->now_ns - 1;
 	uint64_t tick = wheel->now + 1 + spokei_scale_few(&wheel->scale, after_ns);
 	uint64_t key = spokei_timer_key(tick) | timer_class;
-	uint32_t slot;
+	struct spokei_place place;
 
 	if (SPOKEI_UNLIKELY(after_ns >= wheel->plain_ns))
 		return false;
-	if (spokei_timer_linked(timer) && may_stay(wheel, timer, key, tick)) {
-		share(wheel, deadline_ns, tick, SPOKEI_NO_SLOT);
+	if (spokei_timer_linked(timer) && key >= timer->least) {
+		share(wheel, deadline_ns, tick, no_place);
 		timer->key = key;
 		return true;
 	}
-	if (SPOKEI_UNLIKELY(!spokei_slots_ready(&wheel->slots, tick, wheel->now, &slot)))
+	if (SPOKEI_UNLIKELY(!spokei_slots_ready(&wheel->slots, tick, wheel->now, &place)))
 		return false;
 	if (spokei_timer_linked(timer))
 		spokei_slots_remove(timer);
-	share(wheel, deadline_ns, tick, slot);
+	share(wheel, deadline_ns, tick, place);
 	timer->key = key;
-	spokei_slots_join(&wheel->slots, timer, slot);
+	spokei_slots_join(&wheel->slots, timer, place);
 	return true;
 }
 
@@ -197,8 +186,10 @@ int spoke_wheel_schedule_any(struct spoke_wheel *wheel, struct spoke_timer *time
 		return schedule_slowly(wheel, timer, timer_class, deadline_ns);
 	if (deadline_ns == front->shared_ns && front->shared_slot != SPOKEI_NO_SLOT &&
 	    timer->key == 0) {
+		struct spokei_place place = { front->shared_least, front->shared_slot };
+
 		timer->key = front->shared_key | timer_class;
-		spokei_slots_join(&wheel->slots, timer, front->shared_slot);
+		spokei_slots_join(&wheel->slots, timer, place);
 	} else if (SPOKEI_UNLIKELY(!arm_fast(wheel, timer, timer_class, deadline_ns))) {
 		return schedule_slowly(wheel, timer, timer_class, deadline_ns);
 	}
@@ -272,12 +263,14 @@ static void fire_timer(struct spoke_wheel *wheel, struct spoke_timer *timer, uin
 static void pass_timer(struct spoke_wheel *wheel, struct spoke_timer *timer)
 {
 	struct spokei_slots *slots = &wheel->slots;
-	uint32_t slot = spokei_slots_for(slots, spokei_timer_tick(timer), wheel->edge);
+	struct spokei_place place = spokei_slots_for(slots, spokei_timer_tick(timer), wheel->edge);
 
-	if (slot == wheel->slot)
-		spokei_slots_set_aside(slots, timer);
-	else
-		spokei_slots_place(slots, timer, slot);
+	if (place.slot != wheel->slot) {
+		spokei_slots_place(slots, timer, place);
+		return;
+	}
+	timer->least = place.least;
+	spokei_list_append(&slots->aside, &timer->place);
 }
 
 /* Empties the slot under work. Returns false if the budget is used up before. */
@@ -285,11 +278,12 @@ static bool empty_slot(struct spoke_wheel *wheel, struct pass *pass)
 {
 	bool firing = wheel->phase == SPOKEI_WHEEL_FIRING;
 	uint64_t late_ns = pass->now_ns - spokei_scale_time(&wheel->scale, wheel->edge);
-	uint64_t next_seat = 0;
-	struct spoke_timer *timer;
+	struct spoke_list *slot = &wheel->slots.slot[wheel->slot];
 
 	wheel->work.visited_slots++;
-	while ((timer = spokei_slots_first(&wheel->slots, wheel->slot, wheel->order, &next_seat))) {
+	while (!spokei_list_empty(slot)) {
+		struct spoke_timer *timer = spokei_timer_of(slot->next);
+
 		if (pass->budget == 0)
 			return false;
 		if (pass->budget != SPOKE_WHEEL_NO_BUDGET)
@@ -403,13 +397,13 @@ uint64_t spoke_wheel_now(const struct spoke_wheel *wheel)
 	return wheel->now_ns;
 }
 
-static uint64_t return_timers(struct spoke_wheel *wheel, struct spoke_list *lane,
+static uint64_t return_timers(struct spoke_wheel *wheel, struct spoke_list *slot,
 			      spoke_timer_back_fn back, void *arg)
 {
 	uint64_t returned = 0;
 
-	while (!spokei_list_empty(lane)) {
-		struct spoke_timer *timer = spokei_timer_of(lane->next);
+	while (!spokei_list_empty(slot)) {
+		struct spoke_timer *timer = spokei_timer_of(slot->next);
 
 		bool armed = spoke_timer_armed(timer);
 
@@ -434,9 +428,7 @@ uint64_t spoke_wheel_stop(struct spoke_wheel *wheel, spoke_timer_back_fn back, v
 	wheel->plain_ns = 0;
 	spokei_wheel_forget_shared(wheel); /* with it timers could be armed inline, unchecked */
 	wheel->front.quota = wheel->front.scheduled;
-	for (uint32_t slot = 0; slot <= wheel->slots.count; slot++)
-		for (unsigned lane = 0; lane < SPOKEI_LANES; lane++)
-			returned += return_timers(wheel, &wheel->slots.slot[slot].lanes[lane], back,
-						  arg);
-	return returned;
+	for (uint32_t slot = 0; slot < wheel->slots.count; slot++)
+		returned += return_timers(wheel, &wheel->slots.slot[slot], back, arg);
+	return returned + return_timers(wheel, &wheel->slots.aside, back, arg);
 }

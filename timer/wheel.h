@@ -40,7 +40,6 @@ struct spoke_wheel {
 	uint64_t slice_ns; /* time at which the present slice of lateness began */
 	uint32_t slot;     /* slot under work while not resting */
 	enum spokei_wheel_phase phase;
-	enum spoke_wheel_order order;
 	bool advancing; /* a callback may be running */
 	bool stopped;
 	struct spoke_wheel_work work;
@@ -72,6 +71,7 @@ static inline void spokei_wheel_forget_shared(struct spoke_wheel *wheel)
 	wheel->front.shared_ns = SPOKE_WHEEL_NEVER;
 	wheel->front.shared_key = SPOKE_WHEEL_NOT_SHARED;
 	wheel->front.shared_slot = SPOKEI_NO_SLOT;
+	wheel->front.shared_least = 0;
 }
 
 /* Returns the number of armed timers of all classes. */

@@ -44,7 +44,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.slots = 1u << slots_bits,
 		.levels = (uint32_t)levels,
 		.tick_ns = ticks[take_bits(&bytes.choices, 2)],
-		.order = take_bits(&bytes.choices, 1) ? SPOKE_WHEEL_UNORDERED : SPOKE_WHEEL_FIFO,
 		.pending_max = 1 + take_bits(&bytes.choices, 8),
 	};
 	struct model *model = model_new(&options);

@@ -20,7 +20,7 @@ struct item {
 	uint64_t placed; /* sequence number of its placement */
 	unsigned number; /* index of its class in the model */
 	bool armed;
-	bool stored; /* a store moved its deadline, so the wheel may choose its order */
+	bool stored; /* a store moved its deadline, so the timer keeps its place */
 };
 
 struct model {
@@ -138,11 +138,12 @@ static void list_insert(struct model *model, struct item *item)
 	item->armed = true;
 }
 
-/* Records a deadline that the wheel accepted. `seat` is the previous position of the timer. */
+/* Records a deadline that the wheel accepted. `least` is that of the timer before, which changes if
+ * it leaves its slot. */
 static void note_armed(struct model *model, struct item *item, uint64_t tick, bool linked,
-		       uint64_t seat)
+		       uint64_t least)
 {
-	item->stored = linked && item->timer.seat == seat;
+	item->stored = linked && item->timer.least == least;
 	item->tick = tick;
 	item->placed = model->placements++;
 	list_insert(model, item);
@@ -161,7 +162,7 @@ static void do_schedule(struct model *model)
 	uint64_t deadline_ns = pick_deadline(model);
 	uint64_t tick = tick_of(model, deadline_ns);
 	bool linked = item->timer.key != 0;
-	uint64_t seat = item->timer.seat;
+	uint64_t least = item->timer.least;
 	int status = spoke_wheel_schedule(model->wheel, &item->timer, model->classes[number],
 					  deadline_ns);
 
@@ -178,7 +179,7 @@ static void do_schedule(struct model *model)
 		counts->scheduled++;
 		counts->pending++;
 		item->number = number;
-		note_armed(model, item, tick, linked, seat);
+		note_armed(model, item, tick, linked, least);
 	}
 }
 
@@ -187,7 +188,7 @@ static void do_reschedule(struct model *model)
 	struct item *item = pick_item(model);
 	uint64_t deadline_ns = pick_deadline(model);
 	uint64_t tick = tick_of(model, deadline_ns);
-	uint64_t seat = item->timer.seat;
+	uint64_t least = item->timer.least;
 	int status = spoke_wheel_reschedule(model->wheel, &item->timer, deadline_ns);
 
 	if (!item->armed) {
@@ -199,7 +200,7 @@ static void do_reschedule(struct model *model)
 		expect(model, status == SPOKE_WHEEL_OK, "a good move was refused");
 		model->counts[item->number].rescheduled++;
 		list_remove(item);
-		note_armed(model, item, tick, true, seat);
+		note_armed(model, item, tick, true, least);
 	}
 }
 
@@ -285,7 +286,7 @@ static void do_something(struct model *model)
  * store moved one of the two. */
 static bool first_of_its_tick(const struct model *model, const struct item *item)
 {
-	if (model->options.order != SPOKE_WHEEL_FIFO || item->stored)
+	if (item->stored)
 		return true;
 	for (const struct item *other = item->prev; other != &model->head; other = other->prev)
 		if (other->tick == item->tick && !other->stored)

@@ -5,16 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A geometry with each firing order. */
-#define GEOMETRY(slots, levels)                                                                    \
-	{ slots, levels, SPOKE_WHEEL_FIFO },                                                       \
-	{                                                                                          \
-		slots, levels, SPOKE_WHEEL_UNORDERED                                               \
-	}
-
 const struct geometry rig_geometries[] = {
-	GEOMETRY(512, 1), GEOMETRY(32, 1), GEOMETRY(2, 1),    GEOMETRY(64, 4),   GEOMETRY(256, 4),
-	GEOMETRY(16, 5),  GEOMETRY(2, 8),  GEOMETRY(4096, 2), GEOMETRY(4096, 4),
+	{ 512, 1 }, { 32, 1 }, { 2, 1 },    { 64, 4 },   { 256, 4 },
+	{ 16, 5 },  { 2, 8 },  { 4096, 2 }, { 4096, 4 },
 };
 const size_t rig_geometry_count = sizeof(rig_geometries) / sizeof(rig_geometries[0]);
 
@@ -37,9 +30,7 @@ void rig_init(struct rig *rig, const struct spoke_wheel_options *options)
 {
 	size_t size = 0;
 
-	*rig = (struct rig){ .order = options->order,
-			     .slots = options->slots,
-			     .levels = options->levels };
+	*rig = (struct rig){ .slots = options->slots, .levels = options->levels };
 	assert_int_equal(spoke_wheel_size(options, &size), SPOKE_WHEEL_OK);
 	rig->memory = malloc(size);
 	assert_non_null(rig->memory);
@@ -106,7 +97,6 @@ static int set_up(void **state)
 		.tick_ns = RIG_TICK_NS,
 		.slots = geometry->slots,
 		.levels = geometry->levels,
-		.order = geometry->order,
 	};
 	struct rig *rig = malloc(sizeof(*rig));
 
@@ -140,9 +130,8 @@ int rig_run(const char *group, const struct CMUnitTest *tests, size_t count)
 
 			if (made == CASES_MAX)
 				return 1;
-			(void)snprintf(names[made], NAME_MAX_LEN, "%s %ux%u %s", tests[i].name,
-				       (unsigned)on->slots, (unsigned)on->levels,
-				       on->order == SPOKE_WHEEL_FIFO ? "fifo" : "unordered");
+			(void)snprintf(names[made], NAME_MAX_LEN, "%s %ux%u", tests[i].name,
+				       (unsigned)on->slots, (unsigned)on->levels);
 			cases[made] = (struct CMUnitTest){ names[made], tests[i].test_func, set_up,
 							   tear_down, (void *)(uintptr_t)on };
 		}

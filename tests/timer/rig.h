@@ -36,7 +36,6 @@ struct rig {
 	struct spoke_wheel *wheel;
 	void *memory;
 	unsigned timer_class;
-	enum spoke_wheel_order order;
 	uint32_t slots; /* as requested */
 	uint32_t levels;
 	struct item items[RIG_ITEMS];
@@ -44,11 +43,10 @@ struct rig {
 	unsigned logged;
 };
 
-/* A geometry and a firing order. Each test of a group runs with each of them. */
+/* A geometry. Each test of a group runs with each of them. */
 struct geometry {
 	uint32_t slots;
 	uint32_t levels;
-	enum spoke_wheel_order order;
 };
 
 extern const struct geometry rig_geometries[];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations that a callback may do on the wheel and on other timers, with each geometry and order.
+ * Operations that a callback may do on the wheel and on other timers, with each geometry.
  */
 #include "tests/timer/rig.h"
 

@@ -27,11 +27,11 @@ static void unlink_at_one_end(struct rig *rig)
 	rig->items[1].timer.place.next->prev = &rig->items[0].timer.place;
 }
 
-static void end_a_lane_early(struct rig *rig)
+static void end_a_list_early(struct rig *rig)
 {
-	struct spokei_slot *slot = &rig->wheel->slots.slot[6];
+	struct spoke_list *slot = &rig->wheel->slots.slot[6];
 
-	slot->lanes[1].prev = &slot->lanes[1];
+	slot->prev = slot;
 }
 
 static void idle_a_linked_timer(struct rig *rig)
@@ -42,24 +42,6 @@ static void idle_a_linked_timer(struct rig *rig)
 static void give_an_unknown_class(struct rig *rig)
 {
 	rig->items[1].timer.key |= 7;
-}
-
-static void seat_elsewhere(struct rig *rig)
-{
-	rig->items[1].timer.seat += 1;
-}
-
-static void take_back_tickets(struct rig *rig)
-{
-	rig->wheel->slots.tickets[6] = 2;
-}
-
-static void swap_two_of_a_lane(struct rig *rig)
-{
-	uint64_t seat = rig->items[1].timer.seat;
-
-	rig->items[1].timer.seat = rig->items[5].timer.seat;
-	rig->items[5].timer.seat = seat;
 }
 
 static void arm_in_the_past(struct rig *rig)
@@ -77,9 +59,14 @@ static void raise_the_first_edge(struct rig *rig)
 	rig->wheel->slots.next = 7;
 }
 
-static void lower_a_first_tick(struct rig *rig)
+static void lower_a_least_key(struct rig *rig)
 {
-	rig->wheel->slots.first[6]--;
+	rig->items[1].timer.least--;
+}
+
+static void raise_a_least_key(struct rig *rig)
+{
+	rig->items[6].timer.least += UINT64_C(256) << SPOKE_TIMER_TICK_SHIFT;
 }
 
 static void answer_another_next(struct rig *rig)
@@ -99,11 +86,9 @@ static void unmark_a_word(struct rig *rig)
 
 static void set_aside_at_rest(struct rig *rig)
 {
-	struct spokei_slots *slots = &rig->wheel->slots;
-
-	rig->wheel->slot = spokei_timer_slot(&rig->items[6].timer);
+	rig->wheel->slot = 16 + 300 / 16 % 16;
 	spokei_slots_remove(&rig->items[6].timer);
-	spokei_slots_set_aside(slots, &rig->items[6].timer);
+	spokei_list_append(&rig->wheel->slots.aside, &rig->items[6].timer.place);
 }
 
 static void forget_to_move_on(struct rig *rig)
@@ -133,7 +118,7 @@ static void raise_a_quota(struct rig *rig)
 
 static void keep_an_old_deadline(struct rig *rig)
 {
-	rig->wheel->front.shared_key = spokei_timer_key(0);
+	rig->wheel->front.shared_key = spokei_timer_key(SPOKEI_TICK_END);
 }
 
 static void keep_another_tick(struct rig *rig)
@@ -162,17 +147,15 @@ static void check_names_each_violated_invariant(void **state)
 		void (*do_break)(struct rig *rig);
 		const char *said;
 	} cases[] = {
-		{ unlink_at_one_end, "a lane's links do not match" },
-		{ end_a_lane_early, "a lane's links do not match" },
+		{ unlink_at_one_end, "a slot's links do not match" },
+		{ end_a_list_early, "a slot's links do not match" },
 		{ idle_a_linked_timer, "an idle timer is linked into a slot" },
 		{ give_an_unknown_class, "a timer has a class that does not exist" },
-		{ seat_elsewhere, "a timer is in another lane than its seat" },
-		{ take_back_tickets, "a timer has a ticket that its slot has not issued" },
-		{ swap_two_of_a_lane, "a lane is not in the order of placement" },
 		{ arm_in_the_past, "an armed timer is in the past" },
 		{ seat_behind_its_tick, "the wheel would visit an armed timer too late" },
 		{ raise_the_first_edge, "the wheel would sleep past an armed timer" },
-		{ lower_a_first_tick, "a slot has another first tick than its timers" },
+		{ lower_a_least_key, "a timer's least key is not that of its slot" },
+		{ raise_a_least_key, "a timer's least key is above its own" },
 		{ answer_another_next, "the cached answer of next() is not that of the wheel" },
 		{ unmark_a_slot, "a slot with timers is not marked" },
 		{ unmark_a_word, "the summary does not match a word of the bitmap" },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares a wheel with a sorted list under random operations, for each geometry and order.
+ * Compares a wheel with a sorted list under random operations, for each geometry.
  * SPOKE_MODEL_OPS sets the number of operations per geometry, SPOKE_MODEL_SEED the seed. A failure
  * prints both.
  */
@@ -50,9 +50,8 @@ static uint64_t number_from(const char *variable, uint64_t otherwise)
 	return number;
 }
 
-/* Ticks and caps vary with the run; the group sets slots, levels and order. */
-static struct spoke_wheel_options options_for(const struct rig *rig, const struct geometry *on,
-					      uint64_t run)
+/* Ticks and caps vary with the run; the group sets slots and levels. */
+static struct spoke_wheel_options options_for(const struct geometry *on, uint64_t run)
 {
 	static const uint64_t ticks[] = { 1000000, 1, 1000, 30000000, 7 };
 	static const uint64_t caps[] = { 1000, 40, 1000, 5 };
@@ -60,7 +59,6 @@ static struct spoke_wheel_options options_for(const struct rig *rig, const struc
 	return (struct spoke_wheel_options){ .tick_ns = ticks[run % 5],
 					     .slots = on->slots,
 					     .levels = on->levels,
-					     .order = rig->order,
 					     .pending_max = caps[run % 4] };
 }
 
@@ -76,8 +74,8 @@ static void run_model(const struct spoke_wheel_options *options, uint64_t operat
 	if (broken == NULL)
 		broken = model_finish(model);
 	if (broken) {
-		fail_msg("%ux%u tick %llu order %d seed %llu, operation %llu: %s", options->slots,
-			 options->levels, (unsigned long long)options->tick_ns, (int)options->order,
+		fail_msg("%ux%u tick %llu seed %llu, operation %llu: %s", options->slots,
+			 options->levels, (unsigned long long)options->tick_ns,
 			 (unsigned long long)seed, (unsigned long long)model_operations(model),
 			 broken);
 	}
@@ -105,7 +103,7 @@ static void the_wheel_behaves_like_a_sorted_list(void **state)
 	uint64_t seed = number_from("SPOKE_MODEL_SEED", 1);
 
 	for (uint64_t run = 0; left > 0; run++) {
-		struct spoke_wheel_options options = options_for(rig, on, run);
+		struct spoke_wheel_options options = options_for(on, run);
 		uint64_t operations = left < RUN_OPERATIONS ? left : RUN_OPERATIONS;
 
 		run_model(&options, operations, seed + run);

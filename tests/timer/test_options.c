@@ -31,7 +31,6 @@ static void each_bad_option_is_refused_with_its_own_reason(void **state)
 		{ { .slots = 4096, .levels = 5 }, SPOKE_WHEEL_BAD_LEVELS },
 		{ { .slots = 65, .levels = 7 }, SPOKE_WHEEL_BAD_LEVELS },
 		{ { .pending_max = SPOKE_WHEEL_PENDING_MAX + 1 }, SPOKE_WHEEL_BAD_PENDING },
-		{ { .order = (enum spoke_wheel_order)2 }, SPOKE_WHEEL_BAD_ORDER },
 	};
 	char memory[64];
 	struct spoke_wheel *wheel = NULL;

@@ -3,7 +3,7 @@
  * The functions that show a wheel's state: cursor positions and the number of timers in each slot.
  */
 #include "tests/timer/rig.h"
-#include "timer/slots.h"
+#include "timer/wheel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,21 +24,27 @@ static unsigned bits_of(uint32_t slots)
 	return (unsigned)__builtin_ctz(slots);
 }
 
-/* Counts the linked timers slot by slot and asserts that each lies in the slot that its seat names.
- * Returns their number. */
+static uint32_t count_list(const struct spoke_list *list)
+{
+	uint32_t count = 0;
+
+	for (const struct spoke_list *at = list->next; at != list; at = at->next)
+		count++;
+	return count;
+}
+
+/* Counts the timers in the list of each slot. Returns the number of all linked timers. */
 static unsigned count_by_hand(const struct rig *rig, uint32_t slots, uint32_t *counts)
 {
+	const struct spokei_slots *all = &rig->wheel->slots;
 	unsigned linked = 0;
 
 	memset(counts, 0, sizeof(*counts) * slots * rig->levels);
-	for (int id = 0; id < RIG_ITEMS; id++) {
-		const struct spoke_timer *timer = &rig->items[id].timer;
-
-		if (!spokei_timer_linked(timer))
-			continue;
-		counts[spokei_timer_slot(timer)]++;
-		linked++;
-	}
+	for (uint32_t i = 0; i < slots * rig->levels; i++)
+		counts[i] = count_list(&all->slot[i]);
+	counts[rig->wheel->slot] += count_list(&all->aside);
+	for (int id = 0; id < RIG_ITEMS; id++)
+		linked += spokei_timer_linked(&rig->items[id].timer);
 	return linked;
 }
 

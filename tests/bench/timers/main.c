@@ -24,30 +24,26 @@ struct contender {
 	const char *name;
 	const struct bench_kit *kit;
 	enum group group;
-	bool unordered;
 };
 
 static const struct contender contenders[] = {
-	{ "spoke-fifo-disarm", &bench_spoke_disarm, PAIRS, false },
-	{ "spoke-fifo-cancel", &bench_spoke_cancel, PAIRS, false },
-	{ "spoke-unordered-disarm", &bench_spoke_disarm, PAIRS, true },
-	{ "spoke-unordered-cancel", &bench_spoke_cancel, PAIRS, true },
-	{ "spoke-fifo", &bench_spoke_disarm, PLAIN, false },
-	{ "spoke-unordered", &bench_spoke_disarm, PLAIN, true },
-	{ "libev", &bench_libev, OTHERS, false },
-	{ "libuv", &bench_libuv, OTHERS, false },
-	{ "libevent", &bench_libevent, OTHERS, false },
-	{ "heap4", &bench_heap4, OTHERS, false },
-	{ "wheel-lists", &bench_lists, OTHERS, false },
-	{ "wheel-bitmaps", &bench_bitmaps, OTHERS, false },
-	{ "wheel-coarse", &bench_coarse, OTHERS, false },
+	{ "spoke-disarm", &bench_spoke_disarm, PAIRS },
+	{ "spoke-cancel", &bench_spoke_cancel, PAIRS },
+	{ "spoke", &bench_spoke_disarm, PLAIN },
+	{ "libev", &bench_libev, OTHERS },
+	{ "libuv", &bench_libuv, OTHERS },
+	{ "libevent", &bench_libevent, OTHERS },
+	{ "heap4", &bench_heap4, OTHERS },
+	{ "wheel-lists", &bench_lists, OTHERS },
+	{ "wheel-bitmaps", &bench_bitmaps, OTHERS },
+	{ "wheel-coarse", &bench_coarse, OTHERS },
 };
 
 #define CONTENDERS (sizeof(contenders) / sizeof(contenders[0]))
 
 /* The engine's default ways, to which all others are compared. */
-#define PAIRS_BASE "spoke-fifo-disarm"
-#define PLAIN_BASE "spoke-fifo"
+#define PAIRS_BASE "spoke-disarm"
+#define PLAIN_BASE "spoke"
 
 /* Sizes, as a set. Ten million is measured for spoke only. */
 enum size {
@@ -143,7 +139,6 @@ static void run_size(const struct options *options, enum bench_workload which, u
 			struct bench_plan plan = {
 				.n = n,
 				.spent_min_ns = (options->quick ? 10 : 40) * HOST_MS,
-				.unordered = contender->unordered,
 			};
 
 			if (takes_part(options, contender, workload, n) &&
@@ -165,11 +160,10 @@ static void run_workload(const struct options *options, enum bench_workload whic
 			run_size(options, which, sizes[i]);
 }
 
-/* Returns the contender that represents its kind where order and cancelling do not matter. */
+/* Returns the contender that represents its kind where cancelling does not matter. */
 static bool stands(const struct options *options, const struct contender *contender)
 {
-	return contender->group != PAIRS && !contender->unordered &&
-	       named(options, contender->name);
+	return contender->group != PAIRS && named(options, contender->name);
 }
 
 static void run_bytes(const struct options *options)

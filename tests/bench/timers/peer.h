@@ -31,7 +31,6 @@ enum bench_workload {
 struct bench_plan {
 	uint64_t n;            /* timers */
 	uint64_t spent_min_ns; /* a steady workload runs at least this long */
-	bool unordered;        /* spoke: order within a tick is free */
 };
 
 /* A measurement in real time. */

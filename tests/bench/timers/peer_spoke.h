@@ -36,9 +36,7 @@ static void count_fired(struct spoke_timer *timer, void *arg)
 
 static struct fleet open_fleet(const struct bench_plan *plan)
 {
-	struct spoke_wheel_options options = {
-		.order = plan->unordered ? SPOKE_WHEEL_UNORDERED : SPOKE_WHEEL_FIFO,
-	};
+	struct spoke_wheel_options options = { 0 };
 	struct fleet fleet = {
 		.timers = host_memory(plan->n, sizeof(struct spoke_timer)),
 		.n = plan->n,

@@ -8,7 +8,10 @@
  * embeds the timers in its own objects. A wheel belongs to one thread at a time.
  *
  * Timers never fire early: a deadline is rounded up to the next tick. They fire late by at most one
- * tick plus the time until the caller calls spoke_wheel_advance().
+ * tick plus the time until the caller calls spoke_wheel_advance(). Timers of the same tick fire in
+ * the order of placement. A timer that a reschedule, or a schedule after a disarm, arms again keeps
+ * its place if its slot stays the same. Otherwise it joins the end of its new slot when the wheel
+ * moves it.
  *
  * With levels = 1 the wheel works like those of Netty and Dubbo: a timer beyond one lap waits in
  * its slot for the remaining laps. Each lap in which a timer is due visits all waiting timers of
@@ -40,27 +43,15 @@ enum spoke_wheel_status {
 	SPOKE_WHEEL_BAD_TICK = 9,      /* option tick_ns out of range */
 	SPOKE_WHEEL_BAD_SLOTS = 10,    /* option slots out of range */
 	SPOKE_WHEEL_BAD_LEVELS = 11,   /* option levels out of range, or too many for the slots */
-	SPOKE_WHEEL_BAD_ORDER = 12,    /* option order is not of enum spoke_wheel_order */
-	SPOKE_WHEEL_BAD_PENDING = 13,  /* option pending_max out of range */
-	SPOKE_WHEEL_BAD_MEMORY = 14,   /* memory is NULL or smaller than spoke_wheel_size() */
-	SPOKE_WHEEL_BAD_CLASS = 15,    /* a class needs a name and a callback */
-	SPOKE_WHEEL_CLASSES_FULL = 16, /* SPOKE_WHEEL_CLASSES_MAX classes exist already */
-	SPOKE_WHEEL_BAD_NOW = 17,      /* the time of tick 0 is beyond SPOKE_WHEEL_NOW_MAX_NS */
+	SPOKE_WHEEL_BAD_PENDING = 12,  /* option pending_max out of range */
+	SPOKE_WHEEL_BAD_MEMORY = 13,   /* memory is NULL or smaller than spoke_wheel_size() */
+	SPOKE_WHEEL_BAD_CLASS = 14,    /* a class needs a name and a callback */
+	SPOKE_WHEEL_CLASSES_FULL = 15, /* SPOKE_WHEEL_CLASSES_MAX classes exist already */
+	SPOKE_WHEEL_BAD_NOW = 16,      /* the time of tick 0 is beyond SPOKE_WHEEL_NOW_MAX_NS */
 };
 
 /* Returns the sentence of a status; never NULL. */
 SPOKE_API const char *spoke_wheel_text(int status);
-
-/* The order in which timers of the same tick fire. */
-enum spoke_wheel_order {
-	/* First placed, first fired. A timer that a reschedule, or a schedule after a disarm, arms
-	 * again keeps its place if its slot stays the same. Otherwise it joins the end of its new
-	 * slot when the wheel moves it. */
-	SPOKE_WHEEL_FIFO = 0,
-	/* Any order within a tick, but never across ticks. Slightly cheaper if very many timers
-	 * expire together. */
-	SPOKE_WHEEL_UNORDERED = 1,
-};
 
 /* Limits of the options, and special values of parameters and results. */
 #define SPOKE_WHEEL_TICK_MAX_NS UINT64_C(3600000000000) /* longest tick: an hour */
@@ -80,7 +71,6 @@ struct spoke_wheel_options {
 	uint32_t slots;       /* per level, 2 to 4,096, rounded up to a power of two; 0: 256 */
 	uint32_t levels;      /* 1 to 8, with slots^levels at most 2^48; 0: 4 */
 	uint64_t pending_max; /* timers armed at one time; 0: 16,777,216 */
-	enum spoke_wheel_order order; /* 0: SPOKE_WHEEL_FIFO */
 };
 
 /*
@@ -91,9 +81,8 @@ struct spoke_wheel_options {
  */
 struct spoke_timer {
 	struct spoke_list place; /* neighbours in the slot, unless idle */
-	uint64_t key;            /* disarmed (1 bit), ticks left to the horizon (48), class (15);
-				  * 0: idle */
-	uint64_t seat;           /* turn within its slot (48 bits), slot (16) */
+	uint64_t key;            /* disarmed (1 bit), tick (48), class (15); 0: idle */
+	uint64_t least;          /* the least key with which it may stay in its slot */
 };
 
 /*

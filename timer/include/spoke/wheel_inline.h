@@ -15,15 +15,14 @@
 
 SPOKE_BEGIN_DECLS
 
-/* The parts of a timer's key. The key counts ticks down to the horizon, so a later deadline is a
- * smaller key, and 0 (idle) is the smallest. One comparison finds the timers that may stay in their
- * slot, excluding idle, armed and earlier ones. */
+/* The parts of a timer's key: the tick of its deadline lies between them. An armed timer's key is
+ * positive as a signed number; that of an idle one is 0. */
 #define SPOKE_TIMER_DISARMED (UINT64_C(1) << 63)
 #define SPOKE_TIMER_TICK_SHIFT 15
 #define SPOKE_TIMER_CLASS_MASK ((UINT64_C(1) << SPOKE_TIMER_TICK_SHIFT) - 1)
 
 /* Value of shared_key when there is no valid cached deadline. */
-#define SPOKE_WHEEL_NOT_SHARED UINT64_MAX
+#define SPOKE_WHEEL_NOT_SHARED UINT64_C(0)
 
 /* The counters of the functions below, per class. */
 struct spoke_wheel_tally {
@@ -36,15 +35,15 @@ struct spoke_wheel_tally {
 /* The first part of every wheel. When `scheduled` reaches `quota`, the library sets a new quota
  * from the rest of pending_max. */
 struct spoke_wheel_front {
-	uint64_t shared_ns;   /* the cached deadline */
-	uint64_t shared_key;  /* its ticks as a key, or NOT_SHARED: the wheel has moved since */
-	uint32_t shared_slot; /* the slot of timers with this deadline */
-	uint32_t classes;     /* number of classes */
-	uint64_t next_ns;     /* the answer of next(), while a timer is armed */
-	uint64_t scheduled;   /* of all classes */
-	uint64_t ended;       /* cancelled, fired or returned, of all classes */
-	uint64_t quota;       /* upper bound of `scheduled` */
-	uint64_t reserved;    /* `tally` begins a cache line */
+	uint64_t shared_ns;    /* the cached deadline */
+	uint64_t shared_key;   /* its ticks as a key, or NOT_SHARED: the wheel has moved since */
+	uint32_t shared_slot;  /* the slot of timers with this deadline */
+	uint32_t classes;      /* number of classes */
+	uint64_t next_ns;      /* the answer of next(), while a timer is armed */
+	uint64_t scheduled;    /* of all classes */
+	uint64_t ended;        /* cancelled, fired or returned, of all classes */
+	uint64_t quota;        /* upper bound of `scheduled` */
+	uint64_t shared_least; /* the least key of timers in shared_slot */
 	struct spoke_wheel_tally tally[SPOKE_WHEEL_CLASSES_MAX];
 };
 
@@ -68,8 +67,9 @@ inline int spoke_wheel_schedule(struct spoke_wheel *wheel, struct spoke_timer *t
 	struct spoke_wheel_front *front = (struct spoke_wheel_front *)wheel;
 	uint64_t key = front->shared_key | timer_class;
 
-	if (deadline_ns != front->shared_ns || (key | SPOKE_TIMER_DISARMED) > timer->key ||
-	    timer_class >= front->classes || front->scheduled == front->quota)
+	if (deadline_ns != front->shared_ns || key < timer->least ||
+	    timer->key < SPOKE_TIMER_DISARMED || timer_class >= front->classes ||
+	    front->scheduled == front->quota)
 		return spoke_wheel_schedule_any(wheel, timer, timer_class, deadline_ns);
 	timer->key = key;
 	front->scheduled++;
@@ -84,7 +84,7 @@ inline int spoke_wheel_reschedule(struct spoke_wheel *wheel, struct spoke_timer 
 	uint64_t timer_class = timer->key & SPOKE_TIMER_CLASS_MASK;
 	uint64_t key = front->shared_key | timer_class;
 
-	if (deadline_ns != front->shared_ns || !spoke_timer_armed(timer) || key > timer->key)
+	if (deadline_ns != front->shared_ns || !spoke_timer_armed(timer) || key < timer->least)
 		return spoke_wheel_reschedule_any(wheel, timer, deadline_ns);
 	timer->key = key;
 	front->tally[timer_class].rescheduled++;
