@@ -33,7 +33,7 @@ void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, 
 	size_t count = (size_t)levels << bits;
 
 	SPOKE_ASSERT(bits > 0 && levels > 0 && bits * levels <= 48);
-	SPOKE_ASSERT(words_for(count) <= 64 * SPOKEI_SUMMARY_MAX);
+	SPOKE_ASSERT(words_for(count) <= (size_t)64 * SPOKEI_SUMMARY_MAX);
 	*slots = (struct spokei_slots){
 		.slot = memory,
 		.next = SPOKEI_TICK_NEVER,
