@@ -92,7 +92,7 @@ static void consumer_listed(void *arg, const struct spoke_url *urls, size_t coun
 }
 
 /* An operator has changed settings of calls; without memory the last ones stay. */
-static void consumer_ruled(void *arg, const struct spokei_lineup *rules)
+static void consumer_ruled(void *arg, const struct spokei_overrides *rules)
 {
 	struct spoke_consumer *consumer = arg;
 	struct spoke_url ruled;

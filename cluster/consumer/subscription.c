@@ -5,13 +5,21 @@
 
 #include "cluster/discovery/advert.h"
 #include "cluster/discovery/keeper.h"
+#include "cluster/discovery/rule.h"
 #include "cluster/endpoints/directory.h"
 #include "core/engine/engine.h"
 
 #define MS UINT64_C(1000000)
 #define CONFIGURATORS "configurators"
 #define ROUTERS "routers"
-#define APPLICATION "spoke" /* of a consumer without a name */
+#define APPLICATION "spoke"  /* of a consumer without a name */
+#define APPLICATION_MAX 128u /* bytes of a provider's name for which rules are looked for */
+
+/* Kinds of routers; each is a bit of `routed`. */
+static const char *const routers[] = {
+	ROUTERS, SPOKEI_RULE_CONDITIONS, SPOKEI_RULE_TAGS, SPOKEI_RULE_SCRIPTS, SPOKEI_RULE_MESH,
+};
+#define ROUTERS_COUNT (sizeof(routers) / sizeof(routers[0]))
 
 /* --- lists */
 
@@ -55,39 +63,89 @@ static void tell_empty(struct spokei_subscription *subscription, size_t count)
 		     subscription->of.service);
 }
 
+/* Looks for routers of the application of the first provider, as Java does. Names come from the
+ * registry, so only those are used that are names. */
+static void watch_routers(struct spokei_subscription *subscription, const struct spoke_url *urls,
+			  size_t count)
+{
+	const char *name = count > 0 ? spoke_url_get(urls, "application") : NULL;
+	size_t len = name ? strlen(name) : 0;
+	int error = SPOKE_OK;
+
+	if (len == 0 || len > APPLICATION_MAX || subscription->keeper == NULL ||
+	    !spokei_keeper_has_categories(subscription->keeper) ||
+	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") !=
+		    len)
+		return;
+	for (size_t i = 1; i < ROUTERS_COUNT && error == 0; i++)
+		error = spokei_keeper_watch(subscription->keeper, name, routers[i]);
+}
+
+static bool has_rules(const struct spokei_subscription *subscription)
+{
+	size_t count = 0;
+
+	for (unsigned i = 0; i < SPOKEI_OVERRIDE_SOURCES; i++)
+		count += subscription->rules.of[i].count;
+	return count > 0;
+}
+
 static int subscription_list(void *arg, const struct spoke_url *urls, size_t count)
 {
 	struct spokei_subscription *subscription = arg;
 
 	tell_empty(subscription, count);
-	if (subscription->rules.count == 0 || count == 0)
+	watch_routers(subscription, urls, count);
+	if (count == 0 || !has_rules(subscription))
 		return pass_on(subscription, urls, count);
 	return pass_on_ruled(subscription, urls, count);
 }
 
 /* --- rules */
 
-static void tell_routers(struct spokei_subscription *subscription, size_t count)
+/* Logs each kind of routers once. Returns whether the category is one of routers. */
+static bool tell_routers(struct spokei_subscription *subscription, const char *service,
+			 const char *category, size_t count)
 {
-	if (count == 0 || subscription->routed)
-		return;
-	subscription->routed = true;
-	spokei_event(subscription->engine, SPOKE_EUNSUPPORTED,
-		     "registry: %zu routers of %s ignored; spoke has no routing rules", count,
-		     subscription->of.service);
+	bool rule = spokei_rule_is(category);
+	size_t kind = 0;
+
+	while (kind < ROUTERS_COUNT && strcmp(category, routers[kind]) != 0)
+		kind++;
+	if (kind == ROUTERS_COUNT)
+		return false;
+	if (count > 0 && !(subscription->routed & 1u << kind)) {
+		subscription->routed |= 1u << kind;
+		spokei_event(subscription->engine, SPOKE_EUNSUPPORTED,
+			     "registry: %zu routers of %s ignored, at %s%s%s; spoke has no routing "
+			     "rules",
+			     count, subscription->of.service, rule ? "config/dubbo/" : "",
+			     rule ? service : "", category);
+	}
+	return true;
 }
 
-static bool subscription_rules(void *arg, const char *category, struct spokei_lineup *lineup)
+static enum spokei_override_source source_of(const struct spokei_subscription *subscription,
+					     const char *service, const char *category)
+{
+	if (!spokei_rule_is(category))
+		return SPOKEI_OVERRIDE_LISTED;
+	return strcmp(service, subscription->of.application) == 0 ? SPOKEI_OVERRIDE_APPLICATION
+								  : SPOKEI_OVERRIDE_SERVICE;
+}
+
+static bool subscription_rules(void *arg, const char *service, const char *category,
+			       struct spokei_lineup *lineup)
 {
 	struct spokei_subscription *subscription = arg;
+	struct spokei_lineup *former;
 	size_t others;
 
-	if (strcmp(category, ROUTERS) == 0) {
-		tell_routers(subscription, lineup->count);
+	if (tell_routers(subscription, service, category, lineup->count))
 		return false;
-	}
+	former = &subscription->rules.of[source_of(subscription, service, category)];
 	others = spokei_override_choose(&subscription->of, lineup);
-	if (spokei_override_equal(&subscription->rules, lineup))
+	if (spokei_override_equal(former, lineup))
 		return false;
 	if (others > 0) {
 		spokei_event(subscription->engine, SPOKE_EUNSUPPORTED,
@@ -97,8 +155,8 @@ static bool subscription_rules(void *arg, const char *category, struct spokei_li
 	}
 	spokei_event(subscription->engine, SPOKE_OK, "registry: %zu configurators of %s apply",
 		     lineup->count, subscription->of.service);
-	spokei_lineup_fini(&subscription->rules);
-	subscription->rules = *lineup;
+	spokei_lineup_fini(former);
+	*former = *lineup;
 	spokei_lineup_init(lineup, subscription->engine->env);
 	subscription->ruled(subscription->arg, &subscription->rules);
 	return true;
@@ -114,7 +172,7 @@ static int publish(struct spokei_subscription *subscription, struct spokei_keepe
 		.service = of->service,
 		.version = of->version,
 		.group = of->group,
-		.application = *of->application ? of->application : APPLICATION,
+		.application = subscription->of.application,
 		.timestamp_ms = env->wall(env->ctx) / MS,
 	};
 	struct spokei_advert_text url;
@@ -130,17 +188,30 @@ static int publish(struct spokei_subscription *subscription, struct spokei_keepe
 	return error;
 }
 
+/* Requests the rules of a key: settings, and routers, which are logged. */
+static int watch_rules(struct spokei_keeper *keeper, const char *key)
+{
+	int error = spokei_keeper_watch(keeper, key, SPOKEI_RULE_CONFIGURATORS);
+
+	return error ? error : spokei_keeper_watch(keeper, key, SPOKEI_RULE_CONDITIONS);
+}
+
 /* Requests everything of the registry. */
 static int ask(struct spokei_subscription *subscription, struct spokei_keeper *keeper)
 {
-	const char *service = subscription->of.service;
-	int error = spokei_keeper_subscribe(keeper, service);
+	const struct spokei_override_of *of = &subscription->of;
+	int error = spokei_keeper_subscribe(keeper, of->service);
+	char key[SPOKEI_RULE_KEY];
 
 	if (error || !spokei_keeper_has_categories(keeper))
 		return error;
-	error = spokei_keeper_watch(keeper, service, CONFIGURATORS);
+	error = spokei_keeper_watch(keeper, of->service, CONFIGURATORS);
 	if (error == 0)
-		error = spokei_keeper_watch(keeper, service, ROUTERS);
+		error = spokei_keeper_watch(keeper, of->service, ROUTERS);
+	if (error == 0)
+		error = watch_rules(keeper, subscription->of.application);
+	if (error == 0 && spokei_rule_print_key(of->service, of->version, of->group, key))
+		error = watch_rules(keeper, key);
 	if (error == 0)
 		error = publish(subscription, keeper);
 	return error;
@@ -157,7 +228,9 @@ int spokei_subscription_begin(struct spokei_subscription *subscription, struct s
 	int error;
 
 	subscription->engine = engine;
-	spokei_lineup_init(&subscription->rules, engine->env);
+	if (*subscription->of.application == '\0')
+		subscription->of.application = APPLICATION;
+	spokei_overrides_init(&subscription->rules, engine->env);
 	error = spokei_keeper_new(engine, options, &up, subscription, &keeper);
 	if (error)
 		return error;
@@ -177,5 +250,5 @@ void spokei_subscription_end(struct spokei_subscription *subscription)
 	subscription->keeper = NULL;
 	spokei_keeper_free(keeper);
 	if (subscription->engine)
-		spokei_lineup_fini(&subscription->rules);
+		spokei_overrides_fini(&subscription->rules);
 }

@@ -24,13 +24,13 @@ struct spokei_subscription {
 	/* Called with each list before the directory gets it. */
 	void (*listed)(void *arg, const struct spoke_url *urls, size_t count);
 	/* Called when the rules of operators have changed, with their settings of calls. */
-	void (*ruled)(void *arg, const struct spokei_lineup *rules);
+	void (*ruled)(void *arg, const struct spokei_overrides *rules);
 	void *arg;
-	struct spokei_override_of of; /* the consumer */
-	struct spokei_lineup rules;   /* those that apply to it */
+	struct spokei_override_of of;  /* the consumer */
+	struct spokei_overrides rules; /* those that apply to it */
 	struct spoke_engine *engine;
-	bool routed; /* routers were found, and logged */
-	bool empty;  /* an empty list was logged */
+	unsigned routed; /* kinds of routers that were logged, a bit each */
+	bool empty;      /* an empty list was logged */
 };
 
 /* Subscribes to the providers of the service. The user of this function sets the other fields

@@ -35,9 +35,11 @@ struct spokei_keeper_up {
 	 * a function of the keeper. May free the keeper. Returns 0, or ENOMEM to get the list
 	 * again after a pause. */
 	int (*list)(void *arg, const struct spoke_url *urls, size_t count);
-	/* Receives all URLs of a watched category, like list(). May take them out of the lineup.
-	 * Returns whether the list of providers is needed again. NULL without watch(). */
-	bool (*rules)(void *arg, const char *category, struct spokei_lineup *lineup);
+	/* Receives all URLs of a watched category, like list(), or those of a rule: see rule.h. May
+	 * take them out of the lineup. Returns whether the list of providers is needed again. NULL
+	 * without watch(). */
+	bool (*rules)(void *arg, const char *service, const char *category,
+		      struct spokei_lineup *lineup);
 };
 
 /*
@@ -71,7 +73,8 @@ SPOKE_MUST_USE int spokei_keeper_subscribe(struct spokei_keeper *keeper, const c
 /* Returns whether the registry has categories: consumers, configurators and routers. */
 bool spokei_keeper_has_categories(const struct spokei_keeper *keeper);
 
-/* Subscribes to another category of the service, in addition. Returns as subscribe(). */
+/* Subscribes to another category of the service, or to a rule with this key, in addition and once.
+ * Returns as subscribe(), or ELIMIT. */
 SPOKE_MUST_USE int spokei_keeper_watch(struct spokei_keeper *keeper, const char *service,
 				       const char *category);
 

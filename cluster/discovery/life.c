@@ -219,6 +219,20 @@ bool spokei_keeper_has_categories(const struct spokei_keeper *keeper)
 	return keeper->kind->watch != NULL;
 }
 
+static bool is_watched(const struct spokei_keeper *keeper, const char *service,
+		       const char *category)
+{
+	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
+	     node = node->next) {
+		const struct spokei_wish *wish = spokei_keeper_wish(node);
+
+		if (wish->subscribes && strcmp(wish->service, service) == 0 &&
+		    strcmp(wish->url, category) == 0)
+			return true;
+	}
+	return false;
+}
+
 int spokei_keeper_watch(struct spokei_keeper *keeper, const char *service, const char *category)
 {
 	struct spokei_wish *wish;
@@ -226,6 +240,8 @@ int spokei_keeper_watch(struct spokei_keeper *keeper, const char *service, const
 
 	if (keeper->ended || keeper->freed)
 		return SPOKE_ECLOSED;
+	if (is_watched(keeper, service, category))
+		return SPOKE_OK;
 	error = add_wish(keeper, service, NULL, category, &wish);
 	if (error == 0)
 		spokei_keeper_act_soon(keeper);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Takes lists of providers from the registry or the cache, and passes them on. */
 #include "cluster/discovery/parts.h"
+#include "cluster/discovery/rule.h"
 
 #include "core/engine/engine.h"
 
@@ -133,16 +134,41 @@ static void renew_list(struct spokei_keeper *keeper)
 	spokei_keeper_act_soon(keeper);
 }
 
-/* Takes the list of another category than providers. */
-static void take_rules(struct spokei_keeper *keeper, const struct spokei_wish *wish,
-		       struct spokei_lineup *lineup)
+/* Returns 0 or an error that was logged; ENOMEM was not. */
+static int read_rules(struct spokei_keeper *keeper, const struct spokei_wish *wish,
+		      const char *const *texts, size_t count, struct spokei_lineup *lineup)
 {
-	if (lineup->bad > 0 || lineup->over > 0)
+	char why[SPOKEI_RULE_WHY];
+	int error;
+
+	if (!spokei_rule_is(wish->url))
+		return read_all(lineup, texts, count);
+	error = count > 0 ? spokei_rule_read(wish->url, *texts, lineup, why) : SPOKE_OK;
+	if (error && error != SPOKE_ENOMEM)
+		spokei_event(keeper->engine, error,
+			     "registry %s: rule config/dubbo/%s%s ignored, the last one stays: %s",
+			     keeper->name, wish->service, wish->url, why);
+	return error;
+}
+
+/* Takes the list of another category than providers, or a rule. Returns 0 or SPOKE_ENOMEM. */
+static int take_rules(struct spokei_keeper *keeper, const struct spokei_wish *wish,
+		      const char *const *texts, size_t count, struct spokei_lineup *lineup)
+{
+	int error = read_rules(keeper, wish, texts, count, lineup);
+
+	if (error)
+		return error == SPOKE_ENOMEM ? error : SPOKE_OK;
+	if (lineup->bad > 0 || lineup->over > 0) {
 		spokei_event(keeper->engine, SPOKE_ESYNTAX,
-			     "registry %s: %zu URLs of %s ignored, invalid or too many",
-			     keeper->name, lineup->bad + lineup->over, wish->url);
-	if (keeper->up && keeper->up->rules(keeper->up_arg, wish->url, lineup))
+			     "registry %s: %zu rules of %s%s ignored, invalid or too many%s%s",
+			     keeper->name, lineup->bad + lineup->over,
+			     spokei_rule_is(wish->url) ? wish->service : "", wish->url,
+			     lineup->bad ? "; the first: " : "", lineup->why.text);
+	}
+	if (keeper->up && keeper->up->rules(keeper->up_arg, wish->service, wish->url, lineup))
 		renew_list(keeper);
+	return SPOKE_OK;
 }
 
 void spokei_keeper_take_list(void *arg, uint64_t intent, const char *const *urls, size_t count)
@@ -156,11 +182,13 @@ void spokei_keeper_take_list(void *arg, uint64_t intent, const char *const *urls
 		return;
 	spokei_keeper_heard(keeper);
 	spokei_lineup_init(&lineup, keeper->engine->env);
-	error = read_all(&lineup, urls, count);
-	if (error == 0 && *wish->url)
-		take_rules(keeper, wish, &lineup);
-	else if (error == 0)
-		error = take(keeper, &lineup);
+	if (*wish->url) {
+		error = take_rules(keeper, wish, urls, count, &lineup);
+	} else {
+		error = read_all(&lineup, urls, count);
+		if (error == 0)
+			error = take(keeper, &lineup);
+	}
 	spokei_lineup_fini(&lineup);
 	if (error == 0 || keeper->freed)
 		return;

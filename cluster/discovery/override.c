@@ -15,6 +15,27 @@
 #define ABSENT "absent" /* sets only what the URL leaves open */
 #define ADDRESS 300u    /* bytes of a host and a port */
 
+void spokei_overrides_init(struct spokei_overrides *rules, const struct spoke_env *env)
+{
+	for (unsigned i = 0; i < SPOKEI_OVERRIDE_SOURCES; i++)
+		spokei_lineup_init(&rules->of[i], env);
+}
+
+void spokei_overrides_fini(struct spokei_overrides *rules)
+{
+	for (unsigned i = 0; i < SPOKEI_OVERRIDE_SOURCES; i++)
+		spokei_lineup_fini(&rules->of[i]);
+}
+
+/* Returns rule number `at` of all, in the order in which they apply; NULL after the last one. */
+static const struct spoke_url *rule_at(const struct spokei_overrides *rules, size_t at)
+{
+	for (unsigned i = 0; i < SPOKEI_OVERRIDE_SOURCES; at -= rules->of[i++].count)
+		if (at < rules->of[i].count)
+			return &rules->of[i].urls[at];
+	return NULL;
+}
+
 static const char *said(const struct spoke_url *url, const char *key)
 {
 	const char *text = spoke_url_get(url, key);
@@ -29,9 +50,16 @@ static bool is_for_all(const struct spoke_url *rule)
 	return rule->port <= 0;
 }
 
-static bool is_any_or(const char *text, const char *wanted)
+static bool is_any_or(const char *list, const char *wanted)
 {
-	return *text == '\0' || strcmp(text, "*") == 0 || strcmp(text, wanted) == 0;
+	struct spoke_span item;
+
+	if (*list == '\0')
+		return true;
+	while (spokei_option_item(&list, &item))
+		if (spokei_span_is(item, "*") || spokei_span_is(item, wanted))
+			return true;
+	return false;
 }
 
 static bool is_for(const struct spokei_override_of *of, const struct spoke_url *rule)
@@ -43,7 +71,7 @@ static bool is_for(const struct spokei_override_of *of, const struct spoke_url *
 	       strcmp(said(rule, "enabled"), "false") != 0 &&
 	       is_any_or(said(rule, "side"), "consumer") &&
 	       is_any_or(said(rule, "application"), of->application) &&
-	       spokei_listing_concerns(rule, &wanted);
+	       (strcmp(rule->path, "*") == 0 || spokei_listing_concerns(rule, &wanted));
 }
 
 /* By host, then by priority. */
@@ -102,16 +130,23 @@ bool spokei_override_equal(const struct spokei_lineup *rules, const struct spoke
 
 /* --- one provider */
 
-/* Returns whether a list of addresses contains that of the provider. */
+/* Returns whether a list of addresses contains that of the provider: HOST:PORT, where the host may
+ * be 0.0.0.0, and the port missing or a star. */
 static bool contains(const char *list, const struct spoke_url *url)
 {
-	char address[ADDRESS];
+	const char *const hosts[] = { url->host, ANY_HOST };
+	char forms[6][ADDRESS];
 	struct spoke_span item;
 
-	(void)snprintf(address, sizeof(address), "%s:%d", url->host ? url->host : "", url->port);
+	for (size_t i = 0; i < 2; i++) {
+		(void)snprintf(forms[i], ADDRESS, "%s:%d", hosts[i], url->port);
+		(void)snprintf(forms[2 + i], ADDRESS, "%s:*", hosts[i]);
+		(void)snprintf(forms[4 + i], ADDRESS, "%s", hosts[i]);
+	}
 	while (spokei_option_item(&list, &item))
-		if (spokei_span_is(item, address) || spokei_span_is(item, ANY_HOST))
-			return true;
+		for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+			if (spokei_span_is(item, forms[i]))
+				return true;
 	return false;
 }
 
@@ -183,18 +218,17 @@ static int parse(const struct spoke_env *env, const struct spoke_url *url, struc
 	return error == SPOKE_ENOMEM ? error : SPOKE_OK;
 }
 
-int spokei_override_provider(const struct spokei_lineup *rules, const struct spoke_url *url,
+int spokei_override_provider(const struct spokei_overrides *rules, const struct spoke_url *url,
 			     struct spoke_url *ret_url)
 {
 	static const char *const keys[] = { "weight", "warmup", "disabled" };
 	struct draft draft = { .count = url->parameter_count };
+	const struct spoke_url *rule;
 
 	*ret_url = *url;
 	if (url->parameter_count > 0)
 		memcpy(draft.list, url->parameters, draft.count * sizeof(*draft.list));
-	for (size_t i = 0; i < rules->count; i++) {
-		const struct spoke_url *rule = &rules->urls[i];
-
+	for (size_t i = 0; (rule = rule_at(rules, i)); i++) {
 		for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
 			const char *value = spoke_url_get(rule, keys[k]);
 
@@ -202,7 +236,7 @@ int spokei_override_provider(const struct spokei_lineup *rules, const struct spo
 				set(&draft, keys[k], value, strcmp(rule->scheme, ABSENT) == 0);
 		}
 	}
-	return draft.changed ? parse(rules->env, url, &draft, ret_url) : SPOKE_OK;
+	return draft.changed ? parse(rules->of->env, url, &draft, ret_url) : SPOKE_OK;
 }
 
 /* --- calls */
@@ -220,17 +254,16 @@ static bool is_of_rule(const char *key)
 	return *key == '~';
 }
 
-int spokei_override_calls(const struct spokei_lineup *rules, struct spoke_url *ret_url)
+int spokei_override_calls(const struct spokei_overrides *rules, struct spoke_url *ret_url)
 {
 	const struct spoke_url any = {
 		.scheme = OVERRIDE, .host = ANY_HOST, .port = -1, .path = ""
 	};
 	struct draft draft = { .count = 0 };
+	const struct spoke_url *rule;
 	int error;
 
-	for (size_t i = 0; i < rules->count; i++) {
-		const struct spoke_url *rule = &rules->urls[i];
-
+	for (size_t i = 0; (rule = rule_at(rules, i)); i++) {
 		if (!is_for_all(rule) || *said(rule, "providers"))
 			continue;
 		for (unsigned k = 0; k < rule->parameter_count; k++)
@@ -241,7 +274,7 @@ int spokei_override_calls(const struct spokei_lineup *rules, struct spoke_url *r
 	*ret_url = (struct spoke_url){ 0 };
 	if (draft.count == 0)
 		return SPOKE_OK;
-	error = parse(rules->env, &any, &draft, ret_url);
+	error = parse(rules->of->env, &any, &draft, ret_url);
 	if (ret_url->parameters == NULL)
 		*ret_url = (struct spoke_url){ 0 };
 	return error;

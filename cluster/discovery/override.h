@@ -11,7 +11,20 @@
 
 #include "cluster/discovery/lineup.h"
 
-#define SPOKEI_OVERRIDES_MAX 256u
+#define SPOKEI_OVERRIDES_MAX 256u /* rules of a source */
+
+/* Where rules stand. Those of a later source win. */
+enum spokei_override_source {
+	SPOKEI_OVERRIDE_LISTED, /* the category of the service, as in Dubbo before 2.7 */
+	SPOKEI_OVERRIDE_APPLICATION,
+	SPOKEI_OVERRIDE_SERVICE,
+	SPOKEI_OVERRIDE_SOURCES,
+};
+
+/* All rules of a consumer. */
+struct spokei_overrides {
+	struct spokei_lineup of[SPOKEI_OVERRIDE_SOURCES];
+};
 
 /* The consumer to which rules may apply. The texts are borrowed. */
 struct spokei_override_of {
@@ -20,6 +33,9 @@ struct spokei_override_of {
 	const char *group;       /* same as version; or several */
 	const char *application; /* "": not set */
 };
+
+void spokei_overrides_init(struct spokei_overrides *rules, const struct spoke_env *env);
+void spokei_overrides_fini(struct spokei_overrides *rules);
 
 /* Leaves the rules of a lineup that apply to a consumer, sorted. Returns how many others there
  * were. */
@@ -31,12 +47,12 @@ bool spokei_override_equal(const struct spokei_lineup *rules, const struct spoke
 /* Applies the rules to the URL of a provider: weight, warmup and disabled. Sets *ret_url to a copy
  * with memory of its own if a rule changes the URL, else to the same URL. Returns 0 or
  * SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_override_provider(const struct spokei_lineup *rules,
+SPOKE_MUST_USE int spokei_override_provider(const struct spokei_overrides *rules,
 					    const struct spoke_url *url, struct spoke_url *ret_url);
 
 /* Makes a URL of all parameters of the rules for all providers, e.g. timeout. Returns 0 or
  * SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_override_calls(const struct spokei_lineup *rules,
+SPOKE_MUST_USE int spokei_override_calls(const struct spokei_overrides *rules,
 					 struct spoke_url *ret_url);
 
 #endif

@@ -40,7 +40,7 @@ static int make(const struct spoke_env *env, const char *service, const char *te
 {
 	size_t service_size = strlen(service) + 1;
 	size_t url_size = strlen(text) + 1;
-	size_t key_size = url ? print_key(service, url, NULL, 0) + 1 : url_size;
+	size_t key_size = url ? print_key(service, url, NULL, 0) + 1 : service_size + url_size;
 	struct spokei_wish *wish;
 	size_t size = sizeof(*wish) + service_size + url_size + key_size;
 
@@ -57,7 +57,8 @@ static int make(const struct spoke_env *env, const char *service, const char *te
 	if (url)
 		(void)print_key(service, url, wish->texts + service_size + url_size, key_size);
 	else
-		memcpy(wish->texts + service_size + url_size, text, key_size);
+		(void)snprintf(wish->texts + service_size + url_size, key_size, "%s %s", service,
+			       text);
 	*ret_wish = wish;
 	return SPOKE_OK;
 }

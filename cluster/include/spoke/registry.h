@@ -68,6 +68,10 @@ struct spoke_registry {
 	 * "routers", now and after each change. done(), list() and unsubscribe() as for
 	 * subscribe(). NULL: the registry has no categories.
 	 *
+	 * A category that begins with a dot, e.g. ".configurators", is a rule of Dubbo 2.7 and
+	 * later. `service` is its key then: "SERVICE:VERSION:GROUP" or an application. Its list is
+	 * the one text of the rule, or empty.
+	 *
 	 * A registry with categories also publishes consumers: URLs with the scheme "consumer" and
 	 * the host "0.0.0.0", which it replaces by an address of this machine.
 	 */

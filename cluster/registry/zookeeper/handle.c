@@ -281,6 +281,14 @@ static void got_names(int code, const struct String_vector *names, const void *d
 	deliver(data, &(struct spokei_zoo_answer){ .code = code, .names = names });
 }
 
+static void got_data(int code, const char *value, int len, const struct Stat *stat,
+		     const void *data)
+{
+	(void)stat;
+	deliver(data, &(struct spokei_zoo_answer){
+			      .code = code, .data = value, .len = len > 0 ? (size_t)len : 0 });
+}
+
 /* --- life */
 
 int spokei_zoo_handle_new(struct spoke_engine *engine, const char *servers, int session_ms,
@@ -445,6 +453,8 @@ static int put(const struct spokei_zoo_asker *asker, enum spokei_zoo_ask what, c
 		return zoo_awget_children(zh, path, NULL, NULL, got_names, request);
 	case SPOKEI_ZOO_LIST_WATCH:
 		return zoo_awget_children(zh, path, node_touched, number, got_names, request);
+	case SPOKEI_ZOO_GET_WATCH:
+		return zoo_awget(zh, path, node_touched, number, got_data, request);
 	}
 	return ZBADARGUMENTS;
 }

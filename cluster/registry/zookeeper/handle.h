@@ -23,6 +23,8 @@ struct spokei_zoo_answer {
 	int code;                          /* code of the library, e.g. ZNONODE; 0: success */
 	const struct Stat *stat;           /* of ASK_EXISTS, if the node exists */
 	const struct String_vector *names; /* of ASK_LIST */
+	const char *data;                  /* of ASK_GET; NULL: none */
+	size_t len;
 };
 
 enum spokei_zoo_ask {
@@ -33,6 +35,7 @@ enum spokei_zoo_ask {
 	SPOKEI_ZOO_EXISTS_WATCH, /* ... and calls `touched` when that changes */
 	SPOKEI_ZOO_LIST,         /* names of the children */
 	SPOKEI_ZOO_LIST_WATCH,
+	SPOKEI_ZOO_GET_WATCH, /* the data of a node */
 };
 
 /*

@@ -70,6 +70,7 @@ struct spokei_zoo_item *spokei_zoo_item_new(struct spokei_zoo_registry *registry
 	item->registry = registry;
 	item->kind = kind;
 	item->intent = intent;
+	item->rule = spokei_zoo_is_rule(category);
 	item->asker.answered = asker_answered;
 	item->asker.touched = asker_touched;
 	if (service &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A subscription: the children of the service's folder, watched. They are listed again after each
- * change and each new connection. For "*" the children of the parent folder: the services.
+ * change and each new connection. For "*" the children of the parent folder: the services. For a
+ * rule the text of its node, or nothing while there is no such node.
  */
 #include "cluster/registry/services.h"
 #include "cluster/registry/zookeeper/parts.h"
@@ -15,8 +16,9 @@
 
 struct listing {
 	struct spokei_zoo_item item;
-	bool making; /* lists the folder */
-	bool again;  /* changed since the request */
+	bool making;  /* lists the folder */
+	bool seeking; /* asks whether the node of a rule exists now */
+	bool again;   /* changed since the request */
 };
 
 static struct listing *listing_of(struct spokei_zoo_item *item)
@@ -27,8 +29,11 @@ static struct listing *listing_of(struct spokei_zoo_item *item)
 static void list(struct listing *listing)
 {
 	listing->making = false;
+	listing->seeking = false;
 	listing->again = false;
-	spokei_zoo_item_ask(&listing->item, SPOKEI_ZOO_LIST_WATCH, listing->item.path, NULL);
+	spokei_zoo_item_ask(&listing->item,
+			    listing->item.rule ? SPOKEI_ZOO_GET_WATCH : SPOKEI_ZOO_LIST_WATCH,
+			    listing->item.path, NULL);
 }
 
 static void listing_begin(struct spokei_zoo_item *item)
@@ -123,10 +128,32 @@ static int take_urls(struct spokei_zoo_item *item, const struct String_vector *n
 	return SPOKE_OK;
 }
 
-static void listed(struct listing *listing, const struct String_vector *names)
+/* Copies the text of a rule; a NUL becomes a byte that no rule may contain. Returns 0 or
+ * SPOKE_ENOMEM. */
+static int take_text(struct spokei_zoo_item *item, const struct spokei_zoo_answer *answer)
+{
+	const struct spoke_env *env = item->registry->engine->env;
+	size_t len = answer->data ? answer->len : 0;
+	size_t size = sizeof(char *) + len + 1;
+	char **urls = spokei_alloc(env, 1, size);
+	char *text = (char *)(urls + 1);
+
+	if (urls == NULL)
+		return SPOKE_ENOMEM;
+	for (size_t i = 0; i < len; i++)
+		text[i] = answer->data[i] ? answer->data[i] : '\1';
+	*urls = text;
+	spokei_free(env, item->urls, 1, item->urls_size);
+	item->urls = urls;
+	item->urls_size = size;
+	item->url_count = len > 0;
+	return SPOKE_OK;
+}
+
+static void listed(struct listing *listing, const struct spokei_zoo_answer *answer)
 {
 	struct spokei_zoo_item *item = &listing->item;
-	int error = take_urls(item, names);
+	int error = item->rule ? take_text(item, answer) : take_urls(item, answer->names);
 
 	if (error) {
 		spokei_zoo_item_fail(item, error);
@@ -156,12 +183,19 @@ static void listing_answered(struct spokei_zoo_item *item, const struct spokei_z
 	if (listing->making && (code == ZOK || code == ZNODEEXISTS || code == ZNONODE)) {
 		if (!spokei_zoo_item_make_parent(item))
 			list(listing);
+	} else if (code == ZNONODE && item->rule && !listing->seeking) {
+		listing->seeking = true;
+		spokei_zoo_item_ask(item, SPOKEI_ZOO_EXISTS_WATCH, item->path, NULL);
+	} else if (listing->seeking && code == ZOK) {
+		list(listing);
+	} else if (listing->seeking && code == ZNONODE) {
+		listed(listing, answer);
 	} else if (code == ZNONODE && item->made == 0) {
 		listing->making = true;
 		(void)spokei_zoo_item_make_parent(item);
 	} else if (code == ZOK) {
 		item->made = 0;
-		listed(listing, answer->names);
+		listed(listing, answer);
 	} else if (!waits(item, code)) {
 		spokei_zoo_item_fail(item, spokei_zoo_fold(code));
 	}

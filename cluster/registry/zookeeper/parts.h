@@ -56,6 +56,7 @@ struct spokei_zoo_item {
 	bool over;        /* to be freed after the results are reported */
 	bool begun;       /* has begun at least once */
 	bool doubtful;    /* a removal without a request */
+	bool rule;        /* a listing of one node, which has a text */
 	uint64_t connect; /* connection of the handle at which it has begun; 0: none */
 	struct spoke_alarm alarm;
 	char **urls; /* list to be reported; NULL: none. One block of memory with the texts */

@@ -10,7 +10,11 @@
 #define CONSUMERS ECHO "/consumers"
 #define RULES ECHO "/configurators"
 #define ROUTERS ECHO "/routers"
+#define SERVICE_RULE ECHO "::/.configurators"
+#define APPLICATION_RULE "spoke/.configurators"
 #define FIRST "127.0.0.1:20880"
+#define YAML(scope, key, rest)                                                                     \
+	"scope: " scope "\nkey: " key "\nconfigs:\n- side: consumer\n  parameters:\n    " rest "\n"
 #define OVERRIDE_ALL "override://0.0.0.0/" ECHO "?category=configurators&dynamic=false&"
 
 static int set_up(void **state)
@@ -258,6 +262,105 @@ static void thousands_of_rules_are_bounded(void **state)
 	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
+/* --- rules as Dubbo keeps them since 2.7 */
+
+static void replace_rule(const char *name, const char *former, const char *text)
+{
+	if (former)
+		fakereg_remove(name, former);
+	if (text)
+		fakereg_add(name, text);
+	subscriptionrig_pass(SOON_NS);
+}
+
+static void rule_of_the_service_applies_until_it_is_removed(void **state)
+{
+	static const char one[] = YAML("service", ECHO, "timeout: 4321");
+	static const char other[] = YAML("service", ECHO, "weight: 7\n    warmup: 0");
+
+	(void)state;
+	start(1);
+	replace_rule(SERVICE_RULE, NULL, one);
+	assert_int_equal(timeout_of("echo"), 4321 * MS);
+	replace_rule(SERVICE_RULE, one, other);
+	assert_int_equal(timeout_of("echo"), SECOND);
+	assert_int_equal(weight_of(0), 7);
+	replace_rule(SERVICE_RULE, other, NULL);
+	assert_int_not_equal(weight_of(0), 7);
+}
+
+static void rule_chooses_providers_by_address(void **state)
+{
+	static const char *const addresses[] = { FIRST, "127.0.0.1:20880, 10.0.0.1:1",
+						 "'0.0.0.0:20880'" };
+
+	(void)state;
+	start(2);
+	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+		char text[FAKEREG_TEXT];
+
+		(void)snprintf(text, sizeof(text),
+			       "{key: " ECHO ", configs: [{side: consumer, "
+			       "providerAddresses: [%s], parameters: {disabled: true}}]}",
+			       addresses[i]);
+		replace_rule(SERVICE_RULE, NULL, text);
+		assert_int_equal(subscriptionrig_endpoints(), 1);
+		replace_rule(SERVICE_RULE, text, NULL);
+		assert_int_equal(subscriptionrig_endpoints(), 2);
+	}
+}
+
+static void service_wins_over_application_wins_over_category(void **state)
+{
+	static const char service[] = YAML("service", ECHO, "timeout: 3");
+	static const char application[] = YAML("application", "spoke", "timeout: 2");
+
+	(void)state;
+	start(1);
+	rule(OVERRIDE_ALL "timeout=1");
+	assert_int_equal(timeout_of("echo"), 1 * MS);
+	replace_rule(SERVICE_RULE, NULL, service);
+	replace_rule(APPLICATION_RULE, NULL, application);
+	assert_int_equal(timeout_of("echo"), 3 * MS);
+	replace_rule(SERVICE_RULE, service, NULL);
+	assert_int_equal(timeout_of("echo"), 2 * MS);
+	replace_rule(APPLICATION_RULE, application, NULL);
+	assert_int_equal(timeout_of("echo"), 1 * MS);
+}
+
+static void rules_of_other_keys_are_ignored(void **state)
+{
+	static const char *const others[] = {
+		YAML("service", "demo.Other", "timeout: 5"),
+		YAML("service", "g/" ECHO, "timeout: 5"),
+		YAML("service", ECHO ":1.0", "timeout: 5"),
+		YAML("application", "shop", "timeout: 5"),
+	};
+
+	(void)state;
+	start(1);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		replace_rule(SERVICE_RULE, NULL, others[i]);
+		assert_int_equal(timeout_of("echo"), SECOND);
+		replace_rule(SERVICE_RULE, others[i], NULL);
+	}
+}
+
+static void broken_rule_leaves_the_last_one_in_force(void **state)
+{
+	static const char good[] = YAML("service", ECHO, "timeout: 7");
+	static const char broken[] = "configs: [";
+
+	(void)state;
+	start(1);
+	replace_rule(SERVICE_RULE, NULL, good);
+	replace_rule(SERVICE_RULE, good, broken);
+	assert_int_equal(timeout_of("echo"), 7 * MS);
+	assert_int_equal(events("rule config/dubbo/" ECHO "::.configurators ignored"), 1);
+	replace_rule(SERVICE_RULE, broken, NULL);
+	assert_int_equal(timeout_of("echo"), SECOND);
+}
+
 /* --- routers */
 
 static void routers_are_logged_once(void **state)
@@ -270,6 +373,18 @@ static void routers_are_logged_once(void **state)
 	subscriptionrig_pass(SOON_NS);
 	assert_int_equal(events("routers of " ECHO " ignored"), 1);
 	assert_int_equal(subscriptionrig_try_call(), 0);
+}
+
+static void router_rules_are_logged_once_with_their_path(void **state)
+{
+	(void)state;
+	start(1);
+	replace_rule(ECHO "::/.condition-router", NULL, "conditions: [a]");
+	replace_rule(ECHO "::/.condition-router", "conditions: [a]", "conditions: [b]");
+	replace_rule("spoke/.tag-router", NULL, "tags: []");
+	assert_int_equal(events("at config/dubbo/" ECHO "::.condition-router;"), 1);
+	assert_int_equal(events("at config/dubbo/spoke.tag-router;"), 1);
+	assert_int_equal(events("routers of " ECHO " ignored"), 2);
 }
 
 int main(void)
@@ -288,7 +403,13 @@ int main(void)
 		TEST(rules_for_others_are_ignored),
 		TEST(invalid_values_of_rules_are_ignored),
 		TEST(thousands_of_rules_are_bounded),
+		TEST(rule_of_the_service_applies_until_it_is_removed),
+		TEST(rule_chooses_providers_by_address),
+		TEST(service_wins_over_application_wins_over_category),
+		TEST(rules_of_other_keys_are_ignored),
+		TEST(broken_rule_leaves_the_last_one_in_force),
 		TEST(routers_are_logged_once),
+		TEST(router_rules_are_logged_once_with_their_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules of Dubbo in YAML, and the URLs that they become. */
+#include "cluster/discovery/rule.h"
+#include "tests/core/memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define HEAD "configVersion: v3.0\nscope: service\nkey: demo.Echo\nconfigs:\n"
+
+static struct memory memory;
+static struct spokei_lineup lineup;
+static char why[SPOKEI_RULE_WHY];
+
+static int read_rule(const char *text)
+{
+	spokei_lineup_fini(&lineup);
+	spokei_lineup_init(&lineup, &memory.env);
+	*why = '\0';
+	return spokei_rule_read(SPOKEI_RULE_CONFIGURATORS, text, &lineup, why);
+}
+
+/* Reads a rule that has one URL. */
+static const char *url_of(const char *text)
+{
+	static char out[1024];
+
+	if (read_rule(text) || lineup.count != 1 || lineup.bad)
+		fail_msg("%s: %zu URLs, %zu bad: %s %s", text, lineup.count, lineup.bad, why,
+			 lineup.why.text);
+	(void)spoke_url_print(&lineup.urls[0], SPOKE_URL_WHOLE, out, sizeof(out));
+	return out;
+}
+
+static void rules_become_the_urls_of_earlier_versions(void **state)
+{
+	static const char *const rows[][2] = {
+		{ HEAD "- side: consumer\n  addresses: [0.0.0.0]\n  parameters:\n    weight: 0\n",
+		  "override://0.0.0.0/demo.Echo?side=consumer&enabled=true&weight=0" },
+		{ HEAD "- side: consumer\n  parameters: {timeout: '500', echo.retries: 1}\n"
+		       "  providerAddresses:\n  - 10.0.0.1:20880\n  - 10.0.0.2\nenabled: false\n",
+		  "override://0.0.0.0/demo.Echo?side=consumer&enabled=false&"
+		  "providers=10.0.0.1:20880,10.0.0.2&timeout=500&echo.retries=1" },
+		{ "{key: g1/demo.Echo:1.0, configs: [{side: consumer, applications: [a, b], "
+		  "parameters: {disabled: true}}]}",
+		  "override://0.0.0.0/demo.Echo?side=consumer&enabled=true&application=a,b&"
+		  "disabled=true&group=g1&version=1.0" },
+		{ "{scope: application, key: shop, configs: [{side: consumer, parameters: {a: "
+		  "b}}]}",
+		  "override://0.0.0.0/*?side=consumer&enabled=true&application=shop&a=b" },
+		{ "{scope: application, key: shop, configs: [{side: consumer, services: [x.Y], "
+		  "parameters: {a: b}}]}",
+		  "override://0.0.0.0/x.Y?side=consumer&enabled=true&application=shop&a=b" },
+		{ HEAD "- {side: consumer, type: special, enabled: false, parameters: {a: b}}",
+		  "override://0.0.0.0/demo.Echo?side=consumer&enabled=false&a=b" },
+		{ HEAD "- {side: consumer, parameters: {a: b, enabled: false, side: provider}}",
+		  "override://0.0.0.0/demo.Echo?side=consumer&enabled=true&a=b" },
+		{ HEAD "- {side: provider, addresses: ['10.0.0.9'], parameters: {a: b}}",
+		  "override://10.0.0.9/demo.Echo?side=provider&enabled=true&a=b" },
+		{ "[\"override://0.0.0.0/demo.Echo?weight=1\"]",
+		  "override://0.0.0.0/demo.Echo?weight=1" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_string_equal(url_of(rows[i][0]), rows[i][1]);
+}
+
+static void texts_without_content_are_no_rule(void **state)
+{
+	(void)state;
+	assert_int_equal(read_rule(""), 0);
+	assert_int_equal(lineup.count, 0);
+	assert_int_equal(read_rule("# nothing yet\n"), 0);
+	assert_int_equal(lineup.count, 0);
+}
+
+static void entries_that_are_not_understood_are_counted(void **state)
+{
+	static const char *const rows[] = {
+		HEAD "- side: consumer\n",
+		HEAD "- parameters: {a: b}\n",
+		HEAD "- {side: consumer, parameters: {}}",
+		HEAD "- {side: consumer, parameters: {a: [b]}}",
+		HEAD "- {side: consumer, match: {address: {exact: x}}, parameters: {a: b}}",
+		HEAD "- {side: consumer, addresses: '1.2.3.4', parameters: {a: b}}",
+		HEAD "- {side: consumer, addresses: ['1.2.3.4:5'], parameters: {a: b}}",
+		HEAD "- {side: consumer, providerAddresses: [[x]], parameters: {a: b}}",
+		HEAD "- {side: consumer, enabled: 7, parameters: {a: b}}",
+		HEAD "- word\n",
+		"- {a: b}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (read_rule(rows[i]) || lineup.count != 0 || lineup.bad != 1)
+			fail_msg("%s: %zu URLs, %zu bad", rows[i], lineup.count, lineup.bad);
+}
+
+static void broken_rules_are_refused_with_the_reason(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "{force: true, conditions: [", "line 1: " },
+		{ "key: x\nconfigs: &a\n", "line 2: " },
+		{ "word", "key: missing" },
+		{ "key: x", "configs: missing" },
+		{ "key: x\nconfigs: y", "configs: missing, or no list" },
+		{ "scope: tag\nkey: x\nconfigs: []", "scope: " },
+		{ "enabled: maybe\nkey: x\nconfigs: []", "enabled: " },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(read_rule(rows[i][0]), SPOKE_ESYNTAX);
+		if (strstr(why, rows[i][1]) != why)
+			fail_msg("%s: %s", rows[i][0], why);
+	}
+}
+
+static void routers_count_without_being_read(void **state)
+{
+	(void)state;
+	spokei_lineup_fini(&lineup);
+	assert_int_equal(spokei_rule_read(SPOKEI_RULE_TAGS, "", &lineup, why), 0);
+	assert_int_equal(lineup.count, 0);
+	assert_int_equal(spokei_rule_read(SPOKEI_RULE_TAGS, "{", &lineup, why), 0);
+	assert_int_equal(lineup.count, 1);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memory_init(&memory);
+	spokei_lineup_init(&lineup, &memory.env);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	spokei_lineup_fini(&lineup);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rules_become_the_urls_of_earlier_versions),
+		cmocka_unit_test(texts_without_content_are_no_rule),
+		cmocka_unit_test(entries_that_are_not_understood_are_counted),
+		cmocka_unit_test(broken_rules_are_refused_with_the_reason),
+		cmocka_unit_test(routers_count_without_being_read),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fuzzes the rules of a registry. The reader of YAML stays within its bounds, its values nest, and
+ * each URL that a rule becomes prints to a text that parses.
+ */
+#include "cluster/discovery/rule.h"
+#include "core/text/yaml.h"
+#include "tests/core/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool holds, const char *law)
+{
+	if (holds)
+		return;
+	(void)fprintf(stderr, "broken: %s\n", law);
+	abort();
+}
+
+/* Returns the number of values inside one, with itself. */
+/* NOLINTNEXTLINE(misc-no-recursion): the reader bounds the depth */
+static unsigned count(const struct spokei_yaml *value)
+{
+	unsigned all = 1;
+
+	require((value->kind == SPOKEI_YAML_SCALAR) == (value->text != NULL),
+		"only scalars have texts");
+	for (const struct spokei_yaml *at = spokei_yaml_next(value, NULL); at;
+	     at = spokei_yaml_next(value, at)) {
+		require((value->kind == SPOKEI_YAML_MAP) == (at->key != NULL), "maps have keys");
+		all += count(at);
+	}
+	return all;
+}
+
+static void read_yaml(const char *text)
+{
+	static struct spokei_yaml values[SPOKEI_YAML_NODES];
+	struct spokei_yaml_error why = { 0, NULL };
+	char *copies = malloc(strlen(text) + 1);
+
+	require(copies != NULL, "there is memory");
+	if (spokei_yaml_read(text, copies, values, &why))
+		require(why.line > 0 && why.text, "an error has a line and a sentence");
+	else
+		require(count(values) == values->size, "values nest");
+	free(copies);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct memory memory;
+	struct spokei_lineup lineup;
+	char why[SPOKEI_RULE_WHY] = "";
+	char *text = malloc(size + 1);
+
+	require(text != NULL, "there is memory");
+	if (size > 0)
+		memcpy(text, data, size);
+	text[size] = '\0';
+	read_yaml(text);
+	memory_init(&memory);
+	spokei_lineup_init(&lineup, &memory.env);
+	if (spokei_rule_read(SPOKEI_RULE_CONFIGURATORS, text, &lineup, why))
+		require(*why && lineup.count == 0, "a broken rule has a reason and no URL");
+	for (size_t i = 0; i < lineup.count; i++)
+		require(lineup.urls[i].host != NULL, "a URL has a host");
+	spokei_lineup_fini(&lineup);
+	require(memory.bytes == 0, "no memory is lost");
+	free(text);
+	return 0;
+}
