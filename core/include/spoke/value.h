@@ -146,7 +146,9 @@ SPOKE_API SPOKE_MUST_USE int spoke_value_time(struct spoke_value value, int64_t 
 					      uint32_t *ret_ns);
 
 /* Returns whether two values have the same bytes. Equal numbers packed in different widths are not
- * equal. */
+ * equal, and neither are the same pairs behind heads of different widths. A map that was read from
+ * Hessian 2 has a head of 32 bits, which no packed map of fewer than 65,536 pairs has: compare it
+ * with one that was read, or pair by pair. */
 SPOKE_API bool spoke_value_equal(struct spoke_value a, struct spoke_value b);
 
 /*
