@@ -132,12 +132,10 @@ build() { # <preset> [target...]
 	configure "$preset" && nice cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}
 }
 
-test_timeout=600 # seconds, of one program
-
 run_tests() { # <preset> [ctest option...]
 	preset=$1
 	shift
-	ctest --preset "$preset" -j "$jobs" --timeout "$test_timeout" "$@"
+	ctest --preset "$preset" -j "$jobs" "$@"
 }
 
 # build_and_test <preset> [ctest option...]: two stages; prints the result of the tests for the summary.
@@ -274,7 +272,6 @@ if [ $mode = long ]; then
 		stage "cross $target" sh tests/cross/run.sh $target
 		verdict "$target"
 	done
-	test_timeout=3600
 	build_and_test valgrind
 	stage "model at 1e7" long_model
 	verdict "model at 1e7"

@@ -60,8 +60,7 @@ struct cast {
 	unsigned count;
 	bool quiet;           /* hides connection events */
 	bool pulses;          /* shows the reports of each second */
-	unsigned idle_closes; /* reported connections closed by the idle check ... */
-	unsigned false_kills; /* ... although the peer was neither frozen nor killed */
+	unsigned idle_closes; /* reported connections closed by the idle check */
 	unsigned taken_over;  /* leases granted while the last holder was frozen or dead */
 	bool live;            /* visitors may inject faults, too */
 	char token[33];       /* token that actions of the pages need */

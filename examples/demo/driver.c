@@ -101,5 +101,5 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "demo: interrupted; all processes ended\n");
 	if (cast_interrupted() || story_broken())
 		return 2;
-	return sums_show(plan.dubbo) && well ? 0 : 1;
+	return sums_show(&plan) && well ? 0 : 1;
 }

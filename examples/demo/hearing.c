@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "examples/demo/hearing.h"
 #include "examples/demo/cast.h"
+#include "examples/demo/pauses.h"
 #include "examples/demo/revive.h"
 #include "examples/demo/story.h"
 
@@ -154,7 +155,14 @@ static void note_event(struct actor *actor, const struct message *message)
 		return;
 	cast.idle_closes++;
 	if (!was_out(peer, message->at_ns))
-		cast.false_kills++;
+		pauses_note_close(actor, peer, message->at_ns);
+}
+
+/* The driver knows of the pauses that it causes. */
+static void note_pause(const struct actor *actor, const struct message *message)
+{
+	if (!was_frozen(actor, message->at_ns))
+		pauses_note(actor, message->at_ns - message->number * PLAN_MS, message->at_ns);
 }
 
 static void show_event(const struct actor *actor, const struct message *message)
@@ -199,6 +207,10 @@ static void take_line(struct actor *actor, char *line)
 	message_read(line, &message);
 	switch (message.kind) {
 	case MESSAGE_EVENT:
+		if (message.tag == TAG_PAUSED) {
+			note_pause(actor, &message);
+			return;
+		}
 		show_event(actor, &message);
 		note_event(actor, &message);
 		return;

@@ -29,6 +29,7 @@
 	X(ANSWERED)                                                                                \
 	X(CALM)                                                                                    \
 	X(PULSE)                                                                                   \
+	X(PAUSED)                                                                                  \
 	X(TOLD)                                                                                    \
 	X(ADMIN)                                                                                   \
 	X(ASKED)                                                                                   \
@@ -100,7 +101,7 @@ struct message {
 	uint64_t at_ns; /* of the monotonic clock */
 	enum spoke_event_user user;
 	enum message_tag tag;
-	unsigned number;  /* of SUSPECT: heartbeats missed */
+	unsigned number;  /* of SUSPECT: heartbeats missed; of PAUSED: ms without CPU until now */
 	const char *peer; /* an address; "-": none */
 	const char *text; /* of an event; of PEER: the name */
 	uint64_t counts[COUNTS];

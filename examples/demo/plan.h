@@ -9,7 +9,7 @@
 #define PLAN_PROVIDERS_MAX 32
 #define PLAN_MS UINT64_C(1000000)
 #define PLAN_SECOND (1000 * PLAN_MS)
-#define PLAN_SPARE_NS (10 * PLAN_SECOND) /* capacity of failback.tasks in addition to an outage */
+#define PLAN_SPARE_NS (60 * PLAN_SECOND) /* capacity of failback.tasks in addition to an outage */
 
 struct plan {
 	unsigned providers; /* only the second one serves the second service */

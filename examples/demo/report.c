@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define EVERY_NS UINT64_C(50000000)
+#define PAUSE_NS UINT64_C(50000000) /* shorter ones are not reported */
 #define NS_PER_MS UINT64_C(1000000)
 #define TEXT 512
 
@@ -88,10 +89,23 @@ static void send_events(struct report *report)
 	}
 }
 
+/* An alarm that is late by more than its interval shows that the process had no CPU. */
+static void report_pause(struct report *report)
+{
+	uint64_t now_ns = spoke_engine_now(report->engine);
+	uint64_t gone_ns = report->looked_ns ? now_ns - report->looked_ns : 0;
+
+	report->looked_ns = now_ns;
+	if (gone_ns >= EVERY_NS + PAUSE_NS)
+		message_write_event(now_ns, SPOKE_EVENT_OF_NONE, TAG_PAUSED,
+				    (unsigned)((gone_ns - EVERY_NS) / NS_PER_MS), NULL, "");
+}
+
 static void due(struct spoke_alarm *alarm)
 {
 	struct report *report = spoke_container_of(alarm, struct report, alarm);
 
+	report_pause(report);
 	send_events(report);
 	report_counts(report);
 }

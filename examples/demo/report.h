@@ -16,6 +16,7 @@ struct report {
 	bool provides;                   /* of a provider */
 	void (*count)(uint64_t *counts); /* adds counts of the program; may be NULL */
 	struct spoke_alarm alarm;
+	uint64_t looked_ns;  /* when the alarm was due last; 0: never */
 	int why;             /* error of the last reported retry */
 	uint64_t broken;     /* reported retries after a lost connection */
 	uint64_t next_event; /* number of the next event to report */

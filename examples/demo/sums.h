@@ -3,9 +3,11 @@
 #ifndef DEMO_SUMS_H
 #define DEMO_SUMS_H
 
+#include "examples/demo/plan.h"
+
 #include <stdbool.h>
 
 /* Prints the table and an error for each wrong count. Returns whether all counts are right. */
-bool sums_show(bool dubbo);
+bool sums_show(const struct plan *plan);
 
 #endif

@@ -100,11 +100,11 @@ class Relay {
 
 const news = (page, event) => page.evaluate(event => news.filter(it => it.event === event), event);
 const numbers = async page => (await news(page, 'n')).map(it => Number(it.data));
-const heard = (page, event, count = 1) => until(`${count} of ${event}`, async () => (await news(page, event)).length >= count, SLACK);
+const heard = (page, event, count = 1) => until(`${count} of ${event}`, async () => (await news(page, event)).length >= count);
 const range = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 // All numbers up to `to` have come, each once and in order.
 async function complete(page, to, from = 1) {
-	await until(`message ${to}`, async () => (await numbers(page)).at(-1) === to, SLACK);
+	await until(`message ${to}`, async () => (await numbers(page)).at(-1) === to);
 	must((await numbers(page)).join() === range(from, to).join(), `messages: ${await numbers(page)}`);
 	const ids = (await news(page, 'n')).map(it => it.id.split('.'));
 	must(ids.every(([epoch, number], i) => i === 0 || epoch !== ids[i - 1][0] || Number(number) > Number(ids[i - 1][1])), `ids: ${ids.join(' ')}`);
@@ -146,7 +146,7 @@ const tests = {
 					await gateway.push(way, ++count);
 				}
 				return (await numbers(page)).at(-1) === count;
-			}, SLACK);
+			});
 			let next = 1, told = false;
 			for (const { event, data } of await page.evaluate(() => news)) {
 				told ||= event === 'lost';
@@ -195,7 +195,7 @@ const tests = {
 			relay.cut = '2222222222';
 			await main.push(user, 2222222222);
 			await main.push(user, 3);
-			await until('the messages', async () => (await numbers(page)).at(-1) === 3, SLACK);
+			await until('the messages', async () => (await numbers(page)).at(-1) === 3);
 			must(relay.cut === null, `${way}: nothing was cut`);
 			must((await numbers(page)).join() === '1,2222222222,3', `${way}: ${await numbers(page)}`);
 			must((await news(page, 'lost')).length === 0, `${way}: lost`);
@@ -313,7 +313,7 @@ const tests = {
 			await page.follow(user, way);
 			await heard(page, 'hello');
 			let count = 0;
-			await until('four lives', async () => { await gateway.push(user, ++count); return (await news(page, 'hello')).length >= 4; }, SLACK * 2);
+			await until('four lives', async () => { await gateway.push(user, ++count); return (await news(page, 'hello')).length >= 4; });
 			await complete(page, count);
 			must((await news(page, 'lost')).length === 0, `${way}: lost`);
 			must(await gateway.figure('users') === 1 + WAYS.indexOf(way), `${await gateway.figure('users')} users`);
@@ -336,13 +336,13 @@ const tests = {
 			await complete(page, 4, 2);
 			must((await news(page, 'lost')).length === 0, `${way}: lost`);
 			await page.reload();
-			await until('the user is forgotten', async () => await gateway.figure('users') === 0, SLACK);
+			await until('the user is forgotten', async () => await gateway.figure('users') === 0);
 			await gateway.push('ann', 5);
 			await page.follow('ann', 'plain', { last });
 			await heard(page, 'lost');
 			must((await numbers(page)).length === 0, `messages: ${await numbers(page)}`);
 			await done(page);
-			await until('the user is forgotten', async () => await gateway.figure('users') === 0, SLACK);
+			await until('the user is forgotten', async () => await gateway.figure('users') === 0);
 		}
 	},
 	async 'ticket admits once, and a refused page stays away'() {
@@ -376,7 +376,7 @@ const tests = {
 			await page.follow(mode, mode);
 			await heard(page, 'hello');
 			must(await page.evaluate(mode => it.send(`text by ${mode}`), mode), `${mode}: send() refuses`);
-			await until(`the text by ${mode}`, () => heard_bytes.includes('received') && heard_bytes.includes(`text by ${mode}`), SLACK);
+			await until(`the text by ${mode}`, () => heard_bytes.includes('received') && heard_bytes.includes(`text by ${mode}`));
 			await done(page);
 		}
 	},
@@ -396,7 +396,7 @@ const tests = {
 			await until('a text that is not too long', async () => {
 				await page.evaluate(() => it.send('x'.repeat(2048)));
 				return await gateway.figure('received') > before;
-			}, SLACK);
+			});
 			await done(page);
 		}
 	},
@@ -410,7 +410,7 @@ const tests = {
 				await heard(tab, 'hello');
 			}
 			// A poll is held.
-			await until('the user is there', async () => (await main.call('who', user)).connections === 1, SLACK);
+			await until('the user is there', async () => (await main.call('who', user)).connections === 1);
 			const opened = await main.figure('opened');
 			must((await main.call('kick', user, reason)).connections === 1, `${mode}: nothing is kicked`);
 			for (const tab of tabs) {
@@ -439,7 +439,7 @@ const tests = {
 		});
 		await main.push('unserved', 1);
 		await heard(page, 'down');
-		await until('a poll is held', async () => lasts.length === 3 && (await main.call('who', 'unserved')).connections === 1, SLACK);
+		await until('a poll is held', async () => lasts.length === 3 && (await main.call('who', 'unserved')).connections === 1);
 		must((await news(page, 'hello')).length === 1, 'the page is told that it is connected');
 		await main.push('unserved', 2);
 		await complete(page, 2);
@@ -466,10 +466,10 @@ const tests = {
 			const [ann, bob] = await Promise.all([stage.open(url), stage.open(`${url}#bob`)]);
 			await ann.fill('#name', 'ann');
 			await ann.click('button');
-			for (const page of [ann, bob]) await until('both are shown', async () => (await page.locator('#here span').allInnerTexts()).sort().join() === 'ann,bob', SLACK);
+			for (const page of [ann, bob]) await until('both are shown', async () => (await page.locator('#here span').allInnerTexts()).sort().join() === 'ann,bob');
 			const call = spawn(program, ['call', `tcp://${rpc}`, 'spoke.Comet.push_all', '"offer"', '"Green tea: 3 EUR <b>"'], { stdio: ['ignore', 'ignore', 'inherit'] });
 			must(await new Promise(end => { call.on('exit', end); }) === 0, 'the call has failed');
-			for (const page of [ann, bob]) await until('the offer', async () => await page.locator('#offers li').allInnerTexts().then(all => all.join()) === 'Green tea: 3 EUR <b>', SLACK);
+			for (const page of [ann, bob]) await until('the offer', async () => await page.locator('#offers li').allInnerTexts().then(all => all.join()) === 'Green tea: 3 EUR <b>');
 			// Texts of a page without a WebSocket are posted.
 			const figures = async () => (await fetch(`http://${rpc}/spoke.Comet/stats`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '[]' })).json();
 			for (const mode of ['events', 'poll', 'socket']) {
@@ -478,11 +478,11 @@ const tests = {
 					self.other = spoke({ user: 'ann', mode, share: '' });
 					other.on('hello', () => done(other.send('one') && other.send('two')));
 				}), mode), `${mode}: send() refuses`);
-				await until(`${mode}: two texts`, async () => (await figures()).received === before + 2, SLACK);
+				await until(`${mode}: two texts`, async () => (await figures()).received === before + 2);
 				await ann.evaluate(() => other.close());
 			}
 			await done(bob);
-			await until('bob has left', async () => (await ann.locator('#here span').allInnerTexts()).join() === 'ann', SLACK);
+			await until('bob has left', async () => (await ann.locator('#here span').allInnerTexts()).join() === 'ann');
 			must(ann.wrong.length === 0, ann.wrong.join('; '));
 			await done(ann);
 		} finally {

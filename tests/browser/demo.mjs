@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { Stage, must, until } from './host.mjs';
 
 const [program, pictures] = process.argv.slice(2);
-const LONG = 60000; // ms, for each step of the story
 const stage = new Stage(program);
 const picture = (page, name) => page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
 // The pictures of README: a page down to its endpoints, as WebP, which is smaller than PNG.
@@ -26,8 +25,8 @@ async function small(page, name) {
 	writeFileSync(join(pictures, `${name}.webp`), Buffer.from(webp.split(',')[1], 'base64'));
 	await blank.context().close();
 }
-const happened = (page, what) => until(`event "${what}"`, async () => await page.locator('#happened li', { hasText: what }).count() > 0, LONG);
-const pill = (page, what) => until(`an endpoint is ${what}`, async () => await page.locator('#peers .pill', { hasText: what }).count() > 0, LONG);
+const happened = (page, what) => until(`event "${what}"`, async () => await page.locator('#happened li', { hasText: what }).count() > 0);
+const pill = (page, what) => until(`an endpoint is ${what}`, async () => await page.locator('#peers .pill', { hasText: what }).count() > 0);
 
 // Start the slow browser first, because the story does not wait for it.
 await stage.browse();
@@ -49,7 +48,7 @@ async function frozen() {
 	await happened(page, /closed.*ESILENT/);
 	await happened(page, 'answer first');
 	await happened(page, 'answers again');
-	await until('both are ready', async () => await page.locator('#peers .pill', { hasText: 'Ready' }).count() === 2, LONG);
+	await until('both are ready', async () => await page.locator('#peers .pill', { hasText: 'Ready' }).count() === 2);
 	for (const user of ['timeout', 'retry', 'heartbeat'])
 		must(await page.locator('#happened li', { hasText: user }).count() > 0, `no event of ${user}`);
 	const [there] = await Promise.all([page.context().waitForEvent('page'), page.locator('#peers a').first().click()]);
@@ -65,7 +64,7 @@ async function closed() {
 	await happened(page, /closed.*ESILENT/);
 	const number = async () => /process (\d+)/.exec(await page.locator('#about').innerText())?.[1];
 	const before = await number();
-	await until('a new process in place of the killed one', async () => ![undefined, before].includes(await number()), LONG);
+	await until('a new process in place of the killed one', async () => ![undefined, before].includes(await number()));
 	await page.context().close();
 }
 
@@ -73,12 +72,12 @@ async function closed() {
 async function killed() {
 	const page = await stage.open(await address('consumer-2'));
 	await pill(page, /Reconnecting|Connecting/);
-	await until('failback tasks wait', async () => await page.locator('.task').count() > 2, LONG);
+	await until('failback tasks wait', async () => await page.locator('.task').count() > 2);
 	await picture(page, 'demo-killed');
 	await happened(page, /retried without success/);
 	await happened(page, /answered after a retry/);
 	await pill(page, 'Ready');
-	await until('no failback task waits', async () => await page.locator('.task').count() === 0, LONG);
+	await until('no failback task waits', async () => await page.locator('.task').count() === 0);
 	await page.context().close();
 }
 
@@ -89,9 +88,9 @@ try {
 			failed++;
 			console.log(`FAILED  ${one.reason.stack}`);
 		}
-	await until('the story is over', () => driver.said.includes('runs on until Ctrl-C'), LONG);
+	await until('the story is over', () => driver.said.includes('runs on until Ctrl-C'));
 	driver.child.kill('SIGINT');
-	await until('the driver ends', () => driver.ended, LONG);
+	await until('the driver ends', () => driver.ended);
 	must(driver.ended.code === 0 && driver.said.includes('It adds up'), `the demo: ${JSON.stringify(driver.ended)}`);
 } catch (error) {
 	failed++;

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
-import { until } from './wait.mjs';
+import { HANGS, until } from './wait.mjs';
 
 export { must, sleep, until } from './wait.mjs';
 
@@ -38,6 +38,7 @@ export class Stage {
 	// Opens a page in its own context, and notes errors and foreign requests in page.wrong.
 	async open(url, options = {}) {
 		const context = await this.browser.newContext({ viewport: { width: 1320, height: 900 }, colorScheme: 'light', ...options });
+		context.setDefaultTimeout(HANGS);
 		const page = await context.newPage();
 		page.wrong = [];
 		page.on('console', line => { if (['error', 'warning'].includes(line.type())) page.wrong.push(line.text()); });

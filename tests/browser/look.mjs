@@ -256,7 +256,7 @@ const tests = {
 		await picture(page, 'story');
 		two.child.kill('SIGCONT');
 		await until('its page is live again', async () => !await own.locator('#lost').isVisible());
-		await until('the endpoint is ready again', async () => /Ready|Ejected/.test(await row(page, at).locator('.pill').innerText()), 15000);
+		await until('the endpoint is ready again', async () => /Ready|Ejected/.test(await row(page, at).locator('.pill').innerText()));
 		await page.context().close();
 		await own.context().close();
 	},

@@ -3,9 +3,11 @@
 
 export const sleep = ms => new Promise(done => setTimeout(done, ms));
 
+export const HANGS = 120000; // ms: nothing takes that long, even on a busy machine
+
 // Waits until `look` returns a truthy value, and returns it.
-export async function until(what, look, ms = 8000) {
-	const end = Date.now() + ms;
+export async function until(what, look) {
+	const end = Date.now() + HANGS;
 	for (;;) {
 		const seen = await look();
 		if (seen) return seen;

@@ -51,7 +51,12 @@ cli() {
 	redis-cli -s "$work/redis.sock" "$@"
 }
 
-# redis: starts a server; sets $redis to its process.
+now_ms() {
+	echo $(($(date +%s%N) / 1000000))
+}
+
+# redis: starts a server; sets $redis to its process, and $ttl to a time to live within which this machine, as busy
+# as it is now, renews a lease: at least 1 s, and ten times what the server needed to start.
 redis() {
 	[ -x "$server" ] && command -v redis-cli >"$work/which" || {
 		echo "there is no Redis: apt-get install redis-tools"
@@ -63,7 +68,11 @@ redis() {
 		--dir "$work" >"$work/redis.log" 2>&1 &
 	redis=$!
 	started="$started $redis"
+	begun=$(now_ms)
 	await cli ping
+	ttl=$((10 * ($(now_ms) - begun)))
+	[ $ttl -gt 1000 ] || ttl=1000
+	ttl=${ttl}ms
 }
 
 # run <exit code> <pattern of stdout> <pattern of stderr> <argument...>: runs spoke lock.
@@ -218,7 +227,7 @@ wait_() {
 	hold name
 	run 120 '' '*"name" is held by another one, for * s at most' "$url" name -- true
 	run 120 '' '' -q "$url" name -- true
-	run 121 '' '*"name" was not granted in time' --wait=100ms "$url" name -- true
+	run 121 '' '*"name" was not granted in time' --wait=$ttl "$url" name -- true
 	run 0 other '' "$url" another -- echo other
 
 	# A waiter that gives up leaves everything as it was.
@@ -256,7 +265,7 @@ wait_() {
 	[ "$(sort -u "$work/fences" | wc -l)" = 3 ] || fail "fences: $(cat "$work/fences")"
 
 	# The holder dies without giving back; the waiter gets it when its time to live is over.
-	hold name --ttl 1s
+	hold name --ttl $ttl
 	waits echo mine
 	kill -KILL "$holder"
 	ends 0 "$waiter" "a waiter whose holder died"
@@ -275,7 +284,7 @@ wait_() {
 lost() {
 	redis
 	# Broken by another program: SIGTERM, and SIGKILL after the grace.
-	hold name --ttl 600ms --grace 200ms
+	hold name --ttl $ttl --grace 200ms
 	cli del name >"$work/deleted"
 	ends 123 "$holder" "a lease that was deleted"
 	grep -q '"name" is lost: it was broken or taken by another holder; ending the command' \
@@ -285,7 +294,7 @@ lost() {
 
 	# A command that ends by SIGTERM leaves children, which must end with it.
 	rm -f "$work/child"
-	"$spoke" lock --ttl 600ms "$url" name -- sh -c 'sleep 600 & echo $! >"$0.new"; mv "$0.new" "$0"
+	"$spoke" lock --ttl $ttl "$url" name -- sh -c 'sleep 600 & echo $! >"$0.new"; mv "$0.new" "$0"
 		wait' "$work/child" 2>"$work/name.err" &
 	holder=$!
 	started="$started $holder"
@@ -302,7 +311,7 @@ lost() {
 	grep -q 'was not held any more when the command ended' "$work/name.err" || fail "no reason"
 
 	# The store dies. The command has ended before the time to live is over.
-	hold name --ttl 1s --grace 400ms
+	hold name --ttl $ttl --grace 400ms
 	kill -KILL "$redis"
 	await is_gone "$redis"
 	ends 123 "$holder" "a lease whose store died"
@@ -322,7 +331,7 @@ lost() {
 	cli del name >"$work/deleted"
 
 	# spoke lock is stopped: its supervisor ends the command when the lease is over.
-	hold name --ttl 1s --grace 100ms
+	hold name --ttl $ttl --grace 100ms
 	kill -STOP "$holder"
 	await is_gone "$command"
 	kill -CONT "$holder"

@@ -132,7 +132,9 @@ static void row_44_port_of_another_program_is_retried_with_backoff(void **state)
 	rig_kill(provider);
 	speak_garbage(take_port());
 	provide_again("heartbeat=500");
-	(void)rig_wait(consumer, "link connected *");
+	/* The consumer has reported connections to the other program, too. */
+	(void)rig_wait(provider, "link connected *");
+	rig_until_ready(consumer, 1);
 	assert_call_works(consumer);
 	(void)assert_all_ended_once(consumer);
 	stop();

@@ -144,7 +144,6 @@ static void provider_is_listed_again_after_zookeeper_lost_its_data(void **state)
 	zooserver_forget();
 	zooserver_revive();
 	zoorig_until(rig.theirs != before);
-	zooserver_wait();
 	zoorig_until(spoke_provider_registered(scene.provider, NULL) == 1 &&
 		     stranger_count(FOLDER) == 1);
 	zoorig_until(spoke_consumer_ready(scene.consumer) == 1);

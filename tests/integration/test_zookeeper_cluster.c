@@ -116,7 +116,6 @@ static void unreachable_server_removes_no_provider(void **state)
 	zoorig_until(zoorig_said("connection lost"));
 	call();
 	zooserver_revive();
-	zooserver_wait();
 	zoorig_until(stranger_count(FOLDER) == 1 && spoke_provider_registered(provider, NULL) == 1);
 	call();
 	assert_int_equal(spoke_consumer_ready(consumer), 1);

@@ -147,6 +147,7 @@ void zooserver_revive(void)
 	assert_true(server.pid >= 0);
 	if (server.pid == 0)
 		become_server(parent);
+	zooserver_wait();
 }
 
 void zooserver_rouse(void)
@@ -162,7 +163,6 @@ void zooserver_make(void)
 	server.port = free_port();
 	write_settings();
 	zooserver_revive();
-	zooserver_wait();
 }
 
 void zooserver_freeze(void)

@@ -21,7 +21,7 @@ uint16_t zooserver_port(void);
 /* Stops the server with SIGSTOP: it answers nothing any more. It must be killed next. */
 void zooserver_freeze(void);
 
-/* Kills the server without warning, and restarts it with its data. */
+/* Kills the server without warning; restarts it with its data, and waits until it answers. */
 void zooserver_kill(void);
 void zooserver_revive(void);
 

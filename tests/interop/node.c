@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define INSTALL "sh " TESTS_INTEROP "/node/install.sh"
@@ -47,6 +48,14 @@ static void become(const char *program, const char *const *arguments, const int 
 	_exit(127);
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
 void node_start(struct node *node, const char *program, const char *const *arguments)
 {
 	pid_t parent = getpid();
@@ -66,6 +75,8 @@ void node_start(struct node *node, const char *program, const char *const *argum
 	node->to = in[1];
 	node->from = out[0];
 	node->len = 0;
+	node->begun_ns = now_ns();
+	node->start_ns = 0;
 }
 
 /* Takes the first line that was read. */
@@ -103,7 +114,16 @@ static bool has_line(void *arg)
 const char *node_line(struct node *node, struct spoke_engine *engine)
 {
 	nvim_until(engine, has_line, node);
+	if (node->start_ns == 0)
+		node->start_ns = now_ns() - node->begun_ns;
 	return node->line;
+}
+
+uint64_t node_interval(const struct node *node)
+{
+	uint64_t interval_ns = node->start_ns / 5;
+
+	return interval_ns > 100 * MS ? interval_ns : 100 * MS;
 }
 
 const char *node_ask(struct node *node, struct spoke_engine *engine, const char *format, ...)

@@ -15,6 +15,8 @@ struct node {
 	pid_t pid; /* 0: not running */
 	int to;    /* its standard input */
 	int from;  /* its standard output */
+	uint64_t begun_ns;
+	uint64_t start_ns; /* time from its start to its first line; 0: it has printed none */
 	size_t len;
 	char text[NODE_LINE_MAX]; /* read, but not taken yet */
 	char line[NODE_LINE_MAX]; /* the line that was taken last, without its end */
@@ -34,6 +36,10 @@ const char *node_line(struct node *node, struct spoke_engine *engine);
 __attribute__((format(printf, 3, 4))) const char *node_ask(struct node *node,
 							   struct spoke_engine *engine,
 							   const char *format, ...);
+
+/* Returns a heartbeat interval in which a program of this machine, as busy as the machine is now,
+ * answers: a fifth of the time that this one needed to start. */
+uint64_t node_interval(const struct node *node);
 
 /* Kills the program, if it runs. */
 void node_kill(struct node *node);

@@ -25,7 +25,6 @@
 
 #define SERVICE "spoke.interop.NodeService"
 #define VERSION "1.0.0"
-#define BEAT_NS (100 * MS)
 #define BEATS_WATCHED 8u
 
 static struct stage {
@@ -33,6 +32,7 @@ static struct stage {
 	struct spoke_consumer *consumer;
 	struct node node;
 	unsigned port;
+	uint64_t beat_ns; /* heartbeat interval */
 	struct spoke_builder args;
 	struct spoke_builder value; /* of the last result */
 	struct spoke_builder attachments;
@@ -77,11 +77,10 @@ static void note_settled(void *arg, const struct spoke_ticket_result *settled)
 static int set_up(void **state)
 {
 	char registry[64];
-	const struct spoke_consumer_options options = {
-		.url = "consumer://any/" SERVICE "?version=" VERSION "&retry.period=100ms",
+	struct spoke_consumer_options options = {
+		.url = "consumer://any/" SERVICE "?version=" VERSION "&retry.period=1s",
 		.registry = registry,
 		.timeout_ns = NVIM_PATIENCE_NS,
-		.heartbeat_ns = BEAT_NS,
 		.retries = SPOKE_NONE,
 		.settled = note_settled,
 	};
@@ -94,6 +93,7 @@ static int set_up(void **state)
 	spoke_builder_init(&stage.attachments, spoke_host_env(), NULL);
 	assert_int_equal(spoke_engine_new(NULL, &stage.engine), 0);
 	start_provider();
+	options.heartbeat_ns = stage.beat_ns = node_interval(&stage.node);
 	assert_int_equal(spoke_consumer_new(stage.engine, &options, &stage.consumer), 0);
 	nvim_until(stage.engine, is_ready, NULL);
 	return 0;
@@ -326,8 +326,8 @@ static void heartbeats_keep_the_link_to_node(void **state)
 	uint64_t answers = spoke_stat_get(stage.engine, SPOKE_STAT_PROBE_ANSWERS_READ);
 
 	(void)state;
-	assert_int_equal(spoke_alarm_after(stage.engine, &stage.clock, BEATS_WATCHED * BEAT_NS,
-					   note_time),
+	assert_int_equal(spoke_alarm_after(stage.engine, &stage.clock,
+					   BEATS_WATCHED * stage.beat_ns, note_time),
 			 0);
 	nvim_until(stage.engine, is_time_over, NULL);
 	assert_int_equal(spoke_stat_get(stage.engine, SPOKE_STAT_CLOSED), closed);

@@ -16,6 +16,7 @@ const { kinds, describe } = require('./values.js');
 
 const [library, address, service, version] = process.argv.slice(2);
 const METHODS = ['describe', 'make', 'fail', 'attachment', 'sleep', 'note', 'notes', 'pid', 'nothing', '$echo', '$invoke'];
+const PATIENCE = 10; // s, of a call; a busy machine needs a part of it
 const quiet = { info() {}, warn() {}, error() {}, debug() {} };
 const attachments = {};
 
@@ -25,7 +26,7 @@ function sofa() {
 	const registry = new ZookeeperRegistry({ logger: quiet, address: `${address}/dubbo` });
 	const client = new RpcClient({ logger: quiet, registry, protocol: require('dubbo-remoting') });
 	client.on('error', error => console.error(String(error)));
-	const consumer = client.createConsumer({ interfaceName: service, version, group: '', responseTimeout: 10000 });
+	const consumer = client.createConsumer({ interfaceName: service, version, group: '', responseTimeout: PATIENCE * 1000 });
 	return {
 		ready: () => consumer.ready(),
 		call: (method, args) => consumer.invoke(method, args, { requestProps: { ...attachments } }),
@@ -48,8 +49,9 @@ function dubboJs() {
 	const dubbo = new Dubbo({
 		application: { name: 'node-consumer' },
 		register: address,
+		dubboInvokeTimeout: PATIENCE,
 		dubboSetting: setting.match(service, { version }),
-		service: { it: all => all.proxyService({ dubboInterface: service, methods, timeout: 10 }) },
+		service: { it: all => all.proxyService({ dubboInterface: service, methods, timeout: PATIENCE * 1000 }) },
 	});
 	dubbo.use(async (context, next) => {
 		context.attachments = attachments;
