@@ -74,7 +74,8 @@
 	  "All attempts of a ticket carry its id and different attempt numbers; "                  \
 	  "other calls carry none.")                                                               \
 	X(S27, oracle_books,                                                                       \
-	  "The engine's counters of calls agree with the callbacks that were seen.")               \
+	  "The counters of the engine and those of its methods agree with one another, with the "  \
+	  "callbacks that were seen, and with the calls and requests that are under way.")         \
 	X(S28, oracle_lists,                                                                       \
 	  "A consumer that once knew providers never ends up with an empty list "                  \
 	  "because its registry failed.")                                                          \

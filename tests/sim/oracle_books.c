@@ -4,6 +4,7 @@
  * the end all of them must be zero.
  */
 #include "tests/sim/oracle.h"
+#include "tests/support/balance.h"
 #include "transport/conn/conn.h"
 
 #include "cluster/call/call.h"
@@ -139,7 +140,9 @@ static struct sums add_up(struct sim_process *process, const struct spokei_link 
 
 		sums.queued += spokei_outlet_len(&conn->out) + conn->unsent_requests;
 		sums.held += conn->read_held;
-		sums.serving += conn->serving_count;
+		for (struct spoke_list *serving = conn->servings.next; serving != &conn->servings;
+		     serving = serving->next)
+			sums.serving++;
 		sums.conns++;
 		if (spokei_outlet_len(&conn->out) > link->limits.out_max)
 			sim_violation(process->world, SIM_S9, "process %u: %zu bytes are queued",
@@ -174,6 +177,9 @@ static void check_link(struct sim_process *process, const struct spokei_link *li
 	if (link->queued > link->limits.queued_max || link->held > link->limits.held_max)
 		sim_violation(world, SIM_S9, "process %u holds more bytes than its limit",
 			      process->number);
+	if (sums.serving != link->serving_count)
+		sim_violation(world, SIM_S9, "process %u reports %u requests, but serves %u",
+			      process->number, link->serving_count, sums.serving);
 	if (sums.conns != link->conn_count)
 		sim_violation(world, SIM_S9, "process %u reports %u connections, but has %u",
 			      process->number, link->conn_count, sums.conns);
@@ -320,7 +326,8 @@ void sim_books_check(struct sim_process *process)
 {
 	struct sim_world *world = process->world;
 	const struct spokei_link *link = link_of(process);
-	const char *wrong = NULL;
+	const char *wrong;
+	char text[BALANCE_TEXT];
 
 	if (process->engine == NULL)
 		return;
@@ -328,8 +335,14 @@ void sim_books_check(struct sim_process *process)
 		check_link(process, link);
 	if (!sim_is_provider(process))
 		check_consumer((struct sim_consumer *)process);
-	if (process->turns % WHEEL_EVERY == 0)
-		wrong = spoke_wheel_check(process->engine->wheel);
+	wrong = balance_wrong(process->engine,
+			      sim_is_provider(process) ? 0
+						       : ((struct sim_consumer *)process)->waits,
+			      link ? link->serving_count : 0, text);
+	if (wrong)
+		sim_violation(world, SIM_S27, "process %u: %s", process->number, wrong);
+	wrong = process->turns % WHEEL_EVERY == 0 ? spoke_wheel_check(process->engine->wheel)
+						  : NULL;
 	if (wrong)
 		sim_violation(world, SIM_S18, "process %u: the wheel's invariants do not hold: %s",
 			      process->number, wrong);
