@@ -98,6 +98,13 @@ static int read_parameters(struct reader *reader, struct spoke_url_parameter *pa
 	struct spokei_slice value;
 	unsigned count = 0;
 
+	if (reader->split.more.len > 0) {
+		int error = read_string(reader, reader->split.more, &parameters[count].value);
+
+		if (error)
+			return error;
+		parameters[count++].key = "backup";
+	}
 	while (spokei_url_next_parameter(&reader->split, &query, &value)) {
 		struct spoke_url_parameter *parameter = &parameters[count];
 		struct spokei_slice key = spokei_slice_cut(&value, spokei_slice_find(&reader->split,

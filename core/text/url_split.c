@@ -194,16 +194,42 @@ static int read_port(struct spokei_url_split *split, struct spokei_slice port)
 	return SPOKE_OK;
 }
 
-/* [user[:password]@]host[:port] */
+static bool is_scheme(const struct spokei_url_split *split, const char *name)
+{
+	if (split->scheme.len != strlen(name))
+		return false;
+	for (size_t i = 0; name[i]; i++)
+		if (spokei_to_lower(split->text[i]) != name[i])
+			return false;
+	return true;
+}
+
+/* Cuts ",host:port" off the end, as often as it stands there: registries have several addresses. */
+static void split_more(struct spokei_url_split *split, struct spokei_slice *authority)
+{
+	size_t at = spokei_slice_find(split, *authority, ",");
+	struct spokei_slice first;
+
+	if (at == spokei_slice_end(*authority) ||
+	    (!is_scheme(split, "static") && !is_scheme(split, "zookeeper")))
+		return;
+	first = spokei_slice_cut(authority, at);
+	split->more = *authority;
+	*authority = first;
+}
+
+/* [user[:password]@]host[:port][,host:port]... */
 static int split_authority(struct spokei_url_split *split, struct spokei_slice authority)
 {
 	int error = split_user(split, &authority);
 	bool in_brackets = authority.len > 0 && split->text[authority.at] == '[';
-	size_t end = spokei_slice_end(authority);
+	size_t end;
 	size_t at;
 
 	if (error)
 		return error;
+	split_more(split, &authority);
+	end = spokei_slice_end(authority);
 	at = spokei_slice_find(split, authority, in_brackets ? "]" : ":");
 	if (in_brackets && at == end)
 		return refuse(split, authority.at, "a closing bracket is missing");
@@ -242,15 +268,9 @@ static int split_socket(struct spokei_url_split *split, struct spokei_slice path
 /* Returns whether this is the URL of a file. Only those have no host. */
 static bool is_file(const struct spokei_url_split *split, struct spokei_slice rest)
 {
-	static const char name[] = "file";
 	const char *text = split->text + rest.at;
 
-	if (split->scheme.len != sizeof(name) - 1)
-		return false;
-	for (size_t i = 0; i < sizeof(name) - 1; i++)
-		if (spokei_to_lower(split->text[i]) != name[i])
-			return false;
-	return rest.len > 0 && text[0] == '/' &&
+	return is_scheme(split, "file") && rest.len > 0 && text[0] == '/' &&
 	       (rest.len < 2 || text[1] != '/' || rest.len < 3 || text[2] == '/');
 }
 
@@ -306,7 +326,7 @@ static int count_parameters(struct spokei_url_split *split)
 {
 	struct spokei_slice query = split->query;
 	struct spokei_slice parameter;
-	unsigned count = 0;
+	unsigned count = split->more.len > 0;
 
 	while (spokei_url_next_parameter(split, &query, &parameter)) {
 		if (split->text[parameter.at] == '=')

@@ -22,6 +22,7 @@ struct spokei_url_split {
 	struct spokei_slice password;
 	struct spokei_slice host;  /* without brackets */
 	struct spokei_slice path;  /* without its first slash; of a unix socket: with it */
+	struct spokei_slice more;  /* addresses after the first one, for the parameter "backup" */
 	struct spokei_slice query; /* input of spokei_url_next_parameter() */
 	bool has_user;
 	bool has_password;

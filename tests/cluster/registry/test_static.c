@@ -115,6 +115,7 @@ static void url_without_addresses_is_rejected_with_message(void **state)
 		{ "static+unix:/run/x", SPOKE_EINVAL, "static://10.0.0.1:20880?backup=" },
 		{ "static://h:1/demo.Echo", SPOKE_EINVAL, "needs hosts and ports" },
 		{ "static://h?backup=h2:x", SPOKE_ESYNTAX, "address h2:x: a port is a number" },
+		{ "static://h,h2:x", SPOKE_ESYNTAX, "address h2:x: a port is a number" },
 		{ "static://h?backup=h2:99999", SPOKE_ERANGE, "at most 65535" },
 		{ "static://h?backup=h2/x", SPOKE_ESYNTAX, "address h2/x: write a host" },
 		{ "static://h?protocol=a%20b", SPOKE_ESYNTAX, "a scheme is made of" },

@@ -73,6 +73,8 @@ static const struct {
 	{ "dubbo://h?a=1&b=2&a=1", SPOKE_ESYNTAX, 18, "parameter a is given twice" },
 	{ "dubbo://h?a=1&%61", SPOKE_ESYNTAX, 14, "parameter a is given twice" },
 	{ "dubbo://h?%0a&%0a", SPOKE_ESYNTAX, 14, "parameter \\x0a is given twice" },
+	{ "static://h,g?backup=i", SPOKE_ESYNTAX, 13, "parameter backup is given twice" },
+	{ "dubbo://h:1,g:2", SPOKE_ESYNTAX, 11, "a port is a number" },
 	{ "dubbo://h/x#y", SPOKE_ESYNTAX, 11, "no fragment" },
 	{ "dubbo://h/\n", SPOKE_ESYNTAX, 10, "a control byte" },
 	{ "dubbo://h/\x7f", SPOKE_ESYNTAX, 10, "a control byte" },
