@@ -58,8 +58,8 @@ static void tell_empty(struct spokei_subscription *subscription, size_t count)
 		return;
 	subscription->empty = true;
 	spokei_event(subscription->engine, SPOKE_ENOPROVIDER,
-		     "registry: %s has no providers; those of Dubbo 3 with register-mode=instance "
-		     "are listed under /services only, set register-mode=interface or all there",
+		     "registry: %s has no providers; if there are some of Dubbo 3 with "
+		     "register-mode=instance, set register-mode=interface or all there",
 		     subscription->of.service);
 }
 

@@ -358,8 +358,11 @@ int spokei_registration_check(const struct spokei_registration *registration,
 	read_place(registration, text, &advert);
 	if (advert.host == NULL || !spokei_check_is_any(advert.host))
 		return SPOKE_OK;
-	return refuse(registration->engine, SPOKE_EINVAL, "advertise", "",
-		      "a wildcard address cannot be called; set the host to publish");
+	spokei_event(registration->engine, SPOKE_EINVAL,
+		     "listen: %s means all addresses, and cannot be published; set the option "
+		     "advertise to the host that consumers connect to",
+		     text);
+	return SPOKE_EINVAL;
 }
 
 /* --- life */

@@ -38,16 +38,36 @@ static enum spokei_log_class log_class_of(int error)
 	}
 }
 
+/* Does the text of an event contain the cause? The sentences of some errors name only the kind of
+ * fault, and the texts say which one it is. */
+static bool is_cause_said(int error, const char *text)
+{
+	switch (error) {
+	case SPOKE_EINVAL:
+	case SPOKE_ERANGE:
+	case SPOKE_ESYNTAX:
+	case SPOKE_EUNSUPPORTED:
+	case SPOKE_ENOENT:
+	case SPOKE_ENOPROVIDER:
+	case SPOKE_EHANDSHAKE:
+	case SPOKE_EFORBIDDEN:
+	case SPOKE_ESYSTEM:
+		return true;
+	default:
+		return strstr(text, spoke_strerror(error)) != NULL;
+	}
+}
+
 /* `calm`: the class of a line without an error. */
 SPOKEI_PRINTF(5, 0)
 static void add_event(struct spoke_engine *engine, enum spokei_log_class calm,
 		      enum spoke_event_user user, int error, const char *format, va_list args)
 {
-	/* The text has the system's own words. */
-	const bool is_said = error == SPOKE_ESYSTEM;
 	const struct spoke_event *event;
+	bool is_said;
 
 	event = spokei_events_add(engine->events, engine->begin_ns, user, error, format, args);
+	is_said = is_cause_said(error, event->text);
 	if (error) {
 		spokei_log(engine->log, SPOKE_LOG_WARN, "engine", log_class_of(error),
 			   engine->begin_ns, "%s%s%s", event->text, is_said ? "" : ": ",

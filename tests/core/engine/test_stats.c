@@ -211,6 +211,20 @@ static void event_is_logged_and_a_failure_as_warning_with_reason(void **state)
 	assert_string_equal(fixture.line, "conn ended: the connection was lost");
 }
 
+static void logged_failure_has_its_reason_once(void **state)
+{
+	(void)state;
+	spokei_event(fixture.engine, SPOKE_EINVAL, "option %s: use on or off", "tls");
+	assert_string_equal(fixture.line, "option tls: use on or off");
+	spokei_event(fixture.engine, SPOKE_ENOENT, "token.file = /none: No such file or directory");
+	assert_string_equal(fixture.line, "token.file = /none: No such file or directory");
+	spokei_event(fixture.engine, SPOKE_EPROTOCOL, "closed because %s",
+		     spoke_strerror(SPOKE_EPROTOCOL));
+	assert_string_equal(fixture.line, "closed because the peer violated the protocol");
+	spokei_event(fixture.engine, SPOKE_EPROTOCOL, "lost the connection");
+	assert_string_equal(fixture.line, "lost the connection: the peer violated the protocol");
+}
+
 static void failed_handshakes_share_the_log_limit_of_refused_callers(void **state)
 {
 	(void)state;
@@ -301,6 +315,7 @@ int main(void)
 		TEST(the_ring_forgets_the_oldest_events),
 		TEST(the_text_of_an_event_is_cut_with_dots),
 		TEST(event_is_logged_and_a_failure_as_warning_with_reason),
+		TEST(logged_failure_has_its_reason_once),
 		TEST(connections_keep_no_other_line_out_of_the_log),
 		TEST(failed_handshakes_share_the_log_limit_of_refused_callers),
 		TEST(a_callback_has_one_class_on_an_engine),
