@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes HTTP responses. The body is printed right behind the head, whose Content-Length is filled
- * in afterwards, with blanks before it.
+ * Writes HTTP responses. The body is printed behind room for the number of Content-Length, and
+ * moved forward once its length is known.
  */
 #include "transport/wire/http/parts.h"
 
@@ -252,14 +252,18 @@ static void put_error(struct response *response)
 	put(response, TEXT("}"));
 }
 
-static void put_length(struct spokei_buffer *out, size_t at, size_t len)
+/* Fills in the number, and closes the gap behind it. Returns where the body begins. */
+static size_t put_length(struct spokei_buffer *out, size_t at, size_t len)
 {
-	char *digit = (char *)spokei_buffer_data(out) + at + LENGTH_DIGITS;
+	char *room = (char *)spokei_buffer_data(out) + at;
+	char number[NUMBER_MAX];
+	size_t digits = (size_t)snprintf(number, sizeof(number), "%zu", len);
+	size_t behind = spokei_buffer_len(out) - at - LENGTH_DIGITS;
 
-	do {
-		*--digit = (char)('0' + len % 10);
-		len /= 10;
-	} while (len > 0);
+	memcpy(room, number, digits);
+	memmove(room + digits, room + LENGTH_DIGITS, behind);
+	spokei_buffer_truncate(out, at + digits + behind);
+	return at + digits + behind - len;
 }
 
 static void write_reply(struct response *response)
@@ -281,7 +285,7 @@ static void write_reply(struct response *response)
 		response->error = SPOKE_ETOOLARGE;
 		return;
 	}
-	put_length(response->out, length_at, len);
+	body_at = put_length(response->out, length_at, len);
 	if (message->id & SPOKEI_HTTP_ID_HEAD)
 		spokei_buffer_truncate(response->out, body_at);
 }
