@@ -48,6 +48,7 @@ enum {
 	CA,
 	PEER,
 	AS_JSON,
+	QUIET,
 };
 
 static const struct option_row rows[] = {
@@ -73,6 +74,7 @@ static const struct option_row rows[] = {
 	[CA] = SECURE_CA,
 	[PEER] = SECURE_PEER,
 	[AS_JSON] = { "json", 0, NULL, "print one line of JSON; times in ns" },
+	[QUIET] = { "quiet", 'q', NULL, "print only the report" },
 };
 
 static const struct usage usage = {
@@ -104,6 +106,7 @@ struct bench {
 	uint64_t size;
 	bool sized;
 	bool json;
+	bool quiet;
 };
 
 static bool read_count(const struct options *options, uint64_t max, uint32_t *ret)
@@ -159,6 +162,9 @@ static bool read_option(struct bench *bench, const struct options *options, int 
 	case CA:
 	case PEER:
 		return secure_take(&bench->secure, row - TLS, options);
+	case QUIET:
+		bench->quiet = true;
+		return true;
 	default:
 		bench->json = true;
 		return true;
@@ -262,7 +268,7 @@ static int run(struct bench *bench)
 		return ending_say(ending_of(error), "bench", "%s",
 				  *spoke_engine_why(bench->engine) ? spoke_engine_why(bench->engine)
 								   : spoke_strerror(error));
-	if (terminal_err())
+	if (terminal_err() && !bench->quiet)
 		error = spoke_alarm_every(bench->engine, &bench->progress, PROGRESS_NS,
 					  show_progress);
 	if (!error)

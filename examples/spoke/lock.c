@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define TTL_MIN_NS UINT64_C(100000000)
+#define WAIT_HINT " (the time of --wait needs the =, e.g. --wait=10s)"
 
 enum {
 	WAIT,
@@ -181,9 +182,8 @@ static int take_url(struct locker *locker, char *url)
 {
 	if (!strstr(url, "://")) {
 		return ending_say(VERB_USAGE, LOCK_VERB,
-				  "%s: not the URL of a store; write e.g. redis://127.0.0.1:6379 "
-				  "(the time of --wait needs the =, e.g. --wait=10s)",
-				  shown_of(url).text);
+				  "%s: not the URL of a store; write e.g. redis://127.0.0.1:6379%s",
+				  shown_of(url).text, locker->wait ? WAIT_HINT : "");
 	}
 	locker->url = strdup(url);
 	if (!locker->url)
@@ -223,9 +223,10 @@ static int take_places(struct locker *locker, const struct options *options, int
 
 	if (count > 2) {
 		return ending_say(VERB_USAGE, LOCK_VERB,
-				  "%s: one operand too many; write [URL] %s%s",
+				  "%s: one operand too many; write [URL] %s%s%s",
 				  shown_of(operands[2]).text, is_list ? "[PATTERN]" : "NAME",
-				  locker->mode == LOCK_RUN ? " -- COMMAND" : "");
+				  locker->mode == LOCK_RUN ? " -- COMMAND" : "",
+				  locker->wait ? WAIT_HINT : "");
 	}
 	if (count == 0 && !is_list)
 		return options_lacking(options, "NAME missing");

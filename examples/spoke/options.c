@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define NAME_MAX_BYTES 32u
+#define COLUMNS 100u /* of the help */
+#define INDENT 27    /* columns before the sentence of an option */
 
 /* The option was --help or --plain, and has been handled. */
 #define OPTIONS_NEXT (-3)
@@ -261,6 +263,24 @@ int options_lacking(const struct options *options, const char *what)
 			  what, verb, options->usage->operands, verb);
 }
 
+/* Prints a text in lines of at most COLUMNS, from the column after `indent` blanks on. */
+static void print_wrapped(const char *text, int indent)
+{
+	size_t room = COLUMNS - (size_t)indent;
+
+	while (strlen(text) > room) {
+		size_t len = room;
+
+		while (len > 0 && text[len] != ' ')
+			len--;
+		if (len == 0)
+			len = strcspn(text, " ");
+		printf("%.*s\n%*s", (int)len, text, indent, "");
+		text += len + (text[len] == ' ');
+	}
+	printf("%s\n", text);
+}
+
 static void print_row(const struct option_row *row)
 {
 	char head[64];
@@ -268,10 +288,11 @@ static void print_row(const struct option_row *row)
 	(void)snprintf(head, sizeof(head), "  %c%c --%s%s%s", row->letter ? '-' : ' ',
 		       row->letter ? row->letter : ' ', row->name,
 		       row->value && !is_optional(row) ? " " : "", row->value ? row->value : "");
-	if (strlen(head) < 26)
-		printf("%-26s %s\n", head, row->sentence);
+	if (strlen(head) < INDENT - 1)
+		printf("%-*s", INDENT, head);
 	else
-		printf("%s\n%27s%s\n", head, "", row->sentence);
+		printf("%s\n%*s", head, INDENT, "");
+	print_wrapped(row->sentence, INDENT);
 }
 
 void options_help(const struct usage *usage)

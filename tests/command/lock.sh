@@ -142,7 +142,9 @@ usage() {
 	run 2 '' '*COMMAND missing after --*' redis://h name --
 	run 2 '' '*NAME missing*' -- true
 	run 2 '' '*NAME missing after the URL*' redis://h -- true
-	run 2 '' '*three: one operand too many*' redis://h two three -- true
+	run 2 '' '*three: one operand too many*-- COMMAND' redis://h two three -- true
+	run 2 '' '*name: one operand too many*--wait=10s)' --wait 10s redis://h name -- true
+	run 2 '' '*10s: not the URL of a store*--wait=10s)' --wait 10s name -- true
 	run 2 '' '*10s: not the URL of a store*--wait=10s*' --wait 10s name -- true
 	run 2 '' '*the store is not known;*' name -- true
 	run 2 '' '*--wait=0: must be positive*' redis://h name --wait=0 -- true
