@@ -62,26 +62,26 @@ static void replies_have_expected_bytes(void **state)
 		const char *text;
 	} rows[] = {
 		{ { .value = value("\xa5world", 6) },
-		  "HTTP/1.1 200 OK\r\n" REST "         8\r\n\r\n\"world\"\n" },
-		{ { .value = { NULL, 0 } }, "HTTP/1.1 200 OK\r\n" REST "         5\r\n\r\nnull\n" },
+		  "HTTP/1.1 200 OK\r\n" REST "8\r\n\r\n\"world\"\n" },
+		{ { .value = { NULL, 0 } }, "HTTP/1.1 200 OK\r\n" REST "5\r\n\r\nnull\n" },
 		{ { .id = SPOKEI_HTTP_ID_HEAD, .value = value("\xa5world", 6) },
-		  "HTTP/1.1 200 OK\r\n" REST "         8\r\n\r\n" },
+		  "HTTP/1.1 200 OK\r\n" REST "8\r\n\r\n" },
 		{ { .id = SPOKEI_HTTP_ID_LAST, .value = value("\x01", 1) },
-		  "HTTP/1.1 200 OK\r\nConnection: close\r\n" REST "         2\r\n\r\n1\n" },
+		  "HTTP/1.1 200 OK\r\nConnection: close\r\n" REST "2\r\n\r\n1\n" },
 		{ { .last = true, .value = value("\x01", 1) },
-		  "HTTP/1.1 200 OK\r\nConnection: close\r\n" REST "         2\r\n\r\n1\n" },
+		  "HTTP/1.1 200 OK\r\nConnection: close\r\n" REST "2\r\n\r\n1\n" },
 		{ { .id = SPOKEI_HTTP_ID_OLD, .value = value("\x01", 1) },
-		  "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n" REST "         2\r\n\r\n1\n" },
+		  "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n" REST "2\r\n\r\n1\n" },
 		{ { .id = 2u << SPOKEI_HTTP_ID_ORIGIN, .value = value("\x01", 1) },
 		  "HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: https://b.example\r\n"
-		  "Vary: Origin\r\n" REST "         2\r\n\r\n1\n" },
+		  "Vary: Origin\r\n" REST "2\r\n\r\n1\n" },
 		{ { .value = value("\x01", 1),
 		    .attachments = value("\x83\xa1"
 					 "a\xa3x\ny\xa3"
 					 "b c\xa1z\xa1"
 					 "d\x07",
 					 15) },
-		  "HTTP/1.1 200 OK\r\nSpoke-Attachment-a: x%0Ay\r\n" REST "         2\r\n\r\n1\n" },
+		  "HTTP/1.1 200 OK\r\nSpoke-Attachment-a: x%0Ay\r\n" REST "2\r\n\r\n1\n" },
 		{ { .id = SPOKEI_HTTP_ID_CONTINUE }, "HTTP/1.1 100 Continue\r\n\r\n" },
 		{ { .id = SPOKEI_HTTP_ID_OPTIONS },
 		  "HTTP/1.1 204 No Content\r\nAllow: POST, GET, HEAD, OPTIONS\r\n\r\n" },
