@@ -1,127 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a fuzz target on files instead of under a fuzzer. Each argument is a file, or a directory
- * whose files are used in the order of their names. An unreadable file is an error, and so is an
- * empty directory: a missing corpus must not pass.
+ * Runs a fuzz target on a corpus instead of under a fuzzer. A corpus is a text file with one input
+ * a line, in hexadecimal digits; an empty line is the empty input. A file that cannot be read is an
+ * error, and so is one without inputs: a missing corpus must not pass.
+ *
+ *   fuzz_NAME_replay CORPUS          runs all inputs
+ *   fuzz_NAME_replay CORPUS FOLDER   writes each input into a file of the folder, for a fuzzer
  */
 #define _POSIX_C_SOURCE 200809L
 
-#include <dirent.h>
-#include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The fuzz target, with libFuzzer's name and signature. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct replay {
-	unsigned runs;
-	unsigned errors;
-};
-
-static void note_error(struct replay *replay, const char *path)
+/* Returns the value of a digit, or -1. */
+static int digit(char c)
 {
-	perror(path);
-	replay->errors++;
+	const char *digits = "0123456789abcdef";
+	const char *at = c != '\0' ? strchr(digits, c) : NULL;
+
+	return at ? (int)(at - digits) : -1;
 }
 
-/* Returns the length of an open file, or -1 with errno set. */
-static long file_len(FILE *file)
+/* Converts `size` pairs of digits. */
+static bool read_digits(const char *line, uint8_t *data, size_t size)
 {
-	long len;
+	for (size_t i = 0; i < size; i++) {
+		int high = digit(line[2 * i]);
+		int low = digit(line[2 * i + 1]);
 
-	if (fseek(file, 0, SEEK_END) != 0)
-		return -1;
-	len = ftell(file);
-	if (len < 0 || fseek(file, 0, SEEK_SET) != 0)
-		return -1;
-	return len;
-}
-
-/* Passes the file to the target in a block of exactly its length, so that a sanitizer reports an
- * overrun. */
-static int run_bytes(FILE *file, size_t len)
-{
-	uint8_t *data = malloc(len > 0 ? len : 1);
-	int result = -1;
-
-	if (data == NULL)
-		return -1;
-	if (fread(data, 1, len, file) == len) {
-		result = 0;
-		(void)LLVMFuzzerTestOneInput(data, len);
-	} else if (!ferror(file)) {
-		errno = EIO;
+		if (high < 0 || low < 0)
+			return false;
+		data[i] = (uint8_t)(high << 4 | low);
 	}
-	free(data);
-	return result;
+	return true;
 }
 
-static void run_file(struct replay *replay, const char *path)
-{
-	FILE *file = fopen(path, "rb");
-	long len;
-
-	if (file == NULL) {
-		note_error(replay, path);
-		return;
-	}
-	len = file_len(file);
-	if (len < 0 || run_bytes(file, (size_t)len) != 0)
-		note_error(replay, path);
-	else
-		replay->runs++;
-	(void)fclose(file);
-}
-
-static void run_entry(struct replay *replay, const char *dir, const char *name)
+static bool write_input(const char *folder, unsigned number, const uint8_t *data, size_t size)
 {
 	char path[4096];
-	int len = snprintf(path, sizeof(path), "%s/%s", dir, name);
+	int len = snprintf(path, sizeof(path), "%s/%05u", folder, number);
+	FILE *file;
+	bool done;
 
-	if (len < 0 || (size_t)len >= sizeof(path)) {
-		errno = ENAMETOOLONG;
-		note_error(replay, name);
-		return;
-	}
-	run_file(replay, path);
+	if (len < 0 || (size_t)len >= sizeof(path))
+		return false;
+	file = fopen(path, "wb");
+	if (file == NULL)
+		return false;
+	done = fwrite(data, 1, size, file) == size;
+	return fclose(file) == 0 && done;
 }
 
-static int is_visible(const struct dirent *entry)
+/* Runs or writes one input, in a block of exactly its length, so that a sanitizer reports an
+ * overrun. Returns false if the line is no input or cannot be written. */
+static bool take_line(const char *line, size_t len, unsigned number, const char *folder)
 {
-	return entry->d_name[0] != '.';
-}
+	size_t size = len / 2;
+	uint8_t *data = malloc(size > 0 ? size : 1);
+	bool done = data && len % 2 == 0 && read_digits(line, data, size);
 
-static void run_path(struct replay *replay, const char *path)
-{
-	struct dirent **entries;
-	int count = scandir(path, &entries, is_visible, alphasort);
-
-	if (count < 0 && errno == ENOTDIR) {
-		run_file(replay, path);
-		return;
-	}
-	if (count < 0) {
-		note_error(replay, path);
-		return;
-	}
-	for (int i = 0; i < count; i++) {
-		run_entry(replay, path, entries[i]->d_name);
-		free(entries[i]);
-	}
-	free(entries);
+	if (done && folder)
+		done = write_input(folder, number, data, size);
+	else if (done)
+		(void)LLVMFuzzerTestOneInput(data, size);
+	free(data);
+	return done;
 }
 
 int main(int argc, char **argv)
 {
-	struct replay replay = { 0 };
+	const char *path = argc == 2 || argc == 3 ? argv[1] : "";
+	FILE *corpus = fopen(path, "r");
+	unsigned number = 0;
+	bool done = corpus != NULL;
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t len;
 
-	for (int i = 1; i < argc; i++)
-		run_path(&replay, argv[i]);
-	(void)printf("%u inputs replayed, %u errors\n", replay.runs, replay.errors);
-	if (replay.runs == 0)
-		(void)fprintf(stderr, "no input to replay\n");
-	return replay.runs > 0 && replay.errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	while (done && (len = getline(&line, &room, corpus)) > 0) {
+		if (line[len - 1] == '\n')
+			len--;
+		done = take_line(line, (size_t)len, ++number, argc == 3 ? argv[2] : NULL);
+	}
+	free(line);
+	if (corpus)
+		(void)fclose(corpus);
+	if (!done || number == 0) {
+		(void)fprintf(stderr, "%s: cannot be read, or line %u is no input\n", path, number);
+		return EXIT_FAILURE;
+	}
+	(void)printf("%u inputs\n", number);
+	return EXIT_SUCCESS;
 }
