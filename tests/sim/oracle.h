@@ -229,6 +229,10 @@ void sim_link_asked(struct sim_end *end);
  * one byte after the other; the misses count from the last one. */
 void sim_link_moved(struct sim_end *end);
 
+/* The peer has taken bytes of this end out of the memory that both share. That is a sign of life,
+ * which this end notices when it checks the peer next, at most an interval later. */
+void sim_link_taken(struct sim_end *end);
+
 /* Returns the delay from which on a turn of the process is late. */
 uint64_t sim_late_from(const struct sim_process *process);
 

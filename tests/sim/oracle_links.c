@@ -351,15 +351,15 @@ static uint64_t excused_ns(const struct sim_end *end, const struct sim_excuse *s
 	return anew * (interval_of(end->process) + TICK_NS) + now.held_ns - since->held_ns;
 }
 
-/* The misses of a heartbeat count from now on. */
-static void count_from_now(struct sim_end *end)
+/* The misses of a heartbeat count from this time of the process on. */
+static void count_from(struct sim_end *end, uint64_t ns)
 {
 	uint64_t interval_ns = interval_of(end->process);
 	uint64_t until_ns;
 
 	if (interval_ns == SPOKE_OFF || end->misses >= MISSES)
 		return;
-	until_ns = sim_now(end->process) + (MISSES - end->misses) * (interval_ns + TICK_NS);
+	until_ns = ns + (MISSES - end->misses) * (interval_ns + TICK_NS);
 	if (end->patience_ns >= until_ns)
 		return;
 	end->patience_ns = until_ns;
@@ -373,13 +373,19 @@ void sim_link_asked(struct sim_end *end)
 	end->asked_ns = world->virt.now_ns;
 	sim_note(world, "process % sends a heartbeat on connection %", end->process->number,
 		 end->stream->number, 0, 0);
-	count_from_now(end);
+	count_from(end, sim_now(end->process));
 }
 
 void sim_link_moved(struct sim_end *end)
 {
 	if (end->stream->clogged && end->asked_ns > 0)
-		count_from_now(end);
+		count_from(end, sim_now(end->process));
+}
+
+void sim_link_taken(struct sim_end *end)
+{
+	if (end->process && end->process->engine && end->asked_ns > 0)
+		count_from(end, sim_now(end->process) + interval_of(end->process) + TICK_NS);
 }
 
 /* Checks that a silent peer is noticed within four intervals, a tick each, and the excused time. */

@@ -108,8 +108,10 @@ static ssize_t shared_read(struct spokei_stream *stream, void *bytes, size_t len
 	ssize_t got = spokei_stream_shm.read(stream, bytes, len);
 	struct sim_end *end = got > 0 ? end_of(stream) : NULL;
 
-	if (end)
+	if (end) {
 		sim_stream_reads(end);
+		sim_link_taken(sim_other(end));
+	}
 	return note_read(stream, bytes, got);
 }
 
