@@ -10,7 +10,8 @@
 
 static uint64_t asked;
 
-static void ask(unsigned count)
+/* Sends requests with this time left; 0: without a deadline. */
+static void ask_within(unsigned count, int64_t timeout_ms)
 {
 	const struct spokei_message pattern = {
 		.kind = SPOKEI_REQUEST,
@@ -18,6 +19,7 @@ static void ask(unsigned count)
 		.two_way = true,
 		.service = { "demo.Echo", 9 },
 		.method = { "block", 5 },
+		.timeout_ms = timeout_ms,
 	};
 
 	for (unsigned i = 0; i < count; i++) {
@@ -28,6 +30,11 @@ static void ask(unsigned count)
 	}
 	assert_int_equal(peer_write(&linkrig.conn, SIZE_MAX), 0);
 	linkrig_pass(10 * TICK);
+}
+
+static void ask(unsigned count)
+{
+	ask_within(count, 0);
 }
 
 static void begin(void)
@@ -133,6 +140,40 @@ static void requests_in_the_queue_are_refused_when_the_engine_ends(void **state)
 	/* The rig frees the engine, and asserts that nothing is left. */
 }
 
+/* Those with time left are run, in the same queue. */
+static void pool_runs_no_request_whose_deadline_passed_in_queue(void **state)
+{
+	(void)state;
+	begin();
+	linkrig.process.pool_is_busy = true;
+	ask_within(2, 100);
+	ask_within(3, 1000);
+	linkrig_pass(300 * MS);
+	linkrig.process.pool_is_busy = false;
+	ask_within(1, 100);
+	linkrig_read();
+	assert_int_equal(linkrig.read[SPOKEI_REPLY], 6);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_EXPIRED), 2);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_OK), 4);
+}
+
+static void pool_runs_no_request_whose_caller_has_left(void **state)
+{
+	(void)state;
+	begin();
+	linkrig.process.pool_is_busy = true;
+	ask(3);
+	spokei_vnet_reset(linkrig.world.net, linkrig.conn.fd);
+	peer_close(&linkrig.conn);
+	linkrig_pass(10 * TICK);
+	linkrig.process.pool_is_busy = false;
+	linkrig_connect();
+	ask(1);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_POOL_REQUESTS), 4);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_OK), 1);
+	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_ABANDONED), 3);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
@@ -141,6 +182,8 @@ int main(void)
 		TEST(short_waits_for_the_pool_give_no_hint),
 		TEST(full_pool_refuses_and_says_so_once_a_minute),
 		TEST(requests_in_the_queue_are_refused_when_the_engine_ends),
+		TEST(pool_runs_no_request_whose_deadline_passed_in_queue),
+		TEST(pool_runs_no_request_whose_caller_has_left),
 	};
 
 	return cmocka_run_group_tests_name("busy pool", tests, NULL, NULL);
