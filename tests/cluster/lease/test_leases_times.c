@@ -132,6 +132,51 @@ static void frozen_holder_learns_of_its_loss_before_anything_else(void **state)
 	(void)spoke_alarm_cancel(&alarm);
 }
 
+/* Whatever runs in a turn: each lease that is over was told as lost. */
+static void note_all(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+	other_callbacks++;
+	for (unsigned i = 0; i < rig.asked; i++)
+		if (spoke_lease_left(rig.asks[i].lease) == 0)
+			assert_int_equal(rig.asks[i].lost, 1);
+}
+
+/* They are granted in another order than that in which they end. */
+static void each_of_several_leases_is_lost_before_anything_else(void **state)
+{
+	static const uint64_t ttls_s[] = { 60, 20, 40, 10 };
+	static const unsigned ends[] = { 3, 1, 2, 0 };
+	struct leaserig_ask *asks[4];
+	struct spoke_alarm alarm = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		char name[] = "a";
+
+		name[0] = (char)('a' + i);
+		asks[i] = leaserig_ask_with(&rig.one, name,
+					    &(struct spoke_lease_options){
+						    .ttl_ns = ttls_s[i] * SECOND, .fixed = true });
+		leaserig_pass(100 * MS);
+		assert_int_equal(asks[i]->error, SPOKE_OK);
+	}
+	assert_int_equal(spoke_alarm_every(rig.one.engine, &alarm, 100 * MS, note_all), SPOKE_OK);
+	leaserig_pass(SECOND);
+	for (unsigned i = 0; i < 4; i++) {
+		const struct leaserig_ask *next = asks[ends[i]];
+		uint64_t frozen_ns = spoke_lease_left(next->lease) + 500 * MS;
+
+		other_callbacks = 0;
+		assert_int_equal(next->lost, 0);
+		spokei_world_hold(&rig.one.process, frozen_ns);
+		leaserig_pass(frozen_ns + SECOND);
+		assert_int_equal(next->lost, 1);
+		assert_true(other_callbacks > 0);
+	}
+	(void)spoke_alarm_cancel(&alarm);
+}
+
 static struct leaserig_ask *waited; /* its answer lies in the socket when the process continues */
 static bool lost_before_answer;
 
@@ -310,6 +355,7 @@ int main(void)
 		TEST(lease_is_lost_when_its_validity_ends),
 		TEST(each_of_many_leases_is_lost_in_its_tick),
 		TEST(frozen_holder_learns_of_its_loss_before_anything_else),
+		TEST(each_of_several_leases_is_lost_before_anything_else),
 		TEST(loss_comes_before_answers_that_lie_in_the_socket),
 		TEST(freeze_of_half_the_time_is_survived),
 		TEST(grant_after_its_validity_is_returned_and_asked_for_again),
