@@ -246,8 +246,9 @@ static int secure(struct spoke_admin *admin, const struct spoke_tls_options *opt
 	if (options == NULL)
 		return SPOKE_OK;
 	spokei_keys_preset(&values);
-	spokei_tls_overrule(&values, options);
-	error = spokei_tls_of(admin->engine, &sources, &mode, &admin->tls);
+	error = spokei_tls_overrule(admin->engine, &values, options);
+	if (error == SPOKE_OK)
+		error = spokei_tls_of(admin->engine, &sources, &mode, &admin->tls);
 	if (error)
 		return error;
 	spokei_tls_watch(admin->tls, spokei_http_finish_stream);

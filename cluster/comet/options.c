@@ -4,6 +4,7 @@
  * of that file while the gateway runs.
  */
 #include "cluster/comet/parts.h"
+#include "cluster/config/comet.h"
 #include "cluster/config/config.h"
 #include "core/text/option.h"
 #include "transport/http/guard.h"
@@ -15,7 +16,6 @@
 #define MS UINT64_C(1000000)
 #define TIME_MAX (UINT64_C(20) * 24 * 3600 * SECOND) /* stamps are 32 bits of ms */
 #define LIST_MAX 4096u                               /* bytes of a list of names */
-#define FRAME_MAX 131072u /* so that a message fits the engine's scratch */
 
 /* A file that the options come from. */
 struct spokei_comet_file {
@@ -29,75 +29,23 @@ struct spokei_comet_file {
 
 /* --- limits */
 
-/* A field of the options; 0 becomes the default. */
-struct field {
-	size_t at;
-	uint64_t preset;
-	uint64_t min;
-	uint64_t max;
-	const char *name;
-};
-
-#define FIELD(name, preset, min, max)                                                              \
-	{                                                                                          \
-		offsetof(struct spoke_comet_options, name), preset, min, max, #name                \
-	}
-
-static const struct field times[] = {
-	FIELD(authorize_ns, 5 * SECOND, MS, TIME_MAX),
-	FIELD(head_ns, 5 * SECOND, MS, TIME_MAX),
-	FIELD(keepalive_ns, 25 * SECOND, 10 * MS, TIME_MAX),
-	FIELD(poll_ns, 25 * SECOND, MS, TIME_MAX),
-	FIELD(life_ns, 1800 * SECOND, 10 * MS, TIME_MAX),
-	FIELD(keep_ns, 60 * SECOND, MS, TIME_MAX),
-	FIELD(slow_ns, 30 * SECOND, 10 * MS, TIME_MAX),
-	FIELD(retry_min_ns, SECOND, MS, 3600 * SECOND),
-	FIELD(retry_max_ns, 15 * SECOND, MS, 3600 * SECOND),
-	FIELD(drain_ns, 10 * SECOND, MS, TIME_MAX),
-	FIELD(ring_ns, 60 * SECOND, MS, TIME_MAX),
-	FIELD(bytes_max, UINT64_C(67108864), 4096, UINT64_MAX),
-};
-
-static const struct field counts[] = {
-	FIELD(accept_rate, 2000, 1, UINT32_MAX),
-	FIELD(connections_max, 20000, 1, 16777216),
-	FIELD(connections_per_peer_max, 1000, 1, UINT32_MAX),
-	FIELD(connections_per_user_max, 6, 1, 250),
-	FIELD(users_max, 100000, 1, UINT32_MAX),
-	FIELD(frames_per_second, 10, 1, 250),
-	FIELD(frame_max, 16384, 1, FRAME_MAX),
-	FIELD(message_max, 16384, 1, 16777216),
-	FIELD(ring_messages, 32, 1, 65535),
-	FIELD(ring_bytes, 16384, 1, UINT32_MAX),
-	FIELD(all_messages, 256, 1, 65535),
-	FIELD(all_bytes, 262144, 1, UINT32_MAX),
-	FIELD(send_buffer, 16384, 1024, 1073741824),
-};
-
 int spokei_comet_wrong(struct spoke_engine *engine, const char *option, const char *rule)
 {
 	spokei_event(engine, SPOKE_EINVAL, "option %s of the gateway: %s", option, rule);
 	return SPOKE_EINVAL;
 }
 
-static int fill_fields(struct spoke_engine *engine, struct spoke_comet_options *with)
+/* No key of the file sets the time of the authorizer. */
+static int fill_numbers(struct spoke_engine *engine, struct spoke_comet_options *with)
 {
-	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-		uint64_t *value = (uint64_t *)(void *)((char *)with + times[i].at);
+	const char *wrong = spokei_config_comet_fill(with);
 
-		if (*value == 0)
-			*value = times[i].preset;
-		if (*value < times[i].min || *value > times[i].max)
-			return spokei_comet_wrong(engine, times[i].name, "out of range");
-	}
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-		uint32_t *value = (uint32_t *)(void *)((char *)with + counts[i].at);
-
-		if (*value == 0)
-			*value = (uint32_t)counts[i].preset;
-		if (*value < counts[i].min || *value > counts[i].max)
-			return spokei_comet_wrong(engine, counts[i].name, "out of range");
-	}
+	if (with->authorize_ns == 0)
+		with->authorize_ns = 5 * SECOND;
+	if (with->authorize_ns < MS || with->authorize_ns > TIME_MAX)
+		wrong = "authorize_ns";
+	if (wrong)
+		return spokei_comet_wrong(engine, wrong, "out of range");
 	if (with->retry_min_ns > with->retry_max_ns)
 		return spokei_comet_wrong(engine, "retry_min_ns", "greater than retry_max_ns");
 	return SPOKE_OK;
@@ -279,10 +227,9 @@ static int read_again(const struct spoke_comet *comet, struct spoke_comet_option
 	with->listen = NULL;
 	with->page = NULL;
 	with->query_user = old->query_user;
-	with->keep_ns = old->keep_ns;
-	with->ring_ns = old->ring_ns;
+	spokei_config_comet_keep(with, old);
 	error = check(comet->engine, with);
-	return error ? error : fill_fields(comet->engine, with);
+	return error ? error : fill_numbers(comet->engine, with);
 }
 
 static int prepare(struct spokei_config_user *user)
@@ -368,7 +315,7 @@ int spokei_comet_read_options(struct spoke_comet *comet, const struct spoke_come
 	error = check(engine, &comet->with);
 	comet->with.listen = NULL;
 	if (error == SPOKE_OK)
-		error = fill_fields(engine, &comet->with);
+		error = fill_numbers(engine, &comet->with);
 	if (error == SPOKE_OK)
 		error = copy_lists(engine, &comet->with, &comet->texts, &comet->texts_size);
 	return error ? error : spokei_comet_make_page(comet);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of gateways for browsers, from the section [comet]. */
+/* Settings of gateways for browsers: the numbers of the options, and the section [comet]. */
+#include "cluster/config/comet.h"
+
 #include "cluster/config/config.h"
 
-#include <spoke/comet.h>
 #include <spoke/config.h>
 
 #include <string.h>
@@ -12,13 +13,15 @@ struct field {
 	enum spokei_key key;
 	size_t at;
 	size_t size;
+	const char *name;
 };
 
 #define FIELD(key, field)                                                                          \
 	{                                                                                          \
 		SPOKEI_KEY_COMET_##key, offsetof(struct spoke_comet_options, field),               \
-			sizeof(((struct spoke_comet_options *)0)->field)                           \
+			sizeof(((struct spoke_comet_options *)0)->field), #field                   \
 	}
+#define FIELDS (sizeof(fields) / sizeof(fields[0]))
 
 static const struct field fields[] = {
 	FIELD(HEAD_TIME, head_ns),
@@ -47,21 +50,51 @@ static const struct field fields[] = {
 	FIELD(SEND_BUFFER, send_buffer),
 };
 
-static void copy_number(const struct field *field, uint64_t number,
-			struct spoke_comet_options *options)
+static uint64_t get(const struct spoke_comet_options *options, const struct field *field)
 {
-	char *at = (char *)options + field->at;
+	const char *at = (const char *)options + field->at;
 	uint64_t wide;
 	uint32_t narrow;
 
 	if (field->size == sizeof(wide)) {
 		memcpy(&wide, at, sizeof(wide));
-		wide = wide ? wide : number;
-		memcpy(at, &wide, sizeof(wide));
-	} else {
-		memcpy(&narrow, at, sizeof(narrow));
-		narrow = narrow ? narrow : (uint32_t)number;
+		return wide;
+	}
+	memcpy(&narrow, at, sizeof(narrow));
+	return narrow;
+}
+
+static void set(struct spoke_comet_options *options, const struct field *field, uint64_t number)
+{
+	char *at = (char *)options + field->at;
+	const uint32_t narrow = (uint32_t)number;
+
+	if (field->size == sizeof(number))
+		memcpy(at, &number, sizeof(number));
+	else
 		memcpy(at, &narrow, sizeof(narrow));
+}
+
+const char *spokei_config_comet_fill(struct spoke_comet_options *options)
+{
+	for (size_t i = 0; i < FIELDS; i++) {
+		const struct spokei_option *option = &spokei_key_row(fields[i].key)->option;
+
+		if (get(options, &fields[i]) == 0)
+			set(options, &fields[i], option->preset);
+		if (get(options, &fields[i]) < option->min ||
+		    get(options, &fields[i]) > option->max)
+			return fields[i].name;
+	}
+	return NULL;
+}
+
+void spokei_config_comet_keep(struct spoke_comet_options *options,
+			      const struct spoke_comet_options *old)
+{
+	for (size_t i = 0; i < FIELDS; i++) {
+		if (!spokei_key_row(fields[i].key)->live)
+			set(options, &fields[i], get(old, &fields[i]));
 	}
 }
 
@@ -77,9 +110,9 @@ void spoke_config_comet(const struct spoke_config *config, struct spoke_comet_op
 	struct spokei_key_values values = { .said = { false } };
 
 	spokei_config_read(config, SPOKEI_IN_COMET, (struct spoke_span){ NULL, 0 }, &values);
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		if (values.said[fields[i].key])
-			copy_number(&fields[i], values.of[fields[i].key], options);
+	for (size_t i = 0; i < FIELDS; i++) {
+		if (values.said[fields[i].key] && get(options, &fields[i]) == 0)
+			set(options, &fields[i], values.of[fields[i].key]);
 	}
 	copy_text(config, SPOKEI_KEY_COMET_LISTEN, &options->listen);
 	copy_text(config, SPOKEI_KEY_COMET_ORIGINS, &options->origins);

@@ -27,6 +27,7 @@
 #define CREDENTIAL_MAX 255u
 #define UNPROVEN_FRAME_MAX 8388608u
 #define COMET_TIME_MAX (480 * NS_PER_H) /* its stamps are 32 bits of ms */
+#define COMET_TEXT_MAX 131072u          /* so that a text fits the engine's scratch */
 
 /* Sections in which keys are allowed. */
 #define CONSUMER (1u << SPOKEI_IN_CONSUMER)
@@ -582,7 +583,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.sentence = "frames of a page per second" },
 		.sections = COMET, .live = true },
 	[SPOKEI_KEY_COMET_FRAME_MAX] = { .option = { .name = "comet.text.max", .kind = SPOKEI_OPTION_SIZE,
-		.min = 1, .max = 131072, .preset = 16384,
+		.min = 1, .max = COMET_TEXT_MAX, .preset = 16384,
 		.sentence = "bytes of a text from a page" },
 		.sections = COMET, .live = true },
 	[SPOKEI_KEY_COMET_MESSAGE_MAX] = { .option = { .name = "comet.message.max", .kind = SPOKEI_OPTION_SIZE,

@@ -37,15 +37,24 @@ static const char *text_of(const struct spokei_tls_sources *sources, const char 
 	return text ? text : spokei_config_text(sources->config, sources->section, no_name, key);
 }
 
-void spokei_tls_overrule(struct spokei_key_values *values, const struct spoke_tls_options *options)
+int spokei_tls_overrule(struct spoke_engine *engine, struct spokei_key_values *values,
+			const struct spoke_tls_options *options)
 {
-	if (options == NULL)
-		return;
-	spokei_keys_set(values, SPOKEI_KEY_HANDSHAKE_TIMEOUT, options->handshake_timeout_ns);
-	spokei_keys_set(values, SPOKEI_KEY_HANDSHAKES_MAX, options->handshakes_max);
-	spokei_keys_set(values, SPOKEI_KEY_HANDSHAKES_PER_PEER_MAX,
-			options->handshakes_per_peer_max);
-	spokei_keys_set(values, SPOKEI_KEY_HANDSHAKES_TPS, options->handshakes_per_second);
+	const struct {
+		enum spokei_key key;
+		uint64_t option;
+	} rows[] = {
+		{ SPOKEI_KEY_HANDSHAKE_TIMEOUT, options ? options->handshake_timeout_ns : 0 },
+		{ SPOKEI_KEY_HANDSHAKES_MAX, options ? options->handshakes_max : 0 },
+		{ SPOKEI_KEY_HANDSHAKES_PER_PEER_MAX,
+		  options ? options->handshakes_per_peer_max : 0 },
+		{ SPOKEI_KEY_HANDSHAKES_TPS, options ? options->handshakes_per_second : 0 },
+	};
+	int error = SPOKE_OK;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && error == SPOKE_OK; i++)
+		error = spokei_keys_overrule(engine, values, rows[i].key, rows[i].option);
+	return error;
 }
 
 struct spokei_tls_limits spokei_tls_limits_of(const struct spokei_key_values *values)

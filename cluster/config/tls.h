@@ -20,8 +20,11 @@ struct spokei_tls_sources {
 	struct spoke_span service;               /* of a consumer; may be empty */
 };
 
-/* Sets the limits of handshakes that options give, which may be NULL. */
-void spokei_tls_overrule(struct spokei_key_values *values, const struct spoke_tls_options *options);
+/* Sets the limits of handshakes that options give, which may be NULL. Returns 0 or ERANGE, which
+ * the engine's newest event explains. */
+SPOKE_MUST_USE int spokei_tls_overrule(struct spoke_engine *engine,
+				       struct spokei_key_values *values,
+				       const struct spoke_tls_options *options);
 
 /* Returns the limits of handshakes but for their time. */
 struct spokei_tls_limits spokei_tls_limits_of(const struct spokei_key_values *values);

@@ -127,7 +127,7 @@ SPOKE_MUST_USE int spokei_directory_pick(struct spokei_directory *directory,
 void spokei_directory_count(struct spokei_directory *directory, const uint64_t *tried,
 			    size_t tried_count, uint32_t *ret_able, uint32_t *ret_fresh);
 
-/* Applies changed settings: limit of calls and ejection. */
+/* Applies changed settings. */
 void spokei_directory_change(struct spokei_directory *directory,
 			     const struct spokei_directory_settings *settings);
 

@@ -5,13 +5,20 @@
 #include "core/engine/engine.h"
 #include "transport/conn/link.h"
 
+static void set(struct spokei_directory *directory,
+		const struct spokei_directory_settings *settings)
+{
+	directory->settings = *settings;
+	if (settings->connections == 0)
+		directory->settings.connections = 1;
+	if (settings->actives_max == 0)
+		directory->settings.actives_max = UINT32_MAX;
+}
+
 void spokei_directory_change(struct spokei_directory *directory,
 			     const struct spokei_directory_settings *settings)
 {
-	directory->settings.actives_max = settings->actives_max ? settings->actives_max
-								: UINT32_MAX;
-	directory->settings.eject_failures = settings->eject_failures;
-	directory->settings.eject_ns = settings->eject_ns;
+	set(directory, settings);
 	spokei_directory_refresh_later(directory);
 }
 
@@ -68,7 +75,6 @@ void spokei_directory_init(struct spokei_directory *directory, struct spokei_lin
 	*directory = (struct spokei_directory){
 		.engine = link->engine,
 		.link = link,
-		.settings = *settings,
 		.up = up,
 		.up_arg = up_arg,
 		.listing = 1,
@@ -77,10 +83,7 @@ void spokei_directory_init(struct spokei_directory *directory, struct spokei_lin
 		.stale = true,
 		.news = { .run = tell_able },
 	};
-	if (directory->settings.connections == 0)
-		directory->settings.connections = 1;
-	if (directory->settings.actives_max == 0)
-		directory->settings.actives_max = UINT32_MAX;
+	set(directory, settings);
 	env->dice(env->ctx, &directory->dice, sizeof(directory->dice));
 	spokei_candidates_init(&directory->candidates, env);
 	spokei_list_init(&directory->gone);

@@ -148,7 +148,7 @@ static void set_judge(struct spoke_provider *provider)
 /* Puts the rules in force, for connections that are accepted from now on. */
 static void set_rules(struct spoke_provider *provider, struct spokei_rules *rules)
 {
-	provider->link->limits.users_prove = rules && rules->user_count > 0;
+	provider->link->users_prove = rules && rules->user_count > 0;
 	spokei_listen_group_rule(provider->listeners, rules);
 }
 

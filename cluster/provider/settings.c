@@ -26,7 +26,10 @@ static int read_options(struct spoke_engine *engine, const struct spoke_provider
 	const struct {
 		enum spokei_key key;
 		uint64_t option;
-	} unchecked[] = {
+	} rows[] = {
+		{ SPOKEI_KEY_FRAME_MAX, options->frame_max },
+		{ SPOKEI_KEY_VALUES_MAX, options->values_max },
+		{ SPOKEI_KEY_PUSHES_MAX, options->pushes_max },
 		{ SPOKEI_KEY_CONNECTIONS_MAX, options->connections_max },
 		{ SPOKEI_KEY_CONNECTIONS_PER_PEER_MAX, options->connections_per_peer_max },
 		{ SPOKEI_KEY_REQUESTS_MAX, options->requests_max },
@@ -36,21 +39,12 @@ static int read_options(struct spoke_engine *engine, const struct spoke_provider
 		{ SPOKEI_KEY_REGISTRY_RETRY_PERIOD, options->registry_retry_ns },
 		{ SPOKEI_KEY_REGISTRY_RETRY_TIMES, options->registry_retries },
 	};
-	int error = spokei_keys_overrule(engine, values, SPOKEI_KEY_PUSHES_MAX,
-					 options->pushes_max);
+	int error = spokei_tls_overrule(engine, values, options->tls);
 
 	if (options->token_private)
 		spokei_keys_set_none(values, SPOKEI_KEY_TOKEN_PUBLISH);
-
-	for (size_t i = 0; i < sizeof(unchecked) / sizeof(unchecked[0]); i++)
-		spokei_keys_set(values, unchecked[i].key, unchecked[i].option);
-	spokei_tls_overrule(values, options->tls);
-	if (error == 0)
-		error = spokei_keys_overrule(engine, values, SPOKEI_KEY_FRAME_MAX,
-					     options->frame_max);
-	if (error == 0)
-		error = spokei_keys_overrule(engine, values, SPOKEI_KEY_VALUES_MAX,
-					     options->values_max);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && error == 0; i++)
+		error = spokei_keys_overrule(engine, values, rows[i].key, rows[i].option);
 	if (error == 0)
 		error = spokei_keys_overrule_interval(engine, values, SPOKEI_KEY_HEARTBEAT,
 						      options->heartbeat_ns);
@@ -75,7 +69,6 @@ static void fill_limits(const uint64_t *of, struct spokei_link_limits *ret)
 {
 	const uint64_t heartbeat_ns = of[SPOKEI_KEY_HEARTBEAT];
 
-	spokei_link_limits_init(ret);
 	ret->heartbeat_ns = heartbeat_ns;
 	ret->idle_close_ns = of[SPOKEI_KEY_IDLE_CLOSE];
 	ret->half_ns = of[SPOKEI_KEY_HALF_CLOSE];
@@ -136,7 +129,7 @@ void spokei_settings_served(const struct spoke_config *config,
 			    struct spokei_provider_settings *settings)
 {
 	struct spokei_key_values values;
-	const uint64_t *of = values.of;
+	const uint64_t *of = settings->in_force.of;
 
 	read_served(config, settings, &values);
 	spokei_keys_renew(&settings->in_force, &values);
@@ -150,8 +143,7 @@ void spokei_settings_served(const struct spoke_config *config,
 	settings->auth_failures_max = (uint32_t)of[SPOKEI_KEY_AUTH_FAILURES_MAX];
 	settings->unproven_frame_max = (size_t)of[SPOKEI_KEY_UNPROVEN_FRAME_MAX];
 	settings->token_publish = of[SPOKEI_KEY_TOKEN_PUBLISH] != 0;
-	/* Not live: entries and connections would have to move. */
-	settings->local_path = settings->in_force.of[SPOKEI_KEY_LOCAL_PATH] == 0;
+	settings->local_path = of[SPOKEI_KEY_LOCAL_PATH] == 0;
 }
 
 /* The lists of a file were checked when it was read. */
@@ -184,6 +176,7 @@ int spokei_settings_provider(struct spoke_engine *engine,
 	if (error)
 		return error;
 	mark_texts(options, &ret->options);
+	spokei_link_limits_init(&ret->limits);
 	read_served(options->config, ret, &ret->in_force);
 	spokei_settings_served(options->config, ret);
 	return SPOKE_OK;

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
 #include "transport/listen/group.h"
+#include "transport/listen/quota.h"
 
 #include <spoke/host.h>
 
@@ -204,7 +205,7 @@ static void row_45_immediate_resets_do_not_affect_other_connections(struct stage
 		assert_counter_up_by(stage, SPOKE_STAT_ACCEPTED, (uint64_t)batches * (BATCH + 1));
 	assert_closed_times(stage, SPOKE_STAT_CLOSED_BY_PEER, stage_up(stage, SPOKE_STAT_ACCEPTED));
 	assert_counter_up_by(stage, SPOKE_STAT_ACCEPTS_SHED, 0);
-	assert_int_equal(spokei_listen_group_connections(stage->provider->listeners), 1);
+	assert_int_equal(spokei_listen_group_quota(stage->provider->listeners)->count, 1);
 	assert_int_equal(stage->faulty.fds, fds);
 	/* The memory kept for later connections is bounded. */
 	assert_true(stage->faulty.blocks <= blocks + BATCH);

@@ -89,7 +89,7 @@ static bool identify(struct spokei_conn *conn)
 	if (of.user == NULL && of.name_count == 0)
 		return true;
 	conn->identity = spokei_identity_new(env, &of);
-	if (of.name_count > 0 || (of.user && conn->link->limits.users_prove))
+	if (of.name_count > 0 || (of.user && conn->link->users_prove))
 		spokei_conn_trust(conn);
 	return conn->identity != NULL;
 }

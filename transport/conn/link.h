@@ -27,7 +27,7 @@
 #define SPOKEI_UNPROVEN_OUT 1024u
 #define SPOKEI_UNKNOWN_REPLIES 1000u /* in a minute; beyond: close */
 
-/* Fixed when the owner is made. */
+/* spokei_link_change() replaces all; the owner keeps those that must not change. */
 struct spokei_link_limits {
 	size_t out_high;
 	size_t out_low;
@@ -48,13 +48,29 @@ struct spokei_link_limits {
 	uint64_t heartbeat_ns;  /* silence after which a peer is probed; SPOKEI_IDLE_OFF: never */
 	uint64_t idle_close_ns; /* silence that closes a connection whose wire has no heartbeats; 0:
 				   none */
-	/* Bytes of a frame of a peer that has proven nothing yet; 0: no proof is asked for. May
-	 * change while connections exist. */
+	/* Bytes of a frame of a peer that has proven nothing yet; 0: no proof is asked for. */
 	size_t unproven_frame_max;
 	uint8_t ring_bits; /* log2 of the bytes of a ring in shared memory, where this side
 			      connects; 0: the default */
-	bool users_prove;  /* ... and the user at a unix socket is proof enough, as a list names it
-			    */
+};
+
+/* The limit that refused a call with ELIMIT: set where that is decided. */
+enum spokei_refused_by {
+	SPOKEI_REFUSED_BY_PENDING, /* pending_max */
+	SPOKEI_REFUSED_BY_QUEUED,  /* queued_max */
+	SPOKEI_REFUSED_BY_OUTPUT,  /* out_max */
+	SPOKEI_REFUSED_BY_IDS,     /* those of a connection */
+	/* Limits of the owner. */
+	SPOKEI_REFUSED_BY_CALLS,
+	SPOKEI_REFUSED_BY_KEPT, /* queued_max, for memory of calls */
+	SPOKEI_REFUSED_BY_ATTACHMENTS,
+	SPOKEI_REFUSED_BY_ACTIVES,
+	SPOKEI_REFUSED_BY_RATE,
+	SPOKEI_REFUSED_BY_ENDPOINTS,
+	SPOKEI_REFUSED_BY_TIMERS,
+	SPOKEI_REFUSED_BY_TASKS,
+	SPOKEI_REFUSED_BY_BYTES,
+	SPOKEI_REFUSED_BY_FILTER,
 };
 
 struct spoke_engine;
@@ -80,6 +96,7 @@ struct spokei_link {
 	bool connects;         /* a consumer's: it reconnects */
 	bool asked;            /* this side has sent a request: it accepts replies */
 	bool closing;          /* new requests are refused */
+	bool users_prove;      /* the user at a unix socket is proof enough, as a list names it */
 	spokei_serve_fn serve; /* NULL: requests are answered "no such service" */
 	void *serve_arg;
 	uint64_t ran_ns;        /* when the turn began in which the last request was run */
@@ -91,6 +108,7 @@ struct spokei_link {
 	struct spokei_link_limits limits;
 
 	/* Of few calls. */
+	enum spokei_refused_by refused_by; /* of the last call that a limit refused */
 	/* Of connections whose socket stands from now on. */
 	const struct spokei_stream_kind *stream;
 	struct spokei_wire_limits unproven; /* those of the wire, with unproven_frame_max */
@@ -124,8 +142,7 @@ void spokei_link_limits_frame(struct spokei_link_limits *limits, size_t max);
 /* Sets the number of values in the body of a message, at most SPOKE_VALUE_ITEMS_MAX. */
 void spokei_link_limits_values(struct spokei_link_limits *limits, uint32_t max);
 
-/* Applies limits that may change while connections exist: the numbers, and the intervals of
- * silence. */
+/* Applies new limits while connections exist. */
 void spokei_link_change(struct spokei_link *link, const struct spokei_link_limits *limits);
 
 /* A connection was freed. */
@@ -141,6 +158,15 @@ void spokei_link_slim(struct spokei_link *link);
 
 /* Frees all spare memory. */
 void spokei_link_drop_spares(struct spokei_link *link);
+
+/* Notes which limit refused a call, if that is the error. Returns the error. */
+static inline int spokei_link_refused(struct spokei_link *link, int error,
+				      enum spokei_refused_by by)
+{
+	if (error == SPOKE_ELIMIT)
+		link->refused_by = by;
+	return error;
+}
 
 /* Returns how many queued bytes end the pause of a connection. */
 static inline size_t spokei_link_low(const struct spokei_link *link, bool unproven)

@@ -5,13 +5,16 @@
 
 #define BLAMES 10u /* in a second */
 
-/* Sets the limits of peers that have proven nothing. */
-static void bound_unproven(struct spokei_link *link, size_t frame_max)
+static void set_limits(struct spokei_link *link, const struct spokei_link_limits *limits)
 {
-	link->limits.unproven_frame_max = frame_max;
-	link->unproven = link->limits.wire;
-	if (frame_max > 0 && frame_max < link->unproven.frame_max)
-		link->unproven.frame_max = frame_max;
+	const size_t unproven_max = limits->unproven_frame_max;
+
+	link->limits = *limits;
+	link->unproven = limits->wire;
+	if (unproven_max > 0 && unproven_max < link->unproven.frame_max)
+		link->unproven.frame_max = unproven_max;
+	spokei_engine_note_interval(link->engine, limits->heartbeat_ns);
+	spokei_engine_note_interval(link->engine, limits->idle_close_ns);
 }
 
 int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
@@ -22,16 +25,13 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 	*link = (struct spokei_link){
 		.engine = engine,
 		.stream = &spokei_stream_socket,
-		.limits = *limits,
 	};
-	bound_unproven(link, limits->unproven_frame_max);
 	spokei_list_init(&link->conns);
 	spokei_conn_pool_init(&link->pool, engine->env, sizeof(struct spokei_conn));
 	spokei_list_init(&link->orphans);
 	link->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
+	set_limits(link, limits);
 	error = spokei_engine_class(engine, "call", spokei_pending_due, &link->pending_class);
-	spokei_engine_note_interval(engine, limits->heartbeat_ns);
-	spokei_engine_note_interval(engine, limits->idle_close_ns);
 	if (error == 0)
 		error = spokei_engine_class(engine, "connection", spokei_conn_due,
 					    &link->conn_class);
@@ -44,16 +44,7 @@ void spokei_link_change(struct spokei_link *link, const struct spokei_link_limit
 	bool asks = limits->heartbeat_ns != SPOKEI_IDLE_OFF;
 	struct spoke_list *node = link->conns.next;
 
-	link->limits.queued_max = limits->queued_max;
-	link->limits.pending_max = limits->pending_max;
-	link->limits.serving_max = limits->serving_max;
-	link->limits.serving_per_conn_max = limits->serving_per_conn_max;
-	link->limits.mute_ns = limits->mute_ns;
-	link->limits.heartbeat_ns = limits->heartbeat_ns;
-	link->limits.idle_close_ns = limits->idle_close_ns;
-	bound_unproven(link, limits->unproven_frame_max);
-	spokei_engine_note_interval(link->engine, limits->heartbeat_ns);
-	spokei_engine_note_interval(link->engine, limits->idle_close_ns);
+	set_limits(link, limits);
 	while (node != &link->conns) {
 		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
 

@@ -319,9 +319,9 @@ void spokei_listen_group_print(const struct spokei_listen_group *group, size_t i
 		spokei_address_share(text);
 }
 
-uint32_t spokei_listen_group_connections(const struct spokei_listen_group *group)
+const struct spokei_quota *spokei_listen_group_quota(const struct spokei_listen_group *group)
 {
-	return group->quota.count;
+	return &group->quota;
 }
 
 void spokei_listen_group_limit(struct spokei_listen_group *group, uint32_t connections_max,

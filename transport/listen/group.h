@@ -16,6 +16,7 @@
 
 struct spokei_bucket;
 struct spokei_listen_group;
+struct spokei_quota;
 
 /* Whether other groups may listen at the same address. */
 enum spokei_listen_sharing {
@@ -107,8 +108,8 @@ unsigned spokei_listen_group_marks(const struct spokei_listen_group *group, size
 void spokei_listen_group_print(const struct spokei_listen_group *group, size_t index, char *text,
 			       size_t size);
 
-/* Returns how many connections there are. */
-uint32_t spokei_listen_group_connections(const struct spokei_listen_group *group);
+/* Returns the limits of connections, and how many there are. */
+const struct spokei_quota *spokei_listen_group_quota(const struct spokei_listen_group *group);
 
 /* Counts out a connection that has ended, by the address of its peer. */
 void spokei_listen_group_left(struct spokei_listen_group *group, const struct spoke_address *peer);

@@ -210,7 +210,7 @@ struct spoke_comet_options {
 	uint32_t all_messages; /* at most 65,535 */
 	uint32_t all_bytes;
 	/* Bytes of all messages and of all partial output and input (ELIMIT for a push; the
-	 * connection is closed). 0: 64 MiB */
+	 * connection is closed). 0: 64 MiB; at most 2^50 */
 	uint64_t bytes_max;
 	uint32_t send_buffer; /* bytes that the system may queue per connection. 0: 16 KiB */
 	/* Comma-separated addresses without ports of proxies, e.g. "127.0.0.1,::1". A connection

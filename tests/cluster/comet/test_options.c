@@ -39,6 +39,9 @@ static void bad_options_are_explained(void **state)
 	bad.connections_per_user_max = 251;
 	new_refuses(bad, "option connections_per_user_max");
 	bad = options;
+	bad.bytes_max = (UINT64_C(1) << 50) + 1;
+	new_refuses(bad, "option bytes_max");
+	bad = options;
 	bad.life_ns = UINT64_MAX;
 	new_refuses(bad, "option life_ns");
 	bad = options;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <spoke/provider.h>
+#include <spoke/tls.h>
 
 #define HERE "dubbo://127.0.0.1:20880"
 
@@ -199,6 +200,7 @@ static void wildcard_address_is_not_published(void **state)
 
 static void invalid_options_are_rejected_with_a_message(void **state)
 {
+	static const struct spoke_tls_options tls = { .handshakes_max = 65537 };
 	static const struct {
 		struct spoke_provider_options options;
 		int error;
@@ -217,6 +219,8 @@ static void invalid_options_are_rejected_with_a_message(void **state)
 		{ { .weight = 3000000000u }, SPOKE_ERANGE, "weight", "3000000000" },
 		{ { .warmup_ns = UINT64_MAX - 1 }, SPOKE_ERANGE, "warmup", "551614" },
 		{ { .registry_retry_ns = 5 }, SPOKE_ERANGE, "registry.retry.period", "" },
+		{ { .connections_max = UINT32_MAX }, SPOKE_ERANGE, "connections.max", "" },
+		{ { .tls = &tls }, SPOKE_ERANGE, "handshakes.max", "65537" },
 	};
 
 	(void)state;
