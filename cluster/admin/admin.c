@@ -166,9 +166,10 @@ static int check(struct spoke_engine *engine, const struct spoke_admin_options *
 	const struct spoke_env *env = engine->env;
 	size_t token_len = with->token ? strlen(with->token) : 1;
 	char why[SPOKEI_GUARD_WHY];
+	int error = spokei_engine_check(engine);
 
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
 	if (spokei_engine_ending(engine))
 		return SPOKE_ECLOSED;
 	if (env->net->parse(env->ctx, with->listen ? with->listen : "127.0.0.1:0", ret_address))

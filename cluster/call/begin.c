@@ -5,7 +5,6 @@
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/end.h"
-#include "cluster/call/fallback.h"
 #include "cluster/call/leased.h"
 #include "cluster/call/limits.h"
 #include "cluster/call/method.h"
@@ -45,10 +44,10 @@ int spokei_call_prepare(const struct spoke_method *method, struct spoke_span val
 			const struct spoke_call_options *options, struct spokei_call_args *ret)
 {
 	const struct spokei_caller *caller = method->caller;
-	int error;
+	int error = spokei_engine_check(caller->engine);
 
-	if (spokei_engine_forked(caller->engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
 	if (caller->closed)
 		return SPOKE_ECLOSED;
 	if (options->timeout_ns > SPOKEI_TIMEOUT_MAX_NS)
@@ -57,7 +56,7 @@ int spokei_call_prepare(const struct spoke_method *method, struct spoke_span val
 	if (error == 0 && options->attachments.len > 0)
 		error = spokei_attachments_check(options->attachments, false);
 	if (error)
-		return error;
+		return spokei_link_refused(caller->link, error, SPOKEI_REFUSED_BY_ATTACHMENTS);
 	if (SPOKEI_UNLIKELY(method->type_count) && method->type_count != ret->count)
 		return SPOKE_EINVAL;
 	ret->values = values;
@@ -82,7 +81,7 @@ static int new_call(struct spoke_method *method, struct spokei_call **ret_call)
 	int error = spokei_slab_take(&method->caller->calls, &cell, &handle);
 
 	if (error)
-		return error;
+		return spokei_link_refused(method->caller->link, error, SPOKEI_REFUSED_BY_CALLS);
 	call = cell;
 	call->method = method;
 	call->handle = handle;
@@ -117,13 +116,9 @@ int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
 	return SPOKE_OK;
 }
 
-int spokei_call_taken(struct spoke_method *method, int error, struct spokei_call *call,
-		      spoke_call_done_fn done, void *arg, struct spoke_call *ret_call)
+int spokei_call_taken(struct spokei_call *call, spoke_call_done_fn done, void *arg,
+		      struct spoke_call *ret_call)
 {
-	if (error) {
-		spokei_figures_count(method->figures, SPOKE_STAT_CALLS_REFUSED);
-		return error;
-	}
 	call->done = done;
 	call->arg = arg;
 	if (ret_call)
@@ -175,7 +170,9 @@ static int check_kept(const struct spokei_caller *caller, const struct spokei_ca
 
 	if (len > limits->wire.frame_max || args->attachments.len > limits->wire.frame_max - len)
 		return SPOKE_ETOOLARGE;
-	return caller->kept >= limits->queued_max ? SPOKE_ELIMIT : SPOKE_OK;
+	if (caller->kept >= limits->queued_max)
+		return spokei_link_refused(caller->link, SPOKE_ELIMIT, SPOKEI_REFUSED_BY_KEPT);
+	return SPOKE_OK;
 }
 
 static int keep_args(struct spokei_call *call, const struct spokei_call_args *args)
@@ -244,8 +241,10 @@ static int begin_first(struct spokei_call *call)
 	return SPOKE_OK;
 }
 
+/* *ret_excuses: the policy reports a failure as OK. */
 static int begin_kept(struct spoke_method *method, const struct spokei_call_args *args,
-		      const struct spokei_policy_traits *traits, struct spokei_call **ret_call)
+		      const struct spokei_policy_traits *traits, struct spokei_call **ret_call,
+		      bool *ret_excuses)
 {
 	struct spokei_call *call;
 	int error = new_call(method, &call);
@@ -267,6 +266,7 @@ static int begin_kept(struct spoke_method *method, const struct spokei_call_args
 			error = begin_asking(call);
 	}
 	if (SPOKEI_UNLIKELY(error)) {
+		*ret_excuses = call->excuses;
 		give_up(call);
 		return error;
 	}
@@ -311,6 +311,11 @@ struct passed {
 
 static const struct passed unfiltered;
 
+static int refused_by_filter(const struct spoke_method *method, int error)
+{
+	return spokei_link_refused(method->caller->link, error, SPOKEI_REFUSED_BY_FILTER);
+}
+
 /* Asks the filters after a call that they let pass, and that could not begin. They may turn its
  * error into a value. Returns the error; OK: a call has begun that ends with the value. */
 static int ask_after(struct spoke_method *method, struct passed passed, int error,
@@ -325,8 +330,21 @@ static int ask_after(struct spoke_method *method, struct passed passed, int erro
 	if (method->caller->closed)
 		return SPOKE_ECLOSED;
 	if (result.error)
-		return result.error;
+		return result.error == error ? error : refused_by_filter(method, result.error);
 	return begin_answer(method, result.value, false, ret_call) ? error : SPOKE_OK;
+}
+
+/* Replaces the error of a call that could not begin, as that of one that has failed later. Returns
+ * the error; OK: a call has begun that ends with a value. */
+static int settle_refusal(struct spoke_method *method, bool excuses, int error,
+			  struct spokei_call **ret_call)
+{
+	struct spoke_result result = { .error = error };
+
+	spokei_call_settle_error(method, excuses, &result);
+	if (result.error)
+		return error;
+	return begin_answer(method, result.value, result.fallback, ret_call) ? error : SPOKE_OK;
 }
 
 /* Takes a call that limits and filters allow. */
@@ -334,13 +352,13 @@ static int take_allowed(struct spoke_method *method, const struct spokei_call_ar
 			struct passed passed, struct spokei_call **ret_call)
 {
 	const struct spokei_policy_traits *traits = spokei_method_traits(method, args->policy);
-	const bool excuses = traits->excuses;
+	bool excuses = traits->excuses;
 	int error;
 
 	if (SPOKEI_LIKELY(takes_one(method, args, traits)))
 		error = begin_one(method, args, excuses, ret_call);
 	else
-		error = begin_kept(method, args, traits, ret_call);
+		error = begin_kept(method, args, traits, ret_call, &excuses);
 	if (SPOKEI_LIKELY(error == 0)) {
 		(*ret_call)->filters = (uint8_t)passed.count;
 		(*ret_call)->number = passed.number;
@@ -348,11 +366,7 @@ static int take_allowed(struct spoke_method *method, const struct spokei_call_ar
 	}
 	if (passed.count)
 		error = ask_after(method, passed, error, ret_call);
-	if (error && method->fallback.len && spokei_fallback_applies(error))
-		error = begin_answer(method, method->fallback, true, ret_call) ? error : SPOKE_OK;
-	if (excuses && spokei_fallback_hides(error))
-		error = begin_answer(method, spokei_call_nil, false, ret_call) ? error : SPOKE_OK;
-	return error;
+	return error ? settle_refusal(method, excuses, error, ret_call) : SPOKE_OK;
 }
 
 /* Begins or refuses a call, as filters have decided. */
@@ -365,7 +379,7 @@ static int carry_out(struct spoke_method *method, const struct spokei_call_args 
 	if (verdict->step == SPOKE_FILTER_GO_ON)
 		return take_allowed(method, args, passed, ret_call);
 	if (verdict->step == SPOKE_FILTER_REFUSE) {
-		error = verdict->error ? verdict->error : SPOKE_EREFUSED;
+		error = refused_by_filter(method, verdict->error ? verdict->error : SPOKE_EREFUSED);
 		return passed.count ? ask_after(method, passed, error, ret_call) : error;
 	}
 	error = begin_answer(method, verdict->value, false, ret_call);
@@ -409,11 +423,18 @@ static SPOKEI_NOINLINE int take_guarded(struct spoke_method *method,
 					const struct spoke_trace_context *trace,
 					struct spokei_call **ret_call)
 {
+	const struct spokei_caller *caller = method->caller;
+	enum spokei_limit_reached reached = spokei_limit_take(&method->limit,
+							      caller->engine->begin_ns);
 	int error;
 
-	if (spokei_limit_take(&method->limit, method->caller->engine->begin_ns))
-		return SPOKE_ELIMIT;
-	if (method->caller->filters)
+	if (reached) {
+		return spokei_link_refused(caller->link, SPOKE_ELIMIT,
+					   reached == SPOKEI_LIMIT_RATE
+						   ? SPOKEI_REFUSED_BY_RATE
+						   : SPOKEI_REFUSED_BY_ACTIVES);
+	}
+	if (caller->filters)
 		error = take_filtered(method, args, trace, ret_call);
 	else
 		error = take_allowed(method, args, unfiltered, ret_call);
@@ -461,6 +482,6 @@ int spoke_call(struct spoke_method *method, struct spoke_span args,
 	int error = take_call(method, args, options ? options : &defaults, &call);
 
 	if (SPOKEI_UNLIKELY(error))
-		spokei_limits_explain(method, error, args.len, options);
-	return spokei_call_taken(method, error, call, done, arg, ret_call);
+		return spokei_limits_refuse(method, error, args.len);
+	return spokei_call_taken(call, done, arg, ret_call);
 }

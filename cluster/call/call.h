@@ -24,7 +24,7 @@ struct spokei_call {
 	void *arg;
 	struct spokei_retry_state *retry; /* NULL: the call makes one attempt only */
 	uint8_t filters;                  /* that let the call pass, and are asked after it */
-	bool excuses;                     /* a failure is reported as OK with nil */
+	bool excuses;                     /* a failure is reported as OK */
 	bool limited;                     /* it counts towards its method's limit */
 	bool cancelled;                   /* it ends so, on the engine's soon */
 	uint32_t number;                  /* for filters, if the call passed any */
@@ -43,11 +43,10 @@ SPOKE_MUST_USE int spokei_call_begin(struct spoke_method *method, struct spokei_
 				     const struct spokei_call_args *args,
 				     struct spokei_call **ret_call);
 
-/* Ends a user's function that makes a call: counts a call that was refused (`error`), else sets its
- * callback and returns its handle. Returns the error. */
-SPOKE_MUST_USE int spokei_call_taken(struct spoke_method *method, int error,
-				     struct spokei_call *call, spoke_call_done_fn done, void *arg,
-				     struct spoke_call *ret_call);
+/* Ends a user's function that has made a call: sets its callback and returns its handle. Returns 0.
+ */
+int spokei_call_taken(struct spokei_call *call, spoke_call_done_fn done, void *arg,
+		      struct spoke_call *ret_call);
 
 /* Ends the calls that wait for their next attempt, with ECLOSED, on the engine's soon: the caller
  * takes no more calls. */

@@ -123,12 +123,29 @@ void spokei_call_forget(struct spokei_caller *caller, struct spokei_retry_state 
 	spokei_retry_state_free(&caller->blocks, caller->engine->env, retry);
 }
 
-/* Counts a call that was not answered, after its method's fallback has replaced the error. */
+static void excuse(const struct spoke_method *method, struct spoke_result *result)
+{
+	if (!spokei_fallback_hides(result->error))
+		return;
+	spokei_event(method->caller->engine, result->error, "call failed, and is excused");
+	result->error = SPOKE_OK;
+	result->value = spokei_call_nil;
+}
+
+void spokei_call_settle_error(const struct spoke_method *method, bool excuses,
+			      struct spoke_result *result)
+{
+	if (method->fallback.len)
+		spokei_fallback_apply(result, method->fallback);
+	if (excuses)
+		excuse(method, result);
+}
+
+/* Counts a call that was not answered. */
 static SPOKEI_NOINLINE void count_failure(const struct spokei_call *call,
 					  struct spoke_result *result)
 {
-	if (call->method->fallback.len)
-		spokei_fallback_apply(result, call->method->fallback);
+	spokei_call_settle_error(call->method, call->excuses, result);
 	if (result->fallback)
 		spokei_figures_count(call->method->figures, SPOKE_STAT_CALLS_FALLBACK);
 	spokei_figures_count(call->method->figures, stat_of(result->error));
@@ -181,6 +198,8 @@ static void settle(struct spokei_call *call, struct spoke_result *result)
 
 	if (SPOKEI_UNLIKELY(call->filters))
 		ask_filters(call, result);
+	if (call->excuses)
+		excuse(call->method, result);
 	spokei_count(caller->engine, stats[settled.settlement]);
 	spokei_report_add(&caller->report,
 			  settled.settlement == SPOKE_TICKET_SUCCESS ? SPOKEI_REPORT_SETTLED
@@ -243,21 +262,10 @@ void spokei_call_end(struct spokei_call *call, enum spoke_ticket_settlement sett
 		report_end(call, result);
 }
 
-void spokei_call_excuse(const struct spokei_call *call, struct spoke_result *result)
-{
-	if (!spokei_fallback_hides(result->error))
-		return;
-	spokei_event(call->method->caller->engine, result->error, "call failed, and is excused");
-	result->error = SPOKE_OK;
-	result->value = spokei_call_nil;
-}
-
 void spokei_call_finish_failed(struct spokei_call *call, struct spoke_result *result)
 {
 	if (call->cancelled)
 		*result = cancelled_result(result);
-	else if (result->error && call->excuses)
-		spokei_call_excuse(call, result);
 	spokei_call_finish(call, result);
 }
 
@@ -283,8 +291,6 @@ static void tell_end(struct spokei_task *task)
 		call->retry->settlement = SPOKE_TICKET_CANCELLED;
 		result.error = SPOKE_ECANCELED;
 	}
-	if (result.error && call->excuses)
-		spokei_call_excuse(call, &result);
 	report_end(call, &result);
 }
 
@@ -367,8 +373,11 @@ static void call_cancelled(struct spokei_task *task)
 
 bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named)
 {
-	struct spokei_call *call = spokei_slab_get(&caller->calls, named.handle);
+	struct spokei_call *call;
 
+	if (spokei_engine_elsewhere(caller->engine))
+		return false;
+	call = spokei_slab_get(&caller->calls, named.handle);
 	if (call == NULL)
 		return false;
 	call->cancelled = true;

@@ -40,8 +40,10 @@ void spokei_call_answer(struct spokei_call *call);
 /* Frees a retry state whose call has ended; NULL is fine. */
 void spokei_call_forget(struct spokei_caller *caller, struct spokei_retry_state *retry);
 
-/* Turns a failure into OK with nil, as its policy has it, unless the user ended the call. */
-void spokei_call_excuse(const struct spokei_call *call, struct spoke_result *result);
+/* Replaces the error of a result, at each end of a call: by the method's fallback, else, if the
+ * policy excuses the failure, by OK with nil. An error that the user has caused stays. */
+void spokei_call_settle_error(const struct spoke_method *method, bool excuses,
+			      struct spoke_result *result);
 
 /* The value nil. */
 extern const struct spoke_value spokei_call_nil;

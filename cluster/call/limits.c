@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds out which limit has refused a call. Calls are refused often when there are too many, so
- * this happens after the refusal, and only there. */
+/* Describes the limit that has refused a call. */
 #include "cluster/call/limits.h"
 
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
-#include "cluster/call/retry_queue.h"
 #include "cluster/endpoints/directory.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
+#include "core/engine/figures.h"
 #include "transport/conn/link.h"
 #include "transport/wire/attachments.h"
 
@@ -17,6 +16,7 @@
 #include <string.h>
 
 #define NAME_TEXT 96u
+#define LIMIT_TEXT 92u
 
 struct reached {
 	const char *key; /* NULL: the limit has none */
@@ -24,81 +24,85 @@ struct reached {
 	const char *meaning;
 };
 
-static bool is_rate_reached(const struct spokei_limit *limit, uint64_t now_ns)
-{
-	return limit->bucket.rate > 0 && spokei_bucket_next(&limit->bucket, 1, now_ns) > now_ns;
-}
-
-static bool is_full_everywhere(const struct spokei_directory *directory)
-{
-	return directory && directory->best == SPOKEI_RANK_FULL &&
-	       directory->settings.actives_max < UINT32_MAX;
-}
-
-/* Limits of the whole caller. */
-static bool find_wide(const struct spokei_caller *caller, struct reached *ret)
-{
-	const struct spokei_link_limits *limits = &caller->link->limits;
-	const char *key = caller->pushes ? "pushes.max" : "pending.max";
-
-	if (caller->link->pending_count >= limits->pending_max)
-		*ret = (struct reached){ key, limits->pending_max, "calls in flight" };
-	else if (caller->calls.count >= caller->calls.max)
-		*ret = (struct reached){ key, limits->pending_max, "calls that have not ended" };
-	else if (caller->link->queued >= limits->queued_max || caller->kept >= limits->queued_max)
-		*ret = (struct reached){ caller->pushes ? "queued.max" : NULL, limits->queued_max,
-					 "bytes of requests may be kept; call later" };
-	else
-		return false;
-	return true;
-}
-
-/* The rate is last: a call that another limit refuses may have used up its share. */
-static struct reached find(const struct spoke_method *method, struct spoke_value attachments)
+static struct reached find(const struct spoke_method *method)
 {
 	const struct spokei_caller *caller = method->caller;
-	const struct spokei_limit *limit = &method->limit;
-	struct reached reached;
+	const struct spokei_link_limits *limits = &caller->link->limits;
+	const char *pending = caller->pushes ? "pushes.max" : "pending.max";
+	const char *queued = caller->pushes ? "queued.max" : NULL;
 
-	if (attachments.len && spokei_attachments_check(attachments, false) == SPOKE_ELIMIT)
+	switch (caller->link->refused_by) {
+	case SPOKEI_REFUSED_BY_PENDING:
+		return (struct reached){ pending, limits->pending_max, "calls in flight" };
+	case SPOKEI_REFUSED_BY_CALLS:
+		return (struct reached){ pending, limits->pending_max,
+					 "calls that have not ended" };
+	case SPOKEI_REFUSED_BY_QUEUED:
+	case SPOKEI_REFUSED_BY_KEPT:
+		return (struct reached){ queued, limits->queued_max,
+					 "bytes of requests may be kept; call later" };
+	case SPOKEI_REFUSED_BY_OUTPUT:
+		return (struct reached){ NULL, limits->out_max,
+					 "bytes of requests may wait for a connection; call "
+					 "later" };
+	case SPOKEI_REFUSED_BY_IDS:
+		return (struct reached){ NULL, caller->link->pending_count,
+					 "calls have an id on a connection; call later" };
+	case SPOKEI_REFUSED_BY_ATTACHMENTS:
 		return (struct reached){ NULL, SPOKEI_ATTACHMENTS_MAX, "attachments; send fewer" };
-	if (limit->active_max > 0 && limit->active >= limit->active_max)
-		return (struct reached){ "actives", limit->active_max,
+	case SPOKEI_REFUSED_BY_ACTIVES:
+		return (struct reached){ "actives", method->limit.active_max,
 					 "calls of the method in flight" };
-	if (find_wide(caller, &reached))
-		return reached;
-	if (is_full_everywhere(caller->directory))
+	case SPOKEI_REFUSED_BY_RATE:
+		return (struct reached){ "tps", method->limit.bucket.rate,
+					 "calls of the method in a second" };
+	case SPOKEI_REFUSED_BY_ENDPOINTS:
 		return (struct reached){ "endpoint.actives",
 					 caller->directory->settings.actives_max,
 					 "calls in flight to each provider" };
-	if (is_rate_reached(limit, caller->engine->begin_ns))
-		return (struct reached){ "tps", limit->bucket.rate,
-					 "calls of the method in a second" };
-	if (caller->filters)
-		return (struct reached){ NULL, 0, "by a filter" };
-	return (struct reached){ NULL, caller->link->limits.out_max,
-				 "bytes of requests may wait for a connection; call later" };
+	case SPOKEI_REFUSED_BY_TASKS:
+		return (struct reached){ "failback.tasks", caller->retry.tasks_max, "tickets" };
+	case SPOKEI_REFUSED_BY_BYTES:
+		return (struct reached){ "failback.bytes", caller->retry.bytes_max,
+					 "bytes of tickets" };
+	case SPOKEI_REFUSED_BY_TIMERS:
+		return (struct reached){ NULL, 0, "because timers.max of the engine is reached" };
+	case SPOKEI_REFUSED_BY_FILTER:
+		break;
+	}
+	return (struct reached){ NULL, 0, "by a filter" };
 }
 
-void spokei_limits_report(const struct spoke_method *method, struct spoke_value attachments)
+size_t spokei_limits_print(const struct spoke_method *method, char *text, size_t size)
 {
+	const struct reached reached = find(method);
+	int len;
+
+	if (reached.key)
+		len = snprintf(text, size, "%s = %" PRIu64 " is reached (%s)", reached.key,
+			       reached.value, reached.meaning);
+	else if (reached.value)
+		len = snprintf(text, size, "at most %" PRIu64 " %s", reached.value,
+			       reached.meaning);
+	else
+		len = snprintf(text, size, "%s", reached.meaning);
+	SPOKE_ASSERT(len >= 0);
+	return (size_t)len < size ? (size_t)len : size - 1;
+}
+
+static void report(const struct spoke_method *method)
+{
+	const struct reached reached = find(method);
 	struct spoke_engine *engine = method->caller->engine;
-	struct reached reached = find(method, attachments);
+	char limit[LIMIT_TEXT];
 	char text[SPOKE_EVENT_TEXT];
 	char name[NAME_TEXT];
 
 	(void)spokei_log_escape(name, sizeof(name), method->name, strlen(method->name));
-	if (reached.key) {
-		(void)snprintf(text, sizeof(text),
-			       "call of %s refused: %s = %" PRIu64 " is reached (%s); raise it or "
-			       "call later",
-			       name, reached.key, reached.value, reached.meaning);
-	} else if (reached.value) {
-		(void)snprintf(text, sizeof(text), "call of %s refused: at most %" PRIu64 " %s",
-			       name, reached.value, reached.meaning);
-	} else {
-		(void)snprintf(text, sizeof(text), "call of %s refused %s", name, reached.meaning);
-	}
+	(void)spokei_limits_print(method, limit, sizeof(limit));
+	(void)snprintf(text, sizeof(text), "call of %s refused%s %s%s", name,
+		       reached.value ? ":" : "", limit,
+		       reached.key ? "; raise it or call later" : "");
 	if (strcmp(spoke_engine_why(engine), text) != 0)
 		spokei_event(engine, SPOKE_ELIMIT, "%s", text);
 }
@@ -117,32 +121,18 @@ static void explain_quietly(const struct spoke_method *method, int error)
 		       spoke_strerror(error), reason ? "; " : "", reason ? reason : "");
 }
 
-size_t spokei_limits_print_queue(const struct spokei_retry_queue *queue, size_t bytes, char *text,
-				 size_t size)
-{
-	bool many = queue->tasks >= queue->tasks_max;
-	int len = many ? snprintf(text, size, "failback.tasks = %" PRIu32 " is reached (tickets)",
-				  queue->tasks_max)
-		       : snprintf(text, size,
-				  "failback.bytes = %zu is reached (%zu bytes of tickets, %zu more "
-				  "asked for)",
-				  queue->bytes_max, queue->bytes, bytes);
-
-	SPOKE_ASSERT(len >= 0);
-	return (size_t)len < size ? (size_t)len : size - 1;
-}
-
 /* A filter may have closed the consumer, but its method is still there. */
-void spokei_limits_explain(const struct spoke_method *method, int error, size_t len,
-			   const struct spoke_call_options *options)
+int spokei_limits_refuse(const struct spoke_method *method, int error, size_t len)
 {
 	const struct spokei_caller *caller = method->caller;
 
+	if (spokei_engine_elsewhere(caller->engine))
+		return SPOKE_ETHREAD;
+	spokei_figures_count(method->figures, SPOKE_STAT_CALLS_REFUSED);
 	if (caller->closed)
-		return;
+		return error;
 	if (error == SPOKE_ELIMIT) {
-		spokei_limits_report(method, options ? options->attachments
-						     : (struct spoke_value){ NULL, 0 });
+		report(method);
 	} else if (error == SPOKE_ETOOLARGE && len > 0) {
 		spokei_event(caller->engine, SPOKE_ETOOLARGE,
 			     "call refused: %zu bytes of arguments and the names do not fit a "
@@ -151,6 +141,7 @@ void spokei_limits_explain(const struct spoke_method *method, int error, size_t 
 	} else {
 		explain_quietly(method, error);
 	}
+	return error;
 }
 
 struct spoke_span spokei_limits_text(const struct spoke_method *method, int error)

@@ -152,10 +152,10 @@ int spokei_method_new(struct spokei_caller *caller, const char *name,
 	const struct spoke_method_options *with = options ? options : &defaults;
 	struct spoke_builder builder;
 	struct texts texts = { .name = name };
-	int error = 0;
+	int error = spokei_engine_check(caller->engine);
 
-	if (spokei_engine_forked(caller->engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
 	if (name == NULL || *name == '\0')
 		return SPOKE_EINVAL;
 	texts.service = text_or(with->service, presets->service);

@@ -9,6 +9,7 @@
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/end.h"
+#include "cluster/call/fallback.h"
 #include "cluster/call/leased.h"
 #include "cluster/call/limits.h"
 #include "cluster/call/method.h"
@@ -19,6 +20,7 @@
 #include "cluster/filter/filter.h"
 #include "core/engine/slow.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 static void attempt_done(struct spokei_pending *pending, const struct spokei_outcome *outcome);
 
@@ -106,17 +108,23 @@ static enum sent send_some(struct spokei_retry_state *retry, uint32_t count)
 
 /* --- waiting */
 
-/* Makes room for a ticket, if the queue drops old ones. Returns whether there is room. */
-static bool make_room(const struct spokei_retry_state *retry)
+/* Makes room for a ticket, if the queue drops old ones. Returns 0 or ELIMIT. */
+static int make_room(const struct spokei_retry_state *retry)
 {
-	struct spokei_retry_queue *queue = &retry->call->method->caller->retry;
+	struct spokei_caller *caller = retry->call->method->caller;
+	struct spokei_retry_queue *queue = &caller->retry;
 
-	if (!queue->drops_oldest || retry->size > queue->bytes_max)
-		return spokei_retry_queue_has_room(queue, retry->size);
-	while (!spokei_retry_queue_has_room(queue, retry->size))
+	while (!spokei_retry_queue_has_room(queue, retry->size)) {
+		if (!queue->drops_oldest || retry->size > queue->bytes_max) {
+			return spokei_link_refused(caller->link, SPOKE_ELIMIT,
+						   queue->tasks < queue->tasks_max
+							   ? SPOKEI_REFUSED_BY_BYTES
+							   : SPOKEI_REFUSED_BY_TASKS);
+		}
 		spokei_call_end_later(spokei_retry_queue_oldest(queue)->call, SPOKE_TICKET_REFUSED,
 				      SPOKE_ELIMIT);
-	return true;
+	}
+	return SPOKE_OK;
 }
 
 /* Begins a pause. Returns false if the call has to end instead. */
@@ -131,12 +139,11 @@ static bool begin_pause(struct spokei_retry_state *retry,
 		spokei_report_again(&caller->report, &retry->again_sum, retry->ending.error,
 				    verdict->wait_ns);
 	} else if (verdict->defer) {
-		if (!make_room(retry)) {
+		if (make_room(retry)) {
 			retry->ending.error = SPOKE_ELIMIT;
-			retry->ending.text_len =
-				(uint8_t)spokei_limits_print_queue(&caller->retry, retry->size,
-								   (char *)retry->ending.text,
-								   sizeof(retry->ending.text));
+			retry->ending.text_len = (uint8_t)
+				spokei_limits_print(retry->call->method, (char *)retry->ending.text,
+						    sizeof(retry->ending.text));
 			retry->ending.class_len = 0;
 			return false;
 		}
@@ -187,10 +194,13 @@ static void finish(struct spokei_call *call, const struct spokei_outcome *outcom
 		result = spokei_retry_state_result(retry);
 	if (call->method->caller->closed && retry->begun == 0)
 		result.error = SPOKE_ECLOSED;
-	/* If spoke_call() itself fails, take_allowed() excuses the call. */
-	if (result.error && verdict->excuse && !retry->inside_call)
-		spokei_call_excuse(call, &result);
-	spokei_call_end(call, settlement_of(retry, result.error), &result);
+	/* A policy that excuses all failures also excuses those that it was not asked about. */
+	call->excuses |= verdict->excuse;
+	spokei_call_end(call,
+			settlement_of(retry, call->excuses && spokei_fallback_hides(result.error)
+						     ? SPOKE_OK
+						     : result.error),
+			&result);
 }
 
 /* Ends a call whose policy takes the first answer, without asking it again. */

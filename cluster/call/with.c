@@ -17,12 +17,10 @@ int spoke_call_args(struct spoke_method *method, struct spoke_args args,
 	struct spokei_packed packed;
 	int error = spokei_args_pack(method->caller->engine->env, args, &packed);
 
-	if (error) {
-		spokei_limits_explain(method, error, 0, options);
-		spokei_figures_count(method->figures, SPOKE_STAT_CALLS_REFUSED);
-	} else {
+	if (error)
+		error = spokei_limits_refuse(method, error, 0);
+	else
 		error = spoke_call(method, packed.values, options, done, arg, ret_call);
-	}
 	spokei_packed_free(&packed);
 	return error;
 }

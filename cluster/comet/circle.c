@@ -105,10 +105,10 @@ static int refuse(struct spoke_comet *comet, const char *why)
 static int join(struct spoke_comet *comet, struct spoke_comet *first)
 {
 	uint32_t alone = 1;
-	int error;
+	int error = spokei_engine_check(comet->engine);
 
-	if (spokei_engine_forked(comet->engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
 	if (comet->engine == first->engine)
 		return refuse(comet, "both are on the same engine");
 	if (comet->engine->env->net != first->engine->env->net)

@@ -309,10 +309,10 @@ static int comet_new(struct spoke_engine *engine, const struct spoke_comet_optio
 {
 	static const struct spoke_comet_options defaults;
 	struct spoke_comet *comet;
-	int error;
+	int error = spokei_engine_check(engine);
 
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
 	if (spokei_engine_ending(engine))
 		return SPOKE_ECLOSED;
 	comet = spokei_alloc(engine->env, 1, sizeof(*comet));

@@ -155,8 +155,12 @@ static int push_everywhere(struct spoke_comet *comet, const struct spokei_comet_
 	struct spokei_comet_parcel *parcel;
 	struct spokei_comet_message *made;
 	struct spoke_comet_result result;
-	int error = comet->closed ? SPOKE_ECLOSED : spokei_comet_make(comet, &push->message, &made);
+	int error = spokei_engine_check(comet->engine);
 
+	if (error == SPOKE_OK && comet->closed)
+		error = SPOKE_ECLOSED;
+	if (error == SPOKE_OK)
+		error = spokei_comet_make(comet, &push->message, &made);
 	if (error)
 		return error;
 	error = spokei_comet_pack(comet, push, &parcel);
@@ -187,6 +191,10 @@ int spoke_comet_push_many(struct spoke_comet *comet, const struct spoke_span *us
 int spoke_comet_push(struct spoke_comet *comet, struct spoke_span user,
 		     const struct spoke_comet_message *message, struct spoke_comet_result *ret)
 {
+	int error = spokei_engine_check(comet->engine);
+
+	if (error)
+		return error;
 	if (!spokei_comet_is_user(user))
 		return refuse_user(comet);
 	return spoke_comet_push_many(comet, &user, 1, message, ret);
@@ -213,7 +221,7 @@ uint32_t spoke_comet_kick(struct spoke_comet *comet, struct spoke_span id, const
 	struct spokei_comet_parcel *parcel;
 	int error;
 
-	if (comet->closed)
+	if (spokei_engine_elsewhere(comet->engine) || comet->closed)
 		return 0;
 	error = spokei_comet_pack(comet, &push, &parcel);
 	if (error)

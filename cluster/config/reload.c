@@ -250,10 +250,10 @@ static int finish(struct spoke_config *config, spoke_config_message_fn told, voi
 int spoke_config_reload(struct spoke_config *config, spoke_config_message_fn told, void *arg)
 {
 	const struct spoke_engine *engine = spokei_config_engine(config);
-	int error;
+	int error = engine ? spokei_engine_check(engine) : SPOKE_OK;
 
-	if (engine && spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
 	if (config->busy || !config->is_file)
 		return SPOKE_ESTATE;
 	begin(config);

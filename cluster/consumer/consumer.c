@@ -382,10 +382,10 @@ static int consumer_new(struct spoke_engine *engine, const struct spoke_consumer
 	static const struct spoke_consumer_options defaults;
 	const struct spoke_consumer_options *with = options ? options : &defaults;
 	struct spoke_consumer *consumer;
-	int error;
+	int error = spokei_engine_check(engine);
 
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
 	if (spokei_engine_ending(engine))
 		return SPOKE_ECLOSED;
 	if (with->more_count > ENDPOINTS_MAX || (with->more_count && with->more_urls == NULL)) {

@@ -85,10 +85,10 @@ static int add_method(struct spoke_consumer *consumer, const char *name,
 				  : NULL,
 	};
 	struct spokei_method_name of;
-	int error;
+	int error = spokei_engine_check(consumer->engine);
 
-	if (spokei_engine_forked(consumer->engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
 	if (name == NULL)
 		return SPOKE_EINVAL;
 	options = options ? options : &defaults;

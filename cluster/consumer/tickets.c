@@ -33,8 +33,10 @@ const char *spoke_ticket_settlement_name(enum spoke_ticket_settlement settlement
 static struct spokei_call *call_of(const struct spoke_consumer *consumer,
 				   struct spoke_ticket ticket)
 {
-	struct spokei_call *call = spokei_slab_get(&consumer->caller->calls, ticket.handle);
+	struct spokei_call *call = NULL;
 
+	if (!spokei_engine_elsewhere(consumer->engine))
+		call = spokei_slab_get(&consumer->caller->calls, ticket.handle);
 	return call && call->retry && call->retry->ticket == SPOKEI_TICKET_HELD ? call : NULL;
 }
 
@@ -75,7 +77,10 @@ int spoke_ticket_then(struct spoke_consumer *consumer, struct spoke_ticket ticke
 		      spoke_ticket_done_fn done, void *arg)
 {
 	const struct spokei_call *call = call_of(consumer, ticket);
+	int error = spokei_engine_check(consumer->engine);
 
+	if (error)
+		return error;
 	if (call == NULL)
 		return SPOKE_ENOENT;
 	if (done == NULL)

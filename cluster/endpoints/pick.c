@@ -3,6 +3,7 @@
 #include "cluster/endpoints/parts.h"
 #include "core/base/mix.h"
 #include "core/engine/engine.h"
+#include "transport/conn/link.h"
 
 #define LOOK_NS UINT64_C(1000000000) /* how often growing weights are updated */
 #define FULL_NS UINT64_C(10000000)   /* how long an endpoint with a full output queue is excluded */
@@ -106,7 +107,9 @@ static int refusal(const struct spokei_directory *directory)
 {
 	if (directory->candidates.shown.count == 0)
 		return SPOKE_ENOPROVIDER;
-	return directory->best == SPOKEI_RANK_FULL ? SPOKE_ELIMIT : SPOKE_EUNAVAILABLE;
+	if (directory->best != SPOKEI_RANK_FULL)
+		return SPOKE_EUNAVAILABLE;
+	return spokei_link_refused(directory->link, SPOKE_ELIMIT, SPOKEI_REFUSED_BY_ENDPOINTS);
 }
 
 /* --- tried endpoints */
@@ -305,7 +308,8 @@ static inline int reach(struct spokei_directory *directory, size_t place,
 		int error = spokei_endpoint_wake(endpoint);
 
 		if (error)
-			return error;
+			return spokei_link_refused(directory->link, error,
+						   SPOKEI_REFUSED_BY_TIMERS);
 		/* This call woke it. */
 		noted = SPOKEI_GRADE_CONNECTING;
 	}

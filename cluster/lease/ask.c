@@ -60,12 +60,13 @@ static int begin(struct spokei_lease *lease, const struct spokei_lease_terms *te
 
 static int check(const struct spoke_leases *leases, const char *name, spoke_lease_told_fn told)
 {
+	int error;
+
 	if (leases == NULL || name == NULL || told == NULL ||
 	    !spokei_lease_is_name(name, strlen(name)))
 		return SPOKE_EINVAL;
-	if (spokei_engine_forked(leases->engine))
-		return SPOKE_EFORKED;
-	return leases->draining ? SPOKE_ECLOSED : SPOKE_OK;
+	error = spokei_engine_check(leases->engine);
+	return error == SPOKE_OK && leases->draining ? SPOKE_ECLOSED : error;
 }
 
 static int read_terms(struct spoke_leases *leases, const struct spoke_lease_options *options,
@@ -153,11 +154,14 @@ struct spoke_span spoke_lease_name(struct spoke_lease lease)
 
 int spoke_lease_release(struct spoke_lease lease, spoke_lease_released_fn done, void *arg)
 {
-	struct spokei_lease *found = find(lease);
-	bool held = found && found->life.state == SPOKEI_LEASE_HELD;
+	struct spokei_lease *found;
+	bool held;
+	int error = lease.leases ? spokei_engine_check(lease.leases->engine) : SPOKE_ENOENT;
 
-	if (found && spokei_engine_forked(lease.leases->engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
+	found = find(lease);
+	held = found && found->life.state == SPOKEI_LEASE_HELD;
 	if (found == NULL || (!held && !spokei_lease_is_ask(&found->life)))
 		return SPOKE_ENOENT;
 	spokei_lease_happen_now(found, SPOKEI_LEASE_RELEASE, NULL);

@@ -21,8 +21,10 @@ void spokei_lease_job_go(struct spokei_lease_job *job)
 
 int spokei_lease_job_begin(struct spoke_leases *leases, struct spokei_lease_job *job)
 {
-	if (spokei_engine_forked(leases->engine))
-		return SPOKE_EFORKED;
+	int error = spokei_engine_check(leases->engine);
+
+	if (error)
+		return error;
 	if (leases->draining)
 		return SPOKE_ECLOSED;
 	if (leases->job_count == SPOKEI_LEASE_JOBS_MAX)

@@ -376,10 +376,10 @@ static int leases_new(struct spoke_engine *engine, const struct spoke_leases_opt
 {
 	struct spoke_leases *leases;
 	struct block *block;
-	int error;
+	int error = spokei_engine_check(engine);
 
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
 	if (spokei_engine_ending(engine))
 		return SPOKE_ECLOSED;
 	block = spokei_alloc(engine->env, 1, sizeof(*block));

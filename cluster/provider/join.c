@@ -16,8 +16,10 @@ static int refuse(struct spoke_provider *provider, const char *why)
 /* Returns 0 if the provider may join. `first` belongs to another thread. */
 static int check(struct spoke_provider *provider, const struct spoke_provider *first)
 {
-	if (spokei_engine_forked(provider->engine))
-		return SPOKE_EFORKED;
+	int error = spokei_engine_check(provider->engine);
+
+	if (error)
+		return error;
 	if (provider->ended || provider->draining || spokei_listen_group_stopped(first->listeners))
 		return SPOKE_ECLOSED;
 	if (spokei_listen_group_joined(provider->listeners))

@@ -83,10 +83,10 @@ static int listen_at(struct spoke_provider *provider, const char *url)
 {
 	struct spokei_listen_place place;
 	unsigned marks = 0;
-	int error;
+	int error = spokei_engine_check(provider->engine);
 
-	if (spokei_engine_forked(provider->engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
 	if (provider->ended || provider->draining)
 		return SPOKE_ECLOSED;
 	if (spokei_listen_group_joined(provider->listeners))

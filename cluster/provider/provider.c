@@ -336,10 +336,10 @@ static int provider_new(struct spoke_engine *engine, const struct spoke_provider
 	struct spokei_provider_texts texts = spokei_settings_texts(with);
 	struct spokei_provider_settings settings;
 	struct spoke_provider *provider;
-	int error;
+	int error = spokei_engine_check(engine);
 
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
 	if (spokei_engine_ending(engine))
 		return SPOKE_ECLOSED;
 	error = spokei_settings_provider(engine, with, &settings);
@@ -381,10 +381,10 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 {
 	struct spokei_callers *callers;
 	void *asked;
-	int error;
+	int error = spokei_engine_check(provider->engine);
 
-	if (spokei_engine_forked(provider->engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
 	error = spokei_doors_prepare(provider, service->name, &callers);
 	if (error)
 		return error;

@@ -89,9 +89,9 @@ int spoke_push(struct spoke_method *method, struct spoke_peer peer, struct spoke
 
 	options = options ? options : &defaults;
 	error = take_push(method, peer, args, options, &call);
-	if (error == SPOKE_ELIMIT)
-		spokei_limits_report(method, options->attachments);
-	return spokei_call_taken(method, error, call, done, arg, ret_call);
+	if (error)
+		return spokei_limits_refuse(method, error, args.len);
+	return spokei_call_taken(call, done, arg, ret_call);
 }
 
 /* No callback is called meanwhile. A connection may be closed as it writes, and leaves the list. */
@@ -129,10 +129,8 @@ int spoke_push_all(struct spoke_method *method, struct spoke_span args,
 		with = *options;
 	with.one_way = true;
 	error = prepare(method, args, &with, &prepared);
-	if (error) {
-		spokei_figures_count(method->figures, SPOKE_STAT_CALLS_REFUSED);
-		return error;
-	}
+	if (error)
+		return spokei_limits_refuse(method, error, args.len);
 	count = push_to_all(method, &prepared);
 	if (ret_count)
 		*ret_count = count;
@@ -146,7 +144,7 @@ int spoke_push_with(struct spoke_method *method, struct spoke_peer peer, struct 
 	int error = spokei_args_pack(method->caller->engine->env, args, &packed);
 
 	if (error)
-		spokei_figures_count(method->figures, SPOKE_STAT_CALLS_REFUSED);
+		error = spokei_limits_refuse(method, error, 0);
 	else
 		error = spoke_push(method, peer, packed.values, NULL, done, arg, NULL);
 	spokei_packed_free(&packed);
@@ -159,7 +157,7 @@ int spoke_push_all_with(struct spoke_method *method, struct spoke_args args, siz
 	int error = spokei_args_pack(method->caller->engine->env, args, &packed);
 
 	if (error)
-		spokei_figures_count(method->figures, SPOKE_STAT_CALLS_REFUSED);
+		error = spokei_limits_refuse(method, error, 0);
 	else
 		error = spoke_push_all(method, packed.values, NULL, ret_count);
 	spokei_packed_free(&packed);

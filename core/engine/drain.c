@@ -23,12 +23,10 @@ uint64_t spokei_roll_drain_end(const struct spoke_engine *engine)
 
 int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
 {
-	int error = SPOKE_OK;
+	int error = spokei_engine_check(engine);
 
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
-	if (spokei_engine_elsewhere(engine))
-		return SPOKE_ETHREAD;
+	if (error)
+		return error;
 	if (timeout_ns == UINT64_MAX)
 		(void)spoke_alarm_cancel(&spokei_engine_parts(engine)->drain_end);
 	else
@@ -63,11 +61,12 @@ static void ender_came(struct spoke_signal *signal)
 int spoke_engine_drain_on_signals(struct spoke_engine *engine, uint64_t timeout_ns)
 {
 	static const int numbers[SPOKEI_ENGINE_ENDERS] = { SIGTERM, SIGINT };
-	bool again = spokei_engine_parts(engine)->enders[0].engine != NULL;
-	int error = SPOKE_OK;
+	int error = spokei_engine_check(engine);
+	bool again;
 
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
+	again = spokei_engine_parts(engine)->enders[0].engine != NULL;
 	for (int i = 0; !again && !error && i < SPOKEI_ENGINE_ENDERS; i++)
 		error = spoke_signal_watch(engine, &spokei_engine_parts(engine)->enders[i],
 					   numbers[i], ender_came);

@@ -145,6 +145,15 @@ static inline bool spokei_engine_elsewhere(const struct spoke_engine *engine)
 	       atomic_load(&engine->thread) != NULL;
 }
 
+/* Returns 0 if the caller may use the engine and its objects, else EFORKED or ETHREAD. After
+ * ETHREAD nothing of the engine may be touched. Any thread. */
+SPOKE_MUST_USE static inline int spokei_engine_check(const struct spoke_engine *engine)
+{
+	if (SPOKEI_UNLIKELY(spokei_engine_forked(engine)))
+		return SPOKE_EFORKED;
+	return SPOKEI_UNLIKELY(spokei_engine_elsewhere(engine)) ? SPOKE_ETHREAD : SPOKE_OK;
+}
+
 static inline void spokei_count_by(struct spoke_engine *engine, enum spoke_stat stat, uint64_t n)
 {
 	engine->stats[stat] += n;

@@ -142,11 +142,10 @@ int spoke_engine_notify(struct spoke_engine *engine, const char *status)
 {
 	struct spokei_notify *notify = &spokei_engine_parts(engine)->notify;
 	const struct spoke_env *env = engine->env;
+	int error = spokei_engine_check(engine);
 
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
-	if (spokei_engine_elsewhere(engine))
-		return SPOKE_ETHREAD;
+	if (error)
+		return error;
 	if (env->manager == NULL)
 		return SPOKE_OK;
 	keep_status(notify, status);

@@ -40,10 +40,10 @@ int spoke_signal_watch(struct spoke_engine *engine, struct spoke_signal *signal,
 {
 	const struct spoke_env *env = engine->env;
 	int fd;
-	int error;
+	int error = spokei_engine_check(engine);
 
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
+	if (error)
+		return error;
 	if (env->signals == NULL)
 		return SPOKE_EUNSUPPORTED;
 	if (signal->engine)

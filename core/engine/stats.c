@@ -191,7 +191,7 @@ void spoke_engine_pool(const struct spoke_engine *engine, struct spoke_pool *ret
 
 uint64_t spokei_why_begin(const struct spoke_engine *engine)
 {
-	return engine->events->last;
+	return spokei_engine_elsewhere(engine) ? 0 : engine->events->last;
 }
 
 /* Names the limit of timers if that is reached. */
@@ -215,6 +215,8 @@ static void explain(struct spoke_engine *engine, int error, const char *what)
 
 int spokei_why_end(struct spoke_engine *engine, uint64_t begun, int error, const char *what)
 {
+	if (error == SPOKE_ETHREAD)
+		return error;
 	if (error && engine->events->last == begun) {
 		explain(engine, error, what);
 		spokei_event(engine, error, "%s", engine->why);

@@ -126,10 +126,10 @@ static int set_alarm(struct spoke_engine *engine, struct spoke_alarm *alarm, uin
 	/* Not the time of begin: a long callback may have run since, and no alarm may be early. */
 	uint64_t now_ns = engine->env->now(engine->env->ctx);
 	uint64_t due_ns = spokei_later(now_ns, delay_ns);
-	int status;
+	int status = spokei_engine_check(engine);
 
-	if (spokei_engine_forked(engine))
-		return SPOKE_EFORKED;
+	if (status)
+		return status;
 	if (spoke_timer_armed(&alarm->timer))
 		status = spoke_wheel_reschedule(engine->wheel, &alarm->timer, due_ns);
 	else

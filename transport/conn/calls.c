@@ -169,9 +169,10 @@ static int check_room(const struct spokei_conn *conn)
 	if (conn->state > SPOKEI_CONN_OPEN || conn->unwritable || conn->readonly ||
 	    conn->wire == NULL)
 		return SPOKE_ESTATE;
-	if (link->pending_count >= link->limits.pending_max ||
-	    link->queued >= link->limits.queued_max)
-		return SPOKE_ELIMIT;
+	if (link->pending_count >= link->limits.pending_max)
+		return spokei_link_refused(conn->link, SPOKE_ELIMIT, SPOKEI_REFUSED_BY_PENDING);
+	if (link->queued >= link->limits.queued_max)
+		return spokei_link_refused(conn->link, SPOKE_ELIMIT, SPOKEI_REFUSED_BY_QUEUED);
 	return 0;
 }
 
@@ -182,10 +183,11 @@ static inline int begin_call(struct spokei_conn *conn, struct spokei_pending *pe
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 	int error = check_room(conn);
 
-	if (error == 0)
-		error = spokei_pendings_add(&conn->pendings, engine->env, pending);
 	if (error)
 		return error;
+	error = spokei_pendings_add(&conn->pendings, engine->env, pending);
+	if (error)
+		return spokei_link_refused(conn->link, error, SPOKEI_REFUSED_BY_IDS);
 	pending->mark = UINT64_MAX;
 	pending->two_way = message->two_way;
 	message->id = pending->id;
@@ -198,7 +200,7 @@ static inline int begin_call(struct spokei_conn *conn, struct spokei_pending *pe
 	if (error) {
 		if (message->two_way)
 			spokei_pendings_remove(&conn->pendings, pending);
-		return error;
+		return spokei_link_refused(conn->link, error, SPOKEI_REFUSED_BY_OUTPUT);
 	}
 	pending->conn = conn;
 	if (guard)

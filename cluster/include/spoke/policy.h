@@ -87,8 +87,9 @@ struct spoke_policy_verdict {
 	 * an attempt is still open; 0: not before one ends. A backup, begun then, has to be
 	 * repeatable. */
 	uint64_t wait_ns;
-	bool defer;        /* of WAIT: the user gets EDEFERRED and a ticket, if not done yet */
-	bool excuse;       /* of FINISH: a failure is reported as OK with nil */
+	bool defer; /* of WAIT: the user gets EDEFERRED and a ticket, if not done yet */
+	/* Of FINISH: a failure is reported as OK with nil, or with the method's fallback. */
+	bool excuse;
 	bool last_failure; /* of FINISH: the error of the last failed attempt is reported, even if
 			    * the last attempt was answered */
 };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine: one event loop, one timing wheel, one thread. Objects of an engine are used on its
- * thread only, except through functions whose comment says "any thread".
+ * thread only, except through functions whose comment says "any thread". On another thread, e.g. in
+ * a handler of the pool, functions that return an error return ETHREAD while the engine runs: use
+ * spoke_engine_post(), or a future of <spoke/future.h>.
  *
  * Callbacks run on the engine's thread, never from inside the function that registers them, and may
  * call any function.

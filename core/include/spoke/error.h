@@ -18,7 +18,8 @@ SPOKE_BEGIN_DECLS
 	X(EINVAL, -1, "an argument is not valid")                                                  \
 	X(ENOMEM, -2, "memory could not be allocated")                                             \
 	X(ESTATE, -3, "the object is in a state that does not allow this")                         \
-	X(ETHREAD, -4, "this function must not be called on this thread")                          \
+	X(ETHREAD, -4,                                                                             \
+	  "this function must not be called on this thread; use spoke_engine_post() or a future")  \
 	X(EFORKED, -5, "the process was forked; create new objects in the child")                  \
 	X(ECANCELED, -6, "cancelled by its owner")                                                 \
 	X(ECLOSED, -7, "closed before it finished")                                                \

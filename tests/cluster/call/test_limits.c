@@ -45,6 +45,33 @@ static void refusal_names_the_limit_its_value_and_its_key(void **state)
 	}
 }
 
+/* No provider can be reached, so a call becomes a ticket inside spoke_call(), or is refused. */
+static void refused_ticket_names_the_limit_of_tickets(void **state)
+{
+	static const struct {
+		const char *query;
+		const char *text;
+	} cases[] = {
+		{ "cluster=failback&failback.tasks=2",
+		  "call of echo refused: failback.tasks = 2 is reached (tickets); raise it or call "
+		  "later" },
+		{ "cluster=failback&failback.bytes=1KiB",
+		  "call of echo refused: failback.bytes = 1024 is reached (bytes of tickets); "
+		  "raise "
+		  "it or call later" },
+	};
+
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_kill(0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		clusterrig_consume(cases[i].query, NULL);
+		clusterrig_pass(SECOND);
+		assert_string_equal(refusal(clusterrig_method("echo", NULL)), cases[i].text);
+		clusterrig_free_consumer();
+	}
+}
+
 static void repeated_refusal_is_one_event(void **state)
 {
 	struct spoke_method *echo;
@@ -106,6 +133,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(refusal_names_the_limit_its_value_and_its_key),
+		T(refused_ticket_names_the_limit_of_tickets),
 		T(repeated_refusal_is_one_event),
 		T(result_names_the_limit_of_tickets),
 	};

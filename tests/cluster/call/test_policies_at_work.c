@@ -143,6 +143,30 @@ static void failsafe_excuses_reached_limit(void **state)
 	assert_int_equal(call->error, SPOKE_OK);
 }
 
+static void failsafe_returns_fallback_however_a_call_fails(void **state)
+{
+	static const unsigned char seven[] = { 0x07 };
+	const struct spoke_method_options options = { .fallback = { seven, 1 } };
+	struct spoke_method *echo;
+	struct rig_call *call;
+
+	(void)state;
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_SILENT;
+	clusterrig_consume("cluster=failsafe&timeout=50ms", NULL);
+	echo = clusterrig_method("echo", &options);
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+	assert_true(call->fallback);
+	clusterrig_kill(0);
+	clusterrig_pass(200 * MS);
+	call = clusterrig_call(echo);
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+	assert_true(call->fallback);
+}
+
 static void fallback_replaces_failures_but_not_answers(void **state)
 {
 	static const unsigned char seven[] = { 0x07 };
@@ -365,6 +389,7 @@ int main(void)
 		TEST(available_picks_first_able_endpoint),
 		TEST(failsafe_excuses_every_failure),
 		TEST(failsafe_excuses_call_that_waited),
+		TEST(failsafe_returns_fallback_however_a_call_fails),
 		TEST(failsafe_excuses_reached_limit),
 		TEST(fallback_replaces_failures_but_not_answers),
 		TEST(policy_that_never_sends_gets_eunavailable),

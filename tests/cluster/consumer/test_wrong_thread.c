@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of the engine's thread are refused on other threads, e.g. in handlers of the pool. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <spoke/admin.h>
+#include <spoke/comet.h>
+#include <spoke/config.h>
+#include <spoke/consumer.h>
+#include <spoke/engine.h>
+#include <spoke/lease.h>
+#include <spoke/provider.h>
+#include <spoke/signals.h>
+#include <spoke/stats.h>
+#include <spoke/ticket.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HERE "127.0.0.1:0"
+#define MS UINT64_C(1000000)
+
+static struct {
+	struct spoke_engine *engine;
+	struct spoke_config *config;
+	struct spoke_provider *provider;
+	struct spoke_consumer *consumer;
+	struct spoke_method *ask;
+	struct spoke_method *push;
+	struct spoke_comet *gateway;
+	struct spoke_leases *leases;
+	int allowed; /* functions that were not refused; -1: the handler has not run */
+	int error;   /* of the call */
+} rig;
+
+static void nothing_due(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+}
+
+static void nothing_came(struct spoke_signal *signal)
+{
+	(void)signal;
+}
+
+static void nothing_settled(void *arg, const struct spoke_ticket_result *result)
+{
+	(void)arg;
+	(void)result;
+}
+
+static void nothing_told(void *arg, struct spoke_lease lease,
+			 const struct spoke_lease_answer *answer)
+{
+	(void)arg;
+	(void)lease;
+	(void)answer;
+}
+
+static void never(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
+static const struct spoke_span no_args = { "", 0 };
+static const struct spoke_service_options service = { .name = "demo.Asked" };
+static const struct spoke_service_options other = { .name = "demo.Other" };
+
+/* Adds 1 for each function that is not refused. */
+static int count_of_calls(void)
+{
+	const struct spoke_ticket ticket = { 0 };
+	const struct spoke_peer peer = { 0 };
+	const int errors[] = {
+		spoke_call(rig.ask, no_args, NULL, NULL, NULL, NULL),
+		spoke_call_args(rig.ask, SPOKE_ARGS("x"), NULL, NULL, NULL, NULL),
+		spoke_push(rig.push, peer, no_args, NULL, NULL, NULL, NULL),
+		spoke_push_all(rig.push, no_args, NULL, NULL),
+		spoke_ticket_then(rig.consumer, ticket, nothing_settled, NULL),
+	};
+	int count = spoke_call_cancel(rig.consumer, (struct spoke_call){ 0 });
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		count += errors[i] != SPOKE_ETHREAD;
+	return count;
+}
+
+static int count_of_objects(void)
+{
+	static const struct spoke_handler handlers[] = { { .handle = never } };
+	const struct spoke_consumer_options calling = { .url = "dubbo://127.0.0.1:1/demo.A" };
+	const struct spoke_comet_options showing = { .listen = HERE, .query_user = true };
+	const struct spoke_leases_options leasing = { .store = "redis://127.0.0.1:1" };
+	const struct spoke_comet_message message = { .data = { "x", 1 } };
+	struct spoke_consumer *consumer;
+	struct spoke_method *method;
+	struct spoke_provider *provider;
+	struct spoke_comet *gateway;
+	struct spoke_admin *page;
+	struct spoke_leases *leases;
+	static struct spoke_alarm alarm;
+	static struct spoke_signal signal;
+	const int errors[] = {
+		spoke_consumer_new(rig.engine, &calling, &consumer),
+		spoke_consumer_method(rig.consumer, "more", NULL, &method),
+		spoke_provider_new(rig.engine, NULL, &provider),
+		spoke_provider_add(rig.provider, &other, handlers, 1),
+		spoke_provider_listen(rig.provider, "dubbo://" HERE),
+		spoke_provider_method(rig.provider, "more", NULL, &method),
+		spoke_admin_new(rig.engine, NULL, &page),
+		spoke_comet_new(rig.engine, &showing, &gateway),
+		spoke_comet_push(rig.gateway, spoke_comet_text("ann"), &message, NULL),
+		spoke_comet_push_all(rig.gateway, &message, NULL),
+		spoke_leases_new(rig.engine, &leasing, &leases),
+		spoke_lease_ask(rig.leases, "job", NULL, nothing_told, NULL),
+		spoke_config_reload(rig.config, NULL, NULL),
+		spoke_alarm_after(rig.engine, &alarm, MS, nothing_due),
+		spoke_signal_watch(rig.engine, &signal, SIGUSR2, nothing_came),
+		spoke_engine_drain(rig.engine, 0),
+	};
+	int count = (int)spoke_comet_kick(rig.gateway, spoke_comet_text("ann"), NULL);
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		count += errors[i] != SPOKE_ETHREAD;
+	return count;
+}
+
+static void ask(struct spoke_request *request, void *arg)
+{
+	(void)arg;
+	rig.allowed = count_of_calls() + count_of_objects();
+	spoke_reply(request, (struct spoke_value){ NULL, 0 });
+}
+
+static void asked(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	rig.error = result->error;
+	spoke_engine_stop(rig.engine);
+}
+
+static void set_up(void)
+{
+	static const struct spoke_handler handlers[] = {
+		{ .method = "ask", .handle = ask, .flags = SPOKE_HANDLER_POOL },
+	};
+	const struct spoke_comet_options showing = { .listen = HERE, .query_user = true };
+	const struct spoke_leases_options leasing = { .store = "redis://127.0.0.1:1" };
+	const struct spoke_method_options pushing = { .service = "demo.Push" };
+	struct spoke_consumer_options calling = { 0 };
+	struct spoke_provider_options serving = { 0 };
+	char address[128];
+	char url[192];
+
+	memset(&rig, 0, sizeof(rig));
+	rig.allowed = -1;
+	assert_int_equal(spoke_config_parse(NULL, "a.conf", no_args, NULL, NULL, &rig.config), 0);
+	assert_int_equal(spoke_engine_new(NULL, &rig.engine), 0);
+	serving.config = rig.config;
+	assert_int_equal(spoke_provider_new(rig.engine, &serving, &rig.provider), 0);
+	assert_int_equal(spoke_provider_add(rig.provider, &service, handlers, 1), 0);
+	assert_int_equal(spoke_provider_listen(rig.provider, "dubbo://" HERE), 0);
+	assert_true(spoke_provider_address(rig.provider, 0, address, sizeof(address)) > 0);
+	assert_int_equal(spoke_provider_method(rig.provider, "told", &pushing, &rig.push), 0);
+	(void)snprintf(url, sizeof(url), "dubbo://%s/demo.Asked?timeout=1m", address);
+	calling.url = url;
+	assert_int_equal(spoke_consumer_new(rig.engine, &calling, &rig.consumer), 0);
+	assert_int_equal(spoke_consumer_method(rig.consumer, "ask", NULL, &rig.ask), 0);
+	assert_int_equal(spoke_comet_new(rig.engine, &showing, &rig.gateway), 0);
+	assert_int_equal(spoke_leases_new(rig.engine, &leasing, &rig.leases), 0);
+}
+
+static void handlers_of_the_pool_are_refused_with_ethread(void **state)
+{
+	uint64_t refused;
+
+	(void)state;
+	set_up();
+	assert_int_equal(spoke_call(rig.ask, no_args, NULL, asked, NULL, NULL), 0);
+	refused = spoke_stat_get(rig.engine, SPOKE_STAT_CALLS_REFUSED);
+	assert_int_equal(spoke_engine_run(rig.engine), 0);
+	assert_int_equal(rig.error, SPOKE_OK);
+	assert_int_equal(rig.allowed, 0);
+	/* Nothing of the engine was touched, not even a counter. */
+	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_CALLS_REFUSED), refused);
+	/* Between two runs every thread may use it. */
+	assert_int_equal(spoke_call(rig.ask, no_args, NULL, NULL, NULL, NULL), 0);
+	spoke_engine_free(rig.engine);
+	spoke_config_free(rig.config);
+}
+
+static void functions_are_refused_while_the_engine_has_its_own_thread(void **state)
+{
+	(void)state;
+	set_up();
+	assert_int_equal(spoke_engine_start(rig.engine), 0);
+	assert_int_equal(count_of_calls() + count_of_objects(), 0);
+	spoke_engine_free(rig.engine);
+	spoke_config_free(rig.config);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(handlers_of_the_pool_are_refused_with_ethread),
+		cmocka_unit_test(functions_are_refused_while_the_engine_has_its_own_thread),
+	};
+
+	return cmocka_run_group_tests_name("wrong thread", tests, NULL, NULL);
+}
