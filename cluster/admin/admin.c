@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes and ends the admin page of an engine: checks its options, listens, takes samples. */
 #include "cluster/admin/parts.h"
+#include "cluster/config/config.h"
 #include "cluster/config/exposure.h"
 #include "cluster/config/places.h"
 #include "cluster/config/tls.h"
@@ -17,6 +18,7 @@
 #define HOSTS_MAX 1024u
 #define ACTION_NAME_MAX 32u
 #define SENTENCE_MAX 256u
+#define HTTPS "https://"
 
 /* --- timers */
 
@@ -160,9 +162,15 @@ static int check_actions(struct spoke_engine *engine, const struct spoke_admin_o
 	return SPOKE_OK;
 }
 
+static bool is_https(const struct spoke_admin_options *with)
+{
+	return with->listen && strncmp(with->listen, HTTPS, strlen(HTTPS)) == 0;
+}
+
 static int check(struct spoke_engine *engine, const struct spoke_admin_options *with,
 		 struct spoke_address *ret_address)
 {
+	const char *listen = with->listen ? with->listen : "127.0.0.1:0";
 	const struct spoke_env *env = engine->env;
 	size_t token_len = with->token ? strlen(with->token) : 1;
 	char why[SPOKEI_GUARD_WHY];
@@ -172,7 +180,9 @@ static int check(struct spoke_engine *engine, const struct spoke_admin_options *
 		return error;
 	if (spokei_engine_ending(engine))
 		return SPOKE_ECLOSED;
-	if (env->net->parse(env->ctx, with->listen ? with->listen : "127.0.0.1:0", ret_address))
+	if (is_https(with))
+		listen += strlen(HTTPS);
+	if (env->net->parse(env->ctx, listen, ret_address))
 		return wrong(engine, "listen",
 			     "a numeric address, e.g. 127.0.0.1:9090, or unix:PATH");
 	if (with->name && strlen(with->name) > NAME_MAX_LEN)
@@ -232,22 +242,26 @@ static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_option
 	return SPOKE_OK;
 }
 
-/* Has connections use TLS, if the options ask for it. */
-static int secure(struct spoke_admin *admin, const struct spoke_tls_options *options)
+/* Has connections use TLS, if the options ask for it: that of the options, or of the file. */
+static int secure(struct spoke_admin *admin, const struct spoke_admin_options *with)
 {
 	struct spokei_key_values values;
 	const struct spokei_tls_sources sources = {
-		.options = options,
+		.options = with->tls,
+		.of_url = with->tls ? NULL : "on",
+		.config = with->tls ? NULL : with->config,
 		.values = &values,
 		.section = SPOKEI_IN_PROVIDER,
 	};
 	enum spokei_tls_mode mode;
 	int error;
 
-	if (options == NULL)
+	if (with->tls == NULL && !is_https(with))
 		return SPOKE_OK;
 	spokei_keys_preset(&values);
-	error = spokei_tls_overrule(admin->engine, &values, options);
+	spokei_config_read(sources.config, SPOKEI_IN_PROVIDER, (struct spoke_span){ NULL, 0 },
+			   &values);
+	error = spokei_tls_overrule(admin->engine, &values, with->tls);
 	if (error == SPOKE_OK)
 		error = spokei_tls_of(admin->engine, &sources, &mode, &admin->tls);
 	if (error)
@@ -300,7 +314,7 @@ static int open_admin(struct spoke_admin *admin, const struct spoke_address *add
 	if (error == SPOKE_OK)
 		error = spokei_http_server_init(&admin->http, engine, &spokei_admin_up, NULL);
 	if (error == SPOKE_OK)
-		error = secure(admin, with->tls);
+		error = secure(admin, with);
 	if (error == SPOKE_OK)
 		error = spokei_admin_reload_on(admin, with->config);
 	if (error == SPOKE_OK && !spokei_admin_arm(admin, &admin->sample, SPOKEI_ADMIN_SAMPLE_NS))

@@ -7,6 +7,7 @@
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 
+#include <spoke/admin.h>
 #include <spoke/config.h>
 #include <spoke/engine.h>
 #include <spoke/host.h>
@@ -31,8 +32,9 @@ struct repeat {
 
 struct spoke_program {
 	const struct spoke_env *env;
-	struct spoke_engine *engine; /* NULL: it could not be made */
-	struct spoke_config *config; /* NULL: none */
+	struct spoke_engine *engine;     /* NULL: it could not be made */
+	struct spoke_config *config;     /* NULL: none */
+	struct spoke_provider *provider; /* that listens where the file says; NULL: none yet */
 	struct repeat *repeats;
 	uint64_t drain_ns;
 	char status[SPOKE_NOTIFY_STATUS_MAX + 1]; /* for the service manager */
@@ -79,6 +81,28 @@ static bool is_fine(const struct spoke_program *program)
 
 /* --- the beginning */
 
+static const char *setting_of(const struct spoke_program *program, const char *section,
+			      const char *key)
+{
+	return program->config ? spoke_config_get(program->config, section, key) : NULL;
+}
+
+/* Opens the page, if the file sets [engine] admin. The engine closes it. */
+static int open_page(struct spoke_program *program)
+{
+	const struct spoke_admin_options options = {
+		.listen = setting_of(program, "engine", "admin"),
+		.config = program->config,
+	};
+	struct spoke_admin *page = NULL;
+	int error = options.listen ? spoke_admin_new(program->engine, &options, &page) : SPOKE_OK;
+
+	if (error == SPOKE_OK && page)
+		spokei_event(program->engine, SPOKE_OK, "admin page at %s",
+			     spoke_admin_address(page));
+	return error;
+}
+
 static int make_engine(struct spoke_program *program, const struct spoke_program_options *with)
 {
 	const struct spoke_env *env = program->env;
@@ -94,7 +118,8 @@ static int make_engine(struct spoke_program *program, const struct spoke_program
 		spoke_config_engine(program->config, &options);
 	if (options.log == NULL && !(env->variable && env->variable(env->ctx, "SPOKE_LOG")))
 		options.log = "info";
-	return spoke_engine_new(&options, &program->engine);
+	error = spoke_engine_new(&options, &program->engine);
+	return error ? error : open_page(program);
 }
 
 struct spoke_program *spoke_program_new_with(const struct spoke_program_options *options)
@@ -139,23 +164,36 @@ static void tell_address(struct spoke_program *program, const struct spoke_provi
 		       len > 0 ? ", " : "", service, address);
 }
 
+/* Listens where the file says; the services that follow are added to this provider. */
+static int listen_as_configured(struct spoke_program *program, struct spoke_provider *provider)
+{
+	int count = spoke_provider_listen_configured(provider);
+
+	program->provider = provider;
+	return count < 0 ? count : SPOKE_OK;
+}
+
 struct spoke_provider *spoke_program_serve(struct spoke_program *program, const char *url,
 					   const char *service,
 					   const struct spoke_handler *handlers, size_t count)
 {
 	const struct spoke_service_options named = { .name = service };
 	struct spoke_provider_options options = { 0 };
-	struct spoke_provider *provider = NULL;
-	int error;
+	struct spoke_provider *provider;
+	int error = SPOKE_OK;
 
 	if (!is_fine(program))
 		return NULL;
 	options.config = program->config;
-	error = spoke_provider_new(program->engine, &options, &provider);
+	provider = program->provider;
+	if (provider == NULL)
+		error = spoke_provider_new(program->engine, &options, &provider);
 	if (error == SPOKE_OK)
 		error = spoke_provider_add(provider, &named, handlers, count);
-	if (error == SPOKE_OK)
+	if (error == SPOKE_OK && setting_of(program, "provider", "listen") == NULL)
 		error = spoke_provider_listen(provider, url);
+	else if (error == SPOKE_OK && program->provider == NULL)
+		error = listen_as_configured(program, provider);
 	fail(program, error, service ? service : "a service without a name");
 	if (error)
 		return NULL;

@@ -306,17 +306,13 @@ static void print_addresses(const struct gateway *gateway)
 
 static int open_admin(struct gateway *gateway)
 {
-	static const struct secure none;
-	struct spoke_tls_options tls;
-	struct spoke_admin_options options = {
-		.listen = secure_admin(gateway->admin_listen, &none, gateway->config, &tls),
+	const struct spoke_admin_options options = {
+		.listen = gateway->admin_listen,
 		.name = "spoke comet",
 		.number = (uint64_t)getpid(),
 		.config = gateway->config,
 	};
 
-	if (tls.cert)
-		options.tls = &tls;
 	return spoke_admin_new(gateway->engine, &options, &gateway->admin);
 }
 

@@ -42,12 +42,4 @@ bool secure_take(struct secure *secure, int which, const struct options *options
 /* Returns the options of TLS; NULL: none was given. */
 const struct spoke_tls_options *secure_options(const struct secure *secure);
 
-/*
- * Returns the address at which an admin page listens, without its scheme. After "https://"
- * *ret_options has the TLS of the page: that of the options, or of the keys of [provider]. Without
- * this scheme its `cert` is NULL. `config` may be NULL.
- */
-const char *secure_admin(const char *listen, const struct secure *secure,
-			 const struct spoke_config *config, struct spoke_tls_options *ret_options);
-
 #endif

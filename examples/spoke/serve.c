@@ -280,18 +280,17 @@ static bool is_reachable(const char *address)
 
 static int open_admin(struct server *server)
 {
-	struct spoke_tls_options tls;
 	struct spoke_admin_options options = {
-		.listen = secure_admin(server->admin_listen, &server->secure, server->config, &tls),
+		.listen = server->admin_listen,
 		.name = server->services[0],
 		.number = (uint64_t)getpid(),
 		.config = server->config,
 	};
 	int error;
 
-	server->admin_secures = tls.cert != NULL;
-	if (server->admin_secures)
-		options.tls = &tls;
+	server->admin_secures = strncmp(server->admin_listen, "https://", 8) == 0;
+	if (server->admin_secures && server->secure.options.cert)
+		options.tls = &server->secure.options;
 	error = spoke_admin_new(server->engine, &options, &server->admin);
 	/* Other pages link to it by http:// only. */
 	if (!error && !server->admin_secures && is_reachable(spoke_admin_address(server->admin)))

@@ -42,12 +42,14 @@ struct spoke_admin_action {
 
 /* Options of the admin server. 0 or NULL in a field selects its default; all texts are copied. */
 struct spoke_admin_options {
-	const char *listen; /* address in digits, e.g. "127.0.0.1:9090", or "unix:/run/x.sock";
-			     * port 0: the system chooses. NULL: "127.0.0.1:0" */
-	const char *name;   /* display name of this process, e.g. "provider 1"; NULL: "spoke" */
-	uint64_t number;    /* process id to display (getpid()); 0: none */
-	const char *token;  /* required by POST in the header "Authorization: Bearer TOKEN".
-			     * NULL: 128 random bits as hex; see spoke_admin_token() */
+	/* Address in digits, e.g. "127.0.0.1:9090", or "unix:/run/x.sock"; port 0: the system
+	 * chooses. After "https://" the page is served over TLS: that of `tls`, or of the keys of
+	 * [provider] in `config`. NULL: "127.0.0.1:0" */
+	const char *listen;
+	const char *name;  /* display name of this process, e.g. "provider 1"; NULL: "spoke" */
+	uint64_t number;   /* process id to display (getpid()); 0: none */
+	const char *token; /* required by POST in the header "Authorization: Bearer TOKEN".
+			    * NULL: 128 random bits as hex; see spoke_admin_token() */
 	const struct spoke_admin_action *actions; /* borrowed for the call */
 	size_t action_count;                      /* at most 16 */
 	uint32_t viewers_max; /* connections at a time. When the last place is taken, the page
@@ -68,7 +70,7 @@ struct spoke_admin_options {
 	 * certificate unless `verify` says otherwise. Borrowed for the call. NULL: plain HTTP. */
 	const struct spoke_tls_options *tls;
 	/* Reloads of this config read `token_file` and the files of `tls` again, and take them with
-	 * all the rest or not at all. Nothing else of it is used. NULL: none. */
+	 * all the rest or not at all. NULL: none. */
 	struct spoke_config *config;
 };
 

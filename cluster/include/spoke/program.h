@@ -32,7 +32,9 @@ struct spoke_program;
 /* Options of a program. 0 or NULL in a field selects its default. */
 struct spoke_program_options {
 	const struct spoke_env *env; /* borrowed; NULL: the host's */
-	const char *config;          /* path of a settings file, see <spoke/config.h>; NULL: none */
+	/* Path of a settings file, see <spoke/config.h>; [engine] admin opens the page of
+	 * <spoke/admin.h>. NULL: none */
+	const char *config;
 	const char *log;   /* level of the log; NULL: the variable SPOKE_LOG, else "info" */
 	uint64_t drain_ns; /* time for running requests and calls after SIGTERM; 0: 10 s */
 };
@@ -43,7 +45,8 @@ SPOKE_API struct spoke_program *spoke_program_new(const char *config);
 SPOKE_API struct spoke_program *spoke_program_new_with(const struct spoke_program_options *options);
 
 /* Makes a provider of a service that listens at a URL of spoke_provider_listen(), and logs the
- * address. `handlers` as in spoke_provider_add(). Returns the provider, which belongs to the
+ * address. If the file sets [provider] listen, one provider has all services, and listens there
+ * instead. `handlers` as in spoke_provider_add(). Returns the provider, which belongs to the
  * program's engine, or NULL. */
 SPOKE_API struct spoke_provider *spoke_program_serve(struct spoke_program *program, const char *url,
 						     const char *service,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole program: a service and its caller in one, errors that are kept, the log. */
+#define _POSIX_C_SOURCE 200809L /* mkstemp() */
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +14,9 @@
 #include <spoke/spoke.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MS UINT64_C(1000000)
 
@@ -111,6 +115,36 @@ static void program_serves_and_calls_until_it_is_drained(void **state)
 	assert_int_equal(world.blocks, 0);
 }
 
+static void services_share_the_addresses_of_the_settings_file(void **state)
+{
+	static const char text[] = "[engine]\nadmin = 127.0.0.1:0\n"
+				   "[provider]\nlisten = dubbo://127.0.0.1:0\n";
+	const struct spoke_handler handler = { .method = "greet", .handle = greet };
+	char path[] = "/tmp/spoke-program-XXXXXX";
+	int fd = mkstemp(path);
+	struct spoke_program *program;
+	struct spoke_provider *provider;
+	char address[64];
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	program = begin(path);
+	assert_int_equal(unlink(path), 0);
+	provider = spoke_program_serve(program, "dubbo://192.0.2.1:1", "demo.A", &handler, 1);
+	assert_non_null(provider);
+	assert_ptr_equal(spoke_program_serve(program, "dubbo://192.0.2.1:2", "demo.B", &handler, 1),
+			 provider);
+	assert_true(spoke_provider_address(provider, 0, address, sizeof(address)) > 0);
+	assert_int_equal(strncmp(address, "127.0.0.1:", 10), 0);
+	assert_int_equal(spoke_provider_address(provider, 1, address, sizeof(address)), 0);
+	assert_non_null(strstr(world.log, "admin page at 127.0.0.1:"));
+	assert_int_equal(spoke_engine_drain(spoke_program_engine(program), 0), 0);
+	assert_int_equal(spoke_program_run(program), 0);
+	assert_int_equal(world.blocks, 0);
+}
+
 /* --- errors */
 
 static void first_error_is_kept_with_its_cause(void **state)
@@ -189,6 +223,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(program_serves_and_calls_until_it_is_drained),
+		cmocka_unit_test(services_share_the_addresses_of_the_settings_file),
 		cmocka_unit_test(first_error_is_kept_with_its_cause),
 		cmocka_unit_test(settings_file_that_is_missing_is_named),
 		cmocka_unit_test(functions_without_a_program_do_nothing),
