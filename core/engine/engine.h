@@ -11,13 +11,10 @@
  *   settle   the clock is read again if there are tasks on `last` (this turn's timers are armed,
  *            one write per connection, handshakes); then `dead`: memory is freed
  *
- * A late turn (it began long after the wheel wanted it) polls again without waiting before its
- * wheel advances, because the first poll after a stall may report only some of the ready sockets.
- * It does so until a round serves no socket for the first time, at most LATE_ROUNDS times and for
- * at most late_max_ns, so a peer that never stops sending does not hold back the deadlines of
- * others. The wheel then advances to the begin of the first of these rounds. A wheel whose budget
- * ran out goes on in the next turns, a part in each and no extra rounds between, up to that same
- * time.
+ * A late turn (it began long after the wheel wanted it) polls again without waiting, at most
+ * LATE_ROUNDS times, until nothing new is ready, before its wheel advances: the first poll after a
+ * stall may report only some of the ready sockets. A wheel whose budget ran out goes on in the next
+ * turns, a part in each and no extra rounds between, up to that same time of begin.
  */
 #ifndef SPOKEI_CORE_ENGINE_ENGINE_H
 #define SPOKEI_CORE_ENGINE_ENGINE_H
@@ -47,9 +44,7 @@ struct spoke_engine {
 	size_t wheel_size;
 	void *loop;           /* of env->loop */
 	uint32_t call_number; /* of the last call that filters were asked about */
-	uint64_t turn;        /* number of this turn; the rounds of a late turn share one */
-	uint64_t turn_ns;     /* when its first round began */
-	uint64_t begin_ns;    /* when this round began */
+	uint64_t begin_ns;    /* when this turn began */
 	uint64_t settle_ns;   /* second clock reading, valid for tasks on `last` */
 	bool settle_old;      /* users' code has run since that reading */
 	uint64_t due_ns;      /* when the wheel wanted to be advanced, as of the last settle */

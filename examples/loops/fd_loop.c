@@ -59,12 +59,11 @@ static void serve_watch(struct spoke_watch *watch, uint32_t events)
 void fd_loop_after(struct fd_loop *loop)
 {
 	unsigned ready = 0;
-	uint64_t turn;
 	int count = epoll_wait(loop->epoll, loop->events, FD_LOOP_EVENTS, 0);
 
 	loop->at_once = false;
 	loop->count = count < 0 ? 0 : count;
-	turn = loop->up->begin(loop->arg);
+	loop->up->begin(loop->arg);
 	for (int i = 0; i < loop->count; i++) {
 		void *at = loop->events[i].data.ptr;
 
@@ -75,11 +74,8 @@ void fd_loop_after(struct fd_loop *loop)
 			drain(loop->wake);
 			hand_back(loop);
 		} else if (at) {
-			struct spoke_watch *watch = at;
-
-			ready += watch->turn != turn;
-			watch->turn = turn;
-			serve_watch(watch, loop->events[i].events);
+			ready++;
+			serve_watch(at, loop->events[i].events);
 		}
 	}
 	loop->count = 0;

@@ -59,31 +59,11 @@ void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 		spokei_engine_last(engine, &conn->settle);
 }
 
-/* Reads the connection, once in a late turn: the loop may not have reported all ready sockets.
- * Returns whether the call is over now. */
-static bool ends_by_reading(struct spokei_pending *pending)
-{
-	struct spokei_conn *conn = pending->conn;
-	const uint64_t turn = spokei_conn_engine(conn)->turn;
-	const uint64_t id = pending->id;
-	bool given;
-
-	if (!spokei_engine_late(spokei_conn_engine(conn)) || !pending->two_way ||
-	    conn->stream.watch.turn == turn)
-		return false;
-	conn->stream.watch.turn = turn;
-	spokei_conn_read(conn);
-	return conn->state == SPOKEI_CONN_CLOSED ||
-	       spokei_pendings_find(&conn->pendings, id, &given) == NULL;
-}
-
 void spokei_pending_due(struct spoke_timer *timer, void *arg)
 {
 	struct spokei_pending *pending = spoke_container_of(timer, struct spokei_pending, timer);
 
 	(void)arg;
-	if (ends_by_reading(pending))
-		return;
 	spokei_conn_finish_pending(pending,
 				   is_written(pending->conn, pending) ? SPOKE_ETIMEOUT
 								      : SPOKE_ETIMEOUT_UNSENT,
