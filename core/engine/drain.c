@@ -16,11 +16,6 @@ static void drain_ended(struct spoke_alarm *alarm)
 	spokei_roll_close_all(alarm->engine);
 }
 
-uint64_t spokei_roll_drain_end(const struct spoke_engine *engine)
-{
-	return ((const struct spokei_engine_parts *)engine)->drain_end_ns;
-}
-
 int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
 {
 	int error = spokei_engine_check(engine);
@@ -34,8 +29,6 @@ int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
 					  timeout_ns, drain_ended);
 	if (error)
 		return error;
-	spokei_engine_parts(engine)->drain_end_ns = spokei_later(engine->env->now(engine->env->ctx),
-								 timeout_ns);
 	engine->ending = true;
 	engine->drained = false;
 	spokei_notify_stopping(engine);

@@ -46,7 +46,6 @@ struct spokei_engine_parts {
 	struct spokei_sleep sleep;
 	unsigned classes_count;
 	struct spokei_engine_class classes[SPOKE_WHEEL_CLASSES_MAX];
-	uint64_t drain_end_ns; /* when the drain ends; 0: there is none, UINT64_MAX: no limit */
 	struct spoke_alarm drain_end;                     /* when the rest is closed */
 	struct spoke_signal enders[SPOKEI_ENGINE_ENDERS]; /* the signals that drain the engine */
 	uint64_t enders_ns;                               /* the timeout of that drain */

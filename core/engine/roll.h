@@ -55,10 +55,6 @@ void spokei_roll_close_all(struct spoke_engine *engine);
 /* Notifies every member that the machine slept. Each may add members to the roll or remove them. */
 void spokei_roll_wake_all(struct spoke_engine *engine);
 
-/* Returns when the limit of the drain is over; 0: there is no drain, UINT64_MAX: it has no limit.
- */
-uint64_t spokei_roll_drain_end(const struct spoke_engine *engine);
-
 /* Frees the retired members. */
 void spokei_roll_free_all(struct spoke_engine *engine);
 

@@ -3,7 +3,6 @@
  * Delivers each received message: replies to calls, requests to the handler, events to the
  * connection.
  */
-#include "core/engine/roll.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
@@ -114,27 +113,12 @@ static void deliver_reply(struct spokei_conn *conn, const struct spokei_message 
 
 /* --- requests */
 
-/* Returns whether a request may have been sent before the peer has read this side's READONLY. In a
- * drain the peer's answer decides, or the time limit for it, because a peer that gets no CPU reads
- * late. A peer that is shut out has a short time only. */
+/* Returns whether a request may have been sent before this side's READONLY arrived. Java peers do
+ * not answer READONLY, so the time decides. */
 static SPOKEI_NOINLINE bool may_have_crossed(const struct spokei_conn *conn)
 {
-	const struct spoke_engine *engine = spokei_conn_engine(conn);
-
 	return conn->state == SPOKEI_CONN_FINISHING && conn->announced && !conn->readonly &&
-	       (spokei_roll_drain_end(engine) ||
-		engine->begin_ns - conn->announced_ns < SPOKEI_CROSSING_NS);
-}
-
-/* A request has crossed READONLY: the time limit for the peer's answer begins again, unless less
- * than one is left after it before the drain ends. */
-static SPOKEI_NOINLINE void note_crossing(struct spokei_conn *conn)
-{
-	const struct spoke_engine *engine = spokei_conn_engine(conn);
-	uint64_t limit_ns = conn->link->limits.goodbye_ns;
-
-	if (spokei_later(engine->begin_ns, 2 * limit_ns) <= spokei_roll_drain_end(engine))
-		conn->announced_ns = engine->begin_ns;
+	       spokei_conn_engine(conn)->begin_ns - conn->announced_ns < SPOKEI_CROSSING_NS;
 }
 
 static const char *limit_reached(const struct spokei_conn *conn,
@@ -195,8 +179,6 @@ static void deliver_request(struct spokei_conn *conn, const struct spokei_messag
 		spokei_conn_refuse(conn, message, SPOKE_EREFUSED, limit);
 		return;
 	}
-	if (SPOKEI_UNLIKELY(conn->state == SPOKEI_CONN_FINISHING))
-		note_crossing(conn);
 	conn->link->serve(conn->link->serve_arg, conn, message);
 }
 
