@@ -153,6 +153,7 @@ static int begin_one(struct spoke_method *method, const struct spokei_call_args 
 	} while (spokei_call_fits_elsewhere(method->caller, endpoint, error));
 	if (error)
 		return error;
+	SPOKE_ASSERT(call != NULL);
 	call->attempt.endpoint = endpoint;
 	call->excuses = excuses;
 	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);

@@ -504,7 +504,7 @@ secrets() {
 		config --check "$work/listen.conf"
 
 	for verb in call ping bench serve; do
-		run 0 '*list of processes, unlike --token-file*' '' $verb --help
+		run 0 '*unlike --token-file*' '' $verb --help
 	done
 
 	# Where a page or a tap listens.

@@ -226,7 +226,7 @@ static void budget_limits_backups(void **state)
 		(void)clusterrig_call(echo);
 		clusterrig_pass(MS);
 		for (unsigned at = 0; at < 2; at++)
-			if (rig.providers[at].held_count == RIG_RUNS)
+			if (rig.providers[at].held_count >= RIG_RUNS - 8)
 				answer(at);
 	}
 	assert_in_range(clusterrig_stat(SPOKE_STAT_HEDGES), 100, 300);

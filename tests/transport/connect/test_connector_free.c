@@ -202,7 +202,7 @@ static void without_any_memory_it_waits_and_goes_on_later(void **state)
 	int listener;
 
 	(void)state;
-	listener = open_with_name(&rig, 9);
+	listener = open_with_name(&rig, 10);
 	assert_int_equal(connectrig_start(&rig), SPOKE_OK);
 	spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, true);
 	assert_int_equal(connectrig_wait(&rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ENOMEM);
