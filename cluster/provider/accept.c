@@ -4,6 +4,7 @@
 #include "transport/conn/link.h"
 
 #include "cluster/provider/peers.h"
+#include "cluster/provider/proof.h"
 #include "cluster/serve/request.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
@@ -28,6 +29,13 @@ bool spokei_provider_is_unsafe(void *arg, struct spokei_conn *conn,
 
 	return !conn->unproven && provider->callers == NULL &&
 	       spokei_request_is_unsafe(provider->services, message);
+}
+
+void spokei_provider_unread(void *arg, struct spokei_conn *conn)
+{
+	const struct spoke_provider *provider = arg;
+
+	spokei_proof_note_unread(provider->proof, conn);
 }
 
 static void conn_event(void *arg, struct spokei_conn *conn, enum spokei_link_event kind)

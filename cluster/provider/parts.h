@@ -91,6 +91,9 @@ void spokei_provider_serve(void *arg, struct spokei_conn *conn,
 bool spokei_provider_is_unsafe(void *provider, struct spokei_conn *conn,
 			       const struct spokei_message *message);
 
+/* Counts a request that cannot be read, of a peer that has proven nothing. */
+void spokei_provider_unread(void *arg, struct spokei_conn *conn);
+
 /* --- exposed.c */
 
 /* Reports, once in the provider's life, that every host may call a service at one of its addresses.

@@ -132,6 +132,16 @@ static void report(struct spoke_engine *engine, const struct spokei_conn *conn,
 		   "%s: %s", peer, text);
 }
 
+/* Counts a request without proof. After some the connection is dismissed. */
+static void count_refusal(const struct spokei_proof *proof, struct spokei_conn *conn,
+			  struct spoke_span service)
+{
+	spokei_count(proof->demands.engine, SPOKE_STAT_REFUSED_CREDENTIALS);
+	conn->refusals++;
+	conn->dismissed |= conn->refusals >= proof->settings->auth_failures_max;
+	report(proof->demands.engine, conn, service);
+}
+
 /* The caller learns neither the mistake nor the remedy, and no name that it has not sent: a request
  * without one is for the default service, which the log names. */
 static struct spoke_filter_verdict refuse(const struct spokei_proof *proof,
@@ -140,10 +150,7 @@ static struct spoke_filter_verdict refuse(const struct spokei_proof *proof,
 					  struct spoke_span service, char *text)
 {
 	write_sentence(message->service, text, SPOKEI_GATE_TEXT);
-	spokei_count(proof->demands.engine, SPOKE_STAT_REFUSED_CREDENTIALS);
-	conn->refusals++;
-	conn->dismissed |= conn->refusals >= proof->settings->auth_failures_max;
-	report(proof->demands.engine, conn, service);
+	count_refusal(proof, conn, service);
 	return (struct spoke_filter_verdict){
 		.step = SPOKE_FILTER_REFUSE,
 		.error = SPOKE_EFORBIDDEN,
@@ -242,6 +249,11 @@ bool spokei_proof_lets_know(void *arg, struct spokei_conn *conn,
 		return true;
 	*ret_verdict = refuse(proof, conn, message, message->service, text);
 	return false;
+}
+
+void spokei_proof_note_unread(const struct spokei_proof *proof, struct spokei_conn *conn)
+{
+	count_refusal(proof, conn, no_name);
 }
 
 /* --- life */

@@ -45,4 +45,7 @@ bool spokei_proof_lets_know(void *proof, struct spokei_conn *conn,
 			    const struct spokei_message *message, char *text,
 			    struct spoke_filter_verdict *ret_verdict);
 
+/* Counts a request that cannot be read as one without proof: its sender has proven nothing. */
+void spokei_proof_note_unread(const struct spokei_proof *proof, struct spokei_conn *conn);
+
 #endif

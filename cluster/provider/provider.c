@@ -284,6 +284,7 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->link->serve = spokei_provider_serve;
 	provider->link->serve_arg = provider;
 	provider->link->is_unsafe = spokei_provider_is_unsafe;
+	provider->link->unread = spokei_provider_unread;
 	provider->news = spokei_provider_news(env->now(env->ctx));
 	provider->changed = with->changed;
 	provider->changed_arg = with->changed_arg;

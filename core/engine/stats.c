@@ -123,6 +123,7 @@ static const char *const names[] = {
 	[SPOKE_STAT_HANDSHAKES_FAILED] = "handshakes_failed",
 	[SPOKE_STAT_HANDSHAKES_LATE] = "handshakes_late",
 	[SPOKE_STAT_HANDSHAKES_PLAIN] = "handshakes_plain",
+	[SPOKE_STAT_BODIES_SWOLLEN] = "bodies_swollen",
 };
 
 #define STAT_SENTENCE(name, sentence) sentence,

@@ -17,6 +17,15 @@
 
 /* The part of a message to translate. The values stand in the order of Dubbo's msgpack bodies; see
  * transport/WIRE.md. */
+/*
+ * Few bytes can stand for many values: references repeat objects, and objects repeat names. So the
+ * peer of a stream earns the bytes to be made of its own: GROWTH bytes for each byte of a body. A
+ * value that a reference repeats counts as VALUE bytes at least, because its users need time for
+ * it.
+ */
+#define SPOKEI_CODEC_GROWTH 32u
+#define SPOKEI_CODEC_VALUE 8u
+
 enum spokei_codec_part {
 	SPOKEI_CODEC_REQUEST, /* a whole request: five texts, the arguments, the attachments */
 	/* The first four of these texts, which begin each request of a method. Only written. */
@@ -42,9 +51,9 @@ struct spokei_codec {
 	struct spoke_span writable; /* "W" */
 	/*
 	 * Translates a body into msgpack values, one after another. The values lie in `body` or at
-	 * the end of `scratch`, whose maximum bounds their length. The codec bounds depth and
-	 * number of the values by `limits` while it reads, and may bound their length by that of
-	 * the body; the caller checks the values again.
+	 * the end of `scratch`, whose maximum bounds the bytes to be made, as above. The maximum
+	 * falls by the bytes that were made, also after an error; to 0 if it was too low. The codec
+	 * bounds depth and number of the values by `limits` while it reads.
 	 *
 	 * Returns 0, SPOKE_ETRUNCATED, SPOKE_ETRAILING, SPOKE_ECORRUPT, SPOKE_EDEPTH,
 	 * SPOKE_ETOOLARGE, SPOKE_ENOMEM, or SPOKE_EUNSUPPORTED (a value that has no form in

@@ -59,12 +59,22 @@ static struct spoke_span explain_length(const struct spokei_conn *conn, char tex
 	return spokei_span(text, (size_t)len);
 }
 
+/* Counts a bad body whose bytes stand for too much. Returns the reason for its sender, or NULL. */
+static const char *explain_swollen(const struct spokei_conn *conn,
+				   const struct spokei_message *message)
+{
+	if (message->swollen)
+		spokei_count(spokei_conn_engine(conn), SPOKE_STAT_BODIES_SWOLLEN);
+	return message->swollen;
+}
+
 /* Ends a call whose reply cannot be read. */
 static SPOKEI_NOINLINE void finish_bad_reply(struct spokei_conn *conn,
 					     struct spokei_pending *pending,
 					     const struct spokei_message *message, int error)
 {
-	const char *why = spoke_strerror(error);
+	const char *swollen = explain_swollen(conn, message);
+	const char *why = swollen ? swollen : spoke_strerror(error);
 	struct spokei_message unread = {
 		.kind = SPOKEI_REPLY,
 		.id = message->id,
@@ -197,7 +207,8 @@ static int error_of_asked(struct spokei_conn *conn, const struct spokei_message 
 static void deliver_bad_request(struct spokei_conn *conn, const struct spokei_message *message,
 				int error)
 {
-	const char *why = spoke_strerror(error);
+	const char *swollen = explain_swollen(conn, message);
+	const char *why = swollen ? swollen : spoke_strerror(error);
 	struct spokei_message answer = {
 		.error = error_of_asked(conn, message, SPOKE_EBADREQUEST),
 		.error_text = message->error_text,
@@ -210,7 +221,11 @@ static void deliver_bad_request(struct spokei_conn *conn, const struct spokei_me
 		answer.error_text = explain_length(conn, text);
 	else if (answer.error_text.len == 0)
 		answer.error_text = spokei_span(why, strlen(why));
+	if (conn->unproven)
+		conn->link->unread(conn->link->serve_arg, conn);
 	spokei_conn_reply(conn, message, &answer);
+	if (conn->dismissed)
+		spokei_conn_dismiss(conn, SPOKE_STAT_CLOSED_AUTH, SPOKE_EFORBIDDEN);
 }
 
 /* --- events */

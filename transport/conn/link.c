@@ -67,6 +67,7 @@ void spokei_link_limits_init(struct spokei_link_limits *limits)
 				.bytes_max = SPOKE_VALUE_BYTES_MAX,
 			},
 			.free_len = SPOKE_VALUE_ITEMS_MAX,
+			.spare_max = SPOKEI_SPARE,
 		},
 		.out_high = SPOKEI_OUT_HIGH,
 		.out_low = SPOKEI_OUT_LOW,

@@ -25,6 +25,10 @@
 #define SPOKEI_CROSSING_NS UINT64_C(300000000)
 /* Queued bytes at which an unproven peer is not read any more. */
 #define SPOKEI_UNPROVEN_OUT 1024u
+/* Bytes that may be made of translated bodies beyond those that they earn; ... of an unproven peer.
+ */
+#define SPOKEI_SPARE 262144u
+#define SPOKEI_UNPROVEN_SPARE 8192u
 #define SPOKEI_UNKNOWN_REPLIES 1000u /* in a minute; beyond: close */
 
 /* spokei_link_change() replaces all; the owner keeps those that must not change. */
@@ -111,7 +115,7 @@ struct spokei_link {
 	enum spokei_refused_by refused_by; /* of the last call that a limit refused */
 	/* Of connections whose socket stands from now on. */
 	const struct spokei_stream_kind *stream;
-	struct spokei_wire_limits unproven; /* those of the wire, with unproven_frame_max */
+	struct spokei_wire_limits unproven; /* those of the wire, with lower bounds */
 	struct spoke_list conns;            /* the connections that are not closed */
 	struct spokei_conn_pool pool;       /* memory of connections */
 	uint32_t conn_count;
@@ -124,6 +128,9 @@ struct spokei_link {
 	 * marked as safe. NULL: it never is. */
 	bool (*is_unsafe)(void *serve_arg, struct spokei_conn *conn,
 			  const struct spokei_message *message);
+	/* Counts a request that cannot be read, and so shows no proof, against its unproven sender.
+	 * NULL: no peer is unproven. */
+	void (*unread)(void *serve_arg, struct spokei_conn *conn);
 	struct spokei_task *end; /* frees the owner after the last connection */
 	uint32_t alive;          /* connections whose memory is not freed yet */
 	unsigned conn_class;

@@ -11,6 +11,7 @@ static void set_limits(struct spokei_link *link, const struct spokei_link_limits
 
 	link->limits = *limits;
 	link->unproven = limits->wire;
+	link->unproven.spare_max = SPOKEI_UNPROVEN_SPARE;
 	if (unproven_max > 0 && unproven_max < link->unproven.frame_max)
 		link->unproven.frame_max = unproven_max;
 	spokei_engine_note_interval(link->engine, limits->heartbeat_ns);

@@ -37,6 +37,9 @@ struct spokei_wire_limits {
 	size_t name_max;  /* bytes of a name, e.g. of a service or a method */
 	size_t event_max; /* bytes of an event's body */
 	struct spoke_value_limits value;
+	/* Bytes that may be made of a body in another serialization beyond SPOKEI_CODEC_GROWTH for
+	 * each of its bytes, if earlier bodies of the stream have left them. */
+	size_t spare_max;
 	/* A body below this length cannot exceed these limits, except the depth; 0: unknown. */
 	size_t free_len;
 	/* The codec of this side's calls and heartbeats; NULL: msgpack. Its id is looked up before
@@ -86,6 +89,8 @@ struct spokei_message {
 	/* The peer sends no more requests, and the connection ends with the reply. Replies that are
 	 * written: the same. */
 	bool last;
+	/* The reason, if a body is bad because its bytes stand for too much; else NULL. */
+	const char *swollen;
 	struct spoke_span service; /* e.g. "demo.EchoService"; empty: the wire has no services */
 	struct spoke_span version; /* empty: none */
 	struct spoke_span group;   /* empty: none */
@@ -174,8 +179,9 @@ struct spokei_wire {
 	 * `memo` belongs to the stream, with one wire and one set of limits; NULL: none. Apart from
 	 * `repeat` it changes only the speed. Wires that serve in order get none.
 	 *
-	 * `scratch` receives the body that a codec translates; the message may point into it. Its
-	 * maximum bounds the translation. SPOKE_ENOMEM: there is no memory for it.
+	 * `scratch` receives the body that a codec translates; the message may point into it. It
+	 * belongs to the stream: its maximum is what translated bodies have left to later ones.
+	 * SPOKE_ENOMEM: there is no memory for it.
 	 */
 	int (*read)(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
 		    struct spoke_span frame, struct spokei_buffer *scratch,

@@ -130,7 +130,8 @@ struct spoke_histogram;
 	X(LOCAL_REFUSED, "paths of such sockets in lists of providers that are not valid")         \
 	X(HANDSHAKES_FAILED, "handshakes of TLS with accepted peers that were begun and failed")   \
 	X(HANDSHAKES_LATE, "handshakes of TLS or shared memory with accepted peers out of time")   \
-	X(HANDSHAKES_PLAIN, "connections whose peer spoke plain bytes where TLS is required")
+	X(HANDSHAKES_PLAIN, "connections whose peer spoke plain bytes where TLS is required")      \
+	X(BODIES_SWOLLEN, "bad requests and bad replies whose few bytes stood for too much")
 
 /* The counters as constants: SPOKE_STAT_BYTES_READ and so on. */
 enum spoke_stat {

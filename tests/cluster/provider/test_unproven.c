@@ -52,6 +52,122 @@ static void flood_of_bad_requests_gets_three_answers(void **state)
 	assert_int_equal(proofrig.served, 0);
 }
 
+/* Puts a request in Hessian 2 with these bytes as its body. */
+static void put_hessian2(unsigned which, const unsigned char *body, size_t len)
+{
+	const unsigned char head[] = { 0xda,
+				       0xbb,
+				       0xc2,
+				       0,
+				       0,
+				       0,
+				       0,
+				       0,
+				       0,
+				       0,
+				       0,
+				       1,
+				       0,
+				       0,
+				       (unsigned char)(len >> 8),
+				       (unsigned char)len };
+
+	peer_put_bytes(&proofrig.conns[which], spokei_span(head, sizeof(head)));
+	peer_put_bytes(&proofrig.conns[which], spokei_span(body, len));
+}
+
+static void third_unread_request_closes_unproven_connection(void **state)
+{
+	static const unsigned char bad[] = "H\005token";
+
+	(void)state;
+	proofrig_provide(SECRET);
+	proofrig_open(0, &spokei_wire_dubbo);
+	for (unsigned i = 0; i < 1000; i++)
+		put_hessian2(0, bad, sizeof(bad) - 1);
+	assert_int_equal(proofrig_ask(0), SPOKE_EBADREQUEST);
+	assert_int_equal(proofrig.seen[0].count, 3);
+	assert_true(proofrig.conns[0].ended);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_BAD_REQUESTS), 3);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_REFUSED_CREDENTIALS), 3);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_CLOSED_AUTH), 1);
+	assert_int_equal(proofrig.lines, 1);
+	assert_non_null(strstr(proofrig.line, "no or bad credentials for this provider"));
+}
+
+static void unread_requests_of_a_proven_peer_are_no_failures(void **state)
+{
+	static const unsigned char bad[] = "H\005token";
+
+	(void)state;
+	proofrig_provide(SECRET);
+	proofrig_open(0, &spokei_wire_dubbo);
+	assert_int_equal(proofrig_call(0, "demo.A", SECRET), 0);
+	for (unsigned i = 0; i < 10; i++) {
+		put_hessian2(0, bad, sizeof(bad) - 1);
+		assert_int_equal(proofrig_ask(0), SPOKE_EBADREQUEST);
+	}
+	assert_false(proofrig.conns[0].ended);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_REFUSED_CREDENTIALS), 0);
+	assert_int_equal(proofrig_call(0, "demo.A", SECRET), 0);
+}
+
+/* A list with one value, and lists that each refer twice to the one before. */
+static size_t nest(unsigned char *body, size_t lists)
+{
+	static const char names[] = "\0052.0.2\006demo.A\000\003get\022Ljava/lang/Object;\127\170";
+	size_t len = sizeof(names) - 1;
+
+	memcpy(body, names, len);
+	for (size_t i = 1; i < lists; i++) {
+		const unsigned char twice[] = { 0x7a, 'Q', (unsigned char)(0x90 + i), 'Q',
+						(unsigned char)(0x90 + i) };
+
+		memcpy(body + len, twice, sizeof(twice));
+		len += sizeof(twice);
+	}
+	body[len++] = 'Z';
+	body[len++] = 'H';
+	body[len++] = 'Z';
+	return len;
+}
+
+static void references_of_unproven_peer_repeat_few_values(void **state)
+{
+	unsigned char body[400];
+	size_t len = nest(body, 10);
+
+	(void)state;
+	proofrig_provide(SECRET);
+	proofrig_open(0, &spokei_wire_dubbo);
+	put_hessian2(0, body, len);
+	assert_int_equal(proofrig_ask(0), SPOKE_EBADREQUEST);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_BODIES_SWOLLEN), 1);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_REFUSED_CREDENTIALS), 1);
+}
+
+static void references_repeat_what_the_bytes_of_a_peer_earn(void **state)
+{
+	unsigned char body[400];
+	size_t len = nest(body, 10);
+	unsigned read = 0;
+
+	(void)state;
+	proofrig_configure("[provider]\n");
+	proofrig_open(0, &spokei_wire_dubbo);
+	for (unsigned i = 0; i < 100; i++) {
+		put_hessian2(0, body, len);
+		read += proofrig_ask(0) == 0;
+	}
+	assert_in_range(read, 1, 10);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_BODIES_SWOLLEN), 100 - read);
+	assert_non_null(strstr(proofrig.seen[0].text, "the body repeats too much"));
+	/* A body that repeats little has as many bytes as it needs. */
+	len = nest(body, 5);
+	put_hessian2(0, body, len);
+	assert_int_equal(proofrig_ask(0), 0);
+}
+
 static void log_has_ten_lines_a_second(void **state)
 {
 	(void)state;
@@ -196,6 +312,10 @@ int main(void)
 		TEST(third_refusal_closes_the_connection),
 		TEST(limit_of_refusals_is_a_setting),
 		TEST(flood_of_bad_requests_gets_three_answers),
+		TEST(third_unread_request_closes_unproven_connection),
+		TEST(unread_requests_of_a_proven_peer_are_no_failures),
+		TEST(references_of_unproven_peer_repeat_few_values),
+		TEST(references_repeat_what_the_bytes_of_a_peer_earn),
 		TEST(log_has_ten_lines_a_second),
 		TEST(unproven_peer_sends_short_frames_only),
 		TEST(unproven_peer_of_each_wire_has_the_bound),

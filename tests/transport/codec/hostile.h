@@ -9,7 +9,7 @@
 #include "tests/transport/dubbo_frames.h"
 
 #define SCRATCH_MAX 65536u
-#define SMALL 1024u /* bytes of scratch for a body of some bytes */
+#define SMALL 4096u /* bytes of scratch for a body of some bytes */
 #define BODY_MAX 400000u
 
 struct hostile_body {

@@ -6,6 +6,7 @@
 #include "tests/transport/codec/hostile.h"
 
 #include "tests/core/memory.h"
+#include "transport/codec/codec.h"
 #include "transport/codec/hessian2/read.h"
 #include "transport/codec/hessian2/reader.h"
 
@@ -199,6 +200,53 @@ static void room_depends_on_length_of_body(void **state)
 	ends_with_much_memory(0, 1);
 }
 
+/* Reads the body with this much scratch. Returns the maximum that is left. */
+static size_t left_of(size_t max, int expected)
+{
+	struct spoke_span values;
+	struct spokei_buffer scratch;
+	struct memory memory;
+	size_t left;
+
+	memory_init(&memory);
+	spokei_buffer_init(&scratch, &memory.env, max);
+	assert_int_equal(spokei_hessian2_to_values(NULL, SPOKEI_CODEC_REPLY,
+						   spokei_span(hostile_body.bytes,
+							       hostile_body.len),
+						   &scratch, &values),
+			 expected);
+	left = scratch.max;
+	spokei_buffer_fini(&scratch);
+	return left;
+}
+
+static void references_spend_the_maximum_of_the_scratch(void **state)
+{
+	const size_t copies = 10 * 7 * SPOKEI_CODEC_VALUE;
+
+	(void)state;
+	PUT("\127\177NNNNNNN", 1);
+	PUT("Q\221", 10);
+	PUT("Z", 1);
+	assert_int_equal(left_of(1000, 0), 1000 - copies);
+	assert_int_equal(left_of(copies, 0), 0);
+	assert_int_equal(left_of(copies - 1, SPOKE_ETOOLARGE), 0);
+	hostile_body.len--;
+	assert_int_equal(left_of(1000, SPOKE_ETRUNCATED), 1000 - copies); /* an error spends, too */
+}
+
+static void list_of_one_object_a_thousand_times_fits(void **state)
+{
+	(void)state;
+	PUT("C\035com.example.shop.api.Customer\232", 1);
+	PUT("\002id\006number\004name\006street\004city\003zip", 1);
+	PUT("\007country\005phone\005email\004note", 1);
+	PUT("\127`\221\222\005Maria\006Street\004Rome\003123\002IT\003123\005a@b.c\004none", 1);
+	PUT("Q\221", 999);
+	PUT("Z", 1);
+	assert_true(left_of(262144 + SPOKEI_CODEC_GROWTH * hostile_body.len, 0) > 0);
+}
+
 static void references_to_long_value_are_refused(void **state)
 {
 	(void)state;
@@ -262,7 +310,7 @@ static void missing_memory_is_reported(void **state)
 
 	(void)state;
 	PUT("\x57", 1);
-	PUT("\x78", 4000);
+	PUT("\x78", 2000);
 	PUT("Z", 1);
 	do {
 		struct spokei_buffer scratch;
@@ -294,6 +342,8 @@ int main(void)
 		cmocka_unit_test_setup(fields_are_bounded, hostile_begin),
 		cmocka_unit_test_setup(doubling_references_are_refused, hostile_begin),
 		cmocka_unit_test_setup(room_depends_on_length_of_body, hostile_begin),
+		cmocka_unit_test_setup(references_spend_the_maximum_of_the_scratch, hostile_begin),
+		cmocka_unit_test_setup(list_of_one_object_a_thousand_times_fits, hostile_begin),
 		cmocka_unit_test_setup(references_to_long_value_are_refused, hostile_begin),
 		cmocka_unit_test_setup(objects_of_long_names_are_refused, hostile_begin),
 		cmocka_unit_test_setup(empty_chunks_need_no_memory, hostile_begin),

@@ -308,7 +308,8 @@ static void decoded_bytes_are_bounded(void **state)
 	static unsigned char body[SCRATCH_MAX + 64] = "\0\0\0\2i1\0\0\x10\1b";
 	struct bed *bed = *state;
 
-	/* The scratch memory has 4096 bytes, which the bin alone fills. */
+	/* The bin alone fills all bytes. */
+	bed->limits.value.bytes_max = 0x1000;
 	assert_int_equal(read_reply_of(bed, body, 6 + 4 + 0x1001), SPOKE_ETOOLARGE);
 	body[8] = 0x0f;
 	assert_int_equal(read_reply_of(bed, body, 6 + 4 + 0x0f01), 0);

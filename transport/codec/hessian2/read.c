@@ -34,12 +34,31 @@ struct places {
 	uint32_t count;
 };
 
+/* Returns how many values references may copy. */
+static uint32_t copies_of(size_t max)
+{
+	size_t copies = max / SPOKEI_CODEC_VALUE;
+
+	return copies < UINT32_MAX ? (uint32_t)copies : UINT32_MAX;
+}
+
+/* Takes the bytes that were made off the maximum of the scratch. */
+static void spend(const struct spokei_hessian_reader *reader)
+{
+	struct spokei_buffer *scratch = reader->scratch;
+	size_t left = scratch->max - spokei_hessian_written(reader);
+	size_t worth = (size_t)reader->copies * SPOKEI_CODEC_VALUE;
+
+	if (reader->swollen)
+		left = 0;
+	scratch->max = left < worth ? left : worth;
+}
+
 static int start(struct spokei_hessian_reader *reader, const struct spoke_value_limits *limits,
 		 struct spoke_span body, struct spokei_buffer *scratch)
 {
 	struct spoke_value_limits settled;
-	uint64_t most = SPOKEI_HESSIAN_ROOM + SPOKEI_HESSIAN_ROOM_FACTOR * (uint64_t)body.len;
-	size_t max = most < scratch->max ? (size_t)most : scratch->max;
+	size_t max = scratch->max;
 	int error = spokei_limits_settle(limits, &settled);
 
 	if (error)
@@ -62,6 +81,8 @@ static int start(struct spokei_hessian_reader *reader, const struct spoke_value_
 	reader->bytes_max = settled.bytes_max < UINT32_MAX ? (uint32_t)settled.bytes_max
 							   : UINT32_MAX;
 	reader->items = spokei_limits_items(&settled);
+	reader->copies = copies_of(max);
+	reader->swollen = false;
 	reader->depth_max = settled.depth_max;
 	reader->depth = 0;
 	reader->open = 0;
@@ -255,6 +276,7 @@ int spokei_hessian2_to_values(const struct spoke_value_limits *limits, enum spok
 	if (error == 0 && len > reader.bytes_max)
 		error = SPOKE_ETOOLARGE;
 	scratch->end = error ? 0 : from + len;
+	spend(&reader);
 	if (error == 0)
 		*ret_values = (struct spoke_span){ scratch->bytes + from, len };
 	return error;

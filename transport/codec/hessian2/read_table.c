@@ -4,17 +4,7 @@
  */
 #include "transport/codec/hessian2/reader.h"
 
-#include "core/value/skim.h"
-
 /* --- references */
-
-static bool is_open(const struct spokei_hessian_reader *reader, uint32_t number)
-{
-	for (uint32_t i = 0; i < reader->open; i++)
-		if (reader->frames[i].number == number)
-			return true;
-	return false;
-}
 
 /* Writes the head of an ext REF with a payload of `len` bytes, and makes room for the payload. */
 static int put_reference(struct spokei_hessian_reader *reader, size_t len)
@@ -55,30 +45,29 @@ static int put_cycle(struct spokei_hessian_reader *reader, uint32_t distance)
 	return 0;
 }
 
-static int put_copy(struct spokei_hessian_reader *reader, uint32_t number)
+/* Writes a reference with a copy of its target. */
+static int put_copy(struct spokei_hessian_reader *reader, const struct spokei_hessian_entry *entry,
+		    uint32_t distance)
 {
-	uint32_t distance = reader->begun - number;
-	uint32_t at;
-	size_t len;
-	int error;
+	int error = spokei_hessian_take(reader, entry->items);
 
-	at = spokei_hessian_position(reader, number);
-	reader->depth++; /* of the ext */
-	error = spokei_skim_first(reader->scratch->bytes + at, spokei_hessian_written(reader) - at,
-				  reader->depth_max - reader->depth, &reader->items, &len);
-	reader->depth--;
+	reader->swollen |= entry->items > reader->copies;
+	if (reader->swollen)
+		return SPOKE_ETOOLARGE;
+	reader->copies -= entry->items;
 	if (error == 0)
-		error = put_reference(reader, number_len(distance) + len);
+		error = put_reference(reader, number_len(distance) + entry->len);
 	if (error)
 		return error;
 	spokei_hessian_put_number(reader, distance);
-	memcpy(reader->out, reader->scratch->bytes + at, len);
-	reader->out += len;
+	memcpy(reader->out, reader->scratch->bytes + entry->at, entry->len);
+	reader->out += entry->len;
 	return 0;
 }
 
 int spokei_hessian_read_reference(struct spokei_hessian_reader *reader, uint32_t own)
 {
+	struct spokei_hessian_entry entry;
 	int32_t read;
 	uint32_t number;
 	int error;
@@ -90,13 +79,14 @@ int spokei_hessian_read_reference(struct spokei_hessian_reader *reader, uint32_t
 	number = (uint32_t)read;
 	if (number >= reader->begun)
 		return SPOKE_ECORRUPT;
-	if (reader->depth == reader->depth_max)
-		return SPOKE_EDEPTH;
-	error = spokei_hessian_take(reader, 2); /* the distance, and the copy or nil */
+	entry = spokei_hessian_entry(reader, number);
+	error = spokei_hessian_deepen(reader, 1 + entry.levels); /* one of the ext */
+	if (error == 0)
+		error = spokei_hessian_take(reader, 2); /* the distance, and the copy or nil */
 	if (error)
 		return error;
-	if (!is_open(reader, number))
-		return put_copy(reader, number);
+	if (entry.len > 0)
+		return put_copy(reader, &entry, reader->begun - number);
 	if (!reader->cycles && number != own)
 		return SPOKE_ECYCLE;
 	return put_cycle(reader, reader->begun - number);

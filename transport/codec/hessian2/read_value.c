@@ -33,9 +33,9 @@ static int push(struct spokei_hessian_reader *reader, enum spokei_hessian_kind k
 	unsigned levels = typed ? 2 : 1;
 	int error;
 
-	if (reader->depth_max - reader->depth < levels)
-		return SPOKE_EDEPTH;
-	error = spokei_hessian_enter(reader, &frame->number);
+	error = spokei_hessian_deepen(reader, levels);
+	if (error == 0)
+		error = spokei_hessian_enter(reader, &frame->number);
 	if (error == 0)
 		error = spokei_hessian_room(reader, TYPED_HEAD);
 	if (error)
@@ -45,6 +45,8 @@ static int push(struct spokei_hessian_reader *reader, enum spokei_hessian_kind k
 	frame->levels = (uint8_t)levels;
 	frame->left = 0;
 	reader->depth += levels;
+	frame->deepest = reader->depth;
+	frame->items = reader->items;
 	reader->open++;
 	if (!typed)
 		return 0;
@@ -74,6 +76,10 @@ static void pop(struct spokei_hessian_reader *reader)
 		put_count(at + 1, (uint64_t)(reader->out - at) - TYPED_HEAD, 4);
 	reader->depth -= frame->levels;
 	reader->open--;
+	spokei_hessian_leave(reader, frame->number, frame->items - reader->items,
+			     frame->deepest - reader->depth);
+	if (reader->open > 0 && innermost(reader)->deepest < frame->deepest)
+		innermost(reader)->deepest = frame->deepest;
 }
 
 /* Writes the head of an array in the fewest bytes. */
@@ -143,9 +149,9 @@ static int begin_object(struct spokei_hessian_reader *reader)
 	class = &reader->classes[number];
 	error = check_count(reader, (int32_t) class->count);
 	if (error == 0)
-		error = spokei_hessian_take(reader, 2 * class->count + 2);
-	if (error == 0)
 		error = push(reader, SPOKEI_HESSIAN_OBJECT, false);
+	if (error == 0)
+		error = spokei_hessian_take(reader, 2 * class->count + 2);
 	if (error)
 		return error;
 	innermost(reader)->left = class->count;

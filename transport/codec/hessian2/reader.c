@@ -5,7 +5,7 @@
  */
 #include "transport/codec/hessian2/reader.h"
 
-#define ENTRY sizeof(uint32_t)
+#define ENTRY sizeof(struct spokei_hessian_entry)
 
 void spokei_hessian_settle(struct spokei_hessian_reader *reader)
 {
@@ -22,7 +22,8 @@ int spokei_hessian_grow(struct spokei_hessian_reader *reader, size_t len)
 	size_t before = reader->capacity;
 	size_t need = written + tables + len;
 
-	if (written > reader->bytes_max || need > reader->capacity_max)
+	reader->swollen |= need > reader->capacity_max;
+	if (written > reader->bytes_max || reader->swollen)
 		return SPOKE_ETOOLARGE;
 	/* All bytes count as content, so that the buffer preserves them. */
 	spokei_buffer_commit(scratch, before - scratch->end);
@@ -39,22 +40,39 @@ int spokei_hessian_grow(struct spokei_hessian_reader *reader, size_t len)
 int spokei_hessian_enter(struct spokei_hessian_reader *reader, uint32_t *ret_number)
 {
 	int error = spokei_hessian_room(reader, ENTRY);
-	uint32_t at;
+	struct spokei_hessian_entry entry = { 0 };
 
 	if (error)
 		return error;
-	at = spokei_hessian_written(reader);
+	entry.at = spokei_hessian_written(reader);
 	reader->out_end -= ENTRY;
-	memcpy(reader->out_end, &at, ENTRY);
+	memcpy(reader->out_end, &entry, ENTRY);
 	*ret_number = reader->begun++;
 	return 0;
 }
 
-uint32_t spokei_hessian_position(const struct spokei_hessian_reader *reader, uint32_t number)
+/* The table has the alignment of the scratch's end, which is any. */
+static unsigned char *place_of(const struct spokei_hessian_reader *reader, uint32_t number)
 {
-	const unsigned char *end = reader->scratch->bytes + reader->capacity;
-	uint32_t at;
+	return reader->scratch->bytes + reader->capacity - ENTRY * ((size_t)number + 1);
+}
 
-	memcpy(&at, end - ENTRY * (number + 1), ENTRY);
-	return at;
+void spokei_hessian_leave(struct spokei_hessian_reader *reader, uint32_t number, uint32_t items,
+			  uint32_t levels)
+{
+	struct spokei_hessian_entry entry = spokei_hessian_entry(reader, number);
+
+	entry.len = spokei_hessian_written(reader) - entry.at;
+	entry.items = items;
+	entry.levels = levels;
+	memcpy(place_of(reader, number), &entry, ENTRY);
+}
+
+struct spokei_hessian_entry spokei_hessian_entry(const struct spokei_hessian_reader *reader,
+						 uint32_t number)
+{
+	struct spokei_hessian_entry entry;
+
+	memcpy(&entry, place_of(reader, number), ENTRY);
+	return entry;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The reader of Hessian 2 and its three tables: classes, type names and references. The values grow
- * from the start of the scratch. The table of references, four bytes for each container, grows from
+ * from the start of the scratch. The table of references, an entry for each container, grows from
  * the end of the scratch downwards. Classes and types are kept as positions in the body. All sizes
  * are bounded: the scratch by its maximum, the other tables by the numbers below.
  *
@@ -16,12 +16,17 @@
 
 #define SPOKEI_HESSIAN_CLASSES_MAX 2048u /* class definitions in a body */
 #define SPOKEI_HESSIAN_TYPES_MAX 2048u   /* type names in a body */
-/* Bytes that values and table of references may take: this number, and more per byte of the body.
- * References and objects copy values and names, so few bytes could become many. */
-#define SPOKEI_HESSIAN_ROOM 262144u
-#define SPOKEI_HESSIAN_ROOM_FACTOR 64u
 
 #define SPOKEI_HESSIAN_FIELDS_MAX 65534u /* fields of a class; a map of 16 bits takes one more */
+
+/* An entry of the table of references. It tells what a copy of the container takes, so that a
+ * reference costs a copy of bytes and no look at them. */
+struct spokei_hessian_entry {
+	uint32_t at;     /* position of the value in the output */
+	uint32_t len;    /* its bytes; 0: it is still being read */
+	uint32_t items;  /* values inside */
+	uint32_t levels; /* of containers and exts, its own included */
+};
 
 /* A definition: the class name, and the names of its fields one after another. */
 struct spokei_hessian_class {
@@ -39,11 +44,13 @@ enum spokei_hessian_kind {
 
 /* A container that is being read. */
 struct spokei_hessian_frame {
-	uint32_t at;     /* position of the value in the output */
-	uint32_t head;   /* ... of the head of the array or map */
-	uint32_t left;   /* list and object: values still to read; otherwise: values read */
-	uint32_t number; /* in the table of references */
-	uint32_t names;  /* object: position of the next field's name in the body */
+	uint32_t at;      /* position of the value in the output */
+	uint32_t head;    /* ... of the head of the array or map */
+	uint32_t left;    /* list and object: values still to read; otherwise: values read */
+	uint32_t number;  /* in the table of references */
+	uint32_t items;   /* values that could still be read when it began */
+	uint32_t deepest; /* the depth of the values inside */
+	uint32_t names;   /* object: position of the next field's name in the body */
 	uint16_t class;
 	uint8_t kind;
 	uint8_t levels; /* 2: the container lies in an ext with its type; else 1 */
@@ -58,6 +65,8 @@ struct spokei_hessian_reader {
 	struct spokei_buffer *scratch;
 	size_t capacity; /* bytes of the scratch in use; the table of references ends there */
 	size_t capacity_max;
+	uint32_t copies; /* values that references may still copy */
+	bool swollen;    /* the maximum of the scratch was too low */
 	uint32_t bytes_max;
 	uint32_t items; /* values that may still be read */
 	uint32_t depth_max;
@@ -103,8 +112,13 @@ SPOKE_MUST_USE static inline int spokei_hessian_room(struct spokei_hessian_reade
 /* Enters a container, which begins at the next byte of the output, into the table of references. */
 SPOKE_MUST_USE int spokei_hessian_enter(struct spokei_hessian_reader *reader, uint32_t *ret_number);
 
-/* Returns the position in the output of a container that was entered. */
-uint32_t spokei_hessian_position(const struct spokei_hessian_reader *reader, uint32_t number);
+/* Completes the entry of a container that ends with the output. */
+void spokei_hessian_leave(struct spokei_hessian_reader *reader, uint32_t number, uint32_t items,
+			  uint32_t levels);
+
+/* Returns the entry of a container. */
+struct spokei_hessian_entry spokei_hessian_entry(const struct spokei_hessian_reader *reader,
+						 uint32_t number);
 
 /* Counts values against the limit. Returns 0 or SPOKE_ETOOLARGE. */
 SPOKE_MUST_USE static inline int spokei_hessian_take(struct spokei_hessian_reader *reader,
@@ -113,6 +127,20 @@ SPOKE_MUST_USE static inline int spokei_hessian_take(struct spokei_hessian_reade
 	if (items > reader->items)
 		return SPOKE_ETOOLARGE;
 	reader->items -= items;
+	return 0;
+}
+
+/* Notes that the next value has this many levels of containers and exts. Returns 0 or
+ * SPOKE_EDEPTH. */
+SPOKE_MUST_USE static inline int spokei_hessian_deepen(struct spokei_hessian_reader *reader,
+						       uint32_t levels)
+{
+	uint32_t *deepest = reader->open > 0 ? &reader->frames[reader->open - 1].deepest : NULL;
+
+	if (reader->depth_max - reader->depth < levels)
+		return SPOKE_EDEPTH;
+	if (deepest && *deepest < reader->depth + levels)
+		*deepest = reader->depth + levels;
 	return 0;
 }
 

@@ -37,8 +37,25 @@ int spokei_dubbo_body_start(const struct spokei_wire_limits *limits, struct spok
 	ret->depth_max = settled.depth_max;
 	ret->items = spokei_limits_items(&settled);
 	ret->bad = bad;
+	ret->checked = false;
 	ret->count = 0;
 	ret->used = 0;
+	return 0;
+}
+
+/* Determines the length of a value that is not a small one. The values inside references, of which
+ * there may be many, are not looked at again if they are checked. */
+static int measure(const struct spokei_dubbo_body *body, const unsigned char *at, uint32_t *items,
+		   size_t *ret_len)
+{
+	const unsigned char *next;
+
+	if (!body->checked)
+		return spokei_skim_first(at, (size_t)(body->end - at), body->depth_max, items,
+					 ret_len);
+	next = spokei_shape_skip(at, body->end);
+	SPOKE_ASSERT(next != NULL);
+	*ret_len = (size_t)(next - at);
 	return 0;
 }
 
@@ -58,8 +75,7 @@ int spokei_dubbo_body_walk(struct spokei_dubbo_body *body)
 		if (SPOKEI_LIKELY(len > 0 && inside <= items)) {
 			items -= inside;
 		} else {
-			int result = spokei_skim_first(at, (size_t)(end - at), body->depth_max,
-						       &items, &len);
+			int result = measure(body, at, &items, &len);
 
 			if (result != 0)
 				return result;
@@ -130,12 +146,34 @@ static struct spoke_value *mark_of(struct spokei_dubbo_marks *marks, struct spok
 	}
 }
 
-static bool is_among(struct spoke_span key, const struct spoke_span *keys, size_t count)
+static int compare_keys(struct spoke_span a, struct spoke_span b)
 {
-	for (size_t i = 0; i < count; i++)
-		if (keys[i].len == key.len && memcmp(keys[i].data, key.data, key.len) == 0)
-			return true;
-	return false;
+	if (a.len != b.len)
+		return a.len < b.len ? -1 : 1;
+	return memcmp(a.data, b.data, a.len);
+}
+
+/* Inserts a key into an ordered array, so that many keys need few comparisons. Returns false if the
+ * key is there already. */
+static bool insert_key(struct spoke_span key, struct spoke_span *keys, size_t count)
+{
+	size_t from = 0;
+	size_t to = count;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+		int order = compare_keys(key, keys[middle]);
+
+		if (order == 0)
+			return false;
+		if (order < 0)
+			to = middle;
+		else
+			from = middle + 1;
+	}
+	memmove(keys + from + 1, keys + from, (count - from) * sizeof(*keys));
+	keys[from] = key;
+	return true;
 }
 
 static void clear_marks(struct spokei_dubbo_marks *marks)
@@ -179,12 +217,11 @@ int spokei_dubbo_read_marks(const struct spokei_dubbo_body *body, struct spokei_
 			return body->bad;
 		if (text.len > SPOKEI_DUBBO_KEY_MAX)
 			return too_large(message, LONG_KEY);
-		if (is_among(text, keys, count))
+		if (!insert_key(text, keys, count++))
 			return body->bad;
 		mark = mark_of(ret_marks, text);
 		if (mark)
 			*mark = value;
-		keys[count++] = text;
 	}
 	return 0;
 }

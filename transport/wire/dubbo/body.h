@@ -20,6 +20,7 @@ struct spokei_dubbo_body {
 	uint32_t depth_max;
 	uint32_t items; /* number of values allowed */
 	int bad;        /* the error for values of a wrong type */
+	bool checked;   /* a codec of this library has made the values, within the limits */
 	/* The results of the walk. */
 	size_t count;
 	size_t used; /* number of first values that were read */
@@ -59,8 +60,8 @@ SPOKE_MUST_USE int spokei_dubbo_body_start(const struct spokei_wire_limits *limi
 					   struct spoke_span values, int bad,
 					   struct spokei_dubbo_body *ret);
 
-/* Validates all values from `at` on, and stores the starts of the first ones. Returns 0 or an error
- * of the validator. */
+/* Validates all values from `at` on, unless they are checked, and stores the starts of the first
+ * ones. Returns 0 or an error of the validator. */
 SPOKE_MUST_USE int spokei_dubbo_body_walk(struct spokei_dubbo_body *body);
 
 /* Reads the next of the first values; false: there are no more. */

@@ -103,7 +103,7 @@ static int read_body(const struct spokei_wire_limits *limits, struct spokei_memo
 		return read_other(limits, memo, body, scratch, message);
 	if (message->kind == SPOKEI_REQUEST)
 		return spokei_dubbo_read_request(limits, memo, body, message);
-	return spokei_dubbo_read_reply(limits, body, message);
+	return spokei_dubbo_read_reply(limits, false, body, message);
 }
 
 static void read_head(const struct spokei_dubbo_head *head, struct spokei_message *message)
@@ -118,18 +118,20 @@ static void read_head(const struct spokei_dubbo_head *head, struct spokei_messag
 		message->error = spokei_dubbo_status_error(head->status);
 }
 
-/* Ends the reading of a bad body: only the fields of the header are valid, and the text that
- * explains a bad request. A status counts without its text, which may be in an unknown
- * serialization. */
+/* Ends the reading of a bad body: only the fields of the header are valid, whether it is swollen,
+ * and the text that explains a bad request. A status counts without its text, which may be in an
+ * unknown serialization. */
 static SPOKEI_NOINLINE int end_bad(struct spoke_span frame, int error,
 				   struct spokei_message *message)
 {
 	struct spokei_dubbo_head head = spokei_dubbo_head_take(frame.data);
 	struct spoke_span why = message->error_text;
+	const char *swollen = message->swollen;
 
 	read_head(&head, message);
 	if (message->error)
 		return 0;
+	message->swollen = swollen;
 	if (message->kind == SPOKEI_REQUEST)
 		message->error_text = why;
 	return error;

@@ -228,13 +228,15 @@ static int read_unknown(struct spokei_dubbo_body *body, struct spokei_memo *memo
 }
 
 int spokei_dubbo_read_named(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-			    bool known, struct spoke_span values, struct spokei_message *message)
+			    bool known, bool checked, struct spoke_span values,
+			    struct spokei_message *message)
 {
 	struct spokei_dubbo_body body;
 	int result = spokei_dubbo_body_start(limits, values, SPOKE_EBADREQUEST, &body);
 
 	if (result != 0)
 		return result;
+	body.checked = checked;
 	if (body.items >= SPOKEI_DUBBO_NAMES && known)
 		return read_known(&body, memo, message);
 	return read_unknown(&body, memo, message);
@@ -247,7 +249,7 @@ int spokei_dubbo_read_request(const struct spokei_wire_limits *limits, struct sp
 
 	if (SPOKEI_LIKELY(known && spokei_dubbo_read_alike(memo, values, message)))
 		return 0;
-	return spokei_dubbo_read_named(limits, memo, known, values, message);
+	return spokei_dubbo_read_named(limits, memo, known, false, values, message);
 }
 
 /* --- replies */
@@ -289,8 +291,8 @@ static bool read_plain(const struct spokei_wire_limits *limits, struct spoke_spa
 	return true;
 }
 
-int spokei_dubbo_read_reply(const struct spokei_wire_limits *limits, struct spoke_span values,
-			    struct spokei_message *message)
+int spokei_dubbo_read_reply(const struct spokei_wire_limits *limits, bool checked,
+			    struct spoke_span values, struct spokei_message *message)
 {
 	struct spokei_dubbo_body body;
 	struct spoke_value value;
@@ -299,8 +301,10 @@ int spokei_dubbo_read_reply(const struct spokei_wire_limits *limits, struct spok
 	if (SPOKEI_LIKELY(read_plain(limits, values, message)))
 		return 0;
 	result = spokei_dubbo_body_start(limits, values, SPOKE_EBADREPLY, &body);
-	if (result == 0)
-		result = spokei_dubbo_body_walk(&body);
+	if (result != 0)
+		return result;
+	body.checked = checked;
+	result = spokei_dubbo_body_walk(&body);
 	if (result != 0)
 		return result;
 	if (message->status == SPOKEI_DUBBO_OK)

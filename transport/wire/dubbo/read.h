@@ -15,15 +15,16 @@ SPOKE_MUST_USE int spokei_dubbo_read_request(const struct spokei_wire_limits *li
 					     struct spokei_memo *memo, struct spoke_span values,
 					     struct spokei_message *message);
 
-/* Does the same if it is decided already whether the names equal those of the memo. */
+/* Does the same if it is decided already whether the names equal those of the memo. `checked`: a
+ * codec of this library has made the values. */
 SPOKE_MUST_USE int spokei_dubbo_read_named(const struct spokei_wire_limits *limits,
-					   struct spokei_memo *memo, bool known,
+					   struct spokei_memo *memo, bool known, bool checked,
 					   struct spoke_span values,
 					   struct spokei_message *message);
 
 /* The message already has its status. Returns 0, an error of the validator, SPOKE_EBADREPLY or
  * SPOKE_ETOOLARGE. */
-SPOKE_MUST_USE int spokei_dubbo_read_reply(const struct spokei_wire_limits *limits,
+SPOKE_MUST_USE int spokei_dubbo_read_reply(const struct spokei_wire_limits *limits, bool checked,
 					   struct spoke_span values,
 					   struct spokei_message *message);
 

@@ -14,6 +14,12 @@
 
 #define NAMES 4u /* number of texts in a prefix */
 
+#define SWOLLEN                                                                                    \
+	"the body repeats too much: its values may have 32 times its bytes, and references may "   \
+	"repeat 4 values for each byte"
+
+_Static_assert(SPOKEI_CODEC_GROWTH == 32 && SPOKEI_CODEC_VALUE == 8, "see the text");
+
 /* --- reading */
 
 static enum spokei_codec_part part_of(const struct spokei_message *message)
@@ -23,15 +29,32 @@ static enum spokei_codec_part part_of(const struct spokei_message *message)
 	return message->status == SPOKEI_DUBBO_OK ? SPOKEI_CODEC_REPLY : SPOKEI_CODEC_TEXT;
 }
 
+/* Adds the bytes that a body earns to those that earlier ones have left. */
+static void earn(const struct spokei_wire_limits *limits, size_t len, struct spokei_buffer *scratch)
+{
+	size_t most = limits->value.bytes_max ? limits->value.bytes_max : SPOKE_VALUE_BYTES_MAX;
+	size_t spare = scratch->max < limits->spare_max ? scratch->max : limits->spare_max;
+
+	scratch->max = most;
+	if (spare < most && len < (most - spare) / SPOKEI_CODEC_GROWTH)
+		scratch->max = spare + len * SPOKEI_CODEC_GROWTH;
+}
+
 /* Returns the values of a body. */
 static int translate(const struct spokei_wire_limits *limits, const struct spokei_codec *codec,
-		     const struct spokei_message *message, struct spoke_span body,
+		     struct spokei_message *message, struct spoke_span body,
 		     struct spokei_buffer *scratch, struct spoke_span *ret_values)
 {
+	int error;
+
 	if (codec == NULL || codec->to_values == NULL)
 		return SPOKE_EUNSUPPORTED;
 	spokei_buffer_truncate(scratch, 0); /* the last message is no longer used */
-	return codec->to_values(&limits->value, part_of(message), body, scratch, ret_values);
+	earn(limits, body.len, scratch);
+	error = codec->to_values(&limits->value, part_of(message), body, scratch, ret_values);
+	if (error == SPOKE_ETOOLARGE && scratch->max == 0)
+		message->swollen = SWOLLEN;
+	return error;
 }
 
 /* Reads a request in Hessian 2; the memo has names in that serialization. */
@@ -46,7 +69,7 @@ static int read_hessian2(const struct spokei_wire_limits *limits, struct spokei_
 	if (result)
 		return result;
 	known = spokei_dubbo_direct_begin(memo, body);
-	result = spokei_dubbo_read_named(limits, memo, known, values, message);
+	result = spokei_dubbo_read_named(limits, memo, known, true, values, message);
 	spokei_dubbo_direct_end(memo, known, body, result == 0 ? message : NULL);
 	return result;
 }
@@ -66,7 +89,7 @@ int spokei_dubbo_translate_body(const struct spokei_wire_limits *limits, struct 
 		return result;
 	if (message->kind == SPOKEI_REQUEST)
 		return spokei_dubbo_read_request(limits, memo, values, message);
-	return spokei_dubbo_read_reply(limits, values, message);
+	return spokei_dubbo_read_reply(limits, codec == &spokei_codec_hessian2, values, message);
 }
 
 /* --- writing */
