@@ -411,7 +411,7 @@ paths() {
 	run 2 '' '*a unix socket is named by its whole path, *' serve shm:sock
 	run 2 '' '*shared memory carries no HTTP; use unix:/PATH*' serve "shm:$work/s?http=on"
 	run 2 '' "*token is not allowed here; set it in the provider*" serve "dubbo://127.0.0.1:0?token=abcdefgh"
-	run 2 '' '*write shm:/PATH?tls=off, or use unix:/PATH: *' serve "shm:$work/s?tls=on"
+	run 2 '' '*write shm:/PATH?tls=off, or use unix:/PATH*' serve "shm:$work/s?tls=on"
 	run 4 "*unix:$work/none: No such file or directory*" '' top --once "unix:$work/none"
 	finish TERM
 }
@@ -504,7 +504,7 @@ secrets() {
 		config --check "$work/listen.conf"
 
 	for verb in call ping bench serve; do
-		run 0 '*unlike --token-file*' '' $verb --help
+		run 0 '*seen by other users in the list of processes*' '' $verb --help
 	done
 
 	# Where a page or a tap listens.
