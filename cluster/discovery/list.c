@@ -89,11 +89,12 @@ static void tell_of_bad(struct spokei_keeper *keeper, const struct spokei_lineup
 			"registry %s: %zu invalid provider URLs ignored; the first, byte %zu: %s",
 			keeper->name, lineup->bad, lineup->why.at, lineup->why.text);
 	}
-	if (lineup->over > 0) {
+	if (lineup->over > 0 && !keeper->over) {
 		spokei_event(keeper->engine, SPOKE_ELIMIT,
 			     "registry %s: %zu providers ignored; at most %u are used",
 			     keeper->name, lineup->over, SPOKEI_LINEUP_MAX);
 	}
+	keeper->over = lineup->over > 0;
 }
 
 /* An empty list more often means that the registry has lost its data than that the service has

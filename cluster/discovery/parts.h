@@ -45,6 +45,7 @@ struct spokei_keeper {
 	struct spokei_lineup kept;  /* cached list, until it is passed on */
 	uint64_t kept_ns;           /* retry after an allocation failure */
 	bool has_providers;         /* a non-empty list was passed on */
+	bool over;                  /* the last list was longer than the limit, and logged */
 	bool protecting;            /* an empty list was ignored, and logged */
 	bool ended;                 /* closed: no more requests */
 	bool freed;

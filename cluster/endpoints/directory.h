@@ -47,6 +47,7 @@ struct spokei_directory {
 	bool stale;         /* refresh before the next choice */
 	bool barren;        /* no connected endpoint could take a call at the last refresh */
 	bool needs_service; /* an endpoint's wire requires the name of the service */
+	bool over;          /* the last list was longer than the limit, and logged */
 	bool resting;
 	bool ended;
 	struct spokei_directory_settings settings;
@@ -100,9 +101,10 @@ SPOKE_MUST_USE int spokei_directory_fix(struct spokei_directory *directory,
 /*
  * Sets the list of a registry. Endpoints that are missing are removed once their calls have
  * ended, new ones are connected. URLs of other groups and versions are ignored, invalid ones too,
- * with an event. Of several with one address the newest wins. Returns 0, or SPOKE_ENOMEM or
- * SPOKE_ELIMIT if some could not be added or the list is unchanged. An endpoint whose connection
- * could not be created is retried later.
+ * with an event. Of several with one address the newest wins. More than SPOKEI_ENDPOINTS_MAX are
+ * ignored, with an event until a list fits again. Returns 0, or SPOKE_ENOMEM or SPOKE_ELIMIT if
+ * some could not be added or the list is unchanged. An endpoint whose connection could not be
+ * created is retried later.
  */
 SPOKE_MUST_USE int spokei_directory_set(struct spokei_directory *directory,
 					const struct spoke_url *urls, size_t count);

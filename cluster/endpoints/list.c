@@ -107,6 +107,7 @@ struct draft {
 	size_t count;
 	bool news;     /* a weight has changed */
 	bool disabled; /* providers are listed, but disabled */
+	size_t over;   /* URLs beyond the limit */
 	int error;     /* an endpoint could not be added */
 };
 
@@ -177,7 +178,7 @@ static void draft_url(struct spokei_directory *directory, struct draft *draft,
 	endpoint = spokei_map_get(&directory->keys, listing.key, listing.key_len);
 	if (draft->count >= draft->room &&
 	    (endpoint == NULL || endpoint->round != directory->round))
-		draft->error = SPOKE_ELIMIT;
+		draft->over++;
 	else if (endpoint)
 		draft_known(directory, draft, endpoint, url, &listing);
 	else
@@ -352,6 +353,16 @@ static void tell_disabled(const struct spokei_directory *directory, const struct
 	}
 }
 
+/* Reports, once until a list fits again, that providers of the list are not used. */
+static void tell_over(struct spokei_directory *directory, const struct draft *draft)
+{
+	if (draft->over > 0 && !directory->over)
+		spokei_event(directory->engine, SPOKE_ELIMIT,
+			     "list of %s: %zu providers ignored; the first %u are used",
+			     directory->settings.service, draft->over, SPOKEI_ENDPOINTS_MAX);
+	directory->over = draft->over > 0;
+}
+
 /* Notes the number of this host, unless paths of providers are not to be used: at their unix
  * sockets plain bytes are spoken. */
 static void find_host(struct spokei_directory *directory)
@@ -400,6 +411,7 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 		spokei_directory_refresh_later(directory);
 	}
 	spokei_free(env, draft.entries, room, sizeof(struct entry));
+	tell_over(directory, &draft);
 	if (draft.error)
 		spokei_event(directory->engine, draft.error,
 			     "list of %s: some providers could not be added",

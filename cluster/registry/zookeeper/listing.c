@@ -97,13 +97,15 @@ static int take_urls(struct spokei_zoo_item *item, const struct String_vector *n
 	char **urls;
 	char *text;
 
-	if (count > SPOKEI_ZOO_CHILDREN_MAX) {
+	if (count > SPOKEI_ZOO_CHILDREN_MAX && !item->crowded) {
 		spokei_event(engine, SPOKE_ELIMIT,
 			     "registry zookeeper: %s %zu %s; only the first %u are used",
 			     services ? "there are" : "a service has", count,
 			     services ? "services" : "providers", SPOKEI_ZOO_CHILDREN_MAX);
-		count = SPOKEI_ZOO_CHILDREN_MAX;
 	}
+	item->crowded = count > SPOKEI_ZOO_CHILDREN_MAX;
+	if (item->crowded)
+		count = SPOKEI_ZOO_CHILDREN_MAX;
 	size = (count + 1) * sizeof(*urls);
 	for (size_t i = 0; i < count; i++)
 		size += room_for(names->data[i], services);

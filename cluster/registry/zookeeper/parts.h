@@ -56,6 +56,7 @@ struct spokei_zoo_item {
 	bool over;        /* to be freed after the results are reported */
 	bool begun;       /* has begun at least once */
 	bool doubtful;    /* a removal without a request */
+	bool crowded;     /* the last list was longer than the limit, which an event has told */
 	bool rule;        /* a listing of one node, which has a text */
 	uint64_t connect; /* connection of the handle at which it has begun; 0: none */
 	struct spoke_alarm alarm;
