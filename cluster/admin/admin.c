@@ -275,12 +275,25 @@ static int secure(struct spoke_admin *admin, const struct spoke_admin_options *w
 static void admin_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spoke_admin *admin = arg;
+	void *seat = spokei_quota_seat(&admin->quota, peer);
+	struct spokei_http_conn *conn;
+	struct spokei_viewer *viewer;
 
 	(void)marks;
-	if (spokei_http_accept(&admin->http, fd, peer))
-		spokei_quota_leave(&admin->quota, peer);
-	else if (admin->quota.count == admin->viewers_max) /* there is room for the next one */
-		spokei_http_make_room(&admin->http);
+	if (spokei_http_accept(&admin->http, fd, peer, &conn)) {
+		spokei_quota_leave(&admin->quota, seat);
+		return;
+	}
+	viewer = spokei_http_user(conn);
+	viewer->seat = seat;
+}
+
+/* Is a spokei_make_room. */
+static bool make_room(void *arg)
+{
+	struct spoke_admin *admin = arg;
+
+	return spokei_http_make_room(&admin->http);
 }
 
 /* Reports that the page is open to all hosts, and how to change that. */
@@ -339,6 +352,9 @@ static int admin_new(struct spoke_engine *engine, const struct spoke_admin_optio
 	static const struct spoke_admin_options defaults;
 	const struct spoke_admin_options *with = options ? options : &defaults;
 	uint32_t viewers_max = with->viewers_max ? with->viewers_max : VIEWERS_MAX;
+	/* A peer may be a proxy for all. */
+	const struct spokei_quota_limits limits = { .max = viewers_max,
+						    .per_peer_max = UINT32_MAX };
 	struct spoke_address address;
 	struct spoke_admin *admin;
 	int error = check(engine, with, &address);
@@ -355,7 +371,8 @@ static int admin_new(struct spoke_engine *engine, const struct spoke_admin_optio
 	admin->bury.run = admin_bury;
 	admin->sample.due = sample_due;
 	admin->tick.due = spokei_admin_tick;
-	spokei_quota_init(&admin->quota, engine->env, viewers_max, viewers_max);
+	spokei_quota_init(&admin->quota, engine->env, &limits);
+	spokei_quota_give_way(&admin->quota, make_room, admin);
 	spokei_buffer_init(&admin->document, engine->env, SPOKEI_ADMIN_BODY_MAX);
 	spokei_buffer_init(&admin->body, engine->env, SPOKEI_ADMIN_BODY_MAX);
 	spokei_history_init(&admin->history, engine);

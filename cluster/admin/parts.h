@@ -64,6 +64,7 @@ struct spoke_admin {
 
 /* The page's own data of a connection. */
 struct spokei_viewer {
+	void *seat;                              /* in the quota */
 	const struct spoke_admin_action *action; /* runs once the response is written; or NULL */
 	uint64_t events_from;                    /* the first event that a stream has not had */
 	uint64_t history_from;                   /* the first such sample */

@@ -364,8 +364,9 @@ static void viewer_sent(struct spokei_http_conn *conn)
 static void viewer_closed(struct spokei_http_conn *conn)
 {
 	struct spoke_admin *admin = spokei_admin_of(conn);
+	const struct spokei_viewer *viewer = spokei_http_user(conn);
 
-	spokei_quota_leave(&admin->quota, spokei_http_peer_address(conn));
+	spokei_quota_leave(&admin->quota, viewer->seat);
 	if (admin->http.stream_count == 0)
 		spokei_admin_watched(admin);
 }

@@ -98,9 +98,7 @@ static bool move_seat(struct spoke_comet *comet, const struct spokei_comet_ask *
 
 	if (ask->client[0] == '\0' || env->net->parse(env->ctx, ask->client, &client))
 		return true;
-	door->moved = spokei_quota_move(&comet->quota, spokei_http_peer_address(ask->http), &client,
-					&door->seat) == SPOKE_OK;
-	return door->moved;
+	return spokei_quota_move(&comet->quota, door->seat, &client, &door->seat) == SPOKE_OK;
 }
 
 static void open_ask(struct spoke_comet *comet, const struct spokei_comet_ask *ask,

@@ -165,20 +165,31 @@ bool spokei_comet_drains(const struct spoke_comet *comet)
 
 /* --- the beginning */
 
+/* Is a spokei_make_room. */
+static bool make_room(void *arg)
+{
+	struct spoke_comet *comet = arg;
+
+	return spokei_http_make_room(&comet->http);
+}
+
 static void comet_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spoke_comet *comet = arg;
-	const struct spoke_env *env = comet->engine->env;
 	const uint32_t unread = comet->http.reading_count;
+	void *seat = spokei_quota_seat(&comet->quota, peer);
+	struct spokei_http_conn *http;
+	struct spokei_comet_door *door;
 
 	(void)marks;
-	if (unread >= UNREAD_MIN && unread >= comet->with.connections_max / UNREAD_SHARE) {
-		env->net->close(env->ctx, fd);
-		spokei_count(comet->engine, SPOKE_STAT_CLOSED);
-	} else if (spokei_http_accept(&comet->http, fd, peer) == SPOKE_OK) {
+	if (unread >= UNREAD_MIN && unread >= comet->with.connections_max / UNREAD_SHARE)
+		(void)spokei_http_make_room(&comet->http);
+	if (spokei_http_accept(&comet->http, fd, peer, &http)) {
+		spokei_quota_leave(&comet->quota, seat);
 		return;
 	}
-	spokei_quota_leave(&comet->quota, peer);
+	door = spokei_http_user(http);
+	door->seat = seat;
 }
 
 static int listen_at(struct spoke_comet *comet, const struct spoke_address *address)
@@ -257,6 +268,7 @@ static void init(struct spoke_comet *comet)
 	struct spoke_engine *engine = comet->engine;
 	const struct spoke_env *env = engine->env;
 	const uint32_t rate = comet->with.accept_rate;
+	const struct spokei_quota_limits limits = spokei_comet_quota(&comet->with);
 
 	comet->born_ns = engine->begin_ns;
 	env->dice(env->ctx, &comet->epoch, sizeof(comet->epoch));
@@ -276,8 +288,8 @@ static void init(struct spoke_comet *comet)
 	spokei_list_init(&comet->sends);
 	spokei_list_init(&comet->rings);
 	spokei_list_append(&comet->rings, &comet->all.node);
-	spokei_quota_init(&comet->quota, env, comet->with.connections_max,
-			  comet->with.connections_per_peer_max);
+	spokei_quota_init(&comet->quota, env, &limits);
+	spokei_quota_give_way(&comet->quota, make_room, comet);
 	spokei_slab_init(&comet->ask_slab, env, sizeof(struct spokei_comet_ask),
 			 comet->with.connections_max);
 }

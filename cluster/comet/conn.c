@@ -118,7 +118,7 @@ void spokei_comet_close(struct spokei_comet_conn *conn, enum spoke_comet_figure 
 	(void)spoke_wheel_cancel(engine->wheel, &conn->timer);
 	env->loop->watch(engine->loop, &conn->watch, 0);
 	env->net->close(env->ctx, conn->watch.fd);
-	spokei_quota_leave_seat(&comet->quota, conn->seat);
+	spokei_quota_leave(&comet->quota, conn->seat);
 	spokei_count(engine, SPOKE_STAT_CLOSED);
 	conn->state = SPOKEI_COMET_FREE;
 	conn->next = comet->dead_list;

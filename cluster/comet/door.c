@@ -7,6 +7,7 @@
 #include "core/base/address.h"
 #include "core/base/siphash.h"
 #include "core/text/percent.h"
+#include "core/text/range.h"
 #include "core/text/utf8.h"
 #include "transport/http/guard.h"
 #include "transport/http/request.h"
@@ -279,20 +280,25 @@ static struct spokei_comet_ask *keep_ask(struct spoke_comet *comet,
 	return ask;
 }
 
-/* Counts an opening of an address, together with those of other addresses that have the same hash.
- * Returns whether there were few in this second. */
-static bool has_opened_few(struct spoke_comet *comet, struct spoke_span host)
+/* Counts an opening of a peer, as the quota tells peers, together with those of others that have
+ * the same hash. Returns whether there were few in this second. */
+static bool has_opened_few(struct spoke_comet *comet, const struct spoke_address *address)
 {
 	const uint32_t second = spokei_comet_ms(comet) / 1000;
+	struct spokei_machine machine = spokei_machine_of(comet->engine->env, address);
+	uint64_t key[2];
 	uint16_t *opened;
 
-	if (host.len == 0)
+	if (machine.kind != SPOKEI_MACHINE_V4 && machine.kind != SPOKEI_MACHINE_V6)
 		return false;
+	machine = spokei_machine_cut(&machine, comet->with.connections_per_peer_prefix6);
+	key[0] = machine.high;
+	key[1] = machine.low;
 	if (comet->second != second) {
 		comet->second = second;
 		memset(comet->opened, 0, sizeof(comet->opened));
 	}
-	opened = &comet->opened[spokei_siphash(comet->hash_key, host.data, host.len) &
+	opened = &comet->opened[spokei_siphash(comet->hash_key, key, sizeof(key)) &
 				(SPOKEI_COMET_ADDRESSES - 1)];
 	if (*opened < UINT16_MAX)
 		++*opened;
@@ -302,13 +308,14 @@ static bool has_opened_few(struct spoke_comet *comet, struct spoke_span host)
 /* Keeps to the rate. A storm from some addresses takes all of it, but not the reserve. */
 static bool may_open(struct spoke_comet *comet, const struct spokei_comet_ask *ask)
 {
+	const struct spoke_env *env = comet->engine->env;
 	const uint64_t now_ns = comet->engine->begin_ns;
-	char peer[SPOKEI_HTTP_ADDRESS];
+	struct spoke_address address;
 	bool few;
 
-	if (ask->client[0] == '\0')
-		spokei_http_peer(ask->http, peer);
-	few = has_opened_few(comet, spokei_address_host(ask->client[0] ? ask->client : peer));
+	if (ask->client[0] == '\0' || env->net->parse(env->ctx, ask->client, &address))
+		address = *spokei_http_peer_address(ask->http);
+	few = has_opened_few(comet, &address);
 	return spokei_bucket_take(&comet->rate, 1, now_ns) ||
 	       (few && spokei_bucket_take(&comet->reserve, 1, now_ns));
 }
@@ -417,10 +424,7 @@ static void door_closed(struct spokei_http_conn *http)
 	struct spoke_comet *comet = spokei_comet_of(http);
 	struct spokei_comet_door *door = spokei_http_user(http);
 
-	if (door->moved)
-		spokei_quota_leave_seat(&comet->quota, door->seat);
-	else
-		spokei_quota_leave(&comet->quota, spokei_http_peer_address(http));
+	spokei_quota_leave(&comet->quota, door->seat);
 	if (door->ask)
 		spokei_comet_drop_ask(comet, door->ask);
 	/* A drain may be over, once the turn ends. */

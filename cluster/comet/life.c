@@ -235,7 +235,7 @@ struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spok
 		comet->free = conn;
 	}
 	engine->env->net->close(engine->env->ctx, fd);
-	spokei_quota_leave_seat(&comet->quota, seat);
+	spokei_quota_leave(&comet->quota, seat);
 	spokei_count(engine, SPOKE_STAT_CLOSED);
 	spokei_comet_count(comet, SPOKE_COMET_FIGURE_CLOSED_MEMORY);
 	/* A drain may have waited for this one only. */

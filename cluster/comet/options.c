@@ -189,10 +189,20 @@ static void move_origins(struct spoke_comet *comet, const char *former)
 	move_asks(comet, &comet->sends, former);
 }
 
+struct spokei_quota_limits spokei_comet_quota(const struct spoke_comet_options *with)
+{
+	return (struct spokei_quota_limits){
+		.max = with->connections_max,
+		.per_peer_max = with->connections_per_peer_max,
+		.prefix6 = with->connections_per_peer_prefix6,
+	};
+}
+
 /* Applies the limits that other objects hold. */
 static void apply(struct spoke_comet *comet)
 {
 	const struct spoke_comet_options *with = &comet->with;
+	const struct spokei_quota_limits limits = spokei_comet_quota(with);
 	const uint64_t now_ns = comet->engine->begin_ns;
 
 	comet->http.limits.request_ns = with->head_ns;
@@ -205,7 +215,7 @@ static void apply(struct spoke_comet *comet)
 		comet->reserve = spokei_bucket_make(half, half, now_ns);
 	}
 	comet->ask_slab.max = with->connections_max;
-	spokei_quota_change(&comet->quota, with->connections_max, with->connections_per_peer_max);
+	spokei_quota_change(&comet->quota, &limits);
 	for (size_t i = 0; i < comet->listener_count; i++) {
 		if (comet->listeners[i])
 			spokei_comet_preset(comet, comet->listeners[i]);

@@ -194,8 +194,7 @@ struct spokei_comet_ask {
 struct spokei_comet_door {
 	struct spokei_comet_ask *ask; /* NULL: none */
 	uint16_t origin;              /* of its page, see spokei_comet_cors() */
-	bool moved;                   /* counted under the address of a client behind a proxy: */
-	void *seat;
+	void *seat;                   /* in the quota: of the peer, or of the client behind it */
 };
 
 struct spoke_comet {
@@ -585,6 +584,9 @@ void spokei_comet_unserve(struct spoke_comet *comet);
 
 /* Logs the rule that an option breaks. Returns EINVAL. */
 int spokei_comet_wrong(struct spoke_engine *engine, const char *option, const char *rule);
+
+/* Returns the limits of connections. */
+struct spokei_quota_limits spokei_comet_quota(const struct spoke_comet_options *with);
 
 /* Sets the options of the system for connections that a listener accepts. */
 void spokei_comet_preset(const struct spoke_comet *comet, struct spokei_listener *listener);

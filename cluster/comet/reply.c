@@ -68,10 +68,8 @@ struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,
 					      enum spoke_comet_kind kind,
 					      struct spokei_comet_user *user)
 {
-	struct spoke_comet *comet = spokei_comet_of(http);
 	const struct spokei_comet_door *door = spokei_http_user(http);
-	void *seat = door->moved ? door->seat
-				 : spokei_quota_seat(&comet->quota, spokei_http_peer_address(http));
+	void *seat = door->seat;
 	const uint16_t origin = door->origin;
 	struct spokei_comet_conn *conn;
 	int fd = spokei_http_detach(http);
@@ -80,7 +78,7 @@ struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,
 		spokei_http_close(http);
 		return NULL;
 	}
-	conn = spokei_comet_open(comet, kind, user, fd, seat);
+	conn = spokei_comet_open(spokei_comet_of(http), kind, user, fd, seat);
 	if (conn)
 		conn->origin = origin;
 	return conn;

@@ -36,6 +36,7 @@ static const struct field fields[] = {
 	FIELD(ACCEPT_RATE, accept_rate),
 	FIELD(CONNECTIONS_MAX, connections_max),
 	FIELD(CONNECTIONS_PER_PEER_MAX, connections_per_peer_max),
+	FIELD(CONNECTIONS_PER_PEER_PREFIX6, connections_per_peer_prefix6),
 	FIELD(CONNECTIONS_PER_USER_MAX, connections_per_user_max),
 	FIELD(USERS_MAX, users_max),
 	FIELD(FRAMES_PER_SECOND, frames_per_second),

@@ -65,6 +65,7 @@ struct spokei_tls_limits spokei_tls_limits_of(const struct spokei_key_values *va
 		.handshakes_max = (uint32_t)of[SPOKEI_KEY_HANDSHAKES_MAX],
 		.handshakes_per_peer_max = (uint32_t)of[SPOKEI_KEY_HANDSHAKES_PER_PEER_MAX],
 		.handshakes_per_second = (uint32_t)of[SPOKEI_KEY_HANDSHAKES_TPS],
+		.prefix6 = (uint32_t)of[SPOKEI_KEY_CONNECTIONS_PER_PEER_PREFIX6],
 	};
 }
 

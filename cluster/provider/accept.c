@@ -86,7 +86,8 @@ static void conn_changed(void *arg, struct spokei_conn *conn, int error)
 
 	if (error == SPOKE_OK)
 		return;
-	spokei_listen_group_left(provider->listeners, &conn->peer);
+	if (!conn->left)
+		spokei_listen_group_left(provider->listeners, conn->seat);
 	if (conn->handle)
 		spokei_provider_report(provider, conn, &closed);
 	spokei_peer_drop(provider, conn);
@@ -114,6 +115,7 @@ static const struct spokei_stream_kind *stream_of(const struct spoke_provider *p
 void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spoke_provider *provider = arg;
+	void *seat = spokei_listen_group_seat(provider->listeners, peer);
 	struct spokei_conn *conn;
 
 	const struct spokei_arrival arrival = {
@@ -122,6 +124,7 @@ void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer,
 		.http = marks & SPOKEI_PROVIDER_HTTP,
 		.stream = stream_of(provider, marks),
 		.local = marks & SPOKEI_PROVIDER_UNIX,
+		.seat = seat,
 	};
 
 	/* A provider that has joined shares the address, but has no certificate: it never speaks
@@ -130,13 +133,25 @@ void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer,
 		provider->engine->env->net->close(provider->engine->env->ctx, fd);
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED);
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED_HANDSHAKE);
-		spokei_listen_group_left(provider->listeners, peer);
+		spokei_listen_group_left(provider->listeners, seat);
 		return;
 	}
 	if (spokei_conn_accept(provider->link, &arrival, &conn_up, provider, &conn)) {
 		/* The listener has counted the connection as accepted. */
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED);
 		spokei_count(provider->engine, SPOKE_STAT_CLOSED_MEMORY);
-		spokei_listen_group_left(provider->listeners, peer);
+		spokei_listen_group_left(provider->listeners, seat);
 	}
+}
+
+bool spokei_provider_make_room(void *arg)
+{
+	struct spoke_provider *provider = arg;
+	struct spokei_conn *conn = spokei_link_make_room(provider->link);
+
+	if (conn == NULL)
+		return false;
+	conn->left = true;
+	spokei_listen_group_left(provider->listeners, conn->seat);
+	return true;
 }

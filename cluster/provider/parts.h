@@ -83,6 +83,9 @@ struct spoke_provider {
 /* Serves a connection that the listeners accepted. Is a spokei_accept. */
 void spokei_provider_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks);
 
+/* Is a spokei_make_room. */
+bool spokei_provider_make_room(void *arg);
+
 /* Serves a request. Is a spokei_serve_fn. */
 void spokei_provider_serve(void *arg, struct spokei_conn *conn,
 			   const struct spokei_message *message);

@@ -220,9 +220,9 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 		      const struct spokei_provider_texts *texts)
 {
 	const struct spokei_listen_options listen = {
-		.connections_max = provider->settings->connections_max,
-		.per_peer_max = provider->settings->connections_per_peer_max,
+		.limits = provider->settings->connections,
 		.accept = spokei_provider_accept,
+		.make_room = spokei_provider_make_room,
 		.arg = provider,
 		.events = &provider->news,
 	};

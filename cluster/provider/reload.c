@@ -99,8 +99,7 @@ static void take(struct spokei_config_user *user)
 	published = spokei_demands_replace(&provider->proof->demands, true);
 	spokei_provider_bound_unproven(provider);
 	spokei_caller_resize(provider->caller, settings->limits.pending_max, 0);
-	spokei_listen_group_limit(provider->listeners, settings->connections_max,
-				  settings->connections_per_peer_max);
+	spokei_listen_group_limit(provider->listeners, &settings->connections);
 	spokei_link_change(provider->link, &settings->limits);
 	handshakes = spokei_tls_limits_of(&settings->in_force);
 	spokei_tls_limit(provider->tls, &handshakes);

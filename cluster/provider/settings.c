@@ -32,6 +32,7 @@ static int read_options(struct spoke_engine *engine, const struct spoke_provider
 		{ SPOKEI_KEY_PUSHES_MAX, options->pushes_max },
 		{ SPOKEI_KEY_CONNECTIONS_MAX, options->connections_max },
 		{ SPOKEI_KEY_CONNECTIONS_PER_PEER_MAX, options->connections_per_peer_max },
+		{ SPOKEI_KEY_CONNECTIONS_PER_PEER_PREFIX6, options->connections_per_peer_prefix6 },
 		{ SPOKEI_KEY_REQUESTS_MAX, options->requests_max },
 		{ SPOKEI_KEY_REQUESTS_PER_CONNECTION_MAX, options->requests_per_connection_max },
 		{ SPOKEI_KEY_QUEUED_MAX, options->queued_max },
@@ -134,8 +135,11 @@ void spokei_settings_served(const struct spoke_config *config,
 	read_served(config, settings, &values);
 	spokei_keys_renew(&settings->in_force, &values);
 	fill_limits(of, &settings->limits);
-	settings->connections_max = (uint32_t)of[SPOKEI_KEY_CONNECTIONS_MAX];
-	settings->connections_per_peer_max = (uint32_t)of[SPOKEI_KEY_CONNECTIONS_PER_PEER_MAX];
+	settings->connections = (struct spokei_quota_limits){
+		.max = (uint32_t)of[SPOKEI_KEY_CONNECTIONS_MAX],
+		.per_peer_max = (uint32_t)of[SPOKEI_KEY_CONNECTIONS_PER_PEER_MAX],
+		.prefix6 = (uint32_t)of[SPOKEI_KEY_CONNECTIONS_PER_PEER_PREFIX6],
+	};
 	settings->weight = (uint32_t)of[SPOKEI_KEY_WEIGHT];
 	settings->warmup_ns = of[SPOKEI_KEY_WARMUP];
 	settings->registry_retry_ns = of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD];

@@ -7,6 +7,7 @@
 
 #include "cluster/config/keys.h"
 #include "transport/conn/link.h"
+#include "transport/listen/quota.h"
 
 struct spoke_config;
 struct spoke_provider_options;
@@ -15,8 +16,7 @@ struct spokei_provider_settings {
 	struct spokei_key_values options; /* keys that the options set */
 	struct spokei_key_values in_force;
 	struct spokei_link_limits limits;
-	uint32_t connections_max;
-	uint32_t connections_per_peer_max;
+	struct spokei_quota_limits connections;
 	uint32_t weight;
 	uint64_t warmup_ns; /* 0: none */
 	uint64_t registry_retry_ns;

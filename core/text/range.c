@@ -238,6 +238,17 @@ static uint64_t mask_of(unsigned count)
 	return count == 0 ? 0 : UINT64_MAX << (64 - count);
 }
 
+struct spokei_machine spokei_machine_cut(const struct spokei_machine *machine, unsigned prefix6)
+{
+	struct spokei_machine cut = *machine;
+
+	if (cut.kind == SPOKEI_MACHINE_V6) {
+		cut.high &= mask_of(prefix6 < 64 ? prefix6 : 64);
+		cut.low &= mask_of(prefix6 < 64 ? 0 : prefix6 - 64);
+	}
+	return cut;
+}
+
 /* Makes the range of a prefix of an address as it was written. */
 static const char *make(struct spokei_machine base, unsigned bits, struct spokei_range *ret)
 {

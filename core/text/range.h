@@ -49,6 +49,10 @@ static inline bool spokei_machine_same(const struct spokei_machine *a,
 struct spokei_machine spokei_machine_of(const struct spoke_env *env,
 					const struct spoke_address *address);
 
+/* Returns the first address of the network of an IPv6 address whose prefix has `prefix6` bits, at
+ * most 128; other machines as they are. */
+struct spokei_machine spokei_machine_cut(const struct spokei_machine *machine, unsigned prefix6);
+
 /* Returns whether the machine is this one: a unix socket, 127.0.0.0/8 or ::1. */
 bool spokei_machine_is_here(const struct spokei_machine *machine);
 

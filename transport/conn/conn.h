@@ -101,6 +101,7 @@ struct spokei_conn {
 	 * bytes wait for it, and it gets no pushes. See spokei_conn_trust(). */
 	bool unproven;
 	bool dismissed;         /* ... it is closed after the answer that is given now */
+	bool left;              /* its owner has counted it out, before it is reported as closed */
 	uint32_t serving_count; /* of `servings` */
 	struct spokei_stream stream;
 	uint64_t profile_id; /* of requests of this side */
@@ -158,6 +159,8 @@ struct spokei_conn {
 	struct spokei_task reap;
 	struct spokei_task bury;
 	struct spoke_list node;           /* in the list of the link */
+	struct spoke_list silent;         /* ... of those without a byte; next == NULL: not there */
+	void *seat;                       /* of an accepted one, for its owner */
 	struct spokei_identity *identity; /* of the peer; NULL: only its address is known */
 	struct spoke_address peer;
 };
@@ -206,6 +209,7 @@ struct spokei_arrival {
 	const struct spoke_address *peer;
 	bool http;  /* HTTP is served at this address */
 	bool local; /* it is a unix socket, which knows the peer's user */
+	void *seat; /* conn->seat */
 	const struct spokei_stream_kind *stream; /* NULL: that of the link */
 };
 

@@ -126,6 +126,8 @@ static void open_stream(struct spokei_conn *conn)
 	}
 	conn->frame_ns = 0;
 	spokei_conn_move(conn, SPOKEI_CONN_OPEN);
+	if (conn->stream.layered)
+		spokei_conn_speaks(conn);
 	conn->stream.watch.ready = spokei_conn_ready;
 	if (conn->stream.accepted && !identify(conn)) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
@@ -295,6 +297,8 @@ int spokei_conn_accept(struct spokei_link *link, const struct spokei_arrival *ar
 	if (arrival->stream)
 		spokei_stream_use(&conn->stream, arrival->stream);
 	conn->local = arrival->local;
+	conn->seat = arrival->seat;
+	spokei_list_append(&link->silent, &conn->silent);
 	*ret_conn = conn;
 	open_stream(conn);
 	return SPOKE_OK;

@@ -117,6 +117,7 @@ struct spokei_link {
 	const struct spokei_stream_kind *stream;
 	struct spokei_wire_limits unproven; /* those of the wire, with lower bounds */
 	struct spoke_list conns;            /* the connections that are not closed */
+	struct spoke_list silent;           /* ... accepted, and without a byte; oldest first */
 	struct spokei_conn_pool pool;       /* memory of connections */
 	uint32_t conn_count;
 	/* Requests whose connection is gone, while their handlers still run: a peer that sends and
@@ -151,6 +152,10 @@ void spokei_link_limits_values(struct spokei_link_limits *limits, uint32_t max);
 
 /* Applies new limits while connections exist. */
 void spokei_link_change(struct spokei_link *link, const struct spokei_link_limits *limits);
+
+/* Closes the accepted connection that has sent nothing for longest; with a layered stream, whose
+ * stream is not open. Returns it until the end of the turn, or NULL: there is none. */
+struct spokei_conn *spokei_link_make_room(struct spokei_link *link);
 
 /* A connection was freed. */
 void spokei_link_left(struct spokei_link *link);

@@ -28,6 +28,7 @@ int spokei_link_init(struct spokei_link *link, struct spoke_engine *engine,
 		.stream = &spokei_stream_socket,
 	};
 	spokei_list_init(&link->conns);
+	spokei_list_init(&link->silent);
 	spokei_conn_pool_init(&link->pool, engine->env, sizeof(struct spokei_conn));
 	spokei_list_init(&link->orphans);
 	link->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
@@ -79,6 +80,18 @@ void spokei_link_end(struct spokei_link *link, struct spokei_task *end)
 				  SPOKE_ECLOSED);
 	if (link->alive == 0)
 		spokei_engine_dead(link->engine, end);
+}
+
+struct spokei_conn *spokei_link_make_room(struct spokei_link *link)
+{
+	struct spokei_conn *conn;
+
+	if (spokei_list_empty(&link->silent))
+		return NULL;
+	conn = spoke_container_of(spokei_list_first(&link->silent), struct spokei_conn, silent);
+	spokei_count(link->engine, SPOKE_STAT_CLOSED_MUTE);
+	spokei_conn_close(conn, SPOKE_ELIMIT);
+	return conn;
 }
 
 void spokei_link_woke(struct spokei_link *link)

@@ -54,6 +54,13 @@ void spokei_conn_answer_end(struct spokei_conn *conn);
  * caller closes the connection next. Not in a forked child, whose parent goes on. */
 void spokei_conn_part(struct spokei_conn *conn);
 
+/* Notes that the peer of an accepted connection has sent something. */
+static inline void spokei_conn_speaks(struct spokei_conn *conn)
+{
+	if (SPOKEI_UNLIKELY(conn->silent.next != NULL))
+		spokei_list_remove(&conn->silent);
+}
+
 /* --- times.c */
 
 /* Returns the time limit of the frame or the handshake that began at conn->frame_ns. */

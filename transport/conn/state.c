@@ -81,6 +81,7 @@ void spokei_conn_close(struct spokei_conn *conn, int error)
 	link->held -= conn->read_held;
 	link->conn_count--;
 	spokei_list_remove(&conn->node);
+	spokei_conn_speaks(conn);
 	(void)spoke_wheel_cancel(engine->wheel, &conn->timer);
 	spokei_task_drop(&conn->settle);
 	spokei_task_drop(&conn->resume);

@@ -71,10 +71,12 @@ struct spokei_http_server {
 	/* Of connections that are accepted from now on; limits.request_ns is also for their
 	 * opening. NULL: plain sockets. */
 	const struct spokei_stream_kind *stream;
-	struct spoke_list conns;   /* without those that are streams */
-	struct spoke_list streams; /* oldest first */
+	/* Connections with an incomplete request, and streams, oldest first; and the others. */
+	struct spoke_list reading;
+	struct spoke_list streams;
+	struct spoke_list conns;
+	uint32_t reading_count;
 	uint32_t stream_count;
-	uint32_t reading_count; /* connections whose request is incomplete */
 	unsigned timer_class;
 	struct spokei_bucket blames; /* events of connections that this side closes */
 };
@@ -93,14 +95,15 @@ void spokei_http_server_close(struct spokei_http_server *server);
  * once the last one is closed. */
 void spokei_http_server_drain(struct spokei_http_server *server);
 
-/* Closes the connection that has been without a whole request for longest, but not the newest one.
- */
-void spokei_http_make_room(struct spokei_http_server *server);
+/* Closes the connection that has been without a whole request for longest. Returns false if there
+ * is none. */
+bool spokei_http_make_room(struct spokei_http_server *server);
 
 /* Takes over an accepted descriptor. Returns 0, SPOKE_ENOMEM or SPOKE_ELIMIT; after an error the
  * descriptor is closed, and up->closed() is not called. */
 SPOKE_MUST_USE int spokei_http_accept(struct spokei_http_server *server, int fd,
-				      const struct spoke_address *peer);
+				      const struct spoke_address *peer,
+				      struct spokei_http_conn **ret_conn);
 
 /* Returns the stream after `before`, or the first one for NULL; NULL: there is none. */
 struct spokei_http_conn *spokei_http_next_stream(const struct spokei_http_server *server,

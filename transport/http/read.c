@@ -14,6 +14,8 @@ static void serve(struct spokei_http_conn *conn, int verdict,
 {
 	conn->state = SPOKEI_HTTP_SERVING;
 	conn->server->reading_count--;
+	spokei_list_remove(&conn->node);
+	spokei_list_append(&conn->server->conns, &conn->node);
 	conn->head_only = request->method == SPOKEI_HTTP_HEAD;
 	if (!spokei_http_arm(conn, conn->server->limits.slow_ns)) {
 		spokei_http_close(conn);

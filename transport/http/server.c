@@ -26,12 +26,14 @@ int spokei_http_server_init(struct spokei_http_server *server, struct spoke_engi
 		server->limits.linger_ns = SPOKEI_HTTP_LINGER_NS;
 	SPOKE_ASSERT(SPOKEI_HTTP_HEAD_MAX + server->limits.body_max <= SPOKEI_ENGINE_SCRATCH);
 	server->blames = spokei_bucket_make(BLAMES, BLAMES, engine->env->now(engine->env->ctx));
+	spokei_list_init(&server->reading);
 	spokei_list_init(&server->conns);
 	spokei_list_init(&server->streams);
 	return spokei_engine_class(engine, "http", spokei_http_due, &server->timer_class);
 }
 
-int spokei_http_accept(struct spokei_http_server *server, int fd, const struct spoke_address *peer)
+int spokei_http_accept(struct spokei_http_server *server, int fd, const struct spoke_address *peer,
+		       struct spokei_http_conn **ret_conn)
 {
 	const struct spoke_env *env = server->engine->env;
 	struct spokei_http_conn *conn = spokei_alloc(env, 1, spokei_http_size(server));
@@ -53,28 +55,24 @@ int spokei_http_accept(struct spokei_http_server *server, int fd, const struct s
 	if (server->stream)
 		spokei_stream_use(&conn->stream, server->stream);
 	conn->open = !conn->stream.layered;
-	spokei_list_append(&server->conns, &conn->node);
+	spokei_list_append(&server->reading, &conn->node);
 	server->reading_count++;
 	if (!spokei_http_arm(conn, server->limits.request_ns)) {
 		spokei_http_shut_down(conn);
 		return SPOKE_ELIMIT;
 	}
 	spokei_http_watch(conn, false);
+	*ret_conn = conn;
 	return SPOKE_OK;
 }
 
-void spokei_http_make_room(struct spokei_http_server *server)
+bool spokei_http_make_room(struct spokei_http_server *server)
 {
-	const struct spoke_list *newest = server->conns.prev;
-
-	for (struct spoke_list *at = server->conns.next; at != newest; at = at->next) {
-		struct spokei_http_conn *conn = spokei_http_conn_of(at);
-
-		if (conn->state == SPOKEI_HTTP_READING) {
-			spokei_http_close(conn);
-			return;
-		}
-	}
+	if (spokei_list_empty(&server->reading))
+		return false;
+	spokei_count(server->engine, SPOKE_STAT_CLOSED_MUTE);
+	spokei_http_close(spokei_http_conn_of(server->reading.next));
+	return true;
 }
 
 static void close_all(struct spoke_list *conns)
@@ -85,6 +83,7 @@ static void close_all(struct spoke_list *conns)
 
 void spokei_http_server_close(struct spokei_http_server *server)
 {
+	close_all(&server->reading);
 	close_all(&server->conns);
 	close_all(&server->streams);
 }

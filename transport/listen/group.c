@@ -45,6 +45,11 @@ struct spokei_listen_group {
 	_Atomic(bool) stopped;
 };
 
+static bool has_room(const struct spokei_listen_group *group)
+{
+	return group->quota.count < group->quota.limits.max;
+}
+
 /* Tells the first group how many connections this one has room for. */
 static void update_room(struct spokei_listen_group *group)
 {
@@ -52,7 +57,7 @@ static void update_room(struct spokei_listen_group *group)
 
 	if (group->handoff)
 		spokei_handoff_want(group->handoff,
-				    quota->count < quota->max ? quota->max - quota->count : 0);
+				    has_room(group) ? quota->limits.max - quota->count : 0);
 }
 
 /* --- connections */
@@ -112,7 +117,10 @@ static void accept_handed(struct spokei_listen_group *group, const struct spokei
 		spokei_admit_deny(group->engine, handed->fd, &handed->peer, verdict);
 		return;
 	}
+	/* No connection gives way to it: the first engine had places, too. */
 	if (!spokei_listen_group_stopped(group))
+		error = SPOKE_ELIMIT;
+	if (error == SPOKE_ELIMIT && has_room(group))
 		error = spokei_quota_enter(&group->quota, &handed->peer, &of_peer);
 	if (error) {
 		reject(group, handed->fd, error, of_peer);
@@ -132,9 +140,15 @@ static void take_handed(void *arg)
 	update_room(group);
 }
 
-void spokei_listen_group_left(struct spokei_listen_group *group, const struct spoke_address *peer)
+void *spokei_listen_group_seat(const struct spokei_listen_group *group,
+			       const struct spoke_address *peer)
 {
-	spokei_quota_leave(&group->quota, peer);
+	return spokei_quota_seat(&group->quota, peer);
+}
+
+void spokei_listen_group_left(struct spokei_listen_group *group, void *seat)
+{
+	spokei_quota_leave(&group->quota, seat);
 	update_room(group);
 }
 
@@ -163,18 +177,17 @@ static struct spokei_handoff *taker_at(const struct spokei_listen_group *group, 
 }
 
 /* Turn 0 is the group's own. Groups that are full or drain are skipped. If all are, the group's
- * listener applies its own limits. */
+ * listener applies its own limits, and makes room among its own connections. */
 static bool offer_in_turn(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
 	struct spokei_listen_group *group = arg;
-	const struct spokei_quota *quota = &group->quota;
 	unsigned turns = group->taker_count + 1;
 
 	for (unsigned i = 0; i < turns; i++) {
 		unsigned turn = group->turn % turns;
 
 		group->turn = turn + 1;
-		if (turn == 0 && quota->count < quota->max && !group->draining)
+		if (turn == 0 && has_room(group) && !group->draining)
 			return false;
 		if (turn > 0 && spokei_handoff_offer(taker_at(group, turn - 1), fd, peer, marks))
 			return true;
@@ -324,10 +337,10 @@ const struct spokei_quota *spokei_listen_group_quota(const struct spokei_listen_
 	return &group->quota;
 }
 
-void spokei_listen_group_limit(struct spokei_listen_group *group, uint32_t connections_max,
-			       uint32_t per_peer_max)
+void spokei_listen_group_limit(struct spokei_listen_group *group,
+			       const struct spokei_quota_limits *limits)
 {
-	spokei_quota_change(&group->quota, connections_max, per_peer_max);
+	spokei_quota_change(&group->quota, limits);
 	update_room(group);
 }
 
@@ -454,8 +467,8 @@ int spokei_listen_group_new(struct spoke_engine *engine,
 	group->accept = options->accept;
 	group->arg = options->arg;
 	group->events = options->events;
-	spokei_quota_init(&group->quota, engine->env, options->connections_max,
-			  options->per_peer_max);
+	spokei_quota_init(&group->quota, engine->env, &options->limits);
+	spokei_quota_give_way(&group->quota, options->make_room, options->arg);
 	spokei_list_init(&group->takers);
 	*ret_group = group;
 	return SPOKE_OK;

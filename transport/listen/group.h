@@ -16,7 +16,6 @@
 
 struct spokei_bucket;
 struct spokei_listen_group;
-struct spokei_quota;
 
 /* Whether other groups may listen at the same address. */
 enum spokei_listen_sharing {
@@ -26,12 +25,12 @@ enum spokei_listen_sharing {
 };
 
 struct spokei_listen_options {
-	uint32_t connections_max; /* 0: default */
-	uint32_t per_peer_max;    /* 0: default */
+	struct spokei_quota_limits limits;
 	/* Takes a connection and its descriptor. The owner calls spokei_listen_group_left() once
 	 * the connection has ended, or could not be served. */
 	spokei_accept accept;
-	void *arg;
+	spokei_make_room make_room;   /* see spokei_quota_give_way() */
+	void *arg;                    /* of both */
 	struct spokei_bucket *events; /* limits the events about connections; borrowed */
 };
 
@@ -40,9 +39,9 @@ SPOKE_MUST_USE int spokei_listen_group_new(struct spoke_engine *engine,
 					   const struct spokei_listen_options *options,
 					   struct spokei_listen_group **ret_group);
 
-/* Changes the limits; connections that exist stay. 0: default. */
-void spokei_listen_group_limit(struct spokei_listen_group *group, uint32_t connections_max,
-			       uint32_t per_peer_max);
+/* Changes the limits; connections that exist stay. */
+void spokei_listen_group_limit(struct spokei_listen_group *group,
+			       const struct spokei_quota_limits *limits);
 
 /* An address to listen at. */
 struct spokei_listen_at {
@@ -111,8 +110,12 @@ void spokei_listen_group_print(const struct spokei_listen_group *group, size_t i
 /* Returns the limits of connections, and how many there are. */
 const struct spokei_quota *spokei_listen_group_quota(const struct spokei_listen_group *group);
 
-/* Counts out a connection that has ended, by the address of its peer. */
-void spokei_listen_group_left(struct spokei_listen_group *group, const struct spoke_address *peer);
+/* Returns the seat in the quota of a connection that is being accepted. */
+void *spokei_listen_group_seat(const struct spokei_listen_group *group,
+			       const struct spoke_address *peer);
+
+/* Counts out a connection that has ended, by its seat in the quota. */
+void spokei_listen_group_left(struct spokei_listen_group *group, void *seat);
 
 /* Accepts the connections already in the listen backlog, and those that were handed over; hands
  * new ones to other groups first. None is handed over to this group any more. */

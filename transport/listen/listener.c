@@ -32,6 +32,7 @@ enum report {
 	REPORT_DESCRIPTORS,
 	REPORT_PAUSE,
 	REPORT_TOTAL,
+	REPORT_ROOM,
 	REPORT_PEER,
 	REPORT_MEMORY,
 	REPORT_DENIED,
@@ -254,6 +255,7 @@ static bool let_in(struct spokei_listener *listener, int fd, const struct spoke_
 
 static void take(struct spokei_listener *listener, int fd, const struct spoke_address *peer)
 {
+	const uint64_t rooms = listener->quota->rooms;
 	bool of_peer;
 	int error;
 
@@ -262,6 +264,9 @@ static void take(struct spokei_listener *listener, int fd, const struct spoke_ad
 	if (listener->divert && listener->divert(listener->arg, fd, peer, listener->marks))
 		return;
 	error = spokei_quota_enter(listener->quota, peer, &of_peer);
+	if (listener->quota->rooms != rooms)
+		report(listener, REPORT_ROOM, SPOKE_ELIMIT,
+		       "connections are at their limit; closing those that have sent nothing");
 	if (error) {
 		reject(listener, fd, error, of_peer);
 		return;

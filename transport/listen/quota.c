@@ -1,33 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts connections in all and per peer. Peers are identified by the text that the network prints
- * for their address, so this works on any network. */
+/* Counts connections in all and per peer. */
 #include "transport/listen/quota.h"
-#include "core/base/address.h"
 #include "core/base/env.h"
+#include "core/text/range.h"
 
 #include <string.h>
 
-#define TEXT_SIZE 160u
+#define KEY 3u /* numbers: kind and address of a peer, without padding */
 
-/* An address that has connections. */
+/* A peer that has connections. */
 struct peer {
+	uint64_t key[KEY];
 	uint32_t count;
-	uint32_t len; /* of the text */
-	char text[TEXT_SIZE];
 };
 
-void spokei_quota_init(struct spokei_quota *quota, const struct spoke_env *env, uint32_t max,
-		       uint32_t per_peer_max)
+void spokei_quota_init(struct spokei_quota *quota, const struct spoke_env *env,
+		       const struct spokei_quota_limits *limits)
 {
 	*quota = (struct spokei_quota){ .env = env };
-	spokei_quota_change(quota, max, per_peer_max);
+	spokei_quota_change(quota, limits);
 	spokei_map_init(&quota->peers, env);
 }
 
-void spokei_quota_change(struct spokei_quota *quota, uint32_t max, uint32_t per_peer_max)
+void spokei_quota_change(struct spokei_quota *quota, const struct spokei_quota_limits *limits)
 {
-	quota->max = max ? max : SPOKEI_QUOTA_MAX;
-	quota->per_peer_max = per_peer_max ? per_peer_max : SPOKEI_QUOTA_PER_PEER_MAX;
+	quota->limits = *limits;
+	if (limits->max == 0)
+		quota->limits.max = SPOKEI_QUOTA_MAX;
+	if (limits->per_peer_max == 0)
+		quota->limits.per_peer_max = SPOKEI_QUOTA_PER_PEER_MAX;
+	if (limits->prefix6 == 0)
+		quota->limits.prefix6 = SPOKEI_QUOTA_PREFIX6;
+}
+
+void spokei_quota_give_way(struct spokei_quota *quota, spokei_make_room make_room, void *owner)
+{
+	quota->make_room = make_room;
+	quota->owner = owner;
 }
 
 void spokei_quota_fini(struct spokei_quota *quota)
@@ -36,90 +45,117 @@ void spokei_quota_fini(struct spokei_quota *quota)
 	spokei_map_fini(&quota->peers);
 }
 
+/* Writes the key of a peer. Returns false if it has no IP address. */
+static bool find_key(const struct spokei_quota *quota, const struct spoke_address *address,
+		     uint64_t key[KEY])
+{
+	struct spokei_machine machine = spokei_machine_of(quota->env, address);
+
+	machine = spokei_machine_cut(&machine, quota->limits.prefix6);
+	key[0] = machine.kind;
+	key[1] = machine.high;
+	key[2] = machine.low;
+	return machine.kind == SPOKEI_MACHINE_V4 || machine.kind == SPOKEI_MACHINE_V6;
+}
+
+static struct peer *get(const struct spokei_quota *quota, const uint64_t key[KEY])
+{
+	return spokei_map_get(&quota->peers, key, KEY * sizeof(*key));
+}
+
+/* Adds a peer without connections. NULL: there is no memory. */
+static struct peer *add(struct spokei_quota *quota, const uint64_t key[KEY])
+{
+	struct peer *peer = spokei_alloc(quota->env, 1, sizeof(*peer));
+
+	if (peer == NULL)
+		return NULL;
+	memcpy(peer->key, key, sizeof(peer->key));
+	if (spokei_map_add(&quota->peers, peer->key, sizeof(peer->key), peer) == SPOKE_OK)
+		return peer;
+	spokei_free(quota->env, peer, 1, sizeof(*peer));
+	return NULL;
+}
+
+static bool is_full(const struct spokei_quota *quota, const struct peer *peer)
+{
+	return peer && peer->count >= quota->limits.per_peer_max;
+}
+
+/* Returns whether there is a place, maybe of a connection that gave way. */
+static bool has_room(struct spokei_quota *quota)
+{
+	while (quota->count >= quota->limits.max) {
+		if (quota->make_room == NULL || !quota->make_room(quota->owner))
+			return false;
+		quota->rooms++;
+	}
+	return true;
+}
+
 int spokei_quota_enter(struct spokei_quota *quota, const struct spoke_address *address,
 		       bool *ret_of_peer)
 {
-	const struct spoke_env *env = quota->env;
-	char text[TEXT_SIZE];
-	struct spoke_span host;
+	uint64_t key[KEY];
+	bool counts = find_key(quota, address, key);
+	bool full = counts && is_full(quota, get(quota, key));
 	struct peer *peer;
 
-	*ret_of_peer = false;
-	if (quota->count >= quota->max)
+	*ret_of_peer = full && quota->count < quota->limits.max;
+	/* No connection gives way to a peer that has its share. */
+	if (full || !has_room(quota))
 		return SPOKE_ELIMIT;
-	env->net->print(env->ctx, address, text, sizeof(text));
-	host = spokei_address_host(text);
-	if (host.len == 0) {
-		quota->count++;
-		return SPOKE_OK;
-	}
-	peer = spokei_map_get(&quota->peers, host.data, host.len);
-	if (peer && peer->count >= quota->per_peer_max) {
-		*ret_of_peer = true;
-		return SPOKE_ELIMIT;
-	}
-	if (peer == NULL) {
-		peer = spokei_alloc(env, 1, sizeof(*peer));
+	if (counts) {
+		peer = get(quota, key);
+		if (peer == NULL)
+			peer = add(quota, key);
 		if (peer == NULL)
 			return SPOKE_ENOMEM;
-		memcpy(peer->text, host.data, host.len);
-		peer->len = (uint32_t)host.len;
-		if (spokei_map_add(&quota->peers, peer->text, host.len, peer) != SPOKE_OK) {
-			spokei_free(env, peer, 1, sizeof(*peer));
-			return SPOKE_ENOMEM;
-		}
+		peer->count++;
 	}
-	peer->count++;
 	quota->count++;
 	return SPOKE_OK;
 }
 
 void *spokei_quota_seat(const struct spokei_quota *quota, const struct spoke_address *address)
 {
-	const struct spoke_env *env = quota->env;
-	char text[TEXT_SIZE];
-	struct spoke_span host;
+	uint64_t key[KEY];
 
-	env->net->print(env->ctx, address, text, sizeof(text));
-	host = spokei_address_host(text);
-	return host.len ? spokei_map_get(&quota->peers, host.data, host.len) : NULL;
+	return find_key(quota, address, key) ? get(quota, key) : NULL;
 }
 
-void spokei_quota_leave_seat(struct spokei_quota *quota, void *seat)
+static void drop(struct spokei_quota *quota, struct peer *peer)
 {
-	struct peer *peer = seat;
-
-	SPOKE_ASSERT(quota->count > 0);
-	quota->count--;
 	if (peer == NULL || --peer->count > 0)
 		return;
-	(void)spokei_map_remove(&quota->peers, peer->text, peer->len);
+	(void)spokei_map_remove(&quota->peers, peer->key, sizeof(peer->key));
 	spokei_free(quota->env, peer, 1, sizeof(*peer));
 }
 
-int spokei_quota_move(struct spokei_quota *quota, const struct spoke_address *from,
-		      const struct spoke_address *to, void **ret_seat)
+void spokei_quota_leave(struct spokei_quota *quota, void *seat)
 {
-	void *seat = spokei_quota_seat(quota, from);
-	bool of_peer;
-	int error;
-
-	/* The limit of an address is no hindrance to a connection that is counted there already. */
-	if (seat && seat == spokei_quota_seat(quota, to)) {
-		*ret_seat = seat;
-		return SPOKE_OK;
-	}
+	SPOKE_ASSERT(quota->count > 0);
 	quota->count--;
-	error = spokei_quota_enter(quota, to, &of_peer);
-	quota->count++;
-	if (error)
-		return error;
-	spokei_quota_leave_seat(quota, seat);
-	*ret_seat = spokei_quota_seat(quota, to);
-	return SPOKE_OK;
+	drop(quota, seat);
 }
 
-void spokei_quota_leave(struct spokei_quota *quota, const struct spoke_address *address)
+int spokei_quota_move(struct spokei_quota *quota, void *seat, const struct spoke_address *to,
+		      void **ret_seat)
 {
-	spokei_quota_leave_seat(quota, spokei_quota_seat(quota, address));
+	uint64_t key[KEY];
+	bool counts = find_key(quota, to, key);
+	struct peer *peer = counts ? get(quota, key) : NULL;
+
+	/* The limit of an address is no hindrance to a connection that is counted there already. */
+	if (peer != seat && is_full(quota, peer))
+		return SPOKE_ELIMIT;
+	if (counts && peer == NULL)
+		peer = add(quota, key);
+	if (counts && peer == NULL)
+		return SPOKE_ENOMEM;
+	if (peer)
+		peer->count++;
+	drop(quota, seat);
+	*ret_seat = peer;
+	return SPOKE_OK;
 }

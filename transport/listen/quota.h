@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits connections, in all and per peer address; shared by the listeners of one owner. The
- * address is the peer's machine, without the port; IPv4 mapped into IPv6 is the IPv4 address. Peers
- * without a machine, like those of a unix socket, only count in all. Returns verdicts and closes
- * nothing. On the engine's thread.
+ * Limits connections, in all and per peer; shared by the listeners of one owner. A peer is an IPv4
+ * address, also one that is mapped into IPv6, or a network of IPv6, because each host of such a
+ * network can have all of its addresses. Peers without an IP address, like those of a unix socket,
+ * only count in all. On the engine's thread.
  */
 #ifndef SPOKEI_TRANSPORT_LISTEN_QUOTA_H
 #define SPOKEI_TRANSPORT_LISTEN_QUOTA_H
@@ -12,21 +12,37 @@
 
 #define SPOKEI_QUOTA_MAX 10000u
 #define SPOKEI_QUOTA_PER_PEER_MAX 1000u
+#define SPOKEI_QUOTA_PREFIX6 64u
+
+/* 0: the default of the same name above. */
+struct spokei_quota_limits {
+	uint32_t max;
+	uint32_t per_peer_max;
+	uint32_t prefix6; /* bits of an IPv6 address that tell a peer; at most 128 */
+};
+
+/* Closes the connection that has had its place for longest and sent nothing, and counts it out.
+ * Returns false if there is none. */
+typedef bool (*spokei_make_room)(void *owner);
 
 struct spokei_quota {
 	const struct spoke_env *env; /* borrowed for the quota's life */
-	struct spokei_map peers;     /* peers that have connections, by the text of their address */
+	struct spokei_map peers;     /* peers that have connections */
 	uint32_t count;
-	uint32_t max;
-	uint32_t per_peer_max;
+	struct spokei_quota_limits limits;
+	spokei_make_room make_room; /* for a new connection; NULL: none gives way */
+	void *owner;
+	uint64_t rooms; /* how often room was made */
 };
 
-/* Sets the limits; 0 means the defaults above. */
-void spokei_quota_init(struct spokei_quota *quota, const struct spoke_env *env, uint32_t max,
-		       uint32_t per_peer_max);
+void spokei_quota_init(struct spokei_quota *quota, const struct spoke_env *env,
+		       const struct spokei_quota_limits *limits);
 
-/* Changes the limits; connections that are counted stay. */
-void spokei_quota_change(struct spokei_quota *quota, uint32_t max, uint32_t per_peer_max);
+/* Changes the limits; connections that are counted stay, and count as they did. */
+void spokei_quota_change(struct spokei_quota *quota, const struct spokei_quota_limits *limits);
+
+/* Has a new connection take the place of one that has sent nothing, once all are taken. */
+void spokei_quota_give_way(struct spokei_quota *quota, spokei_make_room make_room, void *owner);
 
 /* Requires that no connection is counted. */
 void spokei_quota_fini(struct spokei_quota *quota);
@@ -36,8 +52,8 @@ void spokei_quota_fini(struct spokei_quota *quota);
 SPOKE_MUST_USE int spokei_quota_enter(struct spokei_quota *quota,
 				      const struct spoke_address *address, bool *ret_of_peer);
 
-/* Returns the seat of a connection that was counted in with this address, for a caller that has no
- * room for the address; NULL for a peer without a machine. */
+/* Returns the seat of a connection that was counted in with this address just now: limits may
+ * change which addresses share a seat. NULL for a peer without an IP address. */
 void *spokei_quota_seat(const struct spokei_quota *quota, const struct spoke_address *address);
 
 /*
@@ -45,13 +61,10 @@ void *spokei_quota_seat(const struct spokei_quota *quota, const struct spoke_add
  * new seat. Returns 0, SPOKE_ENOMEM, or SPOKE_ELIMIT: the limit of that address; after an error
  * nothing has changed.
  */
-SPOKE_MUST_USE int spokei_quota_move(struct spokei_quota *quota, const struct spoke_address *from,
+SPOKE_MUST_USE int spokei_quota_move(struct spokei_quota *quota, void *seat,
 				     const struct spoke_address *to, void **ret_seat);
 
 /* Counts out a connection by its seat. */
-void spokei_quota_leave_seat(struct spokei_quota *quota, void *seat);
-
-/* Counts out a connection that was counted in with this address. */
-void spokei_quota_leave(struct spokei_quota *quota, const struct spoke_address *address);
+void spokei_quota_leave(struct spokei_quota *quota, void *seat);
 
 #endif

@@ -52,9 +52,9 @@ struct spoke_admin_options {
 			    * NULL: 128 random bits as hex; see spoke_admin_token() */
 	const struct spoke_admin_action *actions; /* borrowed for the call */
 	size_t action_count;                      /* at most 16 */
-	uint32_t viewers_max; /* connections at a time. When the last place is taken, the page
-			       * closes the connection that has waited for its request longest; if
-			       * none waits, the next ones are closed. Three quarters may be
+	uint32_t viewers_max; /* connections at a time. When all places are taken, the next one
+			       * takes that of the connection that has waited for its request
+			       * longest; if none waits, it is closed. Three quarters may be
 			       * streams. 0: 16 */
 	const char *hosts;    /* additional host names, without ports, for scrapers and proxies,
 			       * e.g. "orders,orders.example"; NULL: none */

@@ -192,6 +192,9 @@ struct spoke_comet_options {
 	/* From one address (closed at once; behind a proxy of `proxies`, told to come again). 0:
 	 * 1,000 */
 	uint32_t connections_per_peer_max;
+	/* Bits of an IPv6 address that count as one address there, and at the rate. 0: 64; at most
+	 * 128 */
+	uint32_t connections_per_peer_prefix6;
 	uint32_t connections_per_user_max; /* the oldest is closed (4008). 0: 6; at most 250 */
 	uint32_t users_max;                /* known users (told to come again). 0: 100,000 */
 	/* Frames from one connection (1008), and POSTs of one user (429). 0: 10; at most 250 */

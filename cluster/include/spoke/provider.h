@@ -43,6 +43,9 @@ struct spoke_request;
 struct spoke_provider_options {
 	uint32_t connections_max;          /* in all; 0: 10,000 */
 	uint32_t connections_per_peer_max; /* from one address; 0: 1,000 */
+	/* Bits of an IPv6 address that count as one address there, and for the handshakes of TLS.
+	 * 0: 64; at most 128 */
+	uint32_t connections_per_peer_prefix6;
 	/* Requests in service, in all, also ones abandoned by their caller; 0: 10,000. */
 	uint32_t requests_max;
 	uint32_t requests_per_connection_max; /* 0: 1,024 */

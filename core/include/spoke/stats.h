@@ -38,7 +38,7 @@ struct spoke_histogram;
 	X(CLOSED_PROTOCOL, "... because the peer violated the protocol")                           \
 	X(CLOSED_LARGE, "... because an announced frame exceeds the limit")                        \
 	X(CLOSED_FRAME_TIME, "... because a frame was not completed in time")                      \
-	X(CLOSED_MUTE, "... because the peer never sent anything")                                 \
+	X(CLOSED_MUTE, "... because the peer sent nothing, in time or until its place was needed") \
 	X(CLOSED_SLOW, "... because the peer did not read the data sent to it")                    \
 	X(CLOSED_ID_TWICE, "... because a request id was in flight twice")                         \
 	X(CLOSED_UNWANTED, "... because a reply came to a side that sends no requests")            \

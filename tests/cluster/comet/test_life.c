@@ -295,6 +295,7 @@ static void gateway_goes_on_after_descriptors_ran_out(void **state)
 static void unfinished_heads_are_at_most_a_tenth(void **state)
 {
 	struct spoke_comet_options options = cometrig_begin();
+	int fds[301];
 	bool ended;
 
 	(void)state;
@@ -302,14 +303,43 @@ static void unfinished_heads_are_at_most_a_tenth(void **state)
 	options.connections_per_peer_max = 3000;
 	cometrig_make(&options);
 	for (int i = 0; i < 300; i++)
-		(void)cometrig_connect();
+		fds[i] = cometrig_connect();
 	assert_int_equal(cometrig.comet->http.reading_count, 300);
-	(void)cometrig_read(cometrig_connect(), &ended);
-	assert_true(ended);
+	fds[300] = cometrig_connect();
 	assert_int_equal(cometrig.comet->quota.count, 300);
+	for (int i = 0; i < 301; i++) {
+		(void)cometrig_read(fds[i], &ended);
+		assert_int_equal(ended, i == 0);
+	}
+	/* Those that wait do not keep out one that asks. */
+	cometrig_send(fds[300], "GET /x HTTP/1.1\r\n" COMETRIG_HOST "\r\n");
+	assert_has(cometrig_read(fds[300], NULL), "HTTP/1.1 404 ");
 	cometrig_run(8 * SECOND);
 	assert_int_equal(cometrig.comet->quota.count, 0);
 	assert_has(cometrig_read(cometrig_events("user=bob", NULL), NULL), "hello");
+}
+
+static void unfinished_head_gives_way_at_connections_max(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	bool ended;
+	int fds[2];
+
+	(void)state;
+	options.connections_max = 3;
+	cometrig_make(&options);
+	fds[0] = cometrig_events("user=ann", NULL);
+	assert_has(cometrig_read(fds[0], NULL), "hello");
+	fds[1] = cometrig_connect();
+	cometrig_send(fds[1], "GET /spoke/events");
+	assert_has(cometrig_read(cometrig_events("user=bob", NULL), NULL), "hello");
+	assert_has(cometrig_read(cometrig_events("user=cas", NULL), NULL), "hello");
+	(void)cometrig_read(fds[1], &ended);
+	assert_true(ended);
+	(void)cometrig_read(cometrig_connect(), &ended);
+	assert_true(ended);
+	(void)cometrig_read(fds[0], &ended);
+	assert_false(ended);
 }
 
 static void answered_requests_are_not_unfinished_ones(void **state)
@@ -399,6 +429,7 @@ int main(void)
 		BARE(poll_beyond_the_rate_keeps_its_last_id),
 		TEST(gateway_goes_on_after_descriptors_ran_out),
 		BARE(unfinished_heads_are_at_most_a_tenth),
+		BARE(unfinished_head_gives_way_at_connections_max),
 		BARE(answered_requests_are_not_unfinished_ones),
 		TEST(unfinished_head_ends_in_time),
 		TEST(large_heads_are_rejected),

@@ -38,8 +38,9 @@ static void client_behind_a_proxy_counts_under_its_address(void **state)
 		char field[64];
 
 		(void)snprintf(field, sizeof(field), "X-Forwarded-For: 2001:db8::%d\r\n", i);
-		assert_has(cometrig_read(open_from(field), NULL), "hello");
+		assert_has(cometrig_read(open_from(field), NULL), i < 2 ? "hello" : "retry: ");
 	}
+	assert_has(cometrig_read(open_from("X-Forwarded-For: 2001:db8:0:1::1\r\n"), NULL), "hello");
 	assert_has(cometrig_read(open_from("X-Forwarded-For: 9.9.9.9\r\n"
 					   "X-Forwarded-For: 1.2.3.4:5678\r\n"),
 				 NULL),
@@ -80,6 +81,27 @@ static void storm_from_one_address_does_not_keep_out_others(void **state)
 		opened += strstr(cometrig_read(open_from(field), NULL), "hello") != NULL;
 	}
 	assert_in_range(opened, 18, 30);
+}
+
+/* A host can have each address of its network. */
+static void storm_from_a_network_of_ipv6_does_not_take_the_reserve(void **state)
+{
+	struct spoke_comet_options options = cometrig_begin();
+	int opened = 0;
+
+	(void)state;
+	options.proxies = "127.0.0.1";
+	options.accept_rate = 40;
+	cometrig_make(&options);
+	cometrig_run(SECOND - cometrig.world.now_ns % SECOND);
+	for (int i = 0; i < 100; i++) {
+		char field[64];
+
+		(void)snprintf(field, sizeof(field), "X-Forwarded-For: 2001:db8::%x\r\n", i);
+		opened += strstr(cometrig_read(open_from(field), NULL), "hello") != NULL;
+	}
+	assert_in_range(opened, 40, 60);
+	assert_has(cometrig_read(open_from("X-Forwarded-For: 1.2.3.4\r\n"), NULL), "hello");
 }
 
 /* Prints the addresses of clients as a socket for both families has them. */
@@ -158,6 +180,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BARE(client_behind_a_proxy_counts_under_its_address),
 		BARE(storm_from_one_address_does_not_keep_out_others),
+		BARE(storm_from_a_network_of_ipv6_does_not_take_the_reserve),
 		BARE(proxy_with_a_mapped_address_is_listed_without_the_prefix),
 		BARE(forwarded_address_of_others_is_ignored),
 		BARE(wrong_forwarded_addresses_are_ignored),

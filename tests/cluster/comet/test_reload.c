@@ -118,7 +118,7 @@ static void live_keys_change_a_running_gateway(void **state)
 	assert_has(post_of(31), "limited to 30 bytes");
 	assert_has(ask_with("/spoke.js", "b.example", ""), "HTTP/1.1 200 ");
 	assert_has(ask_with("/spoke.js", "a.example", ""), "HTTP/1.1 421 ");
-	assert_int_equal(cometrig.comet->quota.max, 60);
+	assert_int_equal(cometrig.comet->quota.limits.max, 60);
 	/* Keys that the file does not set any more have their defaults. */
 	assert_int_equal(cometrig.comet->with.message_max, 16384);
 	/* Connections that were there have stayed. */

@@ -398,8 +398,10 @@ static void see_limits(const struct cast *cast, struct sight *sight)
 	SEE(UNPROVEN_FRAME_MAX, limits->unproven_frame_max);
 	SEE(UNPROVEN_FRAME_MAX, provider->link->unproven.frame_max);
 	SEE(AUTH_FAILURES_MAX, provider->proof->settings->auth_failures_max);
-	SEE(CONNECTIONS_MAX, quota->max);
-	SEE(CONNECTIONS_PER_PEER_MAX, quota->per_peer_max);
+	SEE(CONNECTIONS_MAX, quota->limits.max);
+	SEE(CONNECTIONS_PER_PEER_MAX, quota->limits.per_peer_max);
+	SEE(CONNECTIONS_PER_PEER_PREFIX6, quota->limits.prefix6);
+	SEE(CONNECTIONS_PER_PEER_PREFIX6, tls->peers.limits.prefix6);
 	SEE(REQUESTS_MAX, limits->serving_max);
 	SEE(REQUESTS_PER_CONNECTION_MAX, limits->serving_per_conn_max);
 	SEE(PUSHES_MAX, limits->pending_max);
@@ -408,7 +410,7 @@ static void see_limits(const struct cast *cast, struct sight *sight)
 	SEE(HALF_CLOSE, limits->half_ns);
 	SEE(HANDSHAKE_TIMEOUT, limits->handshake_ns);
 	SEE(HANDSHAKES_MAX, tls->places_max);
-	SEE(HANDSHAKES_PER_PEER_MAX, tls->places_per_peer_max);
+	SEE(HANDSHAKES_PER_PEER_MAX, tls->peers.limits.per_peer_max);
 	SEE(HANDSHAKES_TPS, tls->begins.rate);
 }
 
@@ -465,9 +467,11 @@ static void see_gateway(const struct cast *cast, struct sight *sight)
 	SEE(ACCEPT_RATE, gateway->rate.rate);
 	SEE(CONNECTIONS_MAX, with->connections_max);
 	SEE(CONNECTIONS_MAX, gateway->ask_slab.max);
-	SEE(CONNECTIONS_MAX, gateway->quota.max);
+	SEE(CONNECTIONS_MAX, gateway->quota.limits.max);
 	SEE(CONNECTIONS_PER_PEER_MAX, with->connections_per_peer_max);
-	SEE(CONNECTIONS_PER_PEER_MAX, gateway->quota.per_peer_max);
+	SEE(CONNECTIONS_PER_PEER_MAX, gateway->quota.limits.per_peer_max);
+	SEE(CONNECTIONS_PER_PEER_PREFIX6, with->connections_per_peer_prefix6);
+	SEE(CONNECTIONS_PER_PEER_PREFIX6, gateway->quota.limits.prefix6);
 	SEE(CONNECTIONS_PER_USER_MAX, with->connections_per_user_max);
 	SEE(USERS_MAX, with->users_max);
 	SEE(FRAMES_PER_SECOND, with->frames_per_second);

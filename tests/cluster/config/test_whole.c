@@ -210,7 +210,7 @@ static bool has_list(void)
 
 static void assert_all_old(void)
 {
-	assert_int_not_equal(rig.provider->settings->connections_max, 7);
+	assert_int_not_equal(rig.provider->settings->connections.max, 7);
 	assert_false(has_list());
 	assert_true(asks_for(OLD));
 	assert_false(asks_for(NEW));
@@ -221,7 +221,7 @@ static void assert_all_old(void)
 
 static void assert_all_new(void)
 {
-	assert_int_equal(rig.provider->settings->connections_max, 7);
+	assert_int_equal(rig.provider->settings->connections.max, 7);
 	assert_true(has_list());
 	assert_true(asks_for(NEW));
 	assert_false(asks_for(OLD));

@@ -65,6 +65,29 @@ static void address_with_too_many_handshakes_loses_the_next_ones(void **state)
 	secplay_raw_close(fds[2]);
 }
 
+/* A host can have each address of its network. */
+static void network_of_ipv6_has_the_handshakes_of_one_address(void **state)
+{
+	static const char *const from[] = { "[2001:db8::1]:0", "[2001:db8::2]:0", "[2001:db8::3]:0",
+					    "[2001:db8:0:1::1]:0" };
+	unsigned char hello[4096];
+	size_t len = secplay_make_hello(hello, sizeof(hello));
+	int fds[4];
+
+	(void)state;
+	secplay.secure.provider.handshakes_per_peer_max = 2;
+	secplay_provide_tls("dubbo://" AT);
+	for (unsigned i = 0; i < 4; i++) {
+		secplay.processes[STRANGER].user.from = from[i];
+		fds[i] = secplay_raw_connect(AT);
+		secplay_raw_send(fds[i], hello, len);
+		secplay_pass(MS);
+		assert_int_equal(secplay_is_closed(fds[i]), i == 2);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		secplay_raw_close(fds[i]);
+}
+
 static void handshakes_that_wait_count_for_their_address(void **state)
 {
 	unsigned char hello[4096];
@@ -284,6 +307,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(good_peer_is_served_when_stalled_handshakes_end),
 		TEST(address_with_too_many_handshakes_loses_the_next_ones),
+		TEST(network_of_ipv6_has_the_handshakes_of_one_address),
 		TEST(handshakes_that_wait_count_for_their_address),
 		TEST(free_place_is_for_the_peer_that_has_waited_longest),
 		TEST(limits_of_handshakes_change_with_the_file),

@@ -149,9 +149,14 @@ static void kv_writable(struct spokei_http_conn *conn)
 		list(conn);
 }
 
+void *kvrig_seat(const struct spokei_http_conn *conn)
+{
+	return spokei_quota_seat(&kvrig.quota, spokei_http_peer_address(conn));
+}
+
 static void kv_closed(struct spokei_http_conn *conn)
 {
-	spokei_quota_leave(&kvrig.quota, spokei_http_peer_address(conn));
+	spokei_quota_leave(&kvrig.quota, kvrig_seat(conn));
 	kvrig.closed++;
 	if (kvrig.later == conn)
 		kvrig.later = NULL;
@@ -167,10 +172,12 @@ static const struct spokei_http_up kv_up = {
 
 static void kv_accept(void *arg, int fd, const struct spoke_address *peer, unsigned marks)
 {
+	struct spokei_http_conn *conn;
+
 	(void)arg;
 	(void)marks;
-	if (spokei_http_accept(&kvrig.http, fd, peer))
-		spokei_quota_leave(&kvrig.quota, peer);
+	if (spokei_http_accept(&kvrig.http, fd, peer, &conn))
+		spokei_quota_leave(&kvrig.quota, spokei_quota_seat(&kvrig.quota, peer));
 }
 
 int kvrig_respond_later(const char *text)
@@ -217,12 +224,13 @@ int kvrig_serve(void)
 		.slow_ns = 2 * SECOND,
 		.linger_ns = SECOND / 2,
 	};
+	static const struct spokei_quota_limits most = { .max = 64, .per_peer_max = 64 };
 	const struct spoke_env *env = &kvrig.client.env;
 	struct spoke_address address;
 
 	kvrig.is_open = true;
 	assert_int_equal(env->net->parse(env->ctx, AT, &address), 0);
-	spokei_quota_init(&kvrig.quota, &kvrig.faulty.env, 64, 64);
+	spokei_quota_init(&kvrig.quota, &kvrig.faulty.env, &most);
 	assert_int_equal(spokei_http_server_init(&kvrig.http, kvrig.engine, &kv_up, &limits), 0);
 	return spokei_listener_new(kvrig.engine, &address, &kvrig.quota, kv_accept, NULL,
 				   &kvrig.listener);

@@ -94,6 +94,9 @@ const char *kvrig_ask(const char *request);
 /* Returns the status of the response to a request. */
 int kvrig_status(const char *request);
 
+/* Returns the seat of a connection in the quota. */
+void *kvrig_seat(const struct spokei_http_conn *conn);
+
 /* Responds to GET /later. */
 int kvrig_respond_later(const char *text);
 

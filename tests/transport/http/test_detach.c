@@ -35,7 +35,7 @@ static void detached_descriptor_stays_open(void **state)
 	kvrig_run(MS);
 	fd = spokei_http_detach(rig.later);
 	assert_int_equal(fd, rig.accepted);
-	spokei_quota_leave(&rig.quota, spokei_http_peer_address(rig.later));
+	spokei_quota_leave(&rig.quota, kvrig_seat(rig.later));
 	rig.later = NULL;
 	kvrig_run(60 * SECOND);
 	assert_int_equal(rig.closed, 0);

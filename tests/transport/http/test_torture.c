@@ -45,6 +45,7 @@ static void live(void)
 	for (size_t i = 0; i < LENGTH(requests); i++)
 		kvrig_hang_up(fds[i]);
 	kvrig_run(MS);
+	assert_true(spokei_list_empty(&rig.http.reading));
 	assert_true(spokei_list_empty(&rig.http.conns));
 	assert_int_equal(rig.http.stream_count, 0);
 	kvrig_stop();

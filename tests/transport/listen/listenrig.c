@@ -13,6 +13,7 @@ static void note_accept(void *arg, int fd, const struct spoke_address *peer, uns
 {
 	struct listenrig *rig = arg;
 	const struct spoke_env *env = rig->engine->env;
+	void *seat = spokei_quota_seat(&rig->quota, peer);
 
 	(void)marks;
 	rig->accepted++;
@@ -22,18 +23,19 @@ static void note_accept(void *arg, int fd, const struct spoke_address *peer, uns
 	}
 	if (rig->let_go) {
 		env->net->close(env->ctx, fd);
-		spokei_quota_leave(&rig->quota, peer);
+		spokei_quota_leave(&rig->quota, seat);
 		return;
 	}
 	assert_in_range(rig->taken, 0, LISTENRIG_TAKEN_MAX - 1);
 	rig->kept[rig->taken].fd = fd;
-	rig->kept[rig->taken].peer = *peer;
+	rig->kept[rig->taken].seat = seat;
 	rig->taken++;
 }
 
 void listenrig_open(struct listenrig *rig, uint32_t max, uint32_t per_peer_max, uint64_t timers)
 {
 	struct spoke_engine_options options = { .env = &rig->faulty.env, .timers_max = timers };
+	const struct spokei_quota_limits limits = { .max = max, .per_peer_max = per_peer_max };
 
 	*rig = (struct listenrig){ .listener = NULL };
 	assert_true(spokei_world_init(&rig->world, 11));
@@ -41,7 +43,7 @@ void listenrig_open(struct listenrig *rig, uint32_t max, uint32_t per_peer_max, 
 	spokei_world_process_init(&rig->client, &rig->world);
 	spokei_faults_init(&rig->faulty, &rig->server.env);
 	assert_int_equal(spoke_engine_new(&options, &rig->engine), SPOKE_OK);
-	spokei_quota_init(&rig->quota, &rig->faulty.env, max, per_peer_max);
+	spokei_quota_init(&rig->quota, &rig->faulty.env, &limits);
 }
 
 void listenrig_close(struct listenrig *rig)
@@ -104,7 +106,7 @@ void listenrig_release(struct listenrig *rig, unsigned count)
 
 	for (unsigned i = 0; i < count; i++) {
 		env->net->close(env->ctx, rig->kept[i].fd);
-		spokei_quota_leave(&rig->quota, &rig->kept[i].peer);
+		spokei_quota_leave(&rig->quota, rig->kept[i].seat);
 	}
 	rig->taken -= count;
 	memmove(rig->kept, rig->kept + count, rig->taken * sizeof(rig->kept[0]));

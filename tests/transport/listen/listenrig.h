@@ -40,7 +40,7 @@ struct listenrig {
 	unsigned taken; /* accepted connections that stay open */
 	struct {
 		int fd;
-		struct spoke_address peer;
+		void *seat;
 	} kept[LISTENRIG_TAKEN_MAX];
 };
 

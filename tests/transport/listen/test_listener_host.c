@@ -42,11 +42,12 @@ static void let_go(void *arg, int fd, const struct spoke_address *peer, unsigned
 	(void)marks;
 	rig->accepted++;
 	rig->faulty.env.net->close(rig->faulty.env.ctx, fd);
-	spokei_quota_leave(&rig->quota, peer);
+	spokei_quota_leave(&rig->quota, spokei_quota_seat(&rig->quota, peer));
 }
 
 static bool open_rig(struct hostrig *rig)
 {
+	static const struct spokei_quota_limits defaults;
 	const struct spoke_env *env = &rig->faulty.env;
 	struct spoke_engine_options options = { .env = env };
 	struct spoke_address any;
@@ -56,7 +57,7 @@ static bool open_rig(struct hostrig *rig)
 	if (spoke_engine_new(&options, &rig->engine) != SPOKE_OK ||
 	    env->net->parse(env->ctx, "127.0.0.1:0", &any) != 0)
 		return false;
-	spokei_quota_init(&rig->quota, env, 0, 0);
+	spokei_quota_init(&rig->quota, env, &defaults);
 	return spokei_listener_new(rig->engine, &any, &rig->quota, let_go, rig, &rig->listener) ==
 	       SPOKE_OK;
 }

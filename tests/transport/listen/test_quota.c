@@ -24,6 +24,14 @@ static struct spoke_address parse(const char *text)
 	return address;
 }
 
+static void init(struct spokei_quota *quota, const struct spoke_env *env, uint32_t max,
+		 uint32_t per_peer_max)
+{
+	const struct spokei_quota_limits limits = { .max = max, .per_peer_max = per_peer_max };
+
+	spokei_quota_init(quota, env, &limits);
+}
+
 static int enter(struct spokei_quota *quota, const char *text, bool *ret_of_peer)
 {
 	struct spoke_address address = parse(text);
@@ -35,7 +43,7 @@ static void leave(struct spokei_quota *quota, const char *text)
 {
 	struct spoke_address address = parse(text);
 
-	spokei_quota_leave(quota, &address);
+	spokei_quota_leave(quota, spokei_quota_seat(quota, &address));
 }
 
 static void quota_counts_machines_not_ports(void **state)
@@ -52,7 +60,9 @@ static void quota_counts_machines_not_ports(void **state)
 		{ "[::ffff:10.0.0.1]:5", "10.0.0.2:7", false },
 		{ "[::ffff:0:10]:5", "[::10]:5", false },
 		{ "[2001:db8::1]:5", "[2001:db8::1]:6", true },
-		{ "[2001:db8::1]:5", "[2001:db8::2]:5", false },
+		{ "[2001:db8::1]:5", "[2001:db8::2]:5", true },
+		{ "[2001:db8::1]:5", "[2001:db8::ffff:ffff:ffff:ffff]:5", true },
+		{ "[2001:db8::1]:5", "[2001:db8:0:1::1]:5", false },
 		{ "unix:/run/x", "unix:/run/x", false },
 		{ "unix:@1.2.3.4:5", "unix:@1.2.3.4:5", false },
 	};
@@ -63,7 +73,7 @@ static void quota_counts_machines_not_ports(void **state)
 		bool of_peer = true;
 		int error;
 
-		spokei_quota_init(&quota, spoke_host_env(), 0, 1);
+		init(&quota, spoke_host_env(), 0, 1);
 		assert_int_equal(enter(&quota, cases[i].one, &of_peer), SPOKE_OK);
 		error = enter(&quota, cases[i].other, &of_peer);
 		assert_int_equal(error, cases[i].same ? SPOKE_ELIMIT : SPOKE_OK);
@@ -81,7 +91,7 @@ static void quota_distinguishes_total_limit_from_peer_limit(void **state)
 	bool of_peer = true;
 
 	(void)state;
-	spokei_quota_init(&quota, spoke_host_env(), 2, 1);
+	init(&quota, spoke_host_env(), 2, 1);
 	assert_int_equal(enter(&quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
 	assert_int_equal(enter(&quota, "unix:/run/x", &of_peer), SPOKE_OK);
 	of_peer = true;
@@ -96,14 +106,152 @@ static void quota_distinguishes_total_limit_from_peer_limit(void **state)
 	spokei_quota_fini(&quota);
 }
 
+/* Networks of IPv6 have room for as many addresses as a peer likes. */
+static void prefix_of_ipv6_tells_peers(void **state)
+{
+	static const struct {
+		uint32_t prefix6;
+		const char *other; /* than 2001:db8:1:2:3:4:5:6 */
+		bool same;
+	} cases[] = {
+		{ 128, "[2001:db8:1:2:3:4:5:7]:5", false },
+		{ 127, "[2001:db8:1:2:3:4:5:7]:5", true },
+		{ 65, "[2001:db8:1:2:8003:4:5:6]:5", false },
+		{ 64, "[2001:db8:1:2:8003:4:5:6]:5", true },
+		{ 63, "[2001:db8:1:3:3:4:5:6]:5", true },
+		{ 48, "[2001:db8:1:ffff::]:5", true },
+		{ 48, "[2001:db8:2:2:3:4:5:6]:5", false },
+		{ 1, "[2002::]:5", true },
+		{ 1, "[::ffff:32.1.13.184]:5", false },
+		{ 1, "[8001::]:5", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct spokei_quota_limits limits = { .per_peer_max = 1,
+							    .prefix6 = cases[i].prefix6 };
+		struct spokei_quota quota;
+		bool of_peer;
+		int error;
+
+		spokei_quota_init(&quota, spoke_host_env(), &limits);
+		assert_int_equal(enter(&quota, "[2001:db8:1:2:3:4:5:6]:5", &of_peer), SPOKE_OK);
+		error = enter(&quota, cases[i].other, &of_peer);
+		assert_int_equal(error, cases[i].same ? SPOKE_ELIMIT : SPOKE_OK);
+		leave(&quota, "[2001:db8:1:2:3:4:5:6]:5");
+		if (error == SPOKE_OK)
+			leave(&quota, cases[i].other);
+		spokei_quota_fini(&quota);
+	}
+}
+
+/* IPv4 counts by the address, whatever the prefix of IPv6 is. */
+static void prefix_of_ipv6_does_not_join_ipv4(void **state)
+{
+	const struct spokei_quota_limits limits = { .per_peer_max = 1, .prefix6 = 1 };
+	struct spokei_quota quota;
+	bool of_peer;
+
+	(void)state;
+	spokei_quota_init(&quota, spoke_host_env(), &limits);
+	assert_int_equal(enter(&quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
+	assert_int_equal(enter(&quota, "[::ffff:10.0.0.2]:5", &of_peer), SPOKE_OK);
+	leave(&quota, "10.0.0.1:5");
+	leave(&quota, "10.0.0.2:5");
+	spokei_quota_fini(&quota);
+}
+
+/* A connection is counted out where it was counted in, although another prefix is in force. */
+static void changed_prefix_leaves_seats_as_they_are(void **state)
+{
+	struct spokei_quota_limits limits = { .per_peer_max = 2, .prefix6 = 128 };
+	struct spoke_address one = parse("[2001:db8::1]:5");
+	struct spoke_address two = parse("[2001:db8::2]:5");
+	struct spokei_quota quota;
+	void *seats[3];
+	bool of_peer;
+
+	(void)state;
+	spokei_quota_init(&quota, spoke_host_env(), &limits);
+	assert_int_equal(spokei_quota_enter(&quota, &one, &of_peer), SPOKE_OK);
+	seats[0] = spokei_quota_seat(&quota, &one);
+	assert_int_equal(spokei_quota_enter(&quota, &two, &of_peer), SPOKE_OK);
+	seats[1] = spokei_quota_seat(&quota, &two);
+	assert_ptr_not_equal(seats[0], seats[1]);
+	limits.prefix6 = 64;
+	spokei_quota_change(&quota, &limits);
+	assert_int_equal(spokei_quota_enter(&quota, &two, &of_peer), SPOKE_OK);
+	seats[2] = spokei_quota_seat(&quota, &two);
+	assert_int_equal(enter(&quota, "[2001:db8::3]:5", &of_peer), SPOKE_OK);
+	assert_int_equal(enter(&quota, "[2001:db8::4]:5", &of_peer), SPOKE_ELIMIT);
+	for (size_t i = 0; i < 3; i++)
+		spokei_quota_leave(&quota, seats[i]);
+	leave(&quota, "[2001:db8::3]:5");
+	spokei_quota_fini(&quota);
+}
+
+/* An owner whose connections have sent nothing; all are of one peer, which has no address. */
+struct silent {
+	struct spokei_quota quota;
+	unsigned left;
+};
+
+static bool make_room(void *owner)
+{
+	struct silent *silent = owner;
+
+	if (silent->left == 0)
+		return false;
+	silent->left--;
+	spokei_quota_leave(&silent->quota, NULL);
+	return true;
+}
+
+static void silent_connections_give_way_at_the_limit_of_all(void **state)
+{
+	const struct spokei_quota_limits limits = { .max = 3, .per_peer_max = 1 };
+	const struct spokei_quota_limits lower = { .max = 2, .per_peer_max = 1 };
+	struct silent silent = { .left = 2 };
+	struct spokei_quota *quota = &silent.quota;
+	bool of_peer;
+
+	(void)state;
+	spokei_quota_init(quota, spoke_host_env(), &limits);
+	spokei_quota_give_way(quota, make_room, &silent);
+	assert_int_equal(enter(quota, "unix:/run/x", &of_peer), SPOKE_OK);
+	assert_int_equal(enter(quota, "unix:/run/x", &of_peer), SPOKE_OK);
+	assert_int_equal(enter(quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
+	assert_int_equal(silent.left, 2);
+	/* Not for a peer that has its share. */
+	assert_int_equal(enter(quota, "10.0.0.1:6", &of_peer), SPOKE_ELIMIT);
+	assert_int_equal(silent.left, 2);
+	assert_int_equal(enter(quota, "10.0.0.2:5", &of_peer), SPOKE_OK);
+	assert_int_equal(silent.left, 1);
+	assert_int_equal(quota->count, 3);
+	leave(quota, "10.0.0.2:5");
+	/* As many as a lower limit asks for. */
+	assert_int_equal(enter(quota, "unix:/run/x", &of_peer), SPOKE_OK);
+	silent.left = 2;
+	spokei_quota_change(quota, &lower);
+	assert_int_equal(enter(quota, "10.0.0.3:5", &of_peer), SPOKE_OK);
+	assert_int_equal(silent.left, 0);
+	assert_int_equal(enter(quota, "10.0.0.4:5", &of_peer), SPOKE_ELIMIT);
+	assert_false(of_peer);
+	assert_int_equal(quota->count, 2);
+	leave(quota, "10.0.0.1:5");
+	leave(quota, "10.0.0.3:5");
+	spokei_quota_fini(quota);
+}
+
 static void quota_has_default_limits(void **state)
 {
 	struct spokei_quota quota;
 
 	(void)state;
-	spokei_quota_init(&quota, spoke_host_env(), 0, 0);
-	assert_int_equal(quota.max, 10000);
-	assert_int_equal(quota.per_peer_max, 1000);
+	init(&quota, spoke_host_env(), 0, 0);
+	assert_int_equal(quota.limits.max, 10000);
+	assert_int_equal(quota.limits.per_peer_max, 1000);
+	assert_int_equal(quota.limits.prefix6, 64);
 	spokei_quota_fini(&quota);
 }
 
@@ -117,7 +265,7 @@ static void peers_that_left_use_no_memory(void **state)
 
 	(void)state;
 	spokei_faults_init(&faulty, spoke_host_env());
-	spokei_quota_init(&quota, &faulty.env, 0, 0);
+	init(&quota, &faulty.env, 0, 0);
 	assert_int_equal(enter(&quota, "10.9.9.9:1", &of_peer), SPOKE_OK);
 	blocks = faulty.blocks;
 	for (unsigned i = 0; i < 5000; i++) {
@@ -139,7 +287,7 @@ static void quota_counts_nothing_without_memory(void **state)
 
 	(void)state;
 	spokei_faults_init(&faulty, spoke_host_env());
-	spokei_quota_init(&quota, &faulty.env, 0, 0);
+	init(&quota, &faulty.env, 0, 0);
 	for (uint64_t nth = 1; nth <= 2; nth++) {
 		spokei_faults_fail(&faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		assert_int_equal(enter(&quota, "10.0.0.1:1", &of_peer), SPOKE_ENOMEM);
@@ -158,19 +306,19 @@ static void seat_counts_out_its_machine(void **state)
 	void *seat;
 
 	(void)state;
-	spokei_quota_init(&quota, spoke_host_env(), 0, 2);
+	init(&quota, spoke_host_env(), 0, 2);
 	assert_int_equal(enter(&quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
 	assert_int_equal(enter(&quota, "10.0.0.1:6", &of_peer), SPOKE_OK);
 	assert_int_equal(enter(&quota, "unix:/run/x", &of_peer), SPOKE_OK);
 	seat = spokei_quota_seat(&quota, &one);
 	assert_non_null(seat);
 	assert_null(spokei_quota_seat(&quota, &path));
-	spokei_quota_leave_seat(&quota, seat);
+	spokei_quota_leave(&quota, seat);
 	assert_int_equal(enter(&quota, "10.0.0.1:7", &of_peer), SPOKE_OK);
 	assert_int_equal(enter(&quota, "10.0.0.1:8", &of_peer), SPOKE_ELIMIT);
-	spokei_quota_leave_seat(&quota, NULL);
-	spokei_quota_leave_seat(&quota, seat);
-	spokei_quota_leave_seat(&quota, seat);
+	spokei_quota_leave(&quota, NULL);
+	spokei_quota_leave(&quota, seat);
+	spokei_quota_leave(&quota, seat);
 	assert_null(spokei_quota_seat(&quota, &one));
 	spokei_quota_fini(&quota);
 }
@@ -184,18 +332,22 @@ static void connection_moves_to_another_address(void **state)
 	void *seat = NULL;
 
 	(void)state;
-	spokei_quota_init(&quota, spoke_host_env(), 2, 1);
+	init(&quota, spoke_host_env(), 2, 1);
 	assert_int_equal(enter(&quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
-	assert_int_equal(spokei_quota_move(&quota, &proxy, &client, &seat), SPOKE_OK);
+	assert_int_equal(spokei_quota_move(&quota, spokei_quota_seat(&quota, &proxy), &client,
+					   &seat),
+			 SPOKE_OK);
 	assert_ptr_equal(seat, spokei_quota_seat(&quota, &client));
 	assert_null(spokei_quota_seat(&quota, &proxy));
 	/* The total is full, which does not matter, but the client's address is, too. */
 	assert_int_equal(enter(&quota, "10.0.0.1:6", &of_peer), SPOKE_OK);
-	assert_int_equal(spokei_quota_move(&quota, &proxy, &client, &seat), SPOKE_ELIMIT);
+	assert_int_equal(spokei_quota_move(&quota, spokei_quota_seat(&quota, &proxy), &client,
+					   &seat),
+			 SPOKE_ELIMIT);
 	assert_non_null(spokei_quota_seat(&quota, &proxy));
 	assert_int_equal(quota.count, 2);
 	leave(&quota, "10.0.0.1:6");
-	spokei_quota_leave_seat(&quota, seat);
+	spokei_quota_leave(&quota, seat);
 	spokei_quota_fini(&quota);
 }
 
@@ -209,19 +361,23 @@ static void connection_at_the_limit_moves_to_its_own_address(void **state)
 	void *seat = NULL;
 
 	(void)state;
-	spokei_quota_init(&quota, spoke_host_env(), 0, 1);
+	init(&quota, spoke_host_env(), 0, 1);
 	assert_int_equal(enter(&quota, "[::ffff:10.0.0.1]:5", &of_peer), SPOKE_OK);
-	assert_int_equal(spokei_quota_move(&quota, &peer, &client, &seat), SPOKE_OK);
+	assert_int_equal(spokei_quota_move(&quota, spokei_quota_seat(&quota, &peer), &client,
+					   &seat),
+			 SPOKE_OK);
 	assert_non_null(seat);
 	assert_ptr_equal(seat, spokei_quota_seat(&quota, &peer));
 	assert_int_equal(quota.count, 1);
-	spokei_quota_leave_seat(&quota, seat);
+	spokei_quota_leave(&quota, seat);
 	/* A peer without a machine has no seat, and an unknown one has none yet. */
 	assert_int_equal(enter(&quota, "unix:/run/x", &of_peer), SPOKE_OK);
-	assert_int_equal(spokei_quota_move(&quota, &path, &client, &seat), SPOKE_OK);
+	assert_int_equal(spokei_quota_move(&quota, spokei_quota_seat(&quota, &path), &client,
+					   &seat),
+			 SPOKE_OK);
 	assert_ptr_equal(seat, spokei_quota_seat(&quota, &client));
 	assert_non_null(seat);
-	spokei_quota_leave_seat(&quota, seat);
+	spokei_quota_leave(&quota, seat);
 	spokei_quota_fini(&quota);
 }
 
@@ -230,6 +386,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quota_counts_machines_not_ports),
 		cmocka_unit_test(quota_distinguishes_total_limit_from_peer_limit),
+		cmocka_unit_test(prefix_of_ipv6_tells_peers),
+		cmocka_unit_test(prefix_of_ipv6_does_not_join_ipv4),
+		cmocka_unit_test(changed_prefix_leaves_seats_as_they_are),
+		cmocka_unit_test(silent_connections_give_way_at_the_limit_of_all),
 		cmocka_unit_test(quota_has_default_limits),
 		cmocka_unit_test(peers_that_left_use_no_memory),
 		cmocka_unit_test(quota_counts_nothing_without_memory),

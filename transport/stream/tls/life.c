@@ -123,6 +123,7 @@ static int fill(struct spokei_tls *tls, const struct spokei_tls_options *options
 int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options *options,
 		   char why[SPOKEI_TLS_WHY], struct spokei_tls **ret_tls)
 {
+	static const struct spokei_quota_limits defaults; /* until the limits are set, below */
 	struct spokei_tls *tls = spokei_alloc(engine->env, 1, sizeof(*tls));
 	struct spokei_tls_prints prints;
 	int error;
@@ -148,7 +149,7 @@ int spokei_tls_new(struct spoke_engine *engine, const struct spokei_tls_options 
 	spokei_list_init(&tls->standing);
 	spokei_list_init(&tls->placed);
 	spokei_list_init(&tls->open);
-	spokei_map_init(&tls->addresses, engine->env);
+	spokei_quota_init(&tls->peers, engine->env, &defaults);
 	spokei_list_init(&tls->lingering);
 	spokei_list_init(&tls->warm);
 	spokei_tls_limit(tls, &options->limits);
@@ -170,8 +171,8 @@ void spokei_tls_free(struct spokei_tls *tls)
 {
 	if (tls == NULL)
 		return;
-	SPOKE_ASSERT(tls->places == 0 && tls->addresses.count == 0);
-	spokei_map_fini(&tls->addresses);
+	SPOKE_ASSERT(tls->places == 0);
+	spokei_quota_fini(&tls->peers);
 	spokei_task_drop(&tls->task);
 	(void)spoke_alarm_cancel(&tls->late);
 	(void)spoke_alarm_cancel(&tls->linger);

@@ -6,6 +6,7 @@
  */
 #include "core/base/env.h"
 #include "core/text/option.h"
+#include "core/text/range.h"
 #include "transport/stream/tls/parts.h"
 
 #include <openssl/err.h>

@@ -98,12 +98,11 @@ void spokei_tls_limit(struct spokei_tls *tls, const struct spokei_tls_limits *li
 {
 	uint32_t rate = limits->handshakes_per_second;
 	uint32_t max = limits->handshakes_max;
-	uint32_t per_peer_max = limits->handshakes_per_peer_max;
 
 	if (tls == NULL)
 		return;
 	tls->places_max = max ? max : SPOKEI_TLS_HANDSHAKES;
-	tls->places_per_peer_max = per_peer_max ? per_peer_max : SPOKEI_TLS_HANDSHAKES_PER_PEER;
+	spokei_tls_peers_limit(tls, limits);
 	if (tls->begins.rate != rate)
 		tls->begins = spokei_bucket_make(rate, rate, tls->engine->begin_ns);
 	(void)spoke_alarm_cancel(&tls->ration);
@@ -124,7 +123,7 @@ void spokei_tls_leave(struct spokei_tls_link *link)
 		if (!link->open)
 			spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES_FAILED);
 	}
-	spokei_tls_address_leave(link);
+	spokei_tls_peer_leave(link);
 	/* Only then: those that are woken without a place for them stand at the end of the line. */
 	if (makes_room)
 		wake_standing(tls);
@@ -147,7 +146,7 @@ static int take_place(struct spokei_tls_link *link)
 
 	if (!tls->accepts || link->place.next)
 		return 0;
-	status = link->address ? 0 : spokei_tls_address_enter(link);
+	status = link->counted ? 0 : spokei_tls_peer_enter(link);
 	if (status == -EDQUOT) {
 		spokei_count(tls->engine, SPOKE_STAT_HANDSHAKES_SHED);
 		return tell(link, "this address has too many handshakes under way");

@@ -9,7 +9,7 @@
  *     link      a stream's own part, and that of all
  *     reload    changed files into use
  *     linger    the end of a failed handshake
- *     places    addresses that have handshakes
+ *     places    peers that have handshakes
  *     steps     the steps of handshakes, on a thread
  *     open      handshakes: bounded in number, and a few steps at a time
  *     collect   the bytes before a handshake
@@ -22,8 +22,7 @@
 
 #include "core/base/pace.h"
 #include "core/memory/buffer.h"
-#include "core/memory/map.h"
-#include "core/text/range.h"
+#include "transport/listen/quota.h"
 #include "transport/stream/tls/tls.h"
 
 #include <spoke/engine.h>
@@ -44,7 +43,6 @@
 #define SPOKEI_TLS_NAMES 16u            /* that a peer may have; more are not looked at */
 #define SPOKEI_TLS_NAMES_SIZE 2048u     /* bytes of them all */
 
-struct spokei_tls_address;
 struct spokei_tls_ask;
 struct spokei_tls_reload;
 
@@ -81,10 +79,9 @@ struct spokei_tls {
 	struct spoke_list placed;
 	uint32_t places;
 	uint32_t places_max;
-	uint32_t places_per_peer_max;
+	struct spokei_quota peers;   /* handshakes of each, with those that wait */
 	struct spokei_bucket begins; /* handshakes that may begin; rate 0: no limit */
 	struct spoke_alarm ration;   /* the next one may */
-	struct spokei_map addresses; /* of struct spokei_tls_address */
 	struct spokei_task task;     /* begins the next steps */
 	struct spoke_alarm late;     /* ... and is due, because one has waited for long */
 	bool here;                   /* the step that begins now is for the loop */
@@ -129,11 +126,11 @@ struct spokei_tls_link {
 	struct spokei_tls_step *step; /* NULL: none has begun whose result is not used yet */
 	/* In `next`, `first`, `standing`, `lingering` or `open`; next == NULL: in none. */
 	struct spoke_list node;
-	struct spoke_list place;            /* in `placed`; next == NULL: it has no place */
-	struct spoke_list warm;             /* in `warm`; next == NULL: it keeps no buffers */
-	struct spokei_tls_address *address; /* that has this handshake; NULL: none that counts */
-	struct spoke_span in;               /* during a call of the library: its input, borrowed */
-	struct spokei_buffer raw;           /* received, and not given to the library */
+	struct spoke_list place;  /* in `placed`; next == NULL: it has no place */
+	struct spoke_list warm;   /* in `warm`; next == NULL: it keeps no buffers */
+	void *seat;               /* of its peer, if the handshake is counted */
+	struct spoke_span in;     /* during a call of the library: its input, borrowed */
+	struct spokei_buffer raw; /* received, and not given to the library */
 	struct spokei_buffer lag; /* made by the library, and not taken by the descriptor */
 	struct spokei_tls_names names;
 	struct spokei_bucket updates; /* changes of the peer's keys */
@@ -148,6 +145,7 @@ struct spokei_tls_link {
 	bool due;                     /* its step may begin now */
 	bool used;                    /* it has had a record since the last look */
 	bool open;
+	bool counted;   /* its peer has this handshake */
 	bool refused;   /* its owner was told that the peer is not trusted any more */
 	bool ended;     /* the descriptor gives no more */
 	bool closed;    /* the peer's close_notify has come */
@@ -269,12 +267,15 @@ int spokei_tls_swallow(struct spokei_tls_link *link);
 
 /* --- places.c */
 
-/* Counts a handshake at the address of the peer, if that has one. Returns 0, -EDQUOT (it has too
- * many) or -ENOMEM. */
-int spokei_tls_address_enter(struct spokei_tls_link *link);
+/* Changes how many handshakes a peer may have. */
+void spokei_tls_peers_limit(struct spokei_tls *tls, const struct spokei_tls_limits *limits);
+
+/* Counts a handshake of the peer, if its address is known. Returns 0, -EDQUOT (it has too many) or
+ * -ENOMEM. */
+int spokei_tls_peer_enter(struct spokei_tls_link *link);
 
 /* Undoes that, if it was done. */
-void spokei_tls_address_leave(struct spokei_tls_link *link);
+void spokei_tls_peer_leave(struct spokei_tls_link *link);
 
 /* --- warm.c */
 

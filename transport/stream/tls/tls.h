@@ -21,6 +21,7 @@ struct spokei_tls_limits {
 	uint32_t handshakes_max;          /* under way; 0: the default; also the next */
 	uint32_t handshakes_per_peer_max; /* of one address, with those that wait */
 	uint32_t handshakes_per_second;   /* that begin; 0: no limit */
+	uint32_t prefix6;                 /* as of struct spokei_quota_limits */
 };
 
 /* Texts are copied. A side that connects always verifies its peer. */
