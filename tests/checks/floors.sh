@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Checks that includes go down: never to a higher floor, never in a circle inside a floor. Public headers
+# Checks that includes go down: never to a higher floor, never in a circle of several folders. Public headers
 # include only public headers and the C library. Examples include only public headers. The objects show
 # calls without an include: a floor may use only symbols of itself or of lower floors.
 set -eu
@@ -10,7 +10,8 @@ linked >"$work/bad"
 c_files >"$work/files"
 code strings=1 $(cat "$work/files") | grep -E '^[^:]*:[0-9]+:[ \t]*(#|%:|\?\?=)' >"$work/directives" || true
 
-# Reads the list of files, then the preprocessor lines. Prints errors, and writes the edges between rooms.
+# Reads the list of files, then the preprocessor lines. Prints errors, and writes the edges between rooms of
+# different folders.
 awk -F: -v edges="$work/edges" '
 function folder(path) {
 	return path ~ /\// ? substr(path, 1, match(path, /\/[^\/]*$/) - 1) : "."
@@ -100,7 +101,7 @@ $3 !~ /include[ \t]*(<[^>]+>|"[^"]+")[ \t]*$/ {
 		complain("floor " floor(from) " looks up at \"" name "\"")
 	if (floor(from) == "examples" && quoted && floor(target) != "examples")
 		complain("an example includes \"" name "\", which users do not have")
-	if (room(from) != room(target))
+	if (folder(from) != folder(target))
 		print room(from), room(target) >edges
 }' "$work/files" "$work/directives" >>"$work/bad"
 

@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # A floor consists of wings: its folders, and each file that stands beside them, unless wings.txt has a
 # line for the whole floor. A wing includes and calls only the wings that its line in wings.txt allows, and
-# these lines form no circle. Inside a floor no files form a circle either, by includes and calls together.
-# A call is a symbol that one object takes from another, as nm shows it. No internal header brings in more
-# than 20 of the project's headers.
+# these lines form no circle. Inside a wing, files may use one another as they like. A call is a symbol that
+# one object takes from another, as nm shows it. No internal header brings in more than 20 of the project's
+# headers.
 #
-#   sh tests/checks/wings.sh build/dev --show   prints the arrows, the largest headers, and the edges of
-#                                               each circle
+#   sh tests/checks/wings.sh build/dev --show   prints the arrows and the largest headers
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -168,69 +167,36 @@ if [ "${2:-}" = --show ]; then
 fi
 sed '/^show: /d' "$work/found" | sort >>"$work/bad"
 
-# circles <file of edges> <what to say>: a line for each group of names that reach one another.
-circles() {
-	awk -v what="$2" '
-	{
-		follows[$1] = follows[$1] " " $2
-		name[$1] = name[$2] = 1
-	}
-	function visit(at, from,   count, list, i) {
-		count = split(follows[at], list, " ")
-		for (i = 1; i <= count; i++)
-			if (!((from, list[i]) in reaches)) {
-				reaches[from, list[i]] = 1
-				visit(list[i], from)
-			}
-	}
-	END {
-		for (at in name)
-			visit(at, at)
-		for (at in name) {
-			if (at in told || !((at, at) in reaches))
-				continue
-			line = ""
-			for (other in name)
-				if ((at, other) in reaches && (other, at) in reaches) {
-					told[other] = 1
-					line = line " " other
-				}
-			print what ":" line
-		}
-	}' "$1" | sort
-}
-
+# A line for each group of wings that reach one another.
 touch "$work/arrows"
-circles "$work/arrows" "tests/checks/wings.txt: a circle of wings" >>"$work/bad"
-# A room is a pair noun.c and noun.h, with noun_inline.h where there is one; a public header is a room of
-# its own, as in floors.sh.
-cat "$work/edges_include" "$work/edges_call" | awk '
-function room(path) {
-	sub(/_inline\.h$/, ".h", path)
-	if (path !~ /\/include\//)
-		sub(/\.[ch]$/, "", path)
-	return path
-}
+awk '
 {
-	from = room($1)
-	to = room($2)
-	split(from, a, "/")
-	split(to, b, "/")
-	if (from != to && a[1] == b[1])
-		print from, to
-}' | sort -u >"$work/rooms"
-circles "$work/rooms" "a circle of files" >"$work/circles"
-cat "$work/circles" >>"$work/bad"
-if [ "${2:-}" = --show ]; then
-	awk '
-	NR == FNR {
-		for (i = 5; i <= NF; i++)
-			circle[$i] = NR
-		next
+	follows[$1] = follows[$1] " " $2
+	name[$1] = name[$2] = 1
+}
+function visit(at, from,   count, list, i) {
+	count = split(follows[at], list, " ")
+	for (i = 1; i <= count; i++)
+		if (!((from, list[i]) in reaches)) {
+			reaches[from, list[i]] = 1
+			visit(list[i], from)
+		}
+}
+END {
+	for (at in name)
+		visit(at, at)
+	for (at in name) {
+		if (at in told || !((at, at) in reaches))
+			continue
+		line = ""
+		for (other in name)
+			if ((at, other) in reaches && (other, at) in reaches) {
+				told[other] = 1
+				line = line " " other
+			}
+		print "tests/checks/wings.txt: a circle of wings:" line
 	}
-	($1 in circle) && circle[$1] == circle[$2] { print "circle " circle[$1] ": " $1 " -> " $2 }
-	' "$work/circles" "$work/rooms" | sort
-fi
+}' "$work/arrows" | sort >>"$work/bad"
 
 cat "$work/bad"
 [ ! -s "$work/bad" ]

@@ -3,9 +3,10 @@ echo '#include "core/plant.h"' | plant timer/plant.c
 echo | plant core/plant.h
 echo '#include "timer/nowhere.h"' | plant timer/lost.c
 printf '#include "timer/base.h"\n#include <unistd.h>\n' | plant timer/include/spoke/plant.h
-echo '#include "timer/there.h"' | plant timer/here.c
-echo '#include "timer/here.h"' | plant timer/there.h
-echo | plant timer/here.h
+echo '#include "core/text/there.h"' | plant core/base/here.h
+echo '#include "core/base/here.h"' | plant core/text/there.h
+echo '#include "timer/beside.h"' | plant timer/near.h
+echo '#include "timer/near.h"' | plant timer/beside.h
 echo '#include "timer/base.h"' | plant examples/plant.c
 cat <<'C' | plant timer/forms.c
 #define HEADER <ev.h>
@@ -25,7 +26,7 @@ red floors 'timer/plant.c:1: floor timer looks up' \
 	'timer/lost.c:1: no file' \
 	'timer/include/spoke/plant.h:1: a public header includes "timer/base.h"' \
 	'timer/include/spoke/plant.h:2: a public header includes <unistd.h>' \
-	'timer/here: in a circle' \
+	'core/base/here: in a circle' \
 	'examples/plant.c:1: an example includes' \
 	'timer/forms.c:2: an include of neither' \
 	'timer/forms.c:3: not a directive of the usual form' \
@@ -33,7 +34,7 @@ red floors 'timer/plant.c:1: floor timer looks up' \
 	'timer/forms.c:6: a file of the tree' \
 	'timer/forms.c:7: a file of the tree' \
 	'timer/forms.c:8: not a directive of the usual form'
-quiet 'timer/forms.c:1:' 'timer/forms.c:9:' 'timer/forms.c:10:' 'timer/forms.c:11:' 'timer/forms.c:12:'
+quiet timer/near timer/beside 'timer/forms.c:1:' 'timer/forms.c:9:' 'timer/forms.c:10:' 'timer/forms.c:11:' 'timer/forms.c:12:'
 
 # Called without an include.
 fresh
