@@ -1,92 +1,121 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the figures of methods: rows of the status, as JSON and as text, and metrics. */
-#include "cluster/admin/metrics.h"
+/* The figures of methods, in the status and the metrics. */
+#include "cluster/admin/facts.h"
 #include "cluster/admin/status_parts.h"
 #include "core/engine/figures.h"
 
-#define NAME 80u /* bytes of a name in the text */
+#include <string.h>
 
-static size_t count_sets(const struct spoke_engine *engine)
-{
-	const struct spokei_figures *figures = NULL;
-	size_t count = 0;
+struct method_row {
+	const char *side;
+	const char *service;
+	const char *method;
+	uint64_t begun;
+	uint64_t in_flight;
+	uint64_t failed;
+};
 
-	while ((figures = spokei_figures_next(engine, figures)) != NULL)
-		count++;
-	return count;
-}
+#define FACT(member, ...) SPOKEI_FACT(struct method_row, member, __VA_ARGS__)
 
-/* The ends of a call or a request that was begun, as the engine's counters name them. */
-struct ends {
-	const char *prefix; /* of their names */
+static const struct spokei_fact call_facts[] = {
+	FACT(side, .name = "side"),
+	FACT(service, .label = "service", .name = "service"),
+	FACT(method, .label = "method", .name = "method"),
+	FACT(begun, .name = "begun", .counts = true, .family = "spoke_method_calls_total",
+	     .help = "calls begun"),
+	FACT(in_flight, .name = "in_flight", .family = "spoke_method_calls_in_flight",
+	     .help = "calls in flight, without tickets"),
+	FACT(failed, .name = "failed"),
+};
+static const struct spokei_fact request_facts[] = {
+	FACT(service, .label = "service"),
+	FACT(method, .label = "method"),
+	FACT(begun, .counts = true, .family = "spoke_method_requests_total",
+	     .help = "requests received"),
+	FACT(in_flight, .family = "spoke_method_requests_in_flight",
+	     .help = "requests being served"),
+};
+#undef FACT
+static const struct spokei_facts of_calls = SPOKEI_FACTS(call_facts);
+static const struct spokei_facts of_requests = SPOKEI_FACTS(request_facts);
+
+/* The ends of the calls or requests of a side, which the engine counts. */
+static const struct side {
+	const struct spokei_facts *facts;
+	const char *ends; /* families */
+	const char *ends_help;
+	const char *took;
+	const char *took_help;
+	const char *prefix; /* of the counters' names */
+	enum spoke_stat begun;
 	enum spoke_stat first;
 	enum spoke_stat last;
+} sides[] = {
+	[SPOKEI_FIGURES_CALLS] = {
+		&of_calls, "spoke_method_call_ends_total",
+		"calls that ended, by result; or were refused",
+		"spoke_method_call_duration_seconds",
+		"duration of answered calls, with all their attempts", "calls_",
+		SPOKE_STAT_CALLS, SPOKE_STAT_CALLS_OK, SPOKE_STAT_CALLS_REFUSED,
+	},
+	[SPOKEI_FIGURES_REQUESTS] = {
+		&of_requests, "spoke_method_request_ends_total",
+		"requests that ended, by result",
+		"spoke_method_handler_seconds",
+		"time in the handler; of those that answer at once, some are timed for all",
+		"requests_", SPOKE_STAT_REQUESTS, SPOKE_STAT_REQUESTS_OK,
+		SPOKE_STAT_REQUESTS_ABANDONED,
+	},
 };
 
-static const struct ends ends_of[] = {
-	[SPOKEI_FIGURES_CALLS] = { "calls_", SPOKE_STAT_CALLS_OK, SPOKE_STAT_CALLS_REFUSED },
-	[SPOKEI_FIGURES_REQUESTS] = { "requests_", SPOKE_STAT_REQUESTS_OK,
-				      SPOKE_STAT_REQUESTS_ABANDONED },
-};
-
-static const char *end_name(const struct ends *ends, unsigned stat)
+static struct method_row row_of(const struct spokei_figures *figures)
 {
-	return spoke_stat_name((enum spoke_stat)stat) + strlen(ends->prefix);
+	return (struct method_row){
+		.side = spokei_figures_side_name(figures->side),
+		.service = figures->service,
+		.method = figures->method,
+		.begun = spokei_figures_get(figures, sides[figures->side].begun),
+		.in_flight = spokei_figures_in_flight(figures),
+		.failed = spokei_figures_failed(figures),
+	};
 }
 
-static bool has_end(unsigned stat)
+/* Finds the next way in which a call or request can end, from `*at` on. Returns NULL after the
+ * last one. */
+static const char *next_end(const struct spokei_figures *figures, unsigned *at,
+			    enum spoke_stat *ret_stat)
 {
-	return stat != SPOKE_STAT_REQUESTS_NO_SERVICE; /* such a request has no method */
-}
+	const struct side *side = &sides[figures->side];
 
-static uint64_t begun(const struct spokei_figures *figures)
-{
-	return spokei_figures_get(figures, figures->side == SPOKEI_FIGURES_CALLS
-						   ? SPOKE_STAT_CALLS
-						   : SPOKE_STAT_REQUESTS);
+	if (*at == SPOKE_STAT_REQUESTS_NO_SERVICE) /* such a request has no method */
+		++*at;
+	*ret_stat = (enum spoke_stat) * at;
+	if (*at == (unsigned)side->last + 1 && figures->side == SPOKEI_FIGURES_CALLS)
+		*ret_stat = SPOKE_STAT_CALLS_DEFERRED;
+	else if (*at > (unsigned)side->last)
+		return NULL;
+	++*at;
+	return spoke_stat_name(*ret_stat) + strlen(side->prefix);
 }
 
 /* --- JSON */
 
-static void show_ends(struct spokei_json *json, const struct spokei_figures *figures)
-{
-	const struct ends *ends = &ends_of[figures->side];
-
-	spokei_json_open_member(json, "ends", '{');
-	for (unsigned i = ends->first; i <= ends->last; i++)
-		if (has_end(i))
-			spokei_json_put_u64(json, end_name(ends, i),
-					    spokei_figures_get(figures, (enum spoke_stat)i));
-	if (figures->side == SPOKEI_FIGURES_CALLS)
-		spokei_json_put_u64(json, "deferred",
-				    spokei_figures_get(figures, SPOKE_STAT_CALLS_DEFERRED));
-	spokei_json_close(json, '}');
-}
-
-static void show_spread(struct spokei_json *json, const char *name,
-			const struct spoke_histogram *histogram)
-{
-	spokei_json_open_member(json, name, '{');
-	spokei_json_put_u64(json, "p50_ns", spoke_histogram_percentile(histogram, 500000));
-	spokei_json_put_u64(json, "p99_ns", spoke_histogram_percentile(histogram, 990000));
-	spokei_json_put_u64(json, "p999_ns", spoke_histogram_percentile(histogram, 999000));
-	spokei_json_put_u64(json, "max_ns", histogram->max);
-	spokei_json_close(json, '}');
-}
-
 static void show_method(struct spokei_json *json, const struct spokei_figures *figures)
 {
+	const struct method_row row = row_of(figures);
+	unsigned at = sides[figures->side].first;
+	enum spoke_stat stat;
+	const char *end;
+
 	spokei_json_open(json, '{');
-	spokei_json_put_text(json, "side", spokei_figures_side_name(figures->side));
-	spokei_json_put_text(json, "service", figures->service);
-	spokei_json_put_text(json, "method", figures->method);
-	spokei_json_put_u64(json, "begun", begun(figures));
-	spokei_json_put_u64(json, "in_flight", spokei_figures_in_flight(figures));
-	spokei_json_put_u64(json, "failed", spokei_figures_failed(figures));
-	show_ends(json, figures);
-	show_spread(json, "took", &figures->took);
+	spokei_facts_show(json, &of_calls, &row);
+	spokei_json_open_member(json, "ends", '{');
+	while ((end = next_end(figures, &at, &stat)) != NULL)
+		spokei_json_put_u64(json, end, spokei_figures_get(figures, stat));
+	spokei_json_close(json, '}');
+	spokei_status_times(json, "took", &figures->took);
 	if (figures->queued)
-		show_spread(json, "queued", figures->queued);
+		spokei_status_times(json, "queued", figures->queued);
 	spokei_json_close(json, '}');
 }
 
@@ -94,9 +123,12 @@ void spokei_status_methods(struct spokei_json *json, const struct spoke_engine *
 			   struct spokei_rows *rows)
 {
 	const struct spokei_figures *figures = NULL;
-	size_t count = count_sets(engine);
-	size_t shown = spokei_rows_take(rows, count);
+	size_t count = 0;
+	size_t shown;
 
+	while ((figures = spokei_figures_next(engine, figures)) != NULL)
+		count++;
+	shown = spokei_rows_take(rows, count);
 	spokei_json_open_member(json, "methods", '[');
 	for (size_t i = 0; i < shown; i++) {
 		figures = spokei_figures_next(engine, figures);
@@ -106,111 +138,7 @@ void spokei_status_methods(struct spokei_json *json, const struct spoke_engine *
 	spokei_json_put_u64(json, "methods_more", count - shown);
 }
 
-/* --- text */
-
-static void put_method(struct spokei_lines *lines, const struct spokei_figures *figures)
-{
-	const struct spoke_histogram *took = &figures->took;
-	char service[NAME];
-	char method[NAME];
-
-	(void)spokei_log_escape_end(service, sizeof(service), figures->service,
-				    strlen(figures->service));
-	(void)spokei_log_escape(method, sizeof(method), figures->method, strlen(figures->method));
-	spokei_lines_put(lines,
-			 "  %-8s %s/%s: %" PRIu64 " begun, %" PRIu64 " in flight, %" PRIu64
-			 " failed, 50%% within %" PRIu64 " us, 99%% within %" PRIu64 " us\n",
-			 spokei_figures_side_name(figures->side), service, method, begun(figures),
-			 spokei_figures_in_flight(figures), spokei_figures_failed(figures),
-			 spoke_histogram_percentile(took, 500000) / 1000,
-			 spoke_histogram_percentile(took, 990000) / 1000);
-}
-
-void spokei_status_put_methods(struct spokei_lines *lines, const struct spoke_engine *engine,
-			       struct spokei_rows *rows)
-{
-	const struct spokei_figures *figures = NULL;
-	size_t count = count_sets(engine);
-	size_t shown = spokei_rows_take(rows, count);
-
-	if (count > 0)
-		spokei_lines_put(lines, "\nMethods\n");
-	for (size_t i = 0; i < shown; i++) {
-		figures = spokei_figures_next(engine, figures);
-		put_method(lines, figures);
-	}
-	if (count > shown)
-		spokei_lines_put(lines, "  and %zu more\n", count - shown);
-}
-
 /* --- metrics */
-
-/* The families of a side. */
-struct families {
-	const char *begun;
-	const char *begun_help;
-	const char *ends;
-	const char *ends_help;
-	const char *in_flight;
-	const char *in_flight_help;
-	const char *took;
-	const char *took_help;
-};
-
-static const struct families families_of[] = {
-	[SPOKEI_FIGURES_CALLS] = {
-		"spoke_method_calls_total", "calls begun.",
-		"spoke_method_call_ends_total", "calls that ended, by result; or were refused.",
-		"spoke_method_calls_in_flight", "calls in flight, without tickets.",
-		"spoke_method_call_duration_seconds",
-		"duration of answered calls, with all their attempts.",
-	},
-	[SPOKEI_FIGURES_REQUESTS] = {
-		"spoke_method_requests_total", "requests received.",
-		"spoke_method_request_ends_total", "requests that ended, by result.",
-		"spoke_method_requests_in_flight", "requests being served.",
-		"spoke_method_handler_seconds",
-		"time in the handler; of those that answer at once, some are timed for all.",
-	},
-};
-
-static const char pool_wait[] = "spoke_method_pool_wait_seconds";
-
-static void put_labels(struct spokei_lines *lines, const struct spokei_figures *figures)
-{
-	spokei_metrics_label(lines, "{", "service", figures->service);
-	spokei_metrics_label(lines, ",", "method", figures->method);
-}
-
-static void put_number(struct spokei_lines *lines, const char *name,
-		       const struct spokei_figures *figures, uint64_t value)
-{
-	spokei_lines_put(lines, "%s", name);
-	put_labels(lines, figures);
-	spokei_lines_put(lines, "} %" PRIu64 "\n", value);
-}
-
-static void put_end(struct spokei_lines *lines, const char *name,
-		    const struct spokei_figures *figures, const char *result, uint64_t value)
-{
-	spokei_lines_put(lines, "%s", name);
-	put_labels(lines, figures);
-	spokei_lines_put(lines, ",result=\"%s\"} %" PRIu64 "\n", result, value);
-}
-
-static void put_ends(struct spokei_lines *lines, const char *name,
-		     const struct spokei_figures *figures)
-{
-	const struct ends *ends = &ends_of[figures->side];
-
-	for (unsigned i = ends->first; i <= ends->last; i++)
-		if (has_end(i))
-			put_end(lines, name, figures, end_name(ends, i),
-				spokei_figures_get(figures, (enum spoke_stat)i));
-	if (figures->side == SPOKEI_FIGURES_CALLS)
-		put_end(lines, name, figures, "deferred",
-			spokei_figures_get(figures, SPOKE_STAT_CALLS_DEFERRED));
-}
 
 /* Returns the next set of a side, NULL after the last one. */
 static const struct spokei_figures *next_of(const struct spoke_engine *engine,
@@ -223,44 +151,78 @@ static const struct spokei_figures *next_of(const struct spoke_engine *engine,
 	return before;
 }
 
-static void put_histogram(struct spokei_lines *lines, const char *name,
-			  const struct spokei_figures *figures,
-			  const struct spoke_histogram *histogram)
-{
-	const struct spokei_metrics_of of = { figures->service, figures->method };
-
-	spokei_metrics_histogram(lines, name, &of, histogram);
-}
-
-static void put_side(struct spokei_lines *lines, const struct spoke_engine *engine,
-		     enum spokei_figures_side side)
-{
-	const struct families *names = &families_of[side];
-	const struct spokei_figures *figures = NULL;
-
-	spokei_metrics_family(lines, names->begun, "counter", names->begun_help);
-	while ((figures = next_of(engine, figures, side)) != NULL)
-		put_number(lines, names->begun, figures, begun(figures));
-	spokei_metrics_family(lines, names->ends, "counter", names->ends_help);
-	while ((figures = next_of(engine, figures, side)) != NULL)
-		put_ends(lines, names->ends, figures);
-	spokei_metrics_family(lines, names->in_flight, "gauge", names->in_flight_help);
-	while ((figures = next_of(engine, figures, side)) != NULL)
-		put_number(lines, names->in_flight, figures, spokei_figures_in_flight(figures));
-	spokei_metrics_family(lines, names->took, "histogram", names->took_help);
-	while ((figures = next_of(engine, figures, side)) != NULL)
-		put_histogram(lines, names->took, figures, &figures->took);
-}
-
-void spokei_metrics_methods(struct spokei_lines *lines, const struct spoke_engine *engine)
+static void each_of(const struct spoke_engine *engine, enum spokei_figures_side side,
+		    spokei_facts_take_fn take, void *arg)
 {
 	const struct spokei_figures *figures = NULL;
 
-	put_side(lines, engine, SPOKEI_FIGURES_CALLS);
-	put_side(lines, engine, SPOKEI_FIGURES_REQUESTS);
-	spokei_metrics_family(lines, pool_wait, "histogram",
-			      "time that requests waited for a thread of the pool.");
+	while ((figures = next_of(engine, figures, side)) != NULL) {
+		const struct method_row row = row_of(figures);
+
+		take(arg, &row);
+	}
+}
+
+static void each_call(const struct spoke_engine *engine, spokei_facts_take_fn take, void *arg)
+{
+	each_of(engine, SPOKEI_FIGURES_CALLS, take, arg);
+}
+
+static void each_request(const struct spoke_engine *engine, spokei_facts_take_fn take, void *arg)
+{
+	each_of(engine, SPOKEI_FIGURES_REQUESTS, take, arg);
+}
+
+static void put_ends(struct spokei_metrics *metrics, const struct spokei_figures *figures)
+{
+	const struct side *side = &sides[figures->side];
+	const struct method_row row = row_of(figures);
+	unsigned at = side->first;
+	enum spoke_stat stat;
+	const char *end;
+
+	while ((end = next_end(figures, &at, &stat)) != NULL) {
+		const struct spokei_labels labels = { side->facts, &row, "result", end };
+
+		spokei_metrics_line(metrics, side->ends, &labels,
+				    spokei_figures_get(figures, stat));
+	}
+}
+
+static void put_times(struct spokei_metrics *metrics, const char *family,
+		      const struct spokei_figures *figures, const struct spoke_histogram *times)
+{
+	const struct method_row row = row_of(figures);
+
+	spokei_metrics_histogram(metrics, family, sides[figures->side].facts, &row, times);
+}
+
+static void put_side(struct spokei_metrics *metrics, const struct spoke_engine *engine,
+		     enum spokei_figures_side of)
+{
+	const struct side *side = &sides[of];
+	const struct spokei_figures *figures = NULL;
+
+	spokei_facts_families(metrics, side->facts, engine,
+			      of == SPOKEI_FIGURES_CALLS ? each_call : each_request);
+	spokei_metrics_family(metrics, side->ends, "counter", side->ends_help);
+	while ((figures = next_of(engine, figures, of)) != NULL)
+		put_ends(metrics, figures);
+	spokei_metrics_family(metrics, side->took, "histogram", side->took_help);
+	while ((figures = next_of(engine, figures, of)) != NULL)
+		put_times(metrics, side->took, figures, &figures->took);
+}
+
+void spokei_metrics_methods(struct spokei_metrics *metrics, const struct spoke_engine *engine)
+{
+	static const char wait[] = "spoke_method_pool_wait_seconds";
+	const struct spokei_figures *figures = NULL;
+
+	put_side(metrics, engine, SPOKEI_FIGURES_CALLS);
+	put_side(metrics, engine, SPOKEI_FIGURES_REQUESTS);
+	spokei_metrics_family(metrics, wait, "histogram",
+			      "time that requests waited for a thread of the pool");
 	while ((figures = next_of(engine, figures, SPOKEI_FIGURES_REQUESTS)) != NULL)
 		if (figures->queued)
-			put_histogram(lines, pool_wait, figures, figures->queued);
+			put_times(metrics, wait, figures, figures->queued);
 }

@@ -29,29 +29,12 @@ struct place {
 
 /* --- the page */
 
-static int write_escaped_status(struct spoke_admin *admin)
-{
-	const struct spokei_status_of of = spokei_admin_status_of(admin, 0, 0);
-	struct spokei_buffer text;
-	int error;
-
-	spokei_buffer_init(&text, admin->engine->env, SPOKEI_ADMIN_BODY_MAX / 4);
-	error = spokei_status_write_text(admin->engine, &of, &text);
-	if (error == SPOKE_OK)
-		error = spokei_http_escape(&admin->body, spokei_buffer_data(&text),
-					   spokei_buffer_len(&text));
-	spokei_buffer_fini(&text);
-	return error;
-}
-
 static int write_mark(struct spoke_admin *admin, const char *name, size_t len, const char *nonce)
 {
 	if (len == 5 && memcmp(name, "NONCE", 5) == 0)
 		return spokei_buffer_append(&admin->body, nonce, strlen(nonce));
 	if (len == 4 && memcmp(name, "NAME", 4) == 0)
 		return spokei_http_escape(&admin->body, admin->name, strlen(admin->name));
-	if (len == 6 && memcmp(name, "STATUS", 6) == 0)
-		return write_escaped_status(admin);
 	return SPOKE_ENOENT;
 }
 

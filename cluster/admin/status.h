@@ -47,9 +47,8 @@
  *     "methods": [{ "side" ("calls", "requests"), "service", "method" ("*": all others, or what a
  *             provider pushes; both "other": methods beyond the engine's limit of figures),
  *         "begun", "in_flight", "failed", "ends": { counters, by name },
- *         "took" (answered calls; requests in the handler): { "p50_ns", "p99_ns", "p999_ns",
- *             "max_ns" },
- *         "queued" (for a thread of the pool; missing if no request was): { the same } }]
+ *         "took" (answered calls; requests in the handler): as "latency",
+ *         "queued" (for a thread of the pool; missing if no request was): as "latency" }]
  *     "methods_more": omitted
  *     "slow": { "count": of all,
  *         "last": [{ "number", "ago_ms", "side", "service", "method", "peer",
@@ -129,11 +128,6 @@ struct spokei_status_of {
 SPOKE_MUST_USE int spokei_status_write(const struct spoke_engine *engine,
 				       const struct spokei_status_of *of,
 				       struct spokei_buffer *out);
-
-/* Appends the status as plain text, for browsers without JavaScript. Returns as above. */
-SPOKE_MUST_USE int spokei_status_write_text(const struct spoke_engine *engine,
-					    const struct spokei_status_of *of,
-					    struct spokei_buffer *out);
 
 /* Appends the text of /metrics. Returns as above. */
 SPOKE_MUST_USE int spokei_metrics_write(const struct spoke_engine *engine,

@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of the status, for one another: status_whole.c writes the object, with the wheel
- * by status_wheel.c, consumers and providers by status_cluster.c, leases by leases.c, and
- * methods by methods.c.
- * status_text.c writes all of it as lines of text.
+ * The parts of the status and the metrics, for one another: status.c has those of the engine and
+ * the order of all, status_members.c those of its members, methods.c those of methods.
  */
 #ifndef SPOKEI_CLUSTER_ADMIN_STATUS_PARTS_H
 #define SPOKEI_CLUSTER_ADMIN_STATUS_PARTS_H
 
+#include "cluster/admin/facts.h"
 #include "cluster/admin/status.h"
-#include "core/json/document.h"
 
 #define SPOKEI_STATUS_SERVICES 25u /* of a provider, at most */
-
-struct spoke_comet;
-struct spoke_leases;
-struct spoke_peer_info;
-struct spokei_lines;
-struct spokei_service;
 
 /* Rows that may still be written, of all lists together. */
 struct spokei_rows {
@@ -34,43 +26,18 @@ static inline size_t spokei_rows_take(struct spokei_rows *rows, size_t count)
 	return taken;
 }
 
-/* Write the members "wheel", "consumers", "providers", "leases", "gateways" and "methods". */
-void spokei_status_wheel(struct spokei_json *json, const struct spoke_engine *engine);
-void spokei_status_consumers(struct spokei_json *json, const struct spoke_engine *engine,
-			     struct spokei_rows *rows);
-void spokei_status_providers(struct spokei_json *json, const struct spoke_engine *engine,
-			     struct spokei_rows *rows);
-void spokei_status_leases(struct spokei_json *json, const struct spoke_engine *engine,
-			  struct spokei_rows *rows);
-void spokei_status_comets(struct spokei_json *json, const struct spoke_engine *engine,
-			  struct spokei_rows *rows);
+/* Writes the member `name`: an object with the percentiles of times. */
+void spokei_status_times(struct spokei_json *json, const char *name,
+			 const struct spoke_histogram *times);
+
+/* Write the members "consumers", "providers", "leases" and "gateways"; "methods". */
+void spokei_status_members(struct spokei_json *json, const struct spoke_engine *engine,
+			   struct spokei_rows *rows);
 void spokei_status_methods(struct spokei_json *json, const struct spoke_engine *engine,
 			   struct spokei_rows *rows);
 
-/* Writes the member "slow". */
-void spokei_status_slow(struct spokei_json *json, const struct spoke_engine *engine);
-
-/* Writes the figures of methods as lines of text. */
-void spokei_status_put_methods(struct spokei_lines *lines, const struct spoke_engine *engine,
-			       struct spokei_rows *rows);
-
-/* Writes leases as lines of text. */
-void spokei_status_put_leases(struct spokei_lines *lines, const struct spoke_leases *leases,
-			      struct spokei_rows *rows);
-
-/* Writes a gateway for browsers as lines of text. */
-void spokei_status_put_comet(struct spokei_lines *lines, const struct spoke_comet *comet);
-
-/* Returns the state of a provider's connection, e.g. "ready". */
-const char *spokei_status_peer_state(const struct spoke_peer_info *info);
-
-/* Prints a service as Dubbo does: "group/name:version". SPOKEI_STATUS_SERVICE bytes, for which
- * cluster/serve/routes.h is needed. */
-#define SPOKEI_STATUS_SERVICE (SPOKEI_SERVICE_KEY_MAX + 3)
-void spokei_status_service(const struct spokei_service *service, char *text);
-
-/* Returns the number of the first event to show. */
-uint64_t spokei_status_first_event(const struct spoke_engine *engine,
-				   const struct spokei_status_of *of);
+/* Write their families. */
+void spokei_metrics_members(struct spokei_metrics *metrics, const struct spoke_engine *engine);
+void spokei_metrics_methods(struct spokei_metrics *metrics, const struct spoke_engine *engine);
 
 #endif

@@ -88,21 +88,6 @@ const char *statusrig_metrics(struct spoke_engine *engine)
 	return text_of_out();
 }
 
-const char *statusrig_text(struct spoke_engine *engine)
-{
-	const char *text;
-
-	begin_turn(engine);
-	spokei_buffer_truncate(&out, 0);
-	assert_int_equal(spokei_status_write_text(engine, &statusrig_of, &out), 0);
-	text = text_of_out();
-	assert_int_equal(strlen(text), spokei_buffer_len(&out) - 1);
-	for (const char *at = text; *at; at++)
-		assert_true(*at == '\n' ||
-			    ((unsigned char)*at >= ' ' && (unsigned char)*at < 0x7f));
-	return text;
-}
-
 void statusrig_drop(struct spoke_request *request, void *arg)
 {
 	(void)arg;

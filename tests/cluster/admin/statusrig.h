@@ -26,9 +26,8 @@ struct jsonread statusrig_look_at(struct spoke_engine *engine);
 /* Returns the consumer's engine. */
 struct jsonread statusrig_look(void);
 
-/* Return the metrics of an engine, and its status as text; valid until the next call. */
+/* Returns the metrics of an engine; valid until the next call. */
 const char *statusrig_metrics(struct spoke_engine *engine);
-const char *statusrig_text(struct spoke_engine *engine);
 
 /* A handler that never replies. */
 void statusrig_drop(struct spoke_request *request, void *arg);

@@ -112,7 +112,6 @@ static void without_leases_the_list_is_empty(void **state)
 	leaserig_pass(SECOND);
 	assert_int_equal(jsonread_count(jsonread_get(look(), "leases")), 0);
 	assert_null(strstr(write_with(spokei_metrics_write), "spoke_leases_held{"));
-	assert_null(strstr(write_with(spokei_status_write_text), "Leases at"));
 }
 
 static void of_many_leases_a_part_is_shown(void **state)
@@ -130,18 +129,6 @@ static void of_many_leases_a_part_is_shown(void **state)
 	EXPECT(status, "leases[0].held", 500);
 	EXPECT(status, "leases[0].more", 500 - SPOKEI_STATUS_ROWS);
 	expect_metric("spoke_leases_held", 500);
-}
-
-static void the_text_has_the_same_with_escaped_names(void **state)
-{
-	const char *text;
-
-	(void)state;
-	(void)leaserig_hold("re\x1b[2Jports");
-	text = write_with(spokei_status_write_text);
-	assert_non_null(strstr(text, "\nLeases at " LEASERIG_AT ", connected: 1 held, 0 asked for\n"
-				     "  re\\x1b[2Jports "));
-	assert_non_null(strstr(text, " ms left, fence 1\n"));
 }
 
 static void a_store_that_is_away_is_shown_as_such(void **state)
@@ -165,8 +152,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(without_leases_the_list_is_empty, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(of_many_leases_a_part_is_shown, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_text_has_the_same_with_escaped_names, set_up,
-						tear_down),
 		cmocka_unit_test_setup_teardown(a_store_that_is_away_is_shown_as_such, set_up,
 						tear_down),
 	};

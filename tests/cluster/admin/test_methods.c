@@ -215,7 +215,6 @@ static void names_are_escaped(void **state)
 	expect(statusrig_metrics(rig.engine),
 	       "spoke_method_calls_total{service=\"demo.Echo\",method=\"a\\\"b\\nc\\\\\"}", 0);
 	EXPECT_TEXT(statusrig_look(), "methods[0].method", "a\"b\nc\\");
-	assert_non_null(strstr(statusrig_text(rig.engine), "calls    demo.Echo/a"));
 }
 
 #define T(test) cmocka_unit_test_setup_teardown(test, statusrig_set_up, statusrig_tear_down)

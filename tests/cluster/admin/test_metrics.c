@@ -145,7 +145,6 @@ static void labels_distinguish_equal_services(void **state)
 	       "group=\"\xef\xbf\xbd\\\"\\n\\\\\",version=\"2\"}",
 	       0);
 	(void)statusrig_look();
-	(void)statusrig_text(rig.engine);
 	for (unsigned i = 0; i < 2; i++)
 		spoke_consumer_free(consumers[i]);
 }
@@ -191,14 +190,12 @@ static void nothing_is_written_when_memory_fails(void **state)
 	clusterrig_kill(1);
 	(void)clusterrig_deferred(echo);
 	assert_true(write_without(spokei_status_write) > 3);
-	assert_true(write_without(spokei_status_write_text) > 2);
 	assert_true(write_without(spokei_metrics_write) > 3);
 }
 
 static void nothing_is_written_when_buffer_is_full(void **state)
 {
-	static const writer writers[] = { spokei_status_write, spokei_status_write_text,
-					  spokei_metrics_write };
+	static const writer writers[] = { spokei_status_write, spokei_metrics_write };
 	struct spokei_buffer out;
 
 	(void)state;
