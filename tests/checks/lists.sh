@@ -3,7 +3,7 @@
 # Checks that the CMakeLists.txt of a floor lists all files of its folder: .c under SOURCES, public headers
 # under PUBLIC (otherwise they are not installed), other headers under HEADERS. The build must include
 # every floor. A floor contains only C, because the other checks read only C; public headers of C++ contain
-# nothing but inline functions.
+# nothing but inline functions. Each row of tests/bench/cost/features.txt matches a line.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -38,6 +38,8 @@ done >>"$work/bad"
 uniq -d "$work/listed" | sed 's|^\([^/]*\)\(.*\)|\1/CMakeLists.txt: \1\2 twice|' >>"$work/bad"
 
 floor_files '*.*' | grep -v '/include/spoke/[a-z_]*\.hpp$' | sed -n '/\.\([sS]\|asm\|cc\|cpp\|cxx\|C\|hh\|hpp\|inc\|def\|o\|a\)$/s/$/: neither .c nor .h/p' >>"$work/bad"
+
+awk -f tests/bench/cost/features.awk tests/bench/cost/features.txt >>"$work/bad" || :
 
 cat "$work/bad"
 [ ! -s "$work/bad" ]

@@ -135,6 +135,7 @@ compare() { # <feature> <program with it> <program without it>
 }
 
 show_features() {
+	awk -f $here/features.awk $here/features.txt >&2 || exit 1
 	build bench_cost_without
 	printf 'feature\tdepth\tsaved\tlines_left\tshare_pct\ttarget\n' >$work/features
 	for feature in validator limits heartbeats filters deadlines; do
