@@ -115,8 +115,6 @@ enum spokei_key {
 	SPOKEI_KEY_LEASE_TTL, /* from here on also in the URL of a store */
 	SPOKEI_KEY_LEASE_WAIT,
 	SPOKEI_KEY_LEASE_GUARD,
-	SPOKEI_KEY_LEASE_REPLICAS,
-	SPOKEI_KEY_LEASE_REPLICAS_WAIT,
 	SPOKEI_KEY_LEASE_MAX,
 	/* Gateways for browsers. */
 	SPOKEI_KEY_COMET_LISTEN,

@@ -43,7 +43,6 @@ static int begin(struct spokei_lease *lease, const struct spokei_lease_terms *te
 	uint64_t now_ns = spokei_leases_now(leases);
 	int error;
 
-	lease->replicas = (uint16_t)terms->replicas;
 	spokei_lease_begin(&lease->life, (uint32_t)(terms->ttl_ns / NS_PER_MS), once,
 			   spokei_later(now_ns, once ? ONCE_NS : terms->wait_ns));
 	if (!spokei_lease_arm(lease, UINT64_MAX))
@@ -103,7 +102,6 @@ int spoke_lease_ask(struct spoke_leases *leases, const char *name,
 		return error;
 	}
 	lease->life.fixed = with->fixed;
-	lease->life.replicated = terms.replicas > 0;
 	lease->told = told;
 	lease->lost = with->lost;
 	lease->arg = with->arg;

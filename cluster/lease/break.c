@@ -44,7 +44,7 @@ static void breaking_go(struct spokei_lease_job *job)
 	spokei_redis_text(redis, name);
 	spokei_redis_text(redis, (struct spoke_span){
 					 key, spokei_lease_name(key, SPOKEI_LEASE_CHANNEL, name) });
-	error = spokei_redis_send(redis, &breaking->ask, 0, 0);
+	error = spokei_redis_send(redis, &breaking->ask);
 	if (error == SPOKE_OK)
 		job->under++;
 	else if (error == SPOKE_ESTATE)
@@ -53,14 +53,12 @@ static void breaking_go(struct spokei_lease_job *job)
 		spokei_lease_job_end(job, error == SPOKE_ENOMEM ? error : SPOKE_EUNAVAILABLE);
 }
 
-static void break_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply,
-		       uint32_t replicas)
+static void break_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply)
 {
 	struct breaking *breaking = spoke_container_of(ask, struct breaking, ask);
 	struct spokei_lease_job *job = &breaking->job;
 	struct spokei_resp_value value;
 
-	(void)replicas;
 	if (!spokei_lease_job_answered(job))
 		return;
 	if (error)

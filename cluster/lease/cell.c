@@ -90,31 +90,9 @@ bool spokei_lease_arm(struct spokei_lease *lease, uint64_t at_ns)
 	       SPOKE_WHEEL_OK;
 }
 
-uint64_t spokei_lease_replicas_wait(const struct spokei_lease *lease)
-{
-	uint64_t most_ns = spokei_lease_ttl_ns(&lease->life) / 4;
-	uint64_t wait_ns = lease->leases->settings->replicas_wait_ns;
-
-	return wait_ns < most_ns ? wait_ns : most_ns;
-}
-
 uint64_t spokei_lease_guard(const struct spokei_lease *lease)
 {
 	return lease->leases->settings->guard_ns;
-}
-
-bool spokei_leases_waited(struct spoke_leases *leases, uint16_t replicas, uint32_t confirmed)
-{
-	bool asked = confirmed != SPOKEI_REDIS_NOT_ASKED;
-	bool enough = replicas == 0 || (asked && confirmed >= replicas);
-
-	if (replicas == 0)
-		return true;
-	SPOKE_ASSERT(leases->waits > 0);
-	leases->waits--;
-	if (asked)
-		leases->lagging = !enough;
-	return enough;
 }
 
 uint64_t spokei_leases_pause(const struct spoke_leases *leases)

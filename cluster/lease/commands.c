@@ -62,52 +62,30 @@ void spokei_redis_number(struct spokei_redis *redis, uint64_t number)
 		redis->fault = spokei_resp_put_number(&redis->commands.out, number);
 }
 
-/* Writes WAIT. A time of 0 ms would be none. */
-static int put_wait(struct spokei_redis *redis, uint32_t replicas, uint64_t wait_ns)
-{
-	struct spokei_buffer *out = &redis->commands.out;
-	uint64_t wait_ms = wait_ns / MS + (wait_ns % MS != 0 || wait_ns == 0);
-	int error = spokei_resp_put_command(out, 3);
-
-	if (error == SPOKE_OK)
-		error = spokei_resp_put_text(out, (struct spoke_span){ "WAIT", 4 });
-	if (error == SPOKE_OK)
-		error = spokei_resp_put_number(out, replicas);
-	return error ? error : spokei_resp_put_number(out, wait_ms);
-}
-
-/* The oldest ask has a time of its own from `now_ns` on: those behind it wait for its replicas. */
+/* The oldest ask has a time of its own from `now_ns` on. */
 static void note_oldest(struct spokei_redis *redis, uint64_t now_ns)
 {
-	const struct spokei_redis_ask *ask = ask_of(redis->asks.next);
-
 	redis->due_ns = NEVER;
 	if (redis->patience_ns > 0)
-		redis->due_ns = spokei_later(spokei_later(now_ns, redis->patience_ns),
-					     ask->wait_ns);
+		redis->due_ns = spokei_later(now_ns, redis->patience_ns);
 	spokei_redis_link_due(&redis->commands, redis->due_ns);
 }
 
-int spokei_redis_send(struct spokei_redis *redis, struct spokei_redis_ask *ask, uint32_t replicas,
-		      uint64_t wait_ns)
+int spokei_redis_send(struct spokei_redis *redis, struct spokei_redis_ask *ask)
 {
 	const struct spoke_env *env = redis->engine->env;
 	bool oldest = spokei_list_empty(&redis->asks);
 	int error = redis->fault;
 
 	SPOKE_ASSERT(redis->texts == 0 && ask->node.next == NULL);
-	if (error == SPOKE_OK && replicas > 0)
-		error = put_wait(redis, replicas, wait_ns);
 	if (error) {
 		if (spokei_redis_is_ready(redis))
 			spokei_buffer_truncate(&redis->commands.out, redis->mark);
 		return error == SPOKE_ETOOLARGE ? SPOKE_ELIMIT : error;
 	}
-	spokei_count_by(redis->engine, SPOKE_STAT_LEASE_COMMANDS, replicas > 0 ? 2 : 1);
-	ask->waits = replicas > 0;
+	spokei_count(redis->engine, SPOKE_STAT_LEASE_COMMANDS);
 	ask->script = redis->script;
 	ask->keys = redis->keys;
-	ask->wait_ns = ask->waits ? wait_ns : 0;
 	spokei_list_append(&redis->asks, &ask->node);
 	if (oldest)
 		note_oldest(redis, env->now(env->ctx));
@@ -127,30 +105,12 @@ static void commands_opened(struct spokei_redis_link *link)
 	spokei_redis_greet(redis_of(link));
 }
 
-static uint32_t commands_expect(struct spokei_redis_link *link)
+static bool commands_expect(struct spokei_redis_link *link)
 {
 	const struct spokei_redis *redis = redis_of(link);
 
-	if (link->state != SPOKEI_REDIS_READY)
-		return redis->steps != 0;
-	if (spokei_list_empty(&redis->asks))
-		return 0;
-	return ask_of(redis->asks.next)->waits ? 2 : 1;
-}
-
-/* Returns how many replicas have the write. */
-static uint32_t count_replicas(struct spokei_redis *redis, struct spokei_resp_cursor last)
-{
-	struct spokei_resp_value value;
-
-	(void)spokei_resp_next(&last, &value);
-	if (value.kind == SPOKEI_RESP_INTEGER && value.integer >= 0)
-		return value.integer < UINT32_MAX ? (uint32_t)value.integer : UINT32_MAX - 1;
-	if (!redis->warned_wait)
-		SPOKEI_REDIS_EVENT(redis, SPOKE_ESTORE, "%s",
-				   "WAIT is refused, so no lease with replicas can be held");
-	redis->warned_wait = true;
-	return 0;
+	return link->state == SPOKEI_REDIS_READY ? !spokei_list_empty(&redis->asks)
+						 : redis->steps != 0;
 }
 
 /* Ends the connection if the answer shows that this one, or any, is of no use. */
@@ -196,12 +156,10 @@ static void made(struct spokei_redis *redis)
 	redis->up->ready(redis->arg);
 }
 
-static void commands_reply(struct spokei_redis_link *link, struct spokei_resp_cursor reply,
-			   struct spokei_resp_cursor last)
+static void commands_reply(struct spokei_redis_link *link, struct spokei_resp_cursor reply)
 {
 	struct spokei_redis *redis = redis_of(link);
 	struct spokei_redis_ask *ask;
-	uint32_t replicas = SPOKEI_REDIS_NOT_ASKED;
 
 	if (link->state != SPOKEI_REDIS_READY) {
 		if (spokei_redis_greeted(redis, reply))
@@ -209,17 +167,13 @@ static void commands_reply(struct spokei_redis_link *link, struct spokei_resp_cu
 		return;
 	}
 	ask = ask_of(spokei_list_first(&redis->asks));
-	if (ask->waits) {
-		reply.end = last.at;
-		replicas = count_replicas(redis, last);
-	}
 	if (!is_useful(redis, ask, reply))
 		return; /* the ask ends with the connection */
 	note_answer(redis);
 	spokei_list_remove(&ask->node);
 	if (!spokei_list_empty(&redis->asks))
 		note_oldest(redis, link->engine->begin_ns);
-	ask->done(ask, SPOKE_OK, reply, replicas);
+	ask->done(ask, SPOKE_OK, reply);
 }
 
 /* --- the connection for commands */
@@ -248,7 +202,7 @@ static void commands_ended(struct spokei_redis_link *link)
 		struct spokei_redis_ask *ask = ask_of(redis->asks.next);
 
 		spokei_list_remove(&ask->node);
-		ask->done(ask, SPOKE_ELOST, none, SPOKEI_REDIS_NOT_ASKED);
+		ask->done(ask, SPOKE_ELOST, none);
 		if (redis->freed)
 			return;
 	}

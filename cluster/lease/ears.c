@@ -171,10 +171,10 @@ static void ears_due(struct spokei_redis_link *link)
 
 /* --- replies and messages */
 
-static uint32_t ears_expect(struct spokei_redis_link *link)
+static bool ears_expect(struct spokei_redis_link *link)
 {
 	(void)link;
-	return 1;
+	return true;
 }
 
 static struct spokei_redis_channel *find(const struct spokei_redis *redis,
@@ -280,13 +280,11 @@ static void took_greeting(struct spokei_redis *redis, const struct spokei_resp_v
 	}
 }
 
-static void ears_reply(struct spokei_redis_link *link, struct spokei_resp_cursor reply,
-		       struct spokei_resp_cursor last)
+static void ears_reply(struct spokei_redis_link *link, struct spokei_resp_cursor reply)
 {
 	struct spokei_redis *redis = redis_of(link);
 	struct spokei_resp_value value;
 
-	(void)last;
 	(void)spokei_resp_next(&reply, &value);
 	if (link->state == SPOKEI_REDIS_GREETING) {
 		took_greeting(redis, &value);

@@ -82,8 +82,6 @@ static bool leave(struct spokei_lease_life *life, bool stored)
 	}
 	move(life, SPOKEI_LEASE_RELEASING);
 	life->end_ns = life->sent_ns + ttl_ns + spokei_lease_patience(ttl_ns);
-	if (life->replicated)
-		life->end_ns += ttl_ns / SPOKEI_LEASE_REPLICAS_PART;
 	return true;
 }
 
@@ -108,7 +106,7 @@ static struct spokei_lease_verdict lose(struct spokei_lease_life *life, enum spo
 	};
 }
 
-/* A grant counts if it is still valid and enough replicas have it. Otherwise it is given back. */
+/* A grant counts if it is still valid. Otherwise it is given back. */
 static struct spokei_lease_verdict granted(struct spokei_lease_life *life, uint64_t guard_ns,
 					   const struct spokei_lease_news *news)
 {
@@ -117,7 +115,7 @@ static struct spokei_lease_verdict granted(struct spokei_lease_life *life, uint6
 
 	if (life->state != SPOKEI_LEASE_ASKING)
 		return nothing;
-	if (news->enough && news->now_ns < end_ns) {
+	if (news->now_ns < end_ns) {
 		move(life, SPOKEI_LEASE_HELD);
 		life->doubt = false;
 		life->end_ns = end_ns;
@@ -125,7 +123,7 @@ static struct spokei_lease_verdict granted(struct spokei_lease_life *life, uint6
 		return (struct spokei_lease_verdict){ .tell = SPOKEI_LEASE_TELL_HELD };
 	}
 	if (life->once)
-		return fail(life, news->enough ? SPOKE_EUNAVAILABLE : SPOKE_ELIMIT);
+		return fail(life, SPOKE_EUNAVAILABLE);
 	move(life, SPOKEI_LEASE_RETURNING);
 	return (struct spokei_lease_verdict){ .release = true };
 }
@@ -177,7 +175,7 @@ static struct spokei_lease_verdict confirmed(struct spokei_lease_life *life, uin
 		return nothing;
 	if (news->now_ns >= life->end_ns)
 		return lose(life, SPOKE_LEASE_EXPIRED);
-	if (news->enough && end_ns > life->end_ns)
+	if (end_ns > life->end_ns)
 		life->end_ns = end_ns;
 	return nothing;
 }

@@ -37,7 +37,7 @@ enum spokei_lease_event {
 	SPOKEI_LEASE_REFUSE,      /* another holder has it */
 	SPOKEI_LEASE_DENY,        /* the store rejects its command for good */
 	SPOKEI_LEASE_MISS,        /* its command was not answered, or is to be repeated */
-	SPOKEI_LEASE_CONFIRM,     /* a renewal was answered: needs sent_ns and enough */
+	SPOKEI_LEASE_CONFIRM,     /* a renewal was answered: needs sent_ns */
 	SPOKEI_LEASE_DISOWN,      /* a renewal was answered: the store has another holder or none */
 	SPOKEI_LEASE_PASS,        /* time has passed */
 	SPOKEI_LEASE_RELEASE,     /* its user releases it, or cancels the ask */
@@ -50,7 +50,6 @@ enum spokei_lease_event {
 /* An event with its details. */
 struct spokei_lease_news {
 	enum spokei_lease_event event;
-	bool enough;      /* enough replicas have confirmed */
 	uint64_t now_ns;  /* the time at which it is noticed */
 	uint64_t sent_ns; /* the time at which the answered command was sent */
 	uint64_t fence;
@@ -80,11 +79,10 @@ struct spokei_lease_life {
 		sent_ns; /* when a command was sent last that gives it time in the store; 0: none */
 	uint64_t fence;
 	uint32_t ttl_ms;
-	uint8_t state;   /* enum spokei_lease_state */
-	bool once;       /* the ask does not wait */
-	bool doubt;      /* an ACQUIRE was not answered, so the store may have the lease */
-	bool fixed;      /* it is not renewed */
-	bool replicated; /* its commands wait for replicas */
+	uint8_t state; /* enum spokei_lease_state */
+	bool once;     /* the ask does not wait */
+	bool doubt;    /* an ACQUIRE was not answered, so the store may have the lease */
+	bool fixed;    /* it is not renewed */
 };
 
 /* The table of legal moves: for each state a bit mask of the states that may follow. */
@@ -100,9 +98,6 @@ uint64_t spokei_lease_valid_until(uint64_t sent_ns, uint64_t ttl_ns, uint64_t gu
  * together are due at the same time.
  */
 uint64_t spokei_lease_renewal_due(uint64_t sent_ns, uint64_t ttl_ns);
-
-/* Part of the time to live that waiting for replicas may take. */
-#define SPOKEI_LEASE_REPLICAS_PART 4u
 
 /* Returns how long an answer is awaited, if this is the shortest time to live: not so short that a
  * distant server is taken for a silent one. */

@@ -41,12 +41,10 @@ struct spokei_redis_link;
 struct spokei_redis_link_up {
 	/* Connected: write the first commands. */
 	void (*opened)(struct spokei_redis_link *link);
-	/* Returns how many replies are to be read together next; 0: none is expected, and a byte
-	 * that arrives ends the connection. */
-	uint32_t (*expects)(struct spokei_redis_link *link);
-	/* These replies have arrived, borrowed for the call; `last` is the last of them. */
-	void (*reply)(struct spokei_redis_link *link, struct spokei_resp_cursor reply,
-		      struct spokei_resp_cursor last);
+	/* Returns whether a reply is expected; if not, a byte that arrives ends the connection. */
+	bool (*expects)(struct spokei_redis_link *link);
+	/* This reply has arrived, borrowed for the call. */
+	void (*reply)(struct spokei_redis_link *link, struct spokei_resp_cursor reply);
 	/* The connection has ended, or could not be made: link->error, link->why. The link waits
 	 * for the next attempt. */
 	void (*ended)(struct spokei_redis_link *link);

@@ -80,16 +80,14 @@ static size_t take_replies(struct spokei_redis_link *link, const unsigned char *
 
 	while (at < len) {
 		struct spokei_resp_cursor reply = { bytes + at, NULL };
-		struct spokei_resp_cursor last;
-		uint32_t together = link->reading ? 1 : link->up->expects(link);
 
-		if (together == 0) {
+		if (!link->reading && !link->up->expects(link)) {
 			spokei_redis_link_end(link, SPOKE_EPROTOCOL,
 					      "the server sent bytes that were not asked for");
 			return SIZE_MAX;
 		}
 		if (!link->reading)
-			spokei_resp_begin(&link->reader, together);
+			spokei_resp_begin(&link->reader);
 		link->reading = true;
 		switch (spokei_resp_read(&link->reader, bytes + at, len - at)) {
 		case SPOKEI_RESP_MORE:
@@ -104,9 +102,8 @@ static size_t take_replies(struct spokei_redis_link *link, const unsigned char *
 		link->reading = false;
 		link->answered = link->answered || link->state == SPOKEI_REDIS_READY;
 		reply.end = reply.at + link->reader.at;
-		last = (struct spokei_resp_cursor){ reply.at + link->reader.last, reply.end };
 		at += link->reader.at;
-		link->up->reply(link, reply, last);
+		link->up->reply(link, reply);
 		if (link->round != round)
 			return SIZE_MAX;
 	}

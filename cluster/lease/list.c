@@ -137,14 +137,12 @@ static bool read_info(struct spokei_resp_cursor reply, struct spoke_lease_info *
 	return true;
 }
 
-static void look_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply,
-		      uint32_t replicas)
+static void look_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply)
 {
 	struct look *look = spoke_container_of(ask, struct look, ask);
 	struct listing *listing = look->listing;
 	struct spoke_lease_info info = { .name = listing->names[look->name] };
 
-	(void)replicas;
 	look->under = false;
 	if (!spokei_lease_job_answered(&listing->job))
 		return;
@@ -171,7 +169,7 @@ static int send_look(struct listing *listing, struct look *look)
 	spokei_redis_text(redis, name);
 	spokei_redis_text(redis, (struct spoke_span){
 					 key, spokei_lease_name(key, SPOKEI_LEASE_TOKEN, name) });
-	error = spokei_redis_send(redis, &look->ask, 0, 0);
+	error = spokei_redis_send(redis, &look->ask);
 	look->under = error == SPOKE_OK;
 	listing->job.under += look->under;
 	return error;
@@ -273,12 +271,10 @@ static void scan_read(struct listing *listing, struct spokei_resp_cursor reply)
 		spokei_lease_job_end(&listing->job, SPOKE_ENOMEM);
 }
 
-static void scan_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply,
-		      uint32_t replicas)
+static void scan_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply)
 {
 	struct listing *listing = spoke_container_of(ask, struct listing, scan);
 
-	(void)replicas;
 	listing->scanning = false;
 	if (!spokei_lease_job_answered(&listing->job))
 		return;
@@ -310,7 +306,7 @@ static void send_scan(struct listing *listing)
 		spokei_redis_text(redis, span_of("TYPE"));
 		spokei_redis_text(redis, span_of("hash"));
 	}
-	error = spokei_redis_send(redis, &listing->scan, 0, 0);
+	error = spokei_redis_send(redis, &listing->scan);
 	listing->scanning = error == SPOKE_OK;
 	listing->job.under += listing->scanning;
 	if (error)

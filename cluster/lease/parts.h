@@ -85,7 +85,6 @@ struct spokei_lease {
 		char *block; /* of name_len bytes */
 	} name;
 	uint16_t name_len;
-	uint16_t replicas;
 	int16_t error;     /* of a call to the user that is due */
 	uint8_t tell;      /* ... enum spokei_lease_tell; of LOST, `error` is the reason */
 	bool under : 1;    /* its command is under way */
@@ -101,8 +100,7 @@ struct spokei_lease_command {
 	uint64_t cell;   /* its own handle; 0: unused */
 	uint64_t handle; /* of the lease, which may have ended meanwhile */
 	uint64_t sent_ns;
-	uint16_t replicas; /* that must confirm */
-	bool releases;     /* it is a RELEASE */
+	bool releases; /* it is a RELEASE */
 };
 
 /* Renewals under way in one script. */
@@ -111,8 +109,6 @@ struct spokei_lease_batch {
 	struct spoke_leases *leases;
 	bool busy; /* it is under way */
 	uint32_t count;
-	uint16_t replicas; /* that must confirm */
-	uint64_t replicas_wait_ns;
 	uint64_t sent_ns;
 	uint64_t handles[SPOKEI_SCRIPT_RENEW_MAX];
 };
@@ -148,10 +144,8 @@ struct spoke_leases {
 	uint32_t asks;
 	uint32_t held;
 	uint32_t job_count;
-	uint32_t waits; /* commands under way that wait for replicas, and all others behind them */
-	bool lagging;   /* the last of them was not confirmed: they go one at a time */
-	bool reached;   /* the store was reached since the last failure */
-	bool draining;  /* no new leases */
+	bool reached;  /* the store was reached since the last failure */
+	bool draining; /* no new leases */
 	bool ended;
 	bool freed;
 	struct spokei_bucket *events; /* limits events about single leases */
@@ -185,9 +179,6 @@ static inline struct spoke_lease spokei_lease_public(const struct spokei_lease *
 	return (struct spoke_lease){ lease->leases, lease->handle };
 }
 
-/* Returns how long replicas may take to confirm a command for this lease. */
-uint64_t spokei_lease_replicas_wait(const struct spokei_lease *lease);
-
 /* Returns the part of the lease's time that is left unused. */
 uint64_t spokei_lease_guard(const struct spokei_lease *lease);
 
@@ -212,22 +203,6 @@ static inline void spokei_lease_unlist(struct spokei_lease *lease)
 	if (lease->node.next)
 		spokei_list_remove(&lease->node);
 }
-
-/* Counts a command that waits for replicas; none if there are 0. */
-static inline void spokei_leases_waits(struct spoke_leases *leases, uint16_t replicas)
-{
-	leases->waits += replicas > 0;
-}
-
-/* Returns whether no command may be sent now that waits for replicas. */
-static inline bool spokei_leases_must_not_wait(const struct spoke_leases *leases)
-{
-	return leases->lagging && leases->waits > 0;
-}
-
-/* Takes the answer to a command that has waited for replicas, or not. `confirmed` is what the store
- * has said. Returns whether enough of them have confirmed. */
-bool spokei_leases_waited(struct spoke_leases *leases, uint16_t replicas, uint32_t confirmed);
 
 /* Returns a pause before something is repeated: 50 to 250 ms, at random. */
 uint64_t spokei_leases_pause(const struct spoke_leases *leases);

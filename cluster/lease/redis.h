@@ -20,9 +20,7 @@
 #define SPOKEI_REDIS_CONNECT_NS UINT64_C(5000000000)
 #define SPOKEI_REDIS_IDLE_NS UINT64_C(10000000000) /* silence after which messages are probed */
 #define SPOKEI_REDIS_SENTINELS_MAX 8u
-#define SPOKEI_REDIS_TEXT_MAX 255u /* bytes of user, password, and name of a primary */
-#define SPOKEI_REDIS_NOT_ASKED UINT32_MAX
-
+#define SPOKEI_REDIS_TEXT_MAX 255u
 struct spoke_engine;
 struct spokei_redis;
 
@@ -53,16 +51,13 @@ struct spokei_redis_ask {
 	struct spoke_list node; /* next NULL: not under way */
 	/*
 	 * The answer, once, never called inside send(). `error` 0: `reply` is borrowed for the
-	 * call, and may be an error reply of the server; `replicas` is how many replicas have the
-	 * write, or SPOKEI_REDIS_NOT_ASKED. SPOKE_ELOST: the connection ended, or was not usable:
-	 * the command may have run, or may run yet. May call anything of this header, also free().
+	 * call, and may be an error reply of the server. SPOKE_ELOST: the connection ended,
+	 * or was not usable: the command may have run, or may run yet. May call anything of this
+	 * header, also free().
 	 */
-	void (*done)(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply,
-		     uint32_t replicas);
-	uint64_t wait_ns; /* the rest belongs to the store: for replicas, in addition to patience */
+	void (*done)(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply);
 	enum spokei_script script;
 	unsigned keys;
-	bool waits; /* a WAIT follows */
 };
 
 /* A channel that is listened to. Embedded; borrowed from subscribe() until unsubscribe(). */
@@ -111,20 +106,18 @@ void spokei_redis_text(struct spokei_redis *redis, struct spoke_span text);
 void spokei_redis_number(struct spokei_redis *redis, uint64_t number);
 
 /*
- * Sends the command. With `replicas` the answer comes after that many replicas have the write, or
- * after `wait_ns`, rounded up to 1 ms. Returns 0; SPOKE_ESTATE: not ready; SPOKE_ELIMIT: too much
+ * Sends the command. Returns 0; SPOKE_ESTATE: not ready; SPOKE_ELIMIT: too much
  * output waits; SPOKE_ENOMEM. After an error nothing was queued, and done() is not called.
  */
-SPOKE_MUST_USE int spokei_redis_send(struct spokei_redis *redis, struct spokei_redis_ask *ask,
-				     uint32_t replicas, uint64_t wait_ns);
+SPOKE_MUST_USE int spokei_redis_send(struct spokei_redis *redis, struct spokei_redis_ask *ask);
 
 /* Listens to a channel, also after each reconnect. Without memory the subscription is never in
  * force; so its owner must not rely on messages alone. */
 void spokei_redis_subscribe(struct spokei_redis *redis, struct spokei_redis_channel *channel);
 void spokei_redis_unsubscribe(struct spokei_redis *redis, struct spokei_redis_channel *channel);
 
-/* If the oldest ask is unanswered for this long, in addition to its time for replicas, the
- * connection ends. 0: never. Begins with the next answer, or the next ask after none. */
+/* If the oldest ask is unanswered for this long, the connection ends. 0: never. Begins with the
+ * next answer, or the next ask after none. */
 void spokei_redis_patience(struct spokei_redis *redis, uint64_t ns);
 
 /* Ends the connection for commands, and makes it again after a pause. `why` is a constant. */

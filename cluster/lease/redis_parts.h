@@ -68,7 +68,6 @@ struct spokei_redis {
 	char sha[SPOKEI_SCRIPTS][SPOKEI_REDIS_SHA];
 	char hint[SPOKEI_REDIS_WHY]; /* a text that the server sent before it closed; "": none */
 	bool warned_policy;
-	bool warned_wait;
 	bool quiet;     /* a failure has been logged, and no connection has worked since */
 	bool recovered; /* ... and that it answers again */
 	bool shown;     /* the connection has been logged */

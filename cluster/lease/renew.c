@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Renews held leases. Those that are due in one turn are renewed by as few scripts as possible.
- * A renewal that is not answered, or not confirmed by enough replicas, is repeated until the
- * lease's validity ends.
+ * A renewal that is not answered is repeated until the lease's validity ends.
  */
 #include "cluster/lease/parts.h"
 #include "cluster/lease/refusal.h"
@@ -11,8 +10,7 @@
 
 #define AGAIN_GRID_NS UINT64_C(50000000)
 
-static void batch_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply,
-		       uint32_t replicas);
+static void batch_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply);
 
 void spokei_lease_is_due(struct spokei_lease *lease)
 {
@@ -35,25 +33,15 @@ static struct spokei_lease_batch *find_free(struct spoke_leases *leases)
 	return NULL;
 }
 
-/* Collects leases that are due and need the same number of replicas. */
+/* Collects leases that are due. */
 static void collect(struct spokei_lease_batch *batch)
 {
 	struct spoke_list *due = &batch->leases->due;
 	struct spoke_list *node = due->next;
-	uint64_t wait_ns;
 
 	batch->count = 0;
-	batch->replicas = spokei_lease_at(node)->replicas;
-	batch->replicas_wait_ns = UINT64_MAX;
 	while (node != due && batch->count < SPOKEI_SCRIPT_RENEW_MAX) {
-		const struct spokei_lease *lease = spokei_lease_at(node);
-
-		if (lease->replicas != batch->replicas)
-			break;
-		batch->handles[batch->count++] = lease->handle;
-		wait_ns = spokei_lease_replicas_wait(lease);
-		if (wait_ns < batch->replicas_wait_ns)
-			batch->replicas_wait_ns = wait_ns;
+		batch->handles[batch->count++] = spokei_lease_at(node)->handle;
 		node = node->next;
 	}
 }
@@ -69,8 +57,6 @@ static bool send_batch(struct spokei_lease_batch *batch)
 	char holder[SPOKEI_LEASE_HOLDER];
 
 	batch->sent_ns = spokei_leases_now(leases);
-	if (batch->replicas > 0 && spokei_leases_must_not_wait(leases))
-		return false;
 	spokei_redis_begin(leases->redis, SPOKEI_SCRIPT_RENEW, batch->count, 3 * batch->count);
 	for (uint32_t i = 0; i < batch->count; i++)
 		spokei_redis_text(leases->redis, spokei_lease_name_of(member_of(batch, i)));
@@ -80,10 +66,7 @@ static bool send_batch(struct spokei_lease_batch *batch)
 		spokei_redis_text(leases->redis, spokei_lease_holder(lease, holder));
 		spokei_redis_number(leases->redis, lease->life.ttl_ms);
 	}
-	if (spokei_redis_send(leases->redis, &batch->ask, batch->replicas, batch->replicas_wait_ns))
-		return false;
-	spokei_leases_waits(leases, batch->replicas);
-	return true;
+	return spokei_redis_send(leases->redis, &batch->ask) == SPOKE_OK;
 }
 
 /* Returns when to repeat renewals that failed, a pause after now, rounded up, so that batches that
@@ -167,7 +150,7 @@ static void take_error(struct spoke_leases *leases, struct spoke_span text)
 
 /* Reads the results, as many as the batch has leases; all are UNKNOWN if that is not the answer. */
 static void read_results(struct spokei_lease_batch *batch, int error,
-			 struct spokei_resp_cursor reply, bool enough, enum result *results)
+			 struct spokei_resp_cursor reply, enum result *results)
 {
 	struct spoke_leases *leases = batch->leases;
 	struct spokei_resp_value value;
@@ -181,10 +164,7 @@ static void read_results(struct spokei_lease_batch *batch, int error,
 		return;
 	}
 	for (uint32_t i = 0; i < batch->count && spokei_resp_next_number(&reply, &number); i++) {
-		if (number == 0)
-			results[i] = GONE;
-		else if (enough)
-			results[i] = RENEWED;
+		results[i] = number == 0 ? GONE : RENEWED;
 	}
 }
 
@@ -195,7 +175,6 @@ static void take_result(struct spokei_lease *lease, uint64_t sent_ns, enum resul
 	uint64_t handle = lease->handle;
 	struct spokei_lease_news news = {
 		.event = result == GONE ? SPOKEI_LEASE_DISOWN : SPOKEI_LEASE_CONFIRM,
-		.enough = result == RENEWED,
 		.now_ns = spokei_leases_now(leases),
 		.sent_ns = sent_ns,
 	};
@@ -212,16 +191,14 @@ static void take_result(struct spokei_lease *lease, uint64_t sent_ns, enum resul
 		(void)spokei_lease_arm(lease, next_ns);
 }
 
-static void batch_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply,
-		       uint32_t replicas)
+static void batch_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply)
 {
 	struct spokei_lease_batch *batch = spoke_container_of(ask, struct spokei_lease_batch, ask);
 	struct spoke_leases *leases = batch->leases;
-	bool enough = spokei_leases_waited(leases, batch->replicas, replicas);
 	uint64_t again_ns = again_at(leases);
 	enum result results[SPOKEI_SCRIPT_RENEW_MAX];
 
-	read_results(batch, error, reply, enough, results);
+	read_results(batch, error, reply, results);
 	for (uint32_t i = 0; i < batch->count && !leases->ended; i++) {
 		struct spokei_lease *lease = member_of(batch, i);
 

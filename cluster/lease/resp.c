@@ -108,10 +108,9 @@ bool spokei_resp_is(const struct spokei_resp_value *value, const char *text)
 
 /* --- the parser */
 
-void spokei_resp_begin(struct spokei_resp_reader *reader, uint32_t together)
+void spokei_resp_begin(struct spokei_resp_reader *reader)
 {
-	SPOKE_ASSERT(together >= 1 && together <= SPOKEI_RESP_TOGETHER_MAX);
-	*reader = (struct spokei_resp_reader){ .together = together, .left = { together } };
+	*reader = (struct spokei_resp_reader){ .left = { 1 } };
 }
 
 static enum spokei_resp_verdict broken(struct spokei_resp_reader *reader, const char *why)
@@ -254,8 +253,6 @@ enum spokei_resp_verdict spokei_resp_read(struct spokei_resp_reader *reader,
 			return SPOKEI_RESP_BROKEN;
 		if (reader->at >= SPOKEI_RESP_BYTES)
 			return too_large(reader);
-		if (reader->depth == 0)
-			reader->last = reader->at;
 		if (reader->at >= len)
 			return SPOKEI_RESP_MORE;
 		verdict = read_value(reader, bytes, len);

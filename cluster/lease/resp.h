@@ -12,11 +12,9 @@
 
 #include <spoke/value.h>
 
-#define SPOKEI_RESP_DEPTH 4u        /* arrays inside of one another */
-#define SPOKEI_RESP_BYTES 65536u    /* of one reply, or of the replies that are read together */
-#define SPOKEI_RESP_ELEMENTS 1024u  /* of all arrays of a reply together */
-#define SPOKEI_RESP_TOGETHER_MAX 4u /* replies that are read together */
-
+#define SPOKEI_RESP_DEPTH 4u     /* arrays inside of one another */
+#define SPOKEI_RESP_BYTES 65536u /* of one reply, or of the replies that are read together */
+#define SPOKEI_RESP_ELEMENTS 1024u
 enum spokei_resp_kind {
 	SPOKEI_RESP_NIL,     /* a bulk string or an array that does not exist */
 	SPOKEI_RESP_SIMPLE,  /* `text`, e.g. OK */
@@ -61,20 +59,18 @@ enum spokei_resp_verdict {
 	SPOKEI_RESP_BROKEN, /* it is not RESP2, or too large: reader->why */
 };
 
-/* How far a reply has been read. All zero, with `together`: nothing yet. */
+/* How far a reply has been read. */
 struct spokei_resp_reader {
-	uint32_t together; /* replies to be read as one, 1 to SPOKEI_RESP_TOGETHER_MAX */
-	uint32_t depth;    /* arrays that are open */
-	uint32_t elements; /* of all arrays so far */
+	uint32_t depth;                       /* arrays that are open */
+	uint32_t elements;                    /* of all arrays so far */
 	uint32_t left[SPOKEI_RESP_DEPTH + 1]; /* values missing: of all, of each open array */
 	size_t at;                            /* the next value begins here */
 	size_t seen; /* bytes from `at` on that are known to hold no end of a line */
-	size_t last; /* the last of the replies begins here */
 	const char *why;
 };
 
-/* Prepares for a reply, or for `together` replies in a row. */
-void spokei_resp_begin(struct spokei_resp_reader *reader, uint32_t together);
+/* Prepares for a reply. */
+void spokei_resp_begin(struct spokei_resp_reader *reader);
 
 /* Reads on. `bytes` are all bytes since the beginning of the reply, including those that were
  * passed before; further ones may follow the reply. WHOLE: its length is reader->at. */

@@ -17,11 +17,9 @@ struct answer {
 	struct spokei_lease_command *command; /* its copy */
 	int error;
 	struct spokei_resp_cursor reply;
-	bool enough; /* enough replicas have confirmed */
 };
 
-static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply,
-			 uint32_t replicas);
+static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply);
 
 /* --- commands */
 
@@ -44,7 +42,6 @@ static struct spokei_lease_command *new_command(const struct spokei_lease *lease
 		.cell = handle,
 		.handle = lease->handle,
 		.sent_ns = sent_ns,
-		.replicas = releases ? 0 : lease->replicas,
 		.releases = releases,
 	};
 	return command;
@@ -56,14 +53,12 @@ static bool send_command(struct spokei_lease *lease, struct spokei_lease_command
 	struct spoke_leases *leases = lease->leases;
 	uint64_t cell = command->cell;
 
-	if (spokei_redis_send(leases->redis, &command->ask, command->replicas,
-			      spokei_lease_replicas_wait(lease))) {
+	if (spokei_redis_send(leases->redis, &command->ask)) {
 		command->cell = 0;
 		spokei_slab_give(&leases->commands, cell);
 		return false;
 	}
 	lease->under = true;
-	spokei_leases_waits(leases, command->replicas);
 	return true;
 }
 
@@ -114,10 +109,6 @@ static void send_acquire(struct spokei_lease *lease)
 
 	if (lease->life.end_ns <= sent_ns)
 		return; /* the timer is about to end it */
-	if (lease->replicas > 0 && spokei_leases_must_not_wait(leases)) {
-		(void)spokei_lease_arm(lease, sent_ns + spokei_leases_pause(leases));
-		return;
-	}
 	if (!put_acquire(lease, sent_ns)) {
 		(void)spokei_lease_arm(lease, sent_ns + spokei_leases_pause(leases));
 		return;
@@ -258,14 +249,11 @@ static void take_grant(struct spokei_lease *lease, const struct answer *answer, 
 	struct spoke_leases *leases = lease->leases;
 	struct spokei_lease_news news = {
 		.event = SPOKEI_LEASE_GRANT,
-		.enough = answer->enough,
 		.now_ns = spokei_leases_now(leases),
 		.sent_ns = answer->command->sent_ns,
 		.fence = fence,
 	};
 
-	if (!news.enough)
-		spokei_lease_event(lease, SPOKE_ELIMIT, "is returned: too few replicas have it");
 	spokei_lease_happen(lease, &news, &spokei_lease_no_words);
 }
 
@@ -332,20 +320,18 @@ static void take_answer(struct spokei_lease *lease, struct answer *answer)
 	}
 }
 
-static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply,
-			 uint32_t replicas)
+static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply)
 {
 	struct spokei_lease_command *command = spoke_container_of(ask, struct spokei_lease_command,
 								  ask);
 	struct spoke_leases *leases = command->leases;
 	struct spokei_lease_command copy = *command;
-	struct answer answer = { &copy, error, reply, true };
+	struct answer answer = { &copy, error, reply };
 	struct spokei_lease *lease = spokei_slab_get(&leases->cells, copy.handle);
 	bool releasing;
 
 	command->cell = 0;
 	spokei_slab_give(&leases->commands, copy.cell);
-	answer.enough = spokei_leases_waited(leases, copy.replicas, replicas);
 	spokei_engine_soon(leases->engine, &leases->send);
 	if (lease == NULL)
 		return;

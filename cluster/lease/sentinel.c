@@ -186,13 +186,11 @@ static void took_push(struct spokei_redis_sentinel *sentinel, struct spokei_resp
 		took_switch(sentinel, payload.text);
 }
 
-static void sentinel_reply(struct spokei_redis_link *link, struct spokei_resp_cursor reply,
-			   struct spokei_resp_cursor last)
+static void sentinel_reply(struct spokei_redis_link *link, struct spokei_resp_cursor reply)
 {
 	struct spokei_redis_sentinel *sentinel = sentinel_of(link);
 	struct spokei_resp_value value;
 
-	(void)last;
 	(void)spokei_resp_next(&reply, &value);
 	if (!sentinel->greeted && value.kind == SPOKEI_RESP_ERROR)
 		spokei_redis_refused(link, "AUTH", &value);
@@ -208,10 +206,10 @@ static void sentinel_reply(struct spokei_redis_link *link, struct spokei_resp_cu
 		spokei_redis_strange(link, "SUBSCRIBE");
 }
 
-static uint32_t sentinel_expects(struct spokei_redis_link *link)
+static bool sentinel_expects(struct spokei_redis_link *link)
 {
 	(void)link;
-	return 1;
+	return true;
 }
 
 static const struct spokei_redis_link_up sentinel_up = {

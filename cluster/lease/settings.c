@@ -59,8 +59,6 @@ int spokei_lease_terms(const struct spokei_lease_settings *settings,
 	struct spokei_lease_terms terms = {
 		.ttl_ns = settings->ttl_ns,
 		.wait_ns = settings->wait_ns,
-		.replicas_wait_ns = settings->replicas_wait_ns,
-		.replicas = settings->replicas,
 	};
 	int error;
 
@@ -68,19 +66,13 @@ int spokei_lease_terms(const struct spokei_lease_settings *settings,
 		terms.wait_ns = options->wait_ns;
 	if (options && options->ttl_ns)
 		terms.ttl_ns = options->ttl_ns;
-	if (options && options->replicas)
-		terms.replicas = options->replicas == SPOKE_NONE ? 0 : options->replicas;
 	error = check_range(SPOKEI_KEY_LEASE_TTL, terms.ttl_ns, why);
-	if (error == 0)
-		error = check_range(SPOKEI_KEY_LEASE_REPLICAS, terms.replicas, why);
 	/* The store counts in ms. */
 	terms.ttl_ns -= terms.ttl_ns % NS_PER_MS;
 	if (error == 0)
 		error = check_guard(settings->guard_ns, terms.ttl_ns, why);
 	if (error)
 		return error;
-	if (terms.replicas_wait_ns > terms.ttl_ns / SPOKEI_LEASE_REPLICAS_PART)
-		terms.replicas_wait_ns = terms.ttl_ns / SPOKEI_LEASE_REPLICAS_PART;
 	*ret = terms;
 	return SPOKE_OK;
 }
@@ -96,8 +88,6 @@ static int overrule(struct spoke_engine *engine, const struct spoke_leases_optio
 	} rows[] = {
 		{ SPOKEI_KEY_LEASE_TTL, options->ttl_ns },
 		{ SPOKEI_KEY_LEASE_GUARD, options->guard_ns == SPOKE_OFF ? 0 : options->guard_ns },
-		{ SPOKEI_KEY_LEASE_REPLICAS, options->replicas },
-		{ SPOKEI_KEY_LEASE_REPLICAS_WAIT, options->replicas_wait_ns },
 		{ SPOKEI_KEY_LEASE_MAX, options->leases_max },
 	};
 	int error = SPOKE_OK;
@@ -127,8 +117,6 @@ static int read_numbers(struct spoke_engine *engine, const struct spoke_leases_o
 	settings->ttl_ns = values.of[SPOKEI_KEY_LEASE_TTL];
 	settings->wait_ns = values.of[SPOKEI_KEY_LEASE_WAIT];
 	settings->guard_ns = values.of[SPOKEI_KEY_LEASE_GUARD];
-	settings->replicas = (uint32_t)values.of[SPOKEI_KEY_LEASE_REPLICAS];
-	settings->replicas_wait_ns = values.of[SPOKEI_KEY_LEASE_REPLICAS_WAIT];
 	settings->max = (uint32_t)values.of[SPOKEI_KEY_LEASE_MAX];
 	/* 0 stands for the default, so no guard at all is one of a nanosecond. */
 	if (values.said[SPOKEI_KEY_LEASE_GUARD] && settings->guard_ns == 0)

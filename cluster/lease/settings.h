@@ -17,11 +17,9 @@
 struct spokei_lease_settings {
 	/* Terms of a lease without options of its own. */
 	uint64_t ttl_ns;
-	uint64_t wait_ns;          /* 0: an ask does not wait; SPOKE_LEASE_FOREVER */
-	uint64_t guard_ns;         /* 0: a tenth of the time to live */
-	uint64_t replicas_wait_ns; /* of one lease at most a quarter of its time to live */
-	uint32_t replicas;         /* 0: none */
-	uint32_t max;              /* leases asked for and held at one time */
+	uint64_t wait_ns;  /* 0: an ask does not wait; SPOKE_LEASE_FOREVER */
+	uint64_t guard_ns; /* 0: a tenth of the time to live */
+	uint32_t max;      /* leases asked for and held at one time */
 	/* Of the store. The texts belong to `store`, to the file and to the options. */
 	struct spokei_redis_options redis;
 	struct spokei_redis_place sentinels[SPOKEI_STORE_SENTINELS_MAX];
@@ -45,8 +43,6 @@ void spokei_lease_settings_fini(struct spokei_lease_settings *settings);
 struct spokei_lease_terms {
 	uint64_t ttl_ns; /* whole milliseconds */
 	uint64_t wait_ns;
-	uint64_t replicas_wait_ns;
-	uint32_t replicas;
 };
 
 /*

@@ -18,7 +18,6 @@
 enum {
 	WAIT,
 	TTL,
-	REPLICAS,
 	GRACE,
 	LIST,
 	BREAK,
@@ -34,8 +33,6 @@ static const struct option_row rows[] = {
 		   "wait while another one holds the lease, for TIME or without end" },
 	[TTL] = { "ttl", 0, "TIME",
 		  "time to live of the lease in the store (default: URL or file, else 30s)" },
-	[REPLICAS] = { "replicas", 0, "COUNT",
-		       "replicas that must confirm (default: URL or file, else 0)" },
 	[GRACE] = { "grace", 0, "TIME",
 		    "from SIGTERM to SIGKILL when the lease is lost (default 5s, at most 40% of "
 		    "the ttl)" },
@@ -103,16 +100,6 @@ static bool take_ttl(struct locker *locker, const struct options *options)
 	return locker->ttl_ns >= TTL_MIN_NS;
 }
 
-static bool take_replicas(struct locker *locker, const struct options *options)
-{
-	uint64_t count;
-
-	if (!options_count(options, 0, 100, &count))
-		return false;
-	locker->replicas = count ? (uint32_t)count : SPOKE_NONE;
-	return true;
-}
-
 static bool take_mode(struct locker *locker, const struct options *options, enum lock_mode mode)
 {
 	if (locker->mode != LOCK_RUN && locker->mode != mode) {
@@ -130,8 +117,6 @@ static bool take_option(struct locker *locker, int row, const struct options *op
 		return take_wait(locker, options);
 	case TTL:
 		return take_ttl(locker, options);
-	case REPLICAS:
-		return take_replicas(locker, options);
 	case GRACE:
 		return options_duration(options, 0, &locker->grace_ns);
 	case LIST:
@@ -197,11 +182,9 @@ static int check_options(const struct locker *locker)
 {
 	bool runs = locker->mode == LOCK_RUN;
 
-	if (!runs &&
-	    (locker->wait || locker->ttl_ns || locker->replicas || locker->grace_ns != UINT64_MAX))
+	if (!runs && (locker->wait || locker->ttl_ns || locker->grace_ns != UINT64_MAX))
 		return ending_say(VERB_USAGE, LOCK_VERB,
-				  "--wait, --ttl, --replicas and --grace are for a command; remove "
-				  "them");
+				  "--wait, --ttl and --grace are for a command; remove them");
 	if (runs && locker->json)
 		return ending_say(VERB_USAGE, LOCK_VERB,
 				  "--json is for --list and --break, because the output is that of "

@@ -42,7 +42,6 @@ struct locker {
 	bool wait;         /* --wait */
 	uint64_t wait_ns;  /* SPOKE_LEASE_FOREVER: no limit */
 	uint64_t ttl_ns;   /* 0: not given */
-	uint32_t replicas; /* 0: not given; SPOKE_NONE: none */
 	uint64_t grace_ns; /* of --grace, or UINT64_MAX */
 	bool json;
 	bool yes;

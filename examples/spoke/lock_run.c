@@ -192,10 +192,6 @@ static int refused(const struct run *run, const struct spoke_lease_answer *answe
 	if (answer->error == SPOKE_ETIMEOUT)
 		return ending_say(LOCK_TIMEOUT, LOCK_VERB, "%s was not granted in time",
 				  locker->shown);
-	if (answer->error == SPOKE_ELIMIT)
-		return ending_say(LOCK_UNREACHABLE, LOCK_VERB,
-				  "too few replicas have confirmed %s; it is given back",
-				  locker->shown);
 	if (answer->text.len)
 		return ending_say(LOCK_FAILED, LOCK_VERB, "%s is refused: %.*s", locker->shown,
 				  (int)answer->text.len, (const char *)answer->text.data);
@@ -318,7 +314,6 @@ static int ask(struct run *run)
 	const struct locker *locker = run->locker;
 	const struct spoke_lease_options options = {
 		.wait_ns = locker->wait_ns,
-		.replicas = locker->replicas,
 		.lost = lost,
 		.arg = run,
 	};

@@ -44,11 +44,11 @@ static enum spokei_resp_verdict read_part(struct spokei_resp_reader *reader, con
 }
 
 /* Walks over a whole reply, whose parts lie inside of its bytes. */
-static void walk(const unsigned char *bytes, size_t len, uint32_t together)
+static void walk(const unsigned char *bytes, size_t len)
 {
 	struct spokei_resp_cursor cursor = { bytes, bytes + len };
 	struct spokei_resp_value value;
-	uint64_t expected = together;
+	uint64_t expected = 1;
 	uint64_t seen = 0;
 	int64_t number;
 
@@ -67,7 +67,7 @@ static void walk(const unsigned char *bytes, size_t len, uint32_t together)
 		}
 	}
 	require(seen == expected, "the cursor finds every value");
-	require(seen <= together + SPOKEI_RESP_ELEMENTS, "elements are bounded");
+	require(seen <= 1 + SPOKEI_RESP_ELEMENTS, "elements are bounded");
 	require(cursor.at == bytes + len, "the cursor ends at the end");
 }
 
@@ -106,7 +106,7 @@ static void try_writer(const uint8_t *data, size_t size)
 	require(spokei_resp_put_command(&out, 2) == 0, "a command is written");
 	require(spokei_resp_put_text(&out, (struct spoke_span){ data, size }) == 0, "and a text");
 	require(spokei_resp_put_number(&out, size) == 0, "and a number");
-	spokei_resp_begin(&reader, 1);
+	spokei_resp_begin(&reader);
 	if (spokei_buffer_len(&out) <= SPOKEI_RESP_BYTES) {
 		cursor = (struct spokei_resp_cursor){
 			spokei_buffer_data(&out), spokei_buffer_data(&out) + spokei_buffer_len(&out)
@@ -122,21 +122,17 @@ static void try_writer(const uint8_t *data, size_t size)
 	spokei_buffer_fini(&out);
 }
 
-/* The first byte chooses how many replies are read together. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint32_t together = size > 0 ? 1 + data[0] % SPOKEI_RESP_TOGETHER_MAX : 1;
 	struct spokei_resp_reader whole;
 	struct spokei_resp_reader cut;
 	enum spokei_resp_verdict verdict;
 	enum spokei_resp_verdict last = SPOKEI_RESP_MORE;
 	size_t step;
 
-	data += size > 0;
-	size -= size > 0;
 	step = size <= EVERY_PART ? 1 : size / EVERY_PART + 1;
-	spokei_resp_begin(&whole, together);
-	spokei_resp_begin(&cut, together);
+	spokei_resp_begin(&whole);
+	spokei_resp_begin(&cut);
 	verdict = read_part(&whole, data, size);
 	for (size_t len = 0; len < size && last == SPOKEI_RESP_MORE; len += step)
 		last = read_part(&cut, data, len);
@@ -146,9 +142,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (verdict == SPOKEI_RESP_BROKEN)
 		require(cut.why && strcmp(cut.why, whole.why) == 0, "nor does the reason");
 	if (verdict == SPOKEI_RESP_WHOLE) {
-		require(cut.at == whole.at && cut.last == whole.last, "nor does the length");
+		require(cut.at == whole.at, "nor does the length");
 		require(whole.at <= size && whole.at <= SPOKEI_RESP_BYTES, "a reply is bounded");
-		walk(data, whole.at, together);
+		walk(data, whole.at);
 		try_scripts(data, whole.at);
 	}
 	try_cursor(data, size);

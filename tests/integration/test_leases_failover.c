@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Leases in a cluster of Redis: a primary, its replica, and a sentinel that promotes the replica
- * when the primary is dead. Writes that the replica does not have are lost then. Rows 21 and 22 of
- * the leases in FAULTS.md.
+ * when the primary is dead. Writes that the replica does not have are lost then. Row 22 of the
+ * leases in FAULTS.md.
  */
 #include "tests/integration/redisrig.h"
 
@@ -12,7 +12,6 @@
 
 #define NAME "reports"
 #define TTL_NS (5 * SECOND)
-#define PAUSE_NS (5 * MS)
 
 static struct redisserver primary;
 static struct redisserver replica;
@@ -44,15 +43,12 @@ static void make_cluster(void)
 }
 
 /* Leases that follow the sentinel. */
-static void open_by_sentinel(uint32_t replicas)
+static void open_by_sentinel(void)
 {
 	char url[64];
 
 	(void)snprintf(url, sizeof(url), "sentinel://127.0.0.1:%u/main", (unsigned)sentinel.port);
-	redisrig_open(&(struct spoke_leases_options){ .store = url,
-						      .ttl_ns = TTL_NS,
-						      .replicas = replicas,
-						      .replicas_wait_ns = 100 * MS });
+	redisrig_open(&(struct spoke_leases_options){ .store = url, .ttl_ns = TTL_NS });
 }
 
 /* Freezes the replica, and cuts its connection, so that nothing waits for it in a socket. */
@@ -68,17 +64,6 @@ static void fail_over(void)
 	redisserver_kill(&primary);
 	redisserver_thaw(&replica);
 	redisserver_promote(&sentinel, &replica);
-}
-
-/* Starts the old primary as a replica of the new one. */
-static void bring_back(void)
-{
-	char settings[64];
-
-	(void)snprintf(settings, sizeof(settings), "replicaof 127.0.0.1 %u\n",
-		       (unsigned)replica.port);
-	redisserver_add(&primary, settings);
-	redisserver_revive(&primary);
 }
 
 /* Returns the fence number that was given last under the name, at a server. */
@@ -99,64 +84,8 @@ static bool is_free(const struct redisserver *server)
 
 /* --- rows */
 
-static void lease_21_grant_without_a_replica_is_not_told(void **state)
-{
-	struct asked *asked;
-	int64_t fence;
-
-	(void)state;
-	make_cluster();
-	open_by_sentinel(1);
-	assert_int_equal(redisrig_release(redisrig_hold(NAME)), SPOKE_OK);
-	cut_off_replica();
-	asked = redisrig_ask(NAME, SPOKE_LEASE_FOREVER);
-	fence = last_fence(&primary);
-	redisrig_until(last_fence(&primary) > fence);
-	redisrig_until(is_free(&primary));
-	redisrig_until(last_fence(&primary) > fence + 1);
-	assert_int_equal(asked->told, 0);
-	fail_over();
-	fence = last_fence(&replica);
-	redisrig_until(last_fence(&replica) > fence);
-	redisrig_until(is_free(&replica));
-	assert_int_equal(asked->told, 0);
-	bring_back();
-	assert_int_equal(redisrig_answer(asked), SPOKE_OK);
-	assert_int_equal(redisrig_release(asked), SPOKE_OK);
-}
-
-static void lease_21_single_try_without_a_replica_is_refused(void **state)
-{
-	struct asked *asked;
-
-	(void)state;
-	make_cluster();
-	open_by_sentinel(1);
-	redisrig_settle();
-	cut_off_replica();
-	asked = redisrig_ask(NAME, 0);
-	assert_int_equal(redisrig_answer(asked), SPOKE_ELIMIT);
-	redisrig_until(is_free(&primary));
-}
-
-/* A renewal that no replica confirms does not count. */
-static void lease_21_lease_ends_when_no_replica_has_its_renewals(void **state)
-{
-	struct asked *asked;
-
-	(void)state;
-	make_cluster();
-	open_by_sentinel(1);
-	asked = redisrig_ask_at(redisrig.leases, NAME,
-				&(struct spoke_lease_options){ .wait_ns = SPOKE_LEASE_FOREVER,
-							       .ttl_ns = SECOND });
-	assert_int_equal(redisrig_answer(asked), SPOKE_OK);
-	cut_off_replica();
-	assert_int_equal(redisrig_loss(asked), SPOKE_LEASE_EXPIRED);
-}
-
-/* What Redis loses: without replicas a lease is granted twice, with the same fence number. */
-static void lease_22_failover_without_replicas_grants_it_twice(void **state)
+/* What Redis loses: a lease is granted twice, with the same fence number. */
+static void lease_22_failover_grants_it_twice(void **state)
 {
 	struct spoke_leases *leases;
 	struct asked *first;
@@ -165,7 +94,7 @@ static void lease_22_failover_without_replicas_grants_it_twice(void **state)
 
 	(void)state;
 	make_cluster();
-	open_by_sentinel(0);
+	open_by_sentinel();
 	leases = redisrig.leases;
 	assert_int_equal(redisrig_release(redisrig_hold(NAME)), SPOKE_OK);
 	redisrig_until(last_fence(&replica) == 1 && is_free(&replica));
@@ -200,10 +129,7 @@ static int tear_down(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(lease_21_grant_without_a_replica_is_not_told),
-		TEST(lease_21_single_try_without_a_replica_is_refused),
-		TEST(lease_21_lease_ends_when_no_replica_has_its_renewals),
-		TEST(lease_22_failover_without_replicas_grants_it_twice),
+		TEST(lease_22_failover_grants_it_twice),
 	};
 
 	return redisrig_run("leases_failover", tests, sizeof(tests) / sizeof(tests[0]));

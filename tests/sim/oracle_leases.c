@@ -42,7 +42,7 @@ static bool is_excused(const struct sim_worker *worker)
 {
 	const struct sim_grant *grant = grant_of(worker);
 
-	return grant->lost || (grant->failed_over && worker->replicas == 0);
+	return grant->lost || grant->failed_over;
 }
 
 /* --- S29, S31: the time that is left */
@@ -231,8 +231,6 @@ static bool is_possible(const struct sim_worker *worker, int error)
 	case SPOKE_EBUSY:
 	case SPOKE_EUNAVAILABLE:
 		return worker->wait_ns == 0;
-	case SPOKE_ELIMIT:
-		return worker->wait_ns == 0 && worker->replicas > 0;
 	case SPOKE_ETIMEOUT:
 		return worker->wait_ns > 0 && worker->wait_ns != SPOKE_LEASE_FOREVER &&
 		       (passed_ns >= worker->wait_ns || world->sleeps != worker->sleeps);

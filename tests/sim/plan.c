@@ -191,7 +191,6 @@ static void draw_leases(struct sim_plan *plan)
 		.ttl_ns = sim_magnitude(&dice, 100 * MS, SECOND),
 
 	};
-	/* WAIT takes twice this, and at most a quarter of the time to live. */
 	leases->replica_ns = sim_magnitude(&dice, 100000, leases->ttl_ns / 16);
 	for (unsigned i = 0; i < SIM_STORE_FAULTS; i++)
 		leases->faults |= sim_chance(&dice, 300) ? 1u << i : 0;
@@ -200,9 +199,7 @@ static void draw_leases(struct sim_plan *plan)
 				    1u << SIM_STORE_STEP);
 	if (plan->faults == 0)
 		leases->faults = 0;
-	if (leases->sentinel)
-		leases->replicas = (uint32_t)sim_between(&dice, 0, 1);
-	else
+	if (!leases->sentinel)
 		leases->faults &= ~(1u << SIM_STORE_FAILOVER | 1u << SIM_STORE_LAG);
 	if (sim_chance(&dice, 300))
 		leases->guard_ns = sim_chance(&dice, 300)

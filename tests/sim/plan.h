@@ -149,7 +149,6 @@ struct sim_leases_plan {
 	bool forbids;            /* clients must not kill others */
 	unsigned names;          /* of leases */
 	unsigned workers;        /* of each consumer; each asks for one lease at a time */
-	uint32_t replicas;       /* that some asks want */
 	uint32_t faults;         /* bits of enum sim_store_fault */
 	uint64_t fault_every_ns; /* on average */
 	uint64_t ttl_ns;

@@ -118,7 +118,6 @@ struct sim_worker {
 	bool releases;  /* the end of a release was not told yet */
 	bool cancelled; /* the ask was */
 	bool fixed;
-	uint32_t replicas;
 	uint64_t fence;
 	uint64_t grant;    /* index in the oracle's list of grants, plus 1; 0: none */
 	uint64_t wait_ns;  /* of the ask; 0: it does not wait */

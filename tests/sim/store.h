@@ -35,7 +35,7 @@ struct sim_grant {
 	char holder[SIM_HOLDER];
 	uint64_t over;    /* sequence number of its end for its holder; 0: not yet */
 	bool lost;        /* the store has lost it since, or gave it away */
-	bool failed_over; /* ... or may have, unless its replicas have confirmed it */
+	bool failed_over; /* ... or may have */
 };
 
 /* What the oracle knows of a name, as of the present primary. */

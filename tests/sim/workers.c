@@ -117,9 +117,7 @@ static void ask(struct sim_worker *worker, uint64_t wait_ns, bool plain)
 	worker->wait_ns = wait_ns;
 	worker->cancelled = false;
 	worker->fixed = !plain && sim_chance(&world->dice, 100);
-	worker->replicas = plain || sim_chance(&world->dice, 300) ? 0 : plan->replicas;
 	options.fixed = worker->fixed;
-	options.replicas = worker->replicas ? worker->replicas : SPOKE_NONE;
 	worker->asks = true;
 	consumer->asking = true;
 	error = spoke_lease_ask(consumer->leases, names[worker->name], &options, told,

@@ -75,9 +75,6 @@ struct spoke_leases_options {
 	/* Part of the time to live that is not used, against inexact clocks. Default:
 	 * a tenth of the time to live; less than half of it; SPOKE_OFF: none. */
 	uint64_t guard_ns;
-	uint32_t replicas; /* that must have a grant or a renewal; default 0 */
-	/* How long they may take; default 1 s. At most a quarter of the time to live is used. */
-	uint64_t replicas_wait_ns;
 	uint32_t leases_max; /* asked for and held at one time; default 100,000 */
 };
 
@@ -118,7 +115,6 @@ struct spoke_lease_answer {
 	 * - EUNAVAILABLE: the store could not be reached, or has answered too late or that it is
 	 *   busy, and the ask was not to wait
 	 * - ESTORE: the store has refused, for the reason in `text`
-	 * - ELIMIT: too few replicas have confirmed, and the ask was not to wait
 	 * - ECANCELED: it was released before it was granted
 	 * - ECLOSED: its leases, or the engine, were freed or drained
 	 */
@@ -146,7 +142,6 @@ struct spoke_lease_options {
 	uint64_t wait_ns;
 	uint64_t ttl_ns;          /* 0: that of the leases */
 	bool fixed;               /* it is not renewed: it is lost when its time to live is over */
-	uint32_t replicas;        /* 0: as the leases have it; SPOKE_NONE: none */
 	spoke_lease_lost_fn lost; /* may be NULL */
 	void *arg;                /* of `told` and `lost` */
 };

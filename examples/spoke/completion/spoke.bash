@@ -48,7 +48,7 @@ _spoke() {
 	ls) options="--json --timeout --plain --help" ;;
 	watch) options="--json --plain --help" ;;
 	tap) options="--json --quiet --raw --full --plain --help" ;;
-	lock) options="--wait --ttl --replicas --grace --list --break --yes --config --json --quiet --verbose --plain --help" ;;
+	lock) options="--wait --ttl --grace --list --break --yes --config --json --quiet --verbose --plain --help" ;;
 	comet) options="--check --admin --quiet --plain --help" ;;
 	certs) options="--name --days --ed25519 --p256 --for --plain --help" ;;
 	config) options="--check --explain --man --plain --help" ;;

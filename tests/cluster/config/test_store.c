@@ -289,8 +289,7 @@ static void long_names_are_refused(void **state)
 
 static void parameters_set_keys_of_leases(void **state)
 {
-	struct spokei_store store = right(
-		"redis://h/1?lease.ttl=10s&lease.wait=500&lease.replicas=2&lease.guard=0");
+	struct spokei_store store = right("redis://h/1?lease.ttl=10s&lease.wait=500&lease.guard=0");
 	struct spokei_key_values values;
 
 	(void)state;
@@ -298,7 +297,6 @@ static void parameters_set_keys_of_leases(void **state)
 	spokei_store_keys(&store, &values);
 	assert_int_equal(values.of[SPOKEI_KEY_LEASE_TTL], 10 * SECOND);
 	assert_int_equal(values.of[SPOKEI_KEY_LEASE_WAIT], SECOND / 2);
-	assert_int_equal(values.of[SPOKEI_KEY_LEASE_REPLICAS], 2);
 	assert_int_equal(values.of[SPOKEI_KEY_LEASE_GUARD], 0);
 	assert_true(values.said[SPOKEI_KEY_LEASE_GUARD]);
 	assert_int_equal(values.of[SPOKEI_KEY_LEASE_MAX], 100000);
@@ -311,8 +309,8 @@ static void unknown_parameter_suggests_the_nearest_one(void **state)
 	(void)state;
 	wrong("redis://h?lease.tll=1", SPOKE_EINVAL, 9,
 	      "lease.tll: no such option; did you mean lease.ttl?");
-	wrong("redis://h?replicas.wait=1s", SPOKE_EINVAL, 9,
-	      "replicas.wait: no such option; did you mean lease.replicas.wait?");
+	wrong("redis://h?guard=1s", SPOKE_EINVAL, 9,
+	      "guard: no such option; did you mean lease.guard?");
 	wrong("redis+unix:/s?database=1", SPOKE_EINVAL, 13,
 	      "database: no such option; did you mean db?");
 	wrong("sentinel://a,b/m?x=1", SPOKE_EINVAL, 16, "x: no such option");

@@ -185,7 +185,7 @@ static bool take_command(struct redisrig *rig, int fd, char text[REDISRIG_TEXT])
 	struct spokei_resp_value value;
 	size_t at = 0;
 
-	spokei_resp_begin(&reader, 1);
+	spokei_resp_begin(&reader);
 	if (rig->held[fd] == 0 ||
 	    spokei_resp_read(&reader, rig->bytes[fd], rig->held[fd]) != SPOKEI_RESP_WHOLE)
 		return false;
@@ -350,15 +350,13 @@ static void print_reply(struct spokei_resp_cursor reply, char text[REDISRIG_TEXT
 		text[-1] = '\0';
 }
 
-static void note_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply,
-		      uint32_t replicas)
+static void note_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply)
 {
 	struct redisask *told = spoke_container_of(ask, struct redisask, ask);
 
 	assert_null(ask->node.next);
 	told->done++;
 	told->error = error;
-	told->replicas = replicas;
 	if (told->first)
 		told->first(told);
 	print_reply(reply, told->reply);
@@ -368,18 +366,12 @@ static void note_done(struct spokei_redis_ask *ask, int error, struct spokei_res
 
 int redisrig_ask(struct redisrig *rig, struct redisask *ask, const char *name)
 {
-	return redisrig_ask_replicas(rig, ask, name, 0, 0);
-}
-
-int redisrig_ask_replicas(struct redisrig *rig, struct redisask *ask, const char *name,
-			  uint32_t replicas, uint64_t wait_ns)
-{
 	ask->ask.done = note_done;
 	ask->rig = rig;
 	spokei_redis_begin(rig->redis, SPOKEI_SCRIPT_NONE, 0, 2);
 	spokei_redis_text(rig->redis, (struct spoke_span){ "GET", 3 });
 	spokei_redis_text(rig->redis, (struct spoke_span){ name, strlen(name) });
-	return spokei_redis_send(rig->redis, &ask->ask, replicas, wait_ns);
+	return spokei_redis_send(rig->redis, &ask->ask);
 }
 
 int redisrig_run_script(struct redisrig *rig, struct redisask *ask, enum spokei_script script,
@@ -394,7 +386,7 @@ int redisrig_run_script(struct redisrig *rig, struct redisask *ask, enum spokei_
 
 		spokei_redis_text(rig->redis, (struct spoke_span){ text, (size_t)len });
 	}
-	return spokei_redis_send(rig->redis, &ask->ask, 0, 0);
+	return spokei_redis_send(rig->redis, &ask->ask);
 }
 
 unsigned redisrig_events(const struct redisrig *rig, const char *words)

@@ -64,7 +64,6 @@ struct redisask {
 	struct spokei_redis_ask ask;
 	unsigned done;
 	int error;
-	uint32_t replicas;
 	char reply[REDISRIG_TEXT];            /* e.g. "[0 '17']" */
 	void (*first)(struct redisask *told); /* called before the reply is read; may be NULL */
 	void (*then)(struct redisask *told);  /* ... and afterwards */
@@ -112,10 +111,8 @@ void redisrig_answer_greeting(struct redisrig *rig, int fd, unsigned id);
 /* Accepts and greets. Returns the connection, with id 7. */
 int redisrig_welcome(struct redisrig *rig);
 
-/* Sends "GET name", and WAIT. */
+/* Sends "GET name". */
 int redisrig_ask(struct redisrig *rig, struct redisask *ask, const char *name);
-int redisrig_ask_replicas(struct redisrig *rig, struct redisask *ask, const char *name,
-			  uint32_t replicas, uint64_t wait_ns);
 
 /* Sends an ask for a script with `keys` and `count` texts k0, k1, ... */
 int redisrig_run_script(struct redisrig *rig, struct redisask *ask, enum spokei_script script,

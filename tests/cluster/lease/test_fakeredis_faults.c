@@ -100,42 +100,6 @@ static void replica_gets_writes_later_and_refuses_its_own(void **state)
 			 ":3\r\n");
 }
 
-static void wait_answers_when_enough_replicas_have_the_write(void **state)
-{
-	(void)state;
-	fakeredis_start(&rig.replica, &rig.world, FAKEREDISRIG_REPLICA_AT);
-	fakeredis_follow(&rig.replica, &rig.server, 10 * MS);
-	fakeredis_put(&rig.server, "a", "1");
-	fakeredisrig_pass(SECOND);
-	fakeredisrig_send(&rig.one, "DEL a");
-	fakeredisrig_send(&rig.one, "WAIT 1 100");
-	fakeredisrig_send(&rig.one, "PING");
-	fakeredisrig_got(&rig.one, ":1\r\n");
-	fakeredisrig_pass(19 * MS);
-	fakeredisrig_got(&rig.one, "");
-	fakeredisrig_pass(MS);
-	fakeredisrig_got(&rig.one, ":1\r\n+PONG\r\n");
-}
-
-static void wait_ends_at_its_time_if_the_replica_is_cut_off(void **state)
-{
-	(void)state;
-	fakeredis_start(&rig.replica, &rig.world, FAKEREDISRIG_REPLICA_AT);
-	fakeredis_follow(&rig.replica, &rig.server, 10 * MS);
-	fakeredis_put(&rig.server, "a", "1");
-	fakeredisrig_pass(SECOND);
-	fakeredis_cut_off(&rig.replica, true);
-	fakeredisrig_send(&rig.one, "DEL a");
-	fakeredisrig_send(&rig.one, "WAIT 1 100");
-	fakeredisrig_got(&rig.one, ":1\r\n");
-	fakeredisrig_pass(99 * MS);
-	fakeredisrig_got(&rig.one, "");
-	fakeredisrig_pass(MS);
-	fakeredisrig_got(&rig.one, ":0\r\n");
-	fakeredis_promote(&rig.replica);
-	assert_true(fakeredis_remove(&rig.replica, "a"));
-}
-
 static void sentinel_names_the_primary_and_tells_of_another(void **state)
 {
 	static struct fakeredis sentinel;
@@ -170,8 +134,6 @@ int main(void)
 		TEST(killed_server_comes_back_with_its_data),
 		TEST(frozen_server_runs_what_it_has_received),
 		TEST(replica_gets_writes_later_and_refuses_its_own),
-		TEST(wait_answers_when_enough_replicas_have_the_write),
-		TEST(wait_ends_at_its_time_if_the_replica_is_cut_off),
 		TEST(sentinel_names_the_primary_and_tells_of_another),
 	};
 

@@ -45,7 +45,6 @@ static struct spokei_lease_verdict step(struct spokei_lease_life *life, int even
 {
 	const struct spokei_lease_news news = {
 		.event = (enum spokei_lease_event)event,
-		.enough = true,
 		.now_ns = NOW,
 		.sent_ns = SENT,
 		.fence = 8,
@@ -167,20 +166,6 @@ static void renewal_counts_from_when_it_was_sent(void **state)
 	assert_int_equal(life.fence, 7);
 }
 
-static void renewal_with_too_few_replicas_prolongs_nothing(void **state)
-{
-	struct spokei_lease_life life = lease_in(HELD);
-	uint64_t end_ns = life.end_ns;
-
-	(void)state;
-	(void)spokei_lease_step(&life, 0,
-				&(struct spokei_lease_news){ .event = SPOKEI_LEASE_CONFIRM,
-							     .now_ns = NOW,
-							     .sent_ns = SENT });
-	assert_int_equal(life.state, HELD);
-	assert_int_equal(life.end_ns, end_ns);
-}
-
 static void lease_that_is_over_is_not_prolonged(void **state)
 {
 	struct spokei_lease_life life = lease_in(HELD);
@@ -194,12 +179,11 @@ static void lease_that_is_over_is_not_prolonged(void **state)
 	assert_int_equal(spokei_lease_left_at(&life, NOW), 0);
 }
 
-static struct spokei_lease_verdict late_grant(struct spokei_lease_life *life, bool enough)
+static struct spokei_lease_verdict late_grant(struct spokei_lease_life *life)
 {
 	const struct spokei_lease_news news = {
 		.event = SPOKEI_LEASE_GRANT,
-		.enough = enough,
-		.now_ns = enough ? VALID : NOW,
+		.now_ns = VALID,
 		.sent_ns = SENT,
 		.fence = 8,
 	};
@@ -210,21 +194,12 @@ static struct spokei_lease_verdict late_grant(struct spokei_lease_life *life, bo
 static void grant_that_comes_too_late_is_returned(void **state)
 {
 	struct spokei_lease_life life = lease_in(ASKING);
-	struct spokei_lease_verdict verdict = late_grant(&life, true);
+	struct spokei_lease_verdict verdict = late_grant(&life);
 
 	(void)state;
 	assert_int_equal(life.state, RETURNING);
 	assert_int_equal(verdict.tell, SPOKEI_LEASE_TELL_NOTHING);
 	assert_true(verdict.release);
-}
-
-static void grant_with_too_few_replicas_is_returned(void **state)
-{
-	struct spokei_lease_life life = lease_in(ASKING);
-
-	(void)state;
-	assert_true(late_grant(&life, false).release);
-	assert_int_equal(life.state, RETURNING);
 }
 
 static void ask_that_does_not_wait_ends_with_its_first_answer(void **state)
@@ -249,20 +224,17 @@ static void ask_that_does_not_wait_ends_with_its_first_answer(void **state)
 	}
 }
 
-static void ask_that_does_not_wait_returns_grants_that_do_not_count(void **state)
+static void ask_that_does_not_wait_returns_a_late_grant(void **state)
 {
 	struct spokei_lease_life late = lease_in(ASKING);
-	struct spokei_lease_life lonely = lease_in(ASKING);
 	struct spokei_lease_verdict verdict;
 
 	(void)state;
-	late.once = lonely.once = true;
-	verdict = late_grant(&late, true);
+	late.once = true;
+	verdict = late_grant(&late);
 	assert_int_equal(verdict.error, SPOKE_EUNAVAILABLE);
 	assert_true(verdict.release);
-	verdict = late_grant(&lonely, false);
-	assert_int_equal(verdict.error, SPOKE_ELIMIT);
-	assert_int_equal(lonely.state, RELEASING);
+	assert_int_equal(late.state, RELEASING);
 }
 
 static void doubtful_ask_is_released_when_it_ends(void **state)
@@ -275,11 +247,6 @@ static void doubtful_ask_is_released_when_it_ends(void **state)
 	assert_true(step(&life, SPOKEI_LEASE_RELEASE).release);
 	assert_int_equal(life.state, RELEASING);
 	assert_int_equal(life.end_ns, SENT + TTL + TTL / 12);
-	life = lease_in(ASKING);
-	life.replicated = true;
-	(void)step(&life, SPOKEI_LEASE_MISS);
-	assert_true(step(&life, SPOKEI_LEASE_RELEASE).release);
-	assert_int_equal(life.end_ns, SENT + TTL + TTL / 12 + TTL / 4);
 }
 
 static void refusal_ends_the_doubt(void **state)
@@ -381,12 +348,10 @@ int main(void)
 		cmocka_unit_test(end_of_time_ends_each_state),
 		cmocka_unit_test(grant_counts_from_when_it_was_sent),
 		cmocka_unit_test(renewal_counts_from_when_it_was_sent),
-		cmocka_unit_test(renewal_with_too_few_replicas_prolongs_nothing),
 		cmocka_unit_test(lease_that_is_over_is_not_prolonged),
 		cmocka_unit_test(grant_that_comes_too_late_is_returned),
-		cmocka_unit_test(grant_with_too_few_replicas_is_returned),
 		cmocka_unit_test(ask_that_does_not_wait_ends_with_its_first_answer),
-		cmocka_unit_test(ask_that_does_not_wait_returns_grants_that_do_not_count),
+		cmocka_unit_test(ask_that_does_not_wait_returns_a_late_grant),
 		cmocka_unit_test(doubtful_ask_is_released_when_it_ends),
 		cmocka_unit_test(refusal_ends_the_doubt),
 		cmocka_unit_test(denial_leaves_the_doubt_of_an_earlier_try),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases at a store that refuses commands, and at one whose replicas lag. */
+/* Leases at a store that refuses commands, and at one with a replica. */
 #include "tests/cluster/lease/leaserig.h"
 
 #include <string.h>
@@ -7,13 +7,6 @@
 #define rig leaserig
 
 static const struct spoke_lease_options waits = { .wait_ns = SPOKE_LEASE_FOREVER };
-
-static bool is_locked(const char *name)
-{
-	struct fakeredis_lock lock;
-
-	return fakeredis_lock(&rig.server, name, &lock);
-}
 
 /* --- refusals */
 
@@ -139,7 +132,7 @@ static void one_key_of_another_type_ends_no_other_lease(void **state)
 	assert_int_equal(bad->lost, 1);
 }
 
-/* --- replicas */
+/* --- a replica */
 
 static void set_up_replica(uint64_t delay_ns)
 {
@@ -147,63 +140,7 @@ static void set_up_replica(uint64_t delay_ns)
 	fakeredis_follow(&rig.replica, &rig.server, delay_ns);
 }
 
-static const struct spoke_lease_options replicated = { .wait_ns = SPOKE_LEASE_FOREVER,
-						       .replicas = 1 };
-
-static void grant_counts_when_replicas_have_it(void **state)
-{
-	struct leaserig_ask *ask;
-	struct fakeredis_lock lock;
-
-	(void)state;
-	set_up_replica(50 * MS);
-	ask = leaserig_ask_with(&rig.one, "reports", &replicated);
-	leaserig_pass(90 * MS);
-	assert_int_equal(ask->told, 0);
-	leaserig_pass(50 * MS);
-	assert_int_equal(ask->error, SPOKE_OK);
-	assert_true(fakeredis_lock(&rig.replica, "reports", &lock));
-	leaserig_pass(3 * LEASERIG_TTL);
-	assert_int_equal(ask->lost, 0);
-}
-
-static void grant_without_replicas_is_returned_until_they_have_it(void **state)
-{
-	struct leaserig_ask *ask, *once;
-
-	(void)state;
-	set_up_replica(0);
-	fakeredis_cut_off(&rig.replica, true);
-	ask = leaserig_ask_with(&rig.one, "reports", &replicated);
-	once = leaserig_ask_with(&rig.one, "once", &(struct spoke_lease_options){ .replicas = 1 });
-	leaserig_pass(2500 * MS);
-	assert_int_equal(ask->told, 0);
-	assert_int_equal(once->error, SPOKE_ELIMIT);
-	assert_false(is_locked("once"));
-	leaserig_pass(5 * SECOND);
-	assert_true(fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE) < 10);
-	fakeredis_cut_off(&rig.replica, false);
-	leaserig_pass(3 * SECOND);
-	assert_int_equal(ask->error, SPOKE_OK);
-}
-
-static void renewal_without_replicas_does_not_count(void **state)
-{
-	struct leaserig_ask *strict, *plain;
-
-	(void)state;
-	set_up_replica(0);
-	strict = leaserig_ask_with(&rig.one, "strict", &replicated);
-	plain = leaserig_ask_with(&rig.one, "plain", &waits);
-	leaserig_pass(SECOND);
-	assert_int_equal(strict->error, SPOKE_OK);
-	fakeredis_cut_off(&rig.replica, true);
-	leaserig_pass(2 * LEASERIG_TTL);
-	assert_int_equal(strict->why, SPOKE_LEASE_EXPIRED);
-	assert_int_equal(plain->lost, 0);
-}
-
-static void failover_without_replicas_shows_in_the_fence(void **state)
+static void failover_shows_in_the_fence(void **state)
 {
 	struct leaserig_ask *ask;
 	struct fakeredis_lock lock;
@@ -250,10 +187,7 @@ int main(void)
 		TEST(busy_store_does_not_end_leases),
 		TEST(flushed_scripts_are_loaded_again),
 		TEST(one_key_of_another_type_ends_no_other_lease),
-		TEST(grant_counts_when_replicas_have_it),
-		TEST(grant_without_replicas_is_returned_until_they_have_it),
-		TEST(renewal_without_replicas_does_not_count),
-		TEST(failover_without_replicas_shows_in_the_fence),
+		TEST(failover_shows_in_the_fence),
 		TEST(server_that_became_a_replica_is_left),
 	};
 

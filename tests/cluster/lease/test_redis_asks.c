@@ -18,7 +18,6 @@ static void ask_is_answered_once(void **state)
 	assert_int_equal(ask.done, 1);
 	assert_int_equal(ask.error, SPOKE_OK);
 	assert_string_equal(ask.reply, "'x'");
-	assert_int_equal(ask.replicas, SPOKEI_REDIS_NOT_ASKED);
 }
 
 static void answers_come_in_order_however_cut(void **state)
@@ -154,51 +153,6 @@ static void failed_command_leaves_no_bytes(void **state)
 	assert_string_equal(ask.reply, "nil");
 }
 
-/* --- replicas */
-
-static void answer_of_replicas_comes_with_their_number(void **state)
-{
-	struct redisrig *rig = *state;
-	struct redisask ask = { .done = 0 };
-	struct redisask next = { .done = 0 };
-	int fd;
-
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
-	assert_int_equal(redisrig_ask_replicas(rig, &ask, "a", 2, 1500 * 1000), SPOKE_OK);
-	assert_int_equal(redisrig_ask(rig, &next, "b"), SPOKE_OK);
-	redisrig_expect(rig, fd, "GET a");
-	redisrig_expect(rig, fd, "WAIT 2 2");
-	redisrig_expect(rig, fd, "GET b");
-	redisrig_say(rig, fd, "$1\r\nx\r\n");
-	assert_int_equal(ask.done, 0);
-	redisrig_say(rig, fd, ":1\r\n$1\r\ny\r\n");
-	assert_int_equal(ask.done, 1);
-	assert_int_equal(ask.replicas, 1);
-	assert_string_equal(ask.reply, "'x'");
-	assert_string_equal(next.reply, "'y'");
-	assert_int_equal(next.replicas, SPOKEI_REDIS_NOT_ASKED);
-}
-
-static void forbidden_wait_means_no_replica(void **state)
-{
-	struct redisrig *rig = *state;
-	struct redisask ask = { .done = 0 };
-	int fd;
-
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	fd = redisrig_welcome(rig);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(redisrig_ask_replicas(rig, &ask, "a", 1, 0), SPOKE_OK);
-		redisrig_expect(rig, fd, "GET a");
-		redisrig_expect(rig, fd, "WAIT 1 1");
-		redisrig_say(rig, fd, "$1\r\nx\r\n-NOPERM no\r\n");
-		assert_int_equal(ask.replicas, 0);
-		assert_string_equal(ask.reply, "'x'");
-	}
-	assert_int_equal(redisrig_events(rig, "WAIT is refused"), 1);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, redisrig_set_up, redisrig_tear_down)
 
 int main(void)
@@ -212,8 +166,6 @@ int main(void)
 		TEST(ask_is_refused_until_the_store_is_ready),
 		TEST(output_is_bounded),
 		TEST(failed_command_leaves_no_bytes),
-		TEST(answer_of_replicas_comes_with_their_number),
-		TEST(forbidden_wait_means_no_replica),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

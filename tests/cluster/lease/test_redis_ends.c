@@ -124,32 +124,11 @@ static void impatience_ends_the_connection(void **state)
 	assert_int_equal(rig->down, 0);
 	assert_int_equal(redisrig_ask(rig, &asks[0], "a"), SPOKE_OK);
 	redisrig_run(rig, 1000 * MS);
-	assert_int_equal(redisrig_ask_replicas(rig, &asks[1], "a", 1, SECOND), SPOKE_OK);
+	assert_int_equal(redisrig_ask(rig, &asks[1], "a"), SPOKE_OK);
 	redisrig_run(rig, 1002 * MS);
 	assert_int_equal(rig->down, 1);
 	assert_int_equal(rig->down_error, SPOKE_ESILENT);
 	assert_int_equal(asks[0].error, SPOKE_ELOST);
-	assert_int_equal(asks[1].error, SPOKE_ELOST);
-}
-
-static void time_for_replicas_adds_to_patience(void **state)
-{
-	struct redisrig *rig = *state;
-	struct redisask asks[2] = { { .done = 0 } };
-	int fd;
-
-	assert_int_equal(redisrig_start(rig), SPOKE_OK);
-	spokei_redis_patience(rig->redis, 2 * SECOND);
-	fd = redisrig_welcome(rig);
-	assert_int_equal(redisrig_ask_replicas(rig, &asks[0], "a", 1, 3 * SECOND), SPOKE_OK);
-	assert_int_equal(redisrig_ask(rig, &asks[1], "b"), SPOKE_OK);
-	redisrig_run(rig, 4900 * MS);
-	redisrig_say(rig, fd, "$1\r\nx\r\n:0\r\n");
-	assert_int_equal(asks[0].done, 1);
-	redisrig_run(rig, 1900 * MS);
-	assert_int_equal(rig->down, 0);
-	redisrig_run(rig, 200 * MS);
-	assert_int_equal(rig->down, 1);
 	assert_int_equal(asks[1].error, SPOKE_ELOST);
 }
 
@@ -424,7 +403,6 @@ int main(void)
 		TEST(busy_server_is_asked_again_to_kill),
 		TEST(restarted_server_has_no_connection_to_kill),
 		TEST(impatience_ends_the_connection),
-		TEST(time_for_replicas_adds_to_patience),
 		TEST(restart_is_reported_with_its_reason),
 		TEST(flushed_scripts_are_loaded_again),
 		TEST(scripts_that_are_never_loaded_cost_growing_pauses),

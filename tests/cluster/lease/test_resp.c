@@ -28,29 +28,28 @@ static enum spokei_resp_verdict read_on(struct spokei_resp_reader *reader, const
 }
 
 /* Reads replies whole, then byte by byte, and asserts that the verdict is the same. */
-static enum spokei_resp_verdict verdict_of(const char *bytes, size_t len, uint32_t together)
+static enum spokei_resp_verdict verdict_of(const char *bytes, size_t len)
 {
 	struct spokei_resp_reader whole;
 	struct spokei_resp_reader cut;
 	enum spokei_resp_verdict verdict;
 	enum spokei_resp_verdict last = SPOKEI_RESP_MORE;
 
-	spokei_resp_begin(&whole, together);
-	spokei_resp_begin(&cut, together);
+	spokei_resp_begin(&whole);
+	spokei_resp_begin(&cut);
 	verdict = read_on(&whole, bytes, len);
 	for (size_t i = 0; i <= len && last == SPOKEI_RESP_MORE; i++)
 		last = read_on(&cut, bytes, i);
 	assert_int_equal(last, verdict);
 	if (verdict == SPOKEI_RESP_WHOLE) {
 		assert_int_equal(cut.at, whole.at);
-		assert_int_equal(cut.last, whole.last);
 	} else if (verdict == SPOKEI_RESP_BROKEN) {
 		assert_string_equal(cut.why, whole.why);
 	}
 	return verdict;
 }
 
-#define VERDICT(text) verdict_of(text, sizeof(text) - 1, 1)
+#define VERDICT(text) verdict_of(text, sizeof(text) - 1)
 
 static struct spokei_resp_cursor cursor_of(const char *text)
 {
@@ -92,22 +91,9 @@ static void bytes_after_the_reply_are_left(void **state)
 	struct spokei_resp_reader reader;
 
 	(void)state;
-	spokei_resp_begin(&reader, 1);
+	spokei_resp_begin(&reader);
 	assert_int_equal(read_on(&reader, "+OK\r\n:7\r\n", 9), SPOKEI_RESP_WHOLE);
 	assert_int_equal(reader.at, 5);
-}
-
-static void replies_are_read_together(void **state)
-{
-	struct spokei_resp_reader reader;
-
-	(void)state;
-	assert_int_equal(verdict_of("*1\r\n:1\r\n", 8, 2), SPOKEI_RESP_MORE);
-	assert_int_equal(verdict_of("*1\r\n:1\r\n:2\r\n", 12, 2), SPOKEI_RESP_WHOLE);
-	spokei_resp_begin(&reader, 2);
-	assert_int_equal(read_on(&reader, "*1\r\n:1\r\n:2\r\n", 12), SPOKEI_RESP_WHOLE);
-	assert_int_equal(reader.last, 8);
-	assert_int_equal(reader.at, 12);
 }
 
 static void bytes_that_are_no_reply_are_rejected(void **state)
@@ -173,7 +159,7 @@ static void nested_arrays_are_bounded(void **state)
 	assert_int_equal(VERDICT("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"), SPOKEI_RESP_BROKEN);
 	for (int i = 0; i < 1000; i++, at += 4)
 		memcpy(at, "*1\r\n", 4);
-	assert_int_equal(verdict_of(deep, 4000, 1), SPOKEI_RESP_BROKEN);
+	assert_int_equal(verdict_of(deep, 4000), SPOKEI_RESP_BROKEN);
 }
 
 /* A reply of exactly 64 KiB and one byte more, as a line and as a bulk string. */
@@ -188,20 +174,20 @@ static void replies_are_bounded_in_bytes(void **state)
 	memset(bytes, 'x', len);
 	bytes[0] = '+';
 	memcpy(bytes + SPOKEI_RESP_BYTES - 2, "\r\n", 2);
-	spokei_resp_begin(&reader, 1);
+	spokei_resp_begin(&reader);
 	assert_int_equal(read_on(&reader, bytes, SPOKEI_RESP_BYTES - 1), SPOKEI_RESP_MORE);
 	assert_int_equal(read_on(&reader, bytes, SPOKEI_RESP_BYTES), SPOKEI_RESP_WHOLE);
 	memcpy(bytes + SPOKEI_RESP_BYTES - 2, "xx\r", 3);
-	spokei_resp_begin(&reader, 1);
+	spokei_resp_begin(&reader);
 	assert_int_equal(read_on(&reader, bytes, SPOKEI_RESP_BYTES - 1), SPOKEI_RESP_MORE);
 	assert_int_equal(read_on(&reader, bytes, SPOKEI_RESP_BYTES), SPOKEI_RESP_BROKEN);
-	spokei_resp_begin(&reader, 1);
+	spokei_resp_begin(&reader);
 	assert_int_equal(read_on(&reader, bytes, len), SPOKEI_RESP_BROKEN);
 
 	memset(bytes, 'x', len);
 	memcpy(bytes, "$65526\r\n", 8);
 	memcpy(bytes + SPOKEI_RESP_BYTES - 2, "\r\n", 2);
-	spokei_resp_begin(&reader, 1);
+	spokei_resp_begin(&reader);
 	assert_int_equal(read_on(&reader, bytes, SPOKEI_RESP_BYTES), SPOKEI_RESP_WHOLE);
 	assert_int_equal(VERDICT("$65526\r\n"), SPOKEI_RESP_MORE);
 	assert_int_equal(VERDICT("$65527\r\n"), SPOKEI_RESP_BROKEN);
@@ -214,7 +200,7 @@ static void verdict_stays_after_a_broken_reply(void **state)
 	struct spokei_resp_reader reader;
 
 	(void)state;
-	spokei_resp_begin(&reader, 1);
+	spokei_resp_begin(&reader);
 	assert_int_equal(read_on(&reader, "?", 1), SPOKEI_RESP_BROKEN);
 	assert_int_equal(read_on(&reader, "?+OK\r\n", 6), SPOKEI_RESP_BROKEN);
 	assert_non_null(reader.why);
@@ -268,7 +254,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_of_reply_is_read),
 		cmocka_unit_test(bytes_after_the_reply_are_left),
-		cmocka_unit_test(replies_are_read_together),
 		cmocka_unit_test(bytes_that_are_no_reply_are_rejected),
 		cmocka_unit_test(numbers_are_checked_for_their_range),
 		cmocka_unit_test(announced_sizes_are_rejected_at_once),

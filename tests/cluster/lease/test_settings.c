@@ -109,8 +109,6 @@ static void defaults_are_those_of_the_header(void **state)
 	assert_int_equal(settings.ttl_ns, 30 * SECOND);
 	assert_int_equal(settings.wait_ns, 0);
 	assert_int_equal(settings.guard_ns, 0);
-	assert_int_equal(settings.replicas, 0);
-	assert_int_equal(settings.replicas_wait_ns, SECOND);
 	assert_int_equal(settings.max, 100000);
 	assert_string_equal(settings.redis.host, "127.0.0.1");
 	assert_int_equal(settings.redis.port, 6379);
@@ -134,18 +132,14 @@ static void read_numbers(unsigned sources)
 	struct spoke_leases_options options = { .store = HERE };
 
 	if (sources & IN_URL)
-		options.store = HERE "?lease.ttl=20s&lease.wait=21s&lease.guard=2s&lease.replicas="
-				     "22&lease.replicas.wait=23ms&lease.max=24";
+		options.store = HERE "?lease.ttl=20s&lease.wait=21s&lease.guard=2s&lease.max=24";
 	if (sources & IN_OPTIONS) {
 		options.ttl_ns = 30 * SECOND;
 		options.guard_ns = 3 * SECOND;
-		options.replicas = 32;
-		options.replicas_wait_ns = 33 * MS;
 		options.leases_max = 34;
 	}
 	assert_int_equal(read_from(sources & IN_FILE ? "[lease]\nttl = 10s\nwait = 11s\n"
-						       "guard = 1s\nreplicas = 12\n"
-						       "replicas.wait = 13ms\nmax = 14\n"
+						       "guard = 1s\nmax = 14\n"
 						     : NULL,
 				   &options),
 			 SPOKE_OK);
@@ -162,8 +156,6 @@ static void later_source_overrides_an_earlier_one(void **state)
 		assert_int_equal(settings.ttl_ns, tens * 10 * SECOND);
 		assert_int_equal(settings.wait_ns, wait * SECOND);
 		assert_int_equal(settings.guard_ns, tens * SECOND);
-		assert_int_equal(settings.replicas, tens * 10 + 2);
-		assert_int_equal(settings.replicas_wait_ns, (tens * 10 + 3) * MS);
 		assert_int_equal(settings.max, tens * 10 + 4);
 	}
 }
@@ -320,9 +312,6 @@ static void each_error_has_its_sentence(void **state)
 		{ { .store = HERE, .ttl_ns = 99 * MS },
 		  SPOKE_ERANGE,
 		  "option lease.ttl=99ms: not between 100ms and 24h" },
-		{ { .store = HERE, .replicas = 101 },
-		  SPOKE_ERANGE,
-		  "option lease.replicas=101: not between 0 and 100" },
 		{ { .store = HERE, .ttl_ns = SECOND, .guard_ns = SECOND / 2 },
 		  SPOKE_ERANGE,
 		  "lease.guard=500ms: not less than half of the time to live, which is 1s" },

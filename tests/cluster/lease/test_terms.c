@@ -18,8 +18,6 @@ static const struct spokei_lease_settings all = {
 	.ttl_ns = 10 * SECOND,
 	.wait_ns = 5 * SECOND,
 	.guard_ns = SECOND,
-	.replicas = 2,
-	.replicas_wait_ns = SECOND,
 };
 
 static struct spokei_lease_terms terms_of(const struct spoke_lease_options *options)
@@ -41,33 +39,17 @@ static void ask_without_options_has_the_terms_of_all(void **state)
 
 		assert_int_equal(terms.ttl_ns, 10 * SECOND);
 		assert_int_equal(terms.wait_ns, 5 * SECOND);
-		assert_int_equal(terms.replicas, 2);
-		assert_int_equal(terms.replicas_wait_ns, SECOND);
 	}
 }
 
 static void options_of_an_ask_override_the_terms_of_all(void **state)
 {
 	struct spokei_lease_terms terms = terms_of(&(struct spoke_lease_options){
-		.wait_ns = SPOKE_LEASE_FOREVER, .ttl_ns = 60 * SECOND + 7, .replicas = 1 });
+		.wait_ns = SPOKE_LEASE_FOREVER, .ttl_ns = 60 * SECOND + 7 });
 
 	(void)state;
 	assert_int_equal(terms.wait_ns, SPOKE_LEASE_FOREVER);
 	assert_int_equal(terms.ttl_ns, 60 * SECOND);
-	assert_int_equal(terms.replicas, 1);
-	terms = terms_of(&(struct spoke_lease_options){ .replicas = SPOKE_NONE });
-	assert_int_equal(terms.replicas, 0);
-}
-
-static void wait_for_replicas_is_at_most_a_quarter_of_ttl(void **state)
-{
-	(void)state;
-	assert_int_equal(
-		terms_of(&(struct spoke_lease_options){ .ttl_ns = 4 * SECOND }).replicas_wait_ns,
-		SECOND);
-	assert_int_equal(
-		terms_of(&(struct spoke_lease_options){ .ttl_ns = 3 * SECOND }).replicas_wait_ns,
-		750 * MS);
 }
 
 static void terms_out_of_range_are_refused(void **state)
@@ -79,7 +61,6 @@ static void terms_out_of_range_are_refused(void **state)
 		{ { .ttl_ns = 1 }, "option lease.ttl=1ns: not between 100ms and 24h" },
 		{ { .ttl_ns = UINT64_MAX },
 		  "option lease.ttl=18446744073709551615ns: not between 100ms and 24h" },
-		{ { .replicas = 101 }, "option lease.replicas=101: not between 0 and 100" },
 		{ { .ttl_ns = 2 * SECOND },
 		  "lease.guard=1s: not less than half of the time to live, which is 2s" },
 	};
@@ -101,7 +82,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ask_without_options_has_the_terms_of_all),
 		cmocka_unit_test(options_of_an_ask_override_the_terms_of_all),
-		cmocka_unit_test(wait_for_replicas_is_at_most_a_quarter_of_ttl),
 		cmocka_unit_test(terms_out_of_range_are_refused),
 	};
 

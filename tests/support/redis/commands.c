@@ -247,7 +247,6 @@ static const struct known {
 	{ "SUBSCRIBE", 2, FAKEREDIS_ARGS, LOADING | SUBSCRIBED | AT_SENTINEL, fakeredis_subscribe },
 	{ "UNSUBSCRIBE", 1, FAKEREDIS_ARGS, LOADING | SUBSCRIBED | AT_SENTINEL,
 	  fakeredis_unsubscribe },
-	{ "WAIT", 3, 3, 0, fakeredis_wait },
 };
 
 static const struct known *known_of(struct spoke_span name)

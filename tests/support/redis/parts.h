@@ -72,11 +72,6 @@ struct fakeredis_conn {
 	bool closing; /* close it as soon as the output is written */
 	bool ended;   /* close it, output or not */
 	bool resets;  /* ... with a reset */
-	bool waits;   /* inside WAIT: */
-	uint64_t wait_offset;
-	uint64_t wait_until_ns;
-	unsigned wait_count;
-	uint64_t wrote_offset; /* of its last write */
 };
 
 /* A command that is run. */
@@ -223,11 +218,10 @@ bool fakeredis_do_field(struct fakeredis_command *command, struct spoke_span nam
 /* Notes that a key has changed; `key` NULL: it was removed. */
 void fakeredis_wrote(struct fakeredis *server, unsigned db, struct spoke_span name,
 		     const struct fakeredis_key *key);
-void fakeredis_wait(struct fakeredis_command *command);
 void fakeredis_role(struct fakeredis_command *command);
 void fakeredis_sentinel(struct fakeredis_command *command);
 
-/* Moves writes that are due to the replicas, and ends WAITs. */
+/* Moves writes that are due to the replicas. */
 void fakeredis_replicate(struct fakeredis *server);
 
 /* Returns when it has to be called next; UINT64_MAX: never. */

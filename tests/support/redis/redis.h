@@ -126,8 +126,7 @@ struct fakeredis {
 	const char *user;     /* borrowed; NULL: the default user */
 	const char *password; /* borrowed; NULL: none is needed */
 	const char *policy;   /* maxmemory-policy; NULL: "noeviction" */
-	const char
-		*forbidden[FAKEREDIS_FORBIDDEN]; /* "client|kill", "config|get", "wait": NOPERM */
+	const char *forbidden[FAKEREDIS_FORBIDDEN]; /* "client|kill", "config|get": NOPERM */
 	const char *sentinel; /* name of the primary at `watched`; NULL: this is no sentinel */
 	struct fakeredis *watched;
 	void (*ran)(void *arg, struct fakeredis *server, const struct fakeredis_run *run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replication with a delay, WAIT, ROLE and the sentinel. */
+/* Replication with a delay, ROLE and the sentinel. */
 #include "tests/support/redis/parts.h"
 
 #include <stdio.h>
@@ -93,37 +93,11 @@ static void move(struct fakeredis *server, struct fakeredis_replica *replica)
 	}
 }
 
-static unsigned acked(const struct fakeredis *server, uint64_t offset)
-{
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < FAKEREDIS_REPLICAS; i++)
-		count += server->replicas[i].server && server->replicas[i].acked >= offset;
-	return count;
-}
-
-/* Answers a WAIT that is over. */
-static void look_at_wait(struct fakeredis_conn *conn)
-{
-	unsigned count = acked(conn->server, conn->wait_offset);
-	size_t before = spokei_buffer_len(&conn->out);
-
-	if (count < conn->wait_count && conn->server->process.world->now_ns < conn->wait_until_ns)
-		return;
-	conn->waits = false;
-	fakeredis_integer(conn, count);
-	fakeredis_mark(conn, before);
-	fakeredis_take(conn);
-}
-
 void fakeredis_replicate(struct fakeredis *server)
 {
 	for (unsigned i = 0; i < FAKEREDIS_REPLICAS; i++)
 		if (server->replicas[i].server)
 			move(server, &server->replicas[i]);
-	for (unsigned i = 0; i < FAKEREDIS_CONNS; i++)
-		if (server->conns[i] && server->conns[i]->waits)
-			look_at_wait(server->conns[i]);
 }
 
 static uint64_t next_of(const struct fakeredis_replica *replica, uint64_t now_ns)
@@ -152,45 +126,7 @@ uint64_t fakeredis_replicate_next(const struct fakeredis *server)
 
 		next_ns = one_ns < next_ns ? one_ns : next_ns;
 	}
-	for (unsigned i = 0; i < FAKEREDIS_CONNS; i++) {
-		const struct fakeredis_conn *conn = server->conns[i];
-
-		if (conn && conn->waits && conn->wait_until_ns < next_ns)
-			next_ns = conn->wait_until_ns;
-	}
 	return next_ns;
-}
-
-/* --- WAIT */
-
-void fakeredis_wait(struct fakeredis_command *command)
-{
-	struct fakeredis_conn *conn = command->conn;
-	int64_t count;
-	int64_t ms;
-
-	if (command->server->primary) {
-		fakeredis_error(conn, "ERR WAIT cannot be used with replica instances. Please also "
-				      "note that since Redis 4.0 if a replica is configured to be "
-				      "writable (which is not the default) writes to replicas are "
-				      "just local and are not propagated.");
-		return;
-	}
-	if (!fakeredis_number(command->args[1], &count) || count < 0 ||
-	    !fakeredis_number(command->args[2], &ms) || ms < 0) {
-		fakeredis_error(conn, "ERR value is not an integer or out of range");
-		return;
-	}
-	if (acked(command->server, conn->wrote_offset) >= (unsigned)count) {
-		fakeredis_integer(conn, acked(command->server, conn->wrote_offset));
-		return;
-	}
-	conn->waits = true;
-	conn->wait_offset = conn->wrote_offset;
-	conn->wait_count = (unsigned)count;
-	conn->wait_until_ns = ms == 0 ? UINT64_MAX
-				      : command->server->process.world->now_ns +
-						(uint64_t)ms * NS_PER_MS;
 }
 
 /* --- ROLE */

@@ -48,7 +48,7 @@ void fakeredis_take(struct fakeredis_conn *conn)
 	unsigned count;
 	size_t used;
 
-	while (!conn->waits && !conn->ended && !conn->closing) {
+	while (!conn->ended && !conn->closing) {
 		switch (fakeredis_parse(spokei_buffer_data(&conn->in), spokei_buffer_len(&conn->in),
 					args, &count, &used)) {
 		case FAKEREDIS_PARSE_MORE:

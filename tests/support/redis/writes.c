@@ -30,8 +30,6 @@ bool fakeredis_may_write(const struct fakeredis_command *command, bool more_memo
 static void wrote(struct fakeredis_command *command, const struct fakeredis_key *key)
 {
 	fakeredis_wrote(command->server, key->db, fakeredis_span(key->name), key);
-	if (command->conn)
-		command->conn->wrote_offset = command->server->offset;
 }
 
 bool fakeredis_do_delete(struct fakeredis_command *command, struct fakeredis_key *key)
@@ -39,7 +37,6 @@ bool fakeredis_do_delete(struct fakeredis_command *command, struct fakeredis_key
 	if (!fakeredis_may_write(command, false))
 		return false;
 	fakeredis_wrote(command->server, key->db, fakeredis_span(key->name), NULL);
-	command->conn->wrote_offset = command->server->offset;
 	fakeredis_drop(command->server, key);
 	return true;
 }
