@@ -153,7 +153,7 @@ usage() {
 	run 2 '' '*--break: takes no value' --break= redis://h name
 	run 2 '' '*--list and --break exclude each other' --break --list redis://h name
 	run 2 '' '*true: --list runs no command' --list redis://h -- true
-	run 2 '' '*--wait, --ttl, *are for a command*' --list redis://h --wait
+	run 2 '' '*--wait, --ttl and --grace are for a command*' --list redis://h --wait
 	run 2 '' '*--json is for --list and --break*' --json redis://h name -- true
 	run 2 '' '*--yes is for --break*' --yes redis://h name -- true
 	run 2 '' '*--quiet and --verbose exclude each other' -q -v redis://h name -- true
