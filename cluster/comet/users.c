@@ -23,7 +23,7 @@ bool spokei_comet_is_user(struct spoke_span id)
 		return false;
 	for (size_t i = 0; i < id.len; i += len) {
 		len = spokei_utf8_len(bytes + i, id.len - i);
-		if (len == 0 || bytes[i] < ' ' || bytes[i] == 0x7f)
+		if (len == 0 || spokei_utf8_is_control(bytes + i, len))
 			return false;
 	}
 	return true;

@@ -24,6 +24,7 @@ struct spokei_filters {
 	size_t own_count;           /* of the filters that spokei_filters_put_first() has added */
 	size_t steps;               /* before a request: filters, and the judge */
 	bool told;                  /* at least one of them is notified of the end of requests */
+	bool fence_proven;          /* fences take numbers of callers that have proven something */
 	spokei_filters_judge judge; /* NULL: none */
 	void *judge_arg;
 };

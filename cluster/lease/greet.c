@@ -141,14 +141,31 @@ static void warn_policy(struct spokei_redis *redis, const struct spokei_resp_val
 	}
 }
 
+/* Returns whether a list of the server forbids a command, or its name has been changed. */
+static bool is_not_permitted(struct spoke_span error)
+{
+	static const char *const begins[] = { "NOPERM", "ERR unknown command" };
+
+	for (size_t i = 0; i < COUNT(begins); i++) {
+		size_t len = strlen(begins[i]);
+
+		if (error.len >= len && memcmp(error.data, begins[i], len) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void took_policy(struct spokei_redis *redis, struct spokei_resp_cursor reply)
 {
 	struct spokei_resp_value value;
 
-	if (!spokei_resp_next(&reply, &value) || value.kind != SPOKEI_RESP_ARRAY)
+	if (!spokei_resp_next(&reply, &value))
+		return;
+	/* Other errors are those of the connection, e.g. of a server that loads its data. */
+	if (value.kind == SPOKEI_RESP_ERROR && is_not_permitted(value.text))
 		warn_policy(redis, NULL);
-	else if (value.count == 2 && spokei_resp_next(&reply, &value) &&
-		 spokei_resp_next(&reply, &value))
+	else if (value.kind == SPOKEI_RESP_ARRAY && value.count == 2 &&
+		 spokei_resp_next(&reply, &value) && spokei_resp_next(&reply, &value))
 		warn_policy(redis, &value);
 }
 

@@ -9,6 +9,8 @@
 #include "core/engine/roll.h"
 #include "core/memory/map.h"
 
+#include <stdio.h>
+
 #define EVENTS_A_SECOND 10u
 #define COMMANDS_MORE 64u
 
@@ -105,6 +107,7 @@ static void store_ready(void *arg)
 	struct spoke_leases *leases = arg;
 
 	leases->reached = true;
+	leases->why[0] = '\0';
 	leases->hold_ns = 0;
 	for (uint32_t i = 0; i < leases->cells.used; i++) {
 		struct spokei_lease *lease = spokei_slab_at(&leases->cells, i);
@@ -126,6 +129,8 @@ static void store_down(void *arg, int error, struct spoke_span text)
 	bool reached = leases->reached;
 
 	(void)error;
+	(void)snprintf(leases->why, sizeof(leases->why), "%.*s", (int)text.len,
+		       (const char *)text.data);
 	leases->reached = false;
 	for (uint32_t i = 0; i < leases->cells.used && !reached && !leases->ended; i++) {
 		struct spokei_lease *lease = spokei_slab_at(&leases->cells, i);
@@ -435,6 +440,7 @@ void spoke_leases_look(const struct spoke_leases *leases, struct spoke_leases_lo
 	if (len >= sizeof(ret_look->store))
 		len = sizeof(ret_look->store) - 1;
 	memcpy(ret_look->store, address, len);
+	(void)snprintf(ret_look->why, sizeof(ret_look->why), "%s", leases->why);
 	for (uint32_t i = 0; i < leases->cells.used; i++) {
 		const struct spokei_lease *lease = spokei_slab_at(&leases->cells, i);
 		uint64_t left_ns = spokei_lease_left_at(&lease->life, now_ns);

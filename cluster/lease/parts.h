@@ -150,6 +150,7 @@ struct spoke_leases {
 	bool freed;
 	struct spokei_bucket *events; /* limits events about single leases */
 	char uuid[SPOKEI_LEASE_UUID];
+	char why[sizeof(((struct spoke_leases_look *)0)->why)]; /* as shown there */
 	struct spokei_lease_batch batches[SPOKEI_LEASE_BATCHES];
 };
 

@@ -3,6 +3,7 @@
 #include "cluster/provider/parts.h"
 #include "transport/conn/link.h"
 
+#include "cluster/provider/access_log.h"
 #include "cluster/provider/peers.h"
 #include "cluster/provider/proof.h"
 #include "cluster/serve/request.h"
@@ -36,6 +37,15 @@ void spokei_provider_unread(void *arg, struct spokei_conn *conn)
 	const struct spoke_provider *provider = arg;
 
 	spokei_proof_note_unread(provider->proof, conn);
+}
+
+void spokei_provider_refused(void *arg, struct spokei_conn *conn,
+			     const struct spokei_message *message, int error)
+{
+	const struct spoke_provider *provider = arg;
+
+	if (provider->access_log)
+		spokei_access_log_refused(provider->access_log, conn, message, error);
 }
 
 static void conn_event(void *arg, struct spokei_conn *conn, enum spokei_link_event kind)

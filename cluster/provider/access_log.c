@@ -12,6 +12,9 @@
 #include "cluster/provider/access_line.h"
 #include "cluster/serve/callers.h"
 #include "core/engine/engine.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/identity.h"
+#include "transport/wire/message.h"
 
 #include <spoke/provider.h>
 
@@ -240,16 +243,30 @@ static const char *time_now(struct spokei_access_log *log)
 	return log->time;
 }
 
+/* Writes a line, whose time is now. */
+static void put_line(struct spokei_access_log *log, struct spokei_access_line *line)
+{
+	struct spoke_engine *engine = log->engine;
+	char text[SPOKEI_ACCESS_LINE];
+	size_t len;
+
+	line->time = time_now(log);
+	len = spokei_access_print_line(line, text);
+	if (log->path) {
+		text[len] = '\n';
+		put(log, text, len + 1);
+	} else {
+		spokei_log_wanted(engine->log, "access", text);
+	}
+}
+
 static void after_request(void *arg, const struct spoke_request *request,
 			  const struct spoke_filter_answer *answer)
 {
 	struct spokei_access_log *log = arg;
-	struct spoke_engine *engine = log->engine;
-	char text[SPOKEI_ACCESS_LINE];
 	char peer[PEER_TEXT];
 	char identity[PEER_TEXT];
 	struct spokei_access_line line = {
-		.time = time_now(log),
 		.peer = peer,
 		.service = spoke_request_service(request),
 		.version = spoke_request_version(request),
@@ -260,20 +277,38 @@ static void after_request(void *arg, const struct spoke_request *request,
 		.abandoned = spoke_request_abandoned(request),
 		.took_ns = answer->took_ns,
 	};
-	size_t len;
 
 	(void)spoke_request_peer(request, peer, sizeof(peer));
 	if (spokei_callers_is_known(request)) {
 		(void)spoke_request_identity(request, 0, identity, sizeof(identity));
 		line.identity = identity;
 	}
-	len = spokei_access_print_line(&line, text);
-	if (log->path) {
-		text[len] = '\n';
-		put(log, text, len + 1);
-	} else {
-		spokei_log_wanted(engine->log, "access", text);
+	put_line(log, &line);
+}
+
+void spokei_access_log_refused(struct spokei_access_log *log, const struct spokei_conn *conn,
+			       const struct spokei_message *message, int error)
+{
+	const struct spoke_env *env = log->engine->env;
+	char peer[PEER_TEXT];
+	char identity[PEER_TEXT];
+	struct spokei_access_line line = {
+		.peer = peer,
+		.service = message->service,
+		.version = message->version,
+		.group = message->group,
+		.method = message->method,
+		.arg_len = message->args.len,
+		.error = error,
+	};
+
+	env->net->print(env->ctx, &conn->peer, peer, sizeof(peer));
+	if (spokei_identity_is_known(conn->identity)) {
+		(void)spokei_identity_print(env, conn->identity, &conn->peer, 0, identity,
+					    sizeof(identity));
+		line.identity = identity;
 	}
+	put_line(log, &line);
 }
 
 /* --- life */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The access log: a line for every request of a provider, in the engine's log or in a file. It is a
- * filter, the first one, so that it sees the requests that other filters refuse.
+ * filter, the first one, so that it sees the requests that other filters refuse. Of those that no
+ * filter sees, because there is no such method or they cannot be read, it is told apart.
  *
  * Lines for a file are collected in memory. A thread of the pool writes them, once a second or when
  * there are many. While it writes, 64 KiB more fit; further lines are left out, like those that
@@ -14,6 +15,8 @@
 
 struct spoke_engine;
 struct spokei_access_log;
+struct spokei_conn;
+struct spokei_message;
 
 /* `where`: "true" for the engine's log, else a path, which is copied. Returns 0, SPOKE_EINVAL
  * (empty), SPOKE_EUNSUPPORTED (the environment cannot append to files; an event reports it) or
@@ -22,6 +25,10 @@ SPOKE_MUST_USE int spokei_access_log_new(struct spoke_engine *engine, const char
 					 struct spokei_access_log **ret_log);
 
 const struct spoke_filter *spokei_access_log_filter(const struct spokei_access_log *log);
+
+/* Adds the line of a request that is answered with this error without being served. */
+void spokei_access_log_refused(struct spokei_access_log *log, const struct spokei_conn *conn,
+			       const struct spokei_message *message, int error);
 
 /* Writes the lines that it has, a little later, and frees the log. It is not used as a filter any
  * more. NULL is fine. Requires the engine, but not that it runs. */

@@ -97,6 +97,10 @@ bool spokei_provider_is_unsafe(void *provider, struct spokei_conn *conn,
 /* Counts a request that cannot be read, of a peer that has proven nothing. */
 void spokei_provider_unread(void *arg, struct spokei_conn *conn);
 
+/* As link->refused. */
+void spokei_provider_refused(void *arg, struct spokei_conn *conn,
+			     const struct spokei_message *message, int error);
+
 /* --- exposed.c */
 
 /* Reports, once in the provider's life, that every host may call a service at one of its addresses.

@@ -182,6 +182,7 @@ static int add_filters(struct spoke_provider *provider,
 	int error = spokei_filters_init(provider->filters, engine->env, options->filters,
 					options->filter_count);
 
+	provider->filters->fence_proven = provider->settings->fence_proven;
 	if (error == 0)
 		error = spokei_proof_new(engine, options, provider->settings, &provider->file,
 					 &provider->proof);
@@ -285,6 +286,7 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->link->serve_arg = provider;
 	provider->link->is_unsafe = spokei_provider_is_unsafe;
 	provider->link->unread = spokei_provider_unread;
+	provider->link->refused = spokei_provider_refused;
 	provider->news = spokei_provider_news(env->now(env->ctx));
 	provider->changed = with->changed;
 	provider->changed_arg = with->changed_arg;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies the settings file, and each reload of it, to a provider. */
+#include "cluster/filter/filter.h"
 #include "cluster/provider/parts.h"
 
 #include "cluster/call/caller.h"
@@ -98,6 +99,7 @@ static void take(struct spokei_config_user *user)
 	spokei_settings_served(user->config, settings);
 	published = spokei_demands_replace(&provider->proof->demands, true);
 	spokei_provider_bound_unproven(provider);
+	provider->filters->fence_proven = settings->fence_proven;
 	spokei_caller_resize(provider->caller, settings->limits.pending_max, 0);
 	spokei_listen_group_limit(provider->listeners, &settings->connections);
 	spokei_link_change(provider->link, &settings->limits);

@@ -147,6 +147,7 @@ void spokei_settings_served(const struct spoke_config *config,
 	settings->auth_failures_max = (uint32_t)of[SPOKEI_KEY_AUTH_FAILURES_MAX];
 	settings->unproven_frame_max = (size_t)of[SPOKEI_KEY_UNPROVEN_FRAME_MAX];
 	settings->token_publish = of[SPOKEI_KEY_TOKEN_PUBLISH] != 0;
+	settings->fence_proven = of[SPOKEI_KEY_FENCE_PROVEN] != 0;
 	settings->local_path = of[SPOKEI_KEY_LOCAL_PATH] == 0;
 }
 

@@ -24,6 +24,7 @@ struct spokei_provider_settings {
 	uint32_t auth_failures_max;
 	size_t unproven_frame_max;
 	bool token_publish;
+	bool fence_proven;
 	bool local_path; /* a path is published with the ports */
 };
 

@@ -5,6 +5,8 @@
  */
 #include "cluster/filter/fence.h"
 
+#include "cluster/filter/filter.h"
+#include "cluster/serve/callers.h"
 #include "cluster/serve/gate.h"
 #include "cluster/serve/parts.h"
 #include "core/base/log.h"
@@ -30,6 +32,7 @@ struct spoke_fence {
 	const struct spoke_env *env;
 	struct spoke_filter filter;
 	bool required;
+	bool proven;
 	uint32_t names_max;
 	atomic_flag busy; /* guards the table */
 	struct spokei_fence_table table;
@@ -154,6 +157,22 @@ static struct spoke_filter_verdict refuse_marked(const struct spoke_fence *fence
 	return send_elsewhere(text);
 }
 
+/* Refuses a number of a caller that may have chosen it to shut out the holders of the name. */
+static struct spoke_filter_verdict refuse_unproven(struct spoke_fence *fence,
+						   const struct spoke_request *request)
+{
+	static const char text[] = "fence numbers are taken of callers with a certificate, a token "
+				   "or a signature, or at a unix socket";
+
+	report(request, SPOKE_EFORBIDDEN, text, tells(fence, request->engine->begin_ns));
+	return (struct spoke_filter_verdict){
+		.step = SPOKE_FILTER_REFUSE,
+		.error = SPOKE_EFORBIDDEN,
+		.code = SPOKE_FORBIDDEN_UNPROVEN,
+		.text = text,
+	};
+}
+
 /* --- the filter */
 
 static bool is_echo(const struct spoke_request *request)
@@ -173,6 +192,9 @@ static struct spoke_filter_verdict before_request(void *arg, const struct spoke_
 
 	switch (spokei_fence_read(spoke_request_attachments(request), &name, &number)) {
 	case SPOKEI_FENCE_MARKED:
+		if ((fence->proven || request->filters->fence_proven) &&
+		    !spokei_callers_is_known(request))
+			return refuse_unproven(fence, request);
 		verdict = note(fence, name, number, request->engine->begin_ns);
 		break;
 	case SPOKEI_FENCE_UNMARKED:
@@ -210,6 +232,7 @@ int spoke_fence_new(const struct spoke_env *env, const struct spoke_fence_option
 		return SPOKE_ENOMEM;
 	fence->env = in;
 	fence->required = with->required;
+	fence->proven = with->proven;
 	fence->names_max = with->names_max ? with->names_max : NAMES_DEFAULT;
 	fence->filter = (struct spoke_filter){
 		.name = "fence",

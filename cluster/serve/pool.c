@@ -75,12 +75,16 @@ static void pool_done(struct spoke_work *work)
 void spokei_request_run_on_pool(struct spoke_request *request, struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = request->engine;
+	struct spokei_message no_memory = {
+		.error = SPOKE_EREFUSED,
+		.error_text = spokei_span(spokei_request_no_memory,
+					  strlen(spokei_request_no_memory)),
+	};
 
 	spokei_request_note_origin(request, conn);
 	if (spoke_request_keep(request)) {
 		spokei_figures_count(request->figures, SPOKE_STAT_REQUESTS_REFUSED);
-		spokei_conn_refuse(conn, request->message, SPOKE_EREFUSED,
-				   spokei_request_no_memory);
+		spokei_conn_reply(conn, request->message, &no_memory);
 		spokei_request_forget(request, SPOKE_EREFUSED);
 		return;
 	}

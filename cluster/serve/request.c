@@ -370,6 +370,7 @@ static SPOKEI_NOINLINE void refuse_unserved(const struct spokei_routes *services
 	}
 	spokei_count(conn->link->engine, SPOKE_STAT_REQUESTS_REFUSED);
 	answer = spokei_request_refusal(&request, &verdict);
+	spokei_conn_note_refused(conn, message, answer.error);
 	spokei_conn_reply(conn, message, &answer);
 	if (conn->dismissed)
 		spokei_conn_dismiss(conn, SPOKE_STAT_CLOSED_AUTH, SPOKE_EFORBIDDEN);

@@ -12,6 +12,15 @@
 /* Returns the size of the character at the start of `len` bytes, at least one; 0: it is invalid. */
 size_t spokei_utf8_len(const unsigned char *bytes, size_t len);
 
+/* Returns whether a character of `len` > 0 bytes controls a terminal: U+0000 to U+001F and U+007F
+ * to U+009F. */
+static inline bool spokei_utf8_is_control(const unsigned char *bytes, size_t len)
+{
+	if (len == 1)
+		return *bytes < 0x20 || *bytes == 0x7f;
+	return len == 2 && bytes[0] == 0xc2 && bytes[1] < 0xa0;
+}
+
 /* Returns whether all bytes are UTF-8. */
 bool spokei_utf8_all(const unsigned char *bytes, size_t len);
 

@@ -44,7 +44,7 @@ static void failed(struct lister *lister, int error)
 	spoke_leases_look(lister->locker->leases, &look);
 	if (end == VERB_UNREACHABLE)
 		(void)ending_say(end, LOCK_VERB, "%s cannot be reached%s%s", look.store,
-				 *why ? ": " : "", why);
+				 *look.why ? ": " : "", look.why);
 	else
 		(void)ending_say(end, LOCK_VERB, "%s%s%s", spoke_strerror(error), *why ? ": " : "",
 				 why);

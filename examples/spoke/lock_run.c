@@ -178,7 +178,6 @@ static int refused(const struct run *run, const struct spoke_lease_answer *answe
 {
 	const struct locker *locker = run->locker;
 	struct spoke_leases_look look;
-	const char *why = lock_why();
 
 	spoke_leases_look(locker->leases, &look);
 	if (answer->error == SPOKE_EBUSY)
@@ -186,7 +185,7 @@ static int refused(const struct run *run, const struct spoke_lease_answer *answe
 	if (answer->error == SPOKE_EUNAVAILABLE ||
 	    (answer->error == SPOKE_ETIMEOUT && !look.connected))
 		return ending_say(LOCK_UNREACHABLE, LOCK_VERB, "%s cannot be reached%s%s",
-				  look.store, *why ? ": " : "", why);
+				  look.store, *look.why ? ": " : "", look.why);
 	if (answer->error == SPOKE_ETIMEOUT && locker->quiet)
 		return LOCK_TIMEOUT;
 	if (answer->error == SPOKE_ETIMEOUT)

@@ -17,12 +17,13 @@
 #define GRACE_NS UINT64_C(5000000000)
 
 static bool log_printed; /* by --verbose */
-static char newest[256]; /* the newest log line */
+static char newest[256]; /* the newest log line about a failure */
 
 static void log_line(void *ctx, const struct spoke_log_line *line)
 {
 	(void)ctx;
-	(void)snprintf(newest, sizeof(newest), "%s", line->text);
+	if (line->level <= SPOKE_LOG_WARN)
+		(void)snprintf(newest, sizeof(newest), "%s", line->text);
 	if (!log_printed)
 		return;
 	(void)ending_say(VERB_OK, LOCK_VERB, "%s", line->text);

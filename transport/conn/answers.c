@@ -92,6 +92,15 @@ void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *re
 		answer(conn, &place, message);
 }
 
+void spokei_conn_note_refused(struct spokei_conn *conn, const struct spokei_message *request,
+			      int error)
+{
+	const struct spokei_link *link = conn->link;
+
+	if (link->refused)
+		link->refused(link->serve_arg, conn, request, error);
+}
+
 void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *request, int error,
 			const char *text)
 {
@@ -100,6 +109,7 @@ void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *r
 		.error_text = spokei_span(text, strlen(text)),
 	};
 
+	spokei_conn_note_refused(conn, request, error);
 	spokei_conn_reply(conn, request, &message);
 }
 

@@ -271,7 +271,11 @@ void spokei_conn_leave_orphans(struct spokei_serving *serving);
 void spokei_conn_reply(struct spokei_conn *conn, const struct spokei_message *request,
 		       struct spokei_message *message);
 
-/* The same with an error, before the request was run. */
+/* Tells the link's owner that a request is not served. */
+void spokei_conn_note_refused(struct spokei_conn *conn, const struct spokei_message *request,
+			      int error);
+
+/* Does both, for a request that no filter has seen. */
 void spokei_conn_refuse(struct spokei_conn *conn, const struct spokei_message *request, int error,
 			const char *text);
 

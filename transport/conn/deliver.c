@@ -223,6 +223,7 @@ static void deliver_bad_request(struct spokei_conn *conn, const struct spokei_me
 		answer.error_text = spokei_span(why, strlen(why));
 	if (conn->unproven)
 		conn->link->unread(conn->link->serve_arg, conn);
+	spokei_conn_note_refused(conn, message, answer.error);
 	spokei_conn_reply(conn, message, &answer);
 	if (conn->dismissed)
 		spokei_conn_dismiss(conn, SPOKE_STAT_CLOSED_AUTH, SPOKE_EFORBIDDEN);

@@ -132,6 +132,10 @@ struct spokei_link {
 	/* Counts a request that cannot be read, and so shows no proof, against its unproven sender.
 	 * NULL: no peer is unproven. */
 	void (*unread)(void *serve_arg, struct spokei_conn *conn);
+	/* Is told of a request that is answered with this error without being served. NULL: not
+	 * wanted. */
+	void (*refused)(void *serve_arg, struct spokei_conn *conn,
+			const struct spokei_message *message, int error);
 	struct spokei_task *end; /* frees the owner after the last connection */
 	uint32_t alive;          /* connections whose memory is not freed yet */
 	unsigned conn_class;

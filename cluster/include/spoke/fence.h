@@ -16,8 +16,8 @@
  *
  * It knows what its own providers have seen since it was made. Several providers, also of several
  * engines, may share one. Where the data outlives the process, the handler compares numbers itself:
- * spoke_request_fence(). Any caller may send any number, and so shut out the holders of a name: a
- * provider with callers that it does not trust also needs the option `token`.
+ * spoke_request_fence(). A number is believed: any caller may send any one without having the
+ * lease, also over HTTP, and so shut out the holders of a name. The option `proven` restricts that.
  *
  * MessagePack-RPC has no attachments: such requests pass, unless the number is required.
  */
@@ -38,6 +38,10 @@ struct spoke_fence_options {
 	 * name is that old, a request with a further name ends with EREFUSED. */
 	uint64_t keep_ns;
 	bool required; /* requests without a fence number are refused, too, except "$echo" */
+	/* Requests with a fence number are refused (EFORBIDDEN) if their caller has proven nothing:
+	 * neither by a certificate nor as the user at a unix socket nor by a token or a signature.
+	 * The key fence.proven of the provider's file does the same to all fences of a provider. */
+	bool proven;
 };
 
 /* Makes a fence. `env`: borrowed; NULL: the host's. Returns 0, ERANGE or ENOMEM. Any thread. */

@@ -269,6 +269,7 @@ struct spoke_leases_look {
 	/* Time that is left of the lease that ends first; UINT64_MAX: none is held. */
 	uint64_t left_min_ns;
 	char store[128]; /* the address, without secrets; may be cut */
+	char why[200];   /* why the store takes no commands; "": it does, or was not tried yet */
 };
 
 /* Writes a snapshot. */

@@ -144,7 +144,8 @@ static void invalid_user_is_refused(void **state)
 /* ... and no line of a log blames the authorizer, for there is none. */
 static void user_of_a_query_with_control_bytes_is_refused(void **state)
 {
-	static const char *const users[] = { "%0a", "ann%0aforged", "%7f", "ann%00", "%ff", "" };
+	static const char *const users[] = { "%0a", "ann%0aforged", "%7f",          "ann%00", "%ff",
+					     "",    "%c2%80",       "ann%c2%9b31m", "%c2%9f" };
 	struct spoke_comet_options options = cometrig_begin();
 	char query[64];
 

@@ -19,6 +19,7 @@
 #include "cluster/consumer/parts.h"
 #include "cluster/consumer/shown.h"
 #include "cluster/endpoints/directory.h"
+#include "cluster/filter/filter.h"
 #include "cluster/filter/limit.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/proof.h"
@@ -397,6 +398,7 @@ static void see_limits(const struct cast *cast, struct sight *sight)
 	SEE(LOCAL_PATH, provider->settings->local_path);
 	SEE(UNPROVEN_FRAME_MAX, limits->unproven_frame_max);
 	SEE(UNPROVEN_FRAME_MAX, provider->link->unproven.frame_max);
+	SEE(FENCE_PROVEN, provider->filters->fence_proven);
 	SEE(AUTH_FAILURES_MAX, provider->proof->settings->auth_failures_max);
 	SEE(CONNECTIONS_MAX, quota->limits.max);
 	SEE(CONNECTIONS_PER_PEER_MAX, quota->limits.per_peer_max);

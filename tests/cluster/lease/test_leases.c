@@ -219,6 +219,34 @@ static void look_shows_what_leases_do(void **state)
 			LEASERIG_TTL - LEASERIG_GUARD - 1900 * MS);
 }
 
+/* Also of failures that have no event, because others came before. */
+static void look_tells_why_the_store_takes_no_commands(void **state)
+{
+	struct spoke_leases_look look;
+
+	(void)state;
+	spoke_leases_look(rig.one.leases, &look);
+	assert_string_equal(look.why, "");
+	fakeredis_stop(&rig.server);
+	leaserig_pass(SECOND);
+	spoke_leases_look(rig.one.leases, &look);
+	assert_false(look.connected);
+	assert_non_null(strstr(look.why, "refused"));
+	memset(&rig.server, 0, sizeof(rig.server));
+	fakeredis_start(&rig.server, &rig.world, LEASERIG_AT);
+	rig.server.forbidden[0] = "config|get";
+	rig.server.forbidden[1] = "script|load";
+	leaserig_pass(20 * SECOND);
+	spoke_leases_look(rig.one.leases, &look);
+	assert_false(look.connected);
+	assert_non_null(strstr(look.why, "SCRIPT LOAD: NOPERM"));
+	rig.server.forbidden[1] = NULL;
+	leaserig_pass(20 * SECOND);
+	spoke_leases_look(rig.one.leases, &look);
+	assert_true(look.connected);
+	assert_string_equal(look.why, "");
+}
+
 static void counters_add_up(void **state)
 {
 	struct leaserig_ask *ask = leaserig_hold("a");
@@ -273,6 +301,7 @@ int main(void)
 		TEST(wrong_asks_are_rejected),
 		TEST(asks_beyond_the_limit_are_rejected),
 		TEST(look_shows_what_leases_do),
+		TEST(look_tells_why_the_store_takes_no_commands),
 		TEST(counters_add_up),
 		TEST(names_in_events_are_escaped),
 		cmocka_unit_test(reasons_of_losses_have_names),

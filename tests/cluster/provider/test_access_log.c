@@ -78,6 +78,71 @@ static void request_refused_by_limit_gets_a_line(void **state)
 	assert_non_null(strstr(log_file(), "EREFUSED"));
 }
 
+/* Sends a request over HTTP and reads the head of its answer. */
+static void get(const char *text, const char *answer)
+{
+	const struct spoke_env *env = &rig.processes[CLIENT].env;
+	struct iovec part = { (void *)(uintptr_t)text, strlen(text) };
+	struct spoke_address address;
+	char got[512];
+	ssize_t len;
+	int fd;
+
+	assert_int_equal(env->net->parse(env->ctx, "127.0.0.1:20880", &address), 0);
+	(void)env->net->connect(env->ctx, &address, &fd);
+	rig_pass(MS);
+	assert_int_equal(env->net->write(env->ctx, fd, &part, 1), (ssize_t)part.iov_len);
+	rig_pass(10 * MS);
+	len = env->net->read(env->ctx, fd, got, sizeof(got) - 1);
+	assert_true(len > 0);
+	got[len] = '\0';
+	assert_non_null(strstr(got, answer));
+	env->net->close(env->ctx, fd);
+}
+
+static void request_that_is_not_served_gets_a_line(void **state)
+{
+	const struct spoke_method_options other = { .service = "None" };
+	struct spoke_method *methods[2];
+	unsigned missing;
+
+	(void)state;
+	log_begin(&log_to_file);
+	assert_int_equal(spoke_consumer_method(rig.consumer, "absent", NULL, &methods[0]), 0);
+	assert_int_equal(spoke_consumer_method(rig.consumer, "echo", &other, &methods[1]), 0);
+	(void)rig_call(methods[0]);
+	(void)rig_call(methods[1]);
+	rig_pass(20 * MS);
+	get("GET /x HTTP/1.1\r\nHost: 127.0.0.1:20880\r\n\r\n", "HTTP/1.1 404 ");
+	get("GET /%zz HTTP/1.1\r\nHost: 127.0.0.1:20880\r\n\r\n", "HTTP/1.1 400 ");
+	get("POST /S/absent HTTP/1.1\r\nHost: 127.0.0.1:20880\r\n"
+	    "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n[]",
+	    "HTTP/1.1 404 ");
+	rig_pass(2 * SECOND);
+	assert_non_null(strstr(log_file(), " \"S\" \"1.0\" \"\" \"absent\" 6 ENOSERVICE 0.000\n"));
+	assert_non_null(strstr(log_file(), " \"None\" \"1.0\" \"\" \"echo\" 6 ENOSERVICE 0.000\n"));
+	assert_non_null(strstr(log_file(), " \"\" \"\" \"\" \"\" 0 EBADREQUEST 0.000\n"));
+	assert_non_null(strstr(log_file(), " \"S\" \"\" \"\" \"absent\" 0 ENOSERVICE 0.000\n"));
+	assert_non_null(strstr(log_file(), " \"x\" \"\" \"\" \"$methods\" 0 ENOSERVICE 0.000\n"));
+	assert_int_equal(log_count_lines(&missing), 5);
+}
+
+static void request_over_the_limit_of_all_gets_a_line(void **state)
+{
+	const struct spoke_provider_options options = { .access_log = LOG_PATH, .requests_max = 1 };
+	unsigned missing;
+
+	(void)state;
+	log_begin(&options);
+	(void)rig_call(rig.later);
+	(void)rig_call(rig.later);
+	rig_pass(20 * MS);
+	rig_answer(0);
+	rig_pass(2 * SECOND);
+	assert_int_equal(log_count_lines(&missing), 2);
+	assert_non_null(strstr(log_file(), "\"later\" 6 EREFUSED 0.000\n"));
+}
+
 static void lines_are_written_together_every_second(void **state)
 {
 	unsigned missing;
@@ -221,6 +286,8 @@ int main(void)
 		TEST(request_gets_one_line),
 		TEST(request_refused_by_filter_gets_a_line),
 		TEST(request_refused_by_limit_gets_a_line),
+		TEST(request_that_is_not_served_gets_a_line),
+		TEST(request_over_the_limit_of_all_gets_a_line),
 		TEST(lines_are_written_together_every_second),
 		TEST(half_full_page_is_written_at_once),
 		TEST(failed_writes_report_one_event_and_count_lost_lines),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fence of a provider, over connections with each wire and serialization. */
+#include "cluster/filter/filter.h"
+#include "cluster/provider/parts.h"
 #include "tests/cluster/filter/filterrig.h"
 
 #include <spoke/fence.h>
@@ -262,6 +264,38 @@ static void required_number_is_not_needed_for_echo_of_dubbo(void **state)
 	assert_int_equal(call_by(echo, NULL, NULL)->error, SPOKE_OK);
 }
 
+/* Calls of the user at a unix socket, who is known, and of a caller over TCP, who is not. */
+static void numbers_count_of_proven_callers_only(void)
+{
+	struct spoke_method *known;
+
+	assert_int_equal(spoke_provider_listen(rig.provider, "unix:/run/x.sock"), 0);
+	known = echo_by("unix:/run/x.sock?interface=S&version=1.0&timeout=10s");
+	assert_int_equal(call("reports", "18446744073709551615")->error, SPOKE_EFORBIDDEN);
+	assert_int_equal(call_by(known, "reports", "7")->error, SPOKE_OK);
+	assert_int_equal(call_by(known, "reports", "6")->error, SPOKE_EREMOTE);
+	/* Calls without a number are no matter of the fence. */
+	assert_int_equal(call(NULL, NULL)->error, SPOKE_OK);
+}
+
+static void fence_may_believe_proven_callers_only(void **state)
+{
+	const struct spoke_fence_options options = { .proven = true };
+
+	(void)state;
+	begin(&options);
+	numbers_count_of_proven_callers_only();
+}
+
+static void provider_may_have_fences_believe_proven_callers_only(void **state)
+{
+	(void)state;
+	begin(NULL);
+	assert_int_equal(call("other", "9")->error, SPOKE_OK);
+	rig.provider->filters->fence_proven = true;
+	numbers_count_of_proven_callers_only();
+}
+
 static void rpc_without_attachments_passes_unless_required(void **state)
 {
 	(void)state;
@@ -456,6 +490,8 @@ int main(void)
 		TEST(stale_call_is_not_retried_by_failover),
 		TEST(required_number_is_missed_in_requests_without_one),
 		TEST(required_number_is_not_needed_for_echo_of_dubbo),
+		TEST(fence_may_believe_proven_callers_only),
+		TEST(provider_may_have_fences_believe_proven_callers_only),
 		TEST(rpc_without_attachments_passes_unless_required),
 		TEST(rpc_without_attachments_is_refused_if_required),
 		TEST(invalid_attachments_are_refused_with_a_sentence),
