@@ -352,9 +352,12 @@ static int admin_new(struct spoke_engine *engine, const struct spoke_admin_optio
 	static const struct spoke_admin_options defaults;
 	const struct spoke_admin_options *with = options ? options : &defaults;
 	uint32_t viewers_max = with->viewers_max ? with->viewers_max : VIEWERS_MAX;
+	const uint32_t most = UINT32_MAX - SPOKEI_ADMIN_PROBES;
 	/* A peer may be a proxy for all. */
-	const struct spokei_quota_limits limits = { .max = viewers_max,
-						    .per_peer_max = UINT32_MAX };
+	const struct spokei_quota_limits limits = {
+		.max = (viewers_max < most ? viewers_max : most) + SPOKEI_ADMIN_PROBES,
+		.per_peer_max = UINT32_MAX,
+	};
 	struct spoke_address address;
 	struct spoke_admin *admin;
 	int error = check(engine, with, &address);

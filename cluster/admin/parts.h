@@ -20,6 +20,7 @@ struct spokei_admin_token;
 struct spokei_tls;
 
 #define SPOKEI_ADMIN_ACTIONS_MAX 16u
+#define SPOKEI_ADMIN_PROBES 64u /* places beyond viewers_max, which no viewer takes */
 #define SPOKEI_ADMIN_BODY_MAX (SPOKEI_HTTP_OUT_MAX / 2) /* bytes of a response's body */
 #define SPOKEI_ADMIN_TICK_NS UINT64_C(500000000)
 #define SPOKEI_ADMIN_SAMPLE_NS UINT64_C(1000000000)
@@ -54,7 +55,8 @@ struct spoke_admin {
 	uint64_t number;
 	uint64_t born_ns;
 	uint32_t viewers_max;
-	char *texts; /* memory of the texts above */
+	uint32_t viewers; /* connections that have asked for anything but a probe */
+	char *texts;      /* memory of the texts above */
 	size_t texts_size;
 	char address[SPOKEI_HTTP_ADDRESS];
 	bool closed; /* all that it did has ended */
@@ -65,6 +67,7 @@ struct spoke_admin {
 /* The page's own data of a connection. */
 struct spokei_viewer {
 	void *seat;                              /* in the quota */
+	bool views;                              /* it is one of admin->viewers */
 	const struct spoke_admin_action *action; /* runs once the response is written; or NULL */
 	uint64_t events_from;                    /* the first event that a stream has not had */
 	uint64_t history_from;                   /* the first such sample */

@@ -299,11 +299,27 @@ static void serve_probe(struct spokei_http_conn *conn, struct spoke_span path)
 
 /* --- connections */
 
+/* Takes a viewer's place. Returns false if there is none. */
+static bool take_place(struct spokei_http_conn *conn)
+{
+	struct spoke_admin *admin = spokei_admin_of(conn);
+	struct spokei_viewer *viewer = spokei_http_user(conn);
+
+	if (admin->viewers >= admin->viewers_max)
+		return false;
+	admin->viewers++;
+	viewer->views = true;
+	return true;
+}
+
 static void viewer_request(struct spokei_http_conn *conn, const struct spokei_http_request *request)
 {
 	const struct place *place = find_place(request->path);
 
-	if (!is_ours(conn, request->host)) {
+	/* A response would keep a place that is for probes. */
+	if (!is_probe(request->path) && !take_place(conn)) {
+		spokei_http_close(conn);
+	} else if (!is_ours(conn, request->host)) {
 		respond_text(
 			conn, 421, NULL,
 			"This page is served under localhost, its numeric address, and the names "
@@ -350,6 +366,7 @@ static void viewer_closed(struct spokei_http_conn *conn)
 	const struct spokei_viewer *viewer = spokei_http_user(conn);
 
 	spokei_quota_leave(&admin->quota, viewer->seat);
+	admin->viewers -= viewer->views;
 	if (admin->http.stream_count == 0)
 		spokei_admin_watched(admin);
 }

@@ -52,10 +52,11 @@ struct spoke_admin_options {
 			    * NULL: 128 random bits as hex; see spoke_admin_token() */
 	const struct spoke_admin_action *actions; /* borrowed for the call */
 	size_t action_count;                      /* at most 16 */
-	uint32_t viewers_max; /* connections at a time. When all places are taken, the next one
-			       * takes that of the connection that has waited for its request
-			       * longest; if none waits, it is closed. Three quarters may be
-			       * streams. 0: 16 */
+	uint32_t viewers_max; /* viewers at a time; further ones are closed. Three quarters may be
+			       * streams. Probes (/live, /ready) and requests that are under way
+			       * have 64 places in addition: when all are taken, the next
+			       * connection takes that of the one that has waited for its request
+			       * longest. 0: 16 */
 	const char *hosts;    /* additional host names, without ports, for scrapers and proxies,
 			       * e.g. "orders,orders.example"; NULL: none */
 	/* A file with the token, 8 to 256 visible ASCII characters, which only its owner may read;

@@ -4,6 +4,7 @@
 
 #include "tests/core/json/jsonread.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define rig adminrig
@@ -251,9 +252,9 @@ static void slow_peer_that_ended_its_side_is_not_polled(void **state)
 }
 
 /* Silent peers cannot keep others from the page, e.g. a probe of /live. */
-static void silent_peers_give_way_at_viewers_max(void **state)
+static void silent_peers_give_way_when_all_places_are_taken(void **state)
 {
-	int fds[17];
+	int fds[81];
 	bool ended;
 
 	(void)state;
@@ -261,19 +262,48 @@ static void silent_peers_give_way_at_viewers_max(void **state)
 		fds[i] = adminrig_connect();
 		adminrig_run(MS);
 		(void)adminrig_read(fds[0], &ended);
-		assert_int_equal(ended, i >= 16);
+		assert_int_equal(ended, i >= 80);
 	}
 	for (size_t i = 1; i < LENGTH(fds); i++) {
 		(void)adminrig_read(fds[i], &ended);
 		assert_false(ended);
 	}
-	assert_int_equal(rig.admin->quota.count, 16);
-	adminrig_send(fds[16], "GET /live HTTP/1.1\r\n" ADMINRIG_HOST "\r\n");
-	assert_non_null(strstr(adminrig_read(fds[16], &ended), "200 OK"));
+	assert_int_equal(rig.admin->quota.count, 80);
+	adminrig_send(fds[80], "GET /live HTTP/1.1\r\n" ADMINRIG_HOST "\r\n");
+	assert_non_null(strstr(adminrig_read(fds[80], &ended), "200 OK"));
 	adminrig_run(10 * SECOND);
 	assert_int_equal(rig.admin->quota.count, 0);
 	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_ACCEPTED),
 			 spoke_stat_get(rig.engine, SPOKE_STAT_CLOSED));
+}
+
+/* Neither streams nor readers that do not hang up. */
+static void probes_have_places_that_viewers_cannot_take(void **state)
+{
+	static const char *const asked[] = { "/events", "/metrics", "/none" };
+	char text[128];
+	bool ended;
+
+	(void)state;
+	for (unsigned i = 0; i < 150; i++) {
+		(void)snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\n" ADMINRIG_HOST "\r\n",
+			       asked[i < 100 ? 0 : i % 3]);
+		adminrig_send(adminrig_connect(), text);
+		adminrig_run(MS);
+	}
+	assert_int_equal(rig.admin->viewers, 16);
+	assert_int_equal(rig.admin->quota.count, 16);
+	for (unsigned i = 0; i < 30; i++) {
+		int fd = adminrig_connect();
+
+		adminrig_send(fd, i % 2 ? "GET /live HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"
+					: "GET /ready HTTP/1.1\r\n" ADMINRIG_HOST "\r\n");
+		adminrig_run(MS);
+		assert_non_null(strstr(adminrig_read(fd, &ended), "HTTP/1.1 "));
+	}
+	assert_int_equal(rig.admin->viewers, 16);
+	adminrig_run(10 * SECOND);
+	assert_int_equal(rig.admin->viewers, rig.admin->http.stream_count);
 }
 
 /* A member that a drain waits for. */
@@ -356,7 +386,9 @@ int main(void)
 						adminrig_set_up, adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(peer_that_ended_its_side_gets_the_response,
 						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(silent_peers_give_way_at_viewers_max,
+		cmocka_unit_test_setup_teardown(probes_have_places_that_viewers_cannot_take,
+						adminrig_set_up, adminrig_tear_down),
+		cmocka_unit_test_setup_teardown(silent_peers_give_way_when_all_places_are_taken,
 						adminrig_set_up, adminrig_tear_down),
 		cmocka_unit_test_setup_teardown(drain_is_shown_and_not_delayed_by_streams,
 						adminrig_set_up, adminrig_tear_down),
