@@ -241,7 +241,9 @@ static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 		return 0;
 	}
 	spokei_count_by(engine, SPOKE_STAT_BYTES_READ, (uint64_t)got);
-	spokei_conn_speaks(conn);
+	/* The list lies in a cache line that a turn does not need else. */
+	if (SPOKEI_UNLIKELY(!conn->heard))
+		spokei_conn_speaks(conn);
 	spokei_conn_heard(conn);
 	return conn->state == SPOKEI_CONN_CLOSED ? 0 : (size_t)got;
 }
