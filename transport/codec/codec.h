@@ -42,6 +42,16 @@ enum spokei_codec_part {
 	SPOKEI_CODEC_TEXT,
 };
 
+#define SPOKEI_CODEC_FIRST 6u
+
+/* Where the values of a request begin, counted from the first one: the first values, and the last.
+ */
+struct spokei_codec_places {
+	uint32_t first[SPOKEI_CODEC_FIRST];
+	uint32_t last;
+	uint32_t count; /* of all values */
+};
+
 struct spokei_codec {
 	uint8_t id; /* at most 31 */
 	const char *name;

@@ -155,12 +155,16 @@ static void name_of_class_or_field_must_be_string(void **state)
 	REFUSED_ROWS(rows, SPOKE_ECORRUPT);
 }
 
-static void name_with_empty_chunk_is_corrupt(void **state)
+static void name_with_short_chunk_is_corrupt(void **state)
 {
 	static const struct spoke_span rows[] = {
-		ROW("CR\x00\x00\x01p\x90`"),       ROW("CR\x00\x01xR\x00\x00\x01p\x90`"),
-		ROW("C\x01p\x91R\x00\x00\x01x`N"), ROW("\x70R\x00\x00\x01x"),
+		ROW("CR\x00\x00\x01p\x90`"),
+		ROW("CR\x00\x01xR\x00\x00\x01p\x90`"),
+		ROW("C\x01p\x91R\x00\x00\x01x`N"),
+		ROW("\x70R\x00\x00\x01x"),
 		ROW("MR\x00\x00\x01xZ"),
+		ROW("CR\x00\x02xy\x01p\x90`"),
+		ROW("C\x01p\x91R\x00\x01x\x01y`N"),
 	};
 
 	(void)state;
@@ -277,7 +281,7 @@ int main(void)
 		cmocka_unit_test_setup(count_that_is_no_number_is_corrupt, hostile_begin),
 		cmocka_unit_test_setup(number_of_missing_entry_is_corrupt, hostile_begin),
 		cmocka_unit_test_setup(name_of_class_or_field_must_be_string, hostile_begin),
-		cmocka_unit_test_setup(name_with_empty_chunk_is_corrupt, hostile_begin),
+		cmocka_unit_test_setup(name_with_short_chunk_is_corrupt, hostile_begin),
 		cmocka_unit_test_setup(unfinished_container_is_truncated, hostile_begin),
 		cmocka_unit_test_setup(key_without_value_is_corrupt, hostile_begin),
 		cmocka_unit_test_setup(cycle_is_refused, hostile_begin),

@@ -234,8 +234,8 @@ static void definition_may_stand_before_any_value(void **state)
 		ROW("C\x01p\x91\x01x`C\x01q\x90\x61", "\xde\x00\x02\xa1x\xde\x00\x01\xa5"
 						      "class\xa1q\xa5"
 						      "class\xa1p"),
-		ROW("C\x01p\x91R\x00\x01xS\x00\x01y`N", "\xde\x00\x02\xa2xy\xc0\xa5"
-							"class\xa1p"),
+		ROW("C\x01p\x91S\x00\x02xy`N", "\xde\x00\x02\xa2xy\xc0\xa5"
+					       "class\xa1p"),
 	};
 
 	(void)state;

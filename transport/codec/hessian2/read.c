@@ -27,13 +27,6 @@
 #define EXCEPTION_ATTACHED 3
 #define ATTACHED_MIN 3 /* this and greater ones: attachments follow */
 
-/* The positions of some values of a body. */
-struct places {
-	uint32_t second;
-	uint32_t last;
-	uint32_t count;
-};
-
 /* Returns how many values references may copy. */
 static uint32_t copies_of(size_t max)
 {
@@ -93,14 +86,15 @@ static int start(struct spokei_hessian_reader *reader, const struct spoke_value_
 	return 0;
 }
 
-static int read_all(struct spokei_hessian_reader *reader, struct places *places)
+static int read_all(struct spokei_hessian_reader *reader, struct spokei_codec_places *places)
 {
 	int error = 0;
 
 	while (error == 0 && reader->at < reader->end) {
 		places->last = spokei_hessian_written(reader);
-		if (places->count++ == 1)
-			places->second = places->last;
+		if (places->count < SPOKEI_CODEC_FIRST)
+			places->first[places->count] = places->last;
+		places->count++;
 		error = spokei_hessian_take(reader, 1);
 		if (error == 0)
 			error = spokei_hessian_read_value(reader);
@@ -124,7 +118,8 @@ static size_t wrapping_of(const unsigned char *at, const unsigned char *end)
 
 /* Removes the exts around the last value, the attachments. They are there if the map has a type, or
  * is a reference to an argument. SPOKE_ECORRUPT: the value is neither a map nor null. */
-static int unwrap_last(struct spokei_hessian_reader *reader, const struct places *places)
+static int unwrap_last(struct spokei_hessian_reader *reader,
+		       const struct spokei_codec_places *places)
 {
 	unsigned char *at = reader->scratch->bytes + places->last;
 
@@ -192,8 +187,8 @@ static void put_fields(struct spokei_hessian_reader *reader, struct spoke_value 
 
 /* Writes the body again after itself, with the exception as a class and a map. Returns the position
  * of the copy. */
-static int put_exception(struct spokei_hessian_reader *reader, const struct places *places,
-			 uint32_t *ret_start)
+static int put_exception(struct spokei_hessian_reader *reader,
+			 const struct spokei_codec_places *places, uint32_t *ret_start)
 {
 	uint32_t written = spokei_hessian_written(reader);
 	uint32_t after = places->count > 2 ? places->last : written;
@@ -204,8 +199,8 @@ static int put_exception(struct spokei_hessian_reader *reader, const struct plac
 	if (error)
 		return error;
 	from = reader->scratch->bytes;
-	thrown = (struct spoke_value){ from + places->second, after - places->second };
-	copy(reader, from, places->second);
+	thrown = (struct spoke_value){ from + places->first[1], after - places->first[1] };
+	copy(reader, from, places->first[1]);
 	if (*thrown.data == 0xde) {
 		put_fields(reader, thrown);
 	} else {
@@ -219,8 +214,8 @@ static int put_exception(struct spokei_hessian_reader *reader, const struct plac
 
 /* --- parts */
 
-static int finish_reply(struct spokei_hessian_reader *reader, const struct places *places,
-			uint32_t *ret_start)
+static int finish_reply(struct spokei_hessian_reader *reader,
+			const struct spokei_codec_places *places, uint32_t *ret_start)
 {
 	static const uint8_t counts[] = { 2, 2, 1, 3, 3, 2 };
 	unsigned marker = *reader->scratch->bytes;
@@ -237,7 +232,8 @@ static int finish_reply(struct spokei_hessian_reader *reader, const struct place
 	return error;
 }
 
-static int finish_text(const struct spokei_hessian_reader *reader, const struct places *places)
+static int finish_text(const struct spokei_hessian_reader *reader,
+		       const struct spokei_codec_places *places)
 {
 	uint8_t type = spokei_shapes[*reader->scratch->bytes].type;
 
@@ -248,7 +244,7 @@ static int finish_text(const struct spokei_hessian_reader *reader, const struct 
 
 /* Completes the values of a part. Writes the position of the first one. */
 static int finish(struct spokei_hessian_reader *reader, enum spokei_codec_part part,
-		  const struct places *places, uint32_t *ret_start)
+		  const struct spokei_codec_places *places, uint32_t *ret_start)
 {
 	if (part == SPOKEI_CODEC_REPLY)
 		return finish_reply(reader, places, ret_start);
@@ -257,21 +253,21 @@ static int finish(struct spokei_hessian_reader *reader, enum spokei_codec_part p
 	return unwrap_last(reader, places);
 }
 
-int spokei_hessian2_to_values(const struct spoke_value_limits *limits, enum spokei_codec_part part,
-			      struct spoke_span body, struct spokei_buffer *scratch,
-			      struct spoke_span *ret_values)
+static int read_part(const struct spoke_value_limits *limits, enum spokei_codec_part part,
+		     struct spoke_span body, struct spokei_buffer *scratch,
+		     struct spoke_span *ret_values, struct spokei_codec_places *places)
 {
 	struct spokei_hessian_reader reader;
-	struct places places = { 0 };
 	uint32_t from = 0;
 	size_t len;
 	int error = start(&reader, limits, body, scratch);
 
+	places->count = 0;
 	if (error)
 		return error;
-	error = read_all(&reader, &places);
+	error = read_all(&reader, places);
 	if (error == 0)
-		error = finish(&reader, part, &places, &from);
+		error = finish(&reader, part, places, &from);
 	len = spokei_hessian_written(&reader) - from;
 	if (error == 0 && len > reader.bytes_max)
 		error = SPOKE_ETOOLARGE;
@@ -280,4 +276,20 @@ int spokei_hessian2_to_values(const struct spoke_value_limits *limits, enum spok
 	if (error == 0)
 		*ret_values = (struct spoke_span){ scratch->bytes + from, len };
 	return error;
+}
+
+int spokei_hessian2_to_values(const struct spoke_value_limits *limits, enum spokei_codec_part part,
+			      struct spoke_span body, struct spokei_buffer *scratch,
+			      struct spoke_span *ret_values)
+{
+	struct spokei_codec_places places;
+
+	return read_part(limits, part, body, scratch, ret_values, &places);
+}
+
+int spokei_hessian2_read_request(const struct spoke_value_limits *limits, struct spoke_span body,
+				 struct spokei_buffer *scratch, struct spoke_span *ret_values,
+				 struct spokei_codec_places *ret_places)
+{
+	return read_part(limits, SPOKEI_CODEC_REQUEST, body, scratch, ret_values, ret_places);
 }

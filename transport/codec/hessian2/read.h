@@ -9,11 +9,17 @@
 #include "transport/codec/codec.h"
 
 /* Translates as in struct spokei_codec. A body in which an object refers to a container around it
- * is SPOKE_ECYCLE, unless the limits allow cycles. A body that would need more than 256 KiB and 64
- * bytes for each of its bytes is SPOKE_ETOOLARGE; an exception of a reply needs room twice. */
+ * is SPOKE_ECYCLE, unless the limits allow cycles. An exception of a reply needs room twice. */
 SPOKE_MUST_USE int spokei_hessian2_to_values(const struct spoke_value_limits *limits,
 					     enum spokei_codec_part part, struct spoke_span body,
 					     struct spokei_buffer *scratch,
 					     struct spoke_span *ret_values);
+
+/* Does the same with a request. The places of its values spare the caller a walk over them. */
+SPOKE_MUST_USE int spokei_hessian2_read_request(const struct spoke_value_limits *limits,
+						struct spoke_span body,
+						struct spokei_buffer *scratch,
+						struct spoke_span *ret_values,
+						struct spokei_codec_places *ret_places);
 
 #endif

@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-#define SLACK 8u          /* bytes that a head may grow by */
-#define NAME_CHUNK_MIN 1u /* units of a chunk, unless it is the last */
+#define SLACK 8u              /* bytes that a head may grow by */
+#define NAME_CHUNK_MIN 32767u /* units of a chunk, unless it is the last */
 
 struct chunk {
 	uint32_t len; /* units of a string, bytes of a binary */

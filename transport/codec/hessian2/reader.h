@@ -172,8 +172,9 @@ static inline void spokei_hessian_put_number(struct spokei_hessian_reader *reade
 /* Reads a string in UTF-8, all its chunks as one. SPOKE_ECORRUPT: no string. */
 SPOKE_MUST_USE int spokei_hessian_read_text(struct spokei_hessian_reader *reader);
 
-/* Reads the name of a class, field or type. Objects read names again and again, so empty chunks
- * before the last are SPOKE_ECORRUPT: they take time without adding bytes. */
+/* Reads the name of a class, field or type. Objects read names again and again, so short chunks
+ * before the last are SPOKE_ECORRUPT: they take time and add few bytes. Java splits longer texts
+ * only. */
 SPOKE_MUST_USE int spokei_hessian_read_name(struct spokei_hessian_reader *reader);
 
 /* Reads a string that lies at another position of the body. Writes the position after it. */

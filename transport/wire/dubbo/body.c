@@ -38,6 +38,9 @@ int spokei_dubbo_body_start(const struct spokei_wire_limits *limits, struct spok
 	ret->items = spokei_limits_items(&settled);
 	ret->bad = bad;
 	ret->checked = false;
+	ret->places = NULL;
+	ret->begin = ret->at;
+	ret->passed = 0;
 	ret->count = 0;
 	ret->used = 0;
 	return 0;
@@ -59,7 +62,7 @@ static int measure(const struct spokei_dubbo_body *body, const unsigned char *at
 	return 0;
 }
 
-int spokei_dubbo_body_walk(struct spokei_dubbo_body *body)
+static int walk(struct spokei_dubbo_body *body)
 {
 	const unsigned char *end = body->end;
 	const unsigned char *at = body->at;
@@ -91,6 +94,32 @@ int spokei_dubbo_body_walk(struct spokei_dubbo_body *body)
 	body->last = last;
 	body->count = count;
 	return 0;
+}
+
+/* Takes the starts of the values from the codec. Those that follow known names have one only. */
+static void take_places(struct spokei_dubbo_body *body)
+{
+	const struct spokei_codec_places *places = body->places;
+
+	body->count = places->count > body->passed ? places->count - body->passed : 0;
+	for (size_t i = 0; i <= SPOKEI_DUBBO_NAMES && i <= body->count; i++) {
+		size_t number = body->passed + i;
+
+		if (i == body->count)
+			body->first[i] = body->end;
+		else if (number < SPOKEI_CODEC_FIRST)
+			body->first[i] = body->begin + places->first[number];
+	}
+	body->last = body->count > 0 ? body->begin + places->last : body->at;
+}
+
+int spokei_dubbo_body_walk(struct spokei_dubbo_body *body)
+{
+	if (body->places) {
+		take_places(body);
+		return 0;
+	}
+	return walk(body);
 }
 
 /* --- texts */

@@ -7,6 +7,7 @@
 #ifndef SPOKEI_TRANSPORT_WIRE_DUBBO_BODY_H
 #define SPOKEI_TRANSPORT_WIRE_DUBBO_BODY_H
 
+#include "transport/codec/codec.h"
 #include "transport/wire/hop.h"
 #include "transport/wire/message.h"
 
@@ -21,6 +22,10 @@ struct spokei_dubbo_body {
 	uint32_t items; /* number of values allowed */
 	int bad;        /* the error for values of a wrong type */
 	bool checked;   /* a codec of this library has made the values, within the limits */
+	/* The places of all values if such a codec tells them, counted from `begin`; else NULL. */
+	const struct spokei_codec_places *places;
+	const unsigned char *begin;
+	size_t passed; /* values before `at` */
 	/* The results of the walk. */
 	size_t count;
 	size_t used; /* number of first values that were read */
@@ -61,7 +66,7 @@ SPOKE_MUST_USE int spokei_dubbo_body_start(const struct spokei_wire_limits *limi
 					   struct spokei_dubbo_body *ret);
 
 /* Validates all values from `at` on, unless they are checked, and stores the starts of the first
- * ones. Returns 0 or an error of the validator. */
+ * ones. Values with known places are not looked at. Returns 0 or an error of the validator. */
 SPOKE_MUST_USE int spokei_dubbo_body_walk(struct spokei_dubbo_body *body);
 
 /* Reads the next of the first values; false: there are no more. */

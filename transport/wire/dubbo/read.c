@@ -171,6 +171,7 @@ static int read_known(struct spokei_dubbo_body *body, struct spokei_memo *memo,
 
 	spokei_dubbo_recall(memo, body->at, message);
 	body->at += memo->len;
+	body->passed = SPOKEI_DUBBO_NAMES;
 	body->items -= SPOKEI_DUBBO_NAMES;
 	result = spokei_dubbo_body_walk(body);
 	if (result == 0)
@@ -228,15 +229,15 @@ static int read_unknown(struct spokei_dubbo_body *body, struct spokei_memo *memo
 }
 
 int spokei_dubbo_read_named(const struct spokei_wire_limits *limits, struct spokei_memo *memo,
-			    bool known, bool checked, struct spoke_span values,
-			    struct spokei_message *message)
+			    bool known, const struct spokei_codec_places *places,
+			    struct spoke_span values, struct spokei_message *message)
 {
 	struct spokei_dubbo_body body;
 	int result = spokei_dubbo_body_start(limits, values, SPOKE_EBADREQUEST, &body);
 
 	if (result != 0)
 		return result;
-	body.checked = checked;
+	body.places = places;
 	if (body.items >= SPOKEI_DUBBO_NAMES && known)
 		return read_known(&body, memo, message);
 	return read_unknown(&body, memo, message);
@@ -249,7 +250,7 @@ int spokei_dubbo_read_request(const struct spokei_wire_limits *limits, struct sp
 
 	if (SPOKEI_LIKELY(known && spokei_dubbo_read_alike(memo, values, message)))
 		return 0;
-	return spokei_dubbo_read_named(limits, memo, known, false, values, message);
+	return spokei_dubbo_read_named(limits, memo, known, NULL, values, message);
 }
 
 /* --- replies */

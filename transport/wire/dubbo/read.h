@@ -6,6 +6,7 @@
 #ifndef SPOKEI_TRANSPORT_WIRE_DUBBO_READ_H
 #define SPOKEI_TRANSPORT_WIRE_DUBBO_READ_H
 
+#include "transport/codec/codec.h"
 #include "transport/wire/message.h"
 
 /* Returns 0, an error of the validator, SPOKE_EBADREQUEST, SPOKE_ETOOLARGE, or SPOKE_EUNSUPPORTED
@@ -15,10 +16,11 @@ SPOKE_MUST_USE int spokei_dubbo_read_request(const struct spokei_wire_limits *li
 					     struct spokei_memo *memo, struct spoke_span values,
 					     struct spokei_message *message);
 
-/* Does the same if it is decided already whether the names equal those of the memo. `checked`: a
- * codec of this library has made the values. */
+/* Does the same if it is decided already whether the names equal those of the memo. `places`: those
+ * of the values, which a codec of this library has made; NULL: they must be looked for. */
 SPOKE_MUST_USE int spokei_dubbo_read_named(const struct spokei_wire_limits *limits,
-					   struct spokei_memo *memo, bool known, bool checked,
+					   struct spokei_memo *memo, bool known,
+					   const struct spokei_codec_places *places,
 					   struct spoke_span values,
 					   struct spokei_message *message);
 

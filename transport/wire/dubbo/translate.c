@@ -6,6 +6,7 @@
  */
 #include "transport/wire/dubbo/translate.h"
 
+#include "transport/codec/hessian2/read.h"
 #include "transport/wire/codecs.h"
 #include "transport/wire/dubbo/direct.h"
 #include "transport/wire/dubbo/read.h"
@@ -40,21 +41,31 @@ static void earn(const struct spokei_wire_limits *limits, size_t len, struct spo
 		scratch->max = spare + len * SPOKEI_CODEC_GROWTH;
 }
 
+static void begin(const struct spokei_wire_limits *limits, size_t len,
+		  struct spokei_buffer *scratch)
+{
+	spokei_buffer_truncate(scratch, 0); /* the last message is no longer used */
+	earn(limits, len, scratch);
+}
+
+/* Explains an error of the codec to the peer if its body stands for too much. */
+static int end(int error, const struct spokei_buffer *scratch, struct spokei_message *message)
+{
+	if (error == SPOKE_ETOOLARGE && scratch->max == 0)
+		message->swollen = SWOLLEN;
+	return error;
+}
+
 /* Returns the values of a body. */
 static int translate(const struct spokei_wire_limits *limits, const struct spokei_codec *codec,
 		     struct spokei_message *message, struct spoke_span body,
 		     struct spokei_buffer *scratch, struct spoke_span *ret_values)
 {
-	int error;
-
 	if (codec == NULL || codec->to_values == NULL)
 		return SPOKE_EUNSUPPORTED;
-	spokei_buffer_truncate(scratch, 0); /* the last message is no longer used */
-	earn(limits, body.len, scratch);
-	error = codec->to_values(&limits->value, part_of(message), body, scratch, ret_values);
-	if (error == SPOKE_ETOOLARGE && scratch->max == 0)
-		message->swollen = SWOLLEN;
-	return error;
+	begin(limits, body.len, scratch);
+	return end(codec->to_values(&limits->value, part_of(message), body, scratch, ret_values),
+		   scratch, message);
 }
 
 /* Reads a request in Hessian 2; the memo has names in that serialization. */
@@ -62,14 +73,18 @@ static int read_hessian2(const struct spokei_wire_limits *limits, struct spokei_
 			 struct spoke_span body, struct spokei_buffer *scratch,
 			 struct spokei_message *message)
 {
+	struct spokei_codec_places places;
 	struct spoke_span values;
 	bool known;
-	int result = translate(limits, &spokei_codec_hessian2, message, body, scratch, &values);
+	int result;
 
+	begin(limits, body.len, scratch);
+	result = end(spokei_hessian2_read_request(&limits->value, body, scratch, &values, &places),
+		     scratch, message);
 	if (result)
 		return result;
 	known = spokei_dubbo_direct_begin(memo, body);
-	result = spokei_dubbo_read_named(limits, memo, known, true, values, message);
+	result = spokei_dubbo_read_named(limits, memo, known, &places, values, message);
 	spokei_dubbo_direct_end(memo, known, body, result == 0 ? message : NULL);
 	return result;
 }
