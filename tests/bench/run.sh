@@ -52,6 +52,10 @@
 #       Gateways with N (100,000) long connections of browsers, next to a bare epoll server that sends
 #       the same bytes: all connect, idle, broadcasts, pushes to one user meanwhile, clients that do not
 #       read. Servers share core 0, the load core 1. A full run takes 5 minutes.
+#   sh tests/bench/run.sh hostile [--search <seconds>] [--seed <number>] [--save <file>]
+#       CPU time that frames cost a provider for each of their bytes, beside an echo of 32 characters:
+#       frames made of what is dear, those of tests/bench/hostile/worst.hex, and with --search frames
+#       that changes at random have made dearer. The provider has no token, or its peers lack it.
 #   sh tests/bench/run.sh balance [--quick] [--check]
 #       CPU time of choosing one of 3 to 1,000 providers, for each balancer.
 #
@@ -87,6 +91,9 @@
 #   lease      figure, value, unit, first bar, goal. Fails if a first bar was missed.
 #   comet      figure, value of the floor and of spoke (medians of 2 or 3), their ratio, unit, first bar,
 #              goal. Fails if a first bar was missed, or if an event was lost or out of order.
+#   hostile    frame (of which it was made), provider, its bytes, ns for each byte (the least of 15),
+#              the ratio to the echo, answers for each frame, connections, requests that the handler got,
+#              target (8 times the echo). Fails if one was missed.
 #   balance    balancer, case, ns for each number of providers, target for 100 of them. Fails if the
 #              target was missed and --check was given.
 #
@@ -98,7 +105,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
-suites='race|rpc|waits|engines|growth|cost|codec|json|http|tls|timers|memory|idle|comet|lease|balance'
+suites='race|rpc|waits|engines|growth|cost|codec|json|http|tls|timers|memory|idle|comet|lease|hostile|balance'
 
 usage() {
 	echo "usage: sh tests/bench/run.sh $suites [--quick] [option...]" >&2
@@ -108,7 +115,7 @@ usage() {
 suite=${1:-}
 wanted=
 case $suite in
-rpc | waits | engines | growth | memory | idle | comet | balance) peers='libev-dev' ;;
+rpc | waits | engines | growth | memory | idle | comet | hostile | balance) peers='libev-dev' ;;
 race)
 	peers='libev-dev'
 	# The server of redis is in its tools: the package named after it would start one as a service.
@@ -172,4 +179,5 @@ case $suite in
 cost | codec | http | tls) exec sh "tests/bench/$suite/run.sh" "$@" ;;
 esac
 quietly build cmake --build --preset release --target "bench_$suite"
+[ "$suite" != hostile ] || set -- --frames tests/bench/hostile/worst.hex "$@"
 exec "build/release/tests/bench/bench_$suite" "$@"
