@@ -61,7 +61,7 @@ struct spoke_balancer {
 	bool keyed;       /* pick() uses choice->key */
 	/* Returns the bytes of memory that the balancer needs for `count` candidates; SIZE_MAX: too
 	 * many. The consumer owns the memory and calls changed() with `fresh` after it was
-	 * allocated. */
+	 * allocated. NULL: the balancer needs no memory. */
 	size_t (*room)(size_t count);
 	/* Called when the memory is new and zeroed (`fresh`), and when `able` or `weights` have
 	 * changed. NULL: the balancer needs no notice. */

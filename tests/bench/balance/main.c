@@ -74,6 +74,17 @@ static void place_one(size_t place, bool mixed)
 		       place / 250, place % 250 + 1);
 }
 
+static size_t room_of(const struct spoke_balancer *balancer, size_t count)
+{
+	return balancer->room ? balancer->room(count) : 1;
+}
+
+static void notify(const struct spoke_balancer *balancer, bool fresh)
+{
+	if (balancer->changed)
+		balancer->changed(world.memory, &world.candidates, fresh);
+}
+
 static void begin(const struct spoke_balancer *balancer, size_t count, bool mixed)
 {
 	world.dice.state = DICE_SEED;
@@ -96,10 +107,10 @@ static void begin(const struct spoke_balancer *balancer, size_t count, bool mixe
 		.chosen_ns = world.chosen_ns,
 		.names = world.names,
 	};
-	world.memory = calloc(1, balancer->room(count));
+	world.memory = calloc(1, room_of(balancer, count));
 	if (!world.memory)
 		die("no memory for %zu addresses", count);
-	balancer->changed(world.memory, &world.candidates, true);
+	notify(balancer, true);
 }
 
 static void end(void)
@@ -136,15 +147,15 @@ static void change_many(const struct spoke_balancer *balancer, unsigned times)
 {
 	for (unsigned i = 0; i < times; i++) {
 		world.able[0] = !world.able[0];
-		balancer->changed(world.memory, &world.candidates, false);
+		notify(balancer, false);
 	}
 }
 
 static void renew_many(const struct spoke_balancer *balancer, unsigned times)
 {
 	for (unsigned i = 0; i < times; i++) {
-		memset(world.memory, 0, balancer->room(world.candidates.count));
-		balancer->changed(world.memory, &world.candidates, true);
+		memset(world.memory, 0, room_of(balancer, world.candidates.count));
+		notify(balancer, true);
 	}
 }
 

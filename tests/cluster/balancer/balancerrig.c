@@ -2,25 +2,24 @@
 /* The fixture of balancer tests: see balancerrig.h. */
 #include "tests/cluster/balancer/balancerrig.h"
 
+#include <spoke/host.h>
+
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void renew(struct balancerrig *rig)
 {
-	size_t size = rig->balancer->room(rig->candidates.count);
-
-	free(rig->memory);
-	rig->memory = calloc(1, size);
-	assert_non_null(rig->memory);
+	spokei_balancer_state_fini(&rig->state, spoke_host_env());
 	rig->candidates.able_count = rig->candidates.count;
-	rig->balancer->changed(rig->memory, &rig->candidates, true);
+	rig->listing++;
+	rig->version++;
 }
 
 void rig_begin(struct balancerrig *rig, const struct spoke_balancer *balancer, size_t count)
 {
 	assert_in_range(count, 1, RIG_PLACES_MAX);
-	*rig = (struct balancerrig){ .balancer = balancer, .seed = 1 };
+	*rig = (struct balancerrig){ .seed = 1 };
+	spokei_balancer_state_init(&rig->state, balancer);
 	rig->candidates = (struct spoke_balancer_candidates){
 		.count = count,
 		.able = rig->able,
@@ -46,8 +45,7 @@ void rig_begin(struct balancerrig *rig, const struct spoke_balancer *balancer, s
 
 void rig_end(struct balancerrig *rig)
 {
-	free(rig->memory);
-	rig->memory = NULL;
+	spokei_balancer_state_fini(&rig->state, spoke_host_env());
 }
 
 void rig_changed(struct balancerrig *rig)
@@ -55,7 +53,7 @@ void rig_changed(struct balancerrig *rig)
 	rig->candidates.able_count = 0;
 	for (size_t i = 0; i < rig->candidates.count; i++)
 		rig->candidates.able_count += rig->able[i];
-	rig->balancer->changed(rig->memory, &rig->candidates, false);
+	rig->version++;
 }
 
 void rig_rename(struct balancerrig *rig, const size_t *from, size_t count)
@@ -74,7 +72,8 @@ size_t rig_pick(struct balancerrig *rig)
 	size_t place;
 
 	rig->choice.dice = dice_roll(&rig->seed);
-	place = rig->balancer->pick(rig->memory, &rig->candidates, &rig->choice);
+	place = spokei_balancer_state_pick(&rig->state, spoke_host_env(), rig->listing,
+					   rig->version, &rig->candidates, &rig->choice);
 	if (place != SPOKE_NO_ENDPOINT) {
 		assert_true(place < rig->candidates.count);
 		assert_int_equal(rig->able[place], 1);

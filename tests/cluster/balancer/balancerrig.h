@@ -13,19 +13,20 @@
 
 #include <cmocka.h>
 
+#include "cluster/balancer/state.h"
 #include "tests/cluster/dice.h"
-
-#include <spoke/balancer.h>
 
 #define RIG_PLACES_MAX 1000u
 #define RIG_NOW_NS UINT64_C(1000000000000)
 #define RIG_TIMEOUT_NS UINT64_C(1000000000)
 
 struct balancerrig {
-	const struct spoke_balancer *balancer;
+	/* The balancer is called as by consumers, its memory exactly as large as it requires. */
+	struct spokei_balancer_state state;
+	uint64_t listing;
+	uint64_t version;
 	struct spoke_balancer_candidates candidates; /* point to the arrays below */
 	struct spoke_balancer_choice choice; /* of the next pick; a new random number each */
-	void *memory;                        /* exactly as large as the balancer requires */
 	uint64_t seed;
 	uint8_t able[RIG_PLACES_MAX];
 	uint32_t weights[RIG_PLACES_MAX];
@@ -41,7 +42,7 @@ struct balancerrig {
 void rig_begin(struct balancerrig *rig, const struct spoke_balancer *balancer, size_t count);
 void rig_end(struct balancerrig *rig);
 
-/* Notifies the balancer of a change. */
+/* The next pick notifies the balancer of a change. */
 void rig_changed(struct balancerrig *rig);
 
 /* Begins again with other names: place i gets the name that place from[i] had. */

@@ -245,6 +245,30 @@ static void able_endpoint_is_chosen_for_any_numbers(void **state)
 	}
 }
 
+static size_t pick_last(void *memory, const struct spoke_balancer_candidates *candidates,
+			const struct spoke_balancer_choice *choice)
+{
+	(void)memory;
+	(void)choice;
+	for (size_t i = candidates->count; i-- > 0;)
+		if (candidates->able[i])
+			return i;
+	return SPOKE_NO_ENDPOINT;
+}
+
+static void balancer_of_a_program_needs_pick_only(void **state)
+{
+	static const struct spoke_balancer last = { .name = "last", .pick = pick_last };
+
+	(void)state;
+	rig_begin(&rig, &last, 3);
+	assert_int_equal(rig_pick(&rig), 2);
+	rig.able[2] = 0;
+	rig_changed(&rig);
+	assert_int_equal(rig_pick(&rig), 1);
+	rig_end(&rig);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -255,6 +279,7 @@ int main(void)
 		cmocka_unit_test(single_endpoint_is_chosen_and_none_without_any),
 		cmocka_unit_test(too_many_places_are_rejected),
 		cmocka_unit_test(able_endpoint_is_chosen_for_any_numbers),
+		cmocka_unit_test(balancer_of_a_program_needs_pick_only),
 	};
 
 	return cmocka_run_group_tests_name("balancers", tests, NULL, NULL);
