@@ -141,6 +141,7 @@ struct spokei_conn {
 	uint32_t unsent;   /* bytes that the kernel had not sent an interval ago ... */
 	uint64_t sent;     /* ... and the total that it had sent */
 	uint32_t unknown;  /* replies to unknown ids in the present minute */
+	uint8_t foreign;   /* a spokei_foreign: why the peer's first bytes were no message */
 	union {
 		uint64_t unknown_ns; /* when that minute began */
 		/* When the request that is served has to be answered, on wires without ids, where

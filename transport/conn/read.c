@@ -3,6 +3,7 @@
  * Reading: one read per turn and connection, whose bytes become messages that are delivered; and
  * the end of the peer's bytes.
  */
+#include "transport/conn/foreign.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
@@ -26,13 +27,17 @@
 #define PENDING_READS 8u
 
 /* Returns why bytes that no message begins with are there; NULL: unknown. */
-static const char *why_broken(const struct spokei_conn *conn, const struct spoke_span *bytes)
+static const char *why_broken(struct spokei_conn *conn, const struct spoke_span *bytes)
 {
-	if (conn->heard || conn->stream.kind->veiled ||
-	    !spokei_stream_begins_tls(bytes->data, bytes->len))
-		return NULL;
-	return conn->stream.accepted ? "it speaks TLS; set tls=on or tls=optional here"
-				     : "it speaks TLS; set tls=on here";
+	enum spokei_foreign foreign = SPOKEI_FOREIGN_UNKNOWN;
+
+	if (!conn->heard)
+		foreign = spokei_foreign_find(bytes->data, bytes->len, conn->stream.accepted);
+	/* Inside TLS it is no hello. */
+	if (foreign == SPOKEI_FOREIGN_TLS && conn->stream.kind->veiled)
+		foreign = SPOKEI_FOREIGN_UNKNOWN;
+	conn->foreign = (uint8_t)foreign;
+	return spokei_foreign_sentence(foreign, conn->stream.accepted);
 }
 
 static void end_broken(struct spokei_conn *conn, const struct spoke_span *bytes)

@@ -311,6 +311,8 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 	if (error == SPOKE_ESILENT)
 		news.user = SPOKE_EVENT_OF_HEARTBEAT;
 	spokei_connector_report_loss(connector, conn, &news);
+	if (conn->foreign)
+		news.reason = connector->reason + connector->reason_at;
 	if (error == SPOKE_EHANDSHAKE)
 		spokei_connector_complain_of_stream(connector, conn);
 	if (!spokei_connector_announce(connector, &news))

@@ -31,9 +31,11 @@ struct spokei_connector {
 	int error;                /* for reports */
 	struct spokei_conn *conn; /* until it has reported its end */
 	uint32_t failures;        /* backoffs since a peer has sent a message */
+	uint32_t unheard;         /* connections in a row that a known peer ended unheard */
 	uint64_t pause_ns;        /* the last backoff */
 	bool young;               /* inside new(): nothing is reported */
 	bool heard;               /* the peer of this connection has sent a message */
+	bool acquainted;          /* ... or the peer of one before */
 	bool suspected;           /* the last peer was silent, and none has answered since */
 	bool retired;             /* makes no new connections */
 	bool complained;          /* this series of failures was logged */

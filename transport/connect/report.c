@@ -4,6 +4,7 @@
 #include "core/base/address.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/foreign.h"
 #include "transport/connect/parts.h"
 
 #include <spoke/link.h>
@@ -17,6 +18,9 @@
 #define REASON_TEXT 160u
 #define ADDRESS_TEXT 160u
 #define QUESTION "; does it expect TLS (tls=on here), or deny this host?"
+/* Connections in a row that a peer which has spoken before must leave unheard: a provider that
+ * shuts down may end new ones for some seconds, and that is no question of TLS. */
+#define UNHEARD_MAX 10u
 #define NAME_TEXT 16u /* bytes of the name of an error, in brackets */
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -284,10 +288,20 @@ void spokei_connector_report_loss(struct spokei_connector *connector,
 	char text[ADDRESS_TEXT];
 
 	if (was_left_unheard(conn, news->error)) {
+		bool asks = !connector->acquainted || ++connector->unheard >= UNHEARD_MAX;
+
 		set_reason(connector,
-			   "the peer ended the connection before it sent a byte" QUESTION);
-		question = connector->hinted ? "" : QUESTION;
-		connector->hinted = true;
+			   asks ? "the peer ended the connection before it sent a byte" QUESTION
+				: "the peer ended the connection before it sent a byte");
+		question = asks && !connector->hinted ? QUESTION : "";
+		connector->hinted = connector->hinted || asks;
+	}
+	if (conn->foreign) {
+		char why[REASON_TEXT];
+
+		(void)snprintf(why, sizeof(why), "another protocol is spoken there: %s",
+			       spokei_foreign_sentence((enum spokei_foreign)conn->foreign, false));
+		set_reason(connector, why);
 	}
 	spokei_connector_print(connector, conn, text, sizeof(text));
 	spokei_event_of(connector->engine, news->user, news->error,
@@ -301,6 +315,8 @@ void spokei_connector_report_loss(struct spokei_connector *connector,
 void spokei_connector_heard(struct spokei_connector *connector)
 {
 	connector->heard = true;
+	connector->acquainted = true;
+	connector->unheard = 0;
 	connector->complained = false;
 	connector->hinted = false;
 	connector->reason[0] = '\0';

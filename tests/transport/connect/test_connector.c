@@ -208,9 +208,32 @@ static void peer_that_ends_before_a_byte_raises_the_question_of_tls_once(void **
 	connectrig_hang_up(rig, fd);
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
 	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "does it expect TLS"), 1);
-	connectrig_hang_up(rig, connectrig_wait_open(rig, listener));
-	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
-	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "does it expect TLS"), 2);
+}
+
+/* A provider that shuts down ends new connections for some seconds. One that expects TLS from now
+ * on does so for ever. */
+static void peer_that_has_spoken_raises_the_question_of_tls_late(void **state)
+{
+	struct connectrig *rig = *state;
+	int listener = connectrig_listen(rig, AT);
+	int fd;
+
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	fd = connectrig_wait_open(rig, listener);
+	connectrig_speak(rig, fd);
+	connectrig_run(rig, SECOND);
+	connectrig_hang_up(rig, fd);
+	for (unsigned i = 1; i <= 12; i++) {
+		const char *reason;
+
+		connectrig_hang_up(rig, connectrig_wait_open(rig, listener));
+		(void)connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING);
+		assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "does it expect TLS"),
+				 i >= 10);
+		reason = spokei_connector_reason(rig->connector);
+		assert_non_null(strstr(reason, "ended the connection before it sent a byte"));
+		assert_int_equal(strstr(reason, "does it expect TLS") != NULL, i >= 10);
+	}
 }
 
 /* Its first byte shows that it does not wait for a handshake. */
@@ -300,6 +323,45 @@ static void peer_that_answers_with_a_record_of_tls_is_known_to_expect_it(void **
 			 1);
 }
 
+/* E.g. the port of a Redis server in the URL of a provider. */
+static void other_program_is_named_by_its_first_bytes(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+		const char *name;
+	} rows[] = {
+#define BYTES(text) (text), sizeof(text) - 1
+		{ BYTES("-ERR unknown command"), "a Redis server answers there" },
+		{ BYTES("-NOAUTH Authentication required.\r\n"), "a Redis server answers there" },
+		{ BYTES("HTTP/1.1 400 Bad Request\r\n"), "an HTTP server answers there" },
+		{ BYTES("<!DOCTYPE HTML>\n<html>"), "an HTTP server answers there" },
+		{ BYTES("\0\0\x12\4\0\0\0\0\0"), "a server of HTTP/2 answers there" },
+		{ BYTES("SSH-2.0-OpenSSH_9.2\r\n"), "an SSH server answers there" },
+		{ BYTES("220 mail.test ESMTP\r\n"), "a server of mail or FTP answers there" },
+		{ BYTES("\x15\3\3\0\2\2\x0a"), "it speaks TLS; set tls=on here" },
+#undef BYTES
+	};
+	struct connectrig *rig = *state;
+	int listener = connectrig_listen(rig, AT);
+
+	assert_int_equal(connectrig_start(rig), SPOKE_OK);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct iovec part = spokei_stream_part(rows[i].bytes, rows[i].len);
+		const char *reason;
+
+		assert_true(spokei_vnet_table.write(&rig->server,
+						    connectrig_wait_open(rig, listener), &part,
+						    1) > 0);
+		assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error,
+				 SPOKE_EPROTOCOL);
+		reason = spokei_connector_reason(rig->connector);
+		assert_non_null(strstr(reason, "another protocol is spoken there: "));
+		assert_non_null(strstr(reason, rows[i].name));
+		assert_true(connectrig_events(rig, SPOKE_EPROTOCOL, rows[i].name) > 0);
+	}
+}
+
 static void a_connection_that_takes_no_calls_is_not_handed_out(void **state)
 {
 	struct connectrig *rig = *state;
@@ -333,10 +395,12 @@ int main(void)
 		CASE(a_full_backlog_of_a_unix_socket_is_a_failed_attempt),
 		CASE(peer_that_never_sends_does_not_reset_backoff),
 		CASE(peer_that_ends_before_a_byte_raises_the_question_of_tls_once),
+		CASE(peer_that_has_spoken_raises_the_question_of_tls_late),
 		CASE(peer_that_has_sent_a_part_of_a_frame_raises_no_question),
 		CASE(once_the_peer_has_spoken_the_pauses_start_over),
 		CASE(a_peer_that_speaks_garbage_is_a_failure),
 		CASE(peer_that_answers_with_a_record_of_tls_is_known_to_expect_it),
+		CASE(other_program_is_named_by_its_first_bytes),
 		CASE(a_connection_that_takes_no_calls_is_not_handed_out),
 	};
 
