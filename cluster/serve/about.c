@@ -249,21 +249,38 @@ static void pack_property(struct spoke_builder *builder, const char *name, const
 	text(builder, "type", type);
 }
 
+static const struct {
+	const char *name;
+	const char *type;
+	bool always;
+} error_fields[] = {
+#define ERROR_FIELD(constant, name, type, always) { name, type, always },
+	SPOKEI_HTTP_ERROR_FIELDS(ERROR_FIELD)
+#undef ERROR_FIELD
+};
+
 static void pack_error_schema(struct spoke_builder *builder)
 {
+	uint32_t required = 0;
+
 	key(builder, "components");
 	spoke_pack_map(builder, 1);
 	key(builder, "schemas");
 	spoke_pack_map(builder, 1);
 	key(builder, "Error");
-	spoke_pack_map(builder, 2);
+	spoke_pack_map(builder, 3);
 	text(builder, "type", "object");
 	key(builder, "properties");
-	spoke_pack_map(builder, 4);
-	pack_property(builder, "error", "string");
-	pack_property(builder, "code", "integer");
-	pack_property(builder, "text", "string");
-	pack_property(builder, "written", "boolean");
+	spoke_pack_map(builder, SPOKEI_HTTP_ERROR_COUNT);
+	for (unsigned i = 0; i < SPOKEI_HTTP_ERROR_COUNT; i++) {
+		pack_property(builder, error_fields[i].name, error_fields[i].type);
+		required += error_fields[i].always;
+	}
+	key(builder, "required");
+	spoke_pack_array(builder, required);
+	for (unsigned i = 0; i < SPOKEI_HTTP_ERROR_COUNT; i++)
+		if (error_fields[i].always)
+			spoke_pack_text(builder, error_fields[i].name);
 }
 
 static void pack_openapi(struct spoke_builder *builder, const struct spokei_routes *services)

@@ -265,63 +265,6 @@ static void options_and_405_allow_the_same(struct stage *stage)
 	assert_nothing_closed(stage);
 }
 
-static void never(struct spoke_request *request, void *arg)
-{
-	(void)request;
-	(void)arg;
-	fail();
-}
-
-/* Returns the number of allocations that the answer took. */
-static uint64_t ask_openapi(struct stage *stage, struct raw *raw, const char *body)
-{
-	stage_mark(stage);
-	http_ask(raw, "GET /openapi.json HTTP/1.1\r\n" HTTP_HOST "\r\n");
-	http_want(raw, 200, body);
-	return stage_demands(stage);
-}
-
-static void openapi_document_is_made_again_only_for_new_services(struct stage *stage)
-{
-	static const struct spoke_service_options options = { .name = "demo.New" };
-	static const struct spoke_handler handler = { .method = "new", .handle = never };
-	struct raw *raw = http_to_provider(stage, NULL);
-	uint64_t made;
-	uint64_t kept;
-
-	(void)ask_openapi(stage, raw, "*\"/demo.Web/get\":*");
-	kept = ask_openapi(stage, raw, "*\"/demo.Web/get\":*");
-	assert_int_equal(spoke_provider_add(stage->provider, &options, &handler, 1), SPOKE_OK);
-	made = ask_openapi(stage, raw, "*\"/demo.Web/get\":{*\"/demo.New/new\":*");
-	assert_true(kept < made);
-	assert_int_equal(ask_openapi(stage, raw, "*\"/demo.New/new\":*"), kept);
-	assert_http_lives(raw);
-}
-
-static void openapi_lists_the_methods_of_each_version(struct stage *stage)
-{
-	static const struct spoke_service_options options[] = {
-		{ .name = "demo.New", .version = "1" },
-		{ .name = "demo.New", .version = "2" },
-	};
-	static const struct spoke_handler handlers[] = {
-		{ .method = "old", .handle = never },
-		{ .method = "new", .handle = never },
-	};
-	struct raw *raw = http_to_provider(stage, NULL);
-	struct http_answer answer;
-
-	for (size_t i = 0; i < 2; i++)
-		assert_int_equal(spoke_provider_add(stage->provider, &options[i], handlers, i + 1),
-				 SPOKE_OK);
-	http_ask(raw, "GET /openapi.json HTTP/1.1\r\n" HTTP_HOST "\r\n");
-	http_take(raw, &answer);
-	assert_int_equal(answer.status, 200);
-	assert_non_null(strstr(answer.body, "\"/demo.New/old\":"));
-	assert_non_null(strstr(answer.body, "\"/demo.New/new\":"));
-	assert_null(strstr(strstr(answer.body, "\"/demo.New/old\":") + 1, "\"/demo.New/old\":"));
-}
-
 static void a_client_that_expects_100_gets_it(struct stage *stage)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
@@ -416,8 +359,6 @@ int main(void)
 		ROW(old_clients_are_served, STAGE_ALL),
 		ROW(options_and_405_allow_the_same, STAGE_ALL),
 		ROW(get_head_and_options, STAGE_ALL),
-		ROW(openapi_document_is_made_again_only_for_new_services, STAGE_VIRTUAL),
-		ROW(openapi_lists_the_methods_of_each_version, STAGE_MEMORY),
 		ROW(a_client_that_expects_100_gets_it, STAGE_ALL),
 		ROW(times_and_attachments_arrive, STAGE_ALL),
 		ROW(long_values_are_answered, STAGE_ALL),

@@ -5,11 +5,11 @@
  */
 #include "transport/wire/http/parts.h"
 
-#include "core/json/document.h"
 #include "core/json/json.h"
 #include "core/text/percent.h"
 #include "transport/http/guard.h"
 #include "transport/http/response.h"
+#include "transport/wire/http/about.h"
 
 #include <stdio.h>
 
@@ -215,37 +215,50 @@ static size_t put_head(struct response *response, int status)
 
 /* --- the body */
 
+/* Begins a field of an error. */
+static void put_field(struct response *response, enum spokei_http_error_field field)
+{
+#define FIELD_NAME(constant, name, type, always) name,
+	static const char *const names[] = { SPOKEI_HTTP_ERROR_FIELDS(FIELD_NAME) };
+#undef FIELD_NAME
+
+	put_text(response, field == SPOKEI_HTTP_ERROR_ERROR ? "{\"" : ",\"");
+	put_text(response, names[field]);
+	put(response, TEXT("\":"));
+}
+
+static void put_string(struct response *response, struct spoke_span text)
+{
+	if (response->error == SPOKE_OK)
+		response->error = spokei_json_append_text(response->out, text.data, text.len);
+}
+
 static void put_error(struct response *response)
 {
 	const struct spokei_message *message = response->message;
 	struct spoke_span text = message->error_text;
+	const char *name = spoke_errname(message->error);
 	char number[NUMBER_MAX];
-	struct spokei_json json = spokei_json_make(response->out);
 
-	if (response->error)
-		return;
 	if (text.len == 0) {
 		text.data = spoke_strerror(message->error);
 		text.len = strlen(text.data);
 	}
-	spokei_json_open(&json, '{');
-	spokei_json_put_text(&json, "error", spoke_errname(message->error));
-	response->error = json.error;
-	(void)snprintf(number, sizeof(number), ",\"code\":%d", (int)message->error_code);
+	put_field(response, SPOKEI_HTTP_ERROR_ERROR);
+	put_string(response, (struct spoke_span){ name, strlen(name) });
+	put_field(response, SPOKEI_HTTP_ERROR_CODE);
+	(void)snprintf(number, sizeof(number), "%d", (int)message->error_code);
 	put_text(response, number);
-	put(response, TEXT(",\"text\":"));
-	if (response->error == SPOKE_OK)
-		response->error = spokei_json_append_text(response->out, text.data, text.len);
-	put_text(response, may_have_run(message) ? ",\"written\":true" : ",\"written\":false");
+	put_field(response, SPOKEI_HTTP_ERROR_TEXT);
+	put_string(response, text);
+	put_field(response, SPOKEI_HTTP_ERROR_WRITTEN);
+	put_text(response, may_have_run(message) ? "true" : "false");
 	if (message->error_class.len > 0) {
-		put(response, TEXT(",\"class\":"));
-		if (response->error == SPOKE_OK)
-			response->error = spokei_json_append_text(response->out,
-								  message->error_class.data,
-								  message->error_class.len);
+		put_field(response, SPOKEI_HTTP_ERROR_CLASS);
+		put_string(response, message->error_class);
 	}
 	if (message->value.len > 0) {
-		put(response, TEXT(",\"fields\":"));
+		put_field(response, SPOKEI_HTTP_ERROR_MEMBERS);
 		if (response->error == SPOKE_OK)
 			response->error = spokei_json_append(response->out, message->value);
 	}
