@@ -415,5 +415,5 @@ const char *spokei_check_registry(const struct spoke_url *url)
 		return NULL;
 	return strcmp(url->scheme, "zookeeper") == 0
 		       ? "this build has no ZooKeeper; build it with libzookeeper-st-dev"
-		       : "not a registry; write file:///PATH or zookeeper://HOST:PORT";
+		       : "not a registry; write " SPOKE_REGISTRY_URLS;
 }

@@ -104,12 +104,11 @@ static int read_endpoint(struct target *target, const char *verb, const char *pl
 	} else if (is_one_of(scheme, anys)) {
 		target->mprpc = wire && strcmp(wire, "mprpc") == 0;
 	} else {
-		return ending_say(
-			VERB_USAGE, verb,
-			"%s: unknown; write tcp://, dubbo:// or msgpack-rpc:// and "
-			"HOST:PORT, unix:/PATH, shm:/PATH, or the URL of a registry (file:, "
-			"zookeeper:, static:)",
-			shown_of(place).text);
+		return ending_say(VERB_USAGE, verb,
+				  "%s: unknown; write tcp://, dubbo:// or msgpack-rpc:// and "
+				  "HOST:PORT, unix:/PATH, shm:/PATH, or the URL of a registry "
+				  "(" SPOKE_REGISTRY_URLS ")",
+				  shown_of(place).text);
 	}
 	target->listed = strcmp(scheme, "consumer") == 0;
 	kind = strstr(scheme, "unix") ? "+unix" : strstr(scheme, "shm") ? "+shm" : "";

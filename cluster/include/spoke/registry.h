@@ -78,6 +78,9 @@ struct spoke_registry {
 	int (*watch)(void *registry, uint64_t intent, const char *service, const char *category);
 };
 
+/* The URLs of all registries of the library, as error messages and help name them. */
+#define SPOKE_REGISTRY_URLS "file:///PATH, zookeeper://HOST:PORT or static://HOST:PORT"
+
 /* Returns the registry of a scheme, e.g. "file"; NULL if there is none. A registry that is not
  * built in is found, but open() fails. Any thread. */
 SPOKE_API const struct spoke_registry *spoke_registry_find(const char *scheme);

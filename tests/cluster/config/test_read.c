@@ -303,8 +303,8 @@ static void values_are_checked_by_meaning(void **state)
 		{ "[registry]\nurl = z k://user:secret@x",
 		  "a.conf:2: url = ...: a scheme is made of letters, digits and + - . only\n" },
 		{ "[registry]\nurl = consul://x",
-		  "a.conf:2: url = consul://x: not a registry; write file:///PATH or "
-		  "zookeeper://HOST:PORT\n" },
+		  "a.conf:2: url = consul://x: not a registry; write "
+		  "file:///PATH, zookeeper://HOST:PORT or static://HOST:PORT\n" },
 		{ "[provider]\napplication = a\x01",
 		  "a.conf:2: application = a\\x01: not a text; write printable characters\n" },
 	};

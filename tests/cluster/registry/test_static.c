@@ -6,6 +6,7 @@
 #include "cluster/registry/static.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct rig_member *open_one(void **state, const char *url)
@@ -178,6 +179,18 @@ static void catalog_finds_registry_by_scheme(void **state)
 	assert_null(spoke_registry_find(NULL));
 }
 
+/* Messages and help name the registries by this text. */
+static void each_registry_is_named_in_messages(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; spokei_catalog_registry_name(i); i++) {
+		char begin[32];
+
+		(void)snprintf(begin, sizeof(begin), "%s://", spokei_catalog_registry_name(i));
+		assert_non_null(strstr(SPOKE_REGISTRY_URLS, begin));
+	}
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
@@ -190,6 +203,7 @@ int main(void)
 		CASE(url_without_addresses_is_rejected_with_message),
 		CASE(enomem_fails_request_or_open),
 		CASE(catalog_finds_registry_by_scheme),
+		CASE(each_registry_is_named_in_messages),
 	};
 
 	return cmocka_run_group_tests_name("registry_static", tests, NULL, NULL);
