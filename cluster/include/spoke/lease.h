@@ -26,7 +26,8 @@
  * No store, and no clock, can stop a process that was frozen just after it asked. For that each
  * lease has a fence number, greater than those of all leases granted before under this name. The
  * owner of the data compares it: see <spoke/fence.h> for providers, and the option
- * `lease` of calls.
+ * `lease` of calls. The store keeps the last number of each name for ever, so take names from a
+ * bounded set.
  *
  * On the engine's thread, unless a comment says "any thread".
  */
