@@ -128,13 +128,18 @@ static const char *shown(const char *path)
 	return len > SHOWN ? path + len - SHOWN : path;
 }
 
+static void print_why(int status, char *why, size_t size)
+{
+	if (strerror_r(-status, why, size) != 0)
+		(void)snprintf(why, size, "error %d", -status);
+}
+
 static void report(struct spokei_access_log *log)
 {
 	char why[REASON_TEXT];
 
 	if (log->error && !log->failing) {
-		if (strerror_r(-log->error, why, sizeof(why)) != 0)
-			(void)snprintf(why, sizeof(why), "error %d", -log->error);
+		print_why(log->error, why, sizeof(why));
 		spokei_event(log->engine, SPOKE_ESYSTEM,
 			     "access log %s cannot be written: %s; lines are left out until it "
 			     "can",
@@ -316,12 +321,23 @@ void spokei_access_log_refused(struct spokei_access_log *log, const struct spoke
 static int open_file(struct spokei_access_log *log, const char *path)
 {
 	const struct spoke_env *env = log->engine->env;
+	char why[REASON_TEXT];
+	int error;
 
 	if (env->files == NULL || env->files->append == NULL) {
 		spokei_event(log->engine, SPOKE_EUNSUPPORTED,
 			     "option access_log: the environment cannot append to files; use "
 			     "\"true\"");
 		return SPOKE_EUNSUPPORTED;
+	}
+	error = env->files->append(env->ctx, path, NULL, 0);
+	if (error) {
+		print_why(error, why, sizeof(why));
+		spokei_event(log->engine, SPOKE_ESYSTEM,
+			     "option access_log: %s cannot be written: %s; make its folder, and "
+			     "let this user write there",
+			     shown(path), why);
+		return SPOKE_ESYSTEM;
 	}
 	log->path_size = strlen(path) + 1;
 	log->path = spokei_alloc(env, 1, log->path_size);

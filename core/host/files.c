@@ -199,16 +199,28 @@ static int files_replace(void *ctx, const char *path, const void *bytes, size_t 
 	return 0;
 }
 
+/* Returns whether a file may be made in the folder of a path: 0 or a negative errno. */
+static int check_folder(const char *path)
+{
+	char folder[PATH_MAX];
+
+	if (spokei_filewatch_folder(path, folder, sizeof(folder)) == NULL)
+		return -ENAMETOOLONG;
+	return access(folder, W_OK | X_OK) == 0 ? 0 : -errno;
+}
+
 static int files_append(void *ctx, const char *path, const void *bytes, size_t len)
 {
 	/* Without O_NONBLOCK, opening a pipe would wait for its reader. */
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+	int fd = open(path,
+		      O_WRONLY | O_APPEND | (len > 0 ? O_CREAT : 0) | O_CLOEXEC | O_NONBLOCK |
+			      O_NOCTTY,
 		      NEW_MODE);
 	int error;
 
 	(void)ctx;
 	if (fd < 0)
-		return -errno;
+		return len == 0 && errno == ENOENT ? check_folder(path) : -errno;
 	error = check_kind(fd);
 	if (!error)
 		error = write_all(fd, bytes, len);

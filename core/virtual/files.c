@@ -155,7 +155,7 @@ static int files_append(void *ctx, const char *path, const void *bytes, size_t l
 	struct memfile *file = make_file(files, path);
 	int error = check_fault(files, SPOKEI_VFILES_APPEND);
 
-	if (!error)
+	if (!error && len > 0)
 		write_file(files, file, file->bytes ? file->len : 0, bytes, len);
 	return error;
 }

@@ -82,7 +82,8 @@ struct spoke_provider_options {
 	uint32_t registry_retries;  /* 0: no limit */
 	const struct spoke_filter *const *filters; /* the pointers are copied, not the filters */
 	size_t filter_count;
-	/* A line for every request. NULL: none; "true": to the engine's log; else to this file. */
+	/* A line for every request. NULL: none; "true": to the engine's log; else to this file,
+	 * which is created with the first line. ESYSTEM if it cannot be written now. */
 	const char *access_log;
 	/* Settings from a file, for fields that are 0 or NULL: <spoke/config.h>. NULL: no file. */
 	struct spoke_config *config;

@@ -315,7 +315,8 @@ struct spoke_files {
 	 * read the new one. Returns 0 or a negative errno. */
 	int (*replace)(void *ctx, const char *path, const void *bytes, size_t len, bool is_private);
 	/* Appends to a file, which is created if it is missing. Returns 0 or a negative errno;
-	 * after an error a part may have been written. */
+	 * after an error a part may have been written. `len` 0: returns what an append now would,
+	 * as far as permissions and folder decide, and creates nothing. */
 	int (*append)(void *ctx, const char *path, const void *bytes, size_t len);
 	/* Watches a file, which need not exist, in a folder, which must. The descriptor becomes
 	 * readable when the file may have changed, or the holder of a lock that sweep() knows may

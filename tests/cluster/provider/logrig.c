@@ -7,9 +7,12 @@
 
 const struct spoke_provider_options log_to_file = { .access_log = LOG_PATH };
 
+static unsigned checks; /* calls for nothing, at the begin */
+
 void log_begin(const struct spoke_provider_options *options)
 {
 	assert_int_equal(rig_begin(options), 0);
+	checks = spokei_vfiles_calls(rig.world.files, SPOKEI_VFILES_APPEND);
 }
 
 const char *log_file(void)
@@ -19,7 +22,7 @@ const char *log_file(void)
 
 unsigned log_appends(void)
 {
-	return spokei_vfiles_calls(rig.world.files, SPOKEI_VFILES_APPEND);
+	return spokei_vfiles_calls(rig.world.files, SPOKEI_VFILES_APPEND) - checks;
 }
 
 unsigned log_count_lines(unsigned *ret_missing)

@@ -246,6 +246,19 @@ static void empty_path_is_rejected(void **state)
 	assert_non_null(strstr(spoke_engine_why(rig.engines[SERVER]), "access_log"));
 }
 
+static void path_that_cannot_be_written_is_rejected(void **state)
+{
+	(void)state;
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_APPEND, 1, -ENOENT);
+	assert_int_equal(rig_begin(&log_to_file), SPOKE_ESYSTEM);
+	assert_non_null(strstr(spoke_engine_why(rig.engines[SERVER]),
+			       "option access_log: " LOG_PATH
+			       " cannot be written: No such file or directory"));
+	assert_null(log_file());
+	assert_int_equal(rig_begin(&log_to_file), 0);
+	assert_null(log_file());
+}
+
 static bool play_with_failing(uint64_t nth)
 {
 	bool failed;
@@ -293,6 +306,7 @@ int main(void)
 		TEST(failed_writes_report_one_event_and_count_lost_lines),
 		TEST(option_true_writes_to_engine_log),
 		TEST(empty_path_is_rejected),
+		TEST(path_that_cannot_be_written_is_rejected),
 		cmocka_unit_test(access_log_survives_failing_allocations),
 	};
 

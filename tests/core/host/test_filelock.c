@@ -140,7 +140,7 @@ static void two_that_ask_do_not_take_each_other_for_the_owner(void **state)
 	int asking;
 	int fd;
 
-	assert_int_equal(files->append(NULL, named(rig, "file.lock"), "", 0), 0);
+	assert_int_equal(files->append(NULL, named(rig, "file.lock"), "x", 1), 0);
 	asking = open(named(rig, "file.lock"), O_RDONLY | O_CLOEXEC);
 	assert_true(asking >= 0);
 	assert_int_equal(flock(asking, LOCK_SH | LOCK_NB), 0);

@@ -216,6 +216,24 @@ static void a_folder_that_is_missing_or_a_path_too_long_is_an_error(void **state
 	assert_int_equal(entries(rig), 0);
 }
 
+static void append_of_nothing_checks_the_path_and_creates_nothing(void **state)
+{
+	struct rig *rig = *state;
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s/no/file", rig->folder);
+	assert_int_equal(spokei_host_files.append(NULL, path, NULL, 0), -ENOENT);
+	assert_int_equal(spokei_host_files.append(NULL, rig->folder, NULL, 0), -EISDIR);
+	assert_int_equal(spokei_host_files.append(NULL, rig->path, NULL, 0), 0);
+	assert_int_equal(entries(rig), 0);
+	assert_int_equal(spokei_host_files.append(NULL, rig->path, "x", 1), 0);
+	assert_int_equal(spokei_host_files.append(NULL, rig->path, NULL, 0), 0);
+	(void)snprintf(path, sizeof(path), "%s/file/file", rig->folder);
+	assert_int_equal(spokei_host_files.append(NULL, path, NULL, 0), -ENOTDIR);
+	assert_content(rig, "x");
+	assert_int_equal(entries(rig), 1);
+}
+
 /* Tests may run as root, whose files may be shared with a group. */
 static void secret_that_others_may_read_is_refused(void **state)
 {
@@ -263,6 +281,7 @@ int main(void)
 		CASE(a_failed_rename_leaves_nothing_behind),
 		CASE(a_failed_write_leaves_the_old_file_and_nothing_else),
 		CASE(a_folder_that_is_missing_or_a_path_too_long_is_an_error),
+		CASE(append_of_nothing_checks_the_path_and_creates_nothing),
 	};
 
 	return cmocka_run_group_tests_name("files", tests, NULL, NULL);

@@ -173,7 +173,7 @@ static void a_path_that_cannot_be_watched_is_an_error(void **state)
 	assert_int_equal(files->watch(NULL, path, &fd), -ENOENT);
 	(void)snprintf(path, sizeof(path), "%s/", rig->folder);
 	assert_int_equal(files->watch(NULL, path, &fd), -EINVAL);
-	assert_int_equal(files->append(NULL, rig->other, "", 0), 0);
+	assert_int_equal(files->append(NULL, rig->other, "x", 1), 0);
 	(void)snprintf(path, sizeof(path), "%s/file", rig->other);
 	assert_int_equal(files->watch(NULL, path, &fd), -ENOTDIR);
 	memset(path, 'x', sizeof(path));
@@ -193,7 +193,7 @@ static void a_path_without_a_folder_is_watched_where_the_process_is(void **state
 	assert_true(here >= 0);
 	assert_int_equal(chdir(rig->folder), 0);
 	assert_int_equal(files->watch(NULL, "file", &fd), 0);
-	assert_int_equal(files->append(NULL, "file", "", 0), 0);
+	assert_int_equal(files->append(NULL, "file", "x", 1), 0);
 	assert_int_equal(fchdir(here), 0);
 	assert_true(files->changed(NULL, fd));
 	files->unwatch(NULL, fd);
