@@ -3,6 +3,7 @@
 #include "cluster/admin/members.h"
 
 #include "cluster/call/caller.h"
+#include "cluster/call/method.h"
 #include "cluster/call/retry_state.h"
 #include "cluster/comet/view.h"
 #include "cluster/consumer/consumer.h"
@@ -11,8 +12,11 @@
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
 
-#define SEARCHED 4096u      /* waiting tickets, at most */
-#define SEARCHED_SENT 1024u /* other tickets, the oldest ones */
+#include <spoke/policy.h>
+
+#define SEARCHED 4096u         /* waiting tickets, at most */
+#define SEARCHED_SENT 1024u    /* other tickets, the oldest ones */
+#define SEARCHED_METHODS 1024u /* for the next one, at most */
 
 /* --- consumers, providers and leases */
 
@@ -66,6 +70,29 @@ const struct spoke_comet *spokei_members_comet(const struct spoke_engine *engine
 	struct spokei_member *member = next_of(engine, node, spokei_comet_kind);
 
 	return member ? spokei_comet_of_member(member) : NULL;
+}
+
+const struct spoke_method *spokei_members_method_apart(const struct spoke_consumer *consumer,
+						       const struct spoke_method *before)
+{
+	const struct spokei_consumer_view view = spokei_consumer_look(consumer);
+	const struct spoke_list *methods = &view.caller->methods;
+	struct spoke_list *node = before ? before->node.next : methods->next;
+
+	for (unsigned i = 0; i < SEARCHED_METHODS && node != methods; i++, node = node->next) {
+		const struct spoke_method *method = spoke_container_of(node, struct spoke_method,
+								       node);
+
+		if (method->settings.policy != view.settings->policy ||
+		    method->settings.balancer != view.settings->balancer)
+			return method;
+	}
+	return NULL;
+}
+
+const char *spokei_members_balancer(const struct spokei_call_settings *settings)
+{
+	return settings->policy->in_order || !settings->balancer ? "" : settings->balancer->name;
 }
 
 size_t spokei_members_calls(const struct spoke_consumer *consumer)

@@ -14,7 +14,9 @@ struct spoke_comet;
 struct spoke_consumer;
 struct spoke_engine;
 struct spoke_leases;
+struct spoke_method;
 struct spoke_provider;
+struct spokei_call_settings;
 struct spokei_retry_state;
 
 /* Returns the member after `before`, or the first one for NULL; NULL: there is none. */
@@ -26,6 +28,14 @@ struct spoke_leases *spokei_members_leases(const struct spoke_engine *engine,
 					   struct spoke_leases *before);
 const struct spoke_comet *spokei_members_comet(const struct spoke_engine *engine,
 					       const struct spoke_comet *before);
+
+/* Returns the next method of a consumer after `before`, NULL: the first one, that has another
+ * policy or balancer than the consumer; NULL: there is none among the methods that are searched. */
+const struct spoke_method *spokei_members_method_apart(const struct spoke_consumer *consumer,
+						       const struct spoke_method *before);
+
+/* Returns the name of the balancer that picks for these settings; "": none does. */
+const char *spokei_members_balancer(const struct spokei_call_settings *settings);
 
 /* Returns the number of calls in flight, without those that wait as tickets. */
 size_t spokei_members_calls(const struct spoke_consumer *consumer);

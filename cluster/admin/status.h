@@ -27,8 +27,11 @@
  *         deferred calls not), "timeouts", "deferred", "requests", "p50_ns", "p99_ns",
  *         "requests_ok", "requests_failed" (all other ends), "handler_p50_ns",
  *         "handler_p99_ns" (of all methods) }], one for each second, the last 120 at most
- *     "consumers": [{ "service", "cluster", "loadbalance", "ready", "in_flight", "tickets",
- *         "tickets_max", "ticket_bytes", "heartbeat_ms", "retry_period_ms",
+ *     "consumers": [{ "service", "cluster", "loadbalance" ("": none, the policy chooses in order),
+ *         "ready", "in_flight", "tickets", "tickets_max", "ticket_bytes", "heartbeat_ms",
+ *         "retry_period_ms",
+ *         "apart": [{ "method", "cluster", "loadbalance" }], methods whose policy or balancer
+ *             is not the consumer's, "apart_more": omitted,
  *         "endpoints": [{ "name", "application", "group", "version" ("": none), "state",
  *             "ejected", "in_flight", "connections", "missed", "attempt",
  *             "retry_in_ms" (0 and null except in the state "backoff"),

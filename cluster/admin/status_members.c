@@ -127,13 +127,12 @@ static struct consumer_row consumer_row(const struct spoke_consumer *consumer, u
 {
 	const struct spokei_consumer_view view = spokei_consumer_look(consumer);
 	const struct spokei_retry_queue *retry = &view.caller->retry;
-	const struct spoke_balancer *balancer = view.settings->balancer;
 
 	return (struct consumer_row){
 		.number = number,
 		.service = view.service,
 		.cluster = view.settings->policy->name,
-		.loadbalance = balancer ? balancer->name : "",
+		.loadbalance = spokei_members_balancer(view.settings),
 		.ready = spokei_directory_ready(view.directory),
 		.in_flight = spokei_members_calls(consumer),
 		.tickets = retry->tasks,
@@ -347,6 +346,50 @@ static void show_tickets(struct spokei_json *json, const struct spoke_consumer *
 	spokei_json_put_u64(json, "due_more", caller->retry.tasks - shown);
 }
 
+/* --- methods whose policy or balancer is not the consumer's */
+
+struct apart_row {
+	const char *method;
+	const char *cluster;
+	const char *loadbalance;
+};
+
+#define FACT(member, ...) SPOKEI_FACT(struct apart_row, member, __VA_ARGS__)
+
+static const struct spokei_fact apart_facts[] = {
+	FACT(method, .name = "method"),
+	FACT(cluster, .name = "cluster"),
+	FACT(loadbalance, .name = "loadbalance"),
+};
+#undef FACT
+static const struct spokei_facts of_apart = SPOKEI_FACTS(apart_facts);
+
+static void show_methods_apart(struct spokei_json *json, const struct spoke_consumer *consumer,
+			       struct spokei_rows *rows)
+{
+	const struct spoke_method *method = NULL;
+	uint64_t more = 0;
+
+	spokei_json_open_member(json, "apart", '[');
+	while ((method = spokei_members_method_apart(consumer, method)) != NULL) {
+		const struct apart_row row = {
+			.method = method->name,
+			.cluster = method->settings.policy->name,
+			.loadbalance = spokei_members_balancer(&method->settings),
+		};
+
+		if (spokei_rows_take(rows, 1) == 0) {
+			more++;
+			continue;
+		}
+		spokei_json_open(json, '{');
+		spokei_facts_show(json, &of_apart, &row);
+		spokei_json_close(json, '}');
+	}
+	spokei_json_close(json, ']');
+	spokei_json_put_u64(json, "apart_more", more);
+}
+
 static void show_consumers(struct spokei_json *json, const struct spoke_engine *engine,
 			   struct spokei_rows *rows)
 {
@@ -365,6 +408,7 @@ static void show_consumers(struct spokei_json *json, const struct spoke_engine *
 		spokei_json_open(json, '{');
 		spokei_facts_show(json, &of_consumer, &row);
 		show_certificate(json, engine, view.tls);
+		show_methods_apart(json, consumer, rows);
 		show_endpoints(json, view.directory, rows);
 		show_tickets(json, consumer, rows);
 		spokei_json_close(json, '}');

@@ -5,6 +5,8 @@
 #include "cluster/call/retry_state.h"
 #include "core/engine/engine.h"
 
+#define UNKNOWN UINT32_MAX /* the class of watched attempts, before the first one */
+
 static void retry_due(struct spoke_timer *timer, void *arg);
 
 int spokei_retry_queue_init(struct spokei_retry_queue *queue, struct spoke_engine *engine,
@@ -17,6 +19,7 @@ int spokei_retry_queue_init(struct spokei_retry_queue *queue, struct spoke_engin
 	spokei_list_init(&queue->tickets);
 	spokei_list_init(&queue->unready);
 	spokei_list_init(&queue->pausing);
+	queue->watch_class = UNKNOWN;
 	return spokei_engine_class(engine, "retry", retry_due, &queue->timer_class);
 }
 
@@ -111,6 +114,21 @@ void spokei_retry_queue_unready(struct spokei_retry_queue *queue, struct spokei_
 	wait_on(queue, retry, SPOKEI_CALL_UNREADY, &queue->unready);
 }
 
+static void watch_due(struct spoke_timer *timer, void *arg)
+{
+	retry_due(timer, arg);
+}
+
+/* Attempts that may get a backup have a class of their own, which only programs with such methods
+ * need. */
+static unsigned watch_class(struct spokei_retry_queue *queue)
+{
+	if (queue->watch_class == UNKNOWN &&
+	    spokei_engine_class(queue->engine, "hedge", watch_due, &queue->watch_class))
+		queue->watch_class = queue->timer_class; /* there is no other */
+	return queue->watch_class;
+}
+
 static void watch_arm(struct spokei_task *task)
 {
 	struct spokei_retry_state *retry = spoke_container_of(task, struct spokei_retry_state, arm);
@@ -121,7 +139,7 @@ static void watch_arm(struct spokei_task *task)
 		retry->begun_ns = now_ns;
 	retry->due_ns = spokei_later(now_ns, retry->pause_ns);
 	/* If the wheel has no room, the call goes on as if it were not watched. */
-	(void)!spoke_wheel_schedule(queue->engine->wheel, &retry->timer, queue->timer_class,
+	(void)!spoke_wheel_schedule(queue->engine->wheel, &retry->timer, watch_class(queue),
 				    retry->due_ns);
 }
 

@@ -21,10 +21,11 @@ typedef void (*spokei_retry_due_fn)(struct spokei_retry_state *retry, int error)
 struct spokei_retry_queue {
 	struct spoke_engine *engine;
 	spokei_retry_due_fn due;
-	unsigned timer_class;
-	uint32_t tasks_max; /* tickets */
-	size_t bytes_max;   /* of tickets */
-	bool drops_oldest;  /* a full queue drops its oldest ticket for a new one */
+	unsigned timer_class; /* of calls that wait */
+	unsigned watch_class; /* of attempts that are watched */
+	uint32_t tasks_max;   /* tickets */
+	size_t bytes_max;     /* of tickets */
+	bool drops_oldest;    /* a full queue drops its oldest ticket for a new one */
 	uint32_t tasks;
 	size_t bytes;
 	struct spoke_list tickets; /* the oldest first */

@@ -129,6 +129,22 @@ const tests = {
 		await picture(page, 'provider');
 		await page.context().close();
 	},
+	async 'four plots leave no hole beside the wheel'() {
+		const page = await stage.open(one.url);
+		await isLive(page);
+		await page.setViewportSize({ width: 1300, height: 1000 });
+		await until('two plots', async () => await page.locator('#plots .card').count() === 2);
+		/* A process that calls and serves has four. */
+		const [wheel, ...plots] = await page.evaluate(() => {
+			const box = document.getElementById('plots');
+			box.append(box.children[0].cloneNode(true), box.children[1].cloneNode(true));
+			return [document.getElementById('wheel'), ...box.children].map(e => e.getBoundingClientRect().toJSON());
+		});
+		must(Math.abs(plots[1].bottom - wheel.bottom) < 2, `the wheel ends at ${wheel.bottom}, the plots beside it at ${plots[1].bottom}`);
+		must(plots[2].top > wheel.bottom && plots[2].left === wheel.left, 'the third plot is not below the wheel');
+		must(plots[3].top === plots[2].top && plots[3].right === plots[0].right, 'the fourth plot is not beside the third');
+		await page.context().close();
+	},
 	async 'consumer page links to the pages of its providers'() {
 		const page = await stage.open(consumer.url);
 		await until('links', async () => await page.locator('#peers a').count() === 2);

@@ -7,6 +7,7 @@
 #include <spoke/policy.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #define rig clusterrig
 #define AFTER (10 * MS)
@@ -63,6 +64,32 @@ static void slow_attempt_gets_a_backup_at_another_provider(void **state)
 	answer(provider_of(0));
 	assert_int_equal(call->ends, 1);
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_CALLS_OK), 1);
+}
+
+/* Returns the number of timers in the class of this name; UINT64_MAX: there is no such class. */
+static uint64_t armed_in(const char *name)
+{
+	struct spoke_wheel_counts counts;
+	const char *each = "";
+	unsigned i = 0;
+
+	while (!spoke_wheel_class_counts(spoke_engine_wheel(rig.engine), i++, &counts, &each))
+		if (strcmp(each, name) == 0)
+			return counts.pending;
+	return UINT64_MAX;
+}
+
+/* The page shows who uses the wheel. */
+static void watched_attempt_is_no_retry_on_the_wheel(void **state)
+{
+	struct spoke_method *method = begin(2, "", &hedged);
+
+	(void)state;
+	(void)clusterrig_call(method);
+	clusterrig_pass(AFTER - MS);
+	assert_int_equal(armed_in("hedge"), 1);
+	assert_int_equal(armed_in("retry"), 0);
+	answer(provider_of(0));
 }
 
 static void answer_of_the_slow_attempt_counts_too(void **state)
@@ -425,6 +452,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(slow_attempt_gets_a_backup_at_another_provider),
+		TEST(watched_attempt_is_no_retry_on_the_wheel),
 		TEST(answer_of_the_slow_attempt_counts_too),
 		TEST(fast_attempt_gets_no_backup),
 		TEST(method_that_is_not_idempotent_has_no_backups),
