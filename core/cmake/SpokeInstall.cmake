@@ -190,7 +190,7 @@ spoke_install(development ${spoke_examples_dir}
 spoke_install(development ${spoke_examples_dir}/loops
 	loops/fd_loop.h loops/fd_loop.c loops/epoll_consumer.c loops/uv_consumer.c)
 spoke_install(development ${spoke_examples_dir}/guide guide/provider.c guide/consumer.c)
-spoke_install(command ${spoke_examples_dir}
+spoke_install(command ${spoke_examples_dir}/spoke
 	spoke/echo-provider.service spoke/echo-provider.socket spoke/spoke.conf)
 if(TARGET spoke_command)
 	spoke_install(command ${CMAKE_INSTALL_MANDIR}/man1 spoke/spoke.1)
@@ -238,10 +238,18 @@ endif()
 
 # --- the documents, in the folders that their links name
 
-foreach(document README.md GUIDE.md MANUAL.md CHANGELOG.md SECURITY.md transport/WIRE.md)
+# Also what they name, except programs that need the whole tree: see tests/packaging/documents.sh.
+foreach(document README.md GUIDE.md MANUAL.md CHANGELOG.md SECURITY.md ARCHITECTURE.md CONTRIBUTING.md LICENSE
+		transport/WIRE.md cluster/admin/status.h cluster/admin/settings.h tests/bench/RESULTS.md
+		examples/demo/page-dark.webp examples/demo/page-light.webp)
 	cmake_path(GET document PARENT_PATH dir)
 	install(FILES ${PROJECT_SOURCE_DIR}/${document} DESTINATION ${spoke_share}/doc/spoke/${dir}
 		COMPONENT spoke_development)
+endforeach()
+foreach(folder examples/comet examples/grafana examples/trace tests/bench/results tests/bench/plots)
+	cmake_path(GET folder PARENT_PATH dir)
+	install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${spoke_share}/doc/spoke/${dir}
+		COMPONENT spoke_development PATTERN CMakeLists.txt EXCLUDE)
 endforeach()
 
 # --- the way back

@@ -123,7 +123,7 @@ pages_and_words() {
 	[ -s "$1/share/zsh/site-functions/_spoke" ] || [ -s "$1/share/zsh/vendor-completions/_spoke" ] ||
 		fail "$1: no completion for zsh"
 	for example in echo-provider.service echo-provider.socket spoke.conf; do
-		[ -s "$1/share/doc/spoke/examples/$example" ] || fail "$1: no example $example"
+		[ -s "$1/share/doc/spoke/examples/spoke/$example" ] || fail "$1: no example $example"
 	done
 }
 
@@ -155,6 +155,7 @@ install_by_cmake() {
 	! find "$work/moved tree" -name 'libspoke*.a' -exec readelf -SW {} + | grep 'gnu\.lto' ||
 		fail 'libspoke.a: is for one version of one compiler'
 	pages_and_words "$work/moved tree" ''
+	sh tests/packaging/documents.sh "$work/moved tree/share/doc/spoke"
 	tells_version "$work/moved tree/bin/spoke"
 	if command -v mandoc >"$work/which"; then
 		(cd "$work/moved tree/share/man" && mandoc -T lint -W error man3/*.3)
