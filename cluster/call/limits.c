@@ -107,6 +107,13 @@ static void report(const struct spoke_method *method)
 		spokei_event(engine, SPOKE_ELIMIT, "%s", text);
 }
 
+/* Returns why no endpoint can take a call; NULL: not known. */
+static const char *reason_of(const struct spokei_caller *caller)
+{
+	return caller->awaits_list ? "the registry has not answered yet"
+				   : spokei_directory_reason(caller->directory);
+}
+
 /* A provider that is gone refuses as many calls as there are: no event. */
 static void explain_quietly(const struct spoke_method *method, int error)
 {
@@ -115,7 +122,7 @@ static void explain_quietly(const struct spoke_method *method, int error)
 	char name[NAME_TEXT];
 
 	if (error == SPOKE_EUNAVAILABLE && directory)
-		reason = spokei_directory_reason(directory);
+		reason = reason_of(method->caller);
 	(void)spokei_log_escape(name, sizeof(name), method->name, strlen(method->name));
 	spokei_why_set(method->caller->engine, "call of %s refused: %s%s%s", name,
 		       spoke_strerror(error), reason ? "; " : "", reason ? reason : "");
@@ -152,7 +159,7 @@ struct spoke_span spokei_limits_text(const struct spoke_method *method, int erro
 	if (caller->closed)
 		return spokei_span(NULL, 0);
 	if (error == SPOKE_EUNAVAILABLE && caller->directory)
-		text = spokei_directory_reason(caller->directory);
+		text = reason_of(caller);
 	else if (error == SPOKE_ELIMIT || error == SPOKE_ETOOLARGE)
 		text = spoke_engine_why(caller->engine);
 	return spokei_span(text, text ? strlen(text) : 0);

@@ -265,9 +265,12 @@ int spoke_config_reload(struct spoke_config *config, spoke_config_message_fn tol
 
 /* --- signal */
 
+/* Faults of a file are warnings, like the line that it is not used. */
 static void report_line(void *arg, const char *sentence)
 {
-	spokei_event(arg, SPOKE_OK, "%s", sentence);
+	const struct spoke_config *config = arg;
+
+	spokei_event(config->signalled, config->reading.error, "%s", sentence);
 }
 
 static void read_run(struct spoke_work *work)
@@ -295,7 +298,7 @@ static bool conclude(struct spoke_config *config, int status)
 		end(config, false);
 		return false;
 	}
-	error = finish(config, report_line, engine);
+	error = finish(config, report_line, config);
 	spokei_notify_reloaded(engine, error != SPOKE_OK);
 	if (error) {
 		spokei_event(engine, error,

@@ -50,16 +50,13 @@ static int pass_on_ruled(struct spokei_subscription *subscription, const struct 
 	return error;
 }
 
-/* Dubbo 3 can register applications instead of services, which leaves the list empty. */
 static void tell_empty(struct spokei_subscription *subscription, size_t count)
 {
 	if (count > 0 || subscription->empty || subscription->keeper == NULL ||
 	    !spokei_keeper_has_categories(subscription->keeper))
 		return;
 	subscription->empty = true;
-	spokei_event(subscription->engine, SPOKE_ENOPROVIDER,
-		     "registry: %s has no providers; if there are some of Dubbo 3 with "
-		     "register-mode=instance, set register-mode=interface or all there",
+	spokei_event(subscription->engine, SPOKE_ENOPROVIDER, "registry: %s has no providers",
 		     subscription->of.service);
 }
 

@@ -59,9 +59,13 @@ static void complain(struct spokei_keeper *keeper, const struct spokei_wish *wis
 		return;
 	keeper->complained = true;
 	(void)spokei_log_escape_end(service, sizeof(service), wish->service, strlen(wish->service));
+	/* The sentence of EUNAVAILABLE is about calls. */
 	spokei_event(keeper->engine, error,
 		     "registry %s: cannot %s %s: %s; retrying every %" PRIu64 " ms", keeper->name,
-		     verb, service, spoke_strerror(error), keeper->retry_ns / MS);
+		     verb, service,
+		     error == SPOKE_EUNAVAILABLE ? "the registry does not answer"
+						 : spoke_strerror(error),
+		     keeper->retry_ns / MS);
 }
 
 void spokei_keeper_fail(struct spokei_keeper *keeper, struct spokei_wish *wish, const char *verb,

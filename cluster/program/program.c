@@ -6,6 +6,7 @@
 #include "core/base/env.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
+#include "core/engine/events.h"
 
 #include <spoke/admin.h>
 #include <spoke/config.h>
@@ -37,6 +38,7 @@ struct spoke_program {
 	struct spoke_provider *provider; /* that listens where the file says; NULL: none yet */
 	struct repeat *repeats;
 	uint64_t drain_ns;
+	uint64_t seen; /* the engine's newest event when a function began */
 	char status[SPOKE_NOTIFY_STATUS_MAX + 1]; /* for the service manager */
 	int error;                                /* the first one */
 };
@@ -62,7 +64,19 @@ static void print_sentence(void *arg, const char *sentence)
 	print(arg, sentence);
 }
 
-/* Keeps the first error. The engine has logged its cause already, as a warning at least. */
+/* Returns the cause of an error: the event that the function has reported, or the sentence of the
+ * error. */
+static const char *cause_of(const struct spoke_program *program, int error)
+{
+	const struct spoke_engine *engine = program->engine;
+
+	if (error == SPOKE_ENOMEM || engine == NULL || engine->events->last == program->seen)
+		return spoke_strerror(error);
+	return spoke_engine_why(engine);
+}
+
+/* Keeps the first error, and logs it with its cause: the log may have no other lines of this
+ * level. */
 static void fail(struct spoke_program *program, int error, const char *what)
 {
 	char text[SENTENCE];
@@ -70,12 +84,15 @@ static void fail(struct spoke_program *program, int error, const char *what)
 	if (error == SPOKE_OK)
 		return;
 	program->error = error;
-	(void)snprintf(text, sizeof(text), "%s: %s", what, spoke_strerror(error));
+	(void)snprintf(text, sizeof(text), "%s: %s", what, cause_of(program, error));
 	print(program, text);
 }
 
-static bool is_fine(const struct spoke_program *program)
+/* Returns whether a function may begin: there was no error yet. */
+static bool is_fine(struct spoke_program *program)
 {
+	if (program && program->engine)
+		program->seen = program->engine->events->last;
 	return program && program->error == SPOKE_OK;
 }
 
@@ -267,7 +284,12 @@ static int run(struct spoke_program *program)
 		error = spoke_config_reload_on_signal(program->config, program->engine);
 	if (error == SPOKE_OK)
 		error = spoke_engine_notify(program->engine, program->status);
-	return error ? error : spoke_engine_run(program->engine);
+	if (error == SPOKE_OK)
+		error = spoke_engine_run(program->engine);
+	if (error == SPOKE_OK)
+		return SPOKE_OK;
+	program->seen = program->engine->events->last; /* events of the run are no causes */
+	return error;
 }
 
 int spoke_program_run(struct spoke_program *program)

@@ -49,6 +49,7 @@ static bool is_cause_said(int error, const char *text)
 	case SPOKE_EUNSUPPORTED:
 	case SPOKE_ENOENT:
 	case SPOKE_ENOPROVIDER:
+	case SPOKE_EUNAVAILABLE:
 	case SPOKE_EHANDSHAKE:
 	case SPOKE_EFORBIDDEN:
 	case SPOKE_ESYSTEM:

@@ -158,6 +158,35 @@ static void two_publications_of_one_session_are_independent(void **state)
 
 /* --- subscribing */
 
+/* A provider of Dubbo 3 that registers instances only is found by no consumer of services. */
+static void instances_of_applications_explain_an_empty_list(void **state)
+{
+	uint64_t intent;
+
+	(void)state;
+	zoorig_open("");
+	intent = zoorig_subscribe(SERVICE);
+	assert_int_equal(zoorig_end(intent), 0);
+	zoorig_until(zoorig_count(NOTE_LIST, intent) == 1);
+	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
+	assert_false(zoorig_said("register-mode"));
+	zoorig_close();
+
+	assert_int_equal(stranger_create("/services", "", ZOO_PERSISTENT), ZOK);
+	assert_int_equal(stranger_create("/services/shop", "", ZOO_PERSISTENT), ZOK);
+	zoorig_open("");
+	intent = zoorig_subscribe("demo.Other");
+	assert_int_equal(zoorig_end(intent), 0);
+	zoorig_until(
+		zoorig_said("registry: /dubbo/demo.Other/providers is empty, but /services has 1 "
+			    "applications of Dubbo 3; set register-mode=interface or all"));
+	/* The list is still watched. */
+	assert_int_equal(zoorig_end(zoorig_publish("demo.Other", URL_A)), 0);
+	zoorig_until(strcmp(zoorig_list(intent), LIST(URL_A)) == 0);
+	assert_int_equal(stranger_delete("/services/shop"), ZOK);
+	assert_int_equal(stranger_delete("/services"), ZOK);
+}
+
 static void list_is_reported_again_when_it_changes(void **state)
 {
 	uint64_t intent;
@@ -338,6 +367,7 @@ int main(void)
 		ZOORIG_TEST(nodes_of_former_sessions_are_removed),
 		ZOORIG_TEST(two_publications_of_one_session_are_independent),
 		ZOORIG_TEST(list_is_reported_again_when_it_changes),
+		ZOORIG_TEST(instances_of_applications_explain_an_empty_list),
 		ZOORIG_TEST(unsubscribed_listener_gets_no_further_lists),
 		ZOORIG_TEST(names_that_are_no_urls_are_passed_over),
 		ZOORIG_TEST(of_all_services_their_names_are_told),

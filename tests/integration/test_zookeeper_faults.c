@@ -108,6 +108,7 @@ static void without_a_server_all_ends_as_unavailable(void **state)
 	assert_int_equal(zoorig_end(entry), SPOKE_EUNAVAILABLE);
 	assert_int_equal(zoorig_end(listing), SPOKE_EUNAVAILABLE);
 	assert_int_equal(zoorig_end(end), SPOKE_EUNAVAILABLE);
+	assert_true(zoorig_said("registry zookeeper 127.0.0.1:1: no server has answered for 2 s"));
 }
 
 static void requests_in_flight_end_when_the_server_dies(void **state)

@@ -13,11 +13,14 @@
 #include <string.h>
 
 #define SHOWN 128u
+#define PROVIDERS "/providers"
+#define INSTANCES "/services" /* of Dubbo 3: a folder for each application */
 
 struct listing {
 	struct spokei_zoo_item item;
 	bool making;  /* lists the folder */
 	bool seeking; /* asks whether the node of a rule exists now */
+	bool asking;  /* asks whether there are instances; the list was reported */
 	bool again;   /* changed since the request */
 };
 
@@ -30,6 +33,7 @@ static void list(struct listing *listing)
 {
 	listing->making = false;
 	listing->seeking = false;
+	listing->asking = false;
 	listing->again = false;
 	spokei_zoo_item_ask(&listing->item,
 			    listing->item.rule ? SPOKEI_ZOO_GET_WATCH : SPOKEI_ZOO_LIST_WATCH,
@@ -152,6 +156,44 @@ static int take_text(struct spokei_zoo_item *item, const struct spokei_zoo_answe
 	return SPOKE_OK;
 }
 
+static bool is_of_providers(const struct spokei_zoo_item *item)
+{
+	size_t len = strlen(item->path);
+
+	return len > strlen(PROVIDERS) &&
+	       strcmp(item->path + len - strlen(PROVIDERS), PROVIDERS) == 0;
+}
+
+/* An empty list may have a reason that users of Dubbo 3 do not see: its programs can register
+ * instances of applications in place of services. Looks once whether there are any. */
+static void ask_for_instances(struct listing *listing)
+{
+	struct spokei_zoo_item *item = &listing->item;
+
+	if (item->rule || item->url_count > 0 || item->registry->instances_asked ||
+	    !is_of_providers(item))
+		return;
+	item->registry->instances_asked = true;
+	listing->asking = spokei_zoo_ask(&item->asker, SPOKEI_ZOO_LIST, INSTANCES, NULL) ==
+			  SPOKE_OK;
+}
+
+static void instances_answered(struct listing *listing, const struct spokei_zoo_answer *answer)
+{
+	const struct spokei_zoo_item *item = &listing->item;
+	int count = answer->code == ZOK ? answer->names->count : 0;
+
+	listing->asking = false;
+	if (count > 0)
+		spokei_event(item->registry->engine, SPOKE_ENOPROVIDER,
+			     "registry: %s is empty, but " INSTANCES
+			     " has %d applications of Dubbo 3; set register-mode=interface or all "
+			     "there",
+			     item->path, count);
+	if (listing->again)
+		list(listing);
+}
+
 static void listed(struct listing *listing, const struct spokei_zoo_answer *answer)
 {
 	struct spokei_zoo_item *item = &listing->item;
@@ -167,6 +209,8 @@ static void listed(struct listing *listing, const struct spokei_zoo_answer *answ
 		spokei_zoo_item_note(item);
 	if (listing->again)
 		list(listing);
+	else
+		ask_for_instances(listing);
 }
 
 /* The list cannot be renewed now: the next connection or the alarm retries. */
@@ -182,6 +226,10 @@ static void listing_answered(struct spokei_zoo_item *item, const struct spokei_z
 	struct listing *listing = listing_of(item);
 	int code = answer->code;
 
+	if (listing->asking) {
+		instances_answered(listing, answer);
+		return;
+	}
 	if (listing->making && (code == ZOK || code == ZNODEEXISTS || code == ZNONODE)) {
 		if (!spokei_zoo_item_make_parent(item))
 			list(listing);

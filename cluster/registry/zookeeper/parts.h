@@ -23,6 +23,7 @@
 #define SPOKEI_ZOO_AGAIN_NS UINT64_C(1000000000)     /* pause before a list is requested again */
 #define SPOKEI_ZOO_REFRESH_NS                                                                      \
 	UINT64_C(10000000000) /* without a connection: pause before names are resolved again */
+#define SPOKEI_ZOO_SILENT_NS UINT64_C(2000000000) /* without a connection: before it is told */
 #define SPOKEI_ZOO_BACKOFF_FIRST_NS UINT64_C(1000000000)
 #define SPOKEI_ZOO_BACKOFF_CAP_NS UINT64_C(10000000000)
 
@@ -79,9 +80,11 @@ struct spokei_zoo_registry {
 	uint32_t item_count;
 	struct spoke_list news; /* linked by spokei_zoo_item.news */
 	struct spokei_task tell;
-	bool lost_all; /* lost(0) is to be called, after earlier results */
+	bool instances_asked; /* whether there are any was asked, after an empty list */
+	bool lost_all;        /* lost(0) is to be called, after earlier results */
 	/* --- names (session.c) */
-	struct spoke_alarm again; /* next resolution */
+	struct spoke_alarm again;  /* next resolution */
+	struct spoke_alarm silent; /* since the last connection, or the first attempt */
 	uint32_t failures;
 	bool resolving;    /* resolved() will be called */
 	uint64_t connects; /* last known number of connects */

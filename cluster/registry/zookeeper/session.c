@@ -13,6 +13,7 @@
 #include <errno.h>
 
 #define ADDRESS_TEXT 160u
+#define SECOND_NS UINT64_C(1000000000)
 #define SHOWN 128
 
 static void keep_changed(void *arg);
@@ -89,6 +90,26 @@ static void print_servers(const struct spokei_zoo_registry *registry, char *out,
 	out[len] = '\0';
 }
 
+/* The requests fail later: their users learn from this line why. */
+static void silent_due(struct spoke_alarm *alarm)
+{
+	struct spokei_zoo_registry *registry = spoke_container_of(alarm, struct spokei_zoo_registry,
+								  silent);
+
+	if (!registry->connected)
+		spokei_event(registry->engine, SPOKE_EUNAVAILABLE,
+			     "registry zookeeper %.*s: no server has answered for %u s; trying on",
+			     SHOWN, first_name(registry),
+			     (unsigned)(SPOKEI_ZOO_SILENT_NS / SECOND_NS));
+}
+
+/* Without a timer there is no line. */
+static void watch_silence(struct spokei_zoo_registry *registry)
+{
+	(void)!spoke_alarm_after(registry->engine, &registry->silent, SPOKEI_ZOO_SILENT_NS,
+				 silent_due);
+}
+
 static void use_found(struct spokei_zoo_registry *registry)
 {
 	char servers[SPOKEI_ZOO_PLACES_MAX * ADDRESS_TEXT];
@@ -108,6 +129,7 @@ static void use_found(struct spokei_zoo_registry *registry)
 		}
 		registry->connects = 0;
 		registry->connected = false;
+		watch_silence(registry);
 	}
 	registry->failures = 0;
 	if (has_names(registry))
@@ -148,6 +170,7 @@ static void keep_changed(void *arg)
 		spokei_event(registry->engine, SPOKE_ELOST,
 			     "registry zookeeper %.*s: connection lost; reconnecting", SHOWN,
 			     first_name(registry));
+		watch_silence(registry);
 		if (has_names(registry))
 			later(registry, SPOKEI_ZOO_REFRESH_NS);
 	}
@@ -208,6 +231,7 @@ void spokei_zoo_keep(struct spokei_zoo_registry *registry)
 void spokei_zoo_stop(struct spokei_zoo_registry *registry)
 {
 	(void)spoke_alarm_cancel(&registry->again);
+	(void)spoke_alarm_cancel(&registry->silent);
 	spokei_zoo_handle_give_up(registry->handle);
 	registry->handle = NULL;
 	registry->bury.run = keep_bury;

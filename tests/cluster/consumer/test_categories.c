@@ -116,7 +116,7 @@ static void empty_list_is_explained_once(void **state)
 	start(0);
 	fakereg_add(ECHO, "nonsense");
 	subscriptionrig_pass(SOON_NS);
-	assert_int_equal(events("set register-mode=interface or all"), 1);
+	assert_int_equal(events("registry: demo.Echo has no providers"), 1);
 }
 
 /* --- configurators */

@@ -26,6 +26,7 @@ static struct {
 	int blocks;
 	int fail_at; /* the n-th allocation from now on; 0: none */
 	char log[4096];
+	char errors[4096]; /* lines of level ERROR */
 } world;
 
 static void *counted_resize(void *ctx, void *memory, size_t old_len, size_t len)
@@ -42,6 +43,9 @@ static void keep_line(void *ctx, const struct spoke_log_line *line)
 
 	(void)ctx;
 	(void)snprintf(world.log + len, sizeof(world.log) - len, "%s\n", line->text);
+	len = strlen(world.errors);
+	if (line->level == SPOKE_LOG_ERROR)
+		(void)snprintf(world.errors + len, sizeof(world.errors) - len, "%s\n", line->text);
 }
 
 static struct spoke_program *begin(const char *config)
@@ -167,6 +171,36 @@ static void first_error_is_kept_with_its_cause(void **state)
 	assert_int_equal(world.blocks, 0);
 }
 
+/* A log of errors alone must explain why the program does not run. */
+static void error_names_its_cause(void **state)
+{
+	static const struct spoke_consumer_options options = {
+		.url = "dubbo://127.0.0.1:1/demo.X?timeout=soon"
+	};
+	struct spoke_handler handler = { .method = "greet", .handle = greet };
+	struct spoke_program *first = begin(NULL);
+	struct spoke_provider *provider;
+	struct spoke_program *program;
+	char address[64];
+	char url[80];
+
+	(void)state;
+	provider = spoke_program_serve(first, "dubbo://127.0.0.1:0", "demo.X", &handler, 1);
+	assert_non_null(provider);
+	assert_true(spoke_provider_address(provider, 0, address, sizeof(address)) > 0);
+	(void)snprintf(url, sizeof(url), "dubbo://%s", address);
+	program = spoke_program_new_with(&(struct spoke_program_options){ .env = &world.env });
+	assert_null(spoke_program_serve(program, url, "demo.X", &handler, 1));
+	assert_non_null(strstr(world.errors, "demo.X: "));
+	assert_non_null(strstr(world.errors, address));
+	assert_non_null(strstr(world.errors, "Address already in use"));
+	assert_int_equal(spoke_program_run(program), 1);
+	assert_null(spoke_program_consumer(first, &options));
+	assert_non_null(strstr(world.errors, "timeout=soon"));
+	assert_int_equal(spoke_program_run(first), 1);
+	assert_int_equal(world.blocks, 0);
+}
+
 static void settings_file_that_is_missing_is_named(void **state)
 {
 	struct spoke_program *program = begin("/nonexistent/greeter.conf");
@@ -225,6 +259,7 @@ int main(void)
 		cmocka_unit_test(program_serves_and_calls_until_it_is_drained),
 		cmocka_unit_test(services_share_the_addresses_of_the_settings_file),
 		cmocka_unit_test(first_error_is_kept_with_its_cause),
+		cmocka_unit_test(error_names_its_cause),
 		cmocka_unit_test(settings_file_that_is_missing_is_named),
 		cmocka_unit_test(functions_without_a_program_do_nothing),
 		cmocka_unit_test(missing_memory_ends_the_program_without_a_leak),
