@@ -5,6 +5,7 @@
 #include "transport/codec/codec.h"
 #include "transport/wire/message.h"
 
+#include "cluster/config/check.h"
 #include "cluster/config/places.h"
 #include "cluster/config/table.h"
 #include "cluster/discovery/advert.h"
@@ -336,16 +337,24 @@ static void pass_over(struct spoke_engine *engine, const struct spoke_url *url, 
 	spokei_event(engine, SPOKE_EUNSUPPORTED, "provider ignored because %s: %s", why, shown);
 }
 
+bool spokei_listing_serves(const struct spoke_url *url, const char *service)
+{
+	return strcmp(spokei_places_service(url), service) == 0;
+}
+
 bool spokei_listing_concerns(const struct spoke_url *url, const struct spokei_wanted *wanted)
 {
-	return strcmp(spokei_places_service(url), wanted->service) == 0 &&
+	return spokei_listing_serves(url, wanted->service) &&
 	       is_in_group(wanted->group, said(url, "group")) &&
 	       fits(version_of(wanted->version), version_of(said(url, "version")));
 }
 
 bool spokei_listing_is_disabled(const struct spoke_url *url)
 {
-	return strcmp(said(url, "disabled"), "true") == 0;
+	const char *disabled = said(url, "disabled");
+
+	return *disabled ? strcmp(disabled, "true") == 0
+			 : strcmp(said(url, "enabled"), "false") == 0;
 }
 
 bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url *url,
@@ -360,6 +369,8 @@ bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url 
 		why = "its category is not providers";
 	else if (spokei_listing_is_disabled(url))
 		why = "it is disabled";
+	else if (spokei_check_wire(url->scheme) == NULL)
+		why = "spoke does not have its protocol";
 	if (why) {
 		pass_over(engine, url, why);
 		return false;

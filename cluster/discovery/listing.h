@@ -64,6 +64,9 @@ SPOKE_MUST_USE int spokei_listing_read(struct spoke_engine *engine, const struct
 bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url *url,
 			    const struct spokei_wanted *wanted);
 
+/* Returns whether the URL is of a service, of any version and group. */
+bool spokei_listing_serves(const struct spoke_url *url, const char *service);
+
 /* Returns whether service, group and version of a URL are those that are wanted. */
 bool spokei_listing_concerns(const struct spoke_url *url, const struct spokei_wanted *wanted);
 

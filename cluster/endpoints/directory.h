@@ -41,6 +41,7 @@ struct spokei_directory {
 	uint64_t listing;   /* changes with the places; not 0 */
 	uint64_t version;   /* changes with `able` or weights; not 0 */
 	uint64_t dice;      /* state of its random numbers */
+	bool others_told;   /* that the empty list has providers of other versions or groups */
 	size_t turn;        /* next place in turn, without a balancer */
 	size_t usable;      /* places that can take a call */
 	uint8_t best;       /* rank of the able places */

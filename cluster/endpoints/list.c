@@ -3,11 +3,13 @@
 #include "cluster/discovery/listing.h"
 #include "cluster/endpoints/parts.h"
 #include "core/base/env.h"
+#include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "transport/conn/link.h"
 #include "transport/stream/stream.h"
 #include "transport/wire/message.h"
 
+#define SHOWN 40u                    /* bytes of a version or group */
 #define WAKE_NS UINT64_C(1000000000) /* before failed connects are retried */
 
 /* The places have changed. */
@@ -105,10 +107,12 @@ struct draft {
 	struct entry *entries;
 	size_t room;
 	size_t count;
-	bool news;     /* a weight has changed */
-	bool disabled; /* providers are listed, but disabled */
-	size_t over;   /* URLs beyond the limit */
-	int error;     /* an endpoint could not be added */
+	bool news;                     /* a weight has changed */
+	bool disabled;                 /* providers are listed, but disabled */
+	const struct spoke_url *other; /* the first one of another version or group; NULL: none */
+	size_t others;                 /* their number */
+	size_t over;                   /* URLs beyond the limit */
+	int error;                     /* an endpoint could not be added */
 };
 
 static void draft_add(struct spokei_directory *directory, struct draft *draft,
@@ -170,7 +174,12 @@ static void draft_url(struct spokei_directory *directory, struct draft *draft,
 	struct spokei_endpoint *endpoint;
 	struct spokei_listing listing;
 
-	draft->disabled |= spokei_listing_is_disabled(url) && spokei_listing_concerns(url, &wanted);
+	if (spokei_listing_concerns(url, &wanted)) {
+		draft->disabled |= spokei_listing_is_disabled(url);
+	} else if (spokei_listing_serves(url, wanted.service)) {
+		draft->other = draft->other ? draft->other : url;
+		draft->others++;
+	}
 	/* Errors were logged. */
 	if (!spokei_listing_matches(directory->engine, url, &wanted) ||
 	    spokei_listing_identify(directory->engine, url, &listing))
@@ -363,6 +372,33 @@ static void tell_over(struct spokei_directory *directory, const struct draft *dr
 	directory->over = draft->over > 0;
 }
 
+static const char *shown_of(const struct spoke_url *url, const char *key, char *out, size_t size)
+{
+	const char *text = spoke_url_get(url, key);
+
+	(void)spokei_log_escape(out, size, text ? text : "", text ? strlen(text) : 0);
+	return out;
+}
+
+/* Explains once an empty list that has providers for other consumers. */
+static void tell_others(struct spokei_directory *directory, const struct draft *draft)
+{
+	char version[SHOWN];
+	char group[SHOWN];
+
+	if (draft->count > 0)
+		directory->others_told = false;
+	if (draft->count > 0 || draft->others == 0 || directory->others_told)
+		return;
+	directory->others_told = true;
+	spokei_event(directory->engine, SPOKE_ENOPROVIDER,
+		     "list of %s: %zu providers ignored because their version or group is another "
+		     "one, e.g. version=%s group=%s",
+		     directory->settings.service, draft->others,
+		     shown_of(draft->other, "version", version, sizeof(version)),
+		     shown_of(draft->other, "group", group, sizeof(group)));
+}
+
 /* Notes the number of this host, unless paths of providers are not to be used: at their unix
  * sockets plain bytes are spoken. */
 static void find_host(struct spokei_directory *directory)
@@ -402,6 +438,7 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 	for (size_t i = 0; i < count; i++)
 		draft_url(directory, &draft, &urls[i]);
 	draft_finish(directory, &draft);
+	tell_others(directory, &draft);
 	if (is_protected(directory, &draft)) {
 		tell_protected(directory);
 	} else if (!is_as_before(directory, &draft)) {

@@ -9,11 +9,14 @@
 #include "examples/spoke/secure.h"
 #include "examples/spoke/settings.h"
 #include "examples/spoke/shown.h"
+#include "examples/spoke/stranger.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
+#include "examples/spoke/unlisted.h"
 #include "examples/spoke/values.h"
 
 #include <spoke/consumer.h>
+#include <spoke/registry.h>
 #include <spoke/stats.h>
 
 #include <stdio.h>
@@ -98,8 +101,8 @@ static const struct usage usage = {
 		"terminal.\n"
 		"\n"
 		"URL is an endpoint (dubbo://HOST:PORT, msgpack-rpc://HOST:PORT, tcp://HOST:PORT,\n"
-		"unix:/PATH, shm:/PATH) or a registry (file:///PATH, zookeeper://HOST:PORT,\n"
-		"static://HOST:PORT).\n"
+		"unix:/PATH, shm:/PATH) or a registry\n"
+		"(" SPOKE_REGISTRY_URLS ").\n"
 		"The items of a single JSON array are the arguments; otherwise each value is an "
 		"argument.\n"
 		"Bytes are written as {\"$bin\": \"base64\"}; see spoke(1).",
@@ -146,23 +149,30 @@ static int exit_code_of(const struct caller *caller, const struct spoke_result *
 	return ending_of(result->error);
 }
 
-/* The registry lists no provider, or has not answered. The newest event about lists explains it, or
- * else the newest of all errors. */
+/* The registry lists no provider, or has not answered. */
 static void say_no_provider(const struct caller *caller, const struct spoke_result *result)
 {
-	struct spoke_event event;
-	char why[SPOKE_EVENT_TEXT];
-
-	(void)snprintf(why, sizeof(why), "%s", spoke_engine_why(caller->engine));
-	for (uint64_t i = 1; !spoke_event_get(caller->engine, i, &event); i = event.number + 1)
-		if (event.error == SPOKE_ENOPROVIDER)
-			(void)snprintf(why, sizeof(why), "%s", event.text);
 	(void)ending_say(VERB_UNREACHABLE, VERB,
 			 result->error == SPOKE_EUNAVAILABLE
-				 ? "%s has not answered; no provider of %s is known%s%s%s"
-				 : "%s lists no provider of %s%s%s%s",
-			 shown_of(caller->place).text, caller->target.service,
-			 *why ? " (last event: " : "", why, *why ? ")" : "");
+				 ? "%s has not answered; no provider of %s is known"
+				 : "%s lists no provider of %s",
+			 shown_of(caller->place).text, caller->target.service);
+	unlisted_print(caller->engine, VERB, false);
+}
+
+/* A provider was called, or would have been. */
+static void say_failure(const struct caller *caller, const struct spoke_result *result)
+{
+	char text[1024];
+
+	if (caller->refused)
+		(void)snprintf(text, sizeof(text), "%s", caller->refused);
+	else
+		(void)spoke_result_print(result, text, sizeof(text));
+	(void)ending_say(VERB_REMOTE, VERB, "%s", text);
+	answer_print_exception(result);
+	if (!caller->of.types && !caller->of.generic)
+		answer_print_hint(result);
 }
 
 static void say_error(const struct caller *caller, const struct spoke_result *result)
@@ -179,16 +189,11 @@ static void say_error(const struct caller *caller, const struct spoke_result *re
 		(void)ending_say(VERB_UNREACHABLE, VERB, "%s%s cannot be reached: %s",
 				 caller->target.registry ? "no provider listed in " : "",
 				 shown_of(caller->place).text, text);
-		return;
+	} else {
+		say_failure(caller, result);
 	}
-	if (caller->refused)
-		(void)snprintf(text, sizeof(text), "%s", caller->refused);
-	else
-		(void)spoke_result_print(result, text, sizeof(text));
-	(void)ending_say(VERB_REMOTE, VERB, "%s", text);
-	answer_print_exception(result);
-	if (!caller->of.types && !caller->of.generic)
-		answer_print_hint(result);
+	if (caller->end == VERB_UNREACHABLE && caller->target.registry)
+		unlisted_print(caller->engine, VERB, true);
 }
 
 /* Draining sends connected providers the drain notice and flushes one-way requests. */
@@ -334,6 +339,9 @@ static int run(struct caller *caller)
 			     (caller->of.timeout_ns ? caller->of.timeout_ns : PATIENCE_NS);
 	begin(caller);
 	error = caller->ended ? SPOKE_OK : spoke_engine_run(caller->engine);
+	if (!error && !caller->secure.used && !caller->json && caller->connected &&
+	    (caller->end == VERB_TIMEOUT || caller->end == VERB_UNREACHABLE))
+		stranger_print(caller->engine, VERB, &caller->target);
 	return error ? fail(caller, error) : caller->end;
 }
 

@@ -9,6 +9,7 @@
 #include "examples/spoke/terminal.h"
 
 #include <spoke/host.h>
+#include <spoke/registry.h>
 #include <spoke/signals.h>
 #include <spoke/stats.h>
 
@@ -33,8 +34,8 @@ static const struct option_row rows[] = {
 };
 
 #define REGISTRIES                                                                                 \
-	"REGISTRY is file:///PATH, zookeeper://HOST:PORT or static://HOST:PORT (static needs\n"    \
-	"SERVICE). The format of a line is\n"                                                      \
+	"REGISTRY is " SPOKE_REGISTRY_URLS "\n"                                                    \
+	"(static needs SERVICE). The format of a line is\n"                                        \
 	"\n"                                                                                       \
 	"  SERVICE URL version=V group=G weight=N STATE\n"                                         \
 	"\n"                                                                                       \
@@ -84,11 +85,6 @@ static const char *text_or(const char *text, const char *other)
 	return text && *text ? text : other;
 }
 
-static bool is_on(const char *text)
-{
-	return text && strcmp(text, "true") == 0;
-}
-
 /* Prints the address, as a URL without path and parameters. */
 static void print_place(const struct spoke_url *url, char *out, size_t size)
 {
@@ -102,8 +98,9 @@ static void print_place(const struct spoke_url *url, char *out, size_t size)
 /* Does spoke have the protocol of the URL? */
 static bool has_protocol(const struct spoke_url *url)
 {
-	static const char *const known[] = { "", "dubbo", "dubbo+unix", "msgpack-rpc",
-					     "msgpack-rpc+unix" };
+	static const char *const known[] = {
+		"", "dubbo", "dubbo+unix", "msgpack-rpc", "msgpack-rpc+unix", "tcp", "tcp+unix"
+	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(url->scheme, known[i]) == 0)
@@ -114,10 +111,15 @@ static bool has_protocol(const struct spoke_url *url)
 /* Prints whether consumers with spoke call the provider. */
 static void print_state(const struct spoke_url *url, char *out, size_t size)
 {
-	if (!has_protocol(url))
+	const char *disabled = text_or(spoke_url_get(url, "disabled"), "");
+	const char *enabled = text_or(spoke_url_get(url, "enabled"), "true");
+	const char *category = text_or(spoke_url_get(url, "category"), "providers");
+
+	if (strcmp(category, "providers") != 0)
+		(void)snprintf(out, size, "passed over: category %s", category);
+	else if (!has_protocol(url))
 		(void)snprintf(out, size, "passed over: protocol %s", url->scheme);
-	else if (is_on(spoke_url_get(url, "disabled")) ||
-		 strcmp(text_or(spoke_url_get(url, "enabled"), "true"), "false") == 0)
+	else if (*disabled ? strcmp(disabled, "true") == 0 : strcmp(enabled, "false") == 0)
 		(void)snprintf(out, size, "disabled");
 	else
 		(void)snprintf(out, size, ENABLED);
@@ -343,8 +345,7 @@ static int list(const struct usage *usage, int argc, char **argv)
 		end = options_lacking(&options, "REGISTRY missing");
 	} else if (!target_is_registry(options.operands[0])) {
 		end = ending_say(VERB_USAGE, usage->verb,
-				 "%s: not a registry; write file:///PATH, zookeeper://HOST:PORT or "
-				 "static://HOST:PORT",
+				 "%s: not a registry; write " SPOKE_REGISTRY_URLS,
 				 shown_of(options.operands[0]).text);
 	} else if (is_missing(options.operands[0])) {
 		end = ending_say(VERB_USAGE, usage->verb,

@@ -5,6 +5,7 @@
 #include "examples/spoke/options.h"
 #include "examples/spoke/secure.h"
 #include "examples/spoke/shown.h"
+#include "examples/spoke/stranger.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
 
@@ -334,6 +335,8 @@ static int run(struct pinger *pinger)
 	print_summary(pinger);
 	if (!pinger->connected)
 		return VERB_UNREACHABLE;
+	if (pinger->answered == 0 && pinger->ended > 0 && !pinger->secure.used)
+		stranger_print(pinger->engine, VERB, &pinger->target);
 	return pinger->timeouts                    ? VERB_TIMEOUT
 	       : pinger->answered == pinger->ended ? VERB_OK
 						   : VERB_UNREACHABLE;

@@ -245,6 +245,16 @@ faults() {
 	at=$(sed -n '1s/.* listens at //p' "$work/log")
 	run 0 '1' '' call "$at" --config "$work/settings" demo.EchoService.echo 1
 	run 0 '1' '' call "unix:$work/listed" demo.EchoService.echo 1
+	# Another server is named; it may get no time to answer on a busy machine.
+	page=$(sed -n 's|^admin page at http://\(.*\)/|\1|p' "$work/log")
+	for verb in "call $page demo.EchoService.echo 1" "ping $page -c 1"; do
+		tries=0
+		until ! "$spoke" $verb -t "$soon" 2>"$work/err" >"$work/out" &&
+			grep -q "spoke ${verb%% *}: $page: .* an HTTP server answers there" "$work/err"; do
+			tries=$((tries + 1))
+			[ $tries -lt 10 ] || fail "$verb does not name the page: $(cat "$work/err")"
+		done
+	done
 	printf '[method.demo.EchoService.drop]\ntimeout = %s\n' "$soon" >"$work/impatient"
 	run 3 '' '*deadline passed*' call "$at" --config "$work/impatient" demo.EchoService.drop
 	run 3 '' '*deadline passed*' call "dubbo://$at?timeout=$soon" demo.EchoService.drop
@@ -358,6 +368,29 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	printf 'tri://127.0.0.1:1/demo.One\n' >"$work/providers"
 	run 0 'demo.One tri://127.0.0.1:1 version=- group=- weight=- passed over: protocol tri' '' \
 		ls "$list" demo.One
+	run 4 '' '*lists no provider of demo.One
+*provider ignored because spoke does not have its protocol: tri://127.0.0.1:1/demo.One' \
+		call "$list" -t "$soon" demo.One.echo 1
+	# What ls passes over, call does, and says so.
+	while read -r entry state; do
+		printf '%s\n' "$entry" >"$work/providers"
+		run 0 "demo.One * $state" '' ls "$list" demo.One
+		case $state in
+		enabled) said='*127.0.0.1:1*Connection refused*' ;;
+		*) said="*provider ignored because *$entry" ;;
+		esac
+		run 4 '' "$said" call "$list" -t "$soon" demo.One.echo 1
+	done <<-END
+		tcp://127.0.0.1:1/demo.One enabled
+		dubbo://127.0.0.1:1/demo.One?disabled=true disabled
+		dubbo://127.0.0.1:1/demo.One?enabled=false disabled
+		dubbo://127.0.0.1:1/demo.One?disabled=false&enabled=false enabled
+		dubbo://127.0.0.1:1/demo.One?category=routers passed over: category routers
+		rest://127.0.0.1:1/demo.One passed over: protocol rest
+	END
+	printf 'dubbo://127.0.0.1:1/demo.One?version=2.0&group=blue\n' >"$work/providers"
+	run 4 '' '*list of demo.One: 1 providers ignored because their version or group is another one, e.g. version=2.0 group=blue' \
+		call "$list" -t "$soon" demo.One.echo 1
 	kill "$watcher"
 	wait "$watcher" || fail "watch ended with $?"
 
