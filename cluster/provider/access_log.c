@@ -3,7 +3,7 @@
  * Writes the access log, with two pages: one is filled while the pool writes the other one. The
  * thread of the pool touches only the bytes of the page that it writes, and the result.
  */
-#define _GNU_SOURCE
+#define _POSIX_C_SOURCE 200809L /* the strerror_r() of POSIX, which returns a number */
 #include "cluster/provider/access_log.h"
 #include "core/base/env.h"
 #include "core/base/log.h"
