@@ -85,6 +85,7 @@ void spoke_admin_free(struct spoke_admin *admin)
 {
 	if (admin == NULL || admin->freed)
 		return;
+	spokei_engine_refresh(admin->engine);
 	admin->freed = true;
 	end_admin(admin);
 	spokei_engine_dead(admin->engine, &admin->bury);

@@ -38,6 +38,7 @@ static struct spokei_comet_ask *find_ask(struct spoke_comet_entry entry)
 
 	if (entry.comet == NULL || entry.comet->closed)
 		return NULL;
+	spokei_engine_refresh(entry.comet->engine);
 	ask = spokei_slab_get(&entry.comet->ask_slab, entry.handle);
 	return ask && ask->user_len == 0 ? ask : NULL;
 }

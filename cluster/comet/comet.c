@@ -107,6 +107,7 @@ void spoke_comet_free(struct spoke_comet *comet)
 {
 	if (comet == NULL || comet->freed)
 		return;
+	spokei_engine_refresh(comet->engine);
 	comet->freed = true;
 	close_comet(comet);
 	spokei_engine_dead(comet->engine, &comet->bury);

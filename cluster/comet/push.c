@@ -221,7 +221,7 @@ uint32_t spoke_comet_kick(struct spoke_comet *comet, struct spoke_span id, const
 	struct spokei_comet_parcel *parcel;
 	int error;
 
-	if (spokei_engine_elsewhere(comet->engine) || comet->closed)
+	if (spokei_engine_check(comet->engine) || comet->closed)
 		return 0;
 	error = spokei_comet_pack(comet, &push, &parcel);
 	if (error)

@@ -249,7 +249,7 @@ static int finish(struct spoke_config *config, spoke_config_message_fn told, voi
 
 int spoke_config_reload(struct spoke_config *config, spoke_config_message_fn told, void *arg)
 {
-	const struct spoke_engine *engine = spokei_config_engine(config);
+	struct spoke_engine *engine = spokei_config_engine(config);
 	int error = engine ? spokei_engine_check(engine) : SPOKE_OK;
 
 	if (error)

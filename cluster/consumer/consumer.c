@@ -236,6 +236,7 @@ void spoke_consumer_free(struct spoke_consumer *consumer)
 {
 	if (consumer == NULL || consumer->freed)
 		return;
+	spokei_engine_refresh(consumer->engine);
 	consumer->freed = true;
 	spokei_consumer_close(consumer);
 	if (consumer->link->alive == 0)

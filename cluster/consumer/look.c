@@ -5,6 +5,7 @@
 #include "cluster/consumer/settings.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/endpoints/info.h"
+#include "core/engine/engine.h"
 
 #include <spoke/consumer.h>
 #include <spoke/tls.h>
@@ -17,6 +18,7 @@ size_t spoke_consumer_ready(const struct spoke_consumer *consumer)
 size_t spoke_consumer_endpoints(const struct spoke_consumer *consumer,
 				struct spoke_endpoint_info *infos, size_t max)
 {
+	spokei_engine_refresh(consumer->engine);
 	return spokei_directory_infos(consumer->directory, infos, max);
 }
 

@@ -47,6 +47,7 @@ bool spoke_ticket_ask(const struct spoke_consumer *consumer, struct spoke_ticket
 
 	if (call == NULL)
 		return false;
+	spokei_engine_refresh(consumer->engine);
 	spokei_ticket_look(call->retry, consumer->engine->begin_ns, ret_state);
 	return true;
 }
@@ -57,6 +58,7 @@ size_t spoke_consumer_ticket_list(const struct spoke_consumer *consumer,
 	const struct spoke_list *all = &consumer->caller->retry.tickets;
 	size_t count = 0;
 
+	spokei_engine_refresh(consumer->engine);
 	for (struct spoke_list *node = all->next; node != all; node = node->next) {
 		const struct spokei_retry_state *retry =
 			spoke_container_of(node, struct spokei_retry_state, of_tickets);

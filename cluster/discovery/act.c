@@ -214,6 +214,7 @@ static void registry_done(void *arg, uint64_t intent, int error)
 
 	if (wish == NULL)
 		return;
+	spokei_engine_refresh(keeper->engine);
 	wish->asked = 0;
 	if (wish->state == SPOKEI_WISH_SAYING)
 		said(keeper, wish, error);
@@ -249,6 +250,7 @@ static void registry_lost(void *arg, uint64_t intent, int error)
 {
 	struct spokei_keeper *keeper = arg;
 
+	spokei_engine_refresh(keeper->engine);
 	for (struct spoke_list *node = keeper->wishes.next; node != &keeper->wishes;
 	     node = node->next) {
 		struct spokei_wish *wish = spokei_keeper_wish(node);

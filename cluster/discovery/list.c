@@ -181,6 +181,7 @@ void spokei_keeper_take_list(void *arg, uint64_t intent, const char *const *urls
 
 	if (wish == NULL || wish->stale || keeper->freed || keeper->ended)
 		return;
+	spokei_engine_refresh(keeper->engine);
 	spokei_keeper_heard(keeper);
 	spokei_lineup_init(&lineup, keeper->engine->env);
 	if (*wish->url) {

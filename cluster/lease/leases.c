@@ -260,6 +260,7 @@ void spoke_leases_free(struct spoke_leases *leases)
 {
 	if (leases == NULL || leases->freed)
 		return;
+	spokei_engine_refresh(leases->engine);
 	leases->freed = true;
 	end_leases(leases);
 	spokei_engine_dead(leases->engine, &leases->bury);

@@ -43,6 +43,11 @@ bool spokei_peer_ready(const struct spokei_conn *conn)
 	       !conn->readonly && !conn->unproven;
 }
 
+size_t spoke_provider_connections(const struct spoke_provider *provider)
+{
+	return provider->link->conn_count;
+}
+
 size_t spoke_provider_peers(const struct spoke_provider *provider, struct spoke_peer *peers,
 			    size_t max)
 {
@@ -82,6 +87,7 @@ bool spoke_provider_peer(const struct spoke_provider *provider, struct spoke_pee
 
 	if (conn == NULL)
 		return false;
+	spokei_engine_refresh(provider->engine);
 	spokei_peer_look(conn, ret_info);
 	return true;
 }

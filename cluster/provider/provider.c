@@ -104,6 +104,7 @@ void spoke_provider_free(struct spoke_provider *provider)
 {
 	if (provider == NULL || provider->freed)
 		return;
+	spokei_engine_refresh(provider->engine);
 	provider->freed = true;
 	end_provider(provider);
 	if (provider->link->alive == 0)
@@ -422,11 +423,6 @@ int spoke_provider_add(struct spoke_provider *provider, const struct spoke_servi
 
 	return spokei_why_end(provider->engine, begun,
 			      add_service(provider, service, handlers, count), "new service");
-}
-
-size_t spoke_provider_connections(const struct spoke_provider *provider)
-{
-	return provider->link->conn_count;
 }
 
 size_t spoke_provider_registered(const struct spoke_provider *provider, size_t *ret_wanted)

@@ -96,6 +96,7 @@ static void finish_request(struct spoke_request *request, struct spokei_message 
 		if (SPOKEI_UNLIKELY(request->watched))
 			spokei_gate_leave(request, message);
 	} else {
+		spokei_engine_refresh(request->engine);
 		answer_later(request, message);
 		if (!request->telling)
 			spokei_request_free(request);

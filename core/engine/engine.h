@@ -15,11 +15,17 @@
  * LATE_ROUNDS times, until nothing new is ready, before its wheel advances: the first poll after a
  * stall may report only some of the ready sockets. A wheel whose budget ran out goes on in the next
  * turns, a part in each and no extra rounds between, up to that same time of begin.
+ *
+ * Code outside of a turn, e.g. before the first one or in a user's loop, comes by public functions.
+ * Each of them that reads a time reads the clock first: spokei_engine_refresh(), most of them by
+ * spokei_engine_check(). Between turns the times are poisoned for AddressSanitizer, so a function
+ * that forgets it is reported.
  */
 #ifndef SPOKEI_CORE_ENGINE_ENGINE_H
 #define SPOKEI_CORE_ENGINE_ENGINE_H
 
 #include "core/engine/task.h"
+#include "core/memory/hidden.h"
 #include "timer/base.h"
 
 #include <spoke/env.h>
@@ -44,7 +50,8 @@ struct spoke_engine {
 	size_t wheel_size;
 	void *loop;           /* of env->loop */
 	uint32_t call_number; /* of the last call that filters were asked about */
-	uint64_t begin_ns;    /* when this turn began */
+	/* In a turn: when it began. Outside of one: when spokei_engine_refresh() read the clock. */
+	uint64_t begin_ns;
 	uint64_t settle_ns;   /* second clock reading, valid for tasks on `last` */
 	bool settle_old;      /* users' code has run since that reading */
 	uint64_t due_ns;      /* when the wheel wanted to be advanced, as of the last settle */
@@ -140,13 +147,39 @@ static inline bool spokei_engine_elsewhere(const struct spoke_engine *engine)
 	       atomic_load(&engine->thread) != NULL;
 }
 
+/* Outside of a turn: the times of the turn are over. */
+static inline void spokei_engine_hide_times(struct spoke_engine *engine)
+{
+	spokei_hide(&engine->begin_ns, sizeof(engine->begin_ns));
+	spokei_hide(&engine->settle_ns, sizeof(engine->settle_ns));
+}
+
+static inline void spokei_engine_show_times(struct spoke_engine *engine)
+{
+	spokei_show(&engine->begin_ns, sizeof(engine->begin_ns));
+	spokei_show(&engine->settle_ns, sizeof(engine->settle_ns));
+}
+
+/* Reads the clock for code outside of a turn. In a turn the time stays that of its begin. */
+static inline void spokei_engine_refresh(struct spoke_engine *engine)
+{
+	if (SPOKEI_LIKELY(engine->inside))
+		return;
+	spokei_engine_show_times(engine);
+	engine->begin_ns = engine->settle_ns = engine->env->now(engine->env->ctx);
+	engine->settle_old = true;
+}
+
 /* Returns 0 if the caller may use the engine and its objects, else EFORKED or ETHREAD. After
- * ETHREAD nothing of the engine may be touched. Any thread. */
-SPOKE_MUST_USE static inline int spokei_engine_check(const struct spoke_engine *engine)
+ * ETHREAD nothing of the engine may be touched. Any thread. Refreshes the time. */
+SPOKE_MUST_USE static inline int spokei_engine_check(struct spoke_engine *engine)
 {
 	if (SPOKEI_UNLIKELY(spokei_engine_forked(engine)))
 		return SPOKE_EFORKED;
-	return SPOKEI_UNLIKELY(spokei_engine_elsewhere(engine)) ? SPOKE_ETHREAD : SPOKE_OK;
+	if (SPOKEI_UNLIKELY(spokei_engine_elsewhere(engine)))
+		return SPOKE_ETHREAD;
+	spokei_engine_refresh(engine);
+	return SPOKE_OK;
 }
 
 static inline void spokei_count_by(struct spoke_engine *engine, enum spoke_stat stat, uint64_t n)

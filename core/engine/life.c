@@ -178,6 +178,7 @@ static void destroy(struct spoke_engine *engine)
 	const struct spoke_loop *loop = engine->env->loop;
 
 	begin_run(engine); /* callbacks from here on come from the engine */
+	spokei_engine_refresh(engine);
 	engine->ending = true;
 	engine->closing = true;
 	spokei_roll_close_all(engine);

@@ -67,6 +67,7 @@ static void add_event(struct spoke_engine *engine, enum spokei_log_class calm,
 	const struct spoke_event *event;
 	bool is_said;
 
+	spokei_engine_refresh(engine);
 	event = spokei_events_add(engine->events, engine->begin_ns, user, error, format, args);
 	is_said = is_cause_said(error, event->text);
 	if (error) {
@@ -127,6 +128,7 @@ void spokei_engine_note_interval(struct spoke_engine *engine, uint64_t interval_
 static void enter(struct spoke_engine *engine)
 {
 	engine->inside = true;
+	spokei_engine_show_times(engine);
 	if (!engine->running)
 		atomic_store_explicit(&engine->runner, spokei_engine_self(engine),
 				      memory_order_relaxed);
@@ -137,6 +139,7 @@ static void enter(struct spoke_engine *engine)
 static void leave(struct spoke_engine *engine)
 {
 	engine->inside = false;
+	spokei_engine_hide_times(engine);
 	if (!engine->running && !engine->native)
 		atomic_store_explicit(&engine->runner, 0, memory_order_relaxed);
 }
@@ -346,7 +349,7 @@ const struct spoke_loop_up spokei_engine_up = {
 
 uint64_t spoke_engine_now(const struct spoke_engine *engine)
 {
-	return engine->begin_ns;
+	return engine->inside ? engine->begin_ns : engine->env->now(engine->env->ctx);
 }
 
 const struct spoke_wheel *spoke_engine_wheel(const struct spoke_engine *engine)

@@ -34,7 +34,8 @@ struct spokei_world_process {
 				 */
 	uint64_t boot_ahead_ns; /* lead of its boot-time clock */
 	uint64_t looked_ns;     /* how long its loop polled in finished waits, as spin() reports */
-	uint64_t late_ns;       /* how late its last turn began */
+	uint64_t begun_ns;      /* when its last turn began */
+	uint64_t late_ns;       /* how late that was */
 	uint64_t host_id;       /* as env.host_id() reports it; 0: it is not known */
 	bool pool_is_busy;      /* works wait in the queue of the pool until this is false again */
 	bool background_waits;  /* the same for works in the background */

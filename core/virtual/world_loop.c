@@ -282,6 +282,7 @@ static void turn_loop(struct spokei_world_loop *loop)
 	unsigned served = 0;
 
 	note_looks(loop, now_ns);
+	process->begun_ns = now_ns;
 	process->late_ns = now_ns > loop->wake_ns ? now_ns - loop->wake_ns : 0;
 	loop->woken = false;
 	loop->inside = true;

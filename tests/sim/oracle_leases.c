@@ -119,7 +119,7 @@ static bool is_ending(const struct sim_process *process)
  * before the next turn begins. */
 static bool is_in_turn(const struct sim_process *process)
 {
-	return process->engine && process->engine->begin_ns == process->world->virt.now_ns;
+	return process->engine && process->virt.begun_ns == process->world->virt.now_ns;
 }
 
 void sim_leases_look(struct sim_process *process)

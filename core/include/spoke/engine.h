@@ -131,7 +131,7 @@ SPOKE_API SPOKE_MUST_USE int spoke_engine_join(struct spoke_engine *engine);
  */
 SPOKE_API SPOKE_MUST_USE int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns);
 
-/* Returns the time of the engine's clock, ns, as read when the present turn began. */
+/* Returns the time of the engine's clock, ns: in a turn as read when it began, else the present. */
 SPOKE_API uint64_t spoke_engine_now(const struct spoke_engine *engine);
 
 /* Returns the engine's wheel, for inspection; only the engine may schedule on it. */

@@ -42,12 +42,6 @@ static const char *text_of_out(void)
 	return text ? text : "";
 }
 
-/* The status is written inside a turn, as the page does. */
-static void begin_turn(struct spoke_engine *engine)
-{
-	engine->begin_ns = clusterrig.world.now_ns;
-}
-
 struct jsonread statusrig_look_at(struct spoke_engine *engine)
 {
 	const char *text;
@@ -55,7 +49,7 @@ struct jsonread statusrig_look_at(struct spoke_engine *engine)
 	size_t len;
 	size_t at;
 
-	begin_turn(engine);
+	spokei_engine_refresh(engine);
 	spokei_buffer_truncate(&out, 0);
 	assert_int_equal(spokei_status_write(engine, &statusrig_of, &out), 0);
 	len = spokei_buffer_len(&out);
@@ -78,7 +72,7 @@ const char *statusrig_metrics(struct spoke_engine *engine)
 	const char *wrong;
 	unsigned line;
 
-	begin_turn(engine);
+	spokei_engine_refresh(engine);
 	spokei_buffer_truncate(&out, 0);
 	assert_int_equal(spokei_metrics_write(engine, &statusrig_of, &out), 0);
 	text = (const char *)spokei_buffer_data(&out);

@@ -22,6 +22,7 @@ static int set_up(void **state)
 	if (leaserig_set_up(state))
 		return -1;
 	spokei_buffer_init(&out, &leaserig.one.faulty.env, 1u << 20);
+	spokei_engine_refresh(leaserig.one.engine);
 	spokei_history_init(&history, leaserig.one.engine);
 	return 0;
 }
@@ -39,7 +40,7 @@ static const char *write_with(int (*write)(const struct spoke_engine *engine,
 {
 	const char *text;
 
-	leaserig.one.engine->begin_ns = leaserig.world.now_ns;
+	spokei_engine_refresh(leaserig.one.engine);
 	spokei_buffer_truncate(&out, 0);
 	assert_int_equal(write(leaserig.one.engine, &of, &out), 0);
 	assert_int_equal(spokei_buffer_append(&out, "", 1), 0);

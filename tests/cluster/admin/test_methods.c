@@ -111,6 +111,23 @@ static void time_in_the_handler_lasts_until_the_answer(void **state)
 	assert_true(figures_at(rig.engine, "echo")->took.sum >= figures->took.sum);
 }
 
+static void time_until_answer_outside_of_turn_is_counted(void **state)
+{
+	static const unsigned char nil = 0xc0;
+	struct rig_provider *provider = &rig.providers[0];
+
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_consume("cluster=failfast&timeout=10s", NULL);
+	provider->manner = RIG_SILENT;
+	(void)clusterrig_call(clusterrig_method("echo", NULL));
+	clusterrig_pass(10 * MS);
+	assert_int_equal(provider->held_count, 1);
+	spokei_world_stall(&rig.world, 3 * SECOND);
+	spoke_reply(provider->held[--provider->held_count], (struct spoke_value){ &nil, 1 });
+	assert_true(figures_at(provider->engine, "*")->took.max >= 3 * SECOND);
+}
+
 /* The first ones are all timed; later one stands for the others. */
 static void requests_that_are_not_timed_are_counted_with_one_that_is(void **state)
 {
@@ -225,6 +242,7 @@ int main(void)
 		T(calls_and_requests_are_counted_by_method),
 		T(requests_are_in_flight_until_their_caller_has_gone),
 		T(time_in_the_handler_lasts_until_the_answer),
+		T(time_until_answer_outside_of_turn_is_counted),
 		T(requests_that_are_not_timed_are_counted_with_one_that_is),
 		T(tickets_are_not_in_flight),
 		T(refused_calls_were_not_begun),

@@ -165,6 +165,7 @@ static unsigned write_without(writer write)
 		spokei_buffer_init(&out, &rig.faulty.env, 1u << 20);
 		assert_int_equal(spokei_buffer_append(&out, "before", 6), 0);
 		spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, ++demands, -ENOMEM, false);
+		spokei_engine_refresh(rig.engine);
 		error = write(rig.engine, &statusrig_of, &out);
 		spokei_faults_heal(&rig.faulty);
 		assert_true(error == 0 || error == SPOKE_ENOMEM);

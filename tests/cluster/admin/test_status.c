@@ -323,6 +323,7 @@ static void history_has_one_sample_per_second(void **state)
 			clusterrig_end(clusterrig_call(echo));
 		}
 		clusterrig_pass(SECOND - rig.world.now_ns % SECOND);
+		spokei_engine_refresh(rig.engine);
 		spokei_history_take(&statusrig_history, rig.engine);
 	}
 	status = look();
@@ -352,7 +353,7 @@ static void history_of_a_provider_has_ends_and_times_of_handlers(void **state)
 	clusterrig_consume("cluster=failfast", NULL);
 	echo = clusterrig_method("echo", NULL);
 	provider = rig.providers[0].engine;
-	provider->begin_ns = rig.world.now_ns;
+	spokei_engine_refresh(provider);
 	spokei_history_init(&statusrig_history, provider);
 	rig.providers[0].manner = RIG_SLOW;
 	for (unsigned i = 0; i < 40; i++)
@@ -361,8 +362,10 @@ static void history_of_a_provider_has_ends_and_times_of_handlers(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		clusterrig_end(clusterrig_call(echo));
 	clusterrig_pass(SECOND - rig.world.now_ns % SECOND);
+	spokei_engine_refresh(provider);
 	spokei_history_take(&statusrig_history, provider);
 	clusterrig_pass(SECOND);
+	spokei_engine_refresh(provider);
 	spokei_history_take(&statusrig_history, provider);
 	status = statusrig_look_at(provider);
 	EXPECT(status, "history[0].requests", 43);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sentence about a call that a limit of this side refuses: the key, its value, what to do. */
+/* The sentence about a call that a limit of this side refuses: the key, its value, what to do. And
+ * the time by which a limit fills again. */
 #include "tests/cluster/clusterrig.h"
 
 #include <stdio.h>
@@ -127,6 +128,25 @@ static void result_names_the_limit_of_tickets(void **state)
 	spoke_consumer_free(consumer);
 }
 
+/* Between turns the limit fills again, although nothing wakes the engine. */
+static void per_second_limit_counts_time_outside_of_turns(void **state)
+{
+	struct spoke_method *echo;
+	unsigned taken;
+
+	(void)state;
+	clusterrig_provide(1);
+	clusterrig_consume("", NULL);
+	echo = clusterrig_method("echo", &(struct spoke_method_options){ .per_second = 100 });
+	while (clusterrig_try(echo, NULL) == 0)
+		;
+	clusterrig_pass(MS);
+	spokei_world_stall(&rig.world, 500 * MS);
+	for (taken = 0; clusterrig_try(echo, NULL) == 0; taken++)
+		;
+	assert_in_range(taken, 50, 51);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, clusterrig_set_up, clusterrig_tear_down)
 
 int main(void)
@@ -136,6 +156,7 @@ int main(void)
 		T(refused_ticket_names_the_limit_of_tickets),
 		T(repeated_refusal_is_one_event),
 		T(result_names_the_limit_of_tickets),
+		T(per_second_limit_counts_time_outside_of_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

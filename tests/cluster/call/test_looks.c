@@ -70,7 +70,7 @@ static void provider_reports_missed_heartbeats_of_peer(void **state)
 	clusterrig_pass(2500 * MS);
 	assert_true(spoke_provider_peer(by->provider, peer, &info));
 	assert_int_equal(info.missed, 1);
-	assert_in_range(info.heard_ns, 1900 * MS, 2500 * MS);
+	assert_in_range(info.heard_ns, 2490 * MS, 2520 * MS);
 	clusterrig_pass(SECOND);
 	assert_true(spoke_provider_peer(by->provider, peer, &info));
 	assert_int_equal(info.missed, 2);

@@ -19,6 +19,7 @@ static const char *write_with(int (*write)(const struct spoke_engine *engine,
 
 	spokei_buffer_fini(&out);
 	spokei_buffer_init(&out, &cometrig.client.env, COMETRIG_READ_MAX);
+	spokei_engine_refresh(cometrig.engine);
 	assert_int_equal(write(cometrig.engine, &of, &out), SPOKE_OK);
 	assert_int_equal(spokei_buffer_append(&out, "", 1), SPOKE_OK);
 	return (const char *)spokei_buffer_data(&out);

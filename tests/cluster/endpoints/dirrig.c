@@ -2,6 +2,8 @@
 /* The fixture of directory tests: see dirrig.h. */
 #include "tests/cluster/endpoints/dirrig.h"
 
+#include "core/engine/engine.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -156,6 +158,7 @@ int dirrig_list(const char *const *texts)
 						 strlen(texts[count]), &urls[count], NULL),
 				 0);
 	}
+	spokei_engine_refresh(dirrig.engine);
 	error = spokei_directory_set(dirrig.consumer->directory, urls, count);
 	for (size_t i = 0; i < count; i++)
 		spoke_url_fini(&urls[i]);

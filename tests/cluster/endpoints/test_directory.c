@@ -2,6 +2,8 @@
 /* Lists of a registry: the providers that match, and endpoints that are added and removed. */
 #include "tests/cluster/endpoints/dirrig.h"
 
+#include "core/engine/engine.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -375,6 +377,7 @@ static uint32_t fresh_after(const uint64_t *tried, size_t count)
 	uint32_t able;
 	uint32_t fresh;
 
+	spokei_engine_refresh(dirrig.engine);
 	spokei_directory_count(dirrig.consumer->directory, tried, count, &able, &fresh);
 	assert_int_equal(able, spokei_directory_listed(dirrig.consumer->directory));
 	return fresh;

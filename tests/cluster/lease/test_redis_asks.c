@@ -128,6 +128,7 @@ static void output_is_bounded(void **state)
 	assert_int_equal(sent, SPOKEI_REDIS_OUT_MAX / sizeof(name) + 1);
 	assert_in_range(rig->faulty.bytes_peak, 0, 8 * SPOKEI_REDIS_OUT_MAX);
 	assert_true(spokei_redis_is_ready(rig->redis));
+	spokei_engine_refresh(rig->engine);
 	spokei_redis_restart(rig->redis, "the test is over");
 	redisrig_run(rig, MS);
 	for (unsigned i = 0; i < sent - 1; i++)

@@ -37,6 +37,7 @@ static void next_connection_kills_the_one_before(void **state)
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
 	fd = redisrig_welcome(rig);
+	spokei_engine_refresh(rig->engine);
 	spokei_redis_restart(rig->redis, "the test wants it");
 	redisrig_expect_end(rig, fd);
 	fd = redisrig_accept(rig);
@@ -139,9 +140,11 @@ static void restart_is_reported_with_its_reason(void **state)
 	int fd;
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	spokei_engine_refresh(rig->engine);
 	spokei_redis_restart(rig->redis, "too early");
 	fd = redisrig_welcome(rig);
 	assert_int_equal(redisrig_ask(rig, &ask, "a"), SPOKE_OK);
+	spokei_engine_refresh(rig->engine);
 	spokei_redis_restart(rig->redis, "the test wants it");
 	assert_false(spokei_redis_is_ready(rig->redis));
 	assert_int_equal(ask.done, 0);

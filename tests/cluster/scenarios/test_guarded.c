@@ -181,6 +181,7 @@ static struct request *begin(bool guarded, bool two_way, size_t len)
 		large[i++] = (unsigned char)(len >> (shift - 8));
 	request->pending.timeout_ns = 60000 * MS;
 	request->pending.done = note_end;
+	spokei_engine_refresh(first_conn()->link->engine);
 	error = guarded ? spokei_conn_call_guarded(first_conn(), &request->pending, &message, guard)
 			: spokei_conn_call(first_conn(), &request->pending, &message);
 	assert_int_equal(error, 0);
@@ -362,9 +363,11 @@ static void request_is_withdrawn_until_its_first_byte_is_written(void **state)
 	(void)state;
 	begun = overfill();
 	request = &rig.requests[begun];
+	spokei_engine_refresh(rig.engine);
 	spokei_conn_cancel(&request->pending, SPOKE_ECANCELED);
 	assert_false(request->written);
 	request = &rig.requests[begun - 1];
+	spokei_engine_refresh(rig.engine);
 	spokei_conn_cancel(&request->pending, SPOKE_ECANCELED);
 	assert_true(request->written);
 	read_all();
@@ -417,6 +420,7 @@ static void callback_may_withdraw_another_failed_request(void **state)
 	read_all();
 	assert_int_equal(failed[0]->error, SPOKE_ETIMEOUT_UNSENT);
 	assert_int_equal(failed[1]->ends, 0);
+	spokei_engine_refresh(rig.engine);
 	spokei_conn_cancel(&failed[1]->pending, SPOKE_ECANCELED);
 	assert_int_equal(failed[1]->error, SPOKE_ECANCELED);
 	assert_int_equal(rig.arrived, 2);

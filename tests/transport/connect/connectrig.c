@@ -94,7 +94,10 @@ int connectrig_tear_down(void **state)
 int connectrig_start(struct connectrig *rig)
 {
 	unsigned before = rig->told_count;
-	int error = spokei_connector_new(&rig->link, &rig->options, &rig_up, rig, &rig->connector);
+	int error;
+
+	spokei_engine_refresh(rig->link.engine);
+	error = spokei_connector_new(&rig->link, &rig->options, &rig_up, rig, &rig->connector);
 
 	assert_int_equal(rig->told_count, before);
 	return error;
@@ -102,6 +105,7 @@ int connectrig_start(struct connectrig *rig)
 
 void connectrig_free(struct connectrig *rig)
 {
+	spokei_engine_refresh(rig->link.engine);
 	spokei_connector_free(rig->connector);
 	rig->connector = NULL;
 }

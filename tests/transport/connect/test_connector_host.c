@@ -85,6 +85,7 @@ static uint16_t port_of(const struct hostrig *rig)
 
 static int start(struct hostrig *rig)
 {
+	spokei_engine_refresh(rig->engine);
 	return spokei_connector_new(&rig->link, &rig->options, &up, rig, &rig->connector);
 }
 
@@ -101,6 +102,7 @@ static bool close_rig(struct hostrig *rig)
 {
 	const struct spoke_env *env = &rig->faulty.env;
 
+	spokei_engine_refresh(rig->engine);
 	spokei_connector_free(rig->connector);
 	do
 		if (spoke_engine_turn(rig->engine, false) != SPOKE_OK)
@@ -246,6 +248,7 @@ static void engine_is_freed_while_a_resolver_hangs(void **state)
 	rig.options.host = "demo.test";
 	assert_int_equal(start(&rig), SPOKE_OK);
 	assert_int_equal(spoke_engine_turn(rig.engine, false), SPOKE_OK);
+	spokei_engine_refresh(rig.engine);
 	spokei_connector_free(rig.connector);
 	assert_int_equal(spoke_engine_turn(rig.engine, false), SPOKE_OK);
 	assert_int_equal(threads->park(begun, UINT64_MAX), 0);

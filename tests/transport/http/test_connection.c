@@ -359,6 +359,7 @@ static void drain_ends_streams_and_serves_open_requests(void **state)
 	kvrig_run(MS);
 	spokei_listener_free(rig.listener);
 	rig.listener = NULL;
+	spokei_engine_refresh(rig.http.engine);
 	spokei_http_server_drain(&rig.http);
 	assert_int_equal(rig.http.stream_count, 0);
 	assert_string_equal(body_of(kvrig_read(watcher, &ended)), ":");

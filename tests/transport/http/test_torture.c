@@ -40,6 +40,7 @@ static void live(void)
 	if (rig.later)
 		(void)kvrig_respond_later("now");
 	kvrig_run(MS);
+	spokei_engine_refresh(rig.http.engine);
 	spokei_http_server_drain(&rig.http);
 	kvrig_run(3 * SECOND);
 	for (size_t i = 0; i < LENGTH(requests); i++)

@@ -28,8 +28,9 @@ void (*tlsrig_inside)(bool inside);
 
 /* The library's errors belong to the thread: those of the user before a call are not taken for the
  * stream's, and the stream leaves none of its own. */
-static void enter(void)
+static void enter(struct tlsrig *rig)
 {
+	spokei_engine_refresh(rig->engine);
 	ERR_clear_error(); /* of the peer, on this thread too */
 	ERR_raise(ERR_LIB_USER, USER_ERROR);
 	if (tlsrig_inside)
@@ -66,7 +67,7 @@ static void read_once(struct tlsrig *rig)
 	size_t piece = rig->piece ? rig->piece : sizeof(room);
 	ssize_t got;
 
-	enter();
+	enter(rig);
 	got = rig->stream.kind->read(&rig->stream, room, piece);
 	leave();
 	rig->reads++;
@@ -91,7 +92,7 @@ static void flush(struct tlsrig *rig)
 {
 	int status;
 
-	enter();
+	enter(rig);
 	status = rig->stream.layered ? rig->stream.kind->flush(&rig->stream) : 0;
 	leave();
 	if (status < 0 && status != -EAGAIN && status != -EINTR)
@@ -118,7 +119,7 @@ static void ready(struct spoke_watch *ready_watch, unsigned io)
 	(void)io;
 	rig->turns++;
 	if (rig->status == TLSRIG_OPENING) {
-		enter();
+		enter(rig);
 		rig->status = rig->stream.kind->open(&rig->stream);
 		leave();
 		if (rig->status == 0)
@@ -145,7 +146,7 @@ ssize_t tlsrig_write(struct tlsrig *rig, const void *bytes, size_t len)
 	struct iovec part = spokei_stream_part(bytes, len);
 	ssize_t took;
 
-	enter();
+	enter(rig);
 	took = rig->stream.kind->write(&rig->stream, &part, 1);
 	leave();
 	tlsrig_watch(rig);
@@ -230,7 +231,7 @@ static void make_stream(struct tlsrig *rig, const struct tlsrig_setting *setting
 		tlscert_crl(&tlsrig_certs()->authority, setting->revoked, 0, list);
 		spokei_vfiles_put(rig->world.files, "revoked", list);
 	}
-	enter();
+	enter(rig);
 	if (spokei_tls_new(rig->engine, &options, why, &rig->tls))
 		fail_msg("%s", why);
 	leave();
@@ -286,7 +287,7 @@ static void stop(struct tlsrig *rig)
 
 	if (rig->fd >= 0)
 		env->net->close(env->ctx, rig->fd);
-	enter();
+	enter(rig);
 	spokei_stream_close(&rig->stream);
 	leave();
 	SSL_free(rig->peer);
