@@ -9,6 +9,7 @@
 struct census {
 	const struct spoke_wheel *wheel;
 	uint64_t armed;
+	uint64_t earliest; /* tick of an armed timer; NEVER: there is none */
 	uint64_t armed_of[SPOKE_WHEEL_CLASSES_MAX];
 };
 
@@ -72,6 +73,7 @@ static const char *check_armed(struct census *census, const struct spoke_timer *
 
 	census->armed++;
 	census->armed_of[spokei_timer_class(timer)]++;
+	census->earliest = tick < census->earliest ? tick : census->earliest;
 	if (tick < wheel->now || (tick == wheel->now && wheel->phase != SPOKEI_WHEEL_FIRING))
 		return "an armed timer is in the past";
 	if (next_visit(wheel, slot) > tick)
@@ -182,15 +184,15 @@ static uint64_t next_ns(const struct spoke_wheel *wheel)
 {
 	if (wheel->phase != SPOKEI_WHEEL_RESTING)
 		return spokei_scale_time(&wheel->scale, wheel->now);
-	if (wheel->slots.next == SPOKEI_TICK_NEVER)
+	if (wheel->wake == SPOKEI_TICK_NEVER)
 		return SPOKE_WHEEL_NEVER;
-	return spokei_scale_time(&wheel->scale, wheel->slots.next);
+	return spokei_scale_time(&wheel->scale, wheel->wake);
 }
 
 const char *spoke_wheel_check(const struct spoke_wheel *wheel)
 {
 	const struct spokei_slots *slots = &wheel->slots;
-	struct census census = { .wheel = wheel };
+	struct census census = { .wheel = wheel, .earliest = SPOKEI_TICK_NEVER };
 	const char *broken;
 
 	for (uint32_t slot = 0; slot < slots->count; slot++) {
@@ -207,6 +209,9 @@ const char *spoke_wheel_check(const struct spoke_wheel *wheel)
 		return "timers are set aside while the wheel rests";
 	if (wheel->phase == SPOKEI_WHEEL_RESTING && slots->next <= wheel->now)
 		return "the wheel is behind its next tick";
+	if (wheel->phase == SPOKEI_WHEEL_RESTING &&
+	    (wheel->wake < slots->next || wheel->wake > census.earliest))
+		return "the wheel would wake too early, or too late";
 	if (wheel->front.next_ns != next_ns(wheel))
 		return "the cached answer of next() is not that of the wheel";
 	broken = check_shared(wheel);

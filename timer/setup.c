@@ -109,6 +109,7 @@ int spoke_wheel_init(void *memory, size_t size, const struct spoke_wheel_options
 		.last = SPOKEI_SCALE_MAX_NS / settled.tick_ns < SPOKEI_TICK_END
 				? SPOKEI_SCALE_MAX_NS / settled.tick_ns
 				: SPOKEI_TICK_END - 1,
+		.wake = SPOKEI_TICK_NEVER,
 		.scale = spokei_scale_make(now_ns, settled.tick_ns),
 		.heard_ns = now_ns,
 		.slice_ns = now_ns,

@@ -54,6 +54,9 @@ void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, 
 	fill_reach(slots);
 }
 
+/* Timers at which a wheel that comes to rest looks to find its earliest one. */
+#define LOOKS 16u
+
 /* Returns the first marked slot at or after `from`, or `count`. */
 static uint32_t first_marked(const struct spokei_slots *slots, uint32_t from)
 {
@@ -79,9 +82,10 @@ static uint32_t first_marked(const struct spokei_slots *slots, uint32_t from)
 	return slots->count;
 }
 
-struct spokei_edge spokei_slots_find(const struct spokei_slots *slots, uint64_t now)
+/* As spokei_slots_find(), of the slots at and after `from`. */
+static struct spokei_edge find_from(const struct spokei_slots *slots, uint64_t now, uint32_t from)
 {
-	struct spokei_edge edge = { SPOKEI_TICK_NEVER, first_marked(slots, 0) };
+	struct spokei_edge edge = { SPOKEI_TICK_NEVER, first_marked(slots, from) };
 	uint32_t shift;
 	uint64_t lap;
 
@@ -104,6 +108,11 @@ struct spokei_edge spokei_slots_find(const struct spokei_slots *slots, uint64_t 
 	return edge;
 }
 
+struct spokei_edge spokei_slots_find(const struct spokei_slots *slots, uint64_t now)
+{
+	return find_from(slots, now, 0);
+}
+
 void spokei_slots_clear(struct spokei_slots *slots, uint32_t slot)
 {
 	uint64_t *word = &slots->marked[slot >> 6];
@@ -112,6 +121,55 @@ void spokei_slots_clear(struct spokei_slots *slots, uint32_t slot)
 	*word &= ~(UINT64_C(1) << (slot & 63));
 	if (*word == 0)
 		slots->summary[slot >> 12] &= ~(UINT64_C(1) << (slot >> 6 & 63));
+}
+
+/* Removes the disarmed timers of a slot below the top level. Returns the earliest tick of the
+ * others, NEVER if there are none; the edge if that takes too many looks. */
+static uint64_t earliest_of(struct spokei_slots *slots, struct spokei_edge edge, unsigned *looks)
+{
+	const struct spoke_list *head = &slots->slot[edge.slot];
+	uint64_t earliest = SPOKEI_TICK_NEVER;
+
+	for (struct spoke_list *place = head->next; place != head && earliest > edge.tick;) {
+		struct spoke_timer *timer = spokei_timer_of(place);
+
+		place = place->next;
+		if ((*looks)++ >= LOOKS)
+			return edge.tick;
+		if (!spoke_timer_armed(timer)) {
+			spokei_slots_remove(timer);
+			timer->key = 0;
+		} else if (spokei_timer_tick(timer) < earliest) {
+			earliest = spokei_timer_tick(timer);
+		}
+	}
+	return earliest;
+}
+
+uint64_t spokei_slots_rest(struct spokei_slots *slots, uint64_t now)
+{
+	uint64_t wake = SPOKEI_TICK_NEVER;
+	unsigned looks = 0;
+	struct spokei_edge edge;
+
+	slots->next = SPOKEI_TICK_NEVER;
+	for (uint32_t from = 0;; from = edge.slot + 1) {
+		uint64_t earliest;
+
+		edge = find_from(slots, now, from);
+		if (wake <= edge.tick)
+			return wake;
+		/* The top level has laps: a timer in one of its slots may be much later. */
+		earliest = edge.slot < slots->top_base ? earliest_of(slots, edge, &looks)
+						       : edge.tick;
+		if (earliest == SPOKEI_TICK_NEVER) {
+			spokei_slots_clear(slots, edge.slot);
+			continue;
+		}
+		if (slots->next == SPOKEI_TICK_NEVER)
+			slots->next = edge.tick;
+		wake = earliest < wake ? earliest : wake;
+	}
 }
 
 void spokei_slots_restore(struct spokei_slots *slots, uint32_t slot)

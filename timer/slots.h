@@ -99,6 +99,11 @@ void spokei_slots_init(struct spokei_slots *slots, void *memory, unsigned bits, 
  * edge too, even if its slot is empty, because far_min must then be recomputed. */
 struct spokei_edge spokei_slots_find(const struct spokei_slots *slots, uint64_t now);
 
+/* Sets `next` for a wheel that rests at `now`. Unmarks slots without an armed timer that come
+ * before the earliest one. Returns the tick of that timer, or an earlier one if there are many
+ * timers or it sits on the top level; NEVER: there is none. */
+uint64_t spokei_slots_rest(struct spokei_slots *slots, uint64_t now);
+
 /* Unmarks an empty slot, which the wheel then does not visit. */
 void spokei_slots_clear(struct spokei_slots *slots, uint32_t slot);
 

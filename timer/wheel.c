@@ -59,14 +59,21 @@ static inline uint64_t tick_of_deadline(const struct spoke_wheel *wheel, uint64_
 /* Sets the answer of next(): `now` while an advance is unfinished. */
 static inline void show_next(struct spoke_wheel *wheel)
 {
-	uint64_t tick = wheel->slots.next;
-
 	if (wheel->phase != SPOKEI_WHEEL_RESTING)
 		wheel->front.next_ns = wheel->now_ns;
-	else if (tick == SPOKEI_TICK_NEVER)
+	else if (wheel->wake == SPOKEI_TICK_NEVER)
 		wheel->front.next_ns = SPOKE_WHEEL_NEVER;
 	else
-		wheel->front.next_ns = spokei_scale_time(&wheel->scale, tick);
+		wheel->front.next_ns = spokei_scale_time(&wheel->scale, wheel->wake);
+}
+
+/* A timer gets this tick, so next() answers no later one. */
+static inline void wake_by(struct spoke_wheel *wheel, uint64_t tick)
+{
+	if (SPOKEI_LIKELY(tick >= wheel->wake))
+		return;
+	wheel->wake = tick;
+	show_next(wheel);
 }
 
 /* Notes the deadline that was converted last, and its place if that is marked. */
@@ -94,6 +101,7 @@ SPOKEI_NOINLINE static int arm_slowly(struct spoke_wheel *wheel, struct spoke_ti
 		wheel->class_of[timer_class].rejected++;
 		return SPOKE_WHEEL_HORIZON;
 	}
+	wake_by(wheel, tick);
 	if (spokei_timer_linked(timer)) {
 		if (key >= timer->least) {
 			share(wheel, deadline_ns, tick, no_place);
@@ -106,7 +114,6 @@ SPOKEI_NOINLINE static int arm_slowly(struct spoke_wheel *wheel, struct spoke_ti
 	place = spokei_slots_for(&wheel->slots, tick, wheel->now);
 	spokei_slots_place(&wheel->slots, timer, place);
 	share(wheel, deadline_ns, tick, place);
-	show_next(wheel);
 	return SPOKE_WHEEL_OK;
 }
 
@@ -126,11 +133,13 @@ static SPOKEI_INLINE bool arm_fast(struct spoke_wheel *wheel, struct spoke_timer
 		return false;
 	if (spokei_timer_linked(timer) && key >= timer->least) {
 		share(wheel, deadline_ns, tick, no_place);
+		wake_by(wheel, tick);
 		timer->key = key;
 		return true;
 	}
 	if (SPOKEI_UNLIKELY(!spokei_slots_ready(&wheel->slots, tick, wheel->now, &place)))
 		return false;
+	wake_by(wheel, tick);
 	if (spokei_timer_linked(timer))
 		spokei_slots_remove(timer);
 	share(wheel, deadline_ns, tick, place);
@@ -311,6 +320,7 @@ static void begin_edge(struct spoke_wheel *wheel, struct spokei_edge edge)
 	SPOKE_ASSERT(edge.tick > wheel->now);
 	wheel->edge = edge.tick;
 	wheel->slot = edge.slot;
+	wheel->wake = 0;
 	if ((edge.tick & ((UINT64_C(1) << slots->span) - 1)) == 0)
 		slots->far_min = SPOKEI_TICK_NEVER;
 	if (spokei_slots_level(slots, edge.slot) == 0) {
@@ -333,7 +343,7 @@ static void finish_phase(struct spoke_wheel *wheel)
 		move_now(wheel, wheel->edge);
 	} else {
 		wheel->phase = SPOKEI_WHEEL_RESTING;
-		wheel->slots.next = spokei_slots_find(&wheel->slots, wheel->now).tick;
+		wheel->wake = spokei_slots_rest(&wheel->slots, wheel->now);
 	}
 	show_next(wheel);
 }

@@ -31,6 +31,7 @@ struct spoke_wheel {
 	struct spokei_slots slots;
 	uint64_t now;      /* tick: everything up to it has been fired */
 	uint64_t last;     /* the last tick of the wheel's life */
+	uint64_t wake;     /* tick: no armed timer is earlier; 0 while not resting */
 	uint64_t now_ns;   /* time of `now` */
 	uint64_t plain_ns; /* a deadline is plain up to this time after now_ns; 0: none is */
 	uint64_t pending_max;

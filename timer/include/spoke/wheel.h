@@ -179,8 +179,9 @@ SPOKE_API int spoke_wheel_advance(struct spoke_wheel *wheel, uint64_t now_ns, ui
 
 /*
  * Returns the time in ns at which spoke_wheel_advance() must be called next: the earliest deadline
- * or earlier. It is earlier if timers must first move down a level, or if a slot contains only
- * disarmed timers. After MORE: the wheel's now. SPOKE_WHEEL_NEVER if no timer is armed.
+ * or earlier. It is earlier if the earliest timer was cancelled or moved since the last advance, if
+ * its slot has many timers of different deadlines, or if it is on the highest level. After MORE:
+ * the wheel's now. SPOKE_WHEEL_NEVER if no timer is armed.
  */
 SPOKE_API inline uint64_t spoke_wheel_next(const struct spoke_wheel *wheel);
 
