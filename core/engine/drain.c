@@ -9,11 +9,19 @@
 
 #include <signal.h>
 
+/* How long peers may go on to send requests in a drain without a limit. */
+#define SERVES_MAX_NS UINT64_C(60000000000)
+
 /* The drain timeout is over: the remaining members are closed. */
 static void drain_ended(struct spoke_alarm *alarm)
 {
 	alarm->engine->closing = true;
 	spokei_roll_close_all(alarm->engine);
+}
+
+uint64_t spokei_drain_serves_until(const struct spoke_engine *engine)
+{
+	return ((const struct spokei_engine_parts *)engine)->drain_serves_ns;
 }
 
 int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
@@ -29,6 +37,9 @@ int spoke_engine_drain(struct spoke_engine *engine, uint64_t timeout_ns)
 					  timeout_ns, drain_ended);
 	if (error)
 		return error;
+	spokei_engine_parts(engine)->drain_serves_ns =
+		spokei_later(engine->env->now(engine->env->ctx),
+			     timeout_ns == UINT64_MAX ? SERVES_MAX_NS : timeout_ns);
 	engine->ending = true;
 	engine->drained = false;
 	spokei_notify_stopping(engine);

@@ -46,7 +46,8 @@ struct spokei_engine_parts {
 	struct spokei_sleep sleep;
 	unsigned classes_count;
 	struct spokei_engine_class classes[SPOKE_WHEEL_CLASSES_MAX];
-	struct spoke_alarm drain_end;                     /* when the rest is closed */
+	uint64_t drain_serves_ns;     /* see spokei_drain_serves_until(); 0: there is no drain */
+	struct spoke_alarm drain_end; /* when the rest is closed */
 	struct spoke_signal enders[SPOKEI_ENGINE_ENDERS]; /* the signals that drain the engine */
 	uint64_t enders_ns;                               /* the timeout of that drain */
 	bool ender_came;                                  /* one of these signals did */

@@ -55,6 +55,10 @@ void spokei_roll_close_all(struct spoke_engine *engine);
 /* Notifies every member that the machine slept. Each may add members to the roll or remove them. */
 void spokei_roll_wake_all(struct spoke_engine *engine);
 
+/* Returns until when a drain may serve requests of peers that go on to send them: until its limit.
+ * A drain without a limit has one for them. 0: there is no drain. */
+uint64_t spokei_drain_serves_until(const struct spoke_engine *engine);
+
 /* Frees the retired members. */
 void spokei_roll_free_all(struct spoke_engine *engine);
 

@@ -348,9 +348,10 @@ static void row_68_requests_that_cross_the_drain_notice_are_served(struct stage 
 
 	frames_init(&frames);
 	stage_pass(stage, 200 * MS);
+	stage_pass(stage, 200 * MS);
 	exchange_echoes(raw, &frames, 2, SPOKEI_DUBBO_OK);
 	assert_int_equal(stage->handled, handled + CALLS);
-	stage_pass(stage, 100 * MS);
+	frames_raw(&frames, 0xbb, 0, 98, "\xa1R", 2); /* READONLY */
 	exchange_echoes(raw, &frames, 2 + CALLS, DUBBO_REFUSED);
 	assert_int_equal(stage->handled, handled + CALLS);
 	stage_answer_later(stage);

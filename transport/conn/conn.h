@@ -13,9 +13,10 @@
  *
  * READONLY, the drain notice, means: this side accepts no more requests and sends none. It is
  * queued after all earlier output, and the peer answers it with READONLY. A side that has sent and
- * received it has thus read every request. Java peers do not answer READONLY, so requests are
- * served until the answer or for 300 ms, and refused afterwards. On a wire without ids nothing is
- * sent by itself: the next answer tells that it is the last one.
+ * received it has thus read every request. In an engine's drain requests are served until the
+ * answer. Java peers do not answer READONLY: 3 s after their last request they count as having done
+ * so. Outside of a drain requests are served for 300 ms. On a wire without ids nothing is sent by
+ * itself: the next answer tells that it is the last one.
  */
 #ifndef SPOKEI_TRANSPORT_CONN_CONN_H
 #define SPOKEI_TRANSPORT_CONN_CONN_H
@@ -81,7 +82,7 @@ struct spokei_conn {
 	bool answered;  /* ... and a reply to this side */
 	bool doubted;   /* the peer was silent before, and has to answer first */
 	bool readonly;  /* the peer accepts no more requests and sends none */
-	bool announced; /* this side has sent the same, since announced_ns */
+	bool announced; /* this side has sent the same, see announced_ns */
 	/* It ends with its last call or request: it is FINISHING, or the peer of a consumer sent
 	 * READONLY and waits for the connection's end. */
 	bool ending;
@@ -151,8 +152,8 @@ struct spokei_conn {
 	uint64_t passed;        /* of a layered stream, as of its last write or flush */
 	uint64_t unwritable_ns; /* since when writing is over; 0: it is not */
 	uint64_t ended_ns;
-	uint64_t announced_ns;
-	uint64_t writable_ns; /* when the minute of `writables` began */
+	uint64_t announced_ns; /* when it did so, or when the last request has crossed that */
+	uint64_t writable_ns;  /* when the minute of `writables` began */
 	uint64_t born_ns;
 	uint64_t due_ns;          /* due time of the timer, while it is armed */
 	struct spoke_timer timer; /* armed for the earliest of its times, or earlier */

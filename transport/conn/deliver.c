@@ -3,6 +3,7 @@
  * Delivers each received message: replies to calls, requests to the handler, events to the
  * connection.
  */
+#include "core/engine/roll.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
@@ -123,20 +124,29 @@ static void deliver_reply(struct spokei_conn *conn, const struct spokei_message 
 
 /* --- requests */
 
-/* Returns whether a request may have been sent before this side's READONLY arrived. Java peers do
- * not answer READONLY, so the time decides. */
-static SPOKEI_NOINLINE bool may_have_crossed(const struct spokei_conn *conn)
+/* Returns whether a request may have been sent before the peer has read this side's READONLY. Then
+ * the time limit for the peer's answer begins again, because a peer that gets no CPU reads late;
+ * the last two such limits before the drain's own begin no new one. A peer that is shut out, or has
+ * a wire without READONLY, has a short time only. */
+static SPOKEI_NOINLINE bool has_crossed(struct spokei_conn *conn)
 {
-	return conn->state == SPOKEI_CONN_FINISHING && conn->announced && !conn->readonly &&
-	       spokei_conn_engine(conn)->begin_ns - conn->announced_ns < SPOKEI_CROSSING_NS;
+	const struct spoke_engine *engine = spokei_conn_engine(conn);
+	const uint64_t limit_ns = conn->link->limits.goodbye_ns;
+	const uint64_t until_ns = conn->wire->probes ? spokei_drain_serves_until(engine) : 0;
+
+	if (conn->state != SPOKEI_CONN_FINISHING || !conn->announced || conn->readonly)
+		return false;
+	if (spokei_later(engine->begin_ns, 2 * limit_ns) <= until_ns)
+		conn->announced_ns = engine->begin_ns;
+	return engine->begin_ns - conn->announced_ns < SPOKEI_CROSSING_NS ||
+	       spokei_later(engine->begin_ns, limit_ns) <= until_ns;
 }
 
-static const char *limit_reached(const struct spokei_conn *conn,
-				 const struct spokei_message *message)
+static const char *limit_reached(struct spokei_conn *conn, const struct spokei_message *message)
 {
 	const struct spokei_link *link = conn->link;
 
-	if (link->closing || (conn->state != SPOKEI_CONN_OPEN && !may_have_crossed(conn)))
+	if (link->closing || (conn->state != SPOKEI_CONN_OPEN && !has_crossed(conn)))
 		return "this side is closing; call another one";
 	if (conn->unwritable && message->two_way)
 		return "the connection can no longer be written to";

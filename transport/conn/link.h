@@ -19,9 +19,9 @@
 #define SPOKEI_FRAME_NS UINT64_C(10000000000)    /* time limit of an incomplete frame */
 #define SPOKEI_HANDSHAKE_NS UINT64_C(5000000000) /* ... of a stream that was accepted, to open */
 #define SPOKEI_HALF_NS UINT64_C(60000000000)
-/* Time limit for the peer to answer READONLY. */
+/* Time limit for the peer to answer READONLY; in a drain since its last request. */
 #define SPOKEI_GOODBYE_NS UINT64_C(3000000000)
-/* How long after READONLY a peer that does not answer it may still send requests. */
+/* Outside of a drain: how long after READONLY a peer that does not answer it may send requests. */
 #define SPOKEI_CROSSING_NS UINT64_C(300000000)
 /* Queued bytes at which an unproven peer is not read any more. */
 #define SPOKEI_UNPROVEN_OUT 1024u

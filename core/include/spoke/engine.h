@@ -122,9 +122,9 @@ SPOKE_API SPOKE_MUST_USE int spoke_engine_join(struct spoke_engine *engine);
 /*
  * Drains the engine: its objects finish the calls and requests in progress and accept no new ones.
  * The run ends, as by spoke_engine_stop(), when no object is left. After `timeout_ns` (UINT64_MAX:
- * never) the remaining objects are closed. A drain cannot be undone: new objects are refused with
- * ECLOSED, and a later run ends at once if no object is left. A loop that the user runs is left
- * once for each drain. A second drain changes the timeout.
+ * never, but requests that still come are served for at most 60 s) the rest is closed. A drain
+ * cannot be undone: new objects are refused with ECLOSED, and a later run ends at once if no object
+ * is left. A user's loop is left once for each drain. A second drain changes the timeout.
  *
  * Returns 0, ETHREAD (called on a thread other than the engine's: use spoke_engine_post()), ELIMIT
  * or ERANGE like spoke_alarm_after(), or EFORKED; after an error nothing has changed.

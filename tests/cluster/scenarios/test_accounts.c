@@ -336,7 +336,7 @@ static void a_drain_destroys_no_answer_that_is_on_its_way(void **state)
 	ask(conn, "large", 3, true);
 	assert_int_equal(spoke_engine_drain(rig.engine, 60 * SECOND), 0);
 	answer_all();
-	pass(350 * MS); /* later requests cannot have crossed the drain notice */
+	pass(3100 * MS); /* later requests cannot have crossed the drain notice */
 	assert_int_equal(spoke_provider_connections(rig.provider), 1);
 	assert_int_equal(read_to_end(conn, &total), 0);
 	assert_true(total > 3 * (size_t)ANSWER);
@@ -344,6 +344,68 @@ static void a_drain_destroys_no_answer_that_is_on_its_way(void **state)
 	peer_close(conn);
 	pass(10 * MS);
 	assert_int_equal(spoke_provider_connections(rig.provider), 0);
+}
+
+/* The peer gets no CPU: it reads the notice late, and sends meanwhile. */
+static void crossing_requests_are_served_until_notice_is_answered(void **state)
+{
+	static const struct spokei_message notice = { .kind = SPOKEI_READONLY,
+						      .codec = SPOKEI_CODEC_MSGPACK };
+	struct peer_conn *conn = connect_peer(0);
+
+	(void)state;
+	ask(conn, "hold", 1, true);
+	assert_int_equal(spoke_engine_drain(rig.engine, 60 * SECOND), 0);
+	for (unsigned i = 0; i < 10; i++) {
+		pass(2 * SECOND);
+		put(conn, 100 + i, "large", true);
+		send_all(conn);
+		read_all(conn);
+		assert_int_equal(rig.good, i + 1);
+	}
+	peer_put(conn, &notice);
+	put(conn, 200, "large", true);
+	send_all(conn);
+	read_all(conn);
+	assert_int_equal(rig.good, 10);
+	assert_int_equal(rig.refused, 1);
+}
+
+/* Sends a request in each of so many seconds after the begin of a drain. */
+static void ask_for_seconds(uint64_t drain_ns, unsigned seconds)
+{
+	struct peer_conn *conn = connect_peer(0);
+
+	ask(conn, "hold", 1, true);
+	assert_int_equal(spoke_engine_drain(rig.engine, drain_ns), 0);
+	for (unsigned i = 0; i < seconds; i++) {
+		put(conn, 100 + i, "large", true);
+		send_all(conn);
+		read_all(conn);
+		pass(SECOND);
+	}
+	assert_int_equal(rig.good + rig.refused, seconds);
+}
+
+static void peer_that_never_stops_is_refused_before_drain_ends(void **state)
+{
+	(void)state;
+	ask_for_seconds(20 * SECOND, 19);
+	assert_in_range(rig.good, 12, 17);
+}
+
+static void short_drain_serves_crossing_requests_for_short_time(void **state)
+{
+	(void)state;
+	ask_for_seconds(2 * SECOND, 2);
+	assert_int_equal(rig.good, 1);
+}
+
+static void drain_without_limit_refuses_peer_that_never_stops(void **state)
+{
+	(void)state;
+	ask_for_seconds(UINT64_MAX, 70);
+	assert_in_range(rig.good, 45, 57);
 }
 
 static void peer_that_stays_open_after_last_reply_is_closed_after_5_s(void **state)
@@ -369,6 +431,10 @@ int main(void)
 		TEST(the_map_of_a_connection_that_was_busy_is_given_back),
 		TEST(many_closed_connections_are_counted_but_few_reported),
 		TEST(a_drain_destroys_no_answer_that_is_on_its_way),
+		TEST(crossing_requests_are_served_until_notice_is_answered),
+		TEST(peer_that_never_stops_is_refused_before_drain_ends),
+		TEST(short_drain_serves_crossing_requests_for_short_time),
+		TEST(drain_without_limit_refuses_peer_that_never_stops),
 		TEST(peer_that_stays_open_after_last_reply_is_closed_after_5_s),
 	};
 
