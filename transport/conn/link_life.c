@@ -45,8 +45,12 @@ void spokei_link_change(struct spokei_link *link, const struct spokei_link_limit
 	bool asked = link->limits.heartbeat_ns != SPOKEI_IDLE_OFF;
 	bool asks = limits->heartbeat_ns != SPOKEI_IDLE_OFF;
 	struct spoke_list *node = link->conns.next;
+	struct spokei_link_limits with = *limits;
 
-	set_limits(link, limits);
+	/* No settings: a pause of reading ends by the mark by which it began. */
+	with.out_high = link->limits.out_high;
+	with.out_low = link->limits.out_low;
+	set_limits(link, &with);
 	while (node != &link->conns) {
 		struct spokei_conn *conn = spoke_container_of(node, struct spokei_conn, node);
 
