@@ -632,7 +632,7 @@ static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 		.sections = ENGINE },
 	[SPOKEI_KEY_LATE] = { .option = { .name = "late", .kind = SPOKEI_OPTION_DURATION,
 		.min = 1, .max = NS_PER_H, .preset = 50 * NS_PER_MS,
-		.sentence = "a turn this late reads all sockets before checking idle timeouts" },
+		.sentence = "a turn this late first reads each socket once, for this long at most" },
 		.sections = ENGINE },
 	[SPOKEI_KEY_SPIN] = { .option = { .name = "spin", .kind = SPOKEI_OPTION_SPIN,
 		.min = 1, .max = SPOKE_ENGINE_SPIN_MAX_NS, .preset = 0,

@@ -11,10 +11,13 @@
  *   settle   the clock is read again if there are tasks on `last` (this turn's timers are armed,
  *            one write per connection, handshakes); then `dead`: memory is freed
  *
- * A late turn (it began long after the wheel wanted it) polls again without waiting, at most
- * LATE_ROUNDS times, until nothing new is ready, before its wheel advances: the first poll after a
- * stall may report only some of the ready sockets. A wheel whose budget ran out goes on in the next
- * turns, a part in each and no extra rounds between, up to that same time of begin.
+ * A late turn (it began long after the wheel wanted it) polls again without waiting before its
+ * wheel advances, because the first poll after a stall may report only some of the ready sockets.
+ * It does so until a round serves no socket for the first time, at most LATE_ROUNDS times and for
+ * at most late_max_ns, so a peer that never stops sending does not hold back the deadlines of
+ * others. The wheel then advances to the begin of the first of these rounds. A wheel whose budget
+ * ran out goes on in the next turns, a part in each and no extra rounds between, up to that same
+ * time.
  *
  * Code outside of a turn, e.g. before the first one or in a user's loop, comes by public functions.
  * Each of them that reads a time reads the clock first: spokei_engine_refresh(), most of them by
@@ -50,7 +53,12 @@ struct spoke_engine {
 	size_t wheel_size;
 	void *loop;           /* of env->loop */
 	uint32_t call_number; /* of the last call that filters were asked about */
-	/* In a turn: when it began. Outside of one: when spokei_engine_refresh() read the clock. */
+	/* Number of this turn. The rounds of a late turn share one, and so do the parts of the
+	 * wheel's work. */
+	uint64_t turn;
+	uint64_t turn_ns; /* when its first round began */
+	/* In a turn: when this round began. Outside of one: when spokei_engine_refresh() read the
+	 * clock. */
 	uint64_t begin_ns;
 	uint64_t settle_ns;   /* second clock reading, valid for tasks on `last` */
 	bool settle_old;      /* users' code has run since that reading */
@@ -203,6 +211,13 @@ static inline uint64_t spokei_later(uint64_t ns, uint64_t by_ns)
 static inline bool spokei_engine_late(const struct spoke_engine *engine)
 {
 	return engine->late_ns > engine->late_max_ns;
+}
+
+/* Returns whether a late turn has time for a further round, or a further read of one socket, before
+ * timers fire. */
+static inline bool spokei_engine_has_time(const struct spoke_engine *engine)
+{
+	return engine->env->now(engine->env->ctx) - engine->turn_ns < engine->late_max_ns;
 }
 
 /* Returns whether this turn is too late to check a peer against an interval of this length. */

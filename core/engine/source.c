@@ -22,14 +22,15 @@ static struct spokei_source *rotate(struct spoke_engine *engine)
 unsigned spokei_sources_serve(struct spoke_engine *engine)
 {
 	struct spoke_list *last = engine->sources.prev;
-	unsigned served = 0;
+	unsigned fresh = 0;
 
 	for (unsigned i = 0; i < SPOKEI_SOURCE_TURN && !spokei_list_empty(&engine->sources); i++) {
 		struct spokei_source *source = rotate(engine);
 		bool is_last = &source->node == last;
 
 		if (source->has(source)) {
-			served++;
+			fresh += source->turn != engine->turn;
+			source->turn = engine->turn;
 			source->ready(source);
 		}
 		/* Others may have ended: then one is asked twice, or the next turn goes on. The
@@ -37,7 +38,7 @@ unsigned spokei_sources_serve(struct spoke_engine *engine)
 		if (is_last || spokei_engine_forked(engine))
 			break;
 	}
-	return served;
+	return fresh;
 }
 
 enum spoke_loop_found spokei_sources_look(struct spoke_engine *engine)

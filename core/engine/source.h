@@ -17,6 +17,7 @@
 /* Embedded in its owner. Its functions make no system call, except ready(). */
 struct spokei_source {
 	struct spoke_list node; /* in engine->sources while it is awake */
+	uint64_t turn;          /* that served it last */
 	/* Returns whether there is something for ready(). */
 	bool (*has)(struct spokei_source *source);
 	/* Asks the peer to ring. Returns false if something has come meanwhile: it stays awake. */
@@ -43,7 +44,7 @@ static inline void spokei_source_end(struct spokei_source *source)
 		spokei_list_remove(&source->node);
 }
 
-/* Serves those that have something. Returns how many. */
+/* Serves those that have something. Returns how many of them for the first time in this turn. */
 unsigned spokei_sources_serve(struct spoke_engine *engine);
 
 /* As look() and lull() of struct spoke_loop_up. */

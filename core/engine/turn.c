@@ -186,33 +186,40 @@ static void note_lateness(struct spoke_engine *engine)
 	}
 }
 
-static void engine_begin(void *arg)
+static uint64_t engine_begin(void *arg)
 {
 	struct spoke_engine *engine = arg;
 
 	if (is_parted(engine))
-		return;
+		return engine->turn;
 	enter(engine);
 	engine->begin_ns = engine->env->now(engine->env->ctx);
+	if (SPOKEI_LIKELY(engine->late_rounds == 0 && !engine->behind)) {
+		engine->turn++;
+		engine->turn_ns = engine->begin_ns;
+	}
 	if (SPOKEI_UNLIKELY(!spokei_list_empty(&engine->early)))
 		spokei_early_run(engine);
 	look_for_sleep(engine);
 	note_lateness(engine);
+	return engine->turn;
 }
 
 /*
- * Returns whether sockets may be readable that the loop has not reported yet. In a late turn, a
- * first wait that finds nothing proves nothing: if the process was stopped during the wait, the
- * wait is interrupted when it continues.
+ * Returns whether a late turn polls again: sockets may be readable that the loop has not reported
+ * yet, `ready` of this round were reported for the first time. A first wait that finds nothing
+ * proves nothing: if the process was stopped during the wait, the wait is interrupted when it
+ * continues.
  */
 static bool may_be_unread(const struct spoke_engine *engine, unsigned ready)
 {
 	return (ready > 0 || engine->late_rounds == 0) &&
-	       engine->late_rounds < SPOKEI_ENGINE_LATE_ROUNDS;
+	       engine->late_rounds < SPOKEI_ENGINE_LATE_ROUNDS && spokei_engine_has_time(engine);
 }
 
-/* Advances the wheel, unless this turn is late and some sockets may not have been read yet. A wheel
- * that is behind goes on to its previous target: everything before that time has been read. */
+/* Advances the wheel, unless this turn is late and some sockets may not have been read yet. The
+ * rounds of a late turn have read everything that came before the first of them began. A wheel that
+ * is behind goes on to its previous target. */
 static void turn_wheel(struct spoke_engine *engine, unsigned ready)
 {
 	if (!engine->behind) {
@@ -220,7 +227,7 @@ static void turn_wheel(struct spoke_engine *engine, unsigned ready)
 			engine->late_rounds++;
 			return;
 		}
-		engine->wheel_ns = engine->begin_ns;
+		engine->wheel_ns = engine->turn_ns;
 	}
 	engine->behind = spoke_wheel_advance(engine->wheel, engine->wheel_ns, 0) ==
 			 SPOKE_WHEEL_MORE;

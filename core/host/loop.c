@@ -42,7 +42,8 @@ struct host_loop {
 	bool stopped;    /* ... the run is over */
 	unsigned forks;  /* forks counted when it was opened */
 	unsigned inside; /* the owner's callbacks that are running */
-	unsigned ready;  /* descriptors served in this round */
+	unsigned ready;  /* descriptors served in this round, first in this turn */
+	uint64_t number; /* of the turn */
 	struct spokei_looks looks;
 	uint64_t armed_ns;  /* time the timerfd is set to; UINT64_MAX: not set */
 	uint64_t polled_ns; /* own loop: when a look polled descriptors last */
@@ -75,7 +76,7 @@ static void begin(struct host_loop *loop)
 {
 	loop->ready = 0;
 	loop->inside++;
-	loop->up->begin(loop->arg);
+	loop->number = loop->up->begin(loop->arg);
 	loop->inside--;
 }
 
@@ -408,7 +409,8 @@ static void watch_ready(struct ev_loop *ev, struct ev_io *io, int events)
 		ready |= SPOKE_IO_READ;
 	if (events & EV_WRITE)
 		ready |= SPOKE_IO_WRITE;
-	loop->ready++;
+	loop->ready += watch->turn != loop->number;
+	watch->turn = loop->number;
 	loop->inside++;
 	watch->ready(watch, ready);
 	loop->inside--;

@@ -279,6 +279,7 @@ static void turn_loop(struct spokei_world_loop *loop)
 {
 	struct spokei_world_process *process = loop->process;
 	uint64_t now_ns = process->world->now_ns;
+	uint64_t turn;
 	unsigned served = 0;
 
 	note_looks(loop, now_ns);
@@ -286,7 +287,7 @@ static void turn_loop(struct spokei_world_loop *loop)
 	process->late_ns = now_ns > loop->wake_ns ? now_ns - loop->wake_ns : 0;
 	loop->woken = false;
 	loop->inside = true;
-	loop->up->begin(loop->arg);
+	turn = loop->up->begin(loop->arg);
 	if (!process->pool_is_busy)
 		finish_all(loop, &loop->queued, 0);
 	if (!process->background_waits)
@@ -299,7 +300,8 @@ static void turn_loop(struct spokei_world_loop *loop)
 
 		if (io == 0)
 			continue;
-		served++;
+		served += watch->turn != turn;
+		watch->turn = turn;
 		watch->ready(watch, io);
 	}
 	loop->reported_count = 0;

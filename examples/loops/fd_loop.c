@@ -59,11 +59,12 @@ static void serve_watch(struct spoke_watch *watch, uint32_t events)
 void fd_loop_after(struct fd_loop *loop)
 {
 	unsigned ready = 0;
+	uint64_t turn;
 	int count = epoll_wait(loop->epoll, loop->events, FD_LOOP_EVENTS, 0);
 
 	loop->at_once = false;
 	loop->count = count < 0 ? 0 : count;
-	loop->up->begin(loop->arg);
+	turn = loop->up->begin(loop->arg);
 	for (int i = 0; i < loop->count; i++) {
 		void *at = loop->events[i].data.ptr;
 
@@ -74,8 +75,11 @@ void fd_loop_after(struct fd_loop *loop)
 			drain(loop->wake);
 			hand_back(loop);
 		} else if (at) {
-			ready++;
-			serve_watch(at, loop->events[i].events);
+			struct spoke_watch *watch = at;
+
+			ready += watch->turn != turn;
+			watch->turn = turn;
+			serve_watch(watch, loop->events[i].events);
 		}
 	}
 	loop->count = 0;

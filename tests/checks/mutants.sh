@@ -27,12 +27,13 @@ check_invariant() { # <patch>
 	echo "$invariant" >>"$work/named"
 }
 
-# The program FLOOR_WING_test_ROOM is made of tests/FLOOR/WING/test_ROOM.c.
+# The program FLOOR_WING_test_ROOM is made of tests/FLOOR/WING/test_ROOM.c. A word behind the name of a test is
+# the setting that it runs with.
 check_test() { # <patch>
 	program=$(sed -n '2s/^# Caught by: \([^ ]*\) .*/\1/p' "$1")
 	test=$(sed -n '2s/^# Caught by: [^ ]* //p' "$1")
 	source=tests/$(echo "${program%%_test_*}" | tr _ /)/test_${program#*_test_}.c
-	grep -qs "^static void $test(" "$source" || complain "$1:2: $source has no test $test"
+	grep -qs "^static void ${test%%[: ]*}(" "$source" || complain "$1:2: $source has no test $test"
 }
 
 for patch in tests/sim/mutants/*.patch tests/planted/*.patch; do

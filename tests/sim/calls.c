@@ -83,6 +83,7 @@ void sim_call(struct sim_consumer *consumer, bool wanted)
 		.begun_ns = sim_now(&consumer->process),
 		.timeout_ns = options.timeout_ns ? options.timeout_ns : consumer->plan->timeout_ns,
 		.held_ns = consumer->process.held_ns,
+		.flooded_ns = consumer->process.flooded_ns,
 		.order = ++world->order,
 		.worker = worker,
 		.grant = worker ? worker->grant : 0,

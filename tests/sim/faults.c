@@ -71,7 +71,7 @@ static bool drain(struct sim_world *world)
 }
 
 /* Freezes that follow one another at once are one. */
-static void freeze(struct sim_process *process, uint64_t ns)
+void sim_freeze(struct sim_process *process, uint64_t ns)
 {
 	const uint64_t now_ns = process->world->virt.now_ns;
 
@@ -90,7 +90,7 @@ static bool hold(struct sim_world *world)
 	if (process == NULL)
 		return false;
 	sim_note(world, "process % is frozen for % us", process->number, ns / 1000, 0, 0);
-	freeze(process, ns);
+	sim_freeze(process, ns);
 	return true;
 }
 
@@ -107,7 +107,7 @@ void sim_fault_stall(struct sim_process *process)
 	world->counts.of_fault[SIM_STALL]++;
 	sim_note(world, "process % stalls in a callback for % us", process->number, ns / 1000, 0,
 		 0);
-	freeze(process, ns);
+	sim_freeze(process, ns);
 }
 
 static bool fail_memory(struct sim_world *world)
@@ -248,5 +248,6 @@ void sim_faults_end(struct sim_world *world)
 	sim_doors_heal(world);
 	sim_store_heal(world);
 	sim_fault_streams_end(world);
+	sim_floods_end(world);
 	spokei_vnet_set_all(world->virt.net, &link);
 }

@@ -133,6 +133,9 @@
 	X(S51, oracle_secure,                                                                      \
 	  "Over TLS each end reads the bytes that the other one has written, in order, whatever "  \
 	  "is done to the bytes on the way.")                                                      \
+	X(S52, oracle_calls,                                                                       \
+	  "A peer that never stops sending holds back the deadlines of calls by no more than one " \
+	  "bounded turn and the one before.")                                                      \
 	X(L1, heal,                                                                                \
 	  "After the faults have ended, every consumer is connected again within its backoff "     \
 	  "and connect timeout, and every new call succeeds.")                                     \

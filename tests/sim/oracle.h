@@ -101,7 +101,8 @@ struct sim_stream {
 	unsigned running; /* handlers that run requests of this connection */
 	bool marred;      /* bytes in flight were altered or will never arrive */
 	uint64_t hole_until_ns;
-	struct sim_end ends[2]; /* the consumer's end, the provider's end */
+	uint64_t flood_until_ns; /* the provider floods; 0: it does not */
+	struct sim_end ends[2];  /* the consumer's end, the provider's end */
 	uint64_t id_base;
 	struct sim_ask *asks;
 	uint32_t ask_count;
@@ -232,6 +233,10 @@ void sim_link_moved(struct sim_end *end);
 /* The peer has taken bytes of this end out of the memory that both share. That is a sign of life,
  * which this end notices when it checks the peer next, at most an interval later. */
 void sim_link_taken(struct sim_end *end);
+
+/* Returns how late the present turn began. A loop that was asked for another round at once is not
+ * told when its next timer is due, and takes the time before for it. */
+uint64_t sim_late_of(const struct sim_process *process);
 
 /* Returns the delay from which on a turn of the process is late. */
 uint64_t sim_late_from(const struct sim_process *process);

@@ -27,6 +27,28 @@ static uint64_t end_of(const struct sim_call *call)
 	       call->held_ns;
 }
 
+/* Returns by how much bytes of peers that flood may hold back the end of a call: the rest of the
+ * turn in which its deadline lies, and the next turn. Each takes the time of a late turn at most, a
+ * round that began before its end, and a read for calls that are due. */
+static uint64_t flood_most_ns(const struct sim_call *call)
+{
+	uint64_t read_ns = call->by->process.world->plan->flood_ns;
+	uint64_t most_ns = 2 * (sim_late_from(&call->by->process) + 2 * read_ns);
+
+	return sim_repeats(call) ? most_ns * (call->by->plan->calls.retries + 1) : most_ns;
+}
+
+static void check_flood(struct sim_world *world, const struct sim_call *call, uint64_t now_ns)
+{
+	uint64_t flooded_ns = call->by->process.flooded_ns - call->flooded_ns;
+	uint64_t most_ns = flood_most_ns(call);
+
+	if (flooded_ns > most_ns && now_ns > end_of(call) - flooded_ns + most_ns)
+		sim_violation(world, SIM_S52, "call %u ends %.3f ms after its deadline",
+			      number_of(world, call),
+			      (double)(now_ns - end_of(call) + flooded_ns) / 1e6);
+}
+
 /* --- end of a call */
 
 /* Returns the earliest time at which the call may time out. If the deadline of the ticket is before
@@ -50,6 +72,7 @@ static void check_time(struct sim_world *world, const struct sim_call *call, int
 	if (now_ns > end_of(call))
 		sim_violation(world, SIM_S3, "call %u ended %.3f ms too late",
 			      number_of(world, call), (double)(now_ns - end_of(call)) / 1e6);
+	check_flood(world, call, now_ns);
 }
 
 /* Returns whether the deadline of the ticket may pass while a connection is made and the answer is
@@ -164,7 +187,7 @@ static void check_late(struct sim_world *world, const struct sim_call *call, int
 	const struct sim_end *end = call->stream ? &call->stream->ends[0] : NULL;
 
 	if (error != SPOKE_ETIMEOUT || call->writes != 1 || end == NULL || end->fd < 0 ||
-	    end->arrived == end->taken || process->virt.late_ns <= sim_late_from(process))
+	    end->arrived == end->taken || sim_late_of(process) <= sim_late_from(process))
 		return;
 	if (end->taken_ns < world->virt.now_ns && end->again_ns < world->virt.now_ns &&
 	    end->arrived_ns < world->virt.now_ns)

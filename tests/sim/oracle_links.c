@@ -83,6 +83,14 @@ static uint64_t moved(const struct sim_end *end)
 	return end->wrote_ns > end->passed_ns ? end->wrote_ns : end->passed_ns;
 }
 
+uint64_t sim_late_of(const struct sim_process *process)
+{
+	const uint64_t now_ns = process->world->virt.now_ns;
+	const uint64_t late_ns = now_ns > process->due_ns ? now_ns - process->due_ns : 0;
+
+	return late_ns < process->virt.late_ns ? late_ns : process->virt.late_ns;
+}
+
 /*
  * Returns whether a timeout found now would be late. The wake-up time of a process that does not
  * sleep is unknown, so the latest possible one is used: an interval after the last heartbeat, miss,
@@ -105,7 +113,7 @@ static bool is_late(const struct sim_end *end)
 	if (earlier_ns >= due_ns + interval_of(process))
 		due_ns = earlier_ns;
 	due_ns += interval_of(process);
-	return process->virt.late_ns > until_ns && process->world->virt.now_ns > due_ns + until_ns;
+	return sim_late_of(process) > until_ns && process->world->virt.now_ns > due_ns + until_ns;
 }
 
 /* Returns whether bytes were left unread. The virtual network gives a part of what there is, which

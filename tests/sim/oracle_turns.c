@@ -6,27 +6,35 @@
 #include "tests/sim/store.h"
 
 #include <spoke/stats.h>
+#include <spoke/wheel.h>
 
 #define IDLE_TURNS 10u  /* turns without progress at one time */
 #define IDLE_WAKES 100u /* turns without progress in a row */
 #define READS 2u        /* of one connection in a turn: one, and one more before a timeout */
+#define READS_LATE 16u  /* ... and more of them in a late turn */
 #define HUNGRY 40u      /* turns; the virtual loop reports a random part of the ready descriptors */
 #define BOOKS_EVERY 16u /* turns */
 
 void sim_turns_read(struct sim_end *end)
 {
 	struct sim_process *process = end->process;
+	unsigned most = READS;
 
+	if (process->engine && spokei_engine_late(process->engine))
+		most += READS_LATE;
 	if (end->read_turn != process->turns + 1) {
 		end->read_turn = process->turns + 1;
 		end->reads = 0;
 	}
 	/* Over shared memory each write looks at the bells: after each read, and at the turn's end.
 	 */
-	if (++end->reads > READS + (process->world->plan->shares ? READS + 1 : 0))
+	if (process->world->plan->shares)
+		most += most + 1;
+	if (++end->reads > most)
 		sim_violation(process->world, SIM_L4, "connection %u is read %u times in a turn",
 			      end->stream->number, end->reads);
 	end->hungry_turn = 0;
+	sim_floods_read(end);
 }
 
 static void check_spin(struct sim_process *process)
@@ -146,6 +154,7 @@ void sim_turned(struct spokei_world_process *virt)
 
 	process->turns++;
 	note_late(process);
+	sim_floods_turned(process);
 	if (!sim_is_provider(process) && process->engine) {
 		check_retries((struct sim_consumer *)process);
 		sim_leases_turned((struct sim_consumer *)process);
@@ -155,6 +164,8 @@ void sim_turned(struct spokei_world_process *virt)
 	sim_books_timers(process);
 	if (process->broken)
 		check_broken(process);
+	process->due_ns = process->engine ? spoke_wheel_next(spoke_engine_wheel(process->engine))
+					  : 0;
 	if (process->turns % BOOKS_EVERY == 0)
 		sim_books_check(process);
 }

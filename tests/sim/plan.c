@@ -11,6 +11,8 @@
 #define SECURE_PERMILLE 40u /* of all seeds */
 #define SHARES_PERMILLE 40u
 #define SHARES_SEED UINT64_C(0x73686d)
+#define FLOODS_SEED UINT64_C(0x666c6f6f6400)
+#define FLOODS_PERMILLE 150u
 #define OUTAGE_BEFORE_NS (5 * SECOND)
 #define OUTAGE_NS (600 * SECOND)
 #define OUTAGE_AFTER_NS (5 * SECOND)
@@ -235,6 +237,15 @@ void sim_plan_share(struct sim_plan *plan, bool always)
 	plan->shares_always = plan->shares && !drawn;
 }
 
+/* Has a generator of its own, too. */
+static void draw_floods(struct sim_plan *plan)
+{
+	struct sim_dice dice = sim_dice_make(plan->seed ^ FLOODS_SEED);
+
+	if (plan->faults && sim_chance(&dice, FLOODS_PERMILLE))
+		plan->flood_ns = sim_magnitude(&dice, 20 * MS, 100 * MS);
+}
+
 static void draw_registry(struct sim_dice *dice, struct sim_plan *plan)
 {
 	plan->registry_ns = sim_magnitude(dice, 100000, 20 * MS);
@@ -283,6 +294,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed, bool secure)
 		plan->consumers[i].hessian2 = sim_chance(&dice, 400);
 	draw_leases(plan);
 	draw_secure(plan, secure);
+	draw_floods(plan);
 }
 
 void sim_plan_steady(struct sim_plan *plan, unsigned calls_per_s, uint64_t length_ns)

@@ -200,7 +200,10 @@ struct sim_plan {
 	size_t size_max; /* of arguments and small answers */
 	size_t large;    /* of large answers */
 	struct spokei_vnet_link link;
-	uint64_t registry_ns;         /* usual latency of a registry request */
+	uint64_t registry_ns; /* usual latency of a registry request */
+	/* Time that a consumer needs for one read from a provider that floods it with heartbeats;
+	 * 0: none does. */
+	uint64_t flood_ns;
 	uint64_t registry_retry_ns;   /* retry period of registry requests */
 	uint64_t registry_session_ns; /* the registry keeps entries of an ended session this long */
 	struct sim_leases_plan leases;

@@ -51,6 +51,7 @@ struct sim_process {
 	uint64_t progress;      /* a number that grows with everything the process does */
 	uint64_t held_ns;       /* total time for which the process was frozen */
 	uint64_t frozen_ns;     /* when the last freeze began */
+	uint64_t flooded_ns;    /* part of held_ns: it read from peers that flooded it */
 	/* Used by the oracle's checks of turns. */
 	uint64_t seen_progress;
 	uint64_t seen_ns;
@@ -60,6 +61,7 @@ struct sim_process {
 	uint64_t late_turns;
 	uint64_t late_ns;        /* time of the last of them */
 	uint64_t late_before_ns; /* the last of them at an earlier time */
+	uint64_t due_ns;         /* of its next timer, as the last turn ended */
 	unsigned certs;          /* the certificates that it uses */
 	struct sim_end
 		*broken; /* the connection on which this turn read an invalid frame; NULL: none */
@@ -180,8 +182,9 @@ struct sim_call {
 	struct spoke_call name;
 	uint64_t begun_ns; /* on the clock of its process */
 	uint64_t timeout_ns;
-	uint64_t held_ns; /* value of the process's held_ns when the call began */
-	uint64_t order;   /* sequence number of the call among all events */
+	uint64_t held_ns;    /* value of the process's held_ns when the call began */
+	uint64_t flooded_ns; /* ... and of its flooded_ns */
+	uint64_t order;      /* sequence number of the call among all events */
 	uint64_t written_ns;
 	struct sim_stream *stream; /* connection of the last request; NULL: none yet */
 	struct sim_stream
@@ -276,6 +279,7 @@ struct sim_note {
 struct sim_counts {
 	uint64_t calls;
 	uint64_t faults;
+	uint64_t floods;
 	uint64_t ns;
 	uint64_t of_fault[SIM_FAULTS];
 	uint64_t ok;
@@ -303,6 +307,7 @@ struct sim_world {
 	const struct sim_plan *plan;
 	struct sim_dice dice;
 	struct sim_dice lag_dice; /* for threads that are late */
+	struct sim_dice flood_dice;
 	bool verbose;
 	bool healing;  /* no more faults are injected */
 	bool pieces;   /* set after the faults: reads and writes are split into pieces */
@@ -486,6 +491,16 @@ void sim_fault_stall(struct sim_process *process);
 /* faults_wire.c: faults of one connection. Return whether a fault was injected. */
 bool sim_fault_stream(struct sim_world *world, enum sim_fault fault);
 void sim_fault_streams_look(struct sim_world *world);
+
+/* floods.c: providers that send heartbeats without end for a while. They begin; the turn of a
+ * process is over; a connection is read; they end. */
+void sim_floods_look(struct sim_world *world);
+void sim_floods_turned(struct sim_process *process);
+void sim_floods_read(struct sim_end *end);
+void sim_floods_end(struct sim_world *world);
+
+/* faults.c: freezes a process, maybe inside a turn. */
+void sim_freeze(struct sim_process *process, uint64_t ns);
 void sim_fault_streams_end(struct sim_world *world);
 
 /* segments.c: checks that a provider's behaviour is independent of how its input is split. */

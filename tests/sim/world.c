@@ -10,6 +10,7 @@
 
 #define LOOK_LEAST_NS MS
 #define LOOK_MOST_NS (20 * MS)
+#define FLOOD_DICE UINT64_C(0x64656c75676500)
 
 static void init_process(struct sim_world *world, unsigned number)
 {
@@ -147,6 +148,7 @@ static void look(struct sim_world *world)
 			      (every_ns > LOOK_MOST_NS ? LOOK_MOST_NS : every_ns);
 	sim_provider_answer_due(world, false);
 	sim_fault_streams_look(world);
+	sim_floods_look(world);
 	look_at_outage(world);
 	sim_registry_look(world);
 	sim_store_look(world);
@@ -199,6 +201,7 @@ static void begin(struct sim_world *world, const struct sim_plan *plan, bool ver
 	*world = (struct sim_world){ .plan = plan, .verbose = verbose, .calls = calls };
 	sim_world_now = world;
 	world->dice = sim_dice_make(~plan->seed);
+	world->flood_dice = sim_dice_make(plan->seed ^ FLOOD_DICE);
 	if (calls == NULL || !spokei_world_init(&world->virt, plan->seed)) {
 		(void)printf("no memory\n");
 		exit(2);
@@ -239,6 +242,7 @@ static void add_counts(struct sim_counts *to, const struct sim_counts *from)
 {
 	to->calls += from->calls;
 	to->faults += from->faults;
+	to->floods += from->floods;
 	to->ok += from->ok;
 	to->ns += from->ns;
 	to->tickets += from->tickets;

@@ -59,17 +59,6 @@ void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 		spokei_engine_last(engine, &conn->settle);
 }
 
-void spokei_pending_due(struct spoke_timer *timer, void *arg)
-{
-	struct spokei_pending *pending = spoke_container_of(timer, struct spokei_pending, timer);
-
-	(void)arg;
-	spokei_conn_finish_pending(pending,
-				   is_written(pending->conn, pending) ? SPOKE_ETIMEOUT
-								      : SPOKE_ETIMEOUT_UNSENT,
-				   NULL);
-}
-
 void spokei_conn_withdraw(struct spokei_pending *pending)
 {
 	spokei_unsent_free(pending);

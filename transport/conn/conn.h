@@ -149,6 +149,7 @@ struct spokei_conn {
 		 * this side gets no replies; 0: at any time. */
 		uint64_t answer_ns;
 	};
+	uint64_t late_turn;     /* engine->turn, in which it was read for calls that were due */
 	uint64_t passed;        /* of a layered stream, as of its last write or flush */
 	uint64_t unwritable_ns; /* since when writing is over; 0: it is not */
 	uint64_t ended_ns;

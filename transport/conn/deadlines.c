@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deadlines of a connection: incomplete frames, queued bytes that the peer does not take, peers
- * that never sent anything, drain notices, and answers on wires without ids.
+ * Deadlines of a connection: its calls, incomplete frames, queued bytes that the peer does not
+ * take, peers that never sent anything, drain notices, and answers on wires without ids.
  */
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
@@ -54,7 +54,7 @@ static void check_limits(struct spokei_conn *conn)
 	if (offence == SPOKE_STAT_COUNT)
 		return;
 	/* Bytes in the socket count, even if the loop has not reported them. */
-	spokei_conn_read(conn);
+	(void)spokei_conn_read(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	offence = offence_of(conn);
@@ -99,4 +99,42 @@ void spokei_conn_due(struct spoke_timer *timer, void *arg)
 	check_answer(conn);
 	if (conn->state != SPOKEI_CONN_CLOSED)
 		spokei_conn_rearm(conn);
+}
+
+/*
+ * Reads the connection of a call that is due in a late turn until it is empty: the loop may not
+ * have reported its socket yet, or one read may not have taken everything. Once a turn and
+ * connection, and no longer than a late turn may last, because the calls of others wait. Returns
+ * whether the call has ended.
+ */
+static bool ends_by_reading(struct spokei_pending *pending)
+{
+	struct spokei_conn *conn = pending->conn;
+	const struct spoke_engine *engine = spokei_conn_engine(conn);
+	const uint64_t id = pending->id;
+	unsigned reads = 0;
+	bool given;
+
+	if (SPOKEI_LIKELY(!spokei_engine_late(engine)) || !pending->two_way ||
+	    conn->late_turn == engine->turn)
+		return false;
+	conn->late_turn = engine->turn;
+	while (spokei_conn_read(conn) && ++reads < SPOKEI_ENGINE_LATE_ROUNDS &&
+	       spokei_engine_has_time(engine))
+		;
+	return spokei_engine_forked(engine) || conn->state == SPOKEI_CONN_CLOSED ||
+	       spokei_pendings_find(&conn->pendings, id, &given) == NULL;
+}
+
+void spokei_pending_due(struct spoke_timer *timer, void *arg)
+{
+	struct spokei_pending *pending = spoke_container_of(timer, struct spokei_pending, timer);
+
+	(void)arg;
+	if (ends_by_reading(pending))
+		return;
+	spokei_conn_finish_pending(pending,
+				   spokei_conn_may_be_written(pending) ? SPOKE_ETIMEOUT
+								       : SPOKE_ETIMEOUT_UNSENT,
+				   NULL);
 }

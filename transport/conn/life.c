@@ -139,7 +139,7 @@ static void open_stream(struct spokei_conn *conn)
 	else
 		connected(conn);
 	if (conn->state != SPOKEI_CONN_CLOSED && spokei_stream_pending(&conn->stream) > 0)
-		spokei_conn_read(conn);
+		(void)spokei_conn_read(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
 	/* The stream may be a plain socket from now on, which holds nothing. */

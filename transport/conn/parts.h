@@ -268,9 +268,6 @@ void spokei_conn_fail_unsent(struct spokei_conn *conn, int error);
 /* Ends all calls. */
 void spokei_conn_fail_calls(struct spokei_conn *conn, int error);
 
-/* The wheel's callback for a call whose time has run out. */
-void spokei_pending_due(struct spoke_timer *timer, void *arg);
-
 /* --- settle.c */
 
 /* Writes in the middle of a turn, when enough bytes are queued for the peer to start. */
@@ -289,8 +286,8 @@ void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *
 
 /* --- read.c */
 
-/* Reads once, unless reading is paused or has ended. */
-void spokei_conn_read(struct spokei_conn *conn);
+/* Reads once, unless reading is paused or has ended. Returns whether bytes were delivered. */
+bool spokei_conn_read(struct spokei_conn *conn);
 
 /* The task that delivers bytes read before a pause, until the next pause. */
 void spokei_conn_resume(struct spokei_task *task);
@@ -304,6 +301,9 @@ void spokei_conn_ready(struct spoke_watch *ready, unsigned io);
 void spokei_conn_check_silence(struct spokei_conn *conn);
 
 /* --- deadlines.c */
+
+/* The wheel's callback for a call whose time has run out. */
+void spokei_pending_due(struct spoke_timer *timer, void *arg);
 
 /* The wheel's callback for a connection: closes it if one of its times has run out. */
 void spokei_conn_due(struct spoke_timer *timer, void *arg);

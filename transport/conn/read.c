@@ -253,7 +253,8 @@ static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 	return conn->state == SPOKEI_CONN_CLOSED ? 0 : (size_t)got;
 }
 
-static void read_some(struct spokei_conn *conn)
+/* Returns whether there were bytes. */
+static bool read_some(struct spokei_conn *conn)
 {
 	size_t got = read_bytes(conn, SPOKEI_UNLIKELY(conn->unproven) ? UNPROVEN_READ
 								      : SPOKEI_ENGINE_SCRATCH);
@@ -261,12 +262,13 @@ static void read_some(struct spokei_conn *conn)
 	bool any;
 
 	if (got == 0)
-		return;
+		return false;
 	any = take_in(conn, &bytes);
 	if (SPOKEI_UNLIKELY(conn->paused) && conn->state != SPOKEI_CONN_CLOSED)
 		hold(conn, bytes);
 	if (conn->state != SPOKEI_CONN_CLOSED)
 		note_frame(conn, any);
+	return true;
 }
 
 /* Reads while a request is served, to notice the peer's end. Its next requests wait. */
@@ -303,7 +305,7 @@ static void read_pending(struct spokei_conn *conn)
 			spokei_engine_soon(spokei_conn_engine(conn), &conn->resume);
 			return;
 		}
-		read_some(conn);
+		(void)read_some(conn);
 	}
 }
 
@@ -317,16 +319,19 @@ static void finish_read(struct spokei_conn *conn)
 		spokei_conn_write_prompt(conn);
 }
 
-void spokei_conn_read(struct spokei_conn *conn)
+bool spokei_conn_read(struct spokei_conn *conn)
 {
+	bool any;
+
 	if (SPOKEI_UNLIKELY(!may_read(conn))) {
 		if (is_readable(conn) && spokei_conn_has_room(conn))
 			read_ahead(conn);
-		return;
+		return false;
 	}
-	read_some(conn);
+	any = read_some(conn);
 	if (SPOKEI_UNLIKELY(conn->stream.layered))
 		finish_read(conn);
+	return any;
 }
 
 void spokei_conn_resume(struct spokei_task *task)
@@ -366,5 +371,5 @@ void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 	}
 	if (io & SPOKE_IO_READ)
-		spokei_conn_read(conn);
+		(void)spokei_conn_read(conn);
 }

@@ -63,7 +63,7 @@ void spokei_conn_check_silence(struct spokei_conn *conn)
 
 	/* Bytes in the socket count, even if the loop has not reported them. */
 	if (spokei_idle_ripe(&conn->idle, &moment))
-		spokei_conn_read(conn);
+		(void)spokei_conn_read(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED || !spokei_conn_is_listened_to(conn))
 		return;
 	moment = moment_of(conn);

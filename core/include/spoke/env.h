@@ -51,7 +51,8 @@ struct spoke_watch {
 	 * free any watch, this one too. */
 	void (*ready)(struct spoke_watch *watch, unsigned io);
 	int fd;
-	unsigned io; /* events watched for; the loop's */
+	unsigned io;   /* events watched for; the loop's */
+	uint64_t turn; /* that served it last, see begin() of struct spoke_loop_up; the loop's */
 	/* The loop's. As large as a watcher of libev, because each connection has one. */
 	struct {
 		void *pointers[3];
@@ -210,9 +211,12 @@ struct spoke_loop_up {
 	/* The loop is about to wait: the last chance to write, and to set the time with wake_at().
 	 */
 	void (*settle)(void *arg);
-	/* The wait is over and nothing has been read yet. Watches may be changed here. */
-	void (*begin)(void *arg);
-	/* The round is over; `ready` descriptors were served in it. */
+	/* The wait is over and nothing has been read yet. Watches may be changed here. Returns the
+	 * number of the turn; several rounds may be one turn. The loop notes it in each watch that
+	 * it serves. */
+	uint64_t (*begin)(void *arg);
+	/* The round is over; `ready` descriptors were served in it for the first time in this turn.
+	 */
 	void (*turn)(void *arg, unsigned ready);
 	/* The next two are for loops with `lulls`, and may be NULL. Bytes may come that no
 	 * descriptor tells, in memory that is shared with another process. This one looks for them:

@@ -188,9 +188,10 @@ static void settle(void *arg)
 	env_of(server)->loop->wake_at(server->loop, wake_ns);
 }
 
-static void begin(void *arg)
+static uint64_t begin(void *arg)
 {
 	(void)arg;
+	return 0;
 }
 
 static void turn(void *arg, unsigned ready)
