@@ -130,6 +130,31 @@ static void row_29_every_minute_has_its_own_1000_unknown_replies(struct stage *s
 	assert_second_connection_works(stage);
 }
 
+static void row_29_unknown_replies_of_many_minutes_do_not_add_up(struct stage *stage)
+{
+	const struct spoke_consumer_options patient = { .timeout_ns = 2000 * SECOND,
+							.heartbeat_ns = SPOKE_OFF };
+	struct spokei_message probe;
+	struct ending ending;
+	struct raw *raw;
+	uint64_t id;
+
+	stage_set_consumer(stage, &patient);
+	raw = raw_accept(stage);
+	raw_frame(raw, &probe);
+	id = begin_call(stage, stage->echo, raw, &ending);
+	stage_mark(stage);
+	for (unsigned i = 0; i <= UNKNOWN_MAX; i++) {
+		send_unknown(raw, id + 1, 1);
+		stage_pass(stage, SECOND);
+	}
+	assert_counter_up_by(stage, SPOKE_STAT_REPLIES_UNKNOWN, UNKNOWN_MAX + 1);
+	assert_nothing_closed(stage);
+	send_reply(raw, id, "at last");
+	assert_answered(stage, &ending, "\"at last\"");
+	assert_second_connection_works(stage);
+}
+
 /* --- row 30 */
 
 static void row_30_of_two_replies_to_one_call_the_first_wins(struct stage *stage)
@@ -365,6 +390,7 @@ int main(void)
 		ROW(row_29_a_reply_of_a_timed_out_id_is_dropped_and_counted, STAGE_ALL),
 		ROW(row_29_more_than_1000_unknown_replies_a_minute_close, STAGE_ALL),
 		ROW(row_29_every_minute_has_its_own_1000_unknown_replies, STAGE_VIRTUAL),
+		ROW(row_29_unknown_replies_of_many_minutes_do_not_add_up, STAGE_VIRTUAL),
 		ROW(row_30_of_two_replies_to_one_call_the_first_wins, STAGE_ALL),
 		ROW(row_31_the_right_id_on_another_connection_is_dropped, STAGE_ALL),
 		ROW(row_31_the_right_id_after_a_reconnect_is_dropped, STAGE_ALL),

@@ -9,6 +9,7 @@
 #define ORIGIN_NS UINT64_C(1000000007)
 #define NEVER UINT64_MAX
 #define CLASSES 3
+#define SLOTS_MOST (UINT64_C(1) << 32) /* no advance visits as many */
 
 /* A timer and its state in the model. */
 struct item {
@@ -362,11 +363,28 @@ static void pick_time(struct model *model)
 		model->now_ns += step;
 }
 
+/* Checks the counters of an advance: each grows, and by no less than was seen. */
+static void check_work(struct model *model, const struct spoke_wheel_work *before, uint64_t fired)
+{
+	struct spoke_wheel_work after;
+	uint64_t timers;
+	uint64_t slots;
+
+	spoke_wheel_work(model->wheel, &after);
+	timers = after.visited_timers - before->visited_timers;
+	slots = after.visited_slots - before->visited_slots;
+	expect(model, timers >= fired, "an advance fired more timers than it visited");
+	expect(model, slots > 0 || timers == 0, "an advance visited timers, but no slot");
+	expect(model, slots <= SLOTS_MOST, "the count of visited slots went down, or leapt");
+	expect(model, after.backwards - before->backwards <= 1, "the count of steps back leapt");
+}
+
 static void do_advance(struct model *model)
 {
 	uint64_t budget = pick(model, 3) == 0 ? 1 + pick(model, 4) : SPOKE_WHEEL_NO_BUDGET;
 	struct spoke_wheel_work before;
 	struct spoke_wheel_work after;
+	uint64_t fired = model_fired(model);
 	uint64_t told_ns;
 	int status;
 
@@ -380,6 +398,7 @@ static void do_advance(struct model *model)
 	expect(model, status == SPOKE_WHEEL_OK || status == SPOKE_WHEEL_MORE, "an advance failed");
 	expect(model, after.visited_timers - before.visited_timers <= budget,
 	       "an advance touched more than its budget");
+	check_work(model, &before, model_fired(model) - fired);
 	if (status != SPOKE_WHEEL_OK || told_ns != model->now_ns)
 		return;
 	expect(model,

@@ -106,11 +106,40 @@ static void delayed_provider_runs_no_expired_request(void **state)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_REQUESTS_OK), 1);
 }
 
+static void note_left(void *arg, const struct spoke_result *result)
+{
+	assert_int_equal(result->error, SPOKE_OK);
+	assert_int_equal(spoke_value_u64(result->value, arg), SPOKE_OK);
+}
+
+/* The provider looks at its timers every 20 ms, and is frozen for 500 ms. */
+static void request_that_is_read_late_has_less_time_left(void **state)
+{
+	struct stage *stage = stage_bare(state);
+	const struct spoke_provider_options often = { .heartbeat_ns = 20 * MS };
+	const struct spoke_call_options patient = { .timeout_ns = 10 * SECOND };
+	uint64_t left_ns = 0;
+
+	if (!stage->setting->in_memory || !stage->setting->dubbo)
+		return;
+	stage_provide(stage, &often);
+	stage_consume(stage, NULL);
+	stage_until_ready(stage, 1);
+	stage_pass(stage, 5 * MS);
+	spokei_world_hold(&stage->processes[1], 500 * MS);
+	assert_int_equal(spoke_call(stage_method(stage, "left"), stage_text(stage, "x"), &patient,
+				    note_left, &left_ns, NULL),
+			 SPOKE_OK);
+	stage_pass(stage, 2 * SECOND);
+	assert_in_range(left_ns, 10 * SECOND - 501 * MS, 10 * SECOND - 475 * MS);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_hundred_answers_win_over_their_deadlines_after_a_stall),
 		cmocka_unit_test(delayed_provider_runs_no_expired_request),
+		cmocka_unit_test(request_that_is_read_late_has_less_time_left),
 	};
 
 	return stage_run("late", tests, sizeof(tests) / sizeof(tests[0]));
