@@ -153,11 +153,14 @@ static struct sums add_up(struct sim_process *process, const struct spokei_link 
 	return sums;
 }
 
-/* Returns whether connections that a handshake has closed in this turn may wait for their end in
- * the next one. Until then their unsent requests count, and the tokens that they show. */
+/* Returns whether connections that were closed at the end of this turn, by a handshake or by a write
+ * into a ring, may wait for their end in the next one. Until then their requests count, and the
+ * tokens that they show. */
 static bool may_reap(const struct sim_process *process)
 {
-	return sim_plan_veils(process->world->plan) && !spokei_list_empty(&process->engine->soon);
+	const struct sim_plan *plan = process->world->plan;
+
+	return (sim_plan_veils(plan) || plan->shares) && !spokei_list_empty(&process->engine->soon);
 }
 
 static void check_link(struct sim_process *process, const struct spokei_link *link)
@@ -165,8 +168,10 @@ static void check_link(struct sim_process *process, const struct spokei_link *li
 	struct sim_world *world = process->world;
 	struct sums sums = add_up(process, link);
 
-	if (may_reap(process))
+	if (may_reap(process)) {
 		sums.queued = link->queued;
+		sums.serving = link->serving_count;
+	}
 	if (sums.queued != link->queued || sums.held != link->held) {
 		sim_violation(
 			world, SIM_S9,
