@@ -153,9 +153,9 @@ static struct sums add_up(struct sim_process *process, const struct spokei_link 
 	return sums;
 }
 
-/* Returns whether connections that were closed at the end of this turn, by a handshake or by a write
- * into a ring, may wait for their end in the next one. Until then their requests count, and the
- * tokens that they show. */
+/* Returns whether connections that were closed at the end of this turn, by a handshake or by a
+ * write into a ring, may wait for their end in the next one. Until then their requests count, and
+ * the tokens that they show. */
 static bool may_reap(const struct sim_process *process)
 {
 	const struct sim_plan *plan = process->world->plan;
