@@ -250,7 +250,6 @@ static int secure(struct spoke_admin *admin, const struct spoke_admin_options *w
 	const struct spokei_tls_sources sources = {
 		.options = with->tls,
 		.of_url = with->tls ? NULL : "on",
-		.config = with->tls ? NULL : with->config,
 		.values = &values,
 		.section = SPOKEI_IN_PROVIDER,
 	};
@@ -260,8 +259,8 @@ static int secure(struct spoke_admin *admin, const struct spoke_admin_options *w
 	if (with->tls == NULL && !is_https(with))
 		return SPOKE_OK;
 	spokei_keys_preset(&values);
-	spokei_config_read(sources.config, SPOKEI_IN_PROVIDER, (struct spoke_span){ NULL, 0 },
-			   &values);
+	spokei_config_read(with->tls ? NULL : with->config, SPOKEI_IN_PROVIDER,
+			   (struct spoke_span){ NULL, 0 }, &values);
 	error = spokei_tls_overrule(admin->engine, &values, with->tls);
 	if (error == SPOKE_OK)
 		error = spokei_tls_of(admin->engine, &sources, &mode, &admin->tls);

@@ -35,9 +35,6 @@ struct owner {
 	unsigned sections;                     /* bits 1 << section: it has their keys */
 	unsigned within;                       /* only keys that these sections have, too; 0: all */
 	const struct spokei_call_settings *calls; /* NULL: makes no calls */
-	/* Returns the text of a key; NULL: it has none. */
-	const char *(*text)(const struct owner *owner, enum spokei_key key);
-	const void *of;
 };
 
 struct sheet {
@@ -51,13 +48,6 @@ struct sheet {
 };
 
 /* --- a value */
-
-static bool is_text(enum spokei_key key)
-{
-	enum spokei_option_kind kind = spokei_key_row(key)->option.kind;
-
-	return kind == SPOKEI_OPTION_TEXT || kind == SPOKEI_OPTION_LIST;
-}
 
 /* Returns the text of the file that is in force; the narrower section wins. */
 static const char *file_text(const struct owner *owner, enum spokei_key key)
@@ -80,7 +70,7 @@ static const char *file_text(const struct owner *owner, enum spokei_key key)
 static void print_text(const struct owner *owner, enum spokei_key key, char *out, size_t size)
 {
 	const struct spokei_key_row *row = spokei_key_row(key);
-	const char *text = owner->text ? owner->text(owner, key) : NULL;
+	const char *text = owner->values->text[key];
 	bool is_preset = owner->values->from[key] == SPOKEI_FROM_DEFAULT;
 	char shown[SPOKEI_PLACES_SHOWN];
 
@@ -103,7 +93,7 @@ static void print_value(const struct owner *owner, enum spokei_key key, char *ou
 	const struct spokei_call_settings *calls = owner->calls;
 	const struct spokei_key_values *values = owner->values;
 
-	if (is_text(key))
+	if (spokei_key_is_text(key))
 		print_text(owner, key, out, size);
 	else if (calls && key == SPOKEI_KEY_CLUSTER)
 		(void)snprintf(out, size, "%s", calls->policy->name);
@@ -226,21 +216,6 @@ static bool may_compare(struct sheet *sheet)
 
 /* --- consumers */
 
-static const char *consumer_text(const struct owner *owner, enum spokei_key key)
-{
-	const struct spokei_consumer_settings *settings = owner->of;
-
-	if (key == SPOKEI_KEY_REGISTRY_URL)
-		return settings->registry;
-	if (key == SPOKEI_KEY_REGISTRY_CACHE)
-		return settings->cache;
-	if (key == SPOKEI_KEY_VERSION)
-		return settings->version;
-	if (key == SPOKEI_KEY_GROUP)
-		return settings->group;
-	return key == SPOKEI_KEY_APPLICATION ? settings->application : NULL;
-}
-
 static struct spoke_span span_of(const char *text)
 {
 	return spokei_span(text, strlen(text));
@@ -283,8 +258,6 @@ static void show_consumer(struct sheet *sheet, const struct spoke_consumer *cons
 		.sections = 1u << SPOKEI_IN_CONSUMER | 1u << SPOKEI_IN_SERVICE |
 			    1u << SPOKEI_IN_REGISTRY,
 		.calls = view.settings,
-		.text = consumer_text,
-		.of = view.all,
 	};
 
 	show_owner(sheet, &owner);
@@ -293,29 +266,6 @@ static void show_consumer(struct sheet *sheet, const struct spoke_consumer *cons
 }
 
 /* --- providers */
-
-static const char *provider_text(const struct owner *owner, enum spokei_key key)
-{
-	const struct spokei_provider_view *view = owner->of;
-	const struct spokei_provider_texts *texts = view->texts;
-
-	if (key == SPOKEI_KEY_ALLOW_FROM || key == SPOKEI_KEY_DENY_FROM ||
-	    key == SPOKEI_KEY_ALLOW_USERS || key == SPOKEI_KEY_ALLOW_CALLERS)
-		return spokei_settings_list(view->settings, texts, view->config, key);
-	if (key == SPOKEI_KEY_REGISTRY_URL)
-		return texts->registry;
-	if (key == SPOKEI_KEY_DEFAULT_SERVICE)
-		return texts->default_service;
-	if (key == SPOKEI_KEY_ADVERTISE)
-		return texts->advertise;
-	if (key == SPOKEI_KEY_APPLICATION)
-		return texts->application;
-	if (key == SPOKEI_KEY_HTTP_ORIGINS)
-		return texts->http_origins;
-	if (key == SPOKEI_KEY_HTTP_HOSTS)
-		return texts->http_hosts;
-	return key == SPOKEI_KEY_ACCESS_LOG ? texts->access_log : NULL;
-}
 
 static void show_handler(struct sheet *sheet, const struct spokei_provider_view *view,
 			 const struct spokei_route *route)
@@ -356,8 +306,6 @@ static void show_provider(struct sheet *sheet, const struct spoke_provider *prov
 		.config = view.config,
 		.values = &view.settings->in_force,
 		.sections = 1u << SPOKEI_IN_PROVIDER | 1u << SPOKEI_IN_REGISTRY,
-		.text = provider_text,
-		.of = &view,
 	};
 
 	if (view.addresses > 0)
@@ -394,17 +342,6 @@ static void read_number(const struct sheet *sheet, enum spokei_key key, uint64_t
 static void show_engine(struct sheet *sheet)
 {
 	const struct spoke_engine_options *options = spokei_engine_options(sheet->engine);
-	const struct {
-		enum spokei_key key;
-		uint64_t option;
-	} rows[] = {
-		{ SPOKEI_KEY_TICK, options->tick_ns },
-		{ SPOKEI_KEY_TIMERS_MAX, options->timers_max },
-		{ SPOKEI_KEY_LATE, options->late_ns },
-		{ SPOKEI_KEY_SPIN, options->spin_ns },
-		{ SPOKEI_KEY_POOL_THREADS, options->pool_threads },
-		{ SPOKEI_KEY_POOL_QUEUE, options->pool_queue },
-	};
 	struct spokei_key_values values;
 	const struct owner owner = {
 		.kind = "engine",
@@ -414,9 +351,14 @@ static void show_engine(struct sheet *sheet)
 	};
 
 	spokei_keys_preset(&values);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (rows[i].option)
-			read_number(sheet, rows[i].key, rows[i].option, &values);
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		const struct spokei_field *field = spokei_key_field((enum spokei_key)i,
+								    SPOKEI_AT_ENGINE);
+		const uint64_t number = field ? spokei_field_get(field, options) : 0;
+
+		if (number)
+			read_number(sheet, (enum spokei_key)i, number, &values);
+	}
 	read_number(sheet, SPOKEI_KEY_LOG, sheet->engine->log->level_max, &values);
 	show_owner(sheet, &owner);
 }

@@ -11,7 +11,7 @@
 #include "cluster/call/next.h"
 #include "cluster/call/pick.h"
 #include "cluster/call/retry_state.h"
-#include "cluster/config/table.h"
+#include "cluster/config/keys.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/filter/filter.h"
 #include "core/engine/figures.h"

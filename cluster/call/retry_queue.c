@@ -3,6 +3,7 @@
 #include "cluster/call/retry_queue.h"
 
 #include "cluster/call/retry_state.h"
+#include "cluster/config/keys.h"
 #include "core/engine/engine.h"
 
 #define UNKNOWN UINT32_MAX /* the class of watched attempts, before the first one */
@@ -25,12 +26,12 @@ int spokei_retry_queue_init(struct spokei_retry_queue *queue, struct spoke_engin
 
 /* --- tickets */
 
-void spokei_retry_queue_limit(struct spokei_retry_queue *queue, uint32_t tasks_max,
-			      size_t bytes_max, bool drops_oldest)
+void spokei_retry_queue_limit(struct spokei_retry_queue *queue,
+			      const struct spokei_key_values *values)
 {
-	queue->tasks_max = tasks_max;
-	queue->bytes_max = bytes_max;
-	queue->drops_oldest = drops_oldest;
+	queue->tasks_max = spokei_keys_u32(values, SPOKEI_KEY_FAILBACK_TASKS);
+	queue->bytes_max = (size_t)values->of[SPOKEI_KEY_FAILBACK_BYTES];
+	queue->drops_oldest = values->of[SPOKEI_KEY_FAILBACK_OVERFLOW] != 0;
 }
 
 static struct spokei_retry_state *of_tickets(struct spoke_list *node)

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct spokei_key_values;
 struct spoke_engine;
 struct spokei_retry_state;
 
@@ -39,8 +40,8 @@ SPOKE_MUST_USE int spokei_retry_queue_init(struct spokei_retry_queue *queue,
 					   struct spoke_engine *engine, spokei_retry_due_fn due);
 
 /* Changes the limits of tickets; those that are there stay. */
-void spokei_retry_queue_limit(struct spokei_retry_queue *queue, uint32_t tasks_max,
-			      size_t bytes_max, bool drops_oldest);
+void spokei_retry_queue_limit(struct spokei_retry_queue *queue,
+			      const struct spokei_key_values *values);
 
 /* Is there room for one more ticket that keeps as many bytes? */
 static inline bool spokei_retry_queue_has_room(const struct spokei_retry_queue *queue, size_t bytes)

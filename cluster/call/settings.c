@@ -37,23 +37,11 @@ void spokei_call_settings_fill(const struct spokei_key_values *values,
 	*ret = (struct spokei_call_settings){
 		.policy = policy_at(of[SPOKEI_KEY_CLUSTER]),
 		.balancer = balancer_at(of[SPOKEI_KEY_LOADBALANCE]),
-		.timeout_ns = of[SPOKEI_KEY_TIMEOUT],
-		.period_ns = of[SPOKEI_KEY_RETRY_PERIOD],
-		.deadline_ns = of[SPOKEI_KEY_RETRY_DEADLINE],
-		.hedge_ns = of[SPOKEI_KEY_HEDGE_AFTER],
-		.slow_ns = of[SPOKEI_KEY_SLOW_AFTER],
-		.retries = values->said[SPOKEI_KEY_RETRIES] ? (uint32_t)of[SPOKEI_KEY_RETRIES]
-							    : SPOKEI_RETRIES_OF_POLICY,
-		.forks = (uint32_t)of[SPOKEI_KEY_FORKS],
-		.fail_percent = (uint32_t)of[SPOKEI_KEY_FAIL_PERCENT],
-		.actives = (uint32_t)of[SPOKEI_KEY_ACTIVES],
-		.per_second = (uint32_t)of[SPOKEI_KEY_TPS],
 		.codec = codec_at(of[SPOKEI_KEY_SERIALIZATION]),
-		.growing = of[SPOKEI_KEY_RETRY_BACKOFF] != 0,
-		.wait_ready = of[SPOKEI_KEY_WAIT_READY] != 0,
-		.sticky = of[SPOKEI_KEY_STICKY] != 0,
-		.idempotent = of[SPOKEI_KEY_IDEMPOTENT] != 0,
 	};
+	spokei_keys_fill(values, SPOKEI_IN_METHOD, SPOKEI_AT_CALL, ret);
+	if (!values->said[SPOKEI_KEY_RETRIES])
+		ret->retries = SPOKEI_RETRIES_OF_POLICY;
 }
 
 uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings,

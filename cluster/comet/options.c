@@ -4,7 +4,6 @@
  * of that file while the gateway runs.
  */
 #include "cluster/comet/parts.h"
-#include "cluster/config/comet.h"
 #include "cluster/config/config.h"
 #include "core/text/option.h"
 #include "transport/http/guard.h"
@@ -35,10 +34,48 @@ int spokei_comet_wrong(struct spoke_engine *engine, const char *option, const ch
 	return SPOKE_EINVAL;
 }
 
+/* Returns the field of a key that is a number; NULL: it is none of a gateway. */
+static const struct spokei_field *number_at(unsigned key)
+{
+	const struct spokei_field *field = spokei_key_field((enum spokei_key)key, SPOKEI_AT_COMET);
+
+	return field && field->type != SPOKEI_FIELD_TEXT ? field : NULL;
+}
+
+/* Sets the numbers that are 0 to their defaults. Returns NULL, or the name of the first that is out
+ * of range. */
+static const char *fill_presets(struct spoke_comet_options *with)
+{
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		const struct spokei_option *option = &spokei_key_row((enum spokei_key)i)->option;
+		const struct spokei_field *field = number_at(i);
+
+		if (field == NULL)
+			continue;
+		if (spokei_field_get(field, with) == 0)
+			spokei_field_set(field, with, option->preset);
+		if (spokei_field_get(field, with) < option->min ||
+		    spokei_field_get(field, with) > option->max)
+			return field->name;
+	}
+	return NULL;
+}
+
+/* Sets the numbers whose keys a reload does not change to those of `old`. */
+static void keep_numbers(struct spoke_comet_options *with, const struct spoke_comet_options *old)
+{
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		const struct spokei_field *field = number_at(i);
+
+		if (field && !spokei_key_row((enum spokei_key)i)->live)
+			spokei_field_set(field, with, spokei_field_get(field, old));
+	}
+}
+
 /* No key of the file sets the time of the authorizer. */
 static int fill_numbers(struct spoke_engine *engine, struct spoke_comet_options *with)
 {
-	const char *wrong = spokei_config_comet_fill(with);
+	const char *wrong = fill_presets(with);
 
 	if (with->authorize_ns == 0)
 		with->authorize_ns = 5 * SECOND;
@@ -236,8 +273,7 @@ static int read_again(const struct spoke_comet *comet, struct spoke_comet_option
 	spoke_config_comet(comet->file->user.config, with);
 	with->listen = NULL;
 	with->page = NULL;
-	with->query_user = old->query_user;
-	spokei_config_comet_keep(with, old);
+	keep_numbers(with, old);
 	error = check(comet->engine, with);
 	return error ? error : fill_numbers(comet->engine, with);
 }

@@ -6,7 +6,7 @@
 #ifndef SPOKEI_CLUSTER_CONFIG_CHECK_H
 #define SPOKEI_CLUSTER_CONFIG_CHECK_H
 
-#include "cluster/config/table.h"
+#include "cluster/config/keys.h"
 #include "core/base/env.h"
 
 #include <spoke/url.h>

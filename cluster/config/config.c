@@ -153,8 +153,14 @@ void spokei_config_leave(struct spokei_config_user *user)
 static void read_part(const struct spokei_part *part, struct spokei_key_values *values)
 {
 	for (const struct spokei_entry *entry = part ? part->first : NULL; entry;
-	     entry = entry->next)
-		spokei_keys_put(values, entry->key, entry->number, SPOKEI_FROM_FILE, entry->line);
+	     entry = entry->next) {
+		if (spokei_key_is_text(entry->key))
+			spokei_keys_put_text(values, entry->key, entry->text, SPOKEI_FROM_FILE,
+					     entry->line);
+		else
+			spokei_keys_put(values, entry->key, entry->number, SPOKEI_FROM_FILE,
+					entry->line);
+	}
 }
 
 void spokei_config_read(const struct spoke_config *config, enum spokei_section kind,
@@ -246,23 +252,41 @@ const char *spokei_config_log(const struct spoke_config *config)
 	return spokei_key_row(SPOKEI_KEY_LOG)->option.names((unsigned)values.of[SPOKEI_KEY_LOG]);
 }
 
+/* Sets the options that are 0 or NULL from a section without a name. */
+static void complete(const struct spoke_config *config, enum spokei_section section,
+		     enum spokei_fields_of of, void *options)
+{
+	const struct spoke_span no_name = { NULL, 0 };
+	const struct spokei_part *part = config ? spokei_sheet_part(&config->sheet, section,
+								    no_name)
+						: NULL;
+
+	for (const struct spokei_entry *entry = part ? part->first : NULL; entry;
+	     entry = entry->next) {
+		const struct spokei_field *field = spokei_key_field(entry->key, of);
+
+		if (field == NULL)
+			continue;
+		if (field->type != SPOKEI_FIELD_TEXT && spokei_field_get(field, options) == 0)
+			spokei_field_set(field, options, entry->number);
+		if (field->type == SPOKEI_FIELD_TEXT && spokei_field_text(field, options) == NULL)
+			spokei_field_set_text(field, options, entry->text);
+	}
+}
+
+void spoke_config_comet(const struct spoke_config *config, struct spoke_comet_options *options)
+{
+	complete(config, SPOKEI_IN_COMET, SPOKEI_AT_COMET, options);
+}
+
 void spoke_config_engine(const struct spoke_config *config, struct spoke_engine_options *options)
 {
-	struct spokei_key_values values = { .said = { false } };
+	const uint64_t spin_ns = options->spin_ns;
 
-	spokei_config_read(config, SPOKEI_IN_ENGINE, (struct spoke_span){ NULL, 0 }, &values);
-	if (options->tick_ns == 0)
-		options->tick_ns = values.of[SPOKEI_KEY_TICK];
-	if (options->timers_max == 0)
-		options->timers_max = values.of[SPOKEI_KEY_TIMERS_MAX];
-	if (options->late_ns == 0)
-		options->late_ns = values.of[SPOKEI_KEY_LATE];
-	if (options->spin_ns == 0 && options->native == NULL)
-		options->spin_ns = values.of[SPOKEI_KEY_SPIN];
-	if (options->pool_threads == 0)
-		options->pool_threads = (uint32_t)values.of[SPOKEI_KEY_POOL_THREADS];
-	if (options->pool_queue == 0)
-		options->pool_queue = (uint32_t)values.of[SPOKEI_KEY_POOL_QUEUE];
+	complete(config, SPOKEI_IN_ENGINE, SPOKEI_AT_ENGINE, options);
+	/* A loop of the user waits as its user programs it. */
+	if (options->native)
+		options->spin_ns = spin_ns;
 	if (options->log == NULL)
 		options->log = spokei_config_log(config);
 }

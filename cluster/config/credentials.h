@@ -8,7 +8,7 @@
 #ifndef SPOKEI_CLUSTER_CONFIG_CREDENTIALS_H
 #define SPOKEI_CLUSTER_CONFIG_CREDENTIALS_H
 
-#include "cluster/config/table.h"
+#include "cluster/config/keys.h"
 #include "core/text/tokens.h"
 
 #define SPOKEI_ACCESS_MAX 255u /* bytes of an id or a secret */

@@ -1,18 +1,140 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of configuration keys, and how URLs and options set them. Every source fills or changes a
- * struct spokei_key_values, the later source over the earlier one. Numbers are in the unit of the
- * key; for keys with names (cluster, loadbalance) the number is the index in the catalog. On the
- * engine's thread.
+ * The keys of settings. The table says of each its type, range, default, description, sections,
+ * fields in options, and whether a reload applies it to running objects; it is constant, for any
+ * thread. Every source of values fills or changes a struct spokei_key_values, the later source over
+ * the earlier one. Numbers are in the unit of the key; for keys with names (cluster, loadbalance)
+ * the number is the index in the catalog. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_CONFIG_KEYS_H
 #define SPOKEI_CLUSTER_CONFIG_KEYS_H
 
-#include "cluster/config/table.h"
+#include "core/text/option.h"
+
+#include "core/base/env.h"
 
 #include <spoke/url.h>
 
 struct spoke_engine;
+
+/* --- the table */
+
+#define SPOKEI_TIMEOUT_NS UINT64_C(1000000000)
+#define SPOKEI_TIMEOUT_MAX_NS UINT64_C(2147483647000000) /* 2^31 - 1 ms, as Java's int */
+#define SPOKEI_RETRIES_MAX 100u
+#define SPOKEI_PERIOD_MIN_NS UINT64_C(10000000)
+#define SPOKEI_WEIGHT_MAX 1000000u
+
+/* The number of each setting: SPOKEI_KEY_TIMEOUT and so on. */
+#define SETTING(key, ...) SPOKEI_KEY_##key,
+enum spokei_key {
+#include "cluster/config/rows.h"
+	SPOKEI_KEYS,
+};
+
+enum {
+	SPOKEI_KEYS_OF_METHODS = SPOKEI_KEY_HEARTBEAT, /* those before it are of calls */
+	SPOKEI_KEYS_OF_URLS = SPOKEI_KEY_REGISTRY_URL,
+};
+
+/* Sections of a file, in the order in which they are listed. */
+enum spokei_section {
+	SPOKEI_IN_CONSUMER,
+	SPOKEI_IN_SERVICE,
+	SPOKEI_IN_METHOD,
+	SPOKEI_IN_PROVIDER,
+	SPOKEI_IN_REGISTRY,
+	SPOKEI_IN_LEASE,
+	SPOKEI_IN_COMET,
+	SPOKEI_IN_ENGINE,
+	SPOKEI_SECTIONS,
+};
+
+/* Structs with fields of keys: options of programs, then settings in force. */
+enum spokei_fields_of {
+	SPOKEI_AT_NONE,
+	SPOKEI_AT_CONSUMER,
+	SPOKEI_AT_METHOD,
+	SPOKEI_AT_PROVIDER,
+	SPOKEI_AT_TLS,
+	SPOKEI_AT_LEASES,
+	SPOKEI_AT_COMET,
+	SPOKEI_AT_ENGINE,
+	SPOKEI_AT_CALL,
+	SPOKEI_AT_LINK,
+	SPOKEI_AT_HANDSHAKES,
+	SPOKEI_AT_QUOTA,
+	SPOKEI_AT_DIRECTORY,
+};
+
+enum spokei_field_type {
+	SPOKEI_FIELD_TEXT,
+	SPOKEI_FIELD_BOOL,
+	SPOKEI_FIELD_32, /* also an enum */
+	SPOKEI_FIELD_64,
+};
+
+#define SPOKEI_FIELDS_MAX 4u
+
+/* A field of such a struct. */
+struct spokei_field {
+	uint8_t of;   /* enum spokei_fields_of */
+	uint8_t type; /* enum spokei_field_type */
+	bool inverts; /* true is "false" */
+	uint16_t at;  /* offset in the struct */
+	const char *name;
+};
+
+struct spokei_key_row {
+	struct spokei_option option;
+	unsigned sections;  /* bits 1 << section: where the key may stand */
+	bool live;          /* a reload applies the key to running objects */
+	bool of_urls;       /* allowed in URLs, but read by other code */
+	bool is_url;        /* the value is a URL or a list of URLs */
+	bool secret;        /* no message shows the value */
+	bool none_in_code;  /* SPOKE_NONE sets 0 */
+	const char *preset; /* text of a default that is not a number, else NULL */
+	const char *words;  /* of a name: the enum of code, whose 0 is "not set" and 1 the first */
+	struct spokei_field fields[SPOKEI_FIELDS_MAX];
+};
+
+/* Returns the row of a key. */
+const struct spokei_key_row *spokei_key_row(enum spokei_key key);
+
+/* Returns the field of a key in a struct of options; NULL: it has none. */
+const struct spokei_field *spokei_key_field(enum spokei_key key, enum spokei_fields_of of);
+
+/* Reads and writes a number in `options`. */
+uint64_t spokei_field_get(const struct spokei_field *field, const void *options);
+void spokei_field_set(const struct spokei_field *field, void *options, uint64_t number);
+
+/* The same for a text, which is borrowed; NULL: there is none. */
+const char *spokei_field_text(const struct spokei_field *field, const void *options);
+void spokei_field_set_text(const struct spokei_field *field, void *options, const char *text);
+
+/* Writes a value as a file would contain it, or the text of a default that is not a number
+ * (`preset`). For texts: "". */
+void spokei_key_print(enum spokei_key key, uint64_t number, bool preset, char *out, size_t size);
+
+/* Returns whether the value of a key is a text or a list. */
+bool spokei_key_is_text(enum spokei_key key);
+
+/* Returns the name of a key in files: in [registry], [lease] and [comet] without the prefix, e.g.
+ * "registry.". */
+const char *spokei_key_in_file(enum spokei_key key);
+
+/* Returns the name of a section, e.g. "consumer" or "service.NAME". */
+const char *spokei_section_name(enum spokei_section section);
+
+/* Returns whether a heading of this kind contains a name, e.g. "service.NAME". */
+bool spokei_section_is_named(enum spokei_section section);
+
+/* Writes the sections that allow a key, each between `before` and `behind`, e.g.
+ * "[consumer], [service.NAME]". */
+void spokei_key_sections(enum spokei_key key, const char *before, const char *behind, char *out,
+			 size_t size);
+
+/* --- values */
 
 /* Sources of a value, in the order in which they are laid over one another. */
 enum spokei_origin {
@@ -27,9 +149,12 @@ enum spokei_origin {
 /* The value of each key, and its source. */
 struct spokei_key_values {
 	uint64_t of[SPOKEI_KEYS];        /* the default unless `said` */
+	const char *text[SPOKEI_KEYS];   /* of a text that is no secret; NULL: none */
 	unsigned line[SPOKEI_KEYS];      /* of the file, for SPOKEI_FROM_FILE */
 	unsigned char from[SPOKEI_KEYS]; /* enum spokei_origin */
 	bool said[SPOKEI_KEYS];          /* a source has set the key */
+	char *owned;                     /* copies of texts; NULL: all are of their sources */
+	size_t owned_size;
 };
 
 /* Sets all defaults. */
@@ -45,12 +170,35 @@ void spokei_keys_renew(struct spokei_key_values *values, const struct spokei_key
 void spokei_keys_put(struct spokei_key_values *values, enum spokei_key key, uint64_t number,
 		     enum spokei_origin from, unsigned line);
 
+/* Sets a key that is a text, which is borrowed. */
+void spokei_keys_put_text(struct spokei_key_values *values, enum spokei_key key, const char *text,
+			  enum spokei_origin from, unsigned line);
+
+/* Returns the number of a key that fits into 32 bits. */
+static inline uint32_t spokei_keys_u32(const struct spokei_key_values *values, enum spokei_key key)
+{
+	return (uint32_t)values->of[key];
+}
+
+/* Returns the text of a key; "" if there is none. */
+static inline const char *spokei_keys_text(const struct spokei_key_values *values,
+					   enum spokei_key key)
+{
+	return values->text[key] ? values->text[key] : "";
+}
+
+/*
+ * Copies the texts of `values`, also for those of `layer` that are laid over them, so that both
+ * outlive their sources. A text of the file that a reload changes is left out, to be read there.
+ * Returns 0 or ENOMEM. Undo with disown, of `values`.
+ */
+SPOKE_MUST_USE int spokei_keys_own(const struct spoke_env *env, struct spokei_key_values *values,
+				   struct spokei_key_values *layer);
+void spokei_keys_disown(const struct spoke_env *env, struct spokei_key_values *values);
+
 /* Sets a key from code; a `number` of 0 means "not set" and changes nothing. The range is not
  * checked. */
 void spokei_keys_set(struct spokei_key_values *values, enum spokei_key key, uint64_t number);
-
-/* Sets a key from code to 0, which spokei_keys_set() ignores. */
-void spokei_keys_set_none(struct spokei_key_values *values, enum spokei_key key);
 
 /*
  * Sets the keys that a URL contains for all methods. Checks the keys of single methods too. Returns
@@ -67,26 +215,17 @@ void spokei_keys_read_method(const struct spoke_url *url, const char *method,
 void spokei_keys_read_provided(const struct spoke_url *url, enum spokei_origin from,
 			       struct spokei_key_values *values);
 
-/* Sets a key from an option in code; 0 means "not set". Returns ERANGE, with an event, if the
- * option is outside the key's range. */
-SPOKE_MUST_USE int spokei_keys_overrule(struct spoke_engine *engine,
-					struct spokei_key_values *values, enum spokei_key key,
-					uint64_t option);
+/*
+ * Sets the keys whose field in a struct of options is neither 0 nor NULL; SPOKE_OFF and SPOKE_NONE
+ * set 0 where that is allowed. Returns 0, or ERANGE or EINVAL with an event.
+ */
+SPOKE_MUST_USE int spokei_keys_read_code(struct spoke_engine *engine,
+					 struct spokei_key_values *values, enum spokei_fields_of of,
+					 const void *options);
 
-/* Same for an interval, where SPOKE_OFF sets 0: no such check. */
-SPOKE_MUST_USE int spokei_keys_overrule_interval(struct spoke_engine *engine,
-						 struct spokei_key_values *values,
-						 enum spokei_key key, uint64_t option);
-
-/* Same for retries, where SPOKE_NONE sets 0. */
-SPOKE_MUST_USE int spokei_keys_overrule_retries(struct spoke_engine *engine,
-						struct spokei_key_values *values, uint32_t option);
-
-/* Same for the serialization. Returns EINVAL, with an event, for a number that is none of enum
- * spoke_serialization. */
-SPOKE_MUST_USE int spokei_keys_overrule_serialization(struct spoke_engine *engine,
-						      struct spokei_key_values *values,
-						      unsigned option);
+/* Writes the keys that may stand in a section to their fields in a struct. */
+void spokei_keys_fill(const struct spokei_key_values *values, enum spokei_section section,
+		      enum spokei_fields_of of, void *settings);
 
 /* Returns the name of a key in URLs. */
 const char *spokei_keys_name(enum spokei_key key);

@@ -16,19 +16,12 @@
 
 /* --- differences */
 
-static bool is_text(enum spokei_key key)
-{
-	const enum spokei_option_kind kind = spokei_key_row(key)->option.kind;
-
-	return kind == SPOKEI_OPTION_TEXT || kind == SPOKEI_OPTION_LIST;
-}
-
 /* Returns whether two entries have the same value. Either may be NULL, but not both. */
 static bool is_same(const struct spokei_entry *a, const struct spokei_entry *b)
 {
 	if (a == NULL || b == NULL)
 		return false;
-	return is_text(a->key) ? strcmp(a->text, b->text) == 0 : a->number == b->number;
+	return spokei_key_is_text(a->key) ? strcmp(a->text, b->text) == 0 : a->number == b->number;
 }
 
 static const struct spokei_part *same_part(const struct spokei_sheet *sheet,

@@ -13,7 +13,7 @@
 #ifndef SPOKEI_CLUSTER_CONFIG_STORE_H
 #define SPOKEI_CLUSTER_CONFIG_STORE_H
 
-#include "cluster/config/table.h"
+#include "cluster/config/keys.h"
 
 #include <spoke/url.h>
 

@@ -2,7 +2,6 @@
 /* TLS of a provider or a consumer: options before the settings file. */
 #include "cluster/config/tls.h"
 
-#include "cluster/config/config.h"
 #include "core/engine/engine.h"
 #include "transport/stream/tls/tls.h"
 
@@ -25,48 +24,18 @@ static int find_mode(struct spoke_engine *engine, const struct spokei_tls_source
 	return SPOKE_EINVAL;
 }
 
-static const char *text_of(const struct spokei_tls_sources *sources, const char *option,
-			   enum spokei_key key)
-{
-	const struct spoke_span no_name = { NULL, 0 };
-	const char *text = option;
-
-	if (text == NULL && sources->service.len > 0 && key == SPOKEI_KEY_TLS_PEERS)
-		text = spokei_config_text(sources->config, SPOKEI_IN_SERVICE, sources->service,
-					  key);
-	return text ? text : spokei_config_text(sources->config, sources->section, no_name, key);
-}
-
 int spokei_tls_overrule(struct spoke_engine *engine, struct spokei_key_values *values,
 			const struct spoke_tls_options *options)
 {
-	const struct {
-		enum spokei_key key;
-		uint64_t option;
-	} rows[] = {
-		{ SPOKEI_KEY_HANDSHAKE_TIMEOUT, options ? options->handshake_timeout_ns : 0 },
-		{ SPOKEI_KEY_HANDSHAKES_MAX, options ? options->handshakes_max : 0 },
-		{ SPOKEI_KEY_HANDSHAKES_PER_PEER_MAX,
-		  options ? options->handshakes_per_peer_max : 0 },
-		{ SPOKEI_KEY_HANDSHAKES_TPS, options ? options->handshakes_per_second : 0 },
-	};
-	int error = SPOKE_OK;
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && error == SPOKE_OK; i++)
-		error = spokei_keys_overrule(engine, values, rows[i].key, rows[i].option);
-	return error;
+	return options ? spokei_keys_read_code(engine, values, SPOKEI_AT_TLS, options) : SPOKE_OK;
 }
 
 struct spokei_tls_limits spokei_tls_limits_of(const struct spokei_key_values *values)
 {
-	const uint64_t *of = values->of;
+	struct spokei_tls_limits limits;
 
-	return (struct spokei_tls_limits){
-		.handshakes_max = (uint32_t)of[SPOKEI_KEY_HANDSHAKES_MAX],
-		.handshakes_per_peer_max = (uint32_t)of[SPOKEI_KEY_HANDSHAKES_PER_PEER_MAX],
-		.handshakes_per_second = (uint32_t)of[SPOKEI_KEY_HANDSHAKES_TPS],
-		.prefix6 = (uint32_t)of[SPOKEI_KEY_CONNECTIONS_PER_PEER_PREFIX6],
-	};
+	spokei_keys_fill(values, SPOKEI_IN_PROVIDER, SPOKEI_AT_HANDSHAKES, &limits);
+	return limits;
 }
 
 static void fill(const struct spokei_tls_sources *sources, struct spokei_tls_options *ret)
@@ -78,17 +47,17 @@ static void fill(const struct spokei_tls_sources *sources, struct spokei_tls_opt
 
 	*ret = (struct spokei_tls_options){
 		.accepts = sources->section == SPOKEI_IN_PROVIDER,
-		.cert = text_of(sources, own->cert, SPOKEI_KEY_TLS_CERT),
-		.key = text_of(sources, own->key, SPOKEI_KEY_TLS_KEY),
-		.ca = text_of(sources, own->ca, SPOKEI_KEY_TLS_CA),
-		.crl = text_of(sources, own->crl, SPOKEI_KEY_TLS_CRL),
+		.cert = own->cert ? own->cert : sources->values->text[SPOKEI_KEY_TLS_CERT],
+		.key = own->key ? own->key : sources->values->text[SPOKEI_KEY_TLS_KEY],
+		.ca = own->ca ? own->ca : sources->values->text[SPOKEI_KEY_TLS_CA],
+		.crl = own->crl ? own->crl : sources->values->text[SPOKEI_KEY_TLS_CRL],
 		.verify = own->verify ? own->verify
 				      : (enum spoke_tls_verify)of[SPOKEI_KEY_TLS_VERIFY],
 		.oldest = own->oldest ? own->oldest : oldest,
 		.limits = spokei_tls_limits_of(sources->values),
 	};
 	if (!ret->accepts)
-		ret->peers = text_of(sources, own->peers, SPOKEI_KEY_TLS_PEERS);
+		ret->peers = own->peers ? own->peers : sources->values->text[SPOKEI_KEY_TLS_PEERS];
 }
 
 /* Files and rules of TLS without TLS are a mistake mostly, and a link would be plain without a

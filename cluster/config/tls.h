@@ -7,17 +7,14 @@
 #include "cluster/config/keys.h"
 #include "transport/stream/tls/tls.h"
 
-struct spoke_config;
 struct spoke_engine;
 struct spoke_tls_options;
 
 struct spokei_tls_sources {
 	const struct spoke_tls_options *options; /* NULL: none, and the rest decides */
 	const char *of_url;                      /* "tls" of this side's own URL; NULL: not set */
-	const struct spoke_config *config;       /* may be NULL */
-	const struct spokei_key_values *values;  /* the limits of handshakes are in force */
+	const struct spokei_key_values *values;  /* in force */
 	enum spokei_section section;             /* of a provider or a consumer */
-	struct spoke_span service;               /* of a consumer; may be empty */
 };
 
 /* Sets the limits of handshakes that options give, which may be NULL. Returns 0 or ERANGE, which

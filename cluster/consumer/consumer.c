@@ -118,9 +118,9 @@ static int subscribe(struct spoke_consumer *consumer, const struct spoke_consume
 	consumer->subscription->ruled = consumer_ruled;
 	consumer->subscription->of = (struct spokei_override_of){
 		.service = settings->service,
-		.version = settings->version,
-		.group = settings->group,
-		.application = settings->application,
+		.version = settings->directory.version,
+		.group = settings->directory.group,
+		.application = spokei_keys_text(&settings->in_force, SPOKEI_KEY_APPLICATION),
 	};
 	consumer->subscription->arg = consumer;
 	return spokei_subscription_begin(consumer->subscription, consumer->engine,
@@ -132,7 +132,8 @@ static int fix_endpoints(struct spoke_consumer *consumer, const struct spoke_url
 {
 	int error = SPOKE_OK;
 
-	if (!consumer->settings->token_plain && !consumer->link->stream->veiled)
+	if (!consumer->settings->in_force.of[SPOKEI_KEY_TOKEN_PLAIN] &&
+	    !consumer->link->stream->veiled)
 		error = spokei_shown_check(consumer->engine, consumer->shown, urls, count);
 	return error ? error : spokei_directory_fix(consumer->directory, urls, count);
 }
@@ -303,26 +304,27 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 {
 	struct spoke_engine *engine = consumer->engine;
 	const struct spokei_consumer_settings *settings = consumer->settings;
+	const struct spokei_key_values *values = &settings->in_force;
 	struct spokei_caller *caller = consumer->caller;
 	int error;
 
-	spokei_caller_init(caller, consumer->link, settings->tasks_max);
+	spokei_caller_init(caller, consumer->link,
+			   spokei_keys_u32(values, SPOKEI_KEY_FAILBACK_TASKS));
 	caller->idle = consumer_idle;
 	caller->directory = consumer->directory;
 	caller->awaits_list = settings->keeper.registry != NULL;
 	caller->settled = settings->settled;
 	caller->settled_arg = settings->settled_arg;
-	if (*settings->application)
-		caller->application = settings->application;
+	if (*spokei_keys_text(values, SPOKEI_KEY_APPLICATION))
+		caller->application = values->text[SPOKEI_KEY_APPLICATION];
 	caller->credentials = &consumer->shown->of;
-	caller->token_plain = settings->token_plain;
+	caller->token_plain = values->of[SPOKEI_KEY_TOKEN_PLAIN] != 0;
 	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
 	spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
 	error = spokei_retry_queue_init(&caller->retry, engine, spokei_call_due);
 	if (error)
 		return error;
-	spokei_retry_queue_limit(&caller->retry, settings->tasks_max, settings->bytes_max,
-				 settings->drops_oldest);
+	spokei_retry_queue_limit(&caller->retry, values);
 	error = spokei_filters_init(consumer->filters, engine->env, options->filters,
 				    options->filter_count);
 	if (error == SPOKE_ELIMIT)

@@ -19,10 +19,8 @@ int spokei_consumer_link(struct spoke_consumer *consumer,
 	const struct spokei_tls_sources sources = {
 		.options = options->tls,
 		.of_url = spoke_url_get(&settings->url, "tls"),
-		.config = options->config,
 		.values = &settings->in_force,
 		.section = SPOKEI_IN_CONSUMER,
-		.service = { settings->service, strlen(settings->service) },
 	};
 	enum spokei_tls_mode mode;
 	int error = spokei_tls_of(consumer->engine, &sources, &mode, &consumer->tls);
@@ -47,20 +45,13 @@ int spokei_consumer_link(struct spoke_consumer *consumer,
 bool spokei_consumer_expects(const struct spoke_consumer *consumer, const char *service)
 {
 	const struct spokei_consumer_settings *settings = consumer->settings;
-	const struct spoke_config *config = settings->file.config;
-	const struct spoke_span own = { settings->service, strlen(settings->service) };
 	const struct spoke_span other = { service, strlen(service) };
-	const struct spoke_span no_name = { NULL, 0 };
-	const char *asked = spokei_config_text(config, SPOKEI_IN_SERVICE, other,
+	const char *asked = spokei_config_text(settings->file.config, SPOKEI_IN_SERVICE, other,
 					       SPOKEI_KEY_TLS_PEERS);
-	const char *expected = spokei_config_text(config, SPOKEI_IN_SERVICE, own,
-						  SPOKEI_KEY_TLS_PEERS);
+	const char *expected = settings->in_force.text[SPOKEI_KEY_TLS_PEERS];
 
 	if (consumer->tls == NULL || !consumer->peers_of_file || asked == NULL)
 		return true;
-	if (expected == NULL)
-		expected = spokei_config_text(config, SPOKEI_IN_CONSUMER, no_name,
-					      SPOKEI_KEY_TLS_PEERS);
 	return expected && strcmp(asked, expected) == 0;
 }
 

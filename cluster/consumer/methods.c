@@ -77,8 +77,8 @@ static int add_method(struct spoke_consumer *consumer, const char *name,
 	const struct spokei_consumer_settings *settings = consumer->settings;
 	struct spokei_method_presets presets = {
 		.service = settings->service,
-		.version = settings->version,
-		.group = settings->group,
+		.version = settings->directory.version,
+		.group = settings->directory.group,
 		.advice = settings->needs_service
 				  ? "write it into the URL, e.g. "
 				    "dubbo://127.0.0.1:20880/demo.EchoService, or into the options"

@@ -37,16 +37,16 @@ static void drop(struct spokei_config_user *user)
 static void take(struct spokei_config_user *user)
 {
 	struct spoke_consumer *consumer = user->owner;
-	struct spokei_consumer_settings *settings = consumer->settings;
+	const struct spokei_consumer_settings *settings = consumer->settings;
+	const struct spokei_key_values *values = &settings->in_force;
 
-	spokei_settings_renew(consumer->engine, settings);
 	spokei_shown_replace(consumer->shown, true);
-	consumer->caller->token_plain = settings->token_plain;
-	consumer->caller->told_plain = false;
 	spokei_consumer_inherit(consumer);
-	spokei_caller_resize(consumer->caller, settings->limits.pending_max, settings->tasks_max);
-	spokei_retry_queue_limit(&consumer->caller->retry, settings->tasks_max, settings->bytes_max,
-				 settings->drops_oldest);
+	consumer->caller->token_plain = values->of[SPOKEI_KEY_TOKEN_PLAIN] != 0;
+	consumer->caller->told_plain = false;
+	spokei_caller_resize(consumer->caller, settings->limits.pending_max,
+			     spokei_keys_u32(values, SPOKEI_KEY_FAILBACK_TASKS));
+	spokei_retry_queue_limit(&consumer->caller->retry, values);
 	spokei_link_change(consumer->link, &settings->limits);
 	spokei_directory_change(consumer->directory, &settings->directory);
 }

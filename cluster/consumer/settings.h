@@ -8,10 +8,9 @@
 #ifndef SPOKEI_CLUSTER_CONSUMER_SETTINGS_H
 #define SPOKEI_CLUSTER_CONSUMER_SETTINGS_H
 
-#include "cluster/call/settings.h"
 #include "cluster/config/config.h"
+#include "cluster/config/owners.h"
 #include "cluster/discovery/keeper.h"
-#include "cluster/endpoints/settings.h"
 #include "transport/conn/link.h"
 
 struct spoke_consumer_options;
@@ -28,13 +27,6 @@ struct spokei_consumer_settings {
 	const struct spoke_policy *policy;     /* ... the policy, or NULL */
 	const struct spoke_balancer *balancer; /* ... the balancer, or NULL */
 	const char *service;                   /* "": none */
-	const char *version;
-	const char *group;
-	const char *application; /* "": not set */
-	const char *registry;    /* NULL: none */
-	const char *cache;       /* of its lists; NULL: none */
-	char *texts;             /* copies of these five */
-	size_t texts_size;
 	bool needs_service; /* an endpoint's wire requires the name of the service */
 	struct spokei_call_settings calls;
 	void (*changed)(void *arg, const struct spoke_link_event *event); /* may be NULL */
@@ -42,12 +34,8 @@ struct spokei_consumer_settings {
 	/* May be NULL. */
 	void (*settled)(void *arg, const struct spoke_ticket_result *settled);
 	void *settled_arg;
-	uint32_t tasks_max; /* tickets */
-	size_t bytes_max;   /* memory of tickets */
-	bool drops_oldest;
 	struct spokei_link_limits limits;
 	struct spokei_directory_settings directory;
-	bool token_plain;                    /* a token may go over plain TCP to other machines */
 	struct spokei_keeper_options keeper; /* registry NULL: the URLs name the providers */
 };
 
@@ -59,7 +47,8 @@ SPOKE_MUST_USE int spokei_settings_consumer(struct spoke_engine *engine,
 void spokei_settings_consumer_fini(const struct spoke_env *env,
 				   struct spokei_consumer_settings *settings);
 
-/* Finds version and group of a service: the URL's, else the file's. Valid until the next reload. */
+/* Finds version and group of another service: the URL's, else the file's. Valid until the next
+ * reload. */
 void spokei_settings_which(const struct spokei_consumer_settings *settings,
 			   struct spoke_span service, const char **ret_version,
 			   const char **ret_group);
@@ -86,12 +75,9 @@ SPOKE_MUST_USE int spokei_settings_method(struct spoke_engine *engine,
 					  const struct spoke_method_options *options,
 					  struct spokei_call_settings *ret);
 
-/* Renews the settings that methods inherit, from the URL of a provider. */
+/* Renews all settings that may change, from the file and from the URL of a provider. */
 void spokei_settings_inherit(struct spoke_engine *engine, struct spokei_consumer_settings *settings,
 			     const struct spoke_url *provided);
-
-/* Applies a reloaded file to all settings that may change, except those of calls: see inherit. */
-void spokei_settings_renew(struct spoke_engine *engine, struct spokei_consumer_settings *settings);
 
 /* Checks the URL of a further endpoint: it must name the same service and repeat settings only. */
 SPOKE_MUST_USE int spokei_settings_further(struct spoke_engine *engine,

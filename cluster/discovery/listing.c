@@ -6,8 +6,8 @@
 #include "transport/wire/message.h"
 
 #include "cluster/config/check.h"
+#include "cluster/config/keys.h"
 #include "cluster/config/places.h"
-#include "cluster/config/table.h"
 #include "cluster/discovery/advert.h"
 #include "core/engine/engine.h"
 #include "core/text/option.h"

@@ -11,8 +11,8 @@
 #define SPOKEI_CLUSTER_ENDPOINTS_DIRECTORY_H
 
 #include "cluster/balancer/state.h"
+#include "cluster/config/owners.h"
 #include "cluster/endpoints/candidates.h"
-#include "cluster/endpoints/settings.h"
 #include "core/engine/task.h"
 #include "core/memory/map.h"
 

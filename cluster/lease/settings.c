@@ -79,26 +79,6 @@ int spokei_lease_terms(const struct spokei_lease_settings *settings,
 
 /* --- numbers */
 
-static int overrule(struct spoke_engine *engine, const struct spoke_leases_options *options,
-		    struct spokei_key_values *values)
-{
-	const struct {
-		enum spokei_key key;
-		uint64_t option;
-	} rows[] = {
-		{ SPOKEI_KEY_LEASE_TTL, options->ttl_ns },
-		{ SPOKEI_KEY_LEASE_GUARD, options->guard_ns == SPOKE_OFF ? 0 : options->guard_ns },
-		{ SPOKEI_KEY_LEASE_MAX, options->leases_max },
-	};
-	int error = SPOKE_OK;
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && error == 0; i++)
-		error = spokei_keys_overrule(engine, values, rows[i].key, rows[i].option);
-	if (options->guard_ns == SPOKE_OFF)
-		spokei_keys_set_none(values, SPOKEI_KEY_LEASE_GUARD);
-	return error;
-}
-
 static int read_numbers(struct spoke_engine *engine, const struct spoke_leases_options *options,
 			struct spokei_lease_settings *settings)
 {
@@ -111,7 +91,7 @@ static int read_numbers(struct spoke_engine *engine, const struct spoke_leases_o
 	spokei_keys_preset(&values);
 	spokei_config_read(options->config, SPOKEI_IN_LEASE, no_name, &values);
 	spokei_store_keys(&settings->store, &values);
-	error = overrule(engine, options, &values);
+	error = spokei_keys_read_code(engine, &values, SPOKEI_AT_LEASES, options);
 	if (error)
 		return error;
 	settings->ttl_ns = values.of[SPOKEI_KEY_LEASE_TTL];

@@ -42,8 +42,8 @@ static int read_callers(struct spoke_provider *provider, const char *text,
 static int read_lists(struct spoke_provider *provider, char why[SPOKE_EVENT_TEXT])
 {
 	const struct spoke_env *env = provider->engine->env;
-	const struct spokei_provider_lists of =
-		spokei_settings_lists(provider->settings, provider->texts, provider->file.config);
+	const struct spokei_provider_lists of = spokei_settings_lists(provider->settings,
+								      provider->file.config);
 	char sentence[SPOKEI_RULES_WHY];
 	int error = spokei_rules_new(env,
 				     &(struct spokei_rules_of){

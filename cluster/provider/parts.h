@@ -25,7 +25,6 @@ struct spokei_listen_group;
 struct spokei_message;
 struct spokei_proof;
 struct spokei_provider_settings;
-struct spokei_provider_texts;
 struct spokei_registration;
 struct spokei_routes;
 struct spokei_slab;
@@ -53,9 +52,6 @@ struct spoke_provider {
 	bool warned;                          /* an event has reported an open address */
 	bool told_plain;                      /* ... a plain one, although there is a certificate */
 	struct spokei_config_user file;
-	struct spokei_provider_texts *texts; /* copies */
-	char *texts_block;
-	size_t texts_size;
 	struct spoke_request
 		*spare; /* memory of a request that was answered, for the next; or NULL */
 	spoke_link_changed_fn changed; /* may be NULL */

@@ -138,7 +138,8 @@ static void count_refusal(const struct spokei_proof *proof, struct spokei_conn *
 {
 	spokei_count(proof->demands.engine, SPOKE_STAT_REFUSED_CREDENTIALS);
 	conn->refusals++;
-	conn->dismissed |= conn->refusals >= proof->settings->auth_failures_max;
+	conn->dismissed |= conn->refusals >=
+			   proof->settings->in_force.of[SPOKEI_KEY_AUTH_FAILURES_MAX];
 	report(proof->demands.engine, conn, service);
 }
 
@@ -284,8 +285,8 @@ int spokei_proof_new(struct spoke_engine *engine, const struct spoke_provider_op
 		.before_request = before_request,
 	};
 	return spokei_demands_init(&proof->demands, engine, options, file,
-				   settings->token_publish &&
-					   spokei_settings_texts(options).registry);
+				   settings->in_force.of[SPOKEI_KEY_TOKEN_PUBLISH] &&
+					   settings->in_force.text[SPOKEI_KEY_REGISTRY_URL]);
 }
 
 void spokei_proof_free(struct spokei_proof *proof)

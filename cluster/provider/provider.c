@@ -35,7 +35,6 @@ struct block {
 	struct spokei_slab peers;
 	struct spokei_registration registration;
 	struct spokei_provider_settings settings;
-	struct spokei_provider_texts texts;
 	struct spokei_http_rules http;
 };
 
@@ -54,7 +53,7 @@ static void free_block(struct spoke_provider *provider)
 {
 	const struct spoke_env *env = provider->engine->env;
 
-	spokei_free(env, provider->texts_block, 1, provider->texts_size);
+	spokei_settings_provider_fini(env, provider->settings);
 	spokei_free(env, spoke_container_of(provider, struct block, provider), 1,
 		    sizeof(struct block));
 }
@@ -176,14 +175,15 @@ static void provider_drain(struct spokei_member *member)
 /* --- the beginning */
 
 static int add_filters(struct spoke_provider *provider,
-		       const struct spoke_provider_options *options,
-		       const struct spokei_provider_texts *texts)
+		       const struct spoke_provider_options *options)
 {
+	const char *log = provider->settings->in_force.text[SPOKEI_KEY_ACCESS_LOG];
 	struct spoke_engine *engine = provider->engine;
 	int error = spokei_filters_init(provider->filters, engine->env, options->filters,
 					options->filter_count);
 
-	provider->filters->fence_proven = provider->settings->fence_proven;
+	provider->filters->fence_proven =
+		provider->settings->in_force.of[SPOKEI_KEY_FENCE_PROVEN] != 0;
 	if (error == 0)
 		error = spokei_proof_new(engine, options, provider->settings, &provider->file,
 					 &provider->proof);
@@ -193,9 +193,9 @@ static int add_filters(struct spoke_provider *provider,
 	if (error == 0 && spokei_demands_may_ask(&provider->proof->demands))
 		error = spokei_filters_put_first(provider->filters, engine->env,
 						 &provider->proof->filter);
-	if (error || texts->access_log == NULL)
+	if (error || log == NULL)
 		return error;
-	error = spokei_access_log_new(engine, texts->access_log, &provider->access_log);
+	error = spokei_access_log_new(engine, log, &provider->access_log);
 	if (error)
 		return error;
 	return spokei_filters_put_first(provider->filters, engine->env,
@@ -203,10 +203,9 @@ static int add_filters(struct spoke_provider *provider,
 }
 
 static int make_filters(struct spoke_provider *provider,
-			const struct spoke_provider_options *options,
-			const struct spokei_provider_texts *texts)
+			const struct spoke_provider_options *options)
 {
-	int error = add_filters(provider, options, texts);
+	int error = add_filters(provider, options);
 
 	if (error == SPOKE_ELIMIT) {
 		spokei_event(provider->engine, error,
@@ -218,9 +217,9 @@ static int make_filters(struct spoke_provider *provider,
 }
 
 /* Makes the parts that can fail, except the filters. */
-static int init_parts(struct spoke_provider *provider, const struct spoke_provider_options *options,
-		      const struct spokei_provider_texts *texts)
+static int init_parts(struct spoke_provider *provider, const struct spoke_provider_options *options)
 {
+	const struct spokei_key_values *values = &provider->settings->in_force;
 	const struct spokei_listen_options listen = {
 		.limits = provider->settings->connections,
 		.accept = spokei_provider_accept,
@@ -236,14 +235,11 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 	};
 	struct spokei_http_rules *http =
 		&spoke_container_of(provider, struct block, provider)->http;
-	int error = spokei_settings_copy_texts(provider->engine->env, texts, provider->texts,
-					       &provider->texts_block, &provider->texts_size);
+	int error;
 
-	if (error)
-		return error;
 	*http = (struct spokei_http_rules){
-		.origins = provider->texts->http_origins ? provider->texts->http_origins : "",
-		.hosts = provider->texts->http_hosts ? provider->texts->http_hosts : "",
+		.origins = spokei_keys_text(values, SPOKEI_KEY_HTTP_ORIGINS),
+		.hosts = spokei_keys_text(values, SPOKEI_KEY_HTTP_HOSTS),
 	};
 	provider->settings->limits.wire.http = http;
 	spokei_provider_bound_unproven(provider);
@@ -292,7 +288,8 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->changed = with->changed;
 	provider->changed_arg = with->changed_arg;
 	provider->end = end_provider;
-	spokei_routes_init(provider->services, provider->engine, provider->texts->default_service,
+	spokei_routes_init(provider->services, provider->engine,
+			   provider->settings->in_force.text[SPOKEI_KEY_DEFAULT_SERVICE],
 			   spokei_request_commons, SPOKEI_REQUEST_COMMONS);
 	provider->services->about = spokei_request_about;
 	provider->services->lets_know = spokei_provider_lets_know;
@@ -326,7 +323,6 @@ static struct spoke_provider *alloc_block(struct spoke_engine *engine)
 		.peers = &block->peers,
 		.registration = &block->registration,
 		.settings = &block->settings,
-		.texts = &block->texts,
 		.bury.run = provider_bury,
 	};
 	return &block->provider;
@@ -337,8 +333,6 @@ static int provider_new(struct spoke_engine *engine, const struct spoke_provider
 {
 	static const struct spoke_provider_options defaults;
 	const struct spoke_provider_options *with = options ? options : &defaults;
-	struct spokei_provider_texts texts = spokei_settings_texts(with);
-	struct spokei_provider_settings settings;
 	struct spoke_provider *provider;
 	int error = spokei_engine_check(engine);
 
@@ -346,20 +340,21 @@ static int provider_new(struct spoke_engine *engine, const struct spoke_provider
 		return error;
 	if (spokei_engine_ending(engine))
 		return SPOKE_ECLOSED;
-	error = spokei_settings_provider(engine, with, &settings);
-	if (error)
-		return error;
 	provider = alloc_block(engine);
 	if (provider == NULL)
 		return SPOKE_ENOMEM;
-	*provider->settings = settings;
+	error = spokei_settings_provider(engine, with, provider->settings);
+	if (error) {
+		free_block(provider);
+		return error;
+	}
 	provider->file.config = with->config;
 	provider->file.up = &spokei_provider_file_up;
 	error = spokei_config_join(&provider->file, engine);
 	if (error == 0)
-		error = make_filters(provider, with, &texts);
+		error = make_filters(provider, with);
 	if (error == 0)
-		error = init_parts(provider, with, &texts);
+		error = init_parts(provider, with);
 	if (error) {
 		spokei_config_leave(&provider->file);
 		free_filters(provider);
@@ -455,7 +450,6 @@ struct spokei_provider_view spokei_provider_look(const struct spoke_provider *pr
 		.draining = provider->draining,
 		.tls = provider->tls,
 		.settings = provider->settings,
-		.texts = provider->texts,
 		.config = provider->file.config,
 	};
 }

@@ -10,7 +10,6 @@
 struct spokei_link;
 struct spokei_member;
 struct spokei_provider_settings;
-struct spokei_provider_texts;
 struct spokei_routes;
 struct spokei_tls;
 
@@ -30,7 +29,6 @@ struct spokei_provider_view {
 	bool draining;
 	const struct spokei_tls *tls; /* NULL: no address has it */
 	const struct spokei_provider_settings *settings;
-	const struct spokei_provider_texts *texts;
 	const struct spoke_config *config; /* NULL: none */
 };
 

@@ -68,17 +68,19 @@ static bool is_plain(const char *text)
 }
 
 static int check_options(struct spoke_engine *engine, const struct spoke_provider_options *options,
-			 const struct spokei_provider_texts *texts)
+			 const struct spokei_key_values *values)
 {
+	const char *application = values->text[SPOKEI_KEY_APPLICATION];
+	const char *advertise = values->text[SPOKEI_KEY_ADVERTISE];
 	const char *why = NULL;
 	int error = SPOKE_OK;
 
-	if (texts->registry == NULL && options->registry_kind) {
+	if (values->text[SPOKEI_KEY_REGISTRY_URL] == NULL && options->registry_kind) {
 		return refuse(engine, SPOKE_EINVAL, "registry_kind", options->registry_kind->scheme,
 			      "set the registry's URL too");
 	}
-	if (texts->application && !is_plain(texts->application)) {
-		return refuse(engine, SPOKE_EINVAL, "application", texts->application,
+	if (application && !is_plain(application)) {
+		return refuse(engine, SPOKE_EINVAL, "application", application,
 			      "contains control characters");
 	}
 	if (options->admin && *options->admin && !is_socket(options->admin) &&
@@ -87,10 +89,9 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 			      "use HOST:PORT from spoke_admin_address(), at most 63 bytes, or "
 			      "unix:PATH, which is not published");
 	}
-	if (texts->advertise && *texts->advertise)
-		error = spokei_check_advertised(engine->env, texts->advertise, &why);
-	return error == SPOKE_EINVAL ? refuse(engine, error, "advertise", texts->advertise, why)
-				     : error;
+	if (advertise && *advertise)
+		error = spokei_check_advertised(engine->env, advertise, &why);
+	return error == SPOKE_EINVAL ? refuse(engine, error, "advertise", advertise, why) : error;
 }
 
 static char to_small(char letter)
@@ -100,11 +101,11 @@ static char to_small(char letter)
 
 static int copy_texts(struct spokei_registration *registration,
 		      const struct spoke_provider_options *options,
-		      const struct spokei_provider_texts *texts)
+		      const struct spokei_key_values *values)
 {
-	const char *application = texts->application && *texts->application ? texts->application
-									    : APPLICATION;
-	const char *advertise = texts->advertise ? texts->advertise : "";
+	const char *named = spokei_keys_text(values, SPOKEI_KEY_APPLICATION);
+	const char *application = *named ? named : APPLICATION;
+	const char *advertise = spokei_keys_text(values, SPOKEI_KEY_ADVERTISE);
 	size_t application_size = strlen(application) + 1;
 	const char *admin = options->admin && !is_socket(options->admin) ? options->admin : "";
 	size_t admin_size = strlen(admin) + 1;
@@ -404,14 +405,14 @@ int spokei_registration_init(struct spokei_registration *registration, struct sp
 			     const struct spoke_provider_options *options,
 			     const struct spokei_provider_settings *settings)
 {
-	const struct spokei_provider_texts texts = spokei_settings_texts(options);
+	const struct spokei_key_values *values = &settings->in_force;
 	const struct spokei_keeper_options with = {
-		.registry = texts.registry,
+		.registry = values->text[SPOKEI_KEY_REGISTRY_URL],
 		.kind = options->registry_kind,
-		.retry_ns = settings->registry_retry_ns,
-		.retries_max = settings->registry_retries,
+		.retry_ns = values->of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD],
+		.retries_max = spokei_keys_u32(values, SPOKEI_KEY_REGISTRY_RETRY_TIMES),
 	};
-	int error = check_options(engine, options, &texts);
+	int error = check_options(engine, options, values);
 
 	*registration = (struct spokei_registration){
 		.engine = engine,
@@ -419,11 +420,12 @@ int spokei_registration_init(struct spokei_registration *registration, struct sp
 		.publish.run = publish_all,
 		.closed = true,
 	};
-	if (error || texts.registry == NULL)
+	if (error || values->text[SPOKEI_KEY_REGISTRY_URL] == NULL)
 		return error;
-	weigh(registration, settings->weight, settings->warmup_ns);
+	weigh(registration, spokei_keys_u32(values, SPOKEI_KEY_WEIGHT),
+	      values->of[SPOKEI_KEY_WARMUP]);
 	registration->retry_ns = with.retry_ns;
-	error = copy_texts(registration, options, &texts);
+	error = copy_texts(registration, options, values);
 	if (error == 0)
 		error = spokei_keeper_new(engine, &with, NULL, NULL, &registration->keeper);
 	registration->closed = error != SPOKE_OK;

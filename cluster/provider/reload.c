@@ -54,9 +54,10 @@ void spokei_provider_bound_unproven(struct spoke_provider *provider)
 {
 	struct spokei_provider_settings *settings = provider->settings;
 
-	settings->limits.unproven_frame_max = spokei_demands_asks(&provider->proof->demands.own)
-						      ? settings->unproven_frame_max
-						      : 0;
+	settings->limits.unproven_frame_max =
+		spokei_demands_asks(&provider->proof->demands.own)
+			? (size_t)settings->in_force.of[SPOKEI_KEY_UNPROVEN_FRAME_MAX]
+			: 0;
 }
 
 void spokei_provider_proof_changed(void *arg)
@@ -93,19 +94,22 @@ static void take(struct spokei_config_user *user)
 {
 	struct spoke_provider *provider = spoke_container_of(user, struct spoke_provider, file);
 	struct spokei_provider_settings *settings = provider->settings;
+	const struct spokei_key_values *values = &settings->in_force;
 	struct spokei_tls_limits handshakes;
 	bool published;
 
 	spokei_settings_served(user->config, settings);
 	published = spokei_demands_replace(&provider->proof->demands, true);
 	spokei_provider_bound_unproven(provider);
-	provider->filters->fence_proven = settings->fence_proven;
+	provider->filters->fence_proven = values->of[SPOKEI_KEY_FENCE_PROVEN] != 0;
 	spokei_caller_resize(provider->caller, settings->limits.pending_max, 0);
 	spokei_listen_group_limit(provider->listeners, &settings->connections);
 	spokei_link_change(provider->link, &settings->limits);
-	handshakes = spokei_tls_limits_of(&settings->in_force);
+	handshakes = spokei_tls_limits_of(values);
 	spokei_tls_limit(provider->tls, &handshakes);
-	spokei_registration_reweigh(provider->registration, settings->weight, settings->warmup_ns);
+	spokei_registration_reweigh(provider->registration,
+				    spokei_keys_u32(values, SPOKEI_KEY_WEIGHT),
+				    values->of[SPOKEI_KEY_WARMUP]);
 	if (published)
 		spokei_registration_renew(provider->registration);
 	spokei_provider_limit(provider);

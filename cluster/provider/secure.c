@@ -16,7 +16,6 @@ int spokei_provider_secure(struct spoke_provider *provider,
 {
 	const struct spokei_tls_sources sources = {
 		.options = options->tls,
-		.config = options->config,
 		.values = &provider->settings->in_force,
 		.section = SPOKEI_IN_PROVIDER,
 	};

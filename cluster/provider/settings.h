@@ -17,30 +17,7 @@ struct spokei_provider_settings {
 	struct spokei_key_values in_force;
 	struct spokei_link_limits limits;
 	struct spokei_quota_limits connections;
-	uint32_t weight;
-	uint64_t warmup_ns; /* 0: none */
-	uint64_t registry_retry_ns;
-	uint32_t registry_retries; /* 0: no limit */
-	uint32_t auth_failures_max;
-	size_t unproven_frame_max;
-	bool token_publish;
-	bool fence_proven;
 	bool local_path; /* a path is published with the ports */
-};
-
-/* Texts of a provider, borrowed from the options and the file; NULL: not set. */
-struct spokei_provider_texts {
-	const char *registry;
-	const char *default_service;
-	const char *advertise;
-	const char *application;
-	const char *access_log;
-	const char *http_origins;
-	const char *http_hosts;
-	const char *allow_from;
-	const char *deny_from;
-	const char *allow_users;
-	const char *allow_callers;
 };
 
 /* Lists of peers and callers, which a reload may change; NULL: absent. */
@@ -55,29 +32,16 @@ struct spokei_provider_lists {
 SPOKE_MUST_USE int spokei_settings_provider(struct spoke_engine *engine,
 					    const struct spoke_provider_options *options,
 					    struct spokei_provider_settings *ret);
+void spokei_settings_provider_fini(const struct spoke_env *env,
+				   struct spokei_provider_settings *settings);
 
 /* Applies a reloaded file, which may be NULL. */
 void spokei_settings_served(const struct spoke_config *config,
 			    struct spokei_provider_settings *settings);
 
-/* Reads the texts. Valid as long as the options and until the next reload. */
-struct spokei_provider_texts spokei_settings_texts(const struct spoke_provider_options *options);
-
-/* Copies the texts into `ret`, which is all zero. Returns 0 or ENOMEM. */
-SPOKE_MUST_USE int spokei_settings_copy_texts(const struct spoke_env *env,
-					      const struct spokei_provider_texts *texts,
-					      struct spokei_provider_texts *ret, char **ret_block,
-					      size_t *ret_size);
-
-/* Returns the present text of a list: that of the options, as copied in `texts`, or of the file,
- * which is valid until the next reload. NULL: absent. */
-const char *spokei_settings_list(const struct spokei_provider_settings *settings,
-				 const struct spokei_provider_texts *texts,
-				 const struct spoke_config *config, enum spokei_key key);
-
-/* Returns the present texts of all lists. */
+/* Returns the present texts of all lists: of the options, or of the file, which are valid until the
+ * next reload. */
 struct spokei_provider_lists spokei_settings_lists(const struct spokei_provider_settings *settings,
-						   const struct spokei_provider_texts *texts,
 						   const struct spoke_config *config);
 
 /* Limits of a method; 0: no limit. */

@@ -15,7 +15,7 @@
 #include "cluster/call/method.h"
 #include "cluster/comet/parts.h"
 #include "cluster/config/credentials.h"
-#include "cluster/config/table.h"
+#include "cluster/config/keys.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/consumer/shown.h"
 #include "cluster/endpoints/directory.h"
@@ -399,7 +399,8 @@ static void see_limits(const struct cast *cast, struct sight *sight)
 	SEE(UNPROVEN_FRAME_MAX, limits->unproven_frame_max);
 	SEE(UNPROVEN_FRAME_MAX, provider->link->unproven.frame_max);
 	SEE(FENCE_PROVEN, provider->filters->fence_proven);
-	SEE(AUTH_FAILURES_MAX, provider->proof->settings->auth_failures_max);
+	SEE(AUTH_FAILURES_MAX,
+	    provider->proof->settings->in_force.of[SPOKEI_KEY_AUTH_FAILURES_MAX]);
 	SEE(CONNECTIONS_MAX, quota->limits.max);
 	SEE(CONNECTIONS_PER_PEER_MAX, quota->limits.per_peer_max);
 	SEE(CONNECTIONS_PER_PEER_PREFIX6, quota->limits.prefix6);

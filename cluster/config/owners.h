@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings of owners whose fields rows of the table name, so that one loop sets them. */
+#ifndef SPOKEI_CLUSTER_CONFIG_OWNERS_H
+#define SPOKEI_CLUSTER_CONFIG_OWNERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SPOKEI_RETRIES_OF_POLICY UINT32_MAX
+
+struct spoke_balancer;
+struct spoke_policy;
+
+/* Settings of calls, of a whole consumer or of one method. */
+struct spokei_call_settings {
+	const struct spoke_policy *policy;
+	const struct spoke_balancer *balancer;
+	uint64_t timeout_ns;
+	uint8_t codec; /* id of the serialization; 0: that of the endpoint */
+	bool growing;  /* exponential backoff */
+	bool wait_ready;
+	bool sticky;
+	bool idempotent;
+	uint64_t period_ns;
+	uint64_t deadline_ns; /* of a ticket, from its call on; 0: spokei_settings_deadline() */
+	uint64_t hedge_ns;    /* or a percentile, see SPOKE_PERCENTILE(); 0: no backups */
+	uint64_t slow_ns;     /* from this time on an attempt is slow; 0: none is */
+	uint32_t retries;     /* SPOKEI_RETRIES_OF_POLICY: the policy's number */
+	uint32_t forks;
+	uint32_t fail_percent;
+	uint32_t actives;    /* 0: no limit */
+	uint32_t per_second; /* 0: no limit */
+};
+
+/* Settings of a directory. */
+struct spokei_directory_settings {
+	const char *service; /* the texts outlive the directory */
+	const char *version; /* "*": any */
+	const char *group;
+	uint32_t connections;    /* to each endpoint; 0: 1 */
+	uint32_t actives_max;    /* attempts in flight to one endpoint; 0: no limit */
+	uint32_t eject_failures; /* consecutive failures that eject an endpoint; 0: never */
+	uint64_t eject_ns;       /* duration of the first ejection; later ones last longer */
+	bool lazy;               /* connect on the first call */
+	bool local_path;         /* connect to providers of this host by their paths */
+	bool protects;           /* ignore a list without any endpoint */
+};
+
+#endif
