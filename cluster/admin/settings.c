@@ -5,12 +5,15 @@
 #include "cluster/admin/members.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
+#include "cluster/comet/view.h"
 #include "cluster/config/config.h"
 #include "cluster/config/news.h"
 #include "cluster/config/places.h"
 #include "cluster/config/sheet.h"
 #include "cluster/consumer/consumer.h"
 #include "cluster/consumer/settings.h"
+#include "cluster/lease/settings.h"
+#include "cluster/lease/view.h"
 #include "cluster/provider/provider.h"
 #include "cluster/provider/settings.h"
 #include "cluster/serve/routes.h"
@@ -30,6 +33,7 @@ struct owner {
 	const char *kind;
 	struct spoke_span name;
 	const struct spoke_config *config; /* NULL: none */
+	const char *file;                  /* its name, if it is not in use any more, or NULL */
 	const struct spokei_key_values *values;
 	const struct spokei_key_values *above; /* its equal settings are omitted; NULL: none */
 	unsigned sections;                     /* bits 1 << section: it has their keys */
@@ -150,7 +154,7 @@ static bool has_key(const struct owner *owner, enum spokei_key key)
 
 	if ((sections & owner->sections) == 0 || (sections & owner->within) != owner->within)
 		return false;
-	if (key == SPOKEI_KEY_LISTEN || key == SPOKEI_KEY_ADMIN)
+	if (key == SPOKEI_KEY_LISTEN || key == SPOKEI_KEY_COMET_LISTEN || key == SPOKEI_KEY_ADMIN)
 		return false;
 	if (owner->calls ? is_of_requests(key) : is_of_lists(key))
 		return false;
@@ -193,7 +197,9 @@ static void show_owner(struct sheet *sheet, const struct owner *owner)
 	spokei_json_key(json, "name");
 	spokei_json_span(json, owner->name.data, owner->name.len);
 	spokei_json_put_text(json, "file",
-			     owner->config ? spokei_config_look(owner->config).name : "");
+			     owner->config ? spokei_config_look(owner->config).name
+			     : owner->file ? owner->file
+					   : "");
 	spokei_json_open_member(json, "settings", '[');
 	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
 		if (has_key(owner, (enum spokei_key)i))
@@ -323,25 +329,35 @@ static void show_provider(struct sheet *sheet, const struct spoke_provider *prov
 
 /* --- the engine */
 
-static void read_number(const struct sheet *sheet, enum spokei_key key, uint64_t number,
-			struct spokei_key_values *values)
+static void set_number(struct spokei_key_values *values, enum spokei_key key, uint64_t number)
 {
-	for (size_t i = 0; i < sheet->file_count; i++) {
-		unsigned line = spokei_config_engine_line(sheet->files[i], key, number);
+	if (number == values->of[key])
+		return;
+	spokei_keys_put(values, key, number, SPOKEI_FROM_CODE, 0);
+	if (number == spokei_key_row(key)->option.preset)
+		values->from[key] = SPOKEI_FROM_DEFAULT;
+}
 
-		if (line > 0) {
-			spokei_keys_put(values, key, number, SPOKEI_FROM_FILE, line);
-			return;
-		}
+/* Lays the options in force over the values of files. Other numbers come from code. */
+static void read_options(enum spokei_fields_of of, const void *options,
+			 struct spokei_key_values *values)
+{
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		const enum spokei_key key = (enum spokei_key)i;
+		const struct spokei_field *field = spokei_key_field(key, of);
+		const bool is_text = field && field->type == SPOKEI_FIELD_TEXT;
+		const char *text = is_text ? spokei_field_text(field, options) : NULL;
+
+		if (text && *text && strcmp(text, spokei_keys_text(values, key)) != 0)
+			spokei_keys_put_text(values, key, text, SPOKEI_FROM_CODE, 0);
+		if (field && !is_text && spokei_field_get(field, options))
+			set_number(values, key, spokei_field_get(field, options));
 	}
-	if (number != values->of[key])
-		spokei_keys_put(values, key, number, SPOKEI_FROM_CODE, 0);
 }
 
 /* The engine does not know a file, so its options come from one that has the same number. */
 static void show_engine(struct sheet *sheet)
 {
-	const struct spoke_engine_options *options = spokei_engine_options(sheet->engine);
 	struct spokei_key_values values;
 	const struct owner owner = {
 		.kind = "engine",
@@ -351,15 +367,49 @@ static void show_engine(struct sheet *sheet)
 	};
 
 	spokei_keys_preset(&values);
-	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
-		const struct spokei_field *field = spokei_key_field((enum spokei_key)i,
-								    SPOKEI_AT_ENGINE);
-		const uint64_t number = field ? spokei_field_get(field, options) : 0;
+	for (size_t i = sheet->file_count; i > 0; i--)
+		spokei_config_read_in_force(sheet->files[i - 1], SPOKEI_IN_ENGINE, &values);
+	read_options(SPOKEI_AT_ENGINE, spokei_engine_options(sheet->engine), &values);
+	set_number(&values, SPOKEI_KEY_LOG, sheet->engine->log->level_max);
+	show_owner(sheet, &owner);
+}
 
-		if (number)
-			read_number(sheet, (enum spokei_key)i, number, &values);
-	}
-	read_number(sheet, SPOKEI_KEY_LOG, sheet->engine->log->level_max, &values);
+/* --- gateways and leases */
+
+static void show_comet(struct sheet *sheet, const struct spoke_comet *comet)
+{
+	struct spokei_key_values values;
+	char address[SPOKEI_PLACES_SHOWN] = "";
+	struct owner owner = {
+		.kind = "gateway",
+		.values = &values,
+		.sections = 1u << SPOKEI_IN_COMET,
+	};
+	const struct spoke_comet_options *options = spokei_comet_settings(comet, &owner.config);
+
+	(void)spoke_comet_address(comet, 0, address, sizeof(address));
+	owner.name = span_of(address);
+	spokei_keys_preset(&values);
+	spokei_config_read_in_force(owner.config, SPOKEI_IN_COMET, &values);
+	read_options(SPOKEI_AT_COMET, options, &values);
+	show_owner(sheet, &owner);
+}
+
+static void show_leases(struct sheet *sheet, const struct spoke_leases *leases)
+{
+	const struct spokei_lease_settings *settings = spokei_leases_settings(leases);
+	struct spokei_key_values values = settings->in_force;
+	struct spoke_leases_look look;
+	struct owner owner = {
+		.kind = "leases",
+		.file = settings->file,
+		.values = &values,
+		.sections = 1u << SPOKEI_IN_LEASE,
+	};
+
+	spoke_leases_look(leases, &look);
+	owner.name = span_of(look.store);
+	values.text[SPOKEI_KEY_LEASE_STORE] = look.store;
 	show_owner(sheet, &owner);
 }
 
@@ -369,11 +419,17 @@ static void find_files(struct sheet *sheet)
 {
 	const struct spoke_consumer *consumer = NULL;
 	const struct spoke_provider *provider = NULL;
+	const struct spoke_config *config;
+	const struct spoke_comet *comet = NULL;
 
 	while ((consumer = spokei_members_consumer(sheet->engine, consumer)) != NULL)
 		note_file(sheet, spokei_consumer_look(consumer).all->file.config);
 	while ((provider = spokei_members_provider(sheet->engine, provider)) != NULL)
 		note_file(sheet, spokei_provider_look(provider).config);
+	while ((comet = spokei_members_comet(sheet->engine, comet)) != NULL) {
+		(void)spokei_comet_settings(comet, &config);
+		note_file(sheet, config);
+	}
 }
 
 static void show_file(struct sheet *sheet, const struct spoke_config *config)
@@ -405,6 +461,8 @@ int spokei_admin_settings_write(struct spoke_engine *engine, struct spokei_buffe
 	struct spokei_json *json = &sheet.json;
 	const struct spoke_consumer *consumer = NULL;
 	const struct spoke_provider *provider = NULL;
+	const struct spoke_comet *comet = NULL;
+	struct spoke_leases *leases = NULL;
 	size_t before = spokei_buffer_len(out);
 
 	find_files(&sheet);
@@ -419,6 +477,10 @@ int spokei_admin_settings_write(struct spoke_engine *engine, struct spokei_buffe
 		show_consumer(&sheet, consumer);
 	while ((provider = spokei_members_provider(engine, provider)) != NULL)
 		show_provider(&sheet, provider);
+	while ((comet = spokei_members_comet(engine, comet)) != NULL)
+		show_comet(&sheet, comet);
+	while ((leases = spokei_members_leases(engine, leases)) != NULL)
+		show_leases(&sheet, leases);
 	spokei_json_close(json, ']');
 	spokei_json_put_u64(json, "more", sheet.more);
 	spokei_json_close(json, '}');

@@ -4,7 +4,8 @@
  *
  *     "files": [{ "name", "reloads", "ago_ms" (null: was not reloaded), "error" ("": the last
  *         reload succeeded), "text": its first message, "messages": their number }]
- *     "owners": [{ "kind" ("engine", "consumer", "method", "provider", "handler"), "name",
+ *     "owners": [{ "kind" ("engine", "consumer", "method", "provider", "handler",
+ *         "gateway", "leases"), "name",
  *         "file" ("": none), "settings": [{ "key", "value", "origin" ("default", "provider",
  *         "file", "URL", "code", "rule"), "line" (only of a file) }] }]
  *     "more": owners omitted

@@ -4,6 +4,7 @@
  * of that file while the gateway runs.
  */
 #include "cluster/comet/parts.h"
+#include "cluster/comet/view.h"
 #include "cluster/config/config.h"
 #include "core/text/option.h"
 #include "transport/http/guard.h"
@@ -344,6 +345,13 @@ void spokei_comet_leave_file(struct spoke_comet *comet)
 	spokei_config_leave(&comet->file->user);
 	spokei_free(comet->engine->env, comet->file, 1, sizeof(*comet->file));
 	comet->file = NULL;
+}
+
+const struct spoke_comet_options *spokei_comet_settings(const struct spoke_comet *comet,
+							const struct spoke_config **ret_config)
+{
+	*ret_config = comet->file ? comet->file->user.config : NULL;
+	return &comet->with;
 }
 
 int spokei_comet_read_options(struct spoke_comet *comet, const struct spoke_comet_options *options,

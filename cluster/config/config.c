@@ -150,17 +150,20 @@ void spokei_config_leave(struct spokei_config_user *user)
 
 /* --- values */
 
+static void read_entry(const struct spokei_entry *entry, struct spokei_key_values *values)
+{
+	if (spokei_key_is_text(entry->key))
+		spokei_keys_put_text(values, entry->key, entry->text, SPOKEI_FROM_FILE,
+				     entry->line);
+	else
+		spokei_keys_put(values, entry->key, entry->number, SPOKEI_FROM_FILE, entry->line);
+}
+
 static void read_part(const struct spokei_part *part, struct spokei_key_values *values)
 {
 	for (const struct spokei_entry *entry = part ? part->first : NULL; entry;
-	     entry = entry->next) {
-		if (spokei_key_is_text(entry->key))
-			spokei_keys_put_text(values, entry->key, entry->text, SPOKEI_FROM_FILE,
-					     entry->line);
-		else
-			spokei_keys_put(values, entry->key, entry->number, SPOKEI_FROM_FILE,
-					entry->line);
-	}
+	     entry = entry->next)
+		read_entry(entry, values);
 }
 
 void spokei_config_read(const struct spoke_config *config, enum spokei_section kind,
@@ -179,6 +182,22 @@ void spokei_config_read_method(const struct spoke_config *config, struct spoke_s
 		return;
 	read_part(spokei_sheet_part(&config->sheet, SPOKEI_IN_METHOD, name), values);
 	read_part(spokei_sheet_method(&config->sheet, service, method), values);
+}
+
+void spokei_config_read_in_force(const struct spoke_config *config, enum spokei_section kind,
+				 struct spokei_key_values *values)
+{
+	const struct spoke_span no_name = { NULL, 0 };
+
+	for (unsigned live = 0; config && live < 2; live++) {
+		const struct spokei_part *part =
+			spokei_sheet_part(live ? &config->sheet : &config->first, kind, no_name);
+
+		for (const struct spokei_entry *entry = part ? part->first : NULL; entry;
+		     entry = entry->next)
+			if (spokei_key_row(entry->key)->live == live)
+				read_entry(entry, values);
+	}
 }
 
 /* Returns the sheet whose value of a key is in force: a reload changes live keys only. */
@@ -230,16 +249,6 @@ struct spokei_config_news spokei_config_look(const struct spoke_config *config)
 	news.name = config->name;
 	news.sentence = config->sentence;
 	return news;
-}
-
-unsigned spokei_config_engine_line(const struct spoke_config *config, enum spokei_key key,
-				   uint64_t number)
-{
-	const struct spokei_part *part = spokei_sheet_part(in_force(config, key), SPOKEI_IN_ENGINE,
-							   (struct spoke_span){ NULL, 0 });
-	const struct spokei_entry *entry = spokei_sheet_entry(part, key);
-
-	return entry && entry->number == number ? entry->line : 0;
 }
 
 const char *spokei_config_log(const struct spoke_config *config)

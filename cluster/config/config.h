@@ -79,9 +79,10 @@ ssize_t spokei_config_read_secret(const struct spoke_config *config, const struc
 /* Valid until the next reload. */
 struct spokei_config_news spokei_config_look(const struct spoke_config *config);
 
-/* Returns the line of [engine] that sets a key to this number; 0: there is none. */
-unsigned spokei_config_engine_line(const struct spoke_config *config, enum spokei_key key,
-				   uint64_t number);
+/* Sets the keys that a section without a name contains, with the values in force: of a key that a
+ * reload does not change, that of the first load. */
+void spokei_config_read_in_force(const struct spoke_config *config, enum spokei_section kind,
+				 struct spokei_key_values *values);
 
 /* Returns the level of the log that the file sets; NULL: it sets none. */
 const char *spokei_config_log(const struct spoke_config *config);

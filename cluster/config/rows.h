@@ -317,14 +317,18 @@ SETTING(ALLOW_CALLERS, "allow.callers", LIST, PROVIDER | SERVICE,
 /* Leases. Those from the time to live on may also stand in the URL of a store. */
 SETTING(LEASE_STORE, "lease.store", TEXT, LEASE,
 	"URL of the store of leases, e.g. redis://127.0.0.1:6379/0",
-	RANGE(1, TEXT_MAX), IS_URL)
+	RANGE(1, TEXT_MAX), IS_URL,
+	FIELDS(AT(LEASES, store)))
 SETTING(LEASE_USER, "lease.user", TEXT, LEASE, "user at the store; needs a password",
-	RANGE(1, CREDENTIAL_MAX))
+	RANGE(1, CREDENTIAL_MAX),
+	FIELDS(AT(LEASES, user)))
 SETTING(LEASE_PASSWORD, "lease.password", TEXT, LEASE, "password at the store",
-	RANGE(1, CREDENTIAL_MAX), SECRET)
+	RANGE(1, CREDENTIAL_MAX), SECRET,
+	FIELDS(AT(LEASES, password)))
 SETTING(LEASE_SENTINEL_PASSWORD, "lease.sentinel.password", TEXT, LEASE,
 	"password at the sentinels themselves",
-	RANGE(1, CREDENTIAL_MAX), SECRET)
+	RANGE(1, CREDENTIAL_MAX), SECRET,
+	FIELDS(AT(LEASES, sentinel_password)))
 SETTING(LEASE_TTL, "lease.ttl", DURATION, LEASE,
 	"time to live of a lease in the store, renewed after a third of it",
 	RANGE(LEASE_TTL_MIN_NS, 24 * NS_PER_H), PRESET(30 * NS_PER_S),

@@ -179,6 +179,7 @@ static void free_memory(struct spoke_leases *leases)
 	spokei_slab_fini(&leases->cells);
 	spokei_slab_fini(&leases->commands);
 	spokei_map_fini(leases->lines);
+	spokei_lease_settings_free(env, &block_of(leases)->settings);
 	spokei_free(env, block_of(leases), 1, sizeof(struct block));
 }
 
@@ -411,6 +412,7 @@ static int leases_new(struct spoke_engine *engine, const struct spoke_leases_opt
 	return SPOKE_OK;
 
 err_after_alloc:
+	spokei_lease_settings_free(engine->env, &block->settings);
 	spokei_free(engine->env, block, 1, sizeof(*block));
 	return error;
 }

@@ -4,7 +4,9 @@
 #include "cluster/lease/lease.h"
 
 #include "cluster/config/config.h"
+#include "cluster/config/news.h"
 #include "cluster/config/places.h"
+#include "cluster/config/texts.h"
 #include "core/engine/engine.h"
 
 #include <spoke/call.h>
@@ -84,22 +86,22 @@ static int read_numbers(struct spoke_engine *engine, const struct spoke_leases_o
 {
 	static const struct spoke_span no_name;
 	char why[SPOKEI_LEASE_WHY_MAX];
-	struct spokei_key_values values;
+	struct spokei_key_values *values = &settings->in_force;
 	struct spokei_lease_terms terms;
 	int error;
 
-	spokei_keys_preset(&values);
-	spokei_config_read(options->config, SPOKEI_IN_LEASE, no_name, &values);
-	spokei_store_keys(&settings->store, &values);
-	error = spokei_keys_read_code(engine, &values, SPOKEI_AT_LEASES, options);
+	spokei_keys_preset(values);
+	spokei_config_read(options->config, SPOKEI_IN_LEASE, no_name, values);
+	spokei_store_keys(&settings->store, values);
+	error = spokei_keys_read_code(engine, values, SPOKEI_AT_LEASES, options);
 	if (error)
 		return error;
-	settings->ttl_ns = values.of[SPOKEI_KEY_LEASE_TTL];
-	settings->wait_ns = values.of[SPOKEI_KEY_LEASE_WAIT];
-	settings->guard_ns = values.of[SPOKEI_KEY_LEASE_GUARD];
-	settings->max = (uint32_t)values.of[SPOKEI_KEY_LEASE_MAX];
+	settings->ttl_ns = values->of[SPOKEI_KEY_LEASE_TTL];
+	settings->wait_ns = values->of[SPOKEI_KEY_LEASE_WAIT];
+	settings->guard_ns = values->of[SPOKEI_KEY_LEASE_GUARD];
+	settings->max = (uint32_t)values->of[SPOKEI_KEY_LEASE_MAX];
 	/* 0 stands for the default, so no guard at all is one of a nanosecond. */
-	if (values.said[SPOKEI_KEY_LEASE_GUARD] && settings->guard_ns == 0)
+	if (values->said[SPOKEI_KEY_LEASE_GUARD] && settings->guard_ns == 0)
 		settings->guard_ns = 1;
 	error = spokei_lease_terms(settings, NULL, &terms, why);
 	if (error)
@@ -187,6 +189,29 @@ static int check_credentials(struct spoke_engine *engine, const struct spokei_re
 	return SPOKE_EINVAL;
 }
 
+/* Copies what the page shows. */
+static int keep_texts(struct spoke_engine *engine, const struct spoke_leases_options *options,
+		      struct spokei_lease_settings *settings)
+{
+	struct spokei_key_values *values = &settings->in_force;
+	const char *const from[] = {
+		options->config ? spokei_config_look(options->config).name : NULL,
+		settings->redis.user,
+	};
+	const char **const copies[] = { &settings->file, &values->text[SPOKEI_KEY_LEASE_USER] };
+
+	values->text[SPOKEI_KEY_LEASE_STORE] = NULL;
+	values->text[SPOKEI_KEY_LEASE_USER] = NULL;
+	return spokei_texts_copy(engine->env, from, copies, 2, &settings->texts,
+				 &settings->texts_size);
+}
+
+void spokei_lease_settings_free(const struct spoke_env *env, struct spokei_lease_settings *settings)
+{
+	spokei_free(env, settings->texts, 1, settings->texts_size);
+	settings->texts = NULL;
+}
+
 /* Describes the place, once the settings are at theirs. */
 static void describe_store(struct spokei_lease_settings *settings)
 {
@@ -225,6 +250,8 @@ static int read_all(struct spoke_engine *engine, const struct spoke_leases_optio
 		choose_credentials(options, settings);
 		error = check_credentials(engine, &settings->redis);
 	}
+	if (error == 0)
+		error = keep_texts(engine, options, settings);
 	if (error)
 		spokei_store_fini(&settings->store);
 	return error;

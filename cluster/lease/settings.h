@@ -7,6 +7,7 @@
 #ifndef SPOKEI_CLUSTER_LEASE_SETTINGS_H
 #define SPOKEI_CLUSTER_LEASE_SETTINGS_H
 
+#include "cluster/config/keys.h"
 #include "cluster/config/store.h"
 #include "cluster/lease/redis.h"
 
@@ -24,6 +25,11 @@ struct spokei_lease_settings {
 	struct spokei_redis_options redis;
 	struct spokei_redis_place sentinels[SPOKEI_STORE_SENTINELS_MAX];
 	struct spokei_store store;
+	/* For the page: the values in force, without secrets and the URL of the store. */
+	struct spokei_key_values in_force;
+	const char *file; /* name of the settings file; NULL: none */
+	char *texts;      /* copies */
+	size_t texts_size;
 };
 
 /*
@@ -34,6 +40,10 @@ struct spokei_lease_settings {
 SPOKE_MUST_USE int spokei_lease_settings(struct spoke_engine *engine,
 					 const struct spoke_leases_options *options,
 					 struct spokei_lease_settings *ret);
+
+/* Frees the texts for the page. */
+void spokei_lease_settings_free(const struct spoke_env *env,
+				struct spokei_lease_settings *settings);
 
 /* Frees the store's address with its texts, which is not needed any more once the store is made.
  * The numbers stay. May be called again. */

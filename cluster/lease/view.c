@@ -26,6 +26,11 @@ static const char *name_of(const struct spokei_lease *lease)
 	return NULL;
 }
 
+const struct spokei_lease_settings *spokei_leases_settings(const struct spoke_leases *leases)
+{
+	return leases->settings;
+}
+
 size_t spokei_leases_rows(const struct spoke_leases *leases, struct spokei_lease_row *rows,
 			  size_t max)
 {

@@ -5,6 +5,7 @@
 
 #include <spoke/lease.h>
 
+struct spokei_lease_settings;
 struct spokei_member;
 
 /* The kind of the engine's members that are leases: this very string. */
@@ -15,6 +16,9 @@ struct spoke_leases *spokei_leases_of(struct spokei_member *member);
 
 /* Returns the member of leases. */
 struct spokei_member *spokei_leases_member(struct spoke_leases *leases);
+
+/* Returns the settings. */
+const struct spokei_lease_settings *spokei_leases_settings(const struct spoke_leases *leases);
 
 /* One lease. */
 struct spokei_lease_row {

@@ -8,6 +8,9 @@
 #include "tests/cluster/fakereg.h"
 #include "tests/core/json/jsonread.h"
 
+#include <spoke/comet.h>
+#include <spoke/lease.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -278,6 +281,43 @@ static void lack_of_memory_leaves_nothing_behind(void **state)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
+static void gateways_and_leases_name_their_sources(void **state)
+{
+	struct spoke_comet_options showing = { .query_user = true, .poll_ns = 3 * SECOND };
+	struct spoke_leases_options leasing = {
+		.store = "redis://ann:hidden@127.0.0.1:1/3?lease.wait=2s",
+		.leases_max = 9,
+	};
+	struct spoke_leases *leases = NULL;
+	struct spoke_comet *comet = NULL;
+	struct jsonread of;
+
+	(void)state;
+	configrig_load("[comet]\nslow = 5s\norigins = https://a.example\nkeep = 7s\n"
+		       "[lease]\nttl = 20s\npassword = hush-hush\n");
+	showing.config = leasing.config = configrig.config;
+	assert_int_equal(spoke_comet_new(rig.engine, &showing, &comet), 0);
+	assert_int_equal(spoke_leases_new(rig.engine, &leasing, &leases), 0);
+	of = owner_of(look(), "leases", NULL);
+	assert_string_equal(setting(of, "lease.ttl"), "20s a.conf 6");
+	assert_string_equal(setting(of, "lease.wait"), "2s URL");
+	assert_string_equal(setting(of, "lease.max"), "9 code");
+	assert_string_equal(setting(of, "lease.guard"), "ttl / 10 default");
+	assert_string_equal(setting(of, "lease.password"), "*** a.conf 7");
+	assert_null(strstr(of.at, "hidden"));
+	assert_null(strstr(of.at, "hush"));
+	assert_int_equal(configrig_try("[comet]\n\n\nslow = 6s\nkeep = 8s\n"), 0);
+	of = owner_of(look(), "gateway", NULL);
+	assert_string_equal(setting(of, "comet.slow"), "6s a.conf 4");
+	assert_string_equal(setting(of, "comet.keep"), "7s a.conf 4");
+	assert_string_equal(setting(of, "comet.origins"), " default");
+	assert_string_equal(setting(of, "comet.poll"), "3s code");
+	assert_string_equal(setting(of, "comet.query.user"), "true code");
+	assert_string_equal(setting(of, "comet.frames.per.second"), "10 default");
+	spoke_leases_free(leases);
+	spoke_comet_free(comet);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -285,6 +325,7 @@ int main(void)
 		TEST(method_has_only_what_differs_from_its_consumer),
 		TEST(reload_shows_its_result_and_the_values_it_applied),
 		TEST(provider_and_handlers_show_no_secret),
+		TEST(gateways_and_leases_name_their_sources),
 		TEST(password_of_a_registry_is_not_shown),
 		TEST(engine_shows_numbers_of_file_and_code),
 		TEST(owners_beyond_the_limit_are_counted),
