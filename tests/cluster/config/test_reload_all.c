@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All keys of the table, one at a time, in each section that allows them: a reload gives running
- * objects the setting that a fresh start has, and changes nothing else. A live key without a line
- * in see_*() fails here.
+ * All keys of the table, one at a time, on each road: in each section of the file that allows them,
+ * in each field of options that sets them, and in the URL. Each road gives objects the same
+ * setting. A reload gives running objects the setting that a fresh start has, and changes nothing
+ * else. A key without a line in see_*() fails here.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,10 +18,13 @@
 #include "cluster/config/credentials.h"
 #include "cluster/config/keys.h"
 #include "cluster/consumer/parts.h"
+#include "cluster/consumer/settings.h"
 #include "cluster/consumer/shown.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/filter/filter.h"
 #include "cluster/filter/limit.h"
+#include "cluster/lease/settings.h"
+#include "cluster/lease/view.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/proof.h"
 #include "cluster/provider/registration.h"
@@ -41,6 +45,7 @@
 #include <spoke/config.h>
 #include <spoke/consumer.h>
 #include <spoke/issue.h>
+#include <spoke/lease.h>
 #include <spoke/provider.h>
 
 #include <stdio.h>
@@ -50,6 +55,7 @@
 #define FILE_NAME "a.conf"
 #define SERVICE "demo.A"
 #define METHOD "echo"
+#define URL "dubbo://127.0.0.1:1/" SERVICE
 
 enum {
 	SEEN_MAX = 256,
@@ -60,6 +66,8 @@ enum {
 #define OF_CONSUMER (1u << SPOKEI_IN_CONSUMER | 1u << SPOKEI_IN_SERVICE | 1u << SPOKEI_IN_METHOD)
 #define OF_PROVIDER (1u << SPOKEI_IN_PROVIDER | 1u << SPOKEI_IN_SERVICE | 1u << SPOKEI_IN_METHOD)
 #define OF_GATEWAY (1u << SPOKEI_IN_COMET)
+#define OF_REGISTRY (1u << SPOKEI_IN_REGISTRY)
+#define OF_LEASES (1u << SPOKEI_IN_LEASE)
 #define OF_ENGINE (1u << SPOKEI_IN_ENGINE)
 
 /* A process with all objects that use one file. */
@@ -72,6 +80,19 @@ struct cast {
 	struct spoke_method *method;
 	struct spoke_provider *provider;
 	struct spoke_comet *gateway;
+	struct spoke_leases *leases;
+};
+
+/* What a program says. */
+struct code {
+	struct spoke_engine_options engine;
+	struct spoke_consumer_options consumer;
+	struct spoke_method_options method;
+	struct spoke_provider_options provider;
+	struct spoke_tls_options tls;
+	struct spoke_comet_options gateway;
+	struct spoke_leases_options leases;
+	char url[512];
 };
 
 /* The value of a key at a place in a running object. */
@@ -114,6 +135,7 @@ static const struct line base[] = {
 	{ SPOKEI_IN_PROVIDER, "tls.cert", "cert" },
 	{ SPOKEI_IN_PROVIDER, "tls.key", "key" },
 	{ SPOKEI_IN_REGISTRY, "url", "file:///registry" },
+	{ SPOKEI_IN_LEASE, "store", "redis://127.0.0.1:1" },
 	{ SPOKEI_IN_COMET, "listen", "127.0.0.1:8080" },
 };
 
@@ -134,6 +156,44 @@ static const struct {
 	{ SPOKEI_KEY_COMET_ORIGINS, "https://a.example" },
 	{ SPOKEI_KEY_COMET_HOSTS, "b.example" },
 	{ SPOKEI_KEY_COMET_PROXIES, "10.0.0.3" },
+	{ SPOKEI_KEY_REGISTRY_URL, "file:///other" },
+	{ SPOKEI_KEY_REGISTRY_CACHE, "/cache" },
+	{ SPOKEI_KEY_VERSION, "2.0" },
+	{ SPOKEI_KEY_GROUP, "east" },
+	{ SPOKEI_KEY_ADVERTISE, "10.0.0.9" },
+	{ SPOKEI_KEY_APPLICATION, "shop" },
+	{ SPOKEI_KEY_DEFAULT_SERVICE, "demo.B" },
+	{ SPOKEI_KEY_ACCESS_LOG, "true" },
+	{ SPOKEI_KEY_HTTP_ORIGINS, "https://c.example" },
+	{ SPOKEI_KEY_HTTP_HOSTS, "d.example" },
+	{ SPOKEI_KEY_TLS_CRL, "crl" },
+	{ SPOKEI_KEY_TLS_PEERS, "dns:e.example" },
+	{ SPOKEI_KEY_LEASE_STORE, "redis://10.0.0.4:1" },
+	{ SPOKEI_KEY_LEASE_USER, "ann" },
+	{ SPOKEI_KEY_SPIN, "100us" },
+};
+
+/* Keys that no object of this test has: the command `spoke` reads some, a listener, an admin page
+ * or a handshake others. */
+static const enum spokei_key elsewhere[] = {
+	SPOKEI_KEY_LISTEN,
+	SPOKEI_KEY_ADMIN,
+	SPOKEI_KEY_COMET_LISTEN,
+	SPOKEI_KEY_COMET_PAGE,
+	SPOKEI_KEY_COMET_BACKEND,
+	SPOKEI_KEY_TLS,
+	SPOKEI_KEY_TLS_CERT,
+	SPOKEI_KEY_TLS_KEY,
+	SPOKEI_KEY_TLS_CA,
+	SPOKEI_KEY_TLS_CRL,
+	SPOKEI_KEY_TLS_PEERS,
+	SPOKEI_KEY_TLS_VERIFY,
+	SPOKEI_KEY_TLS_MIN,
+	SPOKEI_KEY_LEASE_USER,
+	SPOKEI_KEY_LEASE_PASSWORD,
+	SPOKEI_KEY_LEASE_SENTINEL_PASSWORD,
+	SPOKEI_KEY_COMET_TICKET_LIFE,
+	SPOKEI_KEY_COMET_QUERY_USER, /* each gateway here needs it */
 };
 
 static bool is_number(enum spokei_key key)
@@ -253,15 +313,15 @@ static void made(const struct cast *cast, int error)
 		fail_msg("%s", spoke_engine_why(cast->engine));
 }
 
-static void begin(struct cast *cast, const char *text)
+static void begin_with(struct cast *cast, const char *text, const struct code *code)
 {
-	struct spoke_provider_options serving = { 0 };
-	struct spoke_consumer_options calling = { .url = "dubbo://127.0.0.1:1/" SERVICE };
-	struct spoke_comet_options showing = { .query_user = true };
-	const struct spoke_method_options method = { .retries = 0 };
+	struct spoke_provider_options serving = code->provider;
+	struct spoke_consumer_options calling = code->consumer;
+	struct spoke_comet_options showing = code->gateway;
+	struct spoke_leases_options leasing = code->leases;
 	const struct spoke_handler handlers[] = { { .method = METHOD, .handle = handle } };
 	const struct spoke_service_options service = { .name = SERVICE };
-	struct spoke_engine_options with = { 0 };
+	struct spoke_engine_options with = code->engine;
 
 	memset(cast, 0, sizeof(*cast));
 	assert_true(spokei_world_init(&cast->world, 1));
@@ -274,18 +334,31 @@ static void begin(struct cast *cast, const char *text)
 	put(cast, "secret", "battery-staple\n");
 	put(cast, "other", "correct-horse\n");
 	assert_int_equal(spoke_config_load(with.env, FILE_NAME, NULL, NULL, &cast->config), 0);
-	serving.config = calling.config = showing.config = cast->config;
+	calling.url = code->url;
+	if (code->tls.cert)
+		serving.tls = &code->tls;
+	showing.query_user = true;
+	serving.config = calling.config = showing.config = leasing.config = cast->config;
 	spoke_config_engine(cast->config, &with);
 	assert_int_equal(spoke_engine_new(&with, &cast->engine), 0);
 	made(cast, spoke_provider_new(cast->engine, &serving, &cast->provider));
 	made(cast, spoke_provider_add(cast->provider, &service, handlers, 1));
 	made(cast, spoke_consumer_new(cast->engine, &calling, &cast->consumer));
-	made(cast, spoke_consumer_method(cast->consumer, METHOD, &method, &cast->method));
+	made(cast, spoke_consumer_method(cast->consumer, METHOD, &code->method, &cast->method));
 	made(cast, spoke_comet_new(cast->engine, &showing, &cast->gateway));
+	made(cast, spoke_leases_new(cast->engine, &leasing, &cast->leases));
+}
+
+static void begin(struct cast *cast, const char *text)
+{
+	static const struct code nothing = { .url = URL };
+
+	begin_with(cast, text, &nothing);
 }
 
 static void end(struct cast *cast)
 {
+	spoke_leases_free(cast->leases);
 	spoke_comet_free(cast->gateway);
 	spoke_consumer_free(cast->consumer);
 	spoke_provider_free(cast->provider);
@@ -358,6 +431,8 @@ static void see_consumer(const struct cast *cast, struct sight *sight)
 	const struct spokei_retry_queue *retry = &consumer->caller->retry;
 	const struct spokei_directory_settings *directory = &consumer->directory->settings;
 	const struct spokei_credentials *shown = &consumer->shown->of;
+	const struct spokei_key_values *values = &consumer->settings->in_force;
+	const struct spokei_keeper_options *keeper = &consumer->settings->keeper;
 
 	SEE(HEARTBEAT, limits->heartbeat_ns);
 	SEE(IDLE_CLOSE, limits->idle_close_ns);
@@ -377,7 +452,17 @@ static void see_consumer(const struct cast *cast, struct sight *sight)
 	SEE(EJECT_TIME, directory->eject_ns);
 	SEE(TOKEN, print_of_text(shown->token));
 	SEE(TOKEN_PLAIN, consumer->caller->token_plain);
+	SEE(VERSION, print_of_text(directory->version));
+	SEE(GROUP, print_of_text(directory->group));
+	SEE(APPLICATION, print_of_text(spokei_keys_text(values, SPOKEI_KEY_APPLICATION)));
 	SEE(AUTH, print_of_access(shown));
+#undef SEE
+#define SEE(key, number) add(sight, SPOKEI_KEY_##key, OF_CONSUMER | OF_REGISTRY, (uint64_t)(number))
+	SEE(REGISTRY_CACHE, print_of_text(keeper->cache ? keeper->cache : ""));
+	SEE(REGISTRY_PROTECT, directory->protects);
+	SEE(REGISTRY_PROTECT, !keeper->takes_empty);
+	SEE(REGISTRY_RETRY_PERIOD, keeper->retry_ns);
+	SEE(REGISTRY_RETRY_TIMES, keeper->retries_max);
 #undef SEE
 }
 
@@ -388,14 +473,21 @@ static void see_limits(const struct cast *cast, struct sight *sight)
 	const struct spokei_link_limits *limits = &provider->link->limits;
 	const struct spokei_quota *quota = spokei_listen_group_quota(provider->listeners);
 	const struct spokei_tls *tls = provider->tls;
+	const struct spokei_key_values *values = &provider->settings->in_force;
 
 	SEE(HEARTBEAT, limits->heartbeat_ns);
 	SEE(IDLE_CLOSE, limits->idle_close_ns);
 	SEE(FRAME_MAX, limits->wire.frame_max);
 	SEE(VALUES_MAX, limits->wire.value.items_max);
 	SEE(VALUES_CYCLES, limits->wire.value.cycles);
-	SEE(HTTP_HOSTS, limits->wire.http != NULL);
+	SEE(HTTP_HOSTS, print_of_text(limits->wire.http->hosts));
+	SEE(HTTP_ORIGINS, print_of_text(limits->wire.http->origins));
 	SEE(LOCAL_PATH, provider->settings->local_path);
+	SEE(DEFAULT_SERVICE, print_of_text(spokei_keys_text(values, SPOKEI_KEY_DEFAULT_SERVICE)));
+	SEE(ADVERTISE, print_of_text(provider->registration->advertise));
+	SEE(APPLICATION, print_of_text(provider->registration->application));
+	SEE(ACCESS_LOG, provider->access_log != NULL);
+	SEE(TOKEN_PUBLISH, values->of[SPOKEI_KEY_TOKEN_PUBLISH]);
 	SEE(UNPROVEN_FRAME_MAX, limits->unproven_frame_max);
 	SEE(UNPROVEN_FRAME_MAX, provider->link->unproven.frame_max);
 	SEE(FENCE_PROVEN, provider->filters->fence_proven);
@@ -428,6 +520,7 @@ static void see_provider(const struct cast *cast, struct sight *sight)
 	const struct spokei_rules *rules = spokei_listen_group_rules(provider->listeners);
 	const struct spokei_callers *callers = service->callers ? service->callers
 								: provider->callers;
+	const struct spokei_key_values *values = &provider->settings->in_force;
 
 	SEE(SLOW_AFTER, route->figures->slow_ns);
 	SEE(EXECUTES, route->limit->active_max);
@@ -442,8 +535,13 @@ static void see_provider(const struct cast *cast, struct sight *sight)
 	SEE(ALLOW_USERS, rules ? rules->user_count : 0);
 	SEE(ALLOW_USERS, provider->link->users_prove);
 	SEE(ALLOW_CALLERS, callers ? callers->count : 0);
-}
 #undef SEE
+#define SEE(key, number) add(sight, SPOKEI_KEY_##key, OF_PROVIDER | OF_REGISTRY, (uint64_t)(number))
+	SEE(REGISTRY_URL, print_of_text(spokei_keys_text(values, SPOKEI_KEY_REGISTRY_URL)));
+	SEE(REGISTRY_RETRY_PERIOD, values->of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD]);
+	SEE(REGISTRY_RETRY_TIMES, values->of[SPOKEI_KEY_REGISTRY_RETRY_TIMES]);
+#undef SEE
+}
 
 static void see_gateway(const struct cast *cast, struct sight *sight)
 {
@@ -491,6 +589,36 @@ static void see_gateway(const struct cast *cast, struct sight *sight)
 #undef SEE
 }
 
+static void see_leases(const struct cast *cast, struct sight *sight)
+{
+	const struct spokei_lease_settings *settings = spokei_leases_settings(cast->leases);
+	struct spoke_leases_look look;
+
+	spoke_leases_look(cast->leases, &look);
+#define SEE(key, number) add(sight, SPOKEI_KEY_LEASE_##key, OF_LEASES, (uint64_t)(number))
+	SEE(STORE, print_of_text(look.store));
+	SEE(TTL, settings->ttl_ns);
+	SEE(WAIT, settings->wait_ns);
+	SEE(GUARD, settings->guard_ns);
+	SEE(MAX, settings->max);
+#undef SEE
+}
+
+static void see_engine(const struct cast *cast, struct sight *sight)
+{
+	const struct spoke_engine_options *options = spokei_engine_options(cast->engine);
+
+#define SEE(key, number) add(sight, SPOKEI_KEY_##key, OF_ENGINE, (uint64_t)(number))
+	SEE(TICK, options->tick_ns);
+	SEE(TIMERS_MAX, options->timers_max);
+	SEE(LATE, options->late_ns);
+	SEE(SPIN, options->spin_ns);
+	SEE(POOL_THREADS, options->pool_threads);
+	SEE(POOL_QUEUE, options->pool_queue);
+	SEE(LOG, cast->engine->log->off ? UINT64_MAX : cast->engine->log->level_max);
+#undef SEE
+}
+
 static void look(const struct cast *cast, struct sight *sight)
 {
 	sight->count = 0;
@@ -499,8 +627,8 @@ static void look(const struct cast *cast, struct sight *sight)
 	see_limits(cast, sight);
 	see_provider(cast, sight);
 	see_gateway(cast, sight);
-	add(sight, SPOKEI_KEY_LOG, OF_ENGINE,
-	    cast->engine->log->off ? UINT64_MAX : cast->engine->log->level_max);
+	see_leases(cast, sight);
+	see_engine(cast, sight);
 }
 
 /* --- the comparison */
@@ -608,6 +736,179 @@ static void other_keys_change_no_running_object(void **state)
 	end(&running);
 }
 
+/* --- roads */
+
+static bool is_elsewhere(enum spokei_key key)
+{
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+		if (elsewhere[i] == key)
+			return true;
+	return false;
+}
+
+/* Structs of options, each with the section that sets the same. */
+static const struct {
+	enum spokei_fields_of of;
+	enum spokei_section section;
+	size_t at;
+} structs[] = {
+	{ SPOKEI_AT_CONSUMER, SPOKEI_IN_CONSUMER, offsetof(struct code, consumer) },
+	{ SPOKEI_AT_METHOD, SPOKEI_IN_METHOD, offsetof(struct code, method) },
+	{ SPOKEI_AT_PROVIDER, SPOKEI_IN_PROVIDER, offsetof(struct code, provider) },
+	{ SPOKEI_AT_TLS, SPOKEI_IN_PROVIDER, offsetof(struct code, tls) },
+	{ SPOKEI_AT_LEASES, SPOKEI_IN_LEASE, offsetof(struct code, leases) },
+	{ SPOKEI_AT_COMET, SPOKEI_IN_COMET, offsetof(struct code, gateway) },
+	{ SPOKEI_AT_ENGINE, SPOKEI_IN_ENGINE, offsetof(struct code, engine) },
+};
+
+/* Sets a field of options to the value that a file has as `value`. */
+static void say(const struct spokei_field *field, void *options, enum spokei_key key,
+		const char *value)
+{
+	const struct spokei_key_row *row = spokei_key_row(key);
+	char why[SPOKEI_OPTION_WHY_MAX];
+	uint64_t number;
+
+	if (field->type == SPOKEI_FIELD_TEXT) {
+		spokei_field_set_text(field, options, value);
+		return;
+	}
+	assert_int_equal(spokei_option_parse(&row->option, value, true, &number, why, sizeof(why)),
+			 0);
+	if (row->words)
+		number++;
+	spokei_field_set(field, options, field->inverts ? !number : number);
+	/* A number that the field cannot hold would be cut. */
+	assert_int_equal(spokei_field_get(field, options), field->inverts ? !number : number);
+}
+
+/* Asserts that a fresh start has at all places of a key in `section` what one with the line of a
+ * file has, and that this is not the default. */
+static void assert_same_road(enum spokei_section section, enum spokei_key key, const char *value,
+			     const char *road, const struct code *code)
+{
+	static struct cast plain;
+	static struct cast of_file;
+	static struct cast of_code;
+	static struct sight before;
+	static struct sight by_file;
+	static struct sight by_code;
+	const char *name = spokei_key_row(key)->option.name;
+	const bool stands_here = spokei_key_row(key)->sections & 1u << section;
+	const unsigned owner = 1u << (section == SPOKEI_IN_METHOD ? SPOKEI_IN_CONSUMER : section);
+	char text[TEXT_MAX];
+	unsigned places = 0;
+
+	print_file(stands_here ? section : SPOKEI_IN_REGISTRY, key, value, text, sizeof(text));
+	begin(&of_file, text);
+	print_file(SPOKEI_IN_ENGINE, SPOKEI_KEYS, "", text, sizeof(text));
+	begin(&plain, text);
+	begin_with(&of_code, text, code);
+	look(&plain, &before);
+	look(&of_file, &by_file);
+	look(&of_code, &by_code);
+	end(&plain);
+	end(&of_file);
+	end(&of_code);
+	for (size_t i = 0; i < before.count; i++) {
+		const struct seen *seen = &before.at[i];
+
+		if (seen->key != seen_as(key) || !(seen->sections & owner))
+			continue;
+		places++;
+		if (by_code.at[i].number != by_file.at[i].number)
+			fail_msg("%s = %s: %s sets another value than the file", name, value, road);
+		if (by_code.at[i].number == seen->number)
+			fail_msg("%s = %s: %s sets nothing", name, value, road);
+	}
+	if (places == 0)
+		fail_msg("%s: add a line to see_*()", name);
+}
+
+/* Sets the other half of a signature's key, because options have both. */
+static void say_other_half(enum spokei_fields_of of, void *options, enum spokei_key key)
+{
+	const bool is_id = key == SPOKEI_KEY_ACCESS_ID;
+	const enum spokei_key other = is_id ? SPOKEI_KEY_ACCESS_SECRET_FILE : SPOKEI_KEY_ACCESS_ID;
+
+	if (is_id || key == SPOKEI_KEY_ACCESS_SECRET_FILE)
+		say(spokei_key_field(other, of), options, other, is_id ? "secret" : "one");
+}
+
+static void each_field_of_options_sets_what_the_file_sets(void **state)
+{
+	static const struct code nothing = { .url = URL };
+	char value[128];
+
+	(void)state;
+	for (unsigned k = 0; k < SPOKEI_KEYS; k++) {
+		const enum spokei_key key = (enum spokei_key)k;
+
+		for (size_t i = 0; i < sizeof(structs) / sizeof(structs[0]); i++) {
+			const struct spokei_field *field = spokei_key_field(key, structs[i].of);
+			struct code code = nothing;
+
+			/* A consumer with an address has no registry. */
+			if (field == NULL || is_elsewhere(key) ||
+			    (key == SPOKEI_KEY_REGISTRY_URL && structs[i].of == SPOKEI_AT_CONSUMER))
+				continue;
+			if (!print_value(key, value, sizeof(value)))
+				fail_msg("%s: add a value to texts[]",
+					 spokei_key_row(key)->option.name);
+			if (structs[i].of == SPOKEI_AT_TLS)
+				code.tls = (struct spoke_tls_options){ .cert = "cert",
+								       .key = "key",
+								       .optional = true };
+			say_other_half(structs[i].of, (char *)&code + structs[i].at, key);
+			say(field, (char *)&code + structs[i].at, key, value);
+			assert_same_road(structs[i].section, key, value, "code", &code);
+		}
+	}
+}
+
+static void each_key_of_a_url_sets_what_the_file_sets(void **state)
+{
+	struct code code = { .url = URL };
+	char value[128];
+
+	(void)state;
+	for (unsigned k = 0; k < SPOKEI_KEYS_OF_URLS; k++) {
+		const enum spokei_key key = (enum spokei_key)k;
+		const char *name = spokei_keys_name(key);
+
+		assert_true(print_value(key, value, sizeof(value)));
+		(void)snprintf(code.url, sizeof(code.url), "%s?%s=%s", URL, name, value);
+		assert_same_road(SPOKEI_IN_CONSUMER, key, value, "the URL", &code);
+		if (k >= SPOKEI_KEYS_OF_METHODS)
+			continue;
+		(void)snprintf(code.url, sizeof(code.url), "%s?" METHOD ".%s=%s", URL, name, value);
+		assert_same_road(SPOKEI_IN_METHOD, key, value, "the URL", &code);
+	}
+}
+
+/* Each key is seen somewhere, or known to be read elsewhere. */
+static void each_key_is_seen(void **state)
+{
+	static struct cast cast;
+	static struct sight sight;
+	char text[TEXT_MAX];
+
+	(void)state;
+	print_file(SPOKEI_IN_ENGINE, SPOKEI_KEYS, "", text, sizeof(text));
+	begin(&cast, text);
+	look(&cast, &sight);
+	end(&cast);
+	for (unsigned k = 0; k < SPOKEI_KEYS; k++) {
+		const enum spokei_key key = (enum spokei_key)k;
+		bool seen = is_elsewhere(key);
+
+		for (size_t i = 0; i < sight.count; i++)
+			seen |= sight.at[i].key == seen_as(key);
+		if (!seen)
+			fail_msg("%s: add a line to see_*()", spokei_key_row(key)->option.name);
+	}
+}
+
 static int issue(void **state)
 {
 	const struct spoke_issue_options options = { .name = "a", .key = SPOKE_ISSUE_ED25519 };
@@ -630,6 +931,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(live_keys_change_running_objects_as_a_fresh_start),
 		cmocka_unit_test(other_keys_change_no_running_object),
+		cmocka_unit_test(each_field_of_options_sets_what_the_file_sets),
+		cmocka_unit_test(each_key_of_a_url_sets_what_the_file_sets),
+		cmocka_unit_test(each_key_is_seen),
 	};
 
 	return cmocka_run_group_tests_name("config reload of all keys", tests, issue, NULL);
