@@ -3,10 +3,8 @@
  * Parses a configuration file line by line. An invalid line is reported and skipped, so that all
  * errors are reported at once.
  */
-#include "cluster/config/backend.h"
 #include "cluster/config/check.h"
-#include "cluster/config/line.h"
-#include "cluster/config/listen.h"
+#include "cluster/config/places.h"
 #include "cluster/config/sheet.h"
 #include "cluster/config/store.h"
 #include "core/base/log.h"
@@ -15,11 +13,165 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #define SHOWN 96u       /* bytes of a key or value in a message, with the NUL */
 #define NAME_SHOWN 256u /* ... of a file's name */
 #define WHY_MAX 384u
 #define HEADING_MAX 1024u
+
+/* --- parts of a line: NUL-terminated texts, which are changed in place */
+
+static bool is_blank(char byte)
+{
+	return byte == ' ' || byte == '\t';
+}
+
+/* Skips blanks. */
+static char *skip_blanks(char *at)
+{
+	while (is_blank(*at))
+		at++;
+	return at;
+}
+
+/* Removes blanks at the end. */
+static void trim(char *text)
+{
+	size_t len = strlen(text);
+
+	while (len > 0 && is_blank(text[len - 1]))
+		len--;
+	text[len] = '\0';
+}
+
+/* Returns whether the text is empty or a comment. */
+static bool is_comment(const char *at)
+{
+	return *at == '\0' || *at == '#' || *at == ';';
+}
+
+/* Removes a comment, which begins with # after a blank, and the blanks before it. */
+static void cut_comment(char *text)
+{
+	for (char *at = text; *at; at++) {
+		if (*at == '#' && (at == text || is_blank(at[-1]))) {
+			*at = '\0';
+			break;
+		}
+	}
+	trim(text);
+}
+
+/*
+ * Reads a quoted value, in which \" and \\ stand for the character after the backslash. Returns
+ * an error message or NULL; *ret_value is the value.
+ */
+static const char *unquote(char *at, char **ret_value)
+{
+	char *out = ++at;
+
+	*ret_value = out;
+	for (; *at && *at != '"'; at++) {
+		if (*at == '\\' && (at[1] == '"' || at[1] == '\\'))
+			at++;
+		*out++ = *at;
+	}
+	if (*at == '\0')
+		return "missing closing quotation mark";
+	at = skip_blanks(at + 1);
+	if (*at && *at != '#')
+		return "text after the closing quotation mark; write \\\" inside quotes";
+	*out = '\0';
+	return NULL;
+}
+
+/* --- values that depend on others */
+
+#define NO_PLACE "consumer" /* scheme of a URL whose addresses are in a registry */
+
+/* Returns NULL, or a sentence. */
+static const char *check_backend(const struct spoke_url *url)
+{
+	if (*spokei_places_service(url) == '\0')
+		return "the URL must name the service, e.g. dubbo://127.0.0.1:20880/shop.Texts";
+	if (strcmp(url->scheme, NO_PLACE) != 0 && spokei_check_wire(url->scheme) == NULL)
+		return "unknown scheme; use dubbo, msgpack-rpc, tcp or consumer";
+	if (url->host && url->port == 0)
+		return "port 0 is not valid for a consumer";
+	return NULL;
+}
+
+static const struct spokei_entry *find_entry(const struct spokei_sheet *sheet,
+					     enum spokei_section kind, enum spokei_key key)
+{
+	const struct spoke_span none = { NULL, 0 };
+
+	return spokei_sheet_entry(spokei_sheet_part(sheet, kind, none), key);
+}
+
+/* Checks the URL against [registry], in a sheet without errors. Returns NULL, or a sentence about
+ * *ret_entry. */
+static const char *check_backend_with(const struct spokei_sheet *sheet,
+				      const struct spokei_entry **ret_entry)
+{
+	const struct spokei_entry *backend = find_entry(sheet, SPOKEI_IN_COMET,
+							SPOKEI_KEY_COMET_BACKEND);
+	const bool has_registry = find_entry(sheet, SPOKEI_IN_REGISTRY, SPOKEI_KEY_REGISTRY_URL);
+	bool listed;
+
+	*ret_entry = backend;
+	if (backend == NULL)
+		return NULL;
+	listed = strncmp(backend->text, NO_PLACE, strlen(NO_PLACE)) == 0;
+	if (listed == has_registry)
+		return NULL;
+	return listed ? "consumer:// has no address; set url in [registry] too, or write "
+			"dubbo://HOST:PORT/SERVICE"
+		      : "an address and the url in [registry] exclude each other; write "
+			"consumer://any/SERVICE";
+}
+
+/* Does the section ask for TLS? */
+static bool has_tls(const struct spokei_part *provider)
+{
+	const struct spokei_entry *tls = spokei_sheet_entry(provider, SPOKEI_KEY_TLS);
+	enum spokei_tls_mode mode = SPOKEI_TLS_OFF;
+
+	return tls && spokei_check_tls_mode(tls->text, &mode) && mode != SPOKEI_TLS_OFF;
+}
+
+/* Checks the addresses of a sheet without errors. Returns 0; EINVAL, with a sentence about
+ * *ret_entry; or ENOMEM, also with a sentence. */
+static int check_listen_with(const struct spokei_sheet *sheet,
+			     const struct spokei_entry **ret_entry, const char **ret_why)
+{
+	const struct spoke_span none = { NULL, 0 };
+	const struct spokei_part *provider = spokei_sheet_part(sheet, SPOKEI_IN_PROVIDER, none);
+	const struct spokei_entry *listen = spokei_sheet_entry(provider, SPOKEI_KEY_LISTEN);
+	const bool concerns = listen && has_tls(provider);
+	const char *at = concerns ? listen->text : NULL;
+	struct spoke_span item;
+
+	*ret_entry = listen;
+	while (concerns && spokei_option_item(&at, &item)) {
+		struct spoke_url url;
+		bool refused;
+
+		*ret_why = "out of memory";
+		if (spoke_url_parse(sheet->env, item.data, item.len, &url, NULL))
+			return SPOKE_ENOMEM;
+		/* An address with a mode of its own has been checked. */
+		refused = url.shm && spoke_url_get(&url, "tls") == NULL;
+		spoke_url_fini(&url);
+		*ret_why = "shared memory has no TLS; write shm:/PATH?tls=off, or use unix:/PATH";
+		if (refused)
+			return SPOKE_EINVAL;
+	}
+	return SPOKE_OK;
+}
+
+/* --- the reader */
 
 struct reader {
 	struct spokei_sheet *sheet;
@@ -145,18 +297,18 @@ static void enter_section(struct reader *reader, char *heading, bool told)
 static void read_section(struct reader *reader, char *at)
 {
 	char *end = strchr(at, ']');
-	bool wrong = end == NULL || !spokei_line_is_comment(spokei_line_skip(end + 1));
+	bool wrong = end == NULL || !is_comment(skip_blanks(end + 1));
 
 	reader->begun = true;
 	reader->part = NULL;
 	if (wrong)
 		tell(reader, "", "not a section; write e.g. [consumer]");
-	at = spokei_line_skip(at + 1);
+	at = skip_blanks(at + 1);
 	if (end)
 		*end = '\0';
 	else
-		spokei_line_cut(at);
-	spokei_line_trim(at);
+		cut_comment(at);
+	trim(at);
 	enter_section(reader, at, wrong);
 }
 
@@ -243,7 +395,7 @@ static void check_url(struct reader *reader, enum spokei_key key, struct spoke_s
 	}
 	wrong = key == SPOKEI_KEY_LISTEN ? spokei_check_listen(reader->sheet->env, &url, sentence)
 		: key == SPOKEI_KEY_REGISTRY_URL  ? spokei_check_registry(&url)
-		: key == SPOKEI_KEY_COMET_BACKEND ? spokei_backend_check(&url)
+		: key == SPOKEI_KEY_COMET_BACKEND ? check_backend(&url)
 						  : NULL;
 	if (wrong)
 		tell(reader, subject, "%s", wrong);
@@ -362,13 +514,13 @@ static void read_pair(struct reader *reader, char *at)
 		return;
 	}
 	*equals = '\0';
-	spokei_line_trim(at);
-	value = spokei_line_skip(equals + 1);
+	trim(at);
+	value = skip_blanks(equals + 1);
 	subject = pair_shown(at, value);
 	if (*value == '"')
-		wrong = spokei_line_unquote(value, &value);
+		wrong = unquote(value, &value);
 	else
-		spokei_line_cut(value);
+		cut_comment(value);
 	if (wrong)
 		tell(reader, subject.text, "%s", wrong);
 	else
@@ -408,8 +560,8 @@ static void read_line(struct reader *reader, char *line, size_t len)
 		tell(reader, "", "contains a NUL byte; is this the right file?");
 		return;
 	}
-	at = spokei_line_skip(line);
-	if (spokei_line_is_comment(at))
+	at = skip_blanks(line);
+	if (is_comment(at))
 		return;
 	if (*at == '[')
 		read_section(reader, at);
@@ -443,12 +595,12 @@ static void tell_of(struct reader *reader, const struct spokei_entry *entry, con
 static void check_across(struct reader *reader)
 {
 	const struct spokei_entry *entry;
-	const char *wrong = reader->wrong ? NULL : spokei_backend_check_with(reader->sheet, &entry);
+	const char *wrong = reader->wrong ? NULL : check_backend_with(reader->sheet, &entry);
 	int error;
 
 	if (wrong)
 		tell_of(reader, entry, wrong);
-	error = reader->wrong ? SPOKE_OK : spokei_listen_check_with(reader->sheet, &entry, &wrong);
+	error = reader->wrong ? SPOKE_OK : check_listen_with(reader->sheet, &entry, &wrong);
 	if (error)
 		tell_of(reader, entry, wrong);
 	reader->poor |= error == SPOKE_ENOMEM;
