@@ -251,7 +251,7 @@ tail -n 1 "$log"
 fuzz() { # <program>: new inputs and findings stay in build/
 	target=${1##*/fuzz_}
 	mkdir -p "build/fuzz/corpus/$target" "build/fuzz/seeds/$target" build/fuzz/found
-	"$1_replay" "tests/fuzz/corpus/$target.hex" "build/fuzz/seeds/$target" || return 1
+	"${1%/*}/fuzz_replay" "$target" "tests/fuzz/corpus/$target.hex" "build/fuzz/seeds/$target" || return 1
 	"$1" -max_total_time="${FUZZ_SECONDS:-60}" -print_final_stats=1 \
 		-artifact_prefix=build/fuzz/found/ "build/fuzz/corpus/$target" "build/fuzz/seeds/$target"
 }

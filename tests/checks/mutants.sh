@@ -3,7 +3,7 @@
 # Checks the planted bugs of tests/sim/mutants.sh: every patch applies, changes only the product, names the
 # invariant that must catch it, and describes the bug. Every invariant of the simulator has a patch, and
 # is checked in the file that tests/sim/invariants.h names. The patches of tests/planted/run.sh name a
-# program and one of its tests instead.
+# file and one of its tests instead.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -27,13 +27,11 @@ check_invariant() { # <patch>
 	echo "$invariant" >>"$work/named"
 }
 
-# The program FLOOR_WING_test_ROOM is made of tests/FLOOR/WING/test_ROOM.c. A word behind the name of a test is
-# the setting that it runs with.
+# A word behind the name of a test is the setting that it runs with.
 check_test() { # <patch>
-	program=$(sed -n '2s/^# Caught by: \([^ ]*\) .*/\1/p' "$1")
 	test=$(sed -n '2s/^# Caught by: [^ ]* //p' "$1")
-	source=tests/$(echo "${program%%_test_*}" | tr _ /)/test_${program#*_test_}.c
-	grep -qs "^static void ${test%%[: ]*}(" "$source" || complain "$1:2: $source has no test $test"
+	source=tests/$(sed -n '2s/^# Caught by: \([^ ]*\) .*/\1/p' "$1").c
+	grep -qs "^[A-Z_]*TEST(${test%%[: ]*}[,)]" "$source" || complain "$1:2: $source has no test $test"
 }
 
 for patch in tests/sim/mutants/*.patch tests/planted/*.patch; do

@@ -6,8 +6,7 @@
 set -eu
 . "$(dirname "$0")/common.sh"
 
-grep -roE --include='*.c' '^(static )?void [a-z_0-9]+\((void \*\*|struct stage \*)[a-z]+\)' tests |
-	sed 's/(.*//; s/:.* /:/' >"$work/tests"
+grep -roE --include='*.c' '^(ROW|[A-Z_]*TEST)\([a-z_0-9]+' tests | sed 's/:.*(/:/' >"$work/tests"
 [ -s "$work/tests" ] || fail "no tests were found"
 awk -F: 'length($2) > 60 || $2 ~ /^wh(at|o)_/' "$work/tests" >"$work/found"
 cut -d: -f1 "$work/found" | sort | uniq -c | awk '{ print $2, $1 }' >"$work/counted"

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * "spoke serve" under a service manager, which this test plays: it passes a listening socket,
- * receives the messages, and restarts the program. The program is the first argument.
+ * receives the messages, and restarts the program.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -28,7 +23,6 @@
 #define PATIENCE_MS 30000
 #define HIGH 100 /* descriptors of the test, out of the way of those that are passed */
 
-static char *program;
 static char folder[64];
 static char config[96];
 static char notify_path[96];
@@ -90,6 +84,8 @@ static int tear_down(void **state)
 	return rmdir(folder);
 }
 
+FIXTURE(set_up, tear_down);
+
 static void be_program(const char *watchdog_us)
 {
 	char number[24];
@@ -100,7 +96,7 @@ static void be_program(const char *watchdog_us)
 	    setenv("NOTIFY_SOCKET", notify_path, 1) || setenv("WATCHDOG_PID", number, 1) ||
 	    setenv("WATCHDOG_USEC", watchdog_us, 1) || !freopen("/dev/null", "w", stdout))
 		_exit(126);
-	(void)execl(program, "spoke", "serve", "--quiet", "--config", config, (char *)NULL);
+	(void)execl(TESTS_SPOKE, "spoke", "serve", "--quiet", "--config", config, (char *)NULL);
 	_exit(127);
 }
 
@@ -180,9 +176,8 @@ static void assert_answered(int fd)
 	(void)close(fd);
 }
 
-static void program_tells_its_life(void **state)
+TEST(program_tells_its_life)
 {
-	(void)state;
 	start("0");
 	assert_told("READY=1\nSTATUS=demo.EchoService listens at 127.0.0.1:*");
 	assert_int_equal(kill(child, SIGHUP), 0);
@@ -196,9 +191,8 @@ static void program_tells_its_life(void **state)
 	assert_told("STOPPING=1\nSTATUS=*");
 }
 
-static void watchdog_is_fed_while_program_turns(void **state)
+TEST(watchdog_is_fed_while_program_turns)
 {
-	(void)state;
 	start("200000");
 	assert_told("READY=1*");
 	for (int i = 0; i < 5; i++)
@@ -206,12 +200,11 @@ static void watchdog_is_fed_while_program_turns(void **state)
 	assert_ends_well();
 }
 
-static void connections_wait_while_program_restarts(void **state)
+TEST(connections_wait_while_program_restarts)
 {
 	int early;
 	int between;
 
-	(void)state;
 	early = dial();
 	ask(early);
 	start("0");
@@ -223,19 +216,4 @@ static void connections_wait_while_program_restarts(void **state)
 	start("0");
 	assert_answered(between);
 	assert_ends_well();
-}
-
-int main(int argc, char **argv)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(program_tells_its_life),
-		CASE(watchdog_is_fed_while_program_turns),
-		CASE(connections_wait_while_program_restarts),
-	};
-
-	if (argc != 2)
-		return 2;
-	program = argv[1];
-	return cmocka_run_group_tests_name("manager", tests, NULL, NULL);
 }

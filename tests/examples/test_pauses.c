@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which idle closes of the demo a lack of CPU explains. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "examples/demo/cast.h"
 #include "examples/demo/pauses.h"
+#include "tests/support/test.h"
 
 #define MS UINT64_C(1000000)
 #define INTERVAL_NS (500 * MS)
@@ -25,9 +19,8 @@ static void assert_counts(unsigned false_kills, unsigned starved)
 	assert_int_equal(counted, starved);
 }
 
-static void close_is_starved_if_a_side_got_no_cpu_for_an_interval(void **state)
+TEST(close_is_starved_if_a_side_got_no_cpu_for_an_interval)
 {
-	(void)state;
 	assert_counts(0, 0);
 	pauses_note_close(&consumer, &provider, 10000 * MS);
 	assert_counts(1, 0);
@@ -46,13 +39,4 @@ static void close_is_starved_if_a_side_got_no_cpu_for_an_interval(void **state)
 	assert_counts(1, 2);
 	pauses_note(&other, 28000 * MS, 31000 * MS);
 	assert_counts(0, 3);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(close_is_starved_if_a_side_got_no_cpu_for_an_interval),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

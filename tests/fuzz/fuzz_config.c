@@ -6,6 +6,7 @@
  */
 #include "cluster/config/parts.h"
 #include "tests/core/memory.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <spoke/config.h>
 #include <spoke/host.h>
@@ -13,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(int holds, const char *law)
 {
@@ -79,7 +78,7 @@ static void check_config(const struct spoke_config *config)
 	require(count == sheet->entry_count, "each entry has one section");
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(config)
 {
 	struct memory memory;
 	struct spoke_config *config = NULL;

@@ -9,6 +9,7 @@
 #include "core/virtual/faults.h"
 #include "tests/cluster/peer.h"
 #include "tests/cluster/script.h"
+#include "tests/fuzz/fuzz.h"
 #include "transport/wire/catalog.h"
 
 #include <spoke/consumer.h>
@@ -18,8 +19,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define PEERS 2u
 #define CALLS_MAX 256u
@@ -453,7 +452,7 @@ static void end(void)
 	spokei_world_fini(&run.world);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(consumer)
 {
 	struct script script = { data, size };
 

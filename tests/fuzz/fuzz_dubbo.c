@@ -6,6 +6,7 @@
  * decoding and encoding must agree with a translation by the codec.
  */
 #include "tests/core/memory.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/transport/recall.h"
 #include "tests/transport/translated.h"
 #include "transport/codec/codec.h"
@@ -14,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define HEAD 16
 #define OK 20 /* a status */
@@ -219,7 +218,7 @@ static void recall_all(const uint8_t *data, size_t size)
 	recall_fini(&recall);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(dubbo)
 {
 	struct spokei_message message;
 	struct spokei_buffer scratch;

@@ -4,14 +4,13 @@
  * once or in pieces; the messages must be the same, and their bytes must add up to the stream.
  */
 #include "tests/core/memory.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <spoke/frames.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct story {
 	uint64_t sum; /* checksum of all messages */
@@ -96,7 +95,7 @@ static struct story read_in(const uint8_t *data, size_t size, size_t piece)
 	return story;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(frames)
 {
 	struct story whole;
 	struct story pieces;

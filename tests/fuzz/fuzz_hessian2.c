@@ -6,13 +6,12 @@
  */
 #include "core/value/skim.h"
 #include "tests/core/memory.h"
+#include "tests/fuzz/fuzz.h"
 #include "transport/codec/codec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define BYTES_MAX ((size_t)1 << 18)
 #define SMALL (BYTES_MAX / 8) /* bytes of values that cannot exceed a limit of the writer */
@@ -150,7 +149,7 @@ static void check_way(const struct spoke_value_limits *limits, enum spokei_codec
 		spokei_buffer_fini(&scratch[i]);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(hessian2)
 {
 	static const enum spokei_codec_part parts[] = { SPOKEI_CODEC_REQUEST, SPOKEI_CODEC_REPLY,
 							SPOKEI_CODEC_TEXT };

@@ -3,6 +3,7 @@
  * Fuzzes the parser of HTTP requests. Each prefix must get the result of the whole request, or
  * "incomplete". All parts of a complete request must lie inside of its bytes and be valid.
  */
+#include "tests/fuzz/fuzz.h"
 #include "transport/http/guard.h"
 #include "transport/http/request.h"
 
@@ -12,8 +13,6 @@
 
 #define REQUEST_MAX (SPOKEI_HTTP_HEAD_MAX + SPOKEI_HTTP_BODY_MAX)
 #define EVERY_PART 512u /* bytes: up to this size each prefix is tested, else some */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(int holds, const char *law)
 {
@@ -69,7 +68,7 @@ static int judge(const uint8_t *data, size_t len)
 	return verdict;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(http)
 {
 	size_t step = size <= EVERY_PART ? 1 : size / EVERY_PART + 1;
 	int last = SPOKEI_HTTP_MORE;

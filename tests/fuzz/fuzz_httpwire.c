@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "tests/core/memory.h"
+#include "tests/fuzz/fuzz.h"
 #include "transport/http/request.h"
 #include "transport/http/skim.h"
 #include "transport/wire/http/http.h"
@@ -17,8 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define KEPT_MAX ((size_t)1 << 20)
 
@@ -162,7 +161,7 @@ static void check_skim(const uint8_t *data, size_t size)
 		       "a request has one end");
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(httpwire)
 {
 	struct spokei_wire_limits limits = {
 		.name_max = 64,

@@ -5,14 +5,13 @@
  */
 #define _GNU_SOURCE
 #include "core/json/json.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <spoke/host.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(int holds, const char *law)
 {
@@ -222,7 +221,7 @@ static void try_text(const uint8_t *data, size_t size)
 	free(text);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(json)
 {
 	struct spoke_value value;
 	size_t printed;

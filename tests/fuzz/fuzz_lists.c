@@ -5,6 +5,7 @@
  * and a name without a prefix is let in by none.
  */
 #include "tests/core/memory.h"
+#include "tests/fuzz/fuzz.h"
 #include "transport/conn/callers.h"
 #include "transport/conn/identity.h"
 #include "transport/listen/rules.h"
@@ -14,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(bool holds, const char *law)
 {
@@ -96,7 +95,7 @@ static void try_callers(const struct spoke_env *env, const char *text)
 	spokei_callers_free(env, callers);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(lists)
 {
 	char *text = malloc(size + 1);
 	struct memory memory;

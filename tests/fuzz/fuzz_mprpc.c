@@ -5,6 +5,7 @@
  * encoded again must decode to the same message.
  */
 #include "tests/core/memory.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/transport/recall.h"
 #include "tests/transport/stream.h"
 #include "transport/wire/mprpc.h"
@@ -13,8 +14,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define EVENTS_MAX 64
 
@@ -117,7 +116,7 @@ static void recall_all(const struct stream *stream, const struct stream_event *e
 	recall_fini(&recall);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(mprpc)
 {
 	static struct stream_event events[EVENTS_MAX];
 	struct spokei_wire_limits limits;

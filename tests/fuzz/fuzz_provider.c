@@ -9,6 +9,7 @@
 #include "core/virtual/faults.h"
 #include "tests/cluster/peer.h"
 #include "tests/cluster/script.h"
+#include "tests/fuzz/fuzz.h"
 #include "transport/wire/catalog.h"
 #include "transport/wire/http/http.h"
 
@@ -19,8 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define PLACE "127.0.0.1:20880"
 #define PEERS 3u
@@ -472,7 +471,7 @@ static void end(void)
 	spokei_world_fini(&run.world);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(provider)
 {
 	if (!begin())
 		return 0;

@@ -4,13 +4,12 @@
  * system reads as the same number. Each edge of a range lies inside, and its neighbour does not.
  */
 #include "core/text/range.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(bool holds, const char *law)
 {
@@ -78,7 +77,7 @@ static void try_range(struct spoke_span span)
 	require(!spokei_range_has(&range, &edge), "contains no machine of another kind");
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(range)
 {
 	char *text = malloc(size + 1);
 	struct spoke_span span = { text, size };

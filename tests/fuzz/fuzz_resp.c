@@ -7,6 +7,7 @@
 #include "cluster/lease/refusal.h"
 #include "cluster/lease/resp.h"
 #include "cluster/lease/script.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <spoke/host.h>
 
@@ -15,8 +16,6 @@
 #include <string.h>
 
 #define EVERY_PART 512u /* bytes: up to this size each prefix is tested, else some */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(int holds, const char *law)
 {
@@ -122,7 +121,7 @@ static void try_writer(const uint8_t *data, size_t size)
 	spokei_buffer_fini(&out);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(resp)
 {
 	struct spokei_resp_reader whole;
 	struct spokei_resp_reader cut;

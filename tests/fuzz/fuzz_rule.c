@@ -6,11 +6,10 @@
 #include "cluster/discovery/rule.h"
 #include "core/text/yaml.h"
 #include "tests/core/memory.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(bool holds, const char *law)
 {
@@ -50,7 +49,7 @@ static void read_yaml(const char *text)
 	free(copies);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(rule)
 {
 	struct memory memory;
 	struct spokei_lineup lineup;

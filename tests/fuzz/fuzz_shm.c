@@ -6,6 +6,7 @@
  * must never touch memory outside of the rings, nor give or take more bytes than fit them.
  */
 #include "core/virtual/world.h"
+#include "tests/fuzz/fuzz.h"
 #include "transport/stream/shm/parts.h"
 
 #include <spoke/engine.h>
@@ -16,8 +17,6 @@
 
 #define HELLO 16u
 #define PLACE "unix:/run/x.sock"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void demand(bool holds, const char *what)
 {
@@ -144,7 +143,7 @@ static void play(const uint8_t *data, size_t size)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(shm)
 {
 	const struct spoke_env *env = &rig.process.env;
 	unsigned char hello[HELLO];

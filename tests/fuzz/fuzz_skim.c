@@ -7,13 +7,12 @@
 #include "core/value/skim.h"
 #include "tests/core/memory.h"
 #include "tests/core/value/rebuild.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <msgpack.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The unpacker of msgpack-c rejects more than 32 levels. */
 static const struct spoke_value_limits defaults = {
@@ -154,7 +153,7 @@ static void compare_with_msgpack(int result, bool exts, size_t value_len, const 
 	msgpack_unpacked_destroy(&unpacked);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(skim)
 {
 	unsigned choice = size > 0 ? data[0] : 0;
 	struct spoke_value_limits few = defaults;

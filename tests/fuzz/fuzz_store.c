@@ -6,12 +6,11 @@
 #include "cluster/config/keys.h"
 #include "cluster/config/store.h"
 #include "tests/core/memory.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(int holds, const char *law)
 {
@@ -67,7 +66,7 @@ static void check_store(const struct spokei_store *store)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(store)
 {
 	struct spoke_url_error why = { SIZE_MAX, "" };
 	struct spokei_store store;

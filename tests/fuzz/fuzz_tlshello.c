@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the verdict about the first bytes of a peer: it is the same for every cut, it is final,
  * and it comes before too many bytes have. */
+#include "tests/fuzz/fuzz.h"
 #include "transport/stream/tls/hello.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define CUTS 600u /* prefixes that are judged one by one */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void demand(bool holds, const char *what)
 {
@@ -18,7 +17,7 @@ static void demand(bool holds, const char *what)
 	abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(tlshello)
 {
 	enum spokei_hello verdict = SPOKEI_HELLO_MORE;
 	size_t step = size / CUTS + 1;

@@ -4,6 +4,7 @@
  * as it is, in pieces, or the input is a list of changes, of three bytes each, to the bytes of a
  * good peer. The stream gives no byte that the peer has not sent, and keeps little.
  */
+#include "tests/fuzz/fuzz.h"
 #include "tests/transport/stream/tlsrig.h"
 
 #include <openssl/err.h>
@@ -12,8 +13,6 @@
 
 #define TEXT "the only text that is ever sent"
 #define HELD_MAX (131072u + 16384u) /* bytes of a stream that is being opened */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
 	SIDES = 3,
@@ -92,7 +91,7 @@ static void send_changed(struct tlsrig *rig, const uint8_t *data, size_t size)
 		assert_int_equal(rig->got[at], TEXT[at % strlen(TEXT)]);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(tlsopen)
 {
 	unsigned side;
 	struct tlsrig *rig;

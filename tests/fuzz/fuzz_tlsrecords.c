@@ -5,14 +5,13 @@
  * stream gives is always the beginning of what the peer has written, and all of it if nothing was
  * changed.
  */
+#include "tests/fuzz/fuzz.h"
 #include "tests/transport/stream/tlsrig.h"
 
 #include <openssl/err.h>
 
 #include <errno.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum command {
 	PEER_WRITES,
@@ -261,7 +260,7 @@ static void finish(void)
 	assert_int_equal(story.heard, story.sent);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(tlsrecords)
 {
 	begin();
 	for (size_t i = 0; i + 1 < size && i < 2 * COMMANDS_MAX; i += 2) {

@@ -2,12 +2,11 @@
 /* Fuzzes files and lists of tokens: what is accepted is a set of valid tokens, of which the first
  * is where the reader says. */
 #include "core/text/tokens.h"
+#include "tests/fuzz/fuzz.h"
 #include "timer/base.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
 static void demand_set(const struct spokei_tokens *tokens, const char *why, struct spoke_span first)
 {
@@ -51,7 +50,7 @@ static void read_list(const unsigned char *data, size_t size)
 	free(copy);
 }
 
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+FUZZ(tokens)
 {
 	if (size == 0)
 		return 0;

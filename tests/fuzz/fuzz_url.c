@@ -4,14 +4,13 @@
  * text that parses as the same URL and prints as the same text; decoding must reverse encoding.
  */
 #include "tests/core/memory.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <spoke/url.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(int holds, const char *law)
 {
@@ -123,7 +122,7 @@ static void try_decode(const char *text, size_t len)
 	free(decoded);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(url)
 {
 	struct memory memory;
 	const char *text = (const char *)data;

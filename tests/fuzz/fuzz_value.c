@@ -6,12 +6,11 @@
  */
 #include "tests/core/memory.h"
 #include "tests/core/value/rebuild.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define VALUES_MAX 2000 /* read per input, because the time is quadratic */
 
@@ -150,7 +149,7 @@ static void rebuild_twice(struct spoke_cursor values, size_t size, size_t count)
 	WANT(memories[0].bytes == 0 && memories[1].bytes == 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(value)
 {
 	struct spoke_value whole = { data, size };
 	struct spoke_cursor values;

@@ -7,6 +7,7 @@
  * The first byte of an input chooses the limit of a message, the second one the pieces.
  */
 #include "core/text/utf8.h"
+#include "tests/fuzz/fuzz.h"
 #include "transport/http/websocket.h"
 
 #include <stdio.h>
@@ -14,8 +15,6 @@
 #include <string.h>
 
 #define CONTROL_MAX 125u
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* All verdicts on a stream, folded into a number. */
 struct trace {
@@ -366,7 +365,7 @@ static void write_close(const struct stream *stream)
 	free(reason);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(websocket)
 {
 	static const uint32_t limits[] = { 16384, 1, 5, 125, 126, 200, 65536, 1u << 30 };
 	struct stream stream = { .bytes = data + 2, .len = size - 2 };

@@ -3,12 +3,11 @@
  * Fuzzes sequences of calls of the wheel's API against a model. The first bytes select the options,
  * the rest the operations, outside and inside callbacks.
  */
+#include "tests/fuzz/fuzz.h"
 #include "tests/timer/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct bytes {
 	struct choices choices;
@@ -34,7 +33,7 @@ static bool bytes_are_left(struct choices *choices)
 	return bytes->at < bytes->end;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(wheel)
 {
 	static const uint64_t ticks[] = { 1, 1000000, 1000, 7 };
 	struct bytes bytes = { { take_bits, bytes_are_left }, data, data + size };

@@ -445,21 +445,22 @@ static void run_case(void **state)
 	one->row->test(one->stage);
 }
 
-int stage_run_rows(const char *group, const struct row *rows, size_t count)
+int stage_run_rows(const char *group, const struct CMUnitTest *rows, size_t count)
 {
 	static char names[ROWS_MAX][NAME_SIZE];
 	static struct CMUnitTest tests[ROWS_MAX];
 	static struct stage_case cases[ROWS_MAX];
 	size_t total = 0;
 
-	cmocka_set_test_filter(getenv("ROW"));
 	for (size_t i = 0; i < count; i++) {
+		const struct row *row = rows[i].initial_state;
+
 		for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++) {
-			if ((rows[i].on & places[k].on) == 0)
+			if ((row->on & places[k].on) == 0)
 				continue;
 			if (total == ROWS_MAX)
 				return 1;
-			cases[total] = (struct stage_case){ &rows[i], &places[k], NULL };
+			cases[total] = (struct stage_case){ row, &places[k], NULL };
 			(void)snprintf(names[total], NAME_SIZE, "%s %s", rows[i].name,
 				       places[k].name);
 			tests[total] = (struct CMUnitTest){ names[total], run_case, set_up,

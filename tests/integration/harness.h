@@ -6,7 +6,7 @@
  * them. Nothing depends on the speed of the machine: tests wait for events, with a timeout for busy
  * machines.
  *
- *     static void row_xx(struct stage *stage)
+ *     ROW(row_xx, STAGE_ALL)
  *     {
  *             struct raw *raw = stage_raw_to_provider(stage);
  *             ...
@@ -17,12 +17,7 @@
 #ifndef TESTS_INTEGRATION_HARNESS_H
 #define TESTS_INTEGRATION_HARNESS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <sys/resource.h>
 
@@ -103,22 +98,19 @@ struct stage {
 /* --- rows */
 
 struct row {
-	const char *name;
 	void (*test)(struct stage *stage);
 	unsigned on; /* bits of enum stage_on */
 };
 
-#define ROW(function, where)                                                                       \
-	{                                                                                          \
-		.name = #function, .test = (function), .on = (where)                               \
-	}
+/* Defines a test of a file with RUNNER(stage_run_rows). */
+#define ROW(rule, where)                                                                           \
+	static void rule(struct stage *stage);                                                     \
+	static const struct row row_of_##rule = { rule, where };                                   \
+	TEST_ENTRY(#rule, rule, .initial = (void *)(uintptr_t)&row_of_##rule, .line = __LINE__);   \
+	static void rule(struct stage *stage)
 
-/*
- * Runs every row in every environment that it allows; test names consist of both. If the
- * environment variable ROW is set, only tests whose names match are run. Returns the number of
- * failures.
- */
-int stage_run_rows(const char *group, const struct row *rows, size_t count);
+/* Runs every row in every environment that it allows; test names consist of both. */
+test_runner stage_run_rows;
 
 /* --- the side under test */
 

@@ -290,14 +290,14 @@ void redisrig_turn_until(uint64_t end_ns, const char *what, const char *file, in
 
 /* --- life */
 
-static int set_up_all(void **state)
+int redisrig_set_up_all(void **state)
 {
 	(void)state;
 	redisserver_make(&redis, 0, "");
 	return 0;
 }
 
-static int tear_down_all(void **state)
+int redisrig_tear_down_all(void **state)
 {
 	(void)state;
 	redisserver_unmake(&redis);
@@ -356,12 +356,4 @@ int redisrig_tear_down(void **state)
 	assert_int_equal(redisrig.faulty.blocks, 0);
 	assert_int_equal(redisrig.faulty.fds, 0);
 	return 0;
-}
-
-int redisrig_run(const char *group, const struct CMUnitTest *tests, size_t count)
-{
-	if (!redisserver_there_is())
-		return 77;
-	cmocka_set_test_filter(rig_filter());
-	return _cmocka_run_group_tests(group, tests, count, set_up_all, tear_down_all);
 }

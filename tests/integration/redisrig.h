@@ -60,13 +60,11 @@ struct redisrig {
 extern struct redisrig redisrig;
 extern struct redisserver redis; /* the server of all tests of the program */
 
-/* Runs the tests selected by the environment variable ROW with one server. Returns the exit status
- * of main(). */
-int redisrig_run(const char *group, const struct CMUnitTest *tests, size_t count);
+/* The group of a file: one server for all its tests. */
+int redisrig_set_up_all(void **state);
+int redisrig_tear_down_all(void **state);
 int redisrig_set_up(void **state);    /* an empty server, the relay, an engine */
 int redisrig_tear_down(void **state); /* checks that each ask ended once and nothing is left */
-#define REDISRIG_TEST(test)                                                                        \
-	cmocka_unit_test_setup_teardown(test, redisrig_set_up, redisrig_tear_down)
 
 /* Opens the leases: through the relay, unless the options have a store. */
 void redisrig_open(const struct spoke_leases_options *options);

@@ -8,13 +8,7 @@
 #ifndef TESTS_INTEGRATION_RIG_H
 #define TESTS_INTEGRATION_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <sys/types.h>
 
@@ -45,13 +39,8 @@ struct rig_process {
 };
 
 /* Set-up and tear-down of each test, for cmocka_unit_test_setup_teardown(). */
-#define RIG_TEST(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
 int rig_set_up(void **state);
 int rig_tear_down(void **state);
-
-/* Returns whether the test is selected: its name must match the environment variable ROW, if that
- * is set. */
-const char *rig_filter(void);
 
 uint64_t rig_now(void);
 

@@ -38,11 +38,6 @@ void rig_sleep(uint64_t ns)
 		continue;
 }
 
-const char *rig_filter(void)
-{
-	return getenv("ROW"); // NOLINT(concurrency-mt-unsafe): there is one thread
-}
-
 /* --- start */
 
 bool rig_enter_netns(pid_t pid)

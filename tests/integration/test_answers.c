@@ -4,10 +4,9 @@
  * too large.
  */
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
-
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Checks that the request is refused with status 60. */
 static void assert_not_found(struct raw *raw, uint64_t id)
@@ -35,8 +34,10 @@ static void put_unknown(struct spokei_buffer *frames, bool many)
 	spoke_builder_fini(&builder);
 }
 
+RUNNER(stage_run_rows);
+
 /* Only the end of the arguments is determined: no allocation, no handler. */
-static void row_27_unknown_service_with_huge_arguments_is_refused(struct stage *stage)
+ROW(row_27_unknown_service_with_huge_arguments_is_refused, STAGE_SMOOTH)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -96,7 +97,7 @@ static void assert_too_large(struct raw *raw, uint64_t id)
 	assert_raw_lives(raw);
 }
 
-static void row_28_an_answer_over_the_frames_limit_becomes_an_error(struct stage *stage)
+ROW(row_28_an_answer_over_the_frames_limit_becomes_an_error, STAGE_ALL)
 {
 	struct spoke_provider_options options = { .frame_max = 65536 };
 	struct spokei_message reply;
@@ -129,7 +130,7 @@ static void row_28_an_answer_over_the_frames_limit_becomes_an_error(struct stage
 	assert_too_large(raw, 3);
 }
 
-static void row_28_an_answer_over_the_limits_of_values_becomes_an_error(struct stage *stage)
+ROW(row_28_an_answer_over_the_limits_of_values_becomes_an_error, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 
@@ -141,15 +142,4 @@ static void row_28_an_answer_over_the_limits_of_values_becomes_an_error(struct s
 	assert_too_large(raw, 3);
 	call_with_number(raw, 4, "deep", 128);
 	assert_reply(raw, 4, 20, NULL);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_27_unknown_service_with_huge_arguments_is_refused, STAGE_SMOOTH),
-		ROW(row_28_an_answer_over_the_frames_limit_becomes_an_error, STAGE_ALL),
-		ROW(row_28_an_answer_over_the_limits_of_values_becomes_an_error, STAGE_ALL),
-	};
-
-	return stage_run_rows("answers", rows, LENGTH(rows));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows 16 to 21 of the table of faults: bodies that are invalid values. */
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include "transport/wire/catalog.h"
 
@@ -111,17 +112,19 @@ static const struct bytes claims[] = {
 	BYTES("\xdc\xff\xff"),     BYTES("\xde\xff\xff"),
 };
 
-static void row_16_claims_of_many_items_are_refused_without_memory(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_16_claims_of_many_items_are_refused_without_memory, STAGE_ALL)
 {
 	assert_bad_arguments(stage_raw_to_provider(stage), claims, LENGTH(claims));
 }
 
-static void row_16_claims_of_many_items_in_a_reply_fail_its_call(struct stage *stage)
+ROW(row_16_claims_of_many_items_in_a_reply_fail_its_call, STAGE_ALL)
 {
 	assert_bad_values(stage_raw_to_consumer(stage), claims, LENGTH(claims));
 }
 
-static void row_17_nested_length_claims_are_refused_without_memory(struct stage *stage)
+ROW(row_17_nested_length_claims_are_refused_without_memory, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	static const unsigned char heads[2][5] = { { 0xdd, 0, 0, 0xff, 0xff },
@@ -139,7 +142,7 @@ static void row_17_nested_length_claims_are_refused_without_memory(struct stage 
 	assert_raw_lives(raw);
 }
 
-static void row_18_a_depth_of_128_is_answered_and_more_is_refused(struct stage *stage)
+ROW(row_18_a_depth_of_128_is_answered_and_more_is_refused, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	static unsigned char bytes[(1 << 20) + 1];
@@ -166,7 +169,7 @@ static void row_18_a_depth_of_128_is_answered_and_more_is_refused(struct stage *
 	assert_raw_lives(raw);
 }
 
-static void row_18_msgpack_rpc_value_that_is_too_deep_closes(struct stage *stage)
+ROW(row_18_msgpack_rpc_value_that_is_too_deep_closes, STAGE_ALL)
 {
 	unsigned char bytes[9 + 40] = "\x94\0\1\244echo\x91";
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -184,7 +187,7 @@ static void row_18_msgpack_rpc_value_that_is_too_deep_closes(struct stage *stage
 	assert_second_connection_works(stage);
 }
 
-static void row_19_an_array_of_too_many_nils_is_refused(struct stage *stage)
+ROW(row_19_an_array_of_too_many_nils_is_refused, STAGE_SMOOTH)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	static const size_t counts[] = { 4194304, 5000000, (8 << 20) - 200 };
@@ -208,7 +211,7 @@ static void row_19_an_array_of_too_many_nils_is_refused(struct stage *stage)
 }
 
 /* A list of a few thousand objects is an everyday value. */
-static void row_19_an_array_of_a_million_nils_is_answered(struct stage *stage)
+ROW(row_19_an_array_of_a_million_nils_is_answered, STAGE_SMOOTH)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	static unsigned char bytes[5 + 1000000] = "\xdd\x00\x0f\x42\x40";
@@ -221,7 +224,7 @@ static void row_19_an_array_of_a_million_nils_is_answered(struct stage *stage)
 }
 
 /* A body at the limit of items, which its handler keeps: spoke must not build a tree of it. */
-static void row_19_a_body_costs_32_times_its_bytes_at_most(struct stage *stage)
+ROW(row_19_a_body_costs_32_times_its_bytes_at_most, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	static unsigned char bytes[3 + 65000];
@@ -268,17 +271,17 @@ static const struct bytes lengths[] = {
 	BYTES("\xcf\1\2"),
 };
 
-static void row_20_lengths_beyond_the_end_are_refused(struct stage *stage)
+ROW(row_20_lengths_beyond_the_end_are_refused, STAGE_ALL)
 {
 	assert_bad_arguments(stage_raw_to_provider(stage), lengths, LENGTH(lengths));
 }
 
-static void row_20_lengths_beyond_the_end_of_a_reply_fail_its_call(struct stage *stage)
+ROW(row_20_lengths_beyond_the_end_of_a_reply_fail_its_call, STAGE_ALL)
 {
 	assert_bad_values(stage_raw_to_consumer(stage), lengths, LENGTH(lengths));
 }
 
-static void row_21_invalid_request_body_is_refused(struct stage *stage)
+ROW(row_21_invalid_request_body_is_refused, STAGE_ALL)
 {
 	static const struct bytes bodies[] = {
 		BYTES("\xc1"),
@@ -307,7 +310,7 @@ static void row_21_invalid_request_body_is_refused(struct stage *stage)
 	assert_raw_lives(raw);
 }
 
-static void row_21_invalid_reply_body_fails_its_call(struct stage *stage)
+ROW(row_21_invalid_reply_body_fails_its_call, STAGE_ALL)
 {
 	static const struct bytes values[] = {
 		BYTES("\xc1"), BYTES("\2\2"),     BYTES("\2\242h"),
@@ -317,7 +320,7 @@ static void row_21_invalid_reply_body_fails_its_call(struct stage *stage)
 	assert_bad_values(stage_raw_to_consumer(stage), values, LENGTH(values));
 }
 
-static void row_22_replies_of_the_wrong_shape_fail_their_calls(struct stage *stage)
+ROW(row_22_replies_of_the_wrong_shape_fail_their_calls, STAGE_ALL)
 {
 	static const struct bytes bodies[] = {
 		BYTES("\6\300"), /* no such marker */
@@ -339,7 +342,7 @@ static void row_22_replies_of_the_wrong_shape_fail_their_calls(struct stage *sta
 	assert_bad_replies(stage_raw_to_consumer(stage), "", bodies, LENGTH(bodies));
 }
 
-static void row_21_invalid_msgpack_rpc_value_closes(struct stage *stage)
+ROW(row_21_invalid_msgpack_rpc_value_closes, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 
@@ -347,26 +350,4 @@ static void row_21_invalid_msgpack_rpc_value_closes(struct stage *stage)
 	assert_closed_mutely(raw);
 	assert_closed_once(stage, SPOKE_STAT_CLOSED_PROTOCOL);
 	assert_second_connection_works(stage);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_16_claims_of_many_items_are_refused_without_memory, STAGE_ALL),
-		ROW(row_16_claims_of_many_items_in_a_reply_fail_its_call, STAGE_ALL),
-		ROW(row_17_nested_length_claims_are_refused_without_memory, STAGE_ALL),
-		ROW(row_18_a_depth_of_128_is_answered_and_more_is_refused, STAGE_ALL),
-		ROW(row_18_msgpack_rpc_value_that_is_too_deep_closes, STAGE_ALL),
-		ROW(row_19_an_array_of_too_many_nils_is_refused, STAGE_SMOOTH),
-		ROW(row_19_an_array_of_a_million_nils_is_answered, STAGE_SMOOTH),
-		ROW(row_19_a_body_costs_32_times_its_bytes_at_most, STAGE_ALL),
-		ROW(row_20_lengths_beyond_the_end_are_refused, STAGE_ALL),
-		ROW(row_20_lengths_beyond_the_end_of_a_reply_fail_its_call, STAGE_ALL),
-		ROW(row_21_invalid_request_body_is_refused, STAGE_ALL),
-		ROW(row_21_invalid_reply_body_fails_its_call, STAGE_ALL),
-		ROW(row_21_invalid_msgpack_rpc_value_closes, STAGE_ALL),
-		ROW(row_22_replies_of_the_wrong_shape_fail_their_calls, STAGE_ALL),
-	};
-
-	return stage_run_rows("bodies", rows, LENGTH(rows));
 }

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include <spoke/future.h>
 
@@ -92,7 +93,9 @@ static uint64_t length_of(const struct stage *stage)
 	return stage->on == STAGE_MEMORY ? 1000000 : stage->on == STAGE_ROUGH ? 2000 : 20000;
 }
 
-static void row_66_a_chain_of_calls_does_not_grow_the_stack(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_66_a_chain_of_calls_does_not_grow_the_stack, STAGE_ALL)
 {
 	struct chain chain = { 0 };
 
@@ -105,7 +108,7 @@ static void row_66_a_chain_of_calls_does_not_grow_the_stack(struct stage *stage)
 }
 
 /* The provider is full and refuses all calls. */
-static void row_66_a_chain_of_refused_calls_does_not_grow_the_stack(struct stage *stage)
+ROW(row_66_a_chain_of_refused_calls_does_not_grow_the_stack, STAGE_ALL)
 {
 	const struct spoke_provider_options options = { .requests_max = 1 };
 	struct chain chain = { .expected = SPOKE_EREFUSED, .probes = true };
@@ -126,7 +129,7 @@ static void row_66_a_chain_of_refused_calls_does_not_grow_the_stack(struct stage
 	assert_second_connection_works(stage);
 }
 
-static void row_66_a_chain_of_cancelled_calls_does_not_grow_the_stack(struct stage *stage)
+ROW(row_66_a_chain_of_cancelled_calls_does_not_grow_the_stack, STAGE_ALL)
 {
 	struct chain chain = { .expected = SPOKE_ECANCELED, .cancels = true };
 
@@ -215,7 +218,7 @@ static enum child live_as_child(struct stage *stage, struct spoke_future *future
 	return stage->faulty.blocks == 0 && stage->faulty.fds == 0 ? WELL : NOT_FREED;
 }
 
-static void row_67_forked_child_does_not_disturb_its_parent(struct stage *stage)
+ROW(row_67_forked_child_does_not_disturb_its_parent, STAGE_REAL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message request;
@@ -260,16 +263,4 @@ static void row_67_forked_child_does_not_disturb_its_parent(struct stage *stage)
 	assert_consumer_lives(raw);
 	assert_nothing_closed(stage);
 	assert_raw_lives(raw_start(stage)); /* the listener, too */
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_66_a_chain_of_calls_does_not_grow_the_stack, STAGE_ALL),
-		ROW(row_66_a_chain_of_refused_calls_does_not_grow_the_stack, STAGE_ALL),
-		ROW(row_66_a_chain_of_cancelled_calls_does_not_grow_the_stack, STAGE_ALL),
-		ROW(row_67_forked_child_does_not_disturb_its_parent, STAGE_REAL),
-	};
-
-	return stage_run_rows("chains", rows, LENGTH(rows));
 }

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "tests/integration/rig.h"
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -48,6 +49,8 @@ static int remove_folder(void **state)
 	(void)unlink(list_path);
 	return rmdir(folder) || status ? -1 : 0;
 }
+
+FIXTURE(make_folder, remove_folder);
 
 /* --- members */
 
@@ -277,12 +280,11 @@ static void list_and_delist(void)
 	assert_leaves(&member);
 }
 
-static void failover_loses_no_call_that_was_never_written(void **state)
+TEST(failover_loses_no_call_that_was_never_written)
 {
 	struct member members[MEMBERS] = { 0 };
 	const char *table;
 
-	(void)state;
 	for (unsigned i = 0; i < MEMBERS; i++)
 		join(&members[i]);
 	caller = rig_caller("url=consumer://any/demo.EchoService?timeout=30s&eject.time=200ms "
@@ -312,7 +314,7 @@ static void failover_loses_no_call_that_was_never_written(void **state)
 
 /* --- one */
 
-static void failback_settles_every_ticket_when_the_provider_is_back(void **state)
+TEST(failback_settles_every_ticket_when_the_provider_is_back)
 {
 	struct member member = { 0 };
 	const char *table;
@@ -320,7 +322,6 @@ static void failback_settles_every_ticket_when_the_provider_is_back(void **state
 	const char *runs;
 	unsigned deferred;
 
-	(void)state;
 	start_member(&member, "");
 	caller = rig_caller("url=dubbo://%s/demo.EchoService?cluster=failback&timeout=30s"
 			    "&retries=100&retry.period=1s&retry.deadline=10m"
@@ -352,17 +353,4 @@ static void failback_settles_every_ticket_when_the_provider_is_back(void **state
 	assert_int_equal(number_after(runs, " different "), number_after(runs, "runs "));
 	assert_leaves(&member);
 	assert_ends_well(caller);
-}
-
-#define CLUSTER_TEST(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		CLUSTER_TEST(failover_loses_no_call_that_was_never_written),
-		CLUSTER_TEST(failback_settles_every_ticket_when_the_provider_is_back),
-	};
-
-	cmocka_set_test_filter(rig_filter());
-	return cmocka_run_group_tests_name("clusters", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * descriptors is lower, the test uses fewer connections and prints their number.
  */
 #include "tests/integration/rig.h"
+#include "tests/support/test.h"
 
 #include <sys/resource.h>
 
@@ -46,12 +47,13 @@ static void start(unsigned count)
 	rig_until_stat(provider, "accepted", count);
 }
 
-static void idle_connections_are_asked_and_kept(void **state)
+FIXTURE(rig_set_up, rig_tear_down);
+
+TEST(idle_connections_are_asked_and_kept)
 {
 	unsigned count = connections_here();
 	uint64_t closed;
 
-	(void)state;
 	start(count);
 	/* A connect that timed out closes one of the provider's connections; established
 	 * connections stay open. */
@@ -70,13 +72,4 @@ static void idle_connections_are_asked_and_kept(void **state)
 		assert_ends_well(crowds[i]);
 	}
 	assert_ends_well(provider);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		RIG_TEST(idle_connections_are_asked_and_kept),
-	};
-
-	return cmocka_run_group_tests_name("crowds", tests, NULL, NULL);
 }

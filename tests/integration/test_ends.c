@@ -4,6 +4,7 @@
  * which it is ended.
  */
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include "transport/wire/dubbo/head.h"
 
@@ -11,7 +12,6 @@
 
 #include <errno.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define CALLS 8u
 #define DUBBO_REFUSED 100u /* the only status that is always safe to retry */
 #define MUCH (7u << 20)    /* twice as much as sockets hold */
@@ -50,7 +50,9 @@ static void assert_all_lost(struct stage *stage, struct ending *endings)
 		assert_ends(stage, &endings[i], SPOKE_ELOST);
 }
 
-static void row_35_reset_while_connecting_fails_the_attempt(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_35_reset_while_connecting_fails_the_attempt, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	/* A unix socket is established at once. */
@@ -68,7 +70,7 @@ static void row_35_reset_while_connecting_fails_the_attempt(struct stage *stage)
 	assert_comes_again(stage);
 }
 
-static void row_35_reset_before_the_first_byte_fails_waiting_calls(struct stage *stage)
+ROW(row_35_reset_before_the_first_byte_fails_waiting_calls, STAGE_ALL)
 {
 	struct ending endings[CALLS];
 	struct raw *raw;
@@ -82,7 +84,7 @@ static void row_35_reset_before_the_first_byte_fails_waiting_calls(struct stage 
 	assert_comes_again(stage);
 }
 
-static void row_35_reset_within_a_frame_fails_waiting_calls(struct stage *stage)
+ROW(row_35_reset_within_a_frame_fails_waiting_calls, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message message;
@@ -102,7 +104,7 @@ static void row_35_reset_within_a_frame_fails_waiting_calls(struct stage *stage)
 }
 
 /* Calls that were not written end with an error that allows retries elsewhere. */
-static void row_35_reset_during_large_writes_fails_waiting_calls(struct stage *stage)
+ROW(row_35_reset_during_large_writes_fails_waiting_calls, STAGE_ALL)
 {
 	static unsigned char bytes[MUCH + 5] = { 0xc6, 0, MUCH >> 16 };
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -126,7 +128,7 @@ static void row_35_reset_during_large_writes_fails_waiting_calls(struct stage *s
 	assert_comes_again(stage);
 }
 
-static void row_35_a_reset_while_draining_ends_the_drain(struct stage *stage)
+ROW(row_35_a_reset_while_draining_ends_the_drain, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct ending endings[CALLS];
@@ -143,7 +145,7 @@ static void row_35_a_reset_while_draining_ends_the_drain(struct stage *stage)
 
 /* --- row 35: a consumer resets its connection to the provider under test */
 
-static void row_35_consumer_reset_before_its_first_byte_is_removed(struct stage *stage)
+ROW(row_35_consumer_reset_before_its_first_byte_is_removed, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 
@@ -153,7 +155,7 @@ static void row_35_consumer_reset_before_its_first_byte_is_removed(struct stage 
 	assert_second_connection_works(stage);
 }
 
-static void row_35_consumer_reset_within_a_frame_is_removed(struct stage *stage)
+ROW(row_35_consumer_reset_within_a_frame_is_removed, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	unsigned handled = stage->handled;
@@ -171,7 +173,7 @@ static void row_35_consumer_reset_within_a_frame_is_removed(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-static void row_35_requests_of_a_consumer_that_resets_are_abandoned(struct stage *stage)
+ROW(row_35_requests_of_a_consumer_that_resets_are_abandoned, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -194,7 +196,7 @@ static void row_35_requests_of_a_consumer_that_resets_are_abandoned(struct stage
 	assert_second_connection_works(stage);
 }
 
-static void row_35_consumer_reset_during_a_write_is_removed(struct stage *stage)
+ROW(row_35_consumer_reset_during_a_write_is_removed, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -213,7 +215,7 @@ static void row_35_consumer_reset_during_a_write_is_removed(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-static void row_35_a_consumer_that_resets_while_draining_ends_the_drain(struct stage *stage)
+ROW(row_35_a_consumer_that_resets_while_draining_ends_the_drain, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -239,7 +241,7 @@ static void row_35_a_consumer_that_resets_while_draining_ends_the_drain(struct s
 /* --- row 36 */
 
 /* Replies that arrived before the end of the stream count. */
-static void row_36_replies_before_the_end_are_read(struct stage *stage)
+ROW(row_36_replies_before_the_end_are_read, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message message;
@@ -264,7 +266,7 @@ static void row_36_replies_before_the_end_are_read(struct stage *stage)
 	assert_comes_again(stage);
 }
 
-static void row_36_requests_before_the_end_are_served(struct stage *stage)
+ROW(row_36_requests_before_the_end_are_served, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	unsigned handled = stage->handled;
@@ -284,7 +286,7 @@ static void row_36_requests_before_the_end_are_served(struct stage *stage)
 
 /* --- row 37 */
 
-static void row_37_a_consumer_that_sends_no_more_gets_its_answers(struct stage *stage)
+ROW(row_37_a_consumer_that_sends_no_more_gets_its_answers, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -340,7 +342,7 @@ static void exchange_echoes(struct raw *raw, struct spokei_buffer *frames, unsig
 }
 
 /* Java peers do not answer READONLY, and with retries=0 they would lose refused requests. */
-static void row_68_requests_that_cross_the_drain_notice_are_served(struct stage *stage)
+ROW(row_68_requests_that_cross_the_drain_notice_are_served, STAGE_VIRTUAL)
 {
 	struct raw *raw = drain_with_request(stage);
 	unsigned handled = stage->handled;
@@ -363,7 +365,7 @@ static void row_68_requests_that_cross_the_drain_notice_are_served(struct stage 
 
 /* A peer that has answered READONLY knows of the drain: its requests are refused as safe to retry,
  * and not run. */
-static void row_68_requests_after_the_answered_notice_are_refused(struct stage *stage)
+ROW(row_68_requests_after_the_answered_notice_are_refused, STAGE_ALL)
 {
 	struct raw *raw = drain_with_request(stage);
 	unsigned handled = stage->handled;
@@ -399,7 +401,7 @@ static struct raw *ask_and_reset(struct stage *stage)
 }
 
 /* Requests of reset connections still count against the limit until their handlers have ended. */
-static void row_58_requests_of_reset_connections_count_until_they_end(struct stage *stage)
+ROW(row_58_requests_of_reset_connections_count_until_they_end, STAGE_ALL)
 {
 	const struct spoke_provider_options options = { .requests_max = RUNNING_MAX };
 	unsigned batches = stage_is_virtual(stage) ? 100 : 10;
@@ -432,28 +434,4 @@ static void row_58_requests_of_reset_connections_count_until_they_end(struct sta
 		stage_answer_later(stage);
 	assert_counter_up_by(stage, SPOKE_STAT_REQUESTS_ABANDONED, RUNNING_MAX);
 	assert_second_connection_works(stage);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_35_reset_while_connecting_fails_the_attempt, STAGE_ALL),
-		ROW(row_35_reset_before_the_first_byte_fails_waiting_calls, STAGE_ALL),
-		ROW(row_35_reset_within_a_frame_fails_waiting_calls, STAGE_ALL),
-		ROW(row_35_reset_during_large_writes_fails_waiting_calls, STAGE_ALL),
-		ROW(row_35_a_reset_while_draining_ends_the_drain, STAGE_ALL),
-		ROW(row_35_consumer_reset_before_its_first_byte_is_removed, STAGE_ALL),
-		ROW(row_35_consumer_reset_within_a_frame_is_removed, STAGE_ALL),
-		ROW(row_35_requests_of_a_consumer_that_resets_are_abandoned, STAGE_ALL),
-		ROW(row_35_consumer_reset_during_a_write_is_removed, STAGE_ALL),
-		ROW(row_35_a_consumer_that_resets_while_draining_ends_the_drain, STAGE_ALL),
-		ROW(row_36_replies_before_the_end_are_read, STAGE_ALL),
-		ROW(row_36_requests_before_the_end_are_served, STAGE_ALL),
-		ROW(row_37_a_consumer_that_sends_no_more_gets_its_answers, STAGE_ALL),
-		ROW(row_68_requests_that_cross_the_drain_notice_are_served, STAGE_VIRTUAL),
-		ROW(row_68_requests_after_the_answered_notice_are_refused, STAGE_ALL),
-		ROW(row_58_requests_of_reset_connections_count_until_they_end, STAGE_ALL),
-	};
-
-	return stage_run_rows("ends", rows, LENGTH(rows));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows 1 to 7 of the table of faults: beginnings and lengths of frames. */
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include "transport/wire/dubbo/head.h"
 
@@ -18,7 +19,9 @@ static void assert_closed_at_once(struct raw *raw, uint64_t sent_ns)
 		assert_true(raw->ended_ns - sent_ns <= CLOSES_SOON);
 }
 
-static void row_01_incomplete_frame_closes_after_the_frame_time(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_01_incomplete_frame_closes_after_the_frame_time, STAGE_ALL)
 {
 	static const char frame[] = "\xda\xbb\xdb\0\0\0\0\0\0\0\0\7\0\0\0\x64\2452.0.2";
 	struct raw *raws[sizeof(frame) - 1];
@@ -44,7 +47,7 @@ static void row_01_incomplete_frame_closes_after_the_frame_time(struct stage *st
 	assert_second_connection_works(stage);
 }
 
-static void row_01_an_unfinished_array_closes_after_the_frame_time(struct stage *stage)
+ROW(row_01_an_unfinished_array_closes_after_the_frame_time, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	uint64_t sent_ns = stage_now(stage);
@@ -57,7 +60,7 @@ static void row_01_an_unfinished_array_closes_after_the_frame_time(struct stage 
 	assert_closed_once(stage, SPOKE_STAT_CLOSED_FRAME_TIME);
 }
 
-static void row_01_an_unfinished_reply_closes_the_consumers_connection(struct stage *stage)
+ROW(row_01_an_unfinished_reply_closes_the_consumers_connection, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message request;
@@ -77,7 +80,7 @@ static void row_01_an_unfinished_reply_closes_the_consumers_connection(struct st
 }
 
 /* Single bytes do not extend the time limit of a frame. */
-static void row_02_frame_in_single_bytes_has_the_same_time_limit(struct stage *stage)
+ROW(row_02_frame_in_single_bytes_has_the_same_time_limit, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -109,7 +112,7 @@ static void row_02_frame_in_single_bytes_has_the_same_time_limit(struct stage *s
 
 /* A sequence of frames in pieces may take longer than the limit of one frame; each of them does
  * not. */
-static void row_02_each_frame_has_a_time_of_its_own(struct stage *stage)
+ROW(row_02_each_frame_has_a_time_of_its_own, STAGE_VIRTUAL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -138,7 +141,7 @@ static void row_02_each_frame_has_a_time_of_its_own(struct stage *stage)
 	assert_raw_lives(raw);
 }
 
-static void row_03_invalid_frame_closes_at_once_without_a_reply(struct stage *stage)
+ROW(row_03_invalid_frame_closes_at_once_without_a_reply, STAGE_ALL)
 {
 	static const struct {
 		const char *bytes;
@@ -173,7 +176,7 @@ static void row_03_invalid_frame_closes_at_once_without_a_reply(struct stage *st
 	}
 }
 
-static void row_03_no_byte_after_an_invalid_one_is_interpreted(struct stage *stage)
+ROW(row_03_no_byte_after_an_invalid_one_is_interpreted, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -191,7 +194,7 @@ static void row_03_no_byte_after_an_invalid_one_is_interpreted(struct stage *sta
 	assert_second_connection_works(stage);
 }
 
-static void row_04_a_length_over_the_limit_closes_before_allocating(struct stage *stage)
+ROW(row_04_a_length_over_the_limit_closes_before_allocating, STAGE_ALL)
 {
 	static const uint32_t lengths[] = { 0xffffffff, 0x80000000, 0x90000000 };
 
@@ -215,7 +218,7 @@ static void row_04_a_length_over_the_limit_closes_before_allocating(struct stage
 	}
 }
 
-static void row_04_msgpack_length_over_limit_closes_before_allocating(struct stage *stage)
+ROW(row_04_msgpack_length_over_limit_closes_before_allocating, STAGE_ALL)
 {
 	static const struct {
 		const char *bytes;
@@ -242,7 +245,7 @@ static void row_04_msgpack_length_over_limit_closes_before_allocating(struct sta
 	}
 }
 
-static void row_04_a_reply_over_the_limit_ends_the_consumers_calls_once(struct stage *stage)
+ROW(row_04_a_reply_over_the_limit_ends_the_consumers_calls_once, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message request;
@@ -291,7 +294,7 @@ static void send_request_of(struct raw *raw, uint64_t id, size_t len)
 	raw_send_buffer(raw, &frames);
 }
 
-static void row_05_a_frame_as_long_as_it_may_be_is_accepted(struct stage *stage)
+ROW(row_05_a_frame_as_long_as_it_may_be_is_accepted, STAGE_SMOOTH)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_message reply;
@@ -309,7 +312,7 @@ static void row_05_a_frame_as_long_as_it_may_be_is_accepted(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-static void row_05_a_reply_as_long_as_it_may_be_is_accepted(struct stage *stage)
+ROW(row_05_a_reply_as_long_as_it_may_be_is_accepted, STAGE_SMOOTH)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	uint32_t content = SPOKEI_FRAME_MAX - HEAD - 6;
@@ -338,7 +341,7 @@ static void row_05_a_reply_as_long_as_it_may_be_is_accepted(struct stage *stage)
 	assert_consumer_lives(raw);
 }
 
-static void row_06_a_request_without_a_body_is_a_bad_request(struct stage *stage)
+ROW(row_06_a_request_without_a_body_is_a_bad_request, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -353,7 +356,7 @@ static void row_06_a_request_without_a_body_is_a_bad_request(struct stage *stage
 	assert_raw_lives(raw);
 }
 
-static void row_06_a_heartbeat_without_a_body_is_answered(struct stage *stage)
+ROW(row_06_a_heartbeat_without_a_body_is_answered, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -371,7 +374,7 @@ static void row_06_a_heartbeat_without_a_body_is_answered(struct stage *stage)
 	assert_raw_lives(raw);
 }
 
-static void row_06_a_reply_without_a_body_fails_its_call(struct stage *stage)
+ROW(row_06_a_reply_without_a_body_fails_its_call, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message request;
@@ -392,7 +395,7 @@ static void row_06_a_reply_without_a_body_fails_its_call(struct stage *stage)
 
 #define CLAIMERS 1000u
 
-static void row_07_a_thousand_claims_of_8_mib_cost_what_was_sent(struct stage *stage)
+ROW(row_07_a_thousand_claims_of_8_mib_cost_what_was_sent, STAGE_SMOOTH)
 {
 	struct spoke_provider_options options = { .connections_per_peer_max = CLAIMERS + 10 };
 	static struct raw *raws[CLAIMERS];
@@ -417,28 +420,4 @@ static void row_07_a_thousand_claims_of_8_mib_cost_what_was_sent(struct stage *s
 	assert_second_connection_works(stage);
 	for (unsigned i = 0; i < CLAIMERS; i++)
 		raw_close(raws[i]);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_01_incomplete_frame_closes_after_the_frame_time, STAGE_ALL),
-		ROW(row_01_an_unfinished_array_closes_after_the_frame_time, STAGE_ALL),
-		ROW(row_01_an_unfinished_reply_closes_the_consumers_connection, STAGE_ALL),
-		ROW(row_02_frame_in_single_bytes_has_the_same_time_limit, STAGE_ALL),
-		ROW(row_02_each_frame_has_a_time_of_its_own, STAGE_VIRTUAL),
-		ROW(row_03_invalid_frame_closes_at_once_without_a_reply, STAGE_ALL),
-		ROW(row_03_no_byte_after_an_invalid_one_is_interpreted, STAGE_ALL),
-		ROW(row_04_a_length_over_the_limit_closes_before_allocating, STAGE_ALL),
-		ROW(row_04_msgpack_length_over_limit_closes_before_allocating, STAGE_ALL),
-		ROW(row_04_a_reply_over_the_limit_ends_the_consumers_calls_once, STAGE_ALL),
-		ROW(row_05_a_frame_as_long_as_it_may_be_is_accepted, STAGE_SMOOTH),
-		ROW(row_05_a_reply_as_long_as_it_may_be_is_accepted, STAGE_SMOOTH),
-		ROW(row_06_a_request_without_a_body_is_a_bad_request, STAGE_ALL),
-		ROW(row_06_a_heartbeat_without_a_body_is_answered, STAGE_ALL),
-		ROW(row_06_a_reply_without_a_body_fails_its_call, STAGE_ALL),
-		ROW(row_07_a_thousand_claims_of_8_mib_cost_what_was_sent, STAGE_SMOOTH),
-	};
-
-	return stage_run_rows("frames", rows, LENGTH(rows));
 }

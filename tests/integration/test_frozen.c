@@ -5,6 +5,7 @@
  * is determined by the other side's events.
  */
 #include "tests/integration/rig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 
@@ -78,15 +79,15 @@ static void play_short(bool freezes_provider)
 		fail_msg("the machine was too slow for the test at each try");
 }
 
-static void row_39_a_provider_that_is_frozen_shortly_is_kept(void **state)
+FIXTURE(rig_set_up, rig_tear_down);
+
+TEST(row_39_a_provider_that_is_frozen_shortly_is_kept)
 {
-	(void)state;
 	play_short(true);
 }
 
-static void row_39_a_consumer_that_is_frozen_shortly_is_kept(void **state)
+TEST(row_39_a_consumer_that_is_frozen_shortly_is_kept)
 {
-	(void)state;
 	play_short(false);
 }
 
@@ -103,11 +104,10 @@ static void assert_given_up(struct rig_process *process)
 
 /* The kernel of a frozen provider accepts connections: each new one is on probation and is given
  * up, too. */
-static void row_39_provider_frozen_for_long_is_closed_and_reconnected(void **state)
+TEST(row_39_provider_frozen_for_long_is_closed_and_reconnected)
 {
 	struct rig_table table;
 
-	(void)state;
 	start("heartbeat=100", "heartbeat=100 every=10 timeout=300");
 	rig_freeze(provider);
 	assert_given_up(consumer);
@@ -125,9 +125,8 @@ static void row_39_provider_frozen_for_long_is_closed_and_reconnected(void **sta
 	stop();
 }
 
-static void row_39_consumer_frozen_for_long_is_closed_and_reconnects(void **state)
+TEST(row_39_consumer_frozen_for_long_is_closed_and_reconnects)
 {
-	(void)state;
 	start("heartbeat=100", "heartbeat=100 every=10 timeout=300");
 	rig_freeze(consumer);
 	assert_given_up(provider);
@@ -177,12 +176,11 @@ static void assert_stalled_process_closes_none(struct rig_process *judge)
 			 0);
 }
 
-static void row_46_stalled_consumer_suspects_no_peer(void **state)
+TEST(row_46_stalled_consumer_suspects_no_peer)
 {
 	struct rig_table table;
 	char options[64];
 
-	(void)state;
 	(void)snprintf(options, sizeof(options), "heartbeat=%u", STALLED_MS);
 	start("heartbeat=off", options);
 	assert_stalled_process_closes_none(consumer);
@@ -193,11 +191,10 @@ static void row_46_stalled_consumer_suspects_no_peer(void **state)
 }
 
 /* Uses many more connections than one poll of libev reports. */
-static void row_46_stalled_provider_suspects_none_of_many_peers(void **state)
+TEST(row_46_stalled_provider_suspects_none_of_many_peers)
 {
 	char options[64];
 
-	(void)state;
 	(void)snprintf(options, sizeof(options), "heartbeat=%u connections=1000", STALLED_MS);
 	start(options, "heartbeat=off consumers=500");
 	rig_until_ready(consumer, 500);
@@ -228,12 +225,11 @@ static bool answer_a_frozen_one(unsigned calls, uint64_t timeout_ns)
 }
 
 /* Replies in the socket complete calls whose deadlines passed during the freeze. */
-static void row_46_replies_that_arrived_in_a_stall_beat_timeouts(void **state)
+TEST(row_46_replies_that_arrived_in_a_stall_beat_timeouts)
 {
 	char options[64];
 	bool counts = false;
 
-	(void)state;
 	for (int i = 0; i < ATTEMPTS && !counts; i++) {
 		struct rig_table table;
 
@@ -263,32 +259,12 @@ static void play_unequal(const char *of_provider, const char *of_consumer, bool 
 	stop();
 }
 
-static void row_63_frequent_provider_heartbeats_keep_a_slow_consumer(void **state)
+TEST(row_63_frequent_provider_heartbeats_keep_a_slow_consumer)
 {
-	(void)state;
 	play_unequal("heartbeat=200", "heartbeat=3000", true);
 }
 
-static void row_63_frequent_consumer_heartbeats_keep_a_slow_provider(void **state)
+TEST(row_63_frequent_consumer_heartbeats_keep_a_slow_provider)
 {
-	(void)state;
 	play_unequal("heartbeat=3000", "heartbeat=200", false);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		RIG_TEST(row_39_a_provider_that_is_frozen_shortly_is_kept),
-		RIG_TEST(row_39_a_consumer_that_is_frozen_shortly_is_kept),
-		RIG_TEST(row_39_provider_frozen_for_long_is_closed_and_reconnected),
-		RIG_TEST(row_39_consumer_frozen_for_long_is_closed_and_reconnects),
-		RIG_TEST(row_46_stalled_consumer_suspects_no_peer),
-		RIG_TEST(row_46_stalled_provider_suspects_none_of_many_peers),
-		RIG_TEST(row_46_replies_that_arrived_in_a_stall_beat_timeouts),
-		RIG_TEST(row_63_frequent_provider_heartbeats_keep_a_slow_consumer),
-		RIG_TEST(row_63_frequent_consumer_heartbeats_keep_a_slow_provider),
-	};
-
-	cmocka_set_test_filter(rig_filter());
-	return cmocka_run_group_tests_name("frozen", tests, NULL, NULL);
 }

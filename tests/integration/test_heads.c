@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows 8 to 12 of the table of faults: the fields of a header. */
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include "transport/wire/catalog.h"
 
@@ -117,13 +118,15 @@ static void throw_heads(struct stage *stage, unsigned flags_step, unsigned statu
 	}
 }
 
-static void row_08_every_flag_byte_is_valid_or_closes(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_08_every_flag_byte_is_valid_or_closes, STAGE_SMOOTH)
 {
 	stage_set_provider(stage, NULL);
 	throw_heads(stage, 1, 20);
 }
 
-static void row_08_every_status_is_valid_or_closes(struct stage *stage)
+ROW(row_08_every_status_is_valid_or_closes, STAGE_SMOOTH)
 {
 	stage_set_provider(stage, NULL);
 	throw_heads(stage, MSGPACK, 1);
@@ -155,7 +158,7 @@ static int status_error(unsigned status)
 	}
 }
 
-static void row_08_every_status_ends_a_consumers_call_or_closes(struct stage *stage)
+ROW(row_08_every_status_ends_a_consumers_call_or_closes, STAGE_MEMORY)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 
@@ -191,7 +194,7 @@ static void row_08_every_status_ends_a_consumers_call_or_closes(struct stage *st
 	assert_second_connection_works(stage);
 }
 
-static void row_09_a_reply_in_another_serialization_fails_its_call(struct stage *stage)
+ROW(row_09_a_reply_in_another_serialization_fails_its_call, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 
@@ -216,7 +219,7 @@ static void row_09_a_reply_in_another_serialization_fails_its_call(struct stage 
 	assert_consumer_lives(raw);
 }
 
-static void row_10_a_reply_to_a_provider_closes(struct stage *stage)
+ROW(row_10_a_reply_to_a_provider_closes, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -229,7 +232,7 @@ static void row_10_a_reply_to_a_provider_closes(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-static void row_10_a_reply_to_a_provider_in_msgpack_rpc_closes(struct stage *stage)
+ROW(row_10_a_reply_to_a_provider_in_msgpack_rpc_closes, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 
@@ -239,7 +242,7 @@ static void row_10_a_reply_to_a_provider_in_msgpack_rpc_closes(struct stage *sta
 	assert_second_connection_works(stage);
 }
 
-static void row_10_reply_to_a_consumer_without_requests_closes(struct stage *stage)
+ROW(row_10_reply_to_a_consumer_without_requests_closes, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_buffer frames;
@@ -252,7 +255,7 @@ static void row_10_reply_to_a_consumer_without_requests_closes(struct stage *sta
 	assert_second_connection_works(stage);
 }
 
-static void row_10_request_to_consumer_without_handler_is_answered_60(struct stage *stage)
+ROW(row_10_request_to_consumer_without_handler_is_answered_60, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_buffer frames;
@@ -269,7 +272,7 @@ static void row_10_request_to_consumer_without_handler_is_answered_60(struct sta
 	assert_consumer_lives(raw);
 }
 
-static void row_11_an_event_is_ignored_up_to_64_bytes_and_closes_beyond(struct stage *stage)
+ROW(row_11_an_event_is_ignored_up_to_64_bytes_and_closes_beyond, STAGE_ALL)
 {
 	static const size_t lengths[] = { 1, 2, 63, 64, 65, 65536 };
 	static const unsigned char body[65536] = { 1 };
@@ -297,7 +300,7 @@ static void row_11_an_event_is_ignored_up_to_64_bytes_and_closes_beyond(struct s
 	}
 }
 
-static void row_11_a_heartbeat_of_one_byte_is_answered_in_kind(struct stage *stage)
+ROW(row_11_a_heartbeat_of_one_byte_is_answered_in_kind, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -315,7 +318,7 @@ static void row_11_a_heartbeat_of_one_byte_is_answered_in_kind(struct stage *sta
 	assert_second_connection_works(stage);
 }
 
-static void row_12_one_way_request_with_an_id_in_flight_gets_no_reply(struct stage *stage)
+ROW(row_12_one_way_request_with_an_id_in_flight_gets_no_reply, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -336,7 +339,7 @@ static void row_12_one_way_request_with_an_id_in_flight_gets_no_reply(struct sta
 }
 
 /* MessagePack-RPC clients start ids at 0, and a notification has no id. */
-static void row_12_a_notification_does_not_take_the_id_of_a_request(struct stage *stage)
+ROW(row_12_a_notification_does_not_take_the_id_of_a_request, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	unsigned handled = stage->handled;
@@ -354,7 +357,7 @@ static void row_12_a_notification_does_not_take_the_id_of_a_request(struct stage
 	assert_second_connection_works(stage);
 }
 
-static void row_12_a_one_way_push_with_the_id_of_a_call_does_not_end_it(struct stage *stage)
+ROW(row_12_a_one_way_push_with_the_id_of_a_call_does_not_end_it, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message request;
@@ -380,7 +383,7 @@ static void row_12_a_one_way_push_with_the_id_of_a_call_does_not_end_it(struct s
 	assert_second_connection_works(stage);
 }
 
-static void row_09_unknown_serialization_is_refused_without_decoding(struct stage *stage)
+ROW(row_09_unknown_serialization_is_refused_without_decoding, STAGE_ALL)
 {
 	static const char body[] = "\xac\xed\0\5sr\0\1x"; /* a serialized Java object */
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -407,26 +410,4 @@ static void row_09_unknown_serialization_is_refused_without_decoding(struct stag
 	assert_nothing_closed(stage);
 	assert_second_connection_works(stage);
 	assert_raw_lives(raw);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_08_every_flag_byte_is_valid_or_closes, STAGE_SMOOTH),
-		ROW(row_08_every_status_is_valid_or_closes, STAGE_SMOOTH),
-		ROW(row_08_every_status_ends_a_consumers_call_or_closes, STAGE_MEMORY),
-		ROW(row_09_unknown_serialization_is_refused_without_decoding, STAGE_ALL),
-		ROW(row_09_a_reply_in_another_serialization_fails_its_call, STAGE_ALL),
-		ROW(row_10_a_reply_to_a_provider_closes, STAGE_ALL),
-		ROW(row_10_a_reply_to_a_provider_in_msgpack_rpc_closes, STAGE_ALL),
-		ROW(row_10_reply_to_a_consumer_without_requests_closes, STAGE_ALL),
-		ROW(row_10_request_to_consumer_without_handler_is_answered_60, STAGE_ALL),
-		ROW(row_11_an_event_is_ignored_up_to_64_bytes_and_closes_beyond, STAGE_ALL),
-		ROW(row_11_a_heartbeat_of_one_byte_is_answered_in_kind, STAGE_ALL),
-		ROW(row_12_one_way_request_with_an_id_in_flight_gets_no_reply, STAGE_ALL),
-		ROW(row_12_a_notification_does_not_take_the_id_of_a_request, STAGE_ALL),
-		ROW(row_12_a_one_way_push_with_the_id_of_a_call_does_not_end_it, STAGE_ALL),
-	};
-
-	return stage_run_rows("heads", rows, LENGTH(rows));
 }

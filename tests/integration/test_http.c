@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls by HTTP at the port of a provider: answers, statuses, order, headers. */
 #include "tests/integration/httprig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,9 @@
 #define ECHO "/demo.EchoService/echo"
 #define LATER "/demo.EchoService/later"
 
-static void calls_are_answered_on_one_connection(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(calls_are_answered_on_one_connection, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 	struct http_answer answer;
@@ -32,7 +35,7 @@ static void calls_are_answered_on_one_connection(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-static void each_error_has_its_status(struct stage *stage)
+ROW(each_error_has_its_status, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 
@@ -66,7 +69,7 @@ static void each_error_has_its_status(struct stage *stage)
 	assert_nothing_closed(stage);
 }
 
-static void limits_answer_429_or_503(struct stage *stage)
+ROW(limits_answer_429_or_503, STAGE_VIRTUAL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 	struct raw *other = raw_connect(stage);
@@ -101,7 +104,7 @@ static bool has_later(void *arg)
 }
 
 /* Handlers that answer at once, later, and on the pool. */
-static void pipelined_requests_are_answered_in_order(struct stage *stage)
+ROW(pipelined_requests_are_answered_in_order, STAGE_ALL)
 {
 	static const char *const paths[] = { ECHO, LATER, "/demo.Web/pool", ECHO, "/no/no" };
 	struct raw *raw = http_to_provider(stage, NULL);
@@ -137,7 +140,7 @@ static void pipelined_requests_are_answered_in_order(struct stage *stage)
 }
 
 /* Output that is written while a request is served does not end its turn. */
-static void no_answer_overtakes_one_that_is_made_later(struct stage *stage)
+ROW(no_answer_overtakes_one_that_is_made_later, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 
@@ -156,7 +159,7 @@ static void no_answer_overtakes_one_that_is_made_later(struct stage *stage)
 	assert_http_lives(raw);
 }
 
-static void nothing_is_read_after_connection_close(struct stage *stage)
+ROW(nothing_is_read_after_connection_close, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 	struct http_answer answer;
@@ -178,7 +181,7 @@ static void nothing_is_read_after_connection_close(struct stage *stage)
 	assert_closed_once(stage, SPOKE_STAT_CLOSED);
 }
 
-static void old_clients_are_served(struct stage *stage)
+ROW(old_clients_are_served, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 	struct http_answer answer;
@@ -195,7 +198,7 @@ static void old_clients_are_served(struct stage *stage)
 	assert_closed_mutely(raw);
 }
 
-static void get_head_and_options(struct stage *stage)
+ROW(get_head_and_options, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 	struct http_answer answer;
@@ -242,7 +245,7 @@ static const char *take_allow(struct raw *raw, unsigned status)
 	return allow;
 }
 
-static void options_and_405_allow_the_same(struct stage *stage)
+ROW(options_and_405_allow_the_same, STAGE_ALL)
 {
 	static const char all[] = "POST, GET, HEAD, OPTIONS";
 	struct raw *raw = http_to_provider(stage, NULL);
@@ -265,7 +268,7 @@ static void options_and_405_allow_the_same(struct stage *stage)
 	assert_nothing_closed(stage);
 }
 
-static void a_client_that_expects_100_gets_it(struct stage *stage)
+ROW(a_client_that_expects_100_gets_it, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 	struct http_answer answer;
@@ -286,7 +289,7 @@ static void a_client_that_expects_100_gets_it(struct stage *stage)
 	assert_http_lives(raw);
 }
 
-static void times_and_attachments_arrive(struct stage *stage)
+ROW(times_and_attachments_arrive, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 	struct http_answer answer;
@@ -309,7 +312,7 @@ static void times_and_attachments_arrive(struct stage *stage)
 	assert_non_null(strstr(answer.head, "\r\nSpoke-Attachment-traceparent: 00-0af7"));
 }
 
-static void long_values_are_answered(struct stage *stage)
+ROW(long_values_are_answered, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 	struct http_answer answer;
@@ -331,7 +334,7 @@ static void long_values_are_answered(struct stage *stage)
 	assert_http_lives(raw);
 }
 
-static void requests_after_a_refused_one_are_read(struct stage *stage)
+ROW(requests_after_a_refused_one_are_read, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 
@@ -345,25 +348,4 @@ static void requests_after_a_refused_one_are_read(struct stage *stage)
 	}
 	assert_counter_up_by(stage, SPOKE_STAT_BAD_REQUESTS, 100);
 	assert_nothing_closed(stage);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(calls_are_answered_on_one_connection, STAGE_ALL),
-		ROW(each_error_has_its_status, STAGE_ALL),
-		ROW(limits_answer_429_or_503, STAGE_VIRTUAL),
-		ROW(pipelined_requests_are_answered_in_order, STAGE_ALL),
-		ROW(no_answer_overtakes_one_that_is_made_later, STAGE_ALL),
-		ROW(nothing_is_read_after_connection_close, STAGE_ALL),
-		ROW(old_clients_are_served, STAGE_ALL),
-		ROW(options_and_405_allow_the_same, STAGE_ALL),
-		ROW(get_head_and_options, STAGE_ALL),
-		ROW(a_client_that_expects_100_gets_it, STAGE_ALL),
-		ROW(times_and_attachments_arrive, STAGE_ALL),
-		ROW(long_values_are_answered, STAGE_ALL),
-		ROW(requests_after_a_refused_one_are_read, STAGE_ALL),
-	};
-
-	return stage_run_rows("http", rows, LENGTH(rows));
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenAPI document of a provider. */
 #include "tests/integration/httprig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
-
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static void never(struct spoke_request *request, void *arg)
 {
@@ -22,7 +21,9 @@ static uint64_t ask_openapi(struct stage *stage, struct raw *raw, const char *bo
 	return stage_demands(stage);
 }
 
-static void openapi_document_is_made_again_only_for_new_services(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(openapi_document_is_made_again_only_for_new_services, STAGE_VIRTUAL)
 {
 	static const struct spoke_service_options options = { .name = "demo.New" };
 	static const struct spoke_handler handler = { .method = "new", .handle = never };
@@ -39,7 +40,7 @@ static void openapi_document_is_made_again_only_for_new_services(struct stage *s
 	assert_http_lives(raw);
 }
 
-static void openapi_lists_the_methods_of_each_version(struct stage *stage)
+ROW(openapi_lists_the_methods_of_each_version, STAGE_MEMORY)
 {
 	static const struct spoke_service_options options[] = {
 		{ .name = "demo.New", .version = "1" },
@@ -73,7 +74,7 @@ static void fail_with_everything(struct spoke_request *request, void *arg)
 }
 
 /* The document is a promise to programs that are made from it. */
-static void openapi_describes_each_field_of_an_error(struct stage *stage)
+ROW(openapi_describes_each_field_of_an_error, STAGE_MEMORY)
 {
 	static const struct spoke_service_options options = { .name = "demo.Bad" };
 	static const struct spoke_handler handler = { .method = "fail",
@@ -93,15 +94,4 @@ static void openapi_describes_each_field_of_an_error(struct stage *stage)
 		  "\"fields\":{\"type\":\"object\"}},"
 		  "\"required\":?\"error\",\"code\",\"text\",\"written\"?}}}}\n");
 	assert_http_lives(raw);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(openapi_document_is_made_again_only_for_new_services, STAGE_VIRTUAL),
-		ROW(openapi_lists_the_methods_of_each_version, STAGE_MEMORY),
-		ROW(openapi_describes_each_field_of_an_error, STAGE_MEMORY),
-	};
-
-	return stage_run_rows("http about", rows, LENGTH(rows));
 }

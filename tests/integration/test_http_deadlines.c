@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP calls whose handler has not answered when the deadline passes. */
 #include "tests/integration/httprig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -19,8 +20,10 @@ static const char timed_out[] =
 	"{\"error\":\"ETIMEOUT\",\"code\":0,\"text\":\"the deadline passed before the provider "
 	"answered\",\"written\":true}\n";
 
+RUNNER(stage_run_rows);
+
 /* The handler answers later; its answer is for no one, and the connection goes on. */
-static void deadline_answers_504_while_the_handler_runs(struct stage *stage)
+ROW(deadline_answers_504_while_the_handler_runs, STAGE_ALL)
 {
 	static const char *const times[] = { "Spoke-Timeout: 300ms", "grpc-timeout: 300m" };
 	struct raw *raw = http_to_provider(stage, NULL);
@@ -50,7 +53,7 @@ static void deadline_answers_504_while_the_handler_runs(struct stage *stage)
 }
 
 /* A time that is over for one request means nothing for the next. */
-static void deadline_ends_with_the_answer(struct stage *stage)
+ROW(deadline_ends_with_the_answer, STAGE_VIRTUAL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 
@@ -69,7 +72,7 @@ static void deadline_ends_with_the_answer(struct stage *stage)
 	assert_nothing_closed(stage);
 }
 
-static void late_handler_counts_for_the_limit_after_504(struct stage *stage)
+ROW(late_handler_counts_for_the_limit_after_504, STAGE_VIRTUAL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 
@@ -87,7 +90,7 @@ static void late_handler_counts_for_the_limit_after_504(struct stage *stage)
 }
 
 /* The last request of a connection ends it, whether it is answered in time or not. */
-static void deadline_ends_a_connection_that_is_to_close(struct stage *stage)
+ROW(deadline_ends_a_connection_that_is_to_close, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 	struct http_answer answer;
@@ -100,16 +103,4 @@ static void deadline_ends_a_connection_that_is_to_close(struct stage *stage)
 	assert_closed_mutely(raw);
 	stage_answer_later(stage);
 	assert_second_connection_works(stage);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(deadline_answers_504_while_the_handler_runs, STAGE_ALL),
-		ROW(deadline_ends_with_the_answer, STAGE_VIRTUAL),
-		ROW(late_handler_counts_for_the_limit_after_504, STAGE_VIRTUAL),
-		ROW(deadline_ends_a_connection_that_is_to_close, STAGE_ALL),
-	};
-
-	return stage_run_rows("http deadlines", rows, LENGTH(rows));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP clients that leave, are slow, send too much, or meet the end of the provider. */
 #include "tests/integration/httprig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -29,7 +30,9 @@ static bool is_abandoned(void *arg)
 
 /* --- clients that leave */
 
-static void a_client_that_sends_no_more_gets_its_answers(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(a_client_that_sends_no_more_gets_its_answers, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 
@@ -47,7 +50,7 @@ static void a_client_that_sends_no_more_gets_its_answers(struct stage *stage)
 }
 
 /* The handler learns at once that its caller is gone. */
-static void a_request_of_a_client_that_is_gone_is_abandoned(struct stage *stage)
+ROW(a_request_of_a_client_that_is_gone_is_abandoned, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 
@@ -65,7 +68,7 @@ static void a_request_of_a_client_that_is_gone_is_abandoned(struct stage *stage)
 }
 
 /* With requests waiting behind, the end is noticed at the answer. */
-static void waiting_requests_of_a_client_that_is_gone_are_dropped(struct stage *stage)
+ROW(waiting_requests_of_a_client_that_is_gone_are_dropped, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 
@@ -96,7 +99,7 @@ static void drip(struct raw *raw, const char *begin, const char *drop, size_t mo
 }
 
 /* A request has the time of a frame, however it trickles in. */
-static void slow_requests_are_cut_off(struct stage *stage)
+ROW(slow_requests_are_cut_off, STAGE_ALL)
 {
 	static const char *const begins[] = {
 		"GET / HT",
@@ -115,7 +118,7 @@ static void slow_requests_are_cut_off(struct stage *stage)
 }
 
 /* While a request is served, the next one may wait: that time does not count. */
-static void a_request_that_waits_for_its_turn_is_not_slow(struct stage *stage)
+ROW(a_request_that_waits_for_its_turn_is_not_slow, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 
@@ -132,7 +135,7 @@ static void a_request_that_waits_for_its_turn_is_not_slow(struct stage *stage)
 	assert_nothing_closed(stage);
 }
 
-static void long_heads_and_bodies_are_refused(struct stage *stage)
+ROW(long_heads_and_bodies_are_refused, STAGE_ALL)
 {
 	static char bytes[70000];
 	struct raw *raw = http_to_provider(stage, NULL);
@@ -162,7 +165,7 @@ static void long_heads_and_bodies_are_refused(struct stage *stage)
 }
 
 /* A client that sends requests and reads nothing stops being read, and is closed. */
-static void a_flood_of_requests_has_a_bound(struct stage *stage)
+ROW(a_flood_of_requests_has_a_bound, STAGE_SMOOTH)
 {
 	static const char *const paths[] = { ECHO, LATER };
 
@@ -205,7 +208,7 @@ static void a_flood_of_requests_has_a_bound(struct stage *stage)
 	}
 }
 
-static void idle_clients_are_closed(struct stage *stage)
+ROW(idle_clients_are_closed, STAGE_MEMORY)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 
@@ -232,7 +235,7 @@ static void drain(struct stage *stage)
 	stage_pass(stage, 10 * MS);
 }
 
-static void a_drain_answers_what_it_serves(struct stage *stage)
+ROW(a_drain_answers_what_it_serves, STAGE_ALL)
 {
 	struct raw *idle = http_to_provider(stage, NULL);
 	struct raw *raw = raw_connect(stage);
@@ -279,7 +282,7 @@ static void take_last(struct raw *raw, unsigned status, const char *body)
 }
 
 /* A client that is between two requests cannot know of the drain. */
-static void a_drain_serves_requests_that_cross_it(struct stage *stage)
+ROW(a_drain_serves_requests_that_cross_it, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 	struct raw *twice = raw_connect(stage);
@@ -303,7 +306,7 @@ static void a_drain_serves_requests_that_cross_it(struct stage *stage)
 	assert_closed_mutely(idle);
 }
 
-static void a_drain_answers_a_request_that_comes_in_parts(struct stage *stage)
+ROW(a_drain_answers_a_request_that_comes_in_parts, STAGE_VIRTUAL)
 {
 	static const char begin[] = "POST " ECHO " HTTP/1.1\r\n" HTTP_HOST
 				    "Content-Length: 2\r\n\r\n1";
@@ -326,7 +329,7 @@ static void a_drain_answers_a_request_that_comes_in_parts(struct stage *stage)
 	assert_closed_mutely(never_ends);
 }
 
-static void a_provider_may_end_while_it_serves(struct stage *stage)
+ROW(a_provider_may_end_while_it_serves, STAGE_ALL)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 
@@ -344,7 +347,7 @@ static void a_provider_may_end_while_it_serves(struct stage *stage)
 }
 
 /* HTTP has no requests in the other direction. */
-static void pages_get_no_pushes(struct stage *stage)
+ROW(pages_get_no_pushes, STAGE_ALL)
 {
 	const struct spoke_method_options options = { .service = "demo.News" };
 	struct raw *raw = http_to_provider(stage, NULL);
@@ -408,7 +411,7 @@ static void add_service(struct stage *stage, unsigned number)
 }
 
 /* Each request gets one answer, in order, or the connection ends. */
-static void memory_may_fail_at_each_allocation(struct stage *stage)
+ROW(memory_may_fail_at_each_allocation, STAGE_VIRTUAL)
 {
 	uint64_t failed = 0;
 	uint64_t skip = 0;
@@ -431,26 +434,4 @@ static void memory_may_fail_at_each_allocation(struct stage *stage)
 	} while (failed > 0 && skip < 1000);
 	assert_in_range(skip, 10, 999);
 	assert_second_connection_works(stage);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(a_client_that_sends_no_more_gets_its_answers, STAGE_ALL),
-		ROW(a_request_of_a_client_that_is_gone_is_abandoned, STAGE_ALL),
-		ROW(waiting_requests_of_a_client_that_is_gone_are_dropped, STAGE_ALL),
-		ROW(slow_requests_are_cut_off, STAGE_ALL),
-		ROW(a_request_that_waits_for_its_turn_is_not_slow, STAGE_ALL),
-		ROW(long_heads_and_bodies_are_refused, STAGE_ALL),
-		ROW(a_flood_of_requests_has_a_bound, STAGE_SMOOTH),
-		ROW(idle_clients_are_closed, STAGE_MEMORY),
-		ROW(a_drain_answers_what_it_serves, STAGE_ALL),
-		ROW(a_drain_serves_requests_that_cross_it, STAGE_ALL),
-		ROW(a_drain_answers_a_request_that_comes_in_parts, STAGE_VIRTUAL),
-		ROW(a_provider_may_end_while_it_serves, STAGE_ALL),
-		ROW(pages_get_no_pushes, STAGE_ALL),
-		ROW(memory_may_fail_at_each_allocation, STAGE_VIRTUAL),
-	};
-
-	return stage_run_rows("http ends", rows, LENGTH(rows));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Guards before the handler of an HTTP request: origins of pages, places, filters, tracers. */
 #include "tests/integration/httprig.h"
+#include "tests/support/test.h"
 
 #include <spoke/trace.h>
 
@@ -10,7 +11,9 @@
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define ECHO "/demo.EchoService/echo"
 
-static void pages_need_an_allowed_origin(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(pages_need_an_allowed_origin, STAGE_ALL)
 {
 	const struct spoke_provider_options options = {
 		.http_origins = "https://shop.example",
@@ -58,7 +61,7 @@ static struct spoke_filter_verdict judge(void *arg, const struct spoke_request *
 	};
 }
 
-static void filters_judge_requests(struct stage *stage)
+ROW(filters_judge_requests, STAGE_ALL)
 {
 	static const struct {
 		int error;
@@ -95,7 +98,7 @@ static void note_span(void *arg, const struct spoke_trace_span *span)
 }
 
 /* The span of a request continues the trace of the HTTP client. */
-static void traces_go_on_in_the_provider(struct stage *stage)
+ROW(traces_go_on_in_the_provider, STAGE_ALL)
 {
 	static const unsigned char parent[8] = { 0xb7, 0xad, 0x6b, 0x71, 0x69, 0x20, 0x33, 0x31 };
 	struct spoke_trace_span span = { .has_parent = false };
@@ -125,7 +128,7 @@ static void traces_go_on_in_the_provider(struct stage *stage)
 	spoke_tracer_free(tracer);
 }
 
-static void http_may_be_off(struct stage *stage)
+ROW(http_may_be_off, STAGE_VIRTUAL | STAGE_TCP)
 {
 	struct raw *raw = http_to_provider(stage, NULL);
 	const char *at = stage->on == STAGE_TCP ? "dubbo://127.0.0.1:0?http=off"
@@ -144,7 +147,7 @@ static void http_may_be_off(struct stage *stage)
 }
 
 /* Beyond loopback, HTTP has to be asked for. */
-static void http_is_off_at_places_that_others_reach(struct stage *stage)
+ROW(http_is_off_at_places_that_others_reach, STAGE_VIRTUAL)
 {
 	static const char *const urls[] = { "dubbo://0.0.0.0:20891",
 					    "dubbo://0.0.0.0:20892?http=on" };
@@ -182,7 +185,7 @@ static void hear(void *ctx, const struct spoke_log_line *line)
 		heard.bad += *at < ' ' || *at == 0x7f;
 }
 
-static void nothing_of_a_request_forges_a_line_of_the_access_log(struct stage *stage)
+ROW(nothing_of_a_request_forges_a_line_of_the_access_log, STAGE_ALL)
 {
 	const struct spoke_provider_options options = { .access_log = "true" };
 	struct raw *raw = http_to_provider(stage, &options);
@@ -201,18 +204,4 @@ static void nothing_of_a_request_forges_a_line_of_the_access_log(struct stage *s
 	assert_non_null(strstr(heard.text, "\"demo.Web\" \"\" \"\" \"get\" "));
 	assert_non_null(strstr(heard.text, "\"demo.Any\" \"\" \"\" \"th\\x0aing\\\"\" "));
 	assert_http_lives(raw);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(pages_need_an_allowed_origin, STAGE_ALL),
-		ROW(filters_judge_requests, STAGE_ALL),
-		ROW(traces_go_on_in_the_provider, STAGE_ALL),
-		ROW(nothing_of_a_request_forges_a_line_of_the_access_log, STAGE_ALL),
-		ROW(http_may_be_off, STAGE_VIRTUAL | STAGE_TCP),
-		ROW(http_is_off_at_places_that_others_reach, STAGE_VIRTUAL),
-	};
-
-	return stage_run_rows("http guards", rows, LENGTH(rows));
 }

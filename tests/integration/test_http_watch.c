@@ -2,6 +2,7 @@
 /* Calls over HTTP in the access log and on the admin page, and the end of the provider in its own
  * handler. */
 #include "tests/integration/httprig.h"
+#include "tests/support/test.h"
 
 #include "core/virtual/files.h"
 
@@ -66,8 +67,10 @@ static bool log_matches(void *arg)
 	return fnmatch(log->pattern, log->text, 0) == 0;
 }
 
+RUNNER(stage_run_rows);
+
 /* A refused head or body is no call, and has no line. */
-static void calls_have_a_line_in_the_access_log(struct stage *stage)
+ROW(calls_have_a_line_in_the_access_log, STAGE_ALL)
 {
 	struct log log = { .stage = stage };
 	const struct spoke_provider_options options = { .access_log = log.path };
@@ -101,7 +104,7 @@ static void calls_have_a_line_in_the_access_log(struct stage *stage)
 
 /* --- the admin page */
 
-static void calls_are_counted_on_the_admin_page(struct stage *stage)
+ROW(calls_are_counted_on_the_admin_page, STAGE_ALL)
 {
 	static const struct spoke_admin_options with = { .listen = "127.0.0.1:0" };
 	static const char *const lines[] = {
@@ -203,30 +206,17 @@ static void end_inside(struct stage *stage,
 	assert_int_equal(stage->handled, before + 1);
 }
 
-static void a_handler_may_end_the_provider_before_it_answers(struct stage *stage)
+ROW(a_handler_may_end_the_provider_before_it_answers, STAGE_ALL)
 {
 	end_inside(stage, end_and_reply, 0);
 }
 
-static void a_handler_may_end_the_provider_while_a_request_waits(struct stage *stage)
+ROW(a_handler_may_end_the_provider_while_a_request_waits, STAGE_ALL)
 {
 	end_inside(stage, end_and_reply, 2);
 }
 
-static void a_handler_may_end_the_provider_after_it_has_answered(struct stage *stage)
+ROW(a_handler_may_end_the_provider_after_it_has_answered, STAGE_ALL)
 {
 	end_inside(stage, reply_and_end, 2);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(calls_have_a_line_in_the_access_log, STAGE_ALL),
-		ROW(calls_are_counted_on_the_admin_page, STAGE_ALL),
-		ROW(a_handler_may_end_the_provider_before_it_answers, STAGE_ALL),
-		ROW(a_handler_may_end_the_provider_while_a_request_waits, STAGE_ALL),
-		ROW(a_handler_may_end_the_provider_after_it_has_answered, STAGE_ALL),
-	};
-
-	return stage_run_rows("http_watch", rows, LENGTH(rows));
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows 29 to 32 and 34 of the table of faults: ids that are unknown or used twice. */
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include "transport/wire/catalog.h"
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define UNKNOWN_MAX 1000u /* per minute */
 
 /* Accepts the next connection and reads its heartbeat. */
@@ -20,7 +20,9 @@ static struct raw *accept_next(struct stage *stage)
 
 /* --- row 29 */
 
-static void row_29_a_reply_of_an_unknown_id_is_dropped_and_counted(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_29_a_reply_of_an_unknown_id_is_dropped_and_counted, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct ending ending;
@@ -40,7 +42,7 @@ static void row_29_a_reply_of_an_unknown_id_is_dropped_and_counted(struct stage 
 }
 
 /* Late replies are not an error of the peer, whatever their number. */
-static void row_29_a_reply_of_a_timed_out_id_is_dropped_and_counted(struct stage *stage)
+ROW(row_29_a_reply_of_a_timed_out_id_is_dropped_and_counted, STAGE_ALL)
 {
 	const struct spoke_call_options soon = { .timeout_ns = 20 * MS };
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -79,7 +81,7 @@ static void send_unknown(struct raw *raw, uint64_t id, unsigned count)
 	raw_send_buffer(raw, &frames);
 }
 
-static void row_29_more_than_1000_unknown_replies_a_minute_close(struct stage *stage)
+ROW(row_29_more_than_1000_unknown_replies_a_minute_close, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct ending ending;
@@ -100,7 +102,7 @@ static void row_29_more_than_1000_unknown_replies_a_minute_close(struct stage *s
 	assert_second_connection_works(stage);
 }
 
-static void row_29_every_minute_has_its_own_1000_unknown_replies(struct stage *stage)
+ROW(row_29_every_minute_has_its_own_1000_unknown_replies, STAGE_VIRTUAL)
 {
 	const struct spoke_consumer_options patient = { .timeout_ns = 1000 * SECOND,
 							.heartbeat_ns = SPOKE_OFF };
@@ -130,7 +132,7 @@ static void row_29_every_minute_has_its_own_1000_unknown_replies(struct stage *s
 	assert_second_connection_works(stage);
 }
 
-static void row_29_unknown_replies_of_many_minutes_do_not_add_up(struct stage *stage)
+ROW(row_29_unknown_replies_of_many_minutes_do_not_add_up, STAGE_VIRTUAL)
 {
 	const struct spoke_consumer_options patient = { .timeout_ns = 2000 * SECOND,
 							.heartbeat_ns = SPOKE_OFF };
@@ -157,7 +159,7 @@ static void row_29_unknown_replies_of_many_minutes_do_not_add_up(struct stage *s
 
 /* --- row 30 */
 
-static void row_30_of_two_replies_to_one_call_the_first_wins(struct stage *stage)
+ROW(row_30_of_two_replies_to_one_call_the_first_wins, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_buffer frames;
@@ -186,7 +188,7 @@ static void row_30_of_two_replies_to_one_call_the_first_wins(struct stage *stage
 
 /* --- row 31 */
 
-static void row_31_the_right_id_on_another_connection_is_dropped(struct stage *stage)
+ROW(row_31_the_right_id_on_another_connection_is_dropped, STAGE_ALL)
 {
 	struct spoke_consumer *consumer;
 	struct spoke_method *echo;
@@ -223,7 +225,7 @@ static void row_31_the_right_id_on_another_connection_is_dropped(struct stage *s
 		assert_answered(stage, &endings[i], "\"right\"");
 }
 
-static void row_31_the_right_id_after_a_reconnect_is_dropped(struct stage *stage)
+ROW(row_31_the_right_id_after_a_reconnect_is_dropped, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct ending endings[2];
@@ -271,27 +273,27 @@ static void assert_twice_closes(struct stage *stage, uint64_t first, uint64_t se
 	assert_second_connection_works(stage);
 }
 
-static void row_32_a_request_id_twice_in_flight_closes(struct stage *stage)
+ROW(row_32_a_request_id_twice_in_flight_closes, STAGE_ALL)
 {
 	assert_twice_closes(stage, 5, 6, 5);
 }
 
-static void row_32_so_does_the_newest(struct stage *stage)
+ROW(row_32_so_does_the_newest, STAGE_ALL)
 {
 	assert_twice_closes(stage, 5, 6, 6);
 }
 
-static void row_32_so_does_one_when_ids_fall(struct stage *stage)
+ROW(row_32_so_does_one_when_ids_fall, STAGE_ALL)
 {
 	assert_twice_closes(stage, 6, 5, 6);
 }
 
-static void row_32_so_does_the_newest_when_ids_fall(struct stage *stage)
+ROW(row_32_so_does_the_newest_when_ids_fall, STAGE_ALL)
 {
 	assert_twice_closes(stage, 6, 5, 5);
 }
 
-static void row_32_a_request_id_twice_in_msgpack_rpc_closes(struct stage *stage)
+ROW(row_32_a_request_id_twice_in_msgpack_rpc_closes, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	unsigned handled = stage->handled;
@@ -307,7 +309,7 @@ static void row_32_a_request_id_twice_in_msgpack_rpc_closes(struct stage *stage)
 
 /* An id may be used again after its reply. Other connections have their own ids, and one-way
  * requests have none. */
-static void row_32_an_id_that_is_not_in_flight_may_come_again(struct stage *stage)
+ROW(row_32_an_id_that_is_not_in_flight_may_come_again, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct raw *other = raw_connect(stage);
@@ -347,7 +349,7 @@ static void put_probe_answers(struct spokei_buffer *frames, uint64_t id)
 	frames_raw(frames, 0x22, 20, 0, "N", 1); /* of hessian2 */
 }
 
-static void row_34_unsolicited_heartbeat_reply_to_provider_is_traffic(struct stage *stage)
+ROW(row_34_unsolicited_heartbeat_reply_to_provider_is_traffic, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -362,7 +364,7 @@ static void row_34_unsolicited_heartbeat_reply_to_provider_is_traffic(struct sta
 	assert_second_connection_works(stage);
 }
 
-static void row_34_a_heartbeat_reply_does_not_end_a_call(struct stage *stage)
+ROW(row_34_a_heartbeat_reply_does_not_end_a_call, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_buffer frames;
@@ -381,28 +383,4 @@ static void row_34_a_heartbeat_reply_does_not_end_a_call(struct stage *stage)
 	assert_counter_up_by(stage, SPOKE_STAT_REPLIES_LATE, 0);
 	assert_nothing_closed(stage);
 	assert_second_connection_works(stage);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_29_a_reply_of_an_unknown_id_is_dropped_and_counted, STAGE_ALL),
-		ROW(row_29_a_reply_of_a_timed_out_id_is_dropped_and_counted, STAGE_ALL),
-		ROW(row_29_more_than_1000_unknown_replies_a_minute_close, STAGE_ALL),
-		ROW(row_29_every_minute_has_its_own_1000_unknown_replies, STAGE_VIRTUAL),
-		ROW(row_29_unknown_replies_of_many_minutes_do_not_add_up, STAGE_VIRTUAL),
-		ROW(row_30_of_two_replies_to_one_call_the_first_wins, STAGE_ALL),
-		ROW(row_31_the_right_id_on_another_connection_is_dropped, STAGE_ALL),
-		ROW(row_31_the_right_id_after_a_reconnect_is_dropped, STAGE_ALL),
-		ROW(row_32_a_request_id_twice_in_flight_closes, STAGE_ALL),
-		ROW(row_32_so_does_the_newest, STAGE_ALL),
-		ROW(row_32_so_does_one_when_ids_fall, STAGE_ALL),
-		ROW(row_32_so_does_the_newest_when_ids_fall, STAGE_ALL),
-		ROW(row_32_a_request_id_twice_in_msgpack_rpc_closes, STAGE_ALL),
-		ROW(row_32_an_id_that_is_not_in_flight_may_come_again, STAGE_ALL),
-		ROW(row_34_unsolicited_heartbeat_reply_to_provider_is_traffic, STAGE_ALL),
-		ROW(row_34_a_heartbeat_reply_does_not_end_a_call, STAGE_ALL),
-	};
-
-	return stage_run_rows("ids", rows, LENGTH(rows));
 }

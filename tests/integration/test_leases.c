@@ -4,6 +4,7 @@
  * each other, whatever the name. Rows 13 to 20 of the leases in FAULTS.md.
  */
 #include "tests/integration/redisrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,11 +16,13 @@ static struct redispeer peer;
 
 /* --- rows 13 and 14: a peer that releases what it does not hold */
 
-static void lease_13_release_by_a_stranger_changes_nothing(void **state)
+NEEDS(redisserver_absent);
+GROUP(redisrig_set_up_all, redisrig_tear_down_all);
+
+TEST(lease_13_release_by_a_stranger_changes_nothing)
 {
 	struct asked *asked;
 
-	(void)state;
 	redisrig_open_direct(TTL_NS);
 	asked = redisrig_hold(NAME);
 	assert_int_equal(redispeer_release(&peer, NAME), REDISPEER_NOT_HELD);
@@ -30,12 +33,11 @@ static void lease_13_release_by_a_stranger_changes_nothing(void **state)
 	assert_int_equal(stranger_number("EXISTS", NAME), 0);
 }
 
-static void lease_14_forced_release_is_noticed_by_the_renewal(void **state)
+TEST(lease_14_forced_release_is_noticed_by_the_renewal)
 {
 	struct asked *asked;
 	struct asked *waiter;
 
-	(void)state;
 	redisrig_open_direct(TTL_NS);
 	asked = redisrig_hold(NAME);
 	waiter = redisrig_ask(NAME, SPOKE_LEASE_FOREVER);
@@ -48,11 +50,10 @@ static void lease_14_forced_release_is_noticed_by_the_renewal(void **state)
 	assert_int_equal(redisrig_release(waiter), SPOKE_OK);
 }
 
-static void lease_14_broken_lease_is_not_taken_again(void **state)
+TEST(lease_14_broken_lease_is_not_taken_again)
 {
 	struct asked *asked;
 
-	(void)state;
 	redisrig_open_direct(TTL_NS);
 	asked = redisrig_hold(NAME);
 	assert_int_equal(stranger_number("DEL", NAME), 1);
@@ -63,12 +64,11 @@ static void lease_14_broken_lease_is_not_taken_again(void **state)
 
 /* --- row 15: each sees the time to live of the other */
 
-static void lease_15_peer_sees_the_time_to_live_of_a_lease(void **state)
+TEST(lease_15_peer_sees_the_time_to_live_of_a_lease)
 {
 	struct asked *asked;
 	int64_t left_ms;
 
-	(void)state;
 	redisrig_open_direct(LONG_NS);
 	asked = redisrig_hold(NAME);
 	left_ms = redispeer_acquire(&peer, NAME, 1000);
@@ -78,11 +78,10 @@ static void lease_15_peer_sees_the_time_to_live_of_a_lease(void **state)
 	assert_int_equal(redispeer_acquire(&peer, NAME, 1000), REDISPEER_HELD);
 }
 
-static void lease_15_ask_sees_the_time_to_live_of_a_peer(void **state)
+TEST(lease_15_ask_sees_the_time_to_live_of_a_peer)
 {
 	struct asked *asked;
 
-	(void)state;
 	redisrig_open_direct(TTL_NS);
 	assert_int_equal(redispeer_acquire(&peer, NAME, LONG_MS), REDISPEER_HELD);
 	asked = redisrig_ask(NAME, 0);
@@ -91,13 +90,12 @@ static void lease_15_ask_sees_the_time_to_live_of_a_peer(void **state)
 	assert_true(redispeer_renew(&peer, NAME, LONG_MS));
 }
 
-static void lease_15_ask_that_waits_ends_at_its_time(void **state)
+TEST(lease_15_ask_that_waits_ends_at_its_time)
 {
 	const uint64_t wait_ns = 200 * MS;
 	uint64_t begun_ns;
 	struct asked *asked;
 
-	(void)state;
 	redisrig_open_direct(TTL_NS);
 	assert_int_equal(redispeer_acquire(&peer, NAME, LONG_MS), REDISPEER_HELD);
 	begun_ns = rig_now();
@@ -111,11 +109,10 @@ static void lease_15_ask_that_waits_ends_at_its_time(void **state)
 
 /* --- rows 16 and 17: a peer that releases */
 
-static void lease_16_waiter_gets_it_after_the_second_release(void **state)
+TEST(lease_16_waiter_gets_it_after_the_second_release)
 {
 	struct asked *asked;
 
-	(void)state;
 	redisrig_open_direct(TTL_NS);
 	assert_int_equal(redispeer_acquire(&peer, NAME, LONG_MS), REDISPEER_HELD);
 	assert_int_equal(redispeer_acquire(&peer, NAME, LONG_MS), REDISPEER_HELD);
@@ -129,11 +126,10 @@ static void lease_16_waiter_gets_it_after_the_second_release(void **state)
 	assert_int_equal(redisrig_release(asked), SPOKE_OK);
 }
 
-static void lease_17_release_with_a_latch_wakes_a_waiter(void **state)
+TEST(lease_17_release_with_a_latch_wakes_a_waiter)
 {
 	struct asked *asked;
 
-	(void)state;
 	redisrig_open_direct(TTL_NS);
 	assert_int_equal(redispeer_acquire(&peer, NAME, LONG_MS), REDISPEER_HELD);
 	asked = redisrig_ask(NAME, SPOKE_LEASE_FOREVER);
@@ -144,11 +140,10 @@ static void lease_17_release_with_a_latch_wakes_a_waiter(void **state)
 	assert_int_equal(redispeer_acquire(&peer, NAME, 1000), REDISPEER_HELD);
 }
 
-static void lease_17_release_wakes_a_waiting_peer(void **state)
+TEST(lease_17_release_wakes_a_waiting_peer)
 {
 	struct asked *asked;
 
-	(void)state;
 	redisrig_open_direct(LONG_NS);
 	asked = redisrig_hold(NAME);
 	assert_true(redispeer_acquire(&peer, NAME, 1000) > 0);
@@ -160,12 +155,11 @@ static void lease_17_release_wakes_a_waiting_peer(void **state)
 	assert_false(redispeer_has_heard(&peer));
 }
 
-static void lease_17_waiters_of_a_process_get_it_in_their_order(void **state)
+TEST(lease_17_waiters_of_a_process_get_it_in_their_order)
 {
 	struct asked *waiters[8];
 	uint64_t fence = 0;
 
-	(void)state;
 	redisrig_open_direct(LONG_NS);
 	assert_int_equal(redispeer_acquire(&peer, NAME, LONG_MS), REDISPEER_HELD);
 	for (size_t i = 0; i < 8; i++)
@@ -184,12 +178,11 @@ static void lease_17_waiters_of_a_process_get_it_in_their_order(void **state)
 
 /* --- row 18: tokens of a fenced peer */
 
-static void lease_18_tokens_of_both_sides_increase_together(void **state)
+TEST(lease_18_tokens_of_both_sides_increase_together)
 {
 	char key[REDISPEER_NAME];
 	uint64_t last = 0;
 
-	(void)state;
 	redisrig_open_direct(LONG_NS);
 	redispeer_token(NAME, key);
 	for (unsigned i = 0; i < 5; i++) {
@@ -238,7 +231,7 @@ static void assert_shared(const char *name)
 	assert_string_equal(stranger("FLUSHALL"), "OK");
 }
 
-static void lease_19_any_name_is_one_lock_for_both_sides(void **state)
+TEST(lease_19_any_name_is_one_lock_for_both_sides)
 {
 	static const char *const names[] = {
 		"{tag}:reports",
@@ -255,7 +248,6 @@ static void lease_19_any_name_is_one_lock_for_both_sides(void **state)
 	};
 	char longest[SPOKE_LEASE_NAME_MAX + 1];
 
-	(void)state;
 	redisrig_open_direct(LONG_NS);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_shared(names[i]);
@@ -266,12 +258,11 @@ static void lease_19_any_name_is_one_lock_for_both_sides(void **state)
 
 /* --- row 20: a key that is no lock */
 
-static void lease_20_key_of_another_type_is_refused_with_its_text(void **state)
+TEST(lease_20_key_of_another_type_is_refused_with_its_text)
 {
 	struct asked *once;
 	struct asked *waiter;
 
-	(void)state;
 	assert_string_equal(stranger("SET", NAME, "mine"), "OK");
 	redisrig_open_direct(TTL_NS);
 	assert_string_equal(stranger("CONFIG", "RESETSTAT"), "OK");
@@ -300,25 +291,4 @@ static int tear_down(void **state)
 	return redisrig_tear_down(state);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		TEST(lease_13_release_by_a_stranger_changes_nothing),
-		TEST(lease_14_forced_release_is_noticed_by_the_renewal),
-		TEST(lease_14_broken_lease_is_not_taken_again),
-		TEST(lease_15_peer_sees_the_time_to_live_of_a_lease),
-		TEST(lease_15_ask_sees_the_time_to_live_of_a_peer),
-		TEST(lease_15_ask_that_waits_ends_at_its_time),
-		TEST(lease_16_waiter_gets_it_after_the_second_release),
-		TEST(lease_17_release_with_a_latch_wakes_a_waiter),
-		TEST(lease_17_release_wakes_a_waiting_peer),
-		TEST(lease_17_waiters_of_a_process_get_it_in_their_order),
-		TEST(lease_18_tokens_of_both_sides_increase_together),
-		TEST(lease_19_any_name_is_one_lock_for_both_sides),
-		TEST(lease_20_key_of_another_type_is_refused_with_its_text),
-	};
-
-	return redisrig_run("leases", tests, sizeof(tests) / sizeof(tests[0]));
-}
+FIXTURE(set_up, tear_down);

@@ -5,6 +5,7 @@
  * leases in FAULTS.md.
  */
 #include "tests/integration/redisrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,15 +85,17 @@ static bool is_free(const struct redisserver *server)
 
 /* --- rows */
 
+NEEDS(redisserver_absent);
+GROUP(redisrig_set_up_all, redisrig_tear_down_all);
+
 /* What Redis loses: a lease is granted twice, with the same fence number. */
-static void lease_22_failover_grants_it_twice(void **state)
+TEST(lease_22_failover_grants_it_twice)
 {
 	struct spoke_leases *leases;
 	struct asked *first;
 	struct asked *second;
 	char url[64];
 
-	(void)state;
 	make_cluster();
 	open_by_sentinel();
 	leases = redisrig.leases;
@@ -124,13 +127,4 @@ static int tear_down(void **state)
 	return error;
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, redisrig_set_up, tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		TEST(lease_22_failover_grants_it_twice),
-	};
-
-	return redisrig_run("leases_failover", tests, sizeof(tests) / sizeof(tests[0]));
-}
+FIXTURE(redisrig_set_up, tear_down);

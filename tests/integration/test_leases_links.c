@@ -4,6 +4,7 @@
  * replies and messages at chosen places. Rows 4 to 9 and 11 of the leases in FAULTS.md.
  */
 #include "tests/integration/redisrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,11 +29,13 @@ static bool restart_in_time(const struct asked *asked)
 	return rig_now() < until_ns;
 }
 
-static void lease_4_server_that_comes_back_empty_has_lost_it(void **state)
+NEEDS(redisserver_absent);
+GROUP(redisrig_set_up_all, redisrig_tear_down_all);
+
+TEST(lease_4_server_that_comes_back_empty_has_lost_it)
 {
 	bool counts = false;
 
-	(void)state;
 	redisrig_open_direct(3 * SECOND);
 	for (int i = 0; i < ATTEMPTS && !counts; i++) {
 		struct asked *asked = redisrig_hold(NAME);
@@ -48,11 +51,10 @@ static void lease_4_server_that_comes_back_empty_has_lost_it(void **state)
 	assert_true(counts);
 }
 
-static void lease_5_lease_of_a_dead_server_ends_with_its_validity(void **state)
+TEST(lease_5_lease_of_a_dead_server_ends_with_its_validity)
 {
 	bool counts = false;
 
-	(void)state;
 	for (int i = 0; i < ATTEMPTS && !counts; i++) {
 		struct asked *asked;
 		uint64_t end_ns;
@@ -70,7 +72,7 @@ static void lease_5_lease_of_a_dead_server_ends_with_its_validity(void **state)
 	assert_true(counts);
 }
 
-static void lease_5_asks_end_at_their_time_without_a_server(void **state)
+TEST(lease_5_asks_end_at_their_time_without_a_server)
 {
 	const uint64_t wait_ns = 300 * MS;
 	struct asked *waiter;
@@ -78,7 +80,6 @@ static void lease_5_asks_end_at_their_time_without_a_server(void **state)
 	struct asked *cancelled;
 	uint64_t begun_ns;
 
-	(void)state;
 	redisrig_open_direct(LONG_NS);
 	redisserver_kill(&redis);
 	begun_ns = rig_now();
@@ -96,11 +97,10 @@ static void lease_5_asks_end_at_their_time_without_a_server(void **state)
 	assert_int_equal(stranger_number("EXISTS", NAME), 0);
 }
 
-static void lease_5_waiter_gets_it_when_the_server_is_back(void **state)
+TEST(lease_5_waiter_gets_it_when_the_server_is_back)
 {
 	struct asked *waiter;
 
-	(void)state;
 	redisrig_open_direct(LONG_NS);
 	redisserver_kill(&redis);
 	waiter = redisrig_ask(NAME, SPOKE_LEASE_FOREVER);
@@ -111,11 +111,10 @@ static void lease_5_waiter_gets_it_when_the_server_is_back(void **state)
 }
 
 /* The server is frozen until it owes a renewal, which is tried at a new connection. */
-static void lease_6_lease_survives_a_server_frozen_for_half_its_time(void **state)
+TEST(lease_6_lease_survives_a_server_frozen_for_half_its_time)
 {
 	bool counts = false;
 
-	(void)state;
 	for (int i = 0; i < ATTEMPTS && !counts; i++) {
 		uint64_t connects;
 		struct asked *asked;
@@ -161,11 +160,10 @@ static struct asked *ask_and_hold_reply(uint64_t ttl_ns, uint64_t wait_ns)
 }
 
 /* The engine is held up while the reply lies in the socket. */
-static void lease_7_grant_read_after_its_validity_is_asked_again(void **state)
+TEST(lease_7_grant_read_after_its_validity_is_asked_again)
 {
 	struct asked *asked;
 
-	(void)state;
 	asked = ask_and_hold_reply(300 * MS, SPOKE_LEASE_FOREVER);
 	redisrelay_let_go();
 	rig_sleep(300 * MS);
@@ -176,11 +174,10 @@ static void lease_7_grant_read_after_its_validity_is_asked_again(void **state)
 
 /* The machine sleeps until shortly before the lease would have expired in the store, which does not
  * sleep in this test. */
-static void lease_7_grant_read_after_its_validity_is_released(void **state)
+TEST(lease_7_grant_read_after_its_validity_is_released)
 {
 	struct asked *asked;
 
-	(void)state;
 	asked = ask_and_hold_reply(LONG_NS, 0);
 	redisrig.boot_ahead_ns += LONG_NS;
 	redisrelay_let_go();
@@ -212,21 +209,18 @@ static void assert_held_once(struct asked *asked)
 	assert_int_equal(stranger_number("EXISTS", NAME), 0);
 }
 
-static void lease_8_acquire_whose_reply_is_lost_is_counted_once(void **state)
+TEST(lease_8_acquire_whose_reply_is_lost_is_counted_once)
 {
-	(void)state;
 	assert_held_once(ask_into(REDISRELAY_CUT_AFTER, SPOKE_LEASE_FOREVER));
 }
 
-static void lease_8_acquire_that_is_lost_is_asked_again(void **state)
+TEST(lease_8_acquire_that_is_lost_is_asked_again)
 {
-	(void)state;
 	assert_held_once(ask_into(REDISRELAY_CUT_BEFORE, SPOKE_LEASE_FOREVER));
 }
 
-static void lease_8_single_try_with_a_lost_reply_leaves_no_lock(void **state)
+TEST(lease_8_single_try_with_a_lost_reply_leaves_no_lock)
 {
-	(void)state;
 	if (redisrig_answer(ask_into(REDISRELAY_CUT_AFTER, 0)) == SPOKE_OK)
 		assert_int_equal(redisrig_release(&redisrig.asks[0]), SPOKE_OK);
 	redisrig_until(stranger_number("EXISTS", NAME) == 0);
@@ -234,11 +228,10 @@ static void lease_8_single_try_with_a_lost_reply_leaves_no_lock(void **state)
 	assert_int_equal(stranger_number("EXISTS", NAME), 0);
 }
 
-static void lease_8_cancelled_ask_with_a_lost_reply_leaves_no_lock(void **state)
+TEST(lease_8_cancelled_ask_with_a_lost_reply_leaves_no_lock)
 {
 	struct asked *asked;
 
-	(void)state;
 	asked = ask_into(REDISRELAY_CUT_AFTER, SPOKE_LEASE_FOREVER);
 	assert_int_equal(stranger_number("EXISTS", NAME), 1);
 	(void)redisrig_release(asked);
@@ -247,11 +240,10 @@ static void lease_8_cancelled_ask_with_a_lost_reply_leaves_no_lock(void **state)
 }
 
 /* The command reaches the server after the lease was asked for again, held and released. */
-static void lease_8_late_command_of_a_dead_connection_leaves_no_lock(void **state)
+TEST(lease_8_late_command_of_a_dead_connection_leaves_no_lock)
 {
 	struct asked *asked;
 
-	(void)state;
 	asked = ask_into(REDISRELAY_HOLD_COMMAND, SPOKE_LEASE_FOREVER);
 	assert_int_equal(stranger_number("EXISTS", NAME), 0);
 	redisrelay_leave_ghosts();
@@ -275,11 +267,10 @@ static struct asked *release_into(enum redisrelay_trap trap)
 	return asked;
 }
 
-static void lease_9_release_that_is_lost_is_asked_again(void **state)
+TEST(lease_9_release_that_is_lost_is_asked_again)
 {
 	struct asked *asked;
 
-	(void)state;
 	asked = release_into(REDISRELAY_CUT_BEFORE);
 	assert_int_equal(stranger_number("EXISTS", NAME), 1);
 	redisrig_until(asked->released > 0);
@@ -288,11 +279,10 @@ static void lease_9_release_that_is_lost_is_asked_again(void **state)
 }
 
 /* Meanwhile a peer has taken the lock. */
-static void lease_9_repeated_release_spares_the_next_holder(void **state)
+TEST(lease_9_repeated_release_spares_the_next_holder)
 {
 	struct asked *asked;
 
-	(void)state;
 	redisrelay_shut(false);
 	asked = release_into(REDISRELAY_CUT_AFTER);
 	assert_int_equal(redispeer_acquire(&peer, NAME, LONG_MS), REDISPEER_HELD);
@@ -312,11 +302,10 @@ static struct asked *wait_for_peer(unsigned ttl_ms)
 	return asked;
 }
 
-static void lease_11_waiter_that_missed_a_message_tries_again(void **state)
+TEST(lease_11_waiter_that_missed_a_message_tries_again)
 {
 	struct asked *asked;
 
-	(void)state;
 	redisrig_open_ttl(LONG_NS);
 	asked = wait_for_peer(LONG_MS);
 	redisrig_until_waiting(NAME);
@@ -331,11 +320,10 @@ static void lease_11_waiter_that_missed_a_message_tries_again(void **state)
 	redisrig_until(strstr(stranger("PUBSUB", "CHANNELS"), "[]"));
 }
 
-static void lease_11_waiter_that_hears_nothing_tries_when_it_expires(void **state)
+TEST(lease_11_waiter_that_hears_nothing_tries_when_it_expires)
 {
 	struct asked *asked;
 
-	(void)state;
 	redisrig_open_ttl(LONG_NS);
 	redisrelay_set(REDISRELAY_HOLD_COMMAND, "SUBSCRIBE");
 	asked = wait_for_peer(500);
@@ -359,28 +347,4 @@ static int tear_down(void **state)
 	return redisrig_tear_down(state);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		TEST(lease_4_server_that_comes_back_empty_has_lost_it),
-		TEST(lease_5_lease_of_a_dead_server_ends_with_its_validity),
-		TEST(lease_5_asks_end_at_their_time_without_a_server),
-		TEST(lease_5_waiter_gets_it_when_the_server_is_back),
-		TEST(lease_6_lease_survives_a_server_frozen_for_half_its_time),
-		TEST(lease_7_grant_read_after_its_validity_is_asked_again),
-		TEST(lease_7_grant_read_after_its_validity_is_released),
-		TEST(lease_8_acquire_whose_reply_is_lost_is_counted_once),
-		TEST(lease_8_acquire_that_is_lost_is_asked_again),
-		TEST(lease_8_single_try_with_a_lost_reply_leaves_no_lock),
-		TEST(lease_8_cancelled_ask_with_a_lost_reply_leaves_no_lock),
-		TEST(lease_8_late_command_of_a_dead_connection_leaves_no_lock),
-		TEST(lease_9_release_that_is_lost_is_asked_again),
-		TEST(lease_9_repeated_release_spares_the_next_holder),
-		TEST(lease_11_waiter_that_missed_a_message_tries_again),
-		TEST(lease_11_waiter_that_hears_nothing_tries_when_it_expires),
-	};
-
-	return redisrig_run("leases_links", tests, sizeof(tests) / sizeof(tests[0]));
-}
+FIXTURE(set_up, tear_down);

@@ -6,6 +6,7 @@
 #include "tests/integration/redispeer.h"
 #include "tests/integration/redisserver.h"
 #include "tests/integration/rig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,9 +207,10 @@ static bool learns_of_its_loss(void)
 	return true;
 }
 
-static void lease_1_thawed_holder_learns_of_the_loss_before_it_acts(void **state)
+NEEDS(redisserver_absent);
+
+TEST(lease_1_thawed_holder_learns_of_the_loss_before_it_acts)
 {
-	(void)state;
 	until_in_time(learns_of_its_loss);
 }
 
@@ -251,21 +253,19 @@ static bool survives_half_its_time(void)
 	return true;
 }
 
-static void lease_2_holder_frozen_for_half_its_time_renews_at_once(void **state)
+TEST(lease_2_holder_frozen_for_half_its_time_renews_at_once)
 {
-	(void)state;
 	until_in_time(survives_half_its_time);
 }
 
 /* The holder is frozen after the last check, as its call is written. */
-static void lease_3_fence_refuses_the_late_call_of_a_frozen_holder(void **state)
+TEST(lease_3_fence_refuses_the_late_call_of_a_frozen_holder)
 {
 	struct rig_process *frozen;
 	struct rig_process *other;
 	const char *address;
 	uint64_t fence;
 
-	(void)state;
 	start_provider();
 	address = strstr(provider->lines[0].text, " ") + 1;
 	frozen = start_caller(LONG_MS, address);
@@ -323,9 +323,8 @@ static bool takes_over_in_time(void)
 	return line->at_ns < least_ns + 50 * MS;
 }
 
-static void lease_10_waiter_takes_over_when_a_dead_holder_expires(void **state)
+TEST(lease_10_waiter_takes_over_when_a_dead_holder_expires)
 {
-	(void)state;
 	until_in_time(takes_over_in_time);
 }
 
@@ -389,14 +388,13 @@ static void start_crowd(struct rig_process **ret_crowd)
 	run_turns(ret_crowd, CROWD);
 }
 
-static void lease_12_release_wakes_one_of_a_hundred_waiters(void **state)
+TEST(lease_12_release_wakes_one_of_a_hundred_waiters)
 {
 	struct rig_process *crowd[CROWD];
 	struct redispeer peer;
 	unsigned process = 0;
 	unsigned number = 0;
 
-	(void)state;
 	redispeer_open(&peer, redis.path, 1);
 	assert_int_equal(redispeer_acquire(&peer, NAME, LONG_MS), REDISPEER_HELD);
 	start_crowd(crowd);
@@ -433,6 +431,8 @@ static int tear_down(void **state)
 	return rig_tear_down(state);
 }
 
+FIXTURE(set_up, tear_down);
+
 static int set_up_all(void **state)
 {
 	(void)state;
@@ -447,20 +447,4 @@ static int tear_down_all(void **state)
 	return 0;
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		TEST(lease_1_thawed_holder_learns_of_the_loss_before_it_acts),
-		TEST(lease_2_holder_frozen_for_half_its_time_renews_at_once),
-		TEST(lease_3_fence_refuses_the_late_call_of_a_frozen_holder),
-		TEST(lease_10_waiter_takes_over_when_a_dead_holder_expires),
-		TEST(lease_12_release_wakes_one_of_a_hundred_waiters),
-	};
-
-	if (!redisserver_there_is())
-		return 77;
-	cmocka_set_test_filter(rig_filter());
-	return cmocka_run_group_tests_name("leases_processes", tests, set_up_all, tear_down_all);
-}
+GROUP(set_up_all, tear_down_all);

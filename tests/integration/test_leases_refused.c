@@ -4,6 +4,7 @@
  * and clocks that jump. Rows 23 to 25 of the leases in FAULTS.md.
  */
 #include "tests/integration/redisrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,11 +45,14 @@ static void assert_gets_it(struct asked *asked)
 	assert_int_equal(stranger_number("EXISTS", asked->name), 0);
 }
 
-static void lease_23_forgotten_scripts_are_loaded_again(void **state)
+NEEDS(redisserver_absent);
+GROUP(redisrig_set_up_all, redisrig_tear_down_all);
+FIXTURE(redisrig_set_up, redisrig_tear_down);
+
+TEST(lease_23_forgotten_scripts_are_loaded_again)
 {
 	struct asked *asked;
 
-	(void)state;
 	redisrig_open_ttl(TTL_NS);
 	asked = redisrig_hold(NAME);
 	assert_string_equal(stranger("SCRIPT", "FLUSH", "SYNC"), "OK");
@@ -59,12 +63,11 @@ static void lease_23_forgotten_scripts_are_loaded_again(void **state)
 	assert_gets_it(redisrig_ask(NAME, SPOKE_LEASE_FOREVER));
 }
 
-static void lease_23_ask_waits_for_a_busy_script(void **state)
+TEST(lease_23_ask_waits_for_a_busy_script)
 {
 	struct redisclient busy;
 	struct asked *asked;
 
-	(void)state;
 	redisrig_open_ttl(TTL_NS);
 	assert_string_equal(stranger("CONFIG", "SET", "busy-reply-threshold", "10"), "OK");
 	redisclient_open(&busy, redis.path);
@@ -77,11 +80,10 @@ static void lease_23_ask_waits_for_a_busy_script(void **state)
 	redisclient_close(&busy);
 }
 
-static void lease_23_ask_waits_while_the_server_is_a_replica(void **state)
+TEST(lease_23_ask_waits_while_the_server_is_a_replica)
 {
 	struct asked *asked;
 
-	(void)state;
 	redisrig_open_ttl(TTL_NS);
 	assert_string_equal(stranger("REPLICAOF", "127.0.0.1", "1"), "OK");
 	asked = ask_while_refused("EVALSHA");
@@ -89,11 +91,10 @@ static void lease_23_ask_waits_while_the_server_is_a_replica(void **state)
 	assert_gets_it(asked);
 }
 
-static void lease_23_ask_waits_for_memory_of_the_server(void **state)
+TEST(lease_23_ask_waits_for_memory_of_the_server)
 {
 	struct asked *asked;
 
-	(void)state;
 	redisrig_open_ttl(TTL_NS);
 	assert_string_equal(stranger("CONFIG", "SET", "maxmemory", "1kb"), "OK");
 	asked = ask_while_refused("EVALSHA");
@@ -102,12 +103,11 @@ static void lease_23_ask_waits_for_memory_of_the_server(void **state)
 }
 
 /* A server that cannot save refuses to write. */
-static void lease_23_ask_waits_for_a_server_that_cannot_save(void **state)
+TEST(lease_23_ask_waits_for_a_server_that_cannot_save)
 {
 	struct asked *asked;
 	char path[128];
 
-	(void)state;
 	redisrig_open_ttl(TTL_NS);
 	(void)snprintf(path, sizeof(path), "%s/dump.rdb", redis.folder);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -121,13 +121,12 @@ static void lease_23_ask_waits_for_a_server_that_cannot_save(void **state)
 	assert_int_equal(remove(path), 0);
 }
 
-static void lease_23_ask_waits_while_the_server_loads(void **state)
+TEST(lease_23_ask_waits_while_the_server_loads)
 {
 	struct redisserver loader;
 	struct asked *asked;
 	char url[128];
 
-	(void)state;
 	redisserver_make(&loader, 0, "");
 	stranger_goes_to(loader.path);
 	assert_string_equal(stranger("CONFIG", "SET", "rdbcompression", "no"), "OK");
@@ -152,11 +151,10 @@ static void lease_23_ask_waits_while_the_server_loads(void **state)
 
 /* --- row 23: users and passwords */
 
-static void lease_23_wrong_password_is_retried_with_pauses(void **state)
+TEST(lease_23_wrong_password_is_retried_with_pauses)
 {
 	struct asked *asked;
 
-	(void)state;
 	assert_string_equal(stranger("CONFIG", "SET", "requirepass", "open-sesame"), "OK");
 	redisrig_open(&(struct spoke_leases_options){ .password = "open-barley" });
 	asked = ask_while_refused("AUTH");
@@ -167,11 +165,10 @@ static void lease_23_wrong_password_is_retried_with_pauses(void **state)
 	assert_string_equal(stranger("CONFIG", "SET", "requirepass", ""), "OK");
 }
 
-static void lease_23_missing_password_is_logged(void **state)
+TEST(lease_23_missing_password_is_logged)
 {
 	struct asked *asked;
 
-	(void)state;
 	assert_string_equal(stranger("CONFIG", "SET", "requirepass", "open-sesame"), "OK");
 	redisrig_open(&(struct spoke_leases_options){ .ttl_ns = TTL_NS });
 	asked = ask_while_refused("*");
@@ -181,12 +178,11 @@ static void lease_23_missing_password_is_logged(void **state)
 }
 
 /* The rights that MANUAL.md names are enough. */
-static void lease_23_user_with_few_rights_holds_leases(void **state)
+TEST(lease_23_user_with_few_rights_holds_leases)
 {
 	struct asked *asked;
 	struct asked *waiter;
 
-	(void)state;
 	assert_string_equal(stranger("ACL", "SETUSER", "keeper", "on", ">secret", "resetkeys", "~*",
 				     "resetchannels", "&redisson_lock__channel:*", "-@all", "+ping",
 				     "+role", "+script|load", "+evalsha", "+subscribe",
@@ -206,11 +202,10 @@ static void lease_23_user_with_few_rights_holds_leases(void **state)
 	assert_int_equal(stranger_number("ACL", "DELUSER", "keeper"), 1);
 }
 
-static void lease_23_user_without_rights_is_told_why(void **state)
+TEST(lease_23_user_without_rights_is_told_why)
 {
 	struct asked *asked;
 
-	(void)state;
 	assert_string_equal(stranger("ACL", "SETUSER", "reader", "on", ">secret", "~mine:*",
 				     "~redisson_lock_*:{mine:*", "&*", "+@all"),
 			    "OK");
@@ -270,9 +265,8 @@ static void inject(const struct hostile *row)
 }
 
 /* Each row has leases of its own, so that no pause has grown. */
-static void lease_24_bytes_without_a_question_end_the_connection(void **state)
+TEST(lease_24_bytes_without_a_question_end_the_connection)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
 		unsigned lines = redisrig.log_lines;
 		struct asked *asked;
@@ -291,9 +285,8 @@ static void lease_24_bytes_without_a_question_end_the_connection(void **state)
 	}
 }
 
-static void lease_24_bytes_in_place_of_a_reply_end_the_connection(void **state)
+TEST(lease_24_bytes_in_place_of_a_reply_end_the_connection)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
 		unsigned lines = redisrig.log_lines;
 		struct asked *asked;
@@ -313,12 +306,11 @@ static void lease_24_bytes_in_place_of_a_reply_end_the_connection(void **state)
 
 /* --- row 25: clocks */
 
-static void lease_25_step_of_the_wall_clock_changes_nothing(void **state)
+TEST(lease_25_step_of_the_wall_clock_changes_nothing)
 {
 	struct asked *asked;
 	uint64_t left_ns;
 
-	(void)state;
 	redisrig_open_ttl(TTL_NS);
 	asked = redisrig_hold(NAME);
 	for (unsigned i = 0; i < 2; i++) {
@@ -346,13 +338,12 @@ static void observe(struct spoke_alarm *alarm)
 	observed->is_over = true;
 }
 
-static void lease_25_lease_ends_in_the_sleep_of_the_machine(void **state)
+TEST(lease_25_lease_ends_in_the_sleep_of_the_machine)
 {
 	struct observed observed = { 0 };
 	struct asked *asked;
 	struct asked *longer;
 
-	(void)state;
 	redisrig_open_ttl(TTL_NS);
 	asked = redisrig_hold(NAME);
 	longer = redisrig_ask_at(redisrig.leases, "longer",
@@ -367,26 +358,4 @@ static void lease_25_lease_ends_in_the_sleep_of_the_machine(void **state)
 	assert_int_equal(asked->why, SPOKE_LEASE_EXPIRED);
 	assert_int_equal(longer->lost, 0);
 	assert_int_equal(redisrig_release(longer), SPOKE_OK);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		REDISRIG_TEST(lease_23_forgotten_scripts_are_loaded_again),
-		REDISRIG_TEST(lease_23_ask_waits_for_a_busy_script),
-		REDISRIG_TEST(lease_23_ask_waits_while_the_server_is_a_replica),
-		REDISRIG_TEST(lease_23_ask_waits_for_memory_of_the_server),
-		REDISRIG_TEST(lease_23_ask_waits_for_a_server_that_cannot_save),
-		REDISRIG_TEST(lease_23_ask_waits_while_the_server_loads),
-		REDISRIG_TEST(lease_23_wrong_password_is_retried_with_pauses),
-		REDISRIG_TEST(lease_23_missing_password_is_logged),
-		REDISRIG_TEST(lease_23_user_with_few_rights_holds_leases),
-		REDISRIG_TEST(lease_23_user_without_rights_is_told_why),
-		REDISRIG_TEST(lease_24_bytes_without_a_question_end_the_connection),
-		REDISRIG_TEST(lease_24_bytes_in_place_of_a_reply_end_the_connection),
-		REDISRIG_TEST(lease_25_step_of_the_wall_clock_changes_nothing),
-		REDISRIG_TEST(lease_25_lease_ends_in_the_sleep_of_the_machine),
-	};
-
-	return redisrig_run("leases_refused", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Row 65 of the table of faults: each object is freed inside each callback. */
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 
@@ -245,8 +246,10 @@ static void play(struct stage *stage, enum victim victim, enum moment moment)
 	}
 }
 
+RUNNER(stage_run_rows);
+
 #define ROW_65(victim, moment, name)                                                               \
-	static void row_65_##name(struct stage *stage)                                             \
+	ROW(row_65_##name, STAGE_ALL)                                                              \
 	{                                                                                          \
 		play(stage, victim, moment);                                                       \
 	}
@@ -269,29 +272,3 @@ ROW_65(ENGINE, IN_KEPT_HANDLER, an_engine_freed_in_a_handler_that_answers_later)
 ROW_65(ENGINE, IN_ABANDONED, an_engine_freed_as_a_request_is_abandoned)
 ROW_65(ENGINE, IN_ALARM, an_engine_freed_in_an_alarm)
 ROW_65(ENGINE, IN_POST, an_engine_freed_in_a_post)
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_65_a_consumer_freed_in_a_completion, STAGE_ALL),
-		ROW(row_65_a_consumer_freed_in_a_handler, STAGE_ALL),
-		ROW(row_65_a_consumer_freed_in_a_handler_that_answers_later, STAGE_ALL),
-		ROW(row_65_a_consumer_freed_as_a_request_is_abandoned, STAGE_ALL),
-		ROW(row_65_a_consumer_freed_in_an_alarm, STAGE_ALL),
-		ROW(row_65_a_consumer_freed_in_a_post, STAGE_ALL),
-		ROW(row_65_a_provider_freed_in_a_completion, STAGE_ALL),
-		ROW(row_65_a_provider_freed_in_a_handler, STAGE_ALL),
-		ROW(row_65_a_provider_freed_in_a_handler_that_answers_later, STAGE_ALL),
-		ROW(row_65_a_provider_freed_as_a_request_is_abandoned, STAGE_ALL),
-		ROW(row_65_a_provider_freed_in_an_alarm, STAGE_ALL),
-		ROW(row_65_a_provider_freed_in_a_post, STAGE_ALL),
-		ROW(row_65_an_engine_freed_in_a_completion, STAGE_ALL),
-		ROW(row_65_an_engine_freed_in_a_handler, STAGE_ALL),
-		ROW(row_65_an_engine_freed_in_a_handler_that_answers_later, STAGE_ALL),
-		ROW(row_65_an_engine_freed_as_a_request_is_abandoned, STAGE_ALL),
-		ROW(row_65_an_engine_freed_in_an_alarm, STAGE_ALL),
-		ROW(row_65_an_engine_freed_in_a_post, STAGE_ALL),
-	};
-
-	return stage_run_rows("life", rows, LENGTH(rows));
-}

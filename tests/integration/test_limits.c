@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "cluster/endpoints/directory.h"
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 #include "transport/connect/connector.h"
 
 #include <spoke/host.h>
@@ -17,7 +18,9 @@
 
 #define WAITING 8u
 
-static void row_52_provider_without_descriptors_rejects_clients(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_52_provider_without_descriptors_rejects_clients, STAGE_ALL)
 {
 	struct raw *waiting[WAITING];
 	struct raw *raw;
@@ -49,7 +52,7 @@ static void row_52_provider_without_descriptors_rejects_clients(struct stage *st
 
 /* Another thread has taken the reserve descriptor too: accept is retried from time to time, not
  * continuously. */
-static void row_52_a_listener_without_its_reserve_pauses(struct stage *stage)
+ROW(row_52_a_listener_without_its_reserve_pauses, STAGE_ALL)
 {
 	struct raw *raw;
 	uint64_t accepts;
@@ -71,7 +74,7 @@ static void row_52_a_listener_without_its_reserve_pauses(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-static void row_52_consumer_without_descriptors_retries(struct stage *stage)
+ROW(row_52_consumer_without_descriptors_retries, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message message;
@@ -153,7 +156,7 @@ static bool is_waiting(void *arg)
 	       SPOKEI_CONNECTOR_WAITING;
 }
 
-static void row_57_calls_without_a_provider_are_refused(struct stage *stage)
+ROW(row_57_calls_without_a_provider_are_refused, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct tally tally = { 0 };
@@ -175,7 +178,7 @@ static void row_57_calls_without_a_provider_are_refused(struct stage *stage)
 
 /* Without answers, the number of waiting calls keeps its limit, and each call ends at its deadline.
  */
-static void row_57_calls_over_the_pending_limit_are_refused(struct stage *stage)
+ROW(row_57_calls_over_the_pending_limit_are_refused, STAGE_ALL)
 {
 	const struct spoke_consumer_options options = { .pending_max = 100 };
 	struct tally tally = { 0 };
@@ -198,7 +201,7 @@ static void row_57_calls_over_the_pending_limit_are_refused(struct stage *stage)
 	assert_nothing_closed(stage);
 }
 
-static void row_57_ended_call_makes_room_for_one_of_its_callback(struct stage *stage)
+ROW(row_57_ended_call_makes_room_for_one_of_its_callback, STAGE_ALL)
 {
 	const struct spoke_consumer_options options = { .pending_max = 10, .timeout_ns = 20 * MS };
 	struct tally tally = { .again = 25 };
@@ -216,7 +219,7 @@ static void row_57_ended_call_makes_room_for_one_of_its_callback(struct stage *s
 	assert_second_connection_works(stage);
 }
 
-static void row_57_hundred_thousand_unanswered_calls_are_bounded(struct stage *stage)
+ROW(row_57_hundred_thousand_unanswered_calls_are_bounded, STAGE_VIRTUAL)
 {
 	struct tally tally = { 0 };
 	struct spoke_consumer *consumer;
@@ -248,7 +251,7 @@ static void row_57_hundred_thousand_unanswered_calls_are_bounded(struct stage *s
 
 /* --- row 59 */
 
-static void row_59_connections_over_the_limit_in_all_are_closed(struct stage *stage)
+ROW(row_59_connections_over_the_limit_in_all_are_closed, STAGE_ALL)
 {
 	const struct spoke_provider_options options = { .connections_max = 5 };
 	struct raw *raws[4];
@@ -289,7 +292,7 @@ static struct raw *start_from(struct stage *stage, unsigned number)
 	return raw_start_from(stage, digits);
 }
 
-static void row_59_connections_over_the_limit_of_an_address_are_closed(struct stage *stage)
+ROW(row_59_connections_over_the_limit_of_an_address_are_closed, STAGE_TCP)
 {
 	const struct spoke_provider_options options = { .connections_per_peer_max = 3 };
 	struct raw *raw;
@@ -315,7 +318,7 @@ static void row_59_connections_over_the_limit_of_an_address_are_closed(struct st
 }
 
 /* The good consumer has an address of its own: the provider listens at both. */
-static void row_59_each_address_has_a_limit_of_its_own(struct stage *stage)
+ROW(row_59_each_address_has_a_limit_of_its_own, STAGE_VIRTUAL)
 {
 	const struct spoke_provider_options options = { .connections_per_peer_max = 3 };
 	struct raw *raws[3];
@@ -341,7 +344,7 @@ static void row_59_each_address_has_a_limit_of_its_own(struct stage *stage)
 }
 
 /* Peers of a unix socket have no address. */
-static void row_59_peers_without_an_address_count_in_all_only(struct stage *stage)
+ROW(row_59_peers_without_an_address_count_in_all_only, STAGE_UNIX)
 {
 	const struct spoke_provider_options options = { .connections_max = 7,
 							.connections_per_peer_max = 3 };
@@ -354,23 +357,4 @@ static void row_59_peers_without_an_address_count_in_all_only(struct stage *stag
 	assert_counter_up_by(stage, SPOKE_STAT_ACCEPTS_REFUSED_TOTAL, 1);
 	assert_counter_up_by(stage, SPOKE_STAT_ACCEPTS_REFUSED_PEER, 0);
 	assert_second_connection_works(stage);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_52_provider_without_descriptors_rejects_clients, STAGE_ALL),
-		ROW(row_52_a_listener_without_its_reserve_pauses, STAGE_ALL),
-		ROW(row_52_consumer_without_descriptors_retries, STAGE_ALL),
-		ROW(row_57_calls_without_a_provider_are_refused, STAGE_ALL),
-		ROW(row_57_calls_over_the_pending_limit_are_refused, STAGE_ALL),
-		ROW(row_57_ended_call_makes_room_for_one_of_its_callback, STAGE_ALL),
-		ROW(row_57_hundred_thousand_unanswered_calls_are_bounded, STAGE_VIRTUAL),
-		ROW(row_59_connections_over_the_limit_in_all_are_closed, STAGE_ALL),
-		ROW(row_59_connections_over_the_limit_of_an_address_are_closed, STAGE_TCP),
-		ROW(row_59_each_address_has_a_limit_of_its_own, STAGE_VIRTUAL),
-		ROW(row_59_peers_without_an_address_count_in_all_only, STAGE_UNIX),
-	};
-
-	return stage_run_rows("limits", rows, LENGTH(rows));
 }

@@ -2,6 +2,7 @@
 /* Row 60 of the table of faults: misbehaving peers do not fill the log. */
 #include "core/base/log.h"
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 #include "transport/conn/link.h"
 
 #include <ctype.h>
@@ -46,7 +47,9 @@ static void assert_quiet(struct stage *stage, uint64_t begun_ns, unsigned classe
 	assert_int_equal(heard.bad, 0);
 }
 
-static void row_60_peers_that_break_the_protocol_do_not_fill_the_log(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_60_peers_that_break_the_protocol_do_not_fill_the_log, STAGE_ALL)
 {
 	static const char *const noises[] = { "get / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\n\x7f",
 					      "\xda\xbb\x00\xff\r\n\x1b[2J............",
@@ -74,7 +77,7 @@ static void row_60_peers_that_break_the_protocol_do_not_fill_the_log(struct stag
 }
 
 /* All other errors of a peer are answered, counted, and logged within the rate limit. */
-static void row_60_bad_requests_do_not_fill_the_log(struct stage *stage)
+ROW(row_60_bad_requests_do_not_fill_the_log, STAGE_ALL)
 {
 	unsigned requests = stage_is_virtual(stage) ? PEERS : PEERS / 4;
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -99,7 +102,7 @@ static void row_60_bad_requests_do_not_fill_the_log(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-static void row_60_rejected_connections_do_not_fill_the_log(struct stage *stage)
+ROW(row_60_rejected_connections_do_not_fill_the_log, STAGE_ALL)
 {
 	const struct spoke_provider_options options = { .connections_max = 2 };
 	unsigned peers = stage_is_virtual(stage) ? PEERS : PEERS / 4;
@@ -123,7 +126,7 @@ static void row_60_rejected_connections_do_not_fill_the_log(struct stage *stage)
 }
 
 /* A provider that keeps sending replies without requests. */
-static void row_60_unsolicited_replies_do_not_fill_the_log(struct stage *stage)
+ROW(row_60_unsolicited_replies_do_not_fill_the_log, STAGE_ALL)
 {
 	unsigned rounds = stage_is_virtual(stage) ? 300 : 3;
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -147,16 +150,4 @@ static void row_60_unsolicited_replies_do_not_fill_the_log(struct stage *stage)
 	assert_closed_times(stage, SPOKE_STAT_CLOSED_PROTOCOL, rounds);
 	assert_quiet(stage, begun_ns, 3); /* closed, reconnecting, connected */
 	assert_second_connection_works(stage);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_60_peers_that_break_the_protocol_do_not_fill_the_log, STAGE_ALL),
-		ROW(row_60_bad_requests_do_not_fill_the_log, STAGE_ALL),
-		ROW(row_60_rejected_connections_do_not_fill_the_log, STAGE_ALL),
-		ROW(row_60_unsolicited_replies_do_not_fill_the_log, STAGE_ALL),
-	};
-
-	return stage_run_rows("log", rows, LENGTH(rows));
 }

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "tests/integration/rig.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -65,6 +66,8 @@ static int set_up(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, rig_tear_down);
+
 /* Adds a firewall rule for packets that arrive in the consumer's namespace. */
 static void rule(struct rig_process *netns, const char *what)
 {
@@ -121,9 +124,8 @@ static void assert_recovers(void)
 
 /* --- row 38 */
 
-static void row_38_wire_cut_in_both_directions_is_detected_by_both(void **state)
+TEST(row_38_wire_cut_in_both_directions_is_detected_by_both)
 {
-	(void)state;
 	start("heartbeat=100 every=10 timeout=300");
 	rule(here, "drop");
 	rule(there, "drop");
@@ -136,9 +138,8 @@ static void row_38_wire_cut_in_both_directions_is_detected_by_both(void **state)
 }
 
 /* Packets to the provider are lost: it closes the connection, and the consumer notices. */
-static void row_38_wire_cut_towards_the_provider_is_detected(void **state)
+TEST(row_38_wire_cut_towards_the_provider_is_detected)
 {
-	(void)state;
 	start("heartbeat=100 every=10 timeout=300");
 	rule(here, "drop");
 	assert_given_up(provider);
@@ -149,9 +150,8 @@ static void row_38_wire_cut_towards_the_provider_is_detected(void **state)
 }
 
 /* Packets to the consumer are lost: it reconnects, and the provider notices. */
-static void row_38_wire_cut_towards_the_consumer_is_detected(void **state)
+TEST(row_38_wire_cut_towards_the_consumer_is_detected)
 {
-	(void)state;
 	start("heartbeat=100 every=10 timeout=300");
 	rule(there, "drop");
 	assert_given_up(consumer);
@@ -201,14 +201,13 @@ static int connect_across(int *ret_listener)
 	return writable.fd;
 }
 
-static void row_38_unacknowledged_bytes_end_a_guarded_connection(void **state)
+TEST(row_38_unacknowledged_bytes_end_a_guarded_connection)
 {
 	const struct spoke_env *env = spoke_host_env();
 	struct iovec part = { (unsigned char[]){ 'x' }, 1 };
 	struct pollfd ended = { .events = 0 };
 	int listener;
 
-	(void)state;
 	ended.fd = connect_across(&listener);
 	assert_int_equal(env->net->guard(env->ctx, ended.fd, 300 * MS, 0), 0);
 	rule(here, "drop");
@@ -223,9 +222,8 @@ static void row_38_unacknowledged_bytes_end_a_guarded_connection(void **state)
 
 /* A device on the path resets the consumer's connection. The provider's half stays open and is
  * closed for silence. */
-static void row_35_connection_reset_on_the_path_is_reconnected(void **state)
+TEST(row_35_connection_reset_on_the_path_is_reconnected)
 {
-	(void)state;
 	start("heartbeat=100 every=10 timeout=300");
 	rule(here, "reject with tcp reset");
 	(void)rig_wait(consumer, "link closed missed 0 error ELOST *");
@@ -235,9 +233,8 @@ static void row_35_connection_reset_on_the_path_is_reconnected(void **state)
 	assert_recovers();
 }
 
-static void row_35_connection_killed_by_the_kernel_is_reconnected(void **state)
+TEST(row_35_connection_killed_by_the_kernel_is_reconnected)
 {
-	(void)state;
 	start("heartbeat=100 every=10 timeout=300");
 	must(there, "ss -K dst " PROVIDER_AT);
 	(void)rig_wait(consumer, "link closed missed 0 error ELOST *");
@@ -248,11 +245,10 @@ static void row_35_connection_killed_by_the_kernel_is_reconnected(void **state)
 /* --- row 41 */
 
 /* 10 % of the packets are lost and 5 % are duplicated; the delay of 25 to 75 ms reorders them. */
-static void row_41_loss_duplicates_and_reordering_cause_no_wrong_result(void **state)
+TEST(row_41_loss_duplicates_and_reordering_cause_no_wrong_result)
 {
 	static const struct rig_wire harsh = { 25 * MS, 50 * MS, 100, 50 };
 
-	(void)state;
 	(void)rig_wire(here, there, &harsh);
 	must(here, "ip addr add " HARSH_PROVIDER_AT "/24 dev harsh");
 	must(there, "ip addr add " HARSH_CONSUMER_AT "/24 dev harsh");
@@ -272,9 +268,8 @@ static void row_41_loss_duplicates_and_reordering_cause_no_wrong_result(void **s
 
 /* --- row 42 */
 
-static void row_42_unreachable_address_is_retried_until_reachable(void **state)
+TEST(row_42_unreachable_address_is_retried_until_reachable)
 {
-	(void)state;
 	must(there, "ip route add unreachable " ELSEWHERE);
 	consumer = rig_consumer(there, "url=dubbo://" ELSEWHERE ":" PORT "/demo.EchoService "
 				       "heartbeat=100 every=10 timeout=300");
@@ -287,9 +282,8 @@ static void row_42_unreachable_address_is_retried_until_reachable(void **state)
 }
 
 /* A connect that is not answered within 5 s fails and is repeated. */
-static void row_42_silent_address_is_retried_until_it_answers(void **state)
+TEST(row_42_silent_address_is_retried_until_it_answers)
 {
-	(void)state;
 	start_provider(PROVIDER_AT, "heartbeat=100");
 	rule(here, "drop");
 	consumer = rig_consumer(there, "url=dubbo://" PROVIDER_AT ":" PORT "/demo.EchoService "
@@ -314,9 +308,8 @@ static void set_ports(const char *range)
 	assert_int_equal(rig_end(rig_start("nsenter", NULL, arguments)), 0);
 }
 
-static void row_43_connection_to_itself_is_detected_and_backs_off(void **state)
+TEST(row_43_connection_to_itself_is_detected_and_backs_off)
 {
-	(void)state;
 	set_ports("20880 20880");
 	consumer = rig_consumer(here, "url=dubbo://127.0.0.1:" PORT
 				      "/demo.EchoService heartbeat=100 every=10 timeout=300");
@@ -360,26 +353,4 @@ static int absent(void)
 	return is_ours ? 1 : SKIPPED;
 }
 
-#define NETWORK_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, rig_tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		NETWORK_TEST(row_35_connection_reset_on_the_path_is_reconnected),
-		NETWORK_TEST(row_35_connection_killed_by_the_kernel_is_reconnected),
-		NETWORK_TEST(row_38_wire_cut_in_both_directions_is_detected_by_both),
-		NETWORK_TEST(row_38_wire_cut_towards_the_provider_is_detected),
-		NETWORK_TEST(row_38_wire_cut_towards_the_consumer_is_detected),
-		NETWORK_TEST(row_38_unacknowledged_bytes_end_a_guarded_connection),
-		NETWORK_TEST(row_41_loss_duplicates_and_reordering_cause_no_wrong_result),
-		NETWORK_TEST(row_42_unreachable_address_is_retried_until_reachable),
-		NETWORK_TEST(row_42_silent_address_is_retried_until_it_answers),
-		NETWORK_TEST(row_43_connection_to_itself_is_detected_and_backs_off),
-	};
-	int status = absent();
-
-	if (status)
-		return status;
-	cmocka_set_test_filter(rig_filter());
-	return cmocka_run_group_tests_name("networks", tests, NULL, NULL);
-}
+NEEDS(absent);

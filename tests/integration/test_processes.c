@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "tests/integration/rig.h"
+#include "tests/support/test.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -44,11 +45,12 @@ static void stop(void)
 	assert_ends_well(provider);
 }
 
-static void row_35_killed_provider_is_reconnected_after_restart(void **state)
+FIXTURE(rig_set_up, rig_tear_down);
+
+TEST(row_35_killed_provider_is_reconnected_after_restart)
 {
 	struct rig_table table;
 
-	(void)state;
 	provide("heartbeat=500");
 	consume("every=2 heartbeat=500");
 	rig_until_stat(consumer, "calls_ok", 10);
@@ -124,9 +126,8 @@ static void speak_garbage(int listener)
 	(void)close(listener);
 }
 
-static void row_44_port_of_another_program_is_retried_with_backoff(void **state)
+TEST(row_44_port_of_another_program_is_retried_with_backoff)
 {
-	(void)state;
 	provide("heartbeat=500");
 	consume("every=10 heartbeat=500");
 	rig_kill(provider);
@@ -155,14 +156,13 @@ static void connect_and_reset(const struct sockaddr_in *to)
 	(void)close(fd);
 }
 
-static void row_45_ten_thousand_resets_disturb_no_other_connection(void **state)
+TEST(row_45_ten_thousand_resets_disturb_no_other_connection)
 {
 	struct sockaddr_in to;
 	struct rig_table table;
 	uint64_t accepted;
 	size_t before;
 
-	(void)state;
 	provide("heartbeat=5000");
 	consume("every=5 heartbeat=5000 timeout=30000");
 	to = address_of();
@@ -188,11 +188,10 @@ static void row_45_ten_thousand_resets_disturb_no_other_connection(void **state)
 /* --- row 47 */
 
 /* The wall clock jumps by two days, forwards or backwards, at each reading. */
-static void row_47_jumps_of_the_wall_clock_have_no_effect(void **state)
+TEST(row_47_jumps_of_the_wall_clock_have_no_effect)
 {
 	struct rig_table table;
 
-	(void)state;
 	/* The consumer asks first: a link that the provider's probes keep busy needs none of its.
 	 */
 	provider = rig_astray_provider("heartbeat=800");
@@ -214,11 +213,10 @@ static void row_47_jumps_of_the_wall_clock_have_no_effect(void **state)
 #define LARGES 7u
 
 /* A reader is frozen while its answers, more than sockets hold, are on their way. */
-static void row_55_consumer_frozen_with_unread_replies_is_closed(void **state)
+TEST(row_55_consumer_frozen_with_unread_replies_is_closed)
 {
 	struct rig_table table;
 
-	(void)state;
 	provide("heartbeat=500");
 	consume("heartbeat=500 timeout=60000");
 	rig_tell(provider, "block 1000");
@@ -239,11 +237,10 @@ static void row_55_consumer_frozen_with_unread_replies_is_closed(void **state)
 
 /* --- row 68 */
 
-static void row_68_draining_provider_answers_running_requests(void **state)
+TEST(row_68_draining_provider_answers_running_requests)
 {
 	struct rig_table table;
 
-	(void)state;
 	provide("heartbeat=500 drain=60000");
 	consume("heartbeat=500 timeout=60000");
 	rig_tell(consumer, "hold 1");
@@ -265,9 +262,8 @@ static void row_68_draining_provider_answers_running_requests(void **state)
 }
 
 /* Calls made while the drain notice is unread are refused by one of the sides, and not run. */
-static void row_68_calls_with_an_unread_drain_notice_are_never_run(void **state)
+TEST(row_68_calls_with_an_unread_drain_notice_are_never_run)
 {
-	(void)state;
 	provide("heartbeat=5000 drain=60000");
 	consume("heartbeat=5000 timeout=60000");
 	rig_tell(consumer, "hold 1");
@@ -299,11 +295,10 @@ static void row_68_calls_with_an_unread_drain_notice_are_never_run(void **state)
 
 /* Pushes reach all connected consumers: disconnected ones are forgotten, and reconnected ones are
  * found. */
-static void pushes_reach_consumers_that_come_and_go(void **state)
+TEST(pushes_reach_consumers_that_come_and_go)
 {
 	struct rig_process *second;
 
-	(void)state;
 	provide("heartbeat=500");
 	consume("heartbeat=500");
 	second = rig_consumer(NULL, "url=dubbo://%s/demo.EchoService heartbeat=500", address);
@@ -329,21 +324,4 @@ static void pushes_reach_consumers_that_come_and_go(void **state)
 	assert_int_equal(rig_count(provider, "asked *"), 2);
 	assert_int_equal(rig_count(provider, "asked E*"), 1);
 	stop();
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		RIG_TEST(row_35_killed_provider_is_reconnected_after_restart),
-		RIG_TEST(row_44_port_of_another_program_is_retried_with_backoff),
-		RIG_TEST(row_45_ten_thousand_resets_disturb_no_other_connection),
-		RIG_TEST(row_47_jumps_of_the_wall_clock_have_no_effect),
-		RIG_TEST(row_55_consumer_frozen_with_unread_replies_is_closed),
-		RIG_TEST(row_68_draining_provider_answers_running_requests),
-		RIG_TEST(row_68_calls_with_an_unread_drain_notice_are_never_run),
-		RIG_TEST(pushes_reach_consumers_that_come_and_go),
-	};
-
-	cmocka_set_test_filter(rig_filter());
-	return cmocka_run_group_tests_name("processes", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * attempts, and its end during an attempt.
  */
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include "transport/wire/dubbo/head.h"
 
@@ -114,23 +115,25 @@ static void play_outage(struct stage *stage, enum spokei_vnet_route route)
 
 /* --- row 42 */
 
-static void row_42_refusing_peer_is_retried_with_backoff(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_42_refusing_peer_is_retried_with_backoff, STAGE_MEMORY)
 {
 	play_outage(stage, SPOKEI_VNET_REFUSE);
 }
 
-static void row_42_unreachable_peer_is_retried_with_backoff(struct stage *stage)
+ROW(row_42_unreachable_peer_is_retried_with_backoff, STAGE_MEMORY)
 {
 	play_outage(stage, SPOKEI_VNET_UNREACHABLE);
 }
 
-static void row_42_silent_peer_is_retried_with_backoff(struct stage *stage)
+ROW(row_42_silent_peer_is_retried_with_backoff, STAGE_MEMORY)
 {
 	play_outage(stage, SPOKEI_VNET_SILENT);
 }
 
 /* Ends an attempt in each possible way. */
-static void row_42_connect_that_fails_in_progress_is_retried(struct stage *stage)
+ROW(row_42_connect_that_fails_in_progress_is_retried, STAGE_VIRTUAL)
 {
 	static const int errors[] = { ECONNRESET, ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT };
 
@@ -151,7 +154,7 @@ static void row_42_connect_that_fails_in_progress_is_retried(struct stage *stage
 
 /* --- row 43 */
 
-static void row_43_connection_to_itself_is_retried_with_backoff(struct stage *stage)
+ROW(row_43_connection_to_itself_is_retried_with_backoff, STAGE_MEMORY)
 {
 	play_outage(stage, SPOKEI_VNET_SELF);
 	assert_in_range(stage_up(stage, SPOKE_STAT_CONNECTS_SELF), 6, 16);
@@ -168,7 +171,7 @@ static const char *const garbage[] = {
 	"+PONG\r\n",
 };
 
-static void row_44_port_with_another_protocol_is_retried_with_backoff(struct stage *stage)
+ROW(row_44_port_with_another_protocol_is_retried_with_backoff, STAGE_ALL)
 {
 	unsigned count = stage_is_virtual(stage) ? 12 : 4;
 	uint64_t begun_ns;
@@ -277,17 +280,17 @@ static void play_return(struct stage *stage, uint64_t outage_ns)
 		spoke_consumer_free(quota[i]);
 }
 
-static void row_62_reconnects_after_a_long_outage_are_spread(struct stage *stage)
+ROW(row_62_reconnects_after_a_long_outage_are_spread, STAGE_MEMORY)
 {
 	play_return(stage, 600 * SECOND);
 }
 
-static void row_62_reconnects_after_a_short_outage_are_spread(struct stage *stage)
+ROW(row_62_reconnects_after_a_short_outage_are_spread, STAGE_MEMORY)
 {
 	play_return(stage, 2 * SECOND);
 }
 
-static void row_62_immediate_reconnects_are_spread(struct stage *stage)
+ROW(row_62_immediate_reconnects_are_spread, STAGE_MEMORY)
 {
 	play_return(stage, 20 * MS);
 }
@@ -317,7 +320,7 @@ static void assert_ends_for_good(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-static void row_64_a_consumer_may_be_freed_while_it_pauses(struct stage *stage)
+ROW(row_64_a_consumer_may_be_freed_while_it_pauses, STAGE_ALL)
 {
 	asked_count = 0;
 	raw_reset(stage_raw_to_consumer(stage));
@@ -326,7 +329,7 @@ static void row_64_a_consumer_may_be_freed_while_it_pauses(struct stage *stage)
 	assert_ends_for_good(stage);
 }
 
-static void row_64_a_consumer_may_be_freed_while_it_connects(struct stage *stage)
+ROW(row_64_a_consumer_may_be_freed_while_it_connects, STAGE_MEMORY)
 {
 	begin_outage(stage, SPOKEI_VNET_SILENT);
 	stage_until_up(stage, SPOKE_STAT_CONNECTS, 1);
@@ -335,7 +338,7 @@ static void row_64_a_consumer_may_be_freed_while_it_connects(struct stage *stage
 	assert_ends_for_good(stage);
 }
 
-static void row_64_consumer_may_be_freed_before_the_first_byte(struct stage *stage)
+ROW(row_64_consumer_may_be_freed_before_the_first_byte, STAGE_ALL)
 {
 	asked_count = 0;
 	stage_set_consumer(stage, NULL);
@@ -346,7 +349,7 @@ static void row_64_consumer_may_be_freed_before_the_first_byte(struct stage *sta
 }
 
 /* Drains the consumer: the drain ends at once and does not wait for the next attempt. */
-static void row_64_a_consumer_that_pauses_is_drained_at_once(struct stage *stage)
+ROW(row_64_a_consumer_that_pauses_is_drained_at_once, STAGE_ALL)
 {
 	uint64_t connects;
 
@@ -356,25 +359,4 @@ static void row_64_a_consumer_that_pauses_is_drained_at_once(struct stage *stage
 	assert_int_equal(spoke_engine_drain(stage->engine, UINT64_MAX), SPOKE_OK);
 	assert_int_equal(spoke_engine_run(stage->engine), SPOKE_OK);
 	assert_int_equal(stage_stat(stage, SPOKE_STAT_CONNECTS), connects);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_42_refusing_peer_is_retried_with_backoff, STAGE_MEMORY),
-		ROW(row_42_unreachable_peer_is_retried_with_backoff, STAGE_MEMORY),
-		ROW(row_42_silent_peer_is_retried_with_backoff, STAGE_MEMORY),
-		ROW(row_42_connect_that_fails_in_progress_is_retried, STAGE_VIRTUAL),
-		ROW(row_43_connection_to_itself_is_retried_with_backoff, STAGE_MEMORY),
-		ROW(row_44_port_with_another_protocol_is_retried_with_backoff, STAGE_ALL),
-		ROW(row_62_reconnects_after_a_long_outage_are_spread, STAGE_MEMORY),
-		ROW(row_62_reconnects_after_a_short_outage_are_spread, STAGE_MEMORY),
-		ROW(row_62_immediate_reconnects_are_spread, STAGE_MEMORY),
-		ROW(row_64_a_consumer_may_be_freed_while_it_pauses, STAGE_ALL),
-		ROW(row_64_a_consumer_may_be_freed_while_it_connects, STAGE_MEMORY),
-		ROW(row_64_consumer_may_be_freed_before_the_first_byte, STAGE_ALL),
-		ROW(row_64_a_consumer_that_pauses_is_drained_at_once, STAGE_ALL),
-	};
-
-	return stage_run_rows("reconnect", rows, LENGTH(rows));
 }

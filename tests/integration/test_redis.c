@@ -7,14 +7,11 @@
 #include "tests/integration/redisrelay.h"
 #include "tests/integration/redisserver.h"
 #include "tests/integration/rig.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define NAME "reports"
 #define TTL_MS 30000u
@@ -25,11 +22,12 @@ static struct redispeer other;
 
 /* --- locks */
 
-static void peer_excludes_the_other_and_tells_its_time(void **state)
+NEEDS(redisserver_absent);
+
+TEST(peer_excludes_the_other_and_tells_its_time)
 {
 	int64_t left;
 
-	(void)state;
 	assert_int_equal(redispeer_acquire(&one, NAME, TTL_MS), REDISPEER_HELD);
 	assert_string_equal(stranger("HGET", NAME, one.holder), "1");
 	left = redispeer_acquire(&other, NAME, 1000);
@@ -40,9 +38,8 @@ static void peer_excludes_the_other_and_tells_its_time(void **state)
 	assert_in_range(stranger_number("PTTL", NAME), TTL_MS, 2 * TTL_MS);
 }
 
-static void release_wakes_a_waiting_peer(void **state)
+TEST(release_wakes_a_waiting_peer)
 {
-	(void)state;
 	assert_int_equal(redispeer_acquire(&one, NAME, TTL_MS), REDISPEER_HELD);
 	redispeer_subscribe(&other, NAME);
 	assert_false(redispeer_has_heard(&other));
@@ -51,9 +48,8 @@ static void release_wakes_a_waiting_peer(void **state)
 	assert_int_equal(redispeer_acquire(&other, NAME, TTL_MS), REDISPEER_HELD);
 }
 
-static void reentered_lock_is_free_after_the_second_release(void **state)
+TEST(reentered_lock_is_free_after_the_second_release)
 {
-	(void)state;
 	assert_int_equal(redispeer_acquire(&one, NAME, TTL_MS), REDISPEER_HELD);
 	assert_int_equal(redispeer_acquire(&one, NAME, TTL_MS), REDISPEER_HELD);
 	redispeer_subscribe(&other, NAME);
@@ -64,22 +60,20 @@ static void reentered_lock_is_free_after_the_second_release(void **state)
 	assert_int_equal(stranger_number("DBSIZE"), 0);
 }
 
-static void latch_of_a_release_outlives_it_until_deleted(void **state)
+TEST(latch_of_a_release_outlives_it_until_deleted)
 {
-	(void)state;
 	assert_int_equal(redispeer_acquire(&one, NAME, TTL_MS), REDISPEER_HELD);
 	assert_int_equal(redispeer_release_with_latch_left(&one, NAME), 1);
 	assert_int_equal(stranger_number("EXISTS", NAME), 0);
 	assert_non_null(strstr(stranger("KEYS", "*"), "[redisson_unlock_latch:{" NAME "}:"));
 }
 
-static void fenced_acquires_count_tokens_up(void **state)
+TEST(fenced_acquires_count_tokens_up)
 {
 	char key[REDISPEER_NAME];
 	int64_t first;
 	int64_t second;
 
-	(void)state;
 	assert_int_equal(redispeer_acquire_fenced(&one, NAME, TTL_MS, &first), REDISPEER_HELD);
 	assert_int_equal(first, 1);
 	assert_in_range(redispeer_acquire_fenced(&other, NAME, TTL_MS, &second), 1, TTL_MS);
@@ -94,9 +88,8 @@ static void fenced_acquires_count_tokens_up(void **state)
 
 /* --- the server and the relay */
 
-static void killed_server_comes_back_empty(void **state)
+TEST(killed_server_comes_back_empty)
 {
-	(void)state;
 	assert_int_equal(redispeer_acquire(&one, NAME, TTL_MS), REDISPEER_HELD);
 	redisserver_kill(&server);
 	assert_false(redisclient_answers(server.path));
@@ -105,9 +98,8 @@ static void killed_server_comes_back_empty(void **state)
 	assert_int_equal(stranger_number("DBSIZE"), 0);
 }
 
-static void frozen_server_answers_when_it_is_thawed(void **state)
+TEST(frozen_server_answers_when_it_is_thawed)
 {
-	(void)state;
 	redisserver_freeze(&server);
 	redisclient_send(&one.asks, REDIS_WORDS("INCR", NAME));
 	assert_false(redisclient_has_one(&one.asks));
@@ -139,9 +131,8 @@ static void spring(enum redisrelay_trap trap)
 		redisrelay_pump();
 }
 
-static void relay_holds_a_reply_back(void **state)
+TEST(relay_holds_a_reply_back)
 {
-	(void)state;
 	assert_string_equal(ask_through(REDIS_WORDS("INCR", "a")), "1");
 	spring(REDISRELAY_HOLD_REPLY);
 	while (stranger_number("EXISTS", NAME) == 0)
@@ -154,9 +145,8 @@ static void relay_holds_a_reply_back(void **state)
 	assert_int_equal(redisrelay_seen("INCR"), 3);
 }
 
-static void relay_holds_a_command_back(void **state)
+TEST(relay_holds_a_command_back)
 {
-	(void)state;
 	spring(REDISRELAY_HOLD_COMMAND);
 	redisrelay_pump();
 	assert_int_equal(stranger_number("EXISTS", NAME), 0);
@@ -164,25 +154,22 @@ static void relay_holds_a_command_back(void **state)
 	assert_string_equal(answer_through(), "1");
 }
 
-static void relay_cuts_before_the_server_sees_a_command(void **state)
+TEST(relay_cuts_before_the_server_sees_a_command)
 {
-	(void)state;
 	spring(REDISRELAY_CUT_BEFORE);
 	assert_true(redisclient_has_ended(&through));
 	assert_int_equal(stranger_number("EXISTS", NAME), 0);
 }
 
-static void relay_cuts_after_the_server_has_run_a_command(void **state)
+TEST(relay_cuts_after_the_server_has_run_a_command)
 {
-	(void)state;
 	spring(REDISRELAY_CUT_AFTER);
 	assert_true(redisclient_has_ended(&through));
 	assert_int_equal(stranger_number("EXISTS", NAME), 1);
 }
 
-static void command_of_a_ghost_runs_after_its_client_has_gone(void **state)
+TEST(command_of_a_ghost_runs_after_its_client_has_gone)
 {
-	(void)state;
 	spring(REDISRELAY_HOLD_COMMAND);
 	redisclient_close(&through);
 	redisrelay_pump();
@@ -192,11 +179,10 @@ static void command_of_a_ghost_runs_after_its_client_has_gone(void **state)
 		redisrelay_pump();
 }
 
-static void killed_ghost_runs_no_command(void **state)
+TEST(killed_ghost_runs_no_command)
 {
 	char id[32];
 
-	(void)state;
 	(void)snprintf(id, sizeof(id), "%s", ask_through(REDIS_WORDS("CLIENT", "ID")));
 	spring(REDISRELAY_HOLD_COMMAND);
 	redisclient_close(&through);
@@ -206,9 +192,8 @@ static void killed_ghost_runs_no_command(void **state)
 	assert_int_equal(stranger_number("EXISTS", NAME), 0);
 }
 
-static void relay_cuts_subscribers_alone(void **state)
+TEST(relay_cuts_subscribers_alone)
 {
-	(void)state;
 	assert_string_equal(ask_through(REDIS_WORDS("PING")), "PONG");
 	redisrelay_cut_ears();
 	assert_string_equal(ask_through(REDIS_WORDS("PING")), "PONG");
@@ -234,7 +219,7 @@ static void ask_until(const struct redisserver *where, const char *text, const c
 	}
 }
 
-static void sentinel_promotes_the_replica_when_it_is_asked_to(void **state)
+TEST(sentinel_promotes_the_replica_when_it_is_asked_to)
 {
 	struct redisserver primary;
 	struct redisserver replica;
@@ -242,7 +227,6 @@ static void sentinel_promotes_the_replica_when_it_is_asked_to(void **state)
 	uint16_t port = redisserver_free_port();
 	char settings[64];
 
-	(void)state;
 	redisserver_make(&primary, port, "repl-diskless-sync-delay 0\n");
 	(void)snprintf(settings, sizeof(settings), "replicaof 127.0.0.1 %u\n", (unsigned)port);
 	redisserver_make(&replica, redisserver_free_port(), settings);
@@ -286,6 +270,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static int set_up_all(void **state)
 {
 	(void)state;
@@ -300,30 +286,4 @@ static int tear_down_all(void **state)
 	return 0;
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		TEST(peer_excludes_the_other_and_tells_its_time),
-		TEST(release_wakes_a_waiting_peer),
-		TEST(reentered_lock_is_free_after_the_second_release),
-		TEST(latch_of_a_release_outlives_it_until_deleted),
-		TEST(fenced_acquires_count_tokens_up),
-		TEST(killed_server_comes_back_empty),
-		TEST(frozen_server_answers_when_it_is_thawed),
-		TEST(relay_holds_a_reply_back),
-		TEST(relay_holds_a_command_back),
-		TEST(relay_cuts_before_the_server_sees_a_command),
-		TEST(relay_cuts_after_the_server_has_run_a_command),
-		TEST(command_of_a_ghost_runs_after_its_client_has_gone),
-		TEST(killed_ghost_runs_no_command),
-		TEST(relay_cuts_subscribers_alone),
-		TEST(sentinel_promotes_the_replica_when_it_is_asked_to),
-	};
-
-	if (!redisserver_there_is())
-		return 77;
-	cmocka_set_test_filter(getenv("ROW")); // NOLINT(concurrency-mt-unsafe): there is one thread
-	return cmocka_run_group_tests_name("redis", tests, set_up_all, tear_down_all);
-}
+GROUP(set_up_all, tear_down_all);

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "tests/integration/rig.h"
+#include "tests/support/test.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -80,6 +81,8 @@ static int tear_down(void **state)
 	return rmdir(folder) || status ? -1 : 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static const char *read_file(void)
 {
 	static char text[TEXT_MAX];
@@ -135,9 +138,8 @@ static void until_lines(unsigned count, unsigned marks)
 	}
 }
 
-static void killed_provider_vanishes_for_all_others(void **state)
+TEST(killed_provider_vanishes_for_all_others)
 {
-	(void)state;
 	write_file(path, OLD "\n");
 	start_all();
 	assert_int_equal(lines(), MEMBERS + 1);
@@ -153,9 +155,8 @@ static void killed_provider_vanishes_for_all_others(void **state)
 	assert_ends_well(caller);
 }
 
-static void last_killed_provider_is_removed_by_its_consumer(void **state)
+TEST(last_killed_provider_is_removed_by_its_consumer)
 {
-	(void)state;
 	start_all();
 	for (unsigned i = 0; i < MEMBERS; i++)
 		rig_kill(members[i]);
@@ -163,9 +164,8 @@ static void last_killed_provider_is_removed_by_its_consumer(void **state)
 	assert_ends_well(caller);
 }
 
-static void stopped_provider_stays_listed(void **state)
+TEST(stopped_provider_stays_listed)
 {
-	(void)state;
 	start_all();
 	rig_freeze(members[0]);
 	rig_kill(members[1]);
@@ -175,17 +175,4 @@ static void stopped_provider_stays_listed(void **state)
 	assert_ends_well(members[0]);
 	until_lines(1, 1);
 	assert_ends_well(caller);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(killed_provider_vanishes_for_all_others),
-		CASE(last_killed_provider_is_removed_by_its_consumer),
-		CASE(stopped_provider_stays_listed),
-	};
-
-	cmocka_set_test_filter(rig_filter());
-	return cmocka_run_group_tests_name("registry_file", tests, NULL, NULL);
 }

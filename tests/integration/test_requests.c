@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows 22 to 26 of the table of faults: requests that are valid values of the wrong form. */
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include "transport/wire/catalog.h"
 
@@ -65,7 +66,9 @@ static void assert_not_found(struct raw *raw, uint64_t id)
 	assert_nothing_closed(raw->stage);
 }
 
-static void row_22_bodies_of_the_wrong_shape_are_bad_requests(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_22_bodies_of_the_wrong_shape_are_bad_requests, STAGE_ALL)
 {
 	static const struct bytes bodies[] = {
 		BYTES("\xc0"),
@@ -90,7 +93,7 @@ static void row_22_bodies_of_the_wrong_shape_are_bad_requests(struct stage *stag
 	assert_bad_bodies(stage_raw_to_provider(stage), bodies, LENGTH(bodies));
 }
 
-static void row_22_names_have_64_kib_at_most(struct stage *stage)
+ROW(row_22_names_have_64_kib_at_most, STAGE_ALL)
 {
 	static const char start[] = "\2452.0.2\260demo.EchoService\2450.0.0";
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -120,7 +123,7 @@ static void row_22_names_have_64_kib_at_most(struct stage *stage)
 	assert_raw_lives(raw);
 }
 
-static void row_22_malformed_msgpack_rpc_calls_are_bad_requests(struct stage *stage)
+ROW(row_22_malformed_msgpack_rpc_calls_are_bad_requests, STAGE_ALL)
 {
 	static const struct bytes calls[] = {
 		BYTES("\x94\0\5\300\x90"), /* nil as a name */
@@ -148,7 +151,7 @@ static void row_22_malformed_msgpack_rpc_calls_are_bad_requests(struct stage *st
 	}
 }
 
-static void row_23_numbers_of_another_kind_are_typed_errors(struct stage *stage)
+ROW(row_23_numbers_of_another_kind_are_typed_errors, STAGE_ALL)
 {
 	static const struct {
 		struct bytes arg;
@@ -206,7 +209,7 @@ static void put_attached(struct spokei_buffer *body, unsigned count, bool twice)
 	}
 }
 
-static void row_24_attachments_are_bounded_and_keys_are_unique(struct stage *stage)
+ROW(row_24_attachments_are_bounded_and_keys_are_unique, STAGE_ALL)
 {
 	static const struct {
 		unsigned count;
@@ -238,7 +241,7 @@ static void row_24_attachments_are_bounded_and_keys_are_unique(struct stage *sta
 	assert_raw_lives(raw);
 }
 
-static void row_24_a_key_has_256_bytes_at_most(struct stage *stage)
+ROW(row_24_a_key_has_256_bytes_at_most, STAGE_ALL)
 {
 	static const char names[] = BODY_ECHO(BODY_OBJECT) "\242hi\x81\332\1";
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -271,7 +274,7 @@ static void assert_events_are_printable(const struct stage *stage)
 			assert_in_range(*at, ' ', '~');
 }
 
-static void row_25_invalid_text_in_names_is_not_found(struct stage *stage)
+ROW(row_25_invalid_text_in_names_is_not_found, STAGE_ALL)
 {
 	static const struct bytes bodies[] = {
 		BYTES("\2452.0.2\260demo.EchoServ\xff\xfe\x80\2450.0.0\244echo\240\x80"),
@@ -298,7 +301,7 @@ static void row_25_invalid_text_in_names_is_not_found(struct stage *stage)
 	assert_raw_lives(raw);
 }
 
-static void row_26_empty_arrays_and_sizes_of_0_are_bad_requests(struct stage *stage)
+ROW(row_26_empty_arrays_and_sizes_of_0_are_bad_requests, STAGE_ALL)
 {
 	static const struct bytes bodies[] = {
 		BYTES("\x90\x90\x90\x90\x90\x90"),
@@ -325,7 +328,7 @@ static void row_26_empty_arrays_and_sizes_of_0_are_bad_requests(struct stage *st
 	assert_bad_bodies(stage_raw_to_provider(stage), bodies, LENGTH(bodies));
 }
 
-static void row_26_empty_arrays_of_msgpack_rpc_close(struct stage *stage)
+ROW(row_26_empty_arrays_of_msgpack_rpc_close, STAGE_ALL)
 {
 	static const struct bytes frames[] = { BYTES("\x90"), BYTES("\xdc\0\0"),
 					       BYTES("\xdd\0\0\0\0"), BYTES("\x93\x90\x90\x90") };
@@ -340,21 +343,4 @@ static void row_26_empty_arrays_of_msgpack_rpc_close(struct stage *stage)
 		assert_closed_once(stage, SPOKE_STAT_CLOSED_PROTOCOL);
 		assert_second_connection_works(stage);
 	}
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_22_bodies_of_the_wrong_shape_are_bad_requests, STAGE_ALL),
-		ROW(row_22_names_have_64_kib_at_most, STAGE_ALL),
-		ROW(row_22_malformed_msgpack_rpc_calls_are_bad_requests, STAGE_ALL),
-		ROW(row_23_numbers_of_another_kind_are_typed_errors, STAGE_ALL),
-		ROW(row_24_attachments_are_bounded_and_keys_are_unique, STAGE_ALL),
-		ROW(row_24_a_key_has_256_bytes_at_most, STAGE_ALL),
-		ROW(row_25_invalid_text_in_names_is_not_found, STAGE_ALL),
-		ROW(row_26_empty_arrays_and_sizes_of_0_are_bad_requests, STAGE_ALL),
-		ROW(row_26_empty_arrays_of_msgpack_rpc_close, STAGE_ALL),
-	};
-
-	return stage_run_rows("requests", rows, LENGTH(rows));
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Row 55 of the table of faults: a peer that requests a lot and does not read the replies. */
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
 #include <string.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define CROWD 1000u
 #define LARGE 65536u   /* bytes of an answer */
 #define TAKEN_MAX 100u /* answers that the kernel buffers for a connection that is not read */
@@ -55,7 +55,9 @@ static void ask_for_all(struct raw *raw)
 	spokei_buffer_fini(&frames);
 }
 
-static void row_55_peer_that_reads_nothing_is_paused_and_closed(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_55_peer_that_reads_nothing_is_paused_and_closed, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	size_t before = stage->faulty.bytes;
@@ -88,7 +90,7 @@ static void row_55_peer_that_reads_nothing_is_paused_and_closed(struct stage *st
 
 /* The pause does not apply to requests that were already read: their answers meet the hard limit.
  */
-static void row_55_answers_over_the_cap_close(struct stage *stage)
+ROW(row_55_answers_over_the_cap_close, STAGE_ALL)
 {
 	static const unsigned char bytes[LARGE + 5] = { 0xc6, 0, 1, 0, 0 };
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -124,7 +126,7 @@ static void row_55_answers_over_the_cap_close(struct stage *stage)
 }
 
 /* The pause does not end the connection: a peer that reads gets all answers in order. */
-static void row_55_peer_that_reads_gets_all_answers_in_order(struct stage *stage)
+ROW(row_55_peer_that_reads_gets_all_answers_in_order, STAGE_SMOOTH)
 {
 	const struct spokei_vnet_link wide = { .capacity = 1 << 20 };
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -150,7 +152,7 @@ static void row_55_peer_that_reads_gets_all_answers_in_order(struct stage *stage
 }
 
 /* A side that has paused reading must not time out the rest of a frame that it does not read. */
-static void row_55_frame_begun_before_a_pause_may_end_after_it(struct stage *stage)
+ROW(row_55_frame_begun_before_a_pause_may_end_after_it, STAGE_MEMORY)
 {
 	static const unsigned char bytes[LARGE + 5] = { 0xc6, 0, 1, 0, 0 };
 	struct raw *raw = stage_raw_to_provider(stage);
@@ -192,7 +194,7 @@ static void row_55_frame_begun_before_a_pause_may_end_after_it(struct stage *sta
 
 /* Both sides have more output than their limits while they do not read; neither may wait for the
  * other for ever. */
-static void row_55_two_full_output_buffers_do_not_deadlock(struct stage *stage)
+ROW(row_55_two_full_output_buffers_do_not_deadlock, STAGE_SMOOTH)
 {
 	static unsigned char bytes[UPLOAD + 5] = { 0xc6, 0, 0x10, 0, 0 };
 	static struct ending endings[UPLOADS];
@@ -214,17 +216,4 @@ static void row_55_two_full_output_buffers_do_not_deadlock(struct stage *stage)
 		assert_true(stage_now(stage) - begun_ns <= SECOND);
 	assert_nothing_closed(stage);
 	assert_second_connection_works(stage);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_55_peer_that_reads_nothing_is_paused_and_closed, STAGE_ALL),
-		ROW(row_55_answers_over_the_cap_close, STAGE_ALL),
-		ROW(row_55_peer_that_reads_gets_all_answers_in_order, STAGE_SMOOTH),
-		ROW(row_55_frame_begun_before_a_pause_may_end_after_it, STAGE_MEMORY),
-		ROW(row_55_two_full_output_buffers_do_not_deadlock, STAGE_SMOOTH),
-	};
-
-	return stage_run_rows("slow", rows, LENGTH(rows));
 }

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 #include "transport/listen/group.h"
 #include "transport/listen/quota.h"
 
@@ -68,7 +69,9 @@ static void be_stingy(struct stage *stage)
 	stage->faulty.env.net = &stingy;
 }
 
-static void row_40_single_bytes_and_eagain_do_not_stall_a_provider(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_40_single_bytes_and_eagain_do_not_stall_a_provider, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_message message;
@@ -96,7 +99,7 @@ static void row_40_single_bytes_and_eagain_do_not_stall_a_provider(struct stage 
 	assert_nothing_closed(stage);
 }
 
-static void row_40_single_bytes_and_eagain_do_not_stall_a_call(struct stage *stage)
+ROW(row_40_single_bytes_and_eagain_do_not_stall_a_call, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message request;
@@ -126,7 +129,7 @@ static void row_40_single_bytes_and_eagain_do_not_stall_a_call(struct stage *sta
 	assert_nothing_closed(stage);
 }
 
-static void row_40_a_send_buffer_of_1_kib_is_enough_for_large_answers(struct stage *stage)
+ROW(row_40_a_send_buffer_of_1_kib_is_enough_for_large_answers, STAGE_REAL)
 {
 	struct spoke_list *conns;
 	struct spokei_message message;
@@ -179,7 +182,7 @@ static bool alone_is_the_second(void *arg)
 	return spoke_provider_connections(stage->provider) == 1;
 }
 
-static void row_45_immediate_resets_do_not_affect_other_connections(struct stage *stage)
+ROW(row_45_immediate_resets_do_not_affect_other_connections, STAGE_ALL)
 {
 	unsigned batches = stage_is_virtual(stage) ? 100 : 10;
 	struct raw *batch[BATCH];
@@ -210,16 +213,4 @@ static void row_45_immediate_resets_do_not_affect_other_connections(struct stage
 	/* The memory kept for later connections is bounded. */
 	assert_true(stage->faulty.blocks <= blocks + BATCH);
 	assert_second_connection_works(stage);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_40_single_bytes_and_eagain_do_not_stall_a_provider, STAGE_ALL),
-		ROW(row_40_single_bytes_and_eagain_do_not_stall_a_call, STAGE_ALL),
-		ROW(row_40_a_send_buffer_of_1_kib_is_enough_for_large_answers, STAGE_REAL),
-		ROW(row_45_immediate_resets_do_not_affect_other_connections, STAGE_ALL),
-	};
-
-	return stage_run_rows("sockets", rows, LENGTH(rows));
 }

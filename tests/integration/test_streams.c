@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows 13 to 15 of the table of faults: split frames, many frames at once, and random bytes. */
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include "transport/wire/catalog.h"
 #include "transport/wire/dubbo/head.h"
@@ -58,7 +59,9 @@ static void assert_three_answers(struct raw *raw)
 	assert_nothing_closed(raw->stage);
 }
 
-static void row_13_every_cut_of_a_stream_gives_the_same_answers(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_13_every_cut_of_a_stream_gives_the_same_answers, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -96,7 +99,7 @@ static void assert_two_numbers(struct raw *raw)
 	assert_nothing_closed(raw->stage);
 }
 
-static void row_13_every_cut_of_msgpack_rpc_gives_the_same_answers(struct stage *stage)
+ROW(row_13_every_cut_of_msgpack_rpc_gives_the_same_answers, STAGE_ALL)
 {
 	static const char text[] =
 		"\x94\0\1\244echo\x91\12"
@@ -115,7 +118,7 @@ static void row_13_every_cut_of_msgpack_rpc_gives_the_same_answers(struct stage 
 	assert_second_connection_works(stage);
 }
 
-static void row_13_every_cut_of_replies_ends_the_same_calls(struct stage *stage)
+ROW(row_13_every_cut_of_replies_ends_the_same_calls, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	size_t len = 100;
@@ -162,7 +165,7 @@ static void assert_crowd_answered(struct raw *raw)
 	assert_nothing_closed(raw->stage);
 }
 
-static void row_14_ten_thousand_frames_in_a_segment_do_not_delay_others(struct stage *stage)
+ROW(row_14_ten_thousand_frames_in_a_segment_do_not_delay_others, STAGE_MEMORY)
 {
 	const struct spokei_vnet_link wide = { .capacity = 8 << 20 };
 	struct spokei_buffer frames;
@@ -191,7 +194,7 @@ static void row_14_ten_thousand_frames_in_a_segment_do_not_delay_others(struct s
 	assert_second_connection_works(stage);
 }
 
-static void row_14_ten_thousand_frames_at_once_are_answered_in_order(struct stage *stage)
+ROW(row_14_ten_thousand_frames_at_once_are_answered_in_order, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -248,7 +251,7 @@ static void throw_at_provider(struct stage *stage, const unsigned char *bytes, s
 	raw_close(raw);
 }
 
-static void row_15_random_bytes_do_not_affect_other_peers(struct stage *stage)
+ROW(row_15_random_bytes_do_not_affect_other_peers, STAGE_ALL)
 {
 	unsigned rounds = stage_is_virtual(stage) ? 2000 : 200;
 	struct noise noise = { .state = 88172645463325252 };
@@ -269,7 +272,7 @@ static void row_15_random_bytes_do_not_affect_other_peers(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-static void row_15_flipped_bits_do_not_affect_other_peers(struct stage *stage)
+ROW(row_15_flipped_bits_do_not_affect_other_peers, STAGE_ALL)
 {
 	unsigned rounds = stage_is_virtual(stage) ? 4000 : 300;
 	struct noise noise = { .state = 1181783497276652981 };
@@ -305,7 +308,7 @@ static void row_15_flipped_bits_do_not_affect_other_peers(struct stage *stage)
 }
 
 /* Each connection of the consumer gets random bytes instead of replies. */
-static void row_15_random_replies_end_every_call_once(struct stage *stage)
+ROW(row_15_random_replies_end_every_call_once, STAGE_MEMORY)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct noise noise = { .state = 88172645463325252 };
@@ -332,20 +335,4 @@ static void row_15_random_replies_end_every_call_once(struct stage *stage)
 	}
 	assert_true(stage->faulty.bytes_peak - before <= MEMORY_MAX);
 	assert_second_connection_works(stage);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_13_every_cut_of_a_stream_gives_the_same_answers, STAGE_ALL),
-		ROW(row_13_every_cut_of_msgpack_rpc_gives_the_same_answers, STAGE_ALL),
-		ROW(row_13_every_cut_of_replies_ends_the_same_calls, STAGE_ALL),
-		ROW(row_14_ten_thousand_frames_in_a_segment_do_not_delay_others, STAGE_MEMORY),
-		ROW(row_14_ten_thousand_frames_at_once_are_answered_in_order, STAGE_ALL),
-		ROW(row_15_random_bytes_do_not_affect_other_peers, STAGE_ALL),
-		ROW(row_15_flipped_bits_do_not_affect_other_peers, STAGE_ALL),
-		ROW(row_15_random_replies_end_every_call_once, STAGE_MEMORY),
-	};
-
-	return stage_run_rows("streams", rows, LENGTH(rows));
 }

@@ -2,6 +2,7 @@
 /* Rows 49 to 51 of the table of faults: deadlines, and events in the turn in which they expire. */
 #define _GNU_SOURCE
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -45,7 +46,9 @@ static void assert_times_out(struct stage *stage, struct spoke_method *method,
 	assert_second_connection_works(stage);
 }
 
-static void row_49_timeout_of_0_inherits_and_defaults_to_a_second(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_49_timeout_of_0_inherits_and_defaults_to_a_second, STAGE_VIRTUAL)
 {
 	struct spoke_consumer_options options = { .serialization = SPOKE_SERIALIZATION_MSGPACK };
 	const struct spoke_call_options own = { .timeout_ns = 300 * MS };
@@ -70,7 +73,7 @@ static void row_49_timeout_of_0_inherits_and_defaults_to_a_second(struct stage *
 	spoke_consumer_free(consumer);
 }
 
-static void row_49_a_timeout_of_1_ms_is_that(struct stage *stage)
+ROW(row_49_a_timeout_of_1_ms_is_that, STAGE_SMOOTH)
 {
 	const struct spoke_call_options options = { .timeout_ns = MS };
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -81,7 +84,7 @@ static void row_49_a_timeout_of_1_ms_is_that(struct stage *stage)
 	assert_int_equal(request.timeout_ms, 1);
 }
 
-static void row_49_the_longest_timeout_is_kept_to_the_millisecond(struct stage *stage)
+ROW(row_49_the_longest_timeout_is_kept_to_the_millisecond, STAGE_ALL)
 {
 	const struct spoke_call_options options = { .timeout_ns = TIMEOUT_MAX_MS * MS };
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -107,7 +110,7 @@ static void row_49_the_longest_timeout_is_kept_to_the_millisecond(struct stage *
 	assert_ends(stage, &endings[1], SPOKE_ETIMEOUT);
 }
 
-static void row_49_a_timeout_beyond_is_refused(struct stage *stage)
+ROW(row_49_a_timeout_beyond_is_refused, STAGE_ALL)
 {
 	static const uint64_t beyond[] = { TIMEOUT_MAX_MS * MS + 1, UINT64_C(1) << 63, UINT64_MAX };
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -157,7 +160,7 @@ static void send_timed(struct raw *raw, uint64_t id, const char *key, const char
 	raw_send_buffer(raw, &frames);
 }
 
-static void row_49_expired_request_is_answered_31_and_not_run(struct stage *stage)
+ROW(row_49_expired_request_is_answered_31_and_not_run, STAGE_ALL)
 {
 	static const char *const past[] = { "0", "-1", "-2147483648", "-99999999999999999999" };
 	static const char *const ahead[] = { "60000", "2147483647", "9223372036854775808",
@@ -215,7 +218,7 @@ static bool all_blocked(void *arg)
 	return atomic_load(&blocked) == THREADS;
 }
 
-static void row_49_request_that_expires_in_the_pools_queue_is_not_run(struct stage *stage)
+ROW(row_49_request_that_expires_in_the_pools_queue_is_not_run, STAGE_REAL)
 {
 	const struct spoke_handler handlers[] = {
 		{ .method = "block", .handle = block, .flags = SPOKE_HANDLER_POOL },
@@ -309,7 +312,7 @@ static bool has_crowd_ended(void *arg)
 	return quota->ended >= CROWD + CROWD / 2;
 }
 
-static void row_50_callbacks_of_one_tick_may_cancel_and_begin_calls(struct stage *stage)
+ROW(row_50_callbacks_of_one_tick_may_cancel_and_begin_calls, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct quota *quota = calloc(1, sizeof(*quota));
@@ -383,7 +386,7 @@ static void assert_replies_win(struct stage *stage, struct raw *raw, size_t text
 	assert_nothing_closed(stage);
 }
 
-static void row_51_a_reply_that_has_come_wins_over_its_timeout(struct stage *stage)
+ROW(row_51_a_reply_that_has_come_wins_over_its_timeout, STAGE_SMOOTH)
 {
 	const struct spokei_vnet_link wide = { .capacity = 8 << 20 };
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -397,7 +400,7 @@ static void row_51_a_reply_that_has_come_wins_over_its_timeout(struct stage *sta
 }
 
 /* A reply arrives at the very nanosecond of the deadline. */
-static void row_51_a_reply_in_the_turn_of_its_deadline_wins(struct stage *stage)
+ROW(row_51_a_reply_in_the_turn_of_its_deadline_wins, STAGE_MEMORY)
 {
 	const struct spoke_call_options options = { .timeout_ns = 100 * MS };
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -436,21 +439,4 @@ static void row_51_a_reply_in_the_turn_of_its_deadline_wins(struct stage *stage)
 	}
 	spokei_vnet_set_all(stage->world.net, &(struct spokei_vnet_link){ 0 });
 	assert_second_connection_works(stage);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_49_timeout_of_0_inherits_and_defaults_to_a_second, STAGE_VIRTUAL),
-		ROW(row_49_a_timeout_of_1_ms_is_that, STAGE_SMOOTH),
-		ROW(row_49_the_longest_timeout_is_kept_to_the_millisecond, STAGE_ALL),
-		ROW(row_49_a_timeout_beyond_is_refused, STAGE_ALL),
-		ROW(row_49_expired_request_is_answered_31_and_not_run, STAGE_ALL),
-		ROW(row_49_request_that_expires_in_the_pools_queue_is_not_run, STAGE_REAL),
-		ROW(row_50_callbacks_of_one_tick_may_cancel_and_begin_calls, STAGE_ALL),
-		ROW(row_51_a_reply_that_has_come_wins_over_its_timeout, STAGE_SMOOTH),
-		ROW(row_51_a_reply_in_the_turn_of_its_deadline_wins, STAGE_MEMORY),
-	};
-
-	return stage_run_rows("times", rows, LENGTH(rows));
 }

@@ -2,6 +2,7 @@
 /* Frames above the limit whose length is known: each ends its own call, and the connection goes on.
  */
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include "transport/wire/dubbo/head.h"
 
@@ -24,8 +25,10 @@ static void send_body(struct raw *raw)
 	}
 }
 
+RUNNER(stage_run_rows);
+
 /* A Java peer may allow longer frames than this side. The connection and other requests go on. */
-static void row_04_a_request_over_the_limit_is_answered_and_skipped(struct stage *stage)
+ROW(row_04_a_request_over_the_limit_is_answered_and_skipped, STAGE_SMOOTH)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -47,7 +50,7 @@ static void row_04_a_request_over_the_limit_is_answered_and_skipped(struct stage
 }
 
 /* Other calls of the connection get their replies. */
-static void row_04_a_reply_over_the_limit_ends_its_call_only(struct stage *stage)
+ROW(row_04_a_reply_over_the_limit_ends_its_call_only, STAGE_SMOOTH)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_buffer frames;
@@ -74,7 +77,7 @@ static void row_04_a_reply_over_the_limit_ends_its_call_only(struct stage *stage
 	assert_nothing_closed(stage);
 }
 
-static void row_04_a_skipped_frame_has_the_same_time_limit(struct stage *stage)
+ROW(row_04_a_skipped_frame_has_the_same_time_limit, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_provider(stage);
 	struct spokei_buffer frames;
@@ -85,15 +88,4 @@ static void row_04_a_skipped_frame_has_the_same_time_limit(struct stage *stage)
 	raw_send_buffer(raw, &frames);
 	assert_closed_mutely(raw);
 	assert_closed_once(stage, SPOKE_STAT_CLOSED_FRAME_TIME);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_04_a_request_over_the_limit_is_answered_and_skipped, STAGE_SMOOTH),
-		ROW(row_04_a_reply_over_the_limit_ends_its_call_only, STAGE_SMOOTH),
-		ROW(row_04_a_skipped_frame_has_the_same_time_limit, STAGE_ALL),
-	};
-
-	return stage_run_rows("too long", rows, LENGTH(rows));
 }

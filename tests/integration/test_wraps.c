@@ -2,6 +2,7 @@
 /* Row 33 of the table of faults: request ids and handles that wrap around. */
 #include "cluster/call/caller.h"
 #include "tests/integration/harness.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 
@@ -18,7 +19,9 @@ static void narrow_ids(struct stage *stage, uint64_t last, uint64_t next)
 	pendings->next = next;
 }
 
-static void row_33_ids_begin_anew_after_the_last_one(struct stage *stage)
+RUNNER(stage_run_rows);
+
+ROW(row_33_ids_begin_anew_after_the_last_one, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct ending endings[4];
@@ -42,7 +45,7 @@ static void row_33_ids_begin_anew_after_the_last_one(struct stage *stage)
 	assert_second_connection_works(stage);
 }
 
-static void row_33_an_id_that_waits_is_skipped_after_a_wrap(struct stage *stage)
+ROW(row_33_an_id_that_waits_is_skipped_after_a_wrap, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct ending waits[3];
@@ -74,7 +77,7 @@ static void row_33_an_id_that_waits_is_skipped_after_a_wrap(struct stage *stage)
 #define FEW 256u
 
 /* Makes as many calls as there are ids, each with its own id; one more call is rejected. */
-static void row_33_with_all_ids_waiting_the_next_call_is_refused(struct stage *stage)
+ROW(row_33_with_all_ids_waiting_the_next_call_is_refused, STAGE_ALL)
 {
 	static struct ending endings[FEW];
 	struct raw *raw = stage_raw_to_consumer(stage);
@@ -104,7 +107,7 @@ static void row_33_with_all_ids_waiting_the_next_call_is_refused(struct stage *s
 
 /* The handle of an ended call stays invalid, even after the generations of its cell have wrapped
  * around. */
-static void row_33_stale_handle_cancels_no_call(struct stage *stage)
+ROW(row_33_stale_handle_cancels_no_call, STAGE_ALL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spoke_call calls[3];
@@ -141,16 +144,4 @@ static void row_33_stale_handle_cancels_no_call(struct stage *stage)
 	assert_ends(stage, &endings[2], SPOKE_ECANCELED);
 	assert_nothing_closed(stage);
 	assert_second_connection_works(stage);
-}
-
-int main(void)
-{
-	static const struct row rows[] = {
-		ROW(row_33_ids_begin_anew_after_the_last_one, STAGE_ALL),
-		ROW(row_33_an_id_that_waits_is_skipped_after_a_wrap, STAGE_ALL),
-		ROW(row_33_with_all_ids_waiting_the_next_call_is_refused, STAGE_ALL),
-		ROW(row_33_stale_handle_cancels_no_call, STAGE_ALL),
-	};
-
-	return stage_run_rows("wraps", rows, LENGTH(rows));
 }

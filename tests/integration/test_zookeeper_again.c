@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "tests/integration/zoorig.h"
+#include "tests/support/test.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
@@ -82,11 +83,11 @@ static bool is_listed_once(void)
 	char path[URL_SIZE];
 	const char *names;
 
-	if (spoke_provider_registered(scene.provider, NULL) != 1 || stranger_count(FOLDER) != 1)
+	if (spoke_provider_registered(scene.provider, NULL) != 1 || zoostranger_count(FOLDER) != 1)
 		return false;
-	names = stranger_list(FOLDER);
+	names = zoostranger_list(FOLDER);
 	(void)snprintf(path, sizeof(path), FOLDER "/%.*s", (int)strcspn(names, "\n"), names);
-	return stranger_owner(path, &scene.session) == ZOK &&
+	return zoostranger_owner(path, &scene.session) == ZOK &&
 	       scene.session == zoo_client_id(scene.provider_zh)->client_id;
 }
 
@@ -113,15 +114,21 @@ static int tear_down(void **state)
 {
 	spoke_consumer_free(scene.consumer);
 	spoke_provider_free(scene.provider);
-	zoorig_until(stranger_count(FOLDER) == 0);
+	zoorig_until(zoostranger_count(FOLDER) == 0);
 	return zoorig_tear_down(state);
 }
 
-static void provider_is_called_and_listed_during_zookeeper_restart(void **state)
+FIXTURE(set_up, tear_down);
+
+static char short_sessions[] = "?session=1s";
+
+NEEDS(zooserver_absent);
+GROUP(zoorig_set_up_all, zoorig_tear_down_all);
+
+TEST(provider_is_called_and_listed_during_zookeeper_restart)
 {
 	int64_t session = scene.session;
 
-	(void)state;
 	zooserver_kill();
 	zoorig_until(zoorig_said("connection lost"));
 	for (unsigned i = 0; i < 10; i++)
@@ -133,30 +140,28 @@ static void provider_is_called_and_listed_during_zookeeper_restart(void **state)
 }
 
 /* The server silently rejects earlier sessions. */
-static void provider_is_listed_again_after_zookeeper_lost_its_data(void **state)
+TEST(provider_is_listed_again_after_zookeeper_lost_its_data, .initial = short_sessions)
 {
 	zhandle_t *before = scene.provider_zh;
 
-	(void)state;
 	rig.theirs = before;
-	stranger_leaves(); /* it would be rejected as well */
+	zoostranger_leaves(); /* it would be rejected as well */
 	zooserver_kill();
 	zooserver_forget();
 	zooserver_revive();
 	zoorig_until(rig.theirs != before);
 	zoorig_until(spoke_provider_registered(scene.provider, NULL) == 1 &&
-		     stranger_count(FOLDER) == 1);
+		     zoostranger_count(FOLDER) == 1);
 	zoorig_until(spoke_consumer_ready(scene.consumer) == 1);
 	assert_a_call_works();
 }
 
-static void provider_is_listed_again_after_its_session_expired(void **state)
+TEST(provider_is_listed_again_after_its_session_expired)
 {
 	zhandle_t *before = scene.provider_zh;
 
-	(void)state;
 	rig.theirs = before;
-	stranger_ends_session();
+	zoostranger_ends_session();
 	zoorig_until(rig.theirs != before);
 	scene.provider_zh = rig.theirs;
 	zoorig_until(is_listed_once());
@@ -164,52 +169,31 @@ static void provider_is_listed_again_after_its_session_expired(void **state)
 	assert_a_call_works();
 }
 
-static void provider_is_listed_again_after_its_node_was_removed(void **state)
+TEST(provider_is_listed_again_after_its_node_was_removed)
 {
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
-		stranger_clears("/dubbo");
+		zoostranger_clears("/dubbo");
 		zoorig_until(is_listed_once());
 		assert_a_call_works();
 	}
 }
 
-static void provider_replaces_the_node_of_its_former_session(void **state)
+TEST(provider_replaces_the_node_of_its_former_session)
 {
 	char path[URL_SIZE];
-	char *names = strdup(stranger_list(FOLDER));
+	char *names = strdup(zoostranger_list(FOLDER));
 	size_t place;
 
-	(void)state;
 	assert_non_null(names);
 	/* Former nodes: an older one of the same address, and the identical one. */
 	place = (size_t)(strstr(names, "%3F") - names);
 	(void)snprintf(path, sizeof(path), FOLDER "/%.*s%%3Ftimestamp%%3D1", (int)place, names);
-	stranger_leaves_behind(path);
+	zoostranger_leaves_behind(path);
 	(void)snprintf(path, sizeof(path), FOLDER "/%.*s", (int)strcspn(names, "\n"), names);
-	assert_int_equal(stranger_delete(path), ZOK);
-	stranger_leaves_behind(path);
+	assert_int_equal(zoostranger_delete(path), ZOK);
+	zoostranger_leaves_behind(path);
 	zoorig_until(is_listed_once());
 	zoorig_until(spoke_consumer_ready(scene.consumer) == 1);
 	free(names);
 	assert_a_call_works();
-}
-
-#define SCENE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-#define SCENE_WITH(test, parameters)                                                               \
-	cmocka_unit_test_prestate_setup_teardown(test, set_up, tear_down, parameters)
-
-int main(void)
-{
-	static char short_sessions[] = "?session=1s";
-	const struct CMUnitTest tests[] = {
-		SCENE(provider_is_called_and_listed_during_zookeeper_restart),
-		SCENE(provider_is_listed_again_after_its_session_expired),
-		SCENE_WITH(provider_is_listed_again_after_zookeeper_lost_its_data, short_sessions),
-		SCENE(provider_is_listed_again_after_its_node_was_removed),
-		SCENE(provider_replaces_the_node_of_its_former_session),
-	};
-
-	return zoorig_run(tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -3,6 +3,7 @@
  * A provider and a consumer that find each other through a real ZooKeeper, which fails in between.
  */
 #include "tests/integration/zoorig.h"
+#include "tests/support/test.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
@@ -49,7 +50,7 @@ static void begin(void)
 	assert_int_equal(spoke_provider_listen(provider, "dubbo://127.0.0.1:0"), 0);
 	zoorig_until(spoke_provider_registered(provider, NULL) == 1);
 	zoorig_until(spoke_consumer_ready(consumer) == 1);
-	assert_int_equal(stranger_count(FOLDER), 1);
+	assert_int_equal(zoostranger_count(FOLDER), 1);
 }
 
 static void end(void)
@@ -70,66 +71,56 @@ static void call(void)
 	assert_int_equal(last_error, 0);
 }
 
-static void they_meet_and_part(void **state)
+NEEDS(zooserver_absent);
+GROUP(zoorig_set_up_all, zoorig_tear_down_all);
+FIXTURE(zoorig_set_up, zoorig_tear_down);
+
+TEST(they_meet_and_part)
 {
-	(void)state;
 	begin();
 	call();
 	spoke_provider_free(provider);
 	provider = NULL;
-	zoorig_until(stranger_count(FOLDER) == 0);
+	zoorig_until(zoostranger_count(FOLDER) == 0);
 	end();
 }
 
-static void expired_session_is_replaced_with_the_same_listing(void **state)
+TEST(expired_session_is_replaced_with_the_same_listing)
 {
 	int64_t session;
 
-	(void)state;
 	begin();
 	session = zoorig_session();
-	stranger_ends_session();
+	zoostranger_ends_session();
 	zoorig_until(zoorig_session() != session);
-	zoorig_until(stranger_count(FOLDER) == 1 && spoke_provider_registered(provider, NULL) == 1);
+	zoorig_until(zoostranger_count(FOLDER) == 1 &&
+		     spoke_provider_registered(provider, NULL) == 1);
 	call();
-	assert_int_equal(stranger_count(FOLDER), 1);
+	assert_int_equal(zoostranger_count(FOLDER), 1);
 	end();
 }
 
-static void removed_node_is_created_again(void **state)
+TEST(removed_node_is_created_again)
 {
-	(void)state;
 	begin();
-	stranger_clears(FOLDER);
+	zoostranger_clears(FOLDER);
 	zoorig_until(spoke_provider_registered(provider, NULL) == 0);
 	zoorig_until(spoke_provider_registered(provider, NULL) == 1);
-	assert_int_equal(stranger_count(FOLDER), 1);
+	assert_int_equal(zoostranger_count(FOLDER), 1);
 	call();
 	end();
 }
 
-static void unreachable_server_removes_no_provider(void **state)
+TEST(unreachable_server_removes_no_provider)
 {
-	(void)state;
 	begin();
 	zooserver_kill();
 	zoorig_until(zoorig_said("connection lost"));
 	call();
 	zooserver_revive();
-	zoorig_until(stranger_count(FOLDER) == 1 && spoke_provider_registered(provider, NULL) == 1);
+	zoorig_until(zoostranger_count(FOLDER) == 1 &&
+		     spoke_provider_registered(provider, NULL) == 1);
 	call();
 	assert_int_equal(spoke_consumer_ready(consumer), 1);
 	end();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ZOORIG_TEST(they_meet_and_part),
-		ZOORIG_TEST(expired_session_is_replaced_with_the_same_listing),
-		ZOORIG_TEST(removed_node_is_created_again),
-		ZOORIG_TEST(unreachable_server_removes_no_provider),
-	};
-
-	return zoorig_run(tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -4,6 +4,7 @@
  * whose nodes are changed by another client; also start and end of the registry.
  */
 #include "tests/integration/zoorig.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -13,34 +14,36 @@
 
 /* --- changes by another client */
 
-static void removed_node_is_reported_as_lost(void **state)
+NEEDS(zooserver_absent);
+GROUP(zoorig_set_up_all, zoorig_tear_down_all);
+FIXTURE(zoorig_set_up, zoorig_tear_down);
+
+TEST(removed_node_is_reported_as_lost)
 {
 	uint64_t intent;
 
-	(void)state;
 	zoorig_open("");
 	intent = zoorig_publish(SERVICE, URL_A);
 	assert_int_equal(zoorig_end(intent), 0);
-	assert_int_equal(stranger_write(NODE_A, "x"), ZOK);
-	assert_int_equal(stranger_write(NODE_A, "y"), ZOK);
-	assert_int_equal(stranger_delete(NODE_A), ZOK);
+	assert_int_equal(zoostranger_write(NODE_A, "x"), ZOK);
+	assert_int_equal(zoostranger_write(NODE_A, "y"), ZOK);
+	assert_int_equal(zoostranger_delete(NODE_A), ZOK);
 	zoorig_until(zoorig_lost(intent) != 1);
 	assert_int_equal(zoorig_lost(intent), SPOKE_ENOENT);
 	intent = zoorig_publish(SERVICE, URL_A);
 	assert_int_equal(zoorig_end(intent), 0);
-	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_A));
-	stranger_clears("/dubbo");
+	assert_string_equal(zoostranger_list(FOLDER), LIST(LEAF_A));
+	zoostranger_clears("/dubbo");
 	zoorig_until(zoorig_lost(intent) == SPOKE_ENOENT);
 }
 
-static void killed_and_restarted_server_keeps_all_nodes(void **state)
+TEST(killed_and_restarted_server_keeps_all_nodes)
 {
 	uint64_t entry;
 	uint64_t listing;
 	size_t heard;
 	int64_t session;
 
-	(void)state;
 	zoorig_open("");
 	entry = zoorig_publish(SERVICE, URL_A);
 	assert_int_equal(zoorig_end(entry), 0);
@@ -54,29 +57,28 @@ static void killed_and_restarted_server_keeps_all_nodes(void **state)
 	zoorig_until(zoorig_count(NOTE_LIST, listing) > heard);
 	assert_string_equal(zoorig_list(listing), LIST(URL_A));
 	assert_int_equal(zoorig_session(), session);
-	assert_int_equal(stranger_owner_of(NODE_A), session);
-	assert_int_equal(stranger_create(NODE_B, "", ZOO_EPHEMERAL), ZOK);
+	assert_int_equal(zoostranger_owner_of(NODE_A), session);
+	assert_int_equal(zoostranger_create(NODE_B, "", ZOO_EPHEMERAL), ZOK);
 	zoorig_until(strcmp(zoorig_list(listing), LIST(URL_A "\n" URL_B)) == 0);
 	assert_int_equal(zoorig_count(NOTE_LOST, 0), 0);
 	assert_int_equal(zoorig_lost(entry), 1);
-	assert_int_equal(stranger_delete(NODE_A), ZOK);
+	assert_int_equal(zoostranger_delete(NODE_A), ZOK);
 	zoorig_until(zoorig_lost(entry) == SPOKE_ENOENT);
 }
 
-static void expired_session_is_reported_once_and_replaced(void **state)
+TEST(expired_session_is_reported_once_and_replaced)
 {
 	uint64_t entry;
 	uint64_t listing;
 	int64_t session;
 
-	(void)state;
 	zoorig_open("");
 	entry = zoorig_publish(SERVICE, URL_A);
 	listing = zoorig_subscribe(SERVICE);
 	assert_int_equal(zoorig_end(entry), 0);
 	assert_int_equal(zoorig_end(listing), 0);
 	session = zoorig_session();
-	stranger_ends_session();
+	zoostranger_ends_session();
 	zoorig_until(zoorig_lost(0) != 1);
 	assert_int_equal(zoorig_lost(0), SPOKE_ELOST);
 	entry = zoorig_publish(SERVICE, URL_A);
@@ -84,7 +86,7 @@ static void expired_session_is_reported_once_and_replaced(void **state)
 	assert_int_equal(zoorig_end(entry), 0);
 	zoorig_until(strcmp(zoorig_list(listing), LIST(URL_A)) == 0);
 	assert_true(zoorig_session() != session);
-	assert_int_equal(stranger_owner_of(NODE_A), zoorig_session());
+	assert_int_equal(zoostranger_owner_of(NODE_A), zoorig_session());
 	assert_int_equal(zoorig_count(NOTE_LOST, 0), 1);
 	zoorig_until(__atomic_load_n(&rig.closed, __ATOMIC_SEQ_CST) == 1);
 	assert_true(__atomic_load_n(&rig.closed_by, __ATOMIC_SEQ_CST) !=
@@ -93,13 +95,12 @@ static void expired_session_is_reported_once_and_replaced(void **state)
 
 /* --- unreachable server */
 
-static void without_a_server_all_ends_as_unavailable(void **state)
+TEST(without_a_server_all_ends_as_unavailable)
 {
 	uint64_t entry;
 	uint64_t listing;
 	uint64_t end;
 
-	(void)state;
 	assert_int_equal(zoorig_open_url("zookeeper://127.0.0.1:1?backup=[::1]:1"), 0);
 	entry = zoorig_publish(SERVICE, URL_B);
 	end = zoorig_withdraw(entry);
@@ -111,11 +112,10 @@ static void without_a_server_all_ends_as_unavailable(void **state)
 	assert_true(zoorig_said("registry zookeeper 127.0.0.1:1: no server has answered for 2 s"));
 }
 
-static void requests_in_flight_end_when_the_server_dies(void **state)
+TEST(requests_in_flight_end_when_the_server_dies)
 {
 	uint64_t intents[20];
 
-	(void)state;
 	zoorig_open("");
 	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_B)), 0);
 	/* A frozen server cannot answer before it is killed. */
@@ -127,7 +127,7 @@ static void requests_in_flight_end_when_the_server_dies(void **state)
 		assert_int_equal(zoorig_end(intents[i]), SPOKE_ELOST);
 	zooserver_revive();
 	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
-	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_A "\n" LEAF_B));
+	assert_string_equal(zoostranger_list(FOLDER), LIST(LEAF_A "\n" LEAF_B));
 }
 
 /* The server has created the node, but the next request failed. The test is repeated if that
@@ -139,7 +139,7 @@ static void fail_to_publish(const char *url, const char *node)
 		int64_t owner;
 		int error;
 
-		while (stranger_owner(node, &owner) != ZOK)
+		while (zoostranger_owner(node, &owner) != ZOK)
 			continue;
 		zooserver_kill();
 		error = zoorig_end(intent);
@@ -152,27 +152,26 @@ static void fail_to_publish(const char *url, const char *node)
 	fail_msg("the node was always published before the server could be killed");
 }
 
-static void uncertain_node_is_removed_unless_published_again(void **state)
+TEST(uncertain_node_is_removed_unless_published_again)
 {
 	uint64_t intent;
 
-	(void)state;
 	zoorig_open("");
 	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_B)), 0);
 	fail_to_publish(URL_A, NODE_A);
 	zooserver_revive();
-	zoorig_until(stranger_count(FOLDER) == 1);
-	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_B));
+	zoorig_until(zoostranger_count(FOLDER) == 1);
+	assert_string_equal(zoostranger_list(FOLDER), LIST(LEAF_B));
 	fail_to_publish(URL_A, NODE_A);
 	zooserver_revive();
 	intent = zoorig_publish(SERVICE, URL_A); /* there is no connection before the next turn */
 	assert_int_equal(zoorig_end(intent), 0);
-	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_A "\n" LEAF_B));
+	assert_string_equal(zoostranger_list(FOLDER), LIST(LEAF_A "\n" LEAF_B));
 	assert_int_equal(zoorig_lost(intent), 1);
 }
 
 /* The server may reject requests just after its start. */
-static void mute_server_is_retried(void **state)
+TEST(mute_server_is_retried)
 {
 	const struct spoke_env *env = spoke_host_env();
 	struct spoke_address at;
@@ -181,7 +180,6 @@ static void mute_server_is_retried(void **state)
 	int listener;
 	int fds[2] = { -1, -1 };
 
-	(void)state;
 	assert_int_equal(env->net->parse(env->ctx, "127.0.0.1:0", &at), 0);
 	assert_int_equal(env->net->listen(env->ctx, &at, 8, &listener), 0);
 	assert_int_equal(env->net->local(env->ctx, listener, &at), 0);
@@ -198,11 +196,10 @@ static void mute_server_is_retried(void **state)
 
 /* --- addresses of the servers */
 
-static void server_names_are_resolved_and_all_servers_are_tried(void **state)
+TEST(server_names_are_resolved_and_all_servers_are_tried)
 {
 	char url[128];
 
-	(void)state;
 	(void)snprintf(url, sizeof(url),
 		       "zookeeper://127.0.0.1:1?backup=nowhere.invalid,localhost:%u",
 		       (unsigned)zooserver_port());
@@ -211,11 +208,10 @@ static void server_names_are_resolved_and_all_servers_are_tried(void **state)
 	assert_true(rig.faulty.calls[SPOKEI_FAULTS_RESOLVE] >= 2);
 }
 
-static void unresolvable_names_are_retried(void **state)
+TEST(unresolvable_names_are_retried)
 {
 	char url[128];
 
-	(void)state;
 	(void)snprintf(url, sizeof(url), "zookeeper://localhost:%u", (unsigned)zooserver_port());
 	spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_RESOLVE, 1, -ENOENT, false);
 	assert_int_equal(zoorig_open_url(url), 0);
@@ -225,11 +221,10 @@ static void unresolvable_names_are_retried(void **state)
 
 /* --- end of the registry */
 
-static void a_session_is_closed_on_another_thread(void **state)
+TEST(a_session_is_closed_on_another_thread)
 {
 	uint64_t intent;
 
-	(void)state;
 	zoorig_open("");
 	intent = zoorig_publish(SERVICE, URL_A);
 	assert_int_equal(zoorig_end(intent), 0);
@@ -238,7 +233,7 @@ static void a_session_is_closed_on_another_thread(void **state)
 	zoorig_close();
 	zoorig_until(__atomic_load_n(&rig.closed, __ATOMIC_SEQ_CST) == 1);
 	assert_true(rig.closed_by != spoke_host_env()->threads->self(NULL));
-	zoorig_until(stranger_count(FOLDER) == 0);
+	zoorig_until(zoostranger_count(FOLDER) == 0);
 }
 
 static int no_offload(void *loop, struct spoke_work *work)
@@ -248,21 +243,19 @@ static int no_offload(void *loop, struct spoke_work *work)
 	return -EAGAIN;
 }
 
-static void without_a_thread_the_connection_is_cut(void **state)
+TEST(without_a_thread_the_connection_is_cut)
 {
-	(void)state;
 	zoorig_open("");
 	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
 	rig.faulty.loop.offload = no_offload;
 	zoorig_close();
 	assert_int_equal(rig.closed, 1);
 	assert_int_equal(rig.closed_by, spoke_host_env()->threads->self(NULL));
-	assert_string_equal(stranger_list(FOLDER), LIST(LEAF_A));
+	assert_string_equal(zoostranger_list(FOLDER), LIST(LEAF_A));
 }
 
-static void an_engine_that_ends_takes_it_along(void **state)
+TEST(an_engine_that_ends_takes_it_along)
 {
-	(void)state;
 	zoorig_open("");
 	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
 	zoorig_close();
@@ -272,7 +265,7 @@ static void an_engine_that_ends_takes_it_along(void **state)
 	assert_int_equal(rig.faulty.blocks, 0);
 }
 
-static void urls_that_make_no_sense_are_refused(void **state)
+TEST(urls_that_make_no_sense_are_refused)
 {
 	static const struct {
 		const char *url;
@@ -288,19 +281,17 @@ static void urls_that_make_no_sense_are_refused(void **state)
 		{ "zookeeper://h/..", SPOKE_EINVAL, "invalid path" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(zoorig_open_url(rows[i].url), rows[i].error);
 		assert_true(zoorig_said(rows[i].words));
 	}
 }
 
-static void any_memory_may_be_missing(void **state)
+TEST(any_memory_may_be_missing)
 {
 	uint64_t failed = 1;
 	uint64_t nth = 1;
 
-	(void)state;
 	for (; failed; nth++) {
 		uint64_t before = rig.faulty.failed[SPOKEI_FAULTS_MEMORY];
 		uint64_t entry = 0;
@@ -322,26 +313,4 @@ static void any_memory_may_be_missing(void **state)
 		zoorig_forget();
 	}
 	assert_true(nth > 10);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ZOORIG_TEST(removed_node_is_reported_as_lost),
-		ZOORIG_TEST(killed_and_restarted_server_keeps_all_nodes),
-		ZOORIG_TEST(expired_session_is_reported_once_and_replaced),
-		ZOORIG_TEST(without_a_server_all_ends_as_unavailable),
-		ZOORIG_TEST(requests_in_flight_end_when_the_server_dies),
-		ZOORIG_TEST(uncertain_node_is_removed_unless_published_again),
-		ZOORIG_TEST(mute_server_is_retried),
-		ZOORIG_TEST(server_names_are_resolved_and_all_servers_are_tried),
-		ZOORIG_TEST(unresolvable_names_are_retried),
-		ZOORIG_TEST(a_session_is_closed_on_another_thread),
-		ZOORIG_TEST(without_a_thread_the_connection_is_cut),
-		ZOORIG_TEST(an_engine_that_ends_takes_it_along),
-		ZOORIG_TEST(urls_that_make_no_sense_are_refused),
-		ZOORIG_TEST(any_memory_may_be_missing),
-	};
-
-	return zoorig_run(tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules in a real ZooKeeper, where Dubbo 2.7 and later keep them. */
 #include "tests/integration/zoorig.h"
+#include "tests/support/test.h"
 
 #include <spoke/registry.h>
 
@@ -21,9 +22,9 @@ static uint64_t watch_rule(void)
 
 static void make_folders(void)
 {
-	assert_int_equal(stranger_create("/dubbo", "", 0), 0);
-	assert_int_equal(stranger_create("/dubbo/config", "", 0), 0);
-	assert_int_equal(stranger_create("/dubbo/config/dubbo", "", 0), 0);
+	assert_int_equal(zoostranger_create("/dubbo", "", 0), 0);
+	assert_int_equal(zoostranger_create("/dubbo/config", "", 0), 0);
+	assert_int_equal(zoostranger_create("/dubbo/config/dubbo", "", 0), 0);
 }
 
 static bool lists(uint64_t intent, const char *list)
@@ -31,67 +32,55 @@ static bool lists(uint64_t intent, const char *list)
 	return strcmp(zoorig_list(intent), list) == 0;
 }
 
-static void rule_is_told_as_it_is_made_changed_and_removed(void **state)
+NEEDS(zooserver_absent);
+GROUP(zoorig_set_up_all, zoorig_tear_down_all);
+FIXTURE(zoorig_set_up, zoorig_tear_down);
+
+TEST(rule_is_told_as_it_is_made_changed_and_removed)
 {
 	uint64_t intent = watch_rule();
 
-	(void)state;
 	zoorig_until(lists(intent, ""));
 	make_folders();
-	assert_int_equal(stranger_create(RULE, "key: a", 0), 0);
+	assert_int_equal(zoostranger_create(RULE, "key: a", 0), 0);
 	zoorig_until(lists(intent, LIST("key: a")));
-	assert_int_equal(stranger_write(RULE, "key: b"), 0);
+	assert_int_equal(zoostranger_write(RULE, "key: b"), 0);
 	zoorig_until(lists(intent, LIST("key: b")));
-	assert_int_equal(stranger_delete(RULE), 0);
+	assert_int_equal(zoostranger_delete(RULE), 0);
 	zoorig_until(lists(intent, ""));
-	assert_int_equal(stranger_create(RULE, "key: c", 0), 0);
+	assert_int_equal(zoostranger_create(RULE, "key: c", 0), 0);
 	zoorig_until(lists(intent, LIST("key: c")));
 	zoorig_close();
 }
 
-static void rule_that_exists_is_read_at_once(void **state)
+TEST(rule_that_exists_is_read_at_once)
 {
 	uint64_t intent;
 
-	(void)state;
 	make_folders();
-	assert_int_equal(stranger_create(RULE, "key: a", 0), 0);
+	assert_int_equal(zoostranger_create(RULE, "key: a", 0), 0);
 	intent = watch_rule();
 	zoorig_until(lists(intent, LIST("key: a")));
 	zoorig_close();
 }
 
-static void watch_of_a_rule_creates_no_node(void **state)
+TEST(watch_of_a_rule_creates_no_node)
 {
-	(void)state;
 	(void)watch_rule();
-	assert_string_equal(stranger_list("/dubbo"), "(none)");
+	assert_string_equal(zoostranger_list("/dubbo"), "(none)");
 	zoorig_close();
 }
 
-static void rule_is_read_again_after_a_lost_connection(void **state)
+TEST(rule_is_read_again_after_a_lost_connection)
 {
 	uint64_t intent = watch_rule();
 
-	(void)state;
 	zooserver_kill();
 	zoorig_until(zoorig_said("connection lost"));
 	zooserver_revive();
 	zooserver_wait();
 	make_folders();
-	assert_int_equal(stranger_create(RULE, "key: a", 0), 0);
+	assert_int_equal(zoostranger_create(RULE, "key: a", 0), 0);
 	zoorig_until(lists(intent, LIST("key: a")));
 	zoorig_close();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ZOORIG_TEST(rule_is_told_as_it_is_made_changed_and_removed),
-		ZOORIG_TEST(rule_that_exists_is_read_at_once),
-		ZOORIG_TEST(watch_of_a_rule_creates_no_node),
-		ZOORIG_TEST(rule_is_read_again_after_a_lost_connection),
-	};
-
-	return zoorig_run(tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -312,14 +312,14 @@ uint64_t zoorig_try_withdraw(uint64_t which)
 
 /* --- life */
 
-static int set_up_all(void **state)
+int zoorig_set_up_all(void **state)
 {
 	(void)state;
 	zooserver_make();
 	return 0;
 }
 
-static int tear_down_all(void **state)
+int zoorig_tear_down_all(void **state)
 {
 	(void)state;
 	zooserver_unmake();
@@ -339,8 +339,8 @@ int zoorig_set_up(void **state)
 	memset(&rig, 0, sizeof(rig));
 	spokei_faults_init(&rig.faulty, spoke_host_env());
 	zooserver_rouse();
-	stranger_clears("/dubbo");
-	stranger_clears("/elsewhere");
+	zoostranger_clears("/dubbo");
+	zoostranger_clears("/elsewhere");
 	assert_int_equal(spoke_engine_new(&(struct spoke_engine_options){ .env = &rig.faulty.env },
 					  &rig.engine),
 			 0);
@@ -354,7 +354,7 @@ int zoorig_tear_down(void **state)
 		zoorig_close();
 	spoke_engine_free(rig.engine);
 	zoorig_forget();
-	stranger_leaves();
+	zoostranger_leaves();
 	assert_int_equal(rig.faulty.blocks, 0);
 	assert_int_equal(rig.faulty.fds, 0);
 	return 0;
@@ -363,12 +363,4 @@ int zoorig_tear_down(void **state)
 int64_t zoorig_session(void)
 {
 	return zoo_client_id(rig.theirs)->client_id;
-}
-
-int zoorig_run(const struct CMUnitTest *tests, size_t count)
-{
-	if (!zooserver_there_is())
-		return 77;
-	cmocka_set_test_filter(getenv("ROW")); // NOLINT(concurrency-mt-unsafe): there is one thread
-	return _cmocka_run_group_tests("zookeeper", tests, count, set_up_all, tear_down_all);
 }

@@ -61,12 +61,11 @@ extern struct zoorig rig;
 #define NODE_B FOLDER "/" LEAF_B
 #define LIST(text) (text "\n")
 
-/* Runs the tests selected by the environment variable ROW with one server. Returns the exit status
- * of main(). */
-int zoorig_run(const struct CMUnitTest *tests, size_t count);
+/* The group of a file: one server for all its tests. */
+int zoorig_set_up_all(void **state);
+int zoorig_tear_down_all(void **state);
 int zoorig_set_up(void **state);    /* creates an engine and empties ZooKeeper */
 int zoorig_tear_down(void **state); /* checks that nothing is left */
-#define ZOORIG_TEST(test) cmocka_unit_test_setup_teardown(test, zoorig_set_up, zoorig_tear_down)
 
 /* Opens the registry; parameters like "?session=1s". */
 void zoorig_open(const char *parameters);
@@ -130,27 +129,27 @@ int64_t zoorig_session(void);
 
 /* --- the stranger; each function waits for the answer and returns the library's code */
 
-int stranger_create(const char *path, const char *data, int mode);
-int stranger_delete(const char *path);
-int stranger_owner(const char *path, int64_t *ret_owner);
+int zoostranger_create(const char *path, const char *data, int mode);
+int zoostranger_delete(const char *path);
+int zoostranger_owner(const char *path, int64_t *ret_owner);
 /* Does the same for a node that must exist. */
-int64_t stranger_owner_of(const char *path);
-int stranger_data(const char *path, char *data, size_t size);
+int64_t zoostranger_owner_of(const char *path);
+int zoostranger_data(const char *path, char *data, size_t size);
 /* Returns the names of the children, sorted, one per line; "(none)" if the node is missing. Valid
  * until the next call. */
-const char *stranger_list(const char *path);
-size_t stranger_count(const char *path);
-void stranger_makes_folder(void);
+const char *zoostranger_list(const char *path);
+size_t zoostranger_count(const char *path);
+void zoostranger_makes_folder(void);
 /* Removes a node and its subtree. */
-void stranger_clears(const char *path);
+void zoostranger_clears(const char *path);
 /* Creates many nodes at once: a prefix and numbers. */
-void stranger_create_many(const char *prefix, unsigned count);
+void zoostranger_create_many(const char *prefix, unsigned count);
 /* Opens another session that is not closed: its nodes stay until it expires. */
-void stranger_leaves_behind(const char *path);
-int stranger_write(const char *path, const char *data);
+void zoostranger_leaves_behind(const char *path);
+int zoostranger_write(const char *path, const char *data);
 /* Expires all these sessions. */
-void stranger_leaves(void);
+void zoostranger_leaves(void);
 /* Expires the session of the code under test. */
-void stranger_ends_session(void);
+void zoostranger_ends_session(void);
 
 #endif

@@ -178,72 +178,72 @@ static zhandle_t *here(void)
 		assert_int_equal(call, ZOK);                                                       \
 	} while (until_answered(stranger) == ZCONNECTIONLOSS)
 
-int stranger_create(const char *path, const char *data, int mode)
+int zoostranger_create(const char *path, const char *data, int mode)
 {
 	ASK(zoo_acreate(zh, path, data, (int)strlen(data), &ZOO_OPEN_ACL_UNSAFE, mode, got_string,
 			NULL));
 	return answer.code;
 }
 
-int stranger_delete(const char *path)
+int zoostranger_delete(const char *path)
 {
 	ASK(zoo_adelete(zh, path, -1, got_void, NULL));
 	return answer.code;
 }
 
-int stranger_owner(const char *path, int64_t *ret_owner)
+int zoostranger_owner(const char *path, int64_t *ret_owner)
 {
 	ASK(zoo_aget(zh, path, 0, got_data, NULL));
 	*ret_owner = answer.stat.ephemeralOwner;
 	return answer.code;
 }
 
-int64_t stranger_owner_of(const char *path)
+int64_t zoostranger_owner_of(const char *path)
 {
 	int64_t owner = -1;
 
-	assert_int_equal(stranger_owner(path, &owner), ZOK);
+	assert_int_equal(zoostranger_owner(path, &owner), ZOK);
 	return owner;
 }
 
-int stranger_data(const char *path, char *data, size_t size)
+int zoostranger_data(const char *path, char *data, size_t size)
 {
 	ASK(zoo_aget(zh, path, 0, got_data, NULL));
 	(void)snprintf(data, size, "%s", answer.data);
 	return answer.code;
 }
 
-int stranger_write(const char *path, const char *data)
+int zoostranger_write(const char *path, const char *data)
 {
 	ASK(zoo_aset(zh, path, data, (int)strlen(data), -1, got_stat, NULL));
 	return answer.code;
 }
 
-const char *stranger_list(const char *path)
+const char *zoostranger_list(const char *path)
 {
 	ASK(zoo_aget_children(zh, path, 0, got_names, NULL));
 	return answer.names ? answer.names : "(none)";
 }
 
-size_t stranger_count(const char *path)
+size_t zoostranger_count(const char *path)
 {
-	(void)stranger_list(path);
+	(void)zoostranger_list(path);
 	return answer.name_count;
 }
 
-void stranger_makes_folder(void)
+void zoostranger_makes_folder(void)
 {
-	(void)stranger_create("/dubbo", "", ZOO_PERSISTENT);
-	(void)stranger_create("/dubbo/demo.Echo", "", ZOO_PERSISTENT);
-	(void)stranger_create(FOLDER, "", ZOO_PERSISTENT);
+	(void)zoostranger_create("/dubbo", "", ZOO_PERSISTENT);
+	(void)zoostranger_create("/dubbo/demo.Echo", "", ZOO_PERSISTENT);
+	(void)zoostranger_create(FOLDER, "", ZOO_PERSISTENT);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tree */
-void stranger_clears(const char *path)
+void zoostranger_clears(const char *path)
 {
 	char *names;
 
-	if (strcmp(stranger_list(path), "(none)") == 0)
+	if (strcmp(zoostranger_list(path), "(none)") == 0)
 		return;
 	names = strdup(answer.names);
 	assert_non_null(names);
@@ -252,13 +252,13 @@ void stranger_clears(const char *path)
 
 		name[strcspn(name, "\n")] = '\0';
 		(void)snprintf(child, sizeof(child), "%s/%s", path, name);
-		stranger_clears(child);
+		zoostranger_clears(child);
 	}
 	free(names);
-	(void)stranger_delete(path);
+	(void)zoostranger_delete(path);
 }
 
-void stranger_create_many(const char *prefix, unsigned count)
+void zoostranger_create_many(const char *prefix, unsigned count)
 {
 	zhandle_t *zh = here();
 
@@ -278,7 +278,7 @@ void stranger_create_many(const char *prefix, unsigned count)
 
 /* --- other sessions */
 
-void stranger_leaves_behind(const char *path)
+void zoostranger_leaves_behind(const char *path)
 {
 	zhandle_t *zh = come(NULL, SESSION_MS);
 
@@ -292,7 +292,7 @@ void stranger_leaves_behind(const char *path)
 	assert_int_equal(until_answered(zh), ZOK);
 }
 
-void stranger_ends_session(void)
+void zoostranger_ends_session(void)
 {
 	const clientid_t id = *zoo_client_id(rig.theirs);
 	zhandle_t *zh = come(&id, SESSION_MS);
@@ -301,7 +301,7 @@ void stranger_ends_session(void)
 	assert_int_equal(__real_zookeeper_close(zh), ZOK);
 }
 
-void stranger_leaves(void)
+void zoostranger_leaves(void)
 {
 	while (ghost_count)
 		(void)__real_zookeeper_close(ghosts[--ghost_count]);

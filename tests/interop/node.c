@@ -21,7 +21,7 @@ int node_absent(void)
 {
 	int status;
 
-	if (!zooserver_there_is()) {
+	if (zooserver_absent()) {
 		(void)fprintf(stderr, "skipped: no ZooKeeper server; apt-get install zookeeper\n");
 		return NVIM_SKIPPED;
 	}

@@ -6,12 +6,7 @@
 #ifndef TESTS_INTEROP_NVIM_H
 #define TESTS_INTEROP_NVIM_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 
@@ -62,14 +57,12 @@ void nvim_read(const struct nvim *nvim, const char *name, char *text, size_t siz
 /* Writes a file of the directory. */
 void nvim_write(const struct nvim *nvim, const char *name, const char *text);
 
-/* A test for both kinds of sockets; the file defines set_up_tcp(), set_up_unix() and tear_down().
- */
-#define NVIM_OVER(test, name, set_up)                                                              \
-	{                                                                                          \
-		name, test, set_up, tear_down, NULL                                                \
-	}
-#define NVIM_BOTH(test)                                                                            \
-	NVIM_OVER(test, "" #test " over TCP", set_up_tcp),                                         \
-		NVIM_OVER(test, "" #test " over a unix socket", set_up_unix)
+/* Defines a test for both kinds of sockets; the file defines set_up_tcp(), set_up_unix() and
+ * tear_down(). */
+#define NVIM_TEST(rule)                                                                            \
+	static void rule(void **state);                                                            \
+	TEST_AGAIN(rule, over_tcp, .set_up = set_up_tcp, .tear_down = tear_down);                  \
+	TEST_AGAIN(rule, over_unix, .set_up = set_up_unix, .tear_down = tear_down);                \
+	static void rule(__attribute__((unused)) void **state)
 
 #endif

@@ -13,6 +13,7 @@
 #include "tests/interop/javavalues.h"
 #include "tests/interop/node.h"
 #include "tests/support/echo_handler.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 #include <spoke/provider.h>
@@ -182,6 +183,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+GROUP(set_up, tear_down);
+
 /* --- values */
 
 static void assert_kept(const struct java_value *value)
@@ -220,55 +223,50 @@ static void assert_results_arrive(struct node *node)
 				    value.node);
 }
 
-static void sofa_sends_every_type_of_value(void **state)
+NEEDS(node_absent);
+
+TEST(sofa_sends_every_type_of_value)
 {
-	(void)state;
 	assert_arguments_arrive(&stage.sofa, NULL);
 }
 
-static void sofa_reads_every_type_of_value(void **state)
+TEST(sofa_reads_every_type_of_value)
 {
-	(void)state;
 	assert_results_arrive(&stage.sofa);
 }
 
-static void dubbo_js_sends_every_type_but_bytes(void **state)
+TEST(dubbo_js_sends_every_type_but_bytes)
 {
-	(void)state;
 	assert_arguments_arrive(&stage.dubbo_js, "bytes");
 }
 
-static void dubbo_js_reads_every_type_of_value(void **state)
+TEST(dubbo_js_reads_every_type_of_value)
 {
-	(void)state;
 	assert_results_arrive(&stage.dubbo_js);
 }
 
 /* --- calls */
 
-static void error_of_a_handler_is_an_exception_in_node(void **state)
+TEST(error_of_a_handler_is_an_exception_in_node)
 {
-	(void)state;
 	assert_string_equal(node_ask(&stage.sofa, stage.engine, "text fail x"),
 			    "! org.apache.dubbo.rpc.RpcException: no such luck");
 	assert_non_null(
 		strstr(node_ask(&stage.dubbo_js, stage.engine, "text fail x"), "no such luck"));
 }
 
-static void unknown_method_is_an_error_in_node(void **state)
+TEST(unknown_method_is_an_error_in_node)
 {
-	(void)state;
 	assert_string_equal(node_ask(&stage.sofa, stage.engine, "text nothing x"),
 			    "! Error: the service has no such method");
 	assert_non_null(strstr(node_ask(&stage.dubbo_js, stage.engine, "text nothing x"),
 			       "the service has no such method"));
 }
 
-static void attachments_of_node_arrive(void **state)
+TEST(attachments_of_node_arrive)
 {
 	struct node *nodes[] = { &stage.sofa, &stage.dubbo_js };
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		assert_string_equal(node_ask(nodes[i], stage.engine, "attach colour blue"),
 				    "= null");
@@ -277,17 +275,15 @@ static void attachments_of_node_arrive(void **state)
 	}
 }
 
-static void echo_answers_node(void **state)
+TEST(echo_answers_node)
 {
-	(void)state;
 	assert_string_equal(node_ask(&stage.sofa, stage.engine, "text $echo hello"), "= \"hello\"");
 	assert_string_equal(node_ask(&stage.dubbo_js, stage.engine, "text $echo hello"),
 			    "= \"hello\"");
 }
 
-static void one_way_request_of_node_is_not_answered(void **state)
+TEST(one_way_request_of_node_is_not_answered)
 {
-	(void)state;
 	assert_string_equal(node_ask(&stage.sofa, stage.engine, "oneway %u note x", stage.port),
 			    "= \"0 bytes of answer\"");
 	assert_int_equal(stage.notes, 1);
@@ -314,9 +310,8 @@ static void wait_for(uint64_t ns)
 	nvim_until(stage.engine, is_time_over, NULL);
 }
 
-static void restarted_provider_is_found_again(void **state)
+TEST(restarted_provider_is_found_again)
 {
-	(void)state;
 	spoke_provider_free(stage.provider);
 	assert_int_equal(node_ask(&stage.sofa, stage.engine, "text $echo a")[0], '!');
 	start_provider(node_interval(&stage.sofa));
@@ -334,12 +329,11 @@ static bool have_beats_come(void *arg)
 }
 
 /* The peer does not answer the provider's probes, but each of its own is a sign of life. */
-static void heartbeats_of_node_keep_its_link(void **state)
+TEST(heartbeats_of_node_keep_its_link)
 {
 	uint64_t beat_ns = node_interval(&stage.sofa);
 	uint64_t closed;
 
-	(void)state;
 	node_kill(&stage.dubbo_js);
 	assert_string_equal(node_ask(&stage.sofa, stage.engine, "text $echo c"), "= \"c\"");
 	assert_string_equal(node_ask(&stage.sofa, stage.engine, "beat %u",
@@ -350,24 +344,4 @@ static void heartbeats_of_node_keep_its_link(void **state)
 	nvim_until(stage.engine, have_beats_come, NULL);
 	assert_string_equal(node_ask(&stage.sofa, stage.engine, "text $echo d"), "= \"d\"");
 	assert_int_equal(spoke_stat_get(stage.engine, SPOKE_STAT_CLOSED_SILENT), closed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sofa_sends_every_type_of_value),
-		cmocka_unit_test(sofa_reads_every_type_of_value),
-		cmocka_unit_test(dubbo_js_sends_every_type_but_bytes),
-		cmocka_unit_test(dubbo_js_reads_every_type_of_value),
-		cmocka_unit_test(error_of_a_handler_is_an_exception_in_node),
-		cmocka_unit_test(unknown_method_is_an_error_in_node),
-		cmocka_unit_test(attachments_of_node_arrive),
-		cmocka_unit_test(echo_answers_node),
-		cmocka_unit_test(one_way_request_of_node_is_not_answered),
-		cmocka_unit_test(restarted_provider_is_found_again),
-		cmocka_unit_test(heartbeats_of_node_keep_its_link),
-	};
-	int absent = node_absent();
-
-	return absent ? absent : cmocka_run_group_tests(tests, set_up, tear_down);
 }

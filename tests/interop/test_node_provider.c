@@ -13,6 +13,7 @@
 #include "tests/integration/zooserver.h"
 #include "tests/interop/javavalues.h"
 #include "tests/interop/node.h"
+#include "tests/support/test.h"
 
 #include <spoke/consumer.h>
 #include <spoke/host.h>
@@ -111,6 +112,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+GROUP(set_up, tear_down);
+
 /* --- calls */
 
 static void note_end(void *arg, const struct spoke_result *result)
@@ -185,11 +188,12 @@ static void assert_answered(const char *text)
 
 /* --- values */
 
-static void node_reads_every_type_of_value(void **state)
+NEEDS(node_absent);
+
+TEST(node_reads_every_type_of_value)
 {
 	struct java_value value;
 
-	(void)state;
 	for (size_t i = 0; java_value(i, &value); i++) {
 		spoke_pack_raw(&stage.args, (struct spoke_span){ (const unsigned char *)value.bytes,
 								 value.len });
@@ -198,24 +202,22 @@ static void node_reads_every_type_of_value(void **state)
 	}
 }
 
-static void node_sends_every_type_of_value(void **state)
+TEST(node_sends_every_type_of_value)
 {
 	struct java_value value;
 
-	(void)state;
 	for (size_t i = 0; java_value(i, &value); i++) {
 		call("make", value.kind);
 		assert_bytes(value.kind, value.bytes, value.len);
 	}
 }
 
-static void declared_types_reach_node(void **state)
+TEST(declared_types_reach_node)
 {
 	static const struct spoke_method_options options = {
 		.types = "JLjava/lang/String;Lspoke/interop/Point;"
 	};
 
-	(void)state;
 	spoke_pack_i64(&stage.args, 5);
 	spoke_pack_nil(&stage.args);
 	spoke_pack_map(&stage.args, 1);
@@ -225,37 +227,33 @@ static void declared_types_reach_node(void **state)
 	assert_answered("long,java.lang.String,spoke.interop.Point");
 }
 
-static void answer_without_a_marker_is_a_bad_reply(void **state)
+TEST(answer_without_a_marker_is_a_bad_reply)
 {
-	(void)state;
 	call("nothing", NULL);
 	assert_int_equal(stage.error, SPOKE_EBADREPLY);
 }
 
 /* --- errors */
 
-static void error_thrown_by_node_arrives_with_its_text(void **state)
+TEST(error_thrown_by_node_arrives_with_its_text)
 {
-	(void)state;
 	call("fail", "no such luck");
 	assert_int_equal(stage.error, SPOKE_ESERVER);
 	assert_string_equal(stage.text, "no such luck");
 }
 
-static void exception_of_node_arrives_with_class_and_text(void **state)
+TEST(exception_of_node_arrives_with_class_and_text)
 {
-	(void)state;
 	call("raise", "store is full");
 	assert_int_equal(stage.error, SPOKE_EREMOTE);
 	assert_string_equal(stage.class, "spoke.interop.StoreException");
 	assert_string_equal(stage.text, "store is full");
 }
 
-static void node_has_no_echo_and_no_invoke(void **state)
+TEST(node_has_no_echo_and_no_invoke)
 {
 	static const struct spoke_method_options generic = { .generic = true };
 
-	(void)state;
 	call("$echo", "x");
 	assert_string_equal(stage.text, "Can not find method: " SERVICE ":" VERSION "#$echo()");
 	spoke_pack_text(&stage.args, "x");
@@ -265,11 +263,10 @@ static void node_has_no_echo_and_no_invoke(void **state)
 
 /* --- other calls */
 
-static void attachments_reach_node(void **state)
+TEST(attachments_reach_node)
 {
 	struct spoke_call_options options = { 0 };
 
-	(void)state;
 	spoke_pack_map(&stage.attachments, 1);
 	spoke_pack_text(&stage.attachments, "colour");
 	spoke_pack_text(&stage.attachments, "blue");
@@ -279,11 +276,10 @@ static void attachments_reach_node(void **state)
 	assert_answered("\"blue\"");
 }
 
-static void late_answer_of_node_is_dropped(void **state)
+TEST(late_answer_of_node_is_dropped)
 {
 	const struct spoke_call_options options = { .timeout_ns = 50 * MS };
 
-	(void)state;
 	spoke_pack_i64(&stage.args, 150);
 	call_with("sleep", NULL, &options);
 	assert_int_equal(stage.error, SPOKE_ETIMEOUT);
@@ -293,12 +289,11 @@ static void late_answer_of_node_is_dropped(void **state)
 }
 
 /* The peer answers the one-way request, too; that answer is dropped. */
-static void one_way_call_reaches_node(void **state)
+TEST(one_way_call_reaches_node)
 {
 	const struct spoke_call_options options = { .one_way = true };
 	uint64_t closed = spoke_stat_get(stage.engine, SPOKE_STAT_CLOSED);
 
-	(void)state;
 	call_with("note", NULL, &options);
 	assert_int_equal(stage.error, 0);
 	call("notes", NULL);
@@ -320,12 +315,11 @@ static bool is_time_over(void *arg)
 	return stage.is_time_over;
 }
 
-static void heartbeats_keep_the_link_to_node(void **state)
+TEST(heartbeats_keep_the_link_to_node)
 {
 	uint64_t closed = spoke_stat_get(stage.engine, SPOKE_STAT_CLOSED);
 	uint64_t answers = spoke_stat_get(stage.engine, SPOKE_STAT_PROBE_ANSWERS_READ);
 
-	(void)state;
 	assert_int_equal(spoke_alarm_after(stage.engine, &stage.clock,
 					   BEATS_WATCHED * stage.beat_ns, note_time),
 			 0);
@@ -341,12 +335,11 @@ static bool is_settled(void *arg)
 	return stage.settled > 0;
 }
 
-static void call_to_a_killed_node_is_answered_when_it_is_back(void **state)
+TEST(call_to_a_killed_node_is_answered_when_it_is_back)
 {
 	const struct spoke_method_options options = { .policy = &spoke_policy_failback,
 						      .retries = 100 };
 
-	(void)state;
 	node_kill(&stage.node);
 	call_with("pid", &options, NULL);
 	assert_int_equal(stage.error, SPOKE_EDEFERRED);
@@ -355,25 +348,4 @@ static void call_to_a_killed_node_is_answered_when_it_is_back(void **state)
 	assert_int_equal(stage.settlement, SPOKE_TICKET_SUCCESS);
 	call("describe", "back");
 	assert_answered("\"back\"");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(node_reads_every_type_of_value),
-		cmocka_unit_test(node_sends_every_type_of_value),
-		cmocka_unit_test(declared_types_reach_node),
-		cmocka_unit_test(answer_without_a_marker_is_a_bad_reply),
-		cmocka_unit_test(error_thrown_by_node_arrives_with_its_text),
-		cmocka_unit_test(exception_of_node_arrives_with_class_and_text),
-		cmocka_unit_test(node_has_no_echo_and_no_invoke),
-		cmocka_unit_test(attachments_reach_node),
-		cmocka_unit_test(late_answer_of_node_is_dropped),
-		cmocka_unit_test(one_way_call_reaches_node),
-		cmocka_unit_test(heartbeats_keep_the_link_to_node),
-		cmocka_unit_test(call_to_a_killed_node_is_answered_when_it_is_back),
-	};
-	int absent = node_absent();
-
-	return absent ? absent : cmocka_run_group_tests(tests, set_up, tear_down);
 }

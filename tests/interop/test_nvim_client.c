@@ -2,6 +2,7 @@
 /* Interoperability: Neovim calls spoke's provider, over TCP and over a unix socket. */
 #include "tests/interop/nvim.h"
 #include "tests/interop/provided.h"
+#include "tests/support/test.h"
 
 #include <spoke/stats.h>
 
@@ -111,7 +112,9 @@ static uint64_t stat_of(const struct stage *stage, enum spoke_stat stat)
 
 /* --- values */
 
-static void texts_come_back_as_they_were(void **state)
+NEEDS(nvim_absent);
+
+NVIM_TEST(texts_come_back_as_they_were)
 {
 	run(*state,
 	    "for text in ['', 'x', 'h\xc3\xa9llo \xe4\xb8\x96\xe7\x95\x8c \xf0\x9f\x98\x80',"
@@ -121,7 +124,7 @@ static void texts_come_back_as_they_were(void **state)
 	    "endfor\n");
 }
 
-static void numbers_come_back_as_they_were(void **state)
+NVIM_TEST(numbers_come_back_as_they_were)
 {
 	run(*state,
 	    "for number in [0, 1, 127, 128, 255, 256, 65535, 65536, 2147483647, 2147483648,"
@@ -132,13 +135,13 @@ static void numbers_come_back_as_they_were(void **state)
 	    "endfor\n");
 }
 
-static void nil_is_echoed_and_is_the_result_of_nothing(void **state)
+NVIM_TEST(nil_is_echoed_and_is_the_result_of_nothing)
 {
 	run(*state, "call Echoes(v:null)\n"
 		    "call Same(Call('demo.EchoService.note', 1), v:null)\n");
 }
 
-static void maps_and_nested_lists_come_back_as_they_were(void **state)
+NVIM_TEST(maps_and_nested_lists_come_back_as_they_were)
 {
 	run(*state, "call Echoes([])\n"
 		    "call Echoes({})\n"
@@ -147,26 +150,26 @@ static void maps_and_nested_lists_come_back_as_they_were(void **state)
 		    "call Echoes([1, [2, [3, [4, ['five', {'six': [7.5, v:true]}]]]]])\n");
 }
 
-static void blobs_arrive_byte_by_byte(void **state)
+NVIM_TEST(blobs_arrive_byte_by_byte)
 {
 	run(*state, "call Same(Call('demo.EchoService.describe', 0zDEADBEEF00), ['str', 5])\n");
 }
 
-static void all_arguments_arrive_in_their_order(void **state)
+NVIM_TEST(all_arguments_arrive_in_their_order)
 {
 	run(*state, "call Same(Call('demo.EchoService.describe'), [0])\n"
 		    "call Same(Call('demo.EchoService.describe', 'abc', 1, 1.5, [], {}, v:null,"
 		    " v:true), ['str', 'int', 'double', 'array', 'map', 'nil', 'bool', 3])\n");
 }
 
-static void number_beyond_neovims_range_becomes_null(void **state)
+NVIM_TEST(number_beyond_neovims_range_becomes_null)
 {
 	/* Its integers end at 2^63 - 1; it reads larger ones as null. */
 	run(*state, "call Same(Call('demo.EchoService.highest'), v:null)\n"
 		    "call Echoes('after it')\n");
 }
 
-static void an_argument_may_be_nested_thirty_deep(void **state)
+NVIM_TEST(an_argument_may_be_nested_thirty_deep)
 {
 	run(*state, "let deep = 'x'\n"
 		    "for i in range(30)\n"
@@ -175,7 +178,7 @@ static void an_argument_may_be_nested_thirty_deep(void **state)
 		    "call Echoes(deep)\n");
 }
 
-static void value_that_is_too_deep_closes_the_connection_only(void **state)
+NVIM_TEST(value_that_is_too_deep_closes_the_connection_only)
 {
 	struct stage *stage = *state;
 
@@ -189,18 +192,18 @@ static void value_that_is_too_deep_closes_the_connection_only(void **state)
 	assert_int_equal(stat_of(stage, SPOKE_STAT_CLOSED_PROTOCOL), 1);
 }
 
-static void an_answer_may_be_large(void **state)
+NVIM_TEST(an_answer_may_be_large)
 {
 	run(*state, "call Same(Call('demo.EchoService.large'), repeat('x', 1048576))\n");
 }
 
-static void an_answer_may_come_later(void **state)
+NVIM_TEST(an_answer_may_come_later)
 {
 	run(*state, "call Same(Call('demo.EchoService.hold'), 7)\n"
 		    "call Echoes('after')\n");
 }
 
-static void one_connection_serves_many_calls(void **state)
+NVIM_TEST(one_connection_serves_many_calls)
 {
 	struct stage *stage = *state;
 
@@ -213,7 +216,7 @@ static void one_connection_serves_many_calls(void **state)
 
 /* --- names */
 
-static void a_method_without_a_dot_is_one_of_the_default_service(void **state)
+NVIM_TEST(a_method_without_a_dot_is_one_of_the_default_service)
 {
 	run(*state, "call Same(Call('echo', 'x'), 'x')\n"
 		    "call Same(Call('who'), '" DEFAULT_SERVICE "')\n"
@@ -221,7 +224,7 @@ static void a_method_without_a_dot_is_one_of_the_default_service(void **state)
 		    "call Same(Call('demo.Default.who'), '" DEFAULT_SERVICE "')\n");
 }
 
-static void unknown_method_gives_an_error_with_its_name(void **state)
+NVIM_TEST(unknown_method_gives_an_error_with_its_name)
 {
 	struct stage *stage = *state;
 
@@ -232,7 +235,7 @@ static void unknown_method_gives_an_error_with_its_name(void **state)
 	assert_int_equal(stat_of(stage, SPOKE_STAT_REQUESTS_NO_SERVICE), 3);
 }
 
-static void a_method_that_is_no_name_is_a_bad_request(void **state)
+NVIM_TEST(a_method_that_is_no_name_is_a_bad_request)
 {
 	struct stage *stage = *state;
 
@@ -243,14 +246,14 @@ static void a_method_that_is_no_name_is_a_bad_request(void **state)
 
 /* --- errors and notifications */
 
-static void the_text_of_a_handlers_error_arrives(void **state)
+NVIM_TEST(the_text_of_a_handlers_error_arrives)
 {
 	run(*state, "call Fails(\"no such luck: \xe2\x82\xac 5\", 'demo.EchoService.refuse')\n"
 		    "call Fails('echo: argument missing', 'demo.EchoService.echo')\n"
 		    "call Echoes('still here')\n");
 }
 
-static void a_notification_is_received_once(void **state)
+NVIM_TEST(a_notification_is_received_once)
 {
 	struct stage *stage = *state;
 
@@ -261,7 +264,7 @@ static void a_notification_is_received_once(void **state)
 	assert_int_equal(stat_of(stage, SPOKE_STAT_REQUESTS), 2);
 }
 
-static void a_notification_is_never_answered(void **state)
+NVIM_TEST(a_notification_is_never_answered)
 {
 	struct stage *stage = *state;
 
@@ -292,7 +295,7 @@ static bool is_alone(void *arg)
 	return spoke_provider_connections(stage->provided.provider) == 0;
 }
 
-static void peer_killed_while_waiting_is_gone_with_its_reply(void **state)
+NVIM_TEST(peer_killed_while_waiting_is_gone_with_its_reply)
 {
 	struct stage *stage = *state;
 	struct spoke_request *request;
@@ -310,7 +313,7 @@ static void peer_killed_while_waiting_is_gone_with_its_reply(void **state)
 	assert_int_equal(stat_of(stage, SPOKE_STAT_CLOSED), 1);
 }
 
-static void peer_that_quits_leaves_no_connection(void **state)
+NVIM_TEST(peer_that_quits_leaves_no_connection)
 {
 	struct stage *stage = *state;
 
@@ -319,41 +322,11 @@ static void peer_that_quits_leaves_no_connection(void **state)
 	assert_int_equal(stat_of(stage, SPOKE_STAT_CLOSED_BY_PEER), 1);
 }
 
-static void ended_provider_fails_the_call(void **state)
+NVIM_TEST(ended_provider_fails_the_call)
 {
 	struct stage *stage = *state;
 
 	run(stage, "call Fails('closed', 'demo.EchoService.leave')\n"
 		   "call Fails('', 'demo.EchoService.echo', 1)\n");
 	assert_int_equal(stage->provided.abandoned, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		NVIM_BOTH(texts_come_back_as_they_were),
-		NVIM_BOTH(numbers_come_back_as_they_were),
-		NVIM_BOTH(nil_is_echoed_and_is_the_result_of_nothing),
-		NVIM_BOTH(maps_and_nested_lists_come_back_as_they_were),
-		NVIM_BOTH(blobs_arrive_byte_by_byte),
-		NVIM_BOTH(all_arguments_arrive_in_their_order),
-		NVIM_BOTH(number_beyond_neovims_range_becomes_null),
-		NVIM_BOTH(an_argument_may_be_nested_thirty_deep),
-		NVIM_BOTH(value_that_is_too_deep_closes_the_connection_only),
-		NVIM_BOTH(an_answer_may_be_large),
-		NVIM_BOTH(an_answer_may_come_later),
-		NVIM_BOTH(one_connection_serves_many_calls),
-		NVIM_BOTH(a_method_without_a_dot_is_one_of_the_default_service),
-		NVIM_BOTH(unknown_method_gives_an_error_with_its_name),
-		NVIM_BOTH(a_method_that_is_no_name_is_a_bad_request),
-		NVIM_BOTH(the_text_of_a_handlers_error_arrives),
-		NVIM_BOTH(a_notification_is_received_once),
-		NVIM_BOTH(a_notification_is_never_answered),
-		NVIM_BOTH(peer_killed_while_waiting_is_gone_with_its_reply),
-		NVIM_BOTH(peer_that_quits_leaves_no_connection),
-		NVIM_BOTH(ended_provider_fails_the_call),
-	};
-	int absent = nvim_absent();
-
-	return absent ? absent : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Interoperability: spoke's consumer calls Neovim as a server, over TCP and over a unix socket. */
 #include "tests/interop/calling.h"
+#include "tests/support/test.h"
 
 #include <spoke/provider.h>
 #include <spoke/stats.h>
@@ -57,7 +58,9 @@ static void assert_fails(const struct ending *ending, int error, const char *tex
 
 /* --- calls and answers */
 
-static void expressions_give_their_values(void **state)
+NEEDS(nvim_absent);
+
+NVIM_TEST(expressions_give_their_values)
 {
 	struct calling *calling = *state;
 
@@ -70,7 +73,7 @@ static void expressions_give_their_values(void **state)
 	assert_evaluates(calling, "len(repeat('x', 100000))", "100000");
 }
 
-static void a_large_value_arrives_whole(void **state)
+NVIM_TEST(a_large_value_arrives_whole)
 {
 	struct calling *calling = *state;
 
@@ -78,7 +81,7 @@ static void a_large_value_arrives_whole(void **state)
 	assert_int_equal(calling->endings[0].len, 1048576 + 5);
 }
 
-static void a_url_without_a_path_names_no_service(void **state)
+NVIM_TEST(a_url_without_a_path_names_no_service)
 {
 	struct calling *calling = *state;
 
@@ -88,7 +91,7 @@ static void a_url_without_a_path_names_no_service(void **state)
 		     "Invalid method: no.such_method");
 }
 
-static void the_api_describes_itself(void **state)
+NVIM_TEST(the_api_describes_itself)
 {
 	struct calling *calling = *state;
 
@@ -97,7 +100,7 @@ static void the_api_describes_itself(void **state)
 	assert_int_equal(calling->endings[0].value[0], '[');
 }
 
-static void lines_of_a_buffer_are_set_and_got(void **state)
+NVIM_TEST(lines_of_a_buffer_are_set_and_got)
 {
 	struct calling *calling = *state;
 	struct spoke_builder *args = &calling->args;
@@ -129,7 +132,7 @@ static void lines_of_a_buffer_are_set_and_got(void **state)
 	assert_gives(calling_finish(calling), "[\"one\", \"\", \"dr\\xc3\\xa9i\"]");
 }
 
-static void an_error_of_type_and_text_becomes_its_text(void **state)
+NVIM_TEST(an_error_of_type_and_text_becomes_its_text)
 {
 	struct calling *calling = *state;
 
@@ -148,7 +151,7 @@ static void an_error_of_type_and_text_becomes_its_text(void **state)
 	assert_evaluates(calling, "'still here'", "\"still here\"");
 }
 
-static void many_calls_at_once_each_get_their_own_answer(void **state)
+NVIM_TEST(many_calls_at_once_each_get_their_own_answer)
 {
 	struct calling *calling = *state;
 	char expression[32];
@@ -168,7 +171,7 @@ static void many_calls_at_once_each_get_their_own_answer(void **state)
 	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_CONNECTED), 1);
 }
 
-static void call_without_an_answer_is_still_executed(void **state)
+NVIM_TEST(call_without_an_answer_is_still_executed)
 {
 	struct calling *calling = *state;
 
@@ -181,7 +184,7 @@ static void call_without_an_answer_is_still_executed(void **state)
 
 /* --- requests from Neovim */
 
-static void a_request_inside_a_call_is_served_and_answered(void **state)
+NVIM_TEST(a_request_inside_a_call_is_served_and_answered)
 {
 	struct calling *calling = *state;
 	char expression[64];
@@ -201,7 +204,7 @@ static void a_request_inside_a_call_is_served_and_answered(void **state)
 
 /* --- time */
 
-static void an_answer_that_comes_late_is_an_answer(void **state)
+NVIM_TEST(an_answer_that_comes_late_is_an_answer)
 {
 	struct calling *calling = *state;
 
@@ -211,7 +214,7 @@ static void an_answer_that_comes_late_is_an_answer(void **state)
 	assert_gives(calling_finish(calling), "7");
 }
 
-static void answer_after_the_deadline_is_dropped(void **state)
+NVIM_TEST(answer_after_the_deadline_is_dropped)
 {
 	struct calling *calling = *state;
 
@@ -235,7 +238,7 @@ static bool has_ended(void *arg)
 	return nvim_ended(arg);
 }
 
-static void calls_in_flight_are_lost_once_when_neovim_is_killed(void **state)
+NVIM_TEST(calls_in_flight_are_lost_once_when_neovim_is_killed)
 {
 	struct calling *calling = *state;
 
@@ -250,7 +253,7 @@ static void calls_in_flight_are_lost_once_when_neovim_is_killed(void **state)
 }
 
 /* Answers sent before Neovim ends are delivered. */
-static void calls_in_flight_end_once_when_neovim_quits(void **state)
+NVIM_TEST(calls_in_flight_end_once_when_neovim_quits)
 {
 	struct calling *calling = *state;
 	unsigned lost = 0;
@@ -280,7 +283,7 @@ static bool is_ready(void *arg)
 }
 
 /* Over TCP it would use another port after a restart. */
-static void restarted_neovim_is_reconnected(void **state)
+TEST(restarted_neovim_is_reconnected, .set_up = set_up_unix, .tear_down = tear_down)
 {
 	struct calling *calling = *state;
 
@@ -292,28 +295,4 @@ static void restarted_neovim_is_reconnected(void **state)
 	nvim_until(calling->engine, is_ready, calling);
 	assert_evaluates(calling, "'again'", "\"again\"");
 	assert_int_equal(spoke_stat_get(calling->engine, SPOKE_STAT_CONNECTED), 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		NVIM_BOTH(expressions_give_their_values),
-		NVIM_BOTH(a_large_value_arrives_whole),
-		NVIM_BOTH(a_url_without_a_path_names_no_service),
-		NVIM_BOTH(the_api_describes_itself),
-		NVIM_BOTH(lines_of_a_buffer_are_set_and_got),
-		NVIM_BOTH(an_error_of_type_and_text_becomes_its_text),
-		NVIM_BOTH(many_calls_at_once_each_get_their_own_answer),
-		NVIM_BOTH(call_without_an_answer_is_still_executed),
-		NVIM_BOTH(a_request_inside_a_call_is_served_and_answered),
-		NVIM_BOTH(an_answer_that_comes_late_is_an_answer),
-		NVIM_BOTH(answer_after_the_deadline_is_dropped),
-		NVIM_BOTH(calls_in_flight_are_lost_once_when_neovim_is_killed),
-		NVIM_BOTH(calls_in_flight_end_once_when_neovim_quits),
-		cmocka_unit_test_setup_teardown(restarted_neovim_is_reconnected, set_up_unix,
-						tear_down),
-	};
-	int absent = nvim_absent();
-
-	return absent ? absent : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #   sh tests/planted/run.sh                  all of them
 #   sh tests/planted/run.sh <name>...        these
 #
-# A planted bug is a patch of the product. Its second line names the program of a test and the test, which
+# A planted bug is a patch of the product. Its second line names the file of a test and the test, which
 # has to fail. It has to pass without the patch. Any other crash, or a timeout, is a failure of this check. tests/checks/mutants.sh checks that all patches apply.
 #
 # SECONDS_EACH (default 120) limits the time of a program. The copy is build/planted and is deleted before
@@ -23,13 +23,21 @@ limit=${SECONDS_EACH:-120}
 
 . "$root/tests/planted/plant.sh"
 
-# Prints the program, or the test, that has to notice the bug.
-program_of() { # <name>
+# Prints the file of tests, or the test, that has to notice the bug.
+file_of() { # <name>
 	sed -n '2s/^# Caught by: \([^ ]*\) .*/\1/p' "$patches/$1.patch"
 }
 
 test_of() { # <name>
 	sed -n '2s/^# Caught by: [^ ]* //p' "$patches/$1.patch"
+}
+
+# Prints the path of the program that has the tests of the files.
+program_of() { # <file>...
+	for file in "$@"; do
+		ctest --test-dir "$tree/build/dev" -N -V -R "^$file\$" |
+			sed -n 's/.*Test command: "\{0,1\}\([^" ]*\).*/\1/p'
+	done | sort -u
 }
 
 build() { # <log> <target>...
@@ -38,10 +46,10 @@ build() { # <log> <target>...
 	ninja -C "$tree/build/dev" "$@" >"$log" 2>&1
 }
 
-# Runs a program, all tests of it. Returns its status.
-run() { # <program> <log>
-	path=$(find "$tree/build/dev/tests" -name "$1" -type f | head -n 1)
-	(cd "$tree" && timeout "$limit" "$path") >"$2" 2>&1
+# Runs all tests of a file. Returns the status.
+run() { # <file> <log>
+	program=$(program_of "$1")
+	(cd "$tree" && timeout "$limit" "$program" "$1") >"$2" 2>&1
 }
 
 # Returns whether the test has the result. A test that fails in its end, too, has the result ERROR.
@@ -56,19 +64,20 @@ is_cut_short() { # <log> <test>
 		tail -n 1 "$1" | grep -q 'core/virtual/.*assertion failed'
 }
 
-make_copy() { # <target>...
+make_copy() { # <file>...
 	copy_tree || return 1
 	(cd "$tree" && cmake --preset dev) >"$logs/configure.log" 2>&1 || return 1
-	build "$logs/build.log" "$@"
+	# shellcheck disable=SC2046
+	build "$logs/build.log" $(program_of "$@" | sed 's|.*/||')
 }
 
 # Prints the result for the bug, "caught" if the test fails.
 try() { # <name>
-	program=$(program_of "$1")
+	file=$(file_of "$1")
 	test=$(test_of "$1")
 	verdict="does not build"
-	build "$logs/$1.log" "$program" || return
-	run "$program" "$logs/$1.log"
+	build "$logs/$1.log" "$(basename "$(program_of "$file")")" || return
+	run "$file" "$logs/$1.log"
 	ended=$?
 	if has_result "$logs/$1.log" '\(FAILED\|ERROR\)' "$test" ||
 		is_cut_short "$logs/$1.log" "$test"; then
@@ -91,16 +100,17 @@ print_line() { # <name>
 must_exist "$@"
 
 echo "copying and building the tree"
-programs=$(for name in "$@"; do program_of "$name"; done | sort -u)
+files=$(for name in "$@"; do file_of "$name"; done | sort -u)
 # shellcheck disable=SC2086
-make_copy $programs || {
+make_copy $files || {
 	tail -n 20 "$logs"/*.log
 	exit 2
 }
 status=0
-for program in $programs; do
-	run "$program" "$logs/$program.sound" || {
-		echo "$program fails without a bug: $logs/$program.sound"
+for file in $files; do
+	sound=$logs/$(echo "$file" | tr / _).sound
+	run "$file" "$sound" || {
+		echo "$file fails without a bug: $sound"
 		status=1
 	}
 done

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Advancing a wheel: budgets, jumps, a clock that goes back, the horizon, and the next expiry. */
+#include "tests/support/test.h"
 #include "tests/timer/rig.h"
 
 #include <stdlib.h>
@@ -23,7 +24,9 @@ static unsigned advance_by(struct rig *rig, uint64_t tick, uint32_t budget)
 	return calls;
 }
 
-static void a_budget_interrupts_and_the_next_advance_goes_on_in_order(void **state)
+RUNNER(rig_run);
+
+TEST(a_budget_interrupts_and_the_next_advance_goes_on_in_order)
 {
 	struct rig *rig = *state;
 
@@ -43,7 +46,7 @@ static void a_budget_interrupts_and_the_next_advance_goes_on_in_order(void **sta
 	}
 }
 
-static void now_stays_at_the_tick_under_work(void **state)
+TEST(now_stays_at_the_tick_under_work)
 {
 	struct rig *rig = *state;
 
@@ -58,7 +61,7 @@ static void now_stays_at_the_tick_under_work(void **state)
 	assert_true(spoke_wheel_now(rig->wheel) == rig_ns(5000));
 }
 
-static void timers_scheduled_while_an_advance_is_interrupted_come_last(void **state)
+TEST(timers_scheduled_while_an_advance_is_interrupted_come_last)
 {
 	struct rig *rig = *state;
 	uint64_t due = 4096 * 3;
@@ -77,7 +80,7 @@ static void timers_scheduled_while_an_advance_is_interrupted_come_last(void **st
 		assert_int_equal(rig->log[i], i);
 }
 
-static void timers_can_be_cancelled_while_an_advance_is_interrupted(void **state)
+TEST(timers_can_be_cancelled_while_an_advance_is_interrupted)
 {
 	struct rig *rig = *state;
 
@@ -120,7 +123,7 @@ static void jump_with_nothing_due(const struct geometry *geometry)
 	rig_fini(&rig);
 }
 
-static void jump_of_2_to_the_40_ticks_visits_bounded_slots(void **state)
+TEST(jump_of_2_to_the_40_ticks_visits_bounded_slots)
 {
 	const struct rig *on = *state;
 	struct geometry geometry = { on->slots, on->levels };
@@ -129,7 +132,7 @@ static void jump_of_2_to_the_40_ticks_visits_bounded_slots(void **state)
 		jump_with_nothing_due(&geometry);
 }
 
-static void a_jump_fires_everything_on_its_way_in_order(void **state)
+TEST(a_jump_fires_everything_on_its_way_in_order)
 {
 	struct rig *rig = *state;
 	uint64_t tick = 1;
@@ -142,13 +145,12 @@ static void a_jump_fires_everything_on_its_way_in_order(void **state)
 		assert_int_equal(rig->log[i], 21 - i);
 }
 
-static void timer_placed_as_a_lap_begins_does_not_turn_the_wheel_back(void **state)
+TEST(timer_placed_as_a_lap_begins_does_not_turn_the_wheel_back)
 {
 	struct spoke_wheel_options options = { .tick_ns = RIG_TICK_NS, .slots = 16, .levels = 2 };
 	struct rig rig;
 	uint64_t next;
 
-	(void)state;
 	rig_init(&rig, &options);
 	/* A lap is 256 ticks. Two timers of the second lap are far and cascade when that lap
 	 * begins. */
@@ -169,7 +171,7 @@ static void timer_placed_as_a_lap_begins_does_not_turn_the_wheel_back(void **sta
 	rig_fini(&rig);
 }
 
-static void a_clock_that_goes_back_is_ignored_and_counted(void **state)
+TEST(a_clock_that_goes_back_is_ignored_and_counted)
 {
 	struct rig *rig = *state;
 
@@ -185,7 +187,7 @@ static void a_clock_that_goes_back_is_ignored_and_counted(void **state)
 	assert_int_equal(rig->items[0].fired, 1);
 }
 
-static void a_clock_that_goes_back_does_not_stop_unfinished_work(void **state)
+TEST(a_clock_that_goes_back_does_not_stop_unfinished_work)
 {
 	struct rig *rig = *state;
 
@@ -196,7 +198,7 @@ static void a_clock_that_goes_back_does_not_stop_unfinished_work(void **state)
 	assert_int_equal(rig->logged, 10);
 }
 
-static void deadline_beyond_the_horizon_is_refused(void **state)
+TEST(deadline_beyond_the_horizon_is_refused)
 {
 	const struct rig *on = *state;
 	struct spoke_wheel_options options = { .tick_ns = 1, .slots = 16, .levels = on->levels };
@@ -232,7 +234,7 @@ static void deadline_beyond_the_horizon_is_refused(void **state)
 	rig_fini(&rig);
 }
 
-static void the_last_tick_of_a_coarse_wheel_can_be_reached(void **state)
+TEST(the_last_tick_of_a_coarse_wheel_can_be_reached)
 {
 	struct rig *rig = *state;
 	uint64_t last_ns = RIG_ORIGIN_NS + (UINT64_C(1) << 62) / RIG_TICK_NS * RIG_TICK_NS;
@@ -249,7 +251,7 @@ static void the_last_tick_of_a_coarse_wheel_can_be_reached(void **state)
 	assert_true(spoke_wheel_next(rig->wheel) == SPOKE_WHEEL_NEVER);
 }
 
-static void next_is_never_later_than_the_earliest_deadline(void **state)
+TEST(next_is_never_later_than_the_earliest_deadline)
 {
 	struct rig *rig = *state;
 	uint64_t seed = 88172645463325252;
@@ -285,7 +287,7 @@ static void next_is_never_later_than_the_earliest_deadline(void **state)
 	}
 }
 
-static void a_loop_that_sleeps_until_next_meets_every_deadline(void **state)
+TEST(a_loop_that_sleeps_until_next_meets_every_deadline)
 {
 	struct rig *rig = *state;
 	uint64_t next;
@@ -302,7 +304,7 @@ static void a_loop_that_sleeps_until_next_meets_every_deadline(void **state)
 	assert_int_equal(rig_counts(rig).late_max_ns, 0);
 }
 
-static void a_budget_of_0_is_the_default_one(void **state)
+TEST(a_budget_of_0_is_the_default_one)
 {
 	enum {
 		MANY = SPOKE_WHEEL_BUDGET + 1
@@ -324,26 +326,4 @@ static void a_budget_of_0_is_the_default_one(void **state)
 	assert_int_equal(spoke_wheel_advance(rig->wheel, rig_ns(9), 0), SPOKE_WHEEL_MORE);
 	assert_int_equal(rig_work(rig).visited_timers, SPOKE_WHEEL_BUDGET);
 	assert_int_equal(spoke_wheel_advance(rig->wheel, rig_ns(9), 0), SPOKE_WHEEL_OK);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_budget_interrupts_and_the_next_advance_goes_on_in_order),
-		cmocka_unit_test(now_stays_at_the_tick_under_work),
-		cmocka_unit_test(timers_scheduled_while_an_advance_is_interrupted_come_last),
-		cmocka_unit_test(timers_can_be_cancelled_while_an_advance_is_interrupted),
-		cmocka_unit_test(jump_of_2_to_the_40_ticks_visits_bounded_slots),
-		cmocka_unit_test(a_jump_fires_everything_on_its_way_in_order),
-		cmocka_unit_test(timer_placed_as_a_lap_begins_does_not_turn_the_wheel_back),
-		cmocka_unit_test(a_clock_that_goes_back_is_ignored_and_counted),
-		cmocka_unit_test(a_clock_that_goes_back_does_not_stop_unfinished_work),
-		cmocka_unit_test(deadline_beyond_the_horizon_is_refused),
-		cmocka_unit_test(the_last_tick_of_a_coarse_wheel_can_be_reached),
-		cmocka_unit_test(next_is_never_later_than_the_earliest_deadline),
-		cmocka_unit_test(a_loop_that_sleeps_until_next_meets_every_deadline),
-		cmocka_unit_test(a_budget_of_0_is_the_default_one),
-	};
-
-	return rig_run("advance", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -2,6 +2,7 @@
 /*
  * Operations that a callback may do on the wheel and on other timers, with each geometry.
  */
+#include "tests/support/test.h"
 #include "tests/timer/rig.h"
 
 #include <stdlib.h>
@@ -23,7 +24,9 @@ static void schedule_self_now(struct item *item)
 		rig_schedule(item->rig, item->id, item->fired_at);
 }
 
-static void delay_0_from_a_callback_fires_in_the_next_tick(void **state)
+RUNNER(rig_run);
+
+TEST(delay_0_from_a_callback_fires_in_the_next_tick)
 {
 	struct rig *rig = *state;
 
@@ -46,7 +49,7 @@ static void schedule_self_at_0(struct item *item)
 	item->rig->logged = 0;
 }
 
-static void delay_0_for_ever_ends_with_the_advance(void **state)
+TEST(delay_0_for_ever_ends_with_the_advance)
 {
 	struct rig *rig = *state;
 
@@ -69,7 +72,7 @@ static void cancel_neighbours(struct item *item)
 			(void)spoke_wheel_cancel(rig->wheel, &rig->items[id].timer);
 }
 
-static void a_callback_may_cancel_timers_of_its_own_tick(void **state)
+TEST(a_callback_may_cancel_timers_of_its_own_tick)
 {
 	struct rig *rig = *state;
 
@@ -95,7 +98,7 @@ static void free_all(struct item *item)
 	}
 }
 
-static void a_callback_may_free_itself_and_every_other_timer(void **state)
+TEST(a_callback_may_free_itself_and_every_other_timer)
 {
 	struct rig *rig = *state;
 
@@ -120,7 +123,7 @@ static void disarm_or_detach_all(struct item *item)
 	}
 }
 
-static void a_callback_may_disarm_and_detach_timers_of_its_own_tick(void **state)
+TEST(a_callback_may_disarm_and_detach_timers_of_its_own_tick)
 {
 	struct rig *rig = *state;
 
@@ -145,7 +148,7 @@ static void move_all(struct item *item)
 	}
 }
 
-static void a_callback_may_reschedule_timers_of_its_own_tick(void **state)
+TEST(a_callback_may_reschedule_timers_of_its_own_tick)
 {
 	struct rig *rig = *state;
 
@@ -165,7 +168,7 @@ static void schedule_a_lap_later(struct item *item)
 		rig_schedule(item->rig, item->id, item->fired_at + 4096);
 }
 
-static void a_callback_may_schedule_into_its_own_slot_a_lap_later(void **state)
+TEST(a_callback_may_schedule_into_its_own_slot_a_lap_later)
 {
 	struct rig *rig = *state;
 
@@ -192,7 +195,7 @@ static void schedule_and_drop_another(struct item *item)
 	assert_true(spoke_wheel_cancel(rig->wheel, &rig->items[1].timer));
 }
 
-static void a_deadline_shared_with_a_callback_is_not_forgotten_after_it(void **state)
+TEST(a_deadline_shared_with_a_callback_is_not_forgotten_after_it)
 {
 	struct rig *rig = *state;
 
@@ -210,7 +213,7 @@ static void advance_inside(struct item *item)
 			 SPOKE_WHEEL_BUSY);
 }
 
-static void advance_from_a_callback_is_refused(void **state)
+TEST(advance_from_a_callback_is_refused)
 {
 	struct rig *rig = *state;
 
@@ -226,7 +229,7 @@ static void stop_inside(struct item *item)
 	assert_true(spoke_wheel_stop(item->rig->wheel, NULL, NULL) > 0);
 }
 
-static void a_callback_may_stop_the_wheel(void **state)
+TEST(a_callback_may_stop_the_wheel)
 {
 	struct rig *rig = *state;
 
@@ -237,22 +240,4 @@ static void a_callback_may_stop_the_wheel(void **state)
 	assert_true(rig->logged >= 3 && rig->logged <= 4);
 	rig_check(rig);
 	expect_balance(rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(delay_0_from_a_callback_fires_in_the_next_tick),
-		cmocka_unit_test(delay_0_for_ever_ends_with_the_advance),
-		cmocka_unit_test(a_callback_may_cancel_timers_of_its_own_tick),
-		cmocka_unit_test(a_callback_may_free_itself_and_every_other_timer),
-		cmocka_unit_test(a_callback_may_disarm_and_detach_timers_of_its_own_tick),
-		cmocka_unit_test(a_callback_may_reschedule_timers_of_its_own_tick),
-		cmocka_unit_test(a_callback_may_schedule_into_its_own_slot_a_lap_later),
-		cmocka_unit_test(a_deadline_shared_with_a_callback_is_not_forgotten_after_it),
-		cmocka_unit_test(advance_from_a_callback_is_refused),
-		cmocka_unit_test(a_callback_may_stop_the_wheel),
-	};
-
-	return rig_run("callbacks", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The check of the invariants: each of its sentences is returned for a wheel broken on purpose. */
+#include "tests/support/test.h"
 #include "tests/timer/rig.h"
 
 #include "timer/wheel.h"
@@ -141,7 +142,7 @@ static void stop_without_taking_out(struct rig *rig)
 	rig->wheel->stopped = true;
 }
 
-static void check_names_each_violated_invariant(void **state)
+TEST(check_names_each_violated_invariant)
 {
 	static const struct {
 		void (*do_break)(struct rig *rig);
@@ -173,7 +174,6 @@ static void check_names_each_violated_invariant(void **state)
 		{ stop_without_taking_out, "a stopped wheel has armed timers" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct rig rig;
 		const char *said;
@@ -185,13 +185,4 @@ static void check_names_each_violated_invariant(void **state)
 		assert_string_equal(said, cases[i].said);
 		free(rig.memory);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(check_names_each_violated_invariant),
-	};
-
-	return cmocka_run_group_tests_name("check", tests, NULL, NULL);
 }

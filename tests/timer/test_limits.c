@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cap on pending timers, timer classes, and the counters of each class. */
+#include "tests/support/test.h"
 #include "tests/timer/rig.h"
 
 static void nothing_due(struct spoke_timer *timer, void *arg)
@@ -8,7 +9,9 @@ static void nothing_due(struct spoke_timer *timer, void *arg)
 	(void)arg;
 }
 
-static void the_cap_refuses_and_changes_nothing(void **state)
+RUNNER(rig_run);
+
+TEST(the_cap_refuses_and_changes_nothing)
 {
 	const struct rig *on = *state;
 	struct spoke_wheel_options options = { .tick_ns = RIG_TICK_NS,
@@ -43,7 +46,7 @@ static void the_cap_refuses_and_changes_nothing(void **state)
 	rig_fini(&rig);
 }
 
-static void the_cap_holds_across_classes(void **state)
+TEST(the_cap_holds_across_classes)
 {
 	struct spoke_wheel_options options = {
 		.slots = 16, .levels = 2, .tick_ns = RIG_TICK_NS, .pending_max = 5
@@ -51,7 +54,6 @@ static void the_cap_holds_across_classes(void **state)
 	struct rig rig;
 	unsigned classes[3];
 
-	(void)state;
 	rig_init(&rig, &options);
 	classes[0] = rig.timer_class;
 	for (int i = 1; i < 3; i++)
@@ -76,7 +78,7 @@ static void the_cap_holds_across_classes(void **state)
 	rig_fini(&rig);
 }
 
-static void a_timer_may_change_its_class_when_armed_again(void **state)
+TEST(a_timer_may_change_its_class_when_armed_again)
 {
 	struct rig *rig = *state;
 	struct spoke_wheel_counts counts;
@@ -95,7 +97,7 @@ static void a_timer_may_change_its_class_when_armed_again(void **state)
 	assert_int_equal(counts.fired, 1);
 }
 
-static void counts_are_kept_per_class(void **state)
+TEST(counts_are_kept_per_class)
 {
 	struct rig *rig = *state;
 	struct spoke_wheel_counts one;
@@ -118,7 +120,7 @@ static void counts_are_kept_per_class(void **state)
 }
 
 /* The lateness of one second is recent for two minutes, and for an eighth longer at most. */
-static void lateness_is_recent_for_two_minutes(void **state)
+TEST(lateness_is_recent_for_two_minutes)
 {
 	struct rig *rig = *state;
 	const uint64_t second = UINT64_C(1000000000) / RIG_TICK_NS;
@@ -138,7 +140,7 @@ static void lateness_is_recent_for_two_minutes(void **state)
 	assert_int_equal(rig_counts(rig).late_max_ns, 14 * second * RIG_TICK_NS);
 }
 
-static void an_unknown_class_is_refused(void **state)
+TEST(an_unknown_class_is_refused)
 {
 	struct rig *rig = *state;
 	struct spoke_wheel_counts counts;
@@ -156,18 +158,4 @@ static void an_unknown_class_is_refused(void **state)
 				 SPOKE_WHEEL_NO_CLASS);
 	assert_int_equal(spoke_wheel_class_counts(rig->wheel, rig->timer_class + 1, &counts, NULL),
 			 SPOKE_WHEEL_NO_CLASS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_cap_refuses_and_changes_nothing),
-		cmocka_unit_test(the_cap_holds_across_classes),
-		cmocka_unit_test(a_timer_may_change_its_class_when_armed_again),
-		cmocka_unit_test(counts_are_kept_per_class),
-		cmocka_unit_test(lateness_is_recent_for_two_minutes),
-		cmocka_unit_test(an_unknown_class_is_refused),
-	};
-
-	return rig_run("limits", tests, sizeof(tests) / sizeof(tests[0]));
 }

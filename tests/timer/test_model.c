@@ -4,6 +4,7 @@
  * SPOKE_MODEL_OPS sets the number of operations per geometry, SPOKE_MODEL_SEED the seed. A failure
  * prints both.
  */
+#include "tests/support/test.h"
 #include "tests/timer/model.h"
 #include "tests/timer/rig.h"
 
@@ -95,7 +96,9 @@ static const struct geometry *geometry_of(const struct rig *rig)
 	return NULL;
 }
 
-static void the_wheel_behaves_like_a_sorted_list(void **state)
+RUNNER(rig_run);
+
+TEST(the_wheel_behaves_like_a_sorted_list)
 {
 	const struct rig *rig = *state;
 	const struct geometry *on = geometry_of(rig);
@@ -109,13 +112,4 @@ static void the_wheel_behaves_like_a_sorted_list(void **state)
 		run_model(&options, operations, seed + run);
 		left -= operations;
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_wheel_behaves_like_a_sorted_list),
-	};
-
-	return rig_run("model", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time at which a wheel wants to be advanced: the earliest deadline, where that is known. */
+#include "tests/support/test.h"
 #include "tests/timer/rig.h"
 
 #define FAR 60000u /* ticks: on an upper level of the geometries with several levels */
@@ -28,7 +29,9 @@ static unsigned empty_wakes(struct rig *rig, uint64_t tick)
 	return empty;
 }
 
-static void next_is_the_earliest_deadline_of_any_level(void **state)
+RUNNER(rig_run);
+
+TEST(next_is_the_earliest_deadline_of_any_level)
 {
 	struct rig *rig = *state;
 
@@ -43,7 +46,7 @@ static void next_is_the_earliest_deadline_of_any_level(void **state)
 	assert_int_equal(rig->logged, 2);
 }
 
-static void next_is_sooner_when_a_timer_moves_within_its_slot(void **state)
+TEST(next_is_sooner_when_a_timer_moves_within_its_slot)
 {
 	struct rig *rig = *state;
 
@@ -62,7 +65,7 @@ static void next_is_sooner_when_a_timer_moves_within_its_slot(void **state)
 }
 
 /* A timer that was moved to a later deadline is still in the slot of the former one. */
-static void next_skips_the_slot_that_a_timer_has_outlived(void **state)
+TEST(next_skips_the_slot_that_a_timer_has_outlived)
 {
 	struct rig *rig = *state;
 
@@ -79,7 +82,7 @@ static void next_skips_the_slot_that_a_timer_has_outlived(void **state)
 	assert_int_equal(rig->items[0].fired, 1);
 }
 
-static void cancelled_timers_wake_the_wheel_once_together(void **state)
+TEST(cancelled_timers_wake_the_wheel_once_together)
 {
 	struct rig *rig = *state;
 
@@ -100,7 +103,7 @@ static void cancelled_timers_wake_the_wheel_once_together(void **state)
 	assert_int_equal(rig->log[0], 0);
 }
 
-static void work_counts_each_slot_and_each_timer_up(void **state)
+TEST(work_counts_each_slot_and_each_timer_up)
 {
 	struct rig *rig = *state;
 	struct spoke_wheel_work before = rig_work(rig);
@@ -119,17 +122,4 @@ static void work_counts_each_slot_and_each_timer_up(void **state)
 	assert_int_equal(rig_work(rig).backwards, 0);
 	assert_int_equal(spoke_wheel_advance(rig->wheel, rig_ns(1), 0), SPOKE_WHEEL_OK);
 	assert_int_equal(rig_work(rig).backwards, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(next_is_the_earliest_deadline_of_any_level),
-		cmocka_unit_test(next_is_sooner_when_a_timer_moves_within_its_slot),
-		cmocka_unit_test(next_skips_the_slot_that_a_timer_has_outlived),
-		cmocka_unit_test(cancelled_timers_wake_the_wheel_once_together),
-		cmocka_unit_test(work_counts_each_slot_and_each_timer_up),
-	};
-
-	return rig_run("next", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -2,6 +2,7 @@
 /*
  * Wheel options: defaults, limits, the error of each bad option, and the memory that a wheel needs.
  */
+#include "tests/support/test.h"
 #include "tests/timer/rig.h"
 
 #include "timer/wheel.h"
@@ -15,7 +16,7 @@ static void nothing_due(struct spoke_timer *timer, void *arg)
 	(void)arg;
 }
 
-static void each_bad_option_is_refused_with_its_own_reason(void **state)
+TEST(each_bad_option_is_refused_with_its_own_reason)
 {
 	static const struct {
 		struct spoke_wheel_options options;
@@ -35,7 +36,6 @@ static void each_bad_option_is_refused_with_its_own_reason(void **state)
 	char memory[64];
 	struct spoke_wheel *wheel = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t size = 77;
 
@@ -48,7 +48,7 @@ static void each_bad_option_is_refused_with_its_own_reason(void **state)
 	}
 }
 
-static void the_largest_options_are_accepted(void **state)
+TEST(the_largest_options_are_accepted)
 {
 	static const struct spoke_wheel_options cases[] = {
 		{ .tick_ns = SPOKE_WHEEL_TICK_MAX_NS, .slots = 4096, .levels = 4 },
@@ -56,7 +56,6 @@ static void the_largest_options_are_accepted(void **state)
 		{ .pending_max = SPOKE_WHEEL_PENDING_MAX, .slots = 2, .levels = 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct spoke_wheel *wheel;
 		size_t size;
@@ -70,7 +69,7 @@ static void the_largest_options_are_accepted(void **state)
 	}
 }
 
-static void zero_options_select_the_documented_defaults(void **state)
+TEST(zero_options_select_the_documented_defaults)
 {
 	struct spoke_wheel_options zero = { 0 };
 	struct spoke_wheel_options same = {
@@ -80,7 +79,6 @@ static void zero_options_select_the_documented_defaults(void **state)
 	struct spoke_wheel *wheel[2];
 	void *memory[2];
 
-	(void)state;
 	assert_int_equal(spoke_wheel_size(NULL, &size[0]), SPOKE_WHEEL_OK);
 	assert_int_equal(spoke_wheel_size(&zero, &size[1]), SPOKE_WHEEL_OK);
 	assert_int_equal(spoke_wheel_size(&same, &size[2]), SPOKE_WHEEL_OK);
@@ -100,13 +98,12 @@ static void zero_options_select_the_documented_defaults(void **state)
 		free(memory[i]);
 }
 
-static void a_time_that_would_wrap_is_refused(void **state)
+TEST(a_time_that_would_wrap_is_refused)
 {
 	size_t size;
 	struct spoke_wheel *wheel = NULL;
 	void *memory;
 
-	(void)state;
 	assert_int_equal(spoke_wheel_size(NULL, &size), SPOKE_WHEEL_OK);
 	memory = malloc(size);
 	assert_int_equal(spoke_wheel_init(memory, size, NULL, SPOKE_WHEEL_NOW_MAX_NS + 1, &wheel),
@@ -116,14 +113,13 @@ static void a_time_that_would_wrap_is_refused(void **state)
 	free(memory);
 }
 
-static void slots_are_rounded_up_to_a_power_of_two(void **state)
+TEST(slots_are_rounded_up_to_a_power_of_two)
 {
 	struct spoke_wheel_options ten = { .slots = 10, .levels = 2 };
 	struct spoke_wheel_options sixteen = { .slots = 16, .levels = 2 };
 	struct spoke_wheel_options seventeen = { .slots = 17, .levels = 2 };
 	size_t size[3];
 
-	(void)state;
 	assert_int_equal(spoke_wheel_size(&ten, &size[0]), SPOKE_WHEEL_OK);
 	assert_int_equal(spoke_wheel_size(&sixteen, &size[1]), SPOKE_WHEEL_OK);
 	assert_int_equal(spoke_wheel_size(&seventeen, &size[2]), SPOKE_WHEEL_OK);
@@ -131,13 +127,12 @@ static void slots_are_rounded_up_to_a_power_of_two(void **state)
 	assert_true(size[2] > size[1]);
 }
 
-static void memory_that_is_missing_or_short_by_a_byte_is_refused(void **state)
+TEST(memory_that_is_missing_or_short_by_a_byte_is_refused)
 {
 	struct spoke_wheel *wheel = NULL;
 	size_t size;
 	void *memory;
 
-	(void)state;
 	assert_int_equal(spoke_wheel_size(NULL, &size), SPOKE_WHEEL_OK);
 	memory = malloc(size);
 	assert_int_equal(spoke_wheel_init(NULL, size, NULL, 0, &wheel), SPOKE_WHEEL_BAD_MEMORY);
@@ -149,12 +144,11 @@ static void memory_that_is_missing_or_short_by_a_byte_is_refused(void **state)
 
 /* Under a sanitizer this test also proves that the wheel stays inside the memory that it requested.
  */
-static void memory_of_any_alignment_is_accepted(void **state)
+TEST(memory_of_any_alignment_is_accepted)
 {
 	struct spoke_wheel_options options = { .slots = 16, .levels = 2 };
 	size_t size;
 
-	(void)state;
 	assert_int_equal(spoke_wheel_size(&options, &size), SPOKE_WHEEL_OK);
 	for (size_t off = 0; off < 64; off++) {
 		char *memory = malloc(size + off);
@@ -172,13 +166,12 @@ static void memory_of_any_alignment_is_accepted(void **state)
 	}
 }
 
-static void a_class_needs_a_name_and_a_callback_and_there_are_at_most_32(void **state)
+TEST(a_class_needs_a_name_and_a_callback_and_there_are_at_most_32)
 {
 	struct spoke_wheel_options options = { .slots = 16, .levels = 1 };
 	struct rig rig;
 	unsigned timer_class = 77;
 
-	(void)state;
 	rig_init(&rig, &options);
 	assert_int_equal(spoke_wheel_add_class(rig.wheel, NULL, nothing_due, NULL, &timer_class),
 			 SPOKE_WHEEL_BAD_CLASS);
@@ -196,11 +189,10 @@ static void a_class_needs_a_name_and_a_callback_and_there_are_at_most_32(void **
 	rig_fini(&rig);
 }
 
-static void every_status_has_a_sentence_of_its_own(void **state)
+TEST(every_status_has_a_sentence_of_its_own)
 {
 	const char *unknown = spoke_wheel_text(-1);
 
-	(void)state;
 	assert_string_equal(spoke_wheel_text(SPOKE_WHEEL_BAD_NOW + 1), unknown);
 	for (int i = SPOKE_WHEEL_OK; i <= SPOKE_WHEEL_BAD_NOW; i++) {
 		assert_non_null(spoke_wheel_text(i));
@@ -210,26 +202,7 @@ static void every_status_has_a_sentence_of_its_own(void **state)
 	}
 }
 
-static void a_timer_is_at_most_32_bytes(void **state)
+TEST(a_timer_is_at_most_32_bytes)
 {
-	(void)state;
 	assert_true(sizeof(struct spoke_timer) <= 32);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_bad_option_is_refused_with_its_own_reason),
-		cmocka_unit_test(the_largest_options_are_accepted),
-		cmocka_unit_test(zero_options_select_the_documented_defaults),
-		cmocka_unit_test(a_time_that_would_wrap_is_refused),
-		cmocka_unit_test(slots_are_rounded_up_to_a_power_of_two),
-		cmocka_unit_test(memory_that_is_missing_or_short_by_a_byte_is_refused),
-		cmocka_unit_test(memory_of_any_alignment_is_accepted),
-		cmocka_unit_test(a_class_needs_a_name_and_a_callback_and_there_are_at_most_32),
-		cmocka_unit_test(every_status_has_a_sentence_of_its_own),
-		cmocka_unit_test(a_timer_is_at_most_32_bytes),
-	};
-
-	return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conversion of nanoseconds to ticks equals exact division, without a division at run time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/support/test.h"
 #include "timer/scale.h"
 
 static uint64_t next_random(uint64_t *seed)
@@ -27,7 +21,7 @@ static void expect_division(uint64_t ns, uint64_t tick_ns)
 		fail_msg("%llu / %llu, few", (unsigned long long)ns, (unsigned long long)tick_ns);
 }
 
-static void ticks_are_the_exact_quotient_at_every_edge(void **state)
+TEST(ticks_are_the_exact_quotient_at_every_edge)
 {
 	static const uint64_t ticks[] = { 1,
 					  2,
@@ -43,7 +37,6 @@ static void ticks_are_the_exact_quotient_at_every_edge(void **state)
 					  UINT64_C(1) << 40 };
 	static const uint64_t top = (UINT64_C(1) << 63) - 1;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
 		uint64_t last = top / ticks[i] * ticks[i];
 		uint64_t few_ns = spokei_scale_make(0, ticks[i]).few_ns;
@@ -59,11 +52,10 @@ static void ticks_are_the_exact_quotient_at_every_edge(void **state)
 	}
 }
 
-static void ticks_are_the_exact_quotient_of_random_numbers(void **state)
+TEST(ticks_are_the_exact_quotient_of_random_numbers)
 {
 	uint64_t seed = 20;
 
-	(void)state;
 	for (int i = 0; i < 200000; i++) {
 		uint64_t tick_ns = next_random(&seed) >> (22 + next_random(&seed) % 41);
 		uint64_t ns = next_random(&seed) >> (1 + next_random(&seed) % 62);
@@ -77,18 +69,16 @@ static void ticks_are_the_exact_quotient_of_random_numbers(void **state)
 	}
 }
 
-static void time_of_a_tick_counts_from_the_origin(void **state)
+TEST(time_of_a_tick_counts_from_the_origin)
 {
 	struct spokei_scale scale = spokei_scale_make(77, 1000);
 
-	(void)state;
 	assert_true(spokei_scale_time(&scale, 0) == 77);
 	assert_true(spokei_scale_time(&scale, 3) == 3077);
 }
 
-static void powers_of_two_are_rounded_up(void **state)
+TEST(powers_of_two_are_rounded_up)
 {
-	(void)state;
 	assert_int_equal(spokei_log2_up(0), 0);
 	assert_int_equal(spokei_log2_up(1), 0);
 	assert_int_equal(spokei_log2_up(2), 1);
@@ -96,16 +86,4 @@ static void powers_of_two_are_rounded_up(void **state)
 	assert_int_equal(spokei_log2_up(16), 4);
 	assert_int_equal(spokei_log2_up(17), 5);
 	assert_int_equal(spokei_log2_up(UINT64_MAX), 64);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ticks_are_the_exact_quotient_at_every_edge),
-		cmocka_unit_test(ticks_are_the_exact_quotient_of_random_numbers),
-		cmocka_unit_test(time_of_a_tick_counts_from_the_origin),
-		cmocka_unit_test(powers_of_two_are_rounded_up),
-	};
-
-	return cmocka_run_group_tests_name("scale", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /*
  * The functions that show a wheel's state: cursor positions and the number of timers in each slot.
  */
+#include "tests/support/test.h"
 #include "tests/timer/rig.h"
 #include "timer/wheel.h"
 
@@ -76,7 +77,9 @@ static void look_at_all(const struct rig *rig, uint32_t *counts)
 	assert_true(sum >= rig_counts(rig).pending);
 }
 
-static void shape_matches_the_options(void **state)
+RUNNER(rig_run);
+
+TEST(shape_matches_the_options)
 {
 	const struct rig *rig = *state;
 	struct spoke_wheel_shape shape;
@@ -91,7 +94,7 @@ static void shape_matches_the_options(void **state)
 		assert_int_equal(shape.cursor[level], 0);
 }
 
-static void cursors_are_the_digits_of_the_tick(void **state)
+TEST(cursors_are_the_digits_of_the_tick)
 {
 	struct rig *rig = *state;
 	static const uint64_t ticks[] = { 1, 31, 32, 511, 512, 4097, 1000003, 123456789 };
@@ -116,7 +119,7 @@ static void due(struct spoke_timer *timer, void *arg)
 	(void)arg;
 }
 
-static void occupancy_of_a_missing_slot_is_0(void **state)
+TEST(occupancy_of_a_missing_slot_is_0)
 {
 	struct rig *rig = *state;
 
@@ -128,7 +131,7 @@ static void occupancy_of_a_missing_slot_is_0(void **state)
 }
 
 /* Disarmed timers keep their class. */
-static void occupancy_is_told_by_class(void **state)
+TEST(occupancy_is_told_by_class)
 {
 	struct rig *rig = *state;
 	uint32_t of_class[SPOKE_WHEEL_CLASSES_MAX];
@@ -150,7 +153,7 @@ static void occupancy_is_told_by_class(void **state)
 }
 
 /* A timer beyond the current lap of the top level waits in that level and is counted there. */
-static void far_timers_are_counted_where_they_wait(void **state)
+TEST(far_timers_are_counted_where_they_wait)
 {
 	struct rig *rig = *state;
 	unsigned span = bits_of(rig->slots) * rig->levels;
@@ -192,7 +195,7 @@ static void do_something(struct rig *rig, uint64_t *dice, uint64_t *tick)
 }
 
 /* Includes disarmed timers and counts taken in the middle of an advance. */
-static void all_slots_together_have_all_timers(void **state)
+TEST(all_slots_together_have_all_timers)
 {
 	struct rig *rig = *state;
 	uint32_t *counts = calloc((size_t)rig->slots * rig->levels, sizeof(*counts));
@@ -211,7 +214,7 @@ static void all_slots_together_have_all_timers(void **state)
 }
 
 /* On a wheel of one level, timers of later laps are set aside while their slot is emptied. */
-static void timers_set_aside_count_in_their_slot(void **state)
+TEST(timers_set_aside_count_in_their_slot)
 {
 	struct rig *rig = *state;
 	uint32_t slots = rig->slots;
@@ -229,19 +232,4 @@ static void timers_set_aside_count_in_their_slot(void **state)
 		if (status == SPOKE_WHEEL_OK)
 			break;
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shape_matches_the_options),
-		cmocka_unit_test(cursors_are_the_digits_of_the_tick),
-		cmocka_unit_test(occupancy_of_a_missing_slot_is_0),
-		cmocka_unit_test(occupancy_is_told_by_class),
-		cmocka_unit_test(far_timers_are_counted_where_they_wait),
-		cmocka_unit_test(all_slots_together_have_all_timers),
-		cmocka_unit_test(timers_set_aside_count_in_their_slot),
-	};
-
-	return rig_run("shape", tests, sizeof(tests) / sizeof(tests[0]));
 }

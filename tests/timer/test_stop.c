@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stopping a wheel: each pending timer is returned exactly once. */
+#include "tests/support/test.h"
 #include "tests/timer/rig.h"
 
 static struct spoke_timer *returned[RIG_ITEMS];
@@ -28,7 +29,9 @@ static void move_another(struct spoke_timer *timer, void *arg)
 				 SPOKE_WHEEL_STOPPED);
 }
 
-static void stop_cannot_be_escaped_by_a_move_to_a_slot_it_has_left(void **state)
+RUNNER(rig_run);
+
+TEST(stop_cannot_be_escaped_by_a_move_to_a_slot_it_has_left)
 {
 	struct rig *rig = *state;
 
@@ -42,7 +45,7 @@ static void stop_cannot_be_escaped_by_a_move_to_a_slot_it_has_left(void **state)
 		assert_false(spoke_timer_armed(&rig->items[id].timer));
 }
 
-static void stop_hands_back_every_timer_that_has_not_fired(void **state)
+TEST(stop_hands_back_every_timer_that_has_not_fired)
 {
 	struct rig *rig = *state;
 
@@ -67,14 +70,4 @@ static void stop_hands_back_every_timer_that_has_not_fired(void **state)
 			 SPOKE_WHEEL_STOPPED);
 	assert_int_equal(spoke_wheel_advance(rig->wheel, rig_ns(100000), 0), SPOKE_WHEEL_STOPPED);
 	assert_true(spoke_wheel_next(rig->wheel) == SPOKE_WHEEL_NEVER);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stop_cannot_be_escaped_by_a_move_to_a_slot_it_has_left),
-		cmocka_unit_test(stop_hands_back_every_timer_that_has_not_fired),
-	};
-
-	return rig_run("stop", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -4,6 +4,7 @@
  * slots are requested and sixteen are made. A timer never fires early, so they fire at ticks 3, 5
  * and 20.
  */
+#include "tests/support/test.h"
 #include "tests/timer/rig.h"
 
 #include <stdio.h>
@@ -62,13 +63,12 @@ static void read_book(struct textbook *book, char *wakes, size_t size)
 	}
 }
 
-static void one_level_keeps_the_far_timer_in_its_slot_for_another_round(void **state)
+TEST(one_level_keeps_the_far_timer_in_its_slot_for_another_round)
 {
 	struct textbook book = { 0 };
 	void *memory = open_book(&book, 1);
 	char wakes[80] = "";
 
-	(void)state;
 	read_book(&book, wakes, sizeof(wakes));
 	assert_string_equal(book.story, "A@300 B@500 C@2000 ");
 	/* C, due at tick 20, is in slot 20 % 16 = 4. The wheel passes that slot at tick 4 and again
@@ -77,26 +77,15 @@ static void one_level_keeps_the_far_timer_in_its_slot_for_another_round(void **s
 	free(memory);
 }
 
-static void two_levels_let_the_far_timer_sink_to_the_fine_one(void **state)
+TEST(two_levels_let_the_far_timer_sink_to_the_fine_one)
 {
 	struct textbook book = { 0 };
 	void *memory = open_book(&book, 2);
 	char wakes[80] = "";
 
-	(void)state;
 	read_book(&book, wakes, sizeof(wakes));
 	assert_string_equal(book.story, "A@300 B@500 C@2000 ");
 	/* C waits in the coarse level, in the slot of ticks 16 to 31, and cascades at tick 16. */
 	assert_string_equal(wakes, "300 500 1600 2000 ");
 	free(memory);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_level_keeps_the_far_timer_in_its_slot_for_another_round),
-		cmocka_unit_test(two_levels_let_the_far_timer_sink_to_the_fine_one),
-	};
-
-	return cmocka_run_group_tests_name("textbook", tests, NULL, NULL);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scheduling, rescheduling and cancelling timers, with each geometry and in both firing orders. */
+#include "tests/support/test.h"
 #include "tests/timer/rig.h"
 
 #include <string.h>
 
-static void a_timer_fires_once_at_its_tick_and_not_before(void **state)
+RUNNER(rig_run);
+
+TEST(a_timer_fires_once_at_its_tick_and_not_before)
 {
 	static const uint64_t ticks[] = { 1, 2, 15, 16, 17, 255, 256, 511, 512, 513, 70000 };
 	struct rig *rig = *state;
@@ -23,7 +26,7 @@ static void a_timer_fires_once_at_its_tick_and_not_before(void **state)
 	assert_int_equal(rig->logged, count);
 }
 
-static void a_deadline_between_ticks_is_rounded_up(void **state)
+TEST(a_deadline_between_ticks_is_rounded_up)
 {
 	struct rig *rig = *state;
 	struct spoke_timer *timer = &rig->items[0].timer;
@@ -37,7 +40,7 @@ static void a_deadline_between_ticks_is_rounded_up(void **state)
 	assert_int_equal(rig->items[0].fired, 1);
 }
 
-static void a_deadline_that_has_passed_is_the_next_tick(void **state)
+TEST(a_deadline_that_has_passed_is_the_next_tick)
 {
 	struct rig *rig = *state;
 
@@ -53,7 +56,7 @@ static void a_deadline_that_has_passed_is_the_next_tick(void **state)
 	assert_int_equal(rig->logged, 3);
 }
 
-static void timers_fire_in_the_order_of_their_ticks(void **state)
+TEST(timers_fire_in_the_order_of_their_ticks)
 {
 	struct rig *rig = *state;
 
@@ -65,7 +68,7 @@ static void timers_fire_in_the_order_of_their_ticks(void **state)
 		assert_int_equal((rig->log[i] * 37) % RIG_ITEMS, i);
 }
 
-static void timers_of_one_tick_fire_in_the_order_of_placement(void **state)
+TEST(timers_of_one_tick_fire_in_the_order_of_placement)
 {
 	struct rig *rig = *state;
 
@@ -84,7 +87,7 @@ static void timers_of_one_tick_fire_in_the_order_of_placement(void **state)
 		assert_true(rig->log[i - 1] < rig->log[i]);
 }
 
-static void a_cancelled_timer_does_not_fire_and_may_be_freed_at_once(void **state)
+TEST(a_cancelled_timer_does_not_fire_and_may_be_freed_at_once)
 {
 	struct rig *rig = *state;
 
@@ -100,7 +103,7 @@ static void a_cancelled_timer_does_not_fire_and_may_be_freed_at_once(void **stat
 		assert_int_equal(rig->log[i] % 2, 1);
 }
 
-static void cancel_and_disarm_return_whether_the_timer_was_armed(void **state)
+TEST(cancel_and_disarm_return_whether_the_timer_was_armed)
 {
 	struct rig *rig = *state;
 	struct spoke_timer *timer = &rig->items[0].timer;
@@ -120,7 +123,7 @@ static void cancel_and_disarm_return_whether_the_timer_was_armed(void **state)
 	assert_int_equal(rig_counts(rig).fired, 1);
 }
 
-static void a_disarmed_timer_does_not_fire_and_can_be_scheduled_again(void **state)
+TEST(a_disarmed_timer_does_not_fire_and_can_be_scheduled_again)
 {
 	struct rig *rig = *state;
 	struct spoke_timer *timer = &rig->items[0].timer;
@@ -145,7 +148,7 @@ static void a_disarmed_timer_does_not_fire_and_can_be_scheduled_again(void **sta
 	assert_int_equal(rig->items[0].fired, 2);
 }
 
-static void a_disarmed_timer_leaves_the_wheel_when_its_slot_comes_round(void **state)
+TEST(a_disarmed_timer_leaves_the_wheel_when_its_slot_comes_round)
 {
 	struct rig *rig = *state;
 
@@ -158,7 +161,7 @@ static void a_disarmed_timer_leaves_the_wheel_when_its_slot_comes_round(void **s
 	assert_int_equal(rig->logged, 0);
 }
 
-static void detach_frees_a_disarmed_timer_and_refuses_an_armed_one(void **state)
+TEST(detach_frees_a_disarmed_timer_and_refuses_an_armed_one)
 {
 	struct rig *rig = *state;
 	struct spoke_timer *timer = &rig->items[0].timer;
@@ -174,7 +177,7 @@ static void detach_frees_a_disarmed_timer_and_refuses_an_armed_one(void **state)
 	assert_int_equal(rig_counts(rig).cancelled, 1);
 }
 
-static void an_armed_timer_cannot_be_scheduled_twice(void **state)
+TEST(an_armed_timer_cannot_be_scheduled_twice)
 {
 	struct rig *rig = *state;
 
@@ -186,7 +189,7 @@ static void an_armed_timer_cannot_be_scheduled_twice(void **state)
 	assert_int_equal(rig_counts(rig).scheduled, 1);
 }
 
-static void reschedule_moves_a_timer_to_any_deadline(void **state)
+TEST(reschedule_moves_a_timer_to_any_deadline)
 {
 	static const uint64_t moves[] = { 600, 601, 90000, 89999, 599, 250, 16, 15, 3 };
 	struct rig *rig = *state;
@@ -207,7 +210,7 @@ static void reschedule_moves_a_timer_to_any_deadline(void **state)
 	assert_int_equal(rig_counts(rig).rescheduled, sizeof(moves) / sizeof(moves[0]));
 }
 
-static void reschedule_to_a_later_deadline_is_a_store_and_still_exact(void **state)
+TEST(reschedule_to_a_later_deadline_is_a_store_and_still_exact)
 {
 	struct rig *rig = *state;
 	struct spoke_timer *timer = &rig->items[0].timer;
@@ -225,25 +228,4 @@ static void reschedule_to_a_later_deadline_is_a_store_and_still_exact(void **sta
 	rig_advance(rig, 3000);
 	assert_int_equal(rig->items[0].fired, 1);
 	assert_true(rig->items[0].fired_at > 2980);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_timer_fires_once_at_its_tick_and_not_before),
-		cmocka_unit_test(a_deadline_between_ticks_is_rounded_up),
-		cmocka_unit_test(a_deadline_that_has_passed_is_the_next_tick),
-		cmocka_unit_test(timers_fire_in_the_order_of_their_ticks),
-		cmocka_unit_test(timers_of_one_tick_fire_in_the_order_of_placement),
-		cmocka_unit_test(a_cancelled_timer_does_not_fire_and_may_be_freed_at_once),
-		cmocka_unit_test(cancel_and_disarm_return_whether_the_timer_was_armed),
-		cmocka_unit_test(a_disarmed_timer_does_not_fire_and_can_be_scheduled_again),
-		cmocka_unit_test(a_disarmed_timer_leaves_the_wheel_when_its_slot_comes_round),
-		cmocka_unit_test(detach_frees_a_disarmed_timer_and_refuses_an_armed_one),
-		cmocka_unit_test(an_armed_timer_cannot_be_scheduled_twice),
-		cmocka_unit_test(reschedule_moves_a_timer_to_any_deadline),
-		cmocka_unit_test(reschedule_to_a_later_deadline_is_a_store_and_still_exact),
-	};
-
-	return rig_run("wheel", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the plots of the benchmark of growth with made-up figures. */
 #include "draw.h"
+#include "tests/support/test.h"
 
 #include "tests/bench/rpc/report.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,12 +71,11 @@ static unsigned count(const char *words)
 	return times;
 }
 
-static void titles_state_the_conclusion(void **state)
+TEST(titles_state_the_conclusion)
 {
 	static const double per_s[] = { 8e5, 8e5, 8e5, 8e5, 4e5 };
 	static const double cpu_us[] = { 1.5, 1.5, 1.5, 1.5, 3 };
 
-	(void)state;
 	draw("connections", per_s, cpu_us);
 	expect(">3.0 times raw-libev's CPU time with 10,000 connections, 1.5 with 1<");
 	expect("Points are medians of 5 runs, bars their quartiles.");
@@ -93,24 +86,22 @@ static void titles_state_the_conclusion(void **state)
 }
 
 /* The quartiles of the first and the last point overlap. */
-static void no_change_is_stated_as_such(void **state)
+TEST(no_change_is_stated_as_such)
 {
 	static const double per_s[] = { 8e5, 7e5, 8e5, 8e5, 7.9e5 };
 	static const double cpu_us[] = { 2, 2, 2, 2, 2 };
 
-	(void)state;
 	draw("pending", per_s, cpu_us);
 	expect(">spoke makes as many calls/s at the end of the axis, raw-libev as many<");
 	expect(">spoke adds 1.0 \302\265s of CPU time to a call<");
 }
 
 /* Of the four panels only the one of calls/s spans more than a decade. */
-static void axis_of_decades_is_logarithmic(void **state)
+TEST(axis_of_decades_is_logarithmic)
 {
 	static const double per_s[] = { 9e5, 5e5, 2e5, 1e5, 5e4 };
 	static const double cpu_us[] = { 2, 2, 2, 2, 2 };
 
-	(void)state;
 	draw("failback", per_s, cpu_us);
 	expect(">calls/s (logarithmic)<");
 	expect(">10k<");
@@ -131,42 +122,36 @@ static void expect_spread(const double *samples, uint32_t number, double low, do
 }
 
 /* The quartiles of 0.8, 0.9, 1, 1.1 and 1.2 M are 0.9 and 1.1 M. */
-static void bars_show_the_quartiles(void **state)
+TEST(bars_show_the_quartiles)
 {
 	static const double samples[] = { 1.2, 0.9, 1, 0.8, 1.1 };
 	static const double two[] = { 3, 1 };
 
-	(void)state;
 	expect_spread(samples, REPS, 0.9, 1, 1.1);
 	expect_spread(two, 2, 1.5, 2, 2.5);
 	expect_spread(two, 1, 3, 3, 3);
 }
 
-static void every_point_has_a_bar(void **state)
+TEST(every_point_has_a_bar)
 {
 	static const double per_s[] = { 8e5, 8e5, 8e5, 8e5, 8e5 };
 	static const double cpu_us[] = { 2, 2, 2, 2, 2 };
 
-	(void)state;
 	draw("endpoints", per_s, cpu_us);
 	assert_int_equal(count("class=\"spread\""), 5 * (7 + 7 + 6 + 6));
 	expect(">2.0 times raw-libev's CPU time with 100 endpoints of one consumer, 2.0 with 1<");
 }
 
-int main(void)
+static int make_folder(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(titles_state_the_conclusion),
-		cmocka_unit_test(no_change_is_stated_as_such),
-		cmocka_unit_test(axis_of_decades_is_logarithmic),
-		cmocka_unit_test(bars_show_the_quartiles),
-		cmocka_unit_test(every_point_has_a_bar),
-	};
-	int failed;
-
-	if (mkdtemp(folder) == NULL)
-		return 1;
-	failed = cmocka_run_group_tests_name("plots", tests, NULL, NULL);
-	(void)rmdir(folder);
-	return failed;
+	(void)state;
+	return mkdtemp(folder) ? 0 : -1;
 }
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	return rmdir(folder);
+}
+
+GROUP(make_folder, remove_folder);

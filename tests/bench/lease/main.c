@@ -144,7 +144,7 @@ int main(int argc, char **argv)
 	const struct option_row quick = { "--quick", .flag = &bench.is_quick };
 
 	options_read(argc, argv, &quick, 1, "[--quick]");
-	if (!redisserver_there_is()) {
+	if (redisserver_absent()) {
 		(void)fprintf(stderr, "skipped: leases need Redis, which is not installed "
 				      "(Debian's package redis-tools)\n");
 		return SKIPPED;

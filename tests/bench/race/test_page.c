@@ -4,13 +4,7 @@
 #include "recorded.h"
 #include "tests/bench/common/markup.h"
 #include "tests/bench/rpc/report.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +66,8 @@ static int write_page(void **state)
 	struct recorded_facts facts;
 
 	(void)state;
+	if (mkdtemp(folder) == NULL)
+		return -1;
 	(void)snprintf(record_path, sizeof(record_path), "%s/record", folder);
 	(void)snprintf(page_path, sizeof(page_path), "%s/page.html", folder);
 	write_file(record_path, recorded);
@@ -80,6 +76,16 @@ static int write_page(void **state)
 	read_page();
 	return 0;
 }
+
+static int remove_page(void **state)
+{
+	(void)state;
+	(void)unlink(record_path);
+	(void)unlink(page_path);
+	return rmdir(folder);
+}
+
+GROUP(write_page, remove_page);
 
 static unsigned count(const char *words)
 {
@@ -90,17 +96,15 @@ static unsigned count(const char *words)
 	return times;
 }
 
-static void title_states_the_conclusion(void **state)
+TEST(title_states_the_conclusion)
 {
-	(void)state;
 	assert_int_equal(count("<h1>spoke reaches 50 to 75 % of the best bare echo, and makes 10.0 "
 			       "to 10 times the calls of other libraries</h1>"),
 			 1);
 }
 
-static void each_pattern_has_bars_and_a_limit(void **state)
+TEST(each_pattern_has_bars_and_a_limit)
 {
-	(void)state;
 	assert_int_equal(count("<h3>32B-1x64</h3>"), 1);
 	assert_int_equal(count("<h3>unix-32B-64x1</h3>"), 1);
 	assert_int_equal(count("limit: raw-epoll<"), 2);
@@ -110,9 +114,8 @@ static void each_pattern_has_bars_and_a_limit(void **state)
 	assert_int_equal(count("class=\"whisker\""), 8 + 2);
 }
 
-static void disturbed_bars_are_grey_with_a_reason(void **state)
+TEST(disturbed_bars_are_grey_with_a_reason)
 {
-	(void)state;
 	assert_int_equal(count("<rect class=\"grey\""), 2);
 	assert_int_equal(count(">spread 33 %<"), 2); /* at the bar and in the table */
 	assert_int_equal(count(">steal<"), 2);
@@ -120,37 +123,33 @@ static void disturbed_bars_are_grey_with_a_reason(void **state)
 	assert_int_equal(count("<rect class=\"library\""), 1);
 }
 
-static void text_from_outside_is_escaped(void **state)
+TEST(text_from_outside_is_escaped)
 {
-	(void)state;
 	assert_int_equal(count("a &lt;b&gt;&amp; &quot;c&quot;"), 2);
 	assert_int_equal(count("<b>"), 0);
 }
 
-static void page_has_no_missing_numbers(void **state)
+TEST(page_has_no_missing_numbers)
 {
-	(void)state;
 	assert_int_equal(count(">nan"), 0);
 	assert_int_equal(count("=\"nan"), 0);
 	assert_int_equal(count("inf "), 0);
 	assert_int_equal(count("-nan"), 0);
 }
 
-static void page_needs_no_other_files(void **state)
+TEST(page_needs_no_other_files)
 {
-	(void)state;
 	assert_int_equal(count("<script"), 0);
 	assert_int_equal(count("<link"), 0);
 	assert_int_equal(count("src="), 0);
 	assert_int_equal(count("http"), 0);
 }
 
-static void saved_measurements_are_read_again(void **state)
+TEST(saved_measurements_are_read_again)
 {
 	struct recorded_facts facts;
 	const struct report_row *row;
 
-	(void)state;
 	assert_int_equal(recorded_load(record_path, &facts), 0);
 	assert_true(recorded_save(record_path, &facts));
 	/* The rows have each repetition twice by now: the file was read twice. */
@@ -164,11 +163,10 @@ static void saved_measurements_are_read_again(void **state)
 	assert_string_equal(facts.facts[1].value, "real-time");
 }
 
-static void load_returns_the_number_of_an_invalid_line(void **state)
+TEST(load_returns_the_number_of_an_invalid_line)
 {
 	struct recorded_facts facts;
 
-	(void)state;
 	write_file(record_path, "fact\tMachine\tx\nrep\t32B-1x64\tspoke\t-\t1000000\n");
 	assert_int_equal(recorded_load(record_path, &facts), 2);
 	write_file(record_path, "rep\ta\tb\t-\t1\t2\t3\t4\t5\t6\t7\tx\n");
@@ -176,7 +174,7 @@ static void load_returns_the_number_of_an_invalid_line(void **state)
 	assert_int_equal(recorded_load("/nonexistent/file", &facts), -1);
 }
 
-static void numbers_have_three_digits_and_a_unit(void **state)
+TEST(numbers_have_three_digits_and_a_unit)
 {
 	static const struct {
 		double value;
@@ -186,33 +184,8 @@ static void numbers_have_three_digits_and_a_unit(void **state)
 		      { 999600, "1.00 M" }, { 2.8e6, "2.80 M" } };
 	char text[24];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		markup_number(text, sizeof(text), cases[i].value);
 		assert_string_equal(text, cases[i].text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(title_states_the_conclusion),
-		cmocka_unit_test(each_pattern_has_bars_and_a_limit),
-		cmocka_unit_test(disturbed_bars_are_grey_with_a_reason),
-		cmocka_unit_test(text_from_outside_is_escaped),
-		cmocka_unit_test(page_has_no_missing_numbers),
-		cmocka_unit_test(page_needs_no_other_files),
-		cmocka_unit_test(saved_measurements_are_read_again),
-		cmocka_unit_test(load_returns_the_number_of_an_invalid_line),
-		cmocka_unit_test(numbers_have_three_digits_and_a_unit),
-	};
-	int failed;
-
-	if (mkdtemp(folder) == NULL)
-		return 1;
-	failed = cmocka_run_group_tests_name("page", tests, write_page, NULL);
-	(void)unlink(record_path);
-	(void)unlink(page_path);
-	(void)rmdir(folder);
-	return failed;
 }

@@ -22,7 +22,7 @@ PATCH
 echo 'int plant;' | plant tests/sim/plant.c
 cat <<'PATCH' | plant tests/planted/plant.patch
 # SPDX-License-Identifier: Apache-2.0
-# Caught by: core_text_test_tokens no_such_test
+# Caught by: core/text/test_tokens no_such_test
 # It is caught by nothing.
 --- a/timer/wheel.c
 +++ b/timer/wheel.c

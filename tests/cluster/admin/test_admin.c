@@ -2,6 +2,7 @@
 /* Paths of the admin page, access to them, and actions. */
 #include "core/virtual/files.h"
 #include "tests/cluster/admin/adminrig.h"
+#include "tests/support/test.h"
 
 #include "tests/core/json/jsonread.h"
 #include "transport/http/request.h"
@@ -32,13 +33,14 @@ static void assert_has(const char *answer, const char *text)
 		fail_msg("no \"%s\" in: %.700s", text, answer);
 }
 
-static void page_is_served_with_security_headers(void **state)
+FIXTURE(adminrig_set_up, adminrig_tear_down);
+
+TEST(page_is_served_with_security_headers)
 {
 	const char *answer = adminrig_ask(GET("/"));
 	const char *nonce = strstr(answer, "nonce-");
 	char mark[64];
 
-	(void)state;
 	assert_has(answer, "HTTP/1.1 200 OK\r\n");
 	assert_has(answer, "default-src 'none'; script-src 'nonce-");
 	assert_has(answer, "X-Content-Type-Options: nosniff\r\n");
@@ -52,32 +54,29 @@ static void page_is_served_with_security_headers(void **state)
 	assert_null(strstr(answer, "@NONCE@"));
 }
 
-static void every_page_has_its_own_nonce(void **state)
+TEST(every_page_has_its_own_nonce)
 {
 	char first[33] = "";
 
-	(void)state;
 	memcpy(first, strstr(adminrig_ask(GET("/")), "nonce-") + 6, 32);
 	assert_null(strstr(adminrig_ask(GET("/")), first));
 }
 
-static void status_is_valid_json(void **state)
+TEST(status_is_valid_json)
 {
 	const char *body = body_of(adminrig_ask(GET("/status")));
 	size_t at;
 
-	(void)state;
 	assert_null(jsonread_check(body, strlen(body), &at));
 	assert_string_equal(jsonread_text(jsonread_of(body, strlen(body)), "name"), "<b>rig</b>");
 	assert_int_equal(jsonread_u64(jsonread_of(body, strlen(body)), "number"), 42);
 }
 
-static void head_request_gets_no_body(void **state)
+TEST(head_request_gets_no_body)
 {
 	static const char *const paths[] = { "/", "/status", "/metrics", "/events", "/none" };
 	char request[128];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		const char *answer;
 
@@ -88,11 +87,10 @@ static void head_request_gets_no_body(void **state)
 	}
 }
 
-static void wrong_path_method_or_request_is_rejected(void **state)
+TEST(wrong_path_method_or_request_is_rejected)
 {
 	char large[SPOKEI_HTTP_HEAD_MAX + 64];
 
-	(void)state;
 	assert_int_equal(adminrig_status(GET("/none")), 404);
 	assert_int_equal(adminrig_status(GET("/status/")), 404);
 	assert_int_equal(adminrig_status(GET("/../status")), 404);
@@ -111,9 +109,8 @@ static void wrong_path_method_or_request_is_rejected(void **state)
 	assert_int_equal(adminrig_status(large), 431);
 }
 
-static void foreign_host_name_is_rejected(void **state)
+TEST(foreign_host_name_is_rejected)
 {
-	(void)state;
 	assert_int_equal(adminrig_status("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"), 421);
 	assert_int_equal(adminrig_status("GET http://evil.example/ HTTP/1.1\r\n" ADMINRIG_HOST
 					 "\r\n"),
@@ -122,11 +119,10 @@ static void foreign_host_name_is_rejected(void **state)
 	assert_int_equal(adminrig_status("GET / HTTP/1.1\r\nHost: rig.example:80\r\n\r\n"), 200);
 }
 
-static void action_requires_the_token(void **state)
+TEST(action_requires_the_token)
 {
 	const char *answer;
 
-	(void)state;
 	assert_int_equal(adminrig_status(POST_ACT "\r\n"), 401);
 	assert_int_equal(adminrig_status(POST_ACT "Authorization: Bearer open-sesamE\r\n\r\n"),
 			 401);
@@ -155,12 +151,11 @@ static void free_admin(struct adminrig *it)
 	it->admin = NULL;
 }
 
-static void action_that_frees_the_page_gets_its_response(void **state)
+TEST(action_that_frees_the_page_gets_its_response)
 {
 	int watcher = adminrig_connect();
 	bool ended;
 
-	(void)state;
 	adminrig_send(watcher, GET("/events"));
 	(void)adminrig_read(watcher, &ended);
 	assert_false(ended);
@@ -177,11 +172,10 @@ static void free_engine(struct adminrig *it)
 	spoke_engine_free(it->engine);
 }
 
-static void action_may_free_the_engine(void **state)
+TEST(action_may_free_the_engine)
 {
 	int fd = adminrig_connect();
 
-	(void)state;
 	rig.then = free_engine;
 	adminrig_send(fd, POST_ACT ADMINRIG_BEARER "\r\n");
 	assert_int_equal(spoke_engine_run(rig.engine), SPOKE_OK);
@@ -190,11 +184,10 @@ static void action_may_free_the_engine(void **state)
 	assert_int_equal(rig.faulty.blocks, 0);
 }
 
-static void streams_leave_connections_for_other_requests(void **state)
+TEST(streams_leave_connections_for_other_requests)
 {
 	bool ended;
 
-	(void)state;
 	for (unsigned i = 0; i < 12; i++) {
 		int fd = adminrig_connect();
 
@@ -206,14 +199,13 @@ static void streams_leave_connections_for_other_requests(void **state)
 	assert_int_equal(adminrig_status(GET("/metrics")), 200);
 }
 
-static void invalid_options_are_rejected(void **state)
+TEST(invalid_options_are_rejected)
 {
 	struct spoke_admin_options good = adminrig_options();
 	struct spoke_admin_action actions[17];
 	struct spoke_admin_options bad[11];
 	struct spoke_admin *admin;
 
-	(void)state;
 	for (size_t i = 0; i < 17; i++)
 		actions[i] = good.actions[0];
 	for (size_t i = 0; i < 11; i++) {
@@ -247,11 +239,10 @@ static void invalid_options_are_rejected(void **state)
 	spoke_admin_free(NULL);
 }
 
-static void token_comes_from_a_file_and_may_be_needed_to_read(void **state)
+TEST(token_comes_from_a_file_and_may_be_needed_to_read)
 {
 	struct spoke_admin_options options = adminrig_options();
 
-	(void)state;
 	spoke_admin_free(rig.admin);
 	rig.admin = NULL;
 	spokei_world_run(&rig.world, rig.world.now_ns + 10 * MS);
@@ -275,12 +266,11 @@ static void token_comes_from_a_file_and_may_be_needed_to_read(void **state)
 			 200);
 }
 
-static void page_that_any_host_may_read_says_so(void **state)
+TEST(page_that_any_host_may_read_says_so)
 {
 	struct spoke_admin_options options = adminrig_options();
 	struct spoke_admin *admin;
 
-	(void)state;
 	options.listen = "10.0.0.1:9091";
 	options.token_reads = true;
 	assert_int_equal(spoke_admin_new(rig.engine, &options, &admin), SPOKE_OK);
@@ -303,11 +293,10 @@ static unsigned count_events(const char *words)
 	return count;
 }
 
-static void client_that_speaks_tls_at_a_plain_page_is_reported(void **state)
+TEST(client_that_speaks_tls_at_a_plain_page_is_reported)
 {
 	static const char *const rows[] = { "\x16\x03\x01\x02", "\x16\x04\x01\x02\r\n" };
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(adminrig_status(rows[i]), 400);
 		assert_int_equal(count_events("page: "), 1);
@@ -315,51 +304,12 @@ static void client_that_speaks_tls_at_a_plain_page_is_reported(void **state)
 	}
 }
 
-static void page_cannot_be_opened_in_forked_child(void **state)
+TEST(page_cannot_be_opened_in_forked_child)
 {
 	struct spoke_admin_options options = adminrig_options();
 	struct spoke_admin *admin;
 
-	(void)state;
 	rig.forks++;
 	assert_int_equal(spoke_admin_new(rig.engine, &options, &admin), SPOKE_EFORKED);
 	spoke_admin_free(rig.admin);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(token_comes_from_a_file_and_may_be_needed_to_read,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(page_is_served_with_security_headers,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(every_page_has_its_own_nonce, adminrig_set_up,
-						adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(status_is_valid_json, adminrig_set_up,
-						adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(head_request_gets_no_body, adminrig_set_up,
-						adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(wrong_path_method_or_request_is_rejected,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(foreign_host_name_is_rejected, adminrig_set_up,
-						adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(action_requires_the_token, adminrig_set_up,
-						adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(action_that_frees_the_page_gets_its_response,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(action_may_free_the_engine, adminrig_set_up,
-						adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(streams_leave_connections_for_other_requests,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(invalid_options_are_rejected, adminrig_set_up,
-						adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(page_that_any_host_may_read_says_so,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(client_that_speaks_tls_at_a_plain_page_is_reported,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(page_cannot_be_opened_in_forked_child,
-						adminrig_set_up, adminrig_tear_down),
-	};
-
-	return cmocka_run_group_tests_name("admin", tests, NULL, NULL);
 }

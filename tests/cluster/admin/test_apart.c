@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Methods in the status whose policy or balancer is not that of their consumer. */
 #include "tests/cluster/admin/statusrig.h"
+#include "tests/support/test.h"
 
 #define rig clusterrig
 
-static void methods_with_another_policy_or_balancer_are_shown(void **state)
+FIXTURE(statusrig_set_up, statusrig_tear_down);
+
+TEST(methods_with_another_policy_or_balancer_are_shown)
 {
 	static const struct spoke_method_options own = { .balancer = &spoke_balancer_two_choices };
 	static const struct spoke_method_options in_order = { .policy = &spoke_policy_available };
 	struct jsonread status;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("cluster=failover&loadbalance=roundrobin", NULL);
 	(void)clusterrig_method("echo", NULL);
@@ -26,14 +28,4 @@ static void methods_with_another_policy_or_balancer_are_shown(void **state)
 	EXPECT_TEXT(status, "consumers[0].apart[1].cluster", "available");
 	EXPECT_TEXT(status, "consumers[0].apart[1].loadbalance", "");
 	EXPECT(status, "consumers[0].apart_more", 0);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(methods_with_another_policy_or_balancer_are_shown,
-						statusrig_set_up, statusrig_tear_down),
-	};
-
-	return cmocka_run_group_tests_name("apart", tests, NULL, NULL);
 }

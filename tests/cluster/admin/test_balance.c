@@ -7,6 +7,7 @@
 #include "tests/cluster/admin/promread.h"
 #include "tests/cluster/admin/statusrig.h"
 #include "tests/support/balance.h"
+#include "tests/support/test.h"
 
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
@@ -64,6 +65,8 @@ static int set_up(void **state)
 	start_consumer();
 	return 0;
 }
+
+FIXTURE(set_up, statusrig_tear_down);
 
 /* --- what has to balance */
 
@@ -241,11 +244,10 @@ static unsigned compare(const char *before, const char *after)
 	return count;
 }
 
-static void figures_balance_however_calls_end(void **state)
+TEST(figures_balance_however_calls_end)
 {
 	static char before[1 << 18];
 
-	(void)state;
 	call(echo, SPOKE_OK);
 	call(pool, SPOKE_OK);
 	(void)snprintf(before, sizeof(before), "%s", statusrig_metrics(it()->engine));
@@ -259,14 +261,4 @@ static void figures_balance_however_calls_end(void **state)
 	for (unsigned i = 0; i < SPOKEI_FIGURES_COUNTERS; i++)
 		if (balance_stat(i) != SPOKE_STAT_CALLS_FAILED && !seen[i])
 			fail_msg("no %s", spoke_stat_name(balance_stat(i)));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(figures_balance_however_calls_end, set_up,
-						statusrig_tear_down),
-	};
-
-	return cmocka_run_group_tests_name("balance", tests, NULL, NULL);
 }

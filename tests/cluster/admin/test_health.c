@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The paths of probes: /live, /ready and /ready/consumers. */
 #include "tests/cluster/admin/adminrig.h"
+#include "tests/support/test.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
@@ -56,9 +57,10 @@ static struct spoke_consumer *make_consumer(const char *url)
 	return consumer;
 }
 
-static void empty_engine_is_alive_and_ready(void **state)
+FIXTURE(adminrig_set_up, adminrig_tear_down);
+
+TEST(empty_engine_is_alive_and_ready)
 {
-	(void)state;
 	expect("/live", 200, "alive\n");
 	expect("/ready", 200, "ready\n");
 	expect("/ready/consumers", 200, "ready\n");
@@ -68,11 +70,10 @@ static void empty_engine_is_alive_and_ready(void **state)
 	assert_null(strstr(adminrig_ask("HEAD /live HTTP/1.1\r\n" ADMINRIG_HOST "\r\n"), "alive"));
 }
 
-static void provider_is_ready_once_it_listens(void **state)
+TEST(provider_is_ready_once_it_listens)
 {
 	struct spoke_provider *provider = make_provider(NULL);
 
-	(void)state;
 	expect("/ready", 503, "provider 1 does not listen\n");
 	expect("/live", 200, "alive\n");
 	assert_int_equal(spoke_provider_listen(provider, PLACE), SPOKE_OK);
@@ -83,14 +84,13 @@ static void provider_is_ready_once_it_listens(void **state)
 	expect("/ready", 200, "ready\n");
 }
 
-static void draining_engine_is_alive_but_not_ready(void **state)
+TEST(draining_engine_is_alive_but_not_ready)
 {
 	struct spoke_request *held = NULL;
 	struct spoke_provider *provider = make_provider(&held);
 	struct spoke_consumer *consumer;
 	struct spoke_method *method;
 
-	(void)state;
 	assert_int_equal(spoke_provider_listen(provider, PLACE), SPOKE_OK);
 	consumer = make_consumer(URL);
 	assert_int_equal(spoke_consumer_method(consumer, "hold", NULL, &method), SPOKE_OK);
@@ -106,11 +106,10 @@ static void draining_engine_is_alive_but_not_ready(void **state)
 	SPOKE_REPLY(held, true);
 }
 
-static void consumer_is_checked_only_on_request(void **state)
+TEST(consumer_is_checked_only_on_request)
 {
 	struct spoke_provider *provider;
 
-	(void)state;
 	(void)make_consumer(URL);
 	expect("/ready", 200, "ready\n");
 	expect("/ready/consumers", 503, "consumer 1 (demo.Echo) has no ready endpoint\n");
@@ -124,27 +123,8 @@ static void consumer_is_checked_only_on_request(void **state)
 	expect("/ready", 200, "ready\n");
 }
 
-static void endpoint_that_the_next_call_connects_is_ready(void **state)
+TEST(endpoint_that_the_next_call_connects_is_ready)
 {
-	(void)state;
 	(void)make_consumer(URL "?lazy=true");
 	expect("/ready/consumers", 200, "ready\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(empty_engine_is_alive_and_ready, adminrig_set_up,
-						adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(provider_is_ready_once_it_listens, adminrig_set_up,
-						adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(draining_engine_is_alive_but_not_ready,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(consumer_is_checked_only_on_request,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(endpoint_that_the_next_call_connects_is_ready,
-						adminrig_set_up, adminrig_tear_down),
-	};
-
-	return cmocka_run_group_tests_name("health", tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "tests/cluster/admin/promread.h"
 #include "tests/cluster/lease/leaserig.h"
 #include "tests/core/json/jsonread.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +33,8 @@ static int tear_down(void **state)
 	spokei_buffer_fini(&out);
 	return leaserig_tear_down(state);
 }
+
+FIXTURE(set_up, tear_down);
 
 /* Writes with one of the functions, and returns the text. */
 static const char *write_with(int (*write)(const struct spoke_engine *engine,
@@ -77,11 +80,10 @@ static void expect_metric(const char *name, double value)
 		fail_msg("%s is %f, not %f", sample, is, value);
 }
 
-static void held_and_waiting_leases_are_shown(void **state)
+TEST(held_and_waiting_leases_are_shown)
 {
 	struct jsonread status;
 
-	(void)state;
 	(void)leaserig_hold("reports");
 	(void)leaserig_wait("reports");
 	leaserig_pass(SECOND);
@@ -105,9 +107,8 @@ static void held_and_waiting_leases_are_shown(void **state)
 	expect_metric("spoke_leases_asked", 1);
 }
 
-static void without_leases_the_list_is_empty(void **state)
+TEST(without_leases_the_list_is_empty)
 {
-	(void)state;
 	spoke_leases_free(leaserig.one.leases);
 	leaserig.one.leases = NULL;
 	leaserig_pass(SECOND);
@@ -115,12 +116,11 @@ static void without_leases_the_list_is_empty(void **state)
 	assert_null(strstr(write_with(spokei_metrics_write), "spoke_leases_held{"));
 }
 
-static void of_many_leases_a_part_is_shown(void **state)
+TEST(of_many_leases_a_part_is_shown)
 {
 	struct jsonread status;
 	char name[32];
 
-	(void)state;
 	for (unsigned i = 0; i < 500; i++) {
 		(void)snprintf(name, sizeof(name), "lease %u", i);
 		(void)leaserig_wait(name);
@@ -132,9 +132,8 @@ static void of_many_leases_a_part_is_shown(void **state)
 	expect_metric("spoke_leases_held", 500);
 }
 
-static void a_store_that_is_away_is_shown_as_such(void **state)
+TEST(a_store_that_is_away_is_shown_as_such)
 {
-	(void)state;
 	(void)leaserig_hold("reports");
 	fakeredis_kill(&leaserig.server);
 	leaserig_pass(SECOND);
@@ -143,19 +142,4 @@ static void a_store_that_is_away_is_shown_as_such(void **state)
 	leaserig_pass(LEASERIG_TTL);
 	expect_metric("spoke_leases_held", 0);
 	expect_metric("spoke_leases_left_min_seconds", 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(held_and_waiting_leases_are_shown, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(without_leases_the_list_is_empty, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(of_many_leases_a_part_is_shown, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_store_that_is_away_is_shown_as_such, set_up,
-						tear_down),
-	};
-
-	return cmocka_run_group_tests_name("leases on the page", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "core/engine/figures.h"
 #include "tests/cluster/admin/promread.h"
 #include "tests/cluster/admin/statusrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,12 +31,13 @@ static const struct spokei_figures *figures_at(struct spoke_engine *engine, cons
 	return NULL;
 }
 
-static void calls_and_requests_are_counted_by_method(void **state)
+FIXTURE(statusrig_set_up, statusrig_tear_down);
+
+TEST(calls_and_requests_are_counted_by_method)
 {
 	struct spoke_method *echo;
 	const char *metrics;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("cluster=failfast", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -58,12 +60,11 @@ static void calls_and_requests_are_counted_by_method(void **state)
 	assert_null(strstr(metrics, "spoke_method_pool_wait_seconds_count"));
 }
 
-static void requests_are_in_flight_until_their_caller_has_gone(void **state)
+TEST(requests_are_in_flight_until_their_caller_has_gone)
 {
 	struct jsonread status;
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("cluster=failfast&timeout=1s", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -91,12 +92,11 @@ static void requests_are_in_flight_until_their_caller_has_gone(void **state)
 }
 
 /* Each answer takes 2 ms to 20 ms after its request was read. */
-static void time_in_the_handler_lasts_until_the_answer(void **state)
+TEST(time_in_the_handler_lasts_until_the_answer)
 {
 	const struct spokei_figures *figures;
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("cluster=failfast", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -111,12 +111,11 @@ static void time_in_the_handler_lasts_until_the_answer(void **state)
 	assert_true(figures_at(rig.engine, "echo")->took.sum >= figures->took.sum);
 }
 
-static void time_until_answer_outside_of_turn_is_counted(void **state)
+TEST(time_until_answer_outside_of_turn_is_counted)
 {
 	static const unsigned char nil = 0xc0;
 	struct rig_provider *provider = &rig.providers[0];
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("cluster=failfast&timeout=10s", NULL);
 	provider->manner = RIG_SILENT;
@@ -129,12 +128,11 @@ static void time_until_answer_outside_of_turn_is_counted(void **state)
 }
 
 /* The first ones are all timed; later one stands for the others. */
-static void requests_that_are_not_timed_are_counted_with_one_that_is(void **state)
+TEST(requests_that_are_not_timed_are_counted_with_one_that_is)
 {
 	const struct spokei_figures *figures;
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("cluster=failfast", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -148,11 +146,10 @@ static void requests_that_are_not_timed_are_counted_with_one_that_is(void **stat
 	assert_int_equal(figures->took.count + figures->timed_for - 1 - figures->until_timed, 1000);
 }
 
-static void tickets_are_not_in_flight(void **state)
+TEST(tickets_are_not_in_flight)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	echo = clusterrig_failback("retry.period=5s");
 	clusterrig_kill(0);
@@ -163,11 +160,10 @@ static void tickets_are_not_in_flight(void **state)
 			 1);
 }
 
-static void refused_calls_were_not_begun(void **state)
+TEST(refused_calls_were_not_begun)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("cluster=failfast", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -180,11 +176,10 @@ static void refused_calls_were_not_begun(void **state)
 			 1);
 }
 
-static void figures_outlive_their_consumer(void **state)
+TEST(figures_outlive_their_consumer)
 {
 	const struct spokei_figures *figures;
 
-	(void)state;
 	clusterrig_provide(1);
 	for (unsigned i = 1; i <= 3; i++) {
 		clusterrig_consume("cluster=failfast", NULL);
@@ -198,12 +193,11 @@ static void figures_outlive_their_consumer(void **state)
 	}
 }
 
-static void methods_beyond_the_limit_share_one_set(void **state)
+TEST(methods_beyond_the_limit_share_one_set)
 {
 	const char *metrics;
 	unsigned sets = 0;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("cluster=failfast", NULL);
 	for (unsigned i = 0; i < 2 * SPOKEI_FIGURES_MAX; i++) {
@@ -223,33 +217,12 @@ static void methods_beyond_the_limit_share_one_set(void **state)
 }
 
 /* A name may contain any byte. */
-static void names_are_escaped(void **state)
+TEST(names_are_escaped)
 {
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("cluster=failfast", NULL);
 	(void)clusterrig_method("a\"b\nc\\", NULL);
 	expect(statusrig_metrics(rig.engine),
 	       "spoke_method_calls_total{service=\"demo.Echo\",method=\"a\\\"b\\nc\\\\\"}", 0);
 	EXPECT_TEXT(statusrig_look(), "methods[0].method", "a\"b\nc\\");
-}
-
-#define T(test) cmocka_unit_test_setup_teardown(test, statusrig_set_up, statusrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(calls_and_requests_are_counted_by_method),
-		T(requests_are_in_flight_until_their_caller_has_gone),
-		T(time_in_the_handler_lasts_until_the_answer),
-		T(time_until_answer_outside_of_turn_is_counted),
-		T(requests_that_are_not_timed_are_counted_with_one_that_is),
-		T(tickets_are_not_in_flight),
-		T(refused_calls_were_not_begun),
-		T(figures_outlive_their_consumer),
-		T(methods_beyond_the_limit_share_one_set),
-		T(names_are_escaped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* The metrics, checked by a strict reader of the format; metrics and status without memory. */
 #include "tests/cluster/admin/promread.h"
 #include "tests/cluster/admin/statusrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,11 +18,12 @@ static void expect(const char *metrics, const char *sample, double value)
 		fail_msg("%s is %f", sample, is);
 }
 
-static void metrics_of_empty_engine_are_valid(void **state)
+FIXTURE(statusrig_set_up, statusrig_tear_down);
+
+TEST(metrics_of_empty_engine_are_valid)
 {
 	const char *metrics = statusrig_metrics(rig.engine);
 
-	(void)state;
 	expect(metrics, "spoke_info{version=\"0.1.0\",name=\"a \\\"test\\\"\"}", 1);
 	expect(metrics, "spoke_calls_total", 0);
 	expect(metrics, "spoke_read_bytes_total", 0);
@@ -33,11 +35,10 @@ static void metrics_of_empty_engine_are_valid(void **state)
 }
 
 /* Each counter has a family of its own. */
-static void every_counter_has_its_own_family(void **state)
+TEST(every_counter_has_its_own_family)
 {
 	const char *metrics;
 
-	(void)state;
 	for (unsigned i = 0; i < SPOKE_STAT_COUNT; i++)
 		rig.engine->stats[i] = i + 1;
 	metrics = statusrig_metrics(rig.engine);
@@ -57,12 +58,11 @@ static void every_counter_has_its_own_family(void **state)
 	memset(rig.engine->stats, 0, sizeof(rig.engine->stats));
 }
 
-static void metrics_show_consumer_and_provider_at_work(void **state)
+TEST(metrics_show_consumer_and_provider_at_work)
 {
 	struct spoke_method *echo;
 	const char *metrics;
 
-	(void)state;
 	clusterrig_provide(3);
 	clusterrig_consume("cluster=failback&loadbalance=roundrobin&retry.period=5s", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -99,11 +99,10 @@ static void metrics_show_consumer_and_provider_at_work(void **state)
 }
 
 /* The histogram's buckets end at 49,151 and 50,175 ns around the first bound. */
-static void latency_buckets_count_up_to_their_bounds(void **state)
+TEST(latency_buckets_count_up_to_their_bounds)
 {
 	const char *metrics;
 
-	(void)state;
 	spoke_histogram_add(rig.engine->latency, 49151);
 	spoke_histogram_add(rig.engine->latency, 49152);
 	spoke_histogram_add(rig.engine->latency, 61 * SECOND);
@@ -116,7 +115,7 @@ static void latency_buckets_count_up_to_their_bounds(void **state)
 }
 
 /* With two consumers of one service, and invalid UTF-8, no sample is repeated. */
-static void labels_distinguish_equal_services(void **state)
+TEST(labels_distinguish_equal_services)
 {
 	static const char *const more[] = {
 		"dubbo://127.0.0.1:20880/demo.Echo?group=other",
@@ -130,7 +129,6 @@ static void labels_distinguish_equal_services(void **state)
 	struct spoke_consumer *consumers[2];
 	const char *metrics;
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		if (spoke_consumer_new(rig.engine, &same, &consumers[i]))
 			fail_msg("%s", spoke_engine_why(rig.engine));
@@ -178,11 +176,10 @@ static unsigned write_without(writer write)
 	return demands;
 }
 
-static void nothing_is_written_when_memory_fails(void **state)
+TEST(nothing_is_written_when_memory_fails)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(2);
 	clusterrig_consume("cluster=failback&retry.period=5s", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -194,12 +191,11 @@ static void nothing_is_written_when_memory_fails(void **state)
 	assert_true(write_without(spokei_metrics_write) > 3);
 }
 
-static void nothing_is_written_when_buffer_is_full(void **state)
+TEST(nothing_is_written_when_buffer_is_full)
 {
 	static const writer writers[] = { spokei_status_write, spokei_metrics_write };
 	struct spokei_buffer out;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(writers) / sizeof(writers[0]); i++) {
 		for (size_t max = 0; max < 3000; max += 97) {
 			int error;
@@ -215,7 +211,7 @@ static void nothing_is_written_when_buffer_is_full(void **state)
 
 /* --- the reader */
 
-static void test_reader_rejects_invalid_metrics(void **state)
+TEST(test_reader_rejects_invalid_metrics, .bare = true)
 {
 	static const char *const wrong[] = {
 		"",
@@ -244,26 +240,7 @@ static void test_reader_rejects_invalid_metrics(void **state)
 	};
 	unsigned line;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		if (promread_check(wrong[i], strlen(wrong[i]), &line) == NULL)
 			fail_msg("accepted: %s", wrong[i]);
-}
-
-#define T(test) cmocka_unit_test_setup_teardown(test, statusrig_set_up, statusrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(metrics_of_empty_engine_are_valid),
-		T(every_counter_has_its_own_family),
-		T(metrics_show_consumer_and_provider_at_work),
-		T(latency_buckets_count_up_to_their_bounds),
-		T(labels_distinguish_equal_services),
-		T(nothing_is_written_when_memory_fails),
-		T(nothing_is_written_when_buffer_is_full),
-		cmocka_unit_test(test_reader_rejects_invalid_metrics),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* The admin page over TLS: its clients are served, asked for a certificate or the token, or closed.
  */
 #include "tests/cluster/admin/adminrig.h"
+#include "tests/support/test.h"
 
 #include "cluster/admin/parts.h"
 #include "core/virtual/files.h"
@@ -34,6 +35,8 @@ static int set_up(void **state)
 	assert_true(secure_begin(&secure, &adminrig.world, "tls"));
 	return 0;
 }
+
+FIXTURE(set_up, adminrig_tear_down);
 
 /* --- a client with a library of its own */
 
@@ -169,12 +172,11 @@ static bool ends(struct client *client, unsigned seconds)
 	return client->ended;
 }
 
-static void stream_of_a_withdrawn_certificate_is_ended(void **state)
+TEST(stream_of_a_withdrawn_certificate_is_ended)
 {
 	struct client other;
 	struct client client;
 
-	(void)state;
 	open_page(SPOKE_TLS_VERIFY_OPTIONAL, false);
 	join(&client, true);
 	say(&client, GET("/events"));
@@ -191,12 +193,11 @@ static void stream_of_a_withdrawn_certificate_is_ended(void **state)
 	leave(&other);
 }
 
-static void stream_of_a_replaced_token_is_ended(void **state)
+TEST(stream_of_a_replaced_token_is_ended)
 {
 	struct spoke_admin_options options = adminrig_options();
 	struct client client;
 
-	(void)state;
 	spokei_vfiles_put(adminrig.world.files, "token", "correct-horse\n");
 	options.tls = &secure.provider;
 	secure.provider.verify = SPOKE_TLS_VERIFY_NONE;
@@ -239,11 +240,10 @@ static void assert_whole(void)
 	assert_int_equal(strtoul(length + 16, NULL, 10), strlen(body + 4));
 }
 
-static void page_over_tls_answers_all_its_bytes(void **state)
+TEST(page_over_tls_answers_all_its_bytes)
 {
 	static const struct spokei_vnet_link narrow = { .capacity = 1500 };
 
-	(void)state;
 	open_page(SPOKE_TLS_VERIFY_NONE, false);
 	assert_int_equal(ask(GET("/metrics"), false), 200);
 	assert_non_null(strstr(adminrig.got, "spoke_handshakes_done_total"));
@@ -254,12 +254,11 @@ static void page_over_tls_answers_all_its_bytes(void **state)
 	assert_int_equal(ask(GET("/none"), false), 404);
 }
 
-static void events_go_on_over_tls(void **state)
+TEST(events_go_on_over_tls)
 {
 	struct client client;
 	size_t before;
 
-	(void)state;
 	open_page(SPOKE_TLS_VERIFY_NONE, false);
 	join(&client, false);
 	say(&client, GET("/events"));
@@ -274,12 +273,11 @@ static void events_go_on_over_tls(void **state)
 	leave(&client);
 }
 
-static void plain_request_is_closed_without_an_answer(void **state)
+TEST(plain_request_is_closed_without_an_answer)
 {
 	bool ended;
 	int fd;
 
-	(void)state;
 	open_page(SPOKE_TLS_VERIFY_NONE, false);
 	fd = adminrig_connect();
 	adminrig_run(MS);
@@ -295,12 +293,11 @@ static void plain_request_is_closed_without_an_answer(void **state)
 }
 
 /* The first byte decides, also if it comes alone. */
-static void optional_page_serves_both(void **state)
+TEST(optional_page_serves_both)
 {
 	bool ended;
 	int fd;
 
-	(void)state;
 	secure.provider.optional = true;
 	open_page(SPOKE_TLS_VERIFY_NONE, false);
 	secure.provider.optional = false;
@@ -317,9 +314,8 @@ static void optional_page_serves_both(void **state)
 	assert_int_equal(ask(GET("/live"), false), 200);
 }
 
-static void plain_requests_are_reported_ten_times_a_second(void **state)
+TEST(plain_requests_are_reported_ten_times_a_second)
 {
-	(void)state;
 	open_page(SPOKE_TLS_VERIFY_NONE, false);
 	for (unsigned i = 0; i < 100; i++) {
 		int fd = adminrig_connect();
@@ -350,9 +346,8 @@ static void stall(const char *first)
 	adminrig_hang_up(fd);
 }
 
-static void handshake_that_stalls_is_closed_after_the_time_of_requests(void **state)
+TEST(handshake_that_stalls_is_closed_after_the_time_of_requests)
 {
-	(void)state;
 	open_page(SPOKE_TLS_VERIFY_NONE, false);
 	stall("\x16");
 	assert_int_equal(stat_of(SPOKE_STAT_HANDSHAKES_LATE), 1);
@@ -363,9 +358,8 @@ static void handshake_that_stalls_is_closed_after_the_time_of_requests(void **st
 }
 
 /* Such a client may have wanted to speak plain bytes. */
-static void mute_client_has_begun_no_handshake_where_tls_is_optional(void **state)
+TEST(mute_client_has_begun_no_handshake_where_tls_is_optional)
 {
-	(void)state;
 	secure.provider.optional = true;
 	open_page(SPOKE_TLS_VERIFY_NONE, false);
 	stall("");
@@ -376,9 +370,8 @@ static void mute_client_has_begun_no_handshake_where_tls_is_optional(void **stat
 	assert_int_equal(count_events("page: connection of "), 1);
 }
 
-static void client_without_a_certificate_is_refused_if_one_is_asked_for(void **state)
+TEST(client_without_a_certificate_is_refused_if_one_is_asked_for)
 {
-	(void)state;
 	open_page(SPOKE_TLS_VERIFY_DEFAULT, false);
 	assert_int_equal(ask(GET("/metrics"), false), 0);
 	assert_int_equal(stat_of(SPOKE_STAT_CLOSED_HANDSHAKE), 1);
@@ -389,9 +382,8 @@ static void client_without_a_certificate_is_refused_if_one_is_asked_for(void **s
 	assert_int_equal(count_events("page: connection of "), 1);
 }
 
-static void certificate_or_token_reads(void **state)
+TEST(certificate_or_token_reads)
 {
-	(void)state;
 	open_page(SPOKE_TLS_VERIFY_OPTIONAL, true);
 	assert_int_equal(ask(GET("/metrics"), false), 401);
 	assert_int_equal(ask("GET /metrics HTTP/1.1\r\n" ADMINRIG_HOST ADMINRIG_BEARER "\r\n",
@@ -405,9 +397,8 @@ static void certificate_or_token_reads(void **state)
 	assert_int_equal(ask(GET("/live"), false), 200);
 }
 
-static void certificate_alone_triggers_no_action(void **state)
+TEST(certificate_alone_triggers_no_action)
 {
-	(void)state;
 	open_page(SPOKE_TLS_VERIFY_OPTIONAL, true);
 	assert_int_equal(ask("POST /act/act HTTP/1.1\r\n" ADMINRIG_HOST "\r\n", true), 401);
 	assert_int_equal(adminrig.acted, 0);
@@ -417,7 +408,7 @@ static void certificate_alone_triggers_no_action(void **state)
 	assert_int_equal(adminrig.acted, 1);
 }
 
-static void page_over_tls_that_any_host_may_read_says_so(void **state)
+TEST(page_over_tls_that_any_host_may_read_says_so)
 {
 	static const struct {
 		enum spoke_tls_verify verify;
@@ -433,7 +424,6 @@ static void page_over_tls_that_any_host_may_read_says_so(void **state)
 		{ SPOKE_TLS_VERIFY_NONE, false, true, NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spoke_admin_options options = adminrig_options();
 		const char *event = rows[i].event ? rows[i].event : "all hosts that reach";
@@ -452,12 +442,11 @@ static void page_over_tls_that_any_host_may_read_says_so(void **state)
 	}
 }
 
-static void page_without_its_certificate_is_not_made(void **state)
+TEST(page_without_its_certificate_is_not_made)
 {
 	static const struct spoke_tls_options missing = { .cert = "none", .key = "none" };
 	struct spoke_admin_options options = adminrig_options();
 
-	(void)state;
 	options.tls = &missing;
 	assert_int_equal(spoke_admin_new(adminrig.engine, &options, &adminrig.admin),
 			 SPOKE_ESYSTEM);
@@ -465,7 +454,7 @@ static void page_without_its_certificate_is_not_made(void **state)
 }
 
 /* Each failing call ends the connection at most; the next one is served. */
-static void page_over_tls_survives_failing_calls(void **state)
+TEST(page_over_tls_survives_failing_calls)
 {
 	static const struct {
 		enum spokei_faults_kind kind;
@@ -477,7 +466,6 @@ static void page_over_tls_survives_failing_calls(void **state)
 		{ SPOKEI_FAULTS_SHUT, -ENOTCONN },
 	};
 
-	(void)state;
 	open_page(SPOKE_TLS_VERIFY_NONE, false);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		bool failed = true;
@@ -500,28 +488,4 @@ static void page_over_tls_survives_failing_calls(void **state)
 		assert_false(failed);
 		assert_int_equal(ask(GET("/live"), false), 200);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, adminrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(page_over_tls_answers_all_its_bytes),
-		TEST(events_go_on_over_tls),
-		TEST(stream_of_a_withdrawn_certificate_is_ended),
-		TEST(stream_of_a_replaced_token_is_ended),
-		TEST(plain_request_is_closed_without_an_answer),
-		TEST(optional_page_serves_both),
-		TEST(plain_requests_are_reported_ten_times_a_second),
-		TEST(handshake_that_stalls_is_closed_after_the_time_of_requests),
-		TEST(mute_client_has_begun_no_handshake_where_tls_is_optional),
-		TEST(client_without_a_certificate_is_refused_if_one_is_asked_for),
-		TEST(certificate_or_token_reads),
-		TEST(certificate_alone_triggers_no_action),
-		TEST(page_over_tls_that_any_host_may_read_says_so),
-		TEST(page_without_its_certificate_is_not_made),
-		TEST(page_over_tls_survives_failing_calls),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The settings in force, with the source of each value and the last reload. */
 #include "cluster/admin/settings.h"
+#include "tests/support/test.h"
 
 #include "core/engine/engine.h"
 #include "core/memory/buffer.h"
@@ -31,6 +32,8 @@ static int tear_down(void **state)
 	spokei_buffer_fini(&out);
 	return configrig_tear_down(state);
 }
+
+FIXTURE(set_up, tear_down);
 
 /* Valid until the next call. */
 static struct jsonread look(void)
@@ -95,12 +98,11 @@ static const char *setting(struct jsonread owner, const char *key)
 	return "";
 }
 
-static void each_setting_of_a_consumer_names_its_source(void **state)
+TEST(each_setting_of_a_consumer_names_its_source)
 {
 	struct spoke_consumer_options options = { .retry_period_ns = 3 * SECOND };
 	struct jsonread consumer;
 
-	(void)state;
 	clusterrig_provide(1);
 	configrig_load("[consumer]\n"
 		       "timeout = 2s\n"
@@ -129,13 +131,12 @@ static void each_setting_of_a_consumer_names_its_source(void **state)
 	assert_string_equal(setting(consumer, "weight"), "");
 }
 
-static void method_has_only_what_differs_from_its_consumer(void **state)
+TEST(method_has_only_what_differs_from_its_consumer)
 {
 	const struct spoke_method_options options = { .timeout_ns = 80 * MS };
 	struct jsonread settings;
 	struct jsonread method;
 
-	(void)state;
 	clusterrig_provide(1);
 	configrig_load("[method.echo]\nretries = 1\n");
 	configrig_consume("echo.tps=9");
@@ -150,12 +151,11 @@ static void method_has_only_what_differs_from_its_consumer(void **state)
 	assert_string_equal(setting(method, "tps"), "9 URL");
 }
 
-static void reload_shows_its_result_and_the_values_it_applied(void **state)
+TEST(reload_shows_its_result_and_the_values_it_applied)
 {
 	struct jsonread settings;
 	struct jsonread consumer;
 
-	(void)state;
 	clusterrig_provide(1);
 	configrig_load("[consumer]\ntimeout = 2s\nconnections = 2\n");
 	configrig_consume("");
@@ -189,7 +189,7 @@ static void nop(struct spoke_request *request, void *arg)
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
 }
 
-static void provider_and_handlers_show_no_secret(void **state)
+TEST(provider_and_handlers_show_no_secret)
 {
 	static const struct spoke_handler handlers[] = { { .method = "a", .handle = nop },
 							 { .method = "b", .handle = nop } };
@@ -199,7 +199,6 @@ static void provider_and_handlers_show_no_secret(void **state)
 	struct jsonread settings;
 	struct jsonread of;
 
-	(void)state;
 	configrig_load("[provider]\ntoken = open-sesame\nheartbeat = 30s\nexecutes = 50\n"
 		       "[method.demo.A.b]\nexecutes = 3\n");
 	options.config = configrig.config;
@@ -220,7 +219,7 @@ static void provider_and_handlers_show_no_secret(void **state)
 	spoke_provider_free(provider);
 }
 
-static void password_of_a_registry_is_not_shown(void **state)
+TEST(password_of_a_registry_is_not_shown)
 {
 	struct spoke_consumer_options options = {
 		.url = "consumer://any/demo.Echo",
@@ -229,7 +228,6 @@ static void password_of_a_registry_is_not_shown(void **state)
 	};
 	struct spoke_consumer *consumer = NULL;
 
-	(void)state;
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer), SPOKE_OK);
 	assert_non_null(
 		strstr(setting(owner_of(look(), "consumer", NULL), "registry.url"), "code"));
@@ -237,11 +235,10 @@ static void password_of_a_registry_is_not_shown(void **state)
 	spoke_consumer_free(consumer);
 }
 
-static void engine_shows_numbers_of_file_and_code(void **state)
+TEST(engine_shows_numbers_of_file_and_code)
 {
 	struct jsonread of;
 
-	(void)state;
 	clusterrig_provide(1);
 	configrig_load("[engine]\npool.threads = 4\nlog = info\n");
 	configrig_consume("");
@@ -251,12 +248,11 @@ static void engine_shows_numbers_of_file_and_code(void **state)
 	assert_string_equal(setting(of, "admin"), "");
 }
 
-static void owners_beyond_the_limit_are_counted(void **state)
+TEST(owners_beyond_the_limit_are_counted)
 {
 	struct spoke_method_options options = { .timeout_ns = 80 * MS };
 	char name[16];
 
-	(void)state;
 	clusterrig_provide(1);
 	configrig_load("");
 	configrig_consume("");
@@ -267,9 +263,8 @@ static void owners_beyond_the_limit_are_counted(void **state)
 	assert_int_equal(jsonread_u64(look(), "more"), 3);
 }
 
-static void lack_of_memory_leaves_nothing_behind(void **state)
+TEST(lack_of_memory_leaves_nothing_behind)
 {
-	(void)state;
 	clusterrig_provide(1);
 	configrig_load("[consumer]\ntimeout = 2s\n");
 	configrig_consume("");
@@ -279,9 +274,7 @@ static void lack_of_memory_leaves_nothing_behind(void **state)
 	assert_int_equal(spokei_buffer_len(&out), 0);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-static void gateways_and_leases_name_their_sources(void **state)
+TEST(gateways_and_leases_name_their_sources)
 {
 	struct spoke_comet_options showing = { .query_user = true, .poll_ns = 3 * SECOND };
 	struct spoke_leases_options leasing = {
@@ -292,7 +285,6 @@ static void gateways_and_leases_name_their_sources(void **state)
 	struct spoke_comet *comet = NULL;
 	struct jsonread of;
 
-	(void)state;
 	configrig_load("[comet]\nslow = 5s\norigins = https://a.example\nkeep = 7s\n"
 		       "[lease]\nttl = 20s\npassword = hush-hush\n");
 	showing.config = leasing.config = configrig.config;
@@ -316,21 +308,4 @@ static void gateways_and_leases_name_their_sources(void **state)
 	assert_string_equal(setting(of, "comet.frames.per.second"), "10 default");
 	spoke_leases_free(leases);
 	spoke_comet_free(comet);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(each_setting_of_a_consumer_names_its_source),
-		TEST(method_has_only_what_differs_from_its_consumer),
-		TEST(reload_shows_its_result_and_the_values_it_applied),
-		TEST(provider_and_handlers_show_no_secret),
-		TEST(gateways_and_leases_name_their_sources),
-		TEST(password_of_a_registry_is_not_shown),
-		TEST(engine_shows_numbers_of_file_and_code),
-		TEST(owners_beyond_the_limit_are_counted),
-		TEST(lack_of_memory_leaves_nothing_behind),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

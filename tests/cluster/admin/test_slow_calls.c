@@ -2,6 +2,7 @@
 /* The lists of slow calls and requests. */
 #include "core/engine/slow.h"
 #include "tests/cluster/admin/statusrig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -21,12 +22,13 @@ static struct spoke_method *begin(const char *query)
 	return clusterrig_method("echo", NULL);
 }
 
-static void slow_calls_are_listed_with_their_peer_and_times(void **state)
+FIXTURE(statusrig_set_up, statusrig_tear_down);
+
+TEST(slow_calls_are_listed_with_their_peer_and_times)
 {
 	struct spoke_method *echo = begin("cluster=failfast&slow.after=50ms&timeout=10s");
 	struct jsonread status;
 
-	(void)state;
 	call_for(echo, 20 * MS);
 	assert_null(rig.engine->slow);
 	call_for(echo, 60 * MS);
@@ -49,12 +51,11 @@ static void slow_calls_are_listed_with_their_peer_and_times(void **state)
 	EXPECT(status, "slow.slowest[2].number", 1);
 }
 
-static void slow_call_that_fails_has_its_error(void **state)
+TEST(slow_call_that_fails_has_its_error)
 {
 	struct spoke_method *echo = begin("cluster=failfast&timeout=2s");
 	struct jsonread status;
 
-	(void)state;
 	rig.providers[0].manner = RIG_SILENT;
 	clusterrig_end(clusterrig_call(echo));
 	status = statusrig_look();
@@ -63,12 +64,11 @@ static void slow_call_that_fails_has_its_error(void **state)
 	assert_true(jsonread_u64(status, "slow.last[0].took_ns") >= 1999 * MS);
 }
 
-static void request_of_a_slow_handler_is_listed_at_its_provider(void **state)
+TEST(request_of_a_slow_handler_is_listed_at_its_provider)
 {
 	struct spoke_method *echo = begin("cluster=failfast&timeout=10s&slow.after=0");
 	struct jsonread status;
 
-	(void)state;
 	rig.providers[0].manner = RIG_SLOW;
 	rig.providers[0].least_ns = 1500 * MS;
 	clusterrig_end(clusterrig_call(echo));
@@ -82,12 +82,11 @@ static void request_of_a_slow_handler_is_listed_at_its_provider(void **state)
 	assert_non_null(strstr(jsonread_text(status, "slow.last[0].peer"), "127.0.0.1:"));
 }
 
-static void a_method_has_a_threshold_of_its_own(void **state)
+TEST(a_method_has_a_threshold_of_its_own)
 {
 	const struct spoke_method_options patient = { .slow_after_ns = 5 * SECOND };
 	const struct spoke_method_options off = { .slow_after_ns = SPOKE_OFF };
 
-	(void)state;
 	(void)begin("cluster=failfast&timeout=10s&other.slow.after=100ms");
 	call_for(clusterrig_method("patient", &patient), 2 * SECOND);
 	call_for(clusterrig_method("off", &off), 2 * SECOND);
@@ -96,12 +95,11 @@ static void a_method_has_a_threshold_of_its_own(void **state)
 	assert_int_equal(rig.engine->slow->count, 1);
 }
 
-static void lists_are_bounded_and_keep_the_slowest(void **state)
+TEST(lists_are_bounded_and_keep_the_slowest)
 {
 	struct spoke_method *echo = begin("cluster=failfast&slow.after=1ms&timeout=10s");
 	const struct spokei_slow *slow;
 
-	(void)state;
 	for (unsigned i = 0; i < 3 * SPOKEI_SLOW_ROWS; i++)
 		call_for(echo, (1 + i * 37 % (3 * SPOKEI_SLOW_ROWS)) * 10 * MS);
 	slow = rig.engine->slow;
@@ -117,13 +115,12 @@ static void lists_are_bounded_and_keep_the_slowest(void **state)
 			 SPOKEI_SLOW_ROWS);
 }
 
-static void name_of_a_peer_is_cut_at_its_beginning(void **state)
+TEST(name_of_a_peer_is_cut_at_its_beginning)
 {
 	const struct spokei_figures *figures;
 	struct spokei_slow_row row = { 0 };
 	char name[SPOKEI_SLOW_PEER + 8];
 
-	(void)state;
 	(void)begin("cluster=failfast");
 	figures = spokei_figures_next(rig.engine, NULL);
 	row.figures = figures;
@@ -131,20 +128,4 @@ static void name_of_a_peer_is_cut_at_its_beginning(void **state)
 	memcpy(name + sizeof(name) - 7, ":20880", 7);
 	spokei_slow_note(&row, name);
 	assert_string_equal(rig.engine->slow->last[1].peer, name + 8);
-}
-
-#define T(test) cmocka_unit_test_setup_teardown(test, statusrig_set_up, statusrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(slow_calls_are_listed_with_their_peer_and_times),
-		T(slow_call_that_fails_has_its_error),
-		T(request_of_a_slow_handler_is_listed_at_its_provider),
-		T(a_method_has_a_threshold_of_its_own),
-		T(lists_are_bounded_and_keep_the_slowest),
-		T(name_of_a_peer_is_cut_at_its_beginning),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* The status of an engine, in each state. */
 #include "cluster/provider/parts.h"
 #include "tests/cluster/admin/statusrig.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
@@ -13,11 +14,12 @@
 #define ONE "consumers[0].endpoints[0]."
 #define TWO "consumers[0].endpoints[1]."
 
-static void status_of_empty_engine_is_valid(void **state)
+FIXTURE(statusrig_set_up, statusrig_tear_down);
+
+TEST(status_of_empty_engine_is_valid)
 {
 	struct jsonread status = look();
 
-	(void)state;
 	EXPECT_TEXT(status, "spoke", "0.1.0");
 	EXPECT_TEXT(status, "name", "a \"test\"");
 	EXPECT(status, "number", 42);
@@ -49,12 +51,11 @@ static void status_of_empty_engine_is_valid(void **state)
 	}
 }
 
-static void status_shows_consumer_and_its_providers(void **state)
+TEST(status_shows_consumer_and_its_providers)
 {
 	struct spoke_method *echo;
 	struct jsonread status;
 
-	(void)state;
 	clusterrig_provide(2);
 	clusterrig_consume("cluster=failover&loadbalance=roundrobin&heartbeat=5s", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -85,11 +86,10 @@ static void status_shows_consumer_and_its_providers(void **state)
 	EXPECT(status, "stats.requests_ok", 2);
 }
 
-static void refusals_are_shown_at_their_connection(void **state)
+TEST(refusals_are_shown_at_their_connection)
 {
 	struct spoke_list *node;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("", NULL);
 	clusterrig_end(clusterrig_call(clusterrig_method("echo", NULL)));
@@ -122,13 +122,12 @@ static uint64_t count_in_slots(struct jsonread status, unsigned class)
 }
 
 /* Disarmed timers are counted in their slot, too. */
-static void slots_show_the_classes_of_their_timers(void **state)
+TEST(slots_show_the_classes_of_their_timers)
 {
 	struct jsonread status;
 	unsigned classes;
 	unsigned with_timers = 0;
 
-	(void)state;
 	clusterrig_provide(2);
 	clusterrig_consume("heartbeat=1s", NULL);
 	clusterrig_end(clusterrig_call(clusterrig_method("echo", NULL)));
@@ -148,11 +147,10 @@ static void slots_show_the_classes_of_their_timers(void **state)
 	assert_int_equal(count_in_slots(status, classes), 0);
 }
 
-static void silent_peer_is_shown_as_suspect(void **state)
+TEST(silent_peer_is_shown_as_suspect)
 {
 	struct jsonread status;
 
-	(void)state;
 	clusterrig_provide(2);
 	clusterrig_consume("heartbeat=1s", NULL);
 	clusterrig_pass(3500 * MS);
@@ -169,12 +167,11 @@ static void silent_peer_is_shown_as_suspect(void **state)
 	EXPECT_TEXT(status, "events[0].user", "");
 }
 
-static void lost_endpoint_is_shown_in_backoff(void **state)
+TEST(lost_endpoint_is_shown_in_backoff)
 {
 	struct jsonread status;
 	uint64_t soon_ms;
 
-	(void)state;
 	clusterrig_provide(2);
 	clusterrig_consume("heartbeat=1s", NULL);
 	clusterrig_kill(0);
@@ -190,12 +187,11 @@ static void lost_endpoint_is_shown_in_backoff(void **state)
 	assert_in_range(jsonread_u64(look(), ONE "retry_in_ms"), soon_ms / 2 - 1, soon_ms / 2 + 1);
 }
 
-static void failing_endpoint_is_shown_as_ejected(void **state)
+TEST(failing_endpoint_is_shown_as_ejected)
 {
 	struct spoke_method *echo;
 	struct jsonread status;
 
-	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_SILENT;
 	clusterrig_consume("cluster=failfast&loadbalance=roundrobin&timeout=50ms&eject.failures=2",
@@ -215,13 +211,12 @@ static void failing_endpoint_is_shown_as_ejected(void **state)
 }
 
 /* Tickets are in order of their next attempt, not of their creation. */
-static void tickets_are_shown_in_order_of_next_attempt(void **state)
+TEST(tickets_are_shown_in_order_of_next_attempt)
 {
 	struct spoke_method *echo;
 	struct jsonread status;
 	uint64_t before = 0;
 
-	(void)state;
 	clusterrig_provide(1);
 	echo = clusterrig_failback("retry.period=5s&failback.tasks=50&timeout=500ms");
 	clusterrig_kill(0);
@@ -253,12 +248,11 @@ static void tickets_are_shown_in_order_of_next_attempt(void **state)
 }
 
 /* Of more tickets than rows, the earliest are shown. */
-static void list_of_many_tickets_shows_the_next_ones(void **state)
+TEST(list_of_many_tickets_shows_the_next_ones)
 {
 	struct spoke_method *echo;
 	struct jsonread status;
 
-	(void)state;
 	clusterrig_provide(1);
 	echo = clusterrig_failback("retry.period=5s&failback.tasks=1000&timeout=500ms");
 	clusterrig_kill(0);
@@ -276,14 +270,13 @@ static void list_of_many_tickets_shows_the_next_ones(void **state)
 }
 
 /* Tickets with short pauses were created last, but are due first. */
-static void tickets_with_shorter_pauses_are_shown_first(void **state)
+TEST(tickets_with_shorter_pauses_are_shown_first)
 {
 	struct spoke_method *methods[2];
 	struct jsonread status;
 	uint64_t before = 0;
 	char path[40];
 
-	(void)state;
 	clusterrig_provide(1);
 	methods[0] = clusterrig_failback(
 		"retry.period=5s&failback.tasks=1000&upper.retry.period=1s");
@@ -307,12 +300,11 @@ static void tickets_with_shorter_pauses_are_shown_first(void **state)
 	assert_in_range(before, 4800, 4950);
 }
 
-static void history_has_one_sample_per_second(void **state)
+TEST(history_has_one_sample_per_second)
 {
 	struct spoke_method *echo;
 	struct jsonread status;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -342,13 +334,12 @@ static void history_has_one_sample_per_second(void **state)
 	assert_int_equal(jsonread_count(jsonread_get(look(), "history")), 0);
 }
 
-static void history_of_a_provider_has_ends_and_times_of_handlers(void **state)
+TEST(history_of_a_provider_has_ends_and_times_of_handlers)
 {
 	struct spoke_engine *provider;
 	struct spoke_method *echo;
 	struct jsonread status;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("cluster=failfast", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -378,11 +369,10 @@ static void history_of_a_provider_has_ends_and_times_of_handlers(void **state)
 	EXPECT(status, "history[1].handler_p99_ns", 0);
 }
 
-static void last_events_are_shown(void **state)
+TEST(last_events_are_shown)
 {
 	struct jsonread status;
 
-	(void)state;
 	for (unsigned i = 1; i <= 60; i++)
 		spokei_event_of(rig.engine, SPOKE_EVENT_OF_HEARTBEAT, i == 60 ? SPOKE_ELOST : 0,
 				"</script>\xff\n\"%u", i);
@@ -401,7 +391,7 @@ static void last_events_are_shown(void **state)
 }
 
 /* Names of services and methods may contain almost any byte. */
-static void hostile_names_are_escaped(void **state)
+TEST(hostile_names_are_escaped)
 {
 	static const char name[] = "</script>\"\\\xc3(\x01\xff";
 	struct spoke_service_options service = { .name = name, .version = "1\"", .group = "<g>" };
@@ -409,7 +399,6 @@ static void hostile_names_are_escaped(void **state)
 	struct spoke_provider *provider;
 	struct jsonread status;
 
-	(void)state;
 	statusrig_of.name = name;
 	clusterrig_provide(1);
 	provider = rig.providers[0].provider;
@@ -421,11 +410,10 @@ static void hostile_names_are_escaped(void **state)
 	(void)statusrig_metrics(rig.providers[0].engine);
 }
 
-static void drain_is_shown(void **state)
+TEST(drain_is_shown)
 {
 	struct jsonread status;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("heartbeat=1s", NULL);
 	assert_int_equal(spoke_engine_drain(rig.providers[0].engine, 10 * SECOND), 0);
@@ -434,29 +422,4 @@ static void drain_is_shown(void **state)
 	assert_true(jsonread_is_true(status, "ending"));
 	clusterrig_pass(10 * MS);
 	EXPECT_TEXT(look(), ONE "state", "backoff");
-}
-
-#define T(test) cmocka_unit_test_setup_teardown(test, statusrig_set_up, statusrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(refusals_are_shown_at_their_connection),
-		T(status_of_empty_engine_is_valid),
-		T(status_shows_consumer_and_its_providers),
-		T(slots_show_the_classes_of_their_timers),
-		T(silent_peer_is_shown_as_suspect),
-		T(lost_endpoint_is_shown_in_backoff),
-		T(failing_endpoint_is_shown_as_ejected),
-		T(tickets_are_shown_in_order_of_next_attempt),
-		T(list_of_many_tickets_shows_the_next_ones),
-		T(tickets_with_shorter_pauses_are_shown_first),
-		T(history_has_one_sample_per_second),
-		T(history_of_a_provider_has_ends_and_times_of_handlers),
-		T(last_events_are_shown),
-		T(hostile_names_are_escaped),
-		T(drain_is_shown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

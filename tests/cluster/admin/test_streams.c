@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams of the admin page, its timeouts, limits and end. */
 #include "tests/cluster/admin/adminrig.h"
+#include "tests/support/test.h"
 
 #include "tests/core/json/jsonread.h"
 
@@ -43,13 +44,14 @@ static int open_stream(void)
 	return fd;
 }
 
-static void stream_sends_full_status_then_news_only(void **state)
+FIXTURE(adminrig_set_up, adminrig_tear_down);
+
+TEST(stream_sends_full_status_then_news_only)
 {
 	int fd;
 	unsigned count;
 	struct jsonread doc;
 
-	(void)state;
 	spokei_event(rig.engine, SPOKE_OK, "one");
 	spokei_event(rig.engine, SPOKE_OK, "two");
 	adminrig_run(3200 * MS);
@@ -74,25 +76,23 @@ static void stream_sends_full_status_then_news_only(void **state)
 	assert_int_equal(jsonread_count(jsonread_get(doc, "history")), 1);
 }
 
-static void stream_is_updated_twice_a_second(void **state)
+TEST(stream_is_updated_twice_a_second)
 {
 	int fd = open_stream();
 	unsigned count;
 
-	(void)state;
 	(void)next(fd, &count);
 	adminrig_run(5 * SECOND);
 	(void)next(fd, &count);
 	assert_in_range(count, 9, 10);
 }
 
-static void stream_timer_runs_only_while_there_are_streams(void **state)
+TEST(stream_timer_runs_only_while_there_are_streams)
 {
 	int one;
 	int two;
 	unsigned count;
 
-	(void)state;
 	assert_int_equal(adminrig_timers(), 1);
 	one = open_stream();
 	two = open_stream();
@@ -107,7 +107,7 @@ static void stream_timer_runs_only_while_there_are_streams(void **state)
 	assert_int_equal(adminrig_timers(), 1);
 }
 
-static void slow_stream_skips_updates_and_catches_up_later(void **state)
+TEST(slow_stream_skips_updates_and_catches_up_later)
 {
 	int quick = open_stream();
 	int slow = adminrig_connect();
@@ -115,7 +115,6 @@ static void slow_stream_skips_updates_and_catches_up_later(void **state)
 	unsigned count;
 	size_t bytes;
 
-	(void)state;
 	(void)next(quick, &count);
 	end = rig.accepted;
 	spokei_vnet_link(rig.world.net, end)->capacity = 512;
@@ -136,12 +135,11 @@ static void slow_stream_skips_updates_and_catches_up_later(void **state)
 	assert_non_null(strstr(rig.got, "\"missed\""));
 }
 
-static void peer_that_reads_nothing_is_closed_after_30_s(void **state)
+TEST(peer_that_reads_nothing_is_closed_after_30_s)
 {
 	const struct spokei_vnet_link narrow = { .capacity = 512 };
 	static const char *const requests[] = { STREAM, PAGE };
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		int fd;
 
@@ -158,12 +156,11 @@ static void peer_that_reads_nothing_is_closed_after_30_s(void **state)
 	assert_int_equal(adminrig_timers(), 1);
 }
 
-static void incomplete_request_times_out_after_5_s(void **state)
+TEST(incomplete_request_times_out_after_5_s)
 {
 	bool ended;
 	int fd = adminrig_connect();
 
-	(void)state;
 	adminrig_run(MS);
 	adminrig_send(fd, "GET / HTTP/1.1\r\nHost: loc");
 	adminrig_run(4900 * MS);
@@ -176,12 +173,11 @@ static void incomplete_request_times_out_after_5_s(void **state)
 	assert_int_equal(rig.admin->quota.count, 0);
 }
 
-static void input_received_during_a_stall_is_read_before_timeout(void **state)
+TEST(input_received_during_a_stall_is_read_before_timeout)
 {
 	bool ended;
 	int fd = adminrig_connect();
 
-	(void)state;
 	adminrig_run(MS);
 	adminrig_send(fd, "GET /status HTTP/1.1\r\n");
 	adminrig_run(SECOND);
@@ -191,7 +187,7 @@ static void input_received_during_a_stall_is_read_before_timeout(void **state)
 	assert_memory_equal(adminrig_read(fd, &ended), "HTTP/1.1 200 ", 13);
 }
 
-static void request_in_single_bytes_is_served_and_rest_dropped(void **state)
+TEST(request_in_single_bytes_is_served_and_rest_dropped)
 {
 	static const char request[] = PAGE PAGE "nonsense";
 	char byte[2] = "";
@@ -199,7 +195,6 @@ static void request_in_single_bytes_is_served_and_rest_dropped(void **state)
 	int fd = adminrig_connect();
 	const char *answer;
 
-	(void)state;
 	adminrig_run(MS);
 	for (const char *at = request; *at != '\0'; at++) {
 		byte[0] = *at;
@@ -213,13 +208,12 @@ static void request_in_single_bytes_is_served_and_rest_dropped(void **state)
 	assert_null(strstr(answer + 9, "HTTP/1.1 4"));
 }
 
-static void peer_that_ended_its_side_gets_the_response(void **state)
+TEST(peer_that_ended_its_side_gets_the_response)
 {
 	const struct spoke_env *env = &rig.client.env;
 	int fd = adminrig_connect();
 	bool ended;
 
-	(void)state;
 	adminrig_run(MS);
 	adminrig_send(fd, PAGE);
 	assert_int_equal(env->net->shut(env->ctx, fd), 0);
@@ -230,13 +224,12 @@ static void peer_that_ended_its_side_gets_the_response(void **state)
 }
 
 /* While the response waits, the end of the peer's side is read only once. */
-static void slow_peer_that_ended_its_side_is_not_polled(void **state)
+TEST(slow_peer_that_ended_its_side_is_not_polled)
 {
 	const struct spoke_env *env = &rig.client.env;
 	int fd = adminrig_connect();
 	uint64_t reads;
 
-	(void)state;
 	adminrig_run(MS);
 	spokei_vnet_link(rig.world.net, rig.accepted)->capacity = 512;
 	adminrig_send(fd, PAGE);
@@ -252,12 +245,11 @@ static void slow_peer_that_ended_its_side_is_not_polled(void **state)
 }
 
 /* Silent peers cannot keep others from the page, e.g. a probe of /live. */
-static void silent_peers_give_way_when_all_places_are_taken(void **state)
+TEST(silent_peers_give_way_when_all_places_are_taken)
 {
 	int fds[81];
 	bool ended;
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(fds); i++) {
 		fds[i] = adminrig_connect();
 		adminrig_run(MS);
@@ -278,13 +270,12 @@ static void silent_peers_give_way_when_all_places_are_taken(void **state)
 }
 
 /* Neither streams nor readers that do not hang up. */
-static void probes_have_places_that_viewers_cannot_take(void **state)
+TEST(probes_have_places_that_viewers_cannot_take)
 {
 	static const char *const asked[] = { "/events", "/metrics", "/none" };
 	char text[128];
 	bool ended;
 
-	(void)state;
 	for (unsigned i = 0; i < 150; i++) {
 		(void)snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\n" ADMINRIG_HOST "\r\n",
 			       asked[i < 100 ? 0 : i % 3]);
@@ -319,13 +310,12 @@ static void guest_close(struct spokei_member *member)
 	spokei_roll_drop(rig.engine, member);
 }
 
-static void drain_is_shown_and_not_delayed_by_streams(void **state)
+TEST(drain_is_shown_and_not_delayed_by_streams)
 {
 	int fd = open_stream();
 	unsigned count;
 	struct jsonread doc = next(fd, &count);
 
-	(void)state;
 	assert_false(jsonread_is_true(doc, "ending"));
 	guest = (struct spokei_member){
 		.kind = "guest",
@@ -344,14 +334,13 @@ static void drain_is_shown_and_not_delayed_by_streams(void **state)
 	assert_true(rig.engine->drained);
 }
 
-static void engine_free_closes_page_in_every_state(void **state)
+TEST(engine_free_closes_page_in_every_state)
 {
 	bool ended;
 	int watcher = open_stream();
 	int half = adminrig_connect();
 	unsigned count;
 
-	(void)state;
 	(void)next(watcher, &count);
 	adminrig_send(half, "GET");
 	adminrig_run(MS);
@@ -362,41 +351,4 @@ static void engine_free_closes_page_in_every_state(void **state)
 	(void)adminrig_read(half, &ended);
 	assert_true(ended);
 	assert_int_equal(rig.faulty.blocks, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(stream_sends_full_status_then_news_only,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(stream_is_updated_twice_a_second, adminrig_set_up,
-						adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(stream_timer_runs_only_while_there_are_streams,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(slow_stream_skips_updates_and_catches_up_later,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(peer_that_reads_nothing_is_closed_after_30_s,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(incomplete_request_times_out_after_5_s,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(
-			input_received_during_a_stall_is_read_before_timeout, adminrig_set_up,
-			adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(request_in_single_bytes_is_served_and_rest_dropped,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(peer_that_ended_its_side_gets_the_response,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(probes_have_places_that_viewers_cannot_take,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(silent_peers_give_way_when_all_places_are_taken,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(drain_is_shown_and_not_delayed_by_streams,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(engine_free_closes_page_in_every_state,
-						adminrig_set_up, adminrig_tear_down),
-		cmocka_unit_test_setup_teardown(slow_peer_that_ended_its_side_is_not_polled,
-						adminrig_set_up, adminrig_tear_down),
-	};
-
-	return cmocka_run_group_tests_name("admin_streams", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The admin page whose environment fails each call once, or fails from that call on. */
 #include "tests/cluster/admin/adminrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static void live(void)
 	adminrig_run(MS);
 }
 
-static void no_single_fault_leaves_anything_behind(void **state)
+TEST(no_single_fault_leaves_anything_behind)
 {
 	static const struct {
 		enum spokei_faults_kind kind;
@@ -46,7 +47,6 @@ static void no_single_fault_leaves_anything_behind(void **state)
 		{ SPOKEI_FAULTS_LOCAL, -EIO },     { SPOKEI_FAULTS_SPARE, -EMFILE },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < 2 * LENGTH(faults); i++) {
 		enum spokei_faults_kind kind = faults[i / 2].kind;
 		uint64_t failed = 1;
@@ -69,12 +69,11 @@ static void no_single_fault_leaves_anything_behind(void **state)
 }
 
 /* A client receives one response, or none. */
-static void memory_fault_gives_one_response_or_none(void **state)
+TEST(memory_fault_gives_one_response_or_none)
 {
 	unsigned refused = 0;
 	uint64_t failed = 1;
 
-	(void)state;
 	for (uint64_t nth = 1; failed > 0; nth++) {
 		const char *answer;
 		bool ended;
@@ -97,14 +96,4 @@ static void memory_fault_gives_one_response_or_none(void **state)
 		adminrig_close();
 	}
 	assert_true(refused > 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_fault_gives_one_response_or_none),
-		cmocka_unit_test(no_single_fault_leaves_anything_behind),
-	};
-
-	return cmocka_run_group_tests_name("admin_torture", tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static void renew(struct balancerrig *rig)
 	rig->version++;
 }
 
-void rig_begin(struct balancerrig *rig, const struct spoke_balancer *balancer, size_t count)
+void balancerrig_begin(struct balancerrig *rig, const struct spoke_balancer *balancer, size_t count)
 {
 	assert_in_range(count, 1, RIG_PLACES_MAX);
 	*rig = (struct balancerrig){ .seed = 1 };
@@ -43,12 +43,12 @@ void rig_begin(struct balancerrig *rig, const struct spoke_balancer *balancer, s
 	renew(rig);
 }
 
-void rig_end(struct balancerrig *rig)
+void balancerrig_end(struct balancerrig *rig)
 {
 	spokei_balancer_state_fini(&rig->state, spoke_host_env());
 }
 
-void rig_changed(struct balancerrig *rig)
+void balancerrig_changed(struct balancerrig *rig)
 {
 	rig->candidates.able_count = 0;
 	for (size_t i = 0; i < rig->candidates.count; i++)
@@ -56,7 +56,7 @@ void rig_changed(struct balancerrig *rig)
 	rig->version++;
 }
 
-void rig_rename(struct balancerrig *rig, const size_t *from, size_t count)
+void balancerrig_rename(struct balancerrig *rig, const size_t *from, size_t count)
 {
 	static const char *names[RIG_PLACES_MAX];
 
@@ -67,7 +67,7 @@ void rig_rename(struct balancerrig *rig, const size_t *from, size_t count)
 	renew(rig);
 }
 
-size_t rig_pick(struct balancerrig *rig)
+size_t balancerrig_pick(struct balancerrig *rig)
 {
 	size_t place;
 
@@ -81,20 +81,20 @@ size_t rig_pick(struct balancerrig *rig)
 	return place;
 }
 
-size_t rig_pick_by(struct balancerrig *rig, const void *key, size_t len)
+size_t balancerrig_pick_by(struct balancerrig *rig, const void *key, size_t len)
 {
 	rig->choice.key = (struct spoke_span){ key, len };
-	return rig_pick(rig);
+	return balancerrig_pick(rig);
 }
 
-void rig_count(struct balancerrig *rig, size_t picks, uint32_t *ret_counts)
+void balancerrig_count(struct balancerrig *rig, size_t picks, uint32_t *ret_counts)
 {
 	memset(ret_counts, 0, rig->candidates.count * sizeof(*ret_counts));
 	for (size_t i = 0; i < picks; i++)
-		ret_counts[rig_pick(rig)]++;
+		ret_counts[balancerrig_pick(rig)]++;
 }
 
-void rig_assert_share(uint32_t count, size_t picks, double share)
+void balancerrig_assert_share(uint32_t count, size_t picks, double share)
 {
 	double expected = (double)picks * share;
 

@@ -39,22 +39,23 @@ struct balancerrig {
 };
 
 /* Begins with places named 10.0.0.1:20880 and so on, up to .250, and then 10.0.1.1:20880. */
-void rig_begin(struct balancerrig *rig, const struct spoke_balancer *balancer, size_t count);
-void rig_end(struct balancerrig *rig);
+void balancerrig_begin(struct balancerrig *rig, const struct spoke_balancer *balancer,
+		       size_t count);
+void balancerrig_end(struct balancerrig *rig);
 
 /* The next pick notifies the balancer of a change. */
-void rig_changed(struct balancerrig *rig);
+void balancerrig_changed(struct balancerrig *rig);
 
 /* Begins again with other names: place i gets the name that place from[i] had. */
-void rig_rename(struct balancerrig *rig, const size_t *from, size_t count);
+void balancerrig_rename(struct balancerrig *rig, const size_t *from, size_t count);
 
-size_t rig_pick(struct balancerrig *rig);
-size_t rig_pick_by(struct balancerrig *rig, const void *key, size_t len);
+size_t balancerrig_pick(struct balancerrig *rig);
+size_t balancerrig_pick_by(struct balancerrig *rig, const void *key, size_t len);
 
 /* Counts the choices of each place in `picks` picks. The array is the caller's. */
-void rig_count(struct balancerrig *rig, size_t picks, uint32_t *ret_counts);
+void balancerrig_count(struct balancerrig *rig, size_t picks, uint32_t *ret_counts);
 
 /* Asserts that `count` is within 3 % of `share` of `picks`. */
-void rig_assert_share(uint32_t count, size_t picks, double share);
+void balancerrig_assert_share(uint32_t count, size_t picks, double share);
 
 #endif

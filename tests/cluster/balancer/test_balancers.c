@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of all balancers: places that must not be chosen, and the choice when no other is left. */
 #include "tests/cluster/balancer/balancerrig.h"
+#include "tests/support/test.h"
 
 #include "cluster/catalog.h"
 
@@ -20,10 +21,10 @@ static size_t pick(uint64_t *seed)
 {
 	uint64_t key = dice_roll(seed);
 
-	return rig_pick_by(&rig, &key, sizeof(key));
+	return balancerrig_pick_by(&rig, &key, sizeof(key));
 }
 
-static void catalog_finds_every_balancer_by_name(void **state)
+TEST(catalog_finds_every_balancer_by_name)
 {
 	static const struct {
 		const char *name;
@@ -37,7 +38,6 @@ static void catalog_finds_every_balancer_by_name(void **state)
 		{ "twochoices", &spoke_balancer_two_choices },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		assert_ptr_equal(spokei_catalog_balancer(all[i].name), all[i].balancer);
 		assert_string_equal(all[i].balancer->name, all[i].name);
@@ -47,68 +47,65 @@ static void catalog_finds_every_balancer_by_name(void **state)
 	assert_null(spokei_catalog_balancer("unbalanced"));
 }
 
-static void only_able_endpoints_are_chosen(void **state)
+TEST(only_able_endpoints_are_chosen)
 {
 	static const size_t sizes[] = { 2, 3, 17, 100 };
 	uint64_t seed = 3;
 
-	(void)state;
 	for (unsigned which = 0; balancer(which); which++) {
 		for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
 			static uint32_t counts[RIG_PLACES_MAX];
 
 			memset(counts, 0, sizeof(counts));
-			rig_begin(&rig, balancer(which), sizes[n]);
+			balancerrig_begin(&rig, balancer(which), sizes[n]);
 			for (size_t i = 0; i < sizes[n]; i++)
 				rig.able[i] = i % 2;
-			rig_changed(&rig);
+			balancerrig_changed(&rig);
 			for (unsigned i = 0; i < 20000; i++)
 				counts[pick(&seed)]++;
 			for (size_t i = 0; i < sizes[n]; i++)
 				assert_int_equal(counts[i] > 0, i % 2);
-			rig_end(&rig);
+			balancerrig_end(&rig);
 		}
 	}
 }
 
-static void zero_weight_is_chosen_only_if_all_are_zero(void **state)
+TEST(zero_weight_is_chosen_only_if_all_are_zero)
 {
 	uint64_t seed = 4;
 
-	(void)state;
 	for (unsigned which = 0; balancer(which); which++) {
 		unsigned seen[3] = { 0 };
 
-		rig_begin(&rig, balancer(which), 3);
+		balancerrig_begin(&rig, balancer(which), 3);
 		rig.weights[0] = rig.weights[2] = 0;
-		rig_changed(&rig);
+		balancerrig_changed(&rig);
 		for (unsigned i = 0; i < 1000; i++)
 			assert_int_equal(pick(&seed), 1);
 		rig.able[1] = 0; /* the others have weight 0, and are the only able ones */
-		rig_changed(&rig);
+		balancerrig_changed(&rig);
 		for (unsigned i = 0; i < 1000; i++)
 			seen[pick(&seed)]++;
 		assert_true(seen[0] > 0 && seen[1] == 0 && seen[2] > 0);
 		rig.able[1] = 1;
-		rig_changed(&rig);
+		balancerrig_changed(&rig);
 		assert_int_equal(pick(&seed), 1);
-		rig_end(&rig);
+		balancerrig_end(&rig);
 	}
 }
 
-static void tried_endpoints_are_chosen_last(void **state)
+TEST(tried_endpoints_are_chosen_last)
 {
 	static const size_t tried[] = { 1, 3, 1, 77 }; /* one id twice, and one that is unknown */
 	uint64_t seed = 5;
 
-	(void)state;
 	for (unsigned which = 0; balancer(which); which++) {
 		for (unsigned uneven = 0; uneven < 2; uneven++) {
 			unsigned seen[5] = { 0 };
 
-			rig_begin(&rig, balancer(which), 5);
+			balancerrig_begin(&rig, balancer(which), 5);
 			rig.weights[4] += uneven;
-			rig_changed(&rig);
+			balancerrig_changed(&rig);
 			rig.choice.tried = tried;
 			rig.choice.tried_count = 4;
 			for (unsigned i = 0; i < 2000; i++)
@@ -117,40 +114,38 @@ static void tried_endpoints_are_chosen_last(void **state)
 			assert_true(seen[1] == 0 && seen[3] == 0);
 			memset(seen, 0, sizeof(seen));
 			rig.able[0] = rig.able[2] = rig.able[4] = 0;
-			rig_changed(&rig);
+			balancerrig_changed(&rig);
 			for (unsigned i = 0; i < 2000; i++)
 				seen[pick(&seed)]++;
 			assert_true(seen[1] > 0 && seen[3] > 0);
-			rig_end(&rig);
+			balancerrig_end(&rig);
 		}
 	}
 }
 
-static void single_endpoint_is_chosen_and_none_without_any(void **state)
+TEST(single_endpoint_is_chosen_and_none_without_any)
 {
 	uint64_t seed = 6;
 
-	(void)state;
 	for (unsigned which = 0; balancer(which); which++) {
 		static const size_t tried[] = { 0 };
 
-		rig_begin(&rig, balancer(which), 1);
+		balancerrig_begin(&rig, balancer(which), 1);
 		assert_int_equal(pick(&seed), 0);
 		rig.choice.tried = tried;
 		rig.choice.tried_count = 1;
 		assert_int_equal(pick(&seed), 0);
 		rig.able[0] = 0;
-		rig_changed(&rig);
+		balancerrig_changed(&rig);
 		assert_int_equal(pick(&seed), SPOKE_NO_ENDPOINT);
-		rig_end(&rig);
+		balancerrig_end(&rig);
 	}
 }
 
-static void too_many_places_are_rejected(void **state)
+TEST(too_many_places_are_rejected)
 {
 	const struct spoke_balancer *one;
 
-	(void)state;
 	for (unsigned which = 0; (one = balancer(which)) != NULL; which++) {
 		assert_true(one->room(0) < 100);
 		assert_true(one->room(1000) < 2000000);
@@ -184,7 +179,7 @@ static void shake(uint64_t *seed)
 	rig.means_ns[place] = any(seed, 1000000, UINT64_MAX);
 	rig.successes[place] = (uint32_t)any(seed, 65536, 65536);
 	rig.chosen_ns[place] = any(seed, RIG_NOW_NS, UINT64_MAX);
-	rig_changed(&rig);
+	balancerrig_changed(&rig);
 }
 
 static bool fits(size_t place, bool weight, const size_t *tried, size_t tried_count)
@@ -226,21 +221,20 @@ static void check_a_pick(uint64_t *seed)
 		assert_true(fits(place, weight, tried, tried_count));
 }
 
-static void able_endpoint_is_chosen_for_any_numbers(void **state)
+TEST(able_endpoint_is_chosen_for_any_numbers)
 {
 	static const size_t sizes[] = { 1, 2, 3, 16, 33, 100 };
 	uint64_t seed = 8;
 
-	(void)state;
 	for (unsigned which = 0; balancer(which); which++) {
 		for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
-			rig_begin(&rig, balancer(which), sizes[n]);
+			balancerrig_begin(&rig, balancer(which), sizes[n]);
 			for (unsigned i = 0; i < 3000; i++) {
 				if (i % 3 == 0)
 					shake(&seed);
 				check_a_pick(&seed);
 			}
-			rig_end(&rig);
+			balancerrig_end(&rig);
 		}
 	}
 }
@@ -256,31 +250,14 @@ static size_t pick_last(void *memory, const struct spoke_balancer_candidates *ca
 	return SPOKE_NO_ENDPOINT;
 }
 
-static void balancer_of_a_program_needs_pick_only(void **state)
+TEST(balancer_of_a_program_needs_pick_only)
 {
 	static const struct spoke_balancer last = { .name = "last", .pick = pick_last };
 
-	(void)state;
-	rig_begin(&rig, &last, 3);
-	assert_int_equal(rig_pick(&rig), 2);
+	balancerrig_begin(&rig, &last, 3);
+	assert_int_equal(balancerrig_pick(&rig), 2);
 	rig.able[2] = 0;
-	rig_changed(&rig);
-	assert_int_equal(rig_pick(&rig), 1);
-	rig_end(&rig);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(catalog_finds_every_balancer_by_name),
-		cmocka_unit_test(only_able_endpoints_are_chosen),
-		cmocka_unit_test(zero_weight_is_chosen_only_if_all_are_zero),
-		cmocka_unit_test(tried_endpoints_are_chosen_last),
-		cmocka_unit_test(single_endpoint_is_chosen_and_none_without_any),
-		cmocka_unit_test(too_many_places_are_rejected),
-		cmocka_unit_test(able_endpoint_is_chosen_for_any_numbers),
-		cmocka_unit_test(balancer_of_a_program_needs_pick_only),
-	};
-
-	return cmocka_run_group_tests_name("balancers", tests, NULL, NULL);
+	balancerrig_changed(&rig);
+	assert_int_equal(balancerrig_pick(&rig), 1);
+	balancerrig_end(&rig);
 }

@@ -4,6 +4,7 @@
  * expected places from Dubbo's ConsistentHashLoadBalancer with another MD5.
  */
 #include "tests/cluster/balancer/balancerrig.h"
+#include "tests/support/test.h"
 
 #include "cluster/balancer/md5.h"
 
@@ -14,7 +15,7 @@ static struct balancerrig rig;
 
 static size_t pick_text(const char *key)
 {
-	return rig_pick_by(&rig, key, strlen(key));
+	return balancerrig_pick_by(&rig, key, strlen(key));
 }
 
 static size_t pick_number(unsigned number)
@@ -25,7 +26,7 @@ static size_t pick_number(unsigned number)
 	return pick_text(key);
 }
 
-static void md5_matches_rfc_1321(void **state)
+TEST(md5_matches_rfc_1321)
 {
 	static const struct {
 		const char *text;
@@ -43,7 +44,6 @@ static void md5_matches_rfc_1321(void **state)
 		  "57edf4a22be3c955ac49da2e2107b67a" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct spokei_md5 md5 = spokei_md5(cases[i].text, strlen(cases[i].text));
 		char digest[33];
@@ -57,7 +57,7 @@ static void md5_matches_rfc_1321(void **state)
 
 /* Compares the first word of the MD5 of `len` times "a", for all ways in which a text ends in a
  * block. */
-static void md5_handles_block_boundaries(void **state)
+TEST(md5_handles_block_boundaries)
 {
 	static const struct {
 		size_t len;
@@ -70,13 +70,12 @@ static void md5_handles_block_boundaries(void **state)
 	};
 	static char text[1000];
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_int_equal(spokei_md5(text, cases[i].len).words[0], cases[i].word);
 }
 
-static void keys_map_to_same_providers_as_dubbo(void **state)
+TEST(keys_map_to_same_providers_as_dubbo)
 {
 	static const struct {
 		size_t count;
@@ -91,16 +90,15 @@ static void keys_map_to_same_providers_as_dubbo(void **state)
 			  783, 65,  324, 185, 927, 354, 956, 116, 939, 222 } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		rig_begin(&rig, &spoke_balancer_consistent_hash, cases[i].count);
+		balancerrig_begin(&rig, &spoke_balancer_consistent_hash, cases[i].count);
 		for (unsigned key = 0; key < 20; key++)
 			assert_int_equal(pick_number(key), cases[i].places[key]);
-		rig_end(&rig);
+		balancerrig_end(&rig);
 	}
 }
 
-static void many_keys_map_to_same_providers_as_dubbo(void **state)
+TEST(many_keys_map_to_same_providers_as_dubbo)
 {
 	static const struct {
 		size_t count;
@@ -109,72 +107,68 @@ static void many_keys_map_to_same_providers_as_dubbo(void **state)
 		{ 3, 49195731 }, { 10, 223626424 }, { 100, 2480417750 }, { 1000, 24878859266 }
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint64_t sum = 0;
 
-		rig_begin(&rig, &spoke_balancer_consistent_hash, cases[i].count);
+		balancerrig_begin(&rig, &spoke_balancer_consistent_hash, cases[i].count);
 		for (unsigned key = 0; key < 10000; key++)
 			sum += (uint64_t)(key + 1) * pick_number(key);
 		assert_int_equal(sum, cases[i].sum);
-		rig_end(&rig);
+		balancerrig_end(&rig);
 	}
 }
 
-static void keys_of_any_length_and_past_last_point_map(void **state)
+TEST(keys_of_any_length_and_past_last_point_map)
 {
 	char key[1000];
 
-	(void)state;
 	memset(key, 'a', sizeof(key));
-	rig_begin(&rig, &spoke_balancer_consistent_hash, 3);
-	assert_int_equal(rig_pick_by(&rig, NULL, 0), 0);
-	assert_int_equal(rig_pick_by(&rig, key, 55), 0);
-	assert_int_equal(rig_pick_by(&rig, key, 56), 0);
-	assert_int_equal(rig_pick_by(&rig, key, 64), 1);
-	assert_int_equal(rig_pick_by(&rig, key, 1000), 2);
+	balancerrig_begin(&rig, &spoke_balancer_consistent_hash, 3);
+	assert_int_equal(balancerrig_pick_by(&rig, NULL, 0), 0);
+	assert_int_equal(balancerrig_pick_by(&rig, key, 55), 0);
+	assert_int_equal(balancerrig_pick_by(&rig, key, 56), 0);
+	assert_int_equal(balancerrig_pick_by(&rig, key, 64), 1);
+	assert_int_equal(balancerrig_pick_by(&rig, key, 1000), 2);
 	assert_int_equal(pick_number(1441), 2); /* wraps to the first point of the ring */
-	rig_end(&rig);
+	balancerrig_end(&rig);
 }
 
-static void places_of_same_name_share_points(void **state)
+TEST(places_of_same_name_share_points)
 {
 	static const size_t from[] = { 0, 1, 1, 2 };
 	static const size_t now[] = { 0, 2, 3 }; /* the later place wins */
 
-	(void)state;
-	rig_begin(&rig, &spoke_balancer_consistent_hash, 4);
-	rig_rename(&rig, from, 4);
+	balancerrig_begin(&rig, &spoke_balancer_consistent_hash, 4);
+	balancerrig_rename(&rig, from, 4);
 	for (unsigned key = 0; key < 1000; key++) {
 		size_t place = pick_number(key);
 
 		rig.able[2] = 0;
-		rig_changed(&rig);
+		balancerrig_changed(&rig);
 		if (place == now[1])
 			assert_int_equal(pick_number(key), 1);
 		else
 			assert_int_equal(pick_number(key), place);
 		rig.able[2] = 1;
-		rig_changed(&rig);
+		balancerrig_changed(&rig);
 		assert_true(place == now[0] || place == now[1] || place == now[2]);
 	}
-	rig_end(&rig);
+	balancerrig_end(&rig);
 }
 
 /* Removes a place and reorders the others: only the keys of the removed place move. */
-static void removed_place_moves_only_its_own_keys(void **state)
+TEST(removed_place_moves_only_its_own_keys)
 {
 	static size_t before[10000];
 	size_t from[9];
 	unsigned moved = 0;
 
-	(void)state;
-	rig_begin(&rig, &spoke_balancer_consistent_hash, 10);
+	balancerrig_begin(&rig, &spoke_balancer_consistent_hash, 10);
 	for (unsigned key = 0; key < 10000; key++)
 		before[key] = pick_number(key);
 	for (size_t i = 0; i < 9; i++)
 		from[i] = 9 - i; /* without place 0 */
-	rig_rename(&rig, from, 9);
+	balancerrig_rename(&rig, from, 9);
 	for (unsigned key = 0; key < 10000; key++) {
 		size_t now = from[pick_number(key)];
 
@@ -182,63 +176,44 @@ static void removed_place_moves_only_its_own_keys(void **state)
 		moved += before[key] == 0;
 	}
 	assert_in_range(moved, 700, 1300);
-	rig_end(&rig);
+	balancerrig_end(&rig);
 }
 
 /* The keys move to the same places, whether a place is unlisted, unable or already tried. */
-static void unable_place_is_treated_like_removed_one(void **state)
+TEST(unable_place_is_treated_like_removed_one)
 {
 	static const size_t from[] = { 0, 1, 3, 4 };
 	static size_t expected[2000];
 	static const size_t tried[] = { 2 };
 
-	(void)state;
-	rig_begin(&rig, &spoke_balancer_consistent_hash, 5);
-	rig_rename(&rig, from, 4);
+	balancerrig_begin(&rig, &spoke_balancer_consistent_hash, 5);
+	balancerrig_rename(&rig, from, 4);
 	for (unsigned key = 0; key < 2000; key++)
 		expected[key] = from[pick_number(key)];
-	rig_end(&rig);
+	balancerrig_end(&rig);
 
-	rig_begin(&rig, &spoke_balancer_consistent_hash, 5);
+	balancerrig_begin(&rig, &spoke_balancer_consistent_hash, 5);
 	rig.choice.tried = tried;
 	rig.choice.tried_count = 1;
 	for (unsigned key = 0; key < 2000; key++)
 		assert_int_equal(pick_number(key), expected[key]);
 	rig.choice.tried_count = 0;
 	rig.able[2] = 0;
-	rig_changed(&rig);
+	balancerrig_changed(&rig);
 	for (unsigned key = 0; key < 2000; key++)
 		assert_int_equal(pick_number(key), expected[key]);
-	rig_end(&rig);
+	balancerrig_end(&rig);
 }
 
 /* 160 points per place are even within some tens of percent; the ring must not be worse. */
-static void keys_are_spread_over_all_places(void **state)
+TEST(keys_are_spread_over_all_places)
 {
 	static uint32_t counts[100];
 
-	(void)state;
-	rig_begin(&rig, &spoke_balancer_consistent_hash, 100);
+	balancerrig_begin(&rig, &spoke_balancer_consistent_hash, 100);
 	for (unsigned key = 0; key < 100000; key++)
 		counts[pick_number(key)]++;
 	for (size_t i = 0; i < 100; i++)
 		assert_in_range(counts[i], 700, 1400);
-	rig_end(&rig);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(md5_matches_rfc_1321),
-		cmocka_unit_test(md5_handles_block_boundaries),
-		cmocka_unit_test(keys_map_to_same_providers_as_dubbo),
-		cmocka_unit_test(many_keys_map_to_same_providers_as_dubbo),
-		cmocka_unit_test(keys_of_any_length_and_past_last_point_map),
-		cmocka_unit_test(places_of_same_name_share_points),
-		cmocka_unit_test(removed_place_moves_only_its_own_keys),
-		cmocka_unit_test(unable_place_is_treated_like_removed_one),
-		cmocka_unit_test(keys_are_spread_over_all_places),
-	};
-
-	return cmocka_run_group_tests_name("consistent hash", tests, NULL, NULL);
+	balancerrig_end(&rig);
 }

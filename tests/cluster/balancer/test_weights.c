@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shares of the weighted balancers: 100,000 picks, within 3 %. */
 #include "tests/cluster/balancer/balancerrig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -19,13 +20,13 @@ static const struct spoke_balancer *const by_weight[] = { &spoke_balancer_random
 /* Begins with equal response times, so that no place is preferred for having none. */
 static void begin(const struct spoke_balancer *balancer, const uint32_t *weights, size_t count)
 {
-	rig_begin(&rig, balancer, count);
+	balancerrig_begin(&rig, balancer, count);
 	for (size_t i = 0; i < count; i++) {
 		rig.means_ns[i] = 1000000;
 		if (weights)
 			rig.weights[i] = weights[i];
 	}
-	rig_changed(&rig);
+	balancerrig_changed(&rig);
 }
 
 static void expect_shares(const uint32_t *weights, size_t count)
@@ -34,12 +35,12 @@ static void expect_shares(const uint32_t *weights, size_t count)
 
 	for (size_t i = 0; i < count; i++)
 		total += weights[i];
-	rig_count(&rig, PICKS, counts);
+	balancerrig_count(&rig, PICKS, counts);
 	for (size_t i = 0; i < count; i++)
-		rig_assert_share(counts[i], PICKS, weights[i] / total);
+		balancerrig_assert_share(counts[i], PICKS, weights[i] / total);
 }
 
-static void places_are_chosen_in_proportion_to_weight(void **state)
+TEST(places_are_chosen_in_proportion_to_weight)
 {
 	static const struct {
 		size_t count;
@@ -53,7 +54,6 @@ static void places_are_chosen_in_proportion_to_weight(void **state)
 		{ 5, { 1, 2, 3, 4, 5 } },
 	};
 
-	(void)state;
 	for (size_t which = 0; which < BY_WEIGHT; which++) {
 		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 			if (cases[i].weights[2] == 1 &&
@@ -61,44 +61,43 @@ static void places_are_chosen_in_proportion_to_weight(void **state)
 				continue; /* too few picks for 3 % */
 			begin(by_weight[which], cases[i].weights, cases[i].count);
 			expect_shares(cases[i].weights, cases[i].count);
-			rig_end(&rig);
+			balancerrig_end(&rig);
 		}
 	}
 }
 
-static void equal_places_are_chosen_equally(void **state)
+TEST(equal_places_are_chosen_equally)
 {
 	static const size_t sizes[] = { 1, 2, 10, 16, 50 };
 
-	(void)state;
 	for (size_t which = 0; which < BY_WEIGHT; which++) {
 		for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
 			begin(by_weight[which], NULL, sizes[n]);
-			rig_count(&rig, PICKS * 4, counts);
+			balancerrig_count(&rig, PICKS * 4, counts);
 			for (size_t i = 0; i < sizes[n]; i++)
-				rig_assert_share(counts[i], PICKS * 4, 1.0 / (double)sizes[n]);
-			rig_end(&rig);
+				balancerrig_assert_share(counts[i], PICKS * 4,
+							 1.0 / (double)sizes[n]);
+			balancerrig_end(&rig);
 		}
 	}
 }
 
-static void shares_follow_changes_of_weights_and_places(void **state)
+TEST(shares_follow_changes_of_weights_and_places)
 {
 	static const uint32_t without[] = { 100, 0, 300, 100 };
 	static const uint32_t turned[] = { 400, 300, 200, 100 };
 
-	(void)state;
 	for (size_t which = 0; which < BY_WEIGHT; which++) {
 		begin(by_weight[which], without, 4);
 		rig.weights[1] = 200;
 		rig.able[1] = 0;
-		rig_changed(&rig);
+		balancerrig_changed(&rig);
 		expect_shares(without, 4);
 		memcpy(rig.weights, turned, sizeof(turned));
 		rig.able[1] = 1;
-		rig_changed(&rig);
+		balancerrig_changed(&rig);
 		expect_shares(turned, 4);
-		rig_end(&rig);
+		balancerrig_end(&rig);
 	}
 }
 
@@ -117,11 +116,10 @@ static size_t textbook(int64_t *funds, const uint32_t *weights, size_t count)
 	return best;
 }
 
-static void round_robin_matches_smooth_weighted_sequence(void **state)
+TEST(round_robin_matches_smooth_weighted_sequence)
 {
 	uint64_t seed = 9;
 
-	(void)state;
 	for (unsigned round = 0; round < 200; round++) {
 		int64_t funds[40] = { 0 };
 		uint32_t weights[40];
@@ -130,50 +128,48 @@ static void round_robin_matches_smooth_weighted_sequence(void **state)
 		for (size_t i = 0; i < count; i++)
 			weights[i] = round % 4 == 0 ? 5 : 1 + (uint32_t)(dice_roll(&seed) % 300);
 		/* Begin with new memory, because the previous state matters. */
-		rig_begin(&rig, &spoke_balancer_round_robin, count);
+		balancerrig_begin(&rig, &spoke_balancer_round_robin, count);
 		memcpy(rig.weights, weights, count * sizeof(weights[0]));
-		rig_changed(&rig);
+		balancerrig_changed(&rig);
 		for (unsigned i = 0; i < 500; i++)
-			assert_int_equal(rig_pick(&rig), textbook(funds, weights, count));
-		rig_end(&rig);
+			assert_int_equal(balancerrig_pick(&rig), textbook(funds, weights, count));
+		balancerrig_end(&rig);
 	}
 }
 
-static void round_robin_continues_when_able_places_change(void **state)
+TEST(round_robin_continues_when_able_places_change)
 {
-	(void)state;
-	rig_begin(&rig, &spoke_balancer_round_robin, 5);
-	assert_int_equal(rig_pick(&rig), 0);
-	assert_int_equal(rig_pick(&rig), 1);
+	balancerrig_begin(&rig, &spoke_balancer_round_robin, 5);
+	assert_int_equal(balancerrig_pick(&rig), 0);
+	assert_int_equal(balancerrig_pick(&rig), 1);
 	rig.able[2] = 0;
-	rig_changed(&rig);
-	assert_int_equal(rig_pick(&rig), 3);
+	balancerrig_changed(&rig);
+	assert_int_equal(balancerrig_pick(&rig), 3);
 	rig.able[2] = rig.able[3] = 1;
 	rig.able[4] = 0;
-	rig_changed(&rig);
-	assert_int_equal(rig_pick(&rig), 0);
-	assert_int_equal(rig_pick(&rig), 1);
-	assert_int_equal(rig_pick(&rig), 2);
-	rig_end(&rig);
+	balancerrig_changed(&rig);
+	assert_int_equal(balancerrig_pick(&rig), 0);
+	assert_int_equal(balancerrig_pick(&rig), 1);
+	assert_int_equal(balancerrig_pick(&rig), 2);
+	balancerrig_end(&rig);
 }
 
 /* A place leaves or returns before every few picks. The shares stay about fair. */
-static void round_robin_is_fair_while_places_change(void **state)
+TEST(round_robin_is_fair_while_places_change)
 {
 	uint64_t seed = 10;
 
-	(void)state;
 	for (unsigned uneven = 0; uneven < 2; uneven++) {
-		rig_begin(&rig, &spoke_balancer_round_robin, 10);
+		balancerrig_begin(&rig, &spoke_balancer_round_robin, 10);
 		rig.weights[9] += uneven;
-		rig_changed(&rig);
+		balancerrig_changed(&rig);
 		memset(counts, 0, sizeof(counts));
 		for (unsigned i = 0; i < PICKS; i++) {
 			if (dice_roll(&seed) % 7 == 0) {
 				rig.able[3] = !rig.able[3];
-				rig_changed(&rig);
+				balancerrig_changed(&rig);
 			}
-			counts[rig_pick(&rig)]++;
+			counts[balancerrig_pick(&rig)]++;
 		}
 		/* The place is present half of the time: 9.5 places on average. The place that
 		 * follows it gets more. */
@@ -183,85 +179,65 @@ static void round_robin_is_fair_while_places_change(void **state)
 			assert_in_range(counts[i], (uint32_t)(PICKS * share * 0.8),
 					(uint32_t)(PICKS * share * 1.2));
 		}
-		rig_end(&rig);
+		balancerrig_end(&rig);
 	}
 }
 
 /* A place that leaves after each of its turns and soon returns does not wait longer each time. */
-static void round_robin_does_not_delay_returning_place(void **state)
+TEST(round_robin_does_not_delay_returning_place)
 {
 	unsigned picks = 0;
 
-	(void)state;
-	rig_begin(&rig, &spoke_balancer_round_robin, 10);
+	balancerrig_begin(&rig, &spoke_balancer_round_robin, 10);
 	rig.weights[9]++;
-	rig_changed(&rig);
+	balancerrig_changed(&rig);
 	for (unsigned round = 0; round < 200; round++) {
-		while (rig_pick(&rig) != 0)
+		while (balancerrig_pick(&rig) != 0)
 			picks++;
 		rig.able[0] = 0;
-		rig_changed(&rig);
-		(void)rig_pick(&rig);
+		balancerrig_changed(&rig);
+		(void)balancerrig_pick(&rig);
 		rig.able[0] = 1;
-		rig_changed(&rig);
+		balancerrig_changed(&rig);
 	}
 	assert_in_range(picks, 1, 200 * 6);
-	rig_end(&rig);
+	balancerrig_end(&rig);
 }
 
 /* Credit earned with large weights counts for at most a round of small ones. */
-static void round_robin_adapts_after_large_weights(void **state)
+TEST(round_robin_adapts_after_large_weights)
 {
 	static const uint32_t large[] = { 1000000, 999999, 999000 };
 	static const uint32_t small[] = { 1, 2, 3 };
 
-	(void)state;
-	rig_begin(&rig, &spoke_balancer_round_robin, 3);
+	balancerrig_begin(&rig, &spoke_balancer_round_robin, 3);
 	memcpy(rig.weights, large, sizeof(large));
-	rig_changed(&rig);
+	balancerrig_changed(&rig);
 	for (unsigned i = 0; i < 5; i++)
-		(void)rig_pick(&rig);
+		(void)balancerrig_pick(&rig);
 	memcpy(rig.weights, small, sizeof(small));
-	rig_changed(&rig);
-	rig_count(&rig, 60, counts);
+	balancerrig_changed(&rig);
+	balancerrig_count(&rig, 60, counts);
 	for (size_t i = 0; i < 3; i++)
 		assert_in_range(counts[i], 10 * small[i] - 6, 10 * small[i] + 6);
-	rig_end(&rig);
+	balancerrig_end(&rig);
 }
 
-static void random_uses_weights_among_untried_places(void **state)
+TEST(random_uses_weights_among_untried_places)
 {
 	static const uint32_t weights[] = { 100, 200, 300, 400 };
 	static const size_t tried[] = { 2 };
 
-	(void)state;
 	for (size_t which = 0; which < BY_WEIGHT; which++) {
 		if (by_weight[which] == &spoke_balancer_round_robin)
 			continue; /* a tried place keeps its turn for later */
 		begin(by_weight[which], weights, 4);
 		rig.choice.tried = tried;
 		rig.choice.tried_count = 1;
-		rig_count(&rig, PICKS, counts);
-		rig_assert_share(counts[0], PICKS, 1.0 / 7);
-		rig_assert_share(counts[1], PICKS, 2.0 / 7);
-		rig_assert_share(counts[3], PICKS, 4.0 / 7);
-		rig_end(&rig);
+		balancerrig_count(&rig, PICKS, counts);
+		balancerrig_assert_share(counts[0], PICKS, 1.0 / 7);
+		balancerrig_assert_share(counts[1], PICKS, 2.0 / 7);
+		balancerrig_assert_share(counts[3], PICKS, 4.0 / 7);
+		balancerrig_end(&rig);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(places_are_chosen_in_proportion_to_weight),
-		cmocka_unit_test(equal_places_are_chosen_equally),
-		cmocka_unit_test(shares_follow_changes_of_weights_and_places),
-		cmocka_unit_test(round_robin_matches_smooth_weighted_sequence),
-		cmocka_unit_test(round_robin_continues_when_able_places_change),
-		cmocka_unit_test(round_robin_is_fair_while_places_change),
-		cmocka_unit_test(round_robin_does_not_delay_returning_place),
-		cmocka_unit_test(round_robin_adapts_after_large_weights),
-		cmocka_unit_test(random_uses_weights_among_untried_places),
-	};
-
-	return cmocka_run_group_tests_name("balancers by weight", tests, NULL, NULL);
 }

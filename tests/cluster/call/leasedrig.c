@@ -11,14 +11,14 @@ struct leasedrig rig;
 
 static unsigned char large[2 * MIB];
 
-void rig_pass(uint64_t ns)
+void leasedrig_pass(uint64_t ns)
 {
 	spokei_world_run(&rig.world, rig.world.now_ns + ns);
 }
 
 /* --- set-up */
 
-int rig_set_up(void **state)
+int leasedrig_set_up(void **state)
 {
 	struct spoke_engine_options with = { .env = &rig.process.env };
 
@@ -35,7 +35,7 @@ int rig_set_up(void **state)
 	return 0;
 }
 
-int rig_tear_down(void **state)
+int leasedrig_tear_down(void **state)
 {
 	(void)state;
 	leasing_leave();
@@ -52,7 +52,7 @@ int rig_tear_down(void **state)
 	return 0;
 }
 
-void rig_consume(const char *scheme, enum spoke_serialization serialization)
+void leasedrig_consume(const char *scheme, enum spoke_serialization serialization)
 {
 	struct spoke_consumer_options options = { .serialization = serialization };
 	char url[128];
@@ -63,22 +63,22 @@ void rig_consume(const char *scheme, enum spoke_serialization serialization)
 	assert_int_equal(spoke_consumer_method(rig.consumer, "echo", NULL, &rig.echo), 0);
 }
 
-void rig_accept(const char *wire)
+void leasedrig_accept(const char *wire)
 {
 	int fd;
 
-	rig_pass(10 * MS);
+	leasedrig_pass(10 * MS);
 	fd = peer_accept(&rig.peer, rig.listener);
 	assert_true(fd >= 0);
 	peer_open(&rig.peer, &rig.conn, fd, spokei_catalog_wire(wire));
-	rig_pass(10 * MS);
+	leasedrig_pass(10 * MS);
 }
 
 /* Makes a consumer that is connected, and a lease that is valid for a second. */
-void rig_begin(void)
+void leasedrig_begin(void)
 {
-	rig_consume("dubbo", SPOKE_SERIALIZATION_MSGPACK);
-	rig_accept("dubbo");
+	leasedrig_consume("dubbo", SPOKE_SERIALIZATION_MSGPACK);
+	leasedrig_accept("dubbo");
 	rig.lease = leasing_grant("reports", SECOND);
 }
 
@@ -98,21 +98,21 @@ static void take(void *arg, struct peer_conn *conn, const struct spokei_message 
 		(void)spoke_value_print(message->attachments, rig.attached, RIG_TEXT);
 }
 
-void rig_look(void)
+void leasedrig_look(void)
 {
 	peer_read(&rig.conn, take, NULL);
 }
 
-void rig_read(void)
+void leasedrig_read(void)
 {
 	for (unsigned i = 0; i < 300; i++) {
 		peer_read(&rig.conn, take, NULL);
-		rig_pass(MS);
+		leasedrig_pass(MS);
 	}
 	assert_false(rig.conn.broken);
 }
 
-void rig_answer(void)
+void leasedrig_answer(void)
 {
 	static const unsigned char nil[] = { 0xc0 };
 	const struct spokei_message reply = {
@@ -125,14 +125,14 @@ void rig_answer(void)
 
 	peer_put(&rig.conn, &reply);
 	(void)peer_write(&rig.conn, SIZE_MAX);
-	rig_pass(10 * MS);
+	leasedrig_pass(10 * MS);
 }
 
 /* --- calls */
 
 static void done(void *arg, const struct spoke_result *result)
 {
-	struct rig_call *made = arg;
+	struct leasedrig_call *made = arg;
 
 	made->ends++;
 	made->error = result->error;
@@ -144,7 +144,7 @@ static void done(void *arg, const struct spoke_result *result)
 		rig.in_done(made);
 }
 
-struct spoke_span rig_args(size_t len)
+struct spoke_span leasedrig_args(size_t len)
 {
 	large[0] = 0xc6;
 	for (unsigned i = 0; i < 4; i++)
@@ -152,36 +152,36 @@ struct spoke_span rig_args(size_t len)
 	return (struct spoke_span){ large, len + 5 };
 }
 
-int rig_try(struct spoke_method *method, size_t len, const struct spoke_call_options *options)
+int leasedrig_try(struct spoke_method *method, size_t len, const struct spoke_call_options *options)
 {
-	struct rig_call *made = &rig.calls[rig.begun];
+	struct leasedrig_call *made = &rig.calls[rig.begun];
 	int error;
 
 	assert_in_range(rig.begun, 0, RIG_CALLS - 1);
 	made->begun_ns = rig.world.now_ns;
-	error = spoke_call(method, rig_args(len), options, done, made, &made->name);
+	error = spoke_call(method, leasedrig_args(len), options, done, made, &made->name);
 	rig.begun += error == 0;
 	return error;
 }
 
-struct rig_call *rig_call_with(size_t len, const struct spoke_call_options *options)
+struct leasedrig_call *leasedrig_call_with(size_t len, const struct spoke_call_options *options)
 {
-	assert_int_equal(rig_try(rig.echo, len, options), 0);
+	assert_int_equal(leasedrig_try(rig.echo, len, options), 0);
 	return &rig.calls[rig.begun - 1];
 }
 
-struct rig_call *rig_call(size_t len)
+struct leasedrig_call *leasedrig_call(size_t len)
 {
 	const struct spoke_call_options options = { .lease = rig.lease };
 
-	return rig_call_with(len, &options);
+	return leasedrig_call_with(len, &options);
 }
 
-struct rig_call *rig_call_without(size_t len)
+struct leasedrig_call *leasedrig_call_without(size_t len)
 {
 	const struct spoke_call_options options = { 0 };
 
-	return rig_call_with(len, &options);
+	return leasedrig_call_with(len, &options);
 }
 
 /* A callback that calls, and then takes long. */
@@ -195,14 +195,15 @@ static struct {
 static void call_late(struct spoke_alarm *alarm)
 {
 	(void)alarm;
-	(void)rig_call_with(late.len, &late.options);
+	(void)leasedrig_call_with(late.len, &late.options);
 	spokei_world_hold(&rig.process, late.stall_ns);
 }
 
 /* Makes a call in a callback, which returns after `stall_ns`. */
-struct rig_call *rig_stall(size_t len, const struct spoke_call_options *options, uint64_t stall_ns)
+struct leasedrig_call *leasedrig_stall(size_t len, const struct spoke_call_options *options,
+				       uint64_t stall_ns)
 {
-	struct rig_call *made = &rig.calls[rig.begun];
+	struct leasedrig_call *made = &rig.calls[rig.begun];
 
 	memset(&late, 0, sizeof(late));
 	late.options = *options;
@@ -210,16 +211,16 @@ struct rig_call *rig_stall(size_t len, const struct spoke_call_options *options,
 	late.len = len;
 	late.stall_ns = stall_ns;
 	assert_int_equal(spoke_alarm_after(rig.engine, &late.alarm, MS, call_late), 0);
-	rig_pass(2 * MS);
-	rig_pass(stall_ns);
+	leasedrig_pass(2 * MS);
+	leasedrig_pass(stall_ns);
 	return made;
 }
 
-void rig_never_came(const struct rig_call *call, unsigned others)
+void leasedrig_never_came(const struct leasedrig_call *call, unsigned others)
 {
 	assert_int_equal(call->ends, 1);
 	assert_int_equal(call->error, SPOKE_ELEASE);
 	assert_false(call->written);
-	rig_read();
+	leasedrig_read();
 	assert_int_equal(rig.came, others);
 }

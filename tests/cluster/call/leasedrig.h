@@ -30,7 +30,7 @@ enum {
 	RIG_TEXT = 4096,
 };
 
-struct rig_call {
+struct leasedrig_call {
 	struct spoke_call name;
 	unsigned ends;
 	int error;
@@ -50,56 +50,58 @@ struct leasedrig {
 	struct peer peer;
 	struct peer_conn conn;
 	int listener;
-	struct rig_call calls[RIG_CALLS];
+	struct leasedrig_call calls[RIG_CALLS];
 	unsigned begun;
 	struct spoke_lease lease;
 	unsigned came;           /* requests */
 	char attached[RIG_TEXT]; /* to the last one, printed */
 	int64_t timeout_ms;      /* of the last one */
 	uint64_t last_id;
-	void (*in_done)(struct rig_call *call); /* called by callbacks; may be NULL */
+	void (*in_done)(struct leasedrig_call *call); /* called by callbacks; may be NULL */
 };
 
 extern struct leasedrig rig;
 
-int rig_set_up(void **state);
-int rig_tear_down(void **state);
+int leasedrig_set_up(void **state);
+int leasedrig_tear_down(void **state);
 
 /* Makes a consumer of the peer, which listens. */
-void rig_consume(const char *scheme, enum spoke_serialization serialization);
+void leasedrig_consume(const char *scheme, enum spoke_serialization serialization);
 
 /* The peer accepts the consumer's connection. */
-void rig_accept(const char *wire);
+void leasedrig_accept(const char *wire);
 
 /* Makes a consumer that is connected, and the lease "reports" with number 42, which is valid for a
  * second. */
-void rig_begin(void);
+void leasedrig_begin(void);
 
-void rig_pass(uint64_t ns);
+void leasedrig_pass(uint64_t ns);
 
 /* The peer reads for 300 ms. */
-void rig_read(void);
+void leasedrig_read(void);
 
 /* The peer reads once, and notes the request. */
-void rig_look(void);
+void leasedrig_look(void);
 
 /* The peer answers the last request. */
-void rig_answer(void);
+void leasedrig_answer(void);
 
 /* Arguments: a bin of `len` bytes. Valid until the next call. */
-struct spoke_span rig_args(size_t len);
+struct spoke_span leasedrig_args(size_t len);
 
 /* Call with `len` bytes: the first returns the result of spoke_call(), the others the call: with
  * these options, under the lease, without it. */
-int rig_try(struct spoke_method *method, size_t len, const struct spoke_call_options *options);
-struct rig_call *rig_call_with(size_t len, const struct spoke_call_options *options);
-struct rig_call *rig_call(size_t len);
-struct rig_call *rig_call_without(size_t len);
+int leasedrig_try(struct spoke_method *method, size_t len,
+		  const struct spoke_call_options *options);
+struct leasedrig_call *leasedrig_call_with(size_t len, const struct spoke_call_options *options);
+struct leasedrig_call *leasedrig_call(size_t len);
+struct leasedrig_call *leasedrig_call_without(size_t len);
 
 /* Makes a call under the lease in a callback, which returns after `stall_ns`. */
-struct rig_call *rig_stall(size_t len, const struct spoke_call_options *options, uint64_t stall_ns);
+struct leasedrig_call *leasedrig_stall(size_t len, const struct spoke_call_options *options,
+				       uint64_t stall_ns);
 
 /* Expects that the call has ended with ELEASE, and that the peer gets `others` requests only. */
-void rig_never_came(const struct rig_call *call, unsigned others);
+void leasedrig_never_came(const struct leasedrig_call *call, unsigned others);
 
 #endif

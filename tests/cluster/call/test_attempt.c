@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attempts that coincide with a wait, the end of a consumer, or a failed allocation. */
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/test.h"
 
 #define rig clusterrig
 
 /* --- cancelled */
 
-static void cancelled_call_gets_no_ticket(void **state)
+FIXTURE(clusterrig_set_up, clusterrig_tear_down);
+
+TEST(cancelled_call_gets_no_ticket)
 {
 	struct rig_call *call;
 
-	(void)state;
 	rig.provider_count = 1;
 	clusterrig_consume("cluster=failback&retry.period=2s", NULL);
 	clusterrig_pass(300 * MS);
@@ -32,11 +34,10 @@ static void cancel_other(struct rig_call *call)
 	assert_true(spoke_call_cancel(rig.consumer, other->name));
 }
 
-static void cancelled_call_ends_with_ecanceled_in_a_drain(void **state)
+TEST(cancelled_call_ends_with_ecanceled_in_a_drain)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	rig.provider_count = 2;
 	clusterrig_consume("wait.ready=true&timeout=3s", NULL);
 	clusterrig_pass(200 * MS);
@@ -53,11 +54,10 @@ static void cancelled_call_ends_with_ecanceled_in_a_drain(void **state)
 
 /* --- waiting for an endpoint */
 
-static void call_waits_for_lazy_endpoints(void **state)
+TEST(call_waits_for_lazy_endpoints)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(3);
 	clusterrig_consume("lazy=true&wait.ready=true&timeout=3s&loadbalance=roundrobin", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -70,11 +70,10 @@ static void call_waits_for_lazy_endpoints(void **state)
 	}
 }
 
-static void lost_attempt_fails_broadcast(void **state)
+TEST(lost_attempt_fails_broadcast)
 {
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(2);
 	spokei_vnet_route(rig.world.net, rig.providers[2].address, SPOKEI_VNET_SILENT);
 	rig.provider_count = 3;
@@ -87,13 +86,12 @@ static void lost_attempt_fails_broadcast(void **state)
 
 /* --- failed allocations */
 
-static void failsafe_excuses_immediate_failure(void **state)
+TEST(failsafe_excuses_immediate_failure)
 {
 	struct spokei_faults_rule *rule = &rig.faulty.rules[SPOKEI_FAULTS_MEMORY];
 	struct spoke_method *echo;
 	bool failed = true;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("cluster=failsafe&wait.ready=true", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -110,18 +108,4 @@ static void failsafe_excuses_immediate_failure(void **state)
 		assert_int_equal(rig.ended, rig.call_count);
 	}
 	assert_true(rig.ended > 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(cancelled_call_gets_no_ticket),
-		TEST(cancelled_call_ends_with_ecanceled_in_a_drain),
-		TEST(call_waits_for_lazy_endpoints),
-		TEST(lost_attempt_fails_broadcast),
-		TEST(failsafe_excuses_immediate_failure),
-	};
-
-	return cmocka_run_group_tests_name("attempts", tests, NULL, NULL);
 }

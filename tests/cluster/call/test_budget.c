@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The retry budget, compared with a list of all times, from which the last 10 s are exact. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/call/budget.h"
 #include "tests/cluster/dice.h"
+#include "tests/support/test.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -51,33 +45,30 @@ static void call(struct spokei_budget *budget, unsigned count, uint64_t now_ns)
 		spokei_budget_called(budget, now_ns);
 }
 
-static void budget_allows_100_retries_without_calls(void **state)
+TEST(budget_allows_100_retries_without_calls)
 {
 	struct spokei_budget budget = { 0 };
 
-	(void)state;
 	assert_int_equal(drain(&budget, START), 100);
 	assert_int_equal(drain(&budget, START + 9 * SECOND), 0);
 	assert_int_equal(drain(&budget, START + 10 * SECOND), 0);
 	assert_int_equal(drain(&budget, START + 11 * SECOND), 100);
 }
 
-static void budget_grows_by_one_retry_for_five_calls(void **state)
+TEST(budget_grows_by_one_retry_for_five_calls)
 {
 	struct spokei_budget budget = { 0 };
 
-	(void)state;
 	call(&budget, 1004, START);
 	assert_int_equal(drain(&budget, START), 300);
 	call(&budget, 1, START + 1);
 	assert_int_equal(drain(&budget, START + 1), 1);
 }
 
-static void calls_expire_before_retries(void **state)
+TEST(calls_expire_before_retries)
 {
 	struct spokei_budget budget = { 0 };
 
-	(void)state;
 	call(&budget, 500, START);
 	assert_int_equal(drain(&budget, START + 9 * SECOND + 999 * MS), 200);
 	call(&budget, 500, START + 10 * SECOND);
@@ -87,22 +78,20 @@ static void calls_expire_before_retries(void **state)
 	assert_int_equal(drain(&budget, START + 20 * SECOND), 100);
 }
 
-static void time_going_back_adds_no_budget(void **state)
+TEST(time_going_back_adds_no_budget)
 {
 	struct spokei_budget budget = { 0 };
 
-	(void)state;
 	assert_int_equal(drain(&budget, START), 100);
 	assert_int_equal(drain(&budget, START - 20 * SECOND), 0);
 	call(&budget, 5, START - 20 * SECOND);
 	assert_int_equal(drain(&budget, START), 1);
 }
 
-static void long_pause_resets_budget(void **state)
+TEST(long_pause_resets_budget)
 {
 	struct spokei_budget budget = { 0 };
 
-	(void)state;
 	call(&budget, 500, START);
 	assert_int_equal(drain(&budget, START), 200);
 	assert_int_equal(drain(&budget, START + UINT64_C(1000000) * SECOND), 100);
@@ -127,7 +116,7 @@ static uint64_t pause_of(uint64_t *seed)
 	}
 }
 
-static void budget_holds_in_any_ten_seconds(void **state)
+TEST(budget_holds_in_any_ten_seconds)
 {
 	static struct times calls, retries;
 	struct spokei_budget budget = { 0 };
@@ -136,7 +125,6 @@ static void budget_holds_in_any_ten_seconds(void **state)
 	unsigned given = 0;
 	unsigned refused = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < TIMES_MAX; i++) {
 		/* Alternate periods with many calls and periods with many failures. */
 		unsigned trouble = (i / 4096) % 4;
@@ -158,18 +146,4 @@ static void budget_holds_in_any_ten_seconds(void **state)
 		}
 	}
 	assert_true(given > 1000 && refused > 1000);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(budget_allows_100_retries_without_calls),
-		cmocka_unit_test(budget_grows_by_one_retry_for_five_calls),
-		cmocka_unit_test(calls_expire_before_retries),
-		cmocka_unit_test(time_going_back_adds_no_budget),
-		cmocka_unit_test(long_pause_resets_budget),
-		cmocka_unit_test(budget_holds_in_any_ten_seconds),
-	};
-
-	return cmocka_run_group_tests_name("budget", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exceptions of Java providers in results: class, message, causes and stack traces. */
 #include "tests/cluster/javarig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,9 +51,10 @@ static void starts_with(const char *text, const char *start)
 		fail_msg("\"%s\" does not start with \"%s\"", text, start);
 }
 
-static void exception_of_java_has_causes_and_frames(void **state)
+FIXTURE(javarig_set_up, javarig_tear_down);
+
+TEST(exception_of_java_has_causes_and_frames)
 {
-	(void)state;
 	call("throwIllegal");
 	answer(SPAN(THROWN));
 	assert_int_equal(javarig.error, SPOKE_EREMOTE);
@@ -71,9 +73,8 @@ static void exception_of_java_has_causes_and_frames(void **state)
 				     "java.lang.IllegalArgumentException: \"bad\"; written after ");
 }
 
-static void result_shows_class_and_code(void **state)
+TEST(result_shows_class_and_code)
 {
-	(void)state;
 	call("throwBusiness");
 	answer(SPAN("\x00\xafit.BizException\x82\xa7message\xa2no\xa4"
 		    "code\x2a"));
@@ -83,9 +84,8 @@ static void result_shows_class_and_code(void **state)
 		    "the handler returned an error: it.BizException: \"no\" (code 42); written");
 }
 
-static void error_of_spoke_is_shown_without_class(void **state)
+TEST(error_of_spoke_is_shown_without_class)
 {
-	(void)state;
 	call("fail");
 	answer(SPAN("\x00\xd9!org.apache.dubbo.rpc.RpcException\x82\xa7message\xa2no\xa4"
 		    "code\x2a"));
@@ -93,9 +93,8 @@ static void error_of_spoke_is_shown_without_class(void **state)
 		    "the handler returned an error: \"no\" (code 42); written after ");
 }
 
-static void generic_exception_shows_exception_inside(void **state)
+TEST(generic_exception_shows_exception_inside)
 {
-	(void)state;
 	call("throwBusiness");
 	answer(SPAN("\x00\xd9.com.alibaba.dubbo.rpc.service.GenericException\x83\xa7message\xa3"
 		    "all\xae"
@@ -106,9 +105,8 @@ static void generic_exception_shows_exception_inside(void **state)
 		    "the handler returned an error: it.BizException: \"no\"; written after ");
 }
 
-static void null_in_generic_exception_is_no_message(void **state)
+TEST(null_in_generic_exception_is_no_message)
 {
-	(void)state;
 	call("throwBusiness");
 	answer(SPAN("\x00\xd9-org.apache.dubbo.rpc.service.GenericException\x83\xa7message\xafit."
 		    "BizException\xae"
@@ -117,9 +115,8 @@ static void null_in_generic_exception_is_no_message(void **state)
 	assert_string_equal(javarig.exception, "it.BizException");
 }
 
-static void exception_without_message_has_class_only(void **state)
+TEST(exception_without_message_has_class_only)
 {
-	(void)state;
 	call("throwIllegal");
 	answer(SPAN("\x00\xbejava.lang.NullPointerException\x81\xa7message\xc0"));
 	assert_string_equal(javarig.exception, "java.lang.NullPointerException");
@@ -139,7 +136,7 @@ static struct spoke_result with_fields(struct spoke_span fields)
 	return result;
 }
 
-static void strange_fields_are_no_exception_of_their_own(void **state)
+TEST(strange_fields_are_no_exception_of_their_own, .bare = true)
 {
 	static const struct spoke_span rows[] = {
 		{ "\x81\xa5"
@@ -156,7 +153,6 @@ static void strange_fields_are_no_exception_of_their_own(void **state)
 		{ "\xc0", 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spoke_result result = with_fields(rows[i]);
 		struct spoke_stack_frame frames[2];
@@ -170,7 +166,7 @@ static void strange_fields_are_no_exception_of_their_own(void **state)
 	}
 }
 
-static void frame_with_strange_fields_is_unknown(void **state)
+TEST(frame_with_strange_fields_is_unknown, .bare = true)
 {
 	struct spoke_result result = with_fields(
 		SPAN("\x81\xaastackTrace\x93\x01\x82\xaalineNumber\xa1x\xaamethodName\x05\x82\xaa"
@@ -179,7 +175,6 @@ static void frame_with_strange_fields_is_unknown(void **state)
 	struct spoke_exception exception;
 	char text[256];
 
-	(void)state;
 	assert_true(spoke_result_exception(&result, 0, &exception));
 	assert_int_equal(spoke_exception_frames(&exception, frames, 3), 3);
 	for (unsigned i = 0; i < 3; i++) {
@@ -192,25 +187,23 @@ static void frame_with_strange_fields_is_unknown(void **state)
 				  "\tat .m(Native Method)");
 }
 
-static void result_without_exception_has_none(void **state)
+TEST(result_without_exception_has_none, .bare = true)
 {
 	static const struct spoke_result lost = { .error = SPOKE_ELOST };
 	struct spoke_exception exception;
 	char text[8] = "x";
 
-	(void)state;
 	assert_false(spoke_result_exception(&lost, 0, &exception));
 	assert_int_equal(spoke_result_print_exception(&lost, 3, text, sizeof(text)), 0);
 	assert_string_equal(text, "");
 }
 
-static void long_exception_is_cut_to_the_size(void **state)
+TEST(long_exception_is_cut_to_the_size, .bare = true)
 {
 	struct spoke_result result = remote;
 	char whole[64];
 	size_t len;
 
-	(void)state;
 	result.error_class = SPAN("it.BizException");
 	result.error_text = SPAN("no\nmoney");
 	len = spoke_result_print_exception(&result, 3, whole, sizeof(whole));
@@ -228,7 +221,7 @@ static void long_exception_is_cut_to_the_size(void **state)
 }
 
 /* Each cause is inside the one before, up to the greatest depth of a value. */
-static void chain_of_causes_ends(void **state)
+TEST(chain_of_causes_ends, .bare = true)
 {
 	static const char cause[] = "\x81\xa5"
 				    "cause";
@@ -238,7 +231,6 @@ static void chain_of_causes_ends(void **state)
 	char text[512];
 	size_t count = 0;
 
-	(void)state;
 	for (size_t i = 0; i < 20; i++)
 		memcpy(bytes + i * (sizeof(cause) - 1), cause, sizeof(cause) - 1);
 	bytes[sizeof(bytes) - 1] = '\xc0';
@@ -248,24 +240,4 @@ static void chain_of_causes_ends(void **state)
 	assert_int_equal(count, 20);
 	assert_int_equal(spoke_result_print_exception(&result, 3, text, sizeof(text)),
 			 strlen("exception") + 16 * strlen("\nCaused by: exception"));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, javarig_set_up, javarig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(exception_of_java_has_causes_and_frames),
-		TEST(result_shows_class_and_code),
-		TEST(error_of_spoke_is_shown_without_class),
-		TEST(generic_exception_shows_exception_inside),
-		TEST(null_in_generic_exception_is_no_message),
-		TEST(exception_without_message_has_class_only),
-		cmocka_unit_test(strange_fields_are_no_exception_of_their_own),
-		cmocka_unit_test(frame_with_strange_fields_is_unknown),
-		cmocka_unit_test(result_without_exception_has_none),
-		cmocka_unit_test(long_exception_is_cut_to_the_size),
-		cmocka_unit_test(chain_of_causes_ends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

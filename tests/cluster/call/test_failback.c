@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failback: calls that continue as tickets after their callers were notified. */
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define rig clusterrig
 
-static void call_answered_at_once_gets_no_ticket(void **state)
+FIXTURE(clusterrig_set_up, clusterrig_tear_down);
+
+TEST(call_answered_at_once_gets_no_ticket)
 {
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(1);
 	call = clusterrig_call(clusterrig_failback(""));
 	clusterrig_end(call);
@@ -21,12 +23,11 @@ static void call_answered_at_once_gets_no_ticket(void **state)
 	assert_int_equal(strlen(rig.run_list[0].id), 16);
 }
 
-static void returning_provider_settles_ticket(void **state)
+TEST(returning_provider_settles_ticket)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(1);
 	echo = clusterrig_failback("retry.period=100ms&retries=5");
 	clusterrig_kill(0);
@@ -45,11 +46,10 @@ static void returning_provider_settles_ticket(void **state)
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_CALLS_DEFERRED), 1);
 }
 
-static void ticket_is_retried_by_count_and_period(void **state)
+TEST(ticket_is_retried_by_count_and_period)
 {
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
 	call = clusterrig_deferred(clusterrig_failback("retry.period=2s&retries=3&timeout=500ms"));
@@ -67,9 +67,8 @@ static void ticket_is_retried_by_count_and_period(void **state)
 	}
 }
 
-static void growing_pauses_grow_by_a_factor(void **state)
+TEST(growing_pauses_grow_by_a_factor)
 {
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_REFUSE;
 	(void)clusterrig_deferred(
@@ -81,12 +80,11 @@ static void growing_pauses_grow_by_a_factor(void **state)
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_TICKETS_EXHAUSTED), 1);
 }
 
-static void ticket_avoids_provider_that_failed_last(void **state)
+TEST(ticket_avoids_provider_that_failed_last)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_SILENT;
 	echo = clusterrig_failback("retry.period=100ms&timeout=50ms&eject.failures=0");
@@ -102,11 +100,10 @@ static void ticket_avoids_provider_that_failed_last(void **state)
 	assert_true(clusterrig_stat(SPOKE_STAT_CALLS_DEFERRED) > 0);
 }
 
-static void error_of_handler_settles_call_without_ticket(void **state)
+TEST(error_of_handler_settles_call_without_ticket)
 {
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_ERROR;
 	call = clusterrig_call(clusterrig_failback(""));
@@ -114,12 +111,11 @@ static void error_of_handler_settles_call_without_ticket(void **state)
 	assert_int_equal(call->error, SPOKE_EREMOTE);
 }
 
-static void deadline_ends_ticket(void **state)
+TEST(deadline_ends_ticket)
 {
 	struct rig_call *call;
 	uint64_t begun_ns;
 
-	(void)state;
 	rig.provider_count = 1;
 	(void)state;
 	begun_ns = rig.world.now_ns;
@@ -132,11 +128,10 @@ static void deadline_ends_ticket(void **state)
 	assert_true(rig.world.now_ns > begun_ns);
 }
 
-static void call_without_provider_is_deferred(void **state)
+TEST(call_without_provider_is_deferred)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	rig.provider_count = 1;
 	echo = clusterrig_failback("retry.period=1s&retries=2");
 	clusterrig_pass(300 * MS);
@@ -145,13 +140,12 @@ static void call_without_provider_is_deferred(void **state)
 	assert_int_equal(rig.settled_by[SPOKE_TICKET_EXHAUSTED], 1);
 }
 
-static void ticket_state_can_be_read(void **state)
+TEST(ticket_state_can_be_read)
 {
 	struct spoke_ticket_state ticket;
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	rig.provider_count = 1;
 	echo = clusterrig_failback("retry.period=2s&retries=2");
 	clusterrig_pass(300 * MS);
@@ -181,12 +175,11 @@ static void then(void *arg, const struct spoke_ticket_result *settled)
 	told_then++;
 }
 
-static void waiting_ticket_is_cancelled(void **state)
+TEST(waiting_ticket_is_cancelled)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	rig.provider_count = 1;
 	told_then = 0;
 	echo = clusterrig_failback("retry.period=2s");
@@ -203,11 +196,10 @@ static void waiting_ticket_is_cancelled(void **state)
 	assert_int_equal(spoke_consumer_tickets(rig.consumer, NULL), 0);
 }
 
-static void ticket_is_cancelled_while_attempt_is_in_flight(void **state)
+TEST(ticket_is_cancelled_while_attempt_is_in_flight)
 {
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
 	call = clusterrig_deferred(clusterrig_failback("retry.period=100ms&timeout=1s"));
@@ -220,12 +212,11 @@ static void ticket_is_cancelled_while_attempt_is_in_flight(void **state)
 	assert_int_equal(rig.runs, 2);
 }
 
-static void new_tickets_beyond_capacity_are_rejected(void **state)
+TEST(new_tickets_beyond_capacity_are_rejected)
 {
 	struct spoke_method *echo;
 	unsigned limit = 0;
 
-	(void)state;
 	rig.provider_count = 1;
 	echo = clusterrig_failback("retry.period=2s&failback.tasks=10");
 	clusterrig_pass(300 * MS);
@@ -242,12 +233,11 @@ static void new_tickets_beyond_capacity_are_rejected(void **state)
 	assert_int_equal(rig.settled, 10);
 }
 
-static void rejected_call_calls_back_if_attempt_had_begun(void **state)
+TEST(rejected_call_calls_back_if_attempt_had_begun)
 {
 	struct spoke_method *echo;
 	unsigned limit = 0;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
 	echo = clusterrig_failback("retry.period=2s&failback.tasks=2&timeout=100ms");
@@ -259,11 +249,10 @@ static void rejected_call_calls_back_if_attempt_had_begun(void **state)
 	assert_int_equal(limit, 3);
 }
 
-static void oldest_ticket_is_dropped_if_configured(void **state)
+TEST(oldest_ticket_is_dropped_if_configured)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	rig.provider_count = 1;
 	echo = clusterrig_failback(
 		"retry.period=2s&failback.tasks=10&failback.overflow=drop-oldest");
@@ -279,13 +268,12 @@ static void oldest_ticket_is_dropped_if_configured(void **state)
 	assert_int_equal(rig.settled, 25);
 }
 
-static void ticket_bytes_are_limited(void **state)
+TEST(ticket_bytes_are_limited)
 {
 	struct spoke_method *echo;
 	size_t bytes;
 	unsigned taken = 0;
 
-	(void)state;
 	rig.provider_count = 1;
 	echo = clusterrig_failback("retry.period=2s&failback.tasks=1000&failback.bytes=64KiB");
 	clusterrig_pass(300 * MS);
@@ -295,28 +283,4 @@ static void ticket_bytes_are_limited(void **state)
 	assert_in_range(taken, 20, 200);
 	(void)spoke_consumer_tickets(rig.consumer, &bytes);
 	assert_in_range(bytes, 60000, 65536);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(call_answered_at_once_gets_no_ticket),
-		TEST(returning_provider_settles_ticket),
-		TEST(ticket_is_retried_by_count_and_period),
-		TEST(growing_pauses_grow_by_a_factor),
-		TEST(ticket_avoids_provider_that_failed_last),
-		TEST(error_of_handler_settles_call_without_ticket),
-		TEST(deadline_ends_ticket),
-		TEST(call_without_provider_is_deferred),
-		TEST(ticket_state_can_be_read),
-		TEST(waiting_ticket_is_cancelled),
-		TEST(ticket_is_cancelled_while_attempt_is_in_flight),
-		TEST(new_tickets_beyond_capacity_are_rejected),
-		TEST(rejected_call_calls_back_if_attempt_had_begun),
-		TEST(oldest_ticket_is_dropped_if_configured),
-		TEST(ticket_bytes_are_limited),
-	};
-
-	return cmocka_run_group_tests_name("failback", tests, NULL, NULL);
 }

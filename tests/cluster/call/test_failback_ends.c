@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of tickets with their consumers, and calls rejected before they become tickets. */
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define rig clusterrig
 
-static void closing_settles_all_tickets(void **state)
+FIXTURE(clusterrig_set_up, clusterrig_tear_down);
+
+TEST(closing_settles_all_tickets)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_SILENT;
 	rig.providers[1].manner = RIG_REFUSE;
@@ -26,11 +28,10 @@ static void closing_settles_all_tickets(void **state)
 	assert_int_equal(rig.settled_by[SPOKE_TICKET_CLOSING], rig.settled);
 }
 
-static void draining_settles_waiting_tickets(void **state)
+TEST(draining_settles_waiting_tickets)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_REFUSE;
 	echo = clusterrig_failback("retry.period=1s");
@@ -48,11 +49,10 @@ static void free_it(struct rig_call *call)
 		clusterrig_free_consumer();
 }
 
-static void consumer_may_be_freed_in_deferred_callback(void **state)
+TEST(consumer_may_be_freed_in_deferred_callback)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	rig.provider_count = 1;
 	echo = clusterrig_failback("retry.period=1s");
 	clusterrig_pass(300 * MS);
@@ -63,11 +63,10 @@ static void consumer_may_be_freed_in_deferred_callback(void **state)
 	assert_int_equal(rig.ended, 5);
 }
 
-static void consumer_may_be_freed_in_settled_callback(void **state)
+TEST(consumer_may_be_freed_in_settled_callback)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	rig.provider_count = 1;
 	echo = clusterrig_failback("retry.period=1s&retries=1");
 	clusterrig_pass(300 * MS);
@@ -81,12 +80,11 @@ static void consumer_may_be_freed_in_settled_callback(void **state)
 }
 
 /* Row 61 of the table of faults. */
-static void tickets_survive_ten_minutes_without_provider(void **state)
+TEST(tickets_survive_ten_minutes_without_provider)
 {
 	struct spoke_method *echo;
 	size_t blocks = 0;
 
-	(void)state;
 	rig.provider_count = 1;
 	echo = clusterrig_failback("retry.period=5s");
 	clusterrig_pass(300 * MS);
@@ -108,7 +106,7 @@ static void tickets_survive_ten_minutes_without_provider(void **state)
 	assert_int_equal(rig.settled, clusterrig_stat(SPOKE_STAT_CALLS_DEFERRED));
 }
 
-static void wrong_settings_are_named_in_event(void **state)
+TEST(wrong_settings_are_named_in_event)
 {
 	static const struct {
 		const char *query;
@@ -129,7 +127,6 @@ static void wrong_settings_are_named_in_event(void **state)
 	};
 	char url[256];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spoke_consumer_options options = { .url = url };
 		struct spoke_consumer *consumer;
@@ -143,19 +140,4 @@ static void wrong_settings_are_named_in_event(void **state)
 		assert_non_null(strstr(why, rows[i].says[0]));
 		assert_non_null(strstr(why, rows[i].says[1]));
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(closing_settles_all_tickets),
-		TEST(draining_settles_waiting_tickets),
-		TEST(consumer_may_be_freed_in_deferred_callback),
-		TEST(consumer_may_be_freed_in_settled_callback),
-		TEST(tickets_survive_ten_minutes_without_provider),
-		TEST(wrong_settings_are_named_in_event),
-	};
-
-	return cmocka_run_group_tests_name("failback ends", tests, NULL, NULL);
 }

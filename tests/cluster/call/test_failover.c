@@ -3,6 +3,7 @@
 #include "cluster/call/caller.h"
 #include "cluster/consumer/consumer.h"
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
@@ -13,11 +14,12 @@ static unsigned runs_of_all(void)
 	return rig.runs;
 }
 
-static void refused_call_goes_to_another_provider(void **state)
+FIXTURE(clusterrig_set_up, clusterrig_tear_down);
+
+TEST(refused_call_goes_to_another_provider)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(3);
 	rig.providers[0].manner = RIG_REFUSE;
 	rig.providers[1].manner = RIG_REFUSE;
@@ -34,11 +36,10 @@ static void refused_call_goes_to_another_provider(void **state)
 	assert_true(clusterrig_stat(SPOKE_STAT_RETRIES) > 0);
 }
 
-static void failover_tries_each_provider_once_and_reports_last_error(void **state)
+TEST(failover_tries_each_provider_once_and_reports_last_error)
 {
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(5);
 	for (unsigned i = 0; i < 5; i++)
 		rig.providers[i].manner = RIG_REFUSE;
@@ -58,11 +59,10 @@ static void failover_tries_each_provider_once_and_reports_last_error(void **stat
 	assert_int_equal(call->attempts, 1);
 }
 
-static void error_of_handler_is_not_retried(void **state)
+TEST(error_of_handler_is_not_retried)
 {
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_ERROR;
 	rig.providers[1].manner = RIG_ERROR;
@@ -74,12 +74,11 @@ static void error_of_handler_is_not_retried(void **state)
 	assert_int_equal(runs_of_all(), 1);
 }
 
-static void unsure_request_is_repeated_only_if_idempotent(void **state)
+TEST(unsure_request_is_repeated_only_if_idempotent)
 {
 	struct spoke_call_options options = { .timeout_ns = 50 * MS };
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_SILENT;
 	rig.providers[1].manner = RIG_SILENT;
@@ -98,12 +97,11 @@ static void unsure_request_is_repeated_only_if_idempotent(void **state)
 	assert_int_equal(runs_of_all(), 3);
 }
 
-static void killed_provider_loses_no_unwritten_call(void **state)
+TEST(killed_provider_loses_no_unwritten_call)
 {
 	struct spoke_method *echo;
 	unsigned lost = 0;
 
-	(void)state;
 	clusterrig_provide(3);
 	clusterrig_consume("", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -123,12 +121,11 @@ static void killed_provider_loses_no_unwritten_call(void **state)
 	assert_true(lost <= 1);
 }
 
-static void budget_ends_retry_storm(void **state)
+TEST(budget_ends_retry_storm)
 {
 	struct spoke_method *echo;
 	uint64_t retries;
 
-	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_REFUSE;
 	rig.providers[1].manner = RIG_REFUSE;
@@ -144,11 +141,10 @@ static void budget_ends_retry_storm(void **state)
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_RETRIES_UNFUNDED), 1000 - retries);
 }
 
-static void call_without_provider_is_refused_at_once(void **state)
+TEST(call_without_provider_is_refused_at_once)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	rig.provider_count = 2;
 	clusterrig_consume("", NULL);
 	clusterrig_pass(200 * MS);
@@ -157,12 +153,11 @@ static void call_without_provider_is_refused_at_once(void **state)
 	assert_int_equal(rig.call_count, 0);
 }
 
-static void call_waits_for_provider_with_wait_ready(void **state)
+TEST(call_waits_for_provider_with_wait_ready)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	rig.provider_count = 2;
 	clusterrig_consume("wait.ready=true&timeout=3s", NULL);
 	clusterrig_pass(200 * MS);
@@ -177,7 +172,7 @@ static void call_waits_for_provider_with_wait_ready(void **state)
 }
 
 /* There is no batch of calls after which the rest sleeps on. */
-static void all_waiting_calls_go_on_when_a_provider_is_ready(void **state)
+TEST(all_waiting_calls_go_on_when_a_provider_is_ready)
 {
 	enum {
 		CALLS = 5000
@@ -185,7 +180,6 @@ static void all_waiting_calls_go_on_when_a_provider_is_ready(void **state)
 	struct spoke_method *echo;
 	size_t ready = 0;
 
-	(void)state;
 	rig.provider_count = 2;
 	clusterrig_consume("wait.ready=true&timeout=600s", NULL);
 	clusterrig_pass(200 * MS);
@@ -205,12 +199,11 @@ static void all_waiting_calls_go_on_when_a_provider_is_ready(void **state)
 		assert_int_equal(rig.calls[i].error, SPOKE_OK);
 }
 
-static void waiting_call_ends_at_its_deadline(void **state)
+TEST(waiting_call_ends_at_its_deadline)
 {
 	struct rig_call *call;
 	uint64_t begun_ns;
 
-	(void)state;
 	rig.provider_count = 2;
 	clusterrig_consume("wait.ready=true&timeout=3s", NULL);
 	clusterrig_pass(200 * MS);
@@ -243,12 +236,11 @@ static void stall_call_and_lose(struct spoke_alarm *alarm)
 	clusterrig_kill(0);
 }
 
-static void time_of_a_call_begins_with_it_and_not_with_its_turn(void **state)
+TEST(time_of_a_call_begins_with_it_and_not_with_its_turn)
 {
 	const struct spoke_method_options options = { .timeout_ns = 20 * MS };
 	uint64_t now_ns;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("wait.ready=true", NULL);
 	loser.method = clusterrig_method("echo", &options);
@@ -261,11 +253,10 @@ static void time_of_a_call_begins_with_it_and_not_with_its_turn(void **state)
 	assert_in_range(now_ns - loser.called_ns, 20 * MS, 23 * MS);
 }
 
-static void waiting_call_ends_with_its_consumer(void **state)
+TEST(waiting_call_ends_with_its_consumer)
 {
 	struct rig_call *call;
 
-	(void)state;
 	rig.provider_count = 2;
 	clusterrig_consume("wait.ready=true&timeout=3s", NULL);
 	clusterrig_pass(200 * MS);
@@ -276,11 +267,10 @@ static void waiting_call_ends_with_its_consumer(void **state)
 	assert_int_equal(call->error, SPOKE_ECLOSED);
 }
 
-static void waiting_call_is_cancelled(void **state)
+TEST(waiting_call_is_cancelled)
 {
 	struct rig_call *call;
 
-	(void)state;
 	rig.provider_count = 2;
 	clusterrig_consume("wait.ready=true&timeout=3s", NULL);
 	clusterrig_pass(200 * MS);
@@ -292,13 +282,12 @@ static void waiting_call_is_cancelled(void **state)
 	assert_false(spoke_call_cancel(rig.consumer, call->name));
 }
 
-static void call_in_flight_is_no_ticket_and_is_cancelled(void **state)
+TEST(call_in_flight_is_no_ticket_and_is_cancelled)
 {
 	struct spoke_ticket_state looks;
 	struct spoke_ticket ticket;
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_SILENT;
 	rig.providers[1].manner = RIG_SILENT;
@@ -317,11 +306,10 @@ static void call_in_flight_is_no_ticket_and_is_cancelled(void **state)
 	assert_int_equal(rig.runs, 1);
 }
 
-static void actives_limits_concurrent_calls_of_method(void **state)
+TEST(actives_limits_concurrent_calls_of_method)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
 	clusterrig_consume("echo.actives=3&echo.timeout=100ms", NULL);
@@ -336,12 +324,11 @@ static void actives_limits_concurrent_calls_of_method(void **state)
 	assert_int_equal(clusterrig_try(echo, NULL), SPOKE_ELIMIT);
 }
 
-static void per_second_limits_call_rate_of_method(void **state)
+TEST(per_second_limits_call_rate_of_method)
 {
 	struct spoke_method *echo;
 	unsigned taken = 0;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("", NULL);
 	echo = clusterrig_method("echo", &(struct spoke_method_options){ .per_second = 100 });
@@ -352,11 +339,10 @@ static void per_second_limits_call_rate_of_method(void **state)
 	assert_in_range(taken, 580, 610);
 }
 
-static void result_has_written_flag_for_every_end(void **state)
+TEST(result_has_written_flag_for_every_end)
 {
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_SILENT;
 	rig.providers[1].manner = RIG_SILENT;
@@ -370,13 +356,12 @@ static void result_has_written_flag_for_every_end(void **state)
 	assert_true(call->written);
 }
 
-static void kept_arguments_are_limited_by_bytes(void **state)
+TEST(kept_arguments_are_limited_by_bytes)
 {
 	static unsigned char large[1 << 20];
 	struct spoke_method *echo;
 	unsigned taken = 0;
 
-	(void)state;
 	rig.provider_count = 2;
 	clusterrig_consume("wait.ready=true&timeout=10s", NULL);
 	clusterrig_pass(200 * MS);
@@ -398,11 +383,10 @@ static void free_it(struct rig_call *call)
 		clusterrig_free_consumer();
 }
 
-static void consumer_may_be_freed_in_callback_of_call(void **state)
+TEST(consumer_may_be_freed_in_callback_of_call)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(3);
 	rig.providers[0].manner = RIG_REFUSE;
 	rig.providers[1].manner = RIG_SILENT;
@@ -413,32 +397,4 @@ static void consumer_may_be_freed_in_callback_of_call(void **state)
 	rig.in_done = free_it;
 	clusterrig_pass(SECOND);
 	assert_int_equal(rig.ended, 20);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(refused_call_goes_to_another_provider),
-		TEST(failover_tries_each_provider_once_and_reports_last_error),
-		TEST(error_of_handler_is_not_retried),
-		TEST(unsure_request_is_repeated_only_if_idempotent),
-		TEST(killed_provider_loses_no_unwritten_call),
-		TEST(budget_ends_retry_storm),
-		TEST(call_without_provider_is_refused_at_once),
-		TEST(call_waits_for_provider_with_wait_ready),
-		TEST(all_waiting_calls_go_on_when_a_provider_is_ready),
-		TEST(waiting_call_ends_at_its_deadline),
-		TEST(time_of_a_call_begins_with_it_and_not_with_its_turn),
-		TEST(waiting_call_ends_with_its_consumer),
-		TEST(waiting_call_is_cancelled),
-		TEST(call_in_flight_is_no_ticket_and_is_cancelled),
-		TEST(actives_limits_concurrent_calls_of_method),
-		TEST(per_second_limits_call_rate_of_method),
-		TEST(result_has_written_flag_for_every_end),
-		TEST(kept_arguments_are_limited_by_bytes),
-		TEST(consumer_may_be_freed_in_callback_of_call),
-	};
-
-	return cmocka_run_group_tests_name("failover", tests, NULL, NULL);
 }

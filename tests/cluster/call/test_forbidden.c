@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that a provider refuses because it does not let the caller in. */
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/test.h"
 
 #define rig clusterrig
 
-static void forbidden_call_is_not_retried_and_ejects_none(void **state)
+FIXTURE(clusterrig_set_up, clusterrig_tear_down);
+
+TEST(forbidden_call_is_not_retried_and_ejects_none)
 {
 	struct spoke_endpoint_info infos[2];
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_FORBID;
 	rig.providers[1].manner = RIG_FORBID;
@@ -29,14 +31,4 @@ static void forbidden_call_is_not_retried_and_ejects_none(void **state)
 		assert_int_equal(infos[i].failures, 0);
 	}
 	assert_int_equal(rig.runs, 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(forbidden_call_is_not_retried_and_ejects_none),
-	};
-
-	return cmocka_run_group_tests_name("forbidden", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backup attempts of calls whose first attempt is slow: hedge.after. */
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/test.h"
 
 #include "cluster/call/hedge.h"
 
@@ -43,11 +44,12 @@ static unsigned provider_of(unsigned run)
 	return rig.run_list[run].provider;
 }
 
-static void slow_attempt_gets_a_backup_at_another_provider(void **state)
+FIXTURE(clusterrig_set_up, clusterrig_tear_down);
+
+TEST(slow_attempt_gets_a_backup_at_another_provider)
 {
 	struct rig_call *call;
 
-	(void)state;
 	call = clusterrig_call(begin(2, "", &hedged));
 	clusterrig_pass(AFTER - MS);
 	assert_int_equal(rig.runs, 1);
@@ -80,11 +82,10 @@ static uint64_t armed_in(const char *name)
 }
 
 /* The page shows who uses the wheel. */
-static void watched_attempt_is_no_retry_on_the_wheel(void **state)
+TEST(watched_attempt_is_no_retry_on_the_wheel)
 {
 	struct spoke_method *method = begin(2, "", &hedged);
 
-	(void)state;
 	(void)clusterrig_call(method);
 	clusterrig_pass(AFTER - MS);
 	assert_int_equal(armed_in("hedge"), 1);
@@ -92,11 +93,10 @@ static void watched_attempt_is_no_retry_on_the_wheel(void **state)
 	answer(provider_of(0));
 }
 
-static void answer_of_the_slow_attempt_counts_too(void **state)
+TEST(answer_of_the_slow_attempt_counts_too)
 {
 	struct rig_call *call;
 
-	(void)state;
 	call = clusterrig_call(begin(2, "", &hedged));
 	clusterrig_pass(2 * AFTER);
 	assert_int_equal(rig.runs, 2);
@@ -106,11 +106,10 @@ static void answer_of_the_slow_attempt_counts_too(void **state)
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_HEDGES_WON), 0);
 }
 
-static void fast_attempt_gets_no_backup(void **state)
+TEST(fast_attempt_gets_no_backup)
 {
 	struct rig_call *call;
 
-	(void)state;
 	call = clusterrig_call(begin(2, "", &hedged));
 	clusterrig_pass(AFTER / 2);
 	answer(provider_of(0));
@@ -120,12 +119,11 @@ static void fast_attempt_gets_no_backup(void **state)
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_HEDGES), 0);
 }
 
-static void method_that_is_not_idempotent_has_no_backups(void **state)
+TEST(method_that_is_not_idempotent_has_no_backups)
 {
 	static const struct spoke_method_options once = { .hedge_after_ns = AFTER };
 	struct rig_call *call;
 
-	(void)state;
 	call = clusterrig_call(begin(2, "", &once));
 	clusterrig_pass(10 * AFTER);
 	assert_int_equal(rig.runs, 1);
@@ -133,12 +131,11 @@ static void method_that_is_not_idempotent_has_no_backups(void **state)
 	assert_int_equal(call->attempts, 1);
 }
 
-static void backups_are_as_many_as_retries_and_at_one_provider_each(void **state)
+TEST(backups_are_as_many_as_retries_and_at_one_provider_each)
 {
 	struct rig_call *call;
 	unsigned seen = 0;
 
-	(void)state;
 	call = clusterrig_call(begin(5, "retries=3", &hedged));
 	clusterrig_pass(20 * AFTER);
 	assert_int_equal(rig.runs, 4);
@@ -152,11 +149,10 @@ static void backups_are_as_many_as_retries_and_at_one_provider_each(void **state
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_HEDGES), 3);
 }
 
-static void single_provider_gets_no_second_request(void **state)
+TEST(single_provider_gets_no_second_request)
 {
 	struct rig_call *call;
 
-	(void)state;
 	call = clusterrig_call(begin(1, "", &hedged));
 	clusterrig_pass(20 * AFTER);
 	assert_int_equal(rig.runs, 1);
@@ -164,7 +160,7 @@ static void single_provider_gets_no_second_request(void **state)
 	assert_int_equal(call->error, SPOKE_OK);
 }
 
-static void failure_of_one_attempt_leaves_the_other(void **state)
+TEST(failure_of_one_attempt_leaves_the_other)
 {
 	for (unsigned which = 0; which < 2; which++) {
 		struct rig_call *call;
@@ -186,11 +182,10 @@ static void failure_of_one_attempt_leaves_the_other(void **state)
 	}
 }
 
-static void call_fails_when_all_its_attempts_have(void **state)
+TEST(call_fails_when_all_its_attempts_have)
 {
 	struct rig_call *call;
 
-	(void)state;
 	call = clusterrig_call(begin(2, "retries=1", &hedged));
 	clusterrig_pass(2 * AFTER);
 	for (unsigned i = 0; i < 2; i++) {
@@ -203,11 +198,10 @@ static void call_fails_when_all_its_attempts_have(void **state)
 	assert_true(call->written);
 }
 
-static void error_of_a_handler_ends_the_call(void **state)
+TEST(error_of_a_handler_ends_the_call)
 {
 	struct rig_call *call;
 
-	(void)state;
 	call = clusterrig_call(begin(2, "", &hedged));
 	clusterrig_pass(2 * AFTER);
 	spoke_reply_error(rig.providers[provider_of(1)].held[0], 7, "no");
@@ -217,11 +211,10 @@ static void error_of_a_handler_ends_the_call(void **state)
 	assert_int_equal(call->error, SPOKE_EREMOTE);
 }
 
-static void cancelled_call_cancels_both_attempts(void **state)
+TEST(cancelled_call_cancels_both_attempts)
 {
 	struct rig_call *call;
 
-	(void)state;
 	call = clusterrig_call(begin(3, "", &hedged));
 	clusterrig_pass(AFTER + AFTER / 2);
 	assert_int_equal(rig.runs, 2);
@@ -232,9 +225,8 @@ static void cancelled_call_cancels_both_attempts(void **state)
 	assert_int_equal(rig.runs, 2);
 }
 
-static void closed_consumer_begins_no_backup(void **state)
+TEST(closed_consumer_begins_no_backup)
 {
-	(void)state;
 	(void)clusterrig_call(begin(2, "", &hedged));
 	clusterrig_pass(AFTER / 2);
 	clusterrig_free_consumer();
@@ -243,11 +235,10 @@ static void closed_consumer_begins_no_backup(void **state)
 	assert_int_equal(rig.runs, 1);
 }
 
-static void budget_limits_backups(void **state)
+TEST(budget_limits_backups)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	echo = begin(2, "retries=1&timeout=100&eject.failures=0", &hedged);
 	for (unsigned i = 0; i < 1000; i++) {
 		(void)clusterrig_call(echo);
@@ -261,11 +252,10 @@ static void budget_limits_backups(void **state)
 	clusterrig_pass(SECOND);
 }
 
-static void without_memory_for_a_backup_the_first_attempt_counts(void **state)
+TEST(without_memory_for_a_backup_the_first_attempt_counts)
 {
 	struct rig_call *call;
 
-	(void)state;
 	call = clusterrig_call(begin(2, "retries=1", &hedged));
 	clusterrig_pass(AFTER / 2);
 	rig.faulty.rules[SPOKEI_FAULTS_MEMORY] = (struct spokei_faults_rule){ .error = -12 };
@@ -277,7 +267,7 @@ static void without_memory_for_a_backup_the_first_attempt_counts(void **state)
 	assert_int_equal(call->error, SPOKE_OK);
 }
 
-static void setting_of_the_url_and_off_for_a_method(void **state)
+TEST(setting_of_the_url_and_off_for_a_method)
 {
 	static const struct spoke_method_options off = { .idempotent = true,
 							 .hedge_after_ns = SPOKE_OFF };
@@ -286,7 +276,6 @@ static void setting_of_the_url_and_off_for_a_method(void **state)
 	struct spoke_method *method;
 	struct rig_call *calls[2];
 
-	(void)state;
 	method = begin(2, "hedge.after=10ms", &usual);
 	calls[0] = clusterrig_call(method);
 	clusterrig_pass(2 * AFTER);
@@ -313,14 +302,13 @@ static struct spoke_policy_verdict eager(const struct spoke_policy_history *hist
 	};
 }
 
-static void policy_of_ones_own_can_ask_for_backups(void **state)
+TEST(policy_of_ones_own_can_ask_for_backups)
 {
 	static const struct spoke_policy policy = { .name = "eager", .next = eager };
 	const struct spoke_method_options options = { .policy = &policy, .idempotent = true };
 	const struct spoke_method_options once = { .policy = &policy };
 	struct rig_call *call;
 
-	(void)state;
 	call = clusterrig_call(begin(3, "", &options));
 	clusterrig_pass(8 * MS);
 	assert_int_equal(rig.runs, 2);
@@ -337,11 +325,10 @@ static void policy_of_ones_own_can_ask_for_backups(void **state)
 
 /* --- percentiles */
 
-static void estimate_settles_at_the_percentile(void **state)
+TEST(estimate_settles_at_the_percentile, .bare = true)
 {
 	static const unsigned percents[] = { 50, 90, 95, 99 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
 		const uint64_t after = SPOKE_PERCENTILE(percents[i]);
 		struct spokei_hedge hedge = { 0 };
@@ -358,12 +345,11 @@ static void estimate_settles_at_the_percentile(void **state)
 	}
 }
 
-static void estimate_is_used_after_enough_answers(void **state)
+TEST(estimate_is_used_after_enough_answers, .bare = true)
 {
 	const uint64_t after = SPOKE_PERCENTILE(95);
 	struct spokei_hedge hedge = { 0 };
 
-	(void)state;
 	for (unsigned i = 0; i < SPOKEI_HEDGE_LEAST; i++) {
 		assert_int_equal(spokei_hedge_after(&hedge, after), 0);
 		spokei_hedge_note(&hedge, after, 0);
@@ -426,7 +412,7 @@ static uint64_t p99(void **state, const char *query, uint64_t more_ns)
 }
 
 /* Against a cluster whose three providers are all well, and that has no backups. */
-static void slow_provider_does_not_show_in_the_p99(void **state)
+TEST(slow_provider_does_not_show_in_the_p99)
 {
 	static const char *const queries[] = {
 		"loadbalance=random&hedge.after=5ms",
@@ -445,32 +431,4 @@ static void slow_provider_does_not_show_in_the_p99(void **state)
 			      (double)slow_ns / 1e6, (unsigned)clusterrig_stat(SPOKE_STAT_HEDGES));
 		assert_true(slow_ns * 10 <= well_ns * 12);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(slow_attempt_gets_a_backup_at_another_provider),
-		TEST(watched_attempt_is_no_retry_on_the_wheel),
-		TEST(answer_of_the_slow_attempt_counts_too),
-		TEST(fast_attempt_gets_no_backup),
-		TEST(method_that_is_not_idempotent_has_no_backups),
-		TEST(backups_are_as_many_as_retries_and_at_one_provider_each),
-		TEST(single_provider_gets_no_second_request),
-		TEST(failure_of_one_attempt_leaves_the_other),
-		TEST(call_fails_when_all_its_attempts_have),
-		TEST(error_of_a_handler_ends_the_call),
-		TEST(cancelled_call_cancels_both_attempts),
-		TEST(closed_consumer_begins_no_backup),
-		TEST(budget_limits_backups),
-		TEST(without_memory_for_a_backup_the_first_attempt_counts),
-		TEST(setting_of_the_url_and_off_for_a_method),
-		TEST(policy_of_ones_own_can_ask_for_backups),
-		cmocka_unit_test(estimate_settles_at_the_percentile),
-		cmocka_unit_test(estimate_is_used_after_enough_answers),
-		TEST(slow_provider_does_not_show_in_the_p99),
-	};
-
-	return cmocka_run_group_tests_name("hedge", tests, NULL, NULL);
 }

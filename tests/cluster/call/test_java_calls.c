@@ -2,6 +2,7 @@
 /* Calls of a provider in Java over Hessian 2: the bytes of Dubbo 2.7.23. */
 #define _GNU_SOURCE
 #include "tests/cluster/javarig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -45,9 +46,10 @@ static void call(const char *method, unsigned reply)
 	assert_int_equal(javarig.ends, 1);
 }
 
-static void business_exception_has_class_text_and_code(void **state)
+FIXTURE(javarig_set_up, javarig_tear_down);
+
+TEST(business_exception_has_class_text_and_code)
 {
-	(void)state;
 	call("throwBusiness", BUSINESS);
 	assert_int_equal(javarig.error, SPOKE_EREMOTE);
 	assert_int_equal(javarig.code, 42);
@@ -63,18 +65,16 @@ static void business_exception_has_class_text_and_code(void **state)
 				     "money\" (code 42); written after ");
 }
 
-static void runtime_exception_has_no_code_and_no_cause(void **state)
+TEST(runtime_exception_has_no_code_and_no_cause)
 {
-	(void)state;
 	call("throwRuntime", RUNTIME);
 	assert_int_equal(javarig.code, 0);
 	starts_with(javarig.exception, "java.lang.RuntimeException: boom\n\tat it.ApiImpl.");
 	assert_null(strstr(javarig.exception, "Caused by"));
 }
 
-static void cause_of_exception_has_class_text_and_frames(void **state)
+TEST(cause_of_exception_has_class_text_and_frames)
 {
-	(void)state;
 	call("throwIllegal", ILLEGAL);
 	starts_with(javarig.exception, "java.lang.IllegalArgumentException: bad\n"
 				       "\tat it.ApiImpl.throwIllegal(ApiImpl.java:25)\n");
@@ -82,17 +82,15 @@ static void cause_of_exception_has_class_text_and_frames(void **state)
 				    "\tat it.ApiImpl.throwIllegal(ApiImpl.java:25)\n");
 }
 
-static void rpc_exception_of_java_has_text_and_code(void **state)
+TEST(rpc_exception_of_java_has_text_and_code)
 {
-	(void)state;
 	call("throwIllegal", RPC);
 	assert_int_equal(javarig.code, 42);
 	starts_with(javarig.exception, "org.apache.dubbo.rpc.RpcException: thrown by java\n\tat ");
 }
 
-static void generic_exception_shows_exception_of_handler(void **state)
+TEST(generic_exception_shows_exception_of_handler)
 {
-	(void)state;
 	call("throwBusiness", GENERIC_BUSINESS);
 	assert_int_equal(javarig.error, SPOKE_EREMOTE);
 	starts_with(javarig.exception, "it.BizException: g\n\tat ");
@@ -100,9 +98,8 @@ static void generic_exception_shows_exception_of_handler(void **state)
 		    "the handler returned an error: it.BizException: \"g\"; written after ");
 }
 
-static void attachments_of_reply_are_texts_and_objects(void **state)
+TEST(attachments_of_reply_are_texts_and_objects)
 {
-	(void)state;
 	call("attachments", ATTACHMENTS);
 	assert_int_equal(javarig.error, SPOKE_OK);
 	assert_string_equal(javarig.attached, "{\"from-java\": \"yes\", \"dubbo\": \"2.0.2\", "
@@ -110,15 +107,14 @@ static void attachments_of_reply_are_texts_and_objects(void **state)
 	contains(javarig.value, "\"obj\": \"HashMap:{a=1}\"");
 }
 
-static void echo_returns_its_argument(void **state)
+TEST(echo_returns_its_argument)
 {
-	(void)state;
 	call("$echo", ECHO);
 	assert_string_equal(javarig.value, "\"OK\"");
 }
 
 /* The bytes up to the attachments are those of Java's own request. */
-static void generic_call_is_written_as_java_does(void **state)
+TEST(generic_call_is_written_as_java_does)
 {
 	static const struct spoke_method_options options = {
 		.generic = true,
@@ -129,7 +125,6 @@ static void generic_call_is_written_as_java_does(void **state)
 	struct spoke_span ours;
 	size_t len;
 
-	(void)state;
 	javarig_consume("&serialization=hessian2");
 	javarig_call("echoPerson", &options,
 		     SPAN("\x82\xa4name\xa1G\xa3"
@@ -148,7 +143,7 @@ static void generic_call_is_written_as_java_does(void **state)
 	contains(javarig.value, "\"name\": \"G\"");
 }
 
-static void attachments_of_call_are_texts_objects_and_nulls(void **state)
+TEST(attachments_of_call_are_texts_objects_and_nulls)
 {
 	static const struct spoke_call_options with = {
 		.attachments = { (const unsigned char *)"\x84\xa4user\xa1u\xa3num\x05\xa3obj\x81"
@@ -159,7 +154,6 @@ static void attachments_of_call_are_texts_objects_and_nulls(void **state)
 	struct spokei_message request;
 	char text[256];
 
-	(void)state;
 	javarig_consume("&serialization=hessian2");
 	javarig_call("attachments", NULL, SPAN("\xa1x"), &with);
 	assert_non_null(javarig_next(&request).data);
@@ -168,22 +162,4 @@ static void attachments_of_call_are_texts_objects_and_nulls(void **state)
 	contains(text, "\"timeout\": \"1000\"");
 	javarig_send(javarig_recorded(ATTACHMENTS));
 	assert_int_equal(javarig.error, SPOKE_OK);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, javarig_set_up, javarig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(business_exception_has_class_text_and_code),
-		TEST(runtime_exception_has_no_code_and_no_cause),
-		TEST(cause_of_exception_has_class_text_and_frames),
-		TEST(rpc_exception_of_java_has_text_and_code),
-		TEST(generic_exception_shows_exception_of_handler),
-		TEST(attachments_of_reply_are_texts_and_objects),
-		TEST(echo_returns_its_argument),
-		TEST(generic_call_is_written_as_java_does),
-		TEST(attachments_of_call_are_texts_objects_and_nulls),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* The late write of a former holder is refused by the provider that the next holder has called. */
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
@@ -103,6 +104,8 @@ static int tear_down(void **state)
 	return leaserig_tear_down(state);
 }
 
+FIXTURE(set_up, tear_down);
+
 static void note_end(void *arg, const struct spoke_result *result)
 {
 	struct caller *caller = arg;
@@ -132,12 +135,11 @@ static void cut_off(bool cut)
 	spokei_vnet_link(leaserig.world.net, conn->stream.watch.fd)->blackhole = cut;
 }
 
-static void late_write_of_a_former_holder_is_refused(void **state)
+TEST(late_write_of_a_former_holder_is_refused)
 {
 	struct leaserig_ask *former;
 	struct leaserig_ask *next;
 
-	(void)state;
 	former = leaserig_hold("reports");
 	call(&rig.one, former->lease);
 	leaserig_pass(10 * MS);
@@ -170,12 +172,11 @@ static void late_write_of_a_former_holder_is_refused(void **state)
 	leaserig_pass(10 * MS);
 }
 
-static void frozen_holder_writes_nothing_when_it_wakes(void **state)
+TEST(frozen_holder_writes_nothing_when_it_wakes)
 {
 	struct leaserig_ask *former;
 	struct leaserig_ask *next;
 
-	(void)state;
 	former = leaserig_hold("reports");
 	spokei_world_hold(&leaserig.one.process, 40 * SECOND);
 	next = leaserig_ask_with(&leaserig.two, "reports",
@@ -210,27 +211,14 @@ static void call_when_lost(struct leaserig_ask *ask)
 	rig.one.ends = 77;
 }
 
-static void callback_that_loses_the_lease_may_call_on(void **state)
+TEST(callback_that_loses_the_lease_may_call_on)
 {
 	struct leaserig_ask *former;
 
-	(void)state;
 	former = leaserig_hold("reports");
 	former->then = call_when_lost;
 	spokei_world_hold(&leaserig.one.process, 40 * SECOND);
 	leaserig_pass(50 * SECOND);
 	assert_int_equal(rig.one.ends, 77);
 	assert_int_equal(rig.count, 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(late_write_of_a_former_holder_is_refused),
-		TEST(frozen_holder_writes_nothing_when_it_wakes),
-		TEST(callback_that_loses_the_lease_may_call_on),
-	};
-
-	return cmocka_run_group_tests_name("leases and fences", tests, NULL, NULL);
 }

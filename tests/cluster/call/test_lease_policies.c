@@ -2,6 +2,7 @@
 /* The end of a lease ends every further attempt of its calls, under each policy. */
 #include "tests/cluster/call/leasing.h"
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,8 @@ static int tear_down(void **state)
 	leasing_end();
 	return clusterrig_tear_down(state);
 }
+
+FIXTURE(set_up, tear_down);
 
 static struct rig_call *call(struct spoke_method *method, const struct spoke_policy *policy)
 {
@@ -65,7 +68,7 @@ static struct rig_call *call_stalled(struct spoke_method *method, const struct s
 
 /* --- every policy */
 
-static void stalled_call_reaches_no_provider_under_any_policy(void **state)
+TEST(stalled_call_reaches_no_provider_under_any_policy)
 {
 	static const struct spoke_policy *const policies[] = {
 		&spoke_policy_failover,  &spoke_policy_failfast, &spoke_policy_failsafe,
@@ -74,7 +77,6 @@ static void stalled_call_reaches_no_provider_under_any_policy(void **state)
 	};
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(3);
 	clusterrig_consume("timeout=10s&forks=3", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -91,7 +93,7 @@ static void stalled_call_reaches_no_provider_under_any_policy(void **state)
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_RETRIES), 0);
 }
 
-static void call_is_answered_under_every_policy(void **state)
+TEST(call_is_answered_under_every_policy)
 {
 	static const struct spoke_policy *const policies[] = {
 		&spoke_policy_failover,  &spoke_policy_failfast, &spoke_policy_failsafe,
@@ -101,7 +103,6 @@ static void call_is_answered_under_every_policy(void **state)
 	static const unsigned sent[] = { 1, 1, 1, 1, 3, 3, 1 };
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(3);
 	clusterrig_consume("timeout=10s&forks=3", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -119,13 +120,12 @@ static void call_is_answered_under_every_policy(void **state)
 
 /* --- retries */
 
-static void retry_ends_when_the_lease_is_over(void **state)
+TEST(retry_ends_when_the_lease_is_over)
 {
 	const struct spoke_method_options idempotent = { .idempotent = true };
 	const struct rig_call *made;
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(3);
 	clusterrig_consume("timeout=10s", NULL);
 	echo = clusterrig_method("echo", &idempotent);
@@ -145,13 +145,12 @@ static void retry_ends_when_the_lease_is_over(void **state)
 	assert_int_equal(runs(), 1);
 }
 
-static void retry_under_a_held_lease_carries_the_same_number(void **state)
+TEST(retry_under_a_held_lease_carries_the_same_number)
 {
 	const struct spoke_method_options idempotent = { .idempotent = true };
 	const struct rig_call *made;
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(2);
 	clusterrig_consume("timeout=10s", NULL);
 	echo = clusterrig_method("echo", &idempotent);
@@ -167,13 +166,12 @@ static void retry_under_a_held_lease_carries_the_same_number(void **state)
 	assert_int_equal(made->attempts, 2);
 }
 
-static void attempts_have_no_more_time_than_the_lease(void **state)
+TEST(attempts_have_no_more_time_than_the_lease)
 {
 	const struct spoke_method_options idempotent = { .idempotent = true };
 	const struct rig_call *made;
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(3);
 	clusterrig_consume("timeout=400ms", NULL);
 	echo = clusterrig_method("echo", &idempotent);
@@ -201,12 +199,11 @@ static struct rig_call *deferred(struct spoke_method *method)
 	return made;
 }
 
-static void ticket_ends_with_its_lease(void **state)
+TEST(ticket_ends_with_its_lease)
 {
 	struct spoke_method *echo;
 	const struct rig_call *made;
 
-	(void)state;
 	clusterrig_provide(1);
 	echo = clusterrig_failback("timeout=100ms&retry.period=1s");
 	clusterrig.providers[0].manner = RIG_REFUSE;
@@ -222,12 +219,11 @@ static void ticket_ends_with_its_lease(void **state)
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_RETRIES), 0);
 }
 
-static void ticket_makes_no_attempt_after_its_lease(void **state)
+TEST(ticket_makes_no_attempt_after_its_lease)
 {
 	struct spoke_method *echo;
 	const struct rig_call *made;
 
-	(void)state;
 	clusterrig_provide(1);
 	echo = clusterrig_failback("timeout=100ms&retry.period=1s");
 	clusterrig.providers[0].manner = RIG_REFUSE;
@@ -239,12 +235,11 @@ static void ticket_makes_no_attempt_after_its_lease(void **state)
 	assert_int_equal(made->settled_attempts, 2);
 }
 
-static void ticket_under_a_held_lease_is_retried(void **state)
+TEST(ticket_under_a_held_lease_is_retried)
 {
 	struct spoke_method *echo;
 	const struct rig_call *made;
 
-	(void)state;
 	clusterrig_provide(1);
 	echo = clusterrig_failback("timeout=100ms&retry.period=1s");
 	clusterrig.providers[0].manner = RIG_REFUSE;
@@ -257,11 +252,10 @@ static void ticket_under_a_held_lease_is_retried(void **state)
 	assert_int_equal(strlen(clusterrig.run_list[0].id), 16);
 }
 
-static void tickets_of_a_freed_consumer_leave_the_lease(void **state)
+TEST(tickets_of_a_freed_consumer_leave_the_lease)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	echo = clusterrig_failback("timeout=100ms&retry.period=1s");
 	clusterrig.providers[0].manner = RIG_REFUSE;
@@ -277,12 +271,11 @@ static void tickets_of_a_freed_consumer_leave_the_lease(void **state)
 
 /* --- waiting for an endpoint */
 
-static void call_that_waits_for_an_endpoint_ends_with_its_lease(void **state)
+TEST(call_that_waits_for_an_endpoint_ends_with_its_lease)
 {
 	struct spoke_method *echo;
 	const struct rig_call *made;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_kill(0);
 	clusterrig_consume("timeout=10s&wait.ready=true", NULL);
@@ -334,11 +327,10 @@ static struct rig_call *fan_out(const struct spoke_policy *policy)
 	return made;
 }
 
-static void fork_that_was_written_is_answered_after_the_lease(void **state)
+TEST(fork_that_was_written_is_answered_after_the_lease)
 {
 	const struct rig_call *made;
 
-	(void)state;
 	made = fan_out(&spoke_policy_forking);
 	leasing_release(lease);
 	clusterrig_pass(10 * MS);
@@ -351,11 +343,10 @@ static void fork_that_was_written_is_answered_after_the_lease(void **state)
 	assert_int_equal(clusterrig.providers[0].runs, 1); /* the filler */
 }
 
-static void broadcast_fails_if_an_attempt_was_not_written(void **state)
+TEST(broadcast_fails_if_an_attempt_was_not_written)
 {
 	const struct rig_call *made;
 
-	(void)state;
 	made = fan_out(&spoke_policy_broadcast);
 	leasing_release(lease);
 	clusterrig_pass(10 * MS);
@@ -378,11 +369,10 @@ static void free_all(struct rig_call *made)
 	clusterrig_free_consumer();
 }
 
-static void callback_may_free_the_consumer_while_attempts_end(void **state)
+TEST(callback_may_free_the_consumer_while_attempts_end)
 {
 	const struct rig_call *made;
 
-	(void)state;
 	made = fan_out(&spoke_policy_broadcast);
 	clusterrig.in_done = free_all;
 	for (unsigned i = 1; i < 3; i++) {
@@ -394,12 +384,11 @@ static void callback_may_free_the_consumer_while_attempts_end(void **state)
 	assert_int_equal(made->error, SPOKE_ELEASE);
 }
 
-static void ends_of_leases_do_not_count_against_endpoints(void **state)
+TEST(ends_of_leases_do_not_count_against_endpoints)
 {
 	struct spoke_endpoint_info info;
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("timeout=10s&eject.failures=2", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -413,27 +402,4 @@ static void ends_of_leases_do_not_count_against_endpoints(void **state)
 	lease = leasing_grant("reports", SECOND);
 	clusterrig_end(call(echo, NULL));
 	assert_int_equal(runs(), 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(stalled_call_reaches_no_provider_under_any_policy),
-		TEST(call_is_answered_under_every_policy),
-		TEST(retry_ends_when_the_lease_is_over),
-		TEST(retry_under_a_held_lease_carries_the_same_number),
-		TEST(attempts_have_no_more_time_than_the_lease),
-		TEST(ticket_ends_with_its_lease),
-		TEST(ticket_makes_no_attempt_after_its_lease),
-		TEST(ticket_under_a_held_lease_is_retried),
-		TEST(tickets_of_a_freed_consumer_leave_the_lease),
-		TEST(call_that_waits_for_an_endpoint_ends_with_its_lease),
-		TEST(fork_that_was_written_is_answered_after_the_lease),
-		TEST(broadcast_fails_if_an_attempt_was_not_written),
-		TEST(callback_may_free_the_consumer_while_attempts_end),
-		TEST(ends_of_leases_do_not_count_against_endpoints),
-	};
-
-	return cmocka_run_group_tests_name("leases and policies", tests, NULL, NULL);
 }

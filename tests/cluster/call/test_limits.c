@@ -2,6 +2,7 @@
 /* The sentence about a call that a limit of this side refuses: the key, its value, what to do. And
  * the time by which a limit fills again. */
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,9 @@ static const char *refusal(struct spoke_method *method)
 	return spoke_engine_why(rig.engine);
 }
 
-static void refusal_names_the_limit_its_value_and_its_key(void **state)
+FIXTURE(clusterrig_set_up, clusterrig_tear_down);
+
+TEST(refusal_names_the_limit_its_value_and_its_key)
 {
 	static const struct {
 		const char *query;
@@ -36,7 +39,6 @@ static void refusal_names_the_limit_its_value_and_its_key(void **state)
 					"later" },
 	};
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -47,7 +49,7 @@ static void refusal_names_the_limit_its_value_and_its_key(void **state)
 }
 
 /* No provider can be reached, so a call becomes a ticket inside spoke_call(), or is refused. */
-static void refused_ticket_names_the_limit_of_tickets(void **state)
+TEST(refused_ticket_names_the_limit_of_tickets)
 {
 	static const struct {
 		const char *query;
@@ -62,7 +64,6 @@ static void refused_ticket_names_the_limit_of_tickets(void **state)
 		  "it or call later" },
 	};
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_kill(0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -73,13 +74,12 @@ static void refused_ticket_names_the_limit_of_tickets(void **state)
 	}
 }
 
-static void repeated_refusal_is_one_event(void **state)
+TEST(repeated_refusal_is_one_event)
 {
 	struct spoke_method *echo;
 	struct spoke_event event;
 	uint64_t number;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
 	clusterrig_consume("pending.max=1", NULL);
@@ -102,14 +102,13 @@ static void note(void *arg, const struct spoke_result *result)
 			       (const char *)result->error_text.data);
 }
 
-static void result_names_the_limit_of_tickets(void **state)
+TEST(result_names_the_limit_of_tickets)
 {
 	struct spoke_consumer_options options = { 0 };
 	struct spoke_consumer *consumer;
 	struct spoke_method *echo;
 	char url[192];
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
 	(void)snprintf(
@@ -129,12 +128,11 @@ static void result_names_the_limit_of_tickets(void **state)
 }
 
 /* Between turns the limit fills again, although nothing wakes the engine. */
-static void per_second_limit_counts_time_outside_of_turns(void **state)
+TEST(per_second_limit_counts_time_outside_of_turns)
 {
 	struct spoke_method *echo;
 	unsigned taken;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("", NULL);
 	echo = clusterrig_method("echo", &(struct spoke_method_options){ .per_second = 100 });
@@ -145,19 +143,4 @@ static void per_second_limit_counts_time_outside_of_turns(void **state)
 	for (taken = 0; clusterrig_try(echo, NULL) == 0; taken++)
 		;
 	assert_in_range(taken, 50, 51);
-}
-
-#define T(test) cmocka_unit_test_setup_teardown(test, clusterrig_set_up, clusterrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(refusal_names_the_limit_its_value_and_its_key),
-		T(refused_ticket_names_the_limit_of_tickets),
-		T(repeated_refusal_is_one_event),
-		T(result_names_the_limit_of_tickets),
-		T(per_second_limit_counts_time_outside_of_turns),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

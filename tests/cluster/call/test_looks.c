@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Public information: the peers of a provider, all tickets, and the latency histogram. */
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/test.h"
 
 #include <spoke/histogram.h>
 
@@ -16,13 +17,14 @@ static struct spoke_peer the_peer(const struct spoke_provider *provider)
 	return peer;
 }
 
-static void provider_reports_its_peer(void **state)
+FIXTURE(clusterrig_set_up, clusterrig_tear_down);
+
+TEST(provider_reports_its_peer)
 {
 	struct spoke_provider *provider;
 	struct spoke_peer_info info;
 	struct spoke_peer peer;
 
-	(void)state;
 	clusterrig_provide(1);
 	provider = rig.providers[0].provider;
 	rig.providers[0].manner = RIG_SILENT;
@@ -50,7 +52,7 @@ static void provider_reports_its_peer(void **state)
 }
 
 /* The provider sends its own heartbeats while the consumer is frozen. */
-static void provider_reports_missed_heartbeats_of_peer(void **state)
+TEST(provider_reports_missed_heartbeats_of_peer)
 {
 	struct spoke_provider_options options = { .heartbeat_ns = SECOND };
 	struct rig_provider *by = &rig.providers[0];
@@ -58,7 +60,6 @@ static void provider_reports_missed_heartbeats_of_peer(void **state)
 	struct spoke_peer_info info;
 	struct spoke_peer peer;
 
-	(void)state;
 	assert_int_equal(spoke_engine_new(&engine, &by->engine), 0);
 	assert_int_equal(spoke_provider_new(by->engine, &options, &by->provider), 0);
 	assert_int_equal(spoke_provider_listen(by->provider, by->url), 0);
@@ -76,14 +77,13 @@ static void provider_reports_missed_heartbeats_of_peer(void **state)
 	assert_int_equal(info.missed, 2);
 }
 
-static void consumer_lists_all_tickets(void **state)
+TEST(consumer_lists_all_tickets)
 {
 	struct spoke_ticket_info infos[4];
 	struct spoke_ticket_state alone;
 	struct spoke_method *echo;
 	struct rig_call *calls[3];
 
-	(void)state;
 	clusterrig_provide(1);
 	echo = clusterrig_failback("retry.period=5s");
 	assert_int_equal(spoke_consumer_ticket_list(rig.consumer, infos, 4), 0);
@@ -120,7 +120,7 @@ static uint64_t answers(void)
 	return latency.count;
 }
 
-static void histogram_counts_answers_only(void **state)
+TEST(histogram_counts_answers_only)
 {
 	const struct spoke_call_options one_way = { .one_way = true };
 	const struct spoke_method_options with = { .policy = &spoke_policy_failfast,
@@ -128,7 +128,6 @@ static void histogram_counts_answers_only(void **state)
 	static struct spoke_histogram latency;
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("", NULL);
 	echo = clusterrig_method("echo", &with);
@@ -151,14 +150,13 @@ static void histogram_counts_answers_only(void **state)
 }
 
 /* The latency begins with the first attempt. */
-static void histogram_counts_all_attempts_as_one_call(void **state)
+TEST(histogram_counts_all_attempts_as_one_call)
 {
 	const struct spoke_method_options with = { .policy = &spoke_policy_failover,
 						   .timeout_ns = 100 * MS,
 						   .idempotent = true };
 	static struct spoke_histogram latency;
 
-	(void)state;
 	clusterrig_provide(2);
 	clusterrig_consume("loadbalance=roundrobin", NULL);
 	spokei_world_hold(&rig.providers[0].process, SECOND);
@@ -169,11 +167,10 @@ static void histogram_counts_all_attempts_as_one_call(void **state)
 	assert_in_range(latency.max, 100 * MS, 110 * MS);
 }
 
-static void histogram_leaves_out_tickets(void **state)
+TEST(histogram_leaves_out_tickets)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	echo = clusterrig_failback("retry.period=1s");
 	clusterrig_kill(0);
@@ -185,20 +182,4 @@ static void histogram_leaves_out_tickets(void **state)
 	assert_int_equal(answers(), 0);
 	clusterrig_end(clusterrig_call(echo));
 	assert_int_equal(answers(), 1);
-}
-
-#define T(test) cmocka_unit_test_setup_teardown(test, clusterrig_set_up, clusterrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(provider_reports_its_peer),
-		T(provider_reports_missed_heartbeats_of_peer),
-		T(consumer_lists_all_tickets),
-		T(histogram_counts_answers_only),
-		T(histogram_counts_all_attempts_as_one_call),
-		T(histogram_leaves_out_tickets),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Policies with one attempt and with parallel attempts, fallback results, and filters. */
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/test.h"
 
 #define rig clusterrig
 
@@ -9,11 +10,12 @@ static unsigned runs_of_all(void)
 	return rig.runs;
 }
 
-static void forking_takes_the_first_answer(void **state)
+FIXTURE(clusterrig_set_up, clusterrig_tear_down);
+
+TEST(forking_takes_the_first_answer)
 {
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(3);
 	rig.providers[0].manner = RIG_SILENT;
 	rig.providers[1].manner = RIG_SILENT;
@@ -28,11 +30,10 @@ static void forking_takes_the_first_answer(void **state)
 		assert_int_equal(rig.providers[i].runs, 1);
 }
 
-static void forking_fails_when_all_do(void **state)
+TEST(forking_fails_when_all_do)
 {
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(3);
 	for (unsigned i = 0; i < 3; i++)
 		rig.providers[i].manner = RIG_REFUSE;
@@ -43,12 +44,11 @@ static void forking_fails_when_all_do(void **state)
 	assert_int_equal(call->attempts, 2);
 }
 
-static void broadcast_calls_all_and_reports_the_failure(void **state)
+TEST(broadcast_calls_all_and_reports_the_failure)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(5);
 	clusterrig_consume("cluster=broadcast", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -65,11 +65,10 @@ static void broadcast_calls_all_and_reports_the_failure(void **state)
 	assert_int_equal(runs_of_all(), 10);
 }
 
-static void available_picks_first_able_endpoint(void **state)
+TEST(available_picks_first_able_endpoint)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(3);
 	clusterrig_consume("cluster=available", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -84,12 +83,11 @@ static void available_picks_first_able_endpoint(void **state)
 	assert_int_equal(rig.providers[2].runs, 0);
 }
 
-static void failsafe_excuses_every_failure(void **state)
+TEST(failsafe_excuses_every_failure)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_ERROR;
 	clusterrig_consume("cluster=failsafe", NULL);
@@ -104,12 +102,11 @@ static void failsafe_excuses_every_failure(void **state)
 	assert_int_equal(call->error, SPOKE_OK);
 }
 
-static void failsafe_excuses_call_that_waited(void **state)
+TEST(failsafe_excuses_call_that_waited)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	rig.provider_count = 2;
 	clusterrig_consume("cluster=failsafe&wait.ready=true&timeout=300ms", NULL);
 	clusterrig_pass(200 * MS);
@@ -124,12 +121,11 @@ static void failsafe_excuses_call_that_waited(void **state)
 	assert_int_equal(call->error, SPOKE_ECLOSED);
 }
 
-static void failsafe_excuses_reached_limit(void **state)
+TEST(failsafe_excuses_reached_limit)
 {
 	struct rig_call *call;
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_SILENT;
 	rig.providers[1].manner = RIG_SILENT;
@@ -143,14 +139,13 @@ static void failsafe_excuses_reached_limit(void **state)
 	assert_int_equal(call->error, SPOKE_OK);
 }
 
-static void failsafe_returns_fallback_however_a_call_fails(void **state)
+TEST(failsafe_returns_fallback_however_a_call_fails)
 {
 	static const unsigned char seven[] = { 0x07 };
 	const struct spoke_method_options options = { .fallback = { seven, 1 } };
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
 	clusterrig_consume("cluster=failsafe&timeout=50ms", NULL);
@@ -167,13 +162,12 @@ static void failsafe_returns_fallback_however_a_call_fails(void **state)
 	assert_true(call->fallback);
 }
 
-static void fallback_replaces_failures_but_not_answers(void **state)
+TEST(fallback_replaces_failures_but_not_answers)
 {
 	static const unsigned char seven[] = { 0x07 };
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_REFUSE;
 	rig.providers[1].manner = RIG_REFUSE;
@@ -214,7 +208,7 @@ static struct spoke_policy_verdict wait_first(const struct spoke_policy_history 
 	};
 }
 
-static void policy_that_never_sends_gets_eunavailable(void **state)
+TEST(policy_that_never_sends_gets_eunavailable)
 {
 	static const struct spoke_policy finishes = { .name = "finishes", .next = finish_first };
 	static const struct spoke_policy waits = { .name = "waits", .next = wait_first };
@@ -222,7 +216,6 @@ static void policy_that_never_sends_gets_eunavailable(void **state)
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(2);
 	clusterrig_consume("", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -253,7 +246,7 @@ static struct spoke_policy_verdict follow(const struct spoke_policy_history *his
 	};
 }
 
-static void first_answer_policy_is_asked_after_failures_only(void **state)
+TEST(first_answer_policy_is_asked_after_failures_only)
 {
 	static const struct spoke_policy plain = {
 		.name = "plain",
@@ -273,7 +266,6 @@ static void first_answer_policy_is_asked_after_failures_only(void **state)
 	const struct spoke_method_options options = { .policy = &plain };
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(2);
 	clusterrig_consume("loadbalance=roundrobin", NULL);
 	carried = false;
@@ -293,7 +285,7 @@ static void first_answer_policy_is_asked_after_failures_only(void **state)
 	}
 }
 
-static void repeating_policy_is_always_asked(void **state)
+TEST(repeating_policy_is_always_asked)
 {
 	static const struct spoke_policy repeats = {
 		.name = "repeats",
@@ -302,7 +294,6 @@ static void repeating_policy_is_always_asked(void **state)
 	};
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(2);
 	clusterrig_consume("", NULL);
 	asked = 0;
@@ -346,7 +337,7 @@ static struct spoke_filter_verdict note_after(void *arg, const struct spoke_filt
 	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
 }
 
-static void filters_run_after_each_call_that_they_let_pass(void **state)
+TEST(filters_run_after_each_call_that_they_let_pass)
 {
 	static const struct spoke_filter filter = {
 		.name = "inside",
@@ -357,7 +348,6 @@ static void filters_run_after_each_call_that_they_let_pass(void **state)
 	struct spoke_consumer_options options = { .filters = filters, .filter_count = 1 };
 	struct rig_call *call;
 
-	(void)state;
 	before_count = 0;
 	after_count = 0;
 	clusterrig_provide(2);
@@ -377,26 +367,4 @@ static void filters_run_after_each_call_that_they_let_pass(void **state)
 	assert_int_equal(before_count, 3);
 	assert_int_equal(after_count, 3);
 	assert_int_equal(after_len, 0); /* the copy of the arguments is freed */
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, clusterrig_set_up, clusterrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(forking_takes_the_first_answer),
-		TEST(forking_fails_when_all_do),
-		TEST(broadcast_calls_all_and_reports_the_failure),
-		TEST(available_picks_first_able_endpoint),
-		TEST(failsafe_excuses_every_failure),
-		TEST(failsafe_excuses_call_that_waited),
-		TEST(failsafe_returns_fallback_however_a_call_fails),
-		TEST(failsafe_excuses_reached_limit),
-		TEST(fallback_replaces_failures_but_not_answers),
-		TEST(policy_that_never_sends_gets_eunavailable),
-		TEST(first_answer_policy_is_asked_after_failures_only),
-		TEST(repeating_policy_is_always_asked),
-		TEST(filters_run_after_each_call_that_they_let_pass),
-	};
-
-	return cmocka_run_group_tests_name("policies at work", tests, NULL, NULL);
 }

@@ -3,15 +3,9 @@
  * Calls with each policy, driven at random without limits. Providers come and go, attempts end in
  * every way. No call may send attempts for ever.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/catalog.h"
 #include "tests/cluster/dice.h"
+#include "tests/support/test.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -97,21 +91,11 @@ static void carry(const struct spoke_policy *policy, uint64_t *seed)
 	assert_true(history.open == 0 || fans_out(policy));
 }
 
-static void policies_end_every_call(void **state)
+TEST(policies_end_every_call)
 {
 	uint64_t seed = 1;
 
-	(void)state;
 	for (unsigned i = 0; spokei_catalog_policy_name(i); i++)
 		for (unsigned call = 0; call < 20000; call++)
 			carry(spokei_catalog_policy(spokei_catalog_policy_name(i)), &seed);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(policies_end_every_call),
-	};
-
-	return cmocka_run_group_tests_name("policies carried", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The events of the wheel's users, each with the user that caused the event. */
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -18,12 +19,13 @@ static unsigned count_events(enum spoke_event_user user, const char *text)
 	return count;
 }
 
-static void timeout_event_names_the_provider(void **state)
+FIXTURE(clusterrig_set_up, clusterrig_tear_down);
+
+TEST(timeout_event_names_the_provider)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("timeout=300ms", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -38,11 +40,10 @@ static void timeout_event_names_the_provider(void **state)
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_ATTEMPTS_TIMEOUT), 1);
 }
 
-static void timeouts_are_reported_together_once_a_second(void **state)
+TEST(timeouts_are_reported_together_once_a_second)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("timeout=300ms&eject.failures=0", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -59,12 +60,11 @@ static void timeouts_are_reported_together_once_a_second(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_TIMEOUT, ": 10 requests not answered"), 3);
 }
 
-static void timeout_event_has_range_of_timeouts(void **state)
+TEST(timeout_event_has_range_of_timeouts)
 {
 	const struct spoke_method_options patient = { .timeout_ns = 900 * MS };
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("timeout=300ms&eject.failures=0", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -85,11 +85,10 @@ static void timeout_event_has_range_of_timeouts(void **state)
 			 2);
 }
 
-static void timeouts_beyond_four_providers_are_summed_up(void **state)
+TEST(timeouts_beyond_four_providers_are_summed_up)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(RIG_PROVIDERS);
 	clusterrig_consume("timeout=300ms&loadbalance=roundrobin", NULL);
 	echo = clusterrig_method("echo", NULL);
@@ -103,11 +102,10 @@ static void timeouts_beyond_four_providers_are_summed_up(void **state)
 			 1);
 }
 
-static void ticket_events_report_deferral_retry_and_answer(void **state)
+TEST(ticket_events_report_deferral_retry_and_answer)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	echo = clusterrig_failback("retry.period=2s&retries=5");
 	clusterrig_kill(0);
@@ -127,9 +125,8 @@ static void ticket_events_report_deferral_retry_and_answer(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call answered after a retry"), 2);
 }
 
-static void given_up_tickets_are_reported(void **state)
+TEST(given_up_tickets_are_reported)
 {
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_REFUSE;
 	(void)clusterrig_deferred(clusterrig_failback("retry.period=2s&retries=1"));
@@ -138,11 +135,10 @@ static void given_up_tickets_are_reported(void **state)
 			 1);
 }
 
-static void last_sums_are_reported_when_consumer_ends(void **state)
+TEST(last_sums_are_reported_when_consumer_ends)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_REFUSE;
 	echo = clusterrig_failback("retry.period=60s&retries=1");
@@ -157,11 +153,10 @@ static void last_sums_are_reported_when_consumer_ends(void **state)
 			 1);
 }
 
-static void retry_without_ticket_is_reported(void **state)
+TEST(retry_without_ticket_is_reported)
 {
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(2);
 	clusterrig_consume("cluster=failover&loadbalance=roundrobin", NULL);
 	rig.providers[0].manner = RIG_REFUSE;
@@ -172,11 +167,10 @@ static void retry_without_ticket_is_reported(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "1 call retried"), 1);
 }
 
-static void report_counts_calls_and_not_their_attempts(void **state)
+TEST(report_counts_calls_and_not_their_attempts)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(3);
 	clusterrig_consume("cluster=failover&loadbalance=roundrobin&retries=2", NULL);
 	for (unsigned i = 0; i < 3; i++)
@@ -189,11 +183,10 @@ static void report_counts_calls_and_not_their_attempts(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "2 calls retried"), 0);
 }
 
-static void report_counts_a_ticket_once_in_each_sum(void **state)
+TEST(report_counts_a_ticket_once_in_each_sum)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	echo = clusterrig_failback("retry.period=100ms&retries=30");
 	clusterrig_kill(0);
@@ -204,11 +197,10 @@ static void report_counts_a_ticket_once_in_each_sum(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, "calls retried"), 0);
 }
 
-static void answered_call_causes_no_event(void **state)
+TEST(answered_call_causes_no_event)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	echo = clusterrig_failback("");
 	for (unsigned i = 0; i < 20; i++)
@@ -218,9 +210,8 @@ static void answered_call_causes_no_event(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_RETRY, ""), 0);
 }
 
-static void missed_heartbeats_are_events_of_heartbeats(void **state)
+TEST(missed_heartbeats_are_events_of_heartbeats)
 {
-	(void)state;
 	clusterrig_provide(1);
 	clusterrig_consume("heartbeat=100ms", NULL);
 	spokei_world_hold(&rig.providers[0].process, 520 * MS);
@@ -236,26 +227,4 @@ static void missed_heartbeats_are_events_of_heartbeats(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, AT " answers again"), 1);
 	/* Earlier events belong to no user. */
 	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, "connected to " AT), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(test) cmocka_unit_test_setup_teardown(test, clusterrig_set_up, clusterrig_tear_down)
-		T(timeout_event_names_the_provider),
-		T(timeouts_are_reported_together_once_a_second),
-		T(timeout_event_has_range_of_timeouts),
-		T(timeouts_beyond_four_providers_are_summed_up),
-		T(ticket_events_report_deferral_retry_and_answer),
-		T(given_up_tickets_are_reported),
-		T(last_sums_are_reported_when_consumer_ends),
-		T(retry_without_ticket_is_reported),
-		T(report_counts_calls_and_not_their_attempts),
-		T(report_counts_a_ticket_once_in_each_sum),
-		T(answered_call_causes_no_event),
-		T(missed_heartbeats_are_events_of_heartbeats),
-#undef T
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

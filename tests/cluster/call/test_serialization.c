@@ -2,6 +2,7 @@
 /* The serialization of requests: what the provider's URL asks for, and what the consumer sets. */
 #include "cluster/call/method.h"
 #include "tests/cluster/endpoints/dirrig.h"
+#include "tests/support/test.h"
 #include "transport/codec/codec.h"
 
 #include <stdio.h>
@@ -31,7 +32,9 @@ static void start(const char *parameters, const struct spoke_consumer_options *o
 	dirrig_beat(MS);
 }
 
-static void requests_use_serialization_of_provider_url(void **state)
+FIXTURE(dirrig_set_up, dirrig_tear_down);
+
+TEST(requests_use_serialization_of_provider_url)
 {
 	static const struct row {
 		const char *parameters;
@@ -50,14 +53,13 @@ static void requests_use_serialization_of_provider_url(void **state)
 		{ "?prefer.serialization=,,&serialization=hessian2", HESSIAN2 },
 	};
 
-	(void)state;
 	start("", &presets);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (codec_with(rows[i].parameters) != rows[i].codec)
 			fail_msg("%s: codec %u", rows[i].parameters, dirrig.echo->request.codec);
 }
 
-static void unknown_serializations_count_as_unset(void **state)
+TEST(unknown_serializations_count_as_unset)
 {
 	static const char *const unknown[] = {
 		"?serialization=fastjson2",
@@ -67,20 +69,18 @@ static void unknown_serializations_count_as_unset(void **state)
 		"?prefer.serialization=",
 	};
 
-	(void)state;
 	start("", &presets);
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
 		assert_int_equal(codec_with(unknown[i]), HESSIAN2);
 }
 
-static void requests_use_hessian2_where_nothing_is_set(void **state)
+TEST(requests_use_hessian2_where_nothing_is_set)
 {
 	const struct spoke_consumer_options direct = { .url = A };
 	const struct spoke_span none = { NULL, 0 };
 	struct spoke_consumer *consumer;
 	struct spoke_method *echo;
 
-	(void)state;
 	start("", &presets);
 	assert_int_equal(codec_with(""), HESSIAN2);
 	assert_int_equal(spoke_consumer_new(dirrig.engine, &direct, &consumer), 0);
@@ -92,11 +92,10 @@ static void requests_use_hessian2_where_nothing_is_set(void **state)
 	spoke_consumer_free(consumer);
 }
 
-static void application_is_sent_in_hessian2_only(void **state)
+TEST(application_is_sent_in_hessian2_only)
 {
 	const struct spoke_consumer_options options = { .application = "shop" };
 
-	(void)state;
 	start("", &options);
 	assert_int_equal(codec_with("?serialization=hessian2"), HESSIAN2);
 	assert_non_null(strstr(dirrig.sides[0].attachments, "\"remote.application\": \"shop\""));
@@ -104,50 +103,45 @@ static void application_is_sent_in_hessian2_only(void **state)
 	assert_null(strstr(dirrig.sides[0].attachments, "application"));
 }
 
-static void application_that_is_not_set_is_not_sent(void **state)
+TEST(application_that_is_not_set_is_not_sent)
 {
-	(void)state;
 	start("", &presets);
 	assert_int_equal(codec_with("?serialization=hessian2"), HESSIAN2);
 	assert_null(strstr(dirrig.sides[0].attachments, "application"));
 }
 
-static void setting_of_consumer_overrides_provider_url(void **state)
+TEST(setting_of_consumer_overrides_provider_url)
 {
-	(void)state;
 	start("?serialization=msgpack", &presets);
 	assert_int_equal(codec_with("?serialization=hessian2"), MSGPACK);
 	assert_int_equal(codec_with("?prefer.serialization=hessian2"), MSGPACK);
 }
 
-static void setting_of_method_overrides_that_of_consumer(void **state)
+TEST(setting_of_method_overrides_that_of_consumer)
 {
-	(void)state;
 	start("?serialization=msgpack&echo.serialization=hessian2", &presets);
 	assert_int_equal(codec_with("?serialization=msgpack"), HESSIAN2);
 }
 
-static void auto_of_method_follows_provider_again(void **state)
+TEST(auto_of_method_follows_provider_again)
 {
-	(void)state;
 	start("?serialization=msgpack&echo.serialization=auto", &presets);
 	assert_int_equal(codec_with("?serialization=hessian2"), HESSIAN2);
 	assert_int_equal(codec_with("?serialization=msgpack"), MSGPACK);
 }
 
-static void options_override_url(void **state)
+TEST(options_override_url)
 {
 	const struct spoke_consumer_options options = { .serialization = SPOKE_SERIALIZATION_AUTO };
 	const struct spoke_method_options method = { .serialization = SPOKE_SERIALIZATION_MSGPACK };
 
-	(void)state;
 	start("?serialization=msgpack", &options);
 	assert_int_equal(codec_with("?serialization=hessian2"), HESSIAN2);
 	assert_int_equal(spoke_consumer_method(dirrig.consumer, "echo", &method, &dirrig.echo), 0);
 	assert_int_equal(codec_with("?serialization=hessian2"), MSGPACK);
 }
 
-static void options_outside_enum_are_rejected(void **state)
+TEST(options_outside_enum_are_rejected)
 {
 	const struct spoke_consumer_options options = {
 		.url = A,
@@ -159,7 +153,6 @@ static void options_outside_enum_are_rejected(void **state)
 	struct spoke_consumer *consumer;
 	struct spoke_method *echo;
 
-	(void)state;
 	dirrig_consume("", &presets);
 	assert_int_equal(spoke_consumer_new(dirrig.engine, &options, &consumer), SPOKE_EINVAL);
 	assert_int_equal(spoke_consumer_method(dirrig.consumer, "echo", &method, &echo),
@@ -167,11 +160,10 @@ static void options_outside_enum_are_rejected(void **state)
 	assert_non_null(strstr(spoke_engine_why(dirrig.engine), "serialization=99"));
 }
 
-static void each_provider_gets_its_own_serialization(void **state)
+TEST(each_provider_gets_its_own_serialization)
 {
 	unsigned seen[32] = { 0 };
 
-	(void)state;
 	dirrig_start(1);
 	start("", &presets);
 	LIST(A "?serialization=msgpack", B "?serialization=hessian2");
@@ -182,24 +174,4 @@ static void each_provider_gets_its_own_serialization(void **state)
 	}
 	assert_int_equal(seen[MSGPACK], 2);
 	assert_int_equal(seen[HESSIAN2], 2);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, dirrig_set_up, dirrig_tear_down)
-		TEST(requests_use_serialization_of_provider_url),
-		TEST(unknown_serializations_count_as_unset),
-		TEST(requests_use_hessian2_where_nothing_is_set),
-		TEST(application_is_sent_in_hessian2_only),
-		TEST(application_that_is_not_set_is_not_sent),
-		TEST(setting_of_consumer_overrides_provider_url),
-		TEST(setting_of_method_overrides_that_of_consumer),
-		TEST(auto_of_method_follows_provider_again),
-		TEST(options_override_url),
-		TEST(options_outside_enum_are_rejected),
-		TEST(each_provider_gets_its_own_serialization),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

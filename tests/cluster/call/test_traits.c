@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The traits of a policy that spoke derives from the policy's verdicts on sample histories. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/call/settings.h"
 #include "cluster/call/traits.h"
+#include "tests/support/test.h"
 
 static struct spokei_policy_traits traits_with(const struct spoke_policy *policy, uint32_t retries)
 {
@@ -23,7 +17,7 @@ static struct spokei_policy_traits traits_with(const struct spoke_policy *policy
 	return spokei_policy_traits_of(policy, &settings);
 }
 
-static void builtin_policies_have_their_traits(void **state)
+TEST(builtin_policies_have_their_traits)
 {
 	static const struct {
 		const struct spoke_policy *policy;
@@ -38,7 +32,6 @@ static void builtin_policies_have_their_traits(void **state)
 		{ &spoke_policy_available, true, true, true, false, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spokei_policy_traits traits = traits_with(rows[i].policy,
 								 SPOKEI_RETRIES_OF_POLICY);
@@ -52,9 +45,8 @@ static void builtin_policies_have_their_traits(void **state)
 	}
 }
 
-static void failover_without_retries_makes_one_attempt(void **state)
+TEST(failover_without_retries_makes_one_attempt)
 {
-	(void)state;
 	assert_true(traits_with(&spoke_policy_failover, 0).one_attempt);
 }
 
@@ -83,45 +75,29 @@ static struct spoke_policy_verdict excuse_refusals(const struct spoke_policy_his
 	};
 }
 
-static void policy_that_retries_at_random_may_retry(void **state)
+TEST(policy_that_retries_at_random_may_retry)
 {
 	static const struct spoke_policy policy = { .name = "chance",
 						    .next = retry_by_chance,
 						    .retries = 3 };
 	struct spokei_policy_traits traits = traits_with(&policy, SPOKEI_RETRIES_OF_POLICY);
 
-	(void)state;
 	assert_false(traits.one_attempt || traits.one_attempt_if_alone);
 	assert_true(traits.first_answer);
 }
 
-static void policy_that_wants_two_answers_is_always_asked(void **state)
+TEST(policy_that_wants_two_answers_is_always_asked)
 {
 	static const struct spoke_policy policy = { .name = "doubts", .next = doubt_answers };
 	struct spokei_policy_traits traits = traits_with(&policy, SPOKEI_RETRIES_OF_POLICY);
 
-	(void)state;
 	assert_false(traits.one_attempt || traits.one_attempt_if_alone || traits.first_answer);
 }
 
-static void policy_that_excuses_some_failures_is_always_asked(void **state)
+TEST(policy_that_excuses_some_failures_is_always_asked)
 {
 	static const struct spoke_policy policy = { .name = "some", .next = excuse_refusals };
 	struct spokei_policy_traits traits = traits_with(&policy, SPOKEI_RETRIES_OF_POLICY);
 
-	(void)state;
 	assert_false(traits.one_attempt || traits.one_attempt_if_alone || traits.excuses);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(builtin_policies_have_their_traits),
-		cmocka_unit_test(failover_without_retries_makes_one_attempt),
-		cmocka_unit_test(policy_that_retries_at_random_may_retry),
-		cmocka_unit_test(policy_that_wants_two_answers_is_always_asked),
-		cmocka_unit_test(policy_that_excuses_some_failures_is_always_asked),
-	};
-
-	return cmocka_run_group_tests_name("traits", tests, NULL, NULL);
 }

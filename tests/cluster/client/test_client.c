@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocking calls through a client: answers, errors with a cause, and the end. */
 #include "tests/cluster/consumer/futurerig.h"
+#include "tests/support/test.h"
 
 #include <spoke/client.h>
 
@@ -20,15 +21,14 @@ static struct spoke_client *dial(struct rig *rig, const char *query)
 
 /* --- answers */
 
-static void three_lines_ask_and_read(void **state)
+TEST(three_lines_ask_and_read)
 {
 	struct spoke_client *client;
 	struct spoke_answer answer;
 	char text[8];
 	struct rig rig;
 
-	(void)state;
-	rig_set_up(&rig, RIG_TCP);
+	futurerig_set_up(&rig, RIG_TCP);
 	assert_int_equal(spoke_dial(rig.url, &client), SPOKE_OK);
 	assert_int_equal(spoke_ask(client, "echo", SPOKE_ARGS("hi", 42), &answer), SPOKE_OK);
 	assert_int_equal(SPOKE_READ_ANSWER(&answer, SPOKE_TEXT(text)), SPOKE_OK);
@@ -38,36 +38,34 @@ static void three_lines_ask_and_read(void **state)
 	spoke_answer_free(&answer);
 	spoke_answer_free(&answer);
 	spoke_client_free(client);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
-static void answer_outlives_its_client(void **state)
+TEST(answer_outlives_its_client)
 {
 	struct spoke_client *client;
 	struct spoke_answer answer;
 	struct spoke_span text;
 	struct rig rig;
 
-	(void)state;
-	rig_set_up(&rig, RIG_UNIX);
+	futurerig_set_up(&rig, RIG_UNIX);
 	client = dial(&rig, "");
 	assert_int_equal(spoke_ask(client, "echo", SPOKE_ARGS("kept"), &answer), SPOKE_OK);
 	spoke_client_free(client);
 	assert_int_equal(SPOKE_READ_ANSWER(&answer, &text), SPOKE_OK);
 	assert_memory_equal(text.data, "kept", 4);
 	spoke_answer_free(&answer);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
-static void answer_of_another_type_has_a_sentence(void **state)
+TEST(answer_of_another_type_has_a_sentence)
 {
 	struct spoke_client *client;
 	struct spoke_answer answer;
 	struct rig rig;
 	int number;
 
-	(void)state;
-	rig_set_up(&rig, RIG_TCP);
+	futurerig_set_up(&rig, RIG_TCP);
 	client = dial(&rig, "");
 	assert_int_equal(spoke_ask(client, "echo", SPOKE_ARGS("hi"), &answer), SPOKE_OK);
 	assert_int_equal(SPOKE_READ_ANSWER(&answer, &number), SPOKE_ETYPE);
@@ -75,20 +73,19 @@ static void answer_of_another_type_has_a_sentence(void **state)
 	spoke_answer_free(&answer);
 	assert_int_equal(spoke_ask(client, "echo", SPOKE_ARGS("hi"), NULL), SPOKE_OK);
 	spoke_client_free(client);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
 /* --- errors */
 
-static void handler_error_is_named(void **state)
+TEST(handler_error_is_named)
 {
 	struct spoke_client *client;
 	struct spoke_answer answer;
 	struct rig rig;
 	int number;
 
-	(void)state;
-	rig_set_up(&rig, RIG_TCP);
+	futurerig_set_up(&rig, RIG_TCP);
 	client = dial(&rig, "");
 	assert_int_equal(spoke_ask(client, "fail", SPOKE_NO_ARGS, &answer), SPOKE_EREMOTE);
 	assert_non_null(strstr(answer.why, "it failed"));
@@ -96,15 +93,14 @@ static void handler_error_is_named(void **state)
 	assert_int_equal(spoke_future_result(answer.future)->error_code, 7);
 	spoke_answer_free(&answer);
 	spoke_client_free(client);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
-static void invalid_url_answers_every_call_with_its_cause(void **state)
+TEST(invalid_url_answers_every_call_with_its_cause)
 {
 	struct spoke_client *client;
 	struct spoke_answer answer;
 
-	(void)state;
 	assert_int_equal(spoke_dial("dubbo://127.0.0.1:1/demo.X?timeout=soon", &client),
 			 SPOKE_ESYNTAX);
 	assert_non_null(strstr(spoke_client_why(client), "timeout=soon"));
@@ -118,14 +114,13 @@ static void invalid_url_answers_every_call_with_its_cause(void **state)
 	spoke_client_free(NULL);
 }
 
-static void absent_peer_is_an_error_of_the_call(void **state)
+TEST(absent_peer_is_an_error_of_the_call)
 {
 	struct spoke_client *client;
 	struct spoke_answer answer;
 	struct rig rig;
 
-	(void)state;
-	rig_set_up(&rig, RIG_UNIX);
+	futurerig_set_up(&rig, RIG_UNIX);
 	(void)snprintf(rig.url, sizeof(rig.url), "unix:%s/none?interface=demo.Future", rig.folder);
 	client = dial(&rig, "");
 	for (int i = 0; i < 3; i++) {
@@ -135,52 +130,49 @@ static void absent_peer_is_an_error_of_the_call(void **state)
 		spoke_answer_free(&answer);
 	}
 	spoke_client_free(client);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
-static void silent_peer_ends_with_the_timeout(void **state)
+TEST(silent_peer_ends_with_the_timeout)
 {
 	struct spoke_client *client;
 	struct spoke_answer answer;
 	struct rig rig;
 
-	(void)state;
-	rig_set_up(&rig, RIG_TCP);
+	futurerig_set_up(&rig, RIG_TCP);
 	client = dial(&rig, "?hold.timeout=30ms&hold.retries=0");
 	assert_int_equal(spoke_ask(client, "hold", SPOKE_NO_ARGS, &answer), SPOKE_ETIMEOUT);
 	assert_non_null(strstr(answer.why, "written after"));
 	spoke_answer_free(&answer);
 	spoke_client_free(client);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
-static void invalid_arguments_are_refused(void **state)
+TEST(invalid_arguments_are_refused)
 {
 	const char *nothing = NULL;
 	struct spoke_client *client;
 	struct spoke_answer answer;
 	struct rig rig;
 
-	(void)state;
-	rig_set_up(&rig, RIG_TCP);
+	futurerig_set_up(&rig, RIG_TCP);
 	client = dial(&rig, "");
 	assert_int_equal(spoke_ask(client, "echo", SPOKE_ARGS(nothing), &answer), SPOKE_EINVAL);
 	assert_true(strlen(answer.why) > 0);
 	assert_null(answer.future);
 	assert_int_equal(spoke_ask(client, NULL, SPOKE_NO_ARGS, &answer), SPOKE_EINVAL);
 	spoke_client_free(client);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
-static void number_of_methods_is_bounded(void **state)
+TEST(number_of_methods_is_bounded)
 {
 	struct spoke_client *client;
 	struct spoke_answer answer;
 	struct rig rig;
 	char name[16];
 
-	(void)state;
-	rig_set_up(&rig, RIG_UNIX);
+	futurerig_set_up(&rig, RIG_UNIX);
 	client = dial(&rig, "");
 	for (unsigned i = 0; i < SPOKE_CLIENT_METHODS_MAX; i++) {
 		(void)snprintf(name, sizeof(name), "m%u", i);
@@ -190,32 +182,31 @@ static void number_of_methods_is_bounded(void **state)
 	assert_non_null(strstr(answer.why, "at most 1024 different methods"));
 	assert_int_not_equal(spoke_ask(client, "m7", SPOKE_NO_ARGS, NULL), SPOKE_ELIMIT);
 	spoke_client_free(client);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
 /* --- the environment */
 
-static void missing_memory_is_reported_at_every_place(void **state)
+TEST(missing_memory_is_reported_at_every_place)
 {
 	struct rig rig;
 	int left = 0;
 
-	(void)state;
-	rig_set_up(&rig, RIG_UNIX);
+	futurerig_set_up(&rig, RIG_UNIX);
 	for (int nth = 1; left == 0; nth++) {
 		struct spoke_client_options options = { .env = &rig.client_env };
 		struct spoke_client *client;
 		struct spoke_answer answer;
 		int error;
 
-		rig_fail_memory(nth);
+		futurerig_fail_memory(nth);
 		error = spoke_dial_with(rig.url, &options, &client);
 		if (error == SPOKE_OK)
 			error = spoke_ask(client, "echo", SPOKE_ARGS("hi"), &answer);
 		else
 			assert_int_equal(spoke_ask(client, "echo", SPOKE_ARGS("hi"), &answer),
 					 SPOKE_ENOMEM);
-		left = rig_fail_memory(0);
+		left = futurerig_fail_memory(0);
 		if (left)
 			assert_int_equal(error, SPOKE_OK);
 		else /* without memory for a connection there is none for now */
@@ -225,16 +216,15 @@ static void missing_memory_is_reported_at_every_place(void **state)
 		spoke_answer_free(&answer);
 		spoke_client_free(client);
 	}
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
-static void environment_without_threads_is_refused(void **state)
+TEST(environment_without_threads_is_refused)
 {
 	struct spoke_client *client;
 	struct rig rig;
 
-	(void)state;
-	rig_set_up(&rig, RIG_UNIX);
+	futurerig_set_up(&rig, RIG_UNIX);
 	{
 		struct spoke_env env = rig.client_env;
 		struct spoke_client_options options = { .env = &env };
@@ -244,15 +234,14 @@ static void environment_without_threads_is_refused(void **state)
 		assert_non_null(strstr(spoke_client_why(client), "no threads"));
 		spoke_client_free(client);
 	}
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
-static void settings_file_with_errors_is_the_cause(void **state)
+TEST(settings_file_with_errors_is_the_cause)
 {
 	struct spoke_client_options options = { .config = "/nonexistent/spoke.conf" };
 	struct spoke_client *client;
 
-	(void)state;
 	assert_int_equal(spoke_dial_with("consumer://any/demo.X", &options, &client), SPOKE_ENOENT);
 	assert_non_null(strstr(spoke_client_why(client), "/nonexistent/spoke.conf"));
 	spoke_client_free(client);
@@ -262,39 +251,17 @@ static void settings_file_with_errors_is_the_cause(void **state)
 	spoke_client_free(client);
 }
 
-static void forked_child_cannot_ask(void **state)
+TEST(forked_child_cannot_ask)
 {
 	struct spoke_client *client;
 	struct rig rig;
 
-	(void)state;
-	rig_set_up(&rig, RIG_UNIX);
+	futurerig_set_up(&rig, RIG_UNIX);
 	client = dial(&rig, "");
 	rig.forks++;
 	assert_int_equal(spoke_ask(client, "echo", SPOKE_ARGS("hi"), NULL), SPOKE_EFORKED);
 	rig.forks--;
 	assert_int_equal(spoke_ask(client, "echo", SPOKE_ARGS("hi"), NULL), SPOKE_OK);
 	spoke_client_free(client);
-	rig_tear_down(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(three_lines_ask_and_read),
-		cmocka_unit_test(answer_outlives_its_client),
-		cmocka_unit_test(answer_of_another_type_has_a_sentence),
-		cmocka_unit_test(handler_error_is_named),
-		cmocka_unit_test(invalid_url_answers_every_call_with_its_cause),
-		cmocka_unit_test(absent_peer_is_an_error_of_the_call),
-		cmocka_unit_test(silent_peer_ends_with_the_timeout),
-		cmocka_unit_test(invalid_arguments_are_refused),
-		cmocka_unit_test(number_of_methods_is_bounded),
-		cmocka_unit_test(missing_memory_is_reported_at_every_place),
-		cmocka_unit_test(environment_without_threads_is_refused),
-		cmocka_unit_test(settings_file_with_errors_is_the_cause),
-		cmocka_unit_test(forked_child_cannot_ask),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	futurerig_tear_down(&rig);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A client that many threads ask, also while it is freed. */
 #include "tests/cluster/consumer/futurerig.h"
+#include "tests/support/test.h"
 
 #include "cluster/client/parts.h"
 
@@ -57,23 +58,22 @@ static void ask_from_threads(enum rig_place place)
 	struct spoke_client *client;
 	struct rig rig;
 
-	rig_set_up(&rig, place);
+	futurerig_set_up(&rig, place);
 	client = dial(&rig);
 	for (unsigned i = 0; i < THREADS; i++) {
 		askers[i] = (struct asker){ .client = client, .number = i };
-		threads[i] = rig_thread(ask_often, &askers[i]);
+		threads[i] = futurerig_thread(ask_often, &askers[i]);
 	}
 	for (unsigned i = 0; i < THREADS; i++) {
-		rig_join(threads[i]);
+		futurerig_join(threads[i]);
 		assert_int_equal(askers[i].good, 100);
 	}
 	spoke_client_free(client);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
-static void each_thread_gets_its_own_answers(void **state)
+TEST(each_thread_gets_its_own_answers)
 {
-	(void)state;
 	ask_from_threads(RIG_TCP);
 	ask_from_threads(RIG_UNIX);
 }
@@ -90,7 +90,7 @@ static void ask_once(void *arg)
 	spoke_answer_free(&answer);
 }
 
-static void free_ends_calls_of_other_threads(void **state)
+TEST(free_ends_calls_of_other_threads)
 {
 	const struct spoke_env *env;
 	struct asker askers[THREADS];
@@ -98,25 +98,24 @@ static void free_ends_calls_of_other_threads(void **state)
 	struct spoke_client *client;
 	struct rig rig;
 
-	(void)state;
-	rig_set_up(&rig, RIG_TCP);
+	futurerig_set_up(&rig, RIG_TCP);
 	env = &rig.env;
 	assert_int_equal(env->threads->open(env->ctx, &rig.held_parker), 0);
 	rig.held_wanted = THREADS;
 	client = dial(&rig);
 	for (unsigned i = 0; i < THREADS; i++) {
 		askers[i] = (struct asker){ .client = client, .method = "hold" };
-		threads[i] = rig_thread(ask_once, &askers[i]);
+		threads[i] = futurerig_thread(ask_once, &askers[i]);
 	}
 	assert_int_equal(env->threads->park(rig.held_parker, UINT64_MAX), 0);
 	spoke_client_free(client);
 	for (unsigned i = 0; i < THREADS; i++) {
-		rig_join(threads[i]);
+		futurerig_join(threads[i]);
 		assert_int_equal(askers[i].error, SPOKE_ECLOSED);
 		assert_true(strlen(askers[i].why) > 0);
 	}
 	env->threads->close(rig.held_parker);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
 /* Waits until `count` threads are inside spoke_ask(). */
@@ -132,14 +131,13 @@ static void wait_inside(struct spoke_client *client, size_t count)
 }
 
 /* There is no provider, and all calls wait for one; the threads may still be anywhere inside. */
-static void free_ends_calls_that_are_not_written(void **state)
+TEST(free_ends_calls_that_are_not_written)
 {
 	struct asker askers[THREADS];
 	void *threads[THREADS];
 	struct rig rig;
 
-	(void)state;
-	rig_set_up(&rig, RIG_UNIX);
+	futurerig_set_up(&rig, RIG_UNIX);
 	(void)snprintf(rig.url, sizeof(rig.url),
 		       "unix:%s/none?interface=demo.Future&wait.ready=true", rig.folder);
 	for (unsigned round = 0; round < 50; round++) {
@@ -147,16 +145,16 @@ static void free_ends_calls_that_are_not_written(void **state)
 
 		for (unsigned i = 0; i < THREADS; i++) {
 			askers[i] = (struct asker){ .client = client, .method = "echo" };
-			threads[i] = rig_thread(ask_once, &askers[i]);
+			threads[i] = futurerig_thread(ask_once, &askers[i]);
 		}
 		wait_inside(client, THREADS);
 		spoke_client_free(client);
 		for (unsigned i = 0; i < THREADS; i++) {
-			rig_join(threads[i]);
+			futurerig_join(threads[i]);
 			assert_int_equal(askers[i].error, SPOKE_ECLOSED);
 		}
 	}
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
 /* A log hook runs on the engine's thread. */
@@ -177,13 +175,12 @@ static void ask_in_hook(void *ctx, const struct spoke_log_line *line)
 	atomic_store(&hooked.error, spoke_ask(client, "echo", SPOKE_NO_ARGS, NULL));
 }
 
-static void log_hook_can_neither_ask_nor_free(void **state)
+TEST(log_hook_can_neither_ask_nor_free)
 {
 	struct spoke_client *client;
 	struct rig rig;
 
-	(void)state;
-	rig_set_up(&rig, RIG_TCP);
+	futurerig_set_up(&rig, RIG_TCP);
 	rig.client_env.log = ask_in_hook;
 	client = dial(&rig);
 	atomic_store(&hooked.error, 0);
@@ -197,17 +194,5 @@ static void log_hook_can_neither_ask_nor_free(void **state)
 	atomic_store(&hooked.client, NULL);
 	assert_int_equal(atomic_load(&hooked.error), SPOKE_ETHREAD);
 	spoke_client_free(client);
-	rig_tear_down(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_thread_gets_its_own_answers),
-		cmocka_unit_test(free_ends_calls_of_other_threads),
-		cmocka_unit_test(free_ends_calls_that_are_not_written),
-		cmocka_unit_test(log_hook_can_neither_ask_nor_free),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	futurerig_tear_down(&rig);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gateways of three engines that have joined: pushes to one reach the users of all. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -95,6 +96,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 /* Opens a stream of events at a gateway; reads its first event. */
 static int open_at(const char *at, const char *query)
 {
@@ -140,13 +143,12 @@ static uint64_t figure_of(const struct other *other, enum spoke_comet_figure fig
 	return spoke_comet_figure(other->comet, figure);
 }
 
-static void push_to_one_gateway_reaches_users_of_all(void **state)
+TEST(push_to_one_gateway_reaches_users_of_all)
 {
 	struct spoke_comet *const comets[] = { cometrig.comet, others[0].comet, others[1].comet };
 	struct spoke_comet_result result;
 	int fds[3];
 
-	(void)state;
 	fds[0] = open_at("127.0.0.1:8080", "user=ann");
 	fds[1] = open_at("127.0.0.1:8081", "user=ann");
 	fds[2] = open_at("127.0.0.1:8082", "user=bob");
@@ -166,7 +168,7 @@ static void push_to_one_gateway_reaches_users_of_all(void **state)
 	}
 }
 
-static void push_many_and_keep_reach_users_of_all(void **state)
+TEST(push_many_and_keep_reach_users_of_all)
 {
 	const struct spoke_span users[] = { spoke_comet_text("ann"), spoke_comet_text(""),
 					    spoke_comet_text("bob"), spoke_comet_text("eve") };
@@ -178,7 +180,6 @@ static void push_many_and_keep_reach_users_of_all(void **state)
 	int ann;
 	int bob;
 
-	(void)state;
 	ann = open_at("127.0.0.1:8081", "user=ann");
 	bob = open_at("127.0.0.1:8082", "user=bob");
 	assert_int_equal(spoke_comet_push_many(cometrig.comet, users, 4, &message, NULL),
@@ -193,11 +194,10 @@ static void push_many_and_keep_reach_users_of_all(void **state)
 	assert_int_equal(figure_of(&others[1], SPOKE_COMET_FIGURE_WRITTEN), 2);
 }
 
-static void kick_closes_connections_in_all(void **state)
+TEST(kick_closes_connections_in_all)
 {
 	int fds[2];
 
-	(void)state;
 	fds[0] = open_at("127.0.0.1:8080", "user=ann");
 	fds[1] = open_at("127.0.0.1:8081", "user=ann");
 	assert_int_equal(spoke_comet_kick(others[1].comet, spoke_comet_text("ann"), "enough"), 0);
@@ -207,26 +207,24 @@ static void kick_closes_connections_in_all(void **state)
 			   "closed {\"code\":4004,\"reason\":\"enough\"}\nend\n");
 }
 
-static void refused_push_reaches_nobody(void **state)
+TEST(refused_push_reaches_nobody)
 {
 	const struct spoke_comet_message message = { .event = spoke_comet_text("hello") };
 	int fd = open_at("127.0.0.1:8081", "user=ann");
 
-	(void)state;
 	assert_int_equal(spoke_comet_push_all(cometrig.comet, &message, NULL), SPOKE_EINVAL);
 	cometrig_run(MS);
 	assert_string_equal(cometrig_stream(fd), "");
 }
 
 /* An engine that does not turn, because its thread hangs. */
-static void pushes_beyond_the_bound_of_a_hanging_engine_are_refused(void **state)
+TEST(pushes_beyond_the_bound_of_a_hanging_engine_are_refused)
 {
 	static char large[LARGE + 1];
 	int fd = open_at("127.0.0.1:8080", "user=ann");
 	unsigned count = 0;
 	uint64_t pushed;
 
-	(void)state;
 	memset(large, 'x', LARGE);
 	while (push_at(cometrig.comet, "bob", large, NULL) == SPOKE_OK)
 		assert_true(++count < 100);
@@ -244,11 +242,10 @@ static void pushes_beyond_the_bound_of_a_hanging_engine_are_refused(void **state
 	assert_int_equal(figure_of(&others[0], SPOKE_COMET_FIGURE_PUSHED), count + 1);
 }
 
-static void push_larger_than_the_bound_goes_alone(void **state)
+TEST(push_larger_than_the_bound_goes_alone)
 {
 	static char large[6 * LARGE + 1];
 
-	(void)state;
 	memset(large, 'x', 6 * LARGE);
 	assert_int_equal(push_at(cometrig.comet, "bob", large, NULL), SPOKE_OK);
 	assert_int_equal(push_at(cometrig.comet, "bob", "x", NULL), SPOKE_ELIMIT);
@@ -257,13 +254,12 @@ static void push_larger_than_the_bound_goes_alone(void **state)
 }
 
 /* Each end of a parcel gives its room back. A push larger than the bound needs all of the room. */
-static void room_is_whole_after_each_end_of_a_push(void **state)
+TEST(room_is_whole_after_each_end_of_a_push)
 {
 	static char large[6 * LARGE + 1];
 	static char half[LARGE / 2 + 1];
 	uint64_t nth = 1;
 
-	(void)state;
 	memset(large, 'x', 6 * LARGE);
 	memset(half, 'x', LARGE / 2);
 	/* Taken, refused for want of room at one of two, and kicked. */
@@ -285,11 +281,10 @@ static void room_is_whole_after_each_end_of_a_push(void **state)
 }
 
 /* A drained engine does not turn any more, and its gateway is not freed yet. */
-static void gateway_that_has_drained_takes_no_room(void **state)
+TEST(gateway_that_has_drained_takes_no_room)
 {
 	static char large[LARGE + 1];
 
-	(void)state;
 	memset(large, 'x', LARGE);
 	assert_int_equal(spoke_engine_drain(others[0].engine, SECOND), SPOKE_OK);
 	assert_int_equal(push_at(cometrig.comet, "bob", large, NULL), SPOKE_OK);
@@ -301,13 +296,12 @@ static void gateway_that_has_drained_takes_no_room(void **state)
 	assert_int_equal(figure_of(&others[1], SPOKE_COMET_FIGURE_PUSHED), 11);
 }
 
-static void push_without_memory_reaches_nobody(void **state)
+TEST(push_without_memory_reaches_nobody)
 {
 	int fd = open_at("127.0.0.1:8081", "user=ann");
 	uint64_t nth = 1;
 	int error;
 
-	(void)state;
 	while ((error = push_at_nth(&nth, "x")) != SPOKE_OK) {
 		cometrig_run(MS);
 		assert_int_equal(error, SPOKE_ENOMEM);
@@ -318,12 +312,11 @@ static void push_without_memory_reaches_nobody(void **state)
 	assert_string_equal(cometrig_stream(fd), "1 e x\n");
 }
 
-static void gateway_without_memory_for_a_push_tells_its_users_lost(void **state)
+TEST(gateway_without_memory_for_a_push_tells_its_users_lost)
 {
 	int ann = open_at("127.0.0.1:8081", "user=ann");
 	int bob = open_at("127.0.0.1:8081", "user=bob");
 
-	(void)state;
 	assert_int_equal(push_at(cometrig.comet, "ann", "x", NULL), SPOKE_OK);
 	spokei_faults_fail(&others[0].faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, false);
 	cometrig_run(MS);
@@ -338,11 +331,10 @@ static void gateway_without_memory_for_a_push_tells_its_users_lost(void **state)
 	assert_string_equal(cometrig_stream(bob), "2 lost {}\n");
 }
 
-static void gateway_that_has_ended_is_left_out(void **state)
+TEST(gateway_that_has_ended_is_left_out)
 {
 	int fd = open_at("127.0.0.1:8082", "user=ann");
 
-	(void)state;
 	assert_int_equal(push_at(cometrig.comet, "ann", "1", NULL), SPOKE_OK);
 	/* With a push on its way to it. */
 	end_other(&others[0]);
@@ -356,23 +348,21 @@ static void gateway_that_has_ended_is_left_out(void **state)
 	assert_string_equal(cometrig_stream(fd), "3 e 3\n");
 }
 
-static void pushes_on_their_way_outlive_their_sender(void **state)
+TEST(pushes_on_their_way_outlive_their_sender)
 {
 	int fd = open_at("127.0.0.1:8080", "user=ann");
 
-	(void)state;
 	assert_int_equal(push_at(others[0].comet, "ann", "1", NULL), SPOKE_OK);
 	end_other(&others[0]);
 	assert_string_equal(cometrig_stream(fd), "1 e 1\n");
 }
 
-static void joins_that_are_not_allowed_are_explained(void **state)
+TEST(joins_that_are_not_allowed_are_explained, .set_up = set_up_apart, .tear_down = tear_down)
 {
 	struct spoke_comet_options options = { .listen = "127.0.0.1:8083", .query_user = true };
 	struct spoke_comet *third;
 	struct spoke_comet *alone;
 
-	(void)state;
 	assert_int_equal(spoke_comet_new(others[0].engine, &options, &alone), SPOKE_OK);
 	options.listen = "127.0.0.1:8084";
 	options.shared = true;
@@ -394,12 +384,11 @@ static void joins_that_are_not_allowed_are_explained(void **state)
 	assert_int_equal(figure_of(&others[0], SPOKE_COMET_FIGURE_PUSHED), 1);
 }
 
-static void circle_has_a_bound(void **state)
+TEST(circle_has_a_bound, .set_up = set_up_apart, .tear_down = tear_down)
 {
 	struct spoke_comet_options options = { .query_user = true, .shared = true };
 	struct spoke_comet *comet;
 
-	(void)state;
 	for (unsigned i = 1; i < SPOKE_COMET_JOINED_MAX; i++) {
 		assert_int_equal(spoke_comet_new(others[0].engine, &options, &comet), SPOKE_OK);
 		assert_int_equal(spoke_comet_join(comet, cometrig.comet), SPOKE_OK);
@@ -411,14 +400,13 @@ static void circle_has_a_bound(void **state)
 	assert_int_equal(spoke_comet_join(others[0].comet, others[1].comet), SPOKE_OK);
 }
 
-static void gateway_is_made_or_not_without_memory(void **state)
+TEST(gateway_is_made_or_not_without_memory, .set_up = set_up_apart, .tear_down = tear_down)
 {
 	struct spoke_comet_options options = { .query_user = true, .shared = true };
 	struct spoke_comet *comet;
 	uint64_t nth;
 	int error = SPOKE_ENOMEM;
 
-	(void)state;
 	for (nth = 1; error; nth++) {
 		spokei_faults_fail(&others[0].faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		error = spoke_comet_new(others[0].engine, &options, &comet);
@@ -427,30 +415,4 @@ static void gateway_is_made_or_not_without_memory(void **state)
 		assert_true(nth < 50);
 	}
 	assert_true(nth > 3);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-#define APART(function) cmocka_unit_test_setup_teardown(function, set_up_apart, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(push_to_one_gateway_reaches_users_of_all),
-		TEST(push_many_and_keep_reach_users_of_all),
-		TEST(kick_closes_connections_in_all),
-		TEST(refused_push_reaches_nobody),
-		TEST(pushes_beyond_the_bound_of_a_hanging_engine_are_refused),
-		TEST(push_larger_than_the_bound_goes_alone),
-		TEST(room_is_whole_after_each_end_of_a_push),
-		TEST(gateway_that_has_drained_takes_no_room),
-		TEST(push_without_memory_reaches_nobody),
-		TEST(gateway_without_memory_for_a_push_tells_its_users_lost),
-		TEST(gateway_that_has_ended_is_left_out),
-		TEST(pushes_on_their_way_outlive_their_sender),
-		APART(joins_that_are_not_allowed_are_explained),
-		APART(circle_has_a_bound),
-		APART(gateway_is_made_or_not_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gateways that have joined, each engine on its own thread. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/comet.h>
 #include <spoke/engine.h>
@@ -106,11 +102,10 @@ static void begin(struct side *sides, unsigned earlier)
 		spoke_engine_post(sides[i].engine, &sides[i].push);
 }
 
-static void pushes_of_all_threads_reach_all_gateways(void **state)
+TEST(pushes_of_all_threads_reach_all_gateways)
 {
 	static struct side sides[ENGINES];
 
-	(void)state;
 	begin(sides, 0);
 	for (unsigned i = 0; i < ENGINES; i++)
 		spoke_engine_post(sides[i].engine, &sides[i].look);
@@ -123,11 +118,10 @@ static void pushes_of_all_threads_reach_all_gateways(void **state)
 }
 
 /* The memory of pushes on their way is not lost, which the sanitizers check. */
-static void engines_may_end_while_others_push(void **state)
+TEST(engines_may_end_while_others_push)
 {
 	static struct side sides[ENGINES];
 
-	(void)state;
 	for (unsigned round = 0; round < 10; round++) {
 		begin(sides, 14 * round);
 		for (unsigned i = 0; i < ENGINES; i++) {
@@ -135,14 +129,4 @@ static void engines_may_end_while_others_push(void **state)
 			spoke_engine_free(sides[i].engine);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pushes_of_all_threads_reach_all_gateways),
-		cmocka_unit_test(engines_may_end_while_others_push),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The authorizer, and messages of pages by POST. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,16 +27,17 @@ static int set_up(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, cometrig_tear_down);
+
 static bool admit(unsigned number, const char *user)
 {
 	return spoke_comet_admit(cometrig.asked[number].entry, spoke_comet_text(user));
 }
 
-static void authorizer_sees_query_and_cookie(void **state)
+TEST(authorizer_sees_query_and_cookie)
 {
 	int fd = cometrig_connect();
 
-	(void)state;
 	cometrig_send(fd, "GET /spoke/events?ticket=7&x HTTP/1.1\r\n" COMETRIG_HOST
 			  "Cookie: sid=abc; b=c\r\n\r\n");
 	cometrig_run(MS);
@@ -46,11 +48,10 @@ static void authorizer_sees_query_and_cookie(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_ASKING), 1);
 }
 
-static void late_answer_opens_the_connection(void **state)
+TEST(late_answer_opens_the_connection)
 {
 	int fd = cometrig_events("t=1", NULL);
 
-	(void)state;
 	cometrig_run(4900 * MS);
 	assert_string_equal(cometrig_read(fd, NULL), "");
 	assert_true(admit(0, "ann"));
@@ -61,14 +62,13 @@ static void late_answer_opens_the_connection(void **state)
 	assert_string_equal(cometrig.changes, "+ann ");
 }
 
-static void answer_that_never_comes_ends_in_time(void **state)
+TEST(answer_that_never_comes_ends_in_time)
 {
 	int events = cometrig_events("", NULL);
 	int socket = cometrig_socket("");
 	int poll = cometrig_poll("");
 	bool ended;
 
-	(void)state;
 	cometrig_run(5100 * MS);
 	assert_has(cometrig_read(events, &ended), "HTTP/1.1 200 OK\r\n");
 	assert_has(cometrig.got, "\r\n\r\nretry: ");
@@ -81,11 +81,10 @@ static void answer_that_never_comes_ends_in_time(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_USERS), 0);
 }
 
-static void answer_after_the_client_is_gone_is_harmless(void **state)
+TEST(answer_after_the_client_is_gone_is_harmless)
 {
 	int fd = cometrig_socket("");
 
-	(void)state;
 	cometrig_hang_up(fd);
 	/* A client that has ended its side may still read, so it is known at the answer. */
 	(void)admit(0, "ann");
@@ -95,9 +94,8 @@ static void answer_after_the_client_is_gone_is_harmless(void **state)
 	assert_int_equal(cometrig_timers(), 0);
 }
 
-static void reset_while_asking_ends_the_ask(void **state)
+TEST(reset_while_asking_ends_the_ask)
 {
-	(void)state;
 	(void)cometrig_events("", NULL);
 	spokei_vnet_reset(cometrig.world.net, cometrig.accepted);
 	cometrig_run(MS);
@@ -105,14 +103,13 @@ static void reset_while_asking_ends_the_ask(void **state)
 	assert_false(admit(0, "ann"));
 }
 
-static void refused_clients_do_not_come_again(void **state)
+TEST(refused_clients_do_not_come_again)
 {
 	int events = cometrig_events("", NULL);
 	int socket = cometrig_socket("");
 	int poll = cometrig_poll("");
 	bool ended;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(spoke_comet_refuse(cometrig.asked[i].entry, "log in first"));
 	assert_has(cometrig_read(events, &ended), "HTTP/1.1 204 No Content\r\n");
@@ -122,34 +119,31 @@ static void refused_clients_do_not_come_again(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_REFUSED), 3);
 }
 
-static void later_tells_to_come_again(void **state)
+TEST(later_tells_to_come_again)
 {
 	int socket = cometrig_socket("");
 
-	(void)state;
 	assert_true(spoke_comet_later(cometrig.asked[0].entry));
 	assert_has(cometrig_frames(socket), "close 1013 retry=");
 }
 
-static void invalid_user_is_refused(void **state)
+TEST(invalid_user_is_refused)
 {
 	int socket = cometrig_socket("");
 
-	(void)state;
 	assert_true(admit(0, "a\tb"));
 	assert_has(cometrig_frames(socket), "close 4001 ");
 	assert_has(spoke_engine_why(cometrig.engine), "invalid id");
 }
 
 /* ... and no line of a log blames the authorizer, for there is none. */
-static void user_of_a_query_with_control_bytes_is_refused(void **state)
+TEST(user_of_a_query_with_control_bytes_is_refused, .tear_down = cometrig_tear_down)
 {
 	static const char *const users[] = { "%0a", "ann%0aforged", "%7f",          "ann%00", "%ff",
 					     "",    "%c2%80",       "ann%c2%9b31m", "%c2%9f" };
 	struct spoke_comet_options options = cometrig_begin();
 	char query[64];
 
-	(void)state;
 	cometrig_make(&options);
 	for (unsigned i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
 		(void)snprintf(query, sizeof(query), "user=%s", users[i]);
@@ -160,12 +154,11 @@ static void user_of_a_query_with_control_bytes_is_refused(void **state)
 	assert_null(strstr(spoke_engine_why(cometrig.engine), "authorizer"));
 }
 
-static void socket_that_sends_before_its_answer_is_closed(void **state)
+TEST(socket_that_sends_before_its_answer_is_closed)
 {
 	int fd = cometrig_socket("");
 	bool ended;
 
-	(void)state;
 	cometrig_frame(fd, 0x81, "early", 5);
 	cometrig_run(MS);
 	assert_true(admit(0, "ann"));
@@ -175,11 +168,10 @@ static void socket_that_sends_before_its_answer_is_closed(void **state)
 	assert_int_equal(cometrig.comet->quota.count, 0);
 }
 
-static void drain_ends_asks_by_their_answers(void **state)
+TEST(drain_ends_asks_by_their_answers)
 {
 	int fd = cometrig_events("", NULL);
 
-	(void)state;
 	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
 	cometrig_run(6 * SECOND);
 	assert_has(cometrig_read(fd, NULL), "\r\n\r\nretry: ");
@@ -187,11 +179,10 @@ static void drain_ends_asks_by_their_answers(void **state)
 	assert_true(cometrig.engine->drained);
 }
 
-static void answer_during_a_drain_is_to_come_again(void **state)
+TEST(answer_during_a_drain_is_to_come_again)
 {
 	int fd = cometrig_events("", NULL);
 
-	(void)state;
 	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
 	cometrig_run(MS);
 	assert_true(admit(0, "ann"));
@@ -200,11 +191,10 @@ static void answer_during_a_drain_is_to_come_again(void **state)
 	assert_true(cometrig.engine->drained);
 }
 
-static void free_ends_asks(void **state)
+TEST(free_ends_asks)
 {
 	struct spoke_comet_entry entry;
 
-	(void)state;
 	(void)cometrig_events("", NULL);
 	entry = cometrig.asked[0].entry;
 	spoke_comet_free(cometrig.comet);
@@ -213,11 +203,10 @@ static void free_ends_asks(void **state)
 
 /* --- messages of pages */
 
-static void post_of_a_page_reaches_the_program(void **state)
+TEST(post_of_a_page_reaches_the_program)
 {
 	int fd = cometrig_connect();
 
-	(void)state;
 	cometrig_send(fd, SEND(COMETRIG_ORIGIN, "5", "hello"));
 	cometrig_run(MS);
 	assert_int_equal(cometrig.asked[0].kind, SPOKE_COMET_SEND);
@@ -230,9 +219,8 @@ static void post_of_a_page_reaches_the_program(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BYTES), 0);
 }
 
-static void post_needs_an_origin_and_utf8(void **state)
+TEST(post_needs_an_origin_and_utf8)
 {
-	(void)state;
 	assert_has(cometrig_ask(SEND("", "2", "hi")), "HTTP/1.1 403 ");
 	assert_has(cometrig_ask(SEND("Origin: http://evil.example\r\n", "2", "hi")),
 		   "HTTP/1.1 403 ");
@@ -261,12 +249,11 @@ static const char *post_of(size_t len, const char *origin)
 	return cometrig_read(fd, NULL);
 }
 
-static void post_that_expects_status_100_gets_it_before_its_body(void **state)
+TEST(post_that_expects_status_100_gets_it_before_its_body, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	int fd;
 
-	(void)state;
 	options.frame_max = 3000;
 	cometrig_make(&options);
 	fd = cometrig_connect();
@@ -291,11 +278,10 @@ static void post_that_expects_status_100_gets_it_before_its_body(void **state)
 	assert_int_equal(cometrig.comet->quota.count, 0);
 }
 
-static void text_longer_than_its_limit_is_413(void **state)
+TEST(text_longer_than_its_limit_is_413, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	options.frame_max = 3000;
 	options.origins = "https://shop.example";
 	cometrig_make(&options);
@@ -312,22 +298,20 @@ static void text_longer_than_its_limit_is_413(void **state)
 	assert_int_equal(cometrig.comet->quota.count, 0);
 }
 
-static void limit_of_texts_is_16_kib_by_default(void **state)
+TEST(limit_of_texts_is_16_kib_by_default, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	cometrig_make(&options);
 	assert_int_equal(cometrig.comet->http.limits.body_max, 16384);
 	assert_has(cometrig_ask(SEND(COMETRIG_ORIGIN, "16385", "")),
 		   "limited to 16384 bytes (text.max).");
 }
 
-static void post_of_a_client_that_is_gone_is_dropped(void **state)
+TEST(post_of_a_client_that_is_gone_is_dropped)
 {
 	int fd = cometrig_connect();
 
-	(void)state;
 	cometrig_send(fd, SEND(COMETRIG_ORIGIN, "5", "hello"));
 	cometrig_run(MS);
 	spokei_vnet_reset(cometrig.world.net, cometrig.accepted);
@@ -337,11 +321,10 @@ static void post_of_a_client_that_is_gone_is_dropped(void **state)
 	assert_string_equal(cometrig.heard, "");
 }
 
-static void posts_of_a_user_are_limited(void **state)
+TEST(posts_of_a_user_are_limited)
 {
 	int events = cometrig_events("", NULL);
 
-	(void)state;
 	assert_true(admit(0, "ann"));
 	(void)cometrig_read(events, NULL);
 	cometrig_run(SECOND - cometrig.world.now_ns % SECOND);
@@ -356,9 +339,8 @@ static void posts_of_a_user_are_limited(void **state)
 }
 
 /* It need not be known. */
-static void posts_of_a_user_without_connections_are_limited(void **state)
+TEST(posts_of_a_user_without_connections_are_limited)
 {
-	(void)state;
 	cometrig_run(SECOND - cometrig.world.now_ns % SECOND);
 	for (unsigned i = 0; i <= 10; i++) {
 		int fd = cometrig_connect();
@@ -379,48 +361,14 @@ static void free_gateway(struct cometrig *rig)
 	rig->then = NULL;
 }
 
-static void gateway_may_be_freed_by_a_message(void **state)
+TEST(gateway_may_be_freed_by_a_message)
 {
 	int fd = cometrig_connect();
 
-	(void)state;
 	cometrig_send(fd, SEND(COMETRIG_ORIGIN, "5", "hello"));
 	cometrig_run(MS);
 	cometrig.then = free_gateway;
 	assert_true(admit(0, "ann"));
 	cometrig_run(MS);
 	assert_string_equal(cometrig.heard, "ann: hello\n");
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, cometrig_tear_down)
-#define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(authorizer_sees_query_and_cookie),
-		TEST(late_answer_opens_the_connection),
-		TEST(answer_that_never_comes_ends_in_time),
-		TEST(answer_after_the_client_is_gone_is_harmless),
-		TEST(reset_while_asking_ends_the_ask),
-		TEST(refused_clients_do_not_come_again),
-		TEST(later_tells_to_come_again),
-		TEST(invalid_user_is_refused),
-		BARE(user_of_a_query_with_control_bytes_is_refused),
-		TEST(socket_that_sends_before_its_answer_is_closed),
-		TEST(drain_ends_asks_by_their_answers),
-		TEST(answer_during_a_drain_is_to_come_again),
-		TEST(free_ends_asks),
-		TEST(post_of_a_page_reaches_the_program),
-		TEST(post_needs_an_origin_and_utf8),
-		BARE(post_that_expects_status_100_gets_it_before_its_body),
-		BARE(text_longer_than_its_limit_is_413),
-		BARE(limit_of_texts_is_16_kib_by_default),
-		TEST(post_of_a_client_that_is_gone_is_dropped),
-		TEST(posts_of_a_user_are_limited),
-		TEST(posts_of_a_user_without_connections_are_limited),
-		TEST(gateway_may_be_freed_by_a_message),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

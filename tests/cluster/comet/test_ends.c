@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How connections and gateways end: kicks, drains, and frees. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +35,9 @@ static int open_many(int *fds, int count)
 	return count;
 }
 
-static void kick_closes_all_connections_of_a_user(void **state)
+FIXTURE(cometrig_set_up, cometrig_tear_down);
+
+TEST(kick_closes_all_connections_of_a_user)
 {
 	int socket = cometrig_socket("user=ann");
 	int events = cometrig_events("user=ann", NULL);
@@ -42,7 +45,6 @@ static void kick_closes_all_connections_of_a_user(void **state)
 	char query[96];
 	int poll;
 
-	(void)state;
 	(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(0));
 	poll = cometrig_poll(query);
 	(void)cometrig_frames(socket);
@@ -83,11 +85,10 @@ static const char *kick_for(const char *reason)
 	return texts;
 }
 
-static void reason_of_a_kick_is_json_in_events_and_polls(void **state)
+TEST(reason_of_a_kick_is_json_in_events_and_polls)
 {
 	const char *texts = kick_for("a \"b\" \\c");
 
-	(void)state;
 	assert_has(texts, "close 4004 a \"b\" \\c\nend\n");
 	assert_has(texts, "data: {\"code\":4004,\"reason\":\"a \\\"b\\\" \\\\c\"}\n\n");
 	assert_has(texts, "\\\"reason\\\":\\\"a \\\\\\\"b\\\\\\\" \\\\\\\\c\\\"}\"}]}");
@@ -95,13 +96,12 @@ static void reason_of_a_kick_is_json_in_events_and_polls(void **state)
 }
 
 /* A character takes at most 7 bytes in the JSON of a poll. */
-static void longest_reason_of_a_kick_ends_alike_in_all_ways(void **state)
+TEST(longest_reason_of_a_kick_ends_alike_in_all_ways)
 {
 	char long_reason[201];
 	char shown[6 * 123 + 1] = "";
 	const char *texts;
 
-	(void)state;
 	memset(long_reason, 1, 200);
 	long_reason[200] = '\0';
 	for (size_t i = 0; i < 123; i++)
@@ -113,7 +113,7 @@ static void longest_reason_of_a_kick_ends_alike_in_all_ways(void **state)
 	assert_has(texts, "\\\\u0001\\\"}\"}]}");
 }
 
-static void drain_spreads_reconnects_and_ends(void **state)
+TEST(drain_spreads_reconnects_and_ends)
 {
 	enum {
 		COUNT = 100
@@ -123,7 +123,6 @@ static void drain_spreads_reconnects_and_ends(void **state)
 	unsigned early = 0;
 	unsigned steps = 0;
 
-	(void)state;
 	open_many(fds, COUNT);
 	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
 	while (open > 0 && steps++ < 30) {
@@ -153,12 +152,11 @@ static void drain_spreads_reconnects_and_ends(void **state)
 	assert_true(cometrig.engine->drained);
 }
 
-static void poll_in_a_drain_is_told_when_to_come_again(void **state)
+TEST(poll_in_a_drain_is_told_when_to_come_again)
 {
 	char query[96];
 	int fd;
 
-	(void)state;
 	(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(0));
 	fd = cometrig_poll(query);
 	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
@@ -166,14 +164,13 @@ static void poll_in_a_drain_is_told_when_to_come_again(void **state)
 	assert_has(cometrig_read(fd, NULL), "\"again\":1000}");
 }
 
-static void drained_gateway_accepts_no_more(void **state)
+TEST(drained_gateway_accepts_no_more)
 {
 	int fd = cometrig_events("user=ann", NULL);
 	const struct spoke_env *env = &cometrig.client.env;
 	int late = cometrig_connect();
 	bool ended;
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
 	cometrig_run(MS);
@@ -183,11 +180,10 @@ static void drained_gateway_accepts_no_more(void **state)
 	assert_int_equal(env->net->finish(env->ctx, cometrig_connect()), -111);
 }
 
-static void drain_ends_although_the_last_client_finds_no_memory(void **state)
+TEST(drain_ends_although_the_last_client_finds_no_memory)
 {
 	int late = cometrig_connect();
 
-	(void)state;
 	cometrig_run(MS);
 	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
 	cometrig_send(late, "GET /spoke/socket?user=bob HTTP/1.1\r\n");
@@ -201,12 +197,11 @@ static void drain_ends_although_the_last_client_finds_no_memory(void **state)
 	assert_true(cometrig.engine->drained);
 }
 
-static void free_with_connections_leaves_nothing(void **state)
+TEST(free_with_connections_leaves_nothing)
 {
 	int fds[10];
 	bool ended;
 
-	(void)state;
 	open_many(fds, 10);
 	(void)cometrig_connect();
 	(void)cometrig_push(NULL, "e", "x");
@@ -222,32 +217,11 @@ static void free_gateway(struct cometrig *rig)
 	rig->then = NULL;
 }
 
-static void gateway_may_be_freed_in_a_callback(void **state)
+TEST(gateway_may_be_freed_in_a_callback)
 {
-	(void)state;
 	cometrig.then = free_gateway;
 	(void)cometrig_events("user=ann", NULL);
 	cometrig_run(SECOND);
 	assert_null(cometrig.then);
 	assert_string_equal(cometrig.changes, "+ann ");
-}
-
-#define TEST(function)                                                                             \
-	cmocka_unit_test_setup_teardown(function, cometrig_set_up, cometrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(kick_closes_all_connections_of_a_user),
-		TEST(reason_of_a_kick_is_json_in_events_and_polls),
-		TEST(longest_reason_of_a_kick_ends_alike_in_all_ways),
-		TEST(drain_spreads_reconnects_and_ends),
-		TEST(poll_in_a_drain_is_told_when_to_come_again),
-		TEST(drained_gateway_accepts_no_more),
-		TEST(drain_ends_although_the_last_client_finds_no_memory),
-		TEST(free_with_connections_leaves_nothing),
-		TEST(gateway_may_be_freed_in_a_callback),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of connections: keepalives, the end of a life, limits and storms. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,12 +26,13 @@ static int open_many(int *fds, int count)
 
 /* --- keepalives and lives */
 
-static void silence_is_ended_by_a_keepalive(void **state)
+FIXTURE(cometrig_set_up, cometrig_tear_down);
+
+TEST(silence_is_ended_by_a_keepalive)
 {
 	int events = cometrig_events("user=ann", NULL);
 	int socket = cometrig_socket("user=ann");
 
-	(void)state;
 	(void)cometrig_read(events, NULL);
 	(void)cometrig_read(socket, NULL);
 	cometrig_run(24 * SECOND);
@@ -41,11 +43,10 @@ static void silence_is_ended_by_a_keepalive(void **state)
 	assert_int_equal(cometrig_timers(), 2);
 }
 
-static void message_moves_the_keepalive(void **state)
+TEST(message_moves_the_keepalive)
 {
 	int fd = cometrig_events("user=ann", NULL);
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	cometrig_run(20 * SECOND);
 	(void)cometrig_push("ann", "e", "x");
@@ -55,17 +56,16 @@ static void message_moves_the_keepalive(void **state)
 	assert_string_equal(cometrig_stream(fd), ":\n");
 }
 
-static void pong_of_a_client_is_ignored(void **state)
+TEST(pong_of_a_client_is_ignored)
 {
 	int fd = cometrig_socket("user=ann");
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	cometrig_frame(fd, 0x8a, "", 0);
 	assert_string_equal(cometrig_frames(fd), "");
 }
 
-static void life_that_is_over_is_told_to_reconnect(void **state)
+TEST(life_that_is_over_is_told_to_reconnect)
 {
 	int events = cometrig_events("user=ann", NULL);
 	int socket = cometrig_socket("user=bob");
@@ -74,7 +74,6 @@ static void life_that_is_over_is_told_to_reconnect(void **state)
 	bool ended = false;
 	int again;
 
-	(void)state;
 	(void)cometrig_read(socket, NULL);
 	while (!ended) {
 		cometrig_run(SECOND);
@@ -93,23 +92,21 @@ static void life_that_is_over_is_told_to_reconnect(void **state)
 	assert_ptr_equal(spokei_comet_find(cometrig.comet, spoke_comet_text("ann")), user);
 }
 
-static void websocket_is_closed_1012_with_retry(void **state)
+TEST(websocket_is_closed_1012_with_retry)
 {
 	int fd = cometrig_socket("user=ann");
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	cometrig_run(1985 * SECOND);
 	assert_has(cometrig_frames(fd), "close 1012 retry=1000\nend\n");
 }
 
-static void lives_are_jittered(void **state)
+TEST(lives_are_jittered)
 {
 	int fds[16];
 	uint32_t first;
 	uint32_t last;
 
-	(void)state;
 	open_many(fds, 16);
 	first = last = spokei_comet_cell(cometrig.comet, 0)->ends_ms;
 	for (uint32_t i = 1; i < 16; i++) {
@@ -121,11 +118,10 @@ static void lives_are_jittered(void **state)
 	assert_true(last - first > 60000);
 }
 
-static void connection_that_ends_leaves_no_timer(void **state)
+TEST(connection_that_ends_leaves_no_timer)
 {
 	int fd = cometrig_events("user=ann", NULL);
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	assert_int_equal(cometrig_timers(), 1);
 	cometrig_hang_up(fd);
@@ -134,11 +130,10 @@ static void connection_that_ends_leaves_no_timer(void **state)
 	assert_int_equal(cometrig.comet->quota.count, 0);
 }
 
-static void ended_connection_lingers_for_its_client(void **state)
+TEST(ended_connection_lingers_for_its_client)
 {
 	int fd = cometrig_socket("user=ann");
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	assert_int_equal(spoke_comet_kick(cometrig.comet, spoke_comet_text("ann"), NULL), 1);
 	cometrig_run(SECOND);
@@ -150,11 +145,10 @@ static void ended_connection_lingers_for_its_client(void **state)
 
 /* --- limits */
 
-static void seventh_connection_closes_the_oldest(void **state)
+TEST(seventh_connection_closes_the_oldest)
 {
 	int fds[7];
 
-	(void)state;
 	for (int i = 0; i < 7; i++) {
 		fds[i] = cometrig_socket("user=ann");
 		(void)cometrig_run(SECOND);
@@ -166,11 +160,10 @@ static void seventh_connection_closes_the_oldest(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_EXTRA), 1);
 }
 
-static void extra_event_stream_is_told_to_stay_away(void **state)
+TEST(extra_event_stream_is_told_to_stay_away)
 {
 	int fd = cometrig_events("user=ann", NULL);
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	for (int i = 0; i < 6; i++)
 		(void)cometrig_socket("user=ann");
@@ -179,13 +172,12 @@ static void extra_event_stream_is_told_to_stay_away(void **state)
 		   "- closed {\"code\":4008,\"reason\":\"too many connections of this user\"}\n");
 }
 
-static void peer_with_too_many_connections_is_closed(void **state)
+TEST(peer_with_too_many_connections_is_closed, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	int fds[4];
 	bool ended;
 
-	(void)state;
 	options.connections_per_peer_max = 3;
 	cometrig_make(&options);
 	open_many(fds, 3);
@@ -196,13 +188,12 @@ static void peer_with_too_many_connections_is_closed(void **state)
 	assert_has(cometrig_read(cometrig_events("user=u9", NULL), NULL), "hello");
 }
 
-static void users_beyond_the_limit_come_again(void **state)
+TEST(users_beyond_the_limit_come_again, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	int fds[2];
 	bool ended;
 
-	(void)state;
 	options.users_max = 2;
 	cometrig_make(&options);
 	open_many(fds, 2);
@@ -214,13 +205,12 @@ static void users_beyond_the_limit_come_again(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_USERS), 2);
 }
 
-static void storm_beyond_the_rate_comes_again_later(void **state)
+TEST(storm_beyond_the_rate_comes_again_later, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	int fds[5];
 	bool ended;
 
-	(void)state;
 	options.accept_rate = 5;
 	cometrig_make(&options);
 	for (int i = 0; i < 5; i++)
@@ -250,12 +240,11 @@ static void assert_comes_again(const char *last, const char *then)
 	assert_in_range(cometrig_number(text, ",\"again\":"), 15000, 30000);
 }
 
-static void poll_beyond_the_rate_keeps_its_last_id(void **state)
+TEST(poll_beyond_the_rate_keeps_its_last_id, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	char id[SPOKE_COMET_ID];
 
-	(void)state;
 	options.accept_rate = 1;
 	cometrig_make(&options);
 	(void)cometrig_events("user=ann", NULL);
@@ -272,13 +261,12 @@ static void poll_beyond_the_rate_keeps_its_last_id(void **state)
 }
 
 /* A descriptor is kept in reserve, so that clients are refused instead of waiting. */
-static void gateway_goes_on_after_descriptors_ran_out(void **state)
+TEST(gateway_goes_on_after_descriptors_ran_out)
 {
 	int first;
 	int refused;
 	bool ended;
 
-	(void)state;
 	first = cometrig_events("user=ann", NULL);
 	(void)cometrig_read(first, NULL);
 	cometrig.server.user.fds_max = cometrig.server.user.fds;
@@ -292,13 +280,12 @@ static void gateway_goes_on_after_descriptors_ran_out(void **state)
 	assert_string_equal(cometrig_stream(first), "1 e x\n");
 }
 
-static void unfinished_heads_are_at_most_a_tenth(void **state)
+TEST(unfinished_heads_are_at_most_a_tenth, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	int fds[301];
 	bool ended;
 
-	(void)state;
 	options.connections_max = 3000;
 	options.connections_per_peer_max = 3000;
 	cometrig_make(&options);
@@ -319,13 +306,12 @@ static void unfinished_heads_are_at_most_a_tenth(void **state)
 	assert_has(cometrig_read(cometrig_events("user=bob", NULL), NULL), "hello");
 }
 
-static void unfinished_head_gives_way_at_connections_max(void **state)
+TEST(unfinished_head_gives_way_at_connections_max, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	bool ended;
 	int fds[2];
 
-	(void)state;
 	options.connections_max = 3;
 	cometrig_make(&options);
 	fds[0] = cometrig_events("user=ann", NULL);
@@ -342,11 +328,10 @@ static void unfinished_head_gives_way_at_connections_max(void **state)
 	assert_false(ended);
 }
 
-static void answered_requests_are_not_unfinished_ones(void **state)
+TEST(answered_requests_are_not_unfinished_ones, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	options.connections_max = 3000;
 	options.connections_per_peer_max = 3000;
 	cometrig_make(&options);
@@ -358,12 +343,11 @@ static void answered_requests_are_not_unfinished_ones(void **state)
 	assert_has(cometrig_read(cometrig_events("user=bob", NULL), NULL), "hello");
 }
 
-static void unfinished_head_ends_in_time(void **state)
+TEST(unfinished_head_ends_in_time)
 {
 	int fd = cometrig_connect();
 	bool ended;
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		cometrig_send(fd, "G");
 		cometrig_run(SECOND);
@@ -374,12 +358,11 @@ static void unfinished_head_ends_in_time(void **state)
 	assert_has(cometrig_read(fd, &ended), "HTTP/1.1 408 ");
 }
 
-static void large_heads_are_rejected(void **state)
+TEST(large_heads_are_rejected)
 {
 	static char head[9300];
 	int fd = cometrig_connect();
 
-	(void)state;
 	memset(head, 'a', sizeof(head));
 	cometrig_send(fd, "GET / HTTP/1.1\r\nX: ");
 	cometrig_send_bytes(fd, head, 9000);
@@ -393,48 +376,14 @@ static void large_heads_are_rejected(void **state)
 	assert_int_equal(cometrig.comet->quota.count, 0);
 }
 
-static void input_to_an_event_stream_closes_it(void **state)
+TEST(input_to_an_event_stream_closes_it)
 {
 	int fd = cometrig_events("user=ann", NULL);
 	bool ended;
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	cometrig_send(fd, "GET / HTTP/1.1\r\n\r\n");
 	(void)cometrig_read(fd, &ended);
 	assert_true(ended);
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_PROTOCOL), 1);
-}
-
-#define TEST(function)                                                                             \
-	cmocka_unit_test_setup_teardown(function, cometrig_set_up, cometrig_tear_down)
-#define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(silence_is_ended_by_a_keepalive),
-		TEST(message_moves_the_keepalive),
-		TEST(pong_of_a_client_is_ignored),
-		TEST(life_that_is_over_is_told_to_reconnect),
-		TEST(websocket_is_closed_1012_with_retry),
-		TEST(lives_are_jittered),
-		TEST(connection_that_ends_leaves_no_timer),
-		TEST(ended_connection_lingers_for_its_client),
-		TEST(seventh_connection_closes_the_oldest),
-		TEST(extra_event_stream_is_told_to_stay_away),
-		BARE(peer_with_too_many_connections_is_closed),
-		BARE(users_beyond_the_limit_come_again),
-		BARE(storm_beyond_the_rate_comes_again_later),
-		BARE(poll_beyond_the_rate_keeps_its_last_id),
-		TEST(gateway_goes_on_after_descriptors_ran_out),
-		BARE(unfinished_heads_are_at_most_a_tenth),
-		BARE(unfinished_head_gives_way_at_connections_max),
-		BARE(answered_requests_are_not_unfinished_ones),
-		TEST(unfinished_head_ends_in_time),
-		TEST(large_heads_are_rejected),
-		TEST(input_to_an_event_stream_closes_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of a gateway: bytes of an idle connection, and what happens when there is none. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,12 +44,13 @@ static void make_large(void)
 	cometrig_make(&options);
 }
 
+FIXTURE(NULL, cometrig_tear_down);
+
 /* With its user, whose id has 14 bytes, and with their places in tables. */
-static void idle_event_stream_takes_256_bytes(void **state)
+TEST(idle_event_stream_takes_256_bytes)
 {
 	size_t bytes;
 
-	(void)state;
 	make_large();
 	bytes = bytes_of_one(open_events);
 	print_message("an idle connection takes %zu bytes\n", bytes);
@@ -57,9 +59,8 @@ static void idle_event_stream_takes_256_bytes(void **state)
 	assert_int_equal(cometrig.faulty.fds, 1024 + 2);
 }
 
-static void idle_websocket_takes_256_bytes(void **state)
+TEST(idle_websocket_takes_256_bytes)
 {
-	(void)state;
 	make_large();
 	assert_in_range(bytes_of_one(cometrig_socket), 100, 256);
 }
@@ -115,11 +116,10 @@ static void act(void)
 	cometrig_hang_up(post);
 }
 
-static void failing_allocation_ends_at_most_its_connection(void **state)
+TEST(failing_allocation_ends_at_most_its_connection, .bare = true)
 {
 	unsigned failed = 0;
 
-	(void)state;
 	for (unsigned nth = 1; nth <= ROUNDS_MAX; nth++) {
 		struct spoke_comet_options options = cometrig_begin();
 		uint64_t before;
@@ -159,14 +159,13 @@ static void failing_allocation_ends_at_most_its_connection(void **state)
 	assert_in_range(failed, 30, ROUNDS_MAX - 1);
 }
 
-static void failing_system_calls_end_at_most_their_connection(void **state)
+TEST(failing_system_calls_end_at_most_their_connection, .bare = true)
 {
 	static const enum spokei_faults_kind kinds[] = {
 		SPOKEI_FAULTS_READ,  SPOKEI_FAULTS_WRITE,  SPOKEI_FAULTS_SHUT,
 		SPOKEI_FAULTS_GUARD, SPOKEI_FAULTS_ACCEPT,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		for (unsigned nth = 1; nth <= 60; nth++) {
 			struct spoke_comet_options options = cometrig_begin();
@@ -184,12 +183,11 @@ static void failing_system_calls_end_at_most_their_connection(void **state)
 	}
 }
 
-static void gateway_without_memory_is_not_made(void **state)
+TEST(gateway_without_memory_is_not_made, .bare = true)
 {
 	unsigned nth = 0;
 	int error;
 
-	(void)state;
 	do {
 		struct spoke_comet_options options = cometrig_begin();
 
@@ -203,12 +201,11 @@ static void gateway_without_memory_is_not_made(void **state)
 }
 
 /* Users in a bucket are found by their chain; a table without memory grows later. */
-static void table_of_users_works_without_memory_to_grow(void **state)
+TEST(table_of_users_works_without_memory_to_grow)
 {
 	const struct spoke_comet_message message = { .data = spoke_comet_text("x"), .keep = true };
 	unsigned made = 0;
 
-	(void)state;
 	make_large();
 	for (int i = 0; i < 500; i++) {
 		char id[32];
@@ -228,15 +225,12 @@ static void table_of_users_works_without_memory_to_grow(void **state)
 	assert_int_equal(made, 500);
 }
 
-#define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
-
 /* The ring drops older messages later, which hides nothing. */
-static void message_without_room_in_its_ring_stays_lost(void **state)
+TEST(message_without_room_in_its_ring_stays_lost)
 {
 	const struct spoke_comet_message message = { .event = spoke_comet_text("e"), .keep = true };
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	options.ring_messages = 5;
 	cometrig_make(&options);
 	for (int number = 1; number <= 7; number++) {
@@ -251,19 +245,4 @@ static void message_without_room_in_its_ring_stays_lost(void **state)
 	}
 	assert_non_null(
 		strstr(cometrig_stream(cometrig_events("user=ann", cometrig_id(4))), " lost {}"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		BARE(idle_event_stream_takes_256_bytes),
-		BARE(idle_websocket_takes_256_bytes),
-		cmocka_unit_test(failing_allocation_ends_at_most_its_connection),
-		cmocka_unit_test(failing_system_calls_end_at_most_their_connection),
-		cmocka_unit_test(gateway_without_memory_is_not_made),
-		BARE(table_of_users_works_without_memory_to_grow),
-		BARE(message_without_room_in_its_ring_stays_lost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How clients open connections: the three kinds, the rules of hosts and origins, refusals. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,14 +20,15 @@ static void assert_has(const char *text, const char *part)
 		fail_msg("\"%.400s\" does not have \"%s\"", text, part);
 }
 
-static void event_stream_begins_with_retry_and_id(void **state)
+FIXTURE(cometrig_set_up, cometrig_tear_down);
+
+TEST(event_stream_begins_with_retry_and_id)
 {
 	int fd = cometrig_events("user=ann", NULL);
 	bool ended;
 	const char *text = cometrig_read(fd, &ended);
 	char line[128];
 
-	(void)state;
 	assert_false(ended);
 	assert_begins(text, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n");
 	assert_has(text, "X-Accel-Buffering: no\r\n");
@@ -45,12 +47,11 @@ static void event_stream_begins_with_retry_and_id(void **state)
 			 30 * SECOND);
 }
 
-static void retry_differs_between_connections(void **state)
+TEST(retry_differs_between_connections)
 {
 	unsigned long seen[8];
 	unsigned same = 0;
 
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		char query[32];
 		int fd;
@@ -63,12 +64,11 @@ static void retry_differs_between_connections(void **state)
 	assert_true(same < 7);
 }
 
-static void websocket_opens_with_hello(void **state)
+TEST(websocket_opens_with_hello)
 {
 	int fd = cometrig_socket("user=ann");
 	const char *lines = cometrig_frames(fd);
 
-	(void)state;
 	assert_begins(cometrig.got, "HTTP/1.1 101 ");
 	assert_has(cometrig.got, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 	assert_null(strstr(cometrig.got, "permessage-deflate"));
@@ -77,14 +77,13 @@ static void websocket_opens_with_hello(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_SOCKETS), 1);
 }
 
-static void first_poll_gets_an_id_at_once(void **state)
+TEST(first_poll_gets_an_id_at_once)
 {
 	int fd = cometrig_poll("user=ann");
 	bool ended;
 	const char *text = cometrig_read(fd, &ended);
 	char body[128];
 
-	(void)state;
 	assert_true(ended);
 	assert_begins(text, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n");
 	(void)snprintf(body, sizeof(body), "\r\n\r\n{\"last\":\"%016llx.0\",\"retry\":",
@@ -94,12 +93,11 @@ static void first_poll_gets_an_id_at_once(void **state)
 	assert_has(text, ",\"again\":0}");
 }
 
-static void every_answer_to_a_poll_has_another_retry(void **state)
+TEST(every_answer_to_a_poll_has_another_retry)
 {
 	unsigned long seen[8];
 	unsigned same = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		char query[96];
 		int fd;
@@ -115,13 +113,12 @@ static void every_answer_to_a_poll_has_another_retry(void **state)
 	assert_true(same < 7);
 }
 
-static void poll_is_held_until_its_time_is_over(void **state)
+TEST(poll_is_held_until_its_time_is_over)
 {
 	char query[128];
 	bool ended;
 	int fd;
 
-	(void)state;
 	(void)snprintf(query, sizeof(query), "user=ann&after=%016llx.0",
 		       (unsigned long long)cometrig.comet->epoch);
 	fd = cometrig_poll(query);
@@ -133,11 +130,10 @@ static void poll_is_held_until_its_time_is_over(void **state)
 	assert_true(ended);
 }
 
-static void script_is_served(void **state)
+TEST(script_is_served)
 {
 	const char *text = cometrig_ask(GET("/spoke.js", ""));
 
-	(void)state;
 	assert_begins(text, "HTTP/1.1 200 OK\r\nContent-Type: text/javascript");
 	assert_has(text, "self.spoke=");
 	/* Pages load it with each visit. */
@@ -145,11 +141,10 @@ static void script_is_served(void **state)
 	assert_has(text, "\r\nCross-Origin-Resource-Policy: same-origin\r\n");
 }
 
-static void script_is_for_pages_of_listed_origins_too(void **state)
+TEST(script_is_for_pages_of_listed_origins_too, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	options.origins = "https://shop.example";
 	cometrig_make(&options);
 	assert_has(cometrig_ask(GET("/spoke.js", "")),
@@ -166,12 +161,11 @@ static void print_mapped(void *ctx, const struct spoke_address *address, char *t
 	(void)snprintf(text, size, "[::ffff:10.1.2.3]:8080");
 }
 
-static void plain_host_of_ipv4_reaches_a_socket_for_both_families(void **state)
+TEST(plain_host_of_ipv4_reaches_a_socket_for_both_families)
 {
 	const struct spoke_net *own = cometrig.faulty.env.net;
 	struct spoke_net net = *own;
 
-	(void)state;
 	net.print = print_mapped;
 	cometrig.faulty.env.net = &net;
 	assert_begins(cometrig_ask("GET /spoke.js HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"),
@@ -181,12 +175,11 @@ static void plain_host_of_ipv4_reaches_a_socket_for_both_families(void **state)
 	cometrig.faulty.env.net = own;
 }
 
-static void page_is_served_at_root_if_there_is_one(void **state)
+TEST(page_is_served_at_root_if_there_is_one)
 {
 	struct spoke_comet_options options;
 	char page[40000];
 
-	(void)state;
 	assert_begins(cometrig_ask(GET("/", "")), "HTTP/1.1 404 ");
 	cometrig_close();
 	options = cometrig_begin();
@@ -200,9 +193,8 @@ static void page_is_served_at_root_if_there_is_one(void **state)
 	assert_begins(cometrig_ask(GET("/x", "")), "HTTP/1.1 404 ");
 }
 
-static void other_paths_and_methods_are_rejected(void **state)
+TEST(other_paths_and_methods_are_rejected)
 {
-	(void)state;
 	assert_begins(cometrig_ask(GET("/", "")), "HTTP/1.1 404 ");
 	assert_begins(cometrig_ask("POST /spoke/events HTTP/1.1\r\n" COMETRIG_HOST
 				   "Content-Length: 0\r\n\r\n"),
@@ -210,19 +202,17 @@ static void other_paths_and_methods_are_rejected(void **state)
 	assert_begins(cometrig_ask(GET("/spoke/send", "")), "HTTP/1.1 405 ");
 }
 
-static void foreign_host_is_rejected(void **state)
+TEST(foreign_host_is_rejected)
 {
-	(void)state;
 	assert_begins(cometrig_ask(
 			      "GET /spoke/events?user=a HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
 		      "HTTP/1.1 421 ");
 }
 
-static void socket_path_without_upgrade_is_426(void **state)
+TEST(socket_path_without_upgrade_is_426)
 {
 	const char *text = cometrig_ask(GET("/spoke/socket", COMETRIG_ORIGIN));
 
-	(void)state;
 	assert_begins(text, "HTTP/1.1 426 ");
 	assert_has(text, "Sec-WebSocket-Version: 13\r\n");
 }
@@ -242,7 +232,7 @@ static const char *socket_of(const char *origin)
 	return cometrig_frames(fd);
 }
 
-static void websocket_of_foreign_origin_is_closed_4003(void **state)
+TEST(websocket_of_foreign_origin_is_closed_4003)
 {
 	static const char *const bad[] = {
 		"Origin: http://evil.example\r\n",
@@ -253,18 +243,16 @@ static void websocket_of_foreign_origin_is_closed_4003(void **state)
 		"Origin: https://shop.example.evil\r\n",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_string_equal(socket_of(bad[i]), "close 4003 origin not allowed\nend\n");
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_REFUSED_ORIGIN), 6);
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_USERS), 0);
 }
 
-static void own_and_listed_origins_are_allowed(void **state)
+TEST(own_and_listed_origins_are_allowed, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	options.origins = "https://shop.example,https://m.shop.example:8443";
 	cometrig_make(&options);
 	assert_begins(socket_of("Origin: https://shop.example\r\n"), "text ");
@@ -274,29 +262,26 @@ static void own_and_listed_origins_are_allowed(void **state)
 	assert_begins(socket_of("Origin: https://m.shop.example\r\n"), "close 4003 ");
 }
 
-static void websocket_without_origin_needs_any_client(void **state)
+TEST(websocket_without_origin_needs_any_client, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	options.any_client = true;
 	cometrig_make(&options);
 	assert_begins(socket_of(""), "text ");
 	assert_begins(socket_of("Origin: null\r\n"), "close 4003 ");
 }
 
-static void events_of_foreign_origin_are_403(void **state)
+TEST(events_of_foreign_origin_are_403)
 {
-	(void)state;
 	assert_begins(cometrig_ask(GET("/spoke/events?user=a", "Origin: http://evil.example\r\n")),
 		      "HTTP/1.1 403 ");
 	assert_begins(cometrig_ask(GET("/spoke/poll?user=a", "Origin: null\r\n")), "HTTP/1.1 403 ");
 }
 
 /* Such a page could close the connections of a user by opening too many. */
-static void image_on_a_page_of_another_site_opens_nothing(void **state)
+TEST(image_on_a_page_of_another_site_opens_nothing)
 {
-	(void)state;
 	assert_begins(cometrig_ask(GET("/spoke/events?user=a", "Sec-Fetch-Site: cross-site\r\n")),
 		      "HTTP/1.1 403 ");
 	assert_begins(cometrig_ask(GET("/spoke/poll?user=a", "Sec-Fetch-Site: same-site\r\n")),
@@ -330,13 +315,12 @@ static int open_with(const char *path, const char *fields)
 
 #define SHOP "Origin: https://shop.example\r\n"
 
-static void pages_of_listed_origins_may_read_the_answers(void **state)
+TEST(pages_of_listed_origins_may_read_the_answers, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	char path[96];
 	int poll;
 
-	(void)state;
 	options.origins = "https://m.shop.example:8443,https://shop.example";
 	options.users_max = 1;
 	cometrig_make(&options);
@@ -370,13 +354,12 @@ static void pages_of_listed_origins_may_read_the_answers(void **state)
 	assert_has(cometrig.got, "HTTP/1.1 202 ");
 }
 
-static void pages_of_other_origins_may_not(void **state)
+TEST(pages_of_other_origins_may_not, .tear_down = cometrig_tear_down)
 {
 	static const char *const others[] = { "", COMETRIG_ORIGIN,
 					      "Origin: https://evil.example\r\n" };
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	options.origins = "https://shop.example";
 	cometrig_make(&options);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -387,36 +370,4 @@ static void pages_of_other_origins_may_not(void **state)
 		answer = cometrig_read(open_with("poll?user=a", others[i]), NULL);
 		assert_null(strstr(answer, "Access-Control"));
 	}
-}
-
-#define TEST(function)                                                                             \
-	cmocka_unit_test_setup_teardown(function, cometrig_set_up, cometrig_tear_down)
-#define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(event_stream_begins_with_retry_and_id),
-		TEST(retry_differs_between_connections),
-		TEST(websocket_opens_with_hello),
-		TEST(first_poll_gets_an_id_at_once),
-		TEST(every_answer_to_a_poll_has_another_retry),
-		TEST(poll_is_held_until_its_time_is_over),
-		TEST(script_is_served),
-		BARE(script_is_for_pages_of_listed_origins_too),
-		TEST(plain_host_of_ipv4_reaches_a_socket_for_both_families),
-		TEST(page_is_served_at_root_if_there_is_one),
-		TEST(other_paths_and_methods_are_rejected),
-		TEST(foreign_host_is_rejected),
-		TEST(socket_path_without_upgrade_is_426),
-		TEST(websocket_of_foreign_origin_is_closed_4003),
-		BARE(own_and_listed_origins_are_allowed),
-		BARE(pages_of_listed_origins_may_read_the_answers),
-		BARE(pages_of_other_origins_may_not),
-		BARE(websocket_without_origin_needs_any_client),
-		TEST(events_of_foreign_origin_are_403),
-		TEST(image_on_a_page_of_another_site_opens_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

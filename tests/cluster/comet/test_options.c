@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of a gateway that the program gives. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,13 +20,14 @@ static void new_refuses(struct spoke_comet_options options, const char *why)
 	assert_has(spoke_engine_why(cometrig.engine), why);
 }
 
-static void bad_options_are_explained(void **state)
+FIXTURE(NULL, cometrig_tear_down);
+
+TEST(bad_options_are_explained)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	struct spoke_comet_options bad;
 	static char long_origin[282];
 
-	(void)state;
 	bad = options;
 	bad.query_user = false;
 	new_refuses(bad, "option authorize");
@@ -60,12 +62,11 @@ static void bad_options_are_explained(void **state)
 	cometrig_make(&options);
 }
 
-static void blanks_around_the_commas_of_lists_are_ignored(void **state)
+TEST(blanks_around_the_commas_of_lists_are_ignored)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	char text[64];
 
-	(void)state;
 	options.listen = " 127.0.0.1:8080 ,\t127.0.0.1:8081 ";
 	options.origins = " https://a.example , https://b.example ,https://c.example ";
 	options.hosts = "a.example , b.example";
@@ -87,29 +88,15 @@ static void blanks_around_the_commas_of_lists_are_ignored(void **state)
 	}
 }
 
-static void gateway_listens_at_several_addresses(void **state)
+TEST(gateway_listens_at_several_addresses)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	char text[64];
 
-	(void)state;
 	options.listen = "127.0.0.1:8080,127.0.0.1:8081";
 	cometrig_make(&options);
 	assert_int_equal(spoke_comet_address(cometrig.comet, 1, text, sizeof(text)), 14);
 	assert_string_equal(text, "127.0.0.1:8081");
 	assert_int_equal(spoke_comet_address(cometrig.comet, 2, text, sizeof(text)), 0);
 	assert_has(cometrig_ask("GET / HTTP/1.1\r\n" COMETRIG_HOST "\r\n"), "HTTP/1.1 404 ");
-}
-
-#define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		BARE(bad_options_are_explained),
-		BARE(gateway_listens_at_several_addresses),
-		BARE(blanks_around_the_commas_of_lists_are_ignored),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

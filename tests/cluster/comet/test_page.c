@@ -4,6 +4,7 @@
 #include "core/memory/buffer.h"
 #include "tests/cluster/admin/promread.h"
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -31,11 +32,12 @@ static int tear_down(void **state)
 	return cometrig_tear_down(state);
 }
 
-static void status_has_all_figures(void **state)
+FIXTURE(cometrig_set_up, tear_down);
+
+TEST(status_has_all_figures)
 {
 	const char *text;
 
-	(void)state;
 	(void)cometrig_events("user=ann", NULL);
 	(void)cometrig_socket("user=ann");
 	text = write_with(spokei_status_write);
@@ -44,12 +46,11 @@ static void status_has_all_figures(void **state)
 				     "\"sockets\":1,\"polls\":0,"));
 }
 
-static void metrics_have_all_figures(void **state)
+TEST(metrics_have_all_figures)
 {
 	const char *text;
 	unsigned line;
 
-	(void)state;
 	(void)cometrig_events("user=ann", NULL);
 	(void)cometrig_push("ann", "e", "x");
 	cometrig_run(MS);
@@ -60,24 +61,10 @@ static void metrics_have_all_figures(void **state)
 	assert_int_equal(promread_value(text, "spoke_comet_lost_total{gateway=\"1\"}"), 0);
 }
 
-static void engine_without_a_gateway_has_no_families(void **state)
+TEST(engine_without_a_gateway_has_no_families)
 {
-	(void)state;
 	spoke_comet_free(cometrig.comet);
 	cometrig_run(MS);
 	assert_null(strstr(write_with(spokei_metrics_write), "spoke_comet"));
 	assert_non_null(strstr(write_with(spokei_status_write), "\"gateways\":[]"));
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, cometrig_set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(status_has_all_figures),
-		TEST(metrics_have_all_figures),
-		TEST(engine_without_a_gateway_has_no_families),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients behind a proxy: they count under their own addresses. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,13 +23,14 @@ static int open_from(const char *forwarded)
 	return fd;
 }
 
-static void client_behind_a_proxy_counts_under_its_address(void **state)
+FIXTURE(NULL, cometrig_tear_down);
+
+TEST(client_behind_a_proxy_counts_under_its_address)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	bool ended;
 	int fd;
 
-	(void)state;
 	options.proxies = "10.1.1.1,127.0.0.1";
 	options.connections_per_peer_max = 2;
 	cometrig_make(&options);
@@ -55,12 +57,11 @@ static void client_behind_a_proxy_counts_under_its_address(void **state)
 	assert_int_equal(cometrig.comet->quota.count, 5);
 }
 
-static void storm_from_one_address_does_not_keep_out_others(void **state)
+TEST(storm_from_one_address_does_not_keep_out_others)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	int opened = 0;
 
-	(void)state;
 	options.proxies = "127.0.0.1";
 	options.accept_rate = 40;
 	cometrig_make(&options);
@@ -84,12 +85,11 @@ static void storm_from_one_address_does_not_keep_out_others(void **state)
 }
 
 /* A host can have each address of its network. */
-static void storm_from_a_network_of_ipv6_does_not_take_the_reserve(void **state)
+TEST(storm_from_a_network_of_ipv6_does_not_take_the_reserve)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	int opened = 0;
 
-	(void)state;
 	options.proxies = "127.0.0.1";
 	options.accept_rate = 40;
 	cometrig_make(&options);
@@ -119,13 +119,12 @@ static void print_mapped(void *ctx, const struct spoke_address *address, char *t
 		(void)snprintf(text, size, "%s", plain);
 }
 
-static void proxy_with_a_mapped_address_is_listed_without_the_prefix(void **state)
+TEST(proxy_with_a_mapped_address_is_listed_without_the_prefix)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	static struct spoke_net net;
 	const struct spoke_net *own = cometrig.faulty.env.net;
 
-	(void)state;
 	net = *own;
 	net.print = print_mapped;
 	cometrig.faulty.env.net = &net;
@@ -138,11 +137,10 @@ static void proxy_with_a_mapped_address_is_listed_without_the_prefix(void **stat
 	cometrig.faulty.env.net = own;
 }
 
-static void forwarded_address_of_others_is_ignored(void **state)
+TEST(forwarded_address_of_others_is_ignored)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	options.proxies = "10.1.1.1,127.0.0.11";
 	options.connections_per_peer_max = 1;
 	cometrig_make(&options);
@@ -151,14 +149,13 @@ static void forwarded_address_of_others_is_ignored(void **state)
 	assert_int_equal(cometrig.comet->quota.count, 1);
 }
 
-static void wrong_forwarded_addresses_are_ignored(void **state)
+TEST(wrong_forwarded_addresses_are_ignored)
 {
 	static const char *const wrong[] = { "X-Forwarded-For: \r\n", "X-Forwarded-For: x\r\n", "",
 					     "X-Forwarded-For: unix:/run/x\r\n",
 					     "X-Forwarded-For: 1.2.3.4,\r\n" };
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	options.proxies = "127.0.0.1";
 	options.authorize = cometrig_authorize;
 	cometrig_make(&options);
@@ -171,20 +168,4 @@ static void wrong_forwarded_addresses_are_ignored(void **state)
 		cometrig_hang_up(fd);
 	}
 	assert_int_equal(cometrig.comet->quota.count, 0);
-}
-
-#define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		BARE(client_behind_a_proxy_counts_under_its_address),
-		BARE(storm_from_one_address_does_not_keep_out_others),
-		BARE(storm_from_a_network_of_ipv6_does_not_take_the_reserve),
-		BARE(proxy_with_a_mapped_address_is_listed_without_the_prefix),
-		BARE(forwarded_address_of_others_is_ignored),
-		BARE(wrong_forwarded_addresses_are_ignored),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pushed messages: order, ids, forms, who gets them, and what is refused. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,12 +18,13 @@ static int push_to(const char *user, const struct spoke_comet_message *message,
 	return spoke_comet_push(cometrig.comet, spoke_comet_text(user), message, result);
 }
 
-static void pushes_arrive_once_in_order_with_rising_ids(void **state)
+FIXTURE(cometrig_set_up, cometrig_tear_down);
+
+TEST(pushes_arrive_once_in_order_with_rising_ids)
 {
 	int fd = cometrig_events("user=ann", NULL);
 	const char *lines;
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	for (int i = 1; i <= 100; i++) {
 		char data[16];
@@ -43,12 +45,11 @@ static void pushes_arrive_once_in_order_with_rising_ids(void **state)
 	assert_string_equal(lines, "");
 }
 
-static void messages_of_a_turn_are_one_write(void **state)
+TEST(messages_of_a_turn_are_one_write)
 {
 	int fd = cometrig_events("user=ann", NULL);
 	uint64_t before;
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	before = cometrig.faulty.calls[SPOKEI_FAULTS_WRITE];
 	for (int i = 0; i < 10; i++)
@@ -57,7 +58,7 @@ static void messages_of_a_turn_are_one_write(void **state)
 	assert_int_equal(cometrig.faulty.calls[SPOKEI_FAULTS_WRITE], before + 1);
 }
 
-static void every_connection_of_a_user_gets_the_message(void **state)
+TEST(every_connection_of_a_user_gets_the_message)
 {
 	int a = cometrig_events("user=ann", NULL);
 	int b = cometrig_socket("user=ann");
@@ -65,7 +66,6 @@ static void every_connection_of_a_user_gets_the_message(void **state)
 	char query[96];
 	int c;
 
-	(void)state;
 	(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(0));
 	c = cometrig_poll(query);
 	(void)cometrig_read(a, NULL);
@@ -79,12 +79,11 @@ static void every_connection_of_a_user_gets_the_message(void **state)
 	assert_string_equal(cometrig_stream(other), "");
 }
 
-static void push_to_all_reaches_all_users_in_one_order(void **state)
+TEST(push_to_all_reaches_all_users_in_one_order)
 {
 	int a = cometrig_events("user=ann", NULL);
 	int b = cometrig_events("user=bob", NULL);
 
-	(void)state;
 	(void)cometrig_read(a, NULL);
 	(void)cometrig_read(b, NULL);
 	(void)cometrig_push(NULL, "all", "1");
@@ -94,12 +93,11 @@ static void push_to_all_reaches_all_users_in_one_order(void **state)
 	assert_string_equal(cometrig_stream(b), "1 all 1\n3 all 3\n");
 }
 
-static void message_is_encoded_once_for_a_form(void **state)
+TEST(message_is_encoded_once_for_a_form)
 {
 	uint64_t one;
 	int fds[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		fds[i] = cometrig_events("user=ann", NULL);
 		(void)cometrig_read(fds[i], NULL);
@@ -113,24 +111,22 @@ static void message_is_encoded_once_for_a_form(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_WRITTEN), 3);
 }
 
-static void lines_of_data_stay_lines(void **state)
+TEST(lines_of_data_stay_lines)
 {
 	int fd = cometrig_events("user=ann", NULL);
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	(void)cometrig_push("ann", "text", "a\nb\nid: 99.99");
 	assert_string_equal(cometrig_stream(fd), "1 text a|b|id: 99.99\n");
 }
 
-static void result_counts_users_and_connections(void **state)
+TEST(result_counts_users_and_connections)
 {
 	const struct spoke_comet_message message = { .data = spoke_comet_text("x") };
 	const struct spoke_span users[] = { spoke_comet_text("ann"), spoke_comet_text("bob"),
 					    spoke_comet_text("nobody"), spoke_comet_text("ann") };
 	struct spoke_comet_result result;
 
-	(void)state;
 	(void)cometrig_events("user=ann", NULL);
 	(void)cometrig_events("user=ann", NULL);
 	(void)cometrig_events("user=bob", NULL);
@@ -149,24 +145,22 @@ static void result_counts_users_and_connections(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_DROPPED), 2);
 }
 
-static void user_named_twice_gets_the_message_once(void **state)
+TEST(user_named_twice_gets_the_message_once)
 {
 	const struct spoke_comet_message message = { .data = spoke_comet_text("x") };
 	const struct spoke_span users[] = { spoke_comet_text("ann"), spoke_comet_text("ann") };
 	int fd = cometrig_events("user=ann", NULL);
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	assert_int_equal(spoke_comet_push_many(cometrig.comet, users, 2, &message, NULL), SPOKE_OK);
 	assert_string_equal(cometrig_stream(fd), "1 message x\n");
 }
 
-static void kept_message_waits_for_an_unknown_user(void **state)
+TEST(kept_message_waits_for_an_unknown_user)
 {
 	const struct spoke_comet_message message = { .data = spoke_comet_text("x"), .keep = true };
 	int fd;
 
-	(void)state;
 	assert_int_equal(push_to("ann", &message, NULL), SPOKE_OK);
 	cometrig_run(SECOND);
 	fd = cometrig_events("user=ann", cometrig_id(0));
@@ -174,12 +168,11 @@ static void kept_message_waits_for_an_unknown_user(void **state)
 	assert_has(cometrig.lines, "\n1 message x\n");
 }
 
-static void message_past_its_ttl_is_skipped_and_not_lost(void **state)
+TEST(message_past_its_ttl_is_skipped_and_not_lost)
 {
 	struct spoke_comet_message message = { .data = spoke_comet_text("old"), .keep = true };
 	int fd;
 
-	(void)state;
 	message.ttl_ns = 2 * SECOND;
 	assert_int_equal(push_to("ann", &message, NULL), SPOKE_OK);
 	message.ttl_ns = 0;
@@ -192,13 +185,12 @@ static void message_past_its_ttl_is_skipped_and_not_lost(void **state)
 	assert_null(strstr(cometrig.lines, "lost"));
 }
 
-static void bad_messages_are_refused(void **state)
+TEST(bad_messages_are_refused)
 {
 	static char large[16385];
 	struct spoke_comet_message message = { .data = spoke_comet_text("x") };
 	struct spoke_comet_message bad;
 
-	(void)state;
 	memset(large, 'x', sizeof(large));
 	assert_int_equal(push_to("", &message, NULL), SPOKE_EINVAL);
 	assert_has(spoke_engine_why(cometrig.engine), "the id of a user");
@@ -220,14 +212,13 @@ static void bad_messages_are_refused(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_MESSAGES), 0);
 }
 
-static void events_of_the_gateway_itself_are_refused(void **state)
+TEST(events_of_the_gateway_itself_are_refused)
 {
 	static const char *const names[] = { "hello",  "lost", "reconnect",
 					     "closed", "down", "unsent" };
 	struct spoke_comet_message message = { .data = spoke_comet_text("{}"), .keep = true };
 	const struct spoke_span ann = spoke_comet_text("ann");
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		message.event = spoke_comet_text(names[i]);
 		assert_int_equal(push_to("ann", &message, NULL), SPOKE_EINVAL);
@@ -246,13 +237,12 @@ static void events_of_the_gateway_itself_are_refused(void **state)
 	assert_int_equal(push_to("ann", &message, NULL), SPOKE_OK);
 }
 
-static void limits_of_bytes_and_users_refuse_a_push(void **state)
+TEST(limits_of_bytes_and_users_refuse_a_push, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	static char large[4001];
 	struct spoke_comet_message message = { .keep = true };
 
-	(void)state;
 	memset(large, 'x', sizeof(large) - 1);
 	options.users_max = 2;
 	options.bytes_max = 10000;
@@ -296,9 +286,8 @@ static int set_up_many(void **state)
 	return 0;
 }
 
-static void single_push_goes_before_a_broadcast(void **state)
+TEST(single_push_goes_before_a_broadcast, .set_up = set_up_many, .tear_down = cometrig_tear_down)
 {
-	(void)state;
 	(void)cometrig_push(NULL, "all", "1");
 	(void)cometrig_push("u599", "own", "2");
 	/* One turn: a slice of 256 writes, the single push among them. */
@@ -312,9 +301,9 @@ static void single_push_goes_before_a_broadcast(void **state)
 }
 
 /* In each turn of the pass another message comes; the first connections have been visited. */
-static void broadcast_during_a_pass_reaches_all_at_its_end(void **state)
+TEST(broadcast_during_a_pass_reaches_all_at_its_end, .set_up = set_up_many,
+     .tear_down = cometrig_tear_down)
 {
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		(void)cometrig_push(NULL, "all", "x");
 		assert_int_equal(spoke_engine_turn(cometrig.engine, false), SPOKE_OK);
@@ -325,7 +314,7 @@ static void broadcast_during_a_pass_reaches_all_at_its_end(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_WRITTEN), 3 * MANY);
 }
 
-static void broadcasts_share_a_pass(void **state)
+TEST(broadcasts_share_a_pass)
 {
 	enum {
 		COUNT = 40
@@ -333,7 +322,6 @@ static void broadcasts_share_a_pass(void **state)
 	int fds[COUNT];
 	uint64_t before;
 
-	(void)state;
 	open_many(fds, COUNT);
 	before = cometrig.faulty.calls[SPOKEI_FAULTS_WRITE];
 	for (int i = 0; i < 5; i++)
@@ -342,33 +330,4 @@ static void broadcasts_share_a_pass(void **state)
 	assert_int_equal(cometrig.faulty.calls[SPOKEI_FAULTS_WRITE], before + COUNT);
 	assert_string_equal(cometrig_stream(fds[COUNT - 1]),
 			    "1 all x\n2 all x\n3 all x\n4 all x\n5 all x\n");
-}
-
-#define TEST(function)                                                                             \
-	cmocka_unit_test_setup_teardown(function, cometrig_set_up, cometrig_tear_down)
-#define AT_MANY(function) cmocka_unit_test_setup_teardown(function, set_up_many, cometrig_tear_down)
-#define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(pushes_arrive_once_in_order_with_rising_ids),
-		TEST(messages_of_a_turn_are_one_write),
-		TEST(every_connection_of_a_user_gets_the_message),
-		TEST(push_to_all_reaches_all_users_in_one_order),
-		TEST(message_is_encoded_once_for_a_form),
-		TEST(lines_of_data_stay_lines),
-		TEST(result_counts_users_and_connections),
-		TEST(user_named_twice_gets_the_message_once),
-		TEST(kept_message_waits_for_an_unknown_user),
-		TEST(message_past_its_ttl_is_skipped_and_not_lost),
-		TEST(bad_messages_are_refused),
-		TEST(events_of_the_gateway_itself_are_refused),
-		BARE(limits_of_bytes_and_users_refuse_a_push),
-		AT_MANY(single_push_goes_before_a_broadcast),
-		AT_MANY(broadcast_during_a_pass_reaches_all_at_its_end),
-		TEST(broadcasts_share_a_pass),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A gateway with the section [comet] of a file, which changes while the gateway runs. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include "core/virtual/files.h"
 
@@ -54,6 +55,8 @@ static int tear_down(void **state)
 	return cometrig_tear_down(state);
 }
 
+FIXTURE(NULL, tear_down);
+
 static bool has_event(const char *text)
 {
 	struct spoke_event event;
@@ -94,11 +97,10 @@ static unsigned long retry_of(const char *user)
 	return cometrig_number(cometrig_read(cometrig_events(query, NULL), NULL), "\nretry: ");
 }
 
-static void live_keys_change_a_running_gateway(void **state)
+TEST(live_keys_change_a_running_gateway)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	begin(&options,
 	      "[comet]\nretry.min = 2s\nretry.max = 2s\ntext.max = 20\nhosts = a.example\n"
 	      "connections.max = 50\nbytes.max = 1MiB\nmessage.max = 9\n");
@@ -125,12 +127,11 @@ static void live_keys_change_a_running_gateway(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_EVENTS), 2);
 }
 
-static void request_under_way_keeps_its_limit(void **state)
+TEST(request_under_way_keeps_its_limit)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	int fd;
 
-	(void)state;
 	begin(&options, "[comet]\ntext.max = 1000\n");
 	fd = cometrig_connect();
 	cometrig_send(fd, "POST /spoke/send?user=ann HTTP/1.1\r\n" COMETRIG_HOST COMETRIG_ORIGIN
@@ -143,14 +144,13 @@ static void request_under_way_keeps_its_limit(void **state)
 	assert_has(post_of(2), "limited to 1 bytes");
 }
 
-static void waiting_polls_know_their_origin_after_a_change(void **state)
+TEST(waiting_polls_know_their_origin_after_a_change)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	char path[96];
 	char text[512];
 	int fds[3];
 
-	(void)state;
 	options.authorize = cometrig_authorize;
 	begin(&options, "[comet]\norigins = https://shop.example,https://b.example\n");
 	(void)snprintf(path, sizeof(path), "/spoke/poll?after=%s", cometrig_id(0));
@@ -179,11 +179,10 @@ static void waiting_polls_know_their_origin_after_a_change(void **state)
 	}
 }
 
-static void keys_that_need_a_restart_stay_and_are_told(void **state)
+TEST(keys_that_need_a_restart_stay_and_are_told)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	options.listen = NULL;
 	options.query_user = false;
 	begin(&options, "[comet]\nlisten = " COMETRIG_AT "\nquery.user = true\nkeep = 7s\n");
@@ -198,11 +197,10 @@ static void keys_that_need_a_restart_stay_and_are_told(void **state)
 	assert_in_range(retry_of("ann"), 1000, 15000);
 }
 
-static void file_with_errors_changes_nothing(void **state)
+TEST(file_with_errors_changes_nothing)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	begin(&options, "[comet]\nretry.min = 2s\nretry.max = 2s\nhosts = a.example\n");
 	assert_int_equal(reload("[comet]\nretry.min = 3\nhosts = b.example\n"), SPOKE_ESYNTAX);
 	assert_has(told, "a duration needs a unit");
@@ -217,11 +215,10 @@ static void file_with_errors_changes_nothing(void **state)
 	assert_int_equal(retry_of("eve"), 2000);
 }
 
-static void options_of_the_program_outlast_the_file(void **state)
+TEST(options_of_the_program_outlast_the_file)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	options.frame_max = 10;
 	options.hosts = "a.example";
 	begin(&options, "[comet]\ntext.max = 20\nhosts = b.example\n");
@@ -233,13 +230,12 @@ static void options_of_the_program_outlast_the_file(void **state)
 	}
 }
 
-static void limits_below_what_is_in_use_let_in_no_more(void **state)
+TEST(limits_below_what_is_in_use_let_in_no_more)
 {
 	const struct spoke_comet_message message = { .data = spoke_comet_text("0123456789") };
 	struct spoke_comet_options options = cometrig_begin();
 	int fds[4];
 
-	(void)state;
 	begin(&options, "[comet]\nmessage.max = 20KiB\nring.bytes = 20KiB\n");
 	for (int i = 0; i < 4; i++)
 		fds[i] = cometrig_events("user=ann", NULL);
@@ -262,13 +258,12 @@ static void limits_below_what_is_in_use_let_in_no_more(void **state)
 	cometrig_hang_up(fds[3]);
 }
 
-static void reload_without_memory_keeps_the_settings(void **state)
+TEST(reload_without_memory_keeps_the_settings)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	int failures = 0;
 	int error;
 
-	(void)state;
 	begin(&options, "[comet]\nhosts = a.example\n");
 	for (uint64_t nth = 1; nth < 20; nth++) {
 		spokei_faults_fail(&cometrig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
@@ -284,22 +279,20 @@ static void reload_without_memory_keeps_the_settings(void **state)
 	assert_string_equal(cometrig.comet->with.hosts, "b.example");
 }
 
-static void config_may_be_freed_before_the_gateway(void **state)
+TEST(config_may_be_freed_before_the_gateway)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	begin(&options, "[comet]\nretry.min = 2s\nretry.max = 2s\n");
 	spoke_config_free(config);
 	config = NULL;
 	assert_int_equal(retry_of("ann"), 2000);
 }
 
-static void gateway_may_be_freed_before_the_config(void **state)
+TEST(gateway_may_be_freed_before_the_config)
 {
 	struct spoke_comet_options options = cometrig_begin();
 
-	(void)state;
 	begin(&options, "[comet]\nretry.min = 2s\n");
 	spoke_comet_free(cometrig.comet);
 	assert_int_equal(reload("[comet]\nretry.min = 3s\n"), SPOKE_OK);
@@ -307,39 +300,17 @@ static void gateway_may_be_freed_before_the_config(void **state)
 	assert_int_equal(reload("[comet]\nretry.min = 4s\n"), SPOKE_OK);
 }
 
-static void config_of_another_engine_is_refused(void **state)
+TEST(config_of_another_engine_is_refused)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	struct spoke_engine_options with = { .env = &cometrig.client.env };
 	struct spoke_engine *other;
 	struct spoke_comet *comet;
 
-	(void)state;
 	begin(&options, "[comet]\n");
 	assert_int_equal(spoke_engine_new(&with, &other), SPOKE_OK);
 	options.listen = "127.0.0.1:8081";
 	assert_int_equal(spoke_comet_new(other, &options, &comet), SPOKE_EINVAL);
 	assert_has(spoke_engine_why(other), "belongs to another engine");
 	spoke_engine_free(other);
-}
-
-#define BARE(function) cmocka_unit_test_teardown(function, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		BARE(live_keys_change_a_running_gateway),
-		BARE(request_under_way_keeps_its_limit),
-		BARE(waiting_polls_know_their_origin_after_a_change),
-		BARE(keys_that_need_a_restart_stay_and_are_told),
-		BARE(file_with_errors_changes_nothing),
-		BARE(options_of_the_program_outlast_the_file),
-		BARE(limits_below_what_is_in_use_let_in_no_more),
-		BARE(reload_without_memory_keeps_the_settings),
-		BARE(config_may_be_freed_before_the_gateway),
-		BARE(gateway_may_be_freed_before_the_config),
-		BARE(config_of_another_engine_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

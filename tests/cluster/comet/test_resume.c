@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients that come back: what they have missed is sent first, or "lost" is. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,11 +26,12 @@ static void visit(const char *query)
 	cometrig_hang_up(fd);
 }
 
-static void missed_messages_are_replayed_to_events(void **state)
+FIXTURE(cometrig_set_up, cometrig_tear_down);
+
+TEST(missed_messages_are_replayed_to_events)
 {
 	int fd = cometrig_events("user=ann", NULL);
 
-	(void)state;
 	(void)cometrig_push("ann", "e", "1");
 	(void)cometrig_read(fd, NULL);
 	cometrig_hang_up(fd);
@@ -42,12 +44,11 @@ static void missed_messages_are_replayed_to_events(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_RESUMED), 1);
 }
 
-static void missed_messages_are_replayed_to_a_socket(void **state)
+TEST(missed_messages_are_replayed_to_a_socket)
 {
 	char query[96];
 	int fd;
 
-	(void)state;
 	visit("user=ann");
 	(void)cometrig_push("ann", "e", "1");
 	(void)snprintf(query, sizeof(query), "user=ann&last=%s", cometrig_id(0));
@@ -55,12 +56,11 @@ static void missed_messages_are_replayed_to_a_socket(void **state)
 	assert_has(cometrig_frames(fd), "\"event\":\"e\",\"data\":\"1\"}\n");
 }
 
-static void missed_messages_answer_a_poll_at_once(void **state)
+TEST(missed_messages_answer_a_poll_at_once)
 {
 	char query[96];
 	char body[256];
 
-	(void)state;
 	visit("user=ann");
 	(void)cometrig_push("ann", "e", "1");
 	(void)cometrig_push("ann", NULL, "\"2\"");
@@ -76,11 +76,10 @@ static void missed_messages_answer_a_poll_at_once(void **state)
 	assert_has(cometrig.got, body);
 }
 
-static void client_without_last_id_gets_new_messages_only(void **state)
+TEST(client_without_last_id_gets_new_messages_only)
 {
 	int fd;
 
-	(void)state;
 	visit("user=ann");
 	(void)cometrig_push("ann", "e", "1");
 	fd = cometrig_events("user=ann", NULL);
@@ -89,11 +88,10 @@ static void client_without_last_id_gets_new_messages_only(void **state)
 	assert_string_equal(cometrig_stream(fd), "2 e 2\n");
 }
 
-static void overflown_ring_of_a_user_is_told_as_lost(void **state)
+TEST(overflown_ring_of_a_user_is_told_as_lost)
 {
 	int fd;
 
-	(void)state;
 	visit("user=ann");
 	for (int i = 0; i < 33; i++)
 		(void)cometrig_push("ann", "e", "x");
@@ -106,11 +104,10 @@ static void overflown_ring_of_a_user_is_told_as_lost(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_LOST), 1);
 }
 
-static void messages_in_a_full_ring_are_not_lost(void **state)
+TEST(messages_in_a_full_ring_are_not_lost)
 {
 	int fd;
 
-	(void)state;
 	visit("user=ann");
 	for (int i = 0; i < 33; i++)
 		(void)cometrig_push("ann", "e", "x");
@@ -120,12 +117,11 @@ static void messages_in_a_full_ring_are_not_lost(void **state)
 	assert_has(cometrig.lines, "\n33 e x\n");
 }
 
-static void ring_is_bounded_by_bytes(void **state)
+TEST(ring_is_bounded_by_bytes)
 {
 	static char large[6001];
 	int fd;
 
-	(void)state;
 	memset(large, 'y', sizeof(large) - 1);
 	visit("user=ann");
 	for (int i = 0; i < 3; i++)
@@ -135,11 +131,10 @@ static void ring_is_bounded_by_bytes(void **state)
 	assert_has(cometrig_stream(fd), "\n3 lost {}\n");
 }
 
-static void overflown_ring_of_all_is_told_as_lost(void **state)
+TEST(overflown_ring_of_all_is_told_as_lost)
 {
 	int fd;
 
-	(void)state;
 	visit("user=ann");
 	for (int i = 0; i < 257; i++)
 		(void)cometrig_push(NULL, "e", "x");
@@ -149,14 +144,13 @@ static void overflown_ring_of_all_is_told_as_lost(void **state)
 	assert_null(strstr(cometrig_stream(fd), "lost"));
 }
 
-static void other_epochs_and_wrong_ids_are_lost(void **state)
+TEST(other_epochs_and_wrong_ids_are_lost)
 {
 	static const char *const wrong[] = { "x",  "0123456789abcdef.1",  "1", ".",
 					     "-1", "99999999999999999999" };
 	char text[64];
 	int fd;
 
-	(void)state;
 	visit("user=ann");
 	(void)cometrig_push("ann", "e", "1");
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -173,20 +167,18 @@ static void other_epochs_and_wrong_ids_are_lost(void **state)
 	assert_has(cometrig_stream(fd), "\n1 lost {}\n");
 }
 
-static void poll_is_told_that_messages_were_lost(void **state)
+TEST(poll_is_told_that_messages_were_lost)
 {
-	(void)state;
 	(void)cometrig_push(NULL, "e", "1");
 	assert_has(cometrig_read(cometrig_poll("user=ann&after=0123456789abcdef.1"), NULL),
 		   "\"event\":\"lost\",\"data\":\"{}\"}]}");
 }
 
-static void user_within_keep_is_the_same_object(void **state)
+TEST(user_within_keep_is_the_same_object)
 {
 	struct spokei_comet_user *user;
 	int fd;
 
-	(void)state;
 	fd = cometrig_events("user=ann", NULL);
 	(void)cometrig_read(fd, NULL);
 	user = find("ann");
@@ -200,11 +192,10 @@ static void user_within_keep_is_the_same_object(void **state)
 	assert_string_equal(cometrig.changes, "+ann -ann +ann ");
 }
 
-static void user_after_keep_is_forgotten(void **state)
+TEST(user_after_keep_is_forgotten)
 {
 	int fd;
 
-	(void)state;
 	visit("user=ann");
 	(void)cometrig_push("ann", "e", "1");
 	cometrig_run(61 * SECOND);
@@ -215,11 +206,10 @@ static void user_after_keep_is_forgotten(void **state)
 	assert_has(cometrig_stream(fd), "\n1 lost {}\n");
 }
 
-static void forgotten_user_without_messages_has_lost_nothing(void **state)
+TEST(forgotten_user_without_messages_has_lost_nothing)
 {
 	int fd;
 
-	(void)state;
 	visit("user=ann");
 	cometrig_run(61 * SECOND);
 	assert_null(find("ann"));
@@ -229,11 +219,10 @@ static void forgotten_user_without_messages_has_lost_nothing(void **state)
 	assert_has(cometrig.lines, "\n1 e 1\n");
 }
 
-static void message_to_an_unknown_user_is_lost_later(void **state)
+TEST(message_to_an_unknown_user_is_lost_later)
 {
 	int fd;
 
-	(void)state;
 	visit("user=ann");
 	cometrig_run(61 * SECOND);
 	(void)cometrig_push("ann", "e", "1");
@@ -241,11 +230,10 @@ static void message_to_an_unknown_user_is_lost_later(void **state)
 	assert_has(cometrig_stream(fd), "\n1 lost {}\n");
 }
 
-static void old_messages_leave_their_rings(void **state)
+TEST(old_messages_leave_their_rings)
 {
 	int fd;
 
-	(void)state;
 	fd = cometrig_events("user=ann", NULL);
 	(void)cometrig_push("ann", "e", "1");
 	(void)cometrig_push(NULL, "e", "2");
@@ -264,11 +252,10 @@ static void old_messages_leave_their_rings(void **state)
 	assert_has(cometrig_stream(fd), "\n3 lost {}\n");
 }
 
-static void polls_do_not_make_a_user_leave(void **state)
+TEST(polls_do_not_make_a_user_leave)
 {
 	unsigned number = 0;
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		char query[96];
 		int fd;
@@ -289,13 +276,12 @@ static void polls_do_not_make_a_user_leave(void **state)
 }
 
 /* A poll was answered while a stream was open; when the stream ends later, nobody polls. */
-static void user_leaves_at_once_when_its_last_stream_ends(void **state)
+TEST(user_leaves_at_once_when_its_last_stream_ends)
 {
 	int events = cometrig_events("user=ann", NULL);
 	char query[96];
 	int poll;
 
-	(void)state;
 	(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(0));
 	poll = cometrig_poll(query);
 	(void)cometrig_push("ann", "e", "x");
@@ -306,12 +292,11 @@ static void user_leaves_at_once_when_its_last_stream_ends(void **state)
 	assert_string_equal(cometrig.changes, "+ann -ann ");
 }
 
-static void many_users_are_found_again(void **state)
+TEST(many_users_are_found_again)
 {
 	struct spoke_comet_message message = { .data = spoke_comet_text("x"), .keep = true };
 	char id[32];
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		(void)snprintf(id, sizeof(id), "user-%d", i);
 		assert_int_equal(spoke_comet_push(cometrig.comet, spoke_comet_text(id), &message,
@@ -327,33 +312,4 @@ static void many_users_are_found_again(void **state)
 	cometrig_run(61 * SECOND);
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_USERS), 0);
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BYTES), 0);
-}
-
-#define TEST(function)                                                                             \
-	cmocka_unit_test_setup_teardown(function, cometrig_set_up, cometrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(missed_messages_are_replayed_to_events),
-		TEST(missed_messages_are_replayed_to_a_socket),
-		TEST(missed_messages_answer_a_poll_at_once),
-		TEST(client_without_last_id_gets_new_messages_only),
-		TEST(overflown_ring_of_a_user_is_told_as_lost),
-		TEST(messages_in_a_full_ring_are_not_lost),
-		TEST(ring_is_bounded_by_bytes),
-		TEST(overflown_ring_of_all_is_told_as_lost),
-		TEST(other_epochs_and_wrong_ids_are_lost),
-		TEST(poll_is_told_that_messages_were_lost),
-		TEST(user_within_keep_is_the_same_object),
-		TEST(user_after_keep_is_forgotten),
-		TEST(forgotten_user_without_messages_has_lost_nothing),
-		TEST(message_to_an_unknown_user_is_lost_later),
-		TEST(old_messages_leave_their_rings),
-		TEST(polls_do_not_make_a_user_leave),
-		TEST(user_leaves_at_once_when_its_last_stream_ends),
-		TEST(many_users_are_found_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

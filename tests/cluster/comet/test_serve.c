@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The service spoke.Comet: a consumer in another process pushes by RPC. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
@@ -55,6 +56,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static void note_end(void *arg, const struct spoke_result *result)
 {
 	(void)arg;
@@ -81,33 +84,30 @@ static const char *call(const char *name, struct spoke_args args)
 	return caller.text;
 }
 
-static void push_by_rpc_reaches_the_page(void **state)
+TEST(push_by_rpc_reaches_the_page)
 {
 	int fd = cometrig_events("user=ann", NULL);
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	assert_has(call("push", SPOKE_ARGS("ann", "offer", "cheap")), "\"connections\": 1");
 	assert_has(caller.text, cometrig_id(1));
 	assert_string_equal(cometrig_stream(fd), "1 offer cheap\n");
 }
 
-static void data_that_is_no_text_is_sent_as_json(void **state)
+TEST(data_that_is_no_text_is_sent_as_json)
 {
 	int fd = cometrig_events("user=ann", NULL);
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	(void)call("push", SPOKE_ARGS("ann", SPOKE_NIL, SPOKE_MAP("price", 5, "new", true)));
 	assert_string_equal(cometrig_stream(fd), "1 message {\"price\":5,\"new\":true}\n");
 }
 
-static void push_many_and_all_count(void **state)
+TEST(push_many_and_all_count)
 {
 	int a = cometrig_events("user=ann", NULL);
 	int b = cometrig_events("user=bob", NULL);
 
-	(void)state;
 	(void)cometrig_read(a, NULL);
 	(void)cometrig_read(b, NULL);
 	assert_has(call("push_many", SPOKE_ARGS(SPOKE_LIST("ann", "bob", "eve"), "e", "1")),
@@ -117,11 +117,10 @@ static void push_many_and_all_count(void **state)
 	assert_string_equal(cometrig_stream(b), "1 e 1\n2 e 2\n");
 }
 
-static void options_keep_a_message_for_its_ttl(void **state)
+TEST(options_keep_a_message_for_its_ttl)
 {
 	int fd;
 
-	(void)state;
 	(void)call("push", SPOKE_ARGS("ann", "e", "short", SPOKE_MAP("keep", true, "ttl", 100)));
 	(void)call("push", SPOKE_ARGS("ann", "e", "long", SPOKE_MAP("keep", true)));
 	fd = cometrig_events("user=ann", cometrig_id(0));
@@ -129,9 +128,8 @@ static void options_keep_a_message_for_its_ttl(void **state)
 	assert_null(strstr(cometrig.lines, "short"));
 }
 
-static void listing_of_users_names_and_counts(void **state)
+TEST(listing_of_users_names_and_counts)
 {
-	(void)state;
 	(void)cometrig_events("user=ann", NULL);
 	(void)cometrig_events("user=ann", NULL);
 	assert_has(call("who", SPOKE_ARGS("ann")), "\"connections\": 2");
@@ -139,11 +137,10 @@ static void listing_of_users_names_and_counts(void **state)
 	assert_has(call("who", SPOKE_NO_ARGS), "\"users\": [\"ann\"]");
 }
 
-static void kick_by_rpc_closes(void **state)
+TEST(kick_by_rpc_closes)
 {
 	int fd = cometrig_socket("user=ann");
 
-	(void)state;
 	(void)cometrig_frames(fd);
 	assert_has(call("kick", SPOKE_ARGS("ann", "bye")), "\"connections\": 1");
 	assert_string_equal(cometrig_frames(fd), "close 4004 bye\nend\n");
@@ -166,11 +163,10 @@ static const char *get(const char *path)
 	return cometrig_read(fd, NULL);
 }
 
-static void methods_that_change_nothing_can_be_called_by_get(void **state)
+TEST(methods_that_change_nothing_can_be_called_by_get)
 {
 	int fd = cometrig_socket("user=ann");
 
-	(void)state;
 	(void)cometrig_frames(fd);
 	assert_has(get("who"), "{\"online\":1,\"users\":[\"ann\"]}");
 	assert_has(get("who?arg=ann"), "{\"connections\":1}");
@@ -181,11 +177,10 @@ static void methods_that_change_nothing_can_be_called_by_get(void **state)
 	assert_string_equal(cometrig_frames(fd), "");
 }
 
-static void stats_have_all_figures(void **state)
+TEST(stats_have_all_figures)
 {
 	char name[64];
 
-	(void)state;
 	(void)cometrig_events("user=ann", NULL);
 	(void)call("stats", SPOKE_NO_ARGS);
 	for (int i = 0; i < SPOKE_COMET_FIGURE_COUNT; i++) {
@@ -196,9 +191,8 @@ static void stats_have_all_figures(void **state)
 	assert_has(caller.text, "\"events\": 1");
 }
 
-static void wrong_arguments_are_explained(void **state)
+TEST(wrong_arguments_are_explained)
 {
-	(void)state;
 	assert_has(call("push", SPOKE_ARGS("ann", 5, "x")), "the event is a text or nil");
 	assert_has(call("push", SPOKE_ARGS("", "e", "x")), "error -1: push: the id of a user");
 	assert_has(call("push", SPOKE_ARGS("ann")), "argument");
@@ -207,11 +201,10 @@ static void wrong_arguments_are_explained(void **state)
 	assert_has(call("push_many", SPOKE_ARGS(SPOKE_LIST(1), "e", "x")), "error -9: ");
 }
 
-static void push_beyond_the_limit_names_the_limit(void **state)
+TEST(push_beyond_the_limit_names_the_limit)
 {
 	static char text[16385 + 1];
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	assert_has(call("push", SPOKE_ARGS("ann", "e", text)),
 		   "error -17: push: the data has 16385 bytes; message.max allows 16384");
@@ -223,12 +216,11 @@ static void push_beyond_the_limit_names_the_limit(void **state)
 	assert_has(call("push", SPOKE_ARGS("ann", "e", text)), "\"connections\": 0");
 }
 
-static void events_of_the_gateway_itself_are_refused(void **state)
+TEST(events_of_the_gateway_itself_are_refused)
 {
 	static const char sentence[] = "error -1: push: the events hello, lost, reconnect, ";
 	int fd = cometrig_events("user=ann", NULL);
 
-	(void)state;
 	(void)cometrig_read(fd, NULL);
 	assert_has(call("push", SPOKE_ARGS("ann", "closed", "{}")), sentence);
 	assert_has(call("push_many", SPOKE_ARGS(SPOKE_LIST("ann"), "hello", "{}")), sentence);
@@ -236,32 +228,9 @@ static void events_of_the_gateway_itself_are_refused(void **state)
 	assert_string_equal(cometrig_stream(fd), "");
 }
 
-static void requests_after_the_gateway_are_refused(void **state)
+TEST(requests_after_the_gateway_are_refused)
 {
-	(void)state;
 	spoke_comet_free(cometrig.comet);
 	cometrig_run(MS);
 	assert_has(call("push", SPOKE_ARGS("ann", "e", "x")), "error -7: the gateway is closed");
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(push_by_rpc_reaches_the_page),
-		TEST(data_that_is_no_text_is_sent_as_json),
-		TEST(push_many_and_all_count),
-		TEST(options_keep_a_message_for_its_ttl),
-		TEST(listing_of_users_names_and_counts),
-		TEST(kick_by_rpc_closes),
-		TEST(methods_that_change_nothing_can_be_called_by_get),
-		TEST(stats_have_all_figures),
-		TEST(wrong_arguments_are_explained),
-		TEST(push_beyond_the_limit_names_the_limit),
-		TEST(events_of_the_gateway_itself_are_refused),
-		TEST(requests_after_the_gateway_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

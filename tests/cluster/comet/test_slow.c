@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients that do not read: memory stays bounded, no event is cut, and others are not delayed. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,12 +50,13 @@ static const char *read_all(int fd, bool *ret_ended)
 	return cometrig_lines(text);
 }
 
-static void client_that_does_not_read_holds_one_message(void **state)
+FIXTURE(cometrig_set_up, cometrig_tear_down);
+
+TEST(client_that_does_not_read_holds_one_message)
 {
 	int fast = cometrig_events("user=bob", NULL);
 	int slow;
 
-	(void)state;
 	(void)cometrig_read(fast, NULL);
 	slow = open_narrow("user=ann");
 	for (unsigned i = 1; i <= 1000; i++) {
@@ -73,13 +75,12 @@ static void client_that_does_not_read_holds_one_message(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BEHIND), 0);
 }
 
-static void client_that_goes_on_gets_the_rest(void **state)
+TEST(client_that_goes_on_gets_the_rest)
 {
 	int fd = open_narrow("user=ann");
 	const char *lines;
 	bool ended;
 
-	(void)state;
 	push_many("ann", 1, 30);
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BEHIND), 1);
 	lines = read_all(fd, &ended);
@@ -96,14 +97,13 @@ static void client_that_goes_on_gets_the_rest(void **state)
 	assert_null(spokei_comet_cell(cometrig.comet, 0)->more);
 }
 
-static void client_that_goes_on_too_late_is_told_lost(void **state)
+TEST(client_that_goes_on_too_late_is_told_lost)
 {
 	int fd = open_narrow("user=ann");
 	unsigned number = 0;
 	const char *lines;
 	bool ended;
 
-	(void)state;
 	push_many("ann", 1, 100);
 	lines = read_all(fd, &ended);
 	assert_false(ended);
@@ -121,12 +121,11 @@ static void client_that_goes_on_too_late_is_told_lost(void **state)
 	assert_has(read_all(fd, &ended), "101 e 101");
 }
 
-static void client_without_progress_is_closed(void **state)
+TEST(client_without_progress_is_closed)
 {
 	int fd = open_narrow("user=ann");
 	bool ended;
 
-	(void)state;
 	push_many("ann", 1, 20);
 	cometrig_run(29 * SECOND);
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_EVENTS), 1);
@@ -138,13 +137,12 @@ static void client_without_progress_is_closed(void **state)
 	assert_true(ended);
 }
 
-static void client_that_reads_slowly_is_kept(void **state)
+TEST(client_that_reads_slowly_is_kept)
 {
 	const struct spoke_env *env = &cometrig.client.env;
 	int fd = open_narrow("user=ann");
 	char bytes[300];
 
-	(void)state;
 	push_many("ann", 1, 20);
 	for (int i = 0; i < 8; i++) {
 		cometrig_run(20 * SECOND);
@@ -153,12 +151,11 @@ static void client_that_reads_slowly_is_kept(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_EVENTS), 1);
 }
 
-static void connection_that_waits_is_not_kept_alive(void **state)
+TEST(connection_that_waits_is_not_kept_alive)
 {
 	int fd = open_narrow("user=ann");
 	bool ended;
 
-	(void)state;
 	push_many("ann", 1, 20);
 	cometrig_run(26 * SECOND);
 	assert_null(strstr(read_all(fd, &ended), ":\n"));
@@ -166,13 +163,12 @@ static void connection_that_waits_is_not_kept_alive(void **state)
 	assert_has(read_all(fd, &ended), ":\n");
 }
 
-static void keepalive_is_in_time_after_output_has_waited(void **state)
+TEST(keepalive_is_in_time_after_output_has_waited, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	bool ended;
 	int fd;
 
-	(void)state;
 	options.slow_ns = 100 * SECOND;
 	cometrig_make(&options);
 	fd = open_narrow("user=ann");
@@ -197,12 +193,11 @@ static uint64_t looks(void)
 }
 
 /* The client is blamed from the moment on from which it does not take what there is. */
-static void time_of_output_begins_when_it_waits(void **state)
+TEST(time_of_output_begins_when_it_waits, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	int fd;
 
-	(void)state;
 	options.slow_ns = SECOND;
 	cometrig_make(&options);
 	fd = cometrig_events("user=ann", NULL); /* its first bytes are not read */
@@ -217,12 +212,11 @@ static void time_of_output_begins_when_it_waits(void **state)
 	cometrig_hang_up(fd);
 }
 
-static void evicted_message_lives_until_it_is_written(void **state)
+TEST(evicted_message_lives_until_it_is_written)
 {
 	int fd = open_narrow("user=ann");
 	bool ended;
 
-	(void)state;
 	push_many("ann", 1, 12);
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BEHIND), 1);
 	push_many("ann", 13, 100);
@@ -231,13 +225,12 @@ static void evicted_message_lives_until_it_is_written(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_MESSAGES), 32);
 }
 
-static void life_that_ends_while_output_waits_just_closes(void **state)
+TEST(life_that_ends_while_output_waits_just_closes, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	bool ended;
 	int fd;
 
-	(void)state;
 	options.life_ns = 10 * SECOND;
 	cometrig_make(&options);
 	fd = open_narrow("user=ann");
@@ -247,14 +240,13 @@ static void life_that_ends_while_output_waits_just_closes(void **state)
 	assert_true(ended);
 }
 
-static void long_answer_to_a_poll_ends_after_its_rest(void **state)
+TEST(long_answer_to_a_poll_ends_after_its_rest)
 {
 	static char data[10001];
 	char query[96];
 	bool ended;
 	int fd;
 
-	(void)state;
 	memset(data, 'x', sizeof(data) - 1);
 	(void)snprintf(query, sizeof(query), "user=ann&after=%s", cometrig_id(0));
 	fd = cometrig_poll(query);
@@ -288,14 +280,13 @@ static int begin_long_answer(void)
 	return fd;
 }
 
-static void answer_to_a_poll_lasts_as_long_as_it_moves(void **state)
+TEST(answer_to_a_poll_lasts_as_long_as_it_moves)
 {
 	const struct spoke_env *env = &cometrig.client.env;
 	int fd = begin_long_answer();
 	char bytes[CAPACITY];
 	bool ended;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		cometrig_run(20 * SECOND);
 		assert_true(env->net->read(env->ctx, fd, bytes, sizeof(bytes)) > 0);
@@ -311,12 +302,11 @@ static void answer_to_a_poll_lasts_as_long_as_it_moves(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_SLOW), 0);
 }
 
-static void answer_to_a_poll_that_stands_still_is_cut(void **state)
+TEST(answer_to_a_poll_that_stands_still_is_cut)
 {
 	int fd = begin_long_answer();
 	bool ended;
 
-	(void)state;
 	cometrig_run(29 * SECOND);
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BEHIND), 1);
 	cometrig_run(SECOND);
@@ -326,9 +316,8 @@ static void answer_to_a_poll_that_stands_still_is_cut(void **state)
 	assert_true(ended);
 }
 
-static void answer_to_a_poll_ends_with_the_drain(void **state)
+TEST(answer_to_a_poll_ends_with_the_drain)
 {
-	(void)state;
 	(void)begin_long_answer();
 	assert_int_equal(spoke_engine_drain(cometrig.engine, 60 * SECOND), SPOKE_OK);
 	cometrig_run(11 * SECOND);
@@ -336,7 +325,7 @@ static void answer_to_a_poll_ends_with_the_drain(void **state)
 	assert_int_equal(cometrig_timers(), 0);
 }
 
-static void many_slow_clients_are_bounded(void **state)
+TEST(many_slow_clients_are_bounded)
 {
 	enum {
 		COUNT = 50
@@ -344,7 +333,6 @@ static void many_slow_clients_are_bounded(void **state)
 	int fds[COUNT];
 	size_t bytes;
 
-	(void)state;
 	for (int i = 0; i < COUNT; i++) {
 		char query[32];
 
@@ -359,31 +347,4 @@ static void many_slow_clients_are_bounded(void **state)
 	for (int i = 0; i < COUNT; i++)
 		cometrig_hang_up(fds[i]);
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_MESSAGES), 256);
-}
-
-#define TEST(function)                                                                             \
-	cmocka_unit_test_setup_teardown(function, cometrig_set_up, cometrig_tear_down)
-#define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(client_that_does_not_read_holds_one_message),
-		TEST(client_that_goes_on_gets_the_rest),
-		TEST(client_that_goes_on_too_late_is_told_lost),
-		TEST(client_without_progress_is_closed),
-		TEST(client_that_reads_slowly_is_kept),
-		TEST(connection_that_waits_is_not_kept_alive),
-		BARE(keepalive_is_in_time_after_output_has_waited),
-		BARE(time_of_output_begins_when_it_waits),
-		TEST(evicted_message_lives_until_it_is_written),
-		BARE(life_that_ends_while_output_waits_just_closes),
-		TEST(long_answer_to_a_poll_ends_after_its_rest),
-		TEST(answer_to_a_poll_lasts_as_long_as_it_moves),
-		TEST(answer_to_a_poll_that_stands_still_is_cut),
-		TEST(answer_to_a_poll_ends_with_the_drain),
-		TEST(many_slow_clients_are_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

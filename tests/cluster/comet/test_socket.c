@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Input of WebSockets: texts, control frames, close codes, limits, and how bytes may be cut. */
 #include "tests/cluster/comet/cometrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,12 +14,13 @@ static int open_socket(void)
 	return fd;
 }
 
-static void texts_reach_the_program(void **state)
+FIXTURE(cometrig_set_up, cometrig_tear_down);
+
+TEST(texts_reach_the_program)
 {
 	static char large[10001];
 	int fd = open_socket();
 
-	(void)state;
 	memset(large, 'x', sizeof(large) - 1);
 	cometrig_frame(fd, 0x81, "hello", 5);
 	cometrig_frame(fd, 0x81, "", 0);
@@ -30,12 +32,11 @@ static void texts_reach_the_program(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BYTES), 0);
 }
 
-static void frame_in_single_bytes_is_put_together(void **state)
+TEST(frame_in_single_bytes_is_put_together)
 {
 	static const unsigned char frame[] = { 0x81, 0x85, 0, 0, 0, 0, 'h', 'e', 'l', 'l', 'o' };
 	int fd = open_socket();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(frame); i++) {
 		assert_string_equal(cometrig.heard, "");
 		cometrig_send_bytes(fd, frame + i, 1);
@@ -47,11 +48,10 @@ static void frame_in_single_bytes_is_put_together(void **state)
 	assert_null(spokei_comet_cell(cometrig.comet, 0)->more);
 }
 
-static void fragments_are_put_together_around_a_ping(void **state)
+TEST(fragments_are_put_together_around_a_ping)
 {
 	int fd = open_socket();
 
-	(void)state;
 	cometrig_frame(fd, 0x01, "hel", 3);
 	cometrig_run(MS);
 	cometrig_frame(fd, 0x89, "p", 1);
@@ -61,11 +61,10 @@ static void fragments_are_put_together_around_a_ping(void **state)
 	assert_string_equal(cometrig.heard, "ann: hello\n");
 }
 
-static void message_that_is_not_finished_in_time_is_closed_1008(void **state)
+TEST(message_that_is_not_finished_in_time_is_closed_1008)
 {
 	int fd = open_socket();
 
-	(void)state;
 	/* A whole message and a ping do not count for the one after them. */
 	cometrig_frame(fd, 0x01, "a", 1);
 	cometrig_run(20 * SECOND);
@@ -86,7 +85,7 @@ static void message_that_is_not_finished_in_time_is_closed_1008(void **state)
 }
 
 /* Frames that end, and frames that go on, cut at each place. */
-static void long_message_in_small_parts_is_put_together(void **state)
+TEST(long_message_in_small_parts_is_put_together, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	static const size_t steps[] = { 1, 7, 100, 1000, 3000 };
@@ -94,7 +93,6 @@ static void long_message_in_small_parts_is_put_together(void **state)
 	static unsigned char frame[8 + sizeof(text)];
 	const size_t len = sizeof(text) - 1;
 
-	(void)state;
 	options.frames_per_second = 250;
 	cometrig_make(&options);
 	for (size_t i = 0; i < len; i++)
@@ -133,9 +131,8 @@ static void free_comet(struct cometrig *rig)
 static void (*const endings[])(struct cometrig *rig) = { kick_ann, free_comet };
 
 /* The text is in the connection's memory until the callback returns. */
-static void program_may_end_the_connection_of_a_kept_message(void **state)
+TEST(program_may_end_the_connection_of_a_kept_message)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
 		int fd = open_socket();
 
@@ -149,11 +146,10 @@ static void program_may_end_the_connection_of_a_kept_message(void **state)
 	}
 }
 
-static void close_of_a_client_is_answered(void **state)
+TEST(close_of_a_client_is_answered)
 {
 	int fd = open_socket();
 
-	(void)state;
 	cometrig_frame(fd, 0x88,
 		       "\x03\xe8"
 		       "bye",
@@ -162,7 +158,7 @@ static void close_of_a_client_is_answered(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_SOCKETS), 0);
 }
 
-static void violations_have_their_codes(void **state)
+TEST(violations_have_their_codes)
 {
 	static const struct {
 		const char *bytes;
@@ -183,7 +179,6 @@ static void violations_have_their_codes(void **state)
 		{ "\x88\x82\x00\x00\x00\x00\x03\xed", 8, "close 1002 " }, /* code 1005 */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		int fd = open_socket();
 
@@ -198,11 +193,10 @@ static void violations_have_their_codes(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_BYTES), 0);
 }
 
-static void eleventh_frame_of_a_second_is_closed_1008(void **state)
+TEST(eleventh_frame_of_a_second_is_closed_1008)
 {
 	int fd = open_socket();
 
-	(void)state;
 	cometrig_run(SECOND - cometrig.world.now_ns % SECOND);
 	for (int i = 0; i < 10; i++)
 		cometrig_frame(fd, 0x81, "x", 1);
@@ -215,12 +209,11 @@ static void eleventh_frame_of_a_second_is_closed_1008(void **state)
 	assert_int_equal(cometrig_figure(SPOKE_COMET_FIGURE_CLOSED_RATE), 1);
 }
 
-static void text_without_a_taker_is_closed_1003(void **state)
+TEST(text_without_a_taker_is_closed_1003, .tear_down = cometrig_tear_down)
 {
 	struct spoke_comet_options options = cometrig_begin();
 	int fd;
 
-	(void)state;
 	options.message = NULL;
 	cometrig_make(&options);
 	fd = open_socket();
@@ -234,11 +227,10 @@ static void kick_all(struct cometrig *rig)
 	rig->then = NULL;
 }
 
-static void socket_may_be_closed_by_its_own_message(void **state)
+TEST(socket_may_be_closed_by_its_own_message)
 {
 	int fd = open_socket();
 
-	(void)state;
 	cometrig.then = kick_all;
 	cometrig_frame(fd, 0x81, "x", 1);
 	cometrig_frame(fd, 0x81, "y", 1);
@@ -252,12 +244,11 @@ static void free_gateway(struct cometrig *rig)
 	rig->then = NULL;
 }
 
-static void gateway_may_be_freed_by_a_message(void **state)
+TEST(gateway_may_be_freed_by_a_message)
 {
 	int fd = open_socket();
 	bool ended;
 
-	(void)state;
 	cometrig.then = free_gateway;
 	cometrig_frame(fd, 0x81, "x", 1);
 	cometrig_frame(fd, 0x81, "y", 1);
@@ -274,37 +265,11 @@ static void echo(struct cometrig *rig)
 			 SPOKE_OK);
 }
 
-static void message_may_push(void **state)
+TEST(message_may_push)
 {
 	int fd = open_socket();
 
-	(void)state;
 	cometrig.then = echo;
 	cometrig_frame(fd, 0x81, "x", 1);
 	assert_non_null(strstr(cometrig_frames(fd), "\"data\":\"echo\"}\n"));
-}
-
-#define TEST(function)                                                                             \
-	cmocka_unit_test_setup_teardown(function, cometrig_set_up, cometrig_tear_down)
-#define BARE(function) cmocka_unit_test_teardown(function, cometrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(texts_reach_the_program),
-		TEST(frame_in_single_bytes_is_put_together),
-		TEST(fragments_are_put_together_around_a_ping),
-		TEST(message_that_is_not_finished_in_time_is_closed_1008),
-		BARE(long_message_in_small_parts_is_put_together),
-		TEST(program_may_end_the_connection_of_a_kept_message),
-		TEST(close_of_a_client_is_answered),
-		TEST(violations_have_their_codes),
-		TEST(eleventh_frame_of_a_second_is_closed_1008),
-		BARE(text_without_a_taker_is_closed_1003),
-		TEST(socket_may_be_closed_by_its_own_message),
-		TEST(gateway_may_be_freed_by_a_message),
-		TEST(message_may_push),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The section of gateways for browsers in config files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/comet.h>
 #include <spoke/config.h>
@@ -33,7 +28,7 @@ static struct spoke_config *parse(const char *text)
 	return config;
 }
 
-static void every_key_sets_its_option(void **state)
+TEST(every_key_sets_its_option)
 {
 	struct spoke_config *config = parse(
 		"[comet]\nlisten = 127.0.0.1:1\norigins = https://a.b\nhosts = a.b\n"
@@ -47,7 +42,6 @@ static void every_key_sets_its_option(void **state)
 		"bytes.max = 5000\nsend.buffer = 2048\n");
 	struct spoke_comet_options with = { .listen = NULL };
 
-	(void)state;
 	assert_non_null(config);
 	spoke_config_comet(config, &with);
 	assert_string_equal(with.listen, "127.0.0.1:1");
@@ -82,13 +76,12 @@ static void every_key_sets_its_option(void **state)
 	spoke_config_free(config);
 }
 
-static void options_of_the_program_override_the_file(void **state)
+TEST(options_of_the_program_override_the_file)
 {
 	struct spoke_config *config = parse("[comet]\nlisten = 127.0.0.1:1\nlife = 1m\n"
 					    "users.max = 5\n");
 	struct spoke_comet_options with = { .listen = "127.0.0.1:2", .life_ns = 7, .users_max = 8 };
 
-	(void)state;
 	assert_non_null(config);
 	spoke_config_comet(config, &with);
 	assert_string_equal(with.listen, "127.0.0.1:2");
@@ -97,22 +90,20 @@ static void options_of_the_program_override_the_file(void **state)
 	spoke_config_free(config);
 }
 
-static void keys_that_are_not_set_change_no_option(void **state)
+TEST(keys_that_are_not_set_change_no_option)
 {
 	static const struct spoke_comet_options none;
 	struct spoke_config *config = parse("[engine]\ntick = 1ms\n");
 	struct spoke_comet_options with = none;
 
-	(void)state;
 	assert_non_null(config);
 	spoke_config_comet(config, &with);
 	assert_memory_equal(&with, &none, sizeof(none));
 	spoke_config_free(config);
 }
 
-static void wrong_values_are_errors_of_the_file(void **state)
+TEST(wrong_values_are_errors_of_the_file)
 {
-	(void)state;
 	assert_null(parse("[comet]\nlife = 1ms\n"));
 	assert_string_equal(told, "a.conf:2: life = 1ms: too small; it goes from 10ms to 480h");
 	assert_null(parse("[comet]\nframes.per.second = 251\n"));
@@ -130,9 +121,8 @@ static const char *told_of_backend(const char *url, const char *more)
 	return told;
 }
 
-static void url_of_the_backend_names_a_service(void **state)
+TEST(url_of_the_backend_names_a_service)
 {
-	(void)state;
 	assert_string_equal(told_of_backend("tcp://127.0.0.1:1/shop.Texts", ""), "");
 	assert_string_equal(told_of_backend("tcp://127.0.0.1:1?interface=shop.Texts", ""), "");
 	assert_string_equal(told_of_backend("tcp://127.0.0.1:1", "life = 5\n"),
@@ -146,11 +136,10 @@ static void url_of_the_backend_names_a_service(void **state)
 	assert_non_null(strstr(told_of_backend("127.0.0.1:1", ""), "a.conf:2: backend = "));
 }
 
-static void url_of_the_backend_has_an_address_or_a_registry(void **state)
+TEST(url_of_the_backend_has_an_address_or_a_registry)
 {
 	static const char registry[] = "[registry]\nurl = file:///run/a\n";
 
-	(void)state;
 	assert_string_equal(told_of_backend("consumer://any/a.B", registry), "");
 	assert_non_null(strstr(told_of_backend("consumer://any/a.B", ""),
 			       "a.conf:2: backend = consumer://any/a.B: consumer:// has no "
@@ -158,18 +147,4 @@ static void url_of_the_backend_has_an_address_or_a_registry(void **state)
 	assert_non_null(strstr(told_of_backend("tcp://127.0.0.1:1/a.B", registry),
 			       "a.conf:2: backend = tcp://127.0.0.1:1/a.B: an address and the url "
 			       "in [registry] exclude each other"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_key_sets_its_option),
-		cmocka_unit_test(options_of_the_program_override_the_file),
-		cmocka_unit_test(keys_that_are_not_set_change_no_option),
-		cmocka_unit_test(wrong_values_are_errors_of_the_file),
-		cmocka_unit_test(url_of_the_backend_names_a_service),
-		cmocka_unit_test(url_of_the_backend_has_an_address_or_a_registry),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether every host that reaches an address is let in there. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/config/exposure.h"
+#include "tests/support/test.h"
 #include "transport/conn/callers.h"
 #include "transport/listen/rules.h"
 
@@ -31,6 +25,8 @@ static int set_up(void **state)
 	return 0;
 }
 
+GROUP(set_up, NULL);
+
 static struct spokei_rules *rules_of(const char *deny, const char *allow, const char *users)
 {
 	const struct spokei_rules_of of = { deny, allow, users };
@@ -53,7 +49,7 @@ static struct spokei_callers *callers_of(const char *text)
 
 /* --- one thing at a time */
 
-static void host_is_let_in_without_certificate_and_credentials(void **state)
+TEST(host_is_let_in_without_certificate_and_credentials)
 {
 	static const struct {
 		struct spokei_exposure of;
@@ -73,12 +69,11 @@ static void host_is_let_in_without_certificate_and_credentials(void **state)
 		{ { .verify = SPOKE_TLS_VERIFY_OPTIONAL, .asks = true }, NOT },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_int_equal(spokei_exposure_judge(&rows[i].of), rows[i].exposed);
 }
 
-static void list_counts_if_it_shuts_out_any_host(void **state)
+TEST(list_counts_if_it_shuts_out_any_host)
 {
 	static const struct {
 		const char *deny;
@@ -107,7 +102,6 @@ static void list_counts_if_it_shuts_out_any_host(void **state)
 		{ NULL, "unix", NULL, NOT },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spokei_rules *rules = rules_of(rows[i].deny, rows[i].allow, rows[i].users);
 		const struct spokei_exposure of_owner = { .plain = true, .of_owner = rules };
@@ -119,7 +113,7 @@ static void list_counts_if_it_shuts_out_any_host(void **state)
 	}
 }
 
-static void list_of_callers_counts_unless_it_has_all_addresses(void **state)
+TEST(list_of_callers_counts_unless_it_has_all_addresses)
 {
 	static const struct {
 		const char *text;
@@ -136,7 +130,6 @@ static void list_of_callers_counts_unless_it_has_all_addresses(void **state)
 		{ "token", NOT },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spokei_callers *callers = callers_of(rows[i].text);
 		const struct spokei_exposure of_provider = { .of_provider = callers };
@@ -148,24 +141,11 @@ static void list_of_callers_counts_unless_it_has_all_addresses(void **state)
 	}
 }
 
-static void sentence_names_the_first_remedy(void **state)
+TEST(sentence_names_the_first_remedy)
 {
-	(void)state;
 	assert_string_equal(spokei_exposed_why(SPOKEI_EXPOSED_NOT), "");
 	assert_non_null(strstr(spokei_exposed_why(SPOKEI_EXPOSED_PLAIN), "set tls"));
 	assert_non_null(strstr(spokei_exposed_why(SPOKEI_EXPOSED_NO_CA), "set tls.ca"));
 	assert_non_null(
 		strstr(spokei_exposed_why(SPOKEI_EXPOSED_UNVERIFIED), "set tls.verify = required"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(host_is_let_in_without_certificate_and_credentials),
-		cmocka_unit_test(list_counts_if_it_shuts_out_any_host),
-		cmocka_unit_test(list_of_callers_counts_unless_it_has_all_addresses),
-		cmocka_unit_test(sentence_names_the_first_remedy),
-	};
-
-	return cmocka_run_group_tests_name("exposure", tests, set_up, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The section of leases in config files, and secrets, which no message shows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 #include <spoke/config.h>
 #include <spoke/host.h>
@@ -64,9 +58,8 @@ static void wrong(const char *text, const char *sentences)
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void store_of_leases_is_checked(void **state)
+TEST(store_of_leases_is_checked)
 {
-	(void)state;
 	reads("store = redis://:pw@h/1?lease.ttl=1s", "store", "redis://:pw@h/1?lease.ttl=1s");
 	reads("store = \"sentinel://a:1,[::1]/m\"", "store", "sentinel://a:1,[::1]/m");
 	reads("password = \"a # b\"", "password", "a # b");
@@ -76,7 +69,7 @@ static void store_of_leases_is_checked(void **state)
 	      "a.conf:3: ttl = 99ms: too small; it goes from 100ms to 24h\n");
 }
 
-static void secrets_are_not_shown(void **state)
+TEST(secrets_are_not_shown)
 {
 	static const char *const lines[] = {
 		"[consumer]\npassword = geheim\n",
@@ -94,7 +87,6 @@ static void secrets_are_not_shown(void **state)
 		"[somewhere]\npassword = \"geheim\n",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		struct spoke_config *config = NULL;
 
@@ -107,14 +99,4 @@ static void secrets_are_not_shown(void **state)
 	}
 	wrong("[lease]\npasword = geheim\n",
 	      "a.conf:2: pasword = ***: no such key; did you mean password?\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(store_of_leases_is_checked),
-		cmocka_unit_test(secrets_are_not_shown),
-	};
-
-	return cmocka_run_group_tests_name("config leases", tests, NULL, NULL);
 }

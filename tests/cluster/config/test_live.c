@@ -4,6 +4,7 @@
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/config/configrig.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
@@ -20,12 +21,13 @@ static uint64_t time_of(struct rig_call *call)
 
 /* --- settings of calls */
 
-static void timeout_of_calls_follows_reload(void **state)
+FIXTURE(configrig_set_up, configrig_tear_down);
+
+TEST(timeout_of_calls_follows_reload)
 {
 	struct spoke_method *echo;
 	struct rig_call *under_way;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
 	configrig_load("[consumer]\ntimeout = 200ms\n");
@@ -43,12 +45,11 @@ static void timeout_of_calls_follows_reload(void **state)
 	assert_in_range(time_of(clusterrig_call(echo)), 1000, 1002);
 }
 
-static void policy_and_retry_period_follow_reload(void **state)
+TEST(policy_and_retry_period_follow_reload)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_REFUSE;
 	configrig_load("[consumer]\ncluster = failfast\n");
@@ -75,11 +76,10 @@ static void policy_and_retry_period_follow_reload(void **state)
 	assert_int_equal(call->settled_attempts, 2);
 }
 
-static void balancer_follows_reload(void **state)
+TEST(balancer_follows_reload)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(2);
 	configrig_load("[consumer]\nloadbalance = consistenthash\n");
 	configrig_consume("");
@@ -94,11 +94,10 @@ static void balancer_follows_reload(void **state)
 	assert_int_equal(rig.providers[0].runs * rig.providers[1].runs, 48);
 }
 
-static void method_limit_follows_reload_while_calls_run(void **state)
+TEST(method_limit_follows_reload_while_calls_run)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
 	configrig_load("[service.demo.Echo]\nactives = 2\n");
@@ -127,11 +126,10 @@ static void method_limit_follows_reload_while_calls_run(void **state)
 	clusterrig_pass(2 * SECOND);
 }
 
-static void new_limit_counts_calls_in_flight(void **state)
+TEST(new_limit_counts_calls_in_flight)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_REFUSE;
 	configrig_load("[consumer]\ncluster = failback\n");
@@ -151,12 +149,11 @@ static void new_limit_counts_calls_in_flight(void **state)
 	assert_int_equal(echo->limit.active, 0);
 }
 
-static void wait_ready_follows_reload(void **state)
+TEST(wait_ready_follows_reload)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(1);
 	configrig_load("");
 	configrig_consume("");
@@ -171,12 +168,11 @@ static void wait_ready_follows_reload(void **state)
 	assert_int_equal(call->error, SPOKE_OK);
 }
 
-static void options_in_code_override_reload(void **state)
+TEST(options_in_code_override_reload)
 {
 	const struct spoke_method_options options = { .timeout_ns = 30 * MS };
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
 	configrig_load("");
@@ -189,12 +185,11 @@ static void options_in_code_override_reload(void **state)
 
 /* --- settings of consumers */
 
-static void limits_of_tickets_follow_reload(void **state)
+TEST(limits_of_tickets_follow_reload)
 {
 	struct spoke_method *echo;
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_REFUSE;
 	configrig_load("[consumer]\ncluster = failback\nfailback.tasks = 1\n");
@@ -219,11 +214,10 @@ static void limits_of_tickets_follow_reload(void **state)
 	clusterrig_pass(60 * SECOND);
 }
 
-static void pending_max_follows_reload(void **state)
+TEST(pending_max_follows_reload)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(1);
 	rig.providers[0].manner = RIG_SILENT;
 	configrig_load("[consumer]\npending.max = 1\nfailback.tasks = 1\n");
@@ -245,11 +239,10 @@ static void pending_max_follows_reload(void **state)
 	clusterrig_pass(2 * SECOND);
 }
 
-static void endpoint_actives_follows_reload(void **state)
+TEST(endpoint_actives_follows_reload)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	for (unsigned providers = 1; providers <= 2; providers++) {
 		clusterrig_provide(providers);
 		rig.providers[0].manner = RIG_SILENT;
@@ -275,11 +268,10 @@ static void endpoint_actives_follows_reload(void **state)
 	}
 }
 
-static void lower_endpoint_actives_counts_calls_in_flight(void **state)
+TEST(lower_endpoint_actives_counts_calls_in_flight)
 {
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_SILENT;
 	rig.providers[1].manner = RIG_SILENT;
@@ -293,12 +285,11 @@ static void lower_endpoint_actives_counts_calls_in_flight(void **state)
 	clusterrig_pass(2 * SECOND);
 }
 
-static void eject_failures_follows_reload(void **state)
+TEST(eject_failures_follows_reload)
 {
 	struct spoke_endpoint_info infos[2];
 	struct spoke_method *echo;
 
-	(void)state;
 	clusterrig_provide(2);
 	rig.providers[0].manner = RIG_SILENT;
 	rig.providers[1].manner = RIG_SILENT;
@@ -318,9 +309,8 @@ static void eject_failures_follows_reload(void **state)
 	assert_true(infos[0].ejected || infos[1].ejected);
 }
 
-static void open_links_use_reloaded_heartbeat(void **state)
+TEST(open_links_use_reloaded_heartbeat)
 {
-	(void)state;
 	clusterrig_provide(1);
 	configrig_load("[consumer]\nheartbeat = 1h\n");
 	configrig_consume("");
@@ -339,13 +329,12 @@ static void open_links_use_reloaded_heartbeat(void **state)
 	assert_int_equal(spoke_consumer_ready(rig.consumer), 1);
 }
 
-static void method_of_other_service_has_version_of_that_service(void **state)
+TEST(method_of_other_service_has_version_of_that_service)
 {
 	const struct spoke_method_options options = { .service = "demo.Echo" };
 	struct spoke_consumer_options with = { .url = "dubbo://" AT };
 	struct rig_call *call;
 
-	(void)state;
 	clusterrig_provide(1);
 	configrig_load("[service.demo.Echo]\nversion = 7\n");
 	with.config = configrig.config;
@@ -371,9 +360,8 @@ static void assert_watched(bool watched)
 	assert_int_equal(guard->keepalive_ns, watched ? 60 * SECOND : 0);
 }
 
-static void tcp_keepalive_is_on_while_heartbeat_is_off(void **state)
+TEST(tcp_keepalive_is_on_while_heartbeat_is_off)
 {
-	(void)state;
 	clusterrig_provide(1);
 	configrig_load("[consumer]\nheartbeat = 5s\n");
 	configrig_consume("");
@@ -385,9 +373,8 @@ static void tcp_keepalive_is_on_while_heartbeat_is_off(void **state)
 	assert_watched(false);
 }
 
-static void silent_provider_is_detected_at_new_interval(void **state)
+TEST(silent_provider_is_detected_at_new_interval)
 {
-	(void)state;
 	clusterrig_provide(1);
 	configrig_load("[consumer]\nheartbeat = 1h\n");
 	configrig_consume("");
@@ -397,29 +384,4 @@ static void silent_provider_is_detected_at_new_interval(void **state)
 	configrig_reload("[consumer]\nheartbeat = 1s\n");
 	clusterrig_pass(5 * SECOND);
 	assert_int_equal(clusterrig_stat(SPOKE_STAT_CLOSED_SILENT), 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, configrig_set_up, configrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(timeout_of_calls_follows_reload),
-		TEST(policy_and_retry_period_follow_reload),
-		TEST(balancer_follows_reload),
-		TEST(method_limit_follows_reload_while_calls_run),
-		TEST(new_limit_counts_calls_in_flight),
-		TEST(wait_ready_follows_reload),
-		TEST(options_in_code_override_reload),
-		TEST(limits_of_tickets_follow_reload),
-		TEST(pending_max_follows_reload),
-		TEST(endpoint_actives_follows_reload),
-		TEST(lower_endpoint_actives_counts_calls_in_flight),
-		TEST(eject_failures_follows_reload),
-		TEST(method_of_other_service_has_version_of_that_service),
-		TEST(open_links_use_reloaded_heartbeat),
-		TEST(tcp_keepalive_is_on_while_heartbeat_is_off),
-		TEST(silent_provider_is_detected_at_new_interval),
-	};
-
-	return cmocka_run_group_tests_name("config live", tests, NULL, NULL);
 }

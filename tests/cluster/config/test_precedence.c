@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The precedence of settings: for each pair of sources in the table below, the lower row wins. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/consumer/settings.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/config.h>
 #include <spoke/consumer.h>
@@ -71,6 +65,8 @@ static int tear_down(void **state)
 	spokei_world_fini(&world);
 	return 0;
 }
+
+FIXTURE(set_up, tear_down);
 
 /* The settings of each source, by its kind. */
 struct said {
@@ -174,9 +170,8 @@ static uint32_t retries_of(size_t one, size_t other)
 	return settle(&said).retries;
 }
 
-static void later_source_overrides_earlier_one(void **state)
+TEST(later_source_overrides_earlier_one)
 {
-	(void)state;
 	assert_int_equal(timeout_of(NOBODY, NOBODY), 1);
 	assert_int_equal(retries_of(NOBODY, NOBODY), SPOKEI_RETRIES_OF_POLICY);
 	for (size_t i = 0; i < SOURCES; i++) {
@@ -219,9 +214,8 @@ static const char *policy_of(size_t one, size_t other)
 	return settle(&said).policy->name;
 }
 
-static void later_source_overrides_names_and_tables(void **state)
+TEST(later_source_overrides_names_and_tables)
 {
-	(void)state;
 	for (size_t i = 0; i < SOURCES; i++) {
 		for (size_t j = i + 1; j < SOURCES; j++) {
 			const char *expected = policies[j];
@@ -235,7 +229,7 @@ static void later_source_overrides_names_and_tables(void **state)
 	}
 }
 
-static void other_services_and_methods_are_unaffected(void **state)
+TEST(other_services_and_methods_are_unaffected)
 {
 	struct said said = { .texts[IN_FILE] = "[service.demo.Other]\ntimeout=2s\n"
 					       "[method.other]\ntimeout=3s\n"
@@ -243,20 +237,5 @@ static void other_services_and_methods_are_unaffected(void **state)
 					       "[method.demo.Echo.other]\ntimeout=5s\n"
 					       "[method.Echo.echo]\ntimeout=6s\n" };
 
-	(void)state;
 	assert_int_equal(settle(&said).timeout_ns, SECOND);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(later_source_overrides_earlier_one, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(later_source_overrides_names_and_tables, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(other_services_and_methods_are_unaffected, set_up,
-						tear_down),
-	};
-
-	return cmocka_run_group_tests_name("precedence", tests, NULL, NULL);
 }

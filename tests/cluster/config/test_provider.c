@@ -5,6 +5,7 @@
 #include "cluster/config/parts.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/config/configrig.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/listen/quota.h"
@@ -47,6 +48,8 @@ static int tear_down(void **state)
 		spoke_reply(held[--held_count], (struct spoke_value){ NULL, 0 });
 	return configrig_tear_down(state);
 }
+
+FIXTURE(configrig_set_up, tear_down);
 
 /* Makes a provider that uses the file; `options` may be NULL. */
 static void provide(const char *text, const struct spoke_provider_options *options)
@@ -95,11 +98,10 @@ static unsigned taken(struct spoke_method *method, unsigned calls)
 
 /* --- listening addresses */
 
-static void provider_listens_at_addresses_of_file(void **state)
+TEST(provider_listens_at_addresses_of_file)
 {
 	char text[64];
 
-	(void)state;
 	provide("[provider]\nlisten = dubbo://127.0.0.1:20880 , unix:/run/echo.sock\n", NULL);
 	assert_int_equal(spoke_provider_listen_configured(it()->provider), 2);
 	assert_true(spoke_provider_address(it()->provider, 0, text, sizeof(text)) > 0);
@@ -112,11 +114,10 @@ static void provider_listens_at_addresses_of_file(void **state)
 		"a.conf:2: listen = dubbo://127.0.0.1:1: takes effect after a restart\n");
 }
 
-static void provider_listens_until_first_invalid_address(void **state)
+TEST(provider_listens_until_first_invalid_address)
 {
 	char text[64];
 
-	(void)state;
 	provide("", NULL);
 	assert_int_equal(spoke_provider_listen_configured(it()->provider), 0);
 	assert_int_equal(configrig_try(
@@ -130,9 +131,8 @@ static void provider_listens_until_first_invalid_address(void **state)
 
 /* --- limits */
 
-static void methods_have_limits_of_file(void **state)
+TEST(methods_have_limits_of_file)
 {
-	(void)state;
 	begin(HERE "executes = 3\n");
 	assert_int_equal(taken(echo, 9), 3);
 	assert_int_equal(taken(other, 9), 2); /* the handler's own limit */
@@ -154,9 +154,8 @@ static void methods_have_limits_of_file(void **state)
 	assert_int_equal(taken(echo, 9), 7);
 }
 
-static void method_limit_follows_reload_while_requests_run(void **state)
+TEST(method_limit_follows_reload_while_requests_run)
 {
-	(void)state;
 	begin(HERE);
 	for (unsigned i = 0; i < 5; i++)
 		(void)clusterrig_call(echo);
@@ -170,9 +169,8 @@ static void method_limit_follows_reload_while_requests_run(void **state)
 	assert_int_equal(taken(echo, 9), 6);
 }
 
-static void requests_max_follows_file(void **state)
+TEST(requests_max_follows_file)
 {
-	(void)state;
 	begin(HERE "requests.max = 3\n");
 	assert_int_equal(taken(echo, 9), 3);
 	configrig_reload(HERE "requests.max = 5\n");
@@ -183,9 +181,8 @@ static void requests_max_follows_file(void **state)
 	assert_int_equal(taken(echo, 9), 9);
 }
 
-static void connections_max_follows_file(void **state)
+TEST(connections_max_follows_file)
 {
-	(void)state;
 	begin(HERE "connections.max = 1\n");
 	assert_int_equal(spoke_provider_connections(it()->provider), 1);
 	clusterrig_free_consumer();
@@ -206,11 +203,10 @@ static uint64_t preset(enum spokei_key key)
 	return spokei_key_row(key)->option.preset;
 }
 
-static void documented_defaults_are_in_effect(void **state)
+TEST(documented_defaults_are_in_effect)
 {
 	struct spokei_link_limits limits;
 
-	(void)state;
 	begin(HERE);
 	spokei_link_limits_init(&limits);
 	assert_int_equal(limits.pending_max, preset(SPOKEI_KEY_PENDING_MAX));
@@ -227,11 +223,10 @@ static void documented_defaults_are_in_effect(void **state)
 	assert_int_equal(SPOKEI_QUOTA_PER_PEER_MAX, preset(SPOKEI_KEY_CONNECTIONS_PER_PEER_MAX));
 }
 
-static void further_limits_of_file_reach_link(void **state)
+TEST(further_limits_of_file_reach_link)
 {
 	const struct spokei_link_limits *limits;
 
-	(void)state;
 	begin(HERE "pushes.max = 7\nqueued.max = 1MiB\nframe.max = 64KiB\nidle.close = 3s\n"
 		   "values.max = 2000\nvalues.cycles = true\n");
 	limits = &it()->provider->link->limits;
@@ -255,11 +250,10 @@ static void further_limits_of_file_reach_link(void **state)
 	assert_int_equal(limits->mute_ns, 240 * SECOND);
 }
 
-static void open_links_use_reloaded_heartbeat(void **state)
+TEST(open_links_use_reloaded_heartbeat)
 {
 	uint64_t written;
 
-	(void)state;
 	begin(HERE);
 	written = spoke_stat_get(it()->engine, SPOKE_STAT_PROBES_WRITTEN);
 	clusterrig_pass(30 * SECOND);
@@ -273,11 +267,10 @@ static void open_links_use_reloaded_heartbeat(void **state)
 	assert_int_equal(it()->provider->link->limits.mute_ns, 480 * SECOND);
 }
 
-static void options_in_code_override_file(void **state)
+TEST(options_in_code_override_file)
 {
 	const struct spoke_provider_options options = { .requests_max = 2, .heartbeat_ns = SECOND };
 
-	(void)state;
 	provide(HERE "requests.max = 5\nheartbeat = 2s\n", &options);
 	assert_int_equal(it()->provider->link->limits.serving_max, 2);
 	assert_int_equal(it()->provider->link->limits.heartbeat_ns, SECOND);
@@ -298,9 +291,8 @@ static unsigned listed(const char *text)
 	return count;
 }
 
-static void provider_is_published_as_file_specifies(void **state)
+TEST(provider_is_published_as_file_specifies)
 {
-	(void)state;
 	provide("[registry]\nurl = file://" REGISTRY "\n" HERE
 		"weight = 50\nwarmup = 0\napplication = echoes\nadvertise = echo.example\n",
 		NULL);
@@ -325,12 +317,11 @@ static void provider_is_published_as_file_specifies(void **state)
 	assert_int_equal(listed("weight=0"), 1);
 }
 
-static void consumer_without_address_uses_registry_of_file(void **state)
+TEST(consumer_without_address_uses_registry_of_file)
 {
 	struct spoke_consumer_options options = { .url = "consumer://any/demo.Echo" };
 	struct spoke_config *own;
 
-	(void)state;
 	provide("[registry]\nurl = file://" REGISTRY "\n" HERE, NULL);
 	assert_int_equal(spoke_provider_listen_configured(it()->provider), 1);
 	assert_int_equal(spoke_config_load(&rig.faulty.env, CONFIGRIG_PATH, NULL, NULL, &own), 0);
@@ -349,9 +340,8 @@ static void consumer_without_address_uses_registry_of_file(void **state)
 
 /* --- ends */
 
-static void config_and_users_can_be_freed_in_any_order(void **state)
+TEST(config_and_users_can_be_freed_in_any_order)
 {
-	(void)state;
 	begin(HERE "executes = 3\n");
 	spoke_config_free(configrig.config);
 	configrig.config = NULL;
@@ -366,13 +356,12 @@ static void config_and_users_can_be_freed_in_any_order(void **state)
 	configrig_reload(HERE "executes = 4\n");
 }
 
-static void passed_socket_is_named_without_anything_else(void **state)
+TEST(passed_socket_is_named_without_anything_else)
 {
 	static const char *const bad[] = { "fd://rpc:1", "fd://rpc/demo.Echo", "fd://me@rpc",
 					   "fd:/rpc" };
 	static const char fine[] = "[provider]\nlisten = fd://rpc, fd://a.socket?shared=turns\n";
 
-	(void)state;
 	provide(fine, NULL);
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		char text[80];
@@ -383,9 +372,8 @@ static void passed_socket_is_named_without_anything_else(void **state)
 	}
 }
 
-static void provider_without_its_passed_socket_says_which(void **state)
+TEST(provider_without_its_passed_socket_says_which)
 {
-	(void)state;
 	provide("[provider]\nlisten = fd://rpc\n", NULL);
 	assert_int_equal(spoke_provider_listen_configured(it()->provider), SPOKE_ESYSTEM);
 	assert_non_null(strstr(spoke_engine_why(it()->engine),
@@ -397,12 +385,11 @@ static void provider_without_its_passed_socket_says_which(void **state)
 }
 
 /* Other keys of the table are refused or ignored there; a secret must not be without effect. */
-static void address_refuses_each_secret_key(void **state)
+TEST(address_refuses_each_secret_key)
 {
 	unsigned secrets = 0;
 	char url[128];
 
-	(void)state;
 	provide("[provider]\nlisten = fd://rpc\n", NULL);
 	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
 		const struct spokei_key_row *row = spokei_key_row((enum spokei_key)i);
@@ -420,29 +407,4 @@ static void address_refuses_each_secret_key(void **state)
 	}
 	assert_int_equal(secrets, 3);
 	assert_false(spokei_keys_is_secret("token.file"));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, configrig_set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(passed_socket_is_named_without_anything_else),
-		TEST(provider_without_its_passed_socket_says_which),
-		TEST(address_refuses_each_secret_key),
-		TEST(provider_listens_at_addresses_of_file),
-		TEST(provider_listens_until_first_invalid_address),
-		TEST(methods_have_limits_of_file),
-		TEST(method_limit_follows_reload_while_requests_run),
-		TEST(requests_max_follows_file),
-		TEST(connections_max_follows_file),
-		TEST(documented_defaults_are_in_effect),
-		TEST(further_limits_of_file_reach_link),
-		TEST(open_links_use_reloaded_heartbeat),
-		TEST(options_in_code_override_file),
-		TEST(provider_is_published_as_file_specifies),
-		TEST(consumer_without_address_uses_registry_of_file),
-		TEST(config_and_users_can_be_freed_in_any_order),
-	};
-
-	return cmocka_run_group_tests_name("config provider", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading config files: valid settings, and the messages about invalid ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 #include <spoke/config.h>
 #include <spoke/host.h>
@@ -83,7 +77,7 @@ static void says(const char *text, const char *section, const char *key, const c
 
 /* --- valid settings */
 
-static void file_values_are_returned(void **state)
+TEST(file_values_are_returned)
 {
 	static const char text[] = "# how calls are made\n[registry]\n"
 				   "url = file:///run/spoke/providers\n\n"
@@ -98,7 +92,6 @@ static void file_values_are_returned(void **state)
 				   "[consumer]\nlazy = yes";
 	struct spoke_config *config = right(text);
 
-	(void)state;
 	assert_string_equal(spoke_config_get(config, "registry", "url"),
 			    "file:///run/spoke/providers");
 	assert_string_equal(spoke_config_get(config, "consumer", "heartbeat"), "5s");
@@ -116,33 +109,29 @@ static void file_values_are_returned(void **state)
 	drop(config);
 }
 
-static void empty_file_is_valid(void **state)
+TEST(empty_file_is_valid)
 {
-	(void)state;
 	says("", "consumer", "timeout", NULL);
 	says("\n\n# only a comment", "consumer", "timeout", NULL);
 	says("[consumer]", "consumer", "timeout", NULL);
 }
 
-static void crlf_and_byte_order_mark_are_accepted(void **state)
+TEST(crlf_and_byte_order_mark_are_accepted)
 {
-	(void)state;
 	says("\xef\xbb\xbf[consumer]\r\ntimeout = 5s\r\n", "consumer", "timeout", "5s");
 	says("[consumer]\ntimeout = 5s\r", "consumer", "timeout", "5s");
 }
 
-static void quotes_preserve_their_content(void **state)
+TEST(quotes_preserve_their_content)
 {
-	(void)state;
 	says("[provider]\napplication = \" a # b \" # c", "provider", "application", " a # b ");
 	says("[provider]\napplication = \"a \\\"b\\\" \\\\ \\c\"", "provider", "application",
 	     "a \"b\" \\ \\c");
 	says("[provider]\napplication = a \"b\"", "provider", "application", "a \"b\"");
 }
 
-static void every_kind_of_value_is_parsed(void **state)
+TEST(every_kind_of_value_is_parsed)
 {
-	(void)state;
 	says("[provider]\nlisten = dubbo://0.0.0.0:20880, unix:/a?shared=true, fd://3\n",
 	     "provider", "listen", "dubbo://0.0.0.0:20880, unix:/a?shared=true, fd://3");
 	says("[consumer]\ncluster = failback", "consumer", "cluster", "failback");
@@ -150,13 +139,12 @@ static void every_kind_of_value_is_parsed(void **state)
 	says("[provider]\nqueued.max = 8MiB", "provider", "queued.max", "8MiB");
 }
 
-static void engine_uses_file_where_options_are_zero(void **state)
+TEST(engine_uses_file_where_options_are_zero)
 {
 	struct spoke_engine_options options = { .late_ns = 7 };
 	struct spoke_config *config = right("[engine]\ntick = 5ms\nlate = 1s\ntimers.max = 100\n"
 					    "spin = 50us\npool.threads = 64\npool.queue = 1000\n");
 
-	(void)state;
 	spoke_config_engine(config, &options);
 	assert_int_equal(options.tick_ns, 5000000);
 	assert_int_equal(options.late_ns, 7);
@@ -174,9 +162,8 @@ static void engine_uses_file_where_options_are_zero(void **state)
 
 /* --- invalid settings */
 
-static void all_errors_are_reported_at_once(void **state)
+TEST(all_errors_are_reported_at_once)
 {
-	(void)state;
 	wrong("retries = 3\n"
 	      "[consumer]\n"
 	      "heartbeat = 5\n"
@@ -221,7 +208,7 @@ static void all_errors_are_reported_at_once(void **state)
 	assert_int_equal(told_count, 16);
 }
 
-static void each_error_has_its_message(void **state)
+TEST(each_error_has_its_message)
 {
 	static const struct {
 		const char *text;
@@ -250,12 +237,11 @@ static void each_error_has_its_message(void **state)
 		  "for none\n" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		wrong(cases[i].text, cases[i].sentence);
 }
 
-static void values_are_checked_by_meaning(void **state)
+TEST(values_are_checked_by_meaning)
 {
 	static const struct {
 		const char *text;
@@ -309,17 +295,15 @@ static void values_are_checked_by_meaning(void **state)
 		  "a.conf:2: application = a\\x01: not a text; write printable characters\n" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		wrong(cases[i].text, cases[i].sentence);
 }
 
-static void nul_byte_is_rejected(void **state)
+TEST(nul_byte_is_rejected)
 {
 	static const char text[] = "[consumer]\ntimeout = 1s\0\n";
 	struct spoke_config *config;
 
-	(void)state;
 	assert_int_equal(read_bytes(text, sizeof(text) - 1, &config), SPOKE_ESYNTAX);
 	assert_string_equal(told, "a.conf:2: contains a NUL byte; is this the right file?\n");
 }
@@ -345,9 +329,8 @@ static int read_many(const char *head, const char *before, int digits, const cha
 	return error;
 }
 
-static void limits_of_file_are_enforced(void **state)
+TEST(limits_of_file_are_enforced)
 {
-	(void)state;
 	assert_int_equal(read_many("", "[service.s", 1, "]\n", 1024), SPOKE_OK);
 	assert_int_equal(read_many("", "[service.s", 1, "]\n", 1025), SPOKE_ESYNTAX);
 	assert_string_equal(told, "a.conf:1025: too many sections; at most 1024\n");
@@ -370,13 +353,12 @@ static void limits_of_file_are_enforced(void **state)
 	assert_non_null(strstr(told, "...: too long; it has at most 2048 bytes\n"));
 }
 
-static void enomem_is_reported(void **state)
+TEST(enomem_is_reported)
 {
 	static const char text[] = "[provider]\nlisten = dubbo://0.0.0.0:1\n[consumer]\nlazy = 1\n";
 	unsigned failed = 0;
 	int error = SPOKE_ENOMEM;
 
-	(void)state;
 	while (error == SPOKE_ENOMEM) {
 		struct spoke_config *config = NULL;
 
@@ -394,11 +376,10 @@ static void enomem_is_reported(void **state)
 	assert_true(failed > 5);
 }
 
-static void callback_is_optional(void **state)
+TEST(callback_is_optional)
 {
 	struct spoke_config *config = NULL;
 
-	(void)state;
 	memory_init(&memory);
 	assert_int_equal(spoke_config_parse(&memory.env, "a", (struct spoke_span){ "x", 1 }, NULL,
 					    NULL, &config),
@@ -412,12 +393,11 @@ static void callback_is_optional(void **state)
 
 /* --- the table */
 
-static void every_key_is_described_and_accepts_its_default(void **state)
+TEST(every_key_is_described_and_accepts_its_default)
 {
 	struct spoke_config_key key;
 	size_t count = 0;
 
-	(void)state;
 	for (; spoke_config_key(count, &key); count++) {
 		char text[512];
 		char section[64];
@@ -438,26 +418,4 @@ static void every_key_is_described_and_accepts_its_default(void **state)
 		says(text, section, key.name, strcmp(key.preset, "0s") == 0 ? "0" : key.preset);
 	}
 	assert_true(count > 45);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(file_values_are_returned),
-		cmocka_unit_test(empty_file_is_valid),
-		cmocka_unit_test(crlf_and_byte_order_mark_are_accepted),
-		cmocka_unit_test(quotes_preserve_their_content),
-		cmocka_unit_test(every_kind_of_value_is_parsed),
-		cmocka_unit_test(engine_uses_file_where_options_are_zero),
-		cmocka_unit_test(all_errors_are_reported_at_once),
-		cmocka_unit_test(each_error_has_its_message),
-		cmocka_unit_test(values_are_checked_by_meaning),
-		cmocka_unit_test(nul_byte_is_rejected),
-		cmocka_unit_test(limits_of_file_are_enforced),
-		cmocka_unit_test(enomem_is_reported),
-		cmocka_unit_test(callback_is_optional),
-		cmocka_unit_test(every_key_is_described_and_accepts_its_default),
-	};
-
-	return cmocka_run_group_tests_name("config file", tests, NULL, NULL);
 }

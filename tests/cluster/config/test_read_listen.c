@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses to listen at in config files: secrets in messages about them, and TLS. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 #include <spoke/config.h>
 #include <spoke/host.h>
@@ -35,7 +29,7 @@ static int read_text(const char *text, struct spoke_config **ret_config)
 				  tell, NULL, ret_config);
 }
 
-static void messages_hide_secrets_in_malformed_urls(void **state)
+TEST(messages_hide_secrets_in_malformed_urls)
 {
 	static const char *const cases[][2] = {
 		{ "listen = dubbo://1.1.1.1:x?mode=1&token=hush",
@@ -50,7 +44,6 @@ static void messages_hide_secrets_in_malformed_urls(void **state)
 	struct spoke_config *config;
 	char text[256];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		(void)snprintf(text, sizeof(text), "[provider]\n%s\n", cases[i][0]);
 		assert_int_equal(read_text(text, &config), SPOKE_ESYNTAX);
@@ -59,7 +52,7 @@ static void messages_hide_secrets_in_malformed_urls(void **state)
 	}
 }
 
-static void tls_of_section_refuses_shared_memory(void **state)
+TEST(tls_of_section_refuses_shared_memory)
 {
 	static const char why[] = "shared memory has no TLS; write shm:/PATH?tls=off, or use "
 				  "unix:/PATH";
@@ -70,7 +63,6 @@ static void tls_of_section_refuses_shared_memory(void **state)
 	};
 	struct spoke_config *config;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		assert_int_equal(read_text(wrong[i], &config), SPOKE_ESYNTAX);
 		assert_non_null(strstr(told, why));
@@ -81,7 +73,7 @@ static void tls_of_section_refuses_shared_memory(void **state)
 	}
 }
 
-static void shared_memory_is_fine_where_tls_is_off(void **state)
+TEST(shared_memory_is_fine_where_tls_is_off)
 {
 	static const char *const fine[] = {
 		"[provider]\nlisten = shm:/a\n",
@@ -93,7 +85,6 @@ static void shared_memory_is_fine_where_tls_is_off(void **state)
 	};
 	struct spoke_config *config;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(fine); i++) {
 		assert_int_equal(read_text(fine[i], &config), SPOKE_OK);
 		assert_string_equal(told, "");
@@ -102,13 +93,12 @@ static void shared_memory_is_fine_where_tls_is_off(void **state)
 	}
 }
 
-static void check_of_tls_reports_enomem(void **state)
+TEST(check_of_tls_reports_enomem)
 {
 	static const char text[] = "[provider]\nlisten = shm:/a?tls=off\ntls = on\n";
 	struct spoke_config *config;
 	int error = SPOKE_ENOMEM;
 
-	(void)state;
 	for (unsigned fail_at = 1; error == SPOKE_ENOMEM; fail_at++) {
 		assert_in_range(fail_at, 1, 100);
 		memory_init(&memory);
@@ -121,16 +111,4 @@ static void check_of_tls_reports_enomem(void **state)
 	assert_int_equal(error, SPOKE_OK);
 	spoke_config_free(config);
 	assert_int_equal(memory.bytes, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_hide_secrets_in_malformed_urls),
-		cmocka_unit_test(tls_of_section_refuses_shared_memory),
-		cmocka_unit_test(shared_memory_is_fine_where_tls_is_off),
-		cmocka_unit_test(check_of_tls_reports_enomem),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of peers and callers in config files: valid ones, and the messages about wrong entries. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 #include <spoke/config.h>
 #include <spoke/host.h>
@@ -33,7 +27,7 @@ static int read_text(const char *text, struct spoke_config **ret_config)
 				  tell, NULL, ret_config);
 }
 
-static void lists_of_peers_and_callers_are_read(void **state)
+TEST(lists_of_peers_and_callers_are_read)
 {
 	static const char text[] =
 		"[provider]\nlisten = unix:/a?mode=0660&deny.from=10.0.0.1%2C%3A%3A1\n"
@@ -42,7 +36,6 @@ static void lists_of_peers_and_callers_are_read(void **state)
 		"[service.demo.Echo]\nallow.callers = dns:*.pay.test\n";
 	struct spoke_config *config;
 
-	(void)state;
 	assert_int_equal(read_text(text, &config), SPOKE_OK);
 	assert_string_equal(told, "");
 	assert_string_equal(spoke_config_get(config, "provider", "allow.users"), "0, gid:5");
@@ -50,21 +43,20 @@ static void lists_of_peers_and_callers_are_read(void **state)
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void lists_may_be_written_as_their_presets(void **state)
+TEST(lists_may_be_written_as_their_presets)
 {
 	static const char text[] = "[provider]\nallow.from = all\ndeny.from = none\n"
 				   "allow.users = all\nallow.callers = all\n"
 				   "[service.demo.Echo]\nallow.callers = all\n";
 	struct spoke_config *config;
 
-	(void)state;
 	assert_int_equal(read_text(text, &config), SPOKE_OK);
 	assert_string_equal(told, "");
 	spoke_config_free(config);
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void wrong_entry_refuses_the_file_with_its_number(void **state)
+TEST(wrong_entry_refuses_the_file_with_its_number)
 {
 	static const struct {
 		const char *text;
@@ -115,22 +107,10 @@ static void wrong_entry_refuses_the_file_with_its_number(void **state)
 	};
 	struct spoke_config *config = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(read_text(cases[i].text, &config), SPOKE_ESYNTAX);
 		assert_null(config);
 		assert_string_equal(told, cases[i].sentence);
 		assert_int_equal(memory.bytes, 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lists_of_peers_and_callers_are_read),
-		cmocka_unit_test(lists_may_be_written_as_their_presets),
-		cmocka_unit_test(wrong_entry_refuses_the_file_with_its_number),
-	};
-
-	return cmocka_run_group_tests_name("read_lists", tests, NULL, NULL);
 }

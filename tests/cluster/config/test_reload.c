@@ -5,6 +5,7 @@
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "tests/cluster/config/configrig.h"
+#include "tests/support/test.h"
 
 #include <signal.h>
 #include <string.h>
@@ -31,9 +32,10 @@ static uint64_t timeout_now(void)
 	return (rig.world.now_ns - begun_ns) / MS;
 }
 
-static void invalid_file_changes_nothing(void **state)
+FIXTURE(configrig_set_up, configrig_tear_down);
+
+TEST(invalid_file_changes_nothing)
 {
-	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
 	assert_int_equal(configrig_try("[consumer]\ntimeout = 1s\nfoo = 1\nretries = x\n"),
 			 SPOKE_ESYNTAX);
@@ -52,9 +54,8 @@ static void invalid_file_changes_nothing(void **state)
 	assert_in_range(timeout_now(), 30, 32);
 }
 
-static void keys_that_need_restart_are_reported(void **state)
+TEST(keys_that_need_restart_are_reported)
 {
-	(void)state;
 	begin("[consumer]\nlazy = no\nconnections = 2\n[registry]\nurl = file:///a\n");
 	assert_int_equal(configrig_try("[consumer]\nlazy = off\nconnections = 3\n"
 				       "timeout = 30ms\n[engine]\ntick = 1ms\n"),
@@ -67,9 +68,8 @@ static void keys_that_need_restart_are_reported(void **state)
 	assert_in_range(timeout_now(), 30, 32);
 }
 
-static void level_of_the_log_changes_with_the_file(void **state)
+TEST(level_of_the_log_changes_with_the_file)
 {
-	(void)state;
 	begin("[engine]\nlog = warn\n");
 	assert_string_equal(spokei_config_log(configrig.config), "warn");
 	configrig_reload("[engine]\nlog = off\n");
@@ -86,9 +86,8 @@ static void level_of_the_log_changes_with_the_file(void **state)
 	assert_int_equal(spoke_engine_log(rig.engine, NULL), SPOKE_EINVAL);
 }
 
-static void restart_report_hides_secrets(void **state)
+TEST(restart_report_hides_secrets)
 {
-	(void)state;
 	begin("[lease]\npassword = geheim\n[provider]\ntoken = geheimnis\n");
 	assert_int_equal(configrig_try("[lease]\npassword = geheimer\nttl = 5s\n"), SPOKE_OK);
 	assert_string_equal(configrig.told,
@@ -96,11 +95,10 @@ static void restart_report_hides_secrets(void **state)
 			    "a.conf:3: ttl = 5s: takes effect after a restart\n");
 }
 
-static void restart_report_repeats_until_change_is_reverted(void **state)
+TEST(restart_report_repeats_until_change_is_reverted)
 {
 	static const char waits[] = "a.conf:2: connections = 3: takes effect after a restart\n";
 
-	(void)state;
 	begin("[consumer]\nconnections = 2\n");
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(configrig_try("[consumer]\nconnections = 3\n"), SPOKE_OK);
@@ -111,11 +109,10 @@ static void restart_report_repeats_until_change_is_reverted(void **state)
 	assert_in_range(timeout_now(), 20, 22);
 }
 
-static void parsed_text_cannot_be_reloaded(void **state)
+TEST(parsed_text_cannot_be_reloaded)
 {
 	static const char text[] = "[consumer]\ntimeout = 20ms\n";
 
-	(void)state;
 	assert_int_equal(spoke_config_parse(&rig.faulty.env, "a text",
 					    (struct spoke_span){ text, sizeof(text) - 1 }, NULL,
 					    NULL, &configrig.config),
@@ -138,9 +135,8 @@ static bool has_event(const char *text)
 	return false;
 }
 
-static void sighup_reloads_file(void **state)
+TEST(sighup_reloads_file)
 {
-	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
 	assert_int_equal(spoke_config_reload_on_signal(configrig.config, rig.engine), SPOKE_OK);
 	assert_int_equal(spoke_config_reload_on_signal(configrig.config, rig.engine), SPOKE_EEXIST);
@@ -166,9 +162,8 @@ static void sighup_reloads_file(void **state)
 
 /* --- ends */
 
-static void consumer_can_be_freed_before_config(void **state)
+TEST(consumer_can_be_freed_before_config)
 {
-	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
 	(void)clusterrig_call(echo);
 	clusterrig_free_consumer();
@@ -178,11 +173,10 @@ static void consumer_can_be_freed_before_config(void **state)
 	configrig_reload("[consumer]\ntimeout = 40ms\n");
 }
 
-static void config_can_be_freed_before_consumer(void **state)
+TEST(config_can_be_freed_before_consumer)
 {
 	struct rig_call *call;
 
-	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n[service.demo.Echo]\nversion = 7\n");
 	call = clusterrig_call(echo);
 	spoke_config_free(configrig.config);
@@ -196,11 +190,10 @@ static void config_can_be_freed_before_consumer(void **state)
 	clusterrig_pass(2 * SECOND);
 }
 
-static void config_can_outlive_engine(void **state)
+TEST(config_can_outlive_engine)
 {
 	struct spoke_engine_options options = { .env = &rig.faulty.env };
 
-	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
 	assert_int_equal(spoke_config_reload_on_signal(configrig.config, rig.engine), SPOKE_OK);
 	spoke_engine_free(rig.engine);
@@ -209,7 +202,7 @@ static void config_can_outlive_engine(void **state)
 	assert_int_equal(spoke_engine_new(&options, &rig.engine), SPOKE_OK);
 }
 
-static void config_can_move_to_another_engine(void **state)
+TEST(config_can_move_to_another_engine)
 {
 	struct spoke_provider_options serving = { 0 };
 	struct spoke_engine_options options = { 0 };
@@ -217,7 +210,6 @@ static void config_can_move_to_another_engine(void **state)
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 
-	(void)state;
 	begin("[provider]\nheartbeat = 5s\n");
 	clusterrig_free_consumer();
 	serving.config = configrig.config;
@@ -242,9 +234,8 @@ static void reload_in_callback(struct rig_call *call)
 	configrig_reload("[consumer]\ntimeout = 70ms\n");
 }
 
-static void callback_of_consumer_can_reload(void **state)
+TEST(callback_of_consumer_can_reload)
 {
-	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
 	rig.in_done = reload_in_callback;
 	assert_in_range(timeout_now(), 20, 22);
@@ -258,9 +249,8 @@ static void free_all(void)
 	configrig.config = NULL;
 }
 
-static void callback_of_reload_can_free_config(void **state)
+TEST(callback_of_reload_can_free_config)
 {
-	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
 	configrig.in_told = free_all;
 	assert_int_equal(configrig_try("[consumer]\nlazy = yes\n"), SPOKE_OK);
@@ -272,16 +262,15 @@ static void reload_again(void)
 	assert_int_equal(spoke_config_reload(configrig.config, NULL, NULL), SPOKE_ESTATE);
 }
 
-static void callback_of_reload_cannot_reload(void **state)
+TEST(callback_of_reload_cannot_reload)
 {
-	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
 	configrig.in_told = reload_again;
 	assert_int_equal(configrig_try("[consumer]\nlazy = yes\n"), SPOKE_OK);
 	assert_int_equal(configrig_try("[consumer]\nlazy = ye\n"), SPOKE_ESYNTAX);
 }
 
-static void config_belongs_to_one_engine(void **state)
+TEST(config_belongs_to_one_engine)
 {
 	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/S" };
 	struct spoke_engine_options with = { 0 };
@@ -289,7 +278,6 @@ static void config_belongs_to_one_engine(void **state)
 	struct spoke_consumer *consumer;
 	struct spoke_engine *engine;
 
-	(void)state;
 	begin("");
 	spokei_world_process_init(&other, &rig.world);
 	with.env = &other.env;
@@ -305,12 +293,11 @@ static void config_belongs_to_one_engine(void **state)
 
 /* --- without memory */
 
-static void reload_with_enomem_changes_nothing(void **state)
+TEST(reload_with_enomem_changes_nothing)
 {
 	unsigned failed = 0;
 	int error = SPOKE_ENOMEM;
 
-	(void)state;
 	begin("[consumer]\ntimeout = 20ms\n");
 	for (unsigned i = 0; error == SPOKE_ENOMEM; i++, failed++) {
 		rig.faulty.rules[SPOKEI_FAULTS_MEMORY] =
@@ -348,14 +335,13 @@ static int make_both(void)
 	return error;
 }
 
-static void enomem_leaks_nothing(void **state)
+TEST(enomem_leaks_nothing)
 {
 	static const char text[] = "[consumer]\nheartbeat = 1s\n[provider]\nheartbeat = 1s\n"
 				   "access.log = true\ndefault.service = demo.Echo\n";
 	unsigned failed = 0;
 	int error = SPOKE_ENOMEM;
 
-	(void)state;
 	for (unsigned i = 0; error == SPOKE_ENOMEM; i++, failed++) {
 		configrig_load(text);
 		rig.faulty.rules[SPOKEI_FAULTS_MEMORY] =
@@ -368,30 +354,4 @@ static void enomem_leaks_nothing(void **state)
 	}
 	assert_int_equal(error, SPOKE_OK);
 	assert_true(failed > 5);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, configrig_set_up, configrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(invalid_file_changes_nothing),
-		TEST(keys_that_need_restart_are_reported),
-		TEST(level_of_the_log_changes_with_the_file),
-		TEST(restart_report_hides_secrets),
-		TEST(restart_report_repeats_until_change_is_reverted),
-		TEST(parsed_text_cannot_be_reloaded),
-		TEST(sighup_reloads_file),
-		TEST(consumer_can_be_freed_before_config),
-		TEST(config_can_be_freed_before_consumer),
-		TEST(config_can_outlive_engine),
-		TEST(config_can_move_to_another_engine),
-		TEST(callback_of_consumer_can_reload),
-		TEST(callback_of_reload_can_free_config),
-		TEST(callback_of_reload_cannot_reload),
-		TEST(config_belongs_to_one_engine),
-		TEST(reload_with_enomem_changes_nothing),
-		TEST(enomem_leaks_nothing),
-	};
-
-	return cmocka_run_group_tests_name("config reload", tests, NULL, NULL);
 }

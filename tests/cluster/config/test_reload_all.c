@@ -5,13 +5,6 @@
  * setting. A reload gives running objects the setting that a fresh start has, and changes nothing
  * else. A key without a line in see_*() fails here.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/comet/parts.h"
@@ -35,6 +28,7 @@
 #include "core/engine/figures.h"
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 #include "transport/conn/callers.h"
 #include "transport/conn/link.h"
 #include "transport/listen/group.h"
@@ -673,7 +667,7 @@ static unsigned change_live(struct cast *running, const struct sight *before,
 	return places;
 }
 
-static void live_keys_change_running_objects_as_a_fresh_start(void **state)
+TEST(live_keys_change_running_objects_as_a_fresh_start)
 {
 	static struct cast running;
 	static struct sight before;
@@ -681,7 +675,6 @@ static void live_keys_change_running_objects_as_a_fresh_start(void **state)
 	char text[TEXT_MAX];
 	char value[128];
 
-	(void)state;
 	print_file(SPOKEI_IN_ENGINE, SPOKEI_KEYS, "", plain, sizeof(plain));
 	begin(&running, plain);
 	look(&running, &before);
@@ -704,7 +697,7 @@ static void live_keys_change_running_objects_as_a_fresh_start(void **state)
 	end(&running);
 }
 
-static void other_keys_change_no_running_object(void **state)
+TEST(other_keys_change_no_running_object)
 {
 	static struct cast running;
 	static struct sight before;
@@ -712,7 +705,6 @@ static void other_keys_change_no_running_object(void **state)
 	char text[TEXT_MAX];
 	char value[128];
 
-	(void)state;
 	print_file(SPOKEI_IN_ENGINE, SPOKEI_KEYS, "", text, sizeof(text));
 	begin(&running, text);
 	look(&running, &before);
@@ -835,12 +827,11 @@ static void say_other_half(enum spokei_fields_of of, void *options, enum spokei_
 		say(spokei_key_field(other, of), options, other, is_id ? "secret" : "one");
 }
 
-static void each_field_of_options_sets_what_the_file_sets(void **state)
+TEST(each_field_of_options_sets_what_the_file_sets)
 {
 	static const struct code nothing = { .url = URL };
 	char value[128];
 
-	(void)state;
 	for (unsigned k = 0; k < SPOKEI_KEYS; k++) {
 		const enum spokei_key key = (enum spokei_key)k;
 
@@ -866,12 +857,11 @@ static void each_field_of_options_sets_what_the_file_sets(void **state)
 	}
 }
 
-static void each_key_of_a_url_sets_what_the_file_sets(void **state)
+TEST(each_key_of_a_url_sets_what_the_file_sets)
 {
 	struct code code = { .url = URL };
 	char value[128];
 
-	(void)state;
 	for (unsigned k = 0; k < SPOKEI_KEYS_OF_URLS; k++) {
 		const enum spokei_key key = (enum spokei_key)k;
 		const char *name = spokei_keys_name(key);
@@ -887,13 +877,12 @@ static void each_key_of_a_url_sets_what_the_file_sets(void **state)
 }
 
 /* Each key is seen somewhere, or known to be read elsewhere. */
-static void each_key_is_seen(void **state)
+TEST(each_key_is_seen)
 {
 	static struct cast cast;
 	static struct sight sight;
 	char text[TEXT_MAX];
 
-	(void)state;
 	print_file(SPOKEI_IN_ENGINE, SPOKEI_KEYS, "", text, sizeof(text));
 	begin(&cast, text);
 	look(&cast, &sight);
@@ -926,15 +915,4 @@ static int issue(void **state)
 	return error;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(live_keys_change_running_objects_as_a_fresh_start),
-		cmocka_unit_test(other_keys_change_no_running_object),
-		cmocka_unit_test(each_field_of_options_sets_what_the_file_sets),
-		cmocka_unit_test(each_key_of_a_url_sets_what_the_file_sets),
-		cmocka_unit_test(each_key_is_seen),
-	};
-
-	return cmocka_run_group_tests_name("config reload of all keys", tests, issue, NULL);
-}
+GROUP(issue, NULL);

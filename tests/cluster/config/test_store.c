@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* URLs of stores of leases: valid ones, and the messages about invalid ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/config/keys.h"
 #include "cluster/config/store.h"
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +52,7 @@ static void assert_text(const char *text, const char *expected)
 
 /* --- servers */
 
-static void server_url_has_host_port_and_database(void **state)
+TEST(server_url_has_host_port_and_database)
 {
 	static const struct {
 		const char *text;
@@ -74,7 +68,6 @@ static void server_url_has_host_port_and_database(void **state)
 		{ "redis://h:65535/2147483647", "h", 65535, 2147483647 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spokei_store store = right(rows[i].text);
 
@@ -88,7 +81,7 @@ static void server_url_has_host_port_and_database(void **state)
 	}
 }
 
-static void user_and_password_are_decoded(void **state)
+TEST(user_and_password_are_decoded)
 {
 	static const struct {
 		const char *text;
@@ -103,7 +96,6 @@ static void user_and_password_are_decoded(void **state)
 		{ "sentinel://me:p%2Cq@h,i/m", "me", "p,q" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spokei_store store = right(rows[i].text);
 
@@ -113,11 +105,10 @@ static void user_and_password_are_decoded(void **state)
 	}
 }
 
-static void socket_url_has_path_and_database(void **state)
+TEST(socket_url_has_path_and_database)
 {
 	struct spokei_store store = right("redis+unix:///run/my%20redis.sock?db=4");
 
-	(void)state;
 	assert_string_equal(store.path, "/run/my redis.sock");
 	assert_int_equal(store.db, 4);
 	assert_null(store.server.host);
@@ -130,7 +121,7 @@ static void socket_url_has_path_and_database(void **state)
 
 /* --- sentinels */
 
-static void sentinel_url_lists_hosts_in_their_order(void **state)
+TEST(sentinel_url_lists_hosts_in_their_order)
 {
 	struct spokei_store store = right(
 		"sentinel://[::1]:5,Other,10.0.0.3:1/my%20master/7?lease.max=3");
@@ -140,7 +131,6 @@ static void sentinel_url_lists_hosts_in_their_order(void **state)
 		{ "10.0.0.3", 1 },
 	};
 
-	(void)state;
 	assert_int_equal(store.sentinel_count, 3);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_string_equal(store.sentinels[i].host, hosts[i].host);
@@ -157,11 +147,10 @@ static void sentinel_url_lists_hosts_in_their_order(void **state)
 	drop(&store);
 }
 
-static void sentinels_above_the_maximum_are_refused(void **state)
+TEST(sentinels_above_the_maximum_are_refused)
 {
 	struct spokei_store store = right("sentinel://a,a,a,a,a,a,a,b/m");
 
-	(void)state;
 	assert_int_equal(store.sentinel_count, SPOKEI_STORE_SENTINELS_MAX);
 	assert_string_equal(store.sentinels[7].host, "b");
 	drop(&store);
@@ -169,9 +158,8 @@ static void sentinels_above_the_maximum_are_refused(void **state)
 	      "a store has at most 8 sentinels");
 }
 
-static void errors_in_a_list_have_their_position_in_it(void **state)
+TEST(errors_in_a_list_have_their_position_in_it)
 {
-	(void)state;
 	wrong("sentinel://a,b:x/m", SPOKE_ESYNTAX, 15, "a port is a number, e.g. 20880");
 	wrong("sentinel://a,,b/m", SPOKE_ESYNTAX, 13,
 	      "a host is missing; for all addresses write 0.0.0.0 or [::]");
@@ -184,12 +172,11 @@ static void errors_in_a_list_have_their_position_in_it(void **state)
 	wrong("sentinel://a,b:0/m", SPOKE_ERANGE, 0, "port 0 is not valid for a store");
 }
 
-static void sentinels_need_a_primary_name(void **state)
+TEST(sentinels_need_a_primary_name)
 {
 	static const char sentence[] = "the name of the primary is missing after the sentinels; "
 				       "write e.g. sentinel://10.0.0.1,10.0.0.2/mymaster";
 
-	(void)state;
 	wrong("sentinel://a,b", SPOKE_ESYNTAX, 14, sentence);
 	wrong("sentinel://a,b/", SPOKE_ESYNTAX, 14, sentence);
 	wrong("sentinel://a,b?db=1", SPOKE_ESYNTAX, 14, sentence);
@@ -199,9 +186,8 @@ static void sentinels_need_a_primary_name(void **state)
 	      "sentinel://10.0.0.1,10.0.0.2/mymaster");
 }
 
-static void user_stands_before_the_first_sentinel(void **state)
+TEST(user_stands_before_the_first_sentinel)
 {
-	(void)state;
 	wrong("sentinel://u:p@a,u:p@b/m", SPOKE_ESYNTAX, 16,
 	      "user and password stand once, before the first host; in them write %2C for a "
 	      "comma");
@@ -209,33 +195,30 @@ static void user_stands_before_the_first_sentinel(void **state)
 
 /* --- schemes */
 
-static void text_without_scheme_is_not_quoted(void **state)
+TEST(text_without_scheme_is_not_quoted)
 {
 	static const char *const texts[] = {
 		"", "foo", ":secret@h", "secret@h:6379", "redis", "redis:h", "re dis://h", "redis:",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		wrong(texts[i], SPOKE_ESYNTAX, 0,
 		      "not the URL of a store; write e.g. redis://127.0.0.1:6379/0 or "
 		      "redis+unix:///run/redis.sock");
 }
 
-static void tls_is_reported_as_unsupported(void **state)
+TEST(tls_is_reported_as_unsupported)
 {
 	static const char *const texts[] = { "rediss://:pw@h", "redis+tls://h", "valkeys://h" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		wrong(texts[i], SPOKE_EUNSUPPORTED, 0,
 		      "TLS to a store is not supported; use redis:// in a private network, a unix "
 		      "socket, or a tunnel");
 }
 
-static void unknown_scheme_is_reported_with_the_known_ones(void **state)
+TEST(unknown_scheme_is_reported_with_the_known_ones)
 {
-	(void)state;
 	wrong("zookeeper://h", SPOKE_EUNSUPPORTED, 0,
 	      "unknown scheme zookeeper; use redis, redis+unix or sentinel");
 	wrong("sentinel+unix:/run/s", SPOKE_EUNSUPPORTED, 0,
@@ -244,12 +227,11 @@ static void unknown_scheme_is_reported_with_the_known_ones(void **state)
 
 /* --- numbers */
 
-static void database_must_be_a_number_in_range(void **state)
+TEST(database_must_be_a_number_in_range)
 {
 	static const char sentence[] = "a database is a number, e.g. redis://127.0.0.1:6379/0";
 	static const char range[] = "the number of a database is at most 2147483647";
 
-	(void)state;
 	wrong("redis://h/x", SPOKE_ESYNTAX, 11, sentence);
 	wrong("redis://h/1/", SPOKE_ESYNTAX, 12, sentence);
 	wrong("redis://h/-1", SPOKE_ESYNTAX, 12, sentence);
@@ -260,19 +242,17 @@ static void database_must_be_a_number_in_range(void **state)
 	wrong("redis+unix:/s?db=1x", SPOKE_ESYNTAX, 13, sentence);
 }
 
-static void ports_must_be_in_range(void **state)
+TEST(ports_must_be_in_range)
 {
-	(void)state;
 	wrong("redis://h:0", SPOKE_ERANGE, 0, "port 0 is not valid for a store");
 	wrong("redis://h:65536", SPOKE_ERANGE, 10, "a port is at most 65535");
 }
 
-static void long_names_are_refused(void **state)
+TEST(long_names_are_refused)
 {
 	char long_text[257];
 	char text[512];
 
-	(void)state;
 	memset(long_text, 'x', sizeof(long_text) - 1);
 	long_text[256] = '\0';
 	(void)snprintf(text, sizeof(text), "redis+unix:/%.107s", long_text);
@@ -287,12 +267,11 @@ static void long_names_are_refused(void **state)
 
 /* --- parameters */
 
-static void parameters_set_keys_of_leases(void **state)
+TEST(parameters_set_keys_of_leases)
 {
 	struct spokei_store store = right("redis://h/1?lease.ttl=10s&lease.wait=500&lease.guard=0");
 	struct spokei_key_values values;
 
-	(void)state;
 	spokei_keys_preset(&values);
 	spokei_store_keys(&store, &values);
 	assert_int_equal(values.of[SPOKEI_KEY_LEASE_TTL], 10 * SECOND);
@@ -304,9 +283,8 @@ static void parameters_set_keys_of_leases(void **state)
 	drop(&store);
 }
 
-static void unknown_parameter_suggests_the_nearest_one(void **state)
+TEST(unknown_parameter_suggests_the_nearest_one)
 {
-	(void)state;
 	wrong("redis://h?lease.tll=1", SPOKE_EINVAL, 9,
 	      "lease.tll: no such option; did you mean lease.ttl?");
 	wrong("redis://h?guard=1s", SPOKE_EINVAL, 9,
@@ -317,9 +295,8 @@ static void unknown_parameter_suggests_the_nearest_one(void **state)
 	wrong("redis://h?lease.store=x", SPOKE_EINVAL, 9, "lease.store: no such option");
 }
 
-static void parameter_with_invalid_value_is_refused(void **state)
+TEST(parameter_with_invalid_value_is_refused)
 {
-	(void)state;
 	wrong("redis://h?lease.ttl=5x", SPOKE_ESYNTAX, 9,
 	      "lease.ttl=5x: not a duration; write a number and a unit, e.g. 250ms or 1.5s");
 	wrong("redis://h?lease.ttl=99ms", SPOKE_ERANGE, 9,
@@ -330,13 +307,12 @@ static void parameter_with_invalid_value_is_refused(void **state)
 	      "db: only for a unix socket; write the database as in redis://127.0.0.1:6379/0");
 }
 
-static void secrets_in_parameters_are_refused_unquoted(void **state)
+TEST(secrets_in_parameters_are_refused_unquoted)
 {
 	static const char *const keys[] = { "password", "lease.password", "lease.user", "passwd",
 					    "lease.sentinel.password" };
 	char text[128];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		(void)snprintf(text, sizeof(text), "redis://h?%s=geheim", keys[i]);
 		wrong(text, SPOKE_EINVAL, 9,
@@ -345,7 +321,7 @@ static void secrets_in_parameters_are_refused_unquoted(void **state)
 	}
 }
 
-static void parsing_without_memory_frees_everything(void **state)
+TEST(parsing_without_memory_frees_everything)
 {
 	static const char text[] = "sentinel://u:p@a,b,c/m/1?lease.ttl=1s";
 	struct spokei_store store = { .db = 77 };
@@ -353,7 +329,6 @@ static void parsing_without_memory_frees_everything(void **state)
 	unsigned failed = 0;
 	int error;
 
-	(void)state;
 	do {
 		memory_init(&memory);
 		memory.fail_at = ++failed;
@@ -366,31 +341,4 @@ static void parsing_without_memory_frees_everything(void **state)
 	} while (error);
 	assert_int_equal(failed, 5);
 	drop(&store);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(server_url_has_host_port_and_database),
-		cmocka_unit_test(user_and_password_are_decoded),
-		cmocka_unit_test(socket_url_has_path_and_database),
-		cmocka_unit_test(sentinel_url_lists_hosts_in_their_order),
-		cmocka_unit_test(sentinels_above_the_maximum_are_refused),
-		cmocka_unit_test(errors_in_a_list_have_their_position_in_it),
-		cmocka_unit_test(sentinels_need_a_primary_name),
-		cmocka_unit_test(user_stands_before_the_first_sentinel),
-		cmocka_unit_test(text_without_scheme_is_not_quoted),
-		cmocka_unit_test(tls_is_reported_as_unsupported),
-		cmocka_unit_test(unknown_scheme_is_reported_with_the_known_ones),
-		cmocka_unit_test(database_must_be_a_number_in_range),
-		cmocka_unit_test(ports_must_be_in_range),
-		cmocka_unit_test(long_names_are_refused),
-		cmocka_unit_test(parameters_set_keys_of_leases),
-		cmocka_unit_test(unknown_parameter_suggests_the_nearest_one),
-		cmocka_unit_test(parameter_with_invalid_value_is_refused),
-		cmocka_unit_test(secrets_in_parameters_are_refused_unquoted),
-		cmocka_unit_test(parsing_without_memory_frees_everything),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

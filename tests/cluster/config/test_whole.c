@@ -3,13 +3,6 @@
  * A reload is whole: settings, lists, tokens and the files of TLS of all users are replaced
  * together, or none of them is; and after a signal a thread of the pool reads the files.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/config/config.h"
 #include "cluster/config/parts.h"
 #include "cluster/consumer/parts.h"
@@ -22,6 +15,7 @@
 #include "core/virtual/faults.h"
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 #include "transport/listen/group.h"
 
 #include <spoke/admin.h>
@@ -139,6 +133,8 @@ static int tear_down(void **state)
 	spokei_world_fini(&rig.world);
 	return 0;
 }
+
+FIXTURE(set_up, tear_down);
 
 static void pass(void)
 {
@@ -280,9 +276,8 @@ static const struct {
 	{ change_all_and_remove_file, SPOKE_ENOENT, NULL },
 };
 
-static void one_mistake_anywhere_changes_nothing(void **state)
+TEST(one_mistake_anywhere_changes_nothing)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 		spokei_vfiles_expose(rig.world.files, "page", false);
 		mistakes[i].change();
@@ -300,9 +295,8 @@ static void one_mistake_anywhere_changes_nothing(void **state)
 	assert_all_new();
 }
 
-static void signal_with_one_mistake_changes_nothing(void **state)
+TEST(signal_with_one_mistake_changes_nothing)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 		spokei_vfiles_expose(rig.world.files, "page", false);
 		mistakes[i].change();
@@ -322,12 +316,11 @@ static void signal_with_one_mistake_changes_nothing(void **state)
 }
 
 /* Without memory a file of a token is read later, so not each failure is an error. */
-static void reload_without_memory_changes_all_or_nothing(void **state)
+TEST(reload_without_memory_changes_all_or_nothing)
 {
 	unsigned failures = 0;
 	uint64_t taken = 0;
 
-	(void)state;
 	for (uint64_t nth = 1; nth < 300; nth++) {
 		int error;
 
@@ -352,11 +345,10 @@ static void reload_without_memory_changes_all_or_nothing(void **state)
 
 /* The look of each minute is not due; changed files of TLS are read twice, to compare and to use.
  */
-static void files_are_read_by_the_pool_and_once(void **state)
+TEST(files_are_read_by_the_pool_and_once)
 {
 	unsigned begun;
 
-	(void)state;
 	change_all();
 	begun = spokei_vfiles_calls(rig.world.files, SPOKEI_VFILES_READ);
 	hold_pool();
@@ -383,9 +375,8 @@ static void fill_pool(void)
 	assert_int_equal(rig.process.env.loop->offload(rig.engine->loop, &other), 0);
 }
 
-static void full_pool_does_not_prevent_a_reload(void **state)
+TEST(full_pool_does_not_prevent_a_reload)
 {
-	(void)state;
 	change_all();
 	fill_pool();
 	send_signal();
@@ -399,9 +390,8 @@ static void pass_a_minute(void)
 	spokei_world_run(&rig.world, rig.world.now_ns + 61000 * MS);
 }
 
-static void look_after_a_full_pool_finds_what_has_changed(void **state)
+TEST(look_after_a_full_pool_finds_what_has_changed)
 {
-	(void)state;
 	pass_a_minute();
 	change_all();
 	fill_pool();
@@ -415,9 +405,8 @@ static void look_after_a_full_pool_finds_what_has_changed(void **state)
 	assert_string_equal(spoke_admin_token(rig.page), NEW);
 }
 
-static void further_signals_meanwhile_reload_once_more(void **state)
+TEST(further_signals_meanwhile_reload_once_more)
 {
-	(void)state;
 	hold_pool();
 	send_signal();
 	pass();
@@ -429,9 +418,8 @@ static void further_signals_meanwhile_reload_once_more(void **state)
 	assert_int_equal(spokei_config_look(rig.config).reloads, 2);
 }
 
-static void look_of_each_minute_takes_what_is_right(void **state)
+TEST(look_of_each_minute_takes_what_is_right)
 {
-	(void)state;
 	change_all_but_key();
 	pass_a_minute();
 	assert_int_equal(stat_of(SPOKE_STAT_TLS_RELOADS), 0);
@@ -461,18 +449,16 @@ static void free_all(void *arg, const char *sentence)
 	rig.config = NULL;
 }
 
-static void report_may_free_all(void **state)
+TEST(report_may_free_all)
 {
-	(void)state;
 	change_all();
 	put(FILE_NAME, NEXT "nonsense = 1\nnonsense = 2\n");
 	assert_int_equal(spoke_config_reload(rig.config, free_all, NULL), SPOKE_ESYNTAX);
 	assert_null(rig.engine);
 }
 
-static void report_of_changes_may_free_all(void **state)
+TEST(report_of_changes_may_free_all)
 {
-	(void)state;
 	change_all();
 	put(FILE_NAME, NEXT "tls.min = 1.2\ntls.verify = none\n");
 	(void)!spoke_config_reload(rig.config, free_all, NULL);
@@ -480,9 +466,8 @@ static void report_of_changes_may_free_all(void **state)
 }
 
 /* A reload that has read the files before would undo it. */
-static void look_leaves_tokens_to_a_reload_meanwhile(void **state)
+TEST(look_leaves_tokens_to_a_reload_meanwhile)
 {
-	(void)state;
 	pass_a_minute();
 	change_all_but_key();
 	rig.config->busy = true;
@@ -496,9 +481,8 @@ static void look_leaves_tokens_to_a_reload_meanwhile(void **state)
 	assert_string_equal(spoke_admin_token(rig.page), NEW);
 }
 
-static void users_may_be_freed_while_files_are_read(void **state)
+TEST(users_may_be_freed_while_files_are_read)
 {
-	(void)state;
 	change_all();
 	hold_pool();
 	spoke_consumer_free(rig.consumer);
@@ -512,9 +496,8 @@ static void users_may_be_freed_while_files_are_read(void **state)
 	assert_true(has_event("config: reloaded"));
 }
 
-static void config_may_be_freed_while_files_are_read(void **state)
+TEST(config_may_be_freed_while_files_are_read)
 {
-	(void)state;
 	change_all();
 	hold_pool();
 	spoke_config_free(rig.config);
@@ -524,9 +507,8 @@ static void config_may_be_freed_while_files_are_read(void **state)
 	assert_false(has_event("config: reloaded"));
 }
 
-static void engine_may_be_freed_while_files_are_read(void **state)
+TEST(engine_may_be_freed_while_files_are_read)
 {
-	(void)state;
 	change_all();
 	hold_pool();
 	spoke_admin_free(rig.page);
@@ -537,27 +519,4 @@ static void engine_may_be_freed_while_files_are_read(void **state)
 	assert_false(rig.config->busy);
 	put(FILE_NAME, FIRST);
 	assert_int_equal(spoke_config_reload(rig.config, NULL, NULL), 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(one_mistake_anywhere_changes_nothing),
-		TEST(signal_with_one_mistake_changes_nothing),
-		TEST(reload_without_memory_changes_all_or_nothing),
-		TEST(files_are_read_by_the_pool_and_once),
-		TEST(full_pool_does_not_prevent_a_reload),
-		TEST(look_after_a_full_pool_finds_what_has_changed),
-		TEST(further_signals_meanwhile_reload_once_more),
-		TEST(look_of_each_minute_takes_what_is_right),
-		TEST(look_leaves_tokens_to_a_reload_meanwhile),
-		TEST(report_may_free_all),
-		TEST(report_of_changes_may_free_all),
-		TEST(users_may_be_freed_while_files_are_read),
-		TEST(config_may_be_freed_while_files_are_read),
-		TEST(engine_may_be_freed_while_files_are_read),
-	};
-
-	return cmocka_run_group_tests_name("whole reload", tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void *counted_resize(void *ctx, void *memory, size_t old_len, size_t len)
 	return host->resize(ctx, memory, old_len, len);
 }
 
-int rig_fail_memory(int nth)
+int futurerig_fail_memory(int nth)
 {
 	int left = fail_at;
 
@@ -39,7 +39,7 @@ int rig_fail_memory(int nth)
 
 /* --- threads */
 
-void *rig_thread(void (*run)(void *arg), void *arg)
+void *futurerig_thread(void (*run)(void *arg), void *arg)
 {
 	const struct spoke_env *env = spoke_host_env();
 	void *thread;
@@ -48,12 +48,12 @@ void *rig_thread(void (*run)(void *arg), void *arg)
 	return thread;
 }
 
-void rig_join(void *thread)
+void futurerig_join(void *thread)
 {
 	spoke_host_env()->threads->join(thread);
 }
 
-uintptr_t rig_self(void)
+uintptr_t futurerig_self(void)
 {
 	const struct spoke_env *env = spoke_host_env();
 
@@ -163,7 +163,7 @@ static struct spoke_method *method_of(struct spoke_consumer *consumer, const cha
 	return method;
 }
 
-void rig_client_init(struct rig *rig, struct rig_client *client, const char *url)
+void futurerig_client_init(struct rig *rig, struct rig_client *client, const char *url)
 {
 	struct spoke_engine_options engine = { .env = &rig->client_env };
 	struct spoke_consumer_options consumer = { .url = url ? url : rig->url };
@@ -178,7 +178,7 @@ void rig_client_init(struct rig *rig, struct rig_client *client, const char *url
 	client->fail = method_of(client->consumer, "fail");
 }
 
-void rig_set_up(struct rig *rig, enum rig_place place)
+void futurerig_set_up(struct rig *rig, enum rig_place place)
 {
 	*rig = (struct rig){ .env = *spoke_host_env(), .folder = "/tmp/spoke-future-XXXXXX" };
 	rig->env.resize = counted_resize;
@@ -188,10 +188,10 @@ void rig_set_up(struct rig *rig, enum rig_place place)
 	atomic_store(&blocks, 0);
 	assert_non_null(mkdtemp(rig->folder));
 	make_provider(rig, place);
-	rig_client_init(rig, &rig->client, NULL);
+	futurerig_client_init(rig, &rig->client, NULL);
 }
 
-void rig_tear_down(struct rig *rig)
+void futurerig_tear_down(struct rig *rig)
 {
 	spoke_engine_free(rig->client.engine);
 	spoke_engine_free(rig->engine);
@@ -201,7 +201,7 @@ void rig_tear_down(struct rig *rig)
 
 /* --- calls */
 
-struct spoke_span rig_text(const char *text)
+struct spoke_span futurerig_text(const char *text)
 {
 	static _Thread_local unsigned char memory[128];
 	struct spoke_builder builder;
@@ -216,7 +216,7 @@ struct spoke_span rig_text(const char *text)
 	return args;
 }
 
-bool rig_is_text(const struct spoke_result *result, const char *text)
+bool futurerig_is_text(const struct spoke_result *result, const char *text)
 {
 	struct spoke_span span;
 
@@ -225,24 +225,25 @@ bool rig_is_text(const struct spoke_result *result, const char *text)
 	       memcmp(span.data, text, span.len) == 0;
 }
 
-struct spoke_future *rig_start(struct spoke_method *method, const char *text)
+struct spoke_future *futurerig_start(struct spoke_method *method, const char *text)
 {
 	struct spoke_future *future;
 
-	assert_int_equal(spoke_future_start(method, rig_text(text), &rig_patient, &future),
+	assert_int_equal(spoke_future_start(method, futurerig_text(text), &rig_patient, &future),
 			 SPOKE_OK);
 	return future;
 }
 
-void rig_release(struct rig *rig)
+void futurerig_release(struct rig *rig)
 {
-	assert_int_equal(spoke_call_wait(rig->client.release, rig_text(""), &rig_patient, NULL),
+	assert_int_equal(spoke_call_wait(rig->client.release, futurerig_text(""), &rig_patient,
+					 NULL),
 			 SPOKE_OK);
 }
 
 /* --- callbacks */
 
-void rig_told_init(struct rig_told *told)
+void futurerig_told_init(struct rig_told *told)
 {
 	const struct spoke_env *env = spoke_host_env();
 
@@ -250,17 +251,17 @@ void rig_told_init(struct rig_told *told)
 	assert_int_equal(env->threads->open(env->ctx, &told->parker), 0);
 }
 
-void rig_told_done(void *arg, const struct spoke_result *result)
+void futurerig_told_done(void *arg, const struct spoke_result *result)
 {
 	struct rig_told *told = arg;
 
 	told->error = result->error;
-	told->thread = rig_self();
+	told->thread = futurerig_self();
 	told->count++;
 	spoke_host_env()->threads->unpark(told->parker);
 }
 
-void rig_told_wait(struct rig_told *told)
+void futurerig_told_wait(struct rig_told *told)
 {
 	const struct spoke_threads *threads = spoke_host_env()->threads;
 

@@ -56,47 +56,47 @@ struct rig {
 };
 
 /* Makes a rig whose client does not run yet: call spoke_engine_start(). */
-void rig_set_up(struct rig *rig, enum rig_place place);
+void futurerig_set_up(struct rig *rig, enum rig_place place);
 
 /* Frees everything and asserts that no memory is left. */
-void rig_tear_down(struct rig *rig);
+void futurerig_tear_down(struct rig *rig);
 
 /* Makes a client that calls a URL; NULL: the URL of the provider. */
-void rig_client_init(struct rig *rig, struct rig_client *client, const char *url);
+void futurerig_client_init(struct rig *rig, struct rig_client *client, const char *url);
 
 /* Makes the provider answer all held requests. */
-void rig_release(struct rig *rig);
+void futurerig_release(struct rig *rig);
 
 /* Packs a text as the arguments of a call. It is valid until the thread packs the next one. */
-struct spoke_span rig_text(const char *text);
+struct spoke_span futurerig_text(const char *text);
 
 /* The options of a call that must be answered. */
 extern const struct spoke_call_options rig_patient;
 
-bool rig_is_text(const struct spoke_result *result, const char *text);
+bool futurerig_is_text(const struct spoke_result *result, const char *text);
 
 /* Starts a call with a text. */
-struct spoke_future *rig_start(struct spoke_method *method, const char *text);
+struct spoke_future *futurerig_start(struct spoke_method *method, const char *text);
 
-/* Receives callbacks: pass rig_told_done() with such a struct as `arg`. */
+/* Receives callbacks: pass futurerig_told_done() with such a struct as `arg`. */
 struct rig_told {
 	void *parker;
 	int error;
 	uintptr_t thread; /* the thread of the callback */
-	int count;        /* read it after rig_told_wait() */
+	int count;        /* read it after futurerig_told_wait() */
 };
 
-void rig_told_init(struct rig_told *told);
-void rig_told_done(void *arg, const struct spoke_result *result);
-void rig_told_wait(struct rig_told *told); /* until one has come; ends `told` */
+void futurerig_told_init(struct rig_told *told);
+void futurerig_told_done(void *arg, const struct spoke_result *result);
+void futurerig_told_wait(struct rig_told *told); /* until one has come; ends `told` */
 
 /* Threads of the real environment. */
-void *rig_thread(void (*run)(void *arg), void *arg);
-void rig_join(void *thread);
-uintptr_t rig_self(void);
+void *futurerig_thread(void (*run)(void *arg), void *arg);
+void futurerig_join(void *thread);
+uintptr_t futurerig_self(void);
 
 /* Makes the n-th allocation of this thread fail; 1 is the next, 0 means none. Returns the number
  * that remained until the last failure set. */
-int rig_fail_memory(int nth);
+int futurerig_fail_memory(int nth);
 
 #endif

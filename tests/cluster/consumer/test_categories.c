@@ -3,6 +3,7 @@
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/consumer/subscriptionrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,8 @@ static int set_up(void **state)
 	subscriptionrig.kind = &fakereg_with_categories;
 	return error;
 }
+
+FIXTURE(set_up, subscriptionrig_tear_down);
 
 static void start(int providers)
 {
@@ -82,11 +85,10 @@ static unsigned events(const char *text)
 
 /* --- consumers */
 
-static void consumer_is_published_until_it_ends(void **state)
+TEST(consumer_is_published_until_it_ends)
 {
 	const char *url;
 
-	(void)state;
 	start(1);
 	assert_int_equal(fakereg_listed(CONSUMERS), 1);
 	url = fakereg_first(CONSUMERS);
@@ -99,9 +101,8 @@ static void consumer_is_published_until_it_ends(void **state)
 	assert_int_equal(fakereg_listed(CONSUMERS), 0);
 }
 
-static void consumer_is_published_again_after_a_loss(void **state)
+TEST(consumer_is_published_again_after_a_loss)
 {
-	(void)state;
 	start(1);
 	subscriptionrig_pass(10 * SECOND);
 	fakereg_lose_all(false);
@@ -110,9 +111,8 @@ static void consumer_is_published_again_after_a_loss(void **state)
 	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
-static void empty_list_is_explained_once(void **state)
+TEST(empty_list_is_explained_once)
 {
-	(void)state;
 	start(0);
 	fakereg_add(ECHO, "nonsense");
 	subscriptionrig_pass(SOON_NS);
@@ -121,12 +121,11 @@ static void empty_list_is_explained_once(void **state)
 
 /* --- configurators */
 
-static void weight_of_one_provider_is_overridden(void **state)
+TEST(weight_of_one_provider_is_overridden)
 {
 	static const char url[] = "override://" FIRST "/" ECHO
 				  "?category=configurators&weight=7&warmup=0";
 
-	(void)state;
 	start(2);
 	rule(url);
 	assert_int_equal(weight_of(0), 7);
@@ -135,11 +134,10 @@ static void weight_of_one_provider_is_overridden(void **state)
 	assert_int_not_equal(weight_of(0), 7);
 }
 
-static void disabled_provider_gets_no_calls(void **state)
+TEST(disabled_provider_gets_no_calls)
 {
 	static const char url[] = "override://" FIRST "/" ECHO "?disabled=true";
 
-	(void)state;
 	start(2);
 	rule(url);
 	assert_int_equal(subscriptionrig_endpoints(), 1);
@@ -151,11 +149,10 @@ static void disabled_provider_gets_no_calls(void **state)
 	assert_int_equal(subscriptionrig_endpoints(), 2);
 }
 
-static void all_providers_can_be_disabled(void **state)
+TEST(all_providers_can_be_disabled)
 {
 	static const char url[] = OVERRIDE_ALL "disabled=true";
 
-	(void)state;
 	start(2);
 	rule(url);
 	assert_int_equal(subscriptionrig_endpoints(), 0);
@@ -165,11 +162,10 @@ static void all_providers_can_be_disabled(void **state)
 	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
-static void timeout_is_overridden_and_restored(void **state)
+TEST(timeout_is_overridden_and_restored)
 {
 	static const char url[] = OVERRIDE_ALL "timeout=4321&slow.timeout=8765";
 
-	(void)state;
 	start(1);
 	rule(url);
 	assert_int_equal(timeout_of("echo"), 4321 * MS);
@@ -180,9 +176,8 @@ static void timeout_is_overridden_and_restored(void **state)
 	assert_int_equal(timeout_of("slow"), SECOND);
 }
 
-static void rules_exist_before_the_consumer(void **state)
+TEST(rules_exist_before_the_consumer)
 {
-	(void)state;
 	fakereg_add(RULES, OVERRIDE_ALL "weight=9&warmup=0&timeout=77");
 	start(1);
 	subscriptionrig_pass(SECOND);
@@ -190,9 +185,8 @@ static void rules_exist_before_the_consumer(void **state)
 	assert_int_equal(timeout_of("echo"), 77 * MS);
 }
 
-static void last_rule_by_host_and_priority_wins(void **state)
+TEST(last_rule_by_host_and_priority_wins)
 {
-	(void)state;
 	start(1);
 	fakereg_add(RULES, OVERRIDE_ALL "weight=1&warmup=0&priority=5");
 	fakereg_add(RULES, OVERRIDE_ALL "weight=2&warmup=0&priority=10");
@@ -204,7 +198,7 @@ static void last_rule_by_host_and_priority_wins(void **state)
 	assert_int_equal(weight_of(0), 4);
 }
 
-static void rules_for_others_are_ignored(void **state)
+TEST(rules_for_others_are_ignored)
 {
 	static const char *const others[] = {
 		OVERRIDE_ALL "weight=7&enabled=false",
@@ -225,7 +219,6 @@ static void rules_for_others_are_ignored(void **state)
 	};
 	uint32_t before;
 
-	(void)state;
 	start(1);
 	before = weight_of(0);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -236,9 +229,8 @@ static void rules_for_others_are_ignored(void **state)
 	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
-static void invalid_values_of_rules_are_ignored(void **state)
+TEST(invalid_values_of_rules_are_ignored)
 {
-	(void)state;
 	start(1);
 	rule(OVERRIDE_ALL "timeout=-1&weight=abc&retries=4000000000&echo.timeout=x");
 	assert_int_equal(timeout_of("echo"), SECOND);
@@ -246,11 +238,10 @@ static void invalid_values_of_rules_are_ignored(void **state)
 	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
-static void thousands_of_rules_are_bounded(void **state)
+TEST(thousands_of_rules_are_bounded)
 {
 	char url[FAKEREG_TEXT];
 
-	(void)state;
 	start(1);
 	for (int i = 0; i < 1500; i++) {
 		(void)snprintf(url, sizeof(url), OVERRIDE_ALL "timeout=50&n=%d", i);
@@ -273,12 +264,11 @@ static void replace_rule(const char *name, const char *former, const char *text)
 	subscriptionrig_pass(SOON_NS);
 }
 
-static void rule_of_the_service_applies_until_it_is_removed(void **state)
+TEST(rule_of_the_service_applies_until_it_is_removed)
 {
 	static const char one[] = YAML("service", ECHO, "timeout: 4321");
 	static const char other[] = YAML("service", ECHO, "weight: 7\n    warmup: 0");
 
-	(void)state;
 	start(1);
 	replace_rule(SERVICE_RULE, NULL, one);
 	assert_int_equal(timeout_of("echo"), 4321 * MS);
@@ -289,12 +279,11 @@ static void rule_of_the_service_applies_until_it_is_removed(void **state)
 	assert_int_not_equal(weight_of(0), 7);
 }
 
-static void rule_chooses_providers_by_address(void **state)
+TEST(rule_chooses_providers_by_address)
 {
 	static const char *const addresses[] = { FIRST, "127.0.0.1:20880, 10.0.0.1:1",
 						 "'0.0.0.0:20880'" };
 
-	(void)state;
 	start(2);
 	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
 		char text[FAKEREG_TEXT];
@@ -310,12 +299,11 @@ static void rule_chooses_providers_by_address(void **state)
 	}
 }
 
-static void service_wins_over_application_wins_over_category(void **state)
+TEST(service_wins_over_application_wins_over_category)
 {
 	static const char service[] = YAML("service", ECHO, "timeout: 3");
 	static const char application[] = YAML("application", "spoke", "timeout: 2");
 
-	(void)state;
 	start(1);
 	rule(OVERRIDE_ALL "timeout=1");
 	assert_int_equal(timeout_of("echo"), 1 * MS);
@@ -328,7 +316,7 @@ static void service_wins_over_application_wins_over_category(void **state)
 	assert_int_equal(timeout_of("echo"), 1 * MS);
 }
 
-static void rules_of_other_keys_are_ignored(void **state)
+TEST(rules_of_other_keys_are_ignored)
 {
 	static const char *const others[] = {
 		YAML("service", "demo.Other", "timeout: 5"),
@@ -337,7 +325,6 @@ static void rules_of_other_keys_are_ignored(void **state)
 		YAML("application", "shop", "timeout: 5"),
 	};
 
-	(void)state;
 	start(1);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		replace_rule(SERVICE_RULE, NULL, others[i]);
@@ -346,12 +333,11 @@ static void rules_of_other_keys_are_ignored(void **state)
 	}
 }
 
-static void broken_rule_leaves_the_last_one_in_force(void **state)
+TEST(broken_rule_leaves_the_last_one_in_force)
 {
 	static const char good[] = YAML("service", ECHO, "timeout: 7");
 	static const char broken[] = "configs: [";
 
-	(void)state;
 	start(1);
 	replace_rule(SERVICE_RULE, NULL, good);
 	replace_rule(SERVICE_RULE, good, broken);
@@ -363,9 +349,8 @@ static void broken_rule_leaves_the_last_one_in_force(void **state)
 
 /* --- routers */
 
-static void routers_are_logged_once(void **state)
+TEST(routers_are_logged_once)
 {
-	(void)state;
 	start(1);
 	fakereg_add(ROUTERS, "condition://0.0.0.0/" ECHO "?category=routers&rule=a%3D%3Eb");
 	subscriptionrig_pass(SOON_NS);
@@ -375,9 +360,8 @@ static void routers_are_logged_once(void **state)
 	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
-static void router_rules_are_logged_once_with_their_path(void **state)
+TEST(router_rules_are_logged_once_with_their_path)
 {
-	(void)state;
 	start(1);
 	replace_rule(ECHO "::/.condition-router", NULL, "conditions: [a]");
 	replace_rule(ECHO "::/.condition-router", "conditions: [a]", "conditions: [b]");
@@ -385,32 +369,4 @@ static void router_rules_are_logged_once_with_their_path(void **state)
 	assert_int_equal(events("at config/dubbo/" ECHO "::.condition-router;"), 1);
 	assert_int_equal(events("at config/dubbo/spoke.tag-router;"), 1);
 	assert_int_equal(events("routers of " ECHO " ignored"), 2);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, subscriptionrig_tear_down)
-		TEST(consumer_is_published_until_it_ends),
-		TEST(consumer_is_published_again_after_a_loss),
-		TEST(empty_list_is_explained_once),
-		TEST(weight_of_one_provider_is_overridden),
-		TEST(disabled_provider_gets_no_calls),
-		TEST(all_providers_can_be_disabled),
-		TEST(timeout_is_overridden_and_restored),
-		TEST(rules_exist_before_the_consumer),
-		TEST(last_rule_by_host_and_priority_wins),
-		TEST(rules_for_others_are_ignored),
-		TEST(invalid_values_of_rules_are_ignored),
-		TEST(thousands_of_rules_are_bounded),
-		TEST(rule_of_the_service_applies_until_it_is_removed),
-		TEST(rule_chooses_providers_by_address),
-		TEST(service_wins_over_application_wins_over_category),
-		TEST(rules_of_other_keys_are_ignored),
-		TEST(broken_rule_leaves_the_last_one_in_force),
-		TEST(routers_are_logged_once),
-		TEST(router_rules_are_logged_once_with_their_path),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a consumer shows to providers: its own token, and signatures; and to which of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/config.h>
 #include <spoke/consumer.h>
@@ -96,6 +90,8 @@ static int tear_down(void **state)
 	spokei_world_fini(&rig.world);
 	return 0;
 }
+
+FIXTURE(set_up, tear_down);
 
 static struct spoke_config *load(struct side *side, const char *text)
 {
@@ -191,11 +187,10 @@ static unsigned count_events(const char *words)
 
 /* --- tokens */
 
-static void own_token_is_sent_with_each_request(void **state)
+TEST(own_token_is_sent_with_each_request)
 {
 	const struct spoke_consumer_options with = { .token = SECRET };
 
-	(void)state;
 	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
 	assert_int_equal(consume("dubbo://" NEAR "/it.Api", with, NULL), 0);
 	assert_int_equal(call(), 0);
@@ -203,9 +198,8 @@ static void own_token_is_sent_with_each_request(void **state)
 	assert_true(has_sent("\"token\": \"" SECRET "\""));
 }
 
-static void consumer_without_it_is_told_that_it_is_forbidden(void **state)
+TEST(consumer_without_it_is_told_that_it_is_forbidden)
 {
-	(void)state;
 	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
 	assert_int_equal(consume("dubbo://" NEAR "/it.Api", nothing, NULL), 0);
 	assert_int_equal(call(), SPOKE_EFORBIDDEN);
@@ -214,19 +208,17 @@ static void consumer_without_it_is_told_that_it_is_forbidden(void **state)
 	assert_int_equal(rig.served, 0);
 }
 
-static void own_token_replaces_that_of_the_url(void **state)
+TEST(own_token_replaces_that_of_the_url)
 {
 	const struct spoke_consumer_options with = { .token = SECRET };
 
-	(void)state;
 	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
 	assert_int_equal(consume("dubbo://" NEAR "/it.Api?token=" OTHER, with, NULL), 0);
 	assert_int_equal(call(), 0);
 }
 
-static void token_of_the_service_comes_before_that_of_all(void **state)
+TEST(token_of_the_service_comes_before_that_of_all)
 {
-	(void)state;
 	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
 	assert_int_equal(consume("dubbo://" NEAR "/it.Api", nothing,
 				 "[consumer]\ntoken = " OTHER "\n[service.it.Api]\ntoken = " SECRET
@@ -235,9 +227,8 @@ static void token_of_the_service_comes_before_that_of_all(void **state)
 	assert_int_equal(call(), 0);
 }
 
-static void token_changes_with_a_reload(void **state)
+TEST(token_changes_with_a_reload)
 {
-	(void)state;
 	provide(NEAR, "[provider]\ntoken = " SECRET "," OTHER "\n");
 	spokei_vfiles_put(rig.world.files, "token", SECRET "\n");
 	assert_int_equal(consume("dubbo://" NEAR "/it.Api", nothing,
@@ -255,11 +246,10 @@ static void token_changes_with_a_reload(void **state)
 	assert_true(has_sent(OTHER));
 }
 
-static void changed_token_file_is_sent_within_a_minute_without_a_reload(void **state)
+TEST(changed_token_file_is_sent_within_a_minute_without_a_reload)
 {
 	const struct spoke_consumer_options with = { .token_file = "token" };
 
-	(void)state;
 	provide(NEAR, "[provider]\ntoken = " SECRET "," OTHER "\n");
 	spokei_vfiles_put(rig.world.files, "token", SECRET "\n");
 	assert_int_equal(consume("dubbo://" NEAR "/it.Api", with, NULL), 0);
@@ -271,11 +261,10 @@ static void changed_token_file_is_sent_within_a_minute_without_a_reload(void **s
 	assert_true(has_sent(OTHER));
 }
 
-static void consumer_has_one_token_and_no_random_one(void **state)
+TEST(consumer_has_one_token_and_no_random_one)
 {
 	static const char *const bad[] = { SECRET "," OTHER, "true", "short", "with a blank" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		const struct spoke_consumer_options with = { .token = bad[i] };
 
@@ -287,12 +276,11 @@ static void consumer_has_one_token_and_no_random_one(void **state)
 
 /* --- wires without attachments */
 
-static void token_is_shown_once_on_a_connection_of_messagepack_rpc(void **state)
+TEST(token_is_shown_once_on_a_connection_of_messagepack_rpc)
 {
 	const struct spoke_consumer_options with = { .token = SECRET };
 	uint64_t before;
 
-	(void)state;
 	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
 	assert_int_equal(consume("msgpack-rpc://" NEAR "/it.Api", with, NULL), 0);
 	before = spoke_stat_get(rig.provides.engine, SPOKE_STAT_MESSAGES_READ);
@@ -303,21 +291,19 @@ static void token_is_shown_once_on_a_connection_of_messagepack_rpc(void **state)
 	assert_int_equal(rig.served, 2);
 }
 
-static void token_goes_before_calls_that_wait_for_their_connection(void **state)
+TEST(token_goes_before_calls_that_wait_for_their_connection)
 {
 	const struct spoke_consumer_options with = { .url = "msgpack-rpc://" NEAR "/it.Api",
 						     .token = SECRET };
 
-	(void)state;
 	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
 	assert_int_equal(spoke_consumer_new(rig.consumes.engine, &with, &rig.consumer), 0);
 	assert_int_equal(call(), 0);
 	assert_int_equal(spoke_stat_get(rig.provides.engine, SPOKE_STAT_REFUSED_CREDENTIALS), 0);
 }
 
-static void changed_token_is_shown_in_place_of_the_first(void **state)
+TEST(changed_token_is_shown_in_place_of_the_first)
 {
-	(void)state;
 	provide(NEAR, "[provider]\ntoken = " SECRET "," OTHER "\n");
 	assert_int_equal(consume("msgpack-rpc://" NEAR "/it.Api", nothing,
 				 "[consumer]\ntoken = " SECRET "\n"),
@@ -330,11 +316,10 @@ static void changed_token_is_shown_in_place_of_the_first(void **state)
 	assert_int_equal(call(), 0);
 }
 
-static void new_connection_of_messagepack_rpc_shows_the_token_again(void **state)
+TEST(new_connection_of_messagepack_rpc_shows_the_token_again)
 {
 	const struct spoke_consumer_options with = { .token = SECRET };
 
-	(void)state;
 	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
 	assert_int_equal(consume("msgpack-rpc://" NEAR "/it.Api", with, NULL), 0);
 	assert_int_equal(call(), 0);
@@ -347,11 +332,10 @@ static void new_connection_of_messagepack_rpc_shows_the_token_again(void **state
 	assert_int_equal(rig.served, 2);
 }
 
-static void token_that_was_refused_is_shown_again(void **state)
+TEST(token_that_was_refused_is_shown_again)
 {
 	const struct spoke_consumer_options with = { .token = SECRET };
 
-	(void)state;
 	provide(NEAR, "[provider]\ntoken = " OTHER "\n");
 	assert_int_equal(consume("msgpack-rpc://" NEAR "/it.Api", with, NULL), 0);
 	assert_int_not_equal(call(), 0);
@@ -360,9 +344,8 @@ static void token_that_was_refused_is_shown_again(void **state)
 	assert_int_equal(spoke_stat_get(rig.provides.engine, SPOKE_STAT_ACCEPTED), 1);
 }
 
-static void token_of_the_url_is_shown_too(void **state)
+TEST(token_of_the_url_is_shown_too)
 {
-	(void)state;
 	provide(NEAR, "[provider]\ntoken = " SECRET "\n");
 	assert_int_equal(consume("msgpack-rpc://" NEAR "/it.Api?token=" SECRET, nothing, NULL), 0);
 	assert_int_equal(call(), 0);
@@ -370,13 +353,12 @@ static void token_of_the_url_is_shown_too(void **state)
 
 /* --- where a token may go */
 
-static void token_for_another_machine_over_plain_tcp_is_refused(void **state)
+TEST(token_for_another_machine_over_plain_tcp_is_refused)
 {
 	static const char *const far[] = { "dubbo://" FAR "/it.Api", "dubbo://shop.test/it.Api",
 					   "dubbo://[2001:db8::1]/it.Api" };
 	const struct spoke_consumer_options with = { .token = SECRET };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++) {
 		assert_int_equal(consume(far[i], with, NULL), SPOKE_EINVAL);
 		assert_non_null(
@@ -386,14 +368,13 @@ static void token_for_another_machine_over_plain_tcp_is_refused(void **state)
 	}
 }
 
-static void token_goes_to_this_machine(void **state)
+TEST(token_goes_to_this_machine)
 {
 	static const char *const near[] = { "dubbo://localhost/it.Api", "dubbo://[::1]/it.Api",
 					    "dubbo://127.1.2.3/it.Api",
 					    "dubbo://[::ffff:127.0.0.1]/it.Api" };
 	const struct spoke_consumer_options with = { .token = SECRET };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++) {
 		assert_int_equal(consume(near[i], with, NULL), 0);
 		spoke_consumer_free(rig.consumer);
@@ -402,9 +383,8 @@ static void token_goes_to_this_machine(void **state)
 	}
 }
 
-static void token_goes_elsewhere_if_that_is_wanted(void **state)
+TEST(token_goes_elsewhere_if_that_is_wanted)
 {
-	(void)state;
 	provide(FAR, "[provider]\ntoken = " SECRET "\n");
 	assert_int_equal(consume("dubbo://" FAR "/it.Api", nothing,
 				 "[consumer]\ntoken = " SECRET "\ntoken.plain = true\n"),
@@ -420,9 +400,8 @@ static void token_goes_elsewhere_if_that_is_wanted(void **state)
 	assert_int_equal(call(), 0);
 }
 
-static void token_that_the_url_has_anyway_is_no_secret(void **state)
+TEST(token_that_the_url_has_anyway_is_no_secret)
 {
-	(void)state;
 	provide(FAR, "[provider]\ntoken = " SECRET "\n");
 	assert_int_equal(consume("dubbo://" FAR "/it.Api?token=" SECRET, nothing, NULL), 0);
 	assert_int_equal(call(), 0);
@@ -439,9 +418,8 @@ static void sign_both(const char *more)
 	provide(NEAR, text);
 }
 
-static void consumer_signs_and_provider_checks(void **state)
+TEST(consumer_signs_and_provider_checks)
 {
-	(void)state;
 	sign_both("");
 	assert_int_equal(consume("dubbo://" NEAR "/it.Api", nothing,
 				 "[consumer]\n" SIGNS "application = till\n"),
@@ -458,9 +436,8 @@ static void consumer_signs_and_provider_checks(void **state)
 	assert_false(has_sent("s3cret-key"));
 }
 
-static void version_and_group_are_signed_as_the_provider_has_them(void **state)
+TEST(version_and_group_are_signed_as_the_provider_has_them)
 {
-	(void)state;
 	sign_both("");
 	assert_int_equal(consume("dubbo://" NEAR "/it.Old?version=1.0&group=blue", nothing,
 				 "[service.it.Old]\n" SIGNS),
@@ -468,19 +445,17 @@ static void version_and_group_are_signed_as_the_provider_has_them(void **state)
 	assert_int_equal(call(), 0);
 }
 
-static void generic_calls_sign_the_real_method(void **state)
+TEST(generic_calls_sign_the_real_method)
 {
 	const struct spoke_method_options generic = { .generic = true };
 
-	(void)state;
 	sign_both("");
 	assert_int_equal(consume("dubbo://" NEAR "/it.Api", nothing, "[consumer]\n" SIGNS), 0);
 	assert_int_equal(call_of("get", &generic), 0);
 }
 
-static void calls_of_unsigned_or_wrongly_signed_requests_are_forbidden(void **state)
+TEST(calls_of_unsigned_or_wrongly_signed_requests_are_forbidden)
 {
-	(void)state;
 	sign_both("");
 	assert_int_equal(consume("dubbo://" NEAR "/it.Api", nothing, "[consumer]\ntimeout = 1s\n"),
 			 0);
@@ -492,9 +467,8 @@ static void calls_of_unsigned_or_wrongly_signed_requests_are_forbidden(void **st
 	assert_int_equal(rig.served, 0);
 }
 
-static void token_and_signature_are_both_needed_if_both_are_asked_for(void **state)
+TEST(token_and_signature_are_both_needed_if_both_are_asked_for)
 {
-	(void)state;
 	sign_both("token = " SECRET "\n");
 	assert_int_equal(consume("dubbo://" NEAR "/it.Api", nothing, "[consumer]\n" SIGNS), 0);
 	assert_int_equal(call(), SPOKE_EFORBIDDEN);
@@ -504,44 +478,11 @@ static void token_and_signature_are_both_needed_if_both_are_asked_for(void **sta
 	assert_int_equal(call(), 0);
 }
 
-static void signing_without_a_key_is_refused(void **state)
+TEST(signing_without_a_key_is_refused)
 {
-	(void)state;
 	assert_int_equal(consume("dubbo://" NEAR "/it.Api", nothing,
 				 "[consumer]\nauth = accesskey\naccess.id = shop\n"),
 			 SPOKE_EINVAL);
 	assert_non_null(strstr(spoke_engine_why(rig.consumes.engine), "access.secret.file"));
 	rig.consumer = NULL;
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(own_token_is_sent_with_each_request),
-		TEST(consumer_without_it_is_told_that_it_is_forbidden),
-		TEST(own_token_replaces_that_of_the_url),
-		TEST(token_of_the_service_comes_before_that_of_all),
-		TEST(token_changes_with_a_reload),
-		TEST(changed_token_file_is_sent_within_a_minute_without_a_reload),
-		TEST(consumer_has_one_token_and_no_random_one),
-		TEST(token_is_shown_once_on_a_connection_of_messagepack_rpc),
-		TEST(token_goes_before_calls_that_wait_for_their_connection),
-		TEST(changed_token_is_shown_in_place_of_the_first),
-		TEST(new_connection_of_messagepack_rpc_shows_the_token_again),
-		TEST(token_that_was_refused_is_shown_again),
-		TEST(token_of_the_url_is_shown_too),
-		TEST(token_for_another_machine_over_plain_tcp_is_refused),
-		TEST(token_goes_to_this_machine),
-		TEST(token_goes_elsewhere_if_that_is_wanted),
-		TEST(token_that_the_url_has_anyway_is_no_secret),
-		TEST(consumer_signs_and_provider_checks),
-		TEST(version_and_group_are_signed_as_the_provider_has_them),
-		TEST(generic_calls_sign_the_real_method),
-		TEST(calls_of_unsigned_or_wrongly_signed_requests_are_forbidden),
-		TEST(token_and_signature_are_both_needed_if_both_are_asked_for),
-		TEST(signing_without_a_key_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("credentials", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Futures used by one thread, with the engine on its own thread. */
 #include "futurerig.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -11,34 +12,37 @@ static struct rig *begin(void **state, enum rig_place place)
 	static struct rig rig;
 
 	(void)state;
-	rig_set_up(&rig, place);
+	futurerig_set_up(&rig, place);
 	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
 	return &rig;
 }
 
 /* --- results */
 
-static void blocking_call_returns_result(void **state)
+TEST(blocking_call_returns_result)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_future *future;
 
-	assert_int_equal(spoke_call_wait(rig->client.echo, rig_text("one"), &rig_patient, &future),
+	assert_int_equal(spoke_call_wait(rig->client.echo, futurerig_text("one"), &rig_patient,
+					 &future),
 			 SPOKE_OK);
-	assert_true(rig_is_text(spoke_future_result(future), "one"));
+	assert_true(futurerig_is_text(spoke_future_result(future), "one"));
 	assert_true(spoke_future_result(future)->written);
 	spoke_future_free(future);
-	assert_int_equal(spoke_call_wait(rig->client.echo, rig_text("two"), NULL, NULL), SPOKE_OK);
-	rig_tear_down(rig);
+	assert_int_equal(spoke_call_wait(rig->client.echo, futurerig_text("two"), NULL, NULL),
+			 SPOKE_OK);
+	futurerig_tear_down(rig);
 }
 
-static void future_keeps_text_and_code_of_error(void **state)
+TEST(future_keeps_text_and_code_of_error)
 {
 	struct rig *rig = begin(state, RIG_UNIX);
 	struct spoke_future *future;
 	const struct spoke_result *result;
 
-	assert_int_equal(spoke_call_wait(rig->client.fail, rig_text(""), &rig_patient, &future),
+	assert_int_equal(spoke_call_wait(rig->client.fail, futurerig_text(""), &rig_patient,
+					 &future),
 			 SPOKE_EREMOTE);
 	result = spoke_future_result(future);
 	assert_int_equal(result->error, SPOKE_EREMOTE);
@@ -46,10 +50,10 @@ static void future_keeps_text_and_code_of_error(void **state)
 	assert_int_equal(result->error_text.len, strlen("it failed"));
 	assert_memory_equal(result->error_text.data, "it failed", strlen("it failed"));
 	spoke_future_free(future);
-	rig_tear_down(rig);
+	futurerig_tear_down(rig);
 }
 
-static void attachments_are_copied_both_ways(void **state)
+TEST(attachments_are_copied_both_ways)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_call_options options = rig_patient;
@@ -70,10 +74,11 @@ static void attachments_are_copied_both_ways(void **state)
 	memset(memory, 0xff, sizeof(memory));
 	memset(text, 0xff, sizeof(text));
 	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
-	assert_true(rig_is_text(spoke_future_result(future), "a"));
+	assert_true(futurerig_is_text(spoke_future_result(future), "a"));
 	/* The next frame overwrites the input buffer. */
 	assert_int_equal(spoke_call_wait(rig->client.echo,
-					 rig_text("something that is longer than the frame before"),
+					 futurerig_text(
+						 "something that is longer than the frame before"),
 					 &rig_patient, NULL),
 			 SPOKE_OK);
 	assert_int_equal(spoke_value_get(spoke_future_result(future)->attachments, "color", &found),
@@ -81,10 +86,10 @@ static void attachments_are_copied_both_ways(void **state)
 	assert_int_equal(spoke_value_str(found, &span), SPOKE_OK);
 	assert_memory_equal(span.data, "red", 3);
 	spoke_future_free(future);
-	rig_tear_down(rig);
+	futurerig_tear_down(rig);
 }
 
-static void refusal_of_call_is_the_result_of_future(void **state)
+TEST(refusal_of_call_is_the_result_of_future)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_span broken = { (const unsigned char *)"\x93", 1 };
@@ -96,12 +101,12 @@ static void refusal_of_call_is_the_result_of_future(void **state)
 	assert_int_equal(spoke_future_result(future)->error, SPOKE_ETRUNCATED);
 	assert_false(spoke_future_result(future)->written);
 	spoke_future_free(future);
-	assert_int_equal(spoke_call_wait(rig->client.echo, rig_text(""), &too_long, NULL),
+	assert_int_equal(spoke_call_wait(rig->client.echo, futurerig_text(""), &too_long, NULL),
 			 SPOKE_ERANGE);
-	rig_tear_down(rig);
+	futurerig_tear_down(rig);
 }
 
-static void wait_all_waits_for_all_futures(void **state)
+TEST(wait_all_waits_for_all_futures)
 {
 	struct rig *rig = begin(state, RIG_UNIX);
 	struct spoke_future *futures[100];
@@ -110,71 +115,72 @@ static void wait_all_waits_for_all_futures(void **state)
 		char text[16];
 
 		(void)snprintf(text, sizeof(text), "%d", i);
-		futures[i] = rig_start(i % 2 ? rig->client.pool : rig->client.echo, text);
+		futures[i] = futurerig_start(i % 2 ? rig->client.pool : rig->client.echo, text);
 	}
 	assert_int_equal(spoke_future_wait_all(futures, 100), SPOKE_OK);
 	for (int i = 0; i < 100; i++) {
 		char text[16];
 
 		(void)snprintf(text, sizeof(text), "%d", i);
-		assert_true(rig_is_text(spoke_future_result(futures[i]), text));
+		assert_true(futurerig_is_text(spoke_future_result(futures[i]), text));
 		spoke_future_free(futures[i]);
 	}
-	rig_tear_down(rig);
+	futurerig_tear_down(rig);
 }
 
-static void future_has_no_result_before_the_end(void **state)
+TEST(future_has_no_result_before_the_end)
 {
 	struct rig *rig = begin(state, RIG_TCP);
-	struct spoke_future *future = rig_start(rig->client.hold, "");
+	struct spoke_future *future = futurerig_start(rig->client.hold, "");
 
 	assert_null(spoke_future_result(future));
-	rig_release(rig);
+	futurerig_release(rig);
 	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
 	assert_non_null(spoke_future_result(future));
 	assert_int_equal(spoke_value_type(spoke_future_result(future)->value), SPOKE_VALUE_NIL);
 	spoke_future_free(future);
 	spoke_future_free(NULL);
-	rig_tear_down(rig);
+	futurerig_tear_down(rig);
 }
 
-static void one_way_call_ends_when_written(void **state)
+TEST(one_way_call_ends_when_written)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_call_options options = { .timeout_ns = RIG_TIMEOUT_NS, .one_way = true };
 
-	assert_int_equal(spoke_call_wait(rig->client.echo, rig_text(""), &options, NULL), SPOKE_OK);
-	rig_tear_down(rig);
+	assert_int_equal(spoke_call_wait(rig->client.echo, futurerig_text(""), &options, NULL),
+			 SPOKE_OK);
+	futurerig_tear_down(rig);
 }
 
 /* --- then */
 
-static void then_may_be_set_before_and_after_the_end(void **state)
+TEST(then_may_be_set_before_and_after_the_end)
 {
 	struct rig *rig = begin(state, RIG_TCP);
-	struct spoke_future *future = rig_start(rig->client.hold, "");
+	struct spoke_future *future = futurerig_start(rig->client.hold, "");
 	struct rig_told before;
 	struct rig_told after;
 
-	rig_told_init(&before);
-	rig_told_init(&after);
-	assert_int_equal(spoke_future_then(future, rig_told_done, &before), SPOKE_OK);
-	assert_int_equal(spoke_future_then(future, rig_told_done, &after), SPOKE_ESTATE);
-	rig_release(rig);
-	rig_told_wait(&before);
+	futurerig_told_init(&before);
+	futurerig_told_init(&after);
+	assert_int_equal(spoke_future_then(future, futurerig_told_done, &before), SPOKE_OK);
+	assert_int_equal(spoke_future_then(future, futurerig_told_done, &after), SPOKE_ESTATE);
+	futurerig_release(rig);
+	futurerig_told_wait(&before);
 	assert_int_equal(before.error, SPOKE_OK);
-	assert_true(before.thread != rig_self());
+	assert_true(before.thread != futurerig_self());
 	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
 	spoke_future_free(future);
 
-	future = rig_start(rig->client.echo, "");
+	future = futurerig_start(rig->client.echo, "");
 	assert_int_equal(spoke_future_wait(future), SPOKE_OK);
-	assert_int_equal(spoke_future_then(future, rig_told_done, &after), SPOKE_OK);
-	assert_int_equal(spoke_future_then(future, rig_told_done, &before), SPOKE_ESTATE);
+	assert_int_equal(spoke_future_then(future, futurerig_told_done, &after), SPOKE_OK);
+	assert_int_equal(spoke_future_then(future, futurerig_told_done, &before), SPOKE_ESTATE);
 	spoke_future_free(future);
-	rig_told_wait(&after);
+	futurerig_told_wait(&after);
 	assert_true(after.thread == before.thread);
-	rig_tear_down(rig);
+	futurerig_tear_down(rig);
 	assert_int_equal(before.count, 1);
 	assert_int_equal(after.count, 1);
 }
@@ -189,29 +195,29 @@ static void free_in_callback(void *arg, const struct spoke_result *result)
 	struct self_freeing *one = arg;
 
 	spoke_future_free(one->future);
-	rig_told_done(&one->told, result);
+	futurerig_told_done(&one->told, result);
 }
 
-static void callback_may_free_its_future(void **state)
+TEST(callback_may_free_its_future)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct self_freeing one;
 
-	rig_told_init(&one.told);
-	one.future = rig_start(rig->client.hold, "");
+	futurerig_told_init(&one.told);
+	one.future = futurerig_start(rig->client.hold, "");
 	assert_int_equal(spoke_future_then(one.future, free_in_callback, &one), SPOKE_OK);
-	rig_release(rig);
-	rig_told_wait(&one.told);
+	futurerig_release(rig);
+	futurerig_told_wait(&one.told);
 	assert_int_equal(one.told.error, SPOKE_OK);
-	rig_tear_down(rig);
+	futurerig_tear_down(rig);
 }
 
 /* --- cancel and free */
 
-static void cancelled_future_ends_with_ecanceled(void **state)
+TEST(cancelled_future_ends_with_ecanceled)
 {
 	struct rig *rig = begin(state, RIG_TCP);
-	struct spoke_future *future = rig_start(rig->client.hold, "");
+	struct spoke_future *future = futurerig_start(rig->client.hold, "");
 
 	spoke_future_cancel(future);
 	spoke_future_cancel(future);
@@ -219,42 +225,42 @@ static void cancelled_future_ends_with_ecanceled(void **state)
 	assert_int_equal(spoke_future_result(future)->error, SPOKE_ECANCELED);
 	spoke_future_cancel(future);
 	spoke_future_free(future);
-	rig_tear_down(rig);
+	futurerig_tear_down(rig);
 }
 
-static void future_freed_in_flight_is_cancelled(void **state)
+TEST(future_freed_in_flight_is_cancelled)
 {
 	struct rig *rig = begin(state, RIG_TCP);
-	struct spoke_future *future = rig_start(rig->client.hold, "");
+	struct spoke_future *future = futurerig_start(rig->client.hold, "");
 	struct rig_told told;
 
-	rig_told_init(&told);
-	assert_int_equal(spoke_future_then(future, rig_told_done, &told), SPOKE_OK);
+	futurerig_told_init(&told);
+	assert_int_equal(spoke_future_then(future, futurerig_told_done, &told), SPOKE_OK);
 	spoke_future_free(future);
-	rig_told_wait(&told);
+	futurerig_told_wait(&told);
 	assert_int_equal(told.error, SPOKE_ECANCELED);
-	spoke_future_free(rig_start(rig->client.hold, ""));
-	rig_tear_down(rig);
+	spoke_future_free(futurerig_start(rig->client.hold, ""));
+	futurerig_tear_down(rig);
 }
 
 /* --- deadlines */
 
-static void deadline_ends_future(void **state)
+TEST(deadline_ends_future)
 {
 	struct rig *rig = begin(state, RIG_TCP);
 	struct spoke_call_options options = { .timeout_ns = 20 * MS };
 	struct spoke_future *future;
 
 	/* Make sure that the connection is open. */
-	assert_int_equal(spoke_call_wait(rig->client.echo, rig_text(""), &rig_patient, NULL),
+	assert_int_equal(spoke_call_wait(rig->client.echo, futurerig_text(""), &rig_patient, NULL),
 			 SPOKE_OK);
-	assert_int_equal(spoke_call_wait(rig->client.hold, rig_text(""), &options, &future),
+	assert_int_equal(spoke_call_wait(rig->client.hold, futurerig_text(""), &options, &future),
 			 SPOKE_ETIMEOUT);
 	assert_true(spoke_future_result(future)->queued_ns +
 			    spoke_future_result(future)->waited_ns >=
 		    20 * MS);
 	spoke_future_free(future);
-	rig_tear_down(rig);
+	futurerig_tear_down(rig);
 }
 
 /* Spins until the time has passed. */
@@ -267,15 +273,14 @@ static void spin(uint64_t ns)
 		;
 }
 
-static void queued_time_includes_way_to_engine(void **state)
+TEST(queued_time_includes_way_to_engine)
 {
 	struct rig rig;
 	struct spoke_call_options options = { .timeout_ns = 2 * MS };
 	struct spoke_future *future;
 
-	(void)state;
-	rig_set_up(&rig, RIG_TCP);
-	assert_int_equal(spoke_future_start(rig.client.echo, rig_text(""), &options, &future),
+	futurerig_set_up(&rig, RIG_TCP);
+	assert_int_equal(spoke_future_start(rig.client.echo, futurerig_text(""), &options, &future),
 			 SPOKE_OK);
 	spin(2 * MS);
 	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
@@ -285,10 +290,11 @@ static void queued_time_includes_way_to_engine(void **state)
 	assert_true(spoke_future_result(future)->queued_ns >= 2 * MS);
 	spoke_future_free(future);
 
-	assert_int_equal(spoke_call_wait(rig.client.echo, rig_text(""), &rig_patient, &future),
+	assert_int_equal(spoke_call_wait(rig.client.echo, futurerig_text(""), &rig_patient,
+					 &future),
 			 SPOKE_OK);
 	spoke_future_free(future);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
 /* The client's clock: the real one plus an offset. */
@@ -305,19 +311,18 @@ static void turn_until(struct rig *rig, const struct spoke_future *future, int t
 		assert_int_equal(spoke_engine_turn(rig->client.engine, false), SPOKE_OK);
 }
 
-static void call_gets_time_left_on_arrival(void **state)
+TEST(call_gets_time_left_on_arrival)
 {
 	struct rig rig;
 	struct spoke_call_options options = { .timeout_ns = 10000 * MS };
 	struct spoke_future *future;
 
-	(void)state;
 	added_ns = 0;
-	rig_set_up(&rig, RIG_UNIX);
+	futurerig_set_up(&rig, RIG_UNIX);
 	rig.client_env.now = shifted_now;
 	while (spoke_consumer_ready(rig.client.consumer) == 0)
 		assert_int_equal(spoke_engine_turn(rig.client.engine, false), SPOKE_OK);
-	assert_int_equal(spoke_future_start(rig.client.hold, rig_text(""), &options, &future),
+	assert_int_equal(spoke_future_start(rig.client.hold, futurerig_text(""), &options, &future),
 			 SPOKE_OK);
 	added_ns += 6000 * MS;
 	turn_until(&rig, future, 10);
@@ -328,26 +333,25 @@ static void call_gets_time_left_on_arrival(void **state)
 	assert_int_equal(spoke_future_result(future)->error, SPOKE_ETIMEOUT);
 	assert_true(spoke_future_result(future)->queued_ns >= 6000 * MS);
 	spoke_future_free(future);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
-static void wait_ends_if_engine_does_not_run(void **state)
+TEST(wait_ends_if_engine_does_not_run)
 {
 	struct rig rig;
 	struct spoke_call_options options = { .timeout_ns = MS };
 	struct spoke_future *futures[2];
 	struct spoke_future *none;
 
-	(void)state;
-	rig_set_up(&rig, RIG_TCP);
+	futurerig_set_up(&rig, RIG_TCP);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(spoke_future_start(rig.client.echo, rig_text(""), &options,
+		assert_int_equal(spoke_future_start(rig.client.echo, futurerig_text(""), &options,
 						    &futures[i]),
 				 SPOKE_OK);
 	assert_int_equal(spoke_future_wait_all(futures, 2), SPOKE_ESTATE);
 	assert_int_equal(spoke_future_wait(futures[0]), SPOKE_ESTATE);
 	assert_null(spoke_future_result(futures[0]));
-	assert_int_equal(spoke_call_wait(rig.client.echo, rig_text(""), &options, &none),
+	assert_int_equal(spoke_call_wait(rig.client.echo, futurerig_text(""), &options, &none),
 			 SPOKE_ESTATE);
 	assert_null(none);
 	spoke_future_free(futures[0]);
@@ -357,12 +361,12 @@ static void wait_ends_if_engine_does_not_run(void **state)
 	assert_int_equal(spoke_future_wait(futures[1]), SPOKE_OK);
 	assert_int_equal(spoke_future_result(futures[1])->error, SPOKE_ETIMEOUT_UNSENT);
 	spoke_future_free(futures[1]);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
 /* --- without a provider */
 
-static void absent_provider_is_unavailable(void **state)
+TEST(absent_provider_is_unavailable)
 {
 	struct rig *rig = begin(state, RIG_UNIX);
 	struct rig_client client;
@@ -370,42 +374,18 @@ static void absent_provider_is_unavailable(void **state)
 	int error;
 
 	(void)snprintf(url, sizeof(url), "unix:%s/none?interface=demo.Future", rig->folder);
-	rig_client_init(rig, &client, url);
+	futurerig_client_init(rig, &client, url);
 	assert_int_equal(spoke_engine_start(client.engine), SPOKE_OK);
 	/* A call accepted during a connect attempt fails with that attempt. */
 	do {
 		struct spoke_future *future;
 
-		error = spoke_call_wait(client.echo, rig_text(""), &rig_patient, &future);
+		error = spoke_call_wait(client.echo, futurerig_text(""), &rig_patient, &future);
 		assert_int_not_equal(error, SPOKE_OK);
 		assert_false(spoke_future_result(future)->written);
 		spoke_future_free(future);
 	} while (error == SPOKE_ECONNECT);
 	assert_int_equal(error, SPOKE_EUNAVAILABLE);
 	spoke_engine_free(client.engine);
-	rig_tear_down(rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocking_call_returns_result),
-		cmocka_unit_test(future_keeps_text_and_code_of_error),
-		cmocka_unit_test(attachments_are_copied_both_ways),
-		cmocka_unit_test(refusal_of_call_is_the_result_of_future),
-		cmocka_unit_test(wait_all_waits_for_all_futures),
-		cmocka_unit_test(future_has_no_result_before_the_end),
-		cmocka_unit_test(one_way_call_ends_when_written),
-		cmocka_unit_test(then_may_be_set_before_and_after_the_end),
-		cmocka_unit_test(callback_may_free_its_future),
-		cmocka_unit_test(cancelled_future_ends_with_ecanceled),
-		cmocka_unit_test(future_freed_in_flight_is_cancelled),
-		cmocka_unit_test(deadline_ends_future),
-		cmocka_unit_test(queued_time_includes_way_to_engine),
-		cmocka_unit_test(call_gets_time_left_on_arrival),
-		cmocka_unit_test(wait_ends_if_engine_does_not_run),
-		cmocka_unit_test(absent_provider_is_unavailable),
-	};
-
-	return cmocka_run_group_tests_name("future", tests, NULL, NULL);
+	futurerig_tear_down(rig);
 }

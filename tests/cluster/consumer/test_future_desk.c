@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The desk: the queue through which futures of other threads reach their consumer. */
 #include "futurerig.h"
+#include "tests/support/test.h"
 
 #include "core/engine/desk.h"
 
@@ -32,12 +33,11 @@ static void tear_down(struct stand *stand)
 	spoke_engine_free(stand->engine);
 }
 
-static void all_futures_share_one_desk(void **state)
+TEST(all_futures_share_one_desk)
 {
 	struct stand stand;
 	struct spokei_desk *again;
 
-	(void)state;
 	set_up(&stand);
 	again = spokei_desk_get(&stand.place, stand.engine);
 	assert_ptr_equal(again, stand.desk);
@@ -46,11 +46,10 @@ static void all_futures_share_one_desk(void **state)
 	tear_down(&stand);
 }
 
-static void desk_closes_after_last_thread_has_left(void **state)
+TEST(desk_closes_after_last_thread_has_left)
 {
 	struct stand stand;
 
-	(void)state;
 	set_up(&stand);
 	assert_true(spokei_desk_enter(stand.desk));
 	assert_true(spokei_desk_enter(stand.desk));
@@ -66,11 +65,10 @@ static void desk_closes_after_last_thread_has_left(void **state)
 	tear_down(&stand);
 }
 
-static void closing_thread_counts_as_engine_thread(void **state)
+TEST(closing_thread_counts_as_engine_thread)
 {
 	struct stand stand;
 
-	(void)state;
 	set_up(&stand);
 	assert_false(spokei_desk_here(stand.desk));
 	assert_true(spokei_desk_close(stand.desk));
@@ -78,11 +76,10 @@ static void closing_thread_counts_as_engine_thread(void **state)
 	tear_down(&stand);
 }
 
-static void desk_of_forked_child_waits_for_no_thread(void **state)
+TEST(desk_of_forked_child_waits_for_no_thread)
 {
 	struct stand stand;
 
-	(void)state;
 	set_up(&stand);
 	assert_true(spokei_desk_enter(stand.desk));
 	assert_false(spokei_desk_forked(stand.desk));
@@ -90,16 +87,4 @@ static void desk_of_forked_child_waits_for_no_thread(void **state)
 	assert_true(spokei_desk_forked(stand.desk));
 	assert_true(spokei_desk_close(stand.desk));
 	tear_down(&stand);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_futures_share_one_desk),
-		cmocka_unit_test(desk_closes_after_last_thread_has_left),
-		cmocka_unit_test(closing_thread_counts_as_engine_thread),
-		cmocka_unit_test(desk_of_forked_child_waits_for_no_thread),
-	};
-
-	return cmocka_run_group_tests_name("futures' desk", tests, NULL, NULL);
 }

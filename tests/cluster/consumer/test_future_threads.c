@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Futures used by many threads. */
 #include "futurerig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 
@@ -30,8 +31,10 @@ static void call_often(void *arg)
 		char text[32];
 
 		(void)snprintf(text, sizeof(text), "%d of %d", i, caller->number);
-		if (spoke_call_wait(caller->method, rig_text(text), &rig_patient, &future) == 0)
-			add_count(caller->good, rig_is_text(spoke_future_result(future), text));
+		if (spoke_call_wait(caller->method, futurerig_text(text), &rig_patient, &future) ==
+		    0)
+			add_count(caller->good,
+				  futurerig_is_text(spoke_future_result(future), text));
 		spoke_future_free(future);
 	}
 }
@@ -43,27 +46,25 @@ static void call_from_threads(enum rig_place place)
 	void *threads[THREADS];
 	atomic_int good = 0;
 
-	rig_set_up(&rig, place);
+	futurerig_set_up(&rig, place);
 	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
 	for (int i = 0; i < THREADS; i++) {
 		callers[i] = (struct caller){ i % 2 ? rig.client.pool : rig.client.echo, i, &good };
-		threads[i] = rig_thread(call_often, &callers[i]);
+		threads[i] = futurerig_thread(call_often, &callers[i]);
 	}
 	for (int i = 0; i < THREADS; i++)
-		rig_join(threads[i]);
+		futurerig_join(threads[i]);
 	assert_int_equal(atomic_load(&good), THREADS * 50);
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
-static void four_threads_call_at_one_time_over_tcp(void **state)
+TEST(four_threads_call_at_one_time_over_tcp)
 {
-	(void)state;
 	call_from_threads(RIG_TCP);
 }
 
-static void four_threads_call_at_one_time_over_a_unix_socket(void **state)
+TEST(four_threads_call_at_one_time_over_a_unix_socket)
 {
-	(void)state;
 	call_from_threads(RIG_UNIX);
 }
 
@@ -87,64 +88,62 @@ static void wait_for_all(void *arg)
 	}
 }
 
-static void several_threads_wait_for_one_future(void **state)
+TEST(several_threads_wait_for_one_future)
 {
 	struct rig rig;
 	struct quota quota = { .ready = 0 };
 	void *threads[HERD];
 
-	(void)state;
-	rig_set_up(&rig, RIG_TCP);
+	futurerig_set_up(&rig, RIG_TCP);
 	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
 	for (int i = 0; i < 4; i++)
-		quota.futures[i] = rig_start(rig.client.hold, "");
+		quota.futures[i] = futurerig_start(rig.client.hold, "");
 	for (int i = 0; i < HERD; i++)
-		threads[i] = rig_thread(wait_for_all, &quota);
+		threads[i] = futurerig_thread(wait_for_all, &quota);
 	while (atomic_load(&quota.ready) < HERD)
 		;
-	rig_release(&rig);
+	futurerig_release(&rig);
 	for (int i = 0; i < HERD; i++)
-		rig_join(threads[i]);
+		futurerig_join(threads[i]);
 	assert_int_equal(atomic_load(&quota.ready), HERD * 4);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(spoke_future_result(quota.futures[i])->error, SPOKE_OK);
 		spoke_future_free(quota.futures[i]);
 	}
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
 /* --- the engine is freed */
 
-static void waiters_are_woken_when_engine_ends(void **state)
+TEST(waiters_are_woken_when_engine_ends)
 {
 	struct rig rig;
 	struct quota quota = { .ready = 0 };
 	void *threads[THREADS];
 
-	(void)state;
-	rig_set_up(&rig, RIG_TCP);
+	futurerig_set_up(&rig, RIG_TCP);
 	assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
 	for (int i = 0; i < 4; i++)
-		quota.futures[i] = rig_start(rig.client.hold, "");
+		quota.futures[i] = futurerig_start(rig.client.hold, "");
 	for (int i = 0; i < THREADS; i++)
-		threads[i] = rig_thread(wait_for_all, &quota);
+		threads[i] = futurerig_thread(wait_for_all, &quota);
 	while (atomic_load(&quota.ready) < THREADS)
 		;
 	spoke_engine_free(rig.client.engine);
 	rig.client.engine = NULL;
 	for (int i = 0; i < THREADS; i++)
-		rig_join(threads[i]);
+		futurerig_join(threads[i]);
 	assert_int_equal(atomic_load(&quota.ended[0]), THREADS * 4);
 	for (int i = 0; i < 4; i++) {
 		spoke_future_cancel(quota.futures[i]);
 		assert_int_equal(spoke_future_wait(quota.futures[i]), SPOKE_OK);
-		assert_int_equal(spoke_future_then(quota.futures[i], rig_told_done, NULL),
+		assert_int_equal(spoke_future_then(quota.futures[i], futurerig_told_done, NULL),
 				 SPOKE_ECLOSED);
-		assert_int_equal(spoke_future_then(quota.futures[i], rig_told_done, NULL),
+		assert_int_equal(spoke_future_then(quota.futures[i], futurerig_told_done, NULL),
 				 SPOKE_ESTATE);
 		spoke_future_free(quota.futures[i]);
 	}
-	rig_tear_down(&rig);
+	futurerig_tear_down(&rig);
 }
 
 static void count_told(void *arg, const struct spoke_result *result)
@@ -192,9 +191,8 @@ static void meddle(void *arg)
 	}
 }
 
-static void futures_are_safe_while_engine_ends(void **state)
+TEST(futures_are_safe_while_engine_ends)
 {
-	(void)state;
 	for (int round = 0; round < 20; round++) {
 		struct rig rig;
 		struct quota quota = { .ready = 0 };
@@ -202,13 +200,14 @@ static void futures_are_safe_while_engine_ends(void **state)
 		void *threads[THREADS];
 		int taken = 0;
 
-		rig_set_up(&rig, RIG_UNIX);
+		futurerig_set_up(&rig, RIG_UNIX);
 		assert_int_equal(spoke_engine_start(rig.client.engine), SPOKE_OK);
 		for (int i = 0; i < 64; i++)
-			quota.futures[i] = rig_start(i % 3 ? rig.client.hold : rig.client.echo, "");
+			quota.futures[i] =
+				futurerig_start(i % 3 ? rig.client.hold : rig.client.echo, "");
 		for (int i = 0; i < THREADS; i++) {
 			meddlers[i] = (struct meddler){ .quota = &quota, .number = i };
-			threads[i] = rig_thread(meddle, &meddlers[i]);
+			threads[i] = futurerig_thread(meddle, &meddlers[i]);
 		}
 		while (atomic_load(&quota.ready) < THREADS)
 			;
@@ -216,12 +215,12 @@ static void futures_are_safe_while_engine_ends(void **state)
 		spoke_engine_free(rig.client.engine);
 		rig.client.engine = NULL;
 		for (int i = 0; i < THREADS; i++) {
-			rig_join(threads[i]);
+			futurerig_join(threads[i]);
 			taken += atomic_load(&meddlers[i].taken);
 		}
 		assert_int_equal(atomic_load(&quota.ended[1]), 0);
 		assert_int_equal(atomic_load(&quota.told), taken);
-		rig_tear_down(&rig);
+		futurerig_tear_down(&rig);
 	}
 }
 
@@ -242,10 +241,10 @@ static void visit(void *arg)
 		struct rig_client client;
 		struct spoke_future *futures[16];
 
-		rig_client_init(visitor->rig, &client, NULL);
+		futurerig_client_init(visitor->rig, &client, NULL);
 		add_count(visitor->wrong, spoke_engine_start(client.engine) != SPOKE_OK);
 		for (int i = 0; i < 16; i++)
-			futures[i] = rig_start(client.pool, "pool");
+			futures[i] = futurerig_start(client.pool, "pool");
 		if ((round + visitor->number) % 2)
 			add_count(visitor->wrong, spoke_future_wait_all(futures, 16) != SPOKE_OK);
 		spoke_engine_free(client.engine);
@@ -253,7 +252,7 @@ static void visit(void *arg)
 			const struct spoke_result *result = spoke_future_result(futures[i]);
 
 			add_count(visitor->wrong,
-				  result == NULL || (!rig_is_text(result, "pool") &&
+				  result == NULL || (!futurerig_is_text(result, "pool") &&
 						     result->error != SPOKE_EREFUSED &&
 						     result->error != SPOKE_ECLOSED));
 			spoke_future_free(futures[i]);
@@ -261,35 +260,20 @@ static void visit(void *arg)
 	}
 }
 
-static void pool_answers_while_clients_come_and_go(void **state)
+TEST(pool_answers_while_clients_come_and_go)
 {
 	struct rig rig;
 	struct visitor visitors[THREADS];
 	void *threads[THREADS];
 	atomic_int wrong = 0;
 
-	(void)state;
-	rig_set_up(&rig, RIG_UNIX);
+	futurerig_set_up(&rig, RIG_UNIX);
 	for (int i = 0; i < THREADS; i++) {
 		visitors[i] = (struct visitor){ &rig, i, &wrong };
-		threads[i] = rig_thread(visit, &visitors[i]);
+		threads[i] = futurerig_thread(visit, &visitors[i]);
 	}
 	for (int i = 0; i < THREADS; i++)
-		rig_join(threads[i]);
+		futurerig_join(threads[i]);
 	assert_int_equal(atomic_load(&wrong), 0);
-	rig_tear_down(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(four_threads_call_at_one_time_over_tcp),
-		cmocka_unit_test(four_threads_call_at_one_time_over_a_unix_socket),
-		cmocka_unit_test(several_threads_wait_for_one_future),
-		cmocka_unit_test(waiters_are_woken_when_engine_ends),
-		cmocka_unit_test(futures_are_safe_while_engine_ends),
-		cmocka_unit_test(pool_answers_while_clients_come_and_go),
-	};
-
-	return cmocka_run_group_tests_name("futures and threads", tests, NULL, NULL);
+	futurerig_tear_down(&rig);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A consumer and peers controlled by the test. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/cluster/peer.h"
+#include "tests/support/test.h"
 #include "transport/wire/catalog.h"
 
 #include <spoke/consumer.h>
@@ -83,6 +77,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static void call_again(void *arg, const struct spoke_result *result);
 
 static void call(void)
@@ -125,10 +121,11 @@ static void open_conn(unsigned which, const char *speaks)
 	peer_open(&rig.peer, &rig.conns[which], fd, spokei_catalog_wire(speaks));
 }
 
+static bool two = true;
+
 /* The prefix of a method's requests differs between the wires. */
-static void waiting_call_is_encoded_for_its_own_wire(void **state)
+TEST(waiting_call_is_encoded_for_its_own_wire, .initial = &two)
 {
-	(void)state;
 	rig.args = (struct spoke_span){ "\x01", 1 };
 	call(); /* waits for the first endpoint */
 	pass(10 * MS);
@@ -145,12 +142,11 @@ static void waiting_call_is_encoded_for_its_own_wire(void **state)
 	assert_int_equal(rig.requests, 2);
 }
 
-static void lost_call_is_not_repeated_on_same_connection(void **state)
+TEST(lost_call_is_not_repeated_on_same_connection)
 {
 	static unsigned char bytes[LARGE] = { 0xc6 };
 	const struct spoke_env *env = &rig.peer.process.env;
 
-	(void)state;
 	bytes[2] = (LARGE - 5) >> 16 & 255;
 	bytes[3] = (LARGE - 5) >> 8 & 255;
 	bytes[4] = (LARGE - 5) & 255;
@@ -164,17 +160,4 @@ static void lost_call_is_not_repeated_on_same_connection(void **state)
 	assert_int_equal(rig.ends, 1);
 	assert_int_equal(rig.error, SPOKE_ELOST);
 	assert_int_equal(rig.refused, 1);
-}
-
-int main(void)
-{
-	static bool two = true;
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_prestate_setup_teardown(waiting_call_is_encoded_for_its_own_wire,
-							 set_up, tear_down, &two),
-		cmocka_unit_test_setup_teardown(lost_call_is_not_repeated_on_same_connection,
-						set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests_name("consumer and peers", tests, NULL, NULL);
 }

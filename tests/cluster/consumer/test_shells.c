@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Consumers and providers that have ended but are not freed, and their last events. */
 #include "tests/cluster/stage.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
-static void drained_consumer_refuses_calls_until_freed(void **state)
+RUNNER(stage_run);
+
+TEST(drained_consumer_refuses_calls_until_freed)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
@@ -18,7 +21,7 @@ static void drained_consumer_refuses_calls_until_freed(void **state)
 	stage_pass(stage, 50 * MS);
 }
 
-static void drained_provider_does_not_listen_until_freed(void **state)
+TEST(drained_provider_does_not_listen_until_freed)
 {
 	struct stage *stage = stage_begin(state);
 	char text[64];
@@ -34,7 +37,7 @@ static void drained_provider_does_not_listen_until_freed(void **state)
 	stage_pass(stage, 50 * MS);
 }
 
-static void drained_members_are_freed_with_engine(void **state)
+TEST(drained_members_are_freed_with_engine)
 {
 	struct stage *stage = stage_begin(state);
 
@@ -46,7 +49,7 @@ static void drained_members_are_freed_with_engine(void **state)
 	stage_free_server(stage);
 }
 
-static void member_closed_by_drain_stays_until_freed(void **state)
+TEST(member_closed_by_drain_stays_until_freed)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *never = stage_method(stage, "later");
@@ -63,7 +66,7 @@ static void member_closed_by_drain_stays_until_freed(void **state)
 
 /* Only the Dubbo wire has heartbeats, by which a provider recognises a consumer of spoke. With TLS
  * an end without a close_notify is a loss. */
-static void vanished_consumer_is_noticed_at_once_if_it_is_known(void **state)
+TEST(vanished_consumer_is_noticed_at_once_if_it_is_known)
 {
 	struct stage *stage = stage_begin(state);
 	bool known = stage->setting->dubbo || stage_is_secure(stage);
@@ -84,7 +87,7 @@ static void vanished_consumer_is_noticed_at_once_if_it_is_known(void **state)
 	stage_answer(stage, 0);
 }
 
-static void engine_event_names_wrong_option(void **state)
+TEST(engine_event_names_wrong_option)
 {
 	static const struct {
 		const char *url;
@@ -113,18 +116,4 @@ static void engine_event_names_wrong_option(void **state)
 	assert_int_equal(spoke_provider_listen(stage->provider, "dubbo://some.name:1"),
 			 SPOKE_EINVAL);
 	assert_non_null(strstr(spoke_engine_why(stage->server_engine), "numeric"));
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(drained_consumer_refuses_calls_until_freed),
-		cmocka_unit_test(drained_provider_does_not_listen_until_freed),
-		cmocka_unit_test(drained_members_are_freed_with_engine),
-		cmocka_unit_test(member_closed_by_drain_stays_until_freed),
-		cmocka_unit_test(vanished_consumer_is_noticed_at_once_if_it_is_known),
-		cmocka_unit_test(engine_event_names_wrong_option),
-	};
-
-	return stage_run("shells", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -2,14 +2,16 @@
 /* Consumers that find providers through a registry of the tests. */
 #include "cluster/call/method.h"
 #include "tests/cluster/consumer/subscriptionrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-static void consumer_finds_provider(void **state)
+FIXTURE(subscriptionrig_set_up, subscriptionrig_tear_down);
+
+TEST(consumer_finds_provider)
 {
-	(void)state;
 	subscriptionrig_consume(NULL);
 	subscriptionrig_pass(SECOND);
 	assert_int_equal(subscriptionrig_try_call(), SPOKE_ENOPROVIDER);
@@ -22,7 +24,7 @@ static void consumer_finds_provider(void **state)
 
 static const char here[] = "dubbo://127.0.0.1:20880/" ECHO;
 
-static void provider_settings_apply_where_consumer_has_none(void **state)
+TEST(provider_settings_apply_where_consumer_has_none)
 {
 	struct spoke_method_options options = { .timeout_ns = 7 * SECOND };
 	const struct spokei_call_settings *settings;
@@ -31,7 +33,6 @@ static void provider_settings_apply_where_consumer_has_none(void **state)
 	struct spoke_method *mine;
 	char url[256];
 
-	(void)state;
 	subscriptionrig_consume(NULL);
 	assert_int_equal(spoke_consumer_method(subscriptionrig.consumer, "echo", NULL, &echo), 0);
 	(void)snprintf(
@@ -54,11 +55,10 @@ static void provider_settings_apply_where_consumer_has_none(void **state)
 	assert_int_equal(mine->settings.timeout_ns, 7 * SECOND);
 }
 
-static void list_of_other_services_counts_as_empty(void **state)
+TEST(list_of_other_services_counts_as_empty)
 {
 	char other[256];
 
-	(void)state;
 	subscriptionrig_provide(0);
 	subscriptionrig_consume(NULL);
 	subscriptionrig_pass(SOON_NS);
@@ -71,9 +71,8 @@ static void list_of_other_services_counts_as_empty(void **state)
 	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
-static void providers_come_and_go(void **state)
+TEST(providers_come_and_go)
 {
-	(void)state;
 	subscriptionrig_provide(0);
 	subscriptionrig_consume(NULL);
 	subscriptionrig_pass(SOON_NS);
@@ -96,9 +95,8 @@ static void providers_come_and_go(void **state)
 	assert_int_equal(subscriptionrig_endpoints(), 1);
 }
 
-static void last_provider_may_restart(void **state)
+TEST(last_provider_may_restart)
 {
-	(void)state;
 	subscriptionrig_provide(0);
 	subscriptionrig_consume(NULL);
 	subscriptionrig_pass(SOON_NS);
@@ -112,9 +110,8 @@ static void last_provider_may_restart(void **state)
 	assert_int_equal(subscriptionrig_endpoints(), 1);
 }
 
-static void cache_file_replaces_registry_that_is_down_at_start(void **state)
+TEST(cache_file_replaces_registry_that_is_down_at_start)
 {
-	(void)state;
 	subscriptionrig_provide(0);
 	subscriptionrig_consume("cache");
 	subscriptionrig_pass(SECOND);
@@ -133,9 +130,8 @@ static void cache_file_replaces_registry_that_is_down_at_start(void **state)
 	assert_int_equal(spoke_consumer_ready(subscriptionrig.consumer), 2);
 }
 
-static void registry_outage_keeps_list(void **state)
+TEST(registry_outage_keeps_list)
 {
-	(void)state;
 	subscriptionrig_provide(0);
 	subscriptionrig_consume(NULL);
 	subscriptionrig_pass(SOON_NS);
@@ -152,9 +148,8 @@ static void registry_outage_keeps_list(void **state)
 	assert_int_equal(spoke_consumer_ready(subscriptionrig.consumer), 2);
 }
 
-static void lost_provider_is_listed_again_once(void **state)
+TEST(lost_provider_is_listed_again_once)
 {
-	(void)state;
 	subscriptionrig_provide(0);
 	subscriptionrig_provide(1);
 	subscriptionrig_consume(NULL);
@@ -168,9 +163,8 @@ static void lost_provider_is_listed_again_once(void **state)
 	}
 }
 
-static void invalid_lists_are_harmless(void **state)
+TEST(invalid_lists_are_harmless)
 {
-	(void)state;
 	subscriptionrig_provide(0);
 	subscriptionrig_consume(NULL);
 	subscriptionrig_pass(SOON_NS);
@@ -191,18 +185,16 @@ static void invalid_lists_are_harmless(void **state)
 	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
-static void other_versions_are_left_out(void **state)
+TEST(other_versions_are_left_out)
 {
-	(void)state;
 	subscriptionrig_provide_as(0, "2");
 	subscriptionrig_consume(NULL);
 	subscriptionrig_pass(SOON_NS);
 	assert_int_equal(subscriptionrig_try_call(), SPOKE_ENOPROVIDER);
 }
 
-static void consumer_may_be_freed_in_link_callback(void **state)
+TEST(consumer_may_be_freed_in_link_callback)
 {
-	(void)state;
 	subscriptionrig.in_changed = subscriptionrig_free_consumer;
 	subscriptionrig_provide(0);
 	subscriptionrig_consume(NULL);
@@ -213,9 +205,8 @@ static void consumer_may_be_freed_in_link_callback(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void subscribed_consumer_may_be_freed_in_call_callback(void **state)
+TEST(subscribed_consumer_may_be_freed_in_call_callback)
 {
-	(void)state;
 	subscriptionrig.in_done = subscriptionrig_free_consumer;
 	subscriptionrig_provide(0);
 	subscriptionrig_consume("cache");
@@ -231,9 +222,8 @@ static void free_first_provider(void)
 	subscriptionrig.providers[0] = NULL;
 }
 
-static void provider_may_be_freed_in_handler(void **state)
+TEST(provider_may_be_freed_in_handler)
 {
-	(void)state;
 	subscriptionrig.in_serve = free_first_provider;
 	subscriptionrig_provide(0);
 	subscriptionrig_consume(NULL);
@@ -242,9 +232,8 @@ static void provider_may_be_freed_in_handler(void **state)
 	assert_int_equal(fakereg_listed(ECHO), 0);
 }
 
-static void draining_consumer_stops_requesting_lists(void **state)
+TEST(draining_consumer_stops_requesting_lists)
 {
-	(void)state;
 	subscriptionrig_provide(0);
 	subscriptionrig_consume(NULL);
 	subscriptionrig_pass(SOON_NS);
@@ -254,7 +243,7 @@ static void draining_consumer_stops_requesting_lists(void **state)
 	assert_int_equal(subscriptionrig_try_call(), SPOKE_ECLOSED);
 }
 
-static void wrong_options_are_refused_with_event(void **state)
+TEST(wrong_options_are_refused_with_event)
 {
 	static const char *const more[] = { "dubbo://127.0.0.1:1/" ECHO };
 	static const struct {
@@ -269,7 +258,6 @@ static void wrong_options_are_refused_with_event(void **state)
 		  "more_urls" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct spoke_consumer_options options = cases[i].options;
 
@@ -285,9 +273,8 @@ static void wrong_options_are_refused_with_event(void **state)
 	}
 }
 
-static void subscription_recovers_from_lack_of_memory(void **state)
+TEST(subscription_recovers_from_lack_of_memory)
 {
-	(void)state;
 	subscriptionrig_provide(0);
 	subscriptionrig_pass(SOON_NS);
 	for (unsigned i = 0; i < 200; i++) {
@@ -303,31 +290,4 @@ static void subscription_recovers_from_lack_of_memory(void **state)
 		subscriptionrig_pass(SECOND);
 	}
 	assert_true(subscriptionrig.faulty.failed[SPOKEI_FAULTS_MEMORY] > 30);
-}
-
-#define RIGGED(test)                                                                               \
-	cmocka_unit_test_setup_teardown(test, subscriptionrig_set_up, subscriptionrig_tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		RIGGED(consumer_finds_provider),
-		RIGGED(provider_settings_apply_where_consumer_has_none),
-		RIGGED(list_of_other_services_counts_as_empty),
-		RIGGED(providers_come_and_go),
-		RIGGED(last_provider_may_restart),
-		RIGGED(cache_file_replaces_registry_that_is_down_at_start),
-		RIGGED(registry_outage_keeps_list),
-		RIGGED(lost_provider_is_listed_again_once),
-		RIGGED(invalid_lists_are_harmless),
-		RIGGED(other_versions_are_left_out),
-		RIGGED(consumer_may_be_freed_in_link_callback),
-		RIGGED(subscribed_consumer_may_be_freed_in_call_callback),
-		RIGGED(provider_may_be_freed_in_handler),
-		RIGGED(draining_consumer_stops_requesting_lists),
-		RIGGED(wrong_options_are_refused_with_event),
-		RIGGED(subscription_recovers_from_lack_of_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

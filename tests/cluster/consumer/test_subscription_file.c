@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Consumers that find providers through a file or a fixed list. */
 #include "tests/cluster/consumer/subscriptionrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,6 +16,8 @@ static int set_up(void **state)
 	subscriptionrig.kind = NULL;
 	return 0;
 }
+
+FIXTURE(set_up, subscriptionrig_tear_down);
 
 static struct spokei_vfiles *files(void)
 {
@@ -32,9 +35,8 @@ static unsigned lines(const char *words)
 	return count;
 }
 
-static void providers_and_consumers_meet_by_file(void **state)
+TEST(providers_and_consumers_meet_by_file)
 {
-	(void)state;
 	subscriptionrig_consume(NULL);
 	subscriptionrig_provide(0);
 	subscriptionrig_pass(SECOND);
@@ -51,9 +53,8 @@ static void providers_and_consumers_meet_by_file(void **state)
 	assert_int_equal(subscriptionrig.served[1], 1);
 }
 
-static void removed_provider_is_in_file_again_once(void **state)
+TEST(removed_provider_is_in_file_again_once)
 {
-	(void)state;
 	subscriptionrig_provide(0);
 	subscriptionrig_provide(1);
 	subscriptionrig_consume(NULL);
@@ -71,9 +72,8 @@ static void removed_provider_is_in_file_again_once(void **state)
 	}
 }
 
-static void failed_write_of_file_is_retried(void **state)
+TEST(failed_write_of_file_is_retried)
 {
-	(void)state;
 	spokei_vfiles_fail(files(), SPOKEI_VFILES_REPLACE, 4, -ENOSPC);
 	subscriptionrig_provide(0);
 	subscriptionrig_consume(NULL);
@@ -84,9 +84,8 @@ static void failed_write_of_file_is_retried(void **state)
 	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
-static void foreign_lines_of_file_are_taken(void **state)
+TEST(foreign_lines_of_file_are_taken)
 {
-	(void)state;
 	subscriptionrig_provide(0);
 	subscriptionrig_consume(NULL);
 	subscriptionrig_pass(SECOND);
@@ -97,9 +96,8 @@ static void foreign_lines_of_file_are_taken(void **state)
 	assert_int_equal(subscriptionrig_endpoints(), 2);
 }
 
-static void static_registry_has_fixed_list(void **state)
+TEST(static_registry_has_fixed_list)
 {
-	(void)state;
 	subscriptionrig_provide(0);
 	subscriptionrig_provide(1);
 	subscriptionrig.registry = "static://127.0.0.1:20880?backup=127.0.0.1:20881";
@@ -107,19 +105,4 @@ static void static_registry_has_fixed_list(void **state)
 	subscriptionrig_pass(SECOND);
 	assert_int_equal(spoke_consumer_ready(subscriptionrig.consumer), 2);
 	assert_int_equal(subscriptionrig_try_call(), 0);
-}
-
-#define RIGGED(test) cmocka_unit_test_setup_teardown(test, set_up, subscriptionrig_tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		RIGGED(providers_and_consumers_meet_by_file),
-		RIGGED(removed_provider_is_in_file_again_once),
-		RIGGED(failed_write_of_file_is_retried),
-		RIGGED(foreign_lines_of_file_are_taken),
-		RIGGED(static_registry_has_fixed_list),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

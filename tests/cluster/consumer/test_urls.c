@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The URL of a consumer: an address, or with a registry a service. */
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
 #define rig clusterrig
 
-static void url_fits_the_registry_or_is_refused(void **state)
+FIXTURE(clusterrig_set_up, clusterrig_tear_down);
+
+TEST(url_fits_the_registry_or_is_refused)
 {
 	static const struct {
 		const char *url;
@@ -23,7 +26,6 @@ static void url_fits_the_registry_or_is_refused(void **state)
 		{ "http://127.0.0.1:80/demo.Echo", NULL, "unknown scheme http" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct spoke_consumer_options options = { .url = cases[i].url,
 								.registry = cases[i].registry };
@@ -36,23 +38,21 @@ static void url_fits_the_registry_or_is_refused(void **state)
 	}
 }
 
-static void service_of_a_registry_is_accepted(void **state)
+TEST(service_of_a_registry_is_accepted)
 {
 	const struct spoke_consumer_options options = { .url = "consumer://any/demo.Echo",
 							.registry = "static://127.0.0.1:20880" };
 	struct spoke_consumer *consumer;
 
-	(void)state;
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer), SPOKE_OK);
 	spoke_consumer_free(consumer);
 }
 
-static void tcp_means_dubbo(void **state)
+TEST(tcp_means_dubbo)
 {
 	struct spoke_consumer_options options = { .url = "tcp://127.0.0.1:20880/demo.Echo" };
 	struct spoke_consumer *consumer;
 
-	(void)state;
 	clusterrig_provide(1);
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), SPOKE_OK);
 	clusterrig_pass(100 * MS);
@@ -62,17 +62,4 @@ static void tcp_means_dubbo(void **state)
 	assert_int_equal(rig.runs, 1);
 	assert_int_equal(spoke_provider_listen(rig.providers[0].provider, "tcp://127.0.0.1:20999"),
 			 SPOKE_OK);
-}
-
-#define T(test) cmocka_unit_test_setup_teardown(test, clusterrig_set_up, clusterrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(url_fits_the_registry_or_is_refused),
-		T(service_of_a_registry_is_accepted),
-		T(tcp_means_dubbo),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of the engine's thread are refused on other threads, e.g. in handlers of the pool. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/admin.h>
 #include <spoke/comet.h>
@@ -176,11 +171,10 @@ static void set_up(void)
 	assert_int_equal(spoke_leases_new(rig.engine, &leasing, &rig.leases), 0);
 }
 
-static void handlers_of_the_pool_are_refused_with_ethread(void **state)
+TEST(handlers_of_the_pool_are_refused_with_ethread)
 {
 	uint64_t refused;
 
-	(void)state;
 	set_up();
 	assert_int_equal(spoke_call(rig.ask, no_args, NULL, asked, NULL, NULL), 0);
 	refused = spoke_stat_get(rig.engine, SPOKE_STAT_CALLS_REFUSED);
@@ -195,22 +189,11 @@ static void handlers_of_the_pool_are_refused_with_ethread(void **state)
 	spoke_config_free(rig.config);
 }
 
-static void functions_are_refused_while_the_engine_has_its_own_thread(void **state)
+TEST(functions_are_refused_while_the_engine_has_its_own_thread)
 {
-	(void)state;
 	set_up();
 	assert_int_equal(spoke_engine_start(rig.engine), 0);
 	assert_int_equal(count_of_calls() + count_of_objects(), 0);
 	spoke_engine_free(rig.engine);
 	spoke_config_free(rig.config);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(handlers_of_the_pool_are_refused_with_ethread),
-		cmocka_unit_test(functions_are_refused_while_the_engine_has_its_own_thread),
-	};
-
-	return cmocka_run_group_tests_name("wrong thread", tests, NULL, NULL);
 }

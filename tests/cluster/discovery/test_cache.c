@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cache file of the last provider list. */
 #include "tests/cluster/discovery/keeperrig.h"
+#include "tests/support/test.h"
 
 #include "core/engine/engine.h"
 
@@ -13,9 +14,10 @@
 
 static const struct spokei_keeper_options cached = { .cache = "cache" };
 
-static void last_list_is_written_to_cache(void **state)
+FIXTURE(keeperrig_set_up, keeperrig_tear_down);
+
+TEST(last_list_is_written_to_cache)
 {
-	(void)state;
 	fakereg_add(ECHO, PLACE);
 	fakereg_add(ECHO, OTHER "?weight=1");
 	keeperrig_keep(&cached);
@@ -31,11 +33,10 @@ static void last_list_is_written_to_cache(void **state)
 	assert_int_equal(keeperrig.writes, 1); /* an empty list is not written */
 }
 
-static void cache_is_written_at_most_every_500_ms(void **state)
+TEST(cache_is_written_at_most_every_500_ms)
 {
 	char url[64];
 
-	(void)state;
 	keeperrig_keep(&cached);
 	keeperrig_subscribe();
 	for (int i = 1; i <= 100; i++) {
@@ -52,9 +53,8 @@ static void cache_is_written_at_most_every_500_ms(void **state)
 	assert_int_equal(keeperrig.writes, 0); /* nothing has changed */
 }
 
-static void pending_list_is_written_at_the_end(void **state)
+TEST(pending_list_is_written_at_the_end)
 {
-	(void)state;
 	fakereg_add(ECHO, PLACE);
 	keeperrig_keep(&cached);
 	keeperrig_subscribe();
@@ -66,9 +66,8 @@ static void pending_list_is_written_at_the_end(void **state)
 	assert_string_equal(keeperrig.file, HEAD PLACE "\n");
 }
 
-static void failed_cache_write_is_only_logged(void **state)
+TEST(failed_cache_write_is_only_logged)
 {
-	(void)state;
 	keeperrig.file_error = -EACCES;
 	keeperrig_keep(&cached);
 	fakereg_add(ECHO, PLACE);
@@ -90,12 +89,11 @@ static void nothing(struct spoke_work *work)
 	(void)work;
 }
 
-static void list_is_written_once_the_pool_has_room(void **state)
+TEST(list_is_written_once_the_pool_has_room)
 {
 	static struct spoke_work other = { .run = nothing, .done = nothing };
 	struct spoke_engine *engine = keeperrig.engine;
 
-	(void)state;
 	fakereg_add(ECHO, PLACE);
 	keeperrig_keep(&cached);
 	keeperrig_subscribe();
@@ -110,9 +108,8 @@ static void list_is_written_once_the_pool_has_room(void **state)
 	assert_string_equal(keeperrig.file, HEAD PLACE "\n");
 }
 
-static void cached_list_is_used_while_registry_is_silent(void **state)
+TEST(cached_list_is_used_while_registry_is_silent)
 {
-	(void)state;
 	fakereg.fails = SPOKE_ECONNECT;
 	keeperrig_write_file(HEAD PLACE "\n\n" OTHER);
 	keeperrig_keep(&cached);
@@ -131,9 +128,8 @@ static void cached_list_is_used_while_registry_is_silent(void **state)
 	assert_string_equal(keeperrig.file, HEAD OTHER "\n");
 }
 
-static void empty_list_does_not_overwrite_cache(void **state)
+TEST(empty_list_does_not_overwrite_cache)
 {
-	(void)state;
 	keeperrig_write_file(HEAD PLACE "\n");
 	keeperrig_keep(&cached);
 	keeperrig_subscribe();
@@ -143,7 +139,7 @@ static void empty_list_does_not_overwrite_cache(void **state)
 	assert_string_equal(keeperrig.file, HEAD PLACE "\n");
 }
 
-static void damaged_lines_of_cache_are_skipped(void **state)
+TEST(damaged_lines_of_cache_are_skipped)
 {
 	static const char *const texts[] = {
 		"",
@@ -155,7 +151,6 @@ static void damaged_lines_of_cache_are_skipped(void **state)
 		PLACE "\n",
 	};
 
-	(void)state;
 	fakereg.fails = SPOKE_ECONNECT;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		keeperrig_write_file(texts[i]);
@@ -173,11 +168,10 @@ static void damaged_lines_of_cache_are_skipped(void **state)
 	assert_int_equal(keeperrig.count, 1);
 }
 
-static void oversized_cache_is_ignored(void **state)
+TEST(oversized_cache_is_ignored)
 {
 	size_t len = (4u << 20) + 1;
 
-	(void)state;
 	fakereg.fails = SPOKE_ECONNECT;
 	keeperrig_write_file("");
 	free(keeperrig.file);
@@ -199,14 +193,13 @@ static void oversized_cache_is_ignored(void **state)
 	assert_int_equal(keeperrig.count, 1);
 }
 
-static void list_is_limited(void **state)
+TEST(list_is_limited)
 {
 	static const char line[] = PLACE "\n";
 	size_t size = strlen(line);
 	size_t len = strlen(HEAD);
 	char *text = malloc(len + 9000 * size + 1);
 
-	(void)state;
 	memcpy(text, HEAD, len + 1);
 	for (int i = 0; i < 9000; i++, len += size)
 		memcpy(text + len, line, size + 1);
@@ -217,24 +210,4 @@ static void list_is_limited(void **state)
 	keeperrig_subscribe();
 	keeperrig_pass(10 * MS);
 	assert_int_equal(keeperrig.count, 8192);
-}
-
-#define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		KEPT(last_list_is_written_to_cache),
-		KEPT(cache_is_written_at_most_every_500_ms),
-		KEPT(pending_list_is_written_at_the_end),
-		KEPT(failed_cache_write_is_only_logged),
-		KEPT(list_is_written_once_the_pool_has_room),
-		KEPT(cached_list_is_used_while_registry_is_silent),
-		KEPT(empty_list_does_not_overwrite_cache),
-		KEPT(damaged_lines_of_cache_are_skipped),
-		KEPT(oversized_cache_is_ignored),
-		KEPT(list_is_limited),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A keeper's publications: each stays published until it is withdrawn. */
 #include "tests/cluster/discovery/keeperrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void publication_is_listed_until_withdrawn(void **state)
+FIXTURE(keeperrig_set_up, keeperrig_tear_down);
+
+TEST(publication_is_listed_until_withdrawn)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	assert_int_equal(fakereg.publishes, 0); /* not from within the call */
@@ -22,9 +24,8 @@ static void publication_is_listed_until_withdrawn(void **state)
 	assert_int_equal(fakereg.withdraws, 1);
 }
 
-static void each_address_is_listed_separately(void **state)
+TEST(each_address_is_listed_separately)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	keeperrig_publish(OTHER);
@@ -36,9 +37,8 @@ static void each_address_is_listed_separately(void **state)
 	assert_int_equal(keeperrig_true(), 5);
 }
 
-static void repeated_publication_is_sent_once(void **state)
+TEST(repeated_publication_is_sent_once)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	keeperrig_publish(PLACE);
@@ -49,9 +49,8 @@ static void repeated_publication_is_sent_once(void **state)
 	assert_int_equal(keeperrig_true(), 1);
 }
 
-static void newest_wish_wins_within_a_turn(void **state)
+TEST(newest_wish_wins_within_a_turn)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	spokei_keeper_withdraw_all(keeperrig.keeper);
@@ -66,9 +65,8 @@ static void newest_wish_wins_within_a_turn(void **state)
 	assert_int_equal(fakereg_listed(ECHO), 0);
 }
 
-static void newest_wish_wins_over_request_in_flight(void **state)
+TEST(newest_wish_wins_over_request_in_flight)
 {
-	(void)state;
 	fakereg.delay_ns = 100 * MS;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
@@ -89,9 +87,8 @@ static void newest_wish_wins_over_request_in_flight(void **state)
 	assert_int_equal(keeperrig_true(), 1);
 }
 
-static void newer_url_replaces_older_one(void **state)
+TEST(newer_url_replaces_older_one)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE "?weight=1");
 	keeperrig_pass(10 * MS);
@@ -111,9 +108,8 @@ static void newer_url_replaces_older_one(void **state)
 	assert_int_equal(fakereg.publishes, 2);
 }
 
-static void newer_url_does_not_wait_for_failing_withdrawal(void **state)
+TEST(newer_url_does_not_wait_for_failing_withdrawal)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE "?weight=1");
 	keeperrig_pass(10 * MS);
@@ -127,11 +123,10 @@ static void newer_url_does_not_wait_for_failing_withdrawal(void **state)
 	assert_int_equal(fakereg_listed_with("weight=2"), 1);
 }
 
-static void failed_publication_is_retried_until_success(void **state)
+TEST(failed_publication_is_retried_until_success)
 {
 	uint64_t before_ns = 0;
 
-	(void)state;
 	fakereg.fails = SPOKE_ECONNECT;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
@@ -155,9 +150,8 @@ static void failed_publication_is_retried_until_success(void **state)
 	assert_int_equal(keeperrig_events(": recovered"), 1);
 }
 
-static void refused_request_is_retried(void **state)
+TEST(refused_request_is_retried)
 {
-	(void)state;
 	fakereg.refuses = SPOKE_ENOMEM;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
@@ -175,9 +169,8 @@ static void refused_request_is_retried(void **state)
 	assert_int_equal(fakereg_listed(ECHO), 0);
 }
 
-static void failed_withdrawal_is_retried(void **state)
+TEST(failed_withdrawal_is_retried)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	keeperrig_pass(10 * MS);
@@ -192,9 +185,8 @@ static void failed_withdrawal_is_retried(void **state)
 	assert_int_equal(keeperrig_events("cannot withdraw"), 1);
 }
 
-static void republication_does_not_wait_for_failing_withdrawal(void **state)
+TEST(republication_does_not_wait_for_failing_withdrawal)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	keeperrig_pass(10 * MS);
@@ -208,9 +200,8 @@ static void republication_does_not_wait_for_failing_withdrawal(void **state)
 	assert_int_equal(fakereg_listed(ECHO), 1);
 }
 
-static void lost_publication_is_repeated_at_once(void **state)
+TEST(lost_publication_is_repeated_at_once)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	keeperrig_publish(OTHER);
@@ -227,9 +218,8 @@ static void lost_publication_is_repeated_at_once(void **state)
 	assert_int_equal(keeperrig_events(": recovered"), 2);
 }
 
-static void repeated_losses_are_retried_after_retry_period(void **state)
+TEST(repeated_losses_are_retried_after_retry_period)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	keeperrig_pass(10 * SECOND);
@@ -242,9 +232,8 @@ static void repeated_losses_are_retried_after_retry_period(void **state)
 	assert_int_equal(keeperrig_true(), 1);
 }
 
-static void loss_during_registry_failure_is_recovered(void **state)
+TEST(loss_during_registry_failure_is_recovered)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	keeperrig_pass(10 * SECOND);
@@ -263,11 +252,10 @@ static void loss_during_registry_failure_is_recovered(void **state)
 	assert_int_equal(keeperrig_events("cannot publish"), 2); /* a new series of failures */
 }
 
-static void given_up_wishes_resume_when_registry_answers(void **state)
+TEST(given_up_wishes_resume_when_registry_answers)
 {
 	const struct spokei_keeper_options options = { .retries_max = 2, .retry_ns = SECOND };
 
-	(void)state;
 	fakereg.fails = SPOKE_ECONNECT;
 	keeperrig_keep(&options);
 	keeperrig_publish(PLACE);
@@ -290,7 +278,7 @@ static void given_up_wishes_resume_when_registry_answers(void **state)
 	assert_int_equal(keeperrig_true(), 2);
 }
 
-static void invalid_options_are_rejected_with_message(void **state)
+TEST(invalid_options_are_rejected_with_message)
 {
 	static const struct {
 		struct spokei_keeper_options options;
@@ -303,7 +291,6 @@ static void invalid_options_are_rejected_with_message(void **state)
 	};
 	struct spokei_keeper_options none = { .registry = "gopher://127.0.0.1" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(keeperrig_try(&cases[i].options), cases[i].error);
 		assert_non_null(strstr(spoke_engine_why(keeperrig.engine), cases[i].words));
@@ -316,11 +303,10 @@ static void invalid_options_are_rejected_with_message(void **state)
 	assert_null(keeperrig.keeper);
 }
 
-static void publications_are_limited(void **state)
+TEST(publications_are_limited)
 {
 	char url[64];
 
-	(void)state;
 	keeperrig_keep(NULL);
 	for (int i = 1; i <= 1024; i++) {
 		(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:%d/demo.Echo", i);
@@ -337,11 +323,10 @@ static void publications_are_limited(void **state)
 	keeperrig_publish(PLACE);
 }
 
-static void all_publications_can_be_replaced_at_limit(void **state)
+TEST(all_publications_can_be_replaced_at_limit)
 {
 	char url[64];
 
-	(void)state;
 	keeperrig_keep(NULL);
 	for (int weight = 1; weight <= 3; weight++) {
 		for (int i = 1; i <= 1024; i++) {
@@ -366,32 +351,4 @@ static void all_publications_can_be_replaced_at_limit(void **state)
 	}
 	assert_int_equal(spokei_keeper_publish(keeperrig.keeper, ECHO, url), SPOKE_ELIMIT);
 	fakereg.keeps = false;
-}
-
-#define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		KEPT(publication_is_listed_until_withdrawn),
-		KEPT(each_address_is_listed_separately),
-		KEPT(repeated_publication_is_sent_once),
-		KEPT(newest_wish_wins_within_a_turn),
-		KEPT(newest_wish_wins_over_request_in_flight),
-		KEPT(newer_url_replaces_older_one),
-		KEPT(newer_url_does_not_wait_for_failing_withdrawal),
-		KEPT(failed_publication_is_retried_until_success),
-		KEPT(refused_request_is_retried),
-		KEPT(failed_withdrawal_is_retried),
-		KEPT(republication_does_not_wait_for_failing_withdrawal),
-		KEPT(lost_publication_is_repeated_at_once),
-		KEPT(repeated_losses_are_retried_after_retry_period),
-		KEPT(loss_during_registry_failure_is_recovered),
-		KEPT(given_up_wishes_resume_when_registry_answers),
-		KEPT(invalid_options_are_rejected_with_message),
-		KEPT(publications_are_limited),
-		KEPT(all_publications_can_be_replaced_at_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

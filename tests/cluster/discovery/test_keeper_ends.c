@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a keeper, and failed allocations. */
 #include "tests/cluster/discovery/keeperrig.h"
+#include "tests/support/test.h"
 
-static void freed_keeper_withdraws_first(void **state)
+FIXTURE(keeperrig_set_up, keeperrig_tear_down);
+
+TEST(freed_keeper_withdraws_first)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	keeperrig_publish(OTHER);
@@ -17,9 +19,8 @@ static void freed_keeper_withdraws_first(void **state)
 	keeperrig.keeper = NULL;
 }
 
-static void keeper_freed_while_publishing_leaves_nothing(void **state)
+TEST(keeper_freed_while_publishing_leaves_nothing)
 {
-	(void)state;
 	fakereg.delay_ns = 100 * MS;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
@@ -32,9 +33,8 @@ static void keeper_freed_while_publishing_leaves_nothing(void **state)
 	keeperrig.keeper = NULL;
 }
 
-static void freed_keeper_gives_up_after_timeout(void **state)
+TEST(freed_keeper_gives_up_after_timeout)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	keeperrig_pass(10 * MS);
@@ -47,9 +47,8 @@ static void freed_keeper_gives_up_after_timeout(void **state)
 	keeperrig.keeper = NULL;
 }
 
-static void keeper_with_failing_withdrawal_is_freed_at_once(void **state)
+TEST(keeper_with_failing_withdrawal_is_freed_at_once)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	keeperrig_pass(10 * MS);
@@ -60,9 +59,8 @@ static void keeper_with_failing_withdrawal_is_freed_at_once(void **state)
 	keeperrig.keeper = NULL;
 }
 
-static void ending_engine_does_not_wait_for_withdrawals(void **state)
+TEST(ending_engine_does_not_wait_for_withdrawals)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	keeperrig_publish(OTHER);
@@ -72,9 +70,8 @@ static void ending_engine_does_not_wait_for_withdrawals(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void ending_engine_frees_withdrawing_keepers(void **state)
+TEST(ending_engine_frees_withdrawing_keepers)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	keeperrig_pass(10 * MS);
@@ -85,9 +82,8 @@ static void ending_engine_frees_withdrawing_keepers(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void drain_waits_for_withdrawals(void **state)
+TEST(drain_waits_for_withdrawals)
 {
-	(void)state;
 	fakereg.delay_ns = 100 * MS;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
@@ -102,9 +98,8 @@ static void drain_waits_for_withdrawals(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void keeper_closed_by_drain_stays_until_freed(void **state)
+TEST(keeper_closed_by_drain_stays_until_freed)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_publish(PLACE);
 	keeperrig_pass(10 * MS);
@@ -117,9 +112,8 @@ static void keeper_closed_by_drain_stays_until_freed(void **state)
 	assert_int_equal(keeperrig_true(), 0);
 }
 
-static void enomem_counts_as_failure(void **state)
+TEST(enomem_counts_as_failure)
 {
-	(void)state;
 	for (unsigned nth = 1; nth < 60; nth++) {
 		struct spokei_keeper *keeper = NULL;
 
@@ -143,23 +137,4 @@ static void enomem_counts_as_failure(void **state)
 		assert_int_equal(fakereg_listed(ECHO), 0);
 	}
 	assert_true(keeperrig.faulty.failed[SPOKEI_FAULTS_MEMORY] > 3);
-}
-
-#define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		KEPT(freed_keeper_withdraws_first),
-		KEPT(keeper_freed_while_publishing_leaves_nothing),
-		KEPT(freed_keeper_gives_up_after_timeout),
-		KEPT(keeper_with_failing_withdrawal_is_freed_at_once),
-		KEPT(ending_engine_does_not_wait_for_withdrawals),
-		KEPT(ending_engine_frees_withdrawing_keepers),
-		KEPT(drain_waits_for_withdrawals),
-		KEPT(keeper_closed_by_drain_stays_until_freed),
-		KEPT(enomem_counts_as_failure),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A keeper's subscription: the provider lists of a registry. */
 #include "tests/cluster/discovery/keeperrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,9 +10,10 @@
 
 static const struct spokei_keeper_options cached = { .cache = "cache" };
 
-static void callback_gets_each_changed_list(void **state)
+FIXTURE(keeperrig_set_up, keeperrig_tear_down);
+
+TEST(callback_gets_each_changed_list)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	fakereg_add(ECHO, PLACE);
 	keeperrig_subscribe();
@@ -28,9 +30,8 @@ static void callback_gets_each_changed_list(void **state)
 	assert_string_equal(keeperrig.first, OTHER);
 }
 
-static void invalid_urls_are_skipped(void **state)
+TEST(invalid_urls_are_skipped)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	fakereg_add(ECHO, "dubbo://[:1/x");
 	fakereg_add(ECHO, "");
@@ -44,9 +45,8 @@ static void invalid_urls_are_skipped(void **state)
 	assert_int_equal(keeperrig_events("\x1b"), 0);
 }
 
-static void empty_list_keeps_providers(void **state)
+TEST(empty_list_keeps_providers)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	fakereg_add(ECHO, PLACE);
 	keeperrig_subscribe();
@@ -69,11 +69,10 @@ static void empty_list_keeps_providers(void **state)
 	assert_int_equal(keeperrig_events("empty list ignored"), 2);
 }
 
-static void empty_list_is_accepted_if_not_protected(void **state)
+TEST(empty_list_is_accepted_if_not_protected)
 {
 	const struct spokei_keeper_options options = { .takes_empty = true };
 
-	(void)state;
 	keeperrig_keep(&options);
 	fakereg_add(ECHO, PLACE);
 	keeperrig_subscribe();
@@ -84,9 +83,8 @@ static void empty_list_is_accepted_if_not_protected(void **state)
 	assert_int_equal(keeperrig.lists, 2);
 }
 
-static void first_empty_list_is_passed_on(void **state)
+TEST(first_empty_list_is_passed_on)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_subscribe();
 	keeperrig_pass(10 * MS);
@@ -94,9 +92,8 @@ static void first_empty_list_is_passed_on(void **state)
 	assert_int_equal(keeperrig.count, 0);
 }
 
-static void lost_subscription_is_repeated(void **state)
+TEST(lost_subscription_is_repeated)
 {
-	(void)state;
 	keeperrig_keep(NULL);
 	keeperrig_subscribe();
 	keeperrig_pass(10 * SECOND);
@@ -110,9 +107,8 @@ static void lost_subscription_is_repeated(void **state)
 	assert_int_equal(keeperrig.count, 2);
 }
 
-static void failed_subscription_is_retried(void **state)
+TEST(failed_subscription_is_retried)
 {
-	(void)state;
 	fakereg.fails = SPOKE_ECONNECT;
 	fakereg_add(ECHO, PLACE);
 	keeperrig_keep(NULL);
@@ -125,9 +121,8 @@ static void failed_subscription_is_retried(void **state)
 	assert_int_equal(keeperrig_events("cannot subscribe to demo.Echo"), 1);
 }
 
-static void list_callback_can_free_keeper(void **state)
+TEST(list_callback_can_free_keeper)
 {
-	(void)state;
 	keeperrig.in_list = keeperrig_free;
 	keeperrig_keep(&cached);
 	fakereg_add(ECHO, PLACE);
@@ -142,9 +137,8 @@ static void list_callback_can_free_keeper(void **state)
 	assert_int_equal(keeperrig.lists, 1);
 }
 
-static void cached_list_callback_can_free_keeper(void **state)
+TEST(cached_list_callback_can_free_keeper)
 {
-	(void)state;
 	keeperrig.in_list = keeperrig_free;
 	keeperrig_write_file(HEAD PLACE "\n");
 	keeperrig_keep(&cached);
@@ -154,9 +148,8 @@ static void cached_list_callback_can_free_keeper(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void freed_keeper_makes_no_callbacks(void **state)
+TEST(freed_keeper_makes_no_callbacks)
 {
-	(void)state;
 	keeperrig_write_file(HEAD PLACE "\n");
 	fakereg_add(ECHO, PLACE);
 	keeperrig_keep(&cached);
@@ -167,9 +160,8 @@ static void freed_keeper_makes_no_callbacks(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void list_that_hits_enomem_is_requested_again(void **state)
+TEST(list_that_hits_enomem_is_requested_again)
 {
-	(void)state;
 	fakereg_add(ECHO, PLACE);
 	fakereg_add(ECHO, OTHER);
 	for (unsigned nth = 1; nth <= 6; nth++) {
@@ -192,9 +184,8 @@ static void list_that_hits_enomem_is_requested_again(void **state)
 			 keeperrig_events(": recovered"));
 }
 
-static void cached_list_is_dropped_after_registry_list(void **state)
+TEST(cached_list_is_dropped_after_registry_list)
 {
-	(void)state;
 	keeperrig.list_error = SPOKE_ENOMEM;
 	keeperrig_write_file(HEAD PLACE "\n");
 	fakereg.delay_ns = 100 * MS;
@@ -209,9 +200,8 @@ static void cached_list_is_dropped_after_registry_list(void **state)
 	assert_string_equal(keeperrig.first, OTHER);
 }
 
-static void list_that_hits_enomem_is_retried_after_retry_period(void **state)
+TEST(list_that_hits_enomem_is_retried_after_retry_period)
 {
-	(void)state;
 	fakereg.hastes = true;
 	fakereg.hides = true;
 	fakereg_add(ECHO, PLACE);
@@ -226,9 +216,8 @@ static void list_that_hits_enomem_is_retried_after_retry_period(void **state)
 	assert_int_equal(keeperrig_events(": recovered"), 1);
 }
 
-static void refused_list_is_passed_on_again(void **state)
+TEST(refused_list_is_passed_on_again)
 {
-	(void)state;
 	keeperrig.list_error = SPOKE_ENOMEM;
 	keeperrig_write_file(HEAD PLACE "\n");
 	fakereg.fails = SPOKE_ECONNECT;
@@ -251,28 +240,4 @@ static void refused_list_is_passed_on_again(void **state)
 	keeperrig.lists = 0;
 	keeperrig_pass(30 * SECOND);
 	assert_int_equal(keeperrig.lists, 0);
-}
-
-#define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		KEPT(callback_gets_each_changed_list),
-		KEPT(invalid_urls_are_skipped),
-		KEPT(empty_list_keeps_providers),
-		KEPT(empty_list_is_accepted_if_not_protected),
-		KEPT(first_empty_list_is_passed_on),
-		KEPT(lost_subscription_is_repeated),
-		KEPT(failed_subscription_is_retried),
-		KEPT(list_callback_can_free_keeper),
-		KEPT(cached_list_callback_can_free_keeper),
-		KEPT(freed_keeper_makes_no_callbacks),
-		KEPT(list_that_hits_enomem_is_requested_again),
-		KEPT(refused_list_is_passed_on_again),
-		KEPT(cached_list_is_dropped_after_registry_list),
-		KEPT(list_that_hits_enomem_is_retried_after_retry_period),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 /* Rules of Dubbo in YAML, and the URLs that they become. */
 #include "cluster/discovery/rule.h"
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #define HEAD "configVersion: v3.0\nscope: service\nkey: demo.Echo\nconfigs:\n"
 
@@ -36,7 +32,7 @@ static const char *url_of(const char *text)
 	return out;
 }
 
-static void rules_become_the_urls_of_earlier_versions(void **state)
+TEST(rules_become_the_urls_of_earlier_versions)
 {
 	static const char *const rows[][2] = {
 		{ HEAD "- side: consumer\n  addresses: [0.0.0.0]\n  parameters:\n    weight: 0\n",
@@ -65,21 +61,19 @@ static void rules_become_the_urls_of_earlier_versions(void **state)
 		  "override://0.0.0.0/demo.Echo?weight=1" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_string_equal(url_of(rows[i][0]), rows[i][1]);
 }
 
-static void texts_without_content_are_no_rule(void **state)
+TEST(texts_without_content_are_no_rule)
 {
-	(void)state;
 	assert_int_equal(read_rule(""), 0);
 	assert_int_equal(lineup.count, 0);
 	assert_int_equal(read_rule("# nothing yet\n"), 0);
 	assert_int_equal(lineup.count, 0);
 }
 
-static void entries_that_are_not_understood_are_counted(void **state)
+TEST(entries_that_are_not_understood_are_counted)
 {
 	static const char *const rows[] = {
 		HEAD "- side: consumer\n",
@@ -95,13 +89,12 @@ static void entries_that_are_not_understood_are_counted(void **state)
 		"- {a: b}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (read_rule(rows[i]) || lineup.count != 0 || lineup.bad != 1)
 			fail_msg("%s: %zu URLs, %zu bad", rows[i], lineup.count, lineup.bad);
 }
 
-static void broken_rules_are_refused_with_the_reason(void **state)
+TEST(broken_rules_are_refused_with_the_reason)
 {
 	static const char *const rows[][2] = {
 		{ "{force: true, conditions: [", "line 1: " },
@@ -113,7 +106,6 @@ static void broken_rules_are_refused_with_the_reason(void **state)
 		{ "enabled: maybe\nkey: x\nconfigs: []", "enabled: " },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(read_rule(rows[i][0]), SPOKE_ESYNTAX);
 		if (strstr(why, rows[i][1]) != why)
@@ -121,9 +113,8 @@ static void broken_rules_are_refused_with_the_reason(void **state)
 	}
 }
 
-static void routers_count_without_being_read(void **state)
+TEST(routers_count_without_being_read)
 {
-	(void)state;
 	spokei_lineup_fini(&lineup);
 	assert_int_equal(spokei_rule_read(SPOKEI_RULE_TAGS, "", &lineup, why), 0);
 	assert_int_equal(lineup.count, 0);
@@ -146,15 +137,4 @@ static int tear_down(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rules_become_the_urls_of_earlier_versions),
-		cmocka_unit_test(texts_without_content_are_no_rule),
-		cmocka_unit_test(entries_that_are_not_understood_are_counted),
-		cmocka_unit_test(broken_rules_are_refused_with_the_reason),
-		cmocka_unit_test(routers_count_without_being_read),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+GROUP(set_up, tear_down);

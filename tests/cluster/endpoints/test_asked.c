@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests as the URLs of providers ask for them: token, path and group. */
 #include "tests/cluster/endpoints/dirrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,9 +31,10 @@ static bool has_sent(unsigned side, const char *text)
 
 /* --- token */
 
-static void request_without_token_is_forbidden(void **state)
+FIXTURE(dirrig_set_up, dirrig_tear_down);
+
+TEST(request_without_token_is_forbidden)
 {
-	(void)state;
 	dirrig.sides[0].token = "s3cretary";
 	start(1, "", &presets);
 	list_one(A);
@@ -40,9 +42,8 @@ static void request_without_token_is_forbidden(void **state)
 	assert_int_equal(dirrig_served(0), 0);
 }
 
-static void consumer_sends_token_of_the_list(void **state)
+TEST(consumer_sends_token_of_the_list)
 {
-	(void)state;
 	dirrig.sides[0].token = "s3cretary";
 	start(1, "", &presets);
 	list_one(A "?token=s3cretary");
@@ -51,14 +52,13 @@ static void consumer_sends_token_of_the_list(void **state)
 	assert_true(has_sent(0, "\"token\": \"s3cretary\""));
 }
 
-static void wrong_tokens_are_refused(void **state)
+TEST(wrong_tokens_are_refused)
 {
 	static const char *const wrong[] = {
 		A "?token=s3cretarY",          A "?token=s3cretar", A "?token=s3cretaryy",
 		A "?token=s3cretarys3cretary", A "?token=x",        A "?token=",
 	};
 
-	(void)state;
 	dirrig.sides[0].token = "s3cretary";
 	start(1, "", &presets);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -70,9 +70,8 @@ static void wrong_tokens_are_refused(void **state)
 	assert_int_equal(dirrig_call(), 0);
 }
 
-static void each_provider_gets_its_own_token(void **state)
+TEST(each_provider_gets_its_own_token)
 {
-	(void)state;
 	dirrig.sides[0].token = "first-token";
 	dirrig.sides[1].token = "second-token";
 	start(3, "", &presets);
@@ -85,9 +84,8 @@ static void each_provider_gets_its_own_token(void **state)
 	assert_false(has_sent(2, "token"));
 }
 
-static void changed_token_replaces_endpoint(void **state)
+TEST(changed_token_replaces_endpoint)
 {
-	(void)state;
 	dirrig.sides[0].token = "new-token";
 	start(1, "", &presets);
 	list_one(A "?token=old-token&timestamp=1");
@@ -98,12 +96,11 @@ static void changed_token_replaces_endpoint(void **state)
 }
 
 /* A provider that is killed and started again is listed twice for a while. */
-static void newest_of_two_tokens_of_one_address_wins(void **state)
+TEST(newest_of_two_tokens_of_one_address_wins)
 {
 	static const char before[] = A "?token=old-token&timestamp=1";
 	static const char after[] = A "?token=new-token&timestamp=2";
 
-	(void)state;
 	dirrig.sides[0].token = "new-token";
 	start(1, "", &presets);
 	LIST(before, after);
@@ -120,14 +117,13 @@ static void newest_of_two_tokens_of_one_address_wins(void **state)
 }
 
 /* Both URLs are listed until the session of the killed provider ends. */
-static void double_listing_keeps_the_connection(void **state)
+TEST(double_listing_keeps_the_connection)
 {
 	static const char old_token[] = A "?token=old-token&timestamp=1";
 	static const char old_heartbeat[] = A "?token=new-token&timestamp=1&heartbeat=5000";
 	static const char after[] = A "?token=new-token&timestamp=2";
 	uint64_t opened;
 
-	(void)state;
 	dirrig.sides[0].token = "new-token";
 	start(1, "", &presets);
 	list_one(after);
@@ -143,9 +139,8 @@ static void double_listing_keeps_the_connection(void **state)
 	assert_int_equal(dirrig_info(0).calls, 2);
 }
 
-static void last_of_two_tokens_of_equal_age_wins(void **state)
+TEST(last_of_two_tokens_of_equal_age_wins)
 {
-	(void)state;
 	dirrig.sides[0].token = "new-token";
 	start(1, "", &presets);
 	LIST(A "?token=old-token", A "?token=new-token");
@@ -157,12 +152,11 @@ static void last_of_two_tokens_of_equal_age_wins(void **state)
 }
 
 /* The first allocation is for the prefix, without which a request can be sent, too. */
-static void call_after_enomem_sends_token(void **state)
+TEST(call_after_enomem_sends_token)
 {
 	const struct spoke_span none = { NULL, 0 };
 	int error;
 
-	(void)state;
 	start(1, "", &presets);
 	list_one(A);
 	assert_int_equal(dirrig_call(), 0);
@@ -175,12 +169,11 @@ static void call_after_enomem_sends_token(void **state)
 	assert_true(has_sent(0, "\"token\": \"s3cretary\""));
 }
 
-static void token_of_excessive_length_is_not_sent(void **state)
+TEST(token_of_excessive_length_is_not_sent)
 {
 	char url[600];
 	int len = snprintf(url, sizeof(url), "%s?token=", A);
 
-	(void)state;
 	memset(url + len, 'x', 257);
 	url[len + 257] = '\0';
 	start(1, "", &presets);
@@ -193,7 +186,7 @@ static void token_of_excessive_length_is_not_sent(void **state)
 	assert_true(has_sent(0, "token"));
 }
 
-static void attachments_of_call_are_sent_with_token(void **state)
+TEST(attachments_of_call_are_sent_with_token)
 {
 	static const unsigned char own[] = "\x82\xa1k\xa1v\xa5token\xa4mine";
 	struct spoke_call_options options = {
@@ -201,7 +194,6 @@ static void attachments_of_call_are_sent_with_token(void **state)
 	};
 	const struct spoke_span none = { NULL, 0 };
 
-	(void)state;
 	start(1, "", &presets);
 	list_one(A "?token=listed");
 	assert_int_equal(spoke_call(dirrig.echo, none, &options, NULL, NULL, NULL), 0);
@@ -214,7 +206,7 @@ static void attachments_of_call_are_sent_with_token(void **state)
 	assert_false(has_sent(0, "mine"));
 }
 
-static void invalid_tokens_of_providers_are_rejected(void **state)
+TEST(invalid_tokens_of_providers_are_rejected)
 {
 	static const char *const bad[] = {
 		"",        "a b and more", "caf\xc3\xa9-caf\xc3\xa9", "tab\ttab-tab",
@@ -222,7 +214,6 @@ static void invalid_tokens_of_providers_are_rejected(void **state)
 	};
 	char lengthy[300];
 
-	(void)state;
 	dirrig_consume("", &presets);
 	memset(lengthy, 'x', 257);
 	lengthy[257] = '\0';
@@ -237,18 +228,16 @@ static void invalid_tokens_of_providers_are_rejected(void **state)
 	}
 }
 
-static void token_false_means_none(void **state)
+TEST(token_false_means_none)
 {
-	(void)state;
 	dirrig.sides[0].token = "false";
 	start(1, "", &presets);
 	list_one(A);
 	assert_int_equal(dirrig_call(), 0);
 }
 
-static void random_token_is_required(void **state)
+TEST(random_token_is_required)
 {
-	(void)state;
 	dirrig.sides[0].token = "true";
 	start(1, "", &presets);
 	list_one(A "?token=true");
@@ -259,9 +248,8 @@ static void random_token_is_required(void **state)
 
 #define AT_PATH "dubbo://127.0.0.1:20880/shop/echo?interface=demo.Echo"
 
-static void requests_name_path_of_provider(void **state)
+TEST(requests_name_path_of_provider)
 {
-	(void)state;
 	dirrig.sides[0].service = "shop/echo";
 	start(2, "", &presets);
 	LIST(AT_PATH, B);
@@ -275,9 +263,8 @@ static void requests_name_path_of_provider(void **state)
 	assert_false(has_sent(1, "path"));
 }
 
-static void unsent_requests_name_path_of_their_provider(void **state)
+TEST(unsent_requests_name_path_of_their_provider)
 {
-	(void)state;
 	dirrig.sides[0].service = "shop/echo";
 	start(2, "", &presets);
 	LIST(AT_PATH, B);
@@ -291,9 +278,8 @@ static void unsent_requests_name_path_of_their_provider(void **state)
 
 /* --- group */
 
-static void consumer_of_several_groups_calls_each(void **state)
+TEST(consumer_of_several_groups_calls_each)
 {
-	(void)state;
 	dirrig.sides[0].group = "g1";
 	dirrig.sides[1].group = "g2";
 	dirrig.sides[2].group = "g3";
@@ -307,9 +293,8 @@ static void consumer_of_several_groups_calls_each(void **state)
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 2);
 }
 
-static void unsent_requests_name_group_of_their_provider(void **state)
+TEST(unsent_requests_name_group_of_their_provider)
 {
-	(void)state;
 	dirrig.sides[0].group = "g1";
 	dirrig.sides[1].group = "g2";
 	start(2, "?group=*", &presets);
@@ -321,31 +306,4 @@ static void unsent_requests_name_group_of_their_provider(void **state)
 		assert_int_equal(dirrig.calls[i].error, 0);
 	assert_int_equal(dirrig_served(0), 2);
 	assert_int_equal(dirrig_served(1), 2);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, dirrig_set_up, dirrig_tear_down)
-		TEST(request_without_token_is_forbidden),
-		TEST(consumer_sends_token_of_the_list),
-		TEST(wrong_tokens_are_refused),
-		TEST(each_provider_gets_its_own_token),
-		TEST(changed_token_replaces_endpoint),
-		TEST(newest_of_two_tokens_of_one_address_wins),
-		TEST(double_listing_keeps_the_connection),
-		TEST(last_of_two_tokens_of_equal_age_wins),
-		TEST(call_after_enomem_sends_token),
-		TEST(token_of_excessive_length_is_not_sent),
-		TEST(attachments_of_call_are_sent_with_token),
-		TEST(invalid_tokens_of_providers_are_rejected),
-		TEST(token_false_means_none),
-		TEST(random_token_is_required),
-		TEST(requests_name_path_of_provider),
-		TEST(unsent_requests_name_path_of_their_provider),
-		TEST(consumer_of_several_groups_calls_each),
-		TEST(unsent_requests_name_group_of_their_provider),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

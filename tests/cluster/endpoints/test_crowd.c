@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A registry that lists more providers than a consumer uses. */
 #include "tests/cluster/endpoints/dirrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,9 +42,10 @@ static unsigned events_with(const char *words)
 	return count;
 }
 
-static void crowded_list_is_cut_and_told_once(void **state)
+FIXTURE(dirrig_set_up, dirrig_tear_down);
+
+TEST(crowded_list_is_cut_and_told_once)
 {
-	(void)state;
 	dirrig_consume("?lazy=true", &presets);
 	assert_int_equal(list_crowd(SPOKEI_ENDPOINTS_MAX), 0);
 	assert_int_equal(events_with("providers ignored"), 0);
@@ -56,14 +58,4 @@ static void crowded_list_is_cut_and_told_once(void **state)
 	assert_int_equal(list_crowd(2), 0);
 	assert_int_equal(list_crowd(MANY), 0);
 	assert_int_equal(events_with("3 providers ignored"), 2);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(crowded_list_is_cut_and_told_once, dirrig_set_up,
-						dirrig_tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

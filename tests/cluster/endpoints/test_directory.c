@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of a registry: the providers that match, and endpoints that are added and removed. */
 #include "tests/cluster/endpoints/dirrig.h"
+#include "tests/support/test.h"
 
 #include "core/engine/engine.h"
 
@@ -23,8 +24,10 @@ static enum spoke_endpoint_state state_of(unsigned side)
 
 /* --- adding and removing */
 
+FIXTURE(dirrig_set_up, dirrig_tear_down);
+
 /* The arrays grow for the longer list, although its other entries do not match. */
-static void longer_list_of_same_providers_changes_nothing(void **state)
+TEST(longer_list_of_same_providers_changes_nothing)
 {
 	static const char *const longer[] = {
 		"dubbo://127.0.0.1:20880/demo.Echo",  "dubbo://127.0.0.1:20880/demo.Other",
@@ -34,7 +37,6 @@ static void longer_list_of_same_providers_changes_nothing(void **state)
 		"dubbo://127.0.0.1:20887/demo.Other", NULL,
 	};
 
-	(void)state;
 	start(1, "");
 	assert_int_equal(dirrig_list((const char *const[]){ longer[0], NULL }), 0);
 	dirrig_pass(SECOND);
@@ -43,16 +45,14 @@ static void longer_list_of_same_providers_changes_nothing(void **state)
 	assert_int_equal(dirrig_try(SECOND), 0);
 }
 
-static void empty_list_means_enoprovider(void **state)
+TEST(empty_list_means_enoprovider)
 {
-	(void)state;
 	start(1, "");
 	assert_int_equal(dirrig_try(SECOND), SPOKE_ENOPROVIDER);
 }
 
-static void added_providers_get_calls_and_removed_ones_do_not(void **state)
+TEST(added_providers_get_calls_and_removed_ones_do_not)
 {
-	(void)state;
 	start(3, "");
 	LIST(A, B);
 	dirrig_pass(10 * MS);
@@ -71,11 +71,10 @@ static void added_providers_get_calls_and_removed_ones_do_not(void **state)
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 2);
 }
 
-static void unchanged_provider_keeps_connection(void **state)
+TEST(unchanged_provider_keeps_connection)
 {
 	uint64_t connects;
 
-	(void)state;
 	start(2, "");
 	LIST(A "?timestamp=1&pid=7", B);
 	dirrig_pass(10 * MS);
@@ -86,9 +85,8 @@ static void unchanged_provider_keeps_connection(void **state)
 	assert_int_equal(dirrig.told[SPOKE_LINK_CLOSED], 0);
 }
 
-static void calls_in_flight_finish_at_removed_provider(void **state)
+TEST(calls_in_flight_finish_at_removed_provider)
 {
-	(void)state;
 	start(2, "");
 	dirrig.sides[0].mute = true;
 	LIST(A);
@@ -112,11 +110,10 @@ static void calls_in_flight_finish_at_removed_provider(void **state)
 	assert_int_equal(dirrig.told[SPOKE_LINK_CLOSED], 1);
 }
 
-static void removed_provider_is_not_reconnected(void **state)
+TEST(removed_provider_is_not_reconnected)
 {
 	uint64_t connects;
 
-	(void)state;
 	start(1, "");
 	dirrig.sides[0].mute = true;
 	LIST(A, B);
@@ -135,9 +132,8 @@ static void removed_provider_is_not_reconnected(void **state)
 	assert_int_equal(dirrig.consumer->link->alive, 0);
 }
 
-static void queued_calls_fail_at_once_when_provider_is_removed(void **state)
+TEST(queued_calls_fail_at_once_when_provider_is_removed)
 {
-	(void)state;
 	start(0, "");
 	spokei_vnet_route(dirrig.world.net, "127.0.0.1:20880", SPOKEI_VNET_SILENT);
 	LIST(A);
@@ -152,9 +148,8 @@ static void queued_calls_fail_at_once_when_provider_is_removed(void **state)
 	assert_int_equal(dirrig_try(SECOND), SPOKE_ENOPROVIDER);
 }
 
-static void returning_provider_is_new_endpoint_while_old_drains(void **state)
+TEST(returning_provider_is_new_endpoint_while_old_drains)
 {
-	(void)state;
 	start(1, "");
 	dirrig.sides[0].mute = true;
 	LIST(A);
@@ -175,9 +170,8 @@ static void returning_provider_is_new_endpoint_while_old_drains(void **state)
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 1);
 }
 
-static void drain_waits_for_removed_providers(void **state)
+TEST(drain_waits_for_removed_providers)
 {
-	(void)state;
 	start(2, "");
 	dirrig.sides[0].mute = true;
 	LIST(A, B);
@@ -210,31 +204,27 @@ static const char *const versions[] = {
 	A "?version=1.0", B "?version=2.0", C, D "?version=0.0.0", NULL,
 };
 
-static void no_version_matches_only_no_version(void **state)
+TEST(no_version_matches_only_no_version)
 {
-	(void)state;
 	assert_listed("", versions, 2);
 	assert_int_equal(state_of(2), SPOKE_ENDPOINT_BACKOFF);
 	assert_int_equal(state_of(3), SPOKE_ENDPOINT_BACKOFF);
 }
 
-static void version_matches_only_itself(void **state)
+TEST(version_matches_only_itself)
 {
-	(void)state;
 	assert_listed("?version=2.0", versions, 1);
 	assert_int_equal(state_of(1), SPOKE_ENDPOINT_BACKOFF);
 }
 
-static void wildcard_matches_any_version(void **state)
+TEST(wildcard_matches_any_version)
 {
-	(void)state;
 	assert_listed("?version=*", versions, 4);
 }
 
 /* Each provider is called with its own version. */
-static void wildcard_version_calls_all_providers(void **state)
+TEST(wildcard_version_calls_all_providers)
 {
-	(void)state;
 	dirrig.sides[0].version = "1.0";
 	dirrig.sides[1].version = "2.0";
 	start(3, "?version=*");
@@ -252,21 +242,19 @@ static void wildcard_version_calls_all_providers(void **state)
 
 static const char *const groups[] = { A "?group=x", B "?group=y", C, NULL };
 
-static void groups_match_like_versions(void **state)
+TEST(groups_match_like_versions)
 {
-	(void)state;
 	assert_listed("?group=x", groups, 1);
 	assert_int_equal(state_of(0), SPOKE_ENDPOINT_BACKOFF);
 }
 
-static void no_group_matches_only_no_group(void **state)
+TEST(no_group_matches_only_no_group)
 {
-	(void)state;
 	assert_listed("", groups, 1);
 	assert_int_equal(state_of(2), SPOKE_ENDPOINT_BACKOFF);
 }
 
-static void urls_that_are_no_providers_are_ignored(void **state)
+TEST(urls_that_are_no_providers_are_ignored)
 {
 	static const char *const urls[] = {
 		"tri://127.0.0.1:20880/demo.Echo",
@@ -279,14 +267,13 @@ static void urls_that_are_no_providers_are_ignored(void **state)
 		NULL,
 	};
 
-	(void)state;
 	assert_listed("", urls, 1);
 	assert_int_equal(state_of(3), SPOKE_ENDPOINT_BACKOFF);
 }
 
 /* --- weights */
 
-static void newest_url_of_an_address_wins(void **state)
+TEST(newest_url_of_an_address_wins)
 {
 	static const char *const urls[] = {
 		A "?timestamp=5&weight=1",
@@ -295,14 +282,12 @@ static void newest_url_of_an_address_wins(void **state)
 		NULL,
 	};
 
-	(void)state;
 	assert_listed("", urls, 1);
 	assert_int_equal(dirrig_info(0).weight, 2);
 }
 
-static void valid_weights_are_used_and_invalid_ones_ignored(void **state)
+TEST(valid_weights_are_used_and_invalid_ones_ignored)
 {
-	(void)state;
 	start(2, "");
 	LIST(A "?weight=300", B "?weight=-5");
 	dirrig_pass(10 * MS);
@@ -320,9 +305,8 @@ static void valid_weights_are_used_and_invalid_ones_ignored(void **state)
 }
 
 /* An invalid address is ignored, because a link to it could lead anywhere. */
-static void admin_address_comes_from_list(void **state)
+TEST(admin_address_comes_from_list)
 {
-	(void)state;
 	start(3, "");
 	LIST(A "?admin=127.0.0.1:9090", B "?admin=%5B::1%5D:1", C "?admin=evil.test/x:80");
 	assert_string_equal(dirrig_info(0).admin, "127.0.0.1:9090");
@@ -335,14 +319,13 @@ static void admin_address_comes_from_list(void **state)
 }
 
 /* Warm-up uses the wall clock, which may differ from the provider's. */
-static void recently_started_provider_warms_up(void **state)
+TEST(recently_started_provider_warms_up)
 {
 	const struct spoke_env *env = &dirrig.process.env;
 	uint64_t wall_ms;
 	char young[128];
 	char ahead[128];
 
-	(void)state;
 	start(2, "");
 	wall_ms = env->wall(env->ctx) / MS + 1000;
 	(void)snprintf(young, sizeof(young), A "?warmup=100000&timestamp=%" PRIu64,
@@ -383,12 +366,11 @@ static uint32_t fresh_after(const uint64_t *tried, size_t count)
 	return fresh;
 }
 
-static void tried_endpoint_does_not_count_as_fresh(void **state)
+TEST(tried_endpoint_does_not_count_as_fresh)
 {
 	const struct spokei_candidates *candidates;
 	uint64_t ids[10];
 
-	(void)state;
 	start(3, "");
 	LIST(A, B, C);
 	dirrig_pass(10 * MS);
@@ -409,11 +391,10 @@ static void tried_endpoint_does_not_count_as_fresh(void **state)
 }
 
 /* Ids keep growing while few addresses are in use. */
-static void endpoint_is_found_by_id_after_list_changes(void **state)
+TEST(endpoint_is_found_by_id_after_list_changes)
 {
 	const struct spokei_candidates *candidates;
 
-	(void)state;
 	start(3, "");
 	LIST(A, B, C);
 	candidates = &dirrig.consumer->directory->candidates;
@@ -429,35 +410,4 @@ static void endpoint_is_found_by_id_after_list_changes(void **state)
 			assert_int_equal(spokei_candidates_find(candidates, candidates->ids[place]),
 					 place);
 	}
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, dirrig_set_up, dirrig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(empty_list_means_enoprovider),
-		TEST(longer_list_of_same_providers_changes_nothing),
-		TEST(added_providers_get_calls_and_removed_ones_do_not),
-		TEST(unchanged_provider_keeps_connection),
-		TEST(calls_in_flight_finish_at_removed_provider),
-		TEST(removed_provider_is_not_reconnected),
-		TEST(queued_calls_fail_at_once_when_provider_is_removed),
-		TEST(returning_provider_is_new_endpoint_while_old_drains),
-		TEST(drain_waits_for_removed_providers),
-		TEST(no_version_matches_only_no_version),
-		TEST(version_matches_only_itself),
-		TEST(wildcard_matches_any_version),
-		TEST(wildcard_version_calls_all_providers),
-		TEST(groups_match_like_versions),
-		TEST(no_group_matches_only_no_group),
-		TEST(urls_that_are_no_providers_are_ignored),
-		TEST(newest_url_of_an_address_wins),
-		TEST(valid_weights_are_used_and_invalid_ones_ignored),
-		TEST(admin_address_comes_from_list),
-		TEST(recently_started_provider_warms_up),
-		TEST(tried_endpoint_does_not_count_as_fresh),
-		TEST(endpoint_is_found_by_id_after_list_changes),
-	};
-
-	return cmocka_run_group_tests_name("directory", tests, NULL, NULL);
 }

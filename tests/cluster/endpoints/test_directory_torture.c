@@ -4,6 +4,7 @@
  * change all the time during calls.
  */
 #include "tests/cluster/endpoints/dirrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 
@@ -63,25 +64,24 @@ static void assert_bears_faults(bool for_ever)
 	assert_true(point > 5);
 }
 
-static void list_survives_each_single_fault(void **state)
+FIXTURE(dirrig_set_up, dirrig_tear_down);
+
+TEST(list_survives_each_single_fault)
 {
-	(void)state;
 	assert_bears_faults(false);
 }
 
-static void list_survives_lasting_enomem(void **state)
+TEST(list_survives_lasting_enomem)
 {
-	(void)state;
 	assert_bears_faults(true);
 }
 
 /* Makes all connections, or none until a call chooses the endpoint. */
-static void failed_connections_are_made_later(void **state)
+TEST(failed_connections_are_made_later)
 {
 	const struct spoke_consumer_options options = { .connections = 3 };
 	unsigned asleep = 0;
 
-	(void)state;
 	dirrig_start(0);
 	dirrig_consume("", &options);
 	for (unsigned point = 1; point < 40; point++) {
@@ -123,26 +123,23 @@ static void list_asleep(void)
 }
 
 /* A call that chooses the endpoint connects it. */
-static void endpoint_with_failed_connect_stays_listed(void **state)
+TEST(endpoint_with_failed_connect_stays_listed)
 {
-	(void)state;
 	list_asleep();
 	assert_int_equal(dirrig_call(), SPOKE_OK);
 }
 
 /* A timer connects it. */
-static void endpoint_with_failed_connect_is_retried_by_timer(void **state)
+TEST(endpoint_with_failed_connect_is_retried_by_timer)
 {
-	(void)state;
 	list_asleep();
 	dirrig_pass(1100 * MS);
 	assert_int_equal(dirrig_info(0).state, SPOKE_ENDPOINT_READY);
 }
 
 /* The next list connects it, even if that list is unchanged. */
-static void endpoint_with_failed_connect_is_retried_with_next_list(void **state)
+TEST(endpoint_with_failed_connect_is_retried_with_next_list)
 {
-	(void)state;
 	list_asleep();
 	LIST(A);
 	dirrig_pass(10 * MS);
@@ -191,12 +188,11 @@ static void assert_bears_end(enum spoke_link_change change)
 	assert_int_equal(dirrig_tear_down(&nothing), 0);
 }
 
-static void consumer_can_be_freed_in_any_callback(void **state)
+TEST(consumer_can_be_freed_in_any_callback, .bare = true)
 {
 	static const enum spoke_link_change changes[] = { SPOKE_LINK_CONNECTED, SPOKE_LINK_CLOSED,
 							  SPOKE_LINK_RECONNECTING };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
 		assert_bears_end(changes[i]);
 }
@@ -211,11 +207,10 @@ static void free_consumer(void *arg, const struct spoke_result *result)
 }
 
 /* Frees the consumer in the last call of a removed endpoint. */
-static void consumer_can_be_freed_in_last_call_of_removed_one(void **state)
+TEST(consumer_can_be_freed_in_last_call_of_removed_one)
 {
 	const struct spoke_call_options options = { .timeout_ns = 60 * SECOND };
 
-	(void)state;
 	dirrig_start(0);
 	dirrig_consume("", &presets);
 	dirrig.sides[0].mute = true;
@@ -232,9 +227,8 @@ static void consumer_can_be_freed_in_last_call_of_removed_one(void **state)
 	assert_int_equal(dirrig.calls[0].error, SPOKE_OK);
 }
 
-static void consumer_can_be_freed_while_removed_ones_drain(void **state)
+TEST(consumer_can_be_freed_while_removed_ones_drain)
 {
-	(void)state;
 	dirrig_start(0);
 	dirrig_consume("", &presets);
 	dirrig.sides[0].mute = true;
@@ -251,13 +245,12 @@ static void consumer_can_be_freed_while_removed_ones_drain(void **state)
 /* --- lists that change all the time */
 
 /* With failover and one provider that stays, no call fails. */
-static void calls_succeed_while_endpoints_change(void **state)
+TEST(calls_succeed_while_endpoints_change)
 {
 	static const struct spoke_consumer_options options = { .policy = &spoke_policy_failover };
 	static const char *const all[] = { A, B, C, D };
 	uint64_t dice = 3;
 
-	(void)state;
 	for (unsigned i = 0; i < PROVIDERS; i++)
 		dirrig_start(i);
 	dirrig_consume("", &options);
@@ -289,23 +282,4 @@ static void calls_succeed_while_endpoints_change(void **state)
 	dirrig_pass(SECOND);
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0),
 			 spokei_directory_listed(dirrig.consumer->directory));
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, dirrig_set_up, dirrig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(list_survives_each_single_fault),
-		TEST(list_survives_lasting_enomem),
-		TEST(failed_connections_are_made_later),
-		TEST(endpoint_with_failed_connect_stays_listed),
-		TEST(endpoint_with_failed_connect_is_retried_by_timer),
-		TEST(endpoint_with_failed_connect_is_retried_with_next_list),
-		cmocka_unit_test(consumer_can_be_freed_in_any_callback),
-		TEST(consumer_can_be_freed_in_last_call_of_removed_one),
-		TEST(consumer_can_be_freed_while_removed_ones_drain),
-		TEST(calls_succeed_while_endpoints_change),
-	};
-
-	return cmocka_run_group_tests_name("directory: torture", tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Health of endpoints: ejection, response times, and weights during warm-up. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/discovery/listing.h"
 #include "cluster/endpoints/eject.h"
 #include "cluster/endpoints/score.h"
+#include "tests/support/test.h"
 
 #define SECOND UINT64_C(1000000000)
 #define DICE (UINT64_MAX / 2)
@@ -31,12 +25,11 @@ static bool failed(struct spokei_eject *eject, uint64_t now_ns)
 	return spokei_eject_failed(eject, &rule, now_ns, now_ns, false, DICE);
 }
 
-static void ejections_grow_up_to_five_minutes(void **state)
+TEST(ejections_grow_up_to_five_minutes)
 {
 	struct spokei_eject eject = { .row = 0 };
 	uint64_t now_ns = SECOND;
 
-	(void)state;
 	assert_false(failed(&eject, now_ns));
 	assert_true(failed(&eject, now_ns));
 	assert_near(pause_of(&eject), SECOND);
@@ -55,12 +48,11 @@ static void ejections_grow_up_to_five_minutes(void **state)
 	assert_near(pause_of(&eject), SPOKEI_EJECT_CAP_NS);
 }
 
-static void quiet_periods_shorten_ejections(void **state)
+TEST(quiet_periods_shorten_ejections)
 {
 	struct spokei_eject eject = { .row = 0 };
 	uint64_t now_ns = SECOND;
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		(void)failed(&eject, now_ns);
 		(void)failed(&eject, now_ns);
@@ -79,13 +71,12 @@ static void quiet_periods_shorten_ejections(void **state)
 	}
 }
 
-static void attempts_begun_before_ejection_do_not_count(void **state)
+TEST(attempts_begun_before_ejection_do_not_count)
 {
 	struct spokei_eject eject = { .row = 0 };
 	uint64_t old_ns = SECOND;
 	uint64_t now_ns = 2 * SECOND;
 
-	(void)state;
 	(void)failed(&eject, now_ns);
 	assert_true(failed(&eject, now_ns));
 	now_ns = eject.until_ns;
@@ -96,11 +87,10 @@ static void attempts_begun_before_ejection_do_not_count(void **state)
 	assert_true(spokei_eject_answered(&eject, &rule, now_ns, now_ns));
 }
 
-static void probe_without_verdict_is_followed_by_another(void **state)
+TEST(probe_without_verdict_is_followed_by_another)
 {
 	struct spokei_eject eject = { .row = 0 };
 
-	(void)state;
 	(void)failed(&eject, SECOND);
 	(void)failed(&eject, SECOND);
 	spokei_eject_begun(&eject, eject.until_ns);
@@ -109,34 +99,31 @@ static void probe_without_verdict_is_followed_by_another(void **state)
 	assert_false(spokei_eject_excludes(&eject, eject.until_ns));
 }
 
-static void lone_endpoint_is_ejected_once_another_is_usable(void **state)
+TEST(lone_endpoint_is_ejected_once_another_is_usable)
 {
 	struct spokei_eject eject = { .row = 0 };
 
-	(void)state;
 	for (int i = 0; i < 10; i++)
 		assert_false(spokei_eject_failed(&eject, &rule, SECOND, SECOND, true, DICE));
 	assert_true(failed(&eject, SECOND));
 }
 
-static void no_rule_means_no_ejection(void **state)
+TEST(no_rule_means_no_ejection)
 {
 	const struct spokei_eject_rule none = { .failures = 0, .first_ns = SECOND };
 	struct spokei_eject eject = { .row = 0 };
 
-	(void)state;
 	for (int i = 0; i < 10; i++)
 		assert_false(spokei_eject_failed(&eject, &none, SECOND, SECOND, false, DICE));
 }
 
 /* --- scores */
 
-static void newest_response_times_have_most_weight(void **state)
+TEST(newest_response_times_have_most_weight)
 {
 	struct spokei_score score = spokei_score_make();
 	uint64_t now_ns = 100 * SECOND;
 
-	(void)state;
 	assert_int_equal(spokei_score_mean(&score, now_ns), 0);
 	spokei_score_answered(&score, 16000, now_ns);
 	assert_int_equal(spokei_score_mean(&score, now_ns), 16000);
@@ -152,12 +139,11 @@ static void newest_response_times_have_most_weight(void **state)
 	assert_int_equal(spokei_score_mean(&score, now_ns), 5);
 }
 
-static void response_times_of_any_size_are_handled(void **state)
+TEST(response_times_of_any_size_are_handled)
 {
 	struct spokei_score score = spokei_score_make();
 	uint64_t now_ns = 100 * SECOND;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		now_ns += (uint64_t)i * SECOND / 20;
 		spokei_score_answered(&score, i % 2 ? UINT64_MAX : 0, now_ns);
@@ -165,11 +151,10 @@ static void response_times_of_any_size_are_handled(void **state)
 	}
 }
 
-static void success_rate_falls_to_zero_and_recovers(void **state)
+TEST(success_rate_falls_to_zero_and_recovers)
 {
 	struct spokei_score score = spokei_score_make();
 
-	(void)state;
 	for (int i = 0; i < 300; i++)
 		spokei_score_ended(&score, true);
 	assert_true(score.successes < SPOKEI_SCORE_ONE / 1000);
@@ -180,9 +165,8 @@ static void success_rate_falls_to_zero_and_recovers(void **state)
 
 /* --- weights */
 
-static void warm_up_weight_matches_dubbo(void **state)
+TEST(warm_up_weight_matches_dubbo)
 {
-	(void)state;
 	assert_int_equal(spokei_listing_weight(100, 600000, -5), 1);
 	assert_int_equal(spokei_listing_weight(100, 600000, 0), 1);
 	assert_int_equal(spokei_listing_weight(100, 600000, 5999), 1);
@@ -191,22 +175,4 @@ static void warm_up_weight_matches_dubbo(void **state)
 	assert_int_equal(spokei_listing_weight(100, 600000, 600000), 100);
 	assert_int_equal(spokei_listing_weight(100, 0, 1), 100);
 	assert_int_equal(spokei_listing_weight(0, 600000, -5), 0);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ejections_grow_up_to_five_minutes),
-		cmocka_unit_test(quiet_periods_shorten_ejections),
-		cmocka_unit_test(attempts_begun_before_ejection_do_not_count),
-		cmocka_unit_test(probe_without_verdict_is_followed_by_another),
-		cmocka_unit_test(lone_endpoint_is_ejected_once_another_is_usable),
-		cmocka_unit_test(no_rule_means_no_ejection),
-		cmocka_unit_test(newest_response_times_have_most_weight),
-		cmocka_unit_test(response_times_of_any_size_are_handled),
-		cmocka_unit_test(success_rate_falls_to_zero_and_recovers),
-		cmocka_unit_test(warm_up_weight_matches_dubbo),
-	};
-
-	return cmocka_run_group_tests_name("eject", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selection of an endpoint for a call: failures, limits, and connections that are not open yet. */
 #include "tests/cluster/endpoints/dirrig.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 
 #include <errno.h>
@@ -47,17 +48,17 @@ static void eject_first(void)
 	assert_served(3, 3);
 }
 
-static void repeated_failures_eject_endpoint(void **state)
+FIXTURE(dirrig_set_up, dirrig_tear_down);
+
+TEST(repeated_failures_eject_endpoint)
 {
-	(void)state;
 	eject_first();
 	call(6, SPOKE_OK);
 	assert_served(0, 6);
 }
 
-static void only_consecutive_failures_eject(void **state)
+TEST(only_consecutive_failures_eject)
 {
-	(void)state;
 	start(2, EJECT, &presets);
 	for (int i = 0; i < 4; i++) {
 		dirrig.sides[0].mute = true;
@@ -81,12 +82,11 @@ static unsigned probes(void)
 }
 
 /* Ejections last 1 s, 1.6 s, 2.56 s, plus or minus 20 %. */
-static void failed_probe_lengthens_ejection(void **state)
+TEST(failed_probe_lengthens_ejection)
 {
 	static const uint64_t least_ms[] = { 800, 1280, 2048 };
 	static const uint64_t most_ms[] = { 1200, 1920, 3072 };
 
-	(void)state;
 	eject_first();
 	/* It was ejected up to 120 ms ago. */
 	dirrig_pass(1000 * MS);
@@ -99,9 +99,8 @@ static void failed_probe_lengthens_ejection(void **state)
 	}
 }
 
-static void answered_probe_ends_ejection(void **state)
+TEST(answered_probe_ends_ejection)
 {
-	(void)state;
 	eject_first();
 	dirrig.sides[0].mute = false;
 	dirrig_pass(1200 * MS);
@@ -114,9 +113,8 @@ static void answered_probe_ends_ejection(void **state)
 }
 
 /* A reply to a request from before the ejection does not prove that the endpoint has recovered. */
-static void late_answer_does_not_end_ejection(void **state)
+TEST(late_answer_does_not_end_ejection)
 {
-	(void)state;
 	start(2, EJECT, &presets);
 	dirrig.sides[0].mute = true;
 	assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
@@ -129,9 +127,8 @@ static void late_answer_does_not_end_ejection(void **state)
 	assert_true(dirrig_info(0).ejected);
 }
 
-static void last_usable_endpoint_is_never_ejected(void **state)
+TEST(last_usable_endpoint_is_never_ejected)
 {
-	(void)state;
 	start(2, EJECT, &presets);
 	dirrig.sides[0].mute = true;
 	dirrig.sides[1].mute = true;
@@ -139,9 +136,8 @@ static void last_usable_endpoint_is_never_ejected(void **state)
 	assert_true(dirrig_info(0).ejected != dirrig_info(1).ejected);
 }
 
-static void ejected_endpoint_is_used_if_no_other_can(void **state)
+TEST(ejected_endpoint_is_used_if_no_other_can)
 {
-	(void)state;
 	eject_first();
 	dirrig.sides[0].mute = false;
 	dirrig_stop(1);
@@ -151,9 +147,8 @@ static void ejected_endpoint_is_used_if_no_other_can(void **state)
 	assert_false(dirrig_info(0).ejected);
 }
 
-static void lost_connection_counts_as_one_failure(void **state)
+TEST(lost_connection_counts_as_one_failure)
 {
-	(void)state;
 	start(2, EJECT, &presets);
 	dirrig.sides[0].mute = true;
 	dirrig.sides[1].mute = true;
@@ -167,9 +162,8 @@ static void lost_connection_counts_as_one_failure(void **state)
 }
 
 /* A rejection for overload is a valid reply. */
-static void refusals_do_not_eject(void **state)
+TEST(refusals_do_not_eject)
 {
-	(void)state;
 	dirrig.sides[0].requests_max = 1;
 	dirrig.sides[0].mute = true;
 	start(2, EJECT, &presets);
@@ -184,11 +178,10 @@ static void refusals_do_not_eject(void **state)
 
 /* --- limits, and choosing again */
 
-static void endpoint_at_its_limit_is_excluded(void **state)
+TEST(endpoint_at_its_limit_is_excluded)
 {
 	struct spoke_consumer_options options = { .endpoint_actives_max = 2 };
 
-	(void)state;
 	start(2, "", &options);
 	dirrig.sides[0].mute = true;
 	dirrig.sides[1].mute = true;
@@ -206,11 +199,10 @@ static void endpoint_at_its_limit_is_excluded(void **state)
 	assert_int_equal(dirrig_try(SECOND), SPOKE_ELIMIT);
 }
 
-static void endpoint_below_its_limit_is_chosen_again(void **state)
+TEST(endpoint_below_its_limit_is_chosen_again)
 {
 	struct spoke_consumer_options options = { .endpoint_actives_max = 2 };
 
-	(void)state;
 	start(2, "", &options);
 	dirrig.sides[0].mute = true;
 	for (int i = 0; i < 4; i++) {
@@ -263,25 +255,22 @@ static void fill_both(const struct spoke_policy *policy)
 	assert_int_equal(dirrig_try(SECOND), SPOKE_OK);
 }
 
-static void single_attempt_avoids_endpoint_with_full_queue(void **state)
+TEST(single_attempt_avoids_endpoint_with_full_queue)
 {
-	(void)state;
 	fill_both(&spoke_policy_available);
 }
 
-static void retries_avoid_endpoint_with_full_queue(void **state)
+TEST(retries_avoid_endpoint_with_full_queue)
 {
-	(void)state;
 	fill_both(&spoke_policy_failover);
 	assert_int_equal(spoke_stat_get(dirrig.engine, SPOKE_STAT_RETRIES), 0);
 }
 
-static void sticky_choice_holds_while_usable(void **state)
+TEST(sticky_choice_holds_while_usable)
 {
 	struct spoke_consumer_options options = { .sticky = true };
 	unsigned first;
 
-	(void)state;
 	start(2, "", &options);
 	call(4, SPOKE_OK);
 	first = dirrig.sides[0].served > 0 ? 0 : 1;
@@ -297,11 +286,10 @@ static void sticky_choice_holds_while_usable(void **state)
 	assert_int_equal(dirrig_served(1 - first), 2);
 }
 
-static void in_order_policy_calls_first_usable_endpoint(void **state)
+TEST(in_order_policy_calls_first_usable_endpoint)
 {
 	struct spoke_consumer_options options = { .policy = &spoke_policy_available };
 
-	(void)state;
 	start(2, "", &options);
 	call(3, SPOKE_OK);
 	assert_served(3, 0);
@@ -313,11 +301,10 @@ static void in_order_policy_calls_first_usable_endpoint(void **state)
 
 /* --- connections */
 
-static void lazy_endpoint_connects_on_first_call(void **state)
+TEST(lazy_endpoint_connects_on_first_call)
 {
 	struct spoke_consumer_options options = { .lazy = true };
 
-	(void)state;
 	start(2, "", &options);
 	dirrig_pass(SECOND);
 	assert_int_equal(dirrig.consumer->link->conn_count, 0);
@@ -330,11 +317,10 @@ static void lazy_endpoint_connects_on_first_call(void **state)
 	assert_int_equal(spoke_consumer_ready(dirrig.consumer), 2);
 }
 
-static void unreachable_lazy_endpoints_are_skipped(void **state)
+TEST(unreachable_lazy_endpoints_are_skipped)
 {
 	struct spoke_consumer_options options = { .lazy = true };
 
-	(void)state;
 	start(0, "", &options);
 	spokei_faults_fail(&dirrig.faulty, SPOKEI_FAULTS_CONNECT, 1, -ENETUNREACH, true);
 	assert_int_equal(dirrig_try(SECOND), SPOKE_EUNAVAILABLE);
@@ -343,12 +329,11 @@ static void unreachable_lazy_endpoints_are_skipped(void **state)
 	spokei_faults_heal(&dirrig.faulty);
 }
 
-static void several_connections_are_used_in_turn(void **state)
+TEST(several_connections_are_used_in_turn)
 {
 	struct spoke_consumer_options options = { .connections = 3 };
 	const struct spoke_list *conns;
 
-	(void)state;
 	start(1, "", &options);
 	LIST(A);
 	dirrig_pass(10 * MS);
@@ -373,11 +358,10 @@ static void several_connections_are_used_in_turn(void **state)
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 0);
 }
 
-static void waiting_calls_start_when_endpoint_becomes_ready(void **state)
+TEST(waiting_calls_start_when_endpoint_becomes_ready)
 {
 	struct spoke_consumer_options options = { .wait_ready = true };
 
-	(void)state;
 	start(0, "", &options);
 	assert_int_equal(dirrig_try(60 * SECOND), SPOKE_OK);
 	dirrig_pass(SECOND);
@@ -390,9 +374,8 @@ static void waiting_calls_start_when_endpoint_becomes_ready(void **state)
 
 /* --- reported state */
 
-static void mean_expires_after_a_while(void **state)
+TEST(mean_expires_after_a_while)
 {
-	(void)state;
 	start(2, "", &presets);
 	dirrig.sides[0].mute = true;
 	dirrig.sides[1].mute = true;
@@ -410,42 +393,11 @@ static void mean_expires_after_a_while(void **state)
 	assert_int_equal(dirrig_info(1).failures, 1);
 }
 
-static void every_state_has_a_name(void **state)
+TEST(every_state_has_a_name, .bare = true)
 {
-	(void)state;
 	for (int i = SPOKE_ENDPOINT_IDLE; i <= SPOKE_ENDPOINT_REMOVED; i++)
 		assert_non_null(spoke_endpoint_state_name((enum spoke_endpoint_state)i));
 	assert_string_equal(spoke_endpoint_state_name(SPOKE_ENDPOINT_BACKOFF), "backoff");
 	assert_null(
 		spoke_endpoint_state_name((enum spoke_endpoint_state)(SPOKE_ENDPOINT_REMOVED + 1)));
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, dirrig_set_up, dirrig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(repeated_failures_eject_endpoint),
-		TEST(only_consecutive_failures_eject),
-		TEST(failed_probe_lengthens_ejection),
-		TEST(answered_probe_ends_ejection),
-		TEST(late_answer_does_not_end_ejection),
-		TEST(last_usable_endpoint_is_never_ejected),
-		TEST(ejected_endpoint_is_used_if_no_other_can),
-		TEST(lost_connection_counts_as_one_failure),
-		TEST(refusals_do_not_eject),
-		TEST(endpoint_at_its_limit_is_excluded),
-		TEST(endpoint_below_its_limit_is_chosen_again),
-		TEST(single_attempt_avoids_endpoint_with_full_queue),
-		TEST(retries_avoid_endpoint_with_full_queue),
-		TEST(sticky_choice_holds_while_usable),
-		TEST(in_order_policy_calls_first_usable_endpoint),
-		TEST(lazy_endpoint_connects_on_first_call),
-		TEST(unreachable_lazy_endpoints_are_skipped),
-		TEST(several_connections_are_used_in_turn),
-		TEST(waiting_calls_start_when_endpoint_becomes_ready),
-		TEST(mean_expires_after_a_while),
-		cmocka_unit_test(every_state_has_a_name),
-	};
-
-	return cmocka_run_group_tests_name("endpoints", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The heartbeat interval in a provider's URL: the shorter one of both sides counts. */
 #include "tests/cluster/endpoints/dirrig.h"
+#include "tests/support/test.h"
 
 #define MINUTE (60 * SECOND)
 
@@ -21,31 +22,29 @@ static unsigned count_heartbeats(const char *url, uint64_t own_ns)
 	return (unsigned)(spoke_stat_get(dirrig.engine, SPOKE_STAT_PROBES_WRITTEN) - before);
 }
 
-static void shorter_interval_of_provider_counts(void **state)
+FIXTURE(dirrig_set_up, dirrig_tear_down);
+
+TEST(shorter_interval_of_provider_counts)
 {
-	(void)state;
 	assert_in_range(count_heartbeats(A "?heartbeat=5000", MINUTE), 11, 12);
 }
 
-static void longer_interval_of_provider_does_not_count(void **state)
+TEST(longer_interval_of_provider_does_not_count)
 {
-	(void)state;
 	assert_in_range(count_heartbeats(A "?heartbeat=60000", 10 * SECOND), 5, 6);
 }
 
-static void consumer_without_heartbeats_sends_none(void **state)
+TEST(consumer_without_heartbeats_sends_none)
 {
-	(void)state;
 	assert_int_equal(count_heartbeats(A "?heartbeat=5000", SPOKE_OFF), 0);
 }
 
-static void tiny_interval_of_provider_is_bounded(void **state)
+TEST(tiny_interval_of_provider_is_bounded)
 {
-	(void)state;
 	assert_in_range(count_heartbeats(A "?heartbeat=1", MINUTE), 55, 60);
 }
 
-static void invalid_intervals_count_as_unset(void **state)
+TEST(invalid_intervals_count_as_unset)
 {
 	static const char *const urls[] = {
 		A "?heartbeat=0",  A "?heartbeat=-5",
@@ -54,7 +53,6 @@ static void invalid_intervals_count_as_unset(void **state)
 	};
 	uint64_t before;
 
-	(void)state;
 	assert_in_range(count_heartbeats(A, 20 * SECOND), 2, 3);
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
 		assert_int_equal(dirrig_list((const char *const[]){ urls[i], NULL }), 0);
@@ -65,11 +63,10 @@ static void invalid_intervals_count_as_unset(void **state)
 	}
 }
 
-static void changed_interval_takes_effect(void **state)
+TEST(changed_interval_takes_effect)
 {
 	uint64_t before;
 
-	(void)state;
 	assert_in_range(count_heartbeats(A, MINUTE), 0, 1);
 	LIST(A "?heartbeat=2s");
 	dirrig_pass(SECOND);
@@ -78,19 +75,4 @@ static void changed_interval_takes_effect(void **state)
 	assert_in_range(spoke_stat_get(dirrig.engine, SPOKE_STAT_PROBES_WRITTEN), before + 29,
 			before + 30);
 	assert_int_equal(dirrig_call(), SPOKE_OK);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, dirrig_set_up, dirrig_tear_down)
-		TEST(shorter_interval_of_provider_counts),
-		TEST(longer_interval_of_provider_does_not_count),
-		TEST(consumer_without_heartbeats_sends_none),
-		TEST(tiny_interval_of_provider_is_bounded),
-		TEST(invalid_intervals_count_as_unset),
-		TEST(changed_interval_takes_effect),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

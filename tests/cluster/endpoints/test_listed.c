@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of a registry as a program sees them: its balancer, and what is said about ignored URLs. */
 #include "tests/cluster/endpoints/dirrig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -12,12 +13,13 @@ static size_t pick_last(void *memory, const struct spoke_balancer_candidates *ca
 	return candidates->able[candidates->count - 1] ? candidates->count - 1 : SPOKE_NO_ENDPOINT;
 }
 
-static void balancer_of_a_program_places_calls(void **state)
+FIXTURE(dirrig_set_up, dirrig_tear_down);
+
+TEST(balancer_of_a_program_places_calls)
 {
 	static const struct spoke_balancer last = { .name = "last", .pick = pick_last };
 	static const struct spoke_consumer_options options = { .balancer = &last };
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		dirrig_start(i);
 	dirrig_consume("", &options);
@@ -44,9 +46,8 @@ static unsigned count_events(const char *words)
 	return count;
 }
 
-static void ignored_urls_are_explained(void **state)
+TEST(ignored_urls_are_explained)
 {
-	(void)state;
 	dirrig_consume("?version=1", &presets);
 	LIST("tri://127.0.0.1:20880/demo.Echo?version=1", A "?version=1&disabled=true",
 	     B "?version=1&enabled=false", "dubbo://127.0.0.1:20882/demo.Other");
@@ -65,15 +66,4 @@ static void ignored_urls_are_explained(void **state)
 	LIST(A "?version=1&enabled=false&disabled=false", B);
 	assert_int_equal(spoke_consumer_endpoints(dirrig.consumer, NULL, 0), 1);
 	assert_int_equal(count_events("version or group"), 1);
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, dirrig_set_up, dirrig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(balancer_of_a_program_places_calls),
-		TEST(ignored_urls_are_explained),
-	};
-
-	return cmocka_run_group_tests_name("listed", tests, NULL, NULL);
 }

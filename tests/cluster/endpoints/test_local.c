@@ -5,6 +5,7 @@
  */
 #include "tests/cluster/endpoints/dirrig.h"
 #include "tests/cluster/securerig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,9 +39,10 @@ static void assert_way(bool local)
 	assert_string_equal(dirrig_info(0).name, "127.0.0.1:20880");
 }
 
-static void consumer_of_the_same_host_uses_the_path(void **state)
+FIXTURE(dirrig_set_up, dirrig_tear_down);
+
+TEST(consumer_of_the_same_host_uses_the_path)
 {
-	(void)state;
 	start_at_path(PATH);
 	dirrig_consume("", &presets);
 	LIST(LOCAL);
@@ -49,7 +51,7 @@ static void consumer_of_the_same_host_uses_the_path(void **state)
 	assert_int_equal(stat_of(SPOKE_STAT_CONNECTED), 1);
 }
 
-static void any_doubt_about_the_host_means_tcp(void **state)
+TEST(any_doubt_about_the_host_means_tcp)
 {
 	static const char *const urls[] = {
 		A "?spoke.local=" PATH,
@@ -61,7 +63,6 @@ static void any_doubt_about_the_host_means_tcp(void **state)
 		A "?spoke.host=%200" HERE OF_PATH,
 	};
 
-	(void)state;
 	start_at_path(PATH);
 	dirrig_consume("", &presets);
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
@@ -72,9 +73,8 @@ static void any_doubt_about_the_host_means_tcp(void **state)
 	assert_int_equal(stat_of(SPOKE_STAT_LOCAL_FAILED), 0);
 }
 
-static void consumer_of_another_host_uses_tcp(void **state)
+TEST(consumer_of_another_host_uses_tcp)
 {
-	(void)state;
 	start_at_path(PATH);
 	dirrig.process.host_id = 2;
 	dirrig_consume("", &presets);
@@ -83,9 +83,8 @@ static void consumer_of_another_host_uses_tcp(void **state)
 	assert_int_equal(stat_of(SPOKE_STAT_LOCAL_FAILED), 0);
 }
 
-static void consumer_of_an_unknown_host_uses_tcp(void **state)
+TEST(consumer_of_an_unknown_host_uses_tcp)
 {
-	(void)state;
 	start_at_path(PATH);
 	dirrig.process.host_id = 0;
 	dirrig_consume("", &presets);
@@ -93,9 +92,8 @@ static void consumer_of_an_unknown_host_uses_tcp(void **state)
 	assert_way(false);
 }
 
-static void consumer_with_local_path_off_uses_tcp(void **state)
+TEST(consumer_with_local_path_off_uses_tcp)
 {
-	(void)state;
 	start_at_path(PATH);
 	dirrig_consume("?local.path=off", &presets);
 	LIST(LOCAL);
@@ -103,12 +101,11 @@ static void consumer_with_local_path_off_uses_tcp(void **state)
 }
 
 /* At the path plain bytes are accepted. */
-static void consumer_that_wants_tls_never_uses_the_path(void **state)
+TEST(consumer_that_wants_tls_never_uses_the_path)
 {
 	struct spoke_consumer_options options = { .tls = NULL };
 	struct secure secure;
 
-	(void)state;
 	if (!secure_begin(&secure, &dirrig.world, "/tls"))
 		skip();
 	options.tls = &secure.consumer;
@@ -122,7 +119,7 @@ static void consumer_that_wants_tls_never_uses_the_path(void **state)
 	assert_true(stat_of(SPOKE_STAT_CONNECTS) > 0);
 }
 
-static void invalid_paths_are_refused_with_a_reason(void **state)
+TEST(invalid_paths_are_refused_with_a_reason)
 {
 	static const char *const paths[] = {
 		"run/a.sock",
@@ -141,7 +138,6 @@ static void invalid_paths_are_refused_with_a_reason(void **state)
 	struct spoke_event event = { .number = 0 };
 	unsigned events = 0;
 
-	(void)state;
 	start_at_path(PATH);
 	dirrig_consume("", &presets);
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
@@ -159,9 +155,8 @@ static void invalid_paths_are_refused_with_a_reason(void **state)
 	assert_int_equal(stat_of(SPOKE_STAT_CONNECTED_LOCAL), 0);
 }
 
-static void calls_wait_for_tcp_when_the_path_is_missing(void **state)
+TEST(calls_wait_for_tcp_when_the_path_is_missing)
 {
-	(void)state;
 	dirrig_start(0);
 	dirrig_consume("", &presets);
 	LIST(LOCAL);
@@ -173,9 +168,8 @@ static void calls_wait_for_tcp_when_the_path_is_missing(void **state)
 	assert_false(dirrig_info(0).local);
 }
 
-static void user_that_the_path_refuses_uses_tcp_and_loses_no_call(void **state)
+TEST(user_that_the_path_refuses_uses_tcp_and_loses_no_call)
 {
-	(void)state;
 	start_at_path(PATH "?deny.from=unix");
 	dirrig_consume("", &presets);
 	LIST(LOCAL);
@@ -189,9 +183,8 @@ static void user_that_the_path_refuses_uses_tcp_and_loses_no_call(void **state)
 	assert_int_equal(stat_of(SPOKE_STAT_LOCAL_FAILED), 1);
 }
 
-static void path_is_taken_again_by_a_later_connection(void **state)
+TEST(path_is_taken_again_by_a_later_connection)
 {
-	(void)state;
 	dirrig_start(0);
 	dirrig_consume("", &presets);
 	LIST(LOCAL);
@@ -208,9 +201,8 @@ static void path_is_taken_again_by_a_later_connection(void **state)
 	assert_way(false);
 }
 
-static void other_path_in_the_list_makes_another_endpoint(void **state)
+TEST(other_path_in_the_list_makes_another_endpoint)
 {
-	(void)state;
 	start_at_path(PATH);
 	dirrig_consume("", &presets);
 	LIST(A);
@@ -224,9 +216,8 @@ static void other_path_in_the_list_makes_another_endpoint(void **state)
 	assert_way(false);
 }
 
-static void lack_of_descriptors_does_not_change_the_host(void **state)
+TEST(lack_of_descriptors_does_not_change_the_host)
 {
-	(void)state;
 	start_at_path(PATH);
 	dirrig_consume("", &presets);
 	LIST(LOCAL);
@@ -237,12 +228,11 @@ static void lack_of_descriptors_does_not_change_the_host(void **state)
 	assert_int_equal(stat_of(SPOKE_STAT_CONNECTED), 1);
 }
 
-static void token_of_ones_own_is_judged_by_the_host_alone(void **state)
+TEST(token_of_ones_own_is_judged_by_the_host_alone)
 {
 	static const char far[] = "dubbo://10.0.0.1:20880/demo.Echo?spoke.host=0" HERE OF_PATH;
 	const struct spoke_consumer_options options = { .token = "a-long-secret-token" };
 
-	(void)state;
 	dirrig.sides[0].token = "a-long-secret-token";
 	start_at_path(PATH);
 	dirrig_consume("", &options);
@@ -252,27 +242,4 @@ static void token_of_ones_own_is_judged_by_the_host_alone(void **state)
 	LIST(far);
 	dirrig_pass(10 * MS);
 	assert_int_not_equal(dirrig_call(), SPOKE_OK);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, dirrig_set_up, dirrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(consumer_of_the_same_host_uses_the_path),
-		CASE(any_doubt_about_the_host_means_tcp),
-		CASE(consumer_of_another_host_uses_tcp),
-		CASE(consumer_of_an_unknown_host_uses_tcp),
-		CASE(consumer_with_local_path_off_uses_tcp),
-		CASE(consumer_that_wants_tls_never_uses_the_path),
-		CASE(invalid_paths_are_refused_with_a_reason),
-		CASE(calls_wait_for_tcp_when_the_path_is_missing),
-		CASE(user_that_the_path_refuses_uses_tcp_and_loses_no_call),
-		CASE(path_is_taken_again_by_a_later_connection),
-		CASE(other_path_in_the_list_makes_another_endpoint),
-		CASE(lack_of_descriptors_does_not_change_the_host),
-		CASE(token_of_ones_own_is_judged_by_the_host_alone),
-	};
-
-	return cmocka_run_group_tests_name("local", tests, NULL, NULL);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists without a usable provider, and registry.protect. */
 #include "tests/cluster/endpoints/dirrig.h"
+#include "tests/support/test.h"
 
 static const struct spoke_consumer_options presets;
 
-static void only_own_disabled_providers_empty_a_protected_list(void **state)
+FIXTURE(dirrig_set_up, dirrig_tear_down);
+
+TEST(only_own_disabled_providers_empty_a_protected_list)
 {
 	static const char *const foreign[] = {
 		"dubbo://127.0.0.1:20880/demo.Other?disabled=true",
@@ -12,7 +15,6 @@ static void only_own_disabled_providers_empty_a_protected_list(void **state)
 		A "?disabled=true&version=2",
 	};
 
-	(void)state;
 	dirrig_start(0);
 	dirrig_consume("", &presets);
 	dirrig_beat(MS);
@@ -25,14 +27,4 @@ static void only_own_disabled_providers_empty_a_protected_list(void **state)
 	}
 	LIST(A "?disabled=true");
 	assert_int_equal(dirrig_call(), SPOKE_ENOPROVIDER);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(only_own_disabled_providers_empty_a_protected_list,
-						dirrig_set_up, dirrig_tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,19 +71,19 @@ int diary_set_up(void **state)
 		};
 		filters[i] = &diarists[i].filter;
 	}
-	return rig_set_up(state);
+	return filterrig_set_up(state);
 }
 
 void diary_begin(void)
 {
-	assert_int_equal(rig_begin(&with_filters), 0);
+	assert_int_equal(filterrig_begin(&with_filters), 0);
 }
 
-struct rig_call *diary_call(struct spoke_method *method)
+struct filterrig_call *diary_call(struct spoke_method *method)
 {
-	struct rig_call *made = rig_call(method);
+	struct filterrig_call *made = filterrig_call(method);
 
-	rig_pass(100 * MS);
+	filterrig_pass(100 * MS);
 	assert_int_equal(made->ends, 1);
 	return made;
 }

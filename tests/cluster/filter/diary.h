@@ -40,6 +40,6 @@ int diary_set_up(void **state);
 void diary_begin(void);
 
 /* Makes a call and waits for its end. */
-struct rig_call *diary_call(struct spoke_method *method);
+struct filterrig_call *diary_call(struct spoke_method *method);
 
 #endif

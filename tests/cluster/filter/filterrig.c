@@ -44,7 +44,7 @@ static void handle_later(struct spoke_request *request, void *arg)
 
 static void call_done(void *arg, const struct spoke_result *result)
 {
-	struct rig_call *call = arg;
+	struct filterrig_call *call = arg;
 	struct spoke_span text = result->error_text;
 
 	call->ends++;
@@ -61,7 +61,7 @@ static void call_done(void *arg, const struct spoke_result *result)
 static int try_call(struct spoke_method *method, const char *text,
 		    const struct spoke_call_options *options)
 {
-	struct rig_call *call = &rig.calls[rig.begun];
+	struct filterrig_call *call = &rig.calls[rig.begun];
 	unsigned char memory[RIG_TEXT];
 	struct spoke_builder builder;
 	struct spoke_span args;
@@ -76,24 +76,24 @@ static int try_call(struct spoke_method *method, const char *text,
 	return error;
 }
 
-struct rig_call *rig_call_with(struct spoke_method *method, const char *text,
-			       const struct spoke_call_options *options)
+struct filterrig_call *filterrig_call_with(struct spoke_method *method, const char *text,
+					   const struct spoke_call_options *options)
 {
 	assert_int_equal(try_call(method, text, options), SPOKE_OK);
 	return &rig.calls[rig.begun - 1];
 }
 
-bool rig_try(struct spoke_method *method)
+bool filterrig_try(struct spoke_method *method)
 {
 	return try_call(method, "hello", NULL) == SPOKE_OK;
 }
 
-struct rig_call *rig_call(struct spoke_method *method)
+struct filterrig_call *filterrig_call(struct spoke_method *method)
 {
-	return rig_call_with(method, "hello", NULL);
+	return filterrig_call_with(method, "hello", NULL);
 }
 
-void rig_answer(unsigned which)
+void filterrig_answer(unsigned which)
 {
 	struct spoke_request *request = rig.held[which];
 
@@ -102,16 +102,16 @@ void rig_answer(unsigned which)
 	spoke_reply(request, (struct spoke_value){ NULL, 0 });
 }
 
-void rig_answer_all(void)
+void filterrig_answer_all(void)
 {
 	for (unsigned i = 0; i < rig.held_count; i++) {
 		if (rig.held[i])
-			rig_answer(i);
+			filterrig_answer(i);
 	}
 	rig.held_count = 0;
 }
 
-void rig_pass(uint64_t ns)
+void filterrig_pass(uint64_t ns)
 {
 	uint64_t until_ns = rig.world.now_ns + ns;
 
@@ -126,14 +126,14 @@ void rig_pass(uint64_t ns)
 	}
 }
 
-uint64_t rig_stat(enum spoke_stat stat)
+uint64_t filterrig_stat(enum spoke_stat stat)
 {
 	return spoke_stat_get(rig.engines[SERVER], stat);
 }
 
 /* --- set-up */
 
-int rig_set_up(void **state)
+int filterrig_set_up(void **state)
 {
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
@@ -150,15 +150,15 @@ int rig_set_up(void **state)
 	return 0;
 }
 
-int rig_tear_down(void **state)
+int filterrig_tear_down(void **state)
 {
 	(void)state;
 	spoke_consumer_free(rig.consumer);
 	spoke_provider_free(rig.provider);
 	rig.consumer = NULL;
 	rig.provider = NULL;
-	rig_pass(10 * MS);
-	rig_answer_all();
+	filterrig_pass(10 * MS);
+	filterrig_answer_all();
 	for (unsigned i = 0; i < 2; i++) {
 		spoke_engine_free(rig.engines[i]);
 		assert_int_equal(rig.faulty[i].blocks, 0);
@@ -195,7 +195,7 @@ static int provide(const struct spoke_provider_options *options)
 	return error;
 }
 
-int rig_begin(const struct spoke_provider_options *options)
+int filterrig_begin(const struct spoke_provider_options *options)
 {
 	struct spoke_consumer_options with = {
 		.serialization = SPOKE_SERIALIZATION_MSGPACK,
@@ -221,6 +221,6 @@ int rig_begin(const struct spoke_provider_options *options)
 		assert_int_equal(spoke_consumer_method(rig.consumer, methods[i].name, NULL,
 						       methods[i].method),
 				 0);
-	rig_pass(10 * MS);
+	filterrig_pass(10 * MS);
 	return 0;
 }

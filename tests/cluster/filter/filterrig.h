@@ -30,7 +30,7 @@ enum {
 	SERVER = 1,
 };
 
-struct rig_call {
+struct filterrig_call {
 	struct spoke_call name;
 	unsigned ends;
 	int error;
@@ -54,15 +54,15 @@ struct filter_rig {
 	struct spoke_request *held[RIG_CALLS]; /* held by "later"; NULL: answered */
 	unsigned held_count;
 	unsigned handled; /* requests of all handlers */
-	struct rig_call calls[RIG_CALLS];
+	struct filterrig_call calls[RIG_CALLS];
 	unsigned begun;
 	unsigned ended;
 	bool by_turns;          /* callbacks may free the engines */
-	uint32_t executes;      /* of all methods, set before rig_begin() */
-	uint32_t per_second;    /* of all methods, set before rig_begin() */
+	uint32_t executes;      /* of all methods, set before filterrig_begin() */
+	uint32_t per_second;    /* of all methods, set before filterrig_begin() */
 	void (*in_reply)(void); /* called by "echo" after its reply; may be NULL */
-	const char *url;        /* of the consumer, set before rig_begin(); NULL: Dubbo */
-	/* Filters of the consumer, set before rig_begin(). */
+	const char *url;        /* of the consumer, set before filterrig_begin(); NULL: Dubbo */
+	/* Filters of the consumer, set before filterrig_begin(). */
 	const struct spoke_filter *const *filters;
 	size_t filter_count;
 	void (*in_echo)(const struct spoke_request *request); /* called first; may be NULL */
@@ -71,23 +71,23 @@ struct filter_rig {
 extern struct filter_rig rig;
 
 /* Set-up and tear-down of each test. */
-int rig_set_up(void **state);
-int rig_tear_down(void **state);
+int filterrig_set_up(void **state);
+int filterrig_tear_down(void **state);
 
 /* Makes both sides, connected. Returns the result of spoke_provider_new(). */
-int rig_begin(const struct spoke_provider_options *options);
+int filterrig_begin(const struct spoke_provider_options *options);
 
-struct rig_call *rig_call(struct spoke_method *method);
-struct rig_call *rig_call_with(struct spoke_method *method, const char *text,
-			       const struct spoke_call_options *options);
+struct filterrig_call *filterrig_call(struct spoke_method *method);
+struct filterrig_call *filterrig_call_with(struct spoke_method *method, const char *text,
+					   const struct spoke_call_options *options);
 /* Returns whether the call was accepted. */
-bool rig_try(struct spoke_method *method);
-void rig_pass(uint64_t ns);
+bool filterrig_try(struct spoke_method *method);
+void filterrig_pass(uint64_t ns);
 
 /* Answers a held request. */
-void rig_answer(unsigned which);
-void rig_answer_all(void);
+void filterrig_answer(unsigned which);
+void filterrig_answer_all(void);
 
-uint64_t rig_stat(enum spoke_stat stat);
+uint64_t filterrig_stat(enum spoke_stat stat);
 
 #endif

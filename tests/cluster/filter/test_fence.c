@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fence numbers: how attachments are read, and the bounded table of the highest numbers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/filter/fence.h"
 #include "core/base/env.h"
 #include "core/virtual/faults.h"
+#include "tests/support/test.h"
 #include "transport/wire/message.h"
 
 #include <spoke/host.h>
@@ -43,6 +37,8 @@ static int tear_down(void **state)
 	assert_int_equal(faulty.blocks, 0);
 	return 0;
 }
+
+FIXTURE(set_up, tear_down);
 
 /* --- reading */
 
@@ -84,12 +80,11 @@ static enum spokei_fence_mark read_texts(const char *name, const char *number, u
 	return read_marks(&span, ret_number);
 }
 
-static void name_and_decimal_number_are_read(void **state)
+TEST(name_and_decimal_number_are_read)
 {
 	struct spoke_span name;
 	uint64_t number;
 
-	(void)state;
 	assert_int_equal(read_texts("reports", "1", &number), SPOKEI_FENCE_MARKED);
 	assert_int_equal(number, 1);
 	assert_int_equal(read_texts("reports", "18446744073709551615", &number),
@@ -109,12 +104,11 @@ static void name_and_decimal_number_are_read(void **state)
 	assert_memory_equal(name.data, "a", 1);
 }
 
-static void request_without_both_attachments_is_unmarked(void **state)
+TEST(request_without_both_attachments_is_unmarked)
 {
 	struct spoke_span name;
 	uint64_t number;
 
-	(void)state;
 	assert_int_equal(read_texts(NULL, NULL, &number), SPOKEI_FENCE_UNMARKED);
 	assert_int_equal(spokei_fence_read((struct spoke_value){ NULL, 0 }, &name, &number),
 			 SPOKEI_FENCE_UNMARKED);
@@ -122,7 +116,7 @@ static void request_without_both_attachments_is_unmarked(void **state)
 	assert_int_equal(read_texts("x", NULL, &number), SPOKEI_FENCE_BAD_NUMBER);
 }
 
-static void texts_that_are_no_decimal_number_are_rejected(void **state)
+TEST(texts_that_are_no_decimal_number_are_rejected)
 {
 	static const char *const bad[] = {
 		"",
@@ -143,7 +137,6 @@ static void texts_that_are_no_decimal_number_are_rejected(void **state)
 	};
 	uint64_t number;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(read_texts("x", bad[i], &number), SPOKEI_FENCE_BAD_NUMBER);
 		assert_int_equal(number, 77);
@@ -198,9 +191,8 @@ static void pack_true(void)
 	spoke_pack_bool(&builder, true);
 }
 
-static void numbers_of_other_types_are_rejected(void **state)
+TEST(numbers_of_other_types_are_rejected)
 {
-	(void)state;
 	read_number_of_type(pack_negative, SPOKEI_FENCE_BAD_NUMBER);
 	read_number_of_type(pack_zero, SPOKEI_FENCE_BAD_NUMBER);
 	read_number_of_type(pack_double, SPOKEI_FENCE_BAD_NUMBER);
@@ -220,12 +212,11 @@ static enum spokei_fence_mark read_name_of_len(size_t len)
 	return read_texts(name, "7", &number);
 }
 
-static void names_have_1_to_1024_bytes_of_text(void **state)
+TEST(names_have_1_to_1024_bytes_of_text)
 {
 	struct spoke_span name;
 	uint64_t number;
 
-	(void)state;
 	assert_int_equal(read_name_of_len(0), SPOKEI_FENCE_BAD_NAME);
 	assert_int_equal(read_name_of_len(1), SPOKEI_FENCE_MARKED);
 	assert_int_equal(read_name_of_len(1024), SPOKEI_FENCE_MARKED);
@@ -251,9 +242,8 @@ static enum spokei_fence_step step(const char *name, uint64_t number)
 	return note(name, number).step;
 }
 
-static void equal_and_higher_numbers_pass(void **state)
+TEST(equal_and_higher_numbers_pass)
 {
-	(void)state;
 	assert_int_equal(step("a", 7), SPOKEI_FENCE_PASS);
 	assert_int_equal(step("a", 7), SPOKEI_FENCE_PASS);
 	assert_int_equal(step("a", 9), SPOKEI_FENCE_PASS);
@@ -261,11 +251,10 @@ static void equal_and_higher_numbers_pass(void **state)
 	assert_int_equal(step("a", UINT64_MAX), SPOKEI_FENCE_PASS);
 }
 
-static void lower_numbers_are_stale_under_their_own_name(void **state)
+TEST(lower_numbers_are_stale_under_their_own_name)
 {
 	struct spokei_fence_verdict verdict;
 
-	(void)state;
 	assert_int_equal(step("a", 9), SPOKEI_FENCE_PASS);
 	assert_int_equal(step("b", 8), SPOKEI_FENCE_PASS);
 	verdict = note("a", 8);
@@ -277,9 +266,8 @@ static void lower_numbers_are_stale_under_their_own_name(void **state)
 	assert_int_equal(step("b", 8), SPOKEI_FENCE_PASS);
 }
 
-static void full_table_refuses_names_until_one_is_old(void **state)
+TEST(full_table_refuses_names_until_one_is_old)
 {
-	(void)state;
 	assert_int_equal(step("a", 1), SPOKEI_FENCE_PASS);
 	now_ns += MINUTE;
 	assert_int_equal(step("b", 1), SPOKEI_FENCE_PASS);
@@ -295,9 +283,8 @@ static void full_table_refuses_names_until_one_is_old(void **state)
 	assert_int_equal(table.names.count, 3);
 }
 
-static void name_that_is_seen_keeps_its_place(void **state)
+TEST(name_that_is_seen_keeps_its_place)
 {
-	(void)state;
 	assert_int_equal(step("a", 5), SPOKEI_FENCE_PASS);
 	assert_int_equal(step("b", 5), SPOKEI_FENCE_PASS);
 	assert_int_equal(step("c", 5), SPOKEI_FENCE_PASS);
@@ -311,9 +298,8 @@ static void name_that_is_seen_keeps_its_place(void **state)
 	assert_int_equal(step("b", 4), SPOKEI_FENCE_STALE);
 }
 
-static void time_that_goes_back_makes_no_name_old(void **state)
+TEST(time_that_goes_back_makes_no_name_old)
 {
-	(void)state;
 	assert_int_equal(step("a", 1), SPOKEI_FENCE_PASS);
 	assert_int_equal(step("b", 1), SPOKEI_FENCE_PASS);
 	now_ns -= 2 * HOUR; /* another engine's turn began earlier */
@@ -324,9 +310,8 @@ static void time_that_goes_back_makes_no_name_old(void **state)
 	assert_int_equal(step("d", 1), SPOKEI_FENCE_FULL);
 }
 
-static void stale_numbers_are_told_once_a_minute_and_name(void **state)
+TEST(stale_numbers_are_told_once_a_minute_and_name)
 {
-	(void)state;
 	(void)note("a", 9);
 	(void)note("b", 9);
 	assert_true(note("a", 8).tell);
@@ -339,12 +324,11 @@ static void stale_numbers_are_told_once_a_minute_and_name(void **state)
 	assert_false(note("a", 7).tell);
 }
 
-static void stale_numbers_of_many_names_are_told_ten_at_once(void **state)
+TEST(stale_numbers_of_many_names_are_told_ten_at_once)
 {
 	unsigned told = 0;
 	char name[16];
 
-	(void)state;
 	table.names_max = 100;
 	for (int i = 0; i < 100; i++) {
 		(void)snprintf(name, sizeof(name), "%d", i);
@@ -354,9 +338,8 @@ static void stale_numbers_of_many_names_are_told_ten_at_once(void **state)
 	assert_int_equal(told, 10);
 }
 
-static void refusals_for_other_reasons_are_told_once_a_minute(void **state)
+TEST(refusals_for_other_reasons_are_told_once_a_minute)
 {
-	(void)state;
 	(void)note("a", 1);
 	(void)note("b", 1);
 	(void)note("c", 1);
@@ -368,9 +351,8 @@ static void refusals_for_other_reasons_are_told_once_a_minute(void **state)
 	assert_false(note("d", 1).tell);
 }
 
-static void name_is_refused_without_memory_and_passes_later(void **state)
+TEST(name_is_refused_without_memory_and_passes_later)
 {
-	(void)state;
 	for (uint64_t nth = 1; nth <= 2; nth++) { /* the entry, and the map */
 		spokei_faults_fail(&faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		assert_int_equal(step("a", 7), SPOKEI_FENCE_NO_MEMORY);
@@ -378,27 +360,4 @@ static void name_is_refused_without_memory_and_passes_later(void **state)
 	}
 	assert_int_equal(step("a", 7), SPOKEI_FENCE_PASS);
 	assert_int_equal(step("a", 6), SPOKEI_FENCE_STALE);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(name_and_decimal_number_are_read),
-		TEST(request_without_both_attachments_is_unmarked),
-		TEST(texts_that_are_no_decimal_number_are_rejected),
-		TEST(numbers_of_other_types_are_rejected),
-		TEST(names_have_1_to_1024_bytes_of_text),
-		TEST(equal_and_higher_numbers_pass),
-		TEST(lower_numbers_are_stale_under_their_own_name),
-		TEST(full_table_refuses_names_until_one_is_old),
-		TEST(name_that_is_seen_keeps_its_place),
-		TEST(time_that_goes_back_makes_no_name_old),
-		TEST(stale_numbers_are_told_once_a_minute_and_name),
-		TEST(stale_numbers_of_many_names_are_told_ten_at_once),
-		TEST(refusals_for_other_reasons_are_told_once_a_minute),
-		TEST(name_is_refused_without_memory_and_passes_later),
-	};
-
-	return cmocka_run_group_tests_name("fence numbers", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filters of a consumer: attachments that they add, and the ends of attempts. */
 #include "tests/cluster/filter/filterrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -85,7 +86,7 @@ static void see(const struct spoke_request *request)
 
 static int set_up(void **state)
 {
-	int error = rig_set_up(state);
+	int error = filterrig_set_up(state);
 
 	memset(adders, 0, sizeof(adders));
 	seen[0] = '\0';
@@ -104,60 +105,57 @@ static int set_up(void **state)
 	return error;
 }
 
-static struct rig_call *call_with(struct spoke_value attachments)
+FIXTURE(set_up, filterrig_tear_down);
+
+static struct filterrig_call *call_with(struct spoke_value attachments)
 {
 	const struct spoke_call_options options = { .attachments = attachments };
-	struct rig_call *made;
+	struct filterrig_call *made;
 
-	assert_int_equal(rig_begin(NULL), 0);
-	made = rig_call_with(rig.echo, "hello", &options);
-	rig_pass(10 * MS);
+	assert_int_equal(filterrig_begin(NULL), 0);
+	made = filterrig_call_with(rig.echo, "hello", &options);
+	filterrig_pass(10 * MS);
 	return made;
 }
 
-static void attachments_of_filters_join_those_of_the_call(void **state)
+TEST(attachments_of_filters_join_those_of_the_call)
 {
-	(void)state;
 	adders[0].attachments = MAP_B3;
 	assert_int_equal(call_with(MAP_A1)->error, SPOKE_OK);
 	assert_string_equal(seen, "a=1 b=3 ");
 }
 
-static void attachment_of_later_filter_replaces_same_key(void **state)
+TEST(attachment_of_later_filter_replaces_same_key)
 {
-	(void)state;
 	adders[0].attachments = MAP_B3;
 	adders[1].attachments = MAP_A2;
 	assert_int_equal(call_with(MAP_A1)->error, SPOKE_OK);
 	assert_string_equal(seen, "a=2 b=3 ");
 }
 
-static void invalid_attachments_of_filter_refuse_the_call(void **state)
+TEST(invalid_attachments_of_filter_refuse_the_call)
 {
-	(void)state;
 	adders[0].attachments = (struct spoke_value){ (const unsigned char *)"\x81\x01\x02", 3 };
-	assert_int_equal(rig_begin(NULL), 0);
-	assert_false(rig_try(rig.echo));
+	assert_int_equal(filterrig_begin(NULL), 0);
+	assert_false(filterrig_try(rig.echo));
 	/* The filter let the call pass, so it sees the end. */
 	assert_int_equal(adders[0].ends, 1);
 	assert_int_equal(adders[0].after, adders[0].before);
 	assert_int_equal(adders[1].before, 0);
 }
 
-static void filter_attachments_are_dropped_by_messagepack_rpc(void **state)
+TEST(filter_attachments_are_dropped_by_messagepack_rpc)
 {
-	(void)state;
 	rig.url = "msgpack-rpc://127.0.0.1:20880?timeout=10s";
 	adders[0].attachments = MAP_B3;
 	assert_int_equal(call_with((struct spoke_value){ NULL, 0 })->error, SPOKE_OK);
 	assert_string_equal(seen, "");
 }
 
-static void filter_sees_end_of_attempt_before_end_of_call(void **state)
+TEST(filter_sees_end_of_attempt_before_end_of_call)
 {
 	struct spoke_value none = { NULL, 0 };
 
-	(void)state;
 	assert_int_equal(call_with(none)->error, SPOKE_OK);
 	for (unsigned i = 0; i < FILTERS; i++) {
 		assert_int_equal(adders[i].attempts, 1);
@@ -171,7 +169,7 @@ static void filter_sees_end_of_attempt_before_end_of_call(void **state)
 	}
 }
 
-static void filter_sees_each_attempt_that_fails(void **state)
+TEST(filter_sees_each_attempt_that_fails)
 {
 	struct spoke_call_options options = { .timeout_ns = 100 * MS };
 	struct spoke_method_options of = {
@@ -180,16 +178,15 @@ static void filter_sees_each_attempt_that_fails(void **state)
 		.policy = &spoke_policy_failback,
 	};
 	struct spoke_method *method;
-	struct rig_call *made;
+	struct filterrig_call *made;
 
-	(void)state;
-	assert_int_equal(rig_begin(NULL), 0);
+	assert_int_equal(filterrig_begin(NULL), 0);
 	assert_int_equal(spoke_consumer_method(rig.consumer, "later", &of, &method), 0);
-	made = rig_call_with(method, "hello", &options);
-	rig_pass(SECOND);
+	made = filterrig_call_with(method, "hello", &options);
+	filterrig_pass(SECOND);
 	assert_int_equal(made->error, SPOKE_EDEFERRED);
 	assert_int_equal(adders[0].attempts, 1);
-	rig_pass(60 * SECOND);
+	filterrig_pass(60 * SECOND);
 	assert_int_equal(adders[0].attempts, 3);
 	assert_int_equal(adders[0].attempt.error, SPOKE_ETIMEOUT);
 	assert_in_range(adders[0].attempt.queued_ns + adders[0].attempt.waited_ns, 99 * MS,
@@ -197,31 +194,14 @@ static void filter_sees_each_attempt_that_fails(void **state)
 	assert_int_equal(adders[0].ends, 1);
 }
 
-static void each_call_has_a_number_of_its_own(void **state)
+TEST(each_call_has_a_number_of_its_own)
 {
 	uint32_t first;
 
-	(void)state;
 	(void)call_with((struct spoke_value){ NULL, 0 });
 	first = adders[0].before;
 	adders[0].ends = adders[1].ends = 0;
-	(void)rig_call(rig.echo);
+	(void)filterrig_call(rig.echo);
 	assert_int_not_equal(adders[0].before, first);
-	rig_pass(10 * MS);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, rig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(attachments_of_filters_join_those_of_the_call),
-		TEST(attachment_of_later_filter_replaces_same_key),
-		TEST(invalid_attachments_of_filter_refuse_the_call),
-		TEST(filter_attachments_are_dropped_by_messagepack_rpc),
-		TEST(filter_sees_end_of_attempt_before_end_of_call),
-		TEST(filter_sees_each_attempt_that_fails),
-		TEST(each_call_has_a_number_of_its_own),
-	};
-
-	return cmocka_run_group_tests_name("filter calls", tests, NULL, NULL);
+	filterrig_pass(10 * MS);
 }

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pure parts: the filter chain, the limits, the fallback results. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/call/fallback.h"
 #include "cluster/filter/filter.h"
 #include "cluster/filter/limit.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -105,13 +99,12 @@ static const struct spoke_filter_verdict answer = {
 	.value = { (const unsigned char *)"\x05", 1 },
 };
 
-static void before_stops_at_first_filter_that_does_not_go_on(void **state)
+TEST(before_stops_at_first_filter_that_does_not_go_on, .set_up = set_up, .tear_down = tear_down)
 {
 	struct spoke_filter_call call = { 0 };
 	struct spoke_filter_verdict verdict;
 	size_t passed = 9;
 
-	(void)state;
 	verdict = spokei_filters_before_call(&filters, &call, &added, &passed);
 	assert_int_equal(verdict.step, SPOKE_FILTER_GO_ON);
 	assert_int_equal(passed, FILTERS);
@@ -123,12 +116,11 @@ static void before_stops_at_first_filter_that_does_not_go_on(void **state)
 	assert_string_equal(diary, "a+b+c+a+b+");
 }
 
-static void after_calls_passed_filters_in_reverse_order(void **state)
+TEST(after_calls_passed_filters_in_reverse_order, .set_up = set_up, .tear_down = tear_down)
 {
 	struct spoke_filter_call call = { 0 };
 	struct spoke_result result = { .error = SPOKE_EREMOTE };
 
-	(void)state;
 	spokei_filters_after_call(&filters, 2, &call, &result);
 	assert_string_equal(diary, "b-a-");
 	spokei_filters_after_call(&filters, 0, &call, &result);
@@ -136,7 +128,7 @@ static void after_calls_passed_filters_in_reverse_order(void **state)
 	assert_int_equal(result.error, SPOKE_EREMOTE);
 }
 
-static void changed_result_is_seen_by_next_filter(void **state)
+TEST(changed_result_is_seen_by_next_filter, .set_up = set_up, .tear_down = tear_down)
 {
 	struct spoke_filter_call call = { 0 };
 	struct spoke_result result = {
@@ -149,7 +141,6 @@ static void changed_result_is_seen_by_next_filter(void **state)
 		.waited_ns = 11,
 	};
 
-	(void)state;
 	scribes[2].after = answer;
 	scribes[1].after = refusal;
 	spokei_filters_after_call(&filters, FILTERS, &call, &result);
@@ -167,25 +158,23 @@ static void changed_result_is_seen_by_next_filter(void **state)
 	assert_int_equal(result.waited_ns, 11);
 }
 
-static void refusal_without_error_gets_erefused(void **state)
+TEST(refusal_without_error_gets_erefused, .set_up = set_up, .tear_down = tear_down)
 {
 	struct spoke_filter_call call = { 0 };
 	struct spoke_result result = { .error = SPOKE_OK, .value = answer.value };
 
-	(void)state;
 	scribes[0].after.step = SPOKE_FILTER_REFUSE;
 	spokei_filters_after_call(&filters, 1, &call, &result);
 	assert_int_equal(result.error, SPOKE_EREFUSED);
 	assert_int_equal(result.error_text.len, 0);
 }
 
-static void empty_list_allocates_nothing(void **state)
+TEST(empty_list_allocates_nothing, .set_up = set_up, .tear_down = tear_down)
 {
 	struct spokei_filters none;
 	struct spoke_filter_call call = { 0 };
 	size_t passed = 9;
 
-	(void)state;
 	assert_int_equal(spokei_filters_init(&none, &process.env, NULL, 0), SPOKE_OK);
 	assert_null(none.list);
 	assert_int_equal(spokei_filters_before_call(&none, &call, &added, &passed).step,
@@ -196,11 +185,10 @@ static void empty_list_allocates_nothing(void **state)
 
 /* --- limits */
 
-static void unset_limit_allows_everything(void **state)
+TEST(unset_limit_allows_everything)
 {
 	struct spokei_limit limit;
 
-	(void)state;
 	spokei_limit_init(&limit, 0, 0);
 	assert_false(limit.is_set);
 	for (unsigned i = 0; i < 1000; i++)
@@ -208,11 +196,10 @@ static void unset_limit_allows_everything(void **state)
 	assert_int_equal(limit.active, 1000);
 }
 
-static void slot_given_back_can_be_taken_again(void **state)
+TEST(slot_given_back_can_be_taken_again)
 {
 	struct spokei_limit limit;
 
-	(void)state;
 	spokei_limit_init(&limit, 2, 0);
 	assert_true(limit.is_set);
 	assert_int_equal(spokei_limit_take(&limit, 0), SPOKEI_LIMIT_FREE);
@@ -233,11 +220,10 @@ static unsigned take_all(struct spokei_limit *limit, uint64_t now_ns)
 	return taken;
 }
 
-static void bucket_refills_at_the_rate(void **state)
+TEST(bucket_refills_at_the_rate)
 {
 	struct spokei_limit limit;
 
-	(void)state;
 	spokei_limit_init(&limit, 0, 10);
 	assert_int_equal(take_all(&limit, 100 * SECOND), 10);
 	assert_int_equal(take_all(&limit, 100 * SECOND + SECOND / 10 - 1), 0);
@@ -246,11 +232,10 @@ static void bucket_refills_at_the_rate(void **state)
 	assert_int_equal(take_all(&limit, 200 * SECOND), 10);
 }
 
-static void refusal_by_concurrency_uses_no_token(void **state)
+TEST(refusal_by_concurrency_uses_no_token)
 {
 	struct spokei_limit limit;
 
-	(void)state;
 	spokei_limit_init(&limit, 1, 2);
 	assert_int_equal(spokei_limit_take(&limit, SECOND), SPOKEI_LIMIT_FREE);
 	for (unsigned i = 0; i < 10; i++)
@@ -262,7 +247,7 @@ static void refusal_by_concurrency_uses_no_token(void **state)
 	assert_int_equal(limit.active, 0);
 }
 
-static void limit_text_names_method_and_limit(void **state)
+TEST(limit_text_names_method_and_limit)
 {
 	const struct spoke_span echo = { "echo", 4 };
 	const struct spoke_span odd = { "e\n", 2 };
@@ -270,7 +255,6 @@ static void limit_text_names_method_and_limit(void **state)
 	char text[40];
 	size_t len;
 
-	(void)state;
 	spokei_limit_init(&limit, 4, 100);
 	len = spokei_limit_print(&limit, SPOKEI_LIMIT_ACTIVE, "executes", echo, text, sizeof(text));
 	assert_string_equal(text, "echo: executes=4 reached");
@@ -284,7 +268,7 @@ static void limit_text_names_method_and_limit(void **state)
 
 /* --- fallback */
 
-static void fallback_replaces_errors_not_from_the_handler(void **state)
+TEST(fallback_replaces_errors_not_from_the_handler)
 {
 	static const struct {
 		int error;
@@ -298,7 +282,6 @@ static void fallback_replaces_errors_not_from_the_handler(void **state)
 		{ SPOKE_ELIMIT, true },      { SPOKE_EBADREPLY, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct spoke_result result = {
 			.error = cases[i].error,
@@ -317,33 +300,11 @@ static void fallback_replaces_errors_not_from_the_handler(void **state)
 	}
 }
 
-static void error_stays_without_fallback(void **state)
+TEST(error_stays_without_fallback)
 {
 	struct spoke_result result = { .error = SPOKE_ELOST };
 
-	(void)state;
 	spokei_fallback_apply(&result, (struct spoke_value){ NULL, 0 });
 	assert_int_equal(result.error, SPOKE_ELOST);
 	assert_false(result.fallback);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(before_stops_at_first_filter_that_does_not_go_on),
-		TEST(after_calls_passed_filters_in_reverse_order),
-		TEST(changed_result_is_seen_by_next_filter),
-		TEST(refusal_without_error_gets_erefused),
-		TEST(empty_list_allocates_nothing),
-		cmocka_unit_test(unset_limit_allows_everything),
-		cmocka_unit_test(slot_given_back_can_be_taken_again),
-		cmocka_unit_test(bucket_refills_at_the_rate),
-		cmocka_unit_test(refusal_by_concurrency_uses_no_token),
-		cmocka_unit_test(limit_text_names_method_and_limit),
-		cmocka_unit_test(fallback_replaces_errors_not_from_the_handler),
-		cmocka_unit_test(error_stays_without_fallback),
-	};
-
-	return cmocka_run_group_tests_name("filter chain", tests, NULL, NULL);
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filters of a provider: their order, and their verdicts. */
 #include "tests/cluster/filter/diary.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>
 
-static void filters_run_in_order_before_and_reversed_after(void **state)
-{
-	struct rig_call *made;
+FIXTURE(diary_set_up, filterrig_tear_down);
 
-	(void)state;
+TEST(filters_run_in_order_before_and_reversed_after)
+{
+	struct filterrig_call *made;
+
 	diary_begin();
 	made = diary_call(rig.echo);
 	assert_int_equal(made->error, SPOKE_OK);
@@ -24,9 +26,8 @@ static void filters_run_in_order_before_and_reversed_after(void **state)
 	}
 }
 
-static void filter_without_functions_lets_requests_pass(void **state)
+TEST(filter_without_functions_lets_requests_pass)
 {
-	(void)state;
 	diarists[0].filter.after_request = NULL;
 	diarists[1].filter.before_request = NULL;
 	diarists[2].filter.before_request = NULL;
@@ -36,9 +37,8 @@ static void filter_without_functions_lets_requests_pass(void **state)
 	assert_string_equal(diary, "a+b-");
 }
 
-static void filter_sees_error_of_handler(void **state)
+TEST(filter_sees_error_of_handler)
 {
-	(void)state;
 	diary_begin();
 	assert_int_equal(diary_call(rig.fail)->error, SPOKE_EREMOTE);
 	assert_string_equal(diary, "a+b+c+c-b-a-");
@@ -47,11 +47,10 @@ static void filter_sees_error_of_handler(void **state)
 	assert_string_equal(diarists[0].value, "it went wrong");
 }
 
-static void refusal_skips_handler_and_is_seen_by_earlier_filters(void **state)
+TEST(refusal_skips_handler_and_is_seen_by_earlier_filters)
 {
-	struct rig_call *made;
+	struct filterrig_call *made;
 
-	(void)state;
 	diarists[1].verdict = (struct spoke_filter_verdict){
 		.step = SPOKE_FILTER_REFUSE,
 		.error = SPOKE_ELIMIT,
@@ -65,12 +64,12 @@ static void refusal_skips_handler_and_is_seen_by_earlier_filters(void **state)
 	assert_string_equal(diary, "a+b+a-");
 	assert_int_equal(diarists[0].answer.error, SPOKE_EREFUSED);
 	assert_string_equal(diarists[0].value, "not today");
-	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_REFUSED), 1);
-	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_OK), 0);
+	assert_int_equal(filterrig_stat(SPOKE_STAT_REQUESTS_REFUSED), 1);
+	assert_int_equal(filterrig_stat(SPOKE_STAT_REQUESTS_OK), 0);
 }
 
 /* Makes a call that the second filter forbids. Returns its end. */
-static struct rig_call *forbid(int32_t code)
+static struct filterrig_call *forbid(int32_t code)
 {
 	diarists[1].verdict = (struct spoke_filter_verdict){
 		.step = SPOKE_FILTER_REFUSE,
@@ -81,15 +80,14 @@ static struct rig_call *forbid(int32_t code)
 	return diary_call(rig.echo);
 }
 
-static void caller_is_told_that_it_is_forbidden(void **state)
+TEST(caller_is_told_that_it_is_forbidden)
 {
 	static const int32_t codes[] = { 0, SPOKE_FORBIDDEN_UNPROVEN };
 	static const int32_t told[] = { SPOKE_FORBIDDEN_CALLER, SPOKE_FORBIDDEN_UNPROVEN };
 
-	(void)state;
 	diary_begin();
 	for (unsigned i = 0; i < 2; i++) {
-		struct rig_call *made = forbid(codes[i]);
+		struct filterrig_call *made = forbid(codes[i]);
 
 		assert_int_equal(made->error, SPOKE_EFORBIDDEN);
 		assert_int_equal(made->code, told[i]);
@@ -98,16 +96,15 @@ static void caller_is_told_that_it_is_forbidden(void **state)
 		assert_int_equal(diarists[0].answer.error_code, told[i]);
 	}
 	assert_int_equal(rig.handled, 0);
-	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_REFUSED), 2);
+	assert_int_equal(filterrig_stat(SPOKE_STAT_REQUESTS_REFUSED), 2);
 	diarists[1].verdict.step = SPOKE_FILTER_GO_ON;
 	assert_int_equal(diary_call(rig.echo)->error, SPOKE_OK);
 }
 
-static void forbidden_caller_without_codes_gets_the_text(void **state)
+TEST(forbidden_caller_without_codes_gets_the_text)
 {
-	struct rig_call *made;
+	struct filterrig_call *made;
 
-	(void)state;
 	rig.url = "msgpack-rpc://127.0.0.1:20880?timeout=10s";
 	diary_begin();
 	made = forbid(SPOKE_FORBIDDEN_UNPROVEN);
@@ -115,11 +112,10 @@ static void forbidden_caller_without_codes_gets_the_text(void **state)
 	assert_string_equal(made->text, "not you");
 }
 
-static void refusal_without_text_gets_default_text(void **state)
+TEST(refusal_without_text_gets_default_text)
 {
-	struct rig_call *made;
+	struct filterrig_call *made;
 
-	(void)state;
 	diarists[0].verdict.step = SPOKE_FILTER_REFUSE;
 	diary_begin();
 	made = diary_call(rig.pool);
@@ -128,11 +124,10 @@ static void refusal_without_text_gets_default_text(void **state)
 	assert_string_equal(diary, "a+");
 }
 
-static void filter_can_answer_instead_of_handler(void **state)
+TEST(filter_can_answer_instead_of_handler)
 {
-	struct rig_call *made;
+	struct filterrig_call *made;
 
-	(void)state;
 	diarists[2].verdict = (struct spoke_filter_verdict){
 		.step = SPOKE_FILTER_ANSWER,
 		.value = { (const unsigned char *)"\xa3yes", 4 },
@@ -144,12 +139,11 @@ static void filter_can_answer_instead_of_handler(void **state)
 	assert_int_equal(rig.handled, 0);
 	assert_string_equal(diary, "a+b+c+b-a-");
 	assert_string_equal(diarists[0].value, "yes");
-	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_OK), 1);
+	assert_int_equal(filterrig_stat(SPOKE_STAT_REQUESTS_OK), 1);
 }
 
-static void invalid_answer_of_filter_becomes_an_error(void **state)
+TEST(invalid_answer_of_filter_becomes_an_error)
 {
-	(void)state;
 	diarists[1].verdict = (struct spoke_filter_verdict){
 		.step = SPOKE_FILTER_ANSWER,
 		.value = { (const unsigned char *)"\x92\x01", 2 },
@@ -160,14 +154,13 @@ static void invalid_answer_of_filter_becomes_an_error(void **state)
 	assert_int_equal(diarists[0].answer.error, SPOKE_EREFUSED);
 }
 
-static void filter_sees_late_answer_when_it_is_sent(void **state)
+TEST(filter_sees_late_answer_when_it_is_sent)
 {
-	(void)state;
 	diary_begin();
-	(void)rig_call(rig.later);
-	rig_pass(250 * MS);
+	(void)filterrig_call(rig.later);
+	filterrig_pass(250 * MS);
 	assert_string_equal(diary, "a+b+c+");
-	rig_answer(0);
+	filterrig_answer(0);
 	assert_string_equal(diary, "a+b+c+c-b-a-");
 	assert_int_equal(diarists[0].answer.error, SPOKE_OK);
 	assert_string_equal(diarists[0].method, "later");
@@ -175,17 +168,16 @@ static void filter_sees_late_answer_when_it_is_sent(void **state)
 	assert_int_equal(diarists[0].args, 0);
 	assert_int_equal(diarists[0].answer.arg_len, 6);
 	assert_in_range(diarists[0].answer.took_ns, 240 * MS, 250 * MS);
-	rig_pass(10 * MS);
+	filterrig_pass(10 * MS);
 }
 
-static void filter_sees_answer_of_pool_handler_on_the_loop(void **state)
+TEST(filter_sees_answer_of_pool_handler_on_the_loop)
 {
-	struct rig_call *made;
+	struct filterrig_call *made;
 
-	(void)state;
 	diary_begin();
-	made = rig_call(rig.pool);
-	rig_pass(100 * MS);
+	made = filterrig_call(rig.pool);
+	filterrig_pass(100 * MS);
 	assert_string_equal(made->text, "hello");
 	assert_string_equal(diary, "a+b+c+c-b-a-");
 	assert_string_equal(diarists[0].value, "hello");
@@ -193,59 +185,35 @@ static void filter_sees_answer_of_pool_handler_on_the_loop(void **state)
 	assert_int_equal(diarists[0].args, 1);
 }
 
-static void abandoned_request_ends_when_handler_answers(void **state)
+TEST(abandoned_request_ends_when_handler_answers)
 {
-	(void)state;
 	diary_begin();
-	(void)rig_call(rig.later);
-	rig_pass(10 * MS);
+	(void)filterrig_call(rig.later);
+	filterrig_pass(10 * MS);
 	spoke_consumer_free(rig.consumer);
 	rig.consumer = NULL;
-	rig_pass(120 * SECOND);
+	filterrig_pass(120 * SECOND);
 	assert_string_equal(diary, "a+b+c+");
-	rig_answer(0);
+	filterrig_answer(0);
 	assert_string_equal(diary, "a+b+c+c-b-a-");
 	assert_true(diarists[0].abandoned);
 	assert_string_equal(diarists[0].method, "later");
 }
 
-static void filter_sees_no_names_without_memory(void **state)
+TEST(filter_sees_no_names_without_memory)
 {
-	(void)state;
 	diary_begin();
 	/* From then on only the allocation of the names fails. */
 	(void)diary_call(rig.echo);
 	(void)diary_call(rig.echo);
-	(void)rig_call(rig.later);
+	(void)filterrig_call(rig.later);
 	spokei_faults_fail(&rig.faulty[SERVER], SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, false);
-	rig_pass(10 * MS);
+	filterrig_pass(10 * MS);
 	assert_int_equal(rig.faulty[SERVER].failed[SPOKEI_FAULTS_MEMORY], 1);
 	assert_int_equal(rig.held_count, 1);
-	rig_answer(0);
+	filterrig_answer(0);
 	assert_string_equal(diarists[0].method, "");
 	assert_int_equal(diarists[0].answer.arg_len, 6);
 	assert_int_equal(diarists[0].afters, 3);
-	rig_pass(10 * MS);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, diary_set_up, rig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(filters_run_in_order_before_and_reversed_after),
-		TEST(filter_without_functions_lets_requests_pass),
-		TEST(filter_sees_error_of_handler),
-		TEST(refusal_skips_handler_and_is_seen_by_earlier_filters),
-		TEST(caller_is_told_that_it_is_forbidden),
-		TEST(forbidden_caller_without_codes_gets_the_text),
-		TEST(refusal_without_text_gets_default_text),
-		TEST(filter_can_answer_instead_of_handler),
-		TEST(invalid_answer_of_filter_becomes_an_error),
-		TEST(filter_sees_late_answer_when_it_is_sent),
-		TEST(filter_sees_answer_of_pool_handler_on_the_loop),
-		TEST(abandoned_request_ends_when_handler_answers),
-		TEST(filter_sees_no_names_without_memory),
-	};
-
-	return cmocka_run_group_tests_name("filters", tests, NULL, NULL);
+	filterrig_pass(10 * MS);
 }

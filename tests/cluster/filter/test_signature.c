@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Signatures of requests: the texts that Java signs, computed with Python's hmac, and what is not
  * accepted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/filter/signature.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -88,7 +82,7 @@ static bool is_right(uint64_t now_ms, struct spoke_value attachments)
 	return spokei_signature_is_right(check_at(now_ms), &of, attachments);
 }
 
-static void signatures_are_those_of_java(void **state)
+TEST(signatures_are_those_of_java)
 {
 	char signature[SPOKEI_SIGNATURE + 1] = "";
 	struct spokei_signed of = {
@@ -99,7 +93,6 @@ static void signatures_are_those_of_java(void **state)
 		.time = span("1700000000000"),
 	};
 
-	(void)state;
 	spokei_signature_make(span(SECRET), &of, signature);
 	assert_string_equal(signature, "5JNoi/fpIiev0+NDmZ0cenFD9O1ofkoC9/UrfF2bdYA=");
 	of.version = none;
@@ -108,16 +101,14 @@ static void signatures_are_those_of_java(void **state)
 	assert_string_equal(signature, "FUn4QsAv0qrTJo68gr9zWguFKjep+zfaSg2w83l7qZM=");
 }
 
-static void right_signature_is_accepted_again_and_again(void **state)
+TEST(right_signature_is_accepted_again_and_again)
 {
-	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(is_right(NOW, signed_at(NOW)));
 }
 
-static void time_has_to_be_near(void **state)
+TEST(time_has_to_be_near)
 {
-	(void)state;
 	assert_true(is_right(NOW + 5 * MINUTE, signed_at(NOW)));
 	assert_false(is_right(NOW + 5 * MINUTE + 1, signed_at(NOW)));
 	assert_true(is_right(NOW - 5 * MINUTE, signed_at(NOW)));
@@ -125,12 +116,11 @@ static void time_has_to_be_near(void **state)
 	assert_false(is_right(NOW + 10 * MINUTE, signed_at(NOW)));
 }
 
-static void every_name_is_covered(void **state)
+TEST(every_name_is_covered)
 {
 	struct spoke_value attachments;
 	struct spokei_signed of;
 
-	(void)state;
 	attachments = signed_at(NOW);
 	for (unsigned i = 0; i < 4; i++) {
 		of = request();
@@ -142,13 +132,12 @@ static void every_name_is_covered(void **state)
 	}
 }
 
-static void incomplete_or_changed_signatures_are_refused(void **state)
+TEST(incomplete_or_changed_signatures_are_refused)
 {
 	static const char good[] = "FUn4QsAv0qrTJo68gr9zWguFKjep+zfaSg2w83l7qZM=";
 	static const char now[] = "1700000000000";
 	char changed[sizeof(good)];
 
-	(void)state;
 	assert_true(is_right(NOW, attach(now, "shop", good)));
 	assert_false(is_right(NOW, attach(NULL, "shop", good)));
 	assert_false(is_right(NOW, attach(now, NULL, good)));
@@ -165,7 +154,7 @@ static void incomplete_or_changed_signatures_are_refused(void **state)
 	}
 }
 
-static void times_that_are_no_numbers_are_refused(void **state)
+TEST(times_that_are_no_numbers_are_refused)
 {
 	static const char *const times[] = {
 		"",   "-1",  "+1700000000000",          " 1700000000000",
@@ -173,7 +162,6 @@ static void times_that_are_no_numbers_are_refused(void **state)
 	};
 	char signature[SPOKEI_SIGNATURE + 1] = "";
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		struct spokei_signed of = request();
 
@@ -181,18 +169,4 @@ static void times_that_are_no_numbers_are_refused(void **state)
 		spokei_signature_make(span(SECRET), &of, signature);
 		assert_false(is_right(NOW, attach(times[i], "shop", signature)));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(signatures_are_those_of_java),
-		cmocka_unit_test(right_signature_is_accepted_again_and_again),
-		cmocka_unit_test(time_has_to_be_near),
-		cmocka_unit_test(every_name_is_covered),
-		cmocka_unit_test(incomplete_or_changed_signatures_are_refused),
-		cmocka_unit_test(times_that_are_no_numbers_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("signature", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* Leases of any holder are broken. */
 #include "cluster/lease/job.h"
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -33,12 +34,13 @@ static int break_lock(const char *name)
 	return broken;
 }
 
-static void broken_lease_is_free_and_lost_by_its_holder(void **state)
+FIXTURE(leaserig_set_up, leaserig_tear_down);
+
+TEST(broken_lease_is_free_and_lost_by_its_holder)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 	struct fakeredis_lock lock;
 
-	(void)state;
 	leaserig_join(&rig.two, NULL);
 	assert_int_equal(break_lock("reports"), SPOKE_OK);
 	assert_false(fakeredis_lock(&rig.server, "reports", &lock));
@@ -48,11 +50,10 @@ static void broken_lease_is_free_and_lost_by_its_holder(void **state)
 	assert_int_equal(break_lock("reports"), SPOKE_ENOENT);
 }
 
-static void break_wakes_a_waiting_ask(void **state)
+TEST(break_wakes_a_waiting_ask)
 {
 	struct leaserig_ask *ask;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", PEER, 1, 0);
 	ask = leaserig_wait("reports");
 	leaserig_pass(20 * MS);
@@ -62,18 +63,16 @@ static void break_wakes_a_waiting_ask(void **state)
 	assert_int_equal(ask->error, SPOKE_OK);
 }
 
-static void key_of_another_type_is_not_broken(void **state)
+TEST(key_of_another_type_is_not_broken)
 {
-	(void)state;
 	fakeredis_put(&rig.server, "text", "x");
 	assert_int_equal(break_lock("text"), SPOKE_ESTORE);
 	assert_true(fakeredis_remove(&rig.server, "text"));
 }
 
 /* Sent again it could break the lease of the next holder. */
-static void break_with_a_lost_answer_is_not_repeated(void **state)
+TEST(break_with_a_lost_answer_is_not_repeated)
 {
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", PEER, 1, 0);
 	fakeredis_cut(&rig.server, FAKEREDIS_CUT_AFTER, "EVALSHA", FAKEREDIS_BREAK, 0);
 	assert_int_equal(break_lock("reports"), SPOKE_EUNAVAILABLE);
@@ -82,9 +81,8 @@ static void break_with_a_lost_answer_is_not_repeated(void **state)
 	assert_int_equal(broken_count, 1);
 }
 
-static void freeing_leases_ends_a_break(void **state)
+TEST(freeing_leases_ends_a_break)
 {
-	(void)state;
 	begin_break("reports");
 	spoke_leases_free(rig.one.leases);
 	rig.one.leases = NULL;
@@ -93,11 +91,10 @@ static void freeing_leases_ends_a_break(void **state)
 	assert_int_equal(broken, SPOKE_ECLOSED);
 }
 
-static void jobs_have_a_limit(void **state)
+TEST(jobs_have_a_limit)
 {
 	unsigned begun = 0;
 
-	(void)state;
 	fakeredis_kill(&rig.server);
 	leaserig_pass(10 * MS);
 	broken_count = 0;
@@ -110,31 +107,14 @@ static void jobs_have_a_limit(void **state)
 	assert_int_equal(broken, SPOKE_EUNAVAILABLE);
 }
 
-static void name_has_limits(void **state)
+TEST(name_has_limits)
 {
 	static char text[SPOKE_LEASE_NAME_MAX + 2];
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	assert_int_equal(spoke_leases_break(rig.one.leases, text, note_broken, &broken),
 			 SPOKE_EINVAL);
 	assert_int_equal(spoke_leases_break(rig.one.leases, "", NULL, NULL), SPOKE_EINVAL);
 	assert_int_equal(spoke_leases_break(rig.one.leases, "\xff", NULL, NULL), SPOKE_EINVAL);
 	assert_int_equal(spoke_leases_break(rig.one.leases, NULL, NULL, NULL), SPOKE_EINVAL);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(broken_lease_is_free_and_lost_by_its_holder),
-		TEST(break_wakes_a_waiting_ask),
-		TEST(key_of_another_type_is_not_broken),
-		TEST(break_with_a_lost_answer_is_not_repeated),
-		TEST(freeing_leases_ends_a_break),
-		TEST(jobs_have_a_limit),
-		TEST(name_has_limits),
-	};
-
-	return cmocka_run_group_tests_name("lease break", tests, NULL, NULL);
 }

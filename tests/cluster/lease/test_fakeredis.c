@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis in memory: replies byte by byte, as Redis 7.0 gives them. */
 #include "tests/cluster/lease/fakeredisrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 
@@ -23,9 +24,10 @@ static void assert_script(enum fakeredis_script kind, const char *words, const c
 
 /* --- commands */
 
-static void small_commands_are_answered_as_by_redis(void **state)
+FIXTURE(fakeredisrig_set_up, fakeredisrig_tear_down);
+
+TEST(small_commands_are_answered_as_by_redis)
 {
-	(void)state;
 	fakeredisrig_answer("PING", "+PONG\r\n");
 	fakeredisrig_answer("ping x", "$1\r\nx\r\n");
 	fakeredisrig_answer("CLIENT ID", ":1\r\n");
@@ -41,19 +43,17 @@ static void small_commands_are_answered_as_by_redis(void **state)
 	fakeredisrig_answer("EVALSHA 0123 0", "-NOSCRIPT No matching script. Please use EVAL.\r\n");
 }
 
-static void bytes_that_are_no_command_end_the_connection(void **state)
+TEST(bytes_that_are_no_command_end_the_connection)
 {
-	(void)state;
 	fakeredisrig_put(&rig.one, "PING\r\n", 6);
 	fakeredisrig_got(&rig.one, "-ERR Protocol error: not an array of bulk strings\r\nEND");
 	assert_int_equal(rig.server.protocol_errors, 1);
 }
 
-static void commands_in_pieces_are_put_together(void **state)
+TEST(commands_in_pieces_are_put_together)
 {
 	static const char bytes[] = "*2\r\n$4\r\nPING\r\n$2\r\nab\r\n*1\r\n$4\r\nPING\r\n";
 
-	(void)state;
 	for (size_t i = 0; i + 1 < sizeof(bytes); i++) {
 		fakeredisrig_put(&rig.one, bytes + i, 1);
 		fakeredisrig_pass(0);
@@ -61,9 +61,8 @@ static void commands_in_pieces_are_put_together(void **state)
 	fakeredisrig_got(&rig.one, "$2\r\nab\r\n+PONG\r\n");
 }
 
-static void wrong_password_is_refused(void **state)
+TEST(wrong_password_is_refused)
 {
-	(void)state;
 	rig.server.password = "secret";
 	fakeredisrig_answer("PING", "-NOAUTH Authentication required.\r\n");
 	fakeredisrig_answer("AUTH wrong",
@@ -72,9 +71,8 @@ static void wrong_password_is_refused(void **state)
 	fakeredisrig_answer("PING", "+PONG\r\n");
 }
 
-static void forbidden_command_is_refused(void **state)
+TEST(forbidden_command_is_refused)
 {
-	(void)state;
 	rig.server.forbidden[0] = "client|kill";
 	fakeredisrig_answer(
 		"CLIENT KILL ID 2",
@@ -82,9 +80,8 @@ static void forbidden_command_is_refused(void **state)
 	fakeredisrig_answer("CLIENT ID", ":1\r\n");
 }
 
-static void killed_client_is_closed(void **state)
+TEST(killed_client_is_closed)
 {
-	(void)state;
 	fakeredisrig_answer("CLIENT KILL ID 2 ADDR 127.0.0.1:1", ":0\r\n");
 	fakeredisrig_answer("CLIENT KILL ID", "-ERR syntax error\r\n");
 	fakeredisrig_answer("CLIENT KILL ID 2", ":1\r\n");
@@ -92,9 +89,8 @@ static void killed_client_is_closed(void **state)
 	fakeredisrig_answer("CLIENT KILL ID 2", ":0\r\n");
 }
 
-static void phase_refuses_all_but_some_commands(void **state)
+TEST(phase_refuses_all_but_some_commands)
 {
-	(void)state;
 	rig.server.phase = FAKEREDIS_LOADING;
 	fakeredisrig_answer("PING", "-LOADING Redis is loading the dataset in memory\r\n");
 	fakeredisrig_answer("CLIENT ID", ":1\r\n");
@@ -108,11 +104,10 @@ static void phase_refuses_all_but_some_commands(void **state)
 
 /* --- locks */
 
-static void key_lives_through_its_time(void **state)
+TEST(key_lives_through_its_time)
 {
 	struct fakeredis_lock lock;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "n", HOLDER, 1, 100);
 	fakeredisrig_pass(100 * MS);
 	assert_true(fakeredis_lock(&rig.server, "n", &lock));
@@ -123,11 +118,10 @@ static void key_lives_through_its_time(void **state)
 	assert_int_equal(rig.server.key_count, 0);
 }
 
-static void clock_of_the_server_may_step(void **state)
+TEST(clock_of_the_server_may_step)
 {
 	struct fakeredis_lock lock;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "n", HOLDER, 1, 1000);
 	rig.server.clock_ms += 900;
 	assert_true(fakeredis_lock(&rig.server, "n", &lock));
@@ -136,11 +130,10 @@ static void clock_of_the_server_may_step(void **state)
 	assert_false(fakeredis_lock(&rig.server, "n", &lock));
 }
 
-static void scripts_of_redisson_count_and_release(void **state)
+TEST(scripts_of_redisson_count_and_release)
 {
 	struct fakeredis_lock lock;
 
-	(void)state;
 	assert_script(FAKEREDIS_REDISSON_FENCED, "2 n redisson_lock_token:{n} 1000 a:1",
 		      "*2\r\n:-1\r\n:1\r\n");
 	assert_script(FAKEREDIS_REDISSON_ACQUIRE, "1 n 2000 a:1", "$-1\r\n");
@@ -165,9 +158,8 @@ static void scripts_of_redisson_count_and_release(void **state)
 	assert_false(fakeredis_lock(&rig.server, "n", &lock));
 }
 
-static void script_of_another_type_or_without_memory_fails(void **state)
+TEST(script_of_another_type_or_without_memory_fails)
 {
-	(void)state;
 	fakeredis_put(&rig.server, "n", "text");
 	fakeredisrig_answer("HGETALL n",
 			    "-WRONGTYPE Operation against a key holding the wrong kind of "
@@ -193,7 +185,7 @@ static void script_of_another_type_or_without_memory_fails(void **state)
 }
 
 /* A changed text changes what runs in C, in tests/support/redis/scripts.c, and then this. */
-static void texts_of_the_product_are_those_that_run_in_c(void **state)
+TEST(texts_of_the_product_are_those_that_run_in_c)
 {
 	static const char *const sha1[SPOKEI_SCRIPTS] = {
 		[SPOKEI_SCRIPT_ACQUIRE] = "ded303e81df9c711db7823b8f10441f167b64579",
@@ -203,14 +195,12 @@ static void texts_of_the_product_are_those_that_run_in_c(void **state)
 		[SPOKEI_SCRIPT_LOOK] = "7bcfd8cf18d420f705e6460897f8a43573871bf1",
 	};
 
-	(void)state;
 	for (unsigned i = SPOKEI_SCRIPT_ACQUIRE; i < SPOKEI_SCRIPTS; i++)
 		assert_string_equal(rig.server.scripts[i - SPOKEI_SCRIPT_ACQUIRE].sha1, sha1[i]);
 }
 
-static void scan_finds_each_key_of_its_pattern(void **state)
+TEST(scan_finds_each_key_of_its_pattern)
 {
-	(void)state;
 	fakeredis_put_lock(&rig.server, "report-1", HOLDER, 1, 0);
 	fakeredis_put_lock(&rig.server, "other", HOLDER, 1, 0);
 	fakeredis_put(&rig.server, "report-2", "text");
@@ -222,9 +212,8 @@ static void scan_finds_each_key_of_its_pattern(void **state)
 
 /* --- messages */
 
-static void subscriber_may_only_listen(void **state)
+TEST(subscriber_may_only_listen)
 {
-	(void)state;
 	fakeredisrig_answer("SUBSCRIBE a b", "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"
 					     "*3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n");
 	fakeredisrig_answer(
@@ -239,28 +228,4 @@ static void subscriber_may_only_listen(void **state)
 	fakeredisrig_got(&rig.one, "*3\r\n$7\r\nmessage\r\n$1\r\nb\r\n$1\r\ny\r\n");
 	fakeredisrig_answer("UNSUBSCRIBE", "*3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:0\r\n");
 	fakeredisrig_answer("PING", "+PONG\r\n");
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-#define TEST(name)                                                                                 \
-	cmocka_unit_test_setup_teardown(name, fakeredisrig_set_up, fakeredisrig_tear_down)
-		TEST(small_commands_are_answered_as_by_redis),
-		TEST(bytes_that_are_no_command_end_the_connection),
-		TEST(commands_in_pieces_are_put_together),
-		TEST(wrong_password_is_refused),
-		TEST(forbidden_command_is_refused),
-		TEST(killed_client_is_closed),
-		TEST(phase_refuses_all_but_some_commands),
-		TEST(key_lives_through_its_time),
-		TEST(clock_of_the_server_may_step),
-		TEST(scripts_of_redisson_count_and_release),
-		TEST(script_of_another_type_or_without_memory_fails),
-		TEST(texts_of_the_product_are_those_that_run_in_c),
-		TEST(scan_finds_each_key_of_its_pattern),
-		TEST(subscriber_may_only_listen),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

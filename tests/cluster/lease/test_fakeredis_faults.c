@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis in memory: faults of connections and of the server, replicas and the sentinel. */
 #include "tests/cluster/lease/fakeredisrig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -8,9 +9,10 @@
 
 /* --- faults */
 
-static void delayed_answers_keep_their_order(void **state)
+FIXTURE(fakeredisrig_set_up, fakeredisrig_tear_down);
+
+TEST(delayed_answers_keep_their_order)
 {
-	(void)state;
 	rig.server.delay_ns = 20 * MS;
 	fakeredisrig_send(&rig.one, "PING a");
 	fakeredisrig_pass(10 * MS);
@@ -20,9 +22,8 @@ static void delayed_answers_keep_their_order(void **state)
 	fakeredisrig_got(&rig.one, "$1\r\na\r\n$1\r\nb\r\n");
 }
 
-static void connection_is_cut_before_or_after_a_command(void **state)
+TEST(connection_is_cut_before_or_after_a_command)
 {
-	(void)state;
 	fakeredis_put(&rig.server, "a", "1");
 	fakeredis_cut(&rig.server, FAKEREDIS_CUT_BEFORE, "DEL", FAKEREDIS_NO_SCRIPT, 0);
 	fakeredisrig_answer("DEL a", "END");
@@ -34,9 +35,8 @@ static void connection_is_cut_before_or_after_a_command(void **state)
 	assert_false(fakeredis_remove(&rig.server, "a"));
 }
 
-static void mute_connection_still_runs_commands(void **state)
+TEST(mute_connection_still_runs_commands)
 {
-	(void)state;
 	fakeredis_put(&rig.server, "a", "1");
 	fakeredis_cut(&rig.server, FAKEREDIS_CUT_MUTE, "PING", FAKEREDIS_NO_SCRIPT, 1);
 	fakeredisrig_answer("PING", "+PONG\r\n");
@@ -45,9 +45,8 @@ static void mute_connection_still_runs_commands(void **state)
 	assert_false(fakeredis_remove(&rig.server, "a"));
 }
 
-static void killed_server_comes_back_with_its_data(void **state)
+TEST(killed_server_comes_back_with_its_data)
 {
-	(void)state;
 	fakeredis_put(&rig.server, "a", "1");
 	fakeredis_kill(&rig.server);
 	fakeredisrig_got(&rig.one, "END");
@@ -61,9 +60,8 @@ static void killed_server_comes_back_with_its_data(void **state)
 }
 
 /* What a frozen server has received is run when it goes on, even if the client has gone. */
-static void frozen_server_runs_what_it_has_received(void **state)
+TEST(frozen_server_runs_what_it_has_received)
 {
-	(void)state;
 	fakeredis_put(&rig.server, "a", "1");
 	spokei_world_hold(&rig.server.process, SECOND);
 	fakeredisrig_send(&rig.one, "DEL a");
@@ -76,11 +74,10 @@ static void frozen_server_runs_what_it_has_received(void **state)
 
 /* --- replicas */
 
-static void replica_gets_writes_later_and_refuses_its_own(void **state)
+TEST(replica_gets_writes_later_and_refuses_its_own)
 {
 	struct fakeredis_lock lock;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "n", "a:1", 1, 0);
 	fakeredis_start(&rig.replica, &rig.world, FAKEREDISRIG_REPLICA_AT);
 	fakeredis_follow(&rig.replica, &rig.server, 10 * MS);
@@ -100,11 +97,10 @@ static void replica_gets_writes_later_and_refuses_its_own(void **state)
 			 ":3\r\n");
 }
 
-static void sentinel_names_the_primary_and_tells_of_another(void **state)
+TEST(sentinel_names_the_primary_and_tells_of_another)
 {
 	static struct fakeredis sentinel;
 
-	(void)state;
 	memset(&sentinel, 0, sizeof(sentinel));
 	sentinel.sentinel = "mine";
 	sentinel.watched = &rig.server;
@@ -121,21 +117,4 @@ static void sentinel_names_the_primary_and_tells_of_another(void **state)
 	fakeredisrig_got(&rig.two, "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$34\r\n"
 				   "mine 127.0.0.1 6379 127.0.0.1 6380\r\n");
 	fakeredis_stop(&sentinel);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-#define TEST(name)                                                                                 \
-	cmocka_unit_test_setup_teardown(name, fakeredisrig_set_up, fakeredisrig_tear_down)
-		TEST(delayed_answers_keep_their_order),
-		TEST(connection_is_cut_before_or_after_a_command),
-		TEST(mute_connection_still_runs_commands),
-		TEST(killed_server_comes_back_with_its_data),
-		TEST(frozen_server_runs_what_it_has_received),
-		TEST(replica_gets_writes_later_and_refuses_its_own),
-		TEST(sentinel_names_the_primary_and_tells_of_another),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Futures of leases in one thread: their life, and the times at which they are valid. */
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -25,6 +26,8 @@ static int tear_down(void **state)
 	spoke_lease_future_free(future);
 	return leaserig_tear_down(state);
 }
+
+FIXTURE(set_up, tear_down);
 
 static void note_lost(void *arg, struct spoke_lease lease, enum spoke_lease_loss why)
 {
@@ -73,11 +76,10 @@ static bool is_locked(const char *name)
 
 /* --- answers */
 
-static void held_future_has_fence_lease_and_time(void **state)
+TEST(held_future_has_fence_lease_and_time)
 {
 	struct spoke_lease lease;
 
-	(void)state;
 	hold("reports");
 	lease = spoke_lease_future_lease(future);
 	assert_ptr_equal(lease.leases, rig.one.leases);
@@ -89,9 +91,8 @@ static void held_future_has_fence_lease_and_time(void **state)
 	assert_int_equal(spoke_lease_future_wait(future), SPOKE_OK);
 }
 
-static void renewals_extend_the_time_of_a_future(void **state)
+TEST(renewals_extend_the_time_of_a_future)
 {
-	(void)state;
 	hold("reports");
 	for (unsigned i = 0; i < 10; i++) {
 		leaserig_pass(LEASERIG_TTL / 2);
@@ -102,9 +103,8 @@ static void renewals_extend_the_time_of_a_future(void **state)
 	assert_int_equal(lost_count, 0);
 }
 
-static void refused_ask_has_its_answer(void **state)
+TEST(refused_ask_has_its_answer)
 {
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 7000);
 	start("reports", &impatient);
 	leaserig_pass(10 * MS);
@@ -115,11 +115,10 @@ static void refused_ask_has_its_answer(void **state)
 	assert_int_equal(spoke_lease_future_wait(future), SPOKE_EBUSY);
 }
 
-static void text_of_the_store_lives_as_long_as_the_future(void **state)
+TEST(text_of_the_store_lives_as_long_as_the_future)
 {
 	const struct spoke_lease_answer *answer;
 
-	(void)state;
 	fakeredis_put(&rig.server, "reports", "x");
 	start("reports", &impatient);
 	leaserig_pass(10 * MS);
@@ -130,12 +129,11 @@ static void text_of_the_store_lives_as_long_as_the_future(void **state)
 	assert_memory_equal(answer->text.data, "WRONGTYPE", 9);
 }
 
-static void invalid_ask_is_refused_at_once(void **state)
+TEST(invalid_ask_is_refused_at_once)
 {
 	static char name[SPOKE_LEASE_NAME_MAX + 2];
 	const struct spoke_lease_options brief = { .ttl_ns = 1 };
 
-	(void)state;
 	memset(name, 'x', sizeof(name) - 1);
 	assert_int_equal(spoke_lease_start(rig.one.leases, name, NULL, &future), SPOKE_EINVAL);
 	assert_int_equal(spoke_lease_start(rig.one.leases, "", NULL, &future), SPOKE_EINVAL);
@@ -146,9 +144,8 @@ static void invalid_ask_is_refused_at_once(void **state)
 
 /* --- ends */
 
-static void freed_future_releases_its_lease(void **state)
+TEST(freed_future_releases_its_lease)
 {
-	(void)state;
 	hold("reports");
 	assert_true(is_locked("reports"));
 	free_future();
@@ -158,11 +155,10 @@ static void freed_future_releases_its_lease(void **state)
 	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASES_RELEASED), 1);
 }
 
-static void freed_future_cancels_its_ask(void **state)
+TEST(freed_future_cancels_its_ask)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 
-	(void)state;
 	start("reports", &patient);
 	leaserig_pass(10 * MS);
 	free_future();
@@ -172,9 +168,8 @@ static void freed_future_cancels_its_ask(void **state)
 	assert_false(is_locked("reports"));
 }
 
-static void future_freed_at_once_asks_for_nothing(void **state)
+TEST(future_freed_at_once_asks_for_nothing)
 {
-	(void)state;
 	start("reports", &patient);
 	free_future();
 	leaserig_pass(10 * MS);
@@ -182,9 +177,8 @@ static void future_freed_at_once_asks_for_nothing(void **state)
 }
 
 /* The release overtakes the answer to the ask. */
-static void grant_after_a_release_is_given_back(void **state)
+TEST(grant_after_a_release_is_given_back)
 {
-	(void)state;
 	rig.server.delay_ns = 50 * MS;
 	start("reports", &patient);
 	leaserig_pass(20 * MS);
@@ -195,9 +189,8 @@ static void grant_after_a_release_is_given_back(void **state)
 }
 
 /* The turn reads the answer of the store before the release arrives. */
-static void future_given_up_before_its_grant_is_cancelled(void **state)
+TEST(future_given_up_before_its_grant_is_cancelled)
 {
-	(void)state;
 	rig.server.delay_ns = 50 * MS;
 	start("reports", &patient);
 	leaserig_pass(20 * MS);
@@ -217,9 +210,8 @@ static void future_given_up_before_its_grant_is_cancelled(void **state)
 	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASES_RELEASED), 1);
 }
 
-static void held_future_that_is_given_up_is_held_no_more(void **state)
+TEST(held_future_that_is_given_up_is_held_no_more)
 {
-	(void)state;
 	hold("reports");
 	assert_int_equal(spoke_lease_future_release(future), SPOKE_EUNSUPPORTED);
 	/* Before the engine has turned. */
@@ -230,9 +222,8 @@ static void held_future_that_is_given_up_is_held_no_more(void **state)
 	assert_false(is_locked("reports"));
 }
 
-static void broken_lease_ends_the_time_of_a_future(void **state)
+TEST(broken_lease_ends_the_time_of_a_future)
 {
-	(void)state;
 	hold("reports");
 	fakeredis_unlock(&rig.server, "reports");
 	leaserig_pass(LEASERIG_TTL / 2);
@@ -244,9 +235,8 @@ static void broken_lease_ends_the_time_of_a_future(void **state)
 	assert_int_equal(spoke_lease_future_release(future), SPOKE_EUNSUPPORTED);
 }
 
-static void lost_callback_can_free_the_future(void **state)
+TEST(lost_callback_can_free_the_future)
 {
-	(void)state;
 	hold("reports");
 	freed_by_lost = future;
 	future = NULL;
@@ -256,9 +246,8 @@ static void lost_callback_can_free_the_future(void **state)
 }
 
 /* The lease ends as the next turn begins, before the release arrives. */
-static void lost_callback_is_not_called_after_free(void **state)
+TEST(lost_callback_is_not_called_after_free)
 {
-	(void)state;
 	hold("reports");
 	spokei_world_hold(&rig.one.process, LEASERIG_TTL);
 	free_future();
@@ -268,28 +257,25 @@ static void lost_callback_is_not_called_after_free(void **state)
 }
 
 /* The engine need not turn for that. */
-static void time_of_a_future_ends_by_the_clock(void **state)
+TEST(time_of_a_future_ends_by_the_clock)
 {
-	(void)state;
 	hold("reports");
 	spokei_world_hold(&rig.one.process, LEASERIG_TTL);
 	assert_int_equal(lost_count, 0);
 	assert_int_equal(spoke_lease_future_left(future), 0);
 }
 
-static void time_of_a_future_counts_sleep_of_the_machine(void **state)
+TEST(time_of_a_future_counts_sleep_of_the_machine)
 {
-	(void)state;
 	hold("reports");
 	rig.one.process.boot_ahead_ns = LEASERIG_TTL;
 	assert_int_equal(spoke_lease_future_left(future), 0);
 }
 
-static void freed_leases_end_their_futures(void **state)
+TEST(freed_leases_end_their_futures)
 {
 	struct spoke_lease_future *waiting;
 
-	(void)state;
 	hold("reports");
 	assert_int_equal(spoke_lease_start(rig.one.leases, "reports", &patient, &waiting),
 			 SPOKE_OK);
@@ -307,9 +293,8 @@ static void freed_leases_end_their_futures(void **state)
 	spoke_lease_future_free(waiting);
 }
 
-static void future_on_its_way_ends_with_the_leases(void **state)
+TEST(future_on_its_way_ends_with_the_leases)
 {
-	(void)state;
 	start("reports", &patient);
 	spoke_leases_free(rig.one.leases);
 	rig.one.leases = NULL;
@@ -317,9 +302,8 @@ static void future_on_its_way_ends_with_the_leases(void **state)
 	assert_int_equal(spoke_lease_future_answer(future)->error, SPOKE_ECLOSED);
 }
 
-static void future_can_outlive_the_engine(void **state)
+TEST(future_can_outlive_the_engine)
 {
-	(void)state;
 	hold("reports");
 	leaserig_leave(&rig.one);
 	assert_int_equal(lost_count, 1);
@@ -327,12 +311,11 @@ static void future_can_outlive_the_engine(void **state)
 	assert_int_equal(spoke_lease_future_answer(future)->fence, 1);
 }
 
-static void start_without_memory_leaks_nothing(void **state)
+TEST(start_without_memory_leaks_nothing)
 {
 	int error = SPOKE_ENOMEM;
 	unsigned failed = 0;
 
-	(void)state;
 	for (unsigned i = 0; error == SPOKE_ENOMEM; i++, failed++) {
 		rig.one.faulty.rules[SPOKEI_FAULTS_MEMORY] =
 			(struct spokei_faults_rule){ .skip = i, .error = -12 };
@@ -348,33 +331,4 @@ static void start_without_memory_leaks_nothing(void **state)
 	}
 	assert_int_equal(error, SPOKE_OK);
 	assert_true(failed > 2);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(held_future_has_fence_lease_and_time),
-		TEST(renewals_extend_the_time_of_a_future),
-		TEST(refused_ask_has_its_answer),
-		TEST(text_of_the_store_lives_as_long_as_the_future),
-		TEST(invalid_ask_is_refused_at_once),
-		TEST(freed_future_releases_its_lease),
-		TEST(freed_future_cancels_its_ask),
-		TEST(future_freed_at_once_asks_for_nothing),
-		TEST(grant_after_a_release_is_given_back),
-		TEST(future_given_up_before_its_grant_is_cancelled),
-		TEST(held_future_that_is_given_up_is_held_no_more),
-		TEST(broken_lease_ends_the_time_of_a_future),
-		TEST(lost_callback_can_free_the_future),
-		TEST(lost_callback_is_not_called_after_free),
-		TEST(time_of_a_future_ends_by_the_clock),
-		TEST(time_of_a_future_counts_sleep_of_the_machine),
-		TEST(freed_leases_end_their_futures),
-		TEST(future_on_its_way_ends_with_the_leases),
-		TEST(future_can_outlive_the_engine),
-		TEST(start_without_memory_leaks_nothing),
-	};
-
-	return cmocka_run_group_tests_name("lease futures", tests, NULL, NULL);
 }

@@ -4,14 +4,8 @@
  * the main thread drives; the threads, the memory and the waits are real. Time passes in the world
  * while threads wait for it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/support/redis/redis.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 #include <spoke/host.h>
@@ -119,6 +113,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 /* Lets the world go on a little, and then lets the threads run. */
 static void drive(void)
 {
@@ -220,11 +216,10 @@ static void take_turns(struct thread *thread)
 	}
 }
 
-static void threads_hold_one_lease_in_turns(void **state)
+TEST(threads_hold_one_lease_in_turns)
 {
 	struct thread threads[THREADS];
 
-	(void)state;
 	for (int i = 0; i < THREADS; i++) {
 		threads[i] = (struct thread){ .number = i };
 		start_thread(&threads[i], take_turns);
@@ -249,12 +244,11 @@ static void release_it(struct thread *thread)
 	require(error == SPOKE_OK || error == SPOKE_ENOENT);
 }
 
-static void release_cancels_an_ask_for_all_its_threads(void **state)
+TEST(release_cancels_an_ask_for_all_its_threads)
 {
 	struct thread threads[THREADS];
 	struct spoke_lease_future *future;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 0);
 	future = start("reports");
 	for (int i = 0; i < THREADS; i++) {
@@ -284,11 +278,10 @@ static void wait_for_the_end(struct thread *thread)
 	spoke_lease_future_free(future);
 }
 
-static void freed_leases_end_the_waits_of_threads(void **state)
+TEST(freed_leases_end_the_waits_of_threads)
 {
 	struct thread threads[THREADS];
 
-	(void)state;
 	for (int i = 0; i < THREADS; i++) {
 		threads[i] = (struct thread){ .number = i };
 		start_thread(&threads[i], wait_for_the_end);
@@ -316,12 +309,11 @@ static void watch_the_time(struct thread *thread)
 }
 
 /* The main thread does not drive the world meanwhile: the engine is as good as frozen. */
-static void time_of_a_lease_ends_in_threads_of_a_frozen_engine(void **state)
+TEST(time_of_a_lease_ends_in_threads_of_a_frozen_engine)
 {
 	struct spoke_lease_future *future = start("reports");
 	struct thread threads[2];
 
-	(void)state;
 	while (spoke_lease_future_left(future) == 0)
 		drive();
 	for (int i = 0; i < 2; i++) {
@@ -357,11 +349,10 @@ static void hold_many(struct thread *thread)
 	}
 }
 
-static void threads_hold_many_leases(void **state)
+TEST(threads_hold_many_leases)
 {
 	struct thread threads[THREADS];
 
-	(void)state;
 	for (int i = 0; i < THREADS; i++) {
 		threads[i] = (struct thread){ .number = i };
 		start_thread(&threads[i], hold_many);
@@ -385,12 +376,11 @@ static void wait_here(struct spoke_post *post)
 	released = spoke_lease_future_release(here);
 }
 
-static void engine_thread_must_not_wait(void **state)
+TEST(engine_thread_must_not_wait)
 {
 	struct spoke_lease_future *future = start("reports");
 	struct spoke_post post = { .run = wait_here };
 
-	(void)state;
 	here = future;
 	spoke_engine_post(rig.engine, &post);
 	drive_for(5 * MS);
@@ -399,19 +389,4 @@ static void engine_thread_must_not_wait(void **state)
 	assert_int_equal(spoke_lease_future_answer(future)->error, SPOKE_OK);
 	spoke_lease_future_free(future);
 	drive_for(10 * MS);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(threads_hold_one_lease_in_turns),
-		TEST(release_cancels_an_ask_for_all_its_threads),
-		TEST(freed_leases_end_the_waits_of_threads),
-		TEST(time_of_a_lease_ends_in_threads_of_a_frozen_engine),
-		TEST(threads_hold_many_leases),
-		TEST(engine_thread_must_not_wait),
-	};
-
-	return cmocka_run_group_tests_name("lease futures and threads", tests, NULL, NULL);
 }

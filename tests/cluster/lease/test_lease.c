@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of one lease: every event in every state, and the arithmetic of its times. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/lease/clock.h"
 #include "cluster/lease/lease.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -96,9 +90,8 @@ static struct row expected(int state, int event)
 	return (struct row){ state, event, state, QUIET, false };
 }
 
-static void each_event_in_each_state_has_its_effect(void **state)
+TEST(each_event_in_each_state_has_its_effect)
 {
-	(void)state;
 	for (int from = WAITING; from <= OVER; from++) {
 		for (int event = 0; event < SPOKEI_LEASE_EVENTS; event++) {
 			struct spokei_lease_life life = lease_in(from);
@@ -117,7 +110,7 @@ static void each_event_in_each_state_has_its_effect(void **state)
 }
 
 /* The same when the time of the lease is over: only PASS and CONFIRM look at it. */
-static void end_of_time_ends_each_state(void **state)
+TEST(end_of_time_ends_each_state)
 {
 	static const struct row late[] = {
 		{ WAITING, 0, OVER, FAILED(SPOKE_ETIMEOUT), false },
@@ -128,7 +121,6 @@ static void end_of_time_ends_each_state(void **state)
 		{ OVER, 0, OVER, QUIET, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++) {
 		struct spokei_lease_life life = lease_in(late[i].state);
 		struct spokei_lease_verdict verdict;
@@ -144,11 +136,10 @@ static void end_of_time_ends_each_state(void **state)
 	}
 }
 
-static void grant_counts_from_when_it_was_sent(void **state)
+TEST(grant_counts_from_when_it_was_sent)
 {
 	struct spokei_lease_life life = lease_in(ASKING);
 
-	(void)state;
 	assert_int_equal(step(&life, SPOKEI_LEASE_GRANT).tell, SPOKEI_LEASE_TELL_HELD);
 	assert_int_equal(life.end_ns, VALID);
 	assert_int_equal(life.fence, 8);
@@ -156,22 +147,20 @@ static void grant_counts_from_when_it_was_sent(void **state)
 	assert_int_equal(spokei_lease_left_at(&life, VALID), 0);
 }
 
-static void renewal_counts_from_when_it_was_sent(void **state)
+TEST(renewal_counts_from_when_it_was_sent)
 {
 	struct spokei_lease_life life = lease_in(HELD);
 
-	(void)state;
 	(void)step(&life, SPOKEI_LEASE_CONFIRM);
 	assert_int_equal(life.end_ns, VALID);
 	assert_int_equal(life.fence, 7);
 }
 
-static void lease_that_is_over_is_not_prolonged(void **state)
+TEST(lease_that_is_over_is_not_prolonged)
 {
 	struct spokei_lease_life life = lease_in(HELD);
 	struct spokei_lease_verdict verdict;
 
-	(void)state;
 	life.end_ns = NOW;
 	verdict = step(&life, SPOKEI_LEASE_CONFIRM);
 	assert_int_equal(verdict.tell, SPOKEI_LEASE_TELL_LOST);
@@ -191,18 +180,17 @@ static struct spokei_lease_verdict late_grant(struct spokei_lease_life *life)
 	return spokei_lease_step(life, 0, &news);
 }
 
-static void grant_that_comes_too_late_is_returned(void **state)
+TEST(grant_that_comes_too_late_is_returned)
 {
 	struct spokei_lease_life life = lease_in(ASKING);
 	struct spokei_lease_verdict verdict = late_grant(&life);
 
-	(void)state;
 	assert_int_equal(life.state, RETURNING);
 	assert_int_equal(verdict.tell, SPOKEI_LEASE_TELL_NOTHING);
 	assert_true(verdict.release);
 }
 
-static void ask_that_does_not_wait_ends_with_its_first_answer(void **state)
+TEST(ask_that_does_not_wait_ends_with_its_first_answer)
 {
 	static const struct {
 		int event;
@@ -214,7 +202,6 @@ static void ask_that_does_not_wait_ends_with_its_first_answer(void **state)
 		{ SPOKEI_LEASE_UNREACHABLE, SPOKE_EUNAVAILABLE, RELEASING },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct spokei_lease_life life = lease_in(ASKING);
 
@@ -224,12 +211,11 @@ static void ask_that_does_not_wait_ends_with_its_first_answer(void **state)
 	}
 }
 
-static void ask_that_does_not_wait_returns_a_late_grant(void **state)
+TEST(ask_that_does_not_wait_returns_a_late_grant)
 {
 	struct spokei_lease_life late = lease_in(ASKING);
 	struct spokei_lease_verdict verdict;
 
-	(void)state;
 	late.once = true;
 	verdict = late_grant(&late);
 	assert_int_equal(verdict.error, SPOKE_EUNAVAILABLE);
@@ -237,11 +223,10 @@ static void ask_that_does_not_wait_returns_a_late_grant(void **state)
 	assert_int_equal(late.state, RELEASING);
 }
 
-static void doubtful_ask_is_released_when_it_ends(void **state)
+TEST(doubtful_ask_is_released_when_it_ends)
 {
 	struct spokei_lease_life life = lease_in(ASKING);
 
-	(void)state;
 	(void)step(&life, SPOKEI_LEASE_MISS);
 	assert_int_equal(life.state, WAITING);
 	assert_true(step(&life, SPOKEI_LEASE_RELEASE).release);
@@ -249,11 +234,10 @@ static void doubtful_ask_is_released_when_it_ends(void **state)
 	assert_int_equal(life.end_ns, SENT + TTL + TTL / 12);
 }
 
-static void refusal_ends_the_doubt(void **state)
+TEST(refusal_ends_the_doubt)
 {
 	struct spokei_lease_life life = lease_in(ASKING);
 
-	(void)state;
 	(void)step(&life, SPOKEI_LEASE_MISS);
 	spokei_lease_asks(&life, NOW);
 	(void)step(&life, SPOKEI_LEASE_REFUSE);
@@ -261,32 +245,29 @@ static void refusal_ends_the_doubt(void **state)
 	assert_int_equal(life.state, OVER);
 }
 
-static void denial_leaves_the_doubt_of_an_earlier_try(void **state)
+TEST(denial_leaves_the_doubt_of_an_earlier_try)
 {
 	struct spokei_lease_life life = lease_in(ASKING);
 	struct spokei_lease_verdict verdict;
 
-	(void)state;
 	life.doubt = true;
 	verdict = step(&life, SPOKEI_LEASE_DENY);
 	assert_int_equal(verdict.error, SPOKE_ESTORE);
 	assert_true(verdict.release);
 }
 
-static void validity_leaves_out_guard_drift_and_rounding(void **state)
+TEST(validity_leaves_out_guard_drift_and_rounding)
 {
-	(void)state;
 	assert_int_equal(spokei_lease_valid_until(5, TTL, 0),
 			 5 + TTL - TTL / 10 - TTL / 100 - 2 * MS);
 	assert_int_equal(spokei_lease_valid_until(5, TTL, MS), 5 + TTL - MS - TTL / 100 - 2 * MS);
 	assert_int_equal(spokei_lease_valid_until(5, 100 * MS, 99 * MS), 5);
 }
 
-static void renewals_due_close_together_are_due_at_one_time(void **state)
+TEST(renewals_due_close_together_are_due_at_one_time)
 {
 	uint64_t grid_ns = TTL / 30;
 
-	(void)state;
 	for (uint64_t sent_ns = NOW; sent_ns < NOW + 3 * grid_ns; sent_ns += grid_ns / 7) {
 		uint64_t due_ns = spokei_lease_renewal_due(sent_ns, TTL);
 
@@ -313,13 +294,12 @@ static uint64_t read_boot(void *ctx)
 	return ((struct clocks *)ctx)->boot_ns;
 }
 
-static void clock_counts_sleep_of_the_machine(void **state)
+TEST(clock_counts_sleep_of_the_machine)
 {
 	struct clocks clocks = { 100, 9000 };
 	struct spoke_env env = { .ctx = &clocks, .now = read_now, .boot_now = read_boot };
 	struct spokei_lease_clock clock;
 
-	(void)state;
 	spokei_lease_clock_init(&clock, &env);
 	assert_int_equal(spokei_lease_clock_now(&clock), 100);
 	clocks = (struct clocks){ 150, 9050 };
@@ -329,37 +309,13 @@ static void clock_counts_sleep_of_the_machine(void **state)
 	assert_int_equal(spokei_lease_clock_at(&clock, 20000), 20000);
 }
 
-static void clock_works_when_boot_time_is_behind(void **state)
+TEST(clock_works_when_boot_time_is_behind)
 {
 	struct clocks clocks = { 5000, 40 };
 	struct spoke_env env = { .ctx = &clocks, .now = read_now, .boot_now = read_boot };
 	struct spokei_lease_clock clock;
 
-	(void)state;
 	spokei_lease_clock_init(&clock, &env);
 	clocks = (struct clocks){ 6000, 1040 };
 	assert_int_equal(spokei_lease_clock_now(&clock), 6000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_event_in_each_state_has_its_effect),
-		cmocka_unit_test(end_of_time_ends_each_state),
-		cmocka_unit_test(grant_counts_from_when_it_was_sent),
-		cmocka_unit_test(renewal_counts_from_when_it_was_sent),
-		cmocka_unit_test(lease_that_is_over_is_not_prolonged),
-		cmocka_unit_test(grant_that_comes_too_late_is_returned),
-		cmocka_unit_test(ask_that_does_not_wait_ends_with_its_first_answer),
-		cmocka_unit_test(ask_that_does_not_wait_returns_a_late_grant),
-		cmocka_unit_test(doubtful_ask_is_released_when_it_ends),
-		cmocka_unit_test(refusal_ends_the_doubt),
-		cmocka_unit_test(denial_leaves_the_doubt_of_an_earlier_try),
-		cmocka_unit_test(validity_leaves_out_guard_drift_and_rounding),
-		cmocka_unit_test(renewals_due_close_together_are_due_at_one_time),
-		cmocka_unit_test(clock_counts_sleep_of_the_machine),
-		cmocka_unit_test(clock_works_when_boot_time_is_behind),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

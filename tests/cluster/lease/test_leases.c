@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leases at a store that works: asked for, renewed, released; their names, limits and counters. */
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/test.h"
 
 #include <spoke/call.h>
 
@@ -16,13 +17,14 @@ static struct fakeredis_lock lock_of(const char *name)
 	return lock;
 }
 
-static void granted_lease_is_held_until_released(void **state)
+FIXTURE(leaserig_set_up, leaserig_tear_down);
+
+TEST(granted_lease_is_held_until_released)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 	struct fakeredis_lock lock = lock_of("reports");
 	struct spoke_span name = spoke_lease_name(ask->lease);
 
-	(void)state;
 	assert_int_equal(ask->fence, 1);
 	assert_int_equal(spoke_lease_fence(ask->lease), 1);
 	assert_int_equal(name.len, 7);
@@ -39,13 +41,12 @@ static void granted_lease_is_held_until_released(void **state)
 	assert_int_equal(spoke_lease_fence(ask->lease), 0);
 }
 
-static void holder_is_uuid_and_number_new_for_each_ask(void **state)
+TEST(holder_is_uuid_and_number_new_for_each_ask)
 {
 	struct leaserig_ask *ask = leaserig_hold("a");
 	struct fakeredis_lock first = lock_of("a");
 	struct fakeredis_lock second;
 
-	(void)state;
 	assert_int_equal(first.holder[8], '-');
 	assert_int_equal(first.holder[14], '4');
 	assert_int_equal(first.holder[36], ':');
@@ -58,11 +59,10 @@ static void holder_is_uuid_and_number_new_for_each_ask(void **state)
 	assert_int_equal(ask->fence, 2);
 }
 
-static void ask_that_does_not_wait_is_told_of_the_holder(void **state)
+TEST(ask_that_does_not_wait_is_told_of_the_holder)
 {
 	struct leaserig_ask *ask;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 7000);
 	ask = leaserig_try("reports");
 	leaserig_pass(10 * MS);
@@ -71,11 +71,10 @@ static void ask_that_does_not_wait_is_told_of_the_holder(void **state)
 	assert_string_equal(lock_of("reports").holder, "peer:1");
 }
 
-static void lock_without_time_to_live_is_busy_for_ever(void **state)
+TEST(lock_without_time_to_live_is_busy_for_ever)
 {
 	struct leaserig_ask *ask;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 0);
 	ask = leaserig_try("reports");
 	leaserig_pass(10 * MS);
@@ -83,11 +82,10 @@ static void lock_without_time_to_live_is_busy_for_ever(void **state)
 	assert_true(ask->left_ns == UINT64_MAX);
 }
 
-static void held_lease_is_renewed_at_a_third_of_its_time(void **state)
+TEST(held_lease_is_renewed_at_a_third_of_its_time)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 
-	(void)state;
 	leaserig_pass(LEASERIG_TTL / 3 - LEASERIG_TTL / 30 - 20 * MS);
 	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASE_RENEWALS), 0);
 	leaserig_pass(LEASERIG_TTL / 30 + 20 * MS);
@@ -99,7 +97,7 @@ static void held_lease_is_renewed_at_a_third_of_its_time(void **state)
 	assert_true(lock_of("reports").ttl_ms > 19000);
 }
 
-static void fixed_lease_is_lost_at_the_end_of_its_time(void **state)
+TEST(fixed_lease_is_lost_at_the_end_of_its_time)
 {
 	struct leaserig_ask *ask = leaserig_ask_with(&rig.one, "reports",
 						     &(struct spoke_lease_options){
@@ -107,7 +105,6 @@ static void fixed_lease_is_lost_at_the_end_of_its_time(void **state)
 	uint64_t asked_ns = rig.world.now_ns;
 	uint64_t valid_ns = 2 * SECOND - 200 * MS - 20 * MS - 2 * MS;
 
-	(void)state;
 	leaserig_pass(5 * SECOND);
 	assert_int_equal(ask->lost, 1);
 	assert_int_equal(ask->why, SPOKE_LEASE_EXPIRED);
@@ -115,12 +112,11 @@ static void fixed_lease_is_lost_at_the_end_of_its_time(void **state)
 	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASE_RENEWALS), 0);
 }
 
-static void programs_exclude_each_other(void **state)
+TEST(programs_exclude_each_other)
 {
 	struct leaserig_ask *one = leaserig_hold("reports");
 	struct leaserig_ask *two;
 
-	(void)state;
 	leaserig_join(&rig.two, NULL);
 	two = leaserig_ask_with(&rig.two, "reports",
 				&(struct spoke_lease_options){ .wait_ns = SPOKE_LEASE_FOREVER });
@@ -140,13 +136,12 @@ static void never_told(void *arg, struct spoke_lease lease, const struct spoke_l
 	fail_msg("an ask that was rejected was told");
 }
 
-static void name_of_any_length_is_the_key(void **state)
+TEST(name_of_any_length_is_the_key)
 {
 	static char name[SPOKE_LEASE_NAME_MAX + 2];
 	struct spoke_span found;
 	struct leaserig_ask *ask;
 
-	(void)state;
 	for (size_t len = 1; len <= SPOKE_LEASE_NAME_MAX; len += len < 30 ? 1 : 199) {
 		memset(name, 'n', len);
 		name[len] = '\0';
@@ -161,13 +156,12 @@ static void name_of_any_length_is_the_key(void **state)
 			 SPOKE_EINVAL);
 }
 
-static void wrong_asks_are_rejected(void **state)
+TEST(wrong_asks_are_rejected)
 {
 	const struct spoke_lease_options brief = { .ttl_ns = 99 * MS };
 	const struct spoke_lease_options lasting = { .ttl_ns = 90000 * SECOND };
 	struct spoke_leases *leases = rig.one.leases;
 
-	(void)state;
 	assert_int_equal(spoke_lease_ask(leases, "", NULL, never_told, NULL), SPOKE_EINVAL);
 	assert_int_equal(spoke_lease_ask(leases, NULL, NULL, never_told, NULL), SPOKE_EINVAL);
 	assert_int_equal(spoke_lease_ask(leases, "\xff", NULL, never_told, NULL), SPOKE_EINVAL);
@@ -178,11 +172,10 @@ static void wrong_asks_are_rejected(void **state)
 	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASES_ASKED), 0);
 }
 
-static void asks_beyond_the_limit_are_rejected(void **state)
+TEST(asks_beyond_the_limit_are_rejected)
 {
 	struct leaserig_ask *ask;
 
-	(void)state;
 	leaserig_join(&rig.two, &(struct spoke_leases_options){ .leases_max = 2 });
 	ask = leaserig_ask_with(&rig.two, "a", NULL);
 	(void)leaserig_ask_with(&rig.two, "b", NULL);
@@ -196,11 +189,10 @@ static void asks_beyond_the_limit_are_rejected(void **state)
 	assert_int_equal(rig.held, 3);
 }
 
-static void look_shows_what_leases_do(void **state)
+TEST(look_shows_what_leases_do)
 {
 	struct spoke_leases_look look;
 
-	(void)state;
 	spoke_leases_look(rig.one.leases, &look);
 	assert_true(look.connected);
 	assert_int_equal(look.asked, 0);
@@ -220,11 +212,10 @@ static void look_shows_what_leases_do(void **state)
 }
 
 /* Also of failures that have no event, because others came before. */
-static void look_tells_why_the_store_takes_no_commands(void **state)
+TEST(look_tells_why_the_store_takes_no_commands)
 {
 	struct spoke_leases_look look;
 
-	(void)state;
 	spoke_leases_look(rig.one.leases, &look);
 	assert_string_equal(look.why, "");
 	fakeredis_stop(&rig.server);
@@ -247,11 +238,10 @@ static void look_tells_why_the_store_takes_no_commands(void **state)
 	assert_string_equal(look.why, "");
 }
 
-static void counters_add_up(void **state)
+TEST(counters_add_up)
 {
 	struct leaserig_ask *ask = leaserig_hold("a");
 
-	(void)state;
 	(void)leaserig_try("a");
 	leaserig_pass(10 * MS);
 	leaserig_release(ask);
@@ -263,12 +253,11 @@ static void counters_add_up(void **state)
 	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASES_LOST), 0);
 }
 
-static void names_in_events_are_escaped(void **state)
+TEST(names_in_events_are_escaped)
 {
 	struct spoke_event event = { 0 };
 	bool found = false;
 
-	(void)state;
 	(void)leaserig_hold("a\"\n");
 	for (uint64_t n = 1; spoke_event_get(rig.one.engine, n, &event) == 0; n = event.number + 1)
 		found = found || (event.user == SPOKE_EVENT_OF_LEASE &&
@@ -276,36 +265,10 @@ static void names_in_events_are_escaped(void **state)
 	assert_true(found);
 }
 
-static void reasons_of_losses_have_names(void **state)
+TEST(reasons_of_losses_have_names, .bare = true)
 {
-	(void)state;
 	assert_string_equal(spoke_lease_loss_name(SPOKE_LEASE_EXPIRED), "expired");
 	assert_string_equal(spoke_lease_loss_name(SPOKE_LEASE_TAKEN), "taken");
 	assert_string_equal(spoke_lease_loss_name(SPOKE_LEASE_CLOSED), "closed");
 	assert_null(spoke_lease_loss_name((enum spoke_lease_loss)0));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(granted_lease_is_held_until_released),
-		TEST(holder_is_uuid_and_number_new_for_each_ask),
-		TEST(ask_that_does_not_wait_is_told_of_the_holder),
-		TEST(lock_without_time_to_live_is_busy_for_ever),
-		TEST(held_lease_is_renewed_at_a_third_of_its_time),
-		TEST(fixed_lease_is_lost_at_the_end_of_its_time),
-		TEST(programs_exclude_each_other),
-		TEST(name_of_any_length_is_the_key),
-		TEST(wrong_asks_are_rejected),
-		TEST(asks_beyond_the_limit_are_rejected),
-		TEST(look_shows_what_leases_do),
-		TEST(look_tells_why_the_store_takes_no_commands),
-		TEST(counters_add_up),
-		TEST(names_in_events_are_escaped),
-		cmocka_unit_test(reasons_of_losses_have_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

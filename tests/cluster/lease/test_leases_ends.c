@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How leases end: freed anywhere, drained, closed with their engine, in a child. */
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/test.h"
 
 #define rig leaserig
 
@@ -23,13 +24,14 @@ static void free_inside(struct leaserig_ask *ask)
 	free_leases();
 }
 
-static void freed_leases_are_lost_and_released(void **state)
+FIXTURE(leaserig_set_up, leaserig_tear_down);
+
+TEST(freed_leases_are_lost_and_released)
 {
 	struct leaserig_ask *held = leaserig_hold("held");
 	struct leaserig_ask *waiting = leaserig_wait("held");
 	struct leaserig_ask *fresh;
 
-	(void)state;
 	leaserig_pass(SECOND);
 	fresh = leaserig_try("fresh");
 	free_leases();
@@ -42,11 +44,10 @@ static void freed_leases_are_lost_and_released(void **state)
 	assert_false(is_locked("fresh"));
 }
 
-static void release_under_way_ends_when_leases_are_freed(void **state)
+TEST(release_under_way_ends_when_leases_are_freed)
 {
 	struct leaserig_ask *held = leaserig_hold("held");
 
-	(void)state;
 	leaserig_release(held);
 	free_leases();
 	leaserig_pass(SECOND);
@@ -55,19 +56,17 @@ static void release_under_way_ends_when_leases_are_freed(void **state)
 	assert_false(is_locked("held"));
 }
 
-static void leases_without_an_ask_end_while_the_engine_goes_on(void **state)
+TEST(leases_without_an_ask_end_while_the_engine_goes_on)
 {
-	(void)state;
 	free_leases();
 	leaserig_pass(SECOND);
 }
 
-static void leases_freed_inside_told_end(void **state)
+TEST(leases_freed_inside_told_end)
 {
 	struct leaserig_ask *first = leaserig_try("first");
 	struct leaserig_ask *second = leaserig_try("second");
 
-	(void)state;
 	first->then = free_inside;
 	leaserig_pass(SECOND);
 	assert_int_equal(first->why, SPOKE_LEASE_CLOSED);
@@ -76,11 +75,10 @@ static void leases_freed_inside_told_end(void **state)
 	assert_false(is_locked("second"));
 }
 
-static void leases_freed_inside_lost_end(void **state)
+TEST(leases_freed_inside_lost_end)
 {
 	struct leaserig_ask *asks[8];
 
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		char name[] = { (char)('a' + i), '\0' };
 
@@ -97,12 +95,11 @@ static void leases_freed_inside_lost_end(void **state)
 	}
 }
 
-static void leases_freed_inside_lost_after_sleep_end(void **state)
+TEST(leases_freed_inside_lost_after_sleep_end)
 {
 	struct leaserig_ask *first = leaserig_hold("first");
 	struct leaserig_ask *second = leaserig_hold("second");
 
-	(void)state;
 	first->then = free_inside;
 	spokei_world_sleep(&rig.world, 2 * LEASERIG_TTL);
 	leaserig_pass(LEASERIG_TTL);
@@ -111,11 +108,10 @@ static void leases_freed_inside_lost_after_sleep_end(void **state)
 	assert_int_equal(second->why, SPOKE_LEASE_CLOSED);
 }
 
-static void leases_freed_inside_a_failed_ask_end(void **state)
+TEST(leases_freed_inside_a_failed_ask_end)
 {
 	struct leaserig_ask *asks[3];
 
-	(void)state;
 	fakeredis_kill(&rig.server);
 	leaserig_pass(SECOND);
 	for (int i = 0; i < 3; i++) {
@@ -128,11 +124,10 @@ static void leases_freed_inside_a_failed_ask_end(void **state)
 	assert_int_equal(asks[2]->error, SPOKE_ECLOSED);
 }
 
-static void leases_freed_while_a_batch_is_disowned_end(void **state)
+TEST(leases_freed_while_a_batch_is_disowned_end)
 {
 	struct leaserig_ask *asks[5];
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		char name[] = { (char)('a' + i), '\0' };
 
@@ -146,11 +141,10 @@ static void leases_freed_while_a_batch_is_disowned_end(void **state)
 		assert_int_equal(asks[i]->why, i <= 1 ? SPOKE_LEASE_TAKEN : SPOKE_LEASE_CLOSED);
 }
 
-static void freed_engine_ends_all_leases(void **state)
+TEST(freed_engine_ends_all_leases)
 {
 	struct leaserig_ask *held = leaserig_hold("held");
 
-	(void)state;
 	rig.one.leases = NULL;
 	spoke_engine_free(rig.one.engine);
 	rig.one.engine = NULL;
@@ -167,11 +161,10 @@ static void release_inside(struct leaserig_ask *ask)
 		leaserig_release(ask);
 }
 
-static void lease_released_inside_told_is_free(void **state)
+TEST(lease_released_inside_told_is_free)
 {
 	struct leaserig_ask *ask = leaserig_wait("reports");
 
-	(void)state;
 	ask->then = release_inside;
 	leaserig_pass(SECOND);
 	assert_int_equal(ask->end, SPOKE_OK);
@@ -188,11 +181,10 @@ static void release_others_inside(struct leaserig_ask *ask)
 	}
 }
 
-static void leases_released_inside_lost_are_released(void **state)
+TEST(leases_released_inside_lost_are_released)
 {
 	struct leaserig_ask *ask = leaserig_try("a");
 
-	(void)state;
 	(void)leaserig_try("b");
 	(void)leaserig_try("c");
 	leaserig_pass(SECOND);
@@ -211,11 +203,10 @@ static void ask_again_inside(struct leaserig_ask *ask)
 		(void)leaserig_wait("reports");
 }
 
-static void lost_lease_is_asked_for_again_inside_lost(void **state)
+TEST(lost_lease_is_asked_for_again_inside_lost)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 
-	(void)state;
 	ask->then = ask_again_inside;
 	(void)fakeredis_remove(&rig.server, "reports");
 	leaserig_pass(LEASERIG_TTL / 3 + SECOND);
@@ -225,12 +216,11 @@ static void lost_lease_is_asked_for_again_inside_lost(void **state)
 
 /* --- drain */
 
-static void drain_waits_for_held_leases(void **state)
+TEST(drain_waits_for_held_leases)
 {
 	struct leaserig_ask *held = leaserig_hold("held");
 	struct leaserig_ask *waiting = leaserig_wait("held");
 
-	(void)state;
 	leaserig_pass(SECOND);
 	assert_int_equal(spoke_engine_drain(rig.one.engine, UINT64_MAX), SPOKE_OK);
 	leaserig_pass(LEASERIG_TTL);
@@ -251,9 +241,8 @@ static void note_never(void *arg, struct spoke_lease lease, const struct spoke_l
 	fail_msg("an ask that was rejected was told");
 }
 
-static void drained_leases_take_no_asks(void **state)
+TEST(drained_leases_take_no_asks)
 {
-	(void)state;
 	(void)leaserig_hold("held");
 	assert_int_equal(spoke_engine_drain(rig.one.engine, UINT64_MAX), SPOKE_OK);
 	leaserig_pass(SECOND);
@@ -261,9 +250,8 @@ static void drained_leases_take_no_asks(void **state)
 			 SPOKE_ECLOSED);
 }
 
-static void drain_without_leases_ends_at_once(void **state)
+TEST(drain_without_leases_ends_at_once)
 {
-	(void)state;
 	assert_int_equal(spoke_engine_drain(rig.one.engine, UINT64_MAX), SPOKE_OK);
 	leaserig_pass(10 * MS);
 	assert_int_equal(fakeredis_conns(&rig.server), 0);
@@ -271,11 +259,10 @@ static void drain_without_leases_ends_at_once(void **state)
 			 SPOKE_ECLOSED);
 }
 
-static void leases_left_at_the_end_of_a_drain_are_closed(void **state)
+TEST(leases_left_at_the_end_of_a_drain_are_closed)
 {
 	struct leaserig_ask *held = leaserig_hold("held");
 
-	(void)state;
 	assert_int_equal(spoke_engine_drain(rig.one.engine, 5 * SECOND), SPOKE_OK);
 	leaserig_pass(6 * SECOND);
 	assert_int_equal(held->why, SPOKE_LEASE_CLOSED);
@@ -286,12 +273,11 @@ static void leases_left_at_the_end_of_a_drain_are_closed(void **state)
 
 static unsigned forks;
 
-static void child_neither_asks_nor_holds(void **state)
+TEST(child_neither_asks_nor_holds)
 {
 	struct leaserig_ask *held;
 	struct spoke_leases *leases;
 
-	(void)state;
 	forks = 0;
 	spoke_engine_free(rig.two.engine);
 	rig.two.faulty.env.forks = &forks;
@@ -320,12 +306,11 @@ static void child_neither_asks_nor_holds(void **state)
 	assert_false(is_locked("queued"));
 }
 
-static void names_of_ended_leases_are_noticed(void **state)
+TEST(names_of_ended_leases_are_noticed)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 	struct spoke_lease none = { 0 };
 
-	(void)state;
 	leaserig_release(ask);
 	leaserig_pass(SECOND);
 	assert_int_equal(spoke_lease_left(ask->lease), 0);
@@ -339,44 +324,14 @@ static void names_of_ended_leases_are_noticed(void **state)
 	spoke_leases_free(NULL);
 }
 
-static void ended_engine_takes_no_leases(void **state)
+TEST(ended_engine_takes_no_leases)
 {
 	struct spoke_leases *leases;
 
-	(void)state;
 	assert_int_equal(spoke_engine_drain(rig.two.engine, UINT64_MAX), SPOKE_OK);
 	assert_int_equal(spoke_leases_new(rig.two.engine,
 					  &(struct spoke_leases_options){
 						  .store = "redis://" LEASERIG_AT },
 					  &leases),
 			 SPOKE_ECLOSED);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(freed_leases_are_lost_and_released),
-		TEST(release_under_way_ends_when_leases_are_freed),
-		TEST(leases_without_an_ask_end_while_the_engine_goes_on),
-		TEST(leases_freed_inside_told_end),
-		TEST(leases_freed_inside_lost_end),
-		TEST(leases_freed_inside_lost_after_sleep_end),
-		TEST(leases_freed_inside_a_failed_ask_end),
-		TEST(leases_freed_while_a_batch_is_disowned_end),
-		TEST(freed_engine_ends_all_leases),
-		TEST(lease_released_inside_told_is_free),
-		TEST(leases_released_inside_lost_are_released),
-		TEST(lost_lease_is_asked_for_again_inside_lost),
-		TEST(drain_waits_for_held_leases),
-		TEST(drained_leases_take_no_asks),
-		TEST(drain_without_leases_ends_at_once),
-		TEST(leases_left_at_the_end_of_a_drain_are_closed),
-		TEST(child_neither_asks_nor_holds),
-		TEST(names_of_ended_leases_are_noticed),
-		TEST(ended_engine_takes_no_leases),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leases at a store that fails or is away: lost answers, lost locks, lost messages. */
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -23,13 +24,14 @@ static uint64_t count_of(const char *name)
 
 /* --- answers that are lost */
 
-static void short_lease_does_not_take_a_distant_store_for_a_silent_one(void **state)
+FIXTURE(leaserig_set_up, leaserig_tear_down);
+
+TEST(short_lease_does_not_take_a_distant_store_for_a_silent_one)
 {
 	const struct spoke_lease_options brief = { .ttl_ns = 200 * MS };
 	struct leaserig_ask *one;
 	struct leaserig_ask *other;
 
-	(void)state;
 	rig.server.delay_ns = 60 * MS;
 	one = leaserig_ask_with(&rig.one, "brief", &brief);
 	leaserig_pass(SECOND);
@@ -41,9 +43,8 @@ static void short_lease_does_not_take_a_distant_store_for_a_silent_one(void **st
 	assert_int_equal(leaserig_stat(SPOKE_STAT_LEASE_RECONNECTS), 0);
 }
 
-static void answers_stay_with_their_asks_without_memory(void **state)
+TEST(answers_stay_with_their_asks_without_memory)
 {
-	(void)state;
 	fakeredis_put_lock(&rig.server, "taken", "peer:1", 1, 3600000);
 	for (unsigned nth = 1; nth <= 8; nth++) {
 		struct leaserig_ask *taken;
@@ -64,11 +65,10 @@ static void answers_stay_with_their_asks_without_memory(void **state)
 	}
 }
 
-static void repeated_grant_without_its_counter_has_a_number(void **state)
+TEST(repeated_grant_without_its_counter_has_a_number)
 {
 	struct leaserig_ask *ask;
 
-	(void)state;
 	fakeredis_cut(&rig.server, FAKEREDIS_CUT_AFTER, "EVALSHA", FAKEREDIS_ACQUIRE, 0);
 	ask = leaserig_try("reports");
 	while (!is_locked("reports"))
@@ -79,12 +79,11 @@ static void repeated_grant_without_its_counter_has_a_number(void **state)
 	assert_int_equal(ask->fence, 1);
 }
 
-static void lost_answer_to_an_ask_is_asked_for_again(void **state)
+TEST(lost_answer_to_an_ask_is_asked_for_again)
 {
 	static const enum fakeredis_cut cuts[] = { FAKEREDIS_CUT_BEFORE, FAKEREDIS_CUT_AFTER,
 						   FAKEREDIS_CUT_MUTE };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
 		struct leaserig_ask *ask;
 
@@ -101,11 +100,10 @@ static void lost_answer_to_an_ask_is_asked_for_again(void **state)
 	}
 }
 
-static void ask_cancelled_with_a_lost_answer_leaves_no_lock(void **state)
+TEST(ask_cancelled_with_a_lost_answer_leaves_no_lock)
 {
 	struct leaserig_ask *ask;
 
-	(void)state;
 	fakeredis_cut(&rig.server, FAKEREDIS_CUT_AFTER, "EVALSHA", FAKEREDIS_ACQUIRE, 0);
 	ask = leaserig_wait("reports");
 	leaserig_pass(20 * MS);
@@ -118,12 +116,11 @@ static void ask_cancelled_with_a_lost_answer_leaves_no_lock(void **state)
 	assert_false(is_locked("reports"));
 }
 
-static void lost_answer_to_a_release_is_asked_for_again(void **state)
+TEST(lost_answer_to_a_release_is_asked_for_again)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 	struct leaserig_ask *next;
 
-	(void)state;
 	fakeredis_cut(&rig.server, FAKEREDIS_CUT_AFTER, "EVALSHA", FAKEREDIS_RELEASE, 0);
 	leaserig_release(ask);
 	leaserig_pass(20 * MS);
@@ -137,12 +134,11 @@ static void lost_answer_to_a_release_is_asked_for_again(void **state)
 	assert_int_equal(next->error, SPOKE_EBUSY);
 }
 
-static void unanswered_renewal_is_sent_again_on_a_new_connection(void **state)
+TEST(unanswered_renewal_is_sent_again_on_a_new_connection)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 	uint64_t clients = rig.server.clients;
 
-	(void)state;
 	fakeredis_cut(&rig.server, FAKEREDIS_CUT_MUTE, "EVALSHA", FAKEREDIS_RENEW, 0);
 	leaserig_pass(LEASERIG_TTL / 3 + LEASERIG_TTL / 12 + SECOND);
 	assert_true(rig.server.clients > clients);
@@ -151,11 +147,10 @@ static void unanswered_renewal_is_sent_again_on_a_new_connection(void **state)
 	assert_int_equal(ask->lost, 0);
 }
 
-static void store_frozen_for_half_the_time_is_survived(void **state)
+TEST(store_frozen_for_half_the_time_is_survived)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 
-	(void)state;
 	leaserig_pass(LEASERIG_TTL / 3 - 2 * SECOND);
 	spokei_world_hold(&rig.server.process, LEASERIG_TTL / 2);
 	leaserig_pass(5 * LEASERIG_TTL);
@@ -165,11 +160,10 @@ static void store_frozen_for_half_the_time_is_survived(void **state)
 
 /* --- locks that are lost */
 
-static void lease_that_the_store_forgot_is_lost_at_once(void **state)
+TEST(lease_that_the_store_forgot_is_lost_at_once)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 
-	(void)state;
 	(void)fakeredis_remove(&rig.server, "reports");
 	leaserig_pass(LEASERIG_TTL / 3 + 10 * MS);
 	assert_int_equal(ask->lost, 1);
@@ -179,13 +173,12 @@ static void lease_that_the_store_forgot_is_lost_at_once(void **state)
 	assert_int_equal(fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE), 1);
 }
 
-static void broken_lease_is_lost_and_a_waiter_gets_it(void **state)
+TEST(broken_lease_is_lost_and_a_waiter_gets_it)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 	struct leaserig_ask *waiter = leaserig_wait("reports");
 	uint64_t broken_ns;
 
-	(void)state;
 	leaserig_pass(SECOND);
 	fakeredis_unlock(&rig.server, "reports");
 	broken_ns = rig.world.now_ns;
@@ -196,12 +189,11 @@ static void broken_lease_is_lost_and_a_waiter_gets_it(void **state)
 	assert_int_equal(waiter->lost, 0);
 }
 
-static void restarted_empty_store_loses_all_leases(void **state)
+TEST(restarted_empty_store_loses_all_leases)
 {
 	struct leaserig_ask *one = leaserig_hold("one");
 	struct leaserig_ask *two = leaserig_hold("two");
 
-	(void)state;
 	fakeredis_kill(&rig.server);
 	fakeredis_wipe(&rig.server);
 	leaserig_pass(LEASERIG_TTL / 3);
@@ -212,23 +204,21 @@ static void restarted_empty_store_loses_all_leases(void **state)
 	assert_false(is_locked("one"));
 }
 
-static void release_of_a_lock_that_is_gone_is_told_so(void **state)
+TEST(release_of_a_lock_that_is_gone_is_told_so)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 
-	(void)state;
 	(void)fakeredis_remove(&rig.server, "reports");
 	leaserig_release(ask);
 	leaserig_pass(10 * MS);
 	assert_int_equal(ask->end, SPOKE_ENOENT);
 }
 
-static void release_that_finds_no_store_ends_with_the_time_to_live(void **state)
+TEST(release_that_finds_no_store_ends_with_the_time_to_live)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 	uint64_t begin_ns = rig.world.now_ns;
 
-	(void)state;
 	fakeredis_kill(&rig.server);
 	leaserig_release(ask);
 	leaserig_pass(2 * LEASERIG_TTL);
@@ -238,12 +228,11 @@ static void release_that_finds_no_store_ends_with_the_time_to_live(void **state)
 }
 
 /* Between the lease's end here and in the store is more time than before any attempt to connect. */
-static void expired_lease_is_released_when_the_store_is_back(void **state)
+TEST(expired_lease_is_released_when_the_store_is_back)
 {
 	const struct spoke_lease_options slow = { .ttl_ns = 3 * LEASERIG_TTL };
 	struct leaserig_ask *ask = leaserig_ask_with(&rig.one, "reports", &slow);
 
-	(void)state;
 	leaserig_pass(LEASERIG_TTL + SECOND);
 	fakeredis_kill(&rig.server);
 	leaserig_pass(3 * (LEASERIG_TTL - LEASERIG_GUARD));
@@ -256,11 +245,10 @@ static void expired_lease_is_released_when_the_store_is_back(void **state)
 
 /* --- a store that is away */
 
-static void ask_that_does_not_wait_ends_if_no_store_is_there(void **state)
+TEST(ask_that_does_not_wait_ends_if_no_store_is_there)
 {
 	struct leaserig_ask *first, *second;
 
-	(void)state;
 	fakeredis_kill(&rig.server);
 	leaserig_pass(SECOND);
 	first = leaserig_try("reports");
@@ -272,11 +260,10 @@ static void ask_that_does_not_wait_ends_if_no_store_is_there(void **state)
 	assert_int_equal(second->error, SPOKE_EUNAVAILABLE);
 }
 
-static void first_ask_that_does_not_wait_waits_for_the_first_connection(void **state)
+TEST(first_ask_that_does_not_wait_waits_for_the_first_connection)
 {
 	struct leaserig_ask *ask;
 
-	(void)state;
 	assert_int_equal(spoke_leases_new(rig.two.engine,
 					  &(struct spoke_leases_options){
 						  .store = "redis://" LEASERIG_AT },
@@ -288,12 +275,11 @@ static void first_ask_that_does_not_wait_waits_for_the_first_connection(void **s
 	assert_int_equal(ask->error, SPOKE_OK);
 }
 
-static void waiting_asks_wait_for_a_store(void **state)
+TEST(waiting_asks_wait_for_a_store)
 {
 	struct leaserig_ask *ask, *limited;
 	uint64_t begin_ns;
 
-	(void)state;
 	fakeredis_kill(&rig.server);
 	leaserig_pass(SECOND);
 	begin_ns = rig.world.now_ns;
@@ -309,11 +295,10 @@ static void waiting_asks_wait_for_a_store(void **state)
 	assert_int_equal(ask->error, SPOKE_OK);
 }
 
-static void waiter_misses_no_release_while_it_hears_nothing(void **state)
+TEST(waiter_misses_no_release_while_it_hears_nothing)
 {
 	struct leaserig_ask *ask;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 3600000);
 	ask = leaserig_wait("reports");
 	leaserig_pass(SECOND);
@@ -325,11 +310,10 @@ static void waiter_misses_no_release_while_it_hears_nothing(void **state)
 
 /* --- other programs at the same lock */
 
-static void reentered_lock_of_a_peer_is_waited_for(void **state)
+TEST(reentered_lock_of_a_peer_is_waited_for)
 {
 	struct leaserig_ask *ask;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 2, 60000);
 	ask = leaserig_wait("reports");
 	leaserig_pass(SECOND);
@@ -342,11 +326,10 @@ static void reentered_lock_of_a_peer_is_waited_for(void **state)
 	assert_int_equal(ask->error, SPOKE_OK);
 }
 
-static void noise_on_the_channel_harms_nothing(void **state)
+TEST(noise_on_the_channel_harms_nothing)
 {
 	struct leaserig_ask *ask;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 60000);
 	ask = leaserig_wait("reports");
 	leaserig_pass(SECOND);
@@ -355,34 +338,4 @@ static void noise_on_the_channel_harms_nothing(void **state)
 	leaserig_pass(SECOND);
 	assert_int_equal(ask->told, 0);
 	assert_true(fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE) < 10);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(short_lease_does_not_take_a_distant_store_for_a_silent_one),
-		TEST(answers_stay_with_their_asks_without_memory),
-		TEST(repeated_grant_without_its_counter_has_a_number),
-		TEST(lost_answer_to_an_ask_is_asked_for_again),
-		TEST(ask_cancelled_with_a_lost_answer_leaves_no_lock),
-		TEST(lost_answer_to_a_release_is_asked_for_again),
-		TEST(unanswered_renewal_is_sent_again_on_a_new_connection),
-		TEST(store_frozen_for_half_the_time_is_survived),
-		TEST(lease_that_the_store_forgot_is_lost_at_once),
-		TEST(broken_lease_is_lost_and_a_waiter_gets_it),
-		TEST(restarted_empty_store_loses_all_leases),
-		TEST(release_of_a_lock_that_is_gone_is_told_so),
-		TEST(release_that_finds_no_store_ends_with_the_time_to_live),
-		TEST(expired_lease_is_released_when_the_store_is_back),
-		TEST(ask_that_does_not_wait_ends_if_no_store_is_there),
-		TEST(first_ask_that_does_not_wait_waits_for_the_first_connection),
-		TEST(waiting_asks_wait_for_a_store),
-		TEST(waiter_misses_no_release_while_it_hears_nothing),
-		TEST(reentered_lock_of_a_peer_is_waited_for),
-		TEST(noise_on_the_channel_harms_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

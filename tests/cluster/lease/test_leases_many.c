@@ -2,6 +2,7 @@
 /* Ten thousand leases of one program: how much memory they need, how often the store is asked, and
  * what happens when all are lost at once. */
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 
@@ -43,11 +44,12 @@ static void assert_commands(uint64_t seconds, uint64_t most)
 			MANY * seconds / 10 - MANY / 10, MANY * seconds / 10 + MANY / 10);
 }
 
-static void held_leases_need_little_memory(void **state)
+FIXTURE(leaserig_set_up, leaserig_tear_down);
+
+TEST(held_leases_need_little_memory)
 {
 	size_t before;
 
-	(void)state;
 	(void)leaserig_hold("first");
 	before = rig.one.faulty.bytes;
 	hold_many(MANY, 10000);
@@ -55,11 +57,10 @@ static void held_leases_need_little_memory(void **state)
 }
 
 /* Commands under way are limited, and so is their memory; the others wait in their lists. */
-static void leases_asked_for_in_one_turn_need_no_more(void **state)
+TEST(leases_asked_for_in_one_turn_need_no_more)
 {
 	size_t before = rig.one.faulty.bytes;
 
-	(void)state;
 	for (unsigned i = 0; i < MANY; i++) {
 		char name[32];
 
@@ -72,28 +73,25 @@ static void leases_asked_for_in_one_turn_need_no_more(void **state)
 	assert_true(rig.one.faulty.bytes - before < MANY * 192 + FIXED);
 }
 
-static void renewals_of_leases_taken_at_once_go_in_batches(void **state)
+TEST(renewals_of_leases_taken_at_once_go_in_batches)
 {
-	(void)state;
 	hold_many(MANY, 10000);
 	assert_commands(100, 100 * 10 + 10);
 	assert_all_held(MANY);
 }
 
-static void renewals_of_leases_taken_one_by_one_go_in_batches(void **state)
+TEST(renewals_of_leases_taken_one_by_one_go_in_batches)
 {
-	(void)state;
 	hold_many(MANY, 1000);
 	assert_commands(100, 100 * 10 + 100);
 	assert_all_held(MANY);
 }
 
-static void renewals_with_other_times_go_in_batches_of_their_own(void **state)
+TEST(renewals_with_other_times_go_in_batches_of_their_own)
 {
 	const struct spoke_lease_options brief = { .ttl_ns = 3 * SECOND };
 	uint64_t before;
 
-	(void)state;
 	for (unsigned i = 0; i < 200; i++) {
 		char name[32];
 
@@ -110,9 +108,8 @@ static void renewals_with_other_times_go_in_batches_of_their_own(void **state)
 	assert_all_held(200);
 }
 
-static void all_leases_are_lost_in_their_turn(void **state)
+TEST(all_leases_are_lost_in_their_turn)
 {
-	(void)state;
 	hold_many(MANY, 10000);
 	fakeredis_kill(&rig.server);
 	leaserig_pass(LEASERIG_TTL);
@@ -120,11 +117,10 @@ static void all_leases_are_lost_in_their_turn(void **state)
 		assert_int_equal(rig.asks[i].why, SPOKE_LEASE_EXPIRED);
 }
 
-static void leases_survive_a_restart_of_the_store(void **state)
+TEST(leases_survive_a_restart_of_the_store)
 {
 	uint64_t before;
 
-	(void)state;
 	hold_many(MANY, 10000);
 	leaserig_pass(2 * SECOND);
 	fakeredis_kill(&rig.server);
@@ -137,11 +133,10 @@ static void leases_survive_a_restart_of_the_store(void **state)
 	assert_all_held(MANY);
 }
 
-static void ten_thousand_releases_free_all(void **state)
+TEST(ten_thousand_releases_free_all)
 {
 	struct spoke_leases_look look;
 
-	(void)state;
 	hold_many(MANY, 10000);
 	for (unsigned i = 0; i < MANY; i++)
 		leaserig_release(&rig.asks[i]);
@@ -153,11 +148,10 @@ static void ten_thousand_releases_free_all(void **state)
 	assert_int_equal(rig.server.key_count, MANY);
 }
 
-static void asks_made_together_are_granted_in_turn(void **state)
+TEST(asks_made_together_are_granted_in_turn)
 {
 	struct leaserig_ask *asks[3];
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		asks[i] = leaserig_wait("reports");
 	for (unsigned i = 0; i < 3; i++) {
@@ -168,23 +162,4 @@ static void asks_made_together_are_granted_in_turn(void **state)
 		leaserig_release(asks[i]);
 	}
 	leaserig_pass(10 * MS);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(held_leases_need_little_memory),
-		TEST(leases_asked_for_in_one_turn_need_no_more),
-		TEST(renewals_of_leases_taken_at_once_go_in_batches),
-		TEST(renewals_of_leases_taken_one_by_one_go_in_batches),
-		TEST(renewals_with_other_times_go_in_batches_of_their_own),
-		TEST(all_leases_are_lost_in_their_turn),
-		TEST(leases_survive_a_restart_of_the_store),
-		TEST(ten_thousand_releases_free_all),
-		TEST(asks_made_together_are_granted_in_turn),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

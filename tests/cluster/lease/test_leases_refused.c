@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leases at a store that refuses commands, and at one with a replica. */
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -10,12 +11,13 @@ static const struct spoke_lease_options waits = { .wait_ns = SPOKE_LEASE_FOREVER
 
 /* --- refusals */
 
-static void key_of_another_type_is_told_once(void **state)
+FIXTURE(leaserig_set_up, leaserig_tear_down);
+
+TEST(key_of_another_type_is_told_once)
 {
 	struct leaserig_ask *ask;
 	uint64_t commands;
 
-	(void)state;
 	fakeredis_put(&rig.server, "reports", "text");
 	ask = leaserig_wait("reports");
 	leaserig_pass(10 * MS);
@@ -26,12 +28,11 @@ static void key_of_another_type_is_told_once(void **state)
 	assert_int_equal(rig.server.commands, commands);
 }
 
-static void busy_store_is_asked_again_with_pauses(void **state)
+TEST(busy_store_is_asked_again_with_pauses)
 {
 	static const enum fakeredis_phase phases[] = { FAKEREDIS_LOADING, FAKEREDIS_BUSY,
 						       FAKEREDIS_OOM, FAKEREDIS_MISCONF };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
 		struct leaserig_ask *asks[40];
 		uint64_t commands = rig.server.commands;
@@ -53,11 +54,10 @@ static void busy_store_is_asked_again_with_pauses(void **state)
 	}
 }
 
-static void busy_store_is_spared_new_asks(void **state)
+TEST(busy_store_is_spared_new_asks)
 {
 	uint64_t commands;
 
-	(void)state;
 	rig.server.phase = FAKEREDIS_LOADING;
 	(void)leaserig_ask_with(&rig.one, "first", &waits);
 	leaserig_pass(20 * MS);
@@ -74,11 +74,10 @@ static void busy_store_is_spared_new_asks(void **state)
 	assert_int_equal(rig.held, 21);
 }
 
-static void busy_store_is_unavailable_for_asks_that_do_not_wait(void **state)
+TEST(busy_store_is_unavailable_for_asks_that_do_not_wait)
 {
 	struct leaserig_ask *ask;
 
-	(void)state;
 	rig.server.phase = FAKEREDIS_OOM;
 	ask = leaserig_try("reports");
 	leaserig_pass(10 * MS);
@@ -87,11 +86,10 @@ static void busy_store_is_unavailable_for_asks_that_do_not_wait(void **state)
 	rig.server.phase = FAKEREDIS_NORMAL;
 }
 
-static void busy_store_does_not_end_leases(void **state)
+TEST(busy_store_does_not_end_leases)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 
-	(void)state;
 	leaserig_pass(LEASERIG_TTL / 3 - SECOND);
 	rig.server.phase = FAKEREDIS_BUSY;
 	leaserig_pass(5 * SECOND);
@@ -101,12 +99,11 @@ static void busy_store_does_not_end_leases(void **state)
 	assert_int_equal(ask->lost, 0);
 }
 
-static void flushed_scripts_are_loaded_again(void **state)
+TEST(flushed_scripts_are_loaded_again)
 {
 	struct leaserig_ask *held = leaserig_hold("held");
 	struct leaserig_ask *ask;
 
-	(void)state;
 	fakeredis_flush_scripts(&rig.server);
 	ask = leaserig_ask_with(&rig.one, "reports", &waits);
 	leaserig_pass(SECOND);
@@ -120,12 +117,11 @@ static void flushed_scripts_are_loaded_again(void **state)
 	assert_int_equal(held->end, SPOKE_OK);
 }
 
-static void one_key_of_another_type_ends_no_other_lease(void **state)
+TEST(one_key_of_another_type_ends_no_other_lease)
 {
 	struct leaserig_ask *good = leaserig_hold("good");
 	struct leaserig_ask *bad = leaserig_hold("bad");
 
-	(void)state;
 	fakeredis_put(&rig.server, "bad", "text");
 	leaserig_pass(2 * LEASERIG_TTL);
 	assert_int_equal(good->lost, 0);
@@ -140,12 +136,11 @@ static void set_up_replica(uint64_t delay_ns)
 	fakeredis_follow(&rig.replica, &rig.server, delay_ns);
 }
 
-static void failover_shows_in_the_fence(void **state)
+TEST(failover_shows_in_the_fence)
 {
 	struct leaserig_ask *ask;
 	struct fakeredis_lock lock;
 
-	(void)state;
 	set_up_replica(0);
 	leaserig_release(leaserig_hold("reports"));
 	leaserig_pass(SECOND);
@@ -157,12 +152,11 @@ static void failover_shows_in_the_fence(void **state)
 	assert_int_equal(fakeredis_token(&rig.replica, "reports"), 1);
 }
 
-static void server_that_became_a_replica_is_left(void **state)
+TEST(server_that_became_a_replica_is_left)
 {
 	struct leaserig_ask *ask;
 	uint64_t commands;
 
-	(void)state;
 	fakeredis_start(&rig.replica, &rig.world, "127.0.0.1:6380");
 	fakeredis_follow(&rig.server, &rig.replica, 0);
 	commands = rig.server.commands;
@@ -173,23 +167,4 @@ static void server_that_became_a_replica_is_left(void **state)
 	fakeredis_promote(&rig.server);
 	leaserig_pass(7 * SECOND);
 	assert_int_equal(ask->error, SPOKE_OK);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(key_of_another_type_is_told_once),
-		TEST(busy_store_is_asked_again_with_pauses),
-		TEST(busy_store_is_spared_new_asks),
-		TEST(busy_store_is_unavailable_for_asks_that_do_not_wait),
-		TEST(busy_store_does_not_end_leases),
-		TEST(flushed_scripts_are_loaded_again),
-		TEST(one_key_of_another_type_ends_no_other_lease),
-		TEST(failover_shows_in_the_fence),
-		TEST(server_that_became_a_replica_is_left),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

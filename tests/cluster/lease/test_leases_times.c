@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The validity of leases when answers are slow, the process is frozen, the machine sleeps. */
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -11,12 +12,13 @@ static uint64_t valid_ns(uint64_t sent_ns)
 	return sent_ns + LEASERIG_TTL - LEASERIG_GUARD;
 }
 
-static void validity_counts_from_when_the_command_was_sent(void **state)
+FIXTURE(leaserig_set_up, leaserig_tear_down);
+
+TEST(validity_counts_from_when_the_command_was_sent)
 {
 	uint64_t sent_ns = rig.world.now_ns;
 	struct leaserig_ask *ask;
 
-	(void)state;
 	rig.server.delay_ns = 2 * SECOND;
 	ask = leaserig_try("reports");
 	leaserig_pass(3 * SECOND);
@@ -24,12 +26,11 @@ static void validity_counts_from_when_the_command_was_sent(void **state)
 	assert_int_equal(rig.world.now_ns + spoke_lease_left(ask->lease), valid_ns(sent_ns));
 }
 
-static void renewal_counts_from_when_it_was_sent(void **state)
+TEST(renewal_counts_from_when_it_was_sent)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 	uint64_t before_ns;
 
-	(void)state;
 	rig.server.delay_ns = 2 * SECOND;
 	leaserig_pass(LEASERIG_TTL / 3 + SECOND);
 	before_ns = rig.world.now_ns;
@@ -40,12 +41,11 @@ static void renewal_counts_from_when_it_was_sent(void **state)
 }
 
 /* The world's clock must not be behind what the lease was told. */
-static void lease_never_outlives_its_time_in_the_store(void **state)
+TEST(lease_never_outlives_its_time_in_the_store)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 	struct fakeredis_lock lock;
 
-	(void)state;
 	for (int i = 0; i < 200; i++) {
 		leaserig_pass(331 * MS);
 		rig.server.delay_ns = (uint64_t)i % 7 * 300 * MS;
@@ -55,12 +55,11 @@ static void lease_never_outlives_its_time_in_the_store(void **state)
 	assert_int_equal(ask->lost, 0);
 }
 
-static void lease_is_lost_when_its_validity_ends(void **state)
+TEST(lease_is_lost_when_its_validity_ends)
 {
 	uint64_t sent_ns = rig.world.now_ns;
 	struct leaserig_ask *ask = leaserig_hold("reports");
 
-	(void)state;
 	fakeredis_kill(&rig.server);
 	leaserig_pass(LEASERIG_TTL);
 	assert_int_equal(ask->lost, 1);
@@ -68,12 +67,11 @@ static void lease_is_lost_when_its_validity_ends(void **state)
 	assert_in_range(ask->lost_ns, valid_ns(sent_ns), valid_ns(sent_ns) + MS + MS / 10);
 }
 
-static void each_of_many_leases_is_lost_in_its_tick(void **state)
+TEST(each_of_many_leases_is_lost_in_its_tick)
 {
 	struct leaserig_ask *asks[20];
 	uint64_t sent_ns[20];
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		char name[] = "a";
 
@@ -104,13 +102,12 @@ static void note_alarm(struct spoke_alarm *alarm)
 		assert_int_equal(ask->lost, 1);
 }
 
-static void frozen_holder_learns_of_its_loss_before_anything_else(void **state)
+TEST(frozen_holder_learns_of_its_loss_before_anything_else)
 {
 	struct spoke_alarm alarm = { 0 };
 	struct leaserig_ask *ask = leaserig_hold("reports");
 	struct leaserig_ask *other;
 
-	(void)state;
 	other_callbacks = 0;
 	assert_int_equal(spoke_alarm_every(rig.one.engine, &alarm, 100 * MS, note_alarm), SPOKE_OK);
 	leaserig_join(&rig.two, NULL);
@@ -143,14 +140,13 @@ static void note_all(struct spoke_alarm *alarm)
 }
 
 /* They are granted in another order than that in which they end. */
-static void each_of_several_leases_is_lost_before_anything_else(void **state)
+TEST(each_of_several_leases_is_lost_before_anything_else)
 {
 	static const uint64_t ttls_s[] = { 60, 20, 40, 10 };
 	static const unsigned ends[] = { 3, 1, 2, 0 };
 	struct leaserig_ask *asks[4];
 	struct spoke_alarm alarm = { 0 };
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		char name[] = "a";
 
@@ -186,11 +182,10 @@ static void note_order(struct leaserig_ask *ask)
 		lost_before_answer = rig.asks[0].lost == 1;
 }
 
-static void loss_comes_before_answers_that_lie_in_the_socket(void **state)
+TEST(loss_comes_before_answers_that_lie_in_the_socket)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "other", "peer:1", 1, 0);
 	rig.server.delay_ns = 50 * MS;
 	waited = leaserig_try("other");
@@ -204,12 +199,11 @@ static void loss_comes_before_answers_that_lie_in_the_socket(void **state)
 	assert_true(lost_before_answer);
 }
 
-static void freeze_of_half_the_time_is_survived(void **state)
+TEST(freeze_of_half_the_time_is_survived)
 {
 	uint64_t sent_ns = rig.world.now_ns;
 	struct leaserig_ask *ask = leaserig_hold("reports");
 
-	(void)state;
 	spokei_world_hold(&rig.one.process, LEASERIG_TTL / 2);
 	leaserig_pass(LEASERIG_TTL / 2 + 100 * MS);
 	assert_int_equal(ask->lost, 0);
@@ -223,12 +217,11 @@ static void freeze_of_half_the_time_is_survived(void **state)
 
 /* --- grants that come too late */
 
-static void grant_after_its_validity_is_returned_and_asked_for_again(void **state)
+TEST(grant_after_its_validity_is_returned_and_asked_for_again)
 {
 	struct leaserig_ask *ask;
 	uint64_t resumed_ns;
 
-	(void)state;
 	rig.server.delay_ns = 20 * MS;
 	ask = leaserig_wait("reports");
 	leaserig_pass(MS);
@@ -246,13 +239,12 @@ static void grant_after_its_validity_is_returned_and_asked_for_again(void **stat
 	assert_true(rig.world.now_ns + spoke_lease_left(ask->lease) > valid_ns(resumed_ns));
 }
 
-static void late_grant_of_ask_that_does_not_wait_is_released(void **state)
+TEST(late_grant_of_ask_that_does_not_wait_is_released)
 {
 	const struct spoke_lease_options options = { .ttl_ns = SECOND };
 	struct fakeredis_lock lock;
 	struct leaserig_ask *ask;
 
-	(void)state;
 	rig.server.delay_ns = 20 * MS;
 	ask = leaserig_ask_with(&rig.one, "reports", &options);
 	leaserig_pass(MS);
@@ -265,12 +257,11 @@ static void late_grant_of_ask_that_does_not_wait_is_released(void **state)
 
 /* --- clocks */
 
-static void sleep_of_the_machine_counts(void **state)
+TEST(sleep_of_the_machine_counts)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 	uint64_t left_ns = spoke_lease_left(ask->lease);
 
-	(void)state;
 	spokei_world_sleep(&rig.world, 5 * SECOND);
 	assert_int_equal(spoke_lease_left(ask->lease), left_ns - 5 * SECOND);
 	spokei_world_sleep(&rig.world, LEASERIG_TTL);
@@ -280,12 +271,11 @@ static void sleep_of_the_machine_counts(void **state)
 	assert_int_equal(ask->why, SPOKE_LEASE_EXPIRED);
 }
 
-static void lease_that_survived_sleep_is_renewed_at_once(void **state)
+TEST(lease_that_survived_sleep_is_renewed_at_once)
 {
 	struct leaserig_ask *ask = leaserig_hold("reports");
 	struct spoke_alarm alarm = { 0 };
 
-	(void)state;
 	other_callbacks = 0;
 	assert_int_equal(spoke_alarm_every(rig.one.engine, &alarm, 200 * MS, note_alarm), SPOKE_OK);
 	leaserig_pass(SECOND);
@@ -307,12 +297,11 @@ static uint64_t stepped_wall(void *ctx)
 	return rig.world.now_ns + wall_step_ns;
 }
 
-static void steps_of_the_wall_clock_change_nothing(void **state)
+TEST(steps_of_the_wall_clock_change_nothing)
 {
 	struct leaserig_ask *ask;
 	uint64_t left_ns;
 
-	(void)state;
 	wall_step_ns = 1000000 * SECOND;
 	rig.one.faulty.env.wall = stepped_wall;
 	ask = leaserig_hold("reports");
@@ -325,12 +314,11 @@ static void steps_of_the_wall_clock_change_nothing(void **state)
 	assert_int_equal(ask->lost, 0);
 }
 
-static void lease_is_over_for_others_only_after_its_holder_knows(void **state)
+TEST(lease_is_over_for_others_only_after_its_holder_knows)
 {
 	struct leaserig_ask *one = leaserig_hold("reports");
 	struct leaserig_ask *two;
 
-	(void)state;
 	leaserig_join(&rig.two, NULL);
 	two = leaserig_ask_with(&rig.two, "reports",
 				&(struct spoke_lease_options){ .wait_ns = SPOKE_LEASE_FOREVER });
@@ -342,29 +330,4 @@ static void lease_is_over_for_others_only_after_its_holder_knows(void **state)
 		assert_true(spoke_lease_left(one->lease) == 0 || spoke_lease_left(two->lease) == 0);
 	}
 	assert_int_equal(two->error, SPOKE_OK);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(validity_counts_from_when_the_command_was_sent),
-		TEST(renewal_counts_from_when_it_was_sent),
-		TEST(lease_never_outlives_its_time_in_the_store),
-		TEST(lease_is_lost_when_its_validity_ends),
-		TEST(each_of_many_leases_is_lost_in_its_tick),
-		TEST(frozen_holder_learns_of_its_loss_before_anything_else),
-		TEST(each_of_several_leases_is_lost_before_anything_else),
-		TEST(loss_comes_before_answers_that_lie_in_the_socket),
-		TEST(freeze_of_half_the_time_is_survived),
-		TEST(grant_after_its_validity_is_returned_and_asked_for_again),
-		TEST(late_grant_of_ask_that_does_not_wait_is_released),
-		TEST(sleep_of_the_machine_counts),
-		TEST(lease_that_survived_sleep_is_renewed_at_once),
-		TEST(steps_of_the_wall_clock_change_nothing),
-		TEST(lease_is_over_for_others_only_after_its_holder_knows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

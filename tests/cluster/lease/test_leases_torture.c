@@ -2,6 +2,7 @@
 /* Leases while calls of the environment fail, each in turn: memory, sockets. Every ask is told
  * once, every lease ends once, and nothing leaks. */
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>
@@ -97,19 +98,17 @@ static void fail_each(enum spokei_faults_kind kind, int error, bool for_ever, ui
 	fail_msg("more than %d calls", FAULTS_MAX);
 }
 
-static void leases_survive_each_failure_of_memory(void **state)
+TEST(leases_survive_each_failure_of_memory)
 {
-	(void)state;
 	fail_each(SPOKEI_FAULTS_MEMORY, -ENOMEM, false, 20);
 }
 
-static void leases_survive_lasting_lack_of_memory(void **state)
+TEST(leases_survive_lasting_lack_of_memory)
 {
-	(void)state;
 	fail_each(SPOKEI_FAULTS_MEMORY, -ENOMEM, true, 20);
 }
 
-static void leases_survive_failures_of_the_network(void **state)
+TEST(leases_survive_failures_of_the_network)
 {
 	static const struct {
 		enum spokei_faults_kind kind;
@@ -121,18 +120,6 @@ static void leases_survive_failures_of_the_network(void **state)
 		{ SPOKEI_FAULTS_WRITE, 20 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		fail_each(rows[i].kind, -ECONNRESET, false, rows[i].least);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(leases_survive_each_failure_of_memory),
-		cmocka_unit_test(leases_survive_lasting_lack_of_memory),
-		cmocka_unit_test(leases_survive_failures_of_the_network),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks that wait for a lease: their order, what wakes them, how they end. */
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/test.h"
 
 #define rig leaserig
 
@@ -12,12 +13,13 @@ static struct fakeredis_lock lock_of(const char *name)
 	return lock;
 }
 
-static void waiting_ask_gets_the_lease_when_it_is_released(void **state)
+FIXTURE(leaserig_set_up, leaserig_tear_down);
+
+TEST(waiting_ask_gets_the_lease_when_it_is_released)
 {
 	struct leaserig_ask *holder = leaserig_hold("reports");
 	struct leaserig_ask *waiter = leaserig_wait("reports");
 
-	(void)state;
 	leaserig_pass(SECOND);
 	assert_int_equal(waiter->told, 0);
 	leaserig_release(holder);
@@ -27,12 +29,11 @@ static void waiting_ask_gets_the_lease_when_it_is_released(void **state)
 	assert_int_equal(waiter->fence, holder->fence + 1);
 }
 
-static void waiting_asks_get_the_lease_in_their_order(void **state)
+TEST(waiting_asks_get_the_lease_in_their_order)
 {
 	struct leaserig_ask *holder = leaserig_hold("reports");
 	struct leaserig_ask *waiters[5];
 
-	(void)state;
 	for (int i = 0; i < 5; i++)
 		waiters[i] = leaserig_wait("reports");
 	for (int i = 0; i < 5; i++) {
@@ -45,11 +46,10 @@ static void waiting_asks_get_the_lease_in_their_order(void **state)
 	}
 }
 
-static void one_message_leads_to_one_try(void **state)
+TEST(one_message_leads_to_one_try)
 {
 	uint64_t before;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 60000);
 	for (int i = 0; i < 50; i++)
 		(void)leaserig_wait("reports");
@@ -61,11 +61,10 @@ static void one_message_leads_to_one_try(void **state)
 	assert_int_equal(fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE) - before, 1);
 }
 
-static void ask_that_joins_a_line_leads_to_no_try(void **state)
+TEST(ask_that_joins_a_line_leads_to_no_try)
 {
 	uint64_t before;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 60000);
 	(void)leaserig_wait("reports");
 	leaserig_pass(SECOND);
@@ -77,11 +76,10 @@ static void ask_that_joins_a_line_leads_to_no_try(void **state)
 }
 
 /* The lock is taken and given back again while the answer to a try is on its way. */
-static void message_during_a_try_leads_to_another_one(void **state)
+TEST(message_during_a_try_leads_to_another_one)
 {
 	struct leaserig_ask *ask;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 3600000);
 	ask = leaserig_wait("reports");
 	leaserig_pass(SECOND);
@@ -94,12 +92,11 @@ static void message_during_a_try_leads_to_another_one(void **state)
 	assert_int_equal(ask->told, 1);
 }
 
-static void flood_of_messages_leads_to_few_tries(void **state)
+TEST(flood_of_messages_leads_to_few_tries)
 {
 	struct leaserig_ask *ask;
 	uint64_t before;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 3600000);
 	ask = leaserig_wait("reports");
 	leaserig_pass(SECOND);
@@ -114,11 +111,10 @@ static void flood_of_messages_leads_to_few_tries(void **state)
 	assert_int_equal(ask->told, 1);
 }
 
-static void lock_that_is_always_about_to_expire_makes_no_loop(void **state)
+TEST(lock_that_is_always_about_to_expire_makes_no_loop)
 {
 	uint64_t before;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 3600000);
 	(void)leaserig_wait("reports");
 	leaserig_pass(SECOND);
@@ -131,12 +127,11 @@ static void lock_that_is_always_about_to_expire_makes_no_loop(void **state)
 	assert_in_range(fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE) - before, 50, 150);
 }
 
-static void dead_holder_is_followed_when_its_time_is_over(void **state)
+TEST(dead_holder_is_followed_when_its_time_is_over)
 {
 	struct leaserig_ask *ask;
 	uint64_t begin_ns = rig.world.now_ns;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 5000);
 	ask = leaserig_wait("reports");
 	leaserig_pass(6 * SECOND);
@@ -145,13 +140,12 @@ static void dead_holder_is_followed_when_its_time_is_over(void **state)
 	assert_true(fakeredis_runs(&rig.server, FAKEREDIS_ACQUIRE) <= 4);
 }
 
-static void waiting_ends_after_the_waiting_time(void **state)
+TEST(waiting_ends_after_the_waiting_time)
 {
 	struct spoke_lease_options options = { .wait_ns = 3 * SECOND };
 	struct leaserig_ask *first, *second;
 	uint64_t begin_ns = rig.world.now_ns;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 60000);
 	first = leaserig_ask_with(&rig.one, "reports", &options);
 	second = leaserig_ask_with(&rig.one, "reports", &options);
@@ -162,13 +156,12 @@ static void waiting_ends_after_the_waiting_time(void **state)
 	assert_int_equal(fakeredis_subscribers(&rig.server), 0);
 }
 
-static void cancelled_ask_is_told_and_takes_nothing(void **state)
+TEST(cancelled_ask_is_told_and_takes_nothing)
 {
 	struct leaserig_ask *early = leaserig_wait("reports");
 	struct leaserig_ask *late;
 	struct fakeredis_lock lock;
 
-	(void)state;
 	leaserig_release(early);
 	leaserig_pass(10 * MS);
 	assert_int_equal(early->error, SPOKE_ECANCELED);
@@ -184,12 +177,11 @@ static void cancelled_ask_is_told_and_takes_nothing(void **state)
 	assert_string_equal(lock_of("reports").holder, "peer:1");
 }
 
-static void ask_cancelled_while_it_is_granted_is_released(void **state)
+TEST(ask_cancelled_while_it_is_granted_is_released)
 {
 	struct leaserig_ask *ask;
 	struct fakeredis_lock lock;
 
-	(void)state;
 	rig.server.delay_ns = 100 * MS;
 	ask = leaserig_wait("reports");
 	leaserig_pass(50 * MS);
@@ -201,11 +193,10 @@ static void ask_cancelled_while_it_is_granted_is_released(void **state)
 	assert_false(fakeredis_lock(&rig.server, "reports", &lock));
 }
 
-static void next_in_line_follows_a_cancelled_first(void **state)
+TEST(next_in_line_follows_a_cancelled_first)
 {
 	struct leaserig_ask *first, *second;
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "reports", "peer:1", 1, 2000);
 	first = leaserig_wait("reports");
 	second = leaserig_wait("reports");
@@ -215,26 +206,4 @@ static void next_in_line_follows_a_cancelled_first(void **state)
 	assert_int_equal(first->error, SPOKE_ECANCELED);
 	assert_int_equal(second->told, 1);
 	assert_int_equal(second->error, SPOKE_OK);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(waiting_ask_gets_the_lease_when_it_is_released),
-		TEST(waiting_asks_get_the_lease_in_their_order),
-		TEST(one_message_leads_to_one_try),
-		TEST(ask_that_joins_a_line_leads_to_no_try),
-		TEST(message_during_a_try_leads_to_another_one),
-		TEST(flood_of_messages_leads_to_few_tries),
-		TEST(lock_that_is_always_about_to_expire_makes_no_loop),
-		TEST(dead_holder_is_followed_when_its_time_is_over),
-		TEST(waiting_ends_after_the_waiting_time),
-		TEST(cancelled_ask_is_told_and_takes_nothing),
-		TEST(ask_cancelled_while_it_is_granted_is_released),
-		TEST(next_in_line_follows_a_cancelled_first),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

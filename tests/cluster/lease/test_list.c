@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All leases of a store, listed in steps. */
 #include "tests/cluster/lease/leaserig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -88,11 +89,12 @@ static void put_locks(unsigned count)
 
 /* --- listings */
 
-static void listing_describes_each_lock(void **state)
+FIXTURE(leaserig_set_up, leaserig_tear_down);
+
+TEST(listing_describes_each_lock)
 {
 	struct leaserig_ask *ask = leaserig_hold("mine");
 
-	(void)state;
 	fakeredis_put_lock(&rig.server, "theirs", PEER, 3, 0);
 	list(NULL);
 	assert_int_equal(seen.error, SPOKE_OK);
@@ -113,9 +115,8 @@ static void listing_describes_each_lock(void **state)
 	}
 }
 
-static void store_that_is_frozen_ends_the_listing(void **state)
+TEST(store_that_is_frozen_ends_the_listing)
 {
-	(void)state;
 	fakeredis_put_lock(&rig.server, "theirs", PEER, 3, 0);
 	spokei_world_hold(&rig.server.process, 600 * SECOND);
 	begin(NULL);
@@ -124,17 +125,15 @@ static void store_that_is_frozen_ends_the_listing(void **state)
 	assert_int_equal(seen.error, SPOKE_EUNAVAILABLE);
 }
 
-static void listing_of_an_empty_store_ends(void **state)
+TEST(listing_of_an_empty_store_ends)
 {
-	(void)state;
 	list(NULL);
 	assert_int_equal(seen.error, SPOKE_OK);
 	assert_int_equal(seen.count, 0);
 }
 
-static void pattern_limits_a_listing(void **state)
+TEST(pattern_limits_a_listing)
 {
-	(void)state;
 	put_locks(20);
 	fakeredis_put_lock(&rig.server, "other", PEER, 1, 60000);
 	list("lock1*");
@@ -144,9 +143,8 @@ static void pattern_limits_a_listing(void **state)
 	assert_int_equal(times("other"), 0);
 }
 
-static void single_name_is_looked_at_without_a_walk(void **state)
+TEST(single_name_is_looked_at_without_a_walk)
 {
-	(void)state;
 	put_locks(20);
 	fakeredis_put_lock(&rig.server, "a*", PEER, 1, 60000);
 	fakeredis_put(&rig.server, "text", "x");
@@ -165,9 +163,8 @@ static void single_name_is_looked_at_without_a_walk(void **state)
 	assert_int_equal(seen.count, 0);
 }
 
-static void single_name_is_looked_at_again_after_a_lost_connection(void **state)
+TEST(single_name_is_looked_at_again_after_a_lost_connection)
 {
-	(void)state;
 	put_locks(1);
 	fakeredis_cut(&rig.server, FAKEREDIS_CUT_BEFORE, "EVALSHA", FAKEREDIS_LOOK, 1);
 	begin("lock0");
@@ -177,9 +174,8 @@ static void single_name_is_looked_at_again_after_a_lost_connection(void **state)
 	assert_int_equal(seen.count, 1);
 }
 
-static void keys_that_are_no_locks_are_not_listed(void **state)
+TEST(keys_that_are_no_locks_are_not_listed)
 {
-	(void)state;
 	fakeredis_put(&rig.server, "text", "x");
 	fakeredis_put_lock(&rig.server, "hash", "name", 1, 0);
 	fakeredis_put_lock(&rig.server, "lock", PEER, 1, 0);
@@ -188,9 +184,8 @@ static void keys_that_are_no_locks_are_not_listed(void **state)
 	assert_int_equal(times("lock"), 1);
 }
 
-static void large_store_is_listed_in_steps(void **state)
+TEST(large_store_is_listed_in_steps)
 {
-	(void)state;
 	put_locks(2000);
 	list(NULL);
 	assert_int_equal(seen.error, SPOKE_OK);
@@ -209,11 +204,10 @@ static void count_info(void *arg, const struct spoke_lease_info *info, int error
 	counts[info ? 0 : 1]++;
 }
 
-static void several_listings_run_at_one_time(void **state)
+TEST(several_listings_run_at_one_time)
 {
 	unsigned counts[3][2] = { { 0 } };
 
-	(void)state;
 	put_locks(100);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(spoke_leases_list(rig.one.leases, NULL, count_info, counts[i]),
@@ -227,11 +221,10 @@ static void several_listings_run_at_one_time(void **state)
 
 /* --- faults of the store */
 
-static void listing_goes_on_after_a_lost_connection(void **state)
+TEST(listing_goes_on_after_a_lost_connection)
 {
 	static const char *const commands[] = { "SCAN", "EVALSHA" };
 
-	(void)state;
 	put_locks(100);
 	for (unsigned i = 0; i < 2; i++) {
 		for (unsigned how = FAKEREDIS_CUT_BEFORE; how <= FAKEREDIS_CUT_AFTER; how++) {
@@ -246,9 +239,8 @@ static void listing_goes_on_after_a_lost_connection(void **state)
 	}
 }
 
-static void listing_ends_when_the_store_stays_away(void **state)
+TEST(listing_ends_when_the_store_stays_away)
 {
-	(void)state;
 	put_locks(100);
 	begin(NULL);
 	fakeredis_kill(&rig.server);
@@ -261,9 +253,9 @@ static void listing_ends_when_the_store_stays_away(void **state)
 	assert_int_equal(seen.error, SPOKE_EUNAVAILABLE);
 }
 
-static void listing_waits_for_the_first_connection(void **state)
+TEST(listing_waits_for_the_first_connection, .set_up = leaserig_set_up_world,
+     .tear_down = leaserig_tear_down)
 {
-	(void)state;
 	fakeredis_put_lock(&rig.server, "lock", PEER, 1, 0);
 	assert_int_equal(spoke_leases_new(rig.one.engine,
 					  &(struct spoke_leases_options){
@@ -275,16 +267,15 @@ static void listing_waits_for_the_first_connection(void **state)
 	assert_int_equal(seen.count, 1);
 }
 
-static void refused_scan_ends_with_an_event(void **state)
+TEST(refused_scan_ends_with_an_event)
 {
-	(void)state;
 	rig.server.forbidden[0] = "scan";
 	list(NULL);
 	assert_int_equal(seen.error, SPOKE_ESTORE);
 	assert_int_equal(seen.count, 0);
 }
 
-static void hostile_answers_end_a_listing(void **state)
+TEST(hostile_answers_end_a_listing)
 {
 	static const char *const answers[] = {
 		"*0\r\n",
@@ -295,7 +286,6 @@ static void hostile_answers_end_a_listing(void **state)
 		"*3\r\n$1\r\n0\r\n*0\r\n*0\r\n",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		spokei_world_hold(&rig.server.process, 10 * MS);
 		begin(NULL);
@@ -316,9 +306,8 @@ static void free_leases(void)
 	rig.one.leases = NULL;
 }
 
-static void freeing_leases_ends_a_listing(void **state)
+TEST(freeing_leases_ends_a_listing)
 {
-	(void)state;
 	put_locks(100);
 	rig.server.delay_ns = 5 * MS;
 	begin(NULL);
@@ -329,9 +318,8 @@ static void freeing_leases_ends_a_listing(void **state)
 	assert_int_equal(seen.error, SPOKE_ECLOSED);
 }
 
-static void callback_of_a_listing_can_free_the_leases(void **state)
+TEST(callback_of_a_listing_can_free_the_leases)
 {
-	(void)state;
 	put_locks(100);
 	begin(NULL);
 	seen.then = free_leases;
@@ -341,9 +329,8 @@ static void callback_of_a_listing_can_free_the_leases(void **state)
 	assert_int_equal(seen.error, SPOKE_ECLOSED);
 }
 
-static void draining_ends_jobs_and_refuses_new_ones(void **state)
+TEST(draining_ends_jobs_and_refuses_new_ones)
 {
-	(void)state;
 	put_locks(100);
 	begin(NULL);
 	assert_int_equal(spoke_engine_drain(rig.one.engine, SECOND), SPOKE_OK);
@@ -352,21 +339,19 @@ static void draining_ends_jobs_and_refuses_new_ones(void **state)
 	assert_int_equal(seen.error, SPOKE_ECLOSED);
 }
 
-static void pattern_has_a_limit(void **state)
+TEST(pattern_has_a_limit)
 {
 	static char text[2 * SPOKE_LEASE_NAME_MAX + 2];
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	assert_int_equal(spoke_leases_list(rig.one.leases, text, note_info, &seen), SPOKE_EINVAL);
 	assert_int_equal(spoke_leases_list(rig.one.leases, NULL, NULL, NULL), SPOKE_EINVAL);
 }
 
-static void listing_without_memory_is_refused_or_ends(void **state)
+TEST(listing_without_memory_is_refused_or_ends)
 {
 	int error = SPOKE_ENOMEM;
 
-	(void)state;
 	put_locks(40);
 	for (unsigned i = 0; error == SPOKE_ENOMEM; i++) {
 		memset(&seen, 0, sizeof(seen));
@@ -383,33 +368,4 @@ static void listing_without_memory_is_refused_or_ends(void **state)
 	}
 	assert_int_equal(error, SPOKE_OK);
 	assert_int_equal(seen.count, 40);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, leaserig_set_up, leaserig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(listing_describes_each_lock),
-		TEST(store_that_is_frozen_ends_the_listing),
-		TEST(listing_of_an_empty_store_ends),
-		TEST(pattern_limits_a_listing),
-		TEST(single_name_is_looked_at_without_a_walk),
-		TEST(single_name_is_looked_at_again_after_a_lost_connection),
-		TEST(keys_that_are_no_locks_are_not_listed),
-		TEST(large_store_is_listed_in_steps),
-		TEST(several_listings_run_at_one_time),
-		TEST(listing_goes_on_after_a_lost_connection),
-		TEST(listing_ends_when_the_store_stays_away),
-		cmocka_unit_test_setup_teardown(listing_waits_for_the_first_connection,
-						leaserig_set_up_world, leaserig_tear_down),
-		TEST(refused_scan_ends_with_an_event),
-		TEST(hostile_answers_end_a_listing),
-		TEST(freeing_leases_ends_a_listing),
-		TEST(callback_of_a_listing_can_free_the_leases),
-		TEST(draining_ends_jobs_and_refuses_new_ones),
-		TEST(pattern_has_a_limit),
-		TEST(listing_without_memory_is_refused_or_ends),
-	};
-
-	return cmocka_run_group_tests_name("lease list", tests, NULL, NULL);
 }

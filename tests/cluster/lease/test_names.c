@@ -2,13 +2,10 @@
 /* The names of channels and fencing counters, and the scripts: their texts, and their answers. */
 #include "cluster/lease/names.h"
 #include "cluster/lease/script.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
 #include <string.h>
 
 static void assert_named(enum spokei_lease_name which, const char *name, const char *expected)
@@ -26,9 +23,8 @@ static void assert_named(enum spokei_lease_name which, const char *name, const c
 	free(to);
 }
 
-static void plain_name_is_put_in_braces(void **state)
+TEST(plain_name_is_put_in_braces)
 {
-	(void)state;
 	assert_named(SPOKEI_LEASE_CHANNEL, "job", "redisson_lock__channel:{job}");
 	assert_named(SPOKEI_LEASE_TOKEN, "job", "redisson_lock_token:{job}");
 	assert_named(SPOKEI_LEASE_TOKEN, "two words", "redisson_lock_token:{two words}");
@@ -36,30 +32,27 @@ static void plain_name_is_put_in_braces(void **state)
 	assert_named(SPOKEI_LEASE_CHANNEL, "", "redisson_lock__channel:{}");
 }
 
-static void name_with_an_open_brace_stays_as_it_is(void **state)
+TEST(name_with_an_open_brace_stays_as_it_is)
 {
-	(void)state;
 	assert_named(SPOKEI_LEASE_CHANNEL, "a:{tag}", "redisson_lock__channel:a:{tag}");
 	assert_named(SPOKEI_LEASE_TOKEN, "{", "redisson_lock_token:{");
 	assert_named(SPOKEI_LEASE_TOKEN, "x{", "redisson_lock_token:x{");
 }
 
-static void bytes_of_a_name_are_copied_unchanged(void **state)
+TEST(bytes_of_a_name_are_copied_unchanged)
 {
 	static const char name[] = { 'a', '\0', (char)0xff, '\n' };
 	static const char expected[] = "redisson_lock_token:{a\0\xff\n}";
 	char to[sizeof(name) + SPOKEI_LEASE_NAME_MORE];
 
-	(void)state;
 	assert_int_equal(spokei_lease_name(to, SPOKEI_LEASE_TOKEN,
 					   (struct spoke_span){ name, sizeof(name) }),
 			 sizeof(expected) - 1);
 	assert_memory_equal(to, expected, sizeof(expected) - 1);
 }
 
-static void each_script_has_a_text_of_its_own(void **state)
+TEST(each_script_has_a_text_of_its_own)
 {
-	(void)state;
 	for (int i = SPOKEI_SCRIPT_ACQUIRE; i < SPOKEI_SCRIPTS; i++) {
 		const char *text = spokei_script_text((enum spokei_script)i);
 
@@ -72,7 +65,7 @@ static void each_script_has_a_text_of_its_own(void **state)
 	}
 }
 
-static void answer_of_a_script_has_its_form(void **state)
+TEST(answer_of_a_script_has_its_form)
 {
 	static const struct {
 		enum spokei_script script;
@@ -103,7 +96,6 @@ static void answer_of_a_script_has_its_form(void **state)
 		{ SPOKEI_SCRIPT_NONE, "+OK\r\n", true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const unsigned char *at = (const unsigned char *)rows[i].reply;
 		struct spokei_resp_cursor reply = { at, at + strlen(rows[i].reply) };
@@ -112,7 +104,7 @@ static void answer_of_a_script_has_its_form(void **state)
 	}
 }
 
-static void pattern_without_wildcards_is_a_name(void **state)
+TEST(pattern_without_wildcards_is_a_name)
 {
 	static const struct {
 		const char *pattern;
@@ -125,7 +117,6 @@ static void pattern_without_wildcards_is_a_name(void **state)
 	static char text[SPOKE_LEASE_NAME_MAX + 2];
 	char name[SPOKE_LEASE_NAME_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		size_t len = strlen(rows[i].name);
 
@@ -136,18 +127,4 @@ static void pattern_without_wildcards_is_a_name(void **state)
 	assert_int_equal(spokei_lease_pattern_name(text, name), SPOKE_LEASE_NAME_MAX);
 	memset(text, 'x', SPOKE_LEASE_NAME_MAX + 1);
 	assert_int_equal(spokei_lease_pattern_name(text, name), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_name_is_put_in_braces),
-		cmocka_unit_test(name_with_an_open_brace_stays_as_it_is),
-		cmocka_unit_test(bytes_of_a_name_are_copied_unchanged),
-		cmocka_unit_test(each_script_has_a_text_of_its_own),
-		cmocka_unit_test(answer_of_a_script_has_its_form),
-		cmocka_unit_test(pattern_without_wildcards_is_a_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks and their answers: order, replicas, bounds of the output. */
 #include "tests/cluster/lease/redisrig.h"
+#include "tests/support/test.h"
 
 /* --- asks */
 
-static void ask_is_answered_once(void **state)
+FIXTURE(redisrig_set_up, redisrig_tear_down);
+
+TEST(ask_is_answered_once)
 {
 	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
@@ -20,7 +23,7 @@ static void ask_is_answered_once(void **state)
 	assert_string_equal(ask.reply, "'x'");
 }
 
-static void answers_come_in_order_however_cut(void **state)
+TEST(answers_come_in_order_however_cut)
 {
 	static const char replies[] = "$1\r\nx\r\n-ERR no\r\n*2\r\n:1\r\n$-1\r\n";
 	struct redisrig *rig = *state;
@@ -40,7 +43,7 @@ static void answers_come_in_order_however_cut(void **state)
 	assert_int_equal(rig->down, 0);
 }
 
-static void script_is_called_by_its_id(void **state)
+TEST(script_is_called_by_its_id)
 {
 	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
@@ -54,7 +57,7 @@ static void script_is_called_by_its_id(void **state)
 	assert_string_equal(ask.reply, "*2 0 '17'");
 }
 
-static void turn_writes_once(void **state)
+TEST(turn_writes_once)
 {
 	struct redisrig *rig = *state;
 	static struct redisask asks[5];
@@ -69,7 +72,7 @@ static void turn_writes_once(void **state)
 	assert_int_equal(spoke_stat_get(rig->engine, SPOKE_STAT_WRITES), writes + 1);
 }
 
-static void steady_state_allocates_nothing(void **state)
+TEST(steady_state_allocates_nothing)
 {
 	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
@@ -91,7 +94,7 @@ static void steady_state_allocates_nothing(void **state)
 	assert_int_equal(rig->faulty.calls[SPOKEI_FAULTS_MEMORY], demands);
 }
 
-static void ask_is_refused_until_the_store_is_ready(void **state)
+TEST(ask_is_refused_until_the_store_is_ready)
 {
 	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
@@ -106,7 +109,7 @@ static void ask_is_refused_until_the_store_is_ready(void **state)
 	assert_int_equal(ask.done, 0);
 }
 
-static void output_is_bounded(void **state)
+TEST(output_is_bounded)
 {
 	struct redisrig *rig = *state;
 	static struct redisask asks[100];
@@ -136,7 +139,7 @@ static void output_is_bounded(void **state)
 	assert_int_equal(asks[sent - 1].done, 0);
 }
 
-static void failed_command_leaves_no_bytes(void **state)
+TEST(failed_command_leaves_no_bytes)
 {
 	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
@@ -152,22 +155,4 @@ static void failed_command_leaves_no_bytes(void **state)
 	redisrig_expect(rig, fd, "GET a");
 	redisrig_say(rig, fd, "$-1\r\n");
 	assert_string_equal(ask.reply, "nil");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, redisrig_set_up, redisrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(ask_is_answered_once),
-		TEST(answers_come_in_order_however_cut),
-		TEST(script_is_called_by_its_id),
-		TEST(turn_writes_once),
-		TEST(steady_state_allocates_nothing),
-		TEST(ask_is_refused_until_the_store_is_ready),
-		TEST(output_is_bounded),
-		TEST(failed_command_leaves_no_bytes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connection for messages: subscriptions, their order, reconnects, silence. */
 #include "tests/cluster/lease/redisrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 
@@ -32,7 +33,9 @@ static int start(struct redisrig *rig)
 	return fd;
 }
 
-static void subscription_is_in_force_when_confirmed(void **state)
+FIXTURE(redisrig_set_up, redisrig_tear_down);
+
+TEST(subscription_is_in_force_when_confirmed)
 {
 	struct redisrig *rig = *state;
 	int fd = start(rig);
@@ -46,7 +49,7 @@ static void subscription_is_in_force_when_confirmed(void **state)
 	assert_string_equal(rig->payload, "0");
 }
 
-static void second_channel_uses_the_same_connection(void **state)
+TEST(second_channel_uses_the_same_connection)
 {
 	struct redisrig *rig = *state;
 	int fd = start(rig);
@@ -60,7 +63,7 @@ static void second_channel_uses_the_same_connection(void **state)
 	assert_false(redisrig_called(rig));
 }
 
-static void left_channel_gets_no_message(void **state)
+TEST(left_channel_gets_no_message)
 {
 	struct redisrig *rig = *state;
 	int fd = start(rig);
@@ -75,7 +78,7 @@ static void left_channel_gets_no_message(void **state)
 }
 
 /* The first reply belongs to the first SUBSCRIBE, after which the channel was left. */
-static void channel_joined_again_waits_for_its_own_reply(void **state)
+TEST(channel_joined_again_waits_for_its_own_reply)
 {
 	struct redisrig *rig = *state;
 	int fd = start(rig);
@@ -92,7 +95,7 @@ static void channel_joined_again_waits_for_its_own_reply(void **state)
 	assert_int_equal(rig->subscribed, 1);
 }
 
-static void subscription_is_made_again_after_a_loss(void **state)
+TEST(subscription_is_made_again_after_a_loss)
 {
 	struct redisrig *rig = *state;
 	int fd = start(rig);
@@ -111,7 +114,7 @@ static void subscription_is_made_again_after_a_loss(void **state)
 	assert_int_equal(redisrig_events(rig, "connection for messages: the server closed"), 1);
 }
 
-static void channel_may_be_left_while_there_is_no_connection(void **state)
+TEST(channel_may_be_left_while_there_is_no_connection)
 {
 	struct redisrig *rig = *state;
 	int fd = start(rig);
@@ -128,7 +131,7 @@ static void channel_may_be_left_while_there_is_no_connection(void **state)
 	redisrig_expect_none(rig, fd);
 }
 
-static void silent_connection_is_probed(void **state)
+TEST(silent_connection_is_probed)
 {
 	struct redisrig *rig = *state;
 	int fd = start(rig);
@@ -151,7 +154,7 @@ static void silent_connection_is_probed(void **state)
 	(void)redisrig_accept(rig);
 }
 
-static void password_is_sent_on_this_connection_too(void **state)
+TEST(password_is_sent_on_this_connection_too)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -176,7 +179,7 @@ static void password_is_sent_on_this_connection_too(void **state)
 	assert_int_equal(rig->subscribed, 1);
 }
 
-static void forbidden_channel_leaves_the_others(void **state)
+TEST(forbidden_channel_leaves_the_others)
 {
 	struct redisrig *rig = *state;
 	int fd = start(rig);
@@ -197,7 +200,7 @@ static void free_in_message(struct redisrig *rig)
 	rig->redis = NULL;
 }
 
-static void store_may_be_freed_in_a_message(void **state)
+TEST(store_may_be_freed_in_a_message)
 {
 	struct redisrig *rig = *state;
 	int fd = start(rig);
@@ -208,7 +211,7 @@ static void store_may_be_freed_in_a_message(void **state)
 	redisrig_expect_end(rig, fd);
 }
 
-static void channel_left_in_its_message_ends_there(void **state)
+TEST(channel_left_in_its_message_ends_there)
 {
 	struct redisrig *rig = *state;
 	int fd = start(rig);
@@ -224,7 +227,7 @@ static void channel_left_in_its_message_ends_there(void **state)
 }
 
 /* More SUBSCRIBEs than the output is to hold at once; each reply makes room for more. */
-static void many_subscriptions_wait_for_room(void **state)
+TEST(many_subscriptions_wait_for_room)
 {
 	enum {
 		MANY = 3000
@@ -255,7 +258,7 @@ static void many_subscriptions_wait_for_room(void **state)
 	assert_int_equal(rig->subscribed, MANY + 1);
 }
 
-static void channel_without_memory_is_never_in_force(void **state)
+TEST(channel_without_memory_is_never_in_force)
 {
 	struct redisrig *rig = *state;
 
@@ -267,27 +270,4 @@ static void channel_without_memory_is_never_in_force(void **state)
 	redisrig_run(rig, SECOND);
 	assert_false(redisrig_called(rig));
 	spokei_redis_unsubscribe(rig->redis, &a);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, redisrig_set_up, redisrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(subscription_is_in_force_when_confirmed),
-		TEST(second_channel_uses_the_same_connection),
-		TEST(left_channel_gets_no_message),
-		TEST(channel_joined_again_waits_for_its_own_reply),
-		TEST(subscription_is_made_again_after_a_loss),
-		TEST(channel_may_be_left_while_there_is_no_connection),
-		TEST(silent_connection_is_probed),
-		TEST(password_is_sent_on_this_connection_too),
-		TEST(forbidden_channel_leaves_the_others),
-		TEST(store_may_be_freed_in_a_message),
-		TEST(channel_left_in_its_message_ends_there),
-		TEST(many_subscriptions_wait_for_room),
-		TEST(channel_without_memory_is_never_in_force),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

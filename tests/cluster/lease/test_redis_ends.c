@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ends of a connection: loss, patience, restart, freeing in a callback. */
 #include "tests/cluster/lease/redisrig.h"
+#include "tests/support/test.h"
 
 /* --- the end of a connection */
 
-static void lost_connection_ends_asks_and_is_made_again(void **state)
+FIXTURE(redisrig_set_up, redisrig_tear_down);
+
+TEST(lost_connection_ends_asks_and_is_made_again)
 {
 	struct redisrig *rig = *state;
 	struct redisask asks[2] = { { .done = 0 } };
@@ -30,7 +33,7 @@ static void lost_connection_ends_asks_and_is_made_again(void **state)
 	assert_true(redisrig_called(rig));
 }
 
-static void next_connection_kills_the_one_before(void **state)
+TEST(next_connection_kills_the_one_before)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -50,7 +53,7 @@ static void next_connection_kills_the_one_before(void **state)
 }
 
 /* The KILL itself may be lost with the connection that has sent it. */
-static void connection_is_killed_by_the_next_that_is_ready(void **state)
+TEST(connection_is_killed_by_the_next_that_is_ready)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -71,7 +74,7 @@ static void connection_is_killed_by_the_next_that_is_ready(void **state)
 	assert_int_equal(rig->ready, 2);
 }
 
-static void busy_server_is_asked_again_to_kill(void **state)
+TEST(busy_server_is_asked_again_to_kill)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -94,7 +97,7 @@ static void busy_server_is_asked_again_to_kill(void **state)
 	assert_int_equal(rig->ready, 2);
 }
 
-static void restarted_server_has_no_connection_to_kill(void **state)
+TEST(restarted_server_has_no_connection_to_kill)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -108,7 +111,7 @@ static void restarted_server_has_no_connection_to_kill(void **state)
 	assert_int_equal(rig->ready, 2);
 }
 
-static void impatience_ends_the_connection(void **state)
+TEST(impatience_ends_the_connection)
 {
 	struct redisrig *rig = *state;
 	struct redisask asks[2] = { { .done = 0 } };
@@ -133,7 +136,7 @@ static void impatience_ends_the_connection(void **state)
 	assert_int_equal(asks[1].error, SPOKE_ELOST);
 }
 
-static void restart_is_reported_with_its_reason(void **state)
+TEST(restart_is_reported_with_its_reason)
 {
 	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
@@ -156,7 +159,7 @@ static void restart_is_reported_with_its_reason(void **state)
 	(void)redisrig_accept(rig);
 }
 
-static void flushed_scripts_are_loaded_again(void **state)
+TEST(flushed_scripts_are_loaded_again)
 {
 	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
@@ -174,7 +177,7 @@ static void flushed_scripts_are_loaded_again(void **state)
 }
 
 /* E.g. behind a proxy that sends each command to another server. */
-static void scripts_that_are_never_loaded_cost_growing_pauses(void **state)
+TEST(scripts_that_are_never_loaded_cost_growing_pauses)
 {
 	struct redisrig *rig = *state;
 	uint64_t until_ns = rig->world.now_ns + 60 * SECOND;
@@ -200,7 +203,7 @@ static void scripts_that_are_never_loaded_cost_growing_pauses(void **state)
 }
 
 /* The connection that was to kill the first one has ended before. */
-static void ghost_is_killed_although_a_greeting_failed(void **state)
+TEST(ghost_is_killed_although_a_greeting_failed)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -218,7 +221,7 @@ static void ghost_is_killed_although_a_greeting_failed(void **state)
 	assert_int_equal(rig->ready, 1);
 }
 
-static void demoted_server_is_left(void **state)
+TEST(demoted_server_is_left)
 {
 	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
@@ -233,7 +236,7 @@ static void demoted_server_is_left(void **state)
 	assert_int_equal(ask.error, SPOKE_ELOST);
 }
 
-static void other_errors_are_answers(void **state)
+TEST(other_errors_are_answers)
 {
 	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
@@ -257,7 +260,7 @@ static void ask_again(struct redisask *told)
 	told->then = NULL;
 }
 
-static void answered_ask_may_be_sent_again(void **state)
+TEST(answered_ask_may_be_sent_again)
 {
 	struct redisrig *rig = *state;
 	struct redisask ask = { .then = ask_again };
@@ -288,7 +291,7 @@ static void restart_it(struct redisask *told)
 }
 
 /* Also if it came in parts, and lies in a buffer of the connection. */
-static void reply_stays_when_its_answer_ends_the_connection(void **state)
+TEST(reply_stays_when_its_answer_ends_the_connection)
 {
 	struct redisrig *rig = *state;
 	struct redisask asks[2] = { { .first = restart_it }, { .first = free_it } };
@@ -305,7 +308,7 @@ static void reply_stays_when_its_answer_ends_the_connection(void **state)
 	}
 }
 
-static void store_may_be_freed_in_an_answer(void **state)
+TEST(store_may_be_freed_in_an_answer)
 {
 	struct redisrig *rig = *state;
 	struct redisask asks[3] = { { .then = free_it } };
@@ -321,7 +324,7 @@ static void store_may_be_freed_in_an_answer(void **state)
 	assert_int_equal(asks[1].done + asks[2].done, 0);
 }
 
-static void store_may_be_freed_when_an_ask_is_lost(void **state)
+TEST(store_may_be_freed_when_an_ask_is_lost)
 {
 	struct redisrig *rig = *state;
 	struct redisask asks[3] = { { .then = free_it } };
@@ -344,7 +347,7 @@ static void free_rig(struct redisrig *rig)
 	rig->redis = NULL;
 }
 
-static void store_may_be_freed_when_it_is_down(void **state)
+TEST(store_may_be_freed_when_it_is_down)
 {
 	struct redisrig *rig = *state;
 
@@ -356,7 +359,7 @@ static void store_may_be_freed_when_it_is_down(void **state)
 	assert_null(rig->redis);
 }
 
-static void store_may_be_freed_when_it_is_ready(void **state)
+TEST(store_may_be_freed_when_it_is_ready)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -367,7 +370,7 @@ static void store_may_be_freed_when_it_is_ready(void **state)
 	redisrig_expect_end(rig, fd);
 }
 
-static void queued_commands_are_written_when_freed(void **state)
+TEST(queued_commands_are_written_when_freed)
 {
 	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
@@ -382,7 +385,7 @@ static void queued_commands_are_written_when_freed(void **state)
 	assert_int_equal(ask.done, 0);
 }
 
-static void store_may_be_freed_while_its_name_is_resolved(void **state)
+TEST(store_may_be_freed_while_its_name_is_resolved)
 {
 	struct redisrig *rig = *state;
 
@@ -393,34 +396,4 @@ static void store_may_be_freed_while_its_name_is_resolved(void **state)
 	free_rig(rig);
 	redisrig_run(rig, SECOND);
 	assert_int_equal(rig->ready + rig->down, 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, redisrig_set_up, redisrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(lost_connection_ends_asks_and_is_made_again),
-		TEST(next_connection_kills_the_one_before),
-		TEST(connection_is_killed_by_the_next_that_is_ready),
-		TEST(busy_server_is_asked_again_to_kill),
-		TEST(restarted_server_has_no_connection_to_kill),
-		TEST(impatience_ends_the_connection),
-		TEST(restart_is_reported_with_its_reason),
-		TEST(flushed_scripts_are_loaded_again),
-		TEST(scripts_that_are_never_loaded_cost_growing_pauses),
-		TEST(ghost_is_killed_although_a_greeting_failed),
-		TEST(demoted_server_is_left),
-		TEST(other_errors_are_answers),
-		TEST(answered_ask_may_be_sent_again),
-		TEST(reply_stays_when_its_answer_ends_the_connection),
-		TEST(store_may_be_freed_in_an_answer),
-		TEST(store_may_be_freed_when_an_ask_is_lost),
-		TEST(store_may_be_freed_when_it_is_down),
-		TEST(store_may_be_freed_when_it_is_ready),
-		TEST(queued_commands_are_written_when_freed),
-		TEST(store_may_be_freed_while_its_name_is_resolved),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first commands of a connection, and the ways in which it is not made. */
 #include "tests/cluster/lease/redisrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,7 +13,9 @@
 
 /* --- the greeting */
 
-static void greeting_is_one_round_trip(void **state)
+FIXTURE(redisrig_set_up, redisrig_tear_down);
+
+TEST(greeting_is_one_round_trip)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -29,7 +32,7 @@ static void greeting_is_one_round_trip(void **state)
 	assert_int_equal(redisrig_events(rig, "store " REDISRIG_AT ": connected"), 1);
 }
 
-static void password_user_and_number_come_first(void **state)
+TEST(password_user_and_number_come_first)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -47,7 +50,7 @@ static void password_user_and_number_come_first(void **state)
 	assert_int_equal(rig->ready, 1);
 }
 
-static void password_alone_is_sent_alone(void **state)
+TEST(password_alone_is_sent_alone)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -64,7 +67,7 @@ static void password_alone_is_sent_alone(void **state)
 	assert_int_equal(redisrig_events(rig, "secret"), 0);
 }
 
-static void missing_password_is_reported_with_backoff(void **state)
+TEST(missing_password_is_reported_with_backoff)
 {
 	struct redisrig *rig = *state;
 	uint64_t first_ns;
@@ -90,7 +93,7 @@ static void missing_password_is_reported_with_backoff(void **state)
 	assert_int_equal(redisrig_events(rig, "CONFIG GET"), 0);
 }
 
-static void optional_commands_may_be_forbidden(void **state)
+TEST(optional_commands_may_be_forbidden)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -105,7 +108,7 @@ static void optional_commands_may_be_forbidden(void **state)
 	assert_int_equal(redisrig_events(rig, "CONFIG GET is not permitted"), 1);
 }
 
-static void eviction_is_warned_of_once(void **state)
+TEST(eviction_is_warned_of_once)
 {
 	struct redisrig *rig = *state;
 
@@ -121,7 +124,7 @@ static void eviction_is_warned_of_once(void **state)
 	assert_int_equal(redisrig_events(rig, "it may evict leases"), 1);
 }
 
-static void replica_is_no_store(void **state)
+TEST(replica_is_no_store)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -136,7 +139,7 @@ static void replica_is_no_store(void **state)
 	assert_string_equal(rig->down_text, "the server is a replica; leases need the primary");
 }
 
-static void loading_server_is_asked_again(void **state)
+TEST(loading_server_is_asked_again)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -157,7 +160,7 @@ static void loading_server_is_asked_again(void **state)
 	assert_int_equal(rig->ready, 1);
 }
 
-static void reason_of_a_refused_connection_is_reported(void **state)
+TEST(reason_of_a_refused_connection_is_reported)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -171,7 +174,7 @@ static void reason_of_a_refused_connection_is_reported(void **state)
 	assert_string_equal(rig->down_text, "ERR max number of clients reached");
 }
 
-static void silent_greeting_ends_after_its_time(void **state)
+TEST(silent_greeting_ends_after_its_time)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -187,7 +190,7 @@ static void silent_greeting_ends_after_its_time(void **state)
 	redisrig_hang_up(rig, fd);
 }
 
-static void refused_connection_is_reported(void **state)
+TEST(refused_connection_is_reported)
 {
 	struct redisrig *rig = *state;
 
@@ -202,7 +205,7 @@ static void refused_connection_is_reported(void **state)
 	assert_int_equal(redisrig_events(rig, "Connection refused"), 1);
 }
 
-static void silent_address_is_given_up_after_its_time(void **state)
+TEST(silent_address_is_given_up_after_its_time)
 {
 	struct redisrig *rig = *state;
 
@@ -216,7 +219,7 @@ static void silent_address_is_given_up_after_its_time(void **state)
 	assert_string_equal(rig->down_text, strerror(ETIMEDOUT));
 }
 
-static void name_is_resolved_and_each_address_tried(void **state)
+TEST(name_is_resolved_and_each_address_tried)
 {
 	struct redisrig *rig = *state;
 	int fd;
@@ -232,7 +235,7 @@ static void name_is_resolved_and_each_address_tried(void **state)
 
 /* --- options */
 
-static void invalid_options_are_refused(void **state)
+TEST(invalid_options_are_refused)
 {
 	struct redisrig *rig = *state;
 	const struct spokei_redis_place sentinel = { .host = "s.test", .port = 1 };
@@ -254,7 +257,7 @@ static void invalid_options_are_refused(void **state)
 	assert_int_equal(redisrig_start(rig), SPOKE_ETOOLARGE);
 }
 
-static void making_fails_cleanly_without_memory(void **state)
+TEST(making_fails_cleanly_without_memory)
 {
 	struct redisrig *rig = *state;
 	const struct spokei_redis_place sentinel = { .host = "s.test", .port = 1 };
@@ -268,29 +271,4 @@ static void making_fails_cleanly_without_memory(void **state)
 		assert_int_equal(redisrig_start(rig), SPOKE_ENOMEM);
 	}
 	rig->faulty.rules[SPOKEI_FAULTS_MEMORY] = (struct spokei_faults_rule){ .error = 0 };
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, redisrig_set_up, redisrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(greeting_is_one_round_trip),
-		TEST(password_user_and_number_come_first),
-		TEST(password_alone_is_sent_alone),
-		TEST(missing_password_is_reported_with_backoff),
-		TEST(optional_commands_may_be_forbidden),
-		TEST(eviction_is_warned_of_once),
-		TEST(replica_is_no_store),
-		TEST(loading_server_is_asked_again),
-		TEST(reason_of_a_refused_connection_is_reported),
-		TEST(silent_greeting_ends_after_its_time),
-		TEST(refused_connection_is_reported),
-		TEST(silent_address_is_given_up_after_its_time),
-		TEST(name_is_resolved_and_each_address_tried),
-		TEST(invalid_options_are_refused),
-		TEST(making_fails_cleanly_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * connection; memory stays bounded, one line is logged, and pauses grow.
  */
 #include "tests/cluster/lease/redisrig.h"
+#include "tests/support/test.h"
 
 #include <spoke/stats.h>
 
@@ -32,37 +33,39 @@ static void repeat(struct redisrig *rig, const char *bytes, const char *words)
 	assert_in_range(rig->faulty.bytes_peak, 0, MEMORY_MAX);
 }
 
-static void other_protocol_ends_the_connection(void **state)
+FIXTURE(redisrig_set_up, redisrig_tear_down);
+
+TEST(other_protocol_ends_the_connection)
 {
 	repeat(*state, "HTTP/1.1 400 Bad Request\r\n\r\n", "a byte that begins no reply");
 }
 
-static void long_length_ends_the_connection(void **state)
+TEST(long_length_ends_the_connection)
 {
 	repeat(*state, "$9223372036854775808\r\n", "a number");
 }
 
-static void large_string_ends_the_connection(void **state)
+TEST(large_string_ends_the_connection)
 {
 	repeat(*state, "$9223372036854775807\r\n", "more than 64 KiB");
 }
 
-static void deep_reply_ends_the_connection(void **state)
+TEST(deep_reply_ends_the_connection)
 {
 	repeat(*state, "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", "4 arrays");
 }
 
-static void many_elements_end_the_connection(void **state)
+TEST(many_elements_end_the_connection)
 {
 	repeat(*state, "*1000000\r\n", "1,024 elements");
 }
 
-static void wrong_reply_to_script_load_ends_the_connection(void **state)
+TEST(wrong_reply_to_script_load_ends_the_connection)
 {
 	repeat(*state, "+OK\r\n:1\r\n*0\r\n*0\r\n+OK\r\n", "a wrong reply to SCRIPT LOAD");
 }
 
-static void bytes_after_the_greeting_end_the_connection(void **state)
+TEST(bytes_after_the_greeting_end_the_connection)
 {
 	struct redisrig *rig = *state;
 	uint64_t until_ns = rig->world.now_ns + 60 * SECOND;
@@ -83,7 +86,7 @@ static void bytes_after_the_greeting_end_the_connection(void **state)
 	assert_int_equal(redisrig_events(rig, "connected"), 1);
 }
 
-static void endless_reply_is_cut(void **state)
+TEST(endless_reply_is_cut)
 {
 	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
@@ -105,7 +108,7 @@ static void endless_reply_is_cut(void **state)
 	assert_in_range(rig->faulty.bytes_peak, 0, MEMORY_MAX);
 }
 
-static void reply_of_the_wrong_form_ends_the_connection(void **state)
+TEST(reply_of_the_wrong_form_ends_the_connection)
 {
 	static const struct {
 		enum spokei_script script;
@@ -148,7 +151,7 @@ static void reply_of_the_wrong_form_ends_the_connection(void **state)
 	assert_int_equal(redisrig_events(rig, "a wrong reply to"), 1);
 }
 
-static void good_replies_have_their_form(void **state)
+TEST(good_replies_have_their_form)
 {
 	static const struct {
 		enum spokei_script script;
@@ -182,7 +185,7 @@ static void good_replies_have_their_form(void **state)
 	}
 }
 
-static void wrong_messages_end_the_connection_for_them(void **state)
+TEST(wrong_messages_end_the_connection_for_them)
 {
 	static const char *const rows[] = {
 		":1\r\n",
@@ -220,7 +223,7 @@ static void wrong_messages_end_the_connection_for_them(void **state)
 	assert_int_equal(redisrig_events(rig, "connection for messages"), 1);
 }
 
-static void flood_of_good_replies_ends_the_connection(void **state)
+TEST(flood_of_good_replies_ends_the_connection)
 {
 	struct redisrig *rig = *state;
 	struct redisask ask = { .done = 0 };
@@ -236,7 +239,7 @@ static void flood_of_good_replies_ends_the_connection(void **state)
 	redisrig_expect_end(rig, fd);
 }
 
-static void own_bytes_are_no_greeting(void **state)
+TEST(own_bytes_are_no_greeting)
 {
 	struct redisrig *rig = *state;
 
@@ -246,27 +249,4 @@ static void own_bytes_are_no_greeting(void **state)
 	assert_int_equal(rig->ready, 0);
 	assert_in_range(rig->down, 12, 25);
 	assert_int_equal(redisrig_events(rig, "store "), 1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, redisrig_set_up, redisrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(other_protocol_ends_the_connection),
-		TEST(long_length_ends_the_connection),
-		TEST(large_string_ends_the_connection),
-		TEST(deep_reply_ends_the_connection),
-		TEST(many_elements_end_the_connection),
-		TEST(wrong_reply_to_script_load_ends_the_connection),
-		TEST(bytes_after_the_greeting_end_the_connection),
-		TEST(endless_reply_is_cut),
-		TEST(reply_of_the_wrong_form_ends_the_connection),
-		TEST(good_replies_have_their_form),
-		TEST(wrong_messages_end_the_connection_for_them),
-		TEST(flood_of_good_replies_ends_the_connection),
-		TEST(own_bytes_are_no_greeting),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sentinels: the primary is asked for, checked, followed when it changes. */
 #include "tests/cluster/lease/redisrig.h"
+#include "tests/support/test.h"
 
 #include <spoke/stats.h>
 
@@ -65,7 +66,9 @@ static void say_switch(struct redisrig *rig, int fd, const char *text)
 	redisrig_say(rig, fd, bytes);
 }
 
-static void first_sentinel_names_the_primary(void **state)
+FIXTURE(redisrig_set_up, redisrig_tear_down);
+
+TEST(first_sentinel_names_the_primary)
 {
 	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
@@ -79,7 +82,7 @@ static void first_sentinel_names_the_primary(void **state)
 	assert_string_equal(spokei_redis_address(rig->redis), REDISRIG_AT);
 }
 
-static void next_sentinel_is_asked_at_once(void **state)
+TEST(next_sentinel_is_asked_at_once)
 {
 	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
@@ -97,7 +100,7 @@ static void next_sentinel_is_asked_at_once(void **state)
 	assert_in_range(rig->world.now_ns - before_ns, 0, 50 * MS);
 }
 
-static void unknown_primary_is_reported_after_all_sentinels(void **state)
+TEST(unknown_primary_is_reported_after_all_sentinels)
 {
 	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
@@ -117,7 +120,7 @@ static void unknown_primary_is_reported_after_all_sentinels(void **state)
 	assert_in_range(rig->world.now_ns - before_ns, 10 * SECOND, 60 * SECOND);
 }
 
-static void silent_sentinel_is_passed_over(void **state)
+TEST(silent_sentinel_is_passed_over)
 {
 	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
@@ -129,7 +132,7 @@ static void silent_sentinel_is_passed_over(void **state)
 	assert_int_equal(rig->ready, 1);
 }
 
-static void invalid_addresses_are_refused(void **state)
+TEST(invalid_addresses_are_refused)
 {
 	static const char *const rows[] = {
 		"*2\r\n$0\r\n\r\n$4\r\n6379\r\n",
@@ -153,7 +156,7 @@ static void invalid_addresses_are_refused(void **state)
 }
 
 /* The old primary does not know yet that it is none. */
-static void replica_is_left_and_asked_for_again(void **state)
+TEST(replica_is_left_and_asked_for_again)
 {
 	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
@@ -174,7 +177,7 @@ static void replica_is_left_and_asked_for_again(void **state)
 	assert_string_equal(spokei_redis_address(rig->redis), "127.0.0.1:6380");
 }
 
-static void message_of_a_switch_moves_both_connections(void **state)
+TEST(message_of_a_switch_moves_both_connections)
 {
 	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
@@ -211,7 +214,7 @@ static void message_of_a_switch_moves_both_connections(void **state)
 	redisrig_expect(rig, ears, "SUBSCRIBE c");
 }
 
-static void lost_sentinel_does_not_disturb_the_store(void **state)
+TEST(lost_sentinel_does_not_disturb_the_store)
 {
 	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
@@ -235,7 +238,7 @@ static void lost_sentinel_does_not_disturb_the_store(void **state)
 	assert_string_equal(rig->down_text, "the primary is now 127.0.0.1:6380");
 }
 
-static void silent_sentinel_is_probed(void **state)
+TEST(silent_sentinel_is_probed)
 {
 	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
@@ -254,7 +257,7 @@ static void silent_sentinel_is_probed(void **state)
 	assert_int_equal(rig->down, 0);
 }
 
-static void password_of_sentinels_is_their_own(void **state)
+TEST(password_of_sentinels_is_their_own)
 {
 	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
@@ -275,7 +278,7 @@ static void password_of_sentinels_is_their_own(void **state)
 	redisrig_expect(rig, fd, "AUTH secret");
 }
 
-static void hostile_sentinel_is_left_with_pauses(void **state)
+TEST(hostile_sentinel_is_left_with_pauses)
 {
 	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
@@ -294,7 +297,7 @@ static void hostile_sentinel_is_left_with_pauses(void **state)
 	assert_int_equal(rig->down, 0);
 }
 
-static void store_may_be_freed_while_a_sentinel_is_asked(void **state)
+TEST(store_may_be_freed_while_a_sentinel_is_asked)
 {
 	struct redisrig *rig = *state;
 	struct group group = group_of(rig);
@@ -305,26 +308,4 @@ static void store_may_be_freed_while_a_sentinel_is_asked(void **state)
 	spokei_redis_free(rig->redis);
 	rig->redis = NULL;
 	redisrig_expect_end(rig, fd);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, redisrig_set_up, redisrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(first_sentinel_names_the_primary),
-		TEST(next_sentinel_is_asked_at_once),
-		TEST(unknown_primary_is_reported_after_all_sentinels),
-		TEST(silent_sentinel_is_passed_over),
-		TEST(invalid_addresses_are_refused),
-		TEST(replica_is_left_and_asked_for_again),
-		TEST(message_of_a_switch_moves_both_connections),
-		TEST(lost_sentinel_does_not_disturb_the_store),
-		TEST(silent_sentinel_is_probed),
-		TEST(password_of_sentinels_is_their_own),
-		TEST(hostile_sentinel_is_left_with_pauses),
-		TEST(store_may_be_freed_while_a_sentinel_is_asked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

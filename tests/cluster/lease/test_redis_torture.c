@@ -8,15 +8,10 @@
 #include "core/engine/engine.h"
 #include "core/virtual/faults.h"
 #include "tests/support/redis/redis.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <string.h>
 
@@ -236,51 +231,33 @@ static void torture(enum spokei_faults_kind kind, int error)
 	assert_in_range(nth, 2, CALLS_MAX);
 }
 
-static void store_survives_missing_memory(void **state)
+TEST(store_survives_missing_memory)
 {
-	(void)state;
 	torture(SPOKEI_FAULTS_MEMORY, -ENOMEM);
 }
 
-static void store_survives_failed_connects(void **state)
+TEST(store_survives_failed_connects)
 {
-	(void)state;
 	torture(SPOKEI_FAULTS_CONNECT, -ENETUNREACH);
 	torture(SPOKEI_FAULTS_FINISH, -ECONNREFUSED);
 	torture(SPOKEI_FAULTS_FINISH, -EINTR);
 }
 
-static void store_survives_failed_reads(void **state)
+TEST(store_survives_failed_reads)
 {
-	(void)state;
 	torture(SPOKEI_FAULTS_READ, -ECONNRESET);
 	torture(SPOKEI_FAULTS_READ, -EINTR);
 }
 
-static void store_survives_failed_writes(void **state)
+TEST(store_survives_failed_writes)
 {
-	(void)state;
 	torture(SPOKEI_FAULTS_WRITE, -EPIPE);
 	torture(SPOKEI_FAULTS_WRITE, -EAGAIN);
 }
 
-static void store_survives_failed_lookups(void **state)
+TEST(store_survives_failed_lookups)
 {
-	(void)state;
 	torture(SPOKEI_FAULTS_RESOLVE, -ENOENT);
 	torture(SPOKEI_FAULTS_LOCAL, -EINVAL);
 	torture(SPOKEI_FAULTS_GUARD, -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(store_survives_missing_memory),
-		cmocka_unit_test(store_survives_failed_connects),
-		cmocka_unit_test(store_survives_failed_reads),
-		cmocka_unit_test(store_survives_failed_writes),
-		cmocka_unit_test(store_survives_failed_lookups),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The consequence of each error reply, and the text that users see. */
 #include "cluster/lease/refusal.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
 #include <string.h>
 
 #define OLD "ERR Error running script (call to f_6b1bf486c81ceb7edf3c093f4c48582e38c0e791): "
@@ -17,7 +14,7 @@ static struct spoke_span span(const char *text)
 	return (struct spoke_span){ text, strlen(text) };
 }
 
-static void error_codes_have_their_consequences(void **state)
+TEST(error_codes_have_their_consequences)
 {
 	static const struct {
 		const char *text;
@@ -45,14 +42,12 @@ static void error_codes_have_their_consequences(void **state)
 		{ "", SPOKEI_REFUSAL_REFUSED },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_int_equal(spokei_refusal_of(span(rows[i].text)), rows[i].refusal);
 }
 
-static void error_inside_of_a_script_error_counts(void **state)
+TEST(error_inside_of_a_script_error_counts)
 {
-	(void)state;
 	assert_int_equal(spokei_refusal_of(span(OLD "@user_script:3: @user_script: 3: -READONLY "
 						    "You can't")),
 			 SPOKEI_REFUSAL_ELSEWHERE);
@@ -72,9 +67,8 @@ static void assert_shown(const char *text, const char *expected)
 	assert_memory_equal(shown.data, expected, shown.len);
 }
 
-static void shown_text_is_that_of_the_failed_command(void **state)
+TEST(shown_text_is_that_of_the_failed_command)
 {
-	(void)state;
 	assert_shown("WRONGTYPE Operation", "WRONGTYPE Operation");
 	assert_shown(OLD "@user_script:1: -WRONGTYPE Operation", "WRONGTYPE Operation");
 	assert_shown(OLD "@user_script:1: ", OLD "@user_script:1: ");
@@ -82,15 +76,4 @@ static void shown_text_is_that_of_the_failed_command(void **state)
 		     "the store is a node of a Redis cluster, which is not supported");
 	assert_shown("ASK 3999 127.0.0.1:6381",
 		     "the store is a node of a Redis cluster, which is not supported");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(error_codes_have_their_consequences),
-		cmocka_unit_test(error_inside_of_a_script_error_counts),
-		cmocka_unit_test(shown_text_is_that_of_the_failed_command),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

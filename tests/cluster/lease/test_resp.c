@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parser of replies, cut at every place, and the writer of commands. */
 #include "cluster/lease/resp.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
 #include <string.h>
 
 /* Reads the first `len` bytes with this reader, in a block of exactly their length. */
@@ -58,7 +55,7 @@ static struct spokei_resp_cursor cursor_of(const char *text)
 	return (struct spokei_resp_cursor){ at, at + strlen(text) };
 }
 
-static void each_kind_of_reply_is_read(void **state)
+TEST(each_kind_of_reply_is_read)
 {
 	struct spokei_resp_cursor cursor = cursor_of(
 		"*7\r\n+OK\r\n-ERR no\r\n:-42\r\n$2\r\n\r\n\r\n"
@@ -69,7 +66,6 @@ static void each_kind_of_reply_is_read(void **state)
 	};
 	struct spokei_resp_value values[8];
 
-	(void)state;
 	assert_int_equal(VERDICT("*7\r\n+OK\r\n-ERR no\r\n:-42\r\n$2\r\n\r\n\r\n$-1\r\n*-1\r\n*0"
 				 "\r\n"),
 			 SPOKEI_RESP_WHOLE);
@@ -86,19 +82,17 @@ static void each_kind_of_reply_is_read(void **state)
 	assert_int_equal(values[7].count, 0);
 }
 
-static void bytes_after_the_reply_are_left(void **state)
+TEST(bytes_after_the_reply_are_left)
 {
 	struct spokei_resp_reader reader;
 
-	(void)state;
 	spokei_resp_begin(&reader);
 	assert_int_equal(read_on(&reader, "+OK\r\n:7\r\n", 9), SPOKEI_RESP_WHOLE);
 	assert_int_equal(reader.at, 5);
 }
 
-static void bytes_that_are_no_reply_are_rejected(void **state)
+TEST(bytes_that_are_no_reply_are_rejected)
 {
-	(void)state;
 	assert_int_equal(VERDICT("HTTP/1.1 400 Bad Request\r\n"), SPOKEI_RESP_BROKEN);
 	assert_int_equal(VERDICT(">2\r\n"), SPOKEI_RESP_BROKEN);
 	assert_int_equal(VERDICT("_\r\n"), SPOKEI_RESP_BROKEN);
@@ -114,13 +108,12 @@ static void bytes_that_are_no_reply_are_rejected(void **state)
 	assert_int_equal(VERDICT("*1\r\n>1\r\n"), SPOKEI_RESP_BROKEN);
 }
 
-static void numbers_are_checked_for_their_range(void **state)
+TEST(numbers_are_checked_for_their_range)
 {
 	struct spokei_resp_cursor cursor = cursor_of(":-9223372036854775808\r\n"
 						     ":9223372036854775807\r\n$2\r\n17\r\n+1\r\n");
 	int64_t number;
 
-	(void)state;
 	assert_true(spokei_resp_next_number(&cursor, &number));
 	assert_true(number == INT64_MIN);
 	assert_true(spokei_resp_next_number(&cursor, &number));
@@ -134,9 +127,8 @@ static void numbers_are_checked_for_their_range(void **state)
 	assert_int_equal(VERDICT(":00000000000000000000000001\r\n"), SPOKEI_RESP_BROKEN);
 }
 
-static void announced_sizes_are_rejected_at_once(void **state)
+TEST(announced_sizes_are_rejected_at_once)
 {
-	(void)state;
 	assert_int_equal(VERDICT("$9223372036854775807\r\n"), SPOKEI_RESP_BROKEN);
 	assert_int_equal(VERDICT("$9223372036854775808\r\n"), SPOKEI_RESP_BROKEN);
 	assert_int_equal(VERDICT("$65536\r\n"), SPOKEI_RESP_BROKEN);
@@ -148,12 +140,11 @@ static void announced_sizes_are_rejected_at_once(void **state)
 	assert_int_equal(VERDICT("*4294967297\r\n"), SPOKEI_RESP_BROKEN);
 }
 
-static void nested_arrays_are_bounded(void **state)
+TEST(nested_arrays_are_bounded)
 {
 	char deep[4 * 1000 + 1];
 	char *at = deep;
 
-	(void)state;
 	assert_int_equal(VERDICT("*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n"), SPOKEI_RESP_WHOLE);
 	assert_int_equal(VERDICT("*1\r\n*1\r\n*1\r\n*1\r\n*0\r\n"), SPOKEI_RESP_WHOLE);
 	assert_int_equal(VERDICT("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"), SPOKEI_RESP_BROKEN);
@@ -163,13 +154,12 @@ static void nested_arrays_are_bounded(void **state)
 }
 
 /* A reply of exactly 64 KiB and one byte more, as a line and as a bulk string. */
-static void replies_are_bounded_in_bytes(void **state)
+TEST(replies_are_bounded_in_bytes)
 {
 	size_t len = SPOKEI_RESP_BYTES + 1;
 	char *bytes = malloc(len);
 	struct spokei_resp_reader reader;
 
-	(void)state;
 	assert_non_null(bytes);
 	memset(bytes, 'x', len);
 	bytes[0] = '+';
@@ -195,25 +185,23 @@ static void replies_are_bounded_in_bytes(void **state)
 	free(bytes);
 }
 
-static void verdict_stays_after_a_broken_reply(void **state)
+TEST(verdict_stays_after_a_broken_reply)
 {
 	struct spokei_resp_reader reader;
 
-	(void)state;
 	spokei_resp_begin(&reader);
 	assert_int_equal(read_on(&reader, "?", 1), SPOKEI_RESP_BROKEN);
 	assert_int_equal(read_on(&reader, "?+OK\r\n", 6), SPOKEI_RESP_BROKEN);
 	assert_non_null(reader.why);
 }
 
-static void cursor_never_leaves_an_invalid_reply(void **state)
+TEST(cursor_never_leaves_an_invalid_reply)
 {
 	static const char *const texts[] = {
 		"", "+", "+O", "+OK\r", "$5\r\nabc\r\n", "$5", ":x\r\n"
 	};
 	struct spokei_resp_value value;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct spokei_resp_cursor cursor = cursor_of(texts[i]);
 
@@ -222,22 +210,20 @@ static void cursor_never_leaves_an_invalid_reply(void **state)
 	}
 }
 
-static void empty_cursor_has_no_value(void **state)
+TEST(empty_cursor_has_no_value)
 {
 	struct spokei_resp_cursor cursor = { NULL, NULL };
 	struct spokei_resp_value value;
 
-	(void)state;
 	assert_false(spokei_resp_next(&cursor, &value));
 }
 
-static void commands_are_arrays_of_strings(void **state)
+TEST(commands_are_arrays_of_strings)
 {
 	static const char expected[] = "*4\r\n$3\r\nSET\r\n$0\r\n\r\n$1\r\n0\r\n"
 				       "$20\r\n18446744073709551615\r\n";
 	struct spokei_buffer out;
 
-	(void)state;
 	spokei_buffer_init(&out, spoke_host_env(), 1000);
 	assert_int_equal(spokei_resp_put_command(&out, 4), 0);
 	assert_int_equal(spokei_resp_put_text(&out, (struct spoke_span){ "SET", 3 }), 0);
@@ -247,23 +233,4 @@ static void commands_are_arrays_of_strings(void **state)
 	assert_int_equal(spokei_buffer_len(&out), sizeof(expected) - 1);
 	assert_memory_equal(spokei_buffer_data(&out), expected, sizeof(expected) - 1);
 	spokei_buffer_fini(&out);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_kind_of_reply_is_read),
-		cmocka_unit_test(bytes_after_the_reply_are_left),
-		cmocka_unit_test(bytes_that_are_no_reply_are_rejected),
-		cmocka_unit_test(numbers_are_checked_for_their_range),
-		cmocka_unit_test(announced_sizes_are_rejected_at_once),
-		cmocka_unit_test(nested_arrays_are_bounded),
-		cmocka_unit_test(replies_are_bounded_in_bytes),
-		cmocka_unit_test(verdict_stays_after_a_broken_reply),
-		cmocka_unit_test(cursor_never_leaves_an_invalid_reply),
-		cmocka_unit_test(empty_cursor_has_no_value),
-		cmocka_unit_test(commands_are_arrays_of_strings),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

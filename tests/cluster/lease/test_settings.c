@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Settings of leases: the precedence of their sources, and their bounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/config/config.h"
 #include "cluster/lease/settings.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/call.h>
 #include <spoke/config.h>
@@ -64,6 +58,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 /* Makes the file; NULL: none. */
 static struct spoke_config *file(const char *text)
 {
@@ -107,9 +103,8 @@ static void assert_text(const char *text, const char *expected)
 
 /* --- precedence */
 
-static void defaults_are_those_of_the_header(void **state)
+TEST(defaults_are_those_of_the_header)
 {
-	(void)state;
 	assert_int_equal(read_from(NULL, &(struct spoke_leases_options){ .store = HERE }),
 			 SPOKE_OK);
 	assert_int_equal(settings.ttl_ns, 30 * SECOND);
@@ -151,9 +146,8 @@ static void read_numbers(unsigned sources)
 			 SPOKE_OK);
 }
 
-static void later_source_overrides_an_earlier_one(void **state)
+TEST(later_source_overrides_an_earlier_one)
 {
-	(void)state;
 	for (unsigned sources = 1; sources < 8; sources++) {
 		uint64_t tens = sources & IN_OPTIONS ? 3 : sources & IN_URL ? 2 : 1;
 		uint64_t wait = sources & IN_URL ? 21 : sources & IN_FILE ? 11 : 0;
@@ -166,11 +160,10 @@ static void later_source_overrides_an_earlier_one(void **state)
 	}
 }
 
-static void store_of_the_options_replaces_that_of_the_file(void **state)
+TEST(store_of_the_options_replaces_that_of_the_file)
 {
 	static const char text[] = "[lease]\nstore = redis://10.0.0.9:1/2\n";
 
-	(void)state;
 	assert_int_equal(read_from(text, &(struct spoke_leases_options){ 0 }), SPOKE_OK);
 	assert_string_equal(settings.redis.host, "10.0.0.9");
 	assert_int_equal(settings.redis.port, 1);
@@ -184,9 +177,8 @@ static void store_of_the_options_replaces_that_of_the_file(void **state)
 	assert_int_equal(settings.redis.db, 7);
 }
 
-static void sentinels_become_places(void **state)
+TEST(sentinels_become_places)
 {
-	(void)state;
 	assert_int_equal(read_from("[lease]\nstore = \"sentinel://u:p@[::1],b:5/main/3\"\n"
 				   "sentinel.password = s\n",
 				   &(struct spoke_leases_options){ 0 }),
@@ -207,7 +199,7 @@ static void sentinels_become_places(void **state)
 
 /* --- user and passwords */
 
-static void credentials_come_from_the_last_source(void **state)
+TEST(credentials_come_from_the_last_source)
 {
 	static const char both[] = "[lease]\nuser = fu\npassword = fp\n";
 	static const struct {
@@ -228,7 +220,6 @@ static void credentials_come_from_the_last_source(void **state)
 		{ NULL, { .store = HERE, .user = "", .password = "" }, NULL, NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(read_from(rows[i].file, &rows[i].options), SPOKE_OK);
 		assert_text(settings.redis.user, rows[i].user);
@@ -236,13 +227,12 @@ static void credentials_come_from_the_last_source(void **state)
 	}
 }
 
-static void credentials_of_a_file_stay_with_its_store(void **state)
+TEST(credentials_of_a_file_stay_with_its_store)
 {
 	static const char text[] = "[lease]\nstore = redis://10.0.0.1\nuser = fu\npassword = fp\n"
 				   "sentinel.password = fs\n";
 	struct spoke_leases_options options = { .store = "redis://10.0.0.2" };
 
-	(void)state;
 	assert_int_equal(read_from(text, &options), SPOKE_OK);
 	assert_null(settings.redis.user);
 	assert_null(settings.redis.password);
@@ -254,9 +244,8 @@ static void credentials_of_a_file_stay_with_its_store(void **state)
 	assert_string_equal(settings.redis.sentinel_password, "fs");
 }
 
-static void user_needs_a_password(void **state)
+TEST(user_needs_a_password)
 {
-	(void)state;
 	assert_int_equal(read_from(NULL,
 				   &(struct spoke_leases_options){ .store = "redis://geheim@h" }),
 			 SPOKE_EINVAL);
@@ -265,11 +254,10 @@ static void user_needs_a_password(void **state)
 			    "PASSWORD@HOST, or redis://:PASSWORD@HOST without a user");
 }
 
-static void long_credentials_are_refused(void **state)
+TEST(long_credentials_are_refused)
 {
 	char text[300];
 
-	(void)state;
 	memset(text, 'p', 256);
 	text[256] = '\0';
 	assert_int_equal(read_from(NULL, &(struct spoke_leases_options){ .store = HERE,
@@ -289,7 +277,7 @@ static void long_credentials_are_refused(void **state)
 
 /* --- errors */
 
-static void each_error_has_its_sentence(void **state)
+TEST(each_error_has_its_sentence)
 {
 	static const struct {
 		struct spoke_leases_options options;
@@ -329,7 +317,6 @@ static void each_error_has_its_sentence(void **state)
 		  "option lease.max=10000001: not between 1 and 10000000" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(read_from("[lease]\nttl = 30s\n", &rows[i].options),
 				 rows[i].error);
@@ -343,12 +330,11 @@ static int engine_with(struct spoke_engine **ret)
 	return spoke_engine_new(&(struct spoke_engine_options){ .env = &second.env }, ret);
 }
 
-static void settings_leave_the_file_to_other_engines(void **state)
+TEST(settings_leave_the_file_to_other_engines)
 {
 	struct spoke_leases_options options = { .config = file("[lease]\nstore = " HERE "\n") };
 	struct spoke_engine *other;
 
-	(void)state;
 	assert_int_equal(engine_with(&other), SPOKE_OK);
 	assert_int_equal(spokei_lease_settings(other, &options, &settings), SPOKE_OK);
 	spokei_lease_settings_fini(&settings);
@@ -357,13 +343,12 @@ static void settings_leave_the_file_to_other_engines(void **state)
 	spoke_engine_free(other);
 }
 
-static void file_in_use_by_another_engine_is_refused(void **state)
+TEST(file_in_use_by_another_engine_is_refused)
 {
 	struct spoke_leases_options options = { .config = file("[lease]\nstore = " HERE "\n") };
 	struct spokei_config_user user = { .config = config };
 	struct spoke_engine *other;
 
-	(void)state;
 	assert_int_equal(engine_with(&other), SPOKE_OK);
 	assert_int_equal(spokei_config_join(&user, other), SPOKE_OK);
 	assert_int_equal(spokei_lease_settings(engine, &options, &settings), SPOKE_EINVAL);
@@ -373,13 +358,12 @@ static void file_in_use_by_another_engine_is_refused(void **state)
 	spoke_engine_free(other);
 }
 
-static void reading_without_memory_frees_everything(void **state)
+TEST(reading_without_memory_frees_everything)
 {
 	struct spoke_leases_options options = { .store = "sentinel://u:p@a,b/m?lease.max=1" };
 	unsigned failed = 0;
 	int error;
 
-	(void)state;
 	do {
 		faulty.rules[SPOKEI_FAULTS_MEMORY] = (struct spokei_faults_rule){ .skip = failed++,
 										  .error = -12 };
@@ -390,9 +374,8 @@ static void reading_without_memory_frees_everything(void **state)
 	assert_int_equal(failed, 5);
 }
 
-static void guard_can_be_switched_off(void **state)
+TEST(guard_can_be_switched_off)
 {
-	(void)state;
 	assert_int_equal(read_from("[lease]\nguard = 0\n",
 				   &(struct spoke_leases_options){ .store = HERE }),
 			 SPOKE_OK);
@@ -402,26 +385,4 @@ static void guard_can_be_switched_off(void **state)
 								   .guard_ns = SPOKE_OFF }),
 			 SPOKE_OK);
 	assert_int_equal(settings.guard_ns, 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(defaults_are_those_of_the_header),
-		TEST(later_source_overrides_an_earlier_one),
-		TEST(store_of_the_options_replaces_that_of_the_file),
-		TEST(sentinels_become_places),
-		TEST(credentials_come_from_the_last_source),
-		TEST(credentials_of_a_file_stay_with_its_store),
-		TEST(user_needs_a_password),
-		TEST(long_credentials_are_refused),
-		TEST(each_error_has_its_sentence),
-		TEST(settings_leave_the_file_to_other_engines),
-		TEST(file_in_use_by_another_engine_is_refused),
-		TEST(reading_without_memory_frees_everything),
-		TEST(guard_can_be_switched_off),
-	};
-
-	return cmocka_run_group_tests_name("lease settings", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The terms of one lease: those of all, changed by the options of its ask. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/lease/settings.h"
+#include "tests/support/test.h"
 
 #include <spoke/call.h>
 
@@ -29,11 +23,10 @@ static struct spokei_lease_terms terms_of(const struct spoke_lease_options *opti
 	return terms;
 }
 
-static void ask_without_options_has_the_terms_of_all(void **state)
+TEST(ask_without_options_has_the_terms_of_all)
 {
 	static const struct spoke_lease_options none;
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		struct spokei_lease_terms terms = terms_of(i ? &none : NULL);
 
@@ -42,17 +35,16 @@ static void ask_without_options_has_the_terms_of_all(void **state)
 	}
 }
 
-static void options_of_an_ask_override_the_terms_of_all(void **state)
+TEST(options_of_an_ask_override_the_terms_of_all)
 {
 	struct spokei_lease_terms terms = terms_of(&(struct spoke_lease_options){
 		.wait_ns = SPOKE_LEASE_FOREVER, .ttl_ns = 60 * SECOND + 7 });
 
-	(void)state;
 	assert_int_equal(terms.wait_ns, SPOKE_LEASE_FOREVER);
 	assert_int_equal(terms.ttl_ns, 60 * SECOND);
 }
 
-static void terms_out_of_range_are_refused(void **state)
+TEST(terms_out_of_range_are_refused)
 {
 	static const struct {
 		struct spoke_lease_options options;
@@ -66,7 +58,6 @@ static void terms_out_of_range_are_refused(void **state)
 	};
 	char why[SPOKEI_LEASE_WHY_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spokei_lease_terms terms = { .ttl_ns = 77 };
 
@@ -75,15 +66,4 @@ static void terms_out_of_range_are_refused(void **state)
 		assert_string_equal(why, rows[i].sentence);
 		assert_int_equal(terms.ttl_ns, 77);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ask_without_options_has_the_terms_of_all),
-		cmocka_unit_test(options_of_an_ask_override_the_terms_of_all),
-		cmocka_unit_test(terms_out_of_range_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("lease terms", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The uses of a lease: each is notified once, unless it has ended before. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/lease/use.h"
+#include "tests/support/test.h"
 
 enum {
 	USES = 4,
@@ -35,9 +29,10 @@ static int set_up(void **state)
 	return 0;
 }
 
-static void end_of_lease_notifies_each_use_once(void **state)
+FIXTURE(set_up, NULL);
+
+TEST(end_of_lease_notifies_each_use_once)
 {
-	(void)state;
 	spokei_lease_uses_end(&first);
 	assert_null(first);
 	spokei_lease_uses_end(&first);
@@ -48,9 +43,8 @@ static void end_of_lease_notifies_each_use_once(void **state)
 	}
 }
 
-static void uses_that_have_ended_are_not_notified(void **state)
+TEST(uses_that_have_ended_are_not_notified)
 {
-	(void)state;
 	spokei_lease_use_end(&uses[3]); /* the first in the list */
 	spokei_lease_use_end(&uses[1]);
 	spokei_lease_use_end(&uses[1]);
@@ -62,9 +56,8 @@ static void uses_that_have_ended_are_not_notified(void **state)
 	assert_int_equal(ended[2], 1);
 }
 
-static void use_may_begin_again_after_its_end(void **state)
+TEST(use_may_begin_again_after_its_end)
 {
-	(void)state;
 	spokei_lease_use_end(&uses[2]);
 	spokei_lease_use_join(&first, &uses[2]);
 	spokei_lease_uses_end(&first);
@@ -73,16 +66,4 @@ static void use_may_begin_again_after_its_end(void **state)
 	assert_ptr_equal(first, &uses[2]);
 	spokei_lease_use_end(&uses[2]);
 	assert_null(first);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, NULL)
-	static const struct CMUnitTest tests[] = {
-		TEST(end_of_lease_notifies_each_use_once),
-		TEST(uses_that_have_ended_are_not_notified),
-		TEST(use_may_begin_again_after_its_end),
-	};
-
-	return cmocka_run_group_tests_name("uses of a lease", tests, NULL, NULL);
 }

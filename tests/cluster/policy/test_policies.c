@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verdicts of each policy. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/catalog.h"
+#include "tests/support/test.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -74,7 +68,7 @@ static void check_rows(const struct spoke_policy *policy, const struct row *rows
 	}
 }
 
-static void catalog_finds_every_policy_by_name(void **state)
+TEST(catalog_finds_every_policy_by_name)
 {
 	static const struct {
 		const char *name;
@@ -91,7 +85,6 @@ static void catalog_finds_every_policy_by_name(void **state)
 		{ "available", &spoke_policy_available, 0, false, true },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		assert_ptr_equal(spokei_catalog_policy(all[i].name), all[i].policy);
 		assert_string_equal(all[i].policy->name, all[i].name);
@@ -104,7 +97,7 @@ static void catalog_finds_every_policy_by_name(void **state)
 	assert_null(spokei_catalog_policy("failwhale"));
 }
 
-static void single_attempt_policies_make_one_attempt(void **state)
+TEST(single_attempt_policies_make_one_attempt)
 {
 	static const struct spoke_policy *const policies[] = { &spoke_policy_failfast,
 							       &spoke_policy_failsafe,
@@ -115,14 +108,12 @@ static void single_attempt_policies_make_one_attempt(void **state)
 		{ 1, 0, 0, 1, UNSURE, FINISH, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
 		CHECK(policies[i], rows);
 }
 
-static void only_failsafe_hides_errors(void **state)
+TEST(only_failsafe_hides_errors)
 {
-	(void)state;
 	for (int fate = OK; fate <= UNSURE; fate++) {
 		struct row row = {
 			.begun = 1, .ok = fate == OK, .failed = fate != OK, .last = fate
@@ -144,7 +135,7 @@ static void only_failsafe_hides_errors(void **state)
 	}
 }
 
-static void failover_retries_elsewhere_if_request_did_not_run(void **state)
+TEST(failover_retries_elsewhere_if_request_did_not_run)
 {
 	static const struct row rows[] = {
 		{ 0, 0, 0, 0, NONE, SEND, 1 },       { 1, 0, 1, 0, OK, FINISH, 0 },
@@ -154,11 +145,10 @@ static void failover_retries_elsewhere_if_request_did_not_run(void **state)
 		{ 2, 0, 1, 1, OK, FINISH, 0 },
 	};
 
-	(void)state;
 	CHECK(&spoke_policy_failover, rows);
 }
 
-static void failover_repeats_executed_request_if_repeatable(void **state)
+TEST(failover_repeats_executed_request_if_repeatable)
 {
 	static const struct row rows[] = {
 		{ 1, 0, 0, 1, UNSURE, SEND, 1 },
@@ -167,7 +157,6 @@ static void failover_repeats_executed_request_if_repeatable(void **state)
 		{ 1, 0, 0, 1, ANSWERED, FINISH, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spoke_policy_history history = history_of(&rows[i]);
 
@@ -176,13 +165,12 @@ static void failover_repeats_executed_request_if_repeatable(void **state)
 	}
 }
 
-static void failover_tries_each_once_and_before_deadline(void **state)
+TEST(failover_tries_each_once_and_before_deadline)
 {
 	static const struct row first = { 0, 0, 0, 0, NONE, SEND, 1 };
 	static const struct row over = { 1, 0, 0, 1, SAFE, FINISH, 0 };
 	struct spoke_policy_history history = history_of(&over);
 
-	(void)state;
 	history.fresh = 0;
 	check(&spoke_policy_failover, &over, &history);
 	history = history_of(&over);
@@ -197,7 +185,7 @@ static void failover_tries_each_once_and_before_deadline(void **state)
 	check(&spoke_policy_failover, &first, &history);
 }
 
-static void failover_asks_for_backups_of_slow_attempts(void **state)
+TEST(failover_asks_for_backups_of_slow_attempts)
 {
 	static const struct {
 		struct row row;
@@ -214,7 +202,6 @@ static void failover_asks_for_backups_of_slow_attempts(void **state)
 		{ { 2, 1, 1, 0, OK, FINISH, 0 }, false, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spoke_policy_history history = history_of(&rows[i].row);
 
@@ -229,7 +216,7 @@ static void failover_asks_for_backups_of_slow_attempts(void **state)
 	}
 }
 
-static void failback_pauses_after_failure_then_retries(void **state)
+TEST(failback_pauses_after_failure_then_retries)
 {
 	static const struct row asked[] = {
 		{ 0, 0, 0, 0, NONE, SEND, 1 },       { 1, 0, 1, 0, OK, FINISH, 0 },
@@ -243,7 +230,6 @@ static void failback_pauses_after_failure_then_retries(void **state)
 		{ 2, 0, 0, 2, UNSURE, SEND, 1 },
 	};
 
-	(void)state;
 	CHECK(&spoke_policy_failback, asked);
 	for (size_t i = 0; i < sizeof(waited) / sizeof(waited[0]); i++) {
 		struct spoke_policy_history history = history_of(&waited[i]);
@@ -255,12 +241,11 @@ static void failback_pauses_after_failure_then_retries(void **state)
 	}
 }
 
-static void failback_without_retries_or_time_equals_failfast(void **state)
+TEST(failback_without_retries_or_time_equals_failfast)
 {
 	static const struct row row = { 1, 0, 0, 1, SAFE, FINISH, 0 };
 	struct spoke_policy_history history = history_of(&row);
 
-	(void)state;
 	history.retries = 0;
 	check(&spoke_policy_failback, &row, &history);
 	history = history_of(&row);
@@ -287,11 +272,10 @@ static uint64_t pause_after(uint32_t begun, uint64_t period_ns, bool growing, ui
 	return verdict.wait_ns;
 }
 
-static void fixed_pause_equals_period_exactly(void **state)
+TEST(fixed_pause_equals_period_exactly)
 {
 	static const uint64_t periods[] = { 1, 10 * MS, 5 * SECOND, 100 * SECOND, UINT64_MAX };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(periods) / sizeof(periods[0]); i++)
 		for (uint32_t begun = 1; begun < 40; begun += 7)
 			assert_int_equal(pause_after(begun, periods[i], false, UINT64_MAX / 3),
@@ -304,9 +288,8 @@ static uint64_t middle(uint64_t pause_ns)
 	return pause_ns / 5;
 }
 
-static void growing_pause_is_capped_at_a_minute_with_jitter(void **state)
+TEST(growing_pause_is_capped_at_a_minute_with_jitter)
 {
-	(void)state;
 	assert_int_equal(pause_after(1, 5 * SECOND, true, middle(5 * SECOND)), 5 * SECOND);
 	assert_int_equal(pause_after(2, 5 * SECOND, true, middle(8 * SECOND)), 8 * SECOND);
 	assert_int_equal(pause_after(3, 5 * SECOND, true, middle(12800 * MS)), 12800 * MS);
@@ -320,7 +303,7 @@ static void growing_pause_is_capped_at_a_minute_with_jitter(void **state)
 	assert_in_range(pause_after(1, UINT64_MAX, true, 12345), UINT64_C(1) << 61, UINT64_MAX);
 }
 
-static void forking_sends_several_and_takes_first_answer(void **state)
+TEST(forking_sends_several_and_takes_first_answer)
 {
 	static const struct row rows[] = {
 		{ 0, 0, 0, 0, NONE, SEND, 2 },       { 2, 1, 1, 0, OK, FINISH, 0 },
@@ -332,7 +315,6 @@ static void forking_sends_several_and_takes_first_answer(void **state)
 		uint32_t forks, able, count;
 	} widths[] = { { 2, 1, 1 }, { 3, 9, 3 }, { 0, 3, 1 }, { 2, 0, 1 }, { UINT32_MAX, 7, 7 } };
 
-	(void)state;
 	CHECK(&spoke_policy_forking, rows);
 	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
 		struct row row = { .step = SEND, .count = widths[i].count };
@@ -344,7 +326,7 @@ static void forking_sends_several_and_takes_first_answer(void **state)
 	}
 }
 
-static void broadcast_sends_to_all_and_awaits_all(void **state)
+TEST(broadcast_sends_to_all_and_awaits_all)
 {
 	static const struct row rows[] = {
 		{ 0, 0, 0, 0, NONE, SEND, 3 },     { 3, 2, 1, 0, OK, LISTEN, 0 },
@@ -355,13 +337,12 @@ static void broadcast_sends_to_all_and_awaits_all(void **state)
 	static const struct row nobody = { 0, 0, 0, 0, NONE, SEND, 1 };
 	struct spoke_policy_history history = history_of(&nobody);
 
-	(void)state;
 	CHECK(&spoke_policy_broadcast, rows);
 	history.able = history.fresh = 0;
 	check(&spoke_policy_broadcast, &nobody, &history);
 }
 
-static void broadcast_ends_when_fail_percent_is_reached(void **state)
+TEST(broadcast_ends_when_fail_percent_is_reached)
 {
 	static const struct {
 		uint32_t percent, failed, ok;
@@ -375,7 +356,6 @@ static void broadcast_ends_when_fail_percent_is_reached(void **state)
 		{ UINT32_MAX, 9, 0, false, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct row row = { .begun = 10,
 				   .ok = cases[i].ok,
@@ -390,26 +370,4 @@ static void broadcast_ends_when_fail_percent_is_reached(void **state)
 		assert_int_equal(verdict.step, cases[i].over ? FINISH : LISTEN);
 		assert_int_equal(verdict.last_failure, cases[i].last_failure);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(catalog_finds_every_policy_by_name),
-		cmocka_unit_test(single_attempt_policies_make_one_attempt),
-		cmocka_unit_test(only_failsafe_hides_errors),
-		cmocka_unit_test(failover_retries_elsewhere_if_request_did_not_run),
-		cmocka_unit_test(failover_repeats_executed_request_if_repeatable),
-		cmocka_unit_test(failover_tries_each_once_and_before_deadline),
-		cmocka_unit_test(failover_asks_for_backups_of_slow_attempts),
-		cmocka_unit_test(failback_pauses_after_failure_then_retries),
-		cmocka_unit_test(failback_without_retries_or_time_equals_failfast),
-		cmocka_unit_test(fixed_pause_equals_period_exactly),
-		cmocka_unit_test(growing_pause_is_capped_at_a_minute_with_jitter),
-		cmocka_unit_test(forking_sends_several_and_takes_first_answer),
-		cmocka_unit_test(broadcast_sends_to_all_and_awaits_all),
-		cmocka_unit_test(broadcast_ends_when_fail_percent_is_reached),
-	};
-
-	return cmocka_run_group_tests_name("policies", tests, NULL, NULL);
 }

@@ -2,12 +2,7 @@
 /* A whole program: a service and its caller in one, errors that are kept, the log. */
 #define _POSIX_C_SOURCE 200809L /* mkstemp() */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 #include <spoke/signals.h>
@@ -92,7 +87,7 @@ static void ask(void *arg)
 		greeter->answer[0] = '\0';
 }
 
-static void program_serves_and_calls_until_it_is_drained(void **state)
+TEST(program_serves_and_calls_until_it_is_drained)
 {
 	struct spoke_handler handler = { .method = "greet", .handle = greet };
 	struct greeter greeter = { .program = begin(NULL) };
@@ -101,7 +96,6 @@ static void program_serves_and_calls_until_it_is_drained(void **state)
 	char address[64];
 	char url[128];
 
-	(void)state;
 	provider = spoke_program_serve(greeter.program, "dubbo://127.0.0.1:0", "demo.Greeter",
 				       &handler, 1);
 	assert_non_null(provider);
@@ -119,7 +113,7 @@ static void program_serves_and_calls_until_it_is_drained(void **state)
 	assert_int_equal(world.blocks, 0);
 }
 
-static void services_share_the_addresses_of_the_settings_file(void **state)
+TEST(services_share_the_addresses_of_the_settings_file)
 {
 	static const char text[] = "[engine]\nadmin = 127.0.0.1:0\n"
 				   "[provider]\nlisten = dubbo://127.0.0.1:0\n";
@@ -130,7 +124,6 @@ static void services_share_the_addresses_of_the_settings_file(void **state)
 	struct spoke_provider *provider;
 	char address[64];
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	close(fd);
@@ -151,7 +144,7 @@ static void services_share_the_addresses_of_the_settings_file(void **state)
 
 /* --- errors */
 
-static void first_error_is_kept_with_its_cause(void **state)
+TEST(first_error_is_kept_with_its_cause)
 {
 	struct spoke_consumer_options options = {
 		.url = "dubbo://127.0.0.1:1/demo.X?timeout=soon"
@@ -159,7 +152,6 @@ static void first_error_is_kept_with_its_cause(void **state)
 	struct spoke_handler handler = { .method = "greet", .handle = greet };
 	struct spoke_program *program = begin(NULL);
 
-	(void)state;
 	assert_non_null(spoke_program_engine(program));
 	assert_null(spoke_program_consumer(program, &options));
 	assert_non_null(strstr(world.log, "timeout=soon"));
@@ -172,7 +164,7 @@ static void first_error_is_kept_with_its_cause(void **state)
 }
 
 /* A log of errors alone must explain why the program does not run. */
-static void error_names_its_cause(void **state)
+TEST(error_names_its_cause)
 {
 	static const struct spoke_consumer_options options = {
 		.url = "dubbo://127.0.0.1:1/demo.X?timeout=soon"
@@ -184,7 +176,6 @@ static void error_names_its_cause(void **state)
 	char address[64];
 	char url[80];
 
-	(void)state;
 	provider = spoke_program_serve(first, "dubbo://127.0.0.1:0", "demo.X", &handler, 1);
 	assert_non_null(provider);
 	assert_true(spoke_provider_address(provider, 0, address, sizeof(address)) > 0);
@@ -201,22 +192,20 @@ static void error_names_its_cause(void **state)
 	assert_int_equal(world.blocks, 0);
 }
 
-static void settings_file_that_is_missing_is_named(void **state)
+TEST(settings_file_that_is_missing_is_named)
 {
 	struct spoke_program *program = begin("/nonexistent/greeter.conf");
 
-	(void)state;
 	assert_non_null(strstr(world.log, "/nonexistent/greeter.conf"));
 	assert_null(spoke_program_engine(program));
 	assert_int_equal(spoke_program_run(program), 1);
 	assert_int_equal(world.blocks, 0);
 }
 
-static void functions_without_a_program_do_nothing(void **state)
+TEST(functions_without_a_program_do_nothing)
 {
 	struct spoke_consumer_options options = { 0 };
 
-	(void)state;
 	assert_null(spoke_program_consumer(NULL, &options));
 	assert_null(spoke_program_method(NULL, NULL, "greet"));
 	assert_null(spoke_program_serve(NULL, NULL, NULL, NULL, 0));
@@ -225,13 +214,12 @@ static void functions_without_a_program_do_nothing(void **state)
 	assert_int_equal(spoke_program_run(NULL), 1);
 }
 
-static void missing_memory_ends_the_program_without_a_leak(void **state)
+TEST(missing_memory_ends_the_program_without_a_leak)
 {
 	struct spoke_handler handler = { .method = "greet", .handle = greet };
 	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/demo.X" };
 	bool failed = true;
 
-	(void)state;
 	for (int nth = 1; failed; nth++) {
 		struct spoke_program *program = begin(NULL);
 		struct spoke_consumer *consumer;
@@ -251,19 +239,4 @@ static void missing_memory_ends_the_program_without_a_leak(void **state)
 		assert_int_equal(spoke_program_run(program), engine == NULL);
 		assert_int_equal(world.blocks, 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(program_serves_and_calls_until_it_is_drained),
-		cmocka_unit_test(services_share_the_addresses_of_the_settings_file),
-		cmocka_unit_test(first_error_is_kept_with_its_cause),
-		cmocka_unit_test(error_names_its_cause),
-		cmocka_unit_test(settings_file_that_is_missing_is_named),
-		cmocka_unit_test(functions_without_a_program_do_nothing),
-		cmocka_unit_test(missing_memory_ends_the_program_without_a_leak),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

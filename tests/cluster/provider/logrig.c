@@ -11,7 +11,7 @@ static unsigned checks; /* calls for nothing, at the begin */
 
 void log_begin(const struct spoke_provider_options *options)
 {
-	assert_int_equal(rig_begin(options), 0);
+	assert_int_equal(filterrig_begin(options), 0);
 	checks = spokei_vfiles_calls(rig.world.files, SPOKEI_VFILES_APPEND);
 }
 
@@ -56,6 +56,6 @@ unsigned log_count_events(const char *words)
 void log_serve(unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
-		(void)rig_call(rig.echo);
-	rig_pass(20 * MS);
+		(void)filterrig_call(rig.echo);
+	filterrig_pass(20 * MS);
 }

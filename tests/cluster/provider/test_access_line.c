@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The format of a line of the access log. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/provider/access_line.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
 #define SECOND UINT64_C(1000000000)
 
-static void time_is_printed_as_iso_8601(void **state)
+TEST(time_is_printed_as_iso_8601)
 {
 	static const struct {
 		uint64_t second;
@@ -31,7 +25,6 @@ static void time_is_printed_as_iso_8601(void **state)
 	};
 	char text[SPOKEI_ACCESS_TIME];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		spokei_access_print_time(cases[i].second * SECOND + 7999999, text);
 		assert_string_equal(text, cases[i].text);
@@ -40,7 +33,7 @@ static void time_is_printed_as_iso_8601(void **state)
 	assert_string_equal(text, "2554-07-21T23:34:33.709Z");
 }
 
-static void text_from_peers_is_escaped_and_cut(void **state)
+TEST(text_from_peers_is_escaped_and_cut)
 {
 	char name[2000];
 	char long_name[2000];
@@ -57,7 +50,6 @@ static void text_from_peers_is_escaped_and_cut(void **state)
 	char text[SPOKEI_ACCESS_LINE];
 	size_t len;
 
-	(void)state;
 	len = spokei_access_print_line(&line, text);
 	assert_string_equal(text, "T \"p\" \"a\\\"b\\x0ac d\" \"\" \"\" \"\" 3 EREFUSED 12.345 "
 				  "abandoned");
@@ -87,12 +79,11 @@ static void text_from_peers_is_escaped_and_cut(void **state)
 }
 
 /* A peer chooses all these texts: none may end its quotes or the line. */
-static void each_text_of_a_line_is_escaped(void **state)
+TEST(each_text_of_a_line_is_escaped)
 {
 	static const char hostile[] = "a\"b\\c\nT \"p\" \r\x1b[2J\x7f\xff";
 	const struct spoke_span text = { hostile, sizeof(hostile) - 1 };
 
-	(void)state;
 	for (unsigned field = 0; field < 5; field++) {
 		struct spokei_access_line line = { .time = "T", .peer = "" };
 		struct spokei_access_line plain = line;
@@ -115,15 +106,4 @@ static void each_text_of_a_line_is_escaped(void **state)
 		assert_non_null(strstr(made, "\"a\\\"b\\\\c\\x0aT \\\"p\\\" \\x0d\\x1b[2J\\x7f"));
 		assert_true(strlen(made) > strlen(usual));
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(time_is_printed_as_iso_8601),
-		cmocka_unit_test(text_from_peers_is_escaped_and_cut),
-		cmocka_unit_test(each_text_of_a_line_is_escaped),
-	};
-
-	return cmocka_run_group_tests_name("access line", tests, NULL, NULL);
 }

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The access log: its contents, when it is written, and failing writes. */
 #include "tests/cluster/provider/logrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-static void request_gets_one_line(void **state)
+FIXTURE(filterrig_set_up, filterrig_tear_down);
+
+TEST(request_gets_one_line)
 {
 	char expected[512];
 	const char *peer;
 
-	(void)state;
 	log_begin(&log_to_file);
-	(void)rig_call(rig.echo);
-	(void)rig_call(rig.fail);
-	(void)rig_call(rig.pool);
-	(void)rig_call(rig.later);
-	rig_pass(100 * MS);
-	rig_answer(0);
+	(void)filterrig_call(rig.echo);
+	(void)filterrig_call(rig.fail);
+	(void)filterrig_call(rig.pool);
+	(void)filterrig_call(rig.later);
+	filterrig_pass(100 * MS);
+	filterrig_answer(0);
 	assert_null(log_file());
-	rig_pass(SECOND);
+	filterrig_pass(SECOND);
 	peer = strstr(log_file(), "\"127.0.0.1:");
 	assert_non_null(peer);
 	(void)snprintf(expected, sizeof(expected), "\"127.0.0.1:%.*s\"",
@@ -48,7 +50,7 @@ static struct spoke_filter_verdict refuse(void *arg, const struct spoke_request 
 	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_REFUSE };
 }
 
-static void request_refused_by_filter_gets_a_line(void **state)
+TEST(request_refused_by_filter_gets_a_line)
 {
 	static const struct spoke_filter filter = { .before_request = refuse };
 	static const struct spoke_filter *const filters[] = { &filter };
@@ -58,22 +60,20 @@ static void request_refused_by_filter_gets_a_line(void **state)
 		.access_log = LOG_PATH,
 	};
 
-	(void)state;
 	log_begin(&options);
 	log_serve(1);
-	rig_pass(2 * SECOND);
+	filterrig_pass(2 * SECOND);
 	assert_non_null(strstr(log_file(), "\"echo\" 6 EREFUSED 0.000\n"));
 }
 
-static void request_refused_by_limit_gets_a_line(void **state)
+TEST(request_refused_by_limit_gets_a_line)
 {
 	unsigned missing;
 
-	(void)state;
 	rig.per_second = 2;
 	log_begin(&log_to_file);
 	log_serve(5);
-	rig_pass(2 * SECOND);
+	filterrig_pass(2 * SECOND);
 	assert_int_equal(log_count_lines(&missing), 5);
 	assert_non_null(strstr(log_file(), "EREFUSED"));
 }
@@ -90,9 +90,9 @@ static void get(const char *text, const char *answer)
 
 	assert_int_equal(env->net->parse(env->ctx, "127.0.0.1:20880", &address), 0);
 	(void)env->net->connect(env->ctx, &address, &fd);
-	rig_pass(MS);
+	filterrig_pass(MS);
 	assert_int_equal(env->net->write(env->ctx, fd, &part, 1), (ssize_t)part.iov_len);
-	rig_pass(10 * MS);
+	filterrig_pass(10 * MS);
 	len = env->net->read(env->ctx, fd, got, sizeof(got) - 1);
 	assert_true(len > 0);
 	got[len] = '\0';
@@ -100,25 +100,24 @@ static void get(const char *text, const char *answer)
 	env->net->close(env->ctx, fd);
 }
 
-static void request_that_is_not_served_gets_a_line(void **state)
+TEST(request_that_is_not_served_gets_a_line)
 {
 	const struct spoke_method_options other = { .service = "None" };
 	struct spoke_method *methods[2];
 	unsigned missing;
 
-	(void)state;
 	log_begin(&log_to_file);
 	assert_int_equal(spoke_consumer_method(rig.consumer, "absent", NULL, &methods[0]), 0);
 	assert_int_equal(spoke_consumer_method(rig.consumer, "echo", &other, &methods[1]), 0);
-	(void)rig_call(methods[0]);
-	(void)rig_call(methods[1]);
-	rig_pass(20 * MS);
+	(void)filterrig_call(methods[0]);
+	(void)filterrig_call(methods[1]);
+	filterrig_pass(20 * MS);
 	get("GET /x HTTP/1.1\r\nHost: 127.0.0.1:20880\r\n\r\n", "HTTP/1.1 404 ");
 	get("GET /%zz HTTP/1.1\r\nHost: 127.0.0.1:20880\r\n\r\n", "HTTP/1.1 400 ");
 	get("POST /S/absent HTTP/1.1\r\nHost: 127.0.0.1:20880\r\n"
 	    "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n[]",
 	    "HTTP/1.1 404 ");
-	rig_pass(2 * SECOND);
+	filterrig_pass(2 * SECOND);
 	assert_non_null(strstr(log_file(), " \"S\" \"1.0\" \"\" \"absent\" 6 ENOSERVICE 0.000\n"));
 	assert_non_null(strstr(log_file(), " \"None\" \"1.0\" \"\" \"echo\" 6 ENOSERVICE 0.000\n"));
 	assert_non_null(strstr(log_file(), " \"\" \"\" \"\" \"\" 0 EBADREQUEST 0.000\n"));
@@ -127,76 +126,72 @@ static void request_that_is_not_served_gets_a_line(void **state)
 	assert_int_equal(log_count_lines(&missing), 5);
 }
 
-static void request_over_the_limit_of_all_gets_a_line(void **state)
+TEST(request_over_the_limit_of_all_gets_a_line)
 {
 	const struct spoke_provider_options options = { .access_log = LOG_PATH, .requests_max = 1 };
 	unsigned missing;
 
-	(void)state;
 	log_begin(&options);
-	(void)rig_call(rig.later);
-	(void)rig_call(rig.later);
-	rig_pass(20 * MS);
-	rig_answer(0);
-	rig_pass(2 * SECOND);
+	(void)filterrig_call(rig.later);
+	(void)filterrig_call(rig.later);
+	filterrig_pass(20 * MS);
+	filterrig_answer(0);
+	filterrig_pass(2 * SECOND);
 	assert_int_equal(log_count_lines(&missing), 2);
 	assert_non_null(strstr(log_file(), "\"later\" 6 EREFUSED 0.000\n"));
 }
 
-static void lines_are_written_together_every_second(void **state)
+TEST(lines_are_written_together_every_second)
 {
 	unsigned missing;
 
-	(void)state;
 	log_begin(&log_to_file);
 	for (unsigned i = 0; i < 50; i++) {
 		log_serve(2);
-		rig_pass(80 * MS);
+		filterrig_pass(80 * MS);
 	}
-	rig_pass(2 * SECOND);
+	filterrig_pass(2 * SECOND);
 	assert_int_equal(log_count_lines(&missing), 100);
 	assert_int_equal(missing, 0);
 	assert_in_range(log_appends(), 5, 6);
-	rig_pass(60 * SECOND);
+	filterrig_pass(60 * SECOND);
 	assert_in_range(log_appends(), 5, 6);
 }
 
-static void half_full_page_is_written_at_once(void **state)
+TEST(half_full_page_is_written_at_once)
 {
 	unsigned missing;
 
-	(void)state;
 	log_begin(&log_to_file);
 	log_serve(800);
 	assert_in_range(log_appends(), 1, 2);
 	assert_true(log_count_lines(&missing) > 300);
-	rig_pass(2 * SECOND);
+	filterrig_pass(2 * SECOND);
 	assert_int_equal(log_count_lines(&missing), 800);
 	assert_int_equal(missing, 0);
 }
 
-static void failed_writes_report_one_event_and_count_lost_lines(void **state)
+TEST(failed_writes_report_one_event_and_count_lost_lines)
 {
 	unsigned missing;
 
-	(void)state;
 	log_begin(&log_to_file);
 	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_APPEND, 3, -ENOSPC);
 	for (unsigned i = 0; i < 3; i++) {
 		log_serve(4);
-		rig_pass(SECOND);
+		filterrig_pass(SECOND);
 	}
 	assert_null(log_file());
 	assert_int_equal(log_count_events("access log " LOG_PATH " cannot be written"), 1);
 	log_serve(5);
-	rig_pass(3 * SECOND);
+	filterrig_pass(3 * SECOND);
 	assert_memory_equal(log_file(), "... 12 lines left out\n", 22);
 	assert_int_equal(log_count_lines(&missing), 5);
 	assert_int_equal(missing, 12);
 	assert_int_equal(log_count_events("can be written again"), 1);
 	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_APPEND, 1, -EIO);
 	log_serve(1);
-	rig_pass(3 * SECOND);
+	filterrig_pass(3 * SECOND);
 	assert_int_equal(log_count_events("cannot be written"), 2);
 	assert_int_equal(log_count_lines(&missing), 5);
 	assert_int_equal(missing, 13);
@@ -215,12 +210,11 @@ static void keep_line(void *ctx, const struct spoke_log_line *line)
 		(void)snprintf(logged + len, sizeof(logged) - len, "%s\n", line->text);
 }
 
-static void option_true_writes_to_engine_log(void **state)
+TEST(option_true_writes_to_engine_log)
 {
 	static const struct spoke_provider_options options = { .access_log = "true" };
 	unsigned lines = 0;
 
-	(void)state;
 	memset(logged, 0, sizeof(logged));
 	rig.faulty[SERVER].env.log = keep_line;
 	log_begin(&options);
@@ -228,34 +222,32 @@ static void option_true_writes_to_engine_log(void **state)
 	for (const char *at = logged; (at = strstr(at, "\"echo\" 6 OK 0.000\n")) != NULL; at++)
 		lines++;
 	assert_int_equal(lines, 30);
-	rig_pass(2 * SECOND);
+	filterrig_pass(2 * SECOND);
 	assert_int_equal(log_appends(), 0);
 }
 
 /* --- making, and memory */
 
-static void empty_path_is_rejected(void **state)
+TEST(empty_path_is_rejected)
 {
 	static const struct spoke_provider_options options = { .access_log = "" };
 
-	(void)state;
-	assert_int_equal(rig_begin(&options), SPOKE_EINVAL);
+	assert_int_equal(filterrig_begin(&options), SPOKE_EINVAL);
 	assert_non_null(strstr(spoke_engine_why(rig.engines[SERVER]), "access_log"));
 	rig.faulty[SERVER].env.files = NULL;
-	assert_int_equal(rig_begin(&log_to_file), SPOKE_EUNSUPPORTED);
+	assert_int_equal(filterrig_begin(&log_to_file), SPOKE_EUNSUPPORTED);
 	assert_non_null(strstr(spoke_engine_why(rig.engines[SERVER]), "access_log"));
 }
 
-static void path_that_cannot_be_written_is_rejected(void **state)
+TEST(path_that_cannot_be_written_is_rejected)
 {
-	(void)state;
 	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_APPEND, 1, -ENOENT);
-	assert_int_equal(rig_begin(&log_to_file), SPOKE_ESYSTEM);
+	assert_int_equal(filterrig_begin(&log_to_file), SPOKE_ESYSTEM);
 	assert_non_null(strstr(spoke_engine_why(rig.engines[SERVER]),
 			       "option access_log: " LOG_PATH
 			       " cannot be written: No such file or directory"));
 	assert_null(log_file());
-	assert_int_equal(rig_begin(&log_to_file), 0);
+	assert_int_equal(filterrig_begin(&log_to_file), 0);
 	assert_null(log_file());
 }
 
@@ -263,52 +255,30 @@ static bool play_with_failing(uint64_t nth)
 {
 	bool failed;
 
-	assert_int_equal(rig_set_up(NULL), 0);
+	assert_int_equal(filterrig_set_up(NULL), 0);
 	spokei_faults_fail(&rig.faulty[SERVER], SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
-	if (rig_begin(&log_to_file) == 0) {
-		(void)rig_try(rig.echo);
-		(void)rig_try(rig.later);
-		(void)rig_try(rig.pool);
-		rig_pass(SECOND);
-		rig_answer_all();
-		rig_pass(40 * SECOND);
-		if (rig_try(rig.echo)) {
-			rig_pass(2 * SECOND);
+	if (filterrig_begin(&log_to_file) == 0) {
+		(void)filterrig_try(rig.echo);
+		(void)filterrig_try(rig.later);
+		(void)filterrig_try(rig.pool);
+		filterrig_pass(SECOND);
+		filterrig_answer_all();
+		filterrig_pass(40 * SECOND);
+		if (filterrig_try(rig.echo)) {
+			filterrig_pass(2 * SECOND);
 			assert_non_null(strstr(log_file(), "\"echo\" 6 OK"));
 		}
 	}
 	failed = rig.faulty[SERVER].failed[SPOKEI_FAULTS_MEMORY] > 0;
-	assert_int_equal(rig_tear_down(NULL), 0);
+	assert_int_equal(filterrig_tear_down(NULL), 0);
 	return failed;
 }
 
-static void access_log_survives_failing_allocations(void **state)
+TEST(access_log_survives_failing_allocations, .bare = true)
 {
 	uint64_t nth = 1;
 
-	(void)state;
 	while (play_with_failing(nth))
 		nth++;
 	assert_in_range(nth, 10, 1000);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(request_gets_one_line),
-		TEST(request_refused_by_filter_gets_a_line),
-		TEST(request_refused_by_limit_gets_a_line),
-		TEST(request_that_is_not_served_gets_a_line),
-		TEST(request_over_the_limit_of_all_gets_a_line),
-		TEST(lines_are_written_together_every_second),
-		TEST(half_full_page_is_written_at_once),
-		TEST(failed_writes_report_one_event_and_count_lost_lines),
-		TEST(option_true_writes_to_engine_log),
-		TEST(empty_path_is_rejected),
-		TEST(path_that_cannot_be_written_is_rejected),
-		cmocka_unit_test(access_log_survives_failing_allocations),
-	};
-
-	return cmocka_run_group_tests_name("access log", tests, NULL, NULL);
 }

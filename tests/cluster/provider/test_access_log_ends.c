@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The access log: the end of its provider, and a thread pool that is slow, full or gone. */
 #include "tests/cluster/provider/logrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>
 
 /* --- the end */
 
-static void freed_provider_writes_all_lines(void **state)
+FIXTURE(filterrig_set_up, filterrig_tear_down);
+
+TEST(freed_provider_writes_all_lines)
 {
 	unsigned missing;
 
-	(void)state;
 	log_begin(&log_to_file);
 	log_serve(3);
-	(void)rig_call(rig.later);
-	rig_pass(10 * MS);
+	(void)filterrig_call(rig.later);
+	filterrig_pass(10 * MS);
 	assert_null(log_file());
 	spoke_provider_free(rig.provider);
 	rig.provider = NULL;
-	rig_pass(10 * MS);
+	filterrig_pass(10 * MS);
 	assert_int_equal(log_count_lines(&missing), 4);
 	assert_non_null(strstr(log_file(), "\"later\" 6 ECLOSED 10.000 abandoned\n"));
 }
 
-static void freed_engine_writes_all_lines(void **state)
+TEST(freed_engine_writes_all_lines)
 {
 	unsigned missing;
 
-	(void)state;
 	log_begin(&log_to_file);
 	log_serve(3);
 	assert_null(log_file());
@@ -38,22 +39,20 @@ static void freed_engine_writes_all_lines(void **state)
 	assert_int_equal(log_count_lines(&missing), 3);
 }
 
-static void last_page_is_dropped_when_write_fails(void **state)
+TEST(last_page_is_dropped_when_write_fails)
 {
-	(void)state;
 	log_begin(&log_to_file);
 	log_serve(3);
 	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_APPEND, 1000, -ENOSPC);
 	spoke_provider_free(rig.provider);
 	rig.provider = NULL;
-	rig_pass(SECOND);
+	filterrig_pass(SECOND);
 	assert_int_equal(log_appends(), 1);
 	assert_int_equal(log_count_events("cannot be written"), 1);
 }
 
-static void engine_ends_when_writes_fail(void **state)
+TEST(engine_ends_when_writes_fail)
 {
-	(void)state;
 	log_begin(&log_to_file);
 	log_serve(3);
 	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_APPEND, 1000, -ENOSPC);
@@ -106,12 +105,11 @@ static void slow_work(int status)
 	work->done(work);
 }
 
-static void second_page_fills_while_first_is_written(void **state)
+TEST(second_page_fills_while_first_is_written)
 {
 	unsigned missing;
 	unsigned lines;
 
-	(void)state;
 	log_begin(&log_to_file);
 	make_slow();
 	log_serve(1000);
@@ -125,12 +123,12 @@ static void second_page_fills_while_first_is_written(void **state)
 	assert_int_equal(missing, 0);
 	lines = log_count_lines(&missing);
 	assert_in_range(lines, 1000, 1500);
-	rig_pass(SECOND);
+	filterrig_pass(SECOND);
 	slow_work(0);
 	assert_int_equal(log_count_lines(&missing), lines);
 	assert_int_equal(missing, 2000 - lines);
 	log_serve(1);
-	rig_pass(SECOND);
+	filterrig_pass(SECOND);
 	slow_work(0);
 	assert_int_equal(log_count_lines(&missing), lines + 1);
 	assert_int_equal(missing, 2000 - lines);
@@ -139,8 +137,8 @@ static void second_page_fills_while_first_is_written(void **state)
 static void fail_many(unsigned count, const char *text)
 {
 	for (unsigned i = 0; i < count; i++)
-		(void)rig_call_with(rig.fail, text, NULL);
-	rig_pass(20 * MS);
+		(void)filterrig_call_with(rig.fail, text, NULL);
+	filterrig_pass(20 * MS);
 }
 
 /*
@@ -148,11 +146,10 @@ static void fail_many(unsigned count, const char *text)
  * dropped line a shorter line would fit, but must wait until the number of dropped lines is
  * written.
  */
-static void missing_lines_are_counted_before_later_lines(void **state)
+TEST(missing_lines_are_counted_before_later_lines)
 {
 	unsigned missing;
 
-	(void)state;
 	log_begin(&log_to_file);
 	make_slow();
 	fail_many(415, "hello");
@@ -166,25 +163,24 @@ static void missing_lines_are_counted_before_later_lines(void **state)
 	assert_int_equal(log_count_lines(&missing), 415 + 779 + 49);
 	assert_int_equal(strlen(log_file()), (415 + 779) * 79 + 49 * 80);
 	assert_int_equal(missing, 0);
-	rig_pass(SECOND);
+	filterrig_pass(SECOND);
 	slow_work(0);
 	assert_int_equal(log_count_lines(&missing), 415 + 779 + 49);
 	assert_int_equal(missing, 2);
 }
 
-static void lines_wait_while_pool_is_full(void **state)
+TEST(lines_wait_while_pool_is_full)
 {
 	unsigned missing;
 
-	(void)state;
 	log_begin(&log_to_file);
 	make_slow();
 	slow.error = -EAGAIN;
 	log_serve(3);
-	rig_pass(5 * SECOND);
+	filterrig_pass(5 * SECOND);
 	assert_in_range(slow.tries, 4, 6);
 	slow.error = 0;
-	rig_pass(SECOND);
+	filterrig_pass(SECOND);
 	slow_work(0);
 	assert_int_equal(log_count_lines(&missing), 3);
 	assert_int_equal(missing, 0);
@@ -192,42 +188,24 @@ static void lines_wait_while_pool_is_full(void **state)
 	log_serve(3);
 	spoke_provider_free(rig.provider);
 	rig.provider = NULL;
-	rig_pass(MS);
+	filterrig_pass(MS);
 	assert_int_equal(log_count_lines(&missing), 6);
 }
 
-static void page_returned_by_ending_pool_is_written(void **state)
+TEST(page_returned_by_ending_pool_is_written)
 {
 	unsigned missing;
 
-	(void)state;
 	log_begin(&log_to_file);
 	make_slow();
 	log_serve(3);
-	rig_pass(SECOND);
+	filterrig_pass(SECOND);
 	log_serve(2);
 	spoke_provider_free(rig.provider);
 	rig.provider = NULL;
-	rig_pass(MS);
+	filterrig_pass(MS);
 	slow.error = -ECANCELED;
 	slow_work(-ECANCELED);
 	assert_int_equal(log_count_lines(&missing), 5);
 	assert_int_equal(missing, 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(freed_provider_writes_all_lines),
-		TEST(freed_engine_writes_all_lines),
-		TEST(last_page_is_dropped_when_write_fails),
-		TEST(engine_ends_when_writes_fail),
-		TEST(second_page_fills_while_first_is_written),
-		TEST(missing_lines_are_counted_before_later_lines),
-		TEST(lines_wait_while_pool_is_full),
-		TEST(page_returned_by_ending_pool_is_written),
-	};
-
-	return cmocka_run_group_tests_name("access log, ends", tests, NULL, NULL);
 }

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The events before the end of a provider's certificate, and files that change while it runs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "core/engine/engine.h"
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 #include "transport/stream/tls/tls.h"
 
 #include <spoke/consumer.h>
@@ -50,6 +44,8 @@ static int tear_down(void **state)
 	spokei_world_fini(&world);
 	return 0;
 }
+
+FIXTURE(set_up, tear_down);
 
 static int issue(const char *names, uint32_t days)
 {
@@ -102,13 +98,12 @@ static void nothing(struct spoke_alarm *alarm)
 	(void)alarm;
 }
 
-static void events_come_14_days_1_day_and_0_before_the_end(void **state)
+TEST(events_come_14_days_1_day_and_0_before_the_end)
 {
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 	uint64_t begin_ns = world.now_ns;
 
-	(void)state;
 	start(20, &engine, &provider);
 	spokei_world_run(&world, begin_ns + 6 * DAY - 60 * SECOND);
 	assert_int_equal(count_events(engine, "certificate"), 0);
@@ -128,12 +123,11 @@ static void events_come_14_days_1_day_and_0_before_the_end(void **state)
 	spoke_engine_free(engine);
 }
 
-static void certificate_that_ends_soon_has_an_event_at_the_start(void **state)
+TEST(certificate_that_ends_soon_has_an_event_at_the_start)
 {
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 
-	(void)state;
 	start(3, &engine, &provider);
 	assert_int_equal(count_events(engine, "ends in 3 days"), 1);
 	spoke_provider_free(provider);
@@ -142,12 +136,11 @@ static void certificate_that_ends_soon_has_an_event_at_the_start(void **state)
 }
 
 /* The range of the wheel ends 2^62 ns after the engine was made. */
-static void look_that_gets_no_timer_is_the_last_and_says_so(void **state)
+TEST(look_that_gets_no_timer_is_the_last_and_says_so)
 {
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 
-	(void)state;
 	start(20, &engine, &provider);
 	spokei_world_run(&world, world.now_ns + SECOND);
 	world.now_ns += (UINT64_C(1) << 62) - 1800 * SECOND;
@@ -163,7 +156,7 @@ static void look_that_gets_no_timer_is_the_last_and_says_so(void **state)
 }
 
 /* Without a timer its end could not be reported, so there is no such provider. */
-static void provider_that_cannot_watch_its_certificate_is_not_made(void **state)
+TEST(provider_that_cannot_watch_its_certificate_is_not_made)
 {
 	struct spoke_engine_options options = { .env = &process.env, .timers_max = 8 };
 	struct spoke_alarm alarms[8] = { { .due = NULL } };
@@ -171,7 +164,6 @@ static void provider_that_cannot_watch_its_certificate_is_not_made(void **state)
 	struct spoke_engine *engine;
 	unsigned count = 0;
 
-	(void)state;
 	assert_int_equal(issue("dns:a.test", 20), 0);
 	assert_int_equal(spoke_engine_new(&options, &engine), 0);
 	while (count < 8 && spoke_alarm_after(engine, &alarms[count], SECOND, nothing) == 0)
@@ -191,13 +183,12 @@ static void pass_a_minute(void)
 	spokei_world_run(&world, world.now_ns + 61 * SECOND);
 }
 
-static void changed_files_are_taken_all_or_none(void **state)
+TEST(changed_files_are_taken_all_or_none)
 {
 	static char damaged[sizeof(issued.cert) * 2];
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 
-	(void)state;
 	start(20, &engine, &provider);
 	pass_a_minute();
 	assert_int_equal(spoke_stat_get(engine, SPOKE_STAT_TLS_RELOADS), 0);
@@ -237,14 +228,13 @@ static ssize_t find_wide(void *ctx, const char *path, void *bytes, size_t size)
 }
 
 /* Its content is the same as before. */
-static void key_that_others_may_read_now_has_an_event(void **state)
+TEST(key_that_others_may_read_now_has_an_event)
 {
 	const struct spoke_files *usual = process.env.files;
 	struct spoke_files wide = *usual;
 	struct spoke_provider *provider;
 	struct spoke_engine *engine;
 
-	(void)state;
 	start(20, &engine, &provider);
 	wide.read_secret = find_wide;
 	process.env.files = &wide;
@@ -282,7 +272,7 @@ static void put_both_sides(void)
 	spokei_vfiles_put(world.files, "/calling.pem", ca.cert);
 }
 
-static void live_connections_are_drained_when_their_authority_goes(void **state)
+TEST(live_connections_are_drained_when_their_authority_goes)
 {
 	const struct spoke_engine_options options = { .env = &process.env };
 	const struct spoke_issue_options stranger = { .name = "stranger" };
@@ -290,7 +280,6 @@ static void live_connections_are_drained_when_their_authority_goes(void **state)
 	struct spoke_consumer *consumer;
 	struct spoke_engine *engine;
 
-	(void)state;
 	put_both_sides();
 	assert_int_equal(spoke_engine_new(&options, &engine), 0);
 	assert_int_equal(spoke_provider_new(engine, &with, &provider), 0);
@@ -334,14 +323,13 @@ static void replace_again(struct spokei_world_process *turned)
 	spokei_tls_reload(replaced.provider->tls);
 }
 
-static void connections_are_verified_after_each_of_two_quick_changes(void **state)
+TEST(connections_are_verified_after_each_of_two_quick_changes)
 {
 	const struct spoke_engine_options options = { .env = &process.env };
 	const struct spoke_issue_options stranger = { .name = "stranger" };
 	static char both[2 * sizeof(ca.cert)];
 	struct spoke_consumer *crowd[CROWD];
 
-	(void)state;
 	memset(&replaced, 0, sizeof(replaced));
 	put_both_sides();
 	assert_int_equal(spoke_engine_new(&options, &replaced.engine), 0);
@@ -384,7 +372,7 @@ static void note_end(void *arg, const struct spoke_result *result)
 	call_error = result->error;
 }
 
-static void ticket_of_a_refused_handshake_goes_to_the_next(void **state)
+TEST(ticket_of_a_refused_handshake_goes_to_the_next)
 {
 	static const struct spoke_service_options service = { .name = "demo.Echo" };
 	static const struct spoke_handler handler = { .method = "echo", .handle = echo };
@@ -398,7 +386,6 @@ static void ticket_of_a_refused_handshake_goes_to_the_next(void **state)
 	struct spoke_engine *engine;
 	struct spoke_method *method;
 
-	(void)state;
 	put_both_sides();
 	spokei_vnet_set_all(world.net, &slow);
 	assert_int_equal(spoke_engine_new(&options, &engine), 0);
@@ -430,23 +417,4 @@ static void ticket_of_a_refused_handshake_goes_to_the_next(void **state)
 	spoke_provider_free(provider);
 	spoke_engine_free(engine);
 	assert_int_equal(process.blocks, 0);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(events_come_14_days_1_day_and_0_before_the_end),
-		CASE(certificate_that_ends_soon_has_an_event_at_the_start),
-		CASE(look_that_gets_no_timer_is_the_last_and_says_so),
-		CASE(provider_that_cannot_watch_its_certificate_is_not_made),
-		CASE(changed_files_are_taken_all_or_none),
-		CASE(key_that_others_may_read_now_has_an_event),
-		CASE(live_connections_are_drained_when_their_authority_goes),
-		CASE(connections_are_verified_after_each_of_two_quick_changes),
-		CASE(ticket_of_a_refused_handshake_goes_to_the_next),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

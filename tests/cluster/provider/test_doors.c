@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The peers that may connect to a provider. */
 #include "tests/cluster/provider/guests.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,11 +13,12 @@ static const char *const everywhere[] = { GUESTS_PORT, GUESTS_PATH, NULL };
 
 /* --- addresses */
 
-static void only_listed_addresses_may_connect(void **state)
+FIXTURE(guests_set_up, guests_tear_down);
+
+TEST(only_listed_addresses_may_connect)
 {
 	const struct spoke_provider_options options = { .allow_from = "10.0.0.0/24, 10.7.0.1" };
 
-	(void)state;
 	guests_begin(&options, everywhere);
 	guests_enter(0, ECHO_PORT, "10.0.0.7:0", 0, 0);
 	assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
@@ -29,12 +31,11 @@ static void only_listed_addresses_may_connect(void **state)
 	assert_true(guests_stat(SPOKE_STAT_REFUSED_ADDRESS) >= 2);
 }
 
-static void denied_addresses_come_before_allowed_ones(void **state)
+TEST(denied_addresses_come_before_allowed_ones)
 {
 	const struct spoke_provider_options options = { .allow_from = "10.0.0.0/8,unix",
 							.deny_from = "10.0.0.8/29" };
 
-	(void)state;
 	guests_begin(&options, everywhere);
 	guests_enter(0, ECHO_PORT, "10.0.0.7:0", 0, 0);
 	assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
@@ -44,12 +45,11 @@ static void denied_addresses_come_before_allowed_ones(void **state)
 	assert_int_equal(guests_call(2, "echo"), SPOKE_OK);
 }
 
-static void mapped_address_is_judged_as_ipv4(void **state)
+TEST(mapped_address_is_judged_as_ipv4)
 {
 	static const char *const urls[] = { "dubbo://[2001:db8::1]:20880", NULL };
 	const struct spoke_provider_options options = { .deny_from = "10.0.0.0/8" };
 
-	(void)state;
 	guests_begin(&options, urls);
 	guests_enter(0, "dubbo://[2001:db8::1]:20880/demo.Echo", "[::ffff:10.0.0.7]:0", 0, 0);
 	assert_int_not_equal(guests_call(0, "echo"), SPOKE_OK);
@@ -57,7 +57,7 @@ static void mapped_address_is_judged_as_ipv4(void **state)
 	assert_int_equal(guests_call(1, "echo"), SPOKE_OK);
 }
 
-static void each_address_to_listen_at_has_lists_of_its_own(void **state)
+TEST(each_address_to_listen_at_has_lists_of_its_own)
 {
 	static const char *const urls[] = {
 		"dubbo://10.0.0.1:20880?allow.from=10.0.0.0/24",
@@ -66,7 +66,6 @@ static void each_address_to_listen_at_has_lists_of_its_own(void **state)
 	};
 	const struct spoke_provider_options options = { .deny_from = "10.0.0.66" };
 
-	(void)state;
 	guests_begin(&options, urls);
 	guests_enter(0, ECHO_PORT, "10.0.0.7:0", 0, 0);
 	assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
@@ -91,7 +90,7 @@ static int connect_from(const char *from)
 	return fd;
 }
 
-static void denied_connection_costs_no_byte_and_no_memory(void **state)
+TEST(denied_connection_costs_no_byte_and_no_memory)
 {
 	const struct spoke_provider_options options = { .deny_from = "10.0.1.0/24" };
 	const struct spoke_env *env = &guests.guest[3].process.env;
@@ -99,7 +98,6 @@ static void denied_connection_costs_no_byte_and_no_memory(void **state)
 	char byte;
 	int fd;
 
-	(void)state;
 	guests_begin(&options, everywhere);
 	guests_pass(10 * MS);
 	asked = guests.faulty.calls[SPOKEI_FAULTS_MEMORY];
@@ -143,13 +141,12 @@ static void begin_logged(const struct spoke_provider_options *options)
 	guests_begin(options, everywhere);
 }
 
-static void flood_of_denied_peers_writes_ten_lines_a_second(void **state)
+TEST(flood_of_denied_peers_writes_ten_lines_a_second)
 {
 	const struct spoke_provider_options options = { .deny_from = "10.0.1.0/24" };
 	const struct spoke_env *env = &guests.guest[3].process.env;
 	unsigned seconds = 3;
 
-	(void)state;
 	begin_logged(&options);
 	guests_enter(0, ECHO_PORT, "10.0.0.7:0", 0, 0);
 	for (unsigned i = 0; i < seconds * 1000; i++) {
@@ -165,7 +162,7 @@ static void flood_of_denied_peers_writes_ten_lines_a_second(void **state)
 	assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
 }
 
-static void wrong_entry_refuses_the_option_with_a_sentence(void **state)
+TEST(wrong_entry_refuses_the_option_with_a_sentence)
 {
 	static const struct {
 		struct spoke_provider_options options;
@@ -187,7 +184,6 @@ static void wrong_entry_refuses_the_option_with_a_sentence(void **state)
 		{ { .http_hosts = "a:80" }, "option http_hosts: \"a:80\" is no host" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(guests_try(&rows[i].options), SPOKE_EINVAL);
 		if (strstr(spoke_engine_why(guests.engine), rows[i].why) == NULL)
@@ -195,13 +191,12 @@ static void wrong_entry_refuses_the_option_with_a_sentence(void **state)
 	}
 }
 
-static void list_of_64_entries_is_the_largest(void **state)
+TEST(list_of_64_entries_is_the_largest)
 {
 	static const char entry[] = "10.0.0.7,";
 	char text[65 * sizeof(entry)] = "";
 	struct spoke_provider_options options = { .allow_from = text };
 
-	(void)state;
 	for (unsigned i = 0; i < 64; i++)
 		memcpy(text + i * strlen(entry), entry, sizeof(entry));
 	text[64 * strlen(entry) - 1] = '\0';
@@ -221,11 +216,10 @@ static void list_of_64_entries_is_the_largest(void **state)
 
 /* --- users */
 
-static void only_listed_users_may_connect_to_a_path(void **state)
+TEST(only_listed_users_may_connect_to_a_path)
 {
 	const struct spoke_provider_options options = { .allow_users = "1000, gid:100" };
 
-	(void)state;
 	guests_begin(&options, everywhere);
 	guests_enter(0, ECHO_PATH, NULL, 1000, 7);
 	assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
@@ -240,11 +234,10 @@ static void only_listed_users_may_connect_to_a_path(void **state)
 	assert_int_equal(guests_call(3, "echo"), SPOKE_OK);
 }
 
-static void user_without_credentials_is_not_let_in(void **state)
+TEST(user_without_credentials_is_not_let_in)
 {
 	const struct spoke_provider_options options = { .allow_users = "1000" };
 
-	(void)state;
 	guests_begin(&options, everywhere);
 	spokei_faults_fail(&guests.faulty, SPOKEI_FAULTS_CREDENTIALS, 1, -EPERM, true);
 	guests_enter(0, ECHO_PATH, NULL, 1000, 7);
@@ -252,7 +245,7 @@ static void user_without_credentials_is_not_let_in(void **state)
 	assert_true(guests_stat(SPOKE_STAT_REFUSED_ADDRESS) > 0);
 }
 
-static void mode_of_a_path_must_be_octal_and_belong_to_a_path(void **state)
+TEST(mode_of_a_path_must_be_octal_and_belong_to_a_path)
 {
 	static const char *const wrong[] = {
 		"unix:/run/y.sock?mode=",   "unix:/run/y.sock?mode=8",
@@ -260,7 +253,6 @@ static void mode_of_a_path_must_be_octal_and_belong_to_a_path(void **state)
 		"unix:/run/y.sock?mode=rw", "dubbo://10.0.0.1:1?mode=0660",
 	};
 
-	(void)state;
 	assert_int_equal(guests_try(NULL), 0);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_int_not_equal(spoke_provider_listen(guests.provider, wrong[i]), SPOKE_OK);
@@ -273,23 +265,21 @@ static void mode_of_a_path_must_be_octal_and_belong_to_a_path(void **state)
 
 /* --- what is said */
 
-static void user_that_is_not_let_in_is_named_in_the_log(void **state)
+TEST(user_that_is_not_let_in_is_named_in_the_log)
 {
 	const struct spoke_provider_options options = { .allow_users = "1000" };
 
-	(void)state;
 	begin_logged(&options);
 	guests_enter(0, ECHO_PATH, NULL, 1001, 7);
 	assert_int_not_equal(guests_call(0, "echo"), SPOKE_OK);
 	assert_true(logged.user);
 }
 
-static void open_provider_says_so_once(void **state)
+TEST(open_provider_says_so_once)
 {
 	static const char *const urls[] = { GUESTS_PATH, "dubbo://127.0.0.1:20880",
 					    "dubbo://[::1]:20880", NULL };
 
-	(void)state;
 	guests_begin(NULL, urls);
 	assert_int_equal(guests_events("all hosts that reach"), 0);
 	assert_int_equal(spoke_provider_listen(guests.provider, GUESTS_PORT), 0);
@@ -299,7 +289,7 @@ static void open_provider_says_so_once(void **state)
 }
 
 /* Lists about unix sockets, and ranges of all addresses, let every host in. */
-static void provider_whose_lists_shut_out_no_host_says_so(void **state)
+TEST(provider_whose_lists_shut_out_no_host_says_so)
 {
 	static const struct spoke_provider_options rows[] = {
 		{ .allow_users = "1000" },
@@ -308,7 +298,6 @@ static void provider_whose_lists_shut_out_no_host_says_so(void **state)
 		{ .allow_callers = "addr:0.0.0.0/0" },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		guests_begin(&rows[i], everywhere);
 		assert_int_equal(guests_events("10.0.0.1:20880 may call, in plain text; set tls"),
@@ -319,7 +308,7 @@ static void provider_whose_lists_shut_out_no_host_says_so(void **state)
 	}
 }
 
-static void service_that_every_host_may_call_is_named(void **state)
+TEST(service_that_every_host_may_call_is_named)
 {
 	static const struct {
 		const char *file;
@@ -339,7 +328,6 @@ static void service_that_every_host_may_call_is_named(void **state)
 		  NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *event = rows[i].event ? rows[i].event : "all hosts that reach";
 		unsigned before = guests_events(event);
@@ -355,11 +343,10 @@ static void service_that_every_host_may_call_is_named(void **state)
 	}
 }
 
-static void open_service_that_is_added_later_is_named(void **state)
+TEST(open_service_that_is_added_later_is_named)
 {
 	static const struct spoke_service_options service = { .name = "demo.Late" };
 
-	(void)state;
 	guests_configure("[provider]\ntoken = correct-horse-1\n"
 			 "[service.demo.Late]\ntoken = false\n");
 	guests_begin(NULL, everywhere);
@@ -368,7 +355,7 @@ static void open_service_that_is_added_later_is_named(void **state)
 	assert_int_equal(guests_events("may call demo.Late"), 1);
 }
 
-static void provider_with_a_token_or_list_against_hosts_says_nothing(void **state)
+TEST(provider_with_a_token_or_list_against_hosts_says_nothing)
 {
 	static const struct spoke_provider_options rows[] = {
 		{ .allow_from = "10.0.0.0/8" },
@@ -377,7 +364,6 @@ static void provider_with_a_token_or_list_against_hosts_says_nothing(void **stat
 		{ .token = "true" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		guests_begin(&rows[i], everywhere);
 		assert_int_equal(guests_events("all hosts that reach"), 0);
@@ -385,30 +371,4 @@ static void provider_with_a_token_or_list_against_hosts_says_nothing(void **stat
 		guests_pass(10 * MS);
 		guests.provider = NULL;
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, guests_set_up, guests_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(only_listed_addresses_may_connect),
-		TEST(denied_addresses_come_before_allowed_ones),
-		TEST(mapped_address_is_judged_as_ipv4),
-		TEST(each_address_to_listen_at_has_lists_of_its_own),
-		TEST(denied_connection_costs_no_byte_and_no_memory),
-		TEST(flood_of_denied_peers_writes_ten_lines_a_second),
-		TEST(wrong_entry_refuses_the_option_with_a_sentence),
-		TEST(list_of_64_entries_is_the_largest),
-		TEST(only_listed_users_may_connect_to_a_path),
-		TEST(user_without_credentials_is_not_let_in),
-		TEST(mode_of_a_path_must_be_octal_and_belong_to_a_path),
-		TEST(user_that_is_not_let_in_is_named_in_the_log),
-		TEST(open_provider_says_so_once),
-		TEST(provider_whose_lists_shut_out_no_host_says_so),
-		TEST(service_that_every_host_may_call_is_named),
-		TEST(open_service_that_is_added_later_is_named),
-		TEST(provider_with_a_token_or_list_against_hosts_says_nothing),
-	};
-
-	return cmocka_run_group_tests_name("doors", tests, NULL, NULL);
 }

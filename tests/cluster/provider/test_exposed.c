@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events about addresses of a provider with the files of TLS: open to all hosts, or plain. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/config.h>
 #include <spoke/issue.h>
@@ -53,6 +47,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+GROUP(set_up, tear_down);
+
 /* Starts a provider that listens at 10.0.0.1:20880, writes its events, and ends it. */
 static void collect(const struct spoke_provider_options *options, const char *parameters,
 		    char text[8192])
@@ -75,7 +71,7 @@ static void collect(const struct spoke_provider_options *options, const char *pa
 	spoke_engine_free(engine);
 }
 
-static void provider_that_requires_no_certificate_says_all_may_call(void **state)
+TEST(provider_that_requires_no_certificate_says_all_may_call)
 {
 	static const struct {
 		const char *ca;
@@ -96,7 +92,6 @@ static void provider_that_requires_no_certificate_says_all_may_call(void **state
 	};
 	char text[8192];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct spoke_tls_options tls = { .cert = "/provider.pem",
 						       .key = "/provider.key",
@@ -112,7 +107,7 @@ static void provider_that_requires_no_certificate_says_all_may_call(void **state
 	}
 }
 
-static void settings_of_tls_without_tls_have_an_event(void **state)
+TEST(settings_of_tls_without_tls_have_an_event)
 {
 #define FILES "tls.cert = /provider.pem\ntls.key = /provider.key\n"
 	static const struct {
@@ -132,7 +127,6 @@ static void settings_of_tls_without_tls_have_an_event(void **state)
 	};
 	char text[8192];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spoke_provider_options options = { .config = NULL };
 		char file[256];
@@ -149,14 +143,4 @@ static void settings_of_tls_without_tls_have_an_event(void **state)
 			assert_true(!strstr(text, "TLS is off") && !strstr(text, "is plain"));
 		spoke_config_free(options.config);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(provider_that_requires_no_certificate_says_all_may_call),
-		cmocka_unit_test(settings_of_tls_without_tls_have_an_event),
-	};
-
-	return cmocka_run_group_tests_name("exposed", tests, set_up, tear_down);
 }

@@ -2,6 +2,7 @@
 /* The names by which a provider knows its callers. */
 #include "cluster/provider/parts.h"
 #include "tests/cluster/provider/guests.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/identity.h"
 #include "transport/conn/link.h"
@@ -12,9 +13,10 @@
 static const char *const everywhere[] = { GUESTS_PORT, "dubbo://[2001:db8::1]:20880", GUESTS_PATH,
 					  NULL };
 
-static void caller_is_known_by_its_address(void **state)
+FIXTURE(guests_set_up, guests_tear_down);
+
+TEST(caller_is_known_by_its_address)
 {
-	(void)state;
 	guests_begin(NULL, everywhere);
 	guests_enter(0, GUESTS_PORT "/demo.Echo", "10.0.0.7:0", 0, 0);
 	assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
@@ -24,9 +26,8 @@ static void caller_is_known_by_its_address(void **state)
 	assert_string_equal(guests.names, "addr:2001:db8::7");
 }
 
-static void caller_at_a_path_is_known_as_user_of_connect(void **state)
+TEST(caller_at_a_path_is_known_as_user_of_connect)
 {
-	(void)state;
 	guests_begin(NULL, everywhere);
 	guests_enter(0, GUESTS_PATH "?interface=demo.Echo", NULL, 1000, 100);
 	guests.guest[0].process.user.uid = 0;
@@ -44,9 +45,8 @@ static bool is_bounded(void)
 	return spoke_container_of(node, struct spokei_conn, node)->unproven;
 }
 
-static void user_that_a_list_names_has_proof_enough(void **state)
+TEST(user_that_a_list_names_has_proof_enough)
 {
-	(void)state;
 	guests_configure("[provider]\ntoken = correct-horse-1\n");
 	guests_begin(NULL, everywhere);
 	guests_enter(0, GUESTS_PATH "?interface=demo.Echo", NULL, 1000, 100);
@@ -70,25 +70,23 @@ static struct spoke_filter_verdict see(void *arg, const struct spoke_request *re
 	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
 }
 
-static void filters_see_the_identity(void **state)
+TEST(filters_see_the_identity)
 {
 	char seen[64] = "";
 	const struct spoke_filter filter = { .before_request = see, .arg = seen };
 	const struct spoke_filter *const filters[] = { &filter };
 	const struct spoke_provider_options options = { .filters = filters, .filter_count = 1 };
 
-	(void)state;
 	guests_begin(&options, everywhere);
 	guests_enter(0, GUESTS_PATH "?interface=demo.Echo", NULL, 7, 7);
 	assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
 	assert_string_equal(seen, "uid:7");
 }
 
-static void identity_outlives_the_connection_with_its_request(void **state)
+TEST(identity_outlives_the_connection_with_its_request)
 {
 	char name[64];
 
-	(void)state;
 	guests_begin(NULL, everywhere);
 	guests_enter(0, GUESTS_PATH "?interface=demo.Echo", NULL, 1000, 100);
 	(void)guests_call(0, "later");
@@ -100,9 +98,8 @@ static void identity_outlives_the_connection_with_its_request(void **state)
 	assert_int_equal(spoke_request_identity(guests.held, 1, name, sizeof(name)), 0);
 }
 
-static void caller_without_credentials_has_no_name_at_a_path(void **state)
+TEST(caller_without_credentials_has_no_name_at_a_path)
 {
-	(void)state;
 	guests_begin(NULL, everywhere);
 	spokei_faults_fail(&guests.faulty, SPOKEI_FAULTS_CREDENTIALS, 1, -EPERM, true);
 	guests_enter(0, GUESTS_PATH "?interface=demo.Echo", NULL, 1000, 100);
@@ -110,9 +107,8 @@ static void caller_without_credentials_has_no_name_at_a_path(void **state)
 	assert_string_equal(guests.names, "");
 }
 
-static void connection_without_memory_for_its_identity_is_closed(void **state)
+TEST(connection_without_memory_for_its_identity_is_closed)
 {
-	(void)state;
 	guests_begin(NULL, everywhere);
 	guests_enter(0, GUESTS_PATH "?interface=demo.Echo", NULL, 1000, 100);
 	assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
@@ -133,7 +129,7 @@ static void connection_without_memory_for_its_identity_is_closed(void **state)
 
 /* --- the room */
 
-static void names_are_copied_and_too_long_ones_left_out(void **state)
+TEST(names_are_copied_and_too_long_ones_left_out)
 {
 	static char longest[SPOKEI_IDENTITY_NAME];
 	const struct spoke_span names[] = { { "dns:a.test", 10 },
@@ -147,7 +143,6 @@ static void names_are_copied_and_too_long_ones_left_out(void **state)
 	char text[SPOKEI_IDENTITY_NAME];
 	const struct spoke_env *env = &guests.faulty.env;
 
-	(void)state;
 	memset(longest, 'x', sizeof(longest));
 	assert_int_equal(env->net->parse(env->ctx, "10.0.0.7:1", &peer), 0);
 	identity = spokei_identity_new(env, &of);
@@ -173,13 +168,12 @@ static void names_are_copied_and_too_long_ones_left_out(void **state)
 	spokei_identity_drop(identity);
 }
 
-static void judgements_hold_for_their_list_until_a_proof(void **state)
+TEST(judgements_hold_for_their_list_until_a_proof)
 {
 	static const struct spokei_identity_of nothing;
 	const uint64_t last = SPOKEI_IDENTITY_JUDGED + 1;
 	struct spokei_identity *identity = spokei_identity_new(&guests.faulty.env, &nothing);
 
-	(void)state;
 	assert_non_null(identity);
 	assert_false(spokei_identity_is_known(identity));
 	assert_null(spokei_identity_judged(identity, 1));
@@ -195,22 +189,4 @@ static void judgements_hold_for_their_list_until_a_proof(void **state)
 	spokei_identity_prove(identity, 1);
 	assert_non_null(spokei_identity_judged(identity, last));
 	spokei_identity_drop(identity);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, guests_set_up, guests_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(caller_is_known_by_its_address),
-		TEST(caller_at_a_path_is_known_as_user_of_connect),
-		TEST(user_that_a_list_names_has_proof_enough),
-		TEST(filters_see_the_identity),
-		TEST(identity_outlives_the_connection_with_its_request),
-		TEST(caller_without_credentials_has_no_name_at_a_path),
-		TEST(connection_without_memory_for_its_identity_is_closed),
-		TEST(names_are_copied_and_too_long_ones_left_out),
-		TEST(judgements_hold_for_their_list_until_a_proof),
-	};
-
-	return cmocka_run_group_tests_name("identity", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Providers of several engines that listen together. */
 #include "tests/cluster/provider/joinrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,11 +26,12 @@ static void provide_all(const char *url)
 	joinrig_pass(MS);
 }
 
-static void shared_port_is_distributed_by_network(void **state)
+FIXTURE(joinrig_set_up, joinrig_tear_down);
+
+TEST(shared_port_is_distributed_by_network)
 {
 	unsigned served = 0;
 
-	(void)state;
 	provide_all(PORT "?shared=true");
 	joinrig_consume(AT_PORT, 30);
 	joinrig_call();
@@ -42,12 +44,11 @@ static void shared_port_is_distributed_by_network(void **state)
 	assert_int_equal(served, 30);
 }
 
-static void join_uses_port_that_network_chose(void **state)
+TEST(join_uses_port_that_network_chose)
 {
 	char first[64];
 	char second[64];
 
-	(void)state;
 	joinrig_provide(0, NULL);
 	joinrig_provide(1, NULL);
 	joinrig_listen(0, "dubbo://127.0.0.1:0?shared=true");
@@ -72,22 +73,19 @@ static void connections_are_handed_on_in_turn(const char *url, const char *place
 	assert_int_equal(spoke_provider_address(provider(1), 0, (char[64]){ "" }, 64), 0);
 }
 
-static void connections_to_path_are_handed_over_in_turn(void **state)
+TEST(connections_to_path_are_handed_over_in_turn)
 {
-	(void)state;
 	connections_are_handed_on_in_turn(PATH "?shared=true", AT_PATH);
 }
 
-static void connections_to_port_are_handed_over_when_shared_is_turns(void **state)
+TEST(connections_to_port_are_handed_over_when_shared_is_turns)
 {
-	(void)state;
 	connections_are_handed_on_in_turn(PORT "?shared=turns", AT_PORT);
 }
 
 /* Unlike a port that the kernel distributes, to which unrelated sockets may bind. */
-static void port_with_turns_is_not_shared_with_other_sockets(void **state)
+TEST(port_with_turns_is_not_shared_with_other_sockets)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		joinrig_provide(i, NULL);
 	joinrig_listen(0, PORT "?shared=turns");
@@ -95,9 +93,8 @@ static void port_with_turns_is_not_shared_with_other_sockets(void **state)
 	assert_int_equal(spoke_provider_listen(provider(1), PORT "?shared=turns"), SPOKE_ESYSTEM);
 }
 
-static void join_ignores_addresses_that_are_not_shared(void **state)
+TEST(join_ignores_addresses_that_are_not_shared)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		joinrig_provide(i, NULL);
 	assert_int_equal(spoke_provider_join(provider(1), provider(0)), SPOKE_EINVAL);
@@ -114,9 +111,8 @@ static void join_ignores_addresses_that_are_not_shared(void **state)
 }
 
 /* A provider cannot listen at the port of another one by mistake. */
-static void port_is_shared_only_if_both_providers_share_it(void **state)
+TEST(port_is_shared_only_if_both_providers_share_it)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		joinrig_provide(i, NULL);
 	joinrig_listen(0, PORT "?shared=true");
@@ -129,11 +125,10 @@ static void port_is_shared_only_if_both_providers_share_it(void **state)
 	joinrig_listen(1, PORT "?shared=true");
 }
 
-static void join_rejects_invalid_pairs(void **state)
+TEST(join_rejects_invalid_pairs)
 {
 	struct spoke_provider *other;
 
-	(void)state;
 	joinrig_provide(0, NULL);
 	joinrig_provide(1, NULL);
 	joinrig_listen(0, PORT "?shared=true");
@@ -151,11 +146,10 @@ static void join_rejects_invalid_pairs(void **state)
 	assert_int_equal(spoke_provider_join(provider(2), provider(0)), SPOKE_ECLOSED);
 }
 
-static void full_engine_is_skipped(void **state)
+TEST(full_engine_is_skipped)
 {
 	const struct spoke_provider_options few = { .connections_max = 2 };
 
-	(void)state;
 	joinrig_provide(0, &few);
 	joinrig_provide(1, &few);
 	joinrig_provide(2, NULL);
@@ -194,9 +188,8 @@ static void join_limited(uint32_t connections_max)
 }
 
 /* However many connections arrive together, and whichever engines serve the others. */
-static void engine_gets_no_more_connections_than_it_has_room(void **state)
+TEST(engine_gets_no_more_connections_than_it_has_room)
 {
-	(void)state;
 	join_limited(3);
 	joinrig_consume(AT_PORT, 2);
 	joinrig_pass(10 * MS);
@@ -212,9 +205,8 @@ static void engine_gets_no_more_connections_than_it_has_room(void **state)
 }
 
 /* The engine became full while connections were on their way. */
-static void handed_connections_over_the_limit_are_closed(void **state)
+TEST(handed_connections_over_the_limit_are_closed)
 {
-	(void)state;
 	join_limited(2);
 	joinrig_pass(MS);
 	spokei_world_hold(&joinrig.sides[1].process, 100 * MS);
@@ -231,9 +223,8 @@ static void handed_connections_over_the_limit_are_closed(void **state)
 	assert_int_equal(joinrig_connections(0), 6);
 }
 
-static void connections_on_their_way_are_bounded(void **state)
+TEST(connections_on_their_way_are_bounded)
 {
-	(void)state;
 	joinrig_provide(0, NULL);
 	joinrig_provide(1, NULL);
 	joinrig_listen(0, PATH "?shared=true");
@@ -250,12 +241,11 @@ static void connections_on_their_way_are_bounded(void **state)
 	assert_int_equal(joinrig_ended(SPOKE_OK), joinrig.count);
 }
 
-static void registry_lists_only_the_first(void **state)
+TEST(registry_lists_only_the_first)
 {
 	const struct spoke_provider_options options = { .registry = "file:///run/list" };
 	size_t wanted;
 
-	(void)state;
 	joinrig_provide(0, &options);
 	joinrig_provide(1, &options);
 	joinrig_listen(0, PORT "?shared=true");
@@ -306,22 +296,19 @@ static void try_to_join(enum spokei_faults_kind kind, int error)
 	assert_int_equal(side->served, 2);
 }
 
-static void join_survives_failing_allocations(void **state)
+TEST(join_survives_failing_allocations)
 {
-	(void)state;
 	try_to_join(SPOKEI_FAULTS_MEMORY, -ENOMEM);
 }
 
-static void join_undoes_listeners_when_listen_fails(void **state)
+TEST(join_undoes_listeners_when_listen_fails)
 {
-	(void)state;
 	try_to_join(SPOKEI_FAULTS_LISTEN, -EADDRINUSE);
 }
 
 /* An engine that cannot take a connection closes it, and the consumer connects again. */
-static void handing_over_survives_failing_allocations(void **state)
+TEST(handing_over_survives_failing_allocations)
 {
-	(void)state;
 	joinrig_provide(0, NULL);
 	joinrig_provide(1, NULL);
 	joinrig_listen(0, PATH "?shared=true");
@@ -338,29 +325,4 @@ static void handing_over_survives_failing_allocations(void **state)
 	joinrig_pass(10 * SECOND);
 	joinrig_call();
 	assert_int_equal(joinrig_ended(SPOKE_OK), joinrig.count);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, joinrig_set_up, joinrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(shared_port_is_distributed_by_network),
-		TEST(join_uses_port_that_network_chose),
-		TEST(connections_to_path_are_handed_over_in_turn),
-		TEST(connections_to_port_are_handed_over_when_shared_is_turns),
-		TEST(port_with_turns_is_not_shared_with_other_sockets),
-		TEST(join_ignores_addresses_that_are_not_shared),
-		TEST(port_is_shared_only_if_both_providers_share_it),
-		TEST(join_rejects_invalid_pairs),
-		TEST(full_engine_is_skipped),
-		TEST(engine_gets_no_more_connections_than_it_has_room),
-		TEST(handed_connections_over_the_limit_are_closed),
-		TEST(connections_on_their_way_are_bounded),
-		TEST(registry_lists_only_the_first),
-		TEST(join_survives_failing_allocations),
-		TEST(join_undoes_listeners_when_listen_fails),
-		TEST(handing_over_survives_failing_allocations),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Providers that listen together and end in any order: no connection on its way is lost. */
 #include "tests/cluster/provider/joinrig.h"
+#include "tests/support/test.h"
 
 #include "transport/listen/handoff.h"
 
@@ -33,9 +34,10 @@ static void drain(unsigned at)
 	assert_int_equal(spoke_engine_drain(joinrig.sides[at].engine, 10 * SECOND), 0);
 }
 
-static void drain_accepts_connections_on_their_way(void **state)
+FIXTURE(joinrig_set_up, joinrig_tear_down);
+
+TEST(drain_accepts_connections_on_their_way)
 {
-	(void)state;
 	hand_three_over();
 	drain(1);
 	/* No call is lost: requests that were sent before the drain notice are served. */
@@ -47,9 +49,8 @@ static void drain_accepts_connections_on_their_way(void **state)
 	assert_int_equal(joinrig_connections(1), 0);
 }
 
-static void free_closes_connections_on_their_way(void **state)
+TEST(free_closes_connections_on_their_way)
 {
-	(void)state;
 	hand_three_over();
 	spoke_provider_free(joinrig.sides[1].provider);
 	joinrig.sides[1].provider = NULL;
@@ -61,9 +62,8 @@ static void free_closes_connections_on_their_way(void **state)
 	assert_int_equal(joinrig_connections(0), 6);
 }
 
-static void engine_end_closes_connections_on_their_way(void **state)
+TEST(engine_end_closes_connections_on_their_way)
 {
-	(void)state;
 	hand_three_over();
 	joinrig_end(1);
 	joinrig_pass(10 * SECOND);
@@ -72,9 +72,8 @@ static void engine_end_closes_connections_on_their_way(void **state)
 	assert_int_equal(joinrig_connections(0), 6);
 }
 
-static void others_serve_after_first_is_freed(void **state)
+TEST(others_serve_after_first_is_freed)
 {
-	(void)state;
 	hand_three_over();
 	joinrig_end(0);
 	joinrig_pass(SECOND);
@@ -85,9 +84,8 @@ static void others_serve_after_first_is_freed(void **state)
 	assert_int_equal(joinrig.sides[1].served, 6);
 }
 
-static void others_accept_all_at_port_after_first_is_freed(void **state)
+TEST(others_accept_all_at_port_after_first_is_freed)
 {
-	(void)state;
 	provide_two(PORT "?shared=true");
 	joinrig_consume(AT_PORT, 8);
 	joinrig_call();
@@ -114,37 +112,32 @@ static void who_waits_to_be_accepted_is_not_left_behind(const char *url, const c
 	assert_true(joinrig.sides[1].served > 0);
 }
 
-static void drain_accepts_backlog_at_port(void **state)
+TEST(drain_accepts_backlog_at_port)
 {
-	(void)state;
 	who_waits_to_be_accepted_is_not_left_behind(PORT "?shared=true", AT_PORT);
 }
 
-static void drain_accepts_backlog_at_port_with_turns(void **state)
+TEST(drain_accepts_backlog_at_port_with_turns)
 {
-	(void)state;
 	who_waits_to_be_accepted_is_not_left_behind(PORT "?shared=turns", AT_PORT);
 }
 
-static void drain_accepts_backlog_at_path(void **state)
+TEST(drain_accepts_backlog_at_path)
 {
-	(void)state;
 	who_waits_to_be_accepted_is_not_left_behind(PATH "?shared=true", AT_PATH);
 }
 
 /* The first engine does not know the second before it has run a turn. */
-static void join_ends_when_first_is_freed_at_once(void **state)
+TEST(join_ends_when_first_is_freed_at_once)
 {
-	(void)state;
 	provide_two(PATH "?shared=true");
 	spoke_provider_free(joinrig.sides[0].provider);
 	joinrig_pass(SECOND);
 	joinrig_end(0);
 }
 
-static void join_ends_when_second_is_freed_at_once(void **state)
+TEST(join_ends_when_second_is_freed_at_once)
 {
-	(void)state;
 	provide_two(PATH "?shared=true");
 	joinrig_end(1);
 	joinrig_consume(AT_PATH, 4);
@@ -169,21 +162,18 @@ static void drained_provider_is_not_joined(const char *url)
 	joinrig_listen(1, url);
 }
 
-static void drained_provider_is_not_joined_at_port(void **state)
+TEST(drained_provider_is_not_joined_at_port)
 {
-	(void)state;
 	drained_provider_is_not_joined(PORT "?shared=true");
 }
 
-static void drained_provider_is_not_joined_at_port_with_turns(void **state)
+TEST(drained_provider_is_not_joined_at_port_with_turns)
 {
-	(void)state;
 	drained_provider_is_not_joined(PORT "?shared=turns");
 }
 
-static void drained_provider_is_not_joined_at_path(void **state)
+TEST(drained_provider_is_not_joined_at_path)
 {
-	(void)state;
 	drained_provider_is_not_joined(PATH "?shared=true");
 }
 
@@ -200,7 +190,7 @@ static void note_arrived(void *second)
 
 /* A connection is announced by a post, but the second parts before the post runs, and may be freed.
  */
-static void parted_engine_is_not_called(void **state)
+TEST(parted_engine_is_not_called)
 {
 	const struct spoke_address peer = { 0 };
 	_Atomic(struct spokei_desk *) places[2] = { NULL, NULL };
@@ -211,7 +201,6 @@ static void parted_engine_is_not_called(void **state)
 	struct spokei_handoff *handoff;
 	struct spokei_handed handed;
 
-	(void)state;
 	joinrig_provide(0, NULL);
 	joinrig_provide(1, NULL);
 	ends.first = spokei_desk_get(&places[0], joinrig.sides[0].engine);
@@ -242,11 +231,10 @@ static void parted_engine_is_not_called(void **state)
 }
 
 /* An engine that joined and parted leaves nothing behind at the first. */
-static void first_drops_handoffs_of_engines_that_parted(void **state)
+TEST(first_drops_handoffs_of_engines_that_parted)
 {
 	size_t blocks = 0;
 
-	(void)state;
 	joinrig_provide(0, NULL);
 	joinrig_listen(0, PATH "?shared=true");
 	for (unsigned i = 0; i < 10; i++) {
@@ -259,28 +247,4 @@ static void first_drops_handoffs_of_engines_that_parted(void **state)
 			assert_int_equal(joinrig.sides[1].faulty.blocks, blocks);
 		joinrig_end(1);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, joinrig_set_up, joinrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(drain_accepts_connections_on_their_way),
-		TEST(free_closes_connections_on_their_way),
-		TEST(engine_end_closes_connections_on_their_way),
-		TEST(others_serve_after_first_is_freed),
-		TEST(others_accept_all_at_port_after_first_is_freed),
-		TEST(drain_accepts_backlog_at_port),
-		TEST(drain_accepts_backlog_at_port_with_turns),
-		TEST(drain_accepts_backlog_at_path),
-		TEST(join_ends_when_first_is_freed_at_once),
-		TEST(join_ends_when_second_is_freed_at_once),
-		TEST(drained_provider_is_not_joined_at_port),
-		TEST(drained_provider_is_not_joined_at_port_with_turns),
-		TEST(drained_provider_is_not_joined_at_path),
-		TEST(parted_engine_is_not_called),
-		TEST(first_drops_handoffs_of_engines_that_parted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* Lists of peers and callers where providers of several engines listen together. */
 #include "tests/cluster/provider/joinrig.h"
 #include "tests/cluster/securerig.h"
+#include "tests/support/test.h"
 
 #define AT_PORT PORT "/demo.Echo?retries=0"
 #define AT_PATH PATH "?interface=demo.Echo&retries=0"
@@ -25,9 +26,10 @@ static uint64_t refused(unsigned at)
 	return spoke_stat_get(joinrig.sides[at].engine, SPOKE_STAT_REFUSED_ADDRESS);
 }
 
-static void lists_of_an_address_hold_for_all_that_share_it(void **state)
+FIXTURE(joinrig_set_up, joinrig_tear_down);
+
+TEST(lists_of_an_address_hold_for_all_that_share_it)
 {
-	(void)state;
 	provide_all(PORT "?shared=true&deny.from=10.0.0.0/8", NULL, NULL);
 	joinrig.client.user.from = "10.0.0.7:0";
 	joinrig_consume(AT_PORT, 30);
@@ -38,12 +40,11 @@ static void lists_of_an_address_hold_for_all_that_share_it(void **state)
 	}
 }
 
-static void users_are_known_to_the_provider_that_gets_the_connection(void **state)
+TEST(users_are_known_to_the_provider_that_gets_the_connection)
 {
 	static const struct spoke_provider_options options = { .allow_users = "1000",
 							       .allow_callers = "uid:1000" };
 
-	(void)state;
 	provide_all(PATH "?shared=turns", &options, &options);
 	joinrig_consume(AT_PATH, 30);
 	joinrig_call();
@@ -52,11 +53,10 @@ static void users_are_known_to_the_provider_that_gets_the_connection(void **stat
 		assert_int_equal(joinrig.sides[i].served, 10);
 }
 
-static void each_provider_has_lists_of_its_own_for_what_it_gets(void **state)
+TEST(each_provider_has_lists_of_its_own_for_what_it_gets)
 {
 	static const struct spoke_provider_options others = { .allow_users = "1" };
 
-	(void)state;
 	provide_all(PATH "?shared=turns", NULL, &others);
 	joinrig_consume(AT_PATH, 30);
 	joinrig_pass(SECOND);
@@ -68,12 +68,11 @@ static void each_provider_has_lists_of_its_own_for_what_it_gets(void **state)
 	}
 }
 
-static void joined_provider_never_speaks_plain_where_tls_is_on(void **state)
+TEST(joined_provider_never_speaks_plain_where_tls_is_on)
 {
 	struct secure secure;
 	const struct spoke_provider_options first = { .tls = &secure.provider };
 
-	(void)state;
 	if (!secure_begin(&secure, &joinrig.world, "tls"))
 		return;
 	provide_all(PORT "?shared=true", &first, NULL);
@@ -86,17 +85,4 @@ static void joined_provider_never_speaks_plain_where_tls_is_on(void **state)
 		assert_int_equal(joinrig.sides[i].served, 0);
 		assert_true(spoke_stat_get(engine, SPOKE_STAT_CLOSED_HANDSHAKE) > 0);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, joinrig_set_up, joinrig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(lists_of_an_address_hold_for_all_that_share_it),
-		TEST(users_are_known_to_the_provider_that_gets_the_connection),
-		TEST(each_provider_has_lists_of_its_own_for_what_it_gets),
-		TEST(joined_provider_never_speaks_plain_where_tls_is_on),
-	};
-
-	return cmocka_run_group_tests_name("join_lists", tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Providers that listen together, each engine on its own thread, and threads that call. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/future.h>
 #include <spoke/host.h>
@@ -219,30 +215,26 @@ static void calls_come_to_both_and_none_is_lost(enum way way)
 	tear_down(&rig);
 }
 
-static void threads_share_connections_at_port(void **state)
+TEST(threads_share_connections_at_port)
 {
-	(void)state;
 	calls_come_to_both_and_none_is_lost(BY_SYSTEM);
 }
 
-static void threads_share_connections_at_port_with_turns(void **state)
+TEST(threads_share_connections_at_port_with_turns)
 {
-	(void)state;
 	calls_come_to_both_and_none_is_lost(IN_TURNS);
 }
 
-static void threads_share_connections_at_path(void **state)
+TEST(threads_share_connections_at_path)
 {
-	(void)state;
 	calls_come_to_both_and_none_is_lost(AT_PATH);
 }
 
 /* One engine joins and parts while another one hands connections over. */
-static void thread_can_join_and_part_repeatedly_at_path(void **state)
+TEST(thread_can_join_and_part_repeatedly_at_path)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig, AT_PATH);
 	for (int i = 0; i < 10; i++) {
 		struct side side = { .engine = NULL };
@@ -258,16 +250,4 @@ static void thread_can_join_and_part_repeatedly_at_path(void **state)
 		spoke_engine_free(side.engine);
 	}
 	tear_down(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_share_connections_at_port),
-		cmocka_unit_test(threads_share_connections_at_port_with_turns),
-		cmocka_unit_test(threads_share_connections_at_path),
-		cmocka_unit_test(thread_can_join_and_part_repeatedly_at_path),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

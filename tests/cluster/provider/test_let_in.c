@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The callers that a provider lets in, and reloads of its lists. */
 #include "tests/cluster/provider/guests.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,14 +12,15 @@
 
 static const char *const everywhere[] = { GUESTS_PORT, GUESTS_PATH, NULL };
 
-static void only_listed_callers_may_call(void **state)
+FIXTURE(guests_set_up, guests_tear_down);
+
+TEST(only_listed_callers_may_call)
 {
 	const struct spoke_provider_options options = {
 		.allow_callers = "uid:1000, addr:10.0.0.0/24"
 	};
 	struct guest *guest = &guests.guest[2];
 
-	(void)state;
 	guests_begin(&options, everywhere);
 	guests_enter(0, ECHO_PATH, NULL, 1000, 7);
 	assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
@@ -38,9 +40,8 @@ static void only_listed_callers_may_call(void **state)
 	assert_int_equal(guests_stat(SPOKE_STAT_REFUSED_CALLER), 4);
 }
 
-static void list_of_a_service_narrows_that_of_the_provider(void **state)
+TEST(list_of_a_service_narrows_that_of_the_provider)
 {
-	(void)state;
 	guests_configure(
 		"[provider]\nallow.callers = addr:10.0.0.0/16\n"
 		"[service.demo.Other]\nallow.callers = addr:10.0.1.0/24, addr:10.1.0.0/16\n");
@@ -56,9 +57,8 @@ static void list_of_a_service_narrows_that_of_the_provider(void **state)
 	assert_int_equal(guests_call(3, "echo"), SPOKE_EFORBIDDEN);
 }
 
-static void service_alone_may_have_a_list(void **state)
+TEST(service_alone_may_have_a_list)
 {
-	(void)state;
 	guests_configure("[service.demo.Other]\nallow.callers = uid:1\n");
 	guests_begin(NULL, everywhere);
 	guests_enter(0, ECHO_PORT, "10.0.0.7:0", 0, 0);
@@ -67,11 +67,10 @@ static void service_alone_may_have_a_list(void **state)
 	assert_int_equal(guests_call(1, "echo"), SPOKE_EFORBIDDEN);
 }
 
-static void unknown_services_are_told_to_listed_callers_only(void **state)
+TEST(unknown_services_are_told_to_listed_callers_only)
 {
 	const struct spoke_provider_options options = { .allow_callers = "addr:10.0.0.7" };
 
-	(void)state;
 	guests_begin(&options, everywhere);
 	guests_enter(0, GUESTS_PORT "/demo.Nothing?retries=0", "10.0.0.7:0", 0, 0);
 	assert_int_equal(guests_call(0, "echo"), SPOKE_ENOSERVICE);
@@ -98,7 +97,7 @@ static void count_ends(void *arg, const struct spoke_request *request,
 	++*((unsigned *)arg + 1);
 }
 
-static void filters_do_not_see_callers_that_are_not_let_in(void **state)
+TEST(filters_do_not_see_callers_that_are_not_let_in)
 {
 	unsigned seen[2] = { 0, 0 };
 	const struct spoke_filter filter = { .before_request = count_calls,
@@ -109,7 +108,6 @@ static void filters_do_not_see_callers_that_are_not_let_in(void **state)
 							.filter_count = 1,
 							.allow_callers = "addr:10.0.0.7" };
 
-	(void)state;
 	guests_begin(&options, everywhere);
 	guests_enter(0, ECHO_PORT, "10.0.0.8:0", 0, 0);
 	assert_int_equal(guests_call(0, "echo"), SPOKE_EFORBIDDEN);
@@ -120,12 +118,11 @@ static void filters_do_not_see_callers_that_are_not_let_in(void **state)
 	assert_int_equal(seen[1], 1);
 }
 
-static void caller_is_judged_once_a_connection(void **state)
+TEST(caller_is_judged_once_a_connection)
 {
 	const struct spoke_provider_options options = { .allow_callers = "addr:10.0.0.7" };
 	uint64_t asked;
 
-	(void)state;
 	guests_begin(&options, everywhere);
 	guests_enter(0, ECHO_PORT, "10.0.0.7:0", 0, 0);
 	assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
@@ -136,11 +133,10 @@ static void caller_is_judged_once_a_connection(void **state)
 	assert_int_equal(guests.faulty.calls[SPOKEI_FAULTS_MEMORY], asked);
 }
 
-static void caller_is_judged_without_memory_too(void **state)
+TEST(caller_is_judged_without_memory_too)
 {
 	const struct spoke_provider_options options = { .allow_callers = "addr:10.0.0.7" };
 
-	(void)state;
 	guests_begin(&options, everywhere);
 	for (unsigned nth = 1; nth < 8; nth++) {
 		guests_enter(0, ECHO_PORT, "10.0.0.8:0", 0, 0);
@@ -159,9 +155,8 @@ static void caller_is_judged_without_memory_too(void **state)
 
 /* --- reload */
 
-static void reload_changes_lists_and_drains_connections_they_forbid(void **state)
+TEST(reload_changes_lists_and_drains_connections_they_forbid)
 {
-	(void)state;
 	guests_configure("[provider]\nallow.from = 10.0.0.0/16\n");
 	guests_begin(NULL, everywhere);
 	guests_enter(0, ECHO_PORT, "10.0.0.7:0", 0, 0);
@@ -181,9 +176,8 @@ static void reload_changes_lists_and_drains_connections_they_forbid(void **state
 	assert_int_equal(guests_call(1, "echo"), SPOKE_OK);
 }
 
-static void reload_judges_users_and_callers_anew(void **state)
+TEST(reload_judges_users_and_callers_anew)
 {
-	(void)state;
 	guests_configure("[provider]\nallow.users = 1, 2\n");
 	guests_begin(NULL, everywhere);
 	guests_enter(0, ECHO_PATH, NULL, 1, 1);
@@ -205,9 +199,8 @@ static void reload_judges_users_and_callers_anew(void **state)
 	assert_int_equal(guests_call(1, "echo"), SPOKE_EFORBIDDEN);
 }
 
-static void call_under_way_is_answered_before_its_connection_is_drained(void **state)
+TEST(call_under_way_is_answered_before_its_connection_is_drained)
 {
-	(void)state;
 	guests_configure("[provider]\n");
 	guests_begin(NULL, everywhere);
 	guests_enter(0, GUESTS_PORT "/demo.Echo?timeout=10s", "10.0.0.7:0", 0, 0);
@@ -222,9 +215,8 @@ static void call_under_way_is_answered_before_its_connection_is_drained(void **s
 	assert_int_equal(spoke_provider_connections(guests.provider), 0);
 }
 
-static void wrong_entry_in_a_file_keeps_the_old_lists(void **state)
+TEST(wrong_entry_in_a_file_keeps_the_old_lists)
 {
-	(void)state;
 	guests_configure("[provider]\nallow.from = 10.0.0.7\n");
 	guests_begin(NULL, everywhere);
 	guests_enter(0, ECHO_PORT, "10.0.0.7:0", 0, 0);
@@ -236,14 +228,13 @@ static void wrong_entry_in_a_file_keeps_the_old_lists(void **state)
 	assert_int_not_equal(guests_call(1, "echo"), SPOKE_OK);
 }
 
-static void reload_without_memory_keeps_all_old_lists(void **state)
+TEST(reload_without_memory_keeps_all_old_lists)
 {
 	static const char next[] = "[provider]\nallow.from = 10.0.0.8\nallow.callers = uid:1\n"
 				   "[service.demo.Echo]\nallow.callers = uid:1\n"
 				   "[service.demo.Other]\nallow.callers = uid:1\n";
 	unsigned kept = 0;
 
-	(void)state;
 	guests_configure("[provider]\nallow.from = 10.0.0.7\n");
 	guests_begin(NULL, everywhere);
 	guests_enter(0, ECHO_PORT, "10.0.0.7:0", 0, 0);
@@ -265,9 +256,8 @@ static void reload_without_memory_keeps_all_old_lists(void **state)
 	assert_int_equal(guests_events("the old lists stay: out of memory"), 4);
 }
 
-static void reload_that_opens_the_provider_says_so(void **state)
+TEST(reload_that_opens_the_provider_says_so)
 {
-	(void)state;
 	guests_configure("[provider]\nallow.from = 10.0.0.7\n");
 	guests_begin(NULL, everywhere);
 	assert_int_equal(guests_reload("[provider]\nallow.from = 10.0.0.8\n"), SPOKE_OK);
@@ -278,37 +268,13 @@ static void reload_that_opens_the_provider_says_so(void **state)
 	assert_int_equal(guests_events("all hosts that reach"), 1);
 }
 
-static void options_are_not_changed_by_a_reload(void **state)
+TEST(options_are_not_changed_by_a_reload)
 {
 	const struct spoke_provider_options options = { .allow_from = "10.0.0.7" };
 
-	(void)state;
 	guests_configure("[provider]\nallow.from = 10.0.0.8\n");
 	guests_begin(&options, everywhere);
 	guests_enter(0, ECHO_PORT, "10.0.0.7:0", 0, 0);
 	assert_int_equal(guests_reload("[provider]\nallow.from = 10.0.0.9\n"), SPOKE_OK);
 	assert_int_equal(guests_call(0, "echo"), SPOKE_OK);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, guests_set_up, guests_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(only_listed_callers_may_call),
-		TEST(list_of_a_service_narrows_that_of_the_provider),
-		TEST(service_alone_may_have_a_list),
-		TEST(unknown_services_are_told_to_listed_callers_only),
-		TEST(filters_do_not_see_callers_that_are_not_let_in),
-		TEST(caller_is_judged_once_a_connection),
-		TEST(caller_is_judged_without_memory_too),
-		TEST(reload_changes_lists_and_drains_connections_they_forbid),
-		TEST(reload_judges_users_and_callers_anew),
-		TEST(call_under_way_is_answered_before_its_connection_is_drained),
-		TEST(wrong_entry_in_a_file_keeps_the_old_lists),
-		TEST(reload_without_memory_keeps_all_old_lists),
-		TEST(reload_that_opens_the_provider_says_so),
-		TEST(options_are_not_changed_by_a_reload),
-	};
-
-	return cmocka_run_group_tests_name("let_in", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The path of a unix socket that a provider publishes with its ports, and when it does not. */
 #include "tests/cluster/discovery/keeperrig.h"
+#include "tests/support/test.h"
 
 #include <spoke/config.h>
 #include <spoke/provider.h>
@@ -63,6 +64,8 @@ static int tear_down(void **state)
 	return result;
 }
 
+FIXTURE(keeperrig_set_up, tear_down);
+
 /* Asserts that the path is published with the port only. */
 static void assert_with_port(void)
 {
@@ -89,18 +92,16 @@ static void assert_apart(void)
 	assert_int_equal(wanted, 2);
 }
 
-static void path_is_published_with_the_port(void **state)
+TEST(path_is_published_with_the_port)
 {
-	(void)state;
 	provide();
 	listen_at_both();
 	assert_with_port();
 	assert_int_equal(fakereg.publishes, 1);
 }
 
-static void keys_of_the_url_stay_sorted(void **state)
+TEST(keys_of_the_url_stay_sorted)
 {
-	(void)state;
 	provide();
 	listen_at_both();
 	assert_int_equal(fakereg_listed_with("&side=provider" HOST "spoke.local=" PATH
@@ -108,9 +109,8 @@ static void keys_of_the_url_stay_sorted(void **state)
 			 1);
 }
 
-static void order_of_listening_does_not_matter(void **state)
+TEST(order_of_listening_does_not_matter)
 {
-	(void)state;
 	provide();
 	listen_at(PORT);
 	keeperrig_pass(10 * MS);
@@ -120,9 +120,8 @@ static void order_of_listening_does_not_matter(void **state)
 	assert_with_port();
 }
 
-static void entry_of_the_path_is_withdrawn_when_a_port_comes(void **state)
+TEST(entry_of_the_path_is_withdrawn_when_a_port_comes)
 {
-	(void)state;
 	provide();
 	listen_at(PATH);
 	keeperrig_pass(10 * MS);
@@ -132,9 +131,8 @@ static void entry_of_the_path_is_withdrawn_when_a_port_comes(void **state)
 	assert_with_port();
 }
 
-static void every_port_names_the_first_path(void **state)
+TEST(every_port_names_the_first_path)
 {
-	(void)state;
 	provide();
 	listen_at(PATH);
 	listen_at("unix:/run/other.sock");
@@ -146,20 +144,18 @@ static void every_port_names_the_first_path(void **state)
 	assert_int_equal(fakereg_listed_with("dubbo+unix:/run/other.sock?"), 1);
 }
 
-static void unknown_host_publishes_apart(void **state)
+TEST(unknown_host_publishes_apart)
 {
-	(void)state;
 	keeperrig.process.host_id = 0;
 	provide();
 	listen_at_both();
 	assert_apart();
 }
 
-static void local_path_off_publishes_apart(void **state)
+TEST(local_path_off_publishes_apart)
 {
 	static const char text[] = "[provider]\nlocal.path = off\n";
 
-	(void)state;
 	assert_int_equal(spoke_config_parse(&keeperrig.process.env, "a.conf",
 					    (struct spoke_span){ text, strlen(text) }, NULL, NULL,
 					    &config),
@@ -169,9 +165,8 @@ static void local_path_off_publishes_apart(void **state)
 	assert_apart();
 }
 
-static void list_of_callers_that_asks_for_addresses_publishes_apart(void **state)
+TEST(list_of_callers_that_asks_for_addresses_publishes_apart)
 {
-	(void)state;
 	provide_with((struct spoke_provider_options){
 		.allow_callers = "uid:0,addr:10.0.0.0/8",
 	});
@@ -179,17 +174,15 @@ static void list_of_callers_that_asks_for_addresses_publishes_apart(void **state
 	assert_apart();
 }
 
-static void list_of_callers_without_addresses_changes_nothing(void **state)
+TEST(list_of_callers_without_addresses_changes_nothing)
 {
-	(void)state;
 	provide_with((struct spoke_provider_options){ .allow_callers = "uid:0,dns:a.test" });
 	listen_at_both();
 	assert_with_port();
 }
 
-static void host_that_cannot_be_read_later_stays_the_same(void **state)
+TEST(host_that_cannot_be_read_later_stays_the_same)
 {
-	(void)state;
 	provide();
 	listen_at_both();
 	assert_with_port();
@@ -198,24 +191,4 @@ static void host_that_cannot_be_read_later_stays_the_same(void **state)
 	keeperrig_pass(20 * MS);
 	assert_int_equal(fakereg_listed_with(LOCAL), 2);
 	assert_int_equal(fakereg_listed(ECHO), 2);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, keeperrig_set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(path_is_published_with_the_port),
-		CASE(keys_of_the_url_stay_sorted),
-		CASE(order_of_listening_does_not_matter),
-		CASE(entry_of_the_path_is_withdrawn_when_a_port_comes),
-		CASE(every_port_names_the_first_path),
-		CASE(unknown_host_publishes_apart),
-		CASE(local_path_off_publishes_apart),
-		CASE(list_of_callers_that_asks_for_addresses_publishes_apart),
-		CASE(list_of_callers_without_addresses_changes_nothing),
-		CASE(host_that_cannot_be_read_later_stays_the_same),
-	};
-
-	return cmocka_run_group_tests_name("local", tests, NULL, NULL);
 }

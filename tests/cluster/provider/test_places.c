@@ -2,6 +2,7 @@
 /* Places of connections: who has them when all are taken, and who counts as one address. */
 #include "cluster/provider/parts.h"
 #include "tests/cluster/provider/proofrig.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/listen/group.h"
@@ -24,9 +25,10 @@ static uint32_t counted(void)
 	return spokei_listen_group_quota(proofrig.provider->listeners)->count;
 }
 
-static void longest_silent_connection_gives_way_to_a_new_one(void **state)
+FIXTURE(proofrig_set_up, proofrig_tear_down);
+
+TEST(longest_silent_connection_gives_way_to_a_new_one)
 {
-	(void)state;
 	proofrig_start(&three);
 	proofrig_open(0, &spokei_wire_dubbo);
 	assert_int_equal(proofrig_call(0, "demo.A", NULL), 0);
@@ -45,9 +47,8 @@ static void longest_silent_connection_gives_way_to_a_new_one(void **state)
 	assert_int_equal(counted(), 3);
 }
 
-static void connection_that_has_sent_a_byte_keeps_its_place(void **state)
+TEST(connection_that_has_sent_a_byte_keeps_its_place)
 {
-	(void)state;
 	proofrig_start(&three);
 	for (unsigned i = 0; i < 3; i++) {
 		proofrig_open(i, &spokei_wire_dubbo);
@@ -61,11 +62,10 @@ static void connection_that_has_sent_a_byte_keeps_its_place(void **state)
 }
 
 /* All of a turn, so that a flood of silent connections leaves a place for the last one. */
-static void crowd_of_a_turn_finds_places(void **state)
+TEST(crowd_of_a_turn_finds_places)
 {
 	int fds[100];
 
-	(void)state;
 	proofrig_start(&three);
 	for (unsigned i = 0; i < 100; i++)
 		fds[i] = peer_connect(&proofrig.peer, AT);
@@ -85,11 +85,10 @@ static void open_from(unsigned which, const char *from)
 	proofrig_open(which, &spokei_wire_dubbo);
 }
 
-static void network_of_ipv6_has_the_places_of_one_address(void **state)
+TEST(network_of_ipv6_has_the_places_of_one_address)
 {
 	const struct spoke_provider_options two = { .connections_per_peer_max = 2 };
 
-	(void)state;
 	proofrig_start(&two);
 	open_from(0, "[2001:db8::1]:0");
 	open_from(1, "[2001:db8::2:0:0:2]:0");
@@ -99,9 +98,8 @@ static void network_of_ipv6_has_the_places_of_one_address(void **state)
 	assert_int_equal(proofrig_stat(SPOKE_STAT_ACCEPTS_REFUSED_PEER), 1);
 }
 
-static void prefix_of_ipv6_follows_file(void **state)
+TEST(prefix_of_ipv6_follows_file)
 {
-	(void)state;
 	proofrig_configure("[provider]\nconnections.per.peer.max = 1\n"
 			   "connections.per.peer.prefix6 = 48\n");
 	open_from(0, "[2001:db8:1:1::1]:0");
@@ -122,18 +120,4 @@ static void prefix_of_ipv6_follows_file(void **state)
 	assert_int_equal(spokei_listen_group_quota(proofrig.provider->listeners)->peers.count, 0);
 	for (unsigned i = 0; i < CONNS; i++)
 		proofrig.conns[i].fd = -1;
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, proofrig_set_up, proofrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(longest_silent_connection_gives_way_to_a_new_one),
-		TEST(connection_that_has_sent_a_byte_keeps_its_place),
-		TEST(crowd_of_a_turn_finds_places),
-		TEST(network_of_ipv6_has_the_places_of_one_address),
-		TEST(prefix_of_ipv6_follows_file),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

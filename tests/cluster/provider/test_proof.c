@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens that a provider asks for: which callers are let in, over each wire. */
 #include "tests/cluster/provider/proofrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* --- tokens */
 
-static void caller_without_the_token_is_refused_with_code_13(void **state)
+FIXTURE(proofrig_set_up, proofrig_tear_down);
+
+TEST(caller_without_the_token_is_refused_with_code_13)
 {
 	static const char *const wrong[] = { NULL,
 					     "",
@@ -17,7 +20,6 @@ static void caller_without_the_token_is_refused_with_code_13(void **state)
 					     "Correct-horse-1",
 					     OTHER };
 
-	(void)state;
 	proofrig_provide(SECRET);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		proofrig_open(0, &spokei_wire_dubbo);
@@ -30,9 +32,8 @@ static void caller_without_the_token_is_refused_with_code_13(void **state)
 	assert_int_equal(proofrig.served, 1);
 }
 
-static void each_request_needs_the_token(void **state)
+TEST(each_request_needs_the_token)
 {
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_dubbo);
 	assert_int_equal(proofrig_call(0, "demo.A", SECRET), 0);
@@ -42,9 +43,8 @@ static void each_request_needs_the_token(void **state)
 	assert_int_equal(proofrig.served, 2);
 }
 
-static void both_tokens_are_good_while_they_are_changed(void **state)
+TEST(both_tokens_are_good_while_they_are_changed)
 {
-	(void)state;
 	proofrig_configure("[provider]\ntoken = " SECRET "\n");
 	proofrig_open(0, &spokei_wire_dubbo);
 	assert_int_equal(proofrig_call(0, "demo.A", SECRET), 0);
@@ -57,9 +57,8 @@ static void both_tokens_are_good_while_they_are_changed(void **state)
 	assert_int_equal(proofrig_call(0, "demo.A", SECRET), SPOKE_EFORBIDDEN);
 }
 
-static void token_of_one_service_does_not_open_another(void **state)
+TEST(token_of_one_service_does_not_open_another)
 {
-	(void)state;
 	proofrig_configure("[provider]\ntoken = " SECRET "\n[service.demo.B]\ntoken = " OTHER "\n");
 	proofrig_open(0, &spokei_wire_dubbo);
 	assert_int_equal(proofrig_call(0, "demo.A", SECRET), 0);
@@ -69,9 +68,8 @@ static void token_of_one_service_does_not_open_another(void **state)
 	assert_int_equal(proofrig.served, 2);
 }
 
-static void service_can_be_open_or_the_only_one_that_is_not(void **state)
+TEST(service_can_be_open_or_the_only_one_that_is_not)
 {
-	(void)state;
 	proofrig_configure("[provider]\ntoken = " SECRET "\n[service.demo.B]\ntoken = false\n");
 	proofrig_open(0, &spokei_wire_dubbo);
 	assert_int_equal(proofrig_call(0, "demo.B", NULL), 0);
@@ -82,12 +80,11 @@ static void service_can_be_open_or_the_only_one_that_is_not(void **state)
 	assert_int_equal(proofrig_call(0, "demo.B", OTHER), 0);
 }
 
-static void tokens_come_from_a_file_that_only_its_owner_reads(void **state)
+TEST(tokens_come_from_a_file_that_only_its_owner_reads)
 {
 	const struct spoke_provider_options options = { .token_file = "tokens" };
 	struct spoke_provider *refused;
 
-	(void)state;
 	assert_int_equal(spoke_provider_new(proofrig.engine, &options, &refused), SPOKE_ESYSTEM);
 	spokei_vfiles_put(proofrig.world.files, "tokens", "# of March\n" OTHER "\n" SECRET "\n");
 	spokei_vfiles_expose(proofrig.world.files, "tokens", true);
@@ -102,11 +99,10 @@ static void tokens_come_from_a_file_that_only_its_owner_reads(void **state)
 	assert_int_equal(proofrig_call(0, "demo.A", NULL), SPOKE_EFORBIDDEN);
 }
 
-static void reload_with_a_bad_file_changes_no_token(void **state)
+TEST(reload_with_a_bad_file_changes_no_token)
 {
 	static const char *const bad[] = { "", "short\n", OTHER "," SECRET "\n" };
 
-	(void)state;
 	spokei_vfiles_put(proofrig.world.files, "tokens", SECRET "\n");
 	proofrig_configure("[provider]\ntoken.file = tokens\n[service.demo.B]\ntoken = " SECRET
 			   "\n");
@@ -129,7 +125,7 @@ static void reload_with_a_bad_file_changes_no_token(void **state)
 	assert_int_equal(proofrig_call(0, "demo.A", SECRET), SPOKE_EFORBIDDEN);
 }
 
-static void heartbeats_need_no_token(void **state)
+TEST(heartbeats_need_no_token)
 {
 	struct spokei_message probe = {
 		.kind = SPOKEI_PROBE,
@@ -138,7 +134,6 @@ static void heartbeats_need_no_token(void **state)
 		.codec = SPOKEI_CODEC_MSGPACK,
 	};
 
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_dubbo);
 	for (unsigned i = 0; i < 200; i++) {
@@ -150,12 +145,11 @@ static void heartbeats_need_no_token(void **state)
 }
 
 /* Also by the methods that each service has. */
-static void names_of_services_are_not_told_to_the_unproven(void **state)
+TEST(names_of_services_are_not_told_to_the_unproven)
 {
 	static const char *const methods[] = { "$echo", "$methods", "get", "none" };
 	static const char *const services[] = { "demo.A", "demo.None" };
 
-	(void)state;
 	proofrig_provide(SECRET);
 	for (size_t i = 0; i < 4; i++) {
 		for (size_t j = 0; j < 2; j++) {
@@ -166,9 +160,8 @@ static void names_of_services_are_not_told_to_the_unproven(void **state)
 	}
 }
 
-static void unserved_names_are_told_to_the_proven_only(void **state)
+TEST(unserved_names_are_told_to_the_proven_only)
 {
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_dubbo);
 	proofrig_forbidden(0, proofrig_call(0, "demo.None", NULL), "demo.None");
@@ -195,9 +188,8 @@ static unsigned count_events(const char *words)
 	return count;
 }
 
-static void connection_proven_by_a_withdrawn_token_is_drained(void **state)
+TEST(connection_proven_by_a_withdrawn_token_is_drained)
 {
-	(void)state;
 	proofrig_configure("[provider]\ntoken = " SECRET ", " OTHER "\n");
 	for (unsigned i = 0; i < 3; i++)
 		proofrig_open(i, &spokei_wire_dubbo);
@@ -215,9 +207,8 @@ static void connection_proven_by_a_withdrawn_token_is_drained(void **state)
 	assert_int_equal(proofrig_call(2, "demo.A", OTHER), 0);
 }
 
-static void changed_token_file_counts_within_a_minute_without_a_reload(void **state)
+TEST(changed_token_file_counts_within_a_minute_without_a_reload)
 {
-	(void)state;
 	spokei_vfiles_put(proofrig.world.files, "tokens", SECRET "\n");
 	proofrig_configure("[service.demo.B]\ntoken.file = tokens\n");
 	proofrig_open(0, &spokei_wire_dubbo);
@@ -250,13 +241,12 @@ static void assert_published(const char *service, const char *token)
 }
 
 /* By a reload, and by the look of each minute. */
-static void each_changed_token_is_published_again(void **state)
+TEST(each_changed_token_is_published_again)
 {
 	static const char *const files[] = { "a", "own" };
 	static const char *const services[] = { "/demo.A?", "/demo.B?" };
 	char tokens[2][32] = { SECRET, OTHER };
 
-	(void)state;
 	spokei_vfiles_put(proofrig.world.files, "a", SECRET "\n");
 	spokei_vfiles_put(proofrig.world.files, "own", OTHER "\n");
 	proofrig_configure("[registry]\nurl = file:///run/providers\n[provider]\ntoken.file = own\n"
@@ -275,12 +265,11 @@ static void each_changed_token_is_published_again(void **state)
 	}
 }
 
-static void withdrawn_token_is_no_caller_of_a_list_any_more(void **state)
+TEST(withdrawn_token_is_no_caller_of_a_list_any_more)
 {
 	static const char lists[] = "allow.callers = token\n[service.demo.B]\ntoken = false\n";
 	char text[256];
 
-	(void)state;
 	(void)snprintf(text, sizeof(text), "[provider]\ntoken = %s\n%s", SECRET, lists);
 	proofrig_configure(text);
 	proofrig_open(0, &spokei_wire_dubbo);
@@ -294,9 +283,8 @@ static void withdrawn_token_is_no_caller_of_a_list_any_more(void **state)
 	assert_int_equal(proofrig_stat(SPOKE_STAT_DRAINED_CALLER), 1);
 }
 
-static void provider_that_asks_for_nothing_any_more_drains_nothing(void **state)
+TEST(provider_that_asks_for_nothing_any_more_drains_nothing)
 {
-	(void)state;
 	proofrig_configure("[provider]\ntoken = " SECRET "\n");
 	proofrig_open(0, &spokei_wire_dubbo);
 	assert_int_equal(proofrig_call(0, "demo.A", SECRET), 0);
@@ -307,9 +295,8 @@ static void provider_that_asks_for_nothing_any_more_drains_nothing(void **state)
 
 /* --- MessagePack-RPC */
 
-static void connection_of_messagepack_rpc_shows_its_token_once(void **state)
+TEST(connection_of_messagepack_rpc_shows_its_token_once)
 {
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_mprpc);
 	assert_int_equal(proofrig_call(0, "demo.A", NULL), SPOKE_EREMOTE);
@@ -323,9 +310,8 @@ static void connection_of_messagepack_rpc_shows_its_token_once(void **state)
 	assert_int_equal(proofrig.served, 2);
 }
 
-static void shown_token_counts_where_it_is_good(void **state)
+TEST(shown_token_counts_where_it_is_good)
 {
-	(void)state;
 	proofrig_configure("[provider]\ntoken = " SECRET "\n[service.demo.B]\ntoken = " OTHER "\n");
 	proofrig_open(0, &spokei_wire_mprpc);
 	assert_int_equal(proofrig_show(0, OTHER), 0);
@@ -340,18 +326,16 @@ static void shown_token_counts_where_it_is_good(void **state)
 	assert_int_equal(proofrig_show(0, OTHER), 0);
 }
 
-static void token_is_taken_by_providers_that_need_none(void **state)
+TEST(token_is_taken_by_providers_that_need_none)
 {
-	(void)state;
 	proofrig_provide(NULL);
 	proofrig_open(0, &spokei_wire_mprpc);
 	assert_int_equal(proofrig_show(0, SECRET), 0);
 	assert_int_equal(proofrig_call(0, "demo.A", NULL), 0);
 }
 
-static void token_that_cannot_be_noted_is_refused(void **state)
+TEST(token_that_cannot_be_noted_is_refused)
 {
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_mprpc);
 	proofrig_put(0, "demo.A", "$token", NULL, 300);
@@ -384,9 +368,8 @@ static int post(const char *path, const char *lines)
 	return status;
 }
 
-static void http_client_bears_its_token_in_a_header(void **state)
+TEST(http_client_bears_its_token_in_a_header)
 {
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_http);
 	assert_int_equal(post("get", ""), 401);
@@ -397,33 +380,4 @@ static void http_client_bears_its_token_in_a_header(void **state)
 	assert_int_equal(post("get", ""), 401);
 	assert_int_equal(proofrig.served, 2);
 	assert_int_equal(proofrig_stat(SPOKE_STAT_CLOSED_AUTH), 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, proofrig_set_up, proofrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(caller_without_the_token_is_refused_with_code_13),
-		TEST(each_request_needs_the_token),
-		TEST(both_tokens_are_good_while_they_are_changed),
-		TEST(token_of_one_service_does_not_open_another),
-		TEST(service_can_be_open_or_the_only_one_that_is_not),
-		TEST(tokens_come_from_a_file_that_only_its_owner_reads),
-		TEST(reload_with_a_bad_file_changes_no_token),
-		TEST(heartbeats_need_no_token),
-		TEST(names_of_services_are_not_told_to_the_unproven),
-		TEST(unserved_names_are_told_to_the_proven_only),
-		TEST(connection_proven_by_a_withdrawn_token_is_drained),
-		TEST(changed_token_file_counts_within_a_minute_without_a_reload),
-		TEST(each_changed_token_is_published_again),
-		TEST(withdrawn_token_is_no_caller_of_a_list_any_more),
-		TEST(provider_that_asks_for_nothing_any_more_drains_nothing),
-		TEST(connection_of_messagepack_rpc_shows_its_token_once),
-		TEST(shown_token_counts_where_it_is_good),
-		TEST(token_is_taken_by_providers_that_need_none),
-		TEST(token_that_cannot_be_noted_is_refused),
-		TEST(http_client_bears_its_token_in_a_header),
-	};
-
-	return cmocka_run_group_tests_name("proof", tests, NULL, NULL);
 }

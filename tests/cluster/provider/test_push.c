@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pushes of a provider to its consumers, on every network and wire. */
 #include "tests/cluster/provider/pushrig.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 
 #include "cluster/consumer/parts.h"
@@ -21,7 +22,9 @@ static int no_service(const struct stage *stage)
 	return stage->setting->dubbo ? SPOKE_ENOSERVICE : SPOKE_EREMOTE;
 }
 
-static void push_is_answered(void **state)
+RUNNER(stage_run);
+
+TEST(push_is_answered)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -37,7 +40,7 @@ static void push_is_answered(void **state)
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_PUSHES), 0);
 }
 
-static void push_handler_reads_names_and_arguments(void **state)
+TEST(push_handler_reads_names_and_arguments)
 {
 	static const struct spoke_method_options options = { .service = "demo.Push" };
 	struct pushrig rig = pushrig_begin(state);
@@ -53,7 +56,7 @@ static void push_handler_reads_names_and_arguments(void **state)
 	assert_string_equal(text, "[\"demo.Push\", \"\", \"\", \"who\", true, 2, true]");
 }
 
-static void one_way_push_gets_no_answer(void **state)
+TEST(one_way_push_gets_no_answer)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -69,7 +72,7 @@ static void one_way_push_gets_no_answer(void **state)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 0);
 }
 
-static void push_can_be_answered_later(void **state)
+TEST(push_can_be_answered_later)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -87,7 +90,7 @@ static void push_can_be_answered_later(void **state)
 	stage_assert_text(stage_end_of(stage, first), "1");
 }
 
-static void push_without_handler_is_refused_and_connection_stays(void **state)
+TEST(push_without_handler_is_refused_and_connection_stays)
 {
 	struct pushrig rig = pushrig_begin_unserved(state);
 	struct stage *stage = rig.stage;
@@ -105,7 +108,7 @@ static void push_without_handler_is_refused_and_connection_stays(void **state)
 
 /* --- peers */
 
-static void peer_has_its_remote_address(void **state)
+TEST(peer_has_its_remote_address)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -129,7 +132,7 @@ static void peer_has_its_remote_address(void **state)
 	stage_answer(stage, 0);
 }
 
-static void push_to_closed_peer_is_unavailable(void **state)
+TEST(push_to_closed_peer_is_unavailable)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -154,7 +157,7 @@ static void push_to_closed_peer_is_unavailable(void **state)
 }
 
 /* The wire of a connection is unknown before its first byte. */
-static void silent_connection_is_no_peer(void **state)
+TEST(silent_connection_is_no_peer)
 {
 	struct stage *stage = stage_bare(state);
 	struct pushrig rig = { .stage = stage };
@@ -185,7 +188,7 @@ static void push_and_reply(struct spoke_request *request, void *arg)
 }
 
 /* The peer has a name from its first request on. */
-static void handler_can_push_to_its_caller(void **state)
+TEST(handler_can_push_to_its_caller)
 {
 	static const struct spoke_service_options service = { .name = "demo.Own" };
 	static const struct spoke_method_options of = { .service = "demo.Own" };
@@ -214,7 +217,7 @@ static void push_once_more(struct stage_call *call)
 			 NULL);
 }
 
-static void push_callback_can_push_again(void **state)
+TEST(push_callback_can_push_again)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -238,7 +241,7 @@ static void free_and_push(struct stage_call *call)
 }
 
 /* The provider and its methods remain valid until the callback returns. */
-static void push_after_free_is_refused(void **state)
+TEST(push_after_free_is_refused)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -257,7 +260,7 @@ static void call_back(struct stage *stage)
 }
 
 /* Calls and pushes cross on one connection. */
-static void push_handler_can_call_the_provider(void **state)
+TEST(push_handler_can_call_the_provider)
 {
 	static const struct spoke_method_options of = { .service = "demo.Push" };
 	struct pushrig rig = pushrig_begin(state);
@@ -294,7 +297,7 @@ static uint64_t same_id(const struct stage *stage)
 	return id;
 }
 
-static void reply_never_ends_call_of_other_direction(void **state)
+TEST(reply_never_ends_call_of_other_direction)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -347,7 +350,7 @@ static void say_hello(struct stage *stage, struct spoke_consumer *consumer)
 
 /* A peer with a handler, one without, one of the other wire, a closed one, one that sends nothing.
  */
-static void push_to_all_reaches_every_ready_peer(void **state)
+TEST(push_to_all_reaches_every_ready_peer)
 {
 	static const struct spoke_method_options versioned = { .service = "demo.Push",
 							       .version = "1.0" };
@@ -402,7 +405,7 @@ static void push_to_all_reaches_every_ready_peer(void **state)
 
 /* --- refusals */
 
-static void method_of_other_side_is_rejected(void **state)
+TEST(method_of_other_side_is_rejected)
 {
 	static const struct spoke_method_options unnamed = { .timeout_ns = SECOND };
 	struct pushrig rig = pushrig_begin(state);
@@ -423,7 +426,7 @@ static void method_of_other_side_is_rejected(void **state)
 	assert_non_null(strstr(spoke_engine_why(stage->server_engine), "no service"));
 }
 
-static void invalid_push_is_rejected(void **state)
+TEST(invalid_push_is_rejected)
 {
 	static const struct spoke_call_options long_time = { .timeout_ns = UINT64_MAX };
 	struct pushrig rig = pushrig_begin(state);
@@ -440,28 +443,4 @@ static void invalid_push_is_rejected(void **state)
 	assert_int_equal(count, 7);
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CALLS_REFUSED), 3);
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_PUSHES), 0);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(push_is_answered),
-		cmocka_unit_test(push_handler_reads_names_and_arguments),
-		cmocka_unit_test(one_way_push_gets_no_answer),
-		cmocka_unit_test(push_can_be_answered_later),
-		cmocka_unit_test(push_without_handler_is_refused_and_connection_stays),
-		cmocka_unit_test(peer_has_its_remote_address),
-		cmocka_unit_test(push_to_closed_peer_is_unavailable),
-		cmocka_unit_test(silent_connection_is_no_peer),
-		cmocka_unit_test(handler_can_push_to_its_caller),
-		cmocka_unit_test(push_callback_can_push_again),
-		cmocka_unit_test(push_after_free_is_refused),
-		cmocka_unit_test(push_handler_can_call_the_provider),
-		cmocka_unit_test(reply_never_ends_call_of_other_direction),
-		cmocka_unit_test(push_to_all_reaches_every_ready_peer),
-		cmocka_unit_test(method_of_other_side_is_rejected),
-		cmocka_unit_test(invalid_push_is_rejected),
-	};
-
-	return stage_run("push", tests, LENGTH(tests));
 }

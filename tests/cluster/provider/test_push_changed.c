@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pushes from the callback that reports a provider's connections. */
 #include "tests/cluster/provider/pushrig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -38,7 +39,9 @@ static void push_to_it(void *arg, const struct spoke_link_event *event)
 			 SPOKE_EUNAVAILABLE);
 }
 
-static void changed_callback_can_push_to_new_peer(void **state)
+RUNNER(stage_run);
+
+TEST(changed_callback_can_push_to_new_peer)
 {
 	static const struct spoke_provider_options telling = { .changed = push_to_it };
 	struct stage *stage = stage_bare(state);
@@ -75,7 +78,7 @@ static void free_it(void *arg, const struct spoke_link_event *event)
 	stage_free_provider(stage);
 }
 
-static void changed_callback_can_push_and_free_provider(void **state)
+TEST(changed_callback_can_push_and_free_provider)
 {
 	static const struct spoke_provider_options telling = { .changed = free_it };
 	struct stage *stage = stage_bare(state);
@@ -92,14 +95,4 @@ static void changed_callback_can_push_and_free_provider(void **state)
 	assert_int_equal(stage_end_of(stage, told.push)->error, SPOKE_ECLOSED);
 	assert_false(told.push->result.written);
 	stage_end_all(stage);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(changed_callback_can_push_to_new_peer),
-		cmocka_unit_test(changed_callback_can_push_and_free_provider),
-	};
-
-	return stage_run("push: changed", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pushes that fail, and callbacks that free everything meanwhile. */
 #include "tests/cluster/provider/pushrig.h"
+#include "tests/support/test.h"
 
 #include "core/engine/engine.h"
 
@@ -16,7 +17,9 @@ static struct stage_call *push_later(struct pushrig *rig, const char *text)
 	return stage_push(rig->stage, rig->later, rig->peer, stage_text(rig->stage, text), NULL);
 }
 
-static void push_without_answer_times_out(void **state)
+RUNNER(stage_run);
+
+TEST(push_without_answer_times_out)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -33,7 +36,7 @@ static void push_without_answer_times_out(void **state)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 0);
 }
 
-static void push_timeout_defaults_to_one_second(void **state)
+TEST(push_timeout_defaults_to_one_second)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -49,7 +52,7 @@ static void push_timeout_defaults_to_one_second(void **state)
 	stage_answer(stage, 0);
 }
 
-static void push_can_be_cancelled(void **state)
+TEST(push_can_be_cancelled)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -65,7 +68,7 @@ static void push_can_be_cancelled(void **state)
 	pushrig_speak(stage);
 }
 
-static void pushes_in_flight_are_limited(void **state)
+TEST(pushes_in_flight_are_limited)
 {
 	static const struct spoke_provider_options few = { .pushes_max = 2 };
 	static const struct spoke_provider_options endless = { .pushes_max = UINT32_MAX };
@@ -109,7 +112,7 @@ static void again(void **state, unsigned round)
 	assert_int_equal(stage_set_up(state), 0);
 }
 
-static void pushes_end_when_consumer_ends(void **state)
+TEST(pushes_end_when_consumer_ends)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -124,7 +127,7 @@ static void pushes_end_when_consumer_ends(void **state)
 	pushrig_until_peers(stage, 0);
 }
 
-static void pushes_end_when_provider_ends(void **state)
+TEST(pushes_end_when_provider_ends)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -151,7 +154,7 @@ static void until_drained(struct stage *stage, const struct spoke_engine *engine
 	}
 }
 
-static void provider_drain_waits_for_pushes(void **state)
+TEST(provider_drain_waits_for_pushes)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -173,7 +176,7 @@ static void provider_drain_waits_for_pushes(void **state)
 	until_drained(stage, stage->server_engine);
 }
 
-static void end_of_drain_ends_pushes(void **state)
+TEST(end_of_drain_ends_pushes)
 {
 	struct pushrig rig = pushrig_begin(state);
 	struct stage *stage = rig.stage;
@@ -186,7 +189,7 @@ static void end_of_drain_ends_pushes(void **state)
 }
 
 /* With and without a call of its own that ends before. */
-static void draining_consumer_answers_pushes(void **state)
+TEST(draining_consumer_answers_pushes)
 {
 	for (unsigned round = 0; round < 2; round++) {
 		struct pushrig rig;
@@ -252,7 +255,7 @@ static struct pushrig begin_round(void **state, unsigned round)
 	return pushrig_on(stage, &options);
 }
 
-static void push_callback_can_free_everything_on_success(void **state)
+TEST(push_callback_can_free_everything_on_success)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct pushrig rig = begin_round(state, i);
@@ -266,7 +269,7 @@ static void push_callback_can_free_everything_on_success(void **state)
 	}
 }
 
-static void push_callback_can_free_everything_on_timeout(void **state)
+TEST(push_callback_can_free_everything_on_timeout)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct pushrig rig = begin_round(state, i);
@@ -279,7 +282,7 @@ static void push_callback_can_free_everything_on_timeout(void **state)
 	}
 }
 
-static void push_callback_can_free_everything_on_cancel(void **state)
+TEST(push_callback_can_free_everything_on_cancel)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct pushrig rig = begin_round(state, i);
@@ -296,7 +299,7 @@ static void push_callback_can_free_everything_on_cancel(void **state)
 	}
 }
 
-static void push_callback_can_free_everything_on_connection_loss(void **state)
+TEST(push_callback_can_free_everything_on_connection_loss)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct pushrig rig = begin_round(state, i);
@@ -311,7 +314,7 @@ static void push_callback_can_free_everything_on_connection_loss(void **state)
 	}
 }
 
-static void push_callback_can_free_everything_when_one_way(void **state)
+TEST(push_callback_can_free_everything_when_one_way)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct pushrig rig = begin_round(state, i);
@@ -325,7 +328,7 @@ static void push_callback_can_free_everything_when_one_way(void **state)
 	}
 }
 
-static void push_handler_can_free_everything(void **state)
+TEST(push_handler_can_free_everything)
 {
 	static const struct spoke_method_options of = { .service = "demo.Push" };
 
@@ -340,27 +343,4 @@ static void push_handler_can_free_everything(void **state)
 		(void)stage_push(stage, method, rig.peer, stage_text(stage, "now"), NULL);
 		stage_end_all(stage);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(push_without_answer_times_out),
-		cmocka_unit_test(push_timeout_defaults_to_one_second),
-		cmocka_unit_test(push_can_be_cancelled),
-		cmocka_unit_test(pushes_in_flight_are_limited),
-		cmocka_unit_test(pushes_end_when_consumer_ends),
-		cmocka_unit_test(pushes_end_when_provider_ends),
-		cmocka_unit_test(provider_drain_waits_for_pushes),
-		cmocka_unit_test(end_of_drain_ends_pushes),
-		cmocka_unit_test(draining_consumer_answers_pushes),
-		cmocka_unit_test(push_callback_can_free_everything_on_success),
-		cmocka_unit_test(push_callback_can_free_everything_on_timeout),
-		cmocka_unit_test(push_callback_can_free_everything_on_cancel),
-		cmocka_unit_test(push_callback_can_free_everything_on_connection_loss),
-		cmocka_unit_test(push_callback_can_free_everything_when_one_way),
-		cmocka_unit_test(push_handler_can_free_everything),
-	};
-
-	return stage_run("push: ends", tests, LENGTH(tests));
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A provider that pushes to peers driven by the test: the bytes they get, and their valid answers.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/cluster/peer.h"
+#include "tests/support/test.h"
 #include "transport/codec/codec.h"
 #include "transport/wire/catalog.h"
 
@@ -170,9 +164,13 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void push_is_written_as_request_or_notification(void **state)
+FIXTURE(set_up, tear_down);
+
+static char dubbo[] = "dubbo";
+static char mprpc[] = "msgpack-rpc";
+
+TEST(push_is_written_as_request_or_notification, .initial = dubbo)
 {
-	(void)state;
 	ask(ID);
 	push(true);
 	assert_int_equal(rig.requests, 1);
@@ -187,11 +185,11 @@ static void push_is_written_as_request_or_notification(void **state)
 	assert_int_equal(rig.error, SPOKE_OK);
 	assert_int_equal(stat(SPOKE_STAT_CLOSED), 0);
 }
+TEST_AGAIN(push_is_written_as_request_or_notification, mprpc, .initial = mprpc);
 
 /* Before any push every reply is an error; after it only a reply with an unknown id is. */
-static void answer_with_unknown_id_does_not_end_push(void **state)
+TEST(answer_with_unknown_id_does_not_end_push, .initial = dubbo)
 {
-	(void)state;
 	ask(ID);
 	push(true);
 	answer(rig.last.id + 1);
@@ -204,22 +202,22 @@ static void answer_with_unknown_id_does_not_end_push(void **state)
 	assert_int_equal(rig.ends, 1);
 	assert_int_equal(stat(SPOKE_STAT_CLOSED), 0);
 }
+TEST_AGAIN(answer_with_unknown_id_does_not_end_push, mprpc, .initial = mprpc);
 
-static void reply_without_any_push_closes_connection(void **state)
+TEST(reply_without_any_push_closes_connection, .initial = dubbo)
 {
-	(void)state;
 	ask(ID);
 	answer(ID);
 	assert_int_equal(stat(SPOKE_STAT_CLOSED_UNWANTED), 1);
 	assert_int_equal(spoke_provider_peers(rig.provider, NULL, 0), 0);
 }
+TEST_AGAIN(reply_without_any_push_closes_connection, mprpc, .initial = mprpc);
 
 /* The peer sends a request with the id of the push: both are answered. */
-static void request_with_id_of_push_is_served(void **state)
+TEST(request_with_id_of_push_is_served, .initial = dubbo)
 {
 	uint64_t id;
 
-	(void)state;
 	ask(ID);
 	spoke_reply(rig.held, (struct spoke_value){ NULL, 0 });
 	rig.held = NULL;
@@ -233,14 +231,14 @@ static void request_with_id_of_push_is_served(void **state)
 	assert_int_equal(rig.error, SPOKE_OK);
 	assert_int_equal(stat(SPOKE_STAT_CLOSED), 0);
 }
+TEST_AGAIN(request_with_id_of_push_is_served, mprpc, .initial = mprpc);
 
 /* The peer sends no more answers, while its requests are still answered. */
-static void push_ends_with_error_that_peer_sends(void **state)
+TEST(push_ends_with_error_that_peer_sends, .initial = dubbo)
 {
 	const struct spoke_env *env = &rig.peer.process.env;
 	struct spoke_peer peer;
 
-	(void)state;
 	ask(ID);
 	push(true);
 	assert_int_equal(spoke_provider_peers(rig.provider, &peer, 1), 1);
@@ -257,26 +255,4 @@ static void push_ends_with_error_that_peer_sends(void **state)
 	move();
 	assert_int_equal(rig.replies, 1);
 }
-
-static char dubbo[] = "dubbo";
-static char mprpc[] = "msgpack-rpc";
-
-#define ON(wire, test) cmocka_unit_test_prestate_setup_teardown(test, set_up, tear_down, wire)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		ON(dubbo, push_is_written_as_request_or_notification),
-		ON(mprpc, push_is_written_as_request_or_notification),
-		ON(dubbo, answer_with_unknown_id_does_not_end_push),
-		ON(mprpc, answer_with_unknown_id_does_not_end_push),
-		ON(dubbo, reply_without_any_push_closes_connection),
-		ON(mprpc, reply_without_any_push_closes_connection),
-		ON(dubbo, request_with_id_of_push_is_served),
-		ON(mprpc, request_with_id_of_push_is_served),
-		ON(dubbo, push_ends_with_error_that_peer_sends),
-		ON(mprpc, push_ends_with_error_that_peer_sends),
-	};
-
-	return cmocka_run_group_tests_name("push: peers", tests, NULL, NULL);
-}
+TEST_AGAIN(push_ends_with_error_that_peer_sends, mprpc, .initial = mprpc);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registration of a provider: its URLs, and when it is published and withdrawn. */
 #include "tests/cluster/discovery/keeperrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -68,7 +69,9 @@ static int tear_down(void **state)
 	return keeperrig_tear_down(state);
 }
 
-static void service_url_has_the_form_of_dubbo(void **state)
+FIXTURE(keeperrig_set_up, tear_down);
+
+TEST(service_url_has_the_form_of_dubbo)
 {
 	const struct spoke_provider_options options = {
 		.application = "shop",
@@ -77,7 +80,6 @@ static void service_url_has_the_form_of_dubbo(void **state)
 	};
 	char expected[512];
 
-	(void)state;
 	provide(&options);
 	add(ECHO, "1.2.3", "g1");
 	listen_at(HERE);
@@ -94,7 +96,7 @@ static void service_url_has_the_form_of_dubbo(void **state)
 	assert_string_equal(fakereg_first(ECHO), expected);
 }
 
-static void unset_options_are_omitted_or_default(void **state)
+TEST(unset_options_are_omitted_or_default)
 {
 	const struct spoke_handler any[] = { { .handle = answer },
 					     { .method = "echo", .handle = answer } };
@@ -102,7 +104,6 @@ static void unset_options_are_omitted_or_default(void **state)
 	const struct spoke_service_options more = { .name = "demo.More" };
 	const char *url;
 
-	(void)state;
 	provide(NULL);
 	assert_int_equal(spoke_provider_add(provider, &service, any, 1), 0);
 	assert_int_equal(spoke_provider_add(provider, &more, any, 2), 0);
@@ -117,12 +118,11 @@ static void unset_options_are_omitted_or_default(void **state)
 	assert_null(strstr(url, "version="));
 }
 
-static void weight_and_warmup_can_be_none(void **state)
+TEST(weight_and_warmup_can_be_none)
 {
 	const struct spoke_provider_options options = { .weight = SPOKE_NONE,
 							.warmup_ns = SPOKE_OFF };
 
-	(void)state;
 	provide(&options);
 	add(ECHO, NULL, NULL);
 	listen_at(HERE);
@@ -130,11 +130,10 @@ static void weight_and_warmup_can_be_none(void **state)
 	assert_non_null(strstr(fakereg_first(ECHO), "warmup=0&weight=0"));
 }
 
-static void each_service_is_published_at_each_address(void **state)
+TEST(each_service_is_published_at_each_address)
 {
 	size_t wanted;
 
-	(void)state;
 	keeperrig.process.host_id = 0; /* else the path is published with the ports */
 	provide(NULL);
 	add(ECHO, NULL, NULL);
@@ -163,7 +162,7 @@ static void each_service_is_published_at_each_address(void **state)
 	assert_int_equal(fakereg.publishes, 9);
 }
 
-static void advertise_replaces_the_host(void **state)
+TEST(advertise_replaces_the_host)
 {
 	static const char *const cases[][2] = {
 		{ "Echo.test", "dubbo://echo.test:20880/" },
@@ -172,7 +171,6 @@ static void advertise_replaces_the_host(void **state)
 		{ "10.0.0.1", "dubbo://10.0.0.1:20880/" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct spoke_provider_options options = { .advertise = cases[i][0] };
 
@@ -188,9 +186,8 @@ static void advertise_replaces_the_host(void **state)
 	}
 }
 
-static void wildcard_address_is_not_published(void **state)
+TEST(wildcard_address_is_not_published)
 {
-	(void)state;
 	provide(NULL);
 	assert_int_equal(spoke_provider_listen(provider, "dubbo://0.0.0.0:20880"), SPOKE_EINVAL);
 	assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "advertise"));
@@ -198,7 +195,7 @@ static void wildcard_address_is_not_published(void **state)
 	listen_at(HERE);
 }
 
-static void invalid_options_are_rejected_with_a_message(void **state)
+TEST(invalid_options_are_rejected_with_a_message)
 {
 	static const struct spoke_tls_options tls = { .handshakes_max = 65537 };
 	static const struct {
@@ -223,7 +220,6 @@ static void invalid_options_are_rejected_with_a_message(void **state)
 		{ { .tls = &tls }, SPOKE_ERANGE, "handshakes.max", "65537" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *why;
 
@@ -236,20 +232,18 @@ static void invalid_options_are_rejected_with_a_message(void **state)
 	assert_int_equal(try_provider(NULL), SPOKE_ESYNTAX);
 }
 
-static void registry_kind_without_registry_is_rejected(void **state)
+TEST(registry_kind_without_registry_is_rejected)
 {
 	const struct spoke_provider_options options = { .registry_kind = &fakereg_kind };
 
-	(void)state;
 	assert_int_equal(spoke_provider_new(keeperrig.engine, &options, &provider), SPOKE_EINVAL);
 	assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "registry_kind"));
 }
 
-static void provider_serves_while_registry_fails(void **state)
+TEST(provider_serves_while_registry_fails)
 {
 	size_t wanted;
 
-	(void)state;
 	fakereg.fails = SPOKE_ECONNECT;
 	provide(NULL);
 	add(ECHO, NULL, NULL);
@@ -267,12 +261,11 @@ static void provider_serves_while_registry_fails(void **state)
 	assert_int_equal(fakereg_listed(ECHO), 1);
 }
 
-static void registry_retries_follow_options(void **state)
+TEST(registry_retries_follow_options)
 {
 	const struct spoke_provider_options options = { .registry_retry_ns = SECOND,
 							.registry_retries = 3 };
 
-	(void)state;
 	fakereg.fails = SPOKE_ECONNECT;
 	provide(&options);
 	add(ECHO, NULL, NULL);
@@ -283,9 +276,8 @@ static void registry_retries_follow_options(void **state)
 	assert_int_equal(fakereg.publishes, 4);
 }
 
-static void drain_withdraws_before_it_closes(void **state)
+TEST(drain_withdraws_before_it_closes)
 {
-	(void)state;
 	provide(NULL);
 	add(ECHO, NULL, NULL);
 	listen_at(HERE);
@@ -300,9 +292,8 @@ static void drain_withdraws_before_it_closes(void **state)
 	assert_int_equal(fakereg.publishes, 1);
 }
 
-static void free_withdraws_the_provider(void **state)
+TEST(free_withdraws_the_provider)
 {
-	(void)state;
 	provide(NULL);
 	add(ECHO, NULL, NULL);
 	listen_at(HERE);
@@ -315,9 +306,8 @@ static void free_withdraws_the_provider(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void registry_callback_can_free_provider(void **state)
+TEST(registry_callback_can_free_provider)
 {
-	(void)state;
 	fakereg.in_begin = free_provider;
 	provide(NULL);
 	add(ECHO, NULL, NULL);
@@ -329,9 +319,8 @@ static void registry_callback_can_free_provider(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void engine_end_withdraws_the_provider(void **state)
+TEST(engine_end_withdraws_the_provider)
 {
-	(void)state;
 	provide(NULL);
 	add(ECHO, NULL, NULL);
 	listen_at(HERE);
@@ -342,7 +331,7 @@ static void engine_end_withdraws_the_provider(void **state)
 	assert_int_equal(fakereg.closes, 1);
 }
 
-static void long_list_of_methods_is_omitted(void **state)
+TEST(long_list_of_methods_is_omitted)
 {
 	enum {
 		COUNT = 1000,
@@ -352,7 +341,6 @@ static void long_list_of_methods_is_omitted(void **state)
 	struct spoke_handler *many = calloc(COUNT, sizeof(*many));
 	const struct spoke_service_options service = { .name = ECHO };
 
-	(void)state;
 	for (int i = 0; i < COUNT; i++) {
 		(void)snprintf(names[i], NAME, "method%056d", i);
 		many[i] = (struct spoke_handler){ .method = names[i], .handle = answer };
@@ -365,12 +353,11 @@ static void long_list_of_methods_is_omitted(void **state)
 	assert_int_equal(fakereg_listed_with("methods=*&"), 1);
 }
 
-static void too_many_entries_report_an_event(void **state)
+TEST(too_many_entries_report_an_event)
 {
 	size_t wanted;
 	char text[64];
 
-	(void)state;
 	provide(NULL);
 	for (int i = 0; i < 60; i++) {
 		(void)snprintf(text, sizeof(text), "demo.Service%d", i);
@@ -386,9 +373,8 @@ static void too_many_entries_report_an_event(void **state)
 	assert_int_equal(keeperrig_events("too many services and addresses"), 1);
 }
 
-static void names_are_percent_encoded(void **state)
+TEST(names_are_percent_encoded)
 {
-	(void)state;
 	provide(NULL);
 	add("demo\nEcho", NULL, NULL);
 	add("demo Echo?x=y&z", "1 2", "\xc3\xa4");
@@ -398,9 +384,8 @@ static void names_are_percent_encoded(void **state)
 	assert_int_equal(fakereg_listed_with("&version=1%202&"), 1);
 }
 
-static void service_is_published_later_after_lack_of_memory(void **state)
+TEST(service_is_published_later_after_lack_of_memory)
 {
-	(void)state;
 	for (unsigned nth = 1; nth < 60; nth++) {
 		const struct spoke_service_options service = { .name = ECHO };
 
@@ -419,32 +404,4 @@ static void service_is_published_later_after_lack_of_memory(void **state)
 		assert_int_equal(fakereg_listed(ECHO), 0);
 	}
 	assert_in_range(keeperrig.faulty.failed[SPOKEI_FAULTS_MEMORY], 8, 50);
-}
-
-#define KEPT(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, tear_down)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		KEPT(service_url_has_the_form_of_dubbo),
-		KEPT(unset_options_are_omitted_or_default),
-		KEPT(weight_and_warmup_can_be_none),
-		KEPT(each_service_is_published_at_each_address),
-		KEPT(advertise_replaces_the_host),
-		KEPT(wildcard_address_is_not_published),
-		KEPT(invalid_options_are_rejected_with_a_message),
-		KEPT(registry_kind_without_registry_is_rejected),
-		KEPT(provider_serves_while_registry_fails),
-		KEPT(registry_retries_follow_options),
-		KEPT(drain_withdraws_before_it_closes),
-		KEPT(free_withdraws_the_provider),
-		KEPT(registry_callback_can_free_provider),
-		KEPT(engine_end_withdraws_the_provider),
-		KEPT(long_list_of_methods_is_omitted),
-		KEPT(too_many_entries_report_an_event),
-		KEPT(names_are_percent_encoded),
-		KEPT(service_is_published_later_after_lack_of_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

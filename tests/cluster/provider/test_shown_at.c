@@ -2,6 +2,7 @@
 /* The address of the page in a provider's URL: valid options, and how it is published. */
 #include "cluster/discovery/listing.h"
 #include "tests/cluster/discovery/keeperrig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -57,29 +58,28 @@ static void assert_not_listed(const char *admin, const char *place)
 	keeperrig_pass(10 * MS);
 }
 
-static void admin_address_is_published(void **state)
+FIXTURE(keeperrig_set_up, keeperrig_tear_down);
+
+TEST(admin_address_is_published)
 {
-	(void)state;
 	assert_listed("[::1]:9090", "dubbo://127.0.0.1:20880", "?admin=%5B::1%5D:9090&anyhost=");
 }
 
-static void admin_wildcard_is_published_as_the_host(void **state)
+TEST(admin_wildcard_is_published_as_the_host)
 {
-	(void)state;
 	assert_listed("0.0.0.0:9090", "dubbo://127.0.0.1:20880", "?admin=127.0.0.1:9090&");
 	assert_listed("[::]:9090", "dubbo://127.0.0.1:20881", "?admin=127.0.0.1:9090&");
 	assert_listed("[::]:9090", "dubbo://[::1]:20882", "?admin=%5B::1%5D:9090&");
 	assert_not_listed("0.0.0.0:9090", "unix:/run/shown");
 }
 
-static void url_has_no_admin_without_option(void **state)
+TEST(url_has_no_admin_without_option)
 {
-	(void)state;
 	assert_not_listed("", "dubbo://127.0.0.1:20880");
 	assert_not_listed("unix:/run/page.sock", "dubbo://127.0.0.1:20881");
 }
 
-static void invalid_admin_address_is_rejected(void **state)
+TEST(invalid_admin_address_is_rejected)
 {
 	static const char *const wrong[] = {
 		"localhost", "h:9/x", "h:65536",  "h:0",        ":9",
@@ -88,7 +88,6 @@ static void invalid_admin_address_is_rejected(void **state)
 	};
 	struct spoke_provider *provider;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		if (try_provider(wrong[i], &provider) != SPOKE_EINVAL)
 			fail_msg("%s", wrong[i]);
@@ -97,11 +96,10 @@ static void invalid_admin_address_is_rejected(void **state)
 	}
 }
 
-static void long_admin_address_is_rejected(void **state)
+TEST(long_admin_address_is_rejected)
 {
 	char text[SPOKEI_LISTING_ADMIN + 1];
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	memcpy(text + SPOKEI_LISTING_ADMIN - 3, ":9", 3);
 	assert_true(spokei_listing_is_admin(text));
@@ -111,18 +109,4 @@ static void long_admin_address_is_rejected(void **state)
 	assert_true(spokei_listing_is_admin("h:1"));
 	assert_true(spokei_listing_is_admin("a-b.c:65535"));
 	assert_true(spokei_listing_is_admin("[fe80::1:2.3.4.5]:80"));
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, keeperrig_set_up, keeperrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(admin_address_is_published),
-		TEST(admin_wildcard_is_published_as_the_host),
-		TEST(url_has_no_admin_without_option),
-		TEST(invalid_admin_address_is_rejected),
-		TEST(long_admin_address_is_rejected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

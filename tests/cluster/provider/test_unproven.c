@@ -2,6 +2,7 @@
 /* Callers without a good token: how long they may try, and the bounds until then. */
 #include "cluster/provider/parts.h"
 #include "tests/cluster/provider/proofrig.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
@@ -9,9 +10,10 @@
 
 /* --- bounds */
 
-static void third_refusal_closes_the_connection(void **state)
+FIXTURE(proofrig_set_up, proofrig_tear_down);
+
+TEST(third_refusal_closes_the_connection)
 {
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_dubbo);
 	proofrig_open(1, &spokei_wire_dubbo);
@@ -28,18 +30,16 @@ static void third_refusal_closes_the_connection(void **state)
 	assert_int_equal(proofrig_call(1, "demo.A", SECRET), 0);
 }
 
-static void limit_of_refusals_is_a_setting(void **state)
+TEST(limit_of_refusals_is_a_setting)
 {
-	(void)state;
 	proofrig_configure("[provider]\ntoken = " SECRET "\nauth.failures.max = 1\n");
 	proofrig_open(0, &spokei_wire_dubbo);
 	assert_int_equal(proofrig_call(0, "demo.None", NULL), SPOKE_EFORBIDDEN);
 	assert_true(proofrig.conns[0].ended);
 }
 
-static void flood_of_bad_requests_gets_three_answers(void **state)
+TEST(flood_of_bad_requests_gets_three_answers)
 {
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_dubbo);
 	for (unsigned i = 0; i < 1000; i++)
@@ -76,11 +76,10 @@ static void put_hessian2(unsigned which, const unsigned char *body, size_t len)
 	peer_put_bytes(&proofrig.conns[which], spokei_span(body, len));
 }
 
-static void third_unread_request_closes_unproven_connection(void **state)
+TEST(third_unread_request_closes_unproven_connection)
 {
 	static const unsigned char bad[] = "H\005token";
 
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_dubbo);
 	for (unsigned i = 0; i < 1000; i++)
@@ -95,11 +94,10 @@ static void third_unread_request_closes_unproven_connection(void **state)
 	assert_non_null(strstr(proofrig.line, "no or bad credentials for this provider"));
 }
 
-static void unread_requests_of_a_proven_peer_are_no_failures(void **state)
+TEST(unread_requests_of_a_proven_peer_are_no_failures)
 {
 	static const unsigned char bad[] = "H\005token";
 
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_dubbo);
 	assert_int_equal(proofrig_call(0, "demo.A", SECRET), 0);
@@ -132,12 +130,11 @@ static size_t nest(unsigned char *body, size_t lists)
 	return len;
 }
 
-static void references_of_unproven_peer_repeat_few_values(void **state)
+TEST(references_of_unproven_peer_repeat_few_values)
 {
 	unsigned char body[400];
 	size_t len = nest(body, 10);
 
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_dubbo);
 	put_hessian2(0, body, len);
@@ -146,13 +143,12 @@ static void references_of_unproven_peer_repeat_few_values(void **state)
 	assert_int_equal(proofrig_stat(SPOKE_STAT_REFUSED_CREDENTIALS), 1);
 }
 
-static void references_repeat_what_the_bytes_of_a_peer_earn(void **state)
+TEST(references_repeat_what_the_bytes_of_a_peer_earn)
 {
 	unsigned char body[400];
 	size_t len = nest(body, 10);
 	unsigned read = 0;
 
-	(void)state;
 	proofrig_configure("[provider]\n");
 	proofrig_open(0, &spokei_wire_dubbo);
 	for (unsigned i = 0; i < 100; i++) {
@@ -168,9 +164,8 @@ static void references_repeat_what_the_bytes_of_a_peer_earn(void **state)
 	assert_int_equal(proofrig_ask(0), 0);
 }
 
-static void log_has_ten_lines_a_second(void **state)
+TEST(log_has_ten_lines_a_second)
 {
-	(void)state;
 	proofrig_provide(SECRET);
 	for (unsigned i = 0; i < 30; i++) {
 		proofrig_open(0, &spokei_wire_dubbo);
@@ -182,9 +177,8 @@ static void log_has_ten_lines_a_second(void **state)
 	assert_null(strstr(proofrig.line, SECRET));
 }
 
-static void unproven_peer_sends_short_frames_only(void **state)
+TEST(unproven_peer_sends_short_frames_only)
 {
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_dubbo);
 	proofrig_put(0, "demo.A", "get", NULL, 60000);
@@ -202,9 +196,8 @@ static void unproven_peer_sends_short_frames_only(void **state)
 	assert_int_equal(proofrig.served, 2);
 }
 
-static void unproven_peer_of_each_wire_has_the_bound(void **state)
+TEST(unproven_peer_of_each_wire_has_the_bound)
 {
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_mprpc);
 	proofrig_put(0, "demo.A", "get", NULL, 65536);
@@ -216,9 +209,8 @@ static void unproven_peer_of_each_wire_has_the_bound(void **state)
 	assert_int_equal(proofrig_ask(0), 0);
 }
 
-static void nothing_is_bounded_where_no_proof_is_asked(void **state)
+TEST(nothing_is_bounded_where_no_proof_is_asked)
 {
-	(void)state;
 	proofrig_configure("[service.demo.B]\ntoken = " SECRET "\n");
 	proofrig_open(0, &spokei_wire_dubbo);
 	proofrig_put(0, "demo.A", "get", NULL, 120000);
@@ -226,13 +218,12 @@ static void nothing_is_bounded_where_no_proof_is_asked(void **state)
 }
 
 /* The network takes 4 KiB in each direction. */
-static void unproven_peer_that_does_not_read_is_not_read(void **state)
+TEST(unproven_peer_that_does_not_read_is_not_read)
 {
 	const struct spokei_vnet_link narrow = { .capacity = 4096 };
 	struct spoke_list *node;
 	const struct spokei_conn *conn;
 
-	(void)state;
 	proofrig_configure("[provider]\ntoken = " SECRET "\nauth.failures.max = 1000\n");
 	spokei_vnet_set_all(proofrig.world.net, &narrow);
 	proofrig_open(0, &spokei_wire_dubbo);
@@ -253,11 +244,10 @@ static void unproven_peer_that_does_not_read_is_not_read(void **state)
 	assert_int_equal(proofrig.seen[0].count, 400);
 }
 
-static void unproven_peer_gets_no_pushes(void **state)
+TEST(unproven_peer_gets_no_pushes)
 {
 	struct spoke_peer peers[2];
 
-	(void)state;
 	proofrig_provide(SECRET);
 	proofrig_open(0, &spokei_wire_dubbo);
 	proofrig_put(0, "demo.A", "get", NULL, 1);
@@ -270,11 +260,10 @@ static void unproven_peer_gets_no_pushes(void **state)
 /* --- names */
 
 /* A request of MessagePack-RPC without a name goes to the default service. */
-static void unproven_caller_is_told_only_names_that_it_sent(void **state)
+TEST(unproven_caller_is_told_only_names_that_it_sent)
 {
 	static const char *const methods[] = { "get", "none", "$token" };
 
-	(void)state;
 	proofrig_provide(SECRET);
 	for (unsigned i = 0; i < 3; i++) {
 		proofrig_open(i, &spokei_wire_mprpc);
@@ -286,12 +275,11 @@ static void unproven_caller_is_told_only_names_that_it_sent(void **state)
 	assert_non_null(strstr(proofrig.line, "no or bad credentials for demo.A"));
 }
 
-static void caller_on_no_list_is_told_only_names_that_it_sent(void **state)
+TEST(caller_on_no_list_is_told_only_names_that_it_sent)
 {
 	static const char *const lists[] = { "[provider]\nallow.callers = uid:1\n",
 					     "[service.demo.A]\nallow.callers = uid:1\n" };
 
-	(void)state;
 	proofrig_configure("[provider]\n");
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(proofrig_reconfigure(lists[i]), 0);
@@ -303,28 +291,4 @@ static void caller_on_no_list_is_told_only_names_that_it_sent(void **state)
 		assert_string_equal(proofrig.seen[i].text,
 				    "demo.A does not let addr:127.0.0.1 call it");
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, proofrig_set_up, proofrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(third_refusal_closes_the_connection),
-		TEST(limit_of_refusals_is_a_setting),
-		TEST(flood_of_bad_requests_gets_three_answers),
-		TEST(third_unread_request_closes_unproven_connection),
-		TEST(unread_requests_of_a_proven_peer_are_no_failures),
-		TEST(references_of_unproven_peer_repeat_few_values),
-		TEST(references_repeat_what_the_bytes_of_a_peer_earn),
-		TEST(log_has_ten_lines_a_second),
-		TEST(unproven_peer_sends_short_frames_only),
-		TEST(unproven_peer_of_each_wire_has_the_bound),
-		TEST(nothing_is_bounded_where_no_proof_is_asked),
-		TEST(unproven_peer_that_does_not_read_is_not_read),
-		TEST(unproven_peer_gets_no_pushes),
-		TEST(unproven_caller_is_told_only_names_that_it_sent),
-		TEST(caller_on_no_list_is_told_only_names_that_it_sent),
-	};
-
-	return cmocka_run_group_tests_name("unproven", tests, NULL, NULL);
 }

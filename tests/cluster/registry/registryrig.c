@@ -14,7 +14,7 @@ static void note(struct rig_member *member, const struct rig_news *news)
 	assert_true(member->count < RIG_NEWS);
 	member->news[member->count++] = *news;
 	if (member->close_at == news->kind)
-		rig_close(member);
+		registryrig_close(member);
 	if (member->then)
 		member->then(member, news);
 }
@@ -49,7 +49,7 @@ static const struct spoke_registry_up up = { .done = note_done,
 
 /* --- set-up */
 
-int rig_set_up(void **state)
+int registryrig_set_up(void **state)
 {
 	struct rig *rig = calloc(1, sizeof(*rig));
 
@@ -71,14 +71,14 @@ int rig_set_up(void **state)
 	return 0;
 }
 
-int rig_tear_down(void **state)
+int registryrig_tear_down(void **state)
 {
 	struct rig *rig = *state;
 
 	for (int i = 0; i < RIG_MEMBERS; i++) {
 		struct rig_member *member = &rig->members[i];
 
-		rig_close(member);
+		registryrig_close(member);
 		spoke_engine_free(member->engine);
 		assert_int_equal(member->faulty.blocks, 0);
 		assert_int_equal(member->faulty.fds, 0);
@@ -90,7 +90,7 @@ int rig_tear_down(void **state)
 	return 0;
 }
 
-int rig_open(struct rig_member *member, const struct spoke_registry *kind, const char *url)
+int registryrig_open(struct rig_member *member, const struct spoke_registry *kind, const char *url)
 {
 	struct spoke_url read;
 	int error = spoke_url_parse(&member->process.env, url, strlen(url), &read, NULL);
@@ -102,7 +102,8 @@ int rig_open(struct rig_member *member, const struct spoke_registry *kind, const
 	return error;
 }
 
-int rig_publish(struct rig_member *member, uint64_t intent, const char *service, const char *url)
+int registryrig_publish(struct rig_member *member, uint64_t intent, const char *service,
+			const char *url)
 {
 	int error;
 
@@ -112,7 +113,7 @@ int rig_publish(struct rig_member *member, uint64_t intent, const char *service,
 	return error;
 }
 
-int rig_withdraw(struct rig_member *member, uint64_t intent, uint64_t which)
+int registryrig_withdraw(struct rig_member *member, uint64_t intent, uint64_t which)
 {
 	int error;
 
@@ -122,7 +123,7 @@ int rig_withdraw(struct rig_member *member, uint64_t intent, uint64_t which)
 	return error;
 }
 
-int rig_subscribe(struct rig_member *member, uint64_t intent, const char *service)
+int registryrig_subscribe(struct rig_member *member, uint64_t intent, const char *service)
 {
 	int error;
 
@@ -132,7 +133,7 @@ int rig_subscribe(struct rig_member *member, uint64_t intent, const char *servic
 	return error;
 }
 
-int rig_unsubscribe(struct rig_member *member, uint64_t intent, uint64_t which)
+int registryrig_unsubscribe(struct rig_member *member, uint64_t intent, uint64_t which)
 {
 	int error;
 
@@ -142,7 +143,7 @@ int rig_unsubscribe(struct rig_member *member, uint64_t intent, uint64_t which)
 	return error;
 }
 
-void rig_close(struct rig_member *member)
+void registryrig_close(struct rig_member *member)
 {
 	if (member->registry == NULL)
 		return;
@@ -152,7 +153,7 @@ void rig_close(struct rig_member *member)
 	member->registry = NULL;
 }
 
-void rig_pass(struct rig *rig, uint64_t ns)
+void registryrig_pass(struct rig *rig, uint64_t ns)
 {
 	spokei_world_run(&rig->world, rig->world.now_ns + ns);
 }
@@ -173,29 +174,29 @@ static struct rig_news take(struct rig_member *member, enum rig_kind kind, uint6
 	return news;
 }
 
-void rig_assert_done(struct rig_member *member, uint64_t intent, int error)
+void registryrig_assert_done(struct rig_member *member, uint64_t intent, int error)
 {
 	assert_int_equal(take(member, RIG_DONE, intent).error, error);
 }
 
-void rig_assert_list(struct rig_member *member, uint64_t intent, const char *list)
+void registryrig_assert_list(struct rig_member *member, uint64_t intent, const char *list)
 {
 	struct rig_news news = take(member, RIG_LIST, intent);
 
 	assert_string_equal(news.list, list);
 }
 
-void rig_assert_lost(struct rig_member *member, uint64_t intent)
+void registryrig_assert_lost(struct rig_member *member, uint64_t intent)
 {
 	assert_true(take(member, RIG_LOST, intent).error < 0);
 }
 
-void rig_assert_no_more(struct rig_member *member)
+void registryrig_assert_no_more(struct rig_member *member)
 {
 	assert_int_equal(member->count, 0);
 }
 
-const char *rig_text(const struct rig *rig)
+const char *registryrig_text(const struct rig *rig)
 {
 	static char plain[RIG_TEXT];
 	const char *text = spokei_vfiles_get(rig->files, RIG_PATH);
@@ -214,7 +215,7 @@ const char *rig_text(const struct rig *rig)
 	return text ? plain : NULL;
 }
 
-unsigned rig_events(const struct rig_member *member, const char *part)
+unsigned registryrig_events(const struct rig_member *member, const char *part)
 {
 	struct spoke_event event;
 	unsigned count = 0;

@@ -29,7 +29,7 @@
 enum {
 	RIG_MEMBERS = 2,
 	RIG_NEWS = 64,
-	RIG_TEXT = 1000, /* bytes of a file that rig_text() returns */
+	RIG_TEXT = 1000, /* bytes of a file that registryrig_text() returns */
 };
 
 enum rig_kind {
@@ -66,32 +66,33 @@ struct rig {
 };
 
 /* Makes engines without registries. */
-int rig_set_up(void **state);
-int rig_tear_down(void **state);
+int registryrig_set_up(void **state);
+int registryrig_tear_down(void **state);
 
 /* Opens a registry of this kind by its URL. Returns the result. */
-int rig_open(struct rig_member *member, const struct spoke_registry *kind, const char *url);
+int registryrig_open(struct rig_member *member, const struct spoke_registry *kind, const char *url);
 
 /* Call the functions of the registry. */
-int rig_publish(struct rig_member *member, uint64_t intent, const char *service, const char *url);
-int rig_withdraw(struct rig_member *member, uint64_t intent, uint64_t which);
-int rig_subscribe(struct rig_member *member, uint64_t intent, const char *service);
-int rig_unsubscribe(struct rig_member *member, uint64_t intent, uint64_t which);
-void rig_close(struct rig_member *member);
+int registryrig_publish(struct rig_member *member, uint64_t intent, const char *service,
+			const char *url);
+int registryrig_withdraw(struct rig_member *member, uint64_t intent, uint64_t which);
+int registryrig_subscribe(struct rig_member *member, uint64_t intent, const char *service);
+int registryrig_unsubscribe(struct rig_member *member, uint64_t intent, uint64_t which);
+void registryrig_close(struct rig_member *member);
 
-void rig_pass(struct rig *rig, uint64_t ns);
+void registryrig_pass(struct rig *rig, uint64_t ns);
 
 /* Assert that the next callback is this one, or that there is none. */
-void rig_assert_done(struct rig_member *member, uint64_t intent, int error);
-void rig_assert_list(struct rig_member *member, uint64_t intent, const char *list);
-void rig_assert_lost(struct rig_member *member, uint64_t intent);
-void rig_assert_no_more(struct rig_member *member);
+void registryrig_assert_done(struct rig_member *member, uint64_t intent, int error);
+void registryrig_assert_list(struct rig_member *member, uint64_t intent, const char *list);
+void registryrig_assert_lost(struct rig_member *member, uint64_t intent);
+void registryrig_assert_no_more(struct rig_member *member);
 
 /* Returns the text of the file RIG_PATH without the marks of processes, which are at the ends of
  * lines; NULL: no such file. Valid until the next call. */
-const char *rig_text(const struct rig *rig);
+const char *registryrig_text(const struct rig *rig);
 
 /* Returns the number of events that contain the text. */
-unsigned rig_events(const struct rig_member *member, const char *part);
+unsigned registryrig_events(const struct rig_member *member, const char *part);
 
 #endif

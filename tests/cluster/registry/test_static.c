@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A registry whose URL names the providers. */
 #include "registryrig.h"
+#include "tests/support/test.h"
 
 #include "cluster/catalog.h"
 #include "cluster/registry/static.h"
@@ -13,83 +14,85 @@ static struct rig_member *open_one(void **state, const char *url)
 {
 	struct rig *rig = *state;
 
-	assert_int_equal(rig_open(&rig->members[0], &spokei_registry_static, url), 0);
+	assert_int_equal(registryrig_open(&rig->members[0], &spokei_registry_static, url), 0);
 	return &rig->members[0];
 }
 
-static void every_service_has_addresses_of_url(void **state)
+FIXTURE(registryrig_set_up, registryrig_tear_down);
+
+TEST(every_service_has_addresses_of_url)
 {
 	struct rig *rig = *state;
 	struct rig_member *one =
 		open_one(state, "static://10.0.0.1:20880?backup=host2:20881,,[::1]:9,Host3");
 
-	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
-	assert_int_equal(rig_subscribe(one, 2, "a b?c"), 0);
+	assert_int_equal(registryrig_subscribe(one, 1, "demo.Echo"), 0);
+	assert_int_equal(registryrig_subscribe(one, 2, "a b?c"), 0);
 	assert_int_equal(one->count, 0);
-	rig_pass(rig, SECOND);
-	rig_assert_done(one, 1, 0);
-	rig_assert_list(one, 1,
-			"dubbo://10.0.0.1:20880/demo.Echo\ndubbo://host2:20881/demo.Echo\n"
-			"dubbo://[::1]:9/demo.Echo\ndubbo://host3/demo.Echo\n");
-	rig_assert_done(one, 2, 0);
-	rig_assert_list(one, 2,
-			"dubbo://10.0.0.1:20880/a%20b%3Fc\ndubbo://host2:20881/a%20b%3Fc\n"
-			"dubbo://[::1]:9/a%20b%3Fc\ndubbo://host3/a%20b%3Fc\n");
-	rig_assert_no_more(one);
+	registryrig_pass(rig, SECOND);
+	registryrig_assert_done(one, 1, 0);
+	registryrig_assert_list(one, 1,
+				"dubbo://10.0.0.1:20880/demo.Echo\ndubbo://host2:20881/demo.Echo\n"
+				"dubbo://[::1]:9/demo.Echo\ndubbo://host3/demo.Echo\n");
+	registryrig_assert_done(one, 2, 0);
+	registryrig_assert_list(one, 2,
+				"dubbo://10.0.0.1:20880/a%20b%3Fc\ndubbo://host2:20881/a%20b%3Fc\n"
+				"dubbo://[::1]:9/a%20b%3Fc\ndubbo://host3/a%20b%3Fc\n");
+	registryrig_assert_no_more(one);
 }
 
-static void protocol_parameter_sets_scheme(void **state)
+TEST(protocol_parameter_sets_scheme)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = open_one(state, "static://[::1]?protocol=msgpack-rpc");
 
-	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
-	rig_pass(rig, SECOND);
-	rig_assert_done(one, 1, 0);
-	rig_assert_list(one, 1, "msgpack-rpc://[::1]/demo.Echo\n");
+	assert_int_equal(registryrig_subscribe(one, 1, "demo.Echo"), 0);
+	registryrig_pass(rig, SECOND);
+	registryrig_assert_done(one, 1, 0);
+	registryrig_assert_list(one, 1, "msgpack-rpc://[::1]/demo.Echo\n");
 }
 
-static void list_of_services_is_refused(void **state)
+TEST(list_of_services_is_refused)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = open_one(state, "static://h:1");
 
-	assert_int_equal(rig_subscribe(one, 1, "*"), 0);
-	assert_int_equal(rig_subscribe(one, 2, "**"), 0);
-	rig_pass(rig, SECOND);
-	rig_assert_done(one, 1, SPOKE_EUNSUPPORTED);
-	rig_assert_done(one, 2, 0);
-	rig_assert_list(one, 2, "dubbo://h:1/**\n");
-	rig_assert_no_more(one);
+	assert_int_equal(registryrig_subscribe(one, 1, "*"), 0);
+	assert_int_equal(registryrig_subscribe(one, 2, "**"), 0);
+	registryrig_pass(rig, SECOND);
+	registryrig_assert_done(one, 1, SPOKE_EUNSUPPORTED);
+	registryrig_assert_done(one, 2, 0);
+	registryrig_assert_list(one, 2, "dubbo://h:1/**\n");
+	registryrig_assert_no_more(one);
 	assert_non_null(strstr(spoke_engine_why(one->engine), "name a service"));
 }
 
-static void other_requests_succeed_at_once(void **state)
+TEST(other_requests_succeed_at_once)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = open_one(state, "static://h:1");
 
-	assert_int_equal(rig_publish(one, 1, "demo.Echo", "dubbo://h2:1/demo.Echo"), 0);
-	assert_int_equal(rig_withdraw(one, 2, 1), 0);
-	assert_int_equal(rig_publish(one, 3, "demo.Echo", "dubbo://h2:1/demo.Echo"), 0);
-	assert_int_equal(rig_publish(one, 4, "demo.Echo", "nonsense"), 0);
-	assert_int_equal(rig_withdraw(one, 5, 77), 0);
-	assert_int_equal(rig_subscribe(one, 6, "demo.Echo"), 0);
-	assert_int_equal(rig_unsubscribe(one, 7, 6), 0);
+	assert_int_equal(registryrig_publish(one, 1, "demo.Echo", "dubbo://h2:1/demo.Echo"), 0);
+	assert_int_equal(registryrig_withdraw(one, 2, 1), 0);
+	assert_int_equal(registryrig_publish(one, 3, "demo.Echo", "dubbo://h2:1/demo.Echo"), 0);
+	assert_int_equal(registryrig_publish(one, 4, "demo.Echo", "nonsense"), 0);
+	assert_int_equal(registryrig_withdraw(one, 5, 77), 0);
+	assert_int_equal(registryrig_subscribe(one, 6, "demo.Echo"), 0);
+	assert_int_equal(registryrig_unsubscribe(one, 7, 6), 0);
 	assert_int_equal(one->count, 0);
-	rig_pass(rig, SECOND);
-	rig_assert_done(one, 2, 0);
-	rig_assert_done(one, 3, 0);
-	rig_assert_done(one, 4, SPOKE_ESYNTAX);
-	rig_assert_done(one, 5, 0);
-	rig_assert_done(one, 7, 0);
-	rig_assert_no_more(one);
-	assert_int_equal(rig_withdraw(one, 8, 3), 0);
-	rig_pass(rig, SECOND);
-	rig_assert_done(one, 8, 0);
+	registryrig_pass(rig, SECOND);
+	registryrig_assert_done(one, 2, 0);
+	registryrig_assert_done(one, 3, 0);
+	registryrig_assert_done(one, 4, SPOKE_ESYNTAX);
+	registryrig_assert_done(one, 5, 0);
+	registryrig_assert_done(one, 7, 0);
+	registryrig_assert_no_more(one);
+	assert_int_equal(registryrig_withdraw(one, 8, 3), 0);
+	registryrig_pass(rig, SECOND);
+	registryrig_assert_done(one, 8, 0);
 }
 
-static void registry_can_be_closed_in_any_callback(void **state)
+TEST(registry_can_be_closed_in_any_callback)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];
@@ -98,15 +101,15 @@ static void registry_can_be_closed_in_any_callback(void **state)
 		one->count = 0;
 		one->close_at = kind;
 		(void)open_one(state, "static://h:1");
-		assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
-		assert_int_equal(rig_subscribe(one, 2, "demo.Echo"), 0);
-		rig_pass(rig, MS);
+		assert_int_equal(registryrig_subscribe(one, 1, "demo.Echo"), 0);
+		assert_int_equal(registryrig_subscribe(one, 2, "demo.Echo"), 0);
+		registryrig_pass(rig, MS);
 		assert_null(one->registry);
 		assert_int_equal(one->count, kind == RIG_DONE ? 1 : 2);
 	}
 }
 
-static void url_without_addresses_is_rejected_with_message(void **state)
+TEST(url_without_addresses_is_rejected_with_message)
 {
 	static const struct {
 		const char *url;
@@ -127,7 +130,7 @@ static void url_without_addresses_is_rejected_with_message(void **state)
 	size_t blocks = one->faulty.blocks;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(rig_open(one, &spokei_registry_static, cases[i].url),
+		assert_int_equal(registryrig_open(one, &spokei_registry_static, cases[i].url),
 				 cases[i].error);
 		assert_non_null(strstr(spoke_engine_why(one->engine), cases[i].part));
 		assert_null(one->registry);
@@ -135,7 +138,7 @@ static void url_without_addresses_is_rejected_with_message(void **state)
 	}
 }
 
-static void enomem_fails_request_or_open(void **state)
+TEST(enomem_fails_request_or_open)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];
@@ -146,18 +149,19 @@ static void enomem_fails_request_or_open(void **state)
 		before = one->faulty.failed[SPOKEI_FAULTS_MEMORY];
 		one->count = 0;
 		spokei_faults_fail(&one->faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
-		if (rig_open(one, &spokei_registry_static, "static://h:1?backup=h:2") == 0) {
-			int error = rig_subscribe(one, 1, "demo.Echo");
+		if (registryrig_open(one, &spokei_registry_static, "static://h:1?backup=h:2") ==
+		    0) {
+			int error = registryrig_subscribe(one, 1, "demo.Echo");
 
-			rig_pass(rig, MS);
+			registryrig_pass(rig, MS);
 			if (error)
 				assert_int_equal(error, SPOKE_ENOMEM);
 			else if (one->faulty.failed[SPOKEI_FAULTS_MEMORY] > before)
-				rig_assert_done(one, 1, SPOKE_ENOMEM);
+				registryrig_assert_done(one, 1, SPOKE_ENOMEM);
 			else
 				assert_int_equal(one->count, 2);
-			rig_close(one);
-			rig_pass(rig, MS);
+			registryrig_close(one);
+			registryrig_pass(rig, MS);
 		}
 		one->registry = NULL;
 		assert_int_equal(one->faulty.blocks, blocks);
@@ -167,9 +171,8 @@ static void enomem_fails_request_or_open(void **state)
 	spokei_faults_heal(&one->faulty);
 }
 
-static void catalog_finds_registry_by_scheme(void **state)
+TEST(catalog_finds_registry_by_scheme)
 {
-	(void)state;
 	assert_ptr_equal(spokei_catalog_registry("static"), &spokei_registry_static);
 	assert_non_null(spokei_catalog_registry("file"));
 	assert_null(spokei_catalog_registry("statics"));
@@ -180,31 +183,12 @@ static void catalog_finds_registry_by_scheme(void **state)
 }
 
 /* Messages and help name the registries by this text. */
-static void each_registry_is_named_in_messages(void **state)
+TEST(each_registry_is_named_in_messages)
 {
-	(void)state;
 	for (unsigned i = 0; spokei_catalog_registry_name(i); i++) {
 		char begin[32];
 
 		(void)snprintf(begin, sizeof(begin), "%s://", spokei_catalog_registry_name(i));
 		assert_non_null(strstr(SPOKE_REGISTRY_URLS, begin));
 	}
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(every_service_has_addresses_of_url),
-		CASE(protocol_parameter_sets_scheme),
-		CASE(list_of_services_is_refused),
-		CASE(other_requests_succeed_at_once),
-		CASE(registry_can_be_closed_in_any_callback),
-		CASE(url_without_addresses_is_rejected_with_message),
-		CASE(enomem_fails_request_or_open),
-		CASE(catalog_finds_registry_by_scheme),
-		CASE(each_registry_is_named_in_messages),
-	};
-
-	return cmocka_run_group_tests_name("registry_static", tests, NULL, NULL);
 }

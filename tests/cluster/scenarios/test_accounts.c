@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits on what one peer may cost the provider and the other peers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/provider/parts.h"
 #include "tests/cluster/peer.h"
+#include "tests/support/test.h"
 #include "transport/codec/codec.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
@@ -119,6 +113,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static struct peer_conn *connect_peer(unsigned which)
 {
 	int fd = peer_connect(&rig.peer, AT);
@@ -185,11 +181,10 @@ static void ask(struct peer_conn *conn, const char *method, unsigned count, bool
 	send_all(conn);
 }
 
-static void one_way_requests_count_as_those_of_their_connection(void **state)
+TEST(one_way_requests_count_as_those_of_their_connection)
 {
 	struct peer_conn *conn = connect_peer(0);
 
-	(void)state;
 	ask(conn, "hold", 150, false);
 	assert_int_equal(rig.handled, 100);
 	assert_int_equal(stat(SPOKE_STAT_REQUESTS_REFUSED), 50);
@@ -202,12 +197,11 @@ static void one_way_requests_count_as_those_of_their_connection(void **state)
 	assert_int_equal(rig.good, 1);
 }
 
-static void peer_that_reads_is_served_while_others_do_not_read(void **state)
+TEST(peer_that_reads_is_served_while_others_do_not_read)
 {
 	struct peer_conn *mute = connect_peer(0);
 	struct peer_conn *good = connect_peer(1);
 
-	(void)state;
 	ask(mute, "large", 50, true);
 	rig.provider->link->limits.queued_max = 1 << 20;
 	assert_true(rig.provider->link->queued >= 1 << 20);
@@ -221,13 +215,12 @@ static void peer_that_reads_is_served_while_others_do_not_read(void **state)
 	assert_int_equal(rig.refused, 0);
 }
 
-static void frames_that_peers_never_end_are_counted_together(void **state)
+TEST(frames_that_peers_never_end_are_counted_together)
 {
 	static const unsigned char head[16] = { 0xda, 0xbb, 0xc2, 0, 0, 0, 0, 0,
 						0,    0,    0,    1, 0, 8, 0, 0 };
 	unsigned closed = 0;
 
-	(void)state;
 	rig.provider->link->limits.held_max = 1 << 20;
 	for (unsigned i = 0; i < PEERS; i++) {
 		struct peer_conn *conn = connect_peer(i);
@@ -248,11 +241,10 @@ static void frames_that_peers_never_end_are_counted_together(void **state)
 	assert_int_equal(rig.provider->link->held, 0);
 }
 
-static void requests_on_unwritable_connection_are_not_run(void **state)
+TEST(requests_on_unwritable_connection_are_not_run)
 {
 	struct peer_conn *conn = connect_peer(0);
 
-	(void)state;
 	first_conn()->unwritable = true; /* the state after a failed write */
 	ask(conn, "large", 3, true);
 	assert_int_equal(rig.handled, 0);
@@ -262,12 +254,11 @@ static void requests_on_unwritable_connection_are_not_run(void **state)
 	assert_int_equal(rig.provider->link->queued, 0);
 }
 
-static void the_map_of_a_connection_that_was_busy_is_given_back(void **state)
+TEST(the_map_of_a_connection_that_was_busy_is_given_back)
 {
 	struct peer_conn *conn = connect_peer(0);
 	const struct spokei_conn *served = first_conn();
 
-	(void)state;
 	ask(conn, "hold", 100, true);
 	assert_true(served->serving.room > 64);
 	answer_all();
@@ -289,9 +280,8 @@ static unsigned events_of_the_end(void)
 	return count;
 }
 
-static void many_closed_connections_are_counted_but_few_reported(void **state)
+TEST(many_closed_connections_are_counted_but_few_reported)
 {
-	(void)state;
 	for (unsigned i = 0; i < PEERS; i++)
 		(void)connect_peer(i);
 	for (unsigned i = 0; i < PEERS; i++) {
@@ -326,12 +316,11 @@ static ssize_t read_to_end(struct peer_conn *conn, size_t *ret_total)
 
 /* The peer keeps sending requests meanwhile. Its earlier requests are answered, and the replies
  * arrive. */
-static void a_drain_destroys_no_answer_that_is_on_its_way(void **state)
+TEST(a_drain_destroys_no_answer_that_is_on_its_way)
 {
 	struct peer_conn *conn = connect_peer(0);
 	size_t total = 0;
 
-	(void)state;
 	put(conn, 100, "hold", true);
 	ask(conn, "large", 3, true);
 	assert_int_equal(spoke_engine_drain(rig.engine, 60 * SECOND), 0);
@@ -347,13 +336,12 @@ static void a_drain_destroys_no_answer_that_is_on_its_way(void **state)
 }
 
 /* The peer gets no CPU: it reads the notice late, and sends meanwhile. */
-static void crossing_requests_are_served_until_notice_is_answered(void **state)
+TEST(crossing_requests_are_served_until_notice_is_answered)
 {
 	static const struct spokei_message notice = { .kind = SPOKEI_READONLY,
 						      .codec = SPOKEI_CODEC_MSGPACK };
 	struct peer_conn *conn = connect_peer(0);
 
-	(void)state;
 	ask(conn, "hold", 1, true);
 	assert_int_equal(spoke_engine_drain(rig.engine, 60 * SECOND), 0);
 	for (unsigned i = 0; i < 10; i++) {
@@ -387,30 +375,26 @@ static void ask_for_seconds(uint64_t drain_ns, unsigned seconds)
 	assert_int_equal(rig.good + rig.refused, seconds);
 }
 
-static void peer_that_never_stops_is_refused_before_drain_ends(void **state)
+TEST(peer_that_never_stops_is_refused_before_drain_ends)
 {
-	(void)state;
 	ask_for_seconds(20 * SECOND, 19);
 	assert_in_range(rig.good, 12, 17);
 }
 
-static void short_drain_serves_crossing_requests_for_short_time(void **state)
+TEST(short_drain_serves_crossing_requests_for_short_time)
 {
-	(void)state;
 	ask_for_seconds(2 * SECOND, 2);
 	assert_int_equal(rig.good, 1);
 }
 
-static void drain_without_limit_refuses_peer_that_never_stops(void **state)
+TEST(drain_without_limit_refuses_peer_that_never_stops)
 {
-	(void)state;
 	ask_for_seconds(UINT64_MAX, 70);
 	assert_in_range(rig.good, 45, 57);
 }
 
-static void peer_that_stays_open_after_last_reply_is_closed_after_5_s(void **state)
+TEST(peer_that_stays_open_after_last_reply_is_closed_after_5_s)
 {
-	(void)state;
 	(void)connect_peer(0);
 	assert_int_equal(spoke_engine_drain(rig.engine, 60 * SECOND), 0);
 	pass(4900 * MS);
@@ -418,25 +402,4 @@ static void peer_that_stays_open_after_last_reply_is_closed_after_5_s(void **sta
 	pass(200 * MS);
 	assert_int_equal(spoke_provider_connections(rig.provider), 0);
 	assert_int_equal(stat(SPOKE_STAT_CLOSED_BY_PEER), 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(one_way_requests_count_as_those_of_their_connection),
-		TEST(peer_that_reads_is_served_while_others_do_not_read),
-		TEST(frames_that_peers_never_end_are_counted_together),
-		TEST(requests_on_unwritable_connection_are_not_run),
-		TEST(the_map_of_a_connection_that_was_busy_is_given_back),
-		TEST(many_closed_connections_are_counted_but_few_reported),
-		TEST(a_drain_destroys_no_answer_that_is_on_its_way),
-		TEST(crossing_requests_are_served_until_notice_is_answered),
-		TEST(peer_that_never_stops_is_refused_before_drain_ends),
-		TEST(short_drain_serves_crossing_requests_for_short_time),
-		TEST(drain_without_limit_refuses_peer_that_never_stops),
-		TEST(peer_that_stays_open_after_last_reply_is_closed_after_5_s),
-	};
-
-	return cmocka_run_group_tests_name("accounts", tests, NULL, NULL);
 }

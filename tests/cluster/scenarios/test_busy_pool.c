@@ -2,6 +2,7 @@
 /* A provider whose pool has no free thread: waits are counted and explained, the queue is bounded.
  */
 #include "tests/cluster/scenarios/linkrig.h"
+#include "tests/support/test.h"
 #include "transport/codec/codec.h"
 
 #include <string.h>
@@ -61,12 +62,13 @@ static unsigned hints(struct spoke_event *ret_last)
 	return count;
 }
 
-static void long_wait_for_the_pool_is_counted_and_explained(void **state)
+FIXTURE(linkrig_set_up, linkrig_tear_down);
+
+TEST(long_wait_for_the_pool_is_counted_and_explained)
 {
 	struct spoke_event hint;
 	struct spoke_pool pool;
 
-	(void)state;
 	begin();
 	linkrig.process.pool_is_busy = true;
 	ask(3);
@@ -91,11 +93,10 @@ static void long_wait_for_the_pool_is_counted_and_explained(void **state)
 	assert_int_equal(pool.queued, 0);
 }
 
-static void short_waits_for_the_pool_give_no_hint(void **state)
+TEST(short_waits_for_the_pool_give_no_hint)
 {
 	struct spoke_event hint;
 
-	(void)state;
 	begin();
 	for (unsigned i = 0; i < 20; i++) {
 		linkrig.process.pool_is_busy = true;
@@ -109,11 +110,10 @@ static void short_waits_for_the_pool_give_no_hint(void **state)
 	assert_int_equal(hints(&hint), 0);
 }
 
-static void full_pool_refuses_and_says_so_once_a_minute(void **state)
+TEST(full_pool_refuses_and_says_so_once_a_minute)
 {
 	struct spoke_event hint;
 
-	(void)state;
 	begin();
 	for (unsigned round = 1; round <= 3; round++) {
 		linkrig.process.pool_is_busy = true;
@@ -131,9 +131,8 @@ static void full_pool_refuses_and_says_so_once_a_minute(void **state)
 	}
 }
 
-static void requests_in_the_queue_are_refused_when_the_engine_ends(void **state)
+TEST(requests_in_the_queue_are_refused_when_the_engine_ends)
 {
-	(void)state;
 	begin();
 	linkrig.process.pool_is_busy = true;
 	ask(7);
@@ -141,9 +140,8 @@ static void requests_in_the_queue_are_refused_when_the_engine_ends(void **state)
 }
 
 /* Those with time left are run, in the same queue. */
-static void pool_runs_no_request_whose_deadline_passed_in_queue(void **state)
+TEST(pool_runs_no_request_whose_deadline_passed_in_queue)
 {
-	(void)state;
 	begin();
 	linkrig.process.pool_is_busy = true;
 	ask_within(2, 100);
@@ -157,9 +155,8 @@ static void pool_runs_no_request_whose_deadline_passed_in_queue(void **state)
 	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_OK), 4);
 }
 
-static void pool_runs_no_request_whose_caller_has_left(void **state)
+TEST(pool_runs_no_request_whose_caller_has_left)
 {
-	(void)state;
 	begin();
 	linkrig.process.pool_is_busy = true;
 	ask(3);
@@ -172,19 +169,4 @@ static void pool_runs_no_request_whose_caller_has_left(void **state)
 	assert_int_equal(linkrig_stat(SPOKE_STAT_POOL_REQUESTS), 4);
 	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_OK), 1);
 	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_ABANDONED), 3);
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(long_wait_for_the_pool_is_counted_and_explained),
-		TEST(short_waits_for_the_pool_give_no_hint),
-		TEST(full_pool_refuses_and_says_so_once_a_minute),
-		TEST(requests_in_the_queue_are_refused_when_the_engine_ends),
-		TEST(pool_runs_no_request_whose_deadline_passed_in_queue),
-		TEST(pool_runs_no_request_whose_caller_has_left),
-	};
-
-	return cmocka_run_group_tests_name("busy pool", tests, NULL, NULL);
 }

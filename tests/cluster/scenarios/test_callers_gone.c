@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A provider whose caller ends while its requests are being served. */
 #include "tests/cluster/scenarios/linkrig.h"
+#include "tests/support/test.h"
 #include "transport/codec/codec.h"
 
 #include <stdio.h>
@@ -45,18 +46,18 @@ static void begin(uint64_t half_close_ns, uint64_t id, bool two_way)
 	half_close();
 }
 
-static void end_of_a_consumer_of_spoke_abandons_its_requests(void **state)
+FIXTURE(linkrig_set_up, linkrig_tear_down);
+
+TEST(end_of_a_consumer_of_spoke_abandons_its_requests)
 {
-	(void)state;
 	begin(0, MARK | 0xfffffffe, true);
 	assert_int_equal(linkrig.abandoned, 1);
 	assert_int_equal(linkrig_stat(SPOKE_STAT_REQUESTS_ABANDONED), 1);
 	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
 }
 
-static void foreign_caller_that_half_closes_is_served(void **state)
+TEST(foreign_caller_that_half_closes_is_served)
 {
-	(void)state;
 	begin(0, 7, true);
 	linkrig_pass(59 * SECOND);
 	assert_int_equal(linkrig.abandoned, 0);
@@ -66,9 +67,8 @@ static void foreign_caller_that_half_closes_is_served(void **state)
 	assert_int_equal(linkrig.read[SPOKEI_REPLY], 1);
 }
 
-static void foreign_caller_is_served_for_half_close_only(void **state)
+TEST(foreign_caller_is_served_for_half_close_only)
 {
-	(void)state;
 	begin(2 * SECOND, 7, true);
 	linkrig_pass(2 * SECOND - 5 * TICK);
 	assert_int_equal(linkrig.abandoned, 0);
@@ -76,17 +76,15 @@ static void foreign_caller_is_served_for_half_close_only(void **state)
 	assert_int_equal(linkrig.abandoned, 1);
 }
 
-static void half_close_off_takes_every_fin_as_an_end(void **state)
+TEST(half_close_off_takes_every_fin_as_an_end)
 {
-	(void)state;
 	begin(SPOKE_OFF, 7, true);
 	assert_int_equal(linkrig.abandoned, 1);
 	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
 }
 
-static void one_way_request_goes_on_after_its_caller(void **state)
+TEST(one_way_request_goes_on_after_its_caller)
 {
-	(void)state;
 	begin(0, MARK, false);
 	linkrig_pass(59 * SECOND);
 	assert_int_equal(linkrig.abandoned, 0);
@@ -132,11 +130,10 @@ static void end_caller(void)
 }
 
 /* The descriptors are closed without a notice, as by the system when a process is killed. */
-static void killed_caller_is_noticed_at_once(void **state)
+TEST(killed_caller_is_noticed_at_once)
 {
 	const struct spoke_provider_options options = { .heartbeat_ns = 60 * SECOND };
 
-	(void)state;
 	linkrig_provide("dubbo", &options);
 	call_later("dubbo");
 	end_caller();
@@ -145,12 +142,11 @@ static void killed_caller_is_noticed_at_once(void **state)
 }
 
 /* Without heartbeats nothing tells a consumer of spoke from Neovim, which may half-close. */
-static void half_close_ends_requests_of_killed_caller_without_heartbeats(void **state)
+TEST(half_close_ends_requests_of_killed_caller_without_heartbeats)
 {
 	const struct spoke_provider_options options = { .half_close_ns = 10 * MS,
 							.default_service = "demo.Echo" };
 
-	(void)state;
 	linkrig_provide("dubbo", &options);
 	call_later("msgpack-rpc");
 	end_caller();
@@ -158,20 +154,4 @@ static void half_close_ends_requests_of_killed_caller_without_heartbeats(void **
 	assert_int_equal(linkrig.abandoned, 0);
 	linkrig_pass(20 * TICK);
 	assert_int_equal(linkrig.abandoned, 1);
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(end_of_a_consumer_of_spoke_abandons_its_requests),
-		TEST(foreign_caller_that_half_closes_is_served),
-		TEST(foreign_caller_is_served_for_half_close_only),
-		TEST(half_close_off_takes_every_fin_as_an_end),
-		TEST(one_way_request_goes_on_after_its_caller),
-		TEST(killed_caller_is_noticed_at_once),
-		TEST(half_close_ends_requests_of_killed_caller_without_heartbeats),
-	};
-
-	return cmocka_run_group_tests_name("callers gone", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results of calls, the same on every network and wire. */
 #include "tests/cluster/stage.h"
+#include "tests/support/test.h"
 
 #include "transport/codec/codec.h"
 
@@ -57,7 +58,9 @@ static const struct value values[] = {
 		"a\x91\xdf\x00\x00\x00\x00\x01\xc3"),
 };
 
-static void a_value_of_every_type_comes_back_as_it_was(void **state)
+RUNNER(stage_run);
+
+TEST(a_value_of_every_type_comes_back_as_it_was)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
@@ -84,7 +87,7 @@ static void a_value_of_every_type_comes_back_as_it_was(void **state)
 	}
 }
 
-static void values_of_any_size_come_back(void **state)
+TEST(values_of_any_size_come_back)
 {
 	static const size_t sizes[] = { 1, 65536, 1048576 };
 	struct stage *stage = stage_begin(state);
@@ -100,7 +103,7 @@ static void values_of_any_size_come_back(void **state)
 	}
 }
 
-static void a_call_without_arguments_is_answered_with_nil(void **state)
+TEST(a_call_without_arguments_is_answered_with_nil)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
@@ -111,7 +114,7 @@ static void a_call_without_arguments_is_answered_with_nil(void **state)
 	assert_true(spoke_value_is_nil(result->value));
 }
 
-static void many_calls_at_once_are_all_answered_with_their_own(void **state)
+TEST(many_calls_at_once_are_all_answered_with_their_own)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
@@ -132,7 +135,7 @@ static void many_calls_at_once_are_all_answered_with_their_own(void **state)
 	assert_int_equal(stage->handled, 200);
 }
 
-static void an_answer_may_be_given_later(void **state)
+TEST(an_answer_may_be_given_later)
 {
 	struct stage *stage = stage_begin(state);
 	struct stage_call *call = stage_call(stage, stage_method(stage, "later"),
@@ -146,7 +149,7 @@ static void an_answer_may_be_given_later(void **state)
 	assert_true(call->result.waited_ns >= 20 * MS);
 }
 
-static void answers_may_come_in_another_order(void **state)
+TEST(answers_may_come_in_another_order)
 {
 	static const char *const texts[] = { "first", "second", "third" };
 	struct stage *stage = stage_begin(state);
@@ -167,7 +170,7 @@ static void answers_may_come_in_another_order(void **state)
 	assert_int_equal(stage->calls[1].order, 2);
 }
 
-static void an_error_of_the_handler_reaches_the_caller(void **state)
+TEST(an_error_of_the_handler_reaches_the_caller)
 {
 	struct stage *stage = stage_begin(state);
 	const struct spoke_result *result =
@@ -182,7 +185,7 @@ static void an_error_of_the_handler_reaches_the_caller(void **state)
 	assert_true(result->written);
 }
 
-static void a_one_way_call_ends_when_it_is_written(void **state)
+TEST(a_one_way_call_ends_when_it_is_written)
 {
 	static const struct spoke_call_options one_way = { .one_way = true };
 	struct stage *stage = stage_begin(state);
@@ -204,7 +207,7 @@ static void a_one_way_call_ends_when_it_is_written(void **state)
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_REPLIES_LATE), 0);
 }
 
-static void attachments_travel_both_ways(void **state)
+TEST(attachments_travel_both_ways)
 {
 	static const unsigned char own[] = "\x81\xa1k\xa1v";
 	struct stage *stage = stage_begin(state);
@@ -232,7 +235,7 @@ static void attachments_travel_both_ways(void **state)
 	assert_memory_equal(text.data, "provider", 8);
 }
 
-static void unknown_service_and_method_are_reported(void **state)
+TEST(unknown_service_and_method_are_reported)
 {
 	static const struct spoke_method_options others[] = {
 		{ .service = "demo.Other" },
@@ -259,7 +262,7 @@ static void unknown_service_and_method_are_reported(void **state)
 	assert_int_equal(stage->handled, 0);
 }
 
-static void a_service_is_found_by_its_version_and_group(void **state)
+TEST(a_service_is_found_by_its_version_and_group)
 {
 	static const struct spoke_method_options versioned = {
 		.service = "demo.Versioned",
@@ -280,7 +283,7 @@ static void a_service_is_found_by_its_version_and_group(void **state)
 	assert_string_equal(text, seen);
 }
 
-static void every_service_has_an_echo(void **state)
+TEST(every_service_has_an_echo)
 {
 	struct stage *stage = stage_begin(state);
 
@@ -290,7 +293,7 @@ static void every_service_has_an_echo(void **state)
 	assert_int_equal(stage->handled, 0);
 }
 
-static void a_generic_call_is_understood_as_the_call_it_stands_for(void **state)
+TEST(a_generic_call_is_understood_as_the_call_it_stands_for)
 {
 	static const struct spoke_method_options generic = {
 		.generic = true,
@@ -309,7 +312,7 @@ static void a_generic_call_is_understood_as_the_call_it_stands_for(void **state)
 	stage_assert_text(stage_end_of(stage, &stage->calls[0]), "generic");
 }
 
-static void a_handler_sees_the_time_that_is_left(void **state)
+TEST(a_handler_sees_the_time_that_is_left)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 5 * SECOND };
 	struct stage *stage = stage_begin(state);
@@ -324,26 +327,4 @@ static void a_handler_sees_the_time_that_is_left(void **state)
 		assert_in_range(left_ns, 1, 5 * SECOND);
 	else
 		assert_true(left_ns == UINT64_MAX);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_value_of_every_type_comes_back_as_it_was),
-		cmocka_unit_test(values_of_any_size_come_back),
-		cmocka_unit_test(a_call_without_arguments_is_answered_with_nil),
-		cmocka_unit_test(many_calls_at_once_are_all_answered_with_their_own),
-		cmocka_unit_test(an_answer_may_be_given_later),
-		cmocka_unit_test(answers_may_come_in_another_order),
-		cmocka_unit_test(an_error_of_the_handler_reaches_the_caller),
-		cmocka_unit_test(a_one_way_call_ends_when_it_is_written),
-		cmocka_unit_test(attachments_travel_both_ways),
-		cmocka_unit_test(unknown_service_and_method_are_reported),
-		cmocka_unit_test(a_service_is_found_by_its_version_and_group),
-		cmocka_unit_test(every_service_has_an_echo),
-		cmocka_unit_test(a_generic_call_is_understood_as_the_call_it_stands_for),
-		cmocka_unit_test(a_handler_sees_the_time_that_is_left),
-	};
-
-	return stage_run("conformance", tests, LENGTH(tests));
 }

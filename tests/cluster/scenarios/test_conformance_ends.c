@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ends of calls that are not answered or not accepted, the same on every network and wire. */
 #include "tests/cluster/stage.h"
+#include "tests/support/test.h"
 
 #include "tests/transport/stream/strange.h"
 #include <string.h>
@@ -15,7 +16,9 @@ static uint64_t took(const struct spoke_result *result)
 	return result->queued_ns + result->waited_ns;
 }
 
-static void a_call_that_is_not_answered_times_out_after_it_was_written(void **state)
+RUNNER(stage_run);
+
+TEST(a_call_that_is_not_answered_times_out_after_it_was_written)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 40 * MS };
 	struct stage *stage = stage_begin(state);
@@ -37,7 +40,7 @@ static void a_call_that_is_not_answered_times_out_after_it_was_written(void **st
 }
 
 /* The peer's kernel buffers some bytes, then no more. */
-static void a_call_that_cannot_be_written_times_out_before_it_was(void **state)
+TEST(a_call_that_cannot_be_written_times_out_before_it_was)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 60 * MS };
 	struct stage *stage = stage_bare(state);
@@ -77,7 +80,7 @@ static void a_call_that_cannot_be_written_times_out_before_it_was(void **state)
 		stage_close_peer(stage, fd);
 }
 
-static void a_call_on_a_connection_that_never_opens_times_out_unsent(void **state)
+TEST(a_call_on_a_connection_that_never_opens_times_out_unsent)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 300 * MS };
 	struct stage *stage = stage_bare(state);
@@ -97,7 +100,7 @@ static void a_call_on_a_connection_that_never_opens_times_out_unsent(void **stat
 }
 
 /* All three begin together, so the timeouts determine the order of their ends. */
-static void call_timeout_overrides_method_and_consumer_timeout(void **state)
+TEST(call_timeout_overrides_method_and_consumer_timeout)
 {
 	static const struct spoke_method_options of_method = { .timeout_ns = 90 * MS };
 	static const struct spoke_call_options of_call = { .timeout_ns = 30 * MS };
@@ -127,7 +130,7 @@ static void call_timeout_overrides_method_and_consumer_timeout(void **state)
 	}
 }
 
-static void a_call_may_be_cancelled_once(void **state)
+TEST(a_call_may_be_cancelled_once)
 {
 	struct stage *stage = stage_begin(state);
 	struct stage_call *call = stage_call(stage, stage_method(stage, "later"),
@@ -149,7 +152,7 @@ static void a_call_may_be_cancelled_once(void **state)
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_REPLIES_LATE), 1);
 }
 
-static void a_call_may_be_cancelled_in_the_turn_it_was_made(void **state)
+TEST(a_call_may_be_cancelled_in_the_turn_it_was_made)
 {
 	struct stage *stage = stage_begin(state);
 	struct stage_call *call;
@@ -161,7 +164,7 @@ static void a_call_may_be_cancelled_in_the_turn_it_was_made(void **state)
 	assert_int_equal(call->result.queued_ns, 0);
 }
 
-static void a_call_may_be_cancelled_while_it_waits_for_the_connection(void **state)
+TEST(a_call_may_be_cancelled_while_it_waits_for_the_connection)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
@@ -175,7 +178,7 @@ static void a_call_may_be_cancelled_while_it_waits_for_the_connection(void **sta
 	assert_int_equal(stage->handled, 1);
 }
 
-static void calls_beyond_the_limit_are_refused_at_once(void **state)
+TEST(calls_beyond_the_limit_are_refused_at_once)
 {
 	static const struct spoke_consumer_options options = { .pending_max = 2 };
 	struct stage *stage = stage_bare(state);
@@ -197,7 +200,7 @@ static void calls_beyond_the_limit_are_refused_at_once(void **state)
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_CALLS_REFUSED), 2);
 }
 
-static void values_and_timeouts_that_are_none_are_refused_at_once(void **state)
+TEST(values_and_timeouts_that_are_none_are_refused_at_once)
 {
 	static const struct {
 		struct spoke_span args;
@@ -227,7 +230,7 @@ static void values_and_timeouts_that_are_none_are_refused_at_once(void **state)
 	assert_int_equal(stage->ended, 0);
 }
 
-static void without_an_endpoint_calls_are_refused_at_once(void **state)
+TEST(without_an_endpoint_calls_are_refused_at_once)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *echo = stage_method(stage, "echo");
@@ -239,7 +242,7 @@ static void without_an_endpoint_calls_are_refused_at_once(void **state)
 	assert_int_equal(stage_try(stage, echo, stage_no_args(), NULL), SPOKE_EUNAVAILABLE);
 }
 
-static void a_call_whose_connection_cannot_be_made_ends_with_that(void **state)
+TEST(a_call_whose_connection_cannot_be_made_ends_with_that)
 {
 	struct stage *stage = stage_bare(state);
 	const struct spoke_result *result;
@@ -253,7 +256,7 @@ static void a_call_whose_connection_cannot_be_made_ends_with_that(void **state)
 	assert_false(result->written);
 }
 
-static void calls_made_while_connecting_carry_remaining_time(void **state)
+TEST(calls_made_while_connecting_carry_remaining_time)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 4 * SECOND };
 	struct stage *stage = stage_bare(state);
@@ -279,7 +282,7 @@ static void calls_made_while_connecting_carry_remaining_time(void **state)
 		assert_in_range(left_ns, 3399 * MS, 3401 * MS);
 }
 
-static void oversized_message_fails_only_its_own_call(void **state)
+TEST(oversized_message_fails_only_its_own_call)
 {
 	static const struct spoke_consumer_options options = { .frame_max = 65536 };
 	struct stage *stage = stage_bare(state);
@@ -298,7 +301,7 @@ static void oversized_message_fails_only_its_own_call(void **state)
 }
 
 /* MessagePack-RPC has no frames that could be skipped, so the connection ends. */
-static void reply_with_too_many_values_fails_only_its_own_call(void **state)
+TEST(reply_with_too_many_values_fails_only_its_own_call)
 {
 	static const struct spoke_consumer_options options = { .values_max = 1024 };
 	static unsigned char nils[3 + 2000] = "\xdc\x07\xd0";
@@ -332,7 +335,7 @@ static void call_again(struct stage_call *call)
 	(void)stage_call(stage, echo, stage_text(stage, "again"));
 }
 
-static void a_call_may_be_made_as_another_one_ends(void **state)
+TEST(a_call_may_be_made_as_another_one_ends)
 {
 	struct stage *stage = stage_begin(state);
 
@@ -341,27 +344,4 @@ static void a_call_may_be_made_as_another_one_ends(void **state)
 	stage_until(stage, &stage->ended, 300);
 	for (unsigned i = 0; i < 300; i++)
 		assert_int_equal(stage->calls[i].result.error, SPOKE_OK);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_call_that_is_not_answered_times_out_after_it_was_written),
-		cmocka_unit_test(a_call_that_cannot_be_written_times_out_before_it_was),
-		cmocka_unit_test(a_call_on_a_connection_that_never_opens_times_out_unsent),
-		cmocka_unit_test(call_timeout_overrides_method_and_consumer_timeout),
-		cmocka_unit_test(reply_with_too_many_values_fails_only_its_own_call),
-		cmocka_unit_test(a_call_may_be_cancelled_once),
-		cmocka_unit_test(a_call_may_be_cancelled_in_the_turn_it_was_made),
-		cmocka_unit_test(a_call_may_be_cancelled_while_it_waits_for_the_connection),
-		cmocka_unit_test(calls_beyond_the_limit_are_refused_at_once),
-		cmocka_unit_test(values_and_timeouts_that_are_none_are_refused_at_once),
-		cmocka_unit_test(without_an_endpoint_calls_are_refused_at_once),
-		cmocka_unit_test(a_call_whose_connection_cannot_be_made_ends_with_that),
-		cmocka_unit_test(calls_made_while_connecting_carry_remaining_time),
-		cmocka_unit_test(oversized_message_fails_only_its_own_call),
-		cmocka_unit_test(a_call_may_be_made_as_another_one_ends),
-	};
-
-	return stage_run("conformance: ends", tests, LENGTH(tests));
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts and ends of consumers, providers and engines, the same on every network and wire. */
 #include "tests/cluster/stage.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
+RUNNER(stage_run);
+
 /* A peer that ends its direction may still read. Only a reply that it rejects shows that it is
  * gone. */
-static void handler_is_notified_of_detected_end_of_caller(void **state)
+TEST(handler_is_notified_of_detected_end_of_caller)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
@@ -32,7 +35,7 @@ static void handler_is_notified_of_detected_end_of_caller(void **state)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED), 1);
 }
 
-static void held_request_keeps_its_contents(void **state)
+TEST(held_request_keeps_its_contents)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
@@ -51,7 +54,7 @@ static void held_request_keeps_its_contents(void **state)
 	stage_assert_text(stage_end_of(stage, call), "kept");
 }
 
-static void a_provider_may_be_freed_before_its_answers(void **state)
+TEST(a_provider_may_be_freed_before_its_answers)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
@@ -68,7 +71,7 @@ static void a_provider_may_be_freed_before_its_answers(void **state)
 	stage_answer(stage, 0);
 }
 
-static void a_consumer_may_be_freed_before_its_calls_end(void **state)
+TEST(a_consumer_may_be_freed_before_its_calls_end)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
@@ -88,7 +91,7 @@ static void a_consumer_may_be_freed_before_its_calls_end(void **state)
 	}
 }
 
-static void calls_that_wait_for_a_connection_end_with_the_consumer(void **state)
+TEST(calls_that_wait_for_a_connection_end_with_the_consumer)
 {
 	struct stage *stage = stage_begin(state);
 
@@ -141,7 +144,7 @@ static void act_once(struct stage *stage)
 	chosen(stage);
 }
 
-static void everything_may_be_freed_as_a_call_ends_well(void **state)
+TEST(everything_may_be_freed_as_a_call_ends_well)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct stage *stage;
@@ -158,7 +161,7 @@ static void everything_may_be_freed_as_a_call_ends_well(void **state)
 	}
 }
 
-static void everything_may_be_freed_as_a_call_times_out(void **state)
+TEST(everything_may_be_freed_as_a_call_times_out)
 {
 	static const struct spoke_call_options soon = { .timeout_ns = 10 * MS };
 
@@ -176,7 +179,7 @@ static void everything_may_be_freed_as_a_call_times_out(void **state)
 	}
 }
 
-static void everything_may_be_freed_as_a_call_is_cancelled(void **state)
+TEST(everything_may_be_freed_as_a_call_is_cancelled)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct stage *stage;
@@ -195,7 +198,7 @@ static void everything_may_be_freed_as_a_call_is_cancelled(void **state)
 	}
 }
 
-static void everything_may_be_freed_as_calls_are_lost(void **state)
+TEST(everything_may_be_freed_as_calls_are_lost)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct stage *stage;
@@ -213,7 +216,7 @@ static void everything_may_be_freed_as_calls_are_lost(void **state)
 	}
 }
 
-static void everything_may_be_freed_as_a_one_way_call_is_written(void **state)
+TEST(everything_may_be_freed_as_a_one_way_call_is_written)
 {
 	static const struct spoke_call_options one_way = { .one_way = true };
 
@@ -234,7 +237,7 @@ static void everything_may_be_freed_as_a_one_way_call_is_written(void **state)
 	}
 }
 
-static void everything_may_be_freed_in_a_handler(void **state)
+TEST(everything_may_be_freed_in_a_handler)
 {
 	for (unsigned i = 0; i < 2 * LENGTH(actions); i++) {
 		struct stage *stage;
@@ -252,7 +255,7 @@ static void everything_may_be_freed_in_a_handler(void **state)
 	}
 }
 
-static void everything_may_be_freed_as_a_request_is_abandoned(void **state)
+TEST(everything_may_be_freed_as_a_request_is_abandoned)
 {
 	for (unsigned i = 0; i < LENGTH(actions); i++) {
 		struct stage *stage;
@@ -273,7 +276,7 @@ static void everything_may_be_freed_as_a_request_is_abandoned(void **state)
 
 /* --- several addresses */
 
-static void a_consumer_calls_its_endpoints_in_turn(void **state)
+TEST(a_consumer_calls_its_endpoints_in_turn)
 {
 	struct stage *stage = stage_bare(state);
 	static char urls[STAGE_PLACES][256];
@@ -309,7 +312,7 @@ static void a_consumer_calls_its_endpoints_in_turn(void **state)
 		assert_int_equal(stage->calls[i].result.error, SPOKE_OK);
 }
 
-static void a_provider_serves_at_all_its_places(void **state)
+TEST(a_provider_serves_at_all_its_places)
 {
 	struct stage *stage = stage_bare(state);
 
@@ -334,7 +337,7 @@ static void a_provider_serves_at_all_its_places(void **state)
 
 /* --- drain */
 
-static void draining_provider_answers_begun_requests(void **state)
+TEST(draining_provider_answers_begun_requests)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
@@ -364,7 +367,7 @@ static void draining_provider_answers_begun_requests(void **state)
 	stage->provider = NULL;
 }
 
-static void a_drain_ends_when_its_time_is_over(void **state)
+TEST(a_drain_ends_when_its_time_is_over)
 {
 	struct stage *stage = stage_begin(state);
 	struct stage_call *call = stage_call(stage, stage_method(stage, "later"),
@@ -377,7 +380,7 @@ static void a_drain_ends_when_its_time_is_over(void **state)
 	assert_int_equal(stage->abandoned, 1);
 }
 
-static void a_consumer_that_drains_waits_for_its_answers(void **state)
+TEST(a_consumer_that_drains_waits_for_its_answers)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method *later = stage_method(stage, "later");
@@ -394,7 +397,7 @@ static void a_consumer_that_drains_waits_for_its_answers(void **state)
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_CLOSED), 1);
 }
 
-static void a_call_made_while_connecting_survives_a_drain(void **state)
+TEST(a_call_made_while_connecting_survives_a_drain)
 {
 	struct stage *stage = stage_begin(state);
 	struct stage_call *call = stage_call(stage, stage_method(stage, "echo"),
@@ -403,30 +406,4 @@ static void a_call_made_while_connecting_survives_a_drain(void **state)
 	assert_int_equal(spoke_engine_drain(stage->client_engine, 10 * SECOND), 0);
 	stage->consumer = NULL;
 	stage_assert_text(stage_end_of(stage, call), "x");
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(handler_is_notified_of_detected_end_of_caller),
-		cmocka_unit_test(held_request_keeps_its_contents),
-		cmocka_unit_test(a_provider_may_be_freed_before_its_answers),
-		cmocka_unit_test(a_consumer_may_be_freed_before_its_calls_end),
-		cmocka_unit_test(calls_that_wait_for_a_connection_end_with_the_consumer),
-		cmocka_unit_test(everything_may_be_freed_as_a_call_ends_well),
-		cmocka_unit_test(everything_may_be_freed_as_a_call_times_out),
-		cmocka_unit_test(everything_may_be_freed_as_a_call_is_cancelled),
-		cmocka_unit_test(everything_may_be_freed_as_calls_are_lost),
-		cmocka_unit_test(everything_may_be_freed_as_a_one_way_call_is_written),
-		cmocka_unit_test(everything_may_be_freed_in_a_handler),
-		cmocka_unit_test(everything_may_be_freed_as_a_request_is_abandoned),
-		cmocka_unit_test(a_consumer_calls_its_endpoints_in_turn),
-		cmocka_unit_test(a_provider_serves_at_all_its_places),
-		cmocka_unit_test(draining_provider_answers_begun_requests),
-		cmocka_unit_test(a_drain_ends_when_its_time_is_over),
-		cmocka_unit_test(a_consumer_that_drains_waits_for_its_answers),
-		cmocka_unit_test(a_call_made_while_connecting_survives_a_drain),
-	};
-
-	return stage_run("conformance: life", tests, LENGTH(tests));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests with a cycle of references, as a Java consumer sends them. */
 #include "tests/cluster/scenarios/linkrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,34 +52,23 @@ static void request_cycle(const struct spoke_provider_options *options, struct k
 	peer_read(&linkrig.conn, keep, ret);
 }
 
-static void cycle_in_request_is_status_40_with_reason(void **state)
+FIXTURE(linkrig_set_up, linkrig_tear_down);
+
+TEST(cycle_in_request_is_status_40_with_reason)
 {
 	struct kept kept = { 0 };
 
-	(void)state;
 	request_cycle(&(struct spoke_provider_options){ 0 }, &kept);
 	assert_int_equal(kept.error, SPOKE_EBADREQUEST);
 	assert_string_equal(kept.text, spoke_strerror(SPOKE_ECYCLE));
 	assert_int_equal(spoke_provider_connections(linkrig.provider), 1);
 }
 
-static void cycle_in_request_is_accepted_if_allowed(void **state)
+TEST(cycle_in_request_is_accepted_if_allowed)
 {
 	struct kept kept = { 0 };
 
-	(void)state;
 	request_cycle(&(struct spoke_provider_options){ .values_cycles = true }, &kept);
 	assert_int_equal(kept.error, 0);
 	assert_int_equal(kept.replies, 1);
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(cycle_in_request_is_status_40_with_reason),
-		TEST(cycle_in_request_is_accepted_if_allowed),
-	};
-
-	return cmocka_run_group_tests_name("cycles", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * that calls again. Input read before a request was written is no reply to it.
  */
 #include "tests/cluster/scenarios/earlyrig.h"
+#include "tests/support/test.h"
 
 #include <spoke/stats.h>
 
@@ -14,9 +15,10 @@ enum {
 
 static unsigned char bin[LEN] = { 0xc4, LEN - 2 };
 
-static void answers_are_written_while_requests_are_read(void **state)
+FIXTURE(earlyrig_set_up, earlyrig_tear_down);
+
+TEST(answers_are_written_while_requests_are_read)
 {
-	(void)state;
 	earlyrig_serve();
 	for (unsigned i = 0; i < CALLS; i++)
 		earlyrig_request(i, bin, LEN);
@@ -57,9 +59,8 @@ static void ask(void)
 	assert_int_equal(earlyrig.read, CALLS);
 }
 
-static void calls_are_written_while_answers_are_read(void **state)
+TEST(calls_are_written_while_answers_are_read)
 {
-	(void)state;
 	ask();
 	earlyrig.then = call;
 	for (unsigned i = 0; i < CALLS; i++)
@@ -73,11 +74,10 @@ static void calls_are_written_while_answers_are_read(void **state)
 }
 
 /* The first new call is written before the forged reply, which follows in the input, is handled. */
-static void an_answer_cannot_lie_before_its_question(void **state)
+TEST(an_answer_cannot_lie_before_its_question)
 {
 	uint64_t guess;
 
-	(void)state;
 	ask();
 	earlyrig.then = call;
 	guess = earlyrig.id + 1;
@@ -94,17 +94,4 @@ static void an_answer_cannot_lie_before_its_question(void **state)
 	assert_int_equal(peer_write(&earlyrig.conn, SIZE_MAX), 0);
 	earlyrig_pass();
 	assert_int_equal(earlyrig.ended, CALLS + 1);
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, earlyrig_set_up, earlyrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(answers_are_written_while_requests_are_read),
-		TEST(calls_are_written_while_answers_are_read),
-		TEST(an_answer_cannot_lie_before_its_question),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A guarded request is written only if its guard allows that right before the write. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/peer.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/wire/catalog.h"
@@ -93,6 +87,8 @@ static int tear_down(void **state)
 	spokei_world_fini(&rig.world);
 	return 0;
 }
+
+FIXTURE(set_up, tear_down);
 
 static struct spokei_conn *first_conn(void)
 {
@@ -191,11 +187,10 @@ static struct request *begin(bool guarded, bool two_way, size_t len)
 
 /* --- tests */
 
-static void guarded_request_is_written_when_its_turn_ends(void **state)
+TEST(guarded_request_is_written_when_its_turn_ends)
 {
 	uint64_t writes;
 
-	(void)state;
 	open_conn();
 	writes = spoke_stat_get(rig.engine, SPOKE_STAT_WRITES);
 	(void)begin(false, true, 100);
@@ -211,11 +206,10 @@ static void guarded_request_is_written_when_its_turn_ends(void **state)
 	assert_int_equal(rig.arrived, 4);
 }
 
-static void guard_ends_request_before_anything_is_written(void **state)
+TEST(guard_ends_request_before_anything_is_written)
 {
 	struct request *request;
 
-	(void)state;
 	open_conn();
 	(void)begin(false, true, 100);
 	request = begin(true, true, 100);
@@ -231,11 +225,10 @@ static void guard_ends_request_before_anything_is_written(void **state)
 	assert_int_equal(rig.consumer->link->queued, 0);
 }
 
-static void long_guarded_request_is_not_written_at_once(void **state)
+TEST(long_guarded_request_is_not_written_at_once)
 {
 	struct request *request;
 
-	(void)state;
 	open_conn();
 	request = begin(true, true, 200 * KIB);
 	rig.closed = true;
@@ -246,11 +239,10 @@ static void long_guarded_request_is_not_written_at_once(void **state)
 	assert_int_equal(rig.arrived, 0);
 }
 
-static void one_way_guarded_request_ends_when_written(void **state)
+TEST(one_way_guarded_request_ends_when_written)
 {
 	struct request *request;
 
-	(void)state;
 	open_conn();
 	request = begin(true, false, 100);
 	pass(10 * MS);
@@ -266,11 +258,10 @@ static void one_way_guarded_request_ends_when_written(void **state)
 	assert_int_equal(rig.arrived, 1);
 }
 
-static void request_made_before_the_connection_opens_is_guarded(void **state)
+TEST(request_made_before_the_connection_opens_is_guarded)
 {
 	struct request *request;
 
-	(void)state;
 	pass(MS / 1000);
 	request = begin(true, true, 100);
 	(void)begin(false, true, 100);
@@ -282,11 +273,10 @@ static void request_made_before_the_connection_opens_is_guarded(void **state)
 	assert_int_equal(rig.came[1], 1);
 }
 
-static void guard_is_asked_again_after_the_peer_blocked(void **state)
+TEST(guard_is_asked_again_after_the_peer_blocked)
 {
 	struct request *request;
 
-	(void)state;
 	open_conn();
 	(void)begin(false, true, MIB);
 	pass(10 * MS);
@@ -317,11 +307,10 @@ static unsigned overfill(void)
 	return begun;
 }
 
-static void frames_that_were_not_begun_leave_the_buffer(void **state)
+TEST(frames_that_were_not_begun_leave_the_buffer)
 {
 	unsigned begun;
 
-	(void)state;
 	begun = overfill();
 	rig.closed = true;
 	read_all();
@@ -337,11 +326,10 @@ static void frames_that_were_not_begun_leave_the_buffer(void **state)
 	assert_int_equal(first_conn()->unsent_requests, 0);
 }
 
-static void frames_that_left_the_buffer_are_written_later(void **state)
+TEST(frames_that_left_the_buffer_are_written_later)
 {
 	uint64_t written = spoke_stat_get(rig.engine, SPOKE_STAT_MESSAGES_WRITTEN);
 
-	(void)state;
 	(void)overfill();
 	(void)begin(false, true, 100);
 	(void)begin(true, true, 100);
@@ -355,12 +343,11 @@ static void frames_that_left_the_buffer_are_written_later(void **state)
 	assert_false(first_conn()->blocked);
 }
 
-static void request_is_withdrawn_until_its_first_byte_is_written(void **state)
+TEST(request_is_withdrawn_until_its_first_byte_is_written)
 {
 	struct request *request;
 	unsigned begun;
 
-	(void)state;
 	begun = overfill();
 	request = &rig.requests[begun];
 	spokei_engine_refresh(rig.engine);
@@ -377,11 +364,10 @@ static void request_is_withdrawn_until_its_first_byte_is_written(void **state)
 }
 
 /* The callback of a request that fails in the same batch takes longer than the guard allows. */
-static void no_callback_runs_between_guard_and_write(void **state)
+TEST(no_callback_runs_between_guard_and_write)
 {
 	struct request *last;
 
-	(void)state;
 	open_conn();
 	(void)begin(false, true, MIB);
 	pass(10 * MS);
@@ -402,11 +388,10 @@ static void no_callback_runs_between_guard_and_write(void **state)
 	assert_int_equal(last->ends, 0);
 }
 
-static void callback_may_withdraw_another_failed_request(void **state)
+TEST(callback_may_withdraw_another_failed_request)
 {
 	struct request *failed[2];
 
-	(void)state;
 	open_conn();
 	(void)begin(false, true, MIB);
 	pass(10 * MS);
@@ -427,11 +412,10 @@ static void callback_may_withdraw_another_failed_request(void **state)
 	assert_int_equal(rig.consumer->link->queued, 0);
 }
 
-static void requests_of_a_broken_connection_end_unwritten(void **state)
+TEST(requests_of_a_broken_connection_end_unwritten)
 {
 	unsigned begun;
 
-	(void)state;
 	begun = overfill();
 	peer_close(&rig.conn);
 	pass(100 * MS);
@@ -439,25 +423,4 @@ static void requests_of_a_broken_connection_end_unwritten(void **state)
 		assert_int_equal(rig.requests[i].error, SPOKE_ELOST);
 		assert_int_equal(rig.requests[i].written, i < begun);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(guarded_request_is_written_when_its_turn_ends),
-		TEST(guard_ends_request_before_anything_is_written),
-		TEST(long_guarded_request_is_not_written_at_once),
-		TEST(one_way_guarded_request_ends_when_written),
-		TEST(request_made_before_the_connection_opens_is_guarded),
-		TEST(guard_is_asked_again_after_the_peer_blocked),
-		TEST(frames_that_were_not_begun_leave_the_buffer),
-		TEST(frames_that_left_the_buffer_are_written_later),
-		TEST(request_is_withdrawn_until_its_first_byte_is_written),
-		TEST(no_callback_runs_between_guard_and_write),
-		TEST(callback_may_withdraw_another_failed_request),
-		TEST(requests_of_a_broken_connection_end_unwritten),
-	};
-
-	return cmocka_run_group_tests_name("guarded requests", tests, NULL, NULL);
 }

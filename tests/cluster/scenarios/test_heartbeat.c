@@ -3,6 +3,7 @@
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/stage.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
@@ -121,7 +122,9 @@ static void restart(void **state)
 	assert_int_equal(stage_set_up(state), 0);
 }
 
-static void an_idle_link_is_asked_and_kept(void **state)
+RUNNER(stage_run);
+
+TEST(an_idle_link_is_asked_and_kept)
 {
 	struct stage *stage = begin(state, INTERVAL, 60 * SECOND);
 
@@ -137,7 +140,7 @@ static void an_idle_link_is_asked_and_kept(void **state)
 	assert_int_equal(providers_diary.news[0].change, SPOKE_LINK_CONNECTED);
 }
 
-static void calls_that_come_often_enough_leave_nothing_to_ask(void **state)
+TEST(calls_that_come_often_enough_leave_nothing_to_ask)
 {
 	struct stage *stage = begin(state, INTERVAL, INTERVAL);
 
@@ -151,7 +154,7 @@ static void calls_that_come_often_enough_leave_nothing_to_ask(void **state)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_PROBES_WRITTEN), 0);
 }
 
-static void disabled_heartbeat_sends_one_probe_only(void **state)
+TEST(disabled_heartbeat_sends_one_probe_only)
 {
 	struct stage *stage = begin(state, SPOKE_OFF, SPOKE_OFF);
 
@@ -176,7 +179,7 @@ static void assert_probation_ends_in_silence(unsigned *at)
 		    from_ns + 3 * INTERVAL + TICK);
 }
 
-static void consumer_detects_frozen_provider_and_reconnects(void **state)
+TEST(consumer_detects_frozen_provider_and_reconnects)
 {
 	struct stage *stage = begin(state, INTERVAL, SPOKE_OFF);
 	unsigned at = 1;
@@ -205,7 +208,7 @@ static void consumer_detects_frozen_provider_and_reconnects(void **state)
 	echo_ends_well(stage);
 }
 
-static void a_provider_notices_a_frozen_consumer_and_closes(void **state)
+TEST(a_provider_notices_a_frozen_consumer_and_closes)
 {
 	struct stage *stage = begin(state, SPOKE_OFF, INTERVAL);
 	unsigned at = 1;
@@ -224,7 +227,7 @@ static void a_provider_notices_a_frozen_consumer_and_closes(void **state)
 	assert_int_equal(spoke_provider_connections(stage->provider), 0);
 }
 
-static void a_word_in_time_clears_suspicion(void **state)
+TEST(a_word_in_time_clears_suspicion)
 {
 	struct stage *stage = begin(state, INTERVAL, SPOKE_OFF);
 	unsigned at = 1;
@@ -245,7 +248,7 @@ static void a_word_in_time_clears_suspicion(void **state)
 	assert_int_equal(stage_client_stat(stage, SPOKE_STAT_CLOSED), 0);
 }
 
-static void differing_intervals_close_no_connection(void **state)
+TEST(differing_intervals_close_no_connection)
 {
 	const uint64_t pairs[][2] = {
 		{ 10 * MS, 2 * SECOND },
@@ -280,7 +283,7 @@ static void hold_up(struct spoke_alarm *alarm)
 	spokei_world_hold(&stall.stage->processes[CLIENT], stall.ns);
 }
 
-static void stalled_side_closes_no_connection(void **state)
+TEST(stalled_side_closes_no_connection)
 {
 	const uint64_t tenths[] = { 5, 10, 11, 20, 31, 40, 55, 100 };
 
@@ -303,7 +306,7 @@ static void stalled_side_closes_no_connection(void **state)
 	}
 }
 
-static void after_a_sleep_of_the_machine_peers_are_asked_at_once(void **state)
+TEST(after_a_sleep_of_the_machine_peers_are_asked_at_once)
 {
 	struct stage *stage = begin(state, 60 * SECOND, SPOKE_OFF);
 
@@ -327,7 +330,7 @@ static int first_conn_fd(const struct spokei_link *link)
 	return spoke_container_of(link->conns.next, struct spokei_conn, node)->stream.watch.fd;
 }
 
-static void the_system_watches_over_connections_too(void **state)
+TEST(the_system_watches_over_connections_too)
 {
 	struct stage *stage = stage_begin(state);
 	struct spokei_vnet_guard guard;
@@ -344,7 +347,7 @@ static void the_system_watches_over_connections_too(void **state)
 	assert_int_equal(guard.keepalive_ns, stage->setting->dubbo ? 0 : 60 * SECOND);
 }
 
-static void idle_close_ends_silent_connection_without_heartbeats(void **state)
+TEST(idle_close_ends_silent_connection_without_heartbeats)
 {
 	struct spoke_provider_options options = { .idle_close_ns = INTERVAL };
 	struct stage *stage = stage_bare(state);
@@ -362,7 +365,7 @@ static void idle_close_ends_silent_connection_without_heartbeats(void **state)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_CLOSED_IDLE), 1);
 }
 
-static void callers_choose_another_endpoint_before_the_reconnect(void **state)
+TEST(callers_choose_another_endpoint_before_the_reconnect)
 {
 	struct stage *stage = stage_bare(state);
 	struct spoke_provider_options provider = { .heartbeat_ns = SPOKE_OFF };
@@ -421,7 +424,7 @@ static void free_at_change(struct stage *stage, const struct spoke_link_event *e
 		free_consumer_now(stage, event);
 }
 
-static void owners_may_be_freed_in_each_event_callback(void **state)
+TEST(owners_may_be_freed_in_each_event_callback)
 {
 	static const enum spoke_link_change changes[] = {
 		SPOKE_LINK_SUSPECT,   SPOKE_LINK_CLOSED,    SPOKE_LINK_RECONNECTING,
@@ -442,25 +445,4 @@ static void owners_may_be_freed_in_each_event_callback(void **state)
 		assert_null(stage->consumer);
 		restart(state);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_idle_link_is_asked_and_kept),
-		cmocka_unit_test(calls_that_come_often_enough_leave_nothing_to_ask),
-		cmocka_unit_test(disabled_heartbeat_sends_one_probe_only),
-		cmocka_unit_test(consumer_detects_frozen_provider_and_reconnects),
-		cmocka_unit_test(a_provider_notices_a_frozen_consumer_and_closes),
-		cmocka_unit_test(a_word_in_time_clears_suspicion),
-		cmocka_unit_test(differing_intervals_close_no_connection),
-		cmocka_unit_test(stalled_side_closes_no_connection),
-		cmocka_unit_test(after_a_sleep_of_the_machine_peers_are_asked_at_once),
-		cmocka_unit_test(the_system_watches_over_connections_too),
-		cmocka_unit_test(idle_close_ends_silent_connection_without_heartbeats),
-		cmocka_unit_test(callers_choose_another_endpoint_before_the_reconnect),
-		cmocka_unit_test(owners_may_be_freed_in_each_event_callback),
-	};
-
-	return stage_run("heartbeat", tests, sizeof(tests) / sizeof(tests[0]));
 }

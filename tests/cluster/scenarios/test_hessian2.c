@@ -5,6 +5,7 @@
  * connection.
  */
 #include "tests/cluster/stage.h"
+#include "tests/support/test.h"
 
 #include "transport/codec/codec.h"
 
@@ -99,7 +100,11 @@ static const struct row rows[] = {
 	    "class\xa8it.Point"),
 };
 
-static void argument_of_each_declared_type_comes_back(void **state)
+#define ON(setting) ((void *)(uintptr_t) & (setting))
+
+FIXTURE(stage_set_up, stage_tear_down);
+
+TEST(argument_of_each_declared_type_comes_back, .initial = ON(in_memory))
 {
 	struct stage *stage = stage_begin(state);
 
@@ -114,8 +119,9 @@ static void argument_of_each_declared_type_comes_back(void **state)
 		assert_memory_equal(result->value.data, rows[i].value, rows[i].len);
 	}
 }
+TEST_AGAIN(argument_of_each_declared_type_comes_back, tcp, .initial = ON(tcp));
 
-static void argument_that_cannot_be_expressed_is_refused(void **state)
+TEST(argument_that_cannot_be_expressed_is_refused, .initial = ON(in_memory))
 {
 	static const unsigned char foreign[] = "\xd4\x05x";
 	struct stage *stage = stage_begin(state);
@@ -130,6 +136,7 @@ static void argument_that_cannot_be_expressed_is_refused(void **state)
 	stage_assert_text(stage_end_of(stage, stage_call(stage, echo, stage_text(stage, "x"))),
 			  "x");
 }
+TEST_AGAIN(argument_that_cannot_be_expressed_is_refused, tcp, .initial = ON(tcp));
 
 /* --- exceptions */
 
@@ -192,7 +199,7 @@ static const struct spoke_result *result_of(struct stage *stage, const char *nam
 	return stage_end_of(stage, stage_call(stage, own_method(stage, name), stage_no_args()));
 }
 
-static void exception_has_class_text_code_and_causes(void **state)
+TEST(exception_has_class_text_code_and_causes, .initial = ON(in_memory))
 {
 	struct stage *stage = stage_begin(state);
 	const struct spoke_result *result = result_of(stage, "throwIt");
@@ -215,8 +222,9 @@ static void exception_has_class_text_code_and_causes(void **state)
 	is_text(exception.message, "core");
 	assert_false(spoke_result_exception(result, 3, &exception));
 }
+TEST_AGAIN(exception_has_class_text_code_and_causes, tcp, .initial = ON(tcp));
 
-static void error_of_handler_has_code_and_text(void **state)
+TEST(error_of_handler_has_code_and_text, .initial = ON(in_memory))
 {
 	const struct spoke_result *result = result_of(stage_begin(state), "failPlainly");
 
@@ -224,18 +232,20 @@ static void error_of_handler_has_code_and_text(void **state)
 	is_text(result->error_text, "no");
 	assert_int_equal(result->error_code, 3);
 }
+TEST_AGAIN(error_of_handler_has_code_and_text, tcp, .initial = ON(tcp));
 
-static void value_that_cannot_be_expressed_is_an_error_reply(void **state)
+TEST(value_that_cannot_be_expressed_is_an_error_reply, .initial = ON(in_memory))
 {
 	const struct spoke_result *result = result_of(stage_begin(state), "replyForeign");
 
 	assert_int_equal(result->error, SPOKE_EBADREPLY);
 	is_text(result->error_text, spoke_strerror(SPOKE_EUNSUPPORTED));
 }
+TEST_AGAIN(value_that_cannot_be_expressed_is_an_error_reply, tcp, .initial = ON(tcp));
 
 /* --- the other kinds of calls */
 
-static void one_way_call_is_handled_without_reply(void **state)
+TEST(one_way_call_is_handled_without_reply, .initial = ON(in_memory))
 {
 	const struct spoke_call_options options = { .one_way = true };
 	struct stage *stage = stage_begin(state);
@@ -245,8 +255,9 @@ static void one_way_call_is_handled_without_reply(void **state)
 	assert_int_equal(stage_end_of(stage, call)->error, SPOKE_OK);
 	stage_until(stage, &stage->handled, 1);
 }
+TEST_AGAIN(one_way_call_is_handled_without_reply, tcp, .initial = ON(tcp));
 
-static void attachments_go_both_ways(void **state)
+TEST(attachments_go_both_ways, .initial = ON(in_memory))
 {
 	/* A text, null, a list, and a map that ends like an object but is an attachment's value. */
 	static const unsigned char pairs[] =
@@ -276,8 +287,9 @@ static void attachments_go_both_ways(void **state)
 	assert_int_equal(spoke_value_get(result->value, "m", &value), 0);
 	assert_int_equal(spoke_value_type(value), SPOKE_VALUE_MAP);
 }
+TEST_AGAIN(attachments_go_both_ways, tcp, .initial = ON(tcp));
 
-static void generic_call_is_the_call_that_it_describes(void **state)
+TEST(generic_call_is_the_call_that_it_describes, .initial = ON(in_memory))
 {
 	static const char args[] = "\x82\xa1x\x01\xa5"
 				   "class\xa8it.Point";
@@ -294,10 +306,11 @@ static void generic_call_is_the_call_that_it_describes(void **state)
 	assert_int_equal(spoke_value_str(class, &name), 0);
 	is_text(name, "it.Point");
 }
+TEST_AGAIN(generic_call_is_the_call_that_it_describes, tcp, .initial = ON(tcp));
 
 /* A caller may name the generic call itself. Its map with a class stays a map, also in the reply.
  */
-static void generic_call_by_its_name_keeps_maps(void **state)
+TEST(generic_call_by_its_name_keeps_maps, .initial = ON(in_memory))
 {
 	static const char *const names[] = { "$invoke", "$invokeAsync" };
 	static const char args[] = "\xa4"
@@ -323,8 +336,9 @@ static void generic_call_by_its_name_keeps_maps(void **state)
 		assert_memory_equal(result->value.data, value, sizeof(value) - 1);
 	}
 }
+TEST_AGAIN(generic_call_by_its_name_keeps_maps, tcp, .initial = ON(tcp));
 
-static void each_request_is_answered_in_its_serialization(void **state)
+TEST(each_request_is_answered_in_its_serialization, .initial = ON(any_codec))
 {
 	static const enum spoke_serialization kinds[] = { SPOKE_SERIALIZATION_HESSIAN2,
 							  SPOKE_SERIALIZATION_MSGPACK };
@@ -346,30 +360,4 @@ static void each_request_is_answered_in_its_serialization(void **state)
 		assert_int_equal(result->error, SPOKE_OK);
 		assert_int_equal(result->value.len, i % 2 == 0 ? 9 : 1);
 	}
-}
-
-#define IN(setting, test)                                                                          \
-	{                                                                                          \
-		.name = #test ": " #setting, .test_func = test, .setup_func = stage_set_up,        \
-		.teardown_func = stage_tear_down,                                                  \
-		.initial_state = (void *)(uintptr_t) & (setting),                                  \
-	}
-#define TEST(test) IN(in_memory, test), IN(tcp, test)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(argument_of_each_declared_type_comes_back),
-		TEST(argument_that_cannot_be_expressed_is_refused),
-		TEST(exception_has_class_text_code_and_causes),
-		TEST(error_of_handler_has_code_and_text),
-		TEST(value_that_cannot_be_expressed_is_an_error_reply),
-		TEST(one_way_call_is_handled_without_reply),
-		TEST(attachments_go_both_ways),
-		TEST(generic_call_is_the_call_that_it_describes),
-		TEST(generic_call_by_its_name_keeps_maps),
-		IN(any_codec, each_request_is_answered_in_its_serialization),
-	};
-
-	return cmocka_run_group_tests_name("hessian2", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An idle consumer and its provider wake only for heartbeats. */
 #include "tests/cluster/stage.h"
+#include "tests/support/test.h"
 
 enum {
 	CLIENT,
@@ -30,7 +31,9 @@ static void note_turn(struct spokei_world_process *process)
 	turns.at_ns[side] = stage->world.now_ns;
 }
 
-static void idle_pair_never_wakes_for_nothing(void **state)
+RUNNER(stage_run);
+
+TEST(idle_pair_never_wakes_for_nothing)
 {
 	struct stage *stage = stage_bare(state);
 
@@ -52,13 +55,4 @@ static void idle_pair_never_wakes_for_nothing(void **state)
 	/* Once in 4.7 hours the wheel's highest level moves. */
 	assert_in_range(turns.empty[CLIENT], 0, 1);
 	assert_in_range(turns.empty[SERVER], 0, 1);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(idle_pair_never_wakes_for_nothing),
-	};
-
-	return stage_run("idle pair", tests, sizeof(tests) / sizeof(tests[0]));
 }

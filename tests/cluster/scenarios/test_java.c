@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Peers that behave as real Java ones (Dubbo 2.7 and 3.2), byte by byte. */
 #include "tests/cluster/scenarios/linkrig.h"
+#include "tests/support/test.h"
 
 #include "transport/wire/dubbo/dubbo.h"
 
@@ -196,11 +197,12 @@ static int tear_down(void **state)
 	return linkrig_tear_down(state);
 }
 
+FIXTURE(set_up, tear_down);
+
 /* --- errors in hessian2 */
 
-static void exhausted_pool_loses_no_call(void **state)
+TEST(exhausted_pool_loses_no_call)
 {
-	(void)state;
 	provide(&javas[0], LINKRIG_AT, EXHAUSTED);
 	provide(&javas[1], SECOND_AT, ECHO);
 	consume(true, &(struct spoke_consumer_options){ .heartbeat_ns = SPOKE_OFF });
@@ -213,14 +215,13 @@ static void exhausted_pool_loses_no_call(void **state)
 	assert_int_equal(linkrig_stat(SPOKE_STAT_BAD_REPLIES), 0);
 }
 
-static void status_in_hessian2_is_error_of_its_call(void **state)
+TEST(status_in_hessian2_is_error_of_its_call)
 {
 	static const struct {
 		unsigned status;
 		int error;
 	} rows[] = { { 40, SPOKE_EBADREQUEST }, { 70, SPOKE_ESERVER }, { 80, SPOKE_ESERVER } };
 
-	(void)state;
 	provide(&javas[0], LINKRIG_AT, MUTE);
 	consume(false, &(struct spoke_consumer_options){ .heartbeat_ns = SPOKE_OFF });
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -262,24 +263,21 @@ static void reply_with_cycle(bool ends_well, const struct spoke_consumer_options
 	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 0);
 }
 
-static void cycle_in_reply_ends_only_its_call(void **state)
+TEST(cycle_in_reply_ends_only_its_call)
 {
-	(void)state;
 	reply_with_cycle(false, &(struct spoke_consumer_options){ .heartbeat_ns = SPOKE_OFF });
 }
 
-static void cycle_in_reply_is_accepted_if_allowed(void **state)
+TEST(cycle_in_reply_is_accepted_if_allowed)
 {
-	(void)state;
 	reply_with_cycle(true, &(struct spoke_consumer_options){ .heartbeat_ns = SPOKE_OFF,
 								 .values_cycles = true });
 }
 
 /* --- heartbeats */
 
-static void heartbeat_answered_with_status_40_is_sign_of_life(void **state)
+TEST(heartbeat_answered_with_status_40_is_sign_of_life)
 {
-	(void)state;
 	provide(&javas[0], LINKRIG_AT, PUZZLED);
 	consume(false, &(struct spoke_consumer_options){ .heartbeat_ns = SECOND });
 	pass(60 * SECOND);
@@ -290,9 +288,8 @@ static void heartbeat_answered_with_status_40_is_sign_of_life(void **state)
 	assert_int_equal(spoke_consumer_ready(linkrig.consumer), 1);
 }
 
-static void heartbeats_use_codec_of_peer(void **state)
+TEST(heartbeats_use_codec_of_peer)
 {
-	(void)state;
 	provide(&javas[0], LINKRIG_AT, ECHO);
 	consume(false, &(struct spoke_consumer_options){ .heartbeat_ns = SECOND });
 	pass(3 * SECOND);
@@ -310,9 +307,8 @@ static void heartbeats_use_codec_of_peer(void **state)
 }
 
 /* Plays a provider that sends a valid frame on each connection and then nonsense. */
-static void broken_protocol_is_followed_by_backoff(void **state)
+TEST(broken_protocol_is_followed_by_backoff)
 {
-	(void)state;
 	provide(&javas[0], LINKRIG_AT, ECHO);
 	consume(false, &(struct spoke_consumer_options){ .heartbeat_ns = SECOND });
 	for (unsigned i = 0; i < 3000; i++) {
@@ -330,11 +326,10 @@ static void broken_protocol_is_followed_by_backoff(void **state)
 }
 
 /* A Java consumer sends nothing before its first call or its own interval of 60 s. */
-static void silent_java_consumer_is_kept_for_4_minutes(void **state)
+TEST(silent_java_consumer_is_kept_for_4_minutes)
 {
 	static const unsigned char probe[] = "\xda\xbb\xe2\0\0\0\0\0\0\0\0\x17\0\0\0\x01\x4e";
 
-	(void)state;
 	linkrig_provide("dubbo", &(struct spoke_provider_options){ .heartbeat_ns = SECOND });
 	linkrig_connect();
 	linkrig_pass(230 * SECOND);
@@ -357,9 +352,8 @@ static void send_writable(struct java *java)
 	put_bytes(java, "\xda\xbb\xa2\0\0\0\0\0\0\0\0\0\0\0\0\x02\x01W", 18);
 }
 
-static void idle_link_of_draining_provider_is_closed(void **state)
+TEST(idle_link_of_draining_provider_is_closed)
 {
-	(void)state;
 	provide(&javas[0], LINKRIG_AT, ECHO);
 	consume(false, &(struct spoke_consumer_options){ .heartbeat_ns = SECOND });
 	send_readonly(&javas[0]);
@@ -370,9 +364,8 @@ static void idle_link_of_draining_provider_is_closed(void **state)
 	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
 }
 
-static void last_reply_ends_link_of_draining_provider(void **state)
+TEST(last_reply_ends_link_of_draining_provider)
 {
-	(void)state;
 	provide(&javas[0], LINKRIG_AT, MUTE);
 	consume(false, &(struct spoke_consumer_options){ .heartbeat_ns = SPOKE_OFF });
 	call();
@@ -386,9 +379,8 @@ static void last_reply_ends_link_of_draining_provider(void **state)
 	assert_int_equal(javas[0].conn.fd, -1);
 }
 
-static void provider_that_takes_readonly_back_keeps_link(void **state)
+TEST(provider_that_takes_readonly_back_keeps_link)
 {
-	(void)state;
 	provide(&javas[0], LINKRIG_AT, MUTE);
 	consume(false, &(struct spoke_consumer_options){ .heartbeat_ns = SPOKE_OFF });
 	call();
@@ -405,9 +397,8 @@ static void provider_that_takes_readonly_back_keeps_link(void **state)
 }
 
 /* A provider in its shutdown accepts connections and sends READONLY on each. */
-static void draining_provider_is_reconnected_with_backoff(void **state)
+TEST(draining_provider_is_reconnected_with_backoff)
 {
-	(void)state;
 	provide(&javas[0], LINKRIG_AT, ECHO);
 	consume(false, &(struct spoke_consumer_options){ .heartbeat_ns = SECOND });
 	for (unsigned i = 0; i < 500; i++) {
@@ -420,25 +411,4 @@ static void draining_provider_is_reconnected_with_backoff(void **state)
 	call();
 	pass(SECOND);
 	assert_int_equal(calls.ok, 1);
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(exhausted_pool_loses_no_call),
-		TEST(status_in_hessian2_is_error_of_its_call),
-		TEST(cycle_in_reply_ends_only_its_call),
-		TEST(cycle_in_reply_is_accepted_if_allowed),
-		TEST(heartbeat_answered_with_status_40_is_sign_of_life),
-		TEST(heartbeats_use_codec_of_peer),
-		TEST(broken_protocol_is_followed_by_backoff),
-		TEST(silent_java_consumer_is_kept_for_4_minutes),
-		TEST(idle_link_of_draining_provider_is_closed),
-		TEST(last_reply_ends_link_of_draining_provider),
-		TEST(provider_that_takes_readonly_back_keeps_link),
-		TEST(draining_provider_is_reconnected_with_backoff),
-	};
-
-	return cmocka_run_group_tests_name("java", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages above the default of frame.max, which both sides may raise, and above the limit. */
 #include "tests/cluster/scenarios/linkrig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,9 +100,10 @@ static int try(struct spoke_span args)
 	return error;
 }
 
-static void both_sides_may_raise_the_largest_frame(void **state)
+FIXTURE(linkrig_set_up, linkrig_tear_down);
+
+TEST(both_sides_may_raise_the_largest_frame)
 {
-	(void)state;
 	begin(64 * MIB, 64 * MIB);
 	assert_int_equal(try(bin(LARGE)), SPOKE_OK);
 	assert_int_equal(rig.error, SPOKE_OK);
@@ -109,13 +111,12 @@ static void both_sides_may_raise_the_largest_frame(void **state)
 	finish();
 }
 
-static void arguments_in_a_line_may_be_as_large_as_the_frame(void **state)
+TEST(arguments_in_a_line_may_be_as_large_as_the_frame)
 {
 	const struct spoke_call_options options = { .timeout_ns = 600 * SECOND };
 	const size_t lens[] = { 9 * MIB, 65 * MIB };
 	char *text = malloc(lens[1] + 1);
 
-	(void)state;
 	assert_non_null(text);
 	begin(64 * MIB, 64 * MIB);
 	for (size_t i = 0; i < 2; i++) {
@@ -141,14 +142,13 @@ static void reply_in_a_line(struct spoke_request *request, void *arg)
 	SPOKE_REPLY(request, (const char *)arg);
 }
 
-static void reply_in_a_line_may_be_as_large_as_the_frame(void **state)
+TEST(reply_in_a_line_may_be_as_large_as_the_frame)
 {
 	static const struct spoke_service_options service = { .name = "demo.Large" };
 	const struct spoke_method_options at = { .service = "demo.Large" };
 	struct spoke_handler handler = { .method = "echo", .handle = reply_in_a_line };
 	char *text = malloc(9 * MIB + 1);
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, 'x', 9 * MIB);
 	text[9 * MIB] = '\0';
@@ -163,11 +163,10 @@ static void reply_in_a_line_may_be_as_large_as_the_frame(void **state)
 	finish();
 }
 
-static void many_integers_fit_by_default(void **state)
+TEST(many_integers_fit_by_default)
 {
 	unsigned char *list;
 
-	(void)state;
 	begin(0, 0);
 	list = calloc(1, 5 + INTEGERS);
 	assert_non_null(list);
@@ -182,9 +181,8 @@ static void many_integers_fit_by_default(void **state)
 	finish();
 }
 
-static void call_that_is_too_large_names_limit_and_key(void **state)
+TEST(call_that_is_too_large_names_limit_and_key)
 {
-	(void)state;
 	begin(0, 0);
 	assert_int_equal(try(bin(9 * MIB)), SPOKE_ETOOLARGE);
 	assert_non_null(strstr(spoke_engine_why(rig.engine), "9437184 bytes"));
@@ -192,12 +190,11 @@ static void call_that_is_too_large_names_limit_and_key(void **state)
 	finish();
 }
 
-static void call_before_its_connection_names_limit_and_key(void **state)
+TEST(call_before_its_connection_names_limit_and_key)
 {
 	struct spoke_consumer_options options = { .url = "dubbo://" LINKRIG_AT "/demo.Echo" };
 	struct spoke_consumer *consumer;
 
-	(void)state;
 	begin(0, 0);
 	assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer), 0);
 	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &rig.echo), 0);
@@ -208,9 +205,8 @@ static void call_before_its_connection_names_limit_and_key(void **state)
 	finish();
 }
 
-static void provider_names_its_limit_for_a_request(void **state)
+TEST(provider_names_its_limit_for_a_request)
 {
-	(void)state;
 	begin(0, 64 * MIB);
 	assert_int_equal(try(bin(9 * MIB)), SPOKE_OK);
 	assert_int_not_equal(rig.error, SPOKE_OK);
@@ -218,9 +214,8 @@ static void provider_names_its_limit_for_a_request(void **state)
 	finish();
 }
 
-static void provider_names_its_limit_for_a_reply(void **state)
+TEST(provider_names_its_limit_for_a_reply)
 {
-	(void)state;
 	begin(0, 64 * MIB);
 	rig.give = 9 * MIB;
 	assert_int_equal(try(bin(10)), SPOKE_OK);
@@ -230,31 +225,12 @@ static void provider_names_its_limit_for_a_reply(void **state)
 	finish();
 }
 
-static void consumer_names_its_limit_for_a_reply(void **state)
+TEST(consumer_names_its_limit_for_a_reply)
 {
-	(void)state;
 	begin(64 * MIB, 0);
 	rig.give = 9 * MIB;
 	assert_int_equal(try(bin(10)), SPOKE_OK);
 	assert_int_equal(rig.error, SPOKE_ETOOLARGE);
 	assert_non_null(strstr(rig.text, "frame.max allows 8388608"));
 	finish();
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(both_sides_may_raise_the_largest_frame),
-		TEST(arguments_in_a_line_may_be_as_large_as_the_frame),
-		TEST(reply_in_a_line_may_be_as_large_as_the_frame),
-		TEST(many_integers_fit_by_default),
-		TEST(call_that_is_too_large_names_limit_and_key),
-		TEST(call_before_its_connection_names_limit_and_key),
-		TEST(provider_names_its_limit_for_a_request),
-		TEST(provider_names_its_limit_for_a_reply),
-		TEST(consumer_names_its_limit_for_a_reply),
-	};
-
-	return cmocka_run_group_tests_name("large messages", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* After a stall, replies that have already arrived are handled before deadlines are checked. */
 #include "tests/cluster/stage.h"
+#include "tests/support/test.h"
 
 enum {
 	CONSUMERS = 200 /* at least 16 rounds of 1 to 64 sockets */
@@ -43,9 +44,11 @@ static void connect_all(struct stage *stage)
 	stage_pass(stage, SECOND);
 }
 
+RUNNER(stage_run);
+
 /* Each reply comes after 20 ms, the loop is stalled from 15 to 215 ms, the deadline is at 100 ms.
  */
-static void two_hundred_answers_win_over_their_deadlines_after_a_stall(void **state)
+TEST(two_hundred_answers_win_over_their_deadlines_after_a_stall)
 {
 	struct spokei_vnet_link link = { .latency_ns = 10 * MS };
 	struct stage *stage = stage_begin(state);
@@ -77,7 +80,7 @@ static void note_end(void *arg, const struct spoke_result *result)
 }
 
 /* The provider is frozen. When it continues, its socket contains expired requests. */
-static void delayed_provider_runs_no_expired_request(void **state)
+TEST(delayed_provider_runs_no_expired_request)
 {
 	struct stage *stage = stage_bare(state);
 	const struct spoke_provider_options often = { .heartbeat_ns = 20 * MS };
@@ -113,7 +116,7 @@ static void note_left(void *arg, const struct spoke_result *result)
 }
 
 /* The provider looks at its timers every 20 ms, and is frozen for 500 ms. */
-static void request_that_is_read_late_has_less_time_left(void **state)
+TEST(request_that_is_read_late_has_less_time_left)
 {
 	struct stage *stage = stage_bare(state);
 	const struct spoke_provider_options often = { .heartbeat_ns = 20 * MS };
@@ -132,15 +135,4 @@ static void request_that_is_read_late_has_less_time_left(void **state)
 			 SPOKE_OK);
 	stage_pass(stage, 2 * SECOND);
 	assert_in_range(left_ns, 10 * SECOND - 501 * MS, 10 * SECOND - 475 * MS);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_hundred_answers_win_over_their_deadlines_after_a_stall),
-		cmocka_unit_test(delayed_provider_runs_no_expired_request),
-		cmocka_unit_test(request_that_is_read_late_has_less_time_left),
-	};
-
-	return stage_run("late", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls, pushes and replies with arguments made in place, on every wire and codec. */
 #include "tests/cluster/stage.h"
+#include "tests/support/test.h"
 
 #include <spoke/future.h>
 
@@ -136,7 +137,9 @@ static void end(void *arg, const struct spoke_result *result)
 	}
 }
 
-static void args_of_every_type_arrive(void **state)
+RUNNER(stage_run);
+
+TEST(args_of_every_type_arrive)
 {
 	struct stage *stage = begin(state);
 	struct spoke_method *print = method_of(stage, "print");
@@ -151,7 +154,7 @@ static void args_of_every_type_arrive(void **state)
 	assert_string_equal(ending.text, "\"world\";42;true;0.5;null;-1;");
 }
 
-static void call_without_args_has_none(void **state)
+TEST(call_without_args_has_none)
 {
 	struct stage *stage = begin(state);
 	struct spoke_method *print = method_of(stage, "print");
@@ -163,7 +166,7 @@ static void call_without_args_has_none(void **state)
 	assert_string_equal(ending.text, "");
 }
 
-static void long_and_nested_args_arrive(void **state)
+TEST(long_and_nested_args_arrive)
 {
 	struct stage *stage = begin(state);
 	struct spoke_method *print = method_of(stage, "print");
@@ -182,7 +185,7 @@ static void long_and_nested_args_arrive(void **state)
 	assert_string_equal(ending.text, expected);
 }
 
-static void call_with_options_uses_them(void **state)
+TEST(call_with_options_uses_them)
 {
 	static const struct spoke_call_options options = { .timeout_ns = 5 * MS };
 	struct stage *stage = begin(state);
@@ -199,7 +202,7 @@ static void call_with_options_uses_them(void **state)
 	assert_true(ending.error == SPOKE_ETIMEOUT || ending.error == SPOKE_ETIMEOUT_UNSENT);
 }
 
-static void reply_of_a_map_arrives(void **state)
+TEST(reply_of_a_map_arrives)
 {
 	struct stage *stage = begin(state);
 	struct stage_call *call = stage_call(stage, method_of(stage, "map"), stage_no_args());
@@ -217,7 +220,7 @@ static void reply_of_a_map_arrives(void **state)
 	assert_int_equal(text.len, LONG);
 }
 
-static void reply_that_cannot_be_packed_is_an_error(void **state)
+TEST(reply_that_cannot_be_packed_is_an_error)
 {
 	struct stage *stage = begin(state);
 	struct stage_call *call = stage_call(stage, method_of(stage, "null"), stage_no_args());
@@ -225,7 +228,7 @@ static void reply_that_cannot_be_packed_is_an_error(void **state)
 	assert_true(stage_end_of(stage, call)->error < 0);
 }
 
-static void args_that_cannot_be_packed_refuse_the_call(void **state)
+TEST(args_that_cannot_be_packed_refuse_the_call)
 {
 	struct stage *stage = begin(state);
 	struct spoke_method *print = method_of(stage, "print");
@@ -255,7 +258,7 @@ static void assert_answer(struct stage *stage, const char *method, struct spoke_
 		assert_int_equal(ending.code, code);
 }
 
-static void handler_reads_args_into_variables(void **state)
+TEST(handler_reads_args_into_variables)
 {
 	struct stage *stage = begin(state);
 
@@ -263,7 +266,7 @@ static void handler_reads_args_into_variables(void **state)
 	assert_answer(stage, "three", SPOKE_ARGS("Ann", 1), 0, "[1, false, \"Ann\"]");
 }
 
-static void unread_args_are_answered_with_a_sentence(void **state)
+TEST(unread_args_are_answered_with_a_sentence)
 {
 	struct stage *stage = begin(state);
 
@@ -279,7 +282,7 @@ static void unread_args_are_answered_with_a_sentence(void **state)
 		      "argument 1: text wanted, none came");
 }
 
-static void handler_reads_a_map_and_formats_an_error(void **state)
+TEST(handler_reads_a_map_and_formats_an_error)
 {
 	struct stage *stage = begin(state);
 
@@ -291,7 +294,7 @@ static void handler_reads_a_map_and_formats_an_error(void **state)
 }
 
 /* Cut before, in and after the character that no longer fits. */
-static void long_error_text_is_cut_between_characters(void **state)
+TEST(long_error_text_is_cut_between_characters)
 {
 	struct stage *stage = begin(state);
 	static char expected[SPOKE_ERROR_TEXT_MAX + 8];
@@ -314,7 +317,7 @@ static void long_error_text_is_cut_between_characters(void **state)
 		assert_answer(stage, "error", SPOKE_ARGS("none"), 1, "");
 }
 
-static void push_with_args_arrives(void **state)
+TEST(push_with_args_arrives)
 {
 	struct stage *stage = stage_bare(state);
 	struct spoke_consumer_options options = { .handle = stage_handle, .handle_arg = stage };
@@ -340,7 +343,7 @@ static void push_with_args_arrives(void **state)
 	stage_until(stage, &stage->handled, 3);
 }
 
-static void future_with_args_ends(void **state)
+TEST(future_with_args_ends)
 {
 	struct stage *stage = begin(state);
 	struct spoke_method *print = method_of(stage, "print");
@@ -357,25 +360,4 @@ static void future_with_args_ends(void **state)
 	assert_int_equal(spoke_future_start_with(print, SPOKE_ARGS(text), &future), SPOKE_EINVAL);
 	assert_int_equal(spoke_call_wait_with(print, SPOKE_ARGS(text), &future), SPOKE_EINVAL);
 	assert_null(future);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(args_of_every_type_arrive),
-		cmocka_unit_test(call_without_args_has_none),
-		cmocka_unit_test(long_and_nested_args_arrive),
-		cmocka_unit_test(call_with_options_uses_them),
-		cmocka_unit_test(reply_of_a_map_arrives),
-		cmocka_unit_test(reply_that_cannot_be_packed_is_an_error),
-		cmocka_unit_test(args_that_cannot_be_packed_refuse_the_call),
-		cmocka_unit_test(handler_reads_args_into_variables),
-		cmocka_unit_test(unread_args_are_answered_with_a_sentence),
-		cmocka_unit_test(handler_reads_a_map_and_formats_an_error),
-		cmocka_unit_test(long_error_text_is_cut_between_characters),
-		cmocka_unit_test(push_with_args_arrives),
-		cmocka_unit_test(future_with_args_ends),
-	};
-
-	return stage_run("line", tests, LENGTH(tests));
 }

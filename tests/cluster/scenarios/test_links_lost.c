@@ -5,6 +5,7 @@
 #include "cluster/endpoints/directory.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/scenarios/linkrig.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/connect/connector.h"
@@ -34,15 +35,15 @@ static void assert_connects_anew(bool reads_all)
 	assert_int_equal(linkrig.abandoned, 1);
 }
 
-static void consumer_serving_a_push_reconnects_at_once(void **state)
+FIXTURE(linkrig_set_up, linkrig_tear_down);
+
+TEST(consumer_serving_a_push_reconnects_at_once)
 {
-	(void)state;
 	assert_connects_anew(true);
 }
 
-static void and_after_a_reset_too(void **state)
+TEST(and_after_a_reset_too)
 {
-	(void)state;
 	assert_connects_anew(false);
 }
 
@@ -60,12 +61,11 @@ static void drain_while_it_resolves(struct spoke_alarm *alarm)
 }
 
 /* The second address refuses connections, so its name is resolved repeatedly. */
-static void a_drain_waits_for_the_push_while_a_name_is_resolved(void **state)
+TEST(a_drain_waits_for_the_push_while_a_name_is_resolved)
 {
 	static const char *const more[] = { "dubbo://demo.test:20881/demo.Echo" };
 	const struct spoke_consumer_options options = { .more_urls = more, .more_count = 1 };
 
-	(void)state;
 	spokei_vnet_name(linkrig.world.net, "demo.test", "127.0.0.1");
 	linkrig_consume("dubbo", &options);
 	linkrig_say(SPOKEI_PROBE);
@@ -93,14 +93,13 @@ static void a_drain_waits_for_the_push_while_a_name_is_resolved(void **state)
 }
 
 /* A connection that is still being made for a waiting call serves that call only. */
-static void nothing_is_served_on_a_link_made_in_a_drain(void **state)
+TEST(nothing_is_served_on_a_link_made_in_a_drain)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = SPOKE_OFF };
 	const struct spoke_call_options patient = { .timeout_ns = 20 * SECOND };
 	const struct spoke_span no_args = { NULL, 0 };
 	struct spoke_method *method;
 
-	(void)state;
 	linkrig_consume("dubbo", &options);
 	linkrig_say(SPOKEI_PROBE);
 	linkrig_pass(10 * TICK);
@@ -137,20 +136,18 @@ static void assert_guarded(const struct spokei_link *link)
 	assert_int_equal(guard->keepalive_ns, 60 * SECOND);
 }
 
-static void the_system_watches_for_a_consumer_without_heartbeats(void **state)
+TEST(the_system_watches_for_a_consumer_without_heartbeats)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = SPOKE_OFF };
 
-	(void)state;
 	linkrig_consume("dubbo", &options);
 	assert_guarded(linkrig.consumer->link);
 }
 
-static void the_system_watches_for_a_provider_without_heartbeats(void **state)
+TEST(the_system_watches_for_a_provider_without_heartbeats)
 {
 	const struct spoke_provider_options options = { .heartbeat_ns = SPOKE_OFF };
 
-	(void)state;
 	linkrig_provide("dubbo", &options);
 	linkrig_connect();
 	linkrig_say(SPOKEI_PROBE);
@@ -160,11 +157,10 @@ static void the_system_watches_for_a_provider_without_heartbeats(void **state)
 
 /* The kernel has given up waiting for the peer's acknowledgement: the peer counts as silent, as
  * with missed heartbeats. */
-static void connection_lost_by_system_timeout_counts_as_silent(void **state)
+TEST(connection_lost_by_system_timeout_counts_as_silent)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = SPOKE_OFF };
 
-	(void)state;
 	linkrig_consume("dubbo", &options);
 	linkrig_say(SPOKEI_PROBE_ANSWER);
 	linkrig_pass(10 * TICK);
@@ -194,11 +190,10 @@ static const struct {
 
 /* A failed attempt says nothing about the peer: the link after it is on probation until the peer
  * answers a heartbeat, and the backoff goes on. */
-static void suspicion_outlasts_failed_attempts(void **state)
+TEST(suspicion_outlasts_failed_attempts)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = SECOND };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(obstacles) / sizeof(obstacles[0]); i++) {
 		if (i > 0) {
 			linkrig_tear_down(NULL);
@@ -226,21 +221,4 @@ static void suspicion_outlasts_failed_attempts(void **state)
 		assert_int_equal(linkrig.told[SPOKE_LINK_RECOVERED], 1);
 		assert_int_equal(spoke_consumer_ready(linkrig.consumer), 1);
 	}
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(consumer_serving_a_push_reconnects_at_once),
-		TEST(and_after_a_reset_too),
-		TEST(a_drain_waits_for_the_push_while_a_name_is_resolved),
-		TEST(nothing_is_served_on_a_link_made_in_a_drain),
-		TEST(the_system_watches_for_a_consumer_without_heartbeats),
-		TEST(the_system_watches_for_a_provider_without_heartbeats),
-		TEST(connection_lost_by_system_timeout_counts_as_silent),
-		TEST(suspicion_outlasts_failed_attempts),
-	};
-
-	return cmocka_run_group_tests_name("links: lost", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Timeouts of peers in an engine whose turns are always late, and idle peers that are kept. */
 #include "tests/cluster/scenarios/linkrig.h"
+#include "tests/support/test.h"
 #include "transport/wire/catalog.h"
 
 #define INTERVAL (100 * MS)
@@ -31,46 +32,44 @@ static void assert_closed_after(const void *bytes, size_t len, uint64_t ns, enum
 	assert_int_equal(linkrig_stat(why), 1);
 }
 
-static void half_a_frame_is_no_frame_after_ten_seconds(void **state)
+FIXTURE(linkrig_set_up, linkrig_tear_down);
+
+TEST(half_a_frame_is_no_frame_after_ten_seconds)
 {
 	/* This delay is too long for the heartbeat check, but does not matter for the frame
 	 * timeout. */
 	const struct spoke_provider_options options = { .heartbeat_ns = 20 * MS };
 
-	(void)state;
 	linkrig_provide("dubbo", &options);
 	linkrig_hold_up(12 * MS);
 	assert_closed_after(heartbeat, WHOLE + 3, 10 * SECOND, SPOKE_STAT_CLOSED_FRAME_TIME);
 }
 
-static void peer_that_never_sends_is_closed(void **state)
+TEST(peer_that_never_sends_is_closed)
 {
 	const struct spoke_provider_options options = { .heartbeat_ns = 10 * MS };
 
-	(void)state;
 	linkrig_provide("dubbo", &options);
 	linkrig_hold_up(8 * MS);
 	assert_closed_after("", 0, 240 * SECOND, SPOKE_STAT_CLOSED_MUTE);
 }
 
-static void silent_peer_is_closed(void **state)
+TEST(silent_peer_is_closed)
 {
 	const struct spoke_provider_options options = { .heartbeat_ns = SECOND };
 
-	(void)state;
 	linkrig_provide("dubbo", &options);
 	linkrig_hold_up(60 * MS);
 	assert_closed_after(heartbeat, WHOLE, 4 * SECOND, SPOKE_STAT_CLOSED_SILENT);
 }
 
 /* A turn that is late for another object of the engine is not late for this one. */
-static void short_intervals_of_others_change_nothing(void **state)
+TEST(short_intervals_of_others_change_nothing)
 {
 	const struct spoke_provider_options options = { .heartbeat_ns = 10 * SECOND };
 	const struct spoke_provider_options hasty = { .heartbeat_ns = 10 * MS };
 	struct spoke_provider *other;
 
-	(void)state;
 	linkrig_provide("dubbo", &options);
 	assert_int_equal(spoke_provider_new(linkrig.engine, &hasty, &other), SPOKE_OK);
 	linkrig_hold_up(8 * MS);
@@ -80,11 +79,10 @@ static void short_intervals_of_others_change_nothing(void **state)
 
 /* --- idle_close_ns */
 
-static void peer_with_running_request_is_not_idle(void **state)
+TEST(peer_with_running_request_is_not_idle)
 {
 	const struct spoke_provider_options options = { .idle_close_ns = INTERVAL };
 
-	(void)state;
 	linkrig_provide("msgpack-rpc", &options);
 	linkrig_connect();
 	linkrig_write(later, sizeof(later) - 1);
@@ -105,7 +103,7 @@ static void note_end(void *arg, const struct spoke_result *result)
 	*(int *)arg = result->error;
 }
 
-static void whose_answer_is_waited_for_is_not_idle(void **state)
+TEST(whose_answer_is_waited_for_is_not_idle)
 {
 	const struct spoke_consumer_options options = { .idle_close_ns = INTERVAL };
 	const struct spoke_call_options patient = { .timeout_ns = 10 * INTERVAL };
@@ -113,7 +111,6 @@ static void whose_answer_is_waited_for_is_not_idle(void **state)
 	struct spoke_method *method;
 	int error = SPOKE_OK;
 
-	(void)state;
 	linkrig_consume("msgpack-rpc", &options);
 	assert_int_equal(spoke_consumer_method(linkrig.consumer, "echo", NULL, &method), 0);
 	assert_int_equal(spoke_call(method, no_args, &patient, note_end, &error, NULL), 0);
@@ -163,11 +160,10 @@ static void crowd_writes_in_time(uint64_t left_ns, const void *bytes, size_t len
 	assert_int_equal(linkrig_stat(SPOKE_STAT_TURNS_LATE), 0);
 }
 
-static void whose_bytes_lie_unread_is_not_idle(void **state)
+TEST(whose_bytes_lie_unread_is_not_idle)
 {
 	const struct spoke_provider_options options = { .idle_close_ns = INTERVAL };
 
-	(void)state;
 	linkrig_provide("msgpack-rpc", &options);
 	crowd_connects("msgpack-rpc");
 	crowd_writes(echo, sizeof(echo) - 1);
@@ -177,32 +173,14 @@ static void whose_bytes_lie_unread_is_not_idle(void **state)
 	crowd_leaves();
 }
 
-static void whose_first_bytes_lie_unread_is_not_mute(void **state)
+TEST(whose_first_bytes_lie_unread_is_not_mute)
 {
 	const struct spoke_provider_options options = { .heartbeat_ns = INTERVAL };
 
-	(void)state;
 	linkrig_provide("dubbo", &options);
 	crowd_connects("dubbo");
 	crowd_writes_in_time(240 * SECOND, heartbeat, WHOLE);
 	assert_int_equal(linkrig_stat(SPOKE_STAT_CLOSED), 0);
 	assert_int_equal(linkrig_stat(SPOKE_STAT_PROBES_READ), CROWD);
 	crowd_leaves();
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(half_a_frame_is_no_frame_after_ten_seconds),
-		TEST(peer_that_never_sends_is_closed),
-		TEST(silent_peer_is_closed),
-		TEST(short_intervals_of_others_change_nothing),
-		TEST(peer_with_running_request_is_not_idle),
-		TEST(whose_answer_is_waited_for_is_not_idle),
-		TEST(whose_bytes_lie_unread_is_not_idle),
-		TEST(whose_first_bytes_lie_unread_is_not_mute),
-	};
-
-	return cmocka_run_group_tests_name("links: judged", tests, NULL, NULL);
 }

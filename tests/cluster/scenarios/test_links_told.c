@@ -4,6 +4,7 @@
 #include "cluster/endpoints/directory.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/scenarios/linkrig.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
@@ -24,9 +25,10 @@ static void provide_and_speak(uint64_t heartbeat_ns)
 	linkrig_pass(10 * TICK);
 }
 
-static void writable_after_readonly_is_reported_again(void **state)
+FIXTURE(linkrig_set_up, linkrig_tear_down);
+
+TEST(writable_after_readonly_is_reported_again)
 {
-	(void)state;
 	provide_and_speak(SPOKE_OFF);
 	linkrig_say(SPOKEI_READONLY);
 	linkrig_say(SPOKEI_WRITABLE); /* both are read at once */
@@ -46,11 +48,10 @@ static void writable_after_readonly_is_reported_again(void **state)
 	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
 }
 
-static void repeated_readonly_toggles_are_limited(void **state)
+TEST(repeated_readonly_toggles_are_limited)
 {
 	const struct spokei_conn *conn;
 
-	(void)state;
 	provide_and_speak(SPOKE_OFF);
 	for (unsigned i = 0; i < 3 * TAKEN_BACK_MAX; i++) {
 		linkrig_say(SPOKEI_READONLY);
@@ -77,9 +78,8 @@ static unsigned count_events(enum spoke_event_user user, const char *text)
 	return count;
 }
 
-static void provider_reports_each_missed_heartbeat(void **state)
+TEST(provider_reports_each_missed_heartbeat)
 {
-	(void)state;
 	provide_and_speak(INTERVAL);
 	assert_int_equal(linkrig.user, SPOKE_EVENT_OF_NONE);
 	assert_true(linkrig_until(SPOKE_LINK_SUSPECT, SECOND));
@@ -92,9 +92,8 @@ static void provider_reports_each_missed_heartbeat(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_HEARTBEAT, "left three heartbeats"), 1);
 }
 
-static void close_by_peer_has_no_wheel_user(void **state)
+TEST(close_by_peer_has_no_wheel_user)
 {
-	(void)state;
 	provide_and_speak(INTERVAL);
 	peer_close(&linkrig.conn);
 	assert_true(linkrig_until(SPOKE_LINK_CLOSED, SECOND));
@@ -103,9 +102,8 @@ static void close_by_peer_has_no_wheel_user(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, " closed its connection"), 1);
 }
 
-static void provider_reports_its_drain(void **state)
+TEST(provider_reports_its_drain)
 {
-	(void)state;
 	provide_and_speak(SPOKE_OFF);
 	assert_int_equal(spoke_engine_drain(linkrig.engine, 60 * SECOND), SPOKE_OK);
 	linkrig_pass(10 * TICK);
@@ -118,14 +116,13 @@ static void provider_reports_its_drain(void **state)
 	assert_int_equal(count_events(SPOKE_EVENT_OF_NONE, "ended after a drain notice"), 1);
 }
 
-static void events_after_silence_are_attributed_to_heartbeats(void **state)
+TEST(events_after_silence_are_attributed_to_heartbeats)
 {
 	static const enum spoke_link_change changes[] = { SPOKE_LINK_SUSPECT, SPOKE_LINK_CLOSED,
 							  SPOKE_LINK_RECONNECTING,
 							  SPOKE_LINK_PROBATION };
 	const struct spoke_consumer_options options = { .heartbeat_ns = INTERVAL };
 
-	(void)state;
 	linkrig_consume("dubbo", &options);
 	linkrig_say(SPOKEI_PROBE);
 	for (unsigned i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
@@ -142,9 +139,8 @@ static void events_after_silence_are_attributed_to_heartbeats(void **state)
 
 /* --- RECOVERED */
 
-static void a_link_that_is_still_read_only_has_not_recovered(void **state)
+TEST(a_link_that_is_still_read_only_has_not_recovered)
 {
-	(void)state;
 	provide_and_speak(INTERVAL);
 	linkrig_say(SPOKEI_READONLY);
 	assert_true(linkrig_until(SPOKE_LINK_SUSPECT, SECOND));
@@ -158,12 +154,11 @@ static void a_link_that_is_still_read_only_has_not_recovered(void **state)
 }
 
 /* Goes on probation and becomes suspect again. The peer's own heartbeat is no answer. */
-static void a_link_on_probation_recovers_by_an_answer(void **state)
+TEST(a_link_on_probation_recovers_by_an_answer)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = INTERVAL };
 	const struct spokei_connector *connector;
 
-	(void)state;
 	linkrig_consume("dubbo", &options);
 	linkrig_say(SPOKEI_PROBE);
 	assert_true(linkrig_until(SPOKE_LINK_PROBATION, 10 * SECOND));
@@ -185,12 +180,11 @@ static void a_link_on_probation_recovers_by_an_answer(void **state)
 }
 
 /* Its heartbeats keep the connection busy, so that the idle check never asks. */
-static void a_link_on_probation_is_asked_while_its_peer_sends(void **state)
+TEST(a_link_on_probation_is_asked_while_its_peer_sends)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = INTERVAL };
 	uint64_t asked;
 
-	(void)state;
 	linkrig_consume("dubbo", &options);
 	linkrig_say(SPOKEI_PROBE);
 	assert_true(linkrig_until(SPOKE_LINK_PROBATION, 10 * SECOND));
@@ -212,11 +206,10 @@ static void a_link_on_probation_is_asked_while_its_peer_sends(void **state)
 }
 
 /* The same bytes end the suspicion and the probation. */
-static void answer_that_ends_both_is_reported_once(void **state)
+TEST(answer_that_ends_both_is_reported_once)
 {
 	const struct spoke_consumer_options options = { .heartbeat_ns = INTERVAL };
 
-	(void)state;
 	linkrig_consume("dubbo", &options);
 	linkrig_say(SPOKEI_PROBE);
 	assert_true(linkrig_until(SPOKE_LINK_PROBATION, 10 * SECOND));
@@ -245,18 +238,16 @@ static void consume(void)
 	assert_int_equal(linkrig.told[SPOKE_LINK_CONNECTED], 1);
 }
 
-static void end_of_engine_is_reported(void **state)
+TEST(end_of_engine_is_reported)
 {
-	(void)state;
 	consume();
 	free_engine();
 	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
 	assert_int_equal(linkrig.error, SPOKE_ECLOSED);
 }
 
-static void end_of_drain_is_reported(void **state)
+TEST(end_of_drain_is_reported)
 {
-	(void)state;
 	consume();
 	assert_int_equal(spoke_engine_drain(linkrig.engine, 0), SPOKE_OK);
 	linkrig_pass(SECOND);
@@ -266,9 +257,8 @@ static void end_of_drain_is_reported(void **state)
 	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
 }
 
-static void freeing_a_consumer_reports_no_events(void **state)
+TEST(freeing_a_consumer_reports_no_events)
 {
-	(void)state;
 	consume();
 	spoke_consumer_free(linkrig.consumer);
 	linkrig_pass(SECOND);
@@ -283,7 +273,7 @@ static void free_consumer(const struct spoke_link_event *event)
 }
 
 /* The consumer has two links, but reports only the first before it is freed. */
-static void consumer_may_be_freed_in_its_last_event(void **state)
+TEST(consumer_may_be_freed_in_its_last_event)
 {
 	static const char *const more[] = { "dubbo://" LINKRIG_AT "/demo.Echo" };
 	const struct spoke_consumer_options options = {
@@ -292,33 +282,9 @@ static void consumer_may_be_freed_in_its_last_event(void **state)
 		.more_count = 1,
 	};
 
-	(void)state;
 	linkrig_consume("dubbo", &options);
 	assert_int_equal(linkrig.told[SPOKE_LINK_CONNECTED], 2);
 	linkrig.then = free_consumer;
 	free_engine();
 	assert_int_equal(linkrig.told[SPOKE_LINK_CLOSED], 1);
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, linkrig_set_up, linkrig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(writable_after_readonly_is_reported_again),
-		TEST(repeated_readonly_toggles_are_limited),
-		TEST(a_link_that_is_still_read_only_has_not_recovered),
-		TEST(a_link_on_probation_recovers_by_an_answer),
-		TEST(a_link_on_probation_is_asked_while_its_peer_sends),
-		TEST(provider_reports_each_missed_heartbeat),
-		TEST(close_by_peer_has_no_wheel_user),
-		TEST(provider_reports_its_drain),
-		TEST(events_after_silence_are_attributed_to_heartbeats),
-		TEST(answer_that_ends_both_is_reported_once),
-		TEST(end_of_engine_is_reported),
-		TEST(end_of_drain_is_reported),
-		TEST(freeing_a_consumer_reports_no_events),
-		TEST(consumer_may_be_freed_in_its_last_event),
-	};
-
-	return cmocka_run_group_tests_name("links: told", tests, NULL, NULL);
 }

@@ -3,16 +3,10 @@
  * A provider that listens at a port and at a path, a file as registry, and a consumer: on the same
  * host the path carries the calls, on another one TCP does.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
 #include "tests/cluster/securerig.h"
+#include "tests/support/test.h"
 
 #include <spoke/spoke.h>
 
@@ -68,6 +62,8 @@ static int tear_down(void **state)
 	spokei_world_fini(&rig.world);
 	return 0;
 }
+
+FIXTURE(set_up, tear_down);
 
 static void pass(uint64_t ns)
 {
@@ -140,17 +136,15 @@ static void assert_call(bool local)
 	assert_int_equal(info.local, local);
 }
 
-static void path_of_the_same_host_carries_the_calls(void **state)
+TEST(path_of_the_same_host_carries_the_calls)
 {
-	(void)state;
 	serve(PORT, PATH, NULL);
 	consume(NULL);
 	assert_call(true);
 }
 
-static void path_of_another_host_is_not_tried(void **state)
+TEST(path_of_another_host_is_not_tried)
 {
-	(void)state;
 	rig.client.host_id = 7;
 	serve(PORT, PATH, NULL);
 	consume(NULL);
@@ -159,12 +153,11 @@ static void path_of_another_host_is_not_tried(void **state)
 }
 
 /* E.g. in containers that share a folder: the path leads to another provider there. */
-static void same_path_on_another_host_is_another_provider(void **state)
+TEST(same_path_on_another_host_is_another_provider)
 {
 	const struct spoke_engine_options engine = { .env = &rig.client.env };
 	struct spoke_provider *other;
 
-	(void)state;
 	rig.client.host_id = 7;
 	serve(PORT, NULL, NULL);
 	assert_int_equal(spoke_provider_listen(rig.provider, "unix:/run/here.sock"), 0);
@@ -176,9 +169,8 @@ static void same_path_on_another_host_is_another_provider(void **state)
 	assert_int_equal(spoke_provider_connections(other), 0);
 }
 
-static void path_goes_and_comes_back(void **state)
+TEST(path_goes_and_comes_back)
 {
-	(void)state;
 	serve(PORT, PATH, NULL);
 	consume(NULL);
 	assert_call(true);
@@ -196,9 +188,8 @@ static void path_goes_and_comes_back(void **state)
 	assert_call(true);
 }
 
-static void consumer_with_tls_uses_the_port(void **state)
+TEST(consumer_with_tls_uses_the_port)
 {
-	(void)state;
 	if (!secure_begin(&rig.secure, &rig.world, "/tls"))
 		skip();
 	serve(PORT, PATH "?tls=off", &rig.secure.provider);
@@ -208,11 +199,10 @@ static void consumer_with_tls_uses_the_port(void **state)
 	assert_int_equal(spoke_stat_get(rig.calls, SPOKE_STAT_LOCAL_FAILED), 0);
 }
 
-static void path_where_tls_is_spoken_is_not_published(void **state)
+TEST(path_where_tls_is_spoken_is_not_published)
 {
 	struct spoke_endpoint_info infos[2];
 
-	(void)state;
 	if (!secure_begin(&rig.secure, &rig.world, "/tls"))
 		skip();
 	serve(PORT "?tls=off", PATH, &rig.secure.provider);
@@ -222,20 +212,4 @@ static void path_where_tls_is_spoken_is_not_published(void **state)
 	assert_int_equal(spoke_consumer_endpoints(rig.consumer, infos, 2), 2);
 	assert_false(infos[0].local);
 	assert_false(infos[1].local);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(path_of_the_same_host_carries_the_calls),
-		CASE(path_of_another_host_is_not_tried),
-		CASE(same_path_on_another_host_is_another_provider),
-		CASE(path_goes_and_comes_back),
-		CASE(consumer_with_tls_uses_the_port),
-		CASE(path_where_tls_is_spoken_is_not_published),
-	};
-
-	return cmocka_run_group_tests_name("local", tests, NULL, NULL);
 }

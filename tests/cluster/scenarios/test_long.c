@@ -4,6 +4,7 @@
  * the stream accepts, the peer reads the whole message and the call ends once.
  */
 #include "tests/cluster/scenarios/earlyrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 
@@ -76,7 +77,12 @@ static void assert_went_ahead(void)
 	assert_in_range(earlyrig.writes[0], AHEAD + 1, AHEAD + 200);
 }
 
-static void some_of_a_long_call_goes_ahead(void **state)
+static char dubbo[] = "dubbo";
+static char other_wire[] = "msgpack-rpc";
+
+FIXTURE(earlyrig_set_up, earlyrig_tear_down);
+
+TEST(some_of_a_long_call_goes_ahead, .initial = dubbo)
 {
 	ask_long(*state);
 	note_writes(0, 0);
@@ -89,10 +95,10 @@ static void some_of_a_long_call_goes_ahead(void **state)
 	assert_came(1);
 	assert_int_equal(earlyrig.ended, 0);
 }
+TEST_AGAIN(some_of_a_long_call_goes_ahead, other_wire, .initial = other_wire);
 
-static void short_call_is_written_at_end_of_turn(void **state)
+TEST(short_call_is_written_at_end_of_turn)
 {
-	(void)state;
 	earlyrig_consume("dubbo");
 	note_writes(0, 0);
 	earlyrig_call(short_bin, sizeof(short_bin));
@@ -101,9 +107,8 @@ static void short_call_is_written_at_end_of_turn(void **state)
 	assert_int_equal(earlyrig.write_count, 1);
 }
 
-static void a_long_call_waits_behind_others(void **state)
+TEST(a_long_call_waits_behind_others)
 {
-	(void)state;
 	ask_long("dubbo");
 	note_writes(0, 0);
 	earlyrig_call(short_bin, sizeof(short_bin));
@@ -116,7 +121,7 @@ static void a_long_call_waits_behind_others(void **state)
 }
 
 /* However much the stream accepts, at once or in the end, the following output stays in order. */
-static void the_rest_of_a_long_call_follows_when_there_is_room(void **state)
+TEST(the_rest_of_a_long_call_follows_when_there_is_room, .initial = dubbo)
 {
 	static const struct {
 		unsigned refused;
@@ -150,12 +155,12 @@ static void the_rest_of_a_long_call_follows_when_there_is_room(void **state)
 	}
 	assert_int_equal(earlyrig.ended, 0);
 }
+TEST_AGAIN(the_rest_of_a_long_call_follows_when_there_is_room, other_wire, .initial = other_wire);
 
-static void a_long_call_ends_once_where_the_stream_breaks(void **state)
+TEST(a_long_call_ends_once_where_the_stream_breaks)
 {
 	static const int errors[] = { SPOKE_ETIMEOUT_UNSENT, SPOKE_ETIMEOUT };
 
-	(void)state;
 	for (unsigned broken = 0; broken < 2; broken++) {
 		ask_long("dubbo");
 		note_writes(broken, -EPIPE);
@@ -169,9 +174,8 @@ static void a_long_call_ends_once_where_the_stream_breaks(void **state)
 	}
 }
 
-static void a_long_answer_is_written_from_where_it_lies(void **state)
+TEST(a_long_answer_is_written_from_where_it_lies)
 {
-	(void)state;
 	earlyrig_serve();
 	make_long(1);
 	note_writes(0, 0);
@@ -187,9 +191,8 @@ static void a_long_answer_is_written_from_where_it_lies(void **state)
 }
 
 /* The output belongs to the parent, which continues. */
-static void the_child_of_a_fork_writes_nothing(void **state)
+TEST(the_child_of_a_fork_writes_nothing)
 {
-	(void)state;
 	earlyrig_serve();
 	make_long(1);
 	earlyrig.keeps = true;
@@ -225,7 +228,7 @@ static void timed_out(void *arg, const struct spoke_result *result)
 }
 
 /* Makes a call on another connection in the same turn, before or after. */
-static void other_work_during_a_long_write_does_not_shorten_deadlines(void **state)
+TEST(other_work_during_a_long_write_does_not_shorten_deadlines)
 {
 	const struct spoke_call_options one_way = { .one_way = true };
 	const struct spoke_call_options short_time = { .timeout_ns = 200 * MS };
@@ -234,7 +237,6 @@ static void other_work_during_a_long_write_does_not_shorten_deadlines(void **sta
 	struct spoke_method *echo;
 	int error = 0;
 
-	(void)state;
 	ask_long("dubbo");
 	first = earlyrig.conn;
 	echo = earlyrig.echo;
@@ -247,27 +249,4 @@ static void other_work_during_a_long_write_does_not_shorten_deadlines(void **sta
 	spokei_world_run(&earlyrig.world, earlyrig.world.now_ns + 100 * MS);
 	assert_int_equal(error, SPOKE_ETIMEOUT);
 	peer_close(&first);
-}
-
-#define TEST(test, wire)                                                                           \
-	cmocka_unit_test_prestate_setup_teardown(test, earlyrig_set_up, earlyrig_tear_down, wire)
-
-int main(void)
-{
-	static char dubbo[] = "dubbo";
-	static char other_wire[] = "msgpack-rpc";
-	const struct CMUnitTest tests[] = {
-		TEST(some_of_a_long_call_goes_ahead, dubbo),
-		TEST(some_of_a_long_call_goes_ahead, other_wire),
-		TEST(short_call_is_written_at_end_of_turn, NULL),
-		TEST(a_long_call_waits_behind_others, NULL),
-		TEST(the_rest_of_a_long_call_follows_when_there_is_room, dubbo),
-		TEST(the_rest_of_a_long_call_follows_when_there_is_room, other_wire),
-		TEST(a_long_call_ends_once_where_the_stream_breaks, NULL),
-		TEST(a_long_answer_is_written_from_where_it_lies, NULL),
-		TEST(the_child_of_a_fork_writes_nothing, NULL),
-		TEST(other_work_during_a_long_write_does_not_shorten_deadlines, NULL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls and options rejected before anything is sent, and their messages. */
 #include "tests/cluster/stage.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
-static void a_generic_call_has_as_many_arguments_as_types(void **state)
+RUNNER(stage_run);
+
+TEST(a_generic_call_has_as_many_arguments_as_types)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method_options options = { .generic = true, .type_names = "int,int" };
@@ -29,7 +32,7 @@ static int try_attachments(struct stage *stage, const char *const *keys, size_t 
 	return stage_try(stage, stage_method(stage, "echo"), stage_text(stage, "x"), &options);
 }
 
-static void attachments_must_be_unique_texts_without_timeout_key(void **state)
+TEST(attachments_must_be_unique_texts_without_timeout_key)
 {
 	static const char *const twice[] = { "a", "b", "a" };
 	static const char *const timeout[] = { "timeout" };
@@ -44,7 +47,7 @@ static void attachments_must_be_unique_texts_without_timeout_key(void **state)
 	stage_end_all(stage);
 }
 
-static void version_without_field_on_wire_is_rejected(void **state)
+TEST(version_without_field_on_wire_is_rejected)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_method_options options = { .version = "1.0" };
@@ -66,7 +69,7 @@ static int try_consumer(struct stage *stage, const struct spoke_consumer_options
 	return error;
 }
 
-static void every_url_of_a_consumer_is_looked_at(void **state)
+TEST(every_url_of_a_consumer_is_looked_at)
 {
 	static const char *const bad_value[] = { "dubbo://127.0.0.1:2/S?timeout=soon" };
 	static const char *const bad_key[] = { "dubbo://127.0.0.1:2/S?tmeout=1s" };
@@ -89,7 +92,7 @@ static void every_url_of_a_consumer_is_looked_at(void **state)
 	assert_int_equal(try_consumer(stage, &options, "values.max"), SPOKE_ERANGE);
 }
 
-static void an_interval_is_10_ms_at_least_or_off(void **state)
+TEST(an_interval_is_10_ms_at_least_or_off)
 {
 	struct spoke_consumer_options options = { .url = "dubbo://127.0.0.1:1/S",
 						  .heartbeat_ns = 10 * MS - 1 };
@@ -116,7 +119,7 @@ static void an_interval_is_10_ms_at_least_or_off(void **state)
 	spoke_provider_free(provider);
 }
 
-static void invalid_listen_options_are_refused(void **state)
+TEST(invalid_listen_options_are_refused)
 {
 	static const struct {
 		const char *url;
@@ -136,7 +139,7 @@ static void invalid_listen_options_are_refused(void **state)
 	}
 }
 
-static void further_urls_must_match_first_url(void **state)
+TEST(further_urls_must_match_first_url)
 {
 	static const char *const other[] = { "dubbo://127.0.0.1:2/S?heartbeat=2s" };
 	static const char *const same[] = { "dubbo://127.0.0.1:2/S?heartbeat=1000" };
@@ -152,7 +155,7 @@ static void further_urls_must_match_first_url(void **state)
 	spoke_consumer_free(consumer);
 }
 
-static void a_method_needs_a_service_where_the_wire_names_it(void **state)
+TEST(a_method_needs_a_service_where_the_wire_names_it)
 {
 	struct stage *stage = stage_begin(state);
 	struct spoke_consumer_options dubbo = { .url = "dubbo://127.0.0.1:1" };
@@ -167,20 +170,4 @@ static void a_method_needs_a_service_where_the_wire_names_it(void **state)
 	assert_int_equal(spoke_consumer_new(stage->client_engine, &mprpc, &consumer), SPOKE_OK);
 	assert_int_equal(spoke_consumer_method(consumer, "echo", NULL, &method), SPOKE_OK);
 	spoke_consumer_free(consumer);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_generic_call_has_as_many_arguments_as_types),
-		cmocka_unit_test(attachments_must_be_unique_texts_without_timeout_key),
-		cmocka_unit_test(version_without_field_on_wire_is_rejected),
-		cmocka_unit_test(every_url_of_a_consumer_is_looked_at),
-		cmocka_unit_test(an_interval_is_10_ms_at_least_or_off),
-		cmocka_unit_test(invalid_listen_options_are_refused),
-		cmocka_unit_test(further_urls_must_match_first_url),
-		cmocka_unit_test(a_method_needs_a_service_where_the_wire_names_it),
-	};
-
-	return stage_run("refusals", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -2,6 +2,7 @@
 /* A rolling restart: providers drain and start again one after another, under calls that are never
  * retried. */
 #include "tests/cluster/clusterrig.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 
@@ -35,12 +36,13 @@ static void restart(unsigned which)
 	assert_int_equal(spoke_consumer_ready(clusterrig.consumer), 2);
 }
 
+FIXTURE(clusterrig_set_up, clusterrig_tear_down);
+
 /* Requests are on their way for 15 ms, as is READONLY. */
-static void rolling_restart_loses_no_call(void **state)
+TEST(rolling_restart_loses_no_call)
 {
 	static const struct spokei_vnet_link slow = { .latency_ns = 15 * MS };
 
-	(void)state;
 	spokei_vnet_set_all(clusterrig.world.net, &slow);
 	clusterrig_provide(2);
 	clusterrig_consume("retries=0&timeout=500", NULL);
@@ -52,14 +54,4 @@ static void rolling_restart_loses_no_call(void **state)
 	for (unsigned i = 0; i < clusterrig.call_count; i++)
 		assert_int_equal(clusterrig.calls[i].error, SPOKE_OK);
 	assert_true(clusterrig.call_count > 1000);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(rolling_restart_loses_no_call, clusterrig_set_up,
-						clusterrig_tear_down),
-	};
-
-	return cmocka_run_group_tests_name("rolling", tests, NULL, NULL);
 }

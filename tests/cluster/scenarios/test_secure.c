@@ -2,6 +2,7 @@
 /* Providers and consumers with TLS: who is closed when, and that nothing falls back to
  * plain bytes. */
 #include "tests/cluster/scenarios/secplay.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,13 +17,14 @@ static void assert_closed_at(int fd, uint64_t begun_ns, uint64_t after_ns)
 	assert_true(secplay_is_closed(fd));
 }
 
-static void handshake_that_stalls_is_closed_after_its_time(void **state)
+FIXTURE(secplay_set_up, secplay_tear_down);
+
+TEST(handshake_that_stalls_is_closed_after_its_time)
 {
 	unsigned char hello[4096];
 	const size_t len = secplay_make_hello(hello, sizeof(hello));
 	const size_t sent[] = { 0, 1, len - 1, len };
 
-	(void)state;
 	secplay_provide_tls("dubbo://" AT);
 	for (unsigned i = 0; i < 4; i++) {
 		uint64_t begun_ns = secplay.world.now_ns;
@@ -41,13 +43,12 @@ static void handshake_that_stalls_is_closed_after_its_time(void **state)
 }
 
 /* Byte by byte its time does not begin anew. */
-static void handshake_that_drips_is_closed_after_the_same_time(void **state)
+TEST(handshake_that_drips_is_closed_after_the_same_time)
 {
 	unsigned char hello[4096];
 	uint64_t begun_ns;
 	int fd;
 
-	(void)state;
 	(void)secplay_make_hello(hello, sizeof(hello));
 	secplay_provide_tls("dubbo://" AT);
 	begun_ns = secplay.world.now_ns;
@@ -60,12 +61,11 @@ static void handshake_that_drips_is_closed_after_the_same_time(void **state)
 	secplay_raw_close(fd);
 }
 
-static void optional_listener_waits_for_the_first_byte_as_without_tls(void **state)
+TEST(optional_listener_waits_for_the_first_byte_as_without_tls)
 {
 	uint64_t begun_ns;
 	int fd;
 
-	(void)state;
 	secplay.secure.provider.optional = true;
 	secplay_provide_tls("dubbo://" AT);
 	fd = secplay_raw_connect(AT);
@@ -77,14 +77,13 @@ static void optional_listener_waits_for_the_first_byte_as_without_tls(void **sta
 	secplay_raw_close(fd);
 }
 
-static void silent_peer_costs_what_it_has_sent(void **state)
+TEST(silent_peer_costs_what_it_has_sent)
 {
 	unsigned char hello[4096];
 	size_t bytes[2];
 	size_t base;
 	int fd;
 
-	(void)state;
 	(void)secplay_make_hello(hello, sizeof(hello));
 	for (unsigned secures = 0; secures < 2; secures++) {
 		const struct spoke_provider_options options = {
@@ -116,7 +115,7 @@ static void silent_peer_costs_what_it_has_sent(void **state)
 
 /* --- reasons */
 
-static void reason_of_a_peer_outlasts_those_of_later_ones(void **state)
+TEST(reason_of_a_peer_outlasts_those_of_later_ones)
 {
 	enum {
 		SUITES = 76, /* where their length stands in a ClientHello */
@@ -126,7 +125,6 @@ static void reason_of_a_peer_outlasts_those_of_later_ones(void **state)
 	int first;
 	int second;
 
-	(void)state;
 	memset(hello + SUITES + 2, 0x55, (size_t)hello[SUITES] << 8 | hello[SUITES + 1]);
 	secplay_provide_tls("dubbo://" AT);
 	first = secplay_raw_connect(AT);
@@ -143,11 +141,10 @@ static void reason_of_a_peer_outlasts_those_of_later_ones(void **state)
 
 /* --- never plain */
 
-static void consumer_with_tls_says_what_to_do_about_a_plain_provider(void **state)
+TEST(consumer_with_tls_says_what_to_do_about_a_plain_provider)
 {
 	const struct spoke_provider_options plain = { .tls = NULL };
 
-	(void)state;
 	secplay_provide("dubbo://" AT, &plain);
 	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
 	secplay_call(2 * SECOND);
@@ -167,12 +164,11 @@ static void ignore(void *arg, const struct spoke_result *result)
 	(void)result;
 }
 
-static void plain_consumer_of_a_provider_with_tls_is_asked_about_tls(void **state)
+TEST(plain_consumer_of_a_provider_with_tls_is_asked_about_tls)
 {
 	struct spoke_method *method;
 	const char *question;
 
-	(void)state;
 	secplay_provide_tls("dubbo://" AT);
 	secplay_consume("dubbo://" AT "/demo.Echo?retries=0", NULL);
 	secplay_pass(60 * SECOND);
@@ -185,13 +181,12 @@ static void plain_consumer_of_a_provider_with_tls_is_asked_about_tls(void **stat
 	assert_non_null(strstr(spoke_engine_why(secplay.engines[CLIENT]), "does it expect TLS"));
 }
 
-static void plain_consumer_of_a_provider_with_tls_is_closed_unanswered(void **state)
+TEST(plain_consumer_of_a_provider_with_tls_is_closed_unanswered)
 {
 	unsigned char byte;
 	bool ended;
 	int fd;
 
-	(void)state;
 	secplay_provide_tls("dubbo://" AT);
 	fd = secplay_raw_connect(AT);
 	secplay_raw_send(fd, "\xda", 1);
@@ -204,14 +199,13 @@ static void plain_consumer_of_a_provider_with_tls_is_closed_unanswered(void **st
 }
 
 /* Every connection that is tried begins with a ClientHello, and the pauses grow. */
-static void consumer_with_tls_sends_nothing_but_tls(void **state)
+TEST(consumer_with_tls_sends_nothing_but_tls)
 {
 	const struct spoke_env *env = secplay_raw_env();
 	struct spoke_address address;
 	unsigned tries[2] = { 0, 0 };
 	int listener;
 
-	(void)state;
 	assert_int_equal(env->net->parse(env->ctx, AT, &address), 0);
 	assert_int_equal(env->net->listen(env->ctx, &address, 16, &listener), 0);
 	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
@@ -255,35 +249,32 @@ static int begin_without_end(int *ret_listener)
 	return fd;
 }
 
-static void handshake_that_stalls_is_told_as_one(void **state)
+TEST(handshake_that_stalls_is_told_as_one)
 {
 	int listener;
 	int fd = begin_without_end(&listener);
 
-	(void)state;
 	secplay_pass(6 * SECOND);
 	assert_non_null(strstr(secplay_told(CLIENT), "has not ended the handshake in 5000 ms"));
 	secplay_raw_close(fd);
 	secplay_raw_close(listener);
 }
 
-static void handshake_that_is_lost_is_told_as_one(void **state)
+TEST(handshake_that_is_lost_is_told_as_one)
 {
 	int listener;
 	int fd = begin_without_end(&listener);
 
-	(void)state;
 	secplay_raw_close(fd);
 	secplay_pass(5 * MS);
 	assert_non_null(strstr(secplay_told(CLIENT), "lost during the handshake"));
 	secplay_raw_close(listener);
 }
 
-static void consumer_without_a_certificate_is_told_and_slows_down(void **state)
+TEST(consumer_without_a_certificate_is_told_and_slows_down)
 {
 	uint64_t first;
 
-	(void)state;
 	secplay_provide_tls("dubbo://" AT);
 	secplay.secure.consumer.cert = secplay.secure.consumer.key = NULL;
 	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
@@ -296,9 +287,8 @@ static void consumer_without_a_certificate_is_told_and_slows_down(void **state)
 	assert_non_null(strstr(secplay_told(CLIENT), "tls.cert"));
 }
 
-static void consumer_refuses_a_provider_with_another_name(void **state)
+TEST(consumer_refuses_a_provider_with_another_name)
 {
-	(void)state;
 	secplay_provide_tls("dubbo://" AT);
 	secplay.secure.consumer.peers = NULL; /* the host of the URL, an address */
 	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
@@ -308,9 +298,8 @@ static void consumer_refuses_a_provider_with_another_name(void **state)
 	assert_non_null(strstr(secplay_told(CLIENT), "tls.peers"));
 }
 
-static void optional_listener_serves_both(void **state)
+TEST(optional_listener_serves_both)
 {
-	(void)state;
 	secplay.secure.provider.optional = true;
 	secplay_provide_tls("dubbo://" AT);
 	for (unsigned secures = 0; secures < 2; secures++) {
@@ -324,9 +313,8 @@ static void optional_listener_serves_both(void **state)
 	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_DONE), 1);
 }
 
-static void handshakes_of_each_side_have_counters_of_their_own(void **state)
+TEST(handshakes_of_each_side_have_counters_of_their_own)
 {
-	(void)state;
 	secplay_provide_tls("dubbo://" AT);
 	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
 	secplay_pass(SECOND);
@@ -335,28 +323,4 @@ static void handshakes_of_each_side_have_counters_of_their_own(void **state)
 	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_CONNECTS_SECURED), 0);
 	assert_int_equal(secplay_stat_of(CLIENT, SPOKE_STAT_HANDSHAKES_DONE), 0);
 	assert_int_equal(secplay_stat_of(CLIENT, SPOKE_STAT_CONNECTS_SECURED), 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, secplay_set_up, secplay_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(handshake_that_stalls_is_closed_after_its_time),
-		TEST(handshake_that_drips_is_closed_after_the_same_time),
-		TEST(optional_listener_waits_for_the_first_byte_as_without_tls),
-		TEST(silent_peer_costs_what_it_has_sent),
-		TEST(reason_of_a_peer_outlasts_those_of_later_ones),
-		TEST(consumer_with_tls_says_what_to_do_about_a_plain_provider),
-		TEST(plain_consumer_of_a_provider_with_tls_is_asked_about_tls),
-		TEST(plain_consumer_of_a_provider_with_tls_is_closed_unanswered),
-		TEST(consumer_with_tls_sends_nothing_but_tls),
-		TEST(handshake_that_stalls_is_told_as_one),
-		TEST(handshake_that_is_lost_is_told_as_one),
-		TEST(consumer_without_a_certificate_is_told_and_slows_down),
-		TEST(consumer_refuses_a_provider_with_another_name),
-		TEST(optional_listener_serves_both),
-		TEST(handshakes_of_each_side_have_counters_of_their_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

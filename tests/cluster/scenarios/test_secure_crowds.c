@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Providers with TLS to which more peers come than have a place. */
 #include "tests/cluster/scenarios/secplay.h"
+#include "tests/support/test.h"
 
 #include "core/virtual/files.h"
 
@@ -13,13 +14,14 @@ enum {
 	STEPS_OF_A_TURN = 8,
 };
 
-static void good_peer_is_served_when_stalled_handshakes_end(void **state)
+FIXTURE(secplay_set_up, secplay_tear_down);
+
+TEST(good_peer_is_served_when_stalled_handshakes_end)
 {
 	unsigned char hello[4096];
 	size_t len = secplay_make_hello(hello, sizeof(hello));
 	int fds[4];
 
-	(void)state;
 	secplay.secure.provider.handshakes_max = 4;
 	secplay_provide_tls(LOCAL); /* its peers have no address that counts */
 	for (unsigned i = 0; i < 4; i++) {
@@ -38,13 +40,12 @@ static void good_peer_is_served_when_stalled_handshakes_end(void **state)
 		secplay_raw_close(fds[i]);
 }
 
-static void address_with_too_many_handshakes_loses_the_next_ones(void **state)
+TEST(address_with_too_many_handshakes_loses_the_next_ones)
 {
 	unsigned char hello[4096];
 	size_t len = secplay_make_hello(hello, sizeof(hello));
 	int fds[3];
 
-	(void)state;
 	secplay.secure.provider.handshakes_per_peer_max = 2;
 	secplay_provide_tls("dubbo://" AT);
 	for (unsigned i = 0; i < 3; i++) {
@@ -66,7 +67,7 @@ static void address_with_too_many_handshakes_loses_the_next_ones(void **state)
 }
 
 /* A host can have each address of its network. */
-static void network_of_ipv6_has_the_handshakes_of_one_address(void **state)
+TEST(network_of_ipv6_has_the_handshakes_of_one_address)
 {
 	static const char *const from[] = { "[2001:db8::1]:0", "[2001:db8::2]:0", "[2001:db8::3]:0",
 					    "[2001:db8:0:1::1]:0" };
@@ -74,7 +75,6 @@ static void network_of_ipv6_has_the_handshakes_of_one_address(void **state)
 	size_t len = secplay_make_hello(hello, sizeof(hello));
 	int fds[4];
 
-	(void)state;
 	secplay.secure.provider.handshakes_per_peer_max = 2;
 	secplay_provide_tls("dubbo://" AT);
 	for (unsigned i = 0; i < 4; i++) {
@@ -88,13 +88,12 @@ static void network_of_ipv6_has_the_handshakes_of_one_address(void **state)
 		secplay_raw_close(fds[i]);
 }
 
-static void handshakes_that_wait_count_for_their_address(void **state)
+TEST(handshakes_that_wait_count_for_their_address)
 {
 	unsigned char hello[4096];
 	size_t len = secplay_make_hello(hello, sizeof(hello));
 	int fds[4];
 
-	(void)state;
 	secplay.secure.provider.handshakes_max = 1;
 	secplay.secure.provider.handshakes_per_peer_max = 2;
 	secplay_provide_tls("dubbo://" AT);
@@ -115,7 +114,7 @@ static void handshakes_that_wait_count_for_their_address(void **state)
 		secplay_raw_close(fds[i]);
 }
 
-static void free_place_is_for_the_peer_that_has_waited_longest(void **state)
+TEST(free_place_is_for_the_peer_that_has_waited_longest)
 {
 	enum {
 		PEERS = 6,
@@ -124,7 +123,6 @@ static void free_place_is_for_the_peer_that_has_waited_longest(void **state)
 	size_t len = secplay_make_hello(hello, sizeof(hello));
 	int fds[PEERS];
 
-	(void)state;
 	secplay.secure.provider.handshakes_max = 1;
 	secplay_provide_tls("dubbo://" AT);
 	for (unsigned i = 0; i < PEERS; i++) {
@@ -149,7 +147,7 @@ static void reload_config(struct spoke_config *config, const char *text)
 	secplay_pass(MS);
 }
 
-static void limits_of_handshakes_change_with_the_file(void **state)
+TEST(limits_of_handshakes_change_with_the_file)
 {
 	enum {
 		PEERS = 10,
@@ -159,7 +157,6 @@ static void limits_of_handshakes_change_with_the_file(void **state)
 	size_t len = secplay_make_hello(hello, sizeof(hello));
 	int fds[PEERS];
 
-	(void)state;
 	spokei_vfiles_put(secplay.world.files, "a.conf", "[provider]\nhandshakes.max = 2\n");
 	assert_int_equal(spoke_config_load(&secplay.processes[SERVER].env, "a.conf", NULL, NULL,
 					   &options.config),
@@ -194,7 +191,7 @@ static void limits_of_handshakes_change_with_the_file(void **state)
 	spoke_config_free(options.config);
 }
 
-static void handshakes_begin_at_their_rate_and_in_their_order(void **state)
+TEST(handshakes_begin_at_their_rate_and_in_their_order)
 {
 	enum {
 		PEERS = 7,
@@ -204,7 +201,6 @@ static void handshakes_begin_at_their_rate_and_in_their_order(void **state)
 	size_t len = secplay_make_hello(hello, sizeof(hello));
 	int fds[PEERS];
 
-	(void)state;
 	secplay.secure.provider.handshakes_per_second = RATE;
 	secplay_provide_tls("dubbo://" AT);
 	for (unsigned i = 0; i < PEERS; i++) {
@@ -239,14 +235,13 @@ static void note_turn(struct spokei_world_process *process)
 }
 
 /* All come at once, and a link that lives misses no heartbeat meanwhile. */
-static void crowd_is_let_in_a_few_steps_a_turn(void **state)
+TEST(crowd_is_let_in_a_few_steps_a_turn)
 {
 	static struct spoke_consumer *crowd[CROWD];
 	struct spoke_consumer *live;
 	const struct spoke_consumer_options options = { .url = "dubbo://" AT "/demo.Echo",
 							.tls = &secplay.secure.consumer };
 
-	(void)state;
 	secplay.secure.provider.handshakes_per_peer_max = CROWD;
 	secplay_provide_tls("dubbo://" AT);
 	assert_int_equal(spoke_consumer_new(secplay.engines[CLIENT],
@@ -273,7 +268,7 @@ static void crowd_is_let_in_a_few_steps_a_turn(void **state)
 }
 
 /* Other programs take the CPU of the thread that takes the steps. */
-static void loop_helps_a_thread_that_is_late(void **state)
+TEST(loop_helps_a_thread_that_is_late)
 {
 	enum {
 		PEERS = 20,
@@ -282,7 +277,6 @@ static void loop_helps_a_thread_that_is_late(void **state)
 	const struct spoke_consumer_options options = { .url = "dubbo://" AT "/demo.Echo",
 							.tls = &secplay.secure.consumer };
 
-	(void)state;
 	secplay_provide_tls("dubbo://" AT);
 	secplay.processes[SERVER].background_waits = true;
 	for (unsigned i = 0; i < PEERS; i++)
@@ -299,22 +293,4 @@ static void loop_helps_a_thread_that_is_late(void **state)
 	secplay_pass(SECOND);
 	for (unsigned i = 0; i < PEERS; i++)
 		assert_int_equal(spoke_consumer_ready(peers[i]), 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, secplay_set_up, secplay_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(good_peer_is_served_when_stalled_handshakes_end),
-		TEST(address_with_too_many_handshakes_loses_the_next_ones),
-		TEST(network_of_ipv6_has_the_handshakes_of_one_address),
-		TEST(handshakes_that_wait_count_for_their_address),
-		TEST(free_place_is_for_the_peer_that_has_waited_longest),
-		TEST(limits_of_handshakes_change_with_the_file),
-		TEST(handshakes_begin_at_their_rate_and_in_their_order),
-		TEST(crowd_is_let_in_a_few_steps_a_turn),
-		TEST(loop_helps_a_thread_that_is_late),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

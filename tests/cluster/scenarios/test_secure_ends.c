@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links with TLS: ends of the peer, peers that do not read, and sides that are freed. */
 #include "tests/cluster/scenarios/secplay.h"
+#include "tests/support/test.h"
 
 #include <openssl/ssl.h>
 
@@ -108,11 +109,12 @@ static void provide_to_peers(bool secures)
 	assert_int_equal(spoke_provider_add(secplay.provider, &service, &later, 1), 0);
 }
 
-static void peer_that_ends_is_answered_before_it_is_closed(void **state)
+FIXTURE(secplay_set_up, secplay_tear_down);
+
+TEST(peer_that_ends_is_answered_before_it_is_closed)
 {
 	struct tls_peer peer;
 
-	(void)state;
 	provide_to_peers(true);
 	join(&peer, true);
 	say(&peer, ask_later, sizeof(ask_later) - 1);
@@ -132,11 +134,10 @@ static void peer_that_ends_is_answered_before_it_is_closed(void **state)
 	leave(&peer);
 }
 
-static void peer_that_is_cut_off_is_lost_and_half_a_frame_is_not_served(void **state)
+TEST(peer_that_is_cut_off_is_lost_and_half_a_frame_is_not_served)
 {
 	struct tls_peer peer;
 
-	(void)state;
 	provide_to_peers(true);
 	join(&peer, true);
 	say(&peer, ask_later, sizeof(ask_later) - 1);
@@ -179,7 +180,7 @@ static uint64_t time_of_a_deaf_peer(bool secures, bool talks, enum spoke_stat *r
 	return begun_ns;
 }
 
-static void peer_that_does_not_read_is_judged_as_without_tls(void **state)
+TEST(peer_that_does_not_read_is_judged_as_without_tls)
 {
 	for (unsigned talks = 0; talks < 2; talks++) {
 		enum spoke_stat stats[2];
@@ -198,11 +199,10 @@ static void peer_that_does_not_read_is_judged_as_without_tls(void **state)
 	}
 }
 
-static void freeing_an_open_link_sends_nothing(void **state)
+TEST(freeing_an_open_link_sends_nothing)
 {
 	uint64_t writes[2];
 
-	(void)state;
 	secplay_provide_tls("dubbo://" AT);
 	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
 	secplay_call(SECOND);
@@ -217,11 +217,10 @@ static void freeing_an_open_link_sends_nothing(void **state)
 	}
 }
 
-static void consumer_that_drains_ends_with_close_notify(void **state)
+TEST(consumer_that_drains_ends_with_close_notify)
 {
 	uint64_t writes;
 
-	(void)state;
 	secplay_provide_tls("dubbo://" AT);
 	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
 	secplay_call(SECOND);
@@ -235,7 +234,7 @@ static void consumer_that_drains_ends_with_close_notify(void **state)
 	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_CLOSED_BY_PEER), 1);
 }
 
-static void peer_that_is_dismissed_gets_its_answer_and_close_notify(void **state)
+TEST(peer_that_is_dismissed_gets_its_answer_and_close_notify)
 {
 	static const unsigned char ask[] = "\x94\0\2\xa5"
 					   "later\x90";
@@ -249,7 +248,6 @@ static void peer_that_is_dismissed_gets_its_answer_and_close_notify(void **state
 	struct tls_peer peer;
 	size_t len;
 
-	(void)state;
 	secplay.secure.provider.verify = SPOKE_TLS_VERIFY_NONE;
 	secplay_provide("dubbo://" AT, &options);
 	assert_int_equal(spoke_provider_add(secplay.provider, &service, &later, 1), 0);
@@ -269,9 +267,8 @@ static void peer_that_is_dismissed_gets_its_answer_and_close_notify(void **state
 }
 
 /* Otherwise its callers would wait until the silence is noticed, or for their deadlines. */
-static void side_without_memory_to_write_ends_the_link(void **state)
+TEST(side_without_memory_to_write_ends_the_link)
 {
-	(void)state;
 	secplay_provide_tls("dubbo://" AT);
 	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
 	secplay_call(SECOND);
@@ -291,7 +288,7 @@ static void free_side(unsigned side)
 	secplay.engines[side] = NULL;
 }
 
-static void each_side_may_be_freed_at_any_moment_of_a_handshake(void **state)
+TEST(each_side_may_be_freed_at_any_moment_of_a_handshake)
 {
 	for (unsigned how = 0; how < 4; how++) {
 		for (unsigned steps = 0; steps < 40; steps++) {
@@ -315,21 +312,4 @@ static void each_side_may_be_freed_at_any_moment_of_a_handshake(void **state)
 			assert_int_equal(secplay.ended, 1);
 		}
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, secplay_set_up, secplay_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(peer_that_ends_is_answered_before_it_is_closed),
-		TEST(peer_that_is_cut_off_is_lost_and_half_a_frame_is_not_served),
-		TEST(peer_that_does_not_read_is_judged_as_without_tls),
-		TEST(side_without_memory_to_write_ends_the_link),
-		TEST(freeing_an_open_link_sends_nothing),
-		TEST(consumer_that_drains_ends_with_close_notify),
-		TEST(peer_that_is_dismissed_gets_its_answer_and_close_notify),
-		TEST(each_side_may_be_freed_at_any_moment_of_a_handshake),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A forked child that frees links with TLS leaves those of its parent alone. */
 #define _POSIX_C_SOURCE 200809L
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "tests/cluster/securerig.h"
+#include "tests/support/test.h"
 
 #include <spoke/consumer.h>
 #include <spoke/host.h>
@@ -79,14 +74,13 @@ static void make(const struct secure *secure)
 	assert_int_equal(spoke_consumer_method(rig.consumer, "echo", NULL, &rig.echo), 0);
 }
 
-static void links_outlive_a_child_that_frees_them(void **state)
+TEST(links_outlive_a_child_that_frees_them)
 {
 	char folder[] = "/tmp/spoke-test-fork-XXXXXX";
 	struct secure secure;
 	int status = 1;
 	pid_t child;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	assert_true(secure_begin(&secure, NULL, folder));
 	make(&secure);
@@ -106,13 +100,4 @@ static void links_outlive_a_child_that_frees_them(void **state)
 	spoke_engine_free(rig.engine);
 	secure_end(&secure);
 	assert_int_equal(rmdir(folder), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(links_outlive_a_child_that_frees_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Consumers with TLS: the names that they expect, and what a call learns of a refusal. */
 #include "tests/cluster/scenarios/secplay.h"
+#include "tests/support/test.h"
 
 #include "core/virtual/files.h"
 
@@ -30,11 +31,12 @@ static bool connects_to_listed(const char *parameters, const char *peers)
 	return connected;
 }
 
-static void registry_decides_neither_about_tls_nor_about_names(void **state)
+FIXTURE(secplay_set_up, secplay_tear_down);
+
+TEST(registry_decides_neither_about_tls_nor_about_names)
 {
 	static const char lies[] = "tls=off&ssl-enabled=false&tls.peers=dns:other.test";
 
-	(void)state;
 	secplay_provide_tls("dubbo://" AT);
 	assert_true(connects_to_listed(lies, "dns:server.test"));
 	assert_int_equal(secplay_stat_of(SERVER, SPOKE_STAT_HANDSHAKES_DONE), 1);
@@ -44,9 +46,8 @@ static void registry_decides_neither_about_tls_nor_about_names(void **state)
 }
 
 /* In TLS 1.3 the consumer may write before it is refused. */
-static void call_of_a_refused_consumer_ends_with_the_reason(void **state)
+TEST(call_of_a_refused_consumer_ends_with_the_reason)
 {
-	(void)state;
 	secplay_provide_tls("dubbo://" AT);
 	secplay.secure.consumer.cert = secplay.secure.consumer.key = NULL;
 	secplay_consume("dubbo://" AT "/demo.Echo", &secplay.secure.consumer);
@@ -76,7 +77,7 @@ static int error_of_method(const struct spoke_tls_options *tls, struct spoke_con
 	return error;
 }
 
-static void method_of_a_service_with_other_peers_is_refused(void **state)
+TEST(method_of_a_service_with_other_peers_is_refused)
 {
 	static const char text[] = "[consumer]\ntls.peers = dns:server.test\n"
 				   "[service.demo.Other]\ntls.peers = dns:other.test\n"
@@ -84,7 +85,6 @@ static void method_of_a_service_with_other_peers_is_refused(void **state)
 	struct spoke_tls_options tls = secplay.secure.consumer;
 	struct spoke_config *config;
 
-	(void)state;
 	assert_int_equal(spoke_config_parse(NULL, "a.conf",
 					    (struct spoke_span){ text, strlen(text) }, NULL, NULL,
 					    &config),
@@ -97,16 +97,4 @@ static void method_of_a_service_with_other_peers_is_refused(void **state)
 	assert_int_equal(error_of_method(&tls, config, "demo.Third"), 0);
 	assert_int_equal(error_of_method(NULL, config, "demo.Other"), 0);
 	spoke_config_free(config);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, secplay_set_up, secplay_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(registry_decides_neither_about_tls_nor_about_names),
-		TEST(method_of_a_service_with_other_peers_is_refused),
-		TEST(call_of_a_refused_consumer_ends_with_the_reason),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

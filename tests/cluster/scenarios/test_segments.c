@@ -4,16 +4,10 @@
  * reads three frames in two pieces, in three, and byte by byte. The result is recorded as text: the
  * requests, the ends of calls, the bytes sent back and the counters.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/peer.h"
+#include "tests/support/test.h"
 #include "tests/transport/codec/textcodec.h"
 #include "tests/transport/stream.h"
 #include "transport/conn/link.h"
@@ -364,15 +358,23 @@ static void speak(const struct tongue *tongue)
 	codec = tongue->codec;
 }
 
-static void a_provider_sees_the_same_however_a_stream_is_cut(void **state)
+static struct tongue dubbo = { "dubbo", NULL };
+static struct tongue text = { "dubbo", &textcodec };
+static struct tongue hessian2 = { "dubbo", &spokei_codec_hessian2 };
+static struct tongue mprpc = { "msgpack-rpc", NULL };
+
+TEST(a_provider_sees_the_same_however_a_stream_is_cut, .initial = &dubbo)
 {
 	unsigned char bytes[STREAM];
 
 	speak(*state);
 	check_cuts(provide, spokei_span(bytes, requests(bytes)));
 }
+TEST_AGAIN(a_provider_sees_the_same_however_a_stream_is_cut, text, .initial = &text);
+TEST_AGAIN(a_provider_sees_the_same_however_a_stream_is_cut, hessian2, .initial = &hessian2);
+TEST_AGAIN(a_provider_sees_the_same_however_a_stream_is_cut, mprpc, .initial = &mprpc);
 
-static void a_consumer_sees_the_same_however_a_stream_is_cut(void **state)
+TEST(a_consumer_sees_the_same_however_a_stream_is_cut, .initial = &dubbo)
 {
 	static const uint64_t ids[2] = { 1, 2 };
 	unsigned char bytes[STREAM];
@@ -380,25 +382,6 @@ static void a_consumer_sees_the_same_however_a_stream_is_cut(void **state)
 	speak(*state);
 	check_cuts(consume, spokei_span(bytes, replies_to(ids, bytes)));
 }
-
-int main(void)
-{
-	static struct tongue dubbo = { "dubbo", NULL };
-	static struct tongue text = { "dubbo", &textcodec };
-	static struct tongue hessian2 = { "dubbo", &spokei_codec_hessian2 };
-	static struct tongue mprpc = { "msgpack-rpc", NULL };
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_prestate(a_provider_sees_the_same_however_a_stream_is_cut, &dubbo),
-		cmocka_unit_test_prestate(a_provider_sees_the_same_however_a_stream_is_cut, &text),
-		cmocka_unit_test_prestate(a_provider_sees_the_same_however_a_stream_is_cut,
-					  &hessian2),
-		cmocka_unit_test_prestate(a_provider_sees_the_same_however_a_stream_is_cut, &mprpc),
-		cmocka_unit_test_prestate(a_consumer_sees_the_same_however_a_stream_is_cut, &dubbo),
-		cmocka_unit_test_prestate(a_consumer_sees_the_same_however_a_stream_is_cut, &text),
-		cmocka_unit_test_prestate(a_consumer_sees_the_same_however_a_stream_is_cut,
-					  &hessian2),
-		cmocka_unit_test_prestate(a_consumer_sees_the_same_however_a_stream_is_cut, &mprpc),
-	};
-
-	return cmocka_run_group_tests_name("segments", tests, NULL, NULL);
-}
+TEST_AGAIN(a_consumer_sees_the_same_however_a_stream_is_cut, text, .initial = &text);
+TEST_AGAIN(a_consumer_sees_the_same_however_a_stream_is_cut, hessian2, .initial = &hessian2);
+TEST_AGAIN(a_consumer_sees_the_same_however_a_stream_is_cut, mprpc, .initial = &mprpc);

@@ -4,13 +4,8 @@
  * peers that are killed or scribble over the memory. The provider is in this process.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/support/test.h"
 #include "transport/stream/shm/ring.h"
 
 #include <spoke/config.h>
@@ -92,6 +87,8 @@ static int tear_down(void **state)
 	return rmdir(rig.folder);
 }
 
+FIXTURE(set_up, tear_down);
+
 static void turn_both(void)
 {
 	assert_int_equal(spoke_engine_turn(rig.server, false), 0);
@@ -165,19 +162,17 @@ static void await_stat(enum spoke_stat stat, uint64_t least)
 	}
 }
 
-static void calls_of_all_lengths_are_answered(void **state)
+TEST(calls_of_all_lengths_are_answered)
 {
-	(void)state;
 	consume(rig.place, "&shm.ring=4KiB");
 	for (size_t len = 1; len < sizeof(text); len = len * 3 + 1)
 		assert_int_equal(call(len), SPOKE_OK);
 }
 
-static void the_address_is_printed_as_it_was_written(void **state)
+TEST(the_address_is_printed_as_it_was_written)
 {
 	char shown[128];
 
-	(void)state;
 	assert_true(spoke_provider_address(rig.provider, 0, shown, sizeof(shown)) > 0);
 	assert_string_equal(shown, rig.place);
 	assert_true(spoke_provider_address(rig.provider, 1, shown, sizeof(shown)) > 0);
@@ -196,12 +191,11 @@ static const char *event_with(const struct spoke_engine *engine, const char *par
 	return NULL;
 }
 
-static void an_endpoint_is_named_as_it_was_written(void **state)
+TEST(an_endpoint_is_named_as_it_was_written)
 {
 	struct spoke_endpoint_info info;
 	const char *event;
 
-	(void)state;
 	consume(rig.place, "");
 	assert_int_equal(call(1), SPOKE_OK);
 	assert_int_equal(spoke_consumer_endpoints(rig.consumer, &info, 1), 1);
@@ -212,22 +206,20 @@ static void an_endpoint_is_named_as_it_was_written(void **state)
 	assert_null(strstr(event, "unix:"));
 }
 
-static void a_failure_to_listen_names_the_place_as_it_was_written(void **state)
+TEST(a_failure_to_listen_names_the_place_as_it_was_written)
 {
-	(void)state;
 	assert_int_equal(spoke_provider_listen(rig.provider, "shm:/no/s"), SPOKE_ESYSTEM);
 	assert_non_null(event_with(rig.server, "cannot listen at shm:/no/s"));
 	assert_int_equal(spoke_provider_listen(rig.provider, "unix:/no/s"), SPOKE_ESYSTEM);
 	assert_non_null(event_with(rig.server, "cannot listen at unix:/no/s"));
 }
 
-static void rings_out_of_bounds_are_refused(void **state)
+TEST(rings_out_of_bounds_are_refused)
 {
 	static const char *const queries[] = { "4095", "1MiB1", "2MiB", "0" };
 	char url[256];
 	struct spoke_consumer_options options = { .url = url };
 
-	(void)state;
 	assert_int_equal(spoke_engine_new(NULL, &rig.client), 0);
 	for (unsigned i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
 		(void)snprintf(url, sizeof(url), "%s?interface=demo.Echo&shm.ring=%s", rig.place,
@@ -236,11 +228,10 @@ static void rings_out_of_bounds_are_refused(void **state)
 	}
 }
 
-static void a_plain_client_is_told_apart(void **state)
+TEST(a_plain_client_is_told_apart)
 {
 	char plain[128];
 
-	(void)state;
 	(void)snprintf(plain, sizeof(plain), "unix:%s/s", rig.folder);
 	consume(plain, "&retries=0");
 	(void)call(1);
@@ -250,12 +241,11 @@ static void a_plain_client_is_told_apart(void **state)
 	assert_null(strstr(spoke_strerror(SPOKE_EHANDSHAKE), "secure"));
 }
 
-static void a_plain_provider_is_told_apart(void **state)
+TEST(a_plain_provider_is_told_apart)
 {
 	char place[128];
 	uint64_t until_ns = now() + 20 * SECOND;
 
-	(void)state;
 	(void)snprintf(place, sizeof(place), "shm:%s/p", rig.folder);
 	consume(place, "");
 	while (strstr(spoke_engine_why(rig.client), "may listen at unix:/PATH only") == NULL) {
@@ -304,13 +294,12 @@ static unsigned count_rings(void **ret_last)
 	return count;
 }
 
-static void rings_of_a_killed_consumer_are_freed(void **state)
+TEST(rings_of_a_killed_consumer_are_freed)
 {
 	pid_t pid = start_caller();
 	void *last = NULL;
 	int status;
 
-	(void)state;
 	assert_true(pid > 0);
 	assert_int_equal(count_rings(&last), 0);
 	await_stat(SPOKE_STAT_PROBES_READ, 1);
@@ -361,7 +350,7 @@ static void note_loss(void *arg, const struct spoke_result *result)
 	*lost += result->error == SPOKE_ELOST;
 }
 
-static void calls_end_when_a_provider_is_killed_and_go_to_its_successor(void **state)
+TEST(calls_end_when_a_provider_is_killed_and_go_to_its_successor)
 {
 	const struct spoke_call_options options = { .timeout_ns = 60 * SECOND };
 	struct spoke_builder builder;
@@ -372,7 +361,6 @@ static void calls_end_when_a_provider_is_killed_and_go_to_its_successor(void **s
 	pid_t pid;
 	int status;
 
-	(void)state;
 	(void)snprintf(place, sizeof(place), "shm:%s/k", rig.folder);
 	pid = start_provider(place);
 	assert_true(pid > 0);
@@ -433,7 +421,7 @@ static void use_as_child(void)
 }
 
 /* Both sides sleep, so each access of the child would be seen. */
-static void a_child_leaves_the_rings_of_its_parent_alone(void **state)
+TEST(a_child_leaves_the_rings_of_its_parent_alone)
 {
 	static unsigned char before[SPOKEI_RING_AT + 2 * 4096];
 	const struct spokei_ring_front *front;
@@ -441,7 +429,6 @@ static void a_child_leaves_the_rings_of_its_parent_alone(void **state)
 	int status = 1;
 	pid_t child;
 
-	(void)state;
 	consume(rig.place, "&shm.ring=4KiB");
 	assert_int_equal(call(1000), SPOKE_OK);
 	assert_int_equal(count_rings(&memory), 2);
@@ -499,12 +486,11 @@ static void scribble(void)
 	}
 }
 
-static void a_peer_that_scribbles_harms_nobody_else(void **state)
+TEST(a_peer_that_scribbles_harms_nobody_else)
 {
 	pid_t pid = fork();
 	int status;
 
-	(void)state;
 	if (pid == 0)
 		scribble();
 	assert_true(pid > 0);
@@ -567,11 +553,10 @@ static void make_private_provider(void)
 }
 
 /* All answers would fit into the ring. */
-static void an_unproven_peer_that_does_not_read_is_not_read(void **state)
+TEST(an_unproven_peer_that_does_not_read_is_not_read)
 {
 	uint64_t before;
 
-	(void)state;
 	make_private_provider();
 	await_stat(SPOKE_STAT_PROBES_READ, 1);
 	for (unsigned i = 0; i < 10; i++)
@@ -586,26 +571,4 @@ static void an_unproven_peer_that_does_not_read_is_not_read(void **state)
 	while (rig.ended < FLOOD)
 		turn_both();
 	assert_int_equal(rig.error, SPOKE_EFORBIDDEN);
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(calls_of_all_lengths_are_answered),
-		TEST(the_address_is_printed_as_it_was_written),
-		TEST(an_endpoint_is_named_as_it_was_written),
-		TEST(a_failure_to_listen_names_the_place_as_it_was_written),
-		TEST(rings_out_of_bounds_are_refused),
-		TEST(a_plain_client_is_told_apart),
-		TEST(a_plain_provider_is_told_apart),
-		TEST(rings_of_a_killed_consumer_are_freed),
-		TEST(calls_end_when_a_provider_is_killed_and_go_to_its_successor),
-		TEST(a_child_leaves_the_rings_of_its_parent_alone),
-		TEST(a_peer_that_scribbles_harms_nobody_else),
-		TEST(an_unproven_peer_that_does_not_read_is_not_read),
-	};
-
-	return cmocka_run_group_tests_name("calls over shared memory", tests, NULL, NULL);
 }

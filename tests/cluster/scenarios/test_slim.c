@@ -3,6 +3,7 @@
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/stage.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
@@ -43,7 +44,9 @@ static int echo_of(struct stage *stage, size_t len)
 		->error;
 }
 
-static void spare_memory_is_freed_when_idle(void **state)
+RUNNER(stage_run);
+
+TEST(spare_memory_is_freed_when_idle)
 {
 	struct stage *stage = begin(state);
 
@@ -59,7 +62,7 @@ static void spare_memory_is_freed_when_idle(void **state)
 }
 
 /* This includes the ring of calls, the map of requests, and the memo of the last request. */
-static void rooms_for_many_calls_are_given_back_in_silence(void **state)
+TEST(rooms_for_many_calls_are_given_back_in_silence)
 {
 	struct stage *stage = begin(state);
 	const struct spokei_conn *caller;
@@ -85,7 +88,7 @@ static void rooms_for_many_calls_are_given_back_in_silence(void **state)
 	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
 }
 
-static void spare_memory_stays_while_calls_wait(void **state)
+TEST(spare_memory_stays_while_calls_wait)
 {
 	struct stage *stage = begin(state);
 	struct stage_call *call;
@@ -102,15 +105,4 @@ static void spare_memory_stays_while_calls_wait(void **state)
 	assert_true(stage->provider->link->spare_bytes >= LARGE);
 	assert_true(spoke_call_cancel(stage->consumer, call->name));
 	assert_int_equal(stage_end_of(stage, call)->error, SPOKE_ECANCELED);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(spare_memory_is_freed_when_idle),
-		cmocka_unit_test(rooms_for_many_calls_are_given_back_in_silence),
-		cmocka_unit_test(spare_memory_stays_while_calls_wait),
-	};
-
-	return stage_run("slim", tests, sizeof(tests) / sizeof(tests[0]));
 }

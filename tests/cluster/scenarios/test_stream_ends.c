@@ -2,6 +2,7 @@
 /* The ends of a connection over a stream that holds bytes back, over one that never opens, and in a
  * forked child. */
 #include "tests/cluster/scenarios/holdrig.h"
+#include "tests/support/test.h"
 
 #include "transport/conn/link.h"
 
@@ -10,12 +11,13 @@
 #define SLOW (30 * SECOND)  /* default time for peers that do not read */
 #define MUTE (241 * SECOND) /* after which no timer waits for first bytes */
 
-static void half_closed_peer_gets_reply_that_stream_holds(void **state)
+FIXTURE(holdrig_set_up, holdrig_tear_down);
+
+TEST(half_closed_peer_gets_reply_that_stream_holds)
 {
 	const struct spoke_env *env = &holdrig.peer.process.env;
 	struct peer_conn *conn = holdrig_connect();
 
-	(void)state;
 	holdrig_ask(conn, "long");
 	assert_int_equal(env->net->shut(env->ctx, conn->fd), 0);
 	holdrig_read(conn);
@@ -24,11 +26,10 @@ static void half_closed_peer_gets_reply_that_stream_holds(void **state)
 	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED), 1);
 }
 
-static void peer_that_leaves_bytes_in_stream_is_closed_as_slow(void **state)
+TEST(peer_that_leaves_bytes_in_stream_is_closed_as_slow)
 {
 	struct peer_conn *conn = holdrig_connect();
 
-	(void)state;
 	holdrig_ask(conn, "long");
 	holdrig_pass(SLOW - SECOND);
 	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED), 0);
@@ -36,11 +37,10 @@ static void peer_that_leaves_bytes_in_stream_is_closed_as_slow(void **state)
 	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED_SLOW), 1);
 }
 
-static void peer_that_empties_stream_late_is_kept(void **state)
+TEST(peer_that_empties_stream_late_is_kept)
 {
 	struct peer_conn *conn = holdrig_connect();
 
-	(void)state;
 	holdrig_ask(conn, "long");
 	holdrig_pass(SLOW - 5 * SECOND);
 	holdrig_read(conn);
@@ -57,11 +57,10 @@ static void read_a_little(struct peer_conn *conn)
 	assert_in_range(env->net->read(env->ctx, conn->fd, bytes, sizeof(bytes)), 1, sizeof(bytes));
 }
 
-static void bytes_that_leave_stream_are_progress_of_peer(void **state)
+TEST(bytes_that_leave_stream_are_progress_of_peer)
 {
 	struct peer_conn *conn = holdrig_connect();
 
-	(void)state;
 	holdrig_ask(conn, "long");
 	for (unsigned i = 0; i < 12; i++) {
 		holdrig_pass(SLOW / 3);
@@ -73,11 +72,10 @@ static void bytes_that_leave_stream_are_progress_of_peer(void **state)
 	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED_SLOW), 1);
 }
 
-static void bytes_that_enter_stream_are_no_progress_of_peer(void **state)
+TEST(bytes_that_enter_stream_are_no_progress_of_peer)
 {
 	struct peer_conn *conn = holdrig_connect();
 
-	(void)state;
 	holdrig_ask(conn, "long");
 	for (unsigned i = 0; i < 5; i++) {
 		holdrig_pass(SLOW / 6);
@@ -90,12 +88,11 @@ static void bytes_that_enter_stream_are_no_progress_of_peer(void **state)
 }
 
 /* A heartbeat waits behind bytes in the stream, which the peer takes slowly. */
-static void bytes_that_leave_stream_are_no_silence_of_peer(void **state)
+TEST(bytes_that_leave_stream_are_no_silence_of_peer)
 {
 	const struct spokei_vnet_link narrow = { .capacity = 400 };
 	struct peer_conn *conn = holdrig_connect_by("dubbo");
 
-	(void)state;
 	spokei_vnet_set_all(holdrig.world.net, &narrow);
 	for (unsigned i = 0; i < 400; i++) {
 		holdrig_ask(conn, "short");
@@ -111,11 +108,10 @@ static void bytes_that_leave_stream_are_no_silence_of_peer(void **state)
 	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED_SILENT), 1);
 }
 
-static void read_without_memory_is_no_end_of_peer(void **state)
+TEST(read_without_memory_is_no_end_of_peer)
 {
 	struct peer_conn *conn = holdrig_connect();
 
-	(void)state;
 	holdrig.read_error = -ENOMEM;
 	holdrig_ask(conn, "short");
 	holdrig_pass(MS);
@@ -123,9 +119,8 @@ static void read_without_memory_is_no_end_of_peer(void **state)
 	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED_BY_PEER), 0);
 }
 
-static void stalled_handshake_is_not_read_before_stream_is_open(void **state)
+TEST(stalled_handshake_is_not_read_before_stream_is_open)
 {
-	(void)state;
 	holdrig.opens = false;
 	(void)holdrig_connect();
 	holdrig_pass(SPOKEI_HANDSHAKE_NS + SECOND);
@@ -134,11 +129,10 @@ static void stalled_handshake_is_not_read_before_stream_is_open(void **state)
 }
 
 /* A connection that needs a timer and gets none is closed, here in the midst of its write. */
-static void no_slot_is_called_after_close_by_write(void **state)
+TEST(no_slot_is_called_after_close_by_write)
 {
 	struct peer_conn *conn = holdrig_connect();
 
-	(void)state;
 	holdrig.write_max = 100;
 	holdrig_ask(conn, "short");
 	holdrig_pass(MUTE);
@@ -149,12 +143,11 @@ static void no_slot_is_called_after_close_by_write(void **state)
 	assert_int_equal(holdrig.late_flushes, 0);
 }
 
-static void push_to_all_survives_connections_closed_by_write(void **state)
+TEST(push_to_all_survives_connections_closed_by_write)
 {
 	struct spoke_value value = holdrig_long();
 	size_t count = 0;
 
-	(void)state;
 	holdrig_use_socket();
 	for (unsigned i = 0; i < HOLDRIG_CONNS; i++)
 		holdrig_ask(holdrig_connect(), "short");
@@ -168,11 +161,10 @@ static void push_to_all_survives_connections_closed_by_write(void **state)
 	assert_int_equal(holdrig_stat(SPOKE_STAT_CLOSED), HOLDRIG_CONNS);
 }
 
-static void stream_that_copies_gets_no_lent_memory(void **state)
+TEST(stream_that_copies_gets_no_lent_memory)
 {
 	struct peer_conn *conn = holdrig_connect();
 
-	(void)state;
 	holdrig_ask(conn, "long");
 	holdrig_read(conn);
 	assert_int_equal(holdrig.replies, 1);
@@ -180,35 +172,12 @@ static void stream_that_copies_gets_no_lent_memory(void **state)
 }
 
 /* Its parent has them, too. */
-static void child_serves_no_other_requests_of_a_read(void **state)
+TEST(child_serves_no_other_requests_of_a_read)
 {
 	struct peer_conn *conn = holdrig_connect();
 
-	(void)state;
 	holdrig_ask(conn, "fork");
 	holdrig_ask(conn, "short");
 	holdrig_pass(MS);
 	assert_int_equal(holdrig.served, 1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, holdrig_set_up, holdrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(half_closed_peer_gets_reply_that_stream_holds),
-		TEST(peer_that_leaves_bytes_in_stream_is_closed_as_slow),
-		TEST(peer_that_empties_stream_late_is_kept),
-		TEST(bytes_that_leave_stream_are_progress_of_peer),
-		TEST(bytes_that_enter_stream_are_no_progress_of_peer),
-		TEST(bytes_that_leave_stream_are_no_silence_of_peer),
-		TEST(read_without_memory_is_no_end_of_peer),
-		TEST(stalled_handshake_is_not_read_before_stream_is_open),
-		TEST(no_slot_is_called_after_close_by_write),
-		TEST(child_serves_no_other_requests_of_a_read),
-		TEST(push_to_all_survives_connections_closed_by_write),
-		TEST(stream_that_copies_gets_no_lent_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

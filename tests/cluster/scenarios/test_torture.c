@@ -8,6 +8,7 @@
  * second or fourth one, from a first one that differs between scenarios.
  */
 #include "tests/cluster/torture.h"
+#include "tests/support/test.h"
 
 #include "tests/transport/codec/textcodec.h"
 #include "tests/transport/stream/strange.h"
@@ -119,6 +120,8 @@ static int tell_what_failed(void **state)
 	return 0;
 }
 
+FIXTURE(NULL, tell_what_failed);
+
 /* Returns whether anything failed. */
 static bool run_with(const struct scenario *scenario, const struct tongue *tongue, unsigned side,
 		     const struct fault *fault, uint64_t nth, bool for_ever)
@@ -223,16 +226,15 @@ static void tell_points(void)
 	points = 0;
 }
 
-static void any_allocation_may_fail(void **state)
+TEST(any_allocation_may_fail)
 {
 	static const struct fault memory = { SPOKEI_FAULTS_MEMORY, -ENOMEM };
 
-	(void)state;
 	torture(0, &memory, 1, true, 1);
 	tell_points();
 }
 
-static void any_system_call_may_fail(void **state)
+TEST(any_system_call_may_fail)
 {
 	static const struct fault faults[] = {
 		{ SPOKEI_FAULTS_CONNECT, -ECONNREFUSED }, { SPOKEI_FAULTS_CONNECT, -EMFILE },
@@ -252,14 +254,13 @@ static void any_system_call_may_fail(void **state)
 		{ SPOKEI_FAULTS_SHARED, -ENOMEM },
 	};
 
-	(void)state;
 	torture(0, faults, LENGTH(faults), false, 2);
 	tell_points();
 }
 
 /* Each system call fails with each error, in scenarios that resolve names, drain and send
  * heartbeats. */
-static void any_system_call_may_fail_with_any_error(void **state)
+TEST(any_system_call_may_fail_with_any_error)
 {
 	static const struct {
 		enum spokei_faults_kind kind;
@@ -295,7 +296,6 @@ static void any_system_call_may_fail_with_any_error(void **state)
 		{ SPOKEI_FAULTS_SHARED, { EAGAIN, EINTR, ECONNRESET, EBADMSG, ENOMEM, EPERM } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(kinds); i++) {
 		for (size_t k = 0; k < LENGTH(kinds[i].errors) && kinds[i].errors[k]; k++) {
 			const struct fault fault = { kinds[i].kind, -kinds[i].errors[k] };
@@ -306,17 +306,13 @@ static void any_system_call_may_fail_with_any_error(void **state)
 	tell_points();
 }
 
-int main(void)
+static int read_environment(void **state)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(any_allocation_may_fail, tell_what_failed),
-		cmocka_unit_test_teardown(any_system_call_may_fail, tell_what_failed),
-		cmocka_unit_test_teardown(any_system_call_may_fail_with_any_error,
-					  tell_what_failed),
-	};
-
 	const char *asked = getenv("SPOKE_TORTURE");
 
+	(void)state;
 	visits_all = asked && strcmp(asked, "all") == 0;
-	return cmocka_run_group_tests_name("torture", tests, NULL, NULL);
+	return 0;
 }
+
+GROUP(read_environment, NULL);

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A call that ends as "not written" never reaches the peer, however late the peer reads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/consumer/parts.h"
 #include "tests/cluster/peer.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/wire/catalog.h"
@@ -98,6 +92,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static struct spokei_conn *first_conn(void)
 {
 	return spoke_container_of(spokei_list_first(&rig.consumer->link->conns), struct spokei_conn,
@@ -176,28 +172,25 @@ static void assert_never_came(int error)
 	assert_int_equal(rig.victims, 0);
 }
 
-static void a_call_that_is_cancelled_unwritten_is_never_written(void **state)
+TEST(a_call_that_is_cancelled_unwritten_is_never_written)
 {
 	struct spoke_call victim;
 
-	(void)state;
 	fill_up(60000 * MS, &victim);
 	assert_true(spoke_call_cancel(rig.consumer, victim));
 	pass(10 * MS);
 	assert_never_came(SPOKE_ECANCELED);
 }
 
-static void a_call_that_times_out_unwritten_is_never_written(void **state)
+TEST(a_call_that_times_out_unwritten_is_never_written)
 {
-	(void)state;
 	fill_up(100 * MS, NULL);
 	pass(200 * MS);
 	assert_never_came(SPOKE_ETIMEOUT_UNSENT);
 }
 
-static void a_call_that_waits_behind_another_is_written_after_it(void **state)
+TEST(a_call_that_waits_behind_another_is_written_after_it)
 {
-	(void)state;
 	fill_up(60000 * MS, NULL);
 	read_all();
 	assert_int_equal(rig.fillers, 1);
@@ -205,11 +198,10 @@ static void a_call_that_waits_behind_another_is_written_after_it(void **state)
 	assert_int_equal(rig.ends, 0);
 }
 
-static void calls_lost_unwritten_by_half_close_are_never_written(void **state)
+TEST(calls_lost_unwritten_by_half_close_are_never_written)
 {
 	const struct spoke_env *env = &rig.peer.process.env;
 
-	(void)state;
 	fill_up(60000 * MS, NULL);
 	assert_int_equal(env->net->shut(env->ctx, rig.conn.fd), 0);
 	pass(50 * MS);
@@ -220,11 +212,10 @@ static void calls_lost_unwritten_by_half_close_are_never_written(void **state)
 	assert_int_equal(rig.victims, 0);
 }
 
-static void a_call_that_is_cancelled_in_its_turn_may_be_written(void **state)
+TEST(a_call_that_is_cancelled_in_its_turn_may_be_written)
 {
 	struct spoke_call victim;
 
-	(void)state;
 	open_conn();
 	assert_int_equal(call(rig.victim, bin(100), 60000 * MS, &victim), 0);
 	assert_true(spoke_call_cancel(rig.consumer, victim));
@@ -236,9 +227,8 @@ static void a_call_that_is_cancelled_in_its_turn_may_be_written(void **state)
 }
 
 /* Put in the same turn, before the socket was known to be full. */
-static void a_call_in_the_outlet_times_out_as_written(void **state)
+TEST(a_call_in_the_outlet_times_out_as_written)
 {
-	(void)state;
 	open_conn();
 	for (unsigned i = 0; i < 20; i++)
 		assert_int_equal(call(rig.filler, bin(40000), 60000 * MS, NULL), 0);
@@ -252,9 +242,8 @@ static void a_call_in_the_outlet_times_out_as_written(void **state)
 }
 
 /* A large message is written at once, so the full socket is known in the same turn. */
-static void a_call_behind_a_long_one_is_never_written(void **state)
+TEST(a_call_behind_a_long_one_is_never_written)
 {
-	(void)state;
 	open_conn();
 	assert_int_equal(call(rig.filler, bin(MIB), 60000 * MS, NULL), 0);
 	assert_int_equal(call(rig.victim, bin(100), 100 * MS, NULL), 0);
@@ -262,9 +251,8 @@ static void a_call_behind_a_long_one_is_never_written(void **state)
 	assert_never_came(SPOKE_ETIMEOUT_UNSENT);
 }
 
-static void calls_keep_order_when_peer_resumes_reading(void **state)
+TEST(calls_keep_order_when_peer_resumes_reading)
 {
-	(void)state;
 	fill_up(60000 * MS, NULL);
 	for (unsigned i = 0; i < 600; i++)
 		assert_int_equal(call(rig.victim, bin(1000), 60000 * MS, NULL), 0);
@@ -280,12 +268,11 @@ static void calls_keep_order_when_peer_resumes_reading(void **state)
 }
 
 /* Requests queued while connecting are sent later. */
-static void calls_made_while_connecting_count_as_bytes_that_wait(void **state)
+TEST(calls_made_while_connecting_count_as_bytes_that_wait)
 {
 	unsigned taken = 0;
 	int error;
 
-	(void)state;
 	while ((error = call(rig.filler, bin(MIB), 60000 * MS, NULL)) == 0 && taken < 100)
 		taken++;
 	assert_int_equal(error, SPOKE_ELIMIT);
@@ -301,9 +288,8 @@ static void calls_made_while_connecting_count_as_bytes_that_wait(void **state)
 	assert_int_equal(rig.consumer->link->queued, 0);
 }
 
-static void unencodable_call_may_close_connection_for_later_calls(void **state)
+TEST(unencodable_call_may_close_connection_for_later_calls)
 {
-	(void)state;
 	assert_int_equal(call(rig.filler, bin(8 * MIB), 60000 * MS, NULL), 0);
 	assert_int_equal(call(rig.victim, bin(100), 60000 * MS, NULL), 0);
 	assert_int_equal(call(rig.victim, bin(100), 60000 * MS, NULL), 0);
@@ -316,11 +302,10 @@ static void unencodable_call_may_close_connection_for_later_calls(void **state)
 	assert_int_equal(rig.consumer->link->queued, 0);
 }
 
-static void the_ring_of_a_connection_that_was_busy_is_given_back(void **state)
+TEST(the_ring_of_a_connection_that_was_busy_is_given_back)
 {
 	const struct spokei_pendings *pendings;
 
-	(void)state;
 	open_conn();
 	for (unsigned i = 0; i < 1000; i++)
 		assert_int_equal(call(rig.victim, bin(100), 100 * MS, NULL), 0);
@@ -339,13 +324,12 @@ static void the_ring_of_a_connection_that_was_busy_is_given_back(void **state)
 }
 
 /* One-way requests wait for no reply: only the count of unsent bytes keeps the connection. */
-static void one_way_requests_are_written_before_the_connection_ends(void **state)
+TEST(one_way_requests_are_written_before_the_connection_ends)
 {
 	enum {
 		VICTIMS = 100
 	};
 
-	(void)state;
 	rig.one_way = true;
 	fill_up(60000 * MS, NULL);
 	for (unsigned i = 1; i < VICTIMS; i++)
@@ -360,25 +344,4 @@ static void one_way_requests_are_written_before_the_connection_ends(void **state
 	for (unsigned i = 0; i < rig.calls; i++)
 		assert_int_equal(rig.errors[i], SPOKE_OK);
 	assert_true(rig.conn.ended);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(a_call_that_is_cancelled_unwritten_is_never_written),
-		TEST(a_call_that_times_out_unwritten_is_never_written),
-		TEST(a_call_that_waits_behind_another_is_written_after_it),
-		TEST(calls_lost_unwritten_by_half_close_are_never_written),
-		TEST(a_call_that_is_cancelled_in_its_turn_may_be_written),
-		TEST(a_call_in_the_outlet_times_out_as_written),
-		TEST(a_call_behind_a_long_one_is_never_written),
-		TEST(calls_keep_order_when_peer_resumes_reading),
-		TEST(calls_made_while_connecting_count_as_bytes_that_wait),
-		TEST(unencodable_call_may_close_connection_for_later_calls),
-		TEST(the_ring_of_a_connection_that_was_busy_is_given_back),
-		TEST(one_way_requests_are_written_before_the_connection_ends),
-	};
-
-	return cmocka_run_group_tests_name("unsent", tests, NULL, NULL);
 }

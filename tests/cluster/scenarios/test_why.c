@@ -2,6 +2,7 @@
 /* Each refusal has a sentence of its own in spoke_engine_why(), and never an older one. */
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/admin.h>
 #include <spoke/consumer.h>
@@ -9,13 +10,8 @@
 #include <spoke/provider.h>
 #include <spoke/stats.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define AT "dubbo://127.0.0.1:20880"
 
@@ -56,6 +52,8 @@ static int tear_down(void **state)
 	spokei_world_fini(&rig.world);
 	return 0;
 }
+
+FIXTURE(set_up, tear_down);
 
 /* An older sentence, which must not be seen again. */
 static void fail_before(void)
@@ -130,14 +128,13 @@ static int make_leases(void)
 				&made);
 }
 
-static void lack_of_memory_is_the_sentence(void **state)
+TEST(lack_of_memory_is_the_sentence)
 {
 	static int (*const makers[])(void) = {
 		make_consumer, make_method, make_provider, make_service,
 		make_listener, make_page,   make_leases,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(makers) / sizeof(makers[0]); i++) {
 		int error;
 
@@ -168,7 +165,7 @@ static void assert_why(const char *text)
 		fail_msg("\"%s\" is not in: %s", text, spoke_engine_why(rig.engine));
 }
 
-static void too_many_filters_or_addresses_are_counted(void **state)
+TEST(too_many_filters_or_addresses_are_counted)
 {
 	static const struct spoke_filter filter = { .before_request = let_pass };
 	const struct spoke_filter *filters[65];
@@ -180,7 +177,6 @@ static void too_many_filters_or_addresses_are_counted(void **state)
 	struct spoke_consumer *consumer;
 	char at[64];
 
-	(void)state;
 	for (size_t i = 0; i < 65; i++)
 		filters[i] = &filter;
 	fail_before();
@@ -203,7 +199,7 @@ static void nothing(struct spoke_alarm *alarm)
 	(void)alarm;
 }
 
-static void limit_of_timers_is_named_by_all_that_need_one(void **state)
+TEST(limit_of_timers_is_named_by_all_that_need_one)
 {
 	static struct spoke_alarm alarms[100];
 	struct spokei_world_process process;
@@ -213,7 +209,6 @@ static void limit_of_timers_is_named_by_all_that_need_one(void **state)
 	int error = SPOKE_OK;
 	unsigned i = 0;
 
-	(void)state;
 	spokei_world_process_init(&process, &rig.world);
 	assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_OK);
 	for (; !error; i++)
@@ -244,12 +239,11 @@ static uint64_t events(void)
 	return number;
 }
 
-static void refused_call_has_its_cause_and_no_event(void **state)
+TEST(refused_call_has_its_cause_and_no_event)
 {
 	struct spoke_method *echo;
 	uint64_t before;
 
-	(void)state;
 	assert_int_equal(spoke_consumer_method(rig.consumer, "echo", NULL, &echo), SPOKE_OK);
 	fail_before();
 	before = events();
@@ -273,7 +267,7 @@ static void refused_call_has_its_cause_and_no_event(void **state)
 
 /* --- services */
 
-static void refused_service_says_what_is_wrong_with_it(void **state)
+TEST(refused_service_says_what_is_wrong_with_it)
 {
 	static char long_name[2000];
 	static const struct spoke_handler twice[] = { { .method = "echo", .handle = echo },
@@ -301,7 +295,6 @@ static void refused_service_says_what_is_wrong_with_it(void **state)
 		{ long_name, twice, 1, SPOKE_ETOOLARGE, "are too long" },
 	};
 
-	(void)state;
 	memset(long_name, 'x', sizeof(long_name) - 1);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct spoke_service_options service = { .name = rows[i].name };
@@ -333,7 +326,7 @@ static void done(void *arg, const struct spoke_result *result)
 	ended++;
 }
 
-static void second_answer_is_dropped_and_told(void **state)
+TEST(second_answer_is_dropped_and_told)
 {
 	static const struct spoke_service_options service = { .name = "demo.Echo" };
 	static const struct spoke_handler handlers[] = {
@@ -342,7 +335,6 @@ static void second_answer_is_dropped_and_told(void **state)
 	};
 	struct spoke_event event;
 
-	(void)state;
 	ended = 0;
 	assert_int_equal(spoke_provider_add(rig.provider, &service, handlers, 2), 0);
 	assert_int_equal(spoke_provider_listen(rig.provider, AT), 0);
@@ -365,19 +357,4 @@ static void second_answer_is_dropped_and_told(void **state)
 				strstr(event.text, "answers a request twice") != NULL;
 		assert_in_range(told, 1, 2);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(lack_of_memory_is_the_sentence),
-		TEST(too_many_filters_or_addresses_are_counted),
-		TEST(limit_of_timers_is_named_by_all_that_need_one),
-		TEST(refused_call_has_its_cause_and_no_event),
-		TEST(refused_service_says_what_is_wrong_with_it),
-		TEST(second_answer_is_dropped_and_told),
-	};
-
-	return cmocka_run_group_tests_name("why", tests, NULL, NULL);
 }

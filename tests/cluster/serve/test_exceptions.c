@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The errors of a provider as the callers receive them: Java's consumers, and spoke's. */
 #include "tests/cluster/javarig.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -87,9 +88,10 @@ static void ask(const char *request, size_t len)
 	"\x00\xd9!org.apache.dubbo.rpc.RpcException\x82\xa7message\xa8no money\xa4"                \
 	"code\x2a"
 
-static void error_shows_java_its_text_and_code(void **state)
+FIXTURE(javarig_set_up, javarig_tear_down);
+
+TEST(error_shows_java_its_text_and_code)
 {
-	(void)state;
 	javarig_provide(handlers, LENGTH(handlers));
 	ASK("\xa4"
 	    "fail",
@@ -97,9 +99,8 @@ static void error_shows_java_its_text_and_code(void **state)
 	javarig_expect_body(SPAN(RUNTIME("\xb2no money (code 42)")));
 }
 
-static void error_shows_spoke_its_text_and_code_exactly(void **state)
+TEST(error_shows_spoke_its_text_and_code_exactly)
 {
-	(void)state;
 	javarig_provide(handlers, LENGTH(handlers));
 	ASK("\xa4"
 	    "fail",
@@ -108,9 +109,8 @@ static void error_shows_spoke_its_text_and_code_exactly(void **state)
 }
 
 /* The request and its attachments are gone when the handler answers. */
-static void late_error_has_form_of_its_caller(void **state)
+TEST(late_error_has_form_of_its_caller)
 {
-	(void)state;
 	javarig_provide(handlers, LENGTH(handlers));
 	for (unsigned round = 0; round < 2; round++) {
 		ASK("\xa4hold", JAVA);
@@ -126,9 +126,8 @@ static void late_error_has_form_of_its_caller(void **state)
 }
 
 /* Of such a request only the names are kept, for the filter. */
-static void late_error_has_form_of_its_caller_after_filter(void **state)
+TEST(late_error_has_form_of_its_caller_after_filter)
 {
-	(void)state;
 	javarig_provide_filtered(handlers, LENGTH(handlers));
 	ASK("\xa4hold", JAVA);
 	spoke_reply_error(held, 42, "no money");
@@ -138,9 +137,8 @@ static void late_error_has_form_of_its_caller_after_filter(void **state)
 	javarig_expect_body(SPAN(RPC));
 }
 
-static void handler_names_class_and_fields(void **state)
+TEST(handler_names_class_and_fields)
 {
-	(void)state;
 	javarig_provide(handlers, LENGTH(handlers));
 	ASK("\xa3"
 	    "biz",
@@ -154,9 +152,8 @@ static void handler_names_class_and_fields(void **state)
 				 "code\x2a\xa5order\x07"));
 }
 
-static void null_message_stays_null(void **state)
+TEST(null_message_stays_null)
 {
-	(void)state;
 	javarig_provide(handlers, LENGTH(handlers));
 	ASK("\xa4null", JAVA);
 	javarig_expect_body(SPAN("\x00\xafit.BizException\x81\xa7message\xc0"));
@@ -179,11 +176,10 @@ static unsigned count_told(struct spoke_event *last)
 	return count;
 }
 
-static void class_of_its_own_is_told_once_for_each_method(void **state)
+TEST(class_of_its_own_is_told_once_for_each_method)
 {
 	struct spoke_event last;
 
-	(void)state;
 	javarig_provide(handlers, LENGTH(handlers));
 	ASK("\xa3"
 	    "biz",
@@ -205,29 +201,11 @@ static void class_of_its_own_is_told_once_for_each_method(void **state)
 				       "RpcException and retry (set retries=0)");
 }
 
-static void bad_fields_are_replaced_with_an_error(void **state)
+TEST(bad_fields_are_replaced_with_an_error)
 {
-	(void)state;
 	javarig_provide(handlers, LENGTH(handlers));
 	ASK("\xa3"
 	    "bad",
 	    JAVA);
 	javarig_expect_text(25, spoke_strerror(SPOKE_ETYPE));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, javarig_set_up, javarig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(error_shows_java_its_text_and_code),
-		TEST(error_shows_spoke_its_text_and_code_exactly),
-		TEST(late_error_has_form_of_its_caller),
-		TEST(late_error_has_form_of_its_caller_after_filter),
-		TEST(handler_names_class_and_fields),
-		TEST(null_message_stays_null),
-		TEST(class_of_its_own_is_told_once_for_each_method),
-		TEST(bad_fields_are_replaced_with_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

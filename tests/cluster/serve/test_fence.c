@@ -3,6 +3,7 @@
 #include "cluster/filter/filter.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/filter/filterrig.h"
+#include "tests/support/test.h"
 
 #include <spoke/fence.h>
 
@@ -28,7 +29,7 @@ static int set_up(void **state)
 {
 	fence = NULL;
 	others_count = 0;
-	if (rig_set_up(state))
+	if (filterrig_set_up(state))
 		return -1;
 	spokei_faults_init(&faulty, &rig.processes[SERVER].env);
 	return 0;
@@ -45,9 +46,11 @@ static int tear_down(void **state)
 	/* The environment of a process ends with the rig. */
 	spoke_fence_free(fence);
 	assert_int_equal(faulty.blocks, 0);
-	failed = rig_tear_down(state);
+	failed = filterrig_tear_down(state);
 	return failed;
 }
+
+FIXTURE(set_up, tear_down);
 
 static void begin(const struct spoke_fence_options *options)
 {
@@ -56,7 +59,7 @@ static void begin(const struct spoke_fence_options *options)
 
 	assert_int_equal(spoke_fence_new(&faulty.env, options, &fence), 0);
 	filters[0] = spoke_fence_filter(fence);
-	assert_int_equal(rig_begin(&with), 0);
+	assert_int_equal(filterrig_begin(&with), 0);
 }
 
 /* Makes another consumer; returns its method "echo". */
@@ -71,7 +74,7 @@ static struct spoke_method *echo_by(const char *url)
 
 	assert_int_equal(spoke_consumer_new(rig.engines[CLIENT], &options, consumer), 0);
 	assert_int_equal(spoke_consumer_method(*consumer, "echo", NULL, &method), 0);
-	rig_pass(10 * MS);
+	filterrig_pass(10 * MS);
 	return method;
 }
 
@@ -107,17 +110,18 @@ static struct spoke_value marks(const char *name, const char *number, bool by_ja
 }
 
 /* Makes a call and returns its end. */
-static struct rig_call *call_by(struct spoke_method *method, const char *name, const char *number)
+static struct filterrig_call *call_by(struct spoke_method *method, const char *name,
+				      const char *number)
 {
 	const struct spoke_call_options options = { .attachments = marks(name, number, false) };
-	struct rig_call *call = rig_call_with(method, "hello", &options);
+	struct filterrig_call *call = filterrig_call_with(method, "hello", &options);
 
-	rig_pass(10 * MS);
+	filterrig_pass(10 * MS);
 	assert_int_equal(call->ends, 1);
 	return call;
 }
 
-static struct rig_call *call(const char *name, const char *number)
+static struct filterrig_call *call(const char *name, const char *number)
 {
 	return call_by(rig.echo, name, number);
 }
@@ -127,7 +131,7 @@ static struct rig_call *call(const char *name, const char *number)
 static void lower_number_than_seen_is_refused(struct spoke_method *method)
 {
 	unsigned handled = rig.handled;
-	struct rig_call *refused;
+	struct filterrig_call *refused;
 
 	assert_int_equal(call_by(method, "reports", "7")->error, SPOKE_OK);
 	assert_int_equal(call_by(method, "reports", "7")->error, SPOKE_OK);
@@ -139,29 +143,26 @@ static void lower_number_than_seen_is_refused(struct spoke_method *method)
 	assert_int_equal(call_by(method, "others", "1")->error, SPOKE_OK);
 	assert_int_equal(call_by(method, NULL, NULL)->error, SPOKE_OK);
 	assert_int_equal(rig.handled - handled, 5);
-	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_FENCED), 1);
-	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_REFUSED), 1);
+	assert_int_equal(filterrig_stat(SPOKE_STAT_REQUESTS_FENCED), 1);
+	assert_int_equal(filterrig_stat(SPOKE_STAT_REQUESTS_REFUSED), 1);
 }
 
-static void stale_number_is_refused_over_msgpack(void **state)
+TEST(stale_number_is_refused_over_msgpack)
 {
-	(void)state;
 	begin(NULL);
 	lower_number_than_seen_is_refused(rig.echo);
 }
 
-static void stale_number_is_refused_over_hessian2(void **state)
+TEST(stale_number_is_refused_over_hessian2)
 {
-	(void)state;
 	begin(NULL);
 	lower_number_than_seen_is_refused(echo_by_hessian2());
 }
 
-static void number_seen_by_one_serialization_fences_the_other(void **state)
+TEST(number_seen_by_one_serialization_fences_the_other)
 {
 	struct spoke_method *hessian2;
 
-	(void)state;
 	begin(NULL);
 	hessian2 = echo_by_hessian2();
 	assert_int_equal(call("reports", "9")->error, SPOKE_OK);
@@ -191,7 +192,7 @@ static void expect_exception_of_java(struct spoke_method *method, bool by_java)
 	assert_int_equal(spoke_call(method, (struct spoke_span){ NULL, 0 }, &options, note_result,
 				    NULL, NULL),
 			 0);
-	rig_pass(10 * MS);
+	filterrig_pass(10 * MS);
 	assert_int_equal(seen.error, SPOKE_EREMOTE);
 	assert_int_equal(seen.error_code, 0);
 	assert_string_equal(seen_class, "java.lang.IllegalMonitorStateException");
@@ -199,11 +200,10 @@ static void expect_exception_of_java(struct spoke_method *method, bool by_java)
 			    "fence number 4 of lease \"x\" is lower than 5, seen before");
 }
 
-static void refusal_is_an_exception_that_java_knows(void **state)
+TEST(refusal_is_an_exception_that_java_knows)
 {
 	struct spoke_method *hessian2;
 
-	(void)state;
 	begin(NULL);
 	hessian2 = echo_by_hessian2();
 	assert_int_equal(call("x", "5")->error, SPOKE_OK);
@@ -212,7 +212,7 @@ static void refusal_is_an_exception_that_java_knows(void **state)
 	expect_exception_of_java(hessian2, true);
 }
 
-static void stale_call_is_not_retried_by_failover(void **state)
+TEST(stale_call_is_not_retried_by_failover)
 {
 	struct spoke_call_options options = { .policy = &spoke_policy_failover };
 	const struct spoke_consumer_options twice = {
@@ -220,45 +220,42 @@ static void stale_call_is_not_retried_by_failover(void **state)
 	};
 	struct spoke_method *echo;
 
-	(void)state;
 	begin(NULL);
 	assert_int_equal(spoke_consumer_new(rig.engines[CLIENT], &twice, &others[0]), 0);
 	others_count = 1;
 	assert_int_equal(spoke_consumer_method(others[0], "echo", NULL, &echo), 0);
-	rig_pass(10 * MS);
+	filterrig_pass(10 * MS);
 	assert_int_equal(call("x", "5")->error, SPOKE_OK);
 	options.attachments = marks("x", "4", false);
 	assert_int_equal(spoke_call(echo, (struct spoke_span){ NULL, 0 }, &options, note_result,
 				    NULL, NULL),
 			 0);
-	rig_pass(SECOND);
+	filterrig_pass(SECOND);
 	assert_int_equal(seen.error, SPOKE_EREMOTE);
 	assert_int_equal(seen.attempts, 1);
-	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_FENCED), 1);
+	assert_int_equal(filterrig_stat(SPOKE_STAT_REQUESTS_FENCED), 1);
 }
 
-static void required_number_is_missed_in_requests_without_one(void **state)
+TEST(required_number_is_missed_in_requests_without_one)
 {
 	const struct spoke_fence_options options = { .required = true };
-	struct rig_call *refused;
+	struct filterrig_call *refused;
 
-	(void)state;
 	begin(&options);
 	refused = call(NULL, NULL);
 	assert_int_equal(refused->error, SPOKE_EREMOTE);
 	assert_non_null(strstr(refused->text, "requires a call under a lease"));
 	assert_int_equal(call("x", "1")->error, SPOKE_OK);
 	assert_int_equal(rig.handled, 1);
-	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_FENCED), 0);
-	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_REFUSED), 1);
+	assert_int_equal(filterrig_stat(SPOKE_STAT_REQUESTS_FENCED), 0);
+	assert_int_equal(filterrig_stat(SPOKE_STAT_REQUESTS_REFUSED), 1);
 }
 
-static void required_number_is_not_needed_for_echo_of_dubbo(void **state)
+TEST(required_number_is_not_needed_for_echo_of_dubbo)
 {
 	const struct spoke_fence_options options = { .required = true };
 	struct spoke_method *echo;
 
-	(void)state;
 	begin(&options);
 	assert_int_equal(spoke_consumer_method(rig.consumer, "$echo", NULL, &echo), 0);
 	assert_int_equal(call_by(echo, NULL, NULL)->error, SPOKE_OK);
@@ -278,63 +275,58 @@ static void numbers_count_of_proven_callers_only(void)
 	assert_int_equal(call(NULL, NULL)->error, SPOKE_OK);
 }
 
-static void fence_may_believe_proven_callers_only(void **state)
+TEST(fence_may_believe_proven_callers_only)
 {
 	const struct spoke_fence_options options = { .proven = true };
 
-	(void)state;
 	begin(&options);
 	numbers_count_of_proven_callers_only();
 }
 
-static void provider_may_have_fences_believe_proven_callers_only(void **state)
+TEST(provider_may_have_fences_believe_proven_callers_only)
 {
-	(void)state;
 	begin(NULL);
 	assert_int_equal(call("other", "9")->error, SPOKE_OK);
 	rig.provider->filters->fence_proven = true;
 	numbers_count_of_proven_callers_only();
 }
 
-static void rpc_without_attachments_passes_unless_required(void **state)
+TEST(rpc_without_attachments_passes_unless_required)
 {
-	(void)state;
 	begin(NULL);
 	assert_int_equal(call("x", "9")->error, SPOKE_OK);
-	assert_int_equal(rig_call(echo_by("msgpack-rpc://" AT "?timeout=1s"))->ends, 0);
-	rig_pass(10 * MS);
+	assert_int_equal(filterrig_call(echo_by("msgpack-rpc://" AT "?timeout=1s"))->ends, 0);
+	filterrig_pass(10 * MS);
 	assert_int_equal(rig.calls[1].error, SPOKE_OK);
 	assert_int_equal(rig.handled, 2);
 }
 
-static void rpc_without_attachments_is_refused_if_required(void **state)
+TEST(rpc_without_attachments_is_refused_if_required)
 {
 	const struct spoke_fence_options options = { .required = true };
 
-	(void)state;
 	begin(&options);
-	assert_int_equal(rig_call(echo_by("msgpack-rpc://" AT "?timeout=1s"))->ends, 0);
-	rig_pass(10 * MS);
+	assert_int_equal(filterrig_call(echo_by("msgpack-rpc://" AT "?timeout=1s"))->ends, 0);
+	filterrig_pass(10 * MS);
 	assert_int_equal(rig.calls[0].error, SPOKE_EREMOTE);
 	assert_non_null(strstr(rig.calls[0].text, "requires a call under a lease"));
 	assert_int_equal(rig.handled, 0);
 }
 
-static void invalid_attachments_are_refused_with_a_sentence(void **state)
+TEST(invalid_attachments_are_refused_with_a_sentence)
 {
 	static char name[LONG_NAME + 1];
 	static const char *const bad[] = { "",    "-1",   "0", "seven", "18446744073709551616",
 					   "1\n", "\xff", "" };
 	struct spoke_method *methods[2];
 
-	(void)state;
 	begin(NULL);
 	methods[0] = rig.echo;
 	methods[1] = echo_by_hessian2();
 	memset(name, 'n', LONG_NAME);
 	for (unsigned i = 0; i < 2; i++) {
 		for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
-			struct rig_call *refused = call_by(methods[i], "x", bad[k]);
+			struct filterrig_call *refused = call_by(methods[i], "x", bad[k]);
 
 			assert_int_equal(refused->error, SPOKE_EREMOTE);
 			assert_non_null(strstr(refused->text, "not a decimal number"));
@@ -344,16 +336,15 @@ static void invalid_attachments_are_refused_with_a_sentence(void **state)
 		assert_non_null(strstr(call_by(methods[i], NULL, "7")->text, "1 to 1024 bytes"));
 	}
 	assert_int_equal(rig.handled, 0);
-	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_FENCED), 0);
-	assert_int_equal(rig_stat(SPOKE_STAT_CLOSED_PROTOCOL), 0);
+	assert_int_equal(filterrig_stat(SPOKE_STAT_REQUESTS_FENCED), 0);
+	assert_int_equal(filterrig_stat(SPOKE_STAT_CLOSED_PROTOCOL), 0);
 }
 
-static void names_are_escaped_and_cut_in_sentences(void **state)
+TEST(names_are_escaped_and_cut_in_sentences)
 {
 	static char name[1025];
-	struct rig_call *refused;
+	struct filterrig_call *refused;
 
-	(void)state;
 	begin(NULL);
 	memset(name, '\n', 1024);
 	assert_int_equal(call(name, "2")->error, SPOKE_OK);
@@ -362,12 +353,11 @@ static void names_are_escaped_and_cut_in_sentences(void **state)
 	assert_non_null(strstr(refused->text, "is lower than 2, seen before"));
 }
 
-static void full_fence_lets_callers_go_elsewhere(void **state)
+TEST(full_fence_lets_callers_go_elsewhere)
 {
 	const struct spoke_fence_options options = { .names_max = 2, .keep_ns = 10 * SECOND };
-	struct rig_call *refused;
+	struct filterrig_call *refused;
 
-	(void)state;
 	begin(&options);
 	assert_int_equal(call("a", "1")->error, SPOKE_OK);
 	assert_int_equal(call("b", "1")->error, SPOKE_OK);
@@ -375,7 +365,7 @@ static void full_fence_lets_callers_go_elsewhere(void **state)
 	assert_int_equal(refused->error, SPOKE_EREFUSED);
 	assert_string_equal(refused->text,
 			    "lease \"c\": the fence already keeps the numbers of 2 names");
-	rig_pass(10 * SECOND);
+	filterrig_pass(10 * SECOND);
 	assert_int_equal(call("c", "1")->error, SPOKE_OK);
 }
 
@@ -389,9 +379,8 @@ static unsigned count_events(const char *text)
 	return found;
 }
 
-static void events_are_one_per_name_and_minute(void **state)
+TEST(events_are_one_per_name_and_minute)
 {
-	(void)state;
 	begin(NULL);
 	(void)call("a", "9");
 	(void)call("b", "9");
@@ -403,10 +392,10 @@ static void events_are_one_per_name_and_minute(void **state)
 	assert_int_equal(count_events("of lease \"a\" is lower than 9"), 1);
 	assert_int_equal(count_events("of lease \"b\" is lower than 9"), 1);
 	assert_int_equal(count_events("request of 127.0.0.1:"), 3);
-	rig_pass(60 * SECOND);
+	filterrig_pass(60 * SECOND);
 	(void)call("a", "8");
 	assert_int_equal(count_events("of lease \"a\" is lower than 9"), 2);
-	assert_int_equal(rig_stat(SPOKE_STAT_REQUESTS_FENCED), 11);
+	assert_int_equal(filterrig_stat(SPOKE_STAT_REQUESTS_FENCED), 11);
 }
 
 /* --- spoke_request_fence() */
@@ -427,14 +416,13 @@ static struct spoke_filter_verdict read_fence(void *arg, const struct spoke_requ
 	return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
 }
 
-static void handlers_read_name_and_number(void **state)
+TEST(handlers_read_name_and_number)
 {
 	static const struct spoke_filter reader = { .before_request = read_fence };
 	static const struct spoke_filter *const filters[] = { &reader };
 	const struct spoke_provider_options with = { .filters = filters, .filter_count = 1 };
 
-	(void)state;
-	assert_int_equal(rig_begin(&with), 0);
+	assert_int_equal(filterrig_begin(&with), 0);
 	(void)call("reports", "42");
 	assert_true(marked);
 	assert_string_equal(lease, "reports");
@@ -449,12 +437,11 @@ static void handlers_read_name_and_number(void **state)
 
 /* --- options */
 
-static void options_have_a_range_and_memory_is_needed(void **state)
+TEST(options_have_a_range_and_memory_is_needed)
 {
 	struct spoke_fence_options options = { .names_max = 1000001 };
 	struct spoke_fence *none = NULL;
 
-	(void)state;
 	assert_int_equal(spoke_fence_new(NULL, &options, &none), SPOKE_ERANGE);
 	spokei_faults_fail(&faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, false);
 	assert_int_equal(spoke_fence_new(&faulty.env, NULL, &none), SPOKE_ENOMEM);
@@ -465,11 +452,10 @@ static void options_have_a_range_and_memory_is_needed(void **state)
 	spoke_fence_free(NULL);
 }
 
-static void lack_of_memory_lets_callers_go_elsewhere(void **state)
+TEST(lack_of_memory_lets_callers_go_elsewhere)
 {
-	struct rig_call *refused;
+	struct filterrig_call *refused;
 
-	(void)state;
 	begin(NULL);
 	spokei_faults_fail(&faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, false);
 	refused = call("a", "2");
@@ -477,31 +463,4 @@ static void lack_of_memory_lets_callers_go_elsewhere(void **state)
 	assert_string_equal(refused->text, "lease \"a\": the fence has no memory");
 	assert_int_equal(call("a", "2")->error, SPOKE_OK);
 	assert_int_equal(call("a", "1")->error, SPOKE_EREMOTE);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(stale_number_is_refused_over_msgpack),
-		TEST(stale_number_is_refused_over_hessian2),
-		TEST(number_seen_by_one_serialization_fences_the_other),
-		TEST(refusal_is_an_exception_that_java_knows),
-		TEST(stale_call_is_not_retried_by_failover),
-		TEST(required_number_is_missed_in_requests_without_one),
-		TEST(required_number_is_not_needed_for_echo_of_dubbo),
-		TEST(fence_may_believe_proven_callers_only),
-		TEST(provider_may_have_fences_believe_proven_callers_only),
-		TEST(rpc_without_attachments_passes_unless_required),
-		TEST(rpc_without_attachments_is_refused_if_required),
-		TEST(invalid_attachments_are_refused_with_a_sentence),
-		TEST(names_are_escaped_and_cut_in_sentences),
-		TEST(full_fence_lets_callers_go_elsewhere),
-		TEST(events_are_one_per_name_and_minute),
-		TEST(handlers_read_name_and_number),
-		TEST(options_have_a_range_and_memory_is_needed),
-		TEST(lack_of_memory_lets_callers_go_elsewhere),
-	};
-
-	return cmocka_run_group_tests_name("fence of a provider", tests, NULL, NULL);
 }

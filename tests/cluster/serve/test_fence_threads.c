@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One fence for providers of several engines, each on its own thread. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/fence.h>
 #include <spoke/future.h>
@@ -132,9 +128,8 @@ static void call_often(void *arg)
 	}
 }
 
-static void number_seen_on_one_engine_fences_the_other(void **state)
+TEST(number_seen_on_one_engine_fences_the_other)
 {
-	(void)state;
 	begin();
 	assert_int_equal(call(&rig.sides[0], "a", 9), SPOKE_OK);
 	assert_int_equal(call(&rig.sides[1], "a", 8), SPOKE_EREMOTE);
@@ -144,12 +139,11 @@ static void number_seen_on_one_engine_fences_the_other(void **state)
 	end();
 }
 
-static void fence_is_used_by_several_engines_at_once(void **state)
+TEST(fence_is_used_by_several_engines_at_once)
 {
 	const struct spoke_env *env = spoke_host_env();
 	void *threads[THREADS];
 
-	(void)state;
 	begin();
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(env->threads->start(env->ctx, call_often, NULL, &threads[i]), 0);
@@ -163,14 +157,4 @@ static void fence_is_used_by_several_engines_at_once(void **state)
 	assert_int_equal(call(&rig.sides[1], "c", 1), SPOKE_EREMOTE);
 	assert_int_equal(call(&rig.sides[1], "d", 1), SPOKE_EREFUSED);
 	end();
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(number_seen_on_one_engine_fences_the_other),
-		cmocka_unit_test(fence_is_used_by_several_engines_at_once),
-	};
-
-	return cmocka_run_group_tests_name("fence of several engines", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Generic calls of Java at a provider, and the types of arguments that handlers see. */
 #include "tests/cluster/javarig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,9 +59,10 @@ static void ask(struct spoke_span body)
 	javarig_frame(JAVA_TWO_WAY | SPOKEI_CODEC_MSGPACK, 0, 7, body);
 }
 
-static void generic_call_reaches_handler_of_its_method(void **state)
+FIXTURE(javarig_set_up, javarig_tear_down);
+
+TEST(generic_call_reaches_handler_of_its_method)
 {
-	(void)state;
 	provide();
 	ask(SPAN(INVOKE("\xa7$invoke") "\xa3sum\x92\xa3int\xa3int\x92\x01\x02" ENDS("\xa4true")));
 	assert_string_equal(seen, "sum 1 2");
@@ -78,9 +80,8 @@ static void generic_call_reaches_handler_of_its_method(void **state)
 	assert_string_equal(types, "");
 }
 
-static void names_of_java_types_become_descriptors(void **state)
+TEST(names_of_java_types_become_descriptors)
 {
-	(void)state;
 	provide();
 	ask(SPAN(INVOKE("\xa7$invoke") "\xa1m\x9e\xa7"
 				       "boolean\xa4"
@@ -94,11 +95,10 @@ static void names_of_java_types_become_descriptors(void **state)
 	assert_string_equal(types, "ZBCSIJFDLjava/lang/String;[I[[Lit/Person;[J[Lit/Person;L;");
 }
 
-static void handler_sees_types_that_the_caller_declared(void **state)
+TEST(handler_sees_types_that_the_caller_declared)
 {
 	char cut[8];
 
-	(void)state;
 	provide();
 	ask(SPAN(STARTS("\xa4over") "\xa1I\x01\x80"));
 	assert_string_equal(types, "I");
@@ -114,7 +114,7 @@ static void handler_sees_types_that_the_caller_declared(void **state)
 	spoke_reply(held, (struct spoke_value){ NULL, 0 });
 }
 
-static void other_forms_of_generic_calls_are_explained(void **state)
+TEST(other_forms_of_generic_calls_are_explained)
 {
 	static const struct spoke_span bodies[] = {
 #define BODY(form)                                                                                 \
@@ -126,7 +126,6 @@ static void other_forms_of_generic_calls_are_explained(void **state)
 		BODY("\xaanativejava"), BODY("\xadprotobuf-json")
 	};
 
-	(void)state;
 	provide();
 	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
 		ask(bodies[i]);
@@ -139,29 +138,14 @@ static void other_forms_of_generic_calls_are_explained(void **state)
 	javarig_expect_text(40, spoke_strerror(SPOKE_EBADREQUEST));
 }
 
-static void one_way_generic_call_is_not_answered(void **state)
+TEST(one_way_generic_call_is_not_answered)
 {
 	struct spokei_message message;
 
-	(void)state;
 	provide();
 	javarig_frame(JAVA_ONE_WAY | SPOKEI_CODEC_MSGPACK, 0, 7,
 		      SPAN(INVOKE("\xa7$invoke") "\xa3sum\x92\xa3int\xa3int\x92\x01\x02" ENDS(
 			      "\xa4true")));
 	assert_string_equal(seen, "sum 1 2");
 	assert_null(javarig_next(&message).data);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, javarig_set_up, javarig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(generic_call_reaches_handler_of_its_method),
-		TEST(names_of_java_types_become_descriptors),
-		TEST(handler_sees_types_that_the_caller_declared),
-		TEST(other_forms_of_generic_calls_are_explained),
-		TEST(one_way_generic_call_is_not_answered),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of a Java consumer over Hessian 2: the bytes of Dubbo 2.7.23, and what it gets. */
 #include "tests/cluster/javarig.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -115,9 +116,8 @@ static void expect_exception(const char *class_name, const char *fields)
 	assert_string_equal(text, fields);
 }
 
-static void arguments_of_each_type_reach_the_handler(void **state)
+TEST(arguments_of_each_type_reach_the_handler)
 {
-	(void)state;
 	play(MANY);
 	assert_string_equal(seen, "many \"a\" 1 2 3.5 true [\"x\"] {\"k\": \"v\"} \"h\"");
 	assert_string_equal(types, "Ljava/lang/String;IJDZLjava/util/List;Ljava/util/Map;"
@@ -125,16 +125,14 @@ static void arguments_of_each_type_reach_the_handler(void **state)
 	javarig_expect_body(SPAN("\x92"));
 }
 
-static void echo_is_answered_in_hessian2(void **state)
+TEST(echo_is_answered_in_hessian2)
 {
-	(void)state;
 	play(ECHO);
 	javarig_expect_body(SPAN("\x91\x02OK"));
 }
 
-static void exception_of_named_class_is_an_object_of_it(void **state)
+TEST(exception_of_named_class_is_an_object_of_it)
 {
-	(void)state;
 	play(BUSINESS);
 	javarig_expect_body(SPAN("\x90"
 				 "C\x0fit.BizException\x92\x0d"
@@ -144,18 +142,16 @@ static void exception_of_named_class_is_an_object_of_it(void **state)
 	expect_exception("it.BizException", "{\"message\": \"no money\", \"code\": 42}");
 }
 
-static void error_is_a_runtime_exception_with_its_code(void **state)
+TEST(error_is_a_runtime_exception_with_its_code)
 {
-	(void)state;
 	play(RUNTIME);
 	javarig_expect_body(SPAN("\x90"
 				 "C\x1ajava.lang.RuntimeException\x91\x0d"
 				 "detailMessage`\x12no money (code 42)"));
 }
 
-static void generic_call_gets_generic_exception(void **state)
+TEST(generic_call_gets_generic_exception)
 {
-	(void)state;
 	play(GENERIC_BUSINESS);
 	assert_string_equal(seen, "throwBusiness \"g\"");
 	assert_string_equal(types, "Ljava/lang/String;");
@@ -165,9 +161,8 @@ static void generic_call_gets_generic_exception(void **state)
 			 "\"exceptionClass\": \"it.BizException\"}");
 }
 
-static void generic_call_reaches_handler_of_its_method(void **state)
+TEST(generic_call_reaches_handler_of_its_method)
 {
-	(void)state;
 	play(GENERIC);
 	assert_string_equal(seen, "echoPerson {\"name\": \"G\", \"age\": 3}");
 	assert_string_equal(types, "Lit/Person;");
@@ -175,13 +170,12 @@ static void generic_call_reaches_handler_of_its_method(void **state)
 }
 
 /* Maps with a class are objects of it, but maps in the reply to a generic call. */
-static void class_in_reply_to_generic_call_is_a_field(void **state)
+TEST(class_in_reply_to_generic_call_is_a_field)
 {
 	static const char map[] = "H\x04name\x01G\x05"
 				  "class\x09it.PersonZ";
 	static const char object[] = "C\x09it.Person\x91\x04name`\x01G";
 
-	(void)state;
 	as_person = true;
 	play(GENERIC);
 	javarig_expect_body(joined("\x91", map, sizeof(map) - 1));
@@ -196,9 +190,8 @@ static void class_in_reply_to_generic_call_is_a_field(void **state)
 	javarig_expect_body(joined("\x91", object, sizeof(object) - 1));
 }
 
-static void attachments_are_texts_objects_and_nulls(void **state)
+TEST(attachments_are_texts_objects_and_nulls)
 {
-	(void)state;
 	play(ATTACHMENTS);
 	assert_string_equal(attached, "{\"path\": \"it.Api\", \"remote.application\": \"jgold\", "
 				      "\"obj\": {\"a\": 1}, \"num\": 5, \"interface\": \"it.Api\", "
@@ -209,11 +202,10 @@ static void attachments_are_texts_objects_and_nulls(void **state)
 				 "2.0.2Z"));
 }
 
-static void request_of_other_version_finds_no_service(void **state)
+TEST(request_of_other_version_finds_no_service)
 {
 	struct spokei_message message;
 
-	(void)state;
 	play(OTHER_VERSION);
 	assert_string_equal(seen, "");
 	assert_non_null(javarig_next(&message).data);
@@ -222,13 +214,12 @@ static void request_of_other_version_finds_no_service(void **state)
 	assert_true(message.error_text.len > 0);
 }
 
-static void one_way_request_is_served_without_an_answer(void **state)
+TEST(one_way_request_is_served_without_an_answer)
 {
 	struct spoke_span frame = javarig_recorded(NOTHING);
 	unsigned char bytes[512];
 	struct spokei_message message;
 
-	(void)state;
 	assert_true(frame.len <= sizeof(bytes));
 	play(NOTHING);
 	javarig_expect_body(SPAN("\x92"));
@@ -248,21 +239,4 @@ static int set_up(void **state)
 	return javarig_set_up(state);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, javarig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(arguments_of_each_type_reach_the_handler),
-		TEST(echo_is_answered_in_hessian2),
-		TEST(exception_of_named_class_is_an_object_of_it),
-		TEST(error_is_a_runtime_exception_with_its_code),
-		TEST(generic_call_gets_generic_exception),
-		TEST(generic_call_reaches_handler_of_its_method),
-		TEST(class_in_reply_to_generic_call_is_a_field),
-		TEST(attachments_are_texts_objects_and_nulls),
-		TEST(request_of_other_version_finds_no_service),
-		TEST(one_way_request_is_served_without_an_answer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+FIXTURE(set_up, javarig_tear_down);

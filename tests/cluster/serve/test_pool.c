@@ -4,12 +4,8 @@
  * filters and its access log still handle every request.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/consumer.h>
 #include <spoke/provider.h>
@@ -161,24 +157,12 @@ static void in_a_folder(bool free_engine)
 	(void)rmdir(folder);
 }
 
-static void provider_can_be_freed_while_requests_wait_for_pool(void **state)
+TEST(provider_can_be_freed_while_requests_wait_for_pool)
 {
-	(void)state;
 	in_a_folder(false);
 }
 
-static void engine_can_be_freed_while_requests_wait_for_pool(void **state)
+TEST(engine_can_be_freed_while_requests_wait_for_pool)
 {
-	(void)state;
 	in_a_folder(true);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(provider_can_be_freed_while_requests_wait_for_pool),
-		cmocka_unit_test(engine_can_be_freed_while_requests_wait_for_pool),
-	};
-
-	return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
 }

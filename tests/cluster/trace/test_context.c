@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trace contexts: hostile texts, and contexts of new spans. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cluster/trace/context.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,13 +25,12 @@ static bool parse(const char *parent, const char *state, struct spoke_trace_cont
 	return spoke_trace_parse(span_of(parent), span_of(state), context);
 }
 
-static void valid_parents_are_read_and_printed(void **state)
+TEST(valid_parents_are_read_and_printed)
 {
 	static const char *const same[] = { VALID, "00-" ID "-" SPAN "-00" };
 	char text[SPOKE_TRACE_PARENT_TEXT];
 	struct spoke_trace_context context;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
 		assert_true(parse(same[i], "", &context));
 		assert_int_equal(context.sampled, i == 0);
@@ -46,7 +39,7 @@ static void valid_parents_are_read_and_printed(void **state)
 	}
 }
 
-static void later_versions_and_flags_are_read_as_far_as_known(void **state)
+TEST(later_versions_and_flags_are_read_as_far_as_known)
 {
 	static const char *const later[] = {
 		"01-" ID "-" SPAN "-01",
@@ -57,7 +50,6 @@ static void later_versions_and_flags_are_read_as_far_as_known(void **state)
 	char text[SPOKE_TRACE_PARENT_TEXT];
 	struct spoke_trace_context context;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
 		assert_true(parse(later[i], "", &context));
 		spoke_trace_print(&context, text);
@@ -65,7 +57,7 @@ static void later_versions_and_flags_are_read_as_far_as_known(void **state)
 	}
 }
 
-static void hostile_parents_are_rejected(void **state)
+TEST(hostile_parents_are_rejected)
 {
 	static const char *const bad[] = {
 		"",
@@ -95,17 +87,15 @@ static void hostile_parents_are_rejected(void **state)
 	};
 	struct spoke_trace_context context;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(parse(bad[i], "", &context));
 }
 
-static void nul_bytes_in_parent_are_rejected(void **state)
+TEST(nul_bytes_in_parent_are_rejected)
 {
 	struct spoke_trace_context context;
 	char text[] = VALID;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(text) - 1; i++) {
 		char was = text[i];
 
@@ -125,12 +115,11 @@ static void write_members(char text[TEXT], unsigned count)
 		len += (size_t)snprintf(text + len, TEXT - len, "%sk%u=v", i ? "," : "", i);
 }
 
-static void states_are_bounded(void **state)
+TEST(states_are_bounded)
 {
 	struct spoke_trace_context context;
 	char text[TEXT];
 
-	(void)state;
 	write_members(text, 32);
 	assert_true(parse(VALID, text, &context));
 	assert_int_equal(context.state_len, strlen(text));
@@ -149,7 +138,7 @@ static void states_are_bounded(void **state)
 	assert_int_equal(context.state_len, 0);
 }
 
-static void hostile_states_are_dropped(void **state)
+TEST(hostile_states_are_dropped)
 {
 	static const struct {
 		const char *text;
@@ -179,21 +168,19 @@ static void hostile_states_are_dropped(void **state)
 	};
 	struct spoke_trace_context context;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_true(parse(VALID, rows[i].text, &context));
 		assert_int_equal(context.state_len, rows[i].good ? strlen(rows[i].text) : 0);
 	}
 }
 
-static void attachments_round_trip(void **state)
+TEST(attachments_round_trip)
 {
 	unsigned char bytes[SPOKEI_TRACE_MAP];
 	struct spoke_trace_context context;
 	struct spoke_trace_context read;
 	char text[TEXT];
 
-	(void)state;
 	write_members(text, 32);
 	assert_true(parse(VALID, text, &context));
 	assert_true(spokei_trace_read(spokei_trace_write(&context, bytes), &read));
@@ -203,20 +190,19 @@ static void attachments_round_trip(void **state)
 	assert_int_not_equal(spokei_trace_write(&context, bytes).len, 0);
 }
 
-static void attachments_of_other_types_are_no_context(void **state)
+TEST(attachments_of_other_types_are_no_context)
 {
 	/* {"traceparent": 1} and no map */
 	static const unsigned char number[] = "\x81\xabtraceparent\x01";
 	struct spoke_trace_context context;
 
-	(void)state;
 	assert_false(
 		spokei_trace_read((struct spoke_value){ number, sizeof(number) - 1 }, &context));
 	assert_false(spokei_trace_read((struct spoke_value){ number + 13, 1 }, &context));
 	assert_false(spokei_trace_read((struct spoke_value){ NULL, 0 }, &context));
 }
 
-static void child_keeps_trace_and_gets_an_id_of_its_own(void **state)
+TEST(child_keeps_trace_and_gets_an_id_of_its_own)
 {
 	struct spokei_world_process process;
 	struct spokei_world world;
@@ -224,7 +210,6 @@ static void child_keeps_trace_and_gets_an_id_of_its_own(void **state)
 	struct spoke_trace_context child;
 	unsigned sampled = 0;
 
-	(void)state;
 	assert_true(spokei_world_init(&world, 1));
 	spokei_world_process_init(&process, &world);
 	assert_true(parse(VALID, "a=1", &parent));
@@ -242,21 +227,4 @@ static void child_keeps_trace_and_gets_an_id_of_its_own(void **state)
 	assert_in_range(sampled, 190, 310);
 	spokei_world_process_fini(&process);
 	spokei_world_fini(&world);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(valid_parents_are_read_and_printed),
-		cmocka_unit_test(later_versions_and_flags_are_read_as_far_as_known),
-		cmocka_unit_test(hostile_parents_are_rejected),
-		cmocka_unit_test(nul_bytes_in_parent_are_rejected),
-		cmocka_unit_test(states_are_bounded),
-		cmocka_unit_test(hostile_states_are_dropped),
-		cmocka_unit_test(attachments_round_trip),
-		cmocka_unit_test(attachments_of_other_types_are_no_context),
-		cmocka_unit_test(child_keeps_trace_and_gets_an_id_of_its_own),
-	};
-
-	return cmocka_run_group_tests_name("trace context", tests, NULL, NULL);
 }

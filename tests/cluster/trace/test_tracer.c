@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tracers of a consumer and a provider, in the virtual world. */
 #include "tests/cluster/filter/filterrig.h"
+#include "tests/support/test.h"
 
 #include <spoke/future.h>
 #include <spoke/trace.h>
@@ -41,12 +42,14 @@ static void see(const struct spoke_request *request)
 
 static int set_up(void **state)
 {
-	int error = rig_set_up(state);
+	int error = filterrig_set_up(state);
 
 	memset(&traced, 0, sizeof(traced));
 	rig.in_echo = see;
 	return error;
 }
+
+FIXTURE(set_up, filterrig_tear_down);
 
 /* Makes tracers of both sides, connected. */
 static void begin(const struct spoke_tracer_options *options)
@@ -64,7 +67,7 @@ static void begin(const struct spoke_tracer_options *options)
 	}
 	rig.filters = &traced.filters[CLIENT];
 	rig.filter_count = 1;
-	assert_int_equal(rig_begin(&provide), 0);
+	assert_int_equal(filterrig_begin(&provide), 0);
 }
 
 /* Frees the sides and their tracers. */
@@ -74,8 +77,8 @@ static void end(void)
 	spoke_provider_free(rig.provider);
 	rig.consumer = NULL;
 	rig.provider = NULL;
-	rig_pass(10 * MS);
-	rig_answer_all();
+	filterrig_pass(10 * MS);
+	filterrig_answer_all();
 	for (unsigned i = 0; i < 2; i++) {
 		spoke_engine_free(rig.engines[i]);
 		rig.engines[i] = NULL;
@@ -83,15 +86,14 @@ static void end(void)
 	}
 }
 
-static void call_and_request_share_a_trace(void **state)
+TEST(call_and_request_share_a_trace)
 {
 	const struct spoke_trace_span *server = &traced.spans[0];
 	const struct spoke_trace_span *client = &traced.spans[1];
 
-	(void)state;
 	begin(NULL);
-	assert_int_equal(rig_call(rig.echo)->ends, 0);
-	rig_pass(10 * MS);
+	assert_int_equal(filterrig_call(rig.echo)->ends, 0);
+	filterrig_pass(10 * MS);
 	assert_int_equal(traced.count, 2);
 	assert_int_equal(server->kind, SPOKE_TRACE_SERVER);
 	assert_int_equal(client->kind, SPOKE_TRACE_CLIENT);
@@ -110,19 +112,18 @@ static void call_and_request_share_a_trace(void **state)
 	end();
 }
 
-static void call_with_a_context_is_its_child(void **state)
+TEST(call_with_a_context_is_its_child)
 {
 	struct spoke_trace_context parent = { .trace_id = { 1 },
 					      .span_id = { 2 },
 					      .sampled = true };
 	const struct spoke_call_options options = { .trace = &parent };
 
-	(void)state;
 	begin(&(struct spoke_tracer_options){ .sample = SPOKE_NONE });
 	memcpy(parent.state, "a=1", 3);
 	parent.state_len = 3;
-	(void)rig_call_with(rig.echo, "hello", &options);
-	rig_pass(10 * MS);
+	(void)filterrig_call_with(rig.echo, "hello", &options);
+	filterrig_pass(10 * MS);
 	assert_int_equal(traced.count, 2);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_memory_equal(traced.spans[i].context.trace_id, parent.trace_id, 16);
@@ -133,7 +134,7 @@ static void call_with_a_context_is_its_child(void **state)
 	end();
 }
 
-static void future_carries_its_context(void **state)
+TEST(future_carries_its_context)
 {
 	struct spoke_trace_context parent = { .trace_id = { 1 },
 					      .span_id = { 2 },
@@ -141,121 +142,96 @@ static void future_carries_its_context(void **state)
 	const struct spoke_call_options options = { .trace = &parent };
 	struct spoke_future *future;
 
-	(void)state;
 	begin(NULL);
 	assert_int_equal(spoke_future_start(rig.echo, (struct spoke_span){ "\xa1x", 2 }, &options,
 					    &future),
 			 0);
 	memset(&parent, 9, sizeof(parent));
-	rig_pass(10 * MS);
+	filterrig_pass(10 * MS);
 	assert_int_equal(traced.count, 2);
 	assert_int_equal(traced.spans[1].parent_id[0], 2);
 	spoke_future_free(future);
 	end();
 }
 
-static void trace_that_is_not_sampled_travels_without_spans(void **state)
+TEST(trace_that_is_not_sampled_travels_without_spans)
 {
-	(void)state;
 	begin(&(struct spoke_tracer_options){ .sample = SPOKE_NONE });
-	(void)rig_call(rig.echo);
-	rig_pass(10 * MS);
+	(void)filterrig_call(rig.echo);
+	filterrig_pass(10 * MS);
 	assert_int_equal(traced.count, 0);
 	assert_true(traced.has_seen);
 	assert_false(traced.seen.sampled);
 	end();
 }
 
-static void hostile_context_begins_a_new_trace(void **state)
+TEST(hostile_context_begins_a_new_trace)
 {
 	/* {"traceparent": "00-"} */
 	static const unsigned char bad[] = "\x81\xabtraceparent\xa3"
 					   "00-";
 	const struct spoke_call_options options = { .attachments = { bad, sizeof(bad) - 1 } };
 
-	(void)state;
 	begin(NULL);
-	(void)rig_call_with(rig.echo, "hello", &options);
-	rig_pass(10 * MS);
+	(void)filterrig_call_with(rig.echo, "hello", &options);
+	filterrig_pass(10 * MS);
 	assert_int_equal(traced.count, 2);
 	assert_false(traced.spans[1].has_parent);
 	assert_memory_equal(traced.spans[0].context.trace_id, traced.spans[1].context.trace_id, 16);
 	end();
 }
 
-static void spans_have_errors_and_times(void **state)
+TEST(spans_have_errors_and_times)
 {
 	struct spoke_call_options options = { .timeout_ns = 100 * MS };
 
-	(void)state;
 	begin(NULL);
-	(void)rig_call(rig.fail);
-	rig_pass(10 * MS);
+	(void)filterrig_call(rig.fail);
+	filterrig_pass(10 * MS);
 	assert_int_equal(traced.count, 2);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(traced.spans[i].error, SPOKE_EREMOTE);
 		assert_int_equal(traced.spans[i].error_code, 7);
 	}
-	(void)rig_call_with(rig.later, "hello", &options);
-	rig_pass(250 * MS);
+	(void)filterrig_call_with(rig.later, "hello", &options);
+	filterrig_pass(250 * MS);
 	assert_int_equal(traced.count, 3);
 	assert_int_equal(traced.spans[2].error, SPOKE_ETIMEOUT);
 	assert_int_equal(traced.first.error, SPOKE_ETIMEOUT);
-	rig_answer(0);
+	filterrig_answer(0);
 	assert_int_equal(traced.count, 4);
 	assert_int_equal(traced.spans[3].kind, SPOKE_TRACE_SERVER);
 	end();
 }
 
-static void call_beyond_open_max_has_no_span(void **state)
+TEST(call_beyond_open_max_has_no_span)
 {
-	(void)state;
 	begin(&(struct spoke_tracer_options){ .open_max = 1 });
-	(void)rig_call(rig.echo);
-	(void)rig_call(rig.echo);
-	rig_pass(10 * MS);
+	(void)filterrig_call(rig.echo);
+	(void)filterrig_call(rig.echo);
+	filterrig_pass(10 * MS);
 	assert_int_equal(spoke_tracer_missed(traced.tracers[CLIENT]), 1);
 	/* Two requests, one of a new trace that is not sampled; and one call. */
 	assert_int_equal(traced.count, 2);
 	end();
 }
 
-static void handler_on_pool_sees_the_context(void **state)
+TEST(handler_on_pool_sees_the_context)
 {
-	(void)state;
 	begin(NULL);
-	(void)rig_call(rig.pool);
-	rig_pass(10 * MS);
+	(void)filterrig_call(rig.pool);
+	filterrig_pass(10 * MS);
 	assert_int_equal(traced.count, 2);
 	assert_true(traced.has_seen);
 	assert_memory_equal(traced.seen.trace_id, traced.spans[1].context.trace_id, 16);
 	end();
 }
 
-static void request_without_tracer_has_no_context(void **state)
+TEST(request_without_tracer_has_no_context)
 {
-	(void)state;
-	assert_int_equal(rig_begin(NULL), 0);
-	(void)rig_call(rig.echo);
-	rig_pass(10 * MS);
+	assert_int_equal(filterrig_begin(NULL), 0);
+	(void)filterrig_call(rig.echo);
+	filterrig_pass(10 * MS);
 	assert_int_equal(rig.handled, 1);
 	assert_false(traced.has_seen);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, rig_tear_down)
-	static const struct CMUnitTest tests[] = {
-		TEST(call_and_request_share_a_trace),
-		TEST(call_with_a_context_is_its_child),
-		TEST(future_carries_its_context),
-		TEST(trace_that_is_not_sampled_travels_without_spans),
-		TEST(hostile_context_begins_a_new_trace),
-		TEST(spans_have_errors_and_times),
-		TEST(call_beyond_open_max_has_no_span),
-		TEST(handler_on_pool_sees_the_context),
-		TEST(request_without_tracer_has_no_context),
-	};
-
-	return cmocka_run_group_tests_name("tracer", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The notes of `spoke call` about an exception of Java, and its hint about types. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "examples/spoke/answer.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,36 +84,33 @@ static struct spoke_result thrown(const char *cause, bool stack)
 	return result;
 }
 
-static void exception_prints_stack_and_causes(void **state)
+TEST(exception_prints_stack_and_causes)
 {
 	struct spoke_result result = thrown("java.io.IOException", true);
 	const char *text = output_of(stderr, answer_print_exception, &result);
 
-	(void)state;
 	assert_string_equal(text, "it.BizException: no order 5\n"
 				  "\tat it.Orders.find(Orders.java:12)\n"
 				  "Caused by: java.io.IOException: disk full\n");
 }
 
-static void exception_with_a_message_alone_prints_nothing(void **state)
+TEST(exception_with_a_message_alone_prints_nothing)
 {
 	struct spoke_result result = thrown(NULL, false);
 
-	(void)state;
 	assert_string_equal(output_of(stderr, answer_print_exception, &result), "");
 }
 
-static void json_lists_the_causes(void **state)
+TEST(json_lists_the_causes)
 {
 	struct spoke_result result = thrown("java.io.IOException", true);
 	const char *text = output_of(stdout, print_json, &result);
 
-	(void)state;
 	assert_non_null(strstr(text, "\"class\":\"it.BizException\",\"causes\":[{\"class\":"
 				     "\"java.io.IOException\",\"text\":\"disk full\"}],"));
 }
 
-static void answers_about_a_missing_method_get_a_hint(void **state)
+TEST(answers_about_a_missing_method_get_a_hint)
 {
 	static const char *const texts[] = {
 		"Not found method \"find\" in class it.OrdersImpl.",
@@ -128,7 +119,6 @@ static void answers_about_a_missing_method_get_a_hint(void **state)
 		"Service not found:it.Orders, find",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		const struct spoke_result result = { .error = SPOKE_EREMOTE,
 						     .error_text = text_of(texts[i]) };
@@ -138,26 +128,12 @@ static void answers_about_a_missing_method_get_a_hint(void **state)
 	}
 }
 
-static void other_errors_get_no_hint(void **state)
+TEST(other_errors_get_no_hint)
 {
 	const struct spoke_result silent = { .error = SPOKE_ETIMEOUT };
 	const struct spoke_result other = { .error = SPOKE_EREMOTE,
 					    .error_text = text_of("no order 5") };
 
-	(void)state;
 	assert_string_equal(output_of(stderr, answer_print_hint, &silent), "");
 	assert_string_equal(output_of(stderr, answer_print_hint, &other), "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exception_prints_stack_and_causes),
-		cmocka_unit_test(exception_with_a_message_alone_prints_nothing),
-		cmocka_unit_test(json_lists_the_causes),
-		cmocka_unit_test(answers_about_a_missing_method_get_a_hint),
-		cmocka_unit_test(other_errors_get_no_hint),
-	};
-
-	return cmocka_run_group_tests_name("answer", tests, NULL, NULL);
 }

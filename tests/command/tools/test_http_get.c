@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the HTTP client of `spoke top`. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/world.h"
 #include "examples/spoke/http_get.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -52,9 +46,8 @@ static const struct read_case cases[] = {
 	  "invalid Content-Length or Transfer-Encoding", NULL },
 };
 
-static void answer_is_parsed_or_rejected(void **state)
+TEST(answer_is_parsed_or_rejected)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct read_case *one = &cases[i];
 		char *bytes = strdup(one->answer);
@@ -161,11 +154,10 @@ static void answer(struct stage *stage, int fd, const char *text, size_t len)
 	go(stage, MS);
 }
 
-static void answer_split_at_any_byte_gives_the_body(void **state)
+TEST(answer_split_at_any_byte_gives_the_body)
 {
 	static const char text[] = OK "Content-Length: 7\r\n\r\n{\"a\":1}";
 
-	(void)state;
 	for (size_t cut = 1; cut < sizeof(text) - 1; cut++) {
 		struct stage stage;
 		char request[128] = "";
@@ -187,12 +179,11 @@ static void answer_split_at_any_byte_gives_the_body(void **state)
 	}
 }
 
-static void server_that_does_not_answer_is_given_up(void **state)
+TEST(server_that_does_not_answer_is_given_up)
 {
 	struct stage stage;
 	int fd;
 
-	(void)state;
 	set_up(&stage);
 	fd = ask(&stage);
 	answer(&stage, fd, OK, strlen(OK));
@@ -203,11 +194,10 @@ static void server_that_does_not_answer_is_given_up(void **state)
 	tear_down(&stage);
 }
 
-static void refused_connection_is_reported(void **state)
+TEST(refused_connection_is_reported)
 {
 	struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	spokei_vnet_route(stage.world.net, "mem:page", SPOKEI_VNET_REFUSE);
 	assert_null(http_get_begin(&stage.get, &stage.at, "page", "/status", 100 * MS));
@@ -217,14 +207,13 @@ static void refused_connection_is_reported(void **state)
 	tear_down(&stage);
 }
 
-static void answer_without_end_is_rejected_at_limit(void **state)
+TEST(answer_without_end_is_rejected_at_limit)
 {
 	static const char line[256] = OK "\r\n";
 	struct stage stage;
 	uint64_t sent = 0;
 	int fd;
 
-	(void)state;
 	set_up(&stage);
 	fd = ask(&stage);
 	answer(&stage, fd, line, strlen(line));
@@ -239,17 +228,4 @@ static void answer_without_end_is_rejected_at_limit(void **state)
 	}
 	assert_string_equal(stage.what, "answer too long");
 	tear_down(&stage);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answer_is_parsed_or_rejected),
-		cmocka_unit_test(answer_split_at_any_byte_gives_the_body),
-		cmocka_unit_test(server_that_does_not_answer_is_given_up),
-		cmocka_unit_test(refused_connection_is_reported),
-		cmocka_unit_test(answer_without_end_is_rejected_at_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the measurements of `spoke bench` with a provider whose latency is known exactly. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/world.h"
 #include "examples/spoke/load.h"
+#include "tests/support/test.h"
 
 #include <spoke/provider.h>
 
@@ -107,11 +101,10 @@ static void assert_about(uint64_t value, uint64_t wanted, uint64_t off)
 	assert_in_range(value, wanted - off, wanted + off);
 }
 
-static void closed_loop_waits_for_each_answer(void **state)
+TEST(closed_loop_waits_for_each_answer)
 {
 	static struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	begin(&stage);
 	go(&stage, 3 * SECOND);
@@ -123,11 +116,10 @@ static void closed_loop_waits_for_each_answer(void **state)
 	tear_down(&stage);
 }
 
-static void closed_loop_keeps_concurrency_calls_in_flight(void **state)
+TEST(closed_loop_keeps_concurrency_calls_in_flight)
 {
 	static struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	stage.plan.outstanding = 64;
 	stage.plan.calls = 1000;
@@ -139,11 +131,10 @@ static void closed_loop_keeps_concurrency_calls_in_flight(void **state)
 	tear_down(&stage);
 }
 
-static void open_loop_starts_calls_at_its_rate(void **state)
+TEST(open_loop_starts_calls_at_its_rate)
 {
 	static struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	stage.plan.rate = 1000;
 	begin(&stage);
@@ -156,11 +147,10 @@ static void open_loop_starts_calls_at_its_rate(void **state)
 
 /* The provider stands still for 100 ms: a tenth of a second of users notice, and only one caller
  * who waits for each answer. */
-static void missed_calls_are_counted_only_in_an_open_loop(void **state)
+TEST(missed_calls_are_counted_only_in_an_open_loop)
 {
 	static struct stage stage;
 
-	(void)state;
 	for (int open = 0; open < 2; open++) {
 		set_up(&stage);
 		stage.plan.rate = open ? 1000 : 0;
@@ -182,11 +172,10 @@ static void missed_calls_are_counted_only_in_an_open_loop(void **state)
 }
 
 /* The caller stalls: its calls start late, and the delay counts as latency. */
-static void latency_counts_from_the_due_time(void **state)
+TEST(latency_counts_from_the_due_time)
 {
 	static struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	stage.plan.rate = 1000;
 	begin(&stage);
@@ -199,12 +188,11 @@ static void latency_counts_from_the_due_time(void **state)
 	tear_down(&stage);
 }
 
-static void calls_that_could_not_begin_are_counted(void **state)
+TEST(calls_that_could_not_begin_are_counted)
 {
 	static struct stage stage;
 	uint64_t no_room = 0;
 
-	(void)state;
 	set_up(&stage);
 	stage.plan.rate = 1e6;
 	stage.plan.timeout_ns = 10 * SECOND;
@@ -228,11 +216,10 @@ static void calls_that_could_not_begin_are_counted(void **state)
 }
 
 /* The caller stands still until the run is over: of what was due meanwhile a little begins late. */
-static void calls_without_time_to_begin_are_counted(void **state)
+TEST(calls_without_time_to_begin_are_counted)
 {
 	static struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	stage.plan.rate = 10000;
 	begin(&stage);
@@ -247,11 +234,10 @@ static void calls_without_time_to_begin_are_counted(void **state)
 	tear_down(&stage);
 }
 
-static void errors_are_counted_by_kind(void **state)
+TEST(errors_are_counted_by_kind)
 {
 	static struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	stage.plan.method = "fail";
 	stage.plan.calls = 10;
@@ -264,11 +250,10 @@ static void errors_are_counted_by_kind(void **state)
 	tear_down(&stage);
 }
 
-static void interrupted_run_counts_calls_not_ended(void **state)
+TEST(interrupted_run_counts_calls_not_ended)
 {
 	static struct stage stage;
 
-	(void)state;
 	for (int twice = 0; twice < 2; twice++) {
 		set_up(&stage);
 		stage.plan.outstanding = 8;
@@ -289,11 +274,10 @@ static void interrupted_run_counts_calls_not_ended(void **state)
 	}
 }
 
-static void load_without_provider_reports_unreachable(void **state)
+TEST(load_without_provider_reports_unreachable)
 {
 	static struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	stage.plan.url = "dubbo://127.0.0.1:1";
 	begin(&stage);
@@ -303,12 +287,11 @@ static void load_without_provider_reports_unreachable(void **state)
 	tear_down(&stage);
 }
 
-static void load_resumes_after_provider_restart(void **state)
+TEST(load_resumes_after_provider_restart)
 {
 	static struct stage stage;
 	uint64_t before;
 
-	(void)state;
 	set_up(&stage);
 	stage.plan.duration_ns = 5 * SECOND;
 	begin(&stage);
@@ -331,23 +314,4 @@ static void load_resumes_after_provider_restart(void **state)
 	assert_true(stage.load.ok > before + 1000);
 	assert_true(stage.load.failed > 0);
 	tear_down(&stage);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(closed_loop_waits_for_each_answer),
-		cmocka_unit_test(closed_loop_keeps_concurrency_calls_in_flight),
-		cmocka_unit_test(open_loop_starts_calls_at_its_rate),
-		cmocka_unit_test(missed_calls_are_counted_only_in_an_open_loop),
-		cmocka_unit_test(latency_counts_from_the_due_time),
-		cmocka_unit_test(calls_that_could_not_begin_are_counted),
-		cmocka_unit_test(calls_without_time_to_begin_are_counted),
-		cmocka_unit_test(errors_are_counted_by_kind),
-		cmocka_unit_test(interrupted_run_counts_calls_not_ended),
-		cmocka_unit_test(load_without_provider_reports_unreachable),
-		cmocka_unit_test(load_resumes_after_provider_restart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the relay of `spoke tap` between a client and a target in the simulated network. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/world.h"
 #include "examples/spoke/relay.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -213,11 +207,10 @@ static void close_fd(struct stage *stage, int fd)
 
 /* --- tests */
 
-static void relay_forwards_both_ways_and_half_close(void **state)
+TEST(relay_forwards_both_ways_and_half_close)
 {
 	struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	connect_both(&stage);
 	assert_int_equal(put(&stage, stage.client, "hello", 5), 5);
@@ -273,11 +266,10 @@ static void push_much(struct stage *stage, int from, int to)
 	assert_memory_equal(got, bytes, sizeof(bytes));
 }
 
-static void relay_waits_for_a_receiver_that_does_not_read(void **state)
+TEST(relay_waits_for_a_receiver_that_does_not_read)
 {
 	struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	connect_both(&stage);
 	push_much(&stage, stage.client, stage.server);
@@ -287,11 +279,10 @@ static void relay_waits_for_a_receiver_that_does_not_read(void **state)
 	tear_down(&stage);
 }
 
-static void bytes_before_a_reset_are_passed_on(void **state)
+TEST(bytes_before_a_reset_are_passed_on)
 {
 	struct stage stage;
 
-	(void)state;
 	for (int dies = 0; dies < 2; dies++) {
 		int dead;
 		int alive;
@@ -311,12 +302,11 @@ static void bytes_before_a_reset_are_passed_on(void **state)
 	}
 }
 
-static void bytes_without_a_receiver_are_dropped(void **state)
+TEST(bytes_without_a_receiver_are_dropped)
 {
 	static const unsigned char bytes[65536];
 	struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	connect_both(&stage);
 	for (int idle = 0; idle < 3; go(&stage))
@@ -328,11 +318,10 @@ static void bytes_without_a_receiver_are_dropped(void **state)
 	tear_down(&stage);
 }
 
-static void client_is_closed_without_a_target(void **state)
+TEST(client_is_closed_without_a_target)
 {
 	struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	close_fd(&stage, stage.target);
 	stage.client = connect_one(&stage);
@@ -342,11 +331,10 @@ static void client_is_closed_without_a_target(void **state)
 	tear_down(&stage);
 }
 
-static void bytes_received_while_connecting_are_kept(void **state)
+TEST(bytes_received_while_connecting_are_kept)
 {
 	struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	spokei_vnet_route(stage.world.net, "mem:target", SPOKEI_VNET_SILENT);
 	stage.client = connect_one(&stage);
@@ -361,12 +349,11 @@ static void bytes_received_while_connecting_are_kept(void **state)
 	tear_down(&stage);
 }
 
-static void clients_above_the_limit_wait_in_backlog(void **state)
+TEST(clients_above_the_limit_wait_in_backlog)
 {
 	static int fds[RELAY_PAIRS_MAX + 3];
 	struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	for (size_t i = 0; i < RELAY_PAIRS_MAX + 3; i++)
 		fds[i] = connect_one(&stage);
@@ -380,11 +367,10 @@ static void clients_above_the_limit_wait_in_backlog(void **state)
 	tear_down(&stage);
 }
 
-static void failed_accept_is_retried(void **state)
+TEST(failed_accept_is_retried)
 {
 	struct stage stage;
 
-	(void)state;
 	set_up(&stage);
 	assert_true(spokei_vnet_fail_accepts_at(stage.world.net, "mem:tap", -EMFILE, 2));
 	stage.client = connect_one(&stage);
@@ -394,20 +380,4 @@ static void failed_accept_is_retried(void **state)
 	assert_int_equal(stage.refused, 2);
 	assert_int_equal(stage.opened, 1);
 	tear_down(&stage);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(relay_forwards_both_ways_and_half_close),
-		cmocka_unit_test(relay_waits_for_a_receiver_that_does_not_read),
-		cmocka_unit_test(bytes_before_a_reset_are_passed_on),
-		cmocka_unit_test(bytes_without_a_receiver_are_dropped),
-		cmocka_unit_test(client_is_closed_without_a_target),
-		cmocka_unit_test(bytes_received_while_connecting_are_kept),
-		cmocka_unit_test(clients_above_the_limit_wait_in_backlog),
-		cmocka_unit_test(failed_accept_is_retried),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

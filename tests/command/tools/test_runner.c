@@ -2,23 +2,19 @@
 /* Commands under a supervisor: their start, their end, and what happens when one of the three
  * processes dies or stops. The processes are real. */
 #include "examples/spoke/runner.h"
+#include "tests/support/test.h"
 
 #include "examples/spoke/supervisor.h"
 #include "examples/spoke/verbs.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define HOUR_NS UINT64_C(3600000000000)
 #define GRACE_NS UINT64_C(50000000)
@@ -199,7 +195,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void status_of_the_command_is_reported(void **state)
+FIXTURE(setup, teardown);
+
+TEST(status_of_the_command_is_reported)
 {
 	struct rig *rig = *state;
 
@@ -211,7 +209,7 @@ static void status_of_the_command_is_reported(void **state)
 	rig_close(rig);
 }
 
-static void command_finds_lease_and_fence_in_its_environment(void **state)
+TEST(command_finds_lease_and_fence_in_its_environment)
 {
 	struct rig *rig = *state;
 
@@ -221,7 +219,7 @@ static void command_finds_lease_and_fence_in_its_environment(void **state)
 	rig_close(rig);
 }
 
-static void command_has_no_descriptor_of_spoke(void **state)
+TEST(command_has_no_descriptor_of_spoke)
 {
 	struct rig *rig = *state;
 	char script[128];
@@ -238,7 +236,7 @@ static void command_has_no_descriptor_of_spoke(void **state)
 	rig_close(rig);
 }
 
-static void command_that_is_missing_reports_the_errno(void **state)
+TEST(command_that_is_missing_reports_the_errno)
 {
 	static char missing[] = "/nonexistent/command";
 	struct rig *rig = *state;
@@ -252,7 +250,7 @@ static void command_that_is_missing_reports_the_errno(void **state)
 	rig_close(rig);
 }
 
-static void supervisor_ends_if_nothing_is_started(void **state)
+TEST(supervisor_ends_if_nothing_is_started)
 {
 	static char none[] = "none";
 	struct rig *rig = *state;
@@ -263,7 +261,7 @@ static void supervisor_ends_if_nothing_is_started(void **state)
 	assert_int_equal(rig->runner.supervisor, 0);
 }
 
-static void end_sends_sigterm_first(void **state)
+TEST(end_sends_sigterm_first)
 {
 	struct rig *rig = *state;
 
@@ -276,7 +274,7 @@ static void end_sends_sigterm_first(void **state)
 	rig_close(rig);
 }
 
-static void end_kills_after_the_grace(void **state)
+TEST(end_kills_after_the_grace)
 {
 	struct rig *rig = *state;
 
@@ -290,7 +288,7 @@ static void end_kills_after_the_grace(void **state)
 }
 
 /* `spoke lock` was stopped for so long that another one has the lease soon. */
-static void end_counts_the_grace_from_the_end_of_the_lease(void **state)
+TEST(end_counts_the_grace_from_the_end_of_the_lease)
 {
 	struct rig *rig = *state;
 
@@ -305,7 +303,7 @@ static void end_counts_the_grace_from_the_end_of_the_lease(void **state)
 	rig_close(rig);
 }
 
-static void end_of_a_stopped_command_continues_it(void **state)
+TEST(end_of_a_stopped_command_continues_it)
 {
 	struct rig *rig = *state;
 
@@ -317,7 +315,7 @@ static void end_of_a_stopped_command_continues_it(void **state)
 	rig_close(rig);
 }
 
-static void end_waits_for_children_that_are_left(void **state)
+TEST(end_waits_for_children_that_are_left)
 {
 	struct rig *rig = *state;
 	pid_t child;
@@ -334,7 +332,7 @@ static void end_waits_for_children_that_are_left(void **state)
 	rig_close(rig);
 }
 
-static void command_is_ended_when_the_lease_is_over(void **state)
+TEST(command_is_ended_when_the_lease_is_over)
 {
 	struct rig *rig = *state;
 
@@ -347,7 +345,7 @@ static void command_is_ended_when_the_lease_is_over(void **state)
 	rig_close(rig);
 }
 
-static void signal_is_passed_on(void **state)
+TEST(signal_is_passed_on)
 {
 	struct rig *rig = *state;
 
@@ -361,7 +359,7 @@ static void signal_is_passed_on(void **state)
 	rig_close(rig);
 }
 
-static void signal_to_this_process_is_reported(void **state)
+TEST(signal_to_this_process_is_reported)
 {
 	struct rig *rig = *state;
 
@@ -373,7 +371,7 @@ static void signal_to_this_process_is_reported(void **state)
 	rig_close(rig);
 }
 
-static void closing_kills_command_and_children(void **state)
+TEST(closing_kills_command_and_children)
 {
 	struct rig *rig = *state;
 	pid_t child;
@@ -384,7 +382,7 @@ static void closing_kills_command_and_children(void **state)
 	await_gone(child);
 }
 
-static void death_of_the_supervisor_kills_the_command(void **state)
+TEST(death_of_the_supervisor_kills_the_command)
 {
 	struct rig *rig = *state;
 	pid_t command;
@@ -398,7 +396,7 @@ static void death_of_the_supervisor_kills_the_command(void **state)
 	rig_close(rig);
 }
 
-static void command_is_not_started_if_the_supervisor_is_killed_before(void **state)
+TEST(command_is_not_started_if_the_supervisor_is_killed_before)
 {
 	static char none[] = "none";
 	struct rig *rig = *state;
@@ -414,40 +412,4 @@ static void command_is_not_started_if_the_supervisor_is_killed_before(void **sta
 	rig_turn(rig);
 	assert_true(rig->orphaned);
 	rig_close(rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(status_of_the_command_is_reported, setup, teardown),
-		cmocka_unit_test_setup_teardown(command_finds_lease_and_fence_in_its_environment,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(command_has_no_descriptor_of_spoke, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(command_that_is_missing_reports_the_errno, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(supervisor_ends_if_nothing_is_started, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(end_sends_sigterm_first, setup, teardown),
-		cmocka_unit_test_setup_teardown(end_kills_after_the_grace, setup, teardown),
-		cmocka_unit_test_setup_teardown(end_counts_the_grace_from_the_end_of_the_lease,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(end_of_a_stopped_command_continues_it, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(end_waits_for_children_that_are_left, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(command_is_ended_when_the_lease_is_over, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(signal_is_passed_on, setup, teardown),
-		cmocka_unit_test_setup_teardown(signal_to_this_process_is_reported, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(closing_kills_command_and_children, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(death_of_the_supervisor_kills_the_command, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(
-			command_is_not_started_if_the_supervisor_is_killed_before, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

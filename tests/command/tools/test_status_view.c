@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draws a recorded status, and damaged variants of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "examples/spoke/json.h"
 #include "examples/spoke/status_view.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -59,7 +53,7 @@ static bool draw_text(struct screen *screen, char *text, size_t len)
 	return good;
 }
 
-static void status_is_drawn_as_recorded(void **state)
+TEST(status_is_drawn_as_recorded)
 {
 	static char text[FILE_MAX];
 	static char wanted[FILE_MAX];
@@ -67,7 +61,6 @@ static void status_is_drawn_as_recorded(void **state)
 	size_t len = load(TESTS_STATUS, text);
 	size_t wanted_len = load(TESTS_STATUS_TEXT, wanted);
 
-	(void)state;
 	screen_begin(&screen, false);
 	assert_true(draw_text(&screen, text, len));
 	assert_int_equal(screen.len, wanted_len);
@@ -90,7 +83,7 @@ static uint64_t roll(uint64_t *seed)
 	return *seed;
 }
 
-static void damaged_status_is_drawn_as_printable_text(void **state)
+TEST(damaged_status_is_drawn_as_printable_text)
 {
 	static const char pieces[] = "0123456789[]{}:,\"-.e\\u tfn\x1b\x9b\x7f";
 	static char whole[FILE_MAX];
@@ -100,7 +93,6 @@ static void damaged_status_is_drawn_as_printable_text(void **state)
 	uint64_t seed = 3;
 	int drawn = 0;
 
-	(void)state;
 	screen_begin(&screen, false);
 	for (int i = 0; i < DAMAGES; i++) {
 		memcpy(text, whole, len + 1);
@@ -115,7 +107,7 @@ static void damaged_status_is_drawn_as_printable_text(void **state)
 	screen_end(&screen);
 }
 
-static void missing_fields_are_shown_as_blanks(void **state)
+TEST(missing_fields_are_shown_as_blanks)
 {
 	static const char *const texts[] = {
 		"{}",
@@ -125,7 +117,6 @@ static void missing_fields_are_shown_as_blanks(void **state)
 	};
 	struct screen screen;
 
-	(void)state;
 	screen_begin(&screen, false);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		char *text = strdup(texts[i]);
@@ -149,7 +140,7 @@ static const char *skip_escape(const char *at)
 	return at + 1;
 }
 
-static void live_screen_never_exceeds_its_height(void **state)
+TEST(live_screen_never_exceeds_its_height)
 {
 	static char text[FILE_MAX];
 	struct screen screen;
@@ -157,7 +148,6 @@ static void live_screen_never_exceeds_its_height(void **state)
 	unsigned row = 0;
 	unsigned column = 0;
 
-	(void)state;
 	screen_begin(&screen, false);
 	screen.live = true;
 	assert_true(draw_text(&screen, text, len));
@@ -180,16 +170,4 @@ static void live_screen_never_exceeds_its_height(void **state)
 	assert_true(row + 2 >= screen.height || row > 20);
 	screen.live = false;
 	screen_end(&screen);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(status_is_drawn_as_recorded),
-		cmocka_unit_test(damaged_status_is_drawn_as_printable_text),
-		cmocka_unit_test(missing_fields_are_shown_as_blanks),
-		cmocka_unit_test(live_screen_never_exceeds_its_height),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

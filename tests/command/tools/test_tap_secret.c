@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets of messages that spoke tap prints. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "examples/spoke/tap_secret.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -44,7 +38,7 @@ static void hide_http(const char *head, const char *wanted)
 	tap_secret_fini(&hidden);
 }
 
-static void secret_attachments_and_their_bytes_become_asterisks(void **state)
+TEST(secret_attachments_and_their_bytes_become_asterisks)
 {
 	static const char *const secrets[] = {
 		"token",    "Token",  "signature", "authorization",
@@ -52,7 +46,6 @@ static void secret_attachments_and_their_bytes_become_asterisks(void **state)
 	};
 	struct spoke_builder builder;
 
-	(void)state;
 	spoke_builder_init(&builder, spoke_host_env(), NULL);
 	for (size_t i = 0; i < COUNT(secrets); i++) {
 		struct spoke_frame frame = { .wire = "dubbo", .method = span_of("echo") };
@@ -90,7 +83,7 @@ static void secret_attachments_and_their_bytes_become_asterisks(void **state)
 	spoke_builder_fini(&builder);
 }
 
-static void arguments_of_a_token_request_become_asterisks(void **state)
+TEST(arguments_of_a_token_request_become_asterisks)
 {
 	struct spoke_frame frame = { .wire = "msgpack-rpc", .method = span_of("$token") };
 	struct spoke_builder builder;
@@ -99,7 +92,6 @@ static void arguments_of_a_token_request_become_asterisks(void **state)
 	struct spoke_span shown;
 	struct tap_secret hidden;
 
-	(void)state;
 	spoke_builder_init(&builder, spoke_host_env(), NULL);
 	spoke_pack_text(&builder, "geheim12");
 	assert_int_equal(spoke_builder_finish(&builder, &frame.args), 0);
@@ -122,7 +114,7 @@ static void arguments_of_a_token_request_become_asterisks(void **state)
 	spoke_builder_fini(&builder);
 }
 
-static void secret_headers_of_http_become_asterisks(void **state)
+TEST(secret_headers_of_http_become_asterisks)
 {
 	static const char head[] =
 		"POST /a/b HTTP/1.1\r\nAuthorization: Bearer gehe\r\n"
@@ -133,23 +125,20 @@ static void secret_headers_of_http_become_asterisks(void **state)
 		"Spoke-Attachment-token: ******\r\nHost: token\r\nX-Tokens: a\r\n\r\n"
 		"token: body";
 
-	(void)state;
 	hide_http(head, wanted);
 }
 
-static void covered_bytes_of_headers_do_not_depend_on_the_sign_of_char(void **state)
+TEST(covered_bytes_of_headers_do_not_depend_on_the_sign_of_char)
 {
 	static const char head[] =
 		"GET / HTTP/1.1\r\nToken: g\xc3\xa9\xff\x80\r\nA: \xc3\xa9\r\n\r\n";
 	static const char wanted[] = "GET / HTTP/1.1\r\nToken: *****\r\nA: \xc3\xa9\r\n\r\n";
 
-	(void)state;
 	hide_http(head, wanted);
 }
 
-static void all_kinds_of_secret_headers_and_cookies_become_asterisks(void **state)
+TEST(all_kinds_of_secret_headers_and_cookies_become_asterisks)
 {
-	(void)state;
 	hide_http("GET / HTTP/1.1\nSpoke-Attachment-secret: ab\nCookie: a=b; c\nset-cookie : x\n"
 		  "Cookies: a\nToken.File: a\nX-Passwd:a",
 		  "GET / HTTP/1.1\nSpoke-Attachment-secret: **\nCookie: **** *\nset-cookie : *\n"
@@ -160,7 +149,7 @@ static void all_kinds_of_secret_headers_and_cookies_become_asterisks(void **stat
 	hide_http("\n", "\n");
 }
 
-static void secret_parameters_of_a_query_become_asterisks(void **state)
+TEST(secret_parameters_of_a_query_become_asterisks)
 {
 	static const char head[] =
 		"GET /a/b?x=1&access_token=ge+he&%70asswd=&tokens=c HTTP/1.1\r\n";
@@ -168,7 +157,6 @@ static void secret_parameters_of_a_query_become_asterisks(void **state)
 	struct spoke_builder builder;
 	struct tap_secret hidden;
 
-	(void)state;
 	hide_http(head, "GET /a/b?x=1&access_token=*****&%70asswd=&tokens=c HTTP/1.1\r\n");
 	hide_http("GET /a?token=geheim", "GET /a?token=******");
 	hide_http("GET /a?token", "GET /a?token");
@@ -202,14 +190,13 @@ static void pack_many(struct spoke_builder *builder, size_t count, struct spoke_
 	assert_int_equal(spoke_builder_finish(builder, &frame->args), 0);
 }
 
-static void arguments_inside_the_bytes_are_covered_in_place(void **state)
+TEST(arguments_inside_the_bytes_are_covered_in_place)
 {
 	struct spoke_frame frame = { .wire = "msgpack-rpc", .method = span_of("$token") };
 	struct spoke_builder builder;
 	struct tap_secret hidden;
 	const char *shown;
 
-	(void)state;
 	pack_many(&builder, 1000, &frame);
 	frame.bytes = frame.args;
 	tap_secret_hide(&frame, false, true, &hidden);
@@ -221,14 +208,13 @@ static void arguments_inside_the_bytes_are_covered_in_place(void **state)
 	spoke_builder_fini(&builder);
 }
 
-static void only_few_values_are_searched_for_in_all_bytes(void **state)
+TEST(only_few_values_are_searched_for_in_all_bytes)
 {
 	static const char *const wanted[] = { "$token *** abc* **", "$token *** **** **" };
 	struct spoke_frame frame = { .wire = "msgpack-rpc", .method = span_of("$token") };
 	struct spoke_builder builder;
 	struct tap_secret hidden;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		pack_many(&builder, 8 + i, &frame);
 		frame.bytes = span_of("$token ggg abcg gg");
@@ -239,14 +225,13 @@ static void only_few_values_are_searched_for_in_all_bytes(void **state)
 	}
 }
 
-static void undecoded_bytes_after_a_secret_name_become_asterisks(void **state)
+TEST(undecoded_bytes_after_a_secret_name_become_asterisks)
 {
 	static const char first[5] = { 't', 'o', 'k', 'e', 'n' };
 	static const char second[8] = { 'P', 'A', 'S', 'S', 'W', 'O', 'R', 'D' };
 	char many[600];
 	char *copy;
 
-	(void)state;
 	guess("\x05token\x08geheim12\x01z", "\x05token\x08********\x01*");
 	guess("access_secret\xa2"
 	      "ab passwd=a",
@@ -268,7 +253,7 @@ static void undecoded_bytes_after_a_secret_name_become_asterisks(void **state)
 	free(copy);
 }
 
-static void bad_body_is_guessed_and_bytes_are_copied_on_demand(void **state)
+TEST(bad_body_is_guessed_and_bytes_are_copied_on_demand)
 {
 	const struct spoke_frame frame = {
 		.wire = "dubbo",
@@ -277,7 +262,6 @@ static void bad_body_is_guessed_and_bytes_are_copied_on_demand(void **state)
 	};
 	struct tap_secret hidden;
 
-	(void)state;
 	tap_secret_hide(&frame, true, true, &hidden);
 	assert_memory_equal(hidden.frame.bytes.data, "token*********", frame.bytes.len);
 	tap_secret_fini(&hidden);
@@ -285,22 +269,4 @@ static void bad_body_is_guessed_and_bytes_are_copied_on_demand(void **state)
 	assert_null(hidden.bytes);
 	assert_int_equal(hidden.frame.bytes.len, frame.bytes.len); /* its length is printed */
 	tap_secret_fini(&hidden);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(secret_attachments_and_their_bytes_become_asterisks),
-		cmocka_unit_test(arguments_of_a_token_request_become_asterisks),
-		cmocka_unit_test(secret_headers_of_http_become_asterisks),
-		cmocka_unit_test(covered_bytes_of_headers_do_not_depend_on_the_sign_of_char),
-		cmocka_unit_test(all_kinds_of_secret_headers_and_cookies_become_asterisks),
-		cmocka_unit_test(secret_parameters_of_a_query_become_asterisks),
-		cmocka_unit_test(arguments_inside_the_bytes_are_covered_in_place),
-		cmocka_unit_test(only_few_values_are_searched_for_in_all_bytes),
-		cmocka_unit_test(undecoded_bytes_after_a_secret_name_become_asterisks),
-		cmocka_unit_test(bad_body_is_guessed_and_bytes_are_copied_on_demand),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Socket addresses as text: valid forms, invalid forms, and printing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/base/address.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +12,7 @@ enum {
 	PATH_LEN_MAX = 107, /* sun_path without its NUL */
 };
 
-static void each_address_kind_is_parsed_and_printed(void **state)
+TEST(each_address_kind_is_parsed_and_printed)
 {
 	static const struct {
 		const char *text;
@@ -39,7 +33,6 @@ static void each_address_kind_is_parsed_and_printed(void **state)
 		{ "unix:/with:colon and space", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct spoke_address address;
 		char text[TEXT_SIZE];
@@ -51,7 +44,7 @@ static void each_address_kind_is_parsed_and_printed(void **state)
 	}
 }
 
-static void invalid_address_is_rejected_without_output(void **state)
+TEST(invalid_address_is_rejected_without_output)
 {
 	static const char *const none[] = {
 		"",
@@ -93,7 +86,6 @@ static void invalid_address_is_rejected_without_output(void **state)
 		"[1111111111111111111111111111111111111111111111111111111111111111111111111]:1",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		struct spoke_address address = { .len = 77 };
 
@@ -103,13 +95,12 @@ static void invalid_address_is_rejected_without_output(void **state)
 	}
 }
 
-static void unix_path_may_have_system_maximum(void **state)
+TEST(unix_path_may_have_system_maximum)
 {
 	struct spoke_address address;
 	char text[TEXT_SIZE] = "unix:";
 	char back[TEXT_SIZE];
 
-	(void)state;
 	for (int kind = 0; kind < 2; kind++) {
 		memset(text + 5, 'x', PATH_LEN_MAX);
 		text[5] = kind ? '@' : '/';
@@ -123,12 +114,11 @@ static void unix_path_may_have_system_maximum(void **state)
 	}
 }
 
-static void address_print_stays_within_size(void **state)
+TEST(address_print_stays_within_size)
 {
 	struct spoke_address address = { 0 };
 	char text[TEXT_SIZE];
 
-	(void)state;
 	for (unsigned family = 0; family < 256; family++) {
 		memset(address.bytes, 0xff, sizeof(address.bytes));
 		address.bytes[0] = (unsigned char)family;
@@ -148,12 +138,11 @@ static void address_print_stays_within_size(void **state)
 	assert_string_equal(text, "?");
 }
 
-static void long_unix_path_keeps_its_end(void **state)
+TEST(long_unix_path_keeps_its_end)
 {
 	struct spoke_address address;
 	char text[24];
 
-	(void)state;
 	assert_int_equal(spokei_address_parse("unix:/run/shop/orders/a.sock", &address), 0);
 	spokei_address_print(&address, text, 24);
 	assert_string_equal(text, "unix:...p/orders/a.sock");
@@ -163,7 +152,7 @@ static void long_unix_path_keeps_its_end(void **state)
 	assert_string_equal(text, "unix:/");
 }
 
-static void only_unix_socket_is_renamed_when_memory_is_shared(void **state)
+TEST(only_unix_socket_is_renamed_when_memory_is_shared)
 {
 	static const char *const cases[][2] = {
 		{ "unix:/run/x", "shm:/run/x" },
@@ -177,24 +166,9 @@ static void only_unix_socket_is_renamed_when_memory_is_shared(void **state)
 	};
 	char text[TEXT_SIZE];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		(void)snprintf(text, sizeof(text), "%s", cases[i][0]);
 		spokei_address_share(text);
 		assert_string_equal(text, cases[i][1]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_address_kind_is_parsed_and_printed),
-		cmocka_unit_test(invalid_address_is_rejected_without_output),
-		cmocka_unit_test(unix_path_may_have_system_maximum),
-		cmocka_unit_test(long_unix_path_keeps_its_end),
-		cmocka_unit_test(address_print_stays_within_size),
-		cmocka_unit_test(only_unix_socket_is_renamed_when_memory_is_shared),
-	};
-
-	return cmocka_run_group_tests_name("address", tests, NULL, NULL);
 }

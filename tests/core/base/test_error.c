@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Error numbers, names and sentences. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/error.h>
 
@@ -23,9 +18,8 @@ static const struct {
 
 #define ERROR_COUNT (sizeof(errors) / sizeof(errors[0]))
 
-static void error_names_and_sentences_are_unique(void **state)
+TEST(error_names_and_sentences_are_unique)
 {
-	(void)state;
 	for (size_t i = 0; i < ERROR_COUNT; i++) {
 		assert_string_equal(spoke_errname(errors[i].number), errors[i].name);
 		assert_string_equal(spoke_strerror(errors[i].number), errors[i].sentence);
@@ -36,9 +30,8 @@ static void error_names_and_sentences_are_unique(void **state)
 	}
 }
 
-static void error_numbers_never_change(void **state)
+TEST(error_numbers_never_change)
 {
-	(void)state;
 	assert_int_equal(SPOKE_EINVAL, -1);
 	assert_int_equal(SPOKE_ESYNTAX, -18);
 	assert_int_equal(SPOKE_ERESOLVE, -100);
@@ -48,9 +41,8 @@ static void error_numbers_never_change(void **state)
 	assert_int_equal(SPOKE_EFORBIDDEN, -207);
 }
 
-static void zero_means_success(void **state)
+TEST(zero_means_success)
 {
-	(void)state;
 	assert_string_equal(spoke_errname(SPOKE_OK), "OK");
 	assert_string_equal(spoke_strerror(SPOKE_OK), "success");
 	assert_false(spoke_error_is_local(SPOKE_OK));
@@ -58,12 +50,11 @@ static void zero_means_success(void **state)
 	assert_false(spoke_error_is_remote(SPOKE_OK));
 }
 
-static void unassigned_numbers_are_unknown_errors(void **state)
+TEST(unassigned_numbers_are_unknown_errors)
 {
 	static const int numbers[] = { 1,    22,   -98,  -99,     -150,   -199,
 				       -208, -299, -300, INT_MAX, INT_MIN };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		assert_string_equal(spoke_errname(numbers[i]), "UNKNOWN");
 		assert_string_equal(spoke_strerror(numbers[i]), "unknown error");
@@ -73,9 +64,8 @@ static void unassigned_numbers_are_unknown_errors(void **state)
 	}
 }
 
-static void each_error_is_in_exactly_one_range(void **state)
+TEST(each_error_is_in_exactly_one_range)
 {
-	(void)state;
 	for (size_t i = 0; i < ERROR_COUNT; i++) {
 		int number = errors[i].number;
 
@@ -84,17 +74,4 @@ static void each_error_is_in_exactly_one_range(void **state)
 				 number <= -100 && number >= -199);
 		assert_int_equal(spoke_error_is_remote(number), number <= -200);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(error_names_and_sentences_are_unique),
-		cmocka_unit_test(error_numbers_never_change),
-		cmocka_unit_test(zero_means_success),
-		cmocka_unit_test(unassigned_numbers_are_unknown_errors),
-		cmocka_unit_test(each_error_is_in_exactly_one_range),
-	};
-
-	return cmocka_run_group_tests_name("error", tests, NULL, NULL);
 }

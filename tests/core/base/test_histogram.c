@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The histogram, compared with sorted samples of several distributions, and its limits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/histogram.h>
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,7 +51,7 @@ static void assert_near(uint64_t got, uint64_t exact, uint64_t max)
 	assert_true(got <= max);
 }
 
-static void percentiles_match_sorted_samples(void **state)
+TEST(percentiles_match_sorted_samples)
 {
 	static const uint32_t asked[] = { 0,      1,      100000, 500000, 900000,
 					  990000, 999000, 999900, MILLION };
@@ -65,7 +59,6 @@ static void percentiles_match_sorted_samples(void **state)
 	static uint64_t samples[SAMPLES];
 	uint64_t seed = 7;
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		size_t count = fill(samples, &seed);
 		uint64_t sum = 0;
@@ -90,11 +83,10 @@ static void percentiles_match_sorted_samples(void **state)
 	}
 }
 
-static void value_lies_within_ends_of_its_bucket(void **state)
+TEST(value_lies_within_ends_of_its_bucket)
 {
 	uint64_t from = 0;
 
-	(void)state;
 	for (size_t i = 0; i < SPOKE_HISTOGRAM_BUCKETS; i++) {
 		uint64_t end = spoke_histogram_bucket_end(i);
 		const uint64_t values[] = { from, from + (end - from) / 2, end };
@@ -112,11 +104,10 @@ static void value_lies_within_ends_of_its_bucket(void **state)
 	assert_int_equal(spoke_histogram_bucket_end(SPOKE_HISTOGRAM_BUCKETS), TOP);
 }
 
-static void too_large_value_counts_as_largest(void **state)
+TEST(too_large_value_counts_as_largest)
 {
 	struct spoke_histogram histogram = { 0 };
 
-	(void)state;
 	spoke_histogram_add(&histogram, TOP + 1);
 	spoke_histogram_add(&histogram, UINT64_MAX);
 	assert_int_equal(histogram.bucket[SPOKE_HISTOGRAM_BUCKETS - 1], 2);
@@ -125,22 +116,20 @@ static void too_large_value_counts_as_largest(void **state)
 	assert_int_equal(spoke_histogram_percentile(&histogram, 500000), TOP);
 }
 
-static void empty_histogram_returns_zero(void **state)
+TEST(empty_histogram_returns_zero)
 {
 	struct spoke_histogram histogram = { 0 };
 
-	(void)state;
 	spoke_histogram_add_many(&histogram, 5, 0);
 	assert_int_equal(histogram.max, 0);
 	assert_int_equal(spoke_histogram_percentile(&histogram, MILLION), 0);
 	assert_int_equal(spoke_histogram_mean(&histogram), 0);
 }
 
-static void percentiles_work_near_maximum_count(void **state)
+TEST(percentiles_work_near_maximum_count)
 {
 	struct spoke_histogram histogram = { 0 };
 
-	(void)state;
 	spoke_histogram_add_many(&histogram, 1, UINT64_MAX / 2);
 	spoke_histogram_add_many(&histogram, 2, UINT64_MAX / 2);
 	assert_int_equal(spoke_histogram_percentile(&histogram, 499999), 1);
@@ -148,7 +137,7 @@ static void percentiles_work_near_maximum_count(void **state)
 	assert_int_equal(spoke_histogram_percentile(&histogram, UINT32_MAX), 2);
 }
 
-static void merged_histograms_equal_one_histogram(void **state)
+TEST(merged_histograms_equal_one_histogram)
 {
 	static struct spoke_histogram one;
 	static struct spoke_histogram two;
@@ -156,7 +145,6 @@ static void merged_histograms_equal_one_histogram(void **state)
 	static uint64_t samples[SAMPLES];
 	uint64_t seed = 9;
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		size_t count = fill(samples, &seed);
 
@@ -170,7 +158,7 @@ static void merged_histograms_equal_one_histogram(void **state)
 	}
 }
 
-static void difference_to_copy_is_later_values(void **state)
+TEST(difference_to_copy_is_later_values)
 {
 	static struct spoke_histogram histogram;
 	static struct spoke_histogram before;
@@ -178,7 +166,6 @@ static void difference_to_copy_is_later_values(void **state)
 	static uint64_t samples[SAMPLES];
 	uint64_t seed = 11;
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		struct spoke_histogram since;
 		size_t count = fill(samples, &seed);
@@ -199,19 +186,4 @@ static void difference_to_copy_is_later_values(void **state)
 	spoke_histogram_since(&histogram, &before);
 	memset(&later, 0, sizeof(later));
 	assert_memory_equal(&histogram, &later, sizeof(later));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(percentiles_match_sorted_samples),
-		cmocka_unit_test(value_lies_within_ends_of_its_bucket),
-		cmocka_unit_test(too_large_value_counts_as_largest),
-		cmocka_unit_test(empty_histogram_returns_zero),
-		cmocka_unit_test(percentiles_work_near_maximum_count),
-		cmocka_unit_test(merged_histograms_equal_one_histogram),
-		cmocka_unit_test(difference_to_copy_is_later_values),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The log: levels, rate limits per class, the hook, truncation and escaping. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/base/log.h"
+#include "tests/support/test.h"
 
 #define SECOND UINT64_C(1000000000)
 #define START (3 * SECOND)
@@ -51,22 +45,20 @@ static unsigned write_lines(struct book *book, enum spokei_log_class log_class, 
 	return book->lines - before;
 }
 
-static void control_bytes_forge_no_line(void **state)
+TEST(control_bytes_forge_no_line)
 {
 	struct book book;
 
-	(void)state;
 	book_open(&book);
 	spokei_log(&book.log, SPOKE_LOG_WARN, "conn", SPOKEI_LOG_PEER, START, "user %s",
 		   "\n\r\t\x1b[2J\x7f\xc3\xa4");
 	assert_string_equal(book.text, "user ????[2J?\xc3\xa4");
 }
 
-static void log_line_has_level_module_and_text(void **state)
+TEST(log_line_has_level_module_and_text)
 {
 	struct book book;
 
-	(void)state;
 	book_open(&book);
 	spokei_log(&book.log, SPOKE_LOG_WARN, "conn", SPOKEI_LOG_PEER, START, "%s sent %d", "x", 7);
 	assert_int_equal(book.lines, 1);
@@ -76,11 +68,10 @@ static void log_line_has_level_module_and_text(void **state)
 	assert_true(book.last.suppressed == 0);
 }
 
-static void log_without_hook_does_nothing(void **state)
+TEST(log_without_hook_does_nothing)
 {
 	struct book book;
 
-	(void)state;
 	book_open(&book);
 	book.env.log = NULL;
 	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 100, START), 0);
@@ -89,11 +80,10 @@ static void log_without_hook_does_nothing(void **state)
 	assert_true(book.last.suppressed == 0);
 }
 
-static void lines_above_level_cost_no_token(void **state)
+TEST(lines_above_level_cost_no_token)
 {
 	struct book book;
 
-	(void)state;
 	book_open(&book);
 	for (int i = 0; i < 100; i++)
 		spokei_log(&book.log, SPOKE_LOG_DEBUG, "test", SPOKEI_LOG_CALL, START, "fine");
@@ -105,11 +95,10 @@ static void lines_above_level_cost_no_token(void **state)
 	assert_string_equal(book.text, "fine");
 }
 
-static void chosen_level_applies_to_the_hook(void **state)
+TEST(chosen_level_applies_to_the_hook)
 {
 	struct book book;
 
-	(void)state;
 	book_open(&book);
 	assert_int_equal(spokei_log_choose(&book.log, NULL), 0);
 	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 1, START), 1);
@@ -123,11 +112,10 @@ static void chosen_level_applies_to_the_hook(void **state)
 	assert_string_equal(spokei_log_level_name(SPOKE_LOG_DEBUG), "debug");
 }
 
-static void each_class_writes_ten_lines_per_second(void **state)
+TEST(each_class_writes_ten_lines_per_second)
 {
 	struct book book;
 
-	(void)state;
 	book_open(&book);
 	for (int i = 0; i < SPOKEI_LOG_CLASSES; i++)
 		assert_int_equal(write_lines(&book, (enum spokei_log_class)i, 1000, START), 10);
@@ -136,11 +124,10 @@ static void each_class_writes_ten_lines_per_second(void **state)
 	assert_int_equal(book.lines, SPOKEI_LOG_CLASSES * 10 + 50);
 }
 
-static void next_line_reports_suppressed_count_once(void **state)
+TEST(next_line_reports_suppressed_count_once)
 {
 	struct book book;
 
-	(void)state;
 	book_open(&book);
 	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 52, START), 10);
 	assert_true(book.last.suppressed == 0);
@@ -152,11 +139,10 @@ static void next_line_reports_suppressed_count_once(void **state)
 	assert_true(book.last.suppressed == 0);
 }
 
-static void log_hook_does_not_recurse(void **state)
+TEST(log_hook_does_not_recurse)
 {
 	struct book book;
 
-	(void)state;
 	book_open(&book);
 	book.answers = true;
 	assert_int_equal(write_lines(&book, SPOKEI_LOG_PEER, 1, START), 1);
@@ -164,11 +150,10 @@ static void log_hook_does_not_recurse(void **state)
 	assert_true(book.last.suppressed == 1);
 }
 
-static void too_long_line_is_cut_with_dots(void **state)
+TEST(too_long_line_is_cut_with_dots)
 {
 	struct book book;
 
-	(void)state;
 	book_open(&book);
 	spokei_log(&book.log, SPOKE_LOG_WARN, "m", SPOKEI_LOG_PEER, START, "%0511d", 1);
 	assert_int_equal(strlen(book.text), 511);
@@ -178,7 +163,7 @@ static void too_long_line_is_cut_with_dots(void **state)
 	assert_string_equal(book.text + 507, "0...");
 }
 
-static void escape_writes_printable_ascii(void **state)
+TEST(escape_writes_printable_ascii)
 {
 	static const struct {
 		const char *bytes;
@@ -193,7 +178,6 @@ static void escape_writes_printable_ascii(void **state)
 		{ "say \"\\x00\"", 10, "say \\\"\\\\x00\\\"" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char out[64];
 		size_t len = spokei_log_escape(out, sizeof(out), cases[i].bytes, cases[i].len);
@@ -203,7 +187,7 @@ static void escape_writes_printable_ascii(void **state)
 	}
 }
 
-static void escape_stays_within_any_size(void **state)
+TEST(escape_stays_within_any_size)
 {
 	static const char bytes[] = "ab\ncd\"ef";
 	static const char whole[] = "ab\\x0acd\\\"ef";
@@ -213,7 +197,6 @@ static void escape_stays_within_any_size(void **state)
 		"ab...", "ab...", "ab...", "ab\\x0a...", "ab\\x0ac...", "ab\\x0acd...",
 	};
 
-	(void)state;
 	for (size_t size = 0; size <= sizeof(whole) + 2; size++) {
 		char out[sizeof(whole) + 3];
 		size_t len;
@@ -230,7 +213,7 @@ static void escape_stays_within_any_size(void **state)
 	}
 }
 
-static void escape_end_keeps_the_end_at_any_size(void **state)
+TEST(escape_end_keeps_the_end_at_any_size)
 {
 	static const char bytes[] = "ab\ncd\"ef";
 	static const char whole[] = "ab\\x0acd\\\"ef";
@@ -240,7 +223,6 @@ static void escape_end_keeps_the_end_at_any_size(void **state)
 		"...cd\\\"ef",
 	};
 
-	(void)state;
 	for (size_t size = 0; size <= sizeof(whole) + 2; size++) {
 		char out[sizeof(whole) + 3];
 		size_t len;
@@ -254,24 +236,4 @@ static void escape_end_keeps_the_end_at_any_size(void **state)
 		assert_string_equal(out, size < sizeof(whole) ? texts[size] : whole);
 		assert_int_equal(len, strlen(out));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(log_line_has_level_module_and_text),
-		cmocka_unit_test(control_bytes_forge_no_line),
-		cmocka_unit_test(log_without_hook_does_nothing),
-		cmocka_unit_test(lines_above_level_cost_no_token),
-		cmocka_unit_test(chosen_level_applies_to_the_hook),
-		cmocka_unit_test(each_class_writes_ten_lines_per_second),
-		cmocka_unit_test(next_line_reports_suppressed_count_once),
-		cmocka_unit_test(log_hook_does_not_recurse),
-		cmocka_unit_test(too_long_line_is_cut_with_dots),
-		cmocka_unit_test(escape_writes_printable_ascii),
-		cmocka_unit_test(escape_stays_within_any_size),
-		cmocka_unit_test(escape_end_keeps_the_end_at_any_size),
-	};
-
-	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Token buckets and backoff: rates without rounding errors, bounds, and extreme values. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/base/pace.h"
+#include "tests/support/test.h"
 
 #define SECOND UINT64_C(1000000000)
 #define START (7 * SECOND)
@@ -22,31 +16,28 @@ static unsigned drain(struct spokei_bucket *bucket, uint64_t now_ns)
 	return count;
 }
 
-static void bucket_starts_full_with_its_burst(void **state)
+TEST(bucket_starts_full_with_its_burst)
 {
 	struct spokei_bucket bucket = spokei_bucket_make(10, 3, START);
 
-	(void)state;
 	assert_int_equal(drain(&bucket, START), 3);
 	assert_int_equal(drain(&bucket, START + 1000 * SECOND), 3);
 }
 
-static void bucket_refills_at_its_rate(void **state)
+TEST(bucket_refills_at_its_rate)
 {
 	struct spokei_bucket bucket = spokei_bucket_make(10, 3, START);
 
-	(void)state;
 	assert_int_equal(drain(&bucket, START), 3);
 	assert_int_equal(drain(&bucket, START + SECOND / 10 - 1), 0);
 	assert_int_equal(drain(&bucket, START + SECOND / 10), 1);
 	assert_int_equal(drain(&bucket, START + 3 * SECOND / 10), 2);
 }
 
-static void bucket_accumulates_no_rounding_error(void **state)
+TEST(bucket_accumulates_no_rounding_error)
 {
 	static const uint32_t rates[] = { 1, 3, 7, 999, 1000003 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
 		struct spokei_bucket bucket = spokei_bucket_make(rates[i], UINT32_MAX, START);
 		unsigned taken = 0;
@@ -60,11 +51,10 @@ static void bucket_accumulates_no_rounding_error(void **state)
 	}
 }
 
-static void bucket_take_is_all_or_none(void **state)
+TEST(bucket_take_is_all_or_none)
 {
 	struct spokei_bucket bucket = spokei_bucket_make(1, 5, START);
 
-	(void)state;
 	assert_false(spokei_bucket_take(&bucket, 6, START));
 	assert_true(spokei_bucket_take(&bucket, 4, START));
 	assert_false(spokei_bucket_take(&bucket, 2, START));
@@ -72,11 +62,10 @@ static void bucket_take_is_all_or_none(void **state)
 	assert_true(spokei_bucket_take(&bucket, 0, START));
 }
 
-static void bucket_gains_nothing_when_time_goes_back(void **state)
+TEST(bucket_gains_nothing_when_time_goes_back)
 {
 	struct spokei_bucket bucket = spokei_bucket_make(1, 5, START);
 
-	(void)state;
 	assert_int_equal(drain(&bucket, START), 5);
 	assert_int_equal(drain(&bucket, START + SECOND), 1);
 	assert_int_equal(drain(&bucket, START), 0);
@@ -85,11 +74,10 @@ static void bucket_gains_nothing_when_time_goes_back(void **state)
 	assert_int_equal(drain(&bucket, START + 2 * SECOND), 1);
 }
 
-static void bucket_next_is_first_successful_time(void **state)
+TEST(bucket_next_is_first_successful_time)
 {
 	static const uint32_t rates[] = { 1, 3, 10, 999983, UINT32_MAX };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
 		struct spokei_bucket bucket = spokei_bucket_make(rates[i], 8, START);
 		struct spokei_bucket copy;
@@ -105,12 +93,11 @@ static void bucket_next_is_first_successful_time(void **state)
 	}
 }
 
-static void bucket_next_is_never_for_impossible_take(void **state)
+TEST(bucket_next_is_never_for_impossible_take)
 {
 	struct spokei_bucket filling = spokei_bucket_make(10, 4, START);
 	struct spokei_bucket fixed = spokei_bucket_make(0, 4, START);
 
-	(void)state;
 	assert_true(spokei_bucket_next(&filling, 5, START) == SPOKEI_PACE_NEVER);
 	assert_true(spokei_bucket_next(&fixed, 4, START) == START);
 	assert_int_equal(drain(&fixed, START), 4);
@@ -118,12 +105,11 @@ static void bucket_next_is_never_for_impossible_take(void **state)
 	assert_int_equal(drain(&fixed, UINT64_MAX), 0);
 }
 
-static void bucket_does_not_overflow_at_maximum(void **state)
+TEST(bucket_does_not_overflow_at_maximum)
 {
 	struct spokei_bucket bucket = spokei_bucket_make(UINT32_MAX, UINT32_MAX, 0);
 	struct spokei_bucket slow = spokei_bucket_make(1, UINT32_MAX, 0);
 
-	(void)state;
 	assert_true(spokei_bucket_take(&bucket, UINT32_MAX, 0));
 	assert_false(spokei_bucket_take(&bucket, UINT32_MAX, SECOND - 1));
 	assert_true(spokei_bucket_take(&bucket, UINT32_MAX, UINT64_MAX));
@@ -141,25 +127,23 @@ static uint64_t middle_of(uint64_t pause)
 	return pause / 5;
 }
 
-static void backoff_grows_by_1_6_up_to_cap(void **state)
+TEST(backoff_grows_by_1_6_up_to_cap)
 {
 	static const uint64_t pauses[] = {
 		100000, 160000, 256000, 409600, 655360, 1000000, 1000000
 	};
 	struct spokei_backoff backoff = { .first_ns = 100000, .cap_ns = 1000000 };
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++)
 		assert_true(spokei_backoff_pause(&backoff, i, middle_of(pauses[i])) == pauses[i]);
 	assert_true(spokei_backoff_pause(&backoff, UINT32_MAX, middle_of(1000000)) == 1000000);
 }
 
-static void backoff_jitter_is_at_most_20_percent(void **state)
+TEST(backoff_jitter_is_at_most_20_percent)
 {
 	struct spokei_backoff backoff = { .first_ns = 1000, .cap_ns = 1000 };
 	unsigned seen[401] = { 0 };
 
-	(void)state;
 	for (uint64_t dice = 0; dice < 401; dice++) {
 		uint64_t pause = spokei_backoff_pause(&backoff, 3, dice * 401 + dice);
 
@@ -171,11 +155,10 @@ static void backoff_jitter_is_at_most_20_percent(void **state)
 	assert_in_range(spokei_backoff_pause(&backoff, 0, UINT64_MAX), 800, 1200);
 }
 
-static void backoff_depends_on_attempt_and_dice_only(void **state)
+TEST(backoff_depends_on_attempt_and_dice_only)
 {
 	struct spokei_backoff backoff = { .first_ns = SECOND / 10, .cap_ns = 30 * SECOND };
 
-	(void)state;
 	for (uint32_t attempt = 0; attempt < 20; attempt++) {
 		uint64_t dice = attempt * UINT64_C(0x9e3779b97f4a7c15);
 		uint64_t pause = spokei_backoff_pause(&backoff, attempt, dice);
@@ -185,38 +168,17 @@ static void backoff_depends_on_attempt_and_dice_only(void **state)
 	}
 }
 
-static void backoff_handles_extreme_values(void **state)
+TEST(backoff_handles_extreme_values)
 {
 	uint64_t most = UINT64_C(1) << 62;
 	struct spokei_backoff tiny = { .first_ns = 1, .cap_ns = most };
 	struct spokei_backoff none = { .first_ns = 0, .cap_ns = most };
 	struct spokei_backoff upside_down = { .first_ns = SECOND, .cap_ns = 5 };
 
-	(void)state;
 	assert_true(spokei_backoff_pause(&tiny, UINT32_MAX, middle_of(most)) == most);
 	assert_true(spokei_backoff_pause(&tiny, 100, middle_of(most)) == most);
 	assert_true(spokei_backoff_pause(&tiny, 1, 0) == 2);
 	assert_true(spokei_backoff_pause(&none, UINT32_MAX, 77) == 0);
 	assert_true(spokei_backoff_pause(&upside_down, 0, 1) == 5);
 	assert_true(spokei_backoff_pause(&upside_down, 9, 1) == 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bucket_starts_full_with_its_burst),
-		cmocka_unit_test(bucket_refills_at_its_rate),
-		cmocka_unit_test(bucket_accumulates_no_rounding_error),
-		cmocka_unit_test(bucket_take_is_all_or_none),
-		cmocka_unit_test(bucket_gains_nothing_when_time_goes_back),
-		cmocka_unit_test(bucket_next_is_first_successful_time),
-		cmocka_unit_test(bucket_next_is_never_for_impossible_take),
-		cmocka_unit_test(bucket_does_not_overflow_at_maximum),
-		cmocka_unit_test(backoff_grows_by_1_6_up_to_cap),
-		cmocka_unit_test(backoff_jitter_is_at_most_20_percent),
-		cmocka_unit_test(backoff_depends_on_attempt_and_dice_only),
-		cmocka_unit_test(backoff_handles_extreme_values),
-	};
-
-	return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
 }

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SipHash-1-3: published vectors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/base/siphash.h"
+#include "tests/support/test.h"
 
 /* The key is 00 01 .. 0f, and a text of `len` bytes is 00 01 02 ..: the vectors of the authors'
  * program, here as the Rust library has them. */
-static void siphash_1_3_gives_published_hashes(void **state)
+TEST(siphash_1_3_gives_published_hashes)
 {
 	static const struct {
 		size_t len;
@@ -31,7 +25,6 @@ static void siphash_1_3_gives_published_hashes(void **state)
 					 UINT64_C(0x0f0e0d0c0b0a0908) };
 	unsigned char text[1 + 63]; /* also without alignment */
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
 		for (size_t at = 0; at < 63; at++)
 			text[i % 2 + at] = (unsigned char)at;
@@ -40,25 +33,14 @@ static void siphash_1_3_gives_published_hashes(void **state)
 	}
 }
 
-static void siphash_depends_on_both_halves_of_its_key(void **state)
+TEST(siphash_depends_on_both_halves_of_its_key)
 {
 	static const uint64_t keys[3][2] = { { 0, 0 }, { 1, 0 }, { 0, 1 } };
 	uint64_t hashes[3];
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		hashes[i] = spokei_siphash(keys[i], "service", 7);
 	assert_int_not_equal(hashes[0], hashes[1]);
 	assert_int_not_equal(hashes[0], hashes[2]);
 	assert_int_not_equal(hashes[1], hashes[2]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(siphash_1_3_gives_published_hashes),
-		cmocka_unit_test(siphash_depends_on_both_halves_of_its_key),
-	};
-
-	return cmocka_run_group_tests_name("siphash", tests, NULL, NULL);
 }

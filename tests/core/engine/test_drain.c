@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members of an engine and their end: closed when the engine is freed, drained before that. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -128,6 +122,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static void free_engine(void)
 {
 	spoke_engine_free(fixture.engine);
@@ -139,9 +135,8 @@ static void run(void)
 	assert_int_equal(spoke_engine_run(fixture.engine), SPOKE_OK);
 }
 
-static void freeing_an_engine_closes_its_members(void **state)
+TEST(freeing_an_engine_closes_its_members)
 {
-	(void)state;
 	add_member(0);
 	add_member(1);
 	add_member(2);
@@ -158,9 +153,8 @@ static void drop_the_next(struct spokei_member *roll)
 	spokei_roll_drop(fixture.engine, &fixture.members[0].member);
 }
 
-static void closed_member_may_remove_itself_and_others_from_roll(void **state)
+TEST(closed_member_may_remove_itself_and_others_from_roll)
 {
-	(void)state;
 	add_member(0)->member.close = drop_the_next;
 	add_member(1);
 	add_member(2);
@@ -176,19 +170,17 @@ static void begin_another(struct member *member)
 	}
 }
 
-static void member_added_while_engine_is_freed_is_closed(void **state)
+TEST(member_added_while_engine_is_freed_is_closed)
 {
-	(void)state;
 	add_member(0)->then = begin_another;
 	free_engine();
 	assert_string_equal(fixture.story, "c0g0c1g1c2g2");
 }
 
-static void a_drain_ends_the_run_when_all_have_left(void **state)
+TEST(a_drain_ends_the_run_when_all_have_left)
 {
 	uint64_t start_ns = fixture.world.now_ns;
 
-	(void)state;
 	add_member(0)->work_ns = 20 * MS;
 	add_member(1);
 	add_member(2)->work_ns = 5 * MS;
@@ -198,11 +190,10 @@ static void a_drain_ends_the_run_when_all_have_left(void **state)
 	assert_in_range(fixture.world.now_ns - start_ns, 20 * MS, 21 * MS);
 }
 
-static void members_left_after_drain_timeout_are_closed(void **state)
+TEST(members_left_after_drain_timeout_are_closed)
 {
 	uint64_t start_ns = fixture.world.now_ns;
 
-	(void)state;
 	add_member(0)->work_ns = 20 * MS;
 	add_member(1)->work_ns = 5 * MS;
 	assert_int_equal(spoke_engine_drain(fixture.engine, 10 * MS), SPOKE_OK);
@@ -211,20 +202,18 @@ static void members_left_after_drain_timeout_are_closed(void **state)
 	assert_in_range(fixture.world.now_ns - start_ns, 10 * MS, 11 * MS);
 }
 
-static void a_drain_without_time_waits_as_long_as_it_takes(void **state)
+TEST(a_drain_without_time_waits_as_long_as_it_takes)
 {
-	(void)state;
 	add_member(0)->work_ns = 3600000 * MS;
 	assert_int_equal(spoke_engine_drain(fixture.engine, UINT64_MAX), SPOKE_OK);
 	run();
 	assert_string_equal(fixture.story, "d0w0g0");
 }
 
-static void second_drain_changes_timeout_and_drains_members_once(void **state)
+TEST(second_drain_changes_timeout_and_drains_members_once)
 {
 	uint64_t start_ns = fixture.world.now_ns;
 
-	(void)state;
 	add_member(0)->work_ns = 100 * MS;
 	assert_int_equal(spoke_engine_drain(fixture.engine, UINT64_MAX), SPOKE_OK);
 	assert_int_equal(spoke_engine_turn(fixture.engine, false), SPOKE_OK);
@@ -234,9 +223,8 @@ static void second_drain_changes_timeout_and_drains_members_once(void **state)
 	assert_in_range(fixture.world.now_ns - start_ns, 10 * MS, 12 * MS);
 }
 
-static void a_drain_is_for_ever(void **state)
+TEST(a_drain_is_for_ever)
 {
-	(void)state;
 	assert_false(spokei_engine_ending(fixture.engine));
 	assert_int_equal(spoke_engine_drain(fixture.engine, 50 * MS), SPOKE_OK);
 	assert_true(spokei_engine_ending(fixture.engine));
@@ -252,9 +240,8 @@ static void a_drain_is_for_ever(void **state)
 	assert_string_equal(fixture.story, "d0w0g0c1g1");
 }
 
-static void a_member_that_cannot_drain_is_closed_instead(void **state)
+TEST(a_member_that_cannot_drain_is_closed_instead)
 {
-	(void)state;
 	add_member(0)->member.drain = NULL;
 	assert_int_equal(spoke_engine_drain(fixture.engine, UINT64_MAX), SPOKE_OK);
 	run();
@@ -268,9 +255,8 @@ static void drain_now(struct spoke_post *post)
 	assert_int_equal(spoke_engine_drain(fixture.engine, MS), SPOKE_OK);
 }
 
-static void a_drain_may_be_posted(void **state)
+TEST(a_drain_may_be_posted)
 {
-	(void)state;
 	add_member(0)->post.run = drain_now;
 	spoke_engine_post(fixture.engine, &fixture.members[0].post);
 	run();
@@ -278,12 +264,11 @@ static void a_drain_may_be_posted(void **state)
 	assert_false(spokei_engine_here(fixture.engine));
 }
 
-static void a_drain_that_has_no_timer_is_refused_and_nothing_happened(void **state)
+TEST(a_drain_that_has_no_timer_is_refused_and_nothing_happened)
 {
 	struct spoke_engine_options options = { .timers_max = 1, .env = &fixture.process.env };
 	struct spoke_alarm alarm = { 0 };
 
-	(void)state;
 	free_engine();
 	assert_int_equal(spoke_engine_new(&options, &fixture.engine), SPOKE_OK);
 	assert_int_equal(spoke_alarm_after(fixture.engine, &alarm, MS, work_done), SPOKE_OK);
@@ -303,11 +288,10 @@ static void post_again(struct spoke_post *post)
 		spoke_engine_post(fixture.engine, post);
 }
 
-static void posts_made_by_posts_run_when_engine_is_freed(void **state)
+TEST(posts_made_by_posts_run_when_engine_is_freed)
 {
 	struct member *member = add_member(0);
 
-	(void)state;
 	member->post.run = post_again;
 	member->posts_max = 16;
 	spoke_engine_post(fixture.engine, &member->post);
@@ -316,11 +300,10 @@ static void posts_made_by_posts_run_when_engine_is_freed(void **state)
 	assert_string_equal(fixture.story, "c0g0");
 }
 
-static void an_engine_is_freed_though_a_post_posts_for_ever(void **state)
+TEST(an_engine_is_freed_though_a_post_posts_for_ever)
 {
 	struct member *member = add_member(0);
 
-	(void)state;
 	member->post.run = post_again;
 	member->posts_max = 1000;
 	spoke_engine_post(fixture.engine, &member->post);
@@ -329,11 +312,10 @@ static void an_engine_is_freed_though_a_post_posts_for_ever(void **state)
 	assert_string_equal(fixture.story, "c0g0");
 }
 
-static void an_alarm_may_be_cancelled_when_its_engine_is_gone(void **state)
+TEST(an_alarm_may_be_cancelled_when_its_engine_is_gone)
 {
 	struct spoke_alarm alarms[2] = { 0 };
 
-	(void)state;
 	assert_int_equal(spoke_alarm_after(fixture.engine, &alarms[0], MS, work_done), SPOKE_OK);
 	assert_int_equal(spoke_alarm_after(fixture.engine, &alarms[1], MS, work_done), SPOKE_OK);
 	assert_true(spoke_alarm_cancel(&alarms[1]));
@@ -342,34 +324,8 @@ static void an_alarm_may_be_cancelled_when_its_engine_is_gone(void **state)
 	assert_false(spoke_alarm_cancel(&alarms[1]));
 }
 
-static void an_environment_without_threads_cannot_start_one(void **state)
+TEST(an_environment_without_threads_cannot_start_one)
 {
-	(void)state;
 	assert_int_equal(spoke_engine_start(fixture.engine), SPOKE_EUNSUPPORTED);
 	assert_int_equal(spoke_engine_join(fixture.engine), SPOKE_ESTATE);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(freeing_an_engine_closes_its_members),
-		TEST(closed_member_may_remove_itself_and_others_from_roll),
-		TEST(member_added_while_engine_is_freed_is_closed),
-		TEST(a_drain_ends_the_run_when_all_have_left),
-		TEST(members_left_after_drain_timeout_are_closed),
-		TEST(a_drain_without_time_waits_as_long_as_it_takes),
-		TEST(second_drain_changes_timeout_and_drains_members_once),
-		TEST(a_drain_is_for_ever),
-		TEST(a_member_that_cannot_drain_is_closed_instead),
-		TEST(a_drain_may_be_posted),
-		TEST(a_drain_that_has_no_timer_is_refused_and_nothing_happened),
-		TEST(posts_made_by_posts_run_when_engine_is_freed),
-		TEST(an_engine_is_freed_though_a_post_posts_for_ever),
-		TEST(an_alarm_may_be_cancelled_when_its_engine_is_gone),
-		TEST(an_environment_without_threads_cannot_start_one),
-	};
-
-	return cmocka_run_group_tests_name("drain", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine on the real loop: alarms, posts, and the order of events in a turn. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 #include <spoke/host.h>
@@ -52,12 +46,11 @@ static void count_alarm(struct spoke_alarm *alarm)
 		spoke_engine_stop(alarmed->engine);
 }
 
-static void an_alarm_is_due_once_and_not_before_its_time(void **state)
+TEST(an_alarm_is_due_once_and_not_before_its_time)
 {
 	struct alarmed alarmed = { .engine = make_engine(), .until = 1 };
 	uint64_t start_ns = clock_ns();
 
-	(void)state;
 	assert_int_equal(spoke_alarm_after(alarmed.engine, &alarmed.alarm, 20 * MS, count_alarm),
 			 SPOKE_OK);
 	assert_int_equal(spoke_engine_run(alarmed.engine), SPOKE_OK);
@@ -69,12 +62,11 @@ static void an_alarm_is_due_once_and_not_before_its_time(void **state)
 	spoke_engine_free(alarmed.engine);
 }
 
-static void an_alarm_set_after_long_code_is_not_early(void **state)
+TEST(an_alarm_set_after_long_code_is_not_early)
 {
 	struct alarmed alarmed = { .engine = make_engine(), .until = 1 };
 	uint64_t start_ns = clock_ns();
 
-	(void)state;
 	while (clock_ns() - start_ns < 30 * MS)
 		continue; /* the engine's time does not move meanwhile */
 	start_ns = clock_ns();
@@ -85,12 +77,11 @@ static void an_alarm_set_after_long_code_is_not_early(void **state)
 	spoke_engine_free(alarmed.engine);
 }
 
-static void an_alarm_can_be_due_again_and_again(void **state)
+TEST(an_alarm_can_be_due_again_and_again)
 {
 	struct alarmed alarmed = { .engine = make_engine(), .until = 5 };
 	uint64_t start_ns = clock_ns();
 
-	(void)state;
 	assert_int_equal(spoke_alarm_every(alarmed.engine, &alarmed.alarm, 0, count_alarm),
 			 SPOKE_EINVAL);
 	assert_int_equal(spoke_alarm_every(alarmed.engine, &alarmed.alarm, 3 * MS / 2, count_alarm),
@@ -103,11 +94,10 @@ static void an_alarm_can_be_due_again_and_again(void **state)
 	spoke_engine_free(alarmed.engine);
 }
 
-static void an_alarm_that_is_set_can_be_moved(void **state)
+TEST(an_alarm_that_is_set_can_be_moved)
 {
 	struct alarmed alarmed = { .engine = make_engine(), .until = 1 };
 
-	(void)state;
 	assert_int_equal(spoke_alarm_after(alarmed.engine, &alarmed.alarm, 3600000 * MS,
 					   count_alarm),
 			 SPOKE_OK);
@@ -129,11 +119,10 @@ static void turn_again(struct spoke_alarm *alarm)
 	count_alarm(alarm);
 }
 
-static void an_engine_cannot_be_run_from_its_own_callback(void **state)
+TEST(an_engine_cannot_be_run_from_its_own_callback)
 {
 	struct alarmed alarmed = { .engine = make_engine(), .until = 1 };
 
-	(void)state;
 	assert_int_equal(spoke_alarm_after(alarmed.engine, &alarmed.alarm, 0, turn_again),
 			 SPOKE_OK);
 	assert_int_equal(spoke_engine_run(alarmed.engine), SPOKE_OK);
@@ -165,7 +154,7 @@ static void *post_one(void *arg)
 	return NULL;
 }
 
-static void a_post_of_another_thread_wakes_the_engine(void **state)
+TEST(a_post_of_another_thread_wakes_the_engine)
 {
 	struct visitor visitor = {
 		.post.run = visit,
@@ -173,7 +162,6 @@ static void a_post_of_another_thread_wakes_the_engine(void **state)
 		.engine_thread = pthread_self(),
 	};
 
-	(void)state;
 	for (int i = 1; i <= 20; i++) {
 		pthread_t thread;
 
@@ -247,7 +235,7 @@ static void tell_dead(struct spokei_task *task)
 	spoke_engine_stop(story->engine);
 }
 
-static void a_turn_has_one_order(void **state)
+TEST(a_turn_has_one_order)
 {
 	struct story story = {
 		.engine = make_engine(),
@@ -260,7 +248,6 @@ static void a_turn_has_one_order(void **state)
 	const struct spoke_loop *loop = spoke_host_env()->loop;
 	uint64_t start_ns = clock_ns();
 
-	(void)state;
 	/* A late turn would poll again before its wheel advances. */
 	story.engine->late_max_ns = UINT64_MAX;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, story.fd), 0);
@@ -345,12 +332,11 @@ static void stall(struct spoke_alarm *alarm)
 		continue;
 }
 
-static void arrived_answer_does_not_time_out_after_a_stall(void **state)
+TEST(arrived_answer_does_not_time_out_after_a_stall)
 {
 	static struct calls calls;
 	const struct spoke_loop *loop = spoke_host_env()->loop;
 
-	(void)state;
 	calls = (struct calls){ .engine = make_engine() };
 	assert_int_equal(spoke_wheel_add_class(calls.engine->wheel, "call", call_timed_out, &calls,
 					       &calls.timer_class),
@@ -377,47 +363,27 @@ static void arrived_answer_does_not_time_out_after_a_stall(void **state)
 	spoke_engine_free(calls.engine);
 }
 
-static void bad_options_are_refused(void **state)
+TEST(bad_options_are_refused)
 {
 	struct spoke_engine_options tick = { .tick_ns = SPOKE_WHEEL_TICK_MAX_NS + 1 };
 	struct spoke_engine_options many = { .timers_max = SPOKE_WHEEL_PENDING_MAX + 1 };
 	struct spoke_engine *engine = NULL;
 
-	(void)state;
 	assert_int_equal(spoke_engine_new(&tick, &engine), SPOKE_EINVAL);
 	assert_int_equal(spoke_engine_new(&many, &engine), SPOKE_EINVAL);
 	assert_null(engine);
 	spoke_engine_free(NULL);
 }
 
-static void alarms_over_the_limit_are_refused(void **state)
+TEST(alarms_over_the_limit_are_refused)
 {
 	struct spoke_engine_options options = { .timers_max = 1 };
 	struct spoke_engine *engine;
 	struct spoke_alarm alarms[2] = { 0 };
 
-	(void)state;
 	assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_OK);
 	assert_int_equal(spoke_alarm_after(engine, &alarms[0], MS, count_alarm), SPOKE_OK);
 	assert_int_equal(spoke_alarm_after(engine, &alarms[1], MS, count_alarm), SPOKE_ELIMIT);
 	assert_false(spoke_alarm_cancel(&alarms[1]));
 	spoke_engine_free(engine);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_alarm_is_due_once_and_not_before_its_time),
-		cmocka_unit_test(an_alarm_set_after_long_code_is_not_early),
-		cmocka_unit_test(an_alarm_can_be_due_again_and_again),
-		cmocka_unit_test(an_alarm_that_is_set_can_be_moved),
-		cmocka_unit_test(an_engine_cannot_be_run_from_its_own_callback),
-		cmocka_unit_test(a_post_of_another_thread_wakes_the_engine),
-		cmocka_unit_test(a_turn_has_one_order),
-		cmocka_unit_test(arrived_answer_does_not_time_out_after_a_stall),
-		cmocka_unit_test(bad_options_are_refused),
-		cmocka_unit_test(alarms_over_the_limit_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
 }

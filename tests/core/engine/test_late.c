@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Late turns: how long peers that send without end may hold back the timers of others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/source.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 #include <spoke/wheel.h>
@@ -108,6 +102,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 /* Connects peers that have each sent a byte. */
 static void connect_peers(unsigned count)
 {
@@ -149,9 +145,8 @@ static uint64_t delay_of_late_timer(void)
 	return rig.alarm_ns - begin_ns;
 }
 
-static void peer_that_floods_postpones_timers_for_one_round(void **state)
+TEST(peer_that_floods_postpones_timers_for_one_round)
 {
-	(void)state;
 	rig.floods = true;
 	rig.cost_ns = MS;
 	connect_peers(1);
@@ -160,9 +155,8 @@ static void peer_that_floods_postpones_timers_for_one_round(void **state)
 	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_TURNS_LATE), 1);
 }
 
-static void slow_round_of_peer_that_floods_postpones_no_timer(void **state)
+TEST(slow_round_of_peer_that_floods_postpones_no_timer)
 {
-	(void)state;
 	rig.floods = true;
 	rig.cost_ns = 400 * MS;
 	connect_peers(1);
@@ -171,18 +165,16 @@ static void slow_round_of_peer_that_floods_postpones_no_timer(void **state)
 }
 
 /* Each round serves at most 64 of them. */
-static void peers_that_are_new_postpone_timers_no_longer_than_late(void **state)
+TEST(peers_that_are_new_postpone_timers_no_longer_than_late)
 {
-	(void)state;
 	rig.cost_ns = 2 * MS;
 	connect_peers(PEERS);
 	assert_in_range(delay_of_late_timer(), LATE, LATE + 64 * rig.cost_ns);
 	assert_in_range(rig.reported, 1, PEERS - 1);
 }
 
-static void peers_are_all_read_before_timers_if_time_allows(void **state)
+TEST(peers_are_all_read_before_timers_if_time_allows)
 {
-	(void)state;
 	rig.cost_ns = LATE / (PEERS + 1);
 	connect_peers(PEERS);
 	assert_in_range(delay_of_late_timer(), 0, LATE);
@@ -191,11 +183,10 @@ static void peers_are_all_read_before_timers_if_time_allows(void **state)
 }
 
 /* Bytes that came while the rounds lasted may be unread, so a deadline in that time is not over. */
-static void late_turn_ends_no_deadline_after_its_begin(void **state)
+TEST(late_turn_ends_no_deadline_after_its_begin)
 {
 	uint64_t begin_ns;
 
-	(void)state;
 	rig.floods = true;
 	rig.cost_ns = 20 * MS;
 	connect_peers(1);
@@ -223,9 +214,8 @@ static void source_ready(struct spokei_source *source)
 	spokei_world_hold(&rig.process, rig.cost_ns);
 }
 
-static void source_that_floods_postpones_timers_for_one_round(void **state)
+TEST(source_that_floods_postpones_timers_for_one_round)
 {
-	(void)state;
 	rig.cost_ns = MS;
 	rig.source = (struct spokei_source){
 		.has = source_has,
@@ -235,20 +225,4 @@ static void source_that_floods_postpones_timers_for_one_round(void **state)
 	spokei_source_wake(rig.engine, &rig.source);
 	assert_in_range(delay_of_late_timer(), MS, 2 * MS);
 	assert_int_equal(rig.rounds, 2);
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(peer_that_floods_postpones_timers_for_one_round),
-		TEST(slow_round_of_peer_that_floods_postpones_no_timer),
-		TEST(peers_that_are_new_postpone_timers_no_longer_than_late),
-		TEST(peers_are_all_read_before_timers_if_time_allows),
-		TEST(late_turn_ends_no_deadline_after_its_begin),
-		TEST(source_that_floods_postpones_timers_for_one_round),
-	};
-
-	return cmocka_run_group_tests_name("late", tests, NULL, NULL);
 }

@@ -4,16 +4,11 @@
  * run on a thread of its own.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
 #include "core/virtual/faults.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -103,11 +98,10 @@ static void free_from_post(struct spoke_post *post)
 	(void)spoke_engine_now(rig->engine);
 }
 
-static void a_callback_may_free_its_engine_and_the_run_ends(void **state)
+TEST(a_callback_may_free_its_engine_and_the_run_ends)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	rig.post.run = free_from_post;
 	spoke_engine_post(rig.engine, &rig.post);
@@ -120,11 +114,10 @@ static void a_callback_may_free_its_engine_and_the_run_ends(void **state)
 	assert_gone(&rig);
 }
 
-static void a_callback_may_free_its_engine_in_a_single_turn(void **state)
+TEST(a_callback_may_free_its_engine_in_a_single_turn)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	rig.post.run = free_from_post;
 	spoke_engine_post(rig.engine, &rig.post);
@@ -146,14 +139,13 @@ static void free_from_watcher(struct ev_loop *ev, struct ev_timer *timer, int ev
 	ev_break(ev, EVBREAK_ALL);
 }
 
-static void a_users_own_watcher_may_free_the_engine_on_his_loop(void **state)
+TEST(a_users_own_watcher_may_free_the_engine_on_his_loop)
 {
 	struct rig rig;
 	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
 	struct spoke_engine_options options = { .env = &rig.faulty.env, .native = ev };
 	struct user user = { .rig = &rig };
 
-	(void)state;
 	set_up(&rig);
 	spoke_engine_free(rig.engine);
 	assert_gone(&rig);
@@ -181,11 +173,10 @@ static void look_around(struct spoke_post *post)
 	spoke_engine_stop(rig->engine);
 }
 
-static void an_engine_runs_on_a_thread_of_its_own(void **state)
+TEST(an_engine_runs_on_a_thread_of_its_own)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	rig.post.run = look_around;
 	assert_int_equal(spoke_engine_join(rig.engine), SPOKE_ESTATE);
@@ -211,11 +202,10 @@ static void an_engine_runs_on_a_thread_of_its_own(void **state)
 }
 
 /* Repeats, so that the stop comes before the thread runs, while it runs and while it waits. */
-static void a_stop_from_another_thread_is_never_lost(void **state)
+TEST(a_stop_from_another_thread_is_never_lost)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	for (int i = 0; i < 300; i++) {
 		assert_int_equal(spoke_engine_start(rig.engine), SPOKE_OK);
@@ -228,11 +218,10 @@ static void a_stop_from_another_thread_is_never_lost(void **state)
 	assert_gone(&rig);
 }
 
-static void a_stop_without_a_run_has_no_effect(void **state)
+TEST(a_stop_without_a_run_has_no_effect)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	rig.post.run = look_around;
 	spoke_engine_stop(rig.engine);
@@ -244,22 +233,20 @@ static void a_stop_without_a_run_has_no_effect(void **state)
 	assert_gone(&rig);
 }
 
-static void an_engine_on_its_thread_can_be_freed_from_another(void **state)
+TEST(an_engine_on_its_thread_can_be_freed_from_another)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	assert_int_equal(spoke_engine_start(rig.engine), SPOKE_OK);
 	spoke_engine_free(rig.engine);
 	assert_gone(&rig);
 }
 
-static void an_engine_freed_on_its_own_thread_goes_when_it_is_joined(void **state)
+TEST(an_engine_freed_on_its_own_thread_goes_when_it_is_joined)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	rig.post.run = free_from_post;
 	assert_int_equal(spoke_engine_start(rig.engine), SPOKE_OK);
@@ -277,11 +264,10 @@ static void drain_elsewhere(struct spoke_post *post)
 	atomic_fetch_add(&rig->ran, 1);
 }
 
-static void drain_from_other_thread_is_refused_but_posted_drain_works(void **state)
+TEST(drain_from_other_thread_is_refused_but_posted_drain_works)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	rig.post.run = look_around;
 	assert_int_equal(spoke_engine_start(rig.engine), SPOKE_OK);
@@ -298,11 +284,10 @@ static void drain_from_other_thread_is_refused_but_posted_drain_works(void **sta
 }
 
 /* Repeats, because the thread may not have begun, may be running or may have ended. */
-static void drain_is_refused_while_engine_has_its_own_thread(void **state)
+TEST(drain_is_refused_while_engine_has_its_own_thread)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	for (int i = 0; i < 100; i++) {
 		assert_int_equal(spoke_engine_start(rig.engine), SPOKE_OK);
@@ -316,11 +301,10 @@ static void drain_is_refused_while_engine_has_its_own_thread(void **state)
 	assert_gone(&rig);
 }
 
-static void failed_thread_start_is_reported(void **state)
+TEST(failed_thread_start_is_reported)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_THREAD_START, 1, -EAGAIN, false);
 	assert_int_equal(spoke_engine_start(rig.engine), SPOKE_ESYSTEM);
@@ -332,14 +316,13 @@ static void failed_thread_start_is_reported(void **state)
 	assert_gone(&rig);
 }
 
-static void an_engine_is_made_whole_or_not_at_all(void **state)
+TEST(an_engine_is_made_whole_or_not_at_all)
 {
 	struct rig rig;
 	struct spoke_engine_options options = { .env = &rig.faulty.env };
 	struct spoke_engine *engine = NULL;
 	uint64_t demands;
 
-	(void)state;
 	set_up(&rig);
 	demands = rig.faulty.calls[SPOKEI_FAULTS_MEMORY];
 	spoke_engine_free(rig.engine);
@@ -381,7 +364,7 @@ static void nobody_reads(struct spoke_watch *watch, unsigned io)
 }
 
 /* libev aborts the program when an allocation fails. */
-static void libev_asks_for_no_memory_as_descriptors_come(void **state)
+TEST(libev_asks_for_no_memory_as_descriptors_come)
 {
 	static struct {
 		struct spoke_watch watch;
@@ -394,7 +377,6 @@ static void libev_asks_for_no_memory_as_descriptors_come(void **state)
 	int fd[2];
 	unsigned before;
 
-	(void)state;
 	ev_set_allocator(count_demand);
 	assert_int_equal(spoke_engine_new(NULL, &engine), SPOKE_OK);
 	assert_int_equal(spoke_engine_turn(engine, false), SPOKE_OK);
@@ -418,25 +400,4 @@ static void libev_asks_for_no_memory_as_descriptors_come(void **state)
 	spoke_engine_free(engine);
 	(void)close(fd[0]);
 	(void)close(fd[1]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_callback_may_free_its_engine_and_the_run_ends),
-		cmocka_unit_test(a_callback_may_free_its_engine_in_a_single_turn),
-		cmocka_unit_test(a_users_own_watcher_may_free_the_engine_on_his_loop),
-		cmocka_unit_test(an_engine_runs_on_a_thread_of_its_own),
-		cmocka_unit_test(a_stop_from_another_thread_is_never_lost),
-		cmocka_unit_test(a_stop_without_a_run_has_no_effect),
-		cmocka_unit_test(an_engine_on_its_thread_can_be_freed_from_another),
-		cmocka_unit_test(an_engine_freed_on_its_own_thread_goes_when_it_is_joined),
-		cmocka_unit_test(drain_from_other_thread_is_refused_but_posted_drain_works),
-		cmocka_unit_test(drain_is_refused_while_engine_has_its_own_thread),
-		cmocka_unit_test(failed_thread_start_is_reported),
-		cmocka_unit_test(an_engine_is_made_whole_or_not_at_all),
-		cmocka_unit_test(libev_asks_for_no_memory_as_descriptors_come),
-	};
-
-	return cmocka_run_group_tests_name("life", tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an engine tells the service manager, and when, in a virtual world. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
 #include "core/engine/notify.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/notify.h>
 #include <spoke/stats.h>
@@ -77,6 +71,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static void pass(uint64_t ns)
 {
 	spokei_world_run(&rig.world, rig.world.now_ns + ns);
@@ -100,9 +96,8 @@ static void notify(const char *status)
 	assert_int_equal(spoke_engine_notify(rig.engine, status), 0);
 }
 
-static void engine_says_nothing_unless_asked(void **state)
+TEST(engine_says_nothing_unless_asked)
 {
-	(void)state;
 	rig.watchdog_ns = S;
 	spokei_notify_reloading(rig.engine);
 	spokei_notify_reloaded(rig.engine, false);
@@ -112,11 +107,10 @@ static void engine_says_nothing_unless_asked(void **state)
 	assert_int_equal(rig.tries, 0);
 }
 
-static void ready_carries_status_in_one_line(void **state)
+TEST(ready_carries_status_in_one_line)
 {
 	static char text[400];
 
-	(void)state;
 	notify(NULL);
 	assert_told("READY=1", NULL);
 	notify("it listens\nSTOPPING=1\x7f");
@@ -129,9 +123,8 @@ static void ready_carries_status_in_one_line(void **state)
 	assert_told(NULL, NULL);
 }
 
-static void watchdog_gets_two_signs_in_its_time(void **state)
+TEST(watchdog_gets_two_signs_in_its_time)
 {
-	(void)state;
 	rig.watchdog_ns = 10 * S;
 	notify("up");
 	assert_told("READY=1\nSTATUS=up", NULL);
@@ -149,9 +142,8 @@ static void watchdog_gets_two_signs_in_its_time(void **state)
 	assert_in_range(rig.count, 9, 11);
 }
 
-static void drain_stops_once_and_for_ever(void **state)
+TEST(drain_stops_once_and_for_ever)
 {
-	(void)state;
 	notify("up");
 	rig.count = 0;
 	assert_int_equal(spoke_engine_drain(rig.engine, 10 * S), 0);
@@ -162,11 +154,10 @@ static void drain_stops_once_and_for_ever(void **state)
 	assert_told(NULL, NULL);
 }
 
-static void reload_is_told_with_its_time_and_result(void **state)
+TEST(reload_is_told_with_its_time_and_result)
 {
 	char wanted[80];
 
-	(void)state;
 	notify("up");
 	rig.count = 0;
 	(void)snprintf(wanted, sizeof(wanted),
@@ -180,9 +171,8 @@ static void reload_is_told_with_its_time_and_result(void **state)
 	assert_string_equal(rig.told[1], "READY=1\nSTATUS=up");
 }
 
-static void full_queue_is_tried_again_with_the_newest_state(void **state)
+TEST(full_queue_is_tried_again_with_the_newest_state)
 {
-	(void)state;
 	rig.error = -EAGAIN;
 	notify("up");
 	pass(950 * MS);
@@ -196,9 +186,8 @@ static void full_queue_is_tried_again_with_the_newest_state(void **state)
 	assert_told(NULL, NULL);
 }
 
-static void missed_sign_of_life_is_tried_again_soon(void **state)
+TEST(missed_sign_of_life_is_tried_again_soon)
 {
-	(void)state;
 	rig.watchdog_ns = 10 * S;
 	notify(NULL);
 	rig.count = 0;
@@ -220,9 +209,8 @@ static unsigned events(const char *part)
 	return count;
 }
 
-static void absent_manager_is_no_error(void **state)
+TEST(absent_manager_is_no_error)
 {
-	(void)state;
 	rig.error = -ENOENT;
 	notify("up");
 	pass(10 * S);
@@ -232,30 +220,11 @@ static void absent_manager_is_no_error(void **state)
 	notify("up");
 }
 
-static void other_errors_are_logged_once(void **state)
+TEST(other_errors_are_logged_once)
 {
-	(void)state;
 	rig.watchdog_ns = S;
 	rig.error = -EACCES;
 	notify("up");
 	pass(10 * S);
 	assert_int_equal(events("NOTIFY_SOCKET cannot be notified"), 1);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(engine_says_nothing_unless_asked),
-		CASE(ready_carries_status_in_one_line),
-		CASE(watchdog_gets_two_signs_in_its_time),
-		CASE(drain_stops_once_and_for_ever),
-		CASE(reload_is_told_with_its_time_and_result),
-		CASE(full_queue_is_tried_again_with_the_newest_state),
-		CASE(missed_sign_of_life_is_tried_again_soon),
-		CASE(absent_manager_is_no_error),
-		CASE(other_errors_are_logged_once),
-	};
-
-	return cmocka_run_group_tests_name("notify", tests, NULL, NULL);
 }

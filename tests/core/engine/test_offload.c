@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work for other threads whose completion runs on the loop of an engine; threads that wait. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 #include <spoke/host.h>
@@ -53,7 +47,7 @@ static void errand_done(struct spoke_work *work)
 	spoke_engine_stop(errand->engine);
 }
 
-static void work_runs_elsewhere_and_comes_back(void **state)
+TEST(work_runs_elsewhere_and_comes_back)
 {
 	const struct spoke_loop *loop = spoke_host_env()->loop;
 	struct errand errand = {
@@ -62,7 +56,6 @@ static void work_runs_elsewhere_and_comes_back(void **state)
 		.engine_thread = pthread_self(),
 	};
 
-	(void)state;
 	for (int i = 1; i <= 10; i++) {
 		assert_int_equal(loop->offload(errand.engine->loop, &errand.work), 0);
 		assert_int_equal(spoke_engine_run(errand.engine), SPOKE_OK);
@@ -74,7 +67,7 @@ static void work_runs_elsewhere_and_comes_back(void **state)
 	spoke_engine_free(errand.engine);
 }
 
-static void work_that_is_left_comes_back_once_when_the_engine_is_freed(void **state)
+TEST(work_that_is_left_comes_back_once_when_the_engine_is_freed)
 {
 	enum {
 		ERRANDS = 200
@@ -83,7 +76,6 @@ static void work_that_is_left_comes_back_once_when_the_engine_is_freed(void **st
 	const struct spoke_loop *loop = spoke_host_env()->loop;
 	struct spoke_engine *engine = make_engine();
 
-	(void)state;
 	for (int i = 0; i < ERRANDS; i++) {
 		errands[i] = (struct errand){
 			.work = { .run = run_errand, .done = errand_done },
@@ -113,7 +105,7 @@ static void unpark(void *arg)
 	waiter->env->threads->unpark(waiter->parker);
 }
 
-static void a_thread_waits_until_another_calls_it_or_its_time_is_over(void **state)
+TEST(a_thread_waits_until_another_calls_it_or_its_time_is_over)
 {
 	const struct spoke_env *env = spoke_host_env();
 	const struct spoke_threads *threads = env->threads;
@@ -121,7 +113,6 @@ static void a_thread_waits_until_another_calls_it_or_its_time_is_over(void **sta
 	uint64_t until_ns = env->now(env->ctx) + 3 * MS;
 	void *thread;
 
-	(void)state;
 	assert_int_equal(threads->open(env->ctx, &waiter.parker), 0);
 	assert_int_equal(threads->park(waiter.parker, until_ns), -ETIMEDOUT);
 	assert_true(env->now(env->ctx) >= until_ns);
@@ -131,15 +122,4 @@ static void a_thread_waits_until_another_calls_it_or_its_time_is_over(void **sta
 	assert_true(waiter.self != 0);
 	assert_true(waiter.self != threads->self(env->ctx));
 	threads->close(waiter.parker);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(work_runs_elsewhere_and_comes_back),
-		cmocka_unit_test(work_that_is_left_comes_back_once_when_the_engine_is_freed),
-		cmocka_unit_test(a_thread_waits_until_another_calls_it_or_its_time_is_over),
-	};
-
-	return cmocka_run_group_tests_name("offload", tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time of an engine: in a turn that of its begin, outside of one the present. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 
@@ -49,16 +43,16 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void code_outside_of_turn_sees_the_present(void **state)
+FIXTURE(set_up, tear_down);
+
+TEST(code_outside_of_turn_sees_the_present)
 {
-	(void)state;
 	rig.world.now_ns += 5 * SECOND;
 	assert_int_equal(spoke_engine_now(rig.engine), rig.world.now_ns);
 }
 
-static void check_outside_of_turn_refreshes_times(void **state)
+TEST(check_outside_of_turn_refreshes_times)
 {
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		rig.world.now_ns += SECOND;
 		assert_int_equal(spokei_engine_check(rig.engine), SPOKE_OK);
@@ -69,11 +63,10 @@ static void check_outside_of_turn_refreshes_times(void **state)
 	}
 }
 
-static void event_outside_of_turn_has_the_present_time(void **state)
+TEST(event_outside_of_turn_has_the_present_time)
 {
 	struct spoke_event event = { 0 };
 
-	(void)state;
 	rig.world.now_ns += 5 * SECOND;
 	assert_int_equal(spokei_engine_check(rig.engine), SPOKE_OK);
 	spokei_event(rig.engine, SPOKE_EINVAL, "a test has an event");
@@ -90,27 +83,12 @@ static void look_twice(struct spoke_post *post)
 	rig.later_ns = spoke_engine_now(rig.engine);
 }
 
-static void time_in_turn_stays_that_of_its_begin(void **state)
+TEST(time_in_turn_stays_that_of_its_begin)
 {
-	(void)state;
 	rig.world.now_ns += SECOND;
 	rig.post.run = look_twice;
 	spoke_engine_post(rig.engine, &rig.post);
 	assert_int_equal(spoke_engine_turn(rig.engine, false), SPOKE_OK);
 	assert_int_equal(rig.begin_ns, rig.world.now_ns);
 	assert_int_equal(rig.later_ns, rig.begin_ns);
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(code_outside_of_turn_sees_the_present),
-		TEST(check_outside_of_turn_refreshes_times),
-		TEST(event_outside_of_turn_has_the_present_time),
-		TEST(time_in_turn_stays_that_of_its_begin),
-	};
-
-	return cmocka_run_group_tests_name("present", tests, NULL, NULL);
 }

@@ -4,15 +4,10 @@
  * of a child is 0, or the line of the failed expectation.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/engine/engine.h"
 #include "core/virtual/faults.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 #include <spoke/signals.h>
@@ -98,11 +93,10 @@ static void tear_down(struct watcher *watcher)
 	assert_int_equal(watcher->faulty.fds, 0);
 }
 
-static void signal_runs_callback_on_engine_each_time(void **state)
+TEST(signal_runs_callback_on_engine_each_time)
 {
 	struct watcher watcher;
 
-	(void)state;
 	set_up(&watcher);
 	watch(&watcher, SIGUSR1);
 	for (unsigned i = 1; i <= 3; i++) {
@@ -121,12 +115,11 @@ static void signal_runs_callback_on_engine_each_time(void **state)
 }
 
 /* The handler leaves errno unchanged, even if the eventfd is full. */
-static void more_signals_than_can_be_counted_are_one(void **state)
+TEST(more_signals_than_can_be_counted_are_one)
 {
 	const uint64_t full = UINT64_MAX - 1;
 	struct watcher watcher;
 
-	(void)state;
 	set_up(&watcher);
 	watch(&watcher, SIGUSR1);
 	assert_int_equal(write(watcher.signal.watch.fd, &full, sizeof(full)), sizeof(full));
@@ -139,12 +132,11 @@ static void more_signals_than_can_be_counted_are_one(void **state)
 	tear_down(&watcher);
 }
 
-static void last_watch_restores_previous_handler(void **state)
+TEST(last_watch_restores_previous_handler)
 {
 	struct watcher one;
 	struct watcher two;
 
-	(void)state;
 	set_handler(SIGUSR1, previous);
 	set_up(&one);
 	set_up(&two);
@@ -167,11 +159,10 @@ static void last_watch_restores_previous_handler(void **state)
 	set_handler(SIGUSR1, SIG_DFL);
 }
 
-static void handler_of_other_code_stays(void **state)
+TEST(handler_of_other_code_stays)
 {
 	struct watcher watcher;
 
-	(void)state;
 	set_handler(SIGUSR2, SIG_IGN);
 	set_up(&watcher);
 	watch(&watcher, SIGUSR2);
@@ -181,11 +172,10 @@ static void handler_of_other_code_stays(void **state)
 	set_handler(SIGUSR2, SIG_DFL);
 }
 
-static void signal_runs_callback_of_each_watching_engine(void **state)
+TEST(signal_runs_callback_of_each_watching_engine)
 {
 	struct watcher watchers[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		set_up(&watchers[i]);
 		watch(&watchers[i], i == 2 ? SIGUSR2 : SIGUSR1);
@@ -208,12 +198,11 @@ static void *send_one(void *arg)
 	return NULL;
 }
 
-static void a_signal_of_another_thread_ends_the_wait(void **state)
+TEST(a_signal_of_another_thread_ends_the_wait)
 {
 	struct watcher watcher;
 	pthread_t thread;
 
-	(void)state;
 	set_up(&watcher);
 	watch(&watcher, SIGUSR1);
 	assert_int_equal(pthread_create(&thread, NULL, send_one, NULL), 0);
@@ -223,11 +212,10 @@ static void a_signal_of_another_thread_ends_the_wait(void **state)
 	tear_down(&watcher);
 }
 
-static void signal_callback_runs_on_thread_of_engine(void **state)
+TEST(signal_callback_runs_on_thread_of_engine)
 {
 	struct watcher watcher;
 
-	(void)state;
 	set_up(&watcher);
 	watch(&watcher, SIGUSR1);
 	assert_int_equal(spoke_engine_start(watcher.engine), SPOKE_OK);
@@ -248,13 +236,12 @@ static void *send_many(void *arg)
 }
 
 /* Adds and removes watches during a stream of signals, which are ignored while no watch exists. */
-static void watches_come_and_go_under_signals(void **state)
+TEST(watches_come_and_go_under_signals)
 {
 	struct watcher one;
 	struct watcher two;
 	pthread_t thread;
 
-	(void)state;
 	set_handler(SIGUSR1, SIG_IGN);
 	set_up(&one);
 	set_up(&two);
@@ -279,11 +266,10 @@ static void watches_come_and_go_under_signals(void **state)
 	set_handler(SIGUSR1, SIG_DFL);
 }
 
-static void unwatchable_signals_are_refused(void **state)
+TEST(unwatchable_signals_are_refused)
 {
 	struct watcher watcher;
 
-	(void)state;
 	set_up(&watcher);
 	assert_int_equal(spoke_signal_watch(watcher.engine, &watcher.signal, SIGKILL, came),
 			 SPOKE_EINVAL);
@@ -314,11 +300,10 @@ static void watch_again(struct spoke_post *post)
 	watch(watcher, SIGUSR1);
 }
 
-static void signal_watches_end_with_their_engine(void **state)
+TEST(signal_watches_end_with_their_engine)
 {
 	struct watcher watcher;
 
-	(void)state;
 	set_up(&watcher);
 	watcher.post.run = watch_again;
 	spoke_engine_post(watcher.engine, &watcher.post);
@@ -338,11 +323,10 @@ static void cancel_and_stop(struct watcher *watcher)
 	spoke_engine_stop(watcher->engine);
 }
 
-static void in_the_callback_all_may_be_freed(void **state)
+TEST(in_the_callback_all_may_be_freed)
 {
 	struct watcher watcher;
 
-	(void)state;
 	set_up(&watcher);
 	watch(&watcher, SIGUSR1);
 	watcher.then = cancel_and_stop;
@@ -385,13 +369,12 @@ static void in_a_child(struct watcher *watcher)
 	_exit(0);
 }
 
-static void a_forked_child_goes_its_own_way(void **state)
+TEST(a_forked_child_goes_its_own_way)
 {
 	struct watcher watcher;
 	pid_t child;
 	int status;
 
-	(void)state;
 	set_up(&watcher);
 	watch(&watcher, SIGUSR1);
 	child = fork();
@@ -417,26 +400,14 @@ static void a_forked_child_goes_its_own_way(void **state)
 	tear_down(&watcher);
 }
 
-int main(void)
+/* Handlers may be inherited. */
+static int reset_handlers(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(signal_runs_callback_on_engine_each_time),
-		cmocka_unit_test(more_signals_than_can_be_counted_are_one),
-		cmocka_unit_test(last_watch_restores_previous_handler),
-		cmocka_unit_test(handler_of_other_code_stays),
-		cmocka_unit_test(signal_runs_callback_of_each_watching_engine),
-		cmocka_unit_test(a_signal_of_another_thread_ends_the_wait),
-		cmocka_unit_test(signal_callback_runs_on_thread_of_engine),
-		cmocka_unit_test(watches_come_and_go_under_signals),
-		cmocka_unit_test(unwatchable_signals_are_refused),
-		cmocka_unit_test(signal_watches_end_with_their_engine),
-		cmocka_unit_test(in_the_callback_all_may_be_freed),
-		cmocka_unit_test(a_forked_child_goes_its_own_way),
-	};
-
-	/* Do not depend on inherited handlers. */
+	(void)state;
 	set_handler(SIGUSR1, SIG_DFL);
 	set_handler(SIGUSR2, SIG_DFL);
 	set_handler(SIGTERM, SIG_DFL);
-	return cmocka_run_group_tests_name("signals", tests, NULL, NULL);
+	return 0;
 }
+
+GROUP(reset_handlers, NULL);

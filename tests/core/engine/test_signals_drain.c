@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SIGTERM drains an engine: timeouts and second signals, in a virtual world. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/signals.h>
 
@@ -103,6 +97,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 /* Runs the engine. SIGTERM comes at once, a second signal after `again_ns`; 0 means no second
  * signal. */
 static uint64_t serve(uint64_t work_ns, uint64_t timeout_ns, uint64_t again_ns, int number)
@@ -124,39 +120,34 @@ static uint64_t serve(uint64_t work_ns, uint64_t timeout_ns, uint64_t again_ns, 
 	return fixture.left_ns - start_ns;
 }
 
-static void first_signal_waits_for_begun_work(void **state)
+TEST(first_signal_waits_for_begun_work)
 {
-	(void)state;
 	assert_in_range(serve(3 * S, 10 * S, 0, 0), 3 * S, 3 * S + 2 * MS);
 	assert_int_equal(fixture.closed_ns, 0);
 }
 
-static void timeout_ends_longer_work(void **state)
+TEST(timeout_ends_longer_work)
 {
-	(void)state;
 	assert_in_range(serve(30 * S, 10 * S, 0, 0), 10 * S, 10 * S + 2 * MS);
 	assert_true(fixture.closed_ns > 0);
 }
 
-static void the_second_signal_ends_at_once(void **state)
+TEST(the_second_signal_ends_at_once)
 {
-	(void)state;
 	assert_in_range(serve(30 * S, 10 * S, 2 * S, SIGTERM), 2 * S, 2 * S + 3 * MS);
 	assert_true(fixture.closed_ns > 0);
 }
 
-static void the_second_may_be_the_other_one(void **state)
+TEST(the_second_may_be_the_other_one)
 {
-	(void)state;
 	assert_in_range(serve(30 * S, UINT64_MAX, 2 * S, SIGINT), 2 * S, 2 * S + 3 * MS);
 	assert_true(fixture.closed_ns > 0);
 	assert_string_equal(spoke_engine_why(fixture.engine),
 			    "a signal asks the engine to end at once");
 }
 
-static void called_again_it_sets_another_timeout(void **state)
+TEST(called_again_it_sets_another_timeout)
 {
-	(void)state;
 	assert_int_equal(spoke_engine_drain_on_signals(fixture.engine, S), SPOKE_OK);
 	assert_int_equal(spoke_engine_drain_on_signals(fixture.engine, 2 * S), SPOKE_OK);
 	assert_int_equal(fixture.process.user.fds, 2);
@@ -166,9 +157,8 @@ static void called_again_it_sets_another_timeout(void **state)
 	assert_in_range(fixture.left_ns - fixture.drained_ns, 2 * S - MS, 2 * S + MS);
 }
 
-static void without_a_timer_for_the_drain_the_run_is_stopped(void **state)
+TEST(without_a_timer_for_the_drain_the_run_is_stopped)
 {
-	(void)state;
 	/* The timeout is beyond the range of any wheel. */
 	assert_int_equal(spoke_engine_drain_on_signals(fixture.engine, UINT64_MAX - 1), SPOKE_OK);
 	assert_true(spokei_world_signal(&fixture.process, SIGTERM));
@@ -177,29 +167,12 @@ static void without_a_timer_for_the_drain_the_run_is_stopped(void **state)
 	assert_int_equal(fixture.left_ns, 0);
 }
 
-static void environment_without_signals_returns_unsupported(void **state)
+TEST(environment_without_signals_returns_unsupported)
 {
 	struct spoke_signal signal = { .engine = NULL };
 
-	(void)state;
 	fixture.process.env.signals = NULL;
 	assert_int_equal(spoke_signal_watch(fixture.engine, &signal, SIGTERM, NULL),
 			 SPOKE_EUNSUPPORTED);
 	assert_int_equal(spoke_engine_drain_on_signals(fixture.engine, S), SPOKE_EUNSUPPORTED);
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(first_signal_waits_for_begun_work),
-		TEST(timeout_ends_longer_work),
-		TEST(the_second_signal_ends_at_once),
-		TEST(the_second_may_be_the_other_one),
-		TEST(called_again_it_sets_another_timeout),
-		TEST(without_a_timer_for_the_drain_the_run_is_stopped),
-		TEST(environment_without_signals_returns_unsupported),
-	};
-
-	return cmocka_run_group_tests_name("signals_drain", tests, NULL, NULL);
 }

@@ -5,12 +5,8 @@
  * moment.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 #include <spoke/signals.h>
@@ -89,12 +85,11 @@ int __wrap_sigaction(int number, const struct sigaction *action, struct sigactio
 
 /* The signal was ignored before. It would stay ignored if the code took it for a signal of other
  * code. */
-static void signal_raised_during_watch_runs_its_callback(void **state)
+TEST(signal_raised_during_watch_runs_its_callback)
 {
 	struct spoke_signal signal;
 	struct spoke_engine *engine;
 
-	(void)state;
 	told = 0;
 	set_handler(SIGUSR1, SIG_IGN);
 	raised_at_once = SIGUSR1;
@@ -116,7 +111,7 @@ static void *signal_itself(void *arg)
 	return arg;
 }
 
-static void a_child_forked_while_a_handler_runs_ends_its_engine(void **state)
+TEST(a_child_forked_while_a_handler_runs_ends_its_engine)
 {
 	struct spoke_signal signal;
 	struct spoke_engine *engine = engine_that_watches(&signal, SIGUSR1);
@@ -124,7 +119,6 @@ static void a_child_forked_while_a_handler_runs_ends_its_engine(void **state)
 	pid_t child;
 	int status;
 
-	(void)state;
 	atomic_store(&stay, true);
 	assert_int_equal(pthread_create(&thread, NULL, signal_itself, NULL), 0);
 	while (!atomic_load(&stands))
@@ -176,30 +170,24 @@ static void watch_and_cancel(void)
 	spoke_engine_free(engine);
 }
 
-static void a_child_that_watches_another_one_ends_by_sigterm(void **state)
+TEST(a_child_that_watches_another_one_ends_by_sigterm)
 {
-	(void)state;
 	assert_ends_by_sigterm(watch_another);
 }
 
-static void a_child_that_watches_no_more_ends_by_sigterm(void **state)
+TEST(a_child_that_watches_no_more_ends_by_sigterm)
 {
-	(void)state;
 	assert_ends_by_sigterm(watch_and_cancel);
 }
 
-int main(void)
+/* Handlers may be inherited. */
+static int reset_handlers(void **state)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(signal_raised_during_watch_runs_its_callback),
-		cmocka_unit_test(a_child_forked_while_a_handler_runs_ends_its_engine),
-		cmocka_unit_test(a_child_that_watches_another_one_ends_by_sigterm),
-		cmocka_unit_test(a_child_that_watches_no_more_ends_by_sigterm),
-	};
-
-	/* Do not depend on inherited handlers. */
+	(void)state;
 	set_handler(SIGUSR1, SIG_DFL);
 	set_handler(SIGTERM, SIG_DFL);
 	set_handler(SIGHUP, SIG_DFL);
-	return cmocka_run_group_tests_name("signals and forks", tests, NULL, NULL);
+	return 0;
 }
+
+GROUP(reset_handlers, NULL);

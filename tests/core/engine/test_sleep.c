@@ -3,16 +3,10 @@
  * Suspend of the machine: its detection, the notification of members, and the absence of other
  * effects.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -86,6 +80,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static void member_gone(struct spokei_task *task)
 {
 	struct member *member = spoke_container_of(task, struct member, gone);
@@ -141,13 +137,12 @@ static uint64_t sleeps(void)
 	return spoke_stat_get(fixture.engine, SPOKE_STAT_SLEEPS);
 }
 
-static void sleep_is_counted_reported_and_logged_once(void **state)
+TEST(sleep_is_counted_reported_and_logged_once)
 {
 	struct member *one = add_member(0);
 	struct member *deaf = add_member(1);
 	struct member *two = add_member(2);
 
-	(void)state;
 	deaf->member.woke = NULL;
 	pass(S);
 	spokei_world_sleep(&fixture.world, 90 * S + 340 * MS);
@@ -163,26 +158,23 @@ static void sleep_is_counted_reported_and_logged_once(void **state)
 	assert_string_equal(spoke_engine_why(fixture.engine), "the machine slept for 2.0 s");
 }
 
-static void a_sleep_before_the_first_turn_counts(void **state)
+TEST(a_sleep_before_the_first_turn_counts)
 {
-	(void)state;
 	spokei_world_sleep(&fixture.world, 5 * S);
 	pass(200 * MS);
 	assert_int_equal(sleeps(), 1);
 }
 
-static void a_sleep_is_noticed_within_a_tenth_of_a_second_of_turns(void **state)
+TEST(a_sleep_is_noticed_within_a_tenth_of_a_second_of_turns)
 {
-	(void)state;
 	pass(S);
 	spokei_world_sleep(&fixture.world, 5 * S);
 	pass(110 * MS);
 	assert_int_equal(sleeps(), 1);
 }
 
-static void the_second_clock_is_not_read_in_every_turn(void **state)
+TEST(the_second_clock_is_not_read_in_every_turn)
 {
-	(void)state;
 	pass(S);
 	spokei_world_sleep(&fixture.world, 5 * S);
 	pass(200 * MS);
@@ -196,11 +188,10 @@ static void the_second_clock_is_not_read_in_every_turn(void **state)
 	assert_in_range(sleeps(), 2, 3);
 }
 
-static void small_steps_and_steps_back_are_no_sleep(void **state)
+TEST(small_steps_and_steps_back_are_no_sleep)
 {
 	struct member *member = add_member(0);
 
-	(void)state;
 	pass(S);
 	for (int i = 0; i < 50; i++) {
 		spokei_world_sleep(&fixture.world, S);
@@ -218,9 +209,8 @@ static void small_steps_and_steps_back_are_no_sleep(void **state)
 	assert_int_equal(sleeps(), 1);
 }
 
-static void a_clock_that_begins_behind_the_other_is_fine(void **state)
+TEST(a_clock_that_begins_behind_the_other_is_fine)
 {
-	(void)state;
 	fixture.world.slept_ns -= 100 * S; /* below zero, so it wraps */
 	pass(S);
 	assert_int_equal(sleeps(), 0);
@@ -242,9 +232,8 @@ static uint64_t odd_boot_now(void *ctx)
 	return read_ns + fixture.world.slept_ns;
 }
 
-static void being_held_up_between_two_clocks_is_no_sleep(void **state)
+TEST(being_held_up_between_two_clocks_is_no_sleep)
 {
-	(void)state;
 	fixture.process.env.boot_now = odd_boot_now;
 	for (int i = 0; i < 20; i++) {
 		fixture.hold_ns = 5 * S;
@@ -259,14 +248,13 @@ static void being_held_up_between_two_clocks_is_no_sleep(void **state)
 	assert_int_equal(sleeps(), 1);
 }
 
-static void notified_member_may_remove_and_add_members(void **state)
+TEST(notified_member_may_remove_and_add_members)
 {
 	struct member *one = add_member(0);
 	struct member *two = add_member(1);
 	struct member *three = add_member(2);
 	struct member *four = init_member(3);
 
-	(void)state;
 	one->drops = one;
 	two->drops = three;
 	two->joins = four;
@@ -284,11 +272,10 @@ static void notified_member_may_remove_and_add_members(void **state)
 	assert_int_equal(four->woken, 1);
 }
 
-static void closed_member_is_not_notified_of_sleep(void **state)
+TEST(closed_member_is_not_notified_of_sleep)
 {
 	struct member *member = add_member(0);
 
-	(void)state;
 	pass(S);
 	spokei_roll_close_all(fixture.engine);
 	spokei_roll_wake_all(fixture.engine);
@@ -296,13 +283,12 @@ static void closed_member_is_not_notified_of_sleep(void **state)
 }
 
 /* Runs one seed with and without sleep: turns, times and random numbers are the same. */
-static void a_world_that_slept_goes_on_as_one_that_did_not(void **state)
+TEST(a_world_that_slept_goes_on_as_one_that_did_not)
 {
 	uint64_t hash[2];
 	uint64_t dice[2];
 	unsigned ticks[2];
 
-	(void)state;
 	for (unsigned slept = 0; slept < 2; slept++) {
 		end();
 		begin();
@@ -320,23 +306,4 @@ static void a_world_that_slept_goes_on_as_one_that_did_not(void **state)
 	assert_true(hash[0] == hash[1]);
 	assert_true(dice[0] == dice[1]);
 	assert_int_equal(spoke_stat_get(fixture.engine, SPOKE_STAT_TURNS_LATE), 0);
-}
-
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(sleep_is_counted_reported_and_logged_once),
-		TEST(a_sleep_before_the_first_turn_counts),
-		TEST(a_sleep_is_noticed_within_a_tenth_of_a_second_of_turns),
-		TEST(the_second_clock_is_not_read_in_every_turn),
-		TEST(small_steps_and_steps_back_are_no_sleep),
-		TEST(a_clock_that_begins_behind_the_other_is_fine),
-		TEST(being_held_up_between_two_clocks_is_no_sleep),
-		TEST(notified_member_may_remove_and_add_members),
-		TEST(closed_member_is_not_notified_of_sleep),
-		TEST(a_world_that_slept_goes_on_as_one_that_did_not),
-	};
-
-	return cmocka_run_group_tests_name("sleep", tests, NULL, NULL);
 }

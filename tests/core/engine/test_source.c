@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sources: the turn of an engine whose loop has only looked at them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/parts.h"
 #include "core/engine/source.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -83,6 +77,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 /* One round of a loop that looks: with a poll of descriptors, or by a look alone. */
 static void turn(bool polls)
 {
@@ -99,9 +95,8 @@ static void set_alarm(uint64_t delay_ns)
 	spokei_engine_up.settle(rig.engine);
 }
 
-static void timer_waits_for_poll_after_look(void **state)
+TEST(timer_waits_for_poll_after_look)
 {
-	(void)state;
 	set_alarm(10 * MS);
 	rig.world.now_ns += 11 * MS;
 	rig.waiting = 1;
@@ -113,9 +108,8 @@ static void timer_waits_for_poll_after_look(void **state)
 	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_TURNS_LATE), 0);
 }
 
-static void late_turn_is_counted_once_when_look_began_it(void **state)
+TEST(late_turn_is_counted_once_when_look_began_it)
 {
-	(void)state;
 	for (unsigned i = 1; i <= 3; i++) {
 		set_alarm(10 * MS);
 		rig.world.now_ns += 500 * MS;
@@ -133,9 +127,8 @@ static void late_turn_is_counted_once_when_look_began_it(void **state)
 }
 
 /* The look finds the answer that the timer waits for. */
-static void late_turn_is_counted_though_its_timer_ends(void **state)
+TEST(late_turn_is_counted_though_its_timer_ends)
 {
-	(void)state;
 	set_alarm(10 * MS);
 	rig.world.now_ns += 500 * MS;
 	rig.waiting = 1;
@@ -144,17 +137,4 @@ static void late_turn_is_counted_though_its_timer_ends(void **state)
 	turn(true);
 	turn(true);
 	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_TURNS_LATE), 1);
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(timer_waits_for_poll_after_look),
-		TEST(late_turn_is_counted_once_when_look_began_it),
-		TEST(late_turn_is_counted_though_its_timer_ends),
-	};
-
-	return cmocka_run_group_tests_name("sources", tests, NULL, NULL);
 }

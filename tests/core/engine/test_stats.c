@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters and their names, the ring of events, and look-up of the wheel's classes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 #include <spoke/wheel.h>
@@ -62,13 +56,14 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void every_counter_has_its_name_in_small_letters_and_a_sentence(void **state)
+FIXTURE(set_up, tear_down);
+
+TEST(every_counter_has_its_name_in_small_letters_and_a_sentence)
 {
 #define STAT_CAPITALS(name, sentence) #name,
 	static const char *const capitals[] = { SPOKE_STATS(STAT_CAPITALS) };
 #undef STAT_CAPITALS
 
-	(void)state;
 	for (unsigned stat = 0; stat < SPOKE_STAT_COUNT; stat++) {
 		const char *name = spoke_stat_name((enum spoke_stat)stat);
 
@@ -80,20 +75,18 @@ static void every_counter_has_its_name_in_small_letters_and_a_sentence(void **st
 	assert_string_equal(spoke_stat_sentence(SPOKE_STAT_CALLS), "calls begun");
 }
 
-static void unknown_counter_has_no_name_and_no_value(void **state)
+TEST(unknown_counter_has_no_name_and_no_value)
 {
-	(void)state;
 	assert_null(spoke_stat_name(SPOKE_STAT_COUNT));
 	assert_null(spoke_stat_sentence((enum spoke_stat) - 1));
 	assert_int_equal(spoke_stat_get(fixture.engine, SPOKE_STAT_COUNT), 0);
 	assert_int_equal(spoke_stat_get(fixture.engine, (enum spoke_stat) - 1), 0);
 }
 
-static void counters_begin_at_zero_and_add_up(void **state)
+TEST(counters_begin_at_zero_and_add_up)
 {
 	struct spoke_engine *engine = fixture.engine;
 
-	(void)state;
 	for (unsigned stat = 0; stat < SPOKE_STAT_COUNT; stat++)
 		assert_int_equal(spoke_stat_get(engine, (enum spoke_stat)stat), 0);
 	spokei_count(engine, SPOKE_STAT_READS);
@@ -109,11 +102,10 @@ static void ignore_alarm(struct spoke_alarm *alarm)
 	(void)alarm;
 }
 
-static void a_late_turn_is_counted_once(void **state)
+TEST(a_late_turn_is_counted_once)
 {
 	struct spoke_alarm alarm = { 0 };
 
-	(void)state;
 	assert_int_equal(spoke_alarm_every(fixture.engine, &alarm, 10 * MS, ignore_alarm),
 			 SPOKE_OK);
 	spokei_world_run(&fixture.world, fixture.world.now_ns + 30 * MS);
@@ -126,20 +118,18 @@ static void a_late_turn_is_counted_once(void **state)
 	assert_true(spoke_alarm_cancel(&alarm));
 }
 
-static void an_engine_to_which_nothing_happened_has_no_events(void **state)
+TEST(an_engine_to_which_nothing_happened_has_no_events)
 {
 	struct spoke_event event;
 
-	(void)state;
 	assert_int_equal(spoke_event_get(fixture.engine, 0, &event), SPOKE_ENOENT);
 	assert_int_equal(spoke_event_get(fixture.engine, 1, &event), SPOKE_ENOENT);
 }
 
-static void events_are_numbered_from_one_and_can_be_followed(void **state)
+TEST(events_are_numbered_from_one_and_can_be_followed)
 {
 	struct spoke_event event = { 0 };
 
-	(void)state;
 	spokei_world_run(&fixture.world, fixture.world.now_ns + 5 * MS);
 	spokei_event(fixture.engine, SPOKE_OK, "conn %d opened", 7);
 	spokei_event(fixture.engine, SPOKE_ELOST, "conn %d closed", 7);
@@ -156,13 +146,12 @@ static void events_are_numbered_from_one_and_can_be_followed(void **state)
 	assert_int_equal(spoke_event_get(fixture.engine, UINT64_MAX, &event), SPOKE_ENOENT);
 }
 
-static void the_ring_forgets_the_oldest_events(void **state)
+TEST(the_ring_forgets_the_oldest_events)
 {
 	struct spoke_event event = { 0 };
 	uint64_t number = 1;
 	unsigned found = 0;
 
-	(void)state;
 	for (unsigned i = 1; i <= SPOKE_EVENTS; i++)
 		spokei_event(fixture.engine, SPOKE_OK, "event %u", i);
 	assert_int_equal(spoke_event_get(fixture.engine, 1, &event), SPOKE_OK);
@@ -181,12 +170,11 @@ static void the_ring_forgets_the_oldest_events(void **state)
 	assert_int_equal(found, SPOKE_EVENTS);
 }
 
-static void the_text_of_an_event_is_cut_with_dots(void **state)
+TEST(the_text_of_an_event_is_cut_with_dots)
 {
 	struct spoke_event event = { 0 };
 	char text[SPOKE_EVENT_TEXT + 1];
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	spokei_event(fixture.engine, SPOKE_OK, "%s", text + 1);
@@ -198,9 +186,8 @@ static void the_text_of_an_event_is_cut_with_dots(void **state)
 	assert_string_equal(event.text + SPOKE_EVENT_TEXT - 5, "x...");
 }
 
-static void event_is_logged_and_a_failure_as_warning_with_reason(void **state)
+TEST(event_is_logged_and_a_failure_as_warning_with_reason)
 {
-	(void)state;
 	spokei_event(fixture.engine, SPOKE_OK, "provider %s", "began");
 	assert_int_equal(fixture.lines, 1);
 	assert_int_equal(fixture.level, SPOKE_LOG_INFO);
@@ -211,9 +198,8 @@ static void event_is_logged_and_a_failure_as_warning_with_reason(void **state)
 	assert_string_equal(fixture.line, "conn ended: the connection was lost");
 }
 
-static void logged_failure_has_its_reason_once(void **state)
+TEST(logged_failure_has_its_reason_once)
 {
-	(void)state;
 	spokei_event(fixture.engine, SPOKE_EINVAL, "option %s: use on or off", "tls");
 	assert_string_equal(fixture.line, "option tls: use on or off");
 	spokei_event(fixture.engine, SPOKE_ENOENT, "token.file = /none: No such file or directory");
@@ -225,9 +211,8 @@ static void logged_failure_has_its_reason_once(void **state)
 	assert_string_equal(fixture.line, "lost the connection: the peer violated the protocol");
 }
 
-static void failed_handshakes_share_the_log_limit_of_refused_callers(void **state)
+TEST(failed_handshakes_share_the_log_limit_of_refused_callers)
 {
-	(void)state;
 	for (unsigned i = 0; i < 20; i++)
 		spokei_event(fixture.engine, i % 2 ? SPOKE_EHANDSHAKE : SPOKE_EFORBIDDEN,
 			     "refused");
@@ -236,9 +221,8 @@ static void failed_handshakes_share_the_log_limit_of_refused_callers(void **stat
 	assert_int_equal(fixture.lines, SPOKEI_LOG_RATE + 1);
 }
 
-static void connections_keep_no_other_line_out_of_the_log(void **state)
+TEST(connections_keep_no_other_line_out_of_the_log)
 {
-	(void)state;
 	for (unsigned i = 0; i < 20; i++)
 		spokei_event_of_peer(fixture.engine, "%u connected", i);
 	assert_int_equal(fixture.lines, SPOKEI_LOG_RATE);
@@ -260,14 +244,13 @@ static void other_due(struct spoke_timer *timer, void *arg)
 	(void)arg;
 }
 
-static void a_callback_has_one_class_on_an_engine(void **state)
+TEST(a_callback_has_one_class_on_an_engine)
 {
 	struct spoke_timer timer = { 0 };
 	unsigned one = 0;
 	unsigned other = 0;
 	unsigned again = 0;
 
-	(void)state;
 	assert_int_equal(spokei_engine_class(fixture.engine, "one", one_due, &one), SPOKE_OK);
 	assert_int_equal(spokei_engine_class(fixture.engine, "other", other_due, &other), SPOKE_OK);
 	assert_int_equal(spokei_engine_class(fixture.engine, "one", one_due, &again), SPOKE_OK);
@@ -280,12 +263,11 @@ static void a_callback_has_one_class_on_an_engine(void **state)
 	assert_ptr_equal(due_arg, fixture.engine);
 }
 
-static void classes_beyond_the_wheels_are_refused(void **state)
+TEST(classes_beyond_the_wheels_are_refused)
 {
 	unsigned found;
 	int added = 0;
 
-	(void)state;
 	while (spoke_wheel_add_class(fixture.engine->wheel, "filler", other_due, NULL, &found) ==
 	       SPOKE_WHEEL_OK)
 		added++;
@@ -294,34 +276,8 @@ static void classes_beyond_the_wheels_are_refused(void **state)
 	assert_int_equal(spokei_engine_class(fixture.engine, "one", one_due, &found), SPOKE_ELIMIT);
 }
 
-static void the_scratch_can_be_written_to_its_last_byte(void **state)
+TEST(the_scratch_can_be_written_to_its_last_byte)
 {
-	(void)state;
 	memset(fixture.engine->scratch, 1, SPOKEI_ENGINE_SCRATCH);
 	assert_int_equal(fixture.engine->scratch[SPOKEI_ENGINE_SCRATCH - 1], 1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(every_counter_has_its_name_in_small_letters_and_a_sentence),
-		TEST(unknown_counter_has_no_name_and_no_value),
-		TEST(counters_begin_at_zero_and_add_up),
-		TEST(a_late_turn_is_counted_once),
-		TEST(an_engine_to_which_nothing_happened_has_no_events),
-		TEST(events_are_numbered_from_one_and_can_be_followed),
-		TEST(the_ring_forgets_the_oldest_events),
-		TEST(the_text_of_an_event_is_cut_with_dots),
-		TEST(event_is_logged_and_a_failure_as_warning_with_reason),
-		TEST(logged_failure_has_its_reason_once),
-		TEST(connections_keep_no_other_line_out_of_the_log),
-		TEST(failed_handshakes_share_the_log_limit_of_refused_callers),
-		TEST(a_callback_has_one_class_on_an_engine),
-		TEST(classes_beyond_the_wheels_are_refused),
-		TEST(the_scratch_can_be_written_to_its_last_byte),
-	};
-
-	return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Task queues and mailboxes: order, removal, and posts from several threads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/task.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 
@@ -32,13 +26,12 @@ static void job_run(struct spokei_task *task)
 		spokei_task_put(job->again, task);
 }
 
-static void tasks_run_in_order_and_once(void **state)
+TEST(tasks_run_in_order_and_once)
 {
 	struct spoke_list queue;
 	int log[8] = { 0 };
 	struct job jobs[3];
 
-	(void)state;
 	logged = 0;
 	spokei_list_init(&queue);
 	for (int i = 0; i < 3; i++) {
@@ -55,13 +48,12 @@ static void tasks_run_in_order_and_once(void **state)
 	assert_int_equal(log[1], 3);
 }
 
-static void task_added_by_a_task_runs_in_next_round(void **state)
+TEST(task_added_by_a_task_runs_in_next_round)
 {
 	struct spoke_list queue;
 	int log[8] = { 0 };
 	struct job job = { { { 0 }, job_run }, &queue, log, 1 };
 
-	(void)state;
 	logged = 0;
 	spokei_list_init(&queue);
 	spokei_task_put(&queue, &job.task);
@@ -82,11 +74,10 @@ static void free_task(struct spokei_task *task)
 	mortal = NULL;
 }
 
-static void a_task_may_free_itself(void **state)
+TEST(a_task_may_free_itself)
 {
 	struct spoke_list queue;
 
-	(void)state;
 	mortal = calloc(1, sizeof(*mortal));
 	assert_non_null(mortal);
 	spokei_list_init(&queue);
@@ -132,14 +123,13 @@ static void *send_letters(void *arg)
 	return NULL;
 }
 
-static void posts_of_threads_arrive_once_in_order_of_each_thread(void **state)
+TEST(posts_of_threads_arrive_once_in_order_of_each_thread)
 {
 	pthread_t threads[SENDERS];
 	int numbers[SENDERS];
 	size_t ran = 0;
 	int batches = 0;
 
-	(void)state;
 	for (int i = 0; i < SENDERS; i++) {
 		numbers[i] = i;
 		assert_int_equal(pthread_create(&threads[i], NULL, send_letters, &numbers[i]), 0);
@@ -157,16 +147,4 @@ static void posts_of_threads_arrive_once_in_order_of_each_thread(void **state)
 	/* Only the first post into an empty mailbox reports a wake-up: one per batch. */
 	assert_int_equal(atomic_load(&wakes), batches);
 	assert_int_equal(spokei_mailbox_run_all(&mailbox, NULL, 0), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tasks_run_in_order_and_once),
-		cmocka_unit_test(task_added_by_a_task_runs_in_next_round),
-		cmocka_unit_test(a_task_may_free_itself),
-		cmocka_unit_test(posts_of_threads_arrive_once_in_order_of_each_thread),
-	};
-
-	return cmocka_run_group_tests_name("task", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* Background works of the thread pool. */
 #define _GNU_SOURCE
 #include "tests/core/host/poolrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -12,13 +13,12 @@ static void note_priority(struct job *job)
 	job->priority = getpriority(PRIO_PROCESS, 0); /* of the thread */
 }
 
-static void background_work_runs_in_order_and_behind_though_others_block(void **state)
+TEST(background_work_runs_in_order_and_behind_though_others_block)
 {
 	struct rig *rig = new_rig(1, 4);
 	int own = getpriority(PRIO_PROCESS, 0);
 	struct spoke_pool pool;
 
-	(void)state;
 	keep_busy(rig, 1);
 	for (int i = 1; i <= 4; i++)
 		assert_int_equal(submit(rig, i), 0);
@@ -53,11 +53,10 @@ static void background_work_runs_in_order_and_behind_though_others_block(void **
 	free_rig(rig);
 }
 
-static void stop_cancels_background_work_that_waits(void **state)
+TEST(stop_cancels_background_work_that_waits)
 {
 	struct rig *rig = new_rig(1, 4);
 
-	(void)state;
 	for (int i = 0; i < 2; i++)
 		rig->jobs[i].work.background = true;
 	rig->jobs[0].then = hold_until_stop;
@@ -69,14 +68,4 @@ static void stop_cancels_background_work_that_waits(void **state)
 	assert_int_equal(rig->jobs[1].status, -ECANCELED);
 	assert_int_equal(rig->jobs[1].ran, 0);
 	free_rig(rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(background_work_runs_in_order_and_behind_though_others_block),
-		cmocka_unit_test(stop_cancels_background_work_that_waits),
-	};
-
-	return cmocka_run_group_tests_name("background", tests, NULL, NULL);
 }

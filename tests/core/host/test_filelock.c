@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Locks of real files: who holds them, their ends, and what dead processes leave. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/host/files.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,6 +67,8 @@ static int tear_down(void **state)
 	return error;
 }
 
+FIXTURE(set_up, tear_down);
+
 /* Starts a process that holds the lock of a path until it is killed. */
 static pid_t start_holder(const char *path)
 {
@@ -104,7 +101,7 @@ static void kill_holder(pid_t child)
 	assert_true(WIFSIGNALED(status));
 }
 
-static void lock_is_held_until_its_process_is_killed(void **state)
+TEST(lock_is_held_until_its_process_is_killed)
 {
 	const struct rig *rig = *state;
 	pid_t holder;
@@ -119,7 +116,7 @@ static void lock_is_held_until_its_process_is_killed(void **state)
 	assert_true(exists(rig, "file.lock"));
 }
 
-static void own_lock_is_held_and_dropped_with_its_file(void **state)
+TEST(own_lock_is_held_and_dropped_with_its_file)
 {
 	const struct rig *rig = *state;
 	int fd;
@@ -134,7 +131,7 @@ static void own_lock_is_held_and_dropped_with_its_file(void **state)
 	assert_int_equal(files->is_locked(NULL, rig->path), 0);
 }
 
-static void two_that_ask_do_not_take_each_other_for_the_owner(void **state)
+TEST(two_that_ask_do_not_take_each_other_for_the_owner)
 {
 	const struct rig *rig = *state;
 	int asking;
@@ -151,7 +148,7 @@ static void two_that_ask_do_not_take_each_other_for_the_owner(void **state)
 	files->unlock(NULL, fd);
 }
 
-static void removed_file_of_held_lock_counts_as_free(void **state)
+TEST(removed_file_of_held_lock_counts_as_free)
 {
 	const struct rig *rig = *state;
 	int fd;
@@ -162,12 +159,11 @@ static void removed_file_of_held_lock_counts_as_free(void **state)
 	files->unlock(NULL, fd);
 }
 
-static void path_that_is_too_long_is_an_error(void **state)
+TEST(path_that_is_too_long_is_an_error)
 {
 	static char path[PATH_MAX];
 	int fd;
 
-	(void)state;
 	memset(path, 'x', sizeof(path) - 1);
 	assert_int_equal(files->is_locked(NULL, path), -ENAMETOOLONG);
 	assert_int_equal(files->lock(NULL, path, &fd), -ENAMETOOLONG);
@@ -176,7 +172,7 @@ static void path_that_is_too_long_is_an_error(void **state)
 	assert_int_equal(files->sweep(NULL, path), -ENAMETOOLONG);
 }
 
-static void sweep_removes_only_what_dead_processes_left(void **state)
+TEST(sweep_removes_only_what_dead_processes_left)
 {
 	static const char *const gone[] = { "file.1-2.tmp", "file.4194304-0.tmp",
 					    "file.fedcba9876543210.lock" };
@@ -215,7 +211,7 @@ static void sweep_removes_only_what_dead_processes_left(void **state)
 	assert_false(exists(rig, "file" MARK ".lock"));
 }
 
-static void watch_reports_end_of_marked_process(void **state)
+TEST(watch_reports_end_of_marked_process)
 {
 	const struct rig *rig = *state;
 	pid_t holder = start_holder(rig->marked);
@@ -231,20 +227,4 @@ static void watch_reports_end_of_marked_process(void **state)
 	assert_true(files->changed(NULL, fd));
 	assert_false(files->changed(NULL, fd));
 	files->unwatch(NULL, fd);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(lock_is_held_until_its_process_is_killed),
-		CASE(own_lock_is_held_and_dropped_with_its_file),
-		CASE(two_that_ask_do_not_take_each_other_for_the_owner),
-		CASE(removed_file_of_held_lock_counts_as_free),
-		CASE(path_that_is_too_long_is_an_error),
-		CASE(sweep_removes_only_what_dead_processes_left),
-		CASE(watch_reports_end_of_marked_process),
-	};
-
-	return cmocka_run_group_tests_name("filelock", tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small files: read whole up to a limit, replaced atomically. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/host/files.h"
+#include "tests/support/test.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -52,6 +47,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 /* Returns the number of entries in the folder. */
 static int entries(const struct rig *rig)
 {
@@ -79,7 +76,7 @@ static void assert_content(const struct rig *rig, const char *text)
 	assert_memory_equal(bytes, text, strlen(text));
 }
 
-static void written_file_is_read_back(void **state)
+TEST(written_file_is_read_back)
 {
 	const struct rig *rig = *state;
 
@@ -92,7 +89,7 @@ static void written_file_is_read_back(void **state)
 	assert_int_equal(entries(rig), 1);
 }
 
-static void a_megabyte_goes_through_whole(void **state)
+TEST(a_megabyte_goes_through_whole)
 {
 	enum {
 		SIZE = 1 << 20
@@ -112,7 +109,7 @@ static void a_megabyte_goes_through_whole(void **state)
 	free(back);
 }
 
-static void a_file_of_exactly_the_bound_is_read_and_one_byte_more_is_not(void **state)
+TEST(a_file_of_exactly_the_bound_is_read_and_one_byte_more_is_not)
 {
 	const struct rig *rig = *state;
 	char bytes[8];
@@ -125,7 +122,7 @@ static void a_file_of_exactly_the_bound_is_read_and_one_byte_more_is_not(void **
 	assert_int_equal(spokei_host_files.read(NULL, rig->path, bytes, 0), 0);
 }
 
-static void reading_a_non_file_fails_without_blocking(void **state)
+TEST(reading_a_non_file_fails_without_blocking)
 {
 	const struct rig *rig = *state;
 	char bytes[8];
@@ -138,7 +135,7 @@ static void reading_a_non_file_fails_without_blocking(void **state)
 	assert_int_equal(spokei_host_files.read(NULL, "/dev/zero", bytes, 8), -EFBIG);
 }
 
-static void a_replaced_file_keeps_its_permissions(void **state)
+TEST(a_replaced_file_keeps_its_permissions)
 {
 	const struct rig *rig = *state;
 	struct stat status;
@@ -150,7 +147,7 @@ static void a_replaced_file_keeps_its_permissions(void **state)
 	assert_int_equal(status.st_mode & 07777, 0604);
 }
 
-static void private_file_is_readable_by_owner_only(void **state)
+TEST(private_file_is_readable_by_owner_only)
 {
 	const struct rig *rig = *state;
 	mode_t mask = umask(022);
@@ -162,7 +159,7 @@ static void private_file_is_readable_by_owner_only(void **state)
 	assert_int_equal(status.st_mode & 07777, 0600);
 }
 
-static void a_reader_keeps_the_file_it_has_opened(void **state)
+TEST(a_reader_keeps_the_file_it_has_opened)
 {
 	const struct rig *rig = *state;
 	char text[8] = "";
@@ -178,7 +175,7 @@ static void a_reader_keeps_the_file_it_has_opened(void **state)
 	assert_content(rig, "new");
 }
 
-static void a_failed_rename_leaves_nothing_behind(void **state)
+TEST(a_failed_rename_leaves_nothing_behind)
 {
 	const struct rig *rig = *state;
 
@@ -187,7 +184,7 @@ static void a_failed_rename_leaves_nothing_behind(void **state)
 	assert_int_equal(entries(rig), 1);
 }
 
-static void a_failed_write_leaves_the_old_file_and_nothing_else(void **state)
+TEST(a_failed_write_leaves_the_old_file_and_nothing_else)
 {
 	const struct rig *rig = *state;
 	const struct rlimit none = { .rlim_cur = 4, .rlim_max = RLIM_INFINITY };
@@ -203,7 +200,7 @@ static void a_failed_write_leaves_the_old_file_and_nothing_else(void **state)
 	assert_int_equal(entries(rig), 1);
 }
 
-static void a_folder_that_is_missing_or_a_path_too_long_is_an_error(void **state)
+TEST(a_folder_that_is_missing_or_a_path_too_long_is_an_error)
 {
 	struct rig *rig = *state;
 	char path[PATH_MAX + 10];
@@ -216,7 +213,7 @@ static void a_folder_that_is_missing_or_a_path_too_long_is_an_error(void **state
 	assert_int_equal(entries(rig), 0);
 }
 
-static void append_of_nothing_checks_the_path_and_creates_nothing(void **state)
+TEST(append_of_nothing_checks_the_path_and_creates_nothing)
 {
 	struct rig *rig = *state;
 	char path[PATH_MAX];
@@ -235,7 +232,7 @@ static void append_of_nothing_checks_the_path_and_creates_nothing(void **state)
 }
 
 /* Tests may run as root, whose files may be shared with a group. */
-static void secret_that_others_may_read_is_refused(void **state)
+TEST(secret_that_others_may_read_is_refused)
 {
 	static const struct {
 		mode_t mode;
@@ -264,25 +261,4 @@ static void secret_that_others_may_read_is_refused(void **state)
 	assert_int_equal(spokei_host_files.read_secret(NULL, rig->folder, bytes, sizeof(bytes)),
 			 -EISDIR);
 	assert_int_equal(spokei_host_files.read_secret(NULL, "/nowhere/at/all", bytes, 1), -ENOENT);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(written_file_is_read_back),
-		CASE(a_megabyte_goes_through_whole),
-		CASE(a_file_of_exactly_the_bound_is_read_and_one_byte_more_is_not),
-		CASE(reading_a_non_file_fails_without_blocking),
-		CASE(a_replaced_file_keeps_its_permissions),
-		CASE(private_file_is_readable_by_owner_only),
-		CASE(secret_that_others_may_read_is_refused),
-		CASE(a_reader_keeps_the_file_it_has_opened),
-		CASE(a_failed_rename_leaves_nothing_behind),
-		CASE(a_failed_write_leaves_the_old_file_and_nothing_else),
-		CASE(a_folder_that_is_missing_or_a_path_too_long_is_an_error),
-		CASE(append_of_nothing_checks_the_path_and_creates_nothing),
-	};
-
-	return cmocka_run_group_tests_name("files", tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Real files: appending, notification of changes, and locks. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/host/files.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,6 +56,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static bool is_readable(const struct rig *rig)
 {
 	struct pollfd one = { .fd = rig->fd, .events = POLLIN };
@@ -76,7 +73,7 @@ static void assert_told(const struct rig *rig)
 	assert_false(files->changed(NULL, rig->fd));
 }
 
-static void every_change_of_file_is_reported_once(void **state)
+TEST(every_change_of_file_is_reported_once)
 {
 	const struct rig *rig = *state;
 
@@ -97,7 +94,7 @@ static void every_change_of_file_is_reported_once(void **state)
 	assert_told(rig);
 }
 
-static void change_of_another_file_is_not_reported(void **state)
+TEST(change_of_another_file_is_not_reported)
 {
 	const struct rig *rig = *state;
 
@@ -107,7 +104,7 @@ static void change_of_another_file_is_not_reported(void **state)
 	assert_false(is_readable(rig));
 }
 
-static void each_watch_of_a_file_reports_change(void **state)
+TEST(each_watch_of_a_file_reports_change)
 {
 	const struct rig *rig = *state;
 	int second;
@@ -125,7 +122,7 @@ static void each_watch_of_a_file_reports_change(void **state)
 	assert_told(rig);
 }
 
-static void more_than_the_system_remembers_is_a_change(void **state)
+TEST(more_than_the_system_remembers_is_a_change)
 {
 	const struct rig *rig = *state;
 	FILE *limit = fopen("/proc/sys/fs/inotify/max_queued_events", "r");
@@ -149,7 +146,7 @@ static void more_than_the_system_remembers_is_a_change(void **state)
 	fail_msg("of %d events none was lost", count);
 }
 
-static void removed_folder_is_reported(void **state)
+TEST(removed_folder_is_reported)
 {
 	const struct rig *rig = *state;
 	char moved[PATH_MAX];
@@ -163,7 +160,7 @@ static void removed_folder_is_reported(void **state)
 	assert_false(files->changed(NULL, rig->fd));
 }
 
-static void a_path_that_cannot_be_watched_is_an_error(void **state)
+TEST(a_path_that_cannot_be_watched_is_an_error)
 {
 	const struct rig *rig = *state;
 	char path[PATH_MAX + 300];
@@ -184,7 +181,7 @@ static void a_path_that_cannot_be_watched_is_an_error(void **state)
 	assert_int_equal(files->watch(NULL, path, &fd), -ENAMETOOLONG);
 }
 
-static void a_path_without_a_folder_is_watched_where_the_process_is(void **state)
+TEST(a_path_without_a_folder_is_watched_where_the_process_is)
 {
 	const struct rig *rig = *state;
 	int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -200,7 +197,7 @@ static void a_path_without_a_folder_is_watched_where_the_process_is(void **state
 	(void)close(here);
 }
 
-static void descriptors_do_not_block_and_are_not_inherited(void **state)
+TEST(descriptors_do_not_block_and_are_not_inherited)
 {
 	const struct rig *rig = *state;
 	int fd;
@@ -212,7 +209,7 @@ static void descriptors_do_not_block_and_are_not_inherited(void **state)
 	files->unlock(NULL, fd);
 }
 
-static void a_forked_child_that_ends_its_watch_leaves_that_of_its_parent(void **state)
+TEST(a_forked_child_that_ends_its_watch_leaves_that_of_its_parent)
 {
 	const struct rig *rig = *state;
 	int status;
@@ -228,7 +225,7 @@ static void a_forked_child_that_ends_its_watch_leaves_that_of_its_parent(void **
 	assert_told(rig);
 }
 
-static void appended_bytes_are_whole_and_at_the_end(void **state)
+TEST(appended_bytes_are_whole_and_at_the_end)
 {
 	const struct rig *rig = *state;
 	char path[PATH_MAX];
@@ -245,7 +242,7 @@ static void appended_bytes_are_whole_and_at_the_end(void **state)
 	assert_int_equal(files->append(NULL, rig->other, "x", 1), -ENXIO);
 }
 
-static void a_lock_keeps_out_all_others_and_ends_with_its_process(void **state)
+TEST(a_lock_keeps_out_all_others_and_ends_with_its_process)
 {
 	const struct rig *rig = *state;
 	int fd;
@@ -279,24 +276,4 @@ static void a_lock_keeps_out_all_others_and_ends_with_its_process(void **state)
 	files->unlock(NULL, fd);
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(every_change_of_file_is_reported_once),
-		CASE(change_of_another_file_is_not_reported),
-		CASE(each_watch_of_a_file_reports_change),
-		CASE(more_than_the_system_remembers_is_a_change),
-		CASE(removed_folder_is_reported),
-		CASE(a_path_that_cannot_be_watched_is_an_error),
-		CASE(a_path_without_a_folder_is_watched_where_the_process_is),
-		CASE(descriptors_do_not_block_and_are_not_inherited),
-		CASE(a_forked_child_that_ends_its_watch_leaves_that_of_its_parent),
-		CASE(appended_bytes_are_whole_and_at_the_end),
-		CASE(a_lock_keeps_out_all_others_and_ends_with_its_process),
-	};
-
-	return cmocka_run_group_tests_name("filewatch", tests, NULL, NULL);
 }

@@ -3,16 +3,10 @@
  * An engine and a forked child: the child can only free the engine, and the parent's engine is not
  * affected. The exit status of a child is 0, or the line of the failed expectation.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
 #include "core/engine/roll.h"
 #include "core/virtual/faults.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -232,12 +226,11 @@ static void expect_it_goes(struct rig *rig)
 	EXPECT(rig->faulty.blocks == 0);
 }
 
-static void a_child_is_refused_and_frees_without_disturbing_its_parent(void **state)
+TEST(a_child_is_refused_and_frees_without_disturbing_its_parent)
 {
 	struct rig rig;
 	pid_t child;
 
-	(void)state;
 	set_up(&rig, NULL);
 	assert_int_equal(spoke_alarm_after(rig.engine, &rig.alarm, 20 * MS, count_alarm), SPOKE_OK);
 	assert_int_equal(spoke_engine_turn(rig.engine, false), SPOKE_OK);
@@ -301,26 +294,23 @@ static void fork_in_a_callback(void (*in_callback)(struct rig *rig))
 	tear_down(&rig);
 }
 
-static void a_run_ends_in_a_child_that_was_forked_by_a_callback(void **state)
+TEST(a_run_ends_in_a_child_that_was_forked_by_a_callback)
 {
-	(void)state;
 	fork_in_a_callback(fork_here);
 }
 
-static void a_callback_may_fork_and_free_the_engine_in_the_child(void **state)
+TEST(a_callback_may_fork_and_free_the_engine_in_the_child)
 {
-	(void)state;
 	fork_in_a_callback(fork_and_free_there);
 }
 
-static void a_users_loop_in_the_child_goes_on_without_the_engine(void **state)
+TEST(a_users_loop_in_the_child_goes_on_without_the_engine)
 {
 	struct rig rig;
 	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
 	uint64_t begun_ns;
 	pid_t child;
 
-	(void)state;
 	set_up(&rig, ev);
 	send_bytes(&rig);
 	(void)ev_run(ev, EVRUN_NOWAIT);
@@ -384,13 +374,12 @@ static void errand_done(struct spoke_work *work)
 	spoke_engine_stop(errand->engine);
 }
 
-static void work_that_runs_as_a_process_forks_comes_back_on_both_sides(void **state)
+TEST(work_that_runs_as_a_process_forks_comes_back_on_both_sides)
 {
 	struct rig rig;
 	struct errand errand = { .work = { .run = run_errand, .done = errand_done } };
 	pid_t child;
 
-	(void)state;
 	set_up(&rig, NULL);
 	errand.engine = rig.engine;
 	assert_int_equal(rig.engine->env->loop->offload(rig.engine->loop, &errand.work), 0);
@@ -413,13 +402,12 @@ static void work_that_runs_as_a_process_forks_comes_back_on_both_sides(void **st
 	tear_down(&rig);
 }
 
-static void child_ignores_engine_that_ran_on_another_thread(void **state)
+TEST(child_ignores_engine_that_ran_on_another_thread)
 {
 	struct rig rig;
 	void *parker = NULL;
 	pid_t child;
 
-	(void)state;
 	set_up(&rig, NULL);
 	assert_int_equal(rig.faulty.env.threads->open(rig.faulty.env.ctx, &parker), 0);
 	assert_int_equal(spoke_engine_start(rig.engine), SPOKE_OK);
@@ -441,18 +429,4 @@ static void child_ignores_engine_that_ran_on_another_thread(void **state)
 	rig.faulty.env.threads->close(parker);
 	assert_parent_is_well(&rig);
 	tear_down(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_child_is_refused_and_frees_without_disturbing_its_parent),
-		cmocka_unit_test(a_run_ends_in_a_child_that_was_forked_by_a_callback),
-		cmocka_unit_test(a_callback_may_fork_and_free_the_engine_in_the_child),
-		cmocka_unit_test(a_users_loop_in_the_child_goes_on_without_the_engine),
-		cmocka_unit_test(work_that_runs_as_a_process_forks_comes_back_on_both_sides),
-		cmocka_unit_test(child_ignores_engine_that_ran_on_another_thread),
-	};
-
-	return cmocka_run_group_tests_name("fork", tests, NULL, NULL);
 }

@@ -3,16 +3,10 @@
  * A callback forks in the middle of a turn: the rest of each phase belongs to the parent. The exit
  * status of a child is 0, or the line of the failed expectation.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/early.h"
 #include "core/engine/engine.h"
 #include "core/virtual/faults.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 #include <spoke/host.h>
@@ -175,9 +169,8 @@ static void assert_parted(void (*put)(void))
 	assert_int_equal(rig.faulty.blocks, 0);
 }
 
-static void rest_of_each_phase_is_not_run_in_a_child(void **state)
+TEST(rest_of_each_phase_is_not_run_in_a_child)
 {
-	(void)state;
 	assert_parted(put_early);
 	assert_parted(put_alarms);
 	assert_parted(put_posts);
@@ -214,13 +207,12 @@ static void fork_when_done(struct spoke_work *work)
 }
 
 /* One thread takes background works in their order, so two are over when the third begins. */
-static void works_behind_a_fork_are_the_parents(void **state)
+TEST(works_behind_a_fork_are_the_parents)
 {
 	struct errand errands[3] = { 0 };
 	int status = -1;
 	int error;
 
-	(void)state;
 	spokei_faults_init(&rig.faulty, spoke_host_env());
 	assert_int_equal(spoke_engine_new(&(struct spoke_engine_options){ .env = &rig.faulty.env },
 					  &rig.engine),
@@ -254,14 +246,4 @@ static void works_behind_a_fork_are_the_parents(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(errands[i].done, 1);
 	assert_int_equal(rig.faulty.blocks, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rest_of_each_phase_is_not_run_in_a_child),
-		cmocka_unit_test(works_behind_a_fork_are_the_parents),
-	};
-
-	return cmocka_run_group_tests_name("fork in a turn", tests, NULL, NULL);
 }

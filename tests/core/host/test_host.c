@@ -3,12 +3,8 @@
  * The real environment: clocks, random numbers, memory. Its network and files have their own tests.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -22,11 +18,10 @@ enum {
 	THROWS = 200,
 };
 
-static void the_environment_is_whole_and_does_not_log(void **state)
+TEST(the_environment_is_whole_and_does_not_log)
 {
 	const struct spoke_env *env = spoke_host_env();
 
-	(void)state;
 	assert_ptr_equal(env, spoke_host_env());
 	assert_non_null(env->now);
 	assert_non_null(env->coarse);
@@ -43,13 +38,12 @@ static void the_environment_is_whole_and_does_not_log(void **state)
 	assert_non_null(env->files->replace);
 }
 
-static void both_clocks_go_forward_only(void **state)
+TEST(both_clocks_go_forward_only)
 {
 	const struct spoke_env *env = spoke_host_env();
 	uint64_t now = env->now(env->ctx);
 	uint64_t boot_now = env->boot_now(env->ctx);
 
-	(void)state;
 	assert_true(now > 0);
 	for (int i = 0; i < 10000; i++) {
 		uint64_t later = env->now(env->ctx);
@@ -71,12 +65,11 @@ static void throw(unsigned char *bytes, size_t len)
 	env->dice(env->ctx, bytes, len);
 }
 
-static void dice_of_any_length_fill_it_and_no_more(void **state)
+TEST(dice_of_any_length_fill_it_and_no_more)
 {
 	unsigned char bytes[2000];
 	unsigned seen = 0;
 
-	(void)state;
 	for (size_t len = 0; len < sizeof(bytes); len += 1 + len / 2) {
 		memset(bytes, 0, sizeof(bytes));
 		throw(bytes, len);
@@ -89,11 +82,10 @@ static void dice_of_any_length_fill_it_and_no_more(void **state)
 	assert_int_equal(seen, 0xff);
 }
 
-static void dice_do_not_repeat(void **state)
+TEST(dice_do_not_repeat)
 {
 	static unsigned char thrown[THROWS][THROW];
 
-	(void)state;
 	for (int i = 0; i < THROWS; i++) {
 		throw(thrown[i], THROW);
 		for (int j = 0; j < i; j++)
@@ -107,13 +99,12 @@ static void *throw_there(void *arg)
 	return NULL;
 }
 
-static void each_thread_throws_its_own(void **state)
+TEST(each_thread_throws_its_own)
 {
 	unsigned char here[THROW];
 	unsigned char there[THROW];
 	pthread_t thread;
 
-	(void)state;
 	throw(here, THROW);
 	assert_int_equal(pthread_create(&thread, NULL, throw_there, there), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
@@ -121,7 +112,7 @@ static void each_thread_throws_its_own(void **state)
 	assert_memory_not_equal(here, there, THROW);
 }
 
-static void forked_child_has_other_random_numbers_than_parent(void **state)
+TEST(forked_child_has_other_random_numbers_than_parent)
 {
 	unsigned char here[THROW];
 	unsigned char there[THROW];
@@ -129,7 +120,6 @@ static void forked_child_has_other_random_numbers_than_parent(void **state)
 	int status;
 	pid_t child;
 
-	(void)state;
 	throw(here, THROW); /* fills the store of random bytes that the child inherits */
 	assert_int_equal(pipe(ends), 0);
 	child = fork();
@@ -147,12 +137,11 @@ static void forked_child_has_other_random_numbers_than_parent(void **state)
 	(void)close(ends[1]);
 }
 
-static void memory_grows_shrinks_and_is_freed_by_length_zero(void **state)
+TEST(memory_grows_shrinks_and_is_freed_by_length_zero)
 {
 	const struct spoke_env *env = spoke_host_env();
 	char *memory = env->resize(env->ctx, NULL, 0, 10);
 
-	(void)state;
 	assert_non_null(memory);
 	memcpy(memory, "123456789", 10);
 	memory = env->resize(env->ctx, memory, 10, 100000);
@@ -164,19 +153,4 @@ static void memory_grows_shrinks_and_is_freed_by_length_zero(void **state)
 	assert_memory_equal(memory, "xxx", 3);
 	assert_null(env->resize(env->ctx, memory, 3, 0));
 	assert_null(env->resize(env->ctx, NULL, 0, 0));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_environment_is_whole_and_does_not_log),
-		cmocka_unit_test(both_clocks_go_forward_only),
-		cmocka_unit_test(dice_of_any_length_fill_it_and_no_more),
-		cmocka_unit_test(dice_do_not_repeat),
-		cmocka_unit_test(each_thread_throws_its_own),
-		cmocka_unit_test(forked_child_has_other_random_numbers_than_parent),
-		cmocka_unit_test(memory_grows_shrinks_and_is_freed_by_length_zero),
-	};
-
-	return cmocka_run_group_tests_name("host", tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The number of this host and of a process's view of its files. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -70,52 +66,36 @@ static int leave_root(const char *folder)
 	return chroot(folder);
 }
 
-static void number_is_the_same_each_time(void **state)
+TEST(number_is_the_same_each_time)
 {
-	(void)state;
 	assert_int_not_equal(here(), 0);
 	assert_int_equal(here(), here());
 }
 
-static void processes_with_one_view_have_one_number(void **state)
+TEST(processes_with_one_view_have_one_number)
 {
-	(void)state;
 	assert_int_equal(in_child(stay, NULL), EQUAL);
 }
 
-static void other_mount_namespace_has_another_number(void **state)
+TEST(other_mount_namespace_has_another_number)
 {
 	enum outcome outcome = in_child(leave_mounts, NULL);
 
-	(void)state;
 	if (outcome == NOT_ALLOWED)
 		skip();
 	assert_int_equal(outcome, OTHER);
 }
 
 /* A root without /proc has no number, which is as good as another one. */
-static void other_root_has_not_the_same_number(void **state)
+TEST(other_root_has_not_the_same_number)
 {
 	char folder[] = "/tmp/spoke-test-root-XXXXXX";
 	enum outcome outcome;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	outcome = in_child(leave_root, folder);
 	assert_int_equal(rmdir(folder), 0);
 	if (outcome == NOT_ALLOWED)
 		skip();
 	assert_int_equal(outcome, UNKNOWN);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(number_is_the_same_each_time),
-		cmocka_unit_test(processes_with_one_view_have_one_number),
-		cmocka_unit_test(other_mount_namespace_has_another_number),
-		cmocka_unit_test(other_root_has_not_the_same_number),
-	};
-
-	return cmocka_run_group_tests_name("hostid", tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages to a service manager, over real datagram sockets. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/host/manager.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -56,6 +51,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 /* Listens like a service manager. The name is a path, or begins with "@". */
 static void listen_at(struct rig *rig, const char *name)
 {
@@ -83,7 +80,7 @@ static void assert_told(const struct rig *rig, const char *text)
 	assert_string_equal(bytes, text);
 }
 
-static void message_reaches_socket_at_path(void **state)
+TEST(message_reaches_socket_at_path)
 {
 	struct rig *rig = *state;
 
@@ -94,7 +91,7 @@ static void message_reaches_socket_at_path(void **state)
 	assert_told(rig, "STOPPING=1");
 }
 
-static void message_reaches_abstract_socket(void **state)
+TEST(message_reaches_abstract_socket)
 {
 	struct rig *rig = *state;
 	char name[80];
@@ -105,7 +102,7 @@ static void message_reaches_abstract_socket(void **state)
 	assert_told(rig, "READY=1");
 }
 
-static void missing_manager_is_enoent(void **state)
+TEST(missing_manager_is_enoent)
 {
 	struct rig *rig = *state;
 	char gone[200];
@@ -128,7 +125,7 @@ static void missing_manager_is_enoent(void **state)
 	assert_int_equal(manager->notify(NULL, "READY=1"), -ENOENT);
 }
 
-static void full_queue_is_eagain_and_does_not_block(void **state)
+TEST(full_queue_is_eagain_and_does_not_block)
 {
 	struct rig *rig = *state;
 	int error = 0;
@@ -144,12 +141,11 @@ static void full_queue_is_eagain_and_does_not_block(void **state)
 	assert_int_equal(manager->notify(NULL, "WATCHDOG=1"), 0);
 }
 
-static void watchdog_is_read_from_variables(void **state)
+TEST(watchdog_is_read_from_variables)
 {
 	static const char *const bad[] = { "", "x", "1x", "-1", " 1", "99999999999999999999" };
 	char number[24];
 
-	(void)state;
 	assert_int_equal(manager->watchdog(NULL), 0);
 	assert_int_equal(setenv("WATCHDOG_USEC", "30000000", 1), 0);
 	assert_int_equal(manager->watchdog(NULL), UINT64_C(30000000000));
@@ -163,18 +159,4 @@ static void watchdog_is_read_from_variables(void **state)
 		assert_int_equal(setenv("WATCHDOG_USEC", bad[i], 1), 0);
 		assert_int_equal(manager->watchdog(NULL), 0);
 	}
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(message_reaches_socket_at_path),
-		CASE(message_reaches_abstract_socket),
-		CASE(missing_manager_is_enoent),
-		CASE(full_queue_is_eagain_and_does_not_block),
-		CASE(watchdog_is_read_from_variables),
-	};
-
-	return cmocka_run_group_tests_name("manager", tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An engine in a libev loop that its user runs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
 #include "core/engine/source.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 
@@ -40,13 +34,12 @@ static void turn_again(struct spoke_alarm *alarm)
 	count_alarm(alarm);
 }
 
-static void an_engine_turns_in_a_loop_of_the_users(void **state)
+TEST(an_engine_turns_in_a_loop_of_the_users)
 {
 	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
 	struct spoke_engine_options options = { .native = ev };
 	struct alarmed alarmed = { .until = 3 };
 
-	(void)state;
 	assert_int_equal(spoke_engine_new(&options, &alarmed.engine), SPOKE_OK);
 	assert_int_equal(spoke_alarm_every(alarmed.engine, &alarmed.alarm, MS, count_alarm),
 			 SPOKE_OK);
@@ -78,13 +71,12 @@ static bool is_broken(struct ev_loop *ev, double seconds)
 	return broken;
 }
 
-static void a_drain_breaks_a_loop_of_the_users_once(void **state)
+TEST(a_drain_breaks_a_loop_of_the_users_once)
 {
 	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
 	struct spoke_engine_options options = { .native = ev };
 	struct spoke_engine *engine;
 
-	(void)state;
 	assert_int_equal(spoke_engine_new(&options, &engine), SPOKE_OK);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(spoke_engine_drain(engine, UINT64_MAX), SPOKE_OK);
@@ -98,13 +90,12 @@ static void a_drain_breaks_a_loop_of_the_users_once(void **state)
 	ev_loop_destroy(ev);
 }
 
-static void engine_on_user_loop_refuses_turn_from_its_callback(void **state)
+TEST(engine_on_user_loop_refuses_turn_from_its_callback)
 {
 	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
 	struct spoke_engine_options options = { .native = ev };
 	struct alarmed alarmed = { .until = 2 };
 
-	(void)state;
 	assert_int_equal(spoke_engine_new(&options, &alarmed.engine), SPOKE_OK);
 	assert_int_equal(spoke_alarm_every(alarmed.engine, &alarmed.alarm, MS, turn_again),
 			 SPOKE_OK);
@@ -157,7 +148,7 @@ static void wake_late(struct ev_loop *ev, struct ev_prepare *prepare, int events
 	spokei_source_wake(woken->engine, &woken->source);
 }
 
-static void source_woken_after_settle_keeps_loop_from_waiting(void **state)
+TEST(source_woken_after_settle_keeps_loop_from_waiting)
 {
 	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
 	struct spoke_engine_options options = { .native = ev };
@@ -166,7 +157,6 @@ static void source_woken_after_settle_keeps_loop_from_waiting(void **state)
 		.ev = ev,
 	};
 
-	(void)state;
 	/* Of the watchers of one priority, the one that was started first is called last. */
 	ev_prepare_init(&woken.prepare, wake_late);
 	ev_set_priority(&woken.prepare, EV_MINPRI);
@@ -181,16 +171,4 @@ static void source_woken_after_settle_keeps_loop_from_waiting(void **state)
 	ev_prepare_stop(ev, &woken.prepare);
 	spoke_engine_free(woken.engine);
 	ev_loop_destroy(ev);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_engine_turns_in_a_loop_of_the_users),
-		cmocka_unit_test(a_drain_breaks_a_loop_of_the_users_once),
-		cmocka_unit_test(engine_on_user_loop_refuses_turn_from_its_callback),
-		cmocka_unit_test(source_woken_after_settle_keeps_loop_from_waiting),
-	};
-
-	return cmocka_run_group_tests_name("native", tests, NULL, NULL);
 }

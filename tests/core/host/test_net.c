@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract of a network, tested on the real one and on the in-memory one. */
 #include "tests/core/host/netrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,7 +13,9 @@ enum {
 	PARTS = 3000, /* more than the kernel accepts in one call */
 };
 
-static void both_sides_agree_on_their_addresses(void **state)
+RUNNER(netrig_run);
+
+TEST(both_sides_agree_on_their_addresses)
 {
 	struct netrig *rig = netrig_begin(state);
 	struct spoke_address accepted;
@@ -32,7 +35,7 @@ static void both_sides_agree_on_their_addresses(void **state)
 	rig->net->close(rig, server);
 }
 
-static void an_address_printed_is_parsed_to_the_same(void **state)
+TEST(an_address_printed_is_parsed_to_the_same)
 {
 	struct netrig *rig = netrig_begin(state);
 	struct spoke_address back;
@@ -46,7 +49,7 @@ static void an_address_printed_is_parsed_to_the_same(void **state)
 	assert_int_equal(strlen(text), 4);
 }
 
-static void nothing_to_accept_or_to_read_is_eagain(void **state)
+TEST(nothing_to_accept_or_to_read_is_eagain)
 {
 	struct netrig *rig = netrig_begin(state);
 	struct spoke_address peer;
@@ -63,7 +66,7 @@ static void nothing_to_accept_or_to_read_is_eagain(void **state)
 	netrig_close_pair(rig, ends);
 }
 
-static void bytes_go_both_ways(void **state)
+TEST(bytes_go_both_ways)
 {
 	struct netrig *rig = netrig_begin(state);
 	int ends[2];
@@ -78,7 +81,7 @@ static void bytes_go_both_ways(void **state)
 	netrig_close_pair(rig, ends);
 }
 
-static void the_end_comes_after_the_data(void **state)
+TEST(the_end_comes_after_the_data)
 {
 	struct netrig *rig = netrig_begin(state);
 	int ends[2];
@@ -93,7 +96,7 @@ static void the_end_comes_after_the_data(void **state)
 	}
 }
 
-static void half_a_connection_goes_on_when_the_other_half_has_ended(void **state)
+TEST(half_a_connection_goes_on_when_the_other_half_has_ended)
 {
 	struct netrig *rig = netrig_begin(state);
 	int ends[2];
@@ -112,7 +115,7 @@ static void half_a_connection_goes_on_when_the_other_half_has_ended(void **state
 	rig->net->close(rig, ends[0]);
 }
 
-static void closing_with_unread_data_resets(void **state)
+TEST(closing_with_unread_data_resets)
 {
 	struct netrig *rig = netrig_begin(state);
 	int ends[2];
@@ -129,7 +132,7 @@ static void closing_with_unread_data_resets(void **state)
 }
 
 /* Also proves that the write does not raise SIGPIPE. */
-static void writing_to_closed_peer_fails_in_the_end(void **state)
+TEST(writing_to_closed_peer_fails_in_the_end)
 {
 	struct netrig *rig = netrig_begin(state);
 	ssize_t result = 1;
@@ -183,7 +186,7 @@ static ssize_t write_pattern(struct netrig *rig, int fd, size_t at, size_t len)
 	return netrig_try_write(rig, fd, bytes, len);
 }
 
-static void a_large_transfer_fills_up_goes_on_and_arrives_whole(void **state)
+TEST(a_large_transfer_fills_up_goes_on_and_arrives_whole)
 {
 	struct netrig *rig = netrig_begin(state);
 	size_t total = LARGE;
@@ -214,7 +217,7 @@ static void a_large_transfer_fills_up_goes_on_and_arrives_whole(void **state)
 	netrig_close_pair(rig, ends);
 }
 
-static void any_number_of_parts_can_be_written(void **state)
+TEST(any_number_of_parts_can_be_written)
 {
 	static struct iovec parts[PARTS];
 	static char bytes[PARTS];
@@ -243,7 +246,7 @@ static void any_number_of_parts_can_be_written(void **state)
 	netrig_close_pair(rig, ends);
 }
 
-static void many_connections_keep_apart(void **state)
+TEST(many_connections_keep_apart)
 {
 	struct netrig *rig = netrig_begin(state);
 	struct spoke_address peer;
@@ -267,7 +270,7 @@ static void many_connections_keep_apart(void **state)
 	}
 }
 
-static void connection_without_listener_is_refused(void **state)
+TEST(connection_without_listener_is_refused)
 {
 	struct netrig *rig = netrig_begin(state);
 	int fd = -1;
@@ -285,7 +288,7 @@ static void connection_without_listener_is_refused(void **state)
 	assert_int_equal(error, rig->on->at ? -ECONNREFUSED : -ENOENT);
 }
 
-static void closing_a_listener_ends_unaccepted_connections(void **state)
+TEST(closing_a_listener_ends_unaccepted_connections)
 {
 	struct netrig *rig = netrig_begin(state);
 	int client = netrig_connect_to(rig, &rig->at);
@@ -300,7 +303,7 @@ static void closing_a_listener_ends_unaccepted_connections(void **state)
 	rig->net->close(rig, client);
 }
 
-static void an_address_is_in_use_until_its_listener_closes(void **state)
+TEST(an_address_is_in_use_until_its_listener_closes)
 {
 	struct netrig *rig = netrig_begin(state);
 	int fd = -1;
@@ -316,7 +319,7 @@ static void an_address_is_in_use_until_its_listener_closes(void **state)
 	netrig_close_pair(rig, ends);
 }
 
-static void a_spare_descriptor_is_a_descriptor(void **state)
+TEST(a_spare_descriptor_is_a_descriptor)
 {
 	struct netrig *rig = netrig_begin(state);
 	int spare = -1;
@@ -330,7 +333,7 @@ static void a_spare_descriptor_is_a_descriptor(void **state)
 	rig->net->close(rig, again);
 }
 
-static void invalid_address_is_refused(void **state)
+TEST(invalid_address_is_refused)
 {
 	struct netrig *rig = netrig_begin(state);
 	struct spoke_address address;
@@ -341,7 +344,7 @@ static void invalid_address_is_refused(void **state)
 	assert_int_equal(rig->net->parse(rig, "unix:", &address), -EINVAL);
 }
 
-static void digits_resolve_to_themselves(void **state)
+TEST(digits_resolve_to_themselves)
 {
 	struct netrig *rig = netrig_begin(state);
 	struct spoke_address found[4];
@@ -354,29 +357,4 @@ static void digits_resolve_to_themselves(void **state)
 	assert_int_equal(rig->net->resolve(rig, "::1", 77, found, 4), 1);
 	netrig_assert_same(rig, &found[0], &parsed);
 	assert_in_range(rig->net->resolve(rig, "localhost", 77, found, 1), 1, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_sides_agree_on_their_addresses),
-		cmocka_unit_test(an_address_printed_is_parsed_to_the_same),
-		cmocka_unit_test(nothing_to_accept_or_to_read_is_eagain),
-		cmocka_unit_test(bytes_go_both_ways),
-		cmocka_unit_test(the_end_comes_after_the_data),
-		cmocka_unit_test(half_a_connection_goes_on_when_the_other_half_has_ended),
-		cmocka_unit_test(closing_with_unread_data_resets),
-		cmocka_unit_test(writing_to_closed_peer_fails_in_the_end),
-		cmocka_unit_test(a_large_transfer_fills_up_goes_on_and_arrives_whole),
-		cmocka_unit_test(any_number_of_parts_can_be_written),
-		cmocka_unit_test(many_connections_keep_apart),
-		cmocka_unit_test(connection_without_listener_is_refused),
-		cmocka_unit_test(closing_a_listener_ends_unaccepted_connections),
-		cmocka_unit_test(an_address_is_in_use_until_its_listener_closes),
-		cmocka_unit_test(a_spare_descriptor_is_a_descriptor),
-		cmocka_unit_test(invalid_address_is_refused),
-		cmocka_unit_test(digits_resolve_to_themselves),
-	};
-
-	return netrig_run("net", tests, sizeof(tests) / sizeof(tests[0]));
 }

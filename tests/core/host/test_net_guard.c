@@ -2,6 +2,7 @@
 /* The settings that make the kernel detect a dead peer, on every network. */
 #define _GNU_SOURCE
 #include "tests/core/host/netrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -67,7 +68,9 @@ static void guard(struct netrig *rig, int fd, uint64_t unanswered_ns, uint64_t k
 	}
 }
 
-static void times_are_those_of_the_system_rounded_up(void **state)
+RUNNER(netrig_run);
+
+TEST(times_are_those_of_the_system_rounded_up)
 {
 	struct netrig *rig = netrig_begin(state);
 	int ends[2];
@@ -82,7 +85,7 @@ static void times_are_those_of_the_system_rounded_up(void **state)
 	netrig_close_pair(rig, ends);
 }
 
-static void zero_is_as_the_system_has_it(void **state)
+TEST(zero_is_as_the_system_has_it)
 {
 	struct netrig *rig = netrig_begin(state);
 	int ends[2];
@@ -97,7 +100,7 @@ static void zero_is_as_the_system_has_it(void **state)
 }
 
 /* A connection may be guarded before it is established; a guarded connection carries bytes. */
-static void a_guarded_connection_carries_bytes(void **state)
+TEST(a_guarded_connection_carries_bytes)
 {
 	struct netrig *rig = netrig_begin(state);
 	struct spoke_address peer;
@@ -117,7 +120,7 @@ static void a_guarded_connection_carries_bytes(void **state)
 	netrig_close_pair(rig, ends);
 }
 
-static void guard_of_non_socket_is_an_error_or_ignored(void **state)
+TEST(guard_of_non_socket_is_an_error_or_ignored)
 {
 	struct netrig *rig = netrig_begin(state);
 	int spare = -1;
@@ -127,7 +130,7 @@ static void guard_of_non_socket_is_an_error_or_ignored(void **state)
 	rig->net->close(rig, spare);
 }
 
-static void unacknowledged_bytes_are_reported(void **state)
+TEST(unacknowledged_bytes_are_reported)
 {
 	struct netrig *rig = netrig_begin(state);
 	static const char bytes[65536];
@@ -158,7 +161,7 @@ static void unacknowledged_bytes_are_reported(void **state)
 	netrig_close_pair(rig, ends);
 }
 
-static void memory_remembers_per_descriptor(void **state)
+TEST(memory_remembers_per_descriptor)
 {
 	struct netrig *rig = netrig_begin(state);
 	const struct spokei_vnet_guard *guarded;
@@ -179,7 +182,7 @@ static void memory_remembers_per_descriptor(void **state)
 }
 
 /* A peer that does not read takes what both systems keep; the limit bounds the sender's part. */
-static void send_buffer_limits_unread_bytes(void **state)
+TEST(send_buffer_limits_unread_bytes)
 {
 	struct netrig *rig = netrig_begin(state);
 	int ends[2];
@@ -195,7 +198,7 @@ static void send_buffer_limits_unread_bytes(void **state)
 	netrig_close_pair(rig, ends);
 }
 
-static void accepted_socket_inherits_options_of_its_listener(void **state)
+TEST(accepted_socket_inherits_options_of_its_listener)
 {
 	struct netrig *rig = netrig_begin(state);
 	int ends[2];
@@ -215,20 +218,4 @@ static void accepted_socket_inherits_options_of_its_listener(void **state)
 		assert_in_range(option_of(ends[1], SOL_SOCKET, SO_SNDBUF), 16384, 65536);
 	}
 	netrig_close_pair(rig, ends);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(times_are_those_of_the_system_rounded_up),
-		cmocka_unit_test(zero_is_as_the_system_has_it),
-		cmocka_unit_test(a_guarded_connection_carries_bytes),
-		cmocka_unit_test(guard_of_non_socket_is_an_error_or_ignored),
-		cmocka_unit_test(unacknowledged_bytes_are_reported),
-		cmocka_unit_test(memory_remembers_per_descriptor),
-		cmocka_unit_test(send_buffer_limits_unread_bytes),
-		cmocka_unit_test(accepted_socket_inherits_options_of_its_listener),
-	};
-
-	return netrig_run("guard", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parker, with real threads. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/host/clock.h"
 #include "core/host/parker.h"
 #include "core/host/thread.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,11 +14,10 @@ enum {
 	CROWD = 4
 };
 
-static void an_unpark_before_the_park_is_kept_once(void **state)
+TEST(an_unpark_before_the_park_is_kept_once)
 {
 	struct spokei_parker parker;
 
-	(void)state;
 	spokei_parker_init(&parker);
 	assert_int_equal(spokei_park(&parker, 0), -ETIMEDOUT);
 	spokei_unpark(&parker);
@@ -38,14 +32,13 @@ static void *park_at(void *parker)
 }
 
 /* Uses more parkers than one ticker has bits, so that several tickers are used. */
-static void several_are_woken_together(void **state)
+TEST(several_are_woken_together)
 {
 	struct spokei_parker parkers[CROWD * 10];
 	struct spokei_unparking several = { 0 };
 	pthread_t threads[CROWD * 10];
 	void *woken;
 
-	(void)state;
 	for (int i = 0; i < CROWD * 10; i++) {
 		spokei_parker_init(&parkers[i]);
 		assert_int_equal(spokei_thread_create(&threads[i], park_at, &parkers[i]), 0);
@@ -60,12 +53,11 @@ static void several_are_woken_together(void **state)
 	}
 }
 
-static void park_does_not_return_before_its_deadline(void **state)
+TEST(park_does_not_return_before_its_deadline)
 {
 	struct spokei_parker parker;
 	uint64_t deadline = spokei_clock_now(NULL) + UINT64_C(3000000);
 
-	(void)state;
 	spokei_parker_init(&parker);
 	assert_int_equal(spokei_park(&parker, deadline), -ETIMEDOUT);
 	assert_true(spokei_clock_now(NULL) >= deadline);
@@ -77,9 +69,8 @@ static void *unpark_other(void *arg)
 	return NULL;
 }
 
-static void a_parker_may_be_freed_as_soon_as_park_returns(void **state)
+TEST(a_parker_may_be_freed_as_soon_as_park_returns)
 {
-	(void)state;
 	for (int i = 0; i < 200; i++) {
 		struct spokei_parker *parker = malloc(sizeof(*parker));
 		pthread_t thread;
@@ -91,16 +82,4 @@ static void a_parker_may_be_freed_as_soon_as_park_returns(void **state)
 		free(parker);
 		assert_int_equal(pthread_join(thread, NULL), 0);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_unpark_before_the_park_is_kept_once),
-		cmocka_unit_test(several_are_woken_together),
-		cmocka_unit_test(park_does_not_return_before_its_deadline),
-		cmocka_unit_test(a_parker_may_be_freed_as_soon_as_park_returns),
-	};
-
-	return cmocka_run_group_tests_name("parker", tests, NULL, NULL);
 }

@@ -4,16 +4,11 @@
  * from 3 on are those of a service manager.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/base/address.h"
 #include "core/host/net.h"
 #include "core/host/passed.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -132,9 +127,8 @@ static void take_each_once(void)
 	MUST(net->listen(NULL, &rpc, 8, &fd) == 0);
 }
 
-static void passed_socket_is_taken_once(void **state)
+TEST(passed_socket_is_taken_once)
 {
-	(void)state;
 	run_child(take_each_once);
 }
 
@@ -165,9 +159,8 @@ static void look_at_wrong_ones(void)
 	MUST(net->passed(NULL, "259", &address) == -ENOENT);
 }
 
-static void only_listening_stream_sockets_are_found(void **state)
+TEST(only_listening_stream_sockets_are_found)
 {
-	(void)state;
 	run_child(look_at_wrong_ones);
 }
 
@@ -188,9 +181,8 @@ static void look_without_variables(void)
 	MUST(net->passed(NULL, "rpc", &address) == -ENOENT);
 }
 
-static void sockets_of_other_processes_are_left_alone(void **state)
+TEST(sockets_of_other_processes_are_left_alone)
 {
-	(void)state;
 	run_child(look_without_variables);
 }
 
@@ -207,20 +199,7 @@ static void take_two_of_one_name(void)
 	MUST(net->listen(NULL, &second, 8, &fd) == 0 && fd == 4);
 }
 
-static void sockets_of_one_name_are_taken_in_order(void **state)
+TEST(sockets_of_one_name_are_taken_in_order)
 {
-	(void)state;
 	run_child(take_two_of_one_name);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(passed_socket_is_taken_once),
-		cmocka_unit_test(only_listening_stream_sockets_are_found),
-		cmocka_unit_test(sockets_of_other_processes_are_left_alone),
-		cmocka_unit_test(sockets_of_one_name_are_taken_in_order),
-	};
-
-	return cmocka_run_group_tests_name("passed", tests, NULL, NULL);
 }

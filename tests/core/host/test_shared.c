@@ -2,12 +2,8 @@
 /* Memory that is shared over a unix socket: what an honest peer sends, and what a hostile one may.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -97,6 +93,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static ssize_t take(void)
 {
 	struct iovec part = { rig.bytes, 4 };
@@ -151,11 +149,10 @@ static void send_one(int fd)
 	(void)close(fd);
 }
 
-static void memory_that_is_shared_is_the_same_on_both_sides(void **state)
+TEST(memory_that_is_shared_is_the_same_on_both_sides)
 {
 	struct iovec part = { (char[]){ "abcd" }, 4 };
 
-	(void)state;
 	assert_int_equal(rig.env->net->share(rig.env->ctx, rig.fd[0], &part, SIZE, &rig.given), 0);
 	assert_int_equal(take(), 4);
 	assert_memory_equal(rig.bytes, "abcd", 4);
@@ -167,11 +164,10 @@ static void memory_that_is_shared_is_the_same_on_both_sides(void **state)
 	assert_int_equal(((char *)rig.got.memory)[SIZE - 1], 7);
 }
 
-static void memory_outlives_the_peer_that_has_made_it(void **state)
+TEST(memory_outlives_the_peer_that_has_made_it)
 {
 	struct iovec part = { (char[]){ "abcd" }, 4 };
 
-	(void)state;
 	assert_int_equal(rig.env->net->share(rig.env->ctx, rig.fd[0], &part, SIZE, &rig.given), 0);
 	assert_int_equal(take(), 4);
 	((char *)rig.given.memory)[0] = 9;
@@ -180,20 +176,18 @@ static void memory_outlives_the_peer_that_has_made_it(void **state)
 	assert_int_equal(((char *)rig.got.memory)[0], 9);
 }
 
-static void memory_is_not_sent_over_other_sockets(void **state)
+TEST(memory_is_not_sent_over_other_sockets)
 {
 	struct iovec part = { (char[]){ "abcd" }, 4 };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	(void)state;
 	assert_true(rig.env->net->share(rig.env->ctx, fd, &part, SIZE, &rig.given) < 0);
 	assert_null(rig.given.memory);
 	(void)close(fd);
 }
 
-static void bytes_without_memory_are_taken_as_they_are(void **state)
+TEST(bytes_without_memory_are_taken_as_they_are)
 {
-	(void)state;
 	assert_int_equal(take(), -EAGAIN);
 	send_files(NULL, 0);
 	assert_int_equal(take(), 4);
@@ -202,12 +196,11 @@ static void bytes_without_memory_are_taken_as_they_are(void **state)
 	assert_int_equal(take(), 0);
 }
 
-static void memory_that_could_shrink_is_refused(void **state)
+TEST(memory_that_could_shrink_is_refused)
 {
 	static const int seals[] = { 0, F_SEAL_GROW, F_SEAL_GROW | F_SEAL_SEAL, F_SEAL_SHRINK,
 				     F_SEAL_SHRINK | F_SEAL_GROW };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(seals) / sizeof(seals[0]); i++) {
 		send_one(make_file(SIZE, seals[i]));
 		assert_int_equal(take(), -EBADMSG);
@@ -215,11 +208,10 @@ static void memory_that_could_shrink_is_refused(void **state)
 	}
 }
 
-static void memory_of_a_wrong_size_is_refused(void **state)
+TEST(memory_of_a_wrong_size_is_refused)
 {
 	static const off_t sizes[] = { 0, SIZE_MAX_HERE + 1, INT32_MAX };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		send_one(make_sparse_file(sizes[i], 0, SEALS));
 		assert_int_equal(take(), -EBADMSG);
@@ -227,11 +219,10 @@ static void memory_of_a_wrong_size_is_refused(void **state)
 	}
 }
 
-static void memory_without_pages_is_refused(void **state)
+TEST(memory_without_pages_is_refused)
 {
 	static const off_t filled[] = { 0, 1, SIZE / 2 };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(filled) / sizeof(filled[0]); i++) {
 		send_one(make_sparse_file(SIZE, filled[i], SEALS));
 		assert_int_equal(take(), -EBADMSG);
@@ -240,12 +231,11 @@ static void memory_without_pages_is_refused(void **state)
 }
 
 /* Nothing is sent, no descriptor is left, and the next try succeeds. */
-static void memory_that_the_system_does_not_have_is_not_made(void **state)
+TEST(memory_that_the_system_does_not_have_is_not_made)
 {
 	static const int errors[] = { ENOSPC, ENOMEM };
 	struct iovec part = { (char[]){ "abcd" }, 4 };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		machine.error = errors[i];
 		assert_int_equal(rig.env->net->share(rig.env->ctx, rig.fd[0], &part, SIZE,
@@ -262,17 +252,15 @@ static void memory_that_the_system_does_not_have_is_not_made(void **state)
 	assert_int_equal(take(), 4);
 }
 
-static void memory_that_cannot_be_written_is_refused(void **state)
+TEST(memory_that_cannot_be_written_is_refused)
 {
-	(void)state;
 	send_one(make_file(SIZE, SEALS | F_SEAL_WRITE));
 	assert_true(take() < 0);
 	assert_null(rig.got.memory);
 }
 
-static void descriptors_that_are_no_memory_are_refused(void **state)
+TEST(descriptors_that_are_no_memory_are_refused)
 {
-	(void)state;
 	send_one(open("/dev/zero", O_RDWR | O_CLOEXEC));
 	assert_int_equal(take(), -EBADMSG);
 	send_one(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
@@ -281,11 +269,10 @@ static void descriptors_that_are_no_memory_are_refused(void **state)
 }
 
 /* Also more than there is room for. */
-static void more_than_one_descriptor_is_as_none(void **state)
+TEST(more_than_one_descriptor_is_as_none)
 {
 	int files[16];
 
-	(void)state;
 	for (unsigned i = 0; i < 16; i++)
 		files[i] = make_file(SIZE, SEALS);
 	send_files(files, 2);
@@ -296,25 +283,4 @@ static void more_than_one_descriptor_is_as_none(void **state)
 	assert_null(rig.got.memory);
 	for (unsigned i = 0; i < 16; i++)
 		(void)close(files[i]);
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(memory_that_is_shared_is_the_same_on_both_sides),
-		TEST(memory_outlives_the_peer_that_has_made_it),
-		TEST(memory_is_not_sent_over_other_sockets),
-		TEST(bytes_without_memory_are_taken_as_they_are),
-		TEST(memory_that_could_shrink_is_refused),
-		TEST(memory_of_a_wrong_size_is_refused),
-		TEST(memory_without_pages_is_refused),
-		TEST(memory_that_the_system_does_not_have_is_not_made),
-		TEST(memory_that_cannot_be_written_is_refused),
-		TEST(descriptors_that_are_no_memory_are_refused),
-		TEST(more_than_one_descriptor_is_as_none),
-	};
-
-	return cmocka_run_group_tests_name("shared memory", tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Properties of the real network alone: paths of unix sockets and flags of descriptors. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/host/net.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,6 +58,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static int listen_at(const struct rig *rig, int *ret_fd)
 {
 	return net->listen(NULL, &rig->at, 4, ret_fd);
@@ -89,7 +86,7 @@ static bool exists(const struct rig *rig)
 	return lstat(rig->path, &status) == 0;
 }
 
-static void a_path_comes_with_its_listener_and_goes_with_it(void **state)
+TEST(a_path_comes_with_its_listener_and_goes_with_it)
 {
 	const struct rig *rig = *state;
 	int fd;
@@ -102,7 +99,7 @@ static void a_path_comes_with_its_listener_and_goes_with_it(void **state)
 	}
 }
 
-static void the_socket_of_a_dead_listener_is_replaced(void **state)
+TEST(the_socket_of_a_dead_listener_is_replaced)
 {
 	const struct rig *rig = *state;
 	int client;
@@ -117,7 +114,7 @@ static void the_socket_of_a_dead_listener_is_replaced(void **state)
 	assert_false(exists(rig));
 }
 
-static void the_socket_of_a_living_listener_is_not(void **state)
+TEST(the_socket_of_a_living_listener_is_not)
 {
 	const struct rig *rig = *state;
 	int other = bind_there(rig, SOCK_STREAM, true);
@@ -131,7 +128,7 @@ static void the_socket_of_a_living_listener_is_not(void **state)
 	assert_int_equal(close(other), 0);
 }
 
-static void the_socket_of_a_listener_with_a_full_backlog_is_not(void **state)
+TEST(the_socket_of_a_listener_with_a_full_backlog_is_not)
 {
 	const struct rig *rig = *state;
 	int other = bind_there(rig, SOCK_STREAM, true);
@@ -152,7 +149,7 @@ static void the_socket_of_a_listener_with_a_full_backlog_is_not(void **state)
 	assert_int_equal(close(other), 0);
 }
 
-static void non_socket_at_path_is_left_alone(void **state)
+TEST(non_socket_at_path_is_left_alone)
 {
 	const struct rig *rig = *state;
 	int fd = -1;
@@ -178,7 +175,7 @@ static void non_socket_at_path_is_left_alone(void **state)
 	assert_int_equal(close(other), 0);
 }
 
-static void path_reused_by_other_socket_is_not_removed(void **state)
+TEST(path_reused_by_other_socket_is_not_removed)
 {
 	const struct rig *rig = *state;
 	int other;
@@ -192,7 +189,7 @@ static void path_reused_by_other_socket_is_not_removed(void **state)
 	assert_int_equal(close(other), 0);
 }
 
-static void a_forked_child_leaves_the_path_to_its_parent(void **state)
+TEST(a_forked_child_leaves_the_path_to_its_parent)
 {
 	const struct rig *rig = *state;
 	int status;
@@ -212,24 +209,22 @@ static void a_forked_child_leaves_the_path_to_its_parent(void **state)
 	assert_false(exists(rig));
 }
 
-static void a_folder_that_is_missing_is_an_error(void **state)
+TEST(a_folder_that_is_missing_is_an_error)
 {
 	struct spoke_address nowhere;
 	int fd = -1;
 
-	(void)state;
 	assert_int_equal(net->parse(NULL, "unix:/nowhere/at/all", &nowhere), 0);
 	assert_int_equal(net->listen(NULL, &nowhere, 4, &fd), -ENOENT);
 	assert_int_equal(net->connect(NULL, &nowhere, &fd), -ENOENT);
 	assert_int_equal(fd, -1);
 }
 
-static void bytes_that_are_no_address_are_refused(void **state)
+TEST(bytes_that_are_no_address_are_refused)
 {
 	struct spoke_address address = { 0 };
 	int fd = -1;
 
-	(void)state;
 	for (unsigned len = 0; len <= sizeof(address.bytes); len++) {
 		address.len = len;
 		memset(address.bytes, 0x7f, sizeof(address.bytes));
@@ -252,7 +247,7 @@ static void assert_flags(int fd, bool tcp)
 	}
 }
 
-static void no_descriptor_blocks_is_inherited_or_waits_to_send(void **state)
+TEST(no_descriptor_blocks_is_inherited_or_waits_to_send)
 {
 	const struct rig *rig = *state;
 	struct spoke_address at = rig->at;
@@ -281,7 +276,7 @@ static void no_descriptor_blocks_is_inherited_or_waits_to_send(void **state)
 	}
 }
 
-static void both_kinds_of_any_address_share_a_port(void **state)
+TEST(both_kinds_of_any_address_share_a_port)
 {
 	struct spoke_address at;
 	char text[64];
@@ -289,7 +284,6 @@ static void both_kinds_of_any_address_share_a_port(void **state)
 	int v6;
 	int v4;
 
-	(void)state;
 	assert_int_equal(net->parse(NULL, "[::]:0", &at), 0);
 	if (net->listen(NULL, &at, 4, &v6) == -EAFNOSUPPORT)
 		skip();
@@ -310,7 +304,7 @@ static unsigned mode_of(const struct rig *rig)
 	return status.st_mode & 0777;
 }
 
-static void file_has_its_mode_whatever_the_umask_is(void **state)
+TEST(file_has_its_mode_whatever_the_umask_is)
 {
 	static const mode_t masks[] = { 0, 022, 077, 0777 };
 	static const unsigned modes[] = { 0600, 0660, 0666, 0777, 0 };
@@ -330,13 +324,12 @@ static void file_has_its_mode_whatever_the_umask_is(void **state)
 	}
 }
 
-static void address_without_file_has_no_mode(void **state)
+TEST(address_without_file_has_no_mode)
 {
 	static const char *const texts[] = { "127.0.0.1:0", "[::1]:0", "unix:@spoke-test-mode" };
 	struct spoke_address at;
 	int fd = -1;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		assert_int_equal(net->parse(NULL, texts[i], &at), 0);
 		assert_int_equal(net->listen_mode(NULL, &at, 4, 0600, &fd), -EOPNOTSUPP);
@@ -345,7 +338,7 @@ static void address_without_file_has_no_mode(void **state)
 }
 
 /* The client has handed its descriptor to a child by then. */
-static void credentials_are_those_of_the_process_that_connected(void **state)
+TEST(credentials_are_those_of_the_process_that_connected)
 {
 	const struct rig *rig = *state;
 	struct spoke_address peer;
@@ -375,7 +368,7 @@ static void credentials_are_those_of_the_process_that_connected(void **state)
 }
 
 /* Only root can become another user. */
-static void other_user_is_told_from_this_one(void **state)
+TEST(other_user_is_told_from_this_one)
 {
 	const struct rig *rig = *state;
 	struct spoke_address peer;
@@ -408,7 +401,7 @@ static void other_user_is_told_from_this_one(void **state)
 	net->close(NULL, listener);
 }
 
-static void tcp_socket_has_no_credentials(void **state)
+TEST(tcp_socket_has_no_credentials)
 {
 	struct spoke_address at;
 	uint32_t uid = 7;
@@ -418,7 +411,6 @@ static void tcp_socket_has_no_credentials(void **state)
 	int client;
 	int server;
 
-	(void)state;
 	assert_int_equal(net->parse(NULL, "127.0.0.1:0", &at), 0);
 	assert_int_equal(net->listen(NULL, &at, 4, &listener), 0);
 	assert_int_equal(net->local(NULL, listener, &at), 0);
@@ -430,29 +422,4 @@ static void tcp_socket_has_no_credentials(void **state)
 	net->close(NULL, server);
 	net->close(NULL, client);
 	net->close(NULL, listener);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(a_path_comes_with_its_listener_and_goes_with_it),
-		CASE(the_socket_of_a_dead_listener_is_replaced),
-		CASE(the_socket_of_a_living_listener_is_not),
-		CASE(the_socket_of_a_listener_with_a_full_backlog_is_not),
-		CASE(non_socket_at_path_is_left_alone),
-		CASE(path_reused_by_other_socket_is_not_removed),
-		CASE(a_forked_child_leaves_the_path_to_its_parent),
-		CASE(a_folder_that_is_missing_is_an_error),
-		CASE(bytes_that_are_no_address_are_refused),
-		CASE(no_descriptor_blocks_is_inherited_or_waits_to_send),
-		CASE(both_kinds_of_any_address_share_a_port),
-		CASE(file_has_its_mode_whatever_the_umask_is),
-		CASE(address_without_file_has_no_mode),
-		CASE(credentials_are_those_of_the_process_that_connected),
-		CASE(other_user_is_told_from_this_one),
-		CASE(tcp_socket_has_no_credentials),
-	};
-
-	return cmocka_run_group_tests_name("sockfile", tests, NULL, NULL);
 }

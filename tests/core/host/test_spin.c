@@ -4,16 +4,11 @@
  * that read the clock and that wait, for libev too. Other tests use a virtual world.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/engine/engine.h"
 #include "core/host/looks.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 #include <spoke/host.h>
@@ -122,9 +117,8 @@ static void wait_times(unsigned count)
 
 /* --- a single wait */
 
-static void wait_polls_for_set_time_and_then_sleeps(void **state)
+TEST(wait_polls_for_set_time_and_then_sleeps)
 {
-	(void)state;
 	set_up(SPIN_NS, US);
 	wait_times(3);
 	/* The clock is read after the first poll. */
@@ -132,18 +126,16 @@ static void wait_polls_for_set_time_and_then_sleeps(void **state)
 	tear_down();
 }
 
-static void an_engine_that_does_not_spin_sleeps_at_once(void **state)
+TEST(an_engine_that_does_not_spin_sleeps_at_once)
 {
-	(void)state;
 	set_up(SPOKE_ENGINE_SPIN_OFF, US);
 	wait_times(2 * SPOKEI_LOOKS_TRY);
 	assert_waits(0, 2 * SPOKEI_LOOKS_TRY);
 	tear_down();
 }
 
-static void a_turn_that_does_not_wait_looks_once(void **state)
+TEST(a_turn_that_does_not_wait_looks_once)
 {
-	(void)state;
 	set_up(SPIN_NS, US);
 	assert_int_equal(spoke_engine_turn(machine.engine, false), SPOKE_OK);
 	assert_waits(1, 0);
@@ -162,11 +154,10 @@ static void run_post(struct spoke_post *post)
 	spoke_container_of(post, struct posted, post)->count++;
 }
 
-static void event_while_spinning_is_handled_without_sleep(void **state)
+TEST(event_while_spinning_is_handled_without_sleep)
 {
 	struct posted posted = { .post.run = run_post };
 
-	(void)state;
 	set_up(SPIN_NS, US);
 	machine.post = &posted.post;
 	for (unsigned at = 1; at <= SPIN_NS / US; at += 7) {
@@ -183,9 +174,8 @@ static void event_while_spinning_is_handled_without_sleep(void **state)
 
 #define POLLS_OF_LOOK (1 + (unsigned)(SPOKEI_LOOKS_NS / US))
 
-static void few_waits_look_while_looks_find_nothing(void **state)
+TEST(few_waits_look_while_looks_find_nothing)
 {
-	(void)state;
 	set_up(0, US);
 	for (unsigned apart = SPOKEI_LOOKS_TRY; apart < SPOKEI_LOOKS_TRY_MAX; apart *= 2) {
 		wait_times(apart - 1);
@@ -210,11 +200,10 @@ static void wait_for_posts(struct posted *posted, unsigned count)
 	machine.post_at = 0;
 }
 
-static void waits_look_while_looks_pay(void **state)
+TEST(waits_look_while_looks_pay)
 {
 	struct posted posted = { .post.run = run_post };
 
-	(void)state;
 	set_up(0, US);
 	wait_times(SPOKEI_LOOKS_TRY - 1);
 	wait_for_posts(&posted, 1 + SPOKEI_LOOKS_CREDIT);
@@ -229,11 +218,10 @@ static void waits_look_while_looks_pay(void **state)
 }
 
 /* What is there at once would also have ended a sleep. */
-static void event_that_is_there_at_once_does_not_make_waits_look(void **state)
+TEST(event_that_is_there_at_once_does_not_make_waits_look)
 {
 	struct posted posted = { .post.run = run_post };
 
-	(void)state;
 	set_up(0, US);
 	wait_times(SPOKEI_LOOKS_TRY - 1);
 	machine.post = &posted.post;
@@ -258,11 +246,10 @@ static void run_dead(struct spokei_task *task)
 }
 
 /* A round that was requested counts as a turn, like a round of a late turn. */
-static void a_round_that_is_asked_for_is_a_turn_though_it_finds_nothing(void **state)
+TEST(a_round_that_is_asked_for_is_a_turn_though_it_finds_nothing)
 {
 	struct posted posted = { .dead.run = run_dead, .soon.run = run_soon };
 
-	(void)state;
 	set_up(SPIN_NS, US);
 	spokei_engine_dead(machine.engine, &posted.dead);
 	assert_int_equal(spoke_engine_turn(machine.engine, true), SPOKE_OK);
@@ -285,11 +272,10 @@ static void note_alarm(struct spoke_alarm *alarm)
 }
 
 /* The clock stands still until the timer's time has come, so the engine polls until then. */
-static void a_timer_that_is_due_while_it_looks_is_not_late(void **state)
+TEST(a_timer_that_is_due_while_it_looks_is_not_late)
 {
 	struct alarmed alarmed = { .at_ns = 0 };
 
-	(void)state;
 	set_up(SPIN_NS, 0);
 	assert_int_equal(spoke_alarm_after(machine.engine, &alarmed.alarm, 2 * MS, note_alarm),
 			 SPOKE_OK);
@@ -328,17 +314,15 @@ static void run_until(void (*run)(struct spoke_post *post))
 	assert_int_equal(machine.sleeps, 0);
 }
 
-static void a_drain_ends_an_engine_that_spins(void **state)
+TEST(a_drain_ends_an_engine_that_spins)
 {
-	(void)state;
 	run_until(drain);
 	assert_in_range(machine.looks, 1000, 1001); /* one more turn for the drained member */
 	tear_down();
 }
 
-static void a_stop_ends_an_engine_that_spins(void **state)
+TEST(a_stop_ends_an_engine_that_spins)
 {
-	(void)state;
 	run_until(stop);
 	assert_int_equal(machine.looks, 1000);
 	tear_down();
@@ -350,9 +334,8 @@ static void free_engine(struct spoke_post *post)
 	spoke_engine_free(machine.engine);
 }
 
-static void an_engine_that_spins_may_be_freed_by_its_callback(void **state)
+TEST(an_engine_that_spins_may_be_freed_by_its_callback)
 {
-	(void)state;
 	run_until(free_engine);
 	machine.on = false;
 }
@@ -371,12 +354,11 @@ static void unpark(struct spoke_post *post)
 	spoke_host_env()->threads->unpark(passing->parker);
 }
 
-static void posts_and_stop_are_handled_while_spinning(void **state)
+TEST(posts_and_stop_are_handled_while_spinning)
 {
 	const struct spoke_threads *threads = spoke_host_env()->threads;
 	struct passing passing = { .post.run = unpark };
 
-	(void)state;
 	assert_int_equal(threads->open(spoke_host_env()->ctx, &passing.parker), 0);
 	set_up(SPIN_NS, 0);
 	assert_int_equal(spoke_engine_start(machine.engine), SPOKE_OK);
@@ -400,13 +382,12 @@ static void assert_refused(struct spoke_engine_options options, int error)
 	assert_int_equal(spoke_engine_new(&options, &engine), error);
 }
 
-static void an_engine_spins_for_10_ms_at_most_and_in_its_own_loop_only(void **state)
+TEST(an_engine_spins_for_10_ms_at_most_and_in_its_own_loop_only)
 {
 	struct spoke_loop loop = *spoke_host_env()->loop;
 	struct spoke_env env = *spoke_host_env();
 	struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO);
 
-	(void)state;
 	assert_refused((struct spoke_engine_options){ .spin_ns = SPOKE_ENGINE_SPIN_MAX_NS + 1 },
 		       SPOKE_EINVAL);
 	assert_refused((struct spoke_engine_options){ .spin_ns = 1, .native = ev }, SPOKE_EINVAL);
@@ -458,36 +439,12 @@ static uint64_t look_between(uint64_t period_ns, uint64_t spin_ns)
 	return process.looked_ns;
 }
 
-static void a_virtual_loop_looks_for_as_long_and_turns_as_often(void **state)
+TEST(a_virtual_loop_looks_for_as_long_and_turns_as_often)
 {
-	(void)state;
 	assert_int_equal(look_between(MS, 0), 0);
 	assert_int_equal(turns, 100);
 	assert_int_equal(look_between(MS, SPIN_NS), 100 * SPIN_NS);
 	assert_int_equal(turns, 100);
 	assert_int_equal(look_between(20 * US, SPIN_NS), 100 * 20 * US);
 	assert_int_equal(turns, 100);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wait_polls_for_set_time_and_then_sleeps),
-		cmocka_unit_test(an_engine_that_does_not_spin_sleeps_at_once),
-		cmocka_unit_test(a_turn_that_does_not_wait_looks_once),
-		cmocka_unit_test(event_while_spinning_is_handled_without_sleep),
-		cmocka_unit_test(few_waits_look_while_looks_find_nothing),
-		cmocka_unit_test(waits_look_while_looks_pay),
-		cmocka_unit_test(event_that_is_there_at_once_does_not_make_waits_look),
-		cmocka_unit_test(a_round_that_is_asked_for_is_a_turn_though_it_finds_nothing),
-		cmocka_unit_test(a_timer_that_is_due_while_it_looks_is_not_late),
-		cmocka_unit_test(a_drain_ends_an_engine_that_spins),
-		cmocka_unit_test(a_stop_ends_an_engine_that_spins),
-		cmocka_unit_test(an_engine_that_spins_may_be_freed_by_its_callback),
-		cmocka_unit_test(posts_and_stop_are_handled_while_spinning),
-		cmocka_unit_test(an_engine_spins_for_10_ms_at_most_and_in_its_own_loop_only),
-		cmocka_unit_test(a_virtual_loop_looks_for_as_long_and_turns_as_often),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The log on the standard error output: its lines, its levels, and readers that do not read. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/engine/engine.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 #include <spoke/host.h>
@@ -75,11 +70,10 @@ static int log_two_events(const char *option, const char *variable, char *text, 
 	return error;
 }
 
-static void engine_logs_nothing_without_option_and_variable(void **state)
+TEST(engine_logs_nothing_without_option_and_variable)
 {
 	char text[1024];
 
-	(void)state;
 	assert_int_equal(log_two_events(NULL, NULL, text, sizeof(text)), 0);
 	assert_string_equal(text, "");
 	assert_int_equal(log_two_events(NULL, "", text, sizeof(text)), 0);
@@ -88,11 +82,10 @@ static void engine_logs_nothing_without_option_and_variable(void **state)
 	assert_string_equal(text, "");
 }
 
-static void variable_sets_the_level(void **state)
+TEST(variable_sets_the_level)
 {
 	char text[1024];
 
-	(void)state;
 	assert_int_equal(log_two_events(NULL, "info", text, sizeof(text)), 0);
 	assert_non_null(strstr(text, "Z info fine\n"));
 	assert_non_null(strstr(text, "Z warn broken: "));
@@ -103,22 +96,20 @@ static void variable_sets_the_level(void **state)
 	assert_string_equal(text, "");
 }
 
-static void option_overrides_the_variable(void **state)
+TEST(option_overrides_the_variable)
 {
 	char text[1024];
 
-	(void)state;
 	assert_int_equal(log_two_events("off", "info", text, sizeof(text)), 0);
 	assert_string_equal(text, "");
 	assert_int_equal(log_two_events("info", "off", text, sizeof(text)), 0);
 	assert_non_null(strstr(text, "Z info fine\n"));
 }
 
-static void unknown_level_is_an_error_or_counts_as_info(void **state)
+TEST(unknown_level_is_an_error_or_counts_as_info)
 {
 	char text[1024];
 
-	(void)state;
 	assert_int_equal(log_two_events("loud", NULL, text, sizeof(text)), SPOKE_EINVAL);
 	assert_int_equal(log_two_events(NULL, "loud", text, sizeof(text)), 0);
 	assert_non_null(
@@ -126,7 +117,7 @@ static void unknown_level_is_an_error_or_counts_as_info(void **state)
 	assert_non_null(strstr(text, "Z info fine\n"));
 }
 
-static void line_begins_with_utc_time_and_counts_dropped_lines(void **state)
+TEST(line_begins_with_utc_time_and_counts_dropped_lines)
 {
 	const struct spoke_env *env = spoke_host_env();
 	const struct spoke_log_line line = { SPOKE_LOG_WARN, "x", "text", 7 };
@@ -134,7 +125,6 @@ static void line_begins_with_utc_time_and_counts_dropped_lines(void **state)
 	struct pipe pipe;
 	char text[256];
 
-	(void)state;
 	begin(&pipe);
 	env->print(env->ctx, &line);
 	end(&pipe, text, sizeof(text));
@@ -144,14 +134,13 @@ static void line_begins_with_utc_time_and_counts_dropped_lines(void **state)
 			    "Z warn text (7 similar lines dropped)\n");
 }
 
-static void full_pipe_drops_lines_without_waiting(void **state)
+TEST(full_pipe_drops_lines_without_waiting)
 {
 	const struct spoke_env *env = spoke_host_env();
 	const struct spoke_log_line line = { SPOKE_LOG_INFO, "x", "many", 0 };
 	struct pipe pipe;
 	char text[256];
 
-	(void)state;
 	begin(&pipe);
 	for (int i = 0; i < 10000; i++) /* more than any pipe holds */
 		env->print(env->ctx, &line);
@@ -159,7 +148,7 @@ static void full_pipe_drops_lines_without_waiting(void **state)
 	assert_non_null(strstr(text, " info many\n"));
 }
 
-static void closed_reader_does_not_end_the_program(void **state)
+TEST(closed_reader_does_not_end_the_program)
 {
 	const struct spoke_env *env = spoke_host_env();
 	const struct spoke_log_line line = { SPOKE_LOG_INFO, "x", "lost", 0 };
@@ -168,7 +157,6 @@ static void closed_reader_does_not_end_the_program(void **state)
 	sigset_t pending;
 	char text[16];
 
-	(void)state;
 	assert_int_equal(sigaction(SIGPIPE, &deadly, NULL), 0);
 	begin(&pipe);
 	close(pipe.out);
@@ -178,19 +166,4 @@ static void closed_reader_does_not_end_the_program(void **state)
 	assert_int_equal(sigpending(&pending), 0);
 	end(&pipe, text, sizeof(text));
 	assert_false(sigismember(&pending, SIGPIPE));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(engine_logs_nothing_without_option_and_variable),
-		cmocka_unit_test(variable_sets_the_level),
-		cmocka_unit_test(option_overrides_the_variable),
-		cmocka_unit_test(unknown_level_is_an_error_or_counts_as_info),
-		cmocka_unit_test(line_begins_with_utc_time_and_counts_dropped_lines),
-		cmocka_unit_test(full_pipe_drops_lines_without_waiting),
-		cmocka_unit_test(closed_reader_does_not_end_the_program),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

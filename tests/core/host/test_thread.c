@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "tests/core/host/poolrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -19,11 +20,10 @@ enum {
 	QUEUE = 8,
 };
 
-static void work_runs_once_on_another_thread_which_hears_no_signals(void **state)
+TEST(work_runs_once_on_another_thread_which_hears_no_signals)
 {
 	struct rig *rig = new_rig(2, 0);
 
-	(void)state;
 	assert_int_equal(submit(rig, 0), 0);
 	wait_done(rig, 1);
 	assert_int_equal(rig->jobs[0].ran, 1);
@@ -34,11 +34,10 @@ static void work_runs_once_on_another_thread_which_hears_no_signals(void **state
 	free_rig(rig);
 }
 
-static void thread_is_started_for_work_if_none_is_free(void **state)
+TEST(thread_is_started_for_work_if_none_is_free)
 {
 	struct rig *rig = new_rig(2, 0);
 
-	(void)state;
 	assert_int_equal(rig->pool.started, 0);
 	for (int i = 0; i < 3; i++) {
 		rig->jobs[i].then = hold;
@@ -54,11 +53,10 @@ static void thread_is_started_for_work_if_none_is_free(void **state)
 	free_rig(rig);
 }
 
-static void a_full_queue_refuses_and_takes_again_when_there_is_room(void **state)
+TEST(a_full_queue_refuses_and_takes_again_when_there_is_room)
 {
 	struct rig *rig = new_rig(1, 2);
 
-	(void)state;
 	rig->jobs[0].then = hold;
 	assert_int_equal(submit(rig, 0), 0);
 	wait_begun(rig);
@@ -74,11 +72,10 @@ static void a_full_queue_refuses_and_takes_again_when_there_is_room(void **state
 	free_rig(rig);
 }
 
-static void one_thread_keeps_the_order(void **state)
+TEST(one_thread_keeps_the_order)
 {
 	struct rig *rig = new_rig(1, JOBS);
 
-	(void)state;
 	for (int i = 0; i < JOBS; i++)
 		assert_int_equal(submit(rig, i), 0);
 	wait_done(rig, JOBS);
@@ -87,11 +84,10 @@ static void one_thread_keeps_the_order(void **state)
 	free_rig(rig);
 }
 
-static void stop_waits_for_running_work_and_cancels_the_rest_once(void **state)
+TEST(stop_waits_for_running_work_and_cancels_the_rest_once)
 {
 	struct rig *rig = new_rig(1, JOBS);
 
-	(void)state;
 	rig->jobs[0].then = hold_until_stop;
 	assert_int_equal(submit(rig, 0), 0);
 	wait_begun(rig);
@@ -110,11 +106,10 @@ static void stop_waits_for_running_work_and_cancels_the_rest_once(void **state)
 	free_rig(rig);
 }
 
-static void stop_leaves_running_work_with_a_release_behind(void **state)
+TEST(stop_leaves_running_work_with_a_release_behind)
 {
 	struct rig *rig = new_rig(2, JOBS);
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		rig->jobs[i].then = hold;
 		rig->jobs[i].work.release = job_release;
@@ -150,12 +145,11 @@ static void stop_leaves_running_work_with_a_release_behind(void **state)
 	free(rig);
 }
 
-static void limits_of_a_pool_can_be_raised(void **state)
+TEST(limits_of_a_pool_can_be_raised)
 {
 	struct rig *rig = new_rig(1, 1);
 	struct spoke_pool pool;
 
-	(void)state;
 	spokei_pool_limit(&rig->pool, 3, 2);
 	for (int i = 0; i < 3; i++) {
 		rig->jobs[i].then = hold;
@@ -186,11 +180,10 @@ static void release_all(struct rig *rig, unsigned first, unsigned threads)
 	}
 }
 
-static void urgent_work_runs_though_others_block_and_fill_the_queue(void **state)
+TEST(urgent_work_runs_though_others_block_and_fill_the_queue)
 {
 	struct rig *rig = new_rig(2, 1);
 
-	(void)state;
 	keep_busy(rig, 2);
 	assert_int_equal(submit(rig, 2), 0);
 	assert_int_equal(submit(rig, 3), -EAGAIN);
@@ -208,11 +201,10 @@ static void urgent_work_runs_though_others_block_and_fill_the_queue(void **state
 	free_rig(rig);
 }
 
-static void urgent_work_goes_first_and_has_its_own_limit(void **state)
+TEST(urgent_work_goes_first_and_has_its_own_limit)
 {
 	struct rig *rig = new_rig(1, 2);
 
-	(void)state;
 	for (int i = 3; i < 7; i++)
 		rig->jobs[i].work.urgent = true;
 	rig->jobs[3].then = hold;
@@ -233,11 +225,10 @@ static void urgent_work_goes_first_and_has_its_own_limit(void **state)
 	free_rig(rig);
 }
 
-static void a_pool_that_never_worked_stops_without_threads(void **state)
+TEST(a_pool_that_never_worked_stops_without_threads)
 {
 	struct rig *rig = new_rig(0, 0);
 
-	(void)state;
 	spokei_pool_stop(&rig->pool);
 	assert_int_equal(rig->pool.started, 0);
 	assert_int_equal(atomic_load(&rig->done), 0);
@@ -265,12 +256,11 @@ static void *submit_all(void *arg)
 	return NULL;
 }
 
-static void many_threads_submit_and_each_work_runs_once(void **state)
+TEST(many_threads_submit_and_each_work_runs_once)
 {
 	struct rig *rig = new_rig(3, QUEUE);
 	struct submitter *quota = calloc(CROWD, sizeof(*quota));
 
-	(void)state;
 	assert_non_null(quota);
 	for (int i = 0; i < CROWD; i++) {
 		quota[i].rig = rig;
@@ -288,23 +278,4 @@ static void many_threads_submit_and_each_work_runs_once(void **state)
 	}
 	free(quota);
 	free_rig(rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(work_runs_once_on_another_thread_which_hears_no_signals),
-		cmocka_unit_test(thread_is_started_for_work_if_none_is_free),
-		cmocka_unit_test(a_full_queue_refuses_and_takes_again_when_there_is_room),
-		cmocka_unit_test(one_thread_keeps_the_order),
-		cmocka_unit_test(stop_waits_for_running_work_and_cancels_the_rest_once),
-		cmocka_unit_test(stop_leaves_running_work_with_a_release_behind),
-		cmocka_unit_test(limits_of_a_pool_can_be_raised),
-		cmocka_unit_test(urgent_work_runs_though_others_block_and_fill_the_queue),
-		cmocka_unit_test(urgent_work_goes_first_and_has_its_own_limit),
-		cmocka_unit_test(a_pool_that_never_worked_stops_without_threads),
-		cmocka_unit_test(many_threads_submit_and_each_work_runs_once),
-	};
-
-	return cmocka_run_group_tests_name("thread", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public view of an engine's wheel, and users' descriptors on its loop. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 #include <spoke/host.h>
@@ -38,12 +32,11 @@ static void turn(struct spoke_engine *engine)
 	assert_int_equal(spoke_engine_turn(engine, false), SPOKE_OK);
 }
 
-static void descriptor_is_reported_while_watched(void **state)
+TEST(descriptor_is_reported_while_watched)
 {
 	struct watched watched = { .watch.ready = note, .next = SPOKE_IO_READ };
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	assert_int_equal(spoke_engine_new(NULL, &watched.engine), SPOKE_OK);
 	watched.watch.fd = fds[0];
@@ -78,26 +71,15 @@ static void never(struct spoke_alarm *alarm)
 	fail();
 }
 
-static void the_wheel_shows_the_alarms_that_are_set(void **state)
+TEST(the_wheel_shows_the_alarms_that_are_set)
 {
 	struct spoke_alarm alarm = { 0 };
 	struct spoke_engine *engine = NULL;
 
-	(void)state;
 	assert_int_equal(spoke_engine_new(NULL, &engine), SPOKE_OK);
 	assert_int_equal(spoke_wheel_next(spoke_engine_wheel(engine)), UINT64_MAX);
 	assert_int_equal(spoke_alarm_after(engine, &alarm, UINT64_C(60000000000), never), SPOKE_OK);
 	assert_true(spoke_wheel_next(spoke_engine_wheel(engine)) < UINT64_MAX);
 	assert_true(spoke_alarm_cancel(&alarm));
 	spoke_engine_free(engine);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(descriptor_is_reported_while_watched),
-		cmocka_unit_test(the_wheel_shows_the_alarms_that_are_set),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the inner face of JSON: printing into a buffer, and reading the arguments of a call. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "core/json/json.h"
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 static struct memory memory;
 static struct spokei_buffer buffer;
@@ -68,9 +63,8 @@ static const struct {
 	{ "{\"$bin\":\"AA==\"}", "\xc4\x01\0", 3, 1 },
 };
 
-static void items_of_an_array_are_the_arguments(void **state)
+TEST(items_of_an_array_are_the_arguments)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(documents) / sizeof(documents[0]); i++) {
 		struct spoke_json_error wrong;
 		struct spoke_span args;
@@ -88,13 +82,12 @@ static void items_of_an_array_are_the_arguments(void **state)
 	}
 }
 
-static void two_documents_are_rejected(void **state)
+TEST(two_documents_are_rejected)
 {
 	struct spoke_json_error wrong;
 	struct spoke_span args;
 	size_t count;
 
-	(void)state;
 	setup(1000);
 	assert_int_equal(spokei_buffer_append(&buffer, "before", 6), 0);
 	assert_int_equal(read_args("[1] [2]", &args, &count, &wrong), SPOKE_ESYNTAX);
@@ -113,9 +106,8 @@ static struct spoke_value value_of(const char *packed, size_t len)
 	return value;
 }
 
-static void values_are_printed_after_the_content(void **state)
+TEST(values_are_printed_after_the_content)
 {
-	(void)state;
 	setup(1000);
 	assert_int_equal(spokei_buffer_append(&buffer, "HTTP ", 5), 0);
 	assert_int_equal(spokei_json_append(&buffer, value_of("\x92\xa1\x61\x05", 4)), 0);
@@ -134,11 +126,10 @@ static struct spoke_value long_text(char packed[102])
 	return value_of(packed, 102);
 }
 
-static void maximum_of_the_buffer_is_exact(void **state)
+TEST(maximum_of_the_buffer_is_exact)
 {
 	char packed[102];
 
-	(void)state;
 	for (size_t max = 3; max <= 120; max++) {
 		int wanted = max < 3 + 102 ? SPOKE_ETOOLARGE : SPOKE_OK;
 
@@ -186,12 +177,11 @@ static int convert(void)
 	return error;
 }
 
-static void failure_of_any_allocation_is_enomem(void **state)
+TEST(failure_of_any_allocation_is_enomem)
 {
 	unsigned fail_at = 0;
 	int error;
 
-	(void)state;
 	do {
 		setup(SIZE_MAX / 2);
 		memory.fail_at = ++fail_at;
@@ -201,17 +191,4 @@ static void failure_of_any_allocation_is_enomem(void **state)
 		teardown();
 	} while (error);
 	assert_true(fail_at > 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(items_of_an_array_are_the_arguments),
-		cmocka_unit_test(two_documents_are_rejected),
-		cmocka_unit_test(values_are_printed_after_the_content),
-		cmocka_unit_test(maximum_of_the_buffer_is_exact),
-		cmocka_unit_test(failure_of_any_allocation_is_enomem),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

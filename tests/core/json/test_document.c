@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON writer: its output is valid for any input. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/json/document.h"
 #include "core/text/utf8.h"
 #include "core/virtual/faults.h"
 #include "tests/core/json/jsonread.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -32,6 +26,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static struct jsonread read_out(void)
 {
 	const char *text = (const char *)spokei_buffer_data(&out);
@@ -51,11 +47,10 @@ static void expect(const char *text)
 	(void)read_out();
 }
 
-static void writer_separates_members_with_commas(void **state)
+TEST(writer_separates_members_with_commas)
 {
 	struct spokei_json json = spokei_json_make(&out);
 
-	(void)state;
 	spokei_json_open(&json, '{');
 	spokei_json_put_u64(&json, "a", 0);
 	spokei_json_put_u64(&json, "b", UINT64_MAX);
@@ -78,7 +73,7 @@ static void writer_separates_members_with_commas(void **state)
 	       "\"f\":\"x\",\"g\":1,\"h\":null}");
 }
 
-static void hostile_text_is_escaped(void **state)
+TEST(hostile_text_is_escaped)
 {
 	static const struct {
 		const char *text;
@@ -97,7 +92,6 @@ static void hostile_text_is_escaped(void **state)
 		{ "\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\"" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct spokei_json json = spokei_json_make(&out);
 
@@ -108,13 +102,12 @@ static void hostile_text_is_escaped(void **state)
 }
 
 /* Compares each pair of first bytes with the JSON reader, which checks the code point instead. */
-static void utf8_len_accepts_exactly_valid_utf8(void **state)
+TEST(utf8_len_accepts_exactly_valid_utf8, .bare = true)
 {
 	char text[8] = { '"' };
 	unsigned good = 0;
 	size_t at;
 
-	(void)state;
 	for (unsigned lead = 0x80; lead < 0x100; lead++) {
 		for (unsigned second = 0; second < 0x100; second++) {
 			for (size_t more = 0; more < 3; more++) {
@@ -136,11 +129,10 @@ static void utf8_len_accepts_exactly_valid_utf8(void **state)
 	assert_int_equal(good, 30 * 64 + (32 + 12 * 64 + 32 + 2 * 64) + (48 + 3 * 64 + 16));
 }
 
-static void text_of_random_bytes_is_valid_json(void **state)
+TEST(text_of_random_bytes_is_valid_json)
 {
 	uint64_t dice = 7;
 
-	(void)state;
 	for (unsigned i = 0; i < 2000; i++) {
 		struct spokei_json json = spokei_json_make(&out);
 		unsigned char bytes[48];
@@ -156,12 +148,11 @@ static void text_of_random_bytes_is_valid_json(void **state)
 	}
 }
 
-static void long_text_is_cut_at_limit(void **state)
+TEST(long_text_is_cut_at_limit)
 {
 	struct spokei_json json = spokei_json_make(&out);
 	char text[SPOKEI_JSON_TEXT + 2];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	spokei_json_span(&json, text, SPOKEI_JSON_TEXT);
 	assert_int_equal(spokei_buffer_len(&out), SPOKEI_JSON_TEXT + 2);
@@ -176,11 +167,10 @@ static void long_text_is_cut_at_limit(void **state)
 	assert_memory_equal(spokei_buffer_data(&out) + spokei_buffer_len(&out) - 4, "...\"", 4);
 }
 
-static void write_error_sticks_when_buffer_is_full(void **state)
+TEST(write_error_sticks_when_buffer_is_full)
 {
 	struct spokei_json json;
 
-	(void)state;
 	out.max = 6;
 	json = spokei_json_make(&out);
 	spokei_json_open(&json, '[');
@@ -192,7 +182,7 @@ static void write_error_sticks_when_buffer_is_full(void **state)
 	assert_int_equal(spokei_buffer_len(&out), 1);
 }
 
-static void test_reader_rejects_invalid_json(void **state)
+TEST(test_reader_rejects_invalid_json, .bare = true)
 {
 	static const char *const wrong[] = {
 		"",
@@ -219,26 +209,7 @@ static void test_reader_rejects_invalid_json(void **state)
 	};
 	size_t at;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		if (jsonread_check(wrong[i], strlen(wrong[i]), &at) == NULL)
 			fail_msg("accepted: %s", wrong[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(writer_separates_members_with_commas, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(hostile_text_is_escaped, set_up, tear_down),
-		cmocka_unit_test(utf8_len_accepts_exactly_valid_utf8),
-		cmocka_unit_test_setup_teardown(text_of_random_bytes_is_valid_json, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(long_text_is_cut_at_limit, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(write_error_sticks_when_buffer_is_full, set_up,
-						tear_down),
-		cmocka_unit_test(test_reader_rejects_invalid_json),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests converting JSON to values and back. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "tests/core/json/jsonagain.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -69,9 +64,8 @@ static const char *const texts[] = {
 	"1|\"two\"|[3]",
 };
 
-static void value_read_from_json_prints_the_same_json(void **state)
+TEST(value_read_from_json_prints_the_same_json)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		char *text = strdup(texts[i]);
 
@@ -83,9 +77,8 @@ static void value_read_from_json_prints_the_same_json(void **state)
 	}
 }
 
-static void equivalent_json_gives_the_same_value(void **state)
+TEST(equivalent_json_gives_the_same_value)
 {
-	(void)state;
 	jsonagain_assert(" [ 1 ,\t2\r\n] ", "[1,2]");
 	jsonagain_assert("{ \"a\" : 1 , \"b\" : { } }", "{\"a\":1,\"b\":{}}");
 	jsonagain_assert("\"\\u0041\\u00e4\\ud83d\\uDE00\\/\"", "\"A\xc3\xa4\xf0\x9f\x98\x80/\"");
@@ -211,9 +204,8 @@ static const struct {
 	{ "{\"$typed\":[\"a\",[]],\"b\":1}", "ESYNTAX 18 a $typed must be the only" },
 };
 
-static void invalid_json_is_rejected_with_its_offset(void **state)
+TEST(invalid_json_is_rejected_with_its_offset)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong_ones) / sizeof(wrong_ones[0]); i++) {
 		char *out = jsonagain(wrong_ones[i].text, SPOKE_JSON_LINE);
 
@@ -225,7 +217,7 @@ static void invalid_json_is_rejected_with_its_offset(void **state)
 	}
 }
 
-static void long_and_typed_json_have_their_bytes(void **state)
+TEST(long_and_typed_json_have_their_bytes)
 {
 	char text[] = "[{\"$long\":5},{\"$typed\":[\"[int\",[1,2]]}]";
 	struct spoke_builder builder;
@@ -233,7 +225,6 @@ static void long_and_typed_json_have_their_bytes(void **state)
 	struct spoke_span values;
 	size_t count;
 
-	(void)state;
 	spoke_builder_init(&builder, spoke_host_env(), NULL);
 	assert_int_equal(spoke_json_read(text, strlen(text), &builder, &count, &wrong), 0);
 	assert_int_equal(spoke_builder_finish(&builder, &values), 0);
@@ -243,42 +234,26 @@ static void long_and_typed_json_have_their_bytes(void **state)
 	spoke_builder_fini(&builder);
 }
 
-static void tree_form_prints_one_line_per_value(void **state)
+TEST(tree_form_prints_one_line_per_value)
 {
 	char *out = jsonagain("{\"a\":[1,{\"$bin\":\"AA==\"}],\"b\":{},\"c\":{\"$map\":[[1,[]]]}}",
 			      SPOKE_JSON_TREE);
 
-	(void)state;
 	assert_string_equal(out,
 			    "{\n  \"a\": [\n    1,\n    {\"$bin\": \"AA==\"}\n  ],\n  \"b\": {},\n"
 			    "  \"c\": {\"$map\": [\n    [1, []]\n  ]}\n}");
 	free(out);
 }
 
-static void printed_text_has_no_terminal_controls(void **state)
+TEST(printed_text_has_no_terminal_controls)
 {
 	char *out = NULL;
 	size_t len;
 	FILE *file = jsonagain_open(&out, &len);
 
-	(void)state;
 	spoke_json_print_text("a\033[2J\xff\xc2\x9b", 8, jsonagain_write, file);
 	spoke_json_print((struct spoke_value){ NULL, 0 }, SPOKE_JSON_LINE, jsonagain_write, file);
 	(void)fclose(file);
 	assert_string_equal(out, "\"a\\u001b[2J\\ufffd\\u009b\"null");
 	free(out);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(value_read_from_json_prints_the_same_json),
-		cmocka_unit_test(equivalent_json_gives_the_same_value),
-		cmocka_unit_test(invalid_json_is_rejected_with_its_offset),
-		cmocka_unit_test(long_and_typed_json_have_their_bytes),
-		cmocka_unit_test(tree_form_prints_one_line_per_value),
-		cmocka_unit_test(printed_text_has_no_terminal_controls),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

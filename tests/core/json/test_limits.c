@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the limits of JSON: depth, numbers of values and keys, and the end of the text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/core/json/jsonagain.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -15,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void nul_byte_ends_no_text(void **state)
+TEST(nul_byte_ends_no_text)
 {
 	static const struct {
 		char text[16];
@@ -28,7 +22,6 @@ static void nul_byte_ends_no_text(void **state)
 		{ "[1]\0", 3, SPOKE_OK },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spoke_json_error wrong;
 		struct spoke_builder builder;
@@ -60,7 +53,7 @@ static int read_under(const char *from, const struct spoke_value_limits *limits)
 }
 
 /* An accepted document gives values that the validator accepts under the same limits. */
-static void limits_are_those_of_msgpack(void **state)
+TEST(limits_are_those_of_msgpack)
 {
 	static const struct {
 		const char *text;
@@ -77,7 +70,6 @@ static void limits_are_those_of_msgpack(void **state)
 		{ "{\"$typed\":[\"T\",[1,{}]]}", 5, 3 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spoke_value_limits limits = { .items_max = rows[i].items,
 						     .depth_max = rows[i].depth };
@@ -95,11 +87,10 @@ static void limits_are_those_of_msgpack(void **state)
 	}
 }
 
-static void value_deeper_than_128_levels_is_rejected(void **state)
+TEST(value_deeper_than_128_levels_is_rejected)
 {
 	char text[300] = "";
 
-	(void)state;
 	memset(text, '[', 128);
 	memset(text + 128, ']', 128);
 	jsonagain_assert(text, text);
@@ -108,12 +99,11 @@ static void value_deeper_than_128_levels_is_rejected(void **state)
 	jsonagain_assert(text, "EDEPTH 129 nested too deeply; at most 128 levels");
 }
 
-static void value_with_too_many_items_is_rejected(void **state)
+TEST(value_with_too_many_items_is_rejected)
 {
 	size_t items = SPOKE_VALUE_ITEMS_MAX;
 	char *text = malloc(3 * items + 2);
 
-	(void)state;
 	assert_non_null(text);
 	text[0] = '[';
 	for (size_t i = 0; i < items; i++) {
@@ -166,11 +156,10 @@ static char *pairs_of(unsigned count, unsigned twice)
 	return text;
 }
 
-static void repeated_key_is_found_in_pairs_of_any_size(void **state)
+TEST(repeated_key_is_found_in_pairs_of_any_size)
 {
 	static const unsigned counts[] = { 2, 16, 17, 18, 19, 40, 1000, 16383, 16384, 50000 };
 
-	(void)state;
 	for (size_t i = 0; i < 4 * sizeof(counts) / sizeof(counts[0]); i++) {
 		unsigned last = counts[i / 4] - 1;
 		unsigned twice = (unsigned)((uint64_t)(i % 4) * last / 3);
@@ -184,11 +173,10 @@ static void repeated_key_is_found_in_pairs_of_any_size(void **state)
 	}
 }
 
-static void repeated_key_is_found_in_objects_of_any_size(void **state)
+TEST(repeated_key_is_found_in_objects_of_any_size)
 {
 	static const unsigned counts[] = { 2, 15, 16, 17, 18, 19, 40, 1000, 16383, 16384, 100000 };
 
-	(void)state;
 	for (size_t i = 0; i < 4 * sizeof(counts) / sizeof(counts[0]); i++) {
 		unsigned last = counts[i / 4] - 1;
 		unsigned twice = (unsigned)((uint64_t)(i % 4) * last / 3);
@@ -204,7 +192,7 @@ static void repeated_key_is_found_in_objects_of_any_size(void **state)
 	}
 }
 
-static void keys_need_no_memory(void **state)
+TEST(keys_need_no_memory)
 {
 	static unsigned char memory[9 * 1000 + 3];
 	struct spoke_json_error error;
@@ -212,17 +200,15 @@ static void keys_need_no_memory(void **state)
 	char *text = jsonagain_object(1000, 999);
 	size_t values;
 
-	(void)state;
 	spoke_builder_init_fixed(&builder, memory, sizeof(memory), NULL);
 	assert_int_equal(spoke_json_read(text, strlen(text), &builder, &values, &error), SPOKE_OK);
 	free(text);
 }
 
-static void containers_of_any_size_have_their_heads(void **state)
+TEST(containers_of_any_size_have_their_heads)
 {
 	static const unsigned counts[] = { 1, 15, 16, 17, 255, 256, 65535, 65536, 70000 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		char *text = NULL;
 		size_t len;
@@ -237,11 +223,10 @@ static void containers_of_any_size_have_their_heads(void **state)
 	}
 }
 
-static void map_with_a_repeated_key_prints_as_pairs_and_is_not_read(void **state)
+TEST(map_with_a_repeated_key_prints_as_pairs_and_is_not_read)
 {
 	static const unsigned counts[] = { 2, 63, 64 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		char *out = NULL;
 		size_t len;
@@ -307,35 +292,14 @@ static unsigned count_pairs(unsigned depth, unsigned items, bool last)
 
 /* A print skips 64 KiB and 8 times its bytes to see keys; a map beyond has the form for any keys.
  */
-static void skipping_to_see_keys_has_a_limit(void **state)
+TEST(skipping_to_see_keys_has_a_limit)
 {
-	(void)state;
 	assert_int_equal(count_pairs(50, 500, false), 0);
 	assert_int_equal(count_pairs(8, 1000000, false), 0);
 	assert_int_equal(count_pairs(100, 1000000, false), 92);
 }
 
-static void last_values_of_maps_are_not_skipped(void **state)
+TEST(last_values_of_maps_are_not_skipped)
 {
-	(void)state;
 	assert_int_equal(count_pairs(100, 1000000, true), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nul_byte_ends_no_text),
-		cmocka_unit_test(limits_are_those_of_msgpack),
-		cmocka_unit_test(value_deeper_than_128_levels_is_rejected),
-		cmocka_unit_test(value_with_too_many_items_is_rejected),
-		cmocka_unit_test(repeated_key_is_found_in_objects_of_any_size),
-		cmocka_unit_test(repeated_key_is_found_in_pairs_of_any_size),
-		cmocka_unit_test(keys_need_no_memory),
-		cmocka_unit_test(containers_of_any_size_have_their_heads),
-		cmocka_unit_test(map_with_a_repeated_key_prints_as_pairs_and_is_not_read),
-		cmocka_unit_test(skipping_to_see_keys_has_a_limit),
-		cmocka_unit_test(last_values_of_maps_are_not_skipped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers of JSON: each double is read as the C library does, and printed so that it comes back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/base/mix.h"
 #include "core/json/digits.h"
 #include "core/json/powers.h"
 #include "core/json/write.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 #include <spoke/json.h>
@@ -73,7 +67,7 @@ static double beside(double number, int64_t steps)
 	return number;
 }
 
-static void printed_double_reads_as_the_same_double(void **state)
+TEST(printed_double_reads_as_the_same_double)
 {
 	static const double edges[] = {
 		0,
@@ -102,7 +96,6 @@ static void printed_double_reads_as_the_same_double(void **state)
 	};
 	uint64_t dice = 1;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
 		try_double(edges[i]);
 		try_double(-edges[i]);
@@ -122,11 +115,10 @@ static void printed_double_reads_as_the_same_double(void **state)
 	}
 }
 
-static void short_number_is_printed_with_its_digits(void **state)
+TEST(short_number_is_printed_with_its_digits)
 {
 	uint64_t dice = 2;
 
-	(void)state;
 	for (unsigned i = 0; i < TRIES / 4; i++) {
 		uint64_t number = spokei_mix_next(&dice) % 1000000000;
 		char text[SPOKEI_JSON_NUMBER + 1];
@@ -139,11 +131,10 @@ static void short_number_is_printed_with_its_digits(void **state)
 	}
 }
 
-static void decimal_reads_as_the_nearest_double(void **state)
+TEST(decimal_reads_as_the_nearest_double)
 {
 	uint64_t dice = 3;
 
-	(void)state;
 	for (unsigned i = 0; i < TRIES / 2; i++) {
 		uint64_t digits = spokei_mix_next(&dice) >> spokei_mix_next(&dice) % 64;
 		unsigned places = (unsigned)(spokei_mix_next(&dice) % 20);
@@ -182,7 +173,7 @@ static bool is_taken(const char *text)
 	return result == SPOKE_OK;
 }
 
-static void integers_are_limited_to_64_bits(void **state)
+TEST(integers_are_limited_to_64_bits)
 {
 	static const struct {
 		const char *text;
@@ -193,7 +184,6 @@ static void integers_are_limited_to_64_bits(void **state)
 		{ "-9223372036854775808", true },  { "-9223372036854775809", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_int_equal(is_taken(rows[i].text), rows[i].fits);
 }
@@ -211,11 +201,10 @@ static int fewest_digits(double number)
 	return 17;
 }
 
-static void digits_are_as_few_as_possible(void **state)
+TEST(digits_are_as_few_as_possible)
 {
 	uint64_t dice = 4;
 
-	(void)state;
 	for (unsigned i = 0; i < TRIES / 4; i++) {
 		uint64_t bits = spokei_mix_next(&dice) & INT64_MAX;
 		uint64_t decimal;
@@ -272,11 +261,10 @@ static void assert_row(int power, const uint32_t words[WORDS])
 				 row[i / 64] >> (63 - i % 64) & 1);
 }
 
-static void table_has_the_powers_of_ten(void **state)
+TEST(table_has_the_powers_of_ten)
 {
 	uint32_t words[WORDS] = { [WORDS / 2] = 1 };
 
-	(void)state;
 	for (int power = 0; power <= SPOKEI_POWER_MAX; power++) {
 		assert_row(power, words);
 		multiply(words, WORDS, 10);
@@ -288,18 +276,4 @@ static void table_has_the_powers_of_ten(void **state)
 		assert_row(power, words);
 		divide(words, WORDS, 10);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(printed_double_reads_as_the_same_double),
-		cmocka_unit_test(short_number_is_printed_with_its_digits),
-		cmocka_unit_test(decimal_reads_as_the_nearest_double),
-		cmocka_unit_test(integers_are_limited_to_64_bits),
-		cmocka_unit_test(table_has_the_powers_of_ten),
-		cmocka_unit_test(digits_are_as_few_as_possible),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

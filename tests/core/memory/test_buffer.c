@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The buffer: bytes in, bytes out, and its use of memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/memory/buffer.h"
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 struct fixture {
 	struct memory memory;
@@ -46,11 +40,10 @@ static void assert_row(const struct spokei_buffer *buffer, size_t from, size_t l
 		assert_int_equal(spokei_buffer_data(buffer)[i], byte_at(from + i));
 }
 
-static void new_buffer_holds_no_memory(void **state)
+TEST(new_buffer_holds_no_memory)
 {
 	struct spokei_buffer *buffer = setup(100);
 
-	(void)state;
 	assert_int_equal(spokei_buffer_len(buffer), 0);
 	spokei_buffer_consume(buffer, 5);
 	spokei_buffer_truncate(buffer, 0);
@@ -59,13 +52,12 @@ static void new_buffer_holds_no_memory(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void buffer_returns_bytes_in_order(void **state)
+TEST(buffer_returns_bytes_in_order)
 {
 	struct spokei_buffer *buffer = setup(100000);
 	size_t in = 0;
 	size_t out = 0;
 
-	(void)state;
 	for (size_t round = 0; round < 300; round++) {
 		append_row(buffer, in, round * 7 % 211);
 		in += round * 7 % 211;
@@ -78,11 +70,10 @@ static void buffer_returns_bytes_in_order(void **state)
 	assert_int_equal(fixture.memory.bytes, 0);
 }
 
-static void buffer_grows_with_content_in_few_steps(void **state)
+TEST(buffer_grows_with_content_in_few_steps)
 {
 	struct spokei_buffer *buffer = setup(1u << 20);
 
-	(void)state;
 	append_row(buffer, 0, 1);
 	assert_true(fixture.memory.bytes <= 512);
 	append_row(buffer, 1, 65535);
@@ -92,11 +83,10 @@ static void buffer_grows_with_content_in_few_steps(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void moving_queue_needs_memory_for_its_length_only(void **state)
+TEST(moving_queue_needs_memory_for_its_length_only)
 {
 	struct spokei_buffer *buffer = setup(1u << 20);
 
-	(void)state;
 	append_row(buffer, 0, 1000);
 	for (size_t i = 0; i < 20000; i++) {
 		append_row(buffer, 1000 + i, 1);
@@ -107,11 +97,10 @@ static void moving_queue_needs_memory_for_its_length_only(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void queue_near_capacity_grows_instead_of_moving(void **state)
+TEST(queue_near_capacity_grows_instead_of_moving)
 {
 	struct spokei_buffer *buffer = setup(1u << 20);
 
-	(void)state;
 	append_row(buffer, 0, 500);
 	assert_int_equal(fixture.memory.bytes, 512);
 	spokei_buffer_consume(buffer, 10);
@@ -121,11 +110,10 @@ static void queue_near_capacity_grows_instead_of_moving(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void full_buffer_moves_content_when_memory_fails(void **state)
+TEST(full_buffer_moves_content_when_memory_fails)
 {
 	struct spokei_buffer *buffer = setup(1u << 20);
 
-	(void)state;
 	append_row(buffer, 0, 500);
 	spokei_buffer_consume(buffer, 10);
 	fixture.memory.fail_at = fixture.memory.asked + 1;
@@ -134,11 +122,10 @@ static void full_buffer_moves_content_when_memory_fails(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void buffer_maximum_is_exact(void **state)
+TEST(buffer_maximum_is_exact)
 {
 	struct spokei_buffer *buffer = setup(1000);
 
-	(void)state;
 	append_row(buffer, 0, 1000);
 	assert_int_equal(spokei_buffer_append(buffer, "x", 1), SPOKE_ETOOLARGE);
 	assert_null(spokei_buffer_reserve(buffer, 1));
@@ -151,11 +138,10 @@ static void buffer_maximum_is_exact(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void huge_maximum_does_not_overflow(void **state)
+TEST(huge_maximum_does_not_overflow)
 {
 	struct spokei_buffer *buffer = setup(SIZE_MAX);
 
-	(void)state;
 	append_row(buffer, 0, 700);
 	fixture.memory.fail_at = fixture.memory.asked + 1;
 	assert_null(spokei_buffer_reserve(buffer, SIZE_MAX - 700));
@@ -164,11 +150,10 @@ static void huge_maximum_does_not_overflow(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void empty_buffer_frees_large_memory_and_keeps_small(void **state)
+TEST(empty_buffer_frees_large_memory_and_keeps_small)
 {
 	struct spokei_buffer *buffer = setup(1u << 20);
 
-	(void)state;
 	append_row(buffer, 0, 300000);
 	spokei_buffer_consume(buffer, 299999);
 	assert_true(fixture.memory.bytes >= 300000);
@@ -181,12 +166,11 @@ static void empty_buffer_frees_large_memory_and_keeps_small(void **state)
 	assert_int_equal(fixture.memory.bytes, 0);
 }
 
-static void reserved_bytes_count_after_commit(void **state)
+TEST(reserved_bytes_count_after_commit)
 {
 	struct spokei_buffer *buffer = setup(1000);
 	unsigned char *room;
 
-	(void)state;
 	append_row(buffer, 0, 10);
 	room = spokei_buffer_reserve(buffer, 900);
 	assert_non_null(room);
@@ -202,9 +186,8 @@ static void reserved_bytes_count_after_commit(void **state)
 	spokei_buffer_fini(buffer);
 }
 
-static void failed_growth_keeps_content(void **state)
+TEST(failed_growth_keeps_content)
 {
-	(void)state;
 	for (unsigned fail_at = 1; fail_at < 8; fail_at++) {
 		struct spokei_buffer *buffer = setup(1u << 20);
 		size_t held = 0;
@@ -224,23 +207,4 @@ static void failed_growth_keeps_content(void **state)
 		spokei_buffer_fini(buffer);
 		assert_int_equal(fixture.memory.bytes, 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(new_buffer_holds_no_memory),
-		cmocka_unit_test(buffer_returns_bytes_in_order),
-		cmocka_unit_test(buffer_grows_with_content_in_few_steps),
-		cmocka_unit_test(moving_queue_needs_memory_for_its_length_only),
-		cmocka_unit_test(queue_near_capacity_grows_instead_of_moving),
-		cmocka_unit_test(full_buffer_moves_content_when_memory_fails),
-		cmocka_unit_test(buffer_maximum_is_exact),
-		cmocka_unit_test(huge_maximum_does_not_overflow),
-		cmocka_unit_test(empty_buffer_frees_large_memory_and_keeps_small),
-		cmocka_unit_test(reserved_bytes_count_after_commit),
-		cmocka_unit_test(failed_growth_keeps_content),
-	};
-
-	return cmocka_run_group_tests_name("buffer", tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hash map: insertion, look-up, removal, and failed allocations. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/memory/map.h"
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,12 +46,11 @@ static void *get(const struct spokei_map *map, int i)
 	return spokei_map_get(map, keys[i], strlen(keys[i]));
 }
 
-static void map_finds_key_until_removed(void **state)
+TEST(map_finds_key_until_removed)
 {
 	struct memory memory;
 	struct spokei_map map;
 
-	(void)state;
 	make_keys();
 	make_map(&memory, &map);
 	assert_null(get(&map, 0));
@@ -82,14 +75,13 @@ static void map_finds_key_until_removed(void **state)
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void map_keys_are_bytes_with_length(void **state)
+TEST(map_keys_are_bytes_with_length)
 {
 	struct memory memory;
 	struct spokei_map map;
 	char one[] = "a\0b";
 	char other[] = "a\0c";
 
-	(void)state;
 	make_map(&memory, &map);
 	assert_int_equal(spokei_map_add(&map, one, 3, one), SPOKE_OK);
 	assert_null(spokei_map_get(&map, other, 3));
@@ -101,7 +93,7 @@ static void map_keys_are_bytes_with_length(void **state)
 	spokei_map_fini(&map);
 }
 
-static void map_each_visits_each_value_once(void **state)
+TEST(map_each_visits_each_value_once)
 {
 	struct memory memory;
 	struct spokei_map map;
@@ -110,7 +102,6 @@ static void map_each_visits_each_value_once(void **state)
 	int visited = 0;
 	char *value;
 
-	(void)state;
 	make_keys();
 	make_map(&memory, &map);
 	assert_null(spokei_map_each(&map, &place));
@@ -128,9 +119,8 @@ static void map_each_visits_each_value_once(void **state)
 	spokei_map_fini(&map);
 }
 
-static void map_stays_intact_after_enomem(void **state)
+TEST(map_stays_intact_after_enomem)
 {
-	(void)state;
 	make_keys();
 	for (unsigned fail_at = 1;; fail_at++) {
 		struct memory memory;
@@ -163,7 +153,7 @@ static void *get_number(const struct spokei_map *map, const uint32_t *number)
 	return spokei_map_get(map, number, sizeof(*number));
 }
 
-static void map_that_grows_in_steps_keeps_every_entry(void **state)
+TEST(map_that_grows_in_steps_keeps_every_entry)
 {
 	enum {
 		NUMBERS = 30000
@@ -174,7 +164,6 @@ static void map_that_grows_in_steps_keeps_every_entry(void **state)
 	bool cleared = false;
 	bool moved = false;
 
-	(void)state;
 	assert_non_null(numbers);
 	make_map(&memory, &map);
 	for (uint32_t i = 0; i < NUMBERS; i++) {
@@ -234,7 +223,7 @@ static size_t longest_run(const struct spokei_map *map)
 
 /* Each block takes FNV-1a from any state with the same low byte to one next state, which has that
  * low byte too. So 2^13 names of 13 blocks have one hash, whatever the seed's other bytes are. */
-static void map_spreads_names_that_collide_in_fnv(void **state)
+TEST(map_spreads_names_that_collide_in_fnv)
 {
 	static const char blocks[2][14] = { "f45i4I92Ioonw", "e$9_6A90Ix6Qw" };
 	enum {
@@ -246,7 +235,6 @@ static void map_spreads_names_that_collide_in_fnv(void **state)
 	struct memory memory;
 	struct spokei_map map;
 
-	(void)state;
 	assert_non_null(names);
 	make_map(&memory, &map);
 	for (unsigned i = 0; i < NAMES; i++) {
@@ -277,32 +265,16 @@ static void list_values(unsigned char dice, void *ret_values[MANY])
 	spokei_map_fini(&map);
 }
 
-static void maps_with_other_random_numbers_have_other_orders(void **state)
+TEST(maps_with_other_random_numbers_have_other_orders)
 {
 	void *one[MANY];
 	void *same[MANY];
 	void *other[MANY];
 
-	(void)state;
 	make_keys();
 	list_values(1, one);
 	list_values(1, same);
 	list_values(2, other);
 	assert_memory_equal(one, same, sizeof(one));
 	assert_memory_not_equal(one, other, sizeof(one));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(map_finds_key_until_removed),
-		cmocka_unit_test(map_keys_are_bytes_with_length),
-		cmocka_unit_test(map_each_visits_each_value_once),
-		cmocka_unit_test(map_stays_intact_after_enomem),
-		cmocka_unit_test(map_that_grows_in_steps_keeps_every_entry),
-		cmocka_unit_test(map_spreads_names_that_collide_in_fnv),
-		cmocka_unit_test(maps_with_other_random_numbers_have_other_orders),
-	};
-
-	return cmocka_run_group_tests_name("map", tests, NULL, NULL);
 }

@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slabs: handles, their generations, limits, and failed allocations. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/memory/slab.h"
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 struct cell {
 	uint64_t content[3];
 };
 
-static void handle_finds_cell_until_given_back(void **state)
+TEST(handle_finds_cell_until_given_back)
 {
 	struct memory memory;
 	struct spokei_slab slab;
 	uint64_t handles[1000];
 
-	(void)state;
 	memory_init(&memory);
 	spokei_slab_init(&slab, &memory.env, sizeof(struct cell), 1000);
 	for (uint64_t i = 0; i < 1000; i++) {
@@ -46,7 +39,7 @@ static void handle_finds_cell_until_given_back(void **state)
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void stale_handle_never_reaches_next_owner(void **state)
+TEST(stale_handle_never_reaches_next_owner)
 {
 	struct memory memory;
 	struct spokei_slab slab;
@@ -54,7 +47,6 @@ static void stale_handle_never_reaches_next_owner(void **state)
 	uint64_t next;
 	void *cell;
 
-	(void)state;
 	memory_init(&memory);
 	spokei_slab_init(&slab, &memory.env, sizeof(struct cell), 4);
 	assert_int_equal(spokei_slab_take(&slab, &cell, &old), SPOKE_OK);
@@ -70,14 +62,13 @@ static void stale_handle_never_reaches_next_owner(void **state)
 	spokei_slab_fini(&slab);
 }
 
-static void unknown_handle_finds_nothing(void **state)
+TEST(unknown_handle_finds_nothing)
 {
 	struct memory memory;
 	struct spokei_slab slab;
 	uint64_t handle;
 	void *cell;
 
-	(void)state;
 	memory_init(&memory);
 	spokei_slab_init(&slab, &memory.env, 1, 100);
 	assert_null(spokei_slab_get(&slab, 0));
@@ -92,7 +83,7 @@ static void unknown_handle_finds_nothing(void **state)
 	spokei_slab_fini(&slab);
 }
 
-static void slab_maximum_is_exact(void **state)
+TEST(slab_maximum_is_exact)
 {
 	struct memory memory;
 	struct spokei_slab slab;
@@ -100,7 +91,6 @@ static void slab_maximum_is_exact(void **state)
 	uint64_t none = 77;
 	void *cell;
 
-	(void)state;
 	memory_init(&memory);
 	spokei_slab_init(&slab, &memory.env, 8, 3);
 	for (int i = 0; i < 3; i++)
@@ -117,7 +107,7 @@ static void slab_maximum_is_exact(void **state)
 	spokei_slab_fini(&slab);
 }
 
-static void cells_never_move(void **state)
+TEST(cells_never_move)
 {
 	struct memory memory;
 	struct spokei_slab slab;
@@ -125,7 +115,6 @@ static void cells_never_move(void **state)
 	void *first;
 	void *cell;
 
-	(void)state;
 	memory_init(&memory);
 	spokei_slab_init(&slab, &memory.env, sizeof(struct cell), 2000);
 	assert_int_equal(spokei_slab_take(&slab, &first, &handles[0]), SPOKE_OK);
@@ -137,9 +126,8 @@ static void cells_never_move(void **state)
 	spokei_slab_fini(&slab);
 }
 
-static void slab_stays_intact_after_enomem(void **state)
+TEST(slab_stays_intact_after_enomem)
 {
-	(void)state;
 	for (unsigned fail_at = 1;; fail_at++) {
 		struct memory memory;
 		struct spokei_slab slab;
@@ -169,18 +157,4 @@ static void slab_stays_intact_after_enomem(void **state)
 			break;
 		assert_int_equal(failed, 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(handle_finds_cell_until_given_back),
-		cmocka_unit_test(stale_handle_never_reaches_next_owner),
-		cmocka_unit_test(unknown_handle_finds_nothing),
-		cmocka_unit_test(slab_maximum_is_exact),
-		cmocka_unit_test(cells_never_move),
-		cmocka_unit_test(slab_stays_intact_after_enomem),
-	};
-
-	return cmocka_run_group_tests_name("slab", tests, NULL, NULL);
 }

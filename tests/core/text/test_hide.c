@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hiding of secrets in texts for people. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/text/hide.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +20,7 @@ static void hide(const char *const (*cases)[2], size_t count)
 	}
 }
 
-static void secret_names_ignore_case_and_what_stands_before(void **state)
+TEST(secret_names_ignore_case_and_what_stands_before)
 {
 	static const char *const secrets[] = {
 		"token",        "Token",           "say.token",
@@ -38,7 +32,6 @@ static void secret_names_ignore_case_and_what_stands_before(void **state)
 					      "token.", "token.publish", "key",        "accessKey",
 					      "passw",  "secret.file",   "author" };
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(secrets); i++)
 		assert_true(spokei_hide_is_secret(
 			(struct spoke_span){ secrets[i], strlen(secrets[i]) }));
@@ -47,9 +40,8 @@ static void secret_names_ignore_case_and_what_stands_before(void **state)
 			spokei_hide_is_secret((struct spoke_span){ others[i], strlen(others[i]) }));
 }
 
-static void unknown_name_may_be_secret_if_it_contains_one(void **state)
+TEST(unknown_name_may_be_secret_if_it_contains_one)
 {
-	(void)state;
 	assert_true(spokei_hide_may_be_secret("tokens"));
 	assert_true(spokei_hide_may_be_secret("lease.Passphrase"));
 	assert_true(spokei_hide_may_be_secret("secretkey"));
@@ -58,7 +50,7 @@ static void unknown_name_may_be_secret_if_it_contains_one(void **state)
 	assert_false(spokei_hide_may_be_secret(""));
 }
 
-static void secrets_of_texts_become_asterisks(void **state)
+TEST(secrets_of_texts_become_asterisks)
 {
 	static const char *const cases[][2] = {
 		{ "", "" },
@@ -74,11 +66,10 @@ static void secrets_of_texts_become_asterisks(void **state)
 		{ "my.token: 1 to 256", "my.token: 1 to 256" },
 	};
 
-	(void)state;
 	hide(cases, COUNT(cases));
 }
 
-static void commas_belong_to_secrets(void **state)
+TEST(commas_belong_to_secrets)
 {
 	static const char *const cases[][2] = {
 		{ "listen = dubbo://1.2.3.4:20880?token=aaaa1111,bbbb2222",
@@ -88,11 +79,10 @@ static void commas_belong_to_secrets(void **state)
 		{ "token=aaaa,\tb", "token=***,\tb" },
 	};
 
-	(void)state;
 	hide(cases, COUNT(cases));
 }
 
-static void keys_are_decoded_before_they_count_as_secret(void **state)
+TEST(keys_are_decoded_before_they_count_as_secret)
 {
 	static const char *const cases[][2] = {
 		{ "h?%74oken=abcd b", "h?%74oken=*** b" },
@@ -105,11 +95,10 @@ static void keys_are_decoded_before_they_count_as_secret(void **state)
 		  "%73%65%63%72%65%74%61%63%63%65%73%73%6b%65%79%73%65%63%72%65%74=***" },
 	};
 
-	(void)state;
 	hide(cases, COUNT(cases));
 }
 
-static void user_and_password_become_asterisks_after_slashes_only(void **state)
+TEST(user_and_password_become_asterisks_after_slashes_only)
 {
 	static const char *const cases[][2] = {
 		{ "redis://me:pass@h:1, z://:pass@h, z://:pass@h",
@@ -123,20 +112,5 @@ static void user_and_password_become_asterisks_after_slashes_only(void **state)
 		{ "a:b@c://d", "a:b@c://d" },
 	};
 
-	(void)state;
 	hide(cases, COUNT(cases));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(secret_names_ignore_case_and_what_stands_before),
-		cmocka_unit_test(unknown_name_may_be_secret_if_it_contains_one),
-		cmocka_unit_test(secrets_of_texts_become_asterisks),
-		cmocka_unit_test(commas_belong_to_secrets),
-		cmocka_unit_test(keys_are_decoded_before_they_count_as_secret),
-		cmocka_unit_test(user_and_password_become_asterisks_after_slashes_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

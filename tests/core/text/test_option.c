@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Option values: parsing, ranges, printing, and the sentences of the errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/text/option.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -56,7 +50,7 @@ struct good {
 	uint64_t value;
 };
 
-static void valid_text_gives_its_value(void **state)
+TEST(valid_text_gives_its_value)
 {
 	static const struct good cases[] = {
 		{ &any_duration, "250ms", 250 * MS },
@@ -95,7 +89,6 @@ static void valid_text_gives_its_value(void **state)
 		{ &any_bool, "0", 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char why[SPOKEI_OPTION_WHY_MAX] = "untouched";
 		uint64_t value = 77;
@@ -108,12 +101,11 @@ static void valid_text_gives_its_value(void **state)
 	}
 }
 
-static void bare_number_is_milliseconds_only_where_allowed(void **state)
+TEST(bare_number_is_milliseconds_only_where_allowed)
 {
 	char why[SPOKEI_OPTION_WHY_MAX];
 	uint64_t value = 77;
 
-	(void)state;
 	assert_int_equal(spokei_option_parse(&any_duration, "5000", true, &value, why, sizeof(why)),
 			 SPOKE_OK);
 	assert_true(value == 5 * SECOND);
@@ -131,7 +123,7 @@ static void bare_number_is_milliseconds_only_where_allowed(void **state)
 	assert_true(value == 3);
 }
 
-static void invalid_value_error_names_the_valid_form(void **state)
+TEST(invalid_value_error_names_the_valid_form)
 {
 	static const struct {
 		const struct spokei_option *option;
@@ -157,7 +149,6 @@ static void invalid_value_error_names_the_valid_form(void **state)
 		  "neither yes nor no; write true or false" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		for (size_t j = 0; j < 24 && cases[i].texts[j]; j++) {
 			char why[SPOKEI_OPTION_WHY_MAX];
@@ -172,12 +163,11 @@ static void invalid_value_error_names_the_valid_form(void **state)
 	}
 }
 
-static void error_sentence_begins_with_key_and_value(void **state)
+TEST(error_sentence_begins_with_key_and_value)
 {
 	char why[SPOKEI_OPTION_WHY_MAX];
 	uint64_t value;
 
-	(void)state;
 	assert_int_equal(spokei_option_parse(&any_duration, "5x", true, &value, why, sizeof(why)),
 			 SPOKE_ESYNTAX);
 	assert_string_equal(why,
@@ -185,7 +175,7 @@ static void error_sentence_begins_with_key_and_value(void **state)
 			    "or 1.5s");
 }
 
-static void value_outside_range_error_names_the_range(void **state)
+TEST(value_outside_range_error_names_the_range)
 {
 	static const struct spokei_option narrow = {
 		.name = "timeout",
@@ -214,7 +204,6 @@ static void value_outside_range_error_names_the_range(void **state)
 	char why[SPOKEI_OPTION_WHY_MAX];
 	uint64_t value = 77;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(spokei_option_parse(&narrow, cases[i].text, false, &value, why,
 						     sizeof(why)),
@@ -226,7 +215,7 @@ static void value_outside_range_error_names_the_range(void **state)
 	assert_int_equal(spokei_option_parse(&narrow, "1h", false, &value, why, sizeof(why)), 0);
 }
 
-static void number_above_64_bits_is_out_of_range_for_every_kind(void **state)
+TEST(number_above_64_bits_is_out_of_range_for_every_kind)
 {
 	static const struct good cases[] = {
 		{ &any_size, "18446744073709551616", 0 },
@@ -237,7 +226,6 @@ static void number_above_64_bits_is_out_of_range_for_every_kind(void **state)
 		{ &any_duration, "18446744073.709551616s", 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char why[SPOKEI_OPTION_WHY_MAX];
 		uint64_t value = 77;
@@ -250,12 +238,11 @@ static void number_above_64_bits_is_out_of_range_for_every_kind(void **state)
 	}
 }
 
-static void error_sentence_is_printable_and_fits_for_any_value(void **state)
+TEST(error_sentence_is_printable_and_fits_for_any_value)
 {
 	char text[5000];
 	uint64_t value;
 
-	(void)state;
 	memset(text, '\n', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	for (size_t size = 1; size <= SPOKEI_OPTION_WHY_MAX; size++) {
@@ -274,7 +261,7 @@ static void error_sentence_is_printable_and_fits_for_any_value(void **state)
 	}
 }
 
-static void value_is_printed_in_largest_exact_unit(void **state)
+TEST(value_is_printed_in_largest_exact_unit)
 {
 	static const struct good cases[] = {
 		{ &any_duration, "1500ms", 1500 * MS },
@@ -290,7 +277,6 @@ static void value_is_printed_in_largest_exact_unit(void **state)
 		{ &any_bool, "false", 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char out[32];
 		char why[SPOKEI_OPTION_WHY_MAX];
@@ -312,7 +298,7 @@ static const char *colour(unsigned index)
 	return names[index];
 }
 
-static void name_text_and_list_give_their_values(void **state)
+TEST(name_text_and_list_give_their_values)
 {
 	static const struct spokei_option name = { .name = "colour",
 						   .kind = SPOKEI_OPTION_NAME,
@@ -345,7 +331,6 @@ static void name_text_and_list_give_their_values(void **state)
 		  "not a list; write values separated by commas, e.g. one, two" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char why[SPOKEI_OPTION_WHY_MAX];
 		uint64_t value = 0;
@@ -359,7 +344,7 @@ static void name_text_and_list_give_their_values(void **state)
 	}
 }
 
-static void none_is_accepted_only_where_allowed(void **state)
+TEST(none_is_accepted_only_where_allowed)
 {
 	static const struct spokei_option option = {
 		.name = "heartbeat",
@@ -371,7 +356,6 @@ static void none_is_accepted_only_where_allowed(void **state)
 	char why[SPOKEI_OPTION_WHY_MAX];
 	uint64_t value = 7;
 
-	(void)state;
 	assert_int_equal(spokei_option_read(&option, "0", false, &value, why, sizeof(why)), 0);
 	assert_int_equal(value, 0);
 	assert_int_equal(spokei_option_read(&option, "0s", true, &value, why, sizeof(why)), 0);
@@ -383,36 +367,16 @@ static void none_is_accepted_only_where_allowed(void **state)
 	assert_string_equal(why, "a duration needs a unit; write 5ms or 5s");
 }
 
-static void list_items_are_returned_without_blanks(void **state)
+TEST(list_items_are_returned_without_blanks)
 {
 	static const char *const values[] = { "one", "two three", "", "4" };
 	const char *at = " one,two three\t,,4 ";
 	struct spoke_span item;
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		assert_true(spokei_option_item(&at, &item));
 		assert_int_equal(item.len, strlen(values[i]));
 		assert_memory_equal(item.data, values[i], item.len);
 	}
 	assert_false(spokei_option_item(&at, &item));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(valid_text_gives_its_value),
-		cmocka_unit_test(bare_number_is_milliseconds_only_where_allowed),
-		cmocka_unit_test(invalid_value_error_names_the_valid_form),
-		cmocka_unit_test(error_sentence_begins_with_key_and_value),
-		cmocka_unit_test(value_outside_range_error_names_the_range),
-		cmocka_unit_test(number_above_64_bits_is_out_of_range_for_every_kind),
-		cmocka_unit_test(error_sentence_is_printable_and_fits_for_any_value),
-		cmocka_unit_test(value_is_printed_in_largest_exact_unit),
-		cmocka_unit_test(name_text_and_list_give_their_values),
-		cmocka_unit_test(none_is_accepted_only_where_allowed),
-		cmocka_unit_test(list_items_are_returned_without_blanks),
-	};
-
-	return cmocka_run_group_tests_name("option", tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options that are a duration or a percentile of durations. */
 #include "core/text/option.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define MS UINT64_C(1000000)
 #define HOUR UINT64_C(3600000000000)
 
-static void delay_is_a_duration_or_a_percentile(void **state)
+TEST(delay_is_a_duration_or_a_percentile)
 {
 	static const struct spokei_option delay = {
 		.name = "after",
@@ -33,7 +28,6 @@ static void delay_is_a_duration_or_a_percentile(void **state)
 		"p", "p0", "p100", "p95%", "p9.5", "95", "P95", "1us"
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char why[SPOKEI_OPTION_WHY_MAX];
 		char text[32];
@@ -59,13 +53,4 @@ static void delay_is_a_duration_or_a_percentile(void **state)
 	assert_int_equal(spokei_option_percentile(SPOKEI_OPTION_PERCENTILE(95)), 95);
 	assert_int_equal(spokei_option_percentile(UINT64_MAX), 0);
 	assert_int_equal(spokei_option_percentile(HOUR), 0);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(delay_is_a_duration_or_a_percentile),
-	};
-
-	return cmocka_run_group_tests_name("delay", tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options that are a duration, "auto" or "off". */
 #include "core/text/option.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <string.h>
 
 #include <spoke/error.h>
@@ -20,7 +16,7 @@ static const struct spokei_option spin = {
 	.max = 10000 * US,
 };
 
-static void spin_of_no_time_is_off_with_and_without_a_unit(void **state)
+TEST(spin_of_no_time_is_off_with_and_without_a_unit)
 {
 	static const struct {
 		const char *text;
@@ -34,7 +30,6 @@ static void spin_of_no_time_is_off_with_and_without_a_unit(void **state)
 		{ "50us", 50 * US },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char why[SPOKEI_OPTION_WHY_MAX];
 		uint64_t value = 77;
@@ -46,25 +41,14 @@ static void spin_of_no_time_is_off_with_and_without_a_unit(void **state)
 	}
 }
 
-static void spin_of_the_longest_time_is_too_large(void **state)
+TEST(spin_of_the_longest_time_is_too_large)
 {
 	char why[SPOKEI_OPTION_WHY_MAX];
 	uint64_t value = 77;
 
-	(void)state;
 	assert_int_equal(spokei_option_read(&spin, "18446744073709551615ns", false, &value, why,
 					    sizeof(why)),
 			 SPOKE_ERANGE);
 	assert_non_null(strstr(why, "too large"));
 	assert_true(value == 77);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(spin_of_no_time_is_off_with_and_without_a_unit),
-		cmocka_unit_test(spin_of_the_longest_time_is_too_large),
-	};
-
-	return cmocka_run_group_tests_name("spin", tests, NULL, NULL);
 }

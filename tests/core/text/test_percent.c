@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Percent encoding and decoding of URL components. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/url.h>
 
@@ -29,9 +24,8 @@ static const char *const components[][2] = {
 	{ "\xe2\x82\xac\n", "%E2%82%AC%0A" },
 };
 
-static void component_is_encoded_as_java_does_and_decoded_again(void **state)
+TEST(component_is_encoded_as_java_does_and_decoded_again)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(components); i++) {
 		size_t len = strlen(components[i][0]);
 		char encoded[512];
@@ -51,20 +45,19 @@ static void component_is_encoded_as_java_does_and_decoded_again(void **state)
 	}
 }
 
-static void url_survives_encoding_as_node_name(void **state)
+TEST(url_survives_encoding_as_node_name)
 {
 	static const char text[] = "dubbo://u:p@[::1]:80/a.B?k=%20%26%25+v&m=x,y";
 	char encoded[256];
 	char decoded[256];
 	size_t len = spoke_url_encode(text, sizeof(text) - 1, encoded, sizeof(encoded));
 
-	(void)state;
 	assert_null(strpbrk(encoded, "/:?&= "));
 	assert_int_equal(spoke_url_decode(encoded, len, decoded, sizeof(decoded), NULL), SPOKE_OK);
 	assert_string_equal(decoded, text);
 }
 
-static void component_that_is_not_encoded_is_rejected(void **state)
+TEST(component_that_is_not_encoded_is_rejected)
 {
 	static const struct {
 		const char *text;
@@ -90,7 +83,6 @@ static void component_that_is_not_encoded_is_rejected(void **state)
 	char out[64];
 	size_t len = 77;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++)
 		assert_int_equal(spoke_url_decode(cases[i].text, cases[i].len, out, sizeof(out),
 						  &len),
@@ -103,11 +95,10 @@ static void component_that_is_not_encoded_is_rejected(void **state)
 	assert_int_equal(len, 4);
 }
 
-static void encoding_is_cut_to_size_and_returns_full_length(void **state)
+TEST(encoding_is_cut_to_size_and_returns_full_length)
 {
 	static const char whole[] = "a+%2Fb%00";
 
-	(void)state;
 	for (size_t size = 0; size < sizeof(whole) + 2; size++) {
 		char out[sizeof(whole) + 3];
 		size_t kept = size < sizeof(whole) ? size : sizeof(whole);
@@ -118,16 +109,4 @@ static void encoding_is_cut_to_size_and_returns_full_length(void **state)
 		if (size > 0)
 			assert_memory_equal(out, whole, kept - 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(component_is_encoded_as_java_does_and_decoded_again),
-		cmocka_unit_test(url_survives_encoding_as_node_name),
-		cmocka_unit_test(component_that_is_not_encoded_is_rejected),
-		cmocka_unit_test(encoding_is_cut_to_size_and_returns_full_length),
-	};
-
-	return cmocka_run_group_tests_name("percent", tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranges of addresses: what is read as one, and which machines lie in it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/text/range.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
@@ -33,7 +27,7 @@ static bool contains(const char *text, const char *machine)
 	return spokei_range_has(&range, &other);
 }
 
-static void range_contains_both_edges_and_nothing_beyond(void **state)
+TEST(range_contains_both_edges_and_nothing_beyond)
 {
 	static const struct {
 		const char *range;
@@ -65,7 +59,6 @@ static void range_contains_both_edges_and_nothing_beyond(void **state)
 		{ "unix", "unix", "unix", "127.0.0.1", "::1" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		assert_true(contains(rows[i].range, rows[i].first));
 		assert_true(contains(rows[i].range, rows[i].last));
@@ -74,9 +67,8 @@ static void range_contains_both_edges_and_nothing_beyond(void **state)
 	}
 }
 
-static void mapped_addresses_are_ipv4_in_ranges_and_peers(void **state)
+TEST(mapped_addresses_are_ipv4_in_ranges_and_peers)
 {
-	(void)state;
 	assert_true(contains("10.0.0.0/8", "::ffff:10.1.2.3"));
 	assert_true(contains("10.0.0.0/8", "::ffff:a01:203"));
 	assert_true(contains("::ffff:10.0.0.0/104", "10.255.0.1"));
@@ -104,7 +96,7 @@ static void assert_refused(const struct wrong *rows, size_t count)
 	}
 }
 
-static void text_that_is_no_address_is_refused(void **state)
+TEST(text_that_is_no_address_is_refused)
 {
 	static const struct wrong rows[] = {
 		{ "", "not an address" },
@@ -145,11 +137,10 @@ static void text_that_is_no_address_is_refused(void **state)
 		{ "fe80::1%eth0", "not an address" },
 	};
 
-	(void)state;
 	assert_refused(rows, LENGTH(rows));
 }
 
-static void wrong_prefix_is_refused_with_the_reason(void **state)
+TEST(wrong_prefix_is_refused_with_the_reason)
 {
 	static const struct wrong rows[] = {
 		{ "10.0.0.0/", "0 to 32" },
@@ -170,11 +161,10 @@ static void wrong_prefix_is_refused_with_the_reason(void **state)
 		{ "::ffff:10.0.0.0/95", "at least 96" },
 	};
 
-	(void)state;
 	assert_refused(rows, LENGTH(rows));
 }
 
-static void address_has_the_same_number_in_every_form(void **state)
+TEST(address_has_the_same_number_in_every_form)
 {
 	static const char *const forms[][2] = {
 		{ "2001:db8::1", "2001:0DB8:0:0:0:0:0:1" },
@@ -186,7 +176,6 @@ static void address_has_the_same_number_in_every_form(void **state)
 		{ "::ffff:1.2.3.4", "1.2.3.4" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(forms); i++) {
 		struct spokei_machine machines[2];
 
@@ -211,13 +200,12 @@ static bool has_peer(const struct spoke_env *env, const char *text, const char *
 	return spokei_range_has(&range, &machine);
 }
 
-static void peers_of_each_network_have_machines(void **state)
+TEST(peers_of_each_network_have_machines)
 {
 	const struct spoke_env *envs[2] = { spoke_host_env() };
 	struct spokei_world_process process;
 	struct spokei_world world;
 
-	(void)state;
 	assert_true(spokei_world_init(&world, 1));
 	spokei_world_process_init(&process, &world);
 	envs[1] = &process.env;
@@ -239,13 +227,12 @@ static void peers_of_each_network_have_machines(void **state)
 }
 
 /* Is the system's address of a unix client, which has no name. */
-static void client_without_name_is_of_this_machine(void **state)
+TEST(client_without_name_is_of_this_machine)
 {
 	const struct spoke_env *env = spoke_host_env();
 	struct spoke_address address;
 	struct spokei_machine machine;
 
-	(void)state;
 	assert_int_equal(env->net->parse(env->ctx, "unix:@x", &address), 0);
 	address.len = sizeof(unsigned short);
 	machine = spokei_machine_of(env, &address);
@@ -255,7 +242,7 @@ static void client_without_name_is_of_this_machine(void **state)
 	assert_int_equal(machine.kind, SPOKEI_MACHINE_OTHER);
 }
 
-static void address_is_printed_in_one_form(void **state)
+TEST(address_is_printed_in_one_form)
 {
 	static const struct {
 		const char *text;
@@ -276,7 +263,6 @@ static void address_is_printed_in_one_form(void **state)
 	};
 	char text[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct spoke_span given = { cases[i].text, strlen(cases[i].text) };
 		struct spokei_machine machine;
@@ -288,20 +274,4 @@ static void address_is_printed_in_one_form(void **state)
 		assert_int_equal(spokei_machine_print(&machine, text, strlen(cases[i].expected)),
 				 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(range_contains_both_edges_and_nothing_beyond),
-		cmocka_unit_test(mapped_addresses_are_ipv4_in_ranges_and_peers),
-		cmocka_unit_test(text_that_is_no_address_is_refused),
-		cmocka_unit_test(wrong_prefix_is_refused_with_the_reason),
-		cmocka_unit_test(address_has_the_same_number_in_every_form),
-		cmocka_unit_test(address_is_printed_in_one_form),
-		cmocka_unit_test(peers_of_each_network_have_machines),
-		cmocka_unit_test(client_without_name_is_of_this_machine),
-	};
-
-	return cmocka_run_group_tests_name("range", tests, NULL, NULL);
 }

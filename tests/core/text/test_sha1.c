@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-1: the examples of FIPS 180, and every way in which the last block can be padded. */
 #include "core/text/sha1.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +18,7 @@ static void print_digest(const void *bytes, size_t len, char digits[DIGITS])
 		(void)snprintf(digits + 2 * i, 3, "%02x", digest[i]);
 }
 
-static void examples_of_fips_have_their_digests(void **state)
+TEST(examples_of_fips_have_their_digests)
 {
 	static const char *const rows[][2] = {
 		{ "", "da39a3ee5e6b4b0d3255bfef95601890afd80709" },
@@ -37,20 +31,18 @@ static void examples_of_fips_have_their_digests(void **state)
 	};
 	char digits[DIGITS];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		print_digest(rows[i][0], strlen(rows[i][0]), digits);
 		assert_string_equal(digits, rows[i][1]);
 	}
 }
 
-static void million_letters_have_their_digest(void **state)
+TEST(million_letters_have_their_digest)
 {
 	const size_t len = 1000000;
 	char *text = malloc(len);
 	char digits[DIGITS];
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, 'a', len);
 	print_digest(text, len, digits);
@@ -60,27 +52,15 @@ static void million_letters_have_their_digest(void **state)
 
 /* The digest of the digests of "", "a", "aa" ... up to 200 letters, computed with Python's hashlib.
  */
-static void every_length_is_padded_as_the_standard_says(void **state)
+TEST(every_length_is_padded_as_the_standard_says)
 {
 	unsigned char digests[201 * SPOKEI_SHA1];
 	char text[200];
 	char digits[DIGITS];
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	for (size_t len = 0; len <= sizeof(text); len++)
 		spokei_sha1(text, len, digests + len * SPOKEI_SHA1);
 	print_digest(digests, sizeof(digests), digits);
 	assert_string_equal(digits, "f6f332e8f89c35ee3df74d34ef8fda777d9647b9");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(examples_of_fips_have_their_digests),
-		cmocka_unit_test(million_letters_have_their_digest),
-		cmocka_unit_test(every_length_is_padded_as_the_standard_says),
-	};
-
-	return cmocka_run_group_tests_name("sha1", tests, NULL, NULL);
 }

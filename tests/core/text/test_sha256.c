@@ -3,13 +3,7 @@
  * HMAC: the examples of RFC 4231, and a signature of Dubbo. */
 #include "core/text/base64.h"
 #include "core/text/sha256.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +25,7 @@ static void print_digest(const void *bytes, size_t len, char digits[DIGITS])
 	print_bytes(digest, digits);
 }
 
-static void examples_of_fips_have_their_digests(void **state)
+TEST(examples_of_fips_have_their_digests)
 {
 	static const char *const rows[][2] = {
 		{ "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
@@ -44,20 +38,18 @@ static void examples_of_fips_have_their_digests(void **state)
 	};
 	char digits[DIGITS];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		print_digest(rows[i][0], strlen(rows[i][0]), digits);
 		assert_string_equal(digits, rows[i][1]);
 	}
 }
 
-static void million_letters_have_their_digest(void **state)
+TEST(million_letters_have_their_digest)
 {
 	const size_t len = 1000000;
 	char *text = malloc(len);
 	char digits[DIGITS];
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, 'a', len);
 	print_digest(text, len, digits);
@@ -68,13 +60,12 @@ static void million_letters_have_their_digest(void **state)
 
 /* The digest of the digests of "", "a", "aa" ... up to 200 letters, computed with Python's hashlib.
  */
-static void every_length_is_padded_as_the_standard_says(void **state)
+TEST(every_length_is_padded_as_the_standard_says)
 {
 	unsigned char digests[201 * SPOKEI_SHA256];
 	char text[200];
 	char digits[DIGITS];
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	for (size_t len = 0; len <= sizeof(text); len++)
 		spokei_sha256(text, len, digests + len * SPOKEI_SHA256);
@@ -83,13 +74,12 @@ static void every_length_is_padded_as_the_standard_says(void **state)
 			    "1be2d7d291484baf4c78d463a65b40a26c255b1946e5205eac8edad606a76fdd");
 }
 
-static void digest_does_not_depend_on_the_pieces(void **state)
+TEST(digest_does_not_depend_on_the_pieces)
 {
 	unsigned char text[200];
 	unsigned char whole[SPOKEI_SHA256];
 	unsigned char digest[SPOKEI_SHA256];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = (unsigned char)i;
 	spokei_sha256(text, sizeof(text), whole);
@@ -107,14 +97,13 @@ static void digest_does_not_depend_on_the_pieces(void **state)
 	}
 }
 
-static void end_leaves_nothing_of_the_text(void **state)
+TEST(end_leaves_nothing_of_the_text)
 {
 	static const unsigned char zeros[sizeof(struct spokei_hmac)];
 	unsigned char digest[SPOKEI_SHA256];
 	struct spokei_sha256 sha;
 	struct spokei_hmac hmac;
 
-	(void)state;
 	memset(&sha, 0, sizeof(sha));
 	spokei_sha256_begin(&sha);
 	spokei_sha256_add(&sha, "secret", 6);
@@ -140,7 +129,7 @@ static void sign(const void *key, size_t key_len, const void *text, size_t len,
 	spokei_hmac_end(&hmac, code);
 }
 
-static void examples_of_rfc_4231_have_their_codes(void **state)
+TEST(examples_of_rfc_4231_have_their_codes)
 {
 	static const char large[] =
 		"This is a test using a larger than block-size key and a larger "
@@ -170,7 +159,6 @@ static void examples_of_rfc_4231_have_their_codes(void **state)
 	unsigned char code[SPOKEI_SHA256];
 	char digits[DIGITS];
 
-	(void)state;
 	memset(text, 0xdd, sizeof(text));
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		memset(key, rows[i].key_byte, sizeof(key));
@@ -180,29 +168,13 @@ static void examples_of_rfc_4231_have_their_codes(void **state)
 	}
 }
 
-static void signature_of_dubbo_is_the_one_of_java(void **state)
+TEST(signature_of_dubbo_is_the_one_of_java)
 {
 	unsigned char code[SPOKEI_SHA256];
 	char text[SPOKEI_SHA256 / 3 * 4 + 5] = "";
 
-	(void)state;
 	sign("TOKEN", 5, "TestMethod#hello", 16, code);
 	for (size_t i = 0; i < sizeof(code); i += 3)
 		spokei_base64_write(code + i, sizeof(code) - i, text + i / 3 * 4);
 	assert_string_equal(text, "2DGkTcyXg4plU24rY8MZkEJwOMRW3o+wUP3HssRc3EE=");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(examples_of_fips_have_their_digests),
-		cmocka_unit_test(million_letters_have_their_digest),
-		cmocka_unit_test(every_length_is_padded_as_the_standard_says),
-		cmocka_unit_test(digest_does_not_depend_on_the_pieces),
-		cmocka_unit_test(end_leaves_nothing_of_the_text),
-		cmocka_unit_test(examples_of_rfc_4231_have_their_codes),
-		cmocka_unit_test(signature_of_dubbo_is_the_one_of_java),
-	};
-
-	return cmocka_run_group_tests_name("sha256", tests, NULL, NULL);
 }

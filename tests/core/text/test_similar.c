@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding the known name that is most similar to a misspelt one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/text/similar.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -23,7 +17,7 @@ static const char *name_at(const void *of, size_t i)
 	return names[i];
 }
 
-static void nearest_name_is_found(void **state)
+TEST(nearest_name_is_found)
 {
 	static const struct {
 		const char *name;
@@ -43,7 +37,6 @@ static void nearest_name_is_found(void **state)
 		{ "frobnicate", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *nearest = spokei_similar_nearest(cases[i].name, name_at, names, COUNT);
 
@@ -54,25 +47,14 @@ static void nearest_name_is_found(void **state)
 	}
 }
 
-static void long_name_has_no_nearest_name(void **state)
+TEST(long_name_has_no_nearest_name)
 {
 	char name[3000];
 
-	(void)state;
 	memset(name, 't', sizeof(name));
 	for (size_t len = 40; len < sizeof(name); len++) {
 		name[len] = '\0';
 		assert_null(spokei_similar_nearest(name, name_at, names, COUNT));
 		name[len] = 't';
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nearest_name_is_found),
-		cmocka_unit_test(long_name_has_no_nearest_name),
-	};
-
-	return cmocka_run_group_tests_name("alike", tests, NULL, NULL);
 }

@@ -2,13 +2,7 @@
 /* Sets of tokens: which texts they contain, and how they are read. */
 #define _GNU_SOURCE /* memmem() */
 #include "core/text/tokens.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -22,7 +16,7 @@ static bool has(const struct spokei_tokens *tokens, const char *text)
 	return spokei_tokens_has(tokens, span(text));
 }
 
-static void only_the_whole_token_is_in_the_set(void **state)
+TEST(only_the_whole_token_is_in_the_set)
 {
 	static const char *const wrong[] = { "",
 					     "correct-horse",
@@ -33,7 +27,6 @@ static void only_the_whole_token_is_in_the_set(void **state)
 					     "correct-horse1 " };
 	struct spokei_tokens tokens = { .count = 0 };
 
-	(void)state;
 	assert_null(spokei_tokens_read_list(&tokens, "correct-horse1", NULL));
 	assert_true(has(&tokens, "correct-horse1"));
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
@@ -41,24 +34,22 @@ static void only_the_whole_token_is_in_the_set(void **state)
 	assert_false(spokei_tokens_has(&tokens, (struct spoke_span){ NULL, 0 }));
 }
 
-static void set_without_tokens_has_none(void **state)
+TEST(set_without_tokens_has_none)
 {
 	static const unsigned char zeros[SPOKEI_SHA256];
 	const struct spokei_tokens tokens = { .count = 0 };
 
-	(void)state;
 	assert_false(has(&tokens, ""));
 	assert_false(has(&tokens, "anything"));
 	assert_false(spokei_tokens_has_digest(&tokens, zeros));
 }
 
-static void four_tokens_are_valid_at_once(void **state)
+TEST(four_tokens_are_valid_at_once)
 {
 	static const char *const all[] = { "token-one", "token-two", "token-three", "token-four" };
 	struct spokei_tokens tokens = { .count = 0 };
 	struct spoke_span first;
 
-	(void)state;
 	assert_null(spokei_tokens_read_list(&tokens, "token-one, token-two,token-three ,token-four",
 					    &first));
 	assert_int_equal(tokens.count, 4);
@@ -71,17 +62,16 @@ static void four_tokens_are_valid_at_once(void **state)
 	assert_int_equal(tokens.count, 4);
 }
 
-static void set_contains_no_text_of_a_token(void **state)
+TEST(set_contains_no_text_of_a_token)
 {
 	struct spokei_tokens tokens = { .count = 0 };
 
-	(void)state;
 	assert_null(spokei_tokens_read_list(&tokens, "aaaaaaaaaaaa,bbbbbbbbbbbb", NULL));
 	assert_null(memmem(&tokens, sizeof(tokens), "aaaa", 4));
 	assert_null(memmem(&tokens, sizeof(tokens), "bbbb", 4));
 }
 
-static void bad_lists_are_explained_without_their_texts(void **state)
+TEST(bad_lists_are_explained_without_their_texts)
 {
 	static const char *const bad[] = {
 		"",
@@ -94,7 +84,6 @@ static void bad_lists_are_explained_without_their_texts(void **state)
 	};
 	char longest[SPOKEI_TOKEN_MAX + 2];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct spokei_tokens tokens = { .count = 0 };
 		const char *why = spokei_tokens_read_list(&tokens, bad[i], NULL);
@@ -110,13 +99,12 @@ static void bad_lists_are_explained_without_their_texts(void **state)
 	assert_false(spokei_token_is_valid(span(longest)));
 }
 
-static void file_has_one_token_a_line(void **state)
+TEST(file_has_one_token_a_line)
 {
 	static const char lines[] = "# of March\n  token-one\t\r\n\n \ntoken-two";
 	struct spokei_tokens tokens = { .count = 0 };
 	struct spoke_span first;
 
-	(void)state;
 	assert_null(spokei_tokens_read_lines(&tokens, span(lines), &first));
 	assert_int_equal(tokens.count, 2);
 	assert_int_equal(first.len, 9);
@@ -125,7 +113,7 @@ static void file_has_one_token_a_line(void **state)
 	assert_true(has(&tokens, "token-two"));
 }
 
-static void bad_files_are_refused(void **state)
+TEST(bad_files_are_refused)
 {
 	static const char *const bad[] = { "",
 					   "\n\n",
@@ -136,7 +124,6 @@ static void bad_files_are_refused(void **state)
 					   "token-11\ntoken-22\ntoken-33\ntoken-44\ntoken-55\n" };
 	static const char zero[] = "token\0one\n";
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct spokei_tokens tokens = { .count = 0 };
 
@@ -148,19 +135,4 @@ static void bad_files_are_refused(void **state)
 
 		assert_non_null(spokei_tokens_read_lines(&tokens, bytes, NULL));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_the_whole_token_is_in_the_set),
-		cmocka_unit_test(set_without_tokens_has_none),
-		cmocka_unit_test(four_tokens_are_valid_at_once),
-		cmocka_unit_test(set_contains_no_text_of_a_token),
-		cmocka_unit_test(bad_lists_are_explained_without_their_texts),
-		cmocka_unit_test(file_has_one_token_a_line),
-		cmocka_unit_test(bad_files_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("tokens", tests, NULL, NULL);
 }

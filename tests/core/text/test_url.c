@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parsing and printing of URLs. The errors are in test_url_split.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -21,7 +15,7 @@ static void assert_text(const char *string, const char *expected)
 		assert_string_equal(string, expected);
 }
 
-static void parser_fills_fields_for_each_url_form(void **state)
+TEST(parser_fills_fields_for_each_url_form)
 {
 	static const struct {
 		const char *text;
@@ -62,7 +56,6 @@ static void parser_fills_fields_for_each_url_form(void **state)
 	};
 	struct memory memory;
 
-	(void)state;
 	memory_init(&memory);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct spoke_url url;
@@ -83,7 +76,7 @@ static void parser_fills_fields_for_each_url_form(void **state)
 	}
 }
 
-static void parameters_keep_their_order_and_are_found_by_key(void **state)
+TEST(parameters_keep_their_order_and_are_found_by_key)
 {
 	static const char text[] = "dubbo://h?b=2&a=1&&flag&empty=&eq=x=y&plus=1+1&sp=return "
 				   "null&url=a%26b%3Dc&utf=\xc3\xa9&%6b=k&q=?/:@&";
@@ -103,7 +96,6 @@ static void parameters_keep_their_order_and_are_found_by_key(void **state)
 	struct memory memory;
 	struct spoke_url url;
 
-	(void)state;
 	memory_init(&memory);
 	assert_int_equal(memory_parse_url(&memory, text, sizeof(text) - 1, &url, NULL), SPOKE_OK);
 	assert_int_equal(url.parameter_count, COUNT(expected));
@@ -119,13 +111,12 @@ static void parameters_keep_their_order_and_are_found_by_key(void **state)
 	assert_null(spoke_url_get(&url, "a"));
 }
 
-static void parser_reports_misuse_and_enomem_without_leaks(void **state)
+TEST(parser_reports_misuse_and_enomem_without_leaks)
 {
 	struct memory memory;
 	struct spoke_url url = { .port = 77 };
 	struct spoke_url_error error;
 
-	(void)state;
 	memory_init(&memory);
 	assert_int_equal(spoke_url_parse(NULL, "a://h", 5, &url, &error), SPOKE_EINVAL);
 	assert_int_equal(spoke_url_parse(&memory.env, NULL, 5, &url, NULL), SPOKE_EINVAL);
@@ -144,7 +135,7 @@ static void parser_reports_misuse_and_enomem_without_leaks(void **state)
 	assert_int_equal(spoke_url_print(&url, SPOKE_URL_WHOLE, NULL, 0), 0);
 }
 
-static void printing_gives_canonical_form(void **state)
+TEST(printing_gives_canonical_form)
 {
 	static const char *const cases[][2] = {
 		{ "DUBBO://LocalHost:020/demo.Echo?b=2&a=1&c",
@@ -166,7 +157,6 @@ static void printing_gives_canonical_form(void **state)
 	};
 	struct memory memory;
 
-	(void)state;
 	memory_init(&memory);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct spoke_url url;
@@ -182,13 +172,12 @@ static void printing_gives_canonical_form(void **state)
 	}
 }
 
-static void printing_is_cut_to_size_and_returns_full_length(void **state)
+TEST(printing_is_cut_to_size_and_returns_full_length)
 {
 	static const char text[] = "dubbo://user:pass@[::1]:80/a.B?k=%20v";
 	struct memory memory;
 	struct spoke_url url;
 
-	(void)state;
 	memory_init(&memory);
 	assert_int_equal(memory_parse_url(&memory, text, sizeof(text) - 1, &url, NULL), SPOKE_OK);
 	for (size_t size = 0; size < sizeof(text) + 3; size++) {
@@ -207,7 +196,7 @@ static void printing_is_cut_to_size_and_returns_full_length(void **state)
 	spoke_url_fini(&url);
 }
 
-static void secrets_are_hidden_in_printed_url(void **state)
+TEST(secrets_are_hidden_in_printed_url)
 {
 	static const char *const cases[][2] = {
 		{ "a://me:secret@h/x", "a://me:***@h/x" },
@@ -227,7 +216,6 @@ static void secrets_are_hidden_in_printed_url(void **state)
 	};
 	struct memory memory;
 
-	(void)state;
 	memory_init(&memory);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct spoke_url url;
@@ -240,18 +228,4 @@ static void secrets_are_hidden_in_printed_url(void **state)
 		assert_string_equal(out, cases[i][1]);
 		spoke_url_fini(&url);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parser_fills_fields_for_each_url_form),
-		cmocka_unit_test(parameters_keep_their_order_and_are_found_by_key),
-		cmocka_unit_test(parser_reports_misuse_and_enomem_without_leaks),
-		cmocka_unit_test(printing_gives_canonical_form),
-		cmocka_unit_test(printing_is_cut_to_size_and_returns_full_length),
-		cmocka_unit_test(secrets_are_hidden_in_printed_url),
-	};
-
-	return cmocka_run_group_tests_name("url", tests, NULL, NULL);
 }

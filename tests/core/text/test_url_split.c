@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Invalid URLs: the offset and the sentence of each error. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,11 +87,10 @@ static const struct {
 	{ "dubbo+unix:?a=b", SPOKE_ESYNTAX, 11, "unix:/run/echo.sock" },
 };
 
-static void parse_error_names_problem_and_offset(void **state)
+TEST(parse_error_names_problem_and_offset)
 {
 	struct memory memory;
 
-	(void)state;
 	memory_init(&memory);
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct spoke_url url = { .port = 77 };
@@ -116,12 +109,11 @@ static void parse_error_names_problem_and_offset(void **state)
 	}
 }
 
-static void control_byte_is_rejected_at_any_offset(void **state)
+TEST(control_byte_is_rejected_at_any_offset)
 {
 	static const char good[] = "dubbo://u:p@host:80/path?key=value";
 	struct memory memory;
 
-	(void)state;
 	memory_init(&memory);
 	for (size_t at = 0; at < sizeof(good) - 1; at++) {
 		for (int byte = 0; byte < 0x21; byte++) {
@@ -139,14 +131,13 @@ static void control_byte_is_rejected_at_any_offset(void **state)
 	}
 }
 
-static void error_sentence_cuts_long_duplicate_key(void **state)
+TEST(error_sentence_cuts_long_duplicate_key)
 {
 	char text[2100] = "dubbo://h?";
 	struct memory memory;
 	struct spoke_url url;
 	struct spoke_url_error error;
 
-	(void)state;
 	memory_init(&memory);
 	memset(text + 10, 'k', 2000);
 	text[1000] = '&';
@@ -171,14 +162,13 @@ static char *text_of(size_t len, char byte)
 	return text;
 }
 
-static void url_one_byte_above_limit_is_too_large(void **state)
+TEST(url_one_byte_above_limit_is_too_large)
 {
 	char *text = text_of(SPOKE_URL_MAX + 1, 'x');
 	struct memory memory;
 	struct spoke_url url;
 	struct spoke_url_error error;
 
-	(void)state;
 	memory_init(&memory);
 	assert_int_equal(memory_parse_url(&memory, text, SPOKE_URL_MAX, &url, &error), SPOKE_OK);
 	assert_int_equal(spoke_url_print(&url, SPOKE_URL_WHOLE, NULL, 0), SPOKE_URL_MAX);
@@ -192,7 +182,7 @@ static void url_one_byte_above_limit_is_too_large(void **state)
 	free(text);
 }
 
-static void url_that_prints_beyond_limit_is_rejected(void **state)
+TEST(url_that_prints_beyond_limit_is_rejected)
 {
 	size_t fits = 12 + (SPOKE_URL_MAX - 12) / 3;
 	char *text = text_of(fits + 1, ' ');
@@ -200,7 +190,6 @@ static void url_that_prints_beyond_limit_is_rejected(void **state)
 	struct spoke_url url;
 	struct spoke_url_error error;
 
-	(void)state;
 	memory_init(&memory);
 	assert_int_equal(memory_parse_url(&memory, text, fits, &url, &error), SPOKE_OK);
 	spoke_url_fini(&url);
@@ -209,7 +198,7 @@ static void url_that_prints_beyond_limit_is_rejected(void **state)
 	free(text);
 }
 
-static void hosts_and_parameters_have_limits(void **state)
+TEST(hosts_and_parameters_have_limits)
 {
 	char text[4096] = "dubbo://";
 	struct memory memory;
@@ -217,7 +206,6 @@ static void hosts_and_parameters_have_limits(void **state)
 	struct spoke_url_error error;
 	size_t len;
 
-	(void)state;
 	memory_init(&memory);
 	memset(text + 8, 'h', SPOKE_URL_HOST_MAX + 1);
 	assert_int_equal(memory_parse_url(&memory, text, 8 + SPOKE_URL_HOST_MAX, &url, &error),
@@ -243,18 +231,4 @@ static void hosts_and_parameters_have_limits(void **state)
 	assert_int_equal(memory_parse_url(&memory, text, len, &url, &error), SPOKE_ETOOLARGE);
 	assert_int_equal(error.at, len - 3);
 	assert_int_equal(memory.bytes, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parse_error_names_problem_and_offset),
-		cmocka_unit_test(control_byte_is_rejected_at_any_offset),
-		cmocka_unit_test(error_sentence_cuts_long_duplicate_key),
-		cmocka_unit_test(url_one_byte_above_limit_is_too_large),
-		cmocka_unit_test(url_that_prints_beyond_limit_is_rejected),
-		cmocka_unit_test(hosts_and_parameters_have_limits),
-	};
-
-	return cmocka_run_group_tests_name("url_split", tests, NULL, NULL);
 }

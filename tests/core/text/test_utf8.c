@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* UTF-8: every character, sequences of three bytes, and texts that come in pieces. */
 #include "core/text/utf8.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -32,12 +26,11 @@ static size_t valid_bytes(const unsigned char *bytes, size_t len, bool *ret_may_
 	return valid;
 }
 
-static void every_character_but_surrogates_is_valid(void **state)
+TEST(every_character_but_surrogates_is_valid)
 {
 	unsigned char bytes[4];
 	bool may_end;
 
-	(void)state;
 	for (uint32_t character = 0; character <= 0x10ffff; character++) {
 		size_t len = spokei_utf8_write(character, (char *)bytes);
 		bool is_valid = valid_bytes(bytes, len, &may_end) == len && may_end;
@@ -74,11 +67,10 @@ static size_t decode(const unsigned char *bytes, size_t len)
 	return at;
 }
 
-static void three_bytes_are_valid_as_decoding_says(void **state)
+TEST(three_bytes_are_valid_as_decoding_says)
 {
 	bool may_end;
 
-	(void)state;
 	for (uint32_t word = 0; word < 1u << 24; word += word >> 23 ? 61 : 7) {
 		const unsigned char bytes[3] = { (unsigned char)(word >> 16),
 						 (unsigned char)(word >> 8), (unsigned char)word };
@@ -89,7 +81,7 @@ static void three_bytes_are_valid_as_decoding_says(void **state)
 	}
 }
 
-static void first_impossible_byte_ends_a_run(void **state)
+TEST(first_impossible_byte_ends_a_run)
 {
 	static const struct {
 		const char *text;
@@ -118,19 +110,17 @@ static void first_impossible_byte_ends_a_run(void **state)
 	};
 	bool may_end;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_int_equal(valid_bytes((const unsigned char *)rows[i].text,
 					     strlen(rows[i].text), &may_end),
 				 rows[i].valid);
 }
 
-static void bad_byte_is_found_at_every_place(void **state)
+TEST(bad_byte_is_found_at_every_place)
 {
 	unsigned char bytes[24];
 	bool may_end;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bytes); i++) {
 		memset(bytes, 'a', sizeof(bytes));
 		bytes[i] = 0xff;
@@ -138,29 +128,15 @@ static void bad_byte_is_found_at_every_place(void **state)
 	}
 }
 
-static void cut_character_may_not_end(void **state)
+TEST(cut_character_may_not_end)
 {
 	static const char *const rows[] = { "\xc3", "\xe2\x82", "a\xf0\x9f\x98", "\xf4" };
 	bool may_end;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(valid_bytes((const unsigned char *)rows[i], strlen(rows[i]),
 					     &may_end),
 				 strlen(rows[i]));
 		assert_false(may_end);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_character_but_surrogates_is_valid),
-		cmocka_unit_test(three_bytes_are_valid_as_decoding_says),
-		cmocka_unit_test(first_impossible_byte_ends_a_run),
-		cmocka_unit_test(bad_byte_is_found_at_every_place),
-		cmocka_unit_test(cut_character_may_not_end),
-	};
-
-	return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of YAML that is read: each text, and the values that it has. */
 #include "core/text/yaml.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct spokei_yaml values[SPOKEI_YAML_NODES];
 static struct spokei_yaml_error why;
@@ -53,7 +48,7 @@ static void print(const struct spokei_yaml *value)
 	show(value->kind == SPOKEI_YAML_MAP ? "}" : "]");
 }
 
-static void texts_have_their_values(void **state)
+TEST(texts_have_their_values)
 {
 	static const char *const rows[][2] = {
 		{ "", "" },
@@ -73,7 +68,6 @@ static void texts_have_their_values(void **state)
 		{ "a: 1\na: 2", "{a:1,a:2,}" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (read_text(rows[i][0]))
 			fail_msg("%s: line %u: %s", rows[i][0], why.line, why.text);
@@ -84,7 +78,7 @@ static void texts_have_their_values(void **state)
 	}
 }
 
-static void unsupported_texts_are_refused_with_their_line(void **state)
+TEST(unsupported_texts_are_refused_with_their_line)
 {
 	static const struct {
 		const char *text;
@@ -103,7 +97,6 @@ static void unsupported_texts_are_refused_with_their_line(void **state)
 		{ "a: [,]", 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (read_text(rows[i].text) != SPOKE_ESYNTAX || why.line != rows[i].line)
 			fail_msg("%s: line %u", rows[i].text, why.line);
@@ -133,9 +126,8 @@ static void expect_repeated(const char *text, size_t count, int error)
 	free(all);
 }
 
-static void depth_size_and_number_of_values_are_bounded(void **state)
+TEST(depth_size_and_number_of_values_are_bounded)
 {
-	(void)state;
 	expect_repeated("- ", SPOKEI_YAML_DEPTH, SPOKE_OK);
 	expect_repeated("- ", SPOKEI_YAML_DEPTH + 1, SPOKE_ESYNTAX);
 	expect_repeated("[", SPOKEI_YAML_DEPTH + 1, SPOKE_ESYNTAX);
@@ -145,9 +137,8 @@ static void depth_size_and_number_of_values_are_bounded(void **state)
 	expect_repeated("\n", SPOKEI_YAML_MAX + 1, SPOKE_ETOOLARGE);
 }
 
-static void last_entry_of_a_key_is_found(void **state)
+TEST(last_entry_of_a_key_is_found)
 {
-	(void)state;
 	assert_int_equal(read_text("a: {b: 0}\nb: 1\nb: 2\n"), 0);
 	assert_string_equal(spokei_yaml_get(values, "b")->text, "2");
 	assert_null(spokei_yaml_get(values, "c"));
@@ -163,14 +154,4 @@ static int tear_down(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(texts_have_their_values),
-		cmocka_unit_test(unsupported_texts_are_refused_with_their_line),
-		cmocka_unit_test(depth_size_and_number_of_values_are_bounded),
-		cmocka_unit_test(last_entry_of_a_key_is_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, tear_down);
-}
+GROUP(NULL, tear_down);

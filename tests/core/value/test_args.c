@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPOKE_ARGS() packs what the builder packs: every type, any length, lists and maps, errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/value/args.h"
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,11 +55,10 @@ static int error_of(struct spoke_args args)
 	return error;
 }
 
-static void integer_of_each_type_keeps_its_value(void **state)
+TEST(integer_of_each_type_keeps_its_value)
 {
 	struct spoke_builder expected = by_hand();
 
-	(void)state;
 	spoke_pack_i64(&expected, INT8_MIN);
 	spoke_pack_i64(&expected, 'x');
 	spoke_pack_i64(&expected, INT16_MIN);
@@ -85,7 +78,7 @@ static void integer_of_each_type_keeps_its_value(void **state)
 		     &expected);
 }
 
-static void other_type_keeps_its_value(void **state)
+TEST(other_type_keeps_its_value)
 {
 	struct spoke_builder expected = by_hand();
 	const struct spoke_span span = { "a\0b", 3 };
@@ -95,7 +88,6 @@ static void other_type_keeps_its_value(void **state)
 	char text[] = "buffer";
 	const bool flag = true;
 
-	(void)state;
 	spoke_pack_text(&expected, "world");
 	spoke_pack_text(&expected, "buffer");
 	spoke_pack_str(&expected, "a\0b", 3);
@@ -116,21 +108,19 @@ static void other_type_keeps_its_value(void **state)
 		     &expected);
 }
 
-static void comparison_is_bool_only_if_cast(void **state)
+TEST(comparison_is_bool_only_if_cast)
 {
 	struct spoke_builder expected = by_hand();
 
-	(void)state;
 	spoke_pack_bool(&expected, true);
 	spoke_pack_i64(&expected, 1);
 	assert_packs(SPOKE_ARGS((bool)(memory.bytes == 0), memory.bytes == 0), &expected);
 }
 
-static void number_of_args_is_0_to_16(void **state)
+TEST(number_of_args_is_0_to_16)
 {
 	struct spoke_builder expected = by_hand();
 
-	(void)state;
 	assert_packs(SPOKE_NO_ARGS, &expected);
 	expected = by_hand();
 	spoke_pack_nil(&expected);
@@ -142,11 +132,10 @@ static void number_of_args_is_0_to_16(void **state)
 	assert_int_equal(SPOKE_ARGS(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13).count, 13);
 }
 
-static void list_and_map_nest(void **state)
+TEST(list_and_map_nest)
 {
 	struct spoke_builder expected = by_hand();
 
-	(void)state;
 	spoke_pack_i64(&expected, 1);
 	spoke_pack_map(&expected, 2);
 	spoke_pack_text(&expected, "name");
@@ -164,12 +153,11 @@ static void list_and_map_nest(void **state)
 		     &expected);
 }
 
-static void depth_of_lists_has_a_limit(void **state)
+TEST(depth_of_lists_has_a_limit)
 {
 	struct spoke_arg chain[SPOKE_ARGS_DEPTH_MAX + 1];
 	struct spoke_builder expected = by_hand();
 
-	(void)state;
 	chain[0] = SPOKE_NIL;
 	for (unsigned i = 1; i <= SPOKE_ARGS_DEPTH_MAX; i++) {
 		chain[i] = spoke_arg_bytes(SPOKE_ARG_LIST, &chain[i - 1], 1);
@@ -182,11 +170,10 @@ static void depth_of_lists_has_a_limit(void **state)
 }
 
 /* Texts around the size that needs no memory, alone and after another argument. */
-static void text_of_any_length_is_packed(void **state)
+TEST(text_of_any_length_is_packed)
 {
 	static char text[4096];
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	for (size_t len = 0; len < sizeof(text); len += len < 480 || len > 530 ? 31 : 1) {
 		const struct spoke_span span = { text, len };
@@ -198,36 +185,33 @@ static void text_of_any_length_is_packed(void **state)
 	}
 }
 
-static void text_that_is_null_is_invalid(void **state)
+TEST(text_that_is_null_is_invalid)
 {
 	const struct spoke_span span = { NULL, 3 };
 	const char *text = NULL;
 
-	(void)state;
 	assert_int_equal(error_of(SPOKE_ARGS(1, text)), SPOKE_EINVAL);
 	assert_int_equal(error_of(SPOKE_ARGS(span)), SPOKE_EINVAL);
 	assert_int_equal(error_of(SPOKE_ARGS(SPOKE_BIN(NULL, 1))), SPOKE_EINVAL);
 }
 
 /* Bytes that are not exactly one value must not swallow or add arguments. */
-static void value_that_is_not_one_is_an_error(void **state)
+TEST(value_that_is_not_one_is_an_error)
 {
 	const struct spoke_value open = { (const unsigned char *)"\x92", 1 };
 	const struct spoke_value two = { (const unsigned char *)"\x01\x02", 2 };
 	const struct spoke_value bad = { (const unsigned char *)"\xc1", 1 };
 
-	(void)state;
 	assert_int_equal(error_of(SPOKE_ARGS(open, 1, 2)), SPOKE_ETRUNCATED);
 	assert_int_equal(error_of(SPOKE_ARGS(two)), SPOKE_ETRAILING);
 	assert_int_equal(error_of(SPOKE_ARGS(SPOKE_LIST(two))), SPOKE_ETRAILING);
 	assert_int_equal(error_of(SPOKE_ARGS(bad)), SPOKE_ECORRUPT);
 }
 
-static void argument_made_wrong_is_an_error(void **state)
+TEST(argument_made_wrong_is_an_error)
 {
 	const struct spoke_arg one = SPOKE_NIL;
 
-	(void)state;
 	assert_int_equal(error_of(SPOKE_ARGS(spoke_arg_bytes(SPOKE_ARG_MAP, &one, 1))),
 			 SPOKE_EINVAL);
 	assert_int_equal(error_of(SPOKE_ARGS(spoke_arg_bytes((enum spoke_arg_kind)99, &one, 1))),
@@ -236,12 +220,11 @@ static void argument_made_wrong_is_an_error(void **state)
 			 SPOKE_ETOOLARGE);
 }
 
-static void long_args_without_memory_are_enomem(void **state)
+TEST(long_args_without_memory_are_enomem)
 {
 	static char text[2048];
 	const struct spoke_span span = { text, sizeof(text) };
 
-	(void)state;
 	memory.fail_at = memory.asked + 1;
 	assert_int_equal(error_of(SPOKE_ARGS(span)), SPOKE_ENOMEM);
 	memory.fail_at = 0;
@@ -254,21 +237,4 @@ static int set_up(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(integer_of_each_type_keeps_its_value),
-		cmocka_unit_test(other_type_keeps_its_value),
-		cmocka_unit_test(comparison_is_bool_only_if_cast),
-		cmocka_unit_test(number_of_args_is_0_to_16),
-		cmocka_unit_test(list_and_map_nest),
-		cmocka_unit_test(depth_of_lists_has_a_limit),
-		cmocka_unit_test(text_of_any_length_is_packed),
-		cmocka_unit_test(text_that_is_null_is_invalid),
-		cmocka_unit_test(value_that_is_not_one_is_an_error),
-		cmocka_unit_test(argument_made_wrong_is_an_error),
-		cmocka_unit_test(long_args_without_memory_are_enomem),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+GROUP(set_up, NULL);

@@ -3,16 +3,10 @@
  * Values recorded from real peers: each body is validated, read with a cursor, packed again and
  * compared byte by byte.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/value/skim.h"
 #include "tests/core/memory.h"
 #include "tests/core/value/rebuild.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -70,14 +64,13 @@ static void rebuilds_to_itself(const unsigned char *bytes, size_t len)
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void java_bodies_are_read_and_rebuilt_byte_for_byte(void **state)
+TEST(java_bodies_are_read_and_rebuilt_byte_for_byte)
 {
 	FILE *file = open_golden(TESTS_GOLDEN "/dubbo-frames.tsv");
 	char line[LINE_MAX_BYTES];
 	unsigned char bytes[LINE_MAX_BYTES] = { 0 };
 	int count = 0;
 
-	(void)state;
 	while (fgets(line, sizeof(line), file)) {
 		size_t len = last_column(line, bytes);
 
@@ -91,7 +84,7 @@ static void java_bodies_are_read_and_rebuilt_byte_for_byte(void **state)
 	(void)fclose(file);
 }
 
-static void neovim_message_is_one_value_of_stream(void **state)
+TEST(neovim_message_is_one_value_of_stream)
 {
 	static const struct spoke_value_limits limits = { .depth_max = 32,
 							  .items_max = 65536,
@@ -102,7 +95,6 @@ static void neovim_message_is_one_value_of_stream(void **state)
 	unsigned char bytes[LINE_MAX_BYTES] = { 0 };
 	int count = 0;
 
-	(void)state;
 	while (fgets(line, sizeof(line), file)) {
 		struct spokei_skim skim;
 		size_t len;
@@ -124,14 +116,4 @@ static void neovim_message_is_one_value_of_stream(void **state)
 	}
 	assert_int_equal(count, 38);
 	(void)fclose(file);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(java_bodies_are_read_and_rebuilt_byte_for_byte),
-		cmocka_unit_test(neovim_message_is_one_value_of_stream),
-	};
-
-	return cmocka_run_group_tests_name("golden_values", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values that only Java has: typed arrays and maps, references, objects, longs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/value/skim.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -36,14 +30,13 @@ static void start(struct spoke_builder *builder)
 
 /* --- reading */
 
-static void typed_array_and_reference_read_as_array(void **state)
+TEST(typed_array_and_reference_read_as_array)
 {
 	static const struct {
 		const char *bytes;
 		size_t len;
 	} cases[] = { { BYTES(TYPED) }, { BYTES(REF) } };
 
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct spoke_value value = value_of(cases[i].bytes, cases[i].len);
 		struct spoke_value item = { 0 };
@@ -78,7 +71,7 @@ static void typed_array_and_reference_read_as_array(void **state)
 	"\xd9\x05"                                                                                 \
 	"class"
 
-static void typed_map_and_object_answer_get(void **state)
+TEST(typed_map_and_object_answer_get)
 {
 	struct spoke_value map = value_of(BYTES("\xc7\x0aH\xa1M\xdf\x00\x00\x00\x01\xa1k\x05"));
 	struct spoke_value object = value_of(BYTES(OBJECT));
@@ -86,7 +79,6 @@ static void typed_map_and_object_answer_get(void **state)
 	struct spoke_span type;
 	char text[60];
 
-	(void)state;
 	assert_int_equal(spoke_value_type(map), SPOKE_VALUE_MAP);
 	assert_int_equal(spoke_value_get(map, "k", &found), 0);
 	assert_int_equal(found.data[0], 5);
@@ -100,7 +92,7 @@ static void typed_map_and_object_answer_get(void **state)
 	assert_string_equal(text, "{\"x\": 7, \"class\": \"Point\"}");
 }
 
-static void map_is_object_by_its_keys_and_heads(void **state)
+TEST(map_is_object_by_its_keys_and_heads)
 {
 	static const struct {
 		const char *bytes;
@@ -120,7 +112,6 @@ static void map_is_object_by_its_keys_and_heads(void **state)
 	};
 	struct spoke_span type;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct spoke_value map = value_of(cases[i].bytes, cases[i].len);
 
@@ -129,18 +120,17 @@ static void map_is_object_by_its_keys_and_heads(void **state)
 	}
 }
 
-static void reference_to_open_container_reads_as_nil(void **state)
+TEST(reference_to_open_container_reads_as_nil)
 {
 	struct spoke_value value = value_of(BYTES(OPEN_REF));
 	char text[20];
 
-	(void)state;
 	assert_true(spoke_value_is_nil(value));
 	(void)spoke_value_print(value, text, sizeof(text));
 	assert_string_equal(text, "null");
 }
 
-static void ext_of_another_form_stays_opaque(void **state)
+TEST(ext_of_another_form_stays_opaque)
 {
 	static const struct {
 		const char *bytes;
@@ -158,7 +148,6 @@ static void ext_of_another_form_stays_opaque(void **state)
 		{ BYTES("\xc7\x05R\x01\xd5H\x01\x90") }, /* a reference to an opaque ext */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct spoke_value value = value_of(cases[i].bytes, cases[i].len);
 		struct spoke_span content;
@@ -174,7 +163,7 @@ static void ext_of_another_form_stays_opaque(void **state)
 	}
 }
 
-static void map_with_class_is_an_object_only_by_its_form(void **state)
+TEST(map_with_class_is_an_object_only_by_its_form)
 {
 	static const struct {
 		const char *bytes;
@@ -204,7 +193,6 @@ static void map_with_class_is_an_object_only_by_its_form(void **state)
 #undef LAST
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct spoke_value value = value_of(cases[i].bytes, cases[i].len);
 		struct spoke_span type;
@@ -233,14 +221,13 @@ static size_t nest(unsigned char bytes[4096], size_t levels)
 	return spoke_builder_finish_value(&builder, &value) == 0 ? value.len : 0;
 }
 
-static void ext_with_values_is_one_level_of_depth(void **state)
+TEST(ext_with_values_is_one_level_of_depth)
 {
 	unsigned char bytes[4096];
 	struct spoke_value_limits limits = { .depth_max = 20 };
 	struct spoke_value value;
 	size_t len = nest(bytes, 10);
 
-	(void)state;
 	assert_int_equal(spoke_value_check(bytes, len, &limits, &value), 0);
 	limits.depth_max = 19;
 	assert_int_equal(spoke_value_check(bytes, len, &limits, &value), SPOKE_EDEPTH);
@@ -248,12 +235,11 @@ static void ext_with_values_is_one_level_of_depth(void **state)
 	assert_int_equal(nest(bytes, SPOKE_VALUE_DEPTH_MAX / 2 + 1), 0);
 }
 
-static void values_in_an_ext_count_as_items(void **state)
+TEST(values_in_an_ext_count_as_items)
 {
 	struct spoke_value_limits limits = { .items_max = 7 };
 	struct spoke_value value;
 
-	(void)state;
 	/* The array around, the ext, the name, the array inside, two numbers, and one after. */
 	assert_int_equal(spoke_value_check(BYTES("\x92" TYPED "\x03"), &limits, &value), 0);
 	limits.items_max = 6;
@@ -264,14 +250,13 @@ static void values_in_an_ext_count_as_items(void **state)
 	assert_int_equal(spoke_value_check(BYTES("\x91\xd5H\xa0\x01"), &limits, &value), 0);
 }
 
-static void builder_counts_as_the_validator_does(void **state)
+TEST(builder_counts_as_the_validator_does)
 {
 	struct spoke_value_limits limits = { .items_max = 7, .depth_max = 3 };
 	unsigned char memory[200];
 	struct spoke_builder builder;
 	struct spoke_value value;
 
-	(void)state;
 	for (uint32_t items = 7; items >= 6; items--) {
 		int expected = items == 7 ? 0 : SPOKE_ETOOLARGE;
 
@@ -299,13 +284,12 @@ static void builder_counts_as_the_validator_does(void **state)
 	assert_int_equal(spoke_builder_finish_value(&builder, &value), SPOKE_EDEPTH);
 }
 
-static void validator_defers_exts_of_a_stream(void **state)
+TEST(validator_defers_exts_of_a_stream)
 {
 	static const struct spoke_value_limits limits = { 3, 100, SIZE_MAX, 1000, false };
 	static const char bytes[] = "\x93" TYPED TYPED "\x01";
 	struct spokei_skim skim;
 
-	(void)state;
 	for (size_t cut = 1; cut < sizeof(bytes) - 1; cut++) {
 		spokei_skim_start_stream(&skim, &limits);
 		assert_int_equal(spokei_skim_feed(&skim, bytes, cut), SPOKEI_SKIM_MORE);
@@ -320,14 +304,13 @@ static void validator_defers_exts_of_a_stream(void **state)
 
 /* --- building */
 
-static void built_values_have_the_documented_bytes(void **state)
+TEST(built_values_have_the_documented_bytes)
 {
 	static const char object[] = "\xde\x00\x02\xa1x\x07\xa5"
 				     "class\xa8it.Point";
 	struct spoke_builder builder;
 	struct spoke_span span = { NULL, 0 };
 
-	(void)state;
 	start(&builder);
 	spoke_pack_long(&builder, 5);
 	spoke_pack_long(&builder, -2);
@@ -353,13 +336,12 @@ static void built_values_have_the_documented_bytes(void **state)
 	assert_memory_equal(span.data, "\xc9\0\0\0\x08H\xa4[int\x92\x01\x02", span.len);
 }
 
-static void enum_and_decimal_are_objects(void **state)
+TEST(enum_and_decimal_are_objects)
 {
 	struct spoke_builder builder;
 	struct spoke_value value = { 0 };
 	char text[200];
 
-	(void)state;
 	start(&builder);
 	spoke_pack_array(&builder, 2);
 	spoke_pack_enum(&builder, "it.Color", "RED");
@@ -370,7 +352,7 @@ static void enum_and_decimal_are_objects(void **state)
 				  "{\"value\": \"1.50\", \"class\": \"java.math.BigDecimal\"}]");
 }
 
-static void typed_values_nest_and_stand_side_by_side(void **state)
+TEST(typed_values_nest_and_stand_side_by_side)
 {
 	struct spoke_builder builder;
 	struct spoke_value value = { 0 };
@@ -380,7 +362,6 @@ static void typed_values_nest_and_stand_side_by_side(void **state)
 	struct spoke_span type;
 	char text[100];
 
-	(void)state;
 	start(&builder);
 	spoke_pack_array(&builder, 2);
 	spoke_pack_typed(&builder, "java.util.TreeMap");
@@ -406,12 +387,11 @@ static void typed_values_nest_and_stand_side_by_side(void **state)
 	assert_memory_equal(type.data, "java.util.HashSet", type.len);
 }
 
-static void misuse_of_typed_values_is_an_error(void **state)
+TEST(misuse_of_typed_values_is_an_error)
 {
 	struct spoke_builder builder;
 	struct spoke_value value;
 
-	(void)state;
 	start(&builder);
 	spoke_pack_typed(&builder, "[int");
 	spoke_pack_i64(&builder, 1);
@@ -425,26 +405,4 @@ static void misuse_of_typed_values_is_an_error(void **state)
 	start(&builder);
 	spoke_pack_object(&builder, UINT16_MAX);
 	assert_int_equal(spoke_builder_finish_value(&builder, &value), SPOKE_ETOOLARGE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(typed_array_and_reference_read_as_array),
-		cmocka_unit_test(typed_map_and_object_answer_get),
-		cmocka_unit_test(map_is_object_by_its_keys_and_heads),
-		cmocka_unit_test(reference_to_open_container_reads_as_nil),
-		cmocka_unit_test(ext_of_another_form_stays_opaque),
-		cmocka_unit_test(map_with_class_is_an_object_only_by_its_form),
-		cmocka_unit_test(ext_with_values_is_one_level_of_depth),
-		cmocka_unit_test(values_in_an_ext_count_as_items),
-		cmocka_unit_test(builder_counts_as_the_validator_does),
-		cmocka_unit_test(validator_defers_exts_of_a_stream),
-		cmocka_unit_test(built_values_have_the_documented_bytes),
-		cmocka_unit_test(enum_and_decimal_are_objects),
-		cmocka_unit_test(typed_values_nest_and_stand_side_by_side),
-		cmocka_unit_test(misuse_of_typed_values_is_an_error),
-	};
-
-	return cmocka_run_group_tests_name("java", tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Output of the builder: the fewest bytes, complete containers, limits, and sticky errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/value/builder.h"
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +37,7 @@ static int finish(struct spoke_builder *builder)
 	return spoke_builder_finish(builder, &span);
 }
 
-static void integer_uses_shortest_encoding(void **state)
+TEST(integer_uses_shortest_encoding)
 {
 	static const struct {
 		int64_t number;
@@ -73,7 +67,6 @@ static void integer_uses_shortest_encoding(void **state)
 	};
 	struct spoke_builder builder = fixed_builder(NULL);
 
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		spoke_builder_reset(&builder);
 		spoke_pack_i64(&builder, cases[i].number);
@@ -89,11 +82,10 @@ static void integer_uses_shortest_encoding(void **state)
 	assert_packed(&builder, BYTES("\xcf\xff\xff\xff\xff\xff\xff\xff\xff"));
 }
 
-static void other_scalars_have_expected_bytes(void **state)
+TEST(other_scalars_have_expected_bytes)
 {
 	struct spoke_builder builder = fixed_builder(NULL);
 
-	(void)state;
 	spoke_pack_nil(&builder);
 	spoke_pack_bool(&builder, false);
 	spoke_pack_bool(&builder, true);
@@ -110,7 +102,7 @@ enum kind {
 	EXT
 };
 
-static void content_uses_shortest_head(void **state)
+TEST(content_uses_shortest_head)
 {
 	static const struct {
 		enum kind kind;
@@ -144,7 +136,6 @@ static void content_uses_shortest_head(void **state)
 	struct spoke_builder builder;
 	struct spoke_span span;
 
-	(void)state;
 	memory_init(&memory);
 	spoke_builder_init(&builder, &memory.env, NULL);
 	memset(content, 'x', sizeof(content));
@@ -166,7 +157,7 @@ static void content_uses_shortest_head(void **state)
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void container_uses_shortest_head(void **state)
+TEST(container_uses_shortest_head)
 {
 	static const struct {
 		size_t count;
@@ -184,7 +175,6 @@ static void container_uses_shortest_head(void **state)
 	struct spoke_value_limits limits = { .items_max = 1000000, .object_bytes_max = 100000000 };
 	struct spoke_builder builder = fixed_builder(&limits);
 
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		spoke_builder_reset(&builder);
 		spoke_pack_array(&builder, cases[i].count);
@@ -198,12 +188,11 @@ static void container_uses_shortest_head(void **state)
 	}
 }
 
-static void finish_fails_unless_containers_are_full(void **state)
+TEST(finish_fails_unless_containers_are_full)
 {
 	struct spoke_builder builder = fixed_builder(NULL);
 	struct spoke_value value;
 
-	(void)state;
 	spoke_pack_array(&builder, 2);
 	spoke_pack_map(&builder, 1);
 	spoke_pack_text(&builder, "k");
@@ -228,14 +217,13 @@ static void finish_fails_unless_containers_are_full(void **state)
 	assert_int_equal(spoke_builder_finish_value(&builder, &value), SPOKE_ETRUNCATED);
 }
 
-static void builder_enforces_limits_of_validator(void **state)
+TEST(builder_enforces_limits_of_validator)
 {
 	static const struct spoke_value_limits limits = { .depth_max = 2,
 							  .items_max = 6,
 							  .bytes_max = 20 };
 	struct spoke_builder builder = fixed_builder(&limits);
 
-	(void)state;
 	spoke_pack_array(&builder, 1);
 	spoke_pack_array(&builder, 1);
 	spoke_pack_map(&builder, 0);
@@ -261,12 +249,11 @@ static void builder_enforces_limits_of_validator(void **state)
 	assert_int_equal(finish(&builder), SPOKE_ETOOLARGE);
 }
 
-static void builder_keeps_first_error(void **state)
+TEST(builder_keeps_first_error)
 {
 	static const struct spoke_value_limits wrong = { .depth_max = SPOKE_VALUE_DEPTH_MAX + 1 };
 	struct spoke_builder builder = fixed_builder(NULL);
 
-	(void)state;
 	spoke_pack_text(&builder, NULL);
 	spoke_pack_array(&builder, SIZE_MAX);
 	spoke_pack_nil(&builder);
@@ -286,11 +273,10 @@ static void builder_keeps_first_error(void **state)
 	assert_int_equal(finish(&builder), SPOKE_EINVAL);
 }
 
-static void builder_stays_within_fixed_memory(void **state)
+TEST(builder_stays_within_fixed_memory)
 {
 	struct spoke_builder builder;
 
-	(void)state;
 	for (size_t size = 0; size < 12; size++) {
 		unsigned char *exact = malloc(size + 1);
 
@@ -309,7 +295,7 @@ static void builder_stays_within_fixed_memory(void **state)
 	assert_int_equal(finish(&builder), 0);
 }
 
-static void raw_values_count_as_items(void **state)
+TEST(raw_values_count_as_items)
 {
 	static const struct {
 		const char *bytes;
@@ -335,7 +321,6 @@ static void raw_values_count_as_items(void **state)
 	struct spoke_value_limits same = limits;
 	struct spoke_cursor cursor;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct spoke_builder builder = fixed_builder(&limits);
 		struct spoke_span span;
@@ -351,12 +336,11 @@ static void raw_values_count_as_items(void **state)
 	}
 }
 
-static void values_after_raw_get_remaining_items(void **state)
+TEST(values_after_raw_get_remaining_items)
 {
 	static const struct spoke_value_limits limits = { .items_max = 8 };
 	struct spoke_builder builder = fixed_builder(&limits);
 
-	(void)state;
 	spoke_pack_array(&builder, 3);
 	spoke_pack_raw(&builder, (struct spoke_span){ "\x01\x92\x01\x02", 4 });
 	spoke_pack_array(&builder, 2);
@@ -365,22 +349,4 @@ static void values_after_raw_get_remaining_items(void **state)
 	assert_int_equal(finish(&builder), 0);
 	spoke_pack_nil(&builder);
 	assert_int_equal(finish(&builder), SPOKE_ETOOLARGE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(integer_uses_shortest_encoding),
-		cmocka_unit_test(other_scalars_have_expected_bytes),
-		cmocka_unit_test(content_uses_shortest_head),
-		cmocka_unit_test(container_uses_shortest_head),
-		cmocka_unit_test(finish_fails_unless_containers_are_full),
-		cmocka_unit_test(builder_enforces_limits_of_validator),
-		cmocka_unit_test(builder_keeps_first_error),
-		cmocka_unit_test(builder_stays_within_fixed_memory),
-		cmocka_unit_test(raw_values_count_as_items),
-		cmocka_unit_test(values_after_raw_get_remaining_items),
-	};
-
-	return cmocka_run_group_tests_name("pack", tests, NULL, NULL);
 }

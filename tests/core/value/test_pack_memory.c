@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The builder's memory: its own, that of a buffer, and allocations that fail. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/value/builder.h"
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 
 #include <string.h>
 
@@ -36,12 +30,11 @@ static void pack_some(struct spoke_builder *builder, size_t size)
 	spoke_pack_double(builder, 1);
 }
 
-static void builder_reports_enomem_without_leak(void **state)
+TEST(builder_reports_enomem_without_leak)
 {
 	struct spoke_builder builder;
 	int result = SPOKE_ENOMEM;
 
-	(void)state;
 	for (unsigned fail_at = 1; result != 0; fail_at++) {
 		memory_init(&memory);
 		memory.fail_at = fail_at;
@@ -56,12 +49,11 @@ static void builder_reports_enomem_without_leak(void **state)
 	}
 }
 
-static void reset_keeps_memory(void **state)
+TEST(reset_keeps_memory)
 {
 	struct spoke_builder builder;
 	unsigned asked;
 
-	(void)state;
 	memory_init(&memory);
 	spoke_builder_init(&builder, &memory.env, NULL);
 	pack_some(&builder, 300);
@@ -75,12 +67,11 @@ static void reset_keeps_memory(void **state)
 	spoke_builder_fini(&builder);
 }
 
-static void builder_appends_values_to_buffer(void **state)
+TEST(builder_appends_values_to_buffer)
 {
 	struct spoke_builder builder;
 	struct spoke_span expected;
 
-	(void)state;
 	spoke_builder_init_fixed(&builder, fixed, sizeof(fixed), NULL);
 	for (size_t size = 0; size < 300; size += 7) {
 		struct spokei_buffer buffer;
@@ -111,13 +102,12 @@ static void builder_appends_values_to_buffer(void **state)
 	}
 }
 
-static void failed_build_leaves_buffer_unchanged(void **state)
+TEST(failed_build_leaves_buffer_unchanged)
 {
 	struct spokei_buffer buffer;
 	struct spoke_builder builder;
 	int result = SPOKE_ENOMEM;
 
-	(void)state;
 	for (unsigned fail_at = 2; result != 0; fail_at++) {
 		memory_init(&memory);
 		spokei_buffer_init(&buffer, &memory.env, 10000);
@@ -148,16 +138,4 @@ static void failed_build_leaves_buffer_unchanged(void **state)
 	assert_int_equal(finish(&builder), SPOKE_ESTATE);
 	spokei_buffer_fini(&buffer);
 	assert_int_equal(memory.bytes, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(builder_reports_enomem_without_leak),
-		cmocka_unit_test(reset_keeps_memory),
-		cmocka_unit_test(builder_appends_values_to_buffer),
-		cmocka_unit_test(failed_build_leaves_buffer_unchanged),
-	};
-
-	return cmocka_run_group_tests_name("pack_memory", tests, NULL, NULL);
 }

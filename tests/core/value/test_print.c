@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Printing of values as text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/value.h>
 
@@ -22,7 +17,7 @@ static struct spoke_value checked(const char *bytes, size_t len)
 	return value;
 }
 
-static void print_writes_readable_text(void **state)
+TEST(print_writes_readable_text)
 {
 	static const struct {
 		const char *bytes;
@@ -54,7 +49,6 @@ static void print_writes_readable_text(void **state)
 	};
 	char text[100];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct spoke_value value = { (const unsigned char *)cases[i].bytes, cases[i].len };
 
@@ -64,14 +58,13 @@ static void print_writes_readable_text(void **state)
 	}
 }
 
-static void print_cuts_text_with_dots_at_any_size(void **state)
+TEST(print_cuts_text_with_dots_at_any_size)
 {
 	static const char whole[] = "[1, \"ab\\xff\", {\"k\": bin(0102)}]";
 	struct spoke_value value = checked(BYTES("\x93\x01\xa3"
 						 "ab\xff\x81\xa1k\xc4\x02\x01\x02"));
 	char text[64];
 
-	(void)state;
 	for (size_t size = 1; size <= sizeof(whole) + 1; size++) {
 		size_t len;
 
@@ -90,27 +83,15 @@ static void print_cuts_text_with_dots_at_any_size(void **state)
 	assert_int_equal(spoke_value_print(value, text, 0), 0);
 }
 
-static void print_ends_too_deep_value_in_dots(void **state)
+TEST(print_ends_too_deep_value_in_dots)
 {
 	unsigned char bytes[200];
 	char text[500];
 
-	(void)state;
 	memset(bytes, 0x91, sizeof(bytes));
 	bytes[sizeof(bytes) - 1] = 0xc0;
 	assert_int_equal(spoke_value_print((struct spoke_value){ bytes, sizeof(bytes) }, text,
 					   sizeof(text)),
 			 SPOKE_VALUE_DEPTH_MAX * 2 + 3);
 	assert_non_null(strstr(text, "[...]"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(print_writes_readable_text),
-		cmocka_unit_test(print_cuts_text_with_dots_at_any_size),
-		cmocka_unit_test(print_ends_too_deep_value_in_dots),
-	};
-
-	return cmocka_run_group_tests_name("print", tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPOKE_READ() and SPOKE_READ_MAP(): targets of every type, sentences, limits, hostile values. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/read.h>
 
@@ -49,7 +44,7 @@ static void assert_why(const struct spoke_reader *reader, const char *expected)
 		assert_why(&failing, sentence);                                                    \
 	} while (0)
 
-static void each_type_of_target_takes_its_value(void **state)
+TEST(each_type_of_target_takes_its_value)
 {
 	struct spoke_reader reader = reader_of(SPOKE_ARGS(true, INT8_MIN, INT16_MAX, -3, 4L,
 							  INT64_MIN, 255, 65535, 5U, 6UL,
@@ -66,7 +61,6 @@ static void each_type_of_target_takes_its_value(void **state)
 	unsigned long ubig = 0;
 	unsigned long long uhuge = 0;
 
-	(void)state;
 	assert_int_equal(SPOKE_READ(&reader, &flag, &tiny, &small, &number, &big, &huge, &utiny,
 				    &usmall, &unumber, &ubig, &uhuge),
 			 0);
@@ -84,7 +78,7 @@ static void each_type_of_target_takes_its_value(void **state)
 	assert_why(&reader, "");
 }
 
-static void real_text_bytes_and_values_are_read(void **state)
+TEST(real_text_bytes_and_values_are_read)
 {
 	struct spoke_reader reader = reader_of(SPOKE_ARGS(0.5, 2, "in place", "copied",
 							  SPOKE_BIN("\x00\x01", 2), "as bytes",
@@ -98,7 +92,6 @@ static void real_text_bytes_and_values_are_read(void **state)
 	char text[7] = "";
 	size_t len = 0;
 
-	(void)state;
 	assert_int_equal(SPOKE_READ(&reader, &real, &small, &span, SPOKE_TEXT(text),
 				    SPOKE_BYTES(&bytes), SPOKE_BYTES(&text_bytes), &value,
 				    SPOKE_SKIP),
@@ -113,14 +106,13 @@ static void real_text_bytes_and_values_are_read(void **state)
 	assert_int_equal(len, 2);
 }
 
-static void sentence_names_argument_and_both_types(void **state)
+TEST(sentence_names_argument_and_both_types)
 {
 	struct spoke_reader reader = reader_of(SPOKE_ARGS("a", "b", true));
 	struct spoke_span name;
 	bool flag;
 	int count;
 
-	(void)state;
 	assert_int_equal(SPOKE_READ(&reader, &name, &count, &flag), SPOKE_ETYPE);
 	assert_why(&reader, "argument 2: integer wanted, text came");
 	ASSERT_FAILS(1, &flag, SPOKE_ETYPE, "argument 1: bool wanted, integer came");
@@ -132,7 +124,7 @@ static void sentence_names_argument_and_both_types(void **state)
 	ASSERT_FAILS(SPOKE_BIN("a", 1), &name, SPOKE_ETYPE, "argument 1: text wanted, bytes came");
 }
 
-static void integer_must_fit_its_variable(void **state)
+TEST(integer_must_fit_its_variable)
 {
 	signed char tiny;
 	unsigned char utiny;
@@ -143,7 +135,6 @@ static void integer_must_fit_its_variable(void **state)
 	long long huge;
 	unsigned long long uhuge;
 
-	(void)state;
 	ASSERT_FAILS(128, &tiny, SPOKE_ERANGE,
 		     "argument 1: integer from -128 to 127 wanted, 128 came");
 	ASSERT_FAILS(-129, &tiny, SPOKE_ERANGE,
@@ -167,38 +158,35 @@ static void integer_must_fit_its_variable(void **state)
 		     "-9223372036854775808 came");
 }
 
-static void real_must_fit_its_variable(void **state)
+TEST(real_must_fit_its_variable)
 {
 	float small;
 	double real;
 
-	(void)state;
 	ASSERT_FAILS(1e300, &small, SPOKE_ERANGE,
 		     "argument 1: number that fits 4 bytes wanted, 1e+300 came");
 	ASSERT_FAILS(INT64_MAX, &real, SPOKE_ERANGE,
 		     "argument 1: number that fits 8 bytes wanted, 9223372036854775807 came");
 }
 
-static void text_must_fit_its_buffer(void **state)
+TEST(text_must_fit_its_buffer)
 {
 	const struct spoke_span nul = { "a\0b", 3 };
 	char text[4];
 
-	(void)state;
 	ASSERT_FAILS("four", SPOKE_TEXT(text), SPOKE_ERANGE,
 		     "argument 1: text of at most 3 bytes wanted, 4 bytes came");
 	ASSERT_FAILS(nul, SPOKE_TEXT(text), SPOKE_ERANGE,
 		     "argument 1: text without NUL wanted, \"a\\x00b\" came");
 }
 
-static void number_of_values_must_match(void **state)
+TEST(number_of_values_must_match)
 {
 	struct spoke_reader reader = reader_of(SPOKE_ARGS(1, 2));
 	int a = 0;
 	int b = 0;
 	int c = 0;
 
-	(void)state;
 	assert_int_equal(SPOKE_READ(&reader, &a, &b, &c), SPOKE_ETRUNCATED);
 	assert_why(&reader, "argument 3: integer wanted, none came");
 	assert_int_equal(SPOKE_READ(&reader, &a), SPOKE_ETRAILING);
@@ -208,13 +196,12 @@ static void number_of_values_must_match(void **state)
 	assert_int_equal(SPOKE_READ(&reader, &a), SPOKE_ETRUNCATED);
 }
 
-static void lenient_reader_goes_on_after_a_read(void **state)
+TEST(lenient_reader_goes_on_after_a_read)
 {
 	struct spoke_reader reader = reader_of(SPOKE_ARGS(1, 2, 3));
 	int a = 0;
 	int b = 0;
 
-	(void)state;
 	reader.lenient = true;
 	assert_int_equal(SPOKE_READ(&reader, &a), 0);
 	assert_int_equal(SPOKE_READ(&reader, &b), 0);
@@ -222,13 +209,12 @@ static void lenient_reader_goes_on_after_a_read(void **state)
 	assert_int_equal(b, 2);
 }
 
-static void failure_changes_no_variable_and_no_position(void **state)
+TEST(failure_changes_no_variable_and_no_position)
 {
 	struct spoke_reader reader = reader_of(SPOKE_ARGS(7, "text", true));
 	char text[8] = "before";
 	int number = 1;
 
-	(void)state;
 	assert_int_equal(SPOKE_READ(&reader, &number, SPOKE_TEXT(text), &number), SPOKE_ETYPE);
 	assert_int_equal(number, 1);
 	assert_string_equal(text, "before");
@@ -236,27 +222,25 @@ static void failure_changes_no_variable_and_no_position(void **state)
 	assert_int_equal(number, 7);
 }
 
-static void optional_target_stays_without_a_value(void **state)
+TEST(optional_target_stays_without_a_value)
 {
 	struct spoke_reader reader = reader_of(SPOKE_ARGS(SPOKE_NIL));
 	int a = 5;
 	int b = 6;
 
-	(void)state;
 	assert_int_equal(SPOKE_READ(&reader, SPOKE_OPTIONAL(&a), SPOKE_OPTIONAL(&b)), 0);
 	assert_int_equal(a, 5);
 	assert_int_equal(b, 6);
 	ASSERT_FAILS("x", SPOKE_OPTIONAL(&a), SPOKE_ETYPE, "argument 1: integer wanted, text came");
 }
 
-static void single_value_has_no_number(void **state)
+TEST(single_value_has_no_number)
 {
 	struct spoke_cursor cursor = pack(SPOKE_ARGS("x"));
 	struct spoke_reader reader;
 	struct spoke_value value;
 	int number;
 
-	(void)state;
 	assert_true(spoke_cursor_next(&cursor, &value));
 	reader = spoke_reader_of(value);
 	assert_int_equal(SPOKE_READ(&reader, &number), SPOKE_ETYPE);
@@ -266,19 +250,18 @@ static void single_value_has_no_number(void **state)
 	assert_why(&reader, "integer wanted, none came");
 }
 
-static void target_that_is_null_is_invalid(void **state)
+TEST(target_that_is_null_is_invalid)
 {
 	struct spoke_reader reader = reader_of(SPOKE_ARGS(1));
 	int *nothing = NULL;
 
-	(void)state;
 	assert_int_equal(SPOKE_READ(&reader, nothing), SPOKE_EINVAL);
 	assert_why(&reader, "argument 1: the target of the program is not valid");
 }
 
 /* --- maps */
 
-static void map_is_read_by_its_keys(void **state)
+TEST(map_is_read_by_its_keys)
 {
 	struct spoke_reader reader = reader_of(
 		SPOKE_ARGS(SPOKE_MAP("age", 42, "name", "Ann", "extra", SPOKE_NIL), 5));
@@ -287,7 +270,6 @@ static void map_is_read_by_its_keys(void **state)
 	int left = 1;
 	int next = 0;
 
-	(void)state;
 	assert_int_equal(SPOKE_READ_MAP(&reader, "name", &name, "age", &age, "extra",
 					SPOKE_OPTIONAL(&left), "absent", SPOKE_OPTIONAL(&left)),
 			 0);
@@ -298,13 +280,12 @@ static void map_is_read_by_its_keys(void **state)
 	assert_int_equal(next, 5);
 }
 
-static void sentence_names_the_key(void **state)
+TEST(sentence_names_the_key)
 {
 	struct spoke_reader reader = reader_of(SPOKE_ARGS(SPOKE_MAP("age", "x", "name", "Ann")));
 	struct spoke_span name;
 	uint8_t age;
 
-	(void)state;
 	assert_int_equal(SPOKE_READ_MAP(&reader, "name", &name, "age", &age), SPOKE_ETYPE);
 	assert_why(&reader, "argument 1, key \"age\": integer wanted, text came");
 	assert_int_equal(SPOKE_READ_MAP(&reader, "name", &name, "age", &name, "more", &age),
@@ -317,13 +298,12 @@ static void sentence_names_the_key(void **state)
 	assert_why(&reader, "argument 1: map wanted, integer came");
 }
 
-static void lenient_reader_ignores_other_keys(void **state)
+TEST(lenient_reader_ignores_other_keys)
 {
 	struct spoke_reader reader = reader_of(
 		SPOKE_ARGS(SPOKE_MAP("a", 1, 5, "number as key", "a", 2, "b", 3)));
 	int a = 0;
 
-	(void)state;
 	assert_int_equal(SPOKE_READ_MAP(&reader, "a", &a), SPOKE_ETRAILING);
 	assert_why(&reader, "argument 1, key 5: it is not known");
 	reader.lenient = true;
@@ -331,37 +311,34 @@ static void lenient_reader_ignores_other_keys(void **state)
 	assert_int_equal(a, 1);
 }
 
-static void repeated_key_is_an_error(void **state)
+TEST(repeated_key_is_an_error)
 {
 	struct spoke_reader reader = reader_of(SPOKE_ARGS(SPOKE_MAP("a", 1, "a", 2)));
 	int a = 0;
 
-	(void)state;
 	assert_int_equal(SPOKE_READ_MAP(&reader, "a", &a), SPOKE_EEXIST);
 	assert_why(&reader, "argument 1, key \"a\": it came twice");
 	assert_int_equal(a, 0);
 }
 
-static void class_of_a_java_object_is_no_unknown_key(void **state)
+TEST(class_of_a_java_object_is_no_unknown_key)
 {
 	struct spoke_reader reader = reader_of(SPOKE_ARGS(SPOKE_MAP("x", 1, "class", "it.Point")));
 	int x = 0;
 
-	(void)state;
 	assert_int_equal(SPOKE_READ_MAP(&reader, "x", &x), 0);
 	assert_int_equal(x, 1);
 }
 
 /* --- hostile values */
 
-static void sentence_escapes_and_cuts_content(void **state)
+TEST(sentence_escapes_and_cuts_content)
 {
 	struct spoke_reader reader;
 	char key[400];
 	char text[256];
 	int a;
 
-	(void)state;
 	memset(key, 'k', sizeof(key) - 1);
 	key[sizeof(key) - 1] = '\0';
 	key[0] = '\n';
@@ -388,11 +365,10 @@ static unsigned roll(unsigned below)
 }
 
 /* Values that are random, unchecked, and often cut. */
-static void random_bytes_are_read_or_refused(void **state)
+TEST(random_bytes_are_read_or_refused)
 {
 	unsigned read = 0;
 
-	(void)state;
 	for (unsigned round = 0; round < 200000; round++) {
 		size_t len = roll(24);
 		unsigned char *bytes = malloc(len + 1);
@@ -422,31 +398,4 @@ static void random_bytes_are_read_or_refused(void **state)
 		free(bytes);
 	}
 	assert_in_range(read, 1000, 199000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_type_of_target_takes_its_value),
-		cmocka_unit_test(real_text_bytes_and_values_are_read),
-		cmocka_unit_test(sentence_names_argument_and_both_types),
-		cmocka_unit_test(integer_must_fit_its_variable),
-		cmocka_unit_test(real_must_fit_its_variable),
-		cmocka_unit_test(text_must_fit_its_buffer),
-		cmocka_unit_test(number_of_values_must_match),
-		cmocka_unit_test(lenient_reader_goes_on_after_a_read),
-		cmocka_unit_test(failure_changes_no_variable_and_no_position),
-		cmocka_unit_test(optional_target_stays_without_a_value),
-		cmocka_unit_test(single_value_has_no_number),
-		cmocka_unit_test(target_that_is_null_is_invalid),
-		cmocka_unit_test(map_is_read_by_its_keys),
-		cmocka_unit_test(sentence_names_the_key),
-		cmocka_unit_test(lenient_reader_ignores_other_keys),
-		cmocka_unit_test(repeated_key_is_an_error),
-		cmocka_unit_test(class_of_a_java_object_is_no_unknown_key),
-		cmocka_unit_test(sentence_escapes_and_cuts_content),
-		cmocka_unit_test(random_bytes_are_read_or_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

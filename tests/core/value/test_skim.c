@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The validator: accepted input, the error of each rejected input, and input cut at any byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/value/shape.h"
 #include "core/value/skim.h"
+#include "tests/support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,16 +102,14 @@ static const struct {
 	{ BYTES("\x81\xa1k\x01\xc0"), SPOKE_ETRAILING, 0 },
 };
 
-static void skim_returns_expected_result_per_body(void **state)
+TEST(skim_returns_expected_result_per_body)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++)
 		assert_int_equal(skim_one(cases[i].bytes, cases[i].len), cases[i].body);
 }
 
-static void skim_needs_more_while_stream_is_incomplete(void **state)
+TEST(skim_needs_more_while_stream_is_incomplete)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		size_t seen;
 
@@ -164,12 +156,11 @@ static void track_feed(struct track *track, const char *bytes, size_t len)
 	}
 }
 
-static void skim_result_does_not_depend_on_splits(void **state)
+TEST(skim_result_does_not_depend_on_splits)
 {
 	size_t len = sizeof(stream) - 1;
 	struct track whole = { .found = 0 };
 
-	(void)state;
 	spokei_skim_start_stream(&whole.skim, &defaults);
 	track_feed(&whole, stream, len);
 	assert_int_equal(whole.found, 3);
@@ -188,9 +179,8 @@ static void skim_result_does_not_depend_on_splits(void **state)
 	}
 }
 
-static void skim_byte_by_byte_gives_same_result(void **state)
+TEST(skim_byte_by_byte_gives_same_result)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct spokei_skim body;
 		struct spokei_skim open;
@@ -208,13 +198,12 @@ static void skim_byte_by_byte_gives_same_result(void **state)
 	}
 }
 
-static void skim_reads_no_byte_twice(void **state)
+TEST(skim_reads_no_byte_twice)
 {
 	struct spokei_skim skim;
 	char bytes[64];
 	size_t end = 19;
 
-	(void)state;
 	memcpy(bytes, stream, end);
 	spokei_skim_start_stream(&skim, &defaults);
 	for (size_t len = 1; len <= 13; len++) {
@@ -226,13 +215,12 @@ static void skim_reads_no_byte_twice(void **state)
 	assert_int_equal(skim.seen, 13);
 }
 
-static void announced_length_is_rejected_at_head(void **state)
+TEST(announced_length_is_rejected_at_head)
 {
 	static const unsigned char claim[] = { 0xdd, 0x05, 0xf5, 0xe1, 0x00 };
 	unsigned char nested[160];
 	struct spokei_skim skim;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(nested); i++)
 		nested[i] = claim[i % sizeof(claim)];
 	spokei_skim_start_body(&skim, &defaults, sizeof(nested), 1);
@@ -247,12 +235,11 @@ static void announced_length_is_rejected_at_head(void **state)
 	assert_int_equal(spokei_skim_feed(&skim, NULL, 0), SPOKE_ETOOLARGE);
 }
 
-static void empty_container_beyond_depth_limit_is_rejected(void **state)
+TEST(empty_container_beyond_depth_limit_is_rejected)
 {
 	unsigned char bytes[2 * SPOKE_VALUE_DEPTH_MAX];
 	size_t depth = SPOKE_VALUE_DEPTH_MAX;
 
-	(void)state;
 	memset(bytes, 0x91, sizeof(bytes));
 	bytes[depth] = 0xc0;
 	assert_int_equal(skim_one(bytes, depth + 1), 0);
@@ -267,13 +254,12 @@ static void empty_container_beyond_depth_limit_is_rejected(void **state)
 	assert_int_equal(skim_one(bytes, sizeof(bytes)), SPOKE_EDEPTH);
 }
 
-static void million_levels_are_rejected_at_first_level_too_many(void **state)
+TEST(million_levels_are_rejected_at_first_level_too_many)
 {
 	size_t len = 1u << 20;
 	unsigned char *bytes = malloc(len);
 	struct spokei_skim skim;
 
-	(void)state;
 	assert_non_null(bytes);
 	memset(bytes, 0x91, len);
 	spokei_skim_start_body(&skim, &defaults, len, 1);
@@ -282,11 +268,10 @@ static void million_levels_are_rejected_at_first_level_too_many(void **state)
 	free(bytes);
 }
 
-static void sibling_containers_do_not_add_depth(void **state)
+TEST(sibling_containers_do_not_add_depth)
 {
 	unsigned char bytes[1001];
 
-	(void)state;
 	memset(bytes, 0x90, sizeof(bytes));
 	bytes[0] = 0xdc;
 	bytes[1] = 0x03;
@@ -311,12 +296,11 @@ static int skim_nils(uint32_t count, const struct spoke_value_limits *limits)
 	return result;
 }
 
-static void container_counts_as_item(void **state)
+TEST(container_counts_as_item)
 {
 	struct spoke_value_limits objects = defaults;
 	struct spoke_value_limits more = defaults;
 
-	(void)state;
 	assert_int_equal(skim_nils(SPOKE_VALUE_ITEMS_MAX - 1, &defaults), 0);
 	assert_int_equal(skim_nils(SPOKE_VALUE_ITEMS_MAX, &defaults), SPOKE_ETOOLARGE);
 	assert_int_equal(skim_nils(SPOKE_VALUE_BYTES_MAX - 5, &defaults), SPOKE_ETOOLARGE);
@@ -329,13 +313,12 @@ static void container_counts_as_item(void **state)
 	assert_int_equal(skim_nils(174762, &more), SPOKE_ETOOLARGE);
 }
 
-static void body_must_have_expected_value_count(void **state)
+TEST(body_must_have_expected_value_count)
 {
 	static const char three[] = "\x04\xa1x\x81\xa1k\xc0";
 	size_t len = sizeof(three) - 1;
 	struct spokei_skim skim;
 
-	(void)state;
 	assert_int_equal(skim_under(&defaults, three, len, 3), 0);
 	assert_int_equal(skim_under(&defaults, three, len, 2), SPOKE_ETRAILING);
 	assert_int_equal(skim_under(&defaults, three, len, 4), SPOKE_ETRUNCATED);
@@ -349,12 +332,11 @@ static void body_must_have_expected_value_count(void **state)
 	assert_int_equal(skim.seen, len);
 }
 
-static void endless_value_is_rejected_at_maximum(void **state)
+TEST(endless_value_is_rejected_at_maximum)
 {
 	struct spoke_value_limits limits = defaults;
 	struct spokei_skim skim;
 
-	(void)state;
 	limits.bytes_max = 10;
 	spokei_skim_start_stream(&skim, &limits);
 	assert_int_equal(spokei_skim_feed(&skim, "\x93\xa4zzzz", 6), SPOKEI_SKIM_MORE);
@@ -364,12 +346,11 @@ static void endless_value_is_rejected_at_maximum(void **state)
 }
 
 /* The shortcut to the end of a scalar agrees with the full check, also for truncated input. */
-static void skim_hop_and_cursor_agree_on_scalar_length(void **state)
+TEST(skim_hop_and_cursor_agree_on_scalar_length)
 {
 	static const unsigned char lens[] = { 0, 1, 32, 254, 255 };
 	unsigned char bytes[260] = { 0 };
 
-	(void)state;
 	for (unsigned first = 0; first < 256; first++) {
 		for (size_t i = 0; i < COUNT_OF(lens); i++) {
 			bytes[0] = (unsigned char)first;
@@ -379,25 +360,4 @@ static void skim_hop_and_cursor_agree_on_scalar_length(void **state)
 						 spokei_shape_hop_any(bytes, bytes + len));
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(skim_hop_and_cursor_agree_on_scalar_length),
-		cmocka_unit_test(skim_returns_expected_result_per_body),
-		cmocka_unit_test(skim_needs_more_while_stream_is_incomplete),
-		cmocka_unit_test(skim_result_does_not_depend_on_splits),
-		cmocka_unit_test(skim_byte_by_byte_gives_same_result),
-		cmocka_unit_test(skim_reads_no_byte_twice),
-		cmocka_unit_test(announced_length_is_rejected_at_head),
-		cmocka_unit_test(empty_container_beyond_depth_limit_is_rejected),
-		cmocka_unit_test(million_levels_are_rejected_at_first_level_too_many),
-		cmocka_unit_test(sibling_containers_do_not_add_depth),
-		cmocka_unit_test(container_counts_as_item),
-		cmocka_unit_test(body_must_have_expected_value_count),
-		cmocka_unit_test(endless_value_is_rejected_at_maximum),
-	};
-
-	return cmocka_run_group_tests_name("skim", tests, NULL, NULL);
 }

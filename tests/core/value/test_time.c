@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Timestamps: packing, reading, printing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/value.h>
 
@@ -24,7 +19,7 @@ static void start(struct spoke_builder *builder)
 	spoke_builder_init_fixed(builder, memory, sizeof(memory), NULL);
 }
 
-static void timestamp_is_packed_shortest_and_read_back(void **state)
+TEST(timestamp_is_packed_shortest_and_read_back)
 {
 	static const struct {
 		int64_t seconds;
@@ -44,7 +39,6 @@ static void timestamp_is_packed_shortest_and_read_back(void **state)
 		{ INT64_MIN, 0, 15, "ext(-1, 000000008000000000000000)" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct spoke_builder builder;
 		struct spoke_value value = { 0 };
@@ -63,14 +57,13 @@ static void timestamp_is_packed_shortest_and_read_back(void **state)
 	}
 }
 
-static void invalid_timestamp_is_rejected(void **state)
+TEST(invalid_timestamp_is_rejected)
 {
 	struct spoke_builder builder;
 	struct spoke_value value;
 	int64_t seconds;
 	uint32_t ns;
 
-	(void)state;
 	start(&builder);
 	spoke_pack_time(&builder, 0, 1000000000);
 	assert_int_equal(spoke_builder_finish_value(&builder, &value), SPOKE_EINVAL);
@@ -81,14 +74,4 @@ static void invalid_timestamp_is_rejected(void **state)
 	value = value_of(BYTES("\xd6\x01\x00\x00\x00\x00"));
 	assert_int_equal(spoke_value_time(value, &seconds, &ns), SPOKE_ETYPE);
 	assert_int_equal(spoke_value_time(value_of(BYTES("\x01")), &seconds, &ns), SPOKE_ETYPE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(timestamp_is_packed_shortest_and_read_back),
-		cmocka_unit_test(invalid_timestamp_is_rejected),
-	};
-
-	return cmocka_run_group_tests_name("time", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading values in place: getters and their errors, cursors, and look-up of keys. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/value/shape.h"
+#include "tests/support/test.h"
 
 #include <math.h>
 #include <string.h>
@@ -23,7 +17,7 @@ static struct spoke_value checked(const char *bytes, size_t len)
 	return value;
 }
 
-static void failed_check_returns_error_and_no_view(void **state)
+TEST(failed_check_returns_error_and_no_view)
 {
 	static const struct {
 		const char *bytes;
@@ -37,7 +31,6 @@ static void failed_check_returns_error_and_no_view(void **state)
 		{ BYTES("\xdf\x05\xf5\xe1\x00"), SPOKE_ETRUNCATED },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct spoke_value value = { 0 };
 
@@ -47,7 +40,7 @@ static void failed_check_returns_error_and_no_view(void **state)
 	}
 }
 
-static void check_applies_limits_of_caller(void **state)
+TEST(check_applies_limits_of_caller)
 {
 	static const char bytes[] = "\x92\x91\x01\xa3xyz";
 	static const struct {
@@ -64,7 +57,6 @@ static void check_applies_limits_of_caller(void **state)
 	};
 	struct spoke_value value;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++)
 		assert_int_equal(spoke_value_check(BYTES(bytes), &cases[i].limits, &value),
 				 cases[i].result);
@@ -113,9 +105,8 @@ static const struct {
 	{ BYTES("\xd3\x7f\xff\xff\xff\xff\xff\xff\xff"), INT64_MAX, I64 | U64 },
 };
 
-static void integer_getter_accepts_any_width_that_fits(void **state)
+TEST(integer_getter_accepts_any_width_that_fits)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(ints); i++) {
 		struct spoke_value value = checked(ints[i].bytes, ints[i].len);
 		unsigned fits = ints[i].fits;
@@ -141,7 +132,7 @@ static void integer_getter_accepts_any_width_that_fits(void **state)
 	}
 }
 
-static void integer_getter_rejects_doubles(void **state)
+TEST(integer_getter_rejects_doubles)
 {
 	static const struct {
 		const char *bytes;
@@ -156,7 +147,6 @@ static void integer_getter_rejects_doubles(void **state)
 		{ BYTES("\xca\xbf\xc0\x00\x00"), -1.5 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct spoke_value value = checked(cases[i].bytes, cases[i].len);
 		double number = 77;
@@ -194,9 +184,8 @@ static const struct {
 	{ BYTES("\xd4\xfe\x05"), "ext" },
 };
 
-static void getter_rejects_other_types(void **state)
+TEST(getter_rejects_other_types)
 {
-	(void)state;
 	for (unsigned i = 0; i < COUNT_OF(types); i++) {
 		struct spoke_value value = { (const unsigned char *)types[i].bytes, types[i].len };
 		struct spoke_cursor cursor;
@@ -228,7 +217,7 @@ static void getter_rejects_other_types(void **state)
 	assert_string_equal(spoke_value_type_name((enum spoke_value_type)77), "none");
 }
 
-static void content_is_returned_in_place_unchanged(void **state)
+TEST(content_is_returned_in_place_unchanged)
 {
 	struct spoke_value str = checked(BYTES("\xa4\x00\xff\xc3\x28"));
 	struct spoke_value ext = checked(BYTES("\xc7\x02\xfe\x00\x09"));
@@ -236,7 +225,6 @@ static void content_is_returned_in_place_unchanged(void **state)
 	struct spoke_span span;
 	int8_t type;
 
-	(void)state;
 	assert_int_equal(spoke_value_str(str, &span), 0);
 	assert_ptr_equal(span.data, str.data + 1);
 	assert_int_equal(span.len, 4);
@@ -250,7 +238,7 @@ static void content_is_returned_in_place_unchanged(void **state)
 	assert_int_equal(span.len, 0);
 }
 
-static void cursor_passes_values_of_any_size(void **state)
+TEST(cursor_passes_values_of_any_size)
 {
 	struct spoke_value array = checked(BYTES("\x94\x01\x92\x02\x81\x03\x04\xa2xy\x90"));
 	static const size_t lens[] = { 1, 5, 3, 1 };
@@ -258,7 +246,6 @@ static void cursor_passes_values_of_any_size(void **state)
 	struct spoke_value value;
 	size_t count;
 
-	(void)state;
 	assert_int_equal(spoke_value_array_len(array, &count), 0);
 	assert_int_equal(count, 4);
 	assert_int_equal(spoke_cursor_array(array, &cursor), 0);
@@ -271,7 +258,7 @@ static void cursor_passes_values_of_any_size(void **state)
 	assert_false(spoke_cursor_next(&cursor, &value));
 }
 
-static void cursor_stays_inside_array(void **state)
+TEST(cursor_stays_inside_array)
 {
 	static const char bytes[] = "\x91\x01\x02";
 	struct spoke_cursor body;
@@ -279,7 +266,6 @@ static void cursor_stays_inside_array(void **state)
 	struct spoke_value value;
 	size_t count;
 
-	(void)state;
 	assert_int_equal(spoke_values_check(BYTES(bytes), NULL, &body, &count), 0);
 	assert_int_equal(count, 2);
 	assert_true(spoke_cursor_next(&body, &value));
@@ -291,27 +277,25 @@ static void cursor_stays_inside_array(void **state)
 	assert_false(spoke_cursor_next(&body, &value));
 }
 
-static void empty_input_has_no_values(void **state)
+TEST(empty_input_has_no_values)
 {
 	struct spoke_cursor cursor;
 	struct spoke_value value;
 	size_t count = 7;
 
-	(void)state;
 	assert_int_equal(spoke_values_check(NULL, 0, NULL, &cursor, &count), 0);
 	assert_int_equal(count, 0);
 	assert_false(spoke_cursor_next(&cursor, &value));
 	assert_int_equal(spoke_cursor_rest(&cursor).len, 0);
 }
 
-static void get_returns_first_of_equal_keys(void **state)
+TEST(get_returns_first_of_equal_keys)
 {
 	struct spoke_value map = checked(
 		BYTES("\x85\x01\x02\xc4\x01k\x03\xa1k\x04\xa1k\x05\xa0\x06"));
 	struct spoke_value value;
 	int32_t number;
 
-	(void)state;
 	assert_int_equal(spoke_value_get(map, "k", &value), 0);
 	assert_int_equal(spoke_value_i32(value, &number), 0);
 	assert_int_equal(number, 4);
@@ -323,18 +307,17 @@ static void get_returns_first_of_equal_keys(void **state)
 	assert_int_equal(spoke_value_get((struct spoke_value){ 0 }, "k", &value), SPOKE_ETYPE);
 }
 
-static void values_with_equal_bytes_are_equal(void **state)
+TEST(values_with_equal_bytes_are_equal)
 {
 	struct spoke_value one = checked(BYTES("\x91\x01"));
 
-	(void)state;
 	assert_true(spoke_value_equal(one, checked(BYTES("\x91\x01"))));
 	assert_false(spoke_value_equal(one, checked(BYTES("\x91\x02"))));
 	assert_false(spoke_value_equal(one, checked(BYTES("\x91\xcc\x01"))));
 	assert_true(spoke_value_equal((struct spoke_value){ 0 }, (struct spoke_value){ 0 }));
 }
 
-static void unchecked_bytes_are_read_within_bounds(void **state)
+TEST(unchecked_bytes_are_read_within_bounds)
 {
 	static const struct {
 		const char *bytes;
@@ -352,7 +335,6 @@ static void unchecked_bytes_are_read_within_bounds(void **state)
 		{ BYTES("\x92\xc1") },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct spoke_value value = { (const unsigned char *)cases[i].bytes, cases[i].len };
 		struct spoke_cursor cursor = spoke_cursor_bytes(
@@ -376,11 +358,10 @@ static void unchecked_bytes_are_read_within_bounds(void **state)
 }
 
 /* Compares the checks for every pair of first bytes and every length that matters. */
-static void short_value_checks_agree_with_full_check(void **state)
+TEST(short_value_checks_agree_with_full_check)
 {
 	static unsigned char bytes[600];
 
-	(void)state;
 	for (unsigned head = 0; head < 65536; head++) {
 		size_t wanted;
 
@@ -402,25 +383,4 @@ static void short_value_checks_agree_with_full_check(void **state)
 	assert_true(spokei_shape_is_short((const unsigned char *)"\xd9\1x", 3));
 	assert_true(spokei_shape_is_short((const unsigned char *)"\xc4\0", 2));
 	assert_true(spokei_shape_is_short((const unsigned char *)"\xc0", 1));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(failed_check_returns_error_and_no_view),
-		cmocka_unit_test(check_applies_limits_of_caller),
-		cmocka_unit_test(integer_getter_accepts_any_width_that_fits),
-		cmocka_unit_test(integer_getter_rejects_doubles),
-		cmocka_unit_test(getter_rejects_other_types),
-		cmocka_unit_test(content_is_returned_in_place_unchanged),
-		cmocka_unit_test(cursor_passes_values_of_any_size),
-		cmocka_unit_test(cursor_stays_inside_array),
-		cmocka_unit_test(empty_input_has_no_values),
-		cmocka_unit_test(get_returns_first_of_equal_keys),
-		cmocka_unit_test(values_with_equal_bytes_are_equal),
-		cmocka_unit_test(unchecked_bytes_are_read_within_bounds),
-		cmocka_unit_test(short_value_checks_agree_with_full_check),
-	};
-
-	return cmocka_run_group_tests_name("value", tests, NULL, NULL);
 }

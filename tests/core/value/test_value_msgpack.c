@@ -2,12 +2,7 @@
 /*
  * The adapter to msgpack-c returns the same objects as msgpack-c itself, and packs the same bytes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <spoke/value_msgpack.h>
 
@@ -29,6 +24,8 @@ static int tear_down_zone(void **state)
 	msgpack_zone_free(*state);
 	return 0;
 }
+
+GROUP(set_up_zone, tear_down_zone);
 
 static struct spoke_value value_of(const void *bytes, size_t len)
 {
@@ -86,7 +83,7 @@ static const struct {
 	{ BYTES("\x91\x91\x91\x91\x91\x80") },
 };
 
-static void objects_equal_those_of_msgpack_c(void **state)
+TEST(objects_equal_those_of_msgpack_c)
 {
 	msgpack_zone *zone = *state;
 
@@ -105,7 +102,7 @@ static void objects_equal_those_of_msgpack_c(void **state)
 	}
 }
 
-static void object_packs_to_its_original_bytes(void **state)
+TEST(object_packs_to_its_original_bytes)
 {
 	for (size_t i = 0; i < COUNT_OF(samples); i++) {
 		struct spoke_value value = value_of(samples[i].bytes, samples[i].len);
@@ -116,7 +113,7 @@ static void object_packs_to_its_original_bytes(void **state)
 	}
 }
 
-static void object_texts_point_into_value(void **state)
+TEST(object_texts_point_into_value)
 {
 	static const unsigned char bytes[] = "\x92\xa2hi\xc4\x01!";
 	msgpack_object object;
@@ -126,7 +123,7 @@ static void object_texts_point_into_value(void **state)
 	assert_ptr_equal(object.via.array.ptr[1].via.bin.ptr, bytes + 6);
 }
 
-static void object_of_invalid_bytes_is_rejected(void **state)
+TEST(object_of_invalid_bytes_is_rejected)
 {
 	static const struct {
 		const char *bytes;
@@ -152,7 +149,7 @@ static void object_of_invalid_bytes_is_rejected(void **state)
 	}
 }
 
-static void object_depth_is_limited_both_ways(void **state)
+TEST(object_depth_is_limited_both_ways)
 {
 	unsigned char deep[SPOKE_VALUE_DEPTH_MAX + 2];
 	const struct spoke_value_limits flat = { .depth_max = 2 };
@@ -180,7 +177,7 @@ static void object_depth_is_limited_both_ways(void **state)
 	assert_int_equal(pack(&object, &flat, &back), SPOKE_EDEPTH);
 }
 
-static void typed_array_becomes_an_array(void **state)
+TEST(typed_array_becomes_an_array)
 {
 	/* [typed array [1, 2], a reference to it, a reference to an open array] */
 	struct spoke_value value = value_of("\x93\xc7\x08H\xa4[int\x92\x01\x02"
@@ -194,14 +191,13 @@ static void typed_array_becomes_an_array(void **state)
 	assert_memory_equal(back.data, "\x93\x92\x01\x02\x92\x01\x02\xc0", 8);
 }
 
-static void cyclic_object_ends_at_depth_limit(void **state)
+TEST(cyclic_object_ends_at_depth_limit)
 {
 	msgpack_object array = { .type = MSGPACK_OBJECT_ARRAY };
 	msgpack_object_kv pair;
 	msgpack_object map = { .type = MSGPACK_OBJECT_MAP };
 	struct spoke_value back;
 
-	(void)state;
 	array.via.array.size = 1;
 	array.via.array.ptr = &array;
 	assert_int_equal(pack(&array, NULL, &back), SPOKE_EDEPTH);
@@ -213,7 +209,7 @@ static void cyclic_object_ends_at_depth_limit(void **state)
 	assert_int_equal(pack(&map, NULL, &back), SPOKE_EDEPTH);
 }
 
-static void object_items_are_limited_both_ways(void **state)
+TEST(object_items_are_limited_both_ways)
 {
 	const struct spoke_value_limits few = { .items_max = 3 };
 	struct spoke_value value = value_of("\x93\x01\x02\x03", 4);
@@ -232,13 +228,12 @@ static void object_items_are_limited_both_ways(void **state)
 	assert_int_equal(pack(&claim, NULL, &back), SPOKE_ETOOLARGE);
 }
 
-static void unknown_object_type_is_einval(void **state)
+TEST(unknown_object_type_is_einval)
 {
 	msgpack_object object = { .type = MSGPACK_OBJECT_ARRAY };
 	struct spoke_value back;
 	const int unknown = 77;
 
-	(void)state;
 	object.via.array.size = 1;
 	assert_int_equal(pack(&object, NULL, &back), SPOKE_EINVAL);
 	object.type = MSGPACK_OBJECT_MAP;
@@ -255,13 +250,12 @@ static void unknown_object_type_is_einval(void **state)
 	assert_int_equal(pack(&object, NULL, &back), SPOKE_EINVAL);
 }
 
-static void object_packing_keeps_first_error(void **state)
+TEST(object_packing_keeps_first_error)
 {
 	msgpack_object object = { .type = MSGPACK_OBJECT_NIL };
 	struct spoke_builder builder;
 	struct spoke_span span;
 
-	(void)state;
 	spoke_builder_init_fixed(&builder, NULL, 0, NULL);
 	spoke_pack_nil(&builder);
 	object.type = MSGPACK_OBJECT_ARRAY;
@@ -271,7 +265,7 @@ static void object_packing_keeps_first_error(void **state)
 	assert_int_equal(spoke_builder_finish(&builder, &span), SPOKE_ETOOLARGE);
 }
 
-static void object_packs_between_other_values(void **state)
+TEST(object_packs_between_other_values)
 {
 	struct spoke_builder builder;
 	struct spoke_value value;
@@ -285,23 +279,4 @@ static void object_packs_between_other_values(void **state)
 	spoke_pack_text(&builder, "x");
 	assert_int_equal(spoke_builder_finish_value(&builder, &value), 0);
 	assert_true(spoke_value_equal(value, value_of("\x92\x92\x01\x90\xa1x", 6)));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(objects_equal_those_of_msgpack_c),
-		cmocka_unit_test(object_packs_to_its_original_bytes),
-		cmocka_unit_test(object_texts_point_into_value),
-		cmocka_unit_test(object_of_invalid_bytes_is_rejected),
-		cmocka_unit_test(object_depth_is_limited_both_ways),
-		cmocka_unit_test(typed_array_becomes_an_array),
-		cmocka_unit_test(cyclic_object_ends_at_depth_limit),
-		cmocka_unit_test(object_items_are_limited_both_ways),
-		cmocka_unit_test(unknown_object_type_is_einval),
-		cmocka_unit_test(object_packing_keeps_first_error),
-		cmocka_unit_test(object_packs_between_other_values),
-	};
-
-	return cmocka_run_group_tests(tests, set_up_zone, tear_down_zone);
 }

@@ -2,17 +2,11 @@
 /*
  * The environment that fails on demand: the call that fails, the number of failures, the counters.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <spoke/host.h>
 
 #include "core/virtual/faults.h"
 #include "core/virtual/net.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -183,7 +177,9 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void memory_is_counted_moves_and_is_not_zero(void **state)
+FIXTURE(set_up, tear_down);
+
+TEST(memory_is_counted_moves_and_is_not_zero)
 {
 	struct spokei_faults *faulty = &((struct rig *)*state)->faulty;
 	const struct spoke_env *env = &faulty->env;
@@ -212,7 +208,7 @@ static void memory_is_counted_moves_and_is_not_zero(void **state)
 	assert_true(faulty->bytes_peak >= 1010);
 }
 
-static void a_failed_demand_leaves_the_block_as_it_was(void **state)
+TEST(a_failed_demand_leaves_the_block_as_it_was)
 {
 	struct spokei_faults *faulty = &((struct rig *)*state)->faulty;
 	const struct spoke_env *env = &faulty->env;
@@ -400,7 +396,7 @@ static void close_fixed(struct rig *rig)
 	assert_int_equal(rig->faulty.fds, 0);
 }
 
-static void any_kind_of_call_fails_once_at_its_turn(void **state)
+TEST(any_kind_of_call_fails_once_at_its_turn)
 {
 	struct rig *rig = *state;
 
@@ -426,7 +422,7 @@ static void any_kind_of_call_fails_once_at_its_turn(void **state)
 	close_fixed(rig);
 }
 
-static void any_kind_of_call_fails_for_ever_until_it_is_healed(void **state)
+TEST(any_kind_of_call_fails_for_ever_until_it_is_healed)
 {
 	struct rig *rig = *state;
 
@@ -444,7 +440,7 @@ static void any_kind_of_call_fails_for_ever_until_it_is_healed(void **state)
 	close_fixed(rig);
 }
 
-static void time_and_dice_are_those_of_the_inner_environment(void **state)
+TEST(time_and_dice_are_those_of_the_inner_environment)
 {
 	const struct spoke_env *env = &((struct rig *)*state)->faulty.env;
 	unsigned char byte = 0;
@@ -456,31 +452,15 @@ static void time_and_dice_are_those_of_the_inner_environment(void **state)
 	assert_null(env->log);
 }
 
-static void the_real_environment_can_be_wrapped_too(void **state)
+TEST(the_real_environment_can_be_wrapped_too)
 {
 	struct spokei_faults faulty;
 	struct spoke_address address;
 	char text[64];
 
-	(void)state;
 	spokei_faults_init(&faulty, spoke_host_env());
 	assert_int_equal(faulty.env.net->parse(&faulty, "127.0.0.1:80", &address), 0);
 	faulty.env.net->print(&faulty, &address, text, sizeof(text));
 	assert_string_equal(text, "127.0.0.1:80");
 	assert_true(faulty.env.now(&faulty) > 0);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(memory_is_counted_moves_and_is_not_zero),
-		CASE(a_failed_demand_leaves_the_block_as_it_was),
-		CASE(any_kind_of_call_fails_once_at_its_turn),
-		CASE(any_kind_of_call_fails_for_ever_until_it_is_healed),
-		CASE(time_and_dice_are_those_of_the_inner_environment),
-		CASE(the_real_environment_can_be_wrapped_too),
-	};
-
-	return cmocka_run_group_tests_name("faulty", tests, NULL, NULL);
 }

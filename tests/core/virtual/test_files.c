@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In-memory files: shared by the processes of a world, like real files, with failures on demand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +40,9 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void file_written_by_one_process_is_read_by_another(void **state)
+FIXTURE(set_up, tear_down);
+
+TEST(file_written_by_one_process_is_read_by_another)
 {
 	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
@@ -66,7 +62,7 @@ static void file_written_by_one_process_is_read_by_another(void **state)
 	assert_int_equal(files->read(&rig->one, "a", bytes, sizeof(bytes)), -ENOENT);
 }
 
-static void exposed_file_is_no_secret(void **state)
+TEST(exposed_file_is_no_secret)
 {
 	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
@@ -80,7 +76,7 @@ static void exposed_file_is_no_secret(void **state)
 	assert_int_equal(files->read(&rig->one, "a", bytes, sizeof(bytes)), 6);
 }
 
-static void file_watch_reports_only_its_own_file(void **state)
+TEST(file_watch_reports_only_its_own_file)
 {
 	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
@@ -106,7 +102,7 @@ static void file_watch_reports_only_its_own_file(void **state)
 	files->unwatch(&rig->one, fd);
 }
 
-static void a_lock_keeps_others_out_until_it_is_given_back(void **state)
+TEST(a_lock_keeps_others_out_until_it_is_given_back)
 {
 	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
@@ -129,7 +125,7 @@ static void a_lock_keeps_others_out_until_it_is_given_back(void **state)
 	files->unlock(&rig->one, fd);
 }
 
-static void lock_is_seen_by_others_until_its_holder_ends(void **state)
+TEST(lock_is_seen_by_others_until_its_holder_ends)
 {
 	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
@@ -151,7 +147,7 @@ static void lock_is_seen_by_others_until_its_holder_ends(void **state)
 	files->unlock(&rig->one, fd);
 }
 
-static void any_call_fails_as_often_as_it_shall(void **state)
+TEST(any_call_fails_as_often_as_it_shall)
 {
 	struct rig *rig = *state;
 	const struct spoke_files *files = rig->one.env.files;
@@ -172,19 +168,4 @@ static void any_call_fails_as_often_as_it_shall(void **state)
 	assert_int_equal(files->read(&rig->one, "a", bytes, sizeof(bytes)), 3);
 	assert_int_equal(spokei_vfiles_calls(rig->files, SPOKEI_VFILES_READ), 2);
 	assert_int_equal(spokei_vfiles_calls(rig->files, SPOKEI_VFILES_LOCK), 1);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(file_written_by_one_process_is_read_by_another),
-		CASE(exposed_file_is_no_secret),
-		CASE(file_watch_reports_only_its_own_file),
-		CASE(a_lock_keeps_others_out_until_it_is_given_back),
-		CASE(lock_is_seen_by_others_until_its_holder_ends),
-		CASE(any_call_fails_as_often_as_it_shall),
-	};
-
-	return cmocka_run_group_tests_name("memfiles", tests, NULL, NULL);
 }

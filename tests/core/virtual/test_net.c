@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The in-memory network: streams and their faults, virtual time, and reproducible runs. */
 #include "tests/core/virtual/netrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>
 
-static void the_first_descriptor_is_zero_and_the_lowest_free_one_is_next(void **state)
+FIXTURE(memrig_set_up, memrig_tear_down);
+
+TEST(the_first_descriptor_is_zero_and_the_lowest_free_one_is_next)
 {
 	struct memrig *rig = *state;
 	int one = memrig_start_connect(rig);
@@ -20,7 +23,7 @@ static void the_first_descriptor_is_zero_and_the_lowest_free_one_is_next(void **
 	assert_int_equal(rig->server.fds, 1);
 }
 
-static void readiness_is_level_triggered(void **state)
+TEST(readiness_is_level_triggered)
 {
 	struct memrig *rig = *state;
 
@@ -43,7 +46,7 @@ static void readiness_is_level_triggered(void **state)
 	assert_int_equal(spokei_vnet_ready(rig->net, rig->far), SPOKE_IO_READ | SPOKE_IO_WRITE);
 }
 
-static void latency_delays_bytes_and_connections(void **state)
+TEST(latency_delays_bytes_and_connections)
 {
 	struct memrig *rig = *state;
 
@@ -67,7 +70,7 @@ static void latency_delays_bytes_and_connections(void **state)
 	assert_int_equal(spokei_vnet_next(rig->net), NEVER);
 }
 
-static void jitter_keeps_the_order(void **state)
+TEST(jitter_keeps_the_order)
 {
 	struct memrig *rig = *state;
 	unsigned char sent = 0;
@@ -92,7 +95,7 @@ static void jitter_keeps_the_order(void **state)
 	}
 }
 
-static void the_end_does_not_overtake_data(void **state)
+TEST(the_end_does_not_overtake_data)
 {
 	struct memrig *rig = *state;
 
@@ -117,7 +120,7 @@ static void the_end_does_not_overtake_data(void **state)
 	}
 }
 
-static void bandwidth_takes_its_time(void **state)
+TEST(bandwidth_takes_its_time)
 {
 	struct memrig *rig = *state;
 
@@ -133,7 +136,7 @@ static void bandwidth_takes_its_time(void **state)
 	assert_int_equal(memrig_get(rig, rig->far), 500);
 }
 
-static void capacity_bounds_unread_bytes(void **state)
+TEST(capacity_bounds_unread_bytes)
 {
 	struct memrig *rig = *state;
 
@@ -151,7 +154,7 @@ static void capacity_bounds_unread_bytes(void **state)
 	assert_int_equal(memrig_put(rig, rig->far, 100), 100);
 }
 
-static void reads_and_writes_can_be_one_byte_each(void **state)
+TEST(reads_and_writes_can_be_one_byte_each)
 {
 	struct memrig *rig = *state;
 
@@ -174,7 +177,7 @@ static unsigned count_puts(struct memrig *rig, unsigned calls, ssize_t result)
 	return count;
 }
 
-static void eagain_has_the_set_frequency(void **state)
+TEST(eagain_has_the_set_frequency)
 {
 	struct memrig *rig = *state;
 	unsigned refused = 0;
@@ -194,7 +197,7 @@ static void eagain_has_the_set_frequency(void **state)
 	assert_in_range(refused, 230, 370);
 }
 
-static void a_reset_comes_to_both_sides_and_data_before_it_can_be_read(void **state)
+TEST(a_reset_comes_to_both_sides_and_data_before_it_can_be_read)
 {
 	struct memrig *rig = *state;
 
@@ -211,7 +214,7 @@ static void a_reset_comes_to_both_sides_and_data_before_it_can_be_read(void **st
 	assert_int_equal(spokei_vnet_table.finish(&rig->server, rig->far), -ENOTCONN);
 }
 
-static void corruption_flips_one_bit(void **state)
+TEST(corruption_flips_one_bit)
 {
 	struct memrig *rig = *state;
 	unsigned char zeros[64] = { 0 };
@@ -228,7 +231,7 @@ static void corruption_flips_one_bit(void **state)
 	assert_int_equal(bits, 1);
 }
 
-static void one_way_blackhole_holds_data_and_fin_until_it_ends(void **state)
+TEST(one_way_blackhole_holds_data_and_fin_until_it_ends)
 {
 	struct memrig *rig = *state;
 
@@ -249,7 +252,7 @@ static void one_way_blackhole_holds_data_and_fin_until_it_ends(void **state)
 	assert_int_equal(memrig_get(rig, rig->far), 0);
 }
 
-static void reset_into_blackhole_is_lost_until_next_write(void **state)
+TEST(reset_into_blackhole_is_lost_until_next_write)
 {
 	struct memrig *rig = *state;
 	int near;
@@ -309,37 +312,13 @@ static uint64_t run(uint64_t seed, uint64_t *ret_bytes)
 	return result;
 }
 
-static void the_same_seed_gives_the_same_trace_and_another_another(void **state)
+TEST(the_same_seed_gives_the_same_trace_and_another_another, .bare = true)
 {
 	uint64_t bytes[3];
 	uint64_t first = run(42, &bytes[0]);
 
-	(void)state;
 	assert_true(bytes[0] > 10000);
 	assert_true(run(42, &bytes[1]) == first);
 	assert_true(bytes[1] == bytes[0]);
 	assert_true(run(43, &bytes[2]) != first);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, memrig_set_up, memrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(the_first_descriptor_is_zero_and_the_lowest_free_one_is_next),
-		CASE(readiness_is_level_triggered),
-		CASE(latency_delays_bytes_and_connections),
-		CASE(jitter_keeps_the_order),
-		CASE(the_end_does_not_overtake_data),
-		CASE(bandwidth_takes_its_time),
-		CASE(capacity_bounds_unread_bytes),
-		CASE(reads_and_writes_can_be_one_byte_each),
-		CASE(eagain_has_the_set_frequency),
-		CASE(a_reset_comes_to_both_sides_and_data_before_it_can_be_read),
-		CASE(corruption_flips_one_bit),
-		CASE(one_way_blackhole_holds_data_and_fin_until_it_ends),
-		CASE(reset_into_blackhole_is_lost_until_next_write),
-		cmocka_unit_test(the_same_seed_gives_the_same_trace_and_another_another),
-	};
-
-	return cmocka_run_group_tests_name("memnet", tests, NULL, NULL);
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The in-memory network: connections that succeed, are refused or time out. */
 #include "tests/core/virtual/netrig.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <string.h>
 
-static void connect_result_depends_on_route(void **state)
+FIXTURE(memrig_set_up, memrig_tear_down);
+
+TEST(connect_result_depends_on_route)
 {
 	static const struct {
 		enum spokei_vnet_route route;
@@ -32,7 +35,7 @@ static void connect_result_depends_on_route(void **state)
 	assert_int_equal(spokei_vnet_table.finish(rig, rig->near), 0);
 }
 
-static void a_silent_address_answers_late_or_never(void **state)
+TEST(a_silent_address_answers_late_or_never)
 {
 	struct memrig *rig = *state;
 	int never;
@@ -55,7 +58,7 @@ static void a_silent_address_answers_late_or_never(void **state)
 	assert_int_equal(spokei_vnet_table.finish(rig, late), 0);
 }
 
-static void a_connection_can_lead_to_itself(void **state)
+TEST(a_connection_can_lead_to_itself)
 {
 	struct memrig *rig = *state;
 	struct spoke_address local;
@@ -73,7 +76,7 @@ static void a_connection_can_lead_to_itself(void **state)
 	assert_int_equal(memrig_get(rig, rig->near), 0);
 }
 
-static void accept_works_again_after_set_failures(void **state)
+TEST(accept_works_again_after_set_failures)
 {
 	struct memrig *rig = *state;
 	int gone;
@@ -91,7 +94,7 @@ static void accept_works_again_after_set_failures(void **state)
 	memrig_make_pair(rig);
 }
 
-static void without_descriptors_nothing_opens_and_a_spare_one_makes_room(void **state)
+TEST(without_descriptors_nothing_opens_and_a_spare_one_makes_room)
 {
 	struct memrig *rig = *state;
 	struct spoke_address other = memrig_parse("mem:other");
@@ -112,7 +115,7 @@ static void without_descriptors_nothing_opens_and_a_spare_one_makes_room(void **
 	assert_int_equal(rig->client.fds, 1);
 }
 
-static void a_full_backlog_lets_connections_wait(void **state)
+TEST(a_full_backlog_lets_connections_wait)
 {
 	struct memrig *rig = *state;
 	int fds[9];
@@ -126,7 +129,7 @@ static void a_full_backlog_lets_connections_wait(void **state)
 	assert_int_equal(spokei_vnet_table.finish(rig, fds[8]), 0);
 }
 
-static void killed_process_closes_all_descriptors(void **state)
+TEST(killed_process_closes_all_descriptors)
 {
 	struct memrig *rig = *state;
 	int waiting;
@@ -146,7 +149,7 @@ static void killed_process_closes_all_descriptors(void **state)
 	memrig_make_pair(rig);
 }
 
-static void names_resolve_to_set_addresses(void **state)
+TEST(names_resolve_to_set_addresses)
 {
 	struct memrig *rig = *state;
 	struct spoke_address found[4];
@@ -163,7 +166,7 @@ static void names_resolve_to_set_addresses(void **state)
 	assert_int_equal(spokei_vnet_table.resolve(rig, "demo.test", 80, found, 4), 1);
 }
 
-static void wildcard_listener_accepts_all_addresses_of_its_family(void **state)
+TEST(wildcard_listener_accepts_all_addresses_of_its_family)
 {
 	struct memrig *rig = *state;
 	struct spoke_address any = memrig_parse("0.0.0.0:7");
@@ -179,7 +182,7 @@ static void wildcard_listener_accepts_all_addresses_of_its_family(void **state)
 	assert_int_equal(spokei_vnet_table.listen(&rig->server, &v4, 1, &fd), -EADDRINUSE);
 }
 
-static void credentials_are_those_of_connect_on_unix_sockets_only(void **state)
+TEST(credentials_are_those_of_connect_on_unix_sockets_only)
 {
 	static const char *const places[] = { "unix:/run/x", "10.1.2.3:7" };
 	struct memrig *rig = *state;
@@ -211,7 +214,7 @@ static void credentials_are_those_of_connect_on_unix_sockets_only(void **state)
 	}
 }
 
-static void mode_of_a_path_is_noted(void **state)
+TEST(mode_of_a_path_is_noted)
 {
 	struct memrig *rig = *state;
 	struct spoke_address path = memrig_parse("unix:/run/x");
@@ -222,24 +225,4 @@ static void mode_of_a_path_is_noted(void **state)
 			 -EOPNOTSUPP);
 	assert_int_equal(spokei_vnet_table.listen_mode(&rig->server, &path, 1, 0660, &fd), 0);
 	assert_int_equal(spokei_vnet_guard(rig->net, fd)->mode, 0660);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, memrig_set_up, memrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(connect_result_depends_on_route),
-		CASE(a_silent_address_answers_late_or_never),
-		CASE(a_connection_can_lead_to_itself),
-		CASE(accept_works_again_after_set_failures),
-		CASE(without_descriptors_nothing_opens_and_a_spare_one_makes_room),
-		CASE(a_full_backlog_lets_connections_wait),
-		CASE(killed_process_closes_all_descriptors),
-		CASE(names_resolve_to_set_addresses),
-		CASE(wildcard_listener_accepts_all_addresses_of_its_family),
-		CASE(credentials_are_those_of_connect_on_unix_sockets_only),
-		CASE(mode_of_a_path_is_noted),
-	};
-
-	return cmocka_run_group_tests_name("memnet_connect", tests, NULL, NULL);
 }

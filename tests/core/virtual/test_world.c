@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine in a virtual world: exact times, late turns, lack of memory, one history per seed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/engine.h>
 #include <spoke/wheel.h>
@@ -52,12 +46,11 @@ static void tear_down(struct fixture *fixture)
 	spokei_world_fini(&fixture->world);
 }
 
-static void an_alarm_is_due_at_the_tick_at_or_after_its_time(void **state)
+TEST(an_alarm_is_due_at_the_tick_at_or_after_its_time)
 {
 	struct fixture fixture;
 	uint64_t start_ns;
 
-	(void)state;
 	set_up(&fixture);
 	start_ns = fixture.world.now_ns;
 	for (uint64_t delay_ns = 1; delay_ns < 100000 * MS; delay_ns = delay_ns * 7 + 3) {
@@ -78,12 +71,11 @@ static void an_alarm_is_due_at_the_tick_at_or_after_its_time(void **state)
 	tear_down(&fixture);
 }
 
-static void period_does_not_drift_by_rounding_to_ticks(void **state)
+TEST(period_does_not_drift_by_rounding_to_ticks)
 {
 	struct fixture fixture;
 	uint64_t start_ns;
 
-	(void)state;
 	set_up(&fixture);
 	start_ns = fixture.world.now_ns;
 	assert_int_equal(spoke_alarm_every(fixture.engine, &fixture.alarm, 5 * MS / 2, note_alarm),
@@ -94,12 +86,11 @@ static void period_does_not_drift_by_rounding_to_ticks(void **state)
 	tear_down(&fixture);
 }
 
-static void periods_missed_by_a_late_turn_are_skipped(void **state)
+TEST(periods_missed_by_a_late_turn_are_skipped)
 {
 	struct fixture fixture;
 	uint64_t start_ns;
 
-	(void)state;
 	set_up(&fixture);
 	start_ns = fixture.world.now_ns;
 	assert_int_equal(spoke_alarm_every(fixture.engine, &fixture.alarm, 10 * MS, note_alarm),
@@ -114,11 +105,10 @@ static void periods_missed_by_a_late_turn_are_skipped(void **state)
 	tear_down(&fixture);
 }
 
-static void an_idle_engine_does_not_turn(void **state)
+TEST(an_idle_engine_does_not_turn)
 {
 	struct fixture fixture;
 
-	(void)state;
 	set_up(&fixture);
 	assert_false(spokei_world_step(&fixture.world, fixture.world.now_ns + 3600000 * MS));
 	tear_down(&fixture);
@@ -200,13 +190,12 @@ static void disconnect_peers(struct reader *reader)
 	assert_int_equal(reader->fixture.process.user.fds, 0);
 }
 
-static void late_turn_reads_all_sockets_before_timeouts(void **state)
+TEST(late_turn_reads_all_sockets_before_timeouts)
 {
 	static struct reader reader;
 	const struct spoke_env *env;
 	uint64_t start_ns;
 
-	(void)state;
 	reader = (struct reader){ .read = 0 };
 	set_up(&reader.fixture);
 	env = reader.fixture.engine->env;
@@ -255,7 +244,7 @@ static void peer_is_still_there(struct spoke_watch *watch, unsigned io)
 }
 
 /* Uses peers that are always ready, and a late turn with more timers than one budget. */
-static void a_wheel_that_is_behind_goes_on_without_late_rounds(void **state)
+TEST(a_wheel_that_is_behind_goes_on_without_late_rounds)
 {
 	static struct reader reader;
 	static struct spoke_timer timers[CROWD];
@@ -267,7 +256,6 @@ static void a_wheel_that_is_behind_goes_on_without_late_rounds(void **state)
 	char x = 'x';
 	struct iovec byte = { &x, 1 };
 
-	(void)state;
 	reader = (struct reader){ .read = 0 };
 	set_up(&reader.fixture);
 	engine = reader.fixture.engine;
@@ -311,11 +299,10 @@ static bool is_late(struct fixture *fixture, uint64_t late_ns)
 	return spoke_stat_get(fixture->engine, SPOKE_STAT_TURNS_LATE) > before;
 }
 
-static void short_intervals_make_turns_late_sooner(void **state)
+TEST(short_intervals_make_turns_late_sooner)
 {
 	struct fixture fixture;
 
-	(void)state;
 	set_up(&fixture);
 	assert_false(is_late(&fixture, 50 * MS));
 	assert_true(is_late(&fixture, 51 * MS));
@@ -333,11 +320,10 @@ static void short_intervals_make_turns_late_sooner(void **state)
 	tear_down(&fixture);
 }
 
-static void a_long_interval_does_not_make_turns_late_later(void **state)
+TEST(a_long_interval_does_not_make_turns_late_later)
 {
 	struct fixture fixture;
 
-	(void)state;
 	set_up(&fixture);
 	spokei_engine_note_interval(fixture.engine, 60000 * MS);
 	assert_false(is_late(&fixture, 50 * MS));
@@ -345,9 +331,8 @@ static void a_long_interval_does_not_make_turns_late_later(void **state)
 	tear_down(&fixture);
 }
 
-static void engine_new_returns_enomem_and_leaks_nothing(void **state)
+TEST(engine_new_returns_enomem_and_leaks_nothing)
 {
-	(void)state;
 	for (uint64_t fail_at = 1;; fail_at++) {
 		struct spokei_world world;
 		struct spokei_world_process process;
@@ -368,21 +353,4 @@ static void engine_new_returns_enomem_and_leaks_nothing(void **state)
 		assert_int_equal(error, SPOKE_ENOMEM);
 		assert_null(engine);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_alarm_is_due_at_the_tick_at_or_after_its_time),
-		cmocka_unit_test(period_does_not_drift_by_rounding_to_ticks),
-		cmocka_unit_test(periods_missed_by_a_late_turn_are_skipped),
-		cmocka_unit_test(an_idle_engine_does_not_turn),
-		cmocka_unit_test(late_turn_reads_all_sockets_before_timeouts),
-		cmocka_unit_test(a_wheel_that_is_behind_goes_on_without_late_rounds),
-		cmocka_unit_test(short_intervals_make_turns_late_sooner),
-		cmocka_unit_test(a_long_interval_does_not_make_turns_late_later),
-		cmocka_unit_test(engine_new_returns_enomem_and_leaks_nothing),
-	};
-
-	return cmocka_run_group_tests_name("virtual", tests, NULL, NULL);
 }

@@ -22,8 +22,6 @@ struct bed {
 int bed_set_up(void **state);
 int bed_tear_down(void **state);
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bed_set_up, bed_tear_down)
-
 void add_bytes(struct bed *bed, const void *bytes, size_t len);
 
 #define ADD(bed, text) add_bytes(bed, text, sizeof(text) - 1)

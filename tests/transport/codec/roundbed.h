@@ -20,8 +20,6 @@ extern struct roundbed roundbed;
 int roundbed_set_up(void **state);
 int roundbed_tear_down(void **state);
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, roundbed_set_up, roundbed_tear_down)
-
 /* Returns the bytes of these values. */
 struct spoke_span roundbed_written(enum spokei_codec_part part, struct spoke_span values);
 

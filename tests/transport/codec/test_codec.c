@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of codecs and the two built-in codecs. */
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
 #include "transport/codec/catalog.h"
 #include "transport/wire/codecs.h"
 
-static void find_returns_codec_with_this_id(void **state)
+TEST(find_returns_codec_with_this_id)
 {
-	(void)state;
 	for (unsigned id = 0; id < 256; id++) {
 		const struct spokei_codec *codec = spokei_codec_find((uint8_t)id);
 
@@ -20,9 +20,8 @@ static void find_returns_codec_with_this_id(void **state)
 	}
 }
 
-static void both_codecs_translate_bodies(void **state)
+TEST(both_codecs_translate_bodies)
 {
-	(void)state;
 	for (unsigned id = 0; id < 256; id++) {
 		const struct spokei_codec *codec = spokei_codec_find((uint8_t)id);
 
@@ -33,13 +32,12 @@ static void both_codecs_translate_bodies(void **state)
 	}
 }
 
-static void own_codec_is_found_before_built_in_ones(void **state)
+TEST(own_codec_is_found_before_built_in_ones)
 {
 	static const struct spokei_codec own = { .id = 2 };
 	const struct spokei_wire_limits with = { .codec = &own };
 	const struct spokei_wire_limits without = { 0 };
 
-	(void)state;
 	assert_ptr_equal(spokei_wire_codec(&with, 2), &own);
 	assert_ptr_equal(spokei_wire_codec(&with, 27), &spokei_codec_msgpack);
 	assert_ptr_equal(spokei_wire_codec(&without, 2), &spokei_codec_hessian2);
@@ -47,7 +45,7 @@ static void own_codec_is_found_before_built_in_ones(void **state)
 	assert_int_equal(spokei_wire_codec_id(&without), 27);
 }
 
-static void codec_of_msgpack_is_identity_after_check(void **state)
+TEST(codec_of_msgpack_is_identity_after_check)
 {
 	const struct spokei_codec *codec = spokei_codec_find(27);
 	const struct spoke_value_limits *limits = &frame_limits.value;
@@ -55,7 +53,6 @@ static void codec_of_msgpack_is_identity_after_check(void **state)
 	struct spokei_buffer buffer;
 	struct memory memory;
 
-	(void)state;
 	assert_int_equal(codec->to_values(limits, SPOKEI_CODEC_REPLY, span_of("\x01\x90"), NULL,
 					  &values),
 			 0);
@@ -71,7 +68,7 @@ static void codec_of_msgpack_is_identity_after_check(void **state)
 	spokei_buffer_fini(&buffer);
 }
 
-static void error_text_is_written_without_other_memory(void **state)
+TEST(error_text_is_written_without_other_memory)
 {
 	static const struct {
 		unsigned id;
@@ -79,7 +76,6 @@ static void error_text_is_written_without_other_memory(void **state)
 		size_t len;
 	} rows[] = { { 2, "\x02x\xef\xbf\xbd", 5 }, { 27, "\xa2x\xf6", 3 } };
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		const struct spokei_codec *codec = spokei_codec_find((uint8_t)rows[i].id);
 		struct spokei_buffer buffer;
@@ -114,9 +110,8 @@ static void is_text_of_hessian2(struct spoke_span text, const void *bytes, size_
 	spokei_buffer_fini(&buffer);
 }
 
-static void hessian2_text_is_counted_in_utf16_units(void **state)
+TEST(hessian2_text_is_counted_in_utf16_units)
 {
-	(void)state;
 	is_text_of_hessian2(span_of("\xc3\xa4\xe2\x82\xac"), "\x02\xc3\xa4\xe2\x82\xac", 6);
 	is_text_of_hessian2(span_of("\xf0\x9f\x98\x80"), "\x02\xed\xa0\xbd\xed\xb8\x80", 7);
 	is_text_of_hessian2(span_of("12345678901234567890123456789012"),
@@ -125,12 +120,11 @@ static void hessian2_text_is_counted_in_utf16_units(void **state)
 			    34);
 }
 
-static void long_hessian2_text_is_cut_between_characters(void **state)
+TEST(long_hessian2_text_is_cut_between_characters)
 {
 	char text[1200];
 	char body[1200];
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	memset(body, 'a', sizeof(body));
 	memcpy(body, "\x33\xff", 2);
@@ -138,19 +132,4 @@ static void long_hessian2_text_is_cut_between_characters(void **state)
 	memcpy(text + 1022, "\xf0\x9f\x98\x80", 4);
 	memcpy(body, "\x33\xfe", 2);
 	is_text_of_hessian2(spokei_span(text, sizeof(text)), body, 2 + 1022);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(find_returns_codec_with_this_id),
-		cmocka_unit_test(both_codecs_translate_bodies),
-		cmocka_unit_test(own_codec_is_found_before_built_in_ones),
-		cmocka_unit_test(codec_of_msgpack_is_identity_after_check),
-		cmocka_unit_test(error_text_is_written_without_other_memory),
-		cmocka_unit_test(hessian2_text_is_counted_in_utf16_units),
-		cmocka_unit_test(long_hessian2_text_is_cut_between_characters),
-	};
-
-	return cmocka_run_group_tests_name("codec", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * Values of every size, and values of every kind for every declared type, written as Hessian 2 and
  * read back. None of them gets lost, and none changes how those behind it are written.
  */
+#include "tests/support/test.h"
 #include "tests/transport/codec/roundbed.h"
 
 #include <stdio.h>
@@ -51,11 +52,12 @@ static struct spoke_span exception_of(unsigned marker, unsigned fields)
 	return spokei_span(memory, values.len + 9);
 }
 
-static void exception_of_any_number_of_fields_is_read_back(void **state)
+FIXTURE(roundbed_set_up, roundbed_tear_down);
+
+TEST(exception_of_any_number_of_fields_is_read_back)
 {
 	static const unsigned counts[] = { 0, 1, 14, 15, 16, 17, 255, 256, 2000 };
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(counts); i++) {
 		roundbed_is_same(SPOKEI_CODEC_REPLY, exception_of(0, counts[i]));
 		roundbed_is_same(SPOKEI_CODEC_REPLY, exception_of(3, counts[i]));
@@ -88,11 +90,10 @@ static void reference_is_read_back(size_t text_len)
 }
 
 /* These are around the bounds of the heads of texts and of exts. */
-static void reference_to_list_of_any_size_is_read_back(void **state)
+TEST(reference_to_list_of_any_size_is_read_back)
 {
 	static const size_t around[] = { 20, 250, 65530 };
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(around); i++)
 		for (size_t len = around[i] - 20; len < around[i] + 20; len++)
 			reference_is_read_back(len);
@@ -213,11 +214,10 @@ static void args_are(unsigned count)
 	assert_int_equal(spoke_cursor_rest(&cursor).len, 0);
 }
 
-static void each_type_writes_each_value_once(void **state)
+TEST(each_type_writes_each_value_once)
 {
 	unsigned written = 0;
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(types); i++) {
 		for (size_t k = 0; k < LENGTH(values); k++) {
 			int error = write_args(types[i], values[k], 1);
@@ -233,15 +233,4 @@ static void each_type_writes_each_value_once(void **state)
 		}
 	}
 	assert_in_range(written, LENGTH(types) * LENGTH(values) * 9 / 10, 10000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(exception_of_any_number_of_fields_is_read_back),
-		TEST(reference_to_list_of_any_size_is_read_back),
-		TEST(each_type_writes_each_value_once),
-	};
-
-	return cmocka_run_group_tests_name("hessian2 again", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * The bounds of the reader of codec 2, and bodies of some bytes that would become large values.
  * Each is refused, and the memory stays within the maximum of the scratch.
  */
+#include "tests/support/test.h"
 #include "tests/transport/codec/hostile.h"
 
 #include "tests/core/memory.h"
@@ -12,11 +13,12 @@
 
 /* --- bounds */
 
-static void depth_is_bounded(void **state)
+FIXTURE(hostile_begin, NULL);
+
+TEST(depth_is_bounded)
 {
 	const struct spoke_value_limits limits = { .depth_max = 3 };
 
-	(void)state;
 	PUT("\x79", SPOKE_VALUE_DEPTH_MAX - 1);
 	PUT("\x78", 1);
 	hostile_refused(0);
@@ -39,11 +41,10 @@ static void depth_is_bounded(void **state)
 	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_EDEPTH, SMALL);
 }
 
-static void references_do_not_exceed_depth(void **state)
+TEST(references_do_not_exceed_depth)
 {
 	const struct spoke_value_limits limits = { .depth_max = 4 };
 
-	(void)state;
 	PUT("\x7a\x79\x78\x79Q\x91", 1); /* the copy has two levels, in three others */
 	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_EDEPTH, SMALL);
 	(void)hostile_begin(NULL);
@@ -55,11 +56,10 @@ static void references_do_not_exceed_depth(void **state)
 }
 
 /* Each of these lists refers to the one before, so that the copies nest. */
-static void references_in_copies_do_not_exceed_depth(void **state)
+TEST(references_in_copies_do_not_exceed_depth)
 {
 	const struct spoke_value_limits limits = { .depth_max = 10 };
 
-	(void)state;
 	PUT("\x7d\x78\x79Q\x91\x79Q\x92\x79Q\x93\x79Q\x94", 1);
 	hostile_ends(SPOKEI_CODEC_REPLY, &limits, 0, SMALL);
 	(void)hostile_begin(NULL);
@@ -67,11 +67,10 @@ static void references_in_copies_do_not_exceed_depth(void **state)
 	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_EDEPTH, SMALL);
 }
 
-static void items_are_bounded(void **state)
+TEST(items_are_bounded)
 {
 	const struct spoke_value_limits limits = { .items_max = 5 };
 
-	(void)state;
 	PUT("\x7bNNN", 1);
 	hostile_ends(SPOKEI_CODEC_REPLY, &limits, 0, SMALL);
 	PUT("N", 1);
@@ -90,20 +89,18 @@ static void items_are_bounded(void **state)
 	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_ETOOLARGE, SMALL);
 }
 
-static void table_of_references_is_bounded(void **state)
+TEST(table_of_references_is_bounded)
 {
 	const struct spoke_value_limits limits = { .items_max = UINT32_MAX,
 						   .object_bytes_max = SIZE_MAX };
 
-	(void)state;
 	PUT("\x57", 1);
 	PUT("\x78", BODY_MAX - 10);
 	hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_ETOOLARGE, SCRATCH_MAX);
 }
 
-static void class_definitions_are_bounded(void **state)
+TEST(class_definitions_are_bounded)
 {
-	(void)state;
 	PUT("C\x00\x90", SPOKEI_HESSIAN_CLASSES_MAX);
 	PUT("O\xc8\xff", 1);
 	hostile_refused(0);
@@ -113,9 +110,8 @@ static void class_definitions_are_bounded(void **state)
 	hostile_refused(SPOKE_ETOOLARGE);
 }
 
-static void type_names_are_bounded(void **state)
+TEST(type_names_are_bounded)
 {
-	(void)state;
 	PUT("\x57", 1);
 	PUT("\x70\x00", SPOKEI_HESSIAN_TYPES_MAX);
 	PUT("Z", 1);
@@ -127,9 +123,8 @@ static void type_names_are_bounded(void **state)
 	hostile_refused(SPOKE_ETOOLARGE);
 }
 
-static void fields_are_bounded(void **state)
+TEST(fields_are_bounded)
 {
-	(void)state;
 	PUT("C\x00I\x00\x00\xff\xff", 1); /* 65,535, one more than allowed */
 	PUT("\x00", 65535);
 	PUT("N", 1);
@@ -143,9 +138,8 @@ static void fields_are_bounded(void **state)
 
 /* --- bombs */
 
-static void doubling_references_are_refused(void **state)
+TEST(doubling_references_are_refused)
 {
-	(void)state;
 	PUT("\x57\x78", 1);
 	for (char i = 1; i < 30; i++) {
 		const char twice[] = { 0x7a, 'Q', (char)(0x90 + i), 'Q', (char)(0x90 + i) };
@@ -177,9 +171,8 @@ static void ends_with_much_memory(int expected, size_t held)
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void room_depends_on_length_of_body(void **state)
+TEST(room_depends_on_length_of_body)
 {
-	(void)state;
 	PUT("\x57\x78", 1);
 	for (char i = 1; i < 18; i++) {
 		const char twice[] = { 0x7a, 'Q', (char)(0x90 + i), 'Q', (char)(0x90 + i) };
@@ -220,11 +213,10 @@ static size_t left_of(size_t max, int expected)
 	return left;
 }
 
-static void references_spend_the_maximum_of_the_scratch(void **state)
+TEST(references_spend_the_maximum_of_the_scratch)
 {
 	const size_t copies = 10 * 7 * SPOKEI_CODEC_VALUE;
 
-	(void)state;
 	PUT("\127\177NNNNNNN", 1);
 	PUT("Q\221", 10);
 	PUT("Z", 1);
@@ -235,9 +227,8 @@ static void references_spend_the_maximum_of_the_scratch(void **state)
 	assert_int_equal(left_of(1000, SPOKE_ETRUNCATED), 1000 - copies); /* an error spends, too */
 }
 
-static void list_of_one_object_a_thousand_times_fits(void **state)
+TEST(list_of_one_object_a_thousand_times_fits)
 {
-	(void)state;
 	PUT("C\035com.example.shop.api.Customer\232", 1);
 	PUT("\002id\006number\004name\006street\004city\003zip", 1);
 	PUT("\007country\005phone\005email\004note", 1);
@@ -247,9 +238,8 @@ static void list_of_one_object_a_thousand_times_fits(void **state)
 	assert_true(left_of(262144 + SPOKEI_CODEC_GROWTH * hostile_body.len, 0) > 0);
 }
 
-static void references_to_long_value_are_refused(void **state)
+TEST(references_to_long_value_are_refused)
 {
-	(void)state;
 	PUT("\x57\x79S\x20\x00", 1);
 	PUT("x", 0x2000);
 	PUT("Q\x91", 1000);
@@ -258,9 +248,8 @@ static void references_to_long_value_are_refused(void **state)
 		     SCRATCH_MAX);
 }
 
-static void objects_of_long_names_are_refused(void **state)
+TEST(objects_of_long_names_are_refused)
 {
-	(void)state;
 	PUT("C\x00\x91S\x20\x00", 1);
 	PUT("x", 0x2000);
 	PUT("\x57", 1);
@@ -270,9 +259,8 @@ static void objects_of_long_names_are_refused(void **state)
 		     SCRATCH_MAX);
 }
 
-static void empty_chunks_need_no_memory(void **state)
+TEST(empty_chunks_need_no_memory)
 {
-	(void)state;
 	PUT("R\x00\x00", 100000);
 	PUT("\x00", 1);
 	hostile_ends(SPOKEI_CODEC_REPLY, &(struct spoke_value_limits){ 0 }, 0, SCRATCH_MAX);
@@ -281,11 +269,10 @@ static void empty_chunks_need_no_memory(void **state)
 		     SCRATCH_MAX);
 }
 
-static void result_is_bounded_in_bytes(void **state)
+TEST(result_is_bounded_in_bytes)
 {
 	const struct spoke_value_limits limits = { .bytes_max = 100 };
 
-	(void)state;
 	PUT("\x30\x60", 1);
 	PUT("x", 97);
 	hostile_body.len--; /* 96 letters, with a head of two bytes and the marker */
@@ -301,14 +288,13 @@ static void result_is_bounded_in_bytes(void **state)
 	hostile_refused(SPOKE_ETOOLARGE);
 }
 
-static void missing_memory_is_reported(void **state)
+TEST(missing_memory_is_reported)
 {
 	const struct spoke_value_limits limits = { 0 };
 	struct spoke_span values;
 	unsigned fail_at = 1;
 	int error;
 
-	(void)state;
 	PUT("\x57", 1);
 	PUT("\x78", 2000);
 	PUT("Z", 1);
@@ -327,29 +313,4 @@ static void missing_memory_is_reported(void **state)
 		assert_true(error == 0 || error == SPOKE_ENOMEM);
 	} while (error);
 	assert_true(fail_at > 3);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(depth_is_bounded, hostile_begin),
-		cmocka_unit_test_setup(references_do_not_exceed_depth, hostile_begin),
-		cmocka_unit_test_setup(references_in_copies_do_not_exceed_depth, hostile_begin),
-		cmocka_unit_test_setup(items_are_bounded, hostile_begin),
-		cmocka_unit_test_setup(table_of_references_is_bounded, hostile_begin),
-		cmocka_unit_test_setup(class_definitions_are_bounded, hostile_begin),
-		cmocka_unit_test_setup(type_names_are_bounded, hostile_begin),
-		cmocka_unit_test_setup(fields_are_bounded, hostile_begin),
-		cmocka_unit_test_setup(doubling_references_are_refused, hostile_begin),
-		cmocka_unit_test_setup(room_depends_on_length_of_body, hostile_begin),
-		cmocka_unit_test_setup(references_spend_the_maximum_of_the_scratch, hostile_begin),
-		cmocka_unit_test_setup(list_of_one_object_a_thousand_times_fits, hostile_begin),
-		cmocka_unit_test_setup(references_to_long_value_are_refused, hostile_begin),
-		cmocka_unit_test_setup(objects_of_long_names_are_refused, hostile_begin),
-		cmocka_unit_test_setup(empty_chunks_need_no_memory, hostile_begin),
-		cmocka_unit_test_setup(result_is_bounded_in_bytes, hostile_begin),
-		cmocka_unit_test_setup(missing_memory_is_reported, hostile_begin),
-	};
-
-	return cmocka_run_group_tests_name("hessian2_bounds", tests, NULL, NULL);
 }

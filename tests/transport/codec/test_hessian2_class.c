@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays, maps and texts as arguments whose declared type is a class. */
+#include "tests/support/test.h"
 #include "tests/transport/codec/hessianbed.h"
 
-static void collection_has_class_that_java_takes(void **state)
+FIXTURE(bed_set_up, bed_tear_down);
+
+TEST(collection_has_class_that_java_takes)
 {
 	static const struct row rows[] = {
 		ROW("Ljava/util/List;", "\x91\x01", "\x79\x91"),
@@ -37,7 +40,7 @@ static void collection_has_class_that_java_takes(void **state)
 #define HANDLE "com.alibaba.com.caucho.hessian.io."
 #define CLASS_IS(name) "\xa5\143lass" name /* of letters, a 'c' is a digit */
 
-static void object_of_java_util_is_no_map(void **state)
+TEST(object_of_java_util_is_no_map)
 {
 	static const struct row rows[] = {
 		/* The class that the map names. */
@@ -98,7 +101,7 @@ static void object_of_java_util_is_no_map(void **state)
 	all_are(*state, rows, LENGTH(rows));
 }
 
-static void map_is_object_of_declared_class(void **state)
+TEST(map_is_object_of_declared_class)
 {
 	static const struct row rows[] = {
 		ROW("Lit/Point;", "\x82\xa1x\x01\xa1y\x02",
@@ -137,7 +140,7 @@ static void map_is_object_of_declared_class(void **state)
 	all_are(*state, rows, LENGTH(rows));
 }
 
-static void value_that_was_read_keeps_its_form(void **state)
+TEST(value_that_was_read_keeps_its_form)
 {
 	static const struct row rows[] = {
 		ROW("[J", "\xc7\x07\x48\xa4[int\x91\x01", "\x71\x04[int\x91"),
@@ -157,7 +160,7 @@ static void value_that_was_read_keeps_its_form(void **state)
 	all_are(*state, rows, LENGTH(rows));
 }
 
-static void too_long_class_is_unsupported(void **state)
+TEST(too_long_class_is_unsupported)
 {
 	static char class[1030];
 	struct bed *bed = *state;
@@ -175,17 +178,4 @@ static void too_long_class_is_unsupported(void **state)
 	add_bytes(bed, class, 1026);
 	ADD(bed, "\x81\xa1x\x01\x80");
 	assert_int_equal(write_all(bed, SPOKEI_CODEC_ARGS), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(collection_has_class_that_java_takes),
-		TEST(object_of_java_util_is_no_map),
-		TEST(map_is_object_of_declared_class),
-		TEST(value_that_was_read_keeps_its_form),
-		TEST(too_long_class_is_unsupported),
-	};
-
-	return cmocka_run_group_tests_name("hessian2 class", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader of codec 2 on the values that Java wrote. */
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
@@ -52,9 +53,8 @@ static void check_row(const struct golden_value *row, void *arg)
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void golden_values_are_read_as_documented(void **state)
+TEST(golden_values_are_read_as_documented)
 {
-	(void)state;
 	assert_int_equal(golden_values_each(check_row, NULL), GOLDEN_VALUES);
 }
 
@@ -84,21 +84,10 @@ static void check_cuts(const struct golden_value *row, void *arg)
 	spokei_buffer_fini(&scratch);
 }
 
-static void cut_golden_values_are_truncated(void **state)
+TEST(cut_golden_values_are_truncated)
 {
 	unsigned truncated = 0;
 
-	(void)state;
 	assert_int_equal(golden_values_each(check_cuts, &truncated), GOLDEN_VALUES);
 	assert_true(truncated > 10000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(golden_values_are_read_as_documented),
-		cmocka_unit_test(cut_golden_values_are_truncated),
-	};
-
-	return cmocka_run_group_tests_name("hessian2_golden", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists, maps, objects and references as Hessian 2, and the tables that number them. */
+#include "tests/support/test.h"
 #include "tests/transport/codec/hessianbed.h"
 
 #include "transport/codec/hessian2/tables.h"
@@ -8,7 +9,9 @@
 
 /* --- lists and maps */
 
-static void list_and_map_are_untyped(void **state)
+FIXTURE(bed_set_up, bed_tear_down);
+
+TEST(list_and_map_are_untyped)
 {
 	struct bed *bed = *state;
 
@@ -20,7 +23,7 @@ static void list_and_map_are_untyped(void **state)
 	WRITTEN(bed, NAMES, "H\x01k\x91\x95HZZ");
 }
 
-static void type_of_ext_is_written_once(void **state)
+TEST(type_of_ext_is_written_once)
 {
 	struct bed *bed = *state;
 
@@ -64,7 +67,7 @@ static void add_list(struct bed *bed, unsigned number)
 	wrap(bed, start, TYPED);
 }
 
-static void type_beyond_table_is_written_in_full(void **state)
+TEST(type_beyond_table_is_written_in_full)
 {
 	struct bed *bed = *state;
 	unsigned char *at;
@@ -85,7 +88,7 @@ static void type_beyond_table_is_written_in_full(void **state)
 
 /* --- objects */
 
-static void map_that_ends_with_class_of_java_is_object(void **state)
+TEST(map_that_ends_with_class_of_java_is_object)
 {
 	struct bed *bed = *state;
 
@@ -107,7 +110,7 @@ static void map_that_ends_with_class_of_java_is_object(void **state)
 		"a.B$1\x90\x60");
 }
 
-static void other_maps_with_class_stay_maps(void **state)
+TEST(other_maps_with_class_stay_maps)
 {
 	struct bed *bed = *state;
 
@@ -159,7 +162,7 @@ static void other_maps_with_class_stay_maps(void **state)
 		"a.BZ");
 }
 
-static void map_with_header_of_objects_is_object_of_any_class(void **state)
+TEST(map_with_header_of_objects_is_object_of_any_class)
 {
 	struct bed *bed = *state;
 
@@ -171,7 +174,7 @@ static void map_with_header_of_objects_is_object_of_any_class(void **state)
 		"Color\x91\x04name\x60\x03RED");
 }
 
-static void objects_of_generic_calls_become_maps(void **state)
+TEST(objects_of_generic_calls_become_maps)
 {
 	static const char names[] = "\xa0\xa0\xa0\xa7$invoke\xa0";
 	struct bed *bed = *state;
@@ -193,7 +196,7 @@ static void objects_of_generic_calls_become_maps(void **state)
 		"HZ");
 }
 
-static void numbers_of_generic_calls_stay_objects(void **state)
+TEST(numbers_of_generic_calls_stay_objects)
 {
 	static const char names[] = "\xa0\xa0\xa0\xa7$invoke\xa0";
 	struct bed *bed = *state;
@@ -222,7 +225,7 @@ static void add_object(struct bed *bed, unsigned number)
 	add_bytes(bed, value, (size_t)len);
 }
 
-static void class_from_the_17th_on_has_long_form(void **state)
+TEST(class_from_the_17th_on_has_long_form)
 {
 	struct bed *bed = *state;
 	unsigned char *at;
@@ -242,7 +245,7 @@ static void class_from_the_17th_on_has_long_form(void **state)
 			    11 + 13);
 }
 
-static void class_beyond_table_is_defined_again(void **state)
+TEST(class_beyond_table_is_defined_again)
 {
 	struct bed *bed = *state;
 	unsigned char *at;
@@ -289,7 +292,7 @@ static unsigned count_definitions(struct bed *bed)
 	return count;
 }
 
-static void class_is_defined_again_after_many_comparisons(void **state)
+TEST(class_is_defined_again_after_many_comparisons)
 {
 	struct bed *bed = *state;
 
@@ -307,7 +310,7 @@ static void class_is_defined_again_after_many_comparisons(void **state)
 
 /* --- references */
 
-static void reference_to_equal_container_is_a_number(void **state)
+TEST(reference_to_equal_container_is_a_number)
 {
 	struct bed *bed = *state;
 
@@ -334,7 +337,7 @@ static void reference_to_equal_container_is_a_number(void **state)
 		"a.B\x90\x60Q\x91Q\x92");
 }
 
-static void reference_to_another_value_is_written_in_full(void **state)
+TEST(reference_to_another_value_is_written_in_full)
 {
 	struct bed *bed = *state;
 
@@ -344,7 +347,7 @@ static void reference_to_another_value_is_written_in_full(void **state)
 	WRITTEN(bed, NAMES, "\x7b\x79\x91\x79\x92\x79\x91");
 }
 
-static void cycle_names_open_container_or_is_null(void **state)
+TEST(cycle_names_open_container_or_is_null)
 {
 	struct bed *bed = *state;
 
@@ -373,7 +376,7 @@ static void write_far(struct bed *bed, unsigned between)
 	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
 }
 
-static void reference_beyond_table_is_written_in_full(void **state)
+TEST(reference_beyond_table_is_written_in_full)
 {
 	struct bed *bed = *state;
 	struct spokei_buffer *out = &bed->out;
@@ -385,7 +388,7 @@ static void reference_beyond_table_is_written_in_full(void **state)
 			    3);
 }
 
-static void depth_is_bounded(void **state)
+TEST(depth_is_bounded)
 {
 	struct bed *bed = *state;
 
@@ -426,7 +429,7 @@ static void nest(struct bed *bed, unsigned levels, size_t count)
 }
 
 /* Each level passes all the values inside it. */
-static void large_content_of_deep_objects_is_edepth(void **state)
+TEST(large_content_of_deep_objects_is_edepth)
 {
 	struct bed *bed = *state;
 
@@ -436,29 +439,4 @@ static void large_content_of_deep_objects_is_edepth(void **state)
 	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), SPOKE_EDEPTH);
 	nest(bed, 110, 100000);
 	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(list_and_map_are_untyped),
-		TEST(type_of_ext_is_written_once),
-		TEST(type_beyond_table_is_written_in_full),
-		TEST(map_that_ends_with_class_of_java_is_object),
-		TEST(other_maps_with_class_stay_maps),
-		TEST(map_with_header_of_objects_is_object_of_any_class),
-		TEST(objects_of_generic_calls_become_maps),
-		TEST(numbers_of_generic_calls_stay_objects),
-		TEST(class_from_the_17th_on_has_long_form),
-		TEST(class_beyond_table_is_defined_again),
-		TEST(class_is_defined_again_after_many_comparisons),
-		TEST(reference_to_equal_container_is_a_number),
-		TEST(reference_to_another_value_is_written_in_full),
-		TEST(cycle_names_open_container_or_is_null),
-		TEST(reference_beyond_table_is_written_in_full),
-		TEST(depth_is_bounded),
-		TEST(large_content_of_deep_objects_is_edepth),
-	};
-
-	return cmocka_run_group_tests_name("hessian2 graph", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Malformed bodies for the reader of codec 2. Each is refused with its error, in little memory. */
+#include "tests/support/test.h"
 #include "tests/transport/codec/hostile.h"
 
 /* Checks bodies that begin with the marker. */
@@ -20,16 +21,17 @@ static void refused_rows(const struct spoke_span *rows, size_t count, int expect
 
 /* --- malformed values */
 
-static void reserved_tags_are_corrupt(void **state)
+FIXTURE(hostile_begin, NULL);
+
+TEST(reserved_tags_are_corrupt)
 {
 	static const struct spoke_span rows[] = { ROW("\x40"), ROW("\x45"), ROW("\x47"),
 						  ROW("\x50"), ROW("\x5a"), ROW("\x79\x5a") };
 
-	(void)state;
 	REFUSED_ROWS(rows, SPOKE_ECORRUPT);
 }
 
-static void length_beyond_body_is_truncated(void **state)
+TEST(length_beyond_body_is_truncated)
 {
 	static const struct spoke_span rows[] = {
 		ROW("S\xff\xff"
@@ -64,11 +66,10 @@ static void length_beyond_body_is_truncated(void **state)
 		ROW("\x5f\x00"),
 	};
 
-	(void)state;
 	REFUSED_ROWS(rows, SPOKE_ETRUNCATED);
 }
 
-static void text_that_is_not_units_is_corrupt(void **state)
+TEST(text_that_is_not_units_is_corrupt)
 {
 	static const struct spoke_span rows[] = {
 		ROW("\x01\x80"),
@@ -83,29 +84,26 @@ static void text_that_is_not_units_is_corrupt(void **state)
 		ROW("\x01\xff"),
 	};
 
-	(void)state;
 	REFUSED_ROWS(rows, SPOKE_ECORRUPT);
 }
 
-static void character_cut_by_end_is_truncated(void **state)
+TEST(character_cut_by_end_is_truncated)
 {
 	static const struct spoke_span rows[] = { ROW("\x01\xc3"), ROW("\x01\xe4\xb8"),
 						  ROW("\x02\xf0\x9f\x98") };
 
-	(void)state;
 	REFUSED_ROWS(rows, SPOKE_ETRUNCATED);
 }
 
-static void chunk_of_other_type_is_corrupt(void **state)
+TEST(chunk_of_other_type_is_corrupt)
 {
 	static const struct spoke_span rows[] = { ROW("R\x00\x00\x20"), ROW("A\x00\x00\x00"),
 						  ROW("R\x00\x00\x91"), ROW("A\x00\x00R\x00\x00") };
 
-	(void)state;
 	REFUSED_ROWS(rows, SPOKE_ECORRUPT);
 }
 
-static void count_beyond_body_is_truncated(void **state)
+TEST(count_beyond_body_is_truncated)
 {
 	static const struct spoke_span rows[] = {
 		ROW("\x58I\x7f\xff\xff\xff\x90"),
@@ -116,22 +114,20 @@ static void count_beyond_body_is_truncated(void **state)
 		ROW("C\x01p\x92\x01x\x01y`\x90"),
 	};
 
-	(void)state;
 	REFUSED_ROWS(rows, SPOKE_ETRUNCATED);
 }
 
-static void count_that_is_no_number_is_corrupt(void **state)
+TEST(count_that_is_no_number_is_corrupt)
 {
 	static const struct spoke_span rows[] = {
 		ROW("\x58\x8f\x90"), ROW("\x58I\xff\xff\xff\xff"), ROW("\x58\xe0"),
 		ROW("\x58\x01\x31"), ROW("C\x01p\x8f`"),           ROW("C\x01pN`"),
 	};
 
-	(void)state;
 	REFUSED_ROWS(rows, SPOKE_ECORRUPT);
 }
 
-static void number_of_missing_entry_is_corrupt(void **state)
+TEST(number_of_missing_entry_is_corrupt)
 {
 	static const struct spoke_span rows[] = {
 		ROW("`"),          ROW("O\x90"),
@@ -142,20 +138,18 @@ static void number_of_missing_entry_is_corrupt(void **state)
 		ROW("\x79Q\x01x"), ROW("\x70N"),
 	};
 
-	(void)state;
 	REFUSED_ROWS(rows, SPOKE_ECORRUPT);
 }
 
-static void name_of_class_or_field_must_be_string(void **state)
+TEST(name_of_class_or_field_must_be_string)
 {
 	static const struct spoke_span rows[] = { ROW("CN\x90`"), ROW("C\x01p\x91N`\x90"),
 						  ROW("C\x91\x90`") };
 
-	(void)state;
 	REFUSED_ROWS(rows, SPOKE_ECORRUPT);
 }
 
-static void name_with_short_chunk_is_corrupt(void **state)
+TEST(name_with_short_chunk_is_corrupt)
 {
 	static const struct spoke_span rows[] = {
 		ROW("CR\x00\x00\x01p\x90`"),
@@ -167,11 +161,10 @@ static void name_with_short_chunk_is_corrupt(void **state)
 		ROW("C\x01p\x91R\x00\x01x\x01y`N"),
 	};
 
-	(void)state;
 	REFUSED_ROWS(rows, SPOKE_ECORRUPT);
 }
 
-static void unfinished_container_is_truncated(void **state)
+TEST(unfinished_container_is_truncated)
 {
 	static const struct spoke_span rows[] = {
 		ROW("\x57"),
@@ -192,29 +185,25 @@ static void unfinished_container_is_truncated(void **state)
 		ROW("Q"),
 	};
 
-	(void)state;
 	REFUSED_ROWS(rows, SPOKE_ETRUNCATED);
 }
 
-static void key_without_value_is_corrupt(void **state)
+TEST(key_without_value_is_corrupt)
 {
-	(void)state;
 	PUT("H\x91\x91\x91Z", 1);
 	hostile_refused(SPOKE_ECORRUPT);
 }
 
-static void cycle_is_refused(void **state)
+TEST(cycle_is_refused)
 {
-	(void)state;
 	PUT("\x79H\x91\x79Q\x90Z", 1);
 	hostile_refused(SPOKE_ECYCLE);
 }
 
-static void text_part_holds_one_text(void **state)
+TEST(text_part_holds_one_text)
 {
 	const struct spoke_value_limits limits = { 0 };
 
-	(void)state;
 	hostile_body.len = 0;
 	hostile_ends(SPOKEI_CODEC_TEXT, &limits, SPOKE_ETRUNCATED, SMALL);
 	PUT("\x02no", 1);
@@ -236,9 +225,8 @@ static void reply_ends(const char *bytes, size_t len, int expected)
 	hostile_ends(SPOKEI_CODEC_REPLY, &limits, expected, SMALL);
 }
 
-static void reply_has_values_of_its_marker(void **state)
+TEST(reply_has_values_of_its_marker)
 {
-	(void)state;
 	reply_ends("\x96N", 2, SPOKE_ECORRUPT);
 	reply_ends("\x01x", 2, SPOKE_ECORRUPT);
 	reply_ends("\x90", 1, SPOKE_ETRUNCATED);
@@ -248,7 +236,7 @@ static void reply_has_values_of_its_marker(void **state)
 	reply_ends("\x90\x01xHZ", 5, SPOKE_ETRAILING);
 }
 
-static void attachments_must_be_map_or_null(void **state)
+TEST(attachments_must_be_map_or_null)
 {
 	static const struct spoke_span bodies[] = {
 		ROW("\x95\x78"),
@@ -260,35 +248,10 @@ static void attachments_must_be_map_or_null(void **state)
 	};
 	const struct spoke_value_limits limits = { 0 };
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(bodies); i++) {
 		hostile_body.len = 0;
 		hostile_put(bodies[i].data, bodies[i].len, 1);
 		hostile_ends(SPOKEI_CODEC_REPLY, &limits, SPOKE_ECORRUPT, SMALL);
 	}
 	hostile_ends(SPOKEI_CODEC_REQUEST, &limits, SPOKE_ECORRUPT, SMALL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(reserved_tags_are_corrupt, hostile_begin),
-		cmocka_unit_test_setup(length_beyond_body_is_truncated, hostile_begin),
-		cmocka_unit_test_setup(text_that_is_not_units_is_corrupt, hostile_begin),
-		cmocka_unit_test_setup(character_cut_by_end_is_truncated, hostile_begin),
-		cmocka_unit_test_setup(chunk_of_other_type_is_corrupt, hostile_begin),
-		cmocka_unit_test_setup(count_beyond_body_is_truncated, hostile_begin),
-		cmocka_unit_test_setup(count_that_is_no_number_is_corrupt, hostile_begin),
-		cmocka_unit_test_setup(number_of_missing_entry_is_corrupt, hostile_begin),
-		cmocka_unit_test_setup(name_of_class_or_field_must_be_string, hostile_begin),
-		cmocka_unit_test_setup(name_with_short_chunk_is_corrupt, hostile_begin),
-		cmocka_unit_test_setup(unfinished_container_is_truncated, hostile_begin),
-		cmocka_unit_test_setup(key_without_value_is_corrupt, hostile_begin),
-		cmocka_unit_test_setup(cycle_is_refused, hostile_begin),
-		cmocka_unit_test_setup(text_part_holds_one_text, hostile_begin),
-		cmocka_unit_test_setup(reply_has_values_of_its_marker, hostile_begin),
-		cmocka_unit_test_setup(attachments_must_be_map_or_null, hostile_begin),
-	};
-
-	return cmocka_run_group_tests_name("hessian2_hostile", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * The reader of codec 2: each form of each type, and the parts of a message. Java's writer uses
  * only some of the forms; tests of these are in test_hessian2_golden.c.
  */
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
@@ -67,7 +68,7 @@ static void read_rows(const struct row *rows, size_t count)
 
 #define READ_ROWS(rows) read_rows(rows, LENGTH(rows))
 
-static void every_form_of_number_is_read(void **state)
+TEST(every_form_of_number_is_read)
 {
 	static const struct row rows[] = {
 		ROW("\x80\x90\xbf", "\xf0\x00\x2f"),
@@ -91,11 +92,10 @@ static void every_form_of_number_is_read(void **state)
 		ROW("D\x80\x00\x00\x00\x00\x00\x00\x00", "\xcb\x80\x00\x00\x00\x00\x00\x00\x00"),
 	};
 
-	(void)state;
 	READ_ROWS(rows);
 }
 
-static void date_takes_shortest_timestamp(void **state)
+TEST(date_takes_shortest_timestamp)
 {
 	static const struct row rows[] = {
 		ROW("J\x00\x00\x00\x00\x00\x00\x03\xe8", "\xd6\xff\x00\x00\x00\x01"),
@@ -108,11 +108,10 @@ static void date_takes_shortest_timestamp(void **state)
 		    "\xc7\x0c\xff\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xc4"),
 	};
 
-	(void)state;
 	READ_ROWS(rows);
 }
 
-static void chunks_of_string_are_joined(void **state)
+TEST(chunks_of_string_are_joined)
 {
 	static const struct row rows[] = {
 		ROW("R\x00\x01"
@@ -135,11 +134,10 @@ static void chunks_of_string_are_joined(void **state)
 		ROW("R\x00\x01\xed\xa0\xbdR\x00\x00\x01\xed\xb8\x80", "\xa4\xf0\x9f\x98\x80"),
 	};
 
-	(void)state;
 	READ_ROWS(rows);
 }
 
-static void surrogates_are_joined_or_kept(void **state)
+TEST(surrogates_are_joined_or_kept)
 {
 	static const struct row rows[] = {
 		ROW("\x02\xed\xa0\xbd\xed\xb8\x80", "\xa4\xf0\x9f\x98\x80"),
@@ -152,11 +150,10 @@ static void surrogates_are_joined_or_kept(void **state)
 		ROW("\x02\xf0\x9f\x98\x80", "\xa4\xf0\x9f\x98\x80"),
 	};
 
-	(void)state;
 	READ_ROWS(rows);
 }
 
-static void chunks_of_binary_are_joined(void **state)
+TEST(chunks_of_binary_are_joined)
 {
 	static const struct row rows[] = {
 		ROW("\x20", "\xc4\x00"),
@@ -171,11 +168,10 @@ static void chunks_of_binary_are_joined(void **state)
 		    "\xc4\x02\x07\x08"),
 	};
 
-	(void)state;
 	READ_ROWS(rows);
 }
 
-static void every_form_of_list_is_read(void **state)
+TEST(every_form_of_list_is_read)
 {
 	static const struct row rows[] = {
 		ROW("\x78", "\x90"),
@@ -187,11 +183,10 @@ static void every_form_of_list_is_read(void **state)
 		ROW("U\x01x\x91Z", "\xc9\x00\x00\x00\x08H\xa1x\xdd\x00\x00\x00\x01\x01"),
 	};
 
-	(void)state;
 	READ_ROWS(rows);
 }
 
-static void type_may_be_number_of_earlier_type(void **state)
+TEST(type_may_be_number_of_earlier_type)
 {
 	static const struct row rows[] = {
 		ROW("\x72\x01x\x70\x01y\x70\x90",
@@ -201,11 +196,10 @@ static void type_may_be_number_of_earlier_type(void **state)
 		    "\xc9\x00\x00\x00\x03H\xa1x\x90\xc9\x00\x00\x00\x07H\xa1x\xdf\x00\x00\x00\x00"),
 	};
 
-	(void)state;
 	READ_ROWS(rows);
 }
 
-static void maps_are_read(void **state)
+TEST(maps_are_read)
 {
 	static const struct row rows[] = {
 		ROW("\x79HZ", "\x91\xdf\x00\x00\x00\x00"),
@@ -213,11 +207,10 @@ static void maps_are_read(void **state)
 		ROW("\x79M\x01tZ", "\x91\xc9\x00\x00\x00\x07H\xa1t\xdf\x00\x00\x00\x00"),
 	};
 
-	(void)state;
 	READ_ROWS(rows);
 }
 
-static void definition_may_stand_before_any_value(void **state)
+TEST(definition_may_stand_before_any_value)
 {
 	static const struct row rows[] = {
 		ROW("C\x01p\x91\x01x`\x95", "\xde\x00\x02\xa1x\x05\xa5"
@@ -238,11 +231,10 @@ static void definition_may_stand_before_any_value(void **state)
 					       "class\xa1p"),
 	};
 
-	(void)state;
 	READ_ROWS(rows);
 }
 
-static void reference_is_distance_and_copy(void **state)
+TEST(reference_is_distance_and_copy)
 {
 	static const struct row rows[] = {
 		ROW("\x7a\x78Q\x91", "\x92\x90\xd5R\x01\x90"),
@@ -255,7 +247,6 @@ static void reference_is_distance_and_copy(void **state)
 		ROW("\x79HQ\x90Q\x91Z", "\x91\xdf\x00\x00\x00\x01\xd5R\x02\xc0\xd5R\x01\xc0"),
 	};
 
-	(void)state;
 	READ_ROWS(rows);
 }
 
@@ -276,9 +267,8 @@ static void value_ends(const char *body, size_t len, int expected)
 	spokei_buffer_fini(&scratch);
 }
 
-static void cycle_is_refused_unless_cause_of_itself(void **state)
+TEST(cycle_is_refused_unless_cause_of_itself)
 {
-	(void)state;
 	value_ends("\x91\x79Q\x90", 4, SPOKE_ECYCLE);
 	value_ends("\x91"
 		   "C\x01p\x91\x05"
@@ -298,7 +288,7 @@ static void cycle_is_refused_unless_cause_of_itself(void **state)
 		   15, SPOKE_ECYCLE);
 }
 
-static void exception_becomes_class_and_fields(void **state)
+TEST(exception_becomes_class_and_fields)
 {
 	static const struct row rows[] = {
 		ROW("\x90"
@@ -342,12 +332,11 @@ static void exception_becomes_class_and_fields(void **state)
 		ROW("\x95HZ", "\x05\xdf\x00\x00\x00\x00"),
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++)
 		reads(SPOKEI_CODEC_REPLY, &rows[i]);
 }
 
-static void attachments_lose_their_type(void **state)
+TEST(attachments_lose_their_type)
 {
 	static const struct row request = ROW("\x01xM\x01t\x01k\x70\x01tZ",
 					      "\xa1x\xdf\x00\x00\x00\x01\xa1k"
@@ -355,40 +344,16 @@ static void attachments_lose_their_type(void **state)
 	static const struct row shared = ROW("HZQ\x90", "\xdf\x00\x00\x00\x00\xdf\x00\x00\x00\x00");
 	static const struct row reply = ROW("\x95M\x01tZ", "\x05\xdf\x00\x00\x00\x00");
 
-	(void)state;
 	reads(SPOKEI_CODEC_REQUEST, &request);
 	reads(SPOKEI_CODEC_REQUEST, &shared);
 	reads(SPOKEI_CODEC_REPLY, &reply);
 }
 
-static void text_is_one_string_or_null(void **state)
+TEST(text_is_one_string_or_null)
 {
 	static const struct row text = ROW("\x02no", "\xa2no");
 	static const struct row null = ROW("N", "\xc0");
 
-	(void)state;
 	reads(SPOKEI_CODEC_TEXT, &text);
 	reads(SPOKEI_CODEC_TEXT, &null);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_form_of_number_is_read),
-		cmocka_unit_test(date_takes_shortest_timestamp),
-		cmocka_unit_test(chunks_of_string_are_joined),
-		cmocka_unit_test(surrogates_are_joined_or_kept),
-		cmocka_unit_test(chunks_of_binary_are_joined),
-		cmocka_unit_test(every_form_of_list_is_read),
-		cmocka_unit_test(type_may_be_number_of_earlier_type),
-		cmocka_unit_test(maps_are_read),
-		cmocka_unit_test(definition_may_stand_before_any_value),
-		cmocka_unit_test(reference_is_distance_and_copy),
-		cmocka_unit_test(cycle_is_refused_unless_cause_of_itself),
-		cmocka_unit_test(exception_becomes_class_and_fields),
-		cmocka_unit_test(attachments_lose_their_type),
-		cmocka_unit_test(text_is_one_string_or_null),
-	};
-
-	return cmocka_run_group_tests_name("hessian2_read", tests, NULL, NULL);
 }

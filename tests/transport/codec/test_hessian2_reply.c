@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replies as Hessian 2: exceptions, values that it cannot express, and full buffers. */
+#include "tests/support/test.h"
 #include "tests/transport/codec/hessianbed.h"
 
 /* --- replies */
 
-static void exception_is_object_with_detail_message(void **state)
+FIXTURE(bed_set_up, bed_tear_down);
+
+TEST(exception_is_object_with_detail_message)
 {
 	struct bed *bed = *state;
 
@@ -46,7 +49,7 @@ static void exception_is_object_with_detail_message(void **state)
 		"detailMessage\x07message\x60NT");
 }
 
-static void cause_is_exception_or_the_exception_itself(void **state)
+TEST(cause_is_exception_or_the_exception_itself)
 {
 	struct bed *bed = *state;
 
@@ -81,7 +84,7 @@ static void cause_is_exception_or_the_exception_itself(void **state)
 		"cause\x60H\x07message\x01mZ");
 }
 
-static void reply_with_bad_exception_is_unsupported(void **state)
+TEST(reply_with_bad_exception_is_unsupported)
 {
 	struct bed *bed = *state;
 
@@ -97,7 +100,7 @@ static void reply_with_bad_exception_is_unsupported(void **state)
 	assert_int_equal(write_all(bed, SPOKEI_CODEC_REPLY), SPOKE_EUNSUPPORTED);
 }
 
-static void broken_or_foreign_ext_is_unsupported(void **state)
+TEST(broken_or_foreign_ext_is_unsupported)
 {
 	struct bed *bed = *state;
 
@@ -141,7 +144,7 @@ static void broken_or_foreign_ext_is_unsupported(void **state)
 
 /* --- the buffer */
 
-static void full_buffer_is_etoolarge_and_no_memory_is_enomem(void **state)
+TEST(full_buffer_is_etoolarge_and_no_memory_is_enomem)
 {
 	struct bed *bed = *state;
 
@@ -157,17 +160,4 @@ static void full_buffer_is_etoolarge_and_no_memory_is_enomem(void **state)
 	bed->memory.fail_at = 1;
 	bed->out.max = 100000;
 	assert_int_equal(write_all(bed, SPOKEI_CODEC_NAMES), SPOKE_ENOMEM);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(broken_or_foreign_ext_is_unsupported),
-		TEST(exception_is_object_with_detail_message),
-		TEST(cause_is_exception_or_the_exception_itself),
-		TEST(reply_with_bad_exception_is_unsupported),
-		TEST(full_buffer_is_etoolarge_and_no_memory_is_enomem),
-	};
-
-	return cmocka_run_group_tests_name("hessian2 reply", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * Writing what was read: the values of Java become the bytes of Java again, and values of any shape
  * are read back as they were.
  */
+#include "tests/support/test.h"
 #include "tests/transport/codec/roundbed.h"
 
 #include "tests/transport/codec/goldenvalues.h"
@@ -37,11 +38,12 @@ static void check_row(const struct golden_value *row, void *arg)
 	roundbed_read_is(row->part, row->values);
 }
 
-static void golden_values_are_written_as_java_writes_them(void **state)
+FIXTURE(roundbed_set_up, roundbed_tear_down);
+
+TEST(golden_values_are_written_as_java_writes_them)
 {
 	unsigned chunked = 0;
 
-	(void)state;
 	assert_int_equal(golden_values_each(check_row, &chunked), GOLDEN_VALUES);
 	assert_int_equal(chunked, 7);
 }
@@ -65,12 +67,11 @@ static size_t put_object(unsigned fields, unsigned char *body)
 	return (size_t)(at - body) + fields;
 }
 
-static void object_of_class_without_dot_stays_object(void **state)
+TEST(object_of_class_without_dot_stays_object)
 {
 	static const unsigned counts[] = { 0, 1, 13, 14, 15, 16, 40 };
 	unsigned char body[200];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		struct spoke_span bytes = { body, put_object(counts[i], body) };
 		struct spoke_span read;
@@ -95,14 +96,13 @@ static void object_of_class_without_dot_stays_object(void **state)
 /* --- maps */
 
 /* The wide head tells the writer that the map is no object, whatever its last key is. */
-static void echoed_map_has_same_pairs_behind_wider_head(void **state)
+TEST(echoed_map_has_same_pairs_behind_wider_head)
 {
 	struct spoke_value sent;
 	struct spoke_value read;
 	struct spoke_span values;
 	unsigned char bytes[64] = "\x01\x8a"; /* the marker of a reply, and the map */
 
-	(void)state;
 	for (unsigned char i = 0; i < 20; i++)
 		bytes[2 + i] = i;
 	sent = (struct spoke_value){ bytes + 1, 21 };
@@ -334,11 +334,10 @@ static void add_value(struct made *made, unsigned depth)
 		add_scalar(made);
 }
 
-static void values_of_any_shape_are_read_back(void **state)
+TEST(values_of_any_shape_are_read_back)
 {
 	static struct made made;
 
-	(void)state;
 	made.dice = 1;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		made.len = 0;
@@ -348,16 +347,4 @@ static void values_of_any_shape_are_read_back(void **state)
 		roundbed_is_same(SPOKEI_CODEC_REPLY, spokei_span(made.bytes, made.len));
 	}
 	assert_true(made.references > ROUNDS / 10);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(golden_values_are_written_as_java_writes_them),
-		TEST(object_of_class_without_dot_stays_object),
-		TEST(echoed_map_has_same_pairs_behind_wider_head),
-		TEST(values_of_any_shape_are_read_back),
-	};
-
-	return cmocka_run_group_tests_name("hessian2 round", tests, NULL, NULL);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments as their declared types demand. */
+#include "tests/support/test.h"
 #include "tests/transport/codec/hessianbed.h"
 
-static void number_has_declared_width(void **state)
+FIXTURE(bed_set_up, bed_tear_down);
+
+TEST(number_has_declared_width)
 {
 	static const struct row rows[] = {
 		ROW("J", "\x01", "\xe1"),
@@ -40,7 +43,7 @@ static void number_has_declared_width(void **state)
 	all_are(*state, rows, LENGTH(rows));
 }
 
-static void text_and_boolean_are_themselves(void **state)
+TEST(text_and_boolean_are_themselves)
 {
 	static const struct row rows[] = {
 		ROW("Z", "\xc3", "T"),
@@ -59,7 +62,7 @@ static void text_and_boolean_are_themselves(void **state)
 	all_are(*state, rows, LENGTH(rows));
 }
 
-static void char_beyond_16_bits_is_unsupported(void **state)
+TEST(char_beyond_16_bits_is_unsupported)
 {
 	struct bed *bed = *state;
 
@@ -68,7 +71,7 @@ static void char_beyond_16_bits_is_unsupported(void **state)
 	assert_int_equal(write_all(bed, SPOKEI_CODEC_ARGS), SPOKE_EUNSUPPORTED);
 }
 
-static void date_is_made_of_timestamp_or_milliseconds(void **state)
+TEST(date_is_made_of_timestamp_or_milliseconds)
 {
 	static const struct row rows[] = {
 		ROW("Ljava/util/Date;", "\xd6\xff\0\0\0\x3c", "\x4b\0\0\0\x01"),
@@ -88,7 +91,7 @@ static void date_is_made_of_timestamp_or_milliseconds(void **state)
 #define DECIMAL "C\x14java.math.BigDecimal\x91\x05value\x60"
 #define BIG "C\x14java.math.BigInteger\x92\x06signum\x03mag\x60"
 
-static void big_numbers_are_objects(void **state)
+TEST(big_numbers_are_objects)
 {
 	static const struct row rows[] = {
 		ROW("Ljava/math/BigDecimal;",
@@ -128,7 +131,7 @@ static void big_numbers_are_objects(void **state)
 	all_are(*state, rows, LENGTH(rows));
 }
 
-static void array_is_list_of_its_component(void **state)
+TEST(array_is_list_of_its_component)
 {
 	static const struct row rows[] = {
 		ROW("[I", "\x92\x01\x02", "\x72\x04[int\x91\x92"),
@@ -199,7 +202,7 @@ static void array_is_binary(struct bed *bed, size_t count)
 			 (size_t)(at + 2 - (unsigned char *)spokei_buffer_data(&bed->out)));
 }
 
-static void byte_array_of_any_length_is_binary(void **state)
+TEST(byte_array_of_any_length_is_binary)
 {
 	static const unsigned counts[] = { 16, 256, 257, 1023, 1024, 32768, 32784, 65536, 70000 };
 
@@ -207,7 +210,7 @@ static void byte_array_of_any_length_is_binary(void **state)
 		array_is_binary(*state, counts[i]);
 }
 
-static void array_element_beyond_byte_is_unsupported(void **state)
+TEST(array_element_beyond_byte_is_unsupported)
 {
 	static const char *const items[] = { "\xcd\x01\x00", "\xd1\xff\x7f", "\xa2xy", "\x92\1\2" };
 	struct bed *bed = *state;
@@ -221,7 +224,7 @@ static void array_element_beyond_byte_is_unsupported(void **state)
 	}
 }
 
-static void each_argument_has_its_own_type(void **state)
+TEST(each_argument_has_its_own_type)
 {
 	static const struct row rows[] = {
 		ROW("IJ[I[Ljava/lang/String;D", "\x01\x01\x91\x01\x91\xa1x\x01",
@@ -237,21 +240,4 @@ static void each_argument_has_its_own_type(void **state)
 	};
 
 	all_are(*state, rows, LENGTH(rows));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(number_has_declared_width),
-		TEST(text_and_boolean_are_themselves),
-		TEST(char_beyond_16_bits_is_unsupported),
-		TEST(date_is_made_of_timestamp_or_milliseconds),
-		TEST(big_numbers_are_objects),
-		TEST(array_is_list_of_its_component),
-		TEST(byte_array_of_any_length_is_binary),
-		TEST(array_element_beyond_byte_is_unsupported),
-		TEST(each_argument_has_its_own_type),
-	};
-
-	return cmocka_run_group_tests_name("hessian2 steer", tests, NULL, NULL);
 }

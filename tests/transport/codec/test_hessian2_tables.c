@@ -3,6 +3,7 @@
  * The tables of Hessian 2 and a model of each: names of types, classes and containers, which later
  * values name by number. The writer remembers the last ones, the reader all of them.
  */
+#include "tests/support/test.h"
 #include "tests/transport/codec/roundbed.h"
 
 #include "tests/transport/dice.h"
@@ -36,6 +37,8 @@ static int tables_begin(void **state)
 	numbers = 0;
 	return 0;
 }
+
+FIXTURE(tables_begin, NULL);
 
 /* Returns the number under which a key is remembered, else that of the next one. */
 static uint32_t expected_number(unsigned key, uint32_t room)
@@ -96,9 +99,8 @@ static bool find_type(unsigned key, uint32_t *ret_number)
 	return spokei_hessian2_find_type(&tables, &name, ret_number);
 }
 
-static void type_is_found_under_its_number_or_not_at_all(void **state)
+TEST(type_is_found_under_its_number_or_not_at_all)
 {
-	(void)state;
 	follows_model(find_type, SPOKEI_HESSIAN2_TYPES);
 }
 
@@ -127,13 +129,12 @@ static bool find_class(unsigned key, uint32_t *ret_number)
 	return spokei_hessian2_find_class(&tables, &class, ret_number);
 }
 
-static void class_is_found_under_its_number_or_not_at_all(void **state)
+TEST(class_is_found_under_its_number_or_not_at_all)
 {
-	(void)state;
 	follows_model(find_class, SPOKEI_HESSIAN2_CLASSES);
 }
 
-static void container_is_target_if_remembered_and_equal(void **state)
+TEST(container_is_target_if_remembered_and_equal)
 {
 	static const unsigned char values[] = "\x90\x91\x05\x91\x06\x81\x05\x06\x92\x05\x05";
 	static const struct spoke_span spans[] = {
@@ -142,7 +143,6 @@ static void container_is_target_if_remembered_and_equal(void **state)
 	};
 	unsigned yes = 0;
 
-	(void)state;
 	for (numbers = 0; numbers < STEPS;) {
 		unsigned key = roll(LENGTH(spans));
 		uint32_t distance = roll(2) ? roll(numbers + 3)
@@ -275,12 +275,11 @@ static void add_reference(struct text *text)
 	text->to += span.len;
 }
 
-static void number_of_reader_names_what_had_it(void **state)
+TEST(number_of_reader_names_what_had_it, .set_up = roundbed_set_up, .tear_down = roundbed_tear_down)
 {
 	static struct text text;
 	struct spoke_span read;
 
-	(void)state;
 	dice = 1;
 	text.at = put_number(text.body, 0x91, 0) - 4;
 	text.to = put_number(text.values, 0x01, 0) - 4;
@@ -306,16 +305,4 @@ static void number_of_reader_names_what_had_it(void **state)
 						   &roundbed.scratch, &read),
 			 0);
 	is_bytes(read, text.values, (size_t)(text.to - text.values));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(type_is_found_under_its_number_or_not_at_all, tables_begin),
-		cmocka_unit_test_setup(class_is_found_under_its_number_or_not_at_all, tables_begin),
-		cmocka_unit_test_setup(container_is_target_if_remembered_and_equal, tables_begin),
-		TEST(number_of_reader_names_what_had_it),
-	};
-
-	return cmocka_run_group_tests_name("hessian2 tables", tests, NULL, NULL);
 }

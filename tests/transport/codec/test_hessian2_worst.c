@@ -4,6 +4,7 @@
  * them. They may make few bytes and few values of each byte, and the places that the reader tells
  * spare a walk over them.
  */
+#include "tests/support/test.h"
 #include "tests/transport/codec/hostile.h"
 
 #include "core/value/skim.h"
@@ -94,11 +95,10 @@ static void check_places(struct spoke_span values, const struct spokei_codec_pla
 	assert_int_equal(places->last, value.data - begin);
 }
 
-static void bytes_and_values_of_a_request_follow_its_length(void **state)
+TEST(bytes_and_values_of_a_request_follow_its_length)
 {
 	static const size_t lengths[] = { 300, 3000, 30000 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
 		for (size_t j = 0; j < sizeof(lengths) / sizeof(lengths[0]); j++) {
 			struct spokei_codec_places places;
@@ -132,7 +132,7 @@ static void bytes_and_values_of_a_request_follow_its_length(void **state)
 }
 
 /* The last value of a request loses its type, and may be one of the first six or none of them. */
-static void places_are_those_of_a_walk(void **state)
+TEST(places_are_those_of_a_walk)
 {
 	static const struct spoke_span bodies[] = {
 		{ "N", 1 },
@@ -143,7 +143,6 @@ static void places_are_those_of_a_walk(void **state)
 		{ NAMES "HZNQ\x90", sizeof(NAMES "HZNQ\x90") - 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
 		struct spokei_codec_places places;
 		struct spokei_buffer scratch;
@@ -158,14 +157,4 @@ static void places_are_those_of_a_walk(void **state)
 		check_places(values, &places);
 		spokei_buffer_fini(&scratch);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes_and_values_of_a_request_follow_its_length),
-		cmocka_unit_test(places_are_those_of_a_walk),
-	};
-
-	return cmocka_run_group_tests_name("hessian2_worst", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values as Hessian 2: the form of each kind of value, and what cannot be expressed. */
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
@@ -72,7 +73,7 @@ static void fails_with(const void *values, size_t len, int error)
 
 /* --- scalars */
 
-static void integer_takes_shortest_form_of_its_width(void **state)
+TEST(integer_takes_shortest_form_of_its_width)
 {
 	static const struct row rows[] = {
 		ROW("\xc0", "N"),
@@ -99,17 +100,15 @@ static void integer_takes_shortest_form_of_its_width(void **state)
 		ROW("\xcf\x7f\xff\xff\xff\xff\xff\xff\xff", "L\x7f\xff\xff\xff\xff\xff\xff\xff"),
 	};
 
-	(void)state;
 	all_are(rows, LENGTH(rows));
 }
 
-static void integer_above_long_is_unsupported(void **state)
+TEST(integer_above_long_is_unsupported)
 {
-	(void)state;
 	FAILS("\xcf\x80\x00\x00\x00\x00\x00\x00\x00");
 }
 
-static void double_takes_form_of_java(void **state)
+TEST(double_takes_form_of_java)
 {
 	static const struct row rows[] = {
 		ROW("\xcb\x00\x00\x00\x00\x00\x00\x00\x00", "\x5b"),
@@ -123,11 +122,10 @@ static void double_takes_form_of_java(void **state)
 		ROW("\xcb\x7f\xf0\x00\x00\x00\x00\x00\x00", "D\x7f\xf0\x00\x00\x00\x00\x00\x00"),
 	};
 
-	(void)state;
 	all_are(rows, LENGTH(rows));
 }
 
-static void float_becomes_double_of_its_decimal_text(void **state)
+TEST(float_becomes_double_of_its_decimal_text)
 {
 	static const struct row rows[] = {
 		ROW("\xca\x40\x48\xf5\xc3", "\x5f\x00\x00\x0c\x44"),
@@ -139,11 +137,10 @@ static void float_becomes_double_of_its_decimal_text(void **state)
 		ROW("\xca\xff\x80\x00\x00", "D\xff\xf0\x00\x00\x00\x00\x00\x00"),
 	};
 
-	(void)state;
 	all_are(rows, LENGTH(rows));
 }
 
-static void timestamp_becomes_date_in_minutes_or_milliseconds(void **state)
+TEST(timestamp_becomes_date_in_minutes_or_milliseconds)
 {
 	static const struct row rows[] = {
 		ROW("\xd6\xff\x00\x00\x00\x3c", "\x4b\x00\x00\x00\x01"),
@@ -159,7 +156,6 @@ static void timestamp_becomes_date_in_minutes_or_milliseconds(void **state)
 		    "\x4a\x80\x00\x00\x00\x00\x00\x00\x00"),
 	};
 
-	(void)state;
 	all_are(rows, LENGTH(rows));
 	FAILS("\xc7\x0c\xff\x0b\x71\xb0\x00\xff\xdf\x3b\x64\x5a\x1c\xac\x07");
 	FAILS("\xc7\x0c\xff\x3b\x9a\xca\x00\x00\x00\x00\x00\x00\x00\x00\x00");
@@ -168,7 +164,7 @@ static void timestamp_becomes_date_in_minutes_or_milliseconds(void **state)
 
 /* --- strings and binaries */
 
-static void string_counts_units_and_splits_pairs(void **state)
+TEST(string_counts_units_and_splits_pairs)
 {
 	static const struct row rows[] = {
 		ROW("\xa0", "\x00"),
@@ -181,11 +177,10 @@ static void string_counts_units_and_splits_pairs(void **state)
 		    "\x30\x20 1234567890123456789012345678901"),
 	};
 
-	(void)state;
 	all_are(rows, LENGTH(rows));
 }
 
-static void bytes_that_are_not_utf8_become_replacements(void **state)
+TEST(bytes_that_are_not_utf8_become_replacements)
 {
 	static const struct row rows[] = {
 		ROW("\xa1\xff", "\x01\xef\xbf\xbd"),
@@ -196,7 +191,6 @@ static void bytes_that_are_not_utf8_become_replacements(void **state)
 		ROW("\xa3\xf0\x9f\x98", "\x03\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"),
 	};
 
-	(void)state;
 	all_are(rows, LENGTH(rows));
 }
 
@@ -230,9 +224,8 @@ static void chunks_are(size_t count, const char *tail, size_t first, const char 
 	free(value);
 }
 
-static void string_is_cut_at_32768_units(void **state)
+TEST(string_is_cut_at_32768_units)
 {
-	(void)state;
 	chunks_are(32767, "", 32767, "");
 	chunks_are(32768, "", 32768, "");
 	chunks_are(32768, "ab", 32768,
@@ -244,7 +237,7 @@ static void string_is_cut_at_32768_units(void **state)
 	chunks_are(32766, "\xf0\x9f\x98\x80", 32768, "");
 }
 
-static void binary_is_cut_at_32768_bytes(void **state)
+TEST(binary_is_cut_at_32768_bytes)
 {
 	static const struct row rows[] = {
 		ROW("\xc4\x00", "\x20"),
@@ -258,7 +251,6 @@ static void binary_is_cut_at_32768_bytes(void **state)
 	struct spokei_buffer out;
 	struct memory memory;
 
-	(void)state;
 	all_are(rows, LENGTH(rows));
 	memory_init(&memory);
 	spokei_buffer_init(&out, &memory.env, OUT_MAX);
@@ -267,21 +259,4 @@ static void binary_is_cut_at_32768_bytes(void **state)
 	assert_memory_equal(spokei_buffer_data(&out), "A\x80\x00", 3);
 	assert_memory_equal(spokei_buffer_data(&out) + 3 + 32768, "\x21\x00", 2);
 	spokei_buffer_fini(&out);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(integer_takes_shortest_form_of_its_width),
-		cmocka_unit_test(integer_above_long_is_unsupported),
-		cmocka_unit_test(double_takes_form_of_java),
-		cmocka_unit_test(float_becomes_double_of_its_decimal_text),
-		cmocka_unit_test(timestamp_becomes_date_in_minutes_or_milliseconds),
-		cmocka_unit_test(string_counts_units_and_splits_pairs),
-		cmocka_unit_test(bytes_that_are_not_utf8_become_replacements),
-		cmocka_unit_test(string_is_cut_at_32768_units),
-		cmocka_unit_test(binary_is_cut_at_32768_bytes),
-	};
-
-	return cmocka_run_group_tests_name("hessian2 write", tests, NULL, NULL);
 }

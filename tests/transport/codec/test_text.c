@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A second codec on the Dubbo wire, which needs no change of the wire. */
+#include "tests/support/test.h"
 #include "tests/transport/codec/textcodec.h"
 #include "tests/transport/dubbo_frames.h"
 
@@ -43,6 +44,8 @@ static int bed_tear_down(void **state)
 	free(bed);
 	return 0;
 }
+
+FIXTURE(bed_set_up, bed_tear_down);
 
 static struct spoke_span held(const struct spokei_buffer *buffer)
 {
@@ -101,7 +104,7 @@ static struct spokei_message request_of(void)
 
 #define TEXT_NAMES "\0\0\0\6s2.0.2\0\0\0\2ss\0\0\0\2s1\0\0\0\2sm"
 
-static void request_comes_back(void **state)
+TEST(request_comes_back)
 {
 	struct spokei_message message = request_of();
 	struct spokei_message read;
@@ -121,7 +124,7 @@ static void request_comes_back(void **state)
 	assert_false(read.bare);
 }
 
-static void generic_request_comes_back(void **state)
+TEST(generic_request_comes_back)
 {
 	struct spokei_message message = request_of();
 	struct spokei_message read;
@@ -135,7 +138,7 @@ static void generic_request_comes_back(void **state)
 	assert_int_equal(read.type_names.len, 5);
 }
 
-static void prefix_is_names_in_codec(void **state)
+TEST(prefix_is_names_in_codec)
 {
 	struct bed *bed = *state;
 	struct spokei_message message = request_of();
@@ -144,7 +147,7 @@ static void prefix_is_names_in_codec(void **state)
 	is_bytes(held(&bed->out), TEXT_NAMES, sizeof(TEXT_NAMES) - 1);
 }
 
-static void prefix_makes_no_difference_to_frame(void **state)
+TEST(prefix_makes_no_difference_to_frame)
 {
 	struct bed *bed = *state;
 	struct spokei_message message = request_of();
@@ -170,7 +173,7 @@ static void prefix_makes_no_difference_to_frame(void **state)
 	}
 }
 
-static void reply_markers_come_back(void **state)
+TEST(reply_markers_come_back)
 {
 	struct bed *bed = *state;
 	struct spokei_message message = { .kind = SPOKEI_REPLY, .id = 9, .codec = ID };
@@ -191,7 +194,7 @@ static void reply_markers_come_back(void **state)
 	assert_int_equal(spoke_value_get(read.attachments, "k", &read.value), 0);
 }
 
-static void exception_comes_back(void **state)
+TEST(exception_comes_back)
 {
 	struct bed *bed = *state;
 	struct spokei_message message = {
@@ -215,7 +218,7 @@ static void exception_comes_back(void **state)
 	is_text(read.error_class, "C");
 }
 
-static void refusal_is_written_in_codec(void **state)
+TEST(refusal_is_written_in_codec)
 {
 	struct bed *bed = *state;
 	struct spokei_message message = {
@@ -234,7 +237,7 @@ static void refusal_is_written_in_codec(void **state)
 	is_text(read.error_text, "not now");
 }
 
-static void events_have_bodies_of_codec(void **state)
+TEST(events_have_bodies_of_codec)
 {
 	static const enum spokei_kind kinds[] = { SPOKEI_PROBE, SPOKEI_PROBE_ANSWER,
 						  SPOKEI_READONLY, SPOKEI_WRITABLE };
@@ -279,7 +282,7 @@ static int read_reply_of(struct bed *bed, const void *body, size_t len)
 
 #define READ_REPLY(bed, body) read_reply_of(bed, body, sizeof(body) - 1)
 
-static void decoded_depth_is_bounded(void **state)
+TEST(decoded_depth_is_bounded)
 {
 	struct bed *bed = *state;
 
@@ -288,7 +291,7 @@ static void decoded_depth_is_bounded(void **state)
 	assert_int_equal(READ_REPLY(bed, "\0\0\0\2i1\0\0\0\2a1\0\0\0\2a1\0\0\0\2a0"), SPOKE_EDEPTH);
 }
 
-static void decoded_items_are_bounded(void **state)
+TEST(decoded_items_are_bounded)
 {
 	struct bed *bed = *state;
 
@@ -303,7 +306,7 @@ static void decoded_items_are_bounded(void **state)
 			 SPOKE_ETOOLARGE);
 }
 
-static void decoded_bytes_are_bounded(void **state)
+TEST(decoded_bytes_are_bounded)
 {
 	static unsigned char body[SCRATCH_MAX + 64] = "\0\0\0\2i1\0\0\x10\1b";
 	struct bed *bed = *state;
@@ -317,7 +320,7 @@ static void decoded_bytes_are_bounded(void **state)
 	assert_int_equal(read_reply_of(bed, body, 6 + 4 + 0x0f01), SPOKE_ETOOLARGE);
 }
 
-static void bad_bodies_are_errors(void **state)
+TEST(bad_bodies_are_errors)
 {
 	static const struct {
 		const char *body;
@@ -343,7 +346,7 @@ static void bad_bodies_are_errors(void **state)
 		assert_int_equal(read_reply_of(*state, rows[i].body, rows[i].len), rows[i].error);
 }
 
-static void body_cut_anywhere_is_error(void **state)
+TEST(body_cut_anywhere_is_error)
 {
 	struct bed *bed = *state;
 	struct spokei_message message = request_of();
@@ -366,7 +369,7 @@ static void body_cut_anywhere_is_error(void **state)
 
 /* --- failures */
 
-static void failed_write_leaves_buffer(void **state)
+TEST(failed_write_leaves_buffer)
 {
 	struct bed *bed = *state;
 	struct spokei_message message = request_of();
@@ -393,7 +396,7 @@ static void failed_write_leaves_buffer(void **state)
 	is_text(held(&bed->out), "abc");
 }
 
-static void failed_read_is_enomem(void **state)
+TEST(failed_read_is_enomem)
 {
 	struct bed *bed = *state;
 	struct spokei_message message = request_of();
@@ -405,7 +408,7 @@ static void failed_read_is_enomem(void **state)
 	assert_int_equal(read_out(bed, &message), 0);
 }
 
-static void unknown_codec_is_unsupported(void **state)
+TEST(unknown_codec_is_unsupported)
 {
 	struct bed *bed = *state;
 	struct spokei_message message = request_of();
@@ -418,22 +421,4 @@ static void unknown_codec_is_unsupported(void **state)
 	assert_int_equal(spokei_wire_dubbo.prefix(&bed->limits, &message, &bed->out),
 			 SPOKE_EUNSUPPORTED);
 	assert_int_equal(spokei_buffer_len(&bed->out), 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bed_set_up, bed_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(request_comes_back),          TEST(generic_request_comes_back),
-		TEST(prefix_is_names_in_codec),    TEST(prefix_makes_no_difference_to_frame),
-		TEST(reply_markers_come_back),     TEST(exception_comes_back),
-		TEST(refusal_is_written_in_codec), TEST(events_have_bodies_of_codec),
-		TEST(decoded_depth_is_bounded),    TEST(decoded_items_are_bounded),
-		TEST(decoded_bytes_are_bounded),   TEST(bad_bodies_are_errors),
-		TEST(body_cut_anywhere_is_error),  TEST(failed_write_leaves_buffer),
-		TEST(failed_read_is_enomem),       TEST(unknown_codec_is_unsupported),
-	};
-
-	return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of callers: what is read as an entry, and whom it fits. */
+#include "tests/support/test.h"
 #include "transport/conn/callers.h"
 #include "transport/conn/identity.h"
 
 #include <spoke/host.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))
@@ -52,7 +47,7 @@ static bool fits_name(const char *text, const char *name, size_t len)
 	return fits;
 }
 
-static void names_of_certificates_are_compared_whole(void **state)
+TEST(names_of_certificates_are_compared_whole)
 {
 	static const struct {
 		const char *list;
@@ -89,21 +84,19 @@ static void names_of_certificates_are_compared_whole(void **state)
 		{ "uid:1, gid:2, token, addr:unix", "dns:a.test", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++)
 		assert_int_equal(fits_name(rows[i].list, rows[i].name, strlen(rows[i].name)),
 				 rows[i].fits);
 }
 
-static void nul_inside_a_name_ends_nothing(void **state)
+TEST(nul_inside_a_name_ends_nothing)
 {
-	(void)state;
 	assert_false(fits_name("dns:a.test", "dns:a.test\0.evil", 16));
 	assert_false(fits_name("dns:*.pay.test", "dns:evil\0.pay.test", 18));
 	assert_false(fits_name("uri:x", "uri:x\0", 6));
 }
 
-static void users_groups_addresses_and_tokens_are_compared(void **state)
+TEST(users_groups_addresses_and_tokens_are_compared)
 {
 	static const struct {
 		const char *list;
@@ -125,7 +118,6 @@ static void users_groups_addresses_and_tokens_are_compared(void **state)
 	};
 	struct spoke_address peer = address_of("10.0.0.7:1");
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		const struct spokei_identity_user user = { rows[i].uid, rows[i].gid, 1 };
 		const struct spokei_identity_of of = { .user = &user };
@@ -143,21 +135,20 @@ static void users_groups_addresses_and_tokens_are_compared(void **state)
 	}
 }
 
-static void user_zero_needs_a_user(void **state)
+TEST(user_zero_needs_a_user)
 {
 	static const struct spokei_identity_of nothing;
 	struct spoke_address peer = address_of("10.0.0.7:1");
 	struct spokei_identity *identity = spokei_identity_new(env, &nothing);
 	struct spokei_callers *callers = list_of("uid:0,gid:0");
 
-	(void)state;
 	assert_non_null(identity);
 	assert_false(spokei_callers_fit(callers, env, identity, &peer));
 	spokei_callers_free(env, callers);
 	spokei_identity_drop(identity);
 }
 
-static void text_that_is_no_entry_is_refused_with_its_number(void **state)
+TEST(text_that_is_no_entry_is_refused_with_its_number)
 {
 	static const struct {
 		const char *text;
@@ -198,7 +189,6 @@ static void text_that_is_no_entry_is_refused_with_its_number(void **state)
 	};
 	char why[SPOKEI_CALLERS_WHY];
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct spokei_callers *callers = NULL;
 
@@ -210,9 +200,8 @@ static void text_that_is_no_entry_is_refused_with_its_number(void **state)
 	}
 }
 
-static void list_of_all_is_no_list(void **state)
+TEST(list_of_all_is_no_list)
 {
-	(void)state;
 	assert_null(list_of("all"));
 	spokei_callers_free(env, NULL);
 }
@@ -224,16 +213,4 @@ static int set_up(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_of_certificates_are_compared_whole),
-		cmocka_unit_test(nul_inside_a_name_ends_nothing),
-		cmocka_unit_test(users_groups_addresses_and_tokens_are_compared),
-		cmocka_unit_test(user_zero_needs_a_user),
-		cmocka_unit_test(text_that_is_no_entry_is_refused_with_its_number),
-		cmocka_unit_test(list_of_all_is_no_list),
-	};
-
-	return cmocka_run_group_tests_name("callers", tests, set_up, NULL);
-}
+GROUP(set_up, NULL);

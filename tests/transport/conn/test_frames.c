@@ -3,14 +3,8 @@
  * The public frame reader, on recorded traffic of real peers in pieces of any size, and on invalid
  * input.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/stream.h"
 
 #include <spoke/frames.h>
@@ -148,12 +142,11 @@ static void same_in_pieces(const struct golden *golden, const char *log)
 	}
 }
 
-static void frames_of_dubbo_are_read(void **state)
+TEST(frames_of_dubbo_are_read)
 {
 	static struct golden golden;
 	struct reader reader;
 
-	(void)state;
 	load(&golden, SPOKE_GOLDEN "/dubbo-frames.tsv", "dubbo-");
 	reader_begin(&reader);
 	give(&reader, golden.bytes, golden.len);
@@ -172,12 +165,11 @@ static void frames_of_dubbo_are_read(void **state)
 }
 
 /* Frames of Java in its own serialization, with their values. */
-static void frames_of_hessian2_show_their_values(void **state)
+TEST(frames_of_hessian2_show_their_values)
 {
 	static struct golden golden;
 	struct reader reader;
 
-	(void)state;
 	load(&golden, SPOKE_GOLDEN "/dubbo-frames.tsv", "dubbo-2.7-hessian2-");
 	reader_begin(&reader);
 	give(&reader, golden.bytes, golden.len);
@@ -196,12 +188,11 @@ static void frames_of_hessian2_show_their_values(void **state)
 	reader_end(&reader);
 }
 
-static void frames_of_neovim_are_read(void **state)
+TEST(frames_of_neovim_are_read)
 {
 	static struct golden golden;
 	struct reader reader;
 
-	(void)state;
 	load(&golden, SPOKE_GOLDEN "/msgpack-rpc.tsv", "client\tfrom-neovim");
 	reader_begin(&reader);
 	give(&reader, golden.bytes, golden.len);
@@ -211,12 +202,11 @@ static void frames_of_neovim_are_read(void **state)
 	reader_end(&reader);
 }
 
-static void every_cut_of_two_frames_gives_them(void **state)
+TEST(every_cut_of_two_frames_gives_them)
 {
 	static struct golden golden;
 	struct reader whole;
 
-	(void)state;
 	load(&golden, SPOKE_GOLDEN "/dubbo-frames.tsv", "dubbo-");
 	golden.len = 264; /* a request and its reply */
 	reader_begin(&whole);
@@ -235,12 +225,11 @@ static void every_cut_of_two_frames_gives_them(void **state)
 	reader_end(&whole);
 }
 
-static void broken_stream_returns_its_error_again(void **state)
+TEST(broken_stream_returns_its_error_again)
 {
 	static struct golden golden;
 	struct reader reader;
 
-	(void)state;
 	load(&golden, SPOKE_GOLDEN "/dubbo-frames.tsv", "dubbo-");
 	reader_begin(&reader);
 	give(&reader, golden.bytes, 215);
@@ -256,7 +245,7 @@ static void broken_stream_returns_its_error_again(void **state)
 	reader_end(&reader);
 }
 
-static void a_bad_body_is_shown_and_the_next_message_read(void **state)
+TEST(a_bad_body_is_shown_and_the_next_message_read)
 {
 	static const unsigned char bad[] = { 0xda, 0xbb, 0xdb, 0, 0, 0, 0, 0,    0,
 					     0,    0,    9,    0, 0, 0, 2, 0xc1, 0xc1 };
@@ -264,7 +253,6 @@ static void a_bad_body_is_shown_and_the_next_message_read(void **state)
 	struct spoke_frame frame;
 	struct reader reader;
 
-	(void)state;
 	load(&golden, SPOKE_GOLDEN "/dubbo-frames.tsv", "dubbo-");
 	reader_begin(&reader);
 	assert_int_equal(spoke_frames_feed(reader.frames, bad, sizeof(bad)), SPOKE_OK);
@@ -282,12 +270,11 @@ static void a_bad_body_is_shown_and_the_next_message_read(void **state)
 	reader_end(&reader);
 }
 
-static void more_than_one_may_hold_unread_is_refused(void **state)
+TEST(more_than_one_may_hold_unread_is_refused)
 {
 	static const unsigned char zeroes[1 << 20];
 	struct reader reader;
 
-	(void)state;
 	reader_begin(&reader);
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(spoke_frames_feed(reader.frames, zeroes, sizeof(zeroes)),
@@ -297,13 +284,12 @@ static void more_than_one_may_hold_unread_is_refused(void **state)
 	reader_end(&reader);
 }
 
-static void without_memory_nothing_is_lost_or_leaks(void **state)
+TEST(without_memory_nothing_is_lost_or_leaks)
 {
 	static struct golden golden;
 	struct memory memory;
 	int result;
 
-	(void)state;
 	load(&golden, SPOKE_GOLDEN "/dubbo-frames.tsv", "dubbo-");
 	for (unsigned at = 1;; at++) {
 		struct spoke_frames *frames = NULL;
@@ -328,7 +314,7 @@ static void without_memory_nothing_is_lost_or_leaks(void **state)
 }
 
 /* A client that waits for status 100 has sent no message yet. */
-static void http_requests_are_read(void **state)
+TEST(http_requests_are_read)
 {
 	static const char requests[] =
 		"POST /demo.Echo/echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
@@ -338,7 +324,6 @@ static void http_requests_are_read(void **state)
 	static struct golden golden;
 	struct reader whole;
 
-	(void)state;
 	memcpy(golden.bytes, requests, sizeof(requests) - 1);
 	golden.len = sizeof(requests) - 1;
 	reader_begin(&whole);
@@ -367,7 +352,7 @@ static void read_both(const char *requests, const char *replies, size_t piece,
 	reader_end(&asker);
 }
 
-static void http_replies_are_read_in_any_pieces(void **state)
+TEST(http_replies_are_read_in_any_pieces)
 {
 	static const char requests[] = "POST /a/b HTTP/1.1\r\nHost: localhost\r\n\r\n"
 				       "HEAD /a/b HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -394,7 +379,6 @@ static void http_replies_are_read_in_any_pieces(void **state)
 				       "http reply 5 16 /:.() 0 0    0 204 OK 0\n"
 				       "http reply 6 43 /:.() 0 0 bin(ff)   0 404 EREMOTE 0\n";
 
-	(void)state;
 	for (size_t piece = 1; piece <= sizeof(replies); piece++) {
 		struct reader reader;
 
@@ -405,7 +389,7 @@ static void http_replies_are_read_in_any_pieces(void **state)
 	}
 }
 
-static void http_reply_without_end_breaks_the_stream(void **state)
+TEST(http_reply_without_end_breaks_the_stream)
 {
 	static const char *const replies[] = {
 		"HTTP/1.1 200 OK\r\n\r\n",
@@ -419,7 +403,6 @@ static void http_reply_without_end_breaks_the_stream(void **state)
 		"HTTP/1.1 101 Switching Protocols\r\n\r\n\x81",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
 		struct reader reader;
 
@@ -430,30 +413,9 @@ static void http_reply_without_end_breaks_the_stream(void **state)
 	}
 }
 
-static void every_kind_has_a_name(void **state)
+TEST(every_kind_has_a_name)
 {
-	(void)state;
 	for (int kind = 0; kind <= SPOKE_FRAME_EVENT; kind++)
 		assert_non_null(spoke_frame_kind_name((enum spoke_frame_kind)kind));
 	assert_null(spoke_frame_kind_name((enum spoke_frame_kind)(SPOKE_FRAME_EVENT + 1)));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames_of_dubbo_are_read),
-		cmocka_unit_test(frames_of_hessian2_show_their_values),
-		cmocka_unit_test(frames_of_neovim_are_read),
-		cmocka_unit_test(every_cut_of_two_frames_gives_them),
-		cmocka_unit_test(broken_stream_returns_its_error_again),
-		cmocka_unit_test(a_bad_body_is_shown_and_the_next_message_read),
-		cmocka_unit_test(more_than_one_may_hold_unread_is_refused),
-		cmocka_unit_test(without_memory_nothing_is_lost_or_leaks),
-		cmocka_unit_test(http_requests_are_read),
-		cmocka_unit_test(http_replies_are_read_in_any_pieces),
-		cmocka_unit_test(http_reply_without_end_breaks_the_stream),
-		cmocka_unit_test(every_kind_has_a_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The check of idle connections, by itself: intervals, probes, and stalls of this process. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
+#include "tests/support/test.h"
 #include "transport/conn/idle.h"
 
 enum {
@@ -25,11 +20,10 @@ static void ask_at(struct spokei_idle *idle, uint64_t now_ns)
 	spokei_idle_handed(idle, now_ns);
 }
 
-static void silent_peer_is_probed_suspected_dead_after_four_intervals(void **state)
+TEST(silent_peer_is_probed_suspected_dead_after_four_intervals)
 {
 	struct spokei_idle idle;
 
-	(void)state;
 	spokei_idle_start(&idle, 10);
 	assert_int_equal(spokei_idle_due(&idle, I), 10 + I);
 	assert_int_equal(judge_at(&idle, 9 + I), SPOKEI_IDLE_KEEP);
@@ -47,11 +41,10 @@ static void silent_peer_is_probed_suspected_dead_after_four_intervals(void **sta
 	assert_int_equal(idle.misses, 3);
 }
 
-static void any_byte_restarts_the_interval(void **state)
+TEST(any_byte_restarts_the_interval)
 {
 	struct spokei_idle idle;
 
-	(void)state;
 	spokei_idle_start(&idle, 0);
 	assert_false(spokei_idle_heard(&idle, 500));
 	assert_int_equal(judge_at(&idle, I), SPOKEI_IDLE_KEEP);
@@ -63,11 +56,10 @@ static void any_byte_restarts_the_interval(void **state)
 	assert_int_equal(judge_at(&idle, 600 + 3 * I), SPOKEI_IDLE_PROBE);
 }
 
-static void an_interval_counts_from_when_the_system_took_the_heartbeat(void **state)
+TEST(an_interval_counts_from_when_the_system_took_the_heartbeat)
 {
 	struct spokei_idle idle;
 
-	(void)state;
 	spokei_idle_start(&idle, 0);
 	spokei_idle_asked(&idle, I);
 	spokei_idle_handed(&idle, I + 300);
@@ -78,11 +70,10 @@ static void an_interval_counts_from_when_the_system_took_the_heartbeat(void **st
 	assert_int_equal(spokei_idle_due(&idle, I), 3 * I + 300);
 }
 
-static void unwritable_heartbeat_counts_while_no_byte_moves(void **state)
+TEST(unwritable_heartbeat_counts_while_no_byte_moves)
 {
 	struct spokei_idle idle;
 
-	(void)state;
 	spokei_idle_start(&idle, 0);
 	spokei_idle_asked(&idle, I);
 	spokei_idle_moved(&idle, I + 400);
@@ -97,14 +88,13 @@ static void unwritable_heartbeat_counts_while_no_byte_moves(void **state)
 	assert_int_equal(judge_at(&idle, 2 * I), SPOKEI_IDLE_SUSPECT);
 }
 
-static void delayed_or_paused_side_checks_no_peer(void **state)
+TEST(delayed_or_paused_side_checks_no_peer)
 {
 	const struct spokei_idle_moment moments[] = {
 		{ .interval_ns = I, .late = true },
 		{ .interval_ns = I, .deaf = true },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		struct spokei_idle_moment moment = moments[i];
 		struct spokei_idle idle;
@@ -121,12 +111,11 @@ static void delayed_or_paused_side_checks_no_peer(void **state)
 	}
 }
 
-static void connection_is_read_before_idle_check(void **state)
+TEST(connection_is_read_before_idle_check)
 {
 	struct spokei_idle_moment moment = { .now_ns = I - 1, .interval_ns = I };
 	struct spokei_idle idle;
 
-	(void)state;
 	spokei_idle_start(&idle, 0);
 	assert_false(spokei_idle_ripe(&idle, &moment));
 	moment.now_ns = I;
@@ -137,12 +126,11 @@ static void connection_is_read_before_idle_check(void **state)
 	assert_true(spokei_idle_ripe(&idle, &moment));
 }
 
-static void disabled_check_never_times_out(void **state)
+TEST(disabled_check_never_times_out)
 {
 	struct spokei_idle_moment moment = { .now_ns = UINT64_MAX, .interval_ns = SPOKEI_IDLE_OFF };
 	struct spokei_idle idle;
 
-	(void)state;
 	spokei_idle_start(&idle, 5);
 	assert_int_equal(spokei_idle_due(&idle, SPOKEI_IDLE_OFF), UINT64_MAX);
 	ask_at(&idle, 5);
@@ -150,19 +138,4 @@ static void disabled_check_never_times_out(void **state)
 	assert_int_equal(spokei_idle_check(&idle, &moment), SPOKEI_IDLE_KEEP);
 	/* A time that would overflow is never reached. */
 	assert_int_equal(spokei_idle_due(&idle, UINT64_MAX - 2), UINT64_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(silent_peer_is_probed_suspected_dead_after_four_intervals),
-		cmocka_unit_test(any_byte_restarts_the_interval),
-		cmocka_unit_test(an_interval_counts_from_when_the_system_took_the_heartbeat),
-		cmocka_unit_test(unwritable_heartbeat_counts_while_no_byte_moves),
-		cmocka_unit_test(delayed_or_paused_side_checks_no_peer),
-		cmocka_unit_test(connection_is_read_before_idle_check),
-		cmocka_unit_test(disabled_check_never_times_out),
-	};
-
-	return cmocka_run_group_tests_name("idle", tests, NULL, NULL);
 }

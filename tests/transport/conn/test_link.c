@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that a link keeps for the next output buffer: its amount, its use and its release. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "transport/conn/link.h"
 
 #define SPARE_MAX 262144u   /* bytes; larger ones are not kept */
@@ -67,11 +61,10 @@ static void use(struct rig *rig)
 	spokei_link_return(&rig->link, &buffer);
 }
 
-static void kept_memory_is_bounded(void **state)
+TEST(kept_memory_is_bounded)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	for (unsigned i = 1; i <= BUFFERS; i++) {
 		size_t bytes = (size_t)i * SPARE_MAX;
@@ -83,11 +76,10 @@ static void kept_memory_is_bounded(void **state)
 	tear_down(&rig);
 }
 
-static void blocks_of_unusual_size_are_not_kept(void **state)
+TEST(blocks_of_unusual_size_are_not_kept)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	keep(&rig, SPARE_MAX + 1);
 	keep(&rig, 1);
@@ -95,12 +87,11 @@ static void blocks_of_unusual_size_are_not_kept(void **state)
 	tear_down(&rig);
 }
 
-static void the_newest_is_lent_first(void **state)
+TEST(the_newest_is_lent_first)
 {
 	struct spokei_buffer buffer;
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	keep(&rig, 1000);
 	keep(&rig, 2000);
@@ -113,11 +104,10 @@ static void the_newest_is_lent_first(void **state)
 }
 
 /* Heartbeats of one connection do not free memory that others, between two calls, need again. */
-static void recently_lent_memory_is_kept(void **state)
+TEST(recently_lent_memory_is_kept)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	use(&rig);
 	keep(&rig, 1000);
@@ -133,11 +123,10 @@ static void recently_lent_memory_is_kept(void **state)
 	tear_down(&rig);
 }
 
-static void memory_in_demand_is_kept(void **state)
+TEST(memory_in_demand_is_kept)
 {
 	struct rig rig;
 
-	(void)state;
 	set_up(&rig);
 	keep(&rig, 1000);
 	rig.link.pending_count = 1;
@@ -150,17 +139,4 @@ static void memory_in_demand_is_kept(void **state)
 	spokei_link_slim(&rig.link);
 	assert_int_equal(rig.link.spare_bytes, 0);
 	tear_down(&rig);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kept_memory_is_bounded),
-		cmocka_unit_test(blocks_of_unusual_size_are_not_kept),
-		cmocka_unit_test(the_newest_is_lent_first),
-		cmocka_unit_test(recently_lent_memory_is_kept),
-		cmocka_unit_test(memory_in_demand_is_kept),
-	};
-
-	return cmocka_run_group_tests_name("link", tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of pending calls, compared with a model: a list of calls and of every id assigned. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/faults.h"
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/dice.h"
 #include "transport/conn/pending.h"
 
@@ -187,11 +181,10 @@ static void run_dice(unsigned calls, unsigned steps)
 	}
 }
 
-static void every_call_is_found_by_its_id(void **state)
+TEST(every_call_is_found_by_its_id)
 {
 	static const unsigned calls[] = { 1, 2, 5, 20, 100, CALLS };
 
-	(void)state;
 	for (size_t s = 0; s < spaces_len; s++) {
 		for (size_t c = 0; c < sizeof(calls) / sizeof(calls[0]); c++) {
 			start(&spaces[s], 1000 * s + c);
@@ -201,9 +194,8 @@ static void every_call_is_found_by_its_id(void **state)
 	}
 }
 
-static void ids_count_up_and_begin_again_at_the_first(void **state)
+TEST(ids_count_up_and_begin_again_at_the_first)
 {
-	(void)state;
 	for (size_t s = 0; s < spaces_len; s++) {
 		start(&spaces[s], 1);
 		for (unsigned i = 0; i < 600; i++) {
@@ -219,11 +211,10 @@ static void ids_count_up_and_begin_again_at_the_first(void **state)
 	}
 }
 
-static void an_id_is_known_to_have_been_given(void **state)
+TEST(an_id_is_known_to_have_been_given)
 {
 	bool given;
 
-	(void)state;
 	for (size_t s = 0; s < spaces_len; s++) {
 		const struct space *space = &spaces[s];
 
@@ -257,9 +248,8 @@ static void an_id_is_known_to_have_been_given(void **state)
 	stop();
 }
 
-static void when_all_ids_wait_that_is_the_limit(void **state)
+TEST(when_all_ids_wait_that_is_the_limit)
 {
-	(void)state;
 	start(&spaces[0], 1);
 	for (size_t i = 0; i < 255; i++)
 		add(i);
@@ -283,9 +273,8 @@ static void when_all_ids_wait_that_is_the_limit(void **state)
 }
 
 /* Keeps calls 0 to 9 while other calls come and go, for millions of ids and many rounds. */
-static void old_calls_stay_while_millions_come_and_go(void **state)
+TEST(old_calls_stay_while_millions_come_and_go)
 {
-	(void)state;
 	for (size_t s = 0; s < spaces_len - 1; s++) {
 		struct spokei_pending guests[30] = { 0 };
 		bool given;
@@ -320,9 +309,8 @@ static void old_calls_stay_while_millions_come_and_go(void **state)
 }
 
 /* Old calls are one or two ring lengths apart when the ring grows. */
-static void calls_that_are_rings_apart_keep_their_cells_when_it_grows(void **state)
+TEST(calls_that_are_rings_apart_keep_their_cells_when_it_grows)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 200; seed++) {
 		bool given;
 
@@ -344,13 +332,12 @@ static void calls_that_are_rings_apart_keep_their_cells_when_it_grows(void **sta
 	}
 }
 
-static void a_call_that_is_not_there_is_not_removed(void **state)
+TEST(a_call_that_is_not_there_is_not_removed)
 {
 	struct spokei_pending stranger = { 0 };
 	struct spokei_pending twin;
 	bool given;
 
-	(void)state;
 	start(&spaces[4], 1);
 	spokei_pendings_remove(&model.pendings, &stranger);
 	add(0);
@@ -387,9 +374,8 @@ static bool take_all(void)
 	return in_order;
 }
 
-static void all_that_wait_are_taken_one_after_another(void **state)
+TEST(all_that_wait_are_taken_one_after_another)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 100; seed++) {
 		start(&spaces[seed % spaces_len], seed);
 		run_dice(1 + (unsigned)(seed * 3) % CALLS, 1000);
@@ -417,9 +403,8 @@ static void all_that_wait_are_taken_one_after_another(void **state)
 	}
 }
 
-static void enomem_is_returned_and_changes_nothing(void **state)
+TEST(enomem_is_returned_and_changes_nothing)
 {
-	(void)state;
 	for (uint64_t nth = 1;; nth++) {
 		unsigned failed = 0;
 
@@ -447,21 +432,4 @@ static void enomem_is_returned_and_changes_nothing(void **state)
 		}
 		assert_int_equal(failed, 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_call_is_found_by_its_id),
-		cmocka_unit_test(ids_count_up_and_begin_again_at_the_first),
-		cmocka_unit_test(an_id_is_known_to_have_been_given),
-		cmocka_unit_test(when_all_ids_wait_that_is_the_limit),
-		cmocka_unit_test(old_calls_stay_while_millions_come_and_go),
-		cmocka_unit_test(calls_that_are_rings_apart_keep_their_cells_when_it_grows),
-		cmocka_unit_test(a_call_that_is_not_there_is_not_removed),
-		cmocka_unit_test(all_that_wait_are_taken_one_after_another),
-		cmocka_unit_test(enomem_is_returned_and_changes_nothing),
-	};
-
-	return cmocka_run_group_tests_name("pending", tests, NULL, NULL);
 }

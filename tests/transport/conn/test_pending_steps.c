@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of pending calls while it grows in steps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "transport/conn/pending.h"
 
 #include <stdlib.h>
 
-static void ring_that_grows_in_steps_keeps_every_call(void **state)
+TEST(ring_that_grows_in_steps_keeps_every_call)
 {
 	enum {
 		MANY = 20000
@@ -23,7 +17,6 @@ static void ring_that_grows_in_steps_keeps_every_call(void **state)
 	bool grew = false;
 	bool given;
 
-	(void)state;
 	assert_non_null(calls);
 	memory_init(&memory);
 	spokei_pendings_init(&pendings, 1, UINT32_MAX, UINT32_MAX - 5000);
@@ -51,13 +44,4 @@ static void ring_that_grows_in_steps_keeps_every_call(void **state)
 	spokei_pendings_fini(&pendings, &memory.env);
 	assert_int_equal(memory.bytes, 0);
 	free(calls);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ring_that_grows_in_steps_keeps_every_call),
-	};
-
-	return cmocka_run_group_tests_name("pending_steps", tests, NULL, NULL);
 }

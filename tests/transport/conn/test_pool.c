@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pool that allocates connections in blocks, and frees blocks that are empty. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "transport/conn/pool.h"
 
 #include <string.h>
@@ -34,14 +28,13 @@ static void end(const struct memory *memory, struct spokei_conn_pool *pool, void
 	spokei_conn_pool_fini(pool);
 }
 
-static void berths_are_zero_aligned_and_apart(void **state)
+TEST(berths_are_zero_aligned_and_apart)
 {
 	static const unsigned char zeros[SIZE];
 	struct memory memory;
 	struct spokei_conn_pool pool;
 	unsigned char *taken[BERTHS];
 
-	(void)state;
 	memory_init(&memory);
 	spokei_conn_pool_init(&pool, &memory.env, SIZE);
 	for (int i = 0; i < BERTHS; i++) {
@@ -62,7 +55,7 @@ static void berths_are_zero_aligned_and_apart(void **state)
 	assert_int_equal(memory.bytes, 0);
 }
 
-static void the_one_given_back_last_is_taken_next_and_zero(void **state)
+TEST(the_one_given_back_last_is_taken_next_and_zero)
 {
 	static const unsigned char zeros[SIZE];
 	struct memory memory;
@@ -71,7 +64,6 @@ static void the_one_given_back_last_is_taken_next_and_zero(void **state)
 	unsigned char *first;
 	unsigned char *second;
 
-	(void)state;
 	lone = begin(&memory, &pool);
 	first = spokei_conn_pool_take(&pool);
 	second = spokei_conn_pool_take(&pool);
@@ -88,7 +80,7 @@ static void the_one_given_back_last_is_taken_next_and_zero(void **state)
 
 /* Fills three blocks. The first and the last keep one cell each, the middle one loses one cell,
  * which is taken again first. */
-static void blocks_become_empty_and_are_given_back(void **state)
+TEST(blocks_become_empty_and_are_given_back)
 {
 	struct memory memory;
 	struct spokei_conn_pool pool;
@@ -97,7 +89,6 @@ static void blocks_become_empty_and_are_given_back(void **state)
 	size_t block;
 	size_t alone;
 
-	(void)state;
 	lone = begin(&memory, &pool);
 	alone = memory.bytes;
 	for (unsigned i = 0; i < 3 * SPOKEI_CONN_POOL_BLOCK; i++) {
@@ -121,12 +112,11 @@ static void blocks_become_empty_and_are_given_back(void **state)
 	end(&memory, &pool, lone);
 }
 
-static void they_may_be_used_again_after_all_were_given_back(void **state)
+TEST(they_may_be_used_again_after_all_were_given_back)
 {
 	struct memory memory;
 	struct spokei_conn_pool pool;
 
-	(void)state;
 	memory_init(&memory);
 	spokei_conn_pool_init(&pool, &memory.env, SIZE);
 	for (int i = 0; i < 3; i++) {
@@ -138,14 +128,13 @@ static void they_may_be_used_again_after_all_were_given_back(void **state)
 	}
 }
 
-static void without_memory_those_that_stand_stay(void **state)
+TEST(without_memory_those_that_stand_stay)
 {
 	struct memory memory;
 	struct spokei_conn_pool pool;
 	void *lone;
 	void *taken[SPOKEI_CONN_POOL_BLOCK];
 
-	(void)state;
 	lone = begin(&memory, &pool);
 	memory.fail_at = memory.asked + 1;
 	assert_null(spokei_conn_pool_take(&pool));
@@ -160,17 +149,4 @@ static void without_memory_those_that_stand_stay(void **state)
 	for (unsigned i = 0; i < SPOKEI_CONN_POOL_BLOCK; i++)
 		spokei_conn_pool_give(&pool, taken[i]);
 	end(&memory, &pool, lone);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(berths_are_zero_aligned_and_apart),
-		cmocka_unit_test(the_one_given_back_last_is_taken_next_and_zero),
-		cmocka_unit_test(blocks_become_empty_and_are_given_back),
-		cmocka_unit_test(they_may_be_used_again_after_all_were_given_back),
-		cmocka_unit_test(without_memory_those_that_stand_stay),
-	};
-
-	return cmocka_run_group_tests_name("connection pool", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connector: attempts to connect to one address, their end, and the backoff between them. */
 #include "core/engine/engine.h"
+#include "tests/support/test.h"
 #include "tests/transport/connect/connectrig.h"
 #include "transport/conn/conn.h"
 
@@ -12,7 +13,9 @@
 
 #define AT "127.0.0.1:20880"
 
-static void digits_are_connecting_before_new_returns(void **state)
+FIXTURE(connectrig_set_up, connectrig_tear_down);
+
+TEST(digits_are_connecting_before_new_returns)
 {
 	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
@@ -32,7 +35,7 @@ static void digits_are_connecting_before_new_returns(void **state)
 	assert_int_equal(connectrig_events(rig, SPOKE_OK, "connected to " AT), 1);
 }
 
-static void failure_inside_new_is_reported_later(void **state)
+TEST(failure_inside_new_is_reported_later)
 {
 	struct connectrig *rig = *state;
 
@@ -52,7 +55,7 @@ static void failure_inside_new_is_reported_later(void **state)
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 }
 
-static void refused_it_waits_longer_each_time_and_never_too_long(void **state)
+TEST(refused_it_waits_longer_each_time_and_never_too_long)
 {
 	struct connectrig *rig = *state;
 	uint64_t first_at_cap_ns = 0;
@@ -77,7 +80,7 @@ static void refused_it_waits_longer_each_time_and_never_too_long(void **state)
 	assert_int_equal(connectrig_events(rig, SPOKE_ECONNECT, "cannot connect to " AT), 1);
 }
 
-static void silence_ends_an_attempt_after_its_time(void **state)
+TEST(silence_ends_an_attempt_after_its_time)
 {
 	struct connectrig *rig = *state;
 	const struct told *began;
@@ -98,7 +101,7 @@ static void silence_ends_an_attempt_after_its_time(void **state)
 	assert_int_equal(spokei_connector_state(rig->connector), SPOKEI_CONNECTOR_OPEN);
 }
 
-static void the_time_of_an_attempt_has_a_default(void **state)
+TEST(the_time_of_an_attempt_has_a_default)
 {
 	struct connectrig *rig = *state;
 
@@ -110,7 +113,7 @@ static void the_time_of_an_attempt_has_a_default(void **state)
 	assert_int_equal(spokei_connector_state(rig->connector), SPOKEI_CONNECTOR_WAITING);
 }
 
-static void a_stall_of_this_process_is_not_the_peers_silence(void **state)
+TEST(a_stall_of_this_process_is_not_the_peers_silence)
 {
 	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
@@ -122,7 +125,7 @@ static void a_stall_of_this_process_is_not_the_peers_silence(void **state)
 	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS), 1);
 }
 
-static void unreachable_address_is_retried(void **state)
+TEST(unreachable_address_is_retried)
 {
 	struct connectrig *rig = *state;
 
@@ -134,7 +137,7 @@ static void unreachable_address_is_retried(void **state)
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 }
 
-static void a_connection_to_itself_is_closed_before_a_byte(void **state)
+TEST(a_connection_to_itself_is_closed_before_a_byte)
 {
 	struct connectrig *rig = *state;
 
@@ -153,7 +156,7 @@ static void a_connection_to_itself_is_closed_before_a_byte(void **state)
 	assert_in_range(connectrig_stat(rig, SPOKE_STAT_CONNECTS_SELF), 9, 13);
 }
 
-static void a_full_backlog_of_a_unix_socket_is_a_failed_attempt(void **state)
+TEST(a_full_backlog_of_a_unix_socket_is_a_failed_attempt)
 {
 	struct connectrig *rig = *state;
 
@@ -167,7 +170,7 @@ static void a_full_backlog_of_a_unix_socket_is_a_failed_attempt(void **state)
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 }
 
-static void peer_that_never_sends_does_not_reset_backoff(void **state)
+TEST(peer_that_never_sends_does_not_reset_backoff)
 {
 	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
@@ -187,7 +190,7 @@ static void peer_that_never_sends_does_not_reset_backoff(void **state)
 }
 
 /* Neither a peer that expects TLS nor one that denies this host answers a plain byte. */
-static void peer_that_ends_before_a_byte_raises_the_question_of_tls_once(void **state)
+TEST(peer_that_ends_before_a_byte_raises_the_question_of_tls_once)
 {
 	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
@@ -212,7 +215,7 @@ static void peer_that_ends_before_a_byte_raises_the_question_of_tls_once(void **
 
 /* A provider that shuts down ends new connections for some seconds. One that expects TLS from now
  * on does so for ever. */
-static void peer_that_has_spoken_raises_the_question_of_tls_late(void **state)
+TEST(peer_that_has_spoken_raises_the_question_of_tls_late)
 {
 	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
@@ -237,7 +240,7 @@ static void peer_that_has_spoken_raises_the_question_of_tls_late(void **state)
 }
 
 /* Its first byte shows that it does not wait for a handshake. */
-static void peer_that_has_sent_a_part_of_a_frame_raises_no_question(void **state)
+TEST(peer_that_has_sent_a_part_of_a_frame_raises_no_question)
 {
 	static const unsigned char part[] = { 0xda, 0xbb };
 	struct connectrig *rig = *state;
@@ -256,7 +259,7 @@ static void peer_that_has_sent_a_part_of_a_frame_raises_no_question(void **state
 	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "does it expect TLS"), 0);
 }
 
-static void once_the_peer_has_spoken_the_pauses_start_over(void **state)
+TEST(once_the_peer_has_spoken_the_pauses_start_over)
 {
 	struct connectrig *rig = *state;
 	const struct told *waiting;
@@ -286,7 +289,7 @@ static void once_the_peer_has_spoken_the_pauses_start_over(void **state)
 	assert_int_equal(connectrig_events(rig, SPOKE_ELOST, "lost the connection to " AT ";"), 3);
 }
 
-static void a_peer_that_speaks_garbage_is_a_failure(void **state)
+TEST(a_peer_that_speaks_garbage_is_a_failure)
 {
 	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
@@ -308,7 +311,7 @@ static void a_peer_that_speaks_garbage_is_a_failure(void **state)
 }
 
 /* It refuses the plain bytes with an alert. */
-static void peer_that_answers_with_a_record_of_tls_is_known_to_expect_it(void **state)
+TEST(peer_that_answers_with_a_record_of_tls_is_known_to_expect_it)
 {
 	static unsigned char alert[] = { 0x15, 3, 3, 0, 2, 2, 10 };
 	struct connectrig *rig = *state;
@@ -324,7 +327,7 @@ static void peer_that_answers_with_a_record_of_tls_is_known_to_expect_it(void **
 }
 
 /* E.g. the port of a Redis server in the URL of a provider. */
-static void other_program_is_named_by_its_first_bytes(void **state)
+TEST(other_program_is_named_by_its_first_bytes)
 {
 	static const struct {
 		const char *bytes;
@@ -362,7 +365,7 @@ static void other_program_is_named_by_its_first_bytes(void **state)
 	}
 }
 
-static void a_connection_that_takes_no_calls_is_not_handed_out(void **state)
+TEST(a_connection_that_takes_no_calls_is_not_handed_out)
 {
 	struct connectrig *rig = *state;
 	int listener = connectrig_listen(rig, AT);
@@ -378,31 +381,4 @@ static void a_connection_that_takes_no_calls_is_not_handed_out(void **state)
 	spokei_conn_close(conn, SPOKE_ESILENT);
 	assert_null(spokei_connector_conn(rig->connector));
 	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_WAITING)->error, SPOKE_ESILENT);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, connectrig_set_up, connectrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(digits_are_connecting_before_new_returns),
-		CASE(failure_inside_new_is_reported_later),
-		CASE(refused_it_waits_longer_each_time_and_never_too_long),
-		CASE(silence_ends_an_attempt_after_its_time),
-		CASE(the_time_of_an_attempt_has_a_default),
-		CASE(a_stall_of_this_process_is_not_the_peers_silence),
-		CASE(unreachable_address_is_retried),
-		CASE(a_connection_to_itself_is_closed_before_a_byte),
-		CASE(a_full_backlog_of_a_unix_socket_is_a_failed_attempt),
-		CASE(peer_that_never_sends_does_not_reset_backoff),
-		CASE(peer_that_ends_before_a_byte_raises_the_question_of_tls_once),
-		CASE(peer_that_has_spoken_raises_the_question_of_tls_late),
-		CASE(peer_that_has_sent_a_part_of_a_frame_raises_no_question),
-		CASE(once_the_peer_has_spoken_the_pauses_start_over),
-		CASE(a_peer_that_speaks_garbage_is_a_failure),
-		CASE(peer_that_answers_with_a_record_of_tls_is_known_to_expect_it),
-		CASE(other_program_is_named_by_its_first_bytes),
-		CASE(a_connection_that_takes_no_calls_is_not_handed_out),
-	};
-
-	return cmocka_run_group_tests_name("connector", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connector: freed in each state and after each step, without memory and without timers. */
+#include "tests/support/test.h"
 #include "tests/transport/connect/connectrig.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
@@ -34,7 +35,7 @@ static void assert_gone(struct connectrig *rig)
 	connectrig_close(rig);
 }
 
-static void connector_may_be_freed_in_report_of_any_state(void **state)
+TEST(connector_may_be_freed_in_report_of_any_state)
 {
 	static const enum spokei_connector_state states[] = {
 		SPOKEI_CONNECTOR_RESOLVING,
@@ -43,7 +44,6 @@ static void connector_may_be_freed_in_report_of_any_state(void **state)
 		SPOKEI_CONNECTOR_WAITING,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
 		struct connectrig rig;
 		int listener = open_with_name(&rig, 3);
@@ -60,11 +60,10 @@ static void connector_may_be_freed_in_report_of_any_state(void **state)
 }
 
 /* Runs through all states, one step further each time. */
-static void connector_may_be_freed_after_any_step(void **state)
+TEST(connector_may_be_freed_after_any_step)
 {
 	bool whole = false;
 
-	(void)state;
 	for (unsigned steps = 0; !whole; steps++) {
 		struct connectrig rig;
 		int listener = open_with_name(&rig, steps);
@@ -85,9 +84,8 @@ static void connector_may_be_freed_after_any_step(void **state)
 	}
 }
 
-static void its_engine_may_be_freed_right_after_it(void **state)
+TEST(its_engine_may_be_freed_right_after_it)
 {
-	(void)state;
 	for (unsigned steps = 0; steps < 8; steps++) {
 		struct connectrig rig;
 
@@ -122,11 +120,10 @@ static void hand_back(int status)
 	held->done(held);
 }
 
-static void freed_while_a_name_is_resolved_it_stays_until_that_is_done(void **state)
+TEST(freed_while_a_name_is_resolved_it_stays_until_that_is_done)
 {
 	static const int results[] = { 0, -ECANCELED };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
 		struct connectrig rig;
 		size_t blocks;
@@ -148,11 +145,10 @@ static void freed_while_a_name_is_resolved_it_stays_until_that_is_done(void **st
 	}
 }
 
-static void a_cancelled_work_is_a_failed_round(void **state)
+TEST(a_cancelled_work_is_a_failed_round)
 {
 	struct connectrig rig;
 
-	(void)state;
 	(void)open_with_name(&rig, 3);
 	rig.faulty.loop.offload = hold_work;
 	assert_int_equal(connectrig_start(&rig), SPOKE_OK);
@@ -163,11 +159,10 @@ static void a_cancelled_work_is_a_failed_round(void **state)
 	assert_gone(&rig);
 }
 
-static void one_want_of_memory_anywhere_is_survived(void **state)
+TEST(one_want_of_memory_anywhere_is_survived)
 {
 	bool failed = true;
 
-	(void)state;
 	for (uint64_t nth = 1; failed; nth++) {
 		struct connectrig rig;
 		int listener = open_with_name(&rig, nth);
@@ -196,12 +191,11 @@ static void one_want_of_memory_anywhere_is_survived(void **state)
 }
 
 /* While every allocation fails, the connector can only retry with its backoff. */
-static void without_any_memory_it_waits_and_goes_on_later(void **state)
+TEST(without_any_memory_it_waits_and_goes_on_later)
 {
 	struct connectrig rig;
 	int listener;
 
-	(void)state;
 	listener = open_with_name(&rig, 10);
 	assert_int_equal(connectrig_start(&rig), SPOKE_OK);
 	spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, true);
@@ -219,14 +213,13 @@ static void fill_wheel(struct spoke_alarm *alarm)
 	(void)alarm;
 }
 
-static void a_full_wheel_does_not_strand_it(void **state)
+TEST(a_full_wheel_does_not_strand_it)
 {
 	struct spoke_engine_options options = { .timers_max = 1 };
 	struct spoke_alarm alarm = { .period_ns = 0 };
 	struct spokei_link_limits limits;
 	struct connectrig rig;
 
-	(void)state;
 	connectrig_open(&rig, 4);
 	spokei_link_fini(&rig.link);
 	spoke_engine_free(rig.engine);
@@ -246,20 +239,4 @@ static void a_full_wheel_does_not_strand_it(void **state)
 	connectrig_run(&rig, 3 * 3600 * SECOND);
 	assert_int_equal(connectrig_timers(&rig), 1);
 	connectrig_close(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connector_may_be_freed_in_report_of_any_state),
-		cmocka_unit_test(connector_may_be_freed_after_any_step),
-		cmocka_unit_test(its_engine_may_be_freed_right_after_it),
-		cmocka_unit_test(freed_while_a_name_is_resolved_it_stays_until_that_is_done),
-		cmocka_unit_test(a_cancelled_work_is_a_failed_round),
-		cmocka_unit_test(one_want_of_memory_anywhere_is_survived),
-		cmocka_unit_test(without_any_memory_it_waits_and_goes_on_later),
-		cmocka_unit_test(a_full_wheel_does_not_strand_it),
-	};
-
-	return cmocka_run_group_tests_name("connector_free", tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connector on real sockets, with names resolved by a real thread pool. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/virtual/faults.h"
+#include "tests/support/test.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/connect/connector.h"
@@ -114,11 +109,10 @@ static bool close_rig(struct hostrig *rig)
 	return rig->faulty.fds == 0 && rig->faulty.blocks == 0;
 }
 
-static void connector_connects_over_loopback(void **state)
+TEST(connector_connects_over_loopback)
 {
 	struct hostrig rig;
 
-	(void)state;
 	assert_true(open_rig(&rig, "127.0.0.1:0", 8));
 	rig.options.host = "127.0.0.1";
 	rig.options.port = port_of(&rig);
@@ -127,11 +121,10 @@ static void connector_connects_over_loopback(void **state)
 	assert_true(close_rig(&rig));
 }
 
-static void a_name_is_resolved_by_the_pool(void **state)
+TEST(a_name_is_resolved_by_the_pool)
 {
 	struct hostrig rig;
 
-	(void)state;
 	assert_true(open_rig(&rig, "127.0.0.1:0", 8));
 	rig.options.host = "localhost"; /* perhaps also ::1, which refuses */
 	rig.options.port = port_of(&rig);
@@ -141,12 +134,11 @@ static void a_name_is_resolved_by_the_pool(void **state)
 	assert_true(close_rig(&rig));
 }
 
-static void refused_connector_retries_until_address_listens(void **state)
+TEST(refused_connector_retries_until_address_listens)
 {
 	struct hostrig rig;
 	const struct spoke_env *env;
 
-	(void)state;
 	assert_true(open_rig(&rig, "127.0.0.1:0", 8));
 	env = &rig.faulty.env;
 	rig.options.host = "127.0.0.1";
@@ -164,7 +156,7 @@ static void refused_connector_retries_until_address_listens(void **state)
 }
 
 /* The backlog holds one connection that is never accepted, and has no room for a second. */
-static void a_full_backlog_of_a_unix_socket_is_tried_again(void **state)
+TEST(a_full_backlog_of_a_unix_socket_is_tried_again)
 {
 	char folder[] = "/tmp/spoke-XXXXXX";
 	char at[64];
@@ -174,7 +166,6 @@ static void a_full_backlog_of_a_unix_socket_is_tried_again(void **state)
 	int first;
 	int fd;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	(void)snprintf(at, sizeof(at), "unix:%s/s", folder);
 	assert_true(open_rig(&rig, at, 0));
@@ -229,14 +220,13 @@ static void bury(struct spokei_task *task)
 	spokei_link_fini(&spoke_container_of(task, struct hostrig, bury)->link);
 }
 
-static void engine_is_freed_while_a_resolver_hangs(void **state)
+TEST(engine_is_freed_while_a_resolver_hangs)
 {
 	const struct spoke_env *host = spoke_host_env();
 	const struct spoke_threads *threads = host->threads;
 	struct hostrig rig;
 	const struct spoke_env *env = &rig.faulty.env;
 
-	(void)state;
 	assert_int_equal(threads->open(host->ctx, &gate), 0);
 	assert_int_equal(threads->open(host->ctx, &begun), 0);
 	assert_int_equal(threads->open(host->ctx, &freed), 0);
@@ -311,30 +301,15 @@ static int live_without_descriptors(void)
 	return close_rig(&rig) ? WELL : NOT_CLEAN;
 }
 
-static void a_process_without_descriptors_tries_again(void **state)
+TEST(a_process_without_descriptors_tries_again)
 {
 	int status = -1;
 	pid_t child = fork();
 
-	(void)state;
 	if (child == 0)
 		_exit(live_without_descriptors());
 	assert_true(child > 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), WELL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connector_connects_over_loopback),
-		cmocka_unit_test(a_name_is_resolved_by_the_pool),
-		cmocka_unit_test(refused_connector_retries_until_address_listens),
-		cmocka_unit_test(a_full_backlog_of_a_unix_socket_is_tried_again),
-		cmocka_unit_test(engine_is_freed_while_a_resolver_hangs),
-		cmocka_unit_test(a_process_without_descriptors_tries_again),
-	};
-
-	return cmocka_run_group_tests_name("connector_host", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* The path at which the peer of a connector listens on this host: tried first, never relied upon.
  */
 #include "core/engine/engine.h"
+#include "tests/support/test.h"
 #include "tests/transport/connect/connectrig.h"
 #include "transport/conn/conn.h"
 #include "transport/wire/catalog.h"
@@ -66,7 +67,9 @@ static int assert_uses_tcp(struct connectrig *rig, const struct both *both)
 	return fd;
 }
 
-static void path_is_used_once_its_peer_has_answered(void **state)
+FIXTURE(connectrig_set_up, connectrig_tear_down);
+
+TEST(path_is_used_once_its_peer_has_answered)
 {
 	struct connectrig *rig = *state;
 	struct both both = start(rig, true, true);
@@ -89,7 +92,7 @@ static void path_is_used_once_its_peer_has_answered(void **state)
 	assert_false(spokei_connector_conn(rig->connector)->stream.layered);
 }
 
-static void answer_may_come_byte_by_byte(void **state)
+TEST(answer_may_come_byte_by_byte)
 {
 	struct connectrig *rig = *state;
 	struct both both = start(rig, true, true);
@@ -104,7 +107,7 @@ static void answer_may_come_byte_by_byte(void **state)
 	assert_true(spokei_connector_is_local(rig->connector));
 }
 
-static void missing_path_leads_to_tcp_without_a_pause(void **state)
+TEST(missing_path_leads_to_tcp_without_a_pause)
 {
 	struct connectrig *rig = *state;
 	struct both both = start(rig, false, true);
@@ -116,7 +119,7 @@ static void missing_path_leads_to_tcp_without_a_pause(void **state)
 	assert_string_equal(spokei_connector_reason(rig->connector), "");
 }
 
-static void path_that_closes_at_once_leads_to_tcp(void **state)
+TEST(path_that_closes_at_once_leads_to_tcp)
 {
 	struct connectrig *rig = *state;
 	struct both both = start(rig, true, true);
@@ -128,7 +131,7 @@ static void path_that_closes_at_once_leads_to_tcp(void **state)
 	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_RECONNECTS), 0);
 }
 
-static void mute_path_leads_to_tcp_after_half_a_second(void **state)
+TEST(mute_path_leads_to_tcp_after_half_a_second)
 {
 	struct connectrig *rig = *state;
 	struct both both;
@@ -142,7 +145,7 @@ static void mute_path_leads_to_tcp_after_half_a_second(void **state)
 	assert_string_equal(spokei_connector_reason(rig->connector), "");
 }
 
-static void path_where_another_protocol_is_spoken_leads_to_tcp(void **state)
+TEST(path_where_another_protocol_is_spoken_leads_to_tcp)
 {
 	struct connectrig *rig = *state;
 	struct both both = start(rig, true, true);
@@ -154,7 +157,7 @@ static void path_where_another_protocol_is_spoken_leads_to_tcp(void **state)
 	assert_int_equal(connectrig_events(rig, SPOKE_ECONNECT, "another protocol"), 1);
 }
 
-static void path_that_breaks_the_protocol_later_leads_to_tcp(void **state)
+TEST(path_that_breaks_the_protocol_later_leads_to_tcp)
 {
 	struct connectrig *rig = *state;
 	struct both both = start(rig, true, true);
@@ -169,7 +172,7 @@ static void path_that_breaks_the_protocol_later_leads_to_tcp(void **state)
 	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_RECONNECTS), 0);
 }
 
-static void next_round_begins_with_the_path(void **state)
+TEST(next_round_begins_with_the_path)
 {
 	struct connectrig *rig = *state;
 	struct both both = start(rig, false, true);
@@ -201,7 +204,7 @@ static void next_round_begins_with_the_path(void **state)
 	assert_true(spokei_connector_is_local(rig->connector));
 }
 
-static void name_is_resolved_only_if_the_path_fails(void **state)
+TEST(name_is_resolved_only_if_the_path_fails)
 {
 	struct connectrig *rig = *state;
 	struct both both;
@@ -218,7 +221,7 @@ static void name_is_resolved_only_if_the_path_fails(void **state)
 	assert_false(spokei_connector_is_local(rig->connector));
 }
 
-static void path_and_addresses_that_fail_are_one_round(void **state)
+TEST(path_and_addresses_that_fail_are_one_round)
 {
 	struct connectrig *rig = *state;
 	struct both both = start(rig, true, false);
@@ -231,7 +234,7 @@ static void path_and_addresses_that_fail_are_one_round(void **state)
 	assert_non_null(strstr(spokei_connector_reason(rig->connector), AT ": "));
 }
 
-static void wire_without_heartbeats_has_no_path(void **state)
+TEST(wire_without_heartbeats_has_no_path)
 {
 	struct connectrig *rig = *state;
 	struct both both;
@@ -242,7 +245,7 @@ static void wire_without_heartbeats_has_no_path(void **state)
 	assert_int_equal(connectrig_stat(rig, SPOKE_STAT_CONNECTS), 1);
 }
 
-static void path_that_is_no_address_is_refused(void **state)
+TEST(path_that_is_no_address_is_refused)
 {
 	struct connectrig *rig = *state;
 	char path[200];
@@ -255,7 +258,7 @@ static void path_that_is_no_address_is_refused(void **state)
 	assert_int_equal(connectrig_start(rig), SPOKE_EINVAL);
 }
 
-static void connector_can_be_freed_while_the_peer_is_greeted(void **state)
+TEST(connector_can_be_freed_while_the_peer_is_greeted)
 {
 	struct connectrig *rig = *state;
 	struct both both = start(rig, true, true);
@@ -282,9 +285,8 @@ static void serve_all(struct connectrig *rig, const struct both *both)
 }
 
 /* Whatever fails once, the connector is open in the end, and nothing leaks. */
-static void any_call_and_any_allocation_may_fail(void **state)
+TEST(any_call_and_any_allocation_may_fail, .bare = true)
 {
-	(void)state;
 	for (int kind = 0; kind < SPOKEI_FAULTS_KINDS; kind++) {
 		for (uint64_t nth = 1; nth < 20; nth++) {
 			static struct connectrig rig;
@@ -307,28 +309,4 @@ static void any_call_and_any_allocation_may_fail(void **state)
 			connectrig_close(&rig);
 		}
 	}
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, connectrig_set_up, connectrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(path_is_used_once_its_peer_has_answered),
-		CASE(answer_may_come_byte_by_byte),
-		CASE(missing_path_leads_to_tcp_without_a_pause),
-		CASE(path_that_closes_at_once_leads_to_tcp),
-		CASE(mute_path_leads_to_tcp_after_half_a_second),
-		CASE(path_where_another_protocol_is_spoken_leads_to_tcp),
-		CASE(path_that_breaks_the_protocol_later_leads_to_tcp),
-		CASE(next_round_begins_with_the_path),
-		CASE(name_is_resolved_only_if_the_path_fails),
-		CASE(path_and_addresses_that_fail_are_one_round),
-		CASE(wire_without_heartbeats_has_no_path),
-		CASE(path_that_is_no_address_is_refused),
-		CASE(connector_can_be_freed_while_the_peer_is_greeted),
-		cmocka_unit_test(any_call_and_any_allocation_may_fail),
-	};
-
-	return cmocka_run_group_tests_name("local", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connector: name resolution, and rounds of attempts over all addresses of a name. */
+#include "tests/support/test.h"
 #include "tests/transport/connect/connectrig.h"
 #include "transport/connect/place.h"
 
@@ -8,9 +9,10 @@
 #include <errno.h>
 #include <string.h>
 
-static void a_name_is_resolved_and_its_addresses_tried_without_a_pause(void **state)
+FIXTURE(connectrig_set_up, connectrig_tear_down);
+
+TEST(a_name_is_resolved_and_its_addresses_tried_without_a_pause, .bare = true)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct connectrig rig;
 		unsigned attempts = 0;
@@ -44,11 +46,10 @@ static void a_name_is_resolved_and_its_addresses_tried_without_a_pause(void **st
 	}
 }
 
-static void first_address_is_chosen_at_random(void **state)
+TEST(first_address_is_chosen_at_random, .bare = true)
 {
 	unsigned first[4] = { 0 };
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		struct connectrig rig;
 
@@ -63,7 +64,7 @@ static void first_address_is_chosen_at_random(void **state)
 		assert_in_range(first[i], 8, 40);
 }
 
-static void a_round_tries_each_address_once_and_then_waits(void **state)
+TEST(a_round_tries_each_address_once_and_then_waits)
 {
 	struct connectrig *rig = *state;
 
@@ -86,7 +87,7 @@ static void a_round_tries_each_address_once_and_then_waits(void **state)
 	}
 }
 
-static void each_round_resolves_the_name_again(void **state)
+TEST(each_round_resolves_the_name_again)
 {
 	struct connectrig *rig = *state;
 	int listener;
@@ -107,11 +108,10 @@ static void each_round_resolves_the_name_again(void **state)
 	assert_string_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN)->peer, "10.0.0.3:20880");
 }
 
-static void an_address_that_never_speaks_does_not_hide_the_others(void **state)
+TEST(an_address_that_never_speaks_does_not_hide_the_others, .bare = true)
 {
 	unsigned mute_first = 0;
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		struct connectrig rig;
 		uint64_t start_ns;
@@ -136,7 +136,7 @@ static void an_address_that_never_speaks_does_not_hide_the_others(void **state)
 	assert_in_range(mute_first, 1, 9);
 }
 
-static void a_silent_address_costs_its_time_only(void **state)
+TEST(a_silent_address_costs_its_time_only)
 {
 	struct connectrig *rig = *state;
 	uint64_t start_ns = rig->world.now_ns;
@@ -152,7 +152,7 @@ static void a_silent_address_costs_its_time_only(void **state)
 	assert_true(rig->world.now_ns - start_ns <= 2 * (300 * MS + CONNECTRIG_TICK));
 }
 
-static void unknown_name_is_resolved_again(void **state)
+TEST(unknown_name_is_resolved_again)
 {
 	struct connectrig *rig = *state;
 	const struct told *waiting;
@@ -178,7 +178,7 @@ static void unknown_name_is_resolved_again(void **state)
 }
 
 /* A label has up to 63 bytes. */
-static void long_name_keeps_domain_and_port_in_events(void **state)
+TEST(long_name_keeps_domain_and_port_in_events)
 {
 	static const char host[] =
 		"first.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -202,7 +202,7 @@ static int pool_is_full(void *loop, struct spoke_work *work)
 	return -EAGAIN;
 }
 
-static void a_full_pool_is_a_failed_round(void **state)
+TEST(a_full_pool_is_a_failed_round)
 {
 	struct connectrig *rig = *state;
 	int (*offload)(void *loop, struct spoke_work *work) = rig->faulty.loop.offload;
@@ -220,7 +220,7 @@ static void a_full_pool_is_a_failed_round(void **state)
 	(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 }
 
-static void options_out_of_range_are_refused(void **state)
+TEST(options_out_of_range_are_refused)
 {
 	struct connectrig *rig = *state;
 	const struct spokei_connector_options good = rig->options;
@@ -253,7 +253,7 @@ static void options_out_of_range_are_refused(void **state)
 	assert_int_equal(connectrig_timers(rig), 0);
 }
 
-static void digits_of_ipv6_may_have_brackets_or_not(void **state)
+TEST(digits_of_ipv6_may_have_brackets_or_not)
 {
 	static const char *const hosts[] = { "::1", "[::1]" };
 	struct connectrig *rig = *state;
@@ -266,24 +266,4 @@ static void digits_of_ipv6_may_have_brackets_or_not(void **state)
 		(void)connectrig_wait(rig, SPOKEI_CONNECTOR_OPEN);
 		connectrig_free(rig);
 	}
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, connectrig_set_up, connectrig_tear_down)
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_name_is_resolved_and_its_addresses_tried_without_a_pause),
-		cmocka_unit_test(first_address_is_chosen_at_random),
-		CASE(a_round_tries_each_address_once_and_then_waits),
-		CASE(each_round_resolves_the_name_again),
-		cmocka_unit_test(an_address_that_never_speaks_does_not_hide_the_others),
-		CASE(a_silent_address_costs_its_time_only),
-		CASE(unknown_name_is_resolved_again),
-		CASE(long_name_keeps_domain_and_port_in_events),
-		CASE(a_full_pool_is_a_failed_round),
-		CASE(options_out_of_range_are_refused),
-		CASE(digits_of_ipv6_may_have_brackets_or_not),
-	};
-
-	return cmocka_run_group_tests_name("connector_rounds", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that wait at the connection of a connector which is freed or retired meanwhile. */
 #include "core/engine/engine.h"
+#include "tests/support/test.h"
 #include "tests/transport/connect/connectrig.h"
 #include "transport/conn/conn.h"
 
@@ -40,7 +41,9 @@ static void begin_call(struct connectrig *rig)
 			 0);
 }
 
-static void waiting_call_is_closed_with_a_connector_freed_in_a_report(void **state)
+FIXTURE(connectrig_set_up, connectrig_tear_down);
+
+TEST(waiting_call_is_closed_with_a_connector_freed_in_a_report)
 {
 	struct connectrig *rig = *state;
 	int path = connectrig_listen(rig, "unix:" PATH);
@@ -61,7 +64,7 @@ static void waiting_call_is_closed_with_a_connector_freed_in_a_report(void **sta
 	assert_int_equal(call.error, SPOKE_ECLOSED);
 }
 
-static void connector_retired_as_it_opens_notices_a_silent_peer(void **state)
+TEST(connector_retired_as_it_opens_notices_a_silent_peer)
 {
 	struct connectrig *rig = *state;
 
@@ -75,16 +78,4 @@ static void connector_retired_as_it_opens_notices_a_silent_peer(void **state)
 	assert_int_equal(call.ended, 1);
 	assert_int_equal(call.error, SPOKE_ESILENT);
 	assert_int_equal(connectrig_wait(rig, SPOKEI_CONNECTOR_DONE)->error, SPOKE_ESILENT);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, connectrig_set_up, connectrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(waiting_call_is_closed_with_a_connector_freed_in_a_report),
-		CASE(connector_retired_as_it_opens_notices_a_silent_peer),
-	};
-
-	return cmocka_run_group_tests_name("waiting", tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies in chunks: valid and invalid ones, whole and in all pieces. */
+#include "tests/support/test.h"
 #include "transport/http/chunks.h"
 #include "transport/http/request.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,9 +91,8 @@ static int scan(struct spokei_http_chunks *chunks, const char *text, size_t len,
 	return verdict;
 }
 
-static void bodies_are_scanned_and_joined(void **state)
+TEST(bodies_are_scanned_and_joined)
 {
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		const struct row *row = &rows[i];
 		struct spokei_http_chunks chunks = { 0, 0 };
@@ -146,9 +139,8 @@ static void scan_in_pieces(const struct row *row, size_t piece)
 		assert_int_equal(chunks.at, all - row->rest);
 }
 
-static void pieces_make_no_difference(void **state)
+TEST(pieces_make_no_difference)
 {
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		for (size_t piece = 1; piece <= strlen(rows[i].text); piece++)
 			scan_in_pieces(&rows[i], piece);
@@ -156,11 +148,10 @@ static void pieces_make_no_difference(void **state)
 }
 
 /* A line ends within its limit, or the body is refused at the limit. */
-static void lines_have_a_limit(void **state)
+TEST(lines_have_a_limit)
 {
 	char text[SPOKEI_HTTP_CHUNK_LINE + 1];
 
-	(void)state;
 	for (size_t len = SPOKEI_HTTP_CHUNK_LINE - 1; len <= SPOKEI_HTTP_CHUNK_LINE + 1; len++) {
 		struct spokei_http_chunks chunks = { 0, 0 };
 		bool fits = len <= SPOKEI_HTTP_CHUNK_LINE;
@@ -176,11 +167,10 @@ static void lines_have_a_limit(void **state)
 	}
 }
 
-static void trailers_have_a_limit(void **state)
+TEST(trailers_have_a_limit)
 {
 	char text[SPOKEI_HTTP_TRAILERS_MAX + 8];
 
-	(void)state;
 	for (size_t len = SPOKEI_HTTP_TRAILERS_MAX - 1; len <= SPOKEI_HTTP_TRAILERS_MAX + 1;
 	     len++) {
 		struct spokei_http_chunks chunks = { 0, 0 };
@@ -192,16 +182,4 @@ static void trailers_have_a_limit(void **state)
 		assert_int_equal(scan(&chunks, text, 3 + len, &needed),
 				 len <= SPOKEI_HTTP_TRAILERS_MAX ? SPOKEI_HTTP_WHOLE : 400);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bodies_are_scanned_and_joined),
-		cmocka_unit_test(pieces_make_no_difference),
-		cmocka_unit_test(lines_have_a_limit),
-		cmocka_unit_test(trailers_have_a_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP connections under a service other than the admin page. */
+#include "tests/support/test.h"
 #include "tests/transport/http/kvrig.h"
 
 #include "transport/http/request.h"
@@ -24,6 +25,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static const char *body_of(const char *response)
 {
 	const char *body = strstr(response, "\r\n\r\n");
@@ -32,9 +35,8 @@ static const char *body_of(const char *response)
 	return body + 4;
 }
 
-static void stored_value_is_returned(void **state)
+TEST(stored_value_is_returned)
 {
-	(void)state;
 	assert_int_equal(kvrig_status(KVRIG_GET("/a")), 404);
 	assert_int_equal(kvrig_status(POST_A), 200);
 	assert_string_equal(body_of(kvrig_ask(KVRIG_GET("/a"))), "one");
@@ -43,13 +45,12 @@ static void stored_value_is_returned(void **state)
 	assert_int_equal(rig.closed, 3);
 }
 
-static void request_in_single_bytes_is_served(void **state)
+TEST(request_in_single_bytes_is_served)
 {
 	char byte[2] = "";
 	bool ended;
 	int fd = kvrig_connect();
 
-	(void)state;
 	for (const char *at = POST_A; *at != '\0'; at++) {
 		byte[0] = *at;
 		kvrig_send(fd, byte);
@@ -60,12 +61,11 @@ static void request_in_single_bytes_is_served(void **state)
 	assert_string_equal(rig.pairs[0].value, "one");
 }
 
-static void second_request_on_a_connection_is_dropped(void **state)
+TEST(second_request_on_a_connection_is_dropped)
 {
 	bool ended;
 	int fd = kvrig_connect();
 
-	(void)state;
 	kvrig_send(fd, POST_A KVRIG_GET("/a"));
 	kvrig_send(fd, KVRIG_GET("/a"));
 	assert_string_equal(body_of(kvrig_read(fd, &ended)), "stored\n");
@@ -76,11 +76,10 @@ static void second_request_on_a_connection_is_dropped(void **state)
 	assert_int_equal(rig.closed, 1);
 }
 
-static void oversized_head_and_body_are_rejected(void **state)
+TEST(oversized_head_and_body_are_rejected)
 {
 	char large[SPOKEI_HTTP_HEAD_MAX + 64];
 
-	(void)state;
 	memset(large, 'a', sizeof(large) - 1);
 	large[sizeof(large) - 1] = '\0';
 	assert_int_equal(kvrig_status(large), 414);
@@ -93,12 +92,11 @@ static void oversized_head_and_body_are_rejected(void **state)
 	assert_int_equal(rig.requests, 0);
 }
 
-static void incomplete_request_times_out(void **state)
+TEST(incomplete_request_times_out)
 {
 	bool ended;
 	int fd = kvrig_connect();
 
-	(void)state;
 	kvrig_send(fd, "GET /a HTTP/1.1\r\n");
 	kvrig_run(900 * MS);
 	assert_string_equal(kvrig_read(fd, &ended), "");
@@ -108,12 +106,11 @@ static void incomplete_request_times_out(void **state)
 	assert_true(ended);
 }
 
-static void peer_that_never_closes_is_closed_after_linger(void **state)
+TEST(peer_that_never_closes_is_closed_after_linger)
 {
 	bool ended;
 	int fd = kvrig_connect();
 
-	(void)state;
 	kvrig_send(fd, POST_A);
 	(void)kvrig_read(fd, &ended);
 	assert_int_equal(rig.closed, 0);
@@ -122,12 +119,11 @@ static void peer_that_never_closes_is_closed_after_linger(void **state)
 	kvrig_hang_up(fd);
 }
 
-static void head_request_gets_no_body_and_no_stream(void **state)
+TEST(head_request_gets_no_body_and_no_stream)
 {
 	static const char *const paths[] = { "a", "none", "all", "watch" };
 	char request[64] = "";
 
-	(void)state;
 	assert_int_equal(kvrig_status(POST_A), 200);
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		(void)snprintf(request, sizeof(request), "HEAD /%s HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -137,20 +133,18 @@ static void head_request_gets_no_body_and_no_stream(void **state)
 	}
 }
 
-static void oversized_response_leaves_room_for_a_smaller_one(void **state)
+TEST(oversized_response_leaves_room_for_a_smaller_one)
 {
-	(void)state;
 	assert_int_equal(kvrig_status(KVRIG_GET("/large")), 503);
 }
 
 /* --- delayed responses */
 
-static void response_may_be_given_later(void **state)
+TEST(response_may_be_given_later)
 {
 	bool ended;
 	int fd = kvrig_connect();
 
-	(void)state;
 	kvrig_send(fd, KVRIG_GET("/later"));
 	kvrig_run(SECOND);
 	assert_string_equal(kvrig_read(fd, &ended), "");
@@ -162,14 +156,13 @@ static void response_may_be_given_later(void **state)
 	assert_int_equal(rig.sent, 1);
 }
 
-static void later_response_reaches_peer_that_ended_its_side(void **state)
+TEST(later_response_reaches_peer_that_ended_its_side)
 {
 	const struct spoke_env *env = &rig.client.env;
 	uint64_t reads;
 	bool ended;
 	int fd = kvrig_connect();
 
-	(void)state;
 	kvrig_send(fd, KVRIG_GET("/later"));
 	assert_int_equal(env->net->shut(env->ctx, fd), 0);
 	kvrig_run(MS);
@@ -182,12 +175,11 @@ static void later_response_reaches_peer_that_ended_its_side(void **state)
 	assert_int_equal(rig.closed, 1);
 }
 
-static void request_without_response_is_closed_after_slow_time(void **state)
+TEST(request_without_response_is_closed_after_slow_time)
 {
 	bool ended;
 	int fd = kvrig_connect();
 
-	(void)state;
 	kvrig_send(fd, KVRIG_GET("/later"));
 	kvrig_run(1900 * MS);
 	assert_non_null(rig.later);
@@ -198,12 +190,11 @@ static void request_without_response_is_closed_after_slow_time(void **state)
 	assert_int_equal(rig.sent, 0);
 }
 
-static void response_to_closed_connection_fails_with_eclosed(void **state)
+TEST(response_to_closed_connection_fails_with_eclosed)
 {
 	struct spokei_http_conn *conn;
 	int fd = kvrig_connect();
 
-	(void)state;
 	kvrig_send(fd, KVRIG_GET("/later"));
 	kvrig_run(MS);
 	conn = rig.later;
@@ -243,16 +234,15 @@ static void assert_all(const char *text)
 	assert_string_equal(text, "");
 }
 
-static void stream_is_read_completely_and_ends(void **state)
+TEST(stream_is_read_completely_and_ends)
 {
-	(void)state;
 	fill();
 	assert_all(body_of(kvrig_ask(KVRIG_GET("/all"))));
 	assert_int_equal(rig.sent, 5);
 	assert_int_equal(rig.http.stream_count, 0);
 }
 
-static void slow_reader_gets_the_stream_within_bounded_memory(void **state)
+TEST(slow_reader_gets_the_stream_within_bounded_memory)
 {
 	struct spokei_vnet_link *link;
 	size_t bytes;
@@ -260,7 +250,6 @@ static void slow_reader_gets_the_stream_within_bounded_memory(void **state)
 	ssize_t got;
 	int fd;
 
-	(void)state;
 	fill();
 	fd = kvrig_connect();
 	link = spokei_vnet_link(rig.world.net, rig.accepted);
@@ -281,12 +270,11 @@ static void slow_reader_gets_the_stream_within_bounded_memory(void **state)
 	assert_all(body_of(rig.got));
 }
 
-static void stream_without_progress_is_closed(void **state)
+TEST(stream_without_progress_is_closed)
 {
 	const struct spoke_env *env = &rig.client.env;
 	int fd;
 
-	(void)state;
 	fill();
 	fd = kvrig_connect();
 	spokei_vnet_link(rig.world.net, rig.accepted)->capacity = 256;
@@ -301,12 +289,11 @@ static void stream_without_progress_is_closed(void **state)
 	kvrig_hang_up(fd);
 }
 
-static void idle_stream_has_no_timeout(void **state)
+TEST(idle_stream_has_no_timeout)
 {
 	bool ended;
 	int fd = kvrig_connect();
 
-	(void)state;
 	kvrig_send(fd, KVRIG_GET("/watch"));
 	assert_string_equal(body_of(kvrig_read(fd, &ended)), ":");
 	kvrig_run(3600 * SECOND);
@@ -315,11 +302,10 @@ static void idle_stream_has_no_timeout(void **state)
 	assert_false(ended);
 }
 
-static void stream_beyond_its_output_limit_is_closed(void **state)
+TEST(stream_beyond_its_output_limit_is_closed)
 {
 	int fd = kvrig_connect();
 
-	(void)state;
 	spokei_vnet_link(rig.world.net, rig.accepted)->capacity = 512;
 	kvrig_send(fd, KVRIG_GET("/watch"));
 	kvrig_run(MS);
@@ -329,13 +315,12 @@ static void stream_beyond_its_output_limit_is_closed(void **state)
 	kvrig_hang_up(fd);
 }
 
-static void stream_is_closed_when_the_peer_ends_its_side(void **state)
+TEST(stream_is_closed_when_the_peer_ends_its_side)
 {
 	const struct spoke_env *env = &rig.client.env;
 	bool ended;
 	int fd = kvrig_connect();
 
-	(void)state;
 	kvrig_send(fd, KVRIG_GET("/watch"));
 	(void)kvrig_read(fd, &ended);
 	assert_int_equal(env->net->shut(env->ctx, fd), 0);
@@ -345,14 +330,13 @@ static void stream_is_closed_when_the_peer_ends_its_side(void **state)
 
 /* --- the end */
 
-static void drain_ends_streams_and_serves_open_requests(void **state)
+TEST(drain_ends_streams_and_serves_open_requests)
 {
 	bool ended;
 	int watcher = kvrig_connect();
 	int late = kvrig_connect();
 	int half = kvrig_connect();
 
-	(void)state;
 	kvrig_send(watcher, KVRIG_GET("/watch"));
 	kvrig_send(late, KVRIG_GET("/later"));
 	kvrig_send(half, "GET /a HTTP/1.1\r\n");
@@ -373,14 +357,13 @@ static void drain_ends_streams_and_serves_open_requests(void **state)
 	assert_int_equal(rig.sent, 3);
 }
 
-static void server_close_ends_connections_in_every_state(void **state)
+TEST(server_close_ends_connections_in_every_state)
 {
 	static const char *const requests[] = { KVRIG_GET("/watch"), KVRIG_GET("/later"), "GET",
 						KVRIG_GET("/none") };
 	int fds[4];
 	bool ended;
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		fds[i] = kvrig_connect();
 		kvrig_send(fds[i], requests[i]);
@@ -392,33 +375,4 @@ static void server_close_ends_connections_in_every_state(void **state)
 		(void)kvrig_read(fds[i], &ended);
 		assert_true(ended);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(stored_value_is_returned),
-		TEST(request_in_single_bytes_is_served),
-		TEST(second_request_on_a_connection_is_dropped),
-		TEST(oversized_head_and_body_are_rejected),
-		TEST(incomplete_request_times_out),
-		TEST(peer_that_never_closes_is_closed_after_linger),
-		TEST(head_request_gets_no_body_and_no_stream),
-		TEST(oversized_response_leaves_room_for_a_smaller_one),
-		TEST(response_may_be_given_later),
-		TEST(later_response_reaches_peer_that_ended_its_side),
-		TEST(request_without_response_is_closed_after_slow_time),
-		TEST(response_to_closed_connection_fails_with_eclosed),
-		TEST(stream_is_read_completely_and_ends),
-		TEST(slow_reader_gets_the_stream_within_bounded_memory),
-		TEST(stream_without_progress_is_closed),
-		TEST(idle_stream_has_no_timeout),
-		TEST(stream_beyond_its_output_limit_is_closed),
-		TEST(stream_is_closed_when_the_peer_ends_its_side),
-		TEST(drain_ends_streams_and_serves_open_requests),
-		TEST(server_close_ends_connections_in_every_state),
-	};
-
-	return cmocka_run_group_tests_name("http_connection", tests, NULL, NULL);
 }

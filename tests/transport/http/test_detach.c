@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors that the user of an HTTP connection takes away. */
+#include "tests/support/test.h"
 #include "tests/transport/http/kvrig.h"
 
 #include "transport/http/request.h"
@@ -22,7 +23,9 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void detached_descriptor_stays_open(void **state)
+FIXTURE(set_up, tear_down);
+
+TEST(detached_descriptor_stays_open)
 {
 	const struct spoke_env *env = &rig.faulty.env;
 	struct iovec part = { (void *)(uintptr_t) "mine", 4 };
@@ -30,7 +33,6 @@ static void detached_descriptor_stays_open(void **state)
 	int client = kvrig_connect();
 	int fd;
 
-	(void)state;
 	kvrig_send(client, KVRIG_GET("/later"));
 	kvrig_run(MS);
 	fd = spokei_http_detach(rig.later);
@@ -45,11 +47,10 @@ static void detached_descriptor_stays_open(void **state)
 	env->net->close(env->ctx, fd);
 }
 
-static void more_bytes_than_the_request_prevent_a_detach(void **state)
+TEST(more_bytes_than_the_request_prevent_a_detach)
 {
 	int client = kvrig_connect();
 
-	(void)state;
 	kvrig_send(client, KVRIG_GET("/later") "x");
 	kvrig_run(MS);
 	assert_int_equal(spokei_http_detach(rig.later), -1);
@@ -63,26 +64,13 @@ static void more_bytes_than_the_request_prevent_a_detach(void **state)
 	assert_int_equal(kvrig_respond_later("now"), SPOKE_OK);
 }
 
-static void end_of_the_peers_side_prevents_a_detach(void **state)
+TEST(end_of_the_peers_side_prevents_a_detach)
 {
 	const struct spoke_env *env = &rig.client.env;
 	int client = kvrig_connect();
 
-	(void)state;
 	kvrig_send(client, KVRIG_GET("/later"));
 	assert_int_equal(env->net->shut(env->ctx, client), 0);
 	kvrig_run(MS);
 	assert_int_equal(spokei_http_detach(rig.later), -1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(detached_descriptor_stays_open),
-		TEST(more_bytes_than_the_request_prevent_a_detach),
-		TEST(end_of_the_peers_side_prevents_a_detach),
-	};
-
-	return cmocka_run_group_tests_name("http_detach", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checks of the Host, Origin and Authorization headers. */
+#include "tests/support/test.h"
 #include "transport/http/guard.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +11,7 @@ static struct spoke_span span(const char *text)
 	return (struct spoke_span){ text, text ? strlen(text) : 0 };
 }
 
-static void host_guard_accepts_own_names_only(void **state)
+TEST(host_guard_accepts_own_names_only)
 {
 	static const struct {
 		const char *host;
@@ -67,7 +61,6 @@ static void host_guard_accepts_own_names_only(void **state)
 		{ "orders,orders.example", "10.1.2.3:9090", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (spokei_guard_host(span(rows[i].host), rows[i].local,
 				      ",orders,orders.example,") != rows[i].may)
@@ -75,9 +68,8 @@ static void host_guard_accepts_own_names_only(void **state)
 	}
 }
 
-static void origin_guard_accepts_own_origin_only(void **state)
+TEST(origin_guard_accepts_own_origin_only)
 {
-	(void)state;
 	assert_true(spokei_guard_origin(span(NULL), span("a:1")));
 	assert_true(spokei_guard_origin(span("http://a:1"), span("a:1")));
 	assert_false(spokei_guard_origin(span("http://a:2"), span("a:1")));
@@ -88,11 +80,10 @@ static void origin_guard_accepts_own_origin_only(void **state)
 	assert_false(spokei_guard_origin(span("http://a"), span(NULL)));
 }
 
-static void lists_of_origins_and_names_may_have_blanks(void **state)
+TEST(lists_of_origins_and_names_may_have_blanks)
 {
 	static const char origins[] = "https://a, https://b:1 ,https://c";
 
-	(void)state;
 	assert_int_equal(spokei_guard_listed(span("https://a"), origins), 1);
 	assert_int_equal(spokei_guard_listed(span("https://b:1"), origins), 2);
 	assert_int_equal(spokei_guard_listed(span("https://c"), origins), 3);
@@ -105,14 +96,13 @@ static void lists_of_origins_and_names_may_have_blanks(void **state)
 	assert_false(spokei_guard_digits(span("example"), "a.example, b.example"));
 }
 
-static void addresses_in_digits_are_hosts_of_every_place(void **state)
+TEST(addresses_in_digits_are_hosts_of_every_place)
 {
 	static const char *const good[] = { "10.0.0.1",  "10.0.0.1:20880", "[::1]:1",
 					    "[fe80::1]", "localhost",      "LOCALHOST:1" };
 	static const char *const bad[] = { "10.0.0.1.evil", "10.0.0", "10.0.0.256", "[evil]", "[]",
 					   "evil",          "1" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		assert_true(spokei_guard_digits(span(good[i]), ""));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -120,9 +110,8 @@ static void addresses_in_digits_are_hosts_of_every_place(void **state)
 	assert_true(spokei_guard_digits(span(NULL), ""));
 }
 
-static void token_guard_accepts_exact_token_only(void **state)
+TEST(token_guard_accepts_exact_token_only)
 {
-	(void)state;
 	assert_true(spokei_guard_token(span("Bearer abc"), "abc"));
 	assert_true(spokei_guard_token(span("bEARER abc"), "abc"));
 	assert_false(spokei_guard_token(span(NULL), "abc"));
@@ -150,7 +139,7 @@ static void assert_told(const char *why, const char *odd)
 	assert_non_null(strstr(why, quoted));
 }
 
-static void odd_origins_are_found(void **state)
+TEST(odd_origins_are_found)
 {
 	static const struct {
 		const char *list;
@@ -180,12 +169,11 @@ static void odd_origins_are_found(void **state)
 	};
 	char why[SPOKEI_GUARD_WHY];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_told(spokei_guard_check_origins(rows[i].list, why), rows[i].odd);
 }
 
-static void odd_names_are_found(void **state)
+TEST(odd_names_are_found)
 {
 	static const struct {
 		const char *list;
@@ -202,47 +190,27 @@ static void odd_names_are_found(void **state)
 	};
 	char why[SPOKEI_GUARD_WHY];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_told(spokei_guard_check_names(rows[i].list, why), rows[i].odd);
 }
 
-static void long_items_are_cut_in_the_sentence(void **state)
+TEST(long_items_are_cut_in_the_sentence)
 {
 	char list[400];
 	char why[SPOKEI_GUARD_WHY];
 
-	(void)state;
 	memset(list, ':', sizeof(list));
 	list[sizeof(list) - 1] = '\0';
 	assert_in_range(strlen(spokei_guard_check_origins(list, why)), 100, sizeof(why) - 2);
 	assert_in_range(strlen(spokei_guard_check_names(list, why)), 100, sizeof(why) - 2);
 }
 
-static void site_is_own_or_none(void **state)
+TEST(site_is_own_or_none)
 {
-	(void)state;
 	assert_true(spokei_guard_site(span(NULL)));
 	assert_true(spokei_guard_site(span("none")));
 	assert_true(spokei_guard_site(span("same-origin")));
 	assert_false(spokei_guard_site(span("same-site")));
 	assert_false(spokei_guard_site(span("cross-site")));
 	assert_false(spokei_guard_site(span("")));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(host_guard_accepts_own_names_only),
-		cmocka_unit_test(origin_guard_accepts_own_origin_only),
-		cmocka_unit_test(lists_of_origins_and_names_may_have_blanks),
-		cmocka_unit_test(addresses_in_digits_are_hosts_of_every_place),
-		cmocka_unit_test(token_guard_accepts_exact_token_only),
-		cmocka_unit_test(odd_origins_are_found),
-		cmocka_unit_test(odd_names_are_found),
-		cmocka_unit_test(long_items_are_cut_in_the_sentence),
-		cmocka_unit_test(site_is_own_or_none),
-	};
-
-	return cmocka_run_group_tests_name("http_guard", tests, NULL, NULL);
 }

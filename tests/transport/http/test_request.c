@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP request parser: valid and invalid requests, whole and split at every byte. */
+#include "tests/support/test.h"
 #include "transport/http/request.h"
 #include "transport/http/skim.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -94,11 +88,10 @@ static int read_text(const char *text, size_t len, struct spokei_http_request *r
 	return spokei_http_read(text, len, SPOKEI_HTTP_BODY_MAX, request);
 }
 
-static void parser_returns_expected_status_for_each_request(void **state)
+TEST(parser_returns_expected_status_for_each_request)
 {
 	struct spokei_http_request request;
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		int verdict = read_text(rows[i].text, strlen(rows[i].text), &request);
 
@@ -107,11 +100,10 @@ static void parser_returns_expected_status_for_each_request(void **state)
 	}
 }
 
-static void prefix_gives_same_status_as_whole_or_incomplete(void **state)
+TEST(prefix_gives_same_status_as_whole_or_incomplete)
 {
 	struct spokei_http_request request;
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		int last = SPOKEI_HTTP_MORE;
 
@@ -137,13 +129,12 @@ static size_t whole_len(const char *text, size_t len)
 	return request.head_len + request.body_len;
 }
 
-static void skim_finds_same_end_as_parser(void **state)
+TEST(skim_finds_same_end_as_parser)
 {
 	static const char more[] = "POST /a HTTP/1.1\r\n" H "TE: x\r\ncontent-LENGTH:3\r\n"
 				   "Traceparent: x\r\n\r\nabcGET / HTTP/1.1\r\n\r\n";
 	struct spokei_http_request request;
 
-	(void)state;
 	assert_int_equal(spokei_http_skim(more, sizeof(more) - 1), sizeof(more) - 1 - 18);
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		for (size_t len = 0; len <= strlen(rows[i].text); len++) {
@@ -162,14 +153,13 @@ static void assert_span(struct spoke_span span, const char *text)
 	assert_memory_equal(span.data, text, span.len);
 }
 
-static void parser_finds_every_field(void **state)
+TEST(parser_finds_every_field)
 {
 	static const char text[] = "POST http://h:1/act/x?a=b HTTP/1.1\r\nHost: other\r\n"
 				   "ORIGIN: \t http://h:1 \r\nauthorization: Bearer x y\r\n"
 				   "Content-Length: 2\r\n\r\nokGET /";
 	struct spokei_http_request request;
 
-	(void)state;
 	assert_int_equal(read_text(text, sizeof(text) - 1, &request), SPOKEI_HTTP_WHOLE);
 	assert_int_equal(request.method, SPOKEI_HTTP_POST);
 	assert_span(request.path, "/act/x");
@@ -181,7 +171,7 @@ static void parser_finds_every_field(void **state)
 	assert_int_equal(request.len, sizeof(text) - 1 - 5);
 }
 
-static void head_tells_end_of_body_and_wishes_of_client(void **state)
+TEST(head_tells_end_of_body_and_wishes_of_client)
 {
 	static const struct {
 		const char *text;
@@ -205,7 +195,6 @@ static void head_tells_end_of_body_and_wishes_of_client(void **state)
 	};
 	struct spokei_http_request request;
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(heads); i++) {
 		size_t len = strlen(heads[i].text);
 
@@ -220,14 +209,13 @@ static void head_tells_end_of_body_and_wishes_of_client(void **state)
 	}
 }
 
-static void fields_are_found_by_name_in_any_case_and_counted(void **state)
+TEST(fields_are_found_by_name_in_any_case_and_counted)
 {
 	static const char text[] = "GET /a?b=c&d?e HTTP/1.1\r\nHost: h\r\nCookie: \t a=b; c \t\r\n"
 				   "X:\r\nLast-Event-ID: 5.7\r\ncookie: z\r\n\r\n";
 	struct spokei_http_request request;
 	struct spoke_span value;
 
-	(void)state;
 	assert_int_equal(spokei_http_read_head(text, sizeof(text) - 1, NULL, NULL, &request), 0);
 	assert_span(request.path, "/a");
 	assert_span(request.query, "b=c&d?e");
@@ -242,14 +230,13 @@ static void fields_are_found_by_name_in_any_case_and_counted(void **state)
 
 /* The request line and the head at their limits, and one byte longer. */
 /* Wherever it stands among others. */
-static void values_have_no_control_characters_but_tab(void **state)
+TEST(values_have_no_control_characters_but_tab)
 {
 	static const char head[] = "GET / HTTP/1.1\r\n" H "X: abcdefghijklmnopqrstuvw\r\n\r\n";
 	const size_t from = sizeof(head) - 1 - 4 - 23;
 	struct spokei_http_request request;
 	char text[sizeof(head)];
 
-	(void)state;
 	for (size_t at = from; at < from + 23; at++) {
 		for (int c = 0; c < 256; c++) {
 			memcpy(text, head, sizeof(head));
@@ -263,12 +250,11 @@ static void values_have_no_control_characters_but_tab(void **state)
 	}
 }
 
-static void line_and_head_are_rejected_beyond_their_limits(void **state)
+TEST(line_and_head_are_rejected_beyond_their_limits)
 {
 	char text[SPOKEI_HTTP_HEAD_MAX + 64];
 	struct spokei_http_request request;
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	memcpy(text, "GET /", 5);
 	assert_int_equal(read_text(text, SPOKEI_HTTP_LINE_MAX - 1, &request), SPOKEI_HTTP_MORE);
@@ -286,12 +272,11 @@ static void line_and_head_are_rejected_beyond_their_limits(void **state)
 	assert_int_equal(read_text(text, SPOKEI_HTTP_HEAD_MAX, &request), 400);
 }
 
-static void body_is_rejected_beyond_the_limit_of_the_server(void **state)
+TEST(body_is_rejected_beyond_the_limit_of_the_server)
 {
 	static const char text[] = "POST / HTTP/1.1\r\n" H "Content-Length: 5\r\n\r\nabcde";
 	struct spokei_http_request request;
 
-	(void)state;
 	assert_int_equal(spokei_http_read(text, sizeof(text) - 1, 5, &request), SPOKEI_HTTP_WHOLE);
 	assert_int_equal(request.len, sizeof(text) - 1);
 	assert_int_equal(spokei_http_read(text, sizeof(text) - 2, 5, &request), SPOKEI_HTTP_MORE);
@@ -300,21 +285,4 @@ static void body_is_rejected_beyond_the_limit_of_the_server(void **state)
 	assert_int_equal(request.method, SPOKEI_HTTP_POST);
 	assert_int_equal(spokei_http_read(text, 10, 5, &request), SPOKEI_HTTP_MORE);
 	assert_int_equal(request.len, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parser_returns_expected_status_for_each_request),
-		cmocka_unit_test(prefix_gives_same_status_as_whole_or_incomplete),
-		cmocka_unit_test(skim_finds_same_end_as_parser),
-		cmocka_unit_test(parser_finds_every_field),
-		cmocka_unit_test(head_tells_end_of_body_and_wishes_of_client),
-		cmocka_unit_test(fields_are_found_by_name_in_any_case_and_counted),
-		cmocka_unit_test(values_have_no_control_characters_but_tab),
-		cmocka_unit_test(line_and_head_are_rejected_beyond_their_limits),
-		cmocka_unit_test(body_is_rejected_beyond_the_limit_of_the_server),
-	};
-
-	return cmocka_run_group_tests_name("http_request", tests, NULL, NULL);
 }

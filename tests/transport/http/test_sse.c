@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Server-Sent Events: the bytes of events, and what a browser's parser reads from them. */
+#include "tests/support/test.h"
 #include "transport/http/sse.h"
 
 #include "tests/transport/dice.h"
 
 #include <spoke/error.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +32,7 @@ static char *write_event(const struct spokei_sse_event *event, size_t *ret_len)
 	return out;
 }
 
-static void events_have_their_bytes(void **state)
+TEST(events_have_their_bytes)
 {
 	static const struct {
 		const char *id;
@@ -61,7 +55,6 @@ static void events_have_their_bytes(void **state)
 		{ NULL, NULL, 0, " a: b", "data:  a: b\n\n" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spokei_sse_event event = { span(rows[i].id), span(rows[i].name),
 						  span(rows[i].data), rows[i].retry_ms };
@@ -74,13 +67,12 @@ static void events_have_their_bytes(void **state)
 	}
 }
 
-static void line_end_or_nul_in_id_or_name_is_rejected(void **state)
+TEST(line_end_or_nul_in_id_or_name_is_rejected)
 {
 	static const struct spoke_span bad[] = {
 		{ "\n", 1 }, { "a\r", 2 }, { "a\nb", 3 }, { "\0", 1 }, { "a\0b", 3 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct spokei_sse_event with_id = { .id = bad[i], .data = span("x") };
 		struct spokei_sse_event with_name = { .name = bad[i], .data = span("x") };
@@ -186,7 +178,7 @@ static size_t join_lines(const char *text, size_t len, char *out)
 	return at;
 }
 
-static void page_reads_the_event_that_was_written(void **state)
+TEST(page_reads_the_event_that_was_written)
 {
 	uint64_t dice = 1;
 	char id[TEXT_MAX];
@@ -194,7 +186,6 @@ static void page_reads_the_event_that_was_written(void **state)
 	char data[TEXT_MAX];
 	char seen[TEXT_MAX];
 
-	(void)state;
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		struct spokei_sse_event event = { .retry_ms = (uint32_t)dice_below(&dice, 3) };
 		struct page page = { .events = 0 };
@@ -216,24 +207,11 @@ static void page_reads_the_event_that_was_written(void **state)
 	}
 }
 
-static void keepalive_is_no_event(void **state)
+TEST(keepalive_is_no_event)
 {
 	struct page page = { .events = 0 };
 
-	(void)state;
 	parse(&page, SPOKEI_SSE_KEEPALIVE, strlen(SPOKEI_SSE_KEEPALIVE));
 	assert_int_equal(page.events, 0);
 	assert_string_equal(page.id, "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events_have_their_bytes),
-		cmocka_unit_test(line_end_or_nul_in_id_or_name_is_rejected),
-		cmocka_unit_test(page_reads_the_event_that_was_written),
-		cmocka_unit_test(keepalive_is_no_event),
-	};
-
-	return cmocka_run_group_tests_name("sse", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An HTTP server whose environment fails each call once, or fails from that call on. */
+#include "tests/support/test.h"
 #include "tests/transport/http/kvrig.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ static void live(void)
 	kvrig_stop();
 }
 
-static void no_single_fault_leaves_anything_behind(void **state)
+TEST(no_single_fault_leaves_anything_behind)
 {
 	static const struct {
 		enum spokei_faults_kind kind;
@@ -63,7 +64,6 @@ static void no_single_fault_leaves_anything_behind(void **state)
 		{ SPOKEI_FAULTS_SHUT, -ENOTCONN },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < 2 * LENGTH(faults); i++) {
 		enum spokei_faults_kind kind = faults[i / 2].kind;
 		uint64_t failed = 1;
@@ -85,11 +85,10 @@ static void no_single_fault_leaves_anything_behind(void **state)
 }
 
 /* The listener needs one timer, and each connection needs one. */
-static void wheel_without_room_closes_connections(void **state)
+TEST(wheel_without_room_closes_connections)
 {
 	unsigned served = 0;
 
-	(void)state;
 	for (uint64_t timers = 1; timers < LENGTH(requests) + 3; timers++) {
 		kvrig_open_bare(timers);
 		live();
@@ -103,11 +102,10 @@ static void wheel_without_room_closes_connections(void **state)
 }
 
 /* A client receives one complete response head, or nothing. */
-static void memory_fault_gives_one_response_or_none(void **state)
+TEST(memory_fault_gives_one_response_or_none)
 {
 	uint64_t failed = 1;
 
-	(void)state;
 	for (uint64_t nth = 1; failed > 0; nth++) {
 		const char *response;
 		bool ended;
@@ -127,15 +125,4 @@ static void memory_fault_gives_one_response_or_none(void **state)
 		kvrig_hang_up(fd);
 		kvrig_close();
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_single_fault_leaves_anything_behind),
-		cmocka_unit_test(wheel_without_room_closes_connections),
-		cmocka_unit_test(memory_fault_gives_one_response_or_none),
-	};
-
-	return cmocka_run_group_tests_name("http_torture", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The handshake of WebSocket: which requests are accepted, and the head that accepts them. */
+#include "tests/support/test.h"
 #include "transport/http/upgrade.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <string.h>
 
@@ -27,16 +21,15 @@ static struct spokei_upgrade request(const char *upgrade, const char *connection
 					.key = span(key) };
 }
 
-static void accept_is_that_of_the_example_of_the_rfc(void **state)
+TEST(accept_is_that_of_the_example_of_the_rfc)
 {
 	char accept[SPOKEI_UPGRADE_ACCEPT];
 
-	(void)state;
 	assert_true(spokei_upgrade_accept(span(KEY), accept));
 	assert_string_equal(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 }
 
-static void key_must_be_base64_of_16_bytes(void **state)
+TEST(key_must_be_base64_of_16_bytes)
 {
 	static const char *const rows[] = {
 		NULL,
@@ -53,14 +46,13 @@ static void key_must_be_base64_of_16_bytes(void **state)
 	};
 	char accept[SPOKEI_UPGRADE_ACCEPT] = "as before";
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_false(spokei_upgrade_accept(span(rows[i]), accept));
 		assert_string_equal(accept, "as before");
 	}
 }
 
-static void request_gets_its_status(void **state)
+TEST(request_gets_its_status)
 {
 	static const struct {
 		const char *upgrade;
@@ -88,7 +80,6 @@ static void request_gets_its_status(void **state)
 		{ "websocket", "Upgrade", "13", "c2hvcnQ=", 400 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spokei_upgrade made = request(rows[i].upgrade, rows[i].connection,
 						     rows[i].version, rows[i].key);
@@ -98,11 +89,10 @@ static void request_gets_its_status(void **state)
 	}
 }
 
-static void subprotocol_is_found_with_its_case_only(void **state)
+TEST(subprotocol_is_found_with_its_case_only)
 {
 	struct spokei_upgrade made = request("websocket", "Upgrade", "13", KEY);
 
-	(void)state;
 	assert_false(spokei_upgrade_offers(&made, "chat"));
 	made.protocols = span("superchat ,\tspoke.1");
 	assert_true(spokei_upgrade_offers(&made, "superchat"));
@@ -111,7 +101,7 @@ static void subprotocol_is_found_with_its_case_only(void **state)
 	assert_false(spokei_upgrade_offers(&made, "Spoke.1"));
 }
 
-static void head_names_accept_and_chosen_subprotocol(void **state)
+TEST(head_names_accept_and_chosen_subprotocol)
 {
 	static const char plain[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
 				    "Connection: Upgrade\r\n"
@@ -123,7 +113,6 @@ static void head_names_accept_and_chosen_subprotocol(void **state)
 	struct spokei_upgrade made = request("websocket", "Upgrade", "13", KEY);
 	char head[SPOKEI_UPGRADE_HEAD_MAX];
 
-	(void)state;
 	made.protocols = span("a, spoke.1");
 	assert_int_equal(spokei_upgrade_head(&made, NULL, head), sizeof(plain) - 1);
 	assert_memory_equal(head, plain, sizeof(plain) - 1);
@@ -131,32 +120,17 @@ static void head_names_accept_and_chosen_subprotocol(void **state)
 	assert_memory_equal(head, chosen, sizeof(chosen) - 1);
 }
 
-static void head_has_room_for_the_longest_subprotocol(void **state)
+TEST(head_has_room_for_the_longest_subprotocol)
 {
 	struct spokei_upgrade made = request("websocket", "Upgrade", "13", KEY);
 	char name[SPOKEI_UPGRADE_PROTOCOL];
 	char head[SPOKEI_UPGRADE_HEAD_MAX];
 	size_t without;
 
-	(void)state;
 	memset(name, 'p', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	made.protocols = span(name);
 	without = spokei_upgrade_head(&made, NULL, head);
 	assert_int_equal(spokei_upgrade_head(&made, name, head),
 			 without + strlen("Sec-WebSocket-Protocol: \r\n") + strlen(name));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(accept_is_that_of_the_example_of_the_rfc),
-		cmocka_unit_test(key_must_be_base64_of_16_bytes),
-		cmocka_unit_test(request_gets_its_status),
-		cmocka_unit_test(subprotocol_is_found_with_its_case_only),
-		cmocka_unit_test(head_names_accept_and_chosen_subprotocol),
-		cmocka_unit_test(head_has_room_for_the_longest_subprotocol),
-	};
-
-	return cmocka_run_group_tests_name("upgrade", tests, NULL, NULL);
 }

@@ -3,16 +3,10 @@
  * The reader of WebSocket frames on every row of websocket.tsv: whole, byte by byte, cut at each
  * place, and in pieces. And the writers of a server's frames.
  */
+#include "tests/support/test.h"
 #include "transport/http/websocket.h"
 
 #include "tests/transport/http/wsrig.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,9 +63,8 @@ static void use_whole(const struct wsrow *row, void *arg)
 		read_pieces(row, row->len);
 }
 
-static void rows_get_their_verdicts(void **state)
+TEST(rows_get_their_verdicts)
 {
-	(void)state;
 	assert_true(wsrows_each(use_whole, NULL) >= ROWS_MIN);
 }
 
@@ -85,9 +78,8 @@ static void use_pieces(const struct wsrow *row, void *arg)
 			read_pieces(row, sizes[i]);
 }
 
-static void pieces_get_the_verdicts_of_the_whole(void **state)
+TEST(pieces_get_the_verdicts_of_the_whole)
 {
-	(void)state;
 	(void)wsrows_each(use_pieces, NULL);
 }
 
@@ -113,9 +105,8 @@ static void use_bytes(const struct wsrow *row, void *arg)
 	wsreader_fini(&reader);
 }
 
-static void failure_is_found_at_the_first_wrong_byte(void **state)
+TEST(failure_is_found_at_the_first_wrong_byte)
 {
-	(void)state;
 	(void)wsrows_each(use_bytes, NULL);
 }
 
@@ -132,20 +123,18 @@ static void use_cuts(const struct wsrow *row, void *arg)
 			read_cut(row, first, second);
 }
 
-static void cut_stream_gets_the_verdicts_of_the_whole(void **state)
+TEST(cut_stream_gets_the_verdicts_of_the_whole)
 {
-	(void)state;
 	(void)wsrows_each(use_cuts, NULL);
 }
 
-static void ended_reader_drops_all_bytes(void **state)
+TEST(ended_reader_drops_all_bytes)
 {
 	static const char *const ends[] = { "\x88\x80zzzz", "\xff" };
 	unsigned char bytes[] = "\x81\x80zzzz";
 	struct spokei_websocket_input input = { .bytes = bytes, .end = 6 };
 	struct spokei_websocket_event event;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct wsreader reader;
 
@@ -163,20 +152,19 @@ static void ended_reader_drops_all_bytes(void **state)
 }
 
 /* An attacker who sends empty fragments gets no verdicts, so the caller counts frames. */
-static void reader_counts_frames_without_verdicts(void **state)
+TEST(reader_counts_frames_without_verdicts)
 {
 	unsigned char bytes[] = "\x01\x80zzzz\x00\x80zzzz\x00\x80zzzz\x8a";
 	struct spokei_websocket websocket = { 0 };
 	struct spokei_websocket_input input = { .bytes = bytes, .end = 19 };
 	struct spokei_websocket_event event;
 
-	(void)state;
 	assert_int_equal(spokei_websocket_read(&websocket, &input, 0, &event),
 			 SPOKEI_WEBSOCKET_MORE);
 	assert_int_equal(input.frames, 4);
 }
 
-static void event_of_close_names_code_and_answer(void **state)
+TEST(event_of_close_names_code_and_answer)
 {
 	unsigned char coded[] = "\x88\x84\0\0\0\0\x0f\xa1no";
 	unsigned char bare[] = "\x88\x80\0\0\0\0";
@@ -184,7 +172,6 @@ static void event_of_close_names_code_and_answer(void **state)
 	struct spokei_websocket_input input = { .bytes = coded, .end = 10 };
 	struct spokei_websocket_event event;
 
-	(void)state;
 	assert_int_equal(spokei_websocket_read(&websocket, &input, 0, &event),
 			 SPOKEI_WEBSOCKET_GIVES_CLOSE);
 	assert_int_equal(event.code, 4001);
@@ -199,13 +186,12 @@ static void event_of_close_names_code_and_answer(void **state)
 	assert_int_equal(event.answer, SPOKEI_WEBSOCKET_NO_CODE);
 }
 
-static void state_of_reader_has_20_bytes(void **state)
+TEST(state_of_reader_has_20_bytes)
 {
-	(void)state;
 	assert_int_equal(sizeof(struct spokei_websocket), 20);
 }
 
-static void head_has_the_shortest_length(void **state)
+TEST(head_has_the_shortest_length)
 {
 	static const struct {
 		uint64_t len;
@@ -221,7 +207,6 @@ static void head_has_the_shortest_length(void **state)
 	};
 	unsigned char head[SPOKEI_WEBSOCKET_HEAD_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(spokei_websocket_head(SPOKEI_WEBSOCKET_OP_TEXT, rows[i].len, head),
 				 rows[i].size);
@@ -231,12 +216,11 @@ static void head_has_the_shortest_length(void **state)
 	assert_int_equal(head[0], 0x82);
 }
 
-static void pong_repeats_the_payload_of_a_ping(void **state)
+TEST(pong_repeats_the_payload_of_a_ping)
 {
 	unsigned char frame[2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
 	unsigned char data[SPOKEI_WEBSOCKET_CONTROL_MAX];
 
-	(void)state;
 	memset(data, 7, sizeof(data));
 	assert_int_equal(spokei_websocket_control(SPOKEI_WEBSOCKET_OP_PONG, data, sizeof(data),
 						  frame),
@@ -247,11 +231,10 @@ static void pong_repeats_the_payload_of_a_ping(void **state)
 	assert_memory_equal(frame, "\x89\x00", 2);
 }
 
-static void close_has_its_code_and_reason(void **state)
+TEST(close_has_its_code_and_reason)
 {
 	unsigned char frame[2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
 
-	(void)state;
 	assert_int_equal(spokei_websocket_close(SPOKEI_WEBSOCKET_RESTART, "retry=1000", frame), 14);
 	assert_memory_equal(frame, "\x88\x0c\x03\xf4retry=1000", 14);
 	assert_int_equal(spokei_websocket_close(SPOKEI_WEBSOCKET_NORMAL, NULL, frame), 4);
@@ -261,12 +244,11 @@ static void close_has_its_code_and_reason(void **state)
 }
 
 /* The reason has room for 123 bytes: 122 letters, and no half of a character of two bytes. */
-static void reason_ends_before_character_that_does_not_fit(void **state)
+TEST(reason_ends_before_character_that_does_not_fit)
 {
 	unsigned char frame[2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
 	char reason[140];
 
-	(void)state;
 	memset(reason, 'a', 122);
 	memcpy(reason + 122, "\xc3\xa4", 3);
 	assert_int_equal(spokei_websocket_close(4001, reason, frame), 4 + 122);
@@ -277,9 +259,8 @@ static void reason_ends_before_character_that_does_not_fit(void **state)
 	assert_int_equal(spokei_websocket_close(4001, "ok\xc3", frame), 4 + 2);
 }
 
-static void close_codes_are_those_of_the_registry(void **state)
+TEST(close_codes_are_those_of_the_registry)
 {
-	(void)state;
 	for (unsigned code = 0; code <= 70000; code++) {
 		bool is_code = (code > 999 && code < 1015 && code != 1004 && code != 1005 &&
 				code != 1006) ||
@@ -287,25 +268,4 @@ static void close_codes_are_those_of_the_registry(void **state)
 
 		assert_int_equal(spokei_websocket_is_code(code), is_code);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_get_their_verdicts),
-		cmocka_unit_test(pieces_get_the_verdicts_of_the_whole),
-		cmocka_unit_test(failure_is_found_at_the_first_wrong_byte),
-		cmocka_unit_test(cut_stream_gets_the_verdicts_of_the_whole),
-		cmocka_unit_test(ended_reader_drops_all_bytes),
-		cmocka_unit_test(reader_counts_frames_without_verdicts),
-		cmocka_unit_test(event_of_close_names_code_and_answer),
-		cmocka_unit_test(state_of_reader_has_20_bytes),
-		cmocka_unit_test(head_has_the_shortest_length),
-		cmocka_unit_test(pong_repeats_the_payload_of_a_ping),
-		cmocka_unit_test(close_has_its_code_and_reason),
-		cmocka_unit_test(reason_ends_before_character_that_does_not_fit),
-		cmocka_unit_test(close_codes_are_those_of_the_registry),
-	};
-
-	return cmocka_run_group_tests_name("websocket", tests, NULL, NULL);
 }

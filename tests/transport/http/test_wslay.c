@@ -3,15 +3,10 @@
  * The reader of WebSocket frames beside that of libwslay: both read the rows of websocket.tsv, and
  * streams with random faults, and must agree on all messages and on the code of a failure.
  */
+#include "tests/support/test.h"
 #include "tests/transport/dice.h"
 #include "tests/transport/http/wsrig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <wslay/wslay.h>
 
 #include <stdio.h>
@@ -139,11 +134,10 @@ static void use_row(const struct wsrow *row, void *arg)
 	wslist_fini(&oracle.verdicts);
 }
 
-static void rows_get_the_verdicts_of_wslay(void **state)
+TEST(rows_get_the_verdicts_of_wslay)
 {
 	unsigned different = 0;
 
-	(void)state;
 	(void)wsrows_each(use_row, &different);
 	assert_int_equal(different, DIFFERENCES);
 }
@@ -252,12 +246,11 @@ static void make_stream(struct made *made)
 	}
 }
 
-static void faulty_streams_get_the_verdicts_of_wslay(void **state)
+TEST(faulty_streams_get_the_verdicts_of_wslay)
 {
 	struct made made = { .dice = 1 };
 	unsigned failures = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < STREAMS; i++) {
 		uint32_t limit = i % 3 ? 0 : 200;
 		struct wsreader reader;
@@ -280,14 +273,4 @@ static void faulty_streams_get_the_verdicts_of_wslay(void **state)
 		wslist_fini(&oracle.verdicts);
 	}
 	assert_in_range(failures, STREAMS / 8, STREAMS - STREAMS / 8);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_get_the_verdicts_of_wslay),
-		cmocka_unit_test(faulty_streams_get_the_verdicts_of_wslay),
-	};
-
-	return cmocka_run_group_tests_name("wslay", tests, NULL, NULL);
 }

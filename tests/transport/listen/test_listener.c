@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The listener: results of accept(), pauses, and its end. */
 #include "core/engine/engine.h"
+#include "tests/support/test.h"
 #include "tests/transport/listen/listenrig.h"
 
 #include <spoke/engine.h>
@@ -24,7 +25,9 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void turn_accepts_at_most_its_budget(void **state)
+FIXTURE(set_up, tear_down);
+
+TEST(turn_accepts_at_most_its_budget)
 {
 	struct listenrig *rig = *state;
 
@@ -38,7 +41,7 @@ static void turn_accepts_at_most_its_budget(void **state)
 	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTED), 300);
 }
 
-static void listener_returns_port_that_system_chose(void **state)
+TEST(listener_returns_port_that_system_chose)
 {
 	struct listenrig *rig = *state;
 	char text[64];
@@ -54,7 +57,7 @@ static void listener_returns_port_that_system_chose(void **state)
 	assert_false(listenrig_ended(rig, fd));
 }
 
-static void ten_thousand_resets_leave_nothing(void **state)
+TEST(ten_thousand_resets_leave_nothing)
 {
 	struct listenrig *rig = *state;
 	uint64_t gone;
@@ -77,7 +80,7 @@ static void ten_thousand_resets_leave_nothing(void **state)
 	assert_int_equal(rig->quota.count, 0);
 }
 
-static void error_of_one_connection_does_not_end_the_turn(void **state)
+TEST(error_of_one_connection_does_not_end_the_turn)
 {
 	static const int errors[] = { -ECONNABORTED, -EPROTO, -EINTR };
 	struct listenrig *rig = *state;
@@ -95,7 +98,7 @@ static void error_of_one_connection_does_not_end_the_turn(void **state)
 	assert_int_equal(listenrig_stat(rig, SPOKE_STAT_ACCEPTS_FAILED), 2);
 }
 
-static void endless_errors_of_connections_pause_listener(void **state)
+TEST(endless_errors_of_connections_pause_listener)
 {
 	static const int errors[] = { -ECONNABORTED, -EPROTO, -EINTR };
 	struct listenrig *rig = *state;
@@ -116,7 +119,7 @@ static void endless_errors_of_connections_pause_listener(void **state)
 	}
 }
 
-static void lasting_error_pauses_listener_without_spinning(void **state)
+TEST(lasting_error_pauses_listener_without_spinning)
 {
 	static const int errors[] = { -ENOBUFS, -ENOMEM, -EIO };
 	struct listenrig *rig = *state;
@@ -143,7 +146,7 @@ static void lasting_error_pauses_listener_without_spinning(void **state)
 			4);
 }
 
-static void clients_are_closed_when_descriptors_run_out(void **state)
+TEST(clients_are_closed_when_descriptors_run_out)
 {
 	struct listenrig *rig = *state;
 	int fds[8];
@@ -165,7 +168,7 @@ static void clients_are_closed_when_descriptors_run_out(void **state)
 }
 
 /* Another thread takes the descriptor that the spare one has freed. */
-static void lost_spare_descriptor_pauses_listener(void **state)
+TEST(lost_spare_descriptor_pauses_listener)
 {
 	struct listenrig *rig = *state;
 	uint64_t calls;
@@ -188,7 +191,7 @@ static void lost_spare_descriptor_pauses_listener(void **state)
 	assert_int_equal(rig->faulty.fds, 3); /* the spare one is open again */
 }
 
-static void spare_descriptor_is_kept_when_it_does_not_help(void **state)
+TEST(spare_descriptor_is_kept_when_it_does_not_help)
 {
 	struct listenrig *rig = *state;
 	uint64_t calls = rig->faulty.calls[SPOKEI_FAULTS_ACCEPT];
@@ -204,12 +207,11 @@ static void spare_descriptor_is_kept_when_it_does_not_help(void **state)
 	assert_int_equal(rig->accepted, 1);
 }
 
-static void listener_pauses_when_wheel_is_full(void **state)
+TEST(listener_pauses_when_wheel_is_full, .bare = true)
 {
 	struct listenrig rig;
 	uint64_t calls;
 
-	(void)state;
 	listenrig_open(&rig, 0, 0, 1);
 	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_OK);
 	(void)listenrig_connect(&rig, LISTENRIG_AT);
@@ -227,13 +229,12 @@ static void listener_pauses_when_wheel_is_full(void **state)
 	listenrig_close(&rig);
 }
 
-static void listener_needs_room_in_the_wheel(void **state)
+TEST(listener_needs_room_in_the_wheel, .bare = true)
 {
 	struct listenrig rig;
 	struct spoke_alarm alarm = { .period_ns = 0 };
 	struct spokei_listener *none;
 
-	(void)state;
 	listenrig_open(&rig, 0, 0, 1);
 	assert_int_equal(spoke_alarm_after(rig.engine, &alarm, SECOND, NULL), SPOKE_OK);
 	none = rig.listener;
@@ -243,7 +244,7 @@ static void listener_needs_room_in_the_wheel(void **state)
 	listenrig_close(&rig);
 }
 
-static void accept_callback_can_free_listener(void **state)
+TEST(accept_callback_can_free_listener)
 {
 	struct listenrig *rig = *state;
 
@@ -255,7 +256,7 @@ static void accept_callback_can_free_listener(void **state)
 	assert_int_equal(rig->faulty.fds, 1);
 }
 
-static void listener_can_be_freed_while_it_pauses(void **state)
+TEST(listener_can_be_freed_while_it_pauses)
 {
 	struct listenrig *rig = *state;
 	struct spoke_wheel_counts counts;
@@ -270,26 +271,4 @@ static void listener_can_be_freed_while_it_pauses(void **state)
 	assert_int_equal(counts.pending, 0);
 	listenrig_run(rig, SECOND);
 	assert_int_equal(rig->faulty.fds, 0);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(turn_accepts_at_most_its_budget),
-		CASE(listener_returns_port_that_system_chose),
-		CASE(ten_thousand_resets_leave_nothing),
-		CASE(error_of_one_connection_does_not_end_the_turn),
-		CASE(endless_errors_of_connections_pause_listener),
-		CASE(lasting_error_pauses_listener_without_spinning),
-		CASE(clients_are_closed_when_descriptors_run_out),
-		CASE(lost_spare_descriptor_pauses_listener),
-		CASE(spare_descriptor_is_kept_when_it_does_not_help),
-		cmocka_unit_test(listener_pauses_when_wheel_is_full),
-		cmocka_unit_test(listener_needs_room_in_the_wheel),
-		CASE(accept_callback_can_free_listener),
-		CASE(listener_can_be_freed_while_it_pauses),
-	};
-
-	return cmocka_run_group_tests_name("listener", tests, NULL, NULL);
 }

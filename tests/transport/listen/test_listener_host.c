@@ -2,15 +2,9 @@
 /*
  * The listener on real sockets: many connections, resets, and a process without free descriptors.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/engine/engine.h"
 #include "core/virtual/faults.h"
+#include "tests/support/test.h"
 #include "transport/listen/listener.h"
 
 #include <spoke/engine.h>
@@ -86,12 +80,11 @@ static uint64_t seen(const struct hostrig *rig)
 	       spoke_stat_get(rig->engine, SPOKE_STAT_ACCEPTS_SHED);
 }
 
-static void listener_accepts_two_thousand_connections(void **state)
+TEST(listener_accepts_two_thousand_connections)
 {
 	const struct spoke_env *env = spoke_host_env();
 	struct hostrig rig;
 
-	(void)state;
 	assert_true(open_rig(&rig));
 	while (rig.accepted < 2000) {
 		unsigned due = rig.accepted + BATCH;
@@ -127,13 +120,12 @@ static void turn_until_the_last(struct hostrig *rig)
 	env->net->close(env->ctx, fd);
 }
 
-static void thousand_resets_leave_no_descriptor(void **state)
+TEST(thousand_resets_leave_no_descriptor)
 {
 	const struct spoke_env *env = spoke_host_env();
 	const struct linger at_once = { .l_onoff = 1 };
 	struct hostrig rig;
 
-	(void)state;
 	assert_true(open_rig(&rig));
 	for (unsigned i = 1; i <= 1000; i++) {
 		int fd = connect_one(&rig);
@@ -206,27 +198,15 @@ static int live_without_descriptors(void)
 	return rig.faulty.fds == 0 && rig.faulty.blocks == 0 ? WELL : NOT_CLEAN;
 }
 
-static void process_without_descriptors_closes_clients(void **state)
+TEST(process_without_descriptors_closes_clients)
 {
 	int status = -1;
 	pid_t child = fork();
 
-	(void)state;
 	if (child == 0)
 		_exit(live_without_descriptors());
 	assert_true(child > 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), WELL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(listener_accepts_two_thousand_connections),
-		cmocka_unit_test(thousand_resets_leave_no_descriptor),
-		cmocka_unit_test(process_without_descriptors_closes_clients),
-	};
-
-	return cmocka_run_group_tests_name("listener_host", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The listener: limits on connections, failures of system calls, and their events. */
+#include "tests/support/test.h"
 #include "tests/transport/listen/listenrig.h"
 
 #include <spoke/wheel.h>
@@ -7,12 +8,11 @@
 #include <errno.h>
 #include <string.h>
 
-static void connections_over_total_limit_are_closed(void **state)
+TEST(connections_over_total_limit_are_closed)
 {
 	struct listenrig rig;
 	int fd;
 
-	(void)state;
 	listenrig_open(&rig, 3, 0, 0);
 	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_OK);
 	for (int i = 0; i < 50; i++) {
@@ -35,13 +35,12 @@ static void connections_over_total_limit_are_closed(void **state)
 	listenrig_close(&rig);
 }
 
-static void connections_over_peer_limit_close_only_that_peer(void **state)
+TEST(connections_over_peer_limit_close_only_that_peer)
 {
 	struct listenrig rig;
 	struct spokei_listener *v4;
 	int fd;
 
-	(void)state;
 	listenrig_open(&rig, 0, 2, 0);
 	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_OK);
 	v4 = rig.listener;
@@ -61,11 +60,10 @@ static void connections_over_peer_limit_close_only_that_peer(void **state)
 	listenrig_close(&rig);
 }
 
-static void unix_socket_peers_count_only_in_total(void **state)
+TEST(unix_socket_peers_count_only_in_total)
 {
 	struct listenrig rig;
 
-	(void)state;
 	listenrig_open(&rig, 4, 1, 0);
 	assert_int_equal(listenrig_listen(&rig, "unix:/run/demo"), SPOKE_OK);
 	for (int i = 0; i < 6; i++)
@@ -76,12 +74,11 @@ static void unix_socket_peers_count_only_in_total(void **state)
 	listenrig_close(&rig);
 }
 
-static void address_in_use_reports_event_with_advice(void **state)
+TEST(address_in_use_reports_event_with_advice)
 {
 	struct listenrig rig;
 	struct spokei_listener *first;
 
-	(void)state;
 	listenrig_open(&rig, 0, 0, 0);
 	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_OK);
 	first = rig.listener;
@@ -96,7 +93,7 @@ static void address_in_use_reports_event_with_advice(void **state)
 	listenrig_close(&rig);
 }
 
-static void failed_listen_reports_event_and_leaves_nothing(void **state)
+TEST(failed_listen_reports_event_and_leaves_nothing)
 {
 	static const struct {
 		enum spokei_faults_kind kind;
@@ -116,7 +113,6 @@ static void failed_listen_reports_event_and_leaves_nothing(void **state)
 	struct spoke_wheel_counts counts;
 	struct listenrig rig;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		listenrig_open(&rig, 0, 0, 0);
 		spokei_faults_fail(&rig.faulty, cases[i].kind, 1, cases[i].error, false);
@@ -131,11 +127,10 @@ static void failed_listen_reports_event_and_leaves_nothing(void **state)
 	}
 }
 
-static void lack_of_memory_closes_only_the_connection(void **state)
+TEST(lack_of_memory_closes_only_the_connection)
 {
 	struct listenrig rig;
 
-	(void)state;
 	listenrig_open(&rig, 0, 0, 0);
 	assert_int_equal(listenrig_listen(&rig, LISTENRIG_AT), SPOKE_OK);
 	for (uint64_t nth = 1; nth <= 2; nth++) {
@@ -155,12 +150,11 @@ static void lack_of_memory_closes_only_the_connection(void **state)
 	listenrig_close(&rig);
 }
 
-static void listener_without_memory_leaks_nothing(void **state)
+TEST(listener_without_memory_leaks_nothing)
 {
 	struct listenrig rig;
 	int error;
 
-	(void)state;
 	for (uint64_t nth = 1;; nth++) {
 		listenrig_open(&rig, 0, 0, 0);
 		spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
@@ -171,19 +165,4 @@ static void listener_without_memory_leaks_nothing(void **state)
 			break;
 		assert_int_equal(error, SPOKE_ENOMEM);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connections_over_total_limit_are_closed),
-		cmocka_unit_test(connections_over_peer_limit_close_only_that_peer),
-		cmocka_unit_test(unix_socket_peers_count_only_in_total),
-		cmocka_unit_test(address_in_use_reports_event_with_advice),
-		cmocka_unit_test(failed_listen_reports_event_and_leaves_nothing),
-		cmocka_unit_test(lack_of_memory_closes_only_the_connection),
-		cmocka_unit_test(listener_without_memory_leaks_nothing),
-	};
-
-	return cmocka_run_group_tests_name("listener_limits", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The quota: connections per peer, and the limits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/faults.h"
+#include "tests/support/test.h"
 #include "transport/listen/quota.h"
 
 #include <spoke/host.h>
@@ -46,7 +40,7 @@ static void leave(struct spokei_quota *quota, const char *text)
 	spokei_quota_leave(quota, spokei_quota_seat(quota, &address));
 }
 
-static void quota_counts_machines_not_ports(void **state)
+TEST(quota_counts_machines_not_ports)
 {
 	static const struct {
 		const char *one;
@@ -67,7 +61,6 @@ static void quota_counts_machines_not_ports(void **state)
 		{ "unix:@1.2.3.4:5", "unix:@1.2.3.4:5", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct spokei_quota quota;
 		bool of_peer = true;
@@ -85,12 +78,11 @@ static void quota_counts_machines_not_ports(void **state)
 	}
 }
 
-static void quota_distinguishes_total_limit_from_peer_limit(void **state)
+TEST(quota_distinguishes_total_limit_from_peer_limit)
 {
 	struct spokei_quota quota;
 	bool of_peer = true;
 
-	(void)state;
 	init(&quota, spoke_host_env(), 2, 1);
 	assert_int_equal(enter(&quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
 	assert_int_equal(enter(&quota, "unix:/run/x", &of_peer), SPOKE_OK);
@@ -107,7 +99,7 @@ static void quota_distinguishes_total_limit_from_peer_limit(void **state)
 }
 
 /* Networks of IPv6 have room for as many addresses as a peer likes. */
-static void prefix_of_ipv6_tells_peers(void **state)
+TEST(prefix_of_ipv6_tells_peers)
 {
 	static const struct {
 		uint32_t prefix6;
@@ -126,7 +118,6 @@ static void prefix_of_ipv6_tells_peers(void **state)
 		{ 1, "[8001::]:5", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct spokei_quota_limits limits = { .per_peer_max = 1,
 							    .prefix6 = cases[i].prefix6 };
@@ -146,13 +137,12 @@ static void prefix_of_ipv6_tells_peers(void **state)
 }
 
 /* IPv4 counts by the address, whatever the prefix of IPv6 is. */
-static void prefix_of_ipv6_does_not_join_ipv4(void **state)
+TEST(prefix_of_ipv6_does_not_join_ipv4)
 {
 	const struct spokei_quota_limits limits = { .per_peer_max = 1, .prefix6 = 1 };
 	struct spokei_quota quota;
 	bool of_peer;
 
-	(void)state;
 	spokei_quota_init(&quota, spoke_host_env(), &limits);
 	assert_int_equal(enter(&quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
 	assert_int_equal(enter(&quota, "[::ffff:10.0.0.2]:5", &of_peer), SPOKE_OK);
@@ -162,7 +152,7 @@ static void prefix_of_ipv6_does_not_join_ipv4(void **state)
 }
 
 /* A connection is counted out where it was counted in, although another prefix is in force. */
-static void changed_prefix_leaves_seats_as_they_are(void **state)
+TEST(changed_prefix_leaves_seats_as_they_are)
 {
 	struct spokei_quota_limits limits = { .per_peer_max = 2, .prefix6 = 128 };
 	struct spoke_address one = parse("[2001:db8::1]:5");
@@ -171,7 +161,6 @@ static void changed_prefix_leaves_seats_as_they_are(void **state)
 	void *seats[3];
 	bool of_peer;
 
-	(void)state;
 	spokei_quota_init(&quota, spoke_host_env(), &limits);
 	assert_int_equal(spokei_quota_enter(&quota, &one, &of_peer), SPOKE_OK);
 	seats[0] = spokei_quota_seat(&quota, &one);
@@ -207,7 +196,7 @@ static bool make_room(void *owner)
 	return true;
 }
 
-static void silent_connections_give_way_at_the_limit_of_all(void **state)
+TEST(silent_connections_give_way_at_the_limit_of_all)
 {
 	const struct spokei_quota_limits limits = { .max = 3, .per_peer_max = 1 };
 	const struct spokei_quota_limits lower = { .max = 2, .per_peer_max = 1 };
@@ -215,7 +204,6 @@ static void silent_connections_give_way_at_the_limit_of_all(void **state)
 	struct spokei_quota *quota = &silent.quota;
 	bool of_peer;
 
-	(void)state;
 	spokei_quota_init(quota, spoke_host_env(), &limits);
 	spokei_quota_give_way(quota, make_room, &silent);
 	assert_int_equal(enter(quota, "unix:/run/x", &of_peer), SPOKE_OK);
@@ -243,11 +231,10 @@ static void silent_connections_give_way_at_the_limit_of_all(void **state)
 	spokei_quota_fini(quota);
 }
 
-static void quota_has_default_limits(void **state)
+TEST(quota_has_default_limits)
 {
 	struct spokei_quota quota;
 
-	(void)state;
 	init(&quota, spoke_host_env(), 0, 0);
 	assert_int_equal(quota.limits.max, 10000);
 	assert_int_equal(quota.limits.per_peer_max, 1000);
@@ -255,7 +242,7 @@ static void quota_has_default_limits(void **state)
 	spokei_quota_fini(&quota);
 }
 
-static void peers_that_left_use_no_memory(void **state)
+TEST(peers_that_left_use_no_memory)
 {
 	struct spokei_faults faulty;
 	struct spokei_quota quota;
@@ -263,7 +250,6 @@ static void peers_that_left_use_no_memory(void **state)
 	bool of_peer;
 	size_t blocks;
 
-	(void)state;
 	spokei_faults_init(&faulty, spoke_host_env());
 	init(&quota, &faulty.env, 0, 0);
 	assert_int_equal(enter(&quota, "10.9.9.9:1", &of_peer), SPOKE_OK);
@@ -279,13 +265,12 @@ static void peers_that_left_use_no_memory(void **state)
 	assert_int_equal(faulty.blocks, 0);
 }
 
-static void quota_counts_nothing_without_memory(void **state)
+TEST(quota_counts_nothing_without_memory)
 {
 	struct spokei_faults faulty;
 	struct spokei_quota quota;
 	bool of_peer;
 
-	(void)state;
 	spokei_faults_init(&faulty, spoke_host_env());
 	init(&quota, &faulty.env, 0, 0);
 	for (uint64_t nth = 1; nth <= 2; nth++) {
@@ -297,7 +282,7 @@ static void quota_counts_nothing_without_memory(void **state)
 	spokei_quota_fini(&quota);
 }
 
-static void seat_counts_out_its_machine(void **state)
+TEST(seat_counts_out_its_machine)
 {
 	struct spoke_address one = parse("10.0.0.1:5");
 	struct spoke_address path = parse("unix:/run/x");
@@ -305,7 +290,6 @@ static void seat_counts_out_its_machine(void **state)
 	bool of_peer;
 	void *seat;
 
-	(void)state;
 	init(&quota, spoke_host_env(), 0, 2);
 	assert_int_equal(enter(&quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
 	assert_int_equal(enter(&quota, "10.0.0.1:6", &of_peer), SPOKE_OK);
@@ -323,7 +307,7 @@ static void seat_counts_out_its_machine(void **state)
 	spokei_quota_fini(&quota);
 }
 
-static void connection_moves_to_another_address(void **state)
+TEST(connection_moves_to_another_address)
 {
 	struct spoke_address proxy = parse("10.0.0.1:5");
 	struct spoke_address client = parse("1.2.3.4:1");
@@ -331,7 +315,6 @@ static void connection_moves_to_another_address(void **state)
 	bool of_peer;
 	void *seat = NULL;
 
-	(void)state;
 	init(&quota, spoke_host_env(), 2, 1);
 	assert_int_equal(enter(&quota, "10.0.0.1:5", &of_peer), SPOKE_OK);
 	assert_int_equal(spokei_quota_move(&quota, spokei_quota_seat(&quota, &proxy), &client,
@@ -351,7 +334,7 @@ static void connection_moves_to_another_address(void **state)
 	spokei_quota_fini(&quota);
 }
 
-static void connection_at_the_limit_moves_to_its_own_address(void **state)
+TEST(connection_at_the_limit_moves_to_its_own_address)
 {
 	struct spoke_address peer = parse("[::ffff:10.0.0.1]:5");
 	struct spoke_address path = parse("unix:/run/x");
@@ -360,7 +343,6 @@ static void connection_at_the_limit_moves_to_its_own_address(void **state)
 	bool of_peer;
 	void *seat = NULL;
 
-	(void)state;
 	init(&quota, spoke_host_env(), 0, 1);
 	assert_int_equal(enter(&quota, "[::ffff:10.0.0.1]:5", &of_peer), SPOKE_OK);
 	assert_int_equal(spokei_quota_move(&quota, spokei_quota_seat(&quota, &peer), &client,
@@ -379,24 +361,4 @@ static void connection_at_the_limit_moves_to_its_own_address(void **state)
 	assert_non_null(seat);
 	spokei_quota_leave(&quota, seat);
 	spokei_quota_fini(&quota);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(quota_counts_machines_not_ports),
-		cmocka_unit_test(quota_distinguishes_total_limit_from_peer_limit),
-		cmocka_unit_test(prefix_of_ipv6_tells_peers),
-		cmocka_unit_test(prefix_of_ipv6_does_not_join_ipv4),
-		cmocka_unit_test(changed_prefix_leaves_seats_as_they_are),
-		cmocka_unit_test(silent_connections_give_way_at_the_limit_of_all),
-		cmocka_unit_test(quota_has_default_limits),
-		cmocka_unit_test(peers_that_left_use_no_memory),
-		cmocka_unit_test(quota_counts_nothing_without_memory),
-		cmocka_unit_test(seat_counts_out_its_machine),
-		cmocka_unit_test(connection_moves_to_another_address),
-		cmocka_unit_test(connection_at_the_limit_moves_to_its_own_address),
-	};
-
-	return cmocka_run_group_tests_name("quota", tests, NULL, NULL);
 }

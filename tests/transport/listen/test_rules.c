@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules about peers that may connect: order, copies, and verdicts that follow from no list. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/faults.h"
+#include "tests/support/test.h"
 #include "transport/listen/rules.h"
 
 #include <spoke/host.h>
@@ -38,7 +32,7 @@ static struct spokei_rules *make(const char *deny, const char *allow, const char
 	return rules;
 }
 
-static void first_list_that_applies_gives_the_verdict(void **state)
+TEST(first_list_that_applies_gives_the_verdict)
 {
 	static const struct {
 		const char *deny;
@@ -60,7 +54,6 @@ static void first_list_that_applies_gives_the_verdict(void **state)
 		{ "unix", "::/0, 0.0.0.0/0, unix", "unix", SPOKEI_RULES_DENY_FROM },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spokei_rules *rules = make(rows[i].deny, rows[i].allow, NULL);
 		struct spokei_machine machine = machine_of(rows[i].machine);
@@ -70,22 +63,20 @@ static void first_list_that_applies_gives_the_verdict(void **state)
 	}
 }
 
-static void absent_lists_are_no_rules_and_admit_all(void **state)
+TEST(absent_lists_are_no_rules_and_admit_all)
 {
 	struct spokei_machine machine = machine_of("10.0.0.1");
 
-	(void)state;
 	assert_null(make(NULL, NULL, NULL));
 	assert_null(make("none", "all", "all"));
 	assert_int_equal(spokei_rules_judge(NULL, &machine), SPOKEI_RULES_ADMIT);
 	spokei_rules_free(&faulty.env, NULL);
 }
 
-static void users_and_groups_are_numbers_of_their_own(void **state)
+TEST(users_and_groups_are_numbers_of_their_own)
 {
 	struct spokei_rules *rules = make(NULL, NULL, "0,uid:5, gid:7 ,4294967294");
 
-	(void)state;
 	assert_int_equal(rules->user_count, 4);
 	assert_int_equal(spokei_rules_judge_user(rules, 0, 9), SPOKEI_RULES_ADMIT);
 	assert_int_equal(spokei_rules_judge_user(rules, 5, 9), SPOKEI_RULES_ADMIT);
@@ -96,7 +87,7 @@ static void users_and_groups_are_numbers_of_their_own(void **state)
 	spokei_rules_free(&faulty.env, rules);
 }
 
-static void word_for_an_absent_list_is_no_entry(void **state)
+TEST(word_for_an_absent_list_is_no_entry)
 {
 	static const struct spokei_rules_of wrong[] = {
 		{ .deny_from = "all" },
@@ -106,7 +97,6 @@ static void word_for_an_absent_list_is_no_entry(void **state)
 		{ .allow_users = "0,all" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct spokei_rules *rules;
 		char why[SPOKEI_RULES_WHY];
@@ -117,14 +107,13 @@ static void word_for_an_absent_list_is_no_entry(void **state)
 	}
 }
 
-static void copy_outlives_its_original(void **state)
+TEST(copy_outlives_its_original)
 {
 	struct spokei_rules *rules = make("10.0.0.1", "10.0.0.0/8", "5");
 	struct spokei_machine denied = machine_of("10.0.0.1");
 	struct spokei_machine allowed = machine_of("10.0.0.2");
 	struct spokei_rules *copy;
 
-	(void)state;
 	assert_int_equal(spokei_rules_copy(&faulty.env, rules, &copy), SPOKE_OK);
 	spokei_rules_free(&faulty.env, rules);
 	assert_int_equal(spokei_rules_judge(copy, &denied), SPOKEI_RULES_DENY_FROM);
@@ -135,14 +124,13 @@ static void copy_outlives_its_original(void **state)
 	assert_null(copy);
 }
 
-static void rules_without_memory_are_not_made(void **state)
+TEST(rules_without_memory_are_not_made)
 {
 	const struct spokei_rules_of of = { .allow_from = "10.0.0.0/8" };
 	struct spokei_rules *rules = make("10.0.0.1", NULL, NULL);
 	struct spokei_rules *other;
 	char why[SPOKEI_RULES_WHY];
 
-	(void)state;
 	spokei_faults_fail(&faulty, SPOKEI_FAULTS_MEMORY, 1, -ENOMEM, true);
 	assert_int_equal(spokei_rules_new(&faulty.env, &of, &other, why), SPOKE_ENOMEM);
 	assert_null(other);
@@ -166,17 +154,4 @@ static int tear_down(void **state)
 	return 0;
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(first_list_that_applies_gives_the_verdict),
-		TEST(absent_lists_are_no_rules_and_admit_all),
-		TEST(users_and_groups_are_numbers_of_their_own),
-		TEST(word_for_an_absent_list_is_no_entry),
-		TEST(copy_outlives_its_original),
-		TEST(rules_without_memory_are_not_made),
-	};
-
-	return cmocka_run_group_tests_name("rules", tests, NULL, NULL);
-}
+FIXTURE(set_up, tear_down);

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Certificates that spoke makes for trying. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 
 #include <spoke/issue.h>
 
@@ -37,6 +31,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static int issue(const char *names)
 {
 	const struct spoke_issue_options options = {
@@ -51,7 +47,7 @@ static int issue(const char *names)
 	return spoke_issue(&process.env, &options, &issued);
 }
 
-static void names_that_are_none_are_refused(void **state)
+TEST(names_that_are_none_are_refused)
 {
 	static const char *const wrong[] = {
 		"",         "dns:",
@@ -64,7 +60,6 @@ static void names_that_are_none_are_refused(void **state)
 		"ip:::g",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		if (issue(wrong[i]) != SPOKE_EINVAL)
 			fail_msg("\"%s\" is taken", wrong[i]);
@@ -74,12 +69,11 @@ static void names_that_are_none_are_refused(void **state)
 	assert_int_equal(issue("dns:*.a.test, uri:spiffe://a/b, ip:::1, ip:10.0.0.1"), 0);
 }
 
-static void certificate_that_may_not_sign_is_refused(void **state)
+TEST(certificate_that_may_not_sign_is_refused)
 {
 	static struct spoke_issued other;
 	struct spoke_issue_options options = { .name = "x", .names = "dns:x" };
 
-	(void)state;
 	assert_int_equal(issue("dns:a.test"), 0);
 	options.ca = issued.cert;
 	options.ca_key = issued.key;
@@ -90,16 +84,4 @@ static void certificate_that_may_not_sign_is_refused(void **state)
 	assert_non_null(strstr(other.why, "belongs to another"));
 	options.ca_key = "no PEM";
 	assert_int_equal(spoke_issue(&process.env, &options, &other), SPOKE_EINVAL);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(names_that_are_none_are_refused),
-		CASE(certificate_that_may_not_sign_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

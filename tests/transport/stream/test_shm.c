@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two streams over shared memory face each other without a connection: the handshake, the end,
  * and peers that lie. */
+#include "tests/support/test.h"
 #include "tests/transport/stream/shmrig.h"
 
 #include <string.h>
 
-static void the_end_comes_behind_the_last_bytes(void **state)
+FIXTURE(shmrig_set_up, shmrig_tear_down);
+
+TEST(the_end_comes_behind_the_last_bytes)
 {
 	struct shmrig *pair = *state;
 
@@ -21,7 +24,7 @@ static void the_end_comes_behind_the_last_bytes(void **state)
 	assert_int_equal(shmrig_read(pair, 0, 100), 10);
 }
 
-static void bytes_of_a_peer_that_is_gone_are_still_read(void **state)
+TEST(bytes_of_a_peer_that_is_gone_are_still_read)
 {
 	struct shmrig *pair = *state;
 
@@ -34,7 +37,7 @@ static void bytes_of_a_peer_that_is_gone_are_still_read(void **state)
 	assert_int_equal(shmrig_write(pair, 1, 10), -EPIPE);
 }
 
-static void an_impossible_counter_ends_the_stream(void **state)
+TEST(an_impossible_counter_ends_the_stream)
 {
 	struct shmrig *pair = *state;
 
@@ -46,7 +49,7 @@ static void an_impossible_counter_ends_the_stream(void **state)
 	assert_int_equal(shmrig_write(pair, 1, 1), -EPROTO);
 }
 
-static void progress_is_what_the_ring_has_taken(void **state)
+TEST(progress_is_what_the_ring_has_taken)
 {
 	struct shmrig *pair = *state;
 
@@ -58,7 +61,7 @@ static void progress_is_what_the_ring_has_taken(void **state)
 	assert_int_equal(spokei_stream_shm.unsent(&pair->sides[0]), 4000);
 }
 
-static void bytes_that_the_peer_has_not_taken_are_queued(void **state)
+TEST(bytes_that_the_peer_has_not_taken_are_queued)
 {
 	struct shmrig *pair = *state;
 	const struct spokei_stream *writer = &pair->sides[0];
@@ -74,7 +77,7 @@ static void bytes_that_the_peer_has_not_taken_are_queued(void **state)
 	assert_false(spokei_stream_shm.queues(&pair->sides[1], 1));
 }
 
-static void an_impossible_counter_is_found_when_bytes_are_counted(void **state)
+TEST(an_impossible_counter_is_found_when_bytes_are_counted)
 {
 	struct shmrig *pair = *state;
 	const struct spokei_stream *writer = &pair->sides[0];
@@ -112,7 +115,7 @@ static int open_after(struct shmrig *pair, const unsigned char *hello, size_t le
 	return status;
 }
 
-static void a_hello_that_lies_is_refused(void **state)
+TEST(a_hello_that_lies_is_refused)
 {
 	static const struct {
 		unsigned char hello[6];
@@ -159,7 +162,7 @@ static int share_in_vain(void *ctx, int fd, const struct iovec *bytes, size_t si
 	return share_status;
 }
 
-static void memory_is_not_to_blame_for_a_peer_that_has_closed(void **state)
+TEST(memory_is_not_to_blame_for_a_peer_that_has_closed)
 {
 	static const struct {
 		int status;
@@ -183,7 +186,7 @@ static void memory_is_not_to_blame_for_a_peer_that_has_closed(void **state)
 	pair->faulty.env.net = before;
 }
 
-static void a_silent_peer_costs_no_memory(void **state)
+TEST(a_silent_peer_costs_no_memory)
 {
 	struct shmrig *pair = *state;
 	size_t blocks = pair->faulty.blocks;
@@ -191,23 +194,4 @@ static void a_silent_peer_costs_no_memory(void **state)
 	assert_int_equal(spokei_stream_shm.open(&pair->sides[1]), SPOKEI_STREAM_MORE);
 	assert_int_equal(pair->faulty.blocks, blocks);
 	assert_null(pair->sides[1].state);
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, shmrig_set_up, shmrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_end_comes_behind_the_last_bytes),
-		TEST(bytes_of_a_peer_that_is_gone_are_still_read),
-		TEST(an_impossible_counter_ends_the_stream),
-		TEST(progress_is_what_the_ring_has_taken),
-		TEST(bytes_that_the_peer_has_not_taken_are_queued),
-		TEST(an_impossible_counter_is_found_when_bytes_are_counted),
-		TEST(a_hello_that_lies_is_refused),
-		TEST(memory_is_not_to_blame_for_a_peer_that_has_closed),
-		TEST(a_silent_peer_costs_no_memory),
-	};
-
-	return cmocka_run_group_tests_name("streams over shared memory", tests, NULL, NULL);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bells over shared memory: a side that sleeps is rung once there is something for it. */
+#include "tests/support/test.h"
 #include "tests/transport/stream/shmrig.h"
 
 #include "tests/transport/dice.h"
 
-static void a_write_rings_a_peer_that_sleeps_once(void **state)
+FIXTURE(shmrig_set_up, shmrig_tear_down);
+
+TEST(a_write_rings_a_peer_that_sleeps_once)
 {
 	struct shmrig *pair = *state;
 
@@ -21,7 +24,7 @@ static void a_write_rings_a_peer_that_sleeps_once(void **state)
 	assert_false(shmrig_is_rung(pair, 0));
 }
 
-static void bytes_that_come_while_a_side_falls_asleep_keep_it_awake(void **state)
+TEST(bytes_that_come_while_a_side_falls_asleep_keep_it_awake)
 {
 	struct shmrig *pair = *state;
 	struct spokei_shm_link *link;
@@ -35,7 +38,7 @@ static void bytes_that_come_while_a_side_falls_asleep_keep_it_awake(void **state
 	assert_false(shmrig_is_rung(pair, 1));
 }
 
-static void a_writer_that_waits_for_room_is_rung_when_there_is_enough(void **state)
+TEST(a_writer_that_waits_for_room_is_rung_when_there_is_enough)
 {
 	struct shmrig *pair = *state;
 
@@ -50,7 +53,7 @@ static void a_writer_that_waits_for_room_is_rung_when_there_is_enough(void **sta
 	assert_int_equal(shmrig_write(pair, 0, 8192), 1024);
 }
 
-static void a_side_that_waits_for_nothing_is_not_rung(void **state)
+TEST(a_side_that_waits_for_nothing_is_not_rung)
 {
 	struct shmrig *pair = *state;
 
@@ -63,7 +66,7 @@ static void a_side_that_waits_for_nothing_is_not_rung(void **state)
 	assert_true(spokei_sources_lull(pair->engine));
 }
 
-static void a_writer_that_waits_for_few_bytes_is_woken_then_only(void **state)
+TEST(a_writer_that_waits_for_few_bytes_is_woken_then_only)
 {
 	struct shmrig *pair = *state;
 	struct spokei_shm_link *link;
@@ -142,11 +145,10 @@ static unsigned check_sides(struct shmrig *pair)
 	return asleep;
 }
 
-static void a_side_that_has_something_is_awake_or_rung(void **state)
+TEST(a_side_that_has_something_is_awake_or_rung, .bare = true)
 {
 	unsigned asleep = 0;
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		bool shut[2] = { false, false };
 		uint64_t dice = seed;
@@ -161,20 +163,4 @@ static void a_side_that_has_something_is_awake_or_rung(void **state)
 		(void)shmrig_tear_down(&pair);
 	}
 	assert_true(asleep > 1000);
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, shmrig_set_up, shmrig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_write_rings_a_peer_that_sleeps_once),
-		TEST(bytes_that_come_while_a_side_falls_asleep_keep_it_awake),
-		TEST(a_writer_that_waits_for_room_is_rung_when_there_is_enough),
-		TEST(a_side_that_waits_for_nothing_is_not_rung),
-		TEST(a_writer_that_waits_for_few_bytes_is_woken_then_only),
-		cmocka_unit_test(a_side_that_has_something_is_awake_or_rung),
-	};
-
-	return cmocka_run_group_tests_name("bells over shared memory", tests, NULL, NULL);
 }

@@ -4,15 +4,9 @@
  * run it. A store waits in a buffer of its processor, where the other one does not see it, until it
  * leaves or a fence or an exchange empties the buffer. Each atomic operation is a step.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <string.h>
 
 /* The operations of ring.h. */
@@ -290,7 +284,7 @@ static void explore(void)
 	}
 }
 
-static void every_order_of_steps_wakes_the_side_that_sleeps(void **state)
+TEST(every_order_of_steps_wakes_the_side_that_sleeps)
 {
 	static const struct scene scenes[] = {
 		{ "bytes", SPOKEI_RING_BYTES, false, put_byte },
@@ -298,7 +292,6 @@ static void every_order_of_steps_wakes_the_side_that_sleeps(void **state)
 		{ "room", SPOKEI_RING_ROOM, true, take_all },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
 		scene = &scenes[i];
 		memset(&model, 0, sizeof(model));
@@ -311,13 +304,4 @@ static void every_order_of_steps_wakes_the_side_that_sleeps(void **state)
 		assert_true(ends.woken > 0);
 		assert_true(ends.awake > 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_order_of_steps_wakes_the_side_that_sleeps),
-	};
-
-	return cmocka_run_group_tests_name("order of steps at a ring", tests, NULL, NULL);
 }

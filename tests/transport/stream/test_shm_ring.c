@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rings of shared memory, with honest and hostile peers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/support/test.h"
 #include "transport/stream/shm/ring.h"
 
 #include <string.h>
@@ -36,6 +30,8 @@ static int set_up(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, NULL);
+
 static ssize_t write_bytes(unsigned side, const void *bytes, size_t len)
 {
 	unsigned char copy[2 * SIZE];
@@ -54,13 +50,12 @@ static void wind_to(uint32_t count)
 	pair.in[1].taken = count;
 }
 
-static void bytes_come_out_as_they_went_in_around_both_ends(void **state)
+TEST(bytes_come_out_as_they_went_in_around_both_ends)
 {
 	unsigned char sent[300];
 	unsigned char got[300];
 	unsigned char next = 0;
 
-	(void)state;
 	wind_to(UINT32_MAX - 1000);
 	for (unsigned i = 0; i < 100; i++) {
 		for (unsigned j = 0; j < sizeof(sent); j++)
@@ -73,11 +68,10 @@ static void bytes_come_out_as_they_went_in_around_both_ends(void **state)
 	assert_int_equal(spokei_ring_read(&pair.in[1], got, sizeof(got)), 0);
 }
 
-static void the_two_rings_are_apart(void **state)
+TEST(the_two_rings_are_apart)
 {
 	char got[8];
 
-	(void)state;
 	assert_int_equal(write_bytes(0, "ab", 2), 2);
 	assert_int_equal(write_bytes(1, "cde", 3), 3);
 	assert_int_equal(spokei_ring_read(&pair.in[0], got, sizeof(got)), 3);
@@ -86,12 +80,11 @@ static void the_two_rings_are_apart(void **state)
 	assert_memory_equal(got, "ab", 2);
 }
 
-static void a_full_ring_takes_what_fits_and_then_nothing(void **state)
+TEST(a_full_ring_takes_what_fits_and_then_nothing)
 {
 	unsigned char bytes[2 * SIZE] = { 1 };
 	struct iovec parts[] = { { bytes, 100 }, { bytes, SIZE }, { bytes, 5 } };
 
-	(void)state;
 	assert_int_equal(spokei_ring_write(&pair.out[0], parts, 3), SIZE);
 	assert_int_equal(spokei_ring_write(&pair.out[0], parts, 3), -EAGAIN);
 	assert_int_equal(spokei_ring_unread(&pair.out[0]), SIZE);
@@ -99,12 +92,11 @@ static void a_full_ring_takes_what_fits_and_then_nothing(void **state)
 	assert_int_equal(spokei_ring_write(&pair.out[0], parts, 3), 10);
 }
 
-static void an_impossible_count_of_the_writer_is_an_error(void **state)
+TEST(an_impossible_count_of_the_writer_is_an_error)
 {
 	static const uint32_t wrong[] = { SIZE + 1, UINT32_MAX, UINT32_MAX - SIZE, 1u << 31 };
 	unsigned char bytes[SIZE];
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		atomic_store(&front()->rings[0].put, wrong[i]);
 		assert_int_equal(spokei_ring_len(&pair.in[1]), -EPROTO);
@@ -114,11 +106,10 @@ static void an_impossible_count_of_the_writer_is_an_error(void **state)
 	assert_int_equal(spokei_ring_read(&pair.in[1], bytes, sizeof(bytes)), SIZE);
 }
 
-static void an_impossible_count_of_the_reader_is_an_error(void **state)
+TEST(an_impossible_count_of_the_reader_is_an_error)
 {
 	unsigned char bytes[SIZE] = { 0 };
 
-	(void)state;
 	assert_int_equal(write_bytes(0, bytes, SIZE), SIZE);
 	atomic_store(&front()->rings[0].taken, SIZE + 1);
 	assert_int_equal(write_bytes(0, bytes, 1), -EPROTO);
@@ -128,11 +119,10 @@ static void an_impossible_count_of_the_reader_is_an_error(void **state)
 }
 
 /* The writer goes by its copy, and refuses as soon as it needs a new one. */
-static void an_impossible_count_of_the_reader_gives_no_room(void **state)
+TEST(an_impossible_count_of_the_reader_gives_no_room)
 {
 	unsigned char bytes[SIZE] = { 0 };
 
-	(void)state;
 	assert_int_equal(write_bytes(0, bytes, 100), 100);
 	atomic_store(&front()->rings[0].taken, SIZE + 1);
 	assert_int_equal(write_bytes(0, bytes, SIZE - 100), SIZE - 100);
@@ -144,22 +134,20 @@ static void an_impossible_count_of_the_reader_gives_no_room(void **state)
 	assert_int_equal(write_bytes(0, bytes, SIZE), 100);
 }
 
-static void a_count_that_goes_back_gives_no_byte_twice(void **state)
+TEST(a_count_that_goes_back_gives_no_byte_twice)
 {
 	unsigned char bytes[16];
 
-	(void)state;
 	assert_int_equal(write_bytes(0, "0123456789", 10), 10);
 	assert_int_equal(spokei_ring_read(&pair.in[1], bytes, sizeof(bytes)), 10);
 	atomic_store(&front()->rings[0].put, 5);
 	assert_int_equal(spokei_ring_read(&pair.in[1], bytes, sizeof(bytes)), -EPROTO);
 }
 
-static void a_side_that_sleeps_is_woken_once_and_for_its_bits(void **state)
+TEST(a_side_that_sleeps_is_woken_once_and_for_its_bits)
 {
 	struct spokei_ring_sleep *asleep = &front()->asleep[1];
 
-	(void)state;
 	assert_false(spokei_ring_wakes(asleep, SPOKEI_RING_BYTES));
 	spokei_ring_sleep(asleep, SPOKEI_RING_BYTES);
 	assert_false(spokei_ring_wakes(asleep, SPOKEI_RING_ROOM));
@@ -170,11 +158,10 @@ static void a_side_that_sleeps_is_woken_once_and_for_its_bits(void **state)
 	assert_false(spokei_ring_wakes(asleep, SPOKEI_RING_ROOM));
 }
 
-static void the_end_is_seen_after_the_last_bytes(void **state)
+TEST(the_end_is_seen_after_the_last_bytes)
 {
 	char got[8];
 
-	(void)state;
 	assert_int_equal(write_bytes(0, "ab", 2), 2);
 	spokei_ring_end(&pair.out[0]);
 	assert_true(spokei_ring_ended(&pair.in[1]));
@@ -184,9 +171,8 @@ static void the_end_is_seen_after_the_last_bytes(void **state)
 }
 
 /* The words and their places are those of WIRE.md. */
-static void the_layout_is_the_documented_one(void **state)
+TEST(the_layout_is_the_documented_one, .bare = true)
 {
-	(void)state;
 	assert_int_equal(offsetof(struct spokei_ring_front, rings[0].put), 0);
 	assert_int_equal(offsetof(struct spokei_ring_front, rings[0].ended), 4);
 	assert_int_equal(offsetof(struct spokei_ring_front, rings[0].taken), 128);
@@ -195,22 +181,4 @@ static void the_layout_is_the_documented_one(void **state)
 	assert_int_equal(offsetof(struct spokei_ring_front, asleep[0]), 512);
 	assert_int_equal(offsetof(struct spokei_ring_front, asleep[1]), 640);
 	assert_int_equal(spokei_ring_memory(SIZE), 4096 + 2 * SIZE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(bytes_come_out_as_they_went_in_around_both_ends, set_up),
-		cmocka_unit_test_setup(the_two_rings_are_apart, set_up),
-		cmocka_unit_test_setup(a_full_ring_takes_what_fits_and_then_nothing, set_up),
-		cmocka_unit_test_setup(an_impossible_count_of_the_writer_is_an_error, set_up),
-		cmocka_unit_test_setup(an_impossible_count_of_the_reader_is_an_error, set_up),
-		cmocka_unit_test_setup(an_impossible_count_of_the_reader_gives_no_room, set_up),
-		cmocka_unit_test_setup(a_count_that_goes_back_gives_no_byte_twice, set_up),
-		cmocka_unit_test_setup(a_side_that_sleeps_is_woken_once_and_for_its_bits, set_up),
-		cmocka_unit_test_setup(the_end_is_seen_after_the_last_bytes, set_up),
-		cmocka_unit_test(the_layout_is_the_documented_one),
-	};
-
-	return cmocka_run_group_tests_name("rings of shared memory", tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two streams of the tests face each other without a connection: each slot keeps its contract. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
+#include "tests/support/test.h"
 #include "tests/transport/stream/strange.h"
 
 #include <spoke/engine.h>
@@ -80,6 +75,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 /* Returns how many times the connecting side was called until both were open. */
 static unsigned open_both(struct pair *pair)
 {
@@ -97,14 +94,14 @@ static unsigned open_both(struct pair *pair)
 	return calls;
 }
 
-static void stream_is_open_after_three_round_trips(void **state)
+TEST(stream_is_open_after_three_round_trips)
 {
 	struct pair *pair = *state;
 
 	assert_in_range(open_both(pair), STRANGE_ROUND_TRIPS, 2 * STRANGE_ROUND_TRIPS);
 }
 
-static void bytes_arrive_in_order_through_small_frames(void **state)
+TEST(bytes_arrive_in_order_through_small_frames)
 {
 	static unsigned char sent[BYTES];
 	static unsigned char came[BYTES];
@@ -129,7 +126,7 @@ static void bytes_arrive_in_order_through_small_frames(void **state)
 	assert_memory_equal(came, sent, BYTES);
 }
 
-static void writing_waits_for_a_read_when_the_peer_has_to_consent(void **state)
+TEST(writing_waits_for_a_read_when_the_peer_has_to_consent)
 {
 	static unsigned char bytes[BYTES];
 	struct pair *pair = *state;
@@ -143,7 +140,7 @@ static void writing_waits_for_a_read_when_the_peer_has_to_consent(void **state)
 	assert_int_equal(strange_stream.wants(&pair->sides[0], SPOKE_IO_WRITE), SPOKE_IO_READ);
 }
 
-static void peer_of_a_strange_stream_has_a_name_and_a_socket_has_none(void **state)
+TEST(peer_of_a_strange_stream_has_a_name_and_a_socket_has_none)
 {
 	struct pair *pair = *state;
 	const struct spoke_span *names = NULL;
@@ -155,21 +152,4 @@ static void peer_of_a_strange_stream_has_a_name_and_a_socket_has_none(void **sta
 	assert_memory_equal(names[0].data, STRANGE_NAME, names[0].len);
 	assert_int_equal(spokei_stream_names(&socket, &names), 0);
 	assert_int_equal(spokei_stream_pending(&socket), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(stream_is_open_after_three_round_trips, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(bytes_arrive_in_order_through_small_frames, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(
-			writing_waits_for_a_read_when_the_peer_has_to_consent, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			peer_of_a_strange_stream_has_a_name_and_a_socket_has_none, set_up,
-			tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chains of certificates of TLS streams: what this side shows, and what it takes from peers. */
 #include "core/virtual/files.h"
+#include "tests/support/test.h"
 #include "tests/transport/stream/tlsrig.h"
 
 #include <string.h>
@@ -36,7 +37,7 @@ static int shown_with(const struct tlscert *const *own, size_t own_count,
 	return sk_X509_num(SSL_get_peer_cert_chain(rig.peer));
 }
 
-static void peers_are_shown_what_leads_to_the_root_but_not_the_root(void **state)
+TEST(peers_are_shown_what_leads_to_the_root_but_not_the_root)
 {
 	const struct tlscert *root = &tlsrig_certs()->authority;
 	const struct tlscert *stranger = &tlsrig_certs()->stranger;
@@ -51,7 +52,6 @@ static void peers_are_shown_what_leads_to_the_root_but_not_the_root(void **state
 	const struct tlscert *const all[] = { stranger, root, &middle };
 	char key[TLSCERT_PEM];
 
-	(void)state;
 	tlsrig_begin(&rig, &setting);
 	tlsrig_open(&rig);
 	assert_int_equal(sk_X509_num(SSL_get_peer_cert_chain(rig.peer)), 1);
@@ -69,7 +69,7 @@ static void peers_are_shown_what_leads_to_the_root_but_not_the_root(void **state
 
 /* --- taken */
 
-static void chain_that_is_too_long_is_refused(void **state)
+TEST(chain_that_is_too_long_is_refused)
 {
 	enum {
 		CHAIN = 7
@@ -78,7 +78,6 @@ static void chain_that_is_too_long_is_refused(void **state)
 	struct tlscert links[CHAIN];
 	struct tlsrig_setting setting = { .accepts = true, .verify = SPOKE_TLS_VERIFY_REQUIRED };
 
-	(void)state;
 	for (unsigned i = 0; i < CHAIN; i++) {
 		char subject[16] = "link 0";
 
@@ -107,7 +106,7 @@ static void chain_that_is_too_long_is_refused(void **state)
 		tlscert_free(&links[i]);
 }
 
-static void certificates_over_16_kib_are_refused(void **state)
+TEST(certificates_over_16_kib_are_refused)
 {
 	static char names[26000];
 	const struct tlsrig_certs *certs = tlsrig_certs();
@@ -115,7 +114,6 @@ static void certificates_over_16_kib_are_refused(void **state)
 	struct tlscert large;
 	size_t len = 0;
 
-	(void)state;
 	while (len < 24000)
 		len += (size_t)snprintf(names + len, sizeof(names) - len, "%sDNS:%zu.a-name.test",
 					len ? "," : "", len);
@@ -129,15 +127,4 @@ static void certificates_over_16_kib_are_refused(void **state)
 	assert_in_range(rig.faulty.bytes_peak, 0, SPOKEI_ENGINE_SCRATCH * 4);
 	tlsrig_end(&rig);
 	tlscert_free(&large);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(peers_are_shown_what_leads_to_the_root_but_not_the_root),
-		cmocka_unit_test(chain_that_is_too_long_is_refused),
-		cmocka_unit_test(certificates_over_16_kib_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

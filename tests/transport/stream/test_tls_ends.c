@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open TLS streams: ends of each kind, and damage to their bytes. */
+#include "tests/support/test.h"
 #include "tests/transport/stream/tlsrig.h"
 
 #include <spoke/engine.h>
@@ -51,6 +52,8 @@ static int tear_down(void **state)
 	tlsrig_end(&rig);
 	return 0;
 }
+
+FIXTURE(set_up, tear_down);
 
 static size_t make(const void *bytes, size_t len)
 {
@@ -133,12 +136,11 @@ static size_t seal(unsigned char number, const char *data, unsigned char *out)
 	return RECORD_HEAD + plain_len + TAG;
 }
 
-static void empty_records_in_a_row_are_few(void **state)
+TEST(empty_records_in_a_row_are_few)
 {
 	unsigned char number = 0;
 	size_t len = 0;
 
-	(void)state;
 	assert_string_equal(SSL_get_cipher_name(rig.peer), "TLS_AES_128_GCM_SHA256");
 	for (unsigned i = 0; i < EMPTY_RECORDS; i++)
 		len += seal(number++, "", wire + len);
@@ -160,9 +162,8 @@ static void empty_records_in_a_row_are_few(void **state)
 
 /* --- ends */
 
-static void end_without_close_notify_is_no_end_but_a_loss(void **state)
+TEST(end_without_close_notify_is_no_end_but_a_loss)
 {
-	(void)state;
 	tlsrig_send(&rig, wire, make("whole", 5));
 	tlsrig_send(&rig, wire, make("not whole", 9) - 1);
 	tlsrig_hang_up(&rig);
@@ -171,18 +172,16 @@ static void end_without_close_notify_is_no_end_but_a_loss(void **state)
 	assert_non_null(strstr(rig.stream.kind->why(&rig.stream), "close_notify"));
 }
 
-static void end_between_records_is_a_loss_too(void **state)
+TEST(end_between_records_is_a_loss_too)
 {
-	(void)state;
 	tlsrig_send(&rig, wire, make("whole", 5));
 	tlsrig_hang_up(&rig);
 	assert_came("whole", 5);
 	assert_int_equal(rig.ended, -ECONNRESET);
 }
 
-static void peer_that_has_ended_is_still_answered(void **state)
+TEST(peer_that_has_ended_is_still_answered)
 {
-	(void)state;
 	assert_int_equal(SSL_shutdown(rig.peer), 0);
 	tlsrig_pass(&rig);
 	assert_int_equal(rig.ended, 0);
@@ -195,9 +194,8 @@ static void peer_that_has_ended_is_still_answered(void **state)
 	assert_true(rig.peer_ended);
 }
 
-static void end_that_comes_with_data_is_seen_without_another_byte(void **state)
+TEST(end_that_comes_with_data_is_seen_without_another_byte)
 {
-	(void)state;
 	tlsrig_peer_write(&rig, "last", 4);
 	assert_int_equal(SSL_shutdown(rig.peer), 0);
 	tlsrig_pass(&rig);
@@ -206,11 +204,10 @@ static void end_that_comes_with_data_is_seen_without_another_byte(void **state)
 	assert_int_equal(spokei_stream_pending(&rig.stream), 0);
 }
 
-static void bytes_behind_close_notify_are_ignored(void **state)
+TEST(bytes_behind_close_notify_are_ignored)
 {
 	size_t len;
 
-	(void)state;
 	assert_int_equal(SSL_shutdown(rig.peer), 0);
 	len = tlsrig_made(&rig, wire, sizeof(wire));
 	memset(wire + len, 0x55, 1000);
@@ -220,9 +217,8 @@ static void bytes_behind_close_notify_are_ignored(void **state)
 	assert_int_equal(spokei_stream_pending(&rig.stream), 0);
 }
 
-static void ends_of_both_sides_may_cross(void **state)
+TEST(ends_of_both_sides_may_cross)
 {
-	(void)state;
 	assert_int_equal(SSL_shutdown(rig.peer), 0);
 	assert_int_equal(rig.stream.kind->shut(&rig.stream), 0);
 	tlsrig_pass(&rig);
@@ -230,21 +226,19 @@ static void ends_of_both_sides_may_cross(void **state)
 	assert_int_equal(SSL_shutdown(rig.peer), 1);
 }
 
-static void side_that_has_ended_still_reads(void **state)
+TEST(side_that_has_ended_still_reads)
 {
-	(void)state;
 	assert_int_equal(rig.stream.kind->shut(&rig.stream), 0);
 	tlsrig_send(&rig, wire, make("more", 4));
 	assert_came("more", 4);
 	assert_int_equal(rig.ended, TLSRIG_READING);
 }
 
-static void end_follows_the_bytes_that_wait(void **state)
+TEST(end_follows_the_bytes_that_wait)
 {
 	const struct spokei_vnet_link slow = { .capacity = 1000 };
 	size_t len = 0;
 
-	(void)state;
 	set_link(&slow);
 	assert_int_equal(tlsrig_write(&rig, text, 100000), 100000);
 	assert_int_equal(rig.stream.kind->shut(&rig.stream), 0);
@@ -272,7 +266,7 @@ static void assert_damage_is_noticed(const void *bytes, size_t len, int alert)
 	assert_in_range(-tlsrig_write(&rig, "x", 1), 1, 200);
 }
 
-static void every_flipped_bit_of_a_record_is_noticed(void **state)
+TEST(every_flipped_bit_of_a_record_is_noticed)
 {
 	size_t len = make("x", 1);
 
@@ -292,22 +286,20 @@ static void every_flipped_bit_of_a_record_is_noticed(void **state)
 	}
 }
 
-static void damaged_tag_is_answered_with_an_alert(void **state)
+TEST(damaged_tag_is_answered_with_an_alert)
 {
 	size_t len = make("x", 1);
 
-	(void)state;
 	wire[len - 1] ^= 1;
 	assert_damage_is_noticed(wire, len, ALERT_BAD_RECORD);
 }
 
 /* A connection is closed as soon as a read has failed: nothing flushes its stream then. */
-static void alert_is_out_when_the_read_has_failed(void **state)
+TEST(alert_is_out_when_the_read_has_failed)
 {
 	const struct spoke_env *env = &rig.process.env;
 	size_t len = make("x", 1);
 
-	(void)state;
 	wire[len - 1] ^= 1;
 	rig.paused = true;
 	tlsrig_send(&rig, wire, len);
@@ -315,76 +307,43 @@ static void alert_is_out_when_the_read_has_failed(void **state)
 	assert_true(env->net->read(env->ctx, rig.fd, came, sizeof(came)) > RECORD_HEAD);
 }
 
-static void repeated_record_is_refused(void **state)
+TEST(repeated_record_is_refused)
 {
 	size_t len = make("x", 1);
 
-	(void)state;
 	tlsrig_send(&rig, wire, len);
 	assert_came("x", 1);
 	rig.got_len = 0;
 	assert_damage_is_noticed(wire, len, ALERT_BAD_RECORD);
 }
 
-static void left_out_record_is_noticed(void **state)
+TEST(left_out_record_is_noticed)
 {
-	(void)state;
 	(void)make("x", 1);
 	assert_damage_is_noticed(wire, make("y", 1), ALERT_BAD_RECORD);
 }
 
-static void record_that_is_too_long_is_refused_by_its_head(void **state)
+TEST(record_that_is_too_long_is_refused_by_its_head)
 {
-	(void)state;
 	assert_damage_is_noticed("\x17\3\3\x42\0", RECORD_HEAD, ALERT_OVERFLOW);
 }
 
-static void record_of_an_unknown_type_is_refused(void **state)
+TEST(record_of_an_unknown_type_is_refused)
 {
-	(void)state;
 	assert_damage_is_noticed("\x99\3\3\0\1x", 6, ALERT_UNEXPECTED_MESSAGE);
 }
 
-static void plain_record_in_an_open_stream_is_refused(void **state)
+TEST(plain_record_in_an_open_stream_is_refused)
 {
-	(void)state;
 	assert_damage_is_noticed("\x16\3\3\0\4\0\0\0\0", 9, ALERT_UNEXPECTED_MESSAGE);
 }
 
-static void data_before_the_damage_is_given_first(void **state)
+TEST(data_before_the_damage_is_given_first)
 {
 	size_t len = make("good", 4);
 
-	(void)state;
 	memset(wire + len, 0x55, 100);
 	tlsrig_send(&rig, wire, len + 100);
 	assert_came("good", 4);
 	assert_int_equal(rig.ended, -EPROTO);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(end_without_close_notify_is_no_end_but_a_loss),
-		TEST(end_between_records_is_a_loss_too),
-		TEST(peer_that_has_ended_is_still_answered),
-		TEST(end_that_comes_with_data_is_seen_without_another_byte),
-		TEST(bytes_behind_close_notify_are_ignored),
-		TEST(ends_of_both_sides_may_cross),
-		TEST(side_that_has_ended_still_reads),
-		TEST(end_follows_the_bytes_that_wait),
-		TEST(every_flipped_bit_of_a_record_is_noticed),
-		TEST(damaged_tag_is_answered_with_an_alert),
-		TEST(alert_is_out_when_the_read_has_failed),
-		TEST(repeated_record_is_refused),
-		TEST(left_out_record_is_noticed),
-		TEST(record_that_is_too_long_is_refused_by_its_head),
-		TEST(record_of_an_unknown_type_is_refused),
-		TEST(empty_records_in_a_row_are_few),
-		TEST(plain_record_in_an_open_stream_is_refused),
-		TEST(data_before_the_damage_is_given_first),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * each once, and each with all that follow. The stream works or fails; it never gives a byte that
  * was not sent, leaks, or goes on for ever. With SPOKE_TORTURE=all, no failing call is left out.
  */
+#include "tests/support/test.h"
 #include "tests/transport/stream/tlsrig.h"
 
 #include <spoke/engine.h>
@@ -177,24 +178,21 @@ static void library_without_memory(unsigned which)
 	assert_in_range(library.blocks, 0, before + SLACK);
 }
 
-static void accepting_stream_survives_want_of_the_librarys_memory(void **state)
+TEST(accepting_stream_survives_want_of_the_librarys_memory)
 {
-	(void)state;
 	library_without_memory(0);
 }
 
-static void connecting_stream_survives_want_of_the_librarys_memory(void **state)
+TEST(connecting_stream_survives_want_of_the_librarys_memory)
 {
-	(void)state;
 	library_without_memory(1);
 }
 
-static void records_before_one_that_fails_are_taken(void **state)
+TEST(records_before_one_that_fails_are_taken)
 {
 	bool failed = true;
 	bool taken = false;
 
-	(void)state;
 	for (uint64_t nth = 1; failed; nth++) {
 		ssize_t wrote;
 
@@ -216,7 +214,7 @@ static void records_before_one_that_fails_are_taken(void **state)
 	assert_true(taken);
 }
 
-static void failing_calls_of_the_environment_end_the_stream_at_most(void **state)
+TEST(failing_calls_of_the_environment_end_the_stream_at_most)
 {
 	static const struct {
 		enum spokei_faults_kind kind;
@@ -234,7 +232,6 @@ static void failing_calls_of_the_environment_end_the_stream_at_most(void **state
 		{ SPOKEI_FAULTS_PEER, -ENOTCONN, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < 6 * sizeof(faults) / sizeof(faults[0]); i++) {
 		const unsigned which = (unsigned)(i % 6) / 2;
 		const bool for_ever = i % 2;
@@ -256,11 +253,10 @@ static void failing_calls_of_the_environment_end_the_stream_at_most(void **state
 	}
 }
 
-static void stream_keeps_the_librarys_buffers_while_it_is_busy(void **state)
+TEST(stream_keeps_the_librarys_buffers_while_it_is_busy)
 {
 	size_t before;
 
-	(void)state;
 	begin(1);
 	tlsrig_open(&rig);
 	assert_int_equal(tlsrig_write(&rig, text, 100), 100); /* what stays for ever */
@@ -279,7 +275,7 @@ static void stream_keeps_the_librarys_buffers_while_it_is_busy(void **state)
 	tlsrig_end(&rig);
 }
 
-static void owner_is_made_whole_or_not_at_all(void **state)
+TEST(owner_is_made_whole_or_not_at_all)
 {
 	static const struct spokei_tls_options options = {
 		.accepts = true,
@@ -295,7 +291,6 @@ static void owner_is_made_whole_or_not_at_all(void **state)
 	size_t before = 0;
 	int error = 1;
 
-	(void)state;
 	tlsrig_begin(&rig, &setting);
 	for (uint64_t nth = 1; error; nth += all || nth < 50 ? 1 : 7) {
 		struct spokei_tls *tls = NULL;
@@ -344,23 +339,19 @@ static void owner_is_made_whole_or_not_at_all(void **state)
 	tlsrig_end(&rig);
 }
 
-int main(void)
+/* Before any use of the library. */
+static int prepare(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(accepting_stream_survives_want_of_the_librarys_memory),
-		cmocka_unit_test(connecting_stream_survives_want_of_the_librarys_memory),
-		cmocka_unit_test(records_before_one_that_fails_are_taken),
-		cmocka_unit_test(failing_calls_of_the_environment_end_the_stream_at_most),
-		cmocka_unit_test(stream_keeps_the_librarys_buffers_while_it_is_busy),
-		cmocka_unit_test(owner_is_made_whole_or_not_at_all),
-	};
 	const char *asked = getenv("SPOKE_TORTURE");
 
+	(void)state;
 	all = asked && strcmp(asked, "all") == 0;
 	if (CRYPTO_set_mem_functions(library_alloc, library_resize, library_free) != 1)
-		return 1;
+		return -1;
 	tlsrig_inside = note_inside;
 	for (size_t i = 0; i < BYTES; i++)
 		text[i] = (unsigned char)(i * 7 + i / 251);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+GROUP(prepare, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open TLS streams: every cut, keys that the peer changes, and descriptors that take little. */
+#include "tests/support/test.h"
 #include "tests/transport/stream/tlsrig.h"
 
 #include <spoke/engine.h>
@@ -39,6 +40,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static size_t make(const void *bytes, size_t len)
 {
 	tlsrig_peer_write(&rig, bytes, len);
@@ -58,11 +61,10 @@ static void set_link(const struct spokei_vnet_link *link)
 
 /* --- reading */
 
-static void same_bytes_come_for_every_cut_of_three_records(void **state)
+TEST(same_bytes_come_for_every_cut_of_three_records)
 {
 	size_t len = 1;
 
-	(void)state;
 	for (size_t cut = 1; cut < len || cut == 1; cut++) {
 		len = make("a", 1);
 		len += (tlsrig_peer_write(&rig, "bcd", 3),
@@ -76,18 +78,16 @@ static void same_bytes_come_for_every_cut_of_three_records(void **state)
 	}
 }
 
-static void same_bytes_come_in_single_bytes(void **state)
+TEST(same_bytes_come_in_single_bytes)
 {
-	(void)state;
 	tlsrig_drip(&rig, wire, make("abcde", 5));
 	assert_came("abcde", 5);
 }
 
-static void ten_thousand_records_in_one_read_give_all_their_bytes(void **state)
+TEST(ten_thousand_records_in_one_read_give_all_their_bytes)
 {
 	static const size_t pieces[] = { 0, 1, 7, 20000, 65536 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
 		rig.piece = pieces[i];
 		rig.got_len = 0;
@@ -103,11 +103,10 @@ static void ten_thousand_records_in_one_read_give_all_their_bytes(void **state)
 	}
 }
 
-static void large_records_come_through_reads_of_any_size(void **state)
+TEST(large_records_come_through_reads_of_any_size)
 {
 	static const size_t pieces[] = { 0, 1000, 16384, 16385, 33000, 40000, 65536, 100000 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
 		rig.piece = pieces[i];
 		rig.got_len = 0;
@@ -118,9 +117,8 @@ static void large_records_come_through_reads_of_any_size(void **state)
 	}
 }
 
-static void nothing_that_came_is_left_without_being_pending(void **state)
+TEST(nothing_that_came_is_left_without_being_pending)
 {
-	(void)state;
 	rig.paused = true;
 	tlsrig_send(&rig, wire, make(text, 50000));
 	assert_int_equal(rig.got_len, 0);
@@ -131,12 +129,11 @@ static void nothing_that_came_is_left_without_being_pending(void **state)
 	assert_int_equal(spokei_stream_pending(&rig.stream), 0);
 }
 
-static void message_of_one_turn_costs_one_read_and_one_write(void **state)
+TEST(message_of_one_turn_costs_one_read_and_one_write)
 {
 	uint64_t reads;
 	uint64_t writes;
 
-	(void)state;
 	reads = rig.faulty.calls[SPOKEI_FAULTS_READ];
 	writes = rig.faulty.calls[SPOKEI_FAULTS_WRITE];
 	tlsrig_send(&rig, wire, make(text, 65536));
@@ -155,9 +152,8 @@ static void change_key(int wanted)
 	assert_int_equal(SSL_do_handshake(rig.peer), 1);
 }
 
-static void peer_may_change_its_keys_now_and_then(void **state)
+TEST(peer_may_change_its_keys_now_and_then)
 {
-	(void)state;
 	for (unsigned i = 0; i < 10; i++) {
 		change_key(i % 2 ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED);
 		tlsrig_peer_write(&rig, text + i, 1);
@@ -169,9 +165,8 @@ static void peer_may_change_its_keys_now_and_then(void **state)
 	assert_int_equal(tlsrig_peer_read(&rig, came, sizeof(came)), 1);
 }
 
-static void peer_that_changes_its_keys_each_second_goes_on(void **state)
+TEST(peer_that_changes_its_keys_each_second_goes_on)
 {
-	(void)state;
 	for (unsigned i = 0; i < 200; i++) {
 		change_key(SSL_KEY_UPDATE_NOT_REQUESTED);
 		tlsrig_pass(&rig);
@@ -181,9 +176,8 @@ static void peer_that_changes_its_keys_each_second_goes_on(void **state)
 	assert_came("x", 1);
 }
 
-static void peer_that_changes_its_keys_too_often_is_closed(void **state)
+TEST(peer_that_changes_its_keys_too_often_is_closed)
 {
-	(void)state;
 	for (unsigned i = 0; i < 200; i++)
 		change_key(SSL_KEY_UPDATE_NOT_REQUESTED);
 	tlsrig_peer_write(&rig, "x", 1);
@@ -193,7 +187,7 @@ static void peer_that_changes_its_keys_too_often_is_closed(void **state)
 	assert_non_null(strstr(rig.stream.kind->why(&rig.stream), "keys too often"));
 }
 
-static void flood_of_wanted_keys_costs_as_many_answers_as_are_allowed(void **state)
+TEST(flood_of_wanted_keys_costs_as_many_answers_as_are_allowed)
 {
 	const struct spokei_vnet_link deaf = { .capacity = 1, .eagain_permille = 999 };
 	enum {
@@ -201,7 +195,6 @@ static void flood_of_wanted_keys_costs_as_many_answers_as_are_allowed(void **sta
 		ANSWER = 27
 	};
 
-	(void)state;
 	set_link(&deaf);
 	for (unsigned i = 0; i < 9000; i++)
 		change_key(SSL_KEY_UPDATE_REQUESTED);
@@ -212,12 +205,11 @@ static void flood_of_wanted_keys_costs_as_many_answers_as_are_allowed(void **sta
 	assert_in_range(spokei_buffer_len(&tlsrig_link(&rig)->lag), 1, ALLOWED * ANSWER);
 }
 
-static void key_that_changes_while_output_waits_loses_nothing(void **state)
+TEST(key_that_changes_while_output_waits_loses_nothing)
 {
 	const struct spokei_vnet_link slow = { .capacity = 1000 };
 	size_t len = 0;
 
-	(void)state;
 	set_link(&slow);
 	assert_int_equal(tlsrig_write(&rig, text, 50000), 50000);
 	change_key(SSL_KEY_UPDATE_REQUESTED);
@@ -249,7 +241,7 @@ static void hear_all(size_t expected)
 	assert_memory_equal(came, text, len);
 }
 
-static void short_parts_share_a_record_and_long_ones_fill_theirs(void **state)
+TEST(short_parts_share_a_record_and_long_ones_fill_theirs)
 {
 	struct iovec parts[] = {
 		spokei_stream_part(text, 10),        spokei_stream_part(text + 10, 0),
@@ -258,7 +250,6 @@ static void short_parts_share_a_record_and_long_ones_fill_theirs(void **state)
 	};
 	uint64_t before;
 
-	(void)state;
 	before = spoke_stat_get(rig.engine, SPOKE_STAT_TLS_RECORDS_WRITTEN);
 	assert_int_equal(rig.stream.kind->write(&rig.stream, parts, 3), 100);
 	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_TLS_RECORDS_WRITTEN) - before, 1);
@@ -267,23 +258,21 @@ static void short_parts_share_a_record_and_long_ones_fill_theirs(void **state)
 	hear_all(40101);
 }
 
-static void one_write_takes_no_more_than_the_scratch_has_room_for(void **state)
+TEST(one_write_takes_no_more_than_the_scratch_has_room_for)
 {
 	ssize_t took;
 
-	(void)state;
 	took = tlsrig_write(&rig, text, LARGE);
 	assert_int_equal(took, SPOKEI_TLS_WRITE_RECORDS * SPOKEI_TLS_RECORD);
 	assert_int_equal(tlsrig_write(&rig, text + took, (size_t)(LARGE - took)), LARGE - took);
 	hear_all(LARGE);
 }
 
-static void descriptor_that_takes_little_loses_nothing(void **state)
+TEST(descriptor_that_takes_little_loses_nothing)
 {
 	const struct spokei_vnet_link slow = { .write_max = 40, .eagain_permille = 500 };
 	size_t done = 0;
 
-	(void)state;
 	set_link(&slow);
 	while (done < 60000) {
 		ssize_t took = tlsrig_write(&rig, text + done,
@@ -296,13 +285,12 @@ static void descriptor_that_takes_little_loses_nothing(void **state)
 	hear_all(60000);
 }
 
-static void peer_that_does_not_read_bounds_what_waits(void **state)
+TEST(peer_that_does_not_read_bounds_what_waits)
 {
 	const struct spokei_vnet_link deaf = { .capacity = 1024 };
 	size_t done = 0;
 	const struct spokei_buffer *lag = &tlsrig_link(&rig)->lag;
 
-	(void)state;
 	set_link(&deaf);
 	for (unsigned i = 0; i < 100; i++) {
 		ssize_t took = tlsrig_write(&rig, text, LARGE);
@@ -318,11 +306,10 @@ static void peer_that_does_not_read_bounds_what_waits(void **state)
 	assert_true(rig.stream.kind->wants(&rig.stream, 0) & SPOKE_IO_WRITE);
 }
 
-static void output_that_is_gone_leaves_no_memory(void **state)
+TEST(output_that_is_gone_leaves_no_memory)
 {
 	const struct spokei_vnet_link deaf = { .capacity = 1024 };
 
-	(void)state;
 	set_link(&deaf);
 	assert_int_equal(tlsrig_write(&rig, text, 60000), 60000);
 	assert_non_null(tlsrig_link(&rig)->lag.bytes);
@@ -333,7 +320,7 @@ static void output_that_is_gone_leaves_no_memory(void **state)
 	assert_int_equal(rig.stream.kind->wants(&rig.stream, 0), 0);
 }
 
-static void few_streams_keep_buffers_and_the_oldest_gives_way(void **state)
+TEST(few_streams_keep_buffers_and_the_oldest_gives_way)
 {
 	enum {
 		STREAMS = 100,
@@ -341,7 +328,6 @@ static void few_streams_keep_buffers_and_the_oldest_gives_way(void **state)
 	};
 	static struct spokei_tls_link links[STREAMS];
 
-	(void)state;
 	spokei_world_run(&rig.world, rig.world.now_ns + 3000 * TLSRIG_MS);
 	assert_int_equal(rig.tls->warm_count, 0);
 	for (unsigned i = 0; i < STREAMS; i++) {
@@ -354,30 +340,4 @@ static void few_streams_keep_buffers_and_the_oldest_gives_way(void **state)
 		assert_int_equal(links[i].warm.next != NULL, i >= STREAMS - KEPT);
 	spokei_world_run(&rig.world, rig.world.now_ns + 3000 * TLSRIG_MS);
 	assert_int_equal(rig.tls->warm_count, 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(same_bytes_come_for_every_cut_of_three_records),
-		TEST(same_bytes_come_in_single_bytes),
-		TEST(ten_thousand_records_in_one_read_give_all_their_bytes),
-		TEST(large_records_come_through_reads_of_any_size),
-		TEST(nothing_that_came_is_left_without_being_pending),
-		TEST(message_of_one_turn_costs_one_read_and_one_write),
-		TEST(peer_may_change_its_keys_now_and_then),
-		TEST(peer_that_changes_its_keys_each_second_goes_on),
-		TEST(peer_that_changes_its_keys_too_often_is_closed),
-		TEST(flood_of_wanted_keys_costs_as_many_answers_as_are_allowed),
-		TEST(key_that_changes_while_output_waits_loses_nothing),
-		TEST(short_parts_share_a_record_and_long_ones_fill_theirs),
-		TEST(one_write_takes_no_more_than_the_scratch_has_room_for),
-		TEST(descriptor_that_takes_little_loses_nothing),
-		TEST(peer_that_does_not_read_bounds_what_waits),
-		TEST(output_that_is_gone_leaves_no_memory),
-		TEST(few_streams_keep_buffers_and_the_oldest_gives_way),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verdict about the first bytes of a peer: each prefix, each border of a limit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 
+#include "tests/support/test.h"
 #include "transport/stream/tls/hello.h"
 
 enum {
@@ -52,20 +47,18 @@ static void assert_whole_at_its_end_only(size_t len)
 	assert_int_equal(judge(len + 100), SPOKEI_HELLO_WHOLE);
 }
 
-static void hello_is_whole_at_its_last_byte(void **state)
+TEST(hello_is_whole_at_its_last_byte)
 {
-	(void)state;
 	assert_whole_at_its_end_only(write_hello(0, 4));
 	assert_whole_at_its_end_only(write_hello(300, 16384));
 	assert_whole_at_its_end_only(write_hello(300, 100));
 	assert_whole_at_its_end_only(write_hello(12, 1));
 }
 
-static void records_are_limited_in_number(void **state)
+TEST(records_are_limited_in_number)
 {
 	size_t len;
 
-	(void)state;
 	len = write_hello(12, 1);
 	assert_int_equal(len, 16 * 6);
 	assert_int_equal(judge(len), SPOKEI_HELLO_WHOLE);
@@ -74,11 +67,10 @@ static void records_are_limited_in_number(void **state)
 	assert_int_equal(judge(len - 5), SPOKEI_HELLO_BROKEN);
 }
 
-static void largest_hello_is_16_kib(void **state)
+TEST(largest_hello_is_16_kib)
 {
 	size_t len;
 
-	(void)state;
 	len = write_hello(16384, 16384);
 	assert_int_equal(judge(len), SPOKEI_HELLO_WHOLE);
 	assert_in_range(len, 1, SPOKEI_HELLO_BYTES);
@@ -86,18 +78,16 @@ static void largest_hello_is_16_kib(void **state)
 	assert_int_equal(judge(RECORD_HEAD + MESSAGE_HEAD), SPOKEI_HELLO_BROKEN);
 }
 
-static void every_other_first_byte_is_plain(void **state)
+TEST(every_other_first_byte_is_plain)
 {
-	(void)state;
 	for (unsigned byte = 0; byte < 256; byte++) {
 		bytes[0] = (unsigned char)byte;
 		assert_int_equal(judge(1), byte == 0x16 ? SPOKEI_HELLO_MORE : SPOKEI_HELLO_PLAIN);
 	}
 }
 
-static void head_that_no_hello_has_is_broken(void **state)
+TEST(head_that_no_hello_has_is_broken)
 {
-	(void)state;
 	(void)write_hello(300, 16384);
 	bytes[1] = 2;
 	assert_int_equal(judge(2), SPOKEI_HELLO_BROKEN);
@@ -112,17 +102,4 @@ static void head_that_no_hello_has_is_broken(void **state)
 	bytes[5] = 2;
 	assert_int_equal(judge(5), SPOKEI_HELLO_MORE);
 	assert_int_equal(judge(6), SPOKEI_HELLO_BROKEN);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hello_is_whole_at_its_last_byte),
-		cmocka_unit_test(records_are_limited_in_number),
-		cmocka_unit_test(largest_hello_is_16_kib),
-		cmocka_unit_test(every_other_first_byte_is_plain),
-		cmocka_unit_test(head_that_no_hello_has_is_broken),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Certificates of TLS streams: which are taken, which are refused and with which sentence, and the
  * names that a peer is known by. */
+#include "tests/support/test.h"
 #include "tests/transport/stream/tlsrig.h"
 
 #include <spoke/engine.h>
@@ -58,9 +59,8 @@ static void assert_refused(const struct tlscert_wish *wish, const char *host, co
 
 #define NAMES "none of the expected names"
 
-static void certificate_has_to_be_good_now(void **state)
+TEST(certificate_has_to_be_good_now)
 {
-	(void)state;
 	assert_taken(&(struct tlscert_wish){ .names = "DNS:server.test", .p256 = true }, NULL,
 		     NULL);
 	assert_refused(&(struct tlscert_wish){ .names = "DNS:server.test", .until_s = YEAR_2025 },
@@ -69,11 +69,10 @@ static void certificate_has_to_be_good_now(void **state)
 		       NULL, NULL, "not yet valid");
 }
 
-static void certificate_has_to_be_of_the_authority_and_for_this_use(void **state)
+TEST(certificate_has_to_be_of_the_authority_and_for_this_use)
 {
 	const struct tlsrig_certs *certs = tlsrig_certs();
 
-	(void)state;
 	assert_refused(&(struct tlscert_wish){ .names = "DNS:server.test",
 					       .issuer = &certs->stranger },
 		       NULL, NULL, "unable to get local issuer");
@@ -87,13 +86,12 @@ static void certificate_has_to_be_of_the_authority_and_for_this_use(void **state
 		       NULL, NULL, "unable to get local issuer");
 }
 
-static void certificate_signed_by_itself_is_refused(void **state)
+TEST(certificate_signed_by_itself_is_refused)
 {
 	struct tlscert own = tlscert_make(
 		&(struct tlscert_wish){ .subject = "x", .names = "DNS:server.test" });
 	struct tlsrig_setting setting = { .peer = &own };
 
-	(void)state;
 	tlsrig_begin(&rig, &setting);
 	tlsrig_shake(&rig);
 	tlsrig_hang_up(&rig);
@@ -103,9 +101,8 @@ static void certificate_signed_by_itself_is_refused(void **state)
 	tlscert_free(&own);
 }
 
-static void only_alternative_names_count_and_whole_ones(void **state)
+TEST(only_alternative_names_count_and_whole_ones)
 {
-	(void)state;
 	assert_refused(&(struct tlscert_wish){ .names = "DNS:other.test" }, NULL, NULL, NAMES);
 	assert_refused(&(struct tlscert_wish){ .subject = "server.test" }, NULL, NULL, NAMES);
 	assert_refused(&(struct tlscert_wish){ .dns = { "server.test\0.evil.test", 22 } }, NULL,
@@ -117,9 +114,8 @@ static void only_alternative_names_count_and_whole_ones(void **state)
 		     NULL);
 }
 
-static void wildcard_stands_for_one_whole_label(void **state)
+TEST(wildcard_stands_for_one_whole_label)
 {
-	(void)state;
 	assert_taken(&(struct tlscert_wish){ .names = "DNS:*.b.test" }, "a.b.test", NULL);
 	assert_refused(&(struct tlscert_wish){ .names = "DNS:*.b.test" }, "a.a.b.test", NULL,
 		       NAMES);
@@ -129,9 +125,8 @@ static void wildcard_stands_for_one_whole_label(void **state)
 	assert_refused(&(struct tlscert_wish){ .names = "DNS:*.b.test" }, "*.b.test", NULL, NAMES);
 }
 
-static void address_is_compared_with_addresses_only(void **state)
+TEST(address_is_compared_with_addresses_only)
 {
-	(void)state;
 	assert_taken(&(struct tlscert_wish){ .names = "IP:127.0.0.1" }, "127.0.0.1", NULL);
 	assert_taken(&(struct tlscert_wish){ .names = "IP:::1" }, "::1", NULL);
 	assert_refused(&(struct tlscert_wish){ .names = "DNS:127.0.0.1" }, "127.0.0.1", NULL,
@@ -139,18 +134,16 @@ static void address_is_compared_with_addresses_only(void **state)
 	assert_refused(&(struct tlscert_wish){ .names = "IP:127.0.0.2" }, "127.0.0.1", NULL, NAMES);
 }
 
-static void host_without_a_name_is_never_right(void **state)
+TEST(host_without_a_name_is_never_right)
 {
-	(void)state;
 	assert_refused(&(struct tlscert_wish){ .names = "DNS:server.test" }, "", NULL, NAMES);
 	assert_refused(&(struct tlscert_wish){ .names = "DNS:server.test" }, ".test", NULL, NAMES);
 }
 
-static void expected_names_take_the_place_of_the_host(void **state)
+TEST(expected_names_take_the_place_of_the_host)
 {
 	const struct tlscert_wish wish = { .names = "DNS:a.test,URI:spiffe://a/b,IP:10.0.0.1" };
 
-	(void)state;
 	assert_taken(&wish, "10.9.9.9", "dns:a.test");
 	assert_taken(&wish, "10.9.9.9", "dns:z.test,uri:spiffe://a/b");
 	assert_taken(&wish, "10.9.9.9", "ip:10.0.0.1");
@@ -161,7 +154,7 @@ static void expected_names_take_the_place_of_the_host(void **state)
 	assert_refused(&wish, "a.test", "dns:10.0.0.1", NAMES);
 }
 
-static void list_of_expected_names_that_checks_nothing_is_no_list(void **state)
+TEST(list_of_expected_names_that_checks_nothing_is_no_list)
 {
 	static const char *const lists[] = { "",
 					     ",",
@@ -178,7 +171,6 @@ static void list_of_expected_names_that_checks_nothing_is_no_list(void **state)
 					     "DNS:a.test" };
 	char why[SPOKEI_TLS_WHY];
 
-	(void)state;
 	tlsrig_begin(&rig, &(struct tlsrig_setting){ .accepts = false });
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		const struct spokei_tls_options options = { .ca = "authority", .peers = lists[i] };
@@ -196,11 +188,10 @@ static const char *server_name(struct tlsrig *of)
 	return SSL_get_servername(of->peer, TLSEXT_NAMETYPE_host_name);
 }
 
-static void server_name_is_sent_for_names_only(void **state)
+TEST(server_name_is_sent_for_names_only)
 {
 	struct tlsrig_setting setting = { .host = "server.test" };
 
-	(void)state;
 	tlsrig_begin(&rig, &setting);
 	tlsrig_open(&rig);
 	assert_string_equal(server_name(&rig), "server.test");
@@ -236,7 +227,7 @@ static void assert_consumer(struct tlsrig_setting setting, const char *expected,
 	tlsrig_end(&rig);
 }
 
-static void consumer_has_to_show_a_good_certificate_if_asked(void **state)
+TEST(consumer_has_to_show_a_good_certificate_if_asked)
 {
 	const struct tlsrig_certs *certs = tlsrig_certs();
 	struct tlscert stranger = tlscert_make(
@@ -244,7 +235,6 @@ static void consumer_has_to_show_a_good_certificate_if_asked(void **state)
 	const struct tlsrig_setting none = { .peer_has_none = true };
 	struct tlsrig_setting setting = none;
 
-	(void)state;
 	assert_consumer(setting, NULL, 0);
 	setting.verify = SPOKE_TLS_VERIFY_OPTIONAL;
 	assert_consumer(setting, NULL, 0);
@@ -259,13 +249,12 @@ static void consumer_has_to_show_a_good_certificate_if_asked(void **state)
 	tlscert_free(&stranger);
 }
 
-static void revoked_certificate_is_refused(void **state)
+TEST(revoked_certificate_is_refused)
 {
 	const struct tlsrig_certs *certs = tlsrig_certs();
 	struct tlsrig_setting setting = { .verify = SPOKE_TLS_VERIFY_REQUIRED,
 					  .revoked = &certs->client };
 
-	(void)state;
 	assert_consumer(setting, "revoked", ALERT_REVOKED);
 	setting.revoked = &certs->server;
 	assert_consumer(setting, NULL, 0);
@@ -278,9 +267,8 @@ static void revoked_certificate_is_refused(void **state)
 	tlsrig_end(&rig);
 }
 
-static void consumer_is_told_the_alert_of_the_provider(void **state)
+TEST(consumer_is_told_the_alert_of_the_provider)
 {
-	(void)state;
 	for (unsigned wrong = 0; wrong < 2; wrong++) {
 		tlsrig_begin(&rig, &(struct tlsrig_setting){ .accepts = false });
 		SSL_set_verify(rig.peer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
@@ -320,12 +308,11 @@ static void assert_names(const struct tlscert_wish *wish, const char *const *nam
 	tlscert_free(&cert);
 }
 
-static void peer_is_known_by_the_names_of_its_certificate(void **state)
+TEST(peer_is_known_by_the_names_of_its_certificate)
 {
 	static const char *const names[] = { "dns:a.test", "uri:spiffe://a/b", "ip:10.0.0.1" };
 	static const char *const addresses[] = { "ip:2001:db8::1", "ip:::1" };
 
-	(void)state;
 	assert_names(&(struct tlscert_wish){ .subject = "cn",
 					     .names = "DNS:a.test,URI:spiffe://a/b,IP:10.0.0.1,"
 						      "email:a@b.test" },
@@ -338,50 +325,24 @@ static void peer_is_known_by_the_names_of_its_certificate(void **state)
 	assert_names(&(struct tlscert_wish){ .dns = { "a.test\nb", 8 } }, NULL, 0);
 }
 
-static void peer_without_a_certificate_has_no_name(void **state)
+TEST(peer_without_a_certificate_has_no_name)
 {
 	const struct tlsrig_setting setting = { .accepts = true, .peer_has_none = true };
 	const struct spoke_span *spans;
 
-	(void)state;
 	tlsrig_begin(&rig, &setting);
 	tlsrig_open(&rig);
 	assert_int_equal(spokei_stream_names(&rig.stream, &spans), 0);
 	tlsrig_end(&rig);
 }
 
-static void certificate_that_nobody_has_asked_for_gives_no_name(void **state)
+TEST(certificate_that_nobody_has_asked_for_gives_no_name)
 {
 	const struct tlsrig_setting setting = { .accepts = true };
 	const struct spoke_span *spans;
 
-	(void)state;
 	tlsrig_begin(&rig, &setting);
 	tlsrig_open(&rig);
 	assert_int_equal(spokei_stream_names(&rig.stream, &spans), 0);
 	tlsrig_end(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(certificate_has_to_be_good_now),
-		cmocka_unit_test(certificate_has_to_be_of_the_authority_and_for_this_use),
-		cmocka_unit_test(certificate_signed_by_itself_is_refused),
-		cmocka_unit_test(only_alternative_names_count_and_whole_ones),
-		cmocka_unit_test(wildcard_stands_for_one_whole_label),
-		cmocka_unit_test(address_is_compared_with_addresses_only),
-		cmocka_unit_test(host_without_a_name_is_never_right),
-		cmocka_unit_test(expected_names_take_the_place_of_the_host),
-		cmocka_unit_test(list_of_expected_names_that_checks_nothing_is_no_list),
-		cmocka_unit_test(server_name_is_sent_for_names_only),
-		cmocka_unit_test(consumer_has_to_show_a_good_certificate_if_asked),
-		cmocka_unit_test(revoked_certificate_is_refused),
-		cmocka_unit_test(consumer_is_told_the_alert_of_the_provider),
-		cmocka_unit_test(peer_is_known_by_the_names_of_its_certificate),
-		cmocka_unit_test(peer_without_a_certificate_has_no_name),
-		cmocka_unit_test(certificate_that_nobody_has_asked_for_gives_no_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

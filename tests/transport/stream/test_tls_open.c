@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handshakes of TLS streams: every cut of them, and peers that speak something else. */
 #include "core/engine/engine.h"
+#include "tests/support/test.h"
 #include "tests/transport/stream/tlsrig.h"
 
 #include <openssl/err.h>
@@ -61,12 +62,11 @@ static void read_and_go_on(struct spoke_watch *watch, unsigned io)
 }
 
 /* A step takes its time, and may call users. A call that they make must not time out early. */
-static void tasks_behind_a_step_read_the_clock_anew(void **state)
+TEST(tasks_behind_a_step_read_the_clock_anew)
 {
 	uint64_t begun_ns;
 	size_t len;
 
-	(void)state;
 	tlsrig_begin(&rig, &accepting);
 	len = make_hello();
 	ready = rig.stream.watch.ready;
@@ -81,11 +81,10 @@ static void tasks_behind_a_step_read_the_clock_anew(void **state)
 
 /* --- every cut */
 
-static void hello_that_comes_byte_by_byte_opens_the_stream(void **state)
+TEST(hello_that_comes_byte_by_byte_opens_the_stream)
 {
 	size_t len;
 
-	(void)state;
 	tlsrig_begin(&rig, &accepting);
 	len = make_hello();
 	tlsrig_drip(&rig, bytes, len - 1);
@@ -112,11 +111,10 @@ static void send_in_records(const unsigned char *record, size_t len, size_t piec
 	}
 }
 
-static void hello_in_three_records_opens_the_stream(void **state)
+TEST(hello_in_three_records_opens_the_stream)
 {
 	size_t len;
 
-	(void)state;
 	tlsrig_begin(&rig, &accepting);
 	len = make_hello();
 	send_in_records(bytes, len, (len - RECORD_HEAD + 2) / 3);
@@ -125,11 +123,10 @@ static void hello_in_three_records_opens_the_stream(void **state)
 	tlsrig_end(&rig);
 }
 
-static void hello_in_too_many_records_is_refused(void **state)
+TEST(hello_in_too_many_records_is_refused)
 {
 	size_t len;
 
-	(void)state;
 	tlsrig_begin(&rig, &accepting);
 	len = make_hello();
 	send_in_records(bytes, len, 4);
@@ -155,12 +152,11 @@ static void pad_hello(SSL_CTX *context)
 			 1);
 }
 
-static void long_hello_opens_the_stream(void **state)
+TEST(long_hello_opens_the_stream)
 {
 	const struct tlsrig_setting setting = { .accepts = true, .set_context = pad_hello };
 	size_t len;
 
-	(void)state;
 	tlsrig_begin(&rig, &setting);
 	len = make_hello();
 	assert_in_range(len, 2000, 4000);
@@ -171,9 +167,8 @@ static void long_hello_opens_the_stream(void **state)
 	tlsrig_end(&rig);
 }
 
-static void handshake_in_single_bytes_opens_a_connecting_stream(void **state)
+TEST(handshake_in_single_bytes_opens_a_connecting_stream)
 {
-	(void)state;
 	tlsrig_begin(&rig, &connecting);
 	for (unsigned i = 0; i < 4; i++) {
 		tlsrig_hear(&rig);
@@ -185,9 +180,8 @@ static void handshake_in_single_bytes_opens_a_connecting_stream(void **state)
 	tlsrig_end(&rig);
 }
 
-static void data_beside_the_end_of_the_handshake_is_read_in_that_turn(void **state)
+TEST(data_beside_the_end_of_the_handshake_is_read_in_that_turn)
 {
-	(void)state;
 	tlsrig_begin(&rig, &accepting);
 	tlsrig_step(&rig);
 	tlsrig_pass(&rig);
@@ -202,12 +196,11 @@ static void data_beside_the_end_of_the_handshake_is_read_in_that_turn(void **sta
 	tlsrig_end(&rig);
 }
 
-static void data_that_the_provider_sends_at_once_is_read_as_it_opens(void **state)
+TEST(data_that_the_provider_sends_at_once_is_read_as_it_opens)
 {
 	size_t took = 0;
 	char byte;
 
-	(void)state;
 	tlsrig_begin(&rig, &connecting);
 	tlsrig_hear(&rig);
 	/* A server may write behind its own Finished; the functions are named after the client's
@@ -243,9 +236,8 @@ static void assert_refused_in_silence(const void *first, size_t len, size_t deci
 	tlsrig_end(&rig);
 }
 
-static void peer_without_tls_is_refused_at_the_byte_that_decides(void **state)
+TEST(peer_without_tls_is_refused_at_the_byte_that_decides)
 {
-	(void)state;
 	assert_refused_in_silence("\xda\xbb\xc2\0\0\0\0\0\0\0\0\1\0\0\0\0", 16, 1);
 	assert_refused_in_silence("GET / HTTP/1.1\r\n\r\n", 18, 1);
 	assert_refused_in_silence("\x80\x2e\1\0\2\0\x15\0\0\0\x10", 11, 1); /* SSL 2 */
@@ -257,11 +249,10 @@ static void peer_without_tls_is_refused_at_the_byte_that_decides(void **state)
 	assert_refused_in_silence("\x16\3\1\0\1\1\x17\3\3\0\1\0", 12, 7); /* data inside */
 }
 
-static void plain_peer_of_an_optional_stream_is_read_as_it_is(void **state)
+TEST(plain_peer_of_an_optional_stream_is_read_as_it_is)
 {
 	const struct tlsrig_setting setting = { .accepts = true, .or_plain = true };
 
-	(void)state;
 	tlsrig_begin(&rig, &setting);
 	rig.piece = 3;
 	tlsrig_send(&rig, "\xda\xbb plain", 8);
@@ -273,11 +264,10 @@ static void plain_peer_of_an_optional_stream_is_read_as_it_is(void **state)
 	tlsrig_end(&rig);
 }
 
-static void optional_stream_opens_for_tls(void **state)
+TEST(optional_stream_opens_for_tls)
 {
 	const struct tlsrig_setting setting = { .accepts = true, .or_plain = true };
 
-	(void)state;
 	tlsrig_begin(&rig, &setting);
 	tlsrig_open(&rig);
 	tlsrig_peer_write(&rig, "x", 1);
@@ -286,11 +276,10 @@ static void optional_stream_opens_for_tls(void **state)
 	tlsrig_end(&rig);
 }
 
-static void optional_stream_never_returns_from_tls_to_plain(void **state)
+TEST(optional_stream_never_returns_from_tls_to_plain)
 {
 	const struct tlsrig_setting setting = { .accepts = true, .or_plain = true };
 
-	(void)state;
 	tlsrig_begin(&rig, &setting);
 	tlsrig_send(&rig, "\x16", 1);
 	tlsrig_send(&rig, "\xda\xbb", 2);
@@ -298,9 +287,8 @@ static void optional_stream_never_returns_from_tls_to_plain(void **state)
 	tlsrig_end(&rig);
 }
 
-static void connecting_stream_meets_plain_bytes(void **state)
+TEST(connecting_stream_meets_plain_bytes)
 {
-	(void)state;
 	tlsrig_begin(&rig, &connecting);
 	tlsrig_send(&rig, "HTTP/1.1 400 Bad Request\r\n\r\n", 28);
 	assert_int_equal(rig.status, -EPROTO);
@@ -308,11 +296,10 @@ static void connecting_stream_meets_plain_bytes(void **state)
 	tlsrig_end(&rig);
 }
 
-static void wrong_record_behind_a_good_one_is_no_plain_peer(void **state)
+TEST(wrong_record_behind_a_good_one_is_no_plain_peer)
 {
 	size_t len;
 
-	(void)state;
 	tlsrig_begin(&rig, &connecting);
 	tlsrig_hear(&rig);
 	tlsrig_step(&rig);
@@ -324,26 +311,4 @@ static void wrong_record_behind_a_good_one_is_no_plain_peer(void **state)
 	assert_int_equal(rig.status, -EPROTO);
 	assert_null(strstr(rig.stream.kind->why(&rig.stream), "tls=off"));
 	tlsrig_end(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tasks_behind_a_step_read_the_clock_anew),
-		cmocka_unit_test(hello_that_comes_byte_by_byte_opens_the_stream),
-		cmocka_unit_test(hello_in_three_records_opens_the_stream),
-		cmocka_unit_test(hello_in_too_many_records_is_refused),
-		cmocka_unit_test(long_hello_opens_the_stream),
-		cmocka_unit_test(handshake_in_single_bytes_opens_a_connecting_stream),
-		cmocka_unit_test(data_beside_the_end_of_the_handshake_is_read_in_that_turn),
-		cmocka_unit_test(data_that_the_provider_sends_at_once_is_read_as_it_opens),
-		cmocka_unit_test(peer_without_tls_is_refused_at_the_byte_that_decides),
-		cmocka_unit_test(plain_peer_of_an_optional_stream_is_read_as_it_is),
-		cmocka_unit_test(optional_stream_opens_for_tls),
-		cmocka_unit_test(optional_stream_never_returns_from_tls_to_plain),
-		cmocka_unit_test(connecting_stream_meets_plain_bytes),
-		cmocka_unit_test(wrong_record_behind_a_good_one_is_no_plain_peer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handshakes of TLS streams: what is refused, how the peer is told, and ends on the way. */
+#include "tests/support/test.h"
 #include "tests/transport/stream/tlsrig.h"
 
 #include <openssl/err.h>
@@ -89,9 +90,8 @@ static void assert_alert(void (*set_context)(SSL_CTX *context), unsigned oldest,
 	tlsrig_end(&rig);
 }
 
-static void version_suite_or_protocol_of_others_is_refused_with_an_alert(void **state)
+TEST(version_suite_or_protocol_of_others_is_refused_with_an_alert)
 {
-	(void)state;
 	assert_alert(only_tls_1_2, 13, ALERT_PROTOCOL_VERSION);
 	assert_alert(only_tls_1_1, 12, ALERT_PROTOCOL_VERSION);
 	assert_alert(weak_suite, 12, ALERT_HANDSHAKE_FAILURE);
@@ -112,9 +112,8 @@ static void assert_opens(void (*set_context)(SSL_CTX *context), unsigned oldest)
 	tlsrig_end(&rig);
 }
 
-static void peer_without_protocols_or_with_tls_1_2_is_taken(void **state)
+TEST(peer_without_protocols_or_with_tls_1_2_is_taken)
 {
-	(void)state;
 	assert_opens(NULL, 13); /* Java offers no protocol */
 	assert_opens(offer_spoke, 13);
 	assert_opens(only_tls_1_2, 12);
@@ -142,9 +141,8 @@ static void assert_suite(bool accepts, void (*set_context)(SSL_CTX *context), co
 	tlsrig_end(&rig);
 }
 
-static void fastest_suite_is_chosen_unless_the_peer_has_a_reason(void **state)
+TEST(fastest_suite_is_chosen_unless_the_peer_has_a_reason)
 {
-	(void)state;
 	assert_suite(true, NULL, TLS1_3_RFC_AES_128_GCM_SHA256);
 	assert_suite(false, NULL, TLS1_3_RFC_AES_128_GCM_SHA256);
 	assert_suite(true, only_aes_256, TLS1_3_RFC_AES_256_GCM_SHA384);
@@ -152,13 +150,12 @@ static void fastest_suite_is_chosen_unless_the_peer_has_a_reason(void **state)
 	assert_suite(true, prefer_chacha, TLS1_3_RFC_CHACHA20_POLY1305_SHA256);
 }
 
-static void renegotiation_is_refused(void **state)
+TEST(renegotiation_is_refused)
 {
 	const struct tlsrig_setting setting = { .accepts = true,
 						.set_context = only_tls_1_2,
 						.oldest = 12 };
 
-	(void)state;
 	tlsrig_begin(&rig, &setting);
 	tlsrig_open(&rig);
 	assert_int_equal(SSL_renegotiate(rig.peer), 1);
@@ -192,12 +189,11 @@ static void offer_early_data(SSL_CTX *context)
 	SSL_CTX_set_psk_use_session_callback(context, offer_key);
 }
 
-static void early_data_is_never_delivered(void **state)
+TEST(early_data_is_never_delivered)
 {
 	const struct tlsrig_setting setting = { .accepts = true, .set_context = offer_early_data };
 	size_t wrote;
 
-	(void)state;
 	tlsrig_begin(&rig, &setting);
 	assert_int_equal(SSL_write_early_data(rig.peer, "early", 5, &wrote), 1);
 	assert_int_equal(wrote, 5);
@@ -237,7 +233,7 @@ static size_t offer_compression(unsigned char *hello, size_t len)
 	return len + 1;
 }
 
-static void compression_is_not_chosen(void **state)
+TEST(compression_is_not_chosen)
 {
 	enum {
 		ID = 43,
@@ -247,7 +243,6 @@ static void compression_is_not_chosen(void **state)
 					    .oldest = 12 };
 	const unsigned char *answer;
 
-	(void)state;
 	tlsrig_begin(&rig, &old);
 	tlsrig_send(&rig, bytes, offer_compression(bytes, make_hello()));
 	assert_true(read_raw() > ID + 40);
@@ -268,7 +263,7 @@ static void keep_sessions(SSL_CTX *context)
 	(void)SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT);
 }
 
-static void no_session_is_resumed_and_no_ticket_is_given(void **state)
+TEST(no_session_is_resumed_and_no_ticket_is_given)
 {
 	for (unsigned oldest = 12; oldest <= 13; oldest++) {
 		const struct tlsrig_setting setting = {
@@ -296,11 +291,10 @@ static void no_session_is_resumed_and_no_ticket_is_given(void **state)
 
 /* --- the peer is told */
 
-static void refused_peer_gets_its_alert_although_it_goes_on_sending(void **state)
+TEST(refused_peer_gets_its_alert_although_it_goes_on_sending)
 {
 	const struct tlsrig_setting setting = { .accepts = true, .set_context = offer_h2 };
 
-	(void)state;
 	tlsrig_begin(&rig, &setting);
 	tlsrig_send(&rig, bytes, make_hello());
 	assert_int_equal(rig.status, TLSRIG_OPENING); /* it is being told */
@@ -317,11 +311,10 @@ static void refused_peer_gets_its_alert_although_it_goes_on_sending(void **state
 	tlsrig_end(&rig);
 }
 
-static void peer_that_this_side_refuses_gets_its_alert_and_a_second(void **state)
+TEST(peer_that_this_side_refuses_gets_its_alert_and_a_second)
 {
 	const struct tlsrig_setting setting = { .peers = "dns:other.test" };
 
-	(void)state;
 	for (unsigned leaves = 0; leaves < 2; leaves++) {
 		tlsrig_begin(&rig, &setting);
 		for (unsigned i = 0; i < 4 && tlsrig_link(&rig)->error == 0; i++) {
@@ -345,11 +338,10 @@ static void peer_that_this_side_refuses_gets_its_alert_and_a_second(void **state
 	}
 }
 
-static void sentence_about_a_failure_belongs_to_its_stream(void **state)
+TEST(sentence_about_a_failure_belongs_to_its_stream)
 {
 	struct spokei_stream other;
 
-	(void)state;
 	tlsrig_begin(&rig, &accepting);
 	tlsrig_send(&rig, "x", 1);
 	assert_non_null(rig.stream.kind->why(&rig.stream));
@@ -358,9 +350,8 @@ static void sentence_about_a_failure_belongs_to_its_stream(void **state)
 	tlsrig_end(&rig);
 }
 
-static void end_during_the_handshake_loses_the_peer(void **state)
+TEST(end_during_the_handshake_loses_the_peer)
 {
-	(void)state;
 	for (unsigned at = 0; at < 3; at++) {
 		tlsrig_begin(&rig, &accepting);
 		if (at > 0)
@@ -373,9 +364,8 @@ static void end_during_the_handshake_loses_the_peer(void **state)
 	}
 }
 
-static void reset_in_each_state_loses_the_peer(void **state)
+TEST(reset_in_each_state_loses_the_peer)
 {
-	(void)state;
 	for (unsigned at = 0; at < 4; at++) {
 		tlsrig_begin(&rig, &accepting);
 		if (at == 3)
@@ -393,24 +383,4 @@ static void reset_in_each_state_loses_the_peer(void **state)
 		assert_int_equal(rig.tls->places, 0);
 		tlsrig_end(&rig);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(version_suite_or_protocol_of_others_is_refused_with_an_alert),
-		cmocka_unit_test(peer_without_protocols_or_with_tls_1_2_is_taken),
-		cmocka_unit_test(fastest_suite_is_chosen_unless_the_peer_has_a_reason),
-		cmocka_unit_test(renegotiation_is_refused),
-		cmocka_unit_test(early_data_is_never_delivered),
-		cmocka_unit_test(compression_is_not_chosen),
-		cmocka_unit_test(no_session_is_resumed_and_no_ticket_is_given),
-		cmocka_unit_test(refused_peer_gets_its_alert_although_it_goes_on_sending),
-		cmocka_unit_test(peer_that_this_side_refuses_gets_its_alert_and_a_second),
-		cmocka_unit_test(sentence_about_a_failure_belongs_to_its_stream),
-		cmocka_unit_test(end_during_the_handshake_loses_the_peer),
-		cmocka_unit_test(reset_in_each_state_loses_the_peer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

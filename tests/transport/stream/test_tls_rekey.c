@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open TLS streams change their own keys, as the peer sees it. */
+#include "tests/support/test.h"
 #include "tests/transport/stream/tlsrig.h"
 
 #include <spoke/engine.h>
@@ -35,6 +36,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static unsigned new_keys; /* that the peer was told of */
 static unsigned wanted;   /* ... with the wish for new keys of its own */
 
@@ -61,9 +64,8 @@ static void watch_new_keys(void)
 	SSL_set_msg_callback(rig.peer, note_new_key);
 }
 
-static void own_keys_change_after_their_records_and_nothing_is_lost(void **state)
+TEST(own_keys_change_after_their_records_and_nothing_is_lost)
 {
-	(void)state;
 	rig.tls->key_records = 100;
 	watch_new_keys();
 	for (unsigned i = 0; i < 1050; i++) {
@@ -80,11 +82,10 @@ static void own_keys_change_after_their_records_and_nothing_is_lost(void **state
 	assert_int_equal(wanted, 0);
 }
 
-static void own_keys_change_after_a_day(void **state)
+TEST(own_keys_change_after_a_day)
 {
 	const uint64_t day_ns = UINT64_C(86400) * 1000 * TLSRIG_MS;
 
-	(void)state;
 	watch_new_keys();
 	assert_int_equal(tlsrig_write(&rig, "a", 1), 1);
 	spokei_world_run(&rig.world, rig.world.now_ns + day_ns);
@@ -103,13 +104,12 @@ static void only_tls_1_2(SSL_CTX *context)
 	assert_int_equal(SSL_CTX_set_max_proto_version(context, TLS1_2_VERSION), 1);
 }
 
-static void keys_of_tls_1_2_never_change_and_count_nothing(void **state)
+TEST(keys_of_tls_1_2_never_change_and_count_nothing)
 {
 	const struct tlsrig_setting setting = { .accepts = true,
 						.set_context = only_tls_1_2,
 						.oldest = 12 };
 
-	(void)state;
 	tlsrig_end(&rig);
 	tlsrig_begin(&rig, &setting);
 	tlsrig_open(&rig);
@@ -122,12 +122,11 @@ static void keys_of_tls_1_2_never_change_and_count_nothing(void **state)
 }
 
 /* The limit of a key counts records, not writes. */
-static void one_long_write_changes_the_key_in_between(void **state)
+TEST(one_long_write_changes_the_key_in_between)
 {
 	ssize_t len = 9 * SPOKEI_TLS_RECORD;
 	size_t got = 0;
 
-	(void)state;
 	rig.tls->key_records = 4;
 	watch_new_keys();
 	assert_int_equal(tlsrig_write(&rig, text, (size_t)len), len);
@@ -139,18 +138,4 @@ static void one_long_write_changes_the_key_in_between(void **state)
 	assert_memory_equal(came, text, got);
 	assert_int_equal(new_keys, 2);
 	assert_int_equal(wanted, 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(own_keys_change_after_their_records_and_nothing_is_lost),
-		TEST(own_keys_change_after_a_day),
-		TEST(keys_of_tls_1_2_never_change_and_count_nothing),
-		TEST(one_long_write_changes_the_key_in_between),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

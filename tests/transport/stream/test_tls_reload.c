@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of certificates that change while handshakes and open streams use them. */
+#include "tests/support/test.h"
 #include "tests/transport/stream/tlsrig.h"
 
 #include "core/virtual/files.h"
@@ -44,6 +45,8 @@ static int tear_down(void **state)
 	tlsrig_end(&rig);
 	return 0;
 }
+
+FIXTURE(set_up, tear_down);
 
 static uint64_t stat_of(enum spoke_stat stat)
 {
@@ -99,11 +102,10 @@ static void begin_handshake(void)
 	assert_int_equal(rig.status, TLSRIG_OPENING);
 }
 
-static void handshake_ends_on_the_files_on_which_it_began(void **state)
+TEST(handshake_ends_on_the_files_on_which_it_began)
 {
 	struct tlscert other = make_other();
 
-	(void)state;
 	begin_handshake();
 	put_own(&other);
 	reload();
@@ -134,12 +136,11 @@ static int reload_as_a_part(bool takes)
 	return error;
 }
 
-static void older_look_does_not_undo_a_reload(void **state)
+TEST(older_look_does_not_undo_a_reload)
 {
 	struct tlscert older = make_other();
 	struct tlscert newer = make_other();
 
-	(void)state;
 	put_own(&older);
 	spokei_tls_reload(rig.tls); /* the pool has read the files, and its answer waits */
 	put_own(&newer);
@@ -154,13 +155,12 @@ static void older_look_does_not_undo_a_reload(void **state)
 	tlscert_free(&newer);
 }
 
-static void older_reload_does_not_undo_a_look(void **state)
+TEST(older_reload_does_not_undo_a_look)
 {
 	struct tlscert older = make_other();
 	struct tlscert newer = make_other();
 	struct spoke_list held;
 
-	(void)state;
 	spokei_list_init(&held);
 	put_own(&older);
 	spokei_tls_hold(rig.tls, &held);
@@ -178,11 +178,10 @@ static void older_reload_does_not_undo_a_look(void **state)
 	tlscert_free(&newer);
 }
 
-static void part_of_a_refused_reload_is_not_used(void **state)
+TEST(part_of_a_refused_reload_is_not_used)
 {
 	struct tlscert other = make_other();
 
-	(void)state;
 	put_own(&other);
 	assert_int_equal(reload_as_a_part(false), 0);
 	put("server", &tlsrig_certs()->server);
@@ -194,9 +193,8 @@ static void part_of_a_refused_reload_is_not_used(void **state)
 	tlscert_free(&other);
 }
 
-static void handshake_under_a_removed_authority_is_refused_at_its_end(void **state)
+TEST(handshake_under_a_removed_authority_is_refused_at_its_end)
 {
-	(void)state;
 	begin_handshake();
 	put("authority", &tlsrig_certs()->stranger);
 	reload();
@@ -206,13 +204,12 @@ static void handshake_under_a_removed_authority_is_refused_at_its_end(void **sta
 	assert_int_equal(refused, 0);
 }
 
-static void new_authority_counts_for_live_and_new_peers(void **state)
+TEST(new_authority_counts_for_live_and_new_peers)
 {
 	struct tlscert foreign = tlscert_make(&(struct tlscert_wish){
 		.subject = "foreign", .issuer = &tlsrig_certs()->stranger });
 	struct tlsrig_setting setting = accepting;
 
-	(void)state;
 	tlsrig_open(&rig);
 	put("authority", &tlsrig_certs()->stranger);
 	reload();
@@ -233,9 +230,8 @@ static void new_authority_counts_for_live_and_new_peers(void **state)
 	tlscert_free(&foreign);
 }
 
-static void files_that_are_gone_or_broken_leave_the_old_ones_in_use(void **state)
+TEST(files_that_are_gone_or_broken_leave_the_old_ones_in_use)
 {
-	(void)state;
 	spokei_vfiles_remove(rig.world.files, "server");
 	reload();
 	reload();
@@ -260,11 +256,10 @@ static void put_revoked(const struct tlscert *revoked, int64_t until_s)
 }
 
 /* With such a list no peer would be accepted. */
-static void revoked_ones_that_have_ended_are_not_used(void **state)
+TEST(revoked_ones_that_have_ended_are_not_used)
 {
 	struct tlsrig_setting setting = accepting;
 
-	(void)state;
 	setting.revoked = &tlsrig_certs()->server;
 	tlsrig_end(&rig);
 	tlsrig_begin(&rig, &setting);
@@ -282,12 +277,11 @@ static void revoked_ones_that_have_ended_are_not_used(void **state)
 	assert_int_equal(refused, 1);
 }
 
-static void thousand_changes_leave_no_memory_behind(void **state)
+TEST(thousand_changes_leave_no_memory_behind)
 {
 	struct tlscert other = make_other();
 	size_t blocks = 0;
 
-	(void)state;
 	tlsrig_open(&rig);
 	for (unsigned i = 0; i < CHANGES; i++) {
 		put_own(i % 2 ? &tlsrig_certs()->server : &other);
@@ -302,22 +296,4 @@ static void thousand_changes_leave_no_memory_behind(void **state)
 	tlsrig_pass(&rig);
 	assert_int_equal(rig.got_len, 1);
 	tlscert_free(&other);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(handshake_ends_on_the_files_on_which_it_began),
-		TEST(older_look_does_not_undo_a_reload),
-		TEST(older_reload_does_not_undo_a_look),
-		TEST(part_of_a_refused_reload_is_not_used),
-		TEST(handshake_under_a_removed_authority_is_refused_at_its_end),
-		TEST(new_authority_counts_for_live_and_new_peers),
-		TEST(files_that_are_gone_or_broken_leave_the_old_ones_in_use),
-		TEST(revoked_ones_that_have_ended_are_not_used),
-		TEST(thousand_changes_leave_no_memory_behind),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

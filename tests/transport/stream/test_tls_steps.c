@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of handshakes on a thread, and what happens to their stream meanwhile. */
 #include "core/engine/engine.h"
+#include "tests/support/test.h"
 #include "tests/transport/stream/tlsrig.h"
 
 #include <errno.h>
@@ -38,11 +39,10 @@ static void let_threads_work(void)
 	tlsrig_run(&rig);
 }
 
-static void stream_asks_for_nothing_until_its_step_is_over(void **state)
+TEST(stream_asks_for_nothing_until_its_step_is_over)
 {
 	unsigned turns;
 
-	(void)state;
 	begin_waiting(&accepting);
 	turns = rig.turns;
 	assert_int_equal(rig.stream.io, 0);
@@ -59,9 +59,8 @@ static void stream_asks_for_nothing_until_its_step_is_over(void **state)
 	tlsrig_end(&rig);
 }
 
-static void stream_opens_when_its_thread_is_late(void **state)
+TEST(stream_opens_when_its_thread_is_late)
 {
-	(void)state;
 	for (unsigned accepts = 0; accepts < 2; accepts++) {
 		begin_waiting(accepts ? &accepting : &connecting);
 		let_threads_work();
@@ -70,9 +69,8 @@ static void stream_opens_when_its_thread_is_late(void **state)
 	}
 }
 
-static void stream_may_be_closed_during_its_step(void **state)
+TEST(stream_may_be_closed_during_its_step)
 {
-	(void)state;
 	for (unsigned accepts = 0; accepts < 2; accepts++) {
 		char host[] = TLSRIG_HOST;
 
@@ -87,9 +85,8 @@ static void stream_may_be_closed_during_its_step(void **state)
 	}
 }
 
-static void owner_may_be_freed_during_a_step(void **state)
+TEST(owner_may_be_freed_during_a_step)
 {
-	(void)state;
 	for (unsigned retires = 0; retires < 2; retires++) {
 		begin_waiting(&accepting);
 		spokei_stream_close(&rig.stream);
@@ -111,11 +108,10 @@ static int hold(void *loop, struct spoke_work *work)
 	return 0;
 }
 
-static void child_leaves_what_a_thread_of_its_parent_has(void **state)
+TEST(child_leaves_what_a_thread_of_its_parent_has)
 {
 	struct spokei_tls_link was;
 
-	(void)state;
 	tlsrig_begin(&rig, &accepting);
 	rig.faulty.loop.offload = hold;
 	tlsrig_send(&rig, bytes, make_hello());
@@ -139,9 +135,8 @@ static int refuse(void *loop, struct spoke_work *work)
 	return -EAGAIN;
 }
 
-static void loop_takes_steps_that_no_thread_takes(void **state)
+TEST(loop_takes_steps_that_no_thread_takes)
 {
-	(void)state;
 	for (unsigned accepts = 0; accepts < 2; accepts++) {
 		tlsrig_begin(&rig, accepts ? &accepting : &connecting);
 		rig.faulty.loop.offload = refuse;
@@ -152,18 +147,4 @@ static void loop_takes_steps_that_no_thread_takes(void **state)
 		assert_int_equal(rig.got_len, 1);
 		tlsrig_end(&rig);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stream_asks_for_nothing_until_its_step_is_over),
-		cmocka_unit_test(stream_opens_when_its_thread_is_late),
-		cmocka_unit_test(stream_may_be_closed_during_its_step),
-		cmocka_unit_test(owner_may_be_freed_during_a_step),
-		cmocka_unit_test(child_leaves_what_a_thread_of_its_parent_has),
-		cmocka_unit_test(loop_takes_steps_that_no_thread_takes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

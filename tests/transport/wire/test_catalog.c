@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks wires up by first byte and by name. */
+#include "tests/support/test.h"
 #include "transport/wire/catalog.h"
 #include "transport/wire/dubbo/dubbo.h"
 #include "transport/wire/http/http.h"
 #include "transport/wire/mprpc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static void first_byte_determines_wire(void **state)
+TEST(first_byte_determines_wire)
 {
-	(void)state;
 	for (unsigned first = 0; first < 256; first++) {
 		const struct spokei_wire *expected = NULL;
 
@@ -26,9 +21,8 @@ static void first_byte_determines_wire(void **state)
 	}
 }
 
-static void first_bytes_of_wires_are_disjoint(void **state)
+TEST(first_bytes_of_wires_are_disjoint)
 {
-	(void)state;
 	for (unsigned first = 0; first < 256; first++)
 		assert_true(spokei_wire_dubbo.knows((unsigned char)first) +
 				    spokei_wire_mprpc.knows((unsigned char)first) +
@@ -36,24 +30,22 @@ static void first_bytes_of_wires_are_disjoint(void **state)
 			    1);
 }
 
-static void wire_is_found_by_whole_name(void **state)
+TEST(wire_is_found_by_whole_name)
 {
 	static const char *const unknown[] = { "",        "dubb",         "dubbo2", "Dubbo",
 					       "msgpack", "msgpack-rpc ", "unix",   "http" };
 
-	(void)state;
 	assert_ptr_equal(spokei_catalog_wire("dubbo"), &spokei_wire_dubbo);
 	assert_ptr_equal(spokei_catalog_wire("msgpack-rpc"), &spokei_wire_mprpc);
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
 		assert_null(spokei_catalog_wire(unknown[i]));
 }
 
-static void every_wire_has_all_functions(void **state)
+TEST(every_wire_has_all_functions)
 {
 	const struct spokei_wire *const wires[] = { &spokei_wire_dubbo, &spokei_wire_mprpc,
 						    &spokei_wire_http, &spokei_wire_http_off };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wires) / sizeof(wires[0]); i++) {
 		assert_true(wires[i]->name && wires[i]->knows && wires[i]->cut);
 		assert_true(wires[i]->read && wires[i]->prefix && wires[i]->write);
@@ -61,24 +53,10 @@ static void every_wire_has_all_functions(void **state)
 	}
 }
 
-static void wire_declares_its_features(void **state)
+TEST(wire_declares_its_features)
 {
-	(void)state;
 	assert_true(spokei_wire_dubbo.probes && spokei_wire_dubbo.deadlines);
 	assert_false(spokei_wire_mprpc.probes || spokei_wire_mprpc.deadlines);
 	assert_true(spokei_wire_dubbo.id_first == 0 && spokei_wire_dubbo.id_max == UINT64_MAX);
 	assert_true(spokei_wire_mprpc.id_first == 1 && spokei_wire_mprpc.id_max == UINT32_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(first_byte_determines_wire),
-		cmocka_unit_test(first_bytes_of_wires_are_disjoint),
-		cmocka_unit_test(wire_is_found_by_whole_name),
-		cmocka_unit_test(every_wire_has_all_functions),
-		cmocka_unit_test(wire_declares_its_features),
-	};
-
-	return cmocka_run_group_tests_name("catalog", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams of both wires through the input buffer, in one piece and in all other pieces. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/stream.h"
 #include "transport/wire/catalog.h"
 #include "transport/wire/intake.h"
@@ -98,9 +92,8 @@ static size_t make_stream(const struct spokei_wire *wire, unsigned char *bytes, 
 
 static const char *const wires[] = { "dubbo", "msgpack-rpc" };
 
-static void messages_do_not_depend_on_cuts(void **state)
+TEST(messages_do_not_depend_on_cuts)
 {
-	(void)state;
 	for (size_t w = 0; w < 2; w++) {
 		unsigned char bytes[1024];
 		size_t len = make_stream(spokei_catalog_wire(wires[w]), bytes, sizeof(bytes));
@@ -128,9 +121,8 @@ static void messages_do_not_depend_on_cuts(void **state)
 	}
 }
 
-static void messages_are_the_same_byte_by_byte(void **state)
+TEST(messages_are_the_same_byte_by_byte)
 {
-	(void)state;
 	for (size_t w = 0; w < 2; w++) {
 		unsigned char bytes[1024];
 		size_t len = make_stream(spokei_catalog_wire(wires[w]), bytes, sizeof(bytes));
@@ -152,13 +144,12 @@ static void messages_are_the_same_byte_by_byte(void **state)
 	}
 }
 
-static void unknown_wire_breaks_stream_at_first_byte(void **state)
+TEST(unknown_wire_breaks_stream_at_first_byte)
 {
 	static const char *const streams[] = { "get / HTTP/1.1\r\n", "\x16\x03\x01", "\xc1" };
 	unsigned char good[1024];
 	size_t len = make_stream(spokei_catalog_wire("dubbo"), good, sizeof(good));
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct run run;
 
@@ -175,14 +166,13 @@ static void unknown_wire_breaks_stream_at_first_byte(void **state)
 	}
 }
 
-static void announced_length_allocates_only_received_bytes(void **state)
+TEST(announced_length_allocates_only_received_bytes)
 {
 	static const unsigned char claim[] = { 0xda, 0xbb, 0xdb, 0, 0, 0, 0,    0,
 					       0,    0,    0,    1, 0, 0, 0x7f, 0xff };
 	struct spokei_wire_limits limits = stream_limits;
 	struct run run;
 
-	(void)state;
 	limits.frame_max = 1u << 23;
 	start(&run, &limits);
 	give(&run, claim, sizeof(claim));
@@ -212,14 +202,13 @@ static size_t make_long(unsigned char *bytes, size_t size, uint8_t flags, uint8_
 	       make_stream(spokei_catalog_wire("dubbo"), at + 16 + 512, size - len - 528);
 }
 
-static void too_long_frame_is_skipped_wherever_it_is_cut(void **state)
+TEST(too_long_frame_is_skipped_wherever_it_is_cut)
 {
 	struct spokei_wire_limits limits = stream_limits;
 	unsigned char bytes[2048];
 	size_t len = make_long(bytes, sizeof(bytes), 0x1b, 20);
 	struct run whole;
 
-	(void)state;
 	limits.frame_max = 512;
 	start(&whole, &limits);
 	give(&whole, bytes, len);
@@ -238,7 +227,7 @@ static void too_long_frame_is_skipped_wherever_it_is_cut(void **state)
 	stop(&whole);
 }
 
-static void too_long_frame_is_reported_at_its_header(void **state)
+TEST(too_long_frame_is_reported_at_its_header)
 {
 	static const unsigned char head[16] = { 0xda, 0xbb, 0x1b, 20, 0, 0, 0, 0,
 						0,    0,    0,    9,  0, 0, 2, 0 };
@@ -247,7 +236,6 @@ static void too_long_frame_is_reported_at_its_header(void **state)
 	struct spokei_message message;
 	struct run run;
 
-	(void)state;
 	limits.frame_max = 512;
 	start(&run, &limits);
 	assert_int_equal(spokei_intake_next(&run.intake, &rest, &message), SPOKEI_INTAKE_BAD_BODY);
@@ -261,14 +249,13 @@ static void too_long_frame_is_reported_at_its_header(void **state)
 	stop(&run);
 }
 
-static void bad_body_is_reported_and_stream_continues(void **state)
+TEST(bad_body_is_reported_and_stream_continues)
 {
 	unsigned char bytes[1024] = { 0xda, 0xbb, 0xdb, 0, 0, 0, 0, 0,    0,
 				      0,    0,    9,    0, 0, 0, 2, 0xc1, 0xc1 };
 	size_t len = 18 + make_stream(spokei_catalog_wire("dubbo"), bytes + 18, 1000);
 	struct run run;
 
-	(void)state;
 	start(&run, &stream_limits);
 	give(&run, bytes, len);
 	assert_int_equal(run.messages, 4);
@@ -277,14 +264,13 @@ static void bad_body_is_reported_and_stream_continues(void **state)
 	stop(&run);
 }
 
-static void unidentifiable_frame_breaks_stream(void **state)
+TEST(unidentifiable_frame_breaks_stream)
 {
 	/* [7, 1, "x", []] and [0, -1, "x", []]: each is a complete invalid frame, followed by a
 	 * valid one. */
 	static const unsigned char frames[][6] = { { 0x94, 7, 1, 0xa1, 'x', 0x90 },
 						   { 0x94, 0, 0xff, 0xa1, 'x', 0x90 } };
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		for (size_t cut = 1; cut <= 6; cut++) {
 			unsigned char bytes[1024];
@@ -304,13 +290,12 @@ static void unidentifiable_frame_breaks_stream(void **state)
 	}
 }
 
-static void enomem_breaks_stream(void **state)
+TEST(enomem_breaks_stream)
 {
 	unsigned char bytes[1024];
 	size_t len = make_stream(spokei_catalog_wire("dubbo"), bytes, sizeof(bytes));
 	struct run run;
 
-	(void)state;
 	start(&run, &stream_limits);
 	run.memory.fail_at = 2;
 	give(&run, bytes, len - 1);
@@ -320,9 +305,8 @@ static void enomem_breaks_stream(void **state)
 	stop(&run);
 }
 
-static void memo_is_kept_from_second_request(void **state)
+TEST(memo_is_kept_from_second_request)
 {
-	(void)state;
 	for (size_t w = 0; w < 2; w++) {
 		unsigned char bytes[1024];
 		size_t len = make_stream(spokei_catalog_wire(wires[w]), bytes, sizeof(bytes));
@@ -344,9 +328,8 @@ static void memo_is_kept_from_second_request(void **state)
 	}
 }
 
-static void slim_intake_holds_no_memory(void **state)
+TEST(slim_intake_holds_no_memory)
 {
-	(void)state;
 	for (size_t w = 0; w < 2; w++) {
 		unsigned char bytes[1024];
 		size_t len = make_stream(spokei_catalog_wire(wires[w]), bytes, sizeof(bytes));
@@ -367,9 +350,8 @@ static void slim_intake_holds_no_memory(void **state)
 	}
 }
 
-static void enomem_for_memo_loses_no_message(void **state)
+TEST(enomem_for_memo_loses_no_message)
 {
-	(void)state;
 	for (size_t w = 0; w < 2; w++) {
 		unsigned char bytes[1024];
 		size_t len = make_stream(spokei_catalog_wire(wires[w]), bytes, sizeof(bytes));
@@ -384,7 +366,7 @@ static void enomem_for_memo_loses_no_message(void **state)
 	}
 }
 
-static void replies_and_heartbeats_create_no_memo(void **state)
+TEST(replies_and_heartbeats_create_no_memo)
 {
 	static const unsigned char frames[] = { 0xda, 0xbb, 0x1b, 20, 0, 0, 0,   0, 0,
 						0,    0,    1,    0,  0, 0, 1,   2, 0xda,
@@ -392,32 +374,10 @@ static void replies_and_heartbeats_create_no_memo(void **state)
 						0,    1,    0,    0,  0, 1, 0xc0 };
 	struct run run;
 
-	(void)state;
 	start(&run, &stream_limits);
 	for (int i = 0; i < 3; i++)
 		give(&run, frames, sizeof(frames));
 	assert_int_equal(run.messages, 6);
 	assert_int_equal(run.memory.asked, 0);
 	stop(&run);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_do_not_depend_on_cuts),
-		cmocka_unit_test(messages_are_the_same_byte_by_byte),
-		cmocka_unit_test(unknown_wire_breaks_stream_at_first_byte),
-		cmocka_unit_test(announced_length_allocates_only_received_bytes),
-		cmocka_unit_test(too_long_frame_is_skipped_wherever_it_is_cut),
-		cmocka_unit_test(too_long_frame_is_reported_at_its_header),
-		cmocka_unit_test(bad_body_is_reported_and_stream_continues),
-		cmocka_unit_test(unidentifiable_frame_breaks_stream),
-		cmocka_unit_test(enomem_breaks_stream),
-		cmocka_unit_test(memo_is_kept_from_second_request),
-		cmocka_unit_test(slim_intake_holds_no_memory),
-		cmocka_unit_test(enomem_for_memo_loses_no_message),
-		cmocka_unit_test(replies_and_heartbeats_create_no_memo),
-	};
-
-	return cmocka_run_group_tests_name("intake", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * repeat must have the same names as the previous request.
  */
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 #include "tests/transport/recall.h"
 #include "tests/transport/stream.h"
@@ -118,11 +119,10 @@ static size_t read_shuffled(const struct pile *pile, const struct spokei_wire *w
 	return repeats;
 }
 
-static void memo_reads_golden_frames_in_any_order_alike(void **state)
+TEST(memo_reads_golden_frames_in_any_order_alike)
 {
 	static struct pile pile;
 
-	(void)state;
 	pile_golden(&pile, &spokei_wire_dubbo, SPOKE_GOLDEN "/dubbo-frames.tsv");
 	assert_true(pile.count > 131);
 	assert_true(read_shuffled(&pile, &spokei_wire_dubbo, 1) > SHUFFLED / 20);
@@ -172,11 +172,10 @@ static void pile_calls(struct pile *pile, const struct spokei_wire *wire)
 	}
 }
 
-static void memo_reads_mixed_calls_alike(void **state)
+TEST(memo_reads_mixed_calls_alike)
 {
 	static const struct spokei_wire *const wires[] = { &spokei_wire_dubbo, &spokei_wire_mprpc };
 
-	(void)state;
 	for (size_t w = 0; w < LENGTH(wires); w++) {
 		static struct pile pile;
 
@@ -187,12 +186,11 @@ static void memo_reads_mixed_calls_alike(void **state)
 }
 
 /* One call, then the same call changed in one byte, for each byte. */
-static void memo_reads_request_changed_in_any_byte_alike(void **state)
+TEST(memo_reads_request_changed_in_any_byte_alike)
 {
 	static const struct spokei_wire *const wires[] = { &spokei_wire_dubbo, &spokei_wire_mprpc };
 	static const unsigned char flips[] = { 0x01, 0x80, 0xff };
 
-	(void)state;
 	for (size_t w = 0; w < LENGTH(wires); w++) {
 		static struct pile pile;
 		struct recall recall;
@@ -231,12 +229,11 @@ static void read_request_of(struct recall *recall, const char *body, size_t len)
 
 #define REQUEST(recall, body) read_request_of(recall, body, sizeof(body) - 1)
 
-static void memo_rejects_request_that_ends_in_names(void **state)
+TEST(memo_rejects_request_that_ends_in_names)
 {
 	static const char body[] = NAMED("\xa1J") "\x01\x80";
 	struct recall recall;
 
-	(void)state;
 	recall_init(&recall, &spokei_wire_dubbo, &frame_limits);
 	for (size_t len = 0; len < sizeof(body) - 1; len++) {
 		read_request_of(&recall, body, sizeof(body) - 1);
@@ -250,11 +247,10 @@ static void memo_rejects_request_that_ends_in_names(void **state)
 
 #define VERSIONED "\2452.0.2\251demo.Echo\2431.0\244echo\240"
 
-static void repeat_needs_equal_names_in_attachments(void **state)
+TEST(repeat_needs_equal_names_in_attachments)
 {
 	struct recall recall;
 
-	(void)state;
 	recall_init(&recall, &spokei_wire_dubbo, &frame_limits);
 	REQUEST(&recall, NAMED("\xa0") "\x80");
 	assert_false(recall.repeat);
@@ -288,12 +284,11 @@ static void repeat_needs_equal_names_in_attachments(void **state)
 	recall_fini(&recall);
 }
 
-static void bad_request_leaves_memo_unchanged(void **state)
+TEST(bad_request_leaves_memo_unchanged)
 {
 	struct recall recall;
 	struct frame frame;
 
-	(void)state;
 	recall_init(&recall, &spokei_wire_dubbo, &frame_limits);
 	REQUEST(&recall, NAMED("\xa0") "\x81\xa5group\xa1g");
 	/* Invalid arguments, attachments and names; a heartbeat; a reply. */
@@ -314,12 +309,11 @@ static void bad_request_leaves_memo_unchanged(void **state)
 	recall_fini(&recall);
 }
 
-static void generic_call_and_next_call_are_no_repeats(void **state)
+TEST(generic_call_and_next_call_are_no_repeats)
 {
 #define GENERIC "\2452.0.2\251demo.Echo\2450.0.0\247$invoke\240"
 	struct recall recall;
 
-	(void)state;
 	recall_init(&recall, &spokei_wire_dubbo, &frame_limits);
 	REQUEST(&recall, NAMED("\xa0") "\x80");
 	REQUEST(&recall, GENERIC "\xa4"
@@ -364,11 +358,10 @@ static void read_long(struct recall *recall, size_t types_len, size_t group_len)
 	pile_clear(&pile);
 }
 
-static void names_too_long_for_memo_are_not_kept(void **state)
+TEST(names_too_long_for_memo_are_not_kept)
 {
 	struct recall recall;
 
-	(void)state;
 	recall_init(&recall, &spokei_wire_dubbo, &stream_limits);
 	for (size_t len = SPOKEI_MEMO_BYTES - 40; len < SPOKEI_MEMO_BYTES + 10; len++) {
 		const size_t around = 6 + 2 + 6 + 2 +
@@ -389,12 +382,11 @@ static void names_too_long_for_memo_are_not_kept(void **state)
 	recall_fini(&recall);
 }
 
-static void memo_applies_limits_at_same_value(void **state)
+TEST(memo_applies_limits_at_same_value)
 {
 	struct spokei_wire_limits limits = frame_limits;
 	struct frame frame;
 
-	(void)state;
 	frame_init(&frame, 0xdb, 0, NAMED("\xa0") "\x92\x01\x91\x02\x03\x81\xa1k\x01",
 		   sizeof(NAMED("\xa0") "\x92\x01\x91\x02\x03\x81\xa1k\x01") - 1);
 	for (uint32_t items = 1; items <= 16; items++) {
@@ -441,21 +433,4 @@ static void memo_applies_limits_at_same_value(void **state)
 		assert_int_equal(recall.result, depth < 2 ? SPOKE_EDEPTH : 0);
 		recall_fini(&recall);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memo_reads_golden_frames_in_any_order_alike),
-		cmocka_unit_test(memo_reads_mixed_calls_alike),
-		cmocka_unit_test(memo_reads_request_changed_in_any_byte_alike),
-		cmocka_unit_test(memo_rejects_request_that_ends_in_names),
-		cmocka_unit_test(repeat_needs_equal_names_in_attachments),
-		cmocka_unit_test(bad_request_leaves_memo_unchanged),
-		cmocka_unit_test(generic_call_and_next_call_are_no_repeats),
-		cmocka_unit_test(names_too_long_for_memo_are_not_kept),
-		cmocka_unit_test(memo_applies_limits_at_same_value),
-	};
-
-	return cmocka_run_group_tests_name("memo", tests, NULL, NULL);
 }

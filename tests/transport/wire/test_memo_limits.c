@@ -2,13 +2,14 @@
 /*
  * Requests with ever more arguments, up to the limits and beyond: the same with and without a memo.
  */
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 #include "tests/transport/recall.h"
 #include "tests/transport/stream.h"
 
 #include <string.h>
 
-static void memo_changes_no_limits(void **state)
+TEST(memo_changes_no_limits)
 {
 	enum {
 		NAMES = sizeof(NAMED("\xa0")) - 1,
@@ -20,7 +21,6 @@ static void memo_changes_no_limits(void **state)
 	size_t repeats = 0;
 	size_t refused = 0;
 
-	(void)state;
 	limits.value.items_max = ITEMS;
 	memset(body + NAMES, 1, 2 * ITEMS);
 	for (limits.free_len = 0; limits.free_len <= ITEMS; limits.free_len++) {
@@ -41,13 +41,4 @@ static void memo_changes_no_limits(void **state)
 	}
 	assert_true(repeats > (ITEMS + 1) * ITEMS);
 	assert_true(refused > (ITEMS + 1) * 2 * ITEMS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memo_changes_no_limits),
-	};
-
-	return cmocka_run_group_tests_name("memo_limits", tests, NULL, NULL);
 }

@@ -6,14 +6,11 @@
  * requests sent to Neovim get the error that wire/mprpc.h documents.
  */
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/stream.h"
 #include "transport/wire/mprpc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -248,13 +245,12 @@ static void assert_row(const struct row *row, const char *hex)
 	assert_made(row, &message, stream.bytes);
 }
 
-static void neovim_messages_are_read_and_rewritten(void **state)
+TEST(neovim_messages_are_read_and_rewritten)
 {
 	FILE *file = fopen(SPOKE_GOLDEN "/msgpack-rpc.tsv", "r");
 	char line[1024];
 	size_t count = 0;
 
-	(void)state;
 	assert_non_null(file);
 	assert_non_null(fgets(line, sizeof(line), file)); /* the header */
 	while (fgets(line, sizeof(line), file)) {
@@ -273,13 +269,4 @@ static void neovim_messages_are_read_and_rewritten(void **state)
 	}
 	assert_int_equal(count, COUNT(rows));
 	assert_int_equal(fclose(file), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(neovim_messages_are_read_and_rewritten),
-	};
-
-	return cmocka_run_group_tests_name("mprpc_golden", tests, NULL, NULL);
 }

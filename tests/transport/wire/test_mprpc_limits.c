@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MessagePack-RPC at its limits: depth, items, sizes, names, and announced lengths without content.
  */
+#include "tests/support/test.h"
 #include "tests/transport/stream.h"
 #include "transport/wire/mprpc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -26,7 +23,7 @@ static struct stream_event look(const struct spokei_wire_limits *limits, const v
 
 /* An announced length beyond frame_max ends the stream as soon as the head is complete, and not
  * earlier. */
-static void length_above_frame_is_rejected_at_head(void **state)
+TEST(length_above_frame_is_rejected_at_head)
 {
 	static const char *const heads[] = {
 		"ddffffffff",
@@ -42,7 +39,6 @@ static void length_above_frame_is_rejected_at_head(void **state)
 		"94 00 01 a1 61 dd00400001", /* more items than allowed */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(heads); i++) {
 		unsigned char bytes[16];
 		size_t len = hex_bytes(heads[i], bytes, sizeof(bytes));
@@ -54,23 +50,21 @@ static void length_above_frame_is_rejected_at_head(void **state)
 	}
 }
 
-static void length_within_frame_needs_its_bytes(void **state)
+TEST(length_within_frame_needs_its_bytes)
 {
 	unsigned char bytes[16];
 	size_t len = hex_bytes("94 01 01 c0 c600100000", bytes, sizeof(bytes));
 
-	(void)state;
 	assert_int_equal(look(&stream_limits, bytes, len).cut, SPOKEI_CUT_MORE);
 	assert_int_equal(look(&stream_limits, bytes, len).len, len + 0x100000);
 }
 
-static void unreadable_ext_is_rejected(void **state)
+TEST(unreadable_ext_is_rejected)
 {
 	struct spokei_wire_limits limits = stream_limits;
 	unsigned char bytes[16];
 	size_t len = hex_bytes("94 01 01 c0 c9ffffffff", bytes, sizeof(bytes));
 
-	(void)state;
 	assert_true(look(&limits, bytes, len).cut < 0);
 	limits.frame_max = SIZE_MAX;
 	limits.value.bytes_max = SIZE_MAX;
@@ -91,11 +85,10 @@ static unsigned char *new_reply(size_t len)
 	return bytes;
 }
 
-static void frame_maximum_is_exact(void **state)
+TEST(frame_maximum_is_exact)
 {
 	static const size_t maxima[] = { 9, 10, 100, 65536, SPOKE_VALUE_BYTES_MAX };
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(maxima); i++) {
 		struct spokei_wire_limits limits = stream_limits;
 		unsigned char *bytes = new_reply(maxima[i]);
@@ -112,14 +105,13 @@ static void frame_maximum_is_exact(void **state)
 }
 
 /* The frame itself is one level, and so are the arguments. */
-static void depth_counts_whole_frame(void **state)
+TEST(depth_counts_whole_frame)
 {
 	static const struct {
 		size_t inner; /* nested arrays in the result; the innermost is empty */
 		int cut;
 	} cases[] = { { 30, 0 }, { 31, 0 }, { 32, SPOKE_EDEPTH }, { 200, SPOKE_EDEPTH } };
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		unsigned char bytes[256] = { 0x94, 1, 1, 0xc0 };
 
@@ -132,13 +124,12 @@ static void depth_counts_whole_frame(void **state)
 	}
 }
 
-static void items_count_whole_frame(void **state)
+TEST(items_count_whole_frame)
 {
 	struct spokei_wire_limits limits = stream_limits;
 	unsigned char bytes[16];
 	size_t len = hex_bytes("94 00 01 a1 61 93 01 02 03", bytes, sizeof(bytes));
 
-	(void)state;
 	limits.value.items_max = 8;
 	assert_int_equal(look(&limits, bytes, len).cut, 0);
 	limits.value.items_max = 7;
@@ -150,13 +141,12 @@ static void items_count_whole_frame(void **state)
 	assert_int_equal(look(&limits, bytes, len).cut, SPOKE_ETOOLARGE);
 }
 
-static void broken_stream_stays_broken(void **state)
+TEST(broken_stream_stays_broken)
 {
 	unsigned char bytes[16];
 	size_t len = hex_bytes("94 c1 00 00 00 00 94 01 01 c0 c0", bytes, sizeof(bytes));
 	struct spokei_cut cut = { 0 };
 
-	(void)state;
 	for (size_t here = 2; here <= len; here++) {
 		size_t wanted;
 
@@ -184,7 +174,7 @@ static int read_name(size_t service_len, size_t method_len, struct spokei_messag
 				      ret_message);
 }
 
-static void too_long_name_is_answerable_bad_request(void **state)
+TEST(too_long_name_is_answerable_bad_request)
 {
 	static const struct {
 		size_t service_len;
@@ -201,7 +191,6 @@ static void too_long_name_is_answerable_bad_request(void **state)
 		{ 1, 65537, SPOKE_EBADREQUEST },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct spokei_message message = { 0 };
 
@@ -218,12 +207,11 @@ static void too_long_name_is_answerable_bad_request(void **state)
 }
 
 /* read() stays within a frame that cut() has not checked. */
-static void uncut_frame_is_read_within_its_bytes(void **state)
+TEST(uncut_frame_is_read_within_its_bytes)
 {
 	unsigned char frame[32];
 	size_t len = hex_bytes("94 00 01 a4 6563686f 91 a5 68656c6c6f", frame, sizeof(frame));
 
-	(void)state;
 	for (size_t here = 0; here < len; here++) {
 		unsigned char *copy = malloc(here > 0 ? here : 1);
 		struct spokei_message message;
@@ -237,21 +225,4 @@ static void uncut_frame_is_read_within_its_bytes(void **state)
 		assert_true(here > 8 || result < 0);
 		free(copy);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(length_above_frame_is_rejected_at_head),
-		cmocka_unit_test(length_within_frame_needs_its_bytes),
-		cmocka_unit_test(unreadable_ext_is_rejected),
-		cmocka_unit_test(frame_maximum_is_exact),
-		cmocka_unit_test(depth_counts_whole_frame),
-		cmocka_unit_test(items_count_whole_frame),
-		cmocka_unit_test(broken_stream_stays_broken),
-		cmocka_unit_test(too_long_name_is_answerable_bad_request),
-		cmocka_unit_test(uncut_frame_is_read_within_its_bytes),
-	};
-
-	return cmocka_run_group_tests_name("mprpc_limits", tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads frames and messages of MessagePack-RPC, valid and invalid. */
+#include "tests/support/test.h"
 #include "tests/transport/stream.h"
 #include "transport/wire/mprpc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 /* Decodes hexadecimal text to a stream with the default limits. */
 #define STREAM(hex, bytes)                                                                         \
@@ -147,34 +144,30 @@ static void assert_line(const struct shape *shape)
 	assert_int_equal(count, events[0].read == SPOKE_EPROTOCOL ? 1 : 2);
 }
 
-static void every_frame_shape_is_read(void **state)
+TEST(every_frame_shape_is_read)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++)
 		assert_line(&good[i]);
 }
 
-static void bad_body_after_good_head_keeps_id(void **state)
+TEST(bad_body_after_good_head_keeps_id)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(broken); i++)
 		assert_line(&broken[i]);
 }
 
-static void frame_without_head_breaks_stream(void **state)
+TEST(frame_without_head_breaks_stream)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(headless); i++)
 		assert_line(&headless[i]);
 }
 
-static void reply_has_codec_msgpack_and_status_ok(void **state)
+TEST(reply_has_codec_msgpack_and_status_ok)
 {
 	unsigned char bytes[16];
 	size_t len = hex_bytes("94 01 01 c0 2a", bytes, sizeof(bytes));
 	struct spokei_message message;
 
-	(void)state;
 	assert_int_equal(spokei_wire_mprpc.read(&stream_limits, NULL, spokei_span(bytes, len), NULL,
 						&message),
 			 0);
@@ -184,9 +177,8 @@ static void reply_has_codec_msgpack_and_status_ok(void **state)
 	assert_int_equal(message.attachments.len, 0);
 }
 
-static void non_array_breaks_stream_at_first_byte(void **state)
+TEST(non_array_breaks_stream_at_first_byte)
 {
-	(void)state;
 	for (unsigned first = 0; first < 256; first++) {
 		bool array = (first >= 0x90 && first <= 0x9f) || first == 0xdc || first == 0xdd;
 		bool known = first == 0x93 || first == 0x94 || first == 0xdc || first == 0xdd;
@@ -204,11 +196,10 @@ static void non_array_breaks_stream_at_first_byte(void **state)
 	}
 }
 
-static void garbage_in_frame_breaks_stream(void **state)
+TEST(garbage_in_frame_breaks_stream)
 {
 	static const char *const texts[] = { "94 c1", "94 00 01 a1 61 91 c1", "93 02 a1 61 81 c1" };
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		unsigned char bytes[16];
 		struct stream stream = STREAM(texts[i], bytes);
@@ -253,9 +244,8 @@ static void assert_cuts(const struct shape *shape)
 	}
 }
 
-static void cut_of_frame_in_pieces_gives_same_frame(void **state)
+TEST(cut_of_frame_in_pieces_gives_same_frame)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++)
 		assert_cuts(&good[i]);
 	for (size_t i = 0; i < COUNT(broken); i++)
@@ -277,7 +267,7 @@ static size_t next_piece(void *arg)
 	return pieces->taken < 2 ? pieces->lens[pieces->taken++] : SIZE_MAX;
 }
 
-static void three_frames_survive_every_cut(void **state)
+TEST(three_frames_survive_every_cut)
 {
 	static const char hex[] = "94 00 01 a4 6563686f 91 a5 68656c6c6f"
 				  "93 02 a4 6e6f7465 92 c405 0102030405 cd1092"
@@ -289,7 +279,6 @@ static void three_frames_survive_every_cut(void **state)
 	size_t byte_by_byte = 1;
 	char line[128];
 
-	(void)state;
 	assert_int_equal(stream_whole(&stream, events, 4), 4);
 	message_line(events[2].read, &events[2].message, line, sizeof(line));
 	assert_string_equal(line, "reply 7 error 2 \"bad\\x20\"");
@@ -305,7 +294,7 @@ static void three_frames_survive_every_cut(void **state)
 	}
 }
 
-static void cut_reads_no_byte_twice(void **state)
+TEST(cut_reads_no_byte_twice)
 {
 	unsigned char bytes[64];
 	size_t len = hex_bytes("94 00 01 a4 6563686f 92 a5 68656c6c6f cd1092", bytes,
@@ -313,7 +302,6 @@ static void cut_reads_no_byte_twice(void **state)
 	struct spokei_cut cut = { 0 };
 	size_t wanted = 0;
 
-	(void)state;
 	for (size_t here = 1; here < len; here++) {
 		assert_int_equal(spokei_wire_mprpc.cut(&stream_limits, &cut,
 						       spokei_span(bytes, here), &wanted),
@@ -324,21 +312,4 @@ static void cut_reads_no_byte_twice(void **state)
 					       &wanted),
 			 0);
 	assert_int_equal(wanted, len);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_frame_shape_is_read),
-		cmocka_unit_test(bad_body_after_good_head_keeps_id),
-		cmocka_unit_test(frame_without_head_breaks_stream),
-		cmocka_unit_test(reply_has_codec_msgpack_and_status_ok),
-		cmocka_unit_test(non_array_breaks_stream_at_first_byte),
-		cmocka_unit_test(garbage_in_frame_breaks_stream),
-		cmocka_unit_test(cut_of_frame_in_pieces_gives_same_frame),
-		cmocka_unit_test(three_frames_survive_every_cut),
-		cmocka_unit_test(cut_reads_no_byte_twice),
-	};
-
-	return cmocka_run_group_tests_name("mprpc_wire", tests, NULL, NULL);
 }

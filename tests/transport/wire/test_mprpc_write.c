@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes messages of MessagePack-RPC. Failed and unsupported messages leave nothing behind. */
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/stream.h"
 #include "transport/wire/mprpc.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SPAN(text)                                                                                 \
@@ -50,6 +46,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static int put(struct bed *bed, const struct spokei_message *message)
 {
 	return spokei_wire_mprpc.write(&bed->limits, message, &bed->out);
@@ -78,7 +76,7 @@ static void assert_written(const struct bed *bed, const char *hex)
 	assert_string_equal(text, expected);
 }
 
-static void messages_use_shortest_encoding(void **state)
+TEST(messages_use_shortest_encoding)
 {
 	static const struct {
 		struct spokei_message message;
@@ -126,7 +124,7 @@ static void messages_use_shortest_encoding(void **state)
 	}
 }
 
-static void frames_are_appended_in_order(void **state)
+TEST(frames_are_appended_in_order)
 {
 	struct bed *bed = *state;
 	struct spokei_message call = { CALL(1, "a") };
@@ -138,7 +136,7 @@ static void frames_are_appended_in_order(void **state)
 	assert_written(bed, "94 00 01 a161 90 94 01 02 c0 c0 94 00 01 a161 90");
 }
 
-static void unsupported_message_is_refused_without_output(void **state)
+TEST(unsupported_message_is_refused_without_output)
 {
 	static const struct {
 		struct spokei_message message;
@@ -179,7 +177,7 @@ static struct spokei_message deep_reply(unsigned char bytes[SPOKEI_SKIM_KEPT_DEP
 	return (struct spokei_message){ .kind = SPOKEI_REPLY, .value = { bytes, depth } };
 }
 
-static void unreadable_message_is_not_written(void **state)
+TEST(unreadable_message_is_not_written)
 {
 	struct bed *bed = *state;
 	unsigned char bytes[SPOKEI_SKIM_KEPT_DEPTH];
@@ -200,7 +198,7 @@ static void unreadable_message_is_not_written(void **state)
 	assert_int_equal(written(bed).len, 0);
 }
 
-static void limits_of_names_frames_and_buffers_are_exact(void **state)
+TEST(limits_of_names_frames_and_buffers_are_exact)
 {
 	struct bed *bed = *state;
 	struct spokei_message call = { CALL(1, "method"), .service = SPAN("service") };
@@ -229,7 +227,7 @@ static void limits_of_names_frames_and_buffers_are_exact(void **state)
 	assert_int_equal(written(bed).len, 3 * 19);
 }
 
-static void write_recovers_after_enomem(void **state)
+TEST(write_recovers_after_enomem)
 {
 	static unsigned char large[70000];
 	struct bed *bed = *state;
@@ -251,21 +249,4 @@ static void write_recovers_after_enomem(void **state)
 	} while (result != 0);
 	assert_true(fail_at > 1);
 	assert_int_equal(written(bed).len, call.args.len + 6);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(messages_use_shortest_encoding, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(frames_are_appended_in_order, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(unsupported_message_is_refused_without_output,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(unreadable_message_is_not_written, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(limits_of_names_frames_and_buffers_are_exact,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(write_recovers_after_enomem, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests_name("mprpc_write", tests, NULL, NULL);
 }

@@ -3,15 +3,9 @@
  * The output buffer against a model, which knows the frame of each byte, and against the input
  * buffer, which must read whole frames in the order of the model.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/virtual/faults.h"
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/dice.h"
 #include "tests/transport/stream.h"
 #include "transport/wire/catalog.h"
@@ -284,13 +278,12 @@ static void run_dice(struct run *run, uint64_t seed, unsigned steps)
 
 static struct run run;
 
-static void partial_writes_keep_frames_whole_and_in_order(void **state)
+TEST(partial_writes_keep_frames_whole_and_in_order)
 {
 	unsigned within_control = 0;
 	unsigned within_out = 0;
 	unsigned overtook = 0;
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 120; seed++) {
 		start(&run, seed % 4 ? "dubbo" : "msgpack-rpc", 1u << 24);
 		run_dice(&run, seed, 300);
@@ -304,11 +297,10 @@ static void partial_writes_keep_frames_whole_and_in_order(void **state)
 	assert_int_equal(overtook, 90);
 }
 
-static void full_outlet_accepts_only_fitting_frames(void **state)
+TEST(full_outlet_accepts_only_fitting_frames)
 {
 	unsigned met_limit = 0;
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		start(&run, seed % 4 ? "dubbo" : "msgpack-rpc", (size_t)(500 + seed * 20));
 		run.limits.frame_max = 1500;
@@ -319,12 +311,11 @@ static void full_outlet_accepts_only_fitting_frames(void **state)
 	assert_true(met_limit > 50);
 }
 
-static void outlet_maximum_is_exact(void **state)
+TEST(outlet_maximum_is_exact)
 {
 	struct spokei_message message = make_request(7, 200);
 	size_t len;
 
-	(void)state;
 	for (size_t w = 0; w < 2; w++) {
 		for (size_t lack = 0; lack < 2; lack++) {
 			start(&run, w ? "dubbo" : "msgpack-rpc", 0);
@@ -344,11 +335,10 @@ static void outlet_maximum_is_exact(void **state)
 	}
 }
 
-static void outlet_returns_unsupported_of_wire(void **state)
+TEST(outlet_returns_unsupported_of_wire)
 {
 	struct spokei_message message = make_probe(1);
 
-	(void)state;
 	start(&run, "dubbo", 1000);
 	message.codec = 0xff;
 	assert_int_equal(put_message(&run, &message), SPOKE_EUNSUPPORTED);
@@ -363,12 +353,11 @@ static void outlet_returns_unsupported_of_wire(void **state)
 	stop(&run);
 }
 
-static void waiting_control_frames_are_bounded(void **state)
+TEST(waiting_control_frames_are_bounded)
 {
 	struct spokei_message message = make_probe(1);
 	size_t count = 0;
 
-	(void)state;
 	start(&run, "dubbo", 1u << 24);
 	/* With this event a frame has 32 bytes, a fraction of 4 KiB. */
 	message.event = spokei_span("\xaf"
@@ -432,9 +421,8 @@ static unsigned fill_with_want(const char *wire, uint64_t nth)
 	return failed;
 }
 
-static void outlet_is_unchanged_after_enomem(void **state)
+TEST(outlet_is_unchanged_after_enomem)
 {
-	(void)state;
 	for (size_t w = 0; w < 2; w++) {
 		unsigned failed = 0;
 		uint64_t nth = 0;
@@ -447,9 +435,8 @@ static void outlet_is_unchanged_after_enomem(void **state)
 	}
 }
 
-static void emptied_outlet_is_reused(void **state)
+TEST(emptied_outlet_is_reused)
 {
-	(void)state;
 	start(&run, "dubbo", 1u << 24);
 	put_some(&run, false, 50000);
 	take(&run, 20);
@@ -460,19 +447,4 @@ static void emptied_outlet_is_reused(void **state)
 	assert_true(spokei_outlet_passed(&run.outlet, 19));
 	assert_false(spokei_outlet_passed(&run.outlet, 20));
 	stop(&run);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(partial_writes_keep_frames_whole_and_in_order),
-		cmocka_unit_test(full_outlet_accepts_only_fitting_frames),
-		cmocka_unit_test(outlet_maximum_is_exact),
-		cmocka_unit_test(outlet_returns_unsupported_of_wire),
-		cmocka_unit_test(waiting_control_frames_are_bounded),
-		cmocka_unit_test(outlet_is_unchanged_after_enomem),
-		cmocka_unit_test(emptied_outlet_is_reused),
-	};
-
-	return cmocka_run_group_tests_name("outlet", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * nothing.
  */
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 #include "tests/transport/stream.h"
 #include "transport/wire/mprpc.h"
@@ -42,6 +43,8 @@ static int tear_down(void **state)
 	assert_int_equal(bed->memory.bytes, 0);
 	return 0;
 }
+
+FIXTURE(set_up, tear_down);
 
 static struct spoke_span held(const struct spokei_buffer *buffer)
 {
@@ -85,7 +88,7 @@ static struct spokei_message make_call(void)
 	};
 }
 
-static void prefix_makes_same_bytes_for_any_message(void **state)
+TEST(prefix_makes_same_bytes_for_any_message)
 {
 	struct bed *bed = *state;
 
@@ -113,7 +116,7 @@ static void prefix_makes_same_bytes_for_any_message(void **state)
 	}
 }
 
-static void prefix_without_types_fits_any_arguments(void **state)
+TEST(prefix_without_types_fits_any_arguments)
 {
 	static const struct {
 		const char *args;
@@ -141,7 +144,7 @@ static void prefix_without_types_fits_any_arguments(void **state)
 	}
 }
 
-static void generic_call_has_no_prefix(void **state)
+TEST(generic_call_has_no_prefix)
 {
 	struct spokei_message message = make_call();
 	struct bed *bed = *state;
@@ -152,7 +155,7 @@ static void generic_call_has_no_prefix(void **state)
 	assert_same(bed, &spokei_wire_dubbo, message, &message);
 }
 
-static void prefix_is_refused_like_its_request(void **state)
+TEST(prefix_is_refused_like_its_request)
 {
 	struct spokei_wire_limits limits = stream_limits;
 	struct spokei_message message = make_call();
@@ -179,7 +182,7 @@ static void prefix_is_refused_like_its_request(void **state)
 	assert_int_equal(spokei_buffer_len(&bed->prefix), 0);
 }
 
-static void prefixed_frame_may_have_exactly_frame_max(void **state)
+TEST(prefixed_frame_may_have_exactly_frame_max)
 {
 	struct spokei_message message = make_call();
 	struct bed *bed = *state;
@@ -202,7 +205,7 @@ static void prefixed_frame_may_have_exactly_frame_max(void **state)
 	}
 }
 
-static void timeout_is_written_with_all_digits(void **state)
+TEST(timeout_is_written_with_all_digits)
 {
 	static const int64_t rows[] = { 1,    9,    10,    11,     99,      100,       101,
 					999,  1000, 1001,  9999,   10000,   10001,     12345,
@@ -237,7 +240,7 @@ static void timeout_is_written_with_all_digits(void **state)
 	assert_true(message.timeout_ms == 9);
 }
 
-static void unsupported_reply_appends_nothing(void **state)
+TEST(unsupported_reply_appends_nothing)
 {
 	unsigned char deep[SPOKE_VALUE_DEPTH_MAX];
 	struct spokei_wire_limits limits = stream_limits;
@@ -268,7 +271,7 @@ static void unsupported_reply_appends_nothing(void **state)
 }
 
 /* Checks values around the lowest and the highest number that the fast validation handles. */
-static void nested_values_are_checked_the_same_in_any_number(void **state)
+TEST(nested_values_are_checked_the_same_in_any_number)
 {
 	struct spokei_wire_limits limits = stream_limits;
 	struct spokei_message nested = make_call();
@@ -301,21 +304,4 @@ static void nested_values_are_checked_the_same_in_any_number(void **state)
 		assert_int_equal(spokei_wire_mprpc.write(&stream_limits, &call, &bed->plain),
 				 SPOKE_ETRAILING);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(prefix_makes_same_bytes_for_any_message),
-		TEST(prefix_without_types_fits_any_arguments),
-		TEST(generic_call_has_no_prefix),
-		TEST(prefix_is_refused_like_its_request),
-		TEST(prefixed_frame_may_have_exactly_frame_max),
-		TEST(timeout_is_written_with_all_digits),
-		TEST(unsupported_reply_appends_nothing),
-		TEST(nested_values_are_checked_the_same_in_any_number),
-	};
-
-	return cmocka_run_group_tests_name("wire_prefix", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * callbacks.
  */
 #include "tests/cluster/registry/registryrig.h"
+#include "tests/support/test.h"
 
 #include "cluster/registry/file/file.h"
 
@@ -17,45 +18,48 @@ static struct rig_member *rig_one(void **state)
 {
 	struct rig *rig = *state;
 
-	assert_int_equal(rig_open(&rig->members[0], &spokei_registry_file, RIG_URL), 0);
+	assert_int_equal(registryrig_open(&rig->members[0], &spokei_registry_file, RIG_URL), 0);
 	return &rig->members[0];
 }
 
 static void put(struct rig *rig, const char *text)
 {
 	spokei_vfiles_put(rig->files, RIG_PATH, text);
-	rig_pass(rig, 25 * MS);
+	registryrig_pass(rig, 25 * MS);
 }
 
 /* --- the disk */
 
-static void unreadable_file_fails_first_and_later_changes_nothing(void **state)
+FIXTURE(registryrig_set_up, registryrig_tear_down);
+
+TEST(unreadable_file_fails_first_and_later_changes_nothing)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
 
 	put(rig, A "\n");
 	spokei_vfiles_fail(rig->files, SPOKEI_VFILES_READ, 1, -EACCES);
-	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
-	rig_pass(rig, MS);
-	rig_assert_done(one, 1, SPOKE_ESYSTEM);
-	rig_assert_no_more(one);
-	assert_int_equal(1, rig_events(one,
-				       "registry file /run/providers cannot be read: Permission"));
-	assert_int_equal(1, rig_events(one, "allow this process to read"));
-	assert_int_equal(rig_subscribe(one, 2, "demo.Echo"), 0);
-	rig_pass(rig, MS);
-	rig_assert_done(one, 2, 0);
-	rig_assert_list(one, 2, A "\n");
+	assert_int_equal(registryrig_subscribe(one, 1, "demo.Echo"), 0);
+	registryrig_pass(rig, MS);
+	registryrig_assert_done(one, 1, SPOKE_ESYSTEM);
+	registryrig_assert_no_more(one);
+	assert_int_equal(
+		1,
+		registryrig_events(one, "registry file /run/providers cannot be read: Permission"));
+	assert_int_equal(1, registryrig_events(one, "allow this process to read"));
+	assert_int_equal(registryrig_subscribe(one, 2, "demo.Echo"), 0);
+	registryrig_pass(rig, MS);
+	registryrig_assert_done(one, 2, 0);
+	registryrig_assert_list(one, 2, A "\n");
 	spokei_vfiles_fail(rig->files, SPOKEI_VFILES_READ, 3, -EIO);
 	put(rig, B "\n");
-	rig_assert_no_more(one);
-	rig_pass(rig, 4 * SECOND);
-	rig_assert_list(one, 2, B "\n");
-	rig_assert_no_more(one);
+	registryrig_assert_no_more(one);
+	registryrig_pass(rig, 4 * SECOND);
+	registryrig_assert_list(one, 2, B "\n");
+	registryrig_assert_no_more(one);
 }
 
-static void unwritable_file_fails_request(void **state)
+TEST(unwritable_file_fails_request)
 {
 	static const enum spokei_vfiles_call calls[] = { SPOKEI_VFILES_LOCK, SPOKEI_VFILES_READ,
 							 SPOKEI_VFILES_REPLACE };
@@ -65,27 +69,27 @@ static void unwritable_file_fails_request(void **state)
 	put(rig, B "\n");
 	for (unsigned i = 0; i < 3; i++) {
 		spokei_vfiles_fail(rig->files, calls[i], 1, -EROFS);
-		assert_int_equal(rig_publish(one, 10 + i, "demo.Echo", A), 0);
-		rig_pass(rig, MS);
-		rig_assert_done(one, 10 + i, SPOKE_ESYSTEM);
+		assert_int_equal(registryrig_publish(one, 10 + i, "demo.Echo", A), 0);
+		registryrig_pass(rig, MS);
+		registryrig_assert_done(one, 10 + i, SPOKE_ESYSTEM);
 		assert_string_equal(spokei_vfiles_get(rig->files, RIG_PATH), B "\n");
 		assert_int_equal(one->faulty.fds, 0);
 	}
-	assert_int_equal(1, rig_events(one, "cannot be locked: Read-only"));
-	assert_int_equal(1, rig_events(one, "cannot be replaced: Read-only"));
-	assert_int_equal(rig_publish(one, 20, "demo.Echo", A), 0);
-	rig_pass(rig, MS);
-	rig_assert_done(one, 20, 0);
+	assert_int_equal(1, registryrig_events(one, "cannot be locked: Read-only"));
+	assert_int_equal(1, registryrig_events(one, "cannot be replaced: Read-only"));
+	assert_int_equal(registryrig_publish(one, 20, "demo.Echo", A), 0);
+	registryrig_pass(rig, MS);
+	registryrig_assert_done(one, 20, 0);
 	spokei_vfiles_fail(rig->files, SPOKEI_VFILES_REPLACE, 1, -ENOSPC);
-	assert_int_equal(rig_withdraw(one, 21, 20), 0);
-	rig_pass(rig, MS);
-	rig_assert_done(one, 21, SPOKE_ESYSTEM);
-	rig_pass(rig, SECOND);
-	rig_assert_no_more(one);
+	assert_int_equal(registryrig_withdraw(one, 21, 20), 0);
+	registryrig_pass(rig, MS);
+	registryrig_assert_done(one, 21, SPOKE_ESYSTEM);
+	registryrig_pass(rig, SECOND);
+	registryrig_assert_no_more(one);
 	assert_int_equal(one->faulty.fds, 0);
 }
 
-static void full_file_rejects_publications(void **state)
+TEST(full_file_rejects_publications)
 {
 	static char text[1048576 - 40];
 	struct rig *rig = *state;
@@ -93,105 +97,105 @@ static void full_file_rejects_publications(void **state)
 
 	memset(text, '\n', sizeof(text) - 1);
 	spokei_vfiles_put(rig->files, RIG_PATH, text);
-	assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
-	assert_int_equal(rig_publish(one, 2, "e", "dubbo://h/e"), 0);
-	rig_pass(rig, MS);
-	rig_assert_done(one, 1, SPOKE_ETOOLARGE);
-	rig_assert_done(one, 2, 0);
-	assert_int_equal(1, rig_events(one, "is full"));
+	assert_int_equal(registryrig_publish(one, 1, "demo.Echo", A), 0);
+	assert_int_equal(registryrig_publish(one, 2, "e", "dubbo://h/e"), 0);
+	registryrig_pass(rig, MS);
+	registryrig_assert_done(one, 1, SPOKE_ETOOLARGE);
+	registryrig_assert_done(one, 2, 0);
+	assert_int_equal(1, registryrig_events(one, "is full"));
 	assert_int_equal(strlen(spokei_vfiles_get(rig->files, RIG_PATH)), sizeof(text) - 1 + 34);
 }
 
-static void changes_are_seen_within_1_s_without_watch(void **state)
+TEST(changes_are_seen_within_1_s_without_watch)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
 
 	put(rig, A "\n");
 	spokei_vfiles_fail(rig->files, SPOKEI_VFILES_WATCH, 2, -EMFILE);
-	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
-	rig_pass(rig, MS);
-	rig_assert_done(one, 1, 0);
-	rig_assert_list(one, 1, A "\n");
+	assert_int_equal(registryrig_subscribe(one, 1, "demo.Echo"), 0);
+	registryrig_pass(rig, MS);
+	registryrig_assert_done(one, 1, 0);
+	registryrig_assert_list(one, 1, A "\n");
 	put(rig, "");
-	rig_assert_no_more(one);
-	rig_pass(rig, SECOND);
-	rig_assert_list(one, 1, "");
+	registryrig_assert_no_more(one);
+	registryrig_pass(rig, SECOND);
+	registryrig_assert_list(one, 1, "");
 	/* The third attempt succeeds. */
-	rig_pass(rig, SECOND);
+	registryrig_pass(rig, SECOND);
 	put(rig, B "\n");
-	rig_assert_list(one, 1, B "\n");
+	registryrig_assert_list(one, 1, B "\n");
 }
 
-static void unreported_changes_are_seen_within_10_s(void **state)
+TEST(unreported_changes_are_seen_within_10_s)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
 
 	put(rig, A "\n");
-	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
-	rig_pass(rig, MS);
-	rig_assert_done(one, 1, 0);
-	rig_assert_list(one, 1, A "\n");
+	assert_int_equal(registryrig_subscribe(one, 1, "demo.Echo"), 0);
+	registryrig_pass(rig, MS);
+	registryrig_assert_done(one, 1, 0);
+	registryrig_assert_list(one, 1, A "\n");
 	spokei_vfiles_mute(rig->files, true);
 	put(rig, B "\n");
-	rig_pass(rig, 5 * SECOND);
-	rig_assert_no_more(one);
-	rig_pass(rig, 5 * SECOND);
-	rig_assert_list(one, 1, B "\n");
+	registryrig_pass(rig, 5 * SECOND);
+	registryrig_assert_no_more(one);
+	registryrig_pass(rig, 5 * SECOND);
+	registryrig_assert_list(one, 1, B "\n");
 }
 
-static void missing_file_is_polled_every_second(void **state)
+TEST(missing_file_is_polled_every_second)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
 
 	spokei_vfiles_mute(rig->files, true);
-	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
-	rig_pass(rig, 5 * SECOND);
-	rig_assert_done(one, 1, 0);
-	rig_assert_list(one, 1, "");
+	assert_int_equal(registryrig_subscribe(one, 1, "demo.Echo"), 0);
+	registryrig_pass(rig, 5 * SECOND);
+	registryrig_assert_done(one, 1, 0);
+	registryrig_assert_list(one, 1, "");
 	put(rig, A "\n");
-	rig_pass(rig, SECOND);
-	rig_assert_list(one, 1, A "\n");
+	registryrig_pass(rig, SECOND);
+	registryrig_assert_list(one, 1, A "\n");
 }
 
-static void file_is_not_polled_without_requests(void **state)
+TEST(file_is_not_polled_without_requests)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
 	unsigned reads;
 
-	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
-	assert_int_equal(rig_publish(one, 2, "demo.Echo", A), 0);
-	rig_pass(rig, 10 * MS);
+	assert_int_equal(registryrig_subscribe(one, 1, "demo.Echo"), 0);
+	assert_int_equal(registryrig_publish(one, 2, "demo.Echo", A), 0);
+	registryrig_pass(rig, 10 * MS);
 	assert_int_equal(one->faulty.fds, 2); /* the watch and the mark */
-	assert_int_equal(rig_unsubscribe(one, 3, 1), 0);
-	assert_int_equal(rig_withdraw(one, 4, 2), 0);
-	rig_pass(rig, 10 * MS);
+	assert_int_equal(registryrig_unsubscribe(one, 3, 1), 0);
+	assert_int_equal(registryrig_withdraw(one, 4, 2), 0);
+	registryrig_pass(rig, 10 * MS);
 	assert_int_equal(one->faulty.fds, 0);
 	reads = spokei_vfiles_calls(rig->files, SPOKEI_VFILES_READ);
 	put(rig, B "\n");
-	rig_pass(rig, 60 * SECOND);
+	registryrig_pass(rig, 60 * SECOND);
 	assert_int_equal(spokei_vfiles_calls(rig->files, SPOKEI_VFILES_READ), reads);
 }
 
 /* --- its user */
 
-static void close_drops_pending_results(void **state)
+TEST(close_drops_pending_results)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
 
-	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
-	assert_int_equal(rig_publish(one, 2, "demo.Echo", A), 0);
-	rig_close(one);
-	rig_pass(rig, SECOND);
-	rig_assert_no_more(one);
+	assert_int_equal(registryrig_subscribe(one, 1, "demo.Echo"), 0);
+	assert_int_equal(registryrig_publish(one, 2, "demo.Echo", A), 0);
+	registryrig_close(one);
+	registryrig_pass(rig, SECOND);
+	registryrig_assert_no_more(one);
 	assert_null(spokei_vfiles_get(rig->files, RIG_PATH));
 }
 
-static void registry_can_be_closed_in_any_callback(void **state)
+TEST(registry_can_be_closed_in_any_callback)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];
@@ -200,12 +204,12 @@ static void registry_can_be_closed_in_any_callback(void **state)
 		one->count = 0;
 		one->close_at = kind;
 		spokei_vfiles_remove(rig->files, RIG_PATH);
-		assert_int_equal(rig_open(one, &spokei_registry_file, RIG_URL), 0);
-		assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
-		assert_int_equal(rig_publish(one, 2, "demo.Echo", B), 0);
-		assert_int_equal(rig_subscribe(one, 3, "demo.Echo"), 0);
-		assert_int_equal(rig_subscribe(one, 4, "demo.Echo"), 0);
-		rig_pass(rig, 30 * MS);
+		assert_int_equal(registryrig_open(one, &spokei_registry_file, RIG_URL), 0);
+		assert_int_equal(registryrig_publish(one, 1, "demo.Echo", A), 0);
+		assert_int_equal(registryrig_publish(one, 2, "demo.Echo", B), 0);
+		assert_int_equal(registryrig_subscribe(one, 3, "demo.Echo"), 0);
+		assert_int_equal(registryrig_subscribe(one, 4, "demo.Echo"), 0);
+		registryrig_pass(rig, 30 * MS);
 		if (kind == RIG_LOST)
 			put(rig, "");
 		assert_null(one->registry);
@@ -219,74 +223,74 @@ static void ask_on(struct rig_member *one, const struct rig_news *news)
 	if (one->registry == NULL || news->intent >= 100)
 		return;
 	if (news->kind == RIG_DONE && news->intent == 1)
-		assert_int_equal(rig_publish(one, 2, "demo.Echo", A), 0);
+		assert_int_equal(registryrig_publish(one, 2, "demo.Echo", A), 0);
 	if (news->kind == RIG_LIST)
-		assert_int_equal(rig_unsubscribe(one, 100, news->intent), 0);
+		assert_int_equal(registryrig_unsubscribe(one, 100, news->intent), 0);
 	if (news->kind == RIG_LOST)
-		assert_int_equal(rig_withdraw(one, 101, news->intent), 0);
+		assert_int_equal(registryrig_withdraw(one, 101, news->intent), 0);
 }
 
-static void any_callback_can_add_requests(void **state)
+TEST(any_callback_can_add_requests)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
 
 	one->then = ask_on;
-	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
-	rig_pass(rig, 10 * MS);
-	rig_assert_done(one, 1, 0);
-	rig_assert_list(one, 1, "");
-	rig_assert_done(one, 100, 0);
-	rig_assert_done(one, 2, 0);
+	assert_int_equal(registryrig_subscribe(one, 1, "demo.Echo"), 0);
+	registryrig_pass(rig, 10 * MS);
+	registryrig_assert_done(one, 1, 0);
+	registryrig_assert_list(one, 1, "");
+	registryrig_assert_done(one, 100, 0);
+	registryrig_assert_done(one, 2, 0);
 	put(rig, "");
-	rig_assert_lost(one, 2);
-	rig_assert_done(one, 101, 0);
-	rig_assert_no_more(one);
+	registryrig_assert_lost(one, 2);
+	registryrig_assert_done(one, 101, 0);
+	registryrig_assert_no_more(one);
 }
 
 static void undo_the_next(struct rig_member *one, const struct rig_news *news)
 {
 	if (news->kind != RIG_DONE || news->intent > 2)
 		return;
-	assert_int_equal(rig_unsubscribe(one, 100 + news->intent, 3), 0);
-	assert_int_equal(rig_withdraw(one, 200 + news->intent, 4), 0);
+	assert_int_equal(registryrig_unsubscribe(one, 100 + news->intent, 3), 0);
+	assert_int_equal(registryrig_withdraw(one, 200 + news->intent, 4), 0);
 }
 
-static void withdrawn_request_drops_pending_result(void **state)
+TEST(withdrawn_request_drops_pending_result)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
 
 	one->then = undo_the_next;
-	assert_int_equal(rig_publish(one, 1, "demo.Echo", A), 0);
-	assert_int_equal(rig_subscribe(one, 3, "demo.Echo"), 0);
-	assert_int_equal(rig_publish(one, 4, "demo.Echo", B), 0);
-	rig_pass(rig, SECOND);
-	rig_assert_done(one, 1, 0);
-	rig_assert_done(one, 101, 0);
-	rig_assert_done(one, 201, 0);
-	rig_assert_no_more(one);
-	assert_string_equal(rig_text(rig), A "\n");
+	assert_int_equal(registryrig_publish(one, 1, "demo.Echo", A), 0);
+	assert_int_equal(registryrig_subscribe(one, 3, "demo.Echo"), 0);
+	assert_int_equal(registryrig_publish(one, 4, "demo.Echo", B), 0);
+	registryrig_pass(rig, SECOND);
+	registryrig_assert_done(one, 1, 0);
+	registryrig_assert_done(one, 101, 0);
+	registryrig_assert_done(one, 201, 0);
+	registryrig_assert_no_more(one);
+	assert_string_equal(registryrig_text(rig), A "\n");
 }
 
-static void request_withdrawn_in_callback_is_not_reported(void **state)
+TEST(request_withdrawn_in_callback_is_not_reported)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = rig_one(state);
 
-	assert_int_equal(rig_subscribe(one, 1, "demo.Echo"), 0);
-	assert_int_equal(rig_publish(one, 2, "demo.Echo", A), 0);
-	rig_pass(rig, 10 * MS);
+	assert_int_equal(registryrig_subscribe(one, 1, "demo.Echo"), 0);
+	assert_int_equal(registryrig_publish(one, 2, "demo.Echo", A), 0);
+	registryrig_pass(rig, 10 * MS);
 	one->count = 0;
 	spokei_vfiles_put(rig->files, RIG_PATH, B "\n");
-	rig_pass(rig, 10 * MS);
+	registryrig_pass(rig, 10 * MS);
 	/* The file has changed but has not been read yet. */
-	assert_int_equal(rig_unsubscribe(one, 3, 1), 0);
-	assert_int_equal(rig_withdraw(one, 4, 2), 0);
-	rig_pass(rig, SECOND);
-	rig_assert_done(one, 3, 0);
-	rig_assert_done(one, 4, 0);
-	rig_assert_no_more(one);
+	assert_int_equal(registryrig_unsubscribe(one, 3, 1), 0);
+	assert_int_equal(registryrig_withdraw(one, 4, 2), 0);
+	registryrig_pass(rig, SECOND);
+	registryrig_assert_done(one, 3, 0);
+	registryrig_assert_done(one, 4, 0);
+	registryrig_assert_no_more(one);
 	assert_string_equal(spokei_vfiles_get(rig->files, RIG_PATH), B "\n");
 }
 
@@ -297,14 +301,14 @@ static uint64_t insist(struct rig *rig, struct rig_member *one, bool publishes, 
 {
 	for (unsigned tries = 0; tries < 10; tries++) {
 		uint64_t intent = ++*last;
-		int error = publishes ? rig_publish(one, intent, "demo.Echo", A)
-				      : rig_subscribe(one, intent, "demo.Echo");
+		int error = publishes ? registryrig_publish(one, intent, "demo.Echo", A)
+				      : registryrig_subscribe(one, intent, "demo.Echo");
 
 		if (error) {
 			assert_int_equal(error, SPOKE_ENOMEM);
 			continue;
 		}
-		rig_pass(rig, 30 * MS);
+		registryrig_pass(rig, 30 * MS);
 		for (unsigned i = 0; i < one->count; i++)
 			if (one->news[i].kind == RIG_DONE && one->news[i].intent == intent &&
 			    one->news[i].error == 0)
@@ -339,29 +343,29 @@ static void play_without_memory(struct rig *rig, struct rig_member *one, uint64_
 	spokei_vfiles_put(rig->files, RIG_PATH, B "\n");
 	one->count = 0;
 	spokei_faults_fail(&one->faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
-	if (rig_open(one, &spokei_registry_file, RIG_URL) != 0) {
+	if (registryrig_open(one, &spokei_registry_file, RIG_URL) != 0) {
 		one->registry = NULL;
-		assert_int_equal(rig_open(one, &spokei_registry_file, RIG_URL), 0);
+		assert_int_equal(registryrig_open(one, &spokei_registry_file, RIG_URL), 0);
 	}
 	(void)insist(rig, one, false, &last);
 	published = insist(rig, one, true, &last);
-	rig_pass(rig, 2 * SECOND);
-	assert_string_equal(rig_text(rig), B "\n" A "\n");
+	registryrig_pass(rig, 2 * SECOND);
+	assert_string_equal(registryrig_text(rig), B "\n" A "\n");
 	assert_string_equal(last_list(one), B "\n" A "\n");
 	spokei_vfiles_put(rig->files, RIG_PATH, B "\n");
-	rig_pass(rig, 12 * SECOND);
+	registryrig_pass(rig, 12 * SECOND);
 	assert_true(was_lost(one, published));
 	assert_string_equal(last_list(one), B "\n");
 	published = insist(rig, one, true, &last);
-	while (rig_withdraw(one, ++last, published) != 0)
+	while (registryrig_withdraw(one, ++last, published) != 0)
 		continue;
-	rig_pass(rig, 2 * SECOND);
-	rig_close(one);
-	rig_pass(rig, MS);
+	registryrig_pass(rig, 2 * SECOND);
+	registryrig_close(one);
+	registryrig_pass(rig, MS);
 	spokei_faults_heal(&one->faulty);
 }
 
-static void registry_survives_enomem_anywhere(void **state)
+TEST(registry_survives_enomem_anywhere)
 {
 	struct rig *rig = *state;
 	struct rig_member *one = &rig->members[0];
@@ -376,26 +380,4 @@ static void registry_survives_enomem_anywhere(void **state)
 		assert_int_equal(one->faulty.fds, 0);
 	} while (one->faulty.failed[SPOKEI_FAULTS_MEMORY] > before);
 	assert_true(nth > 30);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(unreadable_file_fails_first_and_later_changes_nothing),
-		CASE(unwritable_file_fails_request),
-		CASE(full_file_rejects_publications),
-		CASE(changes_are_seen_within_1_s_without_watch),
-		CASE(unreported_changes_are_seen_within_10_s),
-		CASE(missing_file_is_polled_every_second),
-		CASE(file_is_not_polled_without_requests),
-		CASE(close_drops_pending_results),
-		CASE(registry_can_be_closed_in_any_callback),
-		CASE(any_callback_can_add_requests),
-		CASE(withdrawn_request_drops_pending_result),
-		CASE(request_withdrawn_in_callback_is_not_reported),
-		CASE(registry_survives_enomem_anywhere),
-	};
-
-	return cmocka_run_group_tests_name("registry_file_faults", tests, NULL, NULL);
 }

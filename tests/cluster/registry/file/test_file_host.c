@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file as a registry on a real disk: each kind of change is noticed. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <spoke/host.h>
 
 #include "cluster/registry/file/file.h"
 #include "core/host/files.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,6 +121,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static bool has_list(const struct user *user, const char *list)
 {
 	return strcmp(user->list, list) == 0;
@@ -152,7 +149,7 @@ static void put(const char *path, const char *text)
 	assert_int_equal(spokei_host_files.append(NULL, path, text, strlen(text)), 0);
 }
 
-static void every_kind_of_file_change_is_seen(void **state)
+TEST(every_kind_of_file_change_is_seen)
 {
 	struct rig *rig = *state;
 	struct user *user = &rig->users[0];
@@ -174,7 +171,7 @@ static void every_kind_of_file_change_is_seen(void **state)
 	await(rig, user, "", 1, 0);
 }
 
-static void publication_is_seen_and_can_be_lost(void **state)
+TEST(publication_is_seen_and_can_be_lost)
 {
 	struct rig *rig = *state;
 	struct user *sees = &rig->users[0];
@@ -195,7 +192,7 @@ static void publication_is_seen_and_can_be_lost(void **state)
 	await(rig, is_seen, "none", 3, 1);
 }
 
-static void recreated_directory_is_found_again(void **state)
+TEST(recreated_directory_is_found_again)
 {
 	struct rig *rig = *state;
 	struct user *user = &rig->users[0];
@@ -214,7 +211,7 @@ static void recreated_directory_is_found_again(void **state)
 	await(rig, user, B "\n", 2, 0);
 }
 
-static void foreign_lock_is_awaited(void **state)
+TEST(foreign_lock_is_awaited)
 {
 	struct rig *rig = *state;
 	struct user *user = &rig->users[0];
@@ -244,7 +241,7 @@ static const char *mark_of(const struct rig *rig)
 	return path;
 }
 
-static void forked_child_leaves_mark_to_its_parent(void **state)
+TEST(forked_child_leaves_mark_to_its_parent)
 {
 	struct rig *rig = *state;
 	struct user *user = &rig->users[0];
@@ -261,18 +258,4 @@ static void forked_child_leaves_mark_to_its_parent(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	assert_int_equal(spokei_host_files.is_locked(NULL, mark_of(rig)), 1);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(every_kind_of_file_change_is_seen),
-		CASE(publication_is_seen_and_can_be_lost),
-		CASE(recreated_directory_is_found_again),
-		CASE(foreign_lock_is_awaited),
-		CASE(forked_child_leaves_mark_to_its_parent),
-	};
-
-	return cmocka_run_group_tests_name("registry_file_host", tests, NULL, NULL);
 }

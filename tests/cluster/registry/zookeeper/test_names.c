@@ -7,15 +7,12 @@
 #include "cluster/registry/zookeeper/zookeeper.h"
 #include "core/engine/engine.h"
 #include "core/engine/events.h"
+#include "tests/support/test.h"
 
 #include <spoke/host.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
-#include <cmocka.h>
 #include <string.h>
 
 static struct spokei_zoo_settings settings;
@@ -33,9 +30,8 @@ static int read_url(const char *text)
 	return error;
 }
 
-static void host_alone_is_valid_url(void **state)
+TEST(host_alone_is_valid_url)
 {
-	(void)state;
 	assert_int_equal(read_url("zookeeper://zoo.test"), 0);
 	assert_int_equal(settings.place_count, 1);
 	assert_string_equal(settings.places[0].name, "zoo.test:2181");
@@ -44,9 +40,8 @@ static void host_alone_is_valid_url(void **state)
 	assert_string_equal(settings.root, "/dubbo");
 }
 
-static void all_parameters_are_read(void **state)
+TEST(all_parameters_are_read)
 {
-	(void)state;
 	assert_int_equal(read_url("zookeeper://127.0.0.1:1/a/b?backup=h2,h3:3,[::1],[::2]:5"
 				  "&group=/g&session=7000&unknown=1"),
 			 0);
@@ -62,7 +57,7 @@ static void all_parameters_are_read(void **state)
 	assert_string_equal(settings.root, "/a/b/g");
 }
 
-static void invalid_urls_are_rejected_with_message(void **state)
+TEST(invalid_urls_are_rejected_with_message)
 {
 	static const struct {
 		const char *url;
@@ -89,7 +84,6 @@ static void invalid_urls_are_rejected_with_message(void **state)
 		{ "zookeeper://h/a%C3%A4", SPOKE_EINVAL, "invalid path" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(read_url(rows[i].url), rows[i].error);
 		if (strstr(why, rows[i].words) == NULL)
@@ -97,12 +91,11 @@ static void invalid_urls_are_rejected_with_message(void **state)
 	}
 }
 
-static void path_is_written_only_if_it_fits(void **state)
+TEST(path_is_written_only_if_it_fits)
 {
 	char text[64] = "before";
 	const char *folder = "/dubbo/a%2Fb+c/providers";
 
-	(void)state;
 	assert_int_equal(read_url("zookeeper://h"), 0);
 	assert_int_equal(spokei_zoo_print_folder(&settings, "a/b c", "providers", text,
 						 strlen(folder)),
@@ -128,9 +121,8 @@ static bool same(const char *one, const char *other)
 	return result;
 }
 
-static void provider_is_identified_by_address_group_version(void **state)
+TEST(provider_is_identified_by_address_group_version)
 {
-	(void)state;
 	assert_true(same("dubbo://h:1/a?timestamp=1&pid=7", "dubbo://h:1/b?timestamp=2"));
 	assert_true(same("dubbo://h:1/a?group=&version=2", "dubbo://h:1/a?version=2"));
 	assert_false(same("dubbo://h:1/a", "dubbo://h:2/a"));
@@ -142,7 +134,7 @@ static void provider_is_identified_by_address_group_version(void **state)
 	assert_false(same("unix:/run/a.sock", "unix:/run/b.sock"));
 }
 
-static void missing_library_is_reported(void **state)
+TEST(missing_library_is_reported)
 {
 	const struct spoke_registry *table = &spokei_registry_zookeeper_absent;
 	struct spoke_url url = { 0 };
@@ -150,7 +142,6 @@ static void missing_library_is_reported(void **state)
 	const struct spoke_event *event;
 	void *registry;
 
-	(void)state;
 	assert_int_equal(spoke_engine_new(NULL, &engine), 0);
 	assert_string_equal(table->scheme, "zookeeper");
 	assert_int_equal(table->open(engine, &url, NULL, NULL, &registry), SPOKE_EUNSUPPORTED);
@@ -159,18 +150,4 @@ static void missing_library_is_reported(void **state)
 	assert_int_equal(event->error, SPOKE_EUNSUPPORTED);
 	assert_non_null(strstr(event->text, "not built in; build spoke with libzookeeper_st"));
 	spoke_engine_free(engine);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(host_alone_is_valid_url),
-		cmocka_unit_test(all_parameters_are_read),
-		cmocka_unit_test(invalid_urls_are_rejected_with_message),
-		cmocka_unit_test(path_is_written_only_if_it_fits),
-		cmocka_unit_test(provider_is_identified_by_address_group_version),
-		cmocka_unit_test(missing_library_is_reported),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * codec, and those that the shortcuts are made for do not need it.
  */
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 #include "tests/transport/recall.h"
 #include "tests/transport/stream.h"
@@ -146,7 +147,7 @@ static bool goes_both_ways(struct recall *recall, const struct spokei_message *m
 	return result == 0;
 }
 
-static void requests_are_written_and_read_like_by_codec(void **state)
+TEST(requests_are_written_and_read_like_by_codec)
 {
 	static const char *const types[] = { "",
 					     "Ljava/lang/String;",
@@ -164,7 +165,6 @@ static void requests_are_written_and_read_like_by_codec(void **state)
 	struct recall recall;
 	unsigned written = 0;
 
-	(void)state;
 	values_init(&values);
 	recall_init(&recall, &spokei_wire_dubbo, &stream_limits);
 	for (size_t i = 0; i < values.count * LENGTH(types); i++) {
@@ -195,7 +195,7 @@ static void requests_are_written_and_read_like_by_codec(void **state)
 	values_fini(&values);
 }
 
-static void replies_are_written_and_read_like_by_codec(void **state)
+TEST(replies_are_written_and_read_like_by_codec)
 {
 	static const struct spoke_value java = {
 		(const unsigned char *)"\xdf\0\0\0\1\245dubbo\2452.0.2", 17
@@ -204,7 +204,6 @@ static void replies_are_written_and_read_like_by_codec(void **state)
 	struct recall recall;
 	unsigned written = 0;
 
-	(void)state;
 	values_init(&values);
 	recall_init(&recall, &spokei_wire_dubbo, &stream_limits);
 	for (size_t i = 0; i < 2 * values.count + 2; i++) {
@@ -228,12 +227,11 @@ static void replies_are_written_and_read_like_by_codec(void **state)
 }
 
 /* Types of 256 bytes have a longer head in msgpack than in Hessian 2. */
-static void memo_keeps_types_of_up_to_255_bytes(void **state)
+TEST(memo_keeps_types_of_up_to_255_bytes)
 {
 	static const size_t lens[] = { 1, 31, 32, 255, 256, 300 };
 	char types[LONG_TEXT];
 
-	(void)state;
 	memset(types, '[', sizeof(types));
 	for (size_t i = 0; i < LENGTH(lens); i++) {
 		struct spokei_message message = {
@@ -260,7 +258,7 @@ static void memo_keeps_types_of_up_to_255_bytes(void **state)
 
 /* --- which messages need no codec */
 
-static void short_reply_is_read_without_codec(void **state)
+TEST(short_reply_is_read_without_codec)
 {
 	static const struct {
 		const char *body;
@@ -289,7 +287,6 @@ static void short_reply_is_read_without_codec(void **state)
 #undef ROW
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct spokei_message message = { .kind = SPOKEI_REPLY, .status = 20 };
 		struct spokei_buffer scratch;
@@ -307,7 +304,7 @@ static void short_reply_is_read_without_codec(void **state)
 	}
 }
 
-static void short_request_is_written_without_codec(void **state)
+TEST(short_request_is_written_without_codec)
 {
 	struct spokei_message message = {
 		.kind = SPOKEI_REQUEST,
@@ -322,7 +319,6 @@ static void short_request_is_written_without_codec(void **state)
 	struct memory memory;
 	size_t len;
 
-	(void)state;
 	memory_init(&memory);
 	spokei_buffer_init(&out, &memory.env, 4096);
 	assert_true(spokei_dubbo_direct_write_request(&limits, &message, &out));
@@ -341,17 +337,4 @@ static void short_request_is_written_without_codec(void **state)
 	assert_false(spokei_dubbo_direct_write_request(&stream_limits, &message, &out));
 	assert_int_equal(spokei_buffer_len(&out), 2 * len);
 	spokei_buffer_fini(&out);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_are_written_and_read_like_by_codec),
-		cmocka_unit_test(replies_are_written_and_read_like_by_codec),
-		cmocka_unit_test(memo_keeps_types_of_up_to_255_bytes),
-		cmocka_unit_test(short_reply_is_read_without_codec),
-		cmocka_unit_test(short_request_is_written_without_codec),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

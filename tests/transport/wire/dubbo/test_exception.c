@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exceptions that callers receive: of spoke, of Dubbo in Java, and by $invoke. */
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 #include "transport/wire/dubbo/exception.h"
 
@@ -61,7 +62,7 @@ static void assert_written(const struct row *row, int error)
 	test_free(bytes);
 }
 
-static void exception_has_form_of_its_caller(void **state)
+TEST(exception_has_form_of_its_caller)
 {
 	static const struct row rows[] = {
 		/* Consumers of spoke, with any codec. */
@@ -115,12 +116,11 @@ static void exception_has_form_of_its_caller(void **state)
 		  "\"" RPC "\" {\"message\": \"no\", \"code\": 7, \"k\": 1}" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++)
 		assert_written(&rows[i], SPOKE_EREMOTE);
 }
 
-static void null_is_no_empty_text(void **state)
+TEST(null_is_no_empty_text)
 {
 	static const struct row rows[] = {
 		{ "it.Biz", NULL, 7, true, false, 2, NULL,
@@ -134,12 +134,11 @@ static void null_is_no_empty_text(void **state)
 		  "\"exceptionClass\": \"it.Biz\"}" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++)
 		assert_written(&rows[i], SPOKE_EREMOTE);
 }
 
-static void refusal_has_form_of_its_caller(void **state)
+TEST(refusal_has_form_of_its_caller)
 {
 	static const struct row rows[] = {
 		{ "", "no", 4, false, false, 27, NULL,
@@ -153,12 +152,11 @@ static void refusal_has_form_of_its_caller(void **state)
 		  "\"exceptionMessage\": \"no (code 13)\", \"exceptionClass\": \"" RPC "\"}" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++)
 		assert_written(&rows[i], SPOKE_EFORBIDDEN);
 }
 
-static void long_exception_is_written_in_full(void **state)
+TEST(long_exception_is_written_in_full)
 {
 	char text[3000];
 	char name[3000];
@@ -167,7 +165,6 @@ static void long_exception_is_written_in_full(void **state)
 	unsigned char *bytes;
 	size_t max;
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	memset(name, 'y', sizeof(name) - 1);
 	text[sizeof(text) - 1] = '\0';
@@ -186,7 +183,7 @@ static void long_exception_is_written_in_full(void **state)
 	}
 }
 
-static void exception_of_long_class_is_too_large(void **state)
+TEST(exception_of_long_class_is_too_large)
 {
 	char name[NAME_MAX_BYTES + 2];
 	struct spokei_message message = {
@@ -196,7 +193,6 @@ static void exception_of_long_class_is_too_large(void **state)
 	};
 	struct frame frame;
 
-	(void)state;
 	memset(name, 'y', sizeof(name));
 	message.error_class = spokei_span(name, NAME_MAX_BYTES);
 	assert_int_equal(write_frame(&message, &frame), 0);
@@ -204,11 +200,10 @@ static void exception_of_long_class_is_too_large(void **state)
 	assert_int_equal(write_frame(&message, &frame), SPOKE_ETOOLARGE);
 }
 
-static void error_of_handler_is_read_as_it_was_given(void **state)
+TEST(error_of_handler_is_read_as_it_was_given)
 {
 	static const struct spoke_span names[] = { { "", 0 }, { "it.Biz", 6 } };
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(names); i++) {
 		struct spokei_message message = {
 			.kind = SPOKEI_REPLY,
@@ -230,11 +225,10 @@ static void error_of_handler_is_read_as_it_was_given(void **state)
 	}
 }
 
-static void refusal_is_told_from_error_of_handler_with_its_code(void **state)
+TEST(refusal_is_told_from_error_of_handler_with_its_code)
 {
 	static const int errors[] = { SPOKE_EFORBIDDEN, SPOKE_EREMOTE };
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(errors); i++) {
 		struct spokei_message message = {
 			.kind = SPOKEI_REPLY,
@@ -254,7 +248,7 @@ static void refusal_is_told_from_error_of_handler_with_its_code(void **state)
 	}
 }
 
-static void refusal_is_known_by_its_class_and_field_only(void **state)
+TEST(refusal_is_known_by_its_class_and_field_only)
 {
 	static const struct {
 		const char *body;
@@ -276,27 +270,10 @@ static void refusal_is_known_by_its_class_and_field_only(void **state)
 		  15, SPOKE_EREMOTE },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct spokei_message message;
 
 		assert_int_equal(read_body(0x1b, 20, rows[i].body, rows[i].len, &message), 0);
 		assert_int_equal(message.error, rows[i].error);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exception_has_form_of_its_caller),
-		cmocka_unit_test(null_is_no_empty_text),
-		cmocka_unit_test(refusal_has_form_of_its_caller),
-		cmocka_unit_test(long_exception_is_written_in_full),
-		cmocka_unit_test(exception_of_long_class_is_too_large),
-		cmocka_unit_test(error_of_handler_is_read_as_it_was_given),
-		cmocka_unit_test(refusal_is_told_from_error_of_handler_with_its_code),
-		cmocka_unit_test(refusal_is_known_by_its_class_and_field_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

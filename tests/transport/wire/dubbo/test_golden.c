@@ -5,6 +5,7 @@
  * Hessian 2 frames, heads and events are read.
  */
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_shapes.h"
 
 #include <stdio.h>
@@ -302,14 +303,13 @@ static size_t find_shape(const struct golden *golden)
 	return found;
 }
 
-static void golden_msgpack_frames_are_written_and_read(void **state)
+TEST(golden_msgpack_frames_are_written_and_read)
 {
 	unsigned uses[SHAPES] = { 0 };
 	FILE *file = open_golden();
 	struct golden golden;
 	unsigned frames = 0;
 
-	(void)state;
 	while (next_golden(file, &golden)) {
 		size_t shape;
 
@@ -326,7 +326,7 @@ static void golden_msgpack_frames_are_written_and_read(void **state)
 		assert_int_equal(uses[i], shapes[i].uses);
 }
 
-static void golden_hessian2_frames_are_read(void **state)
+TEST(golden_hessian2_frames_are_read)
 {
 	static const struct {
 		unsigned flags;
@@ -343,7 +343,6 @@ static void golden_hessian2_frames_are_read(void **state)
 	struct memory memory;
 	struct spokei_buffer scratch;
 
-	(void)state;
 	memory_init(&memory);
 	while (next_golden(file, &golden)) {
 		for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -363,14 +362,4 @@ static void golden_hessian2_frames_are_read(void **state)
 	(void)fclose(file);
 	for (size_t i = 0; i < LENGTH(rows); i++)
 		assert_int_equal(frames[i], rows[i].frames);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(golden_msgpack_frames_are_written_and_read),
-		cmocka_unit_test(golden_hessian2_frames_are_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * independent reader finds in it, and these values are written as the same bytes.
  */
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 #include "tests/transport/golden_frames.h"
 #include "tests/transport/translated.h"
@@ -47,6 +48,8 @@ static int close_frames(void **state)
 	return 0;
 }
 
+GROUP(open_frames, close_frames);
+
 /* Returns whether the frame is a request or a reply, with a body to translate, and of which part.
  */
 static bool has_body(const struct golden_frame *frame, enum spokei_codec_part *ret_part)
@@ -74,11 +77,10 @@ static int read_message(const struct golden_frame *frame, const struct spokei_wi
 
 /* --- values */
 
-static void bodies_become_values_of_independent_reader(void **state)
+TEST(bodies_become_values_of_independent_reader)
 {
 	unsigned bodies = 0;
 
-	(void)state;
 	for (size_t i = 0; i < GOLDEN_FRAMES; i++) {
 		enum spokei_codec_part part;
 		struct spoke_span values;
@@ -145,9 +147,8 @@ static struct spoke_span written(void)
 }
 
 /* References, classes and types have the same numbers, so every other body is deterministic. */
-static void bodies_are_written_byte_by_byte(void **state)
+TEST(bodies_are_written_byte_by_byte)
 {
-	(void)state;
 	for (size_t i = 0; i < GOLDEN_FRAMES; i++) {
 		enum spokei_codec_part part;
 		struct spoke_span values;
@@ -333,14 +334,13 @@ static void is_told(const struct spokei_message *message, const struct golden_fr
 		is_refusal(message, frame, values);
 }
 
-static void frames_are_read_as_messages(void **state)
+TEST(frames_are_read_as_messages)
 {
 	/* By the three upper bits of the flags: request, two-way, event. */
 	static const unsigned expected[8] = { 149, 7, 0, 0, 1, 1, 153, 7 };
 	unsigned counts[8] = { 0 };
 	struct spokei_message message;
 
-	(void)state;
 	for (size_t i = 0; i < GOLDEN_FRAMES; i++) {
 		if (read_message(&frames[i], &limits, &message) != 0)
 			fail_msg("%s: not understood", frames[i].name);
@@ -350,11 +350,10 @@ static void frames_are_read_as_messages(void **state)
 	assert_memory_equal(counts, expected, sizeof(counts));
 }
 
-static void messages_are_written_as_same_frames(void **state)
+TEST(messages_are_written_as_same_frames)
 {
 	struct spokei_message message;
 
-	(void)state;
 	for (size_t i = 0; i < GOLDEN_FRAMES; i++) {
 		assert_int_equal(read_message(&frames[i], &limits, &message), 0);
 		spokei_buffer_truncate(&out, 0);
@@ -365,11 +364,10 @@ static void messages_are_written_as_same_frames(void **state)
 	}
 }
 
-static void shortcuts_agree_with_codec(void **state)
+TEST(shortcuts_agree_with_codec)
 {
 	struct spokei_message message;
 
-	(void)state;
 	for (size_t i = 0; i < GOLDEN_FRAMES; i++) {
 		const char *difference;
 
@@ -387,13 +385,12 @@ static void shortcuts_agree_with_codec(void **state)
 }
 
 /* Users and persons who are their own friends. */
-static void cycles_are_refused_by_default(void **state)
+TEST(cycles_are_refused_by_default)
 {
 	struct spokei_wire_limits strict = limits;
 	struct spokei_message message;
 	unsigned refused = 0;
 
-	(void)state;
 	strict.value.cycles = false;
 	for (size_t i = 0; i < GOLDEN_FRAMES; i++) {
 		int error = read_message(&frames[i], &strict, &message);
@@ -404,18 +401,4 @@ static void cycles_are_refused_by_default(void **state)
 		refused++;
 	}
 	assert_int_equal(refused, 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bodies_become_values_of_independent_reader),
-		cmocka_unit_test(bodies_are_written_byte_by_byte),
-		cmocka_unit_test(frames_are_read_as_messages),
-		cmocka_unit_test(messages_are_written_as_same_frames),
-		cmocka_unit_test(shortcuts_agree_with_codec),
-		cmocka_unit_test(cycles_are_refused_by_default),
-	};
-
-	return cmocka_run_group_tests(tests, open_frames, close_frames);
 }

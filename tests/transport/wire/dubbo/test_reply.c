@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes replies of the Dubbo wire. */
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 
 #include <string.h>
 
-static void each_reply_marker_is_read_and_written(void **state)
+TEST(each_reply_marker_is_read_and_written)
 {
 	static const struct {
 		const char *body;
@@ -23,7 +24,6 @@ static void each_reply_marker_is_read_and_written(void **state)
 		{ "\x05\x81\245dubbo\2452.0.2", 14, 0, false, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct spokei_message message;
 
@@ -43,7 +43,7 @@ static void each_reply_marker_is_read_and_written(void **state)
 	}
 }
 
-static void malformed_reply_is_bad_reply(void **state)
+TEST(malformed_reply_is_bad_reply)
 {
 	static const struct {
 		unsigned status;
@@ -75,7 +75,6 @@ static void malformed_reply_is_bad_reply(void **state)
 		{ 20, "\x03\241C\x80", 4 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct spokei_message message;
 
@@ -90,7 +89,7 @@ static void malformed_reply_is_bad_reply(void **state)
 }
 
 /* Java writes these replies in the provider's own serialization, usually hessian2. */
-static void status_counts_without_readable_text(void **state)
+TEST(status_counts_without_readable_text)
 {
 	static const struct {
 		uint8_t flags;
@@ -109,7 +108,6 @@ static void status_counts_without_readable_text(void **state)
 		{ 80, SPOKE_ESERVER },     { 90, SPOKE_ESERVER },    { 100, SPOKE_EREFUSED },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows) * LENGTH(statuses); i++) {
 		const char *body = rows[i / LENGTH(statuses)].body;
 		size_t len = rows[i / LENGTH(statuses)].len;
@@ -126,7 +124,7 @@ static void status_counts_without_readable_text(void **state)
 	}
 }
 
-static void error_is_written_as_rpc_exception(void **state)
+TEST(error_is_written_as_rpc_exception)
 {
 	struct spokei_message message = {
 		.kind = SPOKEI_REPLY,
@@ -137,7 +135,6 @@ static void error_is_written_as_rpc_exception(void **state)
 		.error_code = -300,
 	};
 
-	(void)state;
 	WRITES(&message, 0x1b, 20,
 	       "\x03\xd9\x21org.apache.dubbo.rpc."
 	       "RpcException\x82\xa7message\xa2no\244code\xd1\xfe\xd4\x81\245dubbo\2452.0.2");
@@ -149,14 +146,13 @@ static void error_is_written_as_rpc_exception(void **state)
 	WRITES(&message, 0x1b, 20, "\x00\241C\x81\xa7message\xa2no");
 }
 
-static void error_code_survives_round_trip(void **state)
+TEST(error_code_survives_round_trip)
 {
 	static const int32_t codes[] = {
 		0,         1,         -1,  127, 128,  255,  256,    65535,  65536,
 		INT32_MAX, INT32_MIN, -32, -33, -128, -129, -32768, -32769, 2147483,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(codes); i++) {
 		struct spokei_message message = {
 			.kind = SPOKEI_REPLY,
@@ -183,7 +179,7 @@ static void error_code_survives_round_trip(void **state)
 	}
 }
 
-static void status_follows_from_error(void **state)
+TEST(status_follows_from_error)
 {
 	static const struct {
 		int error;
@@ -196,7 +192,6 @@ static void status_follows_from_error(void **state)
 	struct spokei_message message = { .kind = SPOKEI_REPLY, .id = 7, .codec = 27 };
 	struct frame frame;
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		message.error = rows[i].error;
 		WRITES(&message, 0x1b, rows[i].status, "\xa0");
@@ -235,13 +230,12 @@ static void text_is_packed_as_by_the_builder(size_t len)
 	test_free(said);
 }
 
-static void reply_heads_are_shortest(void **state)
+TEST(reply_heads_are_shortest)
 {
 	static const size_t lens[] = { 0, 31, 32, 255, 256, 65535, 65536 };
 	struct spokei_message message;
 	struct frame frame;
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(lens); i++)
 		text_is_packed_as_by_the_builder(lens[i]);
 	for (size_t pairs = 15; pairs <= 16; pairs++) {
@@ -253,11 +247,10 @@ static void reply_heads_are_shortest(void **state)
 	}
 }
 
-static void reply_attachments_contain_protocol_version(void **state)
+TEST(reply_attachments_contain_protocol_version)
 {
 	struct spokei_message message = { .kind = SPOKEI_REPLY, .id = 7, .codec = 27 };
 
-	(void)state;
 	message.attachments = VALUE("\x81\xa1k\x01");
 	WRITES(&message, 0x1b, 20, "\x05\x82\xa1k\x01\245dubbo\2452.0.2");
 	message.attachments = VALUE("\x81\245dubbo\2452.0.9");
@@ -266,20 +259,4 @@ static void reply_attachments_contain_protocol_version(void **state)
 	WRITES(&message, 0x1b, 20, "\x05\x81\245dubbo\2452.0.9");
 	message.bare = true;
 	WRITES(&message, 0x1b, 20, "\x02");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_reply_marker_is_read_and_written),
-		cmocka_unit_test(malformed_reply_is_bad_reply),
-		cmocka_unit_test(status_counts_without_readable_text),
-		cmocka_unit_test(error_is_written_as_rpc_exception),
-		cmocka_unit_test(error_code_survives_round_trip),
-		cmocka_unit_test(status_follows_from_error),
-		cmocka_unit_test(reply_heads_are_shortest),
-		cmocka_unit_test(reply_attachments_contain_protocol_version),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

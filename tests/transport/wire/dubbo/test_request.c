@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads requests of the Dubbo wire, with values in their places and out of them. */
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void request_values_are_read_in_order(void **state)
+TEST(request_values_are_read_in_order)
 {
 	struct spokei_message message;
 
-	(void)state;
 	assert_int_equal(READ(0xdb, 0,
 			      "\2452.0.2\251demo.Echo\2451.2."
 			      "3\xa3sum\xa2II\x28\x02\x82\xa5group\xa2g1\xa7timeout\2441500",
@@ -29,18 +29,17 @@ static void request_values_are_read_in_order(void **state)
 	assert_int_equal(message.attachments.len, 23);
 }
 
-static void one_way_request_is_not_two_way(void **state)
+TEST(one_way_request_is_not_two_way)
 {
 	struct spokei_message message;
 
-	(void)state;
 	assert_int_equal(READ(0x9b, 0, NAMED("\xa0") "\x80", &message), 0);
 	assert_int_equal(message.kind, SPOKEI_REQUEST);
 	assert_false(message.two_way);
 	WRITES(&message, 0x9b, 0, NAMED("\xa0") "\x80");
 }
 
-static void attachments_override_service_and_version(void **state)
+TEST(attachments_override_service_and_version)
 {
 	static const struct {
 		const char *map;
@@ -56,7 +55,6 @@ static void attachments_override_service_and_version(void **state)
 		{ "\x81\xa7version\xa0", "demo.Echo", "" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct spokei_message message;
 
@@ -66,11 +64,10 @@ static void attachments_override_service_and_version(void **state)
 	}
 }
 
-static void null_version_and_types_mean_none(void **state)
+TEST(null_version_and_types_mean_none)
 {
 	struct spokei_message message;
 
-	(void)state;
 	assert_int_equal(READ(0xdb, 0, "\xc0\xa1s\xc0\xa1m\xc0\x80", &message), 0);
 	assert_int_equal(message.version.len, 0);
 	assert_int_equal(message.types.len, 0);
@@ -78,7 +75,7 @@ static void null_version_and_types_mean_none(void **state)
 	assert_true(message.bare);
 }
 
-static void reply_attachments_need_protocol_2_0_2(void **state)
+TEST(reply_attachments_need_protocol_2_0_2)
 {
 	static const struct {
 		const char *version;
@@ -89,7 +86,6 @@ static void reply_attachments_need_protocol_2_0_2(void **state)
 		{ "2.5.3", true },  { "", true },       { "2.0.x", true },   { "2.0.2x", true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		char start[10];
 		struct spokei_message message;
@@ -103,7 +99,7 @@ static void reply_attachments_need_protocol_2_0_2(void **state)
 }
 
 /* Each body is valid MessagePack but no valid request. */
-static void misplaced_values_are_bad_request(void **state)
+TEST(misplaced_values_are_bad_request)
 {
 #define ROW(body)                                                                                  \
 	{                                                                                          \
@@ -142,7 +138,6 @@ static void misplaced_values_are_bad_request(void **state)
 		ROW("\xc0\xa1s\xc0\xa1m\xa0\x81\xa7version\xc3"),
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct spokei_message message;
 
@@ -155,12 +150,11 @@ static void misplaced_values_are_bad_request(void **state)
 	}
 }
 
-static void invalid_msgpack_returns_validator_error(void **state)
+TEST(invalid_msgpack_returns_validator_error)
 {
 	struct spokei_message message;
 	char deep[SPOKE_VALUE_DEPTH_MAX + 1];
 
-	(void)state;
 	assert_int_equal(READ(0xdb, 0, NAMED("\xa0") "\xc1\x80", &message), SPOKE_ECORRUPT);
 	assert_int_equal(READ(0xdb, 0, NAMED("\xa0") "\xdf\x7f\xff\xff\xff", &message),
 			 SPOKE_ETRUNCATED);
@@ -199,11 +193,10 @@ static int read_sized(size_t service, size_t method, size_t key, struct spokei_m
 	return read_body(0xdb, 0, body, (size_t)(at - body), ret);
 }
 
-static void names_above_limit_are_rejected(void **state)
+TEST(names_above_limit_are_rejected)
 {
 	struct spokei_message message;
 
-	(void)state;
 	assert_int_equal(read_sized(200, 200, 256, &message), 0);
 	assert_int_equal(message.service.len, 200);
 	assert_int_equal(read_sized(201, 1, 1, &message), SPOKE_ETOOLARGE);
@@ -214,11 +207,10 @@ static void names_above_limit_are_rejected(void **state)
 	assert_int_equal(message.kind, SPOKEI_REQUEST);
 }
 
-static void attachments_are_bounded_and_unique(void **state)
+TEST(attachments_are_bounded_and_unique)
 {
 	struct spokei_message message;
 
-	(void)state;
 	assert_int_equal(read_attached(256, false, &message), 0);
 	assert_int_equal(read_attached(256, true, &message), SPOKE_EBADREQUEST);
 	assert_int_equal(read_attached(257, false, &message), SPOKE_ETOOLARGE);
@@ -226,17 +218,16 @@ static void attachments_are_bounded_and_unique(void **state)
 	assert_int_equal(read_attached(1000, false, &message), SPOKE_ETOOLARGE);
 }
 
-static void names_may_contain_any_bytes(void **state)
+TEST(names_may_contain_any_bytes)
 {
 	struct spokei_message message;
 
-	(void)state;
 	assert_int_equal(READ(0xdb, 0, "\xc0\xa2s\0\xc0\xa3\xff\xfe\0\xa0\x80", &message), 0);
 	is_bytes(message.service, "s", 2);
 	is_bytes(message.method, "\xff\xfe", 3);
 }
 
-static void remaining_time_is_read_from_countdown_or_timeout(void **state)
+TEST(remaining_time_is_read_from_countdown_or_timeout)
 {
 	static const struct {
 		const char *map;
@@ -261,7 +252,6 @@ static void remaining_time_is_read_from_countdown_or_timeout(void **state)
 		{ "\x81\xa7timeout\270999999999999999999999999", INT64_MAX },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct spokei_message message;
 
@@ -287,11 +277,10 @@ static void remaining_time_is_read_from_countdown_or_timeout(void **state)
 	GENERIC("\xac"                                                                             \
 		"$invokeAsync")
 
-static void generic_call_is_read_as_described_call(void **state)
+TEST(generic_call_is_read_as_described_call)
 {
 	struct spokei_message message;
 
-	(void)state;
 	assert_int_equal(READ(0xdb, 0, INVOKE "\xa3sum\x92\xa3int\xa3int\x92\x01\x02\x80",
 			      &message),
 			 0);
@@ -313,7 +302,7 @@ static void generic_call_is_read_as_described_call(void **state)
 	WRITES(&message, 0xdb, 0, INVOKE "\xa3zap\xc0\x90\x81\xa7generic\xaaraw.return");
 }
 
-static void malformed_generic_call_is_bad_request(void **state)
+TEST(malformed_generic_call_is_bad_request)
 {
 	static const struct {
 		const char *rest;
@@ -335,32 +324,10 @@ static void malformed_generic_call_is_bad_request(void **state)
 		{ "\xa1m\xc0\xc0\x81\xa7generic\xaanativejava", SPOKE_EUNSUPPORTED },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct spokei_message message;
 
 		assert_int_equal(read_joined(INVOKE, rows[i].rest, &message), rows[i].error);
 		assert_int_equal(message.method.len, 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(request_values_are_read_in_order),
-		cmocka_unit_test(one_way_request_is_not_two_way),
-		cmocka_unit_test(attachments_override_service_and_version),
-		cmocka_unit_test(null_version_and_types_mean_none),
-		cmocka_unit_test(reply_attachments_need_protocol_2_0_2),
-		cmocka_unit_test(misplaced_values_are_bad_request),
-		cmocka_unit_test(invalid_msgpack_returns_validator_error),
-		cmocka_unit_test(names_above_limit_are_rejected),
-		cmocka_unit_test(attachments_are_bounded_and_unique),
-		cmocka_unit_test(names_may_contain_any_bytes),
-		cmocka_unit_test(remaining_time_is_read_from_countdown_or_timeout),
-		cmocka_unit_test(generic_call_is_read_as_described_call),
-		cmocka_unit_test(malformed_generic_call_is_bad_request),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

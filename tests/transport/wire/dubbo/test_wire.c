@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Dubbo wire as a whole: headers, events, and serializations without a codec. */
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 
 #include "tests/core/memory.h"
@@ -27,11 +28,10 @@ static bool is_possible(unsigned flags, unsigned status)
 	return !two_way && status_is_known(status);
 }
 
-static void flag_and_status_are_valid_or_break_stream(void **state)
+TEST(flag_and_status_are_valid_or_break_stream)
 {
 	unsigned valid = 0;
 
-	(void)state;
 	for (unsigned both = 0; both < 0x10000; both++) {
 		unsigned flags = both >> 8;
 		unsigned status = both & 0xff;
@@ -55,7 +55,7 @@ static void flag_and_status_are_valid_or_break_stream(void **state)
 	assert_int_equal(valid, 128 + 64 * 12);
 }
 
-static void upper_flags_determine_kind(void **state)
+TEST(upper_flags_determine_kind)
 {
 	static const struct {
 		unsigned flags;
@@ -68,7 +68,6 @@ static void upper_flags_determine_kind(void **state)
 		{ 0xc0, 0, SPOKEI_REQUEST, true },  { 0xe0, 0, SPOKEI_PROBE, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct spokei_message message;
 
@@ -78,14 +77,13 @@ static void upper_flags_determine_kind(void **state)
 	}
 }
 
-static void id_uses_all_bits_both_ways(void **state)
+TEST(id_uses_all_bits_both_ways)
 {
 	static const unsigned char id[] = { 0xf2, 0xb1, 0x66, 0x6c, 0x4a, 0x37, 0x44, 0xf8 };
 	struct spokei_message message;
 	struct frame frame;
 	struct frame back;
 
-	(void)state;
 	frame_init(&frame, 0xfb, 0, "\xc0", 1);
 	memcpy(frame.bytes + 4, id, sizeof(id));
 	assert_int_equal(read_frame(&frame, &message), 0);
@@ -94,7 +92,7 @@ static void id_uses_all_bits_both_ways(void **state)
 	is_bytes(spokei_span(back.bytes, back.len), frame.bytes, frame.len);
 }
 
-static void status_maps_to_one_error(void **state)
+TEST(status_maps_to_one_error)
 {
 	static const struct {
 		unsigned status;
@@ -106,7 +104,6 @@ static void status_maps_to_one_error(void **state)
 		{ 90, SPOKE_ESERVER },    { 100, SPOKE_EREFUSED },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct spokei_message message;
 
@@ -119,7 +116,7 @@ static void status_maps_to_one_error(void **state)
 	}
 }
 
-static void bad_header_is_rejected_at_first_wrong_byte(void **state)
+TEST(bad_header_is_rejected_at_first_wrong_byte)
 {
 	static const struct {
 		const char *bytes;
@@ -135,7 +132,6 @@ static void bad_header_is_rejected_at_first_wrong_byte(void **state)
 	};
 	size_t len;
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		size_t wrong = rows[i].wrong;
 
@@ -147,7 +143,7 @@ static void bad_header_is_rejected_at_first_wrong_byte(void **state)
 		assert_int_equal(spokei_wire_dubbo.knows((unsigned char)first), first == 0xda);
 }
 
-static void too_long_frame_is_rejected_at_header(void **state)
+TEST(too_long_frame_is_rejected_at_header)
 {
 	static const struct {
 		size_t len;
@@ -161,7 +157,6 @@ static void too_long_frame_is_rejected_at_header(void **state)
 	struct frame frame;
 	size_t len;
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		frame_init(&frame, 0xdb, 0, NULL, rows[i].len);
 		assert_int_equal(cut_bytes(frame.bytes, HEAD - 1, &len), SPOKEI_CUT_MORE);
@@ -177,13 +172,12 @@ static void too_long_frame_is_rejected_at_header(void **state)
 	assert_int_equal(len, FRAME_MAX);
 }
 
-static void too_long_event_is_rejected_at_header(void **state)
+TEST(too_long_event_is_rejected_at_header)
 {
 	static const unsigned flags[] = { 0xfb, 0xbb, 0x3b, 0xe2, 0x22 };
 	struct frame frame;
 	size_t len;
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(flags); i++) {
 		unsigned status = flags[i] & 0x80 ? 0 : 20;
 
@@ -195,12 +189,11 @@ static void too_long_event_is_rejected_at_header(void **state)
 	}
 }
 
-static void prefix_of_frame_needs_more(void **state)
+TEST(prefix_of_frame_needs_more)
 {
 	struct frame frame;
 	size_t len;
 
-	(void)state;
 	frame_init(&frame, 0xdb, 0, NAMED("\xa0") "\x80", sizeof(NAMED("\xa0") "\x80") - 1);
 	memcpy(frame.bytes + frame.len, "\xda\xbb\xff", 3); /* must not be read */
 	for (size_t cut = 0; cut < frame.len; cut++) {
@@ -218,12 +211,11 @@ static void prefix_of_frame_needs_more(void **state)
 	}
 }
 
-static void frame_with_wrong_length_is_rejected(void **state)
+TEST(frame_with_wrong_length_is_rejected)
 {
 	struct spokei_message message;
 	struct frame frame;
 
-	(void)state;
 	frame_init(&frame, 0xfb, 0, "\xc0", 1);
 	frame.len--;
 	assert_int_equal(read_frame(&frame, &message), SPOKE_EPROTOCOL);
@@ -235,9 +227,8 @@ static void frame_with_wrong_length_is_rejected(void **state)
 
 /* --- events */
 
-static void heartbeat_is_read_in_every_serialization(void **state)
+TEST(heartbeat_is_read_in_every_serialization)
 {
-	(void)state;
 	for (unsigned codec = 0; codec < 32; codec++) {
 		const char *null = codec == 27 ? "\xc0" : codec == 2 ? "\x4e" : "null";
 		struct spokei_message message;
@@ -253,11 +244,10 @@ static void heartbeat_is_read_in_every_serialization(void **state)
 	}
 }
 
-static void heartbeat_without_body_is_answered_with_body(void **state)
+TEST(heartbeat_without_body_is_answered_with_body)
 {
 	struct spokei_message message;
 
-	(void)state;
 	assert_int_equal(READ(0xfb, 0, "", &message), 0);
 	assert_int_equal(message.kind, SPOKEI_PROBE);
 	is_text(message.event, "\xc0");
@@ -273,7 +263,7 @@ static void heartbeat_without_body_is_answered_with_body(void **state)
 	WRITES(&message, 0xfb, 0, "\xc0");
 }
 
-static void readonly_is_known_and_other_events_are_ignored(void **state)
+TEST(readonly_is_known_and_other_events_are_ignored)
 {
 	static const struct {
 		const char *body;
@@ -288,7 +278,6 @@ static void readonly_is_known_and_other_events_are_ignored(void **state)
 		{ "\xa1RR", 0xbb, SPOKEI_EVENT },   { "\xc1", 0xbb, SPOKEI_EVENT },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		const char *body = rows[i].body;
 		struct spokei_message message;
@@ -299,12 +288,11 @@ static void readonly_is_known_and_other_events_are_ignored(void **state)
 	}
 }
 
-static void readonly_is_unsupported_in_unknown_serialization(void **state)
+TEST(readonly_is_unsupported_in_unknown_serialization)
 {
 	struct spokei_message message = { .kind = SPOKEI_READONLY, .codec = 6, .id = 7 };
 	struct frame frame;
 
-	(void)state;
 	assert_int_equal(write_frame(&message, &frame), SPOKE_EUNSUPPORTED);
 	message.codec = 27;
 	WRITES(&message, 0xbb, 0, "\xa1R");
@@ -314,9 +302,8 @@ static void readonly_is_unsupported_in_unknown_serialization(void **state)
 
 /* --- other serializations */
 
-static void unknown_serialization_is_refused_with_valid_head(void **state)
+TEST(unknown_serialization_is_refused_with_valid_head)
 {
-	(void)state;
 	for (unsigned codec = 0; codec < 32; codec++) {
 		struct spokei_message message;
 
@@ -335,7 +322,7 @@ static void unknown_serialization_is_refused_with_valid_head(void **state)
 	}
 }
 
-static void refusal_uses_serialization_of_request(void **state)
+TEST(refusal_uses_serialization_of_request)
 {
 	struct spokei_message message = {
 		.kind = SPOKEI_REPLY,
@@ -347,7 +334,6 @@ static void refusal_uses_serialization_of_request(void **state)
 	struct frame frame;
 	char large[2000];
 
-	(void)state;
 	WRITES(&message, 0x02, 40, "\x02n\xc3\xb6");
 	message.error_text = span_of("this text is somewhat longer, 35 b.");
 	WRITES(&message, 0x02, 40, "\x30\x23this text is somewhat longer, 35 b.");
@@ -362,27 +348,4 @@ static void refusal_uses_serialization_of_request(void **state)
 	assert_int_equal(write_frame(&message, &frame), SPOKE_EUNSUPPORTED);
 	message = (struct spokei_message){ .kind = SPOKEI_REQUEST, .codec = 6 };
 	assert_int_equal(write_frame(&message, &frame), SPOKE_EUNSUPPORTED);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flag_and_status_are_valid_or_break_stream),
-		cmocka_unit_test(upper_flags_determine_kind),
-		cmocka_unit_test(id_uses_all_bits_both_ways),
-		cmocka_unit_test(status_maps_to_one_error),
-		cmocka_unit_test(bad_header_is_rejected_at_first_wrong_byte),
-		cmocka_unit_test(too_long_frame_is_rejected_at_header),
-		cmocka_unit_test(too_long_event_is_rejected_at_header),
-		cmocka_unit_test(prefix_of_frame_needs_more),
-		cmocka_unit_test(frame_with_wrong_length_is_rejected),
-		cmocka_unit_test(heartbeat_is_read_in_every_serialization),
-		cmocka_unit_test(heartbeat_without_body_is_answered_with_body),
-		cmocka_unit_test(readonly_is_known_and_other_events_are_ignored),
-		cmocka_unit_test(readonly_is_unsupported_in_unknown_serialization),
-		cmocka_unit_test(unknown_serialization_is_refused_with_valid_head),
-		cmocka_unit_test(refusal_uses_serialization_of_request),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

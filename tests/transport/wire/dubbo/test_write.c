@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes requests of the Dubbo wire. */
+#include "tests/support/test.h"
 #include "tests/transport/dubbo_frames.h"
 #include "transport/wire/dubbo/write.h"
 
@@ -60,7 +61,7 @@ static const struct {
 };
 
 /* Objects as a codec reads them: the class is any text of the peer. */
-static void only_java_names_are_derived_as_classes(void **state)
+TEST(only_java_names_are_derived_as_classes)
 {
 	static const struct {
 		const char *class;
@@ -84,7 +85,6 @@ static void only_java_names_are_derived_as_classes(void **state)
 	struct spokei_message message;
 	struct frame frame;
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		size_t len = strlen(rows[i].class);
 		char args[64] = "\xde\0\1\xa5"
@@ -99,7 +99,7 @@ static void only_java_names_are_derived_as_classes(void **state)
 	}
 }
 
-static void missing_types_are_derived_from_values(void **state)
+TEST(missing_types_are_derived_from_values)
 {
 	char all_args[400];
 	char all_types[600];
@@ -108,7 +108,6 @@ static void missing_types_are_derived_from_values(void **state)
 	struct spokei_message message;
 	struct frame frame;
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(derived); i++) {
 		struct spokei_message sent = echo_message(derived[i].value, derived[i].len, 1);
 
@@ -130,7 +129,7 @@ static void missing_types_are_derived_from_values(void **state)
 	assert_memory_equal(frame.bytes + HEAD + 6 + 10 + 6 + 5, "\xa1J", 2);
 }
 
-static void object_gives_its_class_among_other_types(void **state)
+TEST(object_gives_its_class_among_other_types)
 {
 	static const char args[] = "\x01\x81\xa5"
 				   "class\xa8it.Point\xa1x";
@@ -138,17 +137,15 @@ static void object_gives_its_class_among_other_types(void **state)
 	struct spokei_message message;
 	struct frame frame;
 
-	(void)state;
 	assert_int_equal(write_frame(&sent, &frame), 0);
 	assert_int_equal(read_frame(&frame, &message), 0);
 	is_text(message.types, "ILit/Point;Ljava/lang/String;");
 }
 
-static void only_attachments_with_content_are_added(void **state)
+TEST(only_attachments_with_content_are_added)
 {
 	struct spokei_message message = echo_message("", 0, 0);
 
-	(void)state;
 	WRITES(&message, 0xdb, 0, NAMED("\xa0") "\x80");
 	message.group = span_of("g");
 	message.timeout_ms = 1500;
@@ -165,12 +162,11 @@ static void only_attachments_with_content_are_added(void **state)
 	       "\2452.0.2\251demo.Echo\2431.0\244echo\xa0\x81\xa7timeout\2639223372036854775807");
 }
 
-static void too_many_attachments_are_not_sent(void **state)
+TEST(too_many_attachments_are_not_sent)
 {
 	struct spokei_message message;
 	struct frame frame;
 
-	(void)state;
 	assert_int_equal(read_attached(256, false, &message), 0);
 	message.timeout_ms = 0;
 	assert_int_equal(write_frame(&message, &frame), 0);
@@ -180,14 +176,13 @@ static void too_many_attachments_are_not_sent(void **state)
 	assert_int_equal(write_frame(&message, &frame), SPOKE_EUNSUPPORTED);
 }
 
-static void frame_may_have_exactly_frame_max(void **state)
+TEST(frame_may_have_exactly_frame_max)
 {
 	static char bytes[FRAME_MAX];
 	const size_t around = HEAD + sizeof(NAMED("\xa1?") "\x80") - 1;
 	struct spokei_message message = echo_message(bytes, FRAME_MAX - around, 1);
 	struct frame frame;
 
-	(void)state;
 	bytes[0] = (char)0xc5;
 	bytes[1] = (char)((message.args.len - 3) >> 8);
 	bytes[2] = (char)(message.args.len - 3);
@@ -200,13 +195,12 @@ static void frame_may_have_exactly_frame_max(void **state)
 	assert_int_equal(write_frame(&message, &frame), SPOKE_ETOOLARGE);
 }
 
-static void failed_write_appends_nothing(void **state)
+TEST(failed_write_appends_nothing)
 {
 	struct spokei_message message = echo_message("\x01", 1, 1);
 	struct spokei_buffer buffer;
 	struct memory memory;
 
-	(void)state;
 	memory_init(&memory);
 	memory.fail_at = 1;
 	spokei_buffer_init(&buffer, &memory.env, 4096);
@@ -220,12 +214,11 @@ static void failed_write_appends_nothing(void **state)
 }
 
 /* Numbers of each length, with zeros in each group of digits. */
-static void digits_of_a_time_are_those_of_its_number(void **state)
+TEST(digits_of_a_time_are_those_of_its_number)
 {
 	unsigned char at[32];
 	char text[32];
 
-	(void)state;
 	for (int64_t unit = 1; unit <= INT64_MAX / 10; unit *= 10) {
 		const int64_t numbers[] = { unit, unit + unit / 10, 9 * unit, 10 * unit - 1 };
 
@@ -238,20 +231,4 @@ static void digits_of_a_time_are_those_of_its_number(void **state)
 			assert_memory_equal(at + 1, text, len - 1);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(missing_types_are_derived_from_values),
-		cmocka_unit_test(only_java_names_are_derived_as_classes),
-		cmocka_unit_test(object_gives_its_class_among_other_types),
-		cmocka_unit_test(only_attachments_with_content_are_added),
-		cmocka_unit_test(digits_of_a_time_are_those_of_its_number),
-		cmocka_unit_test(too_many_attachments_are_not_sent),
-		cmocka_unit_test(frame_may_have_exactly_frame_max),
-		cmocka_unit_test(failed_write_appends_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

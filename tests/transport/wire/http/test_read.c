@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP requests as messages: streams whole and in all pieces, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/core/memory.h"
+#include "tests/support/test.h"
 #include "tests/transport/wire/http/requests.h"
 #include "transport/wire/http/http.h"
 #include "transport/wire/http/parts.h"
@@ -158,9 +152,8 @@ static void give(struct run *run, const char *bytes, size_t len)
 	free(piece);
 }
 
-static void requests_become_calls_or_are_refused(void **state)
+TEST(requests_become_calls_or_are_refused)
 {
-	(void)state;
 	for (size_t i = 0; i < http_request_count; i++) {
 		struct run run;
 
@@ -172,9 +165,8 @@ static void requests_become_calls_or_are_refused(void **state)
 	}
 }
 
-static void cuts_make_no_difference(void **state)
+TEST(cuts_make_no_difference)
 {
-	(void)state;
 	for (size_t i = 0; i < http_request_count; i++) {
 		const char *log = http_requests[i].log ? http_requests[i].log : "";
 		size_t len = strlen(http_requests[i].bytes);
@@ -206,12 +198,11 @@ static void cuts_make_no_difference(void **state)
 }
 
 /* Status 100 is asked for once, when the head is complete and the body is not. */
-static void a_client_that_waits_is_told_to_go_on(void **state)
+TEST(a_client_that_waits_is_told_to_go_on)
 {
 	static const char head[] = POST("/s/m", "Expect: 100-continue\r\n" CHUNKED, "");
 	struct run run;
 
-	(void)state;
 	start(&run);
 	give(&run, head, sizeof(head) - 2);
 	assert_false(run.continues);
@@ -231,13 +222,12 @@ static void a_client_that_waits_is_told_to_go_on(void **state)
 
 /* Heads end within 8 KiB, and bodies with their heads within frame.max. Memory follows the bytes
  * that have arrived. */
-static void long_requests_are_refused(void **state)
+TEST(long_requests_are_refused)
 {
 	static char bytes[3 * 16384];
 	size_t head_len;
 	struct run run;
 
-	(void)state;
 	memset(bytes, 'a', sizeof(bytes));
 	memcpy(bytes, "GET /s/m HTTP/1.1\r\nX: ", 22);
 	for (size_t piece = 100; piece <= sizeof(bytes); piece *= 21) {
@@ -264,14 +254,13 @@ static void long_requests_are_refused(void **state)
 	}
 }
 
-static void body_with_too_many_values_is_413_and_names_the_limit(void **state)
+TEST(body_with_too_many_values_is_413_and_names_the_limit)
 {
 	char text[4096];
 	struct run run;
 	int len = snprintf(text, sizeof(text),
 			   "POST /s/m HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2003\r\n\r\n");
 
-	(void)state;
 	text[len++] = '[';
 	for (unsigned i = 0; i < 1000; i++) {
 		text[len++] = '1';
@@ -287,7 +276,7 @@ static void body_with_too_many_values_is_413_and_names_the_limit(void **state)
 }
 
 /* Without memory the stream is broken, and nothing leaks. */
-static void memory_may_fail_anywhere(void **state)
+TEST(memory_may_fail_anywhere)
 {
 	static const char bytes[] = POST("/demo%2eEcho/echo", "Spoke-Attachment-a: b\r\n" CHUNKED,
 					 "5\r\n[1,\"a\r\n2\r\n\"]\r\n0\r\n\r\n")
@@ -295,7 +284,6 @@ static void memory_may_fail_anywhere(void **state)
 	unsigned fail_at = 0;
 	struct run run;
 
-	(void)state;
 	do {
 		start(&run);
 		run.memory.fail_at = ++fail_at;
@@ -313,13 +301,12 @@ static void memory_may_fail_anywhere(void **state)
 }
 
 /* Their bytes were not checked, or are not there. */
-static void names_of_a_bad_path_are_not_given(void **state)
+TEST(names_of_a_bad_path_are_not_given)
 {
 	static const char *const lines[] = { "PUT /%ff/m", "PUT /s/%ff",  "PUT /a%20b/m%0",
 					     "PUT /s/m/n", "OPTIONS //m", "OPTIONS /s/%ffm" };
 	struct run run;
 
-	(void)state;
 	start(&run);
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		struct spokei_message message;
@@ -339,11 +326,10 @@ static void names_of_a_bad_path_are_not_given(void **state)
 	stop(&run);
 }
 
-static void a_place_without_http_refuses_each_request(void **state)
+TEST(a_place_without_http_refuses_each_request)
 {
 	static const char bytes[] = POST("/s/m", LEN("1"), "1") GET("/", "");
 
-	(void)state;
 	for (size_t piece = 1; piece <= sizeof(bytes); piece++) {
 		struct run run;
 
@@ -356,20 +342,4 @@ static void a_place_without_http_refuses_each_request(void **state)
 		assert_string_equal(run.log, "403, last\n");
 		stop(&run);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_become_calls_or_are_refused),
-		cmocka_unit_test(cuts_make_no_difference),
-		cmocka_unit_test(a_client_that_waits_is_told_to_go_on),
-		cmocka_unit_test(long_requests_are_refused),
-		cmocka_unit_test(body_with_too_many_values_is_413_and_names_the_limit),
-		cmocka_unit_test(memory_may_fail_anywhere),
-		cmocka_unit_test(names_of_a_bad_path_are_not_given),
-		cmocka_unit_test(a_place_without_http_refuses_each_request),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

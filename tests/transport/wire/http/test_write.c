@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Responses of the HTTP wire: status, headers and body of each kind of reply, byte by byte. */
+#include "tests/support/test.h"
 #include "transport/wire/http/http.h"
 #include "transport/wire/http/parts.h"
 
 #include "tests/core/memory.h"
 
 #include <spoke/error.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +51,7 @@ static struct spoke_value value(const char *bytes, size_t len)
 	return (struct spoke_value){ (const unsigned char *)bytes, len };
 }
 
-static void replies_have_expected_bytes(void **state)
+TEST(replies_have_expected_bytes)
 {
 	const struct {
 		struct spokei_message message;
@@ -97,7 +93,6 @@ static void replies_have_expected_bytes(void **state)
 	};
 	char out[OUT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spokei_message message = rows[i].message;
 
@@ -107,7 +102,7 @@ static void replies_have_expected_bytes(void **state)
 	}
 }
 
-static void errors_have_status_and_tell_whether_handler_may_have_run(void **state)
+TEST(errors_have_status_and_tell_whether_handler_may_have_run)
 {
 	const struct {
 		struct spokei_message message;
@@ -153,7 +148,6 @@ static void errors_have_status_and_tell_whether_handler_may_have_run(void **stat
 	};
 	char out[OUT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct spokei_message message = rows[i].message;
 
@@ -166,7 +160,7 @@ static void errors_have_status_and_tell_whether_handler_may_have_run(void **stat
 	}
 }
 
-static void errors_met_by_the_handler_have_their_status(void **state)
+TEST(errors_met_by_the_handler_have_their_status)
 {
 	static const struct {
 		int error;
@@ -183,7 +177,6 @@ static void errors_met_by_the_handler_have_their_status(void **state)
 	};
 	char out[OUT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct spokei_message message = {
 			.kind = SPOKEI_REPLY,
@@ -197,7 +190,7 @@ static void errors_met_by_the_handler_have_their_status(void **state)
 	}
 }
 
-static void status_line_names_each_status_of_refused_request(void **state)
+TEST(status_line_names_each_status_of_refused_request)
 {
 	static const char *const lines[] = {
 		"400 Bad Request",
@@ -215,7 +208,6 @@ static void status_line_names_each_status_of_refused_request(void **state)
 	};
 	char out[OUT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		struct spokei_message message = { .kind = SPOKEI_REPLY,
 						  .error = SPOKE_EBADREQUEST };
@@ -227,13 +219,12 @@ static void status_line_names_each_status_of_refused_request(void **state)
 	}
 }
 
-static void attachment_whose_name_is_no_token_is_left_out(void **state)
+TEST(attachment_whose_name_is_no_token_is_left_out)
 {
 	struct spokei_message message = { .kind = SPOKEI_REPLY, .value = value("\x01", 1) };
 	char packed[4] = "\x81\xa1?\xa0"; /* {"?": ""} */
 	char out[OUT_MAX];
 
-	(void)state;
 	message.attachments = value(packed, sizeof(packed));
 	for (int c = 0; c < 256; c++) {
 		bool is_token = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
@@ -246,13 +237,12 @@ static void attachment_whose_name_is_no_token_is_left_out(void **state)
 	}
 }
 
-static void long_attachment_or_body_is_too_large_and_leaves_nothing(void **state)
+TEST(long_attachment_or_body_is_too_large_and_leaves_nothing)
 {
 	char text[40000];
 	char out[OUT_MAX];
 	struct spokei_message message = { .kind = SPOKEI_REPLY, .value = value("\x01", 1) };
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	memcpy(text, "\x81\xa1k\xda\x23\x28", 6); /* {"k": 9,000 bytes} */
 	message.attachments = value(text, 9006);
@@ -265,27 +255,11 @@ static void long_attachment_or_body_is_too_large_and_leaves_nothing(void **state
 	assert_string_equal(out, "");
 }
 
-static void requests_cannot_be_written(void **state)
+TEST(requests_cannot_be_written)
 {
 	struct spokei_message message = { .kind = SPOKEI_REQUEST, .method = span("m") };
 	char out[OUT_MAX];
 
-	(void)state;
 	assert_int_equal(write_reply(&message, out), SPOKE_EUNSUPPORTED);
 	assert_string_equal(out, "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(replies_have_expected_bytes),
-		cmocka_unit_test(errors_have_status_and_tell_whether_handler_may_have_run),
-		cmocka_unit_test(errors_met_by_the_handler_have_their_status),
-		cmocka_unit_test(status_line_names_each_status_of_refused_request),
-		cmocka_unit_test(attachment_whose_name_is_no_token_is_left_out),
-		cmocka_unit_test(long_attachment_or_body_is_too_large_and_leaves_nothing),
-		cmocka_unit_test(requests_cannot_be_written),
-	};
-
-	return cmocka_run_group_tests_name("http_write", tests, NULL, NULL);
 }
