@@ -31,7 +31,7 @@ check_invariant() { # <patch>
 check_test() { # <patch>
 	test=$(sed -n '2s/^# Caught by: [^ ]* //p' "$1")
 	source=tests/$(sed -n '2s/^# Caught by: \([^ ]*\) .*/\1/p' "$1").c
-	grep -qs "^[A-Z_]*TEST(${test%%[: ]*}[,)]" "$source" || complain "$1:2: $source has no test $test"
+	grep -Eqs "^([A-Z_]*TEST|ROW)\(${test%%[: ]*}[,)]" "$source" || complain "$1:2: $source has no test $test"
 }
 
 for patch in tests/sim/mutants/*.patch tests/planted/*.patch; do

@@ -33,7 +33,7 @@ static struct sim_stream *any_stream(struct sim_world *world)
 }
 
 /* Heartbeats go between the frames that the provider has written. */
-static void send(struct sim_stream *stream)
+static void flood(struct sim_stream *stream)
 {
 	const struct sim_frames *sent = &stream->ends[1].sent;
 
@@ -55,7 +55,7 @@ static void begin(struct sim_world *world)
 	world->counts.floods++;
 	sim_note(world, "p% floods connection % until % us", stream->place, stream->number,
 		 stream->flood_until_ns / 1000, 0);
-	send(stream);
+	flood(stream);
 }
 
 void sim_floods_look(struct sim_world *world)
@@ -73,7 +73,7 @@ void sim_floods_turned(struct sim_process *process)
 {
 	for (struct sim_stream *one = process->world->streams; one; one = one->next)
 		if (one->flood_until_ns && one->ends[0].process == process && may_flood(one))
-			send(one);
+			flood(one);
 }
 
 void sim_floods_read(struct sim_end *end)
