@@ -135,7 +135,7 @@
 	  "is done to the bytes on the way.")                                                      \
 	X(S52, oracle_calls,                                                                       \
 	  "A peer that never stops sending holds back the deadlines of calls by no more than one " \
-	  "bounded turn and the one before.")                                                      \
+	  "bounded turn, and what is left of those in which they are made and due.")               \
 	X(L1, heal,                                                                                \
 	  "After the faults have ended, every consumer is connected again within its backoff "     \
 	  "and connect timeout, and every new call succeeds.")                                     \

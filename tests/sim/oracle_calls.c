@@ -28,12 +28,13 @@ static uint64_t end_of(const struct sim_call *call)
 }
 
 /* Returns by how much bytes of peers that flood may hold back the end of a call: the rest of the
- * turn in which its deadline lies, and the next turn. Each takes the time of a late turn at most, a
- * round that began before its end, and a read for calls that are due. */
+ * turn in which it was made, from whose end its time counts, the rest of the turn in which its
+ * deadline lies, and the next turn. Each takes the time of a late turn at most, a round that began
+ * before its end, and a read for calls that are due. */
 static uint64_t flood_most_ns(const struct sim_call *call)
 {
 	uint64_t read_ns = call->by->process.world->plan->flood_ns;
-	uint64_t most_ns = 2 * (sim_late_from(&call->by->process) + 2 * read_ns);
+	uint64_t most_ns = 3 * (sim_late_from(&call->by->process) + 2 * read_ns);
 
 	return sim_repeats(call) ? most_ns * (call->by->plan->calls.retries + 1) : most_ns;
 }
