@@ -28,7 +28,6 @@
 #define SPOKEI_CORE_ENGINE_ENGINE_H
 
 #include "core/engine/task.h"
-#include "core/memory/hidden.h"
 #include "timer/base.h"
 
 #include <spoke/env.h>
@@ -155,27 +154,14 @@ static inline bool spokei_engine_elsewhere(const struct spoke_engine *engine)
 	       atomic_load(&engine->thread) != NULL;
 }
 
-/* Outside of a turn: the times of the turn are over. */
-static inline void spokei_engine_hide_times(struct spoke_engine *engine)
-{
-	spokei_hide(&engine->begin_ns, sizeof(engine->begin_ns));
-	spokei_hide(&engine->settle_ns, sizeof(engine->settle_ns));
-}
-
-static inline void spokei_engine_show_times(struct spoke_engine *engine)
-{
-	spokei_show(&engine->begin_ns, sizeof(engine->begin_ns));
-	spokei_show(&engine->settle_ns, sizeof(engine->settle_ns));
-}
+/* Implements spokei_engine_refresh(). */
+void spokei_engine_read_clock(struct spoke_engine *engine);
 
 /* Reads the clock for code outside of a turn. In a turn the time stays that of its begin. */
 static inline void spokei_engine_refresh(struct spoke_engine *engine)
 {
-	if (SPOKEI_LIKELY(engine->inside))
-		return;
-	spokei_engine_show_times(engine);
-	engine->begin_ns = engine->settle_ns = engine->env->now(engine->env->ctx);
-	engine->settle_old = true;
+	if (SPOKEI_UNLIKELY(!engine->inside))
+		spokei_engine_read_clock(engine);
 }
 
 /* Returns 0 if the caller may use the engine and its objects, else EFORKED or ETHREAD. After

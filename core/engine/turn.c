@@ -4,6 +4,7 @@
 #include "core/engine/early.h"
 #include "core/engine/parts.h"
 #include "core/engine/source.h"
+#include "core/memory/hidden.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -124,11 +125,31 @@ void spokei_engine_note_interval(struct spoke_engine *engine, uint64_t interval_
 		engine->late_max_ns = interval_ns / 2;
 }
 
+/* Outside of a turn: the times of the turn are over. */
+static void hide_times(struct spoke_engine *engine)
+{
+	spokei_hide(&engine->begin_ns, sizeof(engine->begin_ns));
+	spokei_hide(&engine->settle_ns, sizeof(engine->settle_ns));
+}
+
+static void show_times(struct spoke_engine *engine)
+{
+	spokei_show(&engine->begin_ns, sizeof(engine->begin_ns));
+	spokei_show(&engine->settle_ns, sizeof(engine->settle_ns));
+}
+
+void spokei_engine_read_clock(struct spoke_engine *engine)
+{
+	show_times(engine);
+	engine->begin_ns = engine->settle_ns = engine->env->now(engine->env->ctx);
+	engine->settle_old = true;
+}
+
 /* The engine's code begins to run, in a round of the loop. */
 static void enter(struct spoke_engine *engine)
 {
 	engine->inside = true;
-	spokei_engine_show_times(engine);
+	show_times(engine);
 	if (!engine->running)
 		atomic_store_explicit(&engine->runner, spokei_engine_self(engine),
 				      memory_order_relaxed);
@@ -139,7 +160,7 @@ static void enter(struct spoke_engine *engine)
 static void leave(struct spoke_engine *engine)
 {
 	engine->inside = false;
-	spokei_engine_hide_times(engine);
+	hide_times(engine);
 	if (!engine->running && !engine->native)
 		atomic_store_explicit(&engine->runner, 0, memory_order_relaxed);
 }
