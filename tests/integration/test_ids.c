@@ -269,6 +269,7 @@ static void assert_twice_closes(struct stage *stage, uint64_t first, uint64_t se
 	assert_closed_once(stage, SPOKE_STAT_CLOSED_ID_TWICE);
 	assert_int_equal(stage->handled, handled + 2);
 	assert_int_equal(stage->abandoned, 2);
+	assert_counter_up_by(stage, SPOKE_STAT_REQUESTS, 2);
 	assert_counter_up_by(stage, SPOKE_STAT_REQUESTS_ABANDONED, 2);
 	assert_second_connection_works(stage);
 }

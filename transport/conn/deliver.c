@@ -186,13 +186,13 @@ static void deliver_request(struct spokei_conn *conn, const struct spokei_messag
 		spokei_conn_refuse(conn, message, SPOKE_ENOSERVICE, "nothing is served here");
 		return;
 	}
-	spokei_count(engine, SPOKE_STAT_REQUESTS);
 	/* A one-way request cannot get a wrong reply; a notification has no id at all. */
 	if (message->two_way && conn->serving.count > 0 && message->id <= conn->serving_top &&
 	    spokei_map_get(&conn->serving, &message->id, sizeof(message->id))) {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_ID_TWICE, SPOKE_EPROTOCOL);
 		return;
 	}
+	spokei_count(engine, SPOKE_STAT_REQUESTS);
 	limit = limit_reached(conn, message);
 	if (limit) {
 		spokei_count(engine, SPOKE_STAT_REQUESTS_REFUSED);
