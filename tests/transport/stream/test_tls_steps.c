@@ -30,6 +30,7 @@ static void begin_waiting(const struct tlsrig_setting *setting)
 		tlsrig_run(&rig);
 	assert_int_equal(rig.status, TLSRIG_OPENING);
 	assert_int_equal(rig.tls->away, 1);
+	spokei_engine_refresh(rig.engine);
 }
 
 static void let_threads_work(void)
@@ -121,6 +122,7 @@ TEST(child_leaves_what_a_thread_of_its_parent_has)
 	held->done(held);
 	assert_null(tlsrig_link(&rig)->ssl);
 	assert_int_equal(rig.status, TLSRIG_OPENING);
+	spokei_engine_refresh(rig.engine);
 	spokei_stream_close(&rig.stream);
 	SSL_free(was.ssl); /* as the parent does */
 	spokei_buffer_fini(&was.raw);
