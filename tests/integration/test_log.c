@@ -106,10 +106,16 @@ ROW(row_60_rejected_connections_do_not_fill_the_log, STAGE_ALL)
 {
 	const struct spoke_provider_options options = { .connections_max = 2 };
 	unsigned peers = stage_is_virtual(stage) ? PEERS : PEERS / 4;
+	struct spokei_buffer frames;
+	struct raw *taken;
 	uint64_t begun_ns;
 
 	stage_set_provider(stage, &options);
-	(void)raw_connect(stage);
+	taken = raw_connect(stage);
+	frames_init(&frames); /* a connection without a byte would give way */
+	frames_request(&frames, 1, "no such method", "x");
+	raw_send_buffer(taken, &frames);
+	assert_reply(taken, 1, 60, NULL);
 	listen_to_log(stage);
 	begun_ns = stage_now(stage);
 	stage_mark(stage);

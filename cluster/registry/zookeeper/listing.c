@@ -184,12 +184,13 @@ static void instances_answered(struct listing *listing, const struct spokei_zoo_
 	int count = answer->code == ZOK ? answer->names->count : 0;
 
 	listing->asking = false;
-	if (count > 0)
+	if (count > 0) {
 		spokei_event(item->registry->engine, SPOKE_ENOPROVIDER,
 			     "registry: %s is empty, but " INSTANCES
 			     " has %d applications of Dubbo 3; set register-mode=interface or all "
 			     "there",
 			     item->path, count);
+	}
 	if (listing->again)
 		list(listing);
 }

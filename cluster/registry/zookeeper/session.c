@@ -96,11 +96,12 @@ static void silent_due(struct spoke_alarm *alarm)
 	struct spokei_zoo_registry *registry = spoke_container_of(alarm, struct spokei_zoo_registry,
 								  silent);
 
-	if (!registry->connected)
+	if (!registry->connected) {
 		spokei_event(registry->engine, SPOKE_EUNAVAILABLE,
 			     "registry zookeeper %.*s: no server has answered for %u s; trying on",
 			     SHOWN, first_name(registry),
 			     (unsigned)(SPOKEI_ZOO_SILENT_NS / SECOND_NS));
+	}
 }
 
 /* Without a timer there is no line. */
