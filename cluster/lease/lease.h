@@ -33,7 +33,7 @@ enum spokei_lease_state {
 };
 
 enum spokei_lease_event {
-	SPOKEI_LEASE_GRANT,       /* the store has granted it: needs sent_ns, fence and enough */
+	SPOKEI_LEASE_GRANT,       /* the store has granted it: needs sent_ns and fence */
 	SPOKEI_LEASE_REFUSE,      /* another holder has it */
 	SPOKEI_LEASE_DENY,        /* the store rejects its command for good */
 	SPOKEI_LEASE_MISS,        /* its command was not answered, or is to be repeated */
