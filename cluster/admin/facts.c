@@ -87,6 +87,14 @@ void spokei_facts_show(struct spokei_json *json, const struct spokei_facts *fact
 			show(json, &facts->of[i], row);
 }
 
+void spokei_facts_object(struct spokei_json *json, const struct spokei_facts *facts,
+			 const void *row)
+{
+	spokei_json_open(json, '{');
+	spokei_facts_show(json, facts, row);
+	spokei_json_close(json, '}');
+}
+
 /* --- metrics */
 
 static void put_bytes(struct spokei_metrics *metrics, const void *bytes, size_t len)

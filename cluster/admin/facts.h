@@ -74,6 +74,10 @@ struct spokei_facts {
 /* Writes the members of a row into the present object of the status. */
 void spokei_facts_show(struct spokei_json *json, const struct spokei_facts *facts, const void *row);
 
+/* Writes an object that has nothing but the members of a row. */
+void spokei_facts_object(struct spokei_json *json, const struct spokei_facts *facts,
+			 const void *row);
+
 /* --- metrics */
 
 struct spokei_metrics {

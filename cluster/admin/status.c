@@ -199,9 +199,7 @@ static void show_class(void *arg, const void *row)
 {
 	struct spokei_json *json = arg;
 
-	spokei_json_open(json, '{');
-	spokei_facts_show(json, &of_class, row);
-	spokei_json_close(json, '}');
+	spokei_facts_object(json, &of_class, row);
 }
 
 /* Shows the classes of timers in a slot. Returns the number of rows. */
@@ -336,9 +334,7 @@ static void show_history(struct spokei_json *json, const struct spokei_status_of
 		from = of->history_from;
 	spokei_json_open_member(json, "history", '[');
 	for (; from < history->count; from++) {
-		spokei_json_open(json, '{');
-		spokei_facts_show(json, &of_sample, &history->samples[from % SPOKEI_HISTORY]);
-		spokei_json_close(json, '}');
+		spokei_facts_object(json, &of_sample, &history->samples[from % SPOKEI_HISTORY]);
 	}
 	spokei_json_close(json, ']');
 }
@@ -400,9 +396,7 @@ static void show_events(struct spokei_json *json, const struct spoke_engine *eng
 			.text = event->text,
 		};
 
-		spokei_json_open(json, '{');
-		spokei_facts_show(json, &of_event, &row);
-		spokei_json_close(json, '}');
+		spokei_facts_object(json, &of_event, &row);
 		number = event->number + 1;
 	}
 	spokei_json_close(json, ']');
@@ -423,9 +417,7 @@ static void show_slow_row(struct spokei_json *json, const struct spokei_slow_row
 		.error = error_name(slow->error),
 	};
 
-	spokei_json_open(json, '{');
-	spokei_facts_show(json, &of_slow, &row);
-	spokei_json_close(json, '}');
+	spokei_facts_object(json, &of_slow, &row);
 }
 
 static void show_slow(struct spokei_json *json, const struct spoke_engine *engine)

@@ -252,9 +252,7 @@ static void show_endpoints(struct spokei_json *json, const struct spokei_directo
 	for (size_t i = 0; i < shown; i++) {
 		endpoint = spokei_directory_next(directory, endpoint);
 		fill_endpoint(&row, endpoint);
-		spokei_json_open(json, '{');
-		spokei_facts_show(json, &of_endpoint, &row);
-		spokei_json_close(json, '}');
+		spokei_facts_object(json, &of_endpoint, &row);
 	}
 	spokei_json_close(json, ']');
 	spokei_json_put_u64(json, "more", count - shown);
@@ -338,9 +336,7 @@ static void show_tickets(struct spokei_json *json, const struct spoke_consumer *
 					  .due_ns = dues[i].in_ns };
 
 		spokei_ticket_look(retry, caller->engine->begin_ns, &row.state);
-		spokei_json_open(json, '{');
-		spokei_facts_show(json, &of_ticket, &row);
-		spokei_json_close(json, '}');
+		spokei_facts_object(json, &of_ticket, &row);
 	}
 	spokei_json_close(json, ']');
 	spokei_json_put_u64(json, "due_more", caller->retry.tasks - shown);
@@ -382,9 +378,7 @@ static void show_methods_apart(struct spokei_json *json, const struct spoke_cons
 			more++;
 			continue;
 		}
-		spokei_json_open(json, '{');
-		spokei_facts_show(json, &of_apart, &row);
-		spokei_json_close(json, '}');
+		spokei_facts_object(json, &of_apart, &row);
 	}
 	spokei_json_close(json, ']');
 	spokei_json_put_u64(json, "apart_more", more);
@@ -570,9 +564,7 @@ static void show_peer(struct spokei_json *json, const struct spokei_conn *conn)
 					    sizeof(identity));
 		row.identity = identity;
 	}
-	spokei_json_open(json, '{');
-	spokei_facts_show(json, &of_peer, &row);
-	spokei_json_close(json, '}');
+	spokei_facts_object(json, &of_peer, &row);
 }
 
 /* Shows the connections that have sent a message. */
