@@ -223,6 +223,11 @@ if(SPOKE_AWK)
 		COMPONENT spoke_development)
 endif()
 
+# The pages of MANUAL.md, each beside the code that it is about.
+file(GLOB spoke_pages RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/timer/*.md
+	${PROJECT_SOURCE_DIR}/core/*.md ${PROJECT_SOURCE_DIR}/transport/*.md ${PROJECT_SOURCE_DIR}/cluster/*.md)
+list(JOIN spoke_pages " " spoke_page_names)
+
 # The same, and the documents, as HTML: target reference, written to install/reference of the build directory.
 find_program(SPOKE_DOXYGEN doxygen)
 mark_as_advanced(SPOKE_DOXYGEN)
@@ -240,7 +245,7 @@ endif()
 
 # Also what they name, except programs that need the whole tree: see tests/packaging/documents.sh.
 foreach(document README.md GUIDE.md MANUAL.md CHANGELOG.md SECURITY.md ARCHITECTURE.md CONTRIBUTING.md LICENSE
-		transport/WIRE.md cluster/admin/status.h cluster/admin/settings.h tests/bench/RESULTS.md
+		${spoke_pages} cluster/admin/status.h cluster/admin/settings.h tests/bench/RESULTS.md
 		examples/demo/page-dark.webp examples/demo/page-light.webp)
 	cmake_path(GET document PARENT_PATH dir)
 	install(FILES ${PROJECT_SOURCE_DIR}/${document} DESTINATION ${spoke_share}/doc/spoke/${dir}

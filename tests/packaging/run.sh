@@ -115,7 +115,7 @@ pages_and_words() {
 		[ -s "$1/share/doc/spoke/$example" ] || fail "$1: no $example"
 	done
 	# Debian compresses neither.
-	for document in README.md GUIDE.md MANUAL.md SECURITY.md transport/WIRE.md; do
+	for document in README.md GUIDE.md MANUAL.md SECURITY.md timer/*.md core/*.md transport/*.md cluster/*.md; do
 		[ -s "$1/share/doc/spoke/$document" ] || fail "$1: no $document"
 	done
 	[ -n "$command" ] || return 0

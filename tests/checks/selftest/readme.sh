@@ -87,5 +87,5 @@ red readme 'PLANT.md:4: this line does not follow there in examples/plant.c' \
 quiet 'PLANT.md:26:' 'PLANT.md:28:' 'PLANT.md:30:' README.md 'is quoted, but'
 
 fresh
-sed '/^```c$/,/^```$/d' MANUAL.md >"$copy/MANUAL.md"
-red readme 'no C was found in MANUAL.md'
+sed '/^```c$/,/^```$/d' timer/WHEEL.md >"$copy/timer/WHEEL.md"
+red readme 'no C was found in timer/WHEEL.md'
