@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider of the Java interface demo.OrderService, which MANUAL.md shows. Consumers in Java need
- * nothing but the interface and its classes.
+ * A provider of the Java interface demo.OrderService, which cluster/JAVA.md shows. Consumers in
+ * Java need nothing but the interface and its classes.
  *
  *     order_provider [registry [url]]
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects a page to a gateway of spoke. MANUAL.md, "Push to browsers", describes the interface. The
+// Connects a page to a gateway of spoke. cluster/BROWSERS.md describes the interface. The
 // build makes the script smaller, see core/cmake/EmbedFile.cmake: write no blanks in strings.
 {
 	const home = document.currentScript?.src.replace(/[^/]*$/, '') || '/';

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Checks the manual pages: they format without warnings. spoke(3) names exactly the public headers, its
+# Checks the manual. Its pages beside the code have at most 8 KB each, and MANUAL.md links to all of them.
+# The manual pages format without warnings. spoke(3) names exactly the public headers, its
 # example compiles, and its callback law is that of ARCHITECTURE.md.
 set -eu
 . "$(dirname "$0")/common.sh"
@@ -12,6 +13,14 @@ complain() {
 }
 pages=examples/spoke
 overview=$pages/spoke.3
+
+floor_files '*.md' >"$work/pages"
+[ -s "$work/pages" ] || fail "no page of the manual was found"
+while read -r page; do
+	size=$(wc -c <"$page")
+	[ "$size" -le 8192 ] || complain "$page: has $size bytes, at most 8192: make it two pages"
+	grep -qF "]($page)" MANUAL.md || complain "MANUAL.md: has no link to $page"
+done <"$work/pages"
 
 for page in $pages/*.[1-9]; do
 	if command -v mandoc >"$work/which"; then

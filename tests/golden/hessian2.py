@@ -5,7 +5,7 @@
     python3 tests/golden/hessian2.py >tests/golden/hessian2-frames.tsv
 
 Contains a reader of Hessian 2.0, written from the specification, and a writer of the msgpack values that
-spoke delivers (transport/WIRE.md). The script shares no code with spoke, so the tests compare two readings
+spoke delivers (transport/HESSIAN.md). The script shares no code with spoke, so the tests compare two readings
 of the same bytes. Values of more than LONG_MAX bytes are replaced by their length and FNV-1a hash.
 """
 import os

@@ -177,7 +177,7 @@ TEST(lease_23_missing_password_is_logged)
 	assert_gets_it(asked);
 }
 
-/* The rights that MANUAL.md names are enough. */
+/* The rights that cluster/LEASES.md names are enough. */
 TEST(lease_23_user_with_few_rights_holds_leases)
 {
 	struct asked *asked;

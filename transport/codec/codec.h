@@ -16,7 +16,7 @@
 #define SPOKEI_CODEC_MSGPACK 27
 
 /* The part of a message to translate. The values stand in the order of Dubbo's msgpack bodies; see
- * transport/WIRE.md. */
+ * transport/HESSIAN.md. */
 /*
  * Few bytes can stand for many values: references repeat objects, and objects repeat names. So the
  * peer of a stream earns the bytes to be made of its own: GROWTH bytes for each byte of a body. A

@@ -8,7 +8,7 @@
  *
  * A frame ends where its array ends, which only the validator can find. The limits of values count
  * the whole frame, so an argument may be nested two levels less, a result one level less. See
- * transport/WIRE.md.
+ * transport/MSGPACK_RPC.md.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_MPRPC_H
 #define SPOKEI_TRANSPORT_WIRE_MPRPC_H

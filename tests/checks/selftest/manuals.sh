@@ -5,16 +5,18 @@ sed 's/^\.It In spoke\/url\.h$/.It In spoke\/plant.h/; s/spoke_reply_error ./spo
 	s/SPOKE_ECANCELED/SPOKE_EPLANTED/; s/with no lock held/in its own time/
 	s/spoke_reply(request, text)/spoke_reply(plant)/' examples/spoke/spoke.3 \
 	>"$copy/examples/spoke/spoke.3"
-red manuals 'examples/spoke/plant.1: does not format cleanly' 'does not name <spoke/url.h>' \
+head -c 8193 "$copy/examples/spoke/spoke.1" | plant core/PLANT.md
+red manuals 'core/PLANT.md: has 8193 bytes' 'MANUAL.md: has no link to core/PLANT.md' \
+	'examples/spoke/plant.1: does not format cleanly' 'does not name <spoke/url.h>' \
 	'names <spoke/plant.h>, which is not there' 'no header has spoke_plant_error' \
 	'no header has SPOKE_EPLANTED' 'does not compile' 'another callback law'
-quiet 'spoke.3: does not format' wheel_inline 'no header has spoke_call'
+quiet 'link to core/VALUES.md' 'spoke.3: does not format' wheel_inline 'no header has spoke_call'
 
 # Without mandoc there may be groff.
 mkdir "$work/bin"
 formats=groff
 command -v groff >"$work/which" || formats='this needs mandoc or groff'
-for tool in awk basename cat cc cmp comm dirname find grep grotty groff grops mktemp rm sed sh sort tbl tr troff; do
+for tool in awk basename cat cc cmp comm dirname find grep grotty groff grops mktemp rm sed sh sort tbl tr troff wc; do
 	path=$(command -v $tool) && ln -s "$path" "$work/bin/$tool"
 done
 usual=$PATH

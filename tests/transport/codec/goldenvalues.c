@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the golden values. A maker walks over the JSON of the column `wire` once and writes msgpack
- * in the form that transport/WIRE.md describes.
+ * in the form that transport/HESSIAN.md describes.
  */
 #include "tests/transport/codec/goldenvalues.h"
 

@@ -170,7 +170,7 @@ TEST(the_end_is_seen_after_the_last_bytes)
 	assert_int_equal(spokei_ring_read(&pair.in[1], got, sizeof(got)), 0);
 }
 
-/* The words and their places are those of WIRE.md. */
+/* The words and their places are those of SHARED_MEMORY.md. */
 TEST(the_layout_is_the_documented_one, .bare = true)
 {
 	assert_int_equal(offsetof(struct spokei_ring_front, rings[0].put), 0);

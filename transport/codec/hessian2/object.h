@@ -22,7 +22,7 @@ SPOKE_MUST_USE bool spokei_hessian2_find_fields(struct spokei_hessian2_writer *w
 /*
  * Returns whether the next value is a map whose last pair names its class. `any`: the class may
  * have any name, else it must look like one of Java unless a reader made the map; see
- * transport/WIRE.md.
+ * transport/HESSIAN.md.
  */
 SPOKE_MUST_USE bool spokei_hessian2_find_object(struct spokei_hessian2_writer *writer, bool any,
 						struct spokei_hessian2_object *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer of codec 2. transport/WIRE.md describes the form that the values of Hessian 2 take in
- * msgpack. Stateless; any thread.
+ * The writer of codec 2. transport/HESSIAN.md describes the form that the values of Hessian 2 take
+ * in msgpack. Stateless; any thread.
  */
 #ifndef SPOKEI_TRANSPORT_CODEC_HESSIAN2_WRITE_H
 #define SPOKEI_TRANSPORT_CODEC_HESSIAN2_WRITE_H

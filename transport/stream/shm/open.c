@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The handshake: the connecting side sends a hello with the memory, and the accepting side checks
- * both and answers by one byte. WIRE.md describes the bytes. A silent peer costs no memory: the
- * state of an accepted stream is made when the hello has come.
+ * both and answers by one byte. SHARED_MEMORY.md describes the bytes. A silent peer costs no
+ * memory: the state of an accepted stream is made when the hello has come.
  */
 #include "core/base/env.h"
 #include "transport/stream/shm/parts.h"

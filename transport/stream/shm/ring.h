@@ -55,7 +55,7 @@ struct spokei_ring_front {
 };
 
 _Static_assert(sizeof(struct spokei_ring_front) <= SPOKEI_RING_AT, "the rings lie behind it");
-_Static_assert(sizeof(_Atomic(uint32_t)) == 4, "the layout is that of WIRE.md");
+_Static_assert(sizeof(_Atomic(uint32_t)) == 4, "the layout is that of SHARED_MEMORY.md");
 
 /* The end that writes, and the end that reads. */
 struct spokei_ring_out {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP wire: calls of HTTP clients, with bodies in JSON. WIRE.md describes paths, headers and
- * statuses. It serves only: a side that uses it sends no requests. Requests of a connection are
- * served one after the other, because responses have no ids.
+ * The HTTP wire: calls of HTTP clients, with bodies in JSON. transport/HTTP.md describes paths,
+ * headers and statuses. It serves only: a side that uses it sends no requests. Requests of a
+ * connection are served one after the other, because responses have no ids.
  */
 #ifndef SPOKEI_TRANSPORT_WIRE_HTTP_HTTP_H
 #define SPOKEI_TRANSPORT_WIRE_HTTP_HTTP_H
