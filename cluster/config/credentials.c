@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads tokens, and keys that sign. */
-#define _POSIX_C_SOURCE 200809L /* strerror_r() */
 #include "cluster/config/credentials.h"
 
 #include "cluster/config/check.h"
 #include "cluster/config/config.h"
 #include "cluster/config/reading.h"
 #include "core/base/log.h"
+#include "core/base/status.h"
 #include "core/engine/engine.h"
 #include "core/text/secret.h"
 #include "transport/http/response.h"
@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define WHY 96u          /* bytes of a reason */
 #define PATH_SHOWN 96u   /* bytes of a path in a sentence */
 #define AUTH_ACCESSKEY 1 /* number of the name */
 
@@ -40,15 +39,17 @@ static int refuse_file(struct spoke_engine *engine, int error, const char *key, 
 
 /* --- files */
 
-static void say_unread(int error, char *text, size_t size)
+/* Returns why a file cannot be read; `text` is room for it. */
+static const char *why_unread(int status, char text[SPOKEI_STATUS_TEXT])
 {
-	if (error == -EPERM)
-		(void)snprintf(text, size,
-			       "its group or others may read it; chmod 600, or 640 and owner root");
-	else if (error == -EFBIG)
-		(void)snprintf(text, size, "the file is longer than 4 KiB");
-	else if (strerror_r(-error, text, size) != 0)
-		(void)snprintf(text, size, "it cannot be read");
+	switch (status) {
+	case -EPERM:
+		return "its group or others may read it; chmod 600, or 640 and owner root";
+	case -EFBIG:
+		return "the file is longer than 4 KiB";
+	default:
+		return spokei_status_text(status, text);
+	}
 }
 
 /* Reads a file into `bytes`, of SPOKEI_SECRET_FILE_MAX bytes, which the caller wipes. */
@@ -56,7 +57,7 @@ static int read_file(struct spoke_engine *engine, const struct spokei_credential
 		     const char *key, const char *path, char *bytes, struct spoke_span *ret)
 {
 	const struct spoke_env *env = engine->env;
-	char why[WHY];
+	char text[SPOKEI_STATUS_TEXT];
 	ssize_t got;
 
 	if (env->files == NULL || env->files->read_secret == NULL)
@@ -69,8 +70,8 @@ static int read_file(struct spoke_engine *engine, const struct spokei_credential
 	}
 	if (got == -ENOMEM)
 		return SPOKE_ENOMEM;
-	say_unread((int)got, why, sizeof(why));
-	return refuse_file(engine, got == -EPERM ? SPOKE_EINVAL : SPOKE_ESYSTEM, key, path, why);
+	return refuse_file(engine, got == -EPERM ? SPOKE_EINVAL : SPOKE_ESYSTEM, key, path,
+			   why_unread((int)got, text));
 }
 
 /* --- tokens */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The timer of a connection that speaks RESP, its end, and the pause that follows. */
-#define _POSIX_C_SOURCE 200809L
 #include "cluster/lease/link.h"
+#include "core/base/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#define REASON_TEXT 64u
 
 static const struct spokei_backoff backoff = {
 	.first_ns = SPOKEI_REDIS_BACKOFF_FIRST_NS,
@@ -107,14 +105,12 @@ void spokei_redis_link_end(struct spokei_redis_link *link, int error, const char
 
 void spokei_redis_link_broken(struct spokei_redis_link *link, int status)
 {
-	char text[REASON_TEXT];
+	char text[SPOKEI_STATUS_TEXT];
 
-	if (status == 0)
-		(void)snprintf(text, sizeof(text), "the server closed the connection");
-	else if (strerror_r(-status, text, sizeof(text)) != 0)
-		(void)snprintf(text, sizeof(text), "error %d", -status);
 	spokei_redis_link_end(link, spokei_redis_link_open(link) ? SPOKE_ELOST : SPOKE_ECONNECT,
-			      "%s", text);
+			      "%s",
+			      status ? spokei_status_text(status, text)
+				     : "the server closed the connection");
 }
 
 void spokei_redis_link_stop(struct spokei_redis_link *link)

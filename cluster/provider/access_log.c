@@ -3,11 +3,10 @@
  * Writes the access log, with two pages: one is filled while the pool writes the other one. The
  * thread of the pool touches only the bytes of the page that it writes, and the result.
  */
-#define _POSIX_C_SOURCE 200809L /* the strerror_r() of POSIX, which returns a number */
 #include "cluster/provider/access_log.h"
 #include "core/base/env.h"
 #include "core/base/log.h"
-#include "core/engine/engine.h"
+#include "core/base/status.h"
 
 #include "cluster/provider/access_line.h"
 #include "cluster/serve/callers.h"
@@ -27,7 +26,6 @@
 #define PAGE_TEXT 65536u
 #define PAGE_HEAD 64u /* bytes before a page's lines, for the number of missing lines */
 #define PEER_TEXT 160u
-#define REASON_TEXT 128u
 #define SHOWN 100u /* bytes of a path that an event shows */
 
 struct page {
@@ -128,22 +126,15 @@ static const char *shown(const char *path)
 	return len > SHOWN ? path + len - SHOWN : path;
 }
 
-static void print_why(int status, char *why, size_t size)
-{
-	if (strerror_r(-status, why, size) != 0)
-		(void)snprintf(why, size, "error %d", -status);
-}
-
 static void report(struct spokei_access_log *log)
 {
-	char why[REASON_TEXT];
+	char why[SPOKEI_STATUS_TEXT];
 
 	if (log->error && !log->failing) {
-		print_why(log->error, why, sizeof(why));
 		spokei_event(log->engine, SPOKE_ESYSTEM,
 			     "access log %s cannot be written: %s; lines are left out until it "
 			     "can",
-			     shown(log->path), why);
+			     shown(log->path), spokei_status_text(log->error, why));
 	}
 	if (!log->error && log->failing)
 		spokei_event(log->engine, SPOKE_OK, "access log %s can be written again",
@@ -321,7 +312,7 @@ void spokei_access_log_refused(struct spokei_access_log *log, const struct spoke
 static int open_file(struct spokei_access_log *log, const char *path)
 {
 	const struct spoke_env *env = log->engine->env;
-	char why[REASON_TEXT];
+	char why[SPOKEI_STATUS_TEXT];
 	int error;
 
 	if (env->files == NULL || env->files->append == NULL) {
@@ -332,11 +323,10 @@ static int open_file(struct spokei_access_log *log, const char *path)
 	}
 	error = env->files->append(env->ctx, path, NULL, 0);
 	if (error) {
-		print_why(error, why, sizeof(why));
 		spokei_event(log->engine, SPOKE_ESYSTEM,
 			     "option access_log: %s cannot be written: %s; make its folder, and "
 			     "let this user write there",
-			     shown(path), why);
+			     shown(path), spokei_status_text(error, why));
 		return SPOKE_ESYSTEM;
 	}
 	log->path_size = strlen(path) + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of a connector: its state and grade, changes to its owner and to users, and events. */
-#define _POSIX_C_SOURCE 200809L
 #include "core/base/address.h"
+#include "core/base/status.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/foreign.h"
@@ -201,12 +201,10 @@ static const char *name_of(int number)
 static void print_status(int status, char *text, size_t size)
 {
 	const char *name = name_of(-status);
-	char sentence[REASON_TEXT];
+	char sentence[SPOKEI_STATUS_TEXT];
 
-	if (strerror_r(-status, sentence, sizeof(sentence)) != 0)
-		(void)snprintf(sentence, sizeof(sentence), "error %d", -status);
-	(void)snprintf(text, size, "%s%s%s%s", sentence, name ? " (" : "", name ? name : "",
-		       name ? ")" : "");
+	(void)snprintf(text, size, "%s%s%s%s", spokei_status_text(status, sentence),
+		       name ? " (" : "", name ? name : "", name ? ")" : "");
 }
 
 void spokei_connector_complain_of_system(struct spokei_connector *connector, int error, int status)

@@ -4,11 +4,10 @@
  * a lack of descriptors is handled with the spare one, and after an error that would only repeat
  * the listener pauses.
  */
-#define _POSIX_C_SOURCE 200809L
 #include "transport/listen/listener.h"
 #include "core/base/address.h"
 #include "core/base/env.h"
-#include "core/engine/engine.h"
+#include "core/base/status.h"
 
 #include <spoke/stats.h>
 #include <spoke/wheel.h>
@@ -22,8 +21,7 @@
 #include <string.h>
 
 #define ADDRESS_TEXT 160u
-#define ADDRESS_SHOWN 24u /* bytes of an address in an event, so that the rest fits */
-#define REASON_TEXT 64u
+#define ADDRESS_SHOWN 24u               /* bytes of an address in an event, so that the rest fits */
 #define REST_NS UINT64_C(3600000000000) /* an unused timer is renewed this often */
 #define EVENT_NS UINT64_C(10000000000)  /* between two events of one kind */
 
@@ -82,13 +80,6 @@ static const char *print_address(const struct spokei_listener *listener,
 	return shown;
 }
 
-static const char *reason(int error, char text[REASON_TEXT])
-{
-	if (strerror_r(-error, text, REASON_TEXT) != 0)
-		(void)snprintf(text, REASON_TEXT, "error %d", -error);
-	return text;
-}
-
 static const char *advice(int error)
 {
 	switch (error) {
@@ -114,10 +105,11 @@ static void report_failure(const struct spokei_listener *listener,
 			   const struct spoke_address *address, int error)
 {
 	char text[ADDRESS_TEXT];
-	char why[REASON_TEXT];
+	char why[SPOKEI_STATUS_TEXT];
 
 	spokei_event(listener->engine, SPOKE_ESYSTEM, "cannot listen at %s: %s%s",
-		     print_address(listener, address, text), reason(error, why), advice(error));
+		     print_address(listener, address, text), spokei_status_text(error, why),
+		     advice(error));
 }
 
 /* Limits events of one kind, so that a peer cannot fill the ring of events by connecting often. */
@@ -183,7 +175,7 @@ static void drop_spare(struct spokei_listener *listener)
 static void pause_accepting(struct spokei_listener *listener, int error)
 {
 	char text[ADDRESS_TEXT];
-	char why[REASON_TEXT];
+	char why[SPOKEI_STATUS_TEXT];
 
 	/* Without the timer it does not pause: accepting too often is better than never again. */
 	if (arm(listener, SPOKEI_LISTENER_PAUSE_NS) == SPOKE_OK) {
@@ -192,8 +184,8 @@ static void pause_accepting(struct spokei_listener *listener, int error)
 	}
 	if (may_report(listener, REPORT_PAUSE))
 		spokei_event(listener->engine, SPOKE_ESYSTEM, "listener %s pauses: %s%s",
-			     print_address(listener, &listener->address, text), reason(error, why),
-			     advice(error));
+			     print_address(listener, &listener->address, text),
+			     spokei_status_text(error, why), advice(error));
 }
 
 static void listener_due(struct spoke_timer *timer, void *arg)

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Watches and reads the file, and reports its contents to the requests. */
-#define _POSIX_C_SOURCE 200809L
 #include "cluster/registry/file/parts.h"
 #include "core/base/env.h"
 
 #include "cluster/registry/file/roster.h"
 #include "cluster/registry/services.h"
+#include "core/base/status.h"
 #include "core/engine/engine.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#define REASON_TEXT 128u
 #define BAD_LINES_TOLD 8u
 
 /* --- the file */
@@ -38,15 +37,13 @@ int spokei_file_complain(struct spokei_file *file, const char *what, int status)
 	int error = status == -ENOMEM  ? SPOKE_ENOMEM
 		    : status == -EFBIG ? SPOKE_ETOOLARGE
 				       : SPOKE_ESYSTEM;
-	char text[REASON_TEXT];
+	char text[SPOKEI_STATUS_TEXT];
 
 	if (file->complained == status)
 		return error;
 	file->complained = status;
-	if (strerror_r(-status, text, sizeof(text)) != 0)
-		(void)snprintf(text, sizeof(text), "error %d", -status);
 	spokei_event(file->engine, error, "registry file %s cannot be %s: %s%s", file->shown, what,
-		     text, advice(status));
+		     spokei_status_text(status, text), advice(status));
 	return error;
 }
 

@@ -4,9 +4,8 @@
  * for what others have had to switch off again: no resumption, no early data, no renegotiation, no
  * compression.
  */
-#define _POSIX_C_SOURCE 200809L
-
 #include "core/base/env.h"
+#include "core/base/status.h"
 #include "transport/stream/tls/parts.h"
 
 #include <openssl/err.h>
@@ -67,7 +66,7 @@ static ssize_t read_file(const struct making *making, const char *path)
 static BIO *open_file(struct making *making, const char *key, const char *path, int *ret_error)
 {
 	ssize_t len = read_file(making, path);
-	char text[64];
+	char text[SPOKEI_STATUS_TEXT];
 	BIO *bio;
 
 	if (len == -EPERM && path == making->options->key) {
@@ -76,10 +75,8 @@ static BIO *open_file(struct making *making, const char *key, const char *path, 
 		return NULL;
 	}
 	if (len < 0) {
-		if (strerror_r((int)-len, text, sizeof(text)) != 0)
-			(void)snprintf(text, sizeof(text), "error %d", (int)-len);
 		*ret_error = wrong(making, SPOKE_ESYSTEM, "%s: cannot read %s: %s", key, path,
-				   text);
+				   spokei_status_text((int)len, text));
 		return NULL;
 	}
 	bio = BIO_new_mem_buf(making->bytes, (int)len);
