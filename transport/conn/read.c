@@ -20,8 +20,9 @@
 
 #define AHEAD 65536u /* bytes that are read while a request is served */
 
-/* Bytes of one read from a peer that has proven nothing: they may have to be held. */
-#define UNPROVEN_READ 65536u
+/* Bytes of one read from a peer that has proven nothing: they may have to be held. And in a late
+ * turn: a peer that floods small messages must not make it longer for all others. */
+#define SHORT_READ 65536u
 
 /* Reads of bytes that a stream holds, in one turn: other connections wait meanwhile. */
 #define PENDING_READS 8u
@@ -253,11 +254,17 @@ static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 	return conn->state == SPOKEI_CONN_CLOSED ? 0 : (size_t)got;
 }
 
+static inline size_t read_max(const struct spokei_conn *conn)
+{
+	if (SPOKEI_UNLIKELY(conn->unproven || spokei_engine_late(spokei_conn_engine(conn))))
+		return SHORT_READ;
+	return SPOKEI_ENGINE_SCRATCH;
+}
+
 /* Returns whether there were bytes. */
 static bool read_some(struct spokei_conn *conn)
 {
-	size_t got = read_bytes(conn, SPOKEI_UNLIKELY(conn->unproven) ? UNPROVEN_READ
-								      : SPOKEI_ENGINE_SCRATCH);
+	size_t got = read_bytes(conn, read_max(conn));
 	struct spoke_span bytes = { spokei_conn_engine(conn)->scratch, got };
 	bool any;
 

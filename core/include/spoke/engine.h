@@ -26,7 +26,10 @@ struct spoke_engine;
 /* Options of an engine. 0 or NULL in a field selects its default. */
 struct spoke_engine_options {
 	const struct spoke_env *env; /* borrowed for the engine's life; NULL: the host's */
-	void *native;        /* a loop of the user (struct ev_loop *), borrowed; NULL: its own */
+	/* A loop of the user (struct ev_loop *), borrowed; NULL: its own. An ev_prepare of priority
+	 * EV_MINPRI ends each turn: a prepare watcher of the user that makes calls has a higher
+	 * priority. */
+	void *native;
 	uint64_t tick_ns;    /* tick of the wheel; 0: 1 ms */
 	uint64_t timers_max; /* timers armed at one time; 0: 16,777,216 */
 	/* Turns that start this late first read each socket once before timers fire, for this long

@@ -109,6 +109,11 @@ TEST(delayed_provider_runs_no_expired_request)
 	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_REQUESTS_OK), 1);
 }
 
+static void count_ok(void *arg, const struct spoke_result *result)
+{
+	*(unsigned *)arg += result->error == SPOKE_OK;
+}
+
 static void note_left(void *arg, const struct spoke_result *result)
 {
 	assert_int_equal(result->error, SPOKE_OK);
@@ -135,4 +140,52 @@ TEST(request_that_is_read_late_has_less_time_left)
 			 SPOKE_OK);
 	stage_pass(stage, 2 * SECOND);
 	assert_in_range(left_ns, 10 * SECOND - 501 * MS, 10 * SECOND - 475 * MS);
+}
+
+static struct {
+	const struct stage *stage;
+	uint64_t before; /* bytes that the provider had read */
+	uint64_t first;  /* ... read in the first round of its late turn; 0: not yet */
+} reads;
+
+static void note_first_read(struct spokei_world_process *process)
+{
+	uint64_t read = stage_server_stat(reads.stage, SPOKE_STAT_BYTES_READ) - reads.before;
+
+	(void)process;
+	if (reads.first == 0)
+		reads.first = read;
+}
+
+/* All peers of an engine wait while it delivers what one of them has sent. */
+TEST(late_turn_reads_little_from_one_peer)
+{
+	struct stage *stage = stage_bare(state);
+	const struct spoke_provider_options often = { .heartbeat_ns = 20 * MS };
+	const struct spoke_call_options patient = { .timeout_ns = 10 * SECOND };
+	const bool rings = stage->setting->stream && stage->setting->stream->prompt;
+	struct spoke_method *echo;
+	unsigned ok = 0;
+
+	if (!stage->setting->in_memory || !stage->setting->dubbo)
+		return;
+	stage_provide(stage, &often);
+	stage_consume(stage, NULL);
+	stage_until_ready(stage, 1);
+	stage_pass(stage, 5 * MS);
+	echo = stage_method(stage, "echo");
+	reads.stage = stage;
+	reads.before = stage_server_stat(stage, SPOKE_STAT_BYTES_READ);
+	reads.first = 0;
+	spokei_world_hold(&stage->processes[1], 500 * MS);
+	for (unsigned i = 0; i < 4000; i++)
+		assert_int_equal(spoke_call(echo, stage_text(stage, "x"), &patient, count_ok, &ok,
+					    NULL),
+				 SPOKE_OK);
+	stage->processes[1].turned = note_first_read;
+	stage_pass(stage, 2 * SECOND);
+	assert_int_equal(ok, 4000);
+	/* Rings are read when they are looked at, and when their bell rings. */
+	assert_in_range(reads.first, 1, rings ? 131072 : 65536);
+	assert_true(stage_server_stat(stage, SPOKE_STAT_TURNS_LATE) > 0);
 }
