@@ -3,10 +3,36 @@
 # Public declarations are documented: functions, structs, enums, typedefs, macros, variables, function
 # pointers in structs, and the fields of options. Each has a comment before it or at its end, or follows
 # a documented one without a blank line; a function pointer needs a comment of its own. At least 95 of 100
-# have to be. Every .c of the product begins with a comment after its licence, but for those that
-# documented.txt still lists, which may only become fewer ("--update").
+# have to be. Every C file of the product begins with a comment after its licence, which says what it is for.
+#
+#   sh tests/checks/documented.sh --list [folder]    prints the first sentence of each such comment instead
 set -eu
+list=
+[ "${1:-}" != --list ] || { list=${2:-all}; set --; }
 . "$(dirname "$0")/common.sh"
+
+if [ "$list" ]; then
+	[ "$list" != all ] || list="$floors examples"
+	find $list -name '*.[ch]' | sort | xargs -r awk '
+		FNR == 1 {
+			text = ""
+			over = 0
+			next
+		}
+		over { next }
+		{
+			over = /\*\//
+			gsub(/\/\*|\*\/|^[ \t]*\*/, "")
+			gsub(/^[ \t]+|[ \t]+$/, "")
+			over = over || $0 == "" && text != ""
+			text = text (text == "" ? "" : " ") $0
+			if (match(text, /[.] /) || over && match(text, /$/)) {
+				print FILENAME ": " substr(text, 1, RSTART)
+				over = 1
+			}
+		}'
+	exit
+fi
 
 bad=0
 awk -v missing="$work/missing" '
@@ -153,8 +179,7 @@ sort "$work/missing"
 [ $((20 * without)) -le "$all" ] || bad=1
 echo "$((all - without)) of $all public declarations are documented: $((100 * (all - without) / all)) %"
 
-for source in $(floor_files '*.c') $(find examples -name '*.c' | sort); do
-	sed -n 2p "$source" | grep -q '^/\*' || echo "$source 1"
-done >"$work/bare"
-shrinking $checks/documented.txt "$work/bare" "file without a first comment" || bad=1
+for source in $(floor_files '*.[ch]') $(find examples -name '*.[ch]' | sort); do
+	sed -n 2p "$source" | grep -q '^/\*' || { echo "$source: does not begin with a comment that says what it is for" && bad=1; }
+done
 exit $bad

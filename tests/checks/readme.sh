@@ -52,8 +52,8 @@ while read -r page; do
 		bad=1
 	}
 done <"$work/pages"
-grep -qx timer/WHEEL.md "$work/with_code" && grep -qx examples/echo_provider.c "$work/quoted" || {
-	echo "no C was found in timer/WHEEL.md, or no quotation of examples/echo_provider.c"
+grep -qx timer/WHEEL.md "$work/with_code" && grep -qx examples/guide/provider.c "$work/quoted" || {
+	echo "no C was found in timer/WHEEL.md, or no quotation of examples/guide/provider.c"
 	bad=1
 }
 exit $bad

@@ -39,7 +39,7 @@ int last(void)
 }
 C
 red readme plant_of_c 'examples/plant.c: is quoted, but not built' ': the same line again'
-quiet plant_of_shell 'README.md:1' quoted:
+quiet plant_of_shell 'this line does not follow' quoted:
 
 fresh
 echo 'spoke_example(plant plant.c)' | plant examples/CMakeLists.txt
