@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of the leases of one engine at one store; the events of the store; the timers. */
-#include "cluster/lease/job.h"
 #include "cluster/lease/parts.h"
 #include "cluster/lease/settings.h"
 #include "cluster/lease/view.h"
@@ -117,7 +116,6 @@ static void store_ready(void *arg)
 	}
 	spokei_leases_renew(leases);
 	spokei_leases_send(leases);
-	spokei_lease_jobs_go(leases);
 }
 
 /* Asks that do not wait end with the second failure in a row: a connection that was lost may be
@@ -138,8 +136,6 @@ static void store_down(void *arg, int error, struct spoke_span text)
 		if (lease->life.once && spokei_lease_is_ask(&lease->life))
 			spokei_lease_happen_now(lease, SPOKEI_LEASE_UNREACHABLE, &words);
 	}
-	if (!reached)
-		spokei_lease_jobs_fail(leases);
 }
 
 static struct spokei_lease_line *line_of(struct spokei_redis_channel *channel)
@@ -188,8 +184,8 @@ static void leases_bury(struct spokei_task *task)
 	struct spoke_leases *leases = spoke_container_of(task, struct spoke_leases, bury);
 	struct spokei_desk *desk = atomic_load_explicit(&leases->desk, memory_order_acquire);
 
-	if (!spokei_list_empty(&leases->news) || !spokei_list_empty(&leases->jobs) ||
-	    leases->cells.count > 0 || (leases->freed && !spokei_desk_close(desk))) {
+	if (!spokei_list_empty(&leases->news) || leases->cells.count > 0 ||
+	    (leases->freed && !spokei_desk_close(desk))) {
 		spokei_engine_dead(leases->engine, task);
 		return;
 	}
@@ -197,9 +193,8 @@ static void leases_bury(struct spokei_task *task)
 		spokei_roll_retire(leases->engine, &block_of(leases)->member);
 		return;
 	}
-	/* They may be queued with nothing to tell. */
+	/* It may be queued with nothing to tell. */
 	spokei_task_drop(&leases->tell);
-	spokei_task_drop(&leases->jobs_tell);
 	spokei_desk_drop(desk);
 	spokei_roll_drop(leases->engine, &block_of(leases)->member);
 	free_memory(leases);
@@ -248,7 +243,6 @@ static void end_leases(struct spoke_leases *leases)
 	spokei_redis_free(leases->redis);
 	leases->redis = NULL;
 	forget_commands(leases);
-	spokei_lease_jobs_close(leases, true);
 	spokei_task_drop(&leases->send);
 	spokei_task_drop(&leases->renew);
 	spokei_task_drop(&leases->rest);
@@ -291,7 +285,6 @@ static void leases_drain(struct spokei_member *member)
 	struct spoke_leases *leases = leases_of(member);
 
 	leases->draining = true;
-	spokei_lease_jobs_close(leases, false);
 	for (uint32_t i = 0; i < leases->cells.used; i++) {
 		struct spokei_lease *lease = spokei_slab_at(&leases->cells, i);
 
@@ -354,8 +347,6 @@ static void init_leases(struct spoke_leases *leases)
 				 leases->settings->max + COMMANDS_MORE);
 	leases->lines = &block_of(leases)->lines;
 	spokei_map_init(leases->lines, env);
-	spokei_list_init(&leases->jobs);
-	leases->jobs_tell.run = spokei_lease_jobs_tell;
 	spokei_list_init(&leases->todo);
 	spokei_list_init(&leases->lines_todo);
 	spokei_list_init(&leases->due);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Derives the names of the channel and of the fencing counter from the name of a lease, and the
- * name of a lease from a pattern. */
+/* Derives the names of the channel and of the fencing counter from the name of a lease. */
 #include "cluster/lease/names.h"
 
 #include <stdbool.h>
@@ -25,18 +24,4 @@ size_t spokei_lease_name(char *to, enum spokei_lease_name which, struct spoke_sp
 	if (!tagged)
 		to[at++] = '}';
 	return at;
-}
-
-size_t spokei_lease_pattern_name(const char *pattern, char *to)
-{
-	size_t len = 0;
-
-	for (; *pattern != '\0'; pattern++) {
-		if (strchr("*?[", *pattern) != NULL || len == SPOKE_LEASE_NAME_MAX)
-			return 0;
-		if (*pattern == '\\' && *++pattern == '\0')
-			return 0;
-		to[len++] = *pattern;
-	}
-	return len;
 }

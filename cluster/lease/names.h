@@ -23,8 +23,4 @@ enum spokei_lease_name {
  */
 size_t spokei_lease_name(char *to, enum spokei_lease_name which, struct spoke_span name);
 
-/* Writes the name, without a NUL, into `to`, which has room for SPOKE_LEASE_NAME_MAX bytes, if the
- * pattern of Redis matches one name only. Returns its length; 0: others may match, or none. */
-size_t spokei_lease_pattern_name(const char *pattern, char *to);
-
 #endif

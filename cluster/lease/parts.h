@@ -8,7 +8,6 @@
  *   send    ACQUIRE and RELEASE, and their answers
  *   renew   renewals, in batches
  *   ask     the functions for single leases
- *   job     work at the store that is not about a lease of this process: list, break
  *   future  asks of other threads
  *   leases  the life of all of them; the store's events; timers
  *
@@ -128,12 +127,10 @@ struct spoke_leases {
 	struct spoke_list todo;       /* leases in no line that have something to send */
 	struct spoke_list lines_todo; /* lines whose first lease has something to send */
 	struct spoke_list due;        /* held leases to be renewed */
-	struct spoke_list jobs;       /* struct spokei_lease_job */
 	struct spoke_list news;       /* ended leases whose users are to be called */
 	struct spokei_task send;      /* for todo and lines_todo */
 	struct spokei_task renew;     /* for due */
 	struct spokei_task tell;      /* for news */
-	struct spokei_task jobs_tell; /* for jobs that have ended */
 	struct spokei_task rest;      /* ends leases that drain, when none is left */
 	struct spokei_task bury;
 	struct spokei_early early; /* on the engine's list while leases are held */
@@ -143,7 +140,6 @@ struct spoke_leases {
 	uint64_t patience_ns;
 	uint32_t asks;
 	uint32_t held;
-	uint32_t job_count;
 	bool reached;  /* the store was reached since the last failure */
 	bool draining; /* no new leases */
 	bool ended;

@@ -46,24 +46,6 @@
 	"redis.call('publish', KEYS[2], '0')\n"                                                    \
 	"return 1\n"
 
-/* HLEN refuses keys of other types. */
-#define BREAK                                                                                      \
-	"if redis.call('hlen', KEYS[1]) == 0 then return 0 end\n"                                  \
-	"redis.call('del', KEYS[1])\n"                                                             \
-	"redis.call('publish', KEYS[2], '0')\n"                                                    \
-	"return 1\n"
-
-/* A hash of an application must not pass for a lock. */
-#define LOOK                                                                                       \
-	"if redis.call('type', KEYS[1]).ok ~= 'hash' then return false end\n"                      \
-	"if redis.call('hlen', KEYS[1]) ~= 1 then return false end\n"                              \
-	"local lock = redis.call('hgetall', KEYS[1])\n"                                            \
-	"local id = string.match(lock[1], '^(%x+%-%x+%-%x+%-%x+%-%x+):%d+$')\n"                    \
-	"if not id or #id ~= 36 or not string.match(lock[2], '^%d+$') then return false end\n"     \
-	"local token = redis.pcall('get', KEYS[2])\n"                                              \
-	"if type(token) ~= 'string' then token = '0' end\n"                                        \
-	"return {redis.call('pttl', KEYS[1]), lock[1], lock[2], token}\n"
-
 static const struct {
 	const char *name;
 	const char *text;
@@ -72,8 +54,6 @@ static const struct {
 	[SPOKEI_SCRIPT_ACQUIRE] = { "acquire", ACQUIRE },
 	[SPOKEI_SCRIPT_RENEW] = { "renew", RENEW },
 	[SPOKEI_SCRIPT_RELEASE] = { "release", RELEASE },
-	[SPOKEI_SCRIPT_BREAK] = { "break", BREAK },
-	[SPOKEI_SCRIPT_LOOK] = { "look", LOOK },
 };
 
 const char *spokei_script_text(enum spokei_script script)
@@ -86,25 +66,6 @@ const char *spokei_script_name(enum spokei_script script)
 {
 	SPOKE_ASSERT(script < SPOKEI_SCRIPTS);
 	return scripts[script].name;
-}
-
-/* Reads an array of `count` numbers and texts: a letter for each, 'n' or 't'. */
-static bool is_array(struct spokei_resp_cursor *reply, uint32_t count, const char *letters)
-{
-	struct spokei_resp_value value;
-	int64_t number;
-
-	if (!spokei_resp_next(reply, &value) || value.kind != SPOKEI_RESP_ARRAY ||
-	    value.count != count)
-		return false;
-	for (uint32_t i = 0; i < count; i++) {
-		if (!spokei_resp_next(reply, &value))
-			return false;
-		if (letters[i] == 'n' ? !spokei_resp_number(&value, &number)
-				      : value.kind != SPOKEI_RESP_BULK)
-			return false;
-	}
-	return true;
 }
 
 /* {0, fence}, or {1, time to live of the other holder}. */
@@ -145,10 +106,7 @@ bool spokei_script_answers(enum spokei_script script, unsigned keys,
 	case SPOKEI_SCRIPT_RENEW:
 		return is_renewal(&reply, keys);
 	case SPOKEI_SCRIPT_RELEASE:
-	case SPOKEI_SCRIPT_BREAK:
 		return value.kind == SPOKEI_RESP_INTEGER;
-	case SPOKEI_SCRIPT_LOOK:
-		return value.kind == SPOKEI_RESP_NIL || is_array(&reply, 4, "ntnn");
 	case SPOKEI_SCRIPT_NONE:
 	case SPOKEI_SCRIPTS:
 		break;

@@ -5,18 +5,15 @@
  *
  * Keys: N is the name of the lease, a hash with one field, the holder; its value is how often it
  * holds; TOKEN its fencing counter; CHANNEL where a release is published. A holder is "UUID:n", and
- * no two leases have the same. All answers but that of LOOK's nil are arrays or integers:
+ * no two leases have the same. All answers are arrays or integers:
  *
  *   ACQUIRE  keys N, TOKEN; ttl, holder -> {0, the counter, as number or text}: held, also if it
  *            was before; {1, PTTL of N}: another holds it (-1: without a time to live)
  *   RENEW    keys N, 1 to 128; holder, ttl for each -> for each 1: prolonged, or 0: not this
  *            holder's any more
  *   RELEASE  keys N, CHANNEL; holder -> 1: released now; 0: it was not this holder's
- *   BREAK    keys N, CHANNEL -> 1: it was held, and is free now; 0: it was free
- *   LOOK     keys N, TOKEN -> {PTTL, holder, its count as text, the counter as text}; nil: N is no
- *            lock
  *
- * A key N of another type makes ACQUIRE and BREAK fail with WRONGTYPE; it is never deleted.
+ * A key N of another type makes ACQUIRE fail with WRONGTYPE; it is never deleted.
  */
 #ifndef SPOKEI_CLUSTER_LEASE_SCRIPT_H
 #define SPOKEI_CLUSTER_LEASE_SCRIPT_H
@@ -28,8 +25,6 @@ enum spokei_script {
 	SPOKEI_SCRIPT_ACQUIRE,
 	SPOKEI_SCRIPT_RENEW,
 	SPOKEI_SCRIPT_RELEASE,
-	SPOKEI_SCRIPT_BREAK,
-	SPOKEI_SCRIPT_LOOK,
 	SPOKEI_SCRIPTS,
 };
 

@@ -7,6 +7,7 @@
 
 #include <spoke/engine.h>
 #include <spoke/lease.h>
+#include <spoke/url.h>
 
 #define LOCK_VERB "lock"
 
@@ -47,7 +48,7 @@ struct locker {
 	bool yes;
 	bool quiet;
 	bool verbose;
-	bool closing; /* callbacks of listings and leases that still come mean nothing */
+	bool closing; /* callbacks of leases that still come mean nothing */
 	const char *config_path;
 	struct spoke_env env; /* the host's, with a log */
 	struct spoke_config *config;
@@ -55,6 +56,30 @@ struct locker {
 	struct spoke_leases *leases;
 	char shown[128]; /* the name in quotes, escaped for a terminal */
 };
+
+#define LOCK_SENTINELS_MAX 8u
+
+/* Where the store is, and with which secrets. The texts live until lock_store_free(). */
+struct lock_store {
+	struct {
+		const char *host; /* a name, or an IP address without brackets */
+		uint16_t port;
+	} hosts[LOCK_SENTINELS_MAX]; /* the server, or its sentinels */
+	unsigned count;
+	const char *path;     /* of the unix socket; NULL: none */
+	const char *primary;  /* name that sentinels know; NULL: no sentinels */
+	char db[16];          /* the number of the database; "": the first one */
+	const char *user;     /* NULL: the default user */
+	const char *password; /* NULL: none */
+	const char *sentinel_password;
+	struct spoke_url urls[LOCK_SENTINELS_MAX]; /* own texts, one for each host */
+	char *url;                                 /* a copy that is cut into parts */
+};
+
+/* Reads the URL and the secrets of the store, which lock_open() has checked. Returns false without
+ * memory. */
+bool lock_store_read(const struct locker *locker, struct lock_store *ret);
+void lock_store_free(struct lock_store *store);
 
 /* Makes engine and leases, as options, environment and file want. Returns VERB_OK, or prints an
  * error and returns another status. Undo with lock_close(), also after an error; it calls the

@@ -2,7 +2,7 @@
 /* spoke lock --list and --break: the leases of a store, of whichever holder. */
 #include "examples/spoke/escape.h"
 #include "examples/spoke/json.h"
-#include "examples/spoke/lock.h"
+#include "examples/spoke/lock_redis.h"
 #include "examples/spoke/terminal.h"
 
 #include <inttypes.h>
@@ -10,84 +10,51 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LATE_NS UINT64_C(1000000000) /* from one look at the connection to the next */
-#define LATE_MAX 5u                  /* looks in a row that find none */
 #define HOLDER_TEXT 64u
 
 struct lister {
 	struct locker *locker;
-	struct spoke_alarm late;
-	unsigned lates; /* looks in a row that found no connection */
+	struct lock_redis redis;
 	uint64_t rows;
-	int end;
 	bool broken;
 	/* Of --break: the lease as it was seen before. */
 	char holder[HOLDER_TEXT];
 	uint64_t left_ns;
 };
 
-/* --- the end */
-
-static void stop(struct lister *lister, int end)
+/* Makes ready. Returns VERB_OK, or prints an error and returns another status. */
+static int prepare(struct lister *lister, size_t name_max)
 {
-	lister->end = end;
-	(void)spoke_alarm_cancel(&lister->late);
-	spoke_engine_stop(lister->locker->engine);
+	struct locker *locker = lister->locker;
+	size_t len = locker->name ? strlen(locker->name) : 1;
+	bool is_list = locker->mode == LOCK_LIST;
+	int end = lock_prepare(locker);
+
+	if (end == VERB_OK)
+		end = lock_open(locker);
+	if (end == VERB_OK && ((len == 0 && !is_list) || len > name_max))
+		end = ending_say(VERB_USAGE, LOCK_VERB, "%s: not a %s; write 1 to %zu bytes",
+				 locker->shown, is_list ? "pattern" : "name", name_max);
+	return end;
 }
 
-static void failed(struct lister *lister, int error)
+/* Prints why the store gave no answer, and returns a status. */
+static int failed(const struct lister *lister, int error)
 {
-	struct spoke_leases_look look;
-	const char *why = lock_why();
+	const char *why = lister->redis.why;
 	int end = error == SPOKE_EUNAVAILABLE ? VERB_UNREACHABLE : ending_of(error);
+	struct spoke_leases_look look;
 
 	spoke_leases_look(lister->locker->leases, &look);
 	if (end == VERB_UNREACHABLE)
-		(void)ending_say(end, LOCK_VERB, "%s cannot be reached%s%s", look.store,
-				 *look.why ? ": " : "", look.why);
-	else
-		(void)ending_say(end, LOCK_VERB, "%s%s%s", spoke_strerror(error), *why ? ": " : "",
-				 why);
-	stop(lister, end);
-}
-
-/* A store that takes commands may have many keys to go through; the library notices if it stops to
- * answer. */
-static void late_due(struct spoke_alarm *alarm)
-{
-	struct lister *lister = spoke_container_of(alarm, struct lister, late);
-	struct spoke_leases_look look;
-
-	spoke_leases_look(lister->locker->leases, &look);
-	lister->lates = look.connected ? 0 : lister->lates + 1;
-	if (lister->lates == LATE_MAX)
-		failed(lister, SPOKE_EUNAVAILABLE);
-}
-
-/* Turns until stop(), but not for long without a connection. `error`: of the function that was to
- * begin the work. */
-static int turn(struct lister *lister, int error)
-{
-	struct spoke_engine *engine = lister->locker->engine;
-	bool is_list = lister->locker->mode == LOCK_LIST;
-
-	if (error == SPOKE_EINVAL)
-		return ending_say(VERB_USAGE, LOCK_VERB, "%s: not a %s; write 1 to %u bytes",
-				  lister->locker->shown, is_list ? "pattern" : "name",
-				  is_list ? 2 * SPOKE_LEASE_NAME_MAX : SPOKE_LEASE_NAME_MAX);
-	lister->lates = 0;
-	if (!error)
-		error = spoke_alarm_every(engine, &lister->late, LATE_NS, late_due);
-	if (!error)
-		error = spoke_engine_run(engine);
-	(void)spoke_alarm_cancel(&lister->late);
-	return error ? ending_say(ending_of(error), LOCK_VERB, "%s", spoke_strerror(error))
-		     : lister->end;
+		return ending_say(end, LOCK_VERB, "%s cannot be reached%s%s", look.store,
+				  *why ? ": " : "", why);
+	return ending_say(end, LOCK_VERB, "%s", *why ? why : spoke_strerror(error));
 }
 
 /* --- list */
 
-static void print_json(const struct spoke_lease_info *info)
+static void print_json(const struct lock_info *info)
 {
 	(void)fputs("{\"name\":", stdout);
 	json_print_text(info->name.data, info->name.len, stdout);
@@ -101,7 +68,7 @@ static void print_json(const struct spoke_lease_info *info)
 }
 
 /* The name, which may be long, stands last. */
-static void print_row(struct lister *lister, const struct spoke_lease_info *info)
+static void print_row(struct lister *lister, const struct lock_info *info)
 {
 	char name[1024];
 	char holder[HOLDER_TEXT];
@@ -117,71 +84,44 @@ static void print_row(struct lister *lister, const struct spoke_lease_info *info
 	printf("%-12s %10" PRIu64 " %-40s %s\n", left, info->fence, holder, name);
 }
 
-static void listed(void *arg, const struct spoke_lease_info *info, int error)
+/* Ends if the reader of the output has gone. */
+static bool listed(void *arg, const struct lock_info *info)
 {
 	struct lister *lister = arg;
 
-	if (lister->locker->closing)
-		return;
-	if (error) {
-		failed(lister, error);
-	} else if (!info) {
-		stop(lister, VERB_OK);
-	} else {
-		if (lister->locker->json)
-			print_json(info);
-		else
-			print_row(lister, info);
-		/* Ends if the reader of the output has gone. */
-		if (!ending_show())
-			stop(lister, VERB_OK);
-	}
+	if (lister->locker->json)
+		print_json(info);
+	else
+		print_row(lister, info);
+	return ending_show();
 }
 
 /* Returns the usual status of verbs. */
 int lock_list(struct locker *locker)
 {
-	struct lister lister = { .locker = locker };
-	int end = lock_prepare(locker);
+	struct lister lister = { .locker = locker,
+				 .redis = { .locker = locker, .limit_ns = LOCK_REDIS_NS } };
+	int end = prepare(&lister, (size_t)2 * SPOKE_LEASE_NAME_MAX);
+	int error;
 
-	if (end == VERB_OK)
-		end = lock_open(locker);
-	if (end == VERB_OK)
-		end = turn(&lister,
-			   spoke_leases_list(locker->leases, locker->name, listed, &lister));
+	if (end == VERB_OK) {
+		error = lock_redis_list(&lister.redis, locker->name, listed, &lister);
+		end = error ? failed(&lister, error) : VERB_OK;
+	}
+	lock_redis_close(&lister.redis);
 	lock_close(locker);
 	return end;
 }
 
 /* --- break */
 
-static void seen(void *arg, const struct spoke_lease_info *info, int error)
+static bool seen(void *arg, const struct lock_info *info)
 {
 	struct lister *lister = arg;
 
-	if (lister->locker->closing)
-		return;
-	if (error) {
-		failed(lister, error);
-	} else if (info) {
-		(void)escape_text(info->holder, lister->holder, sizeof(lister->holder));
-		lister->left_ns = info->left_ns;
-	} else {
-		stop(lister, VERB_OK);
-	}
-}
-
-static void broken(void *arg, int error)
-{
-	struct lister *lister = arg;
-
-	if (lister->locker->closing)
-		return;
-	lister->broken = !error;
-	if (error && error != SPOKE_ENOENT)
-		failed(lister, error);
-	else
-		stop(lister, error ? (int)LOCK_ABSENT : (int)VERB_OK);
+	(void)escape_text(info->holder, lister->holder, sizeof(lister->holder));
+	lister->left_ns = info->left_ns;
+	return true;
 }
 
 /* Asks on the terminal. */
@@ -221,34 +161,45 @@ static int look_and_ask(struct lister *lister)
 {
 	struct locker *locker = lister->locker;
 	char pattern[2 * SPOKE_LEASE_NAME_MAX + 1];
-	int end;
+	int error;
 
 	lock_pattern(locker->name, pattern, sizeof(pattern));
-	end = turn(lister, spoke_leases_list(locker->leases, pattern, seen, lister));
-	if (end == VERB_OK && !*lister->holder)
+	error = lock_redis_list(&lister->redis, pattern, seen, lister);
+	if (error)
+		return failed(lister, error);
+	if (!*lister->holder)
 		return LOCK_ABSENT;
-	if (end == VERB_OK && !is_confirmed(lister))
-		end = ending_say(VERB_REMOTE, LOCK_VERB, "%s is left as it is", locker->shown);
-	return end;
+	return is_confirmed(lister)
+		       ? VERB_OK
+		       : ending_say(VERB_REMOTE, LOCK_VERB, "%s is left as it is", locker->shown);
+}
+
+static int break_it(struct lister *lister)
+{
+	int error = lock_redis_break(&lister->redis, lister->locker->name);
+
+	lister->broken = !error;
+	if (error == SPOKE_ENOENT)
+		return LOCK_ABSENT;
+	return error ? failed(lister, error) : VERB_OK;
 }
 
 int lock_break(struct locker *locker)
 {
-	struct lister lister = { .locker = locker };
+	struct lister lister = { .locker = locker,
+				 .redis = { .locker = locker, .limit_ns = LOCK_REDIS_NS } };
 	int end;
 
 	if (!locker->yes && !isatty(STDIN_FILENO))
 		return ending_say(VERB_USAGE, LOCK_VERB,
 				  "--break asks first, but the standard input is not a terminal; "
 				  "add --yes");
-	end = lock_prepare(locker);
-	if (end == VERB_OK)
-		end = lock_open(locker);
+	end = prepare(&lister, SPOKE_LEASE_NAME_MAX);
 	if (end == VERB_OK && !locker->yes)
 		end = look_and_ask(&lister);
 	if (end == VERB_OK)
-		end = turn(&lister,
-			   spoke_leases_break(locker->leases, locker->name, broken, &lister));
+		end = break_it(&lister);
+	lock_redis_close(&lister.redis);
 	lock_close(locker);
 	return say_broken(&lister, end);
 }

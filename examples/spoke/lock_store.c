@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define TTL_NS UINT64_C(30000000000) /* the library's default */
 #define GRACE_NS UINT64_C(5000000000)
@@ -185,6 +186,146 @@ static int fail(const struct locker *locker, int error)
 		return end;
 	return ending_say(end, LOCK_VERB, "%s", *why ? why : spoke_strerror(error));
 }
+
+/* --- the store, for the client that blocks */
+
+/* Returns the first text that is neither NULL nor empty. */
+static const char *choose(const char *first, const char *second)
+{
+	if (first && *first)
+		return first;
+	return second && *second ? second : NULL;
+}
+
+/* Secrets of the file are not sent to a store that the file does not name. */
+static const char *in_file(const struct locker *locker, const char *key)
+{
+	const char *named = locker->config ? spoke_config_get(locker->config, "lease", "store")
+					   : NULL;
+
+	if (!locker->config || (named && strcmp(named, store_of(locker)) != 0))
+		return NULL;
+	return spoke_config_get(locker->config, "lease", key);
+}
+
+static void choose_secrets(const struct locker *locker, struct lock_store *store)
+{
+	struct spoke_leases_options given = { .store = NULL };
+	const char *user = store->urls[0].user;
+	const char *password = store->urls[0].password;
+
+	add_secrets(locker, &given);
+	if (!choose(user, password)) {
+		user = in_file(locker, "user");
+		password = in_file(locker, "password");
+	}
+	store->user = choose(given.user, user);
+	store->password = choose(given.password, password);
+	store->sentinel_password = choose(given.sentinel_password,
+					  in_file(locker, "sentinel.password"));
+}
+
+/* Parses the URL of one host, made of the parts around it. */
+static bool read_host(const struct locker *locker, struct lock_store *store, const char *before,
+		      const char *host, const char *behind)
+{
+	struct spoke_url *url = &store->urls[store->count];
+	size_t size = strlen(before) + strlen(host) + strlen(behind) + sizeof("://");
+	char *text = malloc(size);
+	int error = SPOKE_ENOMEM;
+	int preset = store->primary ? 26379 : 6379;
+
+	if (text) {
+		(void)snprintf(text, size, "%s%s%s", before, host, behind);
+		error = spoke_url_parse(&locker->env, text, strlen(text), url, NULL);
+	}
+	free(text);
+	if (error)
+		return false;
+	store->hosts[store->count].host = url->host;
+	store->hosts[store->count].port = (uint16_t)(url->port < 0 ? preset : url->port);
+	store->count++;
+	return true;
+}
+
+/* A list of sentinels is no URL by itself: each host, with the text before and after the list, is
+ * parsed as one. Behind the name of the primary is the number of the database. */
+static bool read_sentinels(const struct locker *locker, struct lock_store *store)
+{
+	char *hosts = strstr(store->url, "://") + 3;
+	char *path = strchr(hosts, '/');
+	char *db = strpbrk(path + 1, "/?");
+	char before[SPOKE_URL_HOST_MAX * 8] = "redis://";
+	char *at;
+
+	if (db && *db == '/')
+		(void)snprintf(store->db, sizeof(store->db), "%.*s", (int)strcspn(db + 1, "?"),
+			       db + 1);
+	if (db)
+		*db = '\0';
+	*path = '\0';
+	at = strrchr(hosts, '@');
+	if (at) {
+		(void)snprintf(before, sizeof(before), "redis://%.*s@", (int)(at - hosts), hosts);
+		hosts = at + 1;
+	}
+	store->primary = "";
+	while (hosts && store->count < LOCK_SENTINELS_MAX) {
+		char *comma = strchr(hosts, ',');
+		char tail[SPOKE_URL_HOST_MAX * 4];
+
+		if (comma)
+			*comma = '\0';
+		(void)snprintf(tail, sizeof(tail), "/%s", path + 1);
+		if (!read_host(locker, store, before, hosts, tail))
+			return false;
+		hosts = comma ? comma + 1 : NULL;
+	}
+	store->primary = store->urls[0].path;
+	return true;
+}
+
+static bool read_server(const struct locker *locker, struct lock_store *store)
+{
+	const struct spoke_url *url = &store->urls[0];
+
+	if (!read_host(locker, store, "", store->url, ""))
+		return false;
+	store->path = url->socket;
+	if (!store->path)
+		(void)snprintf(store->db, sizeof(store->db), "%s", url->path);
+	for (unsigned i = 0; i < url->parameter_count && store->path; i++)
+		if (strcmp(url->parameters[i].key, "db") == 0)
+			(void)snprintf(store->db, sizeof(store->db), "%s",
+				       url->parameters[i].value);
+	return true;
+}
+
+bool lock_store_read(const struct locker *locker, struct lock_store *ret)
+{
+	bool is_read;
+
+	*ret = (struct lock_store){ .url = strdup(store_of(locker)) };
+	if (!ret->url)
+		return false;
+	is_read = strncasecmp(ret->url, "sentinel", 8) == 0 ? read_sentinels(locker, ret)
+							    : read_server(locker, ret);
+	if (is_read)
+		choose_secrets(locker, ret);
+	else
+		lock_store_free(ret);
+	return is_read;
+}
+
+void lock_store_free(struct lock_store *store)
+{
+	for (unsigned i = 0; i < LOCK_SENTINELS_MAX; i++)
+		spoke_url_fini(&store->urls[i]);
+	free(store->url);
+	store->url = NULL;
+}
+
+/* --- engine and leases */
 
 int lock_open(struct locker *locker)
 {

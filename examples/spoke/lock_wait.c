@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define SECOND_NS UINT64_C(1000000000)
+/* The engine stands still meanwhile, but no lease is held yet. */
+#define LOOK_NS UINT64_C(250000000)
 
 static void show(const struct lock_wait *wait)
 {
@@ -32,41 +34,31 @@ static void show(const struct lock_wait *wait)
 			  lock_time(now - wait->since_ns, waited, sizeof(waited)), holder);
 }
 
-static void holder_told(void *arg, const struct spoke_lease_info *info, int error)
+static bool seen(void *arg, const struct lock_info *info)
 {
 	struct lock_wait *wait = arg;
 
-	(void)error;
-	if (info) {
-		wait->found = true;
-		(void)escape_text(info->holder, wait->holder, sizeof(wait->holder));
-		wait->until_ns = info->left_ns == UINT64_MAX
-					 ? UINT64_MAX
-					 : spoke_engine_now(wait->locker->engine) + info->left_ns;
-		return;
-	}
-	wait->looking = false;
-	if (!wait->found)
-		wait->holder[0] = '\0';
-	if (!wait->on)
-		return;
+	(void)escape_text(info->holder, wait->holder, sizeof(wait->holder));
+	wait->until_ns = info->left_ns == UINT64_MAX
+				 ? UINT64_MAX
+				 : spoke_engine_now(wait->locker->engine) + info->left_ns;
+	return true;
+}
+
+/* Asks for the holder. Without an answer none is known. */
+static void look(struct lock_wait *wait)
+{
+	char pattern[2 * SPOKE_LEASE_NAME_MAX + 1];
+
+	lock_pattern(wait->locker->name, pattern, sizeof(pattern));
+	wait->holder[0] = '\0';
+	(void)lock_redis_list(&wait->redis, pattern, seen, wait);
 	if (wait->locker->verbose && *wait->holder && strcmp(wait->holder, wait->said) != 0) {
 		terminal_progress_end();
 		(void)ending_say(VERB_OK, LOCK_VERB, "%s is held by %s", wait->locker->shown,
 				 wait->holder);
 		(void)snprintf(wait->said, sizeof(wait->said), "%s", wait->holder);
 	}
-	show(wait);
-}
-
-static void look(struct lock_wait *wait)
-{
-	char pattern[2 * SPOKE_LEASE_NAME_MAX + 1];
-
-	lock_pattern(wait->locker->name, pattern, sizeof(pattern));
-	wait->found = false;
-	if (!spoke_leases_list(wait->locker->leases, pattern, holder_told, wait))
-		wait->looking = true;
 }
 
 static void second_due(struct spoke_alarm *alarm)
@@ -75,7 +67,7 @@ static void second_due(struct spoke_alarm *alarm)
 	struct spoke_leases_look now;
 
 	spoke_leases_look(wait->locker->leases, &now);
-	if (now.connected && !wait->looking)
+	if (now.connected)
 		look(wait);
 	show(wait);
 }
@@ -83,6 +75,7 @@ static void second_due(struct spoke_alarm *alarm)
 void lock_wait_begin(struct lock_wait *wait, const struct locker *locker)
 {
 	wait->locker = locker;
+	wait->redis = (struct lock_redis){ .locker = locker, .limit_ns = LOOK_NS };
 	wait->since_ns = spoke_engine_now(locker->engine);
 	if (locker->quiet || (!terminal_err() && !locker->verbose))
 		return;
@@ -92,8 +85,10 @@ void lock_wait_begin(struct lock_wait *wait, const struct locker *locker)
 
 void lock_wait_end(struct lock_wait *wait)
 {
-	if (wait->on)
+	if (wait->on) {
 		(void)spoke_alarm_cancel(&wait->alarm);
+		lock_redis_close(&wait->redis);
+	}
 	wait->on = false;
 	terminal_progress_end();
 }

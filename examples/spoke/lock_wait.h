@@ -4,21 +4,20 @@
 #ifndef COMMAND_LOCK_WAIT_H
 #define COMMAND_LOCK_WAIT_H
 
-#include "examples/spoke/lock.h"
+#include "examples/spoke/lock_redis.h"
 
 struct lock_wait {
 	const struct locker *locker;
 	struct spoke_alarm alarm; /* each second */
 	bool on;                  /* the alarm is set */
 	uint64_t since_ns;        /* of the engine's clock */
-	bool looking;             /* a question for the holder is under way */
-	bool found;               /* the holder is known */
+	struct lock_redis redis;  /* asks for the holder */
 	char holder[80];          /* escaped; "": not known, or none */
 	char said[80];            /* the holder that was printed last */
 	uint64_t until_ns;        /* the holder's lease ends then at most; UINT64_MAX: never */
 };
 
-/* Begins to show. `wait` is zero-initialised and lives until the leases are freed. */
+/* Begins to show. `wait` is zero-initialised and stays until the end. */
 void lock_wait_begin(struct lock_wait *wait, const struct locker *locker);
 
 /* Stops, and erases the line. */

@@ -229,38 +229,7 @@ SPOKE_API SPOKE_MUST_USE int spoke_lease_future_release(struct spoke_lease_futur
  * Any thread, but not while another one uses it. */
 SPOKE_API void spoke_lease_future_free(struct spoke_lease_future *future);
 
-/* --- all leases of a store */
-
-/* A lease or a lock in the store, of any client; borrowed for the callback. */
-struct spoke_lease_info {
-	struct spoke_span name;
-	struct spoke_span holder; /* e.g. "285475da-9152-4c83-822a-67ee2f116a79:52" */
-	uint64_t left_ns;         /* time to live; UINT64_MAX: it has none */
-	uint32_t count;           /* how often its holder holds it */
-	uint64_t fence;           /* the last number given under this name; 0: none */
-};
-
-/* Called for each lease, with error 0; then once with NULL and the end: SPOKE_OK, EUNAVAILABLE,
- * ESTORE, ECLOSED or ENOMEM. */
-typedef void (*spoke_lease_info_fn)(void *arg, const struct spoke_lease_info *info, int error);
-
-/*
- * Lists the leases in the store with names that match a pattern of Redis, e.g. "reports*"; NULL:
- * all. The store goes through all its keys, some at a time, so leases that begin or end meanwhile
- * may be missing, and one may be listed twice. Waits for the store if it is not connected yet.
- * A pattern without wildcards is a name, and the store looks at this key only.
- * Returns 0, EINVAL (a pattern of more than 2,048 bytes), ELIMIT (1,000 listings and breaks are
- * under way), ECLOSED, ENOMEM or EFORKED.
- */
-SPOKE_API SPOKE_MUST_USE int spoke_leases_list(struct spoke_leases *leases, const char *match,
-					       spoke_lease_info_fn each, void *arg);
-
-/* Breaks a lease of any holder: it is free at once, and its holder learns of it at its next
- * renewal. `done` is told SPOKE_OK, ENOENT (it was free), EUNAVAILABLE, ESTORE or ECLOSED.
- * EUNAVAILABLE also if the answer was lost: a break is not repeated, because it could break the
- * lease of the next holder. Returns 0, EINVAL (the name), ELIMIT, ECLOSED, ENOMEM or EFORKED. */
-SPOKE_API SPOKE_MUST_USE int spoke_leases_break(struct spoke_leases *leases, const char *name,
-						spoke_lease_released_fn done, void *arg);
+/* --- display */
 
 /* A snapshot of the leases, for display. */
 struct spoke_leases_look {

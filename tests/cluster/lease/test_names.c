@@ -87,12 +87,6 @@ TEST(answer_of_a_script_has_its_form)
 		{ SPOKEI_SCRIPT_RENEW, "$1\r\n1\r\n", false },
 		{ SPOKEI_SCRIPT_RELEASE, ":0\r\n", true },
 		{ SPOKEI_SCRIPT_RELEASE, "+OK\r\n", false },
-		{ SPOKEI_SCRIPT_BREAK, ":1\r\n", true },
-		{ SPOKEI_SCRIPT_BREAK, "$1\r\n1\r\n", false },
-		{ SPOKEI_SCRIPT_LOOK, "$-1\r\n", true },
-		{ SPOKEI_SCRIPT_LOOK, "*4\r\n:9\r\n$1\r\nx\r\n$1\r\n1\r\n$1\r\n7\r\n", true },
-		{ SPOKEI_SCRIPT_LOOK, "*4\r\n:9\r\n:1\r\n$1\r\n1\r\n$1\r\n7\r\n", false },
-		{ SPOKEI_SCRIPT_LOOK, "*2\r\n:9\r\n:1\r\n", false },
 		{ SPOKEI_SCRIPT_NONE, "+OK\r\n", true },
 	};
 
@@ -102,29 +96,4 @@ TEST(answer_of_a_script_has_its_form)
 
 		assert_int_equal(spokei_script_answers(rows[i].script, 2, reply), rows[i].answers);
 	}
-}
-
-TEST(pattern_without_wildcards_is_a_name)
-{
-	static const struct {
-		const char *pattern;
-		const char *name; /* "": it may match others, or none */
-	} rows[] = {
-		{ "reports", "reports" }, { "a\\*b", "a*b" }, { "a\\\\", "a\\" },
-		{ "a]", "a]" },           { "a*", "" },       { "?", "" },
-		{ "[ab]", "" },           { "a\\", "" },      { "", "" },
-	};
-	static char text[SPOKE_LEASE_NAME_MAX + 2];
-	char name[SPOKE_LEASE_NAME_MAX];
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		size_t len = strlen(rows[i].name);
-
-		assert_int_equal(spokei_lease_pattern_name(rows[i].pattern, name), len);
-		assert_memory_equal(name, rows[i].name, len);
-	}
-	memset(text, 'x', SPOKE_LEASE_NAME_MAX);
-	assert_int_equal(spokei_lease_pattern_name(text, name), SPOKE_LEASE_NAME_MAX);
-	memset(text, 'x', SPOKE_LEASE_NAME_MAX + 1);
-	assert_int_equal(spokei_lease_pattern_name(text, name), 0);
 }

@@ -167,12 +167,12 @@ TEST(flushed_scripts_are_loaded_again)
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
 	fd = redisrig_welcome(rig);
-	assert_int_equal(redisrig_run_script(rig, &ask, SPOKEI_SCRIPT_LOOK, 1, 1), SPOKE_OK);
+	assert_int_equal(redisrig_run_script(rig, &ask, SPOKEI_SCRIPT_RENEW, 1, 3), SPOKE_OK);
 	redisrig_expect(rig, fd, "EVALSHA *");
 	redisrig_say(rig, fd, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
 	redisrig_expect_end(rig, fd);
 	assert_int_equal(ask.error, SPOKE_ELOST);
-	assert_string_equal(rig->down_text, "look: NOSCRIPT No matching script. Please use EVAL.");
+	assert_string_equal(rig->down_text, "renew: NOSCRIPT No matching script. Please use EVAL.");
 	(void)redisrig_welcome(rig);
 }
 
@@ -189,7 +189,7 @@ TEST(scripts_that_are_never_loaded_cost_growing_pauses)
 		int fd = redisrig_welcome(rig);
 
 		assert_int_equal(redisrig_ask(rig, &asks[0], "a"), SPOKE_OK);
-		assert_int_equal(redisrig_run_script(rig, &asks[1], SPOKEI_SCRIPT_LOOK, 1, 1),
+		assert_int_equal(redisrig_run_script(rig, &asks[1], SPOKEI_SCRIPT_RENEW, 1, 3),
 				 SPOKE_OK);
 		redisrig_say(rig, fd, "$1\r\nx\r\n-NOSCRIPT No matching script.\r\n");
 		assert_int_equal(asks[0].error, SPOKE_OK);
@@ -229,7 +229,7 @@ TEST(demoted_server_is_left)
 
 	assert_int_equal(redisrig_start(rig), SPOKE_OK);
 	fd = redisrig_welcome(rig);
-	assert_int_equal(redisrig_run_script(rig, &ask, SPOKEI_SCRIPT_BREAK, 2, 2), SPOKE_OK);
+	assert_int_equal(redisrig_run_script(rig, &ask, SPOKEI_SCRIPT_RELEASE, 2, 3), SPOKE_OK);
 	redisrig_expect(rig, fd, "EVALSHA *");
 	redisrig_say(rig, fd, "-READONLY You can't write against a read only replica.\r\n");
 	redisrig_expect_end(rig, fd);

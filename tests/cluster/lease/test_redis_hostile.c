@@ -126,9 +126,6 @@ TEST(reply_of_the_wrong_form_ends_the_connection)
 		{ SPOKEI_SCRIPT_RENEW, 2, 6, "*2\r\n:1\r\n$1\r\n1\r\n" },
 		{ SPOKEI_SCRIPT_RENEW, 2, 6, "$-1\r\n" },
 		{ SPOKEI_SCRIPT_RELEASE, 2, 3, "$1\r\n1\r\n" },
-		{ SPOKEI_SCRIPT_BREAK, 2, 2, "*0\r\n" },
-		{ SPOKEI_SCRIPT_LOOK, 2, 2, ":1\r\n" },
-		{ SPOKEI_SCRIPT_LOOK, 2, 2, "*4\r\n:1\r\n:2\r\n$1\r\n1\r\n$1\r\n1\r\n" },
 	};
 	struct redisrig *rig = *state;
 
@@ -163,9 +160,6 @@ TEST(good_replies_have_their_form)
 		{ SPOKEI_SCRIPT_ACQUIRE, 2, 4, "*2\r\n:1\r\n:-1\r\n" },
 		{ SPOKEI_SCRIPT_RENEW, 2, 6, "*2\r\n:1\r\n:0\r\n" },
 		{ SPOKEI_SCRIPT_RELEASE, 2, 3, ":1\r\n" },
-		{ SPOKEI_SCRIPT_BREAK, 2, 2, ":0\r\n" },
-		{ SPOKEI_SCRIPT_LOOK, 2, 2, "*4\r\n:1\r\n$1\r\nh\r\n$1\r\n1\r\n$1\r\n1\r\n" },
-		{ SPOKEI_SCRIPT_LOOK, 2, 2, "$-1\r\n" },
 	};
 	struct redisrig *rig = *state;
 	int fd;

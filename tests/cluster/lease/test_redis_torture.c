@@ -53,19 +53,22 @@ static void put(const char *text)
 /* Sends each ask that is not under way. */
 static void ask_all(void)
 {
-	static const enum spokei_script scripts[ASKS] = { SPOKEI_SCRIPT_ACQUIRE, SPOKEI_SCRIPT_LOOK,
+	static const enum spokei_script scripts[ASKS] = { SPOKEI_SCRIPT_ACQUIRE,
+							  SPOKEI_SCRIPT_RENEW,
 							  SPOKEI_SCRIPT_RELEASE };
 
 	for (unsigned i = 0; i < ASKS; i++) {
 		if (play.asks[i].node.next)
 			continue;
-		spokei_redis_begin(play.redis, scripts[i], 2, 2 + (i == 0 ? 2 : i / 2));
+		spokei_redis_begin(play.redis, scripts[i], i == 1 ? 1 : 2, i == 0 ? 4 : 3);
 		put("n");
-		put(i == 2 ? CHANNEL : TOKEN);
+		if (i != 1)
+			put(i == 2 ? CHANNEL : TOKEN);
 		if (i == 0)
 			put("30000");
-		if (i != 1)
-			put(HOLDER);
+		put(HOLDER);
+		if (i == 1)
+			put("30000");
 		if (spokei_redis_send(play.redis, &play.asks[i]) == SPOKE_OK)
 			play.sent[i]++;
 	}

@@ -36,8 +36,6 @@ enum fakeredis_script {
 	FAKEREDIS_ACQUIRE,
 	FAKEREDIS_RENEW,
 	FAKEREDIS_RELEASE,
-	FAKEREDIS_BREAK,
-	FAKEREDIS_LOOK,
 	FAKEREDIS_REDISSON_ACQUIRE, /* key N; ttl ms, holder */
 	FAKEREDIS_REDISSON_FENCED,  /* keys N, token; ttl ms, holder */
 	FAKEREDIS_REDISSON_RELEASE, /* keys N, channel; message, ttl ms, holder */

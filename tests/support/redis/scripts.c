@@ -138,56 +138,6 @@ static void release(const struct call *call)
 		fakeredis_integer(call->command->conn, 0);
 }
 
-static void break_lock(const struct call *call)
-{
-	struct fakeredis_key *lock;
-
-	if (!find_lock(call, call->keys[0], &lock))
-		return;
-	if (lock)
-		give_up(call, lock, call->keys[1], fakeredis_of("0"));
-	else
-		fakeredis_integer(call->command->conn, 0);
-}
-
-static bool is_digits(const unsigned char *bytes, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (bytes[i] < '0' || bytes[i] > '9')
-			return false;
-	return len > 0;
-}
-
-/* Returns whether it is a UUID, a colon and a number. */
-static bool is_holder(const struct fakeredis_text *name)
-{
-	const char *text = (const char *)name->bytes;
-
-	return name->len > 37 && strspn(text, "0123456789abcdefABCDEF-") == 36 && text[36] == ':' &&
-	       is_digits(name->bytes + 37, name->len - 37);
-}
-
-static void look(const struct call *call)
-{
-	struct fakeredis_conn *conn = call->command->conn;
-	const struct fakeredis_key *lock = fakeredis_find(call->command->server, conn->db,
-							  call->keys[0]);
-	const struct fakeredis_key *token = fakeredis_find(call->command->server, conn->db,
-							   call->keys[1]);
-
-	if (lock == NULL || lock->field_count != 1 || !is_holder(lock->fields[0].name) ||
-	    !is_digits(lock->fields[0].value->bytes, lock->fields[0].value->len)) {
-		fakeredis_nil(conn);
-		return;
-	}
-	fakeredis_array(conn, 4);
-	fakeredis_integer(conn, fakeredis_ttl(call->command->server, lock));
-	fakeredis_bulk(conn, fakeredis_span(lock->fields[0].name));
-	fakeredis_bulk(conn, fakeredis_span(lock->fields[0].value));
-	fakeredis_bulk(conn,
-		       token && token->string ? fakeredis_span(token->string) : fakeredis_of("0"));
-}
-
 /* --- of Redisson */
 
 /* Takes the lock once more if it may. Returns false if an error was answered. */
@@ -272,8 +222,6 @@ static const struct {
 	[FAKEREDIS_ACQUIRE] = { acquire, 2, 2 },
 	[FAKEREDIS_RENEW] = { renew, 0, 0 },
 	[FAKEREDIS_RELEASE] = { release, 2, 1 },
-	[FAKEREDIS_BREAK] = { break_lock, 2, 0 },
-	[FAKEREDIS_LOOK] = { look, 2, 0 },
 	[FAKEREDIS_REDISSON_ACQUIRE] = { redisson_acquire, 1, 2 },
 	[FAKEREDIS_REDISSON_FENCED] = { redisson_fenced, 2, 2 },
 	[FAKEREDIS_REDISSON_RELEASE] = { redisson_release, 2, 3 },
@@ -309,8 +257,6 @@ void fakeredis_know_all(struct fakeredis *server)
 		[FAKEREDIS_ACQUIRE] = SPOKEI_SCRIPT_ACQUIRE,
 		[FAKEREDIS_RENEW] = SPOKEI_SCRIPT_RENEW,
 		[FAKEREDIS_RELEASE] = SPOKEI_SCRIPT_RELEASE,
-		[FAKEREDIS_BREAK] = SPOKEI_SCRIPT_BREAK,
-		[FAKEREDIS_LOOK] = SPOKEI_SCRIPT_LOOK,
 	};
 
 	for (unsigned i = 1; i < FAKEREDIS_SCRIPT_KINDS; i++) {
