@@ -2,13 +2,16 @@
 /* Makes and ends the admin page of an engine: checks its options, listens, takes samples. */
 #include "cluster/admin/parts.h"
 #include "cluster/config/config.h"
+#include "cluster/config/credentials.h"
 #include "cluster/config/exposure.h"
 #include "cluster/config/places.h"
 #include "cluster/config/tls.h"
 #include "core/base/env.h"
 #include "core/engine/engine.h"
+#include "core/text/secret.h"
 #include "transport/http/connection.h"
 #include "transport/http/guard.h"
+#include "transport/http/response.h"
 #include "transport/listen/listener.h"
 #include "transport/stream/tls/tls.h"
 
@@ -19,6 +22,19 @@
 #define ACTION_NAME_MAX 32u
 #define SENTENCE_MAX 256u
 #define HTTPS "https://"
+
+/* A page with its token. */
+struct block {
+	struct spoke_admin admin;
+	char own_token[SPOKEI_TOKEN_MAX + 1];     /* of the options, or a random one */
+	struct spokei_credential_set credentials; /* ... of a file */
+	struct spokei_config_user file;           /* reads the files of token and TLS again */
+};
+
+static struct block *block_of(struct spoke_admin *admin)
+{
+	return spoke_container_of(admin, struct block, admin);
+}
 
 /* --- timers */
 
@@ -45,14 +61,17 @@ static void sample_due(struct spokei_admin_timer *timer)
 static void free_admin(struct spoke_admin *admin)
 {
 	const struct spoke_env *env = admin->engine->env;
+	struct block *block = block_of(admin);
 
 	spokei_buffer_fini(&admin->document);
 	spokei_buffer_fini(&admin->body);
 	spokei_quota_fini(&admin->quota);
-	spokei_admin_token_end(admin);
+	spokei_config_leave(&block->file);
+	spokei_credentials_fini(&block->credentials);
+	spokei_secret_wipe(block->own_token, sizeof(block->own_token));
 	spokei_tls_free(admin->tls);
 	spokei_free(env, admin->texts, 1, admin->texts_size);
-	spokei_free(env, admin, 1, sizeof(*admin));
+	spokei_free(env, block, 1, sizeof(*block));
 }
 
 static void admin_bury(struct spokei_task *task)
@@ -73,7 +92,7 @@ static void end_admin(struct spoke_admin *admin)
 	if (admin->closed)
 		return;
 	admin->closed = true;
-	spokei_admin_reload_off(admin);
+	spokei_config_leave(&block_of(admin)->file);
 	(void)spoke_wheel_cancel(admin->engine->wheel, &admin->sample.timer);
 	(void)spoke_wheel_cancel(admin->engine->wheel, &admin->tick.timer);
 	spokei_listener_free(admin->listener);
@@ -243,6 +262,75 @@ static int copy_texts(struct spoke_admin *admin, const struct spoke_admin_option
 	return SPOKE_OK;
 }
 
+/* Streams that need the token begin again, with the new one. */
+static void token_changed(void *arg)
+{
+	struct spoke_admin *admin = arg;
+
+	if (block_of(admin)->credentials.new_text && admin->token_reads)
+		spokei_http_server_drain(&admin->http);
+}
+
+static void take(struct spokei_config_user *user)
+{
+	token_changed(user->owner);
+}
+
+static const struct spokei_config_user_up file_up = { .take = take };
+
+/* Reads the token from its file, which a look each minute and reloads of the settings file read
+ * again, as they read the files of TLS. */
+static int read_token_file(struct spoke_admin *admin)
+{
+	const struct spokei_credential_options given = { .token_file = admin->token_file };
+	const struct spokei_credential_section section = { .section = SPOKEI_IN_ENGINE,
+							   .has_options = true };
+	struct spokei_credential_set *set = &block_of(admin)->credentials;
+	const struct spokei_credentials *credentials;
+	int error;
+
+	set->keeps_text = true;
+	set->sends = true;
+	set->stay = "page: the token stays as it was";
+	set->changed = token_changed;
+	set->changed_arg = admin;
+	error = spokei_credentials_init(set, admin->engine, &block_of(admin)->file, &given);
+	if (error == SPOKE_OK)
+		error = spokei_credentials_add(set, &section, &credentials);
+	if (error)
+		return error;
+	admin->token = credentials->token;
+	block_of(admin)->file.credentials = set;
+	return SPOKE_OK;
+}
+
+static int make_token(struct spoke_admin *admin, const char *given)
+{
+	char *own = block_of(admin)->own_token;
+
+	_Static_assert(SPOKEI_TOKEN_MAX + 1 >= SPOKEI_HTTP_NONCE, "a made token fits");
+	_Static_assert(SPOKEI_TOKEN_MAX >= TOKEN_MAX, "and a given one");
+	if (admin->token_file)
+		return read_token_file(admin);
+	admin->token = own;
+	if (given)
+		memcpy(own, given, strlen(given) + 1);
+	else
+		spokei_http_make_nonce(admin->engine->env, own);
+	return SPOKE_OK;
+}
+
+static int join_file(struct spoke_admin *admin, struct spoke_config *config)
+{
+	struct spokei_config_user *user = &block_of(admin)->file;
+
+	user->config = config;
+	user->up = &file_up;
+	user->owner = admin;
+	user->tls = admin->tls;
+	return spokei_config_join(user, admin->engine);
+}
+
 /* Has connections use TLS, if the options ask for it: that of the options, or of the file. */
 static int secure(struct spoke_admin *admin, const struct spoke_admin_options *with)
 {
@@ -329,7 +417,7 @@ static int open_admin(struct spoke_admin *admin, const struct spoke_address *add
 	if (error == SPOKE_OK)
 		error = secure(admin, with);
 	if (error == SPOKE_OK)
-		error = spokei_admin_reload_on(admin, with->config);
+		error = join_file(admin, with->config);
 	if (error == SPOKE_OK && !spokei_admin_arm(admin, &admin->sample, SPOKEI_ADMIN_SAMPLE_NS))
 		error = SPOKE_ELIMIT;
 	if (error)
@@ -360,13 +448,15 @@ static int admin_new(struct spoke_engine *engine, const struct spoke_admin_optio
 	};
 	struct spoke_address address;
 	struct spoke_admin *admin;
+	struct block *block;
 	int error = check(engine, with, &address);
 
 	if (error)
 		return error;
-	admin = spokei_alloc(engine->env, 1, sizeof(*admin));
-	if (admin == NULL)
+	block = spokei_alloc(engine->env, 1, sizeof(*block));
+	if (block == NULL)
 		return SPOKE_ENOMEM;
+	admin = &block->admin;
 	admin->engine = engine;
 	admin->number = with->number;
 	admin->viewers_max = viewers_max;
@@ -381,7 +471,7 @@ static int admin_new(struct spoke_engine *engine, const struct spoke_admin_optio
 	spokei_history_init(&admin->history, engine);
 	error = copy_texts(admin, with);
 	if (error == SPOKE_OK)
-		error = spokei_admin_token_begin(admin, with->token, admin->token_file);
+		error = make_token(admin, with->token);
 	if (error == SPOKE_OK)
 		error = open_admin(admin, &address, with);
 	if (error) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The struct of an admin page, and what its files use of one another: admin.c makes and ends it,
- * token.c keeps its token, serve.c answers requests, streams.c writes to streams. On the engine's
- * thread.
+ * serve.c answers requests, streams.c writes to streams. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_ADMIN_PARTS_H
 #define SPOKEI_CLUSTER_ADMIN_PARTS_H
@@ -16,7 +15,6 @@
 
 #include <spoke/admin.h>
 
-struct spokei_admin_token;
 struct spokei_tls;
 
 #define SPOKEI_ADMIN_ACTIONS_MAX 16u
@@ -46,8 +44,7 @@ struct spoke_admin {
 	struct spokei_buffer body;     /* of the response that is being made */
 	const char *name;
 	const char *token; /* of the next */
-	struct spokei_admin_token *kept_token;
-	bool token_reads; /* GET needs it, too */
+	bool token_reads;  /* GET needs it, too */
 	const char *token_file;
 	const char *hosts;
 	struct spoke_admin_action actions[SPOKEI_ADMIN_ACTIONS_MAX];
@@ -77,19 +74,6 @@ static inline struct spoke_admin *spokei_admin_of(const struct spokei_http_conn 
 {
 	return spoke_container_of(spokei_http_server_of(conn), struct spoke_admin, http);
 }
-
-/* --- token.c */
-
-/* Takes this token or that of a file, whose path is borrowed, or makes one. Returns 0, or an error
- * that the engine's newest event explains. Undo with end, also after an error. */
-SPOKE_MUST_USE int spokei_admin_token_begin(struct spoke_admin *admin, const char *text,
-					    const char *path);
-void spokei_admin_token_end(struct spoke_admin *admin);
-
-/* Has reloads of a settings file read the files of token and TLS again, until the end. `config`:
- * NULL is none. Returns 0, or an error that the engine's newest event explains. */
-SPOKE_MUST_USE int spokei_admin_reload_on(struct spoke_admin *admin, struct spoke_config *config);
-void spokei_admin_reload_off(struct spoke_admin *admin);
 
 /* --- streams.c */
 

@@ -7,7 +7,6 @@
 #include "cluster/call/method.h"
 #include "cluster/comet/view.h"
 #include "cluster/config/config.h"
-#include "cluster/config/news.h"
 #include "cluster/config/places.h"
 #include "cluster/config/sheet.h"
 #include "cluster/consumer/consumer.h"

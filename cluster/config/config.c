@@ -1,26 +1,131 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads and frees configuration files, registers their users and reads values. */
+/* Loads configuration files, reads values, and reloads a file while it is in use: with all files
+ * that its users name, of which all are used, or none. */
 #include "cluster/config/config.h"
 
+#include "cluster/config/credentials.h"
 #include "cluster/config/parts.h"
+#include "core/base/log.h"
 #include "core/engine/engine.h"
+#include "core/engine/events.h"
+#include "core/engine/notify.h"
+#include "core/memory/buffer.h"
 #include "core/text/secret.h"
+#include "transport/stream/tls/tls.h"
 
 #include <spoke/host.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 
-/* --- reading */
+#define READ_FIRST 65536u /* bytes */
+#define TOLD_MAX 1048576u /* bytes of all sentences */
+#define RESTART "takes effect after a restart"
+
+/* All that a reload reads, before any of it is used, so that a thread of the pool can read it: the
+ * file, the files of tokens and keys that it names, and those of TLS. */
+struct reading {
+	const struct spoke_env *env;
+	const char *name;          /* of the file; borrowed */
+	struct spokei_sheet sheet; /* if there is no error */
+	int error;                 /* as spoke_config_load() returns */
+	struct spokei_buffer told; /* sentences about the file, each with its NUL */
+	struct spokei_secret_files secrets;
+	struct spoke_list tls; /* see spokei_tls_hold() */
+};
+
+/* A config with the reload in progress. */
+struct block {
+	struct spoke_config config;
+	struct reading reading;
+	struct spoke_work work; /* of a reload that a signal has begun */
+};
+
+static struct block *block_of(struct spoke_config *config)
+{
+	return spoke_container_of(config, struct block, config);
+}
+
+/* --- loading */
+
+/* Reports a message about a whole file, with its name. `told` may be NULL. */
+static void complain(const char *name, spoke_config_message_fn told, void *arg, const char *what)
+{
+	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
+	char shown[256];
+
+	if (told == NULL)
+		return;
+	(void)spokei_log_escape_end(shown, sizeof(shown), name, strlen(name));
+	(void)snprintf(sentence, sizeof(sentence), "%s: %s", shown, what);
+	told(arg, sentence);
+}
+
+static const char *sentence_of(ssize_t error)
+{
+	if (error == -ENOENT)
+		return "no such file";
+	if (error == -EACCES || error == -EPERM)
+		return "permission denied; check its owner and mode";
+	if (error == -EFBIG)
+		return "the file is too large; it has at most 1048576 bytes";
+	if (error == -EINVAL)
+		return "not a regular file; name a file that can be reloaded";
+	return error == -EISDIR ? "is a directory; name a file" : "cannot be read";
+}
+
+static int code_of(ssize_t error)
+{
+	if (error == -ENOENT)
+		return SPOKE_ENOENT;
+	if (error == -ENOMEM)
+		return SPOKE_ENOMEM;
+	return error == -EFBIG ? SPOKE_ETOOLARGE : SPOKE_ESYSTEM;
+}
+
+/* Reads and parses a file. Returns as spoke_config_load(). Any thread. */
+static int read_file(const struct spoke_env *env, const char *path, spoke_config_message_fn told,
+		     void *arg, struct spokei_sheet *ret)
+{
+	unsigned char *bytes = NULL;
+	size_t size = READ_FIRST;
+	ssize_t got = -EFBIG;
+	int error;
+
+	for (; got == -EFBIG && size <= SPOKE_CONFIG_MAX; size *= 16) {
+		bytes = spokei_alloc_unset(env, size);
+		if (bytes == NULL) {
+			complain(path, told, arg, "out of memory while reading the file");
+			return SPOKE_ENOMEM;
+		}
+		got = env->files->read(env->ctx, path, bytes, size);
+		if (got >= 0)
+			break;
+		spokei_secret_wipe(bytes, size);
+		spokei_free(env, bytes, 1, size);
+	}
+	if (got < 0) {
+		complain(path, told, arg, sentence_of(got));
+		return code_of(got);
+	}
+	error = spokei_sheet_read(env, path, (struct spoke_span){ bytes, (size_t)got }, told, arg,
+				  ret);
+	spokei_secret_wipe(bytes, (size_t)got);
+	spokei_free(env, bytes, 1, size);
+	return error;
+}
 
 /* Makes a config from a sheet; frees the sheet on error. */
 static int make_config(const struct spoke_env *env, const char *name, struct spokei_sheet *sheet,
 		       struct spoke_config **ret_config)
 {
-	struct spoke_config *config = spokei_alloc(env, 1, sizeof(*config));
+	struct block *block = spokei_alloc(env, 1, sizeof(*block));
+	struct spoke_config *config;
 
-	if (config == NULL)
+	if (block == NULL)
 		goto err_after_sheet;
+	config = &block->config;
 	config->name_size = strlen(name) + 1;
 	config->name = spokei_alloc_unset(env, config->name_size);
 	if (config->name == NULL)
@@ -34,7 +139,7 @@ static int make_config(const struct spoke_env *env, const char *name, struct spo
 	return SPOKE_OK;
 
 err_after_config:
-	spokei_free(env, config, 1, sizeof(*config));
+	spokei_free(env, block, 1, sizeof(*block));
 err_after_sheet:
 	spokei_sheet_fini(sheet);
 	return SPOKE_ENOMEM;
@@ -50,12 +155,12 @@ int spoke_config_load(const struct spoke_env *env, const char *path, spoke_confi
 		return SPOKE_EINVAL;
 	if (env == NULL)
 		env = spoke_host_env();
-	error = spokei_reading_file(env, path, told, arg, &sheet);
+	error = read_file(env, path, told, arg, &sheet);
 	if (error)
 		return error;
 	error = make_config(env, path, &sheet, ret_config);
 	if (error)
-		spokei_reading_complain(path, told, arg, "out of memory");
+		complain(path, told, arg, "out of memory");
 	else
 		(*ret_config)->is_file = true;
 	return error;
@@ -76,11 +181,11 @@ int spoke_config_parse(const struct spoke_env *env, const char *name, struct spo
 		return error;
 	error = make_config(env, name, &sheet, ret_config);
 	if (error)
-		spokei_reading_complain(name, told, arg, "out of memory");
+		complain(name, told, arg, "out of memory");
 	return error;
 }
 
-void spokei_config_drop_sheet(struct spoke_config *config)
+static void drop_sheet(struct spoke_config *config)
 {
 	if (config->sheet.text != config->first.text)
 		spokei_sheet_fini(&config->sheet);
@@ -100,10 +205,10 @@ void spoke_config_free(struct spoke_config *config)
 	if (config->busy)
 		return;
 	env = config->env;
-	spokei_config_drop_sheet(config);
+	drop_sheet(config);
 	spokei_sheet_fini(&config->first);
 	spokei_free(env, config->name, 1, config->name_size);
-	spokei_free(env, config, 1, sizeof(*config));
+	spokei_free(env, block_of(config), 1, sizeof(struct block));
 }
 
 /* --- users */
@@ -115,7 +220,7 @@ struct spoke_engine *spokei_config_engine(const struct spoke_config *config)
 	return spoke_container_of(config->users.next, struct spokei_config_user, node)->engine;
 }
 
-int spokei_config_allow(const struct spoke_config *config, struct spoke_engine *engine)
+static int allow(const struct spoke_config *config, struct spoke_engine *engine)
 {
 	const struct spoke_engine *other = spokei_config_engine(config);
 
@@ -132,7 +237,7 @@ int spokei_config_join(struct spokei_config_user *user, struct spoke_engine *eng
 
 	if (user->config == NULL)
 		return SPOKE_OK;
-	error = spokei_config_allow(user->config, engine);
+	error = allow(user->config, engine);
 	if (error)
 		return error;
 	user->engine = engine;
@@ -232,16 +337,6 @@ bool spokei_config_reloads(const struct spoke_config *config)
 	return config && config->busy;
 }
 
-ssize_t spokei_config_read_secret(const struct spoke_config *config, const struct spoke_env *env,
-				  const char *path, void *bytes, size_t size)
-{
-	ssize_t got = config && config->applying
-			      ? spokei_reading_secret(&config->reading, path, bytes, size)
-			      : -ENODATA;
-
-	return got == -ENODATA ? env->files->read_secret(env->ctx, path, bytes, size) : got;
-}
-
 struct spokei_config_news spokei_config_look(const struct spoke_config *config)
 {
 	struct spokei_config_news news = config->news;
@@ -317,4 +412,384 @@ const char *spoke_config_get(const struct spoke_config *config, const char *sect
 			return spokei_config_text(config, kind, of, i);
 	}
 	return NULL;
+}
+/* --- all files of a reload */
+
+static void add_secrets_of(struct reading *reading, const struct spokei_part *part)
+{
+	for (const struct spokei_entry *entry = part->first; entry; entry = entry->next)
+		if (entry->key == SPOKEI_KEY_TOKEN_FILE ||
+		    entry->key == SPOKEI_KEY_ACCESS_SECRET_FILE)
+			spokei_secret_files_add(&reading->secrets, entry->text);
+}
+
+static void keep_sentence(void *arg, const char *sentence)
+{
+	struct reading *reading = arg;
+
+	(void)!spokei_buffer_append(&reading->told, sentence, strlen(sentence) + 1);
+}
+
+/* Passes all sentences on. */
+static void tell_kept(const struct reading *reading, spoke_config_message_fn told, void *arg)
+{
+	const char *sentence = (const char *)spokei_buffer_data(&reading->told);
+	const char *end = sentence + spokei_buffer_len(&reading->told);
+
+	for (; sentence < end; sentence += strlen(sentence) + 1)
+		told(arg, sentence);
+}
+
+static void begin_reading(struct reading *reading, const struct spoke_env *env, const char *name)
+{
+	*reading = (struct reading){ .env = env, .name = name };
+	spokei_buffer_init(&reading->told, env, TOLD_MAX);
+	spokei_secret_files_init(&reading->secrets, env);
+	spokei_list_init(&reading->tls);
+}
+
+/* Reads. On any thread, which it blocks. */
+static void run_reading(struct reading *reading)
+{
+	reading->error = read_file(reading->env, reading->name, keep_sentence, reading,
+				   &reading->sheet);
+	if (reading->error)
+		return;
+	for (size_t i = 0; i < reading->sheet.part_count; i++)
+		add_secrets_of(reading, &reading->sheet.parts[i]);
+	spokei_secret_files_read(&reading->secrets);
+	spokei_tls_read_held(&reading->tls);
+}
+
+/* Frees all but the sheet. The files of TLS are used, or not. */
+static void end_reading(struct reading *reading, bool takes)
+{
+	spokei_tls_let_go(&reading->tls, takes);
+	spokei_secret_files_fini(&reading->secrets);
+	spokei_buffer_fini(&reading->told);
+}
+
+/* --- differences */
+
+/* Returns whether two entries have the same value. Either may be NULL, but not both. */
+static bool is_same(const struct spokei_entry *a, const struct spokei_entry *b)
+{
+	if (a == NULL || b == NULL)
+		return false;
+	return spokei_key_is_text(a->key) ? strcmp(a->text, b->text) == 0 : a->number == b->number;
+}
+
+static const struct spokei_part *same_part(const struct spokei_sheet *sheet,
+					   const struct spokei_part *part)
+{
+	const struct spoke_span name = { (const unsigned char *)part->name, strlen(part->name) };
+
+	return spokei_sheet_part(sheet, part->kind, name);
+}
+
+struct listener {
+	struct spoke_config *config;
+	spoke_config_message_fn told; /* may be NULL */
+	void *arg;
+};
+
+/* Keeps the first message, and passes all on. */
+static void hear(void *arg, const char *sentence)
+{
+	const struct listener *listener = arg;
+	struct spoke_config *config = listener->config;
+
+	if (config->news.sentences++ == 0)
+		(void)snprintf(config->sentence, sizeof(config->sentence), "%s", sentence);
+	if (listener->told && !config->freed)
+		listener->told(listener->arg, sentence);
+}
+
+/* Reports the values of a file that need a restart and that differ from those of another file; or
+ * that only it has (`removed`), with their line there. */
+static void tell_changes(struct listener *listener, const struct spokei_sheet *sheet,
+			 const struct spokei_sheet *other, bool removed)
+{
+	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
+
+	for (size_t i = 0; i < sheet->part_count; i++) {
+		const struct spokei_part *part = &sheet->parts[i];
+		const struct spokei_part *same = same_part(other, part);
+
+		for (const struct spokei_entry *entry = part->first; entry; entry = entry->next) {
+			const struct spokei_entry *its = spokei_sheet_entry(same, entry->key);
+
+			if (spokei_key_row(entry->key)->live ||
+			    (removed ? its != NULL : is_same(entry, its)))
+				continue;
+			spokei_sheet_sentence(listener->config->name, entry,
+					      removed ? "is removed, which " RESTART : RESTART,
+					      sentence, sizeof(sentence));
+			hear(listener, sentence);
+		}
+	}
+}
+
+/* --- users of a reload */
+
+static struct spokei_config_user *user_at(struct spoke_list *node)
+{
+	return spoke_container_of(node, struct spokei_config_user, node);
+}
+
+/* Keeps the sentence of an error that the engine's newest event explains. */
+static void keep_event(struct spoke_config *config, struct spoke_engine *engine, int error)
+{
+	const struct spoke_event *event = engine ? spokei_events_find(engine->events,
+								      engine->events->last)
+						 : NULL;
+	const char *sentence = event && event->error == error ? event->text : spoke_strerror(error);
+
+	config->news.sentences++;
+	(void)snprintf(config->sentence, sizeof(config->sentence), "%s", sentence);
+}
+
+static int prepare(struct spokei_config_user *user, const struct spokei_secret_files *files)
+{
+	int error = SPOKE_OK;
+
+	if (user->credentials)
+		error = spokei_credentials_prepare(user->credentials, files);
+	return error || user->up->prepare == NULL ? error : user->up->prepare(user);
+}
+
+static int prepare_users(struct spoke_config *config)
+{
+	struct spoke_list *users = &config->users;
+	int error = SPOKE_OK;
+
+	for (struct spoke_list *node = users->next; node != users && error == SPOKE_OK;
+	     node = node->next)
+		error = prepare(user_at(node), &block_of(config)->reading.secrets);
+	return error;
+}
+
+static void end_users(struct spoke_config *config, bool takes)
+{
+	struct spoke_list *users = &config->users;
+
+	for (struct spoke_list *node = users->next; node != users; node = node->next) {
+		struct spokei_config_user *user = user_at(node);
+		void (*end)(struct spokei_config_user * user) = takes ? user->up->take
+								      : user->up->drop;
+
+		if (user->credentials)
+			spokei_credentials_replace(user->credentials, takes);
+		if (end)
+			end(user);
+	}
+}
+
+/* Live keys of the first load are not compared again, so their secrets need not stay. */
+static void wipe_former(struct spoke_config *config)
+{
+	const struct spokei_sheet *first = &config->first;
+
+	for (size_t i = 0; i < first->entry_count; i++) {
+		const struct spokei_entry *entry = &first->entries[i];
+		size_t at = (size_t)(entry->text - first->text);
+
+		if (spokei_key_row(entry->key)->live && spokei_key_row(entry->key)->secret)
+			spokei_secret_wipe(first->text + at, strlen(entry->text));
+	}
+}
+
+/* Uses all that was read, or nothing. */
+static int use(struct spoke_config *config)
+{
+	struct spoke_engine *engine = spokei_config_engine(config);
+	struct spokei_sheet before = config->sheet;
+	int error = spokei_tls_verdict(&block_of(config)->reading.tls);
+
+	config->sheet = block_of(config)->reading.sheet;
+	if (error == SPOKE_OK)
+		error = prepare_users(config);
+	if (error) {
+		keep_event(config, engine, error);
+		spokei_sheet_fini(&config->sheet);
+		config->sheet = before;
+		end_users(config, false);
+		return error;
+	}
+	end_users(config, true);
+	if (before.text != config->first.text)
+		spokei_sheet_fini(&before);
+	else
+		wipe_former(config);
+	return SPOKE_OK;
+}
+
+/* --- reload */
+
+/* A level that the file no longer sets stays. */
+static void set_log(const struct spoke_config *config, struct spoke_engine *engine)
+{
+	const char *level = spokei_config_log(config);
+
+	if (engine && level)
+		(void)!spoke_engine_log(engine, level);
+}
+
+static void begin(struct spoke_config *config)
+{
+	struct reading *reading = &block_of(config)->reading;
+	struct spoke_list *users = &config->users;
+
+	config->busy = true;
+	begin_reading(reading, config->env, config->name);
+	for (struct spoke_list *node = users->next; node != users; node = node->next) {
+		const struct spokei_config_user *user = user_at(node);
+
+		spokei_tls_hold(user->tls, &reading->tls);
+		if (user->credentials == NULL)
+			continue;
+		spokei_secret_files_add(&reading->secrets, user->credentials->options.token_file);
+		spokei_secret_files_add(&reading->secrets,
+					user->credentials->options.access_secret_file);
+	}
+}
+
+static void end(struct spoke_config *config, bool takes)
+{
+	end_reading(&block_of(config)->reading, takes && !config->freed);
+	config->busy = false;
+	if (config->freed)
+		spoke_config_free(config);
+}
+
+/* Goes on when all files have been read; end() follows. Returns as spoke_config_reload(). */
+static int finish(struct spoke_config *config, spoke_config_message_fn told, void *arg)
+{
+	struct listener listener = { config, told, arg };
+	struct reading *reading = &block_of(config)->reading;
+	int error = reading->error;
+
+	config->news.sentences = 0;
+	*config->sentence = '\0';
+	tell_kept(reading, hear, &listener);
+	config->news.reloads++;
+	config->news.at_ns = config->env->now(config->env->ctx);
+	/* Such keys keep the values of the process's start, however often the file is
+	 * reloaded. */
+	if (error == SPOKE_OK) {
+		tell_changes(&listener, &reading->sheet, &config->first, false);
+		tell_changes(&listener, &config->first, &reading->sheet, true);
+		error = use(config);
+	}
+	if (error == SPOKE_OK)
+		set_log(config, spokei_config_engine(config));
+	config->news.error = error;
+	return error;
+}
+
+int spoke_config_reload(struct spoke_config *config, spoke_config_message_fn told, void *arg)
+{
+	struct spoke_engine *engine = spokei_config_engine(config);
+	int error = engine ? spokei_engine_check(engine) : SPOKE_OK;
+
+	if (error)
+		return error;
+	if (config->busy || !config->is_file)
+		return SPOKE_ESTATE;
+	begin(config);
+	run_reading(&block_of(config)->reading);
+	error = finish(config, told, arg);
+	end(config, error == SPOKE_OK);
+	return error;
+}
+
+/* --- signal */
+
+/* Faults of a file are warnings, like the line that it is not used. */
+static void report_line(void *arg, const char *sentence)
+{
+	struct spoke_config *config = arg;
+
+	spokei_event(config->signalled, block_of(config)->reading.error, "%s", sentence);
+}
+
+static void read_run(struct spoke_work *work)
+{
+	run_reading(&spoke_container_of(work, struct block, work)->reading);
+}
+
+/* Ends a reading that a signal has begun. Returns whether another signal has come. */
+static bool conclude(struct spoke_config *config, int status)
+{
+	struct spoke_engine *engine = config->signalled;
+	bool again;
+	int error;
+
+	/* In a child the reading belongs to a thread that does not exist here. */
+	if (spokei_engine_forked(engine)) {
+		config->busy = false;
+		return false;
+	}
+	if (status != 0 || config->freed) {
+		if (status == 0 && block_of(config)->reading.error == SPOKE_OK)
+			spokei_sheet_fini(&block_of(config)->reading.sheet);
+		if (status == 0)
+			spokei_notify_reloaded(engine, true);
+		end(config, false);
+		return false;
+	}
+	error = finish(config, report_line, config);
+	spokei_notify_reloaded(engine, error != SPOKE_OK);
+	if (error) {
+		spokei_event(engine, error,
+			     "config: nothing changed; fix the file and send the signal again");
+	} else {
+		spokei_event(engine, SPOKE_OK, "config: reloaded");
+	}
+	again = config->again && !config->freed;
+	end(config, error == SPOKE_OK);
+	return again;
+}
+
+/* Has a thread of the pool read, or reads itself if the pool takes no work. */
+static void begin_signalled(struct spoke_config *config, void (*done)(struct spoke_work *work))
+{
+	struct spoke_engine *engine = config->signalled;
+
+	do {
+		config->again = false;
+		spokei_notify_reloading(engine);
+		begin(config);
+		block_of(config)->work = (struct spoke_work){ .run = read_run, .done = done };
+		if (engine->env->loop->offload(engine->loop, &block_of(config)->work) == 0)
+			return;
+		run_reading(&block_of(config)->reading);
+	} while (conclude(config, 0));
+}
+
+static void read_done(struct spoke_work *work)
+{
+	struct spoke_config *config = &spoke_container_of(work, struct block, work)->config;
+
+	if (conclude(config, work->status))
+		begin_signalled(config, read_done);
+}
+
+static void signal_came(struct spoke_signal *signal)
+{
+	struct spoke_config *config = spoke_container_of(signal, struct spoke_config, signal);
+
+	config->signalled = signal->engine;
+	config->again = config->busy;
+	if (!config->busy)
+		begin_signalled(config, read_done);
+}
+
+int spoke_config_reload_on_signal(struct spoke_config *config, struct spoke_engine *engine)
+{
+	int error = config->is_file ? allow(config, engine) : SPOKE_ESTATE;
+
+	if (error)
+		return error;
+	return spoke_signal_watch(engine, &config->signal, SIGHUP, signal_came);
 }

@@ -10,22 +10,18 @@
 #include "cluster/config/keys.h"
 #include "timer/base.h"
 
-#include <sys/types.h>
-
 struct spoke_config;
-struct spokei_config_news;
-
 struct spokei_config_user;
-struct spokei_credential_options;
+struct spokei_credential_set;
 struct spokei_tls;
 
 /* A reload of the file: all users prepare, then all take the new values, or all drop them. The
- * functions must not call user code, nor free a user. */
+ * functions must not call user code, nor free a user; each may be NULL. */
 struct spokei_config_user_up {
 	/* Reads the parts that can be wrong, from the new values, and keeps them. Returns 0, or an
 	 * error that the engine's newest event explains. */
 	int (*prepare)(struct spokei_config_user *user);
-	/* Uses the new values. */
+	/* Uses the new values. The credentials of the user are in use already. */
 	void (*take)(struct spokei_config_user *user);
 	/* Frees all that it may have prepared. */
 	void (*drop)(struct spokei_config_user *user);
@@ -38,8 +34,8 @@ struct spokei_config_user {
 	struct spoke_config *config; /* NULL: none, or the user has left */
 	const struct spokei_config_user_up *up;
 	void *owner; /* for these functions, which may need none */
-	/* Files that the owner's options name, which are a part of a reload; NULL: none. */
-	const struct spokei_credential_options *options;
+	/* Files of the owner, which are a part of a reload; NULL: none. */
+	struct spokei_credential_set *credentials;
 	struct spokei_tls *tls;
 };
 
@@ -71,10 +67,15 @@ bool spokei_config_reloads(const struct spoke_config *config);
 const char *spokei_config_text_in_force(const struct spoke_config *config, enum spokei_section kind,
 					struct spoke_span name, enum spokei_key key);
 
-/* Reads a file of a token or key, as the environment does; inside prepare() no file is touched that
- * the reload has read before. */
-ssize_t spokei_config_read_secret(const struct spoke_config *config, const struct spoke_env *env,
-				  const char *path, void *bytes, size_t size);
+/* The last reload of a configuration file. */
+struct spokei_config_news {
+	const char *name;     /* of the file */
+	uint64_t reloads;     /* attempts */
+	uint64_t at_ns;       /* the last one; 0: none */
+	int error;            /* of the last one */
+	const char *sentence; /* its first message; "": none */
+	size_t sentences;     /* its messages: errors, or changes that need a restart */
+};
 
 /* Valid until the next reload. */
 struct spokei_config_news spokei_config_look(const struct spoke_config *config);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads tokens, and keys that sign. */
+/* Reads tokens, and keys that sign, and looks at their files. */
 #include "cluster/config/credentials.h"
 
 #include "cluster/config/check.h"
 #include "cluster/config/config.h"
-#include "cluster/config/reading.h"
+#include "cluster/config/texts.h"
 #include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/engine/engine.h"
@@ -12,11 +12,111 @@
 #include "transport/http/response.h"
 #include "transport/wire/message.h"
 
+#include <spoke/engine.h>
+
 #include <errno.h>
 #include <stdio.h>
 
+#define FILE_MAX 4096u /* bytes of a file of tokens or keys */
+#define FILES_MAX 256u /* further ones are read when they are needed */
+#define LOOK_NS UINT64_C(60000000000)
 #define PATH_SHOWN 96u   /* bytes of a path in a sentence */
 #define AUTH_ACCESSKEY 1 /* number of the name */
+
+/* --- files, on any thread */
+
+struct file {
+	struct spoke_list node;
+	ssize_t len; /* or a negative errno */
+	size_t path_size;
+	char bytes[FILE_MAX];
+	char path[];
+};
+
+static struct file *file_at(struct spoke_list *node)
+{
+	return spoke_container_of(node, struct file, node);
+}
+
+static const struct file *find_file(const struct spokei_secret_files *files, const char *path)
+{
+	const struct spoke_list *all = &files->all;
+
+	for (struct spoke_list *node = all->next; node != all; node = node->next)
+		if (strcmp(file_at(node)->path, path) == 0)
+			return file_at(node);
+	return NULL;
+}
+
+void spokei_secret_files_init(struct spokei_secret_files *files, const struct spoke_env *env)
+{
+	*files = (struct spokei_secret_files){ .env = env };
+	spokei_list_init(&files->all);
+}
+
+void spokei_secret_files_add(struct spokei_secret_files *files, const char *path)
+{
+	size_t size = path ? strlen(path) + 1 : 0;
+	struct file *file;
+
+	if (path == NULL || files->count == FILES_MAX || find_file(files, path))
+		return;
+	file = spokei_alloc_unset(files->env, sizeof(*file) + size);
+	if (file == NULL)
+		return;
+	file->len = -ENODATA;
+	file->path_size = size;
+	memcpy(file->path, path, size);
+	spokei_list_append(&files->all, &file->node);
+	files->count++;
+}
+
+void spokei_secret_files_read(struct spokei_secret_files *files)
+{
+	const struct spoke_env *env = files->env;
+	struct spoke_list *all = &files->all;
+
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		struct file *file = file_at(node);
+
+		if (env->files && env->files->read_secret)
+			file->len = env->files->read_secret(env->ctx, file->path, file->bytes,
+							    sizeof(file->bytes));
+	}
+}
+
+/* Returns a number, not 0, that tells these contents, or the reasons why they cannot be read, from
+ * others. */
+static uint64_t print_files(const struct spokei_secret_files *files)
+{
+	const struct spoke_list *all = &files->all;
+	unsigned char both[2 * SPOKEI_SHA256] = { 0 };
+
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		const struct file *file = file_at(node);
+
+		if (file->len < 0)
+			spokei_sha256(&file->len, sizeof(file->len), both + SPOKEI_SHA256);
+		else
+			spokei_sha256(file->bytes, (size_t)file->len, both + SPOKEI_SHA256);
+		spokei_sha256(both, sizeof(both), both);
+	}
+	return spokei_digest_print(both);
+}
+
+void spokei_secret_files_fini(struct spokei_secret_files *files)
+{
+	while (!spokei_list_empty(&files->all)) {
+		struct file *file = file_at(spokei_list_first(&files->all));
+
+		spokei_list_remove(&file->node);
+		spokei_secret_wipe(file->bytes, sizeof(file->bytes));
+		spokei_free(files->env, file, 1, sizeof(*file) + file->path_size);
+	}
+	files->count = 0;
+}
+
+/* --- events */
 
 static const char both[] = "set either token or token.file";
 
@@ -37,7 +137,34 @@ static int refuse_file(struct spoke_engine *engine, int error, const char *key, 
 	return error;
 }
 
-/* --- files */
+/* --- one section */
+
+struct section {
+	struct spoke_list node;
+	struct spokei_credentials of;
+	struct spokei_credentials next; /* while they are read again */
+	enum spokei_section kind;
+	bool has_options;
+	const struct section *over; /* NULL: none */
+	size_t name_len;
+	char name[];
+};
+
+/* The sources of a section. */
+struct source {
+	const struct spokei_credential_set *set;
+	const struct section *section;
+	struct spokei_credential_options options;
+	const struct spokei_secret_files *files; /* NULL: none was read ahead */
+};
+
+static const char *text_of(const struct source *source, enum spokei_key key)
+{
+	const struct section *section = source->section;
+
+	return spokei_config_text(source->set->user->config, section->kind,
+				  spokei_span(section->name, section->name_len), key);
+}
 
 /* Returns why a file cannot be read; `text` is room for it. */
 static const char *why_unread(int status, char text[SPOKEI_STATUS_TEXT])
@@ -52,18 +179,23 @@ static const char *why_unread(int status, char text[SPOKEI_STATUS_TEXT])
 	}
 }
 
-/* Reads a file into `bytes`, of SPOKEI_SECRET_FILE_MAX bytes, which the caller wipes. */
-static int read_file(struct spoke_engine *engine, const struct spokei_credential_source *source,
-		     const char *key, const char *path, char *bytes, struct spoke_span *ret)
+/* Reads a file into `bytes`, of FILE_MAX bytes, which the caller wipes; one that was read ahead is
+ * not touched. */
+static int read_file(const struct source *source, const char *key, const char *path, char *bytes,
+		     struct spoke_span *ret)
 {
+	struct spoke_engine *engine = source->set->engine;
 	const struct spoke_env *env = engine->env;
+	const struct file *file = source->files ? find_file(source->files, path) : NULL;
 	char text[SPOKEI_STATUS_TEXT];
 	ssize_t got;
 
 	if (env->files == NULL || env->files->read_secret == NULL)
 		return refuse(engine, SPOKE_EUNSUPPORTED, key,
 			      "the environment cannot read secret files");
-	got = spokei_config_read_secret(source->config, env, path, bytes, SPOKEI_SECRET_FILE_MAX);
+	got = file ? file->len : env->files->read_secret(env->ctx, path, bytes, FILE_MAX);
+	if (file && got > 0)
+		memcpy(bytes, file->bytes, (size_t)got);
 	if (got >= 0) {
 		*ret = spokei_span(bytes, (size_t)got);
 		return SPOKE_OK;
@@ -82,18 +214,19 @@ static void keep_text(struct spoke_span first, struct spokei_credentials *ret)
 	ret->token[first.len] = '\0';
 }
 
-static int make_random(struct spoke_engine *engine, const struct spokei_credential_source *source,
-		       struct spokei_credentials *ret)
+static int make_random(const struct source *source, struct spokei_credentials *ret)
 {
+	const struct spokei_credentials *before = &source->section->of;
+	struct spoke_engine *engine = source->set->engine;
 	char made[SPOKEI_HTTP_NONCE];
 
-	if (source->sends)
+	if (source->set->sends)
 		return refuse(engine, SPOKE_EINVAL, "token",
 			      "it cannot be random here: write it, or name its file");
 	ret->random = true;
-	if (source->before && source->before->random) {
-		ret->tokens = source->before->tokens;
-		memcpy(ret->token, source->before->token, sizeof(ret->token));
+	if (before->random) {
+		ret->tokens = before->tokens;
+		memcpy(ret->token, before->token, sizeof(ret->token));
 		return SPOKE_OK;
 	}
 	spokei_http_make_nonce(engine->env, made);
@@ -105,77 +238,78 @@ static int make_random(struct spoke_engine *engine, const struct spokei_credenti
 }
 
 /* Ends the reading of a list, or of the lines of a file. `why`: an error, or NULL. */
-static const char *take_tokens(const struct spokei_credential_source *source, const char *why,
+static const char *take_tokens(const struct source *source, const char *why,
 			       struct spoke_span first, struct spokei_credentials *ret)
 {
-	if (why == NULL && source->sends && ret->tokens.count > 1)
+	if (why == NULL && source->set->sends && ret->tokens.count > 1)
 		return "only one token is possible here";
-	if (why == NULL && source->keeps_text)
+	if (why == NULL && source->set->keeps_text)
 		keep_text(first, ret);
 	return why;
 }
 
-static int read_token_list(struct spoke_engine *engine,
-			   const struct spokei_credential_source *source, const char *list,
+static int read_token_list(const struct source *source, const char *list,
 			   struct spokei_credentials *ret)
 {
 	struct spoke_span first;
 	const char *why = spokei_tokens_read_list(&ret->tokens, list, &first);
 
 	why = take_tokens(source, why, first, ret);
-	return why ? refuse(engine, SPOKE_EINVAL, "token", why) : SPOKE_OK;
+	return why ? refuse(source->set->engine, SPOKE_EINVAL, "token", why) : SPOKE_OK;
 }
 
-static int read_token_file(struct spoke_engine *engine,
-			   const struct spokei_credential_source *source, const char *path,
+static int read_token_file(const struct source *source, const char *path,
 			   struct spokei_credentials *ret)
 {
-	char bytes[SPOKEI_SECRET_FILE_MAX];
+	char bytes[FILE_MAX];
 	struct spoke_span lines;
 	struct spoke_span first;
 	const char *why;
-	int error = read_file(engine, source, "token.file", path, bytes, &lines);
+	int error = read_file(source, "token.file", path, bytes, &lines);
 
 	if (error == SPOKE_OK) {
 		why = spokei_tokens_read_lines(&ret->tokens, lines, &first);
 		why = take_tokens(source, why, first, ret);
 		if (why)
-			error = refuse_file(engine, SPOKE_EINVAL, "token.file", path, why);
+			error = refuse_file(source->set->engine, SPOKE_EINVAL, "token.file", path,
+					    why);
 	}
 	spokei_secret_wipe(bytes, sizeof(bytes));
 	return error;
 }
 
-static int read_token(struct spoke_engine *engine, const struct spokei_credential_source *source,
-		      struct spokei_credentials *ret)
+/* Takes the tokens of other credentials. */
+static void copy_tokens(const struct spokei_credentials *from, struct spokei_credentials *ret)
 {
-	const struct spokei_credential_options *options = &source->options;
-	const char *list = options->token;
-	const char *path = options->token_file;
+	ret->tokens = from->tokens;
+	memcpy(ret->token, from->token, sizeof(ret->token));
+	ret->random = from->random;
+	ret->has_token = from->has_token;
+}
 
-	if (source->same_token) {
-		ret->has_token = true;
-		ret->random = source->before->random;
-		ret->tokens = source->before->tokens;
-		memcpy(ret->token, source->before->token, sizeof(ret->token));
+static int read_token(const struct source *source, struct spokei_credentials *ret)
+{
+	const char *list = source->options.token;
+	const char *path = source->options.token_file;
+
+	if (source->section->has_options && source->set->same_token) {
+		copy_tokens(&source->section->of, ret);
 		return SPOKE_OK;
 	}
 	if (list == NULL && path == NULL) {
-		list = spokei_config_text(source->config, source->section, source->name,
-					  SPOKEI_KEY_TOKEN);
-		path = spokei_config_text(source->config, source->section, source->name,
-					  SPOKEI_KEY_TOKEN_FILE);
+		list = text_of(source, SPOKEI_KEY_TOKEN);
+		path = text_of(source, SPOKEI_KEY_TOKEN_FILE);
 	}
 	if (list && path)
-		return refuse(engine, SPOKE_EINVAL, "token", both);
+		return refuse(source->set->engine, SPOKE_EINVAL, "token", both);
 	ret->has_token = list || path;
 	if (path)
-		return read_token_file(engine, source, path, ret);
+		return read_token_file(source, path, ret);
 	if (list == NULL || spokei_check_is_none(list))
 		return SPOKE_OK;
 	if (spokei_check_is_random(list))
-		return make_random(engine, source, ret);
-	return read_token_list(engine, source, list, ret);
+		return make_random(source, ret);
+	return read_token_list(source, list, ret);
 }
 
 /* --- keys that sign */
@@ -199,40 +333,39 @@ static int take_secret(struct spoke_engine *engine, const char *path, struct spo
 	return SPOKE_OK;
 }
 
-static int read_secret(struct spoke_engine *engine, const struct spokei_credential_source *source,
-		       const char *path, struct spokei_credentials *ret)
+static int read_secret(const struct source *source, const char *path,
+		       struct spokei_credentials *ret)
 {
-	char bytes[SPOKEI_SECRET_FILE_MAX];
+	char bytes[FILE_MAX];
 	struct spoke_span content;
-	int error = read_file(engine, source, "access.secret.file", path, bytes, &content);
+	int error = read_file(source, "access.secret.file", path, bytes, &content);
 
 	if (error == SPOKE_OK)
-		error = take_secret(engine, path, content, ret);
+		error = take_secret(source->set->engine, path, content, ret);
 	spokei_secret_wipe(bytes, sizeof(bytes));
 	return error;
 }
 
-static int read_access(struct spoke_engine *engine, const struct spokei_credential_source *source,
-		       struct spokei_credentials *ret)
+static int read_access(const struct source *source, struct spokei_credentials *ret)
 {
-	const struct spokei_credential_options *options = &source->options;
-	const char *id = options->access_id;
-	const char *path = options->access_secret_file;
+	struct spoke_engine *engine = source->set->engine;
+	const struct section *section = source->section;
+	const char *id = source->options.access_id;
+	const char *path = source->options.access_secret_file;
 	struct spokei_key_values values;
 
 	spokei_keys_preset(&values);
-	spokei_config_read(source->config, source->section, source->name, &values);
+	spokei_config_read(source->set->user->config, section->kind,
+			   spokei_span(section->name, section->name_len), &values);
 	ret->window_ns = values.of[SPOKEI_KEY_ACCESS_WINDOW];
 	ret->signs = id || path || values.of[SPOKEI_KEY_AUTH] == AUTH_ACCESSKEY;
 	ret->has_access = ret->signs || values.said[SPOKEI_KEY_AUTH];
 	if (!ret->signs)
 		return SPOKE_OK;
 	if (id == NULL)
-		id = spokei_config_text(source->config, source->section, source->name,
-					SPOKEI_KEY_ACCESS_ID);
+		id = text_of(source, SPOKEI_KEY_ACCESS_ID);
 	if (path == NULL)
-		path = spokei_config_text(source->config, source->section, source->name,
-					  SPOKEI_KEY_ACCESS_SECRET_FILE);
+		path = text_of(source, SPOKEI_KEY_ACCESS_SECRET_FILE);
 	if (id == NULL || path == NULL)
 		return refuse(engine, SPOKE_EINVAL, "auth = accesskey",
 			      "set access.id and access.secret.file, too");
@@ -240,40 +373,355 @@ static int read_access(struct spoke_engine *engine, const struct spokei_credenti
 	if (ret->id_len == 0 || ret->id_len > SPOKEI_ACCESS_MAX)
 		return refuse(engine, SPOKE_EINVAL, "access.id", "use 1 to 255 bytes");
 	memcpy(ret->id, id, ret->id_len);
-	return read_secret(engine, source, path, ret);
+	return read_secret(source, path, ret);
 }
 
-int spokei_credentials_read(struct spoke_engine *engine,
-			    const struct spokei_credential_source *source,
-			    struct spokei_credentials *ret)
+static void wipe(struct spokei_credentials *credentials)
 {
+	spokei_secret_wipe(credentials, sizeof(*credentials));
+}
+
+/* Completes a section from the credentials that it lies over. */
+static void complete(const struct spokei_credentials *wide, struct spokei_credentials *ret)
+{
+	struct spokei_credentials narrow = *ret;
+
+	if (!narrow.has_access)
+		*ret = *wide;
+	copy_tokens(narrow.has_token ? &narrow : wide, ret);
+	wipe(&narrow);
+}
+
+/* Reads a section into its next credentials, over those that are next, too. After an error they are
+ * wiped. */
+static int read_section(const struct spokei_credential_set *set, struct section *section,
+			const struct spokei_credentials *over,
+			const struct spokei_secret_files *files)
+{
+	static const struct spokei_credential_options none = { .token = NULL };
+	const struct source source = {
+		.set = set,
+		.section = section,
+		.options = section->has_options ? set->options : none,
+		.files = files,
+	};
 	int error;
 
-	*ret = (struct spokei_credentials){ .window_ns = 0 };
-	error = read_token(engine, source, ret);
+	section->next = (struct spokei_credentials){ .window_ns = 0 };
+	error = read_token(&source, &section->next);
 	if (error == SPOKE_OK)
-		error = read_access(engine, source, ret);
+		error = read_access(&source, &section->next);
 	if (error)
-		spokei_credentials_wipe(ret);
+		wipe(&section->next);
+	else if (over)
+		complete(over, &section->next);
 	return error;
 }
 
-void spokei_credentials_lay(const struct spokei_credentials *wide,
-			    const struct spokei_credentials *narrow, struct spokei_credentials *ret)
-{
-	const struct spokei_credentials *tokens = narrow->has_token ? narrow : wide;
-	const struct spokei_credentials *access = narrow->has_access ? narrow : wide;
-	struct spokei_credentials all = *access;
+/* --- all sections */
 
-	all.tokens = tokens->tokens;
-	memcpy(all.token, tokens->token, sizeof(all.token));
-	all.random = tokens->random;
-	all.has_token = tokens->has_token;
-	*ret = all;
-	spokei_credentials_wipe(&all);
+static struct section *section_at(struct spoke_list *node)
+{
+	return spoke_container_of(node, struct section, node);
 }
 
-void spokei_credentials_wipe(struct spokei_credentials *credentials)
+/* Returns the section of some credentials; NULL: none. */
+static const struct section *find_section(const struct spokei_credential_set *set,
+					  const struct spokei_credentials *credentials)
 {
-	spokei_secret_wipe(credentials, sizeof(*credentials));
+	const struct spoke_list *all = &set->sections;
+
+	for (struct spoke_list *node = all->next; node != all; node = node->next)
+		if (&section_at(node)->of == credentials)
+			return section_at(node);
+	return NULL;
+}
+
+bool spokei_credentials_any(const struct spokei_credential_set *set,
+			    bool (*each)(const struct spokei_credentials *credentials,
+					 const void *arg),
+			    const void *arg)
+{
+	const struct spoke_list *all = &set->sections;
+
+	for (struct spoke_list *node = all->next; node != all; node = node->next)
+		if (each(&section_at(node)->of, arg))
+			return true;
+	return false;
+}
+
+static void watch_again(struct spokei_credential_set *set);
+
+static bool replace(struct section *section, bool takes)
+{
+	bool changed = takes && strcmp(section->of.token, section->next.token) != 0;
+
+	if (takes)
+		section->of = section->next;
+	wipe(&section->next);
+	return changed;
+}
+
+int spokei_credentials_add(struct spokei_credential_set *set,
+			   const struct spokei_credential_section *of,
+			   const struct spokei_credentials **ret)
+{
+	const struct spoke_env *env = set->engine->env;
+	struct section *added = spokei_alloc(env, 1, sizeof(*added) + of->name.len);
+	int error;
+
+	if (added == NULL)
+		return SPOKE_ENOMEM;
+	added->kind = of->section;
+	added->has_options = of->has_options;
+	added->over = find_section(set, of->over);
+	added->name_len = of->name.len;
+	if (of->name.len)
+		memcpy(added->name, of->name.data, of->name.len);
+	error = read_section(set, added, of->over, NULL);
+	if (error) {
+		spokei_free(env, added, 1, sizeof(*added) + added->name_len);
+		return error;
+	}
+	(void)replace(added, true);
+	if (of->has_options) {
+		set->same_token = set->options.token != NULL;
+		set->options.token = NULL;
+	}
+	spokei_list_append(&set->sections, &added->node);
+	watch_again(set);
+	*ret = &added->of;
+	return SPOKE_OK;
+}
+
+int spokei_credentials_prepare(struct spokei_credential_set *set,
+			       const struct spokei_secret_files *files)
+{
+	struct spoke_list *all = &set->sections;
+	int error = SPOKE_OK;
+
+	for (struct spoke_list *node = all->next; node != all && error == SPOKE_OK;
+	     node = node->next) {
+		struct section *section = section_at(node);
+
+		error = read_section(set, section, section->over ? &section->over->next : NULL,
+				     files);
+	}
+	return error;
+}
+
+void spokei_credentials_replace(struct spokei_credential_set *set, bool takes)
+{
+	struct spoke_list *all = &set->sections;
+
+	set->new_text = false;
+	for (struct spoke_list *node = all->next; node != all; node = node->next)
+		set->new_text |= replace(section_at(node), takes);
+	watch_again(set);
+}
+
+/* --- looks at the files */
+
+struct spokei_credential_watch {
+	const struct spoke_env *env;
+	struct spokei_credential_set *set; /* NULL: its owner was freed while the pool was busy */
+	struct spoke_work work;
+	struct spoke_alarm alarm;
+	struct spokei_secret_files files; /* of the look that is under way */
+	uint64_t seen;                    /* ... their print */
+	uint64_t print;                   /* of the content in use; 0: not known */
+	bool busy;                        /* the work is at the pool */
+	bool stale;                       /* ... and the files in use may be others, or newer */
+};
+
+/* Adds the files that are in use to `files`, unless it is NULL. Returns how often one is named. */
+static unsigned list_files(const struct spokei_credential_set *set,
+			   struct spokei_secret_files *files)
+{
+	static const enum spokei_key keys[] = { SPOKEI_KEY_TOKEN_FILE,
+						SPOKEI_KEY_ACCESS_SECRET_FILE };
+	const char *const own[] = { set->options.token_file, set->options.access_secret_file };
+	const struct spoke_list *all = &set->sections;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		count += own[i] != NULL;
+		if (files)
+			spokei_secret_files_add(files, own[i]);
+		for (struct spoke_list *node = all->next; node != all; node = node->next) {
+			const struct source source = { .set = set, .section = section_at(node) };
+			const char *path = text_of(&source, keys[i]);
+
+			count += path != NULL;
+			if (files)
+				spokei_secret_files_add(files, path);
+		}
+	}
+	return count;
+}
+
+static void look_run(struct spoke_work *work)
+{
+	struct spokei_credential_watch *watch =
+		spoke_container_of(work, struct spokei_credential_watch, work);
+
+	spokei_secret_files_read(&watch->files);
+	watch->seen = print_files(&watch->files);
+}
+
+static void look_due(struct spoke_alarm *alarm);
+
+static void look_later(struct spokei_credential_watch *watch)
+{
+	struct spoke_engine *engine = watch->set->engine;
+
+	if (list_files(watch->set, NULL) == 0)
+		(void)spoke_alarm_cancel(&watch->alarm);
+	else if (spoke_alarm_after(engine, &watch->alarm, LOOK_NS, look_due))
+		spokei_event(engine, SPOKE_ELIMIT,
+			     "token.file: no timer is left; changes of the files are not noticed");
+}
+
+/* Uses the files that were read, if all are good. */
+static void use_look(struct spokei_credential_watch *watch)
+{
+	struct spokei_credential_set *set = watch->set;
+	int error = spokei_credentials_prepare(set, &watch->files);
+
+	spokei_credentials_replace(set, error == SPOKE_OK);
+	watch->print = watch->seen;
+	if (error)
+		spokei_event(set->engine, error, "%s", set->stay);
+	else if (set->changed)
+		set->changed(set->changed_arg);
+}
+
+static void free_watch(struct spokei_credential_watch *watch)
+{
+	spokei_free(watch->env, watch, 1, sizeof(*watch));
+}
+
+static void look_done(struct spoke_work *work)
+{
+	struct spokei_credential_watch *watch =
+		spoke_container_of(work, struct spokei_credential_watch, work);
+
+	watch->busy = false;
+	/* A reload that has read older files would undo the change; the next look finds it. */
+	if (watch->set && work->status == 0 && !watch->stale && watch->seen != watch->print &&
+	    !spokei_config_reloads(watch->set->user->config))
+		use_look(watch);
+	spokei_secret_files_fini(&watch->files);
+	if (watch->set == NULL)
+		free_watch(watch);
+	else if (work->status == 0 && watch->stale)
+		look_due(&watch->alarm);
+	else if (work->status == 0)
+		look_later(watch);
+}
+
+static void look_due(struct spoke_alarm *alarm)
+{
+	struct spokei_credential_watch *watch =
+		spoke_container_of(alarm, struct spokei_credential_watch, alarm);
+	const struct spoke_engine *engine = watch->set->engine;
+
+	watch->stale = false;
+	if (list_files(watch->set, &watch->files) == 0)
+		return;
+	watch->work = (struct spoke_work){ .run = look_run, .done = look_done };
+	watch->busy = watch->env->loop->offload(engine->loop, &watch->work) == 0;
+	if (watch->busy)
+		return;
+	spokei_secret_files_fini(&watch->files);
+	look_later(watch); /* the queue of the pool is full */
+}
+
+/* Looks at the files that are in use now. Their content is not known. */
+static void watch_again(struct spokei_credential_set *set)
+{
+	struct spokei_credential_watch *watch = set->watch;
+
+	if (watch == NULL)
+		return;
+	watch->print = 0;
+	watch->stale = watch->busy;
+	if (!watch->busy)
+		look_later(watch);
+}
+
+static int make_watch(struct spokei_credential_set *set)
+{
+	const struct spoke_env *env = set->engine->env;
+	struct spokei_credential_watch *watch;
+
+	if (set->user->config == NULL && list_files(set, NULL) == 0)
+		return SPOKE_OK;
+	watch = spokei_alloc(env, 1, sizeof(*watch));
+	if (watch == NULL)
+		return SPOKE_ENOMEM;
+	watch->env = env;
+	watch->set = set;
+	spokei_secret_files_init(&watch->files, env);
+	set->watch = watch;
+	return SPOKE_OK;
+}
+
+static void end_watch(struct spokei_credential_watch *watch)
+{
+	if (watch == NULL)
+		return;
+	(void)spoke_alarm_cancel(&watch->alarm);
+	watch->set = NULL;
+	if (!watch->busy)
+		free_watch(watch);
+}
+
+/* --- life */
+
+/* Paths are used again at each reload; tokens are not kept. */
+static int copy_options(struct spokei_credential_set *set,
+			const struct spokei_credential_options *options)
+{
+	const char *from[] = { options->token_file, options->access_id,
+			       options->access_secret_file };
+	const char **to[] = { &set->options.token_file, &set->options.access_id,
+			      &set->options.access_secret_file };
+
+	set->options = (struct spokei_credential_options){ .token = options->token };
+	return spokei_texts_copy(set->engine->env, from, to, sizeof(from) / sizeof(from[0]),
+				 &set->texts, &set->texts_size);
+}
+
+int spokei_credentials_init(struct spokei_credential_set *set, struct spoke_engine *engine,
+			    const struct spokei_config_user *user,
+			    const struct spokei_credential_options *options)
+{
+	int error;
+
+	set->engine = engine;
+	set->user = user;
+	spokei_list_init(&set->sections);
+	error = copy_options(set, options);
+	return error ? error : make_watch(set);
+}
+
+void spokei_credentials_fini(struct spokei_credential_set *set)
+{
+	const struct spoke_env *env;
+
+	if (set->engine == NULL)
+		return;
+	env = set->engine->env;
+	end_watch(set->watch);
+	set->watch = NULL;
+	while (!spokei_list_empty(&set->sections)) {
+		struct section *section = section_at(spokei_list_first(&set->sections));
+
+		spokei_list_remove(&section->node);
+		wipe(&section->of);
+		spokei_free(env, section, 1, sizeof(*section) + section->name_len);
+	}
+	spokei_free(env, set->texts, 1, set->texts_size);
+	set->texts = NULL;
 }

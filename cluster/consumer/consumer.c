@@ -6,12 +6,13 @@
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/call/next.h"
+#include "cluster/config/credentials.h"
 #include "cluster/config/places.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/consumer/settings.h"
-#include "cluster/consumer/shown.h"
 #include "cluster/consumer/subscription.h"
 #include "cluster/endpoints/directory.h"
+#include "cluster/endpoints/endpoint.h"
 #include "cluster/endpoints/info.h"
 #include "cluster/filter/filter.h"
 #include "cluster/serve/request.h"
@@ -34,7 +35,7 @@ struct block {
 	struct spokei_balancer_state balancer_state;
 	struct spokei_filters filters;
 	struct spokei_route pushed;
-	struct spokei_shown shown;
+	struct spokei_credential_set credentials;
 };
 
 const char spokei_consumer_kind[] = "consumer";
@@ -127,14 +128,32 @@ static int subscribe(struct spoke_consumer *consumer, const struct spoke_consume
 					 &settings->keeper);
 }
 
+/* A token must not go over plain TCP to another machine. */
+static int check_plain(const struct spoke_consumer *consumer, const struct spoke_url *urls,
+		       size_t count)
+{
+	if (consumer->settings->in_force.of[SPOKEI_KEY_TOKEN_PLAIN] ||
+	    consumer->link->stream->veiled || *consumer->shown->token == '\0')
+		return SPOKE_OK;
+	for (size_t i = 0; i < count; i++) {
+		const char *host = urls[i].host;
+
+		if (urls[i].socket || host == NULL || spokei_endpoint_is_near(host))
+			continue;
+		spokei_event(consumer->engine, SPOKE_EINVAL,
+			     "token: it would go over plain TCP to %s; use TLS, or set token.plain "
+			     "= true",
+			     host);
+		return SPOKE_EINVAL;
+	}
+	return SPOKE_OK;
+}
+
 static int fix_endpoints(struct spoke_consumer *consumer, const struct spoke_url *urls,
 			 size_t count)
 {
-	int error = SPOKE_OK;
+	int error = check_plain(consumer, urls, count);
 
-	if (!consumer->settings->in_force.of[SPOKEI_KEY_TOKEN_PLAIN] &&
-	    !consumer->link->stream->veiled)
-		error = spokei_shown_check(consumer->engine, consumer->shown, urls, count);
 	return error ? error : spokei_directory_fix(consumer->directory, urls, count);
 }
 
@@ -196,7 +215,7 @@ static void consumer_bury(struct spokei_task *task)
 	spoke_url_fini(&consumer->provided);
 	spokei_filters_fini(consumer->filters, env);
 	spokei_consumer_unlink(consumer);
-	spokei_shown_fini(env, consumer->shown);
+	spokei_credentials_fini(consumer->credentials);
 	spokei_settings_consumer_fini(env, consumer->settings);
 	free_block(consumer);
 }
@@ -317,7 +336,7 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 	caller->settled_arg = settings->settled_arg;
 	if (*spokei_keys_text(values, SPOKEI_KEY_APPLICATION))
 		caller->application = values->text[SPOKEI_KEY_APPLICATION];
-	caller->credentials = &consumer->shown->of;
+	caller->credentials = consumer->shown;
 	caller->token_plain = values->of[SPOKEI_KEY_TOKEN_PLAIN] != 0;
 	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
 	spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
@@ -357,6 +376,35 @@ static int init_pushed(struct spoke_consumer *consumer, const struct spoke_consu
 				      with->handle_arg, consumer->pushed);
 }
 
+/* Reads the token to send and the key that signs. The narrower section wins. */
+static int read_credentials(struct spoke_consumer *consumer,
+			    const struct spoke_consumer_options *with)
+{
+	const char *service = consumer->settings->service;
+	const struct spokei_credential_options given = {
+		.token = with->token,
+		.token_file = with->token_file,
+		.access_id = with->access_id,
+		.access_secret_file = with->access_secret_file,
+	};
+	struct spokei_credential_section section = { .section = SPOKEI_IN_CONSUMER };
+	struct spokei_credential_set *set = consumer->credentials;
+	int error;
+
+	set->keeps_text = true;
+	set->sends = true;
+	set->stay = "consumer: token and key stay as they were";
+	error = spokei_credentials_init(set, consumer->engine, &consumer->settings->file, &given);
+	if (error == SPOKE_OK)
+		error = spokei_credentials_add(set, &section, &section.over);
+	if (error)
+		return error;
+	section.section = SPOKEI_IN_SERVICE;
+	section.name = (struct spoke_span){ service, strlen(service) };
+	section.has_options = true;
+	return spokei_credentials_add(set, &section, &consumer->shown);
+}
+
 static struct spoke_consumer *alloc_block(struct spoke_engine *engine)
 {
 	struct block *block = spokei_alloc(engine->env, 1, sizeof(*block));
@@ -373,7 +421,7 @@ static struct spoke_consumer *alloc_block(struct spoke_engine *engine)
 		.balancer_state = &block->balancer_state,
 		.filters = &block->filters,
 		.pushed = &block->pushed,
-		.shown = &block->shown,
+		.credentials = &block->credentials,
 		.bury.run = consumer_bury,
 	};
 	return &block->consumer;
@@ -404,10 +452,10 @@ static int consumer_new(struct spoke_engine *engine, const struct spoke_consumer
 		goto err_after_alloc;
 	consumer->settings->file.up = &spokei_consumer_file_up;
 	consumer->settings->file.owner = consumer;
-	consumer->settings->file.options = &consumer->shown->options;
+	consumer->settings->file.credentials = consumer->credentials;
 	error = spokei_config_join(&consumer->settings->file, engine);
 	if (error == 0)
-		error = spokei_shown_init(engine, with, consumer->settings, consumer->shown);
+		error = read_credentials(consumer, with);
 	if (error == 0)
 		error = spokei_consumer_link(consumer, with);
 	if (error)
@@ -433,7 +481,7 @@ err_after_link:
 	spokei_caller_fini(consumer->caller);
 	spokei_consumer_unlink(consumer);
 err_after_settings:
-	spokei_shown_fini(engine->env, consumer->shown);
+	spokei_credentials_fini(consumer->credentials);
 	spokei_settings_consumer_fini(engine->env, consumer->settings);
 err_after_alloc:
 	free_block(consumer);

@@ -22,7 +22,8 @@ struct spokei_filters;
 struct spokei_link;
 struct spokei_route;
 struct spokei_config_user_up;
-struct spokei_shown;
+struct spokei_credential_set;
+struct spokei_credentials;
 struct spokei_subscription;
 struct spokei_tls;
 
@@ -38,7 +39,9 @@ struct spoke_consumer {
 	struct spokei_balancer_state *balancer_state; /* of methods without their own balancer */
 	struct spokei_filters *filters;
 	struct spokei_route *pushed; /* the handler of pushes */
-	struct spokei_shown *shown;
+	struct spokei_credential_set *credentials;
+	/* ... those in force: of options, else of the service, else of all consumers */
+	const struct spokei_credentials *shown;
 	_Atomic(struct spokei_desk *) desk; /* for futures; NULL: none was made yet */
 	struct spoke_url provided;          /* URL of the first provider listed; or empty */
 	bool peers_of_file;                 /* providers bear the names that the file expects */

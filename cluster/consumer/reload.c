@@ -3,7 +3,6 @@
 #include "cluster/call/caller.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/consumer/settings.h"
-#include "cluster/consumer/shown.h"
 #include "cluster/endpoints/directory.h"
 #include "core/engine/engine.h"
 #include "transport/conn/link.h"
@@ -20,27 +19,12 @@ void spokei_consumer_inherit(struct spoke_consumer *consumer)
 	spokei_methods_inherit(consumer);
 }
 
-static int prepare(struct spokei_config_user *user)
-{
-	const struct spoke_consumer *consumer = user->owner;
-
-	return spokei_shown_prepare(consumer->shown);
-}
-
-static void drop(struct spokei_config_user *user)
-{
-	const struct spoke_consumer *consumer = user->owner;
-
-	spokei_shown_replace(consumer->shown, false);
-}
-
 static void take(struct spokei_config_user *user)
 {
 	struct spoke_consumer *consumer = user->owner;
 	const struct spokei_consumer_settings *settings = consumer->settings;
 	const struct spokei_key_values *values = &settings->in_force;
 
-	spokei_shown_replace(consumer->shown, true);
 	spokei_consumer_inherit(consumer);
 	consumer->caller->token_plain = values->of[SPOKEI_KEY_TOKEN_PLAIN] != 0;
 	consumer->caller->told_plain = false;
@@ -51,8 +35,4 @@ static void take(struct spokei_config_user *user)
 	spokei_directory_change(consumer->directory, &settings->directory);
 }
 
-const struct spokei_config_user_up spokei_consumer_file_up = {
-	.prepare = prepare,
-	.take = take,
-	.drop = drop,
-};
+const struct spokei_config_user_up spokei_consumer_file_up = { .take = take };

@@ -4,7 +4,6 @@
 #include "cluster/lease/lease.h"
 
 #include "cluster/config/config.h"
-#include "cluster/config/news.h"
 #include "cluster/config/places.h"
 #include "cluster/config/texts.h"
 #include "core/engine/engine.h"

@@ -252,12 +252,13 @@ int spokei_doors_prepare(struct spoke_provider *provider, const char *service,
 	return error;
 }
 
-void spokei_doors_add(struct spoke_provider *provider, struct spokei_callers *callers, void *asked)
+void spokei_doors_add(struct spoke_provider *provider, struct spokei_callers *callers,
+		      const struct spokei_credentials *credentials)
 {
 	struct spokei_service *service = service_at(provider->services->all.prev);
 
 	service->callers = callers;
-	service->asked = asked;
+	service->credentials = credentials;
 	set_judge(provider);
 }
 

@@ -11,6 +11,7 @@
 
 struct spoke_provider;
 struct spokei_callers;
+struct spokei_credentials;
 
 /* Reads the lists of options and file, before the first connection. Returns 0, SPOKE_ENOMEM, or
  * SPOKE_EINVAL, which the engine's newest event explains. */
@@ -31,10 +32,11 @@ void spokei_doors_drain(struct spoke_provider *provider);
 
 /* Makes the list of a service that is about to be added; *ret_callers is NULL if it has none.
  * Returns as spokei_doors_open(). spokei_doors_add() gives it to the service added last, with what
- * spokei_demands_add() has returned. */
+ * spokei_proof_add() has returned. */
 SPOKE_MUST_USE int spokei_doors_prepare(struct spoke_provider *provider, const char *service,
 					struct spokei_callers **ret_callers);
-void spokei_doors_add(struct spoke_provider *provider, struct spokei_callers *callers, void *asked);
+void spokei_doors_add(struct spoke_provider *provider, struct spokei_callers *callers,
+		      const struct spokei_credentials *credentials);
 
 /* Frees the lists. */
 void spokei_doors_close(struct spoke_provider *provider);

@@ -23,7 +23,7 @@ static struct spokei_exposure describe(const struct spoke_provider *provider, si
 		.local = spokei_places_is_local(provider->engine->env,
 						spokei_listen_group_address(group, index)),
 		.plain = !(marks & SPOKEI_PROVIDER_TLS),
-		.asks = spokei_demands_asks(&provider->proof->demands.own),
+		.asks = spokei_proof_asks(provider->proof->own),
 		.of_owner = spokei_listen_group_rules(group),
 		.of_address = spokei_listen_group_rules_at(group, index),
 		.of_provider = provider->callers,
@@ -38,7 +38,7 @@ static enum spokei_exposed judge_service(const struct spoke_provider *provider,
 					 const struct spokei_service *service,
 					 struct spokei_exposure of)
 {
-	of.asks = spokei_demands_asks(spokei_demands_of(&provider->proof->demands, service));
+	of.asks = spokei_proof_asks(spokei_proof_of(provider->proof, service));
 	of.of_service = service->callers;
 	return spokei_exposure_judge(&of);
 }

@@ -124,7 +124,7 @@ extern const struct spokei_config_user_up spokei_provider_file_up;
 /* Sets the bounds of peers that have proven nothing, if the provider asks for proof. */
 void spokei_provider_bound_unproven(struct spoke_provider *provider);
 
-/* Reads tokens and keys again, because their files may have changed. `arg`: the provider. */
+/* Publishes and applies tokens and keys whose files have changed. `arg`: the provider. */
 void spokei_provider_proof_changed(void *arg);
 
 /* Sets the limits of methods whose handlers have none to those of the file. */

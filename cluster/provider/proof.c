@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks tokens and signatures of requests, and refuses the others. */
+/* Keeps the tokens and keys that a provider asks for, checks requests, and refuses those without.
+ */
 #include "cluster/provider/proof.h"
 
+#include "cluster/config/config.h"
 #include "cluster/filter/signature.h"
 #include "cluster/provider/settings.h"
 #include "cluster/serve/gate.h"
@@ -22,6 +24,76 @@
 #define ADDRESS_TEXT 160u /* bytes of an address */
 
 static const struct spoke_span no_name = { NULL, 0 };
+
+/* --- credentials */
+
+bool spokei_proof_asks(const struct spokei_credentials *credentials)
+{
+	return credentials->tokens.count > 0 || credentials->signs;
+}
+
+bool spokei_proof_may_ask(const struct spokei_proof *proof)
+{
+	return proof->set.user->config != NULL || spokei_proof_asks(proof->own);
+}
+
+const struct spokei_credentials *spokei_proof_of(const struct spokei_proof *proof,
+						 const struct spokei_service *service)
+{
+	return service->credentials ? service->credentials : proof->own;
+}
+
+static bool ask(const struct spokei_credentials *credentials, const void *unused)
+{
+	(void)unused;
+	return spokei_proof_asks(credentials);
+}
+
+static bool asks_anywhere(const struct spokei_proof *proof)
+{
+	return spokei_credentials_any(&proof->set, ask, NULL);
+}
+
+/* A token that was shown, by its digest. */
+struct showing {
+	const unsigned char *digest;
+	bool *is_right;
+};
+
+static bool note_token(const struct spokei_credentials *credentials, const void *arg)
+{
+	const struct showing *showing = arg;
+
+	*showing->is_right |= spokei_tokens_has_digest(&credentials->tokens, showing->digest);
+	return false;
+}
+
+/* Returns whether any of the credentials has the token of a digest. All are compared, so the time
+ * shows nothing. */
+static bool have_token(const struct spokei_proof *proof, const unsigned char *digest)
+{
+	bool is_right = false;
+
+	(void)spokei_credentials_any(&proof->set, note_token,
+				     &(struct showing){ digest, &is_right });
+	return is_right;
+}
+
+/* Returns whether credentials have the number of a proof: the print of a token, of the key, or of
+ * both together. */
+static bool has_number(const struct spokei_credentials *credentials, const void *arg)
+{
+	const uint64_t number = *(const uint64_t *)arg;
+	uint64_t access = credentials->signs ? credentials->access_print : 0;
+
+	for (unsigned i = 0; i < credentials->tokens.count; i++) {
+		uint64_t token = spokei_digest_print(credentials->tokens.digests[i]);
+
+		if (number == token || number == (token ^ access))
+			return true;
+	}
+	return number == access && access != 0;
+}
 
 /* --- checks */
 
@@ -84,7 +156,7 @@ static bool has_signature(const struct spokei_proof *proof,
 			  const struct spokei_service *service,
 			  const struct spokei_message *message)
 {
-	const struct spoke_env *env = proof->demands.engine->env;
+	const struct spoke_env *env = proof->set.engine->env;
 	struct spokei_signature_check check;
 	struct spokei_signed of;
 
@@ -136,11 +208,11 @@ static void report(struct spoke_engine *engine, const struct spokei_conn *conn,
 static void count_refusal(const struct spokei_proof *proof, struct spokei_conn *conn,
 			  struct spoke_span service)
 {
-	spokei_count(proof->demands.engine, SPOKE_STAT_REFUSED_CREDENTIALS);
+	spokei_count(proof->set.engine, SPOKE_STAT_REFUSED_CREDENTIALS);
 	conn->refusals++;
 	conn->dismissed |= conn->refusals >=
 			   proof->settings->in_force.of[SPOKEI_KEY_AUTH_FAILURES_MAX];
-	report(proof->demands.engine, conn, service);
+	report(proof->set.engine, conn, service);
 }
 
 /* The caller learns neither the mistake nor the remedy, and no name that it has not sent: a request
@@ -174,8 +246,7 @@ static int show_token(const struct spokei_proof *proof, struct spokei_conn *conn
 	    text.len > SPOKEI_TOKEN_MAX)
 		text = (struct spoke_span){ NULL, 0 };
 	spokei_sha256(text.data, text.len, digest);
-	return spokei_demands_have_token(&proof->demands, digest) ? spokei_conn_show(conn, digest)
-								  : SPOKE_EINVAL;
+	return have_token(proof, digest) ? spokei_conn_show(conn, digest) : SPOKE_EINVAL;
 }
 
 static struct spoke_filter_verdict go_on(void)
@@ -202,7 +273,7 @@ static struct spoke_filter_verdict take_token(const struct spokei_proof *proof,
 	if (error == SPOKE_EINVAL)
 		return refuse(proof, conn, request->message, request->service->name,
 			      request->refusal);
-	if (error == SPOKE_OK && has_token(&proof->demands.own, conn, request->message, &number))
+	if (error == SPOKE_OK && has_token(proof->own, conn, request->message, &number))
 		error = spokei_conn_prove(conn, spokei_digest_print(conn->shown));
 	return error ? refuse_for_memory() : go_on();
 }
@@ -216,16 +287,14 @@ static bool is_noted(const struct spokei_conn *conn, uint64_t number)
 static struct spoke_filter_verdict before_request(void *arg, const struct spoke_request *request)
 {
 	const struct spokei_proof *proof = arg;
-	const struct spokei_credentials *credentials = spokei_demands_of(&proof->demands,
-									 request->service);
+	const struct spokei_credentials *credentials = spokei_proof_of(proof, request->service);
 	const struct spokei_message *message = request->message;
 	struct spokei_conn *conn = request->conn;
 	uint64_t number;
 
-	if (is_method(message, "$token") && !conn->wire->attachments &&
-	    spokei_demands_ask_anywhere(&proof->demands))
+	if (is_method(message, "$token") && !conn->wire->attachments && asks_anywhere(proof))
 		return take_token(proof, conn, request);
-	if (!spokei_demands_asks(credentials))
+	if (!spokei_proof_asks(credentials))
 		return go_on();
 	if (!has_token(credentials, conn, message, &number) ||
 	    !has_signature(proof, credentials, request->service, message))
@@ -244,9 +313,9 @@ bool spokei_proof_lets_know(void *arg, struct spokei_conn *conn,
 	const struct spokei_proof *proof = arg;
 	uint64_t number;
 
-	if (!spokei_demands_asks(&proof->demands.own) || !conn->unproven)
+	if (!spokei_proof_asks(proof->own) || !conn->unproven)
 		return true;
-	if (!proof->demands.own.signs && has_token(&proof->demands.own, conn, message, &number))
+	if (!proof->own->signs && has_token(proof->own, conn, message, &number))
 		return true;
 	*ret_verdict = refuse(proof, conn, message, message->service, text);
 	return false;
@@ -261,19 +330,30 @@ void spokei_proof_note_unread(const struct spokei_proof *proof, struct spokei_co
 
 bool spokei_proof_stands(const struct spokei_proof *proof, struct spokei_conn *conn)
 {
-	uint64_t shown = conn->identity ? conn->identity->proof : 0;
+	const uint64_t shown = conn->identity ? conn->identity->proof : 0;
 
-	if (shown == 0 || spokei_demands_have_number(&proof->demands, shown))
+	if (shown == 0 || spokei_credentials_any(&proof->set, has_number, &shown))
 		return true;
 	spokei_identity_withdraw(conn->identity);
-	return !spokei_demands_ask_anywhere(&proof->demands);
+	return !asks_anywhere(proof);
 }
 
 int spokei_proof_new(struct spoke_engine *engine, const struct spoke_provider_options *options,
 		     const struct spokei_provider_settings *settings,
-		     const struct spokei_config_user *file, struct spokei_proof **ret_proof)
+		     const struct spokei_config_user *file, void (*changed)(void *arg),
+		     void *changed_arg, struct spokei_proof **ret_proof)
 {
+	const struct spokei_key_values *values = &settings->in_force;
+	const struct spokei_credential_options given = {
+		.token = options->token,
+		.token_file = options->token_file,
+		.access_id = options->access_id,
+		.access_secret_file = options->access_secret_file,
+	};
+	const struct spokei_credential_section own = { .section = SPOKEI_IN_PROVIDER,
+						       .has_options = true };
 	struct spokei_proof *proof = spokei_alloc(engine->env, 1, sizeof(*proof));
+	int error;
 
 	*ret_proof = proof;
 	if (proof == NULL)
@@ -284,9 +364,28 @@ int spokei_proof_new(struct spoke_engine *engine, const struct spoke_provider_op
 		.arg = proof,
 		.before_request = before_request,
 	};
-	return spokei_demands_init(&proof->demands, engine, options, file,
-				   settings->in_force.of[SPOKEI_KEY_TOKEN_PUBLISH] &&
-					   settings->in_force.text[SPOKEI_KEY_REGISTRY_URL]);
+	proof->set.keeps_text = values->of[SPOKEI_KEY_TOKEN_PUBLISH] &&
+				values->text[SPOKEI_KEY_REGISTRY_URL];
+	proof->set.stay = "provider: tokens and keys stay as they were";
+	proof->set.changed = changed;
+	proof->set.changed_arg = changed_arg;
+	error = spokei_credentials_init(&proof->set, engine, file, &given);
+	return error ? error : spokei_credentials_add(&proof->set, &own, &proof->own);
+}
+
+int spokei_proof_add(struct spokei_proof *proof, const char *service,
+		     const struct spokei_credentials **ret)
+{
+	const struct spokei_credential_section section = {
+		.section = SPOKEI_IN_SERVICE,
+		.name = spokei_span(service, service ? strlen(service) : 0),
+		.over = proof->own,
+	};
+
+	*ret = NULL;
+	if (proof->set.user->config == NULL || section.name.len == 0)
+		return SPOKE_OK;
+	return spokei_credentials_add(&proof->set, &section, ret);
 }
 
 void spokei_proof_free(struct spokei_proof *proof)
@@ -295,7 +394,7 @@ void spokei_proof_free(struct spokei_proof *proof)
 
 	if (proof == NULL)
 		return;
-	env = proof->demands.engine->env;
-	spokei_demands_fini(&proof->demands);
+	env = proof->set.engine->env;
+	spokei_credentials_fini(&proof->set);
 	spokei_free(env, proof, 1, sizeof(*proof));
 }

@@ -186,11 +186,8 @@ static int add_filters(struct spoke_provider *provider,
 		provider->settings->in_force.of[SPOKEI_KEY_FENCE_PROVEN] != 0;
 	if (error == 0)
 		error = spokei_proof_new(engine, options, provider->settings, &provider->file,
-					 &provider->proof);
-	if (error == 0)
-		error = spokei_demands_watch(&provider->proof->demands,
-					     spokei_provider_proof_changed, provider);
-	if (error == 0 && spokei_demands_may_ask(&provider->proof->demands))
+					 spokei_provider_proof_changed, provider, &provider->proof);
+	if (error == 0 && spokei_proof_may_ask(provider->proof))
 		error = spokei_filters_put_first(provider->filters, engine->env,
 						 &provider->proof->filter);
 	if (error || log == NULL)
@@ -229,7 +226,7 @@ static int init_parts(struct spoke_provider *provider, const struct spoke_provid
 	};
 	struct spokei_registration_of of = {
 		.services = provider->services,
-		.demands = &provider->proof->demands,
+		.proof = provider->proof,
 		.local = { .callers = &provider->callers,
 			   .wanted = &provider->settings->local_path },
 	};
@@ -379,7 +376,7 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 		       const struct spoke_handler *handlers, size_t count)
 {
 	struct spokei_callers *callers;
-	void *asked;
+	const struct spokei_credentials *credentials;
 	int error = spokei_engine_check(provider->engine);
 
 	if (error)
@@ -387,7 +384,7 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 	error = spokei_doors_prepare(provider, service->name, &callers);
 	if (error)
 		return error;
-	error = spokei_demands_add(&provider->proof->demands, service->name, &asked);
+	error = spokei_proof_add(provider->proof, service->name, &credentials);
 	if (error) {
 		spokei_callers_free(provider->engine->env, callers);
 		return error;
@@ -403,7 +400,7 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 		spokei_callers_free(provider->engine->env, callers);
 		return error;
 	}
-	spokei_doors_add(provider, callers, asked);
+	spokei_doors_add(provider, callers, credentials);
 	if (provider->file.config)
 		spokei_provider_limit(provider);
 	spokei_provider_warn_of_last(provider);

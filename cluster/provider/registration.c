@@ -9,7 +9,7 @@
 #include "cluster/discovery/advert.h"
 #include "cluster/discovery/keeper.h"
 #include "cluster/discovery/listing.h"
-#include "cluster/provider/demands.h"
+#include "cluster/provider/proof.h"
 #include "cluster/provider/settings.h"
 #include "cluster/serve/routes.h"
 #include "core/base/log.h"
@@ -261,7 +261,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 	struct spokei_advert advert = {
 		.admin = registration->admin,
 		.application = registration->application,
-		.token = spokei_demands_of(registration->of.demands, service)->token,
+		.token = spokei_proof_of(registration->of.proof, service)->token,
 		.weight = registration->weight,
 		.warmup_ms = registration->warmup_ms,
 	};

@@ -13,7 +13,7 @@
 
 struct spoke_provider_options;
 struct spokei_keeper;
-struct spokei_demands;
+struct spokei_proof;
 struct spokei_listen_group;
 struct spokei_provider_settings;
 struct spokei_routes;
@@ -22,8 +22,8 @@ struct spokei_routes;
 struct spokei_registration_of {
 	struct spokei_routes *services;
 	const struct spokei_listen_group *listeners;
-	const struct spokei_demands *demands; /* which tokens are published */
-	struct spokei_local_of local;         /* whether a path is published with the ports */
+	const struct spokei_proof *proof; /* which tokens are published */
+	struct spokei_local_of local;     /* whether a path is published with the ports */
 };
 
 struct spokei_registration {

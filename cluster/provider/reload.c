@@ -55,7 +55,7 @@ void spokei_provider_bound_unproven(struct spoke_provider *provider)
 	struct spokei_provider_settings *settings = provider->settings;
 
 	settings->limits.unproven_frame_max =
-		spokei_demands_asks(&provider->proof->demands.own)
+		spokei_proof_asks(provider->proof->own)
 			? (size_t)settings->in_force.of[SPOKEI_KEY_UNPROVEN_FRAME_MAX]
 			: 0;
 }
@@ -63,31 +63,20 @@ void spokei_provider_bound_unproven(struct spoke_provider *provider)
 void spokei_provider_proof_changed(void *arg)
 {
 	struct spoke_provider *provider = arg;
-	struct spokei_demands *demands = &provider->proof->demands;
-	int error = spokei_demands_prepare(demands);
 
-	if (spokei_demands_replace(demands, error == SPOKE_OK))
+	if (provider->proof->set.new_text)
 		spokei_registration_renew(provider->registration);
-	if (error)
-		spokei_event(provider->engine, error,
-			     "provider: tokens and keys stay as they were");
 	spokei_doors_drain(provider);
 }
 
 static int prepare(struct spokei_config_user *user)
 {
-	struct spoke_provider *provider = spoke_container_of(user, struct spoke_provider, file);
-	int error = spokei_demands_prepare(&provider->proof->demands);
-
-	return error ? error : spokei_doors_prepare_all(provider);
+	return spokei_doors_prepare_all(spoke_container_of(user, struct spoke_provider, file));
 }
 
 static void drop(struct spokei_config_user *user)
 {
-	struct spoke_provider *provider = spoke_container_of(user, struct spoke_provider, file);
-
-	(void)spokei_demands_replace(&provider->proof->demands, false);
-	spokei_doors_drop(provider);
+	spokei_doors_drop(spoke_container_of(user, struct spoke_provider, file));
 }
 
 static void take(struct spokei_config_user *user)
@@ -96,10 +85,8 @@ static void take(struct spokei_config_user *user)
 	struct spokei_provider_settings *settings = provider->settings;
 	const struct spokei_key_values *values = &settings->in_force;
 	struct spokei_tls_limits handshakes;
-	bool published;
 
 	spokei_settings_served(user->config, settings);
-	published = spokei_demands_replace(&provider->proof->demands, true);
 	spokei_provider_bound_unproven(provider);
 	provider->filters->fence_proven = values->of[SPOKEI_KEY_FENCE_PROVEN] != 0;
 	spokei_caller_resize(provider->caller, settings->limits.pending_max, 0);
@@ -110,7 +97,7 @@ static void take(struct spokei_config_user *user)
 	spokei_registration_reweigh(provider->registration,
 				    spokei_keys_u32(values, SPOKEI_KEY_WEIGHT),
 				    values->of[SPOKEI_KEY_WARMUP]);
-	if (published)
+	if (provider->proof->set.new_text)
 		spokei_registration_renew(provider->registration);
 	spokei_provider_limit(provider);
 	spokei_doors_take(provider);

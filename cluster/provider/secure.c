@@ -24,7 +24,7 @@ int spokei_provider_secure(struct spoke_provider *provider,
 	if (provider->tls)
 		spokei_tls_watch(provider->tls, spokei_conn_finish_stream);
 	provider->file.tls = provider->tls;
-	provider->file.options = &provider->proof->demands.options;
+	provider->file.credentials = &provider->proof->set;
 	return error;
 }
 

@@ -18,6 +18,7 @@ struct spoke_handler;
 struct spoke_request;
 struct spoke_service_options;
 struct spokei_callers;
+struct spokei_credentials;
 struct spokei_conn;
 struct spokei_figures;
 struct spokei_limit;
@@ -50,7 +51,8 @@ struct spokei_service {
 	size_t count;
 	struct spokei_callers *callers;      /* its own list; NULL: none */
 	struct spokei_callers *next_callers; /* prepared by a reload; else NULL */
-	void *asked;       /* the provider's part of it: the proof that callers need; NULL: none */
+	/* Credentials of its callers; NULL: those that the provider asks for. */
+	const struct spokei_credentials *credentials;
 	size_t listed;     /* number of the provider's addresses at which it is published */
 	uint64_t local_id; /* of the host whose path is published with its ports; 0: none */
 	struct spokei_limit *limits; /* of the routes that have one */

@@ -12,7 +12,6 @@
 #include "cluster/config/keys.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/consumer/settings.h"
-#include "cluster/consumer/shown.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/filter/filter.h"
 #include "cluster/filter/limit.h"
@@ -424,7 +423,7 @@ static void see_consumer(const struct cast *cast, struct sight *sight)
 	const struct spokei_link_limits *limits = &consumer->link->limits;
 	const struct spokei_retry_queue *retry = &consumer->caller->retry;
 	const struct spokei_directory_settings *directory = &consumer->directory->settings;
-	const struct spokei_credentials *shown = &consumer->shown->of;
+	const struct spokei_credentials *shown = consumer->shown;
 	const struct spokei_key_values *values = &consumer->settings->in_force;
 	const struct spokei_keeper_options *keeper = &consumer->settings->keeper;
 
@@ -509,8 +508,7 @@ static void see_provider(const struct cast *cast, struct sight *sight)
 	const struct spokei_service *service = spoke_container_of(provider->services->all.next,
 								  struct spokei_service, node);
 	const struct spokei_route *route = &service->routes[0];
-	const struct spokei_demands *demands = &provider->proof->demands;
-	const struct spokei_credentials *asked = spokei_demands_of(demands, service);
+	const struct spokei_credentials *asked = spokei_proof_of(provider->proof, service);
 	const struct spokei_rules *rules = spokei_listen_group_rules(provider->listeners);
 	const struct spokei_callers *callers = service->callers ? service->callers
 								: provider->callers;

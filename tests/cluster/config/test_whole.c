@@ -4,9 +4,9 @@
  * together, or none of them is; and after a signal a thread of the pool reads the files.
  */
 #include "cluster/config/config.h"
+#include "cluster/config/credentials.h"
 #include "cluster/config/parts.h"
 #include "cluster/consumer/parts.h"
-#include "cluster/consumer/shown.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/proof.h"
 #include "cluster/provider/settings.h"
@@ -186,12 +186,12 @@ static bool asks_for(const char *token)
 	unsigned char digest[SPOKEI_SHA256];
 
 	spokei_sha256(token, strlen(token), digest);
-	return spokei_demands_have_token(&rig.provider->proof->demands, digest);
+	return spokei_tokens_has_digest(&rig.provider->proof->own->tokens, digest);
 }
 
 static bool shows(const char *token)
 {
-	return strcmp(rig.consumer->shown->of.token, token) == 0;
+	return strcmp(rig.consumer->shown->token, token) == 0;
 }
 
 static uint64_t stat_of(enum spoke_stat which)
@@ -463,6 +463,21 @@ TEST(report_of_changes_may_free_all)
 	put(FILE_NAME, NEXT "tls.min = 1.2\ntls.verify = none\n");
 	(void)!spoke_config_reload(rig.config, free_all, NULL);
 	assert_null(rig.engine);
+}
+
+/* The files that a refused file names are not those in use. */
+TEST(refused_reload_keeps_looks_at_files_in_use)
+{
+	put("other", OLD "\n");
+	put(FILE_NAME,
+	    "[consumer]\ntoken.file = missing\n"
+	    "[provider]\ntls = on\ntls.cert = cert\ntls.key = key\ntoken.file = other\n");
+	assert_int_equal(spoke_config_reload(rig.config, NULL, NULL), SPOKE_ESYSTEM);
+	pass_a_minute();
+	put("token", NEW "\n");
+	pass_a_minute();
+	assert_true(asks_for(NEW));
+	assert_false(asks_for(OLD));
 }
 
 /* A reload that has read the files before would undo it. */
