@@ -9,6 +9,7 @@
 #include "examples/spoke/shown.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
+#include "examples/spoke/unlisted.h"
 #include "examples/spoke/values.h"
 
 #include <spoke/host.h>
@@ -281,8 +282,11 @@ static int run(struct bench *bench)
 
 		ending_cause(bench->load.reason, (struct spoke_span){ NULL, 0 },
 			     bench->load.unreachable, text, sizeof(text));
-		return ending_say(VERB_UNREACHABLE, "bench", "%s cannot be reached: %s",
-				  shown_of(bench->plan.place).text, text);
+		(void)ending_say(VERB_UNREACHABLE, "bench", "%s cannot be reached: %s",
+				 shown_of(bench->plan.place).text, text);
+		if (bench->target.registry)
+			unlisted_print(bench->engine, "bench", true);
+		return VERB_UNREACHABLE;
 	}
 	if (bench->json)
 		load_report_json(&bench->load);

@@ -371,6 +371,8 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	run 4 '' '*lists no provider of demo.One
 *provider ignored because spoke does not have its protocol: tri://127.0.0.1:1/demo.One' \
 		call "$list" -t "$soon" demo.One.echo 1
+	run 4 '' '*provider ignored because spoke does not have its protocol: tri://127.0.0.1:1/demo.One' \
+		bench "$list" demo.One.echo 1
 	# What ls passes over, call does, and says so.
 	while read -r entry state; do
 		printf '%s\n' "$entry" >"$work/providers"
