@@ -128,16 +128,29 @@ int spokei_call_taken(struct spokei_call *call, spoke_call_done_fn done, void *a
 
 /* --- a call of one attempt */
 
-static inline bool takes_one(const struct spoke_method *method, const struct spokei_call_args *args,
-			     const struct spokei_policy_traits *traits)
+/* Does the policy end each call of this method with the first attempt? */
+static inline bool ends_with_first(const struct spokei_call_settings *settings,
+				   const struct spoke_policy *policy)
 {
-	if (SPOKEI_UNLIKELY(method->settings.wait_ready || args->lease))
-		return false;
-	return traits->one_attempt || (traits->one_attempt_if_alone &&
-				       spokei_directory_listed(method->caller->directory) <= 1);
+	if (policy->attempts == SPOKE_ATTEMPTS_IN_TURN)
+		return spokei_settings_retries(settings, policy) == 0;
+	return policy->attempts == SPOKE_ATTEMPTS_ONE ||
+	       (policy->attempts == SPOKE_ATTEMPTS_FORKED && settings->forks <= 1);
 }
 
-static int begin_one(struct spoke_method *method, const struct spokei_call_args *args, bool excuses,
+static inline bool takes_one(const struct spoke_method *method, const struct spokei_call_args *args)
+{
+	const struct spoke_policy *policy = args->policy;
+
+	if (SPOKEI_UNLIKELY(method->settings.wait_ready || args->lease))
+		return false;
+	if (SPOKEI_LIKELY(policy->attempts == SPOKE_ATTEMPTS_IN_TURN) &&
+	    spokei_directory_listed(method->caller->directory) <= 1)
+		return true;
+	return ends_with_first(&method->settings, policy);
+}
+
+static int begin_one(struct spoke_method *method, const struct spokei_call_args *args,
 		     struct spokei_call **ret_call)
 {
 	struct spokei_endpoint *endpoint;
@@ -155,7 +168,7 @@ static int begin_one(struct spoke_method *method, const struct spokei_call_args 
 		return error;
 	SPOKE_ASSERT(call != NULL);
 	call->attempt.endpoint = endpoint;
-	call->excuses = excuses;
+	call->excuses = args->policy->excuses;
 	spokei_directory_begun(endpoint, endpoint->engine->begin_ns);
 	*ret_call = call;
 	return SPOKE_OK;
@@ -242,11 +255,23 @@ static int begin_first(struct spokei_call *call)
 	return SPOKE_OK;
 }
 
+/* Does a call of this method begin with one attempt, and end with the first answer? Then its policy
+ * is asked after a failure only. */
+static inline bool takes_first_answer(const struct spoke_method *method,
+				      const struct spoke_policy *policy)
+{
+	const struct spokei_call_settings *settings = &method->settings;
+	bool hedges = settings->idempotent && settings->hedge_ns > 0;
+
+	return (policy->attempts == SPOKE_ATTEMPTS_IN_TURN && !hedges) ||
+	       ends_with_first(settings, policy);
+}
+
 /* *ret_excuses: the policy reports a failure as OK. */
 static int begin_kept(struct spoke_method *method, const struct spokei_call_args *args,
-		      const struct spokei_policy_traits *traits, struct spokei_call **ret_call,
-		      bool *ret_excuses)
+		      struct spokei_call **ret_call, bool *ret_excuses)
 {
+	bool first_answer = takes_first_answer(method, args->policy);
 	struct spokei_call *call;
 	int error = new_call(method, &call);
 
@@ -256,12 +281,11 @@ static int begin_kept(struct spoke_method *method, const struct spokei_call_args
 	if (error == 0)
 		error = keep_args(call, args);
 	if (SPOKEI_LIKELY(error == 0)) {
-		call->excuses = traits->excuses;
-		call->retry->first_answer = traits->first_answer && !traits->hedges;
+		call->excuses = args->policy->excuses;
+		call->retry->first_answer = first_answer;
 		if (SPOKEI_UNLIKELY(args->lease))
 			error = begin_leased(call, *args->lease);
-		else if (SPOKEI_LIKELY(traits->first_answer && !traits->hedges &&
-				       !method->settings.wait_ready))
+		else if (SPOKEI_LIKELY(first_answer && !method->settings.wait_ready))
 			error = begin_first(call);
 		else
 			error = begin_asking(call);
@@ -317,57 +341,56 @@ static int refused_by_filter(const struct spoke_method *method, int error)
 	return spokei_link_refused(method->caller->link, error, SPOKEI_REFUSED_BY_FILTER);
 }
 
-/* Asks the filters after a call that they let pass, and that could not begin. They may turn its
- * error into a value. Returns the error; OK: a call has begun that ends with the value. */
-static int ask_after(struct spoke_method *method, struct passed passed, int error,
-		     struct spokei_call **ret_call)
+/* Asks the filters after a call that they let pass, and that could not begin. Returns its result.
+ */
+static struct spoke_result ask_after(const struct spoke_method *method, struct passed passed,
+				     int error)
 {
 	struct spoke_result result = { .error = error };
 	/* Without arguments, because a copy of them may be freed already. */
 	struct spoke_filter_call about = spokei_method_describe(method);
 
+	if (passed.count == 0)
+		return result;
 	about.number = passed.number;
 	spokei_filters_after_call(method->caller->filters, passed.count, &about, &result);
 	if (method->caller->closed)
-		return SPOKE_ECLOSED;
-	if (result.error)
-		return result.error == error ? error : refused_by_filter(method, result.error);
-	return begin_answer(method, result.value, false, ret_call) ? error : SPOKE_OK;
+		return (struct spoke_result){ .error = SPOKE_ECLOSED };
+	if (result.error != error)
+		(void)refused_by_filter(method, result.error);
+	return result;
 }
 
-/* Replaces the error of a call that could not begin, as that of one that has failed later. Returns
- * the error; OK: a call has begun that ends with a value. */
-static int settle_refusal(struct spoke_method *method, bool excuses, int error,
-			  struct spokei_call **ret_call)
+/* Ends a call that could not begin because of `error`. Returns the error of its result; OK: the
+ * result has a value, and a call has begun that ends with it. */
+static int refuse(struct spoke_method *method, const struct spoke_result *result, int error,
+		  struct spokei_call **ret_call)
 {
-	struct spoke_result result = { .error = error };
-
-	spokei_call_settle_error(method, excuses, &result);
-	if (result.error)
-		return error;
-	return begin_answer(method, result.value, result.fallback, ret_call) ? error : SPOKE_OK;
+	if (result->error)
+		return result->error;
+	return begin_answer(method, result->value, result->fallback, ret_call) ? error : SPOKE_OK;
 }
 
 /* Takes a call that limits and filters allow. */
 static int take_allowed(struct spoke_method *method, const struct spokei_call_args *args,
 			struct passed passed, struct spokei_call **ret_call)
 {
-	const struct spokei_policy_traits *traits = spokei_method_traits(method, args->policy);
-	bool excuses = traits->excuses;
+	bool excuses = args->policy->excuses;
+	struct spoke_result result;
 	int error;
 
-	if (SPOKEI_LIKELY(takes_one(method, args, traits)))
-		error = begin_one(method, args, excuses, ret_call);
+	if (SPOKEI_LIKELY(takes_one(method, args)))
+		error = begin_one(method, args, ret_call);
 	else
-		error = begin_kept(method, args, traits, ret_call, &excuses);
+		error = begin_kept(method, args, ret_call, &excuses);
 	if (SPOKEI_LIKELY(error == 0)) {
 		(*ret_call)->filters = (uint8_t)passed.count;
 		(*ret_call)->number = passed.number;
 		return SPOKE_OK;
 	}
-	if (passed.count)
-		error = ask_after(method, passed, error, ret_call);
-	return error ? settle_refusal(method, excuses, error, ret_call) : SPOKE_OK;
+	result = ask_after(method, passed, error);
+	spokei_call_settle_error(method, excuses, &result);
+	return refuse(method, &result, error, ret_call);
 }
 
 /* Begins or refuses a call, as filters have decided. */
@@ -375,13 +398,15 @@ static int carry_out(struct spoke_method *method, const struct spokei_call_args 
 		     const struct spoke_filter_verdict *verdict, struct passed passed,
 		     struct spokei_call **ret_call)
 {
+	struct spoke_result result;
 	int error;
 
 	if (verdict->step == SPOKE_FILTER_GO_ON)
 		return take_allowed(method, args, passed, ret_call);
 	if (verdict->step == SPOKE_FILTER_REFUSE) {
 		error = refused_by_filter(method, verdict->error ? verdict->error : SPOKE_EREFUSED);
-		return passed.count ? ask_after(method, passed, error, ret_call) : error;
+		result = ask_after(method, passed, error);
+		return refuse(method, &result, error, ret_call);
 	}
 	error = begin_answer(method, verdict->value, false, ret_call);
 	if (error == 0) {

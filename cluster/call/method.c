@@ -221,19 +221,8 @@ void spokei_method_apply(struct spoke_method *method)
 
 	apply_limits(method);
 	spokei_method_forget_peer(method); /* the serialization may have changed */
-	method->other.policy = NULL;
 	if (settings->policy)
 		spokei_figures_slow_after(method->figures, settings->slow_ns);
-	if (settings->policy)
-		method->traits = spokei_policy_traits_of(settings->policy, settings);
-}
-
-const struct spokei_policy_traits *spokei_method_other(struct spoke_method *method,
-						       const struct spoke_policy *policy)
-{
-	if (method->other.policy != policy)
-		method->other = spokei_policy_traits_of(policy, &method->settings);
-	return &method->other;
 }
 
 struct spoke_filter_call spokei_method_describe(const struct spoke_method *method)
@@ -254,11 +243,11 @@ uint64_t spokei_method_longest(const struct spoke_method *method,
 	const struct spokei_call_settings *settings = &method->settings;
 	const struct spoke_policy *policy = options->policy ? options->policy : settings->policy;
 	uint64_t each_ns = options->timeout_ns ? options->timeout_ns : settings->timeout_ns;
-	struct spokei_policy_traits traits = spokei_policy_traits_of(policy, settings);
-	uint64_t attempts = spokei_settings_retries(settings, policy) + UINT64_C(1);
+	uint64_t attempts = 1;
 
 	/* A call that becomes a ticket calls back after its first attempt. */
-	if (traits.one_attempt || traits.fans_out || policy->repeats)
-		attempts = 1;
+	if (!policy->repeats &&
+	    (policy->attempts == SPOKE_ATTEMPTS_ANY || policy->attempts == SPOKE_ATTEMPTS_IN_TURN))
+		attempts += spokei_settings_retries(settings, policy);
 	return each_ns > UINT64_MAX / attempts ? UINT64_MAX : each_ns * attempts;
 }

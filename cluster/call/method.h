@@ -10,7 +10,6 @@
 #include "cluster/call/args.h"
 #include "cluster/call/hedge.h"
 #include "cluster/call/settings.h"
-#include "cluster/call/traits.h"
 #include "cluster/filter/limit.h"
 #include "transport/wire/message.h"
 
@@ -32,7 +31,6 @@ struct spoke_method {
 	bool any_version;
 	bool any_group;
 	uint64_t which_id;
-	struct spokei_policy_traits traits;   /* of the policy in `settings` */
 	struct spokei_limit limit;            /* on concurrency, and on calls per second */
 	struct spokei_call_settings settings; /* a provider's method has only the timeout */
 	struct spokei_prefix {
@@ -56,9 +54,8 @@ struct spoke_method {
 		struct spokei_buffer bytes;
 	} extras;
 	struct spoke_span service; /* its name; the request contains the peer's path instead */
-	struct spokei_policy_traits other; /* of the policy that a call's options named last */
-	struct spoke_method_options said;  /* the user's options, without their texts */
-	struct spokei_hedge hedge;         /* of response times, if `hedge.after` asks for it */
+	struct spoke_method_options said; /* the user's options, without their texts */
+	struct spokei_hedge hedge;        /* of response times, if `hedge.after` asks for it */
 	struct spokei_balancer_state own_balancer_state;
 	struct spokei_balancer_state
 		*balancer_state; /* the method's own, or the consumer's; NULL: a provider's */
@@ -132,20 +129,8 @@ SPOKE_MUST_USE static inline int spokei_method_fill(struct spoke_method *method,
 SPOKE_MUST_USE int spokei_method_follow(struct spoke_method *method,
 					const struct spokei_endpoint *endpoint);
 
-/* The settings of the method have changed: applies its limits, and asks its policy again. */
+/* Applies settings of the method that have changed. */
 void spokei_method_apply(struct spoke_method *method);
-
-/* Asks another policy than the method's own, which a call's options name. */
-const struct spokei_policy_traits *spokei_method_other(struct spoke_method *method,
-						       const struct spoke_policy *policy);
-
-/* Returns the properties of a policy, as far as this method is concerned. */
-static inline const struct spokei_policy_traits *spokei_method_traits(
-	struct spoke_method *method, const struct spoke_policy *policy)
-{
-	return SPOKEI_LIKELY(policy == method->traits.policy) ? &method->traits
-							      : spokei_method_other(method, policy);
-}
 
 /* Returns what filters are told of a call of this method, without its arguments. */
 struct spoke_filter_call spokei_method_describe(const struct spoke_method *method);

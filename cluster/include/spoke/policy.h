@@ -95,6 +95,21 @@ struct spoke_policy_verdict {
 };
 
 /*
+ * A promise of a policy about the attempts of each call. Calls of a policy that promises more than
+ * ANY cost less, and such a policy is not asked about each step.
+ */
+enum spoke_policy_attempts {
+	SPOKE_ATTEMPTS_ANY, /* nothing is promised; so if the policy repeats */
+	SPOKE_ATTEMPTS_ONE, /* one; its result ends the call */
+	/* One, and after its failure another at a provider without an attempt, up to 1 + `retries`.
+	 * The first answer ends the call. Attempts overlap only if `hedge_ns` is not 0. */
+	SPOKE_ATTEMPTS_IN_TURN,
+	SPOKE_ATTEMPTS_FORKED, /* at `forks` providers at the same time; the same as ONE if it is 1
+				*/
+	SPOKE_ATTEMPTS_TO_ALL, /* at all providers at the same time */
+};
+
+/*
  * A policy; borrowed by consumers, methods and calls for their life. Zero-initialise unused
  * fields.
  */
@@ -103,17 +118,19 @@ struct spoke_policy {
 	 * and its name appears in texts. */
 	const char *name;
 	/* Decides the next step. Must be pure: equal histories get equal verdicts, and it must not
-	 * call spoke. spoke also asks about sample histories, once for each method, to learn
-	 * whether a single attempt or the first answer always ends a call; such a verdict must not
-	 * depend on `dice`, `left_ns` or exact numbers of providers alone. */
+	 * call spoke. */
 	struct spoke_policy_verdict (*next)(const struct spoke_policy_history *history);
 	uint32_t retries; /* default of the setting "retries" */
+	enum spoke_policy_attempts attempts;
 	/* Allows that a request runs more than once, even if its method is not idempotent. Calls
 	 * may last for retry.deadline, and their attempts carry "spoke.id" and "spoke.attempt". */
 	bool repeats;
 	/* Sends an attempt to the first provider in the list that can take it, instead of asking
 	 * the load balancer. */
 	bool in_order;
+	/* Reports each failure as OK with nil, or with the method's fallback; also that of a call
+	 * that could not begin, about which the policy is not asked. */
+	bool excuses;
 };
 
 /* The built-in policies, in the order of the list above. */

@@ -227,19 +227,15 @@ TEST(policy_that_never_sends_gets_eunavailable)
 }
 
 static unsigned asked;
-static bool carried; /* the history is that of a call, not a sample */
 
 static struct spoke_policy_verdict follow(const struct spoke_policy_history *history)
 {
 	asked++;
-	if (carried)
-		assert_int_equal(history->open, 0);
+	assert_int_equal(history->open, 0);
 	if (history->begun == 0)
 		return (struct spoke_policy_verdict){ .step = SPOKE_STEP_SEND, .count = 1 };
-	if (carried) {
-		assert_int_equal(history->begun, history->failed + history->ok);
-		assert_int_equal(history->fresh, 2 - history->begun);
-	}
+	assert_int_equal(history->begun, history->failed + history->ok);
+	assert_int_equal(history->fresh, 2 - history->begun);
 	return (struct spoke_policy_verdict){
 		.step = history->last == SPOKE_FATE_SAFE && history->fresh ? SPOKE_STEP_SEND
 									   : SPOKE_STEP_FINISH,
@@ -252,6 +248,7 @@ TEST(first_answer_policy_is_asked_after_failures_only)
 		.name = "plain",
 		.next = follow,
 		.retries = 1,
+		.attempts = SPOKE_ATTEMPTS_IN_TURN,
 	};
 	static const struct {
 		enum rig_manner first, second;
@@ -268,9 +265,7 @@ TEST(first_answer_policy_is_asked_after_failures_only)
 
 	clusterrig_provide(2);
 	clusterrig_consume("loadbalance=roundrobin", NULL);
-	carried = false;
 	echo = clusterrig_method("echo", &options);
-	carried = true;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct rig_call *call;
 
@@ -285,6 +280,39 @@ TEST(first_answer_policy_is_asked_after_failures_only)
 	}
 }
 
+TEST(policy_that_promises_nothing_is_always_asked)
+{
+	static const struct spoke_policy plain = { .name = "plain", .next = follow };
+	struct rig_call *call;
+
+	clusterrig_provide(2);
+	clusterrig_consume("", NULL);
+	asked = 0;
+	call = clusterrig_call_with(clusterrig_method("echo", NULL),
+				    &(struct spoke_call_options){ .policy = &plain });
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+	assert_int_equal(asked, 2);
+}
+
+TEST(policy_that_excuses_hides_a_call_that_cannot_begin)
+{
+	static const struct spoke_policy silent = {
+		.name = "silent",
+		.next = finish_first,
+		.excuses = true,
+	};
+	struct rig_call *call;
+
+	clusterrig_provide(1);
+	clusterrig_consume("", NULL);
+	call = clusterrig_call_with(clusterrig_method("echo", NULL),
+				    &(struct spoke_call_options){ .policy = &silent });
+	clusterrig_end(call);
+	assert_int_equal(call->error, SPOKE_OK);
+	assert_int_equal(rig.runs, 0);
+}
+
 TEST(repeating_policy_is_always_asked)
 {
 	static const struct spoke_policy repeats = {
@@ -297,7 +325,6 @@ TEST(repeating_policy_is_always_asked)
 	clusterrig_provide(2);
 	clusterrig_consume("", NULL);
 	asked = 0;
-	carried = true;
 	call = clusterrig_call_with(clusterrig_method("echo", NULL),
 				    &(struct spoke_call_options){ .policy = &repeats });
 	clusterrig_end(call);

@@ -397,7 +397,6 @@ static void see_calls(const struct cast *cast, struct sight *sight)
 #define SEE(key, number) add(sight, SPOKEI_KEY_##key, OF_CONSUMER, (uint64_t)(number))
 	SEE(TIMEOUT, calls->timeout_ns);
 	SEE(CLUSTER, print_of_text(calls->policy->name));
-	SEE(CLUSTER, print_of_text(method->traits.policy->name));
 	SEE(LOADBALANCE, print_of_text(calls->balancer->name));
 	SEE(LOADBALANCE, print_of_text(method->balancer_state->balancer->name));
 	SEE(RETRIES, calls->retries);

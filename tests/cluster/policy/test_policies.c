@@ -97,6 +97,95 @@ TEST(catalog_finds_every_policy_by_name)
 	assert_null(spokei_catalog_policy("failwhale"));
 }
 
+/* Does a policy finish after a first attempt, or a last one, that has ended like this? */
+static bool finishes(const struct spoke_policy *policy, struct spoke_policy_history history,
+		     enum spoke_policy_fate last)
+{
+	history.begun = 1;
+	history.last = last;
+	history.ok = last == SPOKE_FATE_OK;
+	history.failed = !history.ok;
+	for (unsigned i = 0; i < 4; i++) {
+		struct spoke_policy_verdict verdict;
+
+		history.dice = UINT64_MAX / 3 * i;
+		verdict = policy->next(&history);
+		if (verdict.step != SPOKE_STEP_FINISH ||
+		    verdict.excuse != (policy->excuses && last != SPOKE_FATE_OK) ||
+		    (last == SPOKE_FATE_OK && verdict.last_failure))
+			return false;
+	}
+	return true;
+}
+
+static bool finishes_after_failure(const struct spoke_policy *policy,
+				   struct spoke_policy_history history)
+{
+	return finishes(policy, history, SPOKE_FATE_ANSWERED) &&
+	       finishes(policy, history, SPOKE_FATE_SAFE) &&
+	       finishes(policy, history, SPOKE_FATE_UNSURE);
+}
+
+/* The verdicts of a policy keep what it declares. */
+static void check_declared(const struct spoke_policy *policy, bool idempotent)
+{
+	struct spoke_policy_history history = {
+		.able = 1000,
+		.fresh = 1000,
+		.repeatable = idempotent,
+		.left_ns = UINT64_MAX,
+		.retries = policy->retries,
+		.forks = 2,
+		.fail_percent = 100,
+		.period_ns = 5 * SECOND,
+		.hedge_ns = idempotent,
+	};
+	struct spoke_policy_verdict first = policy->next(&history);
+	bool answered = first.step == SPOKE_STEP_SEND && first.count == 1 &&
+			finishes(policy, history, SPOKE_FATE_OK);
+
+	switch (policy->attempts) {
+	case SPOKE_ATTEMPTS_ONE:
+		assert_true(answered && finishes_after_failure(policy, history));
+		assert_int_equal(first.wait_ns, 0);
+		break;
+	case SPOKE_ATTEMPTS_IN_TURN:
+		assert_true(answered && !finishes_after_failure(policy, history));
+		assert_int_equal(first.wait_ns, history.hedge_ns);
+		history.fresh = 0;
+		assert_true(finishes_after_failure(policy, history));
+		history.fresh = 1000;
+		history.retries = 0;
+		assert_true(finishes_after_failure(policy, history));
+		assert_int_equal(policy->next(&history).wait_ns, 0);
+		break;
+	case SPOKE_ATTEMPTS_FORKED:
+		assert_int_equal(first.count, 2);
+		history.forks = 1;
+		assert_int_equal(policy->next(&history).count, 1);
+		assert_true(finishes(policy, history, SPOKE_FATE_OK));
+		assert_true(finishes_after_failure(policy, history));
+		break;
+	case SPOKE_ATTEMPTS_TO_ALL:
+		assert_int_equal(first.count, 1000);
+		break;
+	case SPOKE_ATTEMPTS_ANY:
+		assert_true(policy->repeats);
+		break;
+	}
+}
+
+TEST(policies_keep_what_they_declare)
+{
+	for (unsigned i = 0; spokei_catalog_policy_name(i); i++) {
+		const struct spoke_policy *policy = spokei_catalog_policy(
+			spokei_catalog_policy_name(i));
+
+		check_declared(policy, false);
+		check_declared(policy, true);
+	}
+}
+
 TEST(single_attempt_policies_make_one_attempt)
 {
 	static const struct spoke_policy *const policies[] = { &spoke_policy_failfast,
