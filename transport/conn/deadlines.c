@@ -112,13 +112,15 @@ static bool ends_by_reading(struct spokei_pending *pending)
 	struct spokei_conn *conn = pending->conn;
 	const struct spoke_engine *engine = spokei_conn_engine(conn);
 	const uint64_t id = pending->id;
+	unsigned reads = 0;
 	bool given;
 
 	if (SPOKEI_LIKELY(!spokei_engine_late(engine)) || !pending->two_way ||
 	    conn->late_turn == engine->turn)
 		return false;
 	conn->late_turn = engine->turn;
-	while (spokei_conn_read(conn) && spokei_engine_has_time(engine))
+	while (spokei_conn_read(conn) && ++reads < SPOKEI_ENGINE_LATE_ROUNDS &&
+	       spokei_engine_has_time(engine))
 		;
 	return spokei_engine_forked(engine) || conn->state == SPOKEI_CONN_CLOSED ||
 	       spokei_pendings_find(&conn->pendings, id, &given) == NULL;
