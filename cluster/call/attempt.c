@@ -2,6 +2,7 @@
 /* Sends a request as one attempt of a call, and classifies how attempts end. */
 #include "cluster/call/attempt.h"
 
+#include "core/base/error.h"
 #include "transport/conn/conn.h"
 
 /* The rest is set by spokei_conn_call(), or stays as the last attempt has left it. */
@@ -53,25 +54,15 @@ bool spokei_attempt_lacked_conn(const struct spokei_outcome *outcome)
 
 enum spoke_policy_fate spokei_attempt_fate(int error, bool written)
 {
-	switch (error) {
-	case SPOKE_OK:
+	if (error == SPOKE_OK)
 		return SPOKE_FATE_OK;
-	case SPOKE_EREMOTE:
-	case SPOKE_EBADREQUEST:
-	case SPOKE_EFORBIDDEN: /* not retried: other providers have the same rules */
+	switch ((enum spokei_error_fate)spokei_error_of(error)->fate) {
+	case SPOKEI_FATE_ANSWERED:
 		return SPOKE_FATE_ANSWERED;
-	case SPOKE_EREFUSED:
-	case SPOKE_EEXPIRED:
-	case SPOKE_ENOSERVICE:
+	case SPOKEI_FATE_SAFE:
 		return SPOKE_FATE_SAFE;
-	default:
+	case SPOKEI_FATE_WRITTEN:
 		break;
 	}
-	/* A request that cannot be written here cannot be written elsewhere either, unless the
-	 * cause is a lack of room, or a wire that cannot carry it. */
-	if (spoke_error_is_local(error) && error != SPOKE_ELIMIT && error != SPOKE_ENOMEM &&
-	    error != SPOKE_EUNAVAILABLE && error != SPOKE_ENOPROVIDER &&
-	    error != SPOKE_EUNSUPPORTED)
-		return SPOKE_FATE_ANSWERED;
 	return written ? SPOKE_FATE_UNSURE : SPOKE_FATE_SAFE;
 }

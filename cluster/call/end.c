@@ -53,29 +53,6 @@ static struct spoke_result cancelled_result(const struct spoke_result *since)
 	};
 }
 
-static enum spoke_stat stat_of(int error)
-{
-	switch (error) {
-	case SPOKE_OK:
-		return SPOKE_STAT_CALLS_OK;
-	case SPOKE_ETIMEOUT:
-		return SPOKE_STAT_CALLS_TIMEOUT;
-	case SPOKE_ETIMEOUT_UNSENT:
-		return SPOKE_STAT_CALLS_TIMEOUT_UNSENT;
-	case SPOKE_ECANCELED:
-		return SPOKE_STAT_CALLS_CANCELED;
-	case SPOKE_ECLOSED:
-		return SPOKE_STAT_CALLS_CLOSED;
-	case SPOKE_EDEFERRED:
-		return SPOKE_STAT_CALLS_DEFERRED;
-	default:
-		break;
-	}
-	if (spoke_error_is_remote(error))
-		return SPOKE_STAT_CALLS_REMOTE;
-	return spoke_error_is_transport(error) ? SPOKE_STAT_CALLS_LOST : SPOKE_STAT_CALLS_FAILED;
-}
-
 /* --- filters */
 
 static void ask_filters(const struct spokei_call *call, struct spoke_result *result)
@@ -148,7 +125,8 @@ static SPOKEI_NOINLINE void count_failure(const struct spokei_call *call,
 	spokei_call_settle_error(call->method, call->excuses, result);
 	if (result->fallback)
 		spokei_figures_count(call->method->figures, SPOKE_STAT_CALLS_FALLBACK);
-	spokei_figures_count(call->method->figures, stat_of(result->error));
+	spokei_figures_count(call->method->figures,
+			     (enum spoke_stat)spokei_error_of(result->error)->stat);
 }
 
 void spokei_call_finish(struct spokei_call *call, struct spoke_result *result)

@@ -5,21 +5,20 @@
 #ifndef SPOKEI_CLUSTER_CALL_FALLBACK_H
 #define SPOKEI_CLUSTER_CALL_FALLBACK_H
 
+#include "core/base/error.h"
+
 #include <spoke/call.h>
 
-/* May a value replace this error? Not if this side wanted it: the call was cancelled, or the
- * consumer closed. Nor if the lease of the call is over: its holder has to stop, and must not be
- * told that all is well. */
+/* May a value replace this error? */
 static inline bool spokei_fallback_hides(int error)
 {
-	return error != SPOKE_OK && error != SPOKE_ECANCELED && error != SPOKE_ECLOSED &&
-	       error != SPOKE_ELEASE;
+	return spokei_error_of(error)->replaced != SPOKEI_REPLACED_BY_NOTHING;
 }
 
 /* Does the fallback of a method replace this error? It keeps that of the handler, too. */
 static inline bool spokei_fallback_applies(int error)
 {
-	return error != SPOKE_EREMOTE && spokei_fallback_hides(error);
+	return spokei_error_of(error)->replaced == SPOKEI_REPLACED_BY_FALLBACK;
 }
 
 /* Replaces the error of a result by OK and `value`, if the fallback applies; `written`, the times

@@ -449,7 +449,7 @@ static void attempt_done(struct spokei_pending *pending, const struct spokei_out
 		note_timeout(attempt, outcome);
 	}
 	if (SPOKEI_LIKELY(endpoint))
-		spokei_directory_ended(endpoint, fate, outcome->error, took_ns);
+		spokei_directory_ended(endpoint, outcome->error, took_ns);
 	if (SPOKEI_UNLIKELY(took_ns >= attempt->call->method->figures->slow_ns))
 		note_slow(attempt, outcome);
 	if (SPOKEI_UNLIKELY(attempt->call->filters))

@@ -171,9 +171,8 @@ static inline void spokei_directory_begun(struct spokei_endpoint *endpoint, uint
 	}
 }
 
-/* Counts the end of an attempt, `took_ns` after its beginning. `fate` and `error` decide
- * whether it counts as a success of the endpoint. */
-void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_policy_fate fate,
-			    int error, uint64_t took_ns);
+/* Counts the end of an attempt, `took_ns` after its beginning. `error` decides whether it counts as
+ * a success of the endpoint. */
+void spokei_directory_ended(struct spokei_endpoint *endpoint, int error, uint64_t took_ns);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The outcome of an attempt, as counted at its endpoint: health, ejection, load. */
 #include "cluster/endpoints/parts.h"
+#include "core/base/error.h"
 #include "core/engine/engine.h"
 
 #include <inttypes.h>
@@ -8,13 +9,10 @@
 #define MS UINT64_C(1000000)
 
 /* A lost connection ends all its attempts in one turn; they count as one failure. */
-static bool is_another_loss(struct spokei_endpoint *endpoint, int error)
+static bool is_another_loss(struct spokei_endpoint *endpoint)
 {
 	uint64_t now_ns = endpoint->engine->begin_ns;
 
-	if (error == SPOKE_ETIMEOUT || error == SPOKE_ETIMEOUT_UNSENT ||
-	    !spoke_error_is_transport(error))
-		return false;
 	if (endpoint->lost_ns == now_ns)
 		return true;
 	endpoint->lost_ns = now_ns;
@@ -67,19 +65,14 @@ static void count_success(struct spokei_endpoint *endpoint, uint64_t begun_ns, u
 	spokei_directory_refresh_later(directory);
 }
 
-/* Local errors, and calls that the provider refused, are not counted as failures. */
-static void count_outcome(struct spokei_endpoint *endpoint, enum spoke_policy_fate fate, int error,
-			  uint64_t took_ns)
+static void count_outcome(struct spokei_endpoint *endpoint, int error, uint64_t took_ns)
 {
+	enum spokei_error_blame blame = (enum spokei_error_blame)spokei_error_of(error)->blame;
 	uint64_t now_ns = endpoint->engine->begin_ns;
 	uint64_t begun_ns = took_ns < now_ns ? now_ns - took_ns : 0;
-	bool answered = fate == SPOKE_FATE_OK ||
-			(fate == SPOKE_FATE_ANSWERED && error != SPOKE_ELEASE);
+	bool answered = blame == SPOKEI_BLAME_ANSWER;
 
-	if (!answered && spoke_error_is_local(error)) {
-		/* The answer to a cancelled attempt would have taken longer still. */
-		if (error == SPOKE_ECANCELED && took_ns > endpoint->score.mean_ns)
-			spokei_score_answered(&endpoint->score, took_ns, now_ns);
+	if (blame == SPOKEI_BLAME_NONE) {
 		spokei_eject_over(&endpoint->eject);
 		return;
 	}
@@ -87,14 +80,14 @@ static void count_outcome(struct spokei_endpoint *endpoint, enum spoke_policy_fa
 	endpoint->failures += !answered;
 	if (answered)
 		count_success(endpoint, begun_ns, took_ns);
-	else if (error == SPOKE_EREFUSED || is_another_loss(endpoint, error))
+	else if (blame == SPOKEI_BLAME_REFUSAL ||
+		 (blame == SPOKEI_BLAME_LOSS && is_another_loss(endpoint)))
 		spokei_eject_over(&endpoint->eject);
 	else
 		count_failure(endpoint, error, begun_ns);
 }
 
-void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_policy_fate fate,
-			    int error, uint64_t took_ns)
+void spokei_directory_ended(struct spokei_endpoint *endpoint, int error, uint64_t took_ns)
 {
 	struct spokei_directory *directory = endpoint->directory;
 	struct spokei_candidates *candidates = &directory->candidates;
@@ -105,7 +98,7 @@ void spokei_directory_ended(struct spokei_endpoint *endpoint, enum spoke_policy_
 		spokei_directory_bury_if_over(endpoint);
 		return;
 	}
-	count_outcome(endpoint, fate, error, took_ns);
+	count_outcome(endpoint, error, took_ns);
 	candidates->actives[endpoint->place] = endpoint->actives;
 	candidates->means_ns[endpoint->place] = endpoint->score.mean_ns;
 	candidates->successes[endpoint->place] = endpoint->score.successes;

@@ -3,17 +3,12 @@
  * on what it is. */
 #include "cluster/serve/parts.h"
 
+#include "core/base/error.h"
 #include "transport/conn/conn.h"
 #include "transport/conn/identity.h"
 #include "transport/wire/copy.h"
 
 #include <spoke/filter.h>
-
-/* Returns whether the same request may pass a little later. */
-static bool is_temporary(int error)
-{
-	return error == SPOKE_ELIMIT || error == SPOKE_EREFUSED || error == SPOKE_ECLOSED;
-}
 
 struct spokei_message spokei_request_refusal(const struct spoke_request *request,
 					     const struct spoke_filter_verdict *verdict)
@@ -22,7 +17,7 @@ struct spokei_message spokei_request_refusal(const struct spoke_request *request
 	struct spokei_message answer = {
 		.error = SPOKE_EREFUSED,
 		.error_text = spokei_span(verdict->text, strlen(verdict->text)),
-		.forbidden = !is_temporary(verdict->error),
+		.forbidden = !spokei_error_of(verdict->error)->passes_later,
 	};
 
 	if (verdict->error == SPOKE_ELIMIT)

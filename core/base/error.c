@@ -3,7 +3,7 @@
  * The error table as functions. A duplicate number does not compile (two equal cases of one
  * switch), and neither does a number outside the three ranges. Stateless; any thread.
  */
-#include <spoke/error.h>
+#include "core/base/error.h"
 
 /* Both ends of each range, which are permanent; unused numbers between them may be assigned later.
  */
@@ -25,52 +25,131 @@ SPOKE_ERRORS(ASSERT_RANGE)
 _Static_assert(TRANSPORT_FIRST == LOCAL_LAST - 1 && REMOTE_FIRST == TRANSPORT_LAST - 1,
 	       "the ranges leave no gap between them");
 
-const char *spoke_strerror(int error)
-{
-#define RETURN_SENTENCE(name, number, sentence)                                                    \
-	case number:                                                                               \
-		return sentence;
+/* --- rows */
 
+/* clang-format off */
+/* The columns are the members of struct spokei_error:
+ * name              status of      may  passes                    replaced  log      texts counter
+ *                   Dubbo HTTP thr run  later fate     blame      by        class    say it */
+#define ERROR_ROWS(X) \
+	X(EINVAL,          80,  500, 400, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    yes, FAILED)         \
+	X(ENOMEM,          80,  500, 500, yes, no,  WRITTEN,  NONE,    FALLBACK, SYSTEM,  no,  FAILED)         \
+	X(ESTATE,          80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
+	X(ETHREAD,         80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
+	X(EFORKED,         80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
+	X(ECANCELED,       80,  500, 500, yes, no,  ANSWERED, ANSWER,  NOTHING,  CALL,    no,  CANCELED)       \
+	X(ECLOSED,         80,  500, 503, yes, yes, ANSWERED, ANSWER,  NOTHING,  CALL,    no,  CLOSED)         \
+	X(ELIMIT,          80,  500, 503, yes, yes, WRITTEN,  NONE,    FALLBACK, LIMIT,   no,  FAILED)         \
+	X(ETYPE,           80,  500, 400, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
+	X(ERANGE,          80,  500, 400, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    yes, FAILED)         \
+	X(ENOENT,          80,  500, 400, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    yes, FAILED)         \
+	X(EEXIST,          80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
+	X(ETRUNCATED,      80,  500, 400, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
+	X(ETRAILING,       80,  500, 400, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
+	X(ECORRUPT,        80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
+	X(EDEPTH,          80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
+	X(ETOOLARGE,       25,  500, 413, yes, no,  ANSWERED, ANSWER,  FALLBACK, LIMIT,   no,  FAILED)         \
+	X(ESYNTAX,         80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    yes, FAILED)         \
+	X(EUNSUPPORTED,    80,  405, 500, no,  no,  WRITTEN,  NONE,    FALLBACK, CALL,    yes, FAILED)         \
+	X(EUNAVAILABLE,    80,  500, 500, yes, no,  WRITTEN,  NONE,    FALLBACK, CALL,    yes, FAILED)         \
+	X(ENOPROVIDER,     80,  500, 500, yes, no,  WRITTEN,  NONE,    FALLBACK, CALL,    yes, FAILED)         \
+	X(EDEFERRED,       80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  DEFERRED)       \
+	X(ESYSTEM,         80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, SYSTEM,  yes, FAILED)         \
+	X(ECYCLE,          80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
+	X(EBUSY,           80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
+	X(ELEASE,          80,  500, 500, yes, no,  ANSWERED, NONE,    NOTHING,  CALL,    no,  FAILED)         \
+	X(ESTORE,          80,  500, 500, yes, no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  FAILED)         \
+	X(ERESOLVE,        80,  500, 500, yes, no,  WRITTEN,  LOSS,    FALLBACK, CONNECT, no,  LOST)           \
+	X(ECONNECT,        80,  500, 500, yes, no,  WRITTEN,  LOSS,    FALLBACK, CONNECT, no,  LOST)           \
+	X(ELOST,           80,  500, 500, yes, no,  WRITTEN,  LOSS,    FALLBACK, CONNECT, no,  LOST)           \
+	X(EPROTOCOL,       80,  500, 500, yes, no,  WRITTEN,  LOSS,    FALLBACK, PEER,    no,  LOST)           \
+	X(ETIMEOUT_UNSENT, 80,  500, 500, yes, no,  WRITTEN,  FAILURE, FALLBACK, CALL,    no,  TIMEOUT_UNSENT) \
+	X(ETIMEOUT,        80,  504, 500, yes, no,  WRITTEN,  FAILURE, FALLBACK, CALL,    no,  TIMEOUT)        \
+	X(ESILENT,         80,  500, 500, yes, no,  WRITTEN,  LOSS,    FALLBACK, CONNECT, no,  LOST)           \
+	X(ESLOW,           80,  500, 500, yes, no,  WRITTEN,  LOSS,    FALLBACK, LIMIT,   no,  LOST)           \
+	X(ESELF,           80,  500, 500, yes, no,  WRITTEN,  LOSS,    FALLBACK, CONNECT, no,  LOST)           \
+	X(EHANDSHAKE,      80,  500, 500, yes, no,  WRITTEN,  LOSS,    FALLBACK, AUTH,    yes, LOST)           \
+	X(EREMOTE,         20,  500, 500, yes, no,  ANSWERED, ANSWER,  POLICY,   CALL,    no,  REMOTE)         \
+	X(EBADREQUEST,     40,  400, 500, no,  no,  ANSWERED, ANSWER,  FALLBACK, CALL,    no,  REMOTE)         \
+	X(EBADREPLY,       50,  500, 500, yes, no,  WRITTEN,  FAILURE, FALLBACK, CALL,    no,  REMOTE)         \
+	X(ENOSERVICE,      60,  404, 500, no,  no,  SAFE,     FAILURE, FALLBACK, CALL,    no,  REMOTE)         \
+	X(EREFUSED,        100, 503, 500, no,  yes, SAFE,     REFUSAL, FALLBACK, CALL,    no,  REMOTE)         \
+	X(EEXPIRED,        31,  504, 500, no,  no,  SAFE,     FAILURE, FALLBACK, CALL,    no,  REMOTE)         \
+	X(ESERVER,         80,  500, 500, yes, no,  WRITTEN,  FAILURE, FALLBACK, CALL,    no,  REMOTE)         \
+	X(EFORBIDDEN,      20,  403, 500, no,  no,  ANSWERED, ANSWER,  FALLBACK, AUTH,    yes, REMOTE)
+/* clang-format on */
+
+#define yes true
+#define no false
+#define MAKE_ROW(status, http, thrown, run, later, fate, blame, replaced, log, text, counter)      \
+	{                                                                                          \
+		status, http, thrown, run, later, SPOKEI_FATE_##fate, SPOKEI_BLAME_##blame,        \
+			SPOKEI_REPLACED_BY_##replaced, SPOKEI_LOG_##log, text,                     \
+			SPOKE_STAT_CALLS_##counter,                                                \
+	}
+#define NAME_ROW(name, ...) ROW_##name,
+#define ADD_ROW(name, ...) [ROW_##name] = MAKE_ROW(__VA_ARGS__),
+#define ADD_TEXTS(name, number, sentence) [ROW_##name] = { #name, sentence },
+#define FIND_ROW(name, number, sentence)                                                           \
+	case number:                                                                               \
+		return ROW_##name;
+
+enum {
+	ROW_UNKNOWN,
+	ROW_OK,
+	ERROR_ROWS(NAME_ROW)
+};
+
+/* clang-format off */
+static const struct spokei_error rows[] = {
+	[ROW_UNKNOWN] = MAKE_ROW(80, 500, 500, yes, no, WRITTEN, FAILURE, FALLBACK, CALL, no, FAILED),
+	[ROW_OK] = MAKE_ROW(20, 200, 500, yes, no, ANSWERED, ANSWER, NOTHING, CALL, no, OK),
+	ERROR_ROWS(ADD_ROW)
+};
+/* clang-format on */
+
+static const struct {
+	const char *name;
+	const char *sentence;
+} texts[] = { [ROW_UNKNOWN] = { "UNKNOWN", "unknown error" },
+	      [ROW_OK] = { "OK", "success" },
+	      SPOKE_ERRORS(ADD_TEXTS) };
+
+_Static_assert(sizeof(rows) / sizeof(rows[0]) == sizeof(texts) / sizeof(texts[0]),
+	       "a row of no error");
+
+/* An error without a row does not compile here. */
+static int row_of(int error)
+{
 	switch (error) {
 	case SPOKE_OK:
-		return "success";
-		SPOKE_ERRORS(RETURN_SENTENCE)
+		return ROW_OK;
+		SPOKE_ERRORS(FIND_ROW)
 	default:
-		return "unknown error";
+		return ROW_UNKNOWN;
 	}
-#undef RETURN_SENTENCE
+}
+
+const struct spokei_error *spokei_error_of(int error)
+{
+	return &rows[row_of(error)];
+}
+
+/* --- the public functions */
+
+const char *spoke_strerror(int error)
+{
+	return texts[row_of(error)].sentence;
 }
 
 const char *spoke_errname(int error)
 {
-#define RETURN_NAME(name, number, sentence)                                                        \
-	case number:                                                                               \
-		return #name;
-
-	switch (error) {
-	case SPOKE_OK:
-		return "OK";
-		SPOKE_ERRORS(RETURN_NAME)
-	default:
-		return "UNKNOWN";
-	}
-#undef RETURN_NAME
+	return texts[row_of(error)].name;
 }
 
-/* Returns true if the table contains the error and it lies within the range. */
 static bool is_within(int error, int first, int last)
 {
-#define RETURN_TRUE(name, number, sentence) case number:
-
-	if (error > first || error < last)
-		return false;
-	switch (error) {
-		SPOKE_ERRORS(RETURN_TRUE)
-		return true;
-	default:
-		return false;
-	}
-#undef RETURN_TRUE
+	return error <= first && error >= last && row_of(error) != ROW_UNKNOWN;
 }
 
 bool spoke_error_is_local(int error)

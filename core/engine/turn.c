@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The turn of an engine, and its events. engine.h describes the order of a turn and the reasons for
  * it. */
+#include "core/base/error.h"
 #include "core/engine/early.h"
 #include "core/engine/parts.h"
 #include "core/engine/source.h"
@@ -12,69 +13,23 @@
 
 #define NS_PER_TENTH UINT64_C(100000000) /* of a second */
 
-/* Returns the class whose log limit this line shares. */
-static enum spokei_log_class log_class_of(int error)
-{
-	switch (error) {
-	case SPOKE_ESYSTEM:
-	case SPOKE_ENOMEM:
-		return SPOKEI_LOG_SYSTEM;
-	case SPOKE_ELIMIT:
-	case SPOKE_ETOOLARGE:
-	case SPOKE_ESLOW:
-		return SPOKEI_LOG_LIMIT;
-	case SPOKE_EPROTOCOL:
-		return SPOKEI_LOG_PEER;
-	case SPOKE_EFORBIDDEN:
-	case SPOKE_EHANDSHAKE:
-		return SPOKEI_LOG_AUTH;
-	case SPOKE_ERESOLVE:
-	case SPOKE_ECONNECT:
-	case SPOKE_ELOST:
-	case SPOKE_ESILENT:
-	case SPOKE_ESELF:
-		return SPOKEI_LOG_CONNECT;
-	default:
-		return SPOKEI_LOG_CALL;
-	}
-}
-
-/* Does the text of an event contain the cause? The sentences of some errors name only the kind of
- * fault, and the texts say which one it is. */
-static bool is_cause_said(int error, const char *text)
-{
-	switch (error) {
-	case SPOKE_EINVAL:
-	case SPOKE_ERANGE:
-	case SPOKE_ESYNTAX:
-	case SPOKE_EUNSUPPORTED:
-	case SPOKE_ENOENT:
-	case SPOKE_ENOPROVIDER:
-	case SPOKE_EUNAVAILABLE:
-	case SPOKE_EHANDSHAKE:
-	case SPOKE_EFORBIDDEN:
-	case SPOKE_ESYSTEM:
-		return true;
-	default:
-		return strstr(text, spoke_strerror(error)) != NULL;
-	}
-}
-
 /* `calm`: the class of a line without an error. */
 SPOKEI_PRINTF(5, 0)
 static void add_event(struct spoke_engine *engine, enum spokei_log_class calm,
 		      enum spoke_event_user user, int error, const char *format, va_list args)
 {
+	const struct spokei_error *row = spokei_error_of(error);
+	const char *sentence = spoke_strerror(error);
 	const struct spoke_event *event;
 	bool is_said;
 
 	spokei_engine_refresh(engine);
 	event = spokei_events_add(engine->events, engine->begin_ns, user, error, format, args);
-	is_said = is_cause_said(error, event->text);
+	is_said = row->texts_say_it || strstr(event->text, sentence) != NULL;
 	if (error) {
-		spokei_log(engine->log, SPOKE_LOG_WARN, "engine", log_class_of(error),
-			   engine->begin_ns, "%s%s%s", event->text, is_said ? "" : ": ",
-			   is_said ? "" : spoke_strerror(error));
+		spokei_log(engine->log, SPOKE_LOG_WARN, "engine",
+			   (enum spokei_log_class)row->log_class, engine->begin_ns, "%s%s%s",
+			   event->text, is_said ? "" : ": ", is_said ? "" : sentence);
 	} else {
 		spokei_log(engine->log, SPOKE_LOG_INFO, "engine", calm, engine->begin_ns, "%s",
 			   event->text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Error numbers, names and sentences. */
+#include "core/base/error.h"
 #include "tests/support/test.h"
 
 #include <spoke/error.h>
@@ -73,5 +74,30 @@ TEST(each_error_is_in_exactly_one_range)
 		assert_int_equal(spoke_error_is_transport(number),
 				 number <= -100 && number >= -199);
 		assert_int_equal(spoke_error_is_remote(number), number <= -200);
+	}
+}
+
+TEST(row_of_an_error_decides_what_follows)
+{
+	static const struct {
+		int error, dubbo, http, fate, blame;
+	} cases[] = {
+		{ SPOKE_OK, 20, 200, SPOKEI_FATE_ANSWERED, SPOKEI_BLAME_ANSWER },
+		{ SPOKE_ELIMIT, 80, 500, SPOKEI_FATE_WRITTEN, SPOKEI_BLAME_NONE },
+		{ SPOKE_ELEASE, 80, 500, SPOKEI_FATE_ANSWERED, SPOKEI_BLAME_NONE },
+		{ SPOKE_ELOST, 80, 500, SPOKEI_FATE_WRITTEN, SPOKEI_BLAME_LOSS },
+		{ SPOKE_ETIMEOUT, 80, 504, SPOKEI_FATE_WRITTEN, SPOKEI_BLAME_FAILURE },
+		{ SPOKE_EREMOTE, 20, 500, SPOKEI_FATE_ANSWERED, SPOKEI_BLAME_ANSWER },
+		{ SPOKE_EREFUSED, 100, 503, SPOKEI_FATE_SAFE, SPOKEI_BLAME_REFUSAL },
+		{ -99, 80, 500, SPOKEI_FATE_WRITTEN, SPOKEI_BLAME_FAILURE }, /* unknown */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct spokei_error *row = spokei_error_of(cases[i].error);
+
+		assert_int_equal(row->dubbo_status, cases[i].dubbo);
+		assert_int_equal(row->http_status, cases[i].http);
+		assert_int_equal(row->fate, cases[i].fate);
+		assert_int_equal(row->blame, cases[i].blame);
 	}
 }

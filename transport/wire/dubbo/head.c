@@ -55,28 +55,6 @@ int spokei_dubbo_status_error(uint8_t status)
 	return SPOKE_EPROTOCOL;
 }
 
-uint8_t spokei_dubbo_error_status(int error)
-{
-	switch (error) {
-	case SPOKE_OK:
-		return SPOKEI_DUBBO_OK;
-	case SPOKE_EBADREQUEST:
-		return 40;
-	case SPOKE_EBADREPLY:
-		return 50;
-	case SPOKE_ENOSERVICE:
-		return 60;
-	case SPOKE_EREFUSED:
-		return 100;
-	case SPOKE_EEXPIRED:
-		return 31;
-	case SPOKE_ETOOLARGE:
-		return 25;
-	default:
-		return 80;
-	}
-}
-
 /* Checks magic, flags and status, as far as they have arrived. */
 static bool prefix_is_known(const unsigned char *at, size_t len)
 {

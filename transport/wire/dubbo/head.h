@@ -82,7 +82,4 @@ bool spokei_dubbo_status_known(uint8_t status);
 /* Returns the SPOKE_E... of a status, 0 for OK. */
 int spokei_dubbo_status_error(uint8_t status);
 
-/* Returns the status for an error that is not an exception. */
-uint8_t spokei_dubbo_error_status(int error);
-
 #endif

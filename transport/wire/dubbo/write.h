@@ -9,6 +9,7 @@
 #ifndef SPOKEI_TRANSPORT_WIRE_DUBBO_WRITE_H
 #define SPOKEI_TRANSPORT_WIRE_DUBBO_WRITE_H
 
+#include "core/base/error.h"
 #include "transport/wire/dubbo/head.h"
 
 /* Without types in the message, the descriptor is derived from the arguments; see describe(). */
@@ -30,9 +31,9 @@ static inline uint8_t spokei_dubbo_reply_status(const struct spokei_message *mes
 {
 	if (message->status != 0)
 		return message->status;
-	if (message->error == SPOKE_EREMOTE || message->error == SPOKE_EFORBIDDEN)
+	if (SPOKEI_LIKELY(message->error == SPOKE_OK))
 		return SPOKEI_DUBBO_OK;
-	return spokei_dubbo_error_status(message->error);
+	return spokei_error_of(message->error)->dubbo_status;
 }
 
 /*

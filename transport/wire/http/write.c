@@ -5,6 +5,7 @@
  */
 #include "transport/wire/http/parts.h"
 
+#include "core/base/error.h"
 #include "core/json/json.h"
 #include "core/text/percent.h"
 #include "transport/http/guard.h"
@@ -45,27 +46,6 @@ static void put_text(struct response *response, const char *text)
 	put(response, text, strlen(text));
 }
 
-/* Arguments that a handler cannot read or use, or that are too long, are the client's mistake. */
-static int status_of_exception(int32_t code)
-{
-	switch (code) {
-	case SPOKE_ETOOLARGE:
-		return 413;
-	case SPOKE_ELIMIT:
-	case SPOKE_ECLOSED:
-		return UNAVAILABLE;
-	case SPOKE_EINVAL:
-	case SPOKE_ETYPE:
-	case SPOKE_ERANGE:
-	case SPOKE_ENOENT:
-	case SPOKE_ETRUNCATED:
-	case SPOKE_ETRAILING:
-		return 400;
-	default:
-		return 500;
-	}
-}
-
 static int status_of(const struct spokei_message *message)
 {
 	int status = (int)(message->id >> SPOKEI_HTTP_ID_STATUS & 0x3ff);
@@ -76,33 +56,18 @@ static int status_of(const struct spokei_message *message)
 		return message->error_code == SPOKE_FORBIDDEN_UNPROVEN ? 401 : 403;
 	if (message->forbidden)
 		return 403;
-	switch (message->error) {
-	case SPOKE_EBADREQUEST:
-		return 400;
-	case SPOKE_ENOSERVICE:
-		return 404;
-	case SPOKE_EUNSUPPORTED:
-		return 405;
-	case SPOKE_EREFUSED:
-		return message->error_code == SPOKE_ELIMIT ? TOO_MANY : UNAVAILABLE;
-	case SPOKE_EEXPIRED:
-	case SPOKE_ETIMEOUT:
-		return 504;
-	case SPOKE_EREMOTE:
-		return status_of_exception(message->error_code);
-	default:
-		return 500;
-	}
+	if (message->error == SPOKE_EREFUSED && message->error_code == SPOKE_ELIMIT)
+		return TOO_MANY;
+	/* Arguments that a handler cannot read or use are the client's mistake. */
+	if (message->error == SPOKE_EREMOTE)
+		return spokei_error_of(message->error_code)->http_status_thrown;
+	return spokei_error_of(message->error)->http_status;
 }
 
 /* Returns whether the handler may have run. */
 static bool may_have_run(const struct spokei_message *message)
 {
-	int error = message->error;
-
-	return !message->forbidden && error != SPOKE_EBADREQUEST && error != SPOKE_ENOSERVICE &&
-	       error != SPOKE_EUNSUPPORTED && error != SPOKE_EREFUSED && error != SPOKE_EEXPIRED &&
-	       error != SPOKE_EFORBIDDEN;
+	return !message->forbidden && spokei_error_of(message->error)->may_have_run;
 }
 
 /* --- the head */
