@@ -32,10 +32,11 @@ for verb in $verbs; do
 	"$spoke" help "$verb" | cmp -s - "$work/help" || complain "spoke help $verb is not its --help"
 	sed -n 's/^  [- ][^ ]* *--\([a-z0-9-]*\).*/\1/p' "$work/help" | sort -u >"$work/options"
 
-	# The manual describes the common options in one place.
+	# The manual describes options of several verbs in one place, before the first verb.
 	sed -n "/^\.Ss spoke $verb\$/,/^\.El/s/^\.It Fl \(. , \)*-\([a-z0-9-]*\).*/\2/p" \
 		"$folder/spoke.1" >"$work/has"
-	printf 'help\nplain\n' >>"$work/has"
+	sed -n '/^\.Sh DESCRIPTION/,/^\.Ss /s/^\.It Fl \(. , \)*-\([a-z0-9-]*\).*/\2/p' "$folder/spoke.1" |
+		sort -u | comm -12 - "$work/options" >>"$work/has"
 	compare spoke.1 "$verb"
 	sed -n "s/^	$verb) options=\"\(.*\)\" ;;/\1/p" "$folder/completion/spoke.bash" |
 		tr ' ' '\n' | sed 's/^--//' >"$work/has"
