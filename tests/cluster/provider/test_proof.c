@@ -231,7 +231,7 @@ static void assert_published(const char *service, const char *token)
 	const char *line = strstr(spokei_vfiles_get(proofrig.world.files, "/run/providers"),
 				  service);
 	char text[512];
-	char want[64];
+	char want[128];
 
 	assert_non_null(line);
 	assert_null(strstr(line + 1, service));
