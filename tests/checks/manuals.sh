@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Checks the manual. Its pages beside the code have at most 8 KB each, and MANUAL.md links to all of them.
-# The manual pages format without warnings. spoke(3) names exactly the public headers, its
-# example compiles, and its callback law is that of ARCHITECTURE.md.
+# Files that ARCHITECTURE.md names, e.g. `call/begin`, exist. The manual pages format without warnings.
+# spoke(3) names exactly the public headers, its example compiles, and its callback law is that of
+# ARCHITECTURE.md.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -21,6 +22,14 @@ while read -r page; do
 	[ "$size" -le 8192 ] || complain "$page: has $size bytes, at most 8192: make it two pages"
 	grep -qF "]($page)" MANUAL.md || complain "MANUAL.md: has no link to $page"
 done <"$work/pages"
+
+for file in $(grep -o '`[a-z]*/[a-z/_]*`' ARCHITECTURE.md | tr -d '`' | sort -u); do
+	found=
+	for floor in . $floors; do
+		[ ! -e "$floor/$file" ] && [ ! -e "$floor/$file.c" ] && [ ! -e "$floor/$file.h" ] || found=1
+	done
+	[ "$found" ] || complain "ARCHITECTURE.md: no floor has $file"
+done
 
 for page in $pages/*.[1-9]; do
 	if command -v mandoc >"$work/which"; then
