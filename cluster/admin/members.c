@@ -4,7 +4,7 @@
 
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
-#include "cluster/call/retry_state.h"
+#include "cluster/call/retry.h"
 #include "cluster/comet/view.h"
 #include "cluster/consumer/consumer.h"
 #include "cluster/lease/view.h"

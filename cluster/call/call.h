@@ -1,19 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One call, from spoke_call() to its callback, and to the callback of its ticket if it becomes one.
- * On the engine's thread.
+ * Each end calls back once, and that of a ticket once more. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_CALL_CALL_H
 #define SPOKEI_CLUSTER_CALL_CALL_H
 
-#include "cluster/call/attempt.h"
+#include "core/base/error.h"
 #include "core/engine/task.h"
+#include "transport/conn/pending.h"
+#include "transport/wire/message.h"
 
 #include <spoke/call.h>
+#include <spoke/policy.h>
+#include <spoke/ticket.h>
+#include <spoke/value.h>
 
+struct spoke_lease;
+struct spoke_policy;
+struct spokei_call;
 struct spokei_call_args;
 struct spokei_caller;
+struct spokei_conn;
+struct spokei_endpoint;
+struct spokei_message;
 struct spokei_retry_state;
+
+/* Checked. The bytes belong to the user, or to the retry state that has copied them. */
+struct spokei_call_args {
+	struct spoke_span values;
+	size_t count;                      /* of values */
+	struct spoke_value attachments;    /* a map; { 0 }: none */
+	struct spoke_span key;             /* the user's hash key; { 0 }: none */
+	uint64_t timeout_ns;               /* per attempt */
+	const struct spoke_policy *policy; /* NULL: the call is a push, or is not sent at all */
+	const struct spoke_lease *lease;   /* of the user's options; NULL: none, or it was noted */
+	bool one_way;
+	bool optional; /* the attachments are those of filters: a wire without any drops them */
+};
+
+struct spokei_attempt {
+	struct spokei_pending pending; /* lasting, if the attempt is a call's first one */
+	struct spokei_call *call;
+	struct spokei_endpoint *endpoint; /* while the attempt is in flight; NULL: of a push */
+};
 
 /* A cell of the caller's slab. */
 struct spokei_call {
@@ -54,5 +84,59 @@ void spokei_call_sweep(struct spokei_caller *caller);
 
 /* As spoke_call_cancel(). */
 bool spokei_call_cancel(struct spokei_caller *caller, struct spoke_call named);
+
+/* The one completion of a call: frees its cell, then calls back, so that the user may call again.
+ * The filters may change the result. */
+void spokei_call_finish(struct spokei_call *call, struct spoke_result *result);
+
+/* Ends a call whose only attempt has failed, or that is cancelled. */
+void spokei_call_finish_failed(struct spokei_call *call, struct spoke_result *result);
+
+/* Ends a call that has a history: finishes it, or settles its ticket. A call that is still inside
+ * spoke_call() gets the error noted instead. */
+void spokei_call_end(struct spokei_call *call, enum spoke_ticket_settlement settlement,
+		     struct spoke_result *result);
+
+/* The same on the engine's soon, with an error of this side. */
+void spokei_call_end_later(struct spokei_call *call, enum spoke_ticket_settlement settlement,
+			   int error);
+
+/* Gives the user a ticket in place of a result, on the engine's soon. */
+void spokei_call_defer(struct spokei_call *call);
+
+/* The value nil. */
+extern const struct spoke_value spokei_call_nil;
+
+/* Returns the result of a call that ends as the attempt did that failed last. */
+struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *retry);
+
+/* May a value replace this error? */
+static inline bool spokei_fallback_hides(int error)
+{
+	return spokei_error_of(error)->replaced != SPOKEI_REPLACED_BY_NOTHING;
+}
+
+/* Does the fallback of a method replace this error? It keeps that of the handler, too. */
+static inline bool spokei_fallback_applies(int error)
+{
+	return spokei_error_of(error)->replaced == SPOKEI_REPLACED_BY_FALLBACK;
+}
+
+/* Replaces the error of a result by OK and `value`, if the fallback applies; `written`, the times
+ * and `attempts` stay. `value` { 0 }: the method has no fallback. */
+static inline void spokei_fallback_apply(struct spoke_result *result, struct spoke_value value)
+{
+	static const struct spoke_span none;
+
+	if (value.len == 0 || !spokei_fallback_applies(result->error))
+		return;
+	result->error = SPOKE_OK;
+	result->value = value;
+	result->attachments = (struct spoke_value){ NULL, 0 };
+	result->error_text = none;
+	result->error_class = none;
+	result->error_code = 0;
+	result->fallback = true;
+}
 
 #endif

@@ -7,10 +7,8 @@
 #ifndef SPOKEI_CLUSTER_CALL_CALLER_H
 #define SPOKEI_CLUSTER_CALL_CALLER_H
 
-#include "cluster/call/budget.h"
 #include "cluster/call/report.h"
-#include "cluster/call/retry_blocks.h"
-#include "cluster/call/retry_queue.h"
+#include "cluster/call/retry.h"
 #include "core/engine/task.h"
 #include "core/memory/slab.h"
 

@@ -2,16 +2,112 @@
 /* Makes and frees methods, and looks up what their settings mean for calls. */
 #include "cluster/call/method.h"
 
-#include "cluster/call/args.h"
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
-#include "cluster/call/retry_state.h"
+#include "cluster/call/retry.h"
+#include "cluster/catalog.h"
+#include "cluster/config/keys.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
+#include "core/text/option.h"
 #include "core/value/builder.h"
+#include "transport/codec/codec.h"
 #include "transport/conn/link.h"
 
 #include <spoke/filter.h>
+
+/* --- settings, from the values of configuration keys */
+
+#define PAUSE_CAP_NS UINT64_C(60000000000) /* longest pause of an exponential backoff */
+
+static const struct spoke_policy *policy_at(uint64_t index)
+{
+	return spokei_catalog_policy(spokei_catalog_policy_name((unsigned)index));
+}
+
+static const struct spoke_balancer *balancer_at(uint64_t index)
+{
+	const char *name = spokei_catalog_balancer_name((unsigned)index);
+
+	return name ? spokei_catalog_balancer(name) : NULL;
+}
+
+/* Returns the id of a serialization by its place among the names of the key; 0: auto. */
+static uint8_t codec_at(uint64_t index)
+{
+	static const uint8_t ids[] = { 0, SPOKEI_CODEC_HESSIAN2, SPOKEI_CODEC_MSGPACK };
+
+	return index < sizeof(ids) ? ids[index] : 0;
+}
+
+void spokei_call_settings_fill(const struct spokei_key_values *values,
+			       struct spokei_call_settings *ret)
+{
+	const uint64_t *of = values->of;
+
+	*ret = (struct spokei_call_settings){
+		.policy = policy_at(of[SPOKEI_KEY_CLUSTER]),
+		.balancer = balancer_at(of[SPOKEI_KEY_LOADBALANCE]),
+		.codec = codec_at(of[SPOKEI_KEY_SERIALIZATION]),
+	};
+	spokei_keys_fill(values, SPOKEI_IN_METHOD, SPOKEI_AT_CALL, ret);
+	if (!values->said[SPOKEI_KEY_RETRIES])
+		ret->retries = SPOKEI_RETRIES_OF_POLICY;
+}
+
+uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings,
+				  const struct spoke_policy *policy, uint64_t timeout_ns)
+{
+	uint32_t retries = spokei_settings_retries(settings, policy);
+	uint64_t pause_ns = settings->period_ns;
+	uint64_t all_ns = spokei_later(pause_ns, timeout_ns);
+
+	if (policy->repeats && settings->deadline_ns)
+		return settings->deadline_ns;
+	for (uint32_t i = 0; i < retries; i++) {
+		/* Jitter may lengthen growing pauses by a fifth. */
+		uint64_t longest_ns = settings->growing ? spokei_later(pause_ns, pause_ns / 5)
+							: pause_ns;
+
+		all_ns = spokei_later(all_ns, spokei_later(longest_ns, timeout_ns));
+		if (settings->growing && pause_ns < PAUSE_CAP_NS)
+			pause_ns = pause_ns / 5 * 8;
+		if (settings->growing && pause_ns > PAUSE_CAP_NS &&
+		    settings->period_ns < PAUSE_CAP_NS)
+			pause_ns = PAUSE_CAP_NS;
+	}
+	return all_ns;
+}
+
+/* --- slow attempts: estimates a percentile of response times from one number */
+
+#define PARTS 2000u /* a step is a percentage of this part of the estimate: at most 5% */
+
+void spokei_hedge_note(struct spokei_hedge *hedge, uint64_t after, uint64_t took_ns)
+{
+	unsigned percent = spokei_option_percentile(after);
+	uint64_t part = hedge->slow_ns / PARTS + 1;
+
+	if (percent == 0)
+		return;
+	hedge->answers += hedge->answers < SPOKEI_HEDGE_LEAST;
+	if (hedge->slow_ns == 0)
+		hedge->slow_ns = took_ns;
+	else if (took_ns > hedge->slow_ns)
+		hedge->slow_ns = spokei_later(hedge->slow_ns, part * percent);
+	else
+		hedge->slow_ns -= hedge->slow_ns > part * (100 - percent) ? part * (100 - percent)
+									  : hedge->slow_ns - 1;
+}
+
+uint64_t spokei_hedge_after(const struct spokei_hedge *hedge, uint64_t after)
+{
+	if (spokei_option_percentile(after) == 0)
+		return after;
+	if (hedge->answers < SPOKEI_HEDGE_LEAST)
+		return 0;
+	return hedge->slow_ns < SPOKEI_HEDGE_MIN_NS ? SPOKEI_HEDGE_MIN_NS : hedge->slow_ns;
+}
 
 #define TYPE_NAMES_MAX 256u
 
@@ -188,7 +284,7 @@ int spokei_method_new(struct spokei_caller *caller, const char *name,
 	return SPOKE_OK;
 }
 
-/* --- settings */
+/* --- settings that change */
 
 static bool is_in_flight(const struct spokei_slab *calls, const struct spokei_call *call)
 {

@@ -7,19 +7,63 @@
 #define SPOKEI_CLUSTER_CALL_METHOD_H
 
 #include "cluster/balancer/state.h"
-#include "cluster/call/args.h"
-#include "cluster/call/hedge.h"
-#include "cluster/call/settings.h"
+#include "cluster/call/call.h"
+#include "cluster/config/owners.h"
 #include "cluster/filter/limit.h"
 #include "transport/wire/message.h"
 
 #include <spoke/call.h>
+#include <spoke/policy.h>
+
+#include <stdbool.h>
+#include <stdint.h>
 
 struct spoke_filter_call;
 struct spokei_caller;
 struct spokei_conn;
 struct spokei_endpoint;
 struct spokei_figures;
+struct spokei_key_values;
+
+#define SPOKEI_NAME_MAX 65536u /* bytes of a service or method name */
+
+/* Reads the settings from the values of the keys. */
+void spokei_call_settings_fill(const struct spokei_key_values *values,
+			       struct spokei_call_settings *ret);
+
+static inline uint32_t spokei_settings_retries(const struct spokei_call_settings *settings,
+					       const struct spoke_policy *policy)
+{
+	return settings->retries == SPOKEI_RETRIES_OF_POLICY ? policy->retries : settings->retries;
+}
+
+/* Returns how long a call may last from its beginning: retry.deadline for a call that may become a
+ * ticket, else the sum of all attempts and pauses. */
+uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings,
+				  const struct spoke_policy *policy, uint64_t timeout_ns);
+
+/*
+ * When an attempt of a method is slow: after a fixed time, or after a percentile of the method's
+ * response times. The percentile is estimated: each answer moves the estimate up or down by a part
+ * of itself, and more steps lead up the higher the percentile is. So only whether an answer took
+ * longer matters, and the answer of a backup is evidence too: the attempt before would have taken
+ * longer still. Pure; part of a method, on the engine's thread.
+ */
+
+#define SPOKEI_HEDGE_LEAST 100u /* answers before an estimate is used */
+#define SPOKEI_HEDGE_MIN_NS UINT64_C(1000000)
+
+/* Zero-initialised. */
+struct spokei_hedge {
+	uint64_t slow_ns; /* the estimate; 0: none yet */
+	uint32_t answers; /* up to SPOKEI_HEDGE_LEAST */
+};
+
+/* Counts an answer that took `took_ns`. `after`: the setting, a time or a percentile. */
+void spokei_hedge_note(struct spokei_hedge *hedge, uint64_t after, uint64_t took_ns);
+
+/* Returns how long an attempt may be open before it is slow; 0: not known, or `after` is 0. */
+uint64_t spokei_hedge_after(const struct spokei_hedge *hedge, uint64_t after);
 
 struct spoke_method {
 	struct spokei_caller *caller;

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports timeouts and retries as events. They are counted, and each event sums up a kind: the
- * first at once, further ones once a second. A call that is answered costs nothing. Part of a
- * caller, on the engine's thread.
+ * Reports to people: timeouts and retries as events, and the limit that has refused a
+ * call. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_CALL_REPORT_H
 #define SPOKEI_CLUSTER_CALL_REPORT_H
 
 #include <spoke/engine.h>
+#include <spoke/value.h>
+
+#include <stddef.h>
+
+struct spoke_method;
+
+/*
+ * Timeouts and retries are counted, and each event sums up a kind: the first at once, further ones
+ * once a second. A call that is answered costs nothing. Part of a caller.
+ */
 
 #define SPOKEI_REPORT_PLACES 4u /* counted one by one; timeouts elsewhere are counted together */
 #define SPOKEI_REPORT_NAME 64u  /* bytes of an address, with the NUL; longer ones are cut */
@@ -57,5 +66,23 @@ void spokei_report_add(struct spokei_report *report, enum spokei_report_kind kin
 /* Counts a ticket that was retried without success: once in each sum, however often it was. `sum`
  * is the ticket's, 0 at first. */
 void spokei_report_again(struct spokei_report *report, uint32_t *sum, int error, uint64_t pause_ns);
+
+/* Counts a call that was refused, and explains why: names the limit, its value, and what to do; a
+ * sentence that is the engine's newest already is not reported again. `len`: bytes of the
+ * arguments; 0: they could not be packed. Returns the error; ETHREAD on another thread than the
+ * engine's, where nothing is counted or explained. */
+SPOKE_MUST_USE int spokei_limits_refuse(const struct spoke_method *method, int error, size_t len);
+
+/* Prints the limit that has just refused a call with ELIMIT, e.g. "pending.max = 5 is reached
+ * (calls in flight)". Returns the length. */
+size_t spokei_limits_print(const struct spoke_method *method, char *text, size_t size);
+
+/* Returns the text of a result for a call that was just refused with this error: why its endpoints
+ * cannot be reached, or the limit; empty without one. Valid until the next use of the engine. */
+struct spoke_span spokei_limits_text(const struct spoke_method *method, int error);
+
+/* Returns the text of a result for a request that waited for its connection, and did not fit a
+ * frame then. Valid until the next use of the engine. */
+const char *spokei_limits_frame(const struct spoke_method *method);
 
 #endif

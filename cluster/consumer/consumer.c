@@ -5,7 +5,7 @@
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
-#include "cluster/call/next.h"
+#include "cluster/call/attempts.h"
 #include "cluster/config/credentials.h"
 #include "cluster/config/places.h"
 #include "cluster/consumer/parts.h"

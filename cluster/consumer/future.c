@@ -6,7 +6,7 @@
  */
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
-#include "cluster/call/limits.h"
+#include "cluster/call/report.h"
 #include "cluster/call/method.h"
 #include "cluster/consumer/parts.h"
 #include "core/engine/engine.h"

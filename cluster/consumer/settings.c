@@ -3,7 +3,7 @@
 #include "cluster/consumer/settings.h"
 #include "core/base/env.h"
 
-#include "cluster/call/settings.h"
+#include "cluster/call/method.h"
 #include "cluster/config/places.h"
 #include "core/engine/engine.h"
 

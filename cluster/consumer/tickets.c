@@ -3,7 +3,7 @@
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
-#include "cluster/call/retry_state.h"
+#include "cluster/call/retry.h"
 #include "cluster/consumer/parts.h"
 #include "core/engine/engine.h"
 #include "core/memory/slab.h"

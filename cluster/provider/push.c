@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of a provider to its consumers. */
-#include "cluster/call/args.h"
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
-#include "cluster/call/limits.h"
+#include "cluster/call/report.h"
 #include "cluster/call/method.h"
-#include "cluster/call/settings.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/peers.h"
 #include "core/engine/engine.h"

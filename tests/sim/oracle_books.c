@@ -9,7 +9,7 @@
 
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
-#include "cluster/call/retry_state.h"
+#include "cluster/call/retry.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "core/engine/engine.h"

@@ -10,8 +10,8 @@ sed -e 's/ wheel\.h$/ # wheel.h/' -e 's/ include.spoke.wheel.h / /' -e 's/\(SOUR
 grep -v '^add_subdirectory(cluster)$' CMakeLists.txt >"$copy/CMakeLists.txt"
 {
 	printf 'filters\tcluster/call_begin.c\t.\tfilters\n'
-	printf 'filters\tcluster/call/end.c\tgone\tfilters\n'
-	printf 'filters\tcluster/call/end.c\t.\tfilters|gone\n'
+	printf 'filters\tcluster/call/call.c\tgone\tfilters\n'
+	printf 'filters\tcluster/call/call.c\t.\tfilters|gone\n'
 } | plant tests/bench/cost/features.txt
 rows=$(grep -c '' tests/bench/cost/features.txt)
 red lists 'timer/plant.c: not under SOURCES in timer/CMakeLists.txt' \

@@ -3,7 +3,7 @@
 #include "tests/cluster/clusterrig.h"
 #include "tests/support/test.h"
 
-#include "cluster/call/hedge.h"
+#include "cluster/call/method.h"
 
 #include <spoke/policy.h>
 

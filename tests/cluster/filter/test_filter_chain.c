@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pure parts: the filter chain, the limits, the fallback results. */
-#include "cluster/call/fallback.h"
+#include "cluster/call/call.h"
 #include "cluster/filter/filter.h"
 #include "cluster/filter/limit.h"
 #include "core/virtual/world.h"
