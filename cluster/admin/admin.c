@@ -3,7 +3,6 @@
 #include "cluster/admin/parts.h"
 #include "cluster/config/config.h"
 #include "cluster/config/credentials.h"
-#include "cluster/config/exposure.h"
 #include "cluster/config/places.h"
 #include "cluster/config/tls.h"
 #include "core/base/env.h"

@@ -7,8 +7,8 @@
 #include "cluster/call/method.h"
 #include "cluster/comet/view.h"
 #include "cluster/config/config.h"
+#include "cluster/config/file.h"
 #include "cluster/config/places.h"
-#include "cluster/config/sheet.h"
 #include "cluster/consumer/consumer.h"
 #include "cluster/consumer/settings.h"
 #include "cluster/lease/settings.h"
@@ -80,7 +80,7 @@ static void print_text(const struct owner *owner, enum spokei_key key, char *out
 	if (text == NULL && owner->values->from[key] == SPOKEI_FROM_FILE)
 		text = file_text(owner, key);
 	if (row->secret && !is_preset) {
-		(void)snprintf(out, size, "%s", SPOKEI_SHEET_HIDDEN);
+		(void)snprintf(out, size, "%s", SPOKEI_CONFIG_HIDDEN);
 	} else if (text == NULL || *text == '\0') {
 		(void)snprintf(out, size, "%s", is_preset && row->preset ? row->preset : "");
 	} else if (row->is_url) {

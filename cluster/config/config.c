@@ -27,10 +27,10 @@
  * file, the files of tokens and keys that it names, and those of TLS. */
 struct reading {
 	const struct spoke_env *env;
-	const char *name;          /* of the file; borrowed */
-	struct spokei_sheet sheet; /* if there is no error */
-	int error;                 /* as spoke_config_load() returns */
-	struct spokei_buffer told; /* sentences about the file, each with its NUL */
+	const char *name;               /* of the file; borrowed */
+	struct spokei_config_file file; /* if there is no error */
+	int error;                      /* as spoke_config_load() returns */
+	struct spokei_buffer told;      /* sentences about the file, each with its NUL */
 	struct spokei_secret_files secrets;
 	struct spoke_list tls; /* see spokei_tls_hold() */
 };
@@ -52,7 +52,7 @@ static struct block *block_of(struct spoke_config *config)
 /* Reports a message about a whole file, with its name. `told` may be NULL. */
 static void complain(const char *name, spoke_config_message_fn told, void *arg, const char *what)
 {
-	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
+	char sentence[SPOKEI_CONFIG_SENTENCE_MAX];
 	char shown[256];
 
 	if (told == NULL)
@@ -86,7 +86,7 @@ static int code_of(ssize_t error)
 
 /* Reads and parses a file. Returns as spoke_config_load(). Any thread. */
 static int read_file(const struct spoke_env *env, const char *path, spoke_config_message_fn told,
-		     void *arg, struct spokei_sheet *ret)
+		     void *arg, struct spokei_config_file *ret)
 {
 	unsigned char *bytes = NULL;
 	size_t size = READ_FIRST;
@@ -109,22 +109,22 @@ static int read_file(const struct spoke_env *env, const char *path, spoke_config
 		complain(path, told, arg, sentence_of(got));
 		return code_of(got);
 	}
-	error = spokei_sheet_read(env, path, (struct spoke_span){ bytes, (size_t)got }, told, arg,
-				  ret);
+	error = spokei_config_file_read(env, path, (struct spoke_span){ bytes, (size_t)got }, told,
+					arg, ret);
 	spokei_secret_wipe(bytes, (size_t)got);
 	spokei_free(env, bytes, 1, size);
 	return error;
 }
 
-/* Makes a config from a sheet; frees the sheet on error. */
-static int make_config(const struct spoke_env *env, const char *name, struct spokei_sheet *sheet,
-		       struct spoke_config **ret_config)
+/* Makes a config from a file; frees the file on error. */
+static int make_config(const struct spoke_env *env, const char *name,
+		       struct spokei_config_file *file, struct spoke_config **ret_config)
 {
 	struct block *block = spokei_alloc(env, 1, sizeof(*block));
 	struct spoke_config *config;
 
 	if (block == NULL)
-		goto err_after_sheet;
+		goto err_after_file;
 	config = &block->config;
 	config->name_size = strlen(name) + 1;
 	config->name = spokei_alloc_unset(env, config->name_size);
@@ -132,33 +132,33 @@ static int make_config(const struct spoke_env *env, const char *name, struct spo
 		goto err_after_config;
 	memcpy(config->name, name, config->name_size);
 	config->env = env;
-	config->sheet = *sheet;
-	config->first = *sheet;
+	config->file = *file;
+	config->first = *file;
 	spokei_list_init(&config->users);
 	*ret_config = config;
 	return SPOKE_OK;
 
 err_after_config:
 	spokei_free(env, block, 1, sizeof(*block));
-err_after_sheet:
-	spokei_sheet_fini(sheet);
+err_after_file:
+	spokei_config_file_fini(file);
 	return SPOKE_ENOMEM;
 }
 
 int spoke_config_load(const struct spoke_env *env, const char *path, spoke_config_message_fn told,
 		      void *arg, struct spoke_config **ret_config)
 {
-	struct spokei_sheet sheet;
+	struct spokei_config_file file;
 	int error;
 
 	if (path == NULL || ret_config == NULL)
 		return SPOKE_EINVAL;
 	if (env == NULL)
 		env = spoke_host_env();
-	error = read_file(env, path, told, arg, &sheet);
+	error = read_file(env, path, told, arg, &file);
 	if (error)
 		return error;
-	error = make_config(env, path, &sheet, ret_config);
+	error = make_config(env, path, &file, ret_config);
 	if (error)
 		complain(path, told, arg, "out of memory");
 	else
@@ -169,26 +169,26 @@ int spoke_config_load(const struct spoke_env *env, const char *path, spoke_confi
 int spoke_config_parse(const struct spoke_env *env, const char *name, struct spoke_span text,
 		       spoke_config_message_fn told, void *arg, struct spoke_config **ret_config)
 {
-	struct spokei_sheet sheet;
+	struct spokei_config_file file;
 	int error;
 
 	if (name == NULL || ret_config == NULL || (text.data == NULL && text.len > 0))
 		return SPOKE_EINVAL;
 	if (env == NULL)
 		env = spoke_host_env();
-	error = spokei_sheet_read(env, name, text, told, arg, &sheet);
+	error = spokei_config_file_read(env, name, text, told, arg, &file);
 	if (error)
 		return error;
-	error = make_config(env, name, &sheet, ret_config);
+	error = make_config(env, name, &file, ret_config);
 	if (error)
 		complain(name, told, arg, "out of memory");
 	return error;
 }
 
-static void drop_sheet(struct spoke_config *config)
+static void drop_file(struct spoke_config *config)
 {
-	if (config->sheet.text != config->first.text)
-		spokei_sheet_fini(&config->sheet);
+	if (config->file.text != config->first.text)
+		spokei_config_file_fini(&config->file);
 }
 
 void spoke_config_free(struct spoke_config *config)
@@ -205,8 +205,8 @@ void spoke_config_free(struct spoke_config *config)
 	if (config->busy)
 		return;
 	env = config->env;
-	drop_sheet(config);
-	spokei_sheet_fini(&config->first);
+	drop_file(config);
+	spokei_config_file_fini(&config->first);
 	spokei_free(env, config->name, 1, config->name_size);
 	spokei_free(env, block_of(config), 1, sizeof(struct block));
 }
@@ -255,7 +255,7 @@ void spokei_config_leave(struct spokei_config_user *user)
 
 /* --- values */
 
-static void read_entry(const struct spokei_entry *entry, struct spokei_key_values *values)
+static void read_entry(const struct spokei_config_entry *entry, struct spokei_key_values *values)
 {
 	if (spokei_key_is_text(entry->key))
 		spokei_keys_put_text(values, entry->key, entry->text, SPOKEI_FROM_FILE,
@@ -264,9 +264,10 @@ static void read_entry(const struct spokei_entry *entry, struct spokei_key_value
 		spokei_keys_put(values, entry->key, entry->number, SPOKEI_FROM_FILE, entry->line);
 }
 
-static void read_part(const struct spokei_part *part, struct spokei_key_values *values)
+static void read_section(const struct spokei_config_section *section,
+			 struct spokei_key_values *values)
 {
-	for (const struct spokei_entry *entry = part ? part->first : NULL; entry;
+	for (const struct spokei_config_entry *entry = section ? section->first : NULL; entry;
 	     entry = entry->next)
 		read_entry(entry, values);
 }
@@ -275,7 +276,7 @@ void spokei_config_read(const struct spoke_config *config, enum spokei_section k
 			struct spoke_span name, struct spokei_key_values *values)
 {
 	if (config)
-		read_part(spokei_sheet_part(&config->sheet, kind, name), values);
+		read_section(spokei_config_file_section(&config->file, kind, name), values);
 }
 
 void spokei_config_read_method(const struct spoke_config *config, struct spoke_span service,
@@ -285,8 +286,8 @@ void spokei_config_read_method(const struct spoke_config *config, struct spoke_s
 
 	if (config == NULL)
 		return;
-	read_part(spokei_sheet_part(&config->sheet, SPOKEI_IN_METHOD, name), values);
-	read_part(spokei_sheet_method(&config->sheet, service, method), values);
+	read_section(spokei_config_file_section(&config->file, SPOKEI_IN_METHOD, name), values);
+	read_section(spokei_config_file_method(&config->file, service, method), values);
 }
 
 void spokei_config_read_in_force(const struct spoke_config *config, enum spokei_section kind,
@@ -295,27 +296,29 @@ void spokei_config_read_in_force(const struct spoke_config *config, enum spokei_
 	const struct spoke_span no_name = { NULL, 0 };
 
 	for (unsigned live = 0; config && live < 2; live++) {
-		const struct spokei_part *part =
-			spokei_sheet_part(live ? &config->sheet : &config->first, kind, no_name);
+		const struct spokei_config_section *section =
+			spokei_config_file_section(live ? &config->file : &config->first, kind,
+						   no_name);
 
-		for (const struct spokei_entry *entry = part ? part->first : NULL; entry;
-		     entry = entry->next)
+		for (const struct spokei_config_entry *entry = section ? section->first : NULL;
+		     entry; entry = entry->next)
 			if (spokei_key_row(entry->key)->live == live)
 				read_entry(entry, values);
 	}
 }
 
-/* Returns the sheet whose value of a key is in force: a reload changes live keys only. */
-static const struct spokei_sheet *in_force(const struct spoke_config *config, enum spokei_key key)
+/* Returns the file whose value of a key is in force: a reload changes live keys only. */
+static const struct spokei_config_file *in_force(const struct spoke_config *config,
+						 enum spokei_key key)
 {
-	return spokei_key_row(key)->live ? &config->sheet : &config->first;
+	return spokei_key_row(key)->live ? &config->file : &config->first;
 }
 
-static const char *text_in(const struct spokei_sheet *sheet, enum spokei_section kind,
+static const char *text_in(const struct spokei_config_file *file, enum spokei_section kind,
 			   struct spoke_span name, enum spokei_key key)
 {
-	const struct spokei_entry *entry = spokei_sheet_entry(spokei_sheet_part(sheet, kind, name),
-							      key);
+	const struct spokei_config_entry *entry =
+		spokei_config_file_entry(spokei_config_file_section(file, kind, name), key);
 
 	return entry ? entry->text : NULL;
 }
@@ -323,7 +326,7 @@ static const char *text_in(const struct spokei_sheet *sheet, enum spokei_section
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
 			       struct spoke_span name, enum spokei_key key)
 {
-	return config ? text_in(&config->sheet, kind, name, key) : NULL;
+	return config ? text_in(&config->file, kind, name, key) : NULL;
 }
 
 const char *spokei_config_text_in_force(const struct spoke_config *config, enum spokei_section kind,
@@ -357,15 +360,14 @@ const char *spokei_config_log(const struct spoke_config *config)
 }
 
 /* Sets the options that are 0 or NULL from a section without a name. */
-static void complete(const struct spoke_config *config, enum spokei_section section,
+static void complete(const struct spoke_config *config, enum spokei_section kind,
 		     enum spokei_fields_of of, void *options)
 {
 	const struct spoke_span no_name = { NULL, 0 };
-	const struct spokei_part *part = config ? spokei_sheet_part(&config->sheet, section,
-								    no_name)
-						: NULL;
+	const struct spokei_config_section *section =
+		config ? spokei_config_file_section(&config->file, kind, no_name) : NULL;
 
-	for (const struct spokei_entry *entry = part ? part->first : NULL; entry;
+	for (const struct spokei_config_entry *entry = section ? section->first : NULL; entry;
 	     entry = entry->next) {
 		const struct spokei_field *field = spokei_key_field(entry->key, of);
 
@@ -402,7 +404,7 @@ const char *spoke_config_get(const struct spoke_config *config, const char *sect
 	const char *name;
 
 	if (config == NULL || section == NULL || key == NULL ||
-	    !spokei_sheet_heading(section, &kind, &name))
+	    !spokei_config_file_heading(section, &kind, &name))
 		return NULL;
 	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
 		const struct spoke_span of = { (const unsigned char *)name, strlen(name) };
@@ -415,9 +417,9 @@ const char *spoke_config_get(const struct spoke_config *config, const char *sect
 }
 /* --- all files of a reload */
 
-static void add_secrets_of(struct reading *reading, const struct spokei_part *part)
+static void add_secrets_of(struct reading *reading, const struct spokei_config_section *section)
 {
-	for (const struct spokei_entry *entry = part->first; entry; entry = entry->next)
+	for (const struct spokei_config_entry *entry = section->first; entry; entry = entry->next)
 		if (entry->key == SPOKEI_KEY_TOKEN_FILE ||
 		    entry->key == SPOKEI_KEY_ACCESS_SECRET_FILE)
 			spokei_secret_files_add(&reading->secrets, entry->text);
@@ -452,16 +454,16 @@ static void begin_reading(struct reading *reading, const struct spoke_env *env, 
 static void run_reading(struct reading *reading)
 {
 	reading->error = read_file(reading->env, reading->name, keep_sentence, reading,
-				   &reading->sheet);
+				   &reading->file);
 	if (reading->error)
 		return;
-	for (size_t i = 0; i < reading->sheet.part_count; i++)
-		add_secrets_of(reading, &reading->sheet.parts[i]);
+	for (size_t i = 0; i < reading->file.section_count; i++)
+		add_secrets_of(reading, &reading->file.sections[i]);
 	spokei_secret_files_read(&reading->secrets);
 	spokei_tls_read_held(&reading->tls);
 }
 
-/* Frees all but the sheet. The files of TLS are used, or not. */
+/* Frees all but the file. The files of TLS are used, or not. */
 static void end_reading(struct reading *reading, bool takes)
 {
 	spokei_tls_let_go(&reading->tls, takes);
@@ -472,19 +474,20 @@ static void end_reading(struct reading *reading, bool takes)
 /* --- differences */
 
 /* Returns whether two entries have the same value. Either may be NULL, but not both. */
-static bool is_same(const struct spokei_entry *a, const struct spokei_entry *b)
+static bool is_same(const struct spokei_config_entry *a, const struct spokei_config_entry *b)
 {
 	if (a == NULL || b == NULL)
 		return false;
 	return spokei_key_is_text(a->key) ? strcmp(a->text, b->text) == 0 : a->number == b->number;
 }
 
-static const struct spokei_part *same_part(const struct spokei_sheet *sheet,
-					   const struct spokei_part *part)
+static const struct spokei_config_section *same_section(const struct spokei_config_file *file,
+							const struct spokei_config_section *section)
 {
-	const struct spoke_span name = { (const unsigned char *)part->name, strlen(part->name) };
+	const struct spoke_span name = { (const unsigned char *)section->name,
+					 strlen(section->name) };
 
-	return spokei_sheet_part(sheet, part->kind, name);
+	return spokei_config_file_section(file, section->kind, name);
 }
 
 struct listener {
@@ -507,24 +510,27 @@ static void hear(void *arg, const char *sentence)
 
 /* Reports the values of a file that need a restart and that differ from those of another file; or
  * that only it has (`removed`), with their line there. */
-static void tell_changes(struct listener *listener, const struct spokei_sheet *sheet,
-			 const struct spokei_sheet *other, bool removed)
+static void tell_changes(struct listener *listener, const struct spokei_config_file *file,
+			 const struct spokei_config_file *other, bool removed)
 {
-	char sentence[SPOKEI_SHEET_SENTENCE_MAX];
+	char sentence[SPOKEI_CONFIG_SENTENCE_MAX];
 
-	for (size_t i = 0; i < sheet->part_count; i++) {
-		const struct spokei_part *part = &sheet->parts[i];
-		const struct spokei_part *same = same_part(other, part);
+	for (size_t i = 0; i < file->section_count; i++) {
+		const struct spokei_config_section *section = &file->sections[i];
+		const struct spokei_config_section *same = same_section(other, section);
 
-		for (const struct spokei_entry *entry = part->first; entry; entry = entry->next) {
-			const struct spokei_entry *its = spokei_sheet_entry(same, entry->key);
+		for (const struct spokei_config_entry *entry = section->first; entry;
+		     entry = entry->next) {
+			const struct spokei_config_entry *its =
+				spokei_config_file_entry(same, entry->key);
 
 			if (spokei_key_row(entry->key)->live ||
 			    (removed ? its != NULL : is_same(entry, its)))
 				continue;
-			spokei_sheet_sentence(listener->config->name, entry,
-					      removed ? "is removed, which " RESTART : RESTART,
-					      sentence, sizeof(sentence));
+			spokei_config_file_sentence(listener->config->name, entry,
+						    removed ? "is removed, which " RESTART
+							    : RESTART,
+						    sentence, sizeof(sentence));
 			hear(listener, sentence);
 		}
 	}
@@ -588,10 +594,10 @@ static void end_users(struct spoke_config *config, bool takes)
 /* Live keys of the first load are not compared again, so their secrets need not stay. */
 static void wipe_former(struct spoke_config *config)
 {
-	const struct spokei_sheet *first = &config->first;
+	const struct spokei_config_file *first = &config->first;
 
 	for (size_t i = 0; i < first->entry_count; i++) {
-		const struct spokei_entry *entry = &first->entries[i];
+		const struct spokei_config_entry *entry = &first->entries[i];
 		size_t at = (size_t)(entry->text - first->text);
 
 		if (spokei_key_row(entry->key)->live && spokei_key_row(entry->key)->secret)
@@ -603,22 +609,22 @@ static void wipe_former(struct spoke_config *config)
 static int use(struct spoke_config *config)
 {
 	struct spoke_engine *engine = spokei_config_engine(config);
-	struct spokei_sheet before = config->sheet;
+	struct spokei_config_file before = config->file;
 	int error = spokei_tls_verdict(&block_of(config)->reading.tls);
 
-	config->sheet = block_of(config)->reading.sheet;
+	config->file = block_of(config)->reading.file;
 	if (error == SPOKE_OK)
 		error = prepare_users(config);
 	if (error) {
 		keep_event(config, engine, error);
-		spokei_sheet_fini(&config->sheet);
-		config->sheet = before;
+		spokei_config_file_fini(&config->file);
+		config->file = before;
 		end_users(config, false);
 		return error;
 	}
 	end_users(config, true);
 	if (before.text != config->first.text)
-		spokei_sheet_fini(&before);
+		spokei_config_file_fini(&before);
 	else
 		wipe_former(config);
 	return SPOKE_OK;
@@ -677,8 +683,8 @@ static int finish(struct spoke_config *config, spoke_config_message_fn told, voi
 	/* Such keys keep the values of the process's start, however often the file is
 	 * reloaded. */
 	if (error == SPOKE_OK) {
-		tell_changes(&listener, &reading->sheet, &config->first, false);
-		tell_changes(&listener, &config->first, &reading->sheet, true);
+		tell_changes(&listener, &reading->file, &config->first, false);
+		tell_changes(&listener, &config->first, &reading->file, true);
 		error = use(config);
 	}
 	if (error == SPOKE_OK)
@@ -732,7 +738,7 @@ static bool conclude(struct spoke_config *config, int status)
 	}
 	if (status != 0 || config->freed) {
 		if (status == 0 && block_of(config)->reading.error == SPOKE_OK)
-			spokei_sheet_fini(&block_of(config)->reading.sheet);
+			spokei_config_file_fini(&block_of(config)->reading.file);
 		if (status == 0)
 			spokei_notify_reloaded(engine, true);
 		end(config, false);

@@ -2,9 +2,8 @@
 /* Reads tokens, and keys that sign, and looks at their files. */
 #include "cluster/config/credentials.h"
 
-#include "cluster/config/check.h"
 #include "cluster/config/config.h"
-#include "cluster/config/texts.h"
+#include "cluster/config/keys.h"
 #include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/engine/engine.h"
@@ -138,6 +137,28 @@ static int refuse_file(struct spoke_engine *engine, int error, const char *key, 
 }
 
 /* --- one section */
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+	for (; *words; words++)
+		if (strcmp(text, *words) == 0)
+			return true;
+	return false;
+}
+
+bool spokei_token_is_random(const char *tokens)
+{
+	static const char *const words[] = { "true", "default", NULL };
+
+	return is_one_of(tokens, words);
+}
+
+bool spokei_token_is_none(const char *tokens)
+{
+	static const char *const words[] = { "false", "0", "null", "N/A", NULL };
+
+	return is_one_of(tokens, words);
+}
 
 struct section {
 	struct spoke_list node;
@@ -305,9 +326,9 @@ static int read_token(const struct source *source, struct spokei_credentials *re
 	ret->has_token = list || path;
 	if (path)
 		return read_token_file(source, path, ret);
-	if (list == NULL || spokei_check_is_none(list))
+	if (list == NULL || spokei_token_is_none(list))
 		return SPOKE_OK;
-	if (spokei_check_is_random(list))
+	if (spokei_token_is_random(list))
 		return make_random(source, ret);
 	return read_token_list(source, list, ret);
 }

@@ -36,6 +36,10 @@ struct spokei_credentials {
 	char secret[SPOKEI_ACCESS_MAX + 1];
 };
 
+/* Returns whether a value of the key "token" asks for a random token, or for none. */
+bool spokei_token_is_random(const char *tokens);
+bool spokei_token_is_none(const char *tokens);
+
 /* --- files of tokens and keys, read ahead of their use */
 
 struct spokei_secret_files {

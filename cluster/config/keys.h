@@ -50,6 +50,13 @@ enum spokei_section {
 	SPOKEI_SECTIONS,
 };
 
+/* Values of the key "tls". */
+enum spokei_tls_mode {
+	SPOKEI_TLS_OFF,
+	SPOKEI_TLS_ON,
+	SPOKEI_TLS_OPTIONAL, /* of a provider: plain connections, too */
+};
+
 /* Structs with fields of keys: options of programs, then settings in force. */
 enum spokei_fields_of {
 	SPOKEI_AT_NONE,
@@ -85,6 +92,19 @@ struct spokei_field {
 	const char *name;
 };
 
+#define SPOKEI_CHECK_WHY 320u /* bytes of a sentence, with the NUL */
+
+/* The text of a file that a row checks. */
+struct spokei_check {
+	const struct spoke_env *env;
+	enum spokei_key key;
+	enum spokei_section section;
+	char *why; /* room of SPOKEI_CHECK_WHY bytes for a sentence */
+};
+
+/* The sentence of a check without memory: this very string. */
+extern const char spokei_check_no_memory[];
+
 struct spokei_key_row {
 	struct spokei_option option;
 	unsigned sections;  /* bits 1 << section: where the key may stand */
@@ -95,6 +115,10 @@ struct spokei_key_row {
 	bool none_in_code;  /* SPOKE_NONE sets 0 */
 	const char *preset; /* text of a default that is not a number, else NULL */
 	const char *words;  /* of a name: the enum of code, whose 0 is "not set" and 1 the first */
+	/* Checks of a value, and of each URL of a value, beyond its form; NULL: none. They return
+	 * NULL, or a sentence, which may be in of->why. */
+	const char *(*check)(const struct spokei_check *of, const char *value);
+	const char *(*check_url)(const struct spokei_check *of, const struct spoke_url *url);
 	struct spokei_field fields[SPOKEI_FIELDS_MAX];
 };
 
@@ -226,6 +250,12 @@ SPOKE_MUST_USE int spokei_keys_read_code(struct spoke_engine *engine,
 /* Writes the keys that may stand in a section to their fields in a struct. */
 void spokei_keys_fill(const struct spokei_key_values *values, enum spokei_section section,
 		      enum spokei_fields_of of, void *settings);
+
+/* Copies each text to *copies[i], all in one block; a NULL stays NULL. *ret_block is NULL if all
+ * are. Returns 0 or ENOMEM. The caller frees the block. */
+SPOKE_MUST_USE int spokei_texts_copy(const struct spoke_env *env, const char *const *from,
+				     const char **const *copies, size_t count, char **ret_block,
+				     size_t *ret_size);
 
 /* Returns the name of a key in URLs. */
 const char *spokei_keys_name(enum spokei_key key);

@@ -4,10 +4,12 @@
 #include "core/base/log.h"
 
 #include "cluster/catalog.h"
-#include "cluster/config/check.h"
 #include "cluster/config/keys.h"
 #include "core/engine/engine.h"
+#include "transport/conn/callers.h"
 #include "transport/connect/connector.h"
+#include "transport/listen/rules.h"
+#include "transport/wire/catalog.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -45,10 +47,17 @@ int spokei_places_url(struct spoke_engine *engine, const char *text, struct spok
 	return error;
 }
 
+const struct spokei_wire *spokei_places_wire(const char *scheme)
+{
+	bool is_any = *scheme == '\0' || strcmp(scheme, "tcp") == 0;
+
+	return spokei_catalog_wire(is_any ? "dubbo" : scheme);
+}
+
 /* Returns NULL after an event that explains it. */
 static const struct spokei_wire *wire_of(struct spoke_engine *engine, const struct spoke_url *url)
 {
-	const struct spokei_wire *wire = spokei_check_wire(url->scheme);
+	const struct spokei_wire *wire = spokei_places_wire(url->scheme);
 	char shown[SPOKEI_PLACES_SHOWN];
 
 	if (wire)
@@ -107,6 +116,242 @@ int spokei_places_check(struct spoke_engine *engine, const struct spoke_url *url
 	return SPOKE_EINVAL;
 }
 
+/* --- addresses to listen at */
+
+static int wrong(const char **ret_why, const char *why)
+{
+	*ret_why = why;
+	return SPOKE_EINVAL;
+}
+
+/* A name that every machine has; others could change while the provider listens. */
+static const char *number_of(const char *host)
+{
+	return strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
+}
+
+/* Reads digits or a path. */
+static int read_address(const struct spoke_env *env, const struct spoke_url *url,
+			struct spoke_address *ret, const char **ret_why)
+{
+	char place[SPOKE_URL_HOST_MAX + 16];
+	char path[sizeof(((struct spoke_address *)0)->bytes) + 8];
+	bool is_v6 = url->host && strchr(url->host, ':') != NULL;
+	int error = -1;
+
+	if (url->socket) {
+		int len = snprintf(path, sizeof(path), "unix:%s", url->socket);
+
+		if (len < (int)sizeof(path))
+			error = env->net->parse(env->ctx, path, ret);
+	} else if (url->host) {
+		(void)snprintf(place, sizeof(place), "%s%s%s:%d", is_v6 ? "[" : "",
+			       number_of(url->host), is_v6 ? "]" : "",
+			       url->port < 0 ? SPOKEI_PORT_PRESET : url->port);
+		error = env->net->parse(env->ctx, place, ret);
+	}
+	if (error == 0)
+		return SPOKE_OK;
+	return wrong(ret_why, "not a numeric address, or the path is too long; write one, "
+			      "e.g. dubbo://0.0.0.0:20880 or unix:/run/echo.sock");
+}
+
+/* Returns whether the URL names a socket that a service manager passes: "fd://NAME". */
+static bool is_passed(const struct spoke_url *url)
+{
+	return strcmp(url->scheme, "fd") == 0;
+}
+
+/* Checks the form of such a URL. */
+static const char *check_passed(const struct spoke_url *url)
+{
+	if (url->host && url->port < 0 && *url->path == '\0' && url->user == NULL)
+		return NULL;
+	return "a socket of the service manager is named without anything else, e.g. fd://rpc";
+}
+
+static const char key_shared[] = "shared";
+static const char key_http[] = "http";
+static const char key_tls[] = "tls";
+static const char key_mode[] = "mode";
+static const char key_allow[] = "allow.from";
+static const char key_deny[] = "deny.from";
+
+static bool is_parameter(const char *key)
+{
+	return strcmp(key, key_shared) == 0 || strcmp(key, key_http) == 0 ||
+	       strcmp(key, key_mode) == 0 || strcmp(key, key_allow) == 0 ||
+	       strcmp(key, key_deny) == 0 || strcmp(key, key_tls) == 0;
+}
+
+/* Finds a value among `words`. Returns its index; -1: it is none of them. */
+static int find_word(const char *value, const char *const *words, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (strcmp(value, words[i]) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+enum http_choice {
+	HTTP_AUTO, /* if the address is of this machine only */
+	HTTP_ON,
+	HTTP_OFF,
+};
+
+/* How providers of several engines share an address. */
+enum sharing {
+	SHARED_NOT,
+	SHARED_TRUE,  /* distributed by the kernel, if it can */
+	SHARED_TURNS, /* connections are dealt out in turn */
+};
+
+/* The values of parameters. */
+struct parameters {
+	enum sharing sharing;
+	enum http_choice http;
+	struct spokei_listen_place *place; /* mode, rules and TLS */
+};
+
+static int read_http(const struct spoke_url *url, enum http_choice *ret, const char **ret_why)
+{
+	static const char *const words[] = {
+		[HTTP_AUTO] = "auto",
+		[HTTP_ON] = "on",
+		[HTTP_OFF] = "off",
+	};
+	const char *value = spoke_url_get(url, key_http);
+	int index = value ? find_word(value, words, 3) : HTTP_AUTO;
+
+	if (index < 0)
+		return wrong(ret_why, "http must be on, off or auto");
+	if (url->shm && index == HTTP_ON)
+		return wrong(ret_why, "shared memory carries no HTTP; use unix:/PATH");
+	*ret = (enum http_choice)index;
+	return SPOKE_OK;
+}
+
+bool spokei_places_tls_mode(const char *text, enum spokei_tls_mode *ret)
+{
+	static const char *const words[] = {
+		[SPOKEI_TLS_OFF] = "off",
+		[SPOKEI_TLS_ON] = "on",
+		[SPOKEI_TLS_OPTIONAL] = "optional",
+	};
+	int index = find_word(text, words, 3);
+
+	if (index >= 0)
+		*ret = (enum spokei_tls_mode)index;
+	return index >= 0;
+}
+
+static int read_tls(const struct spoke_url *url, struct spokei_listen_place *ret,
+		    const char **ret_why)
+{
+	const char *value = spoke_url_get(url, key_tls);
+
+	ret->says_tls = value != NULL;
+	if (value && !spokei_places_tls_mode(value, &ret->tls))
+		return wrong(ret_why, "tls must be on, off or optional");
+	return SPOKE_OK;
+}
+
+static int read_shared(const struct spoke_url *url, enum sharing *ret, const char **ret_why)
+{
+	static const char *const words[] = {
+		[SHARED_NOT] = "false",
+		[SHARED_TRUE] = "true",
+		[SHARED_TURNS] = "turns",
+	};
+	const char *value = spoke_url_get(url, key_shared);
+	int index = value ? find_word(value, words, 3) : SHARED_NOT;
+
+	*ret = index < 0 ? SHARED_NOT : (enum sharing)index;
+	if (index < 0)
+		return wrong(ret_why, "shared must be true, turns or false");
+	return SPOKE_OK;
+}
+
+static int read_rules(const struct spoke_env *env, const struct spoke_url *url,
+		      struct spokei_rules **ret_rules, const char **ret_why,
+		      char why[SPOKEI_CHECK_WHY])
+{
+	const struct spokei_rules_of of = {
+		.allow_from = spoke_url_get(url, key_allow),
+		.deny_from = spoke_url_get(url, key_deny),
+	};
+	int error = spokei_rules_new(env, &of, ret_rules, why);
+
+	_Static_assert(SPOKEI_CHECK_WHY >= SPOKEI_RULES_WHY, "any sentence fits");
+	if (error)
+		*ret_why = error == SPOKE_ENOMEM ? spokei_check_no_memory : why;
+	return error;
+}
+
+/* Reads the permission bits of a unix socket, as octal digits. */
+static int read_mode(const struct spoke_url *url, struct spokei_listen_place *ret,
+		     const char **ret_why)
+{
+	const char *value = spoke_url_get(url, key_mode);
+	uint32_t mode = 0;
+	size_t len;
+
+	ret->has_mode = value != NULL;
+	if (value == NULL)
+		return SPOKE_OK;
+	if (url->socket == NULL || *url->socket == '@')
+		return wrong(ret_why, "mode is for unix sockets with a path");
+	len = strspn(value, "01234567");
+	if (value[len] || len < 3 || len > 4 || (len == 4 && *value != '0'))
+		return wrong(ret_why, "mode must be three octal digits, e.g. mode=0660");
+	for (size_t i = 0; i < len; i++)
+		mode = mode << 3 | (uint32_t)(value[i] - '0');
+	ret->mode = mode;
+	return SPOKE_OK;
+}
+
+/* Reads all parameters. Returns 0, EINVAL or ENOMEM; a sentence may be in `why`. Rules are made
+ * last, so that none are after an error. */
+static int read_parameters(const struct spoke_env *env, const struct spoke_url *url,
+			   struct parameters *ret, const char **ret_why, char why[SPOKEI_CHECK_WHY])
+{
+	int error = read_shared(url, &ret->sharing, ret_why);
+
+	if (error == 0)
+		error = read_http(url, &ret->http, ret_why);
+	if (error == 0)
+		error = read_mode(url, ret->place, ret_why);
+	if (error == 0)
+		error = read_tls(url, ret->place, ret_why);
+	return error ? error : read_rules(env, url, &ret->place->rules, ret_why, why);
+}
+
+const char *spokei_places_check_listen(const struct spoke_env *env, const struct spoke_url *url,
+				       char why[SPOKEI_CHECK_WHY])
+{
+	struct spokei_listen_place place = { .rules = NULL };
+	struct parameters parameters = { .place = &place };
+	const char *wrong = NULL;
+
+	if (!is_passed(url) && spokei_places_wire(url->scheme) == NULL)
+		return "unknown scheme; use dubbo, msgpack-rpc or tcp";
+	for (unsigned i = 0; i < url->parameter_count; i++) {
+		if (!is_parameter(url->parameters[i].key)) {
+			return "an address may only have the parameters shared, http, tls, "
+			       "mode, allow.from and deny.from; write others as keys of [provider]";
+		}
+	}
+	if (read_parameters(env, url, &parameters, &wrong, why))
+		return wrong;
+	spokei_rules_free(env, place.rules);
+	if (url->shm && place.says_tls && place.tls != SPOKEI_TLS_OFF)
+		return "shared memory has no TLS; write tls=off, or use unix:/PATH";
+	if (is_passed(url))
+		return check_passed(url);
+	return read_address(env, url, &place.address, &wrong) ? wrong : NULL;
+}
+
 /* Settings belong into the provider's options, because one of several addresses cannot have
  * its own. */
 static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url *url)
@@ -117,8 +362,7 @@ static int refuse_parameters(struct spoke_engine *engine, const struct spoke_url
 		const char *key = url->parameters[i].key;
 
 		/* A secret that had no effect here, e.g. a token, would leave the service open. */
-		if ((spokei_keys_is_other(key) && !spokei_keys_is_secret(key)) ||
-		    spokei_check_is_place_key(key))
+		if ((spokei_keys_is_other(key) && !spokei_keys_is_secret(key)) || is_parameter(key))
 			continue;
 		(void)spokei_log_escape(shown, sizeof(shown), key, strlen(key));
 		spokei_event(engine, SPOKE_EINVAL,
@@ -137,7 +381,7 @@ static int find_passed(struct spoke_engine *engine, const struct spoke_url *url,
 	char text[SPOKEI_PLACES_SHOWN];
 	int error;
 
-	*ret_why = spokei_check_passed(url);
+	*ret_why = check_passed(url);
 	if (*ret_why)
 		return SPOKE_EINVAL;
 	error = env->net->passed ? env->net->passed(env->ctx, url->host, ret_address) : -ENOENT;
@@ -166,64 +410,124 @@ bool spokei_places_is_local(const struct spoke_env *env, const struct spoke_addr
 	       strncmp(text, "unix:", 5) == 0;
 }
 
-static int read_mode(const struct spoke_engine *engine, const struct spoke_url *url,
-		     struct spokei_listen_place *ret, const char **ret_why)
+/* Returns an error if the environment lacks something, with a sentence. */
+static int check_env(const struct spoke_env *env, const struct spoke_url *url, bool has_mode,
+		     const char **ret_why)
 {
-	int error = spokei_check_mode(url, &ret->has_mode, &ret->mode, ret_why);
-
-	if (error || !ret->has_mode || engine->env->net->listen_mode)
-		return error;
-	*ret_why = "mode is not available in this environment";
+	if (has_mode && env->net->listen_mode == NULL)
+		*ret_why = "mode is not available in this environment";
+	else if (url->shm && env->net->shared == NULL)
+		*ret_why = "shared memory is not available in this environment";
+	else
+		return SPOKE_OK;
 	return SPOKE_EUNSUPPORTED;
+}
+
+static int read_place(struct spoke_engine *engine, const struct spoke_url *url,
+		      struct spokei_listen_place *ret)
+{
+	const struct spoke_env *env = engine->env;
+	struct parameters parameters = { .place = ret };
+	char sentence[SPOKEI_CHECK_WHY];
+	const char *why = NULL;
+	int error = refuse_parameters(engine, url);
+
+	if (error == 0 && is_passed(url))
+		error = find_passed(engine, url, &ret->address, &why);
+	else if (error == 0)
+		error = read_address(env, url, &ret->address, &why);
+	if (error == 0)
+		error = read_parameters(env, url, &parameters, &why, sentence);
+	if (error == 0)
+		error = check_env(env, url, ret->has_mode, &why);
+	ret->shm = url->shm;
+	ret->local = error == 0 && spokei_places_is_local(env, &ret->address);
+	ret->http = parameters.http == HTTP_AUTO ? ret->local : parameters.http == HTTP_ON;
+	ret->shared = parameters.sharing != SHARED_NOT;
+	ret->handed = parameters.sharing == SHARED_TURNS || url->socket || is_passed(url) ||
+		      env->net->listen_shared == NULL;
+	if (why)
+		spokei_event(engine, error, "listen: %s", why);
+	return error;
 }
 
 int spokei_places_listen(struct spoke_engine *engine, const char *text,
 			 struct spokei_listen_place *ret)
 {
-	enum spokei_sharing sharing = SPOKEI_SHARED_NOT;
-	enum spokei_http_choice http = SPOKEI_HTTP_AUTO;
-	char sentence[SPOKEI_CHECK_WHY];
-	const char *why = NULL;
 	struct spoke_url url;
-	bool is_passed;
 	int error = spokei_places_url(engine, text, &url);
 
 	*ret = (struct spokei_listen_place){ .rules = NULL };
 	if (error)
 		return error;
-	is_passed = spokei_check_is_passed(&url);
-	if (!is_passed && wire_of(engine, &url) == NULL)
+	if (!is_passed(&url) && wire_of(engine, &url) == NULL)
 		error = SPOKE_EUNSUPPORTED;
 	if (error == 0)
-		error = refuse_parameters(engine, &url);
-	if (error == 0 && is_passed)
-		error = find_passed(engine, &url, &ret->address, &why);
-	else if (error == 0)
-		error = spokei_check_place(engine->env, &url, &ret->address, &why);
-	if (error == 0)
-		error = spokei_check_shared(&url, &sharing, &why);
-	if (error == 0)
-		error = spokei_check_http(&url, &http, &why);
-	if (error == 0)
-		error = read_mode(engine, &url, ret, &why);
-	if (error == 0 && url.shm && engine->env->net->shared == NULL) {
-		why = "shared memory is not available in this environment";
-		error = SPOKE_EUNSUPPORTED;
-	}
-	if (error == 0)
-		error = spokei_check_rules(engine->env, &url, &ret->rules, &why, sentence);
-	if (error == 0) {
-		ret->shm = url.shm;
-		ret->local = spokei_places_is_local(engine->env, &ret->address);
-		ret->http = http == SPOKEI_HTTP_AUTO ? ret->local : http == SPOKEI_HTTP_ON;
-	}
-	if (error == 0)
-		error = spokei_check_tls(&url, &ret->says_tls, &ret->tls, &why);
-	ret->shared = sharing != SPOKEI_SHARED_NOT;
-	ret->handed = sharing == SPOKEI_SHARED_TURNS || url.socket || is_passed ||
-		      engine->env->net->listen_shared == NULL;
-	if (why)
-		spokei_event(engine, error, "listen: %s", why);
+		error = read_place(engine, &url, ret);
 	spoke_url_fini(&url);
 	return error;
+}
+
+/* --- hosts */
+
+bool spokei_places_is_any(const char *host)
+{
+	return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0 ||
+	       strcmp(host, "::ffff:0.0.0.0") == 0;
+}
+
+int spokei_places_check_host(const struct spoke_env *env, const char *host, const char **ret_why)
+{
+	bool bare = strchr(host, ':') && *host != '[';
+	char text[SPOKE_URL_HOST_MAX + 16];
+	struct spoke_url url;
+	int error = SPOKE_ETOOLARGE;
+	bool fine;
+
+	if (strlen(host) <= SPOKE_URL_HOST_MAX) {
+		(void)snprintf(text, sizeof(text), "dubbo://%s%s%s", bare ? "[" : "", host,
+			       bare ? "]" : "");
+		error = spoke_url_parse(env, text, strlen(text), &url, NULL);
+	}
+	if (error == SPOKE_ENOMEM) {
+		*ret_why = spokei_check_no_memory;
+		return error;
+	}
+	if (error)
+		return wrong(ret_why, "not a host");
+	fine = url.host && *url.host && url.port < 0 && url.user == NULL && *url.path == '\0' &&
+	       url.parameter_count == 0 && !spokei_places_is_any(url.host);
+	spoke_url_fini(&url);
+	return fine ? SPOKE_OK
+		    : wrong(ret_why, "write a host that consumers can reach, without a port");
+}
+
+/* --- hosts that are let in */
+
+enum spokei_exposed spokei_exposure_judge(const struct spokei_exposure *of)
+{
+	if (of->local || of->asks || spokei_rules_limit_hosts(of->of_owner) ||
+	    spokei_rules_limit_hosts(of->of_address) ||
+	    spokei_callers_limit_hosts(of->of_provider) ||
+	    spokei_callers_limit_hosts(of->of_service))
+		return SPOKEI_EXPOSED_NOT;
+	if (of->plain)
+		return SPOKEI_EXPOSED_PLAIN;
+	if (of->verify == SPOKE_TLS_VERIFY_REQUIRED)
+		return SPOKEI_EXPOSED_NOT;
+	return of->verify == SPOKE_TLS_VERIFY_DEFAULT ? SPOKEI_EXPOSED_NO_CA
+						      : SPOKEI_EXPOSED_UNVERIFIED;
+}
+
+const char *spokei_exposed_why(enum spokei_exposed exposed)
+{
+	static const char *const sentences[] = {
+		[SPOKEI_EXPOSED_NOT] = "",
+		[SPOKEI_EXPOSED_PLAIN] = ", in plain text; set tls with tls.ca",
+		[SPOKEI_EXPOSED_NO_CA] = ", because TLS asks for no certificate; set tls.ca",
+		[SPOKEI_EXPOSED_UNVERIFIED] =
+			", because TLS requires no certificate; set tls.verify = required",
+	};
+
+	return sentences[exposed];
 }

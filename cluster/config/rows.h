@@ -4,7 +4,7 @@
  *
  *     SETTING(number, name, kind, sections, sentence, details...)
  *
- * Included by keys.h, which numbers the rows, and by keys.c, which keeps them and has the
+ * Included by keys.h, which numbers the rows, and by table.c, which keeps them and has the
  * details. The order is that of manuals and pages. FIELDS() are those of options in which a program
  * sets the key, and of the settings in force of its owner. Constant; any thread.
  */
@@ -146,7 +146,7 @@ SETTING(REGISTRY_PROTECT, "registry.protect", BOOL, REGISTRY,
 
 /* Registries and services. */
 SETTING(REGISTRY_URL, "registry.url", TEXT, REGISTRY, "URL of the registry",
-	RANGE(1, TEXT_MAX), IS_URL,
+	RANGE(1, TEXT_MAX), URLS(check_registry),
 	FIELDS(AT(CONSUMER, registry), AT(PROVIDER, registry)))
 SETTING(REGISTRY_CACHE, "registry.cache", TEXT, REGISTRY, "file for the last list of providers",
 	RANGE(1, TEXT_MAX), OF_URLS,
@@ -159,9 +159,9 @@ SETTING(GROUP, "group", TEXT, SERVICE, "group of the service to call; *: any",
 /* Providers. */
 SETTING(LISTEN, "listen", LIST, PROVIDER,
 	"addresses to listen at: dubbo://0.0.0.0:20880, fd://NAME (systemd); ?shared=turns",
-	RANGE(1, 64), IS_URL)
+	RANGE(1, 64), URLS(check_listen))
 SETTING(ADVERTISE, "advertise", TEXT, PROVIDER, "host to publish in the registry",
-	RANGE(1, SPOKE_URL_HOST_MAX),
+	RANGE(1, SPOKE_URL_HOST_MAX), CHECK(check_host),
 	FIELDS(AT(PROVIDER, advertise)))
 SETTING(APPLICATION, "application", TEXT, BOTH, "name of the application, which registries show",
 	RANGE(1, TEXT_MAX), PRESET_TEXT("spoke"), OF_URLS,
@@ -184,7 +184,7 @@ SETTING(ACCESS_LOG, "access.log", TEXT, PROVIDER, "file of the access log; true:
 /* Credentials. */
 SETTING(TOKEN, "token", LIST, PROVEN,
 	"tokens of which requests must bear one; true: a random one; consumers: the one to send",
-	LIVE, RANGE(1, SPOKEI_TOKENS_MAX), OF_URLS, SECRET,
+	LIVE, RANGE(1, SPOKEI_TOKENS_MAX), OF_URLS, SECRET, CHECK(check_token),
 	FIELDS(AT(CONSUMER, token), AT(PROVIDER, token)))
 SETTING(TOKEN_FILE, "token.file", TEXT, PROVEN,
 	"file with these tokens, one a line; its group and others must not read it",
@@ -255,16 +255,16 @@ SETTING(HALF_CLOSE, "half.close", DURATION, PROVIDER,
 	LIVE, RANGE(SPOKEI_PERIOD_MIN_NS, SPOKEI_TIMEOUT_MAX_NS), PRESET(60 * NS_PER_S), OR_NONE,
 	FIELDS(AT(PROVIDER, half_close_ns), AT(LINK, half_ns)))
 SETTING(HTTP_ORIGINS, "http.origins", LIST, PROVIDER, "origins whose pages may call over HTTP",
-	RANGE(1, 255),
+	RANGE(1, 255), CHECK(check_origins),
 	FIELDS(AT(PROVIDER, http_origins)))
 SETTING(HTTP_HOSTS, "http.hosts", LIST, PROVIDER, "names of this host that HTTP clients may use",
-	RANGE(1, 64),
+	RANGE(1, 64), CHECK(check_hosts),
 	FIELDS(AT(PROVIDER, http_hosts)))
 
 /* TLS. */
 SETTING(TLS, "tls", NAME, BOTH,
 	"whether connections are TLS; optional: a provider accepts plain ones, too",
-	NAMES(tls_name), PRESET_TEXT("off"), OF_URLS)
+	NAMES(tls_name), PRESET_TEXT("off"), OF_URLS, CHECK(check_tls))
 SETTING(TLS_CERT, "tls.cert", TEXT, BOTH, "file of the own certificate and its chain, PEM",
 	RANGE(1, TEXT_MAX))
 SETTING(TLS_KEY, "tls.key", TEXT, BOTH, "file of its key, PEM; refused if others may read it",
@@ -275,7 +275,7 @@ SETTING(TLS_CRL, "tls.crl", TEXT, BOTH, "file of revoked certificates",
 	RANGE(1, TEXT_MAX))
 SETTING(TLS_PEERS, "tls.peers", LIST, CONSUMER | SERVICE,
 	"names of which a provider's certificate must bear one: dns:HOST, uri:URI, ip:ADDRESS",
-	RANGE(1, 16), PRESET_TEXT("the URL's host"))
+	RANGE(1, 16), CHECK(check_tls_peers), PRESET_TEXT("the URL's host"))
 SETTING(TLS_VERIFY, "tls.verify", NAME, PROVIDER,
 	"whether consumers must show a certificate; auto: if there is tls.ca",
 	NAMES(tls_verify_name), PRESET_TEXT("auto"))
@@ -299,25 +299,25 @@ SETTING(HANDSHAKES_TPS, "handshakes.tps", COUNT, PROVIDER,
 	FIELDS(AT(TLS, handshakes_per_second), AT(HANDSHAKES, handshakes_per_second)))
 SETTING(ALLOW_FROM, "allow.from", LIST, PROVIDER,
 	"addresses that may connect: 10.0.0.7, ranges like 10.0.0.0/8, unix",
-	LIVE, RANGE(1, SPOKEI_RULES_MAX), PRESET_TEXT("all"),
+	LIVE, RANGE(1, SPOKEI_RULES_MAX), CHECK(check_allow), PRESET_TEXT("all"),
 	FIELDS(AT(PROVIDER, allow_from)))
 SETTING(DENY_FROM, "deny.from", LIST, PROVIDER,
 	"addresses that may not connect, even if allow.from has them",
-	LIVE, RANGE(1, SPOKEI_RULES_MAX), PRESET_TEXT("none"),
+	LIVE, RANGE(1, SPOKEI_RULES_MAX), CHECK(check_deny), PRESET_TEXT("none"),
 	FIELDS(AT(PROVIDER, deny_from)))
 SETTING(ALLOW_USERS, "allow.users", LIST, PROVIDER,
 	"users that may connect to unix sockets: their numbers, gid:N for groups",
-	LIVE, RANGE(1, SPOKEI_RULES_MAX), PRESET_TEXT("all"),
+	LIVE, RANGE(1, SPOKEI_RULES_MAX), CHECK(check_users), PRESET_TEXT("all"),
 	FIELDS(AT(PROVIDER, allow_users)))
 SETTING(ALLOW_CALLERS, "allow.callers", LIST, PROVIDER | SERVICE,
 	"callers that are let in: dns:*.pay.test, uri:spiffe://x/y, uid:1000, addr:10.0.0.0/8, token",
-	LIVE, RANGE(1, SPOKEI_CALLERS_MAX), PRESET_TEXT("all"),
+	LIVE, RANGE(1, SPOKEI_CALLERS_MAX), CHECK(check_callers), PRESET_TEXT("all"),
 	FIELDS(AT(PROVIDER, allow_callers)))
 
 /* Leases. Those from the time to live on may also stand in the URL of a store. */
 SETTING(LEASE_STORE, "lease.store", TEXT, LEASE,
 	"URL of the store of leases, e.g. redis://127.0.0.1:6379/0",
-	RANGE(1, TEXT_MAX), IS_URL,
+	RANGE(1, TEXT_MAX), IS_URL, CHECK(check_store),
 	FIELDS(AT(LEASES, store)))
 SETTING(LEASE_USER, "lease.user", TEXT, LEASE, "user at the store; needs a password",
 	RANGE(1, CREDENTIAL_MAX),
@@ -350,10 +350,10 @@ SETTING(COMET_LISTEN, "comet.listen", LIST, COMET, "addresses of the gateway, e.
 	FIELDS(AT(COMET, listen)))
 SETTING(COMET_ORIGINS, "comet.origins", LIST, COMET,
 	"other origins whose pages may connect, e.g. https://shop.example",
-	LIVE, RANGE(1, 64),
+	LIVE, RANGE(1, 64), CHECK(check_origins),
 	FIELDS(AT(COMET, origins)))
 SETTING(COMET_HOSTS, "comet.hosts", LIST, COMET, "names of this host that pages may use",
-	LIVE, RANGE(1, 64),
+	LIVE, RANGE(1, 64), CHECK(check_hosts),
 	FIELDS(AT(COMET, hosts)))
 SETTING(COMET_PROXIES, "comet.proxies", LIST, COMET,
 	"addresses of proxies whose X-Forwarded-For is believed, e.g. 127.0.0.1",
@@ -374,7 +374,7 @@ SETTING(COMET_PAGE, "comet.page", TEXT, COMET, "file with the document at /, in 
 	RANGE(1, TEXT_MAX))
 SETTING(COMET_BACKEND, "comet.backend", TEXT, COMET,
 	"URL of a service whose method received(user, text) gets the texts of pages",
-	RANGE(1, TEXT_MAX), IS_URL)
+	RANGE(1, TEXT_MAX), URLS(check_backend))
 SETTING(COMET_HEAD_TIME, "comet.head.time", DURATION, COMET,
 	"how long a request may take to arrive",
 	LIVE, RANGE(NS_PER_MS, COMET_TIME_MAX), PRESET(5 * NS_PER_S),
@@ -491,7 +491,7 @@ SETTING(LOG, "log", NAME, ENGINE, "least severe lines to log",
 	LIVE, NAMES(log_level_name), PRESET(SPOKE_LOG_INFO))
 SETTING(ADMIN, "admin", TEXT, ENGINE,
 	"address of the admin page; https:// before it: over TLS, as [provider]",
-	RANGE(1, TEXT_MAX))
+	RANGE(1, TEXT_MAX), CHECK(check_admin))
 
 /* clang-format on */
 #undef SETTING

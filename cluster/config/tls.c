@@ -13,7 +13,7 @@ static int find_mode(struct spoke_engine *engine, const struct spokei_tls_source
 	*ret = (enum spokei_tls_mode)sources->values->of[SPOKEI_KEY_TLS];
 	if (sources->options)
 		*ret = sources->options->optional ? SPOKEI_TLS_OPTIONAL : SPOKEI_TLS_ON;
-	else if (sources->of_url && !spokei_check_tls_mode(sources->of_url, ret)) {
+	else if (sources->of_url && !spokei_places_tls_mode(sources->of_url, ret)) {
 		spokei_event(engine, SPOKE_EINVAL, "tls: use on or off");
 		return SPOKE_EINVAL;
 	}

@@ -3,8 +3,8 @@
 #ifndef SPOKEI_CLUSTER_CONFIG_TLS_H
 #define SPOKEI_CLUSTER_CONFIG_TLS_H
 
-#include "cluster/config/check.h"
 #include "cluster/config/keys.h"
+#include "cluster/config/places.h"
 #include "transport/stream/tls/tls.h"
 
 struct spoke_engine;

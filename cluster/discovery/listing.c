@@ -5,7 +5,6 @@
 #include "transport/codec/codec.h"
 #include "transport/wire/message.h"
 
-#include "cluster/config/check.h"
 #include "cluster/config/keys.h"
 #include "cluster/config/places.h"
 #include "cluster/discovery/advert.h"
@@ -369,7 +368,7 @@ bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url 
 		why = "its category is not providers";
 	else if (spokei_listing_is_disabled(url))
 		why = "it is disabled";
-	else if (spokei_check_wire(url->scheme) == NULL)
+	else if (spokei_places_wire(url->scheme) == NULL)
 		why = "spoke does not have its protocol";
 	if (why) {
 		pass_over(engine, url, why);

@@ -4,8 +4,8 @@
 #include "cluster/lease/lease.h"
 
 #include "cluster/config/config.h"
+#include "cluster/config/keys.h"
 #include "cluster/config/places.h"
-#include "cluster/config/texts.h"
 #include "core/engine/engine.h"
 
 #include <spoke/call.h>

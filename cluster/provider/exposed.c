@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports once that every host may call a provider, and how to change that. */
-#include "cluster/config/exposure.h"
 #include "cluster/config/places.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/proof.h"

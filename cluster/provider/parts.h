@@ -5,7 +5,6 @@
 #ifndef SPOKEI_CLUSTER_PROVIDER_PARTS_H
 #define SPOKEI_CLUSTER_PROVIDER_PARTS_H
 
-#include "cluster/config/check.h"
 #include "cluster/config/config.h"
 #include "core/base/pace.h"
 #include "core/engine/roll.h"

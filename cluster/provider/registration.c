@@ -5,7 +5,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/task.h"
 
-#include "cluster/config/check.h"
+#include "cluster/config/places.h"
 #include "cluster/discovery/advert.h"
 #include "cluster/discovery/keeper.h"
 #include "cluster/discovery/listing.h"
@@ -51,7 +51,7 @@ static bool is_any_place(const char *host, size_t len)
 		return false;
 	memcpy(bare, host + bracket, len);
 	bare[len] = '\0';
-	return spokei_check_is_any(bare);
+	return spokei_places_is_any(bare);
 }
 
 static bool is_socket(const char *address)
@@ -90,7 +90,7 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 			      "unix:PATH, which is not published");
 	}
 	if (advertise && *advertise)
-		error = spokei_check_advertised(engine->env, advertise, &why);
+		error = spokei_places_check_host(engine->env, advertise, &why);
 	return error == SPOKE_EINVAL ? refuse(engine, error, "advertise", advertise, why) : error;
 }
 
@@ -357,7 +357,7 @@ int spokei_registration_check(const struct spokei_registration *registration,
 		return SPOKE_OK;
 	env->net->print(env->ctx, address, text, sizeof(text));
 	read_place(registration, text, &advert);
-	if (advert.host == NULL || !spokei_check_is_any(advert.host))
+	if (advert.host == NULL || !spokei_places_is_any(advert.host))
 		return SPOKE_OK;
 	spokei_event(registration->engine, SPOKE_EINVAL,
 		     "listen: %s means all addresses, and cannot be published; set the option "

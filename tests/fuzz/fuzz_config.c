@@ -30,31 +30,33 @@ static void count_sentence(void *arg, const char *sentence)
 
 	++*count;
 	require(len > strlen("a.conf: "), "a message is not empty");
-	require(len < SPOKEI_SHEET_SENTENCE_MAX, "a message fits");
+	require(len < SPOKEI_CONFIG_SENTENCE_MAX, "a message fits");
 	require(strncmp(sentence, "a.conf:", 7) == 0, "a message begins with the file");
 	for (size_t i = 0; i < len; i++)
 		require(sentence[i] >= ' ' && sentence[i] < 0x7f, "a message is printable");
 }
 
 /* Returns the section of an entry as users write it. */
-static void name_section(const struct spokei_part *part, char *name, size_t size)
+static void name_section(const struct spokei_config_section *section, char *name, size_t size)
 {
-	const char *kind = spokei_section_name(part->kind);
+	const char *kind = spokei_section_name(section->kind);
 
 	(void)snprintf(name, size, "%.*s%s",
-		       (int)(strcspn(kind, ".") + (strchr(kind, '.') != NULL)), kind, part->name);
+		       (int)(strcspn(kind, ".") + (strchr(kind, '.') != NULL)), kind,
+		       section->name);
 }
 
-static void check_entry(const struct spoke_config *config, const struct spokei_part *part,
-			const struct spokei_entry *entry)
+static void check_entry(const struct spoke_config *config,
+			const struct spokei_config_section *section,
+			const struct spokei_config_entry *entry)
 {
 	const struct spokei_key_row *row = spokei_key_row(entry->key);
 	char section[2048];
 	char why[SPOKEI_OPTION_WHY_MAX];
 	uint64_t number;
 
-	name_section(part, section, sizeof(section));
-	require((row->sections & 1u << part->kind) != 0, "keys are in their sections");
+	name_section(section, section, sizeof(section));
+	require((row->sections & 1u << section->kind) != 0, "keys are in their sections");
 	require(spoke_config_get(config, section, spokei_key_in_file(entry->key)) == entry->text,
 		"each entry is found");
 	require(spokei_option_read(&row->option, entry->text, false, &number, why, sizeof(why)) ==
@@ -66,16 +68,16 @@ static void check_entry(const struct spoke_config *config, const struct spokei_p
 
 static void check_config(const struct spoke_config *config)
 {
-	const struct spokei_sheet *sheet = &config->sheet;
+	const struct spokei_config_file *file = &config->file;
 	size_t count = 0;
 
-	for (size_t i = 0; i < sheet->part_count; i++)
-		for (const struct spokei_entry *entry = sheet->parts[i].first; entry;
+	for (size_t i = 0; i < file->section_count; i++)
+		for (const struct spokei_config_entry *entry = file->sections[i].first; entry;
 		     entry = entry->next) {
-			check_entry(config, &sheet->parts[i], entry);
+			check_entry(config, &file->sections[i], entry);
 			count++;
 		}
-	require(count == sheet->entry_count, "each entry has one section");
+	require(count == file->entry_count, "each entry has one section");
 }
 
 FUZZ(config)
@@ -96,7 +98,7 @@ FUZZ(config)
 	} else {
 		require(error == (size > SPOKE_CONFIG_MAX ? SPOKE_ETOOLARGE : SPOKE_ESYNTAX),
 			"an error is one of syntax or size");
-		require(told > 0 && told <= SPOKEI_SHEET_ERRORS_MAX,
+		require(told > 0 && told <= SPOKEI_CONFIG_ERRORS_MAX,
 			"an invalid file gives messages");
 	}
 	require(memory.bytes == 0, "no memory leaks");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether every host that reaches an address is let in there. */
-#include "cluster/config/exposure.h"
+#include "cluster/config/places.h"
 #include "tests/support/test.h"
 #include "transport/conn/callers.h"
 #include "transport/listen/rules.h"

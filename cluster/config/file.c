@@ -1,0 +1,799 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parses a configuration file line by line. An invalid line is reported and skipped, so that all
+ * errors are reported at once. Finds sections and values of a parsed file, and formats messages
+ * about them.
+ */
+#include "cluster/config/file.h"
+
+#include "cluster/config/places.h"
+#include "core/base/log.h"
+#include "core/text/hide.h"
+#include "core/text/secret.h"
+#include "core/text/similar.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SHOWN 96u       /* bytes of a key or value in a message, with the NUL */
+#define NAME_SHOWN 256u /* ... of a file's name */
+#define WHY_MAX 384u
+#define HEADING_MAX 1024u
+
+/* --- sections and values */
+
+static bool is_same(const char *text, struct spoke_span span)
+{
+	return strlen(text) == span.len &&
+	       (span.len == 0 || memcmp(text, span.data, span.len) == 0);
+}
+
+const struct spokei_config_section *spokei_config_file_section(
+	const struct spokei_config_file *file, enum spokei_section kind, struct spoke_span name)
+{
+	for (size_t i = 0; i < file->section_count; i++) {
+		const struct spokei_config_section *section = &file->sections[i];
+
+		if (section->kind == kind && is_same(section->name, name))
+			return section;
+	}
+	return NULL;
+}
+
+const struct spokei_config_section *spokei_config_file_method(const struct spokei_config_file *file,
+							      struct spoke_span service,
+							      const char *method)
+{
+	for (size_t i = 0; i < file->section_count && service.len > 0; i++) {
+		const struct spokei_config_section *section = &file->sections[i];
+
+		if (section->kind == SPOKEI_IN_METHOD && strlen(section->name) > service.len + 1 &&
+		    memcmp(section->name, service.data, service.len) == 0 &&
+		    section->name[service.len] == '.' &&
+		    strcmp(section->name + service.len + 1, method) == 0)
+			return section;
+	}
+	return NULL;
+}
+
+const struct spokei_config_entry *spokei_config_file_entry(
+	const struct spokei_config_section *section, enum spokei_key key)
+{
+	const struct spokei_config_entry *entry = section ? section->first : NULL;
+
+	while (entry && entry->key != key)
+		entry = entry->next;
+	return entry;
+}
+
+void spokei_config_file_fini(struct spokei_config_file *file)
+{
+	const struct spoke_env *env = file->env;
+
+	spokei_free(env, file->entries, file->entry_room, sizeof(*file->entries));
+	spokei_free(env, file->sections, file->section_room, sizeof(*file->sections));
+	if (file->text)
+		spokei_secret_wipe(file->text, file->text_size);
+	spokei_free(env, file->text, 1, file->text_size);
+	*file = (struct spokei_config_file){ .env = env };
+}
+
+/* --- messages about values */
+
+/* Writes a value for messages: escaped and cut; "..." for a URL that may contain a password. */
+static void show(const char *value, char *out, size_t size)
+{
+	const char *colon = strchr(value, ':');
+	bool hides = colon && (strchr(colon, '@') || strstr(colon, "pass"));
+	const char *shown = hides ? "..." : value;
+	const char *at = out;
+
+	(void)spokei_log_escape(out, size, shown, strlen(shown));
+	/* The value is shown without quotation marks, so its own are not escaped. */
+	while (*at) {
+		at += *at == '\\' && (at[1] == '\\' || at[1] == '"');
+		*out++ = *at++;
+	}
+	*out = '\0';
+}
+
+static const char *key_at(const void *of, size_t i)
+{
+	(void)of;
+	return spokei_key_in_file((enum spokei_key)i);
+}
+
+/* Returns whether there is a key of this name; `*ret_secret`: one of that name is a secret. */
+static bool is_key(const char *name, bool *ret_secret)
+{
+	bool found = false;
+
+	*ret_secret = false;
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		if (strcmp(key_at(NULL, i), name) != 0)
+			continue;
+		found = true;
+		*ret_secret |= spokei_key_row((enum spokei_key)i)->secret;
+	}
+	return found;
+}
+
+/* Returns whether messages must not show the value of a key. A misspelt key counts as the one that
+ * it probably means. */
+static bool is_hidden(const char *name)
+{
+	const char *nearest;
+	bool secret;
+
+	if (is_key(name, &secret))
+		return secret;
+	if (spokei_hide_may_be_secret(name))
+		return true;
+	nearest = spokei_similar_nearest(name, key_at, NULL, SPOKEI_KEYS);
+	return nearest && is_key(nearest, &secret) && secret;
+}
+
+void spokei_config_file_sentence(const char *name, const struct spokei_config_entry *entry,
+				 const char *what, char *out, size_t size)
+{
+	char value[SHOWN];
+	size_t len;
+
+	show(spokei_key_row(entry->key)->secret ? SPOKEI_CONFIG_HIDDEN : entry->text, value,
+	     sizeof(value));
+	len = (size_t)snprintf(out, size, "%s", name);
+	if (len >= size)
+		return;
+	(void)snprintf(out + len, size - len, ":%u: %s = %s: %s", entry->line,
+		       spokei_key_in_file(entry->key), value, what);
+	spokei_hide_secrets(out + len);
+}
+
+/* --- headings */
+
+/* Returns the length of the constant part of a section's name, e.g. "method."; `ret_named`: a
+ * name must follow. */
+static size_t fixed_part(enum spokei_section section, bool *ret_named)
+{
+	const char *name = spokei_section_name(section);
+	const char *dot = strchr(name, '.');
+
+	*ret_named = dot != NULL;
+	return dot ? (size_t)(dot - name) + 1 : strlen(name);
+}
+
+bool spokei_config_file_heading(const char *heading, enum spokei_section *ret_kind,
+				const char **ret_name)
+{
+	for (unsigned i = 0; i < SPOKEI_SECTIONS; i++) {
+		enum spokei_section section = (enum spokei_section)i;
+		bool named;
+		size_t len = fixed_part(section, &named);
+
+		if (strncmp(heading, spokei_section_name(section), len) != 0 ||
+		    (heading[len] != '\0') != named)
+			continue;
+		*ret_kind = section;
+		*ret_name = heading + len;
+		return true;
+	}
+	return false;
+}
+
+/* Returns a section's name up to its dot, for spelling suggestions. */
+static const char *section_at(const void *of, size_t i)
+{
+	static const char *const names[SPOKEI_SECTIONS] = {
+		[SPOKEI_IN_CONSUMER] = "consumer", [SPOKEI_IN_SERVICE] = "service",
+		[SPOKEI_IN_METHOD] = "method",     [SPOKEI_IN_PROVIDER] = "provider",
+		[SPOKEI_IN_REGISTRY] = "registry", [SPOKEI_IN_LEASE] = "lease",
+		[SPOKEI_IN_COMET] = "comet",       [SPOKEI_IN_ENGINE] = "engine",
+	};
+
+	(void)of;
+	return names[i];
+}
+
+/* Guesses the section that a misspelt heading means. Returns whether there is a guess. */
+static bool guess_heading(const char *heading, enum spokei_section *ret_kind)
+{
+	char first[SHOWN];
+	const char *nearest;
+
+	(void)spokei_log_escape(first, sizeof(first), heading, strcspn(heading, "."));
+	nearest = spokei_similar_nearest(first, section_at, NULL, SPOKEI_SECTIONS);
+	for (unsigned i = 0; i < SPOKEI_SECTIONS && nearest; i++) {
+		if (strcmp(section_at(NULL, i), nearest) != 0)
+			continue;
+		*ret_kind = (enum spokei_section)i;
+		return true;
+	}
+	return false;
+}
+
+/* --- parts of a line: NUL-terminated texts, which are changed in place */
+
+static bool is_blank(char byte)
+{
+	return byte == ' ' || byte == '\t';
+}
+
+/* Skips blanks. */
+static char *skip_blanks(char *at)
+{
+	while (is_blank(*at))
+		at++;
+	return at;
+}
+
+/* Removes blanks at the end. */
+static void trim(char *text)
+{
+	size_t len = strlen(text);
+
+	while (len > 0 && is_blank(text[len - 1]))
+		len--;
+	text[len] = '\0';
+}
+
+/* Returns whether the text is empty or a comment. */
+static bool is_comment(const char *at)
+{
+	return *at == '\0' || *at == '#' || *at == ';';
+}
+
+/* Removes a comment, which begins with # after a blank, and the blanks before it. */
+static void cut_comment(char *text)
+{
+	for (char *at = text; *at; at++) {
+		if (*at == '#' && (at == text || is_blank(at[-1]))) {
+			*at = '\0';
+			break;
+		}
+	}
+	trim(text);
+}
+
+/*
+ * Reads a quoted value, in which \" and \\ stand for the character after the backslash. Returns
+ * an error message or NULL; *ret_value is the value.
+ */
+static const char *unquote(char *at, char **ret_value)
+{
+	char *out = ++at;
+
+	*ret_value = out;
+	for (; *at && *at != '"'; at++) {
+		if (*at == '\\' && (at[1] == '"' || at[1] == '\\'))
+			at++;
+		*out++ = *at;
+	}
+	if (*at == '\0')
+		return "missing closing quotation mark";
+	at = skip_blanks(at + 1);
+	if (*at && *at != '#')
+		return "text after the closing quotation mark; write \\\" inside quotes";
+	*out = '\0';
+	return NULL;
+}
+
+/* --- values that depend on others */
+
+static const struct spokei_config_entry *find_entry(const struct spokei_config_file *file,
+						    enum spokei_section kind, enum spokei_key key)
+{
+	const struct spoke_span none = { NULL, 0 };
+
+	return spokei_config_file_entry(spokei_config_file_section(file, kind, none), key);
+}
+
+/* Checks the URL against [registry], in a file without errors. Returns NULL, or a sentence about
+ * *ret_entry. */
+static const char *check_backend_with(const struct spokei_config_file *file,
+				      const struct spokei_config_entry **ret_entry)
+{
+	const struct spokei_config_entry *backend = find_entry(file, SPOKEI_IN_COMET,
+							       SPOKEI_KEY_COMET_BACKEND);
+	const bool has_registry = find_entry(file, SPOKEI_IN_REGISTRY, SPOKEI_KEY_REGISTRY_URL);
+	bool listed;
+
+	*ret_entry = backend;
+	if (backend == NULL)
+		return NULL;
+	listed = strncmp(backend->text, SPOKEI_PLACES_LISTED, strlen(SPOKEI_PLACES_LISTED)) == 0;
+	if (listed == has_registry)
+		return NULL;
+	return listed ? "consumer:// has no address; set url in [registry] too, or write "
+			"dubbo://HOST:PORT/SERVICE"
+		      : "an address and the url in [registry] exclude each other; write "
+			"consumer://any/SERVICE";
+}
+
+/* Checks the addresses of a file without errors. Returns 0; EINVAL, with a sentence about
+ * *ret_entry; or ENOMEM, also with a sentence. */
+static int check_listen_with(const struct spokei_config_file *file,
+			     const struct spokei_config_entry **ret_entry, const char **ret_why)
+{
+	const struct spokei_config_entry *listen = find_entry(file, SPOKEI_IN_PROVIDER,
+							      SPOKEI_KEY_LISTEN);
+	const struct spokei_config_entry *tls = find_entry(file, SPOKEI_IN_PROVIDER,
+							   SPOKEI_KEY_TLS);
+	const bool concerns = listen && tls && tls->number != SPOKEI_TLS_OFF;
+	const char *at = concerns ? listen->text : NULL;
+	struct spoke_span item;
+
+	*ret_entry = listen;
+	while (concerns && spokei_option_item(&at, &item)) {
+		struct spoke_url url;
+		bool refused;
+
+		*ret_why = "out of memory";
+		if (spoke_url_parse(file->env, item.data, item.len, &url, NULL))
+			return SPOKE_ENOMEM;
+		/* An address with a mode of its own has been checked. */
+		refused = url.shm && spoke_url_get(&url, "tls") == NULL;
+		spoke_url_fini(&url);
+		*ret_why = "shared memory has no TLS; write shm:/PATH?tls=off, or use unix:/PATH";
+		if (refused)
+			return SPOKE_EINVAL;
+	}
+	return SPOKE_OK;
+}
+
+/* --- the reader */
+
+struct reader {
+	struct spokei_config_file *file;
+	char name[NAME_SHOWN]; /* of the file */
+	spoke_config_message_fn told;
+	void *arg;
+	unsigned line;
+	unsigned wrong;
+	struct spokei_config_section
+		*section; /* current section; NULL: none yet, or it is invalid */
+	bool begun;       /* a section has begun */
+	bool poor;        /* out of memory */
+};
+
+/* --- messages */
+
+SPOKEI_PRINTF(3, 4)
+static void tell(struct reader *reader, const char *subject, const char *format, ...)
+{
+	char sentence[SPOKEI_CONFIG_SENTENCE_MAX];
+	char why[WHY_MAX];
+	va_list args;
+
+	if (++reader->wrong > SPOKEI_CONFIG_ERRORS_MAX || reader->told == NULL)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	if (reader->wrong == SPOKEI_CONFIG_ERRORS_MAX)
+		(void)snprintf(why, sizeof(why), "too many errors; fix those above first");
+	if (reader->line == 0)
+		(void)snprintf(sentence, sizeof(sentence), "%s: %s", reader->name, why);
+	else
+		(void)snprintf(sentence, sizeof(sentence), "%s:%u: %s%s%s", reader->name,
+			       reader->line, subject, *subject ? ": " : "", why);
+	spokei_hide_secrets(sentence + strlen(reader->name));
+	reader->told(reader->arg, sentence);
+}
+
+/* A line as it is shown in messages. */
+struct subject {
+	char text[2 * SHOWN + 4];
+};
+
+static struct subject pair_shown(const char *key, const char *value)
+{
+	char shown_key[SHOWN];
+	char shown_value[SHOWN];
+	struct subject subject;
+
+	show(key, shown_key, sizeof(shown_key));
+	show(is_hidden(key) ? SPOKEI_CONFIG_HIDDEN : value, shown_value, sizeof(shown_value));
+	(void)snprintf(subject.text, sizeof(subject.text), "%s = %s", shown_key, shown_value);
+	return subject;
+}
+
+/* --- sections */
+
+/* Begins a section. */
+static void open_section(struct reader *reader, enum spokei_section kind, const char *name)
+{
+	struct spokei_config_file *file = reader->file;
+
+	for (size_t i = 0; i < file->section_count && reader->section == NULL; i++)
+		if (file->sections[i].kind == kind && strcmp(file->sections[i].name, name) == 0)
+			reader->section = &file->sections[i];
+	if (reader->section)
+		return;
+	if (file->section_count == file->section_room) {
+		tell(reader, "", "too many sections; at most %u", SPOKEI_CONFIG_SECTIONS_MAX);
+		return;
+	}
+	reader->section = &file->sections[file->section_count++];
+	*reader->section = (struct spokei_config_section){ .kind = kind, .name = name };
+}
+
+static void refuse_section(struct reader *reader, const char *heading, const char *meant)
+{
+	char shown[SHOWN];
+
+	show(heading, shown, sizeof(shown));
+	if (meant) {
+		tell(reader, "", "[%s]: no such section; did you mean [%s]?", shown, meant);
+		return;
+	}
+	tell(reader, "",
+	     "[%s]: no such section; use [consumer], [service.NAME], [method.NAME], "
+	     "[provider], [registry], [lease], [comet] or [engine]",
+	     shown);
+}
+
+/* Checks the name of a service or method in a heading. Returns NULL if it is valid. */
+static const char *check_name(const char *name)
+{
+	if (name[strcspn(name, " \t\"")])
+		return "a name may not contain blanks or quotation marks; write e.g. "
+		       "demo.EchoService.echo";
+	if (*name == '.' || strstr(name, "..") || (*name && name[strlen(name) - 1] == '.'))
+		return "a part of the name is empty; write e.g. demo.EchoService.echo";
+	return NULL;
+}
+
+/* Lines of a misspelt section are checked as those of the section probably meant; without such
+ * a guess they are skipped. `told`: the line had an error. */
+static void enter_section(struct reader *reader, char *heading, bool told)
+{
+	const char *dot = strchr(heading, '.');
+	enum spokei_section kind;
+	char shown[SHOWN];
+	const char *wrong;
+	const char *name;
+	bool guessed;
+
+	if (strlen(heading) > HEADING_MAX) {
+		tell(reader, "", "the section's name is too long; at most %u bytes", HEADING_MAX);
+		return;
+	}
+	if (spokei_config_file_heading(heading, &kind, &name)) {
+		wrong = check_name(name);
+		show(heading, shown, sizeof(shown));
+		if (wrong && !told)
+			tell(reader, "", "[%s]: %s", shown, wrong);
+		open_section(reader, kind, name);
+		return;
+	}
+	guessed = guess_heading(heading, &kind);
+	if (!told)
+		refuse_section(reader, heading, guessed ? spokei_section_name(kind) : NULL);
+	if (guessed)
+		open_section(reader, kind, dot && spokei_section_is_named(kind) ? dot + 1 : "");
+}
+
+/* Parses a heading "[consumer]", with an optional comment. */
+static void read_section(struct reader *reader, char *at)
+{
+	char *end = strchr(at, ']');
+	bool wrong = end == NULL || !is_comment(skip_blanks(end + 1));
+
+	reader->begun = true;
+	reader->section = NULL;
+	if (wrong)
+		tell(reader, "", "not a section; write e.g. [consumer]");
+	at = skip_blanks(at + 1);
+	if (end)
+		*end = '\0';
+	else
+		cut_comment(at);
+	trim(at);
+	enter_section(reader, at, wrong);
+}
+
+/* --- keys */
+
+static bool may_stand(enum spokei_key key, enum spokei_section section)
+{
+	return spokei_key_row(key)->sections & 1u << section;
+}
+
+static const char *key_of_section(const void *of, size_t i)
+{
+	const struct spokei_config_section *section = of;
+
+	return may_stand((enum spokei_key)i, section->kind) ? spokei_key_in_file((enum spokei_key)i)
+							    : NULL;
+}
+
+/* Reports a key that belongs elsewhere or does not exist. */
+static void refuse_key(struct reader *reader, const char *name, const char *subject)
+{
+	char sections[SHOWN];
+	const char *nearest;
+
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		enum spokei_key key = (enum spokei_key)i;
+
+		if (strcmp(spokei_key_in_file(key), name) != 0 &&
+		    strcmp(spokei_key_row(key)->option.name, name) != 0)
+			continue;
+		spokei_key_sections(key, "[", "]", sections, sizeof(sections));
+		tell(reader, subject, "not allowed here; write %s in %s", spokei_key_in_file(key),
+		     sections);
+		return;
+	}
+	nearest = spokei_similar_nearest(name, key_of_section, reader->section, SPOKEI_KEYS);
+	if (nearest == NULL)
+		nearest = spokei_similar_nearest(name, key_at, NULL, SPOKEI_KEYS);
+	tell(reader, subject, "no such key%s%s%s", nearest ? "; did you mean " : "",
+	     nearest ? nearest : "; see spoke config --explain", nearest ? "?" : "");
+}
+
+/* Reports the sentence of a check; NULL: the value is valid. */
+static void tell_check(struct reader *reader, const char *subject, const char *why)
+{
+	reader->poor |= why == spokei_check_no_memory;
+	if (why)
+		tell(reader, subject, "%s", why);
+}
+
+static void check_url(struct reader *reader, const struct spokei_check *of, struct spoke_span text,
+		      const char *subject)
+{
+	const struct spokei_key_row *row = spokei_key_row(of->key);
+	struct spoke_url_error why;
+	struct spoke_url url;
+	int error = spoke_url_parse(of->env, text.data, text.len, &url, &why);
+
+	if (error) {
+		tell_check(reader, subject,
+			   error == SPOKE_ENOMEM ? spokei_check_no_memory : why.text);
+		return;
+	}
+	tell_check(reader, subject, row->check_url(of, &url));
+	spoke_url_fini(&url);
+}
+
+/* Checks a value by the functions of its row. */
+static void check_value(struct reader *reader, enum spokei_key key, const char *value,
+			const char *subject)
+{
+	const struct spokei_key_row *row = spokei_key_row(key);
+	char sentence[SPOKEI_CHECK_WHY];
+	const struct spokei_check of = {
+		.env = reader->file->env,
+		.key = key,
+		.section = reader->section->kind,
+		.why = sentence,
+	};
+	struct spoke_span item = { value, strlen(value) };
+
+	if (row->check)
+		tell_check(reader, subject, row->check(&of, value));
+	if (row->check_url && row->option.kind != SPOKEI_OPTION_LIST)
+		check_url(reader, &of, item, subject);
+	while (row->check_url && row->option.kind == SPOKEI_OPTION_LIST &&
+	       spokei_option_item(&value, &item))
+		check_url(reader, &of, item, subject);
+}
+
+/* Adds a key with the number 0, even if its value is invalid, so that a second line for it is
+ * reported. Returns NULL if the key cannot be added. */
+static struct spokei_config_entry *add_entry(struct reader *reader, enum spokei_key key,
+					     const char *value, const char *subject)
+{
+	const struct spokei_config_entry *first = spokei_config_file_entry(reader->section, key);
+	struct spokei_config_file *file = reader->file;
+	struct spokei_config_entry *entry;
+
+	if (first) {
+		tell(reader, subject, "already set in line %u; keep one of them", first->line);
+		return NULL;
+	}
+	if (file->entry_count == file->entry_room) {
+		tell(reader, subject, "too many keys; at most %u", SPOKEI_CONFIG_KEYS_MAX);
+		return NULL;
+	}
+	entry = &file->entries[file->entry_count++];
+	*entry = (struct spokei_config_entry){
+		.key = key,
+		.line = reader->line,
+		.text = value,
+	};
+	if (reader->section->last)
+		reader->section->last->next = entry;
+	else
+		reader->section->first = entry;
+	reader->section->last = entry;
+	return entry;
+}
+
+static void read_value(struct reader *reader, enum spokei_key key, const char *value,
+		       uint64_t *ret_number)
+{
+	const struct spokei_key_row *row = spokei_key_row(key);
+	const struct subject subject = pair_shown(spokei_key_in_file(key), value);
+	char why[SPOKEI_OPTION_WHY_MAX];
+
+	if (*value == '\0')
+		tell(reader, subject.text, "missing value; write one or remove the line");
+	else if (spokei_option_read(&row->option, value, false, ret_number, why, sizeof(why)))
+		tell(reader, subject.text, "%s", why);
+	else
+		check_value(reader, key, value, subject.text);
+}
+
+/* Returns the key of this name in the current section; SPOKEI_KEYS: none. */
+static enum spokei_key find_key(const struct reader *reader, const char *name)
+{
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		const char *other = key_of_section(reader->section, i);
+
+		if (other && strcmp(other, name) == 0)
+			return (enum spokei_key)i;
+	}
+	return SPOKEI_KEYS;
+}
+
+/* Parses "key = value", with an optional comment. */
+static void read_pair(struct reader *reader, char *at)
+{
+	char *equals = strchr(at, '=');
+	struct spokei_config_entry *entry;
+	struct subject subject;
+	const char *wrong = NULL;
+	uint64_t number = 0;
+	enum spokei_key key;
+	char *value;
+
+	if (equals == NULL) {
+		tell(reader, "", "neither a section nor a key; write key = value");
+		return;
+	}
+	*equals = '\0';
+	trim(at);
+	value = skip_blanks(equals + 1);
+	subject = pair_shown(at, value);
+	if (*value == '"')
+		wrong = unquote(value, &value);
+	else
+		cut_comment(value);
+	if (wrong)
+		tell(reader, subject.text, "%s", wrong);
+	else
+		subject = pair_shown(at, value);
+	if (!reader->begun)
+		tell(reader, subject.text,
+		     "before the first section; write a section above it, e.g. [consumer]");
+	/* Values in unknown sections are not checked. */
+	if (reader->section == NULL)
+		return;
+	key = find_key(reader, at);
+	if (key == SPOKEI_KEYS) {
+		refuse_key(reader, at, subject.text);
+		return;
+	}
+	entry = add_entry(reader, key, value, subject.text);
+	if (wrong == NULL)
+		read_value(reader, key, value, &number);
+	if (entry)
+		entry->number = number;
+}
+
+/* --- lines */
+
+/* Parses a line, which is NUL-terminated. */
+static void read_line(struct reader *reader, char *line, size_t len)
+{
+	char *at;
+
+	if (len > 0 && line[len - 1] == '\r')
+		line[--len] = '\0';
+	if (len > SPOKEI_CONFIG_LINE_MAX) {
+		tell(reader, "", "the line is too long; at most %u bytes", SPOKEI_CONFIG_LINE_MAX);
+		return;
+	}
+	if (memchr(line, '\0', len)) {
+		tell(reader, "", "contains a NUL byte; is this the right file?");
+		return;
+	}
+	at = skip_blanks(line);
+	if (is_comment(at))
+		return;
+	if (*at == '[')
+		read_section(reader, at);
+	else
+		read_pair(reader, at);
+}
+
+static void read_lines(struct reader *reader, char *at, char *end)
+{
+	if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
+		at += 3;
+	while (at < end && reader->wrong < SPOKEI_CONFIG_ERRORS_MAX) {
+		char *stop = memchr(at, '\n', (size_t)(end - at));
+
+		if (stop == NULL)
+			stop = end;
+		*stop = '\0';
+		reader->line++;
+		read_line(reader, at, (size_t)(stop - at));
+		at = stop + 1;
+	}
+}
+
+static void tell_of(struct reader *reader, const struct spokei_config_entry *entry,
+		    const char *wrong)
+{
+	reader->line = entry->line;
+	tell(reader, pair_shown(spokei_key_in_file(entry->key), entry->text).text, "%s", wrong);
+}
+
+/* Checks URLs that depend on other keys, which may stand below them. */
+static void check_across(struct reader *reader)
+{
+	const struct spokei_config_entry *entry;
+	const char *wrong = reader->wrong ? NULL : check_backend_with(reader->file, &entry);
+	int error;
+
+	if (wrong)
+		tell_of(reader, entry, wrong);
+	error = reader->wrong ? SPOKE_OK : check_listen_with(reader->file, &entry, &wrong);
+	if (error)
+		tell_of(reader, entry, wrong);
+	reader->poor |= error == SPOKE_ENOMEM;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Allocates memory for this many lines. Returns whether that succeeded. */
+static bool make_room(struct spokei_config_file *file, struct spoke_span text)
+{
+	const char *bytes = text.data;
+	size_t lines = 1;
+
+	for (size_t i = 0; i < text.len; i++)
+		lines += bytes[i] == '\n';
+	file->text_size = text.len + 1;
+	file->text = spokei_alloc_unset(file->env, file->text_size);
+	file->section_room = smaller(lines, SPOKEI_CONFIG_SECTIONS_MAX);
+	file->sections = spokei_alloc(file->env, file->section_room, sizeof(*file->sections));
+	file->entry_room = smaller(lines, SPOKEI_CONFIG_KEYS_MAX);
+	file->entries = spokei_alloc(file->env, file->entry_room, sizeof(*file->entries));
+	return file->text && file->sections && file->entries;
+}
+
+int spokei_config_file_read(const struct spoke_env *env, const char *name, struct spoke_span text,
+			    spoke_config_message_fn told, void *arg, struct spokei_config_file *ret)
+{
+	struct spokei_config_file file = { .env = env };
+	struct reader reader = { .file = &file, .told = told, .arg = arg };
+	int error = SPOKE_OK;
+
+	(void)spokei_log_escape_end(reader.name, sizeof(reader.name), name, strlen(name));
+	if (text.len > SPOKE_CONFIG_MAX) {
+		error = SPOKE_ETOOLARGE;
+		tell(&reader, "", "the file is too large; at most %u bytes", SPOKE_CONFIG_MAX);
+	} else if (!make_room(&file, text)) {
+		error = SPOKE_ENOMEM;
+		tell(&reader, "", "out of memory while reading the file");
+	} else {
+		if (text.len)
+			memcpy(file.text, text.data, text.len);
+		read_lines(&reader, file.text, file.text + text.len);
+		check_across(&reader);
+		error = reader.wrong ? SPOKE_ESYNTAX : SPOKE_OK;
+		error = reader.poor ? SPOKE_ENOMEM : error;
+	}
+	if (error)
+		spokei_config_file_fini(&file);
+	else
+		*ret = file;
+	return error;
+}

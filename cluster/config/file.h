@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A parsed and checked configuration file: sections with keys and values. Constant; a reload makes
+ * another one. Owned by a config.
+ */
+#ifndef SPOKEI_CLUSTER_CONFIG_FILE_H
+#define SPOKEI_CLUSTER_CONFIG_FILE_H
+
+#include "cluster/config/keys.h"
+#include "core/base/env.h"
+
+#include <spoke/config.h>
+
+#define SPOKEI_CONFIG_KEYS_MAX 4096u     /* lines with a value */
+#define SPOKEI_CONFIG_SECTIONS_MAX 1024u /* sections */
+#define SPOKEI_CONFIG_LINE_MAX 4096u     /* bytes of a line */
+#define SPOKEI_CONFIG_ERRORS_MAX 1000u   /* reported for one file */
+#define SPOKEI_CONFIG_SENTENCE_MAX 768u  /* bytes of a message, with the NUL */
+#define SPOKEI_CONFIG_HIDDEN "***"       /* shown in place of a secret */
+
+/* A key with its value. */
+struct spokei_config_entry {
+	enum spokei_key key;
+	unsigned line;
+	uint64_t number;                  /* in the unit of the key; for texts the length */
+	const char *text;                 /* as written */
+	struct spokei_config_entry *next; /* next entry of the section */
+};
+
+/* A section; `name` is "" for a kind with one section only. */
+struct spokei_config_section {
+	enum spokei_section kind;
+	const char *name;
+	struct spokei_config_entry *first;
+	struct spokei_config_entry *last;
+};
+
+struct spokei_config_file {
+	const struct spoke_env *env;
+	char *text; /* the file's text, cut into names and values */
+	size_t text_size;
+	struct spokei_config_section *sections;
+	size_t section_count;
+	size_t section_room;
+	struct spokei_config_entry *entries;
+	size_t entry_count;
+	size_t entry_room;
+};
+
+/*
+ * Parses a text, which messages call `name`. Returns 0; ESYNTAX if there are errors; ETOOLARGE;
+ * ENOMEM. All errors are reported to `told`, which may be NULL. Undo with fini.
+ */
+SPOKE_MUST_USE int spokei_config_file_read(const struct spoke_env *env, const char *name,
+					   struct spoke_span text, spoke_config_message_fn told,
+					   void *arg, struct spokei_config_file *ret);
+void spokei_config_file_fini(struct spokei_config_file *file);
+
+/* Returns the section of a name, or NULL. `name` is { } for a kind with one section only. */
+const struct spokei_config_section *spokei_config_file_section(
+	const struct spokei_config_file *file, enum spokei_section kind, struct spoke_span name);
+
+/* Returns the section [method.SERVICE.METHOD], or NULL. */
+const struct spokei_config_section *spokei_config_file_method(const struct spokei_config_file *file,
+							      struct spoke_span service,
+							      const char *method);
+
+/* Returns the entry of a key, or NULL. `section` may be NULL. */
+const struct spokei_config_entry *spokei_config_file_entry(
+	const struct spokei_config_section *section, enum spokei_key key);
+
+/* Writes a message: "spoke.conf:3: heartbeat = 5s: " and `what`. */
+void spokei_config_file_sentence(const char *name, const struct spokei_config_entry *entry,
+				 const char *what, char *out, size_t size);
+
+/* Finds the section that a heading names, e.g. "method.demo.EchoService.echo"; *ret_name is
+ * the end of the heading, or "". Returns whether there is such a kind. */
+bool spokei_config_file_heading(const char *heading, enum spokei_section *ret_kind,
+				const char **ret_name);
+
+#endif

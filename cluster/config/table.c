@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of settings: names, checks of values, rows and fields; and its description for users.
+ */
+#include "cluster/config/keys.h"
+
+#include "cluster/catalog.h"
+#include "cluster/config/credentials.h"
+#include "cluster/config/owners.h"
+#include "cluster/config/places.h"
+#include "cluster/config/store.h"
+#include "core/base/log.h"
+#include "core/text/tokens.h"
+#include "transport/conn/callers.h"
+#include "transport/conn/link.h"
+#include "transport/http/guard.h"
+#include "transport/listen/quota.h"
+#include "transport/listen/rules.h"
+#include "transport/stream/tls/tls.h"
+
+#include <spoke/call.h>
+#include <spoke/comet.h>
+#include <spoke/config.h>
+#include <spoke/consumer.h>
+#include <spoke/engine.h>
+#include <spoke/lease.h>
+#include <spoke/link.h>
+#include <spoke/provider.h>
+#include <spoke/tls.h>
+#include <spoke/value.h>
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_H UINT64_C(3600000000000)
+#define FRAME_MAX 67108864u
+#define SHM_RING_MIN 4096u
+#define SHM_RING_MAX 1048576u
+#define FRAME_MIN 1024u
+#define VALUES_MIN 1024u
+#define TEXT_MAX 2048u
+#define LEASE_TTL_MIN_NS (100 * NS_PER_MS)
+#define LEASES_MAX 10000000u
+#define CREDENTIAL_MAX 255u
+#define UNPROVEN_FRAME_MAX 8388608u
+#define COMET_TIME_MAX (480 * NS_PER_H) /* its stamps are 32 bits of ms */
+#define COMET_TEXT_MAX 131072u          /* so that a text fits the engine's scratch */
+
+/* Sections in which keys are allowed. */
+#define CONSUMER (1u << SPOKEI_IN_CONSUMER)
+#define CALLS (CONSUMER | 1u << SPOKEI_IN_SERVICE | 1u << SPOKEI_IN_METHOD)
+#define PROVIDER (1u << SPOKEI_IN_PROVIDER)
+#define BOTH (CONSUMER | PROVIDER)
+#define SERVED (PROVIDER | 1u << SPOKEI_IN_SERVICE | 1u << SPOKEI_IN_METHOD)
+#define SERVICE (1u << SPOKEI_IN_SERVICE)
+#define PROVEN (CONSUMER | PROVIDER | SERVICE)
+#define REGISTRY (1u << SPOKEI_IN_REGISTRY)
+#define LEASE (1u << SPOKEI_IN_LEASE)
+#define COMET (1u << SPOKEI_IN_COMET)
+#define ENGINE (1u << SPOKEI_IN_ENGINE)
+
+/* --- names of values */
+
+static const char *backoff_name(unsigned index)
+{
+	static const char *const names[] = { "fixed", "exponential", NULL };
+
+	return index < 3 ? names[index] : NULL;
+}
+
+static const char *serialization_name(unsigned index)
+{
+	static const char *const names[] = { "auto", "hessian2", "msgpack", NULL };
+
+	return index < 4 ? names[index] : NULL;
+}
+
+static const char *auth_name(unsigned index)
+{
+	static const char *const names[] = { "none", "accesskey", NULL };
+
+	return index < 3 ? names[index] : NULL;
+}
+
+static const char *log_level_name(unsigned index)
+{
+	if (index == SPOKE_LOG_DEBUG + 1)
+		return "off";
+	return index <= SPOKE_LOG_DEBUG ? spokei_log_level_name((enum spoke_log_level)index) : NULL;
+}
+
+static const char *local_path_name(unsigned index)
+{
+	static const char *const names[] = { "auto", "off", NULL };
+
+	return index < 3 ? names[index] : NULL;
+}
+
+static const char *overflow_name(unsigned index)
+{
+	static const char *const names[] = { "reject", "drop-oldest", NULL };
+
+	return index < 3 ? names[index] : NULL;
+}
+
+static const char *tls_name(unsigned index)
+{
+	static const char *const names[] = { "off", "on", "optional", NULL };
+
+	return index < 4 ? names[index] : NULL;
+}
+
+static const char *tls_verify_name(unsigned index)
+{
+	static const char *const names[] = { "auto", "none", "optional", "required", NULL };
+
+	return index < 5 ? names[index] : NULL;
+}
+
+static const char *tls_min_name(unsigned index)
+{
+	static const char *const names[] = { "1.3", "1.2", NULL };
+
+	return index < 3 ? names[index] : NULL;
+}
+
+/* --- checks of texts: functions of rows */
+
+const char spokei_check_no_memory[] = "out of memory";
+
+/* Returns the sentence without the name of the list. */
+static const char *after_name(const char *why, const char *name)
+{
+	return why + strlen(name) + strlen(": ");
+}
+
+static const char *check_rules(const struct spokei_check *of, const struct spokei_rules_of *lists)
+{
+	struct spokei_rules *rules;
+	int error = spokei_rules_new(of->env, lists, &rules, of->why);
+
+	_Static_assert(SPOKEI_CHECK_WHY >= SPOKEI_RULES_WHY, "any sentence fits");
+	if (error)
+		return error == SPOKE_ENOMEM ? spokei_check_no_memory
+					     : after_name(of->why, spokei_keys_name(of->key));
+	spokei_rules_free(of->env, rules);
+	return NULL;
+}
+
+static const char *check_allow(const struct spokei_check *of, const char *value)
+{
+	return check_rules(of, &(struct spokei_rules_of){ .allow_from = value });
+}
+
+static const char *check_deny(const struct spokei_check *of, const char *value)
+{
+	return check_rules(of, &(struct spokei_rules_of){ .deny_from = value });
+}
+
+static const char *check_users(const struct spokei_check *of, const char *value)
+{
+	return check_rules(of, &(struct spokei_rules_of){ .allow_users = value });
+}
+
+static const char *check_callers(const struct spokei_check *of, const char *value)
+{
+	struct spokei_callers *callers;
+	int error = spokei_callers_new(of->env, value, 1, &callers, of->why);
+
+	_Static_assert(SPOKEI_CHECK_WHY >= SPOKEI_CALLERS_WHY, "any sentence fits");
+	if (error)
+		return error == SPOKE_ENOMEM ? spokei_check_no_memory : of->why;
+	spokei_callers_free(of->env, callers);
+	return NULL;
+}
+
+static const char *check_tls_peers(const struct spokei_check *of, const char *value)
+{
+	int error = spokei_tls_check_peers(of->env, value, of->why);
+
+	_Static_assert(SPOKEI_CHECK_WHY >= SPOKEI_TLS_WHY, "any sentence fits");
+	if (error == SPOKE_ENOMEM)
+		return spokei_check_no_memory;
+	return error ? after_name(of->why, spokei_keys_name(of->key)) : NULL;
+}
+
+static const char *check_origins(const struct spokei_check *of, const char *value)
+{
+	_Static_assert(SPOKEI_CHECK_WHY >= SPOKEI_GUARD_WHY, "any sentence fits");
+	return spokei_guard_check_origins(value, of->why);
+}
+
+static const char *check_hosts(const struct spokei_check *of, const char *value)
+{
+	return spokei_guard_check_names(value, of->why);
+}
+
+static const char *check_token(const struct spokei_check *of, const char *value)
+{
+	const bool is_random = spokei_token_is_random(value);
+	struct spokei_tokens read = { .count = 0 };
+	const char *why = is_random || spokei_token_is_none(value)
+				  ? NULL
+				  : spokei_tokens_read_list(&read, value, NULL);
+
+	if (why || of->section != SPOKEI_IN_CONSUMER)
+		return why;
+	if (strcmp(value, "true") == 0)
+		return "it cannot be random here: write it, or name its file";
+	return strchr(value, ',') ? "only one token is possible here" : NULL;
+}
+
+static const char *check_tls(const struct spokei_check *of, const char *value)
+{
+	return of->section == SPOKEI_IN_CONSUMER && strcmp(value, "optional") == 0
+		       ? "a consumer never falls back to plain connections; use on or off"
+		       : NULL;
+}
+
+static const char *check_host(const struct spokei_check *of, const char *value)
+{
+	const char *why = NULL;
+
+	return spokei_places_check_host(of->env, value, &why) == SPOKE_ENOMEM
+		       ? spokei_check_no_memory
+		       : why;
+}
+
+static const char *check_admin(const struct spokei_check *of, const char *value)
+{
+	static const char scheme[] = "https://";
+	struct spoke_address address;
+
+	if (strncmp(value, scheme, sizeof(scheme) - 1) == 0)
+		value += sizeof(scheme) - 1;
+	if (of->env->net->parse(of->env->ctx, value, &address) == 0)
+		return NULL;
+	return "not a numeric address; write e.g. 127.0.0.1:9090, https://10.0.0.1:9090 or "
+	       "unix:/run/page.sock";
+}
+
+static const char *check_store(const struct spokei_check *of, const char *value)
+{
+	struct spoke_url_error why;
+	struct spokei_store store;
+	int error = spokei_store_parse(of->env, value, strlen(value), &store, &why);
+
+	_Static_assert(SPOKEI_CHECK_WHY >= SPOKE_URL_ERROR_MAX, "any sentence fits");
+	if (error == SPOKE_OK)
+		spokei_store_fini(&store);
+	else
+		(void)snprintf(of->why, SPOKEI_CHECK_WHY, "%s", why.text);
+	if (error == SPOKE_ENOMEM)
+		return spokei_check_no_memory;
+	return error ? of->why : NULL;
+}
+
+static const char *check_listen(const struct spokei_check *of, const struct spoke_url *url)
+{
+	return spokei_places_check_listen(of->env, url, of->why);
+}
+
+static const char *check_registry(const struct spokei_check *of, const struct spoke_url *url)
+{
+	(void)of;
+	if (strcmp(url->scheme, "file") == 0 && (!url->host || *url->host || !*url->path))
+		return "the path must be absolute, on this machine; write e.g. "
+		       "file:///run/spoke/providers";
+	if (spokei_catalog_registry(url->scheme))
+		return NULL;
+	return strcmp(url->scheme, "zookeeper") == 0
+		       ? "this build has no ZooKeeper; build it with libzookeeper-st-dev"
+		       : "not a registry; write " SPOKE_REGISTRY_URLS;
+}
+
+static const char *check_backend(const struct spokei_check *of, const struct spoke_url *url)
+{
+	(void)of;
+	if (*spokei_places_service(url) == '\0')
+		return "the URL must name the service, e.g. dubbo://127.0.0.1:20880/shop.Texts";
+	if (strcmp(url->scheme, SPOKEI_PLACES_LISTED) != 0 &&
+	    spokei_places_wire(url->scheme) == NULL)
+		return "unknown scheme; use dubbo, msgpack-rpc, tcp or consumer";
+	if (url->host && url->port == 0)
+		return "port 0 is not valid for a consumer";
+	return NULL;
+}
+
+/* --- rows */
+
+/* Details of a row. */
+#define LIVE .live = true
+#define RANGE(from, to) .option.min = (from), .option.max = (to)
+#define NAMES(function) .option.names = (function)
+#define PRESET(number) .option.preset = (number)
+#define OR_NONE .option.or_none = true
+#define PRESET_TEXT(text) .preset = (text)
+#define OF_URLS .of_urls = true
+#define CHECK(function) .check = (function)
+#define URLS(function) .is_url = true, .check_url = (function)
+#define IS_URL .is_url = true
+#define SECRET .secret = true
+#define NONE_IN_CODE .none_in_code = true
+#define WORDS(enumeration) .words = (enumeration)
+#define FIELDS(...) .fields = { __VA_ARGS__ }
+
+/* A field of a struct. NOT: it means the opposite. */
+#define AT(of, field) FIELD(SPOKEI_AT_##of, STRUCT_##of, field, false)
+#define NOT(of, field) FIELD(SPOKEI_AT_##of, STRUCT_##of, field, true)
+#define FIELD(of, type, field, inverts)                                                            \
+	{                                                                                          \
+		(of), TYPE_OF(((type *)0)->field), (inverts), offsetof(type, field), #field        \
+	}
+#define TYPE_OF(member)                                                                            \
+	(_Generic((member), const char *: SPOKEI_FIELD_TEXT, bool: SPOKEI_FIELD_BOOL,              \
+		  default: sizeof(member) == 4 ? SPOKEI_FIELD_32 : SPOKEI_FIELD_64) +              \
+	 IS_TRUE(sizeof(member) == 1 || sizeof(member) == 4 || sizeof(member) == 8))
+/* 0, or no program. */
+#define IS_TRUE(condition) (0 * sizeof(char[(condition) ? 1 : -1]))
+#define STRUCT_CONSUMER struct spoke_consumer_options
+#define STRUCT_METHOD struct spoke_method_options
+#define STRUCT_PROVIDER struct spoke_provider_options
+#define STRUCT_TLS struct spoke_tls_options
+#define STRUCT_LEASES struct spoke_leases_options
+#define STRUCT_COMET struct spoke_comet_options
+#define STRUCT_ENGINE struct spoke_engine_options
+#define STRUCT_CALL struct spokei_call_settings
+#define STRUCT_LINK struct spokei_link_limits
+#define STRUCT_HANDSHAKES struct spokei_tls_limits
+#define STRUCT_QUOTA struct spokei_quota_limits
+#define STRUCT_DIRECTORY struct spokei_directory_settings
+
+/* clang-format off */
+#define SETTING(key, text, kind_, in, says, ...)                                                   \
+	[SPOKEI_KEY_##key] = { .option.name = (text), .option.kind = SPOKEI_OPTION_##kind_,        \
+			       .option.sentence = (says), .sections = (in), __VA_ARGS__ },
+static const struct spokei_key_row rows[SPOKEI_KEYS] = {
+#include "cluster/config/rows.h"
+};
+/* clang-format on */
+
+const struct spokei_key_row *spokei_key_row(enum spokei_key key)
+{
+	return &rows[key];
+}
+
+bool spokei_key_is_text(enum spokei_key key)
+{
+	return rows[key].option.kind == SPOKEI_OPTION_TEXT ||
+	       rows[key].option.kind == SPOKEI_OPTION_LIST;
+}
+
+const struct spokei_field *spokei_key_field(enum spokei_key key, enum spokei_fields_of of)
+{
+	for (unsigned i = 0; i < SPOKEI_FIELDS_MAX; i++)
+		if (rows[key].fields[i].of == of)
+			return &rows[key].fields[i];
+	return NULL;
+}
+
+uint64_t spokei_field_get(const struct spokei_field *field, const void *options)
+{
+	const char *at = (const char *)options + field->at;
+	uint64_t wide;
+	uint32_t narrow;
+
+	if (field->type == SPOKEI_FIELD_BOOL)
+		return *(const bool *)at;
+	if (field->type == SPOKEI_FIELD_32) {
+		memcpy(&narrow, at, sizeof(narrow));
+		return narrow;
+	}
+	memcpy(&wide, at, sizeof(wide));
+	return wide;
+}
+
+void spokei_field_set(const struct spokei_field *field, void *options, uint64_t number)
+{
+	char *at = (char *)options + field->at;
+	const uint32_t narrow = (uint32_t)number;
+
+	if (field->type == SPOKEI_FIELD_BOOL)
+		*(bool *)at = number != 0;
+	else if (field->type == SPOKEI_FIELD_32)
+		memcpy(at, &narrow, sizeof(narrow));
+	else
+		memcpy(at, &number, sizeof(number));
+}
+
+void spokei_field_set_text(const struct spokei_field *field, void *options, const char *text)
+{
+	memcpy((char *)options + field->at, &text, sizeof(text));
+}
+
+const char *spokei_field_text(const struct spokei_field *field, const void *options)
+{
+	const char *text;
+
+	memcpy(&text, (const char *)options + field->at, sizeof(text));
+	return text;
+}
+
+const char *spokei_key_in_file(enum spokei_key key)
+{
+	const char *name = rows[key].option.name;
+
+	if (rows[key].sections == REGISTRY)
+		return name + strlen("registry.");
+	if (rows[key].sections == COMET)
+		return name + strlen("comet.");
+	return rows[key].sections == LEASE ? name + strlen("lease.") : name;
+}
+
+const char *spokei_section_name(enum spokei_section section)
+{
+	static const char *const names[SPOKEI_SECTIONS] = {
+		[SPOKEI_IN_CONSUMER] = "consumer",  [SPOKEI_IN_SERVICE] = "service.NAME",
+		[SPOKEI_IN_METHOD] = "method.NAME", [SPOKEI_IN_PROVIDER] = "provider",
+		[SPOKEI_IN_REGISTRY] = "registry",  [SPOKEI_IN_LEASE] = "lease",
+		[SPOKEI_IN_COMET] = "comet",        [SPOKEI_IN_ENGINE] = "engine",
+	};
+
+	return names[section];
+}
+
+bool spokei_section_is_named(enum spokei_section section)
+{
+	return strchr(spokei_section_name(section), '.') != NULL;
+}
+
+void spokei_key_sections(enum spokei_key key, const char *before, const char *behind, char *out,
+			 size_t size)
+{
+	unsigned left = rows[key].sections;
+	size_t used = 0;
+
+	*out = '\0';
+	for (unsigned i = 0; left && used < size; i++) {
+		int len;
+
+		if (!(left & 1u << i))
+			continue;
+		left &= ~(1u << i);
+		len = snprintf(out + used, size - used, "%s%s%s%s", used ? ", " : "", before,
+			       spokei_section_name((enum spokei_section)i), behind);
+		used += len > 0 ? (size_t)len : 0;
+	}
+}
+
+/* --- the table, for users */
+
+static const char *const kinds[] = {
+	[SPOKEI_OPTION_DURATION] = "duration",
+	[SPOKEI_OPTION_SIZE] = "size",
+	[SPOKEI_OPTION_COUNT] = "count",
+	[SPOKEI_OPTION_BOOL] = "boolean",
+	[SPOKEI_OPTION_NAME] = "name",
+	[SPOKEI_OPTION_TEXT] = "text",
+	[SPOKEI_OPTION_LIST] = "list",
+	[SPOKEI_OPTION_DELAY] = "duration or percentile",
+	[SPOKEI_OPTION_SPIN] = "duration, auto or off",
+};
+
+static bool is_measure(enum spokei_option_kind kind)
+{
+	return kind == SPOKEI_OPTION_DURATION || kind == SPOKEI_OPTION_DELAY ||
+	       kind == SPOKEI_OPTION_SPIN || kind == SPOKEI_OPTION_SIZE ||
+	       kind == SPOKEI_OPTION_COUNT;
+}
+
+static void print_range(const struct spokei_option *option, char *out, size_t size)
+{
+	char min[32];
+	char max[32];
+
+	*out = '\0';
+	if (option->kind == SPOKEI_OPTION_NAME)
+		spokei_option_list_names(option->names, out, size);
+	if (!is_measure(option->kind))
+		return;
+	spokei_option_print(option->kind, option->min, min, sizeof(min));
+	spokei_option_print_max(option, max, sizeof(max));
+	(void)snprintf(out, size, "%s%s to %s", option->or_none && option->min ? "0, or " : "", min,
+		       max);
+}
+
+void spokei_key_print(enum spokei_key key, uint64_t number, bool preset, char *out, size_t size)
+{
+	const struct spokei_key_row *row = &rows[key];
+	const struct spokei_option *option = &row->option;
+
+	if (preset && row->preset)
+		(void)snprintf(out, size, "%s", row->preset);
+	else if (option->kind == SPOKEI_OPTION_NAME)
+		(void)snprintf(out, size, "%s", option->names((unsigned)number));
+	else if (option->kind == SPOKEI_OPTION_TEXT || option->kind == SPOKEI_OPTION_LIST)
+		*out = '\0';
+	else
+		spokei_option_print(option->kind, number, out, size);
+}
+
+bool spoke_config_key(size_t index, struct spoke_config_key *ret_key)
+{
+	const struct spokei_key_row *row;
+	enum spokei_key key = (enum spokei_key)index;
+
+	if (index >= SPOKEI_KEYS)
+		return false;
+	row = &rows[key];
+	*ret_key = (struct spoke_config_key){
+		.name = spokei_key_in_file(key),
+		.kind = kinds[row->option.kind],
+		.sentence = row->option.sentence,
+		.live = row->live,
+	};
+	spokei_key_sections(key, "", "", ret_key->sections, sizeof(ret_key->sections));
+	spokei_key_print(key, row->option.preset, true, ret_key->preset, sizeof(ret_key->preset));
+	print_range(&row->option, ret_key->range, sizeof(ret_key->range));
+	return true;
+}
