@@ -7,7 +7,7 @@
  *        ^                 |
  *        +---- refused ----+---- a grant that does not count --> RETURNING --> WAITING
  *
- * All times are of the clock of leases (clock.h). A grant or a renewal is valid from when its
+ * All times are of the clock of leases. A grant or a renewal is valid from when its
  * command was sent, not from when its answer came.
  */
 #ifndef SPOKEI_CLUSTER_LEASE_LEASE_H
@@ -15,11 +15,28 @@
 
 #include "timer/base.h"
 
+#include <spoke/env.h>
 #include <spoke/lease.h>
 
 #define SPOKEI_LEASE_TTL_MIN_NS UINT64_C(100000000)      /* 100 ms */
 #define SPOKEI_LEASE_TTL_MAX_NS UINT64_C(86400000000000) /* a day */
 #define SPOKEI_LEASE_ROUND_NS UINT64_C(2000000) /* the store counts in ms; part of the guard */
+
+/* The clock of leases: the later of the monotonic clock and the clock that includes sleep of the
+ * machine. It never goes back, and is ahead of the engine's time if the machine has slept. */
+struct spokei_lease_clock {
+	const struct spoke_env *env; /* borrowed for the clock's life */
+	uint64_t lead_ns; /* of the clock with sleep when this clock was made; may wrap */
+};
+
+/* Makes a clock that agrees with env->now() until the machine sleeps. */
+void spokei_lease_clock_init(struct spokei_lease_clock *clock, const struct spoke_env *env);
+
+/* Returns the time, given that of env->now(), in ns. */
+uint64_t spokei_lease_clock_at(const struct spokei_lease_clock *clock, uint64_t now_ns);
+
+/* Reads both clocks and returns the time in ns. */
+uint64_t spokei_lease_clock_now(const struct spokei_lease_clock *clock);
 
 enum spokei_lease_state {
 	SPOKEI_LEASE_NONE,      /* an unused cell */

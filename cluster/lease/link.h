@@ -22,7 +22,8 @@
 #define SPOKEI_REDIS_OUT_MAX 1048576u /* bytes of commands that wait for the socket */
 #define SPOKEI_REDIS_BACKOFF_FIRST_NS UINT64_C(100000000)
 #define SPOKEI_REDIS_BACKOFF_CAP_NS UINT64_C(5000000000)
-#define SPOKEI_REDIS_WHY 200u /* bytes of the reason of an end, with the NUL */
+#define SPOKEI_REDIS_SHOWN 100 /* bytes of a server's text that are shown */
+#define SPOKEI_REDIS_WHY 200u  /* bytes of the reason of an end, with the NUL */
 
 enum spokei_redis_link_state {
 	SPOKEI_REDIS_STOPPED, /* also before the first start */
@@ -87,8 +88,6 @@ struct spokei_redis_link {
 	char why[SPOKEI_REDIS_WHY];
 };
 
-/* --- for the owner: link_life.c, link_end.c, link_io.c */
-
 /* Initialises a link; `owner` and idle() are set afterwards. Returns 0, or SPOKE_ELIMIT: the wheel
  * has no timer or class left; the link is to be left then, too. */
 SPOKE_MUST_USE int spokei_redis_link_init(struct spokei_redis_link *link,
@@ -137,26 +136,22 @@ static inline bool spokei_redis_link_open(const struct spokei_redis_link *link)
 	return link->state >= SPOKEI_REDIS_GREETING;
 }
 
-/* --- link_end.c, for the others */
+/* --- commands and replies that all links have */
 
-/* Arms the timer for a time; returns 0 or SPOKE_ELIMIT. Arms it for a while from now on; the wheel
- * has room, because the timer was armed before. */
-int spokei_redis_link_arm(struct spokei_redis_link *link, uint64_t due_ns);
-void spokei_redis_link_timer(struct spokei_redis_link *link, uint64_t delay_ns);
+/* Writes a command of texts; the link ends if that is not possible. */
+void spokei_redis_put(struct spokei_redis_link *link, unsigned count, const char *const *texts);
 
-/* Ends the connection because of an errno of the system, negative; 0: the peer has closed it. */
-void spokei_redis_link_broken(struct spokei_redis_link *link, int status);
+/* Writes AUTH, with "" for the default user. */
+void spokei_redis_put_auth(struct spokei_redis_link *link, const char *user, const char *password);
 
-/* --- link_io.c, for the others */
+/* Ends a link because of this error reply to a command. */
+void spokei_redis_refused(struct spokei_redis_link *link, const char *command,
+			  const struct spokei_resp_value *reply);
 
-/* Watches for the events that are wanted now. */
-void spokei_redis_link_watch(struct spokei_redis_link *link);
+/* Ends a link because of a reply of the wrong type. */
+void spokei_redis_strange(struct spokei_redis_link *link, const char *command);
 
-/* Reads once, and hands replies to the owner. */
-void spokei_redis_link_read(struct spokei_redis_link *link);
-
-/* The function of link->write, and that of the watch of an open connection. */
-void spokei_redis_link_write_task(struct spokei_task *task);
-void spokei_redis_link_ready_io(struct spoke_watch *watch, unsigned io);
+/* Probes a silent connection that only listens; the function for up->due(). */
+void spokei_redis_probe(struct spokei_redis_link *link, bool *pinged);
 
 #endif

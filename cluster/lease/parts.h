@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The structs of leases at work, shared by the rooms that move them:
- *
- *   cell    one lease: its memory, its texts, its timer
- *   line    leases that wait for one name, in their order
- *   end     applies the decider's verdicts (lease.h), and calls the user
- *   send    ACQUIRE and RELEASE, and their answers
- *   renew   renewals, in batches
- *   ask     the functions for single leases
- *   future  asks of other threads
- *   leases  the life of all of them; the store's events; timers
- *
- * A room only calls rooms above it in this list. On the engine's thread.
+ * The structs of leases at work, shared by the files that move them: leases.c has all of them,
+ * their renewals and their ends; ask.c single ones, the lines in which they wait, and the commands
+ * that acquire and release; future.c asks of other threads. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_LEASE_PARTS_H
 #define SPOKEI_CLUSTER_LEASE_PARTS_H
 
-#include "cluster/lease/clock.h"
 #include "cluster/lease/lease.h"
 #include "cluster/lease/redis.h"
 #include "core/engine/early.h"
+#include "core/memory/map.h"
 #include "core/memory/slab.h"
 
 #include <spoke/wheel.h>
@@ -29,12 +20,10 @@
 #define SPOKEI_LEASE_HOLDER 64u     /* room for a holder: UUID:n */
 #define SPOKEI_LEASE_BATCHES 16u    /* most scripts with renewals under way */
 
-struct spokei_bucket;
 struct spokei_lease_settings;
 struct spokei_lease_use;
-struct spokei_map;
 
-/* The leases that wait for one name. Exists as long as one waits. */
+/* The asks that wait for one name, or one ask that does not wait. Exists as long as an ask does. */
 struct spokei_lease_line {
 	struct spokei_redis_channel channel; /* its name lies in `text` */
 	struct spoke_leases *leases;
@@ -44,6 +33,7 @@ struct spokei_lease_line {
 	uint64_t refused_ns;       /* time of the last refusal */
 	uint64_t hush_ns;          /* until then no message leads to a try */
 	uint32_t rushes;           /* refusals in a row without a rest between them */
+	bool alone;                /* of an ask that does not wait: no other joins it */
 	bool listens;              /* it has subscribed to the channel */
 	bool woken;                /* a message came while a try was under way */
 	size_t size;               /* of the whole block */
@@ -62,7 +52,7 @@ struct spokei_lease {
 	/* Armed from the ask to the end, so that it always has a place on the wheel: for the next
 	 * try or renewal, but not after life.end_ns. */
 	struct spoke_timer timer;
-	/* In line->waiters while it waits; in leases->due when its renewal is due; in leases->todo
+	/* In line->waiters as an ask; in leases->due when its renewal is due; in leases->todo
 	 * when it has something to send; in leases->news when it has ended and the user is to be
 	 * called. next NULL: in none. */
 	struct spoke_list node;
@@ -76,7 +66,7 @@ struct spokei_lease {
 		spoke_lease_released_fn done;  /* after its release */
 	};
 	union {
-		struct spokei_lease_line *line; /* of an ask that waits */
+		struct spokei_lease_line *line; /* of an ask */
 		void *done_arg;                 /* after its release */
 	};
 	union {
@@ -123,8 +113,8 @@ struct spoke_leases {
 	unsigned timer_class;
 	struct spokei_slab cells;     /* struct spokei_lease; lasting, so that all can be visited */
 	struct spokei_slab commands;  /* struct spokei_lease_command; lasting, too */
-	struct spokei_map *lines;     /* name -> struct spokei_lease_line */
-	struct spoke_list todo;       /* leases in no line that have something to send */
+	struct spokei_map lines;      /* name -> struct spokei_lease_line, of those that wait */
+	struct spoke_list todo;       /* leases whose RELEASE is to be sent */
 	struct spoke_list lines_todo; /* lines whose first lease has something to send */
 	struct spoke_list due;        /* held leases to be renewed */
 	struct spoke_list news;       /* ended leases whose users are to be called */
@@ -144,13 +134,12 @@ struct spoke_leases {
 	bool draining; /* no new leases */
 	bool ended;
 	bool freed;
-	struct spokei_bucket *events; /* limits events about single leases */
 	char uuid[SPOKEI_LEASE_UUID];
 	char why[sizeof(((struct spoke_leases_look *)0)->why)]; /* as shown there */
 	struct spokei_lease_batch batches[SPOKEI_LEASE_BATCHES];
 };
 
-/* --- cell */
+/* --- leases.c */
 
 static inline uint64_t spokei_leases_now(const struct spoke_leases *leases)
 {
@@ -175,9 +164,6 @@ static inline struct spoke_lease spokei_lease_public(const struct spokei_lease *
 {
 	return (struct spoke_lease){ lease->leases, lease->handle };
 }
-
-/* Returns the part of the lease's time that is left unused. */
-uint64_t spokei_lease_guard(const struct spokei_lease *lease);
 
 /* Takes a cell for an ask of this name. Returns 0, SPOKE_ELIMIT or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_lease_cell_take(struct spoke_leases *leases, struct spoke_span name,
@@ -204,40 +190,6 @@ static inline void spokei_lease_unlist(struct spokei_lease *lease)
 /* Returns a pause before something is repeated: 50 to 250 ms, at random. */
 uint64_t spokei_leases_pause(const struct spoke_leases *leases);
 
-/* --- line */
-
-/* Returns the line in which a lease waits, or NULL. */
-static inline struct spokei_lease_line *spokei_lease_line_of(const struct spokei_lease *lease)
-{
-	return spokei_lease_is_ask(&lease->life) ? lease->line : NULL;
-}
-
-/* Has a lease send its next command when the tasks of this turn run. The lease is in no list. */
-void spokei_lease_todo(struct spokei_lease *lease);
-
-/* The same for the first lease of a line. */
-void spokei_lease_line_todo(struct spokei_lease_line *line);
-
-/* Adds a lease to the line of its name, which is made if needed. Returns 0 or SPOKE_ENOMEM. */
-SPOKE_MUST_USE int spokei_lease_line_join(struct spokei_lease *lease);
-
-/* Takes a lease out of its line; the next one goes on. */
-void spokei_lease_line_leave(struct spokei_lease *lease);
-
-/* Has the first lease of the line try again at this time, or sooner when it is woken. */
-void spokei_lease_line_wait(struct spokei_lease_line *line, uint64_t retry_ns);
-
-/* The same after a try of the first lease was refused. */
-void spokei_lease_line_refused(struct spokei_lease_line *line, uint64_t now_ns, uint64_t retry_ns);
-
-/* Has the first lease of the line try now, or as soon as its present try has failed. */
-void spokei_lease_line_wake(struct spokei_lease_line *line);
-
-/* Returns whether the lease may try: it is the first of its line, or in none. */
-bool spokei_lease_is_first(const struct spokei_lease *lease);
-
-/* --- end */
-
 /* The words of the store, for the user. */
 struct spokei_lease_words {
 	struct spoke_span text;
@@ -260,17 +212,26 @@ void spokei_lease_happen_now(struct spokei_lease *lease, enum spokei_lease_event
 /* Frees a lease that is OVER. Calls its `done` with this error, if there is one. */
 void spokei_lease_finish(struct spokei_lease *lease, int error);
 
-/* Ends the leases whose validity has passed. Runs first in each turn while leases are held. */
-void spokei_leases_early(struct spokei_early *early);
-
-/* The task that calls the users of ended leases. */
-void spokei_leases_tell(struct spokei_task *task);
-
 /* Records an event about a lease, unless there were too many of late. */
 SPOKEI_PRINTF(3, 4)
 void spokei_lease_event(const struct spokei_lease *lease, int error, const char *format, ...);
 
-/* --- send */
+/* --- ask.c */
+
+/* Has the RELEASE of a lease sent when the tasks of this turn run. The lease is in no list. */
+void spokei_lease_todo(struct spokei_lease *lease);
+
+/* Has the first lease of a line send its next command then. */
+void spokei_lease_line_todo(struct spokei_lease_line *line);
+
+/* Takes an ask out of its line; the next one goes on. */
+void spokei_lease_line_leave(struct spokei_lease *lease);
+
+/* Has the first ask of the line try now, or as soon as its present try has failed. */
+void spokei_lease_line_wake(struct spokei_lease_line *line);
+
+/* Returns whether an ask may try: it is the first of its line. */
+bool spokei_lease_is_first(const struct spokei_lease *lease);
 
 /* Sends what the leases on leases->todo and the lines on leases->lines_todo have to send, as far as
  * the store takes it. */
@@ -279,17 +240,6 @@ void spokei_leases_send_task(struct spokei_task *task);
 
 /* Sends the RELEASE of a lease that is RETURNING or RELEASING. */
 void spokei_lease_send_release(struct spokei_lease *lease);
-
-/* --- renew */
-
-/* Has a held lease renewed when the tasks of this turn run, with all others that are due. */
-void spokei_lease_is_due(struct spokei_lease *lease);
-
-/* Sends the renewals that are due, as far as the store takes them. */
-void spokei_leases_renew(struct spoke_leases *leases);
-void spokei_leases_renew_task(struct spokei_task *task);
-
-/* --- ask */
 
 /* Returns whether a lease can have this name. */
 bool spokei_lease_is_name(const char *name, size_t len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The struct of a store, and what its files use of one another: greet.c has the first commands of a
- * connection, ears.c the published messages, sentinel.c finds the primary; commands.c stands on all
- * of them, and has the asks. On the engine's thread.
+ * The struct of a store, and what its files use of one another: subscriber.c has the published
+ * messages, sentinel.c finds the primary; redis.c stands on both, and has the asks. On the engine's
+ * thread.
  */
 #ifndef SPOKEI_CLUSTER_LEASE_REDIS_PARTS_H
 #define SPOKEI_CLUSTER_LEASE_REDIS_PARTS_H
@@ -11,8 +11,7 @@
 #include "cluster/lease/redis.h"
 #include "core/memory/map.h"
 
-#define SPOKEI_REDIS_SHA 40u   /* bytes of a script's id in hex */
-#define SPOKEI_REDIS_SHOWN 100 /* bytes of a server's text that are shown */
+#define SPOKEI_REDIS_SHA 40u /* bytes of a script's id in hex */
 
 /* The first commands, in the order of their replies. */
 enum spokei_redis_step {
@@ -47,7 +46,7 @@ struct spokei_redis {
 	const struct spokei_redis_up *up;
 	void *arg;
 	struct spokei_redis_link commands;
-	struct spokei_redis_link ears;
+	struct spokei_redis_link subscriber;
 	struct spokei_redis_sentinel *sentinel; /* NULL: the address is fixed */
 
 	/* asks */
@@ -63,8 +62,8 @@ struct spokei_redis {
 	/* greeting */
 	uint32_t steps;     /* first commands without a reply, as bits */
 	uint64_t id;        /* of this connection at the server; 0: unknown */
-	uint64_t ghost;     /* of the connection before, to be ended; 0: none */
-	char ghost_at[160]; /* and its address as seen from here; "": not known */
+	uint64_t stale;     /* of the connection before, to be ended; 0: none */
+	char stale_at[160]; /* and its address as seen from here; "": not known */
 	char sha[SPOKEI_SCRIPTS][SPOKEI_REDIS_SHA];
 	char hint[SPOKEI_REDIS_WHY]; /* a text that the server sent before it closed; "": none */
 	bool warned_policy;
@@ -72,16 +71,16 @@ struct spokei_redis {
 	bool recovered; /* ... and that it answers again */
 	bool shown;     /* the connection has been logged */
 
-	/* ears */
+	/* subscriber */
 	struct spokei_map channels;
 	struct spoke_list wanted; /* channels whose SUBSCRIBE is to be written */
 	struct spoke_list asked;  /* ... is written */
-	uint64_t ears_sent;       /* SUBSCRIBE and UNSUBSCRIBE on this connection */
-	uint64_t ears_got;        /* replies to them */
-	bool ears_greeted;
-	bool ears_pinged;
-	bool ears_quiet;   /* the failure has been logged */
-	bool ears_refused; /* ... that of a SUBSCRIBE */
+	uint64_t subscriber_sent; /* SUBSCRIBE and UNSUBSCRIBE on this connection */
+	uint64_t subscriber_got;  /* replies to them */
+	bool subscriber_greeted;
+	bool subscriber_pinged;
+	bool subscriber_quiet;   /* the failure has been logged */
+	bool subscriber_refused; /* ... that of a SUBSCRIBE */
 
 	bool freed;
 	struct spokei_task bury;
@@ -97,39 +96,15 @@ struct spokei_redis {
 	spokei_event_of((redis)->engine, SPOKE_EVENT_OF_LEASE, error, "store %s: " format,         \
 			(redis)->commands.goal.name, __VA_ARGS__)
 
-/* --- greet.c */
+/* --- subscriber.c */
 
-/* Writes a command of texts; the link ends if that is not possible. */
-void spokei_redis_put(struct spokei_redis_link *link, unsigned count, const char *const *texts);
+extern const struct spokei_redis_link_up spokei_redis_subscriber_up;
 
-/* Writes AUTH, with "" for the default user. */
-void spokei_redis_put_auth(struct spokei_redis_link *link, const char *user, const char *password);
-
-/* Ends a link because of this error reply to a command. */
-void spokei_redis_refused(struct spokei_redis_link *link, const char *command,
-			  const struct spokei_resp_value *reply);
-
-/* Ends a link because of a reply of the wrong type. */
-void spokei_redis_strange(struct spokei_redis_link *link, const char *command);
-
-/* Writes the first commands. */
-void spokei_redis_greet(struct spokei_redis *redis);
-
-/* Reads a reply to one of them. Returns whether it was the last, and all are good. */
-bool spokei_redis_greeted(struct spokei_redis *redis, struct spokei_resp_cursor reply);
-
-/* Probes a silent connection that only listens; the function for up->due(). */
-void spokei_redis_probe(struct spokei_redis_link *link, bool *pinged);
-
-/* --- ears.c */
-
-extern const struct spokei_redis_link_up spokei_redis_ears_up;
-
-/* Connects the ears if a channel is wanted. */
+/* Connects the subscriber if a channel is wanted. */
 void spokei_redis_listen(struct spokei_redis *redis);
 
 /* Forgets all channels. */
-void spokei_redis_deaf(struct spokei_redis *redis);
+void spokei_redis_unsubscribe_all(struct spokei_redis *redis);
 
 /* --- sentinel.c */
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The texts of the scripts. Numbers of Lua are floating-point numbers, so a fencing counter near
- * 2^53 or above is passed on as text, which stays exact.
+ * The texts of the scripts, the derived names, and the meaning of error replies. Numbers of Lua are
+ * floating-point numbers, so a fencing counter near 2^53 or above is passed on as text, which stays
+ * exact.
  */
 #include "cluster/lease/script.h"
 #include "timer/base.h"
+
+#include <string.h>
 
 /* Sets `got` to 1 if the holder has its field. A key of another type counts as a lost lease: its
  * error would end the whole script, and with it the renewals of other leases. Other errors do. */
@@ -112,4 +115,111 @@ bool spokei_script_answers(enum spokei_script script, unsigned keys,
 		break;
 	}
 	return true;
+}
+
+/* --- names */
+
+static const struct spoke_span prefixes[] = {
+	[SPOKEI_LEASE_CHANNEL] = { "redisson_lock__channel:", 23 },
+	[SPOKEI_LEASE_TOKEN] = { "redisson_lock_token:", 20 },
+};
+
+size_t spokei_lease_name(char *to, enum spokei_lease_name which, struct spoke_span name)
+{
+	bool tagged = name.len > 0 && memchr(name.data, '{', name.len) != NULL;
+	size_t at = prefixes[which].len;
+
+	memcpy(to, prefixes[which].data, at);
+	if (!tagged)
+		to[at++] = '{';
+	if (name.len > 0)
+		memcpy(to + at, name.data, name.len);
+	at += name.len;
+	if (!tagged)
+		to[at++] = '}';
+	return at;
+}
+
+/* --- error replies: classified by their code, the first word. Unknown codes are refusals */
+
+static const char moved[] = "the store is a node of a Redis cluster, which is not supported";
+
+static const struct {
+	const char *code;
+	enum spokei_refusal refusal;
+} codes[] = {
+	{ "BUSY", SPOKEI_REFUSAL_AGAIN },          { "CLUSTERDOWN", SPOKEI_REFUSAL_AGAIN },
+	{ "LOADING", SPOKEI_REFUSAL_AGAIN },       { "MASTERDOWN", SPOKEI_REFUSAL_AGAIN },
+	{ "MISCONF", SPOKEI_REFUSAL_AGAIN },       { "NOREPLICAS", SPOKEI_REFUSAL_AGAIN },
+	{ "NOSCRIPT", SPOKEI_REFUSAL_RELOAD },     { "OOM", SPOKEI_REFUSAL_AGAIN },
+	{ "READONLY", SPOKEI_REFUSAL_ELSEWHERE },  { "TRYAGAIN", SPOKEI_REFUSAL_AGAIN },
+	{ "UNBLOCKED", SPOKEI_REFUSAL_ELSEWHERE },
+};
+
+/* Returns whether the first word of a text is `code`. */
+static bool begins(struct spoke_span text, const char *code)
+{
+	size_t len = strlen(code);
+	const char *bytes = text.data;
+
+	return text.len >= len && memcmp(bytes, code, len) == 0 &&
+	       (text.len == len || bytes[len] == ' ');
+}
+
+/* Returns where the next `what` begins in the text, or text.len. */
+static size_t find(struct spoke_span text, const char *what)
+{
+	size_t len = strlen(what);
+	const char *bytes = text.data;
+
+	for (size_t at = 0; at + len <= text.len; at++)
+		if (memcmp(bytes + at, what, len) == 0)
+			return at;
+	return text.len;
+}
+
+static struct spoke_span after(struct spoke_span text, size_t len)
+{
+	return (struct spoke_span){ (const char *)text.data + len, text.len - len };
+}
+
+/*
+ * Servers before Redis 7 put the error of a command inside of an error of the script:
+ * "ERR Error running script (call to f_SHA): @user_script:1: -READONLY You can't write ...".
+ */
+static struct spoke_span inner(struct spoke_span text)
+{
+	static const char place[] = "@user_script:";
+	struct spoke_span rest = text;
+	size_t at;
+
+	if (!begins(text, "ERR") || find(text, "Error running script") == text.len)
+		return text;
+	while ((at = find(rest, place)) < rest.len) {
+		rest = after(rest, at + sizeof(place) - 1);
+		at = find(rest, ": ");
+		if (at == rest.len)
+			return text;
+		rest = after(rest, at + 2);
+	}
+	if (rest.len > 0 && *(const char *)rest.data == '-')
+		rest = after(rest, 1);
+	return rest.len > 0 ? rest : text;
+}
+
+enum spokei_refusal spokei_refusal_of(struct spoke_span text)
+{
+	text = inner(text);
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (begins(text, codes[i].code))
+			return codes[i].refusal;
+	return SPOKEI_REFUSAL_REFUSED;
+}
+
+struct spoke_span spokei_refusal_text(struct spoke_span text)
+{
+	text = inner(text);
+	if (begins(text, "MOVED") || begins(text, "ASK"))
+		return (struct spoke_span){ moved, sizeof(moved) - 1 };
+	return text;
 }

@@ -41,4 +41,40 @@ bool spokei_script_answers(enum spokei_script script, unsigned keys,
 /* Returns its name in messages, e.g. "acquire". */
 const char *spokei_script_name(enum spokei_script script);
 
+/* --- names that belong to a lease's name in the store */
+
+enum spokei_lease_name {
+	SPOKEI_LEASE_CHANNEL, /* a release is published here: redisson_lock__channel:{NAME} */
+	SPOKEI_LEASE_TOKEN,   /* the fencing counter: redisson_lock_token:{NAME} */
+};
+
+/* The most bytes that are added to a name. */
+#define SPOKEI_LEASE_NAME_MORE (sizeof("redisson_lock__channel:{}") - 1)
+
+/*
+ * Writes a derived name, without a NUL, into `to`, which has room for name.len +
+ * SPOKEI_LEASE_NAME_MORE bytes. The name is put in braces, so that all keys of a lease have the
+ * same hash slot, unless it contains "{" itself. Returns the length.
+ */
+size_t spokei_lease_name(char *to, enum spokei_lease_name which, struct spoke_span name);
+
+/* --- error replies */
+
+enum spokei_refusal {
+	SPOKEI_REFUSAL_AGAIN,     /* ask again after a pause: the store is busy, loading or full */
+	SPOKEI_REFUSAL_RELOAD,    /* the script is not loaded: the store was flushed or restarted */
+	SPOKEI_REFUSAL_ELSEWHERE, /* this server is no primary: connect again */
+	SPOKEI_REFUSAL_REFUSED,   /* it will not be accepted: tell the user */
+};
+
+/* Classifies the text of an error reply, e.g. "WRONGTYPE Operation against ...". */
+enum spokei_refusal spokei_refusal_of(struct spoke_span text);
+
+/*
+ * Returns the part of an error's text that users are to see: that of the command which failed, if a
+ * script of a server before Redis 7 reports it, and a text of this room for servers of a cluster.
+ * Borrowed from `text`, or constant; bytes of the peer are not escaped.
+ */
+struct spoke_span spokei_refusal_text(struct spoke_span text);
+
 #endif

@@ -4,7 +4,6 @@
  * must be the same, and no verdict may change when more bytes follow. A complete reply must be
  * walked to its end by the cursor, within its limits, and what is written must be read again.
  */
-#include "cluster/lease/refusal.h"
 #include "cluster/lease/resp.h"
 #include "cluster/lease/script.h"
 #include "tests/fuzz/fuzz.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/lease/names.h"
+#include "cluster/lease/script.h"
 #include "tests/cluster/call/leasing.h"
 #include "tests/support/redis/redis.h"
 

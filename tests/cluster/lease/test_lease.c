@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of one lease: every event in every state, and the arithmetic of its times. */
-#include "cluster/lease/clock.h"
 #include "cluster/lease/lease.h"
 #include "tests/support/test.h"
 

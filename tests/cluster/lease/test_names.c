@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The names of channels and fencing counters, and the scripts: their texts, and their answers. */
-#include "cluster/lease/names.h"
 #include "cluster/lease/script.h"
 #include "tests/support/test.h"
 

@@ -3,8 +3,8 @@
  * A store and a server in memory while each call of the environment fails once. No ask is lost or
  * answered twice, nothing leaks, and in the end the store works.
  */
-#include "cluster/lease/names.h"
 #include "cluster/lease/redis.h"
+#include "cluster/lease/script.h"
 #include "core/engine/engine.h"
 #include "core/virtual/faults.h"
 #include "tests/support/redis/redis.h"

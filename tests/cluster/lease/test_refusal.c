@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The consequence of each error reply, and the text that users see. */
-#include "cluster/lease/refusal.h"
+#include "cluster/lease/script.h"
 #include "tests/support/test.h"
 
 #include <stdlib.h>

@@ -26,7 +26,7 @@ static struct spokei_redis_channel *channel_of(struct spoke_list *node)
 static bool put_channel(struct spokei_redis *redis, const char *command,
 			const struct spokei_redis_channel *channel)
 {
-	struct spokei_redis_link *link = &redis->ears;
+	struct spokei_redis_link *link = &redis->subscriber;
 	int error = spokei_resp_put_command(&link->out, 2);
 
 	if (error == SPOKE_OK)
@@ -39,7 +39,7 @@ static bool put_channel(struct spokei_redis *redis, const char *command,
 				      "too many subscriptions at once");
 		return false;
 	}
-	redis->ears_sent++;
+	redis->subscriber_sent++;
 	spokei_count(redis->engine, SPOKE_STAT_LEASE_COMMANDS);
 	spokei_redis_link_write(link);
 	return true;
@@ -48,15 +48,15 @@ static bool put_channel(struct spokei_redis *redis, const char *command,
 /* Writes SUBSCRIBEs as far as there is room; replies make more room. */
 static void put_wanted(struct spokei_redis *redis)
 {
-	if (redis->ears.state != SPOKEI_REDIS_READY)
+	if (redis->subscriber.state != SPOKEI_REDIS_READY)
 		return;
 	while (!spokei_list_empty(&redis->wanted) &&
-	       spokei_buffer_len(&redis->ears.out) < OUT_HIGH) {
+	       spokei_buffer_len(&redis->subscriber.out) < OUT_HIGH) {
 		struct spokei_redis_channel *channel = channel_of(redis->wanted.next);
 
 		if (!put_channel(redis, "SUBSCRIBE", channel))
 			return;
-		channel->order = redis->ears_sent;
+		channel->order = redis->subscriber_sent;
 		spokei_list_remove(&channel->node);
 		spokei_list_append(&redis->asked, &channel->node);
 	}
@@ -65,9 +65,9 @@ static void put_wanted(struct spokei_redis *redis)
 void spokei_redis_listen(struct spokei_redis *redis)
 {
 	/* Sentinels: the address is known once the commands are taken. */
-	if (redis->ears.state == SPOKEI_REDIS_STOPPED && redis->channels.count > 0 &&
+	if (redis->subscriber.state == SPOKEI_REDIS_STOPPED && redis->channels.count > 0 &&
 	    (!redis->sentinel || redis->commands.state == SPOKEI_REDIS_READY))
-		spokei_redis_link_start(&redis->ears, 0);
+		spokei_redis_link_start(&redis->subscriber, 0);
 }
 
 void spokei_redis_subscribe(struct spokei_redis *redis, struct spokei_redis_channel *channel)
@@ -90,7 +90,7 @@ void spokei_redis_unsubscribe(struct spokei_redis *redis, struct spokei_redis_ch
 	channel->known = false;
 	(void)spokei_map_remove(&redis->channels, channel->name.data, channel->name.len);
 	spokei_list_remove(&channel->node);
-	if (channel->order > 0 && redis->ears.state == SPOKEI_REDIS_READY)
+	if (channel->order > 0 && redis->subscriber.state == SPOKEI_REDIS_READY)
 		(void)put_channel(redis, "UNSUBSCRIBE", channel);
 	channel->order = 0;
 }
@@ -106,7 +106,7 @@ static void forget_all(struct spoke_list *channels)
 	}
 }
 
-void spokei_redis_deaf(struct spokei_redis *redis)
+void spokei_redis_unsubscribe_all(struct spokei_redis *redis)
 {
 	forget_all(&redis->wanted);
 	forget_all(&redis->asked);
@@ -125,53 +125,53 @@ static void want_all(struct spokei_redis *redis)
 		spokei_list_append(&redis->wanted, &channel->node);
 		channel->order = 0;
 	}
-	redis->ears_sent = 0;
-	redis->ears_got = 0;
-	redis->ears_pinged = false;
+	redis->subscriber_sent = 0;
+	redis->subscriber_got = 0;
+	redis->subscriber_pinged = false;
 }
 
 static void begin_to_listen(struct spokei_redis *redis)
 {
-	struct spokei_redis_link *link = &redis->ears;
+	struct spokei_redis_link *link = &redis->subscriber;
 
 	spokei_redis_link_ready(link);
 	spokei_redis_link_due(link, spokei_later(link->heard_ns, SPOKEI_REDIS_IDLE_NS));
 	put_wanted(redis);
 }
 
-static void ears_opened(struct spokei_redis_link *link)
+static void subscriber_opened(struct spokei_redis_link *link)
 {
 	static const char *const name[] = { "CLIENT", "SETNAME", "spoke" };
 	struct spokei_redis *redis = redis_of(link);
 
 	want_all(redis);
-	redis->ears_greeted = *redis->password == '\0';
-	if (!redis->ears_greeted)
+	redis->subscriber_greeted = *redis->password == '\0';
+	if (!redis->subscriber_greeted)
 		spokei_redis_put_auth(link, redis->user, redis->password);
 	spokei_redis_put(link, COUNT(name), name);
 }
 
-static void ears_ended(struct spokei_redis_link *link)
+static void subscriber_ended(struct spokei_redis_link *link)
 {
 	struct spokei_redis *redis = redis_of(link);
 
 	want_all(redis);
 	if (link->worked)
-		redis->ears_quiet = false;
-	if (!redis->ears_quiet)
+		redis->subscriber_quiet = false;
+	if (!redis->subscriber_quiet)
 		SPOKEI_REDIS_EVENT(redis, link->error,
 				   "connection for messages: %s; connects again", link->why);
-	redis->ears_quiet = true;
+	redis->subscriber_quiet = true;
 }
 
-static void ears_due(struct spokei_redis_link *link)
+static void subscriber_due(struct spokei_redis_link *link)
 {
-	spokei_redis_probe(link, &redis_of(link)->ears_pinged);
+	spokei_redis_probe(link, &redis_of(link)->subscriber_pinged);
 }
 
 /* --- replies and messages */
 
-static bool ears_expect(struct spokei_redis_link *link)
+static bool subscriber_expect(struct spokei_redis_link *link)
 {
 	(void)link;
 	return true;
@@ -188,12 +188,12 @@ static struct spokei_redis_channel *find(const struct spokei_redis *redis,
 /* The reply to a SUBSCRIBE or UNSUBSCRIBE, maybe an error. Returns false if there was none. */
 static bool count_reply(struct spokei_redis *redis)
 {
-	if (redis->ears_got == redis->ears_sent) {
-		spokei_redis_link_end(&redis->ears, SPOKE_EPROTOCOL,
+	if (redis->subscriber_got == redis->subscriber_sent) {
+		spokei_redis_link_end(&redis->subscriber, SPOKE_EPROTOCOL,
 				      "the server sent bytes that were not asked for");
 		return false;
 	}
-	redis->ears_got++;
+	redis->subscriber_got++;
 	return true;
 }
 
@@ -201,7 +201,7 @@ static void took_subscription(struct spokei_redis *redis, const struct spokei_re
 {
 	struct spokei_redis_channel *channel = find(redis, name);
 
-	if (channel && channel->order == redis->ears_got)
+	if (channel && channel->order == redis->subscriber_got)
 		redis->up->subscribed(redis->arg, channel);
 }
 
@@ -214,14 +214,14 @@ static void took_message(struct spokei_redis *redis, struct spokei_resp_cursor *
 
 	if (!spokei_resp_next(rest, &name) || !spokei_resp_next(rest, &payload) ||
 	    payload.kind != SPOKEI_RESP_BULK) {
-		spokei_redis_strange(&redis->ears, "SUBSCRIBE");
+		spokei_redis_strange(&redis->subscriber, "SUBSCRIBE");
 		return;
 	}
 	channel = find(redis, &name);
 	if (channel)
 		redis->up->message(redis->arg, channel, payload.text);
-	else if (redis->ears_got == redis->ears_sent)
-		spokei_redis_link_end(&redis->ears, SPOKE_EPROTOCOL,
+	else if (redis->subscriber_got == redis->subscriber_sent)
+		spokei_redis_link_end(&redis->subscriber, SPOKE_EPROTOCOL,
 				      "the server sent messages that were not asked for");
 }
 
@@ -236,18 +236,18 @@ static void took_push(struct spokei_redis *redis, struct spokei_resp_cursor *res
 	if (spokei_resp_is(&kind, "message")) {
 		took_message(redis, rest);
 	} else if (joined || spokei_resp_is(&kind, "unsubscribe")) {
-		uint32_t round = redis->ears.round;
+		uint32_t round = redis->subscriber.round;
 
 		if (!count_reply(redis) || !spokei_resp_next(rest, &name))
 			return;
 		if (joined)
 			took_subscription(redis, &name);
-		if (redis->ears.round == round)
+		if (redis->subscriber.round == round)
 			put_wanted(redis);
-	} else if (redis->ears_pinged && spokei_resp_is(&kind, "pong")) {
-		redis->ears_pinged = false;
+	} else if (redis->subscriber_pinged && spokei_resp_is(&kind, "pong")) {
+		redis->subscriber_pinged = false;
 	} else {
-		spokei_redis_strange(&redis->ears, "SUBSCRIBE");
+		spokei_redis_strange(&redis->subscriber, "SUBSCRIBE");
 	}
 }
 
@@ -259,28 +259,28 @@ static void took_refusal(struct spokei_redis *redis, const struct spokei_resp_va
 	if (!count_reply(redis))
 		return;
 	(void)spokei_log_escape(shown, sizeof(shown), value->text.data, value->text.len);
-	if (!redis->ears_refused)
+	if (!redis->subscriber_refused)
 		SPOKEI_REDIS_EVENT(redis, SPOKE_ESTORE,
 				   "SUBSCRIBE: %s; waits without messages from now on", shown);
-	redis->ears_refused = true;
+	redis->subscriber_refused = true;
 	put_wanted(redis);
 }
 
 /* The reply to AUTH, then that to CLIENT SETNAME, which may be an error. */
 static void took_greeting(struct spokei_redis *redis, const struct spokei_resp_value *value)
 {
-	if (redis->ears_greeted) {
+	if (redis->subscriber_greeted) {
 		begin_to_listen(redis);
 	} else if (value->kind == SPOKEI_RESP_ERROR) {
-		spokei_redis_refused(&redis->ears, "AUTH", value);
+		spokei_redis_refused(&redis->subscriber, "AUTH", value);
 	} else if (value->kind != SPOKEI_RESP_SIMPLE) {
-		spokei_redis_strange(&redis->ears, "AUTH");
+		spokei_redis_strange(&redis->subscriber, "AUTH");
 	} else {
-		redis->ears_greeted = true;
+		redis->subscriber_greeted = true;
 	}
 }
 
-static void ears_reply(struct spokei_redis_link *link, struct spokei_resp_cursor reply)
+static void subscriber_reply(struct spokei_redis_link *link, struct spokei_resp_cursor reply)
 {
 	struct spokei_redis *redis = redis_of(link);
 	struct spokei_resp_value value;
@@ -290,8 +290,8 @@ static void ears_reply(struct spokei_redis_link *link, struct spokei_resp_cursor
 		took_greeting(redis, &value);
 	} else if (value.kind == SPOKEI_RESP_ARRAY && value.count >= 2) {
 		took_push(redis, &reply);
-	} else if (value.kind == SPOKEI_RESP_SIMPLE && redis->ears_pinged) {
-		redis->ears_pinged = false;
+	} else if (value.kind == SPOKEI_RESP_SIMPLE && redis->subscriber_pinged) {
+		redis->subscriber_pinged = false;
 	} else if (value.kind == SPOKEI_RESP_ERROR) {
 		took_refusal(redis, &value);
 	} else {
@@ -299,10 +299,10 @@ static void ears_reply(struct spokei_redis_link *link, struct spokei_resp_cursor
 	}
 }
 
-const struct spokei_redis_link_up spokei_redis_ears_up = {
-	.opened = ears_opened,
-	.expects = ears_expect,
-	.reply = ears_reply,
-	.ended = ears_ended,
-	.due = ears_due,
+const struct spokei_redis_link_up spokei_redis_subscriber_up = {
+	.opened = subscriber_opened,
+	.expects = subscriber_expect,
+	.reply = subscriber_reply,
+	.ended = subscriber_ended,
+	.due = subscriber_due,
 };

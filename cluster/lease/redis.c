@@ -1,14 +1,236 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store: its asks and their answers, its connection for commands, its life. */
-#include "cluster/lease/redis.h"
+/*
+ * A store: its connection for commands with the first commands, its asks and their answers, its
+ * life. The first commands are written together, so a new connection is ready after one round trip;
+ * after two, if the connection before has to be ended at the server: a command that lies unread in
+ * its socket might run after later ones.
+ */
 #include "cluster/lease/redis_parts.h"
-#include "cluster/lease/refusal.h"
 #include "core/base/env.h"
+#include "core/base/log.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
-#define MS UINT64_C(1000000)
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define NUMBER_TEXT 24u
 #define NEVER UINT64_MAX
+
+/* --- the first commands */
+
+static void put_step(struct spokei_redis *redis, enum spokei_redis_step step, unsigned count,
+		     const char *const *texts)
+{
+	redis->steps |= UINT32_C(1) << step;
+	spokei_redis_put(&redis->commands, count, texts);
+}
+
+/* Writes the first commands. */
+static void greet(struct spokei_redis *redis)
+{
+	static const char *const name[] = { "CLIENT", "SETNAME", "spoke" };
+	static const char *const id[] = { "CLIENT", "ID" };
+	static const char *const policy[] = { "CONFIG", "GET", "maxmemory-policy" };
+	static const char *const role[] = { "ROLE" };
+	char db[NUMBER_TEXT];
+	const char *const select[] = { "SELECT", db };
+
+	redis->steps = 0;
+	redis->id = 0;
+	redis->hint[0] = '\0';
+	if (*redis->password) {
+		redis->steps |= UINT32_C(1) << SPOKEI_REDIS_AUTH;
+		spokei_redis_put_auth(&redis->commands, redis->user, redis->password);
+	}
+	(void)snprintf(db, sizeof(db), "%" PRIu32, redis->db);
+	if (redis->db > 0)
+		put_step(redis, SPOKEI_REDIS_SELECT, COUNT(select), select);
+	put_step(redis, SPOKEI_REDIS_NAME, COUNT(name), name);
+	put_step(redis, SPOKEI_REDIS_ID, COUNT(id), id);
+	put_step(redis, SPOKEI_REDIS_POLICY, COUNT(policy), policy);
+	put_step(redis, SPOKEI_REDIS_ROLE, COUNT(role), role);
+	for (unsigned i = SPOKEI_SCRIPT_ACQUIRE; i < SPOKEI_SCRIPTS; i++) {
+		const char *const load[] = { "SCRIPT", "LOAD",
+					     spokei_script_text((enum spokei_script)i) };
+
+		put_step(redis, (enum spokei_redis_step)(SPOKEI_REDIS_LOAD + i - 1), COUNT(load),
+			 load);
+	}
+}
+
+/* --- their replies */
+
+/* A lost lease would be found at its next renewal only. */
+static void warn_policy(struct spokei_redis *redis, const struct spokei_resp_value *policy)
+{
+	if (redis->warned_policy || (policy && spokei_resp_is(policy, "noeviction")))
+		return;
+	redis->warned_policy = true;
+	if (policy) {
+		SPOKEI_REDIS_EVENT(redis, SPOKE_ESTORE, "%s",
+				   "it may evict leases when its memory is full; set its "
+				   "maxmemory-policy to noeviction");
+	} else {
+		SPOKEI_REDIS_EVENT(redis, SPOKE_OK, "%s",
+				   "CONFIG GET is not permitted; make sure that its "
+				   "maxmemory-policy is noeviction");
+	}
+}
+
+/* Returns whether a list of the server forbids a command, or its name has been changed. */
+static bool is_not_permitted(struct spoke_span error)
+{
+	static const char *const begins[] = { "NOPERM", "ERR unknown command" };
+
+	for (size_t i = 0; i < COUNT(begins); i++) {
+		size_t len = strlen(begins[i]);
+
+		if (error.len >= len && memcmp(error.data, begins[i], len) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void took_policy(struct spokei_redis *redis, struct spokei_resp_cursor reply)
+{
+	struct spokei_resp_value value;
+
+	if (!spokei_resp_next(&reply, &value))
+		return;
+	/* Other errors are those of the connection, e.g. of a server that loads its data. */
+	if (value.kind == SPOKEI_RESP_ERROR && is_not_permitted(value.text))
+		warn_policy(redis, NULL);
+	else if (value.kind == SPOKEI_RESP_ARRAY && value.count == 2 &&
+		 spokei_resp_next(&reply, &value) && spokei_resp_next(&reply, &value))
+		warn_policy(redis, &value);
+}
+
+/* A server without ROLE, or that forbids it, reports by READONLY that it is a replica. */
+static void took_role(struct spokei_redis *redis, struct spokei_resp_cursor reply)
+{
+	struct spokei_resp_value value;
+
+	if (!spokei_resp_next(&reply, &value) || value.kind != SPOKEI_RESP_ARRAY ||
+	    !spokei_resp_next(&reply, &value) || spokei_resp_is(&value, "master"))
+		return;
+	spokei_redis_link_end(&redis->commands, SPOKE_ESTORE,
+			      spokei_resp_is(&value, "sentinel")
+				      ? "the server is a sentinel; use its URL as sentinel://"
+				      : "the server is a replica; leases need the primary");
+}
+
+static void took_id(struct spokei_redis *redis, const struct spokei_resp_value *value)
+{
+	char stale[NUMBER_TEXT];
+	const char *const kill[] = { "CLIENT", "KILL", "ID", stale, "ADDR", redis->stale_at };
+	bool addressed = *redis->stale_at != '\0';
+
+	redis->id = value->kind == SPOKEI_RESP_INTEGER && value->integer > 0
+			    ? (uint64_t)value->integer
+			    : 0;
+	/* Ids only grow. If this one is not higher, the server has restarted, and its connections
+	 * are gone. The address protects others if ids have grown again since then. */
+	if (redis->stale > 0 && redis->id > redis->stale) {
+		(void)snprintf(stale, sizeof(stale), "%" PRIu64, redis->stale);
+		put_step(redis, SPOKEI_REDIS_KILL, addressed ? 6 : 4, kill);
+	}
+}
+
+/* A server that is busy is asked again: the connection before could still run commands later. */
+static void took_kill(struct spokei_redis *redis, const struct spokei_resp_value *value)
+{
+	if (value->kind == SPOKEI_RESP_ERROR &&
+	    spokei_refusal_of(value->text) == SPOKEI_REFUSAL_AGAIN)
+		spokei_redis_refused(&redis->commands, "CLIENT", value);
+}
+
+/* Remembers this connection for the next one. One that ends before this has left nothing behind,
+ * and perhaps has not ended the one before it. */
+static void note_stale(struct spokei_redis *redis)
+{
+	const struct spokei_redis_link *link = &redis->commands;
+	const struct spoke_env *env = redis->engine->env;
+	struct spoke_address local;
+
+	redis->stale = redis->id;
+	redis->stale_at[0] = '\0';
+	if (env->net->local(env->ctx, link->stream.watch.fd, &local) == 0)
+		env->net->print(env->ctx, &local, redis->stale_at, sizeof(redis->stale_at));
+	if (link->place.fixed && strncmp(link->place.name, "unix:", 5) == 0)
+		redis->stale_at[0] = '\0';
+}
+
+static void took_script(struct spokei_redis *redis, unsigned script,
+			const struct spokei_resp_value *value)
+{
+	if (value->kind == SPOKEI_RESP_ERROR) {
+		spokei_redis_refused(&redis->commands, "SCRIPT LOAD", value);
+	} else if (value->kind != SPOKEI_RESP_BULK || value->text.len != SPOKEI_REDIS_SHA) {
+		spokei_redis_strange(&redis->commands, "SCRIPT LOAD");
+	} else {
+		memcpy(redis->sha[script], value->text.data, SPOKEI_REDIS_SHA);
+	}
+}
+
+static void took_ok(struct spokei_redis *redis, const char *command,
+		    const struct spokei_resp_value *value)
+{
+	if (value->kind == SPOKEI_RESP_ERROR)
+		spokei_redis_refused(&redis->commands, command, value);
+	else if (value->kind != SPOKEI_RESP_SIMPLE)
+		spokei_redis_strange(&redis->commands, command);
+}
+
+static void took_step(struct spokei_redis *redis, unsigned step, struct spokei_resp_cursor reply)
+{
+	struct spokei_resp_cursor rest = reply;
+	struct spokei_resp_value value;
+
+	(void)spokei_resp_next(&rest, &value);
+	switch (step) {
+	case SPOKEI_REDIS_AUTH:
+		took_ok(redis, "AUTH", &value);
+		break;
+	case SPOKEI_REDIS_SELECT:
+		took_ok(redis, "SELECT", &value);
+		break;
+	case SPOKEI_REDIS_NAME: /* a server that refuses the connection says why, and closes it */
+		if (value.kind == SPOKEI_RESP_ERROR)
+			(void)spokei_log_escape(redis->hint, sizeof(redis->hint), value.text.data,
+						value.text.len);
+		break;
+	case SPOKEI_REDIS_KILL: /* it may be gone, or the command forbidden */
+		took_kill(redis, &value);
+		break;
+	case SPOKEI_REDIS_ID:
+		took_id(redis, &value);
+		took_kill(redis, &value);
+		break;
+	case SPOKEI_REDIS_POLICY:
+		took_policy(redis, reply);
+		break;
+	case SPOKEI_REDIS_ROLE:
+		took_role(redis, reply);
+		break;
+	default:
+		took_script(redis, step - SPOKEI_REDIS_LOAD + 1, &value);
+	}
+}
+
+/* Reads a reply to one of the first commands. Returns whether it was the last, and all are good. */
+static bool greeted(struct spokei_redis *redis, struct spokei_resp_cursor reply)
+{
+	unsigned step = 0;
+
+	while (!(redis->steps & UINT32_C(1) << step))
+		step++;
+	redis->steps &= ~(UINT32_C(1) << step);
+	took_step(redis, step, reply);
+	if (redis->commands.state != SPOKEI_REDIS_GREETING || redis->steps != 0)
+		return false;
+	note_stale(redis);
+	return true;
+}
 
 static struct spokei_redis *redis_of(struct spokei_redis_link *link)
 {
@@ -102,7 +324,7 @@ void spokei_redis_patience(struct spokei_redis *redis, uint64_t ns)
 
 static void commands_opened(struct spokei_redis_link *link)
 {
-	spokei_redis_greet(redis_of(link));
+	greet(redis_of(link));
 }
 
 static bool commands_expect(struct spokei_redis_link *link)
@@ -162,7 +384,7 @@ static void commands_reply(struct spokei_redis_link *link, struct spokei_resp_cu
 	struct spokei_redis_ask *ask;
 
 	if (link->state != SPOKEI_REDIS_READY) {
-		if (spokei_redis_greeted(redis, reply))
+		if (greeted(redis, reply))
 			made(redis);
 		return;
 	}
@@ -265,9 +487,9 @@ static void found(struct spokei_redis *redis, const char *host, uint16_t port)
 		spokei_redis_link_end(link, SPOKE_ELOST, "the primary is now %s", place.name);
 		if (!stopped)
 			return; /* its end is reported, and the primary is asked for again */
-		spokei_redis_link_stop(&redis->ears);
+		spokei_redis_link_stop(&redis->subscriber);
 		link->goal = place;
-		redis->ears.goal = place;
+		redis->subscriber.goal = place;
 	}
 	if (stopped)
 		spokei_redis_link_start(link, 0);
@@ -303,7 +525,7 @@ static void redis_bury(struct spokei_task *task)
 	const struct spoke_env *env = redis->engine->env;
 
 	spokei_redis_link_fini(&redis->commands);
-	spokei_redis_link_fini(&redis->ears);
+	spokei_redis_link_fini(&redis->subscriber);
 	if (redis->sentinel) {
 		spokei_redis_link_fini(&redis->sentinel->link);
 		spokei_free(env, redis->sentinel, 1, sizeof(*redis->sentinel));
@@ -315,7 +537,7 @@ static void redis_bury(struct spokei_task *task)
 static void bury_if_idle(struct spokei_redis *redis)
 {
 	if (redis->freed && !spokei_redis_link_busy(&redis->commands) &&
-	    !spokei_redis_link_busy(&redis->ears) &&
+	    !spokei_redis_link_busy(&redis->subscriber) &&
 	    !(redis->sentinel && spokei_redis_link_busy(&redis->sentinel->link)))
 		spokei_engine_dead(redis->engine, &redis->bury);
 }
@@ -334,7 +556,7 @@ static void own(struct spokei_redis *redis, struct spokei_redis_link *link)
 static void leave(struct spokei_redis *redis)
 {
 	spokei_redis_link_leave(&redis->commands);
-	spokei_redis_link_leave(&redis->ears);
+	spokei_redis_link_leave(&redis->subscriber);
 	if (redis->sentinel)
 		spokei_redis_link_leave(&redis->sentinel->link);
 }
@@ -344,7 +566,7 @@ static int aim(struct spokei_redis *redis, const struct spokei_redis_options *op
 	int error;
 
 	own(redis, &redis->commands);
-	own(redis, &redis->ears);
+	own(redis, &redis->subscriber);
 	if (options->sentinel_count > 0) {
 		error = spokei_redis_sentinel_new(redis, options);
 		if (redis->sentinel) {
@@ -357,7 +579,7 @@ static int aim(struct spokei_redis *redis, const struct spokei_redis_options *op
 	error = spokei_redis_link_aim(&redis->commands, options->host, options->port,
 				      options->path);
 	if (error == SPOKE_OK)
-		redis->ears.goal = redis->commands.goal;
+		redis->subscriber.goal = redis->commands.goal;
 	return error;
 }
 
@@ -381,7 +603,8 @@ int spokei_redis_new(struct spoke_engine *engine, const struct spokei_redis_opti
 	spokei_list_init(&redis->asked);
 	spokei_map_init(&redis->channels, engine->env);
 	error = spokei_redis_link_init(&redis->commands, engine, &commands_up, connect_ns);
-	other = spokei_redis_link_init(&redis->ears, engine, &spokei_redis_ears_up, connect_ns);
+	other = spokei_redis_link_init(&redis->subscriber, engine, &spokei_redis_subscriber_up,
+				       connect_ns);
 	if (error == SPOKE_OK)
 		error = other;
 	if (error == SPOKE_OK)
@@ -410,7 +633,7 @@ void spokei_redis_free(struct spokei_redis *redis)
 		spokei_redis_link_flush(&redis->commands);
 	while (!spokei_list_empty(&redis->asks))
 		spokei_list_remove(redis->asks.next);
-	spokei_redis_deaf(redis);
+	spokei_redis_unsubscribe_all(redis);
 	leave(redis);
 	bury_if_idle(redis);
 }

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection that speaks RESP: connects, with backoff; writes the queued output once a turn,
+ * and cuts the input into replies. */
+#include "cluster/lease/link.h"
+#include "cluster/lease/redis.h"
+#include "core/base/log.h"
+#include "core/base/status.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define SHOWN_TEXT (4 * SPOKEI_REDIS_SHOWN + 1)
+#define KEEPALIVE_NS UINT64_C(60000000000)
+#define MS UINT64_C(1000000)
+#define PENDING_READS 8u /* reads of bytes that a stream holds, in one turn */
+#define KEPT 4096u       /* bytes that an empty input buffer keeps */
+
+static const struct spokei_backoff backoff = {
+	.first_ns = SPOKEI_REDIS_BACKOFF_FIRST_NS,
+	.cap_ns = SPOKEI_REDIS_BACKOFF_CAP_NS,
+};
+
+/* --- the timer */
+
+static int arm(struct spokei_redis_link *link, uint64_t due_ns)
+{
+	struct spoke_wheel *wheel = link->engine->wheel;
+
+	link->due_ns = due_ns;
+	if (spoke_timer_armed(&link->timer))
+		return spokei_engine_fold(spoke_wheel_reschedule(wheel, &link->timer, due_ns));
+	return spokei_engine_fold(
+		spoke_wheel_schedule(wheel, &link->timer, link->timer_class, due_ns));
+}
+
+/* The wheel has room, because the timer was armed before; it refuses only at the end of its time.
+ */
+static void set_timer_at(struct spokei_redis_link *link, uint64_t due_ns)
+{
+	if (arm(link, due_ns))
+		spokei_event_of(link->engine, SPOKE_EVENT_OF_LEASE, SPOKE_ELIMIT,
+				"store %s: its timer cannot be set; make a new engine",
+				link->place.name);
+}
+
+static void set_timer(struct spokei_redis_link *link, uint64_t delay_ns)
+{
+	set_timer_at(link, spokei_later(link->engine->env->now(link->engine->env->ctx), delay_ns));
+}
+
+void spokei_redis_link_due(struct spokei_redis_link *link, uint64_t due_ns)
+{
+	if (link->state == SPOKEI_REDIS_READY && due_ns < link->due_ns)
+		set_timer_at(link, due_ns);
+}
+
+/* --- the end */
+
+/* Returns whether the backoff starts again. A server that breaks the protocol or refuses its task
+ * after each greeting must not be connected to again and again without a growing pause. */
+static bool has_worked(const struct spokei_redis_link *link)
+{
+	if (link->state != SPOKEI_REDIS_READY)
+		return false;
+	if (link->answered && link->error != SPOKE_EPROTOCOL && link->error != SPOKE_ESTORE)
+		return true;
+	return link->engine->begin_ns - link->ready_ns >= backoff.cap_ns;
+}
+
+static uint64_t pause_of(const struct spokei_redis_link *link)
+{
+	const struct spoke_env *env = link->engine->env;
+	uint64_t dice;
+
+	env->dice(env->ctx, &dice, sizeof(dice));
+	return spokei_backoff_pause(&backoff, link->failures, dice);
+}
+
+static void close_stream(struct spokei_redis_link *link)
+{
+	link->round++;
+	link->reading = false;
+	link->unwritable = false;
+	spokei_task_drop(&link->write);
+	spokei_stream_close(&link->stream);
+	if (link->inside)
+		return; /* the replies that are being read lie in the buffer */
+	spokei_buffer_fini(&link->in);
+	spokei_buffer_fini(&link->out);
+}
+
+void spokei_redis_link_end(struct spokei_redis_link *link, int error, const char *format, ...)
+{
+	va_list args;
+
+	if (link->state <= SPOKEI_REDIS_WAITING)
+		return;
+	link->error = error;
+	va_start(args, format);
+	(void)vsnprintf(link->why, sizeof(link->why), format, args);
+	va_end(args);
+	link->worked = has_worked(link);
+	if (link->worked)
+		link->failures = 0;
+	close_stream(link);
+	link->state = SPOKEI_REDIS_WAITING;
+	link->pause_ns = pause_of(link);
+	set_timer(link, link->pause_ns);
+	if (link->failures < UINT32_MAX)
+		link->failures++;
+	spokei_engine_soon(link->engine, &link->news);
+}
+
+static void broken(struct spokei_redis_link *link, int status)
+{
+	char text[SPOKEI_STATUS_TEXT];
+
+	spokei_redis_link_end(link, spokei_redis_link_open(link) ? SPOKE_ELOST : SPOKE_ECONNECT,
+			      "%s",
+			      status ? spokei_status_text(status, text)
+				     : "the server closed the connection");
+}
+
+void spokei_redis_link_stop(struct spokei_redis_link *link)
+{
+	close_stream(link);
+	spokei_task_drop(&link->news);
+	link->state = SPOKEI_REDIS_STOPPED;
+}
+
+/* --- writing */
+
+static void watch_io(struct spokei_redis_link *link)
+{
+	unsigned io = SPOKE_IO_READ;
+
+	if (!link->unwritable && spokei_buffer_len(&link->out) > 0)
+		io |= SPOKE_IO_WRITE;
+	if (link->stream.layered)
+		io = link->stream.kind->wants(&link->stream, io);
+	spokei_stream_watch(&link->stream, io);
+}
+
+/* The reason of the end may still lie in the socket: a server that has too many clients says so,
+ * and closes. So the end is that of reading, in the next turn. */
+static void stop_writing(struct spokei_redis_link *link, int status)
+{
+	link->unwritable = true;
+	link->error = status;
+	spokei_buffer_clear(&link->out);
+	spokei_engine_soon(link->engine, &link->news);
+}
+
+void spokei_redis_link_flush(struct spokei_redis_link *link)
+{
+	struct spokei_buffer *out = &link->out;
+	const struct spokei_stream_kind *kind = link->stream.kind;
+	ssize_t wrote = 0;
+
+	if (!spokei_redis_link_open(link) || link->unwritable)
+		return;
+	if (spokei_buffer_len(out) > 0) {
+		const struct iovec part = { spokei_buffer_data(out), spokei_buffer_len(out) };
+
+		spokei_count(link->engine, SPOKE_STAT_WRITES);
+		wrote = kind->write(&link->stream, &part, 1);
+	}
+	if (wrote > 0) {
+		spokei_count_by(link->engine, SPOKE_STAT_BYTES_WRITTEN, (uint64_t)wrote);
+		spokei_buffer_consume(out, (size_t)wrote);
+	}
+	if (wrote >= 0 && link->stream.layered)
+		wrote = kind->flush(&link->stream);
+	if (wrote < 0 && wrote != -EAGAIN && wrote != -EINTR)
+		stop_writing(link, (int)wrote);
+}
+
+static void write_due(struct spokei_task *task)
+{
+	struct spokei_redis_link *link = spoke_container_of(task, struct spokei_redis_link, write);
+
+	spokei_redis_link_flush(link);
+	if (spokei_redis_link_open(link))
+		watch_io(link);
+}
+
+void spokei_redis_link_write(struct spokei_redis_link *link)
+{
+	if (spokei_redis_link_open(link))
+		spokei_engine_last(link->engine, &link->write);
+}
+
+/* --- reading */
+
+/* Reads the replies of these bytes. Returns how many bytes are done with; SIZE_MAX: the connection
+ * has ended. */
+static size_t take_replies(struct spokei_redis_link *link, const unsigned char *bytes, size_t len)
+{
+	uint32_t round = link->round;
+	size_t at = 0;
+
+	while (at < len) {
+		struct spokei_resp_cursor reply = { bytes + at, NULL };
+
+		if (!link->reading && !link->up->expects(link)) {
+			spokei_redis_link_end(link, SPOKE_EPROTOCOL,
+					      "the server sent bytes that were not asked for");
+			return SIZE_MAX;
+		}
+		if (!link->reading)
+			spokei_resp_begin(&link->reader);
+		link->reading = true;
+		switch (spokei_resp_read(&link->reader, bytes + at, len - at)) {
+		case SPOKEI_RESP_MORE:
+			return at;
+		case SPOKEI_RESP_BROKEN:
+			spokei_redis_link_end(link, SPOKE_EPROTOCOL, "the server sent %s",
+					      link->reader.why);
+			return SIZE_MAX;
+		case SPOKEI_RESP_WHOLE:
+			break;
+		}
+		link->reading = false;
+		link->answered = link->answered || link->state == SPOKEI_REDIS_READY;
+		reply.end = reply.at + link->reader.at;
+		at += link->reader.at;
+		link->up->reply(link, reply);
+		if (link->round != round)
+			return SIZE_MAX;
+	}
+	return at;
+}
+
+/* Takes bytes that were read. They lie in the engine's scratch, or follow earlier ones. */
+static void take_in(struct spokei_redis_link *link, const unsigned char *bytes, size_t len)
+{
+	bool kept = spokei_buffer_len(&link->in) > 0;
+	size_t done;
+	int error = SPOKE_OK;
+
+	if (kept) {
+		error = spokei_buffer_append(&link->in, bytes, len);
+		bytes = spokei_buffer_data(&link->in);
+		len = spokei_buffer_len(&link->in);
+	}
+	link->inside = true;
+	done = error ? 0 : take_replies(link, bytes, len);
+	link->inside = false;
+	if (done == SIZE_MAX) { /* it has ended: see close_stream() */
+		spokei_buffer_fini(&link->in);
+		spokei_buffer_fini(&link->out);
+		return;
+	}
+	if (error == SPOKE_OK && kept && done == len && link->in.capacity > KEPT)
+		spokei_buffer_fini(&link->in);
+	else if (error == SPOKE_OK && kept)
+		spokei_buffer_consume(&link->in, done);
+	else if (error == SPOKE_OK && done < len)
+		error = spokei_buffer_append(&link->in, bytes + done, len - done);
+	if (error)
+		spokei_redis_link_end(link, SPOKE_ENOMEM, "no memory for a reply");
+}
+
+static void read_once(struct spokei_redis_link *link)
+{
+	struct spoke_engine *engine = link->engine;
+	ssize_t got = link->stream.kind->read(&link->stream, engine->scratch, SPOKEI_RESP_BYTES);
+
+	spokei_count(engine, SPOKE_STAT_READS);
+	if (got == -EAGAIN || got == -EINTR)
+		return;
+	if (got <= 0) {
+		broken(link, (int)got);
+		return;
+	}
+	spokei_count_by(engine, SPOKE_STAT_BYTES_READ, (uint64_t)got);
+	link->heard_ns = engine->begin_ns;
+	take_in(link, engine->scratch, (size_t)got);
+}
+
+static void io_ready(struct spoke_watch *watch, unsigned io)
+{
+	struct spokei_redis_link *link = spoke_container_of(watch, struct spokei_redis_link,
+							    stream.watch);
+	uint32_t round = link->round;
+	unsigned reads = 0;
+
+	if ((io & SPOKE_IO_READ) || link->stream.layered) {
+		do {
+			read_once(link);
+		} while (link->round == round && ++reads < PENDING_READS &&
+			 spokei_stream_pending(&link->stream) > 0);
+	}
+	if (link->round != round)
+		return;
+	if ((io & SPOKE_IO_WRITE) || link->stream.layered)
+		spokei_redis_link_write(link);
+}
+
+/* --- commands and replies that all links have */
+
+void spokei_redis_put(struct spokei_redis_link *link, unsigned count, const char *const *texts)
+{
+	int error = spokei_resp_put_command(&link->out, count);
+
+	for (unsigned i = 0; i < count && error == SPOKE_OK; i++)
+		error = spokei_resp_put_text(&link->out,
+					     (struct spoke_span){ texts[i], strlen(texts[i]) });
+	if (error) {
+		spokei_redis_link_end(link, SPOKE_ENOMEM, "no memory for a command");
+		return;
+	}
+	spokei_count(link->engine, SPOKE_STAT_LEASE_COMMANDS);
+	spokei_redis_link_write(link);
+}
+
+void spokei_redis_put_auth(struct spokei_redis_link *link, const char *user, const char *password)
+{
+	const char *const all[] = { "AUTH", user, password };
+	const char *const old[] = { "AUTH", password };
+
+	if (*user)
+		spokei_redis_put(link, COUNT(all), all);
+	else
+		spokei_redis_put(link, COUNT(old), old);
+}
+
+void spokei_redis_refused(struct spokei_redis_link *link, const char *command,
+			  const struct spokei_resp_value *reply)
+{
+	struct spoke_span text = spokei_refusal_text(reply->text);
+	char shown[SHOWN_TEXT];
+
+	if (text.len > SPOKEI_REDIS_SHOWN)
+		text.len = SPOKEI_REDIS_SHOWN;
+	(void)spokei_log_escape(shown, sizeof(shown), text.data, text.len);
+	spokei_redis_link_end(link, SPOKE_ESTORE, "%s: %s", command, shown);
+}
+
+void spokei_redis_strange(struct spokei_redis_link *link, const char *command)
+{
+	spokei_redis_link_end(link, SPOKE_EPROTOCOL, "the server sent a wrong reply to %s",
+			      command);
+}
+
+void spokei_redis_probe(struct spokei_redis_link *link, bool *pinged)
+{
+	static const char *const ping[] = { "PING" };
+	uint64_t quiet_ns = link->engine->begin_ns - link->heard_ns;
+	uint64_t wait_ns = SPOKEI_REDIS_IDLE_NS;
+
+	if (quiet_ns < wait_ns) {
+		*pinged = false;
+	} else if (!*pinged) {
+		*pinged = true;
+		spokei_redis_put(link, COUNT(ping), ping);
+		wait_ns += link->connect_ns;
+	} else if (quiet_ns < (wait_ns += link->connect_ns)) {
+		/* The answer may still come. */
+	} else {
+		spokei_redis_link_end(link, SPOKE_ESILENT, "the server is silent");
+	}
+	spokei_redis_link_due(link, spokei_later(link->heard_ns, wait_ns));
+}
+
+/* --- one attempt */
+
+static void try_next(struct spokei_redis_link *link, int status);
+
+static void open_stream(struct spokei_redis_link *link)
+{
+	int status = link->stream.kind->open(&link->stream);
+
+	if (status == SPOKEI_STREAM_MORE || status == -EAGAIN || status == -EINTR) {
+		spokei_stream_watch(&link->stream, link->stream.kind->wants(&link->stream, 0));
+		return;
+	}
+	if (status < 0) {
+		try_next(link, status);
+		return;
+	}
+	link->state = SPOKEI_REDIS_GREETING;
+	link->answered = false;
+	link->heard_ns = link->engine->begin_ns;
+	link->stream.watch.ready = io_ready;
+	(void)link->stream.kind->guard(&link->stream, link->connect_ns, KEEPALIVE_NS);
+	set_timer(link, link->connect_ns);
+	watch_io(link);
+	link->up->opened(link);
+}
+
+static void opening_ready(struct spoke_watch *ready, unsigned io)
+{
+	struct spokei_redis_link *link = spoke_container_of(ready, struct spokei_redis_link,
+							    stream.watch);
+	const struct spoke_env *env = link->engine->env;
+	int status;
+
+	(void)io;
+	if (link->state == SPOKEI_REDIS_CONNECTING) {
+		status = env->net->finish(env->ctx, link->stream.watch.fd);
+		if (status == -EINPROGRESS || status == -EAGAIN || status == -EINTR)
+			return;
+		if (status < 0) {
+			try_next(link, status);
+			return;
+		}
+		link->state = SPOKEI_REDIS_OPENING;
+	}
+	open_stream(link);
+}
+
+/* Tries the next address. `status` is why the last one failed. */
+static void try_next(struct spokei_redis_link *link, int status)
+{
+	const struct spoke_env *env = link->engine->env;
+	const struct spoke_address *to;
+
+	spokei_stream_close(&link->stream);
+	while ((to = spokei_resolve_next(&link->resolve)) != NULL) {
+		int fd = -1;
+
+		spokei_count(link->engine, SPOKE_STAT_CONNECTS);
+		status = env->net->connect(env->ctx, to, &fd);
+		if (status != 0 && status != -EINPROGRESS)
+			continue;
+		link->state = SPOKEI_REDIS_CONNECTING;
+		spokei_stream_init(&link->stream, link->engine, &spokei_stream_socket, fd,
+				   opening_ready);
+		spokei_stream_watch(&link->stream, SPOKE_IO_WRITE);
+		set_timer(link, link->connect_ns);
+		return;
+	}
+	spokei_count(link->engine, SPOKE_STAT_CONNECTS_FAILED);
+	broken(link, status);
+}
+
+static void resolved(struct spokei_resolve *resolve, int status)
+{
+	struct spokei_redis_link *link = spoke_container_of(resolve, struct spokei_redis_link,
+							    resolve);
+
+	if (link->left) {
+		link->idle(link);
+	} else if (link->state == SPOKEI_REDIS_WAITING) {
+		set_timer(link, 0); /* it was stopped and started meanwhile */
+	} else if (link->state != SPOKEI_REDIS_RESOLVING) {
+		return;
+	} else if (status) {
+		spokei_count(link->engine, SPOKE_STAT_RESOLVES_FAILED);
+		broken(link, status);
+	} else {
+		try_next(link, 0);
+	}
+}
+
+static void begin_round(struct spokei_redis_link *link)
+{
+	int status;
+
+	if (link->resolve.resolving) {
+		set_timer(link, SPOKEI_REDIS_REST_NS);
+		return;
+	}
+	link->place = link->goal;
+	link->state = SPOKEI_REDIS_RESOLVING;
+	set_timer(link, SPOKEI_REDIS_REST_NS);
+	status = spokei_resolve_begin(&link->resolve);
+	if (status == 0)
+		try_next(link, 0);
+	else if (status != SPOKEI_RESOLVE_MORE)
+		broken(link, status);
+}
+
+/* --- tasks and times */
+
+static void report(struct spokei_task *task)
+{
+	struct spokei_redis_link *link = spoke_container_of(task, struct spokei_redis_link, news);
+
+	if (link->state == SPOKEI_REDIS_WAITING) {
+		link->up->ended(link);
+	} else if (link->unwritable) {
+		uint32_t round = link->round;
+		int status = link->error;
+
+		read_once(link);
+		if (link->round == round)
+			broken(link, status);
+	}
+}
+
+static void link_due(struct spoke_timer *timer, void *arg)
+{
+	struct spokei_redis_link *link = spoke_container_of(timer, struct spokei_redis_link, timer);
+
+	(void)arg;
+	set_timer(link, SPOKEI_REDIS_REST_NS);
+	switch (link->state) {
+	case SPOKEI_REDIS_WAITING:
+		begin_round(link);
+		break;
+	case SPOKEI_REDIS_CONNECTING:
+	case SPOKEI_REDIS_OPENING:
+		try_next(link, -ETIMEDOUT);
+		break;
+	case SPOKEI_REDIS_GREETING:
+		spokei_redis_link_end(link, SPOKE_ESILENT,
+				      "the server did not answer the first commands in %" PRIu64
+				      " ms",
+				      link->connect_ns / MS);
+		break;
+	case SPOKEI_REDIS_READY:
+		link->up->due(link);
+		break;
+	case SPOKEI_REDIS_STOPPED:
+	case SPOKEI_REDIS_RESOLVING:
+		break;
+	}
+}
+
+void spokei_redis_link_ready(struct spokei_redis_link *link)
+{
+	SPOKE_ASSERT(link->state == SPOKEI_REDIS_GREETING);
+	link->state = SPOKEI_REDIS_READY;
+	link->ready_ns = link->engine->begin_ns;
+	set_timer(link, SPOKEI_REDIS_REST_NS);
+}
+
+/* --- life */
+
+int spokei_redis_link_init(struct spokei_redis_link *link, struct spoke_engine *engine,
+			   const struct spokei_redis_link_up *up, uint64_t connect_ns)
+{
+	int error;
+
+	*link = (struct spokei_redis_link){
+		.engine = engine,
+		.up = up,
+		.connect_ns = connect_ns,
+		.write = { .run = write_due },
+		.news = { .run = report },
+	};
+	spokei_stream_init(&link->stream, engine, &spokei_stream_socket, -1, io_ready);
+	spokei_resolve_init(&link->resolve, engine, &link->place, resolved);
+	spokei_buffer_init(&link->in, engine->env, (size_t)2 * SPOKEI_RESP_BYTES);
+	spokei_buffer_init(&link->out, engine->env, SPOKEI_REDIS_OUT_MAX);
+	error = spokei_engine_class(engine, "store", link_due, &link->timer_class);
+	return error ? error
+		     : arm(link,
+			   spokei_later(engine->env->now(engine->env->ctx), SPOKEI_REDIS_REST_NS));
+}
+
+void spokei_redis_link_fini(struct spokei_redis_link *link)
+{
+	spokei_buffer_fini(&link->in);
+	spokei_buffer_fini(&link->out);
+}
+
+int spokei_redis_link_aim(struct spokei_redis_link *link, const char *host, uint16_t port,
+			  const char *path)
+{
+	SPOKE_ASSERT(link->state == SPOKEI_REDIS_STOPPED);
+	link->goal = (struct spokei_place){ .fixed = false };
+	return spokei_place_set(&link->goal, link->engine->env, host, port, path);
+}
+
+void spokei_redis_link_start(struct spokei_redis_link *link, uint64_t pause_ns)
+{
+	SPOKE_ASSERT(link->state == SPOKEI_REDIS_STOPPED);
+	link->state = SPOKEI_REDIS_WAITING;
+	set_timer(link, pause_ns);
+}
+
+void spokei_redis_link_leave(struct spokei_redis_link *link)
+{
+	spokei_redis_link_stop(link);
+	link->left = true;
+	(void)spoke_wheel_cancel(link->engine->wheel, &link->timer);
+}
+
+bool spokei_redis_link_busy(const struct spokei_redis_link *link)
+{
+	return link->resolve.resolving;
+}
