@@ -6,25 +6,9 @@
 #ifndef SPOKEI_CLUSTER_CALL_ATTEMPTS_H
 #define SPOKEI_CLUSTER_CALL_ATTEMPTS_H
 
-#include "cluster/call/retry.h"
-
-#include <spoke/error.h>
-#include <spoke/policy.h>
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cluster/call/call.h"
 
 struct spoke_engine;
-struct spoke_method;
-struct spokei_attempt;
-struct spokei_call;
-struct spokei_call_args;
-struct spokei_caller;
-struct spokei_conn;
-struct spokei_endpoint;
-struct spokei_outcome;
-struct spokei_retry_state;
 
 /* Begins a call whose only attempt it is. Returns as spoke_call(). */
 SPOKE_MUST_USE int spokei_call_begin_one(struct spoke_method *method,

@@ -375,6 +375,7 @@ int spoke_provider_new(struct spoke_engine *engine, const struct spoke_provider_
 static int add_service(struct spoke_provider *provider, const struct spoke_service_options *service,
 		       const struct spoke_handler *handlers, size_t count)
 {
+	char why[SPOKE_EVENT_TEXT];
 	struct spokei_callers *callers;
 	const struct spokei_credentials *credentials;
 	int error = spokei_engine_check(provider->engine);
@@ -389,13 +390,9 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 		spokei_callers_free(provider->engine->env, callers);
 		return error;
 	}
-	error = spokei_routes_add(provider->services, service, handlers, count);
-	if (error == SPOKE_EINVAL || error == SPOKE_EEXIST || error == SPOKE_ETOOLARGE) {
-		char why[SPOKE_EVENT_TEXT];
-
-		spokei_routes_explain(service, handlers, count, error, why, sizeof(why));
+	error = spokei_routes_add(provider->services, service, handlers, count, why, sizeof(why));
+	if (error == SPOKE_EINVAL || error == SPOKE_EEXIST || error == SPOKE_ETOOLARGE)
 		spokei_event(provider->engine, error, "new service: %s", why);
-	}
 	if (error) {
 		spokei_callers_free(provider->engine->env, callers);
 		return error;

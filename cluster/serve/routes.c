@@ -2,6 +2,7 @@
 /* The table of services and methods: finds the handler of a request. */
 #include "cluster/serve/routes.h"
 #include "core/base/env.h"
+#include "core/base/log.h"
 #include "core/engine/figures.h"
 
 #include "cluster/filter/limit.h"
@@ -11,9 +12,13 @@
 
 #include <spoke/provider.h>
 
+#include <stdarg.h>
+#include <stdio.h>
+
 #define HANDLERS_MAX 65536u
 #define FLAGS (SPOKE_HANDLER_POOL | SPOKE_HANDLER_SAFE)
 #define ABOUT_METHODS 2u
+#define SHOWN 64u /* bytes of a name in a reason */
 
 /* --- keys */
 
@@ -41,6 +46,44 @@ static size_t make_key(unsigned char key[SPOKEI_SERVICE_KEY_MAX], struct spoke_s
 	return put(key, at, group);
 }
 
+/* --- refusing */
+
+/* Where the reason is written for which a service is refused. */
+struct why {
+	char service[SHOWN]; /* its name, printable */
+	char *text;
+	size_t size;
+};
+
+/* Writes the reason of an error. Returns the error. */
+SPOKEI_PRINTF(3, 4)
+static int refuse(const struct why *why, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(why->text, why->size, format, args);
+	va_end(args);
+	return error;
+}
+
+static int refuse_long(const struct why *why)
+{
+	return refuse(why, SPOKE_ETOOLARGE,
+		      "the names of %s are too long: version and group with it, and a method, have "
+		      "at most %u bytes",
+		      why->service, SPOKEI_SERVICE_KEY_MAX - 2);
+}
+
+static int refuse_method(const struct why *why, int error, const char *method, const char *reason)
+{
+	char shown[SHOWN];
+
+	(void)spokei_log_escape(shown, sizeof(shown), method ? method : "",
+				method ? strlen(method) : 0);
+	return refuse(why, error, "method \"%s\" of %s %s", shown, why->service, reason);
+}
+
 /* --- adding */
 
 static struct spoke_span text_of(const char *text)
@@ -53,22 +96,37 @@ static bool has_limit(const struct spoke_handler *handler)
 	return handler->executes > 0 || handler->per_second > 0;
 }
 
-static int check_handlers(const struct spoke_handler *handlers, size_t count, size_t *ret_texts,
-			  size_t *ret_limits)
+static int check_handler(const struct spoke_handler *handlers, size_t at, const struct why *why)
+{
+	const struct spoke_handler *handler = &handlers[at];
+	const char *method = handler->method;
+
+	if (method && *method == '\0')
+		return refuse(why, SPOKE_EINVAL,
+			      "handler %zu of %s has an empty name; NULL: all others", at,
+			      why->service);
+	if (handler->handle == NULL)
+		return refuse_method(why, SPOKE_EINVAL, method, "has no function");
+	if (handler->flags & ~(unsigned)FLAGS)
+		return refuse_method(why, SPOKE_EINVAL, method, "has unknown flags");
+	return method && strlen(method) >= SPOKEI_SERVICE_KEY_MAX ? refuse_long(why) : SPOKE_OK;
+}
+
+static int check_handlers(const struct spoke_handler *handlers, size_t count, const struct why *why,
+			  size_t *ret_texts, size_t *ret_limits)
 {
 	size_t texts = 0;
 	size_t limits = 0;
 
 	if (count > HANDLERS_MAX || (count > 0 && handlers == NULL))
-		return SPOKE_EINVAL;
+		return refuse(why, SPOKE_EINVAL, "%s has %zu handlers at no address, or too many",
+			      why->service, count);
 	for (size_t i = 0; i < count; i++) {
 		struct spoke_span method = text_of(handlers[i].method);
+		int error = check_handler(handlers, i, why);
 
-		if (handlers[i].handle == NULL || (handlers[i].method && method.len == 0) ||
-		    handlers[i].flags & ~(unsigned)FLAGS)
-			return SPOKE_EINVAL;
-		if (method.len >= SPOKEI_SERVICE_KEY_MAX)
-			return SPOKE_ETOOLARGE;
+		if (error)
+			return error;
 		texts += method.len;
 		limits += has_limit(&handlers[i]);
 	}
@@ -101,10 +159,12 @@ int spokei_route_of_pushes(struct spoke_engine *engine, const char *service,
 }
 
 static int add_route(struct spokei_service *service, const struct spoke_handler *handler,
-		     const struct spokei_routes *services, bool limited, unsigned char **texts)
+		     const struct spokei_routes *services, bool limited, const struct why *why,
+		     unsigned char **texts)
 {
 	struct spokei_route *route = &service->routes[service->count];
 	struct spoke_span method = text_of(handler->method);
+	int error;
 
 	*route = (struct spokei_route){
 		.service = service,
@@ -125,18 +185,21 @@ static int add_route(struct spokei_service *service, const struct spoke_handler 
 	}
 	if (method.len == 0) {
 		if (service->other)
-			return SPOKE_EEXIST;
+			return refuse(why, SPOKE_EEXIST,
+				      "%s has two handlers for all other methods", why->service);
 		service->other = route;
 		return SPOKE_OK;
 	}
 	memcpy(*texts, method.data, method.len);
 	*texts += method.len;
-	return spokei_map_add(&service->methods, route->method.data, method.len, route);
+	error = spokei_map_add(&service->methods, route->method.data, method.len, route);
+	return error == SPOKE_EEXIST ? refuse_method(why, error, handler->method, "is there twice")
+				     : error;
 }
 
 /* Adds what every service has, unless it has a handler of its own for that. */
 static int add_commons(struct spokei_service *service, const struct spokei_routes *services,
-		       unsigned char **texts)
+		       const struct why *why, unsigned char **texts)
 {
 	int error = SPOKE_OK;
 
@@ -145,19 +208,21 @@ static int add_commons(struct spokei_service *service, const struct spokei_route
 
 		common.arg = service;
 		if (spokei_map_get(&service->methods, common.method, strlen(common.method)) == NULL)
-			error = add_route(service, &common, services, false, texts);
+			error = add_route(service, &common, services, false, why, texts);
 	}
 	return error;
 }
 
 static int add_routes(struct spokei_service *service, const struct spokei_routes *services,
-		      const struct spoke_handler *handlers, size_t count, unsigned char *texts)
+		      const struct spoke_handler *handlers, size_t count, const struct why *why,
+		      unsigned char *texts)
 {
 	int error = SPOKE_OK;
 
 	for (size_t i = 0; i < count && error == SPOKE_OK; i++)
-		error = add_route(service, &handlers[i], services, services->limits_all, &texts);
-	return error ? error : add_commons(service, services, &texts);
+		error = add_route(service, &handlers[i], services, services->limits_all, why,
+				  &texts);
+	return error ? error : add_commons(service, services, why, &texts);
 }
 
 static void free_service(struct spokei_service *service)
@@ -170,7 +235,7 @@ static void free_service(struct spokei_service *service)
 /* Makes a service that is not in the table. */
 static int make_service(const struct spokei_routes *services,
 			const struct spoke_service_options *options,
-			const struct spoke_handler *handlers, size_t count,
+			const struct spoke_handler *handlers, size_t count, const struct why *why,
 			struct spokei_service **ret_service)
 {
 	struct spoke_span name = text_of(options->name);
@@ -181,17 +246,18 @@ static int make_service(const struct spokei_routes *services,
 	size_t limits;
 	size_t key_len;
 	size_t size;
-	int error = check_handlers(handlers, count, &texts_len, &limits);
+	int error = check_handlers(handlers, count, why, &texts_len, &limits);
 
 	if (error)
 		return error;
 	if (name.len == 0)
-		return SPOKE_EINVAL;
+		return refuse(why, SPOKE_EINVAL, "it has no name; write e.g. demo.EchoService");
 	key_len = make_key(key, name, text_of(options->version), text_of(options->group));
 	if (key_len == 0)
-		return SPOKE_ETOOLARGE;
+		return refuse_long(why);
 	if (spokei_map_get(&services->by_key, key, key_len))
-		return SPOKE_EEXIST;
+		return refuse(why, SPOKE_EEXIST,
+			      "%s is there already, with the same version and group", why->service);
 	if (services->limits_all)
 		limits = count;
 	for (size_t i = 0; i < services->common_count; i++)
@@ -211,7 +277,7 @@ static int make_service(const struct spokei_routes *services,
 	service->key = spokei_span(texts, key_len);
 	service->name = spokei_span(texts, name.len);
 	spokei_map_init(&service->methods, services->engine->env);
-	error = add_routes(service, services, handlers, count, texts + key_len);
+	error = add_routes(service, services, handlers, count, why, texts + key_len);
 	if (error)
 		free_service(service);
 	else
@@ -234,11 +300,16 @@ void spokei_routes_keep_openapi(struct spokei_routes *services, struct spoke_val
 }
 
 int spokei_routes_add(struct spokei_routes *services, const struct spoke_service_options *options,
-		      const struct spoke_handler *handlers, size_t count)
+		      const struct spoke_handler *handlers, size_t count, char *text, size_t size)
 {
+	struct why why = { .text = text, .size = size };
 	struct spokei_service *service;
-	int error = make_service(services, options, handlers, count, &service);
+	int error;
 
+	(void)spokei_log_escape_end(why.service, sizeof(why.service),
+				    options->name ? options->name : "",
+				    options->name ? strlen(options->name) : 0);
+	error = make_service(services, options, handlers, count, &why, &service);
 	if (error)
 		return error;
 	error = spokei_map_add(&services->by_key, service->key.data, service->key.len, service);
@@ -255,6 +326,7 @@ const struct spokei_route *spokei_routes_about(struct spokei_routes *services,
 					       const struct spokei_message *message)
 {
 	static const struct spoke_service_options options = { .name = SPOKEI_HTTP_ABOUT };
+	static const struct why unsaid;
 	struct spoke_handler handlers[ABOUT_METHODS];
 
 	if (services->about == NULL || !spokei_span_is(message->service, SPOKEI_HTTP_ABOUT))
@@ -263,7 +335,7 @@ const struct spokei_route *spokei_routes_about(struct spokei_routes *services,
 		memcpy(handlers, services->about, sizeof(handlers));
 		for (size_t i = 0; i < ABOUT_METHODS; i++)
 			handlers[i].arg = services;
-		if (make_service(services, &options, handlers, ABOUT_METHODS,
+		if (make_service(services, &options, handlers, ABOUT_METHODS, &unsaid,
 				 &services->about_service))
 			return NULL;
 	}

@@ -93,21 +93,17 @@ void spokei_routes_init(struct spokei_routes *services, struct spoke_engine *eng
 			size_t common_count);
 void spokei_routes_fini(struct spokei_routes *services);
 
-/* As spoke_provider_add(). */
+/* As spoke_provider_add(). Writes the reason to `why` if it returns EINVAL, EEXIST or ETOOLARGE. */
 SPOKE_MUST_USE int spokei_routes_add(struct spokei_routes *services,
 				     const struct spoke_service_options *options,
-				     const struct spoke_handler *handlers, size_t count);
+				     const struct spoke_handler *handlers, size_t count, char *why,
+				     size_t size);
 
 /* Makes the route of what providers push to a consumer of the service. Returns 0 or SPOKE_ENOMEM.
  */
 SPOKE_MUST_USE int spokei_route_of_pushes(struct spoke_engine *engine, const char *service,
 					  spokei_handle_fn handle, void *arg,
 					  struct spokei_route *ret_route);
-
-/* Writes why spokei_routes_add() has returned EINVAL, EEXIST or ETOOLARGE for these options. */
-void spokei_routes_explain(const struct spoke_service_options *options,
-			   const struct spoke_handler *handlers, size_t count, int error, char *why,
-			   size_t size);
 
 /* Keeps a copy of the OpenAPI document until a service is added, if there is memory. */
 void spokei_routes_keep_openapi(struct spokei_routes *services, struct spoke_value document);
