@@ -21,7 +21,8 @@
 #define AHEAD 65536u /* bytes that are read while a request is served */
 
 /* Bytes of one read from a peer that has proven nothing: they may have to be held. And in a late
- * turn: a peer that floods small messages must not make it longer for all others. */
+ * turn, if no call to the peer is due: one that floods small messages must not make the turn longer
+ * for all others. */
 #define SHORT_READ 65536u
 
 /* Reads of bytes that a stream holds, in one turn: other connections wait meanwhile. */
@@ -256,9 +257,11 @@ static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 
 static inline size_t read_max(const struct spokei_conn *conn)
 {
-	if (SPOKEI_UNLIKELY(conn->unproven || spokei_engine_late(spokei_conn_engine(conn))))
+	const struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	if (SPOKEI_UNLIKELY(spokei_engine_late(engine)) && conn->late_turn != engine->turn)
 		return SHORT_READ;
-	return SPOKEI_ENGINE_SCRATCH;
+	return SPOKEI_UNLIKELY(conn->unproven) ? SHORT_READ : SPOKEI_ENGINE_SCRATCH;
 }
 
 /* Returns whether there were bytes. */
