@@ -136,6 +136,52 @@ TEST(impatience_ends_the_connection)
 	assert_int_equal(asks[1].error, SPOKE_ELOST);
 }
 
+/* --- limits in late turns */
+
+static struct {
+	struct redisrig *rig;
+	struct spoke_alarm stall;
+	struct spoke_alarm answer;
+	int fd;
+} late;
+
+static void stall_due(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+	spokei_world_stall(&late.rig->world, 500 * MS);
+}
+
+/* The sockets of the turn have been read when the wheel calls this. */
+static void answer_due(struct spoke_alarm *alarm)
+{
+	const struct spoke_env *env = &late.rig->server.env;
+	static char bytes[] = "$1\r\nx\r\n";
+	const struct iovec reply = { bytes, sizeof(bytes) - 1 };
+
+	(void)alarm;
+	assert_int_equal(env->net->write(env->ctx, late.fd, &reply, 1), 7);
+	spokei_world_stall(&late.rig->world, 5 * MS);
+}
+
+TEST(reply_that_has_come_wins_over_patience_in_a_late_turn)
+{
+	struct redisrig *rig = *state;
+	struct redisask ask = { .done = 0 };
+
+	assert_int_equal(redisrig_start(rig), SPOKE_OK);
+	spokei_redis_patience(rig->redis, 2 * SECOND);
+	late.rig = rig;
+	late.fd = redisrig_welcome(rig);
+	assert_int_equal(redisrig_ask(rig, &ask, "a"), SPOKE_OK);
+	redisrig_expect(rig, late.fd, "GET a");
+	assert_int_equal(spoke_alarm_after(rig->engine, &late.stall, 1700 * MS, stall_due), 0);
+	assert_int_equal(spoke_alarm_after(rig->engine, &late.answer, 1800 * MS, answer_due), 0);
+	redisrig_run(rig, 3 * SECOND);
+	assert_int_equal(rig->down, 0);
+	assert_int_equal(ask.done, 1);
+	assert_string_equal(ask.reply, "'x'");
+}
+
 TEST(restart_is_reported_with_its_reason)
 {
 	struct redisrig *rig = *state;
