@@ -266,16 +266,21 @@ SETTING(TLS, "tls", NAME, BOTH,
 	"whether connections are TLS; optional: a provider accepts plain ones, too",
 	NAMES(tls_name), PRESET_TEXT("off"), OF_URLS, CHECK(check_tls))
 SETTING(TLS_CERT, "tls.cert", TEXT, BOTH, "file of the own certificate and its chain, PEM",
-	RANGE(1, TEXT_MAX))
+	RANGE(1, TEXT_MAX),
+	FIELDS(AT(TLS, cert)))
 SETTING(TLS_KEY, "tls.key", TEXT, BOTH, "file of its key, PEM; refused if others may read it",
-	RANGE(1, TEXT_MAX))
+	RANGE(1, TEXT_MAX),
+	FIELDS(AT(TLS, key)))
 SETTING(TLS_CA, "tls.ca", TEXT, BOTH, "file of the authorities of peers' certificates",
-	RANGE(1, TEXT_MAX), PRESET_TEXT("the system's, for consumers"))
+	RANGE(1, TEXT_MAX), PRESET_TEXT("the system's, for consumers"),
+	FIELDS(AT(TLS, ca)))
 SETTING(TLS_CRL, "tls.crl", TEXT, BOTH, "file of revoked certificates",
-	RANGE(1, TEXT_MAX))
+	RANGE(1, TEXT_MAX),
+	FIELDS(AT(TLS, crl)))
 SETTING(TLS_PEERS, "tls.peers", LIST, CONSUMER | SERVICE,
 	"names of which a provider's certificate must bear one: dns:HOST, uri:URI, ip:ADDRESS",
-	RANGE(1, 16), CHECK(check_tls_peers), PRESET_TEXT("the URL's host"))
+	RANGE(1, 16), CHECK(check_tls_peers), PRESET_TEXT("the URL's host"),
+	FIELDS(AT(TLS, peers)))
 SETTING(TLS_VERIFY, "tls.verify", NAME, PROVIDER,
 	"whether consumers must show a certificate; auto: if there is tls.ca",
 	NAMES(tls_verify_name), PRESET_TEXT("auto"))

@@ -24,10 +24,19 @@ static int find_mode(struct spoke_engine *engine, const struct spokei_tls_source
 	return SPOKE_EINVAL;
 }
 
-int spokei_tls_overrule(struct spoke_engine *engine, struct spokei_key_values *values,
-			const struct spoke_tls_options *options)
+int spokei_tls_overrule(struct spoke_engine *engine, enum spokei_section section,
+			struct spokei_key_values *values, const struct spoke_tls_options *options)
 {
-	return options ? spokei_keys_read_code(engine, values, SPOKEI_AT_TLS, options) : SPOKE_OK;
+	struct spoke_tls_options own;
+
+	if (options == NULL)
+		return SPOKE_OK;
+	own = *options;
+	if (section != SPOKEI_IN_PROVIDER) {
+		own.handshakes_max = own.handshakes_per_peer_max = own.handshakes_per_second = 0;
+		own.handshake_timeout_ns = 0;
+	}
+	return spokei_keys_read_code(engine, values, SPOKEI_AT_TLS, &own);
 }
 
 struct spokei_tls_limits spokei_tls_limits_of(const struct spokei_key_values *values)
@@ -47,17 +56,17 @@ static void fill(const struct spokei_tls_sources *sources, struct spokei_tls_opt
 
 	*ret = (struct spokei_tls_options){
 		.accepts = sources->section == SPOKEI_IN_PROVIDER,
-		.cert = own->cert ? own->cert : sources->values->text[SPOKEI_KEY_TLS_CERT],
-		.key = own->key ? own->key : sources->values->text[SPOKEI_KEY_TLS_KEY],
-		.ca = own->ca ? own->ca : sources->values->text[SPOKEI_KEY_TLS_CA],
-		.crl = own->crl ? own->crl : sources->values->text[SPOKEI_KEY_TLS_CRL],
+		.cert = sources->values->text[SPOKEI_KEY_TLS_CERT],
+		.key = sources->values->text[SPOKEI_KEY_TLS_KEY],
+		.ca = sources->values->text[SPOKEI_KEY_TLS_CA],
+		.crl = sources->values->text[SPOKEI_KEY_TLS_CRL],
 		.verify = own->verify ? own->verify
 				      : (enum spoke_tls_verify)of[SPOKEI_KEY_TLS_VERIFY],
 		.oldest = own->oldest ? own->oldest : oldest,
 		.limits = spokei_tls_limits_of(sources->values),
 	};
 	if (!ret->accepts)
-		ret->peers = own->peers ? own->peers : sources->values->text[SPOKEI_KEY_TLS_PEERS];
+		ret->peers = sources->values->text[SPOKEI_KEY_TLS_PEERS];
 }
 
 /* Files and rules of TLS without TLS are a mistake mostly, and a link would be plain without a

@@ -13,13 +13,13 @@ struct spoke_tls_options;
 struct spokei_tls_sources {
 	const struct spoke_tls_options *options; /* NULL: none, and the rest decides */
 	const char *of_url;                      /* "tls" of this side's own URL; NULL: not set */
-	const struct spokei_key_values *values;  /* in force */
+	const struct spokei_key_values *values;  /* in force, with these options */
 	enum spokei_section section;             /* of a provider or a consumer */
 };
 
-/* Sets the limits of handshakes that options give, which may be NULL. Returns 0 or ERANGE, which
- * the engine's newest event explains. */
-SPOKE_MUST_USE int spokei_tls_overrule(struct spoke_engine *engine,
+/* Sets the files, the peers and, of a provider, the limits of handshakes that options give, which
+ * may be NULL. Returns 0 or ERANGE, which the engine's newest event explains. */
+SPOKE_MUST_USE int spokei_tls_overrule(struct spoke_engine *engine, enum spokei_section section,
 				       struct spokei_key_values *values,
 				       const struct spoke_tls_options *options);
 

@@ -5,6 +5,7 @@
 
 #include "cluster/call/method.h"
 #include "cluster/config/places.h"
+#include "cluster/config/tls.h"
 #include "core/engine/engine.h"
 
 #include <spoke/consumer.h>
@@ -213,6 +214,9 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 	error = read_wide(engine, ret, NULL, span_of(ret->service), &ret->in_force);
 	if (error == 0)
 		error = spokei_keys_read_code(engine, &ret->options, SPOKEI_AT_CONSUMER, options);
+	if (error == 0)
+		error = spokei_tls_overrule(engine, SPOKEI_IN_CONSUMER, &ret->options,
+					    options->tls);
 	spokei_keys_lay(&ret->in_force, &ret->options);
 	if (error)
 		return error;

@@ -22,7 +22,7 @@ static const struct spoke_span no_name = { NULL, 0 };
 static int read_options(struct spoke_engine *engine, const struct spoke_provider_options *options,
 			struct spokei_key_values *values)
 {
-	int error = spokei_tls_overrule(engine, values, options->tls);
+	int error = spokei_tls_overrule(engine, SPOKEI_IN_PROVIDER, values, options->tls);
 
 	return error ? error : spokei_keys_read_code(engine, values, SPOKEI_AT_PROVIDER, options);
 }

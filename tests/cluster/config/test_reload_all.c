@@ -159,6 +159,9 @@ static const struct {
 	{ SPOKEI_KEY_ACCESS_LOG, "true" },
 	{ SPOKEI_KEY_HTTP_ORIGINS, "https://c.example" },
 	{ SPOKEI_KEY_HTTP_HOSTS, "d.example" },
+	{ SPOKEI_KEY_TLS_CERT, "other.cert" },
+	{ SPOKEI_KEY_TLS_KEY, "other.key" },
+	{ SPOKEI_KEY_TLS_CA, "cert" },
 	{ SPOKEI_KEY_TLS_CRL, "crl" },
 	{ SPOKEI_KEY_TLS_PEERS, "dns:e.example" },
 	{ SPOKEI_KEY_LEASE_STORE, "redis://10.0.0.4:1" },
@@ -174,14 +177,8 @@ static const enum spokei_key elsewhere[] = {
 	SPOKEI_KEY_COMET_LISTEN,
 	SPOKEI_KEY_COMET_PAGE,
 	SPOKEI_KEY_COMET_BACKEND,
-	SPOKEI_KEY_TLS,
-	SPOKEI_KEY_TLS_CERT,
-	SPOKEI_KEY_TLS_KEY,
-	SPOKEI_KEY_TLS_CA,
 	SPOKEI_KEY_TLS_CRL,
 	SPOKEI_KEY_TLS_PEERS,
-	SPOKEI_KEY_TLS_VERIFY,
-	SPOKEI_KEY_TLS_MIN,
 	SPOKEI_KEY_LEASE_USER,
 	SPOKEI_KEY_LEASE_PASSWORD,
 	SPOKEI_KEY_LEASE_SENTINEL_PASSWORD,
@@ -323,6 +320,8 @@ static void begin_with(struct cast *cast, const char *text, const struct code *c
 	put(cast, FILE_NAME, text);
 	put(cast, "cert", issued.cert);
 	put(cast, "key", issued.key);
+	put(cast, "other.cert", issued.cert);
+	put(cast, "other.key", issued.key);
 	put(cast, "token", "third-token\n");
 	put(cast, "secret", "battery-staple\n");
 	put(cast, "other", "correct-horse\n");
@@ -495,6 +494,12 @@ static void see_limits(const struct cast *cast, struct sight *sight)
 	SEE(PUSHES_MAX, provider->caller->calls.max);
 	SEE(QUEUED_MAX, limits->queued_max);
 	SEE(HALF_CLOSE, limits->half_ns);
+	SEE(TLS, provider->tls_mode);
+	SEE(TLS_CERT, print_of_text(spokei_keys_text(values, SPOKEI_KEY_TLS_CERT)));
+	SEE(TLS_KEY, print_of_text(spokei_keys_text(values, SPOKEI_KEY_TLS_KEY)));
+	SEE(TLS_CA, print_of_text(spokei_keys_text(values, SPOKEI_KEY_TLS_CA)));
+	SEE(TLS_VERIFY, values->of[SPOKEI_KEY_TLS_VERIFY]);
+	SEE(TLS_MIN, values->of[SPOKEI_KEY_TLS_MIN]);
 	SEE(HANDSHAKE_TIMEOUT, limits->handshake_ns);
 	SEE(HANDSHAKES_MAX, tls->places_max);
 	SEE(HANDSHAKES_PER_PEER_MAX, tls->peers.limits.per_peer_max);
