@@ -451,7 +451,7 @@ static bool ask_sentinel(struct lock_redis *redis, const struct lock_store *stor
 static bool find_primary(struct lock_redis *redis, const struct lock_store *store)
 {
 	char host[SPOKE_URL_HOST_MAX + 1];
-	uint16_t port;
+	uint16_t port = 0;
 
 	for (unsigned i = 0; i < store->count; i++) {
 		bool named = dial(redis, store->hosts[i].host, store->hosts[i].port, NULL) &&
