@@ -2,10 +2,10 @@
 /* The life of a consumer: made, subscribed, drained, ended and freed. */
 #include "cluster/consumer/consumer.h"
 
+#include "cluster/call/attempts.h"
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
-#include "cluster/call/attempts.h"
 #include "cluster/config/credentials.h"
 #include "cluster/config/places.h"
 #include "cluster/consumer/parts.h"

@@ -6,8 +6,8 @@
  */
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
-#include "cluster/call/report.h"
 #include "cluster/call/method.h"
+#include "cluster/call/report.h"
 #include "cluster/consumer/parts.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"

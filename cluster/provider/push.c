@@ -2,8 +2,8 @@
 /* The calls of a provider to its consumers. */
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
-#include "cluster/call/report.h"
 #include "cluster/call/method.h"
+#include "cluster/call/report.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/peers.h"
 #include "core/engine/engine.h"

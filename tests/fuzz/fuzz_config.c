@@ -51,13 +51,13 @@ static void check_entry(const struct spoke_config *config,
 			const struct spokei_config_entry *entry)
 {
 	const struct spokei_key_row *row = spokei_key_row(entry->key);
-	char section[2048];
+	char name[2048];
 	char why[SPOKEI_OPTION_WHY_MAX];
 	uint64_t number;
 
-	name_section(section, section, sizeof(section));
+	name_section(section, name, sizeof(name));
 	require((row->sections & 1u << section->kind) != 0, "keys are in their sections");
-	require(spoke_config_get(config, section, spokei_key_in_file(entry->key)) == entry->text,
+	require(spoke_config_get(config, name, spokei_key_in_file(entry->key)) == entry->text,
 		"each entry is found");
 	require(spokei_option_read(&row->option, entry->text, false, &number, why, sizeof(why)) ==
 				SPOKE_OK &&
