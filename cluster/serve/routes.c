@@ -242,8 +242,8 @@ static int make_service(const struct spokei_routes *services,
 	unsigned char key[SPOKEI_SERVICE_KEY_MAX];
 	struct spokei_service *service;
 	unsigned char *texts;
-	size_t texts_len;
-	size_t limits;
+	size_t texts_len = 0;
+	size_t limits = 0;
 	size_t key_len;
 	size_t size;
 	int error = check_handlers(handlers, count, why, &texts_len, &limits);
