@@ -13,6 +13,7 @@
 #include "cluster/config/keys.h"
 #include "cluster/endpoints/directory.h"
 #include "cluster/filter/filter.h"
+#include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
 #include "core/value/args.h"
@@ -27,6 +28,28 @@ static const unsigned char nil[] = { 0xc0 };
 const struct spoke_value spokei_call_nil = { nil, sizeof(nil) };
 
 /* --- values in place of errors */
+
+bool spokei_fallback_hides(int error)
+{
+	return spokei_error_of(error)->replaced != SPOKEI_REPLACED_BY_NOTHING;
+}
+
+/* The fallback of a method keeps the error of a handler. */
+void spokei_fallback_apply(struct spoke_result *result, struct spoke_value value)
+{
+	static const struct spoke_span none;
+
+	if (value.len == 0 ||
+	    spokei_error_of(result->error)->replaced != SPOKEI_REPLACED_BY_FALLBACK)
+		return;
+	result->error = SPOKE_OK;
+	result->value = value;
+	result->attachments = (struct spoke_value){ NULL, 0 };
+	result->error_text = none;
+	result->error_class = none;
+	result->error_code = 0;
+	result->fallback = true;
+}
 
 static void excuse(const struct spoke_method *method, struct spoke_result *result)
 {

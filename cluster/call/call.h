@@ -6,10 +6,8 @@
 #ifndef SPOKEI_CLUSTER_CALL_CALL_H
 #define SPOKEI_CLUSTER_CALL_CALL_H
 
-#include "core/base/error.h"
 #include "core/engine/task.h"
 #include "transport/conn/pending.h"
-#include "transport/wire/message.h"
 
 #include <spoke/call.h>
 #include <spoke/policy.h>
@@ -25,19 +23,6 @@ struct spokei_conn;
 struct spokei_endpoint;
 struct spokei_message;
 struct spokei_retry_state;
-
-/* Checked. The bytes belong to the user, or to the retry state that has copied them. */
-struct spokei_call_args {
-	struct spoke_span values;
-	size_t count;                      /* of values */
-	struct spoke_value attachments;    /* a map; { 0 }: none */
-	struct spoke_span key;             /* the user's hash key; { 0 }: none */
-	uint64_t timeout_ns;               /* per attempt */
-	const struct spoke_policy *policy; /* NULL: the call is a push, or is not sent at all */
-	const struct spoke_lease *lease;   /* of the user's options; NULL: none, or it was noted */
-	bool one_way;
-	bool optional; /* the attachments are those of filters: a wire without any drops them */
-};
 
 struct spokei_attempt {
 	struct spokei_pending pending; /* lasting, if the attempt is a call's first one */
@@ -111,32 +96,10 @@ extern const struct spoke_value spokei_call_nil;
 struct spoke_result spokei_retry_state_result(const struct spokei_retry_state *retry);
 
 /* May a value replace this error? */
-static inline bool spokei_fallback_hides(int error)
-{
-	return spokei_error_of(error)->replaced != SPOKEI_REPLACED_BY_NOTHING;
-}
-
-/* Does the fallback of a method replace this error? It keeps that of the handler, too. */
-static inline bool spokei_fallback_applies(int error)
-{
-	return spokei_error_of(error)->replaced == SPOKEI_REPLACED_BY_FALLBACK;
-}
+bool spokei_fallback_hides(int error);
 
 /* Replaces the error of a result by OK and `value`, if the fallback applies; `written`, the times
  * and `attempts` stay. `value` { 0 }: the method has no fallback. */
-static inline void spokei_fallback_apply(struct spoke_result *result, struct spoke_value value)
-{
-	static const struct spoke_span none;
-
-	if (value.len == 0 || !spokei_fallback_applies(result->error))
-		return;
-	result->error = SPOKE_OK;
-	result->value = value;
-	result->attachments = (struct spoke_value){ NULL, 0 };
-	result->error_text = none;
-	result->error_class = none;
-	result->error_code = 0;
-	result->fallback = true;
-}
+void spokei_fallback_apply(struct spoke_result *result, struct spoke_value value);
 
 #endif

@@ -8,7 +8,7 @@
 #define SPOKEI_CLUSTER_CALL_CALLER_H
 
 #include "cluster/call/report.h"
-#include "cluster/call/retry.h"
+#include "cluster/call/retry_queue.h"
 #include "core/engine/task.h"
 #include "core/memory/slab.h"
 

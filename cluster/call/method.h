@@ -7,7 +7,7 @@
 #define SPOKEI_CLUSTER_CALL_METHOD_H
 
 #include "cluster/balancer/state.h"
-#include "cluster/call/call.h"
+#include "cluster/call/args.h"
 #include "cluster/config/owners.h"
 #include "cluster/filter/limit.h"
 #include "transport/wire/message.h"

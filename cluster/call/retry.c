@@ -6,6 +6,7 @@
 #include "cluster/call/retry.h"
 
 #include "cluster/call/call.h"
+#include "cluster/call/retry_queue.h"
 #include "cluster/config/keys.h"
 #include "cluster/filter/fence.h"
 #include "core/base/env.h"

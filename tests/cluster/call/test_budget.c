@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The retry budget, compared with a list of all times, from which the last 10 s are exact. */
-#include "cluster/call/retry.h"
+#include "cluster/call/retry_queue.h"
 #include "tests/cluster/dice.h"
 #include "tests/support/test.h"
 

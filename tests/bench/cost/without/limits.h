@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Included before every other header: limits of methods and the retry budget are not counted. */
-#include "cluster/call/retry.h"
+#include "cluster/call/retry_queue.h"
 #include "cluster/filter/limit.h"
 #include "tests/bench/cost/without/stands_for.h"
 
