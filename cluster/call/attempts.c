@@ -1000,6 +1000,49 @@ void spokei_call_due(struct spokei_retry_state *retry, int error)
 
 /* --- the first attempt */
 
+int spokei_call_new(struct spoke_method *method, struct spokei_call **ret_call)
+{
+	struct spokei_call *call;
+	void *cell;
+	uint64_t handle;
+	int error = spokei_slab_take(&method->caller->calls, &cell, &handle);
+
+	if (error)
+		return spokei_link_refused(method->caller->link, error, SPOKEI_REFUSED_BY_CALLS);
+	call = cell;
+	call->method = method;
+	call->handle = handle;
+	call->attempt.call = call;
+	call->attempt.pending.lasting = true;
+	call->attempt.endpoint = NULL;
+	call->retry = NULL;
+	call->excuses = false;
+	call->filters = 0;
+	call->limited = false;
+	call->cancelled = false;
+	call->cancel.node.next = NULL;
+	*ret_call = call;
+	return SPOKE_OK;
+}
+
+int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
+		      const struct spokei_call_args *args, struct spokei_call **ret_call)
+{
+	struct spokei_call *call;
+	int error = spokei_call_new(method, &call);
+
+	if (error)
+		return error;
+	error = spokei_call_send(&call->attempt, conn, args);
+	if (error) {
+		spokei_slab_give(&method->caller->calls, call->handle);
+		return error;
+	}
+	spokei_figures_count(method->figures, SPOKE_STAT_CALLS);
+	*ret_call = call;
+	return SPOKE_OK;
+}
+
 int spokei_call_begin_one(struct spoke_method *method, const struct spokei_call_args *args,
 			  struct spokei_call **ret_call)
 {

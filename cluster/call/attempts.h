@@ -10,6 +10,15 @@
 
 struct spoke_engine;
 
+/* Takes a cell for a call that has not begun. Returns 0, SPOKE_ELIMIT or SPOKE_ENOMEM. */
+SPOKE_MUST_USE int spokei_call_new(struct spoke_method *method, struct spokei_call **ret_call);
+
+/* Makes a call of one attempt on a connection. The caller of this function sets `done` and `arg`.
+ * Returns as spoke_call(). */
+SPOKE_MUST_USE int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
+				     const struct spokei_call_args *args,
+				     struct spokei_call **ret_call);
+
 /* Begins a call whose only attempt it is. Returns as spoke_call(). */
 SPOKE_MUST_USE int spokei_call_begin_one(struct spoke_method *method,
 					 const struct spokei_call_args *args,

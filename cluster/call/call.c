@@ -121,50 +121,6 @@ int spokei_call_prepare(const struct spoke_method *method, struct spoke_span val
 
 /* --- calls that begin */
 
-/* Takes a cell for a call that has not begun. Returns 0, SPOKE_ELIMIT or SPOKE_ENOMEM. */
-static int new_call(struct spoke_method *method, struct spokei_call **ret_call)
-{
-	struct spokei_call *call;
-	void *cell;
-	uint64_t handle;
-	int error = spokei_slab_take(&method->caller->calls, &cell, &handle);
-
-	if (error)
-		return spokei_link_refused(method->caller->link, error, SPOKEI_REFUSED_BY_CALLS);
-	call = cell;
-	call->method = method;
-	call->handle = handle;
-	call->attempt.call = call;
-	call->attempt.pending.lasting = true;
-	call->attempt.endpoint = NULL;
-	call->retry = NULL;
-	call->excuses = false;
-	call->filters = 0;
-	call->limited = false;
-	call->cancelled = false;
-	call->cancel.node.next = NULL;
-	*ret_call = call;
-	return SPOKE_OK;
-}
-
-int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
-		      const struct spokei_call_args *args, struct spokei_call **ret_call)
-{
-	struct spokei_call *call;
-	int error = new_call(method, &call);
-
-	if (error)
-		return error;
-	error = spokei_call_send(&call->attempt, conn, args);
-	if (error) {
-		spokei_slab_give(&method->caller->calls, call->handle);
-		return error;
-	}
-	spokei_figures_count(method->figures, SPOKE_STAT_CALLS);
-	*ret_call = call;
-	return SPOKE_OK;
-}
-
 int spokei_call_taken(struct spokei_call *call, spoke_call_done_fn done, void *arg,
 		      struct spoke_call *ret_call)
 {
@@ -260,7 +216,7 @@ static int begin_kept(struct spoke_method *method, const struct spokei_call_args
 		      struct spokei_call **ret_call, bool *ret_excuses)
 {
 	struct spokei_call *call;
-	int error = new_call(method, &call);
+	int error = spokei_call_new(method, &call);
 
 	if (error)
 		return error;
@@ -293,7 +249,7 @@ static int begin_answer(struct spoke_method *method, struct spoke_value value, b
 {
 	const struct spokei_call_args args = { .values = spokei_span(value.data, value.len) };
 	struct spokei_call *call;
-	int error = new_call(method, &call);
+	int error = spokei_call_new(method, &call);
 
 	if (error)
 		return error;

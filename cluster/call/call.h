@@ -52,12 +52,6 @@ SPOKE_MUST_USE int spokei_call_prepare(const struct spoke_method *method, struct
 				       const struct spoke_call_options *options,
 				       struct spokei_call_args *ret);
 
-/* Makes a call of one attempt on a connection. The caller of this function sets `done` and `arg`.
- * Returns as spoke_call(). */
-SPOKE_MUST_USE int spokei_call_begin(struct spoke_method *method, struct spokei_conn *conn,
-				     const struct spokei_call_args *args,
-				     struct spokei_call **ret_call);
-
 /* Ends a user's function that has made a call: sets its callback and returns its handle. Returns 0.
  */
 int spokei_call_taken(struct spokei_call *call, spoke_call_done_fn done, void *arg,
