@@ -340,8 +340,7 @@ bool spokei_proof_stands(const struct spokei_proof *proof, struct spokei_conn *c
 
 int spokei_proof_new(struct spoke_engine *engine, const struct spoke_provider_options *options,
 		     const struct spokei_provider_settings *settings,
-		     const struct spokei_config_user *file, void (*changed)(void *arg),
-		     void *changed_arg, struct spokei_proof **ret_proof)
+		     const struct spokei_config_user *file, struct spokei_proof **ret_proof)
 {
 	const struct spokei_key_values *values = &settings->in_force;
 	const struct spokei_credential_options given = {
@@ -367,8 +366,6 @@ int spokei_proof_new(struct spoke_engine *engine, const struct spoke_provider_op
 	proof->set.keeps_text = values->of[SPOKEI_KEY_TOKEN_PUBLISH] &&
 				values->text[SPOKEI_KEY_REGISTRY_URL];
 	proof->set.stay = "provider: tokens and keys stay as they were";
-	proof->set.changed = changed;
-	proof->set.changed_arg = changed_arg;
 	error = spokei_credentials_init(&proof->set, engine, file, &given);
 	return error ? error : spokei_credentials_add(&proof->set, &own, &proof->own);
 }

@@ -186,7 +186,11 @@ static int add_filters(struct spoke_provider *provider,
 		provider->settings->in_force.of[SPOKEI_KEY_FENCE_PROVEN] != 0;
 	if (error == 0)
 		error = spokei_proof_new(engine, options, provider->settings, &provider->file,
-					 spokei_provider_proof_changed, provider, &provider->proof);
+					 &provider->proof);
+	if (error == 0) {
+		provider->proof->set.changed = spokei_provider_proof_changed;
+		provider->proof->set.changed_arg = provider;
+	}
 	if (error == 0 && spokei_proof_may_ask(provider->proof))
 		error = spokei_filters_put_first(provider->filters, engine->env,
 						 &provider->proof->filter);
