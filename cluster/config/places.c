@@ -234,16 +234,16 @@ static int read_http(const struct spoke_url *url, enum http_choice *ret, const c
 
 bool spokei_places_tls_mode(const char *text, enum spokei_tls_mode *ret)
 {
-	static const char *const words[] = {
-		[SPOKEI_TLS_OFF] = "off",
-		[SPOKEI_TLS_ON] = "on",
-		[SPOKEI_TLS_OPTIONAL] = "optional",
-	};
-	int index = find_word(text, words, 3);
+	const struct spokei_option *option = &spokei_key_row(SPOKEI_KEY_TLS)->option;
+	const char *name;
 
-	if (index >= 0)
-		*ret = (enum spokei_tls_mode)index;
-	return index >= 0;
+	for (unsigned i = 0; (name = option->names(i)) != NULL; i++) {
+		if (strcmp(text, name) == 0) {
+			*ret = (enum spokei_tls_mode)i;
+			return true;
+		}
+	}
+	return false;
 }
 
 static int read_tls(const struct spoke_url *url, struct spokei_listen_place *ret,

@@ -38,17 +38,17 @@ enum spokei_error_replaced {
 struct spokei_error {
 	uint8_t dubbo_status; /* of a reply */
 	uint16_t http_status; /* of a response */
-	uint16_t
-		http_status_thrown; /* of a response whose handler has failed with it as its code */
-	bool may_have_run;          /* the handler, if a provider answers with the error */
-	bool passes_later;          /* a request that a filter refuses with it may pass later */
-	uint8_t fate;               /* enum spokei_error_fate */
-	uint8_t blame;              /* enum spokei_error_blame */
-	uint8_t replaced;           /* enum spokei_error_replaced */
-	uint8_t log_class;          /* enum spokei_log_class: of events */
-	bool texts_say_it; /* the sentence names only the kind of fault, texts of events which one
-			    */
-	uint8_t stat;      /* enum spoke_stat: counts calls that end with it */
+	/* ... of a response whose handler has failed with the error as its code */
+	uint16_t http_status_thrown;
+	bool may_have_run; /* the handler, if a provider answers with the error */
+	bool passes_later; /* a request that a filter refuses with it may pass later */
+	uint8_t fate;      /* enum spokei_error_fate */
+	uint8_t blame;     /* enum spokei_error_blame */
+	uint8_t replaced;  /* enum spokei_error_replaced */
+	uint8_t log_class; /* enum spokei_log_class: of events */
+	/* The sentence names only the kind of fault; the texts of events say which one it is. */
+	bool texts_say_it;
+	uint8_t stat; /* enum spoke_stat: counts calls that end with it */
 };
 
 /* Returns the row of an error; that of an unknown error for numbers without one. */

@@ -79,22 +79,33 @@ static void note_end(void *arg, const struct spoke_result *result)
 	*(int *)arg = result->error;
 }
 
+/* A consumer, and a provider that looks at its timers every 20 ms, so that a turn is late early.
+ * Returns NULL for settings with real sockets, or without Dubbo. */
+static struct stage *begin_often(void **state)
+{
+	const struct spoke_provider_options often = { .heartbeat_ns = 20 * MS };
+	struct stage *stage = stage_bare(state);
+
+	if (!stage->setting->in_memory || !stage->setting->dubbo)
+		return NULL;
+	stage_provide(stage, &often);
+	stage_consume(stage, NULL);
+	stage_until_ready(stage, 1);
+	stage_pass(stage, 5 * MS);
+	return stage;
+}
+
 /* The provider is frozen. When it continues, its socket contains expired requests. */
 TEST(delayed_provider_runs_no_expired_request)
 {
-	struct stage *stage = stage_bare(state);
-	const struct spoke_provider_options often = { .heartbeat_ns = 20 * MS };
+	struct stage *stage = begin_often(state);
 	const struct spoke_call_options patient = { .timeout_ns = 10 * SECOND };
 	const struct spoke_call_options hasty = { .timeout_ns = 100 * MS };
 	struct spoke_method *echo;
 	int ends[2] = { 1, 1 };
 
-	if (!stage->setting->in_memory || !stage->setting->dubbo)
+	if (stage == NULL)
 		return;
-	stage_provide(stage, &often);
-	stage_consume(stage, NULL);
-	stage_until_ready(stage, 1);
-	stage_pass(stage, 5 * MS);
 	echo = stage_method(stage, "echo");
 	spokei_world_hold(&stage->processes[1], 500 * MS);
 	assert_int_equal(spoke_call(echo, stage_text(stage, "x"), &hasty, note_end, &ends[0], NULL),
@@ -120,20 +131,15 @@ static void note_left(void *arg, const struct spoke_result *result)
 	assert_int_equal(spoke_value_u64(result->value, arg), SPOKE_OK);
 }
 
-/* The provider looks at its timers every 20 ms, and is frozen for 500 ms. */
+/* The provider is frozen for 500 ms. */
 TEST(request_that_is_read_late_has_less_time_left)
 {
-	struct stage *stage = stage_bare(state);
-	const struct spoke_provider_options often = { .heartbeat_ns = 20 * MS };
+	struct stage *stage = begin_often(state);
 	const struct spoke_call_options patient = { .timeout_ns = 10 * SECOND };
 	uint64_t left_ns = 0;
 
-	if (!stage->setting->in_memory || !stage->setting->dubbo)
+	if (stage == NULL)
 		return;
-	stage_provide(stage, &often);
-	stage_consume(stage, NULL);
-	stage_until_ready(stage, 1);
-	stage_pass(stage, 5 * MS);
 	spokei_world_hold(&stage->processes[1], 500 * MS);
 	assert_int_equal(spoke_call(stage_method(stage, "left"), stage_text(stage, "x"), &patient,
 				    note_left, &left_ns, NULL),
@@ -160,19 +166,15 @@ static void note_first_read(struct spokei_world_process *process)
 /* All peers of an engine wait while it delivers what one of them has sent. */
 TEST(late_turn_reads_little_from_one_peer)
 {
-	struct stage *stage = stage_bare(state);
-	const struct spoke_provider_options often = { .heartbeat_ns = 20 * MS };
+	struct stage *stage = begin_often(state);
 	const struct spoke_call_options patient = { .timeout_ns = 10 * SECOND };
-	const bool rings = stage->setting->stream && stage->setting->stream->prompt;
+	bool rings;
 	struct spoke_method *echo;
 	unsigned ok = 0;
 
-	if (!stage->setting->in_memory || !stage->setting->dubbo)
+	if (stage == NULL)
 		return;
-	stage_provide(stage, &often);
-	stage_consume(stage, NULL);
-	stage_until_ready(stage, 1);
-	stage_pass(stage, 5 * MS);
+	rings = stage->setting->stream && stage->setting->stream->prompt;
 	echo = stage_method(stage, "echo");
 	reads.stage = stage;
 	reads.before = stage_server_stat(stage, SPOKE_STAT_BYTES_READ);
