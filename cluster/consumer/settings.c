@@ -179,7 +179,6 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 		.retry_ns = values->of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD],
 		.retries_max = spokei_keys_u32(values, SPOKEI_KEY_REGISTRY_RETRY_TIMES),
 		.cache = values->text[SPOKEI_KEY_REGISTRY_CACHE],
-		.takes_empty = values->of[SPOKEI_KEY_REGISTRY_PROTECT] == 0,
 	};
 	fill(ret);
 }

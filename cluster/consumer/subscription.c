@@ -3,21 +3,22 @@
  * consumer. */
 #include "cluster/consumer/subscription.h"
 
-#include "cluster/discovery/advert.h"
 #include "cluster/discovery/keeper.h"
-#include "cluster/discovery/rule.h"
+#include "cluster/discovery/override.h"
+#include "cluster/discovery/provider_url.h"
 #include "cluster/endpoints/directory.h"
 #include "core/engine/engine.h"
 
+#include <spoke/registry.h>
+
 #define MS UINT64_C(1000000)
-#define CONFIGURATORS "configurators"
-#define ROUTERS "routers"
 #define APPLICATION "spoke"  /* of a consumer without a name */
 #define APPLICATION_MAX 128u /* bytes of a provider's name for which rules are looked for */
 
 /* Kinds of routers; each is a bit of `routed`. */
 static const char *const routers[] = {
-	ROUTERS, SPOKEI_RULE_CONDITIONS, SPOKEI_RULE_TAGS, SPOKEI_RULE_SCRIPTS, SPOKEI_RULE_MESH,
+	SPOKE_REGISTRY_ROUTERS, SPOKEI_RULE_CONDITIONS, SPOKEI_RULE_TAGS,
+	SPOKEI_RULE_SCRIPTS,    SPOKEI_RULE_MESH,
 };
 #define ROUTERS_COUNT (sizeof(routers) / sizeof(routers[0]))
 
@@ -53,6 +54,7 @@ static int pass_on_ruled(struct spokei_subscription *subscription, const struct 
 static void tell_empty(struct spokei_subscription *subscription, size_t count)
 {
 	if (count > 0 || subscription->empty || subscription->keeper == NULL ||
+	    spokei_directory_listed(subscription->directory) > 0 ||
 	    !spokei_keeper_has_categories(subscription->keeper))
 		return;
 	subscription->empty = true;
@@ -75,7 +77,7 @@ static void watch_routers(struct spokei_subscription *subscription, const struct
 		    len)
 		return;
 	for (size_t i = 1; i < ROUTERS_COUNT && error == 0; i++)
-		error = spokei_keeper_watch(subscription->keeper, name, routers[i]);
+		error = spokei_keeper_subscribe(subscription->keeper, name, routers[i]);
 }
 
 static bool has_rules(const struct spokei_subscription *subscription)
@@ -90,12 +92,13 @@ static bool has_rules(const struct spokei_subscription *subscription)
 static int subscription_list(void *arg, const struct spoke_url *urls, size_t count)
 {
 	struct spokei_subscription *subscription = arg;
+	int error;
 
-	tell_empty(subscription, count);
 	watch_routers(subscription, urls, count);
-	if (count == 0 || !has_rules(subscription))
-		return pass_on(subscription, urls, count);
-	return pass_on_ruled(subscription, urls, count);
+	error = count > 0 && has_rules(subscription) ? pass_on_ruled(subscription, urls, count)
+						     : pass_on(subscription, urls, count);
+	tell_empty(subscription, count);
+	return error;
 }
 
 /* --- rules */
@@ -132,17 +135,17 @@ static enum spokei_override_source source_of(const struct spokei_subscription *s
 }
 
 static bool subscription_rules(void *arg, const char *service, const char *category,
-			       struct spokei_lineup *lineup)
+			       struct spokei_url_list *list)
 {
 	struct spokei_subscription *subscription = arg;
-	struct spokei_lineup *former;
+	struct spokei_url_list *former;
 	size_t others;
 
-	if (tell_routers(subscription, service, category, lineup->count))
+	if (tell_routers(subscription, service, category, list->count))
 		return false;
 	former = &subscription->rules.of[source_of(subscription, service, category)];
-	others = spokei_override_choose(&subscription->of, lineup);
-	if (spokei_override_equal(former, lineup))
+	others = spokei_override_choose(&subscription->of, list);
+	if (spokei_override_equal(former, list))
 		return false;
 	if (others > 0) {
 		spokei_event(subscription->engine, SPOKE_EUNSUPPORTED,
@@ -151,10 +154,10 @@ static bool subscription_rules(void *arg, const char *service, const char *categ
 			     others, subscription->of.service);
 	}
 	spokei_event(subscription->engine, SPOKE_OK, "registry: %zu configurators of %s apply",
-		     lineup->count, subscription->of.service);
-	spokei_lineup_fini(former);
-	*former = *lineup;
-	spokei_lineup_init(lineup, subscription->engine->env);
+		     list->count, subscription->of.service);
+	spokei_url_list_fini(former);
+	*former = *list;
+	spokei_url_list_init(list, subscription->engine->env);
 	subscription->ruled(subscription->arg, &subscription->rules);
 	return true;
 }
@@ -165,46 +168,47 @@ static int publish(struct spokei_subscription *subscription, struct spokei_keepe
 {
 	const struct spoke_env *env = subscription->engine->env;
 	const struct spokei_override_of *of = &subscription->of;
-	const struct spokei_advert advert = {
+	const struct spokei_provider_parts parts = {
 		.service = of->service,
 		.version = of->version,
 		.group = of->group,
 		.application = subscription->of.application,
 		.timestamp_ms = env->wall(env->ctx) / MS,
 	};
-	struct spokei_advert_text url;
+	struct spokei_buffer url;
 	uint64_t id;
 	int error;
 
 	env->dice(env->ctx, &id, sizeof(id));
-	error = spokei_advert_print_consumer(env, &advert, id, &url);
-	if (error)
-		return error;
-	error = spokei_keeper_publish(keeper, of->service, url.text);
-	spokei_free(env, url.text, 1, url.size);
+	spokei_buffer_init(&url, env, SIZE_MAX);
+	error = spokei_consumer_url_format(&parts, id, &url);
+	if (error == 0)
+		error = spokei_keeper_publish(keeper, of->service,
+					      (const char *)spokei_buffer_data(&url));
+	spokei_buffer_fini(&url);
 	return error;
 }
 
 /* Requests the rules of a key: settings, and routers, which are logged. */
 static int watch_rules(struct spokei_keeper *keeper, const char *key)
 {
-	int error = spokei_keeper_watch(keeper, key, SPOKEI_RULE_CONFIGURATORS);
+	int error = spokei_keeper_subscribe(keeper, key, SPOKEI_RULE_CONFIGURATORS);
 
-	return error ? error : spokei_keeper_watch(keeper, key, SPOKEI_RULE_CONDITIONS);
+	return error ? error : spokei_keeper_subscribe(keeper, key, SPOKEI_RULE_CONDITIONS);
 }
 
 /* Requests everything of the registry. */
 static int ask(struct spokei_subscription *subscription, struct spokei_keeper *keeper)
 {
 	const struct spokei_override_of *of = &subscription->of;
-	int error = spokei_keeper_subscribe(keeper, of->service);
+	int error = spokei_keeper_subscribe(keeper, of->service, SPOKE_REGISTRY_PROVIDERS);
 	char key[SPOKEI_RULE_KEY];
 
 	if (error || !spokei_keeper_has_categories(keeper))
 		return error;
-	error = spokei_keeper_watch(keeper, of->service, CONFIGURATORS);
+	error = spokei_keeper_subscribe(keeper, of->service, SPOKE_REGISTRY_CONFIGURATORS);
 	if (error == 0)
-		error = spokei_keeper_watch(keeper, of->service, ROUTERS);
+		error = spokei_keeper_subscribe(keeper, of->service, SPOKE_REGISTRY_ROUTERS);
 	if (error == 0)
 		error = watch_rules(keeper, subscription->of.application);
 	if (error == 0 && spokei_rule_print_key(of->service, of->version, of->group, key))

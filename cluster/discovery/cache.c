@@ -246,7 +246,7 @@ static int read_file(const struct spokei_cache *cache, struct text *ret_text)
 	return SPOKE_OK;
 }
 
-static int read_lines(const char *at, const char *end, struct spokei_lineup *lineup)
+static int read_lines(const char *at, const char *end, struct spokei_url_list *list)
 {
 	int error = SPOKE_OK;
 
@@ -256,13 +256,13 @@ static int read_lines(const char *at, const char *end, struct spokei_lineup *lin
 		if (stop == NULL)
 			stop = end;
 		if (stop > at && *at != '#')
-			error = spokei_lineup_add(lineup, at, (size_t)(stop - at));
+			error = spokei_url_list_add(list, at, (size_t)(stop - at));
 		at = stop + 1;
 	}
 	return error;
 }
 
-int spokei_cache_read(const struct spokei_cache *cache, struct spokei_lineup *lineup)
+int spokei_cache_read(const struct spokei_cache *cache, struct spokei_url_list *list)
 {
 	struct text text;
 	int error = read_file(cache, &text);
@@ -273,7 +273,7 @@ int spokei_cache_read(const struct spokei_cache *cache, struct spokei_lineup *li
 		complain(cache, SPOKE_EINVAL,
 			 "belongs to another service; ignored, and will be replaced");
 	else
-		error = read_lines(text.bytes + cache->head_len, text.bytes + text.len, lineup);
+		error = read_lines(text.bytes + cache->head_len, text.bytes + text.len, list);
 	drop_text(cache, &text);
 	return error;
 }

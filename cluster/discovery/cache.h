@@ -7,7 +7,7 @@
 #ifndef SPOKEI_CLUSTER_DISCOVERY_CACHE_H
 #define SPOKEI_CLUSTER_DISCOVERY_CACHE_H
 
-#include "cluster/discovery/lineup.h"
+#include "cluster/discovery/url_list.h"
 
 #define SPOKEI_CACHE_PAUSE_NS UINT64_C(500000000)
 #define SPOKEI_CACHE_MAX (4u << 20) /* bytes of the file */
@@ -25,12 +25,12 @@ SPOKE_MUST_USE int spokei_cache_new(struct spoke_engine *engine, const char *pat
 void spokei_cache_free(struct spokei_cache *cache);
 
 /*
- * Reads the file into a lineup. Skips a file that is missing, too large or of another service,
+ * Reads the file into a list. Skips a file that is missing, too large or of another service,
  * and damaged lines; logs each but a missing file. Blocks for the disk. Returns 0 or
  * SPOKE_ENOMEM.
  */
 SPOKE_MUST_USE int spokei_cache_read(const struct spokei_cache *cache,
-				     struct spokei_lineup *lineup);
+				     struct spokei_url_list *list);
 
 /* Saves the current providers, which are borrowed for the call. */
 void spokei_cache_keep(struct spokei_cache *cache, const struct spoke_url *urls, size_t count);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps publications and subscriptions at a registry up to date. Failed requests are retried
- * after `retry_ns` with 20 % jitter, lost entries are repeated at once. Of two wishes about the
- * same address the newer one wins. On the engine's thread.
+ * after `retry_ns` with 20 % jitter, lost entries are repeated at once. Of two publications of the
+ * same provider the newer one wins. On the engine's thread.
  */
 #ifndef SPOKEI_CLUSTER_DISCOVERY_KEEPER_H
 #define SPOKEI_CLUSTER_DISCOVERY_KEEPER_H
@@ -19,7 +19,7 @@ struct spoke_engine;
 struct spoke_registry;
 struct spoke_url;
 struct spokei_keeper;
-struct spokei_lineup;
+struct spokei_url_list;
 
 struct spokei_keeper_options {
 	const char *registry;              /* its URL */
@@ -27,7 +27,6 @@ struct spokei_keeper_options {
 	uint64_t retry_ns;                 /* from 10 ms to a day; 0: SPOKEI_KEEPER_RETRY_NS */
 	uint32_t retries_max;              /* consecutive; 0: no limit */
 	const char *cache;                 /* cache file; NULL: none */
-	bool takes_empty;                  /* accept empty lists */
 };
 
 struct spokei_keeper_up {
@@ -35,11 +34,11 @@ struct spokei_keeper_up {
 	 * a function of the keeper. May free the keeper. Returns 0, or ENOMEM to get the list
 	 * again after a pause. */
 	int (*list)(void *arg, const struct spoke_url *urls, size_t count);
-	/* Receives all URLs of a watched category, like list(), or those of a rule: see rule.h. May
-	 * take them out of the lineup. Returns whether the list of providers is needed again. NULL
-	 * without watch(). */
+	/* Receives all URLs of another category, like list(), or those of a rule: see override.h.
+	 * May take them out of the list. Returns whether the list of providers is needed again.
+	 * NULL without such a subscription. */
 	bool (*rules)(void *arg, const char *service, const char *category,
-		      struct spokei_lineup *lineup);
+		      struct spokei_url_list *list);
 };
 
 /*
@@ -66,17 +65,14 @@ SPOKE_MUST_USE int spokei_keeper_withdraw(struct spokei_keeper *keeper, const ch
 /* Withdraws all publications as soon as possible. */
 void spokei_keeper_withdraw_all(struct spokei_keeper *keeper);
 
-/* Subscribes to a service; one per keeper. The cached list is passed on first. Returns 0,
- * SPOKE_ENOMEM or SPOKE_ECLOSED. */
-SPOKE_MUST_USE int spokei_keeper_subscribe(struct spokei_keeper *keeper, const char *service);
+/* Subscribes, once, to a category of a service, or to a rule with this key. The cached list of
+ * SPOKE_REGISTRY_PROVIDERS, of which there is one per keeper, is passed on first. Returns 0,
+ * SPOKE_ENOMEM, SPOKE_ELIMIT or SPOKE_ECLOSED. */
+SPOKE_MUST_USE int spokei_keeper_subscribe(struct spokei_keeper *keeper, const char *service,
+					   const char *category);
 
-/* Returns whether the registry has categories: consumers, configurators and routers. */
+/* Returns whether the registry has other categories than the providers. */
 bool spokei_keeper_has_categories(const struct spokei_keeper *keeper);
-
-/* Subscribes to another category of the service, or to a rule with this key, in addition and once.
- * Returns as subscribe(), or ELIMIT. */
-SPOKE_MUST_USE int spokei_keeper_watch(struct spokei_keeper *keeper, const char *service,
-				       const char *category);
 
 /*
  * Ends all callbacks, withdraws all publications and then frees the keeper, after at most 3 s and
@@ -85,7 +81,7 @@ SPOKE_MUST_USE int spokei_keeper_watch(struct spokei_keeper *keeper, const char 
  */
 void spokei_keeper_free(struct spokei_keeper *keeper);
 
-/* Counts the wishes, and those that are fulfilled. */
+/* Counts the entries that are wanted, and those of them that the registry has. */
 void spokei_keeper_count(const struct spokei_keeper *keeper, size_t *ret_wanted, size_t *ret_true);
 
 #endif

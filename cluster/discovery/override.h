@@ -3,13 +3,15 @@
  * Rules by which an operator changes what the URLs of providers say: the "configurators" of Dubbo,
  * e.g. "override://10.0.0.1:20880/demo.Echo?weight=50". A rule with a port is for one provider; one
  * for the host 0.0.0.0 is for all, and may also change settings of calls. Rules for single
- * consumers are ignored. Of two rules the one that sorts last wins, as in Java. On the engine's
- * thread.
+ * consumers are ignored. Of two rules the one that sorts last wins, as in Java.
+ *
+ * Dubbo 2.7 and later keep rules as texts in YAML, each in a node of its own that is named after a
+ * service or an application. They become the same URLs. Any thread.
  */
 #ifndef SPOKEI_CLUSTER_DISCOVERY_OVERRIDE_H
 #define SPOKEI_CLUSTER_DISCOVERY_OVERRIDE_H
 
-#include "cluster/discovery/lineup.h"
+#include "cluster/discovery/url_list.h"
 
 #define SPOKEI_OVERRIDES_MAX 256u /* rules of a source */
 
@@ -23,7 +25,7 @@ enum spokei_override_source {
 
 /* All rules of a consumer. */
 struct spokei_overrides {
-	struct spokei_lineup of[SPOKEI_OVERRIDE_SOURCES];
+	struct spokei_url_list of[SPOKEI_OVERRIDE_SOURCES];
 };
 
 /* The consumer to which rules may apply. The texts are borrowed. */
@@ -37,12 +39,13 @@ struct spokei_override_of {
 void spokei_overrides_init(struct spokei_overrides *rules, const struct spoke_env *env);
 void spokei_overrides_fini(struct spokei_overrides *rules);
 
-/* Leaves the rules of a lineup that apply to a consumer, sorted. Returns how many others there
+/* Leaves the rules of a list that apply to a consumer, sorted. Returns how many others there
  * were. */
-size_t spokei_override_choose(const struct spokei_override_of *of, struct spokei_lineup *rules);
+size_t spokei_override_choose(const struct spokei_override_of *of, struct spokei_url_list *rules);
 
 /* Returns whether two lists of sorted rules are the same. */
-bool spokei_override_equal(const struct spokei_lineup *rules, const struct spokei_lineup *others);
+bool spokei_override_equal(const struct spokei_url_list *rules,
+			   const struct spokei_url_list *others);
 
 /* Applies the rules to the URL of a provider: weight, warmup and disabled. Sets *ret_url to a copy
  * with memory of its own if a rule changes the URL, else to the same URL. Returns 0 or
@@ -54,5 +57,35 @@ SPOKE_MUST_USE int spokei_override_provider(const struct spokei_overrides *rules
  * SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_override_calls(const struct spokei_overrides *rules,
 					 struct spoke_url *ret_url);
+
+/* --- rules in YAML */
+
+/* Names of nodes are a key and one of these. */
+#define SPOKEI_RULE_CONFIGURATORS ".configurators"
+#define SPOKEI_RULE_CONDITIONS ".condition-router"
+#define SPOKEI_RULE_TAGS ".tag-router"
+#define SPOKEI_RULE_SCRIPTS ".script-router"
+#define SPOKEI_RULE_MESH ".MESHAPPRULE"
+
+#define SPOKEI_RULE_KEY 1024u /* bytes of a key, with the NUL */
+#define SPOKEI_RULE_WHY 128u  /* bytes of a sentence, with the NUL */
+
+/* Returns whether a category of a registry is that of rules, not of URLs. */
+static inline bool spokei_rule_is(const char *category)
+{
+	return *category == '.';
+}
+
+/* Prints the key of a service's rules, "SERVICE:VERSION:GROUP". Returns whether it fits. */
+bool spokei_rule_print_key(const char *service, const char *version, const char *group,
+			   char key[SPOKEI_RULE_KEY]);
+
+/*
+ * Adds a rule to a list: "override" URLs for configurators, of which those that spoke does not
+ * understand count as bad; one "route" URL for a router, which is not read. A text without content
+ * is no rule. Returns 0, ENOMEM, or ESYNTAX or ETOOLARGE with a sentence in `why`.
+ */
+SPOKE_MUST_USE int spokei_rule_read(const char *category, const char *text,
+				    struct spokei_url_list *list, char why[SPOKEI_RULE_WHY]);
 
 #endif

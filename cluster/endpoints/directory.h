@@ -38,10 +38,11 @@ struct spokei_directory {
 	struct spokei_endpoint
 		*sole;      /* the only listed endpoint, if it has one connection; else NULL */
 	uint64_t look_ns;   /* next change by time: refresh then */
-	uint64_t listing;   /* changes with the places; not 0 */
+	uint64_t list_id;   /* changes with the places; not 0 */
 	uint64_t version;   /* changes with `able` or weights; not 0 */
 	uint64_t dice;      /* state of its random numbers */
 	bool others_told;   /* that the empty list has providers of other versions or groups */
+	bool keeps;         /* that endpoints are kept in place of an empty list was logged */
 	size_t turn;        /* next place in turn, without a balancer */
 	size_t usable;      /* places that can take a call */
 	uint8_t best;       /* rank of the able places */

@@ -6,7 +6,7 @@
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 
-#include "cluster/discovery/listing.h"
+#include "cluster/discovery/provider_url.h"
 #include "core/engine/engine.h"
 #include "core/text/range.h"
 #include "transport/conn/conn.h"
@@ -18,7 +18,7 @@
 
 #define MS UINT64_C(1000000)
 
-_Static_assert(SPOKEI_ENDPOINT_ADMIN >= SPOKEI_LISTING_ADMIN, "an address is never cut");
+_Static_assert(SPOKEI_ENDPOINT_ADMIN >= SPOKEI_PROVIDER_URL_ADMIN, "an address is never cut");
 
 /* --- callbacks of connections */
 
@@ -199,35 +199,37 @@ static const char *text_or_none(const char *text)
 }
 
 bool spokei_endpoint_fits(const struct spokei_endpoint *endpoint,
-			  const struct spokei_listing *listing)
+			  const struct spokei_provider_url *provider)
 {
 	const struct spokei_connector_profile *profile = &endpoint->profile;
 
-	return profile->codec == listing->codec && profile->heartbeat_ns == listing->heartbeat_ns &&
-	       strcmp(text_or_none(profile->path), listing->path) == 0 &&
-	       strcmp(text_or_none(endpoint->options.local), listing->local) == 0 &&
-	       strcmp(text_or_none(profile->token), listing->token) == 0;
+	return profile->codec == provider->codec &&
+	       profile->heartbeat_ns == provider->heartbeat_ns &&
+	       strcmp(text_or_none(profile->path), provider->path) == 0 &&
+	       strcmp(text_or_none(endpoint->options.local), provider->local) == 0 &&
+	       strcmp(text_or_none(profile->token), provider->token) == 0;
 }
 
-bool spokei_endpoint_take(struct spokei_endpoint *endpoint, const struct spokei_listing *listing)
+bool spokei_endpoint_take(struct spokei_endpoint *endpoint,
+			  const struct spokei_provider_url *provider)
 {
 	const struct spoke_env *env = endpoint->engine->env;
 
-	(void)snprintf(endpoint->admin, sizeof(endpoint->admin), "%s", listing->admin);
+	(void)snprintf(endpoint->admin, sizeof(endpoint->admin), "%s", provider->admin);
 	(void)snprintf(endpoint->application, sizeof(endpoint->application), "%s",
-		       listing->application);
-	if (endpoint->weight == listing->weight && endpoint->warmup_ms == listing->warmup_ms &&
-	    endpoint->timestamp_ms == listing->timestamp_ms)
+		       provider->application);
+	if (endpoint->weight == provider->weight && endpoint->warmup_ms == provider->warmup_ms &&
+	    endpoint->timestamp_ms == provider->timestamp_ms)
 		return false;
-	endpoint->weight = listing->weight;
-	endpoint->warmup_ms = listing->warmup_ms;
-	endpoint->timestamp_ms = listing->timestamp_ms;
+	endpoint->weight = provider->weight;
+	endpoint->warmup_ms = provider->warmup_ms;
+	endpoint->timestamp_ms = provider->timestamp_ms;
 	endpoint->listed_ns = endpoint->engine->begin_ns;
 	endpoint->uptime_ms = 0;
 	/* Read once, so that a clock change does not alter the uptime. */
-	if (listing->timestamp_ms > 0)
+	if (provider->timestamp_ms > 0)
 		endpoint->uptime_ms = (int64_t)(env->wall(env->ctx) / MS) -
-				      (int64_t)listing->timestamp_ms;
+				      (int64_t)provider->timestamp_ms;
 	return true;
 }
 
@@ -240,7 +242,7 @@ uint32_t spokei_endpoint_weight(const struct spokei_endpoint *endpoint, bool *re
 	if (endpoint->timestamp_ms == 0)
 		return endpoint->weight;
 	*ret_grows = uptime_ms < (int64_t)endpoint->warmup_ms && endpoint->weight > 1;
-	return spokei_listing_weight(endpoint->weight, endpoint->warmup_ms, uptime_ms);
+	return spokei_provider_url_weight(endpoint->weight, endpoint->warmup_ms, uptime_ms);
 }
 
 /* A name other than "localhost" may become any address. */
@@ -272,40 +274,40 @@ static const char *put_text(char **at, const char *text, size_t size)
 }
 
 /* Copies the texts after the lines, those of the options and the profile too. */
-static void copy_texts(struct spokei_endpoint *endpoint, const struct spokei_listing *listing)
+static void copy_texts(struct spokei_endpoint *endpoint, const struct spokei_provider_url *provider)
 {
 	struct spokei_connector_options *options = &endpoint->options;
 	struct spokei_connector_profile *profile = &endpoint->profile;
 	const char *where = options->host ? options->host : options->path;
 	char *at = (char *)&endpoint->lines[endpoint->line_count];
 
-	endpoint->key = put_text(&at, listing->key, listing->key_len);
-	endpoint->key_len = listing->key_len;
-	endpoint->name = endpoint->key + listing->name_at;
-	endpoint->group = endpoint->key + listing->group_at;
-	endpoint->version = endpoint->key + listing->version_at;
+	endpoint->key = put_text(&at, provider->key, provider->key_len);
+	endpoint->key_len = provider->key_len;
+	endpoint->name = endpoint->key + provider->name_at;
+	endpoint->group = endpoint->key + provider->group_at;
+	endpoint->version = endpoint->key + provider->version_at;
 	*(options->host ? &options->host : &options->path) = put_text(&at, where,
 								      strlen(where) + 1);
-	profile->codec = listing->codec;
-	profile->heartbeat_ns = listing->heartbeat_ns;
+	profile->codec = provider->codec;
+	profile->heartbeat_ns = provider->heartbeat_ns;
 	profile->near = options->host == NULL || spokei_endpoint_is_near(where);
-	if (*listing->local)
-		options->local = put_text(&at, listing->local, strlen(listing->local) + 1);
-	if (*listing->path)
-		profile->path = put_text(&at, listing->path, strlen(listing->path) + 1);
-	if (*listing->token)
-		profile->token = put_text(&at, listing->token, strlen(listing->token) + 1);
+	if (*provider->local)
+		options->local = put_text(&at, provider->local, strlen(provider->local) + 1);
+	if (*provider->path)
+		profile->path = put_text(&at, provider->path, strlen(provider->path) + 1);
+	if (*provider->token)
+		profile->token = put_text(&at, provider->token, strlen(provider->token) + 1);
 }
 
-int spokei_endpoint_new(struct spokei_link *link, const struct spokei_listing *listing,
+int spokei_endpoint_new(struct spokei_link *link, const struct spokei_provider_url *provider,
 			uint32_t connections, const struct spokei_endpoint_up *up, void *up_arg,
 			struct spokei_endpoint **ret_endpoint)
 {
-	const struct spokei_connector_options *options = &listing->options;
+	const struct spokei_connector_options *options = &provider->options;
 	const char *where = options->host ? options->host : options->path;
 	size_t size = sizeof(struct spokei_endpoint) + connections * sizeof(struct spokei_line) +
-		      listing->key_len + strlen(where) + strlen(listing->path) +
-		      strlen(listing->token) + strlen(listing->local) + 4;
+		      provider->key_len + strlen(where) + strlen(provider->path) +
+		      strlen(provider->token) + strlen(provider->local) + 4;
 	struct spokei_endpoint *endpoint = spokei_alloc(link->engine->env, 1, size);
 
 	if (endpoint == NULL)
@@ -324,9 +326,9 @@ int spokei_endpoint_new(struct spokei_link *link, const struct spokei_listing *l
 	for (uint32_t i = 0; i < connections; i++)
 		endpoint->lines[i].endpoint = endpoint;
 	endpoint->score = spokei_score_make();
-	copy_texts(endpoint, listing);
+	copy_texts(endpoint, provider);
 	endpoint->weight = UINT32_MAX;
-	(void)spokei_endpoint_take(endpoint, listing);
+	(void)spokei_endpoint_take(endpoint, provider);
 	*ret_endpoint = endpoint;
 	return SPOKE_OK;
 }

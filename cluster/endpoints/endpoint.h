@@ -22,7 +22,7 @@ struct spokei_conn;
 struct spokei_directory;
 struct spokei_endpoint;
 struct spokei_link;
-struct spokei_listing;
+struct spokei_provider_url;
 
 /* One connection slot of an endpoint. */
 struct spokei_line {
@@ -80,11 +80,11 @@ struct spokei_endpoint {
 	struct spokei_line lines[];
 };
 
-/* Makes an endpoint without connections; `listing` is borrowed. Returns 0 or SPOKE_ENOMEM. */
+/* Makes an endpoint without connections; `provider` is borrowed. Returns 0 or SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_endpoint_new(struct spokei_link *link,
-				       const struct spokei_listing *listing, uint32_t connections,
-				       const struct spokei_endpoint_up *up, void *up_arg,
-				       struct spokei_endpoint **ret_endpoint);
+				       const struct spokei_provider_url *provider,
+				       uint32_t connections, const struct spokei_endpoint_up *up,
+				       void *up_arg, struct spokei_endpoint **ret_endpoint);
 
 /* Returns whether a host is this machine, without asking for its address. */
 bool spokei_endpoint_is_near(const char *host);
@@ -92,11 +92,12 @@ bool spokei_endpoint_is_near(const char *host);
 /* Returns whether the provider is connected to, and requests are written, as the list asks for. If
  * not, another endpoint has to replace this one. */
 bool spokei_endpoint_fits(const struct spokei_endpoint *endpoint,
-			  const struct spokei_listing *listing);
+			  const struct spokei_provider_url *provider);
 
 /* Updates weight, application and admin page from the list. Returns whether the weight has
  * changed. */
-bool spokei_endpoint_take(struct spokei_endpoint *endpoint, const struct spokei_listing *listing);
+bool spokei_endpoint_take(struct spokei_endpoint *endpoint,
+			  const struct spokei_provider_url *provider);
 
 /* Returns the current weight, and whether it still grows. */
 uint32_t spokei_endpoint_weight(const struct spokei_endpoint *endpoint, bool *ret_grows);

@@ -77,7 +77,7 @@ void spokei_directory_init(struct spokei_directory *directory, struct spokei_lin
 		.link = link,
 		.up = up,
 		.up_arg = up_arg,
-		.listing = 1,
+		.list_id = 1,
 		.version = 1,
 		.best = SPOKEI_RANK_NONE,
 		.stale = true,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies lists of providers to a directory: a fixed list or those of a registry. */
-#include "cluster/discovery/listing.h"
+#include "cluster/discovery/provider_url.h"
 #include "cluster/endpoints/parts.h"
 #include "core/base/env.h"
 #include "core/base/log.h"
@@ -17,7 +17,7 @@ static void relisted(struct spokei_directory *directory)
 {
 	const struct spokei_candidates *candidates = &directory->candidates;
 
-	directory->listing++;
+	directory->list_id++;
 	directory->version++;
 	directory->turn = 0;
 	directory->sole = candidates->shown.count == 1 && directory->settings.connections == 1
@@ -27,11 +27,11 @@ static void relisted(struct spokei_directory *directory)
 }
 
 /* Makes an endpoint without a place. */
-static int make_endpoint(struct spokei_directory *directory, const struct spokei_listing *listing,
-			 struct spokei_endpoint **ret)
+static int make_endpoint(struct spokei_directory *directory,
+			 const struct spokei_provider_url *provider, struct spokei_endpoint **ret)
 {
 	struct spokei_endpoint *endpoint;
-	int error = spokei_endpoint_new(directory->link, listing, directory->settings.connections,
+	int error = spokei_endpoint_new(directory->link, provider, directory->settings.connections,
 					&spokei_directory_endpoint_up, directory, &endpoint);
 
 	if (error)
@@ -41,21 +41,21 @@ static int make_endpoint(struct spokei_directory *directory, const struct spokei
 	endpoint->profile.id = endpoint->profile.codec;
 	if (endpoint->profile.path || endpoint->profile.token)
 		endpoint->profile.id = SPOKEI_PROFILE_OWN + endpoint->id;
-	directory->needs_service |= listing->options.wire->attachments;
+	directory->needs_service |= provider->options.wire->attachments;
 	*ret = endpoint;
 	return SPOKE_OK;
 }
 
 static int add_fixed(struct spokei_directory *directory, const struct spoke_url *url)
 {
-	struct spokei_listing listing;
+	struct spokei_provider_url provider;
 	struct spokei_endpoint *endpoint;
-	int error = spokei_listing_read(directory->engine, url, 0, &listing);
+	int error = spokei_provider_url_parse(directory->engine, url, 0, &provider);
 
 	if (error)
 		return error;
-	listing.heartbeat_ns = 0; /* in the consumer's own URLs it is the consumer's */
-	error = make_endpoint(directory, &listing, &endpoint);
+	provider.heartbeat_ns = 0; /* in the consumer's own URLs it is the consumer's */
+	error = make_endpoint(directory, &provider, &endpoint);
 	if (error)
 		return error;
 	spokei_candidates_add(&directory->candidates, endpoint);
@@ -117,23 +117,24 @@ struct draft {
 
 static void draft_add(struct spokei_directory *directory, struct draft *draft,
 		      struct spokei_endpoint *endpoint, const struct spoke_url *url,
-		      const struct spokei_listing *listing)
+		      const struct spokei_provider_url *provider)
 {
 	endpoint->round = directory->round;
 	endpoint->draft_at = (uint32_t)draft->count;
-	draft->entries[draft->count++] = (struct entry){ endpoint, url, listing->timestamp_ms };
+	draft->entries[draft->count++] = (struct entry){ endpoint, url, provider->timestamp_ms };
 }
 
 static void draft_new(struct spokei_directory *directory, struct draft *draft,
 		      const struct spoke_url *url)
 {
 	struct spokei_endpoint *endpoint;
-	struct spokei_listing listing;
-	int error = spokei_listing_read(directory->engine, url, directory->host_id, &listing);
+	struct spokei_provider_url provider;
+	int error = spokei_provider_url_parse(directory->engine, url, directory->host_id,
+					      &provider);
 
 	if (error)
 		return; /* was logged */
-	error = make_endpoint(directory, &listing, &endpoint);
+	error = make_endpoint(directory, &provider, &endpoint);
 	if (error == 0) {
 		error = spokei_map_add(&directory->keys, endpoint->key, endpoint->key_len,
 				       endpoint);
@@ -143,26 +144,26 @@ static void draft_new(struct spokei_directory *directory, struct draft *draft,
 	if (error)
 		draft->error = error;
 	else
-		draft_add(directory, draft, endpoint, NULL, &listing);
+		draft_add(directory, draft, endpoint, NULL, &provider);
 }
 
 /* Takes the URL of a provider that has an endpoint already. A provider that is killed and started
  * again is listed twice for a while: the newest URL counts, and the last one of equal age. */
 static void draft_known(struct spokei_directory *directory, struct draft *draft,
 			struct spokei_endpoint *endpoint, const struct spoke_url *url,
-			const struct spokei_listing *listing)
+			const struct spokei_provider_url *provider)
 {
 	struct entry *entry;
 
 	if (endpoint->round != directory->round) {
-		draft_add(directory, draft, endpoint, url, listing);
+		draft_add(directory, draft, endpoint, url, provider);
 		return;
 	}
 	entry = &draft->entries[endpoint->draft_at];
-	if (listing->timestamp_ms < entry->timestamp_ms)
+	if (provider->timestamp_ms < entry->timestamp_ms)
 		return;
 	entry->url = url;
-	entry->timestamp_ms = listing->timestamp_ms;
+	entry->timestamp_ms = provider->timestamp_ms;
 }
 
 static void draft_url(struct spokei_directory *directory, struct draft *draft,
@@ -172,24 +173,24 @@ static void draft_url(struct spokei_directory *directory, struct draft *draft,
 					      directory->settings.version,
 					      directory->settings.group };
 	struct spokei_endpoint *endpoint;
-	struct spokei_listing listing;
+	struct spokei_provider_url provider;
 
-	if (spokei_listing_concerns(url, &wanted)) {
-		draft->disabled |= spokei_listing_is_disabled(url);
-	} else if (spokei_listing_serves(url, wanted.service)) {
+	if (spokei_provider_url_concerns(url, &wanted)) {
+		draft->disabled |= spokei_provider_url_is_disabled(url);
+	} else if (spokei_provider_url_serves(url, wanted.service)) {
 		draft->other = draft->other ? draft->other : url;
 		draft->others++;
 	}
 	/* Errors were logged. */
-	if (!spokei_listing_matches(directory->engine, url, &wanted) ||
-	    spokei_listing_identify(directory->engine, url, &listing))
+	if (!spokei_provider_url_matches(directory->engine, url, &wanted) ||
+	    spokei_provider_url_identify(directory->engine, url, &provider))
 		return;
-	endpoint = spokei_map_get(&directory->keys, listing.key, listing.key_len);
+	endpoint = spokei_map_get(&directory->keys, provider.key, provider.key_len);
 	if (draft->count >= draft->room &&
 	    (endpoint == NULL || endpoint->round != directory->round))
 		draft->over++;
 	else if (endpoint)
-		draft_known(directory, draft, endpoint, url, &listing);
+		draft_known(directory, draft, endpoint, url, &provider);
 	else
 		draft_new(directory, draft, url);
 }
@@ -197,11 +198,11 @@ static void draft_url(struct spokei_directory *directory, struct draft *draft,
 /* Replaces an endpoint whose provider asks for other requests than before. Without memory the entry
  * stays as it is. */
 static int entry_replace(struct spokei_directory *directory, struct entry *entry,
-			 const struct spokei_listing *listing)
+			 const struct spokei_provider_url *provider)
 {
 	struct spokei_endpoint *before = entry->endpoint;
 	struct spokei_endpoint *endpoint;
-	int error = make_endpoint(directory, listing, &endpoint);
+	int error = make_endpoint(directory, provider, &endpoint);
 
 	if (error)
 		return error;
@@ -222,17 +223,17 @@ static void draft_finish(struct spokei_directory *directory, struct draft *draft
 {
 	for (size_t i = 0; i < draft->count; i++) {
 		struct entry *entry = &draft->entries[i];
-		struct spokei_listing listing;
+		struct spokei_provider_url provider;
 		int error;
 
-		if (entry->url == NULL || spokei_listing_read(directory->engine, entry->url,
-							      directory->host_id, &listing))
+		if (entry->url == NULL || spokei_provider_url_parse(directory->engine, entry->url,
+								    directory->host_id, &provider))
 			continue;
-		if (spokei_endpoint_fits(entry->endpoint, &listing)) {
-			draft->news |= spokei_endpoint_take(entry->endpoint, &listing);
+		if (spokei_endpoint_fits(entry->endpoint, &provider)) {
+			draft->news |= spokei_endpoint_take(entry->endpoint, &provider);
 			continue;
 		}
-		error = entry_replace(directory, entry, &listing);
+		error = entry_replace(directory, entry, &provider);
 		if (error)
 			draft->error = error;
 	}
@@ -343,12 +344,15 @@ static bool is_protected(const struct spokei_directory *directory, const struct 
 	       directory->candidates.shown.count > 0;
 }
 
-static void tell_protected(const struct spokei_directory *directory)
+/* Reports, once until a list has a provider, that the known ones are kept. */
+static void tell_protected(struct spokei_directory *directory)
 {
-	spokei_event(directory->engine, SPOKE_ENOPROVIDER,
-		     "list of %s: contains no usable provider; ignored unless "
-		     "registry.protect=false",
-		     directory->settings.service);
+	if (!directory->keeps)
+		spokei_event(directory->engine, SPOKE_ENOPROVIDER,
+			     "list of %s: contains no usable provider; the known ones are kept "
+			     "unless registry.protect=false",
+			     directory->settings.service);
+	directory->keeps = true;
 }
 
 /* Explains a list that has become empty. */
@@ -387,7 +391,7 @@ static void tell_others(struct spokei_directory *directory, const struct draft *
 	char group[SHOWN];
 
 	if (draft->count > 0)
-		directory->others_told = false;
+		directory->others_told = directory->keeps = false;
 	if (draft->count > 0 || draft->others == 0 || directory->others_told)
 		return;
 	directory->others_told = true;

@@ -192,7 +192,7 @@ static inline size_t ask_once(struct spokei_directory *directory, const struct s
 
 	choice->dice = spokei_directory_dice(directory);
 	place = spokei_balancer_state_pick(ask->balancer_state, directory->engine->env,
-					   directory->listing, directory->version,
+					   directory->list_id, directory->version,
 					   &candidates->shown, choice);
 	return SPOKEI_LIKELY(place < candidates->shown.count && candidates->able[place])
 		       ? place

@@ -6,9 +6,8 @@
 #include "core/engine/task.h"
 
 #include "cluster/config/places.h"
-#include "cluster/discovery/advert.h"
 #include "cluster/discovery/keeper.h"
-#include "cluster/discovery/listing.h"
+#include "cluster/discovery/provider_url.h"
 #include "cluster/provider/proof.h"
 #include "cluster/provider/settings.h"
 #include "cluster/serve/routes.h"
@@ -84,7 +83,7 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 			      "contains control characters");
 	}
 	if (options->admin && *options->admin && !is_socket(options->admin) &&
-	    !spokei_listing_is_admin(options->admin)) {
+	    !spokei_provider_url_is_admin(options->admin)) {
 		return refuse(engine, SPOKE_EINVAL, "admin", options->admin,
 			      "use HOST:PORT from spoke_admin_address(), at most 63 bytes, or "
 			      "unix:PATH, which is not published");
@@ -133,46 +132,46 @@ static int copy_texts(struct spokei_registration *registration,
 
 /* Reads the address to publish; its texts lie in `text`. */
 static void read_place(const struct spokei_registration *registration, char *text,
-		       struct spokei_advert *advert)
+		       struct spokei_provider_parts *parts)
 {
 	char *colon = strrchr(text, ':');
 
 	if (is_socket(text)) {
-		advert->socket = text + strlen(UNIX);
+		parts->socket = text + strlen(UNIX);
 		return;
 	}
 	if (strncmp(text, SHM, strlen(SHM)) == 0) {
-		advert->socket = text + strlen(SHM);
-		advert->shm = true;
+		parts->socket = text + strlen(SHM);
+		parts->shm = true;
 		return;
 	}
 	SPOKE_ASSERT(colon != NULL);
 	for (const char *digit = colon + 1; *digit; digit++)
-		advert->port = (uint16_t)(10 * advert->port + (*digit - '0'));
+		parts->port = (uint16_t)(10 * parts->port + (*digit - '0'));
 	*colon = '\0';
-	advert->host = text;
+	parts->host = text;
 	if (*text == '[') {
-		advert->host = text + 1;
+		parts->host = text + 1;
 		*(colon - 1) = '\0';
 	}
 	if (*registration->advertise)
-		advert->host = registration->advertise;
+		parts->host = registration->advertise;
 }
 
 /* Replaces a wildcard in the address of the page by the host that is published. */
-static void place_admin(struct spokei_advert *advert, char text[SPOKEI_LISTING_ADMIN])
+static void place_admin(struct spokei_provider_parts *parts, char text[SPOKEI_PROVIDER_URL_ADMIN])
 {
-	const char *colon = strrchr(advert->admin, ':');
-	size_t len = colon ? (size_t)(colon - advert->admin) : 0;
-	bool bracket = advert->host && strchr(advert->host, ':');
+	const char *colon = strrchr(parts->admin, ':');
+	size_t len = colon ? (size_t)(colon - parts->admin) : 0;
+	bool bracket = parts->host && strchr(parts->host, ':');
 	int size = -1;
 
-	if (!is_any_place(advert->admin, len))
+	if (!is_any_place(parts->admin, len))
 		return;
-	if (advert->host)
-		size = snprintf(text, SPOKEI_LISTING_ADMIN, "%s%s%s%s", bracket ? "[" : "",
-				advert->host, bracket ? "]" : "", colon);
-	advert->admin = size > 0 && size < (int)SPOKEI_LISTING_ADMIN ? text : "";
+	if (parts->host)
+		size = snprintf(text, SPOKEI_PROVIDER_URL_ADMIN, "%s%s%s%s", bracket ? "[" : "",
+				parts->host, bracket ? "]" : "", colon);
+	parts->admin = size > 0 && size < (int)SPOKEI_PROVIDER_URL_ADMIN ? text : "";
 }
 
 /* Built-in methods ("$echo") are not published. */
@@ -208,16 +207,16 @@ struct service_texts {
 };
 
 static int print_service(const struct spoke_env *env, const struct spokei_service *service,
-			 struct service_texts *texts, struct spokei_advert *advert)
+			 struct service_texts *texts, struct spokei_provider_parts *parts)
 {
 	size_t len = put_methods(service, NULL);
 
 	memcpy(texts->key, service->key.data, service->key.len);
 	texts->key[service->key.len] = '\0';
-	advert->service = texts->key;
-	advert->version = advert->service + strlen(advert->service) + 1;
-	advert->group = advert->version + strlen(advert->version) + 1;
-	advert->methods = ANY_METHOD;
+	parts->service = texts->key;
+	parts->version = parts->service + strlen(parts->service) + 1;
+	parts->group = parts->version + strlen(parts->version) + 1;
+	parts->methods = ANY_METHOD;
 	/* A longer list would leave too little room for the rest of the URL. */
 	if (service->other || len == 0 || len > SPOKE_URL_MAX / 4)
 		return SPOKE_OK;
@@ -227,17 +226,17 @@ static int print_service(const struct spoke_env *env, const struct spokei_servic
 	texts->methods_size = len;
 	(void)put_methods(service, texts->methods);
 	texts->methods[len - 1] = '\0';
-	advert->methods = texts->methods;
+	parts->methods = texts->methods;
 	return SPOKE_OK;
 }
 
 /* Prints the address number `index`. */
 static void print_address(struct spokei_registration *registration, size_t index, char *place,
-			  char *admin, struct spokei_advert *advert)
+			  char *admin, struct spokei_provider_parts *parts)
 {
 	spokei_listen_group_print(registration->of.listeners, index, place, ADDRESS_TEXT);
-	read_place(registration, place, advert);
-	place_admin(advert, admin);
+	read_place(registration, place, parts);
+	place_admin(parts, admin);
 }
 
 /* Decides whether an error of the keeper is to be tried again; the others are logged once. */
@@ -258,7 +257,7 @@ static int publish(struct spokei_registration *registration, const struct spokei
 		   const struct spokei_local *local)
 {
 	const struct spoke_env *env = registration->engine->env;
-	struct spokei_advert advert = {
+	struct spokei_provider_parts parts = {
 		.admin = registration->admin,
 		.application = registration->application,
 		.token = spokei_proof_of(registration->of.proof, service)->token,
@@ -266,31 +265,32 @@ static int publish(struct spokei_registration *registration, const struct spokei
 		.warmup_ms = registration->warmup_ms,
 	};
 	struct service_texts texts = { .methods = NULL };
-	struct spokei_advert_text url;
+	struct spokei_buffer url;
 	char place[ADDRESS_TEXT];
-	char admin[SPOKEI_LISTING_ADMIN];
-	int error = print_service(env, service, &texts, &advert);
+	char admin[SPOKEI_PROVIDER_URL_ADMIN];
+	const char *text;
+	int error = print_service(env, service, &texts, &parts);
 
 	if (error)
 		return error;
 	if (registration->born_ms == 0)
 		registration->born_ms = env->wall(env->ctx) / MS;
-	advert.timestamp_ms = registration->born_ms;
-	print_address(registration, service->listed, place, admin, &advert);
-	if (advert.host) {
-		advert.local = local->text;
-		advert.host_id = local->host_id;
+	parts.timestamp_ms = registration->born_ms;
+	print_address(registration, service->listed, place, admin, &parts);
+	if (parts.host) {
+		parts.local = local->text;
+		parts.host_id = local->host_id;
 	}
-	error = spokei_advert_print(env, &advert, &url);
+	spokei_buffer_init(&url, env, SIZE_MAX);
+	error = spokei_provider_url_format(&parts, &url);
+	text = (const char *)spokei_buffer_data(&url);
+	if (error == 0 && spokei_local_hides(local, service->listed))
+		error = spokei_keeper_withdraw(registration->keeper, parts.service, text);
+	else if (error == 0)
+		error = spokei_keeper_publish(registration->keeper, parts.service, text);
+	spokei_buffer_fini(&url);
 	spokei_free(env, texts.methods, 1, texts.methods_size);
-	if (error)
-		return error;
-	if (spokei_local_hides(local, service->listed))
-		error = spokei_keeper_withdraw(registration->keeper, advert.service, url.text);
-	else
-		error = spokei_keeper_publish(registration->keeper, advert.service, url.text);
-	spokei_free(env, url.text, 1, url.size);
-	return sort_error(registration, advert.service, error);
+	return sort_error(registration, texts.key, error);
 }
 
 static int publish_at_all(struct spokei_registration *registration, struct spokei_service *service)
@@ -351,13 +351,13 @@ int spokei_registration_check(const struct spokei_registration *registration,
 {
 	const struct spoke_env *env = registration->engine->env;
 	char text[ADDRESS_TEXT];
-	struct spokei_advert advert = { .host = NULL };
+	struct spokei_provider_parts parts = { .host = NULL };
 
 	if (registration->keeper == NULL || *registration->advertise)
 		return SPOKE_OK;
 	env->net->print(env->ctx, address, text, sizeof(text));
-	read_place(registration, text, &advert);
-	if (advert.host == NULL || !spokei_places_is_any(advert.host))
+	read_place(registration, text, &parts);
+	if (parts.host == NULL || !spokei_places_is_any(parts.host))
 		return SPOKE_OK;
 	spokei_event(registration->engine, SPOKE_EINVAL,
 		     "listen: %s means all addresses, and cannot be published; set the option "

@@ -2,8 +2,8 @@
 /* The registry whose URL contains the providers. */
 #include "cluster/registry/static.h"
 
-#include "cluster/registry/errands.h"
-#include "cluster/registry/services.h"
+#include "cluster/registry/urls.h"
+#include "core/base/env.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 
@@ -13,118 +13,68 @@
 
 struct fixed {
 	struct spoke_engine *engine;
-	struct spokei_errands errands;
-	struct spokei_task reap;
+	const struct spoke_registry_up *up;
+	void *up_arg;
 	struct spoke_url *places; /* URLs without paths */
 	unsigned places_count;
 	unsigned places_room;
 };
 
-/* --- requests */
+/* --- entries */
 
-/* Appends the URL of the service at an address, with its NUL. */
-static int put_provider(struct spokei_buffer *out, const struct spoke_url *place,
-			const char *service)
+static void list(struct fixed *fixed, struct spoke_registry_entry *entry)
 {
-	struct spoke_url url = *place;
-	unsigned char *room;
-	size_t len;
+	struct spokei_buffer urls;
+	int error = SPOKE_OK;
 
-	url.path = service;
-	len = spoke_url_print(&url, SPOKE_URL_WHOLE, NULL, 0);
-	room = spokei_buffer_reserve(out, len + 1);
-	if (room == NULL)
-		return SPOKE_ENOMEM;
-	(void)spoke_url_print(&url, SPOKE_URL_WHOLE, (char *)room, len + 1);
-	spokei_buffer_commit(out, len + 1);
-	return SPOKE_OK;
+	spokei_buffer_init(&urls, fixed->engine->env, SIZE_MAX);
+	for (unsigned i = 0; !error && i < fixed->places_count; i++) {
+		struct spoke_url url = fixed->places[i];
+
+		url.path = entry->service;
+		error = spokei_urls_put(&urls, &url);
+	}
+	fixed->up->state(fixed->up_arg, entry, error);
+	if (!error)
+		fixed->up->list(fixed->up_arg, entry, (const char *)spokei_buffer_data(&urls),
+				fixed->places_count);
+	spokei_buffer_fini(&urls);
 }
 
-static int subscribe(void *registry, uint64_t intent, const char *service)
+static void want(void *registry, struct spoke_registry_entry *entry)
 {
 	struct fixed *fixed = registry;
-	struct spokei_errand *errand;
-	int error = spokei_errands_add(&fixed->errands, SPOKEI_ERRAND_SUBSCRIBE, intent, service,
-				       &errand);
 
-	if (error)
-		return error;
-	if (spokei_services_wanted(service)) {
+	if (entry->url) {
+		fixed->up->state(fixed->up_arg, entry, SPOKE_OK);
+	} else if (spokei_urls_are_services(entry->service)) {
 		spokei_event(fixed->engine, SPOKE_EUNSUPPORTED,
 			     "registry static: knows addresses but no services; name a "
 			     "service");
-		spokei_errand_done(&fixed->errands, errand, SPOKE_EUNSUPPORTED);
-		return SPOKE_OK;
+		fixed->up->state(fixed->up_arg, entry, SPOKE_EUNSUPPORTED);
+	} else {
+		list(fixed, entry);
 	}
-	for (unsigned i = 0; !error && i < fixed->places_count; i++)
-		error = put_provider(&errand->found, &fixed->places[i], service);
-	errand->found_count = fixed->places_count;
-	if (!error)
-		error = spokei_errand_list(&fixed->errands, errand);
-	spokei_errand_done(&fixed->errands, errand, error);
-	spokei_buffer_fini(&errand->found);
-	return SPOKE_OK;
 }
 
-static int undo(struct fixed *fixed, enum spokei_errand_kind kind, uint64_t intent, uint64_t which)
-{
-	struct spokei_errand *errand;
-	int error = spokei_errands_undo(&fixed->errands, kind, intent, which, &errand);
-
-	if (error == SPOKE_OK)
-		spokei_errand_done(&fixed->errands, errand, SPOKE_OK);
-	return error;
-}
-
-static int unsubscribe(void *registry, uint64_t intent, uint64_t which)
-{
-	return undo(registry, SPOKEI_ERRAND_UNSUBSCRIBE, intent, which);
-}
-
-static int publish(void *registry, uint64_t intent, const char *service, const char *url)
+static void unwant(void *registry, struct spoke_registry_entry *entry)
 {
 	struct fixed *fixed = registry;
-	struct spokei_errand *errand;
-	int error = spokei_errands_add(&fixed->errands, SPOKEI_ERRAND_PUBLISH, intent, url,
-				       &errand);
 
-	(void)service;
-	if (error == SPOKE_OK && !errand->answered)
-		spokei_errand_done(&fixed->errands, errand, SPOKE_OK);
-	return error;
-}
-
-static int withdraw(void *registry, uint64_t intent, uint64_t which)
-{
-	return undo(registry, SPOKEI_ERRAND_WITHDRAW, intent, which);
+	fixed->up->state(fixed->up_arg, entry, SPOKE_OK);
 }
 
 /* --- life */
 
-static void free_fixed(struct fixed *fixed)
+static void close_fixed(void *registry)
 {
+	struct fixed *fixed = registry;
 	const struct spoke_env *env = fixed->engine->env;
 
 	for (unsigned i = 0; i < fixed->places_count; i++)
 		spoke_url_fini(&fixed->places[i]);
 	spokei_free(env, fixed->places, fixed->places_room, sizeof(*fixed->places));
 	spokei_free(env, fixed, 1, sizeof(*fixed));
-}
-
-static void reap(struct spokei_task *task)
-{
-	struct fixed *fixed = spoke_container_of(task, struct fixed, reap);
-
-	spokei_errands_fini(&fixed->errands);
-	free_fixed(fixed);
-}
-
-static void close_fixed(void *registry)
-{
-	struct fixed *fixed = registry;
-
-	spokei_errands_close(&fixed->errands);
-	spokei_engine_dead(fixed->engine, &fixed->reap);
 }
 
 /* Adds an address, e.g. "host:port", to the list. */
@@ -206,7 +156,8 @@ static int open_fixed(struct spoke_engine *engine, const struct spoke_url *url,
 		return SPOKE_ENOMEM;
 	}
 	fixed->engine = engine;
-	fixed->reap.run = reap;
+	fixed->up = up;
+	fixed->up_arg = arg;
 	fixed->places_room = count_places(backup ? backup : "");
 	fixed->places = spokei_alloc(engine->env, fixed->places_room, sizeof(*fixed->places));
 	if (fixed->places) {
@@ -216,21 +167,17 @@ static int open_fixed(struct spoke_engine *engine, const struct spoke_url *url,
 		error = SPOKE_ENOMEM;
 		spokei_event(engine, error, "registry static: cannot be opened");
 	}
-	if (error) {
-		free_fixed(fixed);
-		return error;
-	}
-	spokei_errands_init(&fixed->errands, engine, up, arg);
-	*ret_registry = fixed;
-	return SPOKE_OK;
+	if (error)
+		close_fixed(fixed);
+	else
+		*ret_registry = fixed;
+	return error;
 }
 
 const struct spoke_registry spokei_registry_static = {
 	.scheme = "static",
 	.open = open_fixed,
-	.publish = publish,
-	.withdraw = withdraw,
-	.subscribe = subscribe,
-	.unsubscribe = unsubscribe,
+	.want = want,
+	.unwant = unwant,
 	.close = close_fixed,
 };

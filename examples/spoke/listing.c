@@ -22,13 +22,14 @@ static void free_urls(char **urls, size_t count)
 }
 
 /* Returns a sorted copy without duplicates; NULL: out of memory. */
-static char **copy_urls(const char *const *urls, size_t count, size_t *ret_count)
+static char **copy_urls(const char *texts, size_t count, size_t *ret_count)
 {
 	char **copy = calloc(count + 1, sizeof(*copy));
 	size_t kept = 0;
 
 	for (size_t i = 0; copy && i < count; i++) {
-		copy[i] = strdup(urls[i]);
+		copy[i] = strdup(texts);
+		texts += strlen(texts) + 1;
 		if (!copy[i]) {
 			free_urls(copy, i);
 			return NULL;
@@ -47,45 +48,93 @@ static char **copy_urls(const char *const *urls, size_t count, size_t *ret_count
 	return copy;
 }
 
-/* --- subscriptions */
+/* --- requests, which are made outside of the registry's callbacks */
 
-static void again_due(struct spoke_alarm *alarm);
+static void act_due(struct spoke_alarm *alarm);
 
-static void ask_again(struct listing *listing)
+static void act_soon(struct listing *listing)
 {
-	(void)!spoke_alarm_after(listing->engine, &listing->again, AGAIN_NS, again_due);
+	listing->soon = spoke_alarm_after(listing->engine, &listing->act, 0, act_due) == 0;
 }
 
-static void subscribe(struct listing_service *service)
+static void act_again(struct listing *listing)
+{
+	if (!listing->soon)
+		(void)!spoke_alarm_after(listing->engine, &listing->act, AGAIN_NS, act_due);
+}
+
+static void free_service(struct listing_service *service)
+{
+	free_urls(service->urls, service->count);
+	free(service->entry);
+	free(service->name);
+	free(service);
+}
+
+/* Returns a service, or NULL without memory. */
+static struct listing_service *new_service(struct listing *listing, const char *name)
+{
+	const size_t size = listing->kind->entry_size ? listing->kind->entry_size
+						      : sizeof(struct spoke_registry_entry);
+	struct listing_service *service = calloc(1, sizeof(*service));
+
+	if (!service)
+		return NULL;
+	service->name = strdup(name);
+	service->entry = calloc(1, size);
+	if (!service->name || !service->entry) {
+		free_service(service);
+		return NULL;
+	}
+	service->listing = listing;
+	service->wanted = true;
+	service->entry->service = service->name;
+	service->entry->category = SPOKE_REGISTRY_PROVIDERS;
+	return service;
+}
+
+static void act_on(struct listing_service *service)
 {
 	struct listing *listing = service->listing;
 
-	service->intent = ++listing->intents;
-	if (listing->kind->subscribe(listing->registry, service->intent, service->name)) {
-		service->intent = 0;
-		ask_again(listing);
+	if (service->wanted && (service->state == LISTING_OUT || service->failed)) {
+		service->state = LISTING_ASKED;
+		service->failed = false;
+		listing->kind->want(listing->registry, service->entry);
+	} else if (!service->wanted && service->state == LISTING_ASKED) {
+		service->state = LISTING_LEAVING;
+		service->failed = false;
+		listing->kind->unwant(listing->registry, service->entry);
 	}
 }
 
-static void again_due(struct spoke_alarm *alarm)
+static void act_due(struct spoke_alarm *alarm)
 {
-	struct listing *listing = spoke_container_of(alarm, struct listing, again);
+	struct listing *listing = spoke_container_of(alarm, struct listing, act);
 
-	if (listing->all.name && !listing->all.intent)
-		subscribe(&listing->all);
-	for (size_t i = 0; i < listing->count; i++)
-		if (!listing->services[i]->intent)
-			subscribe(listing->services[i]);
+	listing->soon = false;
+	if (listing->all)
+		act_on(listing->all);
+	for (size_t i = listing->count; i-- > 0;) {
+		struct listing_service *service = listing->services[i];
+
+		act_on(service);
+		if (service->wanted || service->state != LISTING_OUT)
+			continue;
+		listing->count--;
+		memmove((void *)(listing->services + i), (void *)(listing->services + i + 1),
+			(listing->count - i) * sizeof(void *));
+		free_service(service);
+	}
 }
 
-static struct listing_service *service_of(struct listing *listing, uint64_t intent)
+static struct listing_service *service_of(struct listing *listing,
+					  const struct spoke_registry_entry *entry)
 {
-	if (!intent)
-		return NULL;
-	if (listing->all.intent == intent)
-		return &listing->all;
+	if (listing->all && listing->all->entry == entry)
+		return listing->all;
 	for (size_t i = 0; i < listing->count; i++)
-		if (listing->services[i]->intent == intent)
+		if (listing->services[i]->entry == entry)
 			return listing->services[i];
 	return NULL;
 }
@@ -100,25 +149,12 @@ static void notify_all(const struct listing_service *service, bool came)
 		listing->changed(listing->changed_arg, service, service->urls[i], came);
 }
 
-static void free_service(struct listing_service *service)
+static void drop_service(struct listing_service *service)
 {
-	free_urls(service->urls, service->count);
-	free(service->name);
-	free(service);
-}
-
-static void drop_service(struct listing *listing, size_t index)
-{
-	struct listing_service *service = listing->services[index];
-
-	if (service->intent)
-		(void)!listing->kind->unsubscribe(listing->registry, ++listing->intents,
-						  service->intent);
-	listing->count--;
-	memmove((void *)(listing->services + index), (void *)(listing->services + index + 1),
-		(listing->count - index) * sizeof(void *));
 	notify_all(service, false);
-	free_service(service);
+	free_urls(service->urls, service->count);
+	service->urls = NULL;
+	service->count = 0;
 }
 
 static void add_service(struct listing *listing, const char *name)
@@ -132,49 +168,43 @@ static void add_service(struct listing *listing, const char *name)
 		listing->services[at]->wanted = true;
 		return;
 	}
-	service = listing->count < LISTING_SERVICES_MAX ? calloc(1, sizeof(*service)) : NULL;
+	service = listing->count < LISTING_SERVICES_MAX ? new_service(listing, name) : NULL;
 	if (!service)
 		return;
-	service->name = strdup(name);
-	if (!service->name) {
-		free(service);
-		return;
-	}
-	service->listing = listing;
-	service->wanted = true;
 	memmove((void *)(listing->services + at + 1), (void *)(listing->services + at),
 		(listing->count - at) * sizeof(void *));
 	listing->services[at] = service;
 	listing->count++;
-	subscribe(service);
 }
 
 /* Updates the list of services from URLs whose path is the name. */
-static void take_services(struct listing *listing, const char *const *urls, size_t count)
+static void take_services(struct listing *listing, const char *texts, size_t count)
 {
 	for (size_t i = 0; i < listing->count; i++)
 		listing->services[i]->wanted = false;
-	for (size_t i = 0; i < count; i++) {
+	for (; count > 0; count--) {
 		struct spoke_url url;
 
-		if (spoke_url_parse(spoke_host_env(), urls[i], strlen(urls[i]), &url, NULL))
-			continue;
-		if (*url.path)
-			add_service(listing, url.path);
-		spoke_url_fini(&url);
+		if (!spoke_url_parse(spoke_host_env(), texts, strlen(texts), &url, NULL)) {
+			if (*url.path)
+				add_service(listing, url.path);
+			spoke_url_fini(&url);
+		}
+		texts += strlen(texts) + 1;
 	}
 	for (size_t i = listing->count; i-- > 0;)
 		if (!listing->services[i]->wanted)
-			drop_service(listing, i);
+			drop_service(listing->services[i]);
+	act_soon(listing);
 }
 
 /* Updates the providers of a service and calls back for each one added or removed. */
-static void take_urls(struct listing_service *service, const char *const *urls, size_t count)
+static void take_urls(struct listing_service *service, const char *texts, size_t count)
 {
 	struct listing_service before = *service;
 	const struct listing *listing = service->listing;
 	size_t kept;
-	char **copy = copy_urls(urls, count, &kept);
+	char **copy = copy_urls(texts, count, &kept);
 	size_t i = 0;
 	size_t j = 0;
 
@@ -198,10 +228,10 @@ static void take_urls(struct listing_service *service, const char *const *urls, 
 
 static void notify_whole(struct listing *listing)
 {
-	if (listing->is_whole || (listing->all.name && !listing->all.listed))
+	if (listing->is_whole || (listing->all && !listing->all->listed))
 		return;
 	for (size_t i = 0; i < listing->count; i++)
-		if (!listing->services[i]->listed)
+		if (listing->services[i]->wanted && !listing->services[i]->listed)
 			return;
 	listing->is_whole = true;
 	if (listing->whole)
@@ -210,55 +240,43 @@ static void notify_whole(struct listing *listing)
 
 /* --- callbacks of the registry */
 
-static void registry_done(void *arg, uint64_t intent, int error)
+static void registry_state(void *arg, struct spoke_registry_entry *entry, int error)
 {
 	struct listing *listing = arg;
-	struct listing_service *service = service_of(listing, intent);
+	struct listing_service *service = service_of(listing, entry);
 
-	if (!service || !error)
+	if (!error && service->state == LISTING_LEAVING) {
+		service->state = LISTING_OUT;
+		act_soon(listing);
+	}
+	if (!error)
 		return;
-	service->intent = 0;
-	ask_again(listing);
+	service->state = LISTING_ASKED;
+	service->failed = true;
+	act_again(listing);
 	if (listing->failed)
 		listing->failed(listing->changed_arg, error);
 }
 
-static void registry_list(void *arg, uint64_t intent, const char *const *urls, size_t count)
+static void registry_list(void *arg, struct spoke_registry_entry *entry, const char *texts,
+			  size_t count)
 {
 	struct listing *listing = arg;
-	struct listing_service *service = service_of(listing, intent);
+	struct listing_service *service = service_of(listing, entry);
 
-	if (!service)
+	if (!service->wanted)
 		return;
 	service->listed = true;
-	if (service == &listing->all)
-		take_services(listing, urls, count);
+	if (service == listing->all)
+		take_services(listing, texts, count);
 	else
-		take_urls(service, urls, count);
+		take_urls(service, texts, count);
 	notify_whole(listing);
-}
-
-static void registry_lost(void *arg, uint64_t intent, int error)
-{
-	struct listing *listing = arg;
-
-	if (listing->all.intent == intent || !intent)
-		listing->all.intent = 0;
-	for (size_t i = 0; i < listing->count; i++)
-		if (listing->services[i]->intent == intent || !intent)
-			listing->services[i]->intent = 0;
-	ask_again(listing);
-	if (listing->failed)
-		listing->failed(listing->changed_arg, error);
 }
 
 /* --- begin and end */
 
-static const struct spoke_registry_up up = {
-	.done = registry_done,
-	.list = registry_list,
-	.lost = registry_lost,
-};
+static const struct spoke_registry_up up = { .state = registry_state, .list = registry_list };
 
 int listing_begin(struct listing *listing, const char *url, const char *service)
 {
@@ -274,16 +292,12 @@ int listing_begin(struct listing *listing, const char *url, const char *service)
 	spoke_url_fini(&parsed);
 	if (error)
 		return error;
-	if (service) {
+	if (service)
 		add_service(listing, service);
-		return listing->count ? SPOKE_OK : SPOKE_ENOMEM;
-	}
-	listing->all.listing = listing;
-	listing->all.name = strdup("*");
-	if (!listing->all.name)
-		return SPOKE_ENOMEM;
-	subscribe(&listing->all);
-	return SPOKE_OK;
+	else
+		listing->all = new_service(listing, "*");
+	act_soon(listing);
+	return listing->count > 0 || listing->all ? SPOKE_OK : SPOKE_ENOMEM;
 }
 
 void listing_end(struct listing *listing)
@@ -291,10 +305,11 @@ void listing_end(struct listing *listing)
 	if (listing->registry)
 		listing->kind->close(listing->registry);
 	listing->registry = NULL;
-	(void)spoke_alarm_cancel(&listing->again);
+	(void)spoke_alarm_cancel(&listing->act);
 	for (size_t i = 0; i < listing->count; i++)
 		free_service(listing->services[i]);
 	listing->count = 0;
-	free(listing->all.name);
-	listing->all.name = NULL;
+	if (listing->all)
+		free_service(listing->all);
+	listing->all = NULL;
 }

@@ -18,9 +18,15 @@ struct listing_service {
 	char *name;
 	char **urls;
 	size_t count;
-	uint64_t intent; /* of the subscription; 0: none */
-	bool listed;     /* its list has been received */
-	bool wanted;     /* in the latest list of services */
+	struct spoke_registry_entry *entry; /* the subscription */
+	enum {
+		LISTING_OUT,     /* not at the registry */
+		LISTING_ASKED,   /* the subscription was requested */
+		LISTING_LEAVING, /* its end was requested */
+	} state;
+	bool failed; /* the last request has */
+	bool listed; /* its list has been received */
+	bool wanted; /* in the latest list of services */
 };
 
 /* Called when a provider was added (`came`) or removed. */
@@ -35,11 +41,11 @@ struct listing {
 	void (*failed)(void *arg, int error); /* an operation did, and is retried; may be NULL */
 	const struct spoke_registry *kind;
 	void *registry;
-	struct listing_service all;                             /* "*": its URLs are the services */
+	struct listing_service *all; /* "*": its URLs are the services; NULL: one service only */
 	struct listing_service *services[LISTING_SERVICES_MAX]; /* by name */
 	size_t count;
-	uint64_t intents; /* intents used so far */
-	struct spoke_alarm again;
+	struct spoke_alarm act; /* makes the requests that are due */
+	bool soon;              /* ... in this turn */
 	bool is_whole;
 };
 

@@ -10,11 +10,12 @@
 
 #define MS UINT64_C(1000000)
 
+/* A request in flight. */
 struct op {
 	struct spoke_alarm alarm;
 	struct fakereg_open *open;
-	uint64_t intent;
-	struct fakereg_entry entry; /* the entry to add; none if it has no owner */
+	struct spoke_registry_entry *of;
+	bool wanted;
 	struct op *next;
 };
 
@@ -24,9 +25,14 @@ static struct op *ops;
 
 /* --- entries */
 
+static bool subscribes(const struct fakereg_entry *entry)
+{
+	return entry->of && entry->of->url == NULL;
+}
+
 static bool is_listed(const struct fakereg_entry *entry)
 {
-	return entry->by && !entry->subscribes;
+	return entry->by && !subscribes(entry);
 }
 
 unsigned fakereg_listed(const char *service)
@@ -60,14 +66,20 @@ const char *fakereg_first(const char *service)
 
 static void tell_list(struct fakereg_open *open, const struct fakereg_entry *subscription)
 {
-	const char *urls[FAKEREG_ENTRIES];
+	static char urls[FAKEREG_ENTRIES * FAKEREG_TEXT];
 	size_t count = 0;
+	size_t len = 0;
 
-	for (unsigned i = 0; i < FAKEREG_ENTRIES; i++)
-		if (is_listed(&fakereg.entries[i]) &&
-		    strcmp(fakereg.entries[i].service, subscription->service) == 0)
-			urls[count++] = fakereg.entries[i].url;
-	open->up->list(open->arg, subscription->intent, urls, count);
+	for (unsigned i = 0; i < FAKEREG_ENTRIES; i++) {
+		const struct fakereg_entry *entry = &fakereg.entries[i];
+
+		if (!is_listed(entry) || strcmp(entry->service, subscription->service) != 0)
+			continue;
+		memcpy(urls + len, entry->url, strlen(entry->url) + 1);
+		len += strlen(entry->url) + 1;
+		count++;
+	}
+	open->up->list(open->arg, subscription->of, urls, count);
 }
 
 static void tell_lists(struct spoke_post *post)
@@ -80,7 +92,7 @@ static void tell_lists(struct spoke_post *post)
 		return;
 	}
 	for (unsigned i = 0; i < FAKEREG_ENTRIES; i++)
-		if (fakereg.entries[i].by == open && fakereg.entries[i].subscribes)
+		if (fakereg.entries[i].by == open && subscribes(&fakereg.entries[i]))
 			tell_list(open, &fakereg.entries[i]);
 }
 
@@ -105,7 +117,7 @@ static void put(const struct fakereg_entry *entry)
 		struct fakereg_entry *at = &fakereg.entries[i];
 
 		/* Each name has at most one entry, like in a directory. */
-		if (is_listed(at) && !entry->subscribes && strcmp(at->url, entry->url) == 0)
+		if (is_listed(at) && !subscribes(entry) && strcmp(at->url, entry->url) == 0)
 			place = at;
 		if (place == NULL && at->by == NULL)
 			place = at;
@@ -114,10 +126,10 @@ static void put(const struct fakereg_entry *entry)
 	changed();
 }
 
-static void drop(const struct fakereg_open *by, uint64_t intent)
+static void drop(const struct spoke_registry_entry *of)
 {
 	for (unsigned i = 0; i < FAKEREG_ENTRIES; i++)
-		if (fakereg.entries[i].by == by && fakereg.entries[i].intent == intent)
+		if (fakereg.entries[i].by && fakereg.entries[i].of == of)
 			fakereg.entries[i].by = NULL;
 	changed();
 }
@@ -149,18 +161,15 @@ void fakereg_forget(void)
 		fakereg.entries[i].by = NULL;
 }
 
-void fakereg_lose_all(bool one_by_one)
+void fakereg_lose_all(void)
 {
 	for (unsigned i = 0; i < FAKEREG_ENTRIES; i++) {
 		struct fakereg_entry entry = fakereg.entries[i];
 
 		fakereg.entries[i].by = NULL;
-		if (one_by_one && entry.by && entry.by != &stranger)
-			entry.by->up->lost(entry.by->arg, entry.intent, SPOKE_ELOST);
+		if (entry.by && entry.of)
+			entry.by->up->state(entry.by->arg, entry.of, SPOKE_ELOST);
 	}
-	for (unsigned i = 0; i < FAKEREG_OPENS && !one_by_one; i++)
-		if (fakereg.opens[i].engine && !fakereg.opens[i].closed)
-			fakereg.opens[i].up->lost(fakereg.opens[i].arg, 0, SPOKE_ELOST);
 }
 
 /* --- requests in flight */
@@ -177,77 +186,80 @@ static void end_op(struct op *op)
 	free(op);
 }
 
+/* Consumers, configurators and so on are services of their own here. */
+static struct fakereg_entry entry_of(struct fakereg_open *open, struct spoke_registry_entry *of)
+{
+	struct fakereg_entry entry = { .by = open, .of = of };
+	const bool plain = strcmp(of->category, SPOKE_REGISTRY_PROVIDERS) == 0;
+
+	(void)snprintf(entry.service, sizeof(entry.service), "%s%s%s", of->service,
+		       plain ? "" : "/", plain ? "" : of->category);
+	(void)snprintf(entry.url, sizeof(entry.url), "%s", of->url ? of->text : "");
+	return entry;
+}
+
 static void op_due(struct spoke_alarm *alarm)
 {
 	struct op *op = spoke_container_of(alarm, struct op, alarm);
+	const struct op ended = *op;
 	struct fakereg_open *open = op->open;
-	uint64_t intent = op->intent;
 	int error = fakereg.fails;
 
 	if (fakereg.mute)
 		return;
-	if (op->entry.by == NULL && fakereg.keeps)
-		error = SPOKE_ECONNECT;
-	if (error == 0 && op->entry.by)
-		put(&op->entry);
-	if (error == 0 && op->entry.subscribes && fakereg.hastes)
-		tell_list(open, &op->entry);
 	end_op(op);
-	open->up->done(open->arg, intent, error);
+	if (!ended.wanted && fakereg.keeps)
+		error = SPOKE_ECONNECT;
+	if (error == 0 && !ended.wanted)
+		drop(ended.of);
+	if (error == 0 && ended.wanted) {
+		const struct fakereg_entry entry = entry_of(open, ended.of);
+
+		put(&entry);
+		if (subscribes(&entry) && fakereg.hastes)
+			tell_list(open, &entry);
+	}
+	open->up->state(open->arg, ended.of, error);
 }
 
-/* Cancels the pending request of an intent. If its withdrawal failed, the entry stays. */
-static void forget_op(const struct fakereg_open *open, uint64_t intent)
+/* Cancels the pending request of an entry. */
+static void forget_op(const struct spoke_registry_entry *of)
 {
 	struct op *op = ops;
 
-	while (op && (op->open != open || op->intent != intent))
+	while (op && op->of != of)
 		op = op->next;
 	if (op)
 		end_op(op);
 }
 
-static int begin(struct fakereg_open *open, uint64_t intent, bool subscribes, const char *service,
-		 const char *url)
+/* Returns whether the request has begun. */
+static bool begin(struct fakereg_open *open, struct spoke_registry_entry *of, bool wanted)
 {
 	uint64_t delay_ns = fakereg.delay_ns ? fakereg.delay_ns : MS;
 	struct op *op;
 
 	fakereg.last_ns = spoke_engine_now(open->engine);
+	forget_op(of);
 	if (fakereg.in_begin)
 		fakereg.in_begin();
-	if (fakereg.refuses)
-		return fakereg.refuses;
+	if (fakereg.refuses) {
+		open->up->state(open->arg, of, fakereg.refuses);
+		return false;
+	}
 	op = calloc(1, sizeof(*op));
 	op->open = open;
-	op->intent = intent;
-	if (service) {
-		op->entry.by = open;
-		op->entry.intent = intent;
-		op->entry.subscribes = subscribes;
-		(void)snprintf(op->entry.service, sizeof(op->entry.service), "%s", service);
-		(void)snprintf(op->entry.url, sizeof(op->entry.url), "%s", url);
-	}
-	op->next = ops;
+	op->of = of;
+	op->wanted = wanted;
 	if (spoke_alarm_after(open->engine, &op->alarm, delay_ns, op_due)) {
 		free(op);
-		return SPOKE_ENOMEM;
+		open->up->state(open->arg, of, SPOKE_ENOMEM);
+		return false;
 	}
+	op->next = ops;
 	ops = op;
 	open->under_way++;
-	return SPOKE_OK;
-}
-
-static int end_intent(struct fakereg_open *open, uint64_t intent, uint64_t which)
-{
-	int error = begin(open, intent, false, NULL, NULL);
-
-	if (error)
-		return error;
-	forget_op(open, which);
-	if (fakereg.fails == 0 && !fakereg.mute && !fakereg.keeps)
-		drop(open, which);
-	return SPOKE_OK;
+	return true;
 }
 
 /* --- the registry functions */
@@ -270,28 +282,23 @@ static int fake_open(struct spoke_engine *engine, const struct spoke_url *url,
 	return SPOKE_ELIMIT;
 }
 
-static int fake_publish(void *registry, uint64_t intent, const char *service, const char *url)
+static void fake_want(void *registry, struct spoke_registry_entry *of)
 {
-	fakereg.publishes++;
-	return begin(registry, intent, false, service, url);
+	if (of->url)
+		fakereg.publishes++;
+	else
+		fakereg.subscribes++;
+	(void)begin(registry, of, true);
 }
 
-static int fake_withdraw(void *registry, uint64_t intent, uint64_t which)
+static void fake_unwant(void *registry, struct spoke_registry_entry *of)
 {
-	fakereg.withdraws++;
-	return end_intent(registry, intent, which);
-}
-
-static int fake_subscribe(void *registry, uint64_t intent, const char *service)
-{
-	fakereg.subscribes++;
-	return begin(registry, intent, true, service, "");
-}
-
-static int fake_unsubscribe(void *registry, uint64_t intent, uint64_t which)
-{
-	fakereg.unsubscribes++;
-	return end_intent(registry, intent, which);
+	if (of->url)
+		fakereg.withdraws++;
+	else
+		fakereg.unsubscribes++;
+	if (begin(registry, of, false) && fakereg.fails == 0 && !fakereg.mute && !fakereg.keeps)
+		drop(of);
 }
 
 static void fake_close(void *registry)
@@ -306,9 +313,15 @@ static void fake_close(void *registry)
 			end_op(op);
 		op = next;
 	}
-	for (unsigned i = 0; i < FAKEREG_ENTRIES; i++)
-		if (fakereg.entries[i].by == open && fakereg.entries[i].subscribes)
-			fakereg.entries[i].by = NULL;
+	for (unsigned i = 0; i < FAKEREG_ENTRIES; i++) {
+		struct fakereg_entry *entry = &fakereg.entries[i];
+
+		if (entry->by != open)
+			continue;
+		if (subscribes(entry))
+			entry->by = NULL;
+		entry->of = NULL;
+	}
 	open->closed = true;
 	if (!open->posted)
 		*open = (struct fakereg_open){ 0 };
@@ -317,44 +330,16 @@ static void fake_close(void *registry)
 const struct spoke_registry fakereg_kind = {
 	.scheme = "fake",
 	.open = fake_open,
-	.publish = fake_publish,
-	.withdraw = fake_withdraw,
-	.subscribe = fake_subscribe,
-	.unsubscribe = fake_unsubscribe,
+	.want = fake_want,
+	.unwant = fake_unwant,
 	.close = fake_close,
 };
 
-/* --- categories, which are services of their own here */
-
-static const char *name_in(const char *service, const char *category, char name[64])
-{
-	(void)snprintf(name, 64, "%s/%s", service, category);
-	return name;
-}
-
-static int fake_publish_any(void *registry, uint64_t intent, const char *service, const char *url)
-{
-	char name[64];
-
-	if (strncmp(url, "consumer:", 9) == 0)
-		service = name_in(service, "consumers", name);
-	return fake_publish(registry, intent, service, url);
-}
-
-static int fake_watch(void *registry, uint64_t intent, const char *service, const char *category)
-{
-	char name[64];
-
-	return fake_subscribe(registry, intent, name_in(service, category, name));
-}
-
 const struct spoke_registry fakereg_with_categories = {
 	.scheme = "fake",
+	.categories = true,
 	.open = fake_open,
-	.publish = fake_publish_any,
-	.withdraw = fake_withdraw,
-	.subscribe = fake_subscribe,
-	.unsubscribe = fake_unsubscribe,
+	.want = fake_want,
+	.unwant = fake_unwant,
 	.close = fake_close,
-	.watch = fake_watch,
 };

@@ -16,8 +16,7 @@ enum {
 
 struct fakereg_entry {
 	struct fakereg_open *by; /* NULL: free; &fakereg_stranger: entry of another program */
-	uint64_t intent;
-	bool subscribes;
+	struct spoke_registry_entry *of; /* NULL: of another program */
 	char service[64];
 	char url[FAKEREG_TEXT];
 };
@@ -70,9 +69,9 @@ const char *fakereg_first(const char *service);
 void fakereg_add(const char *service, const char *url);
 void fakereg_remove(const char *service, const char *url);
 
-/* Drops all publications and subscriptions. Each loss is reported by itself, or all at once. Call
- * it on the thread of the engines. */
-void fakereg_lose_all(bool one_by_one);
+/* Drops all publications and subscriptions, and reports each loss. Call it on the thread of the
+ * engines. */
+void fakereg_lose_all(void);
 
 /* Drops everything without a notification. */
 void fakereg_forget(void);

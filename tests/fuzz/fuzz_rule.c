@@ -3,7 +3,7 @@
  * Fuzzes the rules of a registry. The reader of YAML stays within its bounds, its values nest, and
  * each URL that a rule becomes prints to a text that parses.
  */
-#include "cluster/discovery/rule.h"
+#include "cluster/discovery/override.h"
 #include "core/text/yaml.h"
 #include "tests/core/memory.h"
 #include "tests/fuzz/fuzz.h"
@@ -52,7 +52,7 @@ static void read_yaml(const char *text)
 FUZZ(rule)
 {
 	struct memory memory;
-	struct spokei_lineup lineup;
+	struct spokei_url_list list;
 	char why[SPOKEI_RULE_WHY] = "";
 	char *text = malloc(size + 1);
 
@@ -62,12 +62,12 @@ FUZZ(rule)
 	text[size] = '\0';
 	read_yaml(text);
 	memory_init(&memory);
-	spokei_lineup_init(&lineup, &memory.env);
-	if (spokei_rule_read(SPOKEI_RULE_CONFIGURATORS, text, &lineup, why))
-		require(*why && lineup.count == 0, "a broken rule has a reason and no URL");
-	for (size_t i = 0; i < lineup.count; i++)
-		require(lineup.urls[i].host != NULL, "a URL has a host");
-	spokei_lineup_fini(&lineup);
+	spokei_url_list_init(&list, &memory.env);
+	if (spokei_rule_read(SPOKEI_RULE_CONFIGURATORS, text, &list, why))
+		require(*why && list.count == 0, "a broken rule has a reason and no URL");
+	for (size_t i = 0; i < list.count; i++)
+		require(list.urls[i].host != NULL, "a URL has a host");
+	spokei_url_list_fini(&list);
 	require(memory.bytes == 0, "no memory is lost");
 	free(text);
 	return 0;

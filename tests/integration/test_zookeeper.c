@@ -25,15 +25,15 @@ TEST(published_node_matches_dubbo_layout)
 		char *url = strchr(line, '\t') + 1;
 		char *path = strchr(url, '\t') + 1;
 		char *data = strchr(path, '\t') + 1;
-		uint64_t intent;
+		uint64_t number;
 
 		url[-1] = path[-1] = data[-1] = '\0';
-		intent = zoorig_publish(line, url);
-		assert_int_equal(zoorig_end(intent), 0);
+		number = zoorig_publish(line, url);
+		assert_int_equal(zoorig_end(number), 0);
 		assert_int_equal(zoostranger_owner_of(path), zoorig_session());
 		assert_int_equal(zoostranger_count("/dubbo/spoke.interop.EchoService/providers"),
 				 1);
-		assert_int_equal(zoorig_end(zoorig_withdraw(intent)), 0);
+		assert_int_equal(zoorig_end(zoorig_unwant(number)), 0);
 		rows++;
 	}
 	(void)fclose(file);
@@ -71,31 +71,29 @@ TEST(withdrawn_publication_is_removed_and_others_stay)
 	other = zoorig_publish(SERVICE, URL_B);
 	assert_int_equal(zoorig_end(other), 0);
 	assert_int_equal(zoorig_end(one), 0);
-	assert_int_equal(zoorig_end(zoorig_withdraw(one)), 0);
+	assert_int_equal(zoorig_end(zoorig_unwant(one)), 0);
 	assert_string_equal(zoostranger_list(FOLDER), LIST(LEAF_B));
 	assert_int_equal(zoorig_lost(one), 1);
-	assert_int_equal(zoorig_end(zoorig_withdraw(one)), 0);
-	assert_int_equal(zoorig_end(zoorig_withdraw(4711)), 0);
 }
 
 TEST(publication_withdrawn_before_it_is_done_is_removed)
 {
-	uint64_t intent;
+	uint64_t number;
 	uint64_t end;
 
 	zoorig_open("");
 	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_B)), 0);
-	intent = zoorig_publish(SERVICE, URL_A);
-	end = zoorig_withdraw(intent);
+	number = zoorig_publish(SERVICE, URL_A);
+	end = zoorig_unwant(number);
 	assert_int_equal(zoorig_end(end), 0);
-	assert_false(zoorig_has_ended(intent));
+	assert_false(zoorig_has_ended(number));
 	assert_string_equal(zoostranger_list(FOLDER), LIST(LEAF_B));
 }
 
-TEST(a_url_that_is_none_is_refused_by_its_end)
+TEST(service_that_is_no_path_is_refused)
 {
 	zoorig_open("");
-	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, "no url")), SPOKE_ESYNTAX);
+	assert_int_equal(zoorig_end(zoorig_publish("*", URL_A)), SPOKE_EINVAL);
 	assert_int_equal(zoorig_end(zoorig_publish("..", URL_A)), SPOKE_EINVAL);
 }
 
@@ -103,16 +101,16 @@ TEST(a_url_that_is_none_is_refused_by_its_end)
 
 TEST(node_left_by_a_former_session_is_taken_over)
 {
-	uint64_t intent;
+	uint64_t number;
 
 	zoostranger_makes_folder();
 	zoostranger_leaves_behind(NODE_A);
 	zoorig_open("");
-	intent = zoorig_publish(SERVICE, URL_A);
-	assert_int_equal(zoorig_end(intent), 0);
+	number = zoorig_publish(SERVICE, URL_A);
+	assert_int_equal(zoorig_end(number), 0);
 	assert_string_equal(zoostranger_list(FOLDER), LIST(LEAF_A));
 	assert_int_equal(zoostranger_owner_of(NODE_A), zoorig_session());
-	assert_int_equal(zoorig_lost(intent), 1);
+	assert_int_equal(zoorig_lost(number), 1);
 }
 
 TEST(nodes_of_former_sessions_are_removed)
@@ -159,12 +157,12 @@ TEST(two_publications_of_one_session_are_independent)
 /* A provider of Dubbo 3 that registers instances only is found by no consumer of services. */
 TEST(instances_of_applications_explain_an_empty_list)
 {
-	uint64_t intent;
+	uint64_t number;
 
 	zoorig_open("");
-	intent = zoorig_subscribe(SERVICE);
-	assert_int_equal(zoorig_end(intent), 0);
-	zoorig_until(zoorig_count(NOTE_LIST, intent) == 1);
+	number = zoorig_subscribe(SERVICE);
+	assert_int_equal(zoorig_end(number), 0);
+	zoorig_until(zoorig_count(NOTE_LIST, number) == 1);
 	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
 	assert_false(zoorig_said("register-mode"));
 	zoorig_close();
@@ -172,39 +170,39 @@ TEST(instances_of_applications_explain_an_empty_list)
 	assert_int_equal(zoostranger_create("/services", "", ZOO_PERSISTENT), ZOK);
 	assert_int_equal(zoostranger_create("/services/shop", "", ZOO_PERSISTENT), ZOK);
 	zoorig_open("");
-	intent = zoorig_subscribe("demo.Other");
-	assert_int_equal(zoorig_end(intent), 0);
+	number = zoorig_subscribe("demo.Other");
+	assert_int_equal(zoorig_end(number), 0);
 	zoorig_until(
 		zoorig_said("registry: /dubbo/demo.Other/providers is empty, but /services has 1 "
 			    "applications of Dubbo 3; set register-mode=interface or all"));
 	/* The list is still watched. */
 	assert_int_equal(zoorig_end(zoorig_publish("demo.Other", URL_A)), 0);
-	zoorig_until(strcmp(zoorig_list(intent), LIST(URL_A)) == 0);
+	zoorig_until(strcmp(zoorig_list(number), LIST(URL_A)) == 0);
 	assert_int_equal(zoostranger_delete("/services/shop"), ZOK);
 	assert_int_equal(zoostranger_delete("/services"), ZOK);
 }
 
 TEST(list_is_reported_again_when_it_changes)
 {
-	uint64_t intent;
+	uint64_t number;
 
 	zoorig_open("");
-	intent = zoorig_subscribe(SERVICE);
-	assert_int_equal(zoorig_end(intent), 0);
-	zoorig_until(strcmp(zoorig_list(intent), "") == 0);
+	number = zoorig_subscribe(SERVICE);
+	assert_int_equal(zoorig_end(number), 0);
+	zoorig_until(strcmp(zoorig_list(number), "") == 0);
 	assert_int_equal(zoostranger_owner_of(FOLDER), 0);
 	assert_int_equal(zoostranger_create(NODE_B, "", ZOO_EPHEMERAL), ZOK);
-	zoorig_until(strcmp(zoorig_list(intent), LIST(URL_B)) == 0);
+	zoorig_until(strcmp(zoorig_list(number), LIST(URL_B)) == 0);
 	assert_int_equal(zoostranger_create(NODE_A, "", ZOO_EPHEMERAL), ZOK);
-	zoorig_until(strcmp(zoorig_list(intent), LIST(URL_A "\n" URL_B)) == 0);
+	zoorig_until(strcmp(zoorig_list(number), LIST(URL_A "\n" URL_B)) == 0);
 	assert_int_equal(zoostranger_delete(NODE_B), ZOK);
-	zoorig_until(strcmp(zoorig_list(intent), LIST(URL_A)) == 0);
+	zoorig_until(strcmp(zoorig_list(number), LIST(URL_A)) == 0);
 	zoostranger_clears("/dubbo");
-	zoorig_until(strcmp(zoorig_list(intent), "") == 0);
+	zoorig_until(strcmp(zoorig_list(number), "") == 0);
 	zoostranger_makes_folder();
 	assert_int_equal(zoostranger_create(NODE_A, "", ZOO_EPHEMERAL), ZOK);
-	zoorig_until(strcmp(zoorig_list(intent), LIST(URL_A)) == 0);
-	assert_int_equal(zoorig_lost(intent), 1);
+	zoorig_until(strcmp(zoorig_list(number), LIST(URL_A)) == 0);
+	assert_int_equal(zoorig_lost(number), 1);
 }
 
 TEST(unsubscribed_listener_gets_no_further_lists)
@@ -218,53 +216,52 @@ TEST(unsubscribed_listener_gets_no_further_lists)
 	other = zoorig_subscribe(SERVICE);
 	assert_int_equal(zoorig_end(one), 0);
 	assert_int_equal(zoorig_end(other), 0);
-	assert_int_equal(zoorig_end(zoorig_unsubscribe(one)), 0);
+	assert_int_equal(zoorig_end(zoorig_unwant(one)), 0);
 	heard = zoorig_count(NOTE_LIST, one);
 	assert_int_equal(zoostranger_create(NODE_A, "", ZOO_EPHEMERAL), ZOK);
 	zoorig_until(strcmp(zoorig_list(other), LIST(URL_A)) == 0);
 	assert_int_equal(zoorig_count(NOTE_LIST, one), heard);
-	assert_int_equal(zoorig_end(zoorig_unsubscribe(4711)), 0);
 }
 
 TEST(names_that_are_no_urls_are_passed_over)
 {
-	uint64_t intent;
+	uint64_t number;
 
 	zoostranger_makes_folder();
 	assert_int_equal(zoostranger_create(FOLDER "/%zz", "", ZOO_EPHEMERAL), ZOK);
 	assert_int_equal(zoostranger_create(FOLDER "/a%00b", "", ZOO_EPHEMERAL), ZOK);
 	assert_int_equal(zoostranger_create(NODE_A, "", ZOO_EPHEMERAL), ZOK);
 	zoorig_open("");
-	intent = zoorig_subscribe(SERVICE);
-	zoorig_until(strcmp(zoorig_list(intent), LIST(URL_A)) == 0);
+	number = zoorig_subscribe(SERVICE);
+	zoorig_until(strcmp(zoorig_list(number), LIST(URL_A)) == 0);
 	assert_true(zoorig_said("no encoded URL: %zz"));
 	assert_true(zoorig_said("no encoded URL: a%00b"));
 }
 
 TEST(of_all_services_their_names_are_told)
 {
-	uint64_t intent;
+	uint64_t number;
 
 	zoostranger_makes_folder();
 	assert_int_equal(zoostranger_create("/dubbo/a%20b", "", 0), ZOK);
 	assert_int_equal(zoostranger_create("/dubbo/config", "", 0), ZOK);
 	assert_int_equal(zoostranger_create("/dubbo/%zz", "", 0), ZOK);
 	zoorig_open("");
-	intent = zoorig_subscribe("*");
-	zoorig_until(strstr(zoorig_list(intent), LIST("consumer://any/" SERVICE)) != NULL);
-	assert_non_null(strstr(zoorig_list(intent), LIST("consumer://any/a%20b")));
-	assert_null(strstr(zoorig_list(intent), "config"));
+	number = zoorig_subscribe("*");
+	zoorig_until(strstr(zoorig_list(number), LIST("consumer://any/" SERVICE)) != NULL);
+	assert_non_null(strstr(zoorig_list(number), LIST("consumer://any/a%20b")));
+	assert_null(strstr(zoorig_list(number), "config"));
 	assert_true(zoorig_said("no encoded URL: %zz"));
 	assert_int_equal(zoostranger_create("/dubbo/c", "", 0), ZOK);
-	zoorig_until(strstr(zoorig_list(intent), LIST("consumer://any/c")) != NULL);
-	assert_non_null(strstr(zoorig_list(intent), LIST("consumer://any/a%20b")));
+	zoorig_until(strstr(zoorig_list(number), LIST("consumer://any/c")) != NULL);
+	assert_non_null(strstr(zoorig_list(number), LIST("consumer://any/a%20b")));
 }
 
 /* Each byte is escaped, so the names are three times as long. */
 TEST(services_of_any_names_are_told)
 {
 	char path[64];
-	uint64_t intent;
+	uint64_t number;
 
 	zoostranger_makes_folder();
 	for (int i = 0; i < 64; i++) {
@@ -272,25 +269,25 @@ TEST(services_of_any_names_are_told)
 		assert_int_equal(zoostranger_create(path, "", 0), ZOK);
 	}
 	zoorig_open("");
-	intent = zoorig_subscribe("*");
-	zoorig_until(zoorig_count(NOTE_LIST, intent) > 0);
+	number = zoorig_subscribe("*");
+	zoorig_until(zoorig_count(NOTE_LIST, number) > 0);
 	assert_int_equal(rig.notes[rig.note_count - 1].count, 65);
 	for (int i = 0; i < 64; i++) {
 		(void)snprintf(path, sizeof(path), LIST("consumer://any/%%C3%%%X"), 0x80 + i);
-		assert_non_null(strstr(zoorig_list(intent), path));
+		assert_non_null(strstr(zoorig_list(number), path));
 	}
 }
 
 TEST(of_too_many_providers_the_first_count)
 {
-	uint64_t intent;
+	uint64_t number;
 
 	zoostranger_makes_folder();
 	zoostranger_create_many(FOLDER "/dubbo%3A%2F%2F10.0.0.1%3A", 10001);
 	zoorig_open("");
-	intent = zoorig_subscribe(SERVICE);
-	assert_int_equal(zoorig_end(intent), 0);
-	zoorig_until(zoorig_count(NOTE_LIST, intent) > 0);
+	number = zoorig_subscribe(SERVICE);
+	assert_int_equal(zoorig_end(number), 0);
+	zoorig_until(zoorig_count(NOTE_LIST, number) > 0);
 	assert_int_equal(rig.notes[rig.note_count - 1].count, 10000);
 	assert_true(zoorig_said("a service has 10001 providers; only the first 10000 are used"));
 }
@@ -304,41 +301,39 @@ TEST(of_too_many_providers_the_first_count)
 
 TEST(consumer_is_published_with_the_address_of_this_machine)
 {
-	uint64_t intent;
+	uint64_t number;
 	uint64_t other;
 
 	zoorig_open("");
-	intent = zoorig_publish(SERVICE, CONSUMER);
-	assert_int_equal(zoorig_end(intent), 0);
+	number = zoorig_publish(SERVICE, CONSUMER);
+	assert_int_equal(zoorig_end(number), 0);
 	assert_string_equal(zoostranger_list(CONSUMERS),
 			    LIST("consumer%3A%2F%2F127.0.0.1%2Fdemo.Echo%3Fcategory%3Dconsumers"
 				 "%26id%3D1"));
 	other = zoorig_publish(SERVICE, "consumer://0.0.0.0/" SERVICE "?category=consumers&id=2");
 	assert_int_equal(zoorig_end(other), 0);
 	assert_int_equal(zoostranger_count(CONSUMERS), 2);
-	assert_int_equal(zoorig_end(zoorig_withdraw(intent)), 0);
+	assert_int_equal(zoorig_end(zoorig_unwant(number)), 0);
 	assert_int_equal(zoostranger_count(CONSUMERS), 1);
-	assert_int_equal(zoorig_end(zoorig_withdraw(other)), 0);
+	assert_int_equal(zoorig_end(zoorig_unwant(other)), 0);
 	assert_int_equal(zoostranger_count(CONSUMERS), 0);
 }
 
 TEST(configurators_are_listed_and_watched)
 {
-	const uint64_t intent = ++rig.intents;
+	uint64_t number;
 
 	zoorig_open("");
-	assert_int_equal(spokei_registry_zookeeper.watch(rig.registry, intent, SERVICE,
-							 "configurators"),
-			 0);
-	assert_int_equal(zoorig_end(intent), 0);
-	zoorig_until(zoorig_count(NOTE_LIST, intent) > 0);
-	assert_string_equal(zoorig_list(intent), "");
+	number = zoorig_watch(SERVICE, SPOKE_REGISTRY_CONFIGURATORS);
+	assert_int_equal(zoorig_end(number), 0);
+	zoorig_until(zoorig_count(NOTE_LIST, number) > 0);
+	assert_string_equal(zoorig_list(number), "");
 	zoorig_forget();
 	assert_int_equal(zoostranger_create(CONFIGURATORS "/" RULE_LEAF, "", 0), ZOK);
-	zoorig_until(zoorig_count(NOTE_LIST, intent) > 0);
-	assert_string_equal(zoorig_list(intent), LIST("override://0.0.0.0/demo.Echo?weight=5"));
+	zoorig_until(zoorig_count(NOTE_LIST, number) > 0);
+	assert_string_equal(zoorig_list(number), LIST("override://0.0.0.0/demo.Echo?weight=5"));
 	zoorig_forget();
 	assert_int_equal(zoostranger_delete(CONFIGURATORS "/" RULE_LEAF), ZOK);
-	zoorig_until(zoorig_count(NOTE_LIST, intent) > 0);
-	assert_string_equal(zoorig_list(intent), "");
+	zoorig_until(zoorig_count(NOTE_LIST, number) > 0);
+	assert_string_equal(zoorig_list(number), "");
 }

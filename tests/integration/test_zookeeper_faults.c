@@ -20,21 +20,21 @@ FIXTURE(zoorig_set_up, zoorig_tear_down);
 
 TEST(removed_node_is_reported_as_lost)
 {
-	uint64_t intent;
+	uint64_t number;
 
 	zoorig_open("");
-	intent = zoorig_publish(SERVICE, URL_A);
-	assert_int_equal(zoorig_end(intent), 0);
+	number = zoorig_publish(SERVICE, URL_A);
+	assert_int_equal(zoorig_end(number), 0);
 	assert_int_equal(zoostranger_write(NODE_A, "x"), ZOK);
 	assert_int_equal(zoostranger_write(NODE_A, "y"), ZOK);
 	assert_int_equal(zoostranger_delete(NODE_A), ZOK);
-	zoorig_until(zoorig_lost(intent) != 1);
-	assert_int_equal(zoorig_lost(intent), SPOKE_ENOENT);
-	intent = zoorig_publish(SERVICE, URL_A);
-	assert_int_equal(zoorig_end(intent), 0);
+	zoorig_until(zoorig_lost(number) != 1);
+	assert_int_equal(zoorig_lost(number), SPOKE_ENOENT);
+	number = zoorig_publish(SERVICE, URL_A);
+	assert_int_equal(zoorig_end(number), 0);
 	assert_string_equal(zoostranger_list(FOLDER), LIST(LEAF_A));
 	zoostranger_clears("/dubbo");
-	zoorig_until(zoorig_lost(intent) == SPOKE_ENOENT);
+	zoorig_until(zoorig_lost(number) == SPOKE_ENOENT);
 }
 
 TEST(killed_and_restarted_server_keeps_all_nodes)
@@ -60,13 +60,13 @@ TEST(killed_and_restarted_server_keeps_all_nodes)
 	assert_int_equal(zoostranger_owner_of(NODE_A), session);
 	assert_int_equal(zoostranger_create(NODE_B, "", ZOO_EPHEMERAL), ZOK);
 	zoorig_until(strcmp(zoorig_list(listing), LIST(URL_A "\n" URL_B)) == 0);
-	assert_int_equal(zoorig_count(NOTE_LOST, 0), 0);
+	assert_int_equal(zoorig_lost(listing), 1);
 	assert_int_equal(zoorig_lost(entry), 1);
 	assert_int_equal(zoostranger_delete(NODE_A), ZOK);
 	zoorig_until(zoorig_lost(entry) == SPOKE_ENOENT);
 }
 
-TEST(expired_session_is_reported_once_and_replaced)
+TEST(expired_session_is_reported_and_replaced)
 {
 	uint64_t entry;
 	uint64_t listing;
@@ -79,15 +79,16 @@ TEST(expired_session_is_reported_once_and_replaced)
 	assert_int_equal(zoorig_end(listing), 0);
 	session = zoorig_session();
 	zoostranger_ends_session();
-	zoorig_until(zoorig_lost(0) != 1);
-	assert_int_equal(zoorig_lost(0), SPOKE_ELOST);
+	zoorig_until(zoorig_lost(entry) != 1);
+	assert_int_equal(zoorig_lost(entry), SPOKE_ELOST);
+	assert_int_equal(zoorig_lost(listing), SPOKE_ELOST);
 	entry = zoorig_publish(SERVICE, URL_A);
 	listing = zoorig_subscribe(SERVICE);
 	assert_int_equal(zoorig_end(entry), 0);
 	zoorig_until(strcmp(zoorig_list(listing), LIST(URL_A)) == 0);
 	assert_true(zoorig_session() != session);
 	assert_int_equal(zoostranger_owner_of(NODE_A), zoorig_session());
-	assert_int_equal(zoorig_count(NOTE_LOST, 0), 1);
+	assert_int_equal(zoorig_lost(entry), 1);
 	zoorig_until(__atomic_load_n(&rig.closed, __ATOMIC_SEQ_CST) == 1);
 	assert_true(__atomic_load_n(&rig.closed_by, __ATOMIC_SEQ_CST) !=
 		    spoke_host_env()->threads->self(NULL));
@@ -103,28 +104,28 @@ TEST(without_a_server_all_ends_as_unavailable)
 
 	assert_int_equal(zoorig_open_url("zookeeper://127.0.0.1:1?backup=[::1]:1"), 0);
 	entry = zoorig_publish(SERVICE, URL_B);
-	end = zoorig_withdraw(entry);
+	end = zoorig_unwant(entry);
 	entry = zoorig_publish(SERVICE, URL_A);
 	listing = zoorig_subscribe(SERVICE);
 	assert_int_equal(zoorig_end(entry), SPOKE_EUNAVAILABLE);
 	assert_int_equal(zoorig_end(listing), SPOKE_EUNAVAILABLE);
-	assert_int_equal(zoorig_end(end), SPOKE_EUNAVAILABLE);
+	assert_int_equal(zoorig_end(end), 0); /* nothing was requested yet */
 	assert_true(zoorig_said("registry zookeeper 127.0.0.1:1: no server has answered for 2 s"));
 }
 
 TEST(requests_in_flight_end_when_the_server_dies)
 {
-	uint64_t intents[20];
+	uint64_t numbers[20];
 
 	zoorig_open("");
 	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_B)), 0);
 	/* A frozen server cannot answer before it is killed. */
 	zooserver_freeze();
 	for (unsigned i = 0; i < 20; i++)
-		intents[i] = i % 2 ? zoorig_publish(SERVICE, URL_A) : zoorig_subscribe(SERVICE);
+		numbers[i] = i % 2 ? zoorig_publish(SERVICE, URL_A) : zoorig_subscribe(SERVICE);
 	zooserver_kill();
 	for (unsigned i = 0; i < 20; i++)
-		assert_int_equal(zoorig_end(intents[i]), SPOKE_ELOST);
+		assert_int_equal(zoorig_end(numbers[i]), SPOKE_ELOST);
 	zooserver_revive();
 	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_A)), 0);
 	assert_string_equal(zoostranger_list(FOLDER), LIST(LEAF_A "\n" LEAF_B));
@@ -132,42 +133,43 @@ TEST(requests_in_flight_end_when_the_server_dies)
 
 /* The server has created the node, but the next request failed. The test is repeated if that
  * request was faster than the kill. */
-static void fail_to_publish(const char *url, const char *node)
+static uint64_t fail_to_publish(const char *url, const char *node)
 {
 	for (unsigned tries = 0; tries < 20; tries++) {
-		uint64_t intent = zoorig_publish(SERVICE, url);
+		uint64_t number = zoorig_publish(SERVICE, url);
 		int64_t owner;
 		int error;
 
 		while (zoostranger_owner(node, &owner) != ZOK)
 			continue;
 		zooserver_kill();
-		error = zoorig_end(intent);
+		error = zoorig_end(number);
 		if (error == SPOKE_ELOST)
-			return;
+			return number;
 		assert_int_equal(error, 0);
 		zooserver_revive();
-		assert_int_equal(zoorig_end(zoorig_withdraw(intent)), 0);
+		assert_int_equal(zoorig_end(zoorig_unwant(number)), 0);
 	}
 	fail_msg("the node was always published before the server could be killed");
+	return 0;
 }
 
-TEST(uncertain_node_is_removed_unless_published_again)
+TEST(uncertain_node_is_removed_unless_it_is_wanted)
 {
-	uint64_t intent;
+	uint64_t number;
 
 	zoorig_open("");
 	assert_int_equal(zoorig_end(zoorig_publish(SERVICE, URL_B)), 0);
-	fail_to_publish(URL_A, NODE_A);
+	number = fail_to_publish(URL_A, NODE_A);
 	zooserver_revive();
-	zoorig_until(zoostranger_count(FOLDER) == 1);
+	assert_int_equal(zoorig_end(zoorig_unwant(number)), 0);
 	assert_string_equal(zoostranger_list(FOLDER), LIST(LEAF_B));
-	fail_to_publish(URL_A, NODE_A);
+	(void)fail_to_publish(URL_A, NODE_A);
 	zooserver_revive();
-	intent = zoorig_publish(SERVICE, URL_A); /* there is no connection before the next turn */
-	assert_int_equal(zoorig_end(intent), 0);
+	number = zoorig_publish(SERVICE, URL_A); /* there is no connection before the next turn */
+	assert_int_equal(zoorig_end(number), 0);
 	assert_string_equal(zoostranger_list(FOLDER), LIST(LEAF_A "\n" LEAF_B));
-	assert_int_equal(zoorig_lost(intent), 1);
+	assert_int_equal(zoorig_lost(number), 1);
 }
 
 /* The server may reject requests just after its start. */
@@ -223,11 +225,11 @@ TEST(unresolvable_names_are_retried)
 
 TEST(a_session_is_closed_on_another_thread)
 {
-	uint64_t intent;
+	uint64_t number;
 
 	zoorig_open("");
-	intent = zoorig_publish(SERVICE, URL_A);
-	assert_int_equal(zoorig_end(intent), 0);
+	number = zoorig_publish(SERVICE, URL_A);
+	assert_int_equal(zoorig_end(number), 0);
 	(void)zoorig_publish(SERVICE, URL_B);
 	(void)zoorig_subscribe(SERVICE);
 	zoorig_close();
@@ -294,17 +296,14 @@ TEST(any_memory_may_be_missing)
 
 	for (; failed; nth++) {
 		uint64_t before = rig.faulty.failed[SPOKEI_FAULTS_MEMORY];
-		uint64_t entry = 0;
-		uint64_t listing = 0;
 
 		spokei_faults_fail(&rig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		if (zoorig_try_open() == 0) {
-			entry = zoorig_try_publish(SERVICE, URL_A);
-			listing = zoorig_try_subscribe(SERVICE);
-			zoorig_until(entry == 0 || zoorig_has_ended(entry));
-			zoorig_until(listing == 0 || zoorig_has_ended(listing));
-			entry = entry ? zoorig_try_withdraw(entry) : 0;
-			zoorig_until(entry == 0 || zoorig_has_ended(entry));
+			uint64_t entry = zoorig_publish(SERVICE, URL_A);
+			uint64_t listing = zoorig_subscribe(SERVICE);
+
+			zoorig_until(zoorig_has_ended(entry) && zoorig_has_ended(listing));
+			(void)zoorig_end(zoorig_unwant(entry));
 			spokei_faults_heal(&rig.faulty);
 			zoorig_close();
 		}

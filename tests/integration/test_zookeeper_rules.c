@@ -11,13 +11,12 @@
 
 static uint64_t watch_rule(void)
 {
-	const struct spoke_registry *kind = &spokei_registry_zookeeper;
-	uint64_t intent = ++rig.intents;
+	uint64_t number;
 
 	zoorig_open("");
-	assert_int_equal(kind->watch(rig.registry, intent, "demo.Echo::", ".configurators"), 0);
-	assert_int_equal(zoorig_end(intent), 0);
-	return intent;
+	number = zoorig_watch("demo.Echo::", ".configurators");
+	assert_int_equal(zoorig_end(number), 0);
+	return number;
 }
 
 static void make_folders(void)
@@ -27,9 +26,9 @@ static void make_folders(void)
 	assert_int_equal(zoostranger_create("/dubbo/config/dubbo", "", 0), 0);
 }
 
-static bool lists(uint64_t intent, const char *list)
+static bool lists(uint64_t number, const char *list)
 {
-	return strcmp(zoorig_list(intent), list) == 0;
+	return strcmp(zoorig_list(number), list) == 0;
 }
 
 NEEDS(zooserver_absent);
@@ -38,29 +37,29 @@ FIXTURE(zoorig_set_up, zoorig_tear_down);
 
 TEST(rule_is_told_as_it_is_made_changed_and_removed)
 {
-	uint64_t intent = watch_rule();
+	uint64_t number = watch_rule();
 
-	zoorig_until(lists(intent, ""));
+	zoorig_until(lists(number, ""));
 	make_folders();
 	assert_int_equal(zoostranger_create(RULE, "key: a", 0), 0);
-	zoorig_until(lists(intent, LIST("key: a")));
+	zoorig_until(lists(number, LIST("key: a")));
 	assert_int_equal(zoostranger_write(RULE, "key: b"), 0);
-	zoorig_until(lists(intent, LIST("key: b")));
+	zoorig_until(lists(number, LIST("key: b")));
 	assert_int_equal(zoostranger_delete(RULE), 0);
-	zoorig_until(lists(intent, ""));
+	zoorig_until(lists(number, ""));
 	assert_int_equal(zoostranger_create(RULE, "key: c", 0), 0);
-	zoorig_until(lists(intent, LIST("key: c")));
+	zoorig_until(lists(number, LIST("key: c")));
 	zoorig_close();
 }
 
 TEST(rule_that_exists_is_read_at_once)
 {
-	uint64_t intent;
+	uint64_t number;
 
 	make_folders();
 	assert_int_equal(zoostranger_create(RULE, "key: a", 0), 0);
-	intent = watch_rule();
-	zoorig_until(lists(intent, LIST("key: a")));
+	number = watch_rule();
+	zoorig_until(lists(number, LIST("key: a")));
 	zoorig_close();
 }
 
@@ -73,7 +72,7 @@ TEST(watch_of_a_rule_creates_no_node)
 
 TEST(rule_is_read_again_after_a_lost_connection)
 {
-	uint64_t intent = watch_rule();
+	uint64_t number = watch_rule();
 
 	zooserver_kill();
 	zoorig_until(zoorig_said("connection lost"));
@@ -81,6 +80,6 @@ TEST(rule_is_read_again_after_a_lost_connection)
 	zooserver_wait();
 	make_folders();
 	assert_int_equal(zoostranger_create(RULE, "key: a", 0), 0);
-	zoorig_until(lists(intent, LIST("key: a")));
+	zoorig_until(lists(number, LIST("key: a")));
 	zoorig_close();
 }

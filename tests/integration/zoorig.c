@@ -52,21 +52,36 @@ int __wrap_zookeeper_close(zhandle_t *zh)
 
 /* --- notifications */
 
-static struct note *add_note(enum note_kind kind, uint64_t intent, int error)
+static struct note *add_note(enum note_kind kind, uint64_t number, int error)
 {
 	struct note *note = &rig.notes[rig.note_count++];
 
 	assert_true(rig.note_count <= NOTES_MAX);
-	*note = (struct note){ .intent = intent, .error = error };
+	*note = (struct note){ .number = number, .error = error };
 	note->kind = kind;
 	return note;
 }
 
-static void told_done(void *arg, uint64_t intent, int error)
+static struct zoorig_entry *entry_of(const struct spoke_registry_entry *of)
 {
+	for (unsigned i = 0; i < ENTRIES_MAX; i++)
+		if (rig.entries[i].of == of)
+			return &rig.entries[i];
+	fail_msg("an unknown entry");
+	return NULL;
+}
+
+static void note_state(void *arg, struct spoke_registry_entry *of, int error)
+{
+	struct zoorig_entry *entry = entry_of(of);
+
 	assert_ptr_equal(arg, &rig);
-	assert_int_equal(zoorig_count(NOTE_DONE, intent), 0);
-	(void)add_note(NOTE_DONE, intent, error);
+	assert_true(entry->asked || error);
+	if (entry->asked)
+		(void)add_note(NOTE_DONE, entry->asked, error);
+	else
+		(void)add_note(NOTE_LOST, entry->number, error);
+	entry->asked = 0;
 }
 
 static int by_alphabet(const void *one, const void *other)
@@ -75,7 +90,7 @@ static int by_alphabet(const void *one, const void *other)
 }
 
 /* Returns the names, sorted, one per line. */
-static char *lines_of(const char *const *texts, size_t count)
+static char *lines_of(const char *texts, size_t count)
 {
 	const char **sorted = calloc(count + 1, sizeof(*sorted));
 	size_t size = 1;
@@ -84,8 +99,9 @@ static char *lines_of(const char *const *texts, size_t count)
 
 	assert_non_null(sorted);
 	for (size_t i = 0; i < count; i++) {
-		sorted[i] = texts[i];
-		size += strlen(texts[i]) + 1;
+		sorted[i] = texts;
+		size += strlen(texts) + 1;
+		texts += strlen(texts) + 1;
 	}
 	qsort(sorted, count, sizeof(*sorted), by_alphabet);
 	lines = at = malloc(size);
@@ -97,64 +113,58 @@ static char *lines_of(const char *const *texts, size_t count)
 	return lines;
 }
 
-static void told_list(void *arg, uint64_t intent, const char *const *urls, size_t count)
+static void note_list(void *arg, struct spoke_registry_entry *of, const char *texts, size_t count)
 {
 	struct note *note;
 
 	assert_ptr_equal(arg, &rig);
-	note = add_note(NOTE_LIST, intent, 0);
+	note = add_note(NOTE_LIST, entry_of(of)->number, 0);
 	note->count = count;
-	note->urls = lines_of(urls, count);
+	note->urls = lines_of(texts, count);
 }
 
-static void told_lost(void *arg, uint64_t intent, int error)
-{
-	assert_ptr_equal(arg, &rig);
-	(void)add_note(NOTE_LOST, intent, error);
-}
+static const struct spoke_registry_up rig_up = { note_state, note_list };
 
-static const struct spoke_registry_up rig_up = { told_done, told_list, told_lost };
-
-size_t zoorig_count(int kind, uint64_t intent)
+size_t zoorig_count(int kind, uint64_t number)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < rig.note_count; i++)
-		count += (int)rig.notes[i].kind == kind && rig.notes[i].intent == intent;
+		count += (int)rig.notes[i].kind == kind && rig.notes[i].number == number;
 	return count;
 }
 
-static const struct note *newest(int kind, uint64_t intent)
+static const struct note *newest(int kind, uint64_t number)
 {
 	for (size_t i = rig.note_count; i > 0; i--)
-		if ((int)rig.notes[i - 1].kind == kind && rig.notes[i - 1].intent == intent)
+		if ((int)rig.notes[i - 1].kind == kind && rig.notes[i - 1].number == number)
 			return &rig.notes[i - 1];
 	return NULL;
 }
 
-const char *zoorig_list(uint64_t intent)
+const char *zoorig_list(uint64_t number)
 {
-	const struct note *note = newest(NOTE_LIST, intent);
+	const struct note *note = newest(NOTE_LIST, number);
 
 	return note ? note->urls : "(none)";
 }
 
-int zoorig_lost(uint64_t intent)
+int zoorig_lost(uint64_t number)
 {
-	const struct note *note = newest(NOTE_LOST, intent);
+	const struct note *note = newest(NOTE_LOST, number);
 
 	return note ? note->error : 1;
 }
 
-bool zoorig_has_ended(uint64_t intent)
+bool zoorig_has_ended(uint64_t number)
 {
-	return newest(NOTE_DONE, intent) != NULL;
+	return newest(NOTE_DONE, number) != NULL;
 }
 
-int zoorig_end(uint64_t intent)
+int zoorig_end(uint64_t number)
 {
-	zoorig_until(zoorig_has_ended(intent));
-	return newest(NOTE_DONE, intent)->error;
+	zoorig_until(zoorig_has_ended(number));
+	return newest(NOTE_DONE, number)->error;
 }
 
 bool zoorig_said(const char *words)
@@ -245,46 +255,60 @@ void zoorig_close(void)
 	table()->close(rig.registry);
 	rig.registry = NULL;
 	assert_int_equal(rig.note_count, told);
+	for (unsigned i = 0; i < ENTRIES_MAX; i++) {
+		free(rig.entries[i].of);
+		spoke_url_fini(&rig.entries[i].url);
+		rig.entries[i] = (struct zoorig_entry){ NULL };
+	}
+}
+
+static uint64_t want(const char *service, const char *category, const char *url)
+{
+	struct zoorig_entry *entry = entry_of(NULL);
+
+	entry->of = calloc(1, table()->entry_size);
+	assert_non_null(entry->of);
+	entry->of->service = service;
+	entry->of->category = category;
+	if (url) {
+		assert_int_equal(spoke_url_parse(spoke_host_env(), url, strlen(url), &entry->url,
+						 NULL),
+				 0);
+		entry->of->url = &entry->url;
+		entry->of->text = url;
+	}
+	entry->number = entry->asked = ++rig.numbers;
+	table()->want(rig.registry, entry->of);
+	return entry->number;
 }
 
 uint64_t zoorig_publish(const char *service, const char *url)
 {
-	size_t told = rig.note_count;
-	int error = table()->publish(rig.registry, ++rig.intents, service, url);
-
-	assert_int_equal(error, 0);
-	assert_int_equal(rig.note_count, told);
-	return rig.intents;
+	return want(service,
+		    strncmp(url, "consumer:", 9) == 0 ? SPOKE_REGISTRY_CONSUMERS
+						      : SPOKE_REGISTRY_PROVIDERS,
+		    url);
 }
 
 uint64_t zoorig_subscribe(const char *service)
 {
-	size_t told = rig.note_count;
-	int error = table()->subscribe(rig.registry, ++rig.intents, service);
-
-	assert_int_equal(error, 0);
-	assert_int_equal(rig.note_count, told);
-	return rig.intents;
+	return want(service, SPOKE_REGISTRY_PROVIDERS, NULL);
 }
 
-uint64_t zoorig_withdraw(uint64_t which)
+uint64_t zoorig_watch(const char *service, const char *category)
 {
-	size_t told = rig.note_count;
-	int error = table()->withdraw(rig.registry, ++rig.intents, which);
-
-	assert_int_equal(error, 0);
-	assert_int_equal(rig.note_count, told);
-	return rig.intents;
+	return want(service, category, NULL);
 }
 
-uint64_t zoorig_unsubscribe(uint64_t which)
+uint64_t zoorig_unwant(uint64_t which)
 {
-	size_t told = rig.note_count;
-	int error = table()->unsubscribe(rig.registry, ++rig.intents, which);
+	struct zoorig_entry *entry = rig.entries;
 
-	assert_int_equal(error, 0);
-	assert_int_equal(rig.note_count, told);
-	return rig.intents;
+	while (entry->number != which)
+		entry++;
+	entry->asked = ++rig.numbers;
+	table()->unwant(rig.registry, entry->of);
+	return rig.numbers;
 }
 
 int zoorig_try_open(void)
@@ -293,21 +317,6 @@ int zoorig_try_open(void)
 
 	(void)snprintf(url, sizeof(url), "zookeeper://127.0.0.1:%u", (unsigned)zooserver_port());
 	return zoorig_open_url(url);
-}
-
-uint64_t zoorig_try_publish(const char *service, const char *url)
-{
-	return table()->publish(rig.registry, ++rig.intents, service, url) ? 0 : rig.intents;
-}
-
-uint64_t zoorig_try_subscribe(const char *service)
-{
-	return table()->subscribe(rig.registry, ++rig.intents, service) ? 0 : rig.intents;
-}
-
-uint64_t zoorig_try_withdraw(uint64_t which)
-{
-	return table()->withdraw(rig.registry, ++rig.intents, which) ? 0 : rig.intents;
 }
 
 /* --- life */

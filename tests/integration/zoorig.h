@@ -29,10 +29,20 @@ struct note {
 		NOTE_LIST,
 		NOTE_LOST
 	} kind;
-	uint64_t intent;
+	uint64_t number; /* of the request; of the entry's want() for lists and losses */
 	int error;
 	size_t count; /* of a list */
 	char *urls;   /* of a list: sorted, one per line */
+};
+
+#define ENTRIES_MAX 64u
+
+/* An entry, with the numbers of its requests. */
+struct zoorig_entry {
+	struct spoke_registry_entry *of; /* NULL: unused */
+	struct spoke_url url;
+	uint64_t number; /* of want() */
+	uint64_t asked;  /* of the request in flight; 0: none */
 };
 
 struct zoorig {
@@ -41,7 +51,8 @@ struct zoorig {
 	void *registry;
 	struct note notes[NOTES_MAX];
 	size_t note_count;
-	uint64_t intents;    /* number of intents so far */
+	struct zoorig_entry entries[ENTRIES_MAX];
+	uint64_t numbers;    /* the last number of a request */
 	zhandle_t *theirs;   /* the newest handle that the code under test created */
 	uintptr_t closed_by; /* the thread that closed a handle last; 0: none */
 	unsigned closed;     /* number of closed handles */
@@ -72,17 +83,15 @@ void zoorig_open(const char *parameters);
 int zoorig_open_url(const char *text);
 void zoorig_close(void);
 
-/* Send a request and return its intent. */
+/* Request an entry, which lives as long as the registry, and return the number of the request. */
 uint64_t zoorig_publish(const char *service, const char *url);
 uint64_t zoorig_subscribe(const char *service);
-uint64_t zoorig_withdraw(uint64_t which);
-uint64_t zoorig_unsubscribe(uint64_t which);
+uint64_t zoorig_watch(const char *service, const char *category);
+/* Requests the end of the entry with this number, and returns that of this request. */
+uint64_t zoorig_unwant(uint64_t which);
 
-/* Do the same, but may fail; return 0 then. */
+/* Does the same, but may fail. */
 int zoorig_try_open(void);
-uint64_t zoorig_try_publish(const char *service, const char *url);
-uint64_t zoorig_try_subscribe(const char *service);
-uint64_t zoorig_try_withdraw(uint64_t which);
 
 /* Clears the record of notifications. */
 void zoorig_forget(void);
@@ -105,14 +114,14 @@ void zoorig_catch_up(void);
 uint64_t zoorig_patience(void);
 void zoorig_turn_until(uint64_t until_ns, const char *what, const char *file, int line);
 
-/* Waits for the end of an intent; returns its error. */
-int zoorig_end(uint64_t intent);
-bool zoorig_has_ended(uint64_t intent);
-size_t zoorig_count(int kind, uint64_t intent);
-/* Returns the newest list of an intent, one URL per line; "(none)" if there was none. */
-const char *zoorig_list(uint64_t intent);
-/* Returns the error with which an intent was lost; 1 if it was not lost. */
-int zoorig_lost(uint64_t intent);
+/* Waits for the end of a number; returns its error. */
+int zoorig_end(uint64_t number);
+bool zoorig_has_ended(uint64_t number);
+size_t zoorig_count(int kind, uint64_t number);
+/* Returns the newest list of a number, one URL per line; "(none)" if there was none. */
+const char *zoorig_list(uint64_t number);
+/* Returns the error with which a number was lost; 1 if it was not lost. */
+int zoorig_lost(uint64_t number);
 /* Returns whether an event with these words has occurred. */
 bool zoorig_said(const char *words);
 

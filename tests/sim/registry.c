@@ -29,7 +29,7 @@ static void changed(struct sim_world *world)
 }
 
 /* Adds an entry; the same URL has one entry, as in a directory. */
-static bool put(struct sim_session *by, const struct sim_errand *errand)
+static bool put(struct sim_session *by, struct spoke_registry_entry *of)
 {
 	struct sim_world *world = by->world;
 	struct sim_entry *place = NULL;
@@ -37,30 +37,30 @@ static bool put(struct sim_session *by, const struct sim_errand *errand)
 	for (unsigned i = 0; i < SIM_ENTRIES; i++) {
 		struct sim_entry *at = &world->registry.entries[i];
 
-		if (is_there(at) && strcmp(at->url, errand->url) == 0) {
+		if (is_there(at) && strcmp(at->url, of->text) == 0) {
 			place = at;
 			break;
 		}
 		if (place == NULL && !is_there(at))
 			place = at;
 	}
-	if (place == NULL)
+	if (place == NULL || strlen(of->text) >= sizeof(place->url))
 		return false;
 	place->by = by;
 	place->until_ns = 0;
-	place->intent = errand->intent;
-	memcpy(place->url, errand->url, sizeof(place->url));
+	place->of = of;
+	memcpy(place->url, of->text, strlen(of->text) + 1);
 	sim_note(world, "process % is listed", by->process->number, 0, 0, 0);
 	changed(world);
 	return true;
 }
 
-static void drop(const struct sim_session *by, uint64_t intent)
+static void drop(const struct sim_session *by, const struct spoke_registry_entry *of)
 {
 	for (unsigned i = 0; i < SIM_ENTRIES; i++) {
 		struct sim_entry *at = &by->world->registry.entries[i];
 
-		if (at->by != by || at->intent != intent)
+		if (at->by != by || at->of != of)
 			continue;
 		at->by = NULL;
 		sim_note(by->world, "process % is no longer listed", by->process->number, 0, 0, 0);
@@ -68,17 +68,35 @@ static void drop(const struct sim_session *by, uint64_t intent)
 	}
 }
 
+static bool is_asked(const struct sim_session *session, const struct spoke_registry_entry *of)
+{
+	for (unsigned i = 0; i < SIM_ERRANDS; i++) {
+		const struct sim_errand *errand = &session->world->registry.errands[i];
+
+		if (errand->session == session && errand->of == of && !errand->quiet)
+			return true;
+	}
+	return false;
+}
+
 /* --- notifications */
 
 static void tell_list(struct sim_session *session)
 {
 	struct sim_world *world = session->world;
-	const char *urls[SIM_ENTRIES];
+	static char urls[SIM_ENTRIES * SIM_URL];
 	size_t count = 0;
+	size_t len = 0;
 
-	for (unsigned i = 0; i < SIM_ENTRIES && session->lie != 1; i++)
-		if (is_there(&world->registry.entries[i]) && (session->lie == 0 || i % 2))
-			urls[count++] = world->registry.entries[i].url;
+	for (unsigned i = 0; i < SIM_ENTRIES && session->lie != 1; i++) {
+		const struct sim_entry *entry = &world->registry.entries[i];
+
+		if (!is_there(entry) || (session->lie && i % 2 == 0))
+			continue;
+		memcpy(urls + len, entry->url, strlen(entry->url) + 1);
+		len += strlen(entry->url) + 1;
+		count++;
+	}
 	sim_note(world, "c% receives a list of % providers", session->process->number, count, 0, 0);
 	world->counts.lists++;
 	/* The correct list follows later. */
@@ -90,22 +108,34 @@ static void tell_list(struct sim_session *session)
 	session->up->list(session->arg, session->subscription, urls, count);
 }
 
+/* Drops an entry, and reports that unless a request for it is in flight. */
+static void lose(struct sim_session *session, struct spoke_registry_entry *of)
+{
+	drop(session, of);
+	if (!is_asked(session, of))
+		session->up->state(session->arg, of, SPOKE_ELOST);
+}
+
 static void tell_lost(struct sim_session *session)
 {
-	uint64_t lost = session->lost;
+	struct spoke_registry_entry *subscription = session->subscription;
+	const struct sim_entry *lost = session->lost;
+	const bool all = session->lost_all;
 
-	session->lost = 0;
-	if (lost != UINT64_MAX) {
-		drop(session, lost);
-	} else {
-		session->subscription = 0;
-		session->tell_ns = 0;
-		for (unsigned i = 0; i < SIM_ENTRIES; i++)
-			if (session->world->registry.entries[i].by == session)
-				drop(session, session->world->registry.entries[i].intent);
-	}
+	session->lost = NULL;
+	session->lost_all = false;
 	sim_note(session->world, "process % loses its session", session->process->number, 0, 0, 0);
-	session->up->lost(session->arg, lost == UINT64_MAX ? 0 : lost, SPOKE_ELOST);
+	for (unsigned i = 0; i < SIM_ENTRIES; i++) {
+		const struct sim_entry *entry = &session->world->registry.entries[i];
+
+		if (entry->by == session && (all || entry == lost))
+			lose(session, entry->of);
+	}
+	if (!all || subscription == NULL)
+		return;
+	session->subscription = NULL;
+	session->tell_ns = 0;
+	lose(session, subscription);
 }
 
 /* Sends a pending notification in a turn of its process. */
@@ -114,7 +144,7 @@ static void news_due(struct spoke_alarm *alarm)
 	struct sim_session *session = spoke_container_of(alarm, struct sim_session, news);
 
 	session->process->progress++;
-	if (session->lost)
+	if (session->lost || session->lost_all)
 		tell_lost(session);
 	else if (session->tell_ns && session->subscription)
 		tell_list(session);
@@ -154,15 +184,15 @@ static int do_errand(const struct sim_errand *errand)
 		registry->fail--;
 		return SPOKE_ETIMEOUT;
 	}
-	if (errand->url[0])
-		return put(session, errand) ? SPOKE_OK : SPOKE_ELIMIT;
-	if (errand->subscribes) {
-		session->subscription = errand->intent;
+	if (errand->of->url && errand->wanted)
+		return put(session, errand->of) ? SPOKE_OK : SPOKE_ELIMIT;
+	if (errand->wanted) {
+		session->subscription = errand->of;
 		session->tell_ns = session->world->virt.now_ns;
-	} else if (errand->which == session->subscription) {
-		session->subscription = 0;
+	} else if (errand->of == session->subscription) {
+		session->subscription = NULL;
 	} else {
-		drop(session, errand->which);
+		drop(session, errand->of);
 	}
 	return SPOKE_OK;
 }
@@ -170,15 +200,16 @@ static int do_errand(const struct sim_errand *errand)
 static void errand_due(struct spoke_alarm *alarm)
 {
 	struct sim_errand *errand = spoke_container_of(alarm, struct sim_errand, alarm);
+	const struct sim_errand done = *errand;
 	struct sim_session *session = errand->session;
-	uint64_t intent = errand->intent;
 	int error = do_errand(errand);
 
 	session->process->progress++;
 	sim_note(session->world, "the registry answers process %: %e", session->process->number,
 		 (uint64_t)(unsigned)error, 0, 0);
 	drop_errand(errand);
-	session->up->done(session->arg, intent, error);
+	if (!done.quiet)
+		session->up->state(session->arg, done.of, error);
 }
 
 static struct sim_errand *new_errand(struct sim_session *session)
@@ -191,7 +222,7 @@ static struct sim_errand *new_errand(struct sim_session *session)
 	return NULL;
 }
 
-static int ask(struct sim_session *session, const struct sim_errand *what)
+static int ask(struct sim_session *session, struct spoke_registry_entry *of, bool wanted)
 {
 	struct sim_world *world = session->world;
 	struct sim_errand *errand = new_errand(session);
@@ -199,26 +230,45 @@ static int ask(struct sim_session *session, const struct sim_errand *what)
 	session->process->progress++;
 	if (errand == NULL || (is_down(world) && sim_chance(&world->dice, 300)))
 		return SPOKE_EUNAVAILABLE;
-	*errand = *what;
-	errand->session = session;
+	*errand = (struct sim_errand){ .session = session, .of = of, .wanted = wanted };
 	if (spoke_alarm_after(session->engine, &errand->alarm, delay_of(world), errand_due) == 0)
 		return SPOKE_OK;
 	errand->session = NULL;
 	return SPOKE_ENOMEM;
 }
 
-/* Drops the requests in flight for an intent. */
-static void forget(const struct sim_session *session, uint64_t intent)
-{
-	for (unsigned i = 0; i < SIM_ERRANDS; i++) {
-		struct sim_errand *errand = &session->world->registry.errands[i];
+/* --- the vtable */
 
-		if (errand->session == session && errand->intent == intent)
-			drop_errand(errand);
+/* A request that replaces one in flight: if it fails at once, the earlier one is carried out. */
+static void request(struct sim_session *session, struct spoke_registry_entry *of, bool wanted)
+{
+	struct sim_registry *registry = &session->world->registry;
+	struct sim_errand *before[SIM_ERRANDS];
+	unsigned count = 0;
+	int error;
+
+	for (unsigned i = 0; i < SIM_ERRANDS; i++)
+		if (registry->errands[i].session == session && registry->errands[i].of == of)
+			before[count++] = &registry->errands[i];
+	error = ask(session, of, wanted);
+	while (count-- > 0) {
+		before[count]->quiet = true;
+		if (error == 0)
+			drop_errand(before[count]);
 	}
+	if (error)
+		session->up->state(session->arg, of, error);
 }
 
-/* --- the vtable */
+static void registry_want(void *registry, struct spoke_registry_entry *of)
+{
+	request(registry, of, true);
+}
+
+static void registry_unwant(void *registry, struct spoke_registry_entry *of)
+{
+	request(registry, of, false);
+}
 
 static int registry_open(struct spoke_engine *engine, const struct spoke_url *url,
 			 const struct spoke_registry_up *up, void *arg, void **ret_registry)
@@ -244,35 +294,6 @@ static int registry_open(struct spoke_engine *engine, const struct spoke_url *ur
 	return SPOKE_ELIMIT;
 }
 
-static int registry_publish(void *registry, uint64_t intent, const char *service, const char *url)
-{
-	struct sim_errand what = { .intent = intent };
-
-	(void)service;
-	if (strlen(url) >= sizeof(what.url))
-		return SPOKE_ETOOLARGE;
-	memcpy(what.url, url, strlen(url) + 1);
-	return ask(registry, &what);
-}
-
-static int registry_withdraw(void *registry, uint64_t intent, uint64_t which)
-{
-	const struct sim_errand what = { .intent = intent, .which = which };
-	int error = ask(registry, &what);
-
-	if (error == 0)
-		forget(registry, which);
-	return error;
-}
-
-static int registry_subscribe(void *registry, uint64_t intent, const char *service)
-{
-	const struct sim_errand what = { .intent = intent, .subscribes = true };
-
-	(void)service;
-	return ask(registry, &what);
-}
-
 static void registry_close(void *registry)
 {
 	struct sim_session *session = registry;
@@ -288,6 +309,7 @@ static void registry_close(void *registry)
 		if (entry->by != session)
 			continue;
 		entry->by = NULL;
+		entry->of = NULL;
 		entry->until_ns = world->virt.now_ns + world->plan->registry_session_ns;
 	}
 	session->process = NULL;
@@ -296,10 +318,8 @@ static void registry_close(void *registry)
 const struct spoke_registry sim_registry_kind = {
 	.scheme = "sim",
 	.open = registry_open,
-	.publish = registry_publish,
-	.withdraw = registry_withdraw,
-	.subscribe = registry_subscribe,
-	.unsubscribe = registry_withdraw,
+	.want = registry_want,
+	.unwant = registry_unwant,
 	.close = registry_close,
 };
 
@@ -322,7 +342,7 @@ static void lose_all(struct sim_world *world)
 	sim_note(world, "the registry loses all entries", 0, 0, 0, 0);
 	for (unsigned i = 0; i < SIM_PROCESSES; i++)
 		if (world->registry.sessions[i].process)
-			world->registry.sessions[i].lost = UINT64_MAX;
+			world->registry.sessions[i].lost_all = true;
 }
 
 /* Removes one entry, as an administrator would. */
@@ -334,13 +354,13 @@ static bool lose_entry(struct sim_world *world)
 	if (entry->by == NULL)
 		return false;
 	sim_note(world, "the registry loses p%", entry->by->process->number, 0, 0, 0);
-	entry->by->lost = entry->intent;
+	entry->by->lost = entry;
 	return true;
 }
 
 static bool lie(struct sim_world *world, struct sim_session *session)
 {
-	if (session->subscription == 0)
+	if (session->subscription == NULL)
 		return false;
 	session->lie = (unsigned)sim_between(&world->dice, 1, 2);
 	session->tell_ns = world->virt.now_ns;
@@ -378,7 +398,7 @@ bool sim_registry_fault(struct sim_world *world)
 	case 5:
 		return lose_entry(world);
 	case 6:
-		session->lost = UINT64_MAX;
+		session->lost_all = true;
 		return true;
 	default:
 		return lie(world, session);
@@ -420,7 +440,8 @@ void sim_registry_look(struct sim_world *world)
 
 		if (session->process == NULL || session->process->engine != session->engine ||
 		    session->process->virt.held_until_ns > world->virt.now_ns ||
-		    (!tells && session->lost == 0) || spoke_timer_armed(&session->news.timer))
+		    (!tells && !session->lost && !session->lost_all) ||
+		    spoke_timer_armed(&session->news.timer))
 			continue;
 		(void)!spoke_alarm_after(session->engine, &session->news, 0, news_due);
 	}

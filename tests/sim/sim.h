@@ -234,17 +234,18 @@ struct sim_session {
 	struct spoke_engine *engine;
 	const struct spoke_registry_up *up;
 	void *arg;
-	uint64_t subscription; /* 0: none */
+	struct spoke_registry_entry *subscription; /* NULL: none */
 	struct spoke_alarm news;
-	uint64_t tell_ns; /* when the next list is sent; 0: the last one is current */
-	uint64_t lost;    /* the intent to report as lost; UINT64_MAX: all of them; 0: none */
-	unsigned lie;     /* the next list: 0: correct, 1: empty, 2: incomplete */
+	uint64_t tell_ns;             /* when the next list is sent; 0: the last one is current */
+	const struct sim_entry *lost; /* to be reported as lost; NULL: none */
+	bool lost_all;                /* ... all of them */
+	unsigned lie;                 /* the next list: 0: correct, 1: empty, 2: incomplete */
 };
 
 struct sim_entry {
 	struct sim_session *by; /* NULL and until_ns 0: unused */
 	uint64_t until_ns;      /* the entry of an ended session expires then */
-	uint64_t intent;
+	struct spoke_registry_entry *of;
 	char url[SIM_URL];
 };
 
@@ -252,10 +253,9 @@ struct sim_entry {
 struct sim_errand {
 	struct spoke_alarm alarm;
 	struct sim_session *session; /* NULL: unused */
-	uint64_t intent;
-	uint64_t which; /* intent to withdraw; 0: none */
-	bool subscribes;
-	char url[SIM_URL]; /* empty: the request publishes nothing */
+	struct spoke_registry_entry *of;
+	bool wanted; /* false: the entry is to be removed */
+	bool quiet;  /* its outcome is not reported, because a newer request has failed */
 };
 
 struct sim_registry {

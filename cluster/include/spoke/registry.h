@@ -2,8 +2,9 @@
 /*
  * Registries: directories in which providers are published and consumers find them. A registry is a
  * table of functions, chosen by the scheme of its URL: "file:///run/spoke/providers",
- * "zookeeper://127.0.0.1:2181". It performs each request once, asynchronously, and reports the
- * outcome. Retrying, and publishing again after a loss, is the caller's task.
+ * "zookeeper://127.0.0.1:2181". Its user wants entries: publications and subscriptions. A registry
+ * tries once to make each true, and reports the outcome. Trying again, and publishing again after a
+ * loss, is the user's task.
  *
  * A program may provide registries of its own: see spoke_consumer_options and
  * spoke_provider_options.
@@ -16,66 +17,72 @@
 
 SPOKE_BEGIN_DECLS
 
+/* Categories of a service. */
+#define SPOKE_REGISTRY_PROVIDERS "providers"
+#define SPOKE_REGISTRY_CONSUMERS "consumers"
+#define SPOKE_REGISTRY_CONFIGURATORS "configurators"
+#define SPOKE_REGISTRY_ROUTERS "routers"
+
 /*
- * The functions that a registry calls, on the engine's thread, never inside one of its own
- * functions and never after close(). `arg` is that of open(). `intent` is the number that the
- * caller chose for its request: see below. All pointers are borrowed for the call.
+ * An entry of a registry, wanted by its user. It is the first member of the registry's own struct,
+ * of `entry_size` bytes, which the user allocates, zeroed and aligned as by malloc(). Memory and
+ * fields stay as they are from the first want() until the success of unwant() is reported, or until
+ * close().
  */
-struct spoke_registry_up {
-	/* A request is complete, or has failed. Once for each request. */
-	void (*done)(void *arg, uint64_t intent, int error);
-	/* The list of a subscription: the URLs of all providers of the service, first after the
-	 * subscription and again after each change. For the service "*": the services, each as
-	 * "consumer://any/NAME", at least once. */
-	void (*list)(void *arg, uint64_t intent, const char *const *urls, size_t count);
-	/* A completed request is void, e.g. because the session ended or the entry was removed.
-	 * `intent` 0: all of them are. */
-	void (*lost)(void *arg, uint64_t intent, int error);
+struct spoke_registry_entry {
+	/* A publication lists the URL under this service. A subscription requests the list of the
+	 * service; that of "*" are the services, each as "consumer://any/NAME". */
+	const char *service;
+	/*
+	 * SPOKE_REGISTRY_PROVIDERS, or another category if the registry has them. A category that
+	 * begins with a dot, e.g. ".configurators", is a rule of Dubbo 2.7 and later: `service` is
+	 * its key then, "SERVICE:VERSION:GROUP" or an application, and its list is the one text of
+	 * the rule, or empty.
+	 */
+	const char *category;
+	const struct spoke_url *url; /* NULL: a subscription */
+	const char *text;            /* the URL as text */
 };
 
 /*
- * A registry. The functions are called on the engine's thread and must not block.
- *
- * Each request has an `intent`: a number other than 0 that the caller uses once, and that
- * identifies the request in the functions of spoke_registry_up. withdraw() and unsubscribe() name
- * an earlier request by its intent (`which`). From that call on nothing is reported for `which`,
- * even if the withdrawal fails; a failed one may be requested again for the same `which`. Texts are
- * borrowed for the call. The requests return 0, ENOMEM or EUNAVAILABLE; after an error the request
- * was not begun and done() is not called.
+ * The functions that a registry calls, on the engine's thread, also inside its own functions, but
+ * not after close(). They do not call the registry. `arg` is that of open(). All pointers but the
+ * entry are borrowed for the call.
  */
+struct spoke_registry_up {
+	/* Reports the outcome of the latest want() or unwant() of an entry, once: 0 or an error.
+	 * After a failure the entry may be at the registry or not. A further error means that a
+	 * wanted entry was lost, e.g. because the session has ended or another program has removed
+	 * it. */
+	void (*state)(void *arg, struct spoke_registry_entry *entry, int error);
+	/* Reports the list of a subscription, once it succeeds and again after each change: `count`
+	 * texts, each with its NUL, one after the other. */
+	void (*list)(void *arg, struct spoke_registry_entry *entry, const char *texts,
+		     size_t count);
+};
+
+/* A registry. The functions are called on the engine's thread and must not block. */
 struct spoke_registry {
 	const char *scheme;
+	size_t entry_size; /* bytes; 0: those of struct spoke_registry_entry */
+	/* The registry has categories. Then consumers are published, too: URLs with the scheme
+	 * "consumer" and the host "0.0.0.0", which it replaces by an address of this machine. */
+	bool categories;
 	/* Opens a registry. Returns 0, or an error for a wrong URL, with a sentence in the newest
 	 * event of the engine. An unreachable registry is not an error here. `url` is borrowed for
 	 * the call, `up` and `arg` until close(). */
 	int (*open)(struct spoke_engine *engine, const struct spoke_url *url,
 		    const struct spoke_registry_up *up, void *arg, void **ret_registry);
-	/* Requests that the provider's `url` be listed under `service`. */
-	int (*publish)(void *registry, uint64_t intent, const char *service, const char *url);
-	/* Requests that the publication `which` be removed; it may then be published again. */
-	int (*withdraw)(void *registry, uint64_t intent, uint64_t which);
-	/* Requests the list of a service, now and after each change. done() gets EUNSUPPORTED for
-	 * the service "*" if the registry cannot list services. */
-	int (*subscribe)(void *registry, uint64_t intent, const char *service);
-	/* Requests that the subscription `which` end. */
-	int (*unsubscribe)(void *registry, uint64_t intent, uint64_t which);
+	/* Requests an entry that is not there, or after a failure or a loss. Without services to
+	 * list, the subscription to "*" fails with EUNSUPPORTED. */
+	void (*want)(void *registry, struct spoke_registry_entry *entry);
+	/* Requests that an entry that was wanted be removed, and nothing of it stay in its struct.
+	 * The outcome of a want() in flight is not reported any more, nor are lists. */
+	void (*unwant)(void *registry, struct spoke_registry_entry *entry);
 	/* Aborts pending requests and frees the registry. Publications stay listed for as long as
 	 * the registry keeps entries of closed clients. The only function that is called in a
 	 * forked child, where it must not disturb the parent. */
 	void (*close)(void *registry);
-	/*
-	 * Requests the URLs of a service in another category than its providers, "configurators" or
-	 * "routers", now and after each change. done(), list() and unsubscribe() as for
-	 * subscribe(). NULL: the registry has no categories.
-	 *
-	 * A category that begins with a dot, e.g. ".configurators", is a rule of Dubbo 2.7 and
-	 * later. `service` is its key then: "SERVICE:VERSION:GROUP" or an application. Its list is
-	 * the one text of the rule, or empty.
-	 *
-	 * A registry with categories also publishes consumers: URLs with the scheme "consumer" and
-	 * the host "0.0.0.0", which it replaces by an address of this machine.
-	 */
-	int (*watch)(void *registry, uint64_t intent, const char *service, const char *category);
 };
 
 /* The URLs of all registries of the library, as error messages and help name them. */

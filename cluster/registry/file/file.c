@@ -1,21 +1,713 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry in a file: requests and times. */
+/*
+ * The registry in a file, which processes of one machine share and people may edit:
+ * "file:///run/spoke/providers". See roster.h for its format. A watch of its directory reports
+ * changes; the file is also read every 10 s, or every second while there is no watch or no file.
+ * A missing file lists no provider; an unreadable one changes nothing.
+ *
+ * To publish or withdraw, a process locks the file and replaces it as a whole. A lock that
+ * another process holds is requested again every 20 ms, for 2 s. A published line is lost when no
+ * line of the same provider is left.
+ *
+ * Each registry that publishes holds a lock of its own beside the file. The lock's name (the
+ * "mark") is in its lines. The kernel releases the lock when the process ends, also when it is
+ * killed. Readers leave out lines whose lock is free; a process that may write the file removes
+ * them, under the file's lock. A mark is locked before its first line is written, so a line whose
+ * lock is free is never that of a new process. Lines without a mark come from people or from an
+ * older spoke: they stay until the same provider is published again or a person removes them. A
+ * child that was forked without an exec keeps its parent's lock, and so its lines.
+ *
+ * On the engine's thread, which waits for the disk.
+ */
 #include "cluster/registry/file/file.h"
 
-#include "cluster/registry/file/parts.h"
 #include "cluster/registry/file/roster.h"
+#include "cluster/registry/urls.h"
+#include "core/base/env.h"
 #include "core/base/log.h"
+#include "core/base/status.h"
 #include "core/engine/engine.h"
 
-#define LOOK_NS UINT64_C(10000000000)      /* with a watch and a file */
+#include <errno.h>
+#include <stdio.h>
+
+#define LOOK_NS UINT64_C(10000000000)      /* between readings, with a watch and a file */
 #define LOOK_OFTEN_NS UINT64_C(1000000000) /* without */
+#define SETTLE_NS UINT64_C(20000000)       /* for the next piece of a file that is being written */
+#define LOCK_NS UINT64_C(20000000)
+#define LOCK_TRIES 100u
 #define IDLE_NS UINT64_C(3600000000000)
+#define SHOWN 128u  /* bytes of a path in a message */
+#define ANSWERS 64u /* marks whose state is remembered within one reading */
+#define BAD_LINES_TOLD 8u
+
+/* Whether the process of a mark is dead. */
+struct answer {
+	char mark[SPOKEI_ROSTER_MARK]; /* "": none */
+	bool dead;
+};
+
+struct file {
+	struct spoke_engine *engine;
+	const struct spoke_registry_up *up;
+	void *up_arg;
+	struct spoke_list entries; /* in the order of the requests */
+	struct spokei_task work;   /* on the soon queue: work to do */
+	/* Always armed, so that arming cannot fail: for the next of these times. */
+	struct spoke_alarm clock;
+	uint64_t look_ns;   /* next read in any case, while `looking` */
+	uint64_t settle_ns; /* next read after a change; UINT64_MAX: none */
+	uint64_t lock_ns;   /* next attempt to lock; UINT64_MAX: none */
+	unsigned tries;     /* consecutive attempts to lock */
+	struct spoke_watch watch;
+	bool watching;
+	bool looking;                  /* an entry depends on the file's contents */
+	bool found;                    /* the file existed when it was last read */
+	bool asked;                    /* a new entry needs the text */
+	bool known;                    /* all contents have been reported */
+	bool left_out;                 /* lines of dead processes were left out of the lists */
+	bool clear;                    /* ... and shall be removed from the file */
+	int complained;                /* this error was logged */
+	struct spokei_buffer text;     /* text of the file when it was last read */
+	char mark[SPOKEI_ROSTER_MARK]; /* of this registry; "": none */
+	int mark_fd;                   /* its lock; -1: not held */
+	unsigned forks;                /* generation of the process that took it */
+	struct answer answers[ANSWERS];
+	char shown[SHOWN];
+	size_t size;  /* of this struct with its texts */
+	char *marked; /* path of a mark's lock, after the path: it, a dot, room for a mark */
+	char path[];
+};
+
+/* An entry. Its struct is zero before it is wanted. */
+struct file_entry {
+	struct spoke_registry_entry of;
+	struct spoke_list node; /* next == NULL: not in the list */
+	enum {
+		IDLE,  /* it has failed or was lost */
+		ASKED, /* the file shall be changed, or read, for it */
+		HELD,  /* its line is in the file; or its list was reported */
+	} state;
+	bool wanted;
+	bool written;               /* its line was written, and is not known to be gone */
+	bool seen;                  /* its line is in the text that is being read */
+	struct spokei_buffer found; /* URLs of the next list */
+	struct spokei_buffer last;  /* ... of the last one */
+	size_t found_count;
+	size_t last_count;
+};
+
+static struct file_entry *entry_at(struct spoke_list *node)
+{
+	return spoke_container_of(node, struct file_entry, node);
+}
+
+/* Returns whether the entry depends on the contents of the file. */
+static bool is_watched(const struct file_entry *entry)
+{
+	return entry->of.url ? entry->state == HELD : entry->state != IDLE;
+}
+
+/* Returns whether the file is to be changed for the entry. */
+static bool changes(const struct file_entry *entry)
+{
+	return entry->of.url && entry->state == ASKED;
+}
+
+/* Returns whether a line of the entry is in the file, or shall be. */
+static bool has_line(const struct file_entry *entry)
+{
+	return entry->of.url && entry->wanted && entry->state != IDLE;
+}
+
+/* Returns whether an entry has this quality. */
+static bool has_any(struct file *file, bool (*quality)(const struct file_entry *entry))
+{
+	struct spoke_list *at = file->entries.next;
+
+	while (at != &file->entries && !quality(entry_at(at)))
+		at = at->next;
+	return at != &file->entries;
+}
+
+/* Frees the resources of the entry. */
+static void release(struct file_entry *entry)
+{
+	spokei_list_remove(&entry->node);
+	spokei_buffer_fini(&entry->found);
+	spokei_buffer_fini(&entry->last);
+}
+
+/* Reports the outcome of a request, or a loss. */
+static void settle(struct file *file, struct file_entry *entry, int error)
+{
+	entry->state = error ? IDLE : HELD;
+	entry->written = error ? entry->written : entry->wanted;
+	if (!error && !entry->wanted)
+		release(entry);
+	file->up->state(file->up_arg, &entry->of, error);
+}
+
+/* --- the file */
+
+static const char *advice(int status)
+{
+	switch (status) {
+	case -EFBIG:
+		return "; at most 1048576 bytes";
+	case -ENOENT:
+	case -ENOTDIR:
+		return "; create its directory";
+	case -EACCES:
+	case -EPERM:
+	case -EROFS:
+		return "; allow this process to read and write it, and to write to its directory";
+	default:
+		return "";
+	}
+}
+
+/* Logs an error of the file, negative errno `status`, if it is a new one. Returns the error. */
+static int complain(struct file *file, const char *what, int status)
+{
+	int error = status == -ENOMEM  ? SPOKE_ENOMEM
+		    : status == -EFBIG ? SPOKE_ETOOLARGE
+				       : SPOKE_ESYSTEM;
+	char text[SPOKEI_STATUS_TEXT];
+
+	if (file->complained == status)
+		return error;
+	file->complained = status;
+	spokei_event(file->engine, error, "registry file %s cannot be %s: %s%s", file->shown, what,
+		     spokei_status_text(status, text), advice(status));
+	return error;
+}
+
+static int read_file(struct file *file, struct spokei_buffer *out)
+{
+	const struct spoke_env *env = file->engine->env;
+	/* One block of the maximum size; only the pages in use are touched. */
+	char *bytes = spokei_alloc_unset(env, SPOKEI_ROSTER_MAX);
+	ssize_t got;
+	int error;
+
+	if (bytes == NULL)
+		return complain(file, "read", -ENOMEM);
+	got = env->files->read(env->ctx, file->path, bytes, SPOKEI_ROSTER_MAX);
+	file->found = got != -ENOENT;
+	if (got == -ENOENT)
+		got = 0;
+	if (got >= 0)
+		error = spokei_buffer_append(out, bytes, (size_t)got);
+	else
+		error = complain(file, "read", (int)got);
+	spokei_free(env, bytes, SPOKEI_ROSTER_MAX, 1);
+	if (!error)
+		file->complained = 0;
+	return error;
+}
+
+static void watch_ready(struct spoke_watch *watch, unsigned io)
+{
+	struct file *file = spoke_container_of(watch, struct file, watch);
+	const struct spoke_env *env = file->engine->env;
+
+	(void)io;
+	if (!env->files->changed(env->ctx, watch->fd))
+		return;
+	/* A process that writes it piece by piece gets time to continue. */
+	if (file->settle_ns == UINT64_MAX)
+		file->settle_ns = env->now(env->ctx) + SETTLE_NS;
+	spokei_engine_soon(file->engine, &file->work);
+}
+
+static void unwatch(struct file *file)
+{
+	const struct spoke_env *env = file->engine->env;
+
+	if (!file->watching)
+		return;
+	env->loop->watch(file->engine->loop, &file->watch, 0);
+	env->files->unwatch(env->ctx, file->watch.fd);
+	file->watching = false;
+}
+
+static void watch_file(struct file *file)
+{
+	const struct spoke_env *env = file->engine->env;
+	int fd;
+
+	unwatch(file);
+	if (env->files->watch(env->ctx, file->path, &fd) != 0)
+		return;
+	file->watch = (struct spoke_watch){ .ready = watch_ready, .fd = fd };
+	file->watching = true;
+	env->loop->watch(file->engine->loop, &file->watch, SPOKE_IO_READ);
+}
+
+/* --- marks: locks that tell which of the processes that wrote the file live */
+
+/* Returns the path of the mark's lock, valid until the next call. */
+static const char *path_of(struct file *file, const char *mark)
+{
+	memcpy(file->marked + strlen(file->path) + 1, mark, SPOKEI_ROSTER_MARK);
+	return file->marked;
+}
+
+static unsigned forks_of(const struct spoke_env *env)
+{
+	return env->forks ? *env->forks : 0;
+}
+
+/* --- this registry's mark */
+
+static void choose_mark(struct file *file)
+{
+	static const char digits[] = "0123456789abcdef";
+	const struct spoke_env *env = file->engine->env;
+	unsigned char dice[SPOKE_MARK_DIGITS];
+
+	env->dice(env->ctx, dice, sizeof(dice));
+	for (unsigned i = 0; i < SPOKE_MARK_DIGITS; i++)
+		file->mark[i] = digits[dice[i] % 16u];
+	file->mark[SPOKE_MARK_DIGITS] = '\0';
+	spokei_event(file->engine, SPOKE_OK,
+		     "registry file %s: published for the processes of this machine only, until "
+		     "this one ends",
+		     file->shown);
+}
+
+static int take_mark(struct file *file)
+{
+	const struct spoke_env *env = file->engine->env;
+	int error;
+
+	if (env->files->is_locked == NULL)
+		return 0;
+	if (file->mark[0] == '\0')
+		choose_mark(file);
+	if (file->mark_fd >= 0 && env->files->is_locked(env->ctx, path_of(file, file->mark)) != 0)
+		return 0;
+	if (file->mark_fd >= 0)
+		env->files->unlock(env->ctx, file->mark_fd);
+	file->mark_fd = -1;
+	error = env->files->lock(env->ctx, path_of(file, file->mark), &file->mark_fd);
+	if (error)
+		file->mark_fd = -1;
+	else
+		file->forks = forks_of(env);
+	return error;
+}
+
+static void give_mark(struct file *file)
+{
+	const struct spoke_env *env = file->engine->env;
+
+	if (file->mark_fd < 0)
+		return;
+	/* The lock of a forked child is its parent's. */
+	if (file->forks == forks_of(env))
+		env->files->drop(env->ctx, path_of(file, file->mark), file->mark_fd);
+	else
+		env->net->close(env->ctx, file->mark_fd);
+	file->mark_fd = -1;
+	file->mark[0] = '\0';
+}
+
+/* --- the marks of lines */
+
+static void forget_answers(struct file *file)
+{
+	memset(file->answers, 0, sizeof(file->answers));
+}
+
+static struct answer *answer_of(struct file *file, const char *mark)
+{
+	unsigned place = 0;
+
+	for (; *mark; mark++)
+		place = place * 31u + (unsigned char)*mark;
+	return &file->answers[place % ANSWERS];
+}
+
+static bool is_dead(void *arg, const struct spokei_roster_line *line)
+{
+	struct file *file = arg;
+	const struct spoke_env *env = file->engine->env;
+	struct answer *answer;
+	char mark[SPOKEI_ROSTER_MARK];
+
+	if (env->files->is_locked == NULL || !spokei_roster_mark(line->text, line->len, mark))
+		return false;
+	answer = answer_of(file, mark);
+	if (strcmp(answer->mark, mark) != 0) {
+		memcpy(answer->mark, mark, sizeof(mark));
+		/* When it is not known, the process may live. */
+		answer->dead = env->files->is_locked(env->ctx, path_of(file, mark)) == 0;
+	}
+	return answer->dead;
+}
+
+/* --- contents */
+
+static void complain_of_line(struct file *file, const struct spokei_roster_line *line, int error,
+			     const struct spoke_url_error *why, unsigned bad)
+{
+	if (bad > BAD_LINES_TOLD + 1)
+		return;
+	spokei_event(file->engine, error, "registry file %s, line %u, byte %zu: %s; %s",
+		     file->shown, line->number, why->at, why->text,
+		     bad <= BAD_LINES_TOLD ? "ignored"
+					   : "ignored, like all invalid lines after it");
+}
+
+/* Adds a provider to the next list of a subscription. */
+static int list_provider(struct file_entry *entry, const struct spoke_url *url,
+			 const struct spokei_roster_line *line)
+{
+	const char *service = spokei_roster_service(url);
+	int error;
+
+	if (spokei_urls_are_services(entry->of.service)) {
+		if (*service == '\0')
+			return SPOKE_OK;
+		error = spokei_urls_put_service(&entry->found, service);
+	} else {
+		if (!spokei_roster_provides(url, entry->of.service))
+			return SPOKE_OK;
+		error = spokei_roster_unmark(line->text, line->len, &entry->found);
+		if (!error)
+			error = spokei_buffer_append(&entry->found, "", 1);
+	}
+	entry->found_count++;
+	return error;
+}
+
+static int note_provider(struct file_entry *entry, const struct spoke_url *url,
+			 const struct spokei_roster_line *line)
+{
+	if (!is_watched(entry))
+		return SPOKE_OK;
+	if (entry->of.url == NULL)
+		return list_provider(entry, url, line);
+	entry->seen = entry->seen || spokei_roster_same(url, entry->of.url);
+	return SPOKE_OK;
+}
+
+/* Reads all lines once, for all entries. */
+static int read_lines(struct file *file, bool logs)
+{
+	const char *text = (const char *)spokei_buffer_data(&file->text);
+	struct spokei_roster_line line = { 0 };
+	struct spoke_list *all = &file->entries;
+	unsigned bad = 0;
+	int error = SPOKE_OK;
+
+	while (!error && spokei_roster_next(text, spokei_buffer_len(&file->text), &line)) {
+		struct spoke_url_error why;
+		struct spoke_url url;
+
+		if (line.len == 0)
+			continue;
+		if (is_dead(file, &line)) {
+			file->left_out = true;
+			continue;
+		}
+		error = spoke_url_parse(file->engine->env, line.text, line.len, &url, &why);
+		if (error == SPOKE_ENOMEM)
+			break;
+		if (error) {
+			if (logs)
+				complain_of_line(file, &line, error, &why, ++bad);
+			error = SPOKE_OK;
+			continue;
+		}
+		for (struct spoke_list *at = all->next; !error && at != all; at = at->next)
+			error = note_provider(entry_at(at), &url, &line);
+		spoke_url_fini(&url);
+	}
+	return error;
+}
+
+static bool is_same(const struct spokei_buffer *one, const struct spokei_buffer *other)
+{
+	size_t len = spokei_buffer_len(one);
+
+	return len == spokei_buffer_len(other) &&
+	       (len == 0 || memcmp(spokei_buffer_data(one), spokei_buffer_data(other), len) == 0);
+}
+
+/* Reports the list of a subscription if it differs from the last one. */
+static void report_list(struct file *file, struct file_entry *entry)
+{
+	const struct spokei_buffer before = entry->last;
+
+	if (entry->state == HELD && entry->found_count == entry->last_count &&
+	    is_same(&entry->found, &entry->last))
+		return;
+	entry->last = entry->found;
+	entry->last_count = entry->found_count;
+	entry->found = before;
+	if (entry->state == ASKED)
+		settle(file, entry, SPOKE_OK);
+	file->up->list(file->up_arg, &entry->of, (const char *)spokei_buffer_data(&entry->last),
+		       entry->last_count);
+}
+
+/* Reports the findings for an entry. */
+static void conclude(struct file *file, struct file_entry *entry, int error)
+{
+	if (is_watched(entry) && entry->of.url == NULL) {
+		if (error == SPOKE_OK)
+			report_list(file, entry);
+		else if (entry->state == ASKED)
+			settle(file, entry, error);
+	} else if (is_watched(entry) && error == SPOKE_OK && !entry->seen) {
+		entry->written = false;
+		settle(file, entry, SPOKE_ENOENT);
+	}
+	spokei_buffer_fini(&entry->found);
+	entry->found_count = 0;
+	entry->seen = false;
+}
+
+static bool has_dead(struct file *file)
+{
+	const char *text = (const char *)spokei_buffer_data(&file->text);
+	struct spokei_roster_line line = { 0 };
+	bool dead = false;
+
+	while (!dead && spokei_roster_next(text, spokei_buffer_len(&file->text), &line))
+		dead = is_dead(file, &line);
+	return dead;
+}
+
+/* Reports the contents of a text, and takes over its memory. */
+static void take_text(struct file *file, struct spokei_buffer *text)
+{
+	bool same = file->known && is_same(text, &file->text);
+	int error;
+
+	forget_answers(file);
+	if (same && !file->asked && !file->left_out && !has_dead(file)) {
+		spokei_buffer_fini(text);
+		return;
+	}
+	spokei_buffer_fini(&file->text);
+	file->text = *text;
+	spokei_buffer_init(text, file->engine->env, SPOKEI_ROSTER_MAX);
+	file->left_out = false;
+	error = read_lines(file, !same);
+	file->asked = false;
+	file->known = error == SPOKE_OK;
+	for (struct spoke_list *at = file->entries.next, *next; at != &file->entries; at = next) {
+		next = at->next;
+		conclude(file, entry_at(at), error);
+	}
+}
+
+/* Reads the file and reports its contents. */
+static void look(struct file *file)
+{
+	struct spokei_buffer text;
+	int error;
+
+	spokei_buffer_init(&text, file->engine->env, SPOKEI_ROSTER_MAX);
+	error = read_file(file, &text);
+	if (!error) {
+		take_text(file, &text);
+		file->clear = file->left_out;
+		return;
+	}
+	spokei_buffer_fini(&text);
+	file->known = false;
+	file->asked = false;
+	for (struct spoke_list *at = file->entries.next, *next; at != &file->entries; at = next) {
+		struct file_entry *entry = entry_at(at);
+
+		next = at->next;
+		if (entry->of.url == NULL && entry->state == ASKED)
+			settle(file, entry, error);
+	}
+}
+
+/* --- changes of the locked file */
+
+/* Ends all changes that entries wait for. */
+static void settle_all(struct file *file, int error)
+{
+	for (struct spoke_list *at = file->entries.next, *next; at != &file->entries; at = next) {
+		next = at->next;
+		if (changes(entry_at(at)))
+			settle(file, entry_at(at), error);
+	}
+}
+
+/* Returns whether another entry publishes the provider that this one no longer does. */
+static bool is_kept(struct file *file, const struct file_entry *entry)
+{
+	for (struct spoke_list *at = file->entries.next; at != &file->entries; at = at->next)
+		if (has_line(entry_at(at)) &&
+		    spokei_roster_same(entry_at(at)->of.url, entry->of.url))
+			return true;
+	return false;
+}
+
+/* Changes the text for one entry. Leaves a text that would become too large unchanged. */
+static int edit_for(struct file *file, struct file_entry *entry, struct spokei_buffer *text)
+{
+	const struct spokei_roster_entry line = {
+		.url = entry->of.url,
+		.text = entry->wanted ? entry->of.text : NULL,
+		.mark = file->mark_fd >= 0 ? file->mark : NULL,
+	};
+	struct spokei_buffer edited;
+	int error;
+
+	if (!entry->wanted && is_kept(file, entry))
+		return SPOKE_OK;
+	spokei_buffer_init(&edited, file->engine->env, SPOKEI_ROSTER_MAX);
+	error = spokei_roster_edit((const char *)spokei_buffer_data(text), spokei_buffer_len(text),
+				   &line, &edited);
+	if (error) {
+		spokei_buffer_fini(&edited);
+		return error;
+	}
+	spokei_buffer_fini(text);
+	*text = edited;
+	return SPOKE_OK;
+}
+
+static int edit_for_all(struct file *file, struct spokei_buffer *text)
+{
+	int error = SPOKE_OK;
+
+	for (struct spoke_list *at = file->entries.next, *next; at != &file->entries && !error;
+	     at = next) {
+		struct file_entry *entry = entry_at(at);
+
+		next = at->next;
+		if (changes(entry))
+			error = edit_for(file, entry, text);
+		if (error == SPOKE_ETOOLARGE) {
+			spokei_event(file->engine, error,
+				     "registry file %s is full; at most %u bytes", file->shown,
+				     SPOKEI_ROSTER_MAX);
+			settle(file, entry, error);
+			error = SPOKE_OK;
+		}
+	}
+	return error;
+}
+
+/* Writes the text over the locked file. A failure is only told if a request waits for it. */
+static int write_file(struct file *file, const struct spokei_buffer *text)
+{
+	const struct spoke_env *env = file->engine->env;
+	int status = env->files->replace(env->ctx, file->path, spokei_buffer_data(text),
+					 spokei_buffer_len(text), false);
+
+	if (status == 0)
+		return SPOKE_OK;
+	return has_any(file, changes) ? complain(file, "replaced", status) : SPOKE_ESYSTEM;
+}
+
+/* Changes the locked file. `text` receives its new text. */
+static int change_file(struct file *file, struct spokei_buffer *text)
+{
+	const struct spoke_env *env = file->engine->env;
+	struct spokei_buffer before;
+	unsigned dead = 0;
+	int error;
+
+	spokei_buffer_init(&before, env, SPOKEI_ROSTER_MAX);
+	forget_answers(file);
+	error = read_file(file, &before);
+	if (!error)
+		error = spokei_roster_sift((const char *)spokei_buffer_data(&before),
+					   spokei_buffer_len(&before), is_dead, file, text, &dead);
+	if (!error)
+		error = edit_for_all(file, text);
+	if (!error && !is_same(&before, text))
+		error = write_file(file, text);
+	file->clear = file->clear || dead > 0;
+	if (!error && dead > 0)
+		spokei_event(file->engine, SPOKE_OK,
+			     "registry file %s: removed the lines of processes that have ended: %u",
+			     file->shown, dead);
+	spokei_buffer_fini(&before);
+	return error;
+}
+
+/* Another process holds the lock. */
+static void wait_for_lock(struct file *file)
+{
+	const struct spoke_env *env = file->engine->env;
+
+	if (++file->tries < LOCK_TRIES) {
+		file->lock_ns = env->now(env->ctx) + LOCK_NS;
+		return;
+	}
+	file->tries = 0;
+	spokei_event(
+		file->engine, SPOKE_EUNAVAILABLE,
+		"registry file %s: locked by another process for 2 s; find the process that has "
+		"%s.lock open",
+		file->shown, file->shown);
+	settle_all(file, SPOKE_EUNAVAILABLE);
+}
+
+/* Changes the locked file, and removes the files of dead processes beside it. */
+static int do_locked(struct file *file, struct spokei_buffer *text)
+{
+	const struct spoke_env *env = file->engine->env;
+	bool fresh = file->mark_fd < 0;
+	int status = has_any(file, has_line) ? take_mark(file) : 0;
+	int error = status ? complain(file, "marked", status) : change_file(file, text);
+
+	/* A file that cannot be removed is left to the next process. */
+	if (!error && (fresh || file->clear) && env->files->sweep)
+		(void)!env->files->sweep(env->ctx, file->path);
+	return error;
+}
+
+static void change(struct file *file)
+{
+	const struct spoke_env *env = file->engine->env;
+	struct spokei_buffer text;
+	int fd;
+	int error = env->files->lock(env->ctx, file->path, &fd);
+
+	file->lock_ns = UINT64_MAX;
+	if (error == -EAGAIN && has_any(file, changes)) {
+		wait_for_lock(file);
+		return;
+	}
+	file->tries = 0;
+	if (error) {
+		file->clear = false;
+		if (has_any(file, changes))
+			settle_all(file, complain(file, "locked", error));
+		return;
+	}
+	spokei_buffer_init(&text, env, SPOKEI_ROSTER_MAX);
+	error = do_locked(file, &text);
+	env->files->unlock(env->ctx, fd);
+	file->clear = false;
+	if (error) {
+		spokei_buffer_fini(&text);
+		settle_all(file, error);
+		return;
+	}
+	settle_all(file, SPOKE_OK);
+	take_text(file, &text);
+}
 
 /* --- times */
 
 static void clock_due(struct spoke_alarm *clock)
 {
-	struct spokei_file *file = spoke_container_of(clock, struct spokei_file, clock);
+	struct file *file = spoke_container_of(clock, struct file, clock);
 
 	/* Armed here, because it cannot fail: the wheel's place is free. */
 	(void)!spoke_alarm_after(file->engine, clock, IDLE_NS, clock_due);
@@ -23,7 +715,7 @@ static void clock_due(struct spoke_alarm *clock)
 }
 
 /* Arms the clock for the next due time. */
-static void set_clock(struct spokei_file *file)
+static void set_clock(struct file *file)
 {
 	const struct spoke_env *env = file->engine->env;
 	uint64_t now_ns = env->now(env->ctx);
@@ -39,19 +731,7 @@ static void set_clock(struct spokei_file *file)
 				 clock_due);
 }
 
-/* Returns whether a request depends on the contents of the file. */
-static bool wants_look(struct spokei_file *file)
-{
-	struct spoke_list *all = &file->errands.all;
-	struct spoke_list *at = all->next;
-
-	while (at != all && !spokei_errand_of(at)->holds &&
-	       spokei_errand_of(at)->kind != SPOKEI_ERRAND_SUBSCRIBE)
-		at = at->next;
-	return at != all;
-}
-
-static void look_if_due(struct spokei_file *file, uint64_t now_ns)
+static void look_if_due(struct file *file, uint64_t now_ns)
 {
 	bool anyway = !file->looking || file->look_ns <= now_ns;
 
@@ -59,33 +739,33 @@ static void look_if_due(struct spokei_file *file, uint64_t now_ns)
 		return;
 	/* Watches before reading, so that no later change is missed. */
 	if (anyway)
-		spokei_file_watch(file);
+		watch_file(file);
 	file->looking = true;
 	file->settle_ns = UINT64_MAX;
-	spokei_file_look(file);
+	look(file);
 	file->look_ns = now_ns +
 			(file->watching && file->found && file->known ? LOOK_NS : LOOK_OFTEN_NS);
 }
 
 static void work(struct spokei_task *task)
 {
-	struct spokei_file *file = spoke_container_of(task, struct spokei_file, work);
+	struct file *file = spoke_container_of(task, struct file, work);
 	const struct spoke_env *env = file->engine->env;
 	uint64_t now_ns = env->now(env->ctx);
 
-	if (!spokei_file_wants_change(file) && !file->clear)
+	if (!has_any(file, changes) && !file->clear)
 		file->lock_ns = UINT64_MAX;
 	else if (file->lock_ns == UINT64_MAX || file->lock_ns <= now_ns)
-		spokei_file_change(file);
-	if (wants_look(file)) {
+		change(file);
+	if (has_any(file, is_watched)) {
 		look_if_due(file, now_ns);
 	} else {
-		spokei_file_unwatch(file);
+		unwatch(file);
 		file->looking = false;
 		file->settle_ns = UINT64_MAX;
 	}
-	if (!spokei_file_wants_mark(file))
-		spokei_file_unmark(file);
+	if (!has_any(file, has_line))
+		give_mark(file);
 	if (file->clear)
 		spokei_engine_soon(file->engine, &file->work);
 	set_clock(file);
@@ -93,94 +773,58 @@ static void work(struct spokei_task *task)
 
 /* --- the registry */
 
-static int publish(void *registry, uint64_t intent, const char *service, const char *url)
+static void put(struct file *file, struct file_entry *entry, bool wanted)
 {
-	struct spokei_file *file = registry;
-	struct spokei_errand *errand;
-	int error = spokei_errands_add(&file->errands, SPOKEI_ERRAND_PUBLISH, intent, url, &errand);
+	if (entry->node.next)
+		spokei_list_remove(&entry->node);
+	spokei_list_append(&file->entries, &entry->node);
+	entry->wanted = wanted;
+	entry->state = ASKED;
+	spokei_engine_soon(file->engine, &file->work);
+}
 
-	if (error)
-		return error;
-	errand->todo = !errand->answered;
-	if (errand->todo && !spokei_roster_provides(&errand->url, service)) {
-		spokei_event(
-			file->engine, SPOKE_EINVAL,
-			"registry file %s: the URL of a provider must name its service, as path "
-			"or as interface",
-			file->shown);
-		spokei_errand_done(&file->errands, errand, SPOKE_EINVAL);
+static void want(void *registry, struct spoke_registry_entry *of)
+{
+	struct file *file = registry;
+	struct file_entry *entry = spoke_container_of(of, struct file_entry, of);
+
+	if (entry->found.env == NULL) {
+		spokei_buffer_init(&entry->found, file->engine->env, SIZE_MAX);
+		spokei_buffer_init(&entry->last, file->engine->env, SIZE_MAX);
 	}
-	spokei_engine_soon(file->engine, &file->work);
-	return SPOKE_OK;
+	put(file, entry, true);
+	file->asked = file->asked || of->url == NULL;
+	if (of->url == NULL || spokei_roster_provides(of->url, of->service))
+		return;
+	spokei_event(file->engine, SPOKE_EINVAL,
+		     "registry file %s: the URL of a provider must name its service, as path "
+		     "or as interface",
+		     file->shown);
+	settle(file, entry, SPOKE_EINVAL);
 }
 
-static int withdraw(void *registry, uint64_t intent, uint64_t which)
+static void unwant(void *registry, struct spoke_registry_entry *of)
 {
-	struct spokei_file *file = registry;
-	struct spokei_errand *errand;
-	int error = spokei_errands_undo(&file->errands, SPOKEI_ERRAND_WITHDRAW, intent, which,
-					&errand);
+	struct file *file = registry;
+	struct file_entry *entry = spoke_container_of(of, struct file_entry, of);
 
-	if (error)
-		return error;
-	if (errand->url.scheme)
-		errand->todo = true;
-	else
-		spokei_errand_done(&file->errands, errand, SPOKE_OK);
-	spokei_engine_soon(file->engine, &file->work);
-	return SPOKE_OK;
-}
-
-static int subscribe(void *registry, uint64_t intent, const char *service)
-{
-	struct spokei_file *file = registry;
-	struct spokei_errand *errand;
-	int error = spokei_errands_add(&file->errands, SPOKEI_ERRAND_SUBSCRIBE, intent, service,
-				       &errand);
-
-	if (error)
-		return error;
-	file->asked = true;
-	spokei_engine_soon(file->engine, &file->work);
-	return SPOKE_OK;
-}
-
-static int unsubscribe(void *registry, uint64_t intent, uint64_t which)
-{
-	struct spokei_file *file = registry;
-	struct spokei_errand *errand;
-	int error = spokei_errands_undo(&file->errands, SPOKEI_ERRAND_UNSUBSCRIBE, intent, which,
-					&errand);
-
-	if (error)
-		return error;
-	spokei_errand_done(&file->errands, errand, SPOKE_OK);
-	spokei_engine_soon(file->engine, &file->work);
-	return SPOKE_OK;
-}
-
-static void reap(struct spokei_task *task)
-{
-	struct spokei_file *file = spoke_container_of(task, struct spokei_file, reap);
-	const struct spoke_env *env = file->engine->env;
-
-	spokei_errands_fini(&file->errands);
-	spokei_buffer_fini(&file->text);
-	spokei_free(env, file->marked, strlen(file->path) + 1 + SPOKEI_ROSTER_MARK, 1);
-	spokei_free(env, file->path, strlen(file->path) + 1, 1);
-	spokei_free(env, file, 1, sizeof(*file));
+	put(file, entry, false);
+	if (of->url == NULL || !entry->written)
+		settle(file, entry, SPOKE_OK);
 }
 
 static void close_file(void *registry)
 {
-	struct spokei_file *file = registry;
+	struct file *file = registry;
 
-	spokei_errands_close(&file->errands);
+	while (!spokei_list_empty(&file->entries))
+		release(entry_at(spokei_list_first(&file->entries)));
 	spokei_task_drop(&file->work);
 	(void)spoke_alarm_cancel(&file->clock);
-	spokei_file_unwatch(file);
-	spokei_file_unmark(file);
-	spokei_engine_dead(file->engine, &file->reap);
+	unwatch(file);
+	give_mark(file);
+	spokei_buffer_fini(&file->text);
+	spokei_free(file->engine->env, file, 1, file->size);
 }
 
 static int check_url(struct spoke_engine *engine, const struct spoke_url *url)
@@ -202,59 +846,44 @@ static int check_url(struct spoke_engine *engine, const struct spoke_url *url)
 static int open_file(struct spoke_engine *engine, const struct spoke_url *url,
 		     const struct spoke_registry_up *up, void *arg, void **ret_registry)
 {
-	const struct spoke_env *env = engine->env;
-	struct spokei_file *file;
-	size_t len;
+	struct file *file = NULL;
 	int error = check_url(engine, url);
+	size_t len;
+	size_t size;
 
 	if (error)
 		return error;
-	len = strlen(url->path);
-	error = SPOKE_ENOMEM;
-	file = spokei_alloc(env, 1, sizeof(*file));
-	if (file == NULL)
-		goto err_after_check;
-	file->path = spokei_alloc_unset(env, len + 2);
-	if (file->path == NULL)
-		goto err_after_alloc;
-	file->path[0] = '/';
-	memcpy(file->path + 1, url->path, len + 1);
-	file->marked = spokei_alloc(env, 1, len + 2 + SPOKEI_ROSTER_MARK);
-	if (file->marked == NULL)
-		goto err_after_path;
-	memcpy(file->marked, file->path, len + 1);
-	file->marked[len + 1] = '.';
-	file->mark_fd = -1;
-	(void)spokei_log_escape_end(file->shown, sizeof(file->shown), file->path, len + 1);
+	len = strlen(url->path) + 1; /* with the slash before it */
+	size = sizeof(*file) + 2 * (len + 1) + SPOKEI_ROSTER_MARK;
+	file = spokei_alloc(engine->env, 1, size);
+	error = file ? spoke_alarm_after(engine, &file->clock, IDLE_NS, clock_due) : SPOKE_ENOMEM;
+	if (error) {
+		spokei_free(engine->env, file, 1, size);
+		spokei_event(engine, error, "registry file: cannot be opened");
+		return error;
+	}
 	file->engine = engine;
+	file->up = up;
+	file->up_arg = arg;
+	file->size = size;
 	file->work.run = work;
-	file->reap.run = reap;
 	file->settle_ns = file->lock_ns = UINT64_MAX;
-	error = spoke_alarm_after(engine, &file->clock, IDLE_NS, clock_due);
-	if (error)
-		goto err_after_marked;
-	spokei_buffer_init(&file->text, env, SPOKEI_ROSTER_MAX);
-	spokei_errands_init(&file->errands, engine, up, arg);
+	file->mark_fd = -1;
+	file->marked = file->path + len + 1;
+	(void)snprintf(file->path, len + 1, "/%s", url->path);
+	(void)snprintf(file->marked, len + 2, "/%s.", url->path);
+	(void)spokei_log_escape_end(file->shown, sizeof(file->shown), file->path, len);
+	spokei_list_init(&file->entries);
+	spokei_buffer_init(&file->text, engine->env, SPOKEI_ROSTER_MAX);
 	*ret_registry = file;
 	return SPOKE_OK;
-
-err_after_marked:
-	spokei_free(env, file->marked, len + 2 + SPOKEI_ROSTER_MARK, 1);
-err_after_path:
-	spokei_free(env, file->path, len + 2, 1);
-err_after_alloc:
-	spokei_free(env, file, 1, sizeof(*file));
-err_after_check:
-	spokei_event(engine, error, "registry file: cannot be opened");
-	return error;
 }
 
 const struct spoke_registry spokei_registry_file = {
 	.scheme = "file",
+	.entry_size = sizeof(struct file_entry),
 	.open = open_file,
-	.publish = publish,
-	.withdraw = withdraw,
-	.subscribe = subscribe,
-	.unsubscribe = unsubscribe,
+	.want = want,
+	.unwant = unwant,
 	.close = close_file,
 };

@@ -2,6 +2,8 @@
 /* Reads and edits the text of a registry file. */
 #include "cluster/registry/file/roster.h"
 
+#include "cluster/registry/urls.h"
+
 #include <string.h>
 
 static bool is_blank(char byte)
@@ -43,24 +45,10 @@ bool spokei_roster_provides(const struct spoke_url *url, const char *service)
 	return strcmp(spokei_roster_service(url), service) == 0 || strcmp(url->path, service) == 0;
 }
 
-static bool is_same_text(const char *one, const char *other)
-{
-	return strcmp(one ? one : "", other ? other : "") == 0;
-}
-
-static bool is_same_parameter(const struct spoke_url *one, const struct spoke_url *other,
-			      const char *key)
-{
-	return is_same_text(spoke_url_get(one, key), spoke_url_get(other, key));
-}
-
 bool spokei_roster_same(const struct spoke_url *one, const struct spoke_url *other)
 {
-	return one->port == other->port && one->shm == other->shm &&
-	       is_same_text(one->scheme, other->scheme) && is_same_text(one->host, other->host) &&
-	       is_same_text(one->socket, other->socket) &&
-	       is_same_text(spokei_roster_service(one), spokei_roster_service(other)) &&
-	       is_same_parameter(one, other, "group") && is_same_parameter(one, other, "version");
+	return spokei_urls_same(one, other) &&
+	       strcmp(spokei_roster_service(one), spokei_roster_service(other)) == 0;
 }
 
 static bool is_plain(const char *text)

@@ -17,42 +17,8 @@ static int absent_open(struct spoke_engine *engine, const struct spoke_url *url,
 	return SPOKE_EUNSUPPORTED;
 }
 
-static int absent_put(void *registry, uint64_t intent, const char *service, const char *url)
-{
-	(void)registry;
-	(void)intent;
-	(void)service;
-	(void)url;
-	return SPOKE_EUNAVAILABLE;
-}
-
-static int absent_ask(void *registry, uint64_t intent, const char *service)
-{
-	(void)registry;
-	(void)intent;
-	(void)service;
-	return SPOKE_EUNAVAILABLE;
-}
-
-static int absent_take(void *registry, uint64_t intent, uint64_t which)
-{
-	(void)registry;
-	(void)intent;
-	(void)which;
-	return SPOKE_EUNAVAILABLE;
-}
-
-static void absent_close(void *registry)
-{
-	(void)registry;
-}
-
+/* open() never succeeds, so there is nothing that the other functions could get. */
 const struct spoke_registry spokei_registry_zookeeper_absent = {
 	.scheme = "zookeeper",
 	.open = absent_open,
-	.publish = absent_put,
-	.withdraw = absent_take,
-	.subscribe = absent_ask,
-	.unsubscribe = absent_take,
-	.close = absent_close,
 };

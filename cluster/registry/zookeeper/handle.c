@@ -6,15 +6,13 @@
  */
 #include "cluster/registry/zookeeper/handle.h"
 #include "core/base/env.h"
-
-#include "cluster/registry/zookeeper/farewell.h"
-#include "cluster/registry/zookeeper/fold.h"
 #include "core/engine/engine.h"
 
 #include <spoke/engine.h>
 
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MS UINT64_C(1000000)
 #define READS_MAX 64              /* messages read at a time */
@@ -30,8 +28,8 @@ struct spokei_zoo_request {
 
 struct spokei_zoo_handle {
 	struct spoke_engine *engine;
-	const struct spokei_zoo_handle_up *up;
-	void *up_arg;
+	void (*changed)(void *arg);
+	void *changed_arg;
 	zhandle_t *zh;
 	struct spoke_watch watch;   /* watch of the library's descriptor, if `io` is not 0 */
 	struct spoke_alarm due;     /* next call of the library */
@@ -44,10 +42,42 @@ struct spokei_zoo_handle {
 	uint64_t lost_ns;    /* loss of the session's connection; 0: connected, or never was */
 	uint64_t session_ns; /* how long the server keeps an unconnected session */
 	bool over;
-	bool inside;   /* inside a library function that calls back */
-	bool given_up; /* constant once set, so that any thread may read it */
-	struct spokei_zoo_farewell farewell;
+	bool inside;            /* inside a library function that calls back */
+	bool given_up;          /* constant once set, so that any thread may read it */
+	struct spoke_work work; /* closes the session */
+	struct spokei_task bury;
 };
+
+int spokei_zoo_fold(int code)
+{
+	switch (code) {
+	case ZOK:
+		return SPOKE_OK;
+	case ZCONNECTIONLOSS:
+	case ZSESSIONEXPIRED:
+	case ZSESSIONMOVED:
+	case ZCLOSING:
+	case ZINVALIDSTATE:
+	case ZRUNTIMEINCONSISTENCY:
+		return SPOKE_ELOST;
+	case ZOPERATIONTIMEOUT:
+		return SPOKE_ETIMEOUT;
+	case ZNONODE:
+		return SPOKE_ENOENT;
+	case ZNODEEXISTS:
+		return SPOKE_EEXIST;
+	case ZNOAUTH:
+	case ZAUTHFAILED:
+	case ZNOTREADONLY:
+	case ZTHROTTLEDOP:
+		return SPOKE_EREFUSED;
+	case ZMARSHALLINGERROR:
+	case ZSYSTEMERROR:
+		return SPOKE_ENOMEM;
+	default:
+		return SPOKE_ESERVER;
+	}
+}
 
 /* --- event loop of the library */
 
@@ -64,6 +94,19 @@ static uint64_t duration_of(const struct timeval *time)
 	if ((uint64_t)time->tv_sec >= LONGEST_NS / (1000 * MS))
 		return LONGEST_NS;
 	return (uint64_t)time->tv_sec * 1000 * MS + (uint64_t)time->tv_usec * 1000;
+}
+
+/* Disconnects the library's descriptor, which the library closes when it notices. Replaces the
+ * descriptor atomically, so that no other thread's can get its number; writes to the new one fail.
+ * A forked child thus leaves its parent's connection alone. */
+static void unplug(const struct spoke_env *env, int fd)
+{
+	int spare = -1;
+
+	if (env->net->spare(env->ctx, &spare))
+		return; /* the library waits for the server then */
+	(void)dup2(spare, fd);
+	env->net->close(env->ctx, spare);
 }
 
 static void handle_due(struct spoke_alarm *alarm);
@@ -125,7 +168,7 @@ static uint64_t ask(struct spokei_zoo_handle *handle)
 	handle->watch.fd = code == ZOK ? fd : -1;
 	left_ns = attempt_left(handle);
 	if (left_ns == 0) {
-		spokei_zoo_unplug(engine->env, fd);
+		unplug(engine->env, fd);
 		process(handle, ZOOKEEPER_READ);
 		handle->watch.fd = -1;
 	}
@@ -165,7 +208,7 @@ static void look(struct spokei_zoo_handle *handle)
 
 static void tell(struct spokei_zoo_handle *handle)
 {
-	handle->up->changed(handle->up_arg);
+	handle->changed(handle->changed_arg);
 }
 
 static void handle_due(struct spoke_alarm *alarm)
@@ -235,7 +278,7 @@ static void node_touched(zhandle_t *zh, int type, int state, const char *path, v
 								    node);
 
 		if (asker->number == (uintptr_t)arg) {
-			asker->touched(asker, type);
+			asker->touched(asker);
 			return;
 		}
 	}
@@ -292,7 +335,7 @@ static void got_data(int code, const char *value, int len, const struct Stat *st
 /* --- life */
 
 int spokei_zoo_handle_new(struct spoke_engine *engine, const char *servers, int session_ms,
-			  const struct spokei_zoo_handle_up *up, void *up_arg,
+			  void (*changed)(void *arg), void *arg,
 			  struct spokei_zoo_handle **ret_handle)
 {
 	struct spokei_zoo_handle *handle = spokei_alloc(engine->env, 1, sizeof(*handle));
@@ -300,8 +343,8 @@ int spokei_zoo_handle_new(struct spoke_engine *engine, const char *servers, int 
 	if (handle == NULL)
 		return SPOKE_ENOMEM;
 	handle->engine = engine;
-	handle->up = up;
-	handle->up_arg = up_arg;
+	handle->changed = changed;
+	handle->changed_arg = arg;
 	handle->watch.ready = handle_ready;
 	handle->watch.fd = -1;
 	handle->look.run = handle_look;
@@ -323,10 +366,17 @@ int spokei_zoo_handle_new(struct spoke_engine *engine, const char *servers, int 
 	return SPOKE_OK;
 }
 
-static void farewell_said(struct spokei_zoo_farewell *farewell)
+/* --- the end: the library's close waits for the server, for seconds if need be */
+
+/* Runs on a pool thread. */
+static void close_session(struct spoke_work *work)
 {
-	struct spokei_zoo_handle *handle = spoke_container_of(farewell, struct spokei_zoo_handle,
-							      farewell);
+	(void)zookeeper_close(spoke_container_of(work, struct spokei_zoo_handle, work)->zh);
+}
+
+static void handle_bury(struct spokei_task *task)
+{
+	struct spokei_zoo_handle *handle = spoke_container_of(task, struct spokei_zoo_handle, bury);
 	const struct spoke_env *env = handle->engine->env;
 
 	while (!spokei_list_empty(&handle->requests)) {
@@ -340,10 +390,34 @@ static void farewell_said(struct spokei_zoo_farewell *farewell)
 	spokei_free(env, handle, 1, sizeof(*handle));
 }
 
+/* Without a thread the library must not reach the server, because it would wait for an answer.
+ * It writes only while it is connected, when the descriptor is the last known one. */
+static void cut(struct spokei_zoo_handle *handle)
+{
+	if (handle->watch.fd >= 0 && zoo_state(handle->zh) == ZOO_CONNECTED_STATE)
+		unplug(handle->engine->env, handle->watch.fd);
+	(void)zookeeper_close(handle->zh);
+	spokei_engine_dead(handle->engine, &handle->bury);
+}
+
+static void session_closed(struct spoke_work *work)
+{
+	struct spokei_zoo_handle *handle = spoke_container_of(work, struct spokei_zoo_handle, work);
+
+	/* In a forked child the state of the parent's thread is unknown: the memory is leaked. */
+	if (work->status && !spokei_engine_forked(handle->engine))
+		cut(handle);
+	else
+		spokei_engine_dead(handle->engine, &handle->bury);
+}
+
 void spokei_zoo_handle_give_up(struct spokei_zoo_handle *handle)
 {
+	struct spoke_engine *engine;
+
 	if (handle == NULL)
 		return;
+	engine = handle->engine;
 	SPOKE_ASSERT(!handle->inside && !handle->given_up);
 	while (!spokei_list_empty(&handle->askers))
 		spokei_zoo_leave(spoke_container_of(spokei_list_first(&handle->askers),
@@ -352,8 +426,10 @@ void spokei_zoo_handle_give_up(struct spokei_zoo_handle *handle)
 	unwatch(handle);
 	(void)spoke_alarm_cancel(&handle->due);
 	spokei_task_drop(&handle->look);
-	spokei_zoo_farewell_say(&handle->farewell, handle->engine, handle->zh, handle->watch.fd,
-				farewell_said);
+	handle->bury.run = handle_bury;
+	handle->work = (struct spoke_work){ .run = close_session, .done = session_closed };
+	if (engine->env->loop->offload(engine->loop, &handle->work))
+		cut(handle);
 }
 
 bool spokei_zoo_handle_connected(const struct spokei_zoo_handle *handle)

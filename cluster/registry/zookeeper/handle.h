@@ -10,7 +10,7 @@
 #ifndef SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_HANDLE_H
 #define SPOKEI_CLUSTER_REGISTRY_ZOOKEEPER_HANDLE_H
 
-#include "timer/base.h"
+#include "core/engine/task.h"
 
 #include <zookeeper/zookeeper.h>
 
@@ -48,19 +48,18 @@ struct spokei_zoo_asker {
 	struct spokei_zoo_request *request; /* in flight; NULL: none */
 	uintptr_t number;                   /* identifies the watch */
 	void (*answered)(struct spokei_zoo_asker *asker, const struct spokei_zoo_answer *answer);
-	void (*touched)(struct spokei_zoo_asker *asker, int event);
+	void (*touched)(struct spokei_zoo_asker *asker);
 };
 
-struct spokei_zoo_handle_up {
-	/* The connection or the session may have changed. May give the handle up. */
-	void (*changed)(void *arg);
-};
+/* Converts a code of the library, e.g. ZNONODE, to an error of spoke. */
+int spokei_zoo_fold(int code);
 
-/* Begins a session. `servers` are numeric, in the library's format. Returns 0, SPOKE_ENOMEM,
+/* Begins a session. `servers` are numeric, in the library's format. `changed` is called when the
+ * connection or the session may have changed, and may give the handle up. Returns 0, SPOKE_ENOMEM,
  * or ESYSTEM if the library fails. */
 SPOKE_MUST_USE int spokei_zoo_handle_new(struct spoke_engine *engine, const char *servers,
-					 int session_ms, const struct spokei_zoo_handle_up *up,
-					 void *up_arg, struct spokei_zoo_handle **ret_handle);
+					 int session_ms, void (*changed)(void *arg), void *arg,
+					 struct spokei_zoo_handle **ret_handle);
 
 /*
  * Ends the session; no client may belong to the handle. The session is closed on a pool thread,

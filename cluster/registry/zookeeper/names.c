@@ -2,7 +2,7 @@
 /* Reads the URLs of registries in ZooKeeper, and prints paths of nodes. */
 #include "cluster/registry/zookeeper/names.h"
 
-#include "cluster/registry/services.h"
+#include "cluster/registry/urls.h"
 
 #include "core/base/log.h"
 #include "core/text/option.h"
@@ -189,7 +189,7 @@ size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const
 	if (spokei_zoo_is_rule(category))
 		return (size_t)snprintf(out, size, "%s/config/dubbo/%s%s", settings->root, service,
 					category);
-	if (spokei_services_wanted(service)) {
+	if (spokei_urls_are_services(service)) {
 		(void)snprintf(out, size, "%s", settings->root);
 		return root;
 	}
@@ -199,25 +199,4 @@ size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const
 	(void)spoke_url_encode(service, strlen(service), out + root + 1, name + 1);
 	(void)snprintf(out + root + 1 + name, size - root - 1 - name, "/%s", category);
 	return whole;
-}
-
-/* --- comparison */
-
-static bool same_text(const char *one, const char *other)
-{
-	return strcmp(one ? one : "", other ? other : "") == 0;
-}
-
-static bool same_parameter(const struct spoke_url *one, const struct spoke_url *other,
-			   const char *key)
-{
-	return same_text(spoke_url_get(one, key), spoke_url_get(other, key));
-}
-
-bool spokei_zoo_same_provider(const struct spoke_url *one, const struct spoke_url *other)
-{
-	return same_text(one->scheme, other->scheme) && same_text(one->host, other->host) &&
-	       same_text(one->socket, other->socket) && one->port == other->port &&
-	       one->shm == other->shm && same_parameter(one, other, "group") &&
-	       same_parameter(one, other, "version");
 }

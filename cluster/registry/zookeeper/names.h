@@ -23,9 +23,6 @@
 #define SPOKEI_ZOO_SESSION_MIN_MS 200 /* up to an hour */
 #define SPOKEI_ZOO_SESSION_MAX_MS 3600000
 
-#define SPOKEI_ZOO_PROVIDERS "providers"
-#define SPOKEI_ZOO_CONSUMERS "consumers"
-
 struct spokei_zoo_settings {
 	struct spokei_place places[SPOKEI_ZOO_PLACES_MAX]; /* of the servers */
 	unsigned place_count;
@@ -56,9 +53,5 @@ static inline bool spokei_zoo_is_rule(const char *category)
  * a NUL. */
 size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const char *service,
 			       const char *category, char *out, size_t size);
-
-/* Returns whether two URLs of one service mean the same provider, by scheme, address, group
- * and version. */
-bool spokei_zoo_same_provider(const struct spoke_url *one, const struct spoke_url *other);
 
 #endif

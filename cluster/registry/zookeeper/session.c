@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Keeps a ZooKeeper session: resolves names on a pool thread, because the library would block the
- * loop; then makes a handle, and a new one after the session has expired. While no server
- * answers, names are resolved again, because servers move.
- */
-#include "cluster/registry/zookeeper/parts.h"
+/* Resolves the names of the servers, and replaces sessions that have expired. */
+#include "cluster/registry/zookeeper/session.h"
+
 #include "core/base/env.h"
 #include "core/base/pace.h"
 #include "core/engine/engine.h"
@@ -16,19 +13,23 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define SHOWN 128
 
-static void keep_changed(void *arg);
+#define REFRESH_NS (10 * SECOND_NS) /* without a connection: before names are resolved again */
+#define SILENT_NS (2 * SECOND_NS)   /* without a connection: before it is logged */
+#define BACKOFF_FIRST_NS SECOND_NS
+#define BACKOFF_CAP_NS (10 * SECOND_NS)
 
-static const struct spokei_zoo_handle_up handle_up = { .changed = keep_changed };
+static void keep(struct spokei_zoo_session *session);
+static void session_changed(void *arg);
 
-static const char *first_name(const struct spokei_zoo_registry *registry)
+static const char *first_name(const struct spokei_zoo_session *session)
 {
-	return registry->settings.places[0].name;
+	return session->settings.places[0].name;
 }
 
-static bool has_names(const struct spokei_zoo_registry *registry)
+static bool has_names(const struct spokei_zoo_session *session)
 {
-	for (unsigned i = 0; i < registry->settings.place_count; i++)
-		if (!registry->settings.places[i].fixed)
+	for (unsigned i = 0; i < session->settings.place_count; i++)
+		if (!session->settings.places[i].fixed)
 			return true;
 	return false;
 }
@@ -37,50 +38,49 @@ static bool has_names(const struct spokei_zoo_registry *registry)
 
 static void again_due(struct spoke_alarm *alarm)
 {
-	struct spokei_zoo_registry *registry = spoke_container_of(alarm, struct spokei_zoo_registry,
-								  again);
+	struct spokei_zoo_session *session = spoke_container_of(alarm, struct spokei_zoo_session,
+								again);
 
-	if (registry->handle == NULL || !spokei_zoo_handle_connected(registry->handle))
-		spokei_zoo_keep(registry);
+	if (session->handle == NULL || !spokei_zoo_handle_connected(session->handle))
+		keep(session);
 }
 
-static void later(struct spokei_zoo_registry *registry, uint64_t delay_ns)
+static void later(struct spokei_zoo_session *session, uint64_t delay_ns)
 {
-	int error = spoke_alarm_after(registry->engine, &registry->again, delay_ns, again_due);
+	int error = spoke_alarm_after(session->engine, &session->again, delay_ns, again_due);
 
 	if (error)
-		spokei_event(registry->engine, error,
+		spokei_event(session->engine, error,
 			     "registry zookeeper %.*s: cannot set its timer; make a new engine",
-			     SHOWN, first_name(registry));
+			     SHOWN, first_name(session));
 }
 
-static void failed(struct spokei_zoo_registry *registry, int error, const char *why)
+static void failed(struct spokei_zoo_session *session, int error, const char *why)
 {
-	static const struct spokei_backoff backoff = { SPOKEI_ZOO_BACKOFF_FIRST_NS,
-						       SPOKEI_ZOO_BACKOFF_CAP_NS };
-	const struct spoke_env *env = registry->engine->env;
+	static const struct spokei_backoff backoff = { BACKOFF_FIRST_NS, BACKOFF_CAP_NS };
+	const struct spoke_env *env = session->engine->env;
 	uint64_t dice;
 
-	spokei_event(registry->engine, error, "registry zookeeper %.*s: %s; retrying", SHOWN,
-		     first_name(registry), why);
+	spokei_event(session->engine, error, "registry zookeeper %.*s: %s; retrying", SHOWN,
+		     first_name(session), why);
 	env->dice(env->ctx, &dice, sizeof(dice));
-	later(registry, spokei_backoff_pause(&backoff, registry->failures, dice));
-	if (registry->failures < UINT32_MAX)
-		registry->failures++;
+	later(session, spokei_backoff_pause(&backoff, session->failures, dice));
+	if (session->failures < UINT32_MAX)
+		session->failures++;
 }
 
 /* --- a handle */
 
 /* Prints addresses in the library's format: without brackets, with commas between. */
-static void print_servers(const struct spokei_zoo_registry *registry, char *out, size_t size)
+static void print_servers(const struct spokei_zoo_session *session, char *out, size_t size)
 {
-	const struct spoke_env *env = registry->engine->env;
+	const struct spoke_env *env = session->engine->env;
 	size_t len = 0;
 
-	for (int i = 0; i < registry->found_count; i++) {
+	for (int i = 0; i < session->found_count; i++) {
 		char text[ADDRESS_TEXT];
 
-		env->net->print(env->ctx, &registry->found[i], text, sizeof(text));
+		env->net->print(env->ctx, &session->found[i], text, sizeof(text));
 		if (len > 0 && len + 1 < size)
 			out[len++] = ',';
 		for (const char *at = text; *at && len + 1 < size; at++)
@@ -93,149 +93,171 @@ static void print_servers(const struct spokei_zoo_registry *registry, char *out,
 /* The requests fail later: their users learn from this line why. */
 static void silent_due(struct spoke_alarm *alarm)
 {
-	struct spokei_zoo_registry *registry = spoke_container_of(alarm, struct spokei_zoo_registry,
-								  silent);
+	struct spokei_zoo_session *session = spoke_container_of(alarm, struct spokei_zoo_session,
+								silent);
 
-	if (!registry->connected) {
-		spokei_event(registry->engine, SPOKE_EUNAVAILABLE,
+	if (!session->is_connected) {
+		spokei_event(session->engine, SPOKE_EUNAVAILABLE,
 			     "registry zookeeper %.*s: no server has answered for %u s; trying on",
-			     SHOWN, first_name(registry),
-			     (unsigned)(SPOKEI_ZOO_SILENT_NS / SECOND_NS));
+			     SHOWN, first_name(session), (unsigned)(SILENT_NS / SECOND_NS));
 	}
 }
 
 /* Without a timer there is no line. */
-static void watch_silence(struct spokei_zoo_registry *registry)
+static void watch_silence(struct spokei_zoo_session *session)
 {
-	(void)!spoke_alarm_after(registry->engine, &registry->silent, SPOKEI_ZOO_SILENT_NS,
-				 silent_due);
+	(void)!spoke_alarm_after(session->engine, &session->silent, SILENT_NS, silent_due);
 }
 
-static void use_found(struct spokei_zoo_registry *registry)
+static void use_found(struct spokei_zoo_session *session)
 {
 	char servers[SPOKEI_ZOO_PLACES_MAX * ADDRESS_TEXT];
 	int error;
 
-	print_servers(registry, servers, sizeof(servers));
-	if (registry->handle) {
-		spokei_zoo_handle_use(registry->handle, servers);
+	print_servers(session, servers, sizeof(servers));
+	if (session->handle) {
+		spokei_zoo_handle_use(session->handle, servers);
 	} else {
-		error = spokei_zoo_handle_new(registry->engine, servers,
-					      registry->settings.session_ms, &handle_up, registry,
-					      &registry->handle);
+		error = spokei_zoo_handle_new(session->engine, servers,
+					      session->settings.session_ms, session_changed,
+					      session, &session->handle);
 		if (error) {
-			registry->handle = NULL;
-			failed(registry, error, "the ZooKeeper library failed to start");
+			session->handle = NULL;
+			failed(session, error, "the ZooKeeper library failed to start");
 			return;
 		}
-		registry->connects = 0;
-		registry->connected = false;
-		watch_silence(registry);
+		session->connects = 0;
+		session->is_connected = false;
+		watch_silence(session);
 	}
-	registry->failures = 0;
-	if (has_names(registry))
-		later(registry, SPOKEI_ZOO_REFRESH_NS);
+	session->failures = 0;
+	if (has_names(session))
+		later(session, REFRESH_NS);
 }
 
-static void session_over(struct spokei_zoo_registry *registry)
+static void session_over(struct spokei_zoo_session *session)
 {
-	struct spokei_zoo_handle *handle = registry->handle;
+	struct spokei_zoo_handle *handle = session->handle;
 
-	spokei_event(registry->engine, SPOKE_ELOST,
+	spokei_event(session->engine, SPOKE_ELOST,
 		     "registry zookeeper %.*s: session expired; starting a new one", SHOWN,
-		     first_name(registry));
-	registry->handle = NULL;
-	spokei_zoo_items_end(registry);
+		     first_name(session));
+	session->handle = NULL;
+	session->expired(session->arg);
 	spokei_zoo_handle_give_up(handle);
-	spokei_zoo_keep(registry);
+	keep(session);
 }
 
-static void keep_changed(void *arg)
+static void session_changed(void *arg)
 {
-	struct spokei_zoo_registry *registry = arg;
-	struct spokei_zoo_handle *handle = registry->handle;
+	struct spokei_zoo_session *session = arg;
+	struct spokei_zoo_handle *handle = session->handle;
 	uint64_t connects = spokei_zoo_handle_connects(handle);
 	bool connected = spokei_zoo_handle_connected(handle);
 
 	if (spokei_zoo_handle_over(handle)) {
-		session_over(registry);
+		session_over(session);
 		return;
 	}
-	if (connected && connects != registry->connects) {
-		spokei_event(registry->engine, SPOKE_OK, "registry zookeeper %.*s: connected",
-			     SHOWN, first_name(registry));
-		for (struct spoke_list *at = registry->items.next; at != &registry->items;
-		     at = at->next)
-			spokei_zoo_item_try(spoke_container_of(at, struct spokei_zoo_item, node));
-	} else if (!connected && registry->connected) {
-		spokei_event(registry->engine, SPOKE_ELOST,
+	if (connected && connects != session->connects) {
+		spokei_event(session->engine, SPOKE_OK, "registry zookeeper %.*s: connected", SHOWN,
+			     first_name(session));
+		session->connected(session->arg);
+	} else if (!connected && session->is_connected) {
+		spokei_event(session->engine, SPOKE_ELOST,
 			     "registry zookeeper %.*s: connection lost; reconnecting", SHOWN,
-			     first_name(registry));
-		watch_silence(registry);
-		if (has_names(registry))
-			later(registry, SPOKEI_ZOO_REFRESH_NS);
+			     first_name(session));
+		watch_silence(session);
+		if (has_names(session))
+			later(session, REFRESH_NS);
 	}
-	registry->connects = connects;
-	registry->connected = connected;
+	session->connects = connects;
+	session->is_connected = connected;
 }
 
 /* --- names */
 
-static void keep_bury(struct spokei_task *task)
+static void session_bury(struct spokei_task *task)
 {
-	struct spokei_zoo_registry *registry = spoke_container_of(task, struct spokei_zoo_registry,
-								  bury);
+	struct spokei_zoo_session *session = spoke_container_of(task, struct spokei_zoo_session,
+								bury);
 
-	spokei_free(registry->engine->env, registry, 1, sizeof(*registry));
+	spokei_free(session->engine->env, session, 1, sizeof(*session));
 }
 
 static void resolved(void *arg, const struct spoke_address *found, int count)
 {
-	struct spokei_zoo_registry *registry = arg;
+	struct spokei_zoo_session *session = arg;
 
-	registry->resolving = false;
-	registry->found_count = count;
+	session->resolving = false;
+	session->found_count = count;
 	if (count > 0)
-		memcpy(registry->found, found, (unsigned)count * sizeof(*found));
-	if (registry->up == NULL)
-		spokei_engine_dead(registry->engine, &registry->bury);
+		memcpy(session->found, found, (unsigned)count * sizeof(*found));
+	if (session->connected == NULL)
+		spokei_engine_dead(session->engine, &session->bury);
 	else if (count <= 0)
-		failed(registry, SPOKE_ERESOLVE, "cannot resolve any server name");
+		failed(session, SPOKE_ERESOLVE, "cannot resolve any server name");
 	else
-		use_found(registry);
+		use_found(session);
 }
 
-static void use_addresses(struct spokei_zoo_registry *registry)
+static void use_addresses(struct spokei_zoo_session *session)
 {
-	registry->found_count = (int)registry->settings.place_count;
-	for (unsigned i = 0; i < registry->settings.place_count; i++)
-		registry->found[i] = registry->settings.places[i].address;
-	use_found(registry);
+	session->found_count = (int)session->settings.place_count;
+	for (unsigned i = 0; i < session->settings.place_count; i++)
+		session->found[i] = session->settings.places[i].address;
+	use_found(session);
 }
 
-void spokei_zoo_keep(struct spokei_zoo_registry *registry)
+static void keep(struct spokei_zoo_session *session)
 {
-	const struct spokei_zoo_settings *settings = &registry->settings;
+	const struct spokei_zoo_settings *settings = &session->settings;
 
-	if (registry->resolving)
+	if (session->resolving)
 		return;
-	if (!has_names(registry))
-		use_addresses(registry);
-	else if (spokei_lookup(registry->engine, settings->places, settings->place_count,
-			       SPOKEI_ZOO_PLACES_MAX, resolved, registry))
-		failed(registry, SPOKE_ERESOLVE,
+	if (!has_names(session))
+		use_addresses(session);
+	else if (spokei_lookup(session->engine, settings->places, settings->place_count,
+			       SPOKEI_ZOO_PLACES_MAX, resolved, session))
+		failed(session, SPOKE_ERESOLVE,
 		       "no thread is available to resolve its server names");
 	else
-		registry->resolving = true;
+		session->resolving = true;
 }
 
-void spokei_zoo_stop(struct spokei_zoo_registry *registry)
+/* --- life */
+
+int spokei_zoo_session_new(struct spoke_engine *engine, const struct spoke_url *url,
+			   struct spokei_zoo_session **ret_session)
 {
-	(void)spoke_alarm_cancel(&registry->again);
-	(void)spoke_alarm_cancel(&registry->silent);
-	spokei_zoo_handle_give_up(registry->handle);
-	registry->handle = NULL;
-	registry->bury.run = keep_bury;
-	if (!registry->resolving)
-		spokei_engine_dead(registry->engine, &registry->bury);
+	struct spokei_zoo_session *session = spokei_alloc(engine->env, 1, sizeof(*session));
+	char why[SPOKEI_ZOO_WHY_MAX];
+	int error;
+
+	if (session == NULL) {
+		spokei_event(engine, SPOKE_ENOMEM, "registry zookeeper: out of memory");
+		return SPOKE_ENOMEM;
+	}
+	error = spokei_zoo_settings_read(engine->env, url, &session->settings, why);
+	if (error) {
+		spokei_event(engine, error, "registry zookeeper: %s", why);
+		spokei_free(engine->env, session, 1, sizeof(*session));
+		return error;
+	}
+	session->engine = engine;
+	session->bury.run = session_bury;
+	keep(session);
+	*ret_session = session;
+	return SPOKE_OK;
+}
+
+void spokei_zoo_session_end(struct spokei_zoo_session *session)
+{
+	session->connected = NULL;
+	(void)spoke_alarm_cancel(&session->again);
+	(void)spoke_alarm_cancel(&session->silent);
+	spokei_zoo_handle_give_up(session->handle);
+	session->handle = NULL;
+	if (!session->resolving)
+		spokei_engine_dead(session->engine, &session->bury);
 }

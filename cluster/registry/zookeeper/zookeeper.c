@@ -1,262 +1,887 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry in ZooKeeper: requests, and reports of their results. */
+/*
+ * The registry in ZooKeeper: its entries, and the requests that make them true.
+ *
+ * A publication creates its node and watches it, then removes nodes of older sessions for the same
+ * provider, so that it is listed once. The node of a consumer contains the address of this machine,
+ * and older ones stay, because several consumers share an address. A node of the same name that
+ * belongs to another session is removed too.
+ *
+ * A subscription lists the children of the service's folder and watches them. They are listed again
+ * after each change and each new connection. For "*" these are the children of the parent folder:
+ * the services. For a rule it is the text of its node, or nothing while there is no such node.
+ *
+ * A removal deletes the node if it belongs to this session. All earlier requests of the entry have
+ * been answered by then, because a session keeps their order.
+ */
 #include "cluster/registry/zookeeper/zookeeper.h"
-#include "core/base/env.h"
 
-#include "cluster/registry/services.h"
-#include "cluster/registry/zookeeper/parts.h"
+#include "cluster/registry/urls.h"
+#include "cluster/registry/zookeeper/session.h"
+#include "core/base/env.h"
+#include "core/base/log.h"
 #include "core/engine/engine.h"
 
 #include <string.h>
 
-/* --- results */
+#define CHILDREN_MAX 10000u               /* providers of a service */
+#define DEADLINE_NS UINT64_C(10000000000) /* timeout of requests */
+#define AGAIN_NS UINT64_C(1000000000)     /* pause before a list is requested again */
+#define ROUNDS_MAX 8u                     /* another process removes the node */
+#define FORMERS_MAX 16u                   /* older nodes at a time */
+#define SHOWN 64u                         /* bytes of a path in an event */
+#define SHOWN_NAME 128u                   /* bytes of a name in an event */
+#define LOCAL 160u                        /* bytes of an address as text */
+#define INSTANCES "/services"             /* of Dubbo 3: a folder for each application */
 
-static void tell_done(struct spokei_zoo_item *item)
+struct registry {
+	struct spoke_engine *engine;
+	const struct spoke_registry_up *up;
+	void *up_arg;
+	struct spokei_zoo_session *session;
+	struct spoke_list entries;
+	bool instances_asked; /* whether there are any was asked, after an empty list */
+};
+
+/* The request of an entry that is in flight. */
+enum step {
+	STEP_NONE,
+	/* of a publication */
+	STEP_CREATE,
+	STEP_PARENTS, /* creates the parents of the node, or of a subscription's folder */
+	STEP_OWNER,   /* asks for the owner of the existing node */
+	STEP_CLEAR,   /* deletes a node of another session */
+	STEP_WATCH,   /* begins to watch the node */
+	STEP_SEEK,    /* looks for older nodes */
+	STEP_FORMER,  /* asks for the owner of an older node */
+	STEP_PURGE,   /* ... deletes that node */
+	STEP_CHECK,   /* asks whether the node still exists */
+	/* of a removal */
+	STEP_FIND,
+	STEP_DELETE,
+	/* of a subscription */
+	STEP_LIST,
+	STEP_MISSING,   /* asks whether the node of a rule exists now, and watches that */
+	STEP_INSTANCES, /* asks whether there are instances; the list was reported */
+};
+
+/* An entry. Its struct is zero before it is wanted. */
+struct zk_entry {
+	struct spoke_registry_entry of;
+	struct spoke_list node; /* next == NULL: not in the list */
+	struct registry *registry;
+	struct spokei_zoo_asker asker;
+	struct spoke_alarm alarm; /* timeout, or pause before a list is requested again */
+	enum step step;
+	bool wanted;      /* false: to be removed */
+	bool asked;       /* its state is to be reported */
+	bool held;        /* it was reported as true, and is watched */
+	bool begun;       /* a request was sent in this session */
+	bool changed;     /* its node or folder has changed since the request */
+	bool crowded;     /* the last list was longer than the limit, and logged */
+	uint64_t connect; /* connection of the handle at which it has begun; 0: none */
+	char *path;       /* of the node or the folder, in a block of its own */
+	size_t path_size;
+	size_t folder_len; /* length of the folder's path */
+	size_t made;       /* length of the path whose parents exist */
+	unsigned rounds;
+	struct spokei_buffer formers; /* paths of older nodes, each with its NUL */
+	size_t former;                /* where the path of the next one begins */
+};
+
+static struct zk_entry *entry_at(struct spoke_list *node)
 {
-	struct spokei_zoo_registry *registry = item->registry;
-	uint64_t intent = item->asked;
-	int error = item->error;
-
-	item->asked = 0;
-	item->ended = false;
-	if (item->over && item->begun && error && item->kind == &spokei_zoo_entry)
-		spokei_zoo_doubt(item);
-	else if (item->over)
-		spokei_zoo_item_free(item);
-	else if (item->urls || item->lost)
-		spokei_zoo_item_note(item);
-	registry->up->done(registry->up_arg, intent, error);
+	return spoke_container_of(node, struct zk_entry, node);
 }
 
-static void tell_list(struct spokei_zoo_item *item)
+static bool is_consumer(const struct zk_entry *entry)
 {
-	struct spokei_zoo_registry *registry = item->registry;
-	const struct spoke_env *env = registry->engine->env;
-	char **urls = item->urls;
-	size_t size = item->urls_size;
-
-	item->urls = NULL;
-	if (item->lost)
-		spokei_zoo_item_note(item);
-	registry->up->list(registry->up_arg, item->intent, (const char *const *)urls,
-			   item->url_count);
-	spokei_free(env, urls, 1, size);
+	return strcmp(entry->of.category, SPOKE_REGISTRY_CONSUMERS) == 0;
 }
 
-static void tell_lost(struct spokei_zoo_item *item)
+static bool is_rule(const struct zk_entry *entry)
 {
-	struct spokei_zoo_registry *registry = item->registry;
-	uint64_t intent = item->intent;
-	int error = item->error;
-
-	spokei_zoo_item_free(item);
-	registry->up->lost(registry->up_arg, intent, error);
+	return spokei_zoo_is_rule(entry->of.category);
 }
 
-static void tell_next(struct spokei_zoo_registry *registry)
-{
-	struct spoke_list *first = spokei_list_first(&registry->news);
-	struct spokei_zoo_item *item = spoke_container_of(first, struct spokei_zoo_item, news);
+/* --- outcomes */
 
-	spokei_list_remove(&item->news);
-	if (item->ended)
-		tell_done(item);
-	else if (item->urls && !item->lost)
-		tell_list(item);
-	else if (item->lost)
-		tell_lost(item);
-	else if (item->over)
-		spokei_zoo_item_free(item);
+/* Frees the resources of the entry. */
+static void release(struct zk_entry *entry)
+{
+	const struct spoke_env *env = entry->registry->engine->env;
+
+	spokei_zoo_leave(&entry->asker);
+	(void)spoke_alarm_cancel(&entry->alarm);
+	spokei_list_remove(&entry->node);
+	spokei_buffer_fini(&entry->formers);
+	spokei_free(env, entry->path, 1, entry->path_size);
+	entry->path = NULL;
+	entry->begun = false;
 }
 
-/* A callback may close the registry, whose memory stays for this turn. */
-static void tell_news(struct spokei_task *task)
+static void report(struct zk_entry *entry, int error)
 {
-	struct spokei_zoo_registry *registry = spoke_container_of(task, struct spokei_zoo_registry,
-								  tell);
-	size_t count = 0;
+	const struct registry *registry = entry->registry;
 
-	for (struct spoke_list *at = registry->news.next; at != &registry->news; at = at->next)
-		count++;
-	while (registry->up && count-- > 0 && !spokei_list_empty(&registry->news))
-		tell_next(registry);
-	if (registry->up == NULL)
-		return;
-	if (!spokei_list_empty(&registry->news)) {
-		spokei_engine_soon(registry->engine, &registry->tell);
-	} else if (registry->lost_all) {
-		registry->lost_all = false;
-		registry->up->lost(registry->up_arg, 0, SPOKE_ELOST);
-	}
+	registry->up->state(registry->up_arg, &entry->of, error);
+}
+
+/* Reports that the entry is there, or is no longer there. */
+static void done(struct zk_entry *entry)
+{
+	(void)spoke_alarm_cancel(&entry->alarm);
+	entry->step = STEP_NONE;
+	entry->asked = false;
+	entry->held = entry->wanted;
+	if (!entry->wanted)
+		release(entry);
+	report(entry, SPOKE_OK);
+}
+
+/* Reports a failure or a loss. */
+static void fail(struct zk_entry *entry, int error)
+{
+	(void)spoke_alarm_cancel(&entry->alarm);
+	spokei_zoo_leave(&entry->asker);
+	entry->step = STEP_NONE;
+	entry->connect = 0;
+	entry->asked = false;
+	entry->held = false;
+	report(entry, error);
 }
 
 /* --- requests */
 
+static void ask(struct zk_entry *entry, enum step step, enum spokei_zoo_ask what, const char *path,
+		const char *text)
+{
+	int error;
+
+	entry->step = step;
+	error = spokei_zoo_ask(&entry->asker, what, path, text);
+	if (error)
+		fail(entry, error);
+}
+
+/* Creates the next parent of the node, or part of the folder. Returns false if all exist. */
+static bool make_parent(struct zk_entry *entry)
+{
+	size_t len = entry->made + 1;
+	char after;
+
+	if (entry->made >= entry->folder_len)
+		return false;
+	len += strcspn(entry->path + len, "/");
+	entry->made = len;
+	after = entry->path[len];
+	entry->path[len] = '\0';
+	ask(entry, STEP_PARENTS, SPOKEI_ZOO_CREATE, entry->path, "");
+	entry->path[len] = after;
+	return true;
+}
+
+/* --- paths */
+
+static int print_folder(struct zk_entry *entry)
+{
+	const struct spokei_zoo_settings *settings = &entry->registry->session->settings;
+	size_t len = spokei_zoo_print_folder(settings, entry->of.service, entry->of.category, NULL,
+					     0);
+
+	entry->path = spokei_alloc(entry->registry->engine->env, 1, len + 1);
+	if (entry->path == NULL)
+		return SPOKE_ENOMEM;
+	entry->path_size = len + 1;
+	entry->folder_len = len;
+	(void)spokei_zoo_print_folder(settings, entry->of.service, entry->of.category, entry->path,
+				      len + 1);
+	return SPOKE_OK;
+}
+
+/* Appends the node of a URL to the path of an entry that has only its folder. */
+static int name_node(struct zk_entry *entry, const char *url)
+{
+	const struct spoke_env *env = entry->registry->engine->env;
+	size_t leaf = spoke_url_encode(url, strlen(url), NULL, 0);
+	size_t size = entry->folder_len + 1 + leaf + 1;
+	char *path = spokei_alloc(env, 1, size);
+
+	if (path == NULL)
+		return SPOKE_ENOMEM;
+	memcpy(path, entry->path, entry->folder_len);
+	path[entry->folder_len] = '/';
+	(void)spoke_url_encode(url, strlen(url), path + entry->folder_len + 1, leaf + 1);
+	spokei_free(env, entry->path, 1, entry->path_size);
+	entry->path = path;
+	entry->path_size = size;
+	return SPOKE_OK;
+}
+
+/* Names the node of a consumer after the address by which the server knows this machine. */
+static int name_consumer(struct zk_entry *entry, const struct spokei_zoo_handle *handle)
+{
+	struct spoke_url url = *entry->of.url;
+	struct spokei_buffer text;
+	char host[LOCAL];
+	char *bare = host;
+	int error;
+
+	spokei_zoo_handle_local(handle, host, sizeof(host));
+	if (*host == '[') {
+		bare++;
+		host[strlen(host) - 1] = '\0';
+	}
+	if (*bare)
+		url.host = bare;
+	spokei_buffer_init(&text, entry->registry->engine->env, SIZE_MAX);
+	error = spokei_urls_put(&text, &url);
+	if (error == SPOKE_OK)
+		error = name_node(entry, (const char *)spokei_buffer_data(&text));
+	spokei_buffer_fini(&text);
+	return error;
+}
+
+static bool is_named(const struct zk_entry *entry)
+{
+	return entry->path[entry->folder_len] != '\0';
+}
+
+/* --- publications */
+
+/* Creates the node, perhaps again; bounded, because two processes may remove each other's. */
+static void create(struct zk_entry *entry)
+{
+	const char *place = entry->of.url->host ? entry->of.url->host : "";
+
+	entry->changed = false;
+	if (++entry->rounds > ROUNDS_MAX)
+		fail(entry, SPOKE_EREFUSED);
+	else
+		ask(entry, STEP_CREATE, SPOKEI_ZOO_CREATE_EPHEMERAL, entry->path, place);
+}
+
+/* Begins to watch the node, which was created or is to be checked. */
+static void watch(struct zk_entry *entry, enum step step)
+{
+	entry->changed = false;
+	ask(entry, step, SPOKEI_ZOO_EXISTS_WATCH, entry->path, NULL);
+}
+
+static void finish(struct zk_entry *entry)
+{
+	spokei_buffer_clear(&entry->formers);
+	done(entry);
+	if (entry->changed)
+		watch(entry, STEP_CHECK);
+}
+
+static const char *former_of(const struct zk_entry *entry)
+{
+	return (const char *)spokei_buffer_data(&entry->formers) + entry->former;
+}
+
+static void next_former(struct zk_entry *entry)
+{
+	if (entry->former == spokei_buffer_len(&entry->formers))
+		finish(entry);
+	else
+		ask(entry, STEP_FORMER, SPOKEI_ZOO_EXISTS, former_of(entry), NULL);
+}
+
+static void pass_former(struct zk_entry *entry)
+{
+	entry->former += strlen(former_of(entry)) + 1;
+	next_former(entry);
+}
+
+/* Returns whether a name is an older node of this provider. Unreadable names are not. */
+static bool is_former(struct zk_entry *entry, const char *name)
+{
+	const struct spoke_engine *engine = entry->registry->engine;
+	size_t len = strlen(name);
+	struct spoke_url url = { 0 };
+	bool same;
+
+	if (strcmp(name, entry->path + entry->folder_len + 1) == 0 || len >= SPOKEI_ENGINE_SCRATCH)
+		return false;
+	if (spoke_url_decode(name, len, (char *)engine->scratch, SPOKEI_ENGINE_SCRATCH, &len) ||
+	    spoke_url_parse(engine->env, (const char *)engine->scratch, len, &url, NULL))
+		return false;
+	same = spokei_urls_same(entry->of.url, &url);
+	spoke_url_fini(&url);
+	return same;
+}
+
+static int add_former(struct zk_entry *entry, const char *name)
+{
+	int error = spokei_buffer_append(&entry->formers, entry->path, entry->folder_len + 1);
+
+	return error ? error : spokei_buffer_append(&entry->formers, name, strlen(name) + 1);
+}
+
+static void take_formers(struct zk_entry *entry, const struct String_vector *names)
+{
+	unsigned count = 0;
+	int error = SPOKE_OK;
+
+	spokei_buffer_clear(&entry->formers);
+	entry->former = 0;
+	for (int32_t i = 0; i < names->count && count < FORMERS_MAX && !error; i++) {
+		if (!is_former(entry, names->data[i]))
+			continue;
+		error = add_former(entry, names->data[i]);
+		count++;
+	}
+	if (error)
+		fail(entry, error);
+	else
+		next_former(entry);
+}
+
+static void seek_formers(struct zk_entry *entry)
+{
+	entry->path[entry->folder_len] = '\0';
+	ask(entry, STEP_SEEK, SPOKEI_ZOO_LIST, entry->path, NULL);
+	entry->path[entry->folder_len] = '/';
+}
+
+static bool is_owned(const struct zk_entry *entry, const struct Stat *stat)
+{
+	return spokei_zoo_handle_owns(entry->asker.handle, stat->ephemeralOwner);
+}
+
+/* Nodes made by hand or by this session stay. */
+static void check_former(struct zk_entry *entry, const struct spokei_zoo_answer *answer)
+{
+	if (answer->code == ZOK && answer->stat->ephemeralOwner != 0 &&
+	    !is_owned(entry, answer->stat))
+		ask(entry, STEP_PURGE, SPOKEI_ZOO_DELETE, former_of(entry), NULL);
+	else
+		pass_former(entry);
+}
+
+static void former_gone(struct zk_entry *entry, int code)
+{
+	int error = code == ZNONODE ? SPOKE_OK : spokei_zoo_fold(code);
+	char text[SHOWN];
+
+	(void)spokei_log_escape_end(text, sizeof(text), entry->path, strlen(entry->path));
+	spokei_event(entry->registry->engine, error,
+		     "registry zookeeper: an older entry of the same provider %s: %s",
+		     error ? "could not be removed" : "was removed", text);
+	pass_former(entry);
+}
+
+/* The node exists: checks whether it belongs to this session. */
+static void check_node(struct zk_entry *entry, const struct Stat *stat)
+{
+	if (!is_owned(entry, stat))
+		ask(entry, STEP_CLEAR, SPOKEI_ZOO_DELETE, entry->path, NULL);
+	else if (entry->step == STEP_OWNER)
+		watch(entry, STEP_WATCH);
+	else if (is_consumer(entry))
+		finish(entry);
+	else
+		seek_formers(entry);
+}
+
+static void checked(struct zk_entry *entry, const struct spokei_zoo_answer *answer)
+{
+	entry->step = STEP_NONE;
+	if (answer->code == ZNONODE)
+		fail(entry, SPOKE_ENOENT);
+	else if (answer->code == ZOK && !is_owned(entry, answer->stat))
+		fail(entry, SPOKE_EEXIST);
+	else if (answer->code == ZOK && entry->changed)
+		watch(entry, STEP_CHECK);
+	/* otherwise the next connection checks again */
+}
+
+/* Returns whether the publication goes on after this answer. It ends with the others: the
+ * connection is lost, or there is no permission. */
+static bool goes_on(enum step step, int code)
+{
+	if (code == ZOK || code == ZNONODE)
+		return true;
+	if (code == ZNODEEXISTS)
+		return step == STEP_CREATE || step == STEP_PARENTS;
+	return code == ZNOAUTH && (step == STEP_PURGE || step == STEP_FORMER);
+}
+
+static void make_parents(struct zk_entry *entry)
+{
+	if (!make_parent(entry))
+		create(entry);
+}
+
+static void publication_answered(struct zk_entry *entry, const struct spokei_zoo_answer *answer)
+{
+	bool none = answer->code == ZNONODE;
+
+	if (entry->step != STEP_CHECK && !goes_on(entry->step, answer->code)) {
+		fail(entry, spokei_zoo_fold(answer->code));
+		return;
+	}
+	switch (entry->step) {
+	case STEP_CHECK:
+		checked(entry, answer);
+		return;
+	case STEP_CREATE:
+		if (answer->code == ZOK) {
+			watch(entry, STEP_WATCH);
+		} else if (none) {
+			entry->made = 0;
+			make_parents(entry);
+		} else {
+			ask(entry, STEP_OWNER, SPOKEI_ZOO_EXISTS, entry->path, NULL);
+		}
+		return;
+	case STEP_PARENTS:
+		make_parents(entry);
+		return;
+	case STEP_OWNER:
+	case STEP_WATCH:
+		if (none)
+			create(entry);
+		else
+			check_node(entry, answer->stat);
+		return;
+	case STEP_SEEK:
+		if (none)
+			create(entry);
+		else
+			take_formers(entry, answer->names);
+		return;
+	case STEP_FORMER:
+		check_former(entry, answer);
+		return;
+	case STEP_PURGE:
+		former_gone(entry, answer->code);
+		return;
+	case STEP_CLEAR:
+		create(entry);
+		return;
+	case STEP_NONE:
+	case STEP_FIND:
+	case STEP_DELETE:
+	case STEP_LIST:
+	case STEP_MISSING:
+	case STEP_INSTANCES:
+		return;
+	}
+}
+
+/* --- removals */
+
+static void removal_answered(struct zk_entry *entry, const struct spokei_zoo_answer *answer)
+{
+	bool gone = answer->code == ZNONODE || (entry->step == STEP_DELETE && answer->code == ZOK);
+
+	if (answer->code && !gone)
+		fail(entry, spokei_zoo_fold(answer->code));
+	else if (gone || !is_owned(entry, answer->stat))
+		done(entry);
+	else
+		ask(entry, STEP_DELETE, SPOKEI_ZOO_DELETE, entry->path, NULL);
+}
+
+/* --- subscriptions */
+
+static void list(struct zk_entry *entry)
+{
+	entry->changed = false;
+	ask(entry, STEP_LIST, is_rule(entry) ? SPOKEI_ZOO_GET_WATCH : SPOKEI_ZOO_LIST_WATCH,
+	    entry->path, NULL);
+}
+
+/* Decodes a name into at least as many bytes. Returns the length of the text with its NUL, or 0,
+ * with an event, if it is no provider's name. */
+static size_t decode(struct spoke_engine *engine, const char *name, char *out, size_t size)
+{
+	char shown[SHOWN_NAME];
+	size_t len;
+	int error = spoke_url_decode(name, strlen(name), out, size, &len);
+
+	if (error == SPOKE_OK && len > SPOKE_URL_MAX)
+		error = SPOKE_ETOOLARGE;
+	if (error == SPOKE_OK)
+		return len + 1;
+	(void)spokei_log_escape(shown, sizeof(shown), name, strlen(name));
+	spokei_event(engine, error, "registry zookeeper: ignored a name that is no encoded URL: %s",
+		     shown);
+	return 0;
+}
+
+/* Folders of Dubbo that are no services. */
+static bool is_service(const char *name)
+{
+	return strcmp(name, "config") != 0 && strcmp(name, "metadata") != 0 &&
+	       strcmp(name, "mapping") != 0;
+}
+
+/* Adds a name to a list of URLs, and counts it, unless it is invalid. Returns 0 or SPOKE_ENOMEM. */
+static int add_name(struct spoke_engine *engine, const char *name, bool services,
+		    struct spokei_buffer *urls, size_t *count)
+{
+	size_t size = strlen(name) + 1;
+	char *room = services ? (char *)engine->scratch : (char *)spokei_buffer_reserve(urls, size);
+	size_t len;
+	int error = SPOKE_OK;
+
+	if (room == NULL)
+		return SPOKE_ENOMEM;
+	if (services && !is_service(name))
+		return SPOKE_OK;
+	len = decode(engine, name, room, services ? SPOKEI_ENGINE_SCRATCH : size);
+	if (len == 0)
+		return SPOKE_OK;
+	if (services)
+		error = spokei_urls_put_service(urls, room);
+	else
+		spokei_buffer_commit(urls, len);
+	*count += error == SPOKE_OK;
+	return error;
+}
+
+/* Converts all names to URLs. */
+static int take_names(struct zk_entry *entry, const struct String_vector *names,
+		      struct spokei_buffer *urls, size_t *ret_count)
+{
+	struct spoke_engine *engine = entry->registry->engine;
+	size_t count = names->count > 0 ? (size_t)names->count : 0;
+	bool services = spokei_urls_are_services(entry->of.service);
+	int error = SPOKE_OK;
+
+	if (count > CHILDREN_MAX && !entry->crowded) {
+		spokei_event(engine, SPOKE_ELIMIT,
+			     "registry zookeeper: %s %zu %s; only the first %u are used",
+			     services ? "there are" : "a service has", count,
+			     services ? "services" : "providers", CHILDREN_MAX);
+	}
+	entry->crowded = count > CHILDREN_MAX;
+	if (entry->crowded)
+		count = CHILDREN_MAX;
+	for (size_t i = 0; i < count && !error; i++)
+		error = add_name(engine, names->data[i], services, urls, ret_count);
+	return error;
+}
+
+/* Copies the text of a rule; a NUL becomes a byte that no rule may contain. */
+static int take_text(const struct spokei_zoo_answer *answer, struct spokei_buffer *text,
+		     size_t *ret_count)
+{
+	size_t len = answer->data ? answer->len : 0;
+	unsigned char *room = spokei_buffer_reserve(text, len + 1);
+
+	if (room == NULL)
+		return SPOKE_ENOMEM;
+	for (size_t i = 0; i < len; i++)
+		room[i] = answer->data[i] ? (unsigned char)answer->data[i] : 1;
+	room[len] = '\0';
+	spokei_buffer_commit(text, len + 1);
+	*ret_count = len > 0;
+	return SPOKE_OK;
+}
+
+/* An empty list may have a reason that users of Dubbo 3 do not see: its programs can register
+ * instances of applications in place of services. Looks once whether there are any. */
+static void ask_for_instances(struct zk_entry *entry)
+{
+	struct registry *registry = entry->registry;
+
+	if (strcmp(entry->of.category, SPOKE_REGISTRY_PROVIDERS) != 0 ||
+	    spokei_urls_are_services(entry->of.service) || registry->instances_asked)
+		return;
+	registry->instances_asked = true;
+	entry->step = STEP_INSTANCES;
+	/* Without memory the reason stays unknown. */
+	(void)!spokei_zoo_ask(&entry->asker, SPOKEI_ZOO_LIST, INSTANCES, NULL);
+}
+
+static void instances_answered(struct zk_entry *entry, const struct spokei_zoo_answer *answer)
+{
+	int count = answer->code == ZOK ? answer->names->count : 0;
+
+	if (count > 0) {
+		spokei_event(entry->registry->engine, SPOKE_ENOPROVIDER,
+			     "registry: %s is empty, but " INSTANCES
+			     " has %d applications of Dubbo 3; set register-mode=interface or all "
+			     "there",
+			     entry->path, count);
+	}
+	if (entry->changed)
+		list(entry);
+}
+
+/* Reports the list. */
+static void listed(struct zk_entry *entry, const struct spokei_zoo_answer *answer)
+{
+	const struct registry *registry = entry->registry;
+	struct spokei_buffer urls;
+	size_t count = 0;
+	int error;
+
+	spokei_buffer_init(&urls, registry->engine->env, SIZE_MAX);
+	error = is_rule(entry) ? take_text(answer, &urls, &count)
+			       : take_names(entry, answer->names, &urls, &count);
+	if (error) {
+		fail(entry, error);
+	} else {
+		if (entry->asked)
+			done(entry);
+		registry->up->list(registry->up_arg, &entry->of,
+				   (const char *)spokei_buffer_data(&urls), count);
+		if (entry->changed)
+			list(entry);
+		else if (count == 0)
+			ask_for_instances(entry);
+	}
+	spokei_buffer_fini(&urls);
+}
+
+static void entry_due(struct spoke_alarm *alarm);
+
+/* Requests the list again after a pause or with the next connection, unless its state is to be
+ * reported, or there is no permission. Returns whether that is so and a timer was left. */
+static bool list_later(struct zk_entry *entry, int code)
+{
+	if (entry->asked || spokei_zoo_fold(code) == SPOKE_EREFUSED)
+		return false;
+	entry->connect = 0;
+	return spoke_alarm_after(entry->registry->engine, &entry->alarm, AGAIN_NS, entry_due) == 0;
+}
+
+static void subscription_answered(struct zk_entry *entry, const struct spokei_zoo_answer *answer)
+{
+	int code = answer->code;
+	bool none = code == ZNONODE;
+
+	if (entry->step == STEP_INSTANCES) {
+		instances_answered(entry, answer);
+	} else if (entry->step == STEP_PARENTS && (code == ZOK || code == ZNODEEXISTS || none)) {
+		if (!make_parent(entry))
+			list(entry);
+	} else if (entry->step == STEP_LIST && none && is_rule(entry)) {
+		ask(entry, STEP_MISSING, SPOKEI_ZOO_EXISTS_WATCH, entry->path, NULL);
+	} else if (entry->step == STEP_MISSING && code == ZOK) {
+		list(entry);
+	} else if (entry->step == STEP_MISSING && none) {
+		listed(entry, answer);
+	} else if (none && entry->made == 0) {
+		(void)make_parent(entry);
+	} else if (code == ZOK) {
+		entry->made = 0;
+		listed(entry, answer);
+	} else if (!list_later(entry, code)) {
+		fail(entry, spokei_zoo_fold(code));
+	}
+}
+
+/* --- entries */
+
+static void entry_answered(struct spokei_zoo_asker *asker, const struct spokei_zoo_answer *answer)
+{
+	struct zk_entry *entry = spoke_container_of(asker, struct zk_entry, asker);
+
+	if (!entry->wanted)
+		removal_answered(entry, answer);
+	else if (entry->of.url)
+		publication_answered(entry, answer);
+	else
+		subscription_answered(entry, answer);
+}
+
+static void entry_touched(struct spokei_zoo_asker *asker)
+{
+	struct zk_entry *entry = spoke_container_of(asker, struct zk_entry, asker);
+
+	if (asker->request)
+		entry->changed = true;
+	else if (entry->of.url)
+		watch(entry, STEP_CHECK);
+	else
+		list(entry);
+}
+
+/* Begins the entry's first request if there is a connection at which it has not begun. */
+static void begin(struct zk_entry *entry)
+{
+	struct spokei_zoo_handle *handle = spokei_zoo_session_handle(entry->registry->session);
+
+	if (handle == NULL || entry->connect == spokei_zoo_handle_connects(handle) ||
+	    !(entry->asked || entry->held))
+		return;
+	/* Answers to requests of an earlier connection are useless. */
+	spokei_zoo_leave(&entry->asker);
+	spokei_zoo_join(handle, &entry->asker);
+	entry->connect = spokei_zoo_handle_connects(handle);
+	entry->begun = true;
+	entry->made = 0;
+	entry->rounds = 0;
+	if (!entry->wanted)
+		ask(entry, STEP_FIND, SPOKEI_ZOO_EXISTS, entry->path, NULL);
+	else if (entry->of.url == NULL)
+		list(entry);
+	else if (!is_named(entry) && name_consumer(entry, handle))
+		fail(entry, SPOKE_ENOMEM);
+	else if (entry->asked)
+		create(entry);
+	else
+		watch(entry, STEP_CHECK);
+}
+
+static void entry_due(struct spoke_alarm *alarm)
+{
+	struct zk_entry *entry = spoke_container_of(alarm, struct zk_entry, alarm);
+
+	if (!entry->asked)
+		begin(entry);
+	else if (spokei_zoo_session_handle(entry->registry->session))
+		fail(entry, SPOKE_ETIMEOUT);
+	else
+		fail(entry, SPOKE_EUNAVAILABLE);
+}
+
+/* Sets the request and its timeout. */
+static int set(struct zk_entry *entry, bool wanted)
+{
+	spokei_zoo_leave(&entry->asker);
+	entry->wanted = wanted;
+	entry->asked = true;
+	entry->held = false;
+	entry->connect = 0;
+	return spoke_alarm_after(entry->registry->engine, &entry->alarm, DEADLINE_NS, entry_due)
+		       ? SPOKE_EUNAVAILABLE
+		       : SPOKE_OK;
+}
+
+static int prepare_path(struct zk_entry *entry)
+{
+	int error = entry->path ? SPOKE_OK : print_folder(entry);
+
+	if (!error && entry->of.url && !is_consumer(entry) && !is_named(entry))
+		error = name_node(entry, entry->of.text);
+	return error;
+}
+
+static void registry_want(void *handle, struct spoke_registry_entry *of)
+{
+	struct registry *registry = handle;
+	struct zk_entry *entry = spoke_container_of(of, struct zk_entry, of);
+	int error;
+
+	if (entry->node.next == NULL) {
+		entry->registry = registry;
+		entry->asker.answered = entry_answered;
+		entry->asker.touched = entry_touched;
+		spokei_buffer_init(&entry->formers, registry->engine->env, SIZE_MAX);
+		spokei_list_append(&registry->entries, &entry->node);
+	}
+	error = set(entry, true);
+	if (of->url && spokei_urls_are_services(of->service))
+		error = SPOKE_EINVAL; /* the name is reserved for the list of services */
+	if (!error)
+		error = prepare_path(entry);
+	if (error)
+		fail(entry, error);
+	else
+		begin(entry);
+}
+
+static void registry_unwant(void *handle, struct spoke_registry_entry *of)
+{
+	struct zk_entry *entry = spoke_container_of(of, struct zk_entry, of);
+	int error = set(entry, false);
+
+	(void)handle;
+	if (of->url == NULL || !entry->begun)
+		done(entry);
+	else if (error)
+		fail(entry, error);
+	else
+		begin(entry);
+}
+
+/* --- the session */
+
+static void session_connected(void *arg)
+{
+	struct registry *registry = arg;
+
+	for (struct spoke_list *at = registry->entries.next; at != &registry->entries;
+	     at = at->next) {
+		struct zk_entry *entry = entry_at(at);
+
+		if (entry->wanted && !entry->asked && !entry->held)
+			report(entry, SPOKE_ELOST); /* it has failed; the server answers again */
+		else
+			begin(entry);
+	}
+}
+
+/* The nodes are gone. The address in the name of a consumer may be another one next time. */
+static void session_expired(void *arg)
+{
+	struct registry *registry = arg;
+	struct spoke_list *next;
+
+	for (struct spoke_list *at = registry->entries.next; at != &registry->entries; at = next) {
+		struct zk_entry *entry = entry_at(at);
+
+		next = at->next;
+		entry->begun = false;
+		if (is_consumer(entry) && entry->path)
+			entry->path[entry->folder_len] = '\0';
+		if (entry->asked && !entry->wanted)
+			done(entry);
+		else if (entry->asked || entry->held)
+			fail(entry, SPOKE_ELOST);
+	}
+}
+
 static int registry_open(struct spoke_engine *engine, const struct spoke_url *url,
 			 const struct spoke_registry_up *up, void *arg, void **ret_registry)
 {
-	struct spokei_zoo_registry *registry = spokei_alloc(engine->env, 1, sizeof(*registry));
-	char why[SPOKEI_ZOO_WHY_MAX];
+	struct registry *registry = spokei_alloc(engine->env, 1, sizeof(*registry));
 	int error;
 
 	if (registry == NULL) {
 		spokei_event(engine, SPOKE_ENOMEM, "registry zookeeper: out of memory");
 		return SPOKE_ENOMEM;
 	}
-	error = spokei_zoo_settings_read(engine->env, url, &registry->settings, why);
+	error = spokei_zoo_session_new(engine, url, &registry->session);
 	if (error) {
-		spokei_event(engine, error, "registry zookeeper: %s", why);
 		spokei_free(engine->env, registry, 1, sizeof(*registry));
 		return error;
 	}
+	registry->session->connected = session_connected;
+	registry->session->expired = session_expired;
+	registry->session->arg = registry;
 	registry->engine = engine;
 	registry->up = up;
 	registry->up_arg = arg;
-	registry->tell.run = tell_news;
-	spokei_list_init(&registry->items);
-	spokei_list_init(&registry->news);
-	spokei_zoo_keep(registry);
+	spokei_list_init(&registry->entries);
 	*ret_registry = registry;
 	return SPOKE_OK;
 }
 
-/* Starts a new item, or returns ENOMEM if it is NULL. */
-static int begin(struct spokei_zoo_item *item, uint64_t asked)
-{
-	if (item == NULL)
-		return SPOKE_ENOMEM;
-	if (spokei_zoo_item_await(item, asked)) {
-		spokei_zoo_item_free(item);
-		return SPOKE_EUNAVAILABLE;
-	}
-	spokei_zoo_item_try(item);
-	return SPOKE_OK;
-}
-
-static bool is_full(const struct spokei_zoo_registry *registry)
-{
-	return registry->item_count >= SPOKEI_ZOO_ITEMS_MAX;
-}
-
-static bool is_consumer(const char *url)
-{
-	static const char scheme[] = "consumer:";
-
-	return strncmp(url, scheme, sizeof(scheme) - 1) == 0;
-}
-
-static int registry_publish(void *handle, uint64_t intent, const char *service, const char *url)
-{
-	struct spokei_zoo_registry *registry = handle;
-	bool consumer = is_consumer(url);
-	struct spokei_zoo_item *item;
-	int error;
-
-	if (is_full(registry))
-		return SPOKE_EUNAVAILABLE;
-	item = spokei_zoo_item_new(registry, &spokei_zoo_entry, intent, service,
-				   consumer ? SPOKEI_ZOO_CONSUMERS : SPOKEI_ZOO_PROVIDERS,
-				   consumer ? NULL : url);
-	error = item ? spokei_zoo_entry_read(item, url) : SPOKE_OK;
-	if (error == SPOKE_OK && spokei_services_wanted(service))
-		error = SPOKE_EINVAL; /* the name is reserved for the list of services */
-	if (error == SPOKE_ENOMEM) {
-		spokei_zoo_item_free(item);
-		return error;
-	}
-	if (item && error) {
-		item->asked = intent;
-		spokei_zoo_item_fail(item, error);
-		return SPOKE_OK;
-	}
-	if (item && !consumer)
-		spokei_zoo_keep_node(registry, item->path);
-	return begin(item, intent);
-}
-
-static int registry_watch(void *handle, uint64_t intent, const char *service, const char *category)
-{
-	struct spokei_zoo_registry *registry = handle;
-
-	if (is_full(registry))
-		return SPOKE_EUNAVAILABLE;
-	return begin(spokei_zoo_item_new(registry, &spokei_zoo_listing, intent, service, category,
-					 NULL),
-		     intent);
-}
-
-static int registry_subscribe(void *handle, uint64_t intent, const char *service)
-{
-	return registry_watch(handle, intent, service, SPOKEI_ZOO_PROVIDERS);
-}
-
-/* The result can be reported at once. */
-static int note_done(struct spokei_zoo_registry *registry, uint64_t intent)
-{
-	struct spokei_zoo_item *item = spokei_zoo_item_new(registry, &spokei_zoo_note, 0, NULL,
-							   NULL, NULL);
-
-	if (item == NULL)
-		return SPOKE_ENOMEM;
-	item->asked = intent;
-	item->over = true;
-	spokei_zoo_item_done(item);
-	return SPOKE_OK;
-}
-
-static int registry_withdraw(void *handle, uint64_t intent, uint64_t which)
-{
-	struct spokei_zoo_registry *registry = handle;
-	struct spokei_zoo_item *item = spokei_zoo_item_find(registry, which);
-	struct spokei_zoo_item *removal;
-
-	if (item == NULL || item->kind == &spokei_zoo_listing)
-		return note_done(registry, intent);
-	if (item->kind == &spokei_zoo_entry) {
-		removal = spokei_zoo_remove(item);
-	} else {
-		removal = item;
-		if (item->asked)
-			return SPOKE_EUNAVAILABLE; /* already being withdrawn */
-	}
-	if (removal == NULL)
-		return SPOKE_ENOMEM;
-	if (spokei_zoo_item_await(removal, intent))
-		return SPOKE_EUNAVAILABLE; /* stays, to be requested again */
-	spokei_zoo_item_try(removal);
-	return SPOKE_OK;
-}
-
-static int registry_unsubscribe(void *handle, uint64_t intent, uint64_t which)
-{
-	struct spokei_zoo_registry *registry = handle;
-	struct spokei_zoo_item *item = spokei_zoo_item_find(registry, which);
-	int error = note_done(registry, intent);
-
-	if (error == SPOKE_OK && item && item->kind == &spokei_zoo_listing)
-		spokei_zoo_item_free(item);
-	return error;
-}
-
 static void registry_close(void *handle)
 {
-	struct spokei_zoo_registry *registry = handle;
+	struct registry *registry = handle;
 
-	registry->up = NULL;
-	spokei_task_drop(&registry->tell);
-	while (!spokei_list_empty(&registry->items))
-		spokei_zoo_item_free(spoke_container_of(spokei_list_first(&registry->items),
-							struct spokei_zoo_item, node));
-	spokei_zoo_stop(registry);
+	while (!spokei_list_empty(&registry->entries))
+		release(entry_at(spokei_list_first(&registry->entries)));
+	spokei_zoo_session_end(registry->session);
+	spokei_free(registry->engine->env, registry, 1, sizeof(*registry));
 }
 
 const struct spoke_registry spokei_registry_zookeeper = {
 	.scheme = "zookeeper",
+	.entry_size = sizeof(struct zk_entry),
+	.categories = true,
 	.open = registry_open,
-	.publish = registry_publish,
-	.withdraw = registry_withdraw,
-	.subscribe = registry_subscribe,
-	.unsubscribe = registry_unsubscribe,
+	.want = registry_want,
+	.unwant = registry_unwant,
 	.close = registry_close,
-	.watch = registry_watch,
 };

@@ -451,7 +451,6 @@ static void see_consumer(const struct cast *cast, struct sight *sight)
 #define SEE(key, number) add(sight, SPOKEI_KEY_##key, OF_CONSUMER | OF_REGISTRY, (uint64_t)(number))
 	SEE(REGISTRY_CACHE, print_of_text(keeper->cache ? keeper->cache : ""));
 	SEE(REGISTRY_PROTECT, directory->protects);
-	SEE(REGISTRY_PROTECT, !keeper->takes_empty);
 	SEE(REGISTRY_RETRY_PERIOD, keeper->retry_ns);
 	SEE(REGISTRY_RETRY_TIMES, keeper->retries_max);
 #undef SEE

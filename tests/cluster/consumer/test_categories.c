@@ -105,7 +105,7 @@ TEST(consumer_is_published_again_after_a_loss)
 {
 	start(1);
 	subscriptionrig_pass(10 * SECOND);
-	fakereg_lose_all(false);
+	fakereg_lose_all();
 	subscriptionrig_pass(RETRY_MAX_NS);
 	assert_int_equal(fakereg_listed(CONSUMERS), 1);
 	assert_int_equal(subscriptionrig_try_call(), 0);

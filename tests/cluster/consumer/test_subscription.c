@@ -136,7 +136,7 @@ TEST(registry_outage_keeps_list)
 	subscriptionrig_consume(NULL);
 	subscriptionrig_pass(SOON_NS);
 	fakereg.fails = SPOKE_ECONNECT;
-	fakereg_lose_all(false);
+	fakereg_lose_all();
 	for (int i = 0; i < 30; i++)
 		assert_int_equal(subscriptionrig_try_call(), 0);
 	fakereg.fails = 0;
@@ -153,9 +153,9 @@ TEST(lost_provider_is_listed_again_once)
 	subscriptionrig_provide(0);
 	subscriptionrig_provide(1);
 	subscriptionrig_consume(NULL);
-	for (int one_by_one = 0; one_by_one < 2; one_by_one++) {
+	for (int i = 0; i < 2; i++) {
 		subscriptionrig_pass(10 * SECOND);
-		fakereg_lose_all(one_by_one);
+		fakereg_lose_all();
 		subscriptionrig_pass(SOON_NS);
 		assert_int_equal(fakereg_listed(ECHO), 2);
 		assert_int_equal(spoke_consumer_ready(subscriptionrig.consumer), 2);

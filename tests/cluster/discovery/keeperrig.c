@@ -136,7 +136,8 @@ void keeperrig_publish(const char *url)
 
 void keeperrig_subscribe(void)
 {
-	assert_int_equal(spokei_keeper_subscribe(keeperrig.keeper, ECHO), 0);
+	assert_int_equal(spokei_keeper_subscribe(keeperrig.keeper, ECHO, SPOKE_REGISTRY_PROVIDERS),
+			 0);
 }
 
 void keeperrig_pass(uint64_t ns)

@@ -62,7 +62,7 @@ void keeperrig_free(void);
 void keeperrig_free_engine(void);
 void keeperrig_write_file(const char *text);
 
-/* Returns how many wishes are fulfilled. */
+/* Returns how many wanted entries the registry has. */
 size_t keeperrig_true(void);
 
 /* Returns the number of events that contain the words. */

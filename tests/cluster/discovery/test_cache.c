@@ -134,8 +134,8 @@ TEST(empty_list_does_not_overwrite_cache)
 	keeperrig_keep(&cached);
 	keeperrig_subscribe();
 	keeperrig_pass(SECOND);
-	assert_int_equal(keeperrig.lists, 1);
-	assert_int_equal(keeperrig.count, 1);
+	assert_int_equal(keeperrig.lists, 2);
+	assert_int_equal(keeperrig.count, 0);
 	assert_string_equal(keeperrig.file, HEAD PLACE "\n");
 }
 

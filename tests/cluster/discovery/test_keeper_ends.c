@@ -107,7 +107,8 @@ TEST(keeper_closed_by_drain_stays_until_freed)
 	keeperrig_pass(SECOND);
 	assert_int_equal(fakereg.closes, 1);
 	assert_int_equal(spokei_keeper_publish(keeperrig.keeper, ECHO, OTHER), SPOKE_ECLOSED);
-	assert_int_equal(spokei_keeper_subscribe(keeperrig.keeper, ECHO), SPOKE_ECLOSED);
+	assert_int_equal(spokei_keeper_subscribe(keeperrig.keeper, ECHO, SPOKE_REGISTRY_PROVIDERS),
+			 SPOKE_ECLOSED);
 	spokei_keeper_withdraw_all(keeperrig.keeper);
 	assert_int_equal(keeperrig_true(), 0);
 }
@@ -124,7 +125,7 @@ TEST(enomem_counts_as_failure)
 				keeperrig_pass(10 * SECOND);
 				assert_int_equal(keeperrig_true(), 1);
 			}
-			if (spokei_keeper_subscribe(keeper, ECHO) == 0) {
+			if (spokei_keeper_subscribe(keeper, ECHO, SPOKE_REGISTRY_PROVIDERS) == 0) {
 				keeperrig_pass(10 * SECOND);
 				assert_int_equal(keeperrig.count, fakereg_listed(ECHO));
 			}

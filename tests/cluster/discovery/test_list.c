@@ -45,50 +45,18 @@ TEST(invalid_urls_are_skipped)
 	assert_int_equal(keeperrig_events("\x1b"), 0);
 }
 
-TEST(empty_list_keeps_providers)
-{
-	keeperrig_keep(NULL);
-	fakereg_add(ECHO, PLACE);
-	keeperrig_subscribe();
-	keeperrig_pass(10 * MS);
-	for (int i = 0; i < 3; i++) {
-		fakereg_remove(ECHO, PLACE);
-		keeperrig_pass(10 * MS);
-		assert_int_equal(keeperrig.count, 1);
-		fakereg_add(ECHO, "nonsense");
-		keeperrig_pass(10 * MS);
-		assert_int_equal(keeperrig.count, 1);
-		fakereg_remove(ECHO, "nonsense");
-	}
-	assert_int_equal(keeperrig_events("empty list ignored"), 1);
-	fakereg_add(ECHO, OTHER);
-	keeperrig_pass(10 * MS);
-	assert_string_equal(keeperrig.first, OTHER);
-	fakereg_remove(ECHO, OTHER);
-	keeperrig_pass(10 * MS);
-	assert_int_equal(keeperrig_events("empty list ignored"), 2);
-}
-
-TEST(empty_list_is_accepted_if_not_protected)
-{
-	const struct spokei_keeper_options options = { .takes_empty = true };
-
-	keeperrig_keep(&options);
-	fakereg_add(ECHO, PLACE);
-	keeperrig_subscribe();
-	keeperrig_pass(10 * MS);
-	fakereg_remove(ECHO, PLACE);
-	keeperrig_pass(10 * MS);
-	assert_int_equal(keeperrig.count, 0);
-	assert_int_equal(keeperrig.lists, 2);
-}
-
-TEST(first_empty_list_is_passed_on)
+TEST(empty_lists_are_passed_on)
 {
 	keeperrig_keep(NULL);
 	keeperrig_subscribe();
 	keeperrig_pass(10 * MS);
 	assert_int_equal(keeperrig.lists, 1);
+	assert_int_equal(keeperrig.count, 0);
+	fakereg_add(ECHO, PLACE);
+	keeperrig_pass(10 * MS);
+	fakereg_remove(ECHO, PLACE);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(keeperrig.lists, 3);
 	assert_int_equal(keeperrig.count, 0);
 }
 
@@ -97,7 +65,7 @@ TEST(lost_subscription_is_repeated)
 	keeperrig_keep(NULL);
 	keeperrig_subscribe();
 	keeperrig_pass(10 * SECOND);
-	fakereg_lose_all(false);
+	fakereg_lose_all();
 	fakereg_add(ECHO, PLACE);
 	keeperrig_pass(10 * MS);
 	assert_int_equal(fakereg.subscribes, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of Dubbo in YAML, and the URLs that they become. */
-#include "cluster/discovery/rule.h"
+#include "cluster/discovery/override.h"
 #include "tests/core/memory.h"
 #include "tests/support/test.h"
 
@@ -9,15 +9,15 @@
 #define HEAD "configVersion: v3.0\nscope: service\nkey: demo.Echo\nconfigs:\n"
 
 static struct memory memory;
-static struct spokei_lineup lineup;
+static struct spokei_url_list list;
 static char why[SPOKEI_RULE_WHY];
 
 static int read_rule(const char *text)
 {
-	spokei_lineup_fini(&lineup);
-	spokei_lineup_init(&lineup, &memory.env);
+	spokei_url_list_fini(&list);
+	spokei_url_list_init(&list, &memory.env);
 	*why = '\0';
-	return spokei_rule_read(SPOKEI_RULE_CONFIGURATORS, text, &lineup, why);
+	return spokei_rule_read(SPOKEI_RULE_CONFIGURATORS, text, &list, why);
 }
 
 /* Reads a rule that has one URL. */
@@ -25,10 +25,10 @@ static const char *url_of(const char *text)
 {
 	static char out[1024];
 
-	if (read_rule(text) || lineup.count != 1 || lineup.bad)
-		fail_msg("%s: %zu URLs, %zu bad: %s %s", text, lineup.count, lineup.bad, why,
-			 lineup.why.text);
-	(void)spoke_url_print(&lineup.urls[0], SPOKE_URL_WHOLE, out, sizeof(out));
+	if (read_rule(text) || list.count != 1 || list.bad)
+		fail_msg("%s: %zu URLs, %zu bad: %s %s", text, list.count, list.bad, why,
+			 list.why.text);
+	(void)spoke_url_print(&list.urls[0], SPOKE_URL_WHOLE, out, sizeof(out));
 	return out;
 }
 
@@ -68,9 +68,9 @@ TEST(rules_become_the_urls_of_earlier_versions)
 TEST(texts_without_content_are_no_rule)
 {
 	assert_int_equal(read_rule(""), 0);
-	assert_int_equal(lineup.count, 0);
+	assert_int_equal(list.count, 0);
 	assert_int_equal(read_rule("# nothing yet\n"), 0);
-	assert_int_equal(lineup.count, 0);
+	assert_int_equal(list.count, 0);
 }
 
 TEST(entries_that_are_not_understood_are_counted)
@@ -90,8 +90,8 @@ TEST(entries_that_are_not_understood_are_counted)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (read_rule(rows[i]) || lineup.count != 0 || lineup.bad != 1)
-			fail_msg("%s: %zu URLs, %zu bad", rows[i], lineup.count, lineup.bad);
+		if (read_rule(rows[i]) || list.count != 0 || list.bad != 1)
+			fail_msg("%s: %zu URLs, %zu bad", rows[i], list.count, list.bad);
 }
 
 TEST(broken_rules_are_refused_with_the_reason)
@@ -115,25 +115,25 @@ TEST(broken_rules_are_refused_with_the_reason)
 
 TEST(routers_count_without_being_read)
 {
-	spokei_lineup_fini(&lineup);
-	assert_int_equal(spokei_rule_read(SPOKEI_RULE_TAGS, "", &lineup, why), 0);
-	assert_int_equal(lineup.count, 0);
-	assert_int_equal(spokei_rule_read(SPOKEI_RULE_TAGS, "{", &lineup, why), 0);
-	assert_int_equal(lineup.count, 1);
+	spokei_url_list_fini(&list);
+	assert_int_equal(spokei_rule_read(SPOKEI_RULE_TAGS, "", &list, why), 0);
+	assert_int_equal(list.count, 0);
+	assert_int_equal(spokei_rule_read(SPOKEI_RULE_TAGS, "{", &list, why), 0);
+	assert_int_equal(list.count, 1);
 }
 
 static int set_up(void **state)
 {
 	(void)state;
 	memory_init(&memory);
-	spokei_lineup_init(&lineup, &memory.env);
+	spokei_url_list_init(&list, &memory.env);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	spokei_lineup_fini(&lineup);
+	spokei_url_list_fini(&list);
 	return 0;
 }
 

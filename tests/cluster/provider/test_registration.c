@@ -254,7 +254,7 @@ TEST(provider_serves_while_registry_fails)
 	fakereg.fails = 0;
 	keeperrig_pass(RETRY_NS * 12 / 10 + 10 * MS);
 	assert_int_equal(spoke_provider_registered(provider, NULL), 1);
-	fakereg_lose_all(true);
+	fakereg_lose_all();
 	assert_int_equal(spoke_provider_registered(provider, NULL), 0);
 	keeperrig_pass(10 * MS);
 	assert_int_equal(spoke_provider_registered(provider, NULL), 1);

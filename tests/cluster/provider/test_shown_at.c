@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The address of the page in a provider's URL: valid options, and how it is published. */
-#include "cluster/discovery/listing.h"
+#include "cluster/discovery/provider_url.h"
 #include "tests/cluster/discovery/keeperrig.h"
 #include "tests/support/test.h"
 
@@ -98,15 +98,15 @@ TEST(invalid_admin_address_is_rejected)
 
 TEST(long_admin_address_is_rejected)
 {
-	char text[SPOKEI_LISTING_ADMIN + 1];
+	char text[SPOKEI_PROVIDER_URL_ADMIN + 1];
 
 	memset(text, 'a', sizeof(text));
-	memcpy(text + SPOKEI_LISTING_ADMIN - 3, ":9", 3);
-	assert_true(spokei_listing_is_admin(text));
-	text[SPOKEI_LISTING_ADMIN - 3] = 'a';
-	memcpy(text + SPOKEI_LISTING_ADMIN - 2, ":9", 3);
-	assert_false(spokei_listing_is_admin(text));
-	assert_true(spokei_listing_is_admin("h:1"));
-	assert_true(spokei_listing_is_admin("a-b.c:65535"));
-	assert_true(spokei_listing_is_admin("[fe80::1:2.3.4.5]:80"));
+	memcpy(text + SPOKEI_PROVIDER_URL_ADMIN - 3, ":9", 3);
+	assert_true(spokei_provider_url_is_admin(text));
+	text[SPOKEI_PROVIDER_URL_ADMIN - 3] = 'a';
+	memcpy(text + SPOKEI_PROVIDER_URL_ADMIN - 2, ":9", 3);
+	assert_false(spokei_provider_url_is_admin(text));
+	assert_true(spokei_provider_url_is_admin("h:1"));
+	assert_true(spokei_provider_url_is_admin("a-b.c:65535"));
+	assert_true(spokei_provider_url_is_admin("[fe80::1:2.3.4.5]:80"));
 }

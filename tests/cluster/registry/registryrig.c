@@ -9,43 +9,53 @@
 
 static void note(struct rig_member *member, const struct rig_news *news)
 {
-	assert_false(member->inside);
 	assert_non_null(member->registry);
 	assert_true(member->count < RIG_NEWS);
 	member->news[member->count++] = *news;
-	if (member->close_at == news->kind)
-		registryrig_close(member);
-	if (member->then)
-		member->then(member, news);
 }
 
-static void note_done(void *arg, uint64_t intent, int error)
+static struct rig_entry *entry_of(struct rig_member *member, const struct spoke_registry_entry *of)
 {
-	note(arg, &(struct rig_news){ .kind = RIG_DONE, .intent = intent, .error = error });
+	for (unsigned i = 0; i < RIG_ENTRIES; i++)
+		if (member->entries[i].of == of)
+			return &member->entries[i];
+	fail_msg("an unknown entry");
+	return NULL;
 }
 
-static void note_list(void *arg, uint64_t intent, const char *const *urls, size_t count)
+static void note_state(void *arg, struct spoke_registry_entry *of, int error)
 {
-	struct rig_news news = { .kind = RIG_LIST, .intent = intent };
+	struct rig_member *member = arg;
+	struct rig_entry *entry = entry_of(member, of);
+	struct rig_news news = { .kind = entry->asked ? RIG_DONE : RIG_LOST, .error = error };
+
+	assert_false(entry->over);
+	assert_true(entry->asked || error);
+	news.number = entry->asked ? entry->asked : entry->number;
+	entry->over = entry->asked != entry->number && news.kind == RIG_DONE && error == 0;
+	entry->asked = 0;
+	note(member, &news);
+}
+
+static void note_list(void *arg, struct spoke_registry_entry *of, const char *texts, size_t count)
+{
+	struct rig_member *member = arg;
+	struct rig_entry *entry = entry_of(member, of);
+	struct rig_news news = { .kind = RIG_LIST, .number = entry->number };
 	size_t len = 0;
 
+	assert_false(entry->over);
 	for (size_t i = 0; i < count; i++) {
-		int more = snprintf(news.list + len, sizeof(news.list) - len, "%s\n", urls[i]);
+		int more = snprintf(news.list + len, sizeof(news.list) - len, "%s\n", texts);
 
 		assert_true(more > 0 && len + (size_t)more < sizeof(news.list));
 		len += (size_t)more;
+		texts += strlen(texts) + 1;
 	}
-	note(arg, &news);
+	note(member, &news);
 }
 
-static void note_lost(void *arg, uint64_t intent, int error)
-{
-	note(arg, &(struct rig_news){ .kind = RIG_LOST, .intent = intent, .error = error });
-}
-
-static const struct spoke_registry_up up = { .done = note_done,
-					     .list = note_list,
-					     .lost = note_lost };
+static const struct spoke_registry_up up = { .state = note_state, .list = note_list };
 
 /* --- set-up */
 
@@ -61,7 +71,6 @@ int registryrig_set_up(void **state)
 		struct spoke_engine_options options = { .env = &member->faulty.env,
 							.timers_max = 64 };
 
-		member->close_at = RIG_NO_CLOSE;
 		spokei_world_process_init(&member->process, &rig->world);
 		spokei_faults_init(&member->faulty, &member->process.env);
 		if (spoke_engine_new(&options, &member->engine))
@@ -102,55 +111,75 @@ int registryrig_open(struct rig_member *member, const struct spoke_registry *kin
 	return error;
 }
 
-int registryrig_publish(struct rig_member *member, uint64_t intent, const char *service,
-			const char *url)
+/* Makes an entry, a publication if there is a `url`. */
+static struct rig_entry *add(struct rig_member *member, uint64_t number, const char *service,
+			     const char *url)
 {
-	int error;
+	const size_t size = member->kind->entry_size ? member->kind->entry_size
+						     : sizeof(struct spoke_registry_entry);
+	struct rig_entry *entry = entry_of(member, NULL);
 
-	member->inside = true;
-	error = member->kind->publish(member->registry, intent, service, url);
-	member->inside = false;
-	return error;
+	entry->of = calloc(1, size);
+	entry->texts = malloc(strlen(service) + strlen(url ? url : "") + 2);
+	assert_non_null(entry->of);
+	assert_non_null(entry->texts);
+	memcpy(entry->texts, service, strlen(service) + 1);
+	entry->number = number;
+	entry->of->service = entry->texts;
+	entry->of->category = SPOKE_REGISTRY_PROVIDERS;
+	if (url) {
+		char *text = entry->texts + strlen(service) + 1;
+
+		memcpy(text, url, strlen(url) + 1);
+		assert_int_equal(spoke_url_parse(&member->process.env, url, strlen(url),
+						 &entry->url, NULL),
+				 0);
+		entry->of->url = &entry->url;
+		entry->of->text = text;
+	}
+	return entry;
 }
 
-int registryrig_withdraw(struct rig_member *member, uint64_t intent, uint64_t which)
+static void want(struct rig_member *member, struct rig_entry *entry)
 {
-	int error;
-
-	member->inside = true;
-	error = member->kind->withdraw(member->registry, intent, which);
-	member->inside = false;
-	return error;
+	entry->asked = entry->number;
+	member->kind->want(member->registry, entry->of);
 }
 
-int registryrig_subscribe(struct rig_member *member, uint64_t intent, const char *service)
+void registryrig_publish(struct rig_member *member, uint64_t number, const char *service,
+			 const char *url)
 {
-	int error;
-
-	member->inside = true;
-	error = member->kind->subscribe(member->registry, intent, service);
-	member->inside = false;
-	return error;
+	want(member, add(member, number, service, url));
 }
 
-int registryrig_unsubscribe(struct rig_member *member, uint64_t intent, uint64_t which)
+void registryrig_subscribe(struct rig_member *member, uint64_t number, const char *service)
 {
-	int error;
+	want(member, add(member, number, service, NULL));
+}
 
-	member->inside = true;
-	error = member->kind->unsubscribe(member->registry, intent, which);
-	member->inside = false;
-	return error;
+void registryrig_unwant(struct rig_member *member, uint64_t number, uint64_t which)
+{
+	struct rig_entry *entry = member->entries;
+
+	while (entry->number != which || entry->over)
+		entry++;
+	entry->asked = number;
+	member->kind->unwant(member->registry, entry->of);
 }
 
 void registryrig_close(struct rig_member *member)
 {
-	if (member->registry == NULL)
-		return;
-	member->inside = true;
-	member->kind->close(member->registry);
-	member->inside = false;
+	if (member->registry)
+		member->kind->close(member->registry);
 	member->registry = NULL;
+	for (unsigned i = 0; i < RIG_ENTRIES; i++) {
+		struct rig_entry *entry = &member->entries[i];
+
+		free(entry->of);
+		free(entry->texts);
+		spoke_url_fini(&entry->url);
+		*entry = (struct rig_entry){ NULL };
+	}
 }
 
 void registryrig_pass(struct rig *rig, uint64_t ns)
@@ -160,35 +189,35 @@ void registryrig_pass(struct rig *rig, uint64_t ns)
 
 /* --- assertions */
 
-static struct rig_news take(struct rig_member *member, enum rig_kind kind, uint64_t intent)
+static struct rig_news take(struct rig_member *member, enum rig_kind kind, uint64_t number)
 {
 	struct rig_news news;
 
 	if (member->count == 0)
-		fail_msg("nothing was told of %u", (unsigned)intent);
+		fail_msg("nothing was told of %u", (unsigned)number);
 	news = member->news[0];
 	member->count--;
 	memmove(member->news, member->news + 1, member->count * sizeof(news));
 	assert_int_equal(news.kind, kind);
-	assert_int_equal(news.intent, intent);
+	assert_int_equal(news.number, number);
 	return news;
 }
 
-void registryrig_assert_done(struct rig_member *member, uint64_t intent, int error)
+void registryrig_assert_done(struct rig_member *member, uint64_t number, int error)
 {
-	assert_int_equal(take(member, RIG_DONE, intent).error, error);
+	assert_int_equal(take(member, RIG_DONE, number).error, error);
 }
 
-void registryrig_assert_list(struct rig_member *member, uint64_t intent, const char *list)
+void registryrig_assert_list(struct rig_member *member, uint64_t number, const char *list)
 {
-	struct rig_news news = take(member, RIG_LIST, intent);
+	struct rig_news news = take(member, RIG_LIST, number);
 
 	assert_string_equal(news.list, list);
 }
 
-void registryrig_assert_lost(struct rig_member *member, uint64_t intent)
+void registryrig_assert_lost(struct rig_member *member, uint64_t number)
 {
-	assert_true(take(member, RIG_LOST, intent).error < 0);
+	assert_true(take(member, RIG_LOST, number).error < 0);
 }
 
 void registryrig_assert_no_more(struct rig_member *member)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fixture: processes of a virtual world, each with an engine and a registry, which record the
- * callbacks. It asserts all the time that no callback comes from within a function of the registry
- * or after its close.
+ * callbacks by the numbers that a test gives to its requests. It asserts all the time that no
+ * callback comes after the close, and that each request is answered once.
  */
 #ifndef TESTS_CLUSTER_REGISTRY_REGISTRYRIG_H
 #define TESTS_CLUSTER_REGISTRY_REGISTRYRIG_H
@@ -29,6 +29,7 @@
 enum {
 	RIG_MEMBERS = 2,
 	RIG_NEWS = 64,
+	RIG_ENTRIES = 128,
 	RIG_TEXT = 1000, /* bytes of a file that registryrig_text() returns */
 };
 
@@ -36,14 +37,23 @@ enum rig_kind {
 	RIG_DONE,
 	RIG_LIST,
 	RIG_LOST,
-	RIG_NO_CLOSE, /* value of close_at */
 };
 
 struct rig_news {
 	enum rig_kind kind;
-	uint64_t intent;
+	uint64_t number; /* of the request; of the entry's first one for lists and losses */
 	int error;
 	char list[200]; /* a URL per line */
+};
+
+/* An entry, with the numbers of its requests. Its memory is the test's until the end. */
+struct rig_entry {
+	struct spoke_registry_entry *of; /* NULL: unused */
+	struct spoke_url url;
+	uint64_t number; /* of want() */
+	uint64_t asked;  /* of the request in flight; 0: none */
+	bool over;       /* it has been removed */
+	char *texts;
 };
 
 struct rig_member {
@@ -52,11 +62,9 @@ struct rig_member {
 	struct spoke_engine *engine;
 	const struct spoke_registry *kind;
 	void *registry; /* NULL: closed */
-	bool inside;    /* within a function of the registry */
-	enum rig_kind close_at;
-	void (*then)(struct rig_member *member, const struct rig_news *news); /* may be NULL */
 	struct rig_news news[RIG_NEWS];
 	unsigned count;
+	struct rig_entry entries[RIG_ENTRIES];
 };
 
 struct rig {
@@ -72,20 +80,19 @@ int registryrig_tear_down(void **state);
 /* Opens a registry of this kind by its URL. Returns the result. */
 int registryrig_open(struct rig_member *member, const struct spoke_registry *kind, const char *url);
 
-/* Call the functions of the registry. */
-int registryrig_publish(struct rig_member *member, uint64_t intent, const char *service,
-			const char *url);
-int registryrig_withdraw(struct rig_member *member, uint64_t intent, uint64_t which);
-int registryrig_subscribe(struct rig_member *member, uint64_t intent, const char *service);
-int registryrig_unsubscribe(struct rig_member *member, uint64_t intent, uint64_t which);
+/* Call the functions of the registry. `which` is the number of the want(). */
+void registryrig_publish(struct rig_member *member, uint64_t number, const char *service,
+			 const char *url);
+void registryrig_subscribe(struct rig_member *member, uint64_t number, const char *service);
+void registryrig_unwant(struct rig_member *member, uint64_t number, uint64_t which);
 void registryrig_close(struct rig_member *member);
 
 void registryrig_pass(struct rig *rig, uint64_t ns);
 
 /* Assert that the next callback is this one, or that there is none. */
-void registryrig_assert_done(struct rig_member *member, uint64_t intent, int error);
-void registryrig_assert_list(struct rig_member *member, uint64_t intent, const char *list);
-void registryrig_assert_lost(struct rig_member *member, uint64_t intent);
+void registryrig_assert_done(struct rig_member *member, uint64_t number, int error);
+void registryrig_assert_list(struct rig_member *member, uint64_t number, const char *list);
+void registryrig_assert_lost(struct rig_member *member, uint64_t number);
 void registryrig_assert_no_more(struct rig_member *member);
 
 /* Returns the text of the file RIG_PATH without the marks of processes, which are at the ends of

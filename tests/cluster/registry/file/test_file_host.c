@@ -26,6 +26,10 @@ enum {
 /* A user of a registry on the engine. */
 struct user {
 	void *registry;
+	struct spoke_registry_entry *listing; /* the subscription; NULL: none */
+	struct spoke_registry_entry *listed;  /* the publication of A; NULL: none */
+	struct spoke_url url;                 /* of that */
+	bool held;                            /* it is published */
 	unsigned done;
 	unsigned lost;
 	int error;
@@ -41,37 +45,56 @@ struct rig {
 	struct user users[USERS];
 };
 
-static void note_done(void *arg, uint64_t intent, int error)
+static void note_state(void *arg, struct spoke_registry_entry *entry, int error)
 {
 	struct user *user = arg;
+	bool lost = error && entry == user->listed && user->held;
 
-	(void)intent;
-	user->done++;
+	user->lost += lost;
+	user->done += !lost;
 	user->error = error;
+	user->held = entry == user->listed ? !error : user->held;
 }
 
-static void note_list(void *arg, uint64_t intent, const char *const *urls, size_t count)
+static void note_list(void *arg, struct spoke_registry_entry *entry, const char *texts,
+		      size_t count)
 {
 	struct user *user = arg;
 	size_t len = 0;
 
-	(void)intent;
+	assert_ptr_equal(entry, user->listing);
 	user->list[0] = '\0';
-	for (size_t i = 0; i < count; i++)
-		len += (size_t)snprintf(user->list + len, sizeof(user->list) - len, "%s\n",
-					urls[i]);
+	for (; count > 0; count--) {
+		len += (size_t)snprintf(user->list + len, sizeof(user->list) - len, "%s\n", texts);
+		texts += strlen(texts) + 1;
+	}
 }
 
-static void note_lost(void *arg, uint64_t intent, int error)
+static const struct spoke_registry_up up = { .state = note_state, .list = note_list };
+
+static void subscribe(struct user *user)
 {
-	(void)intent;
-	(void)error;
-	((struct user *)arg)->lost++;
+	user->listing = calloc(1, spokei_registry_file.entry_size);
+	assert_non_null(user->listing);
+	user->listing->service = "demo.Echo";
+	user->listing->category = SPOKE_REGISTRY_PROVIDERS;
+	spokei_registry_file.want(user->registry, user->listing);
 }
 
-static const struct spoke_registry_up up = { .done = note_done,
-					     .list = note_list,
-					     .lost = note_lost };
+static void publish(struct user *user)
+{
+	if (user->listed == NULL) {
+		user->listed = calloc(1, spokei_registry_file.entry_size);
+		assert_non_null(user->listed);
+		assert_int_equal(spoke_url_parse(spoke_host_env(), A, strlen(A), &user->url, NULL),
+				 0);
+		user->listed->service = "demo.Echo";
+		user->listed->category = SPOKE_REGISTRY_PROVIDERS;
+		user->listed->url = &user->url;
+		user->listed->text = A;
+	}
+	spokei_registry_file.want(user->registry, user->listed);
+}
 
 static void open_all(struct rig *rig)
 {
@@ -110,8 +133,12 @@ static int tear_down(void **state)
 {
 	struct rig *rig = *state;
 
-	for (int i = 0; i < USERS; i++)
+	for (int i = 0; i < USERS; i++) {
 		spokei_registry_file.close(rig->users[i].registry);
+		free(rig->users[i].listing);
+		free(rig->users[i].listed);
+		spoke_url_fini(&rig->users[i].url);
+	}
 	spoke_engine_free(rig->engine);
 	(void)unlink(rig->path);
 	(void)unlink(rig->other);
@@ -154,7 +181,7 @@ TEST(every_kind_of_file_change_is_seen)
 	struct rig *rig = *state;
 	struct user *user = &rig->users[0];
 
-	assert_int_equal(spokei_registry_file.subscribe(user->registry, 1, "demo.Echo"), 0);
+	subscribe(user);
 	await(rig, user, "", 1, 0);
 	put(rig->path, A "\n");
 	await(rig, user, A "\n", 1, 0);
@@ -177,17 +204,17 @@ TEST(publication_is_seen_and_can_be_lost)
 	struct user *sees = &rig->users[0];
 	struct user *is_seen = &rig->users[1];
 
-	assert_int_equal(spokei_registry_file.subscribe(sees->registry, 1, "demo.Echo"), 0);
-	assert_int_equal(spokei_registry_file.publish(is_seen->registry, 1, "demo.Echo", A), 0);
+	subscribe(sees);
+	publish(is_seen);
 	await(rig, sees, A "\n", 1, 0);
 	await(rig, is_seen, "none", 1, 0);
 	assert_int_equal(is_seen->error, 0);
 	put(rig->path, B "\n");
 	await(rig, sees, B "\n", 1, 0);
 	await(rig, is_seen, "none", 1, 1);
-	assert_int_equal(spokei_registry_file.publish(is_seen->registry, 2, "demo.Echo", A), 0);
+	publish(is_seen);
 	await(rig, sees, B "\n" A "\n", 1, 0);
-	assert_int_equal(spokei_registry_file.withdraw(is_seen->registry, 3, 2), 0);
+	spokei_registry_file.unwant(is_seen->registry, is_seen->listed);
 	await(rig, sees, B "\n", 1, 0);
 	await(rig, is_seen, "none", 3, 1);
 }
@@ -198,12 +225,12 @@ TEST(recreated_directory_is_found_again)
 	struct user *user = &rig->users[0];
 
 	put(rig->path, A "\n");
-	assert_int_equal(spokei_registry_file.subscribe(user->registry, 1, "demo.Echo"), 0);
+	subscribe(user);
 	await(rig, user, A "\n", 1, 0);
 	assert_int_equal(unlink(rig->path), 0);
 	assert_int_equal(rmdir(rig->folder), 0);
 	await(rig, user, "", 1, 0);
-	assert_int_equal(spokei_registry_file.publish(user->registry, 2, "demo.Echo", A), 0);
+	publish(user);
 	await(rig, user, "", 2, 0);
 	assert_int_equal(user->error, SPOKE_ESYSTEM);
 	assert_int_equal(mkdir(rig->folder, 0700), 0);
@@ -218,7 +245,7 @@ TEST(foreign_lock_is_awaited)
 	int fd;
 
 	assert_int_equal(spokei_host_files.lock(NULL, rig->path, &fd), 0);
-	assert_int_equal(spokei_registry_file.publish(user->registry, 1, "demo.Echo", A), 0);
+	publish(user);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(spoke_engine_turn(rig->engine, true), 0);
 	assert_int_equal(user->done, 0);
@@ -248,7 +275,7 @@ TEST(forked_child_leaves_mark_to_its_parent)
 	int status;
 	pid_t child;
 
-	assert_int_equal(spokei_registry_file.publish(user->registry, 1, "demo.Echo", A), 0);
+	publish(user);
 	await(rig, user, "none", 1, 0);
 	child = fork();
 	if (child == 0) {

@@ -3,6 +3,7 @@
  * Names in ZooKeeper: URLs of the registry, paths of nodes, and the message of a build without
  * ZooKeeper.
  */
+#include "cluster/registry/urls.h"
 #include "cluster/registry/zookeeper/names.h"
 #include "cluster/registry/zookeeper/zookeeper.h"
 #include "core/engine/engine.h"
@@ -115,7 +116,7 @@ static bool same(const char *one, const char *other)
 	assert_int_equal(spoke_url_parse(spoke_host_env(), one, strlen(one), &urls[0], NULL), 0);
 	assert_int_equal(spoke_url_parse(spoke_host_env(), other, strlen(other), &urls[1], NULL),
 			 0);
-	result = spokei_zoo_same_provider(&urls[0], &urls[1]);
+	result = spokei_urls_same(&urls[0], &urls[1]);
 	spoke_url_fini(&urls[0]);
 	spoke_url_fini(&urls[1]);
 	return result;

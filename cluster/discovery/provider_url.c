@@ -1,22 +1,150 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the URLs of providers. */
-#include "cluster/discovery/listing.h"
+/* Formats and parses the URLs of providers. */
+#include "cluster/discovery/provider_url.h"
 #include "core/base/log.h"
 #include "transport/codec/codec.h"
 #include "transport/wire/message.h"
 
 #include "cluster/config/keys.h"
 #include "cluster/config/places.h"
-#include "cluster/discovery/advert.h"
+#include "cluster/registry/urls.h"
 #include "core/engine/engine.h"
 #include "core/text/option.h"
 #include "transport/connect/place.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define SHOWN 200u
 #define MS UINT64_C(1000000)
+
+/* --- format */
+
+#define NUMBER 24u /* bytes of a number in digits, with the NUL */
+#define KEYS 20u
+
+/* Parameters for consumers with spoke on the same host: the number of the host, and the address to
+ * which they may connect in place of the URL's own. */
+#define HOST_ID "spoke.host"
+#define LOCAL "spoke.local"
+#define HOST_ID_FORMAT "%016" PRIx64
+
+struct numbers {
+	char timestamp[NUMBER];
+	char warmup[NUMBER];
+	char weight[NUMBER];
+	char host_id[NUMBER];
+};
+
+static void print_numbers(const struct spokei_provider_parts *parts, struct numbers *numbers)
+{
+	(void)snprintf(numbers->timestamp, NUMBER, "%" PRIu64, parts->timestamp_ms);
+	(void)snprintf(numbers->warmup, NUMBER, "%" PRIu64, parts->warmup_ms);
+	(void)snprintf(numbers->weight, NUMBER, "%" PRIu32, parts->weight);
+	*numbers->host_id = '\0';
+	if (parts->host_id)
+		(void)snprintf(numbers->host_id, NUMBER, HOST_ID_FORMAT, parts->host_id);
+}
+
+/* Lists the parameters that have a value. Returns how many. */
+static unsigned choose_keys(const struct spokei_provider_parts *parts,
+			    const struct numbers *numbers, struct spoke_url_parameter keys[KEYS])
+{
+	const struct spoke_url_parameter all[KEYS] = {
+		{ "admin", parts->admin },
+		{ "anyhost", "false" },
+		{ "application", parts->application },
+		{ "dubbo", "2.0.2" },
+		{ "dynamic", "true" },
+		{ "generic", "false" },
+		{ "group", parts->group },
+		{ "interface", parts->service },
+		{ "methods", parts->methods },
+		/* Consumers of Dubbo 3.x in Java encode heartbeats in the first one of the list,
+		 * and fail if they do not have it. */
+		{ "prefer.serialization", "hessian2,msgpack" },
+		{ "serialization", "hessian2" },
+		{ "side", "provider" },
+		{ HOST_ID, numbers->host_id },
+		{ LOCAL, parts->host_id ? parts->local : "" },
+		{ "spoke.serialization", "msgpack" },
+		{ "timestamp", numbers->timestamp },
+		{ "token", parts->token },
+		{ "version", parts->version },
+		{ "warmup", numbers->warmup },
+		{ "weight", numbers->weight },
+	};
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < KEYS; i++)
+		if (*all[i].value)
+			keys[count++] = all[i];
+	return count;
+}
+
+int spokei_provider_url_format(const struct spokei_provider_parts *parts, struct spokei_buffer *out)
+{
+	struct numbers numbers;
+	struct spoke_url_parameter keys[KEYS];
+	struct spoke_url url = {
+		.scheme = "dubbo",
+		.path = "",
+		.port = -1,
+		.parameters = keys,
+		.socket = parts->socket,
+		.shm = parts->shm,
+	};
+
+	print_numbers(parts, &numbers);
+	url.parameter_count = choose_keys(parts, &numbers, keys);
+	if (url.socket == NULL) {
+		url.host = parts->host;
+		url.port = parts->port;
+		url.path = parts->service;
+	}
+	return spokei_urls_put(out, &url);
+}
+
+int spokei_consumer_url_format(const struct spokei_provider_parts *parts, uint64_t id,
+			       struct spokei_buffer *out)
+{
+	char timestamp[NUMBER];
+	char name[NUMBER];
+	struct spoke_url_parameter keys[] = {
+		{ "application", parts->application },
+		{ "category", "consumers" },
+		{ "check", "false" },
+		{ "dubbo", "2.0.2" },
+		{ "id", name },
+		{ "interface", parts->service },
+		{ "side", "consumer" },
+		{ "timestamp", timestamp },
+		{ "group", parts->group },
+		{ "version", parts->version },
+	};
+	struct spoke_url url = {
+		.scheme = "consumer",
+		.host = "0.0.0.0",
+		.port = -1,
+		.path = parts->service,
+		.parameters = keys,
+		.parameter_count = sizeof(keys) / sizeof(keys[0]) - 2,
+	};
+
+	(void)snprintf(timestamp, sizeof(timestamp), "%" PRIu64, parts->timestamp_ms);
+	(void)snprintf(name, sizeof(name), "%016" PRIx64, id);
+	/* The last two are optional. */
+	if (*parts->group)
+		url.parameter_count++;
+	else
+		keys[url.parameter_count] = keys[url.parameter_count + 1];
+	if (*parts->version)
+		url.parameter_count++;
+	return spokei_urls_put(out, &url);
+}
+
+/* --- parse */
 
 /* When a provider was started, according to its URL; not a configuration key. */
 static const struct spokei_option timestamp = {
@@ -77,27 +205,28 @@ static const char *one_of(const char *text)
 }
 
 /* Appends a text with its NUL. Returns where it begins; SIZE_MAX if there is no room. */
-static size_t put(struct spokei_listing *listing, const char *text)
+static size_t put(struct spokei_provider_url *provider, const char *text)
 {
-	size_t at = listing->key_len;
+	size_t at = provider->key_len;
 	size_t len = strlen(text) + 1;
 
-	if (len > sizeof(listing->key) - at)
+	if (len > sizeof(provider->key) - at)
 		return SIZE_MAX;
-	memcpy(listing->key + at, text, len);
-	listing->key_len += len;
+	memcpy(provider->key + at, text, len);
+	provider->key_len += len;
 	return at;
 }
 
-static int make_key(struct spokei_listing *listing, const struct spoke_url *url, const char *name)
+static int make_key(struct spokei_provider_url *provider, const struct spoke_url *url,
+		    const char *name)
 {
-	size_t wire_at = put(listing, listing->options.wire->name);
+	size_t wire_at = put(provider, provider->options.wire->name);
 
-	listing->name_at = put(listing, name);
-	listing->group_at = put(listing, one_of(said(url, "group")));
-	listing->version_at = put(listing, one_of(version_of(said(url, "version"))));
-	return wire_at == SIZE_MAX || listing->name_at == SIZE_MAX ||
-			       listing->group_at == SIZE_MAX || listing->version_at == SIZE_MAX
+	provider->name_at = put(provider, name);
+	provider->group_at = put(provider, one_of(said(url, "group")));
+	provider->version_at = put(provider, one_of(version_of(said(url, "version"))));
+	return wire_at == SIZE_MAX || provider->name_at == SIZE_MAX ||
+			       provider->group_at == SIZE_MAX || provider->version_at == SIZE_MAX
 		       ? SPOKE_ETOOLARGE
 		       : SPOKE_OK;
 }
@@ -172,8 +301,8 @@ static bool is_of_host(const struct spoke_url *url, uint64_t host_id)
 
 	if (host_id == 0)
 		return false;
-	(void)snprintf(here, sizeof(here), SPOKEI_ADVERT_HOST_ID, host_id);
-	return strcmp(said(url, SPOKEI_ADVERT_HOST), here) == 0;
+	(void)snprintf(here, sizeof(here), HOST_ID_FORMAT, host_id);
+	return strcmp(said(url, HOST_ID), here) == 0;
 }
 
 /* Returns the path of the provider's unix socket on this host. Anything else than an absolute path
@@ -182,7 +311,7 @@ static const char *read_local(struct spoke_engine *engine, const struct spoke_ur
 			      uint64_t host_id)
 {
 	const struct spoke_env *env = engine->env;
-	const char *text = said(url, SPOKEI_ADVERT_LOCAL);
+	const char *text = said(url, LOCAL);
 	struct spoke_address address;
 	char shown[SHOWN];
 
@@ -194,7 +323,7 @@ static const char *read_local(struct spoke_engine *engine, const struct spoke_ur
 	spokei_count(engine, SPOKE_STAT_LOCAL_REFUSED);
 	(void)spokei_log_escape(shown, sizeof(shown), text, strlen(text));
 	spokei_event(engine, SPOKE_EINVAL,
-		     "provider URL: " SPOKEI_ADVERT_LOCAL "=%s is no absolute path of a unix "
+		     "provider URL: " LOCAL "=%s is no absolute path of a unix "
 		     "socket; ignored",
 		     shown);
 	return "";
@@ -217,12 +346,12 @@ static bool is_port(const char *text)
 	return port > 0 && port <= UINT16_MAX;
 }
 
-bool spokei_listing_is_admin(const char *text)
+bool spokei_provider_url_is_admin(const char *text)
 {
 	bool bracket = *text == '[';
 	size_t len;
 
-	if (strlen(text) >= SPOKEI_LISTING_ADMIN)
+	if (strlen(text) >= SPOKEI_PROVIDER_URL_ADMIN)
 		return false;
 	text += bracket;
 	len = strspn(text, bracket ? "abcdefABCDEF:." DIGITS : ".-" LETTERS DIGITS);
@@ -239,7 +368,7 @@ static const char *read_admin(const struct spoke_url *url)
 {
 	const char *admin = said(url, "admin");
 
-	return spokei_listing_is_admin(admin) ? admin : "";
+	return spokei_provider_url_is_admin(admin) ? admin : "";
 }
 
 /* Returns the time of the start; 0 if it is missing or invalid. */
@@ -254,13 +383,13 @@ static uint64_t peek_timestamp(const struct spoke_url *url)
 	return value;
 }
 
-int spokei_listing_identify(struct spoke_engine *engine, const struct spoke_url *url,
-			    struct spokei_listing *ret)
+int spokei_provider_url_identify(struct spoke_engine *engine, const struct spoke_url *url,
+				 struct spokei_provider_url *ret)
 {
 	struct spokei_place place = { .port = 0 };
 	int error;
 
-	*ret = (struct spokei_listing){ .key_len = 0 };
+	*ret = (struct spokei_provider_url){ .key_len = 0 };
 	error = spokei_places_endpoint(engine, url, &ret->options);
 	if (error)
 		return error;
@@ -278,24 +407,24 @@ int spokei_listing_identify(struct spoke_engine *engine, const struct spoke_url 
 	error = make_key(ret, url, place.name);
 	if (error) {
 		spokei_event(engine, error, "URL: group and version together exceed %u bytes",
-			     SPOKEI_LISTING_KEY - 400u);
+			     SPOKEI_PROVIDER_URL_KEY - 400u);
 		return error;
 	}
 	ret->timestamp_ms = peek_timestamp(url);
 	return SPOKE_OK;
 }
 
-int spokei_listing_read(struct spoke_engine *engine, const struct spoke_url *url, uint64_t host_id,
-			struct spokei_listing *ret)
+int spokei_provider_url_parse(struct spoke_engine *engine, const struct spoke_url *url,
+			      uint64_t host_id, struct spokei_provider_url *ret)
 {
-	int error = spokei_listing_identify(engine, url, ret);
+	int error = spokei_provider_url_identify(engine, url, ret);
 
 	if (error)
 		return error;
 	ret->heartbeat_ns = read_heartbeat(engine, url);
 	ret->codec = read_codec(url);
-	ret->path = bounded(engine, "the path", read_path(url), SPOKEI_LISTING_KEY);
-	ret->token = bounded(engine, "token", said(url, "token"), SPOKEI_LISTING_TOKEN);
+	ret->path = bounded(engine, "the path", read_path(url), SPOKEI_PROVIDER_URL_KEY);
+	ret->token = bounded(engine, "token", said(url, "token"), SPOKEI_PROVIDER_URL_TOKEN);
 	ret->local = read_local(engine, url, host_id);
 	ret->admin = read_admin(url);
 	ret->application = said(url, "application");
@@ -336,19 +465,19 @@ static void pass_over(struct spoke_engine *engine, const struct spoke_url *url, 
 	spokei_event(engine, SPOKE_EUNSUPPORTED, "provider ignored because %s: %s", why, shown);
 }
 
-bool spokei_listing_serves(const struct spoke_url *url, const char *service)
+bool spokei_provider_url_serves(const struct spoke_url *url, const char *service)
 {
 	return strcmp(spokei_places_service(url), service) == 0;
 }
 
-bool spokei_listing_concerns(const struct spoke_url *url, const struct spokei_wanted *wanted)
+bool spokei_provider_url_concerns(const struct spoke_url *url, const struct spokei_wanted *wanted)
 {
-	return spokei_listing_serves(url, wanted->service) &&
+	return spokei_provider_url_serves(url, wanted->service) &&
 	       is_in_group(wanted->group, said(url, "group")) &&
 	       fits(version_of(wanted->version), version_of(said(url, "version")));
 }
 
-bool spokei_listing_is_disabled(const struct spoke_url *url)
+bool spokei_provider_url_is_disabled(const struct spoke_url *url)
 {
 	const char *disabled = said(url, "disabled");
 
@@ -356,8 +485,8 @@ bool spokei_listing_is_disabled(const struct spoke_url *url)
 			 : strcmp(said(url, "enabled"), "false") == 0;
 }
 
-bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url *url,
-			    const struct spokei_wanted *wanted)
+bool spokei_provider_url_matches(struct spoke_engine *engine, const struct spoke_url *url,
+				 const struct spokei_wanted *wanted)
 {
 	const char *category = said(url, "category");
 	const char *why = NULL;
@@ -366,7 +495,7 @@ bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url 
 		why = "its scheme is empty";
 	else if (*category && strcmp(category, "providers") != 0)
 		why = "its category is not providers";
-	else if (spokei_listing_is_disabled(url))
+	else if (spokei_provider_url_is_disabled(url))
 		why = "it is disabled";
 	else if (spokei_places_wire(url->scheme) == NULL)
 		why = "spoke does not have its protocol";
@@ -374,10 +503,10 @@ bool spokei_listing_matches(struct spoke_engine *engine, const struct spoke_url 
 		pass_over(engine, url, why);
 		return false;
 	}
-	return spokei_listing_concerns(url, wanted);
+	return spokei_provider_url_concerns(url, wanted);
 }
 
-uint32_t spokei_listing_weight(uint32_t weight, uint64_t warmup_ms, int64_t uptime_ms)
+uint32_t spokei_provider_url_weight(uint32_t weight, uint64_t warmup_ms, int64_t uptime_ms)
 {
 	uint64_t warm;
 

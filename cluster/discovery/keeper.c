@@ -1,0 +1,986 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keeps entries of a registry as they are wanted: publications and subscriptions. Several entries
+ * may be about the same provider; at most one of them is wanted, and it is not requested before the
+ * others are withdrawn.
+ *
+ * Events only change entries; a single task calls the registry and the keeper's owner, so that no
+ * function of either is called from inside another. A registry does each request once. Retries,
+ * the log of failures and the lists that wait for the owner are here, for all registries.
+ */
+#include "cluster/discovery/keeper.h"
+
+#include "cluster/catalog.h"
+#include "cluster/discovery/cache.h"
+#include "cluster/discovery/override.h"
+#include "cluster/registry/urls.h"
+#include "core/base/log.h"
+#include "core/base/pace.h"
+#include "core/engine/engine.h"
+#include "core/engine/roll.h"
+#include "core/engine/task.h"
+
+#include <spoke/engine.h>
+#include <spoke/registry.h>
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#define MS UINT64_C(1000000)
+#define SHOWN 64u /* bytes of a name in events */
+#define WANTED_MAX 1024u
+#define ENTRIES_MAX 4096u               /* including those to be withdrawn */
+#define END_NS UINT64_C(3000000000)     /* for withdrawals after free() */
+#define IDLE_NS UINT64_C(3600000000000) /* how often an idle alarm is renewed */
+#define RETRY_MIN_NS UINT64_C(10000000)
+#define RETRY_MAX_NS UINT64_C(86400000000000)
+#define GIVEN_UP UINT64_MAX
+
+/* The state of an entry at the registry, as far as it is known. */
+enum entry_state {
+	ABSENT,
+	ASKING, /* want() is in flight */
+	HELD,
+	ENDING, /* unwant() is in flight */
+	UNSURE, /* one of them has failed, or it was lost: it may be there */
+	STATES,
+};
+
+/* The state after the result of a request, or after a loss. */
+/* clang-format off */
+static const struct {
+	enum entry_state success;
+	enum entry_state error;
+} after[STATES] = {
+	[ABSENT] = { ABSENT, ABSENT },
+	[ASKING] = { HELD, UNSURE },
+	[HELD] = { HELD, UNSURE },
+	[ENDING] = { ABSENT, UNSURE },
+	[UNSURE] = { UNSURE, UNSURE },
+};
+/* clang-format on */
+
+struct entry {
+	struct spoke_list node; /* list of the keeper */
+	enum entry_state state;
+	bool wanted;
+	bool stale;        /* must be withdrawn and requested again */
+	bool troubled;     /* failed or lost, and not restored yet */
+	bool has_list;     /* `list` is to be passed on, from `list_ns` on */
+	uint32_t failures; /* consecutive */
+	uint64_t due_ns;   /* earliest next request; GIVEN_UP: never */
+	uint64_t anew_ns;  /* from then on a loss is repeated at once */
+	uint64_t list_ns;
+	struct spokei_url_list list;
+	struct spoke_url url; /* of a publication */
+	size_t size;          /* of this struct, with all that follows it */
+	/* The registry's struct begins with this one; after it are the texts. */
+	_Alignas(max_align_t) struct spoke_registry_entry of;
+};
+
+struct spokei_keeper {
+	struct spoke_engine *engine;
+	struct spokei_member member; /* registration at the engine */
+	const struct spoke_registry *kind;
+	void *registry; /* NULL: closed */
+	uint64_t retry_ns;
+	uint32_t retries_max;              /* 0: no limit */
+	const struct spokei_keeper_up *up; /* NULL: no callbacks */
+	void *up_arg;
+	struct spoke_list entries;
+	size_t entry_count;
+	size_t troubled; /* entries that are troubled */
+	bool complained; /* the failure was logged */
+	bool gave_up;    /* giving up was logged */
+	bool over;       /* the last list was longer than the limit, and logged */
+	bool ended;      /* closed: no more requests */
+	bool freed;
+	uint64_t end_ns;          /* after free(): deadline of the withdrawals */
+	struct spoke_alarm alarm; /* always armed: for the next due entry, or the end */
+	struct spokei_task act;   /* sends the requests, and passes lists on */
+	struct spokei_task bury;
+	struct spokei_cache *cache; /* NULL: none */
+	char name[SHOWN];           /* name of the registry in events */
+	size_t size;                /* of this, with the path of the cache */
+	char cache_path[];          /* "": none */
+};
+
+static struct entry *entry_at(struct spoke_list *node)
+{
+	return spoke_container_of(node, struct entry, node);
+}
+
+static bool subscribes(const struct entry *entry)
+{
+	return entry->of.url == NULL;
+}
+
+/* Returns the entry after `entry`, or the first after NULL; NULL at the end. */
+static struct entry *next_of(const struct spokei_keeper *keeper, const struct entry *entry)
+{
+	struct spoke_list *next = entry ? entry->node.next : keeper->entries.next;
+
+	return next == &keeper->entries ? NULL : entry_at(next);
+}
+
+/* Returns whether the entry is the subscription to the providers. */
+static bool lists_providers(const struct entry *entry)
+{
+	return subscribes(entry) && strcmp(entry->of.category, SPOKE_REGISTRY_PROVIDERS) == 0;
+}
+
+static bool is_in_flight(const struct entry *entry)
+{
+	return entry->state == ASKING || entry->state == ENDING;
+}
+
+static uint64_t now_of(const struct spokei_keeper *keeper)
+{
+	return keeper->engine->env->now(keeper->engine->env->ctx);
+}
+
+static void act_soon(struct spokei_keeper *keeper)
+{
+	spokei_engine_soon(keeper->engine, &keeper->act);
+}
+
+/* --- troubles */
+
+static void worry(struct spokei_keeper *keeper, struct entry *entry)
+{
+	keeper->troubled += !entry->troubled;
+	entry->troubled = true;
+}
+
+/* Returns whether this was the last troubled entry. */
+static bool calm(struct spokei_keeper *keeper, struct entry *entry)
+{
+	if (!entry->troubled)
+		return false;
+	entry->troubled = false;
+	if (--keeper->troubled > 0)
+		return false;
+	keeper->complained = false;
+	keeper->gave_up = false;
+	return true;
+}
+
+/* The entry is as wanted. */
+static void restore(struct spokei_keeper *keeper, struct entry *entry)
+{
+	if (calm(keeper, entry))
+		spokei_event(keeper->engine, SPOKE_OK, "registry %s: recovered", keeper->name);
+}
+
+/* Returns when the next retry is due. */
+static uint64_t after_pause(const struct spokei_keeper *keeper)
+{
+	const struct spoke_env *env = keeper->engine->env;
+	const struct spokei_backoff backoff = { keeper->retry_ns, keeper->retry_ns };
+	uint64_t dice;
+
+	env->dice(env->ctx, &dice, sizeof(dice));
+	return spokei_later(now_of(keeper), spokei_backoff_pause(&backoff, 0, dice));
+}
+
+/* Logs that "cannot `verb` SERVICE", once in a series of failures. */
+static void complain(struct spokei_keeper *keeper, struct entry *entry, const char *verb, int error)
+{
+	const char *name = entry->of.service;
+	char service[SHOWN];
+
+	worry(keeper, entry);
+	if (keeper->complained)
+		return;
+	keeper->complained = true;
+	(void)spokei_log_escape_end(service, sizeof(service), name, strlen(name));
+	/* The sentence of EUNAVAILABLE is about calls. */
+	spokei_event(keeper->engine, error,
+		     "registry %s: cannot %s %s: %s; retrying every %" PRIu64 " ms", keeper->name,
+		     verb, service,
+		     error == SPOKE_EUNAVAILABLE ? "the registry does not answer"
+						 : spoke_strerror(error),
+		     keeper->retry_ns / MS);
+}
+
+/* Schedules the next request after a failure, or gives up. */
+static void fail(struct spokei_keeper *keeper, struct entry *entry, const char *verb, int error)
+{
+	complain(keeper, entry, verb, error);
+	entry->failures++;
+	entry->due_ns = after_pause(keeper);
+	if (keeper->retries_max == 0 || entry->failures <= keeper->retries_max)
+		return;
+	entry->due_ns = GIVEN_UP;
+	if (keeper->gave_up)
+		return;
+	keeper->gave_up = true;
+	spokei_event(keeper->engine, error,
+		     "registry %s: given up after %" PRIu32
+		     " retries; retrying when the registry answers",
+		     keeper->name, keeper->retries_max);
+}
+
+/* The registry has answered: retries the entries that were given up. */
+static void heard(struct spokei_keeper *keeper)
+{
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
+		if (entry->due_ns != GIVEN_UP)
+			continue;
+		entry->due_ns = 0;
+		entry->failures = 0;
+	}
+	act_soon(keeper);
+}
+
+/* --- reports of the registry */
+
+static void succeeded(struct spokei_keeper *keeper, struct entry *entry)
+{
+	/* A list that could not be taken decides when it is requested again. */
+	if (entry->state == HELD && entry->stale)
+		return;
+	entry->failures = 0;
+	entry->due_ns = 0;
+	if (entry->wanted == (entry->state == HELD))
+		restore(keeper, entry);
+}
+
+/* Repeats the request at once, or after a pause if the entry was lost again before a pause has
+ * passed. */
+static void lost(struct spokei_keeper *keeper, struct entry *entry, int error)
+{
+	uint64_t now_ns = now_of(keeper);
+
+	entry->stale = false;
+	if (!entry->wanted)
+		return;
+	if (keeper->troubled == 0)
+		spokei_event(keeper->engine, error,
+			     "registry %s: entries lost; repeating the requests", keeper->name);
+	worry(keeper, entry);
+	entry->failures = 0;
+	entry->due_ns = now_ns >= entry->anew_ns ? 0 : after_pause(keeper);
+	entry->anew_ns = spokei_later(now_ns, keeper->retry_ns);
+}
+
+static void registry_state(void *arg, struct spoke_registry_entry *of, int error)
+{
+	static const char *const verbs[2][2] = { { "publish", "subscribe to" },
+						 { "withdraw", "unsubscribe from" } };
+	struct spokei_keeper *keeper = arg;
+	struct entry *entry = spoke_container_of(of, struct entry, of);
+	enum entry_state before = entry->state;
+
+	spokei_engine_refresh(keeper->engine);
+	entry->state = error ? after[before].error : after[before].success;
+	if (before == HELD && error)
+		lost(keeper, entry, error);
+	else if (error && entry->state != before)
+		fail(keeper, entry, verbs[before == ENDING][subscribes(entry)], error);
+	else if (entry->state != before)
+		succeeded(keeper, entry);
+	if (error && (before == ASKING || before == ENDING))
+		act_soon(keeper);
+	else
+		heard(keeper);
+}
+
+static int read_all(struct spokei_url_list *list, const char *texts, size_t count)
+{
+	int error = SPOKE_OK;
+
+	for (; count > 0 && error == 0; count--) {
+		size_t len = strlen(texts);
+
+		error = spokei_url_list_add(list, texts, len);
+		texts += len + 1;
+	}
+	return error;
+}
+
+/* Returns 0 or an error that was logged; ENOMEM was not. */
+static int read_rule(struct spokei_keeper *keeper, const struct entry *entry, const char *text,
+		     struct spokei_url_list *list)
+{
+	char why[SPOKEI_RULE_WHY];
+	int error = spokei_rule_read(entry->of.category, text, list, why);
+
+	if (error && error != SPOKE_ENOMEM)
+		spokei_event(keeper->engine, error,
+			     "registry %s: rule config/dubbo/%s%s ignored, the last one stays: %s",
+			     keeper->name, entry->of.service, entry->of.category, why);
+	return error;
+}
+
+static void log_bad_providers(struct spokei_keeper *keeper, const struct spokei_url_list *list)
+{
+	if (list->bad > 0) {
+		spokei_event(
+			keeper->engine, SPOKE_ESYNTAX,
+			"registry %s: %zu invalid provider URLs ignored; the first, byte %zu: %s",
+			keeper->name, list->bad, list->why.at, list->why.text);
+	}
+	if (list->over > 0 && !keeper->over) {
+		spokei_event(keeper->engine, SPOKE_ELIMIT,
+			     "registry %s: %zu providers ignored; at most %u are used",
+			     keeper->name, list->over, SPOKEI_URL_LIST_MAX);
+	}
+	keeper->over = list->over > 0;
+}
+
+static void log_bad_rules(struct spokei_keeper *keeper, const struct entry *entry,
+			  const struct spokei_url_list *list)
+{
+	const char *category = entry->of.category;
+
+	if (list->bad > 0 || list->over > 0)
+		spokei_event(keeper->engine, SPOKE_ESYNTAX,
+			     "registry %s: %zu rules of %s%s ignored, invalid or too many%s%s",
+			     keeper->name, list->bad + list->over,
+			     spokei_rule_is(category) ? entry->of.service : "", category,
+			     list->bad ? "; the first: " : "", list->why.text);
+}
+
+/* Lets a list wait for the owner, in place of an older one. */
+static void keep_list(struct spokei_keeper *keeper, struct entry *entry,
+		      const struct spokei_url_list *list)
+{
+	spokei_url_list_fini(&entry->list);
+	entry->list = *list;
+	entry->has_list = true;
+	entry->list_ns = 0;
+	act_soon(keeper);
+}
+
+static void registry_list(void *arg, struct spoke_registry_entry *of, const char *texts,
+			  size_t count)
+{
+	struct spokei_keeper *keeper = arg;
+	struct entry *entry = spoke_container_of(of, struct entry, of);
+	struct spokei_url_list list;
+	int error;
+
+	if (keeper->freed || entry->stale || (entry->state != ASKING && entry->state != HELD))
+		return;
+	spokei_engine_refresh(keeper->engine);
+	heard(keeper);
+	spokei_url_list_init(&list, keeper->engine->env);
+	if (spokei_rule_is(of->category))
+		error = count > 0 ? read_rule(keeper, entry, texts, &list) : SPOKE_OK;
+	else
+		error = read_all(&list, texts, count);
+	if (error) {
+		spokei_url_list_fini(&list);
+		if (error != SPOKE_ENOMEM)
+			return;
+		/* An incomplete list is dropped and requested again. */
+		entry->stale = true;
+		fail(keeper, entry, "take the list of", error);
+		return;
+	}
+	if (lists_providers(entry))
+		log_bad_providers(keeper, &list);
+	else
+		log_bad_rules(keeper, entry, &list);
+	if (lists_providers(entry) && keeper->cache && list.count > 0)
+		spokei_cache_keep(keeper->cache, list.urls, list.count);
+	keep_list(keeper, entry, &list);
+}
+
+static const struct spoke_registry_up registry_up = {
+	.state = registry_state,
+	.list = registry_list,
+};
+
+/* --- entries */
+
+static void want_no_more(struct entry *entry)
+{
+	if (!entry->wanted)
+		return;
+	entry->wanted = false;
+	entry->due_ns = 0;
+	entry->failures = 0;
+}
+
+static void want_again(struct entry *entry)
+{
+	if (entry->wanted)
+		return;
+	entry->wanted = true;
+	entry->due_ns = 0;
+	entry->failures = 0;
+}
+
+static bool is_same_provider(const struct entry *entry, const char *service,
+			     const struct spoke_url *url)
+{
+	return !subscribes(entry) && strcmp(entry->of.service, service) == 0 &&
+	       spokei_urls_same(entry->of.url, url);
+}
+
+static void drop_entry(struct spokei_keeper *keeper, struct entry *entry)
+{
+	(void)calm(keeper, entry);
+	keeper->entry_count--;
+	spokei_list_remove(&entry->node);
+	spokei_url_list_fini(&entry->list);
+	spoke_url_fini(&entry->url);
+	spokei_free(keeper->engine->env, entry, 1, entry->size);
+}
+
+/* Adds an entry: a publication if there is a `url`, whose memory it takes over, with its text; else
+ * a subscription to a category. */
+static int add_entry(struct spokei_keeper *keeper, const char *service, const char *text,
+		     struct spoke_url *url, struct entry **ret_entry)
+{
+	const size_t room = keeper->kind->entry_size ? keeper->kind->entry_size
+						     : sizeof(struct spoke_registry_entry);
+	const size_t service_size = strlen(service) + 1;
+	const size_t text_size = strlen(text) + 1;
+	const size_t size = offsetof(struct entry, of) + room + service_size + text_size;
+	struct entry *entry;
+	char *texts;
+
+	if (keeper->entry_count >= ENTRIES_MAX)
+		return SPOKE_ELIMIT;
+	entry = spokei_alloc(keeper->engine->env, 1, size);
+	if (entry == NULL)
+		return SPOKE_ENOMEM;
+	entry->size = size;
+	entry->wanted = true;
+	spokei_url_list_init(&entry->list, keeper->engine->env);
+	texts = (char *)&entry->of + room;
+	memcpy(texts, service, service_size);
+	memcpy(texts + service_size, text, text_size);
+	entry->of.service = texts;
+	entry->of.category = texts + service_size;
+	if (url) {
+		entry->url = *url;
+		entry->of.url = &entry->url;
+		entry->of.text = texts + service_size;
+		entry->of.category = strcmp(url->scheme, "consumer") == 0
+					     ? SPOKE_REGISTRY_CONSUMERS
+					     : SPOKE_REGISTRY_PROVIDERS;
+	}
+	spokei_list_append(&keeper->entries, &entry->node);
+	keeper->entry_count++;
+	*ret_entry = entry;
+	return SPOKE_OK;
+}
+
+/* Returns how many entries are wanted, but for those that `url` replaces; it may be NULL. */
+static size_t count_wanted(struct spokei_keeper *keeper, const char *service,
+			   const struct spoke_url *url)
+{
+	size_t wanted = 0;
+
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
+		wanted += entry->wanted && !(url && is_same_provider(entry, service, url));
+	}
+	return wanted;
+}
+
+/* Returns the publication of this text, or NULL. */
+static struct entry *find_publication(struct spokei_keeper *keeper, const char *service,
+				      const struct spoke_url *url, const char *text)
+{
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
+		if (is_same_provider(entry, service, url) && strcmp(entry->of.text, text) == 0)
+			return entry;
+	}
+	return NULL;
+}
+
+/* Withdraws all publications of a provider but one, which may be NULL. */
+static void withdraw_others(struct spokei_keeper *keeper, const struct entry *but,
+			    const char *service, const struct spoke_url *url)
+{
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
+		if (entry != but && is_same_provider(entry, service, url))
+			want_no_more(entry);
+	}
+	act_soon(keeper);
+}
+
+int spokei_keeper_publish(struct spokei_keeper *keeper, const char *service, const char *text)
+{
+	struct spoke_url url;
+	struct entry *entry;
+	int error;
+
+	if (keeper->ended || keeper->freed)
+		return SPOKE_ECLOSED;
+	error = spoke_url_parse(keeper->engine->env, text, strlen(text), &url, NULL);
+	if (error)
+		return error;
+	entry = find_publication(keeper, service, &url, text);
+	if (count_wanted(keeper, service, &url) >= WANTED_MAX)
+		error = SPOKE_ELIMIT;
+	else if (entry == NULL)
+		error = add_entry(keeper, service, text, &url, &entry);
+	if (error == 0) {
+		want_again(entry);
+		withdraw_others(keeper, entry, service, &url);
+		heard(keeper);
+	}
+	if (error || entry->url.scheme != url.scheme)
+		spoke_url_fini(&url); /* it belongs to no entry */
+	return error;
+}
+
+int spokei_keeper_withdraw(struct spokei_keeper *keeper, const char *service, const char *text)
+{
+	struct spoke_url url;
+	int error;
+
+	if (keeper->ended || keeper->freed)
+		return SPOKE_ECLOSED;
+	error = spoke_url_parse(keeper->engine->env, text, strlen(text), &url, NULL);
+	if (error)
+		return error;
+	withdraw_others(keeper, NULL, service, &url);
+	spoke_url_fini(&url);
+	return SPOKE_OK;
+}
+
+void spokei_keeper_withdraw_all(struct spokei_keeper *keeper)
+{
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry))
+		if (!subscribes(entry))
+			want_no_more(entry);
+	act_soon(keeper);
+}
+
+/* Passes on the list of the cache, until the registry reports one. */
+static int read_cache(struct spokei_keeper *keeper, struct entry *entry)
+{
+	struct spokei_url_list list;
+	int error;
+
+	if (keeper->cache_path[0] == '\0')
+		return SPOKE_OK;
+	error = spokei_cache_new(keeper->engine, keeper->cache_path, entry->of.service,
+				 &keeper->cache);
+	if (error)
+		return error;
+	spokei_url_list_init(&list, keeper->engine->env);
+	error = spokei_cache_read(keeper->cache, &list);
+	if (error == 0 && list.count > 0) {
+		spokei_event(keeper->engine, SPOKE_OK, "registry %s: using %zu cached providers",
+			     keeper->name, list.count);
+		keep_list(keeper, entry, &list);
+		return SPOKE_OK;
+	}
+	spokei_url_list_fini(&list);
+	if (error) {
+		spokei_cache_free(keeper->cache);
+		keeper->cache = NULL;
+	}
+	return error;
+}
+
+static bool is_watched(const struct spokei_keeper *keeper, const char *service,
+		       const char *category)
+{
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
+		if (subscribes(entry) && strcmp(entry->of.service, service) == 0 &&
+		    strcmp(entry->of.category, category) == 0)
+			return true;
+	}
+	return false;
+}
+
+int spokei_keeper_subscribe(struct spokei_keeper *keeper, const char *service, const char *category)
+{
+	struct entry *entry;
+	int error;
+
+	if (keeper->ended || keeper->freed)
+		return SPOKE_ECLOSED;
+	if (is_watched(keeper, service, category))
+		return SPOKE_OK;
+	if (count_wanted(keeper, service, NULL) >= WANTED_MAX)
+		return SPOKE_ELIMIT;
+	error = add_entry(keeper, service, category, NULL, &entry);
+	if (error == 0 && lists_providers(entry)) {
+		error = read_cache(keeper, entry);
+		if (error)
+			drop_entry(keeper, entry);
+	}
+	if (error == 0)
+		act_soon(keeper);
+	return error;
+}
+
+bool spokei_keeper_has_categories(const struct spokei_keeper *keeper)
+{
+	return keeper->kind->categories;
+}
+
+void spokei_keeper_count(const struct spokei_keeper *keeper, size_t *ret_wanted, size_t *ret_true)
+{
+	*ret_wanted = 0;
+	*ret_true = 0;
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
+		*ret_wanted += entry->wanted;
+		*ret_true += entry->wanted && entry->state == HELD;
+	}
+}
+
+/* --- requests */
+
+/* Requests the list of providers again, to which changed rules apply. */
+static void renew_list(struct spokei_keeper *keeper)
+{
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
+		if (lists_providers(entry) && entry->state != ABSENT)
+			entry->stale = true;
+	}
+	act_soon(keeper);
+}
+
+/* Passes the entry's list on to the owner, which may free the keeper. Without memory there, the
+ * list waits. */
+static void pass_list(struct spokei_keeper *keeper, struct entry *entry)
+{
+	struct spokei_url_list list = entry->list;
+	int error = SPOKE_OK;
+
+	entry->has_list = false;
+	spokei_url_list_init(&entry->list, keeper->engine->env);
+	if (keeper->up && lists_providers(entry))
+		error = keeper->up->list(keeper->up_arg, list.urls, list.count);
+	else if (keeper->up &&
+		 keeper->up->rules(keeper->up_arg, entry->of.service, entry->of.category, &list))
+		renew_list(keeper);
+	if (error == SPOKE_ENOMEM && !keeper->freed) {
+		keep_list(keeper, entry, &list);
+		entry->list_ns = after_pause(keeper);
+		complain(keeper, entry, "take the list of", error);
+		return;
+	}
+	spokei_url_list_fini(&list);
+	if (entry->state == HELD && !entry->stale)
+		restore(keeper, entry);
+}
+
+static void request(struct spokei_keeper *keeper, struct entry *entry)
+{
+	entry->state = entry->wanted && entry->state != HELD ? ASKING : ENDING;
+	if (entry->state == ASKING) {
+		keeper->kind->want(keeper->registry, &entry->of);
+	} else {
+		entry->stale = false;
+		keeper->kind->unwant(keeper->registry, &entry->of);
+	}
+}
+
+/* Returns whether another entry about the same provider must be withdrawn first. An entry whose
+ * withdrawal has failed does not block, because that may go on for ever. */
+static bool is_blocked(struct spokei_keeper *keeper, const struct entry *entry)
+{
+	if (subscribes(entry))
+		return false;
+	for (struct entry *other = next_of(keeper, NULL); other; other = next_of(keeper, other))
+		if (other != entry && (other->state == HELD || is_in_flight(other)) &&
+		    is_same_provider(other, entry->of.service, entry->of.url))
+			return true;
+	return false;
+}
+
+static bool is_due(struct spokei_keeper *keeper, const struct entry *entry)
+{
+	switch (entry->state) {
+	case ABSENT:
+		return entry->wanted && !is_blocked(keeper, entry);
+	case UNSURE:
+		return !entry->wanted || !is_blocked(keeper, entry);
+	case ASKING:
+		return !entry->wanted;
+	case HELD:
+		return !entry->wanted || entry->stale;
+	case ENDING:
+	case STATES:
+		return false;
+	}
+	return false;
+}
+
+static void set_alarm(struct spokei_keeper *keeper, uint64_t now_ns);
+
+/* After free() the keeper waits for withdrawals only. */
+static bool may_end(struct spokei_keeper *keeper)
+{
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry))
+		if (!subscribes(entry) && is_in_flight(entry))
+			return false;
+	return true;
+}
+
+static void keeper_act(struct spokei_task *task)
+{
+	struct spokei_keeper *keeper = spoke_container_of(task, struct spokei_keeper, act);
+	uint64_t now_ns = now_of(keeper);
+
+	if (keeper->ended || spokei_engine_forked(keeper->engine))
+		return;
+	for (struct spoke_list *node = keeper->entries.next; node != &keeper->entries;) {
+		struct entry *entry = entry_at(node);
+
+		if (entry->has_list && entry->list_ns <= now_ns)
+			pass_list(keeper, entry);
+		if (entry->due_ns <= now_ns && is_due(keeper, entry))
+			request(keeper, entry);
+		node = node->next;
+		if (!entry->wanted && entry->state == ABSENT)
+			drop_entry(keeper, entry);
+	}
+	set_alarm(keeper, now_ns);
+	if (keeper->freed && may_end(keeper))
+		spokei_engine_dead(keeper->engine, &keeper->bury);
+}
+
+static void keeper_due(struct spoke_alarm *alarm)
+{
+	struct spokei_keeper *keeper = spoke_container_of(alarm, struct spokei_keeper, alarm);
+	uint64_t now_ns = now_of(keeper);
+
+	/* Renewed at once, so that the keeper keeps its place in the wheel. */
+	set_alarm(keeper, now_ns);
+	if (keeper->freed && now_ns >= keeper->end_ns)
+		spokei_engine_dead(keeper->engine, &keeper->bury);
+	else
+		act_soon(keeper);
+}
+
+/* Returns the earlier of two times, unless the first one has passed. */
+static uint64_t earlier(uint64_t ns, uint64_t now_ns, uint64_t due_ns)
+{
+	return ns > now_ns && ns < due_ns ? ns : due_ns;
+}
+
+static int arm(struct spokei_keeper *keeper, uint64_t delay_ns)
+{
+	return spoke_alarm_after(keeper->engine, &keeper->alarm, delay_ns, keeper_due);
+}
+
+/* The alarm is always armed, so this cannot fail. */
+static void set_alarm(struct spokei_keeper *keeper, uint64_t now_ns)
+{
+	uint64_t due_ns = spokei_later(now_ns, IDLE_NS);
+
+	if (keeper->freed)
+		due_ns = earlier(keeper->end_ns, now_ns, due_ns);
+	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
+		due_ns = earlier(entry->due_ns, now_ns, due_ns);
+		if (entry->has_list)
+			due_ns = earlier(entry->list_ns, now_ns, due_ns);
+	}
+	(void)!arm(keeper, due_ns - now_ns);
+}
+
+/* --- the end */
+
+static void destroy(struct spokei_keeper *keeper)
+{
+	(void)spoke_alarm_cancel(&keeper->alarm);
+	spokei_task_drop(&keeper->act);
+	if (keeper->registry)
+		keeper->kind->close(keeper->registry);
+	keeper->registry = NULL;
+	spokei_cache_free(keeper->cache);
+	keeper->cache = NULL;
+	while (!spokei_list_empty(&keeper->entries))
+		drop_entry(keeper, entry_at(keeper->entries.next));
+}
+
+static void keeper_bury(struct spokei_task *task)
+{
+	struct spokei_keeper *keeper = spoke_container_of(task, struct spokei_keeper, bury);
+	struct spoke_engine *engine = keeper->engine;
+
+	keeper->ended = true;
+	destroy(keeper);
+	if (!keeper->freed) {
+		spokei_roll_retire(engine, &keeper->member);
+		return;
+	}
+	spokei_roll_drop(engine, &keeper->member);
+	spokei_free(engine->env, keeper, 1, keeper->size);
+}
+
+void spokei_keeper_free(struct spokei_keeper *keeper)
+{
+	if (keeper == NULL || keeper->freed)
+		return;
+	keeper->freed = true;
+	keeper->up = NULL;
+	keeper->end_ns = spokei_later(now_of(keeper), END_NS);
+	if (keeper->ended || spokei_engine_forked(keeper->engine))
+		spokei_engine_dead(keeper->engine, &keeper->bury);
+	else
+		spokei_keeper_withdraw_all(keeper);
+}
+
+/* Requests the withdrawals before the registry is closed. */
+static void keeper_close(struct spokei_member *member)
+{
+	struct spokei_keeper *keeper = spoke_container_of(member, struct spokei_keeper, member);
+
+	spokei_keeper_withdraw_all(keeper);
+	spokei_engine_dead(keeper->engine, &keeper->bury);
+}
+
+/* The owner drains and then frees the keeper. */
+static void keeper_drain(struct spokei_member *member)
+{
+	(void)member;
+}
+
+static void keeper_free(struct spokei_member *member)
+{
+	spokei_keeper_free(spoke_container_of(member, struct spokei_keeper, member));
+}
+
+/* --- the beginning */
+
+static int check(struct spoke_engine *engine, const struct spokei_keeper_options *options)
+{
+	if (options->retry_ns &&
+	    (options->retry_ns < RETRY_MIN_NS || options->retry_ns > RETRY_MAX_NS)) {
+		spokei_event(engine, SPOKE_ERANGE,
+			     "option registry.retry.period: not between 10ms and 24h");
+		return SPOKE_ERANGE;
+	}
+	if (options->cache && options->cache[0] == '\0') {
+		spokei_event(engine, SPOKE_EINVAL, "option registry.cache: empty path");
+		return SPOKE_EINVAL;
+	}
+	if (options->cache && engine->env->files == NULL) {
+		spokei_event(engine, SPOKE_EUNSUPPORTED,
+			     "option registry.cache: this environment has no files");
+		return SPOKE_EUNSUPPORTED;
+	}
+	return SPOKE_OK;
+}
+
+static int find_kind(struct spoke_engine *engine, const char *scheme,
+		     const struct spoke_registry **ret_kind)
+{
+	char known[128] = "";
+	char shown[SHOWN];
+	const char *name;
+	size_t len = 0;
+
+	*ret_kind = spokei_catalog_registry(scheme);
+	if (*ret_kind)
+		return SPOKE_OK;
+	for (unsigned i = 0; (name = spokei_catalog_registry_name(i)) && len < sizeof(known); i++)
+		len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", i ? ", " : "",
+					name);
+	(void)spokei_log_escape(shown, sizeof(shown), scheme, strlen(scheme));
+	spokei_event(engine, SPOKE_EUNSUPPORTED,
+		     "registry: unknown scheme %s; use one of %s, or a registry of the program",
+		     shown, *known ? known : "none");
+	return SPOKE_EUNSUPPORTED;
+}
+
+static int parse(struct spoke_engine *engine, const char *text, struct spoke_url *ret_url)
+{
+	struct spoke_url_error why;
+	int error;
+
+	if (text == NULL) {
+		spokei_event(engine, SPOKE_EINVAL, "option registry: missing URL");
+		return SPOKE_EINVAL;
+	}
+	error = spoke_url_parse(engine->env, text, strlen(text), ret_url, &why);
+	if (error)
+		spokei_event(engine, error, "option registry, byte %zu: %s", why.at, why.text);
+	return error;
+}
+
+/* Formats the name for messages: without a password, and cut. */
+static void name_it(struct spokei_keeper *keeper, const struct spoke_url *url)
+{
+	char text[2 * SHOWN];
+	size_t len = spoke_url_print(url, SPOKE_URL_DISPLAY, text, sizeof(text));
+
+	(void)spokei_log_escape(keeper->name, sizeof(keeper->name), text,
+				len < sizeof(text) ? len : sizeof(text) - 1);
+}
+
+static struct spokei_keeper *make(struct spoke_engine *engine,
+				  const struct spokei_keeper_options *options)
+{
+	const char *path = options->cache ? options->cache : "";
+	struct spokei_keeper *keeper;
+	size_t size = sizeof(*keeper) + strlen(path) + 1;
+
+	keeper = spokei_alloc(engine->env, 1, size);
+	if (keeper == NULL)
+		return NULL;
+	keeper->engine = engine;
+	keeper->size = size;
+	keeper->retry_ns = options->retry_ns ? options->retry_ns : SPOKEI_KEEPER_RETRY_NS;
+	keeper->retries_max = options->retries_max;
+	memcpy(keeper->cache_path, path, strlen(path) + 1);
+	keeper->act.run = keeper_act;
+	keeper->bury.run = keeper_bury;
+	spokei_list_init(&keeper->entries);
+	keeper->member = (struct spokei_member){
+		.kind = "keeper",
+		.close = keeper_close,
+		.drain = keeper_drain,
+		.free = keeper_free,
+	};
+	return keeper;
+}
+
+static int open_registry(struct spokei_keeper *keeper, const struct spokei_keeper_options *options)
+{
+	struct spoke_url url;
+	int error = parse(keeper->engine, options->registry, &url);
+
+	if (error)
+		return error;
+	name_it(keeper, &url);
+	keeper->kind = options->kind;
+	if (keeper->kind == NULL)
+		error = find_kind(keeper->engine, url.scheme, &keeper->kind);
+	if (error == 0)
+		error = arm(keeper, IDLE_NS);
+	if (error == 0)
+		error = keeper->kind->open(keeper->engine, &url, &registry_up, keeper,
+					   &keeper->registry);
+	spoke_url_fini(&url);
+	return error;
+}
+
+int spokei_keeper_new(struct spoke_engine *engine, const struct spokei_keeper_options *options,
+		      const struct spokei_keeper_up *up, void *up_arg,
+		      struct spokei_keeper **ret_keeper)
+{
+	int error = check(engine, options);
+	struct spokei_keeper *keeper;
+
+	if (error)
+		return error;
+	keeper = make(engine, options);
+	if (keeper == NULL)
+		return SPOKE_ENOMEM;
+	keeper->up = up;
+	keeper->up_arg = up_arg;
+	error = open_registry(keeper, options);
+	if (error) {
+		destroy(keeper);
+		spokei_free(engine->env, keeper, 1, keeper->size);
+		return error;
+	}
+	spokei_roll_add(engine, &keeper->member);
+	*ret_keeper = keeper;
+	return SPOKE_OK;
+}
