@@ -12,7 +12,8 @@
 #define BLOCK_FREED UINT64_C(0xdeadb10cdeadb10c)
 
 enum {
-	NEW_BYTE = 0xa5
+	NEW_BYTE = 0xa5,
+	NEW_BYTES_MAX = 16384 /* of a block: of large ones, most is never used */
 };
 
 /* Stands before every block. */
@@ -45,7 +46,7 @@ static union header *new_block(struct spokei_faults *faulty, size_t len)
 		return NULL;
 	header->block.magic = BLOCK_MAGIC;
 	header->block.len = len;
-	memset(header + 1, NEW_BYTE, len);
+	memset(header + 1, NEW_BYTE, len < NEW_BYTES_MAX ? len : NEW_BYTES_MAX);
 	faulty->blocks++;
 	faulty->bytes += len;
 	if (faulty->bytes > faulty->bytes_peak)

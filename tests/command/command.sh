@@ -542,7 +542,8 @@ secrets() {
 		run 0 '*seen by other users in the list of processes*' '' $verb --help
 	done
 
-	# Where a page or a tap listens.
+	# Where a page or a tap listens. The output of the run before must not be taken for this one's.
+	rm "$work/out"
 	"$spoke" serve --port 0 --admin "unix:$work/page?token=geheim12" >"$work/out" 2>"$work/err" &
 	pid=$!
 	started="$started $pid"
@@ -550,6 +551,7 @@ secrets() {
 	! grep geheim12 "$work/out" "$work/err" || fail "serve --admin shows a secret"
 	finish TERM
 	for json in --plain --json; do
+		rm "$work/out"
 		"$spoke" tap $json "unix:$work/tap?token=geheim12" "127.0.0.1:1" >"$work/out" 2>"$work/err" &
 		pid=$!
 		started="$started $pid"
