@@ -290,20 +290,25 @@ static bool pass_gate(struct spoke_request *request, const struct spokei_filters
 	return true;
 }
 
+/* Replies to a request whose deadline has passed, in place of its handler. */
+static void expire(struct spoke_request *request)
+{
+	request->answered = true;
+	spokei_figures_count(request->figures, SPOKE_STAT_REQUESTS_EXPIRED);
+	spokei_conn_refuse(request->conn, request->message, SPOKE_EEXPIRED,
+			   spoke_strerror(SPOKE_EEXPIRED));
+	if (request->watched)
+		spokei_gate_fail(request, SPOKE_EEXPIRED);
+}
+
 static void run(const struct spokei_route *route, const struct spokei_filters *filters,
 		struct spokei_conn *conn, const struct spokei_message *message,
 		struct spoke_request **spare)
 {
 	struct spoke_engine *engine = conn->link->engine;
-	uint64_t deadline_ns = spokei_engine_deadline(engine, message->timeout_ms);
 	struct spoke_request *request;
 
 	spokei_figures_begin(route->figures);
-	if (message->timeout_ms < 0 || is_over(conn->link, deadline_ns)) {
-		spokei_figures_count(route->figures, SPOKE_STAT_REQUESTS_EXPIRED);
-		spokei_conn_refuse(conn, message, SPOKE_EEXPIRED, spoke_strerror(SPOKE_EEXPIRED));
-		return;
-	}
 	request = take_request(engine->env, spare);
 	if (request == NULL) {
 		spokei_figures_count(route->figures, SPOKE_STAT_REQUESTS_REFUSED);
@@ -316,9 +321,15 @@ static void run(const struct spokei_route *route, const struct spokei_filters *f
 	request->handle = route->handle;
 	request->arg = route->arg;
 	request->figures = route->figures;
-	request->deadline_ns = deadline_ns;
+	request->deadline_ns = spokei_engine_deadline(engine, message->timeout_ms);
 	if (SPOKEI_UNLIKELY(filters->steps > 0 || route->limit != NULL) &&
 	    !pass_gate(request, filters, route)) {
+		put_back(request, spare);
+		return;
+	}
+	/* A caller without permission does not learn that the service exists. */
+	if (message->timeout_ms < 0 || is_over(conn->link, request->deadline_ns)) {
+		expire(request);
 		put_back(request, spare);
 		return;
 	}

@@ -153,7 +153,9 @@ static void reply_sent(struct sim_end *end, const struct sim_frame *frame)
 	if (call && ask->refused && ask->ran)
 		sim_violation(world, SIM_S19, "call %u was both run and refused", ask->number);
 	if (call && !ask->refused && !ask->ran && !call->fenced)
-		sim_violation(world, SIM_S19, "call %u is answered but was never run", ask->number);
+		sim_violation(world, SIM_S19,
+			      "call %u is answered with status %d but was never run", ask->number,
+			      (int)frame->status);
 }
 
 void sim_ask_sent(struct sim_end *end, const struct sim_frame *frame)
@@ -197,6 +199,7 @@ static void request_seen(struct sim_end *end, const struct sim_frame *frame)
 	if (call) {
 		call->read = stream;
 		call->read_id = frame->id;
+		sim_lease_read((struct sim_provider *)end->process, call);
 	}
 }
 

@@ -410,7 +410,15 @@ bool sim_lease_fenced(const struct sim_provider *provider, const struct sim_call
 
 	/* Flipped bits may have raised a number on its way. */
 	return grant && provider->fence &&
-	       (provider->fences[grant->name] > grant->fence || provider->process.world->tampered);
+	       (provider->seen[grant->name] > grant->fence || provider->process.world->tampered);
+}
+
+void sim_lease_read(struct sim_provider *provider, const struct sim_call *call)
+{
+	const struct sim_grant *grant = call->worker ? grant_of_call(call) : NULL;
+
+	if (grant && provider->seen[grant->name] < grant->fence)
+		provider->seen[grant->name] = grant->fence;
 }
 
 void sim_lease_runs(struct sim_provider *provider, const struct spoke_request *request)

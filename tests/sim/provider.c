@@ -152,6 +152,7 @@ static void changed(void *arg, const struct spoke_link_event *event)
 static bool make_fence(struct sim_provider *provider)
 {
 	memset(provider->fences, 0, sizeof(provider->fences));
+	memset(provider->seen, 0, sizeof(provider->seen));
 	return provider->process.world->store == NULL ||
 	       spoke_fence_new(&provider->process.virt.env, NULL, &provider->fence) == 0;
 }

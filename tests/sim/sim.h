@@ -73,6 +73,7 @@ struct sim_provider {
 	struct spoke_provider *provider; /* NULL: freed */
 	struct spoke_fence *fence;       /* NULL: none */
 	uint64_t fences[SIM_NAMES];      /* highest number of a request that was run; 0: none */
+	uint64_t seen[SIM_NAMES];        /* the same of a request that was read */
 	char address[32];
 	unsigned running; /* handlers that have begun and not replied */
 	/* Doors. */

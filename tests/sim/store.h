@@ -112,7 +112,10 @@ void sim_lease_written(const struct sim_call *call, uint64_t begun, bool now);
 /* Checks that a call may end with ELEASE. */
 void sim_lease_denied(const struct sim_call *call);
 
-/* Returns whether the provider has to refuse the call for its fence number. */
+/* The provider has read the call, and its fence number unless it refuses the call before that. */
+void sim_lease_read(struct sim_provider *provider, const struct sim_call *call);
+
+/* Returns whether the provider may refuse the call for its fence number. */
 bool sim_lease_fenced(const struct sim_provider *provider, const struct sim_call *call);
 
 /* Checks a request that a handler runs. */

@@ -94,6 +94,27 @@ TEST(third_unread_request_closes_unproven_connection)
 	assert_non_null(strstr(proofrig.line, "no or bad credentials for this provider"));
 }
 
+/* That it is too late must not tell a stranger that the service exists. */
+TEST(third_late_request_closes_unproven_connection)
+{
+	static const unsigned char late[] = "\0052.0.2\006demo.A\000\003get\022Ljava/lang/Object;N"
+					    "H\003_TO\0010Z";
+
+	proofrig_provide(SECRET);
+	proofrig_open(0, &spokei_wire_dubbo);
+	for (unsigned i = 0; i < 1000; i++)
+		put_hessian2(0, late, sizeof(late) - 1);
+	assert_int_equal(proofrig_ask(0), SPOKE_EFORBIDDEN);
+	assert_true(proofrig.seen[0].count <= 3);
+	assert_true(proofrig.conns[0].ended);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_REFUSED_CREDENTIALS), 3);
+	assert_int_equal(proofrig_stat(SPOKE_STAT_REQUESTS_EXPIRED), 0);
+	proofrig_open(1, &spokei_wire_dubbo);
+	assert_int_equal(proofrig_call(1, "demo.A", SECRET), 0);
+	put_hessian2(1, late, sizeof(late) - 1);
+	assert_int_equal(proofrig_ask(1), SPOKE_EFORBIDDEN);
+}
+
 TEST(unread_requests_of_a_proven_peer_are_no_failures)
 {
 	static const unsigned char bad[] = "H\005token";
