@@ -270,13 +270,6 @@ static void token_changed(void *arg)
 		spokei_http_server_drain(&admin->http);
 }
 
-static void take(struct spokei_config_user *user)
-{
-	token_changed(user->owner);
-}
-
-static const struct spokei_config_user_up file_up = { .take = take };
-
 /* Reads the token from its file, which a look each minute and reloads of the settings file read
  * again, as they read the files of TLS. */
 static int read_token_file(struct spoke_admin *admin)
@@ -324,8 +317,6 @@ static int join_file(struct spoke_admin *admin, struct spoke_config *config)
 	struct spokei_config_user *user = &block_of(admin)->file;
 
 	user->config = config;
-	user->up = &file_up;
-	user->owner = admin;
 	user->tls = admin->tls;
 	return spokei_config_join(user, admin->engine);
 }

@@ -52,24 +52,6 @@ struct sheet {
 
 /* --- a value */
 
-/* Returns the text of the file that is in force; the narrower section wins. */
-static const char *file_text(const struct owner *owner, enum spokei_key key)
-{
-	static const enum spokei_section kinds[] = { SPOKEI_IN_SERVICE, SPOKEI_IN_CONSUMER,
-						     SPOKEI_IN_PROVIDER, SPOKEI_IN_REGISTRY };
-	const char *text = NULL;
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && text == NULL; i++) {
-		struct spoke_span name = { NULL, 0 };
-
-		if (kinds[i] == SPOKEI_IN_SERVICE)
-			name = owner->name;
-		if (owner->sections & 1u << kinds[i])
-			text = spokei_config_text_in_force(owner->config, kinds[i], name, key);
-	}
-	return text;
-}
-
 static void print_text(const struct owner *owner, enum spokei_key key, char *out, size_t size)
 {
 	const struct spokei_key_row *row = spokei_key_row(key);
@@ -77,8 +59,6 @@ static void print_text(const struct owner *owner, enum spokei_key key, char *out
 	bool is_preset = owner->values->from[key] == SPOKEI_FROM_DEFAULT;
 	char shown[SPOKEI_PLACES_SHOWN];
 
-	if (text == NULL && owner->values->from[key] == SPOKEI_FROM_FILE)
-		text = file_text(owner, key);
 	if (row->secret && !is_preset) {
 		(void)snprintf(out, size, "%s", SPOKEI_CONFIG_HIDDEN);
 	} else if (text == NULL || *text == '\0') {
@@ -234,9 +214,9 @@ static void show_method(struct sheet *sheet, const struct spokei_consumer_view *
 	struct spokei_key_values values;
 	struct owner owner = {
 		.kind = "method",
-		.config = view->all->file.config,
+		.config = view->all->keys.file.config,
 		.values = &values,
-		.above = &view->all->in_force,
+		.above = &view->all->keys.in_force,
 		.sections = 1u << SPOKEI_IN_METHOD,
 		.calls = &method->settings,
 	};
@@ -245,8 +225,7 @@ static void show_method(struct sheet *sheet, const struct spokei_consumer_view *
 		       method->service.len ? (const char *)method->service.data : "", method->name);
 	owner.name = span_of(text);
 	if (!may_compare(sheet) ||
-	    spokei_settings_method_values(sheet->engine, view->all, view->provided, &name,
-					  &method->said, &values))
+	    spokei_settings_method_values(view->all, &name, &method->said, &values))
 		return;
 	show_owner(sheet, &owner);
 }
@@ -258,10 +237,9 @@ static void show_consumer(struct sheet *sheet, const struct spoke_consumer *cons
 	const struct owner owner = {
 		.kind = "consumer",
 		.name = span_of(view.service),
-		.config = view.all->file.config,
-		.values = &view.all->in_force,
-		.sections = 1u << SPOKEI_IN_CONSUMER | 1u << SPOKEI_IN_SERVICE |
-			    1u << SPOKEI_IN_REGISTRY,
+		.config = view.all->keys.file.config,
+		.values = &view.all->keys.in_force,
+		.sections = view.all->keys.kind->sections,
 		.calls = view.settings,
 	};
 
@@ -283,9 +261,9 @@ static void show_handler(struct sheet *sheet, const struct spokei_provider_view 
 	struct spokei_key_values values;
 	struct owner owner = {
 		.kind = "handler",
-		.config = view->config,
+		.config = view->settings->keys.file.config,
 		.values = &values,
-		.above = &view->settings->in_force,
+		.above = &view->settings->keys.in_force,
 		.sections = 1u << SPOKEI_IN_METHOD,
 		.within = 1u << SPOKEI_IN_PROVIDER,
 	};
@@ -297,7 +275,7 @@ static void show_handler(struct sheet *sheet, const struct spokei_provider_view 
 	(void)snprintf(name, sizeof(name), "%.*s.%s", (int)service.len,
 		       service.len ? (const char *)service.data : "", *method ? method : "*");
 	owner.name = span_of(name);
-	spokei_settings_served_method(view->config, service, method, own, &values);
+	spokei_settings_served_method(&view->settings->keys, service, method, own, &values);
 	show_owner(sheet, &owner);
 }
 
@@ -308,9 +286,9 @@ static void show_provider(struct sheet *sheet, const struct spoke_provider *prov
 	char address[SPOKEI_PLACES_SHOWN] = "";
 	struct owner owner = {
 		.kind = "provider",
-		.config = view.config,
-		.values = &view.settings->in_force,
-		.sections = 1u << SPOKEI_IN_PROVIDER | 1u << SPOKEI_IN_REGISTRY,
+		.config = view.settings->keys.file.config,
+		.values = &view.settings->keys.in_force,
+		.sections = view.settings->keys.kind->sections,
 	};
 
 	if (view.addresses > 0)
@@ -337,26 +315,11 @@ static void set_number(struct spokei_key_values *values, enum spokei_key key, ui
 		values->from[key] = SPOKEI_FROM_DEFAULT;
 }
 
-/* Lays the options in force over the values of files. Other numbers come from code. */
-static void read_options(enum spokei_fields_of of, const void *options,
-			 struct spokei_key_values *values)
-{
-	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
-		const enum spokei_key key = (enum spokei_key)i;
-		const struct spokei_field *field = spokei_key_field(key, of);
-		const bool is_text = field && field->type == SPOKEI_FIELD_TEXT;
-		const char *text = is_text ? spokei_field_text(field, options) : NULL;
-
-		if (text && *text && strcmp(text, spokei_keys_text(values, key)) != 0)
-			spokei_keys_put_text(values, key, text, SPOKEI_FROM_CODE, 0);
-		if (field && !is_text && spokei_field_get(field, options))
-			set_number(values, key, spokei_field_get(field, options));
-	}
-}
-
-/* The engine does not know a file, so its options come from one that has the same number. */
+/* The engine does not know a file, so its options come from one that has the same number, else from
+ * code. */
 static void show_engine(struct sheet *sheet)
 {
+	const struct spoke_engine_options *options = spokei_engine_options(sheet->engine);
 	struct spokei_key_values values;
 	const struct owner owner = {
 		.kind = "engine",
@@ -368,7 +331,12 @@ static void show_engine(struct sheet *sheet)
 	spokei_keys_preset(&values);
 	for (size_t i = sheet->file_count; i > 0; i--)
 		spokei_config_read_in_force(sheet->files[i - 1], SPOKEI_IN_ENGINE, &values);
-	read_options(SPOKEI_AT_ENGINE, spokei_engine_options(sheet->engine), &values);
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
+		const struct spokei_field *field = spokei_key_field(i, SPOKEI_AT_ENGINE);
+
+		if (field && spokei_field_get(field, options))
+			set_number(&values, i, spokei_field_get(field, options));
+	}
 	set_number(&values, SPOKEI_KEY_LOG, sheet->engine->log->level_max);
 	show_owner(sheet, &owner);
 }
@@ -377,20 +345,17 @@ static void show_engine(struct sheet *sheet)
 
 static void show_comet(struct sheet *sheet, const struct spoke_comet *comet)
 {
-	struct spokei_key_values values;
+	const struct spokei_settings *settings = spokei_comet_settings(comet);
 	char address[SPOKEI_PLACES_SHOWN] = "";
 	struct owner owner = {
 		.kind = "gateway",
-		.values = &values,
-		.sections = 1u << SPOKEI_IN_COMET,
+		.config = settings->file.config,
+		.values = &settings->in_force,
+		.sections = settings->kind->sections,
 	};
-	const struct spoke_comet_options *options = spokei_comet_settings(comet, &owner.config);
 
 	(void)spoke_comet_address(comet, 0, address, sizeof(address));
 	owner.name = span_of(address);
-	spokei_keys_preset(&values);
-	spokei_config_read_in_force(owner.config, SPOKEI_IN_COMET, &values);
-	read_options(SPOKEI_AT_COMET, options, &values);
 	show_owner(sheet, &owner);
 }
 
@@ -418,17 +383,14 @@ static void find_files(struct sheet *sheet)
 {
 	const struct spoke_consumer *consumer = NULL;
 	const struct spoke_provider *provider = NULL;
-	const struct spoke_config *config;
 	const struct spoke_comet *comet = NULL;
 
 	while ((consumer = spokei_members_consumer(sheet->engine, consumer)) != NULL)
-		note_file(sheet, spokei_consumer_look(consumer).all->file.config);
+		note_file(sheet, spokei_consumer_look(consumer).all->keys.file.config);
 	while ((provider = spokei_members_provider(sheet->engine, provider)) != NULL)
-		note_file(sheet, spokei_provider_look(provider).config);
-	while ((comet = spokei_members_comet(sheet->engine, comet)) != NULL) {
-		(void)spokei_comet_settings(comet, &config);
-		note_file(sheet, config);
-	}
+		note_file(sheet, spokei_provider_look(provider).settings->keys.file.config);
+	while ((comet = spokei_members_comet(sheet->engine, comet)) != NULL)
+		note_file(sheet, spokei_comet_settings(comet)->file.config);
 }
 
 static void show_file(struct sheet *sheet, const struct spoke_config *config)

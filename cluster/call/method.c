@@ -5,7 +5,6 @@
 #include "cluster/call/call.h"
 #include "cluster/call/caller.h"
 #include "cluster/call/retry.h"
-#include "cluster/catalog.h"
 #include "cluster/config/keys.h"
 #include "core/engine/engine.h"
 #include "core/engine/figures.h"
@@ -20,39 +19,14 @@
 
 #define PAUSE_CAP_NS UINT64_C(60000000000) /* longest pause of an exponential backoff */
 
-static const struct spoke_policy *policy_at(uint64_t index)
-{
-	return spokei_catalog_policy(spokei_catalog_policy_name((unsigned)index));
-}
-
-static const struct spoke_balancer *balancer_at(uint64_t index)
-{
-	const char *name = spokei_catalog_balancer_name((unsigned)index);
-
-	return name ? spokei_catalog_balancer(name) : NULL;
-}
-
-/* Returns the id of a serialization by its place among the names of the key; 0: auto. */
-static uint8_t codec_at(uint64_t index)
-{
-	static const uint8_t ids[] = { 0, SPOKEI_CODEC_HESSIAN2, SPOKEI_CODEC_MSGPACK };
-
-	return index < sizeof(ids) ? ids[index] : 0;
-}
-
 void spokei_call_settings_fill(const struct spokei_key_values *values,
 			       struct spokei_call_settings *ret)
 {
-	const uint64_t *of = values->of;
+	/* Of the names of the key; 0: auto. */
+	static const uint8_t codecs[] = { 0, SPOKEI_CODEC_HESSIAN2, SPOKEI_CODEC_MSGPACK };
 
-	*ret = (struct spokei_call_settings){
-		.policy = policy_at(of[SPOKEI_KEY_CLUSTER]),
-		.balancer = balancer_at(of[SPOKEI_KEY_LOADBALANCE]),
-		.codec = codec_at(of[SPOKEI_KEY_SERIALIZATION]),
-	};
-	spokei_keys_fill(values, SPOKEI_IN_METHOD, SPOKEI_AT_CALL, ret);
-	if (!values->said[SPOKEI_KEY_RETRIES])
-		ret->retries = SPOKEI_RETRIES_OF_POLICY;
+	spokei_keys_fill(values, 1u << SPOKEI_IN_METHOD, SPOKEI_AT_CALL, ret);
+	ret->codec = codecs[values->of[SPOKEI_KEY_SERIALIZATION]];
 }
 
 uint64_t spokei_settings_deadline(const struct spokei_call_settings *settings,

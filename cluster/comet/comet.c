@@ -55,7 +55,7 @@ static void free_comet(struct spoke_comet *comet)
 	SPOKE_ASSERT(comet->figures[SPOKE_COMET_FIGURE_BYTES] == 0);
 	spokei_quota_fini(&comet->quota);
 	spokei_free(env, comet->page, 1, comet->page_size);
-	spokei_free(env, comet->texts, 1, comet->texts_size);
+	spokei_comet_free_options(comet);
 	spokei_free(env, comet, 1, sizeof(*comet));
 }
 
@@ -269,7 +269,6 @@ static void init(struct spoke_comet *comet)
 	struct spoke_engine *engine = comet->engine;
 	const struct spoke_env *env = engine->env;
 	const uint32_t rate = comet->with.accept_rate;
-	const struct spokei_quota_limits limits = spokei_comet_quota(&comet->with);
 
 	comet->born_ns = engine->begin_ns;
 	env->dice(env->ctx, &comet->epoch, sizeof(comet->epoch));
@@ -289,7 +288,7 @@ static void init(struct spoke_comet *comet)
 	spokei_list_init(&comet->sends);
 	spokei_list_init(&comet->rings);
 	spokei_list_append(&comet->rings, &comet->all.node);
-	spokei_quota_init(&comet->quota, env, &limits);
+	spokei_quota_init(&comet->quota, env, &comet->connections);
 	spokei_quota_give_way(&comet->quota, make_room, comet);
 	spokei_slab_init(&comet->ask_slab, env, sizeof(struct spokei_comet_ask),
 			 comet->with.connections_max);
@@ -297,8 +296,7 @@ static void init(struct spoke_comet *comet)
 
 static int make(struct spoke_comet *comet, const struct spoke_comet_options *options)
 {
-	const char *listen = NULL;
-	int error = spokei_comet_read_options(comet, options, &listen);
+	int error = spokei_comet_read_options(comet, options);
 
 	init(comet);
 	comet->nobody = spokei_alloc(comet->engine->env, 1, sizeof(*comet->nobody));
@@ -309,11 +307,9 @@ static int make(struct spoke_comet *comet, const struct spoke_comet_options *opt
 	if (error == SPOKE_OK && comet->with.shared)
 		error = spokei_comet_open_circle(comet);
 	if (error == SPOKE_OK)
-		error = open_comet(comet, listen ? listen : LISTEN);
-	if (error) {
-		spokei_comet_leave_file(comet);
+		error = open_comet(comet, comet->with.listen ? comet->with.listen : LISTEN);
+	if (error)
 		SPOKE_ASSERT(spokei_comet_part(comet)); /* no other one knows it */
-	}
 	return error;
 }
 

@@ -40,7 +40,6 @@
 #define SPOKEI_COMET_CHUNK 64u       /* connections allocated together */
 #define SPOKEI_COMET_LINGER_MS 2000  /* for the client to close first */
 #define SPOKEI_COMET_GRACE_MS 10000  /* between two long polls, the user has not left */
-#define SPOKEI_COMET_ORIGIN_MAX 280u /* bytes of one of the option origins, at most */
 #define SPOKEI_COMET_CORS 400u       /* bytes of the headers for one, with the NUL */
 #define SPOKEI_COMET_GATHER 16       /* messages in one write */
 #define SPOKEI_COMET_ADDRESSES 1024u /* counters of addresses; a power of two */
@@ -200,10 +199,10 @@ struct spokei_comet_door {
 struct spoke_comet {
 	struct spoke_engine *engine;
 	struct spokei_member member;
-	struct spoke_comet_options with; /* with all defaults; its texts are in `texts` */
-	struct spokei_comet_file *file;  /* of options.c; NULL: none */
-	char *texts;
-	size_t texts_size;
+	struct spokei_settings *settings;
+	struct spoke_comet_options with; /* in force */
+	const char *origins;             /* that places of origins refer to */
+	struct spokei_quota_limits connections;
 	char *page; /* the whole response; NULL: none */
 	size_t page_size;
 	struct spokei_listener *listeners[SPOKE_COMET_LISTEN_MAX];
@@ -585,19 +584,16 @@ void spokei_comet_unserve(struct spoke_comet *comet);
 /* Logs the rule that an option breaks. Returns EINVAL. */
 int spokei_comet_wrong(struct spoke_engine *engine, const char *option, const char *rule);
 
-/* Returns the limits of connections. */
-struct spokei_quota_limits spokei_comet_quota(const struct spoke_comet_options *with);
-
 /* Sets the options of the system for connections that a listener accepts. */
 void spokei_comet_preset(const struct spoke_comet *comet, struct spokei_listener *listener);
 
 /* Reads the options, and those of their file, which may change them later. Returns 0, EINVAL or
- * ENOMEM, and the addresses to listen at, which are valid until the file is loaded again. */
+ * ENOMEM. */
 SPOKE_MUST_USE int spokei_comet_read_options(struct spoke_comet *comet,
-					     const struct spoke_comet_options *options,
-					     const char **ret_listen);
+					     const struct spoke_comet_options *options);
 
-/* Ends the use of the file. */
+/* Takes no part in reloads any more; frees all texts. */
 void spokei_comet_leave_file(struct spoke_comet *comet);
+void spokei_comet_free_options(struct spoke_comet *comet);
 
 #endif

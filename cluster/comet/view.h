@@ -6,6 +6,7 @@
 #include <spoke/comet.h>
 
 struct spokei_member;
+struct spokei_settings;
 
 /* The kind of the engine's members that are gateways: this very string. */
 extern const char spokei_comet_kind[];
@@ -16,9 +17,7 @@ const struct spoke_comet *spokei_comet_of_member(struct spokei_member *member);
 /* Returns the member of a gateway. */
 const struct spokei_member *spokei_comet_member(const struct spoke_comet *comet);
 
-/* Returns the options in force, and the settings file in use; NULL: none. */
-const struct spoke_comet_options *spokei_comet_settings(const struct spoke_comet *comet,
-							const struct spoke_config **ret_config);
+const struct spokei_settings *spokei_comet_settings(const struct spoke_comet *comet);
 
 /* Returns whether the gateway drains. */
 bool spokei_comet_drains(const struct spoke_comet *comet);

@@ -5,6 +5,7 @@
 
 #include "cluster/config/credentials.h"
 #include "cluster/config/parts.h"
+#include "cluster/config/settings.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "core/engine/events.h"
@@ -307,32 +308,16 @@ void spokei_config_read_in_force(const struct spoke_config *config, enum spokei_
 	}
 }
 
-/* Returns the file whose value of a key is in force: a reload changes live keys only. */
-static const struct spokei_config_file *in_force(const struct spoke_config *config,
-						 enum spokei_key key)
-{
-	return spokei_key_row(key)->live ? &config->file : &config->first;
-}
-
-static const char *text_in(const struct spokei_config_file *file, enum spokei_section kind,
-			   struct spoke_span name, enum spokei_key key)
-{
-	const struct spokei_config_entry *entry =
-		spokei_config_file_entry(spokei_config_file_section(file, kind, name), key);
-
-	return entry ? entry->text : NULL;
-}
-
 const char *spokei_config_text(const struct spoke_config *config, enum spokei_section kind,
 			       struct spoke_span name, enum spokei_key key)
 {
-	return config ? text_in(&config->file, kind, name, key) : NULL;
-}
+	const struct spokei_config_entry *entry =
+		config ? spokei_config_file_entry(spokei_config_file_section(&config->file, kind,
+									     name),
+						  key)
+		       : NULL;
 
-const char *spokei_config_text_in_force(const struct spoke_config *config, enum spokei_section kind,
-					struct spoke_span name, enum spokei_key key)
-{
-	return config ? text_in(in_force(config, key), kind, name, key) : NULL;
+	return entry ? entry->text : NULL;
 }
 
 bool spokei_config_reloads(const struct spoke_config *config)
@@ -351,10 +336,10 @@ struct spokei_config_news spokei_config_look(const struct spoke_config *config)
 
 const char *spokei_config_log(const struct spoke_config *config)
 {
-	struct spokei_key_values values = { .said = { false } };
+	struct spokei_key_values values = { .of = { 0 } };
 
 	spokei_config_read(config, SPOKEI_IN_ENGINE, (struct spoke_span){ NULL, 0 }, &values);
-	if (!values.said[SPOKEI_KEY_LOG])
+	if (values.from[SPOKEI_KEY_LOG] == SPOKEI_FROM_DEFAULT)
 		return NULL;
 	return spokei_key_row(SPOKEI_KEY_LOG)->option.names((unsigned)values.of[SPOKEI_KEY_LOG]);
 }
@@ -373,10 +358,12 @@ static void complete(const struct spoke_config *config, enum spokei_section kind
 
 		if (field == NULL)
 			continue;
-		if (field->type != SPOKEI_FIELD_TEXT && spokei_field_get(field, options) == 0)
+		if (spokei_field_is_pointer(field)) {
+			if (spokei_field_pointer(field, options) == NULL)
+				spokei_field_set_pointer(field, options, entry->text);
+		} else if (spokei_field_get(field, options) == 0) {
 			spokei_field_set(field, options, entry->number);
-		if (field->type == SPOKEI_FIELD_TEXT && spokei_field_text(field, options) == NULL)
-			spokei_field_set_text(field, options, entry->text);
+		}
 	}
 }
 
@@ -555,13 +542,13 @@ static void keep_event(struct spoke_config *config, struct spoke_engine *engine,
 	(void)snprintf(config->sentence, sizeof(config->sentence), "%s", sentence);
 }
 
-static int prepare(struct spokei_config_user *user, const struct spokei_secret_files *files)
+static int prepare(const struct spokei_config_user *user, const struct spokei_secret_files *files)
 {
 	int error = SPOKE_OK;
 
 	if (user->credentials)
 		error = spokei_credentials_prepare(user->credentials, files);
-	return error || user->up->prepare == NULL ? error : user->up->prepare(user);
+	return error ? error : spokei_settings_prepare(user->settings);
 }
 
 static int prepare_users(struct spoke_config *config)
@@ -575,20 +562,30 @@ static int prepare_users(struct spoke_config *config)
 	return error;
 }
 
-static void end_users(struct spoke_config *config, bool takes)
+static void take(const struct spokei_config_user *user)
+{
+	struct spokei_credential_set *credentials = user->credentials;
+
+	if (credentials)
+		spokei_credentials_replace(credentials, true);
+	spokei_settings_take(user->settings);
+	if (credentials && credentials->changed)
+		credentials->changed(credentials->changed_arg);
+}
+
+static void drop(const struct spokei_config_user *user)
+{
+	if (user->credentials)
+		spokei_credentials_replace(user->credentials, false);
+	spokei_settings_drop(user->settings);
+}
+
+static void end_users(struct spoke_config *config, void (*end)(const struct spokei_config_user *))
 {
 	struct spoke_list *users = &config->users;
 
-	for (struct spoke_list *node = users->next; node != users; node = node->next) {
-		struct spokei_config_user *user = user_at(node);
-		void (*end)(struct spokei_config_user * user) = takes ? user->up->take
-								      : user->up->drop;
-
-		if (user->credentials)
-			spokei_credentials_replace(user->credentials, takes);
-		if (end)
-			end(user);
-	}
+	for (struct spoke_list *node = users->next; node != users; node = node->next)
+		end(user_at(node));
 }
 
 /* Live keys of the first load are not compared again, so their secrets need not stay. */
@@ -619,10 +616,10 @@ static int use(struct spoke_config *config)
 		keep_event(config, engine, error);
 		spokei_config_file_fini(&config->file);
 		config->file = before;
-		end_users(config, false);
+		end_users(config, drop);
 		return error;
 	}
-	end_users(config, true);
+	end_users(config, take);
 	if (before.text != config->first.text)
 		spokei_config_file_fini(&before);
 	else

@@ -13,28 +13,17 @@
 struct spoke_config;
 struct spokei_config_user;
 struct spokei_credential_set;
+struct spokei_settings;
 struct spokei_tls;
 
-/* A reload of the file: all users prepare, then all take the new values, or all drop them. The
- * functions must not call user code, nor free a user; each may be NULL. */
-struct spokei_config_user_up {
-	/* Reads the parts that can be wrong, from the new values, and keeps them. Returns 0, or an
-	 * error that the engine's newest event explains. */
-	int (*prepare)(struct spokei_config_user *user);
-	/* Uses the new values. The credentials of the user are in use already. */
-	void (*take)(struct spokei_config_user *user);
-	/* Frees all that it may have prepared. */
-	void (*drop)(struct spokei_config_user *user);
-};
-
-/* A user of a config. Embedded in its owner, zero-initialised. */
+/* A user of a config. Embedded in its owner, zero-initialised. A reload has two steps: all users
+ * prepare, then all take the new values and files, or all drop them. */
 struct spokei_config_user {
 	struct spoke_list node;
 	struct spoke_engine *engine; /* the owner's; set by join */
 	struct spoke_config *config; /* NULL: none, or the user has left */
-	const struct spokei_config_user_up *up;
-	void *owner; /* for these functions, which may need none */
-	/* Files of the owner, which are a part of a reload; NULL: none. */
+	/* Parts of a reload; NULL: none. */
+	struct spokei_settings *settings;
 	struct spokei_credential_set *credentials;
 	struct spokei_tls *tls;
 };
@@ -61,11 +50,6 @@ const char *spokei_config_text(const struct spoke_config *config, enum spokei_se
 
 /* Returns whether a reload has begun, and has not ended. */
 bool spokei_config_reloads(const struct spoke_config *config);
-
-/* The same for the text in force: of a key that a reload does not change, that of the first load.
- */
-const char *spokei_config_text_in_force(const struct spoke_config *config, enum spokei_section kind,
-					struct spoke_span name, enum spokei_key key);
 
 /* The last reload of a configuration file. */
 struct spokei_config_news {

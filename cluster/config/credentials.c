@@ -380,7 +380,7 @@ static int read_access(const struct source *source, struct spokei_credentials *r
 			   spokei_span(section->name, section->name_len), &values);
 	ret->window_ns = values.of[SPOKEI_KEY_ACCESS_WINDOW];
 	ret->signs = id || path || values.of[SPOKEI_KEY_AUTH] == AUTH_ACCESSKEY;
-	ret->has_access = ret->signs || values.said[SPOKEI_KEY_AUTH];
+	ret->has_access = ret->signs || values.from[SPOKEI_KEY_AUTH] != SPOKEI_FROM_DEFAULT;
 	if (!ret->signs)
 		return SPOKE_OK;
 	if (id == NULL)

@@ -75,7 +75,7 @@ struct spokei_credential_set {
 	bool keeps_text;  /* keeps the text of each first token */
 	bool sends;       /* one token, never a random one, e.g. of a consumer */
 	const char *stay; /* the event after changed files that are refused */
-	/* Changed files are in use, but not by a reload. NULL: not wanted. May be set later. */
+	/* Changed files, or those of a reload, are in use. NULL: not wanted. May be set later. */
 	void (*changed)(void *arg);
 	void *changed_arg;
 

@@ -10,6 +10,7 @@
 #include <spoke/call.h>
 #include <spoke/link.h>
 
+#include <spoke/url.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -178,9 +179,10 @@ void spokei_keys_put(struct spokei_key_values *values, enum spokei_key key, uint
 		     enum spokei_origin from, unsigned line)
 {
 	values->of[key] = number;
+	values->text[key] = NULL;
+	values->object[key] = NULL;
 	values->line[key] = line;
 	values->from[key] = (unsigned char)from;
-	values->said[key] = true;
 }
 
 void spokei_keys_put_text(struct spokei_key_values *values, enum spokei_key key, const char *text,
@@ -190,73 +192,21 @@ void spokei_keys_put_text(struct spokei_key_values *values, enum spokei_key key,
 	values->text[key] = spokei_key_row(key)->secret ? NULL : text;
 }
 
-static void copy(struct spokei_key_values *to, const struct spokei_key_values *values, unsigned key)
+void spokei_keys_copy(struct spokei_key_values *values, const struct spokei_key_values *from,
+		      enum spokei_key key)
 {
-	to->of[key] = values->of[key];
-	to->text[key] = values->text[key];
-	to->line[key] = values->line[key];
-	to->from[key] = values->from[key];
-	to->said[key] = values->said[key];
+	values->of[key] = from->of[key];
+	values->text[key] = from->text[key];
+	values->object[key] = from->object[key];
+	values->line[key] = from->line[key];
+	values->from[key] = from->from[key];
 }
 
 void spokei_keys_lay(struct spokei_key_values *values, const struct spokei_key_values *over)
 {
-	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
-		if (over->said[i])
-			copy(values, over, i);
-	}
-}
-
-void spokei_keys_renew(struct spokei_key_values *values, const struct spokei_key_values *read)
-{
-	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
-		if (!spokei_key_row((enum spokei_key)i)->live)
-			continue;
-		copy(values, read, i);
-		if (read->from[i] == SPOKEI_FROM_FILE)
-			values->text[i] = NULL;
-	}
-}
-
-/* Returns the bytes that a copy of a text needs; 0: it has none. */
-static size_t copy_size(const struct spokei_key_values *values, unsigned key)
-{
-	const bool changes = spokei_key_row((enum spokei_key)key)->live &&
-			     values->from[key] == SPOKEI_FROM_FILE;
-
-	return values->text[key] && !changes ? strlen(values->text[key]) + 1 : 0;
-}
-
-int spokei_keys_own(const struct spoke_env *env, struct spokei_key_values *values,
-		    struct spokei_key_values *layer)
-{
-	size_t size = 0;
-	char *at;
-
 	for (unsigned i = 0; i < SPOKEI_KEYS; i++)
-		size += copy_size(values, i);
-	at = size ? spokei_alloc_unset(env, size) : NULL;
-	if (at == NULL && size)
-		return SPOKE_ENOMEM;
-	values->owned = at;
-	values->owned_size = size;
-	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
-		const size_t len = copy_size(values, i);
-
-		if (len)
-			memcpy(at, values->text[i], len);
-		values->text[i] = len ? at : NULL;
-		if (layer->said[i])
-			layer->text[i] = values->text[i];
-		at = len ? at + len : at;
-	}
-	return SPOKE_OK;
-}
-
-void spokei_keys_disown(const struct spoke_env *env, struct spokei_key_values *values)
-{
-	spokei_free(env, values->owned, 1, values->owned_size);
-	values->owned = NULL;
+		if (over->from[i] != SPOKEI_FROM_DEFAULT)
+			spokei_keys_copy(values, over, (enum spokei_key)i);
 }
 
 void spokei_keys_set(struct spokei_key_values *values, enum spokei_key key, uint64_t number)
@@ -418,41 +368,98 @@ static int put_number(struct spoke_engine *engine, const struct spokei_field *fi
 	return SPOKE_OK;
 }
 
+/* Refuses a text that a file could not contain. URLs are read by their owners, which say more. */
+static int check_text(struct spoke_engine *engine, enum spokei_section section, enum spokei_key key,
+		      const char *text)
+{
+	const struct spokei_key_row *row = spokei_key_row(key);
+	char sentence[SPOKEI_CHECK_WHY];
+	const struct spokei_check of = {
+		.env = engine->env,
+		.key = key,
+		.section = section,
+		.why = sentence,
+	};
+	const bool is_list = row->option.kind == SPOKEI_OPTION_LIST;
+	const char *why = row->is_url || row->check == NULL || *text == '\0'
+				  ? NULL
+				  : row->check(&of, text);
+	char quoted[QUOTED_MAX];
+	int error;
+
+	if (why == NULL)
+		return SPOKE_OK;
+	error = why == spokei_check_no_memory ? SPOKE_ENOMEM : SPOKE_EINVAL;
+	(void)spokei_log_escape(quoted, sizeof(quoted), text, strlen(text));
+	/* A sentence about a list names the item. */
+	spokei_event(engine, error, "option %s%s%s: %s", row->option.name, is_list ? "" : "=",
+		     is_list ? "" : quoted, why);
+	return error;
+}
+
+/* Sets a key from a pointer that is not NULL. */
+static int put_pointer(struct spoke_engine *engine, const struct spokei_field *field,
+		       struct spokei_key_values *values, enum spokei_section section,
+		       enum spokei_key key, const void *to)
+{
+	if (field->type == SPOKEI_FIELD_OBJECT) {
+		spokei_keys_put(values, key, 0, SPOKEI_FROM_CODE, 0);
+		values->object[key] = to;
+		return SPOKE_OK;
+	}
+	spokei_keys_put_text(values, key, to, SPOKEI_FROM_CODE, 0);
+	return check_text(engine, section, key, to);
+}
+
 int spokei_keys_read_code(struct spoke_engine *engine, struct spokei_key_values *values,
-			  enum spokei_fields_of of, const void *options)
+			  enum spokei_section section, enum spokei_fields_of of,
+			  const void *options)
 {
 	int error = SPOKE_OK;
 
 	for (unsigned i = 0; i < SPOKEI_KEYS && error == SPOKE_OK; i++) {
-		const struct spokei_field *field = spokei_key_field((enum spokei_key)i, of);
-		const char *text;
-		uint64_t number;
+		const enum spokei_key key = (enum spokei_key)i;
+		const struct spokei_field *field = spokei_key_field(key, of);
 
 		if (field == NULL)
 			continue;
-		if (field->type == SPOKEI_FIELD_TEXT) {
-			text = spokei_field_text(field, options);
+		if (spokei_field_is_pointer(field)) {
+			const char *to = spokei_field_pointer(field, options);
+
 			/* An empty text of a consumer is none. */
-			if (text && (*text || of != SPOKEI_AT_CONSUMER))
-				spokei_keys_put_text(values, (enum spokei_key)i, text,
-						     SPOKEI_FROM_CODE, 0);
-			continue;
+			if (to &&
+			    (of != SPOKEI_AT_CONSUMER || field->type != SPOKEI_FIELD_TEXT || *to))
+				error = put_pointer(engine, field, values, section, key, to);
+		} else if (spokei_field_get(field, options)) {
+			error = put_number(engine, field, values, key,
+					   spokei_field_get(field, options));
 		}
-		number = spokei_field_get(field, options);
-		if (number)
-			error = put_number(engine, field, values, (enum spokei_key)i, number);
 	}
 	return error;
 }
 
-void spokei_keys_fill(const struct spokei_key_values *values, enum spokei_section section,
+/* Returns what a key with names stands for. */
+static const void *object_of(const struct spokei_key_values *values, enum spokei_key key)
+{
+	return values->object[key] ? values->object[key]
+				   : spokei_key_row(key)->object((unsigned)values->of[key]);
+}
+
+void spokei_keys_fill(const struct spokei_key_values *values, unsigned sections,
 		      enum spokei_fields_of of, void *settings)
 {
 	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
-		const struct spokei_field *field = spokei_key_field((enum spokei_key)i, of);
+		const enum spokei_key key = (enum spokei_key)i;
+		const struct spokei_field *field = spokei_key_field(key, of);
 
-		if (field && spokei_key_row((enum spokei_key)i)->sections & 1u << section)
+		if (field == NULL || (spokei_key_row(key)->sections & sections) == 0)
+			continue;
+		if (field->type == SPOKEI_FIELD_TEXT)
+			spokei_field_set_pointer(field, settings, values->text[key]);
+		else if (field->type == SPOKEI_FIELD_OBJECT)
+			spokei_field_set_pointer(field, settings, object_of(values, key));
+		else
 			spokei_field_set(field, settings,
-					 field->inverts ? !values->of[i] : values->of[i]);
+					 field->inverts ? !values->of[key] : values->of[key]);
 	}
 }

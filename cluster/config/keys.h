@@ -11,11 +11,8 @@
 
 #include "core/text/option.h"
 
-#include "core/base/env.h"
-
-#include <spoke/url.h>
-
 struct spoke_engine;
+struct spoke_url;
 
 /* --- the table */
 
@@ -24,6 +21,7 @@ struct spoke_engine;
 #define SPOKEI_RETRIES_MAX 100u
 #define SPOKEI_PERIOD_MIN_NS UINT64_C(10000000)
 #define SPOKEI_WEIGHT_MAX 1000000u
+#define SPOKEI_ORIGIN_MAX 280u /* bytes of an origin of comet.origins */
 
 /* The number of each setting: SPOKEI_KEY_TIMEOUT and so on. */
 #define SETTING(key, ...) SPOKEI_KEY_##key,
@@ -69,6 +67,7 @@ enum spokei_fields_of {
 	SPOKEI_AT_ENGINE,
 	SPOKEI_AT_CALL,
 	SPOKEI_AT_LINK,
+	SPOKEI_AT_FILES, /* of TLS */
 	SPOKEI_AT_HANDSHAKES,
 	SPOKEI_AT_QUOTA,
 	SPOKEI_AT_DIRECTORY,
@@ -79,6 +78,7 @@ enum spokei_field_type {
 	SPOKEI_FIELD_BOOL,
 	SPOKEI_FIELD_32, /* also an enum */
 	SPOKEI_FIELD_64,
+	SPOKEI_FIELD_OBJECT, /* a policy or a balancer, which has a name of the key */
 };
 
 #define SPOKEI_FIELDS_MAX 4u
@@ -115,6 +115,8 @@ struct spokei_key_row {
 	bool none_in_code;  /* SPOKE_NONE sets 0 */
 	const char *preset; /* text of a default that is not a number, else NULL */
 	const char *words;  /* of a name: the enum of code, whose 0 is "not set" and 1 the first */
+	/* Of a name: the object that it names; NULL: none are. */
+	const void *(*object)(unsigned index);
 	/* Checks of a value, and of each URL of a value, beyond its form; NULL: none. They return
 	 * NULL, or a sentence, which may be in of->why. */
 	const char *(*check)(const struct spokei_check *of, const char *value);
@@ -128,13 +130,16 @@ const struct spokei_key_row *spokei_key_row(enum spokei_key key);
 /* Returns the field of a key in a struct of options; NULL: it has none. */
 const struct spokei_field *spokei_key_field(enum spokei_key key, enum spokei_fields_of of);
 
+/* Returns whether the field is a pointer, to a text or an object; else it is a number. */
+bool spokei_field_is_pointer(const struct spokei_field *field);
+
 /* Reads and writes a number in `options`. */
 uint64_t spokei_field_get(const struct spokei_field *field, const void *options);
 void spokei_field_set(const struct spokei_field *field, void *options, uint64_t number);
 
-/* The same for a text, which is borrowed; NULL: there is none. */
-const char *spokei_field_text(const struct spokei_field *field, const void *options);
-void spokei_field_set_text(const struct spokei_field *field, void *options, const char *text);
+/* The same for a pointer, which is borrowed; NULL: there is none. */
+const void *spokei_field_pointer(const struct spokei_field *field, const void *options);
+void spokei_field_set_pointer(const struct spokei_field *field, void *options, const void *to);
 
 /* Writes a value as a file would contain it, or the text of a default that is not a number
  * (`preset`). For texts: "". */
@@ -172,23 +177,20 @@ enum spokei_origin {
 
 /* The value of each key, and its source. */
 struct spokei_key_values {
-	uint64_t of[SPOKEI_KEYS];        /* the default unless `said` */
+	uint64_t of[SPOKEI_KEYS];        /* the default, if no source sets the key */
 	const char *text[SPOKEI_KEYS];   /* of a text that is no secret; NULL: none */
+	const void *object[SPOKEI_KEYS]; /* of a name: the program's own object; NULL: none */
 	unsigned line[SPOKEI_KEYS];      /* of the file, for SPOKEI_FROM_FILE */
 	unsigned char from[SPOKEI_KEYS]; /* enum spokei_origin */
-	bool said[SPOKEI_KEYS];          /* a source has set the key */
-	char *owned;                     /* copies of texts; NULL: all are of their sources */
-	size_t owned_size;
 };
 
 /* Sets all defaults. */
 void spokei_keys_preset(struct spokei_key_values *values);
 
-/* Copies every key that `over` sets. */
+/* Copies one key, or every key that `over` sets. */
+void spokei_keys_copy(struct spokei_key_values *values, const struct spokei_key_values *from,
+		      enum spokei_key key);
 void spokei_keys_lay(struct spokei_key_values *values, const struct spokei_key_values *over);
-
-/* Copies the keys that a reload applies to running objects. */
-void spokei_keys_renew(struct spokei_key_values *values, const struct spokei_key_values *read);
 
 /* Sets a key, also to 0. `line` is that of the file, else 0. */
 void spokei_keys_put(struct spokei_key_values *values, enum spokei_key key, uint64_t number,
@@ -211,15 +213,6 @@ static inline const char *spokei_keys_text(const struct spokei_key_values *value
 	return values->text[key] ? values->text[key] : "";
 }
 
-/*
- * Copies the texts of `values`, also for those of `layer` that are laid over them, so that both
- * outlive their sources. A text of the file that a reload changes is left out, to be read there.
- * Returns 0 or ENOMEM. Undo with disown, of `values`.
- */
-SPOKE_MUST_USE int spokei_keys_own(const struct spoke_env *env, struct spokei_key_values *values,
-				   struct spokei_key_values *layer);
-void spokei_keys_disown(const struct spoke_env *env, struct spokei_key_values *values);
-
 /* Sets a key from code; a `number` of 0 means "not set" and changes nothing. The range is not
  * checked. */
 void spokei_keys_set(struct spokei_key_values *values, enum spokei_key key, uint64_t number);
@@ -241,14 +234,16 @@ void spokei_keys_read_provided(const struct spoke_url *url, enum spokei_origin f
 
 /*
  * Sets the keys whose field in a struct of options is neither 0 nor NULL; SPOKE_OFF and SPOKE_NONE
- * set 0 where that is allowed. Returns 0, or ERANGE or EINVAL with an event.
+ * set 0 where that is allowed. Texts are borrowed. `section` has the keys, for checks of texts.
+ * Returns 0, ERANGE, EINVAL or ENOMEM, with an event.
  */
 SPOKE_MUST_USE int spokei_keys_read_code(struct spoke_engine *engine,
-					 struct spokei_key_values *values, enum spokei_fields_of of,
+					 struct spokei_key_values *values,
+					 enum spokei_section section, enum spokei_fields_of of,
 					 const void *options);
 
-/* Writes the keys that may stand in a section to their fields in a struct. */
-void spokei_keys_fill(const struct spokei_key_values *values, enum spokei_section section,
+/* Writes the keys that may stand in one of the sections to their fields in a struct. */
+void spokei_keys_fill(const struct spokei_key_values *values, unsigned sections,
 		      enum spokei_fields_of of, void *settings);
 
 /* Copies each text to *copies[i], all in one block; a NULL stays NULL. *ret_block is NULL if all

@@ -21,12 +21,14 @@ SETTING(TIMEOUT, "timeout", DURATION, CALLS,
 	LIVE, RANGE(NS_PER_MS, SPOKEI_TIMEOUT_MAX_NS), PRESET(SPOKEI_TIMEOUT_NS),
 	FIELDS(AT(CONSUMER, timeout_ns), AT(METHOD, timeout_ns), AT(CALL, timeout_ns)))
 SETTING(CLUSTER, "cluster", NAME, CALLS, "policy for calls whose attempt fails",
-	LIVE, NAMES(spokei_catalog_policy_name), PRESET_TEXT("failover"))
+	LIVE, NAMES(spokei_catalog_policy_name), PRESET_TEXT("failover"), OBJECTS(policy_at),
+	FIELDS(OBJECT(CONSUMER, policy), OBJECT(METHOD, policy), OBJECT(CALL, policy)))
 SETTING(LOADBALANCE, "loadbalance", NAME, CALLS, "load balancer",
-	LIVE, NAMES(spokei_catalog_balancer_name), PRESET_TEXT("random"))
+	LIVE, NAMES(spokei_catalog_balancer_name), PRESET_TEXT("random"), OBJECTS(balancer_at),
+	FIELDS(OBJECT(CONSUMER, balancer), OBJECT(METHOD, balancer), OBJECT(CALL, balancer)))
 SETTING(RETRIES, "retries", COUNT, CALLS, "attempts in addition to the first",
-	LIVE, RANGE(0, SPOKEI_RETRIES_MAX), PRESET_TEXT("failover 2, failback 3, else 0"),
-	NONE_IN_CODE,
+	LIVE, RANGE(0, SPOKEI_RETRIES_MAX), PRESET(SPOKEI_RETRIES_OF_POLICY),
+	PRESET_TEXT("failover 2, failback 3, else 0"), NONE_IN_CODE,
 	FIELDS(AT(CONSUMER, retries), AT(METHOD, retries), AT(CALL, retries)))
 SETTING(RETRY_PERIOD, "retry.period", DURATION, CALLS, "pause before a retry of a failback call",
 	LIVE, RANGE(SPOKEI_PERIOD_MIN_NS, SPOKEI_TIMEOUT_MAX_NS), PRESET(5 * NS_PER_S),
@@ -88,11 +90,12 @@ SETTING(PENDING_MAX, "pending.max", COUNT, CONSUMER, "calls waiting for an answe
 	FIELDS(AT(CONSUMER, pending_max), AT(LINK, pending_max)))
 SETTING(FRAME_MAX, "frame.max", SIZE, BOTH, "bytes of a frame; both sides must allow a larger one",
 	RANGE(FRAME_MIN, FRAME_MAX), PRESET(8388608),
-	FIELDS(AT(CONSUMER, frame_max), AT(PROVIDER, frame_max)))
+	FIELDS(AT(CONSUMER, frame_max), AT(PROVIDER, frame_max), AT(LINK, wire.frame_max)))
 SETTING(VALUES_MAX, "values.max", COUNT, BOTH,
 	"values in the body of a frame that is read, keys of maps included",
 	RANGE(VALUES_MIN, SPOKE_VALUE_ITEMS_MAX), PRESET(SPOKE_VALUE_ITEMS_MAX),
-	FIELDS(AT(CONSUMER, values_max), AT(PROVIDER, values_max)))
+	FIELDS(AT(CONSUMER, values_max), AT(PROVIDER, values_max),
+	       AT(LINK, wire.value.items_max)))
 SETTING(VALUES_CYCLES, "values.cycles", BOOL, BOTH,
 	"accept objects of Java that refer to a container around them, which read as nil there",
 	RANGE(0, 1),
@@ -142,7 +145,8 @@ SETTING(REGISTRY_RETRY_TIMES, "registry.retry.times", COUNT, REGISTRY,
 	FIELDS(AT(PROVIDER, registry_retries)))
 SETTING(REGISTRY_PROTECT, "registry.protect", BOOL, REGISTRY,
 	"keep the providers if the registry's list is empty",
-	RANGE(0, 1), PRESET(1))
+	RANGE(0, 1), PRESET(1),
+	FIELDS(AT(DIRECTORY, protects)))
 
 /* Registries and services. */
 SETTING(REGISTRY_URL, "registry.url", TEXT, REGISTRY, "URL of the registry",
@@ -267,23 +271,24 @@ SETTING(TLS, "tls", NAME, BOTH,
 	NAMES(tls_name), PRESET_TEXT("off"), OF_URLS, CHECK(check_tls))
 SETTING(TLS_CERT, "tls.cert", TEXT, BOTH, "file of the own certificate and its chain, PEM",
 	RANGE(1, TEXT_MAX),
-	FIELDS(AT(TLS, cert)))
+	FIELDS(AT(TLS, cert), AT(FILES, cert)))
 SETTING(TLS_KEY, "tls.key", TEXT, BOTH, "file of its key, PEM; refused if others may read it",
 	RANGE(1, TEXT_MAX),
-	FIELDS(AT(TLS, key)))
+	FIELDS(AT(TLS, key), AT(FILES, key)))
 SETTING(TLS_CA, "tls.ca", TEXT, BOTH, "file of the authorities of peers' certificates",
 	RANGE(1, TEXT_MAX), PRESET_TEXT("the system's, for consumers"),
-	FIELDS(AT(TLS, ca)))
+	FIELDS(AT(TLS, ca), AT(FILES, ca)))
 SETTING(TLS_CRL, "tls.crl", TEXT, BOTH, "file of revoked certificates",
 	RANGE(1, TEXT_MAX),
-	FIELDS(AT(TLS, crl)))
+	FIELDS(AT(TLS, crl), AT(FILES, crl)))
 SETTING(TLS_PEERS, "tls.peers", LIST, CONSUMER | SERVICE,
 	"names of which a provider's certificate must bear one: dns:HOST, uri:URI, ip:ADDRESS",
 	RANGE(1, 16), CHECK(check_tls_peers), PRESET_TEXT("the URL's host"),
-	FIELDS(AT(TLS, peers)))
+	FIELDS(AT(TLS, peers), AT(FILES, peers)))
 SETTING(TLS_VERIFY, "tls.verify", NAME, PROVIDER,
 	"whether consumers must show a certificate; auto: if there is tls.ca",
-	NAMES(tls_verify_name), PRESET_TEXT("auto"))
+	RANGE(0, SPOKE_TLS_VERIFY_REQUIRED), NAMES(tls_verify_name), PRESET_TEXT("auto"),
+	FIELDS(AT(TLS, verify), AT(FILES, verify)))
 SETTING(TLS_MIN, "tls.min", NAME, BOTH, "oldest version of TLS",
 	NAMES(tls_min_name), PRESET_TEXT("1.3"))
 SETTING(HANDSHAKE_TIMEOUT, "handshake.timeout", DURATION, PROVIDER,
@@ -351,18 +356,18 @@ SETTING(LEASE_MAX, "lease.max", COUNT, LEASE, "leases asked for and held at one 
 
 /* Gateways for browsers. */
 SETTING(COMET_LISTEN, "comet.listen", LIST, COMET, "addresses of the gateway, e.g. 127.0.0.1:8080",
-	RANGE(1, 8),
+	RANGE(1, SPOKE_COMET_LISTEN_MAX), CHECK(check_addresses),
 	FIELDS(AT(COMET, listen)))
 SETTING(COMET_ORIGINS, "comet.origins", LIST, COMET,
 	"other origins whose pages may connect, e.g. https://shop.example",
-	LIVE, RANGE(1, 64), CHECK(check_origins),
+	LIVE, RANGE(1, 64), CHECK(check_comet_origins),
 	FIELDS(AT(COMET, origins)))
 SETTING(COMET_HOSTS, "comet.hosts", LIST, COMET, "names of this host that pages may use",
 	LIVE, RANGE(1, 64), CHECK(check_hosts),
 	FIELDS(AT(COMET, hosts)))
 SETTING(COMET_PROXIES, "comet.proxies", LIST, COMET,
 	"addresses of proxies whose X-Forwarded-For is believed, e.g. 127.0.0.1",
-	LIVE, RANGE(1, 64),
+	LIVE, RANGE(1, 64), CHECK(check_addresses),
 	FIELDS(AT(COMET, proxies)))
 SETTING(COMET_ANY_CLIENT, "comet.any.client", BOOL, COMET,
 	"allow WebSockets and posts without an origin, which no browser sends",
@@ -419,15 +424,15 @@ SETTING(COMET_ACCEPT_RATE, "comet.accept.rate", COUNT, COMET,
 	FIELDS(AT(COMET, accept_rate)))
 SETTING(COMET_CONNECTIONS_MAX, "comet.connections.max", COUNT, COMET, "connections of pages",
 	LIVE, RANGE(1, 16777216), PRESET(20000),
-	FIELDS(AT(COMET, connections_max)))
+	FIELDS(AT(COMET, connections_max), AT(QUOTA, max)))
 SETTING(COMET_CONNECTIONS_PER_PEER_MAX, "comet.connections.per.peer.max", COUNT, COMET,
 	"connections of pages from one address",
 	LIVE, RANGE(1, UINT32_MAX), PRESET(1000),
-	FIELDS(AT(COMET, connections_per_peer_max)))
+	FIELDS(AT(COMET, connections_per_peer_max), AT(QUOTA, per_peer_max)))
 SETTING(COMET_CONNECTIONS_PER_PEER_PREFIX6, "comet.connections.per.peer.prefix6", COUNT, COMET,
 	"bits of an IPv6 address that count as one address",
 	LIVE, RANGE(1, 128), PRESET(64),
-	FIELDS(AT(COMET, connections_per_peer_prefix6)))
+	FIELDS(AT(COMET, connections_per_peer_prefix6), AT(QUOTA, prefix6)))
 SETTING(COMET_CONNECTIONS_PER_USER_MAX, "comet.connections.per.user.max", COUNT, COMET,
 	"connections of one user; the oldest is closed",
 	LIVE, RANGE(1, 250), PRESET(6),

@@ -126,6 +126,18 @@ static const char *tls_min_name(unsigned index)
 	return index < 3 ? names[index] : NULL;
 }
 
+/* --- objects of names */
+
+static const void *policy_at(unsigned index)
+{
+	return spokei_catalog_policy(spokei_catalog_policy_name(index));
+}
+
+static const void *balancer_at(unsigned index)
+{
+	return spokei_catalog_balancer(spokei_catalog_balancer_name(index));
+}
+
 /* --- checks of texts: functions of rows */
 
 const char spokei_check_no_memory[] = "out of memory";
@@ -192,9 +204,37 @@ static const char *check_origins(const struct spokei_check *of, const char *valu
 	return spokei_guard_check_origins(value, of->why);
 }
 
+/* The header of a response that names an origin has room for this many bytes of it. */
+static const char *check_comet_origins(const struct spokei_check *of, const char *value)
+{
+	struct spoke_span item;
+
+	for (const char *at = value; spokei_option_item(&at, &item);)
+		if (item.len > SPOKEI_ORIGIN_MAX)
+			return "an origin has at most 280 bytes";
+	return check_origins(of, value);
+}
+
 static const char *check_hosts(const struct spokei_check *of, const char *value)
 {
 	return spokei_guard_check_names(value, of->why);
+}
+
+static const char *check_addresses(const struct spokei_check *of, const char *value)
+{
+	struct spoke_span item;
+
+	(void)of;
+	while (spokei_option_item(&value, &item)) {
+		const char *text = item.data;
+		size_t len = 0;
+
+		while (len < item.len && text[len] > ' ' && text[len] <= '~')
+			len++;
+		if (len == 0 || len < item.len)
+			return "write addresses without blanks, separated by commas";
+	}
+	return NULL;
 }
 
 static const char *check_token(const struct spokei_check *of, const char *value)
@@ -306,12 +346,17 @@ static const char *check_backend(const struct spokei_check *of, const struct spo
 #define WORDS(enumeration) .words = (enumeration)
 #define FIELDS(...) .fields = { __VA_ARGS__ }
 
-/* A field of a struct. NOT: it means the opposite. */
-#define AT(of, field) FIELD(SPOKEI_AT_##of, STRUCT_##of, field, false)
-#define NOT(of, field) FIELD(SPOKEI_AT_##of, STRUCT_##of, field, true)
-#define FIELD(of, type, field, inverts)                                                            \
+#define OBJECTS(function) .object = (function)
+
+/* A field of a struct. NOT: it means the opposite. OBJECT: a pointer to what a name stands for. */
+#define AT(of, field)                                                                              \
+	FIELD(SPOKEI_AT_##of, STRUCT_##of, field, TYPE_OF(((STRUCT_##of *)0)->field), false)
+#define NOT(of, field)                                                                             \
+	FIELD(SPOKEI_AT_##of, STRUCT_##of, field, TYPE_OF(((STRUCT_##of *)0)->field), true)
+#define OBJECT(of, field) FIELD(SPOKEI_AT_##of, STRUCT_##of, field, SPOKEI_FIELD_OBJECT, false)
+#define FIELD(of, structure, field, type, inverts)                                                 \
 	{                                                                                          \
-		(of), TYPE_OF(((type *)0)->field), (inverts), offsetof(type, field), #field        \
+		(of), (type), (inverts), offsetof(structure, field), #field                        \
 	}
 #define TYPE_OF(member)                                                                            \
 	(_Generic((member), const char *: SPOKEI_FIELD_TEXT, bool: SPOKEI_FIELD_BOOL,              \
@@ -328,6 +373,7 @@ static const char *check_backend(const struct spokei_check *of, const struct spo
 #define STRUCT_ENGINE struct spoke_engine_options
 #define STRUCT_CALL struct spokei_call_settings
 #define STRUCT_LINK struct spokei_link_limits
+#define STRUCT_FILES struct spokei_tls_options
 #define STRUCT_HANDSHAKES struct spokei_tls_limits
 #define STRUCT_QUOTA struct spokei_quota_limits
 #define STRUCT_DIRECTORY struct spokei_directory_settings
@@ -338,6 +384,7 @@ static const char *check_backend(const struct spokei_check *of, const struct spo
 			       .option.sentence = (says), .sections = (in), __VA_ARGS__ },
 static const struct spokei_key_row rows[SPOKEI_KEYS] = {
 #include "cluster/config/rows.h"
+#include <spoke/url.h>
 };
 /* clang-format on */
 
@@ -389,17 +436,22 @@ void spokei_field_set(const struct spokei_field *field, void *options, uint64_t 
 		memcpy(at, &number, sizeof(number));
 }
 
-void spokei_field_set_text(const struct spokei_field *field, void *options, const char *text)
+bool spokei_field_is_pointer(const struct spokei_field *field)
 {
-	memcpy((char *)options + field->at, &text, sizeof(text));
+	return field->type == SPOKEI_FIELD_TEXT || field->type == SPOKEI_FIELD_OBJECT;
 }
 
-const char *spokei_field_text(const struct spokei_field *field, const void *options)
+void spokei_field_set_pointer(const struct spokei_field *field, void *options, const void *to)
 {
-	const char *text;
+	memcpy((char *)options + field->at, &to, sizeof(to));
+}
 
-	memcpy(&text, (const char *)options + field->at, sizeof(text));
-	return text;
+const void *spokei_field_pointer(const struct spokei_field *field, const void *options)
+{
+	const void *to;
+
+	memcpy(&to, (const char *)options + field->at, sizeof(to));
+	return to;
 }
 
 const char *spokei_key_in_file(enum spokei_key key)

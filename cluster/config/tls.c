@@ -27,46 +27,23 @@ static int find_mode(struct spoke_engine *engine, const struct spokei_tls_source
 int spokei_tls_overrule(struct spoke_engine *engine, enum spokei_section section,
 			struct spokei_key_values *values, const struct spoke_tls_options *options)
 {
-	struct spoke_tls_options own;
-
-	if (options == NULL)
-		return SPOKE_OK;
-	own = *options;
-	if (section != SPOKEI_IN_PROVIDER) {
-		own.handshakes_max = own.handshakes_per_peer_max = own.handshakes_per_second = 0;
-		own.handshake_timeout_ns = 0;
-	}
-	return spokei_keys_read_code(engine, values, SPOKEI_AT_TLS, &own);
+	return options ? spokei_keys_read_code(engine, values, section, SPOKEI_AT_TLS, options)
+		       : SPOKE_OK;
 }
 
-struct spokei_tls_limits spokei_tls_limits_of(const struct spokei_key_values *values)
+static struct spokei_tls_options options_of(const struct spokei_tls_sources *sources)
 {
-	struct spokei_tls_limits limits;
-
-	spokei_keys_fill(values, SPOKEI_IN_PROVIDER, SPOKEI_AT_HANDSHAKES, &limits);
-	return limits;
-}
-
-static void fill(const struct spokei_tls_sources *sources, struct spokei_tls_options *ret)
-{
-	static const struct spoke_tls_options none = { .cert = NULL };
-	const struct spoke_tls_options *own = sources->options ? sources->options : &none;
-	const uint64_t *of = sources->values->of;
-	unsigned oldest = of[SPOKEI_KEY_TLS_MIN] ? 12 : 13;
-
-	*ret = (struct spokei_tls_options){
+	const unsigned named = sources->values->of[SPOKEI_KEY_TLS_MIN] ? 12 : 13;
+	struct spokei_tls_options options = {
 		.accepts = sources->section == SPOKEI_IN_PROVIDER,
-		.cert = sources->values->text[SPOKEI_KEY_TLS_CERT],
-		.key = sources->values->text[SPOKEI_KEY_TLS_KEY],
-		.ca = sources->values->text[SPOKEI_KEY_TLS_CA],
-		.crl = sources->values->text[SPOKEI_KEY_TLS_CRL],
-		.verify = own->verify ? own->verify
-				      : (enum spoke_tls_verify)of[SPOKEI_KEY_TLS_VERIFY],
-		.oldest = own->oldest ? own->oldest : oldest,
-		.limits = spokei_tls_limits_of(sources->values),
+		.oldest = sources->options && sources->options->oldest ? sources->options->oldest
+								       : named,
 	};
-	if (!ret->accepts)
-		ret->peers = sources->values->text[SPOKEI_KEY_TLS_PEERS];
+
+	spokei_keys_fill(sources->values, 1u << sources->section, SPOKEI_AT_FILES, &options);
+	spokei_keys_fill(sources->values, 1u << sources->section, SPOKEI_AT_HANDSHAKES,
+			 &options.limits);
+	return options;
 }
 
 /* Files and rules of TLS without TLS are a mistake mostly, and a link would be plain without a
@@ -98,7 +75,7 @@ int spokei_tls_of(struct spoke_engine *engine, const struct spokei_tls_sources *
 	*ret_tls = NULL;
 	if (error)
 		return error;
-	fill(sources, &options);
+	options = options_of(sources);
 	if (*ret_mode == SPOKEI_TLS_OFF && (!options.accepts || options.cert == NULL)) {
 		tell_of_unused(engine, sources, &options);
 		return SPOKE_OK;

@@ -23,9 +23,6 @@ SPOKE_MUST_USE int spokei_tls_overrule(struct spoke_engine *engine, enum spokei_
 				       struct spokei_key_values *values,
 				       const struct spoke_tls_options *options);
 
-/* Returns the limits of handshakes but for their time. */
-struct spokei_tls_limits spokei_tls_limits_of(const struct spokei_key_values *values);
-
 /*
  * Returns 0, with *ret_tls NULL if it is off and no place can ask for it; or an error, which the
  * engine's newest event explains. Reads files.

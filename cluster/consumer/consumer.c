@@ -70,8 +70,8 @@ static void keep_provided(struct spoke_consumer *consumer, const struct spoke_ur
 		return;
 	(void)spoke_url_print(url, SPOKE_URL_WHOLE, text, size);
 	if (spoke_url_parse(env, text, size - 1, &copy, NULL) == SPOKE_OK) {
-		spoke_url_fini(&consumer->provided);
-		consumer->provided = copy;
+		spoke_url_fini(&consumer->settings->provided);
+		consumer->settings->provided = copy;
 	}
 	spokei_free(env, text, 1, size);
 }
@@ -89,6 +89,7 @@ static void consumer_listed(void *arg, const struct spoke_url *urls, size_t coun
 	if (first == count)
 		return;
 	keep_provided(consumer, &urls[first]);
+	spokei_settings_renew(&settings->keys);
 	spokei_consumer_inherit(consumer);
 }
 
@@ -102,6 +103,7 @@ static void consumer_ruled(void *arg, const struct spokei_overrides *rules)
 		return;
 	spoke_url_fini(&consumer->settings->ruled);
 	consumer->settings->ruled = ruled;
+	spokei_settings_renew(&consumer->settings->keys);
 	spokei_consumer_inherit(consumer);
 }
 
@@ -121,7 +123,7 @@ static int subscribe(struct spoke_consumer *consumer, const struct spoke_consume
 		.service = settings->service,
 		.version = settings->directory.version,
 		.group = settings->directory.group,
-		.application = spokei_keys_text(&settings->in_force, SPOKEI_KEY_APPLICATION),
+		.application = spokei_keys_text(&settings->keys.in_force, SPOKEI_KEY_APPLICATION),
 	};
 	consumer->subscription->arg = consumer;
 	return spokei_subscription_begin(consumer->subscription, consumer->engine,
@@ -132,7 +134,7 @@ static int subscribe(struct spoke_consumer *consumer, const struct spoke_consume
 static int check_plain(const struct spoke_consumer *consumer, const struct spoke_url *urls,
 		       size_t count)
 {
-	if (consumer->settings->in_force.of[SPOKEI_KEY_TOKEN_PLAIN] ||
+	if (consumer->settings->keys.in_force.of[SPOKEI_KEY_TOKEN_PLAIN] ||
 	    consumer->link->stream->veiled || *consumer->shown->token == '\0')
 		return SPOKE_OK;
 	for (size_t i = 0; i < count; i++) {
@@ -212,7 +214,6 @@ static void consumer_bury(struct spokei_task *task)
 	spokei_caller_fini(consumer->caller);
 	spokei_directory_fini(consumer->directory);
 	spokei_balancer_state_fini(consumer->balancer_state, env);
-	spoke_url_fini(&consumer->provided);
 	spokei_filters_fini(consumer->filters, env);
 	spokei_consumer_unlink(consumer);
 	spokei_credentials_fini(consumer->credentials);
@@ -227,7 +228,7 @@ void spokei_consumer_close(struct spoke_consumer *consumer)
 		return;
 	consumer->caller->closed = true;
 	consumer->ended = true;
-	spokei_config_leave(&consumer->settings->file);
+	spokei_settings_leave(&consumer->settings->keys);
 	spokei_call_sweep(consumer->caller);
 	spokei_subscription_end(consumer->subscription);
 	spokei_directory_end(consumer->directory);
@@ -323,7 +324,7 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 {
 	struct spoke_engine *engine = consumer->engine;
 	const struct spokei_consumer_settings *settings = consumer->settings;
-	const struct spokei_key_values *values = &settings->in_force;
+	const struct spokei_key_values *values = &settings->keys.in_force;
 	struct spokei_caller *caller = consumer->caller;
 	int error;
 
@@ -337,13 +338,12 @@ static int init_calls(struct spoke_consumer *consumer, const struct spoke_consum
 	if (*spokei_keys_text(values, SPOKEI_KEY_APPLICATION))
 		caller->application = values->text[SPOKEI_KEY_APPLICATION];
 	caller->credentials = consumer->shown;
-	caller->token_plain = values->of[SPOKEI_KEY_TOKEN_PLAIN] != 0;
 	engine->env->dice(engine->env->ctx, &caller->next_id, sizeof(caller->next_id));
 	spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
 	error = spokei_retry_queue_init(&caller->retry, engine, spokei_call_due);
 	if (error)
 		return error;
-	spokei_retry_queue_limit(&caller->retry, values);
+	spokei_consumer_limit(consumer);
 	error = spokei_filters_init(consumer->filters, engine->env, options->filters,
 				    options->filter_count);
 	if (error == SPOKE_ELIMIT)
@@ -394,7 +394,8 @@ static int read_credentials(struct spoke_consumer *consumer,
 	set->keeps_text = true;
 	set->sends = true;
 	set->stay = "consumer: token and key stay as they were";
-	error = spokei_credentials_init(set, consumer->engine, &consumer->settings->file, &given);
+	error = spokei_credentials_init(set, consumer->engine, &consumer->settings->keys.file,
+					&given);
 	if (error == SPOKE_OK)
 		error = spokei_credentials_add(set, &section, &section.over);
 	if (error)
@@ -447,15 +448,11 @@ static int consumer_new(struct spoke_engine *engine, const struct spoke_consumer
 	consumer = alloc_block(engine);
 	if (consumer == NULL)
 		return SPOKE_ENOMEM;
-	error = spokei_settings_consumer(engine, with, consumer->settings);
+	error = spokei_settings_consumer(engine, with, consumer, consumer->settings);
 	if (error)
 		goto err_after_alloc;
-	consumer->settings->file.up = &spokei_consumer_file_up;
-	consumer->settings->file.owner = consumer;
-	consumer->settings->file.credentials = consumer->credentials;
-	error = spokei_config_join(&consumer->settings->file, engine);
-	if (error == 0)
-		error = read_credentials(consumer, with);
+	consumer->settings->keys.file.credentials = consumer->credentials;
+	error = read_credentials(consumer, with);
 	if (error == 0)
 		error = spokei_consumer_link(consumer, with);
 	if (error)

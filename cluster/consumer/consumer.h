@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 struct spoke_consumer;
-struct spoke_url;
 struct spokei_call_settings;
 struct spokei_caller;
 struct spokei_consumer_settings;
@@ -30,8 +29,7 @@ struct spokei_consumer_view {
 	const struct spokei_caller *caller;          /* with its calls and tickets */
 	const struct spokei_call_settings *settings; /* of methods without their own */
 	const struct spokei_consumer_settings *all;
-	const struct spoke_url *provided; /* the URL of a provider; all zero: none */
-	const struct spokei_tls *tls;     /* NULL: plain connections */
+	const struct spokei_tls *tls; /* NULL: plain connections */
 	uint64_t heartbeat_ns;
 };
 

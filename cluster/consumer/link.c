@@ -19,7 +19,7 @@ int spokei_consumer_link(struct spoke_consumer *consumer,
 	const struct spokei_tls_sources sources = {
 		.options = options->tls,
 		.of_url = spoke_url_get(&settings->url, "tls"),
-		.values = &settings->in_force,
+		.values = &settings->keys.in_force,
 		.section = SPOKEI_IN_CONSUMER,
 	};
 	enum spokei_tls_mode mode;
@@ -32,7 +32,7 @@ int spokei_consumer_link(struct spoke_consumer *consumer,
 		spokei_tls_free(consumer->tls);
 		return error;
 	}
-	consumer->settings->file.tls = consumer->tls;
+	consumer->settings->keys.file.tls = consumer->tls;
 	consumer->link->connects = true;
 	consumer->peers_of_file = options->tls == NULL || options->tls->peers == NULL;
 	if (consumer->tls) {
@@ -46,9 +46,9 @@ bool spokei_consumer_expects(const struct spoke_consumer *consumer, const char *
 {
 	const struct spokei_consumer_settings *settings = consumer->settings;
 	const struct spoke_span other = { service, strlen(service) };
-	const char *asked = spokei_config_text(settings->file.config, SPOKEI_IN_SERVICE, other,
+	const char *asked = spokei_config_text(settings->keys.file.config, SPOKEI_IN_SERVICE, other,
 					       SPOKEI_KEY_TLS_PEERS);
-	const char *expected = settings->in_force.text[SPOKEI_KEY_TLS_PEERS];
+	const char *expected = settings->keys.in_force.text[SPOKEI_KEY_TLS_PEERS];
 
 	if (consumer->tls == NULL || !consumer->peers_of_file || asked == NULL)
 		return true;

@@ -42,7 +42,6 @@ struct spokei_consumer_view spokei_consumer_look(const struct spoke_consumer *co
 		.caller = consumer->caller,
 		.settings = &settings->calls,
 		.all = settings,
-		.provided = &consumer->provided,
 		.tls = consumer->tls,
 		.heartbeat_ns = settings->limits.heartbeat_ns,
 	};

@@ -38,8 +38,7 @@ void spokei_methods_inherit(struct spoke_consumer *consumer)
 		const struct spokei_method_name name = { method->service, method->name };
 
 		/* The options passed this check before, and a provider's settings cannot fail. */
-		(void)!spokei_settings_method(consumer->engine, consumer->settings,
-					      &consumer->provided, &name, &method->said,
+		(void)!spokei_settings_method(consumer->settings, &name, &method->said,
 					      &method->settings);
 		spokei_method_apply(method);
 		choose_balancer_state(consumer, method);
@@ -68,6 +67,15 @@ static int check_peers(const struct spoke_consumer *consumer, const char *servic
 		     "method: %s has tls.peers of its own; make a consumer whose URL names it",
 		     service);
 	return SPOKE_EINVAL;
+}
+
+/* Keeps what settings are made of: all but the texts, which are borrowed. */
+static void keep_options(struct spoke_method *method, const struct spoke_method_options *options)
+{
+	method->said = *options;
+	method->said.service = method->said.version = method->said.group = NULL;
+	method->said.types = method->said.type_names = NULL;
+	method->said.fallback = (struct spoke_value){ 0 };
 }
 
 static int add_method(struct spoke_consumer *consumer, const char *name,
@@ -101,24 +109,12 @@ static int add_method(struct spoke_consumer *consumer, const char *name,
 	if (error == 0)
 		error = check_peers(consumer, options->service);
 	if (error == 0)
-		error = spokei_settings_method(consumer->engine, settings, &consumer->provided, &of,
-					       options, &presets.settings);
+		error = spokei_settings_method(settings, &of, options, &presets.settings);
 	if (error == 0)
 		error = spokei_method_new(consumer->caller, name, options, &presets, ret_method);
 	if (error)
 		return error;
-	(*ret_method)->said = (struct spoke_method_options){
-		.timeout_ns = options->timeout_ns,
-		.policy = options->policy,
-		.balancer = options->balancer,
-		.retries = options->retries,
-		.idempotent = options->idempotent,
-		.actives = options->actives,
-		.per_second = options->per_second,
-		.serialization = options->serialization,
-		.hedge_after_ns = options->hedge_after_ns,
-		.slow_after_ns = options->slow_after_ns,
-	};
+	keep_options(*ret_method, options);
 	choose_balancer_state(consumer, *ret_method);
 	return SPOKE_OK;
 }

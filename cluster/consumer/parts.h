@@ -21,7 +21,6 @@ struct spokei_directory;
 struct spokei_filters;
 struct spokei_link;
 struct spokei_route;
-struct spokei_config_user_up;
 struct spokei_credential_set;
 struct spokei_credentials;
 struct spokei_subscription;
@@ -43,7 +42,6 @@ struct spoke_consumer {
 	/* ... those in force: of options, else of the service, else of all consumers */
 	const struct spokei_credentials *shown;
 	_Atomic(struct spokei_desk *) desk; /* for futures; NULL: none was made yet */
-	struct spoke_url provided;          /* URL of the first provider listed; or empty */
 	bool peers_of_file;                 /* providers bear the names that the file expects */
 	bool ended;                         /* takes no calls, and has no connections */
 	bool freed;                         /* its memory is freed with the last connection */
@@ -53,11 +51,11 @@ struct spoke_consumer {
 /* Returns the consumer that a caller belongs to. On any thread. */
 struct spoke_consumer *spokei_consumer_calling(struct spokei_caller *caller);
 
-/* Takes part in reloads of the settings file. */
-extern const struct spokei_config_user_up spokei_consumer_file_up;
-
 /* Has methods and balancer use the settings of the consumer, which have changed. */
 void spokei_consumer_inherit(struct spoke_consumer *consumer);
+
+/* Sets the limits of its calls to those of the settings. */
+void spokei_consumer_limit(struct spoke_consumer *consumer);
 
 /* Makes the link of a consumer, and the TLS of its connections. Returns 0 or an error, which the
  * engine's newest event explains. */

@@ -1,135 +1,103 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the settings of a consumer and of its methods from defaults, URLs, the file and options. */
+/* Makes the settings of a consumer and of its methods from defaults, URLs, the file and options,
+ * and applies each reload of the file. */
 #include "cluster/consumer/settings.h"
-#include "core/base/env.h"
 
+#include "cluster/call/caller.h"
 #include "cluster/call/method.h"
 #include "cluster/config/places.h"
 #include "cluster/config/tls.h"
+#include "cluster/consumer/parts.h"
+#include "cluster/endpoints/directory.h"
 #include "core/engine/engine.h"
 
 #include <spoke/consumer.h>
 
 #define NO_PLACE "consumer" /* scheme of a URL that names a service without an address */
 
-/* --- sources */
+/* --- methods */
 
-static struct spoke_span span_of(const char *text)
-{
-	return (struct spoke_span){ (const unsigned char *)text, strlen(text) };
-}
-
-/* Reads the values that apply to all methods of a service; `provided` may be NULL. */
-static int read_wide(struct spoke_engine *engine, const struct spokei_consumer_settings *settings,
-		     const struct spoke_url *provided, struct spoke_span service,
-		     struct spokei_key_values *ret)
-{
-	const struct spoke_config *config = settings->file.config;
-	int error;
-
-	spokei_keys_preset(ret);
-	if (provided)
-		spokei_keys_read_provided(provided, SPOKEI_FROM_PROVIDER, ret);
-	spokei_config_read(config, SPOKEI_IN_CONSUMER, span_of(""), ret);
-	spokei_config_read(config, SPOKEI_IN_REGISTRY, span_of(""), ret);
-	spokei_config_read(config, SPOKEI_IN_SERVICE, service, ret);
-	error = spokei_keys_read(engine, &settings->url, ret);
-	spokei_keys_lay(ret, &settings->options);
-	spokei_keys_read_provided(&settings->ruled, SPOKEI_FROM_RULE, ret);
-	return error;
-}
-
-/* Options for all methods yield to values for this method. */
-static void choose_tables(const struct spokei_consumer_settings *settings,
-			  const struct spokei_key_values *values, struct spokei_call_settings *ret)
-{
-	if (settings->policy && !values->said[SPOKEI_KEY_CLUSTER])
-		ret->policy = settings->policy;
-	if (settings->balancer && !values->said[SPOKEI_KEY_LOADBALANCE])
-		ret->balancer = settings->balancer;
-}
-
-/* Objects of the program that are a policy or a balancer come from code, too. */
-static void mark_tables(const void *policy, const void *balancer, struct spokei_key_values *values)
-{
-	if (policy)
-		values->from[SPOKEI_KEY_CLUSTER] = SPOKEI_FROM_CODE;
-	if (balancer)
-		values->from[SPOKEI_KEY_LOADBALANCE] = SPOKEI_FROM_CODE;
-}
-
-int spokei_settings_method_values(struct spoke_engine *engine,
-				  const struct spokei_consumer_settings *settings,
-				  const struct spoke_url *provided,
+int spokei_settings_method_values(const struct spokei_consumer_settings *settings,
 				  const struct spokei_method_name *name,
 				  const struct spoke_method_options *options,
 				  struct spokei_key_values *ret)
 {
-	int error = read_wide(engine, settings, provided, name->service, ret);
+	const struct spokei_method_code code = { SPOKEI_AT_METHOD, options };
 
-	if (error)
-		return error;
-	mark_tables(settings->policy, settings->balancer, ret);
-	ret->said[SPOKEI_KEY_CLUSTER] = false;
-	ret->said[SPOKEI_KEY_LOADBALANCE] = false;
-	spokei_keys_read_method(provided, name->method, SPOKEI_FROM_PROVIDER, ret);
-	spokei_config_read_method(settings->file.config, name->service, name->method, ret);
-	spokei_keys_read_method(&settings->url, name->method, SPOKEI_FROM_URL, ret);
-	error = spokei_keys_read_code(engine, ret, SPOKEI_AT_METHOD, options);
-	if (error)
-		return error;
-	spokei_keys_read_method(&settings->ruled, name->method, SPOKEI_FROM_RULE, ret);
-	mark_tables(options->policy, options->balancer, ret);
-	return SPOKE_OK;
+	return spokei_settings_read_method(&settings->keys, name, &code, ret);
 }
 
-int spokei_settings_method(struct spoke_engine *engine,
-			   const struct spokei_consumer_settings *settings,
-			   const struct spoke_url *provided, const struct spokei_method_name *name,
+int spokei_settings_method(const struct spokei_consumer_settings *settings,
+			   const struct spokei_method_name *name,
 			   const struct spoke_method_options *options,
 			   struct spokei_call_settings *ret)
 {
 	struct spokei_key_values values;
-	int error = spokei_settings_method_values(engine, settings, provided, name, options,
-						  &values);
+	int error = spokei_settings_method_values(settings, name, options, &values);
 
-	if (error)
-		return error;
-	spokei_call_settings_fill(&values, ret);
-	choose_tables(settings, &values, ret);
-	if (options->policy)
-		ret->policy = options->policy;
-	if (options->balancer)
-		ret->balancer = options->balancer;
-	return SPOKE_OK;
+	if (error == SPOKE_OK)
+		spokei_call_settings_fill(&values, ret);
+	return error;
 }
 
-/* Applies the values in force. */
-static void fill(struct spokei_consumer_settings *settings)
+/* --- changes */
+
+void spokei_consumer_inherit(struct spoke_consumer *consumer)
 {
-	const struct spokei_key_values *values = &settings->in_force;
+	struct spokei_consumer_settings *settings = consumer->settings;
 
-	spokei_keys_fill(values, SPOKEI_IN_CONSUMER, SPOKEI_AT_LINK, &settings->limits);
-	spokei_keys_fill(values, SPOKEI_IN_CONSUMER, SPOKEI_AT_DIRECTORY, &settings->directory);
-	spokei_call_settings_fill(values, &settings->calls);
-	if (settings->policy)
-		settings->calls.policy = settings->policy;
-	if (settings->balancer)
-		settings->calls.balancer = settings->balancer;
+	spokei_call_settings_fill(&settings->keys.in_force, &settings->calls);
+	if (settings->calls.balancer != consumer->balancer_state->balancer) {
+		spokei_balancer_state_fini(consumer->balancer_state, consumer->engine->env);
+		spokei_balancer_state_init(consumer->balancer_state, settings->calls.balancer);
+	}
+	spokei_methods_inherit(consumer);
 }
 
-void spokei_settings_inherit(struct spoke_engine *engine, struct spokei_consumer_settings *settings,
-			     const struct spoke_url *provided)
+static void apply_link(void *owner)
 {
-	struct spokei_key_values values;
+	struct spoke_consumer *consumer = owner;
 
-	/* Cannot fail: the options were accepted by new(), and a loaded file is valid. */
-	if (read_wide(engine, settings, provided, span_of(settings->service), &values))
-		return;
-	mark_tables(settings->policy, settings->balancer, &values);
-	spokei_keys_renew(&settings->in_force, &values);
-	fill(settings);
+	spokei_link_change(consumer->link, &consumer->settings->limits);
 }
+
+static void apply_directory(void *owner)
+{
+	struct spoke_consumer *consumer = owner;
+
+	spokei_directory_change(consumer->directory, &consumer->settings->directory);
+}
+
+void spokei_consumer_limit(struct spoke_consumer *consumer)
+{
+	const struct spokei_key_values *values = &consumer->settings->keys.in_force;
+
+	consumer->caller->token_plain = values->of[SPOKEI_KEY_TOKEN_PLAIN] != 0;
+	consumer->caller->told_plain = false;
+	spokei_caller_resize(consumer->caller, consumer->settings->limits.pending_max,
+			     spokei_keys_u32(values, SPOKEI_KEY_FAILBACK_TASKS));
+	spokei_retry_queue_limit(&consumer->caller->retry, values);
+}
+
+static void take(void *owner)
+{
+	spokei_consumer_inherit(owner);
+	spokei_consumer_limit(owner);
+}
+
+#define AT(member) offsetof(struct spokei_consumer_settings, member)
+
+static const struct spokei_settings_part parts[] = {
+	{ SPOKEI_AT_LINK, AT(limits), apply_link },
+	{ SPOKEI_AT_DIRECTORY, AT(directory), apply_directory },
+};
+
+static const struct spokei_settings_kind kind = {
+	.sections = 1u << SPOKEI_IN_CONSUMER | 1u << SPOKEI_IN_REGISTRY | 1u << SPOKEI_IN_SERVICE,
+	.parts = parts,
+	.part_count = sizeof(parts) / sizeof(parts[0]),
+	.take = take,
+};
 
 /* --- consumers */
 
@@ -141,7 +109,7 @@ static const char *find_registry(const struct spoke_consumer_options *options,
 		return "";
 	if (options->registry == NULL && strcmp(settings->url.scheme, NO_PLACE) != 0)
 		return NULL;
-	return settings->in_force.text[SPOKEI_KEY_REGISTRY_URL];
+	return settings->keys.in_force.text[SPOKEI_KEY_REGISTRY_URL];
 }
 
 /* Returns the log2 of a size, rounded up. */
@@ -157,22 +125,18 @@ static uint8_t bits_of(uint64_t size)
 static void fill_consumer(const struct spoke_consumer_options *options,
 			  struct spokei_consumer_settings *ret)
 {
-	const struct spokei_key_values *values = &ret->in_force;
+	const struct spokei_key_values *values = &ret->keys.in_force;
 
 	ret->changed = options->changed;
 	ret->changed_arg = options->changed_arg;
 	ret->settled = options->settled;
 	ret->settled_arg = options->settled_arg;
-	spokei_link_limits_init(&ret->limits);
-	spokei_link_limits_frame(&ret->limits, (size_t)values->of[SPOKEI_KEY_FRAME_MAX]);
-	spokei_link_limits_values(&ret->limits, spokei_keys_u32(values, SPOKEI_KEY_VALUES_MAX));
+	spokei_link_limits_frame(&ret->limits, ret->limits.wire.frame_max);
+	spokei_link_limits_values(&ret->limits, ret->limits.wire.value.items_max);
 	ret->limits.ring_bits = bits_of(values->of[SPOKEI_KEY_SHM_RING]);
-	ret->directory = (struct spokei_directory_settings){
-		.service = ret->service,
-		.version = spokei_keys_text(values, SPOKEI_KEY_VERSION),
-		.group = spokei_keys_text(values, SPOKEI_KEY_GROUP),
-		.protects = values->of[SPOKEI_KEY_REGISTRY_PROTECT] != 0,
-	};
+	ret->directory.service = ret->service;
+	ret->directory.version = spokei_keys_text(values, SPOKEI_KEY_VERSION);
+	ret->directory.group = spokei_keys_text(values, SPOKEI_KEY_GROUP);
 	ret->keeper = (struct spokei_keeper_options){
 		.registry = find_registry(options, ret),
 		.kind = options->registry_kind,
@@ -180,7 +144,7 @@ static void fill_consumer(const struct spoke_consumer_options *options,
 		.retries_max = spokei_keys_u32(values, SPOKEI_KEY_REGISTRY_RETRY_TIMES),
 		.cache = values->text[SPOKEI_KEY_REGISTRY_CACHE],
 	};
-	fill(ret);
+	spokei_call_settings_fill(values, &ret->calls);
 }
 
 static const char *find_text(const struct spokei_consumer_settings *settings,
@@ -189,7 +153,8 @@ static const char *find_text(const struct spokei_consumer_settings *settings,
 	const char *text = spoke_url_get(&settings->url, spokei_keys_name(key));
 
 	if (text == NULL || *text == '\0')
-		text = spokei_config_text(settings->file.config, SPOKEI_IN_SERVICE, service, key);
+		text = spokei_config_text(settings->keys.file.config, SPOKEI_IN_SERVICE, service,
+					  key);
 	return text ? text : "";
 }
 
@@ -204,19 +169,12 @@ void spokei_settings_which(const struct spokei_consumer_settings *settings,
 static int read_consumer(struct spoke_engine *engine, const struct spoke_consumer_options *options,
 			 struct spokei_consumer_settings *ret)
 {
-	int error;
+	struct spokei_key_values *values = &ret->keys.options;
+	int error = spokei_keys_read_code(engine, values, SPOKEI_IN_CONSUMER, SPOKEI_AT_CONSUMER,
+					  options);
 
-	ret->file.config = options->config;
-	ret->policy = options->policy;
-	ret->balancer = options->balancer;
-	ret->service = spokei_places_service(&ret->url);
-	error = read_wide(engine, ret, NULL, span_of(ret->service), &ret->in_force);
 	if (error == 0)
-		error = spokei_keys_read_code(engine, &ret->options, SPOKEI_AT_CONSUMER, options);
-	if (error == 0)
-		error = spokei_tls_overrule(engine, SPOKEI_IN_CONSUMER, &ret->options,
-					    options->tls);
-	spokei_keys_lay(&ret->in_force, &ret->options);
+		error = spokei_tls_overrule(engine, SPOKEI_IN_CONSUMER, values, options->tls);
 	if (error)
 		return error;
 	if ((options->policy && options->policy->next == NULL) ||
@@ -224,8 +182,8 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 		spokei_event(engine, SPOKE_EINVAL, "option policy or balancer: function missing");
 		return SPOKE_EINVAL;
 	}
-	mark_tables(ret->policy, ret->balancer, &ret->in_force);
-	error = spokei_keys_own(engine->env, &ret->in_force, &ret->options);
+	spokei_link_limits_init(&ret->limits);
+	error = spokei_settings_begin(&ret->keys, engine);
 	if (error)
 		return error;
 	fill_consumer(options, ret);
@@ -243,7 +201,7 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 
 int spokei_settings_consumer(struct spoke_engine *engine,
 			     const struct spoke_consumer_options *options,
-			     struct spokei_consumer_settings *ret)
+			     struct spoke_consumer *consumer, struct spokei_consumer_settings *ret)
 {
 	int error;
 
@@ -251,6 +209,15 @@ int spokei_settings_consumer(struct spoke_engine *engine,
 	error = spokei_places_url(engine, options->url, &ret->url);
 	if (error)
 		return error;
+	ret->service = spokei_places_service(&ret->url);
+	ret->keys.kind = &kind;
+	ret->keys.owner = consumer;
+	ret->keys.structs = ret;
+	ret->keys.file.config = options->config;
+	ret->keys.provided = &ret->provided;
+	ret->keys.service = ret->service;
+	ret->keys.url = &ret->url;
+	ret->keys.ruled = &ret->ruled;
 	error = read_consumer(engine, options, ret);
 	if (error)
 		spokei_settings_consumer_fini(engine->env, ret);
@@ -272,7 +239,7 @@ int spokei_settings_further(struct spoke_engine *engine,
 	if (error == 0)
 		error = spokei_keys_read(engine, &settings->url, &first);
 	for (unsigned i = 0; i < SPOKEI_KEYS && error == 0; i++) {
-		if (!values.said[i] || values.of[i] == first.of[i])
+		if (values.from[i] == SPOKEI_FROM_DEFAULT || values.of[i] == first.of[i])
 			continue;
 		spokei_event(engine, SPOKE_EINVAL,
 			     "URL: %s applies to the whole consumer; set it in the first URL",
@@ -291,8 +258,8 @@ int spokei_settings_further(struct spoke_engine *engine,
 void spokei_settings_consumer_fini(const struct spoke_env *env,
 				   struct spokei_consumer_settings *settings)
 {
-	spokei_config_leave(&settings->file);
-	spokei_keys_disown(env, &settings->in_force);
+	spokei_settings_end(&settings->keys, env);
 	spoke_url_fini(&settings->ruled);
+	spoke_url_fini(&settings->provided);
 	spoke_url_fini(&settings->url);
 }

@@ -6,6 +6,7 @@
 #include "cluster/config/config.h"
 #include "cluster/config/keys.h"
 #include "cluster/config/places.h"
+#include "core/base/env.h"
 #include "core/engine/engine.h"
 
 #include <spoke/call.h>
@@ -92,7 +93,7 @@ static int read_numbers(struct spoke_engine *engine, const struct spoke_leases_o
 	spokei_keys_preset(values);
 	spokei_config_read(options->config, SPOKEI_IN_LEASE, no_name, values);
 	spokei_store_keys(&settings->store, values);
-	error = spokei_keys_read_code(engine, values, SPOKEI_AT_LEASES, options);
+	error = spokei_keys_read_code(engine, values, SPOKEI_IN_LEASE, SPOKEI_AT_LEASES, options);
 	if (error)
 		return error;
 	settings->ttl_ns = values->of[SPOKEI_KEY_LEASE_TTL];
@@ -100,7 +101,7 @@ static int read_numbers(struct spoke_engine *engine, const struct spoke_leases_o
 	settings->guard_ns = values->of[SPOKEI_KEY_LEASE_GUARD];
 	settings->max = (uint32_t)values->of[SPOKEI_KEY_LEASE_MAX];
 	/* 0 stands for the default, so no guard at all is one of a nanosecond. */
-	if (values->said[SPOKEI_KEY_LEASE_GUARD] && settings->guard_ns == 0)
+	if (values->from[SPOKEI_KEY_LEASE_GUARD] && settings->guard_ns == 0)
 		settings->guard_ns = 1;
 	error = spokei_lease_terms(settings, NULL, &terms, why);
 	if (error)

@@ -42,27 +42,28 @@ static int read_callers(struct spoke_provider *provider, const char *text,
 static int read_lists(struct spoke_provider *provider, char why[SPOKE_EVENT_TEXT])
 {
 	const struct spoke_env *env = provider->engine->env;
-	const struct spokei_provider_lists of = spokei_settings_lists(provider->settings,
-								      provider->file.config);
+	const struct spokei_settings *settings = &provider->settings->keys;
+	const struct spokei_key_values *of = settings->next ? settings->next : &settings->in_force;
 	char sentence[SPOKEI_RULES_WHY];
 	int error = spokei_rules_new(env,
 				     &(struct spokei_rules_of){
-					     .deny_from = of.deny_from,
-					     .allow_from = of.allow_from,
-					     .allow_users = of.allow_users,
+					     .deny_from = of->text[SPOKEI_KEY_DENY_FROM],
+					     .allow_from = of->text[SPOKEI_KEY_ALLOW_FROM],
+					     .allow_users = of->text[SPOKEI_KEY_ALLOW_USERS],
 				     },
 				     &provider->next_rules, sentence);
 
 	if (error == SPOKE_EINVAL)
 		(void)snprintf(why, SPOKE_EVENT_TEXT, "%.220s", sentence);
 	return error ? error
-		     : read_callers(provider, of.allow_callers, &provider->next_callers, why);
+		     : read_callers(provider, of->text[SPOKEI_KEY_ALLOW_CALLERS],
+				    &provider->next_callers, why);
 }
 
 /* Returns the list of a service in the file, or NULL. */
 static const char *text_of_service(const struct spoke_provider *provider, struct spoke_span name)
 {
-	return spokei_config_text(provider->file.config, SPOKEI_IN_SERVICE, name,
+	return spokei_config_text(provider->settings->keys.file.config, SPOKEI_IN_SERVICE, name,
 				  SPOKEI_KEY_ALLOW_CALLERS);
 }
 

@@ -3,6 +3,7 @@
 #include "cluster/config/places.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/registration.h"
+#include "cluster/provider/settings.h"
 #include "core/engine/engine.h"
 #include "core/text/option.h"
 #include "core/text/range.h"
@@ -123,8 +124,7 @@ int spoke_provider_listen(struct spoke_provider *provider, const char *url)
 
 int spoke_provider_listen_configured(struct spoke_provider *provider)
 {
-	const char *list = spokei_config_text(provider->file.config, SPOKEI_IN_PROVIDER,
-					      (struct spoke_span){ NULL, 0 }, SPOKEI_KEY_LISTEN);
+	const char *list = provider->settings->keys.in_force.text[SPOKEI_KEY_LISTEN];
 	const char *at = list;
 	struct spoke_span item;
 	int count = 0;

@@ -50,7 +50,6 @@ struct spoke_provider {
 	uint64_t list_number;                 /* of the newest list of callers */
 	bool warned;                          /* an event has reported an open address */
 	bool told_plain;                      /* ... a plain one, although there is a certificate */
-	struct spokei_config_user file;
 	struct spoke_request
 		*spare; /* memory of a request that was answered, for the next; or NULL */
 	spoke_link_changed_fn changed; /* may be NULL */
@@ -115,10 +114,7 @@ void spokei_provider_report(struct spoke_provider *provider, const struct spokei
 /* Makes the limit of such events. */
 struct spokei_bucket spokei_provider_news(uint64_t now_ns);
 
-/* --- reload.c */
-
-/* Takes part in reloads of the file. */
-extern const struct spokei_config_user_up spokei_provider_file_up;
+/* --- settings.c */
 
 /* Sets the bounds of peers that have proven nothing, if the provider asks for proof. */
 void spokei_provider_bound_unproven(struct spoke_provider *provider);
@@ -126,7 +122,7 @@ void spokei_provider_bound_unproven(struct spoke_provider *provider);
 /* Publishes and applies tokens and keys whose files have changed. `arg`: the provider. */
 void spokei_provider_proof_changed(void *arg);
 
-/* Sets the limits of methods whose handlers have none to those of the file. */
+/* Sets the limits of methods whose handlers have none to those of the file, if there is one. */
 void spokei_provider_limit(struct spoke_provider *provider);
 
 /* --- secure.c */

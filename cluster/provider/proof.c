@@ -211,7 +211,7 @@ static void count_refusal(const struct spokei_proof *proof, struct spokei_conn *
 	spokei_count(proof->set.engine, SPOKE_STAT_REFUSED_CREDENTIALS);
 	conn->refusals++;
 	conn->dismissed |= conn->refusals >=
-			   proof->settings->in_force.of[SPOKEI_KEY_AUTH_FAILURES_MAX];
+			   proof->settings->keys.in_force.of[SPOKEI_KEY_AUTH_FAILURES_MAX];
 	report(proof->set.engine, conn, service);
 }
 
@@ -340,9 +340,9 @@ bool spokei_proof_stands(const struct spokei_proof *proof, struct spokei_conn *c
 
 int spokei_proof_new(struct spoke_engine *engine, const struct spoke_provider_options *options,
 		     const struct spokei_provider_settings *settings,
-		     const struct spokei_config_user *file, struct spokei_proof **ret_proof)
+		     struct spokei_proof **ret_proof)
 {
-	const struct spokei_key_values *values = &settings->in_force;
+	const struct spokei_key_values *values = &settings->keys.in_force;
 	const struct spokei_credential_options given = {
 		.token = options->token,
 		.token_file = options->token_file,
@@ -366,7 +366,7 @@ int spokei_proof_new(struct spoke_engine *engine, const struct spoke_provider_op
 	proof->set.keeps_text = values->of[SPOKEI_KEY_TOKEN_PUBLISH] &&
 				values->text[SPOKEI_KEY_REGISTRY_URL];
 	proof->set.stay = "provider: tokens and keys stay as they were";
-	error = spokei_credentials_init(&proof->set, engine, file, &given);
+	error = spokei_credentials_init(&proof->set, engine, &settings->keys.file, &given);
 	return error ? error : spokei_credentials_add(&proof->set, &own, &proof->own);
 }
 

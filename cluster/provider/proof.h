@@ -28,13 +28,12 @@ struct spokei_proof {
 	struct spokei_credential_set set;     /* ... and those of services */
 };
 
-/* Reads the credentials of a provider, which sets set.changed, or leaves it NULL. `settings` and
- * `file`: borrowed for the proof's life. Returns 0, ENOMEM, or an error that the engine's newest
+/* Reads the credentials of a provider, which sets set.changed, or leaves it NULL. `settings`:
+ * borrowed for the proof's life. Returns 0, ENOMEM, or an error that the engine's newest
  * event explains; *ret_proof is to be freed in any case. */
 SPOKE_MUST_USE int spokei_proof_new(struct spoke_engine *engine,
 				    const struct spoke_provider_options *options,
 				    const struct spokei_provider_settings *settings,
-				    const struct spokei_config_user *file,
 				    struct spokei_proof **ret_proof);
 void spokei_proof_free(struct spokei_proof *proof);
 

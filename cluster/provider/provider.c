@@ -92,7 +92,7 @@ static void end_provider(struct spoke_provider *provider)
 		return;
 	provider->ended = true;
 	provider->caller->closed = true;
-	spokei_config_leave(&provider->file);
+	spokei_settings_leave(&provider->settings->keys);
 	spokei_registration_end(provider->registration);
 	spokei_listen_group_stop(provider->listeners);
 	(void)spoke_alarm_cancel(&provider->grace);
@@ -177,16 +177,15 @@ static void provider_drain(struct spokei_member *member)
 static int add_filters(struct spoke_provider *provider,
 		       const struct spoke_provider_options *options)
 {
-	const char *log = provider->settings->in_force.text[SPOKEI_KEY_ACCESS_LOG];
+	const char *log = provider->settings->keys.in_force.text[SPOKEI_KEY_ACCESS_LOG];
 	struct spoke_engine *engine = provider->engine;
 	int error = spokei_filters_init(provider->filters, engine->env, options->filters,
 					options->filter_count);
 
 	provider->filters->fence_proven =
-		provider->settings->in_force.of[SPOKEI_KEY_FENCE_PROVEN] != 0;
+		provider->settings->keys.in_force.of[SPOKEI_KEY_FENCE_PROVEN] != 0;
 	if (error == 0)
-		error = spokei_proof_new(engine, options, provider->settings, &provider->file,
-					 &provider->proof);
+		error = spokei_proof_new(engine, options, provider->settings, &provider->proof);
 	if (error == 0) {
 		provider->proof->set.changed = spokei_provider_proof_changed;
 		provider->proof->set.changed_arg = provider;
@@ -220,7 +219,7 @@ static int make_filters(struct spoke_provider *provider,
 /* Makes the parts that can fail, except the filters. */
 static int init_parts(struct spoke_provider *provider, const struct spoke_provider_options *options)
 {
-	const struct spokei_key_values *values = &provider->settings->in_force;
+	const struct spokei_key_values *values = &provider->settings->keys.in_force;
 	const struct spokei_listen_options listen = {
 		.limits = provider->settings->connections,
 		.accept = spokei_provider_accept,
@@ -290,12 +289,12 @@ static void begin_life(struct spoke_provider *provider, const struct spoke_provi
 	provider->changed_arg = with->changed_arg;
 	provider->end = end_provider;
 	spokei_routes_init(provider->services, provider->engine,
-			   provider->settings->in_force.text[SPOKEI_KEY_DEFAULT_SERVICE],
+			   provider->settings->keys.in_force.text[SPOKEI_KEY_DEFAULT_SERVICE],
 			   spokei_request_commons, SPOKEI_REQUEST_COMMONS);
 	provider->services->about = spokei_request_about;
 	provider->services->lets_know = spokei_provider_lets_know;
 	provider->services->lets_know_arg = provider;
-	provider->services->limits_all = provider->file.config != NULL;
+	provider->services->limits_all = provider->settings->keys.file.config != NULL;
 	spokei_caller_init(provider->caller, provider->link, 0);
 	provider->caller->pushes = true;
 	spokei_slab_init(provider->peers, env, sizeof(struct spokei_peer), PEERS_MAX);
@@ -344,20 +343,12 @@ static int provider_new(struct spoke_engine *engine, const struct spoke_provider
 	provider = alloc_block(engine);
 	if (provider == NULL)
 		return SPOKE_ENOMEM;
-	error = spokei_settings_provider(engine, with, provider->settings);
-	if (error) {
-		free_block(provider);
-		return error;
-	}
-	provider->file.config = with->config;
-	provider->file.up = &spokei_provider_file_up;
-	error = spokei_config_join(&provider->file, engine);
+	error = spokei_settings_provider(engine, with, provider, provider->settings);
 	if (error == 0)
 		error = make_filters(provider, with);
 	if (error == 0)
 		error = init_parts(provider, with);
 	if (error) {
-		spokei_config_leave(&provider->file);
 		free_filters(provider);
 		free_block(provider);
 		return error;
@@ -402,8 +393,7 @@ static int add_service(struct spoke_provider *provider, const struct spoke_servi
 		return error;
 	}
 	spokei_doors_add(provider, callers, credentials);
-	if (provider->file.config)
-		spokei_provider_limit(provider);
+	spokei_provider_limit(provider);
 	spokei_provider_warn_of_last(provider);
 	spokei_registration_changed(provider->registration);
 	return SPOKE_OK;
@@ -448,6 +438,5 @@ struct spokei_provider_view spokei_provider_look(const struct spoke_provider *pr
 		.draining = provider->draining,
 		.tls = provider->tls,
 		.settings = provider->settings,
-		.config = provider->file.config,
 	};
 }

@@ -29,7 +29,6 @@ struct spokei_provider_view {
 	bool draining;
 	const struct spokei_tls *tls; /* NULL: no address has it */
 	const struct spokei_provider_settings *settings;
-	const struct spoke_config *config; /* NULL: none */
 };
 
 struct spokei_provider_view spokei_provider_look(const struct spoke_provider *provider);

@@ -70,9 +70,6 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 			 const struct spokei_key_values *values)
 {
 	const char *application = values->text[SPOKEI_KEY_APPLICATION];
-	const char *advertise = values->text[SPOKEI_KEY_ADVERTISE];
-	const char *why = NULL;
-	int error = SPOKE_OK;
 
 	if (values->text[SPOKEI_KEY_REGISTRY_URL] == NULL && options->registry_kind) {
 		return refuse(engine, SPOKE_EINVAL, "registry_kind", options->registry_kind->scheme,
@@ -88,9 +85,7 @@ static int check_options(struct spoke_engine *engine, const struct spoke_provide
 			      "use HOST:PORT from spoke_admin_address(), at most 63 bytes, or "
 			      "unix:PATH, which is not published");
 	}
-	if (advertise && *advertise)
-		error = spokei_places_check_host(engine->env, advertise, &why);
-	return error == SPOKE_EINVAL ? refuse(engine, error, "advertise", advertise, why) : error;
+	return SPOKE_OK;
 }
 
 static char to_small(char letter)
@@ -405,7 +400,7 @@ int spokei_registration_init(struct spokei_registration *registration, struct sp
 			     const struct spoke_provider_options *options,
 			     const struct spokei_provider_settings *settings)
 {
-	const struct spokei_key_values *values = &settings->in_force;
+	const struct spokei_key_values *values = &settings->keys.in_force;
 	const struct spokei_keeper_options with = {
 		.registry = values->text[SPOKEI_KEY_REGISTRY_URL],
 		.kind = options->registry_kind,

@@ -16,15 +16,15 @@ int spokei_provider_secure(struct spoke_provider *provider,
 {
 	const struct spokei_tls_sources sources = {
 		.options = options->tls,
-		.values = &provider->settings->in_force,
+		.values = &provider->settings->keys.in_force,
 		.section = SPOKEI_IN_PROVIDER,
 	};
 	int error = spokei_tls_of(provider->engine, &sources, &provider->tls_mode, &provider->tls);
 
 	if (provider->tls)
 		spokei_tls_watch(provider->tls, spokei_conn_finish_stream);
-	provider->file.tls = provider->tls;
-	provider->file.credentials = &provider->proof->set;
+	provider->settings->keys.file.tls = provider->tls;
+	provider->settings->keys.file.credentials = &provider->proof->set;
 	return error;
 }
 

@@ -1,151 +1,198 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the settings of a provider and of its methods from defaults, the file and options. */
+/* Makes the settings of a provider and of its methods from defaults, the file and options, and
+ * applies each reload of the file. */
 #include "cluster/provider/settings.h"
 
-#include "cluster/config/config.h"
+#include "cluster/call/caller.h"
 #include "cluster/config/tls.h"
-#include "core/engine/engine.h"
-#include "transport/http/guard.h"
+#include "cluster/filter/filter.h"
+#include "cluster/filter/limit.h"
+#include "cluster/provider/doors.h"
+#include "cluster/provider/parts.h"
+#include "cluster/provider/proof.h"
+#include "cluster/provider/registration.h"
+#include "cluster/serve/routes.h"
+#include "core/engine/figures.h"
+#include "transport/listen/group.h"
+#include "transport/stream/tls/tls.h"
 
 #include <spoke/provider.h>
-#include <spoke/tls.h>
 
 /* Time limit of a peer's first byte: so many intervals, and never less than MUTE_NS, because Java
  * consumers send nothing before their first call or their own interval of 60 s. */
 #define MUTE_INTERVALS 4u
 #define MUTE_NS UINT64_C(240000000000)
 
-static const struct spoke_span no_name = { NULL, 0 };
+/* --- methods */
 
-/* --- numbers */
-
-static int read_options(struct spoke_engine *engine, const struct spoke_provider_options *options,
-			struct spokei_key_values *values)
+void spokei_settings_served_method(const struct spokei_settings *settings,
+				   struct spoke_span service, const char *method,
+				   struct spokei_served_limit own, struct spokei_key_values *ret)
 {
-	int error = spokei_tls_overrule(engine, SPOKEI_IN_PROVIDER, values, options->tls);
+	const struct spokei_method_name name = { service, method };
 
-	return error ? error : spokei_keys_read_code(engine, values, SPOKEI_AT_PROVIDER, options);
+	/* Cannot fail: there is no URL, and no code that could be wrong. */
+	(void)!spokei_settings_read_method(settings, &name, NULL, ret);
+	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES, own.executes);
+	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES_TPS, own.per_second);
 }
 
-static void fill_limits(const struct spokei_key_values *values, struct spokei_link_limits *ret)
+static void limit_route(const struct spoke_provider *provider, const struct spokei_route *route)
 {
-	spokei_keys_fill(values, SPOKEI_IN_PROVIDER, SPOKEI_AT_LINK, ret);
-	ret->mute_ns = MUTE_INTERVALS * ret->heartbeat_ns;
-	if (ret->mute_ns < MUTE_NS)
-		ret->mute_ns = MUTE_NS;
-	spokei_link_limits_frame(ret, (size_t)values->of[SPOKEI_KEY_FRAME_MAX]);
-	spokei_link_limits_values(ret, (uint32_t)values->of[SPOKEI_KEY_VALUES_MAX]);
-}
-
-static void read_served(const struct spoke_config *config,
-			const struct spokei_provider_settings *settings,
-			struct spokei_key_values *ret)
-{
-	spokei_keys_preset(ret);
-	spokei_config_read(config, SPOKEI_IN_PROVIDER, no_name, ret);
-	spokei_config_read(config, SPOKEI_IN_REGISTRY, no_name, ret);
-	spokei_keys_lay(ret, &settings->options);
-}
-
-void spokei_settings_served(const struct spoke_config *config,
-			    struct spokei_provider_settings *settings)
-{
+	const struct spokei_served_limit own = {
+		.executes = route->executes,
+		.per_second = route->per_second,
+	};
+	char method[SPOKEI_SERVICE_KEY_MAX + 1];
 	struct spokei_key_values values;
 
-	read_served(config, settings, &values);
-	spokei_keys_renew(&settings->in_force, &values);
-	fill_limits(&settings->in_force, &settings->limits);
-	spokei_keys_fill(&settings->in_force, SPOKEI_IN_PROVIDER, SPOKEI_AT_QUOTA,
-			 &settings->connections);
-	settings->local_path = settings->in_force.of[SPOKEI_KEY_LOCAL_PATH] == 0;
+	if (route->method.len)
+		memcpy(method, route->method.data, route->method.len);
+	method[route->method.len] = '\0';
+	spokei_settings_served_method(&provider->settings->keys, route->service->name, method, own,
+				      &values);
+	spokei_figures_slow_after(route->figures, values.of[SPOKEI_KEY_SLOW_AFTER]);
+	if (route->limit)
+		spokei_limit_change(route->limit, spokei_keys_u32(&values, SPOKEI_KEY_EXECUTES),
+				    spokei_keys_u32(&values, SPOKEI_KEY_EXECUTES_TPS));
 }
 
-/* The lists of a file were checked when it was read. */
-static int check_lists(struct spoke_engine *engine, const struct spoke_provider_options *options)
+void spokei_provider_limit(struct spoke_provider *provider)
 {
-	const char *origins = options->http_origins;
-	const char *names = options->http_hosts;
-	char why[SPOKEI_GUARD_WHY];
-	const char *wrong = origins ? spokei_guard_check_origins(origins, why) : NULL;
-	const char *option = wrong ? "http_origins" : "http_hosts";
+	struct spoke_list *all = &provider->services->all;
 
-	if (wrong == NULL && names)
-		wrong = spokei_guard_check_names(names, why);
-	if (wrong == NULL)
-		return SPOKE_OK;
-	spokei_event(engine, SPOKE_EINVAL, "option %s: %s", option, wrong);
-	return SPOKE_EINVAL;
+	if (provider->settings->keys.file.config == NULL)
+		return;
+	for (struct spoke_list *node = all->next; node != all; node = node->next) {
+		const struct spokei_service *service =
+			spoke_container_of(node, struct spokei_service, node);
+
+		for (size_t i = 0; i < service->count; i++)
+			limit_route(provider, &service->routes[i]);
+	}
 }
+
+/* --- changes */
+
+static void bound_silence(struct spokei_link_limits *limits)
+{
+	limits->mute_ns = MUTE_INTERVALS * limits->heartbeat_ns;
+	if (limits->mute_ns < MUTE_NS)
+		limits->mute_ns = MUTE_NS;
+}
+
+void spokei_provider_bound_unproven(struct spoke_provider *provider)
+{
+	struct spokei_provider_settings *settings = provider->settings;
+
+	settings->limits.unproven_frame_max =
+		spokei_proof_asks(provider->proof->own)
+			? (size_t)settings->keys.in_force.of[SPOKEI_KEY_UNPROVEN_FRAME_MAX]
+			: 0;
+}
+
+void spokei_provider_proof_changed(void *arg)
+{
+	struct spoke_provider *provider = arg;
+
+	if (provider->proof->set.new_text)
+		spokei_registration_renew(provider->registration);
+	spokei_doors_drain(provider);
+}
+
+static void apply_link(void *owner)
+{
+	struct spoke_provider *provider = owner;
+
+	bound_silence(&provider->settings->limits);
+	spokei_provider_bound_unproven(provider);
+	spokei_link_change(provider->link, &provider->settings->limits);
+}
+
+static void apply_connections(void *owner)
+{
+	const struct spoke_provider *provider = owner;
+
+	spokei_listen_group_limit(provider->listeners, &provider->settings->connections);
+}
+
+static int prepare(void *owner)
+{
+	return spokei_doors_prepare_all(owner);
+}
+
+static void drop(void *owner)
+{
+	spokei_doors_drop(owner);
+}
+
+static void take(void *owner)
+{
+	struct spoke_provider *provider = owner;
+	const struct spokei_key_values *values = &provider->settings->keys.in_force;
+	struct spokei_tls_limits handshakes;
+
+	spokei_keys_fill(values, 1u << SPOKEI_IN_PROVIDER, SPOKEI_AT_HANDSHAKES, &handshakes);
+	spokei_tls_limit(provider->tls, &handshakes);
+	provider->filters->fence_proven = values->of[SPOKEI_KEY_FENCE_PROVEN] != 0;
+	spokei_caller_resize(provider->caller, provider->settings->limits.pending_max, 0);
+	spokei_registration_reweigh(provider->registration,
+				    spokei_keys_u32(values, SPOKEI_KEY_WEIGHT),
+				    values->of[SPOKEI_KEY_WARMUP]);
+	spokei_provider_limit(provider);
+	spokei_doors_take(provider);
+	spokei_provider_warn(provider);
+	spokei_registration_changed(provider->registration);
+}
+
+#define AT(member) offsetof(struct spokei_provider_settings, member)
+
+static const struct spokei_settings_part parts[] = {
+	{ SPOKEI_AT_LINK, AT(limits), apply_link },
+	{ SPOKEI_AT_QUOTA, AT(connections), apply_connections },
+};
+
+static const struct spokei_settings_kind kind = {
+	.sections = 1u << SPOKEI_IN_PROVIDER | 1u << SPOKEI_IN_REGISTRY,
+	.parts = parts,
+	.part_count = sizeof(parts) / sizeof(parts[0]),
+	.prepare = prepare,
+	.drop = drop,
+	.take = take,
+};
+
+/* --- life */
 
 int spokei_settings_provider(struct spoke_engine *engine,
 			     const struct spoke_provider_options *options,
-			     struct spokei_provider_settings *ret)
+			     struct spoke_provider *provider, struct spokei_provider_settings *ret)
 {
+	struct spokei_key_values *values = &ret->keys.options;
 	int error;
 
 	*ret = (struct spokei_provider_settings){ .local_path = false };
-	error = read_options(engine, options, &ret->options);
+	ret->keys.kind = &kind;
+	ret->keys.owner = provider;
+	ret->keys.structs = ret;
+	ret->keys.file.config = options->config;
+	spokei_link_limits_init(&ret->limits);
+	error = spokei_keys_read_code(engine, values, SPOKEI_IN_PROVIDER, SPOKEI_AT_PROVIDER,
+				      options);
 	if (error == SPOKE_OK)
-		error = check_lists(engine, options);
+		error = spokei_tls_overrule(engine, SPOKEI_IN_PROVIDER, values, options->tls);
+	if (error == SPOKE_OK)
+		error = spokei_settings_begin(&ret->keys, engine);
 	if (error)
 		return error;
-	spokei_link_limits_init(&ret->limits);
-	read_served(options->config, ret, &ret->in_force);
-	spokei_settings_served(options->config, ret);
-	return spokei_keys_own(engine->env, &ret->in_force, &ret->options);
+	bound_silence(&ret->limits);
+	spokei_link_limits_frame(&ret->limits, ret->limits.wire.frame_max);
+	spokei_link_limits_values(&ret->limits, ret->limits.wire.value.items_max);
+	ret->local_path = ret->keys.in_force.of[SPOKEI_KEY_LOCAL_PATH] == 0;
+	return SPOKE_OK;
 }
 
 void spokei_settings_provider_fini(const struct spoke_env *env,
 				   struct spokei_provider_settings *settings)
 {
-	spokei_keys_disown(env, &settings->in_force);
-}
-
-/* --- lists */
-
-static const char *list_of(const struct spokei_provider_settings *settings,
-			   const struct spoke_config *config, enum spokei_key key)
-{
-	return settings->options.said[key]
-		       ? settings->options.text[key]
-		       : spokei_config_text(config, SPOKEI_IN_PROVIDER, no_name, key);
-}
-
-struct spokei_provider_lists spokei_settings_lists(const struct spokei_provider_settings *settings,
-						   const struct spoke_config *config)
-{
-	return (struct spokei_provider_lists){
-		.allow_from = list_of(settings, config, SPOKEI_KEY_ALLOW_FROM),
-		.deny_from = list_of(settings, config, SPOKEI_KEY_DENY_FROM),
-		.allow_users = list_of(settings, config, SPOKEI_KEY_ALLOW_USERS),
-		.allow_callers = list_of(settings, config, SPOKEI_KEY_ALLOW_CALLERS),
-	};
-}
-
-/* --- methods */
-
-void spokei_settings_served_method(const struct spoke_config *config, struct spoke_span service,
-				   const char *method, struct spokei_served_limit own,
-				   struct spokei_key_values *ret)
-{
-	spokei_keys_preset(ret);
-	spokei_config_read(config, SPOKEI_IN_PROVIDER, no_name, ret);
-	spokei_config_read(config, SPOKEI_IN_SERVICE, service, ret);
-	spokei_config_read_method(config, service, method, ret);
-	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES, own.executes);
-	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES_TPS, own.per_second);
-}
-
-struct spokei_served_limit spokei_settings_limit(const struct spoke_config *config,
-						 struct spoke_span service, const char *method,
-						 struct spokei_served_limit own)
-{
-	struct spokei_key_values values;
-
-	spokei_settings_served_method(config, service, method, own, &values);
-	return (struct spokei_served_limit){
-		.slow_ns = values.of[SPOKEI_KEY_SLOW_AFTER],
-		.executes = (uint32_t)values.of[SPOKEI_KEY_EXECUTES],
-		.per_second = (uint32_t)values.of[SPOKEI_KEY_EXECUTES_TPS],
-	};
+	spokei_settings_end(&settings->keys, env);
 }

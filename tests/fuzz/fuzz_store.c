@@ -60,9 +60,11 @@ static void check_store(const struct spokei_store *store)
 	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
 		const struct spokei_option *row = &spokei_key_row((enum spokei_key)i)->option;
 
-		require(!values.said[i] || (i >= SPOKEI_KEY_LEASE_TTL && i <= SPOKEI_KEY_LEASE_MAX),
+		require(values.from[i] == SPOKEI_FROM_DEFAULT ||
+				(i >= SPOKEI_KEY_LEASE_TTL && i <= SPOKEI_KEY_LEASE_MAX),
 			"only keys of leases are set");
-		require(!values.said[i] || values.of[i] <= row->max, "values are in range");
+		require(values.from[i] == SPOKEI_FROM_DEFAULT || values.of[i] <= row->max,
+			"values are in range");
 	}
 }
 

@@ -36,29 +36,29 @@ TEST(bad_options_are_explained)
 	new_refuses(bad, "option listen");
 	bad = options;
 	bad.listen = "127.0.0.1:1,,127.0.0.1:2";
-	new_refuses(bad, "option listen");
+	new_refuses(bad, "option comet.listen");
 	bad = options;
 	bad.connections_per_user_max = 251;
-	new_refuses(bad, "option connections_per_user_max");
+	new_refuses(bad, "option comet.connections.per.user.max=251: not between");
 	bad = options;
 	bad.bytes_max = (UINT64_C(1) << 50) + 1;
-	new_refuses(bad, "option bytes_max");
+	new_refuses(bad, "option comet.bytes.max=");
 	bad = options;
 	bad.life_ns = UINT64_MAX;
-	new_refuses(bad, "option life_ns");
+	new_refuses(bad, "option comet.life=");
 	bad = options;
 	bad.retry_min_ns = 16 * SECOND;
 	new_refuses(bad, "option retry_min_ns");
 	bad = options;
 	bad.origins = "https://a https://b";
-	new_refuses(bad, "option origins");
+	new_refuses(bad, "option comet.origins: ");
 	bad.origins = "https://a,\nhttps://b";
-	new_refuses(bad, "option origins");
+	new_refuses(bad, "option comet.origins: ");
 	memset(long_origin, 'x', sizeof(long_origin) - 1);
 	bad.origins = long_origin;
-	new_refuses(bad, "option origins");
+	new_refuses(bad, "option comet.origins: ");
 	bad.origins = "https://a.example, null";
-	new_refuses(bad, "option origins");
+	new_refuses(bad, "option comet.origins: ");
 	cometrig_make(&options);
 }
 

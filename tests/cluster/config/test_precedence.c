@@ -106,22 +106,19 @@ static struct spokei_call_settings settle(struct said *said)
 	static const struct spokei_method_name echo = { { "demo.Echo", 9 }, "echo" };
 	struct spokei_consumer_settings settings;
 	struct spokei_call_settings calls;
-	struct spoke_url provided;
 	char url[512];
 
-	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:1/demo.Echo?side=consumer%s",
-		       said->texts[IN_PROVIDED]);
-	assert_int_equal(spoke_url_parse(&process.env, url, strlen(url), &provided, NULL), 0);
 	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:1/demo.Echo?side=consumer%s",
 		       said->texts[IN_URL]);
 	said->options.url = url;
 	said->options.config = config_of(said->texts[IN_FILE]);
-	assert_int_equal(spokei_settings_consumer(engine, &said->options, &settings), 0);
-	assert_int_equal(spokei_settings_method(engine, &settings, &provided, &echo, &said->method,
-						&calls),
+	assert_int_equal(spokei_settings_consumer(engine, &said->options, NULL, &settings), 0);
+	(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:1/demo.Echo?side=consumer%s",
+		       said->texts[IN_PROVIDED]);
+	assert_int_equal(spoke_url_parse(&process.env, url, strlen(url), &settings.provided, NULL),
 			 0);
+	assert_int_equal(spokei_settings_method(&settings, &echo, &said->method, &calls), 0);
 	spokei_settings_consumer_fini(&process.env, &settings);
-	spoke_url_fini(&provided);
 	spoke_config_free(said->options.config);
 	return calls;
 }

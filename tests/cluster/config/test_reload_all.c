@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All keys of the table, one at a time, on each road: in each section of the file that allows them,
- * in each field of options that sets them, and in the URL. Each road gives objects the same
- * setting. A reload gives running objects the setting that a fresh start has, and changes nothing
- * else. A key without a line in see_*() fails here.
+ * in each field of options that sets them, in URLs, and in a reload. Each road gives objects the
+ * same setting. A reload gives running objects the setting that a fresh start has, and changes
+ * nothing else. The values are seen in the settings in force, in the fields that rows name, and
+ * where a line of see_*() says so. A key that a road does not set fails here by its name.
  */
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
@@ -15,6 +16,8 @@
 #include "cluster/endpoints/directory.h"
 #include "cluster/filter/filter.h"
 #include "cluster/filter/limit.h"
+#include "cluster/lease/parts.h"
+#include "cluster/lease/redis_parts.h"
 #include "cluster/lease/settings.h"
 #include "cluster/lease/view.h"
 #include "cluster/provider/parts.h"
@@ -35,6 +38,7 @@
 #include "transport/listen/rules.h"
 #include "transport/stream/tls/parts.h"
 
+#include <spoke/admin.h>
 #include <spoke/config.h>
 #include <spoke/consumer.h>
 #include <spoke/issue.h>
@@ -49,9 +53,10 @@
 #define SERVICE "demo.A"
 #define METHOD "echo"
 #define URL "dubbo://127.0.0.1:1/" SERVICE
+#define STORE "redis://127.0.0.1:1"
 
 enum {
-	SEEN_MAX = 256,
+	SEEN_MAX = 512,
 	TEXT_MAX = 2048,
 };
 
@@ -74,6 +79,7 @@ struct cast {
 	struct spoke_provider *provider;
 	struct spoke_comet *gateway;
 	struct spoke_leases *leases;
+	struct spoke_admin *page; /* NULL: the file sets none */
 };
 
 /* What a program says. */
@@ -83,6 +89,7 @@ struct code {
 	struct spoke_method_options method;
 	struct spoke_provider_options provider;
 	struct spoke_tls_options tls;
+	struct spoke_tls_options calling_tls;
 	struct spoke_comet_options gateway;
 	struct spoke_leases_options leases;
 	char url[512];
@@ -92,6 +99,7 @@ struct code {
 struct seen {
 	enum spokei_key key;
 	unsigned sections;
+	bool is_copy; /* not the settings in force */
 	uint64_t number;
 };
 
@@ -127,9 +135,13 @@ static const struct line base[] = {
 	{ SPOKEI_IN_PROVIDER, "tls", "optional" },
 	{ SPOKEI_IN_PROVIDER, "tls.cert", "cert" },
 	{ SPOKEI_IN_PROVIDER, "tls.key", "key" },
+	{ SPOKEI_IN_PROVIDER, "tls.ca", "cert" },
+	{ SPOKEI_IN_CONSUMER, "tls.ca", "cert" },
 	{ SPOKEI_IN_REGISTRY, "url", "file:///registry" },
-	{ SPOKEI_IN_LEASE, "store", "redis://127.0.0.1:1" },
+	{ SPOKEI_IN_LEASE, "store", STORE },
+	{ SPOKEI_IN_LEASE, "password", "shut" },
 	{ SPOKEI_IN_COMET, "listen", "127.0.0.1:8080" },
+	{ SPOKEI_IN_ENGINE, "log", "info" },
 };
 
 /* Values of keys that are texts. */
@@ -161,30 +173,30 @@ static const struct {
 	{ SPOKEI_KEY_HTTP_HOSTS, "d.example" },
 	{ SPOKEI_KEY_TLS_CERT, "other.cert" },
 	{ SPOKEI_KEY_TLS_KEY, "other.key" },
-	{ SPOKEI_KEY_TLS_CA, "cert" },
+	{ SPOKEI_KEY_TLS, "on" },
+	{ SPOKEI_KEY_TLS_VERIFY, "none" },
+	{ SPOKEI_KEY_TLS_CA, "other.cert" },
 	{ SPOKEI_KEY_TLS_CRL, "crl" },
 	{ SPOKEI_KEY_TLS_PEERS, "dns:e.example" },
 	{ SPOKEI_KEY_LEASE_STORE, "redis://10.0.0.4:1" },
 	{ SPOKEI_KEY_LEASE_USER, "ann" },
+	{ SPOKEI_KEY_LEASE_PASSWORD, "open" },
+	{ SPOKEI_KEY_LEASE_SENTINEL_PASSWORD, "sesame" },
+	{ SPOKEI_KEY_LISTEN, "dubbo://127.0.0.1:20881" },
+	{ SPOKEI_KEY_ADMIN, "127.0.0.1:9090" },
+	{ SPOKEI_KEY_COMET_LISTEN, "127.0.0.1:8081" },
+	{ SPOKEI_KEY_COMET_PAGE, "page.html" },
+	{ SPOKEI_KEY_COMET_BACKEND, "consumer://any/shop.Texts" },
 	{ SPOKEI_KEY_SPIN, "100us" },
 };
 
-/* Keys that no object of this test has: the command `spoke` reads some, a listener, an admin page
- * or a handshake others. */
-static const enum spokei_key elsewhere[] = {
-	SPOKEI_KEY_LISTEN,
-	SPOKEI_KEY_ADMIN,
-	SPOKEI_KEY_COMET_LISTEN,
-	SPOKEI_KEY_COMET_PAGE,
-	SPOKEI_KEY_COMET_BACKEND,
-	SPOKEI_KEY_TLS_CRL,
-	SPOKEI_KEY_TLS_PEERS,
-	SPOKEI_KEY_LEASE_USER,
-	SPOKEI_KEY_LEASE_PASSWORD,
-	SPOKEI_KEY_LEASE_SENTINEL_PASSWORD,
-	SPOKEI_KEY_COMET_TICKET_LIFE,
-	SPOKEI_KEY_COMET_QUERY_USER, /* each gateway here needs it */
-};
+/* A list that is good for long, of an authority that signs nothing here. */
+static const char revoked[] = "-----BEGIN X509 CRL-----\n"
+			      "MIGUMEgCAQEwBQYDK2VwMAwxCjAIBgNVBAMMAWEXDTI2MTEyOTE1MjgyOFoYDzIx\n"
+			      "MDkwMTE4MTUyODI4WqAOMAwwCgYDVR0UBAMCAQEwBQYDK2VwA0EA7cejcQfdb9/c\n"
+			      "fC2MrnyGjPC6fMAG5BrRtRiIs0KyyhVBv8RMcxZv61LDbaaHiDdChxbNrFM3ELvq\n"
+			      "xauhC+IyAg==\n"
+			      "-----END X509 CRL-----\n";
 
 static bool is_number(enum spokei_key key)
 {
@@ -303,6 +315,24 @@ static void made(const struct cast *cast, int error)
 		fail_msg("%s", spoke_engine_why(cast->engine));
 }
 
+static void authorize(void *arg, struct spoke_comet_entry entry,
+		      const struct spoke_comet_request *request)
+{
+	(void)arg;
+	(void)entry;
+	(void)request;
+}
+
+/* Opens the page as a program does. */
+static void open_page(struct cast *cast)
+{
+	struct spoke_admin_options showing = { .config = cast->config };
+
+	showing.listen = spoke_config_get(cast->config, "engine", "admin");
+	if (showing.listen)
+		made(cast, spoke_admin_new(cast->engine, &showing, &cast->page));
+}
+
 static void begin_with(struct cast *cast, const char *text, const struct code *code)
 {
 	struct spoke_provider_options serving = code->provider;
@@ -325,20 +355,25 @@ static void begin_with(struct cast *cast, const char *text, const struct code *c
 	put(cast, "token", "third-token\n");
 	put(cast, "secret", "battery-staple\n");
 	put(cast, "other", "correct-horse\n");
+	put(cast, "crl", revoked);
 	assert_int_equal(spoke_config_load(with.env, FILE_NAME, NULL, NULL, &cast->config), 0);
 	calling.url = code->url;
 	if (code->tls.cert)
 		serving.tls = &code->tls;
-	showing.query_user = true;
+	if (code->calling_tls.cert)
+		calling.tls = &code->calling_tls;
+	showing.authorize = authorize;
 	serving.config = calling.config = showing.config = leasing.config = cast->config;
 	spoke_config_engine(cast->config, &with);
 	assert_int_equal(spoke_engine_new(&with, &cast->engine), 0);
 	made(cast, spoke_provider_new(cast->engine, &serving, &cast->provider));
 	made(cast, spoke_provider_add(cast->provider, &service, handlers, 1));
+	assert_true(spoke_provider_listen_configured(cast->provider) >= 0);
 	made(cast, spoke_consumer_new(cast->engine, &calling, &cast->consumer));
 	made(cast, spoke_consumer_method(cast->consumer, METHOD, &code->method, &cast->method));
 	made(cast, spoke_comet_new(cast->engine, &showing, &cast->gateway));
 	made(cast, spoke_leases_new(cast->engine, &leasing, &cast->leases));
+	open_page(cast);
 }
 
 static void begin(struct cast *cast, const char *text)
@@ -350,6 +385,7 @@ static void begin(struct cast *cast, const char *text)
 
 static void end(struct cast *cast)
 {
+	spoke_admin_free(cast->page);
 	spoke_leases_free(cast->leases);
 	spoke_comet_free(cast->gateway);
 	spoke_consumer_free(cast->consumer);
@@ -365,7 +401,7 @@ static void end(struct cast *cast)
 static void add(struct sight *sight, enum spokei_key key, unsigned sections, uint64_t number)
 {
 	assert_true(sight->count < SEEN_MAX);
-	sight->at[sight->count++] = (struct seen){ key, sections, number };
+	sight->at[sight->count++] = (struct seen){ key, sections, true, number };
 }
 
 static uint64_t print_of(const void *bytes, size_t len, uint64_t seed)
@@ -379,7 +415,7 @@ static uint64_t print_of(const void *bytes, size_t len, uint64_t seed)
 
 static uint64_t print_of_text(const char *text)
 {
-	return print_of(text, strlen(text), 1);
+	return text ? print_of(text, strlen(text), 1) : 0;
 }
 
 static uint64_t print_of_access(const struct spokei_credentials *of)
@@ -388,69 +424,78 @@ static uint64_t print_of_access(const struct spokei_credentials *of)
 			 : 0;
 }
 
-static void see_calls(const struct cast *cast, struct sight *sight)
+/* All fields of a struct in use that rows name. */
+static void see_fields(struct sight *sight, unsigned sections, enum spokei_fields_of of,
+		       const void *at)
 {
-	const struct spoke_method *method = cast->method;
-	const struct spokei_call_settings *calls = &method->settings;
+	for (unsigned k = 0; k < SPOKEI_KEYS; k++) {
+		const enum spokei_key key = (enum spokei_key)k;
+		const struct spokei_field *field = spokei_key_field(key, of);
 
-#define SEE(key, number) add(sight, SPOKEI_KEY_##key, OF_CONSUMER, (uint64_t)(number))
-	SEE(TIMEOUT, calls->timeout_ns);
-	SEE(CLUSTER, print_of_text(calls->policy->name));
-	SEE(LOADBALANCE, print_of_text(calls->balancer->name));
-	SEE(LOADBALANCE, print_of_text(method->balancer_state->balancer->name));
-	SEE(RETRIES, calls->retries);
-	SEE(RETRY_PERIOD, calls->period_ns);
-	SEE(RETRY_BACKOFF, calls->growing);
-	SEE(RETRY_DEADLINE, calls->deadline_ns);
-	SEE(FORKS, calls->forks);
-	SEE(FAIL_PERCENT, calls->fail_percent);
-	SEE(WAIT_READY, calls->wait_ready);
-	SEE(STICKY, calls->sticky);
-	SEE(IDEMPOTENT, calls->idempotent);
-	SEE(HEDGE_AFTER, calls->hedge_ns);
-	SEE(SLOW_AFTER, calls->slow_ns);
-	SEE(SLOW_AFTER, method->figures->slow_ns);
-	SEE(ACTIVES, method->limit.active_max);
-	SEE(TPS, method->limit.bucket.rate);
-	SEE(SERIALIZATION, calls->codec);
+		if (field == NULL || (spokei_key_row(key)->sections & sections) == 0)
+			continue;
+		if (field->type == SPOKEI_FIELD_TEXT)
+			add(sight, key, sections, print_of_text(spokei_field_pointer(field, at)));
+		else if (field->type == SPOKEI_FIELD_OBJECT)
+			add(sight, key, sections, (uintptr_t)spokei_field_pointer(field, at));
+		else
+			add(sight, key, sections, spokei_field_get(field, at));
+	}
 }
 
+/* All settings in force of an owner, but for secrets, whose texts are not kept. */
+static void see_settings(struct sight *sight, const struct spokei_settings *settings)
+{
+	const struct spokei_key_values *values = &settings->in_force;
+	const unsigned sections = settings->kind->sections;
+
+	for (unsigned k = 0; k < SPOKEI_KEYS; k++) {
+		const enum spokei_key key = (enum spokei_key)k;
+		const struct spokei_key_row *row = spokei_key_row(key);
+
+		if ((row->sections & sections) == 0 || row->secret)
+			continue;
+		add(sight, key, sections,
+		    spokei_key_is_text(key) ? print_of_text(values->text[key])
+		    : values->object[key]   ? (uintptr_t)values->object[key]
+		    : row->object           ? (uintptr_t)row->object((unsigned)values->of[key])
+					    : values->of[key]);
+		sight->at[sight->count - 1].is_copy = false;
+	}
+}
+
+#define SEE(key, number) add(sight, SPOKEI_KEY_##key, OF_CONSUMER, (uint64_t)(number))
 static void see_consumer(const struct cast *cast, struct sight *sight)
 {
 	const struct spoke_consumer *consumer = cast->consumer;
-	const struct spokei_link_limits *limits = &consumer->link->limits;
+	const struct spoke_method *method = cast->method;
 	const struct spokei_retry_queue *retry = &consumer->caller->retry;
-	const struct spokei_directory_settings *directory = &consumer->directory->settings;
 	const struct spokei_credentials *shown = consumer->shown;
-	const struct spokei_key_values *values = &consumer->settings->in_force;
 	const struct spokei_keeper_options *keeper = &consumer->settings->keeper;
 
-	SEE(HEARTBEAT, limits->heartbeat_ns);
-	SEE(IDLE_CLOSE, limits->idle_close_ns);
-	SEE(PENDING_MAX, limits->pending_max);
-	SEE(FRAME_MAX, limits->wire.frame_max);
-	SEE(VALUES_MAX, limits->wire.value.items_max);
-	SEE(VALUES_CYCLES, limits->wire.value.cycles);
-	SEE(SHM_RING, limits->ring_bits);
-	SEE(CONNECTIONS, directory->connections);
-	SEE(LAZY, directory->lazy);
-	SEE(LOCAL_PATH, directory->local_path);
+	see_settings(sight, &consumer->settings->keys);
+	see_fields(sight, OF_CONSUMER, SPOKEI_AT_CALL, &method->settings);
+	see_fields(sight, OF_CONSUMER, SPOKEI_AT_LINK, &consumer->link->limits);
+	see_fields(sight, OF_CONSUMER | OF_REGISTRY, SPOKEI_AT_DIRECTORY,
+		   &consumer->directory->settings);
+	SEE(LOADBALANCE, (uintptr_t)method->balancer_state->balancer);
+	SEE(SERIALIZATION, method->settings.codec);
+	SEE(SLOW_AFTER, method->figures->slow_ns);
+	SEE(ACTIVES, method->limit.active_max);
+	SEE(TPS, method->limit.bucket.rate);
+	SEE(SHM_RING, consumer->link->limits.ring_bits);
 	SEE(FAILBACK_TASKS, retry->tasks_max);
 	SEE(FAILBACK_BYTES, retry->bytes_max);
 	SEE(FAILBACK_OVERFLOW, retry->drops_oldest);
-	SEE(ENDPOINT_ACTIVES, directory->actives_max);
-	SEE(EJECT_FAILURES, directory->eject_failures);
-	SEE(EJECT_TIME, directory->eject_ns);
 	SEE(TOKEN, print_of_text(shown->token));
 	SEE(TOKEN_PLAIN, consumer->caller->token_plain);
-	SEE(VERSION, print_of_text(directory->version));
-	SEE(GROUP, print_of_text(directory->group));
-	SEE(APPLICATION, print_of_text(spokei_keys_text(values, SPOKEI_KEY_APPLICATION)));
 	SEE(AUTH, print_of_access(shown));
+	SEE(TLS, consumer->tls != NULL);
+	SEE(VERSION, print_of_text(consumer->directory->settings.version));
+	SEE(GROUP, print_of_text(consumer->directory->settings.group));
 #undef SEE
 #define SEE(key, number) add(sight, SPOKEI_KEY_##key, OF_CONSUMER | OF_REGISTRY, (uint64_t)(number))
-	SEE(REGISTRY_CACHE, print_of_text(keeper->cache ? keeper->cache : ""));
-	SEE(REGISTRY_PROTECT, directory->protects);
+	SEE(REGISTRY_CACHE, print_of_text(keeper->cache));
 	SEE(REGISTRY_RETRY_PERIOD, keeper->retry_ns);
 	SEE(REGISTRY_RETRY_TIMES, keeper->retries_max);
 #undef SEE
@@ -461,45 +506,22 @@ static void see_limits(const struct cast *cast, struct sight *sight)
 {
 	const struct spoke_provider *provider = cast->provider;
 	const struct spokei_link_limits *limits = &provider->link->limits;
-	const struct spokei_quota *quota = spokei_listen_group_quota(provider->listeners);
 	const struct spokei_tls *tls = provider->tls;
-	const struct spokei_key_values *values = &provider->settings->in_force;
 
-	SEE(HEARTBEAT, limits->heartbeat_ns);
-	SEE(IDLE_CLOSE, limits->idle_close_ns);
-	SEE(FRAME_MAX, limits->wire.frame_max);
-	SEE(VALUES_MAX, limits->wire.value.items_max);
-	SEE(VALUES_CYCLES, limits->wire.value.cycles);
+	see_fields(sight, OF_PROVIDER, SPOKEI_AT_LINK, limits);
+	see_fields(sight, OF_PROVIDER, SPOKEI_AT_QUOTA,
+		   &spokei_listen_group_quota(provider->listeners)->limits);
 	SEE(HTTP_HOSTS, print_of_text(limits->wire.http->hosts));
 	SEE(HTTP_ORIGINS, print_of_text(limits->wire.http->origins));
-	SEE(LOCAL_PATH, provider->settings->local_path);
-	SEE(DEFAULT_SERVICE, print_of_text(spokei_keys_text(values, SPOKEI_KEY_DEFAULT_SERVICE)));
-	SEE(ADVERTISE, print_of_text(provider->registration->advertise));
-	SEE(APPLICATION, print_of_text(provider->registration->application));
-	SEE(ACCESS_LOG, provider->access_log != NULL);
-	SEE(TOKEN_PUBLISH, values->of[SPOKEI_KEY_TOKEN_PUBLISH]);
 	SEE(UNPROVEN_FRAME_MAX, limits->unproven_frame_max);
 	SEE(UNPROVEN_FRAME_MAX, provider->link->unproven.frame_max);
-	SEE(FENCE_PROVEN, provider->filters->fence_proven);
-	SEE(AUTH_FAILURES_MAX,
-	    provider->proof->settings->in_force.of[SPOKEI_KEY_AUTH_FAILURES_MAX]);
-	SEE(CONNECTIONS_MAX, quota->limits.max);
-	SEE(CONNECTIONS_PER_PEER_MAX, quota->limits.per_peer_max);
-	SEE(CONNECTIONS_PER_PEER_PREFIX6, quota->limits.prefix6);
-	SEE(CONNECTIONS_PER_PEER_PREFIX6, tls->peers.limits.prefix6);
-	SEE(REQUESTS_MAX, limits->serving_max);
-	SEE(REQUESTS_PER_CONNECTION_MAX, limits->serving_per_conn_max);
-	SEE(PUSHES_MAX, limits->pending_max);
 	SEE(PUSHES_MAX, provider->caller->calls.max);
-	SEE(QUEUED_MAX, limits->queued_max);
-	SEE(HALF_CLOSE, limits->half_ns);
 	SEE(TLS, provider->tls_mode);
-	SEE(TLS_CERT, print_of_text(spokei_keys_text(values, SPOKEI_KEY_TLS_CERT)));
-	SEE(TLS_KEY, print_of_text(spokei_keys_text(values, SPOKEI_KEY_TLS_KEY)));
-	SEE(TLS_CA, print_of_text(spokei_keys_text(values, SPOKEI_KEY_TLS_CA)));
-	SEE(TLS_VERIFY, values->of[SPOKEI_KEY_TLS_VERIFY]);
-	SEE(TLS_MIN, values->of[SPOKEI_KEY_TLS_MIN]);
-	SEE(HANDSHAKE_TIMEOUT, limits->handshake_ns);
+	SEE(TLS_VERIFY, tls->verify);
+	SEE(TLS_CRL,
+	    sk_X509_OBJECT_num(X509_STORE_get0_objects(SSL_CTX_get_cert_store(tls->context))));
+	SEE(TLS_MIN, SSL_CTX_get_min_proto_version(tls->context));
+	SEE(CONNECTIONS_PER_PEER_PREFIX6, tls->peers.limits.prefix6);
 	SEE(HANDSHAKES_MAX, tls->places_max);
 	SEE(HANDSHAKES_PER_PEER_MAX, tls->peers.limits.per_peer_max);
 	SEE(HANDSHAKES_TPS, tls->begins.rate);
@@ -515,8 +537,16 @@ static void see_provider(const struct cast *cast, struct sight *sight)
 	const struct spokei_rules *rules = spokei_listen_group_rules(provider->listeners);
 	const struct spokei_callers *callers = service->callers ? service->callers
 								: provider->callers;
-	const struct spokei_key_values *values = &provider->settings->in_force;
+	char address[64] = "";
 
+	(void)spoke_provider_address(provider, 0, address, sizeof(address));
+	see_settings(sight, &provider->settings->keys);
+	SEE(LISTEN, print_of_text(address));
+	SEE(LOCAL_PATH, provider->settings->local_path);
+	SEE(ADVERTISE, print_of_text(provider->registration->advertise));
+	SEE(APPLICATION, print_of_text(provider->registration->application));
+	SEE(ACCESS_LOG, provider->access_log != NULL);
+	SEE(FENCE_PROVEN, provider->filters->fence_proven);
 	SEE(SLOW_AFTER, route->figures->slow_ns);
 	SEE(EXECUTES, route->limit->active_max);
 	SEE(EXECUTES_TPS, route->limit->bucket.rate);
@@ -531,67 +561,40 @@ static void see_provider(const struct cast *cast, struct sight *sight)
 	SEE(ALLOW_USERS, provider->link->users_prove);
 	SEE(ALLOW_CALLERS, callers ? callers->count : 0);
 #undef SEE
-#define SEE(key, number) add(sight, SPOKEI_KEY_##key, OF_PROVIDER | OF_REGISTRY, (uint64_t)(number))
-	SEE(REGISTRY_URL, print_of_text(spokei_keys_text(values, SPOKEI_KEY_REGISTRY_URL)));
-	SEE(REGISTRY_RETRY_PERIOD, values->of[SPOKEI_KEY_REGISTRY_RETRY_PERIOD]);
-	SEE(REGISTRY_RETRY_TIMES, values->of[SPOKEI_KEY_REGISTRY_RETRY_TIMES]);
-#undef SEE
 }
 
 static void see_gateway(const struct cast *cast, struct sight *sight)
 {
 	const struct spoke_comet *gateway = cast->gateway;
 	const struct spoke_comet_options *with = &gateway->with;
+	char address[64] = "";
 
+	(void)spoke_comet_address(gateway, 0, address, sizeof(address));
+	see_settings(sight, gateway->settings);
+	see_fields(sight, OF_GATEWAY, SPOKEI_AT_COMET, with);
+	see_fields(sight, OF_GATEWAY, SPOKEI_AT_QUOTA, &gateway->quota.limits);
 #define SEE(key, number) add(sight, SPOKEI_KEY_COMET_##key, OF_GATEWAY, (uint64_t)(number))
-	SEE(ORIGINS, print_of_text(with->origins));
-	SEE(HOSTS, print_of_text(with->hosts));
-	SEE(PROXIES, print_of_text(with->proxies));
-	SEE(ANY_CLIENT, with->any_client);
-	SEE(HEAD_TIME, with->head_ns);
+	SEE(LISTEN, print_of_text(address));
 	SEE(HEAD_TIME, gateway->http.limits.request_ns);
-	SEE(KEEPALIVE, with->keepalive_ns);
-	SEE(POLL, with->poll_ns);
-	SEE(LIFE, with->life_ns);
-	SEE(KEEP, with->keep_ns);
-	SEE(SLOW, with->slow_ns);
 	SEE(SLOW, gateway->http.limits.slow_ns - with->authorize_ns);
-	SEE(RETRY_MIN, with->retry_min_ns);
-	SEE(RETRY_MAX, with->retry_max_ns);
-	SEE(DRAIN, with->drain_ns);
-	SEE(ACCEPT_RATE, with->accept_rate);
 	SEE(ACCEPT_RATE, gateway->rate.rate);
-	SEE(CONNECTIONS_MAX, with->connections_max);
 	SEE(CONNECTIONS_MAX, gateway->ask_slab.max);
-	SEE(CONNECTIONS_MAX, gateway->quota.limits.max);
-	SEE(CONNECTIONS_PER_PEER_MAX, with->connections_per_peer_max);
-	SEE(CONNECTIONS_PER_PEER_MAX, gateway->quota.limits.per_peer_max);
-	SEE(CONNECTIONS_PER_PEER_PREFIX6, with->connections_per_peer_prefix6);
-	SEE(CONNECTIONS_PER_PEER_PREFIX6, gateway->quota.limits.prefix6);
-	SEE(CONNECTIONS_PER_USER_MAX, with->connections_per_user_max);
-	SEE(USERS_MAX, with->users_max);
-	SEE(FRAMES_PER_SECOND, with->frames_per_second);
-	SEE(FRAME_MAX, with->frame_max);
 	SEE(FRAME_MAX, gateway->http.limits.body_max);
-	SEE(MESSAGE_MAX, with->message_max);
-	SEE(RING_MESSAGES, with->ring_messages);
-	SEE(RING_BYTES, with->ring_bytes);
-	SEE(RING_TIME, with->ring_ns);
-	SEE(ALL_MESSAGES, with->all_messages);
-	SEE(ALL_BYTES, with->all_bytes);
-	SEE(BYTES_MAX, with->bytes_max);
-	SEE(SEND_BUFFER, with->send_buffer);
 #undef SEE
 }
 
 static void see_leases(const struct cast *cast, struct sight *sight)
 {
 	const struct spokei_lease_settings *settings = spokei_leases_settings(cast->leases);
+	const struct spokei_redis *redis = cast->leases->redis;
 	struct spoke_leases_look look;
 
 	spoke_leases_look(cast->leases, &look);
 #define SEE(key, number) add(sight, SPOKEI_KEY_LEASE_##key, OF_LEASES, (uint64_t)(number))
 	SEE(STORE, print_of_text(look.store));
+	SEE(USER, print_of_text(redis->user));
+	SEE(PASSWORD, print_of_text(redis->password));
+	SEE(SENTINEL_PASSWORD, print_of_text(redis->sentinel_password));
 	SEE(TTL, settings->ttl_ns);
 	SEE(WAIT, settings->wait_ns);
 	SEE(GUARD, settings->guard_ns);
@@ -601,23 +604,17 @@ static void see_leases(const struct cast *cast, struct sight *sight)
 
 static void see_engine(const struct cast *cast, struct sight *sight)
 {
-	const struct spoke_engine_options *options = spokei_engine_options(cast->engine);
+	const struct spokei_log *log = cast->engine->log;
 
-#define SEE(key, number) add(sight, SPOKEI_KEY_##key, OF_ENGINE, (uint64_t)(number))
-	SEE(TICK, options->tick_ns);
-	SEE(TIMERS_MAX, options->timers_max);
-	SEE(LATE, options->late_ns);
-	SEE(SPIN, options->spin_ns);
-	SEE(POOL_THREADS, options->pool_threads);
-	SEE(POOL_QUEUE, options->pool_queue);
-	SEE(LOG, cast->engine->log->off ? UINT64_MAX : cast->engine->log->level_max);
-#undef SEE
+	see_fields(sight, OF_ENGINE, SPOKEI_AT_ENGINE, spokei_engine_options(cast->engine));
+	add(sight, SPOKEI_KEY_LOG, OF_ENGINE, log->off ? UINT64_MAX : log->level_max);
+	add(sight, SPOKEI_KEY_ADMIN, OF_ENGINE,
+	    cast->page ? print_of_text(spoke_admin_address(cast->page)) : 0);
 }
 
 static void look(const struct cast *cast, struct sight *sight)
 {
 	sight->count = 0;
-	see_calls(cast, sight);
 	see_consumer(cast, sight);
 	see_limits(cast, sight);
 	see_provider(cast, sight);
@@ -626,118 +623,105 @@ static void look(const struct cast *cast, struct sight *sight)
 	see_engine(cast, sight);
 }
 
-/* --- the comparison */
-
-static void reload(struct cast *cast, const char *text)
+/* Returns whether a change of a key shows at a place. */
+static bool shows(const struct seen *seen, enum spokei_key key)
 {
-	put(cast, FILE_NAME, text);
-	if (spoke_config_reload(cast->config, NULL, NULL) != SPOKE_OK)
-		fail_msg("%s\n%s", spoke_engine_why(cast->engine), text);
+	return seen->key == (seen->is_copy ? seen_as(key) : key);
 }
 
-/* Changes a live key, and returns at how many places the change is seen. */
-static unsigned change_live(struct cast *running, const struct sight *before,
-			    enum spokei_section section, enum spokei_key key, const char *text)
+/* Looks at objects that begin with a file. */
+static void look_at(const char *text, struct sight *ret)
 {
 	static struct cast fresh;
-	static struct sight after;
-	static struct sight of_fresh;
+
+	begin(&fresh, text);
+	look(&fresh, ret);
+	end(&fresh);
+}
+
+/* --- the file */
+
+static const char *name_of(enum spokei_key key)
+{
+	return spokei_key_row(key)->option.name;
+}
+
+static bool stands_in(enum spokei_key key, enum spokei_section section)
+{
+	return spokei_key_row(key)->sections & 1u << section;
+}
+
+/* Writes a file with a key in a section, and looks at objects that begin with it. */
+static void look_at_line(enum spokei_section section, enum spokei_key key, const char *value,
+			 char text[TEXT_MAX], struct sight *ret)
+{
+	print_file(section, key, value, text, TEXT_MAX);
+	look_at(text, ret);
+}
+
+/* Asserts that a line of the file changes the key at all places of its section. */
+static void assert_set(const struct sight *plain, const struct sight *by_file,
+		       enum spokei_section section, enum spokei_key key)
+{
 	unsigned places = 0;
 
-	reload(running, text);
-	begin(&fresh, text);
+	for (size_t i = 0; i < plain->count; i++) {
+		if (!shows(&plain->at[i], key) || !(plain->at[i].sections & 1u << section))
+			continue;
+		places++;
+		if (by_file->at[i].number == plain->at[i].number)
+			fail_msg("%s of [%s]: place %zu stays as it was", name_of(key),
+				 spokei_section_name(section), i);
+	}
+	if (places == 0)
+		fail_msg("%s of [%s]: add a field to its row, or a line to see_*()", name_of(key),
+			 spokei_section_name(section));
+}
+
+/* --- a reload */
+
+static int reload(struct cast *cast, const char *text)
+{
+	put(cast, FILE_NAME, text);
+	return spoke_config_reload(cast->config, NULL, NULL);
+}
+
+/* Asserts that a reload changes a live key, and nothing else, as a fresh start does. */
+static void assert_reloaded(struct cast *running, const struct sight *plain,
+			    const struct sight *fresh, enum spokei_section section,
+			    enum spokei_key key)
+{
+	static struct sight after;
+
 	look(running, &after);
-	look(&fresh, &of_fresh);
-	end(&fresh);
 	for (size_t i = 0; i < after.count; i++) {
 		const struct seen *seen = &after.at[i];
-		const char *name = spokei_key_row(seen->key)->option.name;
-		const bool meant = seen->key == seen_as(key) && seen->sections & 1u << section;
+		const bool meant = shows(seen, key) && seen->sections & 1u << section;
 
-		if (seen->number != of_fresh.at[i].number)
-			fail_msg("%s: place %zu, of %s, differs from a fresh start\n%s",
-				 spokei_key_row(key)->option.name, i, name, text);
-		if ((seen->number != before->at[i].number) != meant)
-			fail_msg("%s: place %zu, of %s, is %s\n%s",
-				 spokei_key_row(key)->option.name, i, name,
-				 meant ? "the same" : "changed", text);
+		if (seen->number != fresh->at[i].number)
+			fail_msg("%s: place %zu, of %s, differs from a fresh start", name_of(key),
+				 i, name_of(seen->key));
+		if ((seen->number != plain->at[i].number) != meant)
+			fail_msg("%s: place %zu, of %s, is %s", name_of(key), i, name_of(seen->key),
+				 meant ? "the same" : "changed");
 		if (meant && is_number(key))
 			assert_int_equal(seen->number, number_of(key));
-		places += meant;
 	}
-	return places;
 }
 
-TEST(live_keys_change_running_objects_as_a_fresh_start)
+/* Asserts that a reload changes nothing. */
+static void assert_kept(struct cast *running, const struct sight *plain, enum spokei_key key)
 {
-	static struct cast running;
-	static struct sight before;
-	char plain[TEXT_MAX];
-	char text[TEXT_MAX];
-	char value[128];
-
-	print_file(SPOKEI_IN_ENGINE, SPOKEI_KEYS, "", plain, sizeof(plain));
-	begin(&running, plain);
-	look(&running, &before);
-	for (unsigned k = 0; k < SPOKEI_KEYS; k++) {
-		const enum spokei_key key = (enum spokei_key)k;
-		const struct spokei_key_row *row = spokei_key_row(key);
-
-		for (unsigned i = 0; row->live && i < SPOKEI_SECTIONS; i++) {
-			if ((row->sections & 1u << i) == 0)
-				continue;
-			if (!print_value(key, value, sizeof(value)))
-				fail_msg("%s: add a value to texts[]", row->option.name);
-			print_file((enum spokei_section)i, key, value, text, sizeof(text));
-			if (change_live(&running, &before, (enum spokei_section)i, key, text) == 0)
-				fail_msg("%s of [%s]: add a line to see_*()", row->option.name,
-					 spokei_section_name((enum spokei_section)i));
-			reload(&running, plain);
-		}
-	}
-	end(&running);
-}
-
-TEST(other_keys_change_no_running_object)
-{
-	static struct cast running;
-	static struct sight before;
 	static struct sight after;
-	char text[TEXT_MAX];
-	char value[128];
 
-	print_file(SPOKEI_IN_ENGINE, SPOKEI_KEYS, "", text, sizeof(text));
-	begin(&running, text);
-	look(&running, &before);
-	for (unsigned k = 0; k < SPOKEI_KEYS; k++) {
-		const enum spokei_key key = (enum spokei_key)k;
-		const struct spokei_key_row *row = spokei_key_row(key);
-
-		for (unsigned i = 0; !row->live && i < SPOKEI_SECTIONS; i++) {
-			if ((row->sections & 1u << i) == 0 || i == SPOKEI_IN_LEASE ||
-			    !print_value(key, value, sizeof(value)))
-				continue;
-			print_file((enum spokei_section)i, key, value, text, sizeof(text));
-			put(&running, FILE_NAME, text);
-			(void)!spoke_config_reload(running.config, NULL, NULL);
-			look(&running, &after);
-			for (size_t at = 0; at < after.count; at++)
-				if (after.at[at].number != before.at[at].number)
-					fail_msg("%s changes place %zu", row->option.name, at);
-		}
-	}
-	end(&running);
+	look(running, &after);
+	for (size_t i = 0; i < after.count; i++)
+		if (after.at[i].number != plain->at[i].number)
+			fail_msg("%s changes place %zu, of %s", name_of(key), i,
+				 name_of(after.at[i].key));
 }
 
-/* --- roads */
-
-static bool is_elsewhere(enum spokei_key key)
-{
-	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
-		if (elsewhere[i] == key)
-			return true;
-	return false;
-}
+/* --- code and URLs */
 
 /* Structs of options, each with the section that sets the same. */
 static const struct {
@@ -749,6 +733,7 @@ static const struct {
 	{ SPOKEI_AT_METHOD, SPOKEI_IN_METHOD, offsetof(struct code, method) },
 	{ SPOKEI_AT_PROVIDER, SPOKEI_IN_PROVIDER, offsetof(struct code, provider) },
 	{ SPOKEI_AT_TLS, SPOKEI_IN_PROVIDER, offsetof(struct code, tls) },
+	{ SPOKEI_AT_TLS, SPOKEI_IN_CONSUMER, offsetof(struct code, calling_tls) },
 	{ SPOKEI_AT_LEASES, SPOKEI_IN_LEASE, offsetof(struct code, leases) },
 	{ SPOKEI_AT_COMET, SPOKEI_IN_COMET, offsetof(struct code, gateway) },
 	{ SPOKEI_AT_ENGINE, SPOKEI_IN_ENGINE, offsetof(struct code, engine) },
@@ -763,59 +748,20 @@ static void say(const struct spokei_field *field, void *options, enum spokei_key
 	uint64_t number;
 
 	if (field->type == SPOKEI_FIELD_TEXT) {
-		spokei_field_set_text(field, options, value);
+		spokei_field_set_pointer(field, options, value);
 		return;
 	}
 	assert_int_equal(spokei_option_parse(&row->option, value, true, &number, why, sizeof(why)),
 			 0);
+	if (field->type == SPOKEI_FIELD_OBJECT) {
+		spokei_field_set_pointer(field, options, row->object((unsigned)number));
+		return;
+	}
 	if (row->words)
 		number++;
 	spokei_field_set(field, options, field->inverts ? !number : number);
 	/* A number that the field cannot hold would be cut. */
 	assert_int_equal(spokei_field_get(field, options), field->inverts ? !number : number);
-}
-
-/* Asserts that a fresh start has at all places of a key in `section` what one with the line of a
- * file has, and that this is not the default. */
-static void assert_same_road(enum spokei_section section, enum spokei_key key, const char *value,
-			     const char *road, const struct code *code)
-{
-	static struct cast plain;
-	static struct cast of_file;
-	static struct cast of_code;
-	static struct sight before;
-	static struct sight by_file;
-	static struct sight by_code;
-	const char *name = spokei_key_row(key)->option.name;
-	const bool stands_here = spokei_key_row(key)->sections & 1u << section;
-	const unsigned owner = 1u << (section == SPOKEI_IN_METHOD ? SPOKEI_IN_CONSUMER : section);
-	char text[TEXT_MAX];
-	unsigned places = 0;
-
-	print_file(stands_here ? section : SPOKEI_IN_REGISTRY, key, value, text, sizeof(text));
-	begin(&of_file, text);
-	print_file(SPOKEI_IN_ENGINE, SPOKEI_KEYS, "", text, sizeof(text));
-	begin(&plain, text);
-	begin_with(&of_code, text, code);
-	look(&plain, &before);
-	look(&of_file, &by_file);
-	look(&of_code, &by_code);
-	end(&plain);
-	end(&of_file);
-	end(&of_code);
-	for (size_t i = 0; i < before.count; i++) {
-		const struct seen *seen = &before.at[i];
-
-		if (seen->key != seen_as(key) || !(seen->sections & owner))
-			continue;
-		places++;
-		if (by_code.at[i].number != by_file.at[i].number)
-			fail_msg("%s = %s: %s sets another value than the file", name, value, road);
-		if (by_code.at[i].number == seen->number)
-			fail_msg("%s = %s: %s sets nothing", name, value, road);
-	}
-	if (places == 0)
-		fail_msg("%s: add a line to see_*()", name);
 }
 
 /* Sets the other half of a signature's key, because options have both. */
@@ -828,75 +774,140 @@ static void say_other_half(enum spokei_fields_of of, void *options, enum spokei_
 		say(spokei_key_field(other, of), options, other, is_id ? "secret" : "one");
 }
 
-TEST(each_field_of_options_sets_what_the_file_sets)
+/* Asserts that code or a URL sets what a line of the file sets in `section`. */
+static void assert_same_road(const struct sight *plain, enum spokei_section section,
+			     enum spokei_key key, const char *value, const struct code *code)
 {
-	static const struct code nothing = { .url = URL };
-	char value[128];
-
-	for (unsigned k = 0; k < SPOKEI_KEYS; k++) {
-		const enum spokei_key key = (enum spokei_key)k;
-
-		for (size_t i = 0; i < sizeof(structs) / sizeof(structs[0]); i++) {
-			const struct spokei_field *field = spokei_key_field(key, structs[i].of);
-			struct code code = nothing;
-
-			/* A consumer with an address has no registry. */
-			if (field == NULL || is_elsewhere(key) ||
-			    (key == SPOKEI_KEY_REGISTRY_URL && structs[i].of == SPOKEI_AT_CONSUMER))
-				continue;
-			if (!print_value(key, value, sizeof(value)))
-				fail_msg("%s: add a value to texts[]",
-					 spokei_key_row(key)->option.name);
-			if (structs[i].of == SPOKEI_AT_TLS)
-				code.tls = (struct spoke_tls_options){ .cert = "cert",
-								       .key = "key",
-								       .optional = true };
-			say_other_half(structs[i].of, (char *)&code + structs[i].at, key);
-			say(field, (char *)&code + structs[i].at, key, value);
-			assert_same_road(structs[i].section, key, value, "code", &code);
-		}
-	}
-}
-
-TEST(each_key_of_a_url_sets_what_the_file_sets)
-{
-	struct code code = { .url = URL };
-	char value[128];
-
-	for (unsigned k = 0; k < SPOKEI_KEYS_OF_URLS; k++) {
-		const enum spokei_key key = (enum spokei_key)k;
-		const char *name = spokei_keys_name(key);
-
-		assert_true(print_value(key, value, sizeof(value)));
-		(void)snprintf(code.url, sizeof(code.url), "%s?%s=%s", URL, name, value);
-		assert_same_road(SPOKEI_IN_CONSUMER, key, value, "the URL", &code);
-		if (k >= SPOKEI_KEYS_OF_METHODS)
-			continue;
-		(void)snprintf(code.url, sizeof(code.url), "%s?" METHOD ".%s=%s", URL, name, value);
-		assert_same_road(SPOKEI_IN_METHOD, key, value, "the URL", &code);
-	}
-}
-
-/* Each key is seen somewhere, or known to be read elsewhere. */
-TEST(each_key_is_seen)
-{
-	static struct cast cast;
-	static struct sight sight;
+	static struct cast of_code;
+	static struct sight by_file;
+	static struct sight by_code;
+	const unsigned owner = section == SPOKEI_IN_METHOD ? OF_CONSUMER : 1u << section;
+	enum spokei_section in = section;
 	char text[TEXT_MAX];
+	unsigned places = 0;
 
+	if (!stands_in(key, section))
+		in = stands_in(key, SPOKEI_IN_SERVICE) ? SPOKEI_IN_SERVICE : SPOKEI_IN_REGISTRY;
+	look_at_line(in, key, value, text, &by_file);
 	print_file(SPOKEI_IN_ENGINE, SPOKEI_KEYS, "", text, sizeof(text));
-	begin(&cast, text);
-	look(&cast, &sight);
-	end(&cast);
+	begin_with(&of_code, text, code);
+	look(&of_code, &by_code);
+	end(&of_code);
+	for (size_t i = 0; i < plain->count; i++) {
+		const struct seen *seen = &plain->at[i];
+
+		if (!shows(seen, key) || (seen->sections & owner) != owner)
+			continue;
+		places++;
+		if (by_code.at[i].number != by_file.at[i].number)
+			fail_msg("%s = %s: place %zu: %s sets another value than the file",
+				 name_of(key), value, i, code->url);
+		if (by_code.at[i].number == seen->number)
+			fail_msg("%s = %s: place %zu: %s sets nothing", name_of(key), value, i,
+				 code->url);
+	}
+	if (places == 0)
+		fail_msg("%s: add a field to its row, or a line to see_*()", name_of(key));
+}
+
+static void try_code(const struct sight *plain, enum spokei_key key, const char *value)
+{
+	for (size_t i = 0; i < sizeof(structs) / sizeof(structs[0]); i++) {
+		const enum spokei_fields_of of = structs[i].of;
+		const struct spokei_field *field = spokei_key_field(key, of);
+		struct code code = { .url = URL };
+		void *options = (char *)&code + structs[i].at;
+
+		/* A consumer with an address has no registry. */
+		if (field == NULL || (key == SPOKEI_KEY_REGISTRY_URL && of == SPOKEI_AT_CONSUMER))
+			continue;
+		if (of == SPOKEI_AT_TLS && !stands_in(key, structs[i].section))
+			continue;
+		if (of == SPOKEI_AT_TLS) {
+			*(struct spoke_tls_options *)options = (struct spoke_tls_options){
+				.cert = "cert",
+				.key = "key",
+				.optional = structs[i].section == SPOKEI_IN_PROVIDER,
+			};
+		}
+		say_other_half(of, options, key);
+		say(field, options, key, value);
+		assert_same_road(plain, structs[i].section, key, value, &code);
+	}
+}
+
+static void try_urls(const struct sight *plain, enum spokei_key key, const char *value)
+{
+	const struct spokei_key_row *row = spokei_key_row(key);
+	struct code code = { .url = URL };
+	char store[512];
+
+	(void)snprintf(code.url, sizeof(code.url), "%s?%s=%s", URL, name_of(key), value);
+	if ((unsigned)key < SPOKEI_KEYS_OF_URLS ||
+	    (row->of_urls && spokei_key_is_text(key) && !row->secret))
+		assert_same_road(plain, SPOKEI_IN_CONSUMER, key, value, &code);
+	(void)snprintf(code.url, sizeof(code.url), "%s?" METHOD ".%s=%s", URL, name_of(key), value);
+	if ((unsigned)key < SPOKEI_KEYS_OF_METHODS)
+		assert_same_road(plain, SPOKEI_IN_METHOD, key, value, &code);
+	code = (struct code){ .url = URL, .leases.store = store };
+	(void)snprintf(store, sizeof(store), "%s?%s=%s", STORE, name_of(key), value);
+	if (key >= SPOKEI_KEY_LEASE_TTL && key <= SPOKEI_KEY_LEASE_MAX)
+		assert_same_road(plain, SPOKEI_IN_LEASE, key, value, &code);
+}
+
+/* Live keys of which the settings in force are read each time, so that a reload needs no copy. */
+static bool is_read_each_time(enum spokei_key key)
+{
+	return key == SPOKEI_KEY_AUTH_FAILURES_MAX;
+}
+
+static void assert_copied(const struct sight *plain, enum spokei_key key)
+{
+	bool is_copied = false;
+
+	for (size_t i = 0; i < plain->count; i++)
+		is_copied |= plain->at[i].is_copy && shows(&plain->at[i], key);
+	if (spokei_key_row(key)->live && is_copied == is_read_each_time(key))
+		fail_msg("%s: add a field to its row, or a line to see_*()", name_of(key));
+}
+
+TEST(each_road_of_each_key_sets_the_same)
+{
+	static struct cast running;
+	static struct sight plain;
+	static struct sight fresh;
+	char base_text[TEXT_MAX];
+	char text[TEXT_MAX];
+	char value[128];
+
+	print_file(SPOKEI_IN_ENGINE, SPOKEI_KEYS, "", base_text, sizeof(base_text));
+	begin(&running, base_text);
+	look(&running, &plain);
 	for (unsigned k = 0; k < SPOKEI_KEYS; k++) {
 		const enum spokei_key key = (enum spokei_key)k;
-		bool seen = is_elsewhere(key);
 
-		for (size_t i = 0; i < sight.count; i++)
-			seen |= sight.at[i].key == seen_as(key);
-		if (!seen)
-			fail_msg("%s: add a line to see_*()", spokei_key_row(key)->option.name);
+		if (!print_value(key, value, sizeof(value)))
+			fail_msg("%s: add a value to texts[]", name_of(key));
+		assert_copied(&plain, key);
+		for (unsigned i = 0; i < SPOKEI_SECTIONS; i++) {
+			const enum spokei_section section = (enum spokei_section)i;
+
+			if (!stands_in(key, section))
+				continue;
+			look_at_line(section, key, value, text, &fresh);
+			assert_set(&plain, &fresh, section, key);
+			if (reload(&running, text) != SPOKE_OK)
+				fail_msg("%s\n%s", spoke_engine_why(running.engine), text);
+			if (spokei_key_row(key)->live)
+				assert_reloaded(&running, &plain, &fresh, section, key);
+			else
+				assert_kept(&running, &plain, key);
+			assert_int_equal(reload(&running, base_text), SPOKE_OK);
+		}
+		try_code(&plain, key, value);
+		try_urls(&plain, key, value);
 	}
+	end(&running);
 }
 
 static int issue(void **state)

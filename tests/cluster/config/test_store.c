@@ -277,9 +277,9 @@ TEST(parameters_set_keys_of_leases)
 	assert_int_equal(values.of[SPOKEI_KEY_LEASE_TTL], 10 * SECOND);
 	assert_int_equal(values.of[SPOKEI_KEY_LEASE_WAIT], SECOND / 2);
 	assert_int_equal(values.of[SPOKEI_KEY_LEASE_GUARD], 0);
-	assert_true(values.said[SPOKEI_KEY_LEASE_GUARD]);
+	assert_int_equal(values.from[SPOKEI_KEY_LEASE_GUARD], SPOKEI_FROM_URL);
 	assert_int_equal(values.of[SPOKEI_KEY_LEASE_MAX], 100000);
-	assert_false(values.said[SPOKEI_KEY_LEASE_MAX]);
+	assert_int_equal(values.from[SPOKEI_KEY_LEASE_MAX], SPOKEI_FROM_DEFAULT);
 	drop(&store);
 }
 

@@ -180,8 +180,8 @@ TEST(wrong_entry_refuses_the_option_with_a_sentence)
 		{ { .allow_callers = "dns:*" }, "allow.callers: entry 1, dns:*: not a host" },
 		{ { .allow_callers = "" }, "allow.callers: the list is empty" },
 		{ { .http_origins = "https://a.example,null" },
-		  "option http_origins: no page of one site has the origin \"null\"" },
-		{ { .http_hosts = "a:80" }, "option http_hosts: \"a:80\" is no host" },
+		  "option http.origins: no page of one site has the origin \"null\"" },
+		{ { .http_hosts = "a:80" }, "option http.hosts: \"a:80\" is no host" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

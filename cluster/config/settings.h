@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The settings of a consumer, a provider or a gateway: its sources are laid over one another, rows
+ * name the fields of its structs that get the values, and a reload of the file renews both. A
+ * reload has two steps: all settings prepare their next values, then all take or drop them. On the
+ * engine's thread.
+ */
+#ifndef SPOKEI_CLUSTER_CONFIG_SETTINGS_H
+#define SPOKEI_CLUSTER_CONFIG_SETTINGS_H
+
+#include "cluster/config/config.h"
+
+/* A struct with values in force; rows name its fields by `of`. */
+struct spokei_settings_part {
+	enum spokei_fields_of of;
+	size_t at; /* where it lies in `structs` */
+	/* Uses the struct after a reload. NULL: its readers look each time. */
+	void (*apply)(void *owner);
+};
+
+/* Common to all owners of a kind. */
+struct spokei_settings_kind {
+	unsigned sections; /* bits 1 << section: those of the file that apply */
+	const struct spokei_settings_part *parts;
+	unsigned part_count;
+	/* A reload: as those of struct spokei_config_user. Each may be NULL. */
+	int (*prepare)(void *owner);
+	void (*drop)(void *owner);
+	/* After all parts. */
+	void (*take)(void *owner);
+};
+
+/* A later source overrides an earlier one; the order is that of the members. Zero-initialised but
+ * for the sources. */
+struct spokei_settings {
+	const struct spokei_settings_kind *kind;
+	void *owner;                      /* for the functions of the kind */
+	void *structs;                    /* the struct with all parts */
+	const struct spoke_url *provided; /* a provider's URL, as that of a rule; NULL: none */
+	struct spokei_config_user file;   /* the owner sets `config` and the files */
+	const char *service;              /* its section of the file applies; NULL: none */
+	const struct spoke_url *url;      /* the owner's own; NULL: none */
+	struct spokei_key_values options; /* read from structs of options */
+	const struct spoke_url *ruled;    /* an operator's rule; NULL: none */
+
+	struct spokei_key_values in_force;
+	struct spokei_key_values *next; /* while a reload prepares, else NULL */
+	/* Copies of the texts of `in_force`: those that stay, those that a reload replaces, and
+	 * those of `next`. Lists have no blanks around commas. */
+	struct spokei_settings_texts {
+		char *bytes;
+		size_t size;
+	} fixed, live, coming;
+};
+
+/* Reads all sources, fills the parts and registers for reloads. Returns 0, EINVAL, ERANGE or
+ * ENOMEM, which the engine's newest event explains. Undo with end, also after an error. */
+SPOKE_MUST_USE int spokei_settings_begin(struct spokei_settings *settings,
+					 struct spoke_engine *engine);
+
+/* Takes no part in reloads any more. The values stay in force until end, which frees the texts. */
+void spokei_settings_leave(struct spokei_settings *settings);
+void spokei_settings_end(struct spokei_settings *settings, const struct spoke_env *env);
+
+/* Reads the sources again after a URL has changed, and fills the parts. Texts stay. */
+void spokei_settings_renew(struct spokei_settings *settings);
+
+/* A method, of the owner's service or of another. */
+struct spokei_method_name {
+	struct spoke_span service;
+	const char *method;
+};
+
+/* Options of a method, of the kind `of`. */
+struct spokei_method_code {
+	enum spokei_fields_of of;
+	const void *options;
+};
+
+/* Reads the values of a method. `code` may be NULL. Returns 0, EINVAL or ERANGE, with an event. */
+SPOKE_MUST_USE int spokei_settings_read_method(const struct spokei_settings *settings,
+					       const struct spokei_method_name *name,
+					       const struct spokei_method_code *code,
+					       struct spokei_key_values *ret);
+
+/* --- steps of a reload, for the config; `settings` may be NULL */
+
+/* Returns 0 or an error, after which drop follows. */
+SPOKE_MUST_USE int spokei_settings_prepare(struct spokei_settings *settings);
+void spokei_settings_take(struct spokei_settings *settings);
+void spokei_settings_drop(struct spokei_settings *settings);
+
+#endif
