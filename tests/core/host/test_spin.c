@@ -24,6 +24,7 @@
 #define MS UINT64_C(1000000)
 #define SPIN_NS (50 * US)
 #define KERNEL_SIGSET_BYTES 8
+#define KERNEL_TIMER_MAX_MS 10000
 
 /* Replaces a function of the C library, for shared libraries as well. */
 #define IN_PLACE_OF(name) __asm__(name) __attribute__((visibility("default")))
@@ -60,13 +61,16 @@ int spin_clock_gettime(clockid_t clock, struct timespec *time)
 	return 0;
 }
 
-static void look(void)
+/* Returns how long the poll may wait, in ms. The kernel may tell of a timer later than the clock
+ * says that it is due. */
+static int look(void)
 {
-	machine.now_ns += machine.step_ns;
-	if (machine.due_ns && real_ns() >= machine.due_ns)
-		machine.now_ns = machine.due_ns;
+	bool due = machine.due_ns && real_ns() >= machine.due_ns;
+
+	machine.now_ns = due ? machine.due_ns : machine.now_ns + machine.step_ns;
 	if (++machine.looks == machine.post_at)
 		spoke_engine_post(machine.engine, machine.post);
+	return due ? KERNEL_TIMER_MAX_MS : 0;
 }
 
 int spin_epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms)
@@ -74,11 +78,13 @@ int spin_epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_
 
 int spin_epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms)
 {
-	if (machine.on && timeout_ms == 0)
-		look();
-	else if (machine.on)
+	if (machine.on && timeout_ms == 0) {
+		timeout_ms = look();
+	} else if (machine.on) {
 		machine.sleeps++;
-	return (int)syscall(SYS_epoll_pwait, epoll, events, max, machine.on ? 0 : timeout_ms, NULL,
+		timeout_ms = 0;
+	}
+	return (int)syscall(SYS_epoll_pwait, epoll, events, max, timeout_ms, NULL,
 			    KERNEL_SIGSET_BYTES);
 }
 
