@@ -12,8 +12,9 @@
 #include <spoke/registry.h>
 
 #define MS UINT64_C(1000000)
-#define APPLICATION "spoke"  /* of a consumer without a name */
-#define APPLICATION_MAX 128u /* bytes of a provider's name for which rules are looked for */
+#define APPLICATION "spoke" /* of a consumer without a name */
+
+#define APPLICATIONS_MAX 16u /* names of providers for which routers are looked for */
 
 /* Kinds of routers; each is a bit of `routed`. */
 static const char *const routers[] = {
@@ -71,11 +72,22 @@ static void watch_routers(struct spokei_subscription *subscription, const struct
 	size_t len = name ? strlen(name) : 0;
 	int error = SPOKE_OK;
 
-	if (len == 0 || len > APPLICATION_MAX || subscription->keeper == NULL ||
+	if (len == 0 || len >= sizeof(subscription->application) ||
+	    strcmp(name, subscription->application) == 0 || subscription->keeper == NULL ||
 	    !spokei_keeper_has_categories(subscription->keeper) ||
 	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") !=
 		    len)
 		return;
+	memcpy(subscription->application, name, len + 1);
+	if (++subscription->applications > APPLICATIONS_MAX) {
+		if (subscription->applications == APPLICATIONS_MAX + 1) {
+			spokei_event(subscription->engine, SPOKE_ELIMIT,
+				     "registry: providers of %s have had %u application names; "
+				     "routers of further ones are not looked for until a restart",
+				     subscription->of.service, APPLICATIONS_MAX);
+		}
+		return;
+	}
 	for (size_t i = 1; i < ROUTERS_COUNT && error == 0; i++)
 		error = spokei_keeper_subscribe(subscription->keeper, name, routers[i]);
 }
@@ -134,25 +146,35 @@ static enum spokei_override_source source_of(const struct spokei_subscription *s
 								  : SPOKEI_OVERRIDE_SERVICE;
 }
 
+/* Logs how many configurators of a source are ignored, if that has changed. */
+static void tell_others(struct spokei_subscription *subscription,
+			enum spokei_override_source source, size_t others)
+{
+	bool changed = subscription->others[source] != others;
+
+	subscription->others[source] = others;
+	if (changed && others > 0) {
+		spokei_event(subscription->engine, SPOKE_EUNSUPPORTED,
+			     "registry: %zu configurators of %s ignored; they are for others, "
+			     "disabled, no override, or more than %u",
+			     others, subscription->of.service, SPOKEI_OVERRIDES_MAX);
+	}
+}
+
 static bool subscription_rules(void *arg, const char *service, const char *category,
 			       struct spokei_url_list *list)
 {
 	struct spokei_subscription *subscription = arg;
+	enum spokei_override_source source;
 	struct spokei_url_list *former;
-	size_t others;
 
 	if (tell_routers(subscription, service, category, list->count))
 		return false;
-	former = &subscription->rules.of[source_of(subscription, service, category)];
-	others = spokei_override_choose(&subscription->of, list);
+	source = source_of(subscription, service, category);
+	former = &subscription->rules.of[source];
+	tell_others(subscription, source, spokei_override_choose(&subscription->of, list));
 	if (spokei_override_equal(former, list))
 		return false;
-	if (others > 0) {
-		spokei_event(subscription->engine, SPOKE_EUNSUPPORTED,
-			     "registry: %zu configurators of %s ignored; they are for others, "
-			     "disabled, or no override",
-			     others, subscription->of.service);
-	}
 	spokei_event(subscription->engine, SPOKE_OK, "registry: %zu configurators of %s apply",
 		     list->count, subscription->of.service);
 	spokei_url_list_fini(former);

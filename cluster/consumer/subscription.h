@@ -29,8 +29,11 @@ struct spokei_subscription {
 	struct spokei_override_of of;  /* the consumer */
 	struct spokei_overrides rules; /* those that apply to it */
 	struct spoke_engine *engine;
-	unsigned routed; /* kinds of routers that were logged, a bit each */
-	bool empty;      /* an empty list was logged */
+	size_t others[SPOKEI_OVERRIDE_SOURCES]; /* rules that do not apply */
+	char application[129]; /* the name of providers for which routers were looked for last */
+	unsigned applications; /* such names so far */
+	unsigned routed;       /* kinds of routers that were logged, a bit each */
+	bool empty;            /* an empty list was logged */
 };
 
 /* Subscribes to the providers of the service. The user of this function sets the other fields

@@ -137,19 +137,25 @@ static bool is_for(const struct spokei_override_of *of, const struct spoke_url *
 }
 
 /* By host, then by priority. */
-static int compare(const void *a, const void *b)
+static bool is_before(const struct spoke_url *one, const struct spoke_url *other)
 {
-	const struct spoke_url *one = a;
-	const struct spoke_url *other = b;
 	int order = strcmp(one->host, other->host);
-	long first;
-	long second;
 
-	if (order)
-		return order;
-	first = strtol(said(one, "priority"), NULL, 10);
-	second = strtol(said(other, "priority"), NULL, 10);
-	return (first > second) - (first < second);
+	return order < 0 || (order == 0 && strtol(said(one, "priority"), NULL, 10) <
+						   strtol(said(other, "priority"), NULL, 10));
+}
+
+/* Equal ones keep their order, because the last one wins, as in Java. */
+static void sort(struct spoke_url *rules, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		const struct spoke_url rule = rules[i];
+		size_t at = i;
+
+		for (; at > 0 && is_before(&rule, &rules[at - 1]); at--)
+			rules[at] = rules[at - 1];
+		rules[at] = rule;
+	}
 }
 
 size_t spokei_override_choose(const struct spokei_override_of *of, struct spokei_url_list *rules)
@@ -164,8 +170,7 @@ size_t spokei_override_choose(const struct spokei_override_of *of, struct spokei
 			spoke_url_fini(&rules->urls[i]);
 	}
 	rules->count = kept;
-	if (kept > 1)
-		qsort(rules->urls, kept, sizeof(*rules->urls), compare);
+	sort(rules->urls, kept);
 	return before - kept;
 }
 

@@ -2,7 +2,7 @@
 /*
  * The proof that a provider asks of its callers: a token, as the attachment "token" of each
  * request, and a signature, as with Dubbo; of the whole provider, or of a service by its own
- * settings. A filter checks them. "$echo" and heartbeats need none. On the engine's thread.
+ * settings. A filter checks them. Only "$token" and heartbeats need none. On the engine's thread.
  *
  * MessagePack-RPC has no attachments: a connection shows its token once, by the method "$token",
  * and it counts for all requests there.

@@ -192,6 +192,8 @@ TEST(last_rule_by_host_and_priority_wins)
 	fakereg_add(RULES, OVERRIDE_ALL "weight=2&warmup=0&priority=10");
 	rule(OVERRIDE_ALL "weight=3&warmup=0&priority=-1");
 	assert_int_equal(weight_of(0), 2);
+	rule(OVERRIDE_ALL "weight=5&warmup=0&priority=10");
+	assert_int_equal(weight_of(0), 5);
 	rule("override://" FIRST "/" ECHO "?weight=4");
 	assert_int_equal(weight_of(0), 4);
 	rule("absent://" FIRST "/" ECHO "?weight=6");
@@ -226,6 +228,9 @@ TEST(rules_for_others_are_ignored)
 		if (weight_of(0) > before + 1)
 			fail_msg("%s", others[i]);
 	}
+	assert_int_equal(events(" configurators of " ECHO " ignored"), 8);
+	rule(OVERRIDE_ALL "weight=7&side=provider&n=2");
+	assert_int_equal(events("9 configurators of " ECHO " ignored"), 1);
 	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
@@ -250,6 +255,7 @@ TEST(thousands_of_rules_are_bounded)
 	subscriptionrig_pass(SECOND);
 	assert_int_equal(timeout_of("echo"), 50 * MS);
 	assert_int_not_equal(events("256 configurators"), 0);
+	assert_int_not_equal(events("1244 configurators of " ECHO " ignored"), 0);
 	assert_int_equal(subscriptionrig_try_call(), 0);
 }
 
