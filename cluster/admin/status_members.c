@@ -17,9 +17,9 @@
 #include "cluster/serve/routes.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
-#include "transport/conn/identity.h"
 #include "transport/conn/link.h"
 #include "transport/stream/tls/tls.h"
+#include "transport/trust/caller.h"
 
 #include <stdio.h>
 

@@ -6,9 +6,9 @@
 #include "cluster/catalog.h"
 #include "cluster/config/keys.h"
 #include "core/engine/engine.h"
-#include "transport/conn/callers.h"
 #include "transport/connect/connector.h"
 #include "transport/listen/rules.h"
+#include "transport/trust/caller.h"
 #include "transport/wire/catalog.h"
 
 #include <errno.h>

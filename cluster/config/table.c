@@ -10,12 +10,12 @@
 #include "cluster/config/store.h"
 #include "core/base/log.h"
 #include "core/text/tokens.h"
-#include "transport/conn/callers.h"
 #include "transport/conn/link.h"
 #include "transport/http/guard.h"
 #include "transport/listen/quota.h"
 #include "transport/listen/rules.h"
 #include "transport/stream/tls/tls.h"
+#include "transport/trust/caller.h"
 
 #include <spoke/call.h>
 #include <spoke/comet.h>

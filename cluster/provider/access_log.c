@@ -12,7 +12,7 @@
 #include "cluster/serve/callers.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
-#include "transport/conn/identity.h"
+#include "transport/trust/caller.h"
 #include "transport/wire/message.h"
 
 #include <spoke/provider.h>

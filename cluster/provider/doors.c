@@ -9,11 +9,10 @@
 #include "cluster/serve/callers.h"
 #include "cluster/serve/routes.h"
 #include "core/engine/engine.h"
-#include "transport/conn/callers.h"
 #include "transport/conn/conn.h"
-#include "transport/conn/identity.h"
 #include "transport/conn/link.h"
 #include "transport/listen/group.h"
+#include "transport/trust/caller.h"
 
 #include <spoke/provider.h>
 
@@ -186,8 +185,7 @@ static bool is_allowed(const struct spoke_provider *provider, struct spokei_conn
 		return false;
 	if (spokei_listen_group_judge(provider->listeners, &conn->peer, has_user ? user : NULL))
 		return false;
-	return spokei_conn_is_opening(conn) ||
-	       spokei_callers_let_in(provider->callers, conn, &is_new);
+	return spokei_conn_is_opening(conn) || spokei_conn_let_in(conn, provider->callers, &is_new);
 }
 
 void spokei_doors_drain(struct spoke_provider *provider)

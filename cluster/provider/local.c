@@ -4,8 +4,8 @@
 
 #include "cluster/provider/parts.h"
 #include "cluster/serve/routes.h"
-#include "transport/conn/callers.h"
 #include "transport/listen/group.h"
+#include "transport/trust/caller.h"
 
 #include <string.h>
 

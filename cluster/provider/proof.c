@@ -12,8 +12,8 @@
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
-#include "transport/conn/identity.h"
 #include "transport/conn/link.h"
+#include "transport/trust/caller.h"
 
 #include <spoke/provider.h>
 
@@ -124,8 +124,8 @@ static bool has_token(const struct spokei_credentials *credentials, const struct
 		if (text.len > SPOKEI_TOKEN_MAX)
 			return false;
 		spokei_sha256(text.data, text.len, digest);
-	} else if (conn->shown) {
-		memcpy(digest, conn->shown, sizeof(digest));
+	} else if (conn->identity && conn->identity->shows) {
+		memcpy(digest, conn->identity->shown, sizeof(digest));
 	} else {
 		return false;
 	}
@@ -274,7 +274,7 @@ static struct spoke_filter_verdict take_token(const struct spokei_proof *proof,
 		return refuse(proof, conn, request->message, request->service->name,
 			      request->refusal);
 	if (error == SPOKE_OK && has_token(proof->own, conn, request->message, &number))
-		error = spokei_conn_prove(conn, spokei_digest_print(conn->shown));
+		error = spokei_conn_prove(conn, spokei_digest_print(conn->identity->shown));
 	return error ? refuse_for_memory() : go_on();
 }
 

@@ -17,10 +17,10 @@
 #include "cluster/serve/routes.h"
 #include "core/engine/engine.h"
 #include "core/memory/slab.h"
-#include "transport/conn/callers.h"
 #include "transport/conn/conn.h"
 #include "transport/listen/group.h"
 #include "transport/stream/tls/tls.h"
+#include "transport/trust/caller.h"
 
 #define GRACE_NS UINT64_C(20000000) /* for the first bytes of new connections, in a drain */
 #define PEERS_MAX (UINT32_MAX / 2)

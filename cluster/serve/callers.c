@@ -7,9 +7,8 @@
 #include "cluster/serve/routes.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
-#include "transport/conn/callers.h"
 #include "transport/conn/conn.h"
-#include "transport/conn/identity.h"
+#include "transport/trust/caller.h"
 #include "transport/wire/message.h"
 
 #include <stdio.h>
@@ -76,8 +75,8 @@ struct spoke_filter_verdict spokei_callers_judge(void *arg, const struct spoke_r
 	struct spokei_callers *const *callers = arg;
 	bool is_new;
 
-	if (spokei_callers_let_in(*callers, request->conn, &is_new) &&
-	    spokei_callers_let_in(request->service->callers, request->conn, &is_new))
+	if (spokei_conn_let_in(request->conn, *callers, &is_new) &&
+	    spokei_conn_let_in(request->conn, request->service->callers, &is_new))
 		return (struct spoke_filter_verdict){ .step = SPOKE_FILTER_GO_ON };
 	return refuse(request->conn, request->message, request->service->name, is_new,
 		      request->refusal);
@@ -90,7 +89,7 @@ bool spokei_callers_lets_know(void *arg, struct spokei_conn *conn,
 	struct spokei_callers *const *callers = arg;
 	bool is_new;
 
-	if (*callers == NULL || spokei_callers_let_in(*callers, conn, &is_new))
+	if (*callers == NULL || spokei_conn_let_in(conn, *callers, &is_new))
 		return true;
 	*ret_verdict = refuse(conn, message, message->service, is_new, text);
 	return false;

@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "transport/conn/conn.h"
-#include "transport/conn/identity.h"
+#include "transport/trust/caller.h"
 #include "transport/wire/copy.h"
 
 #include <spoke/filter.h>

@@ -8,8 +8,8 @@
 #include "core/engine/figures.h"
 #include "core/engine/slow.h"
 #include "transport/conn/conn.h"
-#include "transport/conn/identity.h"
 #include "transport/conn/link.h"
+#include "transport/trust/caller.h"
 #include "transport/wire/copy.h"
 
 #define PEER_TEXT 128u /* bytes of an address */

@@ -6,7 +6,7 @@
 #include "core/engine/figures.h"
 
 #include "cluster/filter/limit.h"
-#include "transport/conn/callers.h"
+#include "transport/trust/caller.h"
 #include "transport/wire/http/about.h"
 #include "transport/wire/message.h"
 

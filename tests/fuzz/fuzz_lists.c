@@ -6,9 +6,8 @@
  */
 #include "tests/core/memory.h"
 #include "tests/fuzz/fuzz.h"
-#include "transport/conn/callers.h"
-#include "transport/conn/identity.h"
 #include "transport/listen/rules.h"
+#include "transport/trust/caller.h"
 
 #include <spoke/host.h>
 

@@ -3,7 +3,7 @@
  * The program of a wing's tests:
  *
  *     transport_conn_tests                          each file in a process of its own
- *     transport_conn_tests test_callers             the tests of conn/test_callers.c
+ *     transport_trust_tests test_callers            the tests of trust/test_callers.c
  *     transport_conn_tests test_callers 'names_*'   those with such a name
  *     transport_conn_tests --list
  *

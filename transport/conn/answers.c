@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The replies that this side sends on a connection, at most one for each request. */
+#include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
-#include "transport/conn/serving.h"
 
 #include <stdio.h>
 

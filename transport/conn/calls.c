@@ -1,8 +1,298 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls that this side makes on a connection, each from its id to its one end. */
+/*
+ * The calls that this side makes on a connection, each from its id to its one end; the rare paths
+ * of the ring that finds the call of an id; and requests that wait for the stream.
+ */
+#include "core/base/env.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
-#include "transport/conn/unsent.h"
+
+/* --- the ring
+ *
+ * An id whose cell is taken is skipped, so no two waiting calls have the same id, even after a
+ * wrap; an old call costs one id in each lap. There is always a free cell: at most half of the
+ * cells are taken. Either the ids from first to last pass all cells, or there are fewer ids than
+ * cells, and each id has a cell of its own.
+ *
+ * A large ring grows cell by cell, because moving a million calls at once would take a turn of many
+ * milliseconds: each call that is added moves a few others. A cell of the ring splits into two of
+ * the grown ring. The grown ring is initialised on the way, so its pages are not touched at once
+ * either.
+ */
+
+#define FIRST_ROOM 8u
+#define FREE_AT_A_TIME ((size_t)1 << 16) /* bytes of a ring that has grown */
+#define SPLIT_AT_A_TIME 4u /* cells, by each call that is added while the ring grows */
+
+void spokei_pendings_init(struct spokei_pendings *pendings, uint64_t first, uint64_t last,
+			  uint64_t next)
+{
+	SPOKE_ASSERT(first <= next && next <= last);
+	*pendings = (struct spokei_pendings){ .first = first, .last = last, .next = next };
+	spokei_list_init(&pendings->fresh);
+	spokei_list_init(&pendings->kept);
+	spokei_list_init(&pendings->unwritten);
+}
+
+void spokei_pendings_fini(struct spokei_pendings *pendings, const struct spoke_env *env)
+{
+	SPOKE_ASSERT(pendings->count == 0);
+	spokei_free(env, (void *)pendings->ring, pendings->room, sizeof(void *));
+	spokei_free(env, (void *)pendings->grown, 2 * pendings->room, sizeof(void *));
+	spokei_free(env, pendings->spent, pendings->spent_size, 1);
+	pendings->ring = NULL;
+	pendings->grown = NULL;
+	pendings->spent = NULL;
+	pendings->room = 0;
+	pendings->limit = 0;
+}
+
+/* Returns the cell of an id in the ring that has its calls now. */
+static struct spokei_pending **cell_of(const struct spokei_pendings *pendings, uint64_t id)
+{
+	size_t cell = spokei_pendings_cell(pendings, id);
+
+	if (pendings->grown && cell < pendings->split)
+		return &pendings->grown[(size_t)id & (2 * pendings->room - 1)];
+	return &pendings->ring[cell];
+}
+
+/* Frees a part of the spent ring; all of it, if that is the rest or the environment frees no parts.
+ */
+static void free_spent(struct spokei_pendings *pendings, const struct spoke_env *env, size_t size)
+{
+	size_t before = pendings->spent_size;
+
+	if (before > size)
+		pendings->spent = spokei_free_end(env, pendings->spent, &pendings->spent_size,
+						  before - size);
+	if (pendings->spent_size < before)
+		return;
+	spokei_free(env, pendings->spent, pendings->spent_size, 1);
+	pendings->spent = NULL;
+	pendings->limit = pendings->room / 2;
+}
+
+/* Moves the calls of the next cells into the grown ring. Ids that differ in the low bits of the
+ * smaller ring differ in those of the larger one, too: no two calls get the same cell. */
+static void split_cells(struct spokei_pendings *pendings, const struct spoke_env *env, size_t cells)
+{
+	size_t room = pendings->room;
+
+	for (; cells > 0 && pendings->split < room; cells--) {
+		size_t cell = pendings->split++;
+		struct spokei_pending *pending = pendings->ring[cell];
+
+		pendings->grown[cell] = NULL;
+		pendings->grown[cell + room] = NULL;
+		if (pending == NULL)
+			continue;
+		pendings->ring[cell] = NULL;
+		pendings->grown[(size_t)pending->id & (2 * room - 1)] = pending;
+	}
+	if (pendings->split < room)
+		return;
+	pendings->spent = pendings->ring;
+	pendings->spent_size = room * sizeof(void *);
+	pendings->ring = pendings->grown;
+	pendings->grown = NULL;
+	pendings->room = 2 * room;
+	free_spent(pendings, env, FREE_AT_A_TIME);
+}
+
+/* Begins to grow a ring that is half full; a small one grows at once. */
+static int grow(struct spokei_pendings *pendings, const struct spoke_env *env)
+{
+	size_t room = pendings->room ? 2 * pendings->room : FIRST_ROOM;
+	void *memory = spokei_alloc_unset(env, room * sizeof(void *));
+
+	if (memory == NULL)
+		return SPOKE_ENOMEM;
+	if (pendings->room == 0) {
+		pendings->ring = memset(memory, 0, room * sizeof(void *));
+		pendings->room = room;
+		pendings->limit = room / 2;
+		return SPOKE_OK;
+	}
+	if (pendings->spent)
+		free_spent(pendings, env, SIZE_MAX);
+	pendings->grown = memory;
+	pendings->split = 0;
+	pendings->limit = 0;
+	if (pendings->room <= SPOKEI_PENDINGS_ROOM_AT_ONCE)
+		split_cells(pendings, env, pendings->room);
+	return SPOKE_OK;
+}
+
+int spokei_pendings_add_slowly(struct spokei_pendings *pendings, const struct spoke_env *env,
+			       struct spokei_pending *pending)
+{
+	struct spokei_pending **cell;
+	int error = SPOKE_OK;
+
+	if (pendings->count > pendings->last - pendings->first)
+		return SPOKE_ELIMIT;
+	if (pendings->spent)
+		free_spent(pendings, env, FREE_AT_A_TIME);
+	if (pendings->grown == NULL && pendings->count >= pendings->room / 2)
+		error = grow(pendings, env);
+	if (error)
+		return error;
+	if (pendings->grown)
+		split_cells(pendings, env, SPLIT_AT_A_TIME);
+	while (*(cell = cell_of(pendings, pendings->next)))
+		spokei_pendings_step(pendings);
+	pending->id = pendings->next;
+	*cell = pending;
+	pendings->count++;
+	spokei_pendings_step(pendings);
+	return SPOKE_OK;
+}
+
+void spokei_pendings_remove_grown(struct spokei_pendings *pendings,
+				  const struct spokei_pending *pending)
+{
+	struct spokei_pending **cell = cell_of(pendings, pending->id);
+
+	if (*cell != pending)
+		return;
+	*cell = NULL;
+	pendings->count--;
+}
+
+struct spokei_pending *spokei_pendings_find_grown(const struct spokei_pendings *pendings,
+						  uint64_t id)
+{
+	struct spokei_pending *pending = pendings->count > 0 ? *cell_of(pendings, id) : NULL;
+
+	return pending && pending->id == id ? pending : NULL;
+}
+
+bool spokei_pendings_gave(const struct spokei_pendings *pendings, uint64_t id)
+{
+	uint64_t behind; /* ids given after this one, if it was given */
+
+	if (id < pendings->first || id > pendings->last)
+		return false;
+	if (id < pendings->next)
+		behind = pendings->next - 1 - id;
+	else
+		behind = pendings->next - pendings->first + (pendings->last - id);
+	return behind < pendings->given;
+}
+
+struct spokei_pending *spokei_pendings_any(struct spokei_pendings *pendings)
+{
+	if (pendings->count == 0)
+		return NULL;
+	/* From the cell of `next`, which is that of the oldest of the last `room` ids. */
+	for (;; pendings->looked++) {
+		uint64_t id = pendings->next + pendings->looked;
+		struct spokei_pending *pending = *cell_of(pendings, id);
+
+		if (pending == NULL && pendings->grown)
+			pending = *cell_of(pendings, id + pendings->room);
+		if (pending)
+			return pending;
+	}
+}
+
+/* --- the memory of unsent requests
+ *
+ * Unsent requests are values that a connection has not taken yet, because it is not open, the peer
+ * has blocked, or the request is guarded. Once a request is in the output buffer, it cannot be
+ * withdrawn. A guarded one can until its first byte is written, and stays unsent until then.
+ */
+
+/* Owned by its call. */
+struct spokei_unsent {
+	struct spokei_message message; /* the spans that may change point into `bytes` */
+	size_t size;                   /* of this struct, with `bytes` */
+	spokei_conn_guard_fn guard;    /* NULL: none */
+	int error;                     /* that the request ends with; 0: none yet */
+	unsigned char bytes[];
+};
+
+#define FRAME_BASE 128u /* about the size of a small request on the wire */
+
+/* Returns the bytes that an unsent request counts for: about the size of its frame. */
+static size_t weight_of(const struct spokei_message *message)
+{
+	return FRAME_BASE + message->args.len + message->attachments.len;
+}
+
+/* Frees the unsent request of a call, if it has one. */
+static void free_unsent(struct spokei_pending *pending)
+{
+	struct spokei_unsent *unsent = pending->unsent;
+	struct spokei_conn *conn = pending->conn;
+	const struct spoke_env *env = spokei_conn_engine(conn)->env;
+
+	if (unsent == NULL)
+		return;
+	pending->unsent = NULL;
+	conn->unsent_requests -= weight_of(&unsent->message);
+	conn->link->queued -= weight_of(&unsent->message);
+	spokei_free(env, unsent, 1, unsent->size);
+}
+
+/* Copies a span to *at, and moves *at behind it. Returns the copy. */
+static struct spoke_span put_span(unsigned char **at, struct spoke_span span)
+{
+	unsigned char *copy = *at;
+
+	if (span.len == 0)
+		return spokei_span(NULL, 0);
+	memcpy(copy, span.data, span.len);
+	*at += span.len;
+	return spokei_span(copy, span.len);
+}
+
+static struct spokei_unsent *make_unsent(const struct spoke_env *env,
+					 const struct spokei_message *message)
+{
+	const struct spoke_span pairs = { message->attachments.data, message->attachments.len };
+	size_t size = sizeof(struct spokei_unsent) + message->args.len + pairs.len +
+		      message->service.len + message->version.len + message->group.len;
+	struct spokei_unsent *unsent = spokei_alloc_unset(env, size);
+	unsigned char *at;
+
+	if (unsent == NULL)
+		return NULL;
+	unsent->message = *message;
+	unsent->size = size;
+	unsent->guard = NULL;
+	unsent->error = SPOKE_OK;
+	at = unsent->bytes;
+	unsent->message.args = put_span(&at, message->args);
+	unsent->message.attachments.data = put_span(&at, pairs).data;
+	/* The method may rename these three for another endpoint before this request is sent, and
+	 * rebuild its prefix for another wire. */
+	unsent->message.service = put_span(&at, message->service);
+	unsent->message.version = put_span(&at, message->version);
+	unsent->message.group = put_span(&at, message->group);
+	unsent->message.prefix = spokei_span(NULL, 0);
+	return unsent;
+}
+
+/* Makes the request of a call an unsent one, with copies of its values. Unsent requests count like
+ * queued bytes, so there is room when they are queued. Returns 0, SPOKE_ELIMIT or SPOKE_ENOMEM. */
+static int keep_unsent(struct spokei_conn *conn, struct spokei_pending *pending,
+		       const struct spokei_message *message)
+{
+	const struct spokei_link_limits *limits = &conn->link->limits;
+	size_t waits = conn->unsent_requests + spokei_buffer_len(&conn->out.out);
+	size_t len = weight_of(message);
+
+	if (waits > limits->out_max || len > limits->out_max - waits)
+		return SPOKE_ELIMIT;
+	pending->unsent = make_unsent(spokei_conn_engine(conn)->env, message);
+	if (pending->unsent == NULL)
+		return SPOKE_ENOMEM;
+	conn->unsent_requests += len;
+	conn->link->queued += len;
+	return SPOKE_OK;
+}
 
 #define NS_PER_MS UINT64_C(1000000)
 #define PUT_HIGH 262144u     /* queued bytes above which unsent requests stay unsent */
@@ -42,7 +332,7 @@ void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 	if (pending->two_way)
 		spokei_pendings_remove(&conn->pendings, pending);
 	if (SPOKEI_UNLIKELY(pending->unsent))
-		spokei_unsent_free(pending);
+		free_unsent(pending);
 	conn->link->pending_count--;
 	outcome.written = is_written(conn, pending);
 	if (pending->written_ns) {
@@ -61,7 +351,7 @@ void spokei_conn_finish_pending(struct spokei_pending *pending, int error,
 
 void spokei_conn_withdraw(struct spokei_pending *pending)
 {
-	spokei_unsent_free(pending);
+	free_unsent(pending);
 }
 
 void spokei_conn_cancel(struct spokei_pending *pending, int error)
@@ -165,7 +455,7 @@ static inline int begin_call(struct spokei_conn *conn, struct spokei_pending *pe
 	if (guard == NULL && conn->state == SPOKEI_CONN_OPEN && !conn->blocked)
 		error = put_request(conn, pending, message, pending->timeout_ns);
 	else
-		error = spokei_unsent_keep(conn, pending, message);
+		error = keep_unsent(conn, pending, message);
 	if (error) {
 		if (message->two_way)
 			spokei_pendings_remove(&conn->pendings, pending);
@@ -310,7 +600,7 @@ static bool send_unsent(struct spokei_conn *conn, struct spokei_pending *pending
 	spokei_list_append(&conn->pendings.unwritten, &pending->node);
 	batch->guarded |= unsent->guard != NULL;
 	if (!batch->guarded)
-		spokei_unsent_free(pending);
+		free_unsent(pending);
 	return true;
 }
 
@@ -373,7 +663,7 @@ static void take_back(struct spokei_conn *conn)
 
 		if (pending->unsent == NULL)
 			break;
-		spokei_unsent_free(pending);
+		free_unsent(pending);
 	}
 }
 

@@ -22,7 +22,6 @@
 #define SPOKEI_TRANSPORT_CONN_CONN_H
 
 #include "core/memory/map.h"
-#include "transport/conn/idle.h"
 #include "transport/conn/pending.h"
 #include "transport/stream/stream.h"
 #include "transport/wire/intake.h"
@@ -36,6 +35,7 @@ enum spokei_conn_state {
 	SPOKEI_CONN_CLOSED,
 };
 
+struct spokei_callers;
 struct spokei_conn;
 struct spokei_identity;
 struct spokei_link;
@@ -43,6 +43,90 @@ struct spokei_link_limits;
 struct spokei_connector_profile;
 struct spokei_greeting;
 struct spokei_serving;
+
+/*
+ * The idle check. A peer that sends nothing for one interval is probed; every further interval
+ * without data counts as a miss. Suspect after the first miss, dead after the third. Only this
+ * side's own probes count, so the other side's interval does not matter. Intervals in which this
+ * side did not read do not count. Pure: time is a parameter.
+ *
+ *     heard                +1 interval   +2            +3            +4
+ *       |---------------------|-------------|-------------|-------------|
+ *                           probe        miss 1        miss 2        miss 3
+ *                                       suspect, probe    probe         dead
+ */
+
+#define SPOKEI_IDLE_MISSES 3u /* misses in a row: dead */
+#define SPOKEI_IDLE_OFF 0u    /* of an interval: no idle check */
+
+struct spokei_idle {
+	uint64_t since_ns; /* when the present interval of silence began */
+	uint64_t heard_ns; /* when the last byte arrived; 0: none has */
+	uint8_t misses;    /* in a row, so far */
+	bool asked;        /* a probe of this side is unanswered */
+	/* ... and the kernel has taken it. Until then each byte that the kernel takes starts a new
+	 * interval: slow readers have a deadline of their own. */
+	bool handed;
+};
+
+enum spokei_idle_verdict {
+	SPOKEI_IDLE_KEEP,    /* check again at spokei_idle_due() */
+	SPOKEI_IDLE_PROBE,   /* send a probe, then call spokei_idle_asked() */
+	SPOKEI_IDLE_SUSPECT, /* a miss: send another probe, unless one is still queued */
+	SPOKEI_IDLE_DEAD,    /* the last miss */
+};
+
+/* The circumstances of a check. */
+struct spokei_idle_moment {
+	uint64_t now_ns;
+	uint64_t interval_ns;
+	bool late; /* this side was delayed, and may have unread bytes */
+	bool deaf; /* ... or does not read at all now */
+};
+
+/* Starts the check, for a new connection or after a break. */
+void spokei_idle_start(struct spokei_idle *idle, uint64_t now_ns);
+
+/* A probe was queued; the kernel has taken bytes queued before it; the kernel has taken it. */
+void spokei_idle_asked(struct spokei_idle *idle, uint64_t now_ns);
+void spokei_idle_moved(struct spokei_idle *idle, uint64_t now_ns);
+void spokei_idle_handed(struct spokei_idle *idle, uint64_t now_ns);
+
+/* A byte has arrived. Returns whether the peer was suspect. */
+static inline bool spokei_idle_heard(struct spokei_idle *idle, uint64_t now_ns)
+{
+	bool was_suspect = idle->misses > 0;
+
+	idle->since_ns = now_ns;
+	idle->heard_ns = now_ns;
+	idle->misses = 0;
+	idle->asked = false;
+	return was_suspect;
+}
+
+/* Returns when to check next; UINT64_MAX: never. */
+uint64_t spokei_idle_due(const struct spokei_idle *idle, uint64_t interval_ns);
+
+/* Returns whether an interval that counts is over. The socket is then read once more before the
+ * check. */
+bool spokei_idle_ripe(const struct spokei_idle *idle, const struct spokei_idle_moment *moment);
+
+enum spokei_idle_verdict spokei_idle_check(struct spokei_idle *idle,
+					   const struct spokei_idle_moment *moment);
+
+/* A request that is not answered yet, as its connection sees it. Embedded in the request that is
+ * being served. Zero-initialised. */
+struct spokei_serving {
+	struct spokei_conn *conn; /* NULL: none, or it is closed */
+	struct spokei_link *link; /* the link of a closed connection, which counts the request */
+	struct spoke_list node;   /* in the list of the connection, or of the link's orphans */
+	uint64_t id;
+	uint8_t codec;
+	bool bare;
+	bool two_way;
+	/* The connection is closed; `conn` is NULL already. */
+	void (*abandoned)(struct spokei_serving *serving);
+};
 
 /* Events of an open connection. */
 enum spokei_link_event {
@@ -131,10 +215,7 @@ struct spokei_conn {
 	const struct spokei_connector_profile *profile;
 	const struct spokei_conn_up *up;
 	void *up_arg;
-	uint64_t handle; /* its name for users, given by `up`; 0: none */
-	/* SHA-256 of the token that the peer has shown for all its requests, because its wire has
-	 * no attachments; NULL: none. */
-	unsigned char *shown;
+	uint64_t handle;   /* its name for users, given by `up`; 0: none */
 	uint64_t showed;   /* tells the token that this side has shown in this way; 0: none */
 	uint8_t unshown;   /* times that the peer has refused it */
 	uint8_t writables; /* times the peer took READONLY back in the present minute */
@@ -142,7 +223,8 @@ struct spokei_conn {
 	uint32_t unsent;   /* bytes that the kernel had not sent an interval ago ... */
 	uint64_t sent;     /* ... and the total that it had sent */
 	uint32_t unknown;  /* replies to unknown ids in the present minute */
-	uint8_t foreign;   /* a spokei_foreign: why the peer's first bytes were no message */
+	const char
+		*foreign; /* a sentence about a peer whose first bytes were no message, or NULL */
 	union {
 		uint64_t unknown_ns; /* when that minute began */
 		/* When the request that is served has to be answered, on wires without ids, where
@@ -328,6 +410,11 @@ static inline uint64_t spokei_conn_quiet_ns(const struct spokei_conn *conn)
 /* Notes that the peer has shown the credentials of this number, and trusts it. Returns 0 or
  * SPOKE_ENOMEM. */
 SPOKE_MUST_USE int spokei_conn_prove(struct spokei_conn *conn, uint64_t proof);
+
+/* Returns whether a list of callers lets in the peer, which remembers it; *ret_new: this is the
+ * first time. `callers` NULL: all are let in. */
+bool spokei_conn_let_in(struct spokei_conn *conn, const struct spokei_callers *callers,
+			bool *ret_new);
 
 /* Closes at once; waiting calls end with this error, a little later. */
 void spokei_conn_close(struct spokei_conn *conn, int error);

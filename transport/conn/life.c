@@ -1,15 +1,207 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a connection: made or accepted, opened, finished, freed. */
-#include "transport/conn/identity.h"
+/*
+ * The life of a connection: made or accepted, opened, finished, closed, freed. The legal moves
+ * between its states, and what the kernel checks on its behalf.
+ */
+#include "core/base/env.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
-
-#include "core/base/env.h"
-#include "core/text/sha256.h"
-
+#include "transport/trust/caller.h"
 #include "transport/wire/codecs.h"
 
 #include <errno.h>
+
+#define KEEPALIVE_NS UINT64_C(60000000000) /* for wires without heartbeats */
+
+static const unsigned legal_moves[] = {
+	[SPOKEI_CONN_CONNECTING] = 1u << SPOKEI_CONN_OPENING | 1u << SPOKEI_CONN_CLOSED,
+	[SPOKEI_CONN_OPENING] = 1u << SPOKEI_CONN_CONNECTING | 1u << SPOKEI_CONN_OPEN |
+				1u << SPOKEI_CONN_CLOSED,
+	[SPOKEI_CONN_OPEN] = 1u << SPOKEI_CONN_FINISHING | 1u << SPOKEI_CONN_CLOSED,
+	[SPOKEI_CONN_FINISHING] = 1u << SPOKEI_CONN_CLOSED,
+	[SPOKEI_CONN_CLOSED] = 0,
+};
+
+void spokei_conn_move(struct spokei_conn *conn, enum spokei_conn_state state)
+{
+	SPOKE_ASSERT(legal_moves[conn->state] & 1u << state);
+	conn->state = state;
+	conn->ending = state == SPOKEI_CONN_FINISHING;
+}
+
+void spokei_conn_speak(struct spokei_conn *conn, const struct spokei_wire *wire)
+{
+	const struct spoke_env *env = spokei_conn_engine(conn)->env;
+	uint64_t next = wire->id_first;
+
+	conn->wire = wire;
+	conn->in.wire = wire;
+	/* Where there are enough ids they begin at random and cannot be guessed. */
+	if (wire->id_max == UINT64_MAX)
+		env->dice(env->ctx, &next, sizeof(next));
+	if (wire->id_max == UINT64_MAX && conn->link->connects)
+		next = (uint64_t)SPOKEI_CONN_MARK << 32 | (next & UINT32_MAX);
+	spokei_pendings_init(&conn->pendings, wire->id_first, wire->id_max, next);
+}
+
+void spokei_conn_guard(struct spokei_conn *conn)
+{
+	/* Above the limit for peers that do not read, which comes first. */
+	uint64_t unanswered_ns = spokei_later(conn->link->limits.slow_ns,
+					      conn->link->limits.slow_ns / 2);
+	bool asks = conn->wire == NULL ||
+		    (conn->wire->probes && conn->link->limits.heartbeat_ns != SPOKEI_IDLE_OFF);
+
+	/* Otherwise the first lost keepalive probe would be the last one. */
+	if (!asks)
+		unanswered_ns = 2 * KEEPALIVE_NS;
+	/* If the system cannot do this, the connection is still checked from here. */
+	(void)conn->stream.kind->guard(&conn->stream, unanswered_ns, asks ? 0 : KEEPALIVE_NS);
+}
+
+void spokei_conn_answer_end(struct spokei_conn *conn)
+{
+	if (conn->ended && conn->stream.layered && !conn->unwritable && !conn->shut)
+		(void)conn->stream.kind->shut(&conn->stream);
+}
+
+void spokei_conn_part(struct spokei_conn *conn)
+{
+	if (conn->stream.layered && !spokei_conn_is_opening(conn) &&
+	    conn->state != SPOKEI_CONN_CLOSED && !conn->unwritable &&
+	    spokei_outlet_len(&conn->out) == 0)
+		(void)conn->stream.kind->shut(&conn->stream);
+}
+
+void spokei_conn_close(struct spokei_conn *conn, int error)
+{
+	struct spokei_link *link = conn->link;
+	struct spoke_engine *engine = link->engine;
+
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	if (!spokei_conn_is_opening(conn) || conn->stream.accepted)
+		spokei_count(engine, SPOKE_STAT_CLOSED);
+	spokei_conn_move(conn, SPOKEI_CONN_CLOSED);
+	conn->error = error;
+	link->queued -= spokei_outlet_len(&conn->out);
+	link->held -= conn->read_held;
+	link->conn_count--;
+	spokei_list_remove(&conn->node);
+	spokei_conn_speaks(conn);
+	(void)spoke_wheel_cancel(engine->wheel, &conn->timer);
+	spokei_task_drop(&conn->settle);
+	spokei_task_drop(&conn->resume);
+	spokei_stream_close(&conn->stream);
+	spokei_engine_soon(engine, &conn->reap);
+}
+
+void spokei_conn_blame_for(struct spokei_conn *conn, enum spoke_stat stat, int error,
+			   const char *why)
+{
+	const struct spokei_stream_blame blame = {
+		.title = "",
+		.why = why,
+		.peer = &conn->peer,
+		.stat = stat,
+		.error = error,
+		.events = &conn->link->blames,
+	};
+
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	spokei_stream_blame(&conn->stream, &blame);
+	spokei_conn_close(conn, error);
+}
+
+void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error)
+{
+	spokei_conn_blame_for(conn, stat, error, NULL);
+}
+
+/* --- the identity of the peer */
+
+void spokei_conn_trust(struct spokei_conn *conn)
+{
+	conn->unproven = false;
+	conn->in.limits = &conn->link->limits.wire;
+}
+
+/* Notes the identity of the peer of an accepted connection, if its stream has one. Returns whether
+ * there was memory. */
+static bool identify(struct spokei_conn *conn)
+{
+	const struct spoke_env *env = spokei_conn_engine(conn)->env;
+	const struct spoke_net *net = env->net;
+	struct spokei_identity_user user;
+	struct spokei_identity_of of = { .user = NULL };
+
+	of.name_count = spokei_stream_names(&conn->stream, &of.names);
+	if (conn->local && net->credentials &&
+	    net->credentials(env->ctx, conn->stream.watch.fd, &user.uid, &user.gid, &user.pid) == 0)
+		of.user = &user;
+	if (of.user == NULL && of.name_count == 0)
+		return true;
+	conn->identity = spokei_identity_new(env, &of);
+	if (of.name_count > 0 || (of.user && conn->link->users_prove))
+		spokei_conn_trust(conn);
+	return conn->identity != NULL;
+}
+
+/* Returns the identity of the peer, which is made if there is none yet; NULL: no memory. */
+static struct spokei_identity *identity_of(struct spokei_conn *conn)
+{
+	static const struct spokei_identity_of nothing;
+
+	if (conn->identity == NULL)
+		conn->identity = spokei_identity_new(spokei_conn_engine(conn)->env, &nothing);
+	return conn->identity;
+}
+
+int spokei_conn_prove(struct spokei_conn *conn, uint64_t proof)
+{
+	struct spokei_identity *identity = identity_of(conn);
+
+	if (identity == NULL)
+		return SPOKE_ENOMEM;
+	spokei_identity_prove(identity, proof);
+	spokei_conn_trust(conn);
+	return SPOKE_OK;
+}
+
+int spokei_conn_show(struct spokei_conn *conn, const unsigned char *digest)
+{
+	struct spokei_identity *identity = identity_of(conn);
+
+	if (identity == NULL)
+		return SPOKE_ENOMEM;
+	memcpy(identity->shown, digest, sizeof(identity->shown));
+	identity->shows = true;
+	return SPOKE_OK;
+}
+
+bool spokei_conn_let_in(struct spokei_conn *conn, const struct spokei_callers *callers,
+			bool *ret_new)
+{
+	const struct spokei_identity_judged *judged = NULL;
+	struct spokei_identity *identity;
+	bool allowed;
+
+	*ret_new = false;
+	if (callers == NULL)
+		return true;
+	/* Without memory each request is checked again. */
+	identity = identity_of(conn);
+	if (identity)
+		judged = spokei_identity_judged(identity, callers->number);
+	if (judged)
+		return judged->allowed;
+	allowed = spokei_callers_fit(callers, spokei_conn_engine(conn)->env, identity, &conn->peer);
+	if (identity)
+		spokei_identity_judge(identity, callers->number, allowed);
+	*ret_new = true;
+	return allowed;
+}
 
 /* --- opening */
 
@@ -71,40 +263,6 @@ static void open_failed(struct spokei_conn *conn, int status)
 	} else {
 		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 	}
-}
-
-/* Notes the identity of the peer of an accepted connection, if its stream has one. Returns whether
- * there was memory. */
-static bool identify(struct spokei_conn *conn)
-{
-	const struct spoke_env *env = spokei_conn_engine(conn)->env;
-	const struct spoke_net *net = env->net;
-	struct spokei_identity_user user;
-	struct spokei_identity_of of = { .user = NULL };
-
-	of.name_count = spokei_stream_names(&conn->stream, &of.names);
-	if (conn->local && net->credentials &&
-	    net->credentials(env->ctx, conn->stream.watch.fd, &user.uid, &user.gid, &user.pid) == 0)
-		of.user = &user;
-	if (of.user == NULL && of.name_count == 0)
-		return true;
-	conn->identity = spokei_identity_new(env, &of);
-	if (of.name_count > 0 || (of.user && conn->link->users_prove))
-		spokei_conn_trust(conn);
-	return conn->identity != NULL;
-}
-
-int spokei_conn_prove(struct spokei_conn *conn, uint64_t proof)
-{
-	static const struct spokei_identity_of nothing;
-
-	if (conn->identity == NULL)
-		conn->identity = spokei_identity_new(spokei_conn_engine(conn)->env, &nothing);
-	if (conn->identity == NULL)
-		return SPOKE_ENOMEM;
-	spokei_identity_prove(conn->identity, proof);
-	spokei_conn_trust(conn);
-	return SPOKE_OK;
 }
 
 /* Opens the stream, or continues to open it. */
@@ -186,7 +344,6 @@ static void conn_bury(struct spokei_task *task)
 	spokei_pendings_fini(&conn->pendings, env);
 	spokei_map_fini(&conn->serving);
 	spokei_identity_drop(conn->identity);
-	spokei_free(env, conn->shown, 1, SPOKEI_SHA256);
 	spokei_conn_pool_give(&link->pool, conn);
 	spokei_link_left(link);
 }

@@ -7,7 +7,6 @@
 #define SPOKEI_TRANSPORT_CONN_LINK_H
 
 #include "core/base/pace.h"
-#include "transport/conn/pool.h"
 #include "transport/wire/message.h"
 
 #define SPOKEI_FRAME_MAX 8388608u /* bytes; by default */
@@ -30,6 +29,38 @@
 #define SPOKEI_SPARE 262144u
 #define SPOKEI_UNPROVEN_SPARE 8192u
 #define SPOKEI_UNKNOWN_REPLIES 1000u /* in a minute; beyond: close */
+
+/*
+ * Memory of the connections of one owner, several in one block. Connections live much longer than
+ * calls. Allocated one by one they would end up in holes between freed call memory and pin
+ * otherwise empty pages. The fullest block is filled first, so that others become empty; an empty
+ * block is freed. The first block has one cell, because most owners have one connection. On the
+ * engine's thread.
+ */
+
+/* Cells of a block: as many connections as fit a page. After many have gone, each remaining one may
+ * pin a block. */
+#define SPOKEI_CONN_POOL_BLOCK 3u
+
+struct spokei_conn_pool {
+	const struct spoke_env *env; /* borrowed for the life of the pool */
+	size_t size;                 /* bytes of each cell, with its head */
+	size_t blocks;               /* number of blocks */
+	/* Blocks with a free cell, by how many are taken. */
+	struct spoke_list roomy[SPOKEI_CONN_POOL_BLOCK];
+};
+
+/* Prepares an empty pool, which has no memory yet, of cells of `size` bytes. Must not be moved. */
+void spokei_conn_pool_init(struct spokei_conn_pool *pool, const struct spoke_env *env, size_t size);
+
+/* Returns a cell, all zero; NULL: no memory. */
+SPOKE_MUST_USE void *spokei_conn_pool_take(struct spokei_conn_pool *pool);
+
+/* Checks that all cells were given back. */
+void spokei_conn_pool_fini(const struct spokei_conn_pool *pool);
+
+/* Gives a cell back. */
+void spokei_conn_pool_give(struct spokei_conn_pool *pool, void *memory);
 
 /* spokei_link_change() replaces all; the owner keeps those that must not change. */
 struct spokei_link_limits {

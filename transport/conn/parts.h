@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of a connection, for one another. Each file calls only those before it:
+ * The parts of a connection, for one another:
  *
- *     state       moves between states, close, guard
- *     times       the next due time, and the timer that is armed for it
- *     flow        watched events, the pause of reading
- *     write       output buffer to stream
+ *     life        its beginning and its end, moves between states
+ *     times       its limits, the timer that is armed for them, deadlines
+ *     heartbeat   the idle check, probes, drain notices
+ *     read        stream to messages, and messages to their receivers
  *     answers     replies of this side
- *     heartbeat   probes and drain notices
- *     unsent      requests that wait for the stream
  *     calls       calls of this side
- *     settle      the end of a turn
- *     deliver     a message to its receiver
- *     read        stream to messages
- *     silence     probes that are due or missed
- *     deadlines   limits that have run out
- *     life        a connection's beginning and its end
- *     link_life   all connections of one owner
+ *     write       output buffer to stream, the pause of reading, the end of a turn
+ *     link        all connections of one owner
  */
 #ifndef SPOKEI_TRANSPORT_CONN_PARTS_H
 #define SPOKEI_TRANSPORT_CONN_PARTS_H
@@ -34,7 +27,7 @@ static inline struct spoke_engine *spokei_conn_engine(const struct spokei_conn *
 	return conn->stream.engine;
 }
 
-/* --- state.c */
+/* --- life.c */
 
 /* Changes the state; an illegal move is a bug. */
 void spokei_conn_move(struct spokei_conn *conn, enum spokei_conn_state state);
@@ -63,13 +56,6 @@ static inline void spokei_conn_speaks(struct spokei_conn *conn)
 
 /* --- times.c */
 
-/* Returns the time limit of the frame or the handshake that began at conn->frame_ns. */
-uint64_t spokei_conn_frame_limit(const struct spokei_conn *conn);
-
-/* Returns how long the peer may take to answer the drain notice; on a wire without ids: to send a
- * request, or the rest of one. */
-uint64_t spokei_conn_goodbye_limit(const struct spokei_conn *conn);
-
 /* Returns whether the peer's silence can mean anything now. */
 static inline bool spokei_conn_is_listened_to(const struct spokei_conn *conn)
 {
@@ -96,11 +82,13 @@ static inline uint64_t spokei_conn_answer_due(const struct spokei_conn *conn)
 	return waits ? conn->answer_ns : UINT64_MAX;
 }
 
-/* The same after the times were checked. Times that a late turn did not check come a little later.
- */
-void spokei_conn_rearm(struct spokei_conn *conn);
+/* The wheel's callback for a call whose time has run out. */
+void spokei_pending_due(struct spoke_timer *timer, void *arg);
 
-/* --- flow.c */
+/* The wheel's callback for a connection: closes it if one of its times has run out. */
+void spokei_conn_due(struct spoke_timer *timer, void *arg);
+
+/* --- write.c */
 
 /* Returns whether at least `len` bytes, > 0, are queued: `here` in buffers of the connection, and
  * the others in its stream. */
@@ -123,17 +111,12 @@ void spokei_conn_watch(struct spokei_conn *conn);
  */
 void spokei_conn_answered(struct spokei_conn *conn);
 
-/* Reads again after a pause; bytes that were read before the pause come first. */
-void spokei_conn_unpause(struct spokei_conn *conn);
-
 /* Returns whether bytes after the request that is served have been read. */
 bool spokei_conn_has_next(const struct spokei_conn *conn);
 
 /* Returns whether reading is possible: there is no pause, or it is one for a request that is served
  * and nothing after it has been read. */
 bool spokei_conn_has_room(const struct spokei_conn *conn);
-
-/* --- write.c */
 
 /* Counts `len` bytes that were queued: they are written when the turn ends, or before. */
 static inline void spokei_conn_wrote(struct spokei_conn *conn, size_t len)
@@ -177,21 +160,18 @@ SPOKE_MUST_USE static inline int spokei_conn_put(struct spokei_conn *conn,
 	return spokei_conn_put_short(conn, message);
 }
 
-/* Returns whether the connection may write in the middle of a turn. */
-bool spokei_conn_may_write(const struct spokei_conn *conn);
-
-/* The same, and reads the clock if so. */
-bool spokei_conn_begin_early(struct spokei_conn *conn);
-
 /* Takes `frames` out of the buffer again, which are queued last and begin at the mark. The stream
  * has taken nothing of them. */
 void spokei_conn_unqueue(struct spokei_conn *conn, uint64_t mark, uint64_t frames);
 
-/* Writes queued bytes once. */
-void spokei_conn_write(struct spokei_conn *conn);
+/* Writes in the middle of a turn, when enough bytes are queued for the peer to start. */
+void spokei_conn_write_early(struct spokei_conn *conn);
 
-/* Has a stream that may hold bytes pass them on. */
-void spokei_conn_flush(struct spokei_conn *conn);
+/* Writes the output of a read to a stream that is prompt, before the turn is over. */
+void spokei_conn_write_prompt(struct spokei_conn *conn);
+
+/* The task at the end of a turn. */
+void spokei_conn_settle(struct spokei_task *task);
 
 /* --- answers.c */
 
@@ -231,6 +211,9 @@ void spokei_conn_slim(struct spokei_conn *conn);
 /* Sends a heartbeat after the machine has slept. */
 void spokei_conn_woke(struct spokei_conn *conn);
 
+/* Checks for how long the peer has been silent. May close the connection. */
+void spokei_conn_check_silence(struct spokei_conn *conn);
+
 /* --- calls.c */
 
 /* Returns whether the stream has taken the first byte of the request. */
@@ -268,22 +251,6 @@ void spokei_conn_fail_unsent(struct spokei_conn *conn, int error);
 /* Ends all calls. */
 void spokei_conn_fail_calls(struct spokei_conn *conn, int error);
 
-/* --- settle.c */
-
-/* Writes in the middle of a turn, when enough bytes are queued for the peer to start. */
-void spokei_conn_write_early(struct spokei_conn *conn);
-
-/* Writes the output of a read to a stream that is prompt, before the turn is over. */
-void spokei_conn_write_prompt(struct spokei_conn *conn);
-
-/* The task at the end of a turn. */
-void spokei_conn_settle(struct spokei_task *task);
-
-/* --- deliver.c */
-
-/* Delivers one message; `error`: only its head is good, because of this. */
-void spokei_conn_deliver(struct spokei_conn *conn, const struct spokei_message *message, int error);
-
 /* --- read.c */
 
 /* Reads once, unless reading is paused or has ended. Returns whether bytes were delivered. */
@@ -294,18 +261,5 @@ void spokei_conn_resume(struct spokei_task *task);
 
 /* The watch of an open connection. */
 void spokei_conn_ready(struct spoke_watch *ready, unsigned io);
-
-/* --- silence.c */
-
-/* Checks for how long the peer has been silent. May close the connection. */
-void spokei_conn_check_silence(struct spokei_conn *conn);
-
-/* --- deadlines.c */
-
-/* The wheel's callback for a call whose time has run out. */
-void spokei_pending_due(struct spoke_timer *timer, void *arg);
-
-/* The wheel's callback for a connection: closes it if one of its times has run out. */
-void spokei_conn_due(struct spoke_timer *timer, void *arg);
 
 #endif

@@ -1,9 +1,107 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing: hands the output buffer to the stream, and long bodies from where they lie. */
+/*
+ * Output: the events that a connection watches for, the pause of reading while too many bytes are
+ * queued, the output buffer on its way to the stream, and the end of a turn: one write per
+ * connection, the timers of new calls, and the end of a connection on which nothing is left to do.
+ */
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
 
 #include <errno.h>
+
+bool spokei_conn_has_next(const struct spokei_conn *conn)
+{
+	return spokei_buffer_len(&conn->held) > 0 ||
+	       spokei_buffer_len(&conn->in.kept) > conn->in.given;
+}
+
+bool spokei_conn_has_room(const struct spokei_conn *conn)
+{
+	if (SPOKEI_LIKELY(conn->paused == 0))
+		return true;
+	return conn->paused == SPOKEI_PAUSED_TURN && conn->serving_count > 0 &&
+	       !spokei_conn_has_next(conn);
+}
+
+/* Has a stream whose bytes count as queued call when so few wait that the pause ends. */
+static SPOKEI_NOINLINE unsigned watch_layered(struct spokei_conn *conn, unsigned io)
+{
+	struct spokei_stream *stream = &conn->stream;
+
+	stream->low = SIZE_MAX;
+	if (conn->paused & SPOKEI_PAUSED_FULL && stream->kind->queues && !conn->unwritable) {
+		stream->low = spokei_link_low(conn->link, conn->unproven);
+		io |= SPOKE_IO_WRITE;
+	}
+	return stream->kind->wants(stream, io);
+}
+
+void spokei_conn_watch(struct spokei_conn *conn)
+{
+	unsigned io = 0;
+
+	if (conn->stream.watch.fd < 0)
+		return;
+	if (conn->state == SPOKEI_CONN_CONNECTING) {
+		spokei_stream_watch(&conn->stream, SPOKE_IO_WRITE);
+		return;
+	}
+	if (spokei_conn_has_room(conn) && !conn->ended && conn->state != SPOKEI_CONN_OPENING)
+		io = SPOKE_IO_READ;
+	if (conn->blocked && !conn->writable && !conn->unwritable)
+		io |= SPOKE_IO_WRITE;
+	if (SPOKEI_UNLIKELY(conn->stream.layered))
+		io = watch_layered(conn, io);
+	spokei_stream_watch(&conn->stream, io);
+}
+
+/* Returns whether enough output waits that nothing is read. */
+static inline bool is_full(const struct spokei_conn *conn)
+{
+	if (SPOKEI_UNLIKELY(conn->unproven))
+		return spokei_conn_queues(conn, spokei_outlet_len(&conn->out), SPOKEI_UNPROVEN_OUT);
+	return spokei_conn_queues(conn, spokei_buffer_len(&conn->out.out),
+				  conn->link->limits.out_high);
+}
+
+void spokei_conn_answered(struct spokei_conn *conn)
+{
+	const struct spokei_link *link = conn->link;
+
+	if (!is_full(conn))
+		return;
+	spokei_task_drop(&conn->resume); /* also if the end of the pause has queued the task */
+	if (conn->paused & SPOKEI_PAUSED_FULL)
+		return;
+	conn->paused |= SPOKEI_PAUSED_FULL;
+	spokei_count(link->engine, SPOKE_STAT_READS_PAUSED);
+	spokei_conn_watch(conn);
+}
+
+static void unpause(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	if (SPOKEI_UNLIKELY(conn->unproven) && is_full(conn))
+		return;
+	if (conn->paused & SPOKEI_PAUSED_TURN && conn->serving_count > 0) {
+		conn->paused = SPOKEI_PAUSED_TURN; /* the answer ends the pause */
+		return;
+	}
+	if (conn->paused & SPOKEI_PAUSED_TURN || spokei_buffer_len(&conn->held) > 0 ||
+	    (conn->wire->in_order && spokei_conn_has_next(conn)) ||
+	    spokei_stream_pending(&conn->stream) > 0) {
+		spokei_engine_soon(engine, &conn->resume);
+		return;
+	}
+	conn->paused = 0;
+	if (conn->frame_ns == 0)
+		return;
+	conn->frame_ns = engine->settle_ns;
+	spokei_conn_arm(conn);
+}
+
+/* --- writing: the output buffer, and long bodies from where they lie */
 
 /* Bytes of a long body that are written ahead of the rest: the peer starts while the kernel copies
  * the remaining bytes. */
@@ -20,7 +118,7 @@ static void give_up_writing(struct spokei_conn *conn, int status)
 	conn->blocked = false;
 	conn->holds = false;
 	if (conn->paused)
-		spokei_conn_unpause(conn);
+		unpause(conn);
 	conn->moved_ns = 0;
 	conn->unwritable_ns = spokei_conn_engine(conn)->settle_ns;
 	spokei_conn_arm(conn);
@@ -36,7 +134,7 @@ static inline void unpause_if_low(struct spokei_conn *conn)
 	if (SPOKEI_UNLIKELY(conn->paused) &&
 	    !spokei_conn_queues(conn, spokei_outlet_len(&conn->out),
 				spokei_link_low(conn->link, conn->unproven) + 1))
-		spokei_conn_unpause(conn);
+		unpause(conn);
 }
 
 /* Returns whether the descriptor has taken bytes since the last time. Bytes that a stream has taken
@@ -114,7 +212,7 @@ static inline ssize_t write_parts(struct spokei_conn *conn, const struct iovec *
 	return len == -EINTR || len == -EAGAIN ? 0 : len;
 }
 
-void spokei_conn_write(struct spokei_conn *conn)
+static void write_output(struct spokei_conn *conn)
 {
 	struct iovec parts[SPOKEI_OUTLET_PARTS];
 	int count = spokei_outlet_front(&conn->out, parts);
@@ -129,7 +227,7 @@ void spokei_conn_write(struct spokei_conn *conn)
 		took(conn, (size_t)len);
 }
 
-void spokei_conn_flush(struct spokei_conn *conn)
+static void flush(struct spokei_conn *conn)
 {
 	uint64_t now_ns = spokei_conn_engine(conn)->settle_ns;
 	int status = conn->stream.kind->flush(&conn->stream);
@@ -165,18 +263,18 @@ void spokei_conn_lend(struct spokei_conn *conn)
 }
 
 /* Not in a forked child: control returns there to the code that forked. */
-bool spokei_conn_may_write(const struct spokei_conn *conn)
+static bool may_write(const struct spokei_conn *conn)
 {
 	return conn->state != SPOKEI_CONN_CLOSED && !conn->paused && !conn->blocked &&
 	       !spokei_engine_forked(spokei_conn_engine(conn));
 }
 
 /* The code that runs is not over, so the time is read again when the turn ends. */
-bool spokei_conn_begin_early(struct spokei_conn *conn)
+static bool begin_early(struct spokei_conn *conn)
 {
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 
-	if (!spokei_conn_may_write(conn))
+	if (!may_write(conn))
 		return false;
 	engine->settle_ns = engine->env->now(engine->env->ctx);
 	engine->settle_old = true;
@@ -218,7 +316,7 @@ int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *messag
 	int error;
 
 	if (!conn->stream.kind->copies && !conn->unwritable && conn->unsent_requests == 0 &&
-	    spokei_outlet_len(&conn->out) == 0 && spokei_conn_begin_early(conn))
+	    spokei_outlet_len(&conn->out) == 0 && begin_early(conn))
 		message->lent = &lent;
 	error = spokei_conn_put_short(conn, message);
 	message->lent = NULL;
@@ -229,11 +327,142 @@ int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *messag
 
 void spokei_conn_dismiss(struct spokei_conn *conn, enum spoke_stat stat, int error)
 {
-	if (!conn->unwritable && spokei_conn_begin_early(conn)) {
-		spokei_conn_write(conn);
+	if (!conn->unwritable && begin_early(conn)) {
+		write_output(conn);
 		if (conn->stream.layered && conn->state != SPOKEI_CONN_CLOSED)
-			spokei_conn_flush(conn);
+			flush(conn);
 		spokei_conn_part(conn);
 	}
 	spokei_conn_blame(conn, stat, error);
+}
+
+/* --- the end of a turn, and early writes during it */
+
+/* A write of a stream with a layer costs as much as some KiB of a long one, on both sides, so short
+ * ones wait for the end of the turn. */
+#define EARLY_LAYERED 16384u
+
+static inline void pass_on(struct spokei_conn *conn)
+{
+	if (SPOKEI_UNLIKELY(conn->stream.layered) && !conn->unwritable)
+		flush(conn);
+}
+
+static inline void write_queued(struct spokei_conn *conn)
+{
+	write_output(conn);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	conn->blocked = !conn->unwritable && spokei_outlet_len(&conn->out) > 0;
+	pass_on(conn);
+}
+
+/* Unsent requests come into the output buffer only when nothing else is there: until then they can
+ * be withdrawn. While the stream takes everything, only guarded requests are unsent, and they
+ * follow the output of this turn. No user's code runs between the check of a guarded request and
+ * the write. */
+static SPOKEI_NOINLINE void write_unsent(struct spokei_conn *conn)
+{
+	struct spokei_conn_batch batch;
+	bool sends = !conn->blocked || spokei_buffer_len(&conn->out.out) == 0;
+
+	if (sends)
+		spokei_conn_send_unsent(conn, &batch);
+	if (conn->state != SPOKEI_CONN_CLOSED)
+		write_output(conn);
+	if (sends)
+		spokei_conn_sent_unsent(conn, &batch);
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	conn->blocked = !conn->unwritable &&
+			(spokei_outlet_len(&conn->out) > 0 || conn->unsent_requests > 0);
+	pass_on(conn);
+}
+
+/* Writes, unless the stream has just refused to take more. */
+static void write_if_taken(struct spokei_conn *conn)
+{
+	if (conn->blocked && !conn->writable)
+		return;
+	conn->writable = false;
+	if (SPOKEI_UNLIKELY(conn->unsent_requests > 0))
+		write_unsent(conn);
+	else
+		write_queued(conn);
+}
+
+/* Guarded requests wait for the end of the turn. */
+void spokei_conn_write_early(struct spokei_conn *conn)
+{
+	if (SPOKEI_UNLIKELY(conn->stream.layered) && !conn->stream.kind->prompt &&
+	    spokei_buffer_len(&conn->out.out) < EARLY_LAYERED)
+		return;
+	if (begin_early(conn))
+		write_queued(conn);
+}
+
+/* A reading of the clock costs as much as such a write, so the turn's begin is its time. */
+void spokei_conn_write_prompt(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	if (!may_write(conn))
+		return;
+	if (engine->settle_ns < engine->begin_ns)
+		engine->settle_ns = engine->begin_ns;
+	engine->settle_old = true;
+	write_queued(conn);
+}
+
+/* Returns whether the peer may still send requests, which then have to be refused. */
+static bool may_be_asked(const struct spokei_conn *conn)
+{
+	return conn->announced && !conn->readonly && !conn->ended && !conn->unwritable;
+}
+
+static bool is_finished(const struct spokei_conn *conn)
+{
+	return conn->ending && !may_be_asked(conn) && spokei_list_empty(&conn->servings) &&
+	       conn->pendings.count == 0 && conn->unsent_requests == 0 &&
+	       spokei_outlet_len(&conn->out) == 0 && !conn->holds &&
+	       spokei_buffer_len(&conn->held) == 0 && conn->resume.node.next == NULL;
+}
+
+/* Everything is written. Closing a socket with unread input would discard output that the peer has
+ * not read yet. So this side shuts its sending side, and reads until the peer's end, for a while.
+ */
+static void finish(struct spokei_conn *conn)
+{
+	struct spoke_engine *engine = spokei_conn_engine(conn);
+
+	if (conn->shut)
+		return;
+	if (conn->state == SPOKEI_CONN_OPEN)
+		spokei_conn_move(conn, SPOKEI_CONN_FINISHING);
+	spokei_conn_answer_end(conn);
+	if (conn->ended || conn->unwritable || conn->stream.kind->shut(&conn->stream) < 0) {
+		spokei_conn_close(conn, conn->ended ? SPOKE_ELOST : SPOKE_ECLOSED);
+		return;
+	}
+	conn->shut = true;
+	conn->unwritable = true;
+	conn->unwritable_ns = engine->settle_ns;
+	spokei_conn_arm(conn);
+}
+
+void spokei_conn_settle(struct spokei_task *task)
+{
+	struct spokei_conn *conn = spoke_container_of(task, struct spokei_conn, settle);
+
+	if (conn->state == SPOKEI_CONN_CLOSED)
+		return;
+	if (!spokei_conn_is_opening(conn) && !conn->unwritable)
+		write_if_taken(conn);
+	else if (conn->shut && conn->stream.layered)
+		flush(conn);
+	if (conn->state != SPOKEI_CONN_CLOSED)
+		spokei_conn_settle_calls(conn);
+	if (is_finished(conn))
+		finish(conn);
+	spokei_conn_watch(conn);
 }

@@ -4,7 +4,6 @@
 #include "core/base/status.h"
 #include "core/engine/engine.h"
 #include "transport/conn/conn.h"
-#include "transport/conn/foreign.h"
 #include "transport/connect/parts.h"
 
 #include <spoke/link.h>
@@ -298,7 +297,7 @@ void spokei_connector_report_loss(struct spokei_connector *connector,
 		char why[REASON_TEXT];
 
 		(void)snprintf(why, sizeof(why), "another protocol is spoken there: %s",
-			       spokei_foreign_sentence((enum spokei_foreign)conn->foreign, false));
+			       conn->foreign);
 		set_reason(connector, why);
 	}
 	spokei_connector_print(connector, conn, text, sizeof(text));

@@ -2,8 +2,8 @@
 /* Whether every host that reaches an address is let in there. */
 #include "cluster/config/places.h"
 #include "tests/support/test.h"
-#include "transport/conn/callers.h"
 #include "transport/listen/rules.h"
+#include "transport/trust/caller.h"
 
 #include <spoke/host.h>
 

@@ -31,12 +31,12 @@
 #include "core/virtual/files.h"
 #include "core/virtual/world.h"
 #include "tests/support/test.h"
-#include "transport/conn/callers.h"
 #include "transport/conn/link.h"
 #include "transport/listen/group.h"
 #include "transport/listen/quota.h"
 #include "transport/listen/rules.h"
 #include "transport/stream/tls/parts.h"
+#include "transport/trust/caller.h"
 
 #include <spoke/admin.h>
 #include <spoke/config.h>

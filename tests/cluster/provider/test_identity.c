@@ -4,8 +4,8 @@
 #include "tests/cluster/provider/guests.h"
 #include "tests/support/test.h"
 #include "transport/conn/conn.h"
-#include "transport/conn/identity.h"
 #include "transport/conn/link.h"
+#include "transport/trust/caller.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The check of idle connections, by itself: intervals, probes, and stalls of this process. */
 #include "tests/support/test.h"
-#include "transport/conn/idle.h"
+#include "transport/conn/conn.h"
 
 enum {
 	I = 1000 /* the heartbeat interval */

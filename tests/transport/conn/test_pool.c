@@ -2,7 +2,7 @@
 /* The pool that allocates connections in blocks, and frees blocks that are empty. */
 #include "tests/core/memory.h"
 #include "tests/support/test.h"
-#include "transport/conn/pool.h"
+#include "transport/conn/link.h"
 
 #include <string.h>
 

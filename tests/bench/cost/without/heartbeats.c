@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces transport/conn/idle, heartbeat and silence: no peer is probed or timed out. */
+/* Replaces transport/conn/heartbeat: no peer is probed or timed out. */
 #include "transport/conn/parts.h"
 
-/* --- transport/conn/idle */
+/* --- the idle check */
 
 void spokei_idle_start(struct spokei_idle *idle, uint64_t now_ns)
 {
@@ -50,7 +50,7 @@ enum spokei_idle_verdict spokei_idle_check(struct spokei_idle *idle,
 	return SPOKEI_IDLE_KEEP;
 }
 
-/* --- transport/conn/heartbeat, silence */
+/* --- heartbeats */
 
 int spokei_conn_probe(struct spokei_conn *conn)
 {

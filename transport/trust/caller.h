@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Callers: the identity that a peer has proven, in addition to its address, and lists of callers
+ * that are let in.
+ */
+#ifndef SPOKEI_TRANSPORT_TRUST_CALLER_H
+#define SPOKEI_TRANSPORT_TRUST_CALLER_H
+
+#include "core/text/range.h"
+#include "core/text/sha256.h"
+
+#include <stdatomic.h>
+
+/* --- identities
+ *
  * The identity that a peer has proven, in addition to its address: the names of its certificate,
  * the user at a unix socket, a token. Most connections have none, and no identity. It is shared by
  * a connection and the requests that outlive it; references are counted on the engine's thread.
  * Names never change, so a handler on the pool may read them.
  */
-#ifndef SPOKEI_TRANSPORT_CONN_IDENTITY_H
-#define SPOKEI_TRANSPORT_CONN_IDENTITY_H
-
-#include <spoke/env.h>
-#include <spoke/value.h>
-
-#include <stdatomic.h>
 
 /* Judgements that an identity remembers, and the bytes of a name, with the NUL. Longer names are
  * left out: a cut name would be another one. */
@@ -38,7 +44,11 @@ struct spokei_identity {
 	uint32_t shares;
 	bool has_user;
 	atomic_bool token; /* the peer has sent a valid token */
+	bool shows;        /* it has shown `shown` */
 	uint64_t proof;    /* number of the credentials that it has shown last; 0: none */
+	/* SHA-256 of the token that it has shown for all requests of its connection, because its
+	 * wire has no attachments. */
+	unsigned char shown[SPOKEI_SHA256];
 	struct spokei_identity_user user;
 	/* The newest judgements, in a ring. */
 	struct spokei_identity_judged judged[SPOKEI_IDENTITY_JUDGED];
@@ -85,5 +95,69 @@ bool spokei_identity_is_known(const struct spokei_identity *identity);
 const struct spokei_identity_judged *spokei_identity_judged(const struct spokei_identity *identity,
 							    uint64_t list);
 void spokei_identity_judge(struct spokei_identity *identity, uint64_t list, bool allowed);
+
+/* --- lists
+ *
+ * Lists of callers that are let in, by the names that a caller has proven:
+ *
+ *     dns:a.pay.test, dns:*.pay.test   a name of the certificate; * stands for one label
+ *     uri:spiffe://x/y                 the same; a * behind the last slash stands for any rest
+ *     ip:10.0.0.7                      the same
+ *     uid:1000, gid:100                the user at a unix socket
+ *     addr:10.0.0.0/8, addr:unix       the address
+ *     token                            a valid token was sent
+ *
+ * A caller is let in if any entry fits any of its names. A list never changes once it is made.
+ */
+
+#define SPOKEI_CALLERS_MAX 64u  /* entries of a list */
+#define SPOKEI_CALLERS_WHY 320u /* bytes of a sentence, with the NUL */
+
+enum spokei_caller_kind {
+	SPOKEI_CALLER_NAME,   /* of a certificate: `text` is all of it */
+	SPOKEI_CALLER_IP,     /* of a certificate: `range.base` */
+	SPOKEI_CALLER_SUFFIX, /* dns:*.x: `text` is ".x" */
+	SPOKEI_CALLER_PREFIX, /* uri:x* : `text` is "uri:x" */
+	SPOKEI_CALLER_USER,
+	SPOKEI_CALLER_GROUP,
+	SPOKEI_CALLER_ADDRESS,
+	SPOKEI_CALLER_TOKEN,
+};
+
+struct spokei_caller_rule {
+	enum spokei_caller_kind kind;
+	uint32_t id;
+	struct spoke_span text;
+	struct spokei_range range;
+};
+
+struct spokei_callers {
+	size_t size;     /* of this struct, with the rules and their texts */
+	uint64_t number; /* tells the list from all others of its owner, earlier ones too */
+	size_t count;
+	struct spokei_caller_rule rules[];
+};
+
+/* Makes a list from entries that are separated by commas; "all" makes NULL, which lets all in.
+ * Returns 0, SPOKE_ENOMEM, or SPOKE_EINVAL with a sentence about the first entry that is wrong,
+ * e.g. "entry 2, uid:x: ...". */
+SPOKE_MUST_USE int spokei_callers_new(const struct spoke_env *env, const char *text,
+				      uint64_t number, struct spokei_callers **ret_callers,
+				      char why[SPOKEI_CALLERS_WHY]);
+
+/* NULL is fine. */
+void spokei_callers_free(const struct spoke_env *env, struct spokei_callers *callers);
+
+/* Returns whether an entry asks for the address of the caller. `callers` may be NULL. */
+bool spokei_callers_ask_address(const struct spokei_callers *callers);
+
+/* Returns whether the list shuts out any host: a range of all addresses lets in every one. NULL:
+ * no.
+ */
+bool spokei_callers_limit_hosts(const struct spokei_callers *callers);
+
+/* Returns whether the list fits a peer; `identity` may be NULL. */
+bool spokei_callers_fit(const struct spokei_callers *callers, const struct spoke_env *env,
+			const struct spokei_identity *identity, const struct spoke_address *peer);
 
 #endif

@@ -1,15 +1,145 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads lists of callers, and compares callers with them. */
-#include "transport/conn/callers.h"
+/* Makes identities of peers, in one block of memory, and prints them; reads lists of callers, and
+ * compares callers with them. */
+#include "transport/trust/caller.h"
 
+#include "core/base/address.h"
 #include "core/base/env.h"
 #include "core/base/log.h"
 #include "core/text/option.h"
-#include "transport/conn/conn.h"
-#include "transport/conn/identity.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* --- identities */
+
+#define ADDRESS_TEXT 160u
+
+static bool is_kept(struct spoke_span name)
+{
+	return name.len > 0 && name.len < SPOKEI_IDENTITY_NAME;
+}
+
+struct spokei_identity *spokei_identity_new(const struct spoke_env *env,
+					    const struct spokei_identity_of *of)
+{
+	size_t size = sizeof(struct spokei_identity) + of->name_count * sizeof(*of->names);
+	struct spokei_identity *identity;
+	char *at;
+
+	for (size_t i = 0; i < of->name_count; i++)
+		size += is_kept(of->names[i]) ? of->names[i].len : 0;
+	identity = spokei_alloc(env, 1, size);
+	if (identity == NULL)
+		return NULL;
+	identity->env = env;
+	identity->size = size;
+	identity->shares = 1;
+	if (of->user) {
+		identity->has_user = true;
+		identity->user = *of->user;
+	}
+	at = (char *)(identity->names + of->name_count);
+	for (size_t i = 0; i < of->name_count; i++) {
+		struct spoke_span name = of->names[i];
+
+		if (!is_kept(name))
+			continue;
+		memcpy(at, name.data, name.len);
+		identity->names[identity->name_count++] = (struct spoke_span){ at, name.len };
+		at += name.len;
+	}
+	return identity;
+}
+
+struct spokei_identity *spokei_identity_share(struct spokei_identity *identity)
+{
+	if (identity)
+		identity->shares++;
+	return identity;
+}
+
+void spokei_identity_drop(struct spokei_identity *identity)
+{
+	if (identity && --identity->shares == 0)
+		spokei_free(identity->env, identity, 1, identity->size);
+}
+
+static void set_token(struct spokei_identity *identity, bool token)
+{
+	if (atomic_load_explicit(&identity->token, memory_order_relaxed) == token)
+		return;
+	atomic_store_explicit(&identity->token, token, memory_order_relaxed);
+	memset(identity->judged, 0, sizeof(identity->judged));
+}
+
+void spokei_identity_prove(struct spokei_identity *identity, uint64_t proof)
+{
+	identity->proof = proof;
+	set_token(identity, true);
+}
+
+void spokei_identity_withdraw(struct spokei_identity *identity)
+{
+	identity->proof = 0;
+	set_token(identity, false);
+}
+
+static size_t print_address(const struct spoke_env *env, const struct spoke_address *peer,
+			    char *text, size_t size)
+{
+	char address[ADDRESS_TEXT];
+	struct spoke_span host;
+
+	env->net->print(env->ctx, peer, address, sizeof(address));
+	host = spokei_address_host(address);
+	if (host.len == 0)
+		return 0;
+	return (size_t)snprintf(text, size, "addr:%.*s", (int)host.len, (const char *)host.data);
+}
+
+size_t spokei_identity_print(const struct spoke_env *env, const struct spokei_identity *identity,
+			     const struct spoke_address *peer, size_t index, char *text,
+			     size_t size)
+{
+	size_t count = identity ? identity->name_count : 0;
+	bool has_user = identity && identity->has_user;
+	bool token = identity && atomic_load_explicit(&identity->token, memory_order_relaxed);
+
+	if (index < count)
+		return (size_t)snprintf(text, size, "%.*s", (int)identity->names[index].len,
+					(const char *)identity->names[index].data);
+	if (has_user && index == count)
+		return (size_t)snprintf(text, size, "uid:%u", (unsigned)identity->user.uid);
+	count += has_user;
+	if (token && index == count)
+		return (size_t)snprintf(text, size, "token");
+	count += token;
+	return index == count ? print_address(env, peer, text, size) : 0;
+}
+
+bool spokei_identity_is_known(const struct spokei_identity *identity)
+{
+	return identity && (identity->name_count > 0 || identity->has_user ||
+			    atomic_load_explicit(&identity->token, memory_order_relaxed));
+}
+
+const struct spokei_identity_judged *spokei_identity_judged(const struct spokei_identity *identity,
+							    uint64_t list)
+{
+	for (unsigned i = 0; i < SPOKEI_IDENTITY_JUDGED; i++)
+		if (identity->judged[i].list == list)
+			return &identity->judged[i];
+	return NULL;
+}
+
+void spokei_identity_judge(struct spokei_identity *identity, uint64_t list, bool allowed)
+{
+	identity->judged[identity->next++ % SPOKEI_IDENTITY_JUDGED] =
+		(struct spokei_identity_judged){ list, allowed };
+}
+
+/* --- lists: entries */
 
 #define SHOWN 96u /* bytes of an entry in a sentence */
 
@@ -309,29 +439,4 @@ bool spokei_callers_fit(const struct spokei_callers *callers, const struct spoke
 		if (fits(&callers->rules[i], identity, &machine))
 			return true;
 	return false;
-}
-
-bool spokei_callers_let_in(const struct spokei_callers *callers, struct spokei_conn *conn,
-			   bool *ret_new)
-{
-	const struct spoke_env *env = conn->stream.engine->env;
-	static const struct spokei_identity_of nothing;
-	const struct spokei_identity_judged *judged = NULL;
-	bool allowed;
-
-	*ret_new = false;
-	if (callers == NULL)
-		return true;
-	/* Without memory each request is judged anew. */
-	if (conn->identity == NULL)
-		conn->identity = spokei_identity_new(env, &nothing);
-	if (conn->identity)
-		judged = spokei_identity_judged(conn->identity, callers->number);
-	if (judged)
-		return judged->allowed;
-	allowed = spokei_callers_fit(callers, env, conn->identity, &conn->peer);
-	if (conn->identity)
-		spokei_identity_judge(conn->identity, callers->number, allowed);
-	*ret_new = true;
-	return allowed;
 }

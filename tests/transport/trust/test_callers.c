@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of callers: what is read as an entry, and whom it fits. */
 #include "tests/support/test.h"
-#include "transport/conn/callers.h"
-#include "transport/conn/identity.h"
+#include "transport/trust/caller.h"
 
 #include <spoke/host.h>
 
