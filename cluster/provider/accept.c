@@ -57,7 +57,7 @@ static void conn_event(void *arg, struct spokei_conn *conn, enum spokei_link_eve
 		return;
 	case SPOKEI_LINK_EVENT_HEARD:
 		if (spokei_peer_add(arg, conn)) {
-			spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+			spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 			return;
 		}
 		event.change = SPOKE_LINK_CONNECTED;

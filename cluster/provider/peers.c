@@ -39,8 +39,8 @@ struct spokei_conn *spokei_peer_conn(const struct spoke_provider *provider, stru
 
 bool spokei_peer_ready(const struct spokei_conn *conn)
 {
-	return conn->handle != 0 && conn->state == SPOKEI_CONN_OPEN && !conn->unwritable &&
-	       !conn->readonly && !conn->unproven;
+	return conn->handle != 0 && conn->state == SPOKEI_CONN_OPEN &&
+	       !spokei_conn_unwritable(conn) && !conn->readonly && !conn->unproven;
 }
 
 size_t spoke_provider_connections(const struct spoke_provider *provider)

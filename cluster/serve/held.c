@@ -36,7 +36,7 @@ bool spokei_request_hand_over(struct spoke_request *request, struct spokei_conn 
 	if (error == SPOKE_OK)
 		return true;
 	if (error == SPOKE_ENOMEM)
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 	spokei_conn_join_orphans(&request->serving, conn->link);
 	request_abandoned(&request->serving);
 	return false;

@@ -67,7 +67,7 @@ static void check_state(struct sim_process *process, const struct spokei_conn *c
 		sim_violation(world, SIM_S24,
 			      "connection %u is open although its sending side is shut",
 			      end->stream->number);
-	if (conn->state == SPOKEI_CONN_OPEN && conn->ended)
+	if (conn->state == SPOKEI_CONN_OPEN && spokei_conn_ended(conn))
 		sim_violation(world, SIM_S24, "connection %u is open although its peer has ended",
 			      end->stream->number);
 	end->state = (uint8_t)conn->state;
@@ -82,7 +82,7 @@ static void check_pause(struct sim_process *process, const struct spokei_conn *c
 	if (conn->stream.kind->queues)
 		return;
 	if (conn->paused && conn->resume.node.next == NULL && conn->state == SPOKEI_CONN_OPEN &&
-	    !conn->unwritable && spokei_outlet_len(&conn->out) <= low)
+	    !spokei_conn_unwritable(conn) && spokei_outlet_len(&conn->out) <= low)
 		sim_violation(process->world, SIM_S10,
 			      "process %u does not read a connection although nothing is queued",
 			      process->number);
@@ -98,7 +98,8 @@ bool sim_books_deaf(const struct sim_end *end)
 		const struct spokei_conn *conn = spoke_container_of(at, struct spokei_conn, node);
 
 		if (conn->stream.watch.fd == end->fd)
-			return conn->paused || conn->shut || conn->state == SPOKEI_CONN_OPENING;
+			return conn->paused || conn->output == SPOKEI_OUTPUT_SHUT ||
+			       conn->state == SPOKEI_CONN_OPENING;
 	}
 	return false;
 }

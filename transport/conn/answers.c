@@ -61,22 +61,22 @@ static void answer(struct spokei_conn *conn, const struct place *place,
 {
 	int error;
 
-	if (conn->state == SPOKEI_CONN_CLOSED || conn->unwritable)
+	if (conn->state == SPOKEI_CONN_CLOSED || spokei_conn_unwritable(conn))
 		return;
 	error = put(conn, place, message);
 	if (error != 0 && error != SPOKE_ENOMEM && error != SPOKE_ELIMIT)
 		error = explain_reply(conn, place, message, error);
 	if (error == SPOKE_ELIMIT)
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW);
 	else if (error)
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 }
 
 /* Returns whether this answer ends its connection. On a wire without ids it is the drain notice, so
  * no request behind it has crossed that. */
 static bool is_last(struct spokei_conn *conn)
 {
-	conn->readonly |= conn->announced && conn->wire->in_order;
+	conn->readonly |= conn->since[SPOKEI_LIMIT_NOTICE] && conn->wire->in_order;
 	return conn->ending;
 }
 

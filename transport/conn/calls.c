@@ -307,7 +307,7 @@ static bool is_written(const struct spokei_conn *conn, const struct spokei_pendi
 	if (spokei_conn_has_written(conn, pending))
 		return true;
 	return pending->mark != UINT64_MAX && conn->state != SPOKEI_CONN_CLOSED &&
-	       !conn->unwritable;
+	       !spokei_conn_unwritable(conn);
 }
 
 bool spokei_conn_may_be_written(const struct spokei_pending *pending)
@@ -425,7 +425,7 @@ static int check_room(const struct spokei_conn *conn)
 {
 	const struct spokei_link *link = conn->link;
 
-	if (conn->state > SPOKEI_CONN_OPEN || conn->unwritable || conn->readonly ||
+	if (conn->state > SPOKEI_CONN_OPEN || spokei_conn_unwritable(conn) || conn->readonly ||
 	    conn->wire == NULL)
 		return SPOKE_ESTATE;
 	if (link->pending_count >= link->limits.pending_max)
@@ -452,7 +452,7 @@ static inline int begin_call(struct spokei_conn *conn, struct spokei_pending *pe
 	message->id = pending->id;
 	if (!message->two_way) /* a one-way request needs an id, but waits for no reply */
 		spokei_pendings_remove(&conn->pendings, pending);
-	if (guard == NULL && conn->state == SPOKEI_CONN_OPEN && !conn->blocked)
+	if (guard == NULL && conn->state == SPOKEI_CONN_OPEN && conn->output == SPOKEI_OUTPUT_FREE)
 		error = put_request(conn, pending, message, pending->timeout_ns);
 	else
 		error = keep_unsent(conn, pending, message);
@@ -655,7 +655,7 @@ static void take_back(struct spokei_conn *conn)
 		spokei_list_append(conn->pendings.kept.next, node);
 		frames++;
 	}
-	if (frames > 0 && !conn->unwritable && conn->state != SPOKEI_CONN_CLOSED)
+	if (frames > 0 && !spokei_conn_unwritable(conn) && conn->state != SPOKEI_CONN_CLOSED)
 		spokei_conn_unqueue(conn, mark, frames);
 	for (struct spoke_list *node = unwritten->prev; node != unwritten; node = node->prev) {
 		struct spokei_pending *pending = spoke_container_of(node, struct spokei_pending,

@@ -138,6 +138,41 @@ enum spokei_link_event {
 	SPOKEI_LINK_EVENT_WRITABLE, /* ... the peer accepts requests again */
 };
 
+/* What has come from the peer so far. */
+enum spokei_conn_heard {
+	SPOKEI_HEARD_NOTHING,
+	SPOKEI_HEARD_MESSAGE, /* a whole message */
+	SPOKEI_HEARD_ANSWER,  /* ... and a reply to this side */
+};
+
+/* Whether the stream takes output. */
+enum spokei_conn_output {
+	SPOKEI_OUTPUT_FREE,
+	SPOKEI_OUTPUT_BLOCKED,  /* the last write did not take all, or unsent requests wait */
+	SPOKEI_OUTPUT_WRITABLE, /* ... and the next write may take more */
+	SPOKEI_OUTPUT_BROKEN,   /* never again; bytes that the peer has sent are still read */
+	SPOKEI_OUTPUT_SHUT,     /* ... because all is sent; this side waits for the peer's end */
+};
+
+/* What may last for a limited time only: see the table in times.c. */
+enum spokei_conn_limit {
+	SPOKEI_LIMIT_FRAME,   /* an incomplete frame */
+	SPOKEI_LIMIT_SLOW,    /* no byte moves of those that wait here or in the stream */
+	SPOKEI_LIMIT_HALF,    /* the peer sends no more */
+	SPOKEI_LIMIT_BROKEN,  /* SPOKEI_OUTPUT_BROKEN */
+	SPOKEI_LIMIT_SHUT,    /* SPOKEI_OUTPUT_SHUT */
+	SPOKEI_LIMIT_OPENING, /* of an accepted stream */
+	SPOKEI_LIMIT_MUTE,    /* no message has come */
+	SPOKEI_LIMIT_NOTICE, /* this side has sent READONLY, or the last request has crossed that */
+	SPOKEI_LIMITS,
+};
+
+/* Counts events of one minute after the other. */
+struct spokei_minute {
+	uint64_t began_ns;
+	uint32_t count;
+};
+
 /* Reasons for a pause. */
 #define SPOKEI_PAUSED_FULL 1u /* too much output is queued; nothing is read */
 #define SPOKEI_PAUSED_TURN 2u /* a request is served whose answer comes before the next request */
@@ -162,22 +197,16 @@ struct spokei_conn {
 	const struct spokei_wire *wire; /* NULL until the peer's first byte tells the wire */
 	enum spokei_conn_state state;
 	int error;      /* why it was closed */
-	bool heard;     /* a whole message has arrived */
-	bool answered;  /* ... and a reply to this side */
+	uint8_t heard;  /* enum spokei_conn_heard */
+	uint8_t output; /* enum spokei_conn_output */
+	uint8_t paused; /* SPOKEI_PAUSED_... bits; no message is delivered meanwhile */
 	bool doubted;   /* the peer was silent before, and has to answer first */
 	bool readonly;  /* the peer accepts no more requests and sends none */
-	bool announced; /* this side has sent the same, see announced_ns */
 	/* It ends with its last call or request: it is FINISHING, or the peer of a consumer sent
 	 * READONLY and waits for the connection's end. */
 	bool ending;
-	bool waits_open; /* the peer keeps its sending side open while it waits for replies */
-	uint8_t paused;  /* SPOKEI_PAUSED_... bits; no message is delivered meanwhile */
-	bool ended;      /* the peer sends no more, since ended_ns */
-	bool blocked;    /* the last write did not take everything, or unsent requests wait */
-	bool writable;   /* ... and the next write may take more */
-	bool unwritable; /* writing is over; bytes that the peer has sent are still read */
-	bool shut;  /* ... because this side has sent everything; it waits for the peer's end */
-	bool holds; /* the stream has taken bytes that flush() has not passed on */
+	bool waits_open;     /* the peer keeps its sending side open while it waits for replies */
+	bool holds;          /* the stream has taken bytes that flush() has not passed on */
 	uint8_t probe_codec; /* codec of heartbeats: the peer's, or hessian2 until it is known */
 	uint8_t asked_codec; /* codec of the peer's last request; this side's own before it */
 	bool local;          /* accepted at a unix socket */
@@ -196,9 +225,7 @@ struct spokei_conn {
 	uint64_t asked_mark;    /* calls with a lower mark were written before the last read */
 	size_t unsent_requests; /* bytes of unsent requests */
 	size_t read_held;       /* memory of `in` and `held`, as accounted by the link */
-	/* When the incomplete frame began, or the opening of an accepted stream; 0: none. */
-	uint64_t frame_ns;
-	uint64_t moved_ns; /* when bytes last moved that wait here or in the stream; 0: none */
+	uint64_t since[SPOKEI_LIMITS]; /* when each of them began; 0: it does not last now */
 	struct spokei_idle idle;
 	struct spokei_outlet out;
 	struct spokei_pendings pendings; /* calls that wait for the peer's replies */
@@ -218,31 +245,23 @@ struct spokei_conn {
 	uint64_t handle;   /* its name for users, given by `up`; 0: none */
 	uint64_t showed;   /* tells the token that this side has shown in this way; 0: none */
 	uint8_t unshown;   /* times that the peer has refused it */
-	uint8_t writables; /* times the peer took READONLY back in the present minute */
 	uint16_t refusals; /* requests without proof */
 	uint32_t unsent;   /* bytes that the kernel had not sent an interval ago ... */
 	uint64_t sent;     /* ... and the total that it had sent */
-	uint32_t unknown;  /* replies to unknown ids in the present minute */
+	struct spokei_minute unknown;   /* replies to unknown ids */
+	struct spokei_minute writables; /* times the peer took READONLY back */
 	const char
 		*foreign; /* a sentence about a peer whose first bytes were no message, or NULL */
-	union {
-		uint64_t unknown_ns; /* when that minute began */
-		/* When the request that is served has to be answered, on wires without ids, where
-		 * this side gets no replies; 0: at any time. */
-		uint64_t answer_ns;
-	};
-	uint64_t late_turn;     /* engine->turn, in which it was read for calls that were due */
-	uint64_t passed;        /* of a layered stream, as of its last write or flush */
-	uint64_t unwritable_ns; /* since when writing is over; 0: it is not */
-	uint64_t ended_ns;
-	uint64_t announced_ns; /* when it did so, or when the last request has crossed that */
-	uint64_t writable_ns;  /* when the minute of `writables` began */
+	/* When the request that is served has to be answered, on wires without ids; 0: at any time.
+	 */
+	uint64_t answer_ns;
+	uint64_t late_turn; /* engine->turn, in which it was read for calls that were due */
+	uint64_t passed;    /* of a layered stream, as of its last write or flush */
 	uint64_t born_ns;
 	uint64_t due_ns;          /* due time of the timer, while it is armed */
 	struct spoke_timer timer; /* armed for the earliest of its times, or earlier */
 	struct spokei_task resume;
-	struct spokei_task reap;
-	struct spokei_task bury;
+	struct spokei_task end;
 	struct spoke_list node;           /* in the list of the link */
 	struct spoke_list silent;         /* ... of those without a byte; next == NULL: not there */
 	void *seat;                       /* of an accepted one, for its owner */
@@ -390,6 +409,18 @@ static inline bool spokei_conn_is_opening(const struct spokei_conn *conn)
 	return conn->state < SPOKEI_CONN_OPEN;
 }
 
+/* Returns whether writing is over. */
+static inline bool spokei_conn_unwritable(const struct spokei_conn *conn)
+{
+	return conn->output >= SPOKEI_OUTPUT_BROKEN;
+}
+
+/* Returns whether the peer sends no more. */
+static inline bool spokei_conn_ended(const struct spokei_conn *conn)
+{
+	return conn->since[SPOKEI_LIMIT_HALF] != 0;
+}
+
 /* Returns whether a heartbeat is unanswered. */
 static inline bool spokei_conn_suspect(const struct spokei_conn *conn)
 {
@@ -420,10 +451,10 @@ bool spokei_conn_let_in(struct spokei_conn *conn, const struct spokei_callers *c
 void spokei_conn_close(struct spokei_conn *conn, int error);
 
 /* Closes with an error: counts the reason and reports it as an event. */
-void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error);
+void spokei_conn_close_with(struct spokei_conn *conn, enum spoke_stat stat, int error);
 
 /* The same, with a reason after it; NULL: that of the stream. */
-void spokei_conn_blame_for(struct spokei_conn *conn, enum spoke_stat stat, int error,
+void spokei_conn_close_why(struct spokei_conn *conn, enum spoke_stat stat, int error,
 			   const char *why);
 
 #endif

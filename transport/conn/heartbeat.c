@@ -118,7 +118,8 @@ void spokei_conn_announce(struct spokei_conn *conn)
 	const struct spokei_link *link = conn->link;
 	struct spokei_message message = { .kind = SPOKEI_READONLY, .codec = conn->probe_codec };
 
-	if (conn->announced || conn->unwritable || conn->in.wire == NULL)
+	if (conn->since[SPOKEI_LIMIT_NOTICE] || spokei_conn_unwritable(conn) ||
+	    conn->in.wire == NULL)
 		return;
 	/* On a wire without ids the next answer is the notice, also to a request that is not whole
 	 * yet. Other peers that get no notice learn of the drain from refused requests. */
@@ -129,9 +130,7 @@ void spokei_conn_announce(struct spokei_conn *conn)
 			return;
 		spokei_count(link->engine, SPOKE_STAT_READONLY_WRITTEN);
 	}
-	conn->announced = true;
-	conn->announced_ns = link->engine->begin_ns;
-	spokei_conn_arm(conn);
+	spokei_conn_since(conn, SPOKEI_LIMIT_NOTICE, link->engine->begin_ns);
 }
 
 void spokei_conn_heard(struct spokei_conn *conn)
@@ -251,7 +250,7 @@ void spokei_conn_check_silence(struct spokei_conn *conn)
 		else if (conn->wire->idle_ns > 0)
 			end_idle(conn);
 		else
-			spokei_conn_blame(conn, SPOKE_STAT_CLOSED_IDLE, SPOKE_ESILENT);
+			spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_IDLE, SPOKE_ESILENT);
 		return;
 	case SPOKEI_IDLE_SUSPECT:
 		/* A heartbeat that is still queued needs no second one. */
@@ -262,7 +261,7 @@ void spokei_conn_check_silence(struct spokei_conn *conn)
 	case SPOKEI_IDLE_DEAD:
 		note_miss(conn);
 		if (conn->state != SPOKEI_CONN_CLOSED)
-			spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SILENT, SPOKE_ESILENT);
+			spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_SILENT, SPOKE_ESILENT);
 		return;
 	}
 }

@@ -61,14 +61,14 @@ void spokei_conn_guard(struct spokei_conn *conn)
 
 void spokei_conn_answer_end(struct spokei_conn *conn)
 {
-	if (conn->ended && conn->stream.layered && !conn->unwritable && !conn->shut)
+	if (spokei_conn_ended(conn) && conn->stream.layered && !spokei_conn_unwritable(conn))
 		(void)conn->stream.kind->shut(&conn->stream);
 }
 
 void spokei_conn_part(struct spokei_conn *conn)
 {
 	if (conn->stream.layered && !spokei_conn_is_opening(conn) &&
-	    conn->state != SPOKEI_CONN_CLOSED && !conn->unwritable &&
+	    conn->state != SPOKEI_CONN_CLOSED && !spokei_conn_unwritable(conn) &&
 	    spokei_outlet_len(&conn->out) == 0)
 		(void)conn->stream.kind->shut(&conn->stream);
 }
@@ -93,10 +93,10 @@ void spokei_conn_close(struct spokei_conn *conn, int error)
 	spokei_task_drop(&conn->settle);
 	spokei_task_drop(&conn->resume);
 	spokei_stream_close(&conn->stream);
-	spokei_engine_soon(engine, &conn->reap);
+	spokei_engine_soon(engine, &conn->end);
 }
 
-void spokei_conn_blame_for(struct spokei_conn *conn, enum spoke_stat stat, int error,
+void spokei_conn_close_why(struct spokei_conn *conn, enum spoke_stat stat, int error,
 			   const char *why)
 {
 	const struct spokei_stream_blame blame = {
@@ -114,9 +114,9 @@ void spokei_conn_blame_for(struct spokei_conn *conn, enum spoke_stat stat, int e
 	spokei_conn_close(conn, error);
 }
 
-void spokei_conn_blame(struct spokei_conn *conn, enum spoke_stat stat, int error)
+void spokei_conn_close_with(struct spokei_conn *conn, enum spoke_stat stat, int error)
 {
-	spokei_conn_blame_for(conn, stat, error, NULL);
+	spokei_conn_close_why(conn, stat, error, NULL);
 }
 
 /* --- the identity of the peer */
@@ -235,10 +235,11 @@ static void connected(struct spokei_conn *conn)
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 
 	conn->born_ns = engine->begin_ns;
+	conn->since[SPOKEI_LIMIT_MUTE] = engine->begin_ns;
 	spokei_idle_start(&conn->idle, engine->begin_ns);
 	/* Calls that waited for the connection go before new ones. */
-	conn->blocked = conn->unsent_requests > 0;
-	conn->writable = conn->blocked;
+	if (conn->unsent_requests > 0)
+		conn->output = SPOKEI_OUTPUT_WRITABLE;
 	spokei_conn_watch(conn);
 	conn->up->changed(conn->up_arg, conn, SPOKE_OK);
 	/* The first bytes tell the peer the wire, and probe it. */
@@ -255,13 +256,13 @@ static void open_failed(struct spokei_conn *conn, int status)
 			conn->error = SPOKE_EHANDSHAKE;
 		spokei_conn_give_up(conn, status);
 	} else if (status == -ENOMEM) {
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 	} else if (status == -EPROTO && secures) {
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_HANDSHAKE, SPOKE_EHANDSHAKE);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_HANDSHAKE, SPOKE_EHANDSHAKE);
 	} else if (status == -EPROTO) {
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL);
 	} else {
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 	}
 }
 
@@ -271,9 +272,9 @@ static void open_stream(struct spokei_conn *conn)
 	int status = conn->stream.kind->open(&conn->stream);
 
 	if (status == SPOKEI_STREAM_MORE || status == -EAGAIN || status == -EINTR) {
-		if (conn->stream.accepted && conn->frame_ns == 0 &&
+		if (conn->stream.accepted && conn->since[SPOKEI_LIMIT_OPENING] == 0 &&
 		    (!conn->stream.kind->patient || conn->stream.state))
-			conn->frame_ns = spokei_conn_engine(conn)->begin_ns;
+			conn->since[SPOKEI_LIMIT_OPENING] = spokei_conn_engine(conn)->begin_ns;
 		spokei_conn_watch(conn);
 		spokei_conn_arm(conn);
 		return;
@@ -282,13 +283,13 @@ static void open_stream(struct spokei_conn *conn)
 		open_failed(conn, status);
 		return;
 	}
-	conn->frame_ns = 0;
+	conn->since[SPOKEI_LIMIT_OPENING] = 0;
 	spokei_conn_move(conn, SPOKEI_CONN_OPEN);
 	if (conn->stream.layered)
 		spokei_conn_speaks(conn);
 	conn->stream.watch.ready = spokei_conn_ready;
 	if (conn->stream.accepted && !identify(conn)) {
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 		return;
 	}
 	spokei_conn_guard(conn);
@@ -332,9 +333,9 @@ static void opening_ready(struct spoke_watch *ready, unsigned io)
 
 /* --- the end */
 
-static void conn_bury(struct spokei_task *task)
+static void free_conn(struct spokei_task *task)
 {
-	struct spokei_conn *conn = spoke_container_of(task, struct spokei_conn, bury);
+	struct spokei_conn *conn = spoke_container_of(task, struct spokei_conn, end);
 	const struct spoke_env *env = spokei_conn_engine(conn)->env;
 	struct spokei_link *link = conn->link;
 
@@ -348,14 +349,16 @@ static void conn_bury(struct spokei_task *task)
 	spokei_link_left(link);
 }
 
-static void conn_reap(struct spokei_task *task)
+/* Ends its calls and requests, and reports the end. */
+static void finalise(struct spokei_task *task)
 {
-	struct spokei_conn *conn = spoke_container_of(task, struct spokei_conn, reap);
+	struct spokei_conn *conn = spoke_container_of(task, struct spokei_conn, end);
 
 	spokei_conn_fail_calls(conn, conn->error);
 	spokei_conn_abandon(conn);
 	conn->up->changed(conn->up_arg, conn, conn->error);
-	spokei_engine_dead(spokei_conn_engine(conn), &conn->bury);
+	conn->end.run = free_conn;
+	spokei_engine_dead(spokei_conn_engine(conn), &conn->end);
 }
 
 void spokei_conn_finish(struct spokei_conn *conn)
@@ -367,7 +370,7 @@ void spokei_conn_finish(struct spokei_conn *conn)
 	spokei_conn_move(conn, SPOKEI_CONN_FINISHING);
 	/* A peer that has sent WRITABLE since then has to be notified again. */
 	if (!conn->readonly)
-		conn->announced = false;
+		conn->since[SPOKEI_LIMIT_NOTICE] = 0;
 	/* A side that only calls announces nothing: it just ends. */
 	if (conn->link->serve)
 		spokei_conn_announce(conn);
@@ -405,10 +408,10 @@ static struct spokei_conn *make(struct spokei_link *link, int fd, enum spokei_co
 	conn->asked_codec = spokei_wire_codec_id(&link->limits.wire);
 	conn->profile_id = conn->asked_codec;
 	conn->born_ns = engine->begin_ns;
+	conn->since[SPOKEI_LIMIT_MUTE] = engine->begin_ns;
 	conn->settle.run = spokei_conn_settle;
 	conn->resume.run = spokei_conn_resume;
-	conn->reap.run = conn_reap;
-	conn->bury.run = conn_bury;
+	conn->end.run = finalise;
 	spokei_stream_init(&conn->stream, engine, link->stream, fd, opening_ready);
 	conn->stream.ring_bits = link->limits.ring_bits;
 	spokei_intake_init(&conn->in, env, &link->limits.wire);

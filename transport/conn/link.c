@@ -217,6 +217,7 @@ void spokei_link_limits_init(struct spokei_link_limits *limits)
 		.handshake_ns = SPOKEI_HANDSHAKE_NS,
 		.half_ns = SPOKEI_HALF_NS,
 		.goodbye_ns = SPOKEI_GOODBYE_NS,
+		.linger_ns = SPOKEI_LINGER_NS,
 	};
 }
 

@@ -28,6 +28,8 @@
  */
 #define SPOKEI_SPARE 262144u
 #define SPOKEI_UNPROVEN_SPARE 8192u
+/* How long the peer's end may take once this side can write no more. */
+#define SPOKEI_LINGER_NS UINT64_C(5000000000)
 #define SPOKEI_UNKNOWN_REPLIES 1000u /* in a minute; beyond: close */
 
 /*
@@ -80,6 +82,7 @@ struct spokei_link_limits {
 	uint64_t half_ns;      /* time limit of replies to a peer that sends no more */
 	uint64_t mute_ns;      /* time limit of the peer's first byte; 0: none */
 	uint64_t goodbye_ns;
+	uint64_t linger_ns;     /* time limit of the peer's end once this side can write no more */
 	uint64_t heartbeat_ns;  /* silence after which a peer is probed; SPOKEI_IDLE_OFF: never */
 	uint64_t idle_close_ns; /* silence that closes a connection whose wire has no heartbeats; 0:
 				   none */

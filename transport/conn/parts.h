@@ -16,8 +16,6 @@
 
 #include "transport/conn/conn.h"
 
-/* How long the peer's end may take once this side can write no more. */
-#define SPOKEI_CONN_UNWRITABLE_NS UINT64_C(5000000000)
 /* Upper half of the ids of a connection that spoke has opened ("spok"), and so of its first
  * heartbeat. It tells the provider that no caller half-closes this connection and waits. */
 #define SPOKEI_CONN_MARK UINT32_C(0x73706f6b)
@@ -59,8 +57,8 @@ static inline void spokei_conn_speaks(struct spokei_conn *conn)
 /* Returns whether the peer's silence can mean anything now. */
 static inline bool spokei_conn_is_listened_to(const struct spokei_conn *conn)
 {
-	return !spokei_conn_is_opening(conn) && conn->wire != NULL && !conn->ended &&
-	       !conn->unwritable;
+	return !spokei_conn_is_opening(conn) && conn->wire != NULL && !spokei_conn_ended(conn) &&
+	       !spokei_conn_unwritable(conn);
 }
 
 /* The interval of silence that counts on this connection's wire. */
@@ -68,6 +66,9 @@ uint64_t spokei_conn_interval(const struct spokei_conn *conn);
 
 /* Arms the timer for the next of the connection's times. May close the connection. */
 void spokei_conn_arm(struct spokei_conn *conn);
+
+/* Begins a time that is limited, and arms the timer for it. May close the connection. */
+void spokei_conn_since(struct spokei_conn *conn, enum spokei_conn_limit limit, uint64_t since_ns);
 
 /* The same for the answer to the request that is served, on wires without ids. UINT64_MAX: at any
  * time. */
@@ -98,7 +99,8 @@ static inline bool spokei_conn_queues(const struct spokei_conn *conn, size_t her
 
 	if (here >= len)
 		return true;
-	if (SPOKEI_LIKELY(!stream->layered) || stream->kind->queues == NULL || conn->unwritable)
+	if (SPOKEI_LIKELY(!stream->layered) || stream->kind->queues == NULL ||
+	    spokei_conn_unwritable(conn))
 		return false;
 	return stream->kind->queues(stream, len - here);
 }

@@ -28,6 +28,14 @@ static SPOKEI_NOINLINE void learn_codec(struct spokei_conn *conn, uint8_t codec)
 		conn->probe_codec = codec;
 }
 
+/* Counts an event. Returns how many there were before it in the present minute. */
+static uint32_t count_in_minute(struct spokei_minute *minute, uint64_t now_ns)
+{
+	if (minute->count == 0 || now_ns - minute->began_ns >= MINUTE_NS)
+		*minute = (struct spokei_minute){ .began_ns = now_ns };
+	return minute->count++;
+}
+
 /* --- replies */
 
 /* A few unknown replies may be a mistake of the peer; many mean that it is out of step. */
@@ -36,12 +44,8 @@ static void note_unknown(struct spokei_conn *conn)
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 
 	spokei_count(engine, SPOKE_STAT_REPLIES_UNKNOWN);
-	if (conn->unknown == 0 || engine->begin_ns - conn->unknown_ns >= MINUTE_NS) {
-		conn->unknown = 0;
-		conn->unknown_ns = engine->begin_ns;
-	}
-	if (++conn->unknown > conn->link->limits.unknown_replies)
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_UNKNOWN_REPLIES, SPOKE_EPROTOCOL);
+	if (count_in_minute(&conn->unknown, engine->begin_ns) >= conn->link->limits.unknown_replies)
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_UNKNOWN_REPLIES, SPOKE_EPROTOCOL);
 }
 
 /* A reply for which no call waits; `given`: its id was issued. */
@@ -51,7 +55,7 @@ static SPOKEI_NOINLINE void deliver_unexpected(struct spokei_conn *conn, bool gi
 	if (given)
 		spokei_count(spokei_conn_engine(conn), SPOKE_STAT_REPLIES_LATE);
 	else if (!conn->link->asked)
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_UNWANTED, SPOKE_EPROTOCOL);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_UNWANTED, SPOKE_EPROTOCOL);
 	else
 		note_unknown(conn);
 }
@@ -139,11 +143,12 @@ static SPOKEI_NOINLINE bool has_crossed(struct spokei_conn *conn)
 	const uint64_t limit_ns = conn->link->limits.goodbye_ns;
 	const uint64_t until_ns = conn->wire->probes ? spokei_drain_serves_until(engine) : 0;
 
-	if (conn->state != SPOKEI_CONN_FINISHING || !conn->announced || conn->readonly)
+	if (conn->state != SPOKEI_CONN_FINISHING || conn->since[SPOKEI_LIMIT_NOTICE] == 0 ||
+	    conn->readonly)
 		return false;
 	if (spokei_later(engine->begin_ns, 2 * limit_ns) <= until_ns)
-		conn->announced_ns = engine->begin_ns;
-	return engine->begin_ns - conn->announced_ns < SPOKEI_CROSSING_NS ||
+		conn->since[SPOKEI_LIMIT_NOTICE] = engine->begin_ns;
+	return engine->begin_ns - conn->since[SPOKEI_LIMIT_NOTICE] < SPOKEI_CROSSING_NS ||
 	       spokei_later(engine->begin_ns, limit_ns) <= until_ns;
 }
 
@@ -153,7 +158,7 @@ static const char *limit_reached(struct spokei_conn *conn, const struct spokei_m
 
 	if (link->closing || (conn->state != SPOKEI_CONN_OPEN && !has_crossed(conn)))
 		return "this side is closing; call another one";
-	if (conn->unwritable && message->two_way)
+	if (spokei_conn_unwritable(conn) && message->two_way)
 		return "the connection can no longer be written to";
 	if (link->serving_count + link->orphan_count >= link->limits.serving_max)
 		return "the provider's limit of running requests is reached";
@@ -194,7 +199,7 @@ static void deliver_request(struct spokei_conn *conn, const struct spokei_messag
 	/* A one-way request cannot get a wrong reply; a notification has no id at all. */
 	if (message->two_way && conn->serving.count > 0 && message->id <= conn->serving_top &&
 	    spokei_map_get(&conn->serving, &message->id, sizeof(message->id))) {
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_ID_TWICE, SPOKE_EPROTOCOL);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_ID_TWICE, SPOKE_EPROTOCOL);
 		return;
 	}
 	spokei_count(engine, SPOKE_STAT_REQUESTS);
@@ -261,7 +266,7 @@ static void deliver_probe(struct spokei_conn *conn, const struct spokei_message 
 	spokei_conn_slim(conn);
 	/* The answer uses the peer's own codec; for unknown ones there is no other form. */
 	learn_codec(conn, message->codec);
-	if (!message->two_way || conn->unwritable)
+	if (!message->two_way || spokei_conn_unwritable(conn))
 		return;
 	/* A peer that sends heartbeats and does not read gets fewer answers. */
 	if (spokei_outlet_put_control(&conn->out, conn->wire, &conn->link->limits.wire, &answer))
@@ -305,24 +310,20 @@ static void deliver_writable(struct spokei_conn *conn)
 	if (!conn->readonly || conn->state != SPOKEI_CONN_OPEN)
 		return;
 	/* Users are notified each time, up to a limit for a peer that toggles READONLY. */
-	if (engine->begin_ns - conn->writable_ns >= MINUTE_NS) {
-		conn->writables = 0;
-		conn->writable_ns = engine->begin_ns;
-	}
-	if (conn->writables == WRITABLES_MAX)
+	if (count_in_minute(&conn->writables, engine->begin_ns) >= WRITABLES_MAX)
 		return;
-	conn->writables++;
 	conn->readonly = false;
 	conn->ending = false;
 	/* The next READONLY is answered too, unless the peer does not read these answers. */
 	if (spokei_outlet_len(&conn->out) == 0)
-		conn->announced = false;
+		conn->since[SPOKEI_LIMIT_NOTICE] = 0;
 	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_WRITABLE);
 }
 
 static void first_message(struct spokei_conn *conn)
 {
-	conn->heard = true;
+	conn->heard = SPOKEI_HEARD_MESSAGE;
+	conn->since[SPOKEI_LIMIT_MUTE] = 0;
 	if (conn->wire == NULL) {
 		spokei_conn_speak(conn, conn->in.wire);
 		spokei_conn_guard(conn);
@@ -335,7 +336,7 @@ static void first_message(struct spokei_conn *conn)
 /* A peer that answers is not only connected, but alive. */
 static void first_answer(struct spokei_conn *conn)
 {
-	conn->answered = true;
+	conn->heard = SPOKEI_HEARD_ANSWER;
 	conn->up->event(conn->up_arg, conn, SPOKEI_LINK_EVENT_ANSWERED);
 }
 
@@ -354,12 +355,12 @@ static void deliver(struct spokei_conn *conn, const struct spokei_message *messa
 	struct spoke_engine *engine = spokei_conn_engine(conn);
 
 	spokei_count(engine, SPOKE_STAT_MESSAGES_READ);
-	if (!conn->heard) {
+	if (conn->heard == SPOKEI_HEARD_NOTHING) {
 		first_message(conn);
 		if (conn->state == SPOKEI_CONN_CLOSED)
 			return;
 	}
-	if (!conn->answered) {
+	if (conn->heard < SPOKEI_HEARD_ANSWER) {
 		await_answer(conn, message->kind);
 		if (conn->state == SPOKEI_CONN_CLOSED)
 			return;
@@ -470,15 +471,15 @@ static void end_broken(struct spokei_conn *conn, const struct spoke_span *bytes)
 {
 	switch (conn->in.error) {
 	case SPOKE_ENOMEM:
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 		return;
 	case SPOKE_ETOOLARGE:
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_LARGE, SPOKE_EPROTOCOL);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_LARGE, SPOKE_EPROTOCOL);
 		return;
 	default:
-		if (!conn->heard)
+		if (conn->heard == SPOKEI_HEARD_NOTHING)
 			conn->foreign = sentence_about(&conn->stream, bytes);
-		spokei_conn_blame_for(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL,
+		spokei_conn_close_why(conn, SPOKE_STAT_CLOSED_PROTOCOL, SPOKE_EPROTOCOL,
 				      conn->foreign);
 	}
 }
@@ -487,7 +488,7 @@ static void end_broken(struct spokei_conn *conn, const struct spoke_span *bytes)
 static void hold(struct spokei_conn *conn, struct spoke_span bytes)
 {
 	if (bytes.len > 0 && spokei_buffer_append(&conn->held, bytes.data, bytes.len))
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 	else
 		spokei_conn_watch(conn);
 }
@@ -519,7 +520,8 @@ static bool take_in(struct spokei_conn *conn, struct spoke_span *bytes)
 			break;
 		case SPOKEI_INTAKE_BAD_BODY:
 			if (SPOKEI_UNLIKELY(conn->unproven) && conn->in.too_long > 0) {
-				spokei_conn_blame(conn, SPOKE_STAT_CLOSED_LARGE, SPOKE_EPROTOCOL);
+				spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_LARGE,
+						       SPOKE_EPROTOCOL);
 				return any;
 			}
 			deliver(conn, &message, conn->in.error);
@@ -564,17 +566,14 @@ static bool may_wait(const struct spokei_conn *conn)
 /* The peer sends no more: its requests are answered first. */
 static void end_of_input(struct spokei_conn *conn)
 {
-	struct spoke_engine *engine = spokei_conn_engine(conn);
-
-	conn->ended = true;
-	conn->ended_ns = engine->begin_ns;
-	conn->frame_ns = 0;
-	if (conn->shut) {
+	conn->since[SPOKEI_LIMIT_HALF] = spokei_conn_engine(conn)->begin_ns;
+	conn->since[SPOKEI_LIMIT_FRAME] = 0;
+	if (conn->output == SPOKEI_OUTPUT_SHUT) {
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 		return;
 	}
 	/* It drained before, and no reply is owed. */
-	if (conn->readonly && conn->announced && conn->pendings.count == 0 &&
+	if (conn->readonly && conn->since[SPOKEI_LIMIT_NOTICE] && conn->pendings.count == 0 &&
 	    spokei_list_empty(&conn->servings)) {
 		spokei_conn_answer_end(conn);
 		spokei_conn_close(conn, SPOKE_ECLOSED);
@@ -584,9 +583,9 @@ static void end_of_input(struct spokei_conn *conn)
 		spokei_conn_abandon_waiting(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	if (conn->unwritable || conn->link->connects || !may_wait(conn)) {
+	if (spokei_conn_unwritable(conn) || conn->link->connects || !may_wait(conn)) {
 		spokei_conn_answer_end(conn);
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 		return;
 	}
 	/* First, because failed calls may be retried at once, and not on this connection. */
@@ -612,14 +611,14 @@ static bool count_held(struct spokei_conn *conn)
 	conn->read_held = held;
 	if (!more || link->held <= link->limits.held_max)
 		return true;
-	spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+	spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 	return false;
 }
 
 static void note_frame(struct spokei_conn *conn, bool any)
 {
 	if (!spokei_intake_begun(&conn->in)) {
-		conn->frame_ns = 0;
+		conn->since[SPOKEI_LIMIT_FRAME] = 0;
 		/* A block that is not lent again must not add to the spares. */
 		if (conn->in.kept.bytes)
 			spokei_buffer_fini(&conn->in.kept);
@@ -629,8 +628,8 @@ static void note_frame(struct spokei_conn *conn, bool any)
 	}
 	if (!count_held(conn))
 		return;
-	if (any || conn->frame_ns == 0)
-		conn->frame_ns = spokei_conn_engine(conn)->begin_ns;
+	if (any || conn->since[SPOKEI_LIMIT_FRAME] == 0)
+		conn->since[SPOKEI_LIMIT_FRAME] = spokei_conn_engine(conn)->begin_ns;
 	spokei_conn_arm(conn);
 }
 
@@ -644,29 +643,30 @@ static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 	spokei_count(engine, SPOKE_STAT_READS);
 	if (got == -EAGAIN || got == -EINTR)
 		return 0;
-	if (got < 0 && conn->shut) {
+	if (got < 0 && conn->output == SPOKEI_OUTPUT_SHUT) {
 		spokei_conn_close(conn, SPOKE_ECLOSED);
 		return 0;
 	}
 	/* E.g. bytes were changed, or the peer refuses this side's certificate: a provider says so
 	 * when the handshake of its consumer is over. */
 	if (got == -EPROTO) {
-		bool refuses = !conn->heard && !conn->stream.accepted && conn->stream.kind->veiled;
+		bool refuses = conn->heard == SPOKEI_HEARD_NOTHING && !conn->stream.accepted &&
+			       conn->stream.kind->veiled;
 
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_PROTOCOL,
-				  refuses ? SPOKE_EHANDSHAKE : SPOKE_EPROTOCOL);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_PROTOCOL,
+				       refuses ? SPOKE_EHANDSHAKE : SPOKE_EPROTOCOL);
 		return 0;
 	}
 	if (got == -ETIMEDOUT) { /* the kernel's keepalive found the peer silent */
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_SILENT, SPOKE_ESILENT);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_SILENT, SPOKE_ESILENT);
 		return 0;
 	}
 	if (got == -ENOMEM) { /* of a stream that needs memory to read */
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
 		return 0;
 	}
 	if (got < 0) {
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 		return 0;
 	}
 	if (got == 0) {
@@ -675,7 +675,7 @@ static inline size_t read_bytes(struct spokei_conn *conn, size_t max)
 	}
 	spokei_count_by(engine, SPOKE_STAT_BYTES_READ, (uint64_t)got);
 	/* The list lies in a cache line that a turn does not need else. */
-	if (SPOKEI_UNLIKELY(!conn->heard))
+	if (SPOKEI_UNLIKELY(conn->heard == SPOKEI_HEARD_NOTHING))
 		spokei_conn_speaks(conn);
 	spokei_conn_heard(conn);
 	return conn->state == SPOKEI_CONN_CLOSED ? 0 : (size_t)got;
@@ -721,7 +721,8 @@ static SPOKEI_NOINLINE void read_ahead(struct spokei_conn *conn)
 
 static inline bool is_readable(const struct spokei_conn *conn)
 {
-	return !spokei_conn_is_opening(conn) && conn->state != SPOKEI_CONN_CLOSED && !conn->ended;
+	return !spokei_conn_is_opening(conn) && conn->state != SPOKEI_CONN_CLOSED &&
+	       !spokei_conn_ended(conn);
 }
 
 static bool may_read(const struct spokei_conn *conn)
@@ -778,7 +779,7 @@ void spokei_conn_resume(struct spokei_task *task)
 	bool any;
 
 	conn->paused = 0;
-	conn->frame_ns = 0; /* the frame has waited for this side */
+	conn->since[SPOKEI_LIMIT_FRAME] = 0; /* the frame has waited for this side */
 	any = take_in(conn, &bytes);
 	if (bytes.len > 0 && conn->state != SPOKEI_CONN_CLOSED)
 		spokei_buffer_consume(held, spokei_buffer_len(held) - bytes.len);
@@ -802,8 +803,8 @@ void spokei_conn_ready(struct spoke_watch *ready, unsigned io)
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 		io = SPOKE_IO_READ | SPOKE_IO_WRITE;
 	}
-	if (io & SPOKE_IO_WRITE && conn->blocked) {
-		conn->writable = true;
+	if (io & SPOKE_IO_WRITE && conn->output == SPOKEI_OUTPUT_BLOCKED) {
+		conn->output = SPOKEI_OUTPUT_WRITABLE;
 		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
 	}
 	if (io & SPOKE_IO_READ)

@@ -8,9 +8,67 @@
 
 #define GRACE_NS UINT64_C(1000000000) /* after a late turn, until the times are checked again */
 
+/* The limits. `field`: where the limit lies in those of the link. A connection that is over one is
+ * closed with `error`, and counted and reported as `stat`, unless that is SPOKE_STAT_CLOSED, which
+ * counts every end. */
+static const struct {
+	size_t field;
+	enum spoke_stat stat;
+	int error;
+} rows[] = {
+#define ROW(name) offsetof(struct spokei_link_limits, name##_ns)
+	[SPOKEI_LIMIT_FRAME] = { ROW(frame), SPOKE_STAT_CLOSED_FRAME_TIME, SPOKE_EPROTOCOL },
+	[SPOKEI_LIMIT_SLOW] = { ROW(slow), SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW },
+	[SPOKEI_LIMIT_HALF] = { ROW(half), SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST },
+	[SPOKEI_LIMIT_BROKEN] = { ROW(linger), SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST },
+	[SPOKEI_LIMIT_SHUT] = { ROW(linger), SPOKE_STAT_CLOSED, SPOKE_ECLOSED },
+	[SPOKEI_LIMIT_OPENING] = { ROW(handshake), SPOKE_STAT_CLOSED_HANDSHAKE, SPOKE_EHANDSHAKE },
+	[SPOKEI_LIMIT_MUTE] = { ROW(mute), SPOKE_STAT_CLOSED_MUTE, SPOKE_ESILENT },
+	[SPOKEI_LIMIT_NOTICE] = { ROW(goodbye), SPOKE_STAT_CLOSED, SPOKE_OK }, /* is not closed */
+#undef ROW
+};
+
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+/* Returns whether a limit counts now. */
+static bool counts(const struct spokei_conn *conn, enum spokei_conn_limit limit)
+{
+	if (conn->since[limit] == 0)
+		return false;
+	switch ((int)limit) {
+	case SPOKEI_LIMIT_FRAME:
+		return !conn->paused; /* while paused, this side keeps the frame waiting */
+	case SPOKEI_LIMIT_NOTICE:
+		return !conn->readonly && conn->state == SPOKEI_CONN_FINISHING;
+	case SPOKEI_LIMIT_MUTE:
+		return conn->link->limits.mute_ns != 0;
+	default:
+		return true;
+	}
+}
+
+/* Returns how long a time may last; that of the notice on a wire without ids: until the peer sends
+ * a request, or the rest of one. */
+static uint64_t length_of(const struct spokei_conn *conn, enum spokei_conn_limit limit)
+{
+	const unsigned char *limits = (const unsigned char *)&conn->link->limits;
+	uint64_t length_ns;
+
+	if (limit == SPOKEI_LIMIT_NOTICE && conn->in.wire->in_order &&
+	    !spokei_intake_begun(&conn->in))
+		return SPOKEI_CROSSING_NS;
+	memcpy(&length_ns, limits + rows[limit].field, sizeof(length_ns));
+	return length_ns;
+}
+
+/* Returns when a limit is reached; UINT64_MAX: it does not count now. */
+static uint64_t limit_due(const struct spokei_conn *conn, enum spokei_conn_limit limit)
+{
+	return counts(conn, limit) ? spokei_later(conn->since[limit], length_of(conn, limit))
+				   : UINT64_MAX;
 }
 
 uint64_t spokei_conn_interval(const struct spokei_conn *conn)
@@ -33,41 +91,14 @@ static uint64_t idle_due(const struct spokei_conn *conn)
 	return spokei_idle_due(&conn->idle, spokei_conn_interval(conn));
 }
 
-uint64_t spokei_conn_frame_limit(const struct spokei_conn *conn)
-{
-	const struct spokei_link_limits *limits = &conn->link->limits;
-
-	return spokei_conn_is_opening(conn) ? limits->handshake_ns : limits->frame_ns;
-}
-
-uint64_t spokei_conn_goodbye_limit(const struct spokei_conn *conn)
-{
-	if (conn->in.wire->in_order && !spokei_intake_begun(&conn->in))
-		return SPOKEI_CROSSING_NS;
-	return conn->link->limits.goodbye_ns;
-}
-
 /* Returns when the connection is to be checked next; UINT64_MAX: never. */
 static uint64_t next_due(const struct spokei_conn *conn)
 {
-	const struct spokei_link_limits *limits = &conn->link->limits;
-	uint64_t due_ns = UINT64_MAX;
+	uint64_t due_ns = idle_due(conn);
 
-	if (conn->frame_ns && !conn->paused) /* while paused, this side keeps the frame waiting */
-		due_ns = spokei_later(conn->frame_ns, spokei_conn_frame_limit(conn));
-	if (conn->moved_ns)
-		due_ns = earlier(due_ns, spokei_later(conn->moved_ns, limits->slow_ns));
-	if (conn->unwritable_ns)
-		due_ns = earlier(due_ns,
-				 spokei_later(conn->unwritable_ns, SPOKEI_CONN_UNWRITABLE_NS));
-	if (conn->ended)
-		due_ns = earlier(due_ns, spokei_later(conn->ended_ns, limits->half_ns));
-	if (!conn->heard && limits->mute_ns)
-		due_ns = earlier(due_ns, spokei_later(conn->born_ns, limits->mute_ns));
-	if (conn->announced && !conn->readonly && conn->state == SPOKEI_CONN_FINISHING)
-		due_ns = earlier(due_ns,
-				 spokei_later(conn->announced_ns, spokei_conn_goodbye_limit(conn)));
-	return earlier(due_ns, idle_due(conn));
+	for (unsigned i = 0; i < SPOKEI_LIMITS; i++)
+		due_ns = earlier(due_ns, limit_due(conn, (enum spokei_conn_limit)i));
+	return due_ns;
 }
 
 /* A timer that is due too early checks and is armed again, so it is moved only if it is too late.
@@ -95,6 +126,12 @@ void spokei_conn_arm(struct spokei_conn *conn)
 	arm(conn, next_due(conn));
 }
 
+void spokei_conn_since(struct spokei_conn *conn, enum spokei_conn_limit limit, uint64_t since_ns)
+{
+	conn->since[limit] = since_ns;
+	spokei_conn_arm(conn);
+}
+
 /* The timer never moves to a later time, so spokei_conn_arm() need not know of this one. */
 void spokei_conn_answer_by(struct spokei_conn *conn, uint64_t due_ns)
 {
@@ -102,7 +139,9 @@ void spokei_conn_answer_by(struct spokei_conn *conn, uint64_t due_ns)
 	arm(conn, due_ns);
 }
 
-void spokei_conn_rearm(struct spokei_conn *conn)
+/* Arms the timer after the times were checked. Times that a late turn did not check come a little
+ * later. */
+static void rearm(struct spokei_conn *conn)
 {
 	uint64_t now_ns = spokei_conn_engine(conn)->begin_ns;
 	uint64_t due_ns = next_due(conn);
@@ -114,75 +153,43 @@ void spokei_conn_rearm(struct spokei_conn *conn)
 
 /* --- checks */
 
-/* Returns whether more than `limit_ns` has passed since `since_ns`. A turn that is late by much of
- * that limit does not count, because arrived bytes may be unread. */
-static bool is_over(const struct spokei_conn *conn, uint64_t since_ns, uint64_t limit_ns)
+/* Returns the first limit that is over; SPOKEI_LIMITS: none is. A turn that is late by much of a
+ * limit does not count, because arrived bytes may be unread. */
+static enum spokei_conn_limit limit_over(const struct spokei_conn *conn)
 {
 	const struct spoke_engine *engine = spokei_conn_engine(conn);
+	unsigned i = 0;
 
-	return engine->begin_ns >= spokei_later(since_ns, limit_ns) &&
-	       !spokei_engine_late_for(engine, limit_ns);
-}
-
-/* Returns the counter for which the connection is to be closed; SPOKE_STAT_COUNT: none. */
-static enum spoke_stat offence_of(const struct spokei_conn *conn)
-{
-	const struct spokei_link_limits *limits = &conn->link->limits;
-
-	if (conn->frame_ns && !conn->paused &&
-	    is_over(conn, conn->frame_ns, spokei_conn_frame_limit(conn)))
-		return spokei_conn_is_opening(conn) ? SPOKE_STAT_CLOSED_HANDSHAKE
-						    : SPOKE_STAT_CLOSED_FRAME_TIME;
-	if (conn->moved_ns && is_over(conn, conn->moved_ns, limits->slow_ns))
-		return SPOKE_STAT_CLOSED_SLOW;
-	if (conn->unwritable_ns && is_over(conn, conn->unwritable_ns, SPOKEI_CONN_UNWRITABLE_NS))
-		return conn->shut ? SPOKE_STAT_CLOSED : SPOKE_STAT_CLOSED_BY_PEER;
-	if (conn->ended && is_over(conn, conn->ended_ns, limits->half_ns))
-		return SPOKE_STAT_CLOSED_BY_PEER;
-	if (!conn->heard && limits->mute_ns && is_over(conn, conn->born_ns, limits->mute_ns))
-		return SPOKE_STAT_CLOSED_MUTE;
-	return SPOKE_STAT_COUNT;
-}
-
-static int error_of(enum spoke_stat offence)
-{
-	if (offence == SPOKE_STAT_CLOSED_FRAME_TIME)
-		return SPOKE_EPROTOCOL;
-	if (offence == SPOKE_STAT_CLOSED_HANDSHAKE)
-		return SPOKE_EHANDSHAKE;
-	if (offence == SPOKE_STAT_CLOSED_SLOW)
-		return SPOKE_ESLOW;
-	return offence == SPOKE_STAT_CLOSED_MUTE ? SPOKE_ESILENT : SPOKE_ELOST;
+	while (i < SPOKEI_LIMITS &&
+	       (engine->begin_ns < limit_due(conn, (enum spokei_conn_limit)i) ||
+		spokei_engine_late_for(engine, length_of(conn, (enum spokei_conn_limit)i))))
+		i++;
+	return (enum spokei_conn_limit)i;
 }
 
 static void check_limits(struct spokei_conn *conn)
 {
-	enum spoke_stat offence = offence_of(conn);
+	enum spokei_conn_limit limit = limit_over(conn);
 
-	if (offence == SPOKE_STAT_COUNT)
+	if (limit == SPOKEI_LIMITS)
 		return;
 	/* Bytes in the socket count, even if the loop has not reported them. */
 	(void)spokei_conn_read(conn);
-	if (conn->state == SPOKEI_CONN_CLOSED)
+	limit = conn->state == SPOKEI_CONN_CLOSED ? SPOKEI_LIMITS : limit_over(conn);
+	if (limit == SPOKEI_LIMITS)
 		return;
-	offence = offence_of(conn);
+	if (limit == SPOKEI_LIMIT_NOTICE) { /* the peer counts as having answered */
+		conn->readonly = true;
+		spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+		return;
+	}
 	/* With a reason it had failed before. */
-	if (offence == SPOKE_STAT_CLOSED_HANDSHAKE && spokei_stream_why(&conn->stream) == NULL)
+	if (limit == SPOKEI_LIMIT_OPENING && spokei_stream_why(&conn->stream) == NULL)
 		spokei_count(spokei_conn_engine(conn), SPOKE_STAT_HANDSHAKES_LATE);
-	if (offence == SPOKE_STAT_CLOSED)
-		spokei_conn_close(conn, SPOKE_ECLOSED);
-	else if (offence != SPOKE_STAT_COUNT)
-		spokei_conn_blame(conn, offence, error_of(offence));
-}
-
-/* A peer that does not answer READONLY has run out of time. */
-static void check_drain_notice(struct spokei_conn *conn)
-{
-	if (conn->state != SPOKEI_CONN_FINISHING || !conn->announced || conn->readonly ||
-	    !is_over(conn, conn->announced_ns, spokei_conn_goodbye_limit(conn)))
-		return;
-	conn->readonly = true;
-	spokei_engine_last(spokei_conn_engine(conn), &conn->settle);
+	if (rows[limit].stat == SPOKE_STAT_CLOSED)
+		spokei_conn_close(conn, rows[limit].error);
+	else
+		spokei_conn_close_with(conn, rows[limit].stat, rows[limit].error);
 }
 
 /* A caller that waits for an answer on a wire without ids gets one when its time is over. */
@@ -203,10 +210,9 @@ void spokei_conn_due(struct spoke_timer *timer, void *arg)
 		check_limits(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	check_drain_notice(conn);
 	check_answer(conn);
 	if (conn->state != SPOKEI_CONN_CLOSED)
-		spokei_conn_rearm(conn);
+		rearm(conn);
 }
 
 /*

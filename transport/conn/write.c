@@ -29,7 +29,8 @@ static SPOKEI_NOINLINE unsigned watch_layered(struct spokei_conn *conn, unsigned
 	struct spokei_stream *stream = &conn->stream;
 
 	stream->low = SIZE_MAX;
-	if (conn->paused & SPOKEI_PAUSED_FULL && stream->kind->queues && !conn->unwritable) {
+	if (conn->paused & SPOKEI_PAUSED_FULL && stream->kind->queues &&
+	    !spokei_conn_unwritable(conn)) {
 		stream->low = spokei_link_low(conn->link, conn->unproven);
 		io |= SPOKE_IO_WRITE;
 	}
@@ -46,9 +47,10 @@ void spokei_conn_watch(struct spokei_conn *conn)
 		spokei_stream_watch(&conn->stream, SPOKE_IO_WRITE);
 		return;
 	}
-	if (spokei_conn_has_room(conn) && !conn->ended && conn->state != SPOKEI_CONN_OPENING)
+	if (spokei_conn_has_room(conn) && !spokei_conn_ended(conn) &&
+	    conn->state != SPOKEI_CONN_OPENING)
 		io = SPOKE_IO_READ;
-	if (conn->blocked && !conn->writable && !conn->unwritable)
+	if (conn->output == SPOKEI_OUTPUT_BLOCKED)
 		io |= SPOKE_IO_WRITE;
 	if (SPOKEI_UNLIKELY(conn->stream.layered))
 		io = watch_layered(conn, io);
@@ -95,10 +97,8 @@ static void unpause(struct spokei_conn *conn)
 		return;
 	}
 	conn->paused = 0;
-	if (conn->frame_ns == 0)
-		return;
-	conn->frame_ns = engine->settle_ns;
-	spokei_conn_arm(conn);
+	if (conn->since[SPOKEI_LIMIT_FRAME])
+		spokei_conn_since(conn, SPOKEI_LIMIT_FRAME, engine->settle_ns);
 }
 
 /* --- writing: the output buffer, and long bodies from where they lie */
@@ -114,18 +114,16 @@ static void give_up_writing(struct spokei_conn *conn, int status)
 {
 	conn->link->queued -= spokei_outlet_len(&conn->out);
 	spokei_outlet_fini(&conn->out);
-	conn->unwritable = true;
-	conn->blocked = false;
+	conn->output = SPOKEI_OUTPUT_BROKEN;
 	conn->holds = false;
 	if (conn->paused)
 		unpause(conn);
-	conn->moved_ns = 0;
-	conn->unwritable_ns = spokei_conn_engine(conn)->settle_ns;
-	spokei_conn_arm(conn);
+	conn->since[SPOKEI_LIMIT_SLOW] = 0;
+	spokei_conn_since(conn, SPOKEI_LIMIT_BROKEN, spokei_conn_engine(conn)->settle_ns);
 	if (status == -ENOMEM)
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
-	else if (conn->ended)
-		spokei_conn_blame(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_MEMORY, SPOKE_ENOMEM);
+	else if (spokei_conn_ended(conn))
+		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST);
 }
 
 /* Ends a pause once few bytes are queued. */
@@ -170,10 +168,9 @@ static inline void took(struct spokei_conn *conn, size_t len)
 			spokei_buffer_fini(&conn->out.control);
 	}
 	if (waits == 0 && SPOKEI_LIKELY(!conn->holds)) {
-		conn->moved_ns = 0;
-	} else if (moved || conn->moved_ns == 0) {
-		conn->moved_ns = engine->settle_ns;
-		spokei_conn_arm(conn);
+		conn->since[SPOKEI_LIMIT_SLOW] = 0;
+	} else if (moved || conn->since[SPOKEI_LIMIT_SLOW] == 0) {
+		spokei_conn_since(conn, SPOKEI_LIMIT_SLOW, engine->settle_ns);
 		if (conn->state == SPOKEI_CONN_CLOSED)
 			return;
 	}
@@ -194,7 +191,7 @@ void spokei_conn_unqueue(struct spokei_conn *conn, uint64_t mark, uint64_t frame
 	waits = spokei_outlet_len(&conn->out);
 	if (waits == 0) {
 		if (!conn->holds)
-			conn->moved_ns = 0;
+			conn->since[SPOKEI_LIMIT_SLOW] = 0;
 		spokei_link_return(link, out);
 	}
 	unpause_if_low(conn);
@@ -232,7 +229,7 @@ static void flush(struct spokei_conn *conn)
 	uint64_t now_ns = spokei_conn_engine(conn)->settle_ns;
 	int status = conn->stream.kind->flush(&conn->stream);
 
-	if (conn->unwritable)
+	if (spokei_conn_unwritable(conn))
 		return;
 	conn->holds = status == -EAGAIN || status == -EINTR;
 	if (status < 0 && !conn->holds) {
@@ -241,14 +238,13 @@ static void flush(struct spokei_conn *conn)
 	}
 	/* The stream may have passed bytes on in write(), too: took() has noted those. */
 	if (has_passed(conn)) {
-		conn->moved_ns = 0;
+		conn->since[SPOKEI_LIMIT_SLOW] = 0;
 		spokei_idle_moved(&conn->idle, now_ns);
 	}
 	if (!conn->holds && spokei_outlet_len(&conn->out) == 0) {
-		conn->moved_ns = 0;
-	} else if (conn->moved_ns == 0) {
-		conn->moved_ns = now_ns;
-		spokei_conn_arm(conn);
+		conn->since[SPOKEI_LIMIT_SLOW] = 0;
+	} else if (conn->since[SPOKEI_LIMIT_SLOW] == 0) {
+		spokei_conn_since(conn, SPOKEI_LIMIT_SLOW, now_ns);
 		if (conn->state == SPOKEI_CONN_CLOSED)
 			return;
 	}
@@ -265,7 +261,8 @@ void spokei_conn_lend(struct spokei_conn *conn)
 /* Not in a forked child: control returns there to the code that forked. */
 static bool may_write(const struct spokei_conn *conn)
 {
-	return conn->state != SPOKEI_CONN_CLOSED && !conn->paused && !conn->blocked &&
+	return conn->state != SPOKEI_CONN_CLOSED && !conn->paused &&
+	       conn->output == SPOKEI_OUTPUT_FREE &&
 	       !spokei_engine_forked(spokei_conn_engine(conn));
 }
 
@@ -307,7 +304,8 @@ static void write_lent(struct spokei_conn *conn, const struct spokei_lent *lent)
 	if (gone < len)
 		memcpy(lent->at + gone, bytes + gone, len - gone);
 	took(conn, took_len);
-	conn->blocked = first >= 0 && second >= 0 && spokei_outlet_len(&conn->out) > 0;
+	if (first >= 0 && second >= 0 && spokei_outlet_len(&conn->out) > 0)
+		conn->output = SPOKEI_OUTPUT_BLOCKED;
 }
 
 int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *message)
@@ -315,8 +313,8 @@ int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *messag
 	struct spokei_lent lent = { .at = NULL };
 	int error;
 
-	if (!conn->stream.kind->copies && !conn->unwritable && conn->unsent_requests == 0 &&
-	    spokei_outlet_len(&conn->out) == 0 && begin_early(conn))
+	if (!conn->stream.kind->copies && !spokei_conn_unwritable(conn) &&
+	    conn->unsent_requests == 0 && spokei_outlet_len(&conn->out) == 0 && begin_early(conn))
 		message->lent = &lent;
 	error = spokei_conn_put_short(conn, message);
 	message->lent = NULL;
@@ -327,13 +325,13 @@ int spokei_conn_put_long(struct spokei_conn *conn, struct spokei_message *messag
 
 void spokei_conn_dismiss(struct spokei_conn *conn, enum spoke_stat stat, int error)
 {
-	if (!conn->unwritable && begin_early(conn)) {
+	if (!spokei_conn_unwritable(conn) && begin_early(conn)) {
 		write_output(conn);
 		if (conn->stream.layered && conn->state != SPOKEI_CONN_CLOSED)
 			flush(conn);
 		spokei_conn_part(conn);
 	}
-	spokei_conn_blame(conn, stat, error);
+	spokei_conn_close_with(conn, stat, error);
 }
 
 /* --- the end of a turn, and early writes during it */
@@ -344,8 +342,15 @@ void spokei_conn_dismiss(struct spokei_conn *conn, enum spoke_stat stat, int err
 
 static inline void pass_on(struct spokei_conn *conn)
 {
-	if (SPOKEI_UNLIKELY(conn->stream.layered) && !conn->unwritable)
+	if (SPOKEI_UNLIKELY(conn->stream.layered) && !spokei_conn_unwritable(conn))
 		flush(conn);
+}
+
+/* Notes whether output waits after a write. */
+static inline void note_output(struct spokei_conn *conn, bool waits)
+{
+	if (!spokei_conn_unwritable(conn))
+		conn->output = waits ? SPOKEI_OUTPUT_BLOCKED : SPOKEI_OUTPUT_FREE;
 }
 
 static inline void write_queued(struct spokei_conn *conn)
@@ -353,7 +358,7 @@ static inline void write_queued(struct spokei_conn *conn)
 	write_output(conn);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	conn->blocked = !conn->unwritable && spokei_outlet_len(&conn->out) > 0;
+	note_output(conn, spokei_outlet_len(&conn->out) > 0);
 	pass_on(conn);
 }
 
@@ -364,7 +369,7 @@ static inline void write_queued(struct spokei_conn *conn)
 static SPOKEI_NOINLINE void write_unsent(struct spokei_conn *conn)
 {
 	struct spokei_conn_batch batch;
-	bool sends = !conn->blocked || spokei_buffer_len(&conn->out.out) == 0;
+	bool sends = conn->output == SPOKEI_OUTPUT_FREE || spokei_buffer_len(&conn->out.out) == 0;
 
 	if (sends)
 		spokei_conn_send_unsent(conn, &batch);
@@ -374,17 +379,17 @@ static SPOKEI_NOINLINE void write_unsent(struct spokei_conn *conn)
 		spokei_conn_sent_unsent(conn, &batch);
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	conn->blocked = !conn->unwritable &&
-			(spokei_outlet_len(&conn->out) > 0 || conn->unsent_requests > 0);
+	note_output(conn, spokei_outlet_len(&conn->out) > 0 || conn->unsent_requests > 0);
 	pass_on(conn);
 }
 
 /* Writes, unless the stream has just refused to take more. */
-static void write_if_taken(struct spokei_conn *conn)
+static void write_waiting(struct spokei_conn *conn)
 {
-	if (conn->blocked && !conn->writable)
+	if (conn->output == SPOKEI_OUTPUT_BLOCKED)
 		return;
-	conn->writable = false;
+	if (SPOKEI_UNLIKELY(conn->output == SPOKEI_OUTPUT_WRITABLE))
+		conn->output = SPOKEI_OUTPUT_BLOCKED;
 	if (SPOKEI_UNLIKELY(conn->unsent_requests > 0))
 		write_unsent(conn);
 	else
@@ -417,7 +422,8 @@ void spokei_conn_write_prompt(struct spokei_conn *conn)
 /* Returns whether the peer may still send requests, which then have to be refused. */
 static bool may_be_asked(const struct spokei_conn *conn)
 {
-	return conn->announced && !conn->readonly && !conn->ended && !conn->unwritable;
+	return conn->since[SPOKEI_LIMIT_NOTICE] && !conn->readonly && !spokei_conn_ended(conn) &&
+	       !spokei_conn_unwritable(conn);
 }
 
 static bool is_finished(const struct spokei_conn *conn)
@@ -433,21 +439,18 @@ static bool is_finished(const struct spokei_conn *conn)
  */
 static void finish(struct spokei_conn *conn)
 {
-	struct spoke_engine *engine = spokei_conn_engine(conn);
-
-	if (conn->shut)
+	if (conn->output == SPOKEI_OUTPUT_SHUT)
 		return;
 	if (conn->state == SPOKEI_CONN_OPEN)
 		spokei_conn_move(conn, SPOKEI_CONN_FINISHING);
 	spokei_conn_answer_end(conn);
-	if (conn->ended || conn->unwritable || conn->stream.kind->shut(&conn->stream) < 0) {
-		spokei_conn_close(conn, conn->ended ? SPOKE_ELOST : SPOKE_ECLOSED);
+	if (spokei_conn_ended(conn) || spokei_conn_unwritable(conn) ||
+	    conn->stream.kind->shut(&conn->stream) < 0) {
+		spokei_conn_close(conn, spokei_conn_ended(conn) ? SPOKE_ELOST : SPOKE_ECLOSED);
 		return;
 	}
-	conn->shut = true;
-	conn->unwritable = true;
-	conn->unwritable_ns = engine->settle_ns;
-	spokei_conn_arm(conn);
+	conn->output = SPOKEI_OUTPUT_SHUT;
+	spokei_conn_since(conn, SPOKEI_LIMIT_SHUT, spokei_conn_engine(conn)->settle_ns);
 }
 
 void spokei_conn_settle(struct spokei_task *task)
@@ -456,9 +459,9 @@ void spokei_conn_settle(struct spokei_task *task)
 
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		return;
-	if (!spokei_conn_is_opening(conn) && !conn->unwritable)
-		write_if_taken(conn);
-	else if (conn->shut && conn->stream.layered)
+	if (!spokei_conn_is_opening(conn) && !spokei_conn_unwritable(conn))
+		write_waiting(conn);
+	else if (conn->output == SPOKEI_OUTPUT_SHUT && conn->stream.layered)
 		flush(conn);
 	if (conn->state != SPOKEI_CONN_CLOSED)
 		spokei_conn_settle_calls(conn);

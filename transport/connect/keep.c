@@ -305,7 +305,7 @@ static void connection_lost(struct spokei_connector *connector, const struct spo
 
 	if (spokei_conn_suspect(conn) || error == SPOKE_ESILENT)
 		connector->suspected = true;
-	connector->shuns_path = connector->by_path && !conn->answered;
+	connector->shuns_path = connector->by_path && conn->heard < SPOKEI_HEARD_ANSWER;
 	if (has_worked(connector, conn, error))
 		connector->failures = 0;
 	if (error == SPOKE_ESILENT)

@@ -50,7 +50,7 @@ enum spokei_grade spokei_connector_grade(const struct spokei_connector *connecto
 {
 	const struct spokei_conn *conn = spokei_connector_conn(connector);
 
-	if (conn == NULL || conn->unwritable || conn->readonly)
+	if (conn == NULL || spokei_conn_unwritable(conn) || conn->readonly)
 		return SPOKEI_GRADE_NONE;
 	if (spokei_conn_is_opening(conn))
 		return SPOKEI_GRADE_CONNECTING;
@@ -274,7 +274,8 @@ static bool has_sent(const struct spokei_conn *conn)
 static bool was_left_unheard(const struct spokei_conn *conn, int error)
 {
 	return error == SPOKE_ELOST && conn->stream.kind == &spokei_stream_socket &&
-	       has_sent(conn) && !conn->heard && !spokei_intake_begun(&conn->in);
+	       has_sent(conn) && conn->heard == SPOKEI_HEARD_NOTHING &&
+	       !spokei_intake_begun(&conn->in);
 }
 
 void spokei_connector_report_loss(struct spokei_connector *connector,

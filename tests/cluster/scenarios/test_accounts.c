@@ -245,7 +245,7 @@ TEST(requests_on_unwritable_connection_are_not_run)
 {
 	struct peer_conn *conn = connect_peer(0);
 
-	first_conn()->unwritable = true; /* the state after a failed write */
+	first_conn()->output = SPOKEI_OUTPUT_BROKEN; /* the state after a failed write */
 	ask(conn, "large", 3, true);
 	assert_int_equal(rig.handled, 0);
 	assert_int_equal(stat(SPOKE_STAT_REQUESTS_REFUSED), 3);

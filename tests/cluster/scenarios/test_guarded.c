@@ -201,7 +201,7 @@ TEST(guarded_request_is_written_when_its_turn_ends)
 	assert_int_equal(spoke_engine_turn(rig.engine, false), 0);
 	assert_int_equal(rig.asked, 2);
 	assert_int_equal(spoke_stat_get(rig.engine, SPOKE_STAT_WRITES), writes + 1);
-	assert_false(first_conn()->blocked);
+	assert_int_equal(first_conn()->output, SPOKEI_OUTPUT_FREE);
 	read_all();
 	assert_int_equal(rig.arrived, 4);
 }
@@ -340,7 +340,7 @@ TEST(frames_that_left_the_buffer_are_written_later)
 	written = spoke_stat_get(rig.engine, SPOKE_STAT_MESSAGES_WRITTEN) - written;
 	assert_in_range(written, 22, 22 + 2); /* with heartbeats */
 	assert_int_equal(rig.consumer->link->queued, 0);
-	assert_false(first_conn()->blocked);
+	assert_int_equal(first_conn()->output, SPOKEI_OUTPUT_FREE);
 }
 
 TEST(request_is_withdrawn_until_its_first_byte_is_written)
