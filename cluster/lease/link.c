@@ -5,6 +5,7 @@
 #include "cluster/lease/redis.h"
 #include "core/base/log.h"
 #include "core/base/status.h"
+#include "core/engine/engine.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,46 +19,13 @@
 #define PENDING_READS 8u /* reads of bytes that a stream holds, in one turn */
 #define KEPT 4096u       /* bytes that an empty input buffer keeps */
 
-static const struct spokei_backoff backoff = {
-	.first_ns = SPOKEI_REDIS_BACKOFF_FIRST_NS,
-	.cap_ns = SPOKEI_REDIS_BACKOFF_CAP_NS,
-};
-
-/* --- the timer */
-
-static int arm(struct spokei_redis_link *link, uint64_t due_ns)
-{
-	struct spoke_wheel *wheel = link->engine->wheel;
-
-	link->due_ns = due_ns;
-	if (spoke_timer_armed(&link->timer))
-		return spokei_engine_fold(spoke_wheel_reschedule(wheel, &link->timer, due_ns));
-	return spokei_engine_fold(
-		spoke_wheel_schedule(wheel, &link->timer, link->timer_class, due_ns));
-}
-
-/* The wheel has room, because the timer was armed before; it refuses only at the end of its time.
- */
-static void set_timer_at(struct spokei_redis_link *link, uint64_t due_ns)
-{
-	if (arm(link, due_ns))
-		spokei_event_of(link->engine, SPOKE_EVENT_OF_LEASE, SPOKE_ELIMIT,
-				"store %s: its timer cannot be set; make a new engine",
-				link->place.name);
-}
-
-static void set_timer(struct spokei_redis_link *link, uint64_t delay_ns)
-{
-	set_timer_at(link, spokei_later(link->engine->env->now(link->engine->env->ctx), delay_ns));
-}
+/* --- the end */
 
 void spokei_redis_link_due(struct spokei_redis_link *link, uint64_t due_ns)
 {
-	if (link->state == SPOKEI_REDIS_READY && due_ns < link->due_ns)
-		set_timer_at(link, due_ns);
+	if (link->state == SPOKEI_REDIS_READY && due_ns < link->dialer.due_ns)
+		spokei_dialer_set_timer_at(&link->dialer, due_ns);
 }
-
-/* --- the end */
 
 /* Returns whether the backoff starts again. A server that breaks the protocol or refuses its task
  * after each greeting must not be connected to again and again without a growing pause. */
@@ -67,16 +35,7 @@ static bool has_worked(const struct spokei_redis_link *link)
 		return false;
 	if (link->answered && link->error != SPOKE_EPROTOCOL && link->error != SPOKE_ESTORE)
 		return true;
-	return link->engine->begin_ns - link->ready_ns >= backoff.cap_ns;
-}
-
-static uint64_t pause_of(const struct spokei_redis_link *link)
-{
-	const struct spoke_env *env = link->engine->env;
-	uint64_t dice;
-
-	env->dice(env->ctx, &dice, sizeof(dice));
-	return spokei_backoff_pause(&backoff, link->failures, dice);
+	return link->engine->begin_ns - link->ready_ns >= SPOKEI_REDIS_BACKOFF_CAP_NS;
 }
 
 static void close_stream(struct spokei_redis_link *link)
@@ -85,6 +44,7 @@ static void close_stream(struct spokei_redis_link *link)
 	link->reading = false;
 	link->unwritable = false;
 	spokei_task_drop(&link->write);
+	spokei_dialer_hang_up(&link->dialer);
 	spokei_stream_close(&link->stream);
 	if (link->inside)
 		return; /* the replies that are being read lie in the buffer */
@@ -104,13 +64,10 @@ void spokei_redis_link_end(struct spokei_redis_link *link, int error, const char
 	va_end(args);
 	link->worked = has_worked(link);
 	if (link->worked)
-		link->failures = 0;
+		link->dialer.failures = 0;
 	close_stream(link);
 	link->state = SPOKEI_REDIS_WAITING;
-	link->pause_ns = pause_of(link);
-	set_timer(link, link->pause_ns);
-	if (link->failures < UINT32_MAX)
-		link->failures++;
+	spokei_dialer_wait(&link->dialer);
 	spokei_engine_soon(link->engine, &link->news);
 }
 
@@ -195,6 +152,19 @@ void spokei_redis_link_write(struct spokei_redis_link *link)
 
 /* --- reading */
 
+/* The reply to AUTH. */
+static void take_proof(struct spokei_redis_link *link, struct spokei_resp_cursor reply)
+{
+	struct spokei_resp_value value;
+
+	link->proving = false;
+	(void)spokei_resp_next(&reply, &value);
+	if (value.kind == SPOKEI_RESP_ERROR)
+		spokei_redis_refused(link, "AUTH", &value);
+	else if (value.kind != SPOKEI_RESP_SIMPLE)
+		spokei_redis_strange(link, "AUTH");
+}
+
 /* Reads the replies of these bytes. Returns how many bytes are done with; SIZE_MAX: the connection
  * has ended. */
 static size_t take_replies(struct spokei_redis_link *link, const unsigned char *bytes, size_t len)
@@ -205,7 +175,8 @@ static size_t take_replies(struct spokei_redis_link *link, const unsigned char *
 	while (at < len) {
 		struct spokei_resp_cursor reply = { bytes + at, NULL };
 
-		if (!link->reading && !link->up->expects(link)) {
+		if (!link->reading && !link->proving && link->up->expects &&
+		    !link->up->expects(link)) {
 			spokei_redis_link_end(link, SPOKE_EPROTOCOL,
 					      "the server sent bytes that were not asked for");
 			return SIZE_MAX;
@@ -227,7 +198,10 @@ static size_t take_replies(struct spokei_redis_link *link, const unsigned char *
 		link->answered = link->answered || link->state == SPOKEI_REDIS_READY;
 		reply.end = reply.at + link->reader.at;
 		at += link->reader.at;
-		link->up->reply(link, reply);
+		if (link->proving)
+			take_proof(link, reply);
+		else
+			link->up->reply(link, reply);
 		if (link->round != round)
 			return SIZE_MAX;
 	}
@@ -333,12 +307,15 @@ void spokei_redis_put(struct spokei_redis_link *link, unsigned count, const char
 	spokei_redis_link_write(link);
 }
 
-void spokei_redis_put_auth(struct spokei_redis_link *link, const char *user, const char *password)
+static void put_auth(struct spokei_redis_link *link)
 {
-	const char *const all[] = { "AUTH", user, password };
-	const char *const old[] = { "AUTH", password };
+	const char *const all[] = { "AUTH", link->user, link->password };
+	const char *const old[] = { "AUTH", link->password };
 
-	if (*user)
+	link->proving = *link->password != '\0';
+	if (!link->proving)
+		return;
+	if (*link->user)
 		spokei_redis_put(link, COUNT(all), all);
 	else
 		spokei_redis_put(link, COUNT(old), old);
@@ -362,16 +339,22 @@ void spokei_redis_strange(struct spokei_redis_link *link, const char *command)
 			      command);
 }
 
-void spokei_redis_probe(struct spokei_redis_link *link, bool *pinged)
+void spokei_redis_listens(struct spokei_redis_link *link)
+{
+	spokei_redis_link_ready(link);
+	spokei_redis_link_due(link, spokei_later(link->heard_ns, SPOKEI_REDIS_IDLE_NS));
+}
+
+static void probe(struct spokei_redis_link *link)
 {
 	static const char *const ping[] = { "PING" };
 	uint64_t quiet_ns = link->engine->begin_ns - link->heard_ns;
 	uint64_t wait_ns = SPOKEI_REDIS_IDLE_NS;
 
 	if (quiet_ns < wait_ns) {
-		*pinged = false;
-	} else if (!*pinged) {
-		*pinged = true;
+		link->pinged = false;
+	} else if (!link->pinged) {
+		link->pinged = true;
 		spokei_redis_put(link, COUNT(ping), ping);
 		wait_ns += link->connect_ns;
 	} else if (quiet_ns < (wait_ns += link->connect_ns)) {
@@ -400,94 +383,82 @@ static void open_stream(struct spokei_redis_link *link)
 	}
 	link->state = SPOKEI_REDIS_GREETING;
 	link->answered = false;
+	link->pinged = false;
 	link->heard_ns = link->engine->begin_ns;
 	link->stream.watch.ready = io_ready;
 	(void)link->stream.kind->guard(&link->stream, link->connect_ns, KEEPALIVE_NS);
-	set_timer(link, link->connect_ns);
+	spokei_dialer_set_timer(&link->dialer, link->connect_ns);
 	watch_io(link);
+	put_auth(link);
 	link->up->opened(link);
 }
 
 static void opening_ready(struct spoke_watch *ready, unsigned io)
 {
-	struct spokei_redis_link *link = spoke_container_of(ready, struct spokei_redis_link,
-							    stream.watch);
-	const struct spoke_env *env = link->engine->env;
-	int status;
-
 	(void)io;
-	if (link->state == SPOKEI_REDIS_CONNECTING) {
-		status = env->net->finish(env->ctx, link->stream.watch.fd);
-		if (status == -EINPROGRESS || status == -EAGAIN || status == -EINTR)
-			return;
-		if (status < 0) {
-			try_next(link, status);
-			return;
-		}
-		link->state = SPOKEI_REDIS_OPENING;
-	}
+	open_stream(spoke_container_of(ready, struct spokei_redis_link, stream.watch));
+}
+
+static struct spokei_redis_link *link_of(struct spokei_dialer *dialer)
+{
+	return spoke_container_of(dialer, struct spokei_redis_link, dialer);
+}
+
+static void attempt_connected(struct spokei_dialer *dialer, int fd, const struct spoke_address *to)
+{
+	struct spokei_redis_link *link = link_of(dialer);
+
+	(void)to;
+	link->state = SPOKEI_REDIS_OPENING;
+	spokei_stream_init(&link->stream, link->engine, &spokei_stream_socket, fd, opening_ready);
 	open_stream(link);
+}
+
+static void attempt_failed(struct spokei_dialer *dialer, int status)
+{
+	try_next(link_of(dialer), status == -ETIME ? -ETIMEDOUT : status);
 }
 
 /* Tries the next address. `status` is why the last one failed. */
 static void try_next(struct spokei_redis_link *link, int status)
 {
-	const struct spoke_env *env = link->engine->env;
 	const struct spoke_address *to;
 
 	spokei_stream_close(&link->stream);
-	while ((to = spokei_resolve_next(&link->resolve)) != NULL) {
-		int fd = -1;
-
-		spokei_count(link->engine, SPOKE_STAT_CONNECTS);
-		status = env->net->connect(env->ctx, to, &fd);
-		if (status != 0 && status != -EINPROGRESS)
-			continue;
-		link->state = SPOKEI_REDIS_CONNECTING;
-		spokei_stream_init(&link->stream, link->engine, &spokei_stream_socket, fd,
-				   opening_ready);
-		spokei_stream_watch(&link->stream, SPOKE_IO_WRITE);
-		set_timer(link, link->connect_ns);
-		return;
+	link->state = SPOKEI_REDIS_DIALING;
+	while ((to = spokei_dialer_next(&link->dialer)) != NULL) {
+		status = spokei_dialer_try(&link->dialer, to, link->connect_ns);
+		if (status == 0)
+			return;
 	}
-	spokei_count(link->engine, SPOKE_STAT_CONNECTS_FAILED);
 	broken(link, status);
 }
 
-static void resolved(struct spokei_resolve *resolve, int status)
+static void resolved(struct spokei_dialer *dialer, int status)
 {
-	struct spokei_redis_link *link = spoke_container_of(resolve, struct spokei_redis_link,
-							    resolve);
+	struct spokei_redis_link *link = link_of(dialer);
 
-	if (link->left) {
-		link->idle(link);
-	} else if (link->state == SPOKEI_REDIS_WAITING) {
-		set_timer(link, 0); /* it was stopped and started meanwhile */
-	} else if (link->state != SPOKEI_REDIS_RESOLVING) {
-		return;
-	} else if (status) {
-		spokei_count(link->engine, SPOKE_STAT_RESOLVES_FAILED);
+	if (link->left)
+		spokei_redis_idle(link->redis);
+	else if (link->state == SPOKEI_REDIS_WAITING)
+		spokei_dialer_set_timer(dialer, 0); /* it was stopped and started meanwhile */
+	else if (link->state == SPOKEI_REDIS_DIALING && status)
 		broken(link, status);
-	} else {
+	else if (link->state == SPOKEI_REDIS_DIALING)
 		try_next(link, 0);
-	}
 }
 
 static void begin_round(struct spokei_redis_link *link)
 {
 	int status;
 
-	if (link->resolve.resolving) {
-		set_timer(link, SPOKEI_REDIS_REST_NS);
+	if (link->dialer.resolving)
 		return;
-	}
-	link->place = link->goal;
-	link->state = SPOKEI_REDIS_RESOLVING;
-	set_timer(link, SPOKEI_REDIS_REST_NS);
-	status = spokei_resolve_begin(&link->resolve);
+	link->state = SPOKEI_REDIS_DIALING;
+	status = spokei_dialer_resolve(&link->dialer);
 	if (status == 0)
 		try_next(link, 0);
-	else if (status != SPOKEI_RESOLVE_MORE)
+	else if (status != SPOKEI_DIALER_MORE)
 		broken(link, status);
 }
 
@@ -509,19 +480,16 @@ static void report(struct spokei_task *task)
 	}
 }
 
-static void link_due(struct spoke_timer *timer, void *arg)
+static void link_due(struct spokei_dialer *dialer)
 {
-	struct spokei_redis_link *link = spoke_container_of(timer, struct spokei_redis_link, timer);
+	struct spokei_redis_link *link = link_of(dialer);
 
-	(void)arg;
-	set_timer(link, SPOKEI_REDIS_REST_NS);
 	if (!read_if_late(link))
 		return;
 	switch (link->state) {
 	case SPOKEI_REDIS_WAITING:
 		begin_round(link);
 		break;
-	case SPOKEI_REDIS_CONNECTING:
 	case SPOKEI_REDIS_OPENING:
 		try_next(link, -ETIMEDOUT);
 		break;
@@ -532,44 +500,63 @@ static void link_due(struct spoke_timer *timer, void *arg)
 				      link->connect_ns / MS);
 		break;
 	case SPOKEI_REDIS_READY:
-		link->up->due(link);
+		if (link->up->due)
+			link->up->due(link);
+		else
+			probe(link);
 		break;
 	case SPOKEI_REDIS_STOPPED:
-	case SPOKEI_REDIS_RESOLVING:
+	case SPOKEI_REDIS_DIALING:
 		break;
 	}
 }
+
+static const struct spokei_dialer_up dialer_up = {
+	.resolved = resolved,
+	.connected = attempt_connected,
+	.failed = attempt_failed,
+	.due = link_due,
+};
 
 void spokei_redis_link_ready(struct spokei_redis_link *link)
 {
 	SPOKE_ASSERT(link->state == SPOKEI_REDIS_GREETING);
 	link->state = SPOKEI_REDIS_READY;
 	link->ready_ns = link->engine->begin_ns;
-	set_timer(link, SPOKEI_REDIS_REST_NS);
+	spokei_dialer_set_timer(&link->dialer, SPOKEI_DIALER_REST_NS);
 }
 
 /* --- life */
 
-int spokei_redis_link_init(struct spokei_redis_link *link, struct spoke_engine *engine,
-			   const struct spokei_redis_link_up *up, uint64_t connect_ns)
+int spokei_redis_link_init(struct spokei_redis_link *link, struct spokei_redis *redis,
+			   const struct spokei_redis_link_up *up, struct spoke_engine *engine,
+			   uint64_t connect_ns)
 {
 	int error;
 
 	*link = (struct spokei_redis_link){
 		.engine = engine,
 		.up = up,
+		.redis = redis,
+		.user = "",
+		.password = "",
 		.connect_ns = connect_ns,
 		.write = { .run = write_due },
 		.news = { .run = report },
 	};
+	error = spokei_dialer_init(&link->dialer, engine, &dialer_up);
+	link->dialer.backoff.first_ns = SPOKEI_REDIS_BACKOFF_FIRST_NS;
+	link->dialer.backoff.cap_ns = SPOKEI_REDIS_BACKOFF_CAP_NS;
 	spokei_stream_init(&link->stream, engine, &spokei_stream_socket, -1, io_ready);
-	spokei_resolve_init(&link->resolve, engine, &link->place, resolved);
 	spokei_buffer_init(&link->in, engine->env, (size_t)2 * SPOKEI_RESP_BYTES);
 	spokei_buffer_init(&link->out, engine->env, SPOKEI_REDIS_OUT_MAX);
-	error = spokei_engine_class(engine, "store", link_due, &link->timer_class);
-	return error ? error
-		     : arm(link,
-			   spokei_later(engine->env->now(engine->env->ctx), SPOKEI_REDIS_REST_NS));
+	return error;
+}
+
+void spokei_redis_link_prove(struct spokei_redis_link *link, const char *user, const char *password)
+{
+	link->user = user;
+	link->password = password;
 }
 
 void spokei_redis_link_fini(struct spokei_redis_link *link)
@@ -578,29 +565,16 @@ void spokei_redis_link_fini(struct spokei_redis_link *link)
 	spokei_buffer_fini(&link->out);
 }
 
-int spokei_redis_link_aim(struct spokei_redis_link *link, const char *host, uint16_t port,
-			  const char *path)
-{
-	SPOKE_ASSERT(link->state == SPOKEI_REDIS_STOPPED);
-	link->goal = (struct spokei_place){ .fixed = false };
-	return spokei_place_set(&link->goal, link->engine->env, host, port, path);
-}
-
 void spokei_redis_link_start(struct spokei_redis_link *link, uint64_t pause_ns)
 {
 	SPOKE_ASSERT(link->state == SPOKEI_REDIS_STOPPED);
 	link->state = SPOKEI_REDIS_WAITING;
-	set_timer(link, pause_ns);
+	spokei_dialer_set_timer(&link->dialer, pause_ns);
 }
 
 void spokei_redis_link_leave(struct spokei_redis_link *link)
 {
 	spokei_redis_link_stop(link);
 	link->left = true;
-	(void)spoke_wheel_cancel(link->engine->wheel, &link->timer);
-}
-
-bool spokei_redis_link_busy(const struct spokei_redis_link *link)
-{
-	return link->resolve.resolving;
+	spokei_dialer_fini(&link->dialer);
 }

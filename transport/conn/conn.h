@@ -3,7 +3,7 @@
  * One connection, from before it has a descriptor to its end: it reads once a turn, delivers
  * messages, and writes at the end of a turn or earlier. On the engine's thread.
  *
- *     CONNECTING -> OPENING         the socket is connected; an accepted one begins here
+ *     CONNECTING -> OPENING         it has got a connected socket; an accepted one begins here
  *     OPENING    -> OPEN            the stream is open; a plain socket is open at once
  *     OPENING    -> CONNECTING      opening failed, and another address may be tried
  *     OPEN       -> FINISHING       the peer sends no more, or this side drains and has sent
@@ -183,8 +183,8 @@ struct spokei_conn_up {
 	void (*changed)(void *arg, struct spokei_conn *conn, int error);
 	void (*event)(void *arg, struct spokei_conn *conn, enum spokei_link_event event);
 	/*
-	 * The attempt to connect has failed, and its descriptor is closed. Returns whether another
-	 * attempt is attached; else the connection is closed. `status`: the negative errno. NULL:
+	 * The stream could not be opened, and its descriptor is closed. Returns whether another one
+	 * will be attached; else the connection is closed. `status`: the negative errno. NULL:
 	 * there is no other address.
 	 */
 	bool (*failed)(void *arg, struct spokei_conn *conn, int status);
@@ -210,7 +210,6 @@ struct spokei_conn {
 	uint8_t probe_codec; /* codec of heartbeats: the peer's, or hessian2 until it is known */
 	uint8_t asked_codec; /* codec of the peer's last request; this side's own before it */
 	bool local;          /* accepted at a unix socket */
-	bool given;          /* the kind of its stream was given; else it is that of the link */
 	/* The owner asks for proof, and the peer has given none yet: its frames are short, few
 	 * bytes wait for it, and it gets no pushes. See spokei_conn_trust(). */
 	bool unproven;
@@ -240,7 +239,7 @@ struct spokei_conn {
 	uint64_t heartbeat_ns; /* interval that the peer asks for, if it is shorter; 0: none */
 	/* NULL: profile_id is that of a codec. */
 	const struct spokei_connector_profile *profile;
-	const struct spokei_conn_up *up;
+	const struct spokei_conn_up *up; /* NULL: the end of a closed one is not reported */
 	void *up_arg;
 	uint64_t handle;   /* its name for users, given by `up`; 0: none */
 	uint64_t showed;   /* tells the token that this side has shown in this way; 0: none */
@@ -293,8 +292,8 @@ SPOKE_MUST_USE int spokei_conn_new(struct spokei_link *link, const struct spokei
 				   const struct spokei_conn_up *up, void *up_arg,
 				   struct spokei_conn **ret_conn);
 
-/* Takes over a descriptor that is being connected, while the connection has none. `kind`: of its
- * stream; NULL: that of the link. */
+/* Takes over a connected descriptor, while the connection has none, and opens its stream. `kind`:
+ * of that; NULL: that of the link. */
 void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_address *peer,
 			const struct spokei_stream_kind *kind);
 
@@ -304,7 +303,7 @@ SPOKE_MUST_USE int spokei_conn_greeting(const struct spokei_link *link,
 					const struct spokei_wire *wire,
 					struct spokei_greeting **ret_greeting);
 
-/* Ends an attempt that takes too long, as if it had failed with this negative errno. */
+/* Ends the opening of a stream that takes too long, as if it had failed with this negative errno. */
 void spokei_conn_give_up(struct spokei_conn *conn, int status);
 
 /* An accepted connection. */

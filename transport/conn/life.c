@@ -205,24 +205,10 @@ bool spokei_conn_let_in(struct spokei_conn *conn, const struct spokei_callers *c
 
 /* --- opening */
 
-void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_address *peer,
-			const struct spokei_stream_kind *kind)
-{
-	SPOKE_ASSERT(conn->state == SPOKEI_CONN_CONNECTING && conn->stream.watch.fd < 0);
-	conn->stream.watch.fd = fd;
-	conn->given = kind != NULL;
-	if (kind)
-		spokei_stream_use(&conn->stream, kind);
-	conn->peer = *peer;
-	spokei_conn_watch(conn);
-}
-
 void spokei_conn_give_up(struct spokei_conn *conn, int status)
 {
-	SPOKE_ASSERT(spokei_conn_is_opening(conn));
 	spokei_stream_close(&conn->stream);
-	if (conn->state == SPOKEI_CONN_OPENING)
-		spokei_conn_move(conn, SPOKEI_CONN_CONNECTING);
+	spokei_conn_move(conn, SPOKEI_CONN_CONNECTING);
 	if (conn->up->failed == NULL || !conn->up->failed(conn->up_arg, conn, status))
 		spokei_conn_close(conn, conn->error ? conn->error : SPOKE_ECONNECT);
 	else if (conn->state != SPOKEI_CONN_CLOSED) /* its owner may have closed it there */
@@ -308,26 +294,21 @@ static void open_stream(struct spokei_conn *conn)
 	spokei_conn_arm(conn);
 }
 
-/* The watch of a connection that is being made. */
+/* The watch of a stream that is being opened. */
 static void opening_ready(struct spoke_watch *ready, unsigned io)
 {
-	struct spokei_conn *conn = spoke_container_of(ready, struct spokei_conn, stream.watch);
-	const struct spoke_env *env = spokei_conn_engine(conn)->env;
-	int status;
-
 	(void)io;
-	if (conn->state == SPOKEI_CONN_CONNECTING) {
-		status = env->net->finish(env->ctx, conn->stream.watch.fd);
-		if (status == -EINPROGRESS || status == -EAGAIN || status == -EINTR)
-			return;
-		if (status < 0) {
-			spokei_conn_give_up(conn, status);
-			return;
-		}
-		if (!conn->given)
-			spokei_stream_use(&conn->stream, conn->link->stream);
-		spokei_conn_move(conn, SPOKEI_CONN_OPENING);
-	}
+	open_stream(spoke_container_of(ready, struct spokei_conn, stream.watch));
+}
+
+void spokei_conn_attach(struct spokei_conn *conn, int fd, const struct spoke_address *peer,
+			const struct spokei_stream_kind *kind)
+{
+	SPOKE_ASSERT(conn->state == SPOKEI_CONN_CONNECTING && conn->stream.watch.fd < 0);
+	conn->stream.watch.fd = fd;
+	spokei_stream_use(&conn->stream, kind ? kind : conn->link->stream);
+	conn->peer = *peer;
+	spokei_conn_move(conn, SPOKEI_CONN_OPENING);
 	open_stream(conn);
 }
 
@@ -356,7 +337,8 @@ static void finalise(struct spokei_task *task)
 
 	spokei_conn_fail_calls(conn, conn->error);
 	spokei_conn_abandon(conn);
-	conn->up->changed(conn->up_arg, conn, conn->error);
+	if (conn->up)
+		conn->up->changed(conn->up_arg, conn, conn->error);
 	conn->end.run = free_conn;
 	spokei_engine_dead(spokei_conn_engine(conn), &conn->end);
 }

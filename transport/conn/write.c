@@ -43,10 +43,6 @@ void spokei_conn_watch(struct spokei_conn *conn)
 
 	if (conn->stream.watch.fd < 0)
 		return;
-	if (conn->state == SPOKEI_CONN_CONNECTING) {
-		spokei_stream_watch(&conn->stream, SPOKE_IO_WRITE);
-		return;
-	}
 	if (spokei_conn_has_room(conn) && !spokei_conn_ended(conn) &&
 	    conn->state != SPOKEI_CONN_OPENING)
 		io = SPOKE_IO_READ;

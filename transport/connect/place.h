@@ -12,6 +12,10 @@
 
 #define SPOKEI_PLACE_HOST_MAX 255u /* bytes of a name */
 #define SPOKEI_PLACE_PATH_MAX 107u /* ... of a path, as Linux has it */
+/* Bytes of a name in an event: unix sockets and most hosts are shown whole. */
+#define SPOKEI_PLACE_SHOWN 120u
+
+struct spoke_engine;
 
 struct spokei_place {
 	bool fixed;                   /* `address` is the only one */
@@ -31,7 +35,24 @@ struct spokei_place {
 SPOKE_MUST_USE int spokei_place_set(struct spokei_place *place, const struct spoke_env *env,
 				    const char *host, uint16_t port, const char *path);
 
+/* Returns the part of a name that events show: its end, which has the port or the socket. */
+const char *spokei_place_shown(const char *name);
+
 /* Says that memory is shared over the unix socket of a place. */
 void spokei_place_share(struct spokei_place *place);
+
+/* --- lookup: names are resolved on a thread of the pool, with memory of its own, so that the end of
+ * an engine does not wait for a resolver that hangs */
+
+/* Gets the addresses, borrowed for the call, at least one; or a negative errno. */
+typedef void (*spokei_lookup_fn)(void *arg, const struct spoke_address *found, int count);
+
+/*
+ * Looks up the places one after another, up to `max` addresses in all. `done` is called once, at
+ * the latest when the engine is freed; `places` are copied. Returns 0 or a negative errno, after
+ * which `done` is not called.
+ */
+int spokei_lookup(struct spoke_engine *engine, const struct spokei_place *places, unsigned count,
+		  unsigned max, spokei_lookup_fn done, void *arg);
 
 #endif

@@ -5,7 +5,7 @@
 #include "core/base/env.h"
 #include "core/base/pace.h"
 #include "core/engine/engine.h"
-#include "transport/connect/lookup.h"
+#include "transport/connect/place.h"
 
 #include <errno.h>
 
