@@ -6,7 +6,7 @@
 #ifndef SPOKEI_CLUSTER_SERVE_PARTS_H
 #define SPOKEI_CLUSTER_SERVE_PARTS_H
 
-#include "transport/conn/conn.h"
+#include "transport/conn/serving.h"
 
 #include <spoke/provider.h>
 

@@ -50,18 +50,21 @@ struct sim_end *sim_end_at(struct sim_process *process, int fd)
 static void check_state(struct sim_process *process, const struct spokei_conn *conn)
 {
 	struct sim_world *world = process->world;
-	struct sim_end *end = sim_end_at(process, conn->stream.watch.fd);
+	struct sim_end *end;
 
 	if (conn->state == SPOKEI_CONN_CLOSED)
 		sim_violation(world, SIM_S24, "process %u keeps a connection that is closed",
 			      process->number);
+	if (conn->stream.watch.fd < 0)
+		return; /* it is not connected yet */
+	end = sim_end_at(process, conn->stream.watch.fd);
 	if (end == NULL)
-		return; /* connect() has not been called yet */
+		return;
 	if ((uint8_t)conn->state < end->state)
 		sim_violation(world, SIM_S24, "connection %u goes from state %u back to %u",
 			      end->stream->number, end->state, conn->state);
-	if (conn->state == SPOKEI_CONN_CONNECTING && end->wrote_ns)
-		sim_violation(world, SIM_S24, "connection %u was written before it was open",
+	if (conn->state == SPOKEI_CONN_CONNECTING)
+		sim_violation(world, SIM_S24, "connection %u has a descriptor and still connects",
 			      end->stream->number);
 	if (conn->state == SPOKEI_CONN_OPEN && end->shut)
 		sim_violation(world, SIM_S24,

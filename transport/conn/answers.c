@@ -3,6 +3,7 @@
 #include "transport/conn/conn.h"
 #include "transport/conn/link.h"
 #include "transport/conn/parts.h"
+#include "transport/conn/serving.h"
 
 #include <stdio.h>
 

@@ -114,20 +114,6 @@ bool spokei_idle_ripe(const struct spokei_idle *idle, const struct spokei_idle_m
 enum spokei_idle_verdict spokei_idle_check(struct spokei_idle *idle,
 					   const struct spokei_idle_moment *moment);
 
-/* A request that is not answered yet, as its connection sees it. Embedded in the request that is
- * being served. Zero-initialised. */
-struct spokei_serving {
-	struct spokei_conn *conn; /* NULL: none, or it is closed */
-	struct spokei_link *link; /* the link of a closed connection, which counts the request */
-	struct spoke_list node;   /* in the list of the connection, or of the link's orphans */
-	uint64_t id;
-	uint8_t codec;
-	bool bare;
-	bool two_way;
-	/* The connection is closed; `conn` is NULL already. */
-	void (*abandoned)(struct spokei_serving *serving);
-};
-
 /* Events of an open connection. */
 enum spokei_link_event {
 	SPOKEI_LINK_EVENT_HEARD,    /* the first message: the peer is alive and speaks this wire */
@@ -138,7 +124,7 @@ enum spokei_link_event {
 	SPOKEI_LINK_EVENT_WRITABLE, /* ... the peer accepts requests again */
 };
 
-/* What has come from the peer so far. */
+/* The most that has come from the peer so far. */
 enum spokei_conn_heard {
 	SPOKEI_HEARD_NOTHING,
 	SPOKEI_HEARD_MESSAGE, /* a whole message */
@@ -154,7 +140,7 @@ enum spokei_conn_output {
 	SPOKEI_OUTPUT_SHUT,     /* ... because all is sent; this side waits for the peer's end */
 };
 
-/* What may last for a limited time only: see the table in times.c. */
+/* Conditions that may last for a limited time only: see the table in times.c. */
 enum spokei_conn_limit {
 	SPOKEI_LIMIT_FRAME,   /* an incomplete frame */
 	SPOKEI_LIMIT_SLOW,    /* no byte moves of those that wait here or in the stream */
@@ -303,7 +289,8 @@ SPOKE_MUST_USE int spokei_conn_greeting(const struct spokei_link *link,
 					const struct spokei_wire *wire,
 					struct spokei_greeting **ret_greeting);
 
-/* Ends the opening of a stream that takes too long, as if it had failed with this negative errno. */
+/* Ends the opening of a stream that takes too long, as if it had failed with this negative errno.
+ */
 void spokei_conn_give_up(struct spokei_conn *conn, int status);
 
 /* An accepted connection. */

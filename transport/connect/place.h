@@ -41,8 +41,8 @@ const char *spokei_place_shown(const char *name);
 /* Says that memory is shared over the unix socket of a place. */
 void spokei_place_share(struct spokei_place *place);
 
-/* --- lookup: names are resolved on a thread of the pool, with memory of its own, so that the end of
- * an engine does not wait for a resolver that hangs */
+/* --- lookup: names are resolved on a thread of the pool, with memory of its own, so that the end
+ * of an engine does not wait for a resolver that hangs */
 
 /* Gets the addresses, borrowed for the call, at least one; or a negative errno. */
 typedef void (*spokei_lookup_fn)(void *arg, const struct spoke_address *found, int count);
