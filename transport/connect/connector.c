@@ -197,6 +197,7 @@ static void set_reason(struct spokei_connector *connector, const char *text)
 		       sizeof(connector->reason) - connector->reason_at, "%s", text);
 }
 
+SPOKEI_PRINTF(3, 4)
 static void log_failure(struct spokei_connector *connector, int error, const char *format, ...)
 {
 	char text[REASON_TEXT];
