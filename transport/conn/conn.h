@@ -142,14 +142,14 @@ enum spokei_conn_output {
 
 /* Conditions that may last for a limited time only: see the table in times.c. */
 enum spokei_conn_limit {
-	SPOKEI_LIMIT_FRAME,   /* an incomplete frame */
-	SPOKEI_LIMIT_SLOW,    /* no byte moves of those that wait here or in the stream */
-	SPOKEI_LIMIT_HALF,    /* the peer sends no more */
-	SPOKEI_LIMIT_BROKEN,  /* SPOKEI_OUTPUT_BROKEN */
-	SPOKEI_LIMIT_SHUT,    /* SPOKEI_OUTPUT_SHUT */
-	SPOKEI_LIMIT_OPENING, /* of an accepted stream */
-	SPOKEI_LIMIT_MUTE,    /* no message has come */
 	SPOKEI_LIMIT_NOTICE, /* this side has sent READONLY, or the last request has crossed that */
+	SPOKEI_LIMIT_MUTE,   /* no message has come */
+	SPOKEI_LIMIT_OPENING, /* of an accepted stream */
+	SPOKEI_LIMIT_SHUT,    /* SPOKEI_OUTPUT_SHUT */
+	SPOKEI_LIMIT_BROKEN,  /* SPOKEI_OUTPUT_BROKEN */
+	SPOKEI_LIMIT_HALF,    /* the peer sends no more */
+	SPOKEI_LIMIT_SLOW,    /* no byte moves of those that wait here or in the stream */
+	SPOKEI_LIMIT_FRAME,   /* an incomplete frame */
 	SPOKEI_LIMITS,
 };
 
@@ -177,6 +177,9 @@ struct spokei_conn_up {
 };
 
 struct spokei_conn {
+	/* When each limited condition began; 0: it does not last now. Turns need the last ones. */
+	uint64_t since[SPOKEI_LIMITS];
+
 	/* Of each turn, together so that a turn touches few cache lines. */
 	struct spokei_link *link;
 	size_t *queued;                 /* link->queued, for the hot path */
@@ -210,7 +213,6 @@ struct spokei_conn {
 	uint64_t asked_mark;    /* calls with a lower mark were written before the last read */
 	size_t unsent_requests; /* bytes of unsent requests */
 	size_t read_held;       /* memory of `in` and `held`, as accounted by the link */
-	uint64_t since[SPOKEI_LIMITS]; /* when each of them began; 0: it does not last now */
 	struct spokei_idle idle;
 	struct spokei_outlet out;
 	struct spokei_pendings pendings; /* calls that wait for the peer's replies */

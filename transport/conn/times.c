@@ -17,14 +17,14 @@ static const struct {
 	int error;
 } rows[] = {
 #define ROW(name) offsetof(struct spokei_link_limits, name##_ns)
-	[SPOKEI_LIMIT_FRAME] = { ROW(frame), SPOKE_STAT_CLOSED_FRAME_TIME, SPOKE_EPROTOCOL },
-	[SPOKEI_LIMIT_SLOW] = { ROW(slow), SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW },
-	[SPOKEI_LIMIT_HALF] = { ROW(half), SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST },
-	[SPOKEI_LIMIT_BROKEN] = { ROW(linger), SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST },
-	[SPOKEI_LIMIT_SHUT] = { ROW(linger), SPOKE_STAT_CLOSED, SPOKE_ECLOSED },
-	[SPOKEI_LIMIT_OPENING] = { ROW(handshake), SPOKE_STAT_CLOSED_HANDSHAKE, SPOKE_EHANDSHAKE },
-	[SPOKEI_LIMIT_MUTE] = { ROW(mute), SPOKE_STAT_CLOSED_MUTE, SPOKE_ESILENT },
 	[SPOKEI_LIMIT_NOTICE] = { ROW(goodbye), SPOKE_STAT_CLOSED, SPOKE_OK }, /* is not closed */
+	[SPOKEI_LIMIT_MUTE] = { ROW(mute), SPOKE_STAT_CLOSED_MUTE, SPOKE_ESILENT },
+	[SPOKEI_LIMIT_OPENING] = { ROW(handshake), SPOKE_STAT_CLOSED_HANDSHAKE, SPOKE_EHANDSHAKE },
+	[SPOKEI_LIMIT_SHUT] = { ROW(linger), SPOKE_STAT_CLOSED, SPOKE_ECLOSED },
+	[SPOKEI_LIMIT_BROKEN] = { ROW(linger), SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST },
+	[SPOKEI_LIMIT_HALF] = { ROW(half), SPOKE_STAT_CLOSED_BY_PEER, SPOKE_ELOST },
+	[SPOKEI_LIMIT_SLOW] = { ROW(slow), SPOKE_STAT_CLOSED_SLOW, SPOKE_ESLOW },
+	[SPOKEI_LIMIT_FRAME] = { ROW(frame), SPOKE_STAT_CLOSED_FRAME_TIME, SPOKE_EPROTOCOL },
 #undef ROW
 };
 
@@ -153,18 +153,21 @@ static void rearm(struct spokei_conn *conn)
 
 /* --- checks */
 
-/* Returns the first limit that is over; SPOKEI_LIMITS: none is. A turn that is late by much of a
- * limit does not count, because arrived bytes may be unread. */
+/* Returns the last limit that is over, so that of the notice only if no other one is;
+ * SPOKEI_LIMITS: none is. A turn that is late by much of a limit does not count, because arrived
+ * bytes may be unread. */
 static enum spokei_conn_limit limit_over(const struct spokei_conn *conn)
 {
 	const struct spoke_engine *engine = spokei_conn_engine(conn);
-	unsigned i = 0;
 
-	while (i < SPOKEI_LIMITS &&
-	       (engine->begin_ns < limit_due(conn, (enum spokei_conn_limit)i) ||
-		spokei_engine_late_for(engine, length_of(conn, (enum spokei_conn_limit)i))))
-		i++;
-	return (enum spokei_conn_limit)i;
+	for (unsigned i = SPOKEI_LIMITS; i-- > 0;) {
+		enum spokei_conn_limit limit = (enum spokei_conn_limit)i;
+
+		if (engine->begin_ns >= limit_due(conn, limit) &&
+		    !spokei_engine_late_for(engine, length_of(conn, limit)))
+			return limit;
+	}
+	return SPOKEI_LIMITS;
 }
 
 static void check_limits(struct spokei_conn *conn)
