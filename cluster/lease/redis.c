@@ -86,10 +86,7 @@ struct spokei_redis {
 	bool freed;
 	struct spokei_task end; /* frees it */
 	uint32_t db;
-	char user[SPOKEI_REDIS_TEXT_MAX + 1];
-	char password[SPOKEI_REDIS_TEXT_MAX + 1];
-	char primary[SPOKEI_REDIS_TEXT_MAX + 1];
-	char sentinel_password[SPOKEI_REDIS_TEXT_MAX + 1];
+	struct spokei_redis_texts given;
 };
 
 /* Logs an event of the store. */
@@ -377,7 +374,7 @@ static const char *primary_of(const struct spokei_redis_sentinel *sentinel)
 {
 	const struct spokei_redis *redis = sentinel->link.redis;
 
-	return redis->primary;
+	return redis->given.primary;
 }
 
 static void found(struct spokei_redis *redis, const char *host, uint16_t port);
@@ -403,7 +400,7 @@ static void seek(struct spokei_redis *redis, uint64_t pause_ns)
 static void sentinel_opened(struct spokei_redis_link *link)
 {
 	const struct spokei_redis *redis = link->redis;
-	const char *const ask[] = { "SENTINEL", "get-master-addr-by-name", redis->primary };
+	const char *const ask[] = { "SENTINEL", "get-master-addr-by-name", redis->given.primary };
 	static const char *const listen[] = { "SUBSCRIBE", "+switch-master" };
 
 	spokei_redis_put(link, COUNT(ask), ask);
@@ -566,7 +563,7 @@ static int sentinel_new(struct spokei_redis *redis, const struct spokei_redis_op
 
 	if (options->sentinel_count > SPOKEI_REDIS_SENTINELS_MAX)
 		return SPOKE_ETOOLARGE;
-	if (*redis->primary == '\0')
+	if (*redis->given.primary == '\0')
 		return SPOKE_EINVAL;
 	sentinel = spokei_alloc(env, 1, sizeof(*sentinel));
 	if (sentinel == NULL)
@@ -575,7 +572,7 @@ static int sentinel_new(struct spokei_redis *redis, const struct spokei_redis_op
 	sentinel->count = options->sentinel_count;
 	error = spokei_redis_link_init(&sentinel->link, redis, &sentinel_up, redis->engine,
 				       redis->commands.connect_ns);
-	spokei_redis_link_prove(&sentinel->link, "", redis->sentinel_password);
+	spokei_redis_link_prove(&sentinel->link, "", redis->given.sentinel_password);
 	for (unsigned i = 0; i < sentinel->count && error == SPOKE_OK; i++) {
 		const struct spokei_redis_place *place = &options->sentinels[i];
 
@@ -583,7 +580,7 @@ static int sentinel_new(struct spokei_redis *redis, const struct spokei_redis_op
 					 place->path);
 	}
 	(void)snprintf(redis->commands.dialer.place.name, sizeof(redis->commands.dialer.place.name),
-		       "%s", redis->primary);
+		       "%s", redis->given.primary);
 	return error;
 }
 
@@ -1032,6 +1029,11 @@ bool spokei_redis_is_ready(const struct spokei_redis *redis)
 	return redis->commands.state == SPOKEI_REDIS_READY;
 }
 
+const struct spokei_redis_texts *spokei_redis_given(const struct spokei_redis *redis)
+{
+	return &redis->given;
+}
+
 const char *spokei_redis_address(const struct spokei_redis *redis)
 {
 	return redis->commands.dialer.place.name;
@@ -1075,13 +1077,14 @@ static int copy_text(char to[SPOKEI_REDIS_TEXT_MAX + 1], const char *text)
 
 static int copy_texts(struct spokei_redis *redis, const struct spokei_redis_options *options)
 {
-	int error = copy_text(redis->user, options->user);
+	int error = copy_text(redis->given.user, options->user);
 
 	if (error == SPOKE_OK)
-		error = copy_text(redis->password, options->password);
+		error = copy_text(redis->given.password, options->password);
 	if (error == SPOKE_OK)
-		error = copy_text(redis->primary, options->primary);
-	return error ? error : copy_text(redis->sentinel_password, options->sentinel_password);
+		error = copy_text(redis->given.primary, options->primary);
+	return error ? error
+		     : copy_text(redis->given.sentinel_password, options->sentinel_password);
 }
 
 static void free_redis(struct spokei_task *task)
@@ -1154,8 +1157,8 @@ int spokei_redis_new(struct spoke_engine *engine, const struct spokei_redis_opti
 		error = other;
 	if (error == SPOKE_OK)
 		error = copy_texts(redis, options);
-	spokei_redis_link_prove(&redis->commands, redis->user, redis->password);
-	spokei_redis_link_prove(&redis->subscriber, redis->user, redis->password);
+	spokei_redis_link_prove(&redis->commands, redis->given.user, redis->given.password);
+	spokei_redis_link_prove(&redis->subscriber, redis->given.user, redis->given.password);
 	if (error == SPOKE_OK)
 		error = aim(redis, options);
 	if (error) {

@@ -46,6 +46,14 @@ struct spokei_redis_options {
 	uint64_t connect_ns; /* for a connection and its greeting; 0: SPOKEI_REDIS_CONNECT_NS */
 };
 
+/* The copies of texts in force; "": not given. */
+struct spokei_redis_texts {
+	char user[SPOKEI_REDIS_TEXT_MAX + 1];
+	char password[SPOKEI_REDIS_TEXT_MAX + 1];
+	char primary[SPOKEI_REDIS_TEXT_MAX + 1];
+	char sentinel_password[SPOKEI_REDIS_TEXT_MAX + 1];
+};
+
 /* An ask: a command under way. Embedded; borrowed from send() until done(). */
 struct spokei_redis_ask {
 	struct spoke_list node; /* next NULL: not under way */
@@ -122,6 +130,9 @@ void spokei_redis_patience(struct spokei_redis *redis, uint64_t ns);
 
 /* Ends the connection for commands, and makes it again after a pause. `why` is a constant. */
 void spokei_redis_restart(struct spokei_redis *redis, const char *why);
+
+/* Returns the texts of its options, as it uses them. */
+const struct spokei_redis_texts *spokei_redis_given(const struct spokei_redis *redis);
 
 /* Returns the address as text, without secrets, e.g. "127.0.0.1:6379"; valid until the connection
  * is made again. */

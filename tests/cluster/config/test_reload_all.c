@@ -17,7 +17,7 @@
 #include "cluster/filter/filter.h"
 #include "cluster/filter/limit.h"
 #include "cluster/lease/parts.h"
-#include "cluster/lease/redis_parts.h"
+#include "cluster/lease/redis.h"
 #include "cluster/lease/settings.h"
 #include "cluster/lease/view.h"
 #include "cluster/provider/parts.h"
@@ -586,7 +586,7 @@ static void see_gateway(const struct cast *cast, struct sight *sight)
 static void see_leases(const struct cast *cast, struct sight *sight)
 {
 	const struct spokei_lease_settings *settings = spokei_leases_settings(cast->leases);
-	const struct spokei_redis *redis = cast->leases->redis;
+	const struct spokei_redis_texts *redis = spokei_redis_given(cast->leases->redis);
 	struct spoke_leases_look look;
 
 	spoke_leases_look(cast->leases, &look);
