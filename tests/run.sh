@@ -280,10 +280,8 @@ if [ $mode = long ]; then
 	tail -n 1 "$log"
 	stage "simulator's speed" build/release/tests/sim/sim --steady 300
 	tail -n 1 "$log"
-	stage mutants sh tests/sim/mutants.sh
-	cat $logs/mutants.txt
 	stage "planted bugs" sh tests/planted/run.sh
-	tail -n 1 $logs/planted.txt
+	cat $logs/planted.txt
 	stage "build benchmarks" cmake --build --preset release -j "$jobs" --target benchmarks soak
 	stage "cost of a call" sh tests/bench/run.sh cost
 	grep '^bench_cost' "$log"

@@ -251,7 +251,7 @@ foreach(document README.md GUIDE.md MANUAL.md CHANGELOG.md SECURITY.md ARCHITECT
 	install(FILES ${PROJECT_SOURCE_DIR}/${document} DESTINATION ${spoke_share}/doc/spoke/${dir}
 		COMPONENT spoke_development)
 endforeach()
-foreach(folder examples/comet examples/grafana examples/trace tests/bench/results tests/bench/plots)
+foreach(folder examples/comet examples/grafana examples/trace tests/bench/results)
 	cmake_path(GET folder PARENT_PATH dir)
 	install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${spoke_share}/doc/spoke/${dir}
 		COMPONENT spoke_development PATTERN CMakeLists.txt EXCLUDE)

@@ -3,15 +3,13 @@
 # Benchmarks spoke against its peers, or against itself, in one run. Full runs and their discussion are in
 # tests/bench/RESULTS.md.
 #
-#   sh tests/bench/run.sh race [--quick] [--unix] [--report [<file>]] [--results <file>] [--save <file>]
-#   sh tests/bench/run.sh race --from <file> --report [<file>]
+#   sh tests/bench/run.sh race [--quick] [--unix] [--results <file>]
 #       Calls of spoke, gRPC, ZeroMQ, nng, Cap'n Proto and redis (those that can be installed), and of
 #       a raw echo on libev and one on bare epoll, which are the limit. The server has core 0, the
 #       client core 1: libraries with threads of their own are held to one core a side. --unix adds
-#       rows over a unix socket; --report writes a page (build/bench/race.html); --results writes the
-#       tables as a chapter in Markdown, even after a failure; --save writes all measurements as text,
-#       from which --from makes a report again. At a real-time priority (chrt -f 5 sh ...) other
-#       processes disturb little, and only the hypervisor's share counts as a disturbance.
+#       rows over a unix socket; --results writes the tables as a chapter in Markdown, even after a
+#       failure. At a real-time priority (chrt -f 5 sh ...) other processes disturb little, and only the
+#       hypervisor's share counts as a disturbance.
 #   sh tests/bench/run.sh rpc [--quick] [--unix] [--spin]
 #       The same, with the raw echoes only. --spin measures spoke and bare epoll with a busy poll of
 #       50 us, compared with each other only.
@@ -19,28 +17,22 @@
 #       Adaptive waiting against spin = off where it could harm: both sides on one core, pauses between
 #       calls, a busy machine, idle engines. Early writes as shipped against early in each turn and in
 #       none.
-#   sh tests/bench/run.sh engines [--quick]
-#       Two engines in each process against one, threads that echo without spoke, and 8 threads with
-#       blocking calls against 8 calls of one engine.
-#   sh tests/bench/run.sh growth [--quick] [--plots <folder>] [--instructions]
-#       Calls with a growing number of connections, waiting calls, endpoints or tickets, next to a raw
-#       echo. Plots go to the folder, else to build/bench. --instructions counts them with callgrind.
+#   sh tests/bench/run.sh growth [--quick] [--only <curve>]
+#       Instructions of a call, counted by callgrind, with a growing number of connections, waiting calls,
+#       endpoints or tickets.
 #   sh tests/bench/run.sh cost [--quick | --functions | --lines] [--plain | --hessian2]
 #   sh tests/bench/run.sh cost --check | --update
 #       Instructions of a call on both sides by place and by feature, compared with
 #       tests/bench/cost/ratchet.txt.
 #   sh tests/bench/run.sh codec [--quick]
 #       Reading and writing the recorded bodies of Dubbo: Hessian 2, msgpack, and hessian.js on Node.
-#   sh tests/bench/run.sh json [--quick]
-#       Reading and printing JSON, next to jansson and yyjson (which Debian has from 13 on).
 #   sh tests/bench/run.sh http [--quick]
 #       A JSON echo over HTTP, next to Node's http module.
 #   sh tests/bench/run.sh tls
 #       Calls over TLS next to plain ones on one core, handshakes next to those of the library alone, and
 #       the memory of connections.
 #   sh tests/bench/run.sh timers [--quick]
-#       The wheel against libev, libuv, libevent, a heap, and wheels with plain lists, with bitmaps, and
-#       without cascades, on one core.
+#       The wheel against libev, libuv, libevent, and a wheel with plain lists, on one core.
 #   sh tests/bench/run.sh memory [--quick]
 #       Bytes per idle connection and per waiting call, and the cost of a million of them.
 #   sh tests/bench/run.sh idle [--quick]
@@ -56,10 +48,8 @@
 #       CPU time that frames cost a provider for each of their bytes, beside an echo of 32 characters:
 #       frames made of what is dear, those of tests/bench/hostile/worst.hex, and with --search frames
 #       that changes at random have made dearer. The provider has no token, or its peers lack it.
-#   sh tests/bench/run.sh balance [--quick] [--check]
-#       CPU time of choosing one of 3 to 1,000 providers, for each balancer.
 #
-# Prints TSV on stdout: medians of 5 repetitions, for engines and balance of 9. Progress, tables and
+# Prints TSV on stdout: medians of 5 repetitions. Progress, tables and
 # missed targets go to stderr.
 #
 #   race, rpc  pattern (payload-connections x calls in flight on each), peer, calls_per_s, p50_us,
@@ -67,19 +57,13 @@
 #              (below 1: spoke is faster). A line that begins with # marks a row that was disturbed
 #              or does not count. They fail if a call failed or a process died.
 #   waits      case, peer, calls_per_s, cpu_us_per_call; the ratios and their bars go to stderr.
-#   engines    case, calls_per_s, cpu_us_per_call (both sides), the ratios of both to the first case
-#              of the pair, and thread switches per 1,000 calls. Two engines may cost three points
-#              more than two bare threads. Fails if a call failed.
-#   growth     curve, size, peer, the figures of rpc, and the ratios of calls/s and of CPU time per
-#              call to those of the raw echo. Fails like rpc.
+#   growth     curve, size, balancer, instructions of a call, both sides. Fails if a call failed.
 #   cost       floor, room, instructions of a call with 64 in flight and with one, share; then
 #              feature, depth, instructions saved by its stand-ins, instructions of its remaining
 #              lines, share, target. Fails if calls have become more expensive, or cheaper without
 #              an update of ratchet.txt.
 #   codec      set of bodies, row, number of bodies, their bytes, MB/s (the best of five parts of the
 #              time), instructions per byte and per body.
-#   json       document, its bytes, reading or printing, MB/s of spoke, jansson and yyjson, and the
-#              ratios to jansson and to yyjson (above 1: spoke is faster); CPU time, medians of 9.
 #   http       connections, requests in flight on each, peer, responses per second, CPU time of the
 #              server per call, and the ratios of both to Node's (above 1: spoke is better).
 #   tls        figure, its value for plain connections and for TLS, and the ratio (of CPU: above 1 TLS is
@@ -94,10 +78,8 @@
 #   hostile    frame (of which it was made), provider, its bytes, ns for each byte (the least of 15),
 #              the ratio to the echo, answers for each frame, connections, requests that the handler got,
 #              target (8 times the echo). Fails if one was missed.
-#   balance    balancer, case, ns for each number of providers, target for 100 of them. Fails if the
-#              target was missed and --check was given.
 #
-# --quick measures less: at most 30 s, race 120 s, rpc and growth 60 s. For more options see --help of
+# --quick measures less: at most 30 s, race 120 s, rpc 60 s. For more options see --help of
 # the programs, and tests/bench/cost/run.sh for cost.
 #
 # Installs missing Debian packages, which is the only step that needs root. race leaves out peers that
@@ -105,7 +87,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 
-suites='race|rpc|waits|engines|growth|cost|codec|json|http|tls|timers|memory|idle|comet|lease|hostile|balance'
+suites='race|rpc|waits|growth|cost|codec|http|tls|timers|memory|idle|comet|lease|hostile'
 
 usage() {
 	echo "usage: sh tests/bench/run.sh $suites [--quick] [option...]" >&2
@@ -115,7 +97,7 @@ usage() {
 suite=${1:-}
 wanted=
 case $suite in
-rpc | waits | engines | growth | memory | idle | comet | hostile | balance) peers='libev-dev' ;;
+rpc | waits | memory | idle | comet | hostile) peers='libev-dev' ;;
 race)
 	peers='libev-dev'
 	# The server of redis is in its tools: the package named after it would start one as a service.
@@ -126,11 +108,7 @@ lease)
 	wanted=redis-tools
 	;;
 timers) peers='libev-dev libuv1-dev libevent-dev' ;;
-cost | codec) peers='libev-dev valgrind' ;;
-json)
-	peers='libev-dev libjansson-dev'
-	wanted=libyyjson-dev
-	;;
+cost | codec | growth) peers='libev-dev valgrind' ;;
 http) peers='libev-dev nodejs' ;;
 tls)
 	peers='libev-dev libssl-dev'

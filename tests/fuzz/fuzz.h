@@ -12,8 +12,20 @@
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Ends the program unless a law holds. */
+static inline void demand(bool holds, const char *law)
+{
+	if (holds)
+		return;
+	(void)fprintf(stderr, "broken: %s\n", law);
+	abort();
+}
 
 #ifdef FUZZ_ALONE
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -12,16 +12,7 @@
 #include <spoke/host.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-static void require(int holds, const char *law)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "broken: %s\n", law);
-	abort();
-}
 
 static void count_sentence(void *arg, const char *sentence)
 {
@@ -29,11 +20,11 @@ static void count_sentence(void *arg, const char *sentence)
 	size_t len = strlen(sentence);
 
 	++*count;
-	require(len > strlen("a.conf: "), "a message is not empty");
-	require(len < SPOKEI_CONFIG_SENTENCE_MAX, "a message fits");
-	require(strncmp(sentence, "a.conf:", 7) == 0, "a message begins with the file");
+	demand(len > strlen("a.conf: "), "a message is not empty");
+	demand(len < SPOKEI_CONFIG_SENTENCE_MAX, "a message fits");
+	demand(strncmp(sentence, "a.conf:", 7) == 0, "a message begins with the file");
 	for (size_t i = 0; i < len; i++)
-		require(sentence[i] >= ' ' && sentence[i] < 0x7f, "a message is printable");
+		demand(sentence[i] >= ' ' && sentence[i] < 0x7f, "a message is printable");
 }
 
 /* Returns the section of an entry as users write it. */
@@ -56,14 +47,14 @@ static void check_entry(const struct spoke_config *config,
 	uint64_t number;
 
 	name_section(section, name, sizeof(name));
-	require((row->sections & 1u << section->kind) != 0, "keys are in their sections");
-	require(spoke_config_get(config, name, spokei_key_in_file(entry->key)) == entry->text,
-		"each entry is found");
-	require(spokei_option_read(&row->option, entry->text, false, &number, why, sizeof(why)) ==
-				SPOKE_OK &&
-			number == entry->number,
-		"a value is what it is read as");
-	require(entry->line > 0, "entries have a line");
+	demand((row->sections & 1u << section->kind) != 0, "keys are in their sections");
+	demand(spoke_config_get(config, name, spokei_key_in_file(entry->key)) == entry->text,
+	       "each entry is found");
+	demand(spokei_option_read(&row->option, entry->text, false, &number, why, sizeof(why)) ==
+			       SPOKE_OK &&
+		       number == entry->number,
+	       "a value is what it is read as");
+	demand(entry->line > 0, "entries have a line");
 }
 
 static void check_config(const struct spoke_config *config)
@@ -77,7 +68,7 @@ static void check_config(const struct spoke_config *config)
 			check_entry(config, &file->sections[i], entry);
 			count++;
 		}
-	require(count == file->entry_count, "each entry has one section");
+	demand(count == file->entry_count, "each entry has one section");
 }
 
 FUZZ(config)
@@ -92,15 +83,15 @@ FUZZ(config)
 	error = spoke_config_parse(&memory.env, "a.conf", (struct spoke_span){ data, size },
 				   count_sentence, &told, &config);
 	if (error == SPOKE_OK) {
-		require(told == 0, "a valid file gives no message");
+		demand(told == 0, "a valid file gives no message");
 		check_config(config);
 		spoke_config_free(config);
 	} else {
-		require(error == (size > SPOKE_CONFIG_MAX ? SPOKE_ETOOLARGE : SPOKE_ESYNTAX),
-			"an error is one of syntax or size");
-		require(told > 0 && told <= SPOKEI_CONFIG_ERRORS_MAX,
-			"an invalid file gives messages");
+		demand(error == (size > SPOKE_CONFIG_MAX ? SPOKE_ETOOLARGE : SPOKE_ESYNTAX),
+		       "an error is one of syntax or size");
+		demand(told > 0 && told <= SPOKEI_CONFIG_ERRORS_MAX,
+		       "an invalid file gives messages");
 	}
-	require(memory.bytes == 0, "no memory leaks");
+	demand(memory.bytes == 0, "no memory leaks");
 	return 0;
 }

@@ -18,7 +18,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define PEERS 2u
 #define CALLS_MAX 256u
@@ -67,14 +66,6 @@ static const char *const urls[2][PEERS] = {
 	{ "msgpack-rpc://127.0.0.1:20880/demo.Echo?timeout=300ms",
 	  "dubbo://127.0.0.1:20881/demo.Echo" },
 };
-
-static void demand(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "not so: %s\n", what);
-	abort();
-}
 
 /* --- calls */
 

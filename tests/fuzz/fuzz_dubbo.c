@@ -12,7 +12,6 @@
 #include "transport/codec/codec.h"
 #include "transport/wire/dubbo/dubbo.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,14 +27,6 @@ static const struct spokei_wire_limits limits = {
 	.event_max = 64,
 	.free_len = 4096,
 };
-
-static void demand(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "not so: %s\n", what);
-	abort();
-}
 
 static void agrees(const char *difference)
 {

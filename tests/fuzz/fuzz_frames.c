@@ -8,8 +8,6 @@
 
 #include <spoke/frames.h>
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct story {
@@ -18,14 +16,6 @@ struct story {
 	size_t count;
 	int last;
 };
-
-static void demand(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "not so: %s\n", what);
-	abort();
-}
 
 static void add(struct story *story, const void *bytes, size_t len)
 {

@@ -9,21 +9,12 @@
 #include "tests/fuzz/fuzz.h"
 #include "transport/codec/codec.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BYTES_MAX ((size_t)1 << 18)
 #define SMALL (BYTES_MAX / 8) /* bytes of values that cannot exceed a limit of the writer */
 #define CYCLES 0x80u
-
-static void demand(bool holds, const char *law)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "broken: %s\n", law);
-	abort();
-}
 
 /* Reads a copy that ends with its allocation, so that a sanitizer detects overruns. */
 static int read_copy(const struct spoke_value_limits *limits, enum spokei_codec_part part,

@@ -7,20 +7,11 @@
 #include "transport/http/guard.h"
 #include "transport/http/request.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define REQUEST_MAX (SPOKEI_HTTP_HEAD_MAX + SPOKEI_HTTP_BODY_MAX)
 #define EVERY_PART 512u /* bytes: up to this size each prefix is tested, else some */
-
-static void require(int holds, const char *law)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "broken: %s\n", law);
-	abort();
-}
 
 static int lies_inside(struct spoke_span span, const char *text, size_t len)
 {
@@ -36,33 +27,33 @@ static int judge(const uint8_t *data, size_t len)
 	struct spokei_http_request request;
 	int verdict;
 
-	require(text != NULL, "there is memory");
+	demand(text != NULL, "there is memory");
 	if (len > 0)
 		memcpy(text, data, len);
 	verdict = spokei_http_read(text, len, SPOKEI_HTTP_BODY_MAX, &request);
 	if (verdict == SPOKEI_HTTP_WHOLE) {
-		require(request.len <= len && request.len <= REQUEST_MAX,
-			"the request is not longer than its bytes");
-		require(request.body.len <= SPOKEI_HTTP_BODY_MAX, "the body keeps its limit");
-		require(request.path.len > 0 && strchr("/*", *(const char *)request.path.data),
-			"a path begins with / or is *");
-		require(lies_inside(request.query, text, request.len), "the query lies inside");
-		require(lies_inside(request.fields, text, request.head_len),
-			"the fields lie inside the head");
+		demand(request.len <= len && request.len <= REQUEST_MAX,
+		       "the request is not longer than its bytes");
+		demand(request.body.len <= SPOKEI_HTTP_BODY_MAX, "the body keeps its limit");
+		demand(request.path.len > 0 && strchr("/*", *(const char *)request.path.data),
+		       "a path begins with / or is *");
+		demand(lies_inside(request.query, text, request.len), "the query lies inside");
+		demand(lies_inside(request.fields, text, request.head_len),
+		       "the fields lie inside the head");
 		(void)spokei_http_field(&request, "cookie", &(struct spoke_span){ NULL, 0 });
-		require(lies_inside(request.path, text, request.len), "the path lies inside");
-		require(lies_inside(request.host, text, request.len), "the host lies inside");
-		require(lies_inside(request.origin, text, request.len), "the origin lies inside");
-		require(lies_inside(request.authorization, text, request.len),
-			"the authorization lies inside");
+		demand(lies_inside(request.path, text, request.len), "the path lies inside");
+		demand(lies_inside(request.host, text, request.len), "the host lies inside");
+		demand(lies_inside(request.origin, text, request.len), "the origin lies inside");
+		demand(lies_inside(request.authorization, text, request.len),
+		       "the authorization lies inside");
 		(void)spokei_guard_host(request.host, "127.0.0.1:9090", "orders,b.example");
 		(void)spokei_guard_origin(request.origin, request.host);
 		(void)spokei_guard_token(request.authorization, "token");
 	} else {
-		require(verdict == SPOKEI_HTTP_MORE || (verdict >= 400 && verdict <= 505),
-			"the result is a known one");
-		require(verdict != SPOKEI_HTTP_MORE || len < REQUEST_MAX,
-			"no more bytes are requested than a request may have");
+		demand(verdict == SPOKEI_HTTP_MORE || (verdict >= 400 && verdict <= 505),
+		       "the result is a known one");
+		demand(verdict != SPOKEI_HTTP_MORE || len < REQUEST_MAX,
+		       "no more bytes are requested than a request may have");
 	}
 	free(text);
 	return verdict;
@@ -76,11 +67,11 @@ FUZZ(http)
 	for (size_t len = 0; len < size; len += step) {
 		int verdict = judge(data, len);
 
-		require(last == SPOKEI_HTTP_MORE || verdict == last, "a result is final");
+		demand(last == SPOKEI_HTTP_MORE || verdict == last, "a result is final");
 		last = verdict;
 	}
-	require(last == SPOKEI_HTTP_MORE || judge(data, size) == last,
-		"the whole gets the result of its prefix");
+	demand(last == SPOKEI_HTTP_MORE || judge(data, size) == last,
+	       "the whole gets the result of its prefix");
 	(void)judge(data, size);
 	return 0;
 }

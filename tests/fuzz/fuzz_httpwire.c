@@ -15,7 +15,6 @@
 
 #include <spoke/value.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,14 +27,6 @@ struct story {
 	size_t count;
 	enum spokei_intake_result last;
 };
-
-static void demand(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "not so: %s\n", what);
-	abort();
-}
 
 static void add(struct story *story, const void *bytes, size_t len)
 {

@@ -9,17 +9,8 @@
 
 #include <spoke/host.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void require(int holds, const char *law)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "broken: %s\n", law);
-	abort();
-}
 
 enum origin {
 	OF_PLAIN_JSON,
@@ -40,7 +31,7 @@ static void write_out(void *arg, const void *bytes, size_t len)
 	if (len > text->size - text->len) {
 		text->size = 2 * text->size + len;
 		text->at = realloc(text->at, text->size);
-		require(text->at != NULL, "memory");
+		demand(text->at != NULL, "memory");
 	}
 	memcpy(text->at + text->len, bytes, len);
 	text->len += len;
@@ -84,7 +75,7 @@ static void require_same(struct spoke_value a, struct spoke_value b)
 		return;
 	print_log(a, texts[0]);
 	print_log(b, texts[1]);
-	require(strcmp(texts[0], texts[1]) == 0, "a value that is read again is the same");
+	demand(strcmp(texts[0], texts[1]) == 0, "a value that is read again is the same");
 }
 
 /* Checks that a printed value parses to the same value, which prints the same text. */
@@ -101,7 +92,7 @@ static void try_value(struct spoke_value value, enum spoke_json_form form, enum 
 	char *second;
 	int error;
 
-	require(copy != NULL, "memory");
+	demand(copy != NULL, "memory");
 	memcpy(copy, text, len);
 	spoke_builder_init(&builder, spoke_host_env(), NULL);
 	error = spoke_json_read(copy, len, &builder, &count, &wrong);
@@ -111,12 +102,12 @@ static void try_value(struct spoke_value value, enum spoke_json_form form, enum 
 		free(text);
 		return;
 	}
-	require(error == 0, "printed text can be parsed");
-	require(count == 1, "... as one value");
-	require(spoke_builder_finish_value(&builder, &again) == 0, "... that is whole");
+	demand(error == 0, "printed text can be parsed");
+	demand(count == 1, "... as one value");
+	demand(spoke_builder_finish_value(&builder, &again) == 0, "... that is whole");
 	require_same(value, again);
 	second = print(again, form, &again_len);
-	require(again_len == len && memcmp(second, text, len) == 0, "... and the same");
+	demand(again_len == len && memcmp(second, text, len) == 0, "... and the same");
 	spoke_builder_fini(&builder);
 	free(second);
 	free(copy);
@@ -133,13 +124,13 @@ static void try_buffer(struct spoke_value value, size_t max)
 
 	max = len > 0 && max % 2 ? len - max % len : len;
 	spokei_buffer_init(&buffer, spoke_host_env(), max + 3);
-	require(spokei_buffer_append(&buffer, "abc", 3) == 0, "memory");
+	demand(spokei_buffer_append(&buffer, "abc", 3) == 0, "memory");
 	error = spokei_json_append(&buffer, value);
-	require(error == (max < len ? SPOKE_ETOOLARGE : SPOKE_OK), "the maximum is exact");
-	require(spokei_buffer_len(&buffer) == (error ? 3 : 3 + len), "... also for the content");
+	demand(error == (max < len ? SPOKE_ETOOLARGE : SPOKE_OK), "the maximum is exact");
+	demand(spokei_buffer_len(&buffer) == (error ? 3 : 3 + len), "... also for the content");
 	if (!error)
-		require(memcmp(spokei_buffer_data(&buffer) + 3, text, len) == 0,
-			"both faces print the same");
+		demand(memcmp(spokei_buffer_data(&buffer) + 3, text, len) == 0,
+		       "both faces print the same");
 	spokei_buffer_fini(&buffer);
 	free(text);
 }
@@ -155,7 +146,7 @@ static void try_args(const uint8_t *data, size_t size, int wanted, struct spoke_
 	char *text = malloc(size > 0 ? size : 1);
 	int error;
 
-	require(text != NULL, "memory");
+	demand(text != NULL, "memory");
 	if (size)
 		memcpy(text, data, size);
 	spokei_buffer_init(&buffer, spoke_host_env(), SIZE_MAX / 2);
@@ -163,19 +154,19 @@ static void try_args(const uint8_t *data, size_t size, int wanted, struct spoke_
 	free(text);
 	if (wanted == SPOKE_OK && wanted_count > 1)
 		wanted = SPOKE_ESYNTAX;
-	require(error == wanted, "both faces accept the same");
+	demand(error == wanted, "both faces accept the same");
 	if (!error) {
 		const unsigned char *from = args.data;
 		size_t skipped = values.len - args.len;
 
-		require(skipped == 0 || wanted_count == 1, "arguments are all values");
-		require(args.len == 0 ||
-				memcmp(from, (const char *)values.data + skipped, args.len) == 0,
-			"arguments are the values");
-		require(spoke_values_check(args.data, args.len, NULL, &(struct spoke_cursor){ 0 },
-					   &wanted_count) == 0 &&
-				wanted_count == count,
-			"arguments are counted");
+		demand(skipped == 0 || wanted_count == 1, "arguments are all values");
+		demand(args.len == 0 ||
+			       memcmp(from, (const char *)values.data + skipped, args.len) == 0,
+		       "arguments are the values");
+		demand(spoke_values_check(args.data, args.len, NULL, &(struct spoke_cursor){ 0 },
+					  &wanted_count) == 0 &&
+			       wanted_count == count,
+		       "arguments are counted");
 	}
 	spokei_buffer_fini(&buffer);
 }
@@ -199,22 +190,22 @@ static void try_text(const uint8_t *data, size_t size)
 	char *text = malloc(size > 0 ? size : 1);
 	int error;
 
-	require(text != NULL, "memory");
+	demand(text != NULL, "memory");
 	if (size)
 		memcpy(text, data, size);
 	spoke_builder_init(&builder, spoke_host_env(), NULL);
 	error = spoke_json_read(text, size, &builder, &count, &wrong);
 	if (error) {
-		require(wrong.at <= size && wrong.what, "an error has a position and a message");
+		demand(wrong.at <= size && wrong.what, "an error has a position and a message");
 	} else {
-		require(spoke_builder_finish(&builder, &values) == 0, "parsed values are complete");
-		require(spoke_values_check(values.data, values.len, NULL, &row, NULL) == 0,
-			"parsed values are valid");
+		demand(spoke_builder_finish(&builder, &values) == 0, "parsed values are complete");
+		demand(spoke_values_check(values.data, values.len, NULL, &row, NULL) == 0,
+		       "parsed values are valid");
 		for (; spoke_cursor_next(&row, &value); seen++) {
 			try_value(value, SPOKE_JSON_LINE, origin_of(data, size));
 			try_buffer(value, size);
 		}
-		require(seen == count, "the number of values is right");
+		demand(seen == count, "the number of values is right");
 	}
 	try_args(data, size, error, values, count);
 	spoke_builder_fini(&builder);

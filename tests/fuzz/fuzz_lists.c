@@ -11,17 +11,8 @@
 
 #include <spoke/host.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void require(bool holds, const char *law)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "broken: %s\n", law);
-	abort();
-}
 
 static void try_rules(const struct spoke_env *env, const struct spokei_rules_of *of)
 {
@@ -31,25 +22,25 @@ static void try_rules(const struct spoke_env *env, const struct spokei_rules_of 
 	struct spokei_rules *copy;
 
 	if (spokei_rules_new(env, of, &rules, why)) {
-		require(rules == NULL && *why != '\0' && memchr(why, '\0', sizeof(why)),
-			"an error has a sentence");
+		demand(rules == NULL && *why != '\0' && memchr(why, '\0', sizeof(why)),
+		       "an error has a sentence");
 		return;
 	}
 	if (rules == NULL) { /* a word that stands for an absent list */
-		require(of->deny_from ? strcmp(of->deny_from, "none") == 0
-				      : strcmp(of->allow_from ? of->allow_from : of->allow_users,
-					       "all") == 0,
-			"any other text is a list");
+		demand(of->deny_from ? strcmp(of->deny_from, "none") == 0
+				     : strcmp(of->allow_from ? of->allow_from : of->allow_users,
+					      "all") == 0,
+		       "any other text is a list");
 		return;
 	}
-	require(rules->allow_count + rules->deny_count + rules->user_count > 0, "with an entry");
-	require(rules->allow_count <= SPOKEI_RULES_MAX, "and few of them");
-	require((spokei_rules_judge(rules, &other) == SPOKEI_RULES_ALLOW_FROM) ==
-			(rules->allow_count > 0),
-		"a machine of no kind is in no list");
-	require(spokei_rules_judge_user(rules, UINT32_MAX, UINT32_MAX) == SPOKEI_RULES_ALLOW_USERS,
-		"no user is no listed one");
-	require(spokei_rules_copy(env, rules, &copy) == SPOKE_OK, "there is memory");
+	demand(rules->allow_count + rules->deny_count + rules->user_count > 0, "with an entry");
+	demand(rules->allow_count <= SPOKEI_RULES_MAX, "and few of them");
+	demand((spokei_rules_judge(rules, &other) == SPOKEI_RULES_ALLOW_FROM) ==
+		       (rules->allow_count > 0),
+	       "a machine of no kind is in no list");
+	demand(spokei_rules_judge_user(rules, UINT32_MAX, UINT32_MAX) == SPOKEI_RULES_ALLOW_USERS,
+	       "no user is no listed one");
+	demand(spokei_rules_copy(env, rules, &copy) == SPOKE_OK, "there is memory");
 	spokei_rules_free(env, rules);
 	spokei_rules_free(env, copy);
 }
@@ -63,7 +54,7 @@ static bool lets_in(const struct spoke_env *env, const struct spokei_callers *ca
 	struct spokei_identity *identity = spokei_identity_new(env, &of);
 	bool fits;
 
-	require(identity != NULL, "there is memory");
+	demand(identity != NULL, "there is memory");
 	fits = spokei_callers_fit(callers, env, identity, &nowhere);
 	spokei_identity_drop(identity);
 	return fits;
@@ -75,22 +66,22 @@ static void try_callers(const struct spoke_env *env, const char *text)
 	struct spokei_callers *callers;
 
 	if (spokei_callers_new(env, text, 1, &callers, why)) {
-		require(*why != '\0' && memchr(why, '\0', sizeof(why)), "an error has a sentence");
+		demand(*why != '\0' && memchr(why, '\0', sizeof(why)), "an error has a sentence");
 		return;
 	}
 	if (callers == NULL) {
-		require(strcmp(text, "all") == 0, "a list has entries");
+		demand(strcmp(text, "all") == 0, "a list has entries");
 		return;
 	}
-	require(callers->count > 0 && callers->count <= SPOKEI_CALLERS_MAX, "few entries");
+	demand(callers->count > 0 && callers->count <= SPOKEI_CALLERS_MAX, "few entries");
 	for (size_t i = 0; i < callers->count; i++) {
 		const struct spokei_caller_rule *rule = &callers->rules[i];
 
 		if (rule->kind == SPOKEI_CALLER_NAME && rule->text.len < SPOKEI_IDENTITY_NAME)
-			require(lets_in(env, callers, rule->text), "a name fits itself");
+			demand(lets_in(env, callers, rule->text), "a name fits itself");
 	}
-	require(!lets_in(env, callers, (struct spoke_span){ "a.pay.test", 10 }),
-		"a name without a prefix fits nothing");
+	demand(!lets_in(env, callers, (struct spoke_span){ "a.pay.test", 10 }),
+	       "a name without a prefix fits nothing");
 	spokei_callers_free(env, callers);
 }
 
@@ -99,7 +90,7 @@ FUZZ(lists)
 	char *text = malloc(size + 1);
 	struct memory memory;
 
-	require(text != NULL, "there is memory");
+	demand(text != NULL, "there is memory");
 	memory_init(&memory);
 	/* Only the identity of a caller prints an address, and there is none here. */
 	memory.env.net = spoke_host_env()->net;
@@ -110,7 +101,7 @@ FUZZ(lists)
 	try_rules(&memory.env, &(struct spokei_rules_of){ .allow_from = text });
 	try_rules(&memory.env, &(struct spokei_rules_of){ .allow_users = text });
 	try_callers(&memory.env, text);
-	require(memory.bytes == 0, "no memory leaks");
+	demand(memory.bytes == 0, "no memory leaks");
 	free(text);
 	return 0;
 }

@@ -18,7 +18,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PLACE "127.0.0.1:20880"
@@ -49,14 +48,6 @@ struct run {
 };
 
 static struct run run;
-
-static void demand(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "not so: %s\n", what);
-	abort();
-}
 
 /* --- handlers */
 

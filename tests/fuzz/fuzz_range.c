@@ -7,17 +7,8 @@
 #include "tests/fuzz/fuzz.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void require(bool holds, const char *law)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "broken: %s\n", law);
-	abort();
-}
 
 static uint64_t number_of(const unsigned char *bytes, unsigned len)
 {
@@ -35,20 +26,20 @@ static void try_machine(const char *text, struct spoke_span span)
 
 	if (!spokei_machine_read(span, &machine))
 		return;
-	require(strlen(text) == span.len, "no NUL in an address");
+	demand(strlen(text) == span.len, "no NUL in an address");
 	if (inet_pton(AF_INET, text, bytes) == 1) {
-		require(machine.kind == SPOKEI_MACHINE_V4, "IPv4 is IPv4");
-		require(machine.high == 0 && machine.low == number_of(bytes, 4), "the same number");
+		demand(machine.kind == SPOKEI_MACHINE_V4, "IPv4 is IPv4");
+		demand(machine.high == 0 && machine.low == number_of(bytes, 4), "the same number");
 		return;
 	}
-	require(inet_pton(AF_INET6, text, bytes) == 1, "the system reads it, too");
+	demand(inet_pton(AF_INET6, text, bytes) == 1, "the system reads it, too");
 	if (machine.kind == SPOKEI_MACHINE_V4) {
-		require(number_of(bytes, 8) == 0 && number_of(bytes + 8, 4) == 0xffff, "is mapped");
-		require(machine.low == number_of(bytes + 12, 4), "the same number");
+		demand(number_of(bytes, 8) == 0 && number_of(bytes + 8, 4) == 0xffff, "is mapped");
+		demand(machine.low == number_of(bytes + 12, 4), "the same number");
 		return;
 	}
-	require(machine.high == number_of(bytes, 8) && machine.low == number_of(bytes + 8, 8),
-		"the same number");
+	demand(machine.high == number_of(bytes, 8) && machine.low == number_of(bytes + 8, 8),
+	       "the same number");
 }
 
 static void try_range(struct spoke_span span)
@@ -58,23 +49,23 @@ static void try_range(struct spoke_span span)
 	const char *why = spokei_range_read(span, &range);
 
 	if (why) {
-		require(*why != '\0', "an error has a reason");
+		demand(*why != '\0', "an error has a reason");
 		return;
 	}
 	edge = range.base;
-	require(spokei_range_has(&range, &edge), "contains its first address");
+	demand(spokei_range_has(&range, &edge), "contains its first address");
 	edge.high |= ~range.high_mask;
 	edge.low |= ~range.low_mask;
-	require(spokei_range_has(&range, &edge), "contains its last address");
+	demand(spokei_range_has(&range, &edge), "contains its last address");
 	edge.low++;
 	edge.high += edge.low == 0;
-	require((edge.low == range.base.low && edge.high == range.base.high) ||
-			(range.low_mask == 0 && range.high_mask == 0) ||
-			!spokei_range_has(&range, &edge),
-		"ends there");
+	demand((edge.low == range.base.low && edge.high == range.base.high) ||
+		       (range.low_mask == 0 && range.high_mask == 0) ||
+		       !spokei_range_has(&range, &edge),
+	       "ends there");
 	edge = range.base;
 	edge.kind = SPOKEI_MACHINE_OTHER;
-	require(!spokei_range_has(&range, &edge), "contains no machine of another kind");
+	demand(!spokei_range_has(&range, &edge), "contains no machine of another kind");
 }
 
 FUZZ(range)
@@ -82,7 +73,7 @@ FUZZ(range)
 	char *text = malloc(size + 1);
 	struct spoke_span span = { text, size };
 
-	require(text != NULL, "there is memory");
+	demand(text != NULL, "there is memory");
 	if (size > 0)
 		memcpy(text, data, size);
 	text[size] = '\0';

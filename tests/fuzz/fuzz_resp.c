@@ -10,19 +10,10 @@
 
 #include <spoke/host.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define EVERY_PART 512u /* bytes: up to this size each prefix is tested, else some */
-
-static void require(int holds, const char *law)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "broken: %s\n", law);
-	abort();
-}
 
 /* Reads the first bytes, in a block of exactly their length. */
 static enum spokei_resp_verdict read_part(struct spokei_resp_reader *reader, const uint8_t *data,
@@ -31,13 +22,13 @@ static enum spokei_resp_verdict read_part(struct spokei_resp_reader *reader, con
 	unsigned char *copy = calloc(1, len > 0 ? len : 1);
 	enum spokei_resp_verdict verdict;
 
-	require(copy != NULL, "there is memory");
+	demand(copy != NULL, "there is memory");
 	if (len > 0)
 		memcpy(copy, data, len);
 	verdict = spokei_resp_read(reader, copy, len);
 	free(copy);
-	require(verdict != SPOKEI_RESP_MORE || len < SPOKEI_RESP_BYTES,
-		"no more bytes are wanted than a reply may have");
+	demand(verdict != SPOKEI_RESP_MORE || len < SPOKEI_RESP_BYTES,
+	       "no more bytes are wanted than a reply may have");
 	return verdict;
 }
 
@@ -55,8 +46,8 @@ static void walk(const unsigned char *bytes, size_t len)
 
 		seen++;
 		expected += value.count;
-		require(text == NULL || (text >= bytes && text + value.text.len <= bytes + len),
-			"a text lies inside of the reply");
+		demand(text == NULL || (text >= bytes && text + value.text.len <= bytes + len),
+		       "a text lies inside of the reply");
 		(void)spokei_resp_number(&value, &number);
 		(void)spokei_resp_is(&value, "message");
 		if (value.kind == SPOKEI_RESP_ERROR) {
@@ -64,9 +55,9 @@ static void walk(const unsigned char *bytes, size_t len)
 			(void)spokei_refusal_text(value.text);
 		}
 	}
-	require(seen == expected, "the cursor finds every value");
-	require(seen <= 1 + SPOKEI_RESP_ELEMENTS, "elements are bounded");
-	require(cursor.at == bytes + len, "the cursor ends at the end");
+	demand(seen == expected, "the cursor finds every value");
+	demand(seen <= 1 + SPOKEI_RESP_ELEMENTS, "elements are bounded");
+	demand(cursor.at == bytes + len, "the cursor ends at the end");
 }
 
 static void try_scripts(const unsigned char *bytes, size_t len)
@@ -84,11 +75,11 @@ static void try_cursor(const uint8_t *data, size_t size)
 	struct spokei_resp_cursor cursor = { copy, copy + size };
 	struct spokei_resp_value value;
 
-	require(copy != NULL, "there is memory");
+	demand(copy != NULL, "there is memory");
 	if (size > 0)
 		memcpy(copy, data, size);
 	while (spokei_resp_next(&cursor, &value))
-		require(cursor.at <= cursor.end, "the cursor stays inside");
+		demand(cursor.at <= cursor.end, "the cursor stays inside");
 	try_scripts(copy, size);
 	free(copy);
 }
@@ -101,21 +92,21 @@ static void try_writer(const uint8_t *data, size_t size)
 	struct spokei_buffer out;
 
 	spokei_buffer_init(&out, spoke_host_env(), SIZE_MAX);
-	require(spokei_resp_put_command(&out, 2) == 0, "a command is written");
-	require(spokei_resp_put_text(&out, (struct spoke_span){ data, size }) == 0, "and a text");
-	require(spokei_resp_put_number(&out, size) == 0, "and a number");
+	demand(spokei_resp_put_command(&out, 2) == 0, "a command is written");
+	demand(spokei_resp_put_text(&out, (struct spoke_span){ data, size }) == 0, "and a text");
+	demand(spokei_resp_put_number(&out, size) == 0, "and a number");
 	spokei_resp_begin(&reader);
 	if (spokei_buffer_len(&out) <= SPOKEI_RESP_BYTES) {
 		cursor = (struct spokei_resp_cursor){
 			spokei_buffer_data(&out), spokei_buffer_data(&out) + spokei_buffer_len(&out)
 		};
-		require(spokei_resp_read(&reader, cursor.at, spokei_buffer_len(&out)) ==
-				SPOKEI_RESP_WHOLE,
-			"a command can be read");
-		require(spokei_resp_next(&cursor, &value) && value.count == 2, "as an array");
-		require(spokei_resp_next(&cursor, &value) && value.text.len == size &&
-				(size == 0 || memcmp(value.text.data, data, size) == 0),
-			"with the same text");
+		demand(spokei_resp_read(&reader, cursor.at, spokei_buffer_len(&out)) ==
+			       SPOKEI_RESP_WHOLE,
+		       "a command can be read");
+		demand(spokei_resp_next(&cursor, &value) && value.count == 2, "as an array");
+		demand(spokei_resp_next(&cursor, &value) && value.text.len == size &&
+			       (size == 0 || memcmp(value.text.data, data, size) == 0),
+		       "with the same text");
 	}
 	spokei_buffer_fini(&out);
 }
@@ -136,12 +127,12 @@ FUZZ(resp)
 		last = read_part(&cut, data, len);
 	if (last == SPOKEI_RESP_MORE)
 		last = read_part(&cut, data, size);
-	require(last == verdict, "the verdict does not depend on the cut");
+	demand(last == verdict, "the verdict does not depend on the cut");
 	if (verdict == SPOKEI_RESP_BROKEN)
-		require(cut.why && strcmp(cut.why, whole.why) == 0, "nor does the reason");
+		demand(cut.why && strcmp(cut.why, whole.why) == 0, "nor does the reason");
 	if (verdict == SPOKEI_RESP_WHOLE) {
-		require(cut.at == whole.at, "nor does the length");
-		require(whole.at <= size && whole.at <= SPOKEI_RESP_BYTES, "a reply is bounded");
+		demand(cut.at == whole.at, "nor does the length");
+		demand(whole.at <= size && whole.at <= SPOKEI_RESP_BYTES, "a reply is bounded");
 		walk(data, whole.at);
 		try_scripts(data, whole.at);
 	}

@@ -8,16 +8,7 @@
 #include "tests/core/memory.h"
 #include "tests/fuzz/fuzz.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-
-static void require(bool holds, const char *law)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "broken: %s\n", law);
-	abort();
-}
 
 /* Returns the number of values inside one, with itself. */
 /* NOLINTNEXTLINE(misc-no-recursion): the reader bounds the depth */
@@ -25,11 +16,11 @@ static unsigned count(const struct spokei_yaml *value)
 {
 	unsigned all = 1;
 
-	require((value->kind == SPOKEI_YAML_SCALAR) == (value->text != NULL),
-		"only scalars have texts");
+	demand((value->kind == SPOKEI_YAML_SCALAR) == (value->text != NULL),
+	       "only scalars have texts");
 	for (const struct spokei_yaml *at = spokei_yaml_next(value, NULL); at;
 	     at = spokei_yaml_next(value, at)) {
-		require((value->kind == SPOKEI_YAML_MAP) == (at->key != NULL), "maps have keys");
+		demand((value->kind == SPOKEI_YAML_MAP) == (at->key != NULL), "maps have keys");
 		all += count(at);
 	}
 	return all;
@@ -41,11 +32,11 @@ static void read_yaml(const char *text)
 	struct spokei_yaml_error why = { 0, NULL };
 	char *copies = malloc(strlen(text) + 1);
 
-	require(copies != NULL, "there is memory");
+	demand(copies != NULL, "there is memory");
 	if (spokei_yaml_read(text, copies, values, &why))
-		require(why.line > 0 && why.text, "an error has a line and a sentence");
+		demand(why.line > 0 && why.text, "an error has a line and a sentence");
 	else
-		require(count(values) == values->size, "values nest");
+		demand(count(values) == values->size, "values nest");
 	free(copies);
 }
 
@@ -56,7 +47,7 @@ FUZZ(rule)
 	char why[SPOKEI_RULE_WHY] = "";
 	char *text = malloc(size + 1);
 
-	require(text != NULL, "there is memory");
+	demand(text != NULL, "there is memory");
 	if (size > 0)
 		memcpy(text, data, size);
 	text[size] = '\0';
@@ -64,11 +55,11 @@ FUZZ(rule)
 	memory_init(&memory);
 	spokei_url_list_init(&list, &memory.env);
 	if (spokei_rule_read(SPOKEI_RULE_CONFIGURATORS, text, &list, why))
-		require(*why && list.count == 0, "a broken rule has a reason and no URL");
+		demand(*why && list.count == 0, "a broken rule has a reason and no URL");
 	for (size_t i = 0; i < list.count; i++)
-		require(list.urls[i].host != NULL, "a URL has a host");
+		demand(list.urls[i].host != NULL, "a URL has a host");
 	spokei_url_list_fini(&list);
-	require(memory.bytes == 0, "no memory is lost");
+	demand(memory.bytes == 0, "no memory is lost");
 	free(text);
 	return 0;
 }

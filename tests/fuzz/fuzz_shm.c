@@ -11,20 +11,10 @@
 
 #include <spoke/engine.h>
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define HELLO 16u
 #define PLACE "unix:/run/x.sock"
-
-static void demand(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "not so: %s\n", what);
-	abort();
-}
 
 static struct {
 	struct spokei_world world;

@@ -8,63 +8,53 @@
 #include "tests/core/memory.h"
 #include "tests/fuzz/fuzz.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void require(int holds, const char *law)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "broken: %s\n", law);
-	abort();
-}
-
 static void check_text(const char *text, size_t max)
 {
-	require(text && *text, "a text is not empty");
-	require(strlen(text) <= max, "a text has a limit");
+	demand(text && *text, "a text is not empty");
+	demand(strlen(text) <= max, "a text has a limit");
 }
 
 static void check_host(const struct spokei_store_host *host)
 {
 	check_text(host->host, SPOKE_URL_HOST_MAX);
-	require(host->port != 0, "a port is set");
+	demand(host->port != 0, "a port is set");
 }
 
 static void check_store(const struct spokei_store *store)
 {
 	struct spokei_key_values values;
 
-	require((store->server.host != NULL) + (store->path != NULL) + (store->primary != NULL) ==
-			1,
-		"a store is a server, a socket or sentinels");
+	demand((store->server.host != NULL) + (store->path != NULL) + (store->primary != NULL) == 1,
+	       "a store is a server, a socket or sentinels");
 	if (store->server.host)
 		check_host(&store->server);
 	if (store->path)
 		check_text(store->path, 107);
 	if (store->primary)
 		check_text(store->primary, SPOKEI_STORE_TEXT_MAX);
-	require((store->sentinel_count > 0) == (store->primary != NULL),
-		"sentinels and the primary's name belong together");
-	require(store->sentinel_count <= SPOKEI_STORE_SENTINELS_MAX, "few sentinels");
+	demand((store->sentinel_count > 0) == (store->primary != NULL),
+	       "sentinels and the primary's name belong together");
+	demand(store->sentinel_count <= SPOKEI_STORE_SENTINELS_MAX, "few sentinels");
 	for (unsigned i = 0; i < store->sentinel_count; i++)
 		check_host(&store->sentinels[i]);
 	if (store->user)
 		check_text(store->user, SPOKEI_STORE_TEXT_MAX);
 	if (store->password)
 		check_text(store->password, SPOKEI_STORE_TEXT_MAX);
-	require(store->db <= SPOKEI_STORE_DB_MAX, "a database is in range");
+	demand(store->db <= SPOKEI_STORE_DB_MAX, "a database is in range");
 	spokei_keys_preset(&values);
 	spokei_store_keys(store, &values);
 	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
 		const struct spokei_option *row = &spokei_key_row((enum spokei_key)i)->option;
 
-		require(values.from[i] == SPOKEI_FROM_DEFAULT ||
-				(i >= SPOKEI_KEY_LEASE_TTL && i <= SPOKEI_KEY_LEASE_MAX),
-			"only keys of leases are set");
-		require(values.from[i] == SPOKEI_FROM_DEFAULT || values.of[i] <= row->max,
-			"values are in range");
+		demand(values.from[i] == SPOKEI_FROM_DEFAULT ||
+			       (i >= SPOKEI_KEY_LEASE_TTL && i <= SPOKEI_KEY_LEASE_MAX),
+		       "only keys of leases are set");
+		demand(values.from[i] == SPOKEI_FROM_DEFAULT || values.of[i] <= row->max,
+		       "values are in range");
 	}
 }
 
@@ -75,7 +65,7 @@ FUZZ(store)
 	struct memory memory;
 	char *text = malloc(size ? size : 1);
 
-	require(text != NULL, "there is memory");
+	demand(text != NULL, "there is memory");
 	if (size > 0)
 		memcpy(text, data, size);
 	memory_init(&memory);
@@ -83,12 +73,12 @@ FUZZ(store)
 		check_store(&store);
 		spokei_store_fini(&store);
 	} else {
-		require(why.at <= size, "the place of an error lies in the text");
-		require(*why.text != '\0', "an error has a message");
+		demand(why.at <= size, "the place of an error lies in the text");
+		demand(*why.text != '\0', "an error has a message");
 		for (const char *at = why.text; *at; at++)
-			require(*at >= ' ' && *at < 0x7f, "a message is printable");
+			demand(*at >= ' ' && *at < 0x7f, "a message is printable");
 	}
-	require(memory.bytes == 0, "no memory leaks");
+	demand(memory.bytes == 0, "no memory leaks");
 	free(text);
 	return 0;
 }

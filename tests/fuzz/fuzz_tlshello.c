@@ -4,18 +4,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "transport/stream/tls/hello.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #define CUTS 600u /* prefixes that are judged one by one */
-
-static void demand(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "not so: %s\n", what);
-	abort();
-}
 
 FUZZ(tlshello)
 {

@@ -8,17 +8,8 @@
 
 #include <spoke/url.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void require(int holds, const char *law)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "broken: %s\n", law);
-	abort();
-}
 
 static int same(const char *a, const char *b)
 {
@@ -31,29 +22,29 @@ static char *print_url(const struct spoke_url *url, size_t *ret_len)
 	size_t len = spoke_url_print(url, SPOKE_URL_WHOLE, NULL, 0);
 	char *text = malloc(len + 1);
 
-	require(text != NULL, "there is memory");
-	require(spoke_url_print(url, SPOKE_URL_WHOLE, text, len + 1) == len, "lengths agree");
-	require(strlen(text) == len, "no NUL inside a URL");
+	demand(text != NULL, "there is memory");
+	demand(spoke_url_print(url, SPOKE_URL_WHOLE, text, len + 1) == len, "lengths agree");
+	demand(strlen(text) == len, "no NUL inside a URL");
 	*ret_len = len;
 	return text;
 }
 
 static void compare_urls(const struct spoke_url *a, const struct spoke_url *b)
 {
-	require(same(a->scheme, b->scheme), "the same scheme");
-	require(same(a->user, b->user), "the same user");
-	require(same(a->password, b->password), "the same password");
-	require(same(a->host, b->host), "the same host");
-	require(same(a->path, b->path), "the same path");
-	require(same(a->socket, b->socket), "the same socket");
-	require(a->port == b->port, "the same port");
-	require(a->parameter_count == b->parameter_count, "as many parameters");
+	demand(same(a->scheme, b->scheme), "the same scheme");
+	demand(same(a->user, b->user), "the same user");
+	demand(same(a->password, b->password), "the same password");
+	demand(same(a->host, b->host), "the same host");
+	demand(same(a->path, b->path), "the same path");
+	demand(same(a->socket, b->socket), "the same socket");
+	demand(a->port == b->port, "the same port");
+	demand(a->parameter_count == b->parameter_count, "as many parameters");
 	for (unsigned i = 0; i < a->parameter_count; i++) {
 		const struct spoke_url_parameter *parameter = &a->parameters[i];
 
-		require(same(parameter->key, b->parameters[i].key), "the same key");
-		require(same(parameter->value, b->parameters[i].value), "the same value");
-		require(same(spoke_url_get(b, parameter->key), parameter->value), "found by key");
+		demand(same(parameter->key, b->parameters[i].key), "the same key");
+		demand(same(parameter->value, b->parameters[i].value), "the same value");
+		demand(same(spoke_url_get(b, parameter->key), parameter->value), "found by key");
 	}
 }
 
@@ -68,16 +59,16 @@ static void try_url(struct memory *memory, const char *text, size_t len)
 	size_t reprinted_len;
 
 	if (spoke_url_parse(&memory->env, text, len, &url, &error) != SPOKE_OK) {
-		require(error.at <= len, "the place of an error lies in the text");
-		require(strlen(error.text) > 0, "an error has a message");
+		demand(error.at <= len, "the place of an error lies in the text");
+		demand(strlen(error.text) > 0, "an error has a message");
 		return;
 	}
 	printed = print_url(&url, &printed_len);
-	require(spoke_url_parse(&memory->env, printed, printed_len, &again, NULL) == SPOKE_OK,
-		"printed text can be parsed");
+	demand(spoke_url_parse(&memory->env, printed, printed_len, &again, NULL) == SPOKE_OK,
+	       "printed text can be parsed");
 	compare_urls(&url, &again);
 	reprinted = print_url(&again, &reprinted_len);
-	require(same(printed, reprinted), "printing is a fixed point");
+	demand(same(printed, reprinted), "printing is a fixed point");
 	spoke_url_fini(&again);
 	spoke_url_fini(&url);
 	free(reprinted);
@@ -92,17 +83,17 @@ static void try_component(const char *text, size_t len)
 	size_t decoded_len;
 	int code;
 
-	require(encoded != NULL && decoded != NULL, "there is memory");
-	require(encoded_len <= 3 * len, "encoding at most triples the length");
-	require(spoke_url_encode(text, len, encoded, encoded_len + 1) == encoded_len,
-		"lengths agree");
+	demand(encoded != NULL && decoded != NULL, "there is memory");
+	demand(encoded_len <= 3 * len, "encoding at most triples the length");
+	demand(spoke_url_encode(text, len, encoded, encoded_len + 1) == encoded_len,
+	       "lengths agree");
 	code = spoke_url_decode(encoded, encoded_len, decoded, encoded_len + 1, &decoded_len);
 	if (len > 0 && memchr(text, '\0', len) != NULL) {
-		require(code == SPOKE_ESYNTAX, "an encoded NUL is refused");
+		demand(code == SPOKE_ESYNTAX, "an encoded NUL is refused");
 	} else {
-		require(code == SPOKE_OK, "encoded text can be decoded");
-		require(decoded_len == len && strlen(decoded) == len, "to as many bytes");
-		require(len == 0 || memcmp(decoded, text, len) == 0, "and the same ones");
+		demand(code == SPOKE_OK, "encoded text can be decoded");
+		demand(decoded_len == len && strlen(decoded) == len, "to as many bytes");
+		demand(len == 0 || memcmp(decoded, text, len) == 0, "and the same ones");
 	}
 	free(decoded);
 	free(encoded);
@@ -114,10 +105,10 @@ static void try_decode(const char *text, size_t len)
 	char *decoded = malloc(len + 1);
 	size_t decoded_len;
 
-	require(decoded != NULL, "there is memory");
+	demand(decoded != NULL, "there is memory");
 	if (spoke_url_decode(text, len, decoded, len + 1, &decoded_len) == SPOKE_OK) {
-		require(decoded_len <= len, "decoding makes nothing longer");
-		require(strlen(decoded) == decoded_len, "no NUL inside a component");
+		demand(decoded_len <= len, "decoding makes nothing longer");
+		demand(strlen(decoded) == decoded_len, "no NUL inside a component");
 	}
 	free(decoded);
 }
@@ -129,7 +120,7 @@ FUZZ(url)
 
 	memory_init(&memory);
 	try_url(&memory, text, size);
-	require(memory.bytes == 0, "no memory leaks");
+	demand(memory.bytes == 0, "no memory leaks");
 	try_component(text, size);
 	try_decode(text, size);
 	return 0;

@@ -10,7 +10,6 @@
 #include "tests/fuzz/fuzz.h"
 #include "transport/http/websocket.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,14 +26,6 @@ struct stream {
 	size_t len;
 	uint32_t limit;
 };
-
-static void require(int holds, const char *law)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "broken: %s\n", law);
-	abort();
-}
 
 static void fold(struct trace *trace, uint64_t number)
 {
@@ -223,7 +214,7 @@ static struct trace run_model(const struct stream *stream)
 	struct model model = { .stream = stream, .trace = &trace };
 
 	model.message = malloc(stream->len + 1);
-	require(model.message != NULL, "there is memory");
+	demand(model.message != NULL, "there is memory");
 	while (model_frame(&model))
 		;
 	free(model.message);
@@ -237,20 +228,19 @@ static void check(const struct stream *stream, enum spokei_websocket_verdict ver
 {
 	size_t len = event->data.len;
 
-	require(verdict != SPOKEI_WEBSOCKET_GIVES_TEXT || is_text(event->data.data, len, 1),
-		"a text is UTF-8");
-	require((verdict != SPOKEI_WEBSOCKET_GIVES_TEXT &&
-		 verdict != SPOKEI_WEBSOCKET_GIVES_BINARY) ||
-			len <= stream->limit,
-		"a message keeps its limit");
-	require((verdict != SPOKEI_WEBSOCKET_GIVES_PING &&
-		 verdict != SPOKEI_WEBSOCKET_GIVES_PONG) ||
-			len <= CONTROL_MAX,
-		"a control frame keeps its limit");
-	require((verdict != SPOKEI_WEBSOCKET_GIVES_CLOSE &&
-		 verdict != SPOKEI_WEBSOCKET_GIVES_FAILURE) ||
-			event->answer == 1005 || spokei_websocket_is_code(event->answer),
-		"an answer is a valid code");
+	demand(verdict != SPOKEI_WEBSOCKET_GIVES_TEXT || is_text(event->data.data, len, 1),
+	       "a text is UTF-8");
+	demand((verdict != SPOKEI_WEBSOCKET_GIVES_TEXT &&
+		verdict != SPOKEI_WEBSOCKET_GIVES_BINARY) ||
+		       len <= stream->limit,
+	       "a message keeps its limit");
+	demand((verdict != SPOKEI_WEBSOCKET_GIVES_PING && verdict != SPOKEI_WEBSOCKET_GIVES_PONG) ||
+		       len <= CONTROL_MAX,
+	       "a control frame keeps its limit");
+	demand((verdict != SPOKEI_WEBSOCKET_GIVES_CLOSE &&
+		verdict != SPOKEI_WEBSOCKET_GIVES_FAILURE) ||
+		       event->answer == 1005 || spokei_websocket_is_code(event->answer),
+	       "an answer is a valid code");
 }
 
 /* Gives the reader the next piece, behind the bytes that were kept. */
@@ -268,12 +258,12 @@ static void feed(struct spokei_websocket *websocket, const struct stream *stream
 		if (verdict == SPOKEI_WEBSOCKET_GIVES_FAILURE)
 			event.data.len = 0;
 		note(trace, verdict, event.code, event.data.data, event.data.len);
-		require(websocket->kept <= input.at && input.at <= input.end,
-			"the reader stays inside of its bytes");
+		demand(websocket->kept <= input.at && input.at <= input.end,
+		       "the reader stays inside of its bytes");
 	}
-	require(input.at == input.end, "all bytes are read");
-	require(websocket->kept <= stream->limit + CONTROL_MAX, "the kept bytes have a limit");
-	require(input.frames <= len, "a frame has a byte");
+	demand(input.at == input.end, "all bytes are read");
+	demand(websocket->kept <= stream->limit + CONTROL_MAX, "the kept bytes have a limit");
+	demand(input.frames <= len, "a frame has a byte");
 }
 
 /* Reads a stream in pieces of up to `most` bytes; with a seed of 0 of exactly so many. `moves`:
@@ -284,14 +274,14 @@ static struct trace run_reader(const struct stream *stream, size_t most, unsigne
 	struct trace trace = { 0 };
 	unsigned char *block = malloc(stream->len + 1);
 
-	require(block != NULL, "there is memory");
+	demand(block != NULL, "there is memory");
 	for (size_t at = 0; at < stream->len;) {
 		size_t len = seed ? 1 + (seed >> 8) % most : most;
 
 		len = len < stream->len - at ? len : stream->len - at;
 		if (moves)
 			block = realloc(block, websocket.kept + len);
-		require(block != NULL, "there is memory");
+		demand(block != NULL, "there is memory");
 		memcpy(block + websocket.kept, stream->bytes + at, len);
 		feed(&websocket, stream, block, len, &trace);
 		at += len;
@@ -303,7 +293,7 @@ static struct trace run_reader(const struct stream *stream, size_t most, unsigne
 
 static void compare(struct trace found, struct trace expected, const char *law)
 {
-	require(found.count == expected.count && found.sum == expected.sum, law);
+	demand(found.count == expected.count && found.sum == expected.sum, law);
 }
 
 /* --- the way back */
@@ -333,7 +323,7 @@ static void round_trip(const struct stream *stream, unsigned seed)
 	unsigned char *out = malloc(stream->len + CONTROL_MAX + 3 * 14);
 	struct trace expected = { 0 };
 
-	require(out != NULL, "there is memory");
+	demand(out != NULL, "there is memory");
 	sent.bytes = out;
 	sent.len = put_frame(out, 0x02, stream->bytes, cut, mask);
 	sent.len += put_frame(out + sent.len, 0x89, stream->bytes, ping, mask);
@@ -351,17 +341,17 @@ static void write_close(const struct stream *stream)
 	char *reason = malloc(stream->len + 1);
 	size_t len;
 
-	require(reason != NULL, "there is memory");
+	demand(reason != NULL, "there is memory");
 	if (stream->len > 0)
 		memcpy(reason, stream->bytes, stream->len);
 	reason[stream->len] = '\0';
 	len = spokei_websocket_close(4000, reason, frame);
-	require(len >= 4 && len <= sizeof(frame) && frame[0] == 0x88 && frame[1] == len - 2,
-		"a close frame is whole");
-	require(frame[2] == 4000 / 256 && frame[3] == 4000 % 256, "a close frame has its code");
-	require(len - 4 <= strlen(reason) && memcmp(frame + 4, reason, len - 4) == 0 &&
-			is_text(frame + 4, len - 4, 1),
-		"a reason is the valid beginning of the text");
+	demand(len >= 4 && len <= sizeof(frame) && frame[0] == 0x88 && frame[1] == len - 2,
+	       "a close frame is whole");
+	demand(frame[2] == 4000 / 256 && frame[3] == 4000 % 256, "a close frame has its code");
+	demand(len - 4 <= strlen(reason) && memcmp(frame + 4, reason, len - 4) == 0 &&
+		       is_text(frame + 4, len - 4, 1),
+	       "a reason is the valid beginning of the text");
 	free(reason);
 }
 

@@ -231,6 +231,18 @@ uint64_t stage_demands(const struct stage *stage); /* number of allocations */
 #define assert_nothing_closed(stage)                                                               \
 	stage_assert_closed((stage), SPOKE_STAT_CLOSED, 0, __FILE__, __LINE__)
 
+/* Checks that the raw peer's connection was closed for this reason, and that it got no byte before.
+ */
+#define assert_refused(raw, stat) stage_assert_refused((raw), (stat), __FILE__, __LINE__)
+
+/* Checks that no connection was closed, and that the second one works. */
+#define assert_undisturbed(stage)                                                                  \
+	do {                                                                                       \
+		assert_nothing_closed(stage);                                                      \
+		assert_second_connection_works(stage);                                             \
+	} while (0)
+
+void stage_assert_refused(struct raw *raw, enum spoke_stat stat, const char *file, int line);
 void stage_assert_up(const struct stage *stage, enum spoke_stat stat, uint64_t count,
 		     const char *file, int line);
 void stage_assert_closed(const struct stage *stage, enum spoke_stat stat, uint64_t count,
@@ -341,6 +353,16 @@ void frames_reply(struct spokei_buffer *frames, uint64_t id, unsigned status, co
 
 void frames_heartbeat(struct spokei_buffer *frames, uint64_t id);
 
+/* Send one such frame. */
+void say_head(struct raw *raw, unsigned flags, unsigned status, uint64_t id, uint32_t body_len);
+void say_raw(struct raw *raw, unsigned flags, unsigned status, uint64_t id, const void *body,
+	     size_t len);
+void say_request(struct raw *raw, uint64_t id, const char *method, const char *text);
+void say_request_with(struct raw *raw, uint64_t id, const char *service, const char *method,
+		      struct spoke_span args);
+void say_reply(struct raw *raw, uint64_t id, unsigned status, const char *text);
+void say_heartbeat(struct raw *raw, uint64_t id);
+
 /* The part of a request body of demo.EchoService before the arguments: method "echo", one argument
  * with this descriptor (1 byte of length and the text). */
 #define BODY_ECHO(descriptor) "\2452.0.2\260demo.EchoService\2450.0.0\244echo" descriptor
@@ -351,7 +373,6 @@ void frames_heartbeat(struct spokei_buffer *frames, uint64_t id);
 /* Begins a call and reads its request from the raw peer. Returns the request's id. */
 uint64_t begin_call(struct stage *stage, struct spoke_method *method, struct raw *raw,
 		    struct ending *ending);
-void send_reply(struct raw *raw, uint64_t id, const char *text);
 
 /* Checks that the call succeeded with this text. */
 void assert_answered(struct stage *stage, struct ending *ending, const char *value);

@@ -286,6 +286,12 @@ void assert_closed_mutely(struct raw *raw)
 	assert_int_equal(raw_wait_end(raw), 0);
 }
 
+void stage_assert_refused(struct raw *raw, enum spoke_stat stat, const char *file, int line)
+{
+	assert_closed_mutely(raw);
+	stage_assert_closed(raw->stage, stat, 1, file, line);
+}
+
 void assert_reply(struct raw *raw, uint64_t id, unsigned status, struct spokei_message *ret_message)
 {
 	struct spokei_message message;
@@ -301,13 +307,10 @@ void assert_reply(struct raw *raw, uint64_t id, unsigned status, struct spokei_m
 void assert_raw_lives(struct raw *raw)
 {
 	uint64_t id = LIVES_ID + ++raw->stage->names;
-	struct spokei_buffer frames;
 	struct spokei_message message;
 	struct spoke_span text;
 
-	frames_init(&frames);
-	frames_request(&frames, id, "echo", "alive");
-	raw_send_buffer(raw, &frames);
+	say_request(raw, id, "echo", "alive");
 	assert_reply(raw, id, SPOKEI_DUBBO_OK, &message);
 	assert_int_equal(message.error, 0);
 	assert_int_equal(spoke_value_str(message.value, &text), 0);
@@ -317,12 +320,9 @@ void assert_raw_lives(struct raw *raw)
 void assert_consumer_lives(struct raw *raw)
 {
 	uint64_t id = LIVES_ID + ++raw->stage->names;
-	struct spokei_buffer frames;
 	struct spokei_message message;
 
-	frames_init(&frames);
-	frames_heartbeat(&frames, id);
-	raw_send_buffer(raw, &frames);
+	say_heartbeat(raw, id);
 	raw_frame(raw, &message);
 	assert_int_equal(message.kind, SPOKEI_PROBE_ANSWER);
 	assert_int_equal(message.id, id);
@@ -407,6 +407,62 @@ void frames_heartbeat(struct spokei_buffer *frames, uint64_t id)
 		   0, id, "\xc0", 1);
 }
 
+void say_head(struct raw *raw, unsigned flags, unsigned status, uint64_t id, uint32_t body_len)
+{
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	frames_head(&frames, flags, status, id, body_len);
+	raw_send_buffer(raw, &frames);
+}
+
+void say_raw(struct raw *raw, unsigned flags, unsigned status, uint64_t id, const void *body,
+	     size_t len)
+{
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	frames_raw(&frames, flags, status, id, body, len);
+	raw_send_buffer(raw, &frames);
+}
+
+void say_request(struct raw *raw, uint64_t id, const char *method, const char *text)
+{
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	frames_request(&frames, id, method, text);
+	raw_send_buffer(raw, &frames);
+}
+
+void say_request_with(struct raw *raw, uint64_t id, const char *service, const char *method,
+		      struct spoke_span args)
+{
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	frames_request_with(&frames, id, service, method, args);
+	raw_send_buffer(raw, &frames);
+}
+
+void say_reply(struct raw *raw, uint64_t id, unsigned status, const char *text)
+{
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	frames_reply(&frames, id, status, text);
+	raw_send_buffer(raw, &frames);
+}
+
+void say_heartbeat(struct raw *raw, uint64_t id)
+{
+	struct spokei_buffer frames;
+
+	frames_init(&frames);
+	frames_heartbeat(&frames, id);
+	raw_send_buffer(raw, &frames);
+}
+
 /* --- calls of a consumer, answered by hand */
 
 uint64_t begin_call(struct stage *stage, struct spoke_method *method, struct raw *raw,
@@ -418,15 +474,6 @@ uint64_t begin_call(struct stage *stage, struct spoke_method *method, struct raw
 	raw_frame(raw, &request);
 	assert_int_equal(request.kind, SPOKEI_REQUEST);
 	return request.id;
-}
-
-void send_reply(struct raw *raw, uint64_t id, const char *text)
-{
-	struct spokei_buffer frames;
-
-	frames_init(&frames);
-	frames_reply(&frames, id, 20, text);
-	raw_send_buffer(raw, &frames);
 }
 
 void assert_answered(struct stage *stage, struct ending *ending, const char *value)

@@ -214,14 +214,6 @@ bool redisclient_has_one(struct redisclient *client)
 	return client->at < client->len || poll(&answer, 1, 0) == 1;
 }
 
-bool redisclient_has_ended(struct redisclient *client)
-{
-	struct pollfd end = { .fd = client->fd, .events = POLLIN };
-	char byte;
-
-	return poll(&end, 1, PATIENCE_MS) == 1 && recv(client->fd, &byte, 1, MSG_PEEK) <= 0;
-}
-
 const char *redisclient_ask(struct redisclient *client, const char *const *words)
 {
 	redisclient_send(client, words);

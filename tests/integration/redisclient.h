@@ -40,9 +40,6 @@ const char *redisclient_read(struct redisclient *client);
 /* Returns whether a reply or a message has come. */
 bool redisclient_has_one(struct redisclient *client);
 
-/* Waits for the end of the connection or for bytes; returns whether it was the end. */
-bool redisclient_has_ended(struct redisclient *client);
-
 /* Sends a command and waits for its reply. */
 const char *redisclient_ask(struct redisclient *client, const char *const *words);
 

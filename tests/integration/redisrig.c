@@ -234,11 +234,6 @@ void redisrig_until_waiting(const char *name)
 
 /* --- looks */
 
-uint64_t redisrig_stat(enum spoke_stat stat)
-{
-	return spoke_stat_get(redisrig.engine, stat);
-}
-
 static unsigned calls_of(const char *command)
 {
 	const char *text = stranger("INFO", "commandstats");
@@ -253,14 +248,6 @@ static unsigned calls_of(const char *command)
 unsigned redisrig_scripts(void)
 {
 	return calls_of("eval") + calls_of("evalsha");
-}
-
-const char *redisrig_holder(const char *name)
-{
-	static char holder[128];
-
-	(void)snprintf(holder, sizeof(holder), "%s", stranger("HKEYS", name));
-	return holder;
 }
 
 /* --- time */

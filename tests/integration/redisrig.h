@@ -109,16 +109,11 @@ void redisrig_settle(void);
  * or the end of the lock's time, lets them try again. */
 void redisrig_until_waiting(const char *name);
 
-uint64_t redisrig_stat(enum spoke_stat stat);
-
 /* Returns how often the log has these words. */
 unsigned redisrig_logged(const char *words);
 
 /* Returns how many scripts the server has run since stranger("CONFIG", "RESETSTAT"). */
 unsigned redisrig_scripts(void);
-
-/* Returns the holder of a lock at the server, its only field; valid until the next call. */
-const char *redisrig_holder(const char *name);
 
 /* Runs one turn of the engine, which waits a short time at most, and the relay. */
 void redisrig_turn(void);

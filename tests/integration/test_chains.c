@@ -222,7 +222,6 @@ ROW(row_67_forked_child_does_not_disturb_its_parent, STAGE_REAL)
 {
 	struct raw *raw = stage_raw_to_consumer(stage);
 	struct spokei_message request;
-	struct spokei_buffer frames;
 	struct spoke_future *future;
 	struct spoke_method *later;
 	static struct ending endings[2];
@@ -254,9 +253,7 @@ ROW(row_67_forked_child_does_not_disturb_its_parent, STAGE_REAL)
 		stage_turn(stage);
 	assert_int_equal(spoke_future_result(future)->error, SPOKE_OK);
 	spoke_future_free(future);
-	frames_init(&frames);
-	frames_reply(&frames, id, 20, "z");
-	raw_send_buffer(raw, &frames);
+	say_reply(raw, id, 20, "z");
 	assert_ends(stage, &endings[0], SPOKE_OK);
 	assert_ends(stage, &endings[1], SPOKE_OK);
 	assert_second_connection_works(stage);

@@ -22,7 +22,6 @@
 static void assert_comes_again(struct stage *stage)
 {
 	struct raw *raw = raw_accept(stage);
-	struct spokei_buffer frames;
 	struct spokei_message message;
 	struct ending ending;
 
@@ -31,9 +30,7 @@ static void assert_comes_again(struct stage *stage)
 	stage_call(stage, stage->echo, "again", &ending, NULL);
 	raw_frame(raw, &message);
 	assert_int_equal(message.kind, SPOKEI_REQUEST);
-	frames_init(&frames);
-	frames_reply(&frames, message.id, SPOKEI_DUBBO_OK, "again");
-	raw_send_buffer(raw, &frames);
+	say_reply(raw, message.id, SPOKEI_DUBBO_OK, "again");
 	assert_ends(stage, &ending, SPOKE_OK);
 	assert_second_connection_works(stage);
 }

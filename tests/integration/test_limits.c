@@ -70,8 +70,7 @@ ROW(row_52_a_listener_without_its_reserve_pauses, STAGE_ALL)
 	spokei_faults_heal(&stage->faulty);
 	assert_raw_lives(raw);
 	assert_counter_up_by(stage, SPOKE_STAT_ACCEPTED, 1);
-	assert_nothing_closed(stage);
-	assert_second_connection_works(stage);
+	assert_undisturbed(stage);
 }
 
 ROW(row_52_consumer_without_descriptors_retries, STAGE_ALL)
@@ -215,8 +214,7 @@ ROW(row_57_ended_call_makes_room_for_one_of_its_callback, STAGE_ALL)
 		stage_turn(stage);
 	assert_counter_up_by(stage, SPOKE_STAT_CALLS, 35);
 	assert_counter_up_by(stage, SPOKE_STAT_CALLS_REFUSED, 10);
-	assert_nothing_closed(stage);
-	assert_second_connection_works(stage);
+	assert_undisturbed(stage);
 }
 
 ROW(row_57_hundred_thousand_unanswered_calls_are_bounded, STAGE_VIRTUAL)
@@ -267,8 +265,7 @@ ROW(row_59_connections_over_the_limit_in_all_are_closed, STAGE_ALL)
 		assert_counter_up_by(stage, SPOKE_STAT_ACCEPTS_REFUSED_TOTAL, 1);
 		assert_counter_up_by(stage, SPOKE_STAT_ACCEPTS_REFUSED_PEER, 0);
 		assert_counter_up_by(stage, SPOKE_STAT_ACCEPTED, 0);
-		assert_nothing_closed(stage);
-		assert_second_connection_works(stage);
+		assert_undisturbed(stage);
 	}
 	for (size_t i = 0; i < LENGTH(raws); i++)
 		assert_raw_lives(raws[i]);
@@ -308,8 +305,7 @@ ROW(row_59_connections_over_the_limit_of_an_address_are_closed, STAGE_TCP)
 		assert_counter_up_by(stage, SPOKE_STAT_ACCEPTS_REFUSED_PEER, 1);
 		assert_counter_up_by(stage, SPOKE_STAT_ACCEPTS_REFUSED_TOTAL, 0);
 		assert_counter_up_by(stage, SPOKE_STAT_ACCEPTED, 0);
-		assert_nothing_closed(stage);
-		assert_second_connection_works(stage);
+		assert_undisturbed(stage);
 		raw_close(raw);
 		stage_until_up(stage, SPOKE_STAT_CLOSED, 1);
 		assert_raw_lives(start_from(stage, number));
@@ -333,8 +329,7 @@ ROW(row_59_each_address_has_a_limit_of_its_own, STAGE_VIRTUAL)
 	stage_mark(stage);
 	assert_closed_mutely(raw_start(stage));
 	assert_counter_up_by(stage, SPOKE_STAT_ACCEPTS_REFUSED_PEER, 1);
-	assert_nothing_closed(stage);
-	assert_second_connection_works(stage);
+	assert_undisturbed(stage);
 	(void)snprintf(stage->provider_at, sizeof(stage->provider_at), "127.0.0.1:20880");
 	assert_raw_lives(raw_start(stage));
 	assert_raw_lives(raw_start(stage));

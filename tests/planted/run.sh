@@ -1,41 +1,71 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Plants the bugs of tests/planted one after another in a copy of the tree, and checks that a unit test
-# notices each. Many concern security: who may connect and call, and what TLS promises.
+# Plants the bugs of tests/planted one after another in a copy of the tree, and checks that the simulator or a
+# unit test notices each.
 #
 #   sh tests/planted/run.sh                  all of them
+#   sh tests/planted/run.sh sim | unit       those that the simulator has to notice, or a unit test
 #   sh tests/planted/run.sh <name>...        these
 #
-# A planted bug is a patch of the product. Its second line names the file of a test and the test, which
-# has to fail. It has to pass without the patch. Any other crash, or a timeout, is a failure of this check. tests/checks/mutants.sh checks that all patches apply.
+# A planted bug is a patch of the product, after a line "=== <name>" in a file of tests/planted. Its next line
+# says what notices it; tests/checks/mutants.sh checks that all apply, and that every invariant has one.
 #
-# SECONDS_EACH (default 120) limits the time of a program. The copy is build/planted and is deleted before
-# the next run. The table is build/log/planted.txt; the output of the programs is build/log/planted/<name>.log.
+#   # Caught by: S23, L4         an invariant of the simulator. The first violation over all seeds must be of one
+#                                of these, at a seed that is clean without the bug.
+#   # Caught by: <file> <test>   the test has to fail, and has to pass without the bug.
+#
+# Any other crash, assertion or timeout is a failure of this check.
+#
+# SEEDS (default 3000) limits the number of seeds; SECONDS_EACH (default 240 for the simulator, 120 for tests)
+# the time of a program. The copy is build/planted and is deleted before the next run. The table is
+# build/log/planted.txt; the output of the programs is build/log/planted/<name>.log.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 root=$PWD
-patches=$root/tests/planted
 copy=$root/build/planted
 tree=$copy/tree
+built=$tree/build/dev
 logs=$root/build/log/planted
 table=$root/build/log/planted.txt
-limit=${SECONDS_EACH:-120}
+seeds=${SEEDS:-3000}
 
-. "$root/tests/planted/plant.sh"
+# Outside of a repository git applies patches to the current directory.
+GIT_CEILING_DIRECTORIES=$root/build
+export GIT_CEILING_DIRECTORIES
 
-# Prints the file of tests, or the test, that has to notice the bug.
-file_of() { # <name>
-	sed -n '2s/^# Caught by: \([^ ]*\) .*/\1/p' "$patches/$1.patch"
+now_ms() {
+	echo $(($(date +%s%N) / 1000000))
 }
 
-test_of() { # <name>
-	sed -n '2s/^# Caught by: [^ ]* //p' "$patches/$1.patch"
+# Prints the names of the bugs: all, or those that the simulator (sim) or a test (unit) has to notice.
+names() { # [sim | unit]
+	awk -v kind="${1:-}" '/^=== / { name = $2 }
+		/^# Caught by: / && (kind == "" || kind == ($4 ~ /^[SL][0-9]/ ? "sim" : "unit")) { print name }' \
+		tests/planted/*.patch
+}
+
+# Prints the patch of a bug.
+patch_of() { # <name>
+	awk -v name="$1" '/^=== / { on = $2 == name; next } FNR == 1 { on = 0 } on' "$root"/tests/planted/*.patch
+}
+
+# Prints what has to notice the bug: invariants without commas, or a file and its test.
+catcher_of() { # <name>
+	patch_of "$1" | sed -n '1s/^# Caught by: //p'
+}
+
+invariants_of() { # <name>
+	catcher_of "$1" | sed -n '/^[SL][0-9]/{s/,//g;p;}'
+}
+
+file_of() { # <name>
+	catcher_of "$1" | sed -n '/^[SL][0-9]/!s/ .*//p'
 }
 
 # Prints the path of the program that has the tests of the files.
 program_of() { # <file>...
 	for file in "$@"; do
-		ctest --test-dir "$tree/build/dev" -N -V -R "^$file\$" |
+		ctest --test-dir "$built" -N -V -R "^$file\$" |
 			sed -n 's/.*Test command: "\{0,1\}\([^" ]*\).*/\1/p'
 	done | sort -u
 }
@@ -43,13 +73,31 @@ program_of() { # <file>...
 build() { # <log> <target>...
 	log=$1
 	shift
-	ninja -C "$tree/build/dev" "$@" >"$log" 2>&1
+	ninja -C "$built" "$@" >"$log" 2>&1
+}
+
+# Copies the files that git knows or could know, and builds what runs without a bug: the simulator of the file
+# "sim", and the programs of tests.
+make_copy() { # <file>...
+	rm -rf "$copy" "$logs"
+	mkdir -p "$tree" "$logs" || return 1
+	git ls-files -z --cached --others --exclude-standard >"$copy/files" || return 1
+	tar -cf - --null --ignore-failed-read -T "$copy/files" 2>"$logs/copy.log" | tar -xf - -C "$tree"
+	(cd "$tree" && cmake --preset dev) >"$logs/configure.log" 2>&1 || return 1
+	for file in "$@"; do
+		if [ "$file" = sim ]; then
+			build "$logs/build-sim.log" sim && cp "$built/tests/sim/sim" "$copy/sound" || return 1
+		else
+			build "$logs/build-$(echo "$file" | tr / _).log" "$(basename "$(program_of "$file")")" ||
+				return 1
+		fi
+	done
 }
 
 # Runs all tests of a file. Returns the status.
 run() { # <file> <log>
 	program=$(program_of "$1")
-	(cd "$tree" && timeout "$limit" "$program" "$1") >"$2" 2>&1
+	(cd "$tree" && timeout "${SECONDS_EACH:-120}" "$program" "$1") >"$2" 2>&1
 }
 
 # Returns whether the test has the result. A test that fails in its end, too, has the result ERROR.
@@ -64,43 +112,83 @@ is_cut_short() { # <log> <test>
 		tail -n 1 "$1" | grep -q 'core/virtual/.*assertion failed'
 }
 
-make_copy() { # <file>...
-	copy_tree || return 1
-	(cd "$tree" && cmake --preset dev) >"$logs/configure.log" 2>&1 || return 1
-	# shellcheck disable=SC2046
-	build "$logs/build.log" $(program_of "$@" | sed 's|.*/||')
-}
-
-# Prints the result for the bug, "caught" if the test fails.
-try() { # <name>
+# Sets the verdict on a bug that a test has to notice.
+try_test() { # <name> <log>
 	file=$(file_of "$1")
-	test=$(test_of "$1")
-	verdict="does not build"
-	build "$logs/$1.log" "$(basename "$(program_of "$file")")" || return
-	run "$file" "$logs/$1.log"
+	test=$(catcher_of "$1" | sed 's/^[^ ]* //')
+	build "$2" "$(basename "$(program_of "$file")")" || return
+	run "$file" "$2"
 	ended=$?
-	if has_result "$logs/$1.log" '\(FAILED\|ERROR\)' "$test" ||
-		is_cut_short "$logs/$1.log" "$test"; then
+	if has_result "$2" '\(FAILED\|ERROR\)' "$test" || is_cut_short "$2" "$test"; then
 		verdict=caught
 	elif [ $ended = 124 ]; then
-		verdict="not over in $limit s"
-	elif has_result "$logs/$1.log" OK "$test"; then
+		verdict="not over in time"
+	elif has_result "$2" OK "$test"; then
 		verdict="not caught by $test"
 	else
 		verdict="a crash: status $ended"
 	fi
 }
 
-print_line() { # <name>
-	printf '%-36s %5d.%d  %s\n' "$1" $((took / 1000)) $((took % 1000 / 100)) "$verdict"
+# Sets the verdict on a bug that the simulator has to notice, and the seed.
+try_sim() { # <name> <log>
+	build "$2" sim || return
+	timeout "${SECONDS_EACH:-240}" "$built/tests/sim/sim" --seeds "$seeds" >"$2" 2>&1
+	ended=$?
+	seed=$(sed -n 's/^at .* of seed \([0-9]*\); again: .*/\1/p' "$2")
+	seen=$(sed -n 's/^violation of \([SL][0-9]*\): .*/\1/p' "$2")
+	if [ $ended = 0 ]; then
+		verdict="not caught in $seeds seeds"
+	elif [ $ended = 124 ]; then
+		verdict="not caught in time"
+	elif [ -z "$seen" ]; then
+		verdict="a crash: status $ended"
+	elif ! "$copy/sound" --seeds 1 --first "$seed" >"$2.sound" 2>&1; then
+		verdict="$seen, which is violated without it"
+	else
+		case " $(invariants_of "$1") " in
+		*" $seen "*) verdict=caught ;;
+		*) verdict="caught by $seen" ;;
+		esac
+	fi
 }
 
-# shellcheck disable=SC2046
-[ $# != 0 ] || set -- $(all_patches)
-must_exist "$@"
+plant() { # <name>: one line of the table
+	begun=$(now_ms)
+	log=$logs/$1.log
+	seed=-
+	patch_of "$1" >"$copy/patch"
+	if (cd "$tree" && git apply "$copy/patch") >"$log" 2>&1; then
+		verdict="does not build"
+		if [ -n "$(invariants_of "$1")" ]; then
+			try_sim "$1" "$log"
+		else
+			try_test "$1" "$log"
+		fi
+		(cd "$tree" && git apply -R "$copy/patch") || exit 2
+	else
+		verdict="does not apply"
+	fi
+	took=$(($(now_ms) - begun))
+	printf '%-36s %-8s %5s %5d.%d  %s\n' "$1" "$(invariants_of "$1" | tr ' ' ,)" "${seed:--}" $((took / 1000)) \
+		$((took % 1000 / 100)) "$verdict"
+}
+
+case $#${1:-} in
+0) set -- $(names) ;;
+1sim | 1unit) set -- $(names "$1") ;;
+esac
+for name in "$@"; do
+	names | grep -qx -e "$name" || {
+		echo "tests/planted has no bug $name" >&2
+		exit 2
+	}
+done
 
 echo "copying and building the tree"
-files=$(for name in "$@"; do file_of "$name"; done | sort -u)
+files=$(for name in "$@"; do
+	[ -n "$(invariants_of "$name")" ] && echo sim || file_of "$name"
+done | sort -u)
 # shellcheck disable=SC2086
 make_copy $files || {
 	tail -n 20 "$logs"/*.log
@@ -108,13 +196,20 @@ make_copy $files || {
 }
 status=0
 for file in $files; do
+	[ "$file" != sim ] || continue
 	sound=$logs/$(echo "$file" | tr / _).sound
 	run "$file" "$sound" || {
 		echo "$file fails without a bug: $sound"
 		status=1
 	}
 done
-plant_all "$@"
-sum_up "$@" >"$copy/sum" || status=1
-tee -a "$table" <"$copy/sum"
+begun_all=$(now_ms)
+: >"$table"
+for name in "$@"; do
+	plant "$name" >"$copy/line"
+	tee -a "$table" <"$copy/line"
+done
+caught=$(grep -c ' caught$' "$table")
+echo "$caught of $# caught, $((($(now_ms) - begun_all) / 1000)) s" | tee -a "$table"
+[ "$caught" = $# ] || status=1
 exit $status

@@ -133,10 +133,6 @@ void sim_stream_reads(struct sim_end *end);
 void sim_stream_wrote(struct sim_end *end, const void *bytes, size_t len);
 void sim_stream_read(struct sim_end *end, const void *bytes, size_t len);
 
-/* Returns the newest connection from the consumer to the provider, open or not; NULL if there was
- * none. */
-struct sim_stream *sim_stream_between(struct sim_consumer *consumer, unsigned place);
-
 /* --- oracle_asks.c */
 
 /* Record that an end has written, or read, a whole frame. */

@@ -14,11 +14,6 @@ static struct sim_process *process_of(struct spokei_vnet_user *user)
 	return (struct sim_process *)(void *)user;
 }
 
-struct sim_stream *sim_stream_between(struct sim_consumer *consumer, unsigned place)
-{
-	return consumer->last[place];
-}
-
 /* --- connect and accept */
 
 static unsigned place_of(const char *name)

@@ -74,10 +74,6 @@ static struct test_part part_of(const char *file)
 	for (const struct test_part *part = parts; part; part = part->next) {
 		if (strcmp(part->file, file) != 0)
 			continue;
-		if (part->set_up || part->tear_down) {
-			all.set_up = part->set_up;
-			all.tear_down = part->tear_down;
-		}
 		if (part->begin || part->end) {
 			all.begin = part->begin;
 			all.end = part->end;
@@ -88,6 +84,24 @@ static struct test_part part_of(const char *file)
 			all.run = part->run;
 	}
 	return all;
+}
+
+/* Returns the last fixture before the test, or the first one of the file. */
+static struct test_part fixture_of(const struct test_entry *entry)
+{
+	struct test_part found = { .file = entry->file };
+
+	for (const struct test_part *part = parts; part; part = part->next) {
+		bool is_after = part->line > entry->line;
+
+		if (part->line == 0 || strcmp(part->file, entry->file) != 0)
+			continue;
+		if (found.line == 0 ||
+		    (found.line > entry->line ? part->line < found.line
+					      : !is_after && part->line > found.line))
+			found = *part;
+	}
+	return found;
 }
 
 /* Runs the tests of the first file. Returns an exit status. */
@@ -106,11 +120,12 @@ static int run_file(struct test_entry *const *sorted)
 		return FAILED;
 	for (; is_of_same_file(sorted, count); count++) {
 		const struct test_entry *entry = sorted[count];
+		struct test_part fixture = fixture_of(entry);
 		bool own = entry->bare || entry->set_up || entry->tear_down;
 
 		tests[count] = (struct CMUnitTest){ entry->name, entry->run,
-						    own ? entry->set_up : part.set_up,
-						    own ? entry->tear_down : part.tear_down,
+						    own ? entry->set_up : fixture.set_up,
+						    own ? entry->tear_down : fixture.tear_down,
 						    entry->initial };
 	}
 	name = name ? name : part.file;

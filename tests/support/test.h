@@ -40,6 +40,7 @@ typedef int test_runner(const char *group, const struct CMUnitTest *tests, size_
 /* What one of the macros below says about the tests of a file. */
 struct test_part {
 	const char *file;
+	int line; /* of a fixture */
 	CMFixtureFunction set_up;
 	CMFixtureFunction tear_down;
 	CMFixtureFunction begin;
@@ -68,8 +69,11 @@ void test_add_part(struct test_part *part);
 #define TEST_AGAIN(rule, which, ...)                                                               \
 	TEST_ENTRY(#rule ": " #which, rule##_##which, .run = (rule), .line = __LINE__, __VA_ARGS__)
 
-/* Around each test of the file; each of the two may be NULL. */
-#define FIXTURE(before, after) TEST_PART(fixture, .set_up = (before), .tear_down = (after))
+/* Around each test of the file, up to the next fixture; each of the two may be NULL. */
+#define FIXTURE(before, after) FIXTURE_AT(before, after, __LINE__)
+#define FIXTURE_AT(before, after, at) FIXTURE_OF(before, after, at)
+#define FIXTURE_OF(before, after, at)                                                              \
+	TEST_PART(fixture_##at, .set_up = (before), .tear_down = (after), .line = (at))
 
 /* Before the first test of the file, and after the last one; each of the two may be NULL. */
 #define GROUP(before, after) TEST_PART(group, .begin = (before), .end = (after))

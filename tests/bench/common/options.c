@@ -56,9 +56,6 @@ void options_read(int argc, char **argv, const struct option_row *options, size_
 			options_refuse(usage);
 		if (option->flag != NULL)
 			*option->flag = true;
-		else if (option->fallback != NULL &&
-			 (argv[i + 1] == NULL || strncmp(argv[i + 1], "--", 2) == 0))
-			*option->text = option->fallback;
 		else if (!take(option, argv[++i])) /* NULL after the last */
 			options_refuse(usage);
 	}

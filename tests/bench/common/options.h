@@ -15,7 +15,6 @@ struct option_row {
 	const char **text; /* set to a text that is not empty, borrowed from argv */
 	uint64_t min;
 	uint64_t max;
-	const char *fallback; /* text if no word or another option follows; NULL: a word must */
 };
 
 /* Reads all words; other variables keep their values. Ends the program by options_refuse() if a

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client of the benchmark; see load.h. A failed call ends the program. */
+/*
+ * The provider echoes, holds calls that must wait, and refuses calls that become tickets. A failed
+ * call of the client ends the program. See load.h.
+ */
 #include "load.h"
 
-#include "tests/bench/rpc/meter.h"
+#include "tests/bench/memory/memory.h"
+#include "tests/support/echo_handler.h"
 
 #include <spoke/consumer.h>
 #include <spoke/engine.h>
 #include <spoke/host.h>
 #include <spoke/policy.h>
+#include <spoke/provider.h>
 #include <spoke/ticket.h>
 #include <spoke/value.h>
 
@@ -15,8 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND_NS (1000 * HOST_MS)
-#define HOUR_NS (3600 * SECOND_NS)
+#define ENDPOINT_HOST "127.0.0.%u" /* address of endpoint N, from 1 on */
+#define TIMEOUT_NS (600 * SECOND)  /* of a measured call: callgrind is slow */
+#define HOUR_NS (3600 * SECOND)
+#define REQUESTS_MORE 4096u          /* more than the held ones */
+#define CONNECTIONS_MAX 20000u       /* of one address */
 #define PENDING_MORE 65536u          /* more than the waiting ones */
 #define TICKET_BYTES 4096u           /* limit of a ticket */
 #define AT_ONCE 500u                 /* connections or calls begun between two turns */
@@ -30,10 +38,9 @@ struct line {
 
 struct load {
 	struct spoke_engine *engine;
-	const struct rpc_plan *plan;
-	uint64_t timeout_ns;
-	struct meter *meter; /* NULL: `left` is counted down */
-	uint64_t left;
+	const struct load_plan *plan;
+	uint16_t port;
+	uint64_t left;                   /* calls until load_repeat() returns */
 	struct spoke_consumer *consumer; /* the first consumer */
 	struct line *lines;
 	uint32_t line_count;
@@ -45,14 +52,12 @@ struct load {
 	uint32_t deferred;
 	struct spoke_builder builder; /* of args */
 	struct spoke_span args;
-	struct spoke_value payload; /* the only value of args */
 };
 
 /* A call that is kept in flight. */
 struct seat {
 	struct load *load;
 	struct line *line;
-	uint64_t begun_ns;
 	uint64_t key; /* different for each call */
 };
 
@@ -66,7 +71,16 @@ _Noreturn static void die_of(const struct spoke_result *result)
 	char text[256];
 
 	(void)spoke_result_print(result, text, sizeof(text));
-	host_die("spoke: a call ended unexpectedly: %s", text);
+	die("a call ended unexpectedly: %s", text);
+}
+
+static void *memory_of(size_t count, size_t size)
+{
+	void *memory = calloc(count, size);
+
+	if (memory == NULL)
+		die("out of memory");
+	return memory;
 }
 
 /* --- connections */
@@ -76,22 +90,22 @@ static void link_changed(void *arg, const struct spoke_link_event *event)
 	struct load *load = arg;
 
 	if (event->change != SPOKE_LINK_CONNECTED)
-		host_die("spoke: %s is %s: %s", event->name, spoke_link_change_name(event->change),
-			 spoke_strerror(event->error));
+		die("%s is %s: %s", event->name, spoke_link_change_name(event->change),
+		    spoke_strerror(event->error));
 	load->connected++;
 }
 
 static struct spoke_consumer *open_consumer(struct load *load, uint32_t endpoints)
 {
-	const struct rpc_plan *plan = load->plan;
-	char(*urls)[96] = host_memory(endpoints, sizeof(*urls));
-	const char **pointers = host_memory(endpoints, sizeof(*pointers));
+	const struct load_plan *plan = load->plan;
+	char(*urls)[96] = memory_of(endpoints, sizeof(*urls));
+	const char **pointers = memory_of(endpoints, sizeof(*pointers));
 	struct spoke_consumer_options options = {
 		.serialization = SPOKE_SERIALIZATION_MSGPACK,
 		.url = urls[0],
 		.more_urls = pointers + 1,
 		.more_count = endpoints - 1,
-		.timeout_ns = load->timeout_ns,
+		.timeout_ns = TIMEOUT_NS,
 		.pending_max = plan->kept + PENDING_MORE,
 		.failback_tasks_max = plan->parked + 1,
 		.failback_bytes_max = ((size_t)plan->parked + 1) * TICKET_BYTES,
@@ -103,9 +117,9 @@ static struct spoke_consumer *open_consumer(struct load *load, uint32_t endpoint
 	for (uint32_t i = 0; i < endpoints; i++) {
 		pointers[i] = urls[i];
 		(void)snprintf(urls[i], sizeof(urls[i]),
-			       "dubbo://" ENDPOINT_HOST ":%u/" SERVICE "%s%s", i + 1, plan->port,
-			       i == 0 && *plan->balancer ? "?loadbalance=" : "",
-			       i == 0 ? plan->balancer : "");
+			       "dubbo://" ENDPOINT_HOST ":%u/" SERVICE "%s%s", i + 1, load->port,
+			       i == 0 && plan->balancer ? "?loadbalance=" : "",
+			       i == 0 && plan->balancer ? plan->balancer : "");
 	}
 	must(urls[0], spoke_consumer_new(load->engine, &options, &consumer));
 	free(pointers);
@@ -122,11 +136,11 @@ static void wait_idly(struct load *load, struct line *line)
 
 static void connect_all(struct load *load)
 {
-	const struct rpc_plan *plan = load->plan;
+	const struct load_plan *plan = load->plan;
 	uint32_t endpoints = plan->endpoints > 0 ? plan->endpoints : 1;
 
 	load->line_count = plan->endpoints > 0 ? 1 : plan->connections;
-	load->lines = host_memory(load->line_count, sizeof(*load->lines));
+	load->lines = memory_of(load->line_count, sizeof(*load->lines));
 	for (uint32_t i = 0; i < load->line_count; i++) {
 		struct spoke_consumer *consumer = open_consumer(load, endpoints);
 
@@ -263,23 +277,11 @@ static void call_done(void *arg, const struct spoke_result *result)
 {
 	struct seat *seat = arg;
 	struct load *load = seat->load;
-	struct meter *meter = load->meter;
 
-	if (meter && meter_is_over(meter))
-		return;
 	if (result->error)
 		die_of(result);
-	if (meter) {
-		if (meter_is_new_batch(meter) && !spoke_value_equal(result->value, load->payload))
-			meter_failure(meter);
-		meter_call(meter, seat->begun_ns);
-		if (meter_is_over(meter)) {
-			spoke_engine_stop(load->engine);
-			return;
-		}
-	} else if (load->left > 0 && --load->left == 0) {
+	if (load->left > 0 && --load->left == 0)
 		spoke_engine_stop(load->engine);
-	}
 	call_next(seat);
 }
 
@@ -289,7 +291,6 @@ static void call(struct seat *seat)
 	struct spoke_call_options options = { .hash_key = { &seat->key, sizeof(seat->key) } };
 
 	seat->key += KEY_STEP;
-	seat->begun_ns = load->meter ? load->meter->now_ns : 0;
 	must("call",
 	     spoke_call(seat->line->method, load->args, load->plan->endpoints > 0 ? &options : NULL,
 			call_done, seat, NULL));
@@ -299,10 +300,9 @@ static void begin_calls(struct load *load)
 {
 	uint32_t total = load->plan->total;
 
-	load->candidates = host_memory(total, sizeof(*load->candidates));
+	load->candidates = memory_of(total, sizeof(*load->candidates));
 	for (uint32_t i = 0; i < total; i++) {
-		load->candidates[i] = (struct seat){ load, &load->lines[i % load->line_count], 0,
-						     i };
+		load->candidates[i] = (struct seat){ load, &load->lines[i % load->line_count], i };
 		call(&load->candidates[i]);
 	}
 	for (uint32_t i = total; i < load->line_count; i++)
@@ -313,27 +313,22 @@ static void begin_calls(struct load *load)
 
 static void make_args(struct load *load)
 {
-	struct spoke_cursor cursor;
-	char *text = host_memory(load->plan->payload, 1);
+	char *text = memory_of(load->plan->payload, 1);
 
 	memset(text, 'x', load->plan->payload);
 	spoke_builder_init(&load->builder, spoke_host_env(), NULL);
 	spoke_pack_str(&load->builder, text, load->plan->payload);
 	must("arguments", spoke_builder_finish(&load->builder, &load->args));
 	free(text);
-	cursor = spoke_cursor_bytes(load->args);
-	if (!spoke_cursor_next(&cursor, &load->payload))
-		host_die("spoke: no argument");
 }
 
-struct load *load_open(struct spoke_engine *engine, const struct rpc_plan *plan,
-		       uint64_t timeout_ns)
+struct load *load_open(struct spoke_engine *engine, const struct load_plan *plan, uint16_t port)
 {
-	struct load *load = host_memory(1, sizeof(*load));
+	struct load *load = memory_of(1, sizeof(*load));
 
 	load->engine = engine;
 	load->plan = plan;
-	load->timeout_ns = timeout_ns;
+	load->port = port;
 	load->idle_end = &load->idle_first;
 	make_args(load);
 	connect_all(load);
@@ -345,17 +340,9 @@ struct load *load_open(struct spoke_engine *engine, const struct rpc_plan *plan,
 	return load;
 }
 
-void load_measure(struct load *load, struct meter *meter)
+void load_repeat(struct load *load, uint64_t count)
 {
-	load->meter = meter;
-	meter_restart(meter);
-	begin_calls(load);
-	must("run", spoke_engine_run(load->engine));
-}
-
-void load_repeat(struct load *load, uint64_t calls)
-{
-	load->left = calls;
+	load->left = count;
 	if (load->candidates == NULL)
 		begin_calls(load);
 	must("run", spoke_engine_run(load->engine));
@@ -364,5 +351,53 @@ void load_repeat(struct load *load, uint64_t calls)
 void load_check(const struct load *load)
 {
 	if (spoke_consumer_tickets(load->consumer, NULL) != load->plan->parked)
-		host_die("spoke: a waiting ticket has ended");
+		die("a waiting ticket has ended");
+}
+
+/* --- the provider */
+
+static void keep(struct spoke_request *request, void *arg)
+{
+	(void)request;
+	(void)arg;
+}
+
+/* Listens and returns the port; 0 selects a free one. */
+static uint16_t serve_at(struct spoke_engine *engine, const struct load_plan *plan, uint32_t number,
+			 uint16_t port)
+{
+	static const struct spoke_service_options service = { .name = SERVICE };
+	static const struct spoke_handler handlers[] = {
+		{ .method = "echo", .handle = echo_handler },
+		{ .method = "keep", .handle = keep },
+		{ .method = "full", .handle = keep, .executes = 1 },
+	};
+	const struct spoke_provider_options options = {
+		.connections_max = CONNECTIONS_MAX,
+		.connections_per_peer_max = CONNECTIONS_MAX,
+		.requests_max = plan->kept + REQUESTS_MORE,
+		.requests_per_connection_max = plan->kept + REQUESTS_MORE,
+	};
+	struct spoke_provider *provider;
+	char text[64];
+	const char *found;
+
+	(void)snprintf(text, sizeof(text), "dubbo://" ENDPOINT_HOST ":%u", number + 1, port);
+	must("provider", spoke_provider_new(engine, &options, &provider));
+	must("service", spoke_provider_add(provider, &service, handlers,
+					   sizeof(handlers) / sizeof(handlers[0])));
+	must(text, spoke_provider_listen(provider, text));
+	if (spoke_provider_address(provider, 0, text, sizeof(text)) == 0)
+		die("listens nowhere");
+	found = strrchr(text, ':');
+	return found == NULL ? 0 : (uint16_t)strtoul(found + 1, NULL, 10);
+}
+
+uint16_t load_serve(struct spoke_engine *engine, const struct load_plan *plan)
+{
+	uint16_t port = serve_at(engine, plan, 0, 0);
+
+	for (uint32_t i = 1; i < plan->endpoints; i++)
+		(void)serve_at(engine, plan, i, port);
+	return port;
 }

@@ -1,244 +1,249 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The benchmark of growth: spoke's calls while one quantity grows, compared with the raw echo,
- * which shows the cost of the kernel. Points and peers alternate within each repetition.
+ * The benchmark of growth: counts spoke's instructions per call, of both sides together, while one
+ * quantity grows. Both sides run in one process, so that the number of frames per turn does not
+ * depend on timing. callgrind's counts have no noise and exclude the kernel. Needs valgrind.
  */
-#include "count.h"
-#include "curve.h"
-#include "draw.h"
 #include "load.h"
 
 #include "tests/bench/common/options.h"
-#include "tests/bench/rpc/meter.h"
-#include "tests/bench/rpc/report.h"
-#include "tests/bench/rpc/stage.h"
+#include "tests/bench/memory/memory.h"
 
 #include <spoke/engine.h>
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#define SETUP_NS                                                                                   \
-	(30000 * HOST_MS) /* a client may take for a million calls, or 10,000 connections */
-#define TIMEOUT_NS (1000 * HOST_MS) /* of a call */
-#define RETRIES 24u
-#define RETRIES_QUICK 8u
-#define DESCRIPTORS_MORE 64u
-#define AS_QUICK UINT64_MAX
-#define ALL_SIZES UINT64_MAX
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_START_INSTRUMENTATION ((void)0)
+#define CALLGRIND_STOP_INSTRUMENTATION ((void)0)
+#define RUNNING_ON_VALGRIND 0
+#endif
 
-struct options {
-	bool quick;
-	bool instructions;
-	uint64_t reps;    /* 0: default of a quick or full run */
-	uint64_t span_ms; /* 0: default of a quick or full run */
-	uint64_t retries; /* limit of repeated measurements in all; or AS_QUICK */
-	uint64_t server_cpu;
-	uint64_t client_cpu;
-	const char *only;  /* one curve; NULL: all */
-	uint64_t size;     /* one size; or ALL_SIZES */
-	const char *plots; /* directory */
-};
+#define POINT "--count" /* the child process that counts one point */
+#define WARM_CALLS 20000u
+#define CALLS 20000u
+#define DESCRIPTORS 10100u /* 5,000 connections have both ends in one process */
+#define SIZES 5
+#define BALANCERS 6
 
-struct bench {
-	struct options options;
-	bool has_failed;
-};
-
-/* --- spoke's roles */
-
-static void serve(const struct rpc_plan *plan)
+/* Quantities that grow. */
+static void grow_connections(struct load_plan *plan, uint32_t size)
 {
-	struct spoke_engine *engine;
-
-	must("engine", spoke_engine_new(NULL, &engine));
-	stage_ready(load_serve(engine, plan));
-	must("run", spoke_engine_run(engine));
+	plan->connections = size;
+	plan->total = 1024;
 }
 
-static void drive(const struct rpc_plan *plan, struct meter *meter)
+static void grow_kept(struct load_plan *plan, uint32_t size)
 {
+	plan->kept = size;
+}
+
+static void grow_endpoints(struct load_plan *plan, uint32_t size)
+{
+	plan->connections = size;
+	plan->endpoints = size;
+	plan->total = 256;
+}
+
+static void grow_parked(struct load_plan *plan, uint32_t size)
+{
+	plan->parked = size;
+}
+
+static const struct curve {
+	const char *name;
+	void (*grow)(struct load_plan *plan, uint32_t size);
+	uint32_t sizes[SIZES];
+	unsigned quick;                   /* the sizes of a quick run, as a set */
+	const char *balancers[BALANCERS]; /* the first is part of a quick run; none: the default */
+} curves[] = {
+	{ "connections", grow_connections, { 1, 10, 100, 1000, 5000 }, 0xd, { NULL } },
+	{ "pending", grow_kept, { 0, 1000, 10000, 100000, 1000000 }, 0xb, { NULL } },
+	{ "endpoints",
+	  grow_endpoints,
+	  { 1, 3, 10, 30, 100 },
+	  0x15,
+	  { "random", "roundrobin", "leastactive", "consistenthash", "shortestresponse",
+	    "twochoices" } },
+	{ "failback", grow_parked, { 0, 10, 100, 1000, 10000 }, 0x9, { NULL } },
+};
+
+#define CURVES (sizeof(curves) / sizeof(curves[0]))
+
+/* --- one point */
+
+static void start_counting(void)
+{
+	CALLGRIND_START_INSTRUMENTATION;
+}
+
+static void stop_counting(void)
+{
+	CALLGRIND_STOP_INSTRUMENTATION;
+}
+
+static const struct curve *find_curve(const char *name)
+{
+	for (size_t i = 0; i < CURVES; i++)
+		if (strcmp(curves[i].name, name) == 0)
+			return &curves[i];
+	return NULL;
+}
+
+static void count_point(const char *name, const char *size, const char *balancer)
+{
+	const struct curve *curve = find_curve(name);
+	struct load_plan plan = { .payload = 32, .connections = 1, .total = 64 };
 	struct spoke_engine *engine;
 	struct load *load;
 
+	if (curve == NULL)
+		die("unknown curve %s", name);
+	if (!RUNNING_ON_VALGRIND)
+		die("counting requires callgrind, and valgrind's headers in the build");
+	curve->grow(&plan, (uint32_t)strtoul(size, NULL, 10));
+	if (*balancer)
+		plan.balancer = balancer;
 	must("engine", spoke_engine_new(NULL, &engine));
-	load = load_open(engine, plan, TIMEOUT_NS);
-	load_measure(load, meter);
+	load = load_open(engine, &plan, load_serve(engine, &plan));
+	load_repeat(load, WARM_CALLS);
+	start_counting();
+	load_repeat(load, CALLS);
+	stop_counting();
 	load_check(load);
 }
 
-static const struct rpc_peer growing_spoke = {
-	.name = "spoke",
-	.serve = serve,
-	.drive = drive,
-};
+/* --- all points */
 
-/* --- measurement */
-
-static void run_point(struct bench *bench, const struct curve *curve, uint32_t point,
-		      const struct runner *runner)
+/* Prepares the child between fork and exec. */
+static _Noreturn void become(int output, const char *curve, const char *size, const char *balancer)
 {
-	struct options *options = &bench->options;
-	const struct rpc_peer *peer = runner->is_raw ? &rpc_raw_libev : &growing_spoke;
-	struct rpc_plan plan = curve_plan(curve, curve->sizes[point], runner);
-	struct rpc_report report;
-	enum stage_end end;
+	char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	plan.server_cpu = (int)options->server_cpu;
-	plan.client_cpu = (int)options->client_cpu;
-	plan.setup_ns = SETUP_NS;
-	plan.warm_ns = (options->quick ? 80 : 150) * HOST_MS;
-	plan.span_ns = options->span_ms * HOST_MS;
-	end = stage_measure(peer, &plan, &report);
-	while (end == STAGE_OK && report.foreign > REPORT_FOREIGN_MAX && options->retries > 0) {
-		options->retries--;
-		end = stage_measure(peer, &plan, &report);
+	if (len > 0 && dup2(output, STDERR_FILENO) == STDERR_FILENO) {
+		self[len] = '\0';
+		(void)execlp("valgrind", "valgrind", "--tool=callgrind", "--instr-atstart=no",
+			     "--callgrind-out-file=/dev/null", self, POINT, curve, size, balancer,
+			     (char *)NULL);
+		(void)fputs("cannot execute valgrind\n", stderr);
 	}
-	if (end == STAGE_OK) {
-		report_add(draw_pattern(curve, point), runner->name, &report);
-		return;
-	}
-	bench->has_failed = true;
-	(void)fprintf(stderr, "%s %u %s: %s\n", curve->name, curve->sizes[point], runner->name,
-		      end == STAGE_FAILED ? "wrong answers" : "no figures");
+	_exit(127);
 }
 
-static void print_row(const struct curve *curve, uint32_t point, const struct runner *runner)
+/* Parses the final output of callgrind and prints its other output to stderr. */
+static double read_sum(FILE *output)
 {
-	const char *pattern = draw_pattern(curve, point);
-	const struct report_row *raw = report_find(pattern, curve->runners[0].name);
-	const struct report_row *row = report_find(pattern, runner->name);
-	double ratio;
+	static const char mark[] = "Collected : ";
+	char line[256];
+	double sum = 0;
 
-	if (row == NULL)
-		return;
-	(void)printf("%s\t%u\t%s\t%.0f\t%.1f\t%.1f\t%.3f\t%.3f\t%.4f\t%.4f\t", curve->name,
-		     curve->sizes[point], runner->name, report_median(row, REPORT_CALLS_PER_S),
-		     report_median(row, REPORT_P50_US), report_median(row, REPORT_P99_US),
-		     report_median(row, REPORT_CPU_US), report_median(row, REPORT_SERVER_CPU_US),
-		     report_median(row, REPORT_SERVER_CALLS),
-		     report_median(row, REPORT_CLIENT_CALLS));
-	if (report_ratio(row, raw, REPORT_CALLS_PER_S, &ratio))
-		(void)printf("%.3f\t%.3f\n", ratio,
-			     report_median(row, REPORT_CPU_US) / report_median(raw, REPORT_CPU_US));
-	else
-		(void)puts("-\t-");
-	if (row->disturbed > 0) {
-		(void)printf("# %s %u %s: others used more than %.0f %% of the CPUs in %u of %u"
-			     " repetitions\n",
-			     curve->name, curve->sizes[point], runner->name,
-			     REPORT_FOREIGN_MAX * 100, row->disturbed, row->reps);
+	while (fgets(line, sizeof(line), output) != NULL) {
+		const char *at = strstr(line, mark);
+
+		if (at)
+			sum = strtod(at + sizeof(mark) - 1, NULL);
+		else if (line[0] != '=')
+			(void)fputs(line, stderr);
 	}
-	(void)fflush(stdout);
+	return sum;
 }
 
-static bool takes_part(const struct options *options, const struct curve *curve, uint32_t point,
-		       const struct runner *runner)
+/* Returns the instructions per call, or 0. */
+static double count(const struct curve *curve, uint32_t size, const char *balancer)
 {
-	if (options->size != ALL_SIZES)
-		return curve->sizes[point] == options->size;
-	return !options->quick || (curve->is_quick[point] && runner->is_quick);
-}
+	char text[16];
+	int status = -1;
+	int pipes[2];
+	double sum;
+	FILE *output;
+	pid_t pid;
 
-/* Measures all points; each repetition starts with another one. */
-static void run_once(struct bench *bench, const struct curve *curve, uint32_t rep)
-{
-	for (uint32_t i = 0; i < curve->size_count * curve->runner_count; i++) {
-		uint32_t point = i / curve->runner_count;
-		const struct runner *runner = &curve->runners[(rep + i) % curve->runner_count];
-
-		if (takes_part(&bench->options, curve, point, runner))
-			run_point(bench, curve, point, runner);
+	(void)snprintf(text, sizeof(text), "%u", size);
+	if (pipe2(pipes, O_CLOEXEC) != 0 || (output = fdopen(pipes[0], "r")) == NULL)
+		die("no pipe");
+	pid = fork();
+	if (pid < 0)
+		die("no process");
+	if (pid == 0)
+		become(pipes[1], curve->name, text, balancer ? balancer : "");
+	(void)close(pipes[1]);
+	sum = read_sum(output);
+	(void)fclose(output);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
 	}
+	return status == 0 ? sum / CALLS : 0;
 }
 
-static void run_curve(struct bench *bench, const struct curve *curve)
+/* Returns whether all points were counted. */
+static bool count_curve(const struct curve *curve, bool is_quick)
 {
-	const struct options *options = &bench->options;
+	unsigned balancers = is_quick ? 1 : BALANCERS;
+	bool good = true;
 
-	(void)fprintf(stderr, "%s\n", curve->name);
-	for (uint32_t rep = 0; rep < options->reps; rep++)
-		run_once(bench, curve, rep);
-	for (uint32_t i = 0; i < curve->size_count; i++)
-		for (uint32_t j = 0; j < curve->runner_count; j++)
-			print_row(curve, i, &curve->runners[j]);
-	if (options->size == ALL_SIZES && !draw_curve(curve, options->plots)) {
-		bench->has_failed = true;
-		(void)fprintf(stderr, "%s: cannot write a plot to %s\n", curve->name,
-			      options->plots);
+	for (unsigned i = 0; i < balancers && (i == 0 || curve->balancers[i]); i++) {
+		const char *balancer = curve->balancers[i];
+
+		for (unsigned j = 0; j < SIZES; j++) {
+			double instructions;
+
+			if (is_quick && (curve->quick & 1u << j) == 0)
+				continue;
+			instructions = count(curve, curve->sizes[j], balancer);
+			if (instructions > 0)
+				printf("%s\t%u\t%s\t%.1f\n", curve->name, curve->sizes[j],
+				       balancer ? balancer : "-", instructions);
+			(void)fflush(stdout);
+			good = good && instructions > 0;
+		}
 	}
-}
-
-/* --- options */
-
-static const char usage[] = "[--quick] [--reps <1-16>] [--retries <number>] [--span <ms>]\n"
-			    "       [--only <curve>] [--size <number>] [--plots <folder>]"
-			    " [--instructions]\n"
-			    "       [--server-cpu <number>] [--client-cpu <number>]";
-
-static struct options read_options(int argc, char **argv)
-{
-	struct options options = {
-		.client_cpu = 1, .size = ALL_SIZES, .retries = AS_QUICK, .plots = "build/bench"
-	};
-	const struct option_row rows[] = {
-		{ "--quick", .flag = &options.quick },
-		{ "--instructions", .flag = &options.instructions },
-		{ "--reps", .number = &options.reps, .min = 1, .max = REPORT_REPS_MAX },
-		{ "--retries", .number = &options.retries, .max = UINT32_MAX },
-		{ "--span", .number = &options.span_ms, .min = 1, .max = 60000 },
-		{ "--server-cpu", .number = &options.server_cpu, .max = 1023 },
-		{ "--client-cpu", .number = &options.client_cpu, .max = 1023 },
-		{ "--only", .text = &options.only },
-		{ "--size", .number = &options.size, .max = UINT32_MAX },
-		{ "--plots", .text = &options.plots },
-	};
-
-	options_read(argc, argv, rows, sizeof(rows) / sizeof(rows[0]), usage);
-	if (options.only != NULL && curve_find(options.only) == NULL)
-		options_refuse(usage);
-	if (options.reps == 0)
-		options.reps = options.quick ? 2 : 5;
-	if (options.retries == AS_QUICK)
-		options.retries = options.quick ? RETRIES_QUICK : RETRIES;
-	if (options.span_ms == 0)
-		options.span_ms = options.quick ? 250 : 400;
-	return options;
+	return good;
 }
 
 /* Sets the limit of this process and its children. */
 static void make_room(void)
 {
-	rlim_t wanted = 10000 + DESCRIPTORS_MORE;
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max < wanted)
-		host_die("10,000 connections need a hard limit of %lu descriptors",
-			 (unsigned long)wanted);
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max < DESCRIPTORS)
+		die("5,000 connections need a hard limit of %u descriptors", DESCRIPTORS);
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-		host_die("cannot raise the limit of descriptors");
+		die("cannot raise the limit of descriptors");
 }
 
 int main(int argc, char **argv)
 {
-	struct bench bench = { 0 };
+	static const char usage[] = "[--quick] [--only <curve>]";
+	const char *only = NULL;
+	bool quick = false;
+	bool good = true;
+	const struct option_row rows[] = {
+		{ "--quick", .flag = &quick },
+		{ "--only", .text = &only },
+	};
 
-	if (argc == 3 && (strcmp(argv[1], STAGE_SERVER) == 0 || strcmp(argv[1], STAGE_CLIENT) == 0))
-		return stage_play(argv[1], strcmp(argv[2], growing_spoke.name) == 0
-						   ? &growing_spoke
-						   : &rpc_raw_libev);
-	if (argc == 5 && strcmp(argv[1], COUNT_POINT) == 0)
-		return count_point(argv[2], argv[3], argv[4]);
-	bench.options = read_options(argc, argv);
+	if (argc == 5 && strcmp(argv[1], POINT) == 0) {
+		count_point(argv[2], argv[3], argv[4]);
+		return 0;
+	}
+	options_read(argc, argv, rows, sizeof(rows) / sizeof(rows[0]), usage);
+	if (only != NULL && find_curve(only) == NULL)
+		options_refuse(usage);
 	make_room();
-	if (bench.options.instructions)
-		return count_curves(bench.options.only, bench.options.quick) ? 0 : 1;
-	(void)puts("curve\tsize\tpeer\tcalls_per_s\tp50_us\tp99_us\tcpu_us_per_call"
-		   "\tserver_cpu_us\tserver_syscalls\tclient_syscalls\tratio\tcpu_ratio");
-	for (unsigned i = 0; i < CURVES; i++)
-		if (bench.options.only == NULL || strcmp(bench.options.only, curves[i].name) == 0)
-			run_curve(&bench, &curves[i]);
-	return bench.has_failed ? 1 : 0;
+	(void)puts("curve\tsize\tbalancer\tinstructions_per_call");
+	for (size_t i = 0; i < CURVES; i++)
+		if (only == NULL || strcmp(curves[i].name, only) == 0)
+			good = count_curve(&curves[i], quick) && good;
+	return good ? 0 : 1;
 }

@@ -6,7 +6,6 @@
  */
 #include "tests/bench/rpc/meter.h"
 #include "tests/bench/rpc/peer.h"
-#include "tests/bench/rpc/peer_raw_epoll.h"
 #include "tests/bench/rpc/stage.h"
 
 #include <arpa/inet.h>

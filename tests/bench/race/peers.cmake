@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The race, with the peers whose libraries are there.
 
-add_executable(bench_race EXCLUDE_FROM_ALL
-	race/contest.c race/bars.c race/machine.c race/page.c race/recorded.c race/results.c race/view.c
-	race/peer_redis.c)
+add_executable(bench_race EXCLUDE_FROM_ALL race/race.c race/peer_redis.c)
 spoke_settings(bench_race)
 target_compile_definitions(bench_race PRIVATE _GNU_SOURCE)
-target_link_libraries(bench_race PRIVATE bench_contest bench_calls m)
+target_link_libraries(bench_race PRIVATE bench_contest bench_calls)
 
 # race_peer(<name> <header> <source> <library>...): with all of them the peer takes part.
 function(race_peer name header source)

@@ -31,11 +31,6 @@ struct contest {
 	bool is_mixed; /* true: peers with a busy poll always take part; false: only with `spin` */
 	/* Prints the results of all patterns as a chapter in Markdown. */
 	void (*print)(FILE *out);
-	/* Write all measurements to a file, read them from it, and write a page for readers; return
-	 * whether that succeeded. NULL: the contest has none. */
-	bool (*save)(const char *path);
-	bool (*load)(const char *path);
-	bool (*page)(const char *path);
 };
 
 extern const struct contest contest;

@@ -23,11 +23,6 @@ union address {
 	struct sockaddr_un un;
 };
 
-/* Connections of this client, and those of them without a call. */
-static uint32_t connected;
-static struct echo_link *idle_first;
-static struct echo_link **idle_end = &idle_first;
-
 static socklen_t make_address(const struct rpc_plan *plan, union address *ret_address)
 {
 	memset(ret_address, 0, sizeof(*ret_address));
@@ -143,29 +138,6 @@ static bool flush(struct echo_link *link)
 	return true;
 }
 
-static void wait_idly(struct echo_link *link)
-{
-	link->next_idle = NULL;
-	*idle_end = link;
-	idle_end = &link->next_idle;
-}
-
-/* Makes the next call after an answer: on the same connection, unless others wait for one. */
-static void ask_next(struct echo_link *link)
-{
-	struct echo_link *next = idle_first;
-
-	if (next == NULL) {
-		ask(link, link->oldest);
-		return;
-	}
-	wait_idly(link);
-	idle_first = next->next_idle;
-	ask(next, next->oldest);
-	if (!flush(next) || next->is_blocked)
-		host_die("a connection without calls got an answer");
-}
-
 static void take_reply(struct echo_link *link, const uint8_t *reply)
 {
 	const struct rpc_plan *plan = link->plan;
@@ -174,8 +146,8 @@ static void take_reply(struct echo_link *link, const uint8_t *reply)
 	    memcmp(reply + (plan->reply_len - plan->payload), link->payload, plan->payload) != 0)
 		meter_failure(link->meter);
 	meter_call(link->meter, link->begun_ns[link->oldest]);
-	ask_next(link);
-	link->oldest = link->oldest + 1 == link->calls ? 0 : link->oldest + 1;
+	ask(link, link->oldest);
+	link->oldest = link->oldest + 1 == link->plan->outstanding ? 0 : link->oldest + 1;
 }
 
 /* Returns whether output of this turn is long enough to be written before the turn ends. */
@@ -231,14 +203,6 @@ static const uint8_t *make_payload(const struct rpc_plan *plan)
 	return payload;
 }
 
-/* Returns the number of calls of the connection `number`. */
-static uint32_t share_of(const struct rpc_plan *plan, uint32_t number)
-{
-	if (plan->total == 0)
-		return plan->outstanding;
-	return plan->total / plan->connections + (number < plan->total % plan->connections);
-}
-
 struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter,
 			       const uint8_t *request)
 {
@@ -254,16 +218,12 @@ struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter,
 		host_die("cannot make a socket non-blocking");
 	link = make_link(plan, fd);
 	link->meter = meter;
-	link->calls = share_of(plan, connected++);
-	if (link->calls == 0)
-		wait_idly(link);
 	link->begun_ns = host_memory(plan->outstanding, sizeof(*link->begun_ns));
 	link->head = request;
 	link->payload = request == NULL ? make_payload(plan)
 					: request + (plan->request_len - plan->payload);
-	for (uint32_t i = 0; i < link->calls; i++)
+	for (uint32_t i = 0; i < plan->outstanding; i++)
 		ask(link, i);
-	link->calls += link->calls == 0;
 	if (!flush(link))
 		host_die("the server has closed the connection");
 	return link;

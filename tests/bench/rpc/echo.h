@@ -20,9 +20,7 @@ struct echo_link {
 	const uint8_t *head; /* beginning of a request; NULL: any bytes */
 	uint64_t *begun_ns;  /* start times of the calls in flight, a ring */
 	uint32_t oldest;     /* index in the ring */
-	uint32_t calls;      /* size of the ring */
-	struct echo_link *next_idle;
-	uint8_t *in; /* room for all frames in flight, or for one read */
+	uint8_t *in;         /* room for all frames in flight, or for one read */
 	size_t in_size;
 	size_t in_len;
 	uint8_t *out; /* twice the room for all frames in flight */
@@ -39,11 +37,9 @@ int echo_listen(const struct rpc_plan *plan, uint16_t *ret_port);
 struct echo_link *echo_accept(int listener, const struct rpc_plan *plan);
 
 /*
- * Connects to the server of the plan and begins the calls of the connection. If the plan has a
- * total, each connection has its share of it; connections without a call wait, and the next call is
- * made on the one that has waited longest. Ends the program if the connection fails. `request`,
- * borrowed while the link exists, is a complete request, for a server that parses more than the
- * payload at its end; NULL: any bytes.
+ * Connects to the server of the plan and begins the calls of the connection. Ends the program if
+ * the connection fails. `request`, borrowed while the link exists, is a complete request, for a
+ * server that parses more than the payload at its end; NULL: any bytes.
  */
 struct echo_link *echo_connect(const struct rpc_plan *plan, struct meter *meter,
 			       const uint8_t *request);

@@ -32,9 +32,6 @@ struct options {
 	const char *peer;    /* one peer; NULL: all */
 	const char *tls;     /* the folder of certificates; NULL: plain */
 	const char *results; /* a file to create; NULL: none */
-	const char *report;  /* a page to create; NULL: none */
-	const char *save;    /* a file of all measurements to create; NULL: none */
-	const char *from;    /* such a file, read in place of measuring; NULL: none */
 };
 
 struct bench {
@@ -232,8 +229,7 @@ static void run_pattern(struct bench *bench, const struct pattern *pattern)
 static const char usage[] =
 	"[--quick] [--unix] [--spin] [--reps <1-16>] [--span <ms>]\n"
 	"       [--server-cpu <number>] [--client-cpu <number>]\n"
-	"       [--only <pattern>] [--peer <name>] [--tls <folder>] [--results <file>]\n"
-	"       [--report [<file>]] [--save <file>] [--from <file>]";
+	"       [--only <pattern>] [--peer <name>] [--tls <folder>] [--results <file>]";
 
 static bool has_name(const struct pattern *pattern, const char *name)
 {
@@ -266,14 +262,10 @@ static struct options read_options(int argc, char **argv)
 		{ "--peer", .text = &options.peer },
 		{ "--tls", .text = &options.tls },
 		{ "--results", .text = &options.results },
-		{ "--report", .text = &options.report, .fallback = "build/bench/race.html" },
-		{ "--save", .text = &options.save },
-		{ "--from", .text = &options.from },
 	};
 
 	options_read(argc, argv, rows, sizeof(rows) / sizeof(rows[0]), usage);
-	if ((contest.page == NULL && (options.report || options.save || options.from)) ||
-	    (options.only != NULL && !is_pattern(options.only)) ||
+	if ((options.only != NULL && !is_pattern(options.only)) ||
 	    (options.tls != NULL && strlen(options.tls) >= sizeof(((struct rpc_plan *)0)->certs)))
 		options_refuse(usage);
 	if (options.reps == 0)
@@ -341,18 +333,11 @@ static void conclude(const struct options *options, FILE *results)
 {
 	(void)fputc('\n', stderr);
 	contest.print(stderr);
-	if (results != NULL) {
-		contest.print(results);
-		if (fclose(results) != 0)
-			host_die("%s is incomplete", options->results);
-	}
-	if (options->save != NULL && !contest.save(options->save))
-		host_die("cannot write %s", options->save);
-	if (options->report == NULL)
+	if (results == NULL)
 		return;
-	if (!contest.page(options->report))
-		host_die("cannot write %s", options->report);
-	(void)fprintf(stderr, "\nThe report is in %s\n", options->report);
+	contest.print(results);
+	if (fclose(results) != 0)
+		host_die("%s is incomplete", options->results);
 }
 
 /* Returns whether a measurement failed. */
@@ -374,17 +359,14 @@ int main(int argc, char **argv)
 {
 	struct options options;
 	FILE *results = NULL;
-	bool has_failed = false;
+	bool has_failed;
 
 	if (argc == 3 && (strcmp(argv[1], STAGE_SERVER) == 0 || strcmp(argv[1], STAGE_CLIENT) == 0))
 		return play(argv[1], argv[2]);
 	options = read_options(argc, argv);
 	if (options.results != NULL && (results = fopen(options.results, "w")) == NULL)
 		host_die("cannot write %s", options.results);
-	if (options.from == NULL)
-		has_failed = measure_all(&options);
-	else if (!contest.load(options.from))
-		host_die("cannot read %s", options.from);
+	has_failed = measure_all(&options);
 	conclude(&options, results);
 	return has_failed ? 1 : 0;
 }

@@ -30,15 +30,8 @@ struct rpc_plan {
 	uint32_t pause_us;   /* between the end of a call and the next one, of spoke */
 	bool is_idle;        /* one call of spoke, before the measurement */
 	char congestion[16]; /* congestion control of TCP; "": the kernel's default */
-	/* Set by the benchmark of growth; 0 elsewhere. */
-	uint32_t total;     /* calls in flight on all connections; replaces `outstanding` */
-	uint32_t endpoints; /* of the one consumer, a connection to each */
-	uint32_t kept;      /* waiting calls whose answers do not come soon */
-	uint32_t parked;    /* failback calls that wait for their next attempt */
-	char balancer[24];  /* balancer of the endpoints */
-	char certs[96];     /* the folder of certificates; "": calls are plain */
-	uint64_t setup_ns;  /* time limit of a client's set-up */
-	uint64_t warm_ns;   /* before it */
+	char certs[96];      /* the folder of certificates; "": calls are plain */
+	uint64_t warm_ns;    /* before the measurement */
 	uint64_t span_ns;
 	int server_pid;
 	int server_cpu;
@@ -105,6 +98,10 @@ extern const struct rpc_peer rpc_nng;
 extern const struct rpc_peer rpc_zeromq;
 extern const struct rpc_peer rpc_capnp;
 extern const struct rpc_peer rpc_redis;
+
+/* The client of the raw echo on epoll, also for servers that accept frames of fixed size; `request`
+ * as for echo_connect(). */
+void raw_epoll_drive(const struct rpc_plan *plan, struct meter *meter, const uint8_t *request);
 
 #ifdef __cplusplus
 }

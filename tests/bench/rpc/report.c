@@ -95,44 +95,31 @@ void report_fail(const char *pattern, const char *peer)
 	obtain(pattern, peer)->failed++;
 }
 
-void report_restore(const struct report_row *from)
-{
-	struct report_row *row = obtain(from->pattern, from->peer);
-
-	row->spins = from->spins;
-	row->is_limit = from->is_limit;
-	row->is_server_alone = from->is_server_alone;
-	if (row->reps == REPORT_REPS_MAX)
-		host_die("more repetitions than the report has room for");
-	for (unsigned i = 0; i < REPORT_COLUMNS; i++)
-		row->samples[i][row->reps] = from->samples[i][0];
-	row->disturbed += from->samples[REPORT_FOREIGN][0] > REPORT_FOREIGN_MAX ? 1 : 0;
-	row->reps++;
-}
-
 void report_add(const char *pattern, const char *peer, const struct rpc_report *report)
 {
+	struct report_row *row = obtain(pattern, peer);
 	double calls = (double)report->calls;
 	double cpu_us = (double)(report->server_cpu_ns + report->client_cpu_ns) / 1e3;
-	const struct report_row row = {
-		.pattern = pattern,
-		.peer = peer,
-		.spins = report->spins,
-		.is_limit = report->is_limit,
-		.is_server_alone = report->is_server_alone,
-		.samples = {
-			[REPORT_CALLS_PER_S] = { calls * 1e9 / (double)report->elapsed_ns },
-			[REPORT_P50_US] = { (double)report->p50_ns / 1e3 },
-			[REPORT_P99_US] = { (double)report->p99_ns / 1e3 },
-			[REPORT_CPU_US] = { cpu_us / calls },
-			[REPORT_SERVER_CPU_US] = { (double)report->server_cpu_ns / 1e3 / calls },
-			[REPORT_SERVER_CALLS] = { (double)sum(&report->server) / calls },
-			[REPORT_CLIENT_CALLS] = { (double)sum(&report->client) / calls },
-			[REPORT_FOREIGN] = { report->foreign },
-		},
+	const double samples[REPORT_COLUMNS] = {
+		[REPORT_CALLS_PER_S] = calls * 1e9 / (double)report->elapsed_ns,
+		[REPORT_P50_US] = (double)report->p50_ns / 1e3,
+		[REPORT_P99_US] = (double)report->p99_ns / 1e3,
+		[REPORT_CPU_US] = cpu_us / calls,
+		[REPORT_SERVER_CPU_US] = (double)report->server_cpu_ns / 1e3 / calls,
+		[REPORT_SERVER_CALLS] = (double)sum(&report->server) / calls,
+		[REPORT_CLIENT_CALLS] = (double)sum(&report->client) / calls,
+		[REPORT_FOREIGN] = report->foreign,
 	};
 
-	report_restore(&row);
+	if (row->reps == REPORT_REPS_MAX)
+		host_die("more repetitions than the report has room for");
+	row->spins = report->spins;
+	row->is_limit = report->is_limit;
+	row->is_server_alone = report->is_server_alone;
+	for (unsigned i = 0; i < REPORT_COLUMNS; i++)
+		row->samples[i][row->reps] = samples[i];
+	row->disturbed += report->foreign > REPORT_FOREIGN_MAX ? 1 : 0;
+	row->reps++;
 }
 
 static int compare(const void *a, const void *b)
@@ -145,31 +132,13 @@ static int compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* Returns the value below which `quarters` of four sorted values are, between two neighbours. */
-static double quantile(const double *sorted, uint32_t number, unsigned quarters)
-{
-	uint32_t at = (number - 1) * quarters;
-	double next = sorted[at / 4 + (at % 4 > 0)];
-
-	return sorted[at / 4] + (next - sorted[at / 4]) * (at % 4) / 4;
-}
-
-struct report_spread report_spread(const double *samples, uint32_t number)
+static double median(const double *samples, uint32_t reps)
 {
 	double sorted[REPORT_REPS_MAX];
 
-	memcpy(sorted, samples, number * sizeof(*samples));
-	qsort(sorted, number, sizeof(*sorted), compare);
-	return (struct report_spread){
-		.low = quantile(sorted, number, 1),
-		.middle = quantile(sorted, number, 2),
-		.high = quantile(sorted, number, 3),
-	};
-}
-
-static double median(const double *samples, uint32_t reps)
-{
-	return report_spread(samples, reps).middle;
+	memcpy(sorted, samples, reps * sizeof(*samples));
+	qsort(sorted, reps, sizeof(*sorted), compare);
+	return (sorted[(reps - 1) / 2] + sorted[reps / 2]) / 2;
 }
 
 double report_median(const struct report_row *row, enum report_column column)

@@ -45,25 +45,11 @@ struct report_row {
 /* Adds one repetition to the row, and creates the row if it is missing. */
 void report_add(const char *pattern, const char *peer, const struct rpc_report *report);
 
-/* Adds one repetition as report_add() computed it in another run: the names and marks of `row`, and
- * its first samples. The names are borrowed. */
-void report_restore(const struct report_row *row);
-
 /* Records a failed repetition. The values of its row remain, but are compared with nothing. */
 void report_fail(const char *pattern, const char *peer);
 
 /* Returns the row, or NULL. */
 const struct report_row *report_find(const char *pattern, const char *peer);
-
-/* The median of values, and the quartiles around it. */
-struct report_spread {
-	double low;
-	double middle;
-	double high;
-};
-
-/* Returns the spread of 1 to REPORT_REPS_MAX values. */
-struct report_spread report_spread(const double *samples, uint32_t number);
 
 /* Returns the median of a row with repetitions. */
 double report_median(const struct report_row *row, enum report_column column);

@@ -33,10 +33,7 @@ static const struct contender contenders[] = {
 	{ "libev", &bench_libev, OTHERS },
 	{ "libuv", &bench_libuv, OTHERS },
 	{ "libevent", &bench_libevent, OTHERS },
-	{ "heap4", &bench_heap4, OTHERS },
 	{ "wheel-lists", &bench_lists, OTHERS },
-	{ "wheel-bitmaps", &bench_bitmaps, OTHERS },
-	{ "wheel-coarse", &bench_coarse, OTHERS },
 };
 
 #define CONTENDERS (sizeof(contenders) / sizeof(contenders[0]))

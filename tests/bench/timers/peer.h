@@ -52,29 +52,21 @@ struct bench_kit {
 	uint64_t bytes;                        /* one timer, and its cell in the peer's heap */
 };
 
-/* The rows of `run` for a peer that supports the workloads of steady.h and query.h; and of
- * expiry.h, too.
- */
-#define BENCH_RUNS_STEADY                                                                          \
+/* The rows of `run` for a peer that supports the workloads of expiry.h, query.h and steady.h. */
+#define BENCH_RUNS                                                                                 \
 	[BENCH_RPC_PAIR] = run_rpc_pair, [BENCH_RANDOM_VICTIM] = run_random_victim,                \
 	[BENCH_RANDOM_MOVE] = run_random_move, [BENCH_FIFO_ADVANCE] = run_fifo_advance,            \
 	[BENCH_UPDATE_DEADLINE] = run_update_deadline, [BENCH_NEXT_EXPIRY] = run_next_expiry,      \
-	[BENCH_NEXT_AFTER_CHANGE] = run_next_after_change
-#define BENCH_RUNS                                                                                 \
-	BENCH_RUNS_STEADY, [BENCH_EXPIRE_STEP] = run_expire_step,                                  \
-			   [BENCH_EXPIRE_STEP_WORST] = run_expire_step_worst,                      \
-			   [BENCH_EXPIRE_JUMP] = run_expire_jump,                                  \
-			   [BENCH_EXPIRE_JUMP_WORST] = run_expire_jump_worst,                      \
-			   [BENCH_BURST] = run_burst, [BENCH_BURST_WORST] = run_burst_worst
+	[BENCH_NEXT_AFTER_CHANGE] = run_next_after_change, [BENCH_EXPIRE_STEP] = run_expire_step,  \
+	[BENCH_EXPIRE_STEP_WORST] = run_expire_step_worst, [BENCH_EXPIRE_JUMP] = run_expire_jump,  \
+	[BENCH_EXPIRE_JUMP_WORST] = run_expire_jump_worst, [BENCH_BURST] = run_burst,              \
+	[BENCH_BURST_WORST] = run_burst_worst
 
 extern const struct bench_kit bench_spoke_disarm; /* cancels with disarm, like the engine */
 extern const struct bench_kit bench_spoke_cancel; /* cancels with cancel */
 extern const struct bench_kit bench_libev;
 extern const struct bench_kit bench_libuv;
 extern const struct bench_kit bench_libevent;
-extern const struct bench_kit bench_heap4;
-extern const struct bench_kit bench_lists;   /* a wheel with plain lists */
-extern const struct bench_kit bench_bitmaps; /* a wheel with bitmaps */
-extern const struct bench_kit bench_coarse;  /* a wheel that never cascades */
+extern const struct bench_kit bench_lists; /* a wheel with plain lists */
 
 #endif

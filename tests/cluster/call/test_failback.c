@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failback: calls that continue as tickets after their callers were notified. */
+/* Failback: calls that continue as tickets; the end of tickets; the retry budget. */
+#include "cluster/call/retry_queue.h"
 #include "tests/cluster/clusterrig.h"
+#include "tests/cluster/dice.h"
 #include "tests/support/test.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* --- failback: calls that continue as tickets after their callers were notified */
 
 #define rig clusterrig
 
@@ -283,4 +287,288 @@ TEST(ticket_bytes_are_limited)
 	assert_in_range(taken, 20, 200);
 	(void)spoke_consumer_tickets(rig.consumer, &bytes);
 	assert_in_range(bytes, 60000, 65536);
+}
+
+/* --- the end of tickets with their consumers, and calls rejected before they become tickets */
+
+TEST(closing_settles_all_tickets)
+{
+	struct spoke_method *echo;
+
+	clusterrig_provide(2);
+	rig.providers[0].manner = RIG_SILENT;
+	rig.providers[1].manner = RIG_REFUSE;
+	echo = clusterrig_failback("retry.period=100ms&timeout=1s");
+	for (unsigned i = 0; i < 30; i++)
+		(void)clusterrig_call(echo);
+	clusterrig_pass(150 * MS);
+	clusterrig_free_consumer();
+	clusterrig_pass(MS);
+	assert_int_equal(rig.ended, 30);
+	assert_true(rig.settled > 0);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_CLOSING], rig.settled);
+}
+
+TEST(draining_settles_waiting_tickets)
+{
+	struct spoke_method *echo;
+
+	clusterrig_provide(1);
+	rig.providers[0].manner = RIG_REFUSE;
+	echo = clusterrig_failback("retry.period=1s");
+	for (unsigned i = 0; i < 5; i++)
+		(void)clusterrig_deferred(echo);
+	assert_int_equal(spoke_engine_drain(rig.engine, 10 * SECOND), 0);
+	clusterrig_pass(100 * MS);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_CLOSING], 5);
+}
+
+static void free_it(struct rig_call *call)
+{
+	(void)call;
+	if (rig.consumer)
+		clusterrig_free_consumer();
+}
+
+TEST(consumer_may_be_freed_in_deferred_callback)
+{
+	struct spoke_method *echo;
+
+	rig.provider_count = 1;
+	echo = clusterrig_failback("retry.period=1s");
+	clusterrig_pass(300 * MS);
+	for (unsigned i = 0; i < 5; i++)
+		(void)clusterrig_call(echo);
+	rig.in_done = free_it;
+	clusterrig_pass(100 * MS);
+	assert_int_equal(rig.ended, 5);
+}
+
+TEST(consumer_may_be_freed_in_settled_callback)
+{
+	struct spoke_method *echo;
+
+	rig.provider_count = 1;
+	echo = clusterrig_failback("retry.period=1s&retries=1");
+	clusterrig_pass(300 * MS);
+	for (unsigned i = 0; i < 5; i++)
+		(void)clusterrig_deferred(echo);
+	rig.in_settled = free_it;
+	clusterrig_pass(5 * SECOND);
+	assert_int_equal(rig.settled, 5);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_EXHAUSTED], 1);
+	assert_int_equal(rig.settled_by[SPOKE_TICKET_CLOSING], 4);
+}
+
+/* Row 61 of the table of faults. */
+TEST(tickets_survive_ten_minutes_without_provider)
+{
+	struct spoke_method *echo;
+	size_t blocks = 0;
+
+	rig.provider_count = 1;
+	echo = clusterrig_failback("retry.period=5s");
+	clusterrig_pass(300 * MS);
+	for (unsigned second = 0; second < 600; second++) {
+		for (unsigned i = 0; i < 10; i++) {
+			int error = clusterrig_try(echo, NULL);
+
+			assert_true(error == 0 || error == SPOKE_ELIMIT);
+			clusterrig_pass(100 * MS);
+		}
+		if (second == 60)
+			blocks = (size_t)rig.process.blocks;
+		if (second > 60)
+			assert_true(rig.process.blocks < blocks + 100);
+		assert_true(spoke_consumer_tickets(rig.consumer, NULL) <= 100);
+	}
+	clusterrig_pass(60 * SECOND);
+	assert_int_equal(rig.settled, rig.ended);
+	assert_int_equal(rig.settled, clusterrig_stat(SPOKE_STAT_CALLS_DEFERRED));
+}
+
+TEST(wrong_settings_are_named_in_event)
+{
+	static const struct {
+		const char *query;
+		int error;
+		const char *says[2];
+	} rows[] = {
+		{ "cluster=failbak", SPOKE_EINVAL, { "cluster=failbak", "failback" } },
+		{ "loadbalance=best", SPOKE_EINVAL, { "loadbalance=best", "random" } },
+		{ "retry.period=-5s", SPOKE_ESYNTAX, { "retry.period=-5s", "duration" } },
+		{ "retry.period=9ms", SPOKE_ERANGE, { "retry.period=9ms", "10ms" } },
+		{ "retries=101", SPOKE_ERANGE, { "retries=101", "100" } },
+		{ "echo.retries=101", SPOKE_ERANGE, { "retries=101", "100" } },
+		{ "echo.cluster=x", SPOKE_EINVAL, { "cluster=x", "failover" } },
+		{ "failback.tasks=0", SPOKE_ERANGE, { "failback.tasks=0", "1" } },
+		{ "failback.overflow=drop", SPOKE_EINVAL, { "failback.overflow=drop", "reject" } },
+		{ "retry.perod=5s", SPOKE_EINVAL, { "retry.perod", "retry.period" } },
+		{ "echo.heartbeat=5s", SPOKE_EINVAL, { "echo.heartbeat", "no such option" } },
+	};
+	char url[256];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spoke_consumer_options options = { .url = url };
+		struct spoke_consumer *consumer;
+		const char *why;
+
+		(void)snprintf(url, sizeof(url), "dubbo://127.0.0.1:20880/demo.Echo?%s",
+			       rows[i].query);
+		assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer),
+				 rows[i].error);
+		why = spoke_engine_why(rig.engine);
+		assert_non_null(strstr(why, rows[i].says[0]));
+		assert_non_null(strstr(why, rows[i].says[1]));
+	}
+}
+
+/*
+ * --- the retry budget, compared with a list of all times, from which the last 10 s are exact
+ */
+
+FIXTURE(NULL, NULL);
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+#define START (1000 * SECOND)
+#define TIMES_MAX 200000u
+
+struct times {
+	size_t count;
+	uint64_t at[TIMES_MAX]; /* ascending */
+};
+
+/* Counts the times less than `span_ns` before `now_ns`. */
+static size_t within(const struct times *times, uint64_t now_ns, uint64_t span_ns)
+{
+	size_t count = 0;
+
+	while (count < times->count && now_ns - times->at[times->count - 1 - count] < span_ns)
+		count++;
+	return count;
+}
+
+static void note(struct times *times, uint64_t now_ns)
+{
+	assert_true(times->count < TIMES_MAX);
+	times->at[times->count++] = now_ns;
+}
+
+static unsigned drain(struct spokei_budget *budget, uint64_t now_ns)
+{
+	unsigned count = 0;
+
+	while (spokei_budget_take(budget, now_ns))
+		count++;
+	return count;
+}
+
+static void call(struct spokei_budget *budget, unsigned count, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < count; i++)
+		spokei_budget_called(budget, now_ns);
+}
+
+TEST(budget_allows_100_retries_without_calls)
+{
+	struct spokei_budget budget = { 0 };
+
+	assert_int_equal(drain(&budget, START), 100);
+	assert_int_equal(drain(&budget, START + 9 * SECOND), 0);
+	assert_int_equal(drain(&budget, START + 10 * SECOND), 0);
+	assert_int_equal(drain(&budget, START + 11 * SECOND), 100);
+}
+
+TEST(budget_grows_by_one_retry_for_five_calls)
+{
+	struct spokei_budget budget = { 0 };
+
+	call(&budget, 1004, START);
+	assert_int_equal(drain(&budget, START), 300);
+	call(&budget, 1, START + 1);
+	assert_int_equal(drain(&budget, START + 1), 1);
+}
+
+TEST(calls_expire_before_retries)
+{
+	struct spokei_budget budget = { 0 };
+
+	call(&budget, 500, START);
+	assert_int_equal(drain(&budget, START + 9 * SECOND + 999 * MS), 200);
+	call(&budget, 500, START + 10 * SECOND);
+	/* The first calls have expired and the attempts count: 200 of 200. */
+	assert_int_equal(drain(&budget, START + 10 * SECOND), 0);
+	assert_int_equal(drain(&budget, START + 19 * SECOND + 999 * MS), 0);
+	assert_int_equal(drain(&budget, START + 20 * SECOND), 100);
+}
+
+TEST(time_going_back_adds_no_budget)
+{
+	struct spokei_budget budget = { 0 };
+
+	assert_int_equal(drain(&budget, START), 100);
+	assert_int_equal(drain(&budget, START - 20 * SECOND), 0);
+	call(&budget, 5, START - 20 * SECOND);
+	assert_int_equal(drain(&budget, START), 1);
+}
+
+TEST(long_pause_resets_budget)
+{
+	struct spokei_budget budget = { 0 };
+
+	call(&budget, 500, START);
+	assert_int_equal(drain(&budget, START), 200);
+	assert_int_equal(drain(&budget, START + UINT64_C(1000000) * SECOND), 100);
+	assert_int_equal(budget.calls_sum, 0);
+	assert_int_equal(drain(&budget, UINT64_MAX), 100);
+}
+
+/* Returns a pause: mostly short, sometimes seconds, rarely longer than all slots. */
+static uint64_t pause_of(uint64_t *seed)
+{
+	switch (dice_roll(seed) % 64) {
+	case 0:
+		return dice_roll(seed) % (12 * SECOND);
+	case 1:
+		return SECOND * (dice_roll(seed) % 12); /* exactly at the edge of a slot */
+	case 2:
+		return dice_roll(seed) % (SECOND / 2);
+	case 3:
+		return dice_roll(seed) % 400 == 0 ? dice_roll(seed) % (100 * SECOND) : 0;
+	default:
+		return dice_roll(seed) % (4 * MS);
+	}
+}
+
+TEST(budget_holds_in_any_ten_seconds)
+{
+	static struct times calls, retries;
+	struct spokei_budget budget = { 0 };
+	uint64_t seed = 7;
+	uint64_t now = START;
+	unsigned given = 0;
+	unsigned refused = 0;
+
+	for (unsigned i = 0; i < TIMES_MAX; i++) {
+		/* Alternate periods with many calls and periods with many failures. */
+		unsigned trouble = (i / 4096) % 4;
+
+		now += pause_of(&seed);
+		if (dice_roll(&seed) % 4 >= trouble) {
+			spokei_budget_called(&budget, now);
+			note(&calls, now);
+		} else if (spokei_budget_take(&budget, now)) {
+			note(&retries, now);
+			given++;
+			assert_true(within(&retries, now, 10 * SECOND) * 5 <=
+				    within(&calls, now, 10 * SECOND) + 500);
+		} else {
+			/* The budget may be too strict by a second, but not by more. */
+			refused++;
+			assert_true((within(&retries, now, 11 * SECOND) + 1) * 5 >
+				    within(&calls, now, 9 * SECOND) + 500);
+		}
+	}
+	assert_true(given > 1000 && refused > 1000);
 }

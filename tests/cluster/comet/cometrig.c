@@ -112,13 +112,6 @@ int cometrig_set_up(void **state)
 	return 0;
 }
 
-int cometrig_set_up_bare(void **state)
-{
-	(void)state;
-	(void)cometrig_begin();
-	return 0;
-}
-
 int cometrig_tear_down(void **state)
 {
 	(void)state;

@@ -74,7 +74,6 @@ void cometrig_close(void);
 
 /* Set-up and tear-down functions for cmocka: a gateway with the options of cometrig_begin(). */
 int cometrig_set_up(void **state);
-int cometrig_set_up_bare(void **state);
 int cometrig_tear_down(void **state);
 
 void cometrig_run(uint64_t ns);

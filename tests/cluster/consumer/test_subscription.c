@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Consumers that find providers through a registry of the tests. */
+/* Consumers that find providers through a registry, a file or a fixed list. */
 #include "cluster/call/method.h"
+#include "tests/cluster/clusterrig.h"
 #include "tests/cluster/consumer/subscriptionrig.h"
 #include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+/* --- consumers that find providers through a registry of the tests */
 
 FIXTURE(subscriptionrig_set_up, subscriptionrig_tear_down);
 
@@ -290,4 +293,168 @@ TEST(subscription_recovers_from_lack_of_memory)
 		subscriptionrig_pass(SECOND);
 	}
 	assert_true(subscriptionrig.faulty.failed[SPOKEI_FAULTS_MEMORY] > 30);
+}
+
+/* --- consumers that find providers through a file or a fixed list */
+
+#define PATH "/run/providers"
+
+static int set_up(void **state)
+{
+	if (subscriptionrig_set_up(state))
+		return -1;
+	subscriptionrig.registry = "file://" PATH;
+	subscriptionrig.kind = NULL;
+	return 0;
+}
+
+FIXTURE(set_up, subscriptionrig_tear_down);
+
+static struct spokei_vfiles *files(void)
+{
+	return subscriptionrig.world.files;
+}
+
+/* Returns the number of lines of the file that contain the words. */
+static unsigned lines(const char *words)
+{
+	const char *at = spokei_vfiles_get(files(), PATH);
+	unsigned count = 0;
+
+	for (; at && (at = strstr(at, words)); at += strlen(words))
+		count++;
+	return count;
+}
+
+TEST(providers_and_consumers_meet_by_file)
+{
+	subscriptionrig_consume(NULL);
+	subscriptionrig_provide(0);
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(lines("dubbo://127.0.0.1:20880/"), 1);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+	subscriptionrig_provide(1);
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(spoke_consumer_ready(subscriptionrig.consumer), 2);
+	subscriptionrig_end_provider(0);
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(lines("dubbo://127.0.0.1:20880/"), 0);
+	assert_int_equal(subscriptionrig_endpoints(), 1);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+	assert_int_equal(subscriptionrig.served[1], 1);
+}
+
+TEST(removed_provider_is_in_file_again_once)
+{
+	subscriptionrig_provide(0);
+	subscriptionrig_provide(1);
+	subscriptionrig_consume(NULL);
+	for (int i = 0; i < 3; i++) {
+		subscriptionrig_pass(10 * SECOND);
+		spokei_vfiles_put(files(), PATH, i ? "" : "nonsense\n");
+		if (i == 2)
+			spokei_vfiles_remove(files(), PATH);
+		subscriptionrig_pass(RETRY_MAX_NS + SECOND);
+		assert_int_equal(lines("dubbo://127.0.0.1:20880/"), 1);
+		assert_int_equal(lines("dubbo://127.0.0.1:20881/"), 1);
+		assert_int_equal(spoke_provider_registered(subscriptionrig.providers[0], NULL), 1);
+		assert_int_equal(spoke_consumer_ready(subscriptionrig.consumer), 2);
+		assert_int_equal(subscriptionrig_try_call(), 0);
+	}
+}
+
+TEST(failed_write_of_file_is_retried)
+{
+	spokei_vfiles_fail(files(), SPOKEI_VFILES_REPLACE, 4, -ENOSPC);
+	subscriptionrig_provide(0);
+	subscriptionrig_consume(NULL);
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(lines("dubbo://"), 0);
+	subscriptionrig_pass(5 * RETRY_MAX_NS);
+	assert_int_equal(lines("dubbo://"), 1);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+}
+
+TEST(foreign_lines_of_file_are_taken)
+{
+	subscriptionrig_provide(0);
+	subscriptionrig_consume(NULL);
+	subscriptionrig_pass(SECOND);
+	spokei_vfiles_put(files(), PATH,
+			  "dubbo://127.0.0.1:20882/demo.Echo\n"
+			  "dubbo://127.0.0.1:20880/demo.Echo?weight=1\n");
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(subscriptionrig_endpoints(), 2);
+}
+
+TEST(static_registry_has_fixed_list)
+{
+	subscriptionrig_provide(0);
+	subscriptionrig_provide(1);
+	subscriptionrig.registry = "static://127.0.0.1:20880?backup=127.0.0.1:20881";
+	subscriptionrig_consume(NULL);
+	subscriptionrig_pass(SECOND);
+	assert_int_equal(spoke_consumer_ready(subscriptionrig.consumer), 2);
+	assert_int_equal(subscriptionrig_try_call(), 0);
+}
+
+/* --- the URL of a consumer: an address, or with a registry a service */
+
+#define rig clusterrig
+
+FIXTURE(clusterrig_set_up, clusterrig_tear_down);
+
+TEST(url_fits_the_registry_or_is_refused)
+{
+	static const struct {
+		const char *url;
+		const char *registry;
+		const char *text;
+	} cases[] = {
+		{ "consumer://any/demo.Echo", NULL, "give a registry" },
+		{ "file:///run/list", NULL, "file:// is a registry; give a registry" },
+		{ "zookeeper://127.0.0.1:2181", NULL, "zookeeper:// is a registry; give a" },
+		{ "dubbo://127.0.0.1:20880/demo.Echo", "static://127.0.0.1:20880",
+		  "an address and a registry exclude each other" },
+		{ "unix:/run/echo?interface=demo.Echo", "static://127.0.0.1:20880",
+		  "an address and a registry exclude each other" },
+		{ "http://127.0.0.1:80/demo.Echo", NULL, "unknown scheme http" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct spoke_consumer_options options = { .url = cases[i].url,
+								.registry = cases[i].registry };
+		struct spoke_consumer *consumer;
+		int error = spoke_consumer_new(rig.engine, &options, &consumer);
+
+		assert_int_not_equal(error, SPOKE_OK);
+		if (!strstr(spoke_engine_why(rig.engine), cases[i].text))
+			fail_msg("%s: %s", cases[i].url, spoke_engine_why(rig.engine));
+	}
+}
+
+TEST(service_of_a_registry_is_accepted)
+{
+	const struct spoke_consumer_options options = { .url = "consumer://any/demo.Echo",
+							.registry = "static://127.0.0.1:20880" };
+	struct spoke_consumer *consumer;
+
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &consumer), SPOKE_OK);
+	spoke_consumer_free(consumer);
+}
+
+TEST(tcp_means_dubbo)
+{
+	struct spoke_consumer_options options = { .url = "tcp://127.0.0.1:20880/demo.Echo" };
+	struct spoke_consumer *consumer;
+
+	clusterrig_provide(1);
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &rig.consumer), SPOKE_OK);
+	clusterrig_pass(100 * MS);
+	consumer = rig.consumer;
+	assert_int_equal(spoke_consumer_ready(consumer), 1);
+	clusterrig_end(clusterrig_call(clusterrig_method("echo", NULL)));
+	assert_int_equal(rig.runs, 1);
+	assert_int_equal(spoke_provider_listen(rig.providers[0].provider, "tcp://127.0.0.1:20999"),
+			 SPOKE_OK);
 }

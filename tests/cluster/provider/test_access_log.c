@@ -1,11 +1,186 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The access log: its contents, when it is written, and failing writes. */
-#include "tests/cluster/provider/logrig.h"
+/* The access log: its lines, when they are written, failing writes, and its end. */
+#include "cluster/provider/access_line.h"
+#include "core/virtual/files.h"
+#include "tests/cluster/filter/filterrig.h"
 #include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* --- the fixture of the filter tests with an access log in a file */
+
+#define LOG_PATH "access"
+/* --- the fixture of the access log: */
+
+/* Makes a provider with the access log. */
+static const struct spoke_provider_options log_to_file = { .access_log = LOG_PATH };
+
+static unsigned checks; /* calls for nothing, at the begin */
+
+static void log_begin(const struct spoke_provider_options *options)
+{
+	assert_int_equal(filterrig_begin(options), 0);
+	checks = spokei_vfiles_calls(rig.world.files, SPOKEI_VFILES_APPEND);
+}
+
+/* Returns the contents of the file, or NULL, and the number of writes to it. */
+static const char *log_file(void)
+{
+	return spokei_vfiles_get(rig.world.files, LOG_PATH);
+}
+
+static unsigned log_appends(void)
+{
+	return spokei_vfiles_calls(rig.world.files, SPOKEI_VFILES_APPEND) - checks;
+}
+
+/* Counts the lines, and the lines reported as left out. */
+static unsigned log_count_lines(unsigned *ret_missing)
+{
+	const char *at = log_file();
+	unsigned lines = 0;
+
+	*ret_missing = 0;
+	while (at && *at) {
+		if (strncmp(at, "... ", 4) == 0)
+			*ret_missing += (unsigned)strtoul(at + 4, NULL, 10);
+		else
+			lines++;
+		at = strchr(at, '\n');
+		assert_non_null(at);
+		at++;
+	}
+	return lines;
+}
+
+/* Counts the events that contain the words. */
+static unsigned log_count_events(const char *words)
+{
+	struct spoke_event event = { 0 };
+	unsigned count = 0;
+
+	while (spoke_event_get(rig.engines[SERVER], event.number + 1, &event) == 0)
+		count += strstr(event.text, words) != NULL;
+	return count;
+}
+
+/* Serves `count` requests. */
+static void log_serve(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		(void)filterrig_call(rig.echo);
+	filterrig_pass(20 * MS);
+}
+
+/* --- the format of a line of the access log */
+
+FIXTURE(NULL, NULL);
+
+TEST(time_is_printed_as_iso_8601)
+{
+	static const struct {
+		uint64_t second;
+		const char *text;
+	} cases[] = {
+		{ 0, "1970-01-01T00:00:00.007Z" },
+		{ 951782400, "2000-02-29T00:00:00.007Z" },
+		{ 951868799, "2000-02-29T23:59:59.007Z" },
+		{ 1709251199, "2024-02-29T23:59:59.007Z" },
+		{ 1709251200, "2024-03-01T00:00:00.007Z" },
+		{ 1767225599, "2025-12-31T23:59:59.007Z" },
+		{ 1767225600, "2026-01-01T00:00:00.007Z" },
+		{ 4107542399, "2100-02-28T23:59:59.007Z" },
+		{ 4107542400, "2100-03-01T00:00:00.007Z" },
+	};
+	char text[SPOKEI_ACCESS_TIME];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		spokei_access_print_time(cases[i].second * SECOND + 7999999, text);
+		assert_string_equal(text, cases[i].text);
+	}
+	spokei_access_print_time(UINT64_MAX, text);
+	assert_string_equal(text, "2554-07-21T23:34:33.709Z");
+}
+
+TEST(text_from_peers_is_escaped_and_cut)
+{
+	char name[2000];
+	char long_name[2000];
+	struct spoke_span whole = { name, sizeof(name) };
+	struct spokei_access_line line = {
+		.time = "T",
+		.peer = "p",
+		.service = { "a\"b\nc d", 7 },
+		.arg_len = 3,
+		.error = SPOKE_EREFUSED,
+		.abandoned = true,
+		.took_ns = 12345678,
+	};
+	char text[SPOKEI_ACCESS_LINE];
+	size_t len;
+
+	len = spokei_access_print_line(&line, text);
+	assert_string_equal(text, "T \"p\" \"a\\\"b\\x0ac d\" \"\" \"\" \"\" 3 EREFUSED 12.345 "
+				  "abandoned");
+	assert_int_equal(len, strlen(text));
+	line.identity = "dns:a\"b";
+	(void)spokei_access_print_line(&line, text);
+	assert_non_null(strstr(text, " abandoned as \"dns:a\\\"b\""));
+	memset(name, '\1', sizeof(name));
+	memset(long_name, '\1', sizeof(long_name));
+	long_name[sizeof(long_name) - 1] = '\0';
+	line = (struct spokei_access_line){
+		.time = "2026-01-01T00:00:00.007Z",
+		.peer = "p",
+		.service = whole,
+		.version = whole,
+		.group = whole,
+		.method = whole,
+		.arg_len = SIZE_MAX,
+		.error = SPOKE_ETIMEOUT_UNSENT,
+		.abandoned = true,
+		.took_ns = UINT64_MAX,
+		.identity = long_name,
+	};
+	len = spokei_access_print_line(&line, text);
+	assert_int_equal(len, strlen(text));
+	assert_in_range(len, 600, SPOKEI_ACCESS_LINE - 2);
+}
+
+/* A peer chooses all these texts: none may end its quotes or the line. */
+TEST(each_text_of_a_line_is_escaped)
+{
+	static const char hostile[] = "a\"b\\c\nT \"p\" \r\x1b[2J\x7f\xff";
+	const struct spoke_span text = { hostile, sizeof(hostile) - 1 };
+
+	for (unsigned field = 0; field < 5; field++) {
+		struct spokei_access_line line = { .time = "T", .peer = "" };
+		struct spokei_access_line plain = line;
+		char made[SPOKEI_ACCESS_LINE];
+		char usual[SPOKEI_ACCESS_LINE];
+		unsigned quotes = 0;
+
+		if (field == 0)
+			line.peer = hostile;
+		else
+			*(struct spoke_span *[]){ &line.service, &line.version, &line.group,
+						  &line.method }[field - 1] = text;
+		(void)spokei_access_print_line(&plain, usual);
+		(void)spokei_access_print_line(&line, made);
+		for (const char *at = made; *at; at++) {
+			assert_in_range(*at, 0x20, 0x7e);
+			quotes += *at == '"' && at[-1] != '\\';
+		}
+		assert_int_equal(quotes, 10);
+		assert_non_null(strstr(made, "\"a\\\"b\\\\c\\x0aT \\\"p\\\" \\x0d\\x1b[2J\\x7f"));
+		assert_true(strlen(made) > strlen(usual));
+	}
+}
+
+/* --- the access log: its contents, when it is written, and failing writes */
 
 FIXTURE(filterrig_set_up, filterrig_tear_down);
 
@@ -281,4 +456,208 @@ TEST(access_log_survives_failing_allocations, .bare = true)
 	while (play_with_failing(nth))
 		nth++;
 	assert_in_range(nth, 10, 1000);
+}
+
+/* --- the access log: the end of its provider, and a thread pool that is slow, full or gone */
+
+/* --- the end */
+
+TEST(freed_provider_writes_all_lines)
+{
+	unsigned missing;
+
+	log_begin(&log_to_file);
+	log_serve(3);
+	(void)filterrig_call(rig.later);
+	filterrig_pass(10 * MS);
+	assert_null(log_file());
+	spoke_provider_free(rig.provider);
+	rig.provider = NULL;
+	filterrig_pass(10 * MS);
+	assert_int_equal(log_count_lines(&missing), 4);
+	assert_non_null(strstr(log_file(), "\"later\" 6 ECLOSED 10.000 abandoned\n"));
+}
+
+TEST(freed_engine_writes_all_lines)
+{
+	unsigned missing;
+
+	log_begin(&log_to_file);
+	log_serve(3);
+	assert_null(log_file());
+	spoke_engine_free(rig.engines[SERVER]);
+	rig.engines[SERVER] = NULL;
+	rig.provider = NULL;
+	assert_int_equal(log_count_lines(&missing), 3);
+}
+
+TEST(last_page_is_dropped_when_write_fails)
+{
+	log_begin(&log_to_file);
+	log_serve(3);
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_APPEND, 1000, -ENOSPC);
+	spoke_provider_free(rig.provider);
+	rig.provider = NULL;
+	filterrig_pass(SECOND);
+	assert_int_equal(log_appends(), 1);
+	assert_int_equal(log_count_events("cannot be written"), 1);
+}
+
+TEST(engine_ends_when_writes_fail)
+{
+	log_begin(&log_to_file);
+	log_serve(3);
+	spokei_vfiles_fail(rig.world.files, SPOKEI_VFILES_APPEND, 1000, -ENOSPC);
+	spoke_engine_free(rig.engines[SERVER]);
+	rig.engines[SERVER] = NULL;
+	rig.provider = NULL;
+	assert_null(log_file());
+}
+
+/* --- a slow or full thread pool */
+
+static struct slow {
+	struct spoke_loop loop;
+	int (*offload)(void *loop, struct spoke_work *work);
+	int error;
+	struct spoke_work *work; /* the work that waits */
+	unsigned tries;
+} slow;
+
+static int slow_offload(void *loop, struct spoke_work *work)
+{
+	(void)loop;
+	slow.tries++;
+	if (slow.error)
+		return slow.error;
+	assert_null(slow.work);
+	slow.work = work;
+	return 0;
+}
+
+/* Makes the work of the pool wait for slow_work(). */
+static void make_slow(void)
+{
+	memset(&slow, 0, sizeof(slow));
+	slow.loop = *rig.faulty[SERVER].env.loop;
+	rig.faulty[SERVER].env.loop = &slow.loop;
+	slow.offload = slow.loop.offload;
+	slow.loop.offload = slow_offload;
+}
+
+static void slow_work(int status)
+{
+	struct spoke_work *work = slow.work;
+
+	assert_non_null(work);
+	slow.work = NULL;
+	if (status == 0)
+		work->run(work);
+	work->status = status;
+	work->done(work);
+}
+
+TEST(second_page_fills_while_first_is_written)
+{
+	unsigned missing;
+	unsigned lines;
+
+	log_begin(&log_to_file);
+	make_slow();
+	log_serve(1000);
+	log_serve(1000);
+	assert_int_equal(slow.tries, 1);
+	slow_work(0);
+	assert_in_range(log_count_lines(&missing), 300, 600);
+	assert_int_equal(missing, 0);
+	assert_int_equal(slow.tries, 2);
+	slow_work(0);
+	assert_int_equal(missing, 0);
+	lines = log_count_lines(&missing);
+	assert_in_range(lines, 1000, 1500);
+	filterrig_pass(SECOND);
+	slow_work(0);
+	assert_int_equal(log_count_lines(&missing), lines);
+	assert_int_equal(missing, 2000 - lines);
+	log_serve(1);
+	filterrig_pass(SECOND);
+	slow_work(0);
+	assert_int_equal(log_count_lines(&missing), lines + 1);
+	assert_int_equal(missing, 2000 - lines);
+}
+
+static void fail_many(unsigned count, const char *text)
+{
+	for (unsigned i = 0; i < count; i++)
+		(void)filterrig_call_with(rig.fail, text, NULL);
+	filterrig_pass(20 * MS);
+}
+
+/*
+ * Here a line of "fail" has 79 bytes, 80 with long arguments, and a line of "echo" 74. After a
+ * dropped line a shorter line would fit, but must wait until the number of dropped lines is
+ * written.
+ */
+TEST(missing_lines_are_counted_before_later_lines)
+{
+	unsigned missing;
+
+	log_begin(&log_to_file);
+	make_slow();
+	fail_many(415, "hello");
+	assert_int_equal(slow.tries, 1);
+	fail_many(779, "hello");
+	fail_many(49, "hello, you");
+	fail_many(1, "hello");
+	log_serve(1);
+	slow_work(0);
+	slow_work(0);
+	assert_int_equal(log_count_lines(&missing), 415 + 779 + 49);
+	assert_int_equal(strlen(log_file()), (415 + 779) * 79 + 49 * 80);
+	assert_int_equal(missing, 0);
+	filterrig_pass(SECOND);
+	slow_work(0);
+	assert_int_equal(log_count_lines(&missing), 415 + 779 + 49);
+	assert_int_equal(missing, 2);
+}
+
+TEST(lines_wait_while_pool_is_full)
+{
+	unsigned missing;
+
+	log_begin(&log_to_file);
+	make_slow();
+	slow.error = -EAGAIN;
+	log_serve(3);
+	filterrig_pass(5 * SECOND);
+	assert_in_range(slow.tries, 4, 6);
+	slow.error = 0;
+	filterrig_pass(SECOND);
+	slow_work(0);
+	assert_int_equal(log_count_lines(&missing), 3);
+	assert_int_equal(missing, 0);
+	slow.error = -EAGAIN;
+	log_serve(3);
+	spoke_provider_free(rig.provider);
+	rig.provider = NULL;
+	filterrig_pass(MS);
+	assert_int_equal(log_count_lines(&missing), 6);
+}
+
+TEST(page_returned_by_ending_pool_is_written)
+{
+	unsigned missing;
+
+	log_begin(&log_to_file);
+	make_slow();
+	log_serve(3);
+	filterrig_pass(SECOND);
+	log_serve(2);
+	spoke_provider_free(rig.provider);
+	rig.provider = NULL;
+	filterrig_pass(MS);
+	slow.error = -ECANCELED;
+	slow_work(-ECANCELED);
+	assert_int_equal(log_count_lines(&missing), 5);
+	assert_int_equal(missing, 0);
 }

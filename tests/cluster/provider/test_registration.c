@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registration of a provider: its URLs, and when it is published and withdrawn. */
+/* What a provider publishes, and where. */
+#include "cluster/discovery/provider_url.h"
 #include "tests/cluster/discovery/keeperrig.h"
 #include "tests/support/test.h"
+
+#include <spoke/config.h>
+#include <spoke/provider.h>
+#include <spoke/tls.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <spoke/provider.h>
-#include <spoke/tls.h>
+/* --- the registration of a provider: its URLs, and when it is published and withdrawn */
 
 #define HERE "dubbo://127.0.0.1:20880"
 
-static struct spoke_provider *provider;
+static struct spoke_provider *registered;
 
 static void answer(struct spoke_request *request, void *arg)
 {
@@ -35,8 +39,8 @@ static int try_provider(const struct spoke_provider_options *options)
 	if (with.registry == NULL)
 		with.registry = "fake://here";
 	with.registry_kind = &fakereg_kind;
-	provider = NULL;
-	return spoke_provider_new(keeperrig.engine, &with, &provider);
+	registered = NULL;
+	return spoke_provider_new(keeperrig.engine, &with, &registered);
 }
 
 static void provide(const struct spoke_provider_options *options)
@@ -48,18 +52,18 @@ static void add(const char *name, const char *version, const char *group)
 {
 	const struct spoke_service_options service = { name, version, group };
 
-	assert_int_equal(spoke_provider_add(provider, &service, handlers, 2), 0);
+	assert_int_equal(spoke_provider_add(registered, &service, handlers, 2), 0);
 }
 
 static void listen_at(const char *url)
 {
-	assert_int_equal(spoke_provider_listen(provider, url), 0);
+	assert_int_equal(spoke_provider_listen(registered, url), 0);
 }
 
 static void free_provider(void)
 {
-	spoke_provider_free(provider);
-	provider = NULL;
+	spoke_provider_free(registered);
+	registered = NULL;
 }
 
 static int tear_down(void **state)
@@ -105,8 +109,8 @@ TEST(unset_options_are_omitted_or_default)
 	const char *url;
 
 	provide(NULL);
-	assert_int_equal(spoke_provider_add(provider, &service, any, 1), 0);
-	assert_int_equal(spoke_provider_add(provider, &more, any, 2), 0);
+	assert_int_equal(spoke_provider_add(registered, &service, any, 1), 0);
+	assert_int_equal(spoke_provider_add(registered, &more, any, 2), 0);
 	listen_at(HERE);
 	keeperrig_pass(10 * MS);
 	url = fakereg_first("demo.Any");
@@ -138,19 +142,19 @@ TEST(each_service_is_published_at_each_address)
 	provide(NULL);
 	add(ECHO, NULL, NULL);
 	keeperrig_pass(10 * MS);
-	assert_int_equal(spoke_provider_registered(provider, &wanted), 0);
+	assert_int_equal(spoke_provider_registered(registered, &wanted), 0);
 	assert_int_equal(wanted, 0);
 	listen_at(HERE);
-	assert_int_equal(spoke_provider_registered(provider, &wanted), 0);
+	assert_int_equal(spoke_provider_registered(registered, &wanted), 0);
 	assert_int_equal(wanted, 1);
 	keeperrig_pass(10 * MS);
-	assert_int_equal(spoke_provider_registered(provider, NULL), 1);
+	assert_int_equal(spoke_provider_registered(registered, NULL), 1);
 	add(ECHO, "2", NULL);
 	listen_at("unix:/run/echo.sock");
 	add("demo.Other", NULL, NULL);
 	listen_at("dubbo://[::1]:0");
 	keeperrig_pass(10 * MS);
-	assert_int_equal(spoke_provider_registered(provider, &wanted), 9);
+	assert_int_equal(spoke_provider_registered(registered, &wanted), 9);
 	assert_int_equal(wanted, 9);
 	assert_int_equal(fakereg_listed(ECHO), 6);
 	assert_int_equal(fakereg_listed("demo.Other"), 3);
@@ -189,9 +193,9 @@ TEST(advertise_replaces_the_host)
 TEST(wildcard_address_is_not_published)
 {
 	provide(NULL);
-	assert_int_equal(spoke_provider_listen(provider, "dubbo://0.0.0.0:20880"), SPOKE_EINVAL);
+	assert_int_equal(spoke_provider_listen(registered, "dubbo://0.0.0.0:20880"), SPOKE_EINVAL);
 	assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "advertise"));
-	assert_int_equal(spoke_provider_listen(provider, "dubbo://[::]:20880"), SPOKE_EINVAL);
+	assert_int_equal(spoke_provider_listen(registered, "dubbo://[::]:20880"), SPOKE_EINVAL);
 	listen_at(HERE);
 }
 
@@ -236,7 +240,7 @@ TEST(registry_kind_without_registry_is_rejected)
 {
 	const struct spoke_provider_options options = { .registry_kind = &fakereg_kind };
 
-	assert_int_equal(spoke_provider_new(keeperrig.engine, &options, &provider), SPOKE_EINVAL);
+	assert_int_equal(spoke_provider_new(keeperrig.engine, &options, &registered), SPOKE_EINVAL);
 	assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "registry_kind"));
 }
 
@@ -249,15 +253,15 @@ TEST(provider_serves_while_registry_fails)
 	add(ECHO, NULL, NULL);
 	listen_at(HERE);
 	keeperrig_pass(60 * SECOND);
-	assert_int_equal(spoke_provider_registered(provider, &wanted), 0);
+	assert_int_equal(spoke_provider_registered(registered, &wanted), 0);
 	assert_int_equal(wanted, 1);
 	fakereg.fails = 0;
 	keeperrig_pass(RETRY_NS * 12 / 10 + 10 * MS);
-	assert_int_equal(spoke_provider_registered(provider, NULL), 1);
+	assert_int_equal(spoke_provider_registered(registered, NULL), 1);
 	fakereg_lose_all();
-	assert_int_equal(spoke_provider_registered(provider, NULL), 0);
+	assert_int_equal(spoke_provider_registered(registered, NULL), 0);
 	keeperrig_pass(10 * MS);
-	assert_int_equal(spoke_provider_registered(provider, NULL), 1);
+	assert_int_equal(spoke_provider_registered(registered, NULL), 1);
 	assert_int_equal(fakereg_listed(ECHO), 1);
 }
 
@@ -286,7 +290,7 @@ TEST(drain_withdraws_before_it_closes)
 	keeperrig_pass(10 * MS);
 	assert_int_equal(fakereg_listed(ECHO), 0);
 	assert_int_equal(fakereg.closes, 1);
-	assert_int_equal(spoke_provider_registered(provider, NULL), 0);
+	assert_int_equal(spoke_provider_registered(registered, NULL), 0);
 	add("demo.Other", NULL, NULL);
 	keeperrig_pass(10 * MS);
 	assert_int_equal(fakereg.publishes, 1);
@@ -314,7 +318,7 @@ TEST(registry_callback_can_free_provider)
 	add("demo.Other", NULL, NULL);
 	listen_at(HERE);
 	keeperrig_pass(SECOND);
-	assert_null(provider);
+	assert_null(registered);
 	assert_int_equal(fakereg_listed(ECHO) + fakereg_listed("demo.Other"), 0);
 	assert_int_equal(fakereg.closes, 1);
 }
@@ -346,7 +350,7 @@ TEST(long_list_of_methods_is_omitted)
 		many[i] = (struct spoke_handler){ .method = names[i], .handle = answer };
 	}
 	provide(NULL);
-	assert_int_equal(spoke_provider_add(provider, &service, many, COUNT), 0);
+	assert_int_equal(spoke_provider_add(registered, &service, many, COUNT), 0);
 	free(many);
 	listen_at(HERE);
 	keeperrig_pass(10 * MS);
@@ -368,7 +372,7 @@ TEST(too_many_entries_report_an_event)
 		listen_at(text);
 	}
 	keeperrig_pass(10 * MS);
-	assert_int_equal(spoke_provider_registered(provider, &wanted), 1024);
+	assert_int_equal(spoke_provider_registered(registered, &wanted), 1024);
 	assert_int_equal(wanted, 1080);
 	assert_int_equal(keeperrig_events("too many services and addresses"), 1);
 }
@@ -380,7 +384,7 @@ TEST(names_are_percent_encoded)
 	add("demo Echo?x=y&z", "1 2", "\xc3\xa4");
 	listen_at(HERE);
 	keeperrig_pass(10 * MS);
-	assert_int_equal(spoke_provider_registered(provider, NULL), 2);
+	assert_int_equal(spoke_provider_registered(registered, NULL), 2);
 	assert_int_equal(fakereg_listed_with("&version=1%202&"), 1);
 }
 
@@ -391,12 +395,12 @@ TEST(service_is_published_later_after_lack_of_memory)
 
 		spokei_faults_fail(&keeperrig.faulty, SPOKEI_FAULTS_MEMORY, nth, -ENOMEM, false);
 		if (try_provider(NULL) == 0) {
-			bool whole = spoke_provider_add(provider, &service, handlers, 2) == 0 &&
-				     spoke_provider_listen(provider, HERE) == 0;
+			bool whole = spoke_provider_add(registered, &service, handlers, 2) == 0 &&
+				     spoke_provider_listen(registered, HERE) == 0;
 
 			keeperrig_pass(2 * RETRY_NS);
 			assert_int_equal(fakereg_listed(ECHO), whole);
-			assert_int_equal(spoke_provider_registered(provider, NULL), whole);
+			assert_int_equal(spoke_provider_registered(registered, NULL), whole);
 		}
 		spokei_faults_heal(&keeperrig.faulty);
 		free_provider();
@@ -404,4 +408,279 @@ TEST(service_is_published_later_after_lack_of_memory)
 		assert_int_equal(fakereg_listed(ECHO), 0);
 	}
 	assert_in_range(keeperrig.faulty.failed[SPOKEI_FAULTS_MEMORY], 8, 50);
+}
+
+/* --- the address of the page in a provider's URL: valid options, and how it is published */
+
+static int shown_at_try_provider(const char *admin, struct spoke_provider **ret_provider)
+{
+	const struct spoke_provider_options options = {
+		.registry = "fake://here",
+		.registry_kind = &fakereg_kind,
+		.admin = admin,
+	};
+
+	return spoke_provider_new(keeperrig.engine, &options, ret_provider);
+}
+
+/* Makes a provider that listens there; the caller frees it. */
+static struct spoke_provider *listed(const char *admin, const char *place)
+{
+	static const struct spoke_service_options service = { .name = ECHO };
+	static const struct spoke_handler handler = { .method = "echo", .handle = answer };
+	struct spoke_provider *provider;
+
+	assert_int_equal(shown_at_try_provider(admin, &provider), 0);
+	assert_int_equal(spoke_provider_add(provider, &service, &handler, 1), 0);
+	assert_int_equal(spoke_provider_listen(provider, place), 0);
+	keeperrig_pass(10 * MS);
+	return provider;
+}
+
+static void assert_listed(const char *admin, const char *place, const char *text)
+{
+	struct spoke_provider *provider = listed(admin, place);
+
+	if (strstr(fakereg_first(ECHO), text) == NULL)
+		fail_msg("no %s in %s", text, fakereg_first(ECHO));
+	spoke_provider_free(provider);
+	keeperrig_pass(10 * MS);
+}
+
+static void assert_not_listed(const char *admin, const char *place)
+{
+	struct spoke_provider *provider = listed(admin, place);
+
+	assert_null(strstr(fakereg_first(ECHO), "admin="));
+	spoke_provider_free(provider);
+	keeperrig_pass(10 * MS);
+}
+
+FIXTURE(keeperrig_set_up, keeperrig_tear_down);
+
+TEST(admin_address_is_published)
+{
+	assert_listed("[::1]:9090", "dubbo://127.0.0.1:20880", "?admin=%5B::1%5D:9090&anyhost=");
+}
+
+TEST(admin_wildcard_is_published_as_the_host)
+{
+	assert_listed("0.0.0.0:9090", "dubbo://127.0.0.1:20880", "?admin=127.0.0.1:9090&");
+	assert_listed("[::]:9090", "dubbo://127.0.0.1:20881", "?admin=127.0.0.1:9090&");
+	assert_listed("[::]:9090", "dubbo://[::1]:20882", "?admin=%5B::1%5D:9090&");
+	assert_not_listed("0.0.0.0:9090", "unix:/run/shown");
+}
+
+TEST(url_has_no_admin_without_option)
+{
+	assert_not_listed("", "dubbo://127.0.0.1:20880");
+	assert_not_listed("unix:/run/page.sock", "dubbo://127.0.0.1:20881");
+}
+
+TEST(invalid_admin_address_is_rejected)
+{
+	static const char *const wrong[] = {
+		"localhost", "h:9/x", "h:65536",  "h:0",        ":9",
+		"h:",        "h:1a",  "[::1:9",   "::1:9",      "[]:9",
+		"a b:9",     "u@h:9", "h:000080", "\xc3\xbc:9", "h\n:9"
+	};
+	struct spoke_provider *provider;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		if (shown_at_try_provider(wrong[i], &provider) != SPOKE_EINVAL)
+			fail_msg("%s", wrong[i]);
+		assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "option admin, "));
+		assert_non_null(strstr(spoke_engine_why(keeperrig.engine), "use HOST:PORT"));
+	}
+}
+
+TEST(long_admin_address_is_rejected)
+{
+	char text[SPOKEI_PROVIDER_URL_ADMIN + 1];
+
+	memset(text, 'a', sizeof(text));
+	memcpy(text + SPOKEI_PROVIDER_URL_ADMIN - 3, ":9", 3);
+	assert_true(spokei_provider_url_is_admin(text));
+	text[SPOKEI_PROVIDER_URL_ADMIN - 3] = 'a';
+	memcpy(text + SPOKEI_PROVIDER_URL_ADMIN - 2, ":9", 3);
+	assert_false(spokei_provider_url_is_admin(text));
+	assert_true(spokei_provider_url_is_admin("h:1"));
+	assert_true(spokei_provider_url_is_admin("a-b.c:65535"));
+	assert_true(spokei_provider_url_is_admin("[fe80::1:2.3.4.5]:80"));
+}
+
+/*
+ * --- the path of a unix socket that a provider publishes with its ports, and when it does not
+ */
+
+#define PORT "dubbo://127.0.0.1:20880"
+#define PATH "unix:/run/echo.sock"
+#define HOST "&spoke.host=00005907e0000001&"
+#define LOCAL "&spoke.local=" PATH "&"
+#define OWN_ENTRY "dubbo+" PATH "?"
+
+static struct spoke_config *config;
+
+static void provide_with(struct spoke_provider_options options)
+{
+	const struct spoke_handler handler = { .method = "echo", .handle = answer };
+	const struct spoke_service_options service = { .name = ECHO };
+
+	options.registry = "fake://here";
+	options.registry_kind = &fakereg_kind;
+	assert_int_equal(spoke_provider_new(keeperrig.engine, &options, &registered), 0);
+	assert_int_equal(spoke_provider_add(registered, &service, &handler, 1), 0);
+}
+
+static void local_provide(void)
+{
+	provide_with((struct spoke_provider_options){ .weight = 0 });
+}
+
+static void listen_at_both(void)
+{
+	listen_at(PORT);
+	listen_at(PATH);
+	keeperrig_pass(10 * MS);
+}
+
+static int local_tear_down(void **state)
+{
+	int result;
+
+	spoke_provider_free(registered);
+	registered = NULL;
+	result = keeperrig_tear_down(state);
+	spoke_config_free(config);
+	config = NULL;
+	return result;
+}
+
+FIXTURE(keeperrig_set_up, local_tear_down);
+
+/* Asserts that the path is published with the port only. */
+static void assert_with_port(void)
+{
+	size_t wanted;
+
+	assert_int_equal(fakereg_listed(ECHO), 1);
+	assert_int_equal(fakereg_listed_with(PORT "/"), 1);
+	assert_int_equal(fakereg_listed_with(HOST), 1);
+	assert_int_equal(fakereg_listed_with(LOCAL), 1);
+	assert_int_equal(spoke_provider_registered(registered, &wanted), 1);
+	assert_int_equal(wanted, 1);
+}
+
+/* Asserts that port and path have an entry each. */
+static void assert_apart(void)
+{
+	size_t wanted;
+
+	assert_int_equal(fakereg_listed(ECHO), 2);
+	assert_int_equal(fakereg_listed_with("spoke.local="), 0);
+	assert_int_equal(fakereg_listed_with("spoke.host="), 0);
+	assert_int_equal(fakereg_listed_with(OWN_ENTRY), 1);
+	assert_int_equal(spoke_provider_registered(registered, &wanted), 2);
+	assert_int_equal(wanted, 2);
+}
+
+TEST(path_is_published_with_the_port)
+{
+	local_provide();
+	listen_at_both();
+	assert_with_port();
+	assert_int_equal(fakereg.publishes, 1);
+}
+
+TEST(keys_of_the_url_stay_sorted)
+{
+	local_provide();
+	listen_at_both();
+	assert_int_equal(fakereg_listed_with("&side=provider" HOST "spoke.local=" PATH
+					     "&spoke.serialization=msgpack&"),
+			 1);
+}
+
+TEST(order_of_listening_does_not_matter)
+{
+	local_provide();
+	listen_at(PORT);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg_listed_with("spoke.local="), 0);
+	listen_at(PATH);
+	keeperrig_pass(20 * MS);
+	assert_with_port();
+}
+
+TEST(entry_of_the_path_is_withdrawn_when_a_port_comes)
+{
+	local_provide();
+	listen_at(PATH);
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg_listed_with(OWN_ENTRY), 1);
+	listen_at(PORT);
+	keeperrig_pass(20 * MS);
+	assert_with_port();
+}
+
+TEST(every_port_names_the_first_path)
+{
+	local_provide();
+	listen_at(PATH);
+	listen_at("unix:/run/other.sock");
+	listen_at(PORT);
+	listen_at("dubbo://[::1]:20881");
+	keeperrig_pass(10 * MS);
+	assert_int_equal(fakereg_listed(ECHO), 3);
+	assert_int_equal(fakereg_listed_with(LOCAL), 2);
+	assert_int_equal(fakereg_listed_with("dubbo+unix:/run/other.sock?"), 1);
+}
+
+TEST(unknown_host_publishes_apart)
+{
+	keeperrig.process.host_id = 0;
+	local_provide();
+	listen_at_both();
+	assert_apart();
+}
+
+TEST(local_path_off_publishes_apart)
+{
+	static const char text[] = "[provider]\nlocal.path = off\n";
+
+	assert_int_equal(spoke_config_parse(&keeperrig.process.env, "a.conf",
+					    (struct spoke_span){ text, strlen(text) }, NULL, NULL,
+					    &config),
+			 0);
+	provide_with((struct spoke_provider_options){ .config = config });
+	listen_at_both();
+	assert_apart();
+}
+
+TEST(list_of_callers_that_asks_for_addresses_publishes_apart)
+{
+	provide_with((struct spoke_provider_options){
+		.allow_callers = "uid:0,addr:10.0.0.0/8",
+	});
+	listen_at_both();
+	assert_apart();
+}
+
+TEST(list_of_callers_without_addresses_changes_nothing)
+{
+	provide_with((struct spoke_provider_options){ .allow_callers = "uid:0,dns:a.test" });
+	listen_at_both();
+	assert_with_port();
+}
+
+TEST(host_that_cannot_be_read_later_stays_the_same)
+{
+	local_provide();
+	listen_at_both();
+	assert_with_port();
+	keeperrig.process.host_id = 0;
+	listen_at("dubbo://127.0.0.1:20881");
+	keeperrig_pass(20 * MS);
+	assert_int_equal(fakereg_listed_with(LOCAL), 2);
+	assert_int_equal(fakereg_listed(ECHO), 2);
 }

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts and ends of consumers, providers and engines, the same on every network and wire. */
+/* Starts and ends of consumers, providers and engines; what idle ones and stalled ones do. */
+#include "cluster/consumer/parts.h"
+#include "cluster/provider/parts.h"
 #include "tests/cluster/stage.h"
 #include "tests/support/test.h"
+#include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #include <string.h>
+
+/*
+ * --- starts and ends of consumers, providers and engines, the same on every network and wire
+ */
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -406,4 +414,347 @@ TEST(a_call_made_while_connecting_survives_a_drain)
 	assert_int_equal(spoke_engine_drain(stage->client_engine, 10 * SECOND), 0);
 	stage->consumer = NULL;
 	stage_assert_text(stage_end_of(stage, call), "x");
+}
+
+/*
+ * --- after a stall, replies that have already arrived are handled before deadlines are checked
+ */
+
+enum {
+	CONSUMERS = 200 /* at least 16 rounds of 1 to 64 sockets */
+};
+
+static struct {
+	struct stage *stage;
+	struct spoke_consumer *consumers[CONSUMERS];
+	struct spoke_method *methods[CONSUMERS];
+	struct spoke_alarm stall;
+	unsigned ok;
+	unsigned timed_out;
+} quota;
+
+static void call_done(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	quota.ok += result->error == SPOKE_OK;
+	quota.timed_out += result->error == SPOKE_ETIMEOUT;
+}
+
+static void hold_up(struct spoke_alarm *alarm)
+{
+	(void)alarm;
+	spokei_world_stall(&quota.stage->world, 200 * MS);
+}
+
+static void connect_all(struct stage *stage)
+{
+	char url[256];
+	struct spoke_consumer_options options = { .url = url, .timeout_ns = 100 * MS };
+
+	stage_url(stage, 0, "", url, sizeof(url));
+	for (int i = 0; i < CONSUMERS; i++) {
+		quota.consumers[i] = stage_consumer(stage, &options);
+		assert_int_equal(spoke_consumer_method(quota.consumers[i], "echo", NULL,
+						       &quota.methods[i]),
+				 SPOKE_OK);
+	}
+	stage_pass(stage, SECOND);
+}
+
+/* Each reply comes after 20 ms, the loop is stalled from 15 to 215 ms, the deadline is at 100 ms.
+ */
+TEST(two_hundred_answers_win_over_their_deadlines_after_a_stall)
+{
+	struct spokei_vnet_link link = { .latency_ns = 10 * MS };
+	struct stage *stage = stage_begin(state);
+
+	if (!stage->setting->in_memory)
+		return;
+	spokei_vnet_set_all(stage->world.net, &link);
+	quota.stage = stage;
+	quota.ok = 0;
+	quota.timed_out = 0;
+	connect_all(stage);
+	for (int i = 0; i < CONSUMERS; i++)
+		assert_int_equal(spoke_call(quota.methods[i], stage_text(stage, "x"), NULL,
+					    call_done, NULL, NULL),
+				 SPOKE_OK);
+	assert_int_equal(spoke_alarm_after(stage->client_engine, &quota.stall, 15 * MS, hold_up),
+			 SPOKE_OK);
+	stage_pass(stage, SECOND);
+	assert_int_equal(quota.timed_out, 0);
+	assert_int_equal(quota.ok, CONSUMERS);
+	assert_true(stage_client_stat(stage, SPOKE_STAT_TURNS_LATE) > 0);
+	for (int i = 0; i < CONSUMERS; i++)
+		spoke_consumer_free(quota.consumers[i]);
+}
+
+static void note_end(void *arg, const struct spoke_result *result)
+{
+	*(int *)arg = result->error;
+}
+
+/* A consumer, and a provider that looks at its timers every 20 ms, so that a turn is late early.
+ * Returns NULL for settings with real sockets, or without Dubbo. */
+static struct stage *begin_often(void **state)
+{
+	const struct spoke_provider_options often = { .heartbeat_ns = 20 * MS };
+	struct stage *stage = stage_bare(state);
+
+	if (!stage->setting->in_memory || !stage->setting->dubbo)
+		return NULL;
+	stage_provide(stage, &often);
+	stage_consume(stage, NULL);
+	stage_until_ready(stage, 1);
+	stage_pass(stage, 5 * MS);
+	return stage;
+}
+
+/* The provider is frozen. When it continues, its socket contains expired requests. */
+TEST(delayed_provider_runs_no_expired_request)
+{
+	struct stage *stage = begin_often(state);
+	const struct spoke_call_options patient = { .timeout_ns = 10 * SECOND };
+	const struct spoke_call_options hasty = { .timeout_ns = 100 * MS };
+	struct spoke_method *echo;
+	int ends[2] = { 1, 1 };
+
+	if (stage == NULL)
+		return;
+	echo = stage_method(stage, "echo");
+	spokei_world_hold(&stage->processes[1], 500 * MS);
+	assert_int_equal(spoke_call(echo, stage_text(stage, "x"), &hasty, note_end, &ends[0], NULL),
+			 SPOKE_OK);
+	assert_int_equal(spoke_call(echo, stage_text(stage, "x"), &patient, note_end, &ends[1],
+				    NULL),
+			 SPOKE_OK);
+	stage_pass(stage, 2 * SECOND);
+	assert_int_equal(ends[0], SPOKE_ETIMEOUT);
+	assert_int_equal(ends[1], SPOKE_OK);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_REQUESTS_EXPIRED), 1);
+	assert_int_equal(stage_server_stat(stage, SPOKE_STAT_REQUESTS_OK), 1);
+}
+
+static void count_ok(void *arg, const struct spoke_result *result)
+{
+	*(unsigned *)arg += result->error == SPOKE_OK;
+}
+
+static void note_left(void *arg, const struct spoke_result *result)
+{
+	assert_int_equal(result->error, SPOKE_OK);
+	assert_int_equal(spoke_value_u64(result->value, arg), SPOKE_OK);
+}
+
+/* The provider is frozen for 500 ms. */
+TEST(request_that_is_read_late_has_less_time_left)
+{
+	struct stage *stage = begin_often(state);
+	const struct spoke_call_options patient = { .timeout_ns = 10 * SECOND };
+	uint64_t left_ns = 0;
+
+	if (stage == NULL)
+		return;
+	spokei_world_hold(&stage->processes[1], 500 * MS);
+	assert_int_equal(spoke_call(stage_method(stage, "left"), stage_text(stage, "x"), &patient,
+				    note_left, &left_ns, NULL),
+			 SPOKE_OK);
+	stage_pass(stage, 2 * SECOND);
+	assert_in_range(left_ns, 10 * SECOND - 501 * MS, 10 * SECOND - 475 * MS);
+}
+
+static struct {
+	const struct stage *stage;
+	uint64_t before; /* bytes that the provider had read */
+	uint64_t first;  /* ... read in the first round of its late turn; 0: not yet */
+} reads;
+
+static void note_first_read(struct spokei_world_process *process)
+{
+	uint64_t read = stage_server_stat(reads.stage, SPOKE_STAT_BYTES_READ) - reads.before;
+
+	(void)process;
+	if (reads.first == 0)
+		reads.first = read;
+}
+
+/* All peers of an engine wait while it delivers what one of them has sent. */
+TEST(late_turn_reads_little_from_one_peer)
+{
+	struct stage *stage = begin_often(state);
+	const struct spoke_call_options patient = { .timeout_ns = 10 * SECOND };
+	bool rings;
+	struct spoke_method *echo;
+	unsigned ok = 0;
+
+	if (stage == NULL)
+		return;
+	rings = stage->setting->stream && stage->setting->stream->prompt;
+	echo = stage_method(stage, "echo");
+	reads.stage = stage;
+	reads.before = stage_server_stat(stage, SPOKE_STAT_BYTES_READ);
+	reads.first = 0;
+	spokei_world_hold(&stage->processes[1], 500 * MS);
+	for (unsigned i = 0; i < 4000; i++)
+		assert_int_equal(spoke_call(echo, stage_text(stage, "x"), &patient, count_ok, &ok,
+					    NULL),
+				 SPOKE_OK);
+	stage->processes[1].turned = note_first_read;
+	stage_pass(stage, 2 * SECOND);
+	assert_int_equal(ok, 4000);
+	/* Rings are read when they are looked at, and when their bell rings. */
+	assert_in_range(reads.first, 1, rings ? 131072 : 65536);
+	assert_true(stage_server_stat(stage, SPOKE_STAT_TURNS_LATE) > 0);
+}
+
+/* --- an idle consumer and its provider wake only for heartbeats */
+
+enum {
+	CLIENT,
+	SERVER
+};
+
+/* How often a side woke although no bytes came and no timer fired. */
+static struct {
+	const struct stage *stage;
+	uint64_t at_ns[2];
+	uint64_t done[2];
+	unsigned empty[2];
+} turns;
+
+static void note_turn(struct spokei_world_process *process)
+{
+	const struct stage *stage = turns.stage;
+	unsigned side = process == &stage->processes[SERVER] ? SERVER : CLIENT;
+	const struct spoke_engine *engine = side ? stage->server_engine : stage->client_engine;
+	struct spoke_wheel_counts counts;
+	uint64_t done;
+
+	spoke_wheel_counts(spoke_engine_wheel(engine), &counts);
+	done = counts.fired + spoke_stat_get(engine, SPOKE_STAT_READS);
+	turns.empty[side] += done == turns.done[side] && turns.at_ns[side] != stage->world.now_ns;
+	turns.done[side] = done;
+	turns.at_ns[side] = stage->world.now_ns;
+}
+
+TEST(idle_pair_never_wakes_for_nothing)
+{
+	struct stage *stage = stage_bare(state);
+
+	if (!stage->setting->in_memory || !stage->setting->dubbo)
+		return;
+	stage_provide(stage, &(struct spoke_provider_options){ .heartbeat_ns = 0 });
+	stage_consume(stage, &(struct spoke_consumer_options){ .heartbeat_ns = 0 });
+	stage_until_ready(stage, 1);
+	stage_pass(stage, SECOND);
+	turns.stage = stage;
+	for (unsigned side = 0; side < 2; side++) {
+		turns.empty[side] = 0;
+		stage->processes[side].turned = note_turn;
+	}
+	stage_pass(stage, 3600 * SECOND);
+	assert_in_range(stage_client_stat(stage, SPOKE_STAT_PROBES_WRITTEN) +
+				stage_server_stat(stage, SPOKE_STAT_PROBES_WRITTEN),
+			58, 62);
+	/* Once in 4.7 hours the wheel's highest level moves. */
+	assert_in_range(turns.empty[CLIENT], 0, 1);
+	assert_in_range(turns.empty[SERVER], 0, 1);
+}
+
+/* --- memory that is kept for the next call and freed during silence, on the virtual clock */
+
+#define INTERVAL (100 * MS)
+#define LARGE 100000u /* bytes of a call, whose memory the next call may reuse */
+#define MANY 50u      /* calls in flight */
+/* Returns the stage, or NULL if this setting has no virtual clock or no heartbeats. */
+static struct stage *begin(void **state)
+{
+	struct stage *stage = stage_bare(state);
+	struct spoke_provider_options provider = { .heartbeat_ns = INTERVAL };
+	struct spoke_consumer_options consumer = { .heartbeat_ns = INTERVAL };
+
+	if (!stage->setting->in_memory || !stage->setting->dubbo)
+		return NULL;
+	stage_provide(stage, &provider);
+	stage_consume(stage, &consumer);
+	stage_until_ready(stage, 1);
+	return stage;
+}
+
+static void pass(struct stage *stage, uint64_t ns)
+{
+	spokei_world_run(&stage->world, stage->world.now_ns + ns);
+}
+
+static const struct spokei_conn *only_conn(struct spokei_link *link)
+{
+	return spoke_container_of(spokei_list_first(&link->conns), struct spokei_conn, node);
+}
+
+static int echo_of(struct stage *stage, size_t len)
+{
+	return stage_end_of(stage,
+			    stage_call(stage, stage_method(stage, "echo"), stage_bin(stage, len)))
+		->error;
+}
+
+TEST(spare_memory_is_freed_when_idle)
+{
+	struct stage *stage = begin(state);
+
+	if (stage == NULL)
+		return;
+	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
+	assert_true(stage->consumer->link->spare_bytes >= LARGE);
+	assert_true(stage->provider->link->spare_bytes >= LARGE);
+	pass(stage, 2 * INTERVAL);
+	assert_int_equal(stage->consumer->link->spare_bytes, 0);
+	assert_int_equal(stage->provider->link->spare_bytes, 0);
+	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
+}
+
+/* This includes the ring of calls, the map of requests, and the memo of the last request. */
+TEST(rooms_for_many_calls_are_given_back_in_silence)
+{
+	struct stage *stage = begin(state);
+	const struct spokei_conn *caller;
+	const struct spokei_conn *server;
+
+	if (stage == NULL)
+		return;
+	for (unsigned i = 0; i < MANY; i++)
+		(void)stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
+	stage_until_held(stage, MANY);
+	caller = only_conn(stage->consumer->link);
+	server = only_conn(stage->provider->link);
+	assert_true(caller->pendings.room >= MANY);
+	assert_true(server->serving.room >= MANY);
+	assert_non_null(server->in.memo);
+	while (stage->held_count > 0)
+		stage_answer(stage, 0);
+	stage_until(stage, &stage->ended, MANY);
+	pass(stage, 2 * INTERVAL);
+	assert_int_equal(caller->pendings.room, 0);
+	assert_int_equal(server->serving.room, 0);
+	assert_null(server->in.memo);
+	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
+}
+
+TEST(spare_memory_stays_while_calls_wait)
+{
+	struct stage *stage = begin(state);
+	struct stage_call *call;
+
+	if (stage == NULL)
+		return;
+	assert_int_equal(echo_of(stage, LARGE), SPOKE_OK);
+	call = stage_call(stage, stage_method(stage, "later"), stage_text(stage, "x"));
+	pass(stage, 3 * INTERVAL);
+	/* Either side may be the first to ask. */
+	assert_true(stage_client_stat(stage, SPOKE_STAT_PROBE_ANSWERS_READ) +
+			    stage_client_stat(stage, SPOKE_STAT_PROBES_READ) >
+		    2);
+	assert_true(stage->provider->link->spare_bytes >= LARGE);
+	assert_true(spoke_call_cancel(stage->consumer, call->name));
+	assert_int_equal(stage_end_of(stage, call)->error, SPOKE_ECANCELED);
 }

@@ -3,13 +3,16 @@
 #include "core/text/option.h"
 #include "tests/support/test.h"
 
+#include <spoke/error.h>
+
 #include <string.h>
+
+/* --- option values: parsing, ranges, printing, and the sentences of the errors */
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
 #define HOUR (3600 * SECOND)
-
 /* Options that accept every number. */
 static const struct spokei_option any_duration = {
 	.name = "timeout",
@@ -19,6 +22,7 @@ static const struct spokei_option any_duration = {
 	.preset = SECOND,
 	.sentence = "how long a call may take",
 };
+
 static const struct spokei_option any_size = {
 	.name = "frame.max",
 	.kind = SPOKEI_OPTION_SIZE,
@@ -27,6 +31,7 @@ static const struct spokei_option any_size = {
 	.preset = 8 << 20,
 	.sentence = "bytes of a frame",
 };
+
 static const struct spokei_option any_count = {
 	.name = "retries",
 	.kind = SPOKEI_OPTION_COUNT,
@@ -35,6 +40,7 @@ static const struct spokei_option any_count = {
 	.preset = 2,
 	.sentence = "attempts after the first",
 };
+
 static const struct spokei_option any_bool = {
 	.name = "check",
 	.kind = SPOKEI_OPTION_BOOL,
@@ -379,4 +385,103 @@ TEST(list_items_are_returned_without_blanks)
 		assert_memory_equal(item.data, values[i], item.len);
 	}
 	assert_false(spokei_option_item(&at, &item));
+}
+
+/* --- options that are a duration or a percentile of durations */
+
+#define OPTION_DELAY_HOUR UINT64_C(3600000000000)
+
+TEST(delay_is_a_duration_or_a_percentile)
+{
+	static const struct spokei_option delay = {
+		.name = "after",
+		.kind = SPOKEI_OPTION_DELAY,
+		.min = MS,
+		.max = OPTION_DELAY_HOUR,
+		.or_none = true,
+	};
+	static const struct {
+		const char *text;
+		uint64_t value;
+	} cases[] = {
+		{ "20ms", 20 * MS },
+		{ "0", 0 },
+		{ "p1", SPOKEI_OPTION_PERCENTILE(1) },
+		{ "p99", SPOKEI_OPTION_PERCENTILE(99) },
+	};
+	static const char *const wrong[] = {
+		"p", "p0", "p100", "p95%", "p9.5", "95", "P95", "1us"
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char why[SPOKEI_OPTION_WHY_MAX];
+		char text[32];
+		uint64_t value = 77;
+
+		assert_int_equal(spokei_option_read(&delay, cases[i].text, false, &value, why,
+						    sizeof(why)),
+				 SPOKE_OK);
+		assert_true(value == cases[i].value);
+		spokei_option_print(SPOKEI_OPTION_DELAY, value, text, sizeof(text));
+		assert_string_equal(text, value ? cases[i].text : "0s");
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char why[SPOKEI_OPTION_WHY_MAX] = "";
+		uint64_t value = 77;
+
+		assert_int_not_equal(spokei_option_read(&delay, wrong[i], false, &value, why,
+							sizeof(why)),
+				     SPOKE_OK);
+		assert_int_equal(value, 77);
+		assert_true(*why != '\0');
+	}
+	assert_int_equal(spokei_option_percentile(SPOKEI_OPTION_PERCENTILE(95)), 95);
+	assert_int_equal(spokei_option_percentile(UINT64_MAX), 0);
+	assert_int_equal(spokei_option_percentile(OPTION_DELAY_HOUR), 0);
+}
+
+/* --- options that are a duration, "auto" or "off" */
+
+static const struct spokei_option spin = {
+	.name = "spin",
+	.kind = SPOKEI_OPTION_SPIN,
+	.min = 1,
+	.max = 10000 * US,
+};
+
+TEST(spin_of_no_time_is_off_with_and_without_a_unit)
+{
+	static const struct {
+		const char *text;
+		uint64_t value;
+	} cases[] = {
+		{ "auto", 0 },
+		{ "off", SPOKEI_OPTION_OFF },
+		{ "0", SPOKEI_OPTION_OFF },
+		{ "0s", SPOKEI_OPTION_OFF },
+		{ "0.0us", SPOKEI_OPTION_OFF },
+		{ "50us", 50 * US },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char why[SPOKEI_OPTION_WHY_MAX];
+		uint64_t value = 77;
+
+		assert_int_equal(spokei_option_read(&spin, cases[i].text, false, &value, why,
+						    sizeof(why)),
+				 SPOKE_OK);
+		assert_true(value == cases[i].value);
+	}
+}
+
+TEST(spin_of_the_longest_time_is_too_large)
+{
+	char why[SPOKEI_OPTION_WHY_MAX];
+	uint64_t value = 77;
+
+	assert_int_equal(spokei_option_read(&spin, "18446744073709551615ns", false, &value, why,
+					    sizeof(why)),
+			 SPOKE_ERANGE);
+	assert_non_null(strstr(why, "too large"));
+	assert_true(value == 77);
 }

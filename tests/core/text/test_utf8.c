@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8: every character, sequences of three bytes, and texts that come in pieces. */
+/* UTF-8, and names that are similar. */
+#include "core/text/similar.h"
 #include "core/text/utf8.h"
 #include "tests/support/test.h"
 
 #include <string.h>
+
+/* --- UTF-8: every character, sequences of three bytes, and texts that come in pieces */
 
 static bool is_surrogate(uint32_t character)
 {
@@ -138,5 +141,61 @@ TEST(cut_character_may_not_end)
 					     &may_end),
 				 strlen(rows[i]));
 		assert_false(may_end);
+	}
+}
+
+/* --- finding the known name that is most similar to a misspelt one */
+
+static const char *const names[] = {
+	"timeout", "heartbeat", "retries", NULL, "retry.period", "tcp"
+};
+
+#define COUNT (sizeof(names) / sizeof(names[0]))
+
+static const char *name_at(const void *of, size_t i)
+{
+	assert_ptr_equal(of, names);
+	return names[i];
+}
+
+TEST(nearest_name_is_found)
+{
+	static const struct {
+		const char *name;
+		const char *nearest;
+	} cases[] = {
+		{ "timeuot", "timeout" },
+		{ "timeouts", "timeout" },
+		{ "Timeout", "timeout" },
+		{ "hartbet", "heartbeat" },
+		{ "retry", NULL },
+		{ "retrys", "retries" },
+		{ "retry_period", "retry.period" },
+		{ "tcq", "tcp" },
+		{ "udp", NULL },
+		{ "x", NULL },
+		{ "", NULL },
+		{ "frobnicate", NULL },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *nearest = spokei_similar_nearest(cases[i].name, name_at, names, COUNT);
+
+		if (cases[i].nearest)
+			assert_string_equal(nearest, cases[i].nearest);
+		else
+			assert_null(nearest);
+	}
+}
+
+TEST(long_name_has_no_nearest_name)
+{
+	char name[3000];
+
+	memset(name, 't', sizeof(name));
+	for (size_t len = 40; len < sizeof(name); len++) {
+		name[len] = '\0';
+		assert_null(spokei_similar_nearest(name, name_at, names, COUNT));
+		name[len] = 't';
 	}
 }

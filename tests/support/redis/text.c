@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of the Redis in memory: comparing, numbers, patterns, SHA-1. */
+/* Texts, the parser of commands, and the printers of replies. */
 #include "tests/support/redis/parts.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* --- texts of the Redis in memory: comparing, numbers, patterns, SHA-1 */
 
 struct fakeredis_text *fakeredis_text_new(struct spoke_span span)
 {
@@ -181,4 +184,162 @@ void fakeredis_sha1(const void *bytes, size_t len, char ret_hex[41])
 		sha1_block(state, last + i);
 	for (unsigned i = 0; i < 5; i++)
 		(void)snprintf(ret_hex + 8 * (size_t)i, 9, "%08x", (unsigned)state[i]);
+}
+
+/*
+ * --- parses commands: arrays of bulk strings, and nothing else. Stricter than Redis, so that a
+ * client that is not exact is noticed
+ */
+
+/* Parses "<kind><number>\r\n" at *at, and moves *at behind it. */
+static enum fakeredis_parse parse_head(const unsigned char *bytes, size_t len, size_t *at,
+				       unsigned char kind, size_t most, size_t *ret)
+{
+	size_t i = *at;
+	size_t number = 0;
+
+	if (i == len)
+		return FAKEREDIS_PARSE_MORE;
+	if (bytes[i++] != kind)
+		return FAKEREDIS_PARSE_BROKEN;
+	for (; i < len && bytes[i] != '\r'; i++) {
+		if (bytes[i] < '0' || bytes[i] > '9' || (i > *at + 1 && number == 0))
+			return FAKEREDIS_PARSE_BROKEN;
+		number = 10 * number + (size_t)(bytes[i] - '0');
+		if (number > most)
+			return FAKEREDIS_PARSE_BROKEN;
+	}
+	if (i + 1 >= len)
+		return FAKEREDIS_PARSE_MORE;
+	if (i == *at + 1 || bytes[i + 1] != '\n')
+		return FAKEREDIS_PARSE_BROKEN;
+	*at = i + 2;
+	*ret = number;
+	return FAKEREDIS_PARSE_COMMAND;
+}
+
+enum fakeredis_parse fakeredis_parse(const unsigned char *bytes, size_t len,
+				     struct spoke_span args[FAKEREDIS_ARGS], unsigned *ret_count,
+				     size_t *ret_used)
+{
+	size_t at = 0;
+	size_t count = 0;
+	enum fakeredis_parse verdict = parse_head(bytes, len, &at, '*', FAKEREDIS_ARGS, &count);
+
+	if (verdict == FAKEREDIS_PARSE_COMMAND && count == 0)
+		return FAKEREDIS_PARSE_BROKEN;
+	for (size_t i = 0; i < count && verdict == FAKEREDIS_PARSE_COMMAND; i++) {
+		size_t size = 0;
+
+		verdict = parse_head(bytes, len, &at, '$', FAKEREDIS_BULK, &size);
+		if (verdict != FAKEREDIS_PARSE_COMMAND)
+			break;
+		if (len - at < size + 2)
+			return FAKEREDIS_PARSE_MORE;
+		if (bytes[at + size] != '\r' || bytes[at + size + 1] != '\n')
+			return FAKEREDIS_PARSE_BROKEN;
+		args[i] = (struct spoke_span){ bytes + at, size };
+		at += size + 2;
+	}
+	*ret_count = (unsigned)count;
+	*ret_used = at;
+	return verdict;
+}
+
+/* --- writes replies in RESP2 to the output of a connection */
+
+void fakeredis_raw(struct fakeredis_conn *conn, const void *bytes, size_t len)
+{
+	if (conn->mute || len == 0)
+		return;
+	if (spokei_buffer_append(&conn->out, bytes, len))
+		conn->ended = true; /* the client does not read */
+}
+
+static void put_line(struct fakeredis_conn *conn, char kind, const char *text)
+{
+	fakeredis_raw(conn, &kind, 1);
+	fakeredis_raw(conn, text, strlen(text));
+	fakeredis_raw(conn, "\r\n", 2);
+}
+
+static void put_number(struct fakeredis_conn *conn, char kind, int64_t number)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRId64, number);
+	put_line(conn, kind, text);
+}
+
+void fakeredis_simple(struct fakeredis_conn *conn, const char *text)
+{
+	put_line(conn, '+', text);
+}
+
+void fakeredis_error(struct fakeredis_conn *conn, const char *text)
+{
+	put_line(conn, '-', text);
+}
+
+void fakeredis_integer(struct fakeredis_conn *conn, int64_t number)
+{
+	put_number(conn, ':', number);
+}
+
+void fakeredis_bulk(struct fakeredis_conn *conn, struct spoke_span text)
+{
+	put_number(conn, '$', (int64_t)text.len);
+	fakeredis_raw(conn, text.data, text.len);
+	fakeredis_raw(conn, "\r\n", 2);
+}
+
+void fakeredis_nil(struct fakeredis_conn *conn)
+{
+	put_line(conn, '$', "-1");
+}
+
+void fakeredis_array(struct fakeredis_conn *conn, size_t count)
+{
+	put_number(conn, '*', (int64_t)count);
+}
+
+void fakeredis_mark(struct fakeredis_conn *conn, size_t before)
+{
+	const struct fakeredis *server = conn->server;
+	size_t len = spokei_buffer_len(&conn->out) - before;
+	uint64_t due_ns = server->process.world->now_ns + server->delay_ns;
+	unsigned last = conn->mark_count;
+
+	if (len == 0)
+		return;
+	if (last == 0 && server->delay_ns == 0) {
+		conn->free += len;
+		return;
+	}
+	if (last < FAKEREDIS_MARKS) {
+		conn->marks[last].len = 0;
+		conn->marks[last].due_ns = 0;
+		conn->mark_count = last + 1;
+	} else {
+		last--;
+	}
+	/* The order of answers is kept. */
+	if (last > 0 && conn->marks[last - 1].due_ns > due_ns)
+		due_ns = conn->marks[last - 1].due_ns;
+	conn->marks[last].len += len;
+	if (conn->marks[last].due_ns < due_ns)
+		conn->marks[last].due_ns = due_ns;
+}
+
+void fakeredis_refuse(const struct fakeredis_command *command, const char *text)
+{
+	char line[256];
+
+	if (command->sha1 == NULL) {
+		fakeredis_error(command->conn, text);
+		return;
+	}
+	(void)snprintf(line, sizeof(line), "%s script: %s, on @user_script:1.", text,
+		       command->sha1);
+	fakeredis_error(command->conn, line);
 }
