@@ -28,6 +28,7 @@ struct block {
 	char own_token[SPOKEI_TOKEN_MAX + 1];     /* of the options, or a random one */
 	struct spokei_credential_set credentials; /* ... of a file */
 	struct spokei_config_user file;           /* reads the files of token and TLS again */
+	struct spokei_key_values code;            /* the path of the file of the token */
 };
 
 static struct block *block_of(struct spoke_admin *admin)
@@ -274,19 +275,20 @@ static void token_changed(void *arg)
  * again, as they read the files of TLS. */
 static int read_token_file(struct spoke_admin *admin)
 {
-	const struct spokei_credential_options given = { .token_file = admin->token_file };
 	const struct spokei_credential_section section = { .section = SPOKEI_IN_ENGINE,
 							   .has_options = true };
 	struct spokei_credential_set *set = &block_of(admin)->credentials;
 	const struct spokei_credentials *credentials;
 	int error;
 
+	block_of(admin)->code.text[SPOKEI_KEY_TOKEN_FILE] = admin->token_file;
 	set->keeps_text = true;
 	set->sends = true;
 	set->stay = "page: the token stays as it was";
 	set->changed = token_changed;
 	set->changed_arg = admin;
-	error = spokei_credentials_init(set, admin->engine, &block_of(admin)->file, &given);
+	error = spokei_credentials_init(set, admin->engine, &block_of(admin)->file,
+					&block_of(admin)->code, NULL);
 	if (error == SPOKE_OK)
 		error = spokei_credentials_add(set, &section, &credentials);
 	if (error)

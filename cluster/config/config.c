@@ -388,20 +388,21 @@ const char *spoke_config_get(const struct spoke_config *config, const char *sect
 			     const char *key)
 {
 	enum spokei_section kind;
+	enum spokei_key found;
 	const char *name;
 
 	if (config == NULL || section == NULL || key == NULL ||
 	    !spokei_config_file_heading(section, &kind, &name))
 		return NULL;
-	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
-		const struct spoke_span of = { (const unsigned char *)name, strlen(name) };
-
-		if (spokei_key_row(i)->sections & 1u << kind &&
-		    strcmp(spokei_key_in_file(i), key) == 0)
-			return spokei_config_text(config, kind, of, i);
-	}
-	return NULL;
+	found = spokei_key_find_in(kind, key);
+	return found == SPOKEI_KEYS
+		       ? NULL
+		       : spokei_config_text(config, kind,
+					    (struct spoke_span){ (const unsigned char *)name,
+								 strlen(name) },
+					    found);
 }
+
 /* --- all files of a reload */
 
 static void add_secrets_of(struct reading *reading, const struct spokei_config_section *section)
@@ -649,11 +650,8 @@ static void begin(struct spoke_config *config)
 		const struct spokei_config_user *user = user_at(node);
 
 		spokei_tls_hold(user->tls, &reading->tls);
-		if (user->credentials == NULL)
-			continue;
-		spokei_secret_files_add(&reading->secrets, user->credentials->options.token_file);
-		spokei_secret_files_add(&reading->secrets,
-					user->credentials->options.access_secret_file);
+		if (user->credentials)
+			spokei_credentials_name_files(user->credentials, &reading->secrets);
 	}
 }
 

@@ -175,9 +175,14 @@ struct section {
 struct source {
 	const struct spokei_credential_set *set;
 	const struct section *section;
-	struct spokei_credential_options options;
 	const struct spokei_secret_files *files; /* NULL: none was read ahead */
 };
+
+/* Returns the text of code, if the options lie over the section. */
+static const char *own_text(const struct source *source, enum spokei_key key)
+{
+	return source->section->has_options ? source->set->code->text[key] : NULL;
+}
 
 static const char *text_of(const struct source *source, enum spokei_key key)
 {
@@ -310,8 +315,8 @@ static void copy_tokens(const struct spokei_credentials *from, struct spokei_cre
 
 static int read_token(const struct source *source, struct spokei_credentials *ret)
 {
-	const char *list = source->options.token;
-	const char *path = source->options.token_file;
+	const char *list = source->section->has_options ? source->set->token : NULL;
+	const char *path = own_text(source, SPOKEI_KEY_TOKEN_FILE);
 
 	if (source->section->has_options && source->set->same_token) {
 		copy_tokens(&source->section->of, ret);
@@ -371,8 +376,8 @@ static int read_access(const struct source *source, struct spokei_credentials *r
 {
 	struct spoke_engine *engine = source->set->engine;
 	const struct section *section = source->section;
-	const char *id = source->options.access_id;
-	const char *path = source->options.access_secret_file;
+	const char *id = own_text(source, SPOKEI_KEY_ACCESS_ID);
+	const char *path = own_text(source, SPOKEI_KEY_ACCESS_SECRET_FILE);
 	struct spokei_key_values values;
 
 	spokei_keys_preset(&values);
@@ -419,13 +424,7 @@ static int read_section(const struct spokei_credential_set *set, struct section 
 			const struct spokei_credentials *over,
 			const struct spokei_secret_files *files)
 {
-	static const struct spokei_credential_options none = { .token = NULL };
-	const struct source source = {
-		.set = set,
-		.section = section,
-		.options = section->has_options ? set->options : none,
-		.files = files,
-	};
+	const struct source source = { .set = set, .section = section, .files = files };
 	int error;
 
 	section->next = (struct spokei_credentials){ .window_ns = 0 };
@@ -506,8 +505,8 @@ int spokei_credentials_add(struct spokei_credential_set *set,
 	}
 	(void)replace(added, true);
 	if (of->has_options) {
-		set->same_token = set->options.token != NULL;
-		set->options.token = NULL;
+		set->same_token = set->token != NULL;
+		set->token = NULL;
 	}
 	spokei_list_append(&set->sections, &added->node);
 	watch_again(set);
@@ -555,23 +554,29 @@ struct spokei_credential_watch {
 	bool stale;                       /* ... and the files in use may be others, or newer */
 };
 
+static const enum spokei_key paths[] = { SPOKEI_KEY_TOKEN_FILE, SPOKEI_KEY_ACCESS_SECRET_FILE };
+
+void spokei_credentials_name_files(const struct spokei_credential_set *set,
+				   struct spokei_secret_files *files)
+{
+	for (unsigned i = 0; i < 2; i++)
+		spokei_secret_files_add(files, set->code->text[paths[i]]);
+}
+
 /* Adds the files that are in use to `files`, unless it is NULL. Returns how often one is named. */
 static unsigned list_files(const struct spokei_credential_set *set,
 			   struct spokei_secret_files *files)
 {
-	static const enum spokei_key keys[] = { SPOKEI_KEY_TOKEN_FILE,
-						SPOKEI_KEY_ACCESS_SECRET_FILE };
-	const char *const own[] = { set->options.token_file, set->options.access_secret_file };
 	const struct spoke_list *all = &set->sections;
 	unsigned count = 0;
 
+	if (files)
+		spokei_credentials_name_files(set, files);
 	for (unsigned i = 0; i < 2; i++) {
-		count += own[i] != NULL;
-		if (files)
-			spokei_secret_files_add(files, own[i]);
+		count += set->code->text[paths[i]] != NULL;
 		for (struct spoke_list *node = all->next; node != all; node = node->next) {
 			const struct source source = { .set = set, .section = section_at(node) };
-			const char *path = text_of(&source, keys[i]);
+			const char *path = text_of(&source, paths[i]);
 
 			count += path != NULL;
 			if (files)
@@ -700,31 +705,16 @@ static void end_watch(struct spokei_credential_watch *watch)
 
 /* --- life */
 
-/* Paths are used again at each reload; tokens are not kept. */
-static int copy_options(struct spokei_credential_set *set,
-			const struct spokei_credential_options *options)
-{
-	const char *from[] = { options->token_file, options->access_id,
-			       options->access_secret_file };
-	const char **to[] = { &set->options.token_file, &set->options.access_id,
-			      &set->options.access_secret_file };
-
-	set->options = (struct spokei_credential_options){ .token = options->token };
-	return spokei_texts_copy(set->engine->env, from, to, sizeof(from) / sizeof(from[0]),
-				 &set->texts, &set->texts_size);
-}
-
 int spokei_credentials_init(struct spokei_credential_set *set, struct spoke_engine *engine,
 			    const struct spokei_config_user *user,
-			    const struct spokei_credential_options *options)
+			    const struct spokei_key_values *code, const char *token)
 {
-	int error;
-
 	set->engine = engine;
 	set->user = user;
+	set->code = code;
+	set->token = token;
 	spokei_list_init(&set->sections);
-	error = copy_options(set, options);
-	return error ? error : make_watch(set);
+	return make_watch(set);
 }
 
 void spokei_credentials_fini(struct spokei_credential_set *set)
@@ -743,6 +733,4 @@ void spokei_credentials_fini(struct spokei_credential_set *set)
 		wipe(&section->of);
 		spokei_free(env, section, 1, sizeof(*section) + section->name_len);
 	}
-	spokei_free(env, set->texts, 1, set->texts_size);
-	set->texts = NULL;
 }

@@ -62,14 +62,6 @@ void spokei_secret_files_fini(struct spokei_secret_files *files);
 
 /* --- the set of an owner */
 
-/* Options of a program; each may be NULL, and overrides the file. */
-struct spokei_credential_options {
-	const char *token; /* a list; "true" or "default": a random one; "false" or "N/A": none */
-	const char *token_file;
-	const char *access_id; /* with access_secret_file, signs */
-	const char *access_secret_file;
-};
-
 /* The owner sets the first members before init; the struct must not be moved. */
 struct spokei_credential_set {
 	bool keeps_text;  /* keeps the text of each first token */
@@ -81,21 +73,28 @@ struct spokei_credential_set {
 
 	struct spoke_engine *engine;
 	const struct spokei_config_user *user;
-	struct spokei_credential_options options; /* the paths, copied */
-	char *texts;                              /* ... their memory */
-	size_t texts_size;
-	bool same_token; /* an option gave the tokens; its text is not kept */
-	bool new_text;   /* the last replace() has changed a text that is kept */
+	const struct spokei_key_values *code; /* the paths and the id that code sets */
+	const char *token;                    /* a list of code that was not read yet, or NULL */
+	bool same_token;                      /* an option gave the tokens; its text is not kept */
+	bool new_text; /* the last replace() has changed a text that is kept */
 	struct spoke_list sections;
 	struct spokei_credential_watch *watch; /* NULL: no file can be in use */
 };
 
-/* Begins a set, of a user of the settings file, which is borrowed. Returns 0 or ENOMEM. Undo with
- * fini, also after an error. */
+/*
+ * Begins a set, of a user of the settings file. `code`: the texts of keys that options set, which
+ * override the file; `token`: a list; "true" or "default": a random one; "false" or "N/A": none;
+ * NULL: the file's. All but the token, which is not kept, are borrowed for the set's life. Returns
+ * 0 or ENOMEM. Undo with fini, also after an error.
+ */
 SPOKE_MUST_USE int spokei_credentials_init(struct spokei_credential_set *set,
 					   struct spoke_engine *engine,
 					   const struct spokei_config_user *user,
-					   const struct spokei_credential_options *options);
+					   const struct spokei_key_values *code, const char *token);
+
+/* Adds the files that code names. */
+void spokei_credentials_name_files(const struct spokei_credential_set *set,
+				   struct spokei_secret_files *files);
 
 /* Wipes them. A set that is all zero is fine. */
 void spokei_credentials_fini(struct spokei_credential_set *set);

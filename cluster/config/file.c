@@ -20,6 +20,7 @@
 #define NAME_SHOWN 256u /* ... of a file's name */
 #define WHY_MAX 384u
 #define HEADING_MAX 1024u
+#define ALL_SECTIONS ((1u << SPOKEI_SECTIONS) - 1)
 
 /* --- sections and values */
 
@@ -152,47 +153,29 @@ void spokei_config_file_sentence(const char *name, const struct spokei_config_en
 
 /* --- headings */
 
-/* Returns the length of the constant part of a section's name, e.g. "method."; `ret_named`: a
- * name must follow. */
-static size_t fixed_part(enum spokei_section section, bool *ret_named)
-{
-	const char *name = spokei_section_name(section);
-	const char *dot = strchr(name, '.');
-
-	*ret_named = dot != NULL;
-	return dot ? (size_t)(dot - name) + 1 : strlen(name);
-}
-
 bool spokei_config_file_heading(const char *heading, enum spokei_section *ret_kind,
 				const char **ret_name)
 {
 	for (unsigned i = 0; i < SPOKEI_SECTIONS; i++) {
-		enum spokei_section section = (enum spokei_section)i;
-		bool named;
-		size_t len = fixed_part(section, &named);
+		const enum spokei_section section = (enum spokei_section)i;
+		const char *word = spokei_section_word(section);
+		const char *rest = heading + strlen(word);
+		const bool named = spokei_section_is_named(section);
 
-		if (strncmp(heading, spokei_section_name(section), len) != 0 ||
-		    (heading[len] != '\0') != named)
+		if (strncmp(heading, word, strlen(word)) != 0 || *rest != (named ? '.' : '\0') ||
+		    (named && rest[1] == '\0'))
 			continue;
 		*ret_kind = section;
-		*ret_name = heading + len;
+		*ret_name = rest + named;
 		return true;
 	}
 	return false;
 }
 
-/* Returns a section's name up to its dot, for spelling suggestions. */
 static const char *section_at(const void *of, size_t i)
 {
-	static const char *const names[SPOKEI_SECTIONS] = {
-		[SPOKEI_IN_CONSUMER] = "consumer", [SPOKEI_IN_SERVICE] = "service",
-		[SPOKEI_IN_METHOD] = "method",     [SPOKEI_IN_PROVIDER] = "provider",
-		[SPOKEI_IN_REGISTRY] = "registry", [SPOKEI_IN_LEASE] = "lease",
-		[SPOKEI_IN_COMET] = "comet",       [SPOKEI_IN_ENGINE] = "engine",
-	};
-
 	(void)of;
-	return names[i];
+	return spokei_section_word((enum spokei_section)i);
 }
 
 /* Guesses the section that a misspelt heading means. Returns whether there is a guess. */
@@ -203,13 +186,10 @@ static bool guess_heading(const char *heading, enum spokei_section *ret_kind)
 
 	(void)spokei_log_escape(first, sizeof(first), heading, strcspn(heading, "."));
 	nearest = spokei_similar_nearest(first, section_at, NULL, SPOKEI_SECTIONS);
-	for (unsigned i = 0; i < SPOKEI_SECTIONS && nearest; i++) {
-		if (strcmp(section_at(NULL, i), nearest) != 0)
-			continue;
-		*ret_kind = (enum spokei_section)i;
-		return true;
-	}
-	return false;
+	for (unsigned i = 0; i < SPOKEI_SECTIONS; i++)
+		if (section_at(NULL, i) == nearest)
+			*ret_kind = (enum spokei_section)i;
+	return nearest != NULL;
 }
 
 /* --- parts of a line: NUL-terminated texts, which are changed in place */
@@ -418,19 +398,17 @@ static void open_section(struct reader *reader, enum spokei_section kind, const 
 	*reader->section = (struct spokei_config_section){ .kind = kind, .name = name };
 }
 
-static void refuse_section(struct reader *reader, const char *heading, const char *meant)
+/* `meant`: bits of the sections that may be meant. */
+static void refuse_section(struct reader *reader, const char *heading, unsigned meant)
 {
+	const bool guessed = meant != ALL_SECTIONS;
+	char list[2 * SHOWN];
 	char shown[SHOWN];
 
 	show(heading, shown, sizeof(shown));
-	if (meant) {
-		tell(reader, "", "[%s]: no such section; did you mean [%s]?", shown, meant);
-		return;
-	}
-	tell(reader, "",
-	     "[%s]: no such section; use [consumer], [service.NAME], [method.NAME], "
-	     "[provider], [registry], [lease], [comet] or [engine]",
-	     shown);
+	spokei_sections_print(meant, "[", "]", list, sizeof(list));
+	tell(reader, "", "[%s]: no such section; %s %s%s", shown, guessed ? "did you mean" : "use",
+	     list, guessed ? "?" : "");
 }
 
 /* Checks the name of a service or method in a heading. Returns NULL if it is valid. */
@@ -469,7 +447,7 @@ static void enter_section(struct reader *reader, char *heading, bool told)
 	}
 	guessed = guess_heading(heading, &kind);
 	if (!told)
-		refuse_section(reader, heading, guessed ? spokei_section_name(kind) : NULL);
+		refuse_section(reader, heading, guessed ? 1u << kind : ALL_SECTIONS);
 	if (guessed)
 		open_section(reader, kind, dot && spokei_section_is_named(kind) ? dot + 1 : "");
 }
@@ -495,17 +473,13 @@ static void read_section(struct reader *reader, char *at)
 
 /* --- keys */
 
-static bool may_stand(enum spokei_key key, enum spokei_section section)
-{
-	return spokei_key_row(key)->sections & 1u << section;
-}
-
 static const char *key_of_section(const void *of, size_t i)
 {
 	const struct spokei_config_section *section = of;
 
-	return may_stand((enum spokei_key)i, section->kind) ? spokei_key_in_file((enum spokei_key)i)
-							    : NULL;
+	return spokei_key_row((enum spokei_key)i)->sections & 1u << section->kind
+		       ? spokei_key_in_file((enum spokei_key)i)
+		       : NULL;
 }
 
 /* Reports a key that belongs elsewhere or does not exist. */
@@ -520,7 +494,8 @@ static void refuse_key(struct reader *reader, const char *name, const char *subj
 		if (strcmp(spokei_key_in_file(key), name) != 0 &&
 		    strcmp(spokei_key_row(key)->option.name, name) != 0)
 			continue;
-		spokei_key_sections(key, "[", "]", sections, sizeof(sections));
+		spokei_sections_print(spokei_key_row(key)->sections, "[", "]", sections,
+				      sizeof(sections));
 		tell(reader, subject, "not allowed here; write %s in %s", spokei_key_in_file(key),
 		     sections);
 		return;
@@ -626,18 +601,6 @@ static void read_value(struct reader *reader, enum spokei_key key, const char *v
 		check_value(reader, key, value, subject.text);
 }
 
-/* Returns the key of this name in the current section; SPOKEI_KEYS: none. */
-static enum spokei_key find_key(const struct reader *reader, const char *name)
-{
-	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
-		const char *other = key_of_section(reader->section, i);
-
-		if (other && strcmp(other, name) == 0)
-			return (enum spokei_key)i;
-	}
-	return SPOKEI_KEYS;
-}
-
 /* Parses "key = value", with an optional comment. */
 static void read_pair(struct reader *reader, char *at)
 {
@@ -671,7 +634,7 @@ static void read_pair(struct reader *reader, char *at)
 	/* Values in unknown sections are not checked. */
 	if (reader->section == NULL)
 		return;
-	key = find_key(reader, at);
+	key = spokei_key_find_in(reader->section->kind, at);
 	if (key == SPOKEI_KEYS) {
 		refuse_key(reader, at, subject.text);
 		return;

@@ -52,36 +52,21 @@ const char *spokei_keys_name(enum spokei_key key)
 	return spokei_key_row(key)->option.name;
 }
 
-/* Returns the key of this name that URLs may contain, although it is not checked here; SPOKEI_KEYS:
- * none. */
-static enum spokei_key find_other(const char *name)
+bool spokei_keys_is_other(const char *name)
 {
-	for (unsigned i = SPOKEI_KEYS_OF_URLS; i < SPOKEI_KEYS; i++) {
-		const struct spokei_key_row *row = spokei_key_row((enum spokei_key)i);
+	const enum spokei_key key = spokei_key_find(name);
 
-		if (row->of_urls && strcmp(name, row->option.name) == 0)
-			return (enum spokei_key)i;
-	}
-	return SPOKEI_KEYS;
-}
-
-bool spokei_keys_is_other(const char *key)
-{
 	for (size_t i = 0; i < sizeof(other_keys) / sizeof(other_keys[0]); i++)
-		if (strcmp(key, other_keys[i]) == 0)
+		if (strcmp(name, other_keys[i]) == 0)
 			return true;
-	return find_other(key) != SPOKEI_KEYS;
+	return key != SPOKEI_KEYS && spokei_key_row(key)->of_urls;
 }
 
-bool spokei_keys_is_secret(const char *key)
+bool spokei_keys_is_secret(const char *name)
 {
-	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
-		const struct spokei_key_row *row = spokei_key_row((enum spokei_key)i);
+	const enum spokei_key key = spokei_key_find(name);
 
-		if (row->secret && strcmp(key, row->option.name) == 0)
-			return true;
-	}
-	return false;
+	return key != SPOKEI_KEYS && spokei_key_row(key)->secret;
 }
 
 /* `name` is the key as written, with the method's name if any. */
@@ -130,25 +115,21 @@ static int refuse_key(const char *key, char *why, size_t size)
 static int read_parameter(const struct spoke_url_parameter *parameter,
 			  struct spokei_key_values *values, char *why, size_t size)
 {
-	enum spokei_key key;
+	enum spokei_key key = spokei_key_find(parameter->key);
 	uint64_t number;
+	int error;
 
-	for (unsigned i = 0; i < SPOKEI_KEYS_OF_URLS; i++) {
-		int error;
-
-		if (strcmp(spokei_keys_name((enum spokei_key)i), parameter->key) != 0)
-			continue;
-		error = parse((enum spokei_key)i, parameter->key, parameter->value, &number, why,
-			      size);
+	if ((unsigned)key < SPOKEI_KEYS_OF_URLS) {
+		error = parse(key, parameter->key, parameter->value, &number, why, size);
 		if (error == SPOKE_OK)
-			spokei_keys_put(values, (enum spokei_key)i, number, SPOKEI_FROM_URL, 0);
+			spokei_keys_put(values, key, number, SPOKEI_FROM_URL, 0);
 		return error;
 	}
-	key = find_other(parameter->key);
-	if (key != SPOKEI_KEYS && spokei_key_is_text(key) && *parameter->value)
-		spokei_keys_put_text(values, key, parameter->value, SPOKEI_FROM_URL, 0);
-	if (spokei_keys_is_other(parameter->key))
+	if (spokei_keys_is_other(parameter->key)) {
+		if (key != SPOKEI_KEYS && spokei_key_is_text(key) && *parameter->value)
+			spokei_keys_put_text(values, key, parameter->value, SPOKEI_FROM_URL, 0);
 		return SPOKE_OK;
+	}
 	key = key_of_method(parameter->key);
 	if (key != SPOKEI_KEYS)
 		return parse(key, parameter->key, parameter->value, &number, why, size);

@@ -152,16 +152,21 @@ bool spokei_key_is_text(enum spokei_key key);
  * "registry.". */
 const char *spokei_key_in_file(enum spokei_key key);
 
-/* Returns the name of a section, e.g. "consumer" or "service.NAME". */
-const char *spokei_section_name(enum spokei_section section);
+/* Finds a key by its name in URLs, or by that in a section of files. Returns SPOKEI_KEYS if there
+ * is none. */
+enum spokei_key spokei_key_find(const char *name);
+enum spokei_key spokei_key_find_in(enum spokei_section section, const char *name);
+
+/* Returns the first word of a section's heading, e.g. "consumer" or "service". */
+const char *spokei_section_word(enum spokei_section section);
 
 /* Returns whether a heading of this kind contains a name, e.g. "service.NAME". */
 bool spokei_section_is_named(enum spokei_section section);
 
-/* Writes the sections that allow a key, each between `before` and `behind`, e.g.
+/* Writes sections, of which `left` has the bits, each between `before` and `behind`, e.g.
  * "[consumer], [service.NAME]". */
-void spokei_key_sections(enum spokei_key key, const char *before, const char *behind, char *out,
-			 size_t size);
+void spokei_sections_print(unsigned left, const char *before, const char *behind, char *out,
+			   size_t size);
 
 /* --- values */
 
@@ -257,9 +262,9 @@ const char *spokei_keys_name(enum spokei_key key);
 
 /* Returns whether a URL may contain this key although it is not read here: other code reads it, or
  * only Dubbo uses it. */
-bool spokei_keys_is_other(const char *key);
+bool spokei_keys_is_other(const char *name);
 
 /* Returns whether this key is one of the table whose value is a secret. */
-bool spokei_keys_is_secret(const char *key);
+bool spokei_keys_is_secret(const char *name);
 
 #endif

@@ -184,16 +184,6 @@ static bool is_parameter(const char *key)
 	       strcmp(key, key_deny) == 0 || strcmp(key, key_tls) == 0;
 }
 
-/* Finds a value among `words`. Returns its index; -1: it is none of them. */
-static int find_word(const char *value, const char *const *words, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++) {
-		if (strcmp(value, words[i]) == 0)
-			return (int)i;
-	}
-	return -1;
-}
-
 enum http_choice {
 	HTTP_AUTO, /* if the address is of this machine only */
 	HTTP_ON,
@@ -214,6 +204,21 @@ struct parameters {
 	struct spokei_listen_place *place; /* mode, rules and TLS */
 };
 
+/* Finds the value of a parameter among `count` words; without one *ret stays. */
+static int read_word(const struct spoke_url *url, const char *key, const char *const *words,
+		     unsigned count, unsigned *ret)
+{
+	const char *value = spoke_url_get(url, key);
+
+	for (unsigned i = 0; value && i < count; i++) {
+		if (strcmp(value, words[i]) == 0) {
+			*ret = i;
+			return SPOKE_OK;
+		}
+	}
+	return value ? SPOKE_EINVAL : SPOKE_OK;
+}
+
 static int read_http(const struct spoke_url *url, enum http_choice *ret, const char **ret_why)
 {
 	static const char *const words[] = {
@@ -221,10 +226,9 @@ static int read_http(const struct spoke_url *url, enum http_choice *ret, const c
 		[HTTP_ON] = "on",
 		[HTTP_OFF] = "off",
 	};
-	const char *value = spoke_url_get(url, key_http);
-	int index = value ? find_word(value, words, 3) : HTTP_AUTO;
+	unsigned index = HTTP_AUTO;
 
-	if (index < 0)
+	if (read_word(url, key_http, words, 3, &index))
 		return wrong(ret_why, "http must be on, off or auto");
 	if (url->shm && index == HTTP_ON)
 		return wrong(ret_why, "shared memory carries no HTTP; use unix:/PATH");
@@ -264,13 +268,11 @@ static int read_shared(const struct spoke_url *url, enum sharing *ret, const cha
 		[SHARED_TRUE] = "true",
 		[SHARED_TURNS] = "turns",
 	};
-	const char *value = spoke_url_get(url, key_shared);
-	int index = value ? find_word(value, words, 3) : SHARED_NOT;
+	unsigned index = SHARED_NOT;
+	int error = read_word(url, key_shared, words, 3, &index);
 
-	*ret = index < 0 ? SHARED_NOT : (enum sharing)index;
-	if (index < 0)
-		return wrong(ret_why, "shared must be true, turns or false");
-	return SPOKE_OK;
+	*ret = (enum sharing)index;
+	return error ? wrong(ret_why, "shared must be true, turns or false") : SPOKE_OK;
 }
 
 static int read_rules(const struct spoke_env *env, const struct spoke_url *url,

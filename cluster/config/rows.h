@@ -309,15 +309,15 @@ SETTING(HANDSHAKES_TPS, "handshakes.tps", COUNT, PROVIDER,
 	FIELDS(AT(TLS, handshakes_per_second), AT(HANDSHAKES, handshakes_per_second)))
 SETTING(ALLOW_FROM, "allow.from", LIST, PROVIDER,
 	"addresses that may connect: 10.0.0.7, ranges like 10.0.0.0/8, unix",
-	LIVE, RANGE(1, SPOKEI_RULES_MAX), CHECK(check_allow), PRESET_TEXT("all"),
+	LIVE, RANGE(1, SPOKEI_RULES_MAX), CHECK(check_rules), PRESET_TEXT("all"),
 	FIELDS(AT(PROVIDER, allow_from)))
 SETTING(DENY_FROM, "deny.from", LIST, PROVIDER,
 	"addresses that may not connect, even if allow.from has them",
-	LIVE, RANGE(1, SPOKEI_RULES_MAX), CHECK(check_deny), PRESET_TEXT("none"),
+	LIVE, RANGE(1, SPOKEI_RULES_MAX), CHECK(check_rules), PRESET_TEXT("none"),
 	FIELDS(AT(PROVIDER, deny_from)))
 SETTING(ALLOW_USERS, "allow.users", LIST, PROVIDER,
 	"users that may connect to unix sockets: their numbers, gid:N for groups",
-	LIVE, RANGE(1, SPOKEI_RULES_MAX), CHECK(check_users), PRESET_TEXT("all"),
+	LIVE, RANGE(1, SPOKEI_RULES_MAX), CHECK(check_rules), PRESET_TEXT("all"),
 	FIELDS(AT(PROVIDER, allow_users)))
 SETTING(ALLOW_CALLERS, "allow.callers", LIST, PROVIDER | SERVICE,
 	"callers that are let in: dns:*.pay.test, uri:spiffe://x/y, uid:1000, addr:10.0.0.0/8, token",

@@ -289,10 +289,9 @@ static int read_sentinels(struct reader *reader)
 /* Returns the key that a parameter sets; SPOKEI_KEYS: none. */
 static enum spokei_key key_of(const char *name)
 {
-	for (unsigned i = SPOKEI_KEY_LEASE_STORE; i <= SPOKEI_KEY_LEASE_MAX; i++)
-		if (strcmp(spokei_keys_name((enum spokei_key)i), name) == 0)
-			return (enum spokei_key)i;
-	return SPOKEI_KEYS;
+	const enum spokei_key key = spokei_key_find(name);
+
+	return key >= SPOKEI_KEY_LEASE_TTL && key <= SPOKEI_KEY_LEASE_MAX ? key : SPOKEI_KEYS;
 }
 
 static const char *name_at(const void *of, size_t i)
@@ -304,9 +303,10 @@ static const char *name_at(const void *of, size_t i)
 /* Suggests the key whose prefix is missing, else the most similar one. */
 static const char *suggest(const struct reader *reader, const char *name)
 {
-	for (unsigned i = SPOKEI_KEY_LEASE_TTL; i <= SPOKEI_KEY_LEASE_MAX; i++)
-		if (strcmp(spokei_key_in_file((enum spokei_key)i), name) == 0)
-			return spokei_keys_name((enum spokei_key)i);
+	const enum spokei_key key = spokei_key_find_in(SPOKEI_IN_LEASE, name);
+
+	if (key >= SPOKEI_KEY_LEASE_TTL && key <= SPOKEI_KEY_LEASE_MAX)
+		return spokei_keys_name(key);
 	if (reader->scheme == REDIS_UNIX && strcmp(name, "database") == 0)
 		return "db";
 	return spokei_similar_nearest(name, name_at, NULL,
@@ -342,7 +342,7 @@ static int read_parameter(struct reader *reader, const struct spoke_url_paramete
 
 	if (reader->scheme == REDIS_UNIX && strcmp(parameter->key, "db") == 0)
 		return read_db(reader, at, parameter->value, strlen(parameter->value));
-	if (key < SPOKEI_KEY_LEASE_TTL || key > SPOKEI_KEY_LEASE_MAX)
+	if (key == SPOKEI_KEYS)
 		return refuse_parameter(reader, parameter->key, at);
 	reader->why->at = at;
 	return spokei_option_parse(&spokei_key_row(key)->option, parameter->value, true, &unused,

@@ -63,67 +63,29 @@
 
 /* --- names of values */
 
-static const char *backoff_name(unsigned index)
-{
-	static const char *const names[] = { "fixed", "exponential", NULL };
+/* Defines a function of names by number. */
+#define NAMES_OF(function, ...)                                                                    \
+	static const char *function(unsigned index)                                                \
+	{                                                                                          \
+		static const char *const names[] = { __VA_ARGS__ };                                \
+                                                                                                   \
+		return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;             \
+	}
 
-	return index < 3 ? names[index] : NULL;
-}
-
-static const char *serialization_name(unsigned index)
-{
-	static const char *const names[] = { "auto", "hessian2", "msgpack", NULL };
-
-	return index < 4 ? names[index] : NULL;
-}
-
-static const char *auth_name(unsigned index)
-{
-	static const char *const names[] = { "none", "accesskey", NULL };
-
-	return index < 3 ? names[index] : NULL;
-}
+NAMES_OF(backoff_name, "fixed", "exponential")
+NAMES_OF(serialization_name, "auto", "hessian2", "msgpack")
+NAMES_OF(auth_name, "none", "accesskey")
+NAMES_OF(local_path_name, "auto", "off")
+NAMES_OF(overflow_name, "reject", "drop-oldest")
+NAMES_OF(tls_name, "off", "on", "optional")
+NAMES_OF(tls_verify_name, "auto", "none", "optional", "required")
+NAMES_OF(tls_min_name, "1.3", "1.2")
 
 static const char *log_level_name(unsigned index)
 {
 	if (index == SPOKE_LOG_DEBUG + 1)
 		return "off";
 	return index <= SPOKE_LOG_DEBUG ? spokei_log_level_name((enum spoke_log_level)index) : NULL;
-}
-
-static const char *local_path_name(unsigned index)
-{
-	static const char *const names[] = { "auto", "off", NULL };
-
-	return index < 3 ? names[index] : NULL;
-}
-
-static const char *overflow_name(unsigned index)
-{
-	static const char *const names[] = { "reject", "drop-oldest", NULL };
-
-	return index < 3 ? names[index] : NULL;
-}
-
-static const char *tls_name(unsigned index)
-{
-	static const char *const names[] = { "off", "on", "optional", NULL };
-
-	return index < 4 ? names[index] : NULL;
-}
-
-static const char *tls_verify_name(unsigned index)
-{
-	static const char *const names[] = { "auto", "none", "optional", "required", NULL };
-
-	return index < 5 ? names[index] : NULL;
-}
-
-static const char *tls_min_name(unsigned index)
-{
-	static const char *const names[] = { "1.3", "1.2", NULL };
-
-	return index < 3 ? names[index] : NULL;
 }
 
 /* --- objects of names */
@@ -148,10 +110,15 @@ static const char *after_name(const char *why, const char *name)
 	return why + strlen(name) + strlen(": ");
 }
 
-static const char *check_rules(const struct spokei_check *of, const struct spokei_rules_of *lists)
+static const char *check_rules(const struct spokei_check *of, const char *value)
 {
+	const struct spokei_rules_of lists = {
+		.allow_from = of->key == SPOKEI_KEY_ALLOW_FROM ? value : NULL,
+		.deny_from = of->key == SPOKEI_KEY_DENY_FROM ? value : NULL,
+		.allow_users = of->key == SPOKEI_KEY_ALLOW_USERS ? value : NULL,
+	};
 	struct spokei_rules *rules;
-	int error = spokei_rules_new(of->env, lists, &rules, of->why);
+	int error = spokei_rules_new(of->env, &lists, &rules, of->why);
 
 	_Static_assert(SPOKEI_CHECK_WHY >= SPOKEI_RULES_WHY, "any sentence fits");
 	if (error)
@@ -159,21 +126,6 @@ static const char *check_rules(const struct spokei_check *of, const struct spoke
 					     : after_name(of->why, spokei_keys_name(of->key));
 	spokei_rules_free(of->env, rules);
 	return NULL;
-}
-
-static const char *check_allow(const struct spokei_check *of, const char *value)
-{
-	return check_rules(of, &(struct spokei_rules_of){ .allow_from = value });
-}
-
-static const char *check_deny(const struct spokei_check *of, const char *value)
-{
-	return check_rules(of, &(struct spokei_rules_of){ .deny_from = value });
-}
-
-static const char *check_users(const struct spokei_check *of, const char *value)
-{
-	return check_rules(of, &(struct spokei_rules_of){ .allow_users = value });
 }
 
 static const char *check_callers(const struct spokei_check *of, const char *value)
@@ -393,6 +345,23 @@ const struct spokei_key_row *spokei_key_row(enum spokei_key key)
 	return &rows[key];
 }
 
+enum spokei_key spokei_key_find(const char *name)
+{
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++)
+		if (strcmp(rows[i].option.name, name) == 0)
+			return (enum spokei_key)i;
+	return SPOKEI_KEYS;
+}
+
+enum spokei_key spokei_key_find_in(enum spokei_section section, const char *name)
+{
+	for (unsigned i = 0; i < SPOKEI_KEYS; i++)
+		if (rows[i].sections & 1u << section &&
+		    strcmp(spokei_key_in_file((enum spokei_key)i), name) == 0)
+			return (enum spokei_key)i;
+	return SPOKEI_KEYS;
+}
+
 bool spokei_key_is_text(enum spokei_key key)
 {
 	return rows[key].option.kind == SPOKEI_OPTION_TEXT ||
@@ -465,27 +434,30 @@ const char *spokei_key_in_file(enum spokei_key key)
 	return rows[key].sections == LEASE ? name + strlen("lease.") : name;
 }
 
-const char *spokei_section_name(enum spokei_section section)
-{
-	static const char *const names[SPOKEI_SECTIONS] = {
-		[SPOKEI_IN_CONSUMER] = "consumer",  [SPOKEI_IN_SERVICE] = "service.NAME",
-		[SPOKEI_IN_METHOD] = "method.NAME", [SPOKEI_IN_PROVIDER] = "provider",
-		[SPOKEI_IN_REGISTRY] = "registry",  [SPOKEI_IN_LEASE] = "lease",
-		[SPOKEI_IN_COMET] = "comet",        [SPOKEI_IN_ENGINE] = "engine",
-	};
+/* The words of headings, and whether a name follows, e.g. "service.NAME". */
+static const struct {
+	const char *word;
+	bool named;
+} sections[SPOKEI_SECTIONS] = {
+	[SPOKEI_IN_CONSUMER] = { "consumer", false }, [SPOKEI_IN_SERVICE] = { "service", true },
+	[SPOKEI_IN_METHOD] = { "method", true },      [SPOKEI_IN_PROVIDER] = { "provider", false },
+	[SPOKEI_IN_REGISTRY] = { "registry", false }, [SPOKEI_IN_LEASE] = { "lease", false },
+	[SPOKEI_IN_COMET] = { "comet", false },       [SPOKEI_IN_ENGINE] = { "engine", false },
+};
 
-	return names[section];
+const char *spokei_section_word(enum spokei_section section)
+{
+	return sections[section].word;
 }
 
 bool spokei_section_is_named(enum spokei_section section)
 {
-	return strchr(spokei_section_name(section), '.') != NULL;
+	return sections[section].named;
 }
 
-void spokei_key_sections(enum spokei_key key, const char *before, const char *behind, char *out,
-			 size_t size)
+void spokei_sections_print(unsigned left, const char *before, const char *behind, char *out,
+			   size_t size)
 {
-	unsigned left = rows[key].sections;
 	size_t used = 0;
 
 	*out = '\0';
@@ -495,8 +467,8 @@ void spokei_key_sections(enum spokei_key key, const char *before, const char *be
 		if (!(left & 1u << i))
 			continue;
 		left &= ~(1u << i);
-		len = snprintf(out + used, size - used, "%s%s%s%s", used ? ", " : "", before,
-			       spokei_section_name((enum spokei_section)i), behind);
+		len = snprintf(out + used, size - used, "%s%s%s%s%s", used ? ", " : "", before,
+			       sections[i].word, sections[i].named ? ".NAME" : "", behind);
 		used += len > 0 ? (size_t)len : 0;
 	}
 }
@@ -567,7 +539,7 @@ bool spoke_config_key(size_t index, struct spoke_config_key *ret_key)
 		.sentence = row->option.sentence,
 		.live = row->live,
 	};
-	spokei_key_sections(key, "", "", ret_key->sections, sizeof(ret_key->sections));
+	spokei_sections_print(row->sections, "", "", ret_key->sections, sizeof(ret_key->sections));
 	spokei_key_print(key, row->option.preset, true, ret_key->preset, sizeof(ret_key->preset));
 	print_range(&row->option, ret_key->range, sizeof(ret_key->range));
 	return true;

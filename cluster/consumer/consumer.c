@@ -381,12 +381,7 @@ static int read_credentials(struct spoke_consumer *consumer,
 			    const struct spoke_consumer_options *with)
 {
 	const char *service = consumer->settings->service;
-	const struct spokei_credential_options given = {
-		.token = with->token,
-		.token_file = with->token_file,
-		.access_id = with->access_id,
-		.access_secret_file = with->access_secret_file,
-	};
+	const struct spokei_settings *keys = &consumer->settings->keys;
 	struct spokei_credential_section section = { .section = SPOKEI_IN_CONSUMER };
 	struct spokei_credential_set *set = consumer->credentials;
 	int error;
@@ -394,8 +389,8 @@ static int read_credentials(struct spoke_consumer *consumer,
 	set->keeps_text = true;
 	set->sends = true;
 	set->stay = "consumer: token and key stay as they were";
-	error = spokei_credentials_init(set, consumer->engine, &consumer->settings->keys.file,
-					&given);
+	error = spokei_credentials_init(set, consumer->engine, &keys->file, &keys->options,
+					with->token);
 	if (error == SPOKE_OK)
 		error = spokei_credentials_add(set, &section, &section.over);
 	if (error)

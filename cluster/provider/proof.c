@@ -343,12 +343,6 @@ int spokei_proof_new(struct spoke_engine *engine, const struct spoke_provider_op
 		     struct spokei_proof **ret_proof)
 {
 	const struct spokei_key_values *values = &settings->keys.in_force;
-	const struct spokei_credential_options given = {
-		.token = options->token,
-		.token_file = options->token_file,
-		.access_id = options->access_id,
-		.access_secret_file = options->access_secret_file,
-	};
 	const struct spokei_credential_section own = { .section = SPOKEI_IN_PROVIDER,
 						       .has_options = true };
 	struct spokei_proof *proof = spokei_alloc(engine->env, 1, sizeof(*proof));
@@ -366,7 +360,8 @@ int spokei_proof_new(struct spoke_engine *engine, const struct spoke_provider_op
 	proof->set.keeps_text = values->of[SPOKEI_KEY_TOKEN_PUBLISH] &&
 				values->text[SPOKEI_KEY_REGISTRY_URL];
 	proof->set.stay = "provider: tokens and keys stay as they were";
-	error = spokei_credentials_init(&proof->set, engine, &settings->keys.file, &given);
+	error = spokei_credentials_init(&proof->set, engine, &settings->keys.file,
+					&settings->keys.options, options->token);
 	return error ? error : spokei_credentials_add(&proof->set, &own, &proof->own);
 }
 

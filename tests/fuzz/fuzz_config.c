@@ -30,11 +30,8 @@ static void count_sentence(void *arg, const char *sentence)
 /* Returns the section of an entry as users write it. */
 static void name_section(const struct spokei_config_section *section, char *name, size_t size)
 {
-	const char *kind = spokei_section_name(section->kind);
-
-	(void)snprintf(name, size, "%.*s%s",
-		       (int)(strcspn(kind, ".") + (strchr(kind, '.') != NULL)), kind,
-		       section->name);
+	(void)snprintf(name, size, "%s%s%s", spokei_section_word(section->kind),
+		       spokei_section_is_named(section->kind) ? "." : "", section->name);
 }
 
 static void check_entry(const struct spoke_config *config,

@@ -204,7 +204,7 @@ TEST(all_errors_are_reported_at_once)
 	      "a.conf:17: executes = many: not a count; write a whole number, e.g. 8\n"
 	      "a.conf:18: executes = 5: already set in line 17; keep one of them\n"
 	      "a.conf:19: [somewhere]: no such section; use [consumer], [service.NAME], "
-	      "[method.NAME], [provider], [registry], [lease], [comet] or [engine]\n");
+	      "[method.NAME], [provider], [registry], [lease], [comet], [engine]\n");
 	assert_int_equal(told_count, 16);
 }
 
@@ -221,7 +221,7 @@ TEST(each_error_has_its_message)
 		{ "[method.]", "a.conf:1: [method.]: no such section; did you mean "
 			       "[method.NAME]?\n" },
 		{ "[x]", "a.conf:1: [x]: no such section; use [consumer], [service.NAME], "
-			 "[method.NAME], [provider], [registry], [lease], [comet] or [engine]\n" },
+			 "[method.NAME], [provider], [registry], [lease], [comet], [engine]\n" },
 		{ "[consumer]\nregistry.retry.period = 1s",
 		  "a.conf:2: registry.retry.period = 1s: not allowed here; write "
 		  "retry.period in [registry]\n" },

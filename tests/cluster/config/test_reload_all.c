@@ -277,7 +277,7 @@ static void print_file(enum spokei_section section, enum spokei_key key, const c
 	size_t len = 0;
 
 	for (unsigned i = 0; i < SPOKEI_SECTIONS; i++) {
-		const char *heading = spokei_section_name((enum spokei_section)i);
+		const char *heading = spokei_section_word((enum spokei_section)i);
 
 		if (i == SPOKEI_IN_SERVICE)
 			heading = "service." SERVICE;
@@ -671,11 +671,11 @@ static void assert_set(const struct sight *plain, const struct sight *by_file,
 		places++;
 		if (by_file->at[i].number == plain->at[i].number)
 			fail_msg("%s of [%s]: place %zu stays as it was", name_of(key),
-				 spokei_section_name(section), i);
+				 spokei_section_word(section), i);
 	}
 	if (places == 0)
 		fail_msg("%s of [%s]: add a field to its row, or a line to see_*()", name_of(key),
-			 spokei_section_name(section));
+			 spokei_section_word(section));
 }
 
 /* --- a reload */
