@@ -341,7 +341,8 @@ static int secure(struct spoke_admin *admin, const struct spoke_admin_options *w
 	spokei_keys_preset(&values);
 	spokei_config_read(with->tls ? NULL : with->config, SPOKEI_IN_PROVIDER,
 			   (struct spoke_span){ NULL, 0 }, &values);
-	error = spokei_tls_overrule(admin->engine, SPOKEI_IN_PROVIDER, &values, with->tls);
+	error = spokei_keys_read_code(admin->engine, &values, SPOKEI_IN_PROVIDER, SPOKEI_AT_TLS,
+				      with->tls);
 	if (error == SPOKE_OK)
 		error = spokei_tls_of(admin->engine, &sources, &mode, &admin->tls);
 	if (error)

@@ -40,7 +40,7 @@ struct owner {
 	const struct spokei_call_settings *calls; /* NULL: makes no calls */
 };
 
-struct sheet {
+struct report {
 	struct spokei_json json;
 	struct spoke_engine *engine;
 	const struct spoke_config *files[SPOKEI_SETTINGS_FILES];
@@ -150,27 +150,27 @@ static size_t count_keys(const struct owner *owner)
 	return count;
 }
 
-static void note_file(struct sheet *sheet, const struct spoke_config *config)
+static void note_file(struct report *report, const struct spoke_config *config)
 {
-	for (size_t i = 0; i < sheet->file_count; i++)
-		if (sheet->files[i] == config)
+	for (size_t i = 0; i < report->file_count; i++)
+		if (report->files[i] == config)
 			return;
-	if (config && sheet->file_count < SPOKEI_SETTINGS_FILES)
-		sheet->files[sheet->file_count++] = config;
+	if (config && report->file_count < SPOKEI_SETTINGS_FILES)
+		report->files[report->file_count++] = config;
 }
 
-static void show_owner(struct sheet *sheet, const struct owner *owner)
+static void show_owner(struct report *report, const struct owner *owner)
 {
-	struct spokei_json *json = &sheet->json;
+	struct spokei_json *json = &report->json;
 	size_t count = count_keys(owner);
 
-	if (count > sheet->rows_left) {
-		sheet->more++;
+	if (count > report->rows_left) {
+		report->more++;
 		return;
 	}
 	if (count == 0)
 		return;
-	sheet->rows_left -= count;
+	report->rows_left -= count;
 	spokei_json_open(json, '{');
 	spokei_json_put_text(json, "kind", owner->kind);
 	spokei_json_key(json, "name");
@@ -189,14 +189,36 @@ static void show_owner(struct sheet *sheet, const struct owner *owner)
 }
 
 /* Takes one of the methods and handlers that are compared. */
-static bool may_compare(struct sheet *sheet)
+static bool may_compare(struct report *report)
 {
-	if (sheet->owners_left == 0) {
-		sheet->more++;
+	if (report->owners_left == 0) {
+		report->more++;
 		return false;
 	}
-	sheet->owners_left--;
+	report->owners_left--;
 	return true;
+}
+
+static struct owner owner_of(const char *kind, const struct spokei_settings *settings)
+{
+	return (struct owner){
+		.kind = kind,
+		.config = settings->file.config,
+		.values = &settings->in_force,
+		.sections = settings->kind->sections,
+	};
+}
+
+/* A method lies over its owner. */
+static struct owner part_of(const char *kind, const struct spokei_settings *settings,
+			    const struct spokei_key_values *values)
+{
+	struct owner owner = owner_of(kind, settings);
+
+	owner.values = values;
+	owner.above = &settings->in_force;
+	owner.sections = 1u << SPOKEI_IN_METHOD;
+	return owner;
 }
 
 /* --- consumers */
@@ -206,101 +228,77 @@ static struct spoke_span span_of(const char *text)
 	return spokei_span(text, strlen(text));
 }
 
-static void show_method(struct sheet *sheet, const struct spokei_consumer_view *view,
+static void show_method(struct report *report, const struct spokei_consumer_view *view,
 			const struct spoke_method *method)
 {
 	const struct spokei_method_name name = { method->service, method->name };
 	char text[VALUE];
 	struct spokei_key_values values;
-	struct owner owner = {
-		.kind = "method",
-		.config = view->all->keys.file.config,
-		.values = &values,
-		.above = &view->all->keys.in_force,
-		.sections = 1u << SPOKEI_IN_METHOD,
-		.calls = &method->settings,
-	};
+	struct owner owner = part_of("method", &view->all->keys, &values);
 
+	owner.calls = &method->settings;
 	(void)snprintf(text, sizeof(text), "%.*s.%s", (int)method->service.len,
 		       method->service.len ? (const char *)method->service.data : "", method->name);
 	owner.name = span_of(text);
-	if (!may_compare(sheet) ||
+	if (!may_compare(report) ||
 	    spokei_settings_method_values(view->all, &name, &method->said, &values))
 		return;
-	show_owner(sheet, &owner);
+	show_owner(report, &owner);
 }
 
-static void show_consumer(struct sheet *sheet, const struct spoke_consumer *consumer)
+static void show_consumer(struct report *report, const struct spoke_consumer *consumer)
 {
 	const struct spokei_consumer_view view = spokei_consumer_look(consumer);
 	const struct spoke_list *methods = &view.caller->methods;
-	const struct owner owner = {
-		.kind = "consumer",
-		.name = span_of(view.service),
-		.config = view.all->keys.file.config,
-		.values = &view.all->keys.in_force,
-		.sections = view.all->keys.kind->sections,
-		.calls = view.settings,
-	};
+	struct owner owner = owner_of("consumer", &view.all->keys);
 
-	show_owner(sheet, &owner);
+	owner.name = span_of(view.service);
+	owner.calls = view.settings;
+	show_owner(report, &owner);
 	for (struct spoke_list *node = methods->next; node != methods; node = node->next)
-		show_method(sheet, &view, spoke_container_of(node, struct spoke_method, node));
+		show_method(report, &view, spoke_container_of(node, struct spoke_method, node));
 }
 
 /* --- providers */
 
-static void show_handler(struct sheet *sheet, const struct spokei_provider_view *view,
+static void show_handler(struct report *report, const struct spokei_provider_view *view,
 			 const struct spokei_route *route)
 {
-	const struct spokei_served_limit own = { .executes = route->executes,
-						 .per_second = route->per_second };
 	const struct spoke_span service = route->service->name;
-	char method[SPOKEI_SERVICE_KEY_MAX + 1];
+	const struct spoke_span method = route->method;
 	char name[VALUE + SPOKEI_SERVICE_KEY_MAX];
 	struct spokei_key_values values;
-	struct owner owner = {
-		.kind = "handler",
-		.config = view->settings->keys.file.config,
-		.values = &values,
-		.above = &view->settings->keys.in_force,
-		.sections = 1u << SPOKEI_IN_METHOD,
-		.within = 1u << SPOKEI_IN_PROVIDER,
-	};
+	struct owner owner = part_of("handler", &view->settings->keys, &values);
 
-	if (!may_compare(sheet))
+	if (!may_compare(report))
 		return;
-	(void)snprintf(method, sizeof(method), "%.*s", (int)route->method.len,
-		       route->method.len ? (const char *)route->method.data : "");
-	(void)snprintf(name, sizeof(name), "%.*s.%s", (int)service.len,
-		       service.len ? (const char *)service.data : "", *method ? method : "*");
+	(void)snprintf(name, sizeof(name), "%.*s.%.*s", (int)service.len,
+		       service.len ? (const char *)service.data : "",
+		       method.len ? (int)method.len : 1,
+		       method.len ? (const char *)method.data : "*");
 	owner.name = span_of(name);
-	spokei_settings_served_method(&view->settings->keys, service, method, own, &values);
-	show_owner(sheet, &owner);
+	owner.within = 1u << SPOKEI_IN_PROVIDER;
+	spokei_settings_route(&view->settings->keys, route, &values);
+	show_owner(report, &owner);
 }
 
-static void show_provider(struct sheet *sheet, const struct spoke_provider *provider)
+static void show_provider(struct report *report, const struct spoke_provider *provider)
 {
 	const struct spokei_provider_view view = spokei_provider_look(provider);
 	const struct spoke_list *all = &view.services->all;
 	char address[SPOKEI_PLACES_SHOWN] = "";
-	struct owner owner = {
-		.kind = "provider",
-		.config = view.settings->keys.file.config,
-		.values = &view.settings->keys.in_force,
-		.sections = view.settings->keys.kind->sections,
-	};
+	struct owner owner = owner_of("provider", &view.settings->keys);
 
 	if (view.addresses > 0)
 		(void)spoke_provider_address(provider, 0, address, sizeof(address));
 	owner.name = span_of(address);
-	show_owner(sheet, &owner);
+	show_owner(report, &owner);
 	for (struct spoke_list *node = all->next; node != all; node = node->next) {
 		const struct spokei_service *service =
 			spoke_container_of(node, struct spokei_service, node);
 
 		for (size_t i = 0; i < service->count; i++)
-			show_handler(sheet, &view, &service->routes[i]);
+			show_handler(report, &view, &service->routes[i]);
 	}
 }
 
@@ -317,49 +315,43 @@ static void set_number(struct spokei_key_values *values, enum spokei_key key, ui
 
 /* The engine does not know a file, so its options come from one that has the same number, else from
  * code. */
-static void show_engine(struct sheet *sheet)
+static void show_engine(struct report *report)
 {
-	const struct spoke_engine_options *options = spokei_engine_options(sheet->engine);
+	const struct spoke_engine_options *options = spokei_engine_options(report->engine);
 	struct spokei_key_values values;
 	const struct owner owner = {
 		.kind = "engine",
-		.config = sheet->file_count > 0 ? sheet->files[0] : NULL,
+		.config = report->file_count > 0 ? report->files[0] : NULL,
 		.values = &values,
 		.sections = 1u << SPOKEI_IN_ENGINE,
 	};
 
 	spokei_keys_preset(&values);
-	for (size_t i = sheet->file_count; i > 0; i--)
-		spokei_config_read_in_force(sheet->files[i - 1], SPOKEI_IN_ENGINE, &values);
+	for (size_t i = report->file_count; i > 0; i--)
+		spokei_config_read_in_force(report->files[i - 1], SPOKEI_IN_ENGINE, &values);
 	for (unsigned i = 0; i < SPOKEI_KEYS; i++) {
 		const struct spokei_field *field = spokei_key_field(i, SPOKEI_AT_ENGINE);
 
 		if (field && spokei_field_get(field, options))
 			set_number(&values, i, spokei_field_get(field, options));
 	}
-	set_number(&values, SPOKEI_KEY_LOG, sheet->engine->log->level_max);
-	show_owner(sheet, &owner);
+	set_number(&values, SPOKEI_KEY_LOG, report->engine->log->level_max);
+	show_owner(report, &owner);
 }
 
 /* --- gateways and leases */
 
-static void show_comet(struct sheet *sheet, const struct spoke_comet *comet)
+static void show_comet(struct report *report, const struct spoke_comet *comet)
 {
-	const struct spokei_settings *settings = spokei_comet_settings(comet);
+	struct owner owner = owner_of("gateway", spokei_comet_settings(comet));
 	char address[SPOKEI_PLACES_SHOWN] = "";
-	struct owner owner = {
-		.kind = "gateway",
-		.config = settings->file.config,
-		.values = &settings->in_force,
-		.sections = settings->kind->sections,
-	};
 
 	(void)spoke_comet_address(comet, 0, address, sizeof(address));
 	owner.name = span_of(address);
-	show_owner(sheet, &owner);
+	show_owner(report, &owner);
 }
 
-static void show_leases(struct sheet *sheet, const struct spoke_leases *leases)
+static void show_leases(struct report *report, const struct spoke_leases *leases)
 {
 	const struct spokei_lease_settings *settings = spokei_leases_settings(leases);
 	struct spokei_key_values values = settings->in_force;
@@ -374,30 +366,30 @@ static void show_leases(struct sheet *sheet, const struct spoke_leases *leases)
 	spoke_leases_look(leases, &look);
 	owner.name = span_of(look.store);
 	values.text[SPOKEI_KEY_LEASE_STORE] = look.store;
-	show_owner(sheet, &owner);
+	show_owner(report, &owner);
 }
 
 /* --- files */
 
-static void find_files(struct sheet *sheet)
+static void find_files(struct report *report)
 {
 	const struct spoke_consumer *consumer = NULL;
 	const struct spoke_provider *provider = NULL;
 	const struct spoke_comet *comet = NULL;
 
-	while ((consumer = spokei_members_consumer(sheet->engine, consumer)) != NULL)
-		note_file(sheet, spokei_consumer_look(consumer).all->keys.file.config);
-	while ((provider = spokei_members_provider(sheet->engine, provider)) != NULL)
-		note_file(sheet, spokei_provider_look(provider).settings->keys.file.config);
-	while ((comet = spokei_members_comet(sheet->engine, comet)) != NULL)
-		note_file(sheet, spokei_comet_settings(comet)->file.config);
+	while ((consumer = spokei_members_consumer(report->engine, consumer)) != NULL)
+		note_file(report, spokei_consumer_look(consumer).all->keys.file.config);
+	while ((provider = spokei_members_provider(report->engine, provider)) != NULL)
+		note_file(report, spokei_provider_look(provider).settings->keys.file.config);
+	while ((comet = spokei_members_comet(report->engine, comet)) != NULL)
+		note_file(report, spokei_comet_settings(comet)->file.config);
 }
 
-static void show_file(struct sheet *sheet, const struct spoke_config *config)
+static void show_file(struct report *report, const struct spoke_config *config)
 {
 	const struct spokei_config_news news = spokei_config_look(config);
-	uint64_t now_ns = sheet->engine->env->now(sheet->engine->env->ctx);
-	struct spokei_json *json = &sheet->json;
+	uint64_t now_ns = report->engine->env->now(report->engine->env->ctx);
+	struct spokei_json *json = &report->json;
 
 	spokei_json_open(json, '{');
 	spokei_json_put_text(json, "name", news.name);
@@ -413,37 +405,37 @@ static void show_file(struct sheet *sheet, const struct spoke_config *config)
 
 int spokei_admin_settings_write(struct spoke_engine *engine, struct spokei_buffer *out)
 {
-	struct sheet sheet = {
+	struct report report = {
 		.json = spokei_json_make(out),
 		.engine = engine,
 		.rows_left = SPOKEI_SETTINGS_ROWS,
 		.owners_left = SPOKEI_SETTINGS_OWNERS,
 	};
-	struct spokei_json *json = &sheet.json;
+	struct spokei_json *json = &report.json;
 	const struct spoke_consumer *consumer = NULL;
 	const struct spoke_provider *provider = NULL;
 	const struct spoke_comet *comet = NULL;
 	struct spoke_leases *leases = NULL;
 	size_t before = spokei_buffer_len(out);
 
-	find_files(&sheet);
+	find_files(&report);
 	spokei_json_open(json, '{');
 	spokei_json_open_member(json, "files", '[');
-	for (size_t i = 0; i < sheet.file_count; i++)
-		show_file(&sheet, sheet.files[i]);
+	for (size_t i = 0; i < report.file_count; i++)
+		show_file(&report, report.files[i]);
 	spokei_json_close(json, ']');
 	spokei_json_open_member(json, "owners", '[');
-	show_engine(&sheet);
+	show_engine(&report);
 	while ((consumer = spokei_members_consumer(engine, consumer)) != NULL)
-		show_consumer(&sheet, consumer);
+		show_consumer(&report, consumer);
 	while ((provider = spokei_members_provider(engine, provider)) != NULL)
-		show_provider(&sheet, provider);
+		show_provider(&report, provider);
 	while ((comet = spokei_members_comet(engine, comet)) != NULL)
-		show_comet(&sheet, comet);
+		show_comet(&report, comet);
 	while ((leases = spokei_members_leases(engine, leases)) != NULL)
-		show_leases(&sheet, leases);
+		show_leases(&report, leases);
 	spokei_json_close(json, ']');
-	spokei_json_put_u64(json, "more", sheet.more);
+	spokei_json_put_u64(json, "more", report.more);
 	spokei_json_close(json, '}');
 	if (json->error == SPOKE_OK)
 		return SPOKE_OK;

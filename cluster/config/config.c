@@ -4,7 +4,7 @@
 #include "cluster/config/config.h"
 
 #include "cluster/config/credentials.h"
-#include "cluster/config/parts.h"
+#include "cluster/config/file.h"
 #include "cluster/config/settings.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"

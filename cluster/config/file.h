@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A parsed and checked configuration file: sections with keys and values. Constant; a reload makes
- * another one. Owned by a config.
+ * another one. Owned by a config, the inside of which is here, for this wing and tests.
  */
 #ifndef SPOKEI_CLUSTER_CONFIG_FILE_H
 #define SPOKEI_CLUSTER_CONFIG_FILE_H
 
-#include "cluster/config/keys.h"
-#include "core/base/env.h"
+#include "cluster/config/config.h"
 
 #include <spoke/config.h>
+#include <spoke/signals.h>
 
 #define SPOKEI_CONFIG_KEYS_MAX 4096u     /* lines with a value */
 #define SPOKEI_CONFIG_SECTIONS_MAX 1024u /* sections */
@@ -55,6 +55,28 @@ SPOKE_MUST_USE int spokei_config_file_read(const struct spoke_env *env, const ch
 					   struct spoke_span text, spoke_config_message_fn told,
 					   void *arg, struct spokei_config_file *ret);
 void spokei_config_file_fini(struct spokei_config_file *file);
+
+/* A file in use. */
+struct spoke_config {
+	const struct spoke_env *env;
+	char *name; /* of the file */
+	size_t name_size;
+	bool is_file;                    /* false: parsed from a text */
+	struct spokei_config_file file;  /* current values */
+	struct spokei_config_file first; /* values of the first load; shares memory with `file`
+					  * until a reload */
+	struct spoke_list users;
+	struct spoke_signal signal;
+	struct spokei_config_news news;            /* of the last reload */
+	char sentence[SPOKEI_CONFIG_SENTENCE_MAX]; /* news.sentence */
+	struct spoke_engine *signalled;            /* the engine of a reload by a signal */
+	bool busy;                                 /* a reload is in progress */
+	bool again;                                /* ... and another signal has come */
+	bool freed;                                /* ... and frees the config when it ends */
+};
+
+/* Returns the engine of the users or of the watched signal; NULL if there is neither. */
+struct spoke_engine *spokei_config_engine(const struct spoke_config *config);
 
 /* Returns the section of a name, or NULL. `name` is { } for a kind with one section only. */
 const struct spokei_config_section *spokei_config_file_section(

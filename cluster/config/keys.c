@@ -304,24 +304,22 @@ static unsigned count_names(const struct spokei_option *option)
 	return count;
 }
 
-static int refuse_number(struct spoke_engine *engine, const struct spokei_key_row *row,
-			 uint64_t number)
+void spokei_key_print_refusal(enum spokei_key key, uint64_t number, char why[SPOKEI_OPTION_WHY_MAX])
 {
-	const struct spokei_option *option = &row->option;
+	const struct spokei_option *option = &spokei_key_row(key)->option;
 	char min[32];
 	char max[32];
 	char value[32];
 
 	spokei_option_print(option->kind, option->min, min, sizeof(min));
-	spokei_option_print(option->kind, option->max, max, sizeof(max));
+	spokei_option_print_max(option, max, sizeof(max));
 	spokei_option_print(option->kind, number, value, sizeof(value));
 	if (option->or_none && number < option->min)
-		spokei_event(engine, SPOKE_ERANGE, "option %s=%s: %s at least, or SPOKE_OFF",
-			     option->name, value, min);
+		(void)snprintf(why, SPOKEI_OPTION_WHY_MAX,
+			       "option %s=%s: %s at least, or SPOKE_OFF", option->name, value, min);
 	else
-		spokei_event(engine, SPOKE_ERANGE, "option %s=%s: not between %s and %s",
-			     option->name, value, min, max);
-	return SPOKE_ERANGE;
+		(void)snprintf(why, SPOKEI_OPTION_WHY_MAX, "option %s=%s: not between %s and %s",
+			       option->name, value, min, max);
 }
 
 /* Sets a key from a number that is not 0. */
@@ -330,6 +328,7 @@ static int put_number(struct spoke_engine *engine, const struct spokei_field *fi
 {
 	const struct spokei_key_row *row = spokei_key_row(key);
 	const struct spokei_option *option = &row->option;
+	char why[SPOKEI_OPTION_WHY_MAX];
 
 	if (field->inverts || (row->none_in_code && number == SPOKE_NONE) ||
 	    (option->or_none && number == SPOKE_OFF)) {
@@ -343,7 +342,9 @@ static int put_number(struct spoke_engine *engine, const struct spokei_field *fi
 		number--;
 	} else if ((number < option->min || number > option->max) &&
 		   !spokei_option_is_word(option->kind, number)) {
-		return refuse_number(engine, row, number);
+		spokei_key_print_refusal(key, number, why);
+		spokei_event(engine, SPOKE_ERANGE, "%s", why);
+		return SPOKE_ERANGE;
 	}
 	spokei_keys_put(values, key, number, SPOKEI_FROM_CODE, 0);
 	return SPOKE_OK;
@@ -398,7 +399,7 @@ int spokei_keys_read_code(struct spoke_engine *engine, struct spokei_key_values 
 {
 	int error = SPOKE_OK;
 
-	for (unsigned i = 0; i < SPOKEI_KEYS && error == SPOKE_OK; i++) {
+	for (unsigned i = 0; options && i < SPOKEI_KEYS && error == SPOKE_OK; i++) {
 		const enum spokei_key key = (enum spokei_key)i;
 		const struct spokei_field *field = spokei_key_field(key, of);
 

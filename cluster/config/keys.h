@@ -239,13 +239,17 @@ void spokei_keys_read_provided(const struct spoke_url *url, enum spokei_origin f
 
 /*
  * Sets the keys whose field in a struct of options is neither 0 nor NULL; SPOKE_OFF and SPOKE_NONE
- * set 0 where that is allowed. Texts are borrowed. `section` has the keys, for checks of texts.
- * Returns 0, ERANGE, EINVAL or ENOMEM, with an event.
+ * set 0 where that is allowed. Texts are borrowed. `section` has the keys, for checks of texts;
+ * `options` may be NULL. Returns 0, ERANGE, EINVAL or ENOMEM, with an event.
  */
 SPOKE_MUST_USE int spokei_keys_read_code(struct spoke_engine *engine,
 					 struct spokei_key_values *values,
 					 enum spokei_section section, enum spokei_fields_of of,
 					 const void *options);
+
+/* Writes why a number is not in the range of its key. */
+void spokei_key_print_refusal(enum spokei_key key, uint64_t number,
+			      char why[SPOKEI_OPTION_WHY_MAX]);
 
 /* Writes the keys that may stand in one of the sections to their fields in a struct. */
 void spokei_keys_fill(const struct spokei_key_values *values, unsigned sections,

@@ -478,7 +478,7 @@ bool spokei_places_is_any(const char *host)
 	       strcmp(host, "::ffff:0.0.0.0") == 0;
 }
 
-int spokei_places_check_host(const struct spoke_env *env, const char *host, const char **ret_why)
+const char *spokei_places_check_host(const struct spoke_env *env, const char *host)
 {
 	bool bare = strchr(host, ':') && *host != '[';
 	char text[SPOKE_URL_HOST_MAX + 16];
@@ -491,17 +491,12 @@ int spokei_places_check_host(const struct spoke_env *env, const char *host, cons
 			       bare ? "]" : "");
 		error = spoke_url_parse(env, text, strlen(text), &url, NULL);
 	}
-	if (error == SPOKE_ENOMEM) {
-		*ret_why = spokei_check_no_memory;
-		return error;
-	}
 	if (error)
-		return wrong(ret_why, "not a host");
+		return error == SPOKE_ENOMEM ? spokei_check_no_memory : "not a host";
 	fine = url.host && *url.host && url.port < 0 && url.user == NULL && *url.path == '\0' &&
 	       url.parameter_count == 0 && !spokei_places_is_any(url.host);
 	spoke_url_fini(&url);
-	return fine ? SPOKE_OK
-		    : wrong(ret_why, "write a host that consumers can reach, without a port");
+	return fine ? NULL : "write a host that consumers can reach, without a port";
 }
 
 /* --- hosts that are let in */

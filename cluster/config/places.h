@@ -86,9 +86,8 @@ SPOKE_MUST_USE int spokei_places_check(struct spoke_engine *engine, const struct
 bool spokei_places_is_any(const char *host);
 
 /* Checks a host to publish, which must be nothing but a host; IPv6 with or without brackets. Pure.
- * Returns 0, EINVAL or ENOMEM, with a sentence. */
-SPOKE_MUST_USE int spokei_places_check_host(const struct spoke_env *env, const char *host,
-					    const char **ret_why);
+ * Returns NULL if it is valid; or a sentence. */
+const char *spokei_places_check_host(const struct spoke_env *env, const char *host);
 
 /* The guards between a host and a service, or a page, at one address. */
 struct spokei_exposure {

@@ -213,11 +213,7 @@ static const char *check_tls(const struct spokei_check *of, const char *value)
 
 static const char *check_host(const struct spokei_check *of, const char *value)
 {
-	const char *why = NULL;
-
-	return spokei_places_check_host(of->env, value, &why) == SPOKE_ENOMEM
-		       ? spokei_check_no_memory
-		       : why;
+	return spokei_places_check_host(of->env, value);
 }
 
 static const char *check_admin(const struct spokei_check *of, const char *value)

@@ -24,13 +24,6 @@ static int find_mode(struct spoke_engine *engine, const struct spokei_tls_source
 	return SPOKE_EINVAL;
 }
 
-int spokei_tls_overrule(struct spoke_engine *engine, enum spokei_section section,
-			struct spokei_key_values *values, const struct spoke_tls_options *options)
-{
-	return options ? spokei_keys_read_code(engine, values, section, SPOKEI_AT_TLS, options)
-		       : SPOKE_OK;
-}
-
 static struct spokei_tls_options options_of(const struct spokei_tls_sources *sources)
 {
 	const unsigned named = sources->values->of[SPOKEI_KEY_TLS_MIN] ? 12 : 13;

@@ -17,12 +17,6 @@ struct spokei_tls_sources {
 	enum spokei_section section;             /* of a provider or a consumer */
 };
 
-/* Sets the files, the peers and, of a provider, the limits of handshakes that options give, which
- * may be NULL. Returns 0 or ERANGE, which the engine's newest event explains. */
-SPOKE_MUST_USE int spokei_tls_overrule(struct spoke_engine *engine, enum spokei_section section,
-				       struct spokei_key_values *values,
-				       const struct spoke_tls_options *options);
-
 /*
  * Returns 0, with *ret_tls NULL if it is off and no place can ask for it; or an error, which the
  * engine's newest event explains. Reads files.

@@ -174,7 +174,8 @@ static int read_consumer(struct spoke_engine *engine, const struct spoke_consume
 					  options);
 
 	if (error == 0)
-		error = spokei_tls_overrule(engine, SPOKEI_IN_CONSUMER, values, options->tls);
+		error = spokei_keys_read_code(engine, values, SPOKEI_IN_CONSUMER, SPOKEI_AT_TLS,
+					      options->tls);
 	if (error)
 		return error;
 	if ((options->policy && options->policy->next == NULL) ||

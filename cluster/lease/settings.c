@@ -21,24 +21,6 @@ _Static_assert(SPOKEI_STORE_TEXT_MAX <= SPOKEI_REDIS_TEXT_MAX, "all fit");
 
 /* --- terms */
 
-/* Checks a number against the row of its key. Returns 0, or ERANGE with a sentence. */
-static int check_range(enum spokei_key key, uint64_t number, char why[SPOKEI_LEASE_WHY_MAX])
-{
-	const struct spokei_option *row = &spokei_key_row(key)->option;
-	char min[32];
-	char max[32];
-	char value[32];
-
-	if (number >= row->min && number <= row->max)
-		return SPOKE_OK;
-	spokei_option_print(row->kind, row->min, min, sizeof(min));
-	spokei_option_print_max(row, max, sizeof(max));
-	spokei_option_print(row->kind, number, value, sizeof(value));
-	(void)snprintf(why, SPOKEI_LEASE_WHY_MAX, "option %s=%s: not between %s and %s", row->name,
-		       value, min, max);
-	return SPOKE_ERANGE;
-}
-
 static int check_guard(uint64_t guard_ns, uint64_t ttl_ns, char why[SPOKEI_LEASE_WHY_MAX])
 {
 	char guard[32];
@@ -58,6 +40,7 @@ int spokei_lease_terms(const struct spokei_lease_settings *settings,
 		       const struct spoke_lease_options *options, struct spokei_lease_terms *ret,
 		       char why[SPOKEI_LEASE_WHY_MAX])
 {
+	const struct spokei_option *row = &spokei_key_row(SPOKEI_KEY_LEASE_TTL)->option;
 	struct spokei_lease_terms terms = {
 		.ttl_ns = settings->ttl_ns,
 		.wait_ns = settings->wait_ns,
@@ -68,11 +51,13 @@ int spokei_lease_terms(const struct spokei_lease_settings *settings,
 		terms.wait_ns = options->wait_ns;
 	if (options && options->ttl_ns)
 		terms.ttl_ns = options->ttl_ns;
-	error = check_range(SPOKEI_KEY_LEASE_TTL, terms.ttl_ns, why);
+	if (terms.ttl_ns < row->min || terms.ttl_ns > row->max) {
+		spokei_key_print_refusal(SPOKEI_KEY_LEASE_TTL, terms.ttl_ns, why);
+		return SPOKE_ERANGE;
+	}
 	/* The store counts in ms. */
 	terms.ttl_ns -= terms.ttl_ns % NS_PER_MS;
-	if (error == 0)
-		error = check_guard(settings->guard_ns, terms.ttl_ns, why);
+	error = check_guard(settings->guard_ns, terms.ttl_ns, why);
 	if (error)
 		return error;
 	*ret = terms;

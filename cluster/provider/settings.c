@@ -25,32 +25,26 @@
 
 /* --- methods */
 
-void spokei_settings_served_method(const struct spokei_settings *settings,
-				   struct spoke_span service, const char *method,
-				   struct spokei_served_limit own, struct spokei_key_values *ret)
+void spokei_settings_route(const struct spokei_settings *settings, const struct spokei_route *route,
+			   struct spokei_key_values *ret)
 {
-	const struct spokei_method_name name = { service, method };
-
-	/* Cannot fail: there is no URL, and no code that could be wrong. */
-	(void)!spokei_settings_read_method(settings, &name, NULL, ret);
-	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES, own.executes);
-	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES_TPS, own.per_second);
-}
-
-static void limit_route(const struct spoke_provider *provider, const struct spokei_route *route)
-{
-	const struct spokei_served_limit own = {
-		.executes = route->executes,
-		.per_second = route->per_second,
-	};
 	char method[SPOKEI_SERVICE_KEY_MAX + 1];
-	struct spokei_key_values values;
+	const struct spokei_method_name name = { route->service->name, method };
 
 	if (route->method.len)
 		memcpy(method, route->method.data, route->method.len);
 	method[route->method.len] = '\0';
-	spokei_settings_served_method(&provider->settings->keys, route->service->name, method, own,
-				      &values);
+	/* Cannot fail: there is no URL, and no code that could be wrong. */
+	(void)!spokei_settings_read_method(settings, &name, NULL, ret);
+	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES, route->executes);
+	spokei_keys_set(ret, SPOKEI_KEY_EXECUTES_TPS, route->per_second);
+}
+
+static void limit_route(const struct spokei_settings *settings, const struct spokei_route *route)
+{
+	struct spokei_key_values values;
+
+	spokei_settings_route(settings, route, &values);
 	spokei_figures_slow_after(route->figures, values.of[SPOKEI_KEY_SLOW_AFTER]);
 	if (route->limit)
 		spokei_limit_change(route->limit, spokei_keys_u32(&values, SPOKEI_KEY_EXECUTES),
@@ -68,7 +62,7 @@ void spokei_provider_limit(struct spoke_provider *provider)
 			spoke_container_of(node, struct spokei_service, node);
 
 		for (size_t i = 0; i < service->count; i++)
-			limit_route(provider, &service->routes[i]);
+			limit_route(&provider->settings->keys, &service->routes[i]);
 	}
 }
 
@@ -179,7 +173,8 @@ int spokei_settings_provider(struct spoke_engine *engine,
 	error = spokei_keys_read_code(engine, values, SPOKEI_IN_PROVIDER, SPOKEI_AT_PROVIDER,
 				      options);
 	if (error == SPOKE_OK)
-		error = spokei_tls_overrule(engine, SPOKEI_IN_PROVIDER, values, options->tls);
+		error = spokei_keys_read_code(engine, values, SPOKEI_IN_PROVIDER, SPOKEI_AT_TLS,
+					      options->tls);
 	if (error == SPOKE_OK)
 		error = spokei_settings_begin(&ret->keys, engine);
 	if (error)

@@ -11,6 +11,7 @@
 
 struct spoke_provider;
 struct spoke_provider_options;
+struct spokei_route;
 
 struct spokei_provider_settings {
 	struct spokei_settings keys;
@@ -29,16 +30,8 @@ SPOKE_MUST_USE int spokei_settings_provider(struct spoke_engine *engine,
 void spokei_settings_provider_fini(const struct spoke_env *env,
 				   struct spokei_provider_settings *settings);
 
-/* Limits of a method; 0: no limit. */
-struct spokei_served_limit {
-	uint64_t slow_ns; /* 0: no request is slow */
-	uint32_t executes;
-	uint32_t per_second;
-};
-
-/* Reads the values of a method: the handler's `own`, else the file's. */
-void spokei_settings_served_method(const struct spokei_settings *settings,
-				   struct spoke_span service, const char *method,
-				   struct spokei_served_limit own, struct spokei_key_values *ret);
+/* Reads the values of a method: those of its handler, else of the file. */
+void spokei_settings_route(const struct spokei_settings *settings, const struct spokei_route *route,
+			   struct spokei_key_values *ret);
 
 #endif

@@ -4,7 +4,7 @@
  * names the error. An accepted file contains only keys of the table; its settings, printed and
  * parsed again, are the same.
  */
-#include "cluster/config/parts.h"
+#include "cluster/config/file.h"
 #include "tests/core/memory.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -28,54 +28,6 @@ static struct spoke_config *parse(const char *text)
 	return config;
 }
 
-TEST(every_key_sets_its_option)
-{
-	struct spoke_config *config = parse(
-		"[comet]\nlisten = 127.0.0.1:1\norigins = https://a.b\nhosts = a.b\n"
-		"proxies = ::1\n"
-		"any.client = true\nquery.user = true\nhead.time = 1ms\nkeepalive = 12ms\n"
-		"poll = 3ms\nlife = 14ms\nkeep = 5ms\nslow = 16ms\nretry.min = 7ms\n"
-		"retry.max = 8ms\ndrain = 9ms\naccept.rate = 10\nconnections.max = 11\n"
-		"connections.per.peer.max = 12\nconnections.per.user.max = 13\nusers.max = 14\n"
-		"frames.per.second = 15\ntext.max = 16\nmessage.max = 17\nring.messages = 18\n"
-		"ring.bytes = 19\nring.time = 20ms\nall.messages = 21\nall.bytes = 22\n"
-		"bytes.max = 5000\nsend.buffer = 2048\n");
-	struct spoke_comet_options with = { .listen = NULL };
-
-	assert_non_null(config);
-	spoke_config_comet(config, &with);
-	assert_string_equal(with.listen, "127.0.0.1:1");
-	assert_string_equal(with.origins, "https://a.b");
-	assert_string_equal(with.hosts, "a.b");
-	assert_string_equal(with.proxies, "::1");
-	assert_true(with.any_client && with.query_user);
-	assert_int_equal(with.head_ns, 1000000);
-	assert_int_equal(with.keepalive_ns, 12000000);
-	assert_int_equal(with.poll_ns, 3000000);
-	assert_int_equal(with.life_ns, 14000000);
-	assert_int_equal(with.keep_ns, 5000000);
-	assert_int_equal(with.slow_ns, 16000000);
-	assert_int_equal(with.retry_min_ns, 7000000);
-	assert_int_equal(with.retry_max_ns, 8000000);
-	assert_int_equal(with.drain_ns, 9000000);
-	assert_int_equal(with.accept_rate, 10);
-	assert_int_equal(with.connections_max, 11);
-	assert_int_equal(with.connections_per_peer_max, 12);
-	assert_int_equal(with.connections_per_user_max, 13);
-	assert_int_equal(with.users_max, 14);
-	assert_int_equal(with.frames_per_second, 15);
-	assert_int_equal(with.frame_max, 16);
-	assert_int_equal(with.message_max, 17);
-	assert_int_equal(with.ring_messages, 18);
-	assert_int_equal(with.ring_bytes, 19);
-	assert_int_equal(with.ring_ns, 20000000);
-	assert_int_equal(with.all_messages, 21);
-	assert_int_equal(with.all_bytes, 22);
-	assert_int_equal(with.bytes_max, 5000);
-	assert_int_equal(with.send_buffer, 2048);
-	spoke_config_free(config);
-}
-
 TEST(options_of_the_program_override_the_file)
 {
 	struct spoke_config *config = parse("[comet]\nlisten = 127.0.0.1:1\nlife = 1m\n"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Providers with a config file, and the settings that a reload changes. */
 #include "cluster/call/caller.h"
+#include "cluster/config/file.h"
 #include "cluster/config/keys.h"
-#include "cluster/config/parts.h"
 #include "cluster/provider/parts.h"
 #include "tests/cluster/config/configrig.h"
 #include "tests/support/test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reloading a config file: messages, reloads without effect, and users freed meanwhile. */
 #include "cluster/config/config.h"
-#include "cluster/config/parts.h"
+#include "cluster/config/file.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
 #include "tests/cluster/config/configrig.h"

@@ -836,6 +836,29 @@ static void try_code(const struct sight *plain, enum spokei_key key, const char 
 	}
 }
 
+/* Options that are copied from a file, for a gateway that the program makes. */
+static void try_copies(enum spokei_key key, const char *value, const char *text)
+{
+	const struct spokei_field *field = spokei_key_field(key, SPOKEI_AT_COMET);
+	struct spoke_comet_options expected = { .listen = NULL };
+	struct spoke_comet_options with = { .listen = NULL };
+	struct spoke_config *config;
+
+	if (field == NULL)
+		return;
+	assert_int_equal(spoke_config_parse(NULL, FILE_NAME, spokei_span(text, strlen(text)), NULL,
+					    NULL, &config),
+			 0);
+	spoke_config_comet(config, &with);
+	say(field, &expected, key, value);
+	if (field->type != SPOKEI_FIELD_TEXT)
+		assert_int_equal(spokei_field_get(field, &with),
+				 spokei_field_get(field, &expected));
+	else
+		assert_string_equal(spokei_field_pointer(field, &with), value);
+	spoke_config_free(config);
+}
+
 static void try_urls(const struct sight *plain, enum spokei_key key, const char *value)
 {
 	const struct spokei_key_row *row = spokei_key_row(key);
@@ -896,6 +919,7 @@ TEST(each_road_of_each_key_sets_the_same)
 				continue;
 			look_at_line(section, key, value, text, &fresh);
 			assert_set(&plain, &fresh, section, key);
+			try_copies(key, value, text);
 			if (reload(&running, text) != SPOKE_OK)
 				fail_msg("%s\n%s", spoke_engine_why(running.engine), text);
 			if (spokei_key_row(key)->live)

@@ -5,7 +5,7 @@
  */
 #include "cluster/config/config.h"
 #include "cluster/config/credentials.h"
-#include "cluster/config/parts.h"
+#include "cluster/config/file.h"
 #include "cluster/consumer/parts.h"
 #include "cluster/provider/parts.h"
 #include "cluster/provider/proof.h"
