@@ -2,9 +2,7 @@
 /* Registration lines: the names of policies, balancers and registries. */
 #include "cluster/catalog.h"
 
-#include "cluster/registry/file/file.h"
-#include "cluster/registry/static.h"
-#include "cluster/registry/zookeeper/zookeeper.h"
+#include "cluster/registry/registries.h"
 
 #include <string.h>
 
@@ -34,7 +32,11 @@ static const struct spoke_balancer *const balancers[] = {
 /* clang-format on */
 
 static const struct spoke_registry *const registries[] = {
-	&SPOKEI_REGISTRY_ZOOKEEPER,
+#ifdef SPOKE_WITH_ZOOKEEPER
+	&spokei_registry_zookeeper,
+#else
+	&spokei_registry_zookeeper_absent,
+#endif
 	&spokei_registry_file,
 	&spokei_registry_static,
 	NULL,

@@ -7,6 +7,7 @@
 #include "cluster/discovery/override.h"
 #include "cluster/discovery/provider_url.h"
 #include "cluster/endpoints/directory.h"
+#include "cluster/registry/urls.h"
 #include "core/engine/engine.h"
 
 #include <spoke/registry.h>
@@ -119,7 +120,7 @@ static int subscription_list(void *arg, const struct spoke_url *urls, size_t cou
 static bool tell_routers(struct spokei_subscription *subscription, const char *service,
 			 const char *category, size_t count)
 {
-	bool rule = spokei_rule_is(category);
+	bool rule = spokei_urls_are_rule(category);
 	size_t kind = 0;
 
 	while (kind < ROUTERS_COUNT && strcmp(category, routers[kind]) != 0)
@@ -140,7 +141,7 @@ static bool tell_routers(struct spokei_subscription *subscription, const char *s
 static enum spokei_override_source source_of(const struct spokei_subscription *subscription,
 					     const char *service, const char *category)
 {
-	if (!spokei_rule_is(category))
+	if (!spokei_urls_are_rule(category))
 		return SPOKEI_OVERRIDE_LISTED;
 	return strcmp(service, subscription->of.application) == 0 ? SPOKEI_OVERRIDE_APPLICATION
 								  : SPOKEI_OVERRIDE_SERVICE;

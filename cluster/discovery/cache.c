@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the last list of providers in a file, which is private because URLs contain tokens. */
 #include "cluster/discovery/cache.h"
+
+#include "cluster/registry/urls.h"
 #include "core/base/log.h"
 
 #include <spoke/engine.h>
@@ -15,22 +17,15 @@
 #define READ_FIRST 65536u
 #define SHOWN 96u /* bytes of the path in events */
 
-/* A text with memory of its own. */
-struct text {
-	char *bytes; /* NULL: none */
-	size_t len;
-	size_t size; /* of the memory */
-};
-
 struct spokei_cache {
 	struct spoke_engine *engine;
 	struct spoke_alarm alarm;
 	struct spoke_work work;
-	struct text next;    /* to be written */
-	struct text current; /* being written or last written */
-	int status;          /* of the last write: 0 or a negative errno */
-	bool writing;        /* the write is on a pool thread or returning from it */
-	bool failing;        /* the last write failed and was logged */
+	struct spokei_buffer next;    /* to be written; empty: nothing */
+	struct spokei_buffer current; /* being written or last written */
+	int status;                   /* of the last write: 0 or a negative errno */
+	bool writing;                 /* the write is on a pool thread or returning from it */
+	bool failing;                 /* the last write failed and was logged */
 	bool freed;
 	size_t size;      /* of this, with its texts */
 	const char *path; /* after this struct */
@@ -47,52 +42,13 @@ static void complain(const struct spokei_cache *cache, int error, const char *wh
 	spokei_event(cache->engine, error, "cache %s: %s", shown, what);
 }
 
-/* --- life */
-
-int spokei_cache_new(struct spoke_engine *engine, const char *path, const char *service,
-		     struct spokei_cache **ret_cache)
-{
-	size_t path_size = strlen(path) + 1;
-	size_t name_len = spoke_url_encode(service, strlen(service), NULL, 0);
-	size_t head_len = strlen(HEAD) + name_len + 1;
-	struct spokei_cache *cache;
-	size_t size = sizeof(*cache) + path_size + head_len + 1;
-	char *head;
-
-	if (engine->env->files == NULL)
-		return SPOKE_EUNSUPPORTED;
-	if (path_size == 1)
-		return SPOKE_EINVAL;
-	cache = spokei_alloc(engine->env, 1, size);
-	if (cache == NULL)
-		return SPOKE_ENOMEM;
-	cache->engine = engine;
-	cache->size = size;
-	memcpy(cache->texts, path, path_size);
-	cache->path = cache->texts;
-	head = cache->texts + path_size;
-	(void)snprintf(head, head_len, "%s", HEAD);
-	(void)spoke_url_encode(service, strlen(service), head + strlen(HEAD), name_len + 1);
-	head[head_len - 1] = '\n';
-	cache->head = head;
-	cache->head_len = head_len;
-	*ret_cache = cache;
-	return SPOKE_OK;
-}
-
-static void drop_text(const struct spokei_cache *cache, struct text *text)
-{
-	spokei_free(cache->engine->env, text->bytes, 1, text->size);
-	*text = (struct text){ NULL, 0, 0 };
-}
-
 static void destroy(struct spokei_cache *cache)
 {
 	const struct spoke_env *env = cache->engine->env;
 
 	(void)spoke_alarm_cancel(&cache->alarm);
-	drop_text(cache, &cache->next);
-	drop_text(cache, &cache->current);
+	spokei_buffer_fini(&cache->next);
+	spokei_buffer_fini(&cache->current);
 	spokei_free(env, cache, 1, cache->size);
 }
 
@@ -100,11 +56,16 @@ static void destroy(struct spokei_cache *cache)
 
 static void begin_to_write(struct spokei_cache *cache);
 
+static bool has_next(const struct spokei_cache *cache)
+{
+	return spokei_buffer_len(&cache->next) > 0;
+}
+
 static void cache_due(struct spoke_alarm *alarm)
 {
 	struct spokei_cache *cache = spoke_container_of(alarm, struct spokei_cache, alarm);
 
-	if (cache->next.bytes)
+	if (has_next(cache))
 		begin_to_write(cache);
 }
 
@@ -121,8 +82,9 @@ static void write_file(struct spoke_work *work)
 	struct spokei_cache *cache = spoke_container_of(work, struct spokei_cache, work);
 	const struct spoke_env *env = cache->engine->env;
 
-	cache->status = env->files->replace(env->ctx, cache->path, cache->current.bytes,
-					    cache->current.len, true);
+	cache->status = env->files->replace(env->ctx, cache->path,
+					    spokei_buffer_data(&cache->current),
+					    spokei_buffer_len(&cache->current), true);
 }
 
 static void written(struct spoke_work *work)
@@ -136,11 +98,19 @@ static void written(struct spoke_work *work)
 			 "cannot be written; check the directory's permissions and free space");
 	cache->failing = failed;
 	if (failed || work->status)
-		drop_text(cache, &cache->current);
+		spokei_buffer_fini(&cache->current);
 	if (cache->freed)
 		destroy(cache);
-	else if (cache->next.bytes)
+	else if (has_next(cache))
 		write_later(cache);
+}
+
+static void swap(struct spokei_cache *cache)
+{
+	const struct spokei_buffer next = cache->next;
+
+	cache->next = cache->current;
+	cache->current = next;
 }
 
 static void begin_to_write(struct spokei_cache *cache)
@@ -148,15 +118,13 @@ static void begin_to_write(struct spokei_cache *cache)
 	struct spoke_engine *engine = cache->engine;
 
 	SPOKE_ASSERT(!cache->writing);
-	drop_text(cache, &cache->current);
-	cache->current = cache->next;
-	cache->next = (struct text){ NULL, 0, 0 };
+	spokei_buffer_fini(&cache->current);
+	swap(cache);
 	cache->work = (struct spoke_work){ .run = write_file, .done = written };
 	cache->writing = engine->env->loop->offload(engine->loop, &cache->work) == 0;
 	if (cache->writing)
 		return;
-	cache->next = cache->current;
-	cache->current = (struct text){ NULL, 0, 0 };
+	swap(cache);
 	write_later(cache);
 }
 
@@ -164,7 +132,7 @@ void spokei_cache_free(struct spokei_cache *cache)
 {
 	if (cache == NULL || cache->freed)
 		return;
-	if (cache->next.bytes && !cache->writing && !spokei_engine_forked(cache->engine))
+	if (has_next(cache) && !cache->writing && !spokei_engine_forked(cache->engine))
 		begin_to_write(cache);
 	(void)spoke_alarm_cancel(&cache->alarm);
 	cache->freed = true;
@@ -172,77 +140,73 @@ void spokei_cache_free(struct spokei_cache *cache)
 		destroy(cache);
 }
 
-static size_t print_all(const struct spokei_cache *cache, const struct spoke_url *urls,
-			size_t count, char *out, size_t size)
+/* Prints the whole file. */
+static int print_all(const struct spokei_cache *cache, const struct spoke_url *urls, size_t count,
+		     struct spokei_buffer *out)
 {
-	size_t len = cache->head_len;
+	int error = spokei_buffer_append(out, cache->head, cache->head_len);
 
-	if (size > 0)
-		memcpy(out, cache->head, cache->head_len);
-	for (size_t i = 0; i < count; i++) {
-		len += spoke_url_print(&urls[i], SPOKE_URL_WHOLE, size > 0 ? out + len : NULL,
-				       size > 0 ? size - len : 0);
-		if (size > 0)
-			out[len] = '\n';
-		len++;
+	for (size_t i = 0; i < count && error == 0; i++) {
+		error = spokei_urls_put(out, &urls[i]);
+		if (error == 0)
+			spokei_buffer_data(out)[spokei_buffer_len(out) - 1] = '\n';
 	}
-	return len;
+	return error;
+}
+
+static bool is_current(const struct spokei_cache *cache)
+{
+	size_t len = spokei_buffer_len(&cache->next);
+
+	return len == spokei_buffer_len(&cache->current) &&
+	       memcmp(spokei_buffer_data(&cache->next), spokei_buffer_data(&cache->current), len) ==
+		       0;
 }
 
 void spokei_cache_keep(struct spokei_cache *cache, const struct spoke_url *urls, size_t count)
 {
-	struct text text = { .len = print_all(cache, urls, count, NULL, 0) };
+	struct spokei_buffer text;
+	int error;
 
-	if (text.len > SPOKEI_CACHE_MAX) {
-		complain(cache, SPOKE_ETOOLARGE, "the list is too long to be saved");
+	spokei_buffer_init(&text, cache->engine->env, SPOKEI_CACHE_MAX);
+	error = print_all(cache, urls, count, &text);
+	if (error) {
+		spokei_buffer_fini(&text);
+		complain(cache, error,
+			 error == SPOKE_ETOOLARGE ? "the list is too long to be saved"
+						  : "out of memory while saving the list");
 		return;
 	}
-	text.size = text.len + 1;
-	text.bytes = spokei_alloc_unset(cache->engine->env, text.size);
-	if (text.bytes == NULL) {
-		complain(cache, SPOKE_ENOMEM, "out of memory while saving the list");
-		return;
-	}
-	(void)print_all(cache, urls, count, text.bytes, text.size);
-	drop_text(cache, &cache->next);
-	if (cache->current.bytes && cache->current.len == text.len &&
-	    memcmp(cache->current.bytes, text.bytes, text.len) == 0) {
-		drop_text(cache, &text);
-		return;
-	}
+	spokei_buffer_fini(&cache->next);
 	cache->next = text;
-	if (!cache->writing)
+	if (is_current(cache))
+		spokei_buffer_fini(&cache->next);
+	else if (!cache->writing)
 		write_later(cache);
 }
 
 /* --- reading */
 
-/* Reads the file; the bytes are NULL if there is none or it is unreadable. Returns 0 or
+/* Reads the file; the text is empty if there is none or it is unreadable. Returns 0 or
  * SPOKE_ENOMEM. */
-static int read_file(const struct spokei_cache *cache, struct text *ret_text)
+static int read_file(const struct spokei_cache *cache, struct spokei_buffer *text)
 {
 	const struct spoke_env *env = cache->engine->env;
-	struct text text = { .size = READ_FIRST };
 	ssize_t got = -EFBIG;
 
-	while (got == -EFBIG && text.size <= SPOKEI_CACHE_MAX) {
-		text.bytes = spokei_alloc_unset(env, text.size);
-		if (text.bytes == NULL)
+	for (size_t size = READ_FIRST; got == -EFBIG && size <= SPOKEI_CACHE_MAX; size *= 2) {
+		unsigned char *room = spokei_buffer_reserve(text, size);
+
+		if (room == NULL)
 			return SPOKE_ENOMEM;
-		got = env->files->read(env->ctx, cache->path, text.bytes, text.size);
-		if (got >= 0) {
-			text.len = (size_t)got;
-			*ret_text = text;
-			return SPOKE_OK;
-		}
-		spokei_free(env, text.bytes, 1, text.size);
-		text.size *= 2;
+		got = env->files->read(env->ctx, cache->path, room, size);
 	}
-	if (got == -EFBIG)
+	if (got >= 0)
+		spokei_buffer_commit(text, (size_t)got);
+	else if (got == -EFBIG)
 		complain(cache, SPOKE_ETOOLARGE, "too large; ignored");
 	else if (got != -ENOENT)
 		complain(cache, SPOKE_ESYSTEM, "cannot be read");
-	*ret_text = (struct text){ NULL, 0, 0 };
 	return SPOKE_OK;
 }
 
@@ -262,18 +226,62 @@ static int read_lines(const char *at, const char *end, struct spokei_url_list *l
 	return error;
 }
 
-int spokei_cache_read(const struct spokei_cache *cache, struct spokei_url_list *list)
+static int read_list(const struct spokei_cache *cache, struct spokei_url_list *list)
 {
-	struct text text;
-	int error = read_file(cache, &text);
+	struct spokei_buffer text;
+	const char *begin;
+	size_t len;
+	int error;
 
-	if (error || text.bytes == NULL)
-		return error;
-	if (text.len < cache->head_len || memcmp(text.bytes, cache->head, cache->head_len) != 0)
+	spokei_buffer_init(&text, cache->engine->env, SPOKEI_CACHE_MAX);
+	error = read_file(cache, &text);
+	begin = (const char *)spokei_buffer_data(&text);
+	len = spokei_buffer_len(&text);
+	if (len >= cache->head_len && memcmp(begin, cache->head, cache->head_len) == 0)
+		error = read_lines(begin + cache->head_len, begin + len, list);
+	else if (error == SPOKE_OK && len > 0)
 		complain(cache, SPOKE_EINVAL,
 			 "belongs to another service; ignored, and will be replaced");
+	spokei_buffer_fini(&text);
+	return error;
+}
+
+static struct spokei_cache *make(struct spoke_engine *engine, const char *path, const char *service)
+{
+	size_t path_size = strlen(path) + 1;
+	size_t name_len = spoke_url_encode(service, strlen(service), NULL, 0);
+	size_t head_len = strlen(HEAD) + name_len + 1;
+	struct spokei_cache *cache;
+	size_t size = sizeof(*cache) + path_size + head_len + 1;
+	char *head;
+
+	cache = spokei_alloc(engine->env, 1, size);
+	if (cache == NULL)
+		return NULL;
+	cache->engine = engine;
+	cache->size = size;
+	memcpy(cache->texts, path, path_size);
+	cache->path = cache->texts;
+	head = cache->texts + path_size;
+	(void)snprintf(head, head_len, "%s", HEAD);
+	(void)spoke_url_encode(service, strlen(service), head + strlen(HEAD), name_len + 1);
+	head[head_len - 1] = '\n';
+	cache->head = head;
+	cache->head_len = head_len;
+	spokei_buffer_init(&cache->next, engine->env, SPOKEI_CACHE_MAX);
+	cache->current = cache->next;
+	return cache;
+}
+
+int spokei_cache_open(struct spoke_engine *engine, const char *path, const char *service,
+		      struct spokei_url_list *list, struct spokei_cache **ret_cache)
+{
+	struct spokei_cache *cache = make(engine, path, service);
+	int error = cache ? read_list(cache, list) : SPOKE_ENOMEM;
+
+	if (error)
+		spokei_cache_free(cache);
 	else
-		error = read_lines(text.bytes + cache->head_len, text.bytes + text.len, list);
-	drop_text(cache, &text);
+		*ret_cache = cache;
 	return error;
 }

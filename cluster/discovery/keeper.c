@@ -335,12 +335,13 @@ static void log_bad_rules(struct spokei_keeper *keeper, const struct entry *entr
 {
 	const char *category = entry->of.category;
 
-	if (list->bad > 0 || list->over > 0)
+	if (list->bad > 0 || list->over > 0) {
 		spokei_event(keeper->engine, SPOKE_ESYNTAX,
 			     "registry %s: %zu rules of %s%s ignored, invalid or too many%s%s",
 			     keeper->name, list->bad + list->over,
-			     spokei_rule_is(category) ? entry->of.service : "", category,
+			     spokei_urls_are_rule(category) ? entry->of.service : "", category,
 			     list->bad ? "; the first: " : "", list->why.text);
+	}
 }
 
 /* Lets a list wait for the owner, in place of an older one. */
@@ -367,7 +368,7 @@ static void registry_list(void *arg, struct spoke_registry_entry *of, const char
 	spokei_engine_refresh(keeper->engine);
 	heard(keeper);
 	spokei_url_list_init(&list, keeper->engine->env);
-	if (spokei_rule_is(of->category))
+	if (spokei_urls_are_rule(of->category))
 		error = count > 0 ? read_rule(keeper, entry, texts, &list) : SPOKE_OK;
 	else
 		error = read_all(&list, texts, count);
@@ -396,20 +397,11 @@ static const struct spoke_registry_up registry_up = {
 
 /* --- entries */
 
-static void want_no_more(struct entry *entry)
+static void set_wanted(struct entry *entry, bool wanted)
 {
-	if (!entry->wanted)
+	if (entry->wanted == wanted)
 		return;
-	entry->wanted = false;
-	entry->due_ns = 0;
-	entry->failures = 0;
-}
-
-static void want_again(struct entry *entry)
-{
-	if (entry->wanted)
-		return;
-	entry->wanted = true;
+	entry->wanted = wanted;
 	entry->due_ns = 0;
 	entry->failures = 0;
 }
@@ -500,7 +492,7 @@ static void withdraw_others(struct spokei_keeper *keeper, const struct entry *bu
 {
 	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry)) {
 		if (entry != but && is_same_provider(entry, service, url))
-			want_no_more(entry);
+			set_wanted(entry, false);
 	}
 	act_soon(keeper);
 }
@@ -522,7 +514,7 @@ int spokei_keeper_publish(struct spokei_keeper *keeper, const char *service, con
 	else if (entry == NULL)
 		error = add_entry(keeper, service, text, &url, &entry);
 	if (error == 0) {
-		want_again(entry);
+		set_wanted(entry, true);
 		withdraw_others(keeper, entry, service, &url);
 		heard(keeper);
 	}
@@ -550,7 +542,7 @@ void spokei_keeper_withdraw_all(struct spokei_keeper *keeper)
 {
 	for (struct entry *entry = next_of(keeper, NULL); entry; entry = next_of(keeper, entry))
 		if (!subscribes(entry))
-			want_no_more(entry);
+			set_wanted(entry, false);
 	act_soon(keeper);
 }
 
@@ -562,24 +554,17 @@ static int read_cache(struct spokei_keeper *keeper, struct entry *entry)
 
 	if (keeper->cache_path[0] == '\0')
 		return SPOKE_OK;
-	error = spokei_cache_new(keeper->engine, keeper->cache_path, entry->of.service,
-				 &keeper->cache);
-	if (error)
-		return error;
 	spokei_url_list_init(&list, keeper->engine->env);
-	error = spokei_cache_read(keeper->cache, &list);
-	if (error == 0 && list.count > 0) {
-		spokei_event(keeper->engine, SPOKE_OK, "registry %s: using %zu cached providers",
-			     keeper->name, list.count);
-		keep_list(keeper, entry, &list);
-		return SPOKE_OK;
+	error = spokei_cache_open(keeper->engine, keeper->cache_path, entry->of.service, &list,
+				  &keeper->cache);
+	if (error || list.count == 0) {
+		spokei_url_list_fini(&list);
+		return error;
 	}
-	spokei_url_list_fini(&list);
-	if (error) {
-		spokei_cache_free(keeper->cache);
-		keeper->cache = NULL;
-	}
-	return error;
+	spokei_event(keeper->engine, SPOKE_OK, "registry %s: using %zu cached providers",
+		     keeper->name, list.count);
+	keep_list(keeper, entry, &list);
+	return SPOKE_OK;
 }
 
 static bool is_watched(const struct spokei_keeper *keeper, const char *service,
@@ -870,21 +855,16 @@ static int check(struct spoke_engine *engine, const struct spokei_keeper_options
 static int find_kind(struct spoke_engine *engine, const char *scheme,
 		     const struct spoke_registry **ret_kind)
 {
-	char known[128] = "";
 	char shown[SHOWN];
-	const char *name;
-	size_t len = 0;
 
 	*ret_kind = spokei_catalog_registry(scheme);
 	if (*ret_kind)
 		return SPOKE_OK;
-	for (unsigned i = 0; (name = spokei_catalog_registry_name(i)) && len < sizeof(known); i++)
-		len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", i ? ", " : "",
-					name);
 	(void)spokei_log_escape(shown, sizeof(shown), scheme, strlen(scheme));
 	spokei_event(engine, SPOKE_EUNSUPPORTED,
-		     "registry: unknown scheme %s; use one of %s, or a registry of the program",
-		     shown, *known ? known : "none");
+		     "registry: unknown scheme %s; use " SPOKE_REGISTRY_URLS
+		     ", or a registry of the program",
+		     shown);
 	return SPOKE_EUNSUPPORTED;
 }
 

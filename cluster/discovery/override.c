@@ -39,13 +39,6 @@ static const struct spoke_url *rule_at(const struct spokei_overrides *rules, siz
 	return NULL;
 }
 
-static const char *said(const struct spoke_url *url, const char *key)
-{
-	const char *text = spoke_url_get(url, key);
-
-	return text ? text : "";
-}
-
 /* --- a URL with other parameters */
 
 struct draft {
@@ -130,9 +123,9 @@ static bool is_for(const struct spokei_override_of *of, const struct spoke_url *
 
 	return (strcmp(rule->scheme, OVERRIDE) == 0 || strcmp(rule->scheme, ABSENT) == 0) &&
 	       rule->host && (!is_for_all(rule) || strcmp(rule->host, ANY_HOST) == 0) &&
-	       strcmp(said(rule, "enabled"), "false") != 0 &&
-	       is_any_or(said(rule, "side"), "consumer") &&
-	       is_any_or(said(rule, "application"), of->application) &&
+	       strcmp(spokei_urls_value(rule, "enabled"), "false") != 0 &&
+	       is_any_or(spokei_urls_value(rule, "side"), "consumer") &&
+	       is_any_or(spokei_urls_value(rule, "application"), of->application) &&
 	       (strcmp(rule->path, "*") == 0 || spokei_provider_url_concerns(rule, &wanted));
 }
 
@@ -141,8 +134,9 @@ static bool is_before(const struct spoke_url *one, const struct spoke_url *other
 {
 	int order = strcmp(one->host, other->host);
 
-	return order < 0 || (order == 0 && strtol(said(one, "priority"), NULL, 10) <
-						   strtol(said(other, "priority"), NULL, 10));
+	return order < 0 ||
+	       (order == 0 && strtol(spokei_urls_value(one, "priority"), NULL, 10) <
+				      strtol(spokei_urls_value(other, "priority"), NULL, 10));
 }
 
 /* Equal ones keep their order, because the last one wins, as in Java. */
@@ -225,7 +219,7 @@ static bool meets_conditions(const struct spoke_url *rule, const struct spoke_ur
 		const struct spoke_url_parameter *parameter = &rule->parameters[i];
 
 		if (*parameter->key == '~' && strcmp(parameter->value, "*") != 0 &&
-		    strcmp(parameter->value, said(url, parameter->key + 1)) != 0)
+		    strcmp(parameter->value, spokei_urls_value(url, parameter->key + 1)) != 0)
 			return false;
 	}
 	return true;
@@ -233,7 +227,7 @@ static bool meets_conditions(const struct spoke_url *rule, const struct spoke_ur
 
 static bool concerns(const struct spoke_url *rule, const struct spoke_url *url)
 {
-	const char *providers = said(rule, "providers");
+	const char *providers = spokei_urls_value(rule, "providers");
 
 	if (url->host == NULL)
 		return false;
@@ -290,13 +284,14 @@ int spokei_override_calls(const struct spokei_overrides *rules, struct spoke_url
 	int error;
 
 	for (size_t i = 0; (rule = rule_at(rules, i)); i++) {
-		if (!is_for_all(rule) || *said(rule, "providers"))
+		if (!is_for_all(rule) || *spokei_urls_value(rule, "providers"))
 			continue;
-		for (unsigned k = 0; k < rule->parameter_count; k++)
+		for (unsigned k = 0; k < rule->parameter_count; k++) {
 			if (!is_of_rule(rule->parameters[k].key))
 				(void)set(&draft, rule->parameters[k].key,
 					  rule->parameters[k].value,
 					  strcmp(rule->scheme, ABSENT) == 0);
+		}
 	}
 	*ret_url = (struct spoke_url){ 0 };
 	if (draft.count == 0)

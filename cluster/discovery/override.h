@@ -11,7 +11,7 @@
 #ifndef SPOKEI_CLUSTER_DISCOVERY_OVERRIDE_H
 #define SPOKEI_CLUSTER_DISCOVERY_OVERRIDE_H
 
-#include "cluster/discovery/url_list.h"
+#include "cluster/registry/urls.h"
 
 #define SPOKEI_OVERRIDES_MAX 256u /* rules of a source */
 
@@ -69,12 +69,6 @@ SPOKE_MUST_USE int spokei_override_calls(const struct spokei_overrides *rules,
 
 #define SPOKEI_RULE_KEY 1024u /* bytes of a key, with the NUL */
 #define SPOKEI_RULE_WHY 128u  /* bytes of a sentence, with the NUL */
-
-/* Returns whether a category of a registry is that of rules, not of URLs. */
-static inline bool spokei_rule_is(const char *category)
-{
-	return *category == '.';
-}
 
 /* Prints the key of a service's rules, "SERVICE:VERSION:GROUP". Returns whether it fits. */
 bool spokei_rule_print_key(const char *service, const char *version, const char *group,

@@ -22,7 +22,6 @@
 /* --- format */
 
 #define NUMBER 24u /* bytes of a number in digits, with the NUL */
-#define KEYS 20u
 
 /* Parameters for consumers with spoke on the same host: the number of the host, and the address to
  * which they may connect in place of the URL's own. */
@@ -30,28 +29,37 @@
 #define LOCAL "spoke.local"
 #define HOST_ID_FORMAT "%016" PRIx64
 
-struct numbers {
+/* Leaves the parameters that have a value. Returns how many. */
+static unsigned drop_empty(struct spoke_url_parameter *keys, unsigned count)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		if (*keys[i].value)
+			keys[left++] = keys[i];
+	return left;
+}
+
+static const char *print_number(char text[NUMBER], uint64_t number)
+{
+	(void)snprintf(text, NUMBER, "%" PRIu64, number);
+	return text;
+}
+
+/* 0 becomes an empty text. */
+static const char *print_id(char text[NUMBER], uint64_t id)
+{
+	(void)snprintf(text, NUMBER, HOST_ID_FORMAT, id);
+	return id ? text : "";
+}
+
+int spokei_provider_url_format(const struct spokei_provider_parts *parts, struct spokei_buffer *out)
+{
 	char timestamp[NUMBER];
 	char warmup[NUMBER];
 	char weight[NUMBER];
 	char host_id[NUMBER];
-};
-
-static void print_numbers(const struct spokei_provider_parts *parts, struct numbers *numbers)
-{
-	(void)snprintf(numbers->timestamp, NUMBER, "%" PRIu64, parts->timestamp_ms);
-	(void)snprintf(numbers->warmup, NUMBER, "%" PRIu64, parts->warmup_ms);
-	(void)snprintf(numbers->weight, NUMBER, "%" PRIu32, parts->weight);
-	*numbers->host_id = '\0';
-	if (parts->host_id)
-		(void)snprintf(numbers->host_id, NUMBER, HOST_ID_FORMAT, parts->host_id);
-}
-
-/* Lists the parameters that have a value. Returns how many. */
-static unsigned choose_keys(const struct spokei_provider_parts *parts,
-			    const struct numbers *numbers, struct spoke_url_parameter keys[KEYS])
-{
-	const struct spoke_url_parameter all[KEYS] = {
+	struct spoke_url_parameter keys[] = {
 		{ "admin", parts->admin },
 		{ "anyhost", "false" },
 		{ "application", parts->application },
@@ -66,43 +74,26 @@ static unsigned choose_keys(const struct spokei_provider_parts *parts,
 		{ "prefer.serialization", "hessian2,msgpack" },
 		{ "serialization", "hessian2" },
 		{ "side", "provider" },
-		{ HOST_ID, numbers->host_id },
+		{ HOST_ID, print_id(host_id, parts->host_id) },
 		{ LOCAL, parts->host_id ? parts->local : "" },
 		{ "spoke.serialization", "msgpack" },
-		{ "timestamp", numbers->timestamp },
+		{ "timestamp", print_number(timestamp, parts->timestamp_ms) },
 		{ "token", parts->token },
 		{ "version", parts->version },
-		{ "warmup", numbers->warmup },
-		{ "weight", numbers->weight },
+		{ "warmup", print_number(warmup, parts->warmup_ms) },
+		{ "weight", print_number(weight, parts->weight) },
 	};
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < KEYS; i++)
-		if (*all[i].value)
-			keys[count++] = all[i];
-	return count;
-}
-
-int spokei_provider_url_format(const struct spokei_provider_parts *parts, struct spokei_buffer *out)
-{
-	struct numbers numbers;
-	struct spoke_url_parameter keys[KEYS];
 	struct spoke_url url = {
 		.scheme = "dubbo",
-		.path = "",
-		.port = -1,
-		.parameters = keys,
+		.path = parts->socket ? "" : parts->service,
+		.host = parts->socket ? NULL : parts->host,
+		.port = parts->socket ? -1 : parts->port,
 		.socket = parts->socket,
 		.shm = parts->shm,
+		.parameters = keys,
+		.parameter_count = drop_empty(keys, sizeof(keys) / sizeof(keys[0])),
 	};
 
-	print_numbers(parts, &numbers);
-	url.parameter_count = choose_keys(parts, &numbers, keys);
-	if (url.socket == NULL) {
-		url.host = parts->host;
-		url.port = parts->port;
-		url.path = parts->service;
-	}
 	return spokei_urls_put(out, &url);
 }
 
@@ -116,10 +107,10 @@ int spokei_consumer_url_format(const struct spokei_provider_parts *parts, uint64
 		{ "category", "consumers" },
 		{ "check", "false" },
 		{ "dubbo", "2.0.2" },
-		{ "id", name },
+		{ "id", print_id(name, id) },
 		{ "interface", parts->service },
 		{ "side", "consumer" },
-		{ "timestamp", timestamp },
+		{ "timestamp", print_number(timestamp, parts->timestamp_ms) },
 		{ "group", parts->group },
 		{ "version", parts->version },
 	};
@@ -129,18 +120,9 @@ int spokei_consumer_url_format(const struct spokei_provider_parts *parts, uint64
 		.port = -1,
 		.path = parts->service,
 		.parameters = keys,
-		.parameter_count = sizeof(keys) / sizeof(keys[0]) - 2,
+		.parameter_count = drop_empty(keys, sizeof(keys) / sizeof(keys[0])),
 	};
 
-	(void)snprintf(timestamp, sizeof(timestamp), "%" PRIu64, parts->timestamp_ms);
-	(void)snprintf(name, sizeof(name), "%016" PRIx64, id);
-	/* The last two are optional. */
-	if (*parts->group)
-		url.parameter_count++;
-	else
-		keys[url.parameter_count] = keys[url.parameter_count + 1];
-	if (*parts->version)
-		url.parameter_count++;
 	return spokei_urls_put(out, &url);
 }
 
@@ -185,13 +167,6 @@ static uint64_t read_heartbeat(struct spoke_engine *engine, const struct spoke_u
 	return interval_ns > 0 && interval_ns < HEARTBEAT_MIN_NS ? HEARTBEAT_MIN_NS : interval_ns;
 }
 
-static const char *said(const struct spoke_url *url, const char *key)
-{
-	const char *text = spoke_url_get(url, key);
-
-	return text ? text : "";
-}
-
 /* Dubbo writes "0.0.0" if there is no version. */
 static const char *version_of(const char *version)
 {
@@ -223,8 +198,8 @@ static int make_key(struct spokei_provider_url *provider, const struct spoke_url
 	size_t wire_at = put(provider, provider->options.wire->name);
 
 	provider->name_at = put(provider, name);
-	provider->group_at = put(provider, one_of(said(url, "group")));
-	provider->version_at = put(provider, one_of(version_of(said(url, "version"))));
+	provider->group_at = put(provider, one_of(spokei_urls_value(url, "group")));
+	provider->version_at = put(provider, one_of(version_of(spokei_urls_value(url, "version"))));
 	return wire_at == SIZE_MAX || provider->name_at == SIZE_MAX ||
 			       provider->group_at == SIZE_MAX || provider->version_at == SIZE_MAX
 		       ? SPOKE_ETOOLARGE
@@ -264,7 +239,7 @@ static uint8_t read_codec(const struct spoke_url *url)
 	uint8_t codec = 0;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && codec == 0; i++)
-		codec = first_known(said(url, keys[i]));
+		codec = first_known(spokei_urls_value(url, keys[i]));
 	return codec ? codec : CODEC_UNSAID;
 }
 
@@ -273,7 +248,7 @@ static uint8_t read_codec(const struct spoke_url *url)
 /* Returns the path if it is not the name of the service. */
 static const char *read_path(const struct spoke_url *url)
 {
-	const char *interface = said(url, "interface");
+	const char *interface = spokei_urls_value(url, "interface");
 	const char *path = url->path ? url->path : "";
 
 	return *interface && strcmp(path, interface) != 0 ? path : "";
@@ -302,7 +277,7 @@ static bool is_of_host(const struct spoke_url *url, uint64_t host_id)
 	if (host_id == 0)
 		return false;
 	(void)snprintf(here, sizeof(here), HOST_ID_FORMAT, host_id);
-	return strcmp(said(url, HOST_ID), here) == 0;
+	return strcmp(spokei_urls_value(url, HOST_ID), here) == 0;
 }
 
 /* Returns the path of the provider's unix socket on this host. Anything else than an absolute path
@@ -311,7 +286,7 @@ static const char *read_local(struct spoke_engine *engine, const struct spoke_ur
 			      uint64_t host_id)
 {
 	const struct spoke_env *env = engine->env;
-	const char *text = said(url, LOCAL);
+	const char *text = spokei_urls_value(url, LOCAL);
 	struct spoke_address address;
 	char shown[SHOWN];
 
@@ -366,7 +341,7 @@ bool spokei_provider_url_is_admin(const char *text)
 /* An invalid address is dropped, because a link to it could lead anywhere. */
 static const char *read_admin(const struct spoke_url *url)
 {
-	const char *admin = said(url, "admin");
+	const char *admin = spokei_urls_value(url, "admin");
 
 	return spokei_provider_url_is_admin(admin) ? admin : "";
 }
@@ -424,10 +399,11 @@ int spokei_provider_url_parse(struct spoke_engine *engine, const struct spoke_ur
 	ret->heartbeat_ns = read_heartbeat(engine, url);
 	ret->codec = read_codec(url);
 	ret->path = bounded(engine, "the path", read_path(url), SPOKEI_PROVIDER_URL_KEY);
-	ret->token = bounded(engine, "token", said(url, "token"), SPOKEI_PROVIDER_URL_TOKEN);
+	ret->token = bounded(engine, "token", spokei_urls_value(url, "token"),
+			     SPOKEI_PROVIDER_URL_TOKEN);
 	ret->local = read_local(engine, url, host_id);
 	ret->admin = read_admin(url);
-	ret->application = said(url, "application");
+	ret->application = spokei_urls_value(url, "application");
 	ret->weight = (uint32_t)read_number(engine, url,
 					    &spokei_key_row(SPOKEI_KEY_WEIGHT)->option);
 	ret->warmup_ms = read_number(engine, url, &spokei_key_row(SPOKEI_KEY_WARMUP)->option) / MS;
@@ -473,22 +449,22 @@ bool spokei_provider_url_serves(const struct spoke_url *url, const char *service
 bool spokei_provider_url_concerns(const struct spoke_url *url, const struct spokei_wanted *wanted)
 {
 	return spokei_provider_url_serves(url, wanted->service) &&
-	       is_in_group(wanted->group, said(url, "group")) &&
-	       fits(version_of(wanted->version), version_of(said(url, "version")));
+	       is_in_group(wanted->group, spokei_urls_value(url, "group")) &&
+	       fits(version_of(wanted->version), version_of(spokei_urls_value(url, "version")));
 }
 
 bool spokei_provider_url_is_disabled(const struct spoke_url *url)
 {
-	const char *disabled = said(url, "disabled");
+	const char *disabled = spokei_urls_value(url, "disabled");
 
 	return *disabled ? strcmp(disabled, "true") == 0
-			 : strcmp(said(url, "enabled"), "false") == 0;
+			 : strcmp(spokei_urls_value(url, "enabled"), "false") == 0;
 }
 
 bool spokei_provider_url_matches(struct spoke_engine *engine, const struct spoke_url *url,
 				 const struct spokei_wanted *wanted)
 {
-	const char *category = said(url, "category");
+	const char *category = spokei_urls_value(url, "category");
 	const char *why = NULL;
 
 	if (strcmp(url->scheme, "empty") == 0)
@@ -504,18 +480,4 @@ bool spokei_provider_url_matches(struct spoke_engine *engine, const struct spoke
 		return false;
 	}
 	return spokei_provider_url_concerns(url, wanted);
-}
-
-uint32_t spokei_provider_url_weight(uint32_t weight, uint64_t warmup_ms, int64_t uptime_ms)
-{
-	uint64_t warm;
-
-	if (weight == 0)
-		return 0;
-	if (uptime_ms <= 0)
-		return 1;
-	if ((uint64_t)uptime_ms >= warmup_ms)
-		return weight;
-	warm = (uint64_t)uptime_ms * weight / warmup_ms;
-	return warm > 0 ? (uint32_t)warm : 1;
 }

@@ -115,8 +115,4 @@ bool spokei_provider_url_is_disabled(const struct spoke_url *url);
  * hyphens, and short enough. */
 bool spokei_provider_url_is_admin(const char *text);
 
-/* Returns the weight during warm-up, at least 1 unless `weight` is 0. `uptime_ms` may be
- * negative if clocks differ. */
-uint32_t spokei_provider_url_weight(uint32_t weight, uint64_t warmup_ms, int64_t uptime_ms);
-
 #endif

@@ -233,6 +233,20 @@ bool spokei_endpoint_take(struct spokei_endpoint *endpoint,
 	return true;
 }
 
+uint32_t spokei_endpoint_warm(uint32_t weight, uint64_t warmup_ms, int64_t uptime_ms)
+{
+	uint64_t warm;
+
+	if (weight == 0)
+		return 0;
+	if (uptime_ms <= 0)
+		return 1;
+	if ((uint64_t)uptime_ms >= warmup_ms)
+		return weight;
+	warm = (uint64_t)uptime_ms * weight / warmup_ms;
+	return warm > 0 ? (uint32_t)warm : 1;
+}
+
 uint32_t spokei_endpoint_weight(const struct spokei_endpoint *endpoint, bool *ret_grows)
 {
 	uint64_t passed_ms = (endpoint->engine->begin_ns - endpoint->listed_ns) / MS;
@@ -242,7 +256,7 @@ uint32_t spokei_endpoint_weight(const struct spokei_endpoint *endpoint, bool *re
 	if (endpoint->timestamp_ms == 0)
 		return endpoint->weight;
 	*ret_grows = uptime_ms < (int64_t)endpoint->warmup_ms && endpoint->weight > 1;
-	return spokei_provider_url_weight(endpoint->weight, endpoint->warmup_ms, uptime_ms);
+	return spokei_endpoint_warm(endpoint->weight, endpoint->warmup_ms, uptime_ms);
 }
 
 /* A name other than "localhost" may become any address. */

@@ -99,6 +99,10 @@ bool spokei_endpoint_fits(const struct spokei_endpoint *endpoint,
 bool spokei_endpoint_take(struct spokei_endpoint *endpoint,
 			  const struct spokei_provider_url *provider);
 
+/* Returns the weight during warm-up, at least 1 unless `weight` is 0. `uptime_ms` may be
+ * negative if clocks differ. */
+uint32_t spokei_endpoint_warm(uint32_t weight, uint64_t warmup_ms, int64_t uptime_ms);
+
 /* Returns the current weight, and whether it still grows. */
 uint32_t spokei_endpoint_weight(const struct spokei_endpoint *endpoint, bool *ret_grows);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registry whose URL contains the providers. */
-#include "cluster/registry/static.h"
+#include "cluster/registry/registries.h"
 
 #include "cluster/registry/urls.h"
 #include "core/base/env.h"
@@ -116,15 +116,14 @@ static unsigned count_places(const char *backup)
 static int add_all(struct fixed *fixed, const struct spoke_url *url, const char *protocol,
 		   const char *backup)
 {
+	const struct spoke_url bare = {
+		.scheme = "", .host = url->host, .port = url->port, .path = ""
+	};
 	char first[SPOKE_URL_HOST_MAX + 16];
-	bool is_v6 = strchr(url->host, ':') != NULL;
-	int len = snprintf(first, sizeof(first), "%s%s%s", is_v6 ? "[" : "", url->host,
-			   is_v6 ? "]" : "");
-	int error;
+	size_t len = spoke_url_print(&bare, SPOKE_URL_WHOLE, first, sizeof(first));
+	const size_t head = strlen("://");
+	int error = add_place(fixed, protocol, first + head, len - head);
 
-	if (url->port >= 0)
-		len += snprintf(first + len, sizeof(first) - (size_t)len, ":%d", url->port);
-	error = add_place(fixed, protocol, first, (size_t)len);
 	while (!error && *backup) {
 		size_t part = strcspn(backup, ",");
 

@@ -7,7 +7,7 @@
 #ifndef TESTS_INTEGRATION_ZOORIG_H
 #define TESTS_INTEGRATION_ZOORIG_H
 
-#include "cluster/registry/zookeeper/zookeeper.h"
+#include "cluster/registry/registries.h"
 #include "core/virtual/faults.h"
 #include "tests/integration/zooserver.h"
 

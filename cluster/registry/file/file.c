@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The registry in a file, which processes of one machine share and people may edit:
- * "file:///run/spoke/providers". See roster.h for its format. A watch of its directory reports
- * changes; the file is also read every 10 s, or every second while there is no watch or no file.
- * A missing file lists no provider; an unreadable one changes nothing.
+ * "file:///run/spoke/providers". It has one URL per line, as for a consumer, and one line per
+ * address and service. "#" begins a comment; blanks around a line and empty lines are ignored. A
+ * watch of its directory reports changes; the file is also read every 10 s, or every second while
+ * there is no watch or no file. A missing file lists no provider; an unreadable one changes
+ * nothing.
  *
  * To publish or withdraw, a process locks the file and replaces it as a whole. A lock that
  * another process holds is requested again every 20 ms, for 2 s. A published line is lost when no
  * line of the same provider is left.
  *
  * Each registry that publishes holds a lock of its own beside the file. The lock's name (the
- * "mark") is in its lines. The kernel releases the lock when the process ends, also when it is
- * killed. Readers leave out lines whose lock is free; a process that may write the file removes
- * them, under the file's lock. A mark is locked before its first line is written, so a line whose
- * lock is free is never that of a new process. Lines without a mark come from people or from an
- * older spoke: they stay until the same provider is published again or a person removes them. A
- * child that was forked without an exec keeps its parent's lock, and so its lines.
+ * "mark") is in its lines, as the parameter "lock". The kernel releases the lock when the process
+ * ends, also when it is killed. Readers leave out lines whose lock is free; a process that may
+ * write the file removes them, under the file's lock. A mark is locked before its first line is
+ * written, so a line whose lock is free is never that of a new process. Lines without a mark come
+ * from people or from an older spoke: they stay until the same provider is published again or a
+ * person removes them. A child that was forked without an exec keeps its parent's lock, and so its
+ * lines.
  *
  * On the engine's thread, which waits for the disk.
  */
-#include "cluster/registry/file/file.h"
+#include "cluster/registry/registries.h"
 
-#include "cluster/registry/file/roster.h"
 #include "cluster/registry/urls.h"
 #include "core/base/env.h"
 #include "core/base/log.h"
@@ -30,6 +32,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #define LOOK_NS UINT64_C(10000000000)      /* between readings, with a watch and a file */
 #define LOOK_OFTEN_NS UINT64_C(1000000000) /* without */
@@ -37,13 +40,146 @@
 #define LOCK_NS UINT64_C(20000000)
 #define LOCK_TRIES 100u
 #define IDLE_NS UINT64_C(3600000000000)
-#define SHOWN 128u  /* bytes of a path in a message */
-#define ANSWERS 64u /* marks whose state is remembered within one reading */
+#define TEXT_MAX 1048576u             /* bytes of the file */
+#define MARK (SPOKE_MARK_DIGITS + 1u) /* bytes of a mark with the NUL */
+#define SHOWN 128u                    /* bytes of a path in a message */
+#define ANSWERS 64u                   /* marks whose state is remembered within one reading */
 #define BAD_LINES_TOLD 8u
+
+/* --- the text */
+
+struct line {
+	size_t start;     /* where the line begins */
+	size_t next;      /* where the next line begins */
+	const char *text; /* contents, without a NUL */
+	size_t len;       /* 0: empty */
+	unsigned number;  /* from 1 on */
+};
+
+static bool is_blank(char byte)
+{
+	return byte == ' ' || byte == '\t' || byte == '\r';
+}
+
+/* Goes to the next line; to the first from an all-zero one. Returns false at the end. */
+static bool next_line(const char *text, size_t len, struct line *line)
+{
+	const char *end;
+	size_t from = line->next;
+	size_t to;
+
+	if (from >= len)
+		return false;
+	end = memchr(text + from, '\n', len - from);
+	to = end ? (size_t)(end - text) : len;
+	line->start = from;
+	line->next = end ? to + 1 : to;
+	line->number++;
+	while (from < to && is_blank(text[from]))
+		from++;
+	while (from < to && is_blank(text[to - 1]))
+		to--;
+	line->text = text + from;
+	line->len = from < to && text[from] == '#' ? 0 : to - from;
+	return true;
+}
+
+/* Returns the service of a provider's URL; "": none. */
+static const char *service_of(const struct spoke_url *url)
+{
+	const char *service = spokei_urls_value(url, "interface");
+
+	return *service ? service : url->path;
+}
+
+/* Returns whether the URL is a provider of the service. */
+static bool provides(const struct spoke_url *url, const char *service)
+{
+	return strcmp(service_of(url), service) == 0 || strcmp(url->path, service) == 0;
+}
+
+/* Returns whether two URLs have the same address, service, group and version. */
+static bool is_same_provider(const struct spoke_url *one, const struct spoke_url *other)
+{
+	return spokei_urls_same(one, other) && strcmp(service_of(one), service_of(other)) == 0;
+}
+
+/* --- marks */
+
+#define KEY "lock="
+#define KEY_LEN (sizeof(KEY) - 1)
+
+static bool is_mark(const char *text, size_t len)
+{
+	size_t digits = 0;
+
+	while (digits < len && ((text[digits] >= '0' && text[digits] <= '9') ||
+				(text[digits] >= 'a' && text[digits] <= 'f')))
+		digits++;
+	return digits == len && len == SPOKE_MARK_DIGITS;
+}
+
+/* Returns where the parameter with the mark begins, or NULL. */
+static const char *find_mark(const char *text, size_t len)
+{
+	const char *end = text + len;
+	const char *at = len > 0 ? memchr(text, '?', len) : NULL;
+
+	while (at && ++at < end) {
+		const char *next = memchr(at, '&', (size_t)(end - at));
+		size_t size = (size_t)((next ? next : end) - at);
+
+		if (size > KEY_LEN && memcmp(at, KEY, KEY_LEN) == 0 &&
+		    is_mark(at + KEY_LEN, size - KEY_LEN))
+			return at;
+		at = next;
+	}
+	return NULL;
+}
+
+/* Copies the mark of a line's text, of `len` bytes. Returns false if it has none. */
+static bool read_mark(const char *text, size_t len, char ret_mark[MARK])
+{
+	const char *at = find_mark(text, len);
+
+	if (at == NULL)
+		return false;
+	memcpy(ret_mark, at + KEY_LEN, SPOKE_MARK_DIGITS);
+	ret_mark[SPOKE_MARK_DIGITS] = '\0';
+	return true;
+}
+
+/* Appends the line's text without its mark. */
+static int put_unmarked(const char *text, size_t len, struct spokei_buffer *out)
+{
+	const char *at = find_mark(text, len);
+	size_t before = at ? (size_t)(at - text) : len;
+	size_t after = at ? before + KEY_LEN + SPOKE_MARK_DIGITS : len;
+	int error;
+
+	/* One separator goes with it: the one after it, or else the one before it. */
+	if (after < len)
+		after++;
+	else if (at)
+		before--;
+	error = spokei_buffer_append(out, text, before);
+	return error || after == len ? error : spokei_buffer_append(out, text + after, len - after);
+}
+
+/* Appends a line of the text as it is, but ended. */
+static int keep_line(struct spokei_buffer *out, const char *text, const struct line *line)
+{
+	bool ended = text[line->next - 1] == '\n';
+	int error = spokei_buffer_append(out, text + line->start, line->next - line->start);
+
+	return error || ended ? error : spokei_buffer_append(out, "\n", 1);
+}
+
+/* --- the registry's memory */
 
 /* Whether the process of a mark is dead. */
 struct answer {
-	char mark[SPOKEI_ROSTER_MARK]; /* "": none */
+	char mark[MARK]; /* "": none */
 	bool dead;
 };
 
@@ -61,17 +197,17 @@ struct file {
 	unsigned tries;     /* consecutive attempts to lock */
 	struct spoke_watch watch;
 	bool watching;
-	bool looking;                  /* an entry depends on the file's contents */
-	bool found;                    /* the file existed when it was last read */
-	bool asked;                    /* a new entry needs the text */
-	bool known;                    /* all contents have been reported */
-	bool left_out;                 /* lines of dead processes were left out of the lists */
-	bool clear;                    /* ... and shall be removed from the file */
-	int complained;                /* this error was logged */
-	struct spokei_buffer text;     /* text of the file when it was last read */
-	char mark[SPOKEI_ROSTER_MARK]; /* of this registry; "": none */
-	int mark_fd;                   /* its lock; -1: not held */
-	unsigned forks;                /* generation of the process that took it */
+	bool looking;              /* an entry depends on the file's contents */
+	bool found;                /* the file existed when it was last read */
+	bool asked;                /* a new entry needs the text */
+	bool known;                /* all contents have been reported */
+	bool left_out;             /* lines of dead processes were left out of the lists */
+	bool clear;                /* ... and shall be removed from the file */
+	int complained;            /* this error was logged */
+	struct spokei_buffer text; /* text of the file when it was last read */
+	char mark[MARK];           /* of this registry; "": none */
+	int mark_fd;               /* its lock; -1: not held */
+	unsigned forks;            /* generation of the process that took it */
 	struct answer answers[ANSWERS];
 	char shown[SHOWN];
 	size_t size;  /* of this struct with its texts */
@@ -90,7 +226,7 @@ struct file_entry {
 	} state;
 	bool wanted;
 	bool written;               /* its line was written, and is not known to be gone */
-	bool seen;                  /* its line is in the text that is being read */
+	bool seen;                  /* its line is in the text that is being read, or written */
 	struct spokei_buffer found; /* URLs of the next list */
 	struct spokei_buffer last;  /* ... of the last one */
 	size_t found_count;
@@ -143,6 +279,7 @@ static void settle(struct file *file, struct file_entry *entry, int error)
 {
 	entry->state = error ? IDLE : HELD;
 	entry->written = error ? entry->written : entry->wanted;
+	entry->seen = false;
 	if (!error && !entry->wanted)
 		release(entry);
 	file->up->state(file->up_arg, &entry->of, error);
@@ -187,13 +324,13 @@ static int read_file(struct file *file, struct spokei_buffer *out)
 {
 	const struct spoke_env *env = file->engine->env;
 	/* One block of the maximum size; only the pages in use are touched. */
-	char *bytes = spokei_alloc_unset(env, SPOKEI_ROSTER_MAX);
+	char *bytes = spokei_alloc_unset(env, TEXT_MAX);
 	ssize_t got;
 	int error;
 
 	if (bytes == NULL)
 		return complain(file, "read", -ENOMEM);
-	got = env->files->read(env->ctx, file->path, bytes, SPOKEI_ROSTER_MAX);
+	got = env->files->read(env->ctx, file->path, bytes, TEXT_MAX);
 	file->found = got != -ENOENT;
 	if (got == -ENOENT)
 		got = 0;
@@ -201,7 +338,7 @@ static int read_file(struct file *file, struct spokei_buffer *out)
 		error = spokei_buffer_append(out, bytes, (size_t)got);
 	else
 		error = complain(file, "read", (int)got);
-	spokei_free(env, bytes, SPOKEI_ROSTER_MAX, 1);
+	spokei_free(env, bytes, TEXT_MAX, 1);
 	if (!error)
 		file->complained = 0;
 	return error;
@@ -250,7 +387,7 @@ static void watch_file(struct file *file)
 /* Returns the path of the mark's lock, valid until the next call. */
 static const char *path_of(struct file *file, const char *mark)
 {
-	memcpy(file->marked + strlen(file->path) + 1, mark, SPOKEI_ROSTER_MARK);
+	memcpy(file->marked + strlen(file->path) + 1, mark, MARK);
 	return file->marked;
 }
 
@@ -330,14 +467,13 @@ static struct answer *answer_of(struct file *file, const char *mark)
 	return &file->answers[place % ANSWERS];
 }
 
-static bool is_dead(void *arg, const struct spokei_roster_line *line)
+static bool is_dead(struct file *file, const struct line *line)
 {
-	struct file *file = arg;
 	const struct spoke_env *env = file->engine->env;
 	struct answer *answer;
-	char mark[SPOKEI_ROSTER_MARK];
+	char mark[MARK];
 
-	if (env->files->is_locked == NULL || !spokei_roster_mark(line->text, line->len, mark))
+	if (env->files->is_locked == NULL || !read_mark(line->text, line->len, mark))
 		return false;
 	answer = answer_of(file, mark);
 	if (strcmp(answer->mark, mark) != 0) {
@@ -350,7 +486,7 @@ static bool is_dead(void *arg, const struct spokei_roster_line *line)
 
 /* --- contents */
 
-static void complain_of_line(struct file *file, const struct spokei_roster_line *line, int error,
+static void complain_of_line(struct file *file, const struct line *line, int error,
 			     const struct spoke_url_error *why, unsigned bad)
 {
 	if (bad > BAD_LINES_TOLD + 1)
@@ -363,9 +499,9 @@ static void complain_of_line(struct file *file, const struct spokei_roster_line 
 
 /* Adds a provider to the next list of a subscription. */
 static int list_provider(struct file_entry *entry, const struct spoke_url *url,
-			 const struct spokei_roster_line *line)
+			 const struct line *line)
 {
-	const char *service = spokei_roster_service(url);
+	const char *service = service_of(url);
 	int error;
 
 	if (spokei_urls_are_services(entry->of.service)) {
@@ -373,9 +509,9 @@ static int list_provider(struct file_entry *entry, const struct spoke_url *url,
 			return SPOKE_OK;
 		error = spokei_urls_put_service(&entry->found, service);
 	} else {
-		if (!spokei_roster_provides(url, entry->of.service))
+		if (!provides(url, entry->of.service))
 			return SPOKE_OK;
-		error = spokei_roster_unmark(line->text, line->len, &entry->found);
+		error = put_unmarked(line->text, line->len, &entry->found);
 		if (!error)
 			error = spokei_buffer_append(&entry->found, "", 1);
 	}
@@ -384,13 +520,13 @@ static int list_provider(struct file_entry *entry, const struct spoke_url *url,
 }
 
 static int note_provider(struct file_entry *entry, const struct spoke_url *url,
-			 const struct spokei_roster_line *line)
+			 const struct line *line)
 {
 	if (!is_watched(entry))
 		return SPOKE_OK;
 	if (entry->of.url == NULL)
 		return list_provider(entry, url, line);
-	entry->seen = entry->seen || spokei_roster_same(url, entry->of.url);
+	entry->seen = entry->seen || is_same_provider(url, entry->of.url);
 	return SPOKE_OK;
 }
 
@@ -398,12 +534,12 @@ static int note_provider(struct file_entry *entry, const struct spoke_url *url,
 static int read_lines(struct file *file, bool logs)
 {
 	const char *text = (const char *)spokei_buffer_data(&file->text);
-	struct spokei_roster_line line = { 0 };
+	struct line line = { 0 };
 	struct spoke_list *all = &file->entries;
 	unsigned bad = 0;
 	int error = SPOKE_OK;
 
-	while (!error && spokei_roster_next(text, spokei_buffer_len(&file->text), &line)) {
+	while (!error && next_line(text, spokei_buffer_len(&file->text), &line)) {
 		struct spoke_url_error why;
 		struct spoke_url url;
 
@@ -471,33 +607,8 @@ static void conclude(struct file *file, struct file_entry *entry, int error)
 	entry->seen = false;
 }
 
-static bool has_dead(struct file *file)
+static void conclude_all(struct file *file, int error)
 {
-	const char *text = (const char *)spokei_buffer_data(&file->text);
-	struct spokei_roster_line line = { 0 };
-	bool dead = false;
-
-	while (!dead && spokei_roster_next(text, spokei_buffer_len(&file->text), &line))
-		dead = is_dead(file, &line);
-	return dead;
-}
-
-/* Reports the contents of a text, and takes over its memory. */
-static void take_text(struct file *file, struct spokei_buffer *text)
-{
-	bool same = file->known && is_same(text, &file->text);
-	int error;
-
-	forget_answers(file);
-	if (same && !file->asked && !file->left_out && !has_dead(file)) {
-		spokei_buffer_fini(text);
-		return;
-	}
-	spokei_buffer_fini(&file->text);
-	file->text = *text;
-	spokei_buffer_init(text, file->engine->env, SPOKEI_ROSTER_MAX);
-	file->left_out = false;
-	error = read_lines(file, !same);
 	file->asked = false;
 	file->known = error == SPOKE_OK;
 	for (struct spoke_list *at = file->entries.next, *next; at != &file->entries; at = next) {
@@ -506,13 +617,41 @@ static void take_text(struct file *file, struct spokei_buffer *text)
 	}
 }
 
+static bool has_dead(struct file *file)
+{
+	const char *text = (const char *)spokei_buffer_data(&file->text);
+	struct line line = { 0 };
+	bool dead = false;
+
+	while (!dead && next_line(text, spokei_buffer_len(&file->text), &line))
+		dead = is_dead(file, &line);
+	return dead;
+}
+
+/* Reports the contents of a text, and takes over its memory. */
+static void take_text(struct file *file, struct spokei_buffer *text)
+{
+	bool same = file->known && is_same(text, &file->text);
+
+	forget_answers(file);
+	if (same && !file->asked && !file->left_out && !has_dead(file)) {
+		spokei_buffer_fini(text);
+		return;
+	}
+	spokei_buffer_fini(&file->text);
+	file->text = *text;
+	spokei_buffer_init(text, file->engine->env, TEXT_MAX);
+	file->left_out = false;
+	conclude_all(file, read_lines(file, !same));
+}
+
 /* Reads the file and reports its contents. */
 static void look(struct file *file)
 {
 	struct spokei_buffer text;
 	int error;
 
-	spokei_buffer_init(&text, file->engine->env, SPOKEI_ROSTER_MAX);
+	spokei_buffer_init(&text, file->engine->env, TEXT_MAX);
 	error = read_file(file, &text);
 	if (!error) {
 		take_text(file, &text);
@@ -520,15 +659,7 @@ static void look(struct file *file)
 		return;
 	}
 	spokei_buffer_fini(&text);
-	file->known = false;
-	file->asked = false;
-	for (struct spoke_list *at = file->entries.next, *next; at != &file->entries; at = next) {
-		struct file_entry *entry = entry_at(at);
-
-		next = at->next;
-		if (entry->of.url == NULL && entry->state == ASKED)
-			settle(file, entry, error);
-	}
+	conclude_all(file, error);
 }
 
 /* --- changes of the locked file */
@@ -543,61 +674,113 @@ static void settle_all(struct file *file, int error)
 	}
 }
 
-/* Returns whether another entry publishes the provider that this one no longer does. */
-static bool is_kept(struct file *file, const struct file_entry *entry)
+static void complain_full(struct file *file)
 {
-	for (struct spoke_list *at = file->entries.next; at != &file->entries; at = at->next)
-		if (has_line(entry_at(at)) &&
-		    spokei_roster_same(entry_at(at)->of.url, entry->of.url))
-			return true;
-	return false;
+	spokei_event(file->engine, SPOKE_ETOOLARGE, "registry file %s is full; at most %u bytes",
+		     file->shown, TEXT_MAX);
 }
 
-/* Changes the text for one entry. Leaves a text that would become too large unchanged. */
-static int edit_for(struct file *file, struct file_entry *entry, struct spokei_buffer *text)
+/* Returns the entry that decides about the lines of a provider: the newest one that publishes it,
+ * else one that removes it. NULL: the lines stay as they are. */
+static struct file_entry *decider_of(struct file *file, const struct spoke_url *url)
 {
-	const struct spokei_roster_entry line = {
-		.url = entry->of.url,
-		.text = entry->wanted ? entry->of.text : NULL,
-		.mark = file->mark_fd >= 0 ? file->mark : NULL,
-	};
-	struct spokei_buffer edited;
-	int error;
+	struct file_entry *decider = NULL;
 
-	if (!entry->wanted && is_kept(file, entry))
-		return SPOKE_OK;
-	spokei_buffer_init(&edited, file->engine->env, SPOKEI_ROSTER_MAX);
-	error = spokei_roster_edit((const char *)spokei_buffer_data(text), spokei_buffer_len(text),
-				   &line, &edited);
-	if (error) {
-		spokei_buffer_fini(&edited);
-		return error;
+	for (struct spoke_list *at = file->entries.next; at != &file->entries; at = at->next) {
+		struct file_entry *entry = entry_at(at);
+
+		if (entry->of.url && is_same_provider(entry->of.url, url) &&
+		    (has_line(entry) || (decider == NULL && changes(entry))))
+			decider = entry;
 	}
-	spokei_buffer_fini(text);
-	*text = edited;
-	return SPOKE_OK;
+	return decider && changes(decider) ? decider : NULL;
 }
 
-static int edit_for_all(struct file *file, struct spokei_buffer *text)
+/* Appends the line of an entry. A URL of the greatest length has no room for a mark. */
+static int put_line(const struct file *file, struct file_entry *entry, struct spokei_buffer *out)
+{
+	const size_t before = spokei_buffer_len(out);
+	const char *text = entry->of.text;
+	size_t len = strlen(text);
+	int error = spokei_buffer_append(out, text, len);
+
+	if (!error && file->mark_fd >= 0 && len + 1 + KEY_LEN + SPOKE_MARK_DIGITS <= SPOKE_URL_MAX)
+		error = spokei_buffer_append(out, strchr(text, '?') ? "&" KEY : "?" KEY,
+					     1 + KEY_LEN);
+	if (!error && spokei_buffer_len(out) > before + len)
+		error = spokei_buffer_append(out, file->mark, SPOKE_MARK_DIGITS);
+	if (!error)
+		error = spokei_buffer_append(out, "\n", 1);
+	if (error)
+		spokei_buffer_truncate(out, before);
+	entry->seen = !error;
+	return error;
+}
+
+/* Appends a line as it is, or as its decider wants it. */
+static int edit_line(struct file *file, const char *text, const struct line *line,
+		     struct spokei_buffer *out)
+{
+	struct file_entry *decider = NULL;
+	struct spoke_url url;
+	int error = SPOKE_ESYNTAX;
+
+	if (line->len > 0)
+		error = spoke_url_parse(file->engine->env, line->text, line->len, &url, NULL);
+	if (error == SPOKE_ENOMEM)
+		return error;
+	if (error == SPOKE_OK) {
+		decider = decider_of(file, &url);
+		spoke_url_fini(&url);
+	}
+	if (decider == NULL)
+		return keep_line(out, text, line);
+	if (!decider->wanted || decider->seen)
+		return SPOKE_OK;
+	error = put_line(file, decider, out);
+	/* It fits at the end even less, where it fails. */
+	return error == SPOKE_ETOOLARGE ? keep_line(out, text, line) : error;
+}
+
+/* Appends the lines of providers that have none yet. One for which there is no room fails. */
+static int add_lines(struct file *file, struct spokei_buffer *out)
 {
 	int error = SPOKE_OK;
 
-	for (struct spoke_list *at = file->entries.next, *next; at != &file->entries && !error;
-	     at = next) {
+	for (struct spoke_list *at = file->entries.next, *next; at != &file->entries; at = next) {
 		struct file_entry *entry = entry_at(at);
 
 		next = at->next;
-		if (changes(entry))
-			error = edit_for(file, entry, text);
+		if (!error && changes(entry) && entry->wanted && !entry->seen &&
+		    decider_of(file, entry->of.url) == entry)
+			error = put_line(file, entry, out);
 		if (error == SPOKE_ETOOLARGE) {
-			spokei_event(file->engine, error,
-				     "registry file %s is full; at most %u bytes", file->shown,
-				     SPOKEI_ROSTER_MAX);
+			complain_full(file);
 			settle(file, entry, error);
 			error = SPOKE_OK;
 		}
 	}
 	return error;
+}
+
+/* Makes the new text for all entries that wait for it, without the lines of dead processes, which
+ * it counts. */
+static int edit_text(struct file *file, const struct spokei_buffer *before,
+		     struct spokei_buffer *out, unsigned *ret_dead)
+{
+	const char *text = (const char *)spokei_buffer_data(before);
+	struct line line = { 0 };
+	int error = SPOKE_OK;
+
+	while (!error && next_line(text, spokei_buffer_len(before), &line)) {
+		if (is_dead(file, &line))
+			++*ret_dead;
+		else
+			error = edit_line(file, text, &line, out);
+	}
+	if (error == SPOKE_ETOOLARGE)
+		complain_full(file);
+	return error ? error : add_lines(file, out);
 }
 
 /* Writes the text over the locked file. A failure is only told if a request waits for it. */
@@ -620,14 +803,11 @@ static int change_file(struct file *file, struct spokei_buffer *text)
 	unsigned dead = 0;
 	int error;
 
-	spokei_buffer_init(&before, env, SPOKEI_ROSTER_MAX);
+	spokei_buffer_init(&before, env, TEXT_MAX);
 	forget_answers(file);
 	error = read_file(file, &before);
 	if (!error)
-		error = spokei_roster_sift((const char *)spokei_buffer_data(&before),
-					   spokei_buffer_len(&before), is_dead, file, text, &dead);
-	if (!error)
-		error = edit_for_all(file, text);
+		error = edit_text(file, &before, text, &dead);
 	if (!error && !is_same(&before, text))
 		error = write_file(file, text);
 	file->clear = file->clear || dead > 0;
@@ -690,7 +870,7 @@ static void change(struct file *file)
 			settle_all(file, complain(file, "locked", error));
 		return;
 	}
-	spokei_buffer_init(&text, env, SPOKEI_ROSTER_MAX);
+	spokei_buffer_init(&text, env, TEXT_MAX);
 	error = do_locked(file, &text);
 	env->files->unlock(env->ctx, fd);
 	file->clear = false;
@@ -794,7 +974,7 @@ static void want(void *registry, struct spoke_registry_entry *of)
 	}
 	put(file, entry, true);
 	file->asked = file->asked || of->url == NULL;
-	if (of->url == NULL || spokei_roster_provides(of->url, of->service))
+	if (of->url == NULL || provides(of->url, of->service))
 		return;
 	spokei_event(file->engine, SPOKE_EINVAL,
 		     "registry file %s: the URL of a provider must name its service, as path "
@@ -854,7 +1034,7 @@ static int open_file(struct spoke_engine *engine, const struct spoke_url *url,
 	if (error)
 		return error;
 	len = strlen(url->path) + 1; /* with the slash before it */
-	size = sizeof(*file) + 2 * (len + 1) + SPOKEI_ROSTER_MARK;
+	size = sizeof(*file) + 2 * (len + 1) + MARK;
 	file = spokei_alloc(engine->env, 1, size);
 	error = file ? spoke_alarm_after(engine, &file->clock, IDLE_NS, clock_due) : SPOKE_ENOMEM;
 	if (error) {
@@ -874,7 +1054,7 @@ static int open_file(struct spoke_engine *engine, const struct spoke_url *url,
 	(void)snprintf(file->marked, len + 2, "/%s.", url->path);
 	(void)spokei_log_escape_end(file->shown, sizeof(file->shown), file->path, len);
 	spokei_list_init(&file->entries);
-	spokei_buffer_init(&file->text, engine->env, SPOKEI_ROSTER_MAX);
+	spokei_buffer_init(&file->text, engine->env, TEXT_MAX);
 	*ret_registry = file;
 	return SPOKE_OK;
 }

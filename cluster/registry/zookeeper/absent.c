@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces the registry in ZooKeeper if its client library is missing. */
-#include "cluster/registry/zookeeper/zookeeper.h"
+#include "cluster/registry/registries.h"
 
 #include "core/engine/engine.h"
 

@@ -186,7 +186,7 @@ size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const
 	size_t name = spoke_url_encode(service, strlen(service), NULL, 0);
 	size_t whole = root + 1 + name + 1 + strlen(category);
 
-	if (spokei_zoo_is_rule(category))
+	if (spokei_urls_are_rule(category))
 		return (size_t)snprintf(out, size, "%s/config/dubbo/%s%s", settings->root, service,
 					category);
 	if (spokei_urls_are_services(service)) {

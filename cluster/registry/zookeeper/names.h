@@ -41,16 +41,9 @@ SPOKE_MUST_USE int spokei_zoo_settings_read(const struct spoke_env *env,
 					    struct spokei_zoo_settings *ret_settings,
 					    char why[SPOKEI_ZOO_WHY_MAX]);
 
-/* Returns whether a category is that of rules, which begins with a dot: one node with a text. */
-static inline bool spokei_zoo_is_rule(const char *category)
-{
-	return category && *category == '.';
-}
-
 /* Prints the folder of a service's category, e.g. "providers", or the node of a rule; for the
- * service
- * "*" the folder of the services. Returns the length of the text, which is written if it fits with
- * a NUL. */
+ * service "*" the folder of the services. Returns the length of the text, which is written if it
+ * fits with a NUL. */
 size_t spokei_zoo_print_folder(const struct spokei_zoo_settings *settings, const char *service,
 			       const char *category, char *out, size_t size);
 

@@ -14,7 +14,7 @@
  * A removal deletes the node if it belongs to this session. All earlier requests of the entry have
  * been answered by then, because a session keeps their order.
  */
-#include "cluster/registry/zookeeper/zookeeper.h"
+#include "cluster/registry/registries.h"
 
 #include "cluster/registry/urls.h"
 #include "cluster/registry/zookeeper/session.h"
@@ -79,7 +79,7 @@ struct zk_entry {
 	bool begun;       /* a request was sent in this session */
 	bool changed;     /* its node or folder has changed since the request */
 	bool crowded;     /* the last list was longer than the limit, and logged */
-	uint64_t connect; /* connection of the handle at which it has begun; 0: none */
+	uint64_t connect; /* number of the connection at which it has begun; 0: none */
 	char *path;       /* of the node or the folder, in a block of its own */
 	size_t path_size;
 	size_t folder_len; /* length of the folder's path */
@@ -97,11 +97,6 @@ static struct zk_entry *entry_at(struct spoke_list *node)
 static bool is_consumer(const struct zk_entry *entry)
 {
 	return strcmp(entry->of.category, SPOKE_REGISTRY_CONSUMERS) == 0;
-}
-
-static bool is_rule(const struct zk_entry *entry)
-{
-	return spokei_zoo_is_rule(entry->of.category);
 }
 
 /* --- outcomes */
@@ -219,7 +214,7 @@ static int name_node(struct zk_entry *entry, const char *url)
 }
 
 /* Names the node of a consumer after the address by which the server knows this machine. */
-static int name_consumer(struct zk_entry *entry, const struct spokei_zoo_handle *handle)
+static int name_consumer(struct zk_entry *entry)
 {
 	struct spoke_url url = *entry->of.url;
 	struct spokei_buffer text;
@@ -227,7 +222,7 @@ static int name_consumer(struct zk_entry *entry, const struct spokei_zoo_handle 
 	char *bare = host;
 	int error;
 
-	spokei_zoo_handle_local(handle, host, sizeof(host));
+	spokei_zoo_session_local(entry->registry->session, host, sizeof(host));
 	if (*host == '[') {
 		bare++;
 		host[strlen(host) - 1] = '\0';
@@ -348,7 +343,7 @@ static void seek_formers(struct zk_entry *entry)
 
 static bool is_owned(const struct zk_entry *entry, const struct Stat *stat)
 {
-	return spokei_zoo_handle_owns(entry->asker.handle, stat->ephemeralOwner);
+	return spokei_zoo_owns(&entry->asker, stat->ephemeralOwner);
 }
 
 /* Nodes made by hand or by this session stay. */
@@ -491,7 +486,8 @@ static void removal_answered(struct zk_entry *entry, const struct spokei_zoo_ans
 static void list(struct zk_entry *entry)
 {
 	entry->changed = false;
-	ask(entry, STEP_LIST, is_rule(entry) ? SPOKEI_ZOO_GET_WATCH : SPOKEI_ZOO_LIST_WATCH,
+	ask(entry, STEP_LIST,
+	    spokei_urls_are_rule(entry->of.category) ? SPOKEI_ZOO_GET_WATCH : SPOKEI_ZOO_LIST_WATCH,
 	    entry->path, NULL);
 }
 
@@ -623,8 +619,9 @@ static void listed(struct zk_entry *entry, const struct spokei_zoo_answer *answe
 	int error;
 
 	spokei_buffer_init(&urls, registry->engine->env, SIZE_MAX);
-	error = is_rule(entry) ? take_text(answer, &urls, &count)
-			       : take_names(entry, answer->names, &urls, &count);
+	error = spokei_urls_are_rule(entry->of.category)
+			? take_text(answer, &urls, &count)
+			: take_names(entry, answer->names, &urls, &count);
 	if (error) {
 		fail(entry, error);
 	} else {
@@ -662,7 +659,7 @@ static void subscription_answered(struct zk_entry *entry, const struct spokei_zo
 	} else if (entry->step == STEP_PARENTS && (code == ZOK || code == ZNODEEXISTS || none)) {
 		if (!make_parent(entry))
 			list(entry);
-	} else if (entry->step == STEP_LIST && none && is_rule(entry)) {
+	} else if (entry->step == STEP_LIST && none && spokei_urls_are_rule(entry->of.category)) {
 		ask(entry, STEP_MISSING, SPOKEI_ZOO_EXISTS_WATCH, entry->path, NULL);
 	} else if (entry->step == STEP_MISSING && code == ZOK) {
 		list(entry);
@@ -707,15 +704,15 @@ static void entry_touched(struct spokei_zoo_asker *asker)
 /* Begins the entry's first request if there is a connection at which it has not begun. */
 static void begin(struct zk_entry *entry)
 {
-	struct spokei_zoo_handle *handle = spokei_zoo_session_handle(entry->registry->session);
+	struct spokei_zoo_session *session = entry->registry->session;
+	uint64_t connect = spokei_zoo_session_connect(session);
 
-	if (handle == NULL || entry->connect == spokei_zoo_handle_connects(handle) ||
-	    !(entry->asked || entry->held))
+	if (connect == 0 || connect == entry->connect || !(entry->asked || entry->held))
 		return;
 	/* Answers to requests of an earlier connection are useless. */
 	spokei_zoo_leave(&entry->asker);
-	spokei_zoo_join(handle, &entry->asker);
-	entry->connect = spokei_zoo_handle_connects(handle);
+	spokei_zoo_join(session, &entry->asker);
+	entry->connect = connect;
 	entry->begun = true;
 	entry->made = 0;
 	entry->rounds = 0;
@@ -723,7 +720,7 @@ static void begin(struct zk_entry *entry)
 		ask(entry, STEP_FIND, SPOKEI_ZOO_EXISTS, entry->path, NULL);
 	else if (entry->of.url == NULL)
 		list(entry);
-	else if (!is_named(entry) && name_consumer(entry, handle))
+	else if (!is_named(entry) && name_consumer(entry))
 		fail(entry, SPOKE_ENOMEM);
 	else if (entry->asked)
 		create(entry);
@@ -737,7 +734,7 @@ static void entry_due(struct spoke_alarm *alarm)
 
 	if (!entry->asked)
 		begin(entry);
-	else if (spokei_zoo_session_handle(entry->registry->session))
+	else if (spokei_zoo_session_connect(entry->registry->session))
 		fail(entry, SPOKE_ETIMEOUT);
 	else
 		fail(entry, SPOKE_EUNAVAILABLE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Health of endpoints: ejection, response times, and weights during warm-up. */
-#include "cluster/discovery/provider_url.h"
 #include "cluster/endpoints/eject.h"
+#include "cluster/endpoints/endpoint.h"
 #include "cluster/endpoints/score.h"
 #include "tests/support/test.h"
 
@@ -167,12 +167,12 @@ TEST(success_rate_falls_to_zero_and_recovers)
 
 TEST(warm_up_weight_matches_dubbo)
 {
-	assert_int_equal(spokei_provider_url_weight(100, 600000, -5), 1);
-	assert_int_equal(spokei_provider_url_weight(100, 600000, 0), 1);
-	assert_int_equal(spokei_provider_url_weight(100, 600000, 5999), 1);
-	assert_int_equal(spokei_provider_url_weight(100, 600000, 300000), 50);
-	assert_int_equal(spokei_provider_url_weight(100, 600000, 599999), 99);
-	assert_int_equal(spokei_provider_url_weight(100, 600000, 600000), 100);
-	assert_int_equal(spokei_provider_url_weight(100, 0, 1), 100);
-	assert_int_equal(spokei_provider_url_weight(0, 600000, -5), 0);
+	assert_int_equal(spokei_endpoint_warm(100, 600000, -5), 1);
+	assert_int_equal(spokei_endpoint_warm(100, 600000, 0), 1);
+	assert_int_equal(spokei_endpoint_warm(100, 600000, 5999), 1);
+	assert_int_equal(spokei_endpoint_warm(100, 600000, 300000), 50);
+	assert_int_equal(spokei_endpoint_warm(100, 600000, 599999), 99);
+	assert_int_equal(spokei_endpoint_warm(100, 600000, 600000), 100);
+	assert_int_equal(spokei_endpoint_warm(100, 0, 1), 100);
+	assert_int_equal(spokei_endpoint_warm(0, 600000, -5), 0);
 }

@@ -4,7 +4,7 @@
 #include "tests/support/test.h"
 
 #include "cluster/catalog.h"
-#include "cluster/registry/static.h"
+#include "cluster/registry/registries.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "tests/cluster/registry/registryrig.h"
 #include "tests/support/test.h"
 
-#include "cluster/registry/file/file.h"
+#include "cluster/registry/registries.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include <spoke/host.h>
 
-#include "cluster/registry/file/file.h"
+#include "cluster/registry/registries.h"
 #include "core/host/files.h"
 #include "tests/support/test.h"
 

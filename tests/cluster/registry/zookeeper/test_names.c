@@ -3,9 +3,9 @@
  * Names in ZooKeeper: URLs of the registry, paths of nodes, and the message of a build without
  * ZooKeeper.
  */
+#include "cluster/registry/registries.h"
 #include "cluster/registry/urls.h"
 #include "cluster/registry/zookeeper/names.h"
-#include "cluster/registry/zookeeper/zookeeper.h"
 #include "core/engine/engine.h"
 #include "core/engine/events.h"
 #include "tests/support/test.h"
