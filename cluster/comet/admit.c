@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answers of the authorizer: clients are admitted as connections, refused, or come again. */
-#include "cluster/comet/parts.h"
+#include "cluster/comet/comet.h"
 #include "transport/http/sse.h"
 #include "transport/http/upgrade.h"
 

@@ -1,17 +1,216 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gateway: its listeners, its drain and its end. */
-#include "cluster/comet/parts.h"
+/* A gateway: its options, its listeners, its drain and its end. */
+#include "cluster/comet/comet.h"
 #include "cluster/comet/view.h"
+#include "cluster/config/settings.h"
 #include "core/engine/desk.h"
 #include "core/text/option.h"
 #include "transport/listen/listener.h"
 
 #include <stdio.h>
 
+#define SECOND UINT64_C(1000000000)
 #define MS UINT64_C(1000000)
-#define UNREAD_MIN 256u  /* unfinished requests that are always allowed */
-#define UNREAD_SHARE 10u /* ... beyond, a tenth of all connections */
+#define TIME_MAX (UINT64_C(20) * 24 * 3600 * SECOND) /* stamps are 32 bits of ms */
+#define UNREAD_MIN 256u   /* unfinished requests that are always allowed */
+#define UNREAD_SHARE 10u  /* ... beyond, a tenth of all connections */
+#define PAGE_MAX 1048576u /* bytes of the document at / */
+#define PAGE_HEAD 512u
 #define LISTEN "127.0.0.1:0"
+
+/* --- limits */
+
+/* Logs the rule that an option breaks. Returns EINVAL. */
+static int wrong_option(struct spoke_engine *engine, const char *option, const char *rule)
+{
+	spokei_event(engine, SPOKE_EINVAL, "option %s of the gateway: %s", option, rule);
+	return SPOKE_EINVAL;
+}
+
+/* Checks values that depend on others. */
+static int check_together(struct spoke_engine *engine, const struct spokei_key_values *values)
+{
+	if (values->of[SPOKEI_KEY_COMET_RETRY_MIN] > values->of[SPOKEI_KEY_COMET_RETRY_MAX])
+		return wrong_option(engine, "retry_min_ns", "greater than retry_max_ns");
+	return SPOKE_OK;
+}
+
+/* No key of the file sets the time of the authorizer. */
+static int check_authorizer(struct spoke_engine *engine, struct spoke_comet_options *with)
+{
+	if (with->authorize_ns == 0)
+		with->authorize_ns = 5 * SECOND;
+	if (with->authorize_ns < MS || with->authorize_ns > TIME_MAX)
+		return wrong_option(engine, "authorize_ns", "out of range");
+	if (with->authorize == NULL && !with->query_user)
+		return wrong_option(engine, "authorize", "required, unless query_user is set");
+	return SPOKE_OK;
+}
+
+/* --- changes of the file */
+
+/* Sets the options of the system for connections that a listener accepts. */
+static void preset(const struct spoke_comet *comet, struct spokei_listener *listener)
+{
+	/* A client that is gone without a word, or does not read, costs the system little. */
+	spokei_listener_preset(listener, comet->with.slow_ns, comet->with.send_buffer);
+}
+
+/* Returns the place of an origin of the former list in the present one. */
+static uint16_t moved(const struct spoke_comet *comet, const char *former, uint16_t origin)
+{
+	const char *name = former + (origin ? origin - 1 : 0);
+
+	if (origin == 0)
+		return 0;
+	return spokei_comet_listed((struct spoke_span){ name, strcspn(name, ",") },
+				   comet->with.origins);
+}
+
+static void move_asks(const struct spoke_comet *comet, const struct spoke_list *asks,
+		      const char *former)
+{
+	for (struct spoke_list *node = asks->next; node != asks; node = node->next) {
+		struct spokei_comet_door *door = spokei_http_user(
+			spoke_container_of(node, struct spokei_comet_ask, node)->http);
+
+		door->origin = moved(comet, former, door->origin);
+	}
+}
+
+/* Connections know their origin by its place in the list. Those without one are never answered, or
+ * have been. */
+static void move_origins(struct spoke_comet *comet, const char *former)
+{
+	for (uint32_t i = 0; i < comet->used; i++) {
+		struct spokei_comet_conn *conn = spokei_comet_cell(comet, i);
+
+		if (conn->state != SPOKEI_COMET_FREE)
+			conn->origin = moved(comet, former, conn->origin);
+	}
+	move_asks(comet, &comet->asks, former);
+	move_asks(comet, &comet->sends, former);
+}
+
+/* Lists are looked up often: one that is not set is empty. */
+static void complete_lists(struct spoke_comet_options *with)
+{
+	const char **const lists[] = { &with->origins, &with->hosts, &with->proxies };
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		if (*lists[i] == NULL)
+			*lists[i] = "";
+}
+
+/* Applies the limits that other objects hold. */
+static void apply_settings(void *owner)
+{
+	struct spoke_comet *comet = owner;
+	const struct spoke_comet_options *with = &comet->with;
+	const uint64_t now_ns = comet->engine->begin_ns;
+
+	complete_lists(&comet->with);
+	move_origins(comet, comet->origins);
+	comet->origins = with->origins;
+	comet->http.limits.request_ns = with->head_ns;
+	comet->http.limits.body_max = with->frame_max;
+	comet->http.limits.slow_ns = with->authorize_ns + with->slow_ns;
+	if (comet->rate.rate != with->accept_rate) {
+		const uint32_t half = with->accept_rate / 2;
+
+		comet->rate = spokei_bucket_make(with->accept_rate, with->accept_rate, now_ns);
+		comet->reserve = spokei_bucket_make(half, half, now_ns);
+	}
+	comet->ask_slab.max = with->connections_max;
+	spokei_quota_change(&comet->quota, &comet->connections);
+	for (size_t i = 0; i < comet->listener_count; i++) {
+		if (comet->listeners[i])
+			preset(comet, comet->listeners[i]);
+	}
+}
+
+static int prepare_settings(void *owner)
+{
+	const struct spoke_comet *comet = owner;
+
+	return check_together(comet->engine, comet->settings->next);
+}
+
+static const struct spokei_settings_part settings_parts[] = {
+	{ SPOKEI_AT_QUOTA, offsetof(struct spoke_comet, connections), NULL },
+	{ SPOKEI_AT_COMET, offsetof(struct spoke_comet, with), apply_settings },
+};
+
+static const struct spokei_settings_kind settings_kind = {
+	.sections = 1u << SPOKEI_IN_COMET,
+	.parts = settings_parts,
+	.part_count = sizeof(settings_parts) / sizeof(settings_parts[0]),
+	.prepare = prepare_settings,
+};
+
+/* --- reading the options */
+
+/* Makes the response for the document at /, if there is one. The document may run scripts, unlike
+ * other responses. */
+static int make_page(struct spoke_comet *comet)
+{
+	const char *page = comet->with.page;
+	const size_t len = page ? strlen(page) : 0;
+
+	comet->with.page = NULL;
+	if (page == NULL)
+		return SPOKE_OK;
+	if (len > PAGE_MAX)
+		return wrong_option(comet->engine, "page", "at most 1048576 bytes");
+	comet->page_size = PAGE_HEAD + len + 1;
+	comet->page = spokei_alloc(comet->engine->env, 1, comet->page_size);
+	if (comet->page == NULL)
+		return SPOKE_ENOMEM;
+	(void)snprintf(comet->page, comet->page_size,
+		       "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
+		       "Content-Length: %zu\r\nCache-Control: no-store\r\n"
+		       "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n"
+		       "Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n%s",
+		       len, page);
+	return SPOKE_OK;
+}
+
+static int read_all(struct spoke_comet *comet, struct spokei_settings *settings,
+		    const struct spoke_comet_options *options)
+{
+	struct spoke_engine *engine = comet->engine;
+	int error = spokei_keys_read_code(engine, &settings->options, SPOKEI_IN_COMET,
+					  SPOKEI_AT_COMET, options);
+
+	if (error == SPOKE_OK)
+		error = spokei_settings_begin(settings, engine);
+	if (error == SPOKE_OK)
+		error = check_together(engine, &settings->in_force);
+	if (error == SPOKE_OK)
+		error = check_authorizer(engine, &comet->with);
+	return error == SPOKE_ERANGE ? SPOKE_EINVAL : error;
+}
+
+/* Reads the options, and those of their file, which may change them later. Returns 0, EINVAL or
+ * ENOMEM. */
+static int read_options(struct spoke_comet *comet, const struct spoke_comet_options *options)
+{
+	struct spokei_settings *settings = spokei_alloc(comet->engine->env, 1, sizeof(*settings));
+	int error;
+
+	comet->with = *options;
+	if (settings == NULL)
+		return SPOKE_ENOMEM;
+	settings->kind = &settings_kind;
+	settings->owner = comet;
+	settings->structs = comet;
+	settings->file.config = options->config;
+	comet->settings = settings;
+	error = read_all(comet, settings, options);
+	complete_lists(&comet->with);
+	comet->origins = comet->with.origins;
+	return error ? error : make_page(comet);
+}
 
 const char spokei_comet_kind[] = "comet";
 
@@ -55,7 +254,9 @@ static void free_comet(struct spoke_comet *comet)
 	SPOKE_ASSERT(comet->figures[SPOKE_COMET_FIGURE_BYTES] == 0);
 	spokei_quota_fini(&comet->quota);
 	spokei_free(env, comet->page, 1, comet->page_size);
-	spokei_comet_free_options(comet);
+	if (comet->settings)
+		spokei_settings_end(comet->settings, env);
+	spokei_free(env, comet->settings, 1, sizeof(*comet->settings));
 	spokei_free(env, comet, 1, sizeof(*comet));
 }
 
@@ -67,7 +268,7 @@ static void bury_due(struct spokei_task *task)
 		spokei_roll_retire(comet->engine, &comet->member);
 		return;
 	}
-	if (!spokei_comet_part(comet)) {
+	if (!spokei_comet_leave_peers(comet)) {
 		spokei_engine_dead(comet->engine, task);
 		return;
 	}
@@ -91,7 +292,8 @@ static void close_comet(struct spoke_comet *comet)
 	comet->closed = true;
 	/* Its engine may turn no more: pushes posted to it would keep their room. */
 	(void)!spokei_desk_close(comet->desk);
-	spokei_comet_leave_file(comet);
+	if (comet->settings)
+		spokei_settings_leave(comet->settings);
 	stop_listening(comet);
 	spokei_http_server_close(&comet->http);
 	for (uint32_t i = 0; i < comet->used; i++)
@@ -149,6 +351,11 @@ static void comet_drain(struct spokei_member *member)
 
 /* --- for the page */
 
+const struct spokei_settings *spokei_comet_settings(const struct spoke_comet *comet)
+{
+	return comet->settings;
+}
+
 const struct spoke_comet *spokei_comet_of_member(struct spokei_member *member)
 {
 	return spoke_container_of(member, struct spoke_comet, member);
@@ -204,7 +411,7 @@ static int listen_at(struct spoke_comet *comet, const struct spoke_address *addr
 	if (error)
 		return error;
 	comet->listener_count++;
-	spokei_comet_preset(comet, *at);
+	preset(comet, *at);
 	return SPOKE_OK;
 }
 
@@ -221,13 +428,12 @@ static int listen_at_all(struct spoke_comet *comet, const char *list)
 		(void)spokei_option_item(&list, &item);
 		if (item.len == 0 || item.len >= sizeof(text) ||
 		    comet->listener_count == SPOKE_COMET_LISTEN_MAX)
-			return spokei_comet_wrong(comet->engine, "listen", "1 to 8 addresses");
+			return wrong_option(comet->engine, "listen", "1 to 8 addresses");
 		memcpy(text, item.data, item.len);
 		text[item.len] = '\0';
 		if (env->net->parse(env->ctx, text, &address))
-			return spokei_comet_wrong(
-				comet->engine, "listen",
-				"numeric addresses, e.g. 127.0.0.1:8080, or unix:PATH");
+			return wrong_option(comet->engine, "listen",
+					    "numeric addresses, e.g. 127.0.0.1:8080, or unix:PATH");
 		error = listen_at(comet, &address);
 		if (error)
 			return error;
@@ -278,8 +484,6 @@ static void init(struct spoke_comet *comet)
 	comet->dead.run = dead_due;
 	comet->pass.run = spokei_comet_pass;
 	comet->bury.run = bury_due;
-	comet->swept = spokei_comet_sweep;
-	comet->arrived = spokei_comet_arrived;
 	comet->rate = spokei_bucket_make(rate, rate, engine->begin_ns);
 	comet->reserve = spokei_bucket_make(rate / 2, rate / 2, engine->begin_ns);
 	spokei_list_init(&comet->grace);
@@ -296,7 +500,7 @@ static void init(struct spoke_comet *comet)
 
 static int make(struct spoke_comet *comet, const struct spoke_comet_options *options)
 {
-	int error = spokei_comet_read_options(comet, options);
+	int error = read_options(comet, options);
 
 	init(comet);
 	comet->nobody = spokei_alloc(comet->engine->env, 1, sizeof(*comet->nobody));
@@ -305,11 +509,11 @@ static int make(struct spoke_comet *comet, const struct spoke_comet_options *opt
 	else if (error == SPOKE_OK)
 		error = SPOKE_ENOMEM;
 	if (error == SPOKE_OK && comet->with.shared)
-		error = spokei_comet_open_circle(comet);
+		error = spokei_comet_open_peers(comet);
 	if (error == SPOKE_OK)
 		error = open_comet(comet, comet->with.listen ? comet->with.listen : LISTEN);
 	if (error)
-		SPOKE_ASSERT(spokei_comet_part(comet)); /* no other one knows it */
+		SPOKE_ASSERT(spokei_comet_leave_peers(comet)); /* no other one knows it */
 	return error;
 }
 

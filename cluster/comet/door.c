@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The door: a request of a browser is checked, may have to come again, and waits for the
- * authorizer.
+ * The door of a gateway: a request of a browser is checked, may have to come again, and waits for
+ * the authorizer; and the answers to requests that do not become connections, or only for a moment.
  */
-#include "cluster/comet/parts.h"
+#include "cluster/comet/comet.h"
 #include "core/base/address.h"
 #include "core/base/siphash.h"
+#include "core/text/option.h"
 #include "core/text/percent.h"
 #include "core/text/range.h"
 #include "core/text/utf8.h"
 #include "transport/http/guard.h"
 #include "transport/http/request.h"
+#include "transport/http/response.h"
+#include "transport/http/sse.h"
 #include "transport/http/text.h"
 #include "transport/http/upgrade.h"
+#include "transport/http/websocket.h"
 
 #include <stdio.h>
 
@@ -21,6 +25,183 @@
 #define UPGRADE_REQUIRED                                                                           \
 	"HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"     \
 	"Content-Length: 0\r\nConnection: close\r\n"
+
+/* --- for pages of other origins */
+
+uint16_t spokei_comet_listed(struct spoke_span name, const char *list)
+{
+	const char *at = list;
+	struct spoke_span item;
+
+	while (spokei_option_item(&at, &item)) {
+		if (item.len > 0 && name.len == item.len &&
+		    memcmp(name.data, item.data, item.len) == 0)
+			return (uint16_t)((const char *)item.data - list + 1);
+	}
+	return 0;
+}
+
+const char *spokei_comet_cors(const struct spoke_comet *comet, uint16_t origin,
+			      char out[SPOKEI_COMET_CORS])
+{
+	const char *name = comet->with.origins + (origin ? origin - 1 : 0);
+
+	out[0] = '\0';
+	if (origin > 0) {
+		(void)snprintf(out, SPOKEI_COMET_CORS,
+			       "Access-Control-Allow-Origin: %.*s\r\n"
+			       "Access-Control-Allow-Credentials: true\r\nVary: Origin\r\n",
+			       (int)strcspn(name, ","), name);
+	}
+	return out;
+}
+
+/* --- answers */
+
+static void respond(struct spokei_http_conn *http, struct spokei_http_response response,
+		    const void *body)
+{
+	const struct spokei_comet_door *door = spokei_http_user(http);
+	char cors[SPOKEI_COMET_CORS];
+
+	if (!response.foreign)
+		response.more = spokei_comet_cors(spokei_comet_of(http), door->origin, cors);
+	if (spokei_http_respond(http, &response, body))
+		spokei_http_close(http);
+}
+
+void spokei_comet_respond_text(struct spokei_http_conn *http, int status, const char *allow,
+			       const char *sentence)
+{
+	char line[SPOKEI_HTTP_SENTENCE];
+	const struct spokei_http_response response = {
+		.status = status,
+		.type = "text/plain; charset=utf-8",
+		.len = (size_t)snprintf(line, sizeof(line), "%s\n", sentence),
+		.allow = allow,
+	};
+
+	SPOKE_ASSERT(response.len < sizeof(line));
+	respond(http, response, line);
+}
+
+/* A page loads a script without naming its origin, so all may if some other than the gateway's own
+ * may connect. */
+static void respond_script(struct spokei_http_conn *http)
+{
+	const struct spokei_http_response response = {
+		.status = 200,
+		.type = "text/javascript; charset=utf-8",
+		.len = spokei_comet_script_len,
+		.foreign = spokei_comet_of(http)->with.origins[0] != '\0',
+	};
+
+	respond(http, response, spokei_comet_script);
+}
+
+/* Makes a connection of the gateway's own; NULL: it is closed. */
+struct spokei_comet_conn *spokei_comet_detach(struct spokei_http_conn *http,
+					      enum spoke_comet_kind kind,
+					      struct spokei_comet_user *user)
+{
+	const struct spokei_comet_door *door = spokei_http_user(http);
+	void *seat = door->seat;
+	const uint16_t origin = door->origin;
+	struct spokei_comet_conn *conn;
+	int fd = spokei_http_detach(http);
+
+	if (fd < 0) {
+		spokei_http_close(http);
+		return NULL;
+	}
+	conn = spokei_comet_open(spokei_comet_of(http), kind, user, fd, seat);
+	if (conn)
+		conn->origin = origin;
+	return conn;
+}
+
+/* Answers with a head that response.h does not write, and ends. */
+void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *head)
+{
+	struct spokei_comet_conn *conn = spokei_comet_detach(http, SPOKE_COMET_EVENTS,
+							     spokei_comet_of(http)->nobody);
+
+	char bytes[SPOKEI_COMET_HEAD + SPOKEI_COMET_CORS];
+	char cors[SPOKEI_COMET_CORS];
+	int len;
+
+	if (conn == NULL)
+		return;
+	len = snprintf(bytes, sizeof(bytes), "%s%s\r\n", head,
+		       spokei_comet_cors(conn->user->comet, conn->origin, cors));
+	spokei_comet_end(conn, bytes, (size_t)len);
+}
+
+static void respond_page(struct spokei_http_conn *http)
+{
+	const struct spoke_comet *comet = spokei_comet_of(http);
+	struct spokei_comet_conn *conn = spokei_comet_detach(http, SPOKE_COMET_EVENTS,
+							     comet->nobody);
+
+	if (conn)
+		spokei_comet_end(conn, comet->page, strlen(comet->page));
+}
+
+size_t spokei_comet_print_upgrade(const char *key, char *head)
+{
+	const struct spokei_upgrade upgrade = { .key = { key, SPOKEI_COMET_KEY } };
+
+	return spokei_upgrade_head(&upgrade, NULL, head);
+}
+
+/* Refuses a WebSocket. Pages see a close code, but no status of HTTP. */
+void spokei_comet_refuse_socket(struct spokei_http_conn *http, const char *key, unsigned code,
+				const char *reason)
+{
+	struct spokei_comet_conn *conn = spokei_comet_detach(http, SPOKE_COMET_SOCKET,
+							     spokei_comet_of(http)->nobody);
+	char bytes[SPOKEI_COMET_HEAD + 2 + SPOKEI_WEBSOCKET_CONTROL_MAX];
+	size_t len;
+
+	if (conn == NULL)
+		return;
+	len = spokei_comet_print_upgrade(key, bytes);
+	len += spokei_websocket_close(code, reason, (unsigned char *)bytes + len);
+	spokei_comet_end(conn, bytes, len);
+}
+
+/* Tells a client to come again, later than usual, with the id that it has. An EventSource comes
+ * again after status 200 only. */
+void spokei_comet_come_again(struct spokei_http_conn *http, const struct spokei_comet_ask *ask)
+{
+	const struct spoke_comet *comet = spokei_comet_of(http);
+	const uint64_t max_ns = comet->with.retry_max_ns;
+	unsigned retry_ms = (unsigned)(spokei_comet_dice(comet, max_ns, 2 * max_ns) / NS_PER_MS);
+	char text[128];
+	struct spokei_http_response response = { .status = 200 };
+
+	switch ((enum spoke_comet_kind)ask->kind) {
+	case SPOKE_COMET_EVENTS:
+		response.type = SPOKEI_SSE_TYPE;
+		response.len = (size_t)snprintf(text, sizeof(text), "retry: %u\n\n", retry_ms);
+		respond(http, response, text);
+		break;
+	case SPOKE_COMET_SOCKET:
+		(void)snprintf(text, sizeof(text), "retry=%u", retry_ms);
+		spokei_comet_refuse_socket(http, ask->key, SPOKEI_WEBSOCKET_LATER, text);
+		break;
+	case SPOKE_COMET_POLL:
+		response.type = "application/json";
+		response.len = (size_t)snprintf(text, sizeof(text),
+						"{\"last\":\"%s\",\"retry\":%u,\"again\":%u}",
+						ask->last, spokei_comet_retry(comet), retry_ms);
+		respond(http, response, text);
+		break;
+	case SPOKE_COMET_SEND:
+		spokei_comet_respond_text(http, 503, NULL, "Try again later.");
+		break;
+	}
+}
 
 static const struct place {
 	const char *path;
@@ -384,12 +565,12 @@ static void door_request(struct spokei_http_conn *http, const struct spokei_http
 		return;
 	}
 	if (spokei_http_is(request->path, "/spoke.js")) {
-		spokei_comet_respond_script(http);
+		respond_script(http);
 		return;
 	}
 	if (spokei_comet_of(http)->page && request->method == SPOKEI_HTTP_GET &&
 	    spokei_http_is(request->path, "/")) {
-		spokei_comet_respond_page(http);
+		respond_page(http);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of a gateway: their ids, their encoded forms, and the rings that keep them. */
-#include "cluster/comet/parts.h"
+#include "cluster/comet/comet.h"
 #include "core/text/utf8.h"
 #include "transport/http/sse.h"
 #include "transport/http/websocket.h"
@@ -182,31 +182,25 @@ void spokei_comet_drop(struct spoke_comet *comet, struct spokei_comet_message *m
 
 /* --- forms */
 
-/* Counts the bytes that are put, and writes them where there is memory. */
-struct sink {
-	unsigned char *out;
-	size_t len;
-};
-
-static void put(void *arg, const void *bytes, size_t len)
+void spokei_comet_put(void *arg, const void *bytes, size_t len)
 {
-	struct sink *sink = arg;
+	struct spokei_comet_sink *sink = arg;
 
 	if (sink->out && len)
 		memcpy(sink->out + sink->len, bytes, len);
 	sink->len += len;
 }
 
-static void put_json(struct sink *sink, const char *id, struct spoke_span event,
+static void put_json(struct spokei_comet_sink *sink, const char *id, struct spoke_span event,
 		     struct spoke_span data)
 {
-	put(sink, "{\"id\":\"", 7);
-	put(sink, id, strlen(id));
-	put(sink, "\",\"event\":\"", 11);
-	put(sink, event.data, event.len);
-	put(sink, "\",\"data\":", 9);
-	spoke_json_print_text(data.data, data.len, put, sink);
-	put(sink, "}", 1);
+	spokei_comet_put(sink, "{\"id\":\"", 7);
+	spokei_comet_put(sink, id, strlen(id));
+	spokei_comet_put(sink, "\",\"event\":\"", 11);
+	spokei_comet_put(sink, event.data, event.len);
+	spokei_comet_put(sink, "\",\"data\":", 9);
+	spoke_json_print_text(data.data, data.len, spokei_comet_put, sink);
+	spokei_comet_put(sink, "}", 1);
 }
 
 static struct spoke_span event_of(const struct spokei_comet_message *message)
@@ -246,7 +240,7 @@ static bool encode_frame(struct spoke_comet *comet, struct spokei_comet_message 
 			 const char *id)
 {
 	unsigned char head[SPOKEI_WEBSOCKET_HEAD_MAX];
-	struct sink sink = { NULL, 0 };
+	struct spokei_comet_sink sink = { NULL, 0 };
 	unsigned char *form;
 
 	put_json(&sink, id, event_of(message), data_of(message));
@@ -259,7 +253,7 @@ static bool encode_frame(struct spoke_comet *comet, struct spokei_comet_message 
 		return false;
 	}
 	memcpy(form, head, message->head_len);
-	sink = (struct sink){ form + message->head_len, 0 };
+	sink = (struct spokei_comet_sink){ form + message->head_len, 0 };
 	put_json(&sink, id, event_of(message), data_of(message));
 	message->form[SPOKEI_COMET_AS_FRAME] = form;
 	return true;
@@ -287,7 +281,7 @@ size_t spokei_comet_say(enum spokei_comet_form form, const char *name, const cha
 		.retry_ms = retry_ms,
 	};
 	unsigned char head[SPOKEI_WEBSOCKET_HEAD_MAX];
-	struct sink sink = { NULL, 0 };
+	struct spokei_comet_sink sink = { NULL, 0 };
 	size_t head_len;
 	size_t size;
 
@@ -301,7 +295,7 @@ size_t spokei_comet_say(enum spokei_comet_form form, const char *name, const cha
 	if (head_len + sink.len > SPOKEI_COMET_SAY)
 		return 0;
 	memcpy(out, head, head_len);
-	sink = (struct sink){ (unsigned char *)out + head_len, 0 };
+	sink = (struct spokei_comet_sink){ (unsigned char *)out + head_len, 0 };
 	put_json(&sink, id ? id : "", event.name, event.data);
 	return head_len + sink.len;
 }

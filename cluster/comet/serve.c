@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The service "spoke.Comet", by which clients of RPC push messages. */
-#include "cluster/comet/parts.h"
+#include "cluster/comet/comet.h"
 #include "core/json/json.h"
 
 #include <spoke/provider.h>

@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The users of a gateway: a hash table of them, with chains through the users, because most of
- * their memory would else be the table's; and the lists of those that are absent.
+ * The users of a gateway. They are in a hash table with chains through the users, because most of
+ * their memory would else be the table's. The pass runs once in each turn with news: it reports
+ * users that came or left, then writes messages. Messages to one user go first. All messages to all
+ * users share one pass over the connections, because each connection has its cursor. The rest goes
+ * on in the next turn, after the descriptors were read. The sweep ends the things that are over by
+ * time.
  */
-#include "cluster/comet/parts.h"
+#include "cluster/comet/comet.h"
 #include "core/base/siphash.h"
 #include "core/text/utf8.h"
 
 #define BUCKETS_FIRST 64u
+#define SLICE_NS UINT64_C(500000)
+#define SLICE_WRITES 256u
+#define LOOK_EVERY 16u    /* writes between two readings of the clock */
+#define VISIT_EVERY 256u  /* connections visited without a write between two readings */
+#define BROADCAST_MIN 32u /* connections that a slice visits at least */
+#define SWEEP_MS 3600000u
 
 static size_t size_of(const struct spokei_comet_user *user)
 {
@@ -80,6 +90,59 @@ static bool grow(struct spoke_comet *comet)
 	return true;
 }
 
+/* --- presence */
+
+/* Moving an alarm that is set needs no room in the wheel, and it is set from the beginning on. */
+void spokei_comet_sweep_at(struct spoke_comet *comet, uint32_t ms)
+{
+	uint32_t now_ms = spokei_comet_ms(comet);
+	int32_t in_ms = spokei_comet_until(ms, now_ms);
+
+	if (spokei_comet_until(comet->sweep_ms, ms) <= 0)
+		return;
+	if (spoke_alarm_after(comet->engine, &comet->sweep,
+			      in_ms > 0 ? (uint64_t)in_ms * 1000000 : 0,
+			      spokei_comet_sweep) == SPOKE_OK)
+		comet->sweep_ms = ms;
+}
+
+void spokei_comet_dirty(struct spokei_comet_user *user)
+{
+	struct spoke_comet *comet = user->comet;
+
+	SPOKE_ASSERT(!(user->flags & SPOKEI_COMET_ABSENT));
+	if (user->flags & SPOKEI_COMET_DIRTY)
+		return;
+	user->flags |= SPOKEI_COMET_DIRTY;
+	user->at.here.next_dirty = NULL;
+	*comet->dirty_end = user;
+	comet->dirty_end = &user->at.here.next_dirty;
+	spokei_engine_soon(comet->engine, &comet->pass);
+}
+
+/* Puts a user without connections into the list of the absent ones, for `ms`. */
+static void make_absent(struct spokei_comet_user *user, struct spoke_list *list, uint32_t ms)
+{
+	struct spoke_comet *comet = user->comet;
+
+	SPOKE_ASSERT(user->count == 0 &&
+		     !(user->flags & (SPOKEI_COMET_DIRTY | SPOKEI_COMET_ABSENT)));
+	user->flags |= SPOKEI_COMET_ABSENT;
+	user->due_ms = spokei_comet_ms(comet) + ms;
+	spokei_list_append(list, &user->at.node);
+	spokei_comet_sweep_at(comet, user->due_ms);
+}
+
+void spokei_comet_here(struct spokei_comet_user *user)
+{
+	if (!(user->flags & SPOKEI_COMET_ABSENT))
+		return;
+	spokei_list_remove(&user->at.node);
+	user->flags &= (uint8_t)~SPOKEI_COMET_ABSENT;
+	user->at.here.first = NULL;
+	user->at.here.next_dirty = NULL;
+}
+
 int spokei_comet_find_or_make(struct spoke_comet *comet, struct spoke_span id,
 			      struct spokei_comet_user **ret)
 {
@@ -104,50 +167,24 @@ int spokei_comet_find_or_make(struct spoke_comet *comet, struct spoke_span id,
 	user->chain = *bucket;
 	*bucket = user;
 	spokei_comet_count(comet, SPOKE_COMET_FIGURE_USERS);
-	spokei_comet_absent(user, &comet->absent, spokei_comet_ms_of(comet->with.keep_ns));
+	make_absent(user, &comet->absent, spokei_comet_ms_of(comet->with.keep_ns));
 	*ret = user;
 	return SPOKE_OK;
 }
 
-/* --- presence */
-
-void spokei_comet_dirty(struct spokei_comet_user *user)
-{
-	struct spoke_comet *comet = user->comet;
-
-	SPOKE_ASSERT(!(user->flags & SPOKEI_COMET_ABSENT));
-	if (user->flags & SPOKEI_COMET_DIRTY)
-		return;
-	user->flags |= SPOKEI_COMET_DIRTY;
-	user->at.here.next_dirty = NULL;
-	*comet->dirty_end = user;
-	comet->dirty_end = &user->at.here.next_dirty;
-	spokei_engine_soon(comet->engine, &comet->pass);
-}
-
-void spokei_comet_absent(struct spokei_comet_user *user, struct spoke_list *list, uint32_t ms)
-{
-	struct spoke_comet *comet = user->comet;
-
-	SPOKE_ASSERT(user->count == 0 &&
-		     !(user->flags & (SPOKEI_COMET_DIRTY | SPOKEI_COMET_ABSENT)));
-	user->flags |= SPOKEI_COMET_ABSENT;
-	user->due_ms = spokei_comet_ms(comet) + ms;
-	spokei_list_append(list, &user->at.node);
-	spokei_comet_sweep_at(comet, user->due_ms);
-}
-
-void spokei_comet_here(struct spokei_comet_user *user)
-{
-	if (!(user->flags & SPOKEI_COMET_ABSENT))
-		return;
-	spokei_list_remove(&user->at.node);
-	user->flags &= (uint8_t)~SPOKEI_COMET_ABSENT;
-	user->at.here.first = NULL;
-	user->at.here.next_dirty = NULL;
-}
-
 /* --- rings */
+
+static void free_ring(struct spokei_comet_user *user)
+{
+	struct spoke_comet *comet = user->comet;
+
+	if (user->ring == NULL)
+		return;
+	spokei_comet_ring_clear(comet, user->ring);
+	spokei_list_remove(&user->ring->node);
+	spokei_free(comet->engine->env, user->ring, 1, sizeof(*user->ring));
+	user->ring = NULL;
+}
 
 int spokei_comet_user_add(struct spokei_comet_user *user, struct spokei_comet_message *message)
 {
@@ -171,20 +208,8 @@ int spokei_comet_user_add(struct spokei_comet_user *user, struct spokei_comet_me
 	}
 	error = spokei_comet_ring_add(comet, ring, message);
 	if (error && ring->count == 0)
-		spokei_comet_ring_free(user);
+		free_ring(user);
 	return error;
-}
-
-void spokei_comet_ring_free(struct spokei_comet_user *user)
-{
-	struct spoke_comet *comet = user->comet;
-
-	if (user->ring == NULL)
-		return;
-	spokei_comet_ring_clear(comet, user->ring);
-	spokei_list_remove(&user->ring->node);
-	spokei_free(comet->engine->env, user->ring, 1, sizeof(*user->ring));
-	user->ring = NULL;
 }
 
 /* --- the end */
@@ -194,14 +219,15 @@ static void free_user(struct spokei_comet_user *user)
 {
 	struct spoke_comet *comet = user->comet;
 
-	spokei_comet_ring_free(user);
+	free_ring(user);
 	if (user->floor > comet->forgotten)
 		comet->forgotten = user->floor;
 	comet->figures[SPOKE_COMET_FIGURE_USERS]--;
 	spokei_free(comet->engine->env, user, 1, size_of(user));
 }
 
-void spokei_comet_forget(struct spokei_comet_user *user)
+/* Forgets an absent user. */
+static void forget(struct spokei_comet_user *user)
 {
 	struct spokei_comet_user **at = bucket_of(user->comet, user->id, user->len);
 
@@ -232,17 +258,218 @@ void spokei_comet_forget_all(struct spoke_comet *comet)
 	spokei_list_init(&comet->absent);
 }
 
-/* --- the sweep */
+/* --- users that come and leave */
 
-/* Moving an alarm that is set needs no room in the wheel, and it is set from the beginning on. */
-void spokei_comet_sweep_at(struct spoke_comet *comet, uint32_t ms)
+static void tell(struct spoke_comet *comet, struct spoke_span user, enum spoke_comet_change change)
 {
-	uint32_t now_ms = spokei_comet_ms(comet);
-	int32_t in_ms = spokei_comet_until(ms, now_ms);
+	if (comet->with.change)
+		comet->with.change(comet->with.arg, user, change);
+}
 
-	if (spokei_comet_until(comet->sweep_ms, ms) <= 0)
+static struct spoke_span id_of(const struct spokei_comet_user *user)
+{
+	return (struct spoke_span){ user->id, user->len };
+}
+
+/* A client that polls has no connection between two polls, but it has not left. */
+static void settle_absent(struct spokei_comet_user *user)
+{
+	struct spoke_comet *comet = user->comet;
+	bool was_here = user->flags & SPOKEI_COMET_TOLD;
+
+	if (was_here && (user->flags & SPOKEI_COMET_POLLED)) {
+		make_absent(user, &comet->grace, SPOKEI_COMET_GRACE_MS);
 		return;
-	if (spoke_alarm_after(comet->engine, &comet->sweep,
-			      in_ms > 0 ? (uint64_t)in_ms * 1000000 : 0, comet->swept) == SPOKE_OK)
-		comet->sweep_ms = ms;
+	}
+	user->flags &= (uint8_t)~SPOKEI_COMET_TOLD;
+	make_absent(user, &comet->absent, spokei_comet_ms_of(comet->with.keep_ns));
+	if (was_here)
+		tell(comet, id_of(user), SPOKE_COMET_LEFT);
+}
+
+static void settle(struct spokei_comet_user *user)
+{
+	struct spoke_comet *comet = user->comet;
+	struct spokei_comet_conn *next;
+
+	if (user->count == 0) {
+		settle_absent(user);
+		return;
+	}
+	if (!(user->flags & SPOKEI_COMET_TOLD)) {
+		user->flags |= SPOKEI_COMET_TOLD | SPOKEI_COMET_KNOWN;
+		tell(comet, id_of(user), SPOKE_COMET_CAME);
+		if (comet->closed)
+			return;
+	}
+	for (struct spokei_comet_conn *conn = user->at.here.first; conn; conn = next) {
+		next = conn->next;
+		spokei_comet_pump(conn);
+	}
+}
+
+static struct spokei_comet_user *take_dirty(struct spoke_comet *comet)
+{
+	struct spokei_comet_user *user = comet->dirty;
+
+	comet->dirty = user->at.here.next_dirty;
+	if (comet->dirty == NULL)
+		comet->dirty_end = &comet->dirty;
+	user->flags &= (uint8_t)~SPOKEI_COMET_DIRTY;
+	return user;
+}
+
+/* --- the pass: a slice once in each turn with news, bounded by time and by writes */
+
+struct slice {
+	struct spoke_comet *comet;
+	uint64_t ends_ns;
+	uint32_t writes; /* value of comet->writes at which it ends */
+	uint32_t look;   /* ... at which the clock is read next */
+	uint32_t visits; /* since the clock was read */
+};
+
+static bool slice_is_over(struct slice *slice)
+{
+	const struct spoke_env *env = slice->comet->engine->env;
+	uint32_t writes = slice->comet->writes;
+
+	if ((int32_t)(writes - slice->writes) >= 0)
+		return true;
+	if ((int32_t)(writes - slice->look) < 0 && ++slice->visits < VISIT_EVERY)
+		return false;
+	slice->look = writes + LOOK_EVERY;
+	slice->visits = 0;
+	return env->now(env->ctx) >= slice->ends_ns;
+}
+
+/* Visits the connections that are left in the pass of messages to all. */
+static void broadcast(struct spoke_comet *comet, struct slice *slice)
+{
+	for (uint32_t i = 0; comet->pass_left > 0 && (i < BROADCAST_MIN || !slice_is_over(slice));
+	     i++) {
+		struct spokei_comet_conn *conn;
+
+		if (comet->pass_at >= comet->used)
+			comet->pass_at = 0;
+		conn = spokei_comet_cell(comet, comet->pass_at++);
+		comet->pass_left--;
+		if (conn->state == SPOKEI_COMET_OPEN && conn->user != comet->nobody)
+			spokei_comet_pump(conn);
+	}
+}
+
+void spokei_comet_pass(struct spokei_task *task)
+{
+	struct spoke_comet *comet = spoke_container_of(task, struct spoke_comet, pass);
+	const struct spoke_env *env = comet->engine->env;
+	struct slice slice = {
+		.comet = comet,
+		.writes = comet->writes + SLICE_WRITES,
+		.look = comet->writes + LOOK_EVERY,
+	};
+
+	if (comet->closed)
+		return;
+	slice.ends_ns = env->now(env->ctx) + SLICE_NS;
+	spokei_comet_deliver(comet);
+	while (!comet->closed && comet->dirty && !slice_is_over(&slice))
+		settle(take_dirty(comet));
+	if (comet->closed)
+		return;
+	broadcast(comet, &slice);
+	if (comet->dirty || comet->pass_left > 0)
+		spokei_engine_soon(comet->engine, &comet->pass);
+}
+
+/* --- the sweep: things that are over by time, without a timer each */
+
+static bool is_due(const struct spoke_comet *comet, uint32_t ms)
+{
+	return spokei_comet_until(ms, spokei_comet_ms(comet)) <= 0;
+}
+
+static struct spokei_comet_user *first_user(const struct spoke_list *list)
+{
+	return spoke_container_of(spokei_list_first(list), struct spokei_comet_user, at.node);
+}
+
+/* The client has not polled again: the user has left. */
+static void end_grace(struct spokei_comet_user *user)
+{
+	struct spoke_comet *comet = user->comet;
+
+	spokei_comet_here(user);
+	user->flags &= (uint8_t) ~(SPOKEI_COMET_TOLD | SPOKEI_COMET_POLLED);
+	make_absent(user, &comet->absent, spokei_comet_ms_of(comet->with.keep_ns));
+	tell(comet, id_of(user), SPOKE_COMET_LEFT);
+}
+
+static void end_user(struct spokei_comet_user *user)
+{
+	struct spoke_comet *comet = user->comet;
+	bool known = user->flags & SPOKEI_COMET_KNOWN;
+	char id[SPOKE_COMET_USER_MAX];
+	struct spoke_span span = { id, user->len };
+
+	memcpy(id, user->id, user->len);
+	forget(user);
+	if (known)
+		tell(comet, span, SPOKE_COMET_ENDED);
+}
+
+static void look_at_ring(struct spoke_comet *comet, struct spokei_comet_ring *ring)
+{
+	spokei_comet_ring_age(comet, ring);
+	if (ring->count == 0 && ring->user) {
+		free_ring(ring->user);
+		return;
+	}
+	ring->look_ms = spokei_comet_ms(comet) + spokei_comet_ms_of(comet->with.ring_ns);
+	spokei_list_remove(&ring->node);
+	spokei_list_append(&comet->rings, &ring->node);
+}
+
+static struct spokei_comet_ring *first_ring(const struct spoke_comet *comet)
+{
+	return spoke_container_of(spokei_list_first(&comet->rings), struct spokei_comet_ring, node);
+}
+
+static struct spokei_comet_ask *first_ask(const struct spoke_comet *comet)
+{
+	return spoke_container_of(spokei_list_first(&comet->asks), struct spokei_comet_ask, node);
+}
+
+/* Each list is in the order in which its entries are due. */
+static void sweep(struct spoke_comet *comet)
+{
+	while (!spokei_list_empty(&comet->asks) && is_due(comet, first_ask(comet)->due_ms))
+		spokei_comet_unanswered(first_ask(comet));
+	while (is_due(comet, first_ring(comet)->look_ms))
+		look_at_ring(comet, first_ring(comet));
+	while (!comet->closed && !spokei_list_empty(&comet->grace) &&
+	       is_due(comet, first_user(&comet->grace)->due_ms))
+		end_grace(first_user(&comet->grace));
+	while (!comet->closed && !spokei_list_empty(&comet->absent) &&
+	       is_due(comet, first_user(&comet->absent)->due_ms))
+		end_user(first_user(&comet->absent));
+}
+
+/* The alarm is set again first, while its room in the wheel is free; then it only moves. */
+void spokei_comet_sweep(struct spoke_alarm *alarm)
+{
+	struct spoke_comet *comet = spoke_container_of(alarm, struct spoke_comet, sweep);
+
+	comet->sweep_ms = spokei_comet_ms(comet) + SWEEP_MS + 1;
+	spokei_comet_sweep_at(comet, spokei_comet_ms(comet) + SWEEP_MS);
+	sweep(comet);
+	if (comet->closed)
+		return;
+	spokei_comet_sweep_at(comet, first_ring(comet)->look_ms);
+	if (!spokei_list_empty(&comet->asks))
+		spokei_comet_sweep_at(comet, first_ask(comet)->due_ms);
+	if (!spokei_list_empty(&comet->grace))
+		spokei_comet_sweep_at(comet, first_user(&comet->grace)->due_ms);
+	if (!spokei_list_empty(&comet->absent))
+		spokei_comet_sweep_at(comet, first_user(&comet->absent)->due_ms);
 }

@@ -2,7 +2,7 @@
 /* The program with the gateway: it admits pages, late or never, and pushes messages. */
 #include "tests/sim/gateway.h"
 
-#include "cluster/comet/parts.h"
+#include "cluster/comet/comet.h"
 
 #include <stdio.h>
 #include <stdlib.h>

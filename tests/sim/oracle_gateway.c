@@ -5,7 +5,7 @@
  */
 #include "tests/sim/gateway.h"
 
-#include "cluster/comet/parts.h"
+#include "cluster/comet/comet.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

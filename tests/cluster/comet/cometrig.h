@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/comet/parts.h"
+#include "cluster/comet/comet.h"
 #include "core/virtual/faults.h"
 #include "core/virtual/world.h"
 

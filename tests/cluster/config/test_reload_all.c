@@ -8,7 +8,7 @@
  */
 #include "cluster/call/caller.h"
 #include "cluster/call/method.h"
-#include "cluster/comet/parts.h"
+#include "cluster/comet/comet.h"
 #include "cluster/config/credentials.h"
 #include "cluster/config/keys.h"
 #include "cluster/consumer/parts.h"

@@ -1,29 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The structs of a gateway, and what its files use of one another. Each file calls only those
- * before it, or through a pointer:
- *
- *     message     messages, encoded once for each form; rings of them
- *     users       users: found, made, forgotten
- *     conn        the state of a connection, and its end
- *     write       output of a connection: messages, the gateway's own events, its last words
- *     frames      input of a WebSocket
- *     life        a connection opens, reads, and is timed
- *     reply       answers to requests that do not become connections
- *     admit       the answers of the authorizer
- *     pass        once a turn: users that came or left, and messages in slices
- *     circle      gateways of several engines
- *     push        the functions that push and kick
- *     door        requests, until the authorizer has answered
- *     serve       the service spoke.Comet
- *     options     defaults, limits, and changes of the file
- *     comet       the gateway: listeners, drain, end
+ * The structs of a gateway, and what its files use of one another.
  *
  * Times are in ms since the gateway was made, in 32 bits that wrap: compare them by
  * spokei_comet_until(). On the engine's thread.
  */
-#ifndef SPOKEI_CLUSTER_COMET_PARTS_H
-#define SPOKEI_CLUSTER_COMET_PARTS_H
+#ifndef SPOKEI_CLUSTER_COMET_COMET_H
+#define SPOKEI_CLUSTER_COMET_COMET_H
 
 #include "core/base/pace.h"
 #include "core/engine/engine.h"
@@ -51,10 +34,8 @@
 #define SPOKEI_COMET_EXTRA 4008u
 #define SPOKEI_COMET_POLICY 1008u /* a limit in time */
 
-struct spokei_comet_circle;
+struct spokei_comet_peers;
 struct spokei_comet_file;
-struct spokei_comet_parcel;
-struct spokei_comet_push;
 struct spokei_desk;
 struct spokei_comet_user;
 struct spokei_comet_ring;
@@ -138,7 +119,7 @@ struct spokei_comet_more {
 	uint32_t out_at;
 	uint32_t out_len;
 	struct spokei_comet_message *message; /* owns `out`; NULL: the connection does */
-	unsigned char *in;                    /* of frames.c: an incomplete message; NULL: none */
+	unsigned char *in;                    /* an incomplete message; NULL: none */
 	uint32_t in_len;
 	uint32_t in_room;
 	uint32_t begun_ms; /* when the first bytes of that message came */
@@ -203,7 +184,7 @@ struct spoke_comet {
 	struct spoke_comet_options with; /* in force */
 	const char *origins;             /* that places of origins refer to */
 	struct spokei_quota_limits connections;
-	char *page; /* the whole response; NULL: none */
+	char *page; /* the whole response for the document at /; NULL: none */
 	size_t page_size;
 	struct spokei_listener *listeners[SPOKE_COMET_LISTEN_MAX];
 	size_t listener_count;
@@ -241,8 +222,7 @@ struct spoke_comet {
 	struct spoke_list sends; /* admitted: the program gets the text soon */
 	struct spoke_list rings; /* by look_ms */
 	struct spoke_alarm sweep;
-	uint32_t sweep_ms;                        /* when it is set to */
-	void (*swept)(struct spoke_alarm *alarm); /* its function */
+	uint32_t sweep_ms; /* when it is set to */
 
 	struct spokei_comet_ring all;
 	uint64_t all_floor;
@@ -251,11 +231,9 @@ struct spoke_comet {
 	uint32_t pass_left; /* cells that are left to visit */
 	uint32_t writes;    /* writes made; for the bound of a slice */
 
-	struct spokei_desk *desk;           /* by which others reach it; these are NULL: alone */
-	struct spokei_comet_circle *own;    /* where others join it */
-	struct spokei_comet_circle *circle; /* where it is itself: its own, or that of the first */
-	/* A push of another gateway has come. */
-	void (*arrived)(struct spoke_comet *comet, const struct spokei_comet_push *push);
+	struct spokei_desk *desk;         /* by which others reach it; these are NULL: alone */
+	struct spokei_comet_peers *own;   /* where others join it */
+	struct spokei_comet_peers *peers; /* where it is itself: its own, or that of the first */
 
 	uint64_t figures[SPOKE_COMET_FIGURE_COUNT];
 	struct spokei_comet_served *served; /* by providers */
@@ -345,6 +323,15 @@ SPOKE_MUST_USE int spokei_comet_make(struct spoke_comet *comet,
 				     struct spokei_comet_message **ret);
 void spokei_comet_drop(struct spoke_comet *comet, struct spokei_comet_message *message);
 
+/* Bytes that are written to `out`, or only counted if that is NULL. */
+struct spokei_comet_sink {
+	unsigned char *out;
+	size_t len;
+};
+
+/* Appends bytes to a sink. */
+void spokei_comet_put(void *arg, const void *bytes, size_t len);
+
 /* Encodes a message, unless it has this form already. Returns false without memory. */
 bool spokei_comet_encode(struct spoke_comet *comet, struct spokei_comet_message *message,
 			 enum spokei_comet_form form);
@@ -391,9 +378,6 @@ SPOKE_MUST_USE int spokei_comet_find_or_make(struct spoke_comet *comet, struct s
 /* Has the pass look at a user. It has a connection, or has just lost the last one. */
 void spokei_comet_dirty(struct spokei_comet_user *user);
 
-/* Puts a user without connections into the list of the absent ones, for `ms`. */
-void spokei_comet_absent(struct spokei_comet_user *user, struct spoke_list *list, uint32_t ms);
-
 /* A user that is absent, if it is, has a connection again. */
 void spokei_comet_here(struct spokei_comet_user *user);
 
@@ -401,54 +385,31 @@ void spokei_comet_here(struct spokei_comet_user *user);
 SPOKE_MUST_USE int spokei_comet_user_add(struct spokei_comet_user *user,
 					 struct spokei_comet_message *message);
 
-/* Removes the ring of a user. */
-void spokei_comet_ring_free(struct spokei_comet_user *user);
-
-/* Forgets an absent user. */
-void spokei_comet_forget(struct spokei_comet_user *user);
-
 /* Frees all users, which have no connections. */
 void spokei_comet_forget_all(struct spoke_comet *comet);
 
 /* Has the sweep run at that time, or earlier. */
 void spokei_comet_sweep_at(struct spoke_comet *comet, uint32_t ms);
 
+/* The function of comet->pass, and of the alarm. */
+void spokei_comet_pass(struct spokei_task *task);
+void spokei_comet_sweep(struct spoke_alarm *alarm);
+
 /* --- conn.c */
 
-/* Puts a connection on its user, or takes it off. */
-void spokei_comet_join(struct spokei_comet_conn *conn, struct spokei_comet_user *user);
-void spokei_comet_leave(struct spokei_comet_conn *conn);
+/* The function of the timer's class. */
+void spokei_comet_due(struct spoke_timer *timer, void *arg);
 
-/* Returns when the timer has to look next. */
-uint64_t spokei_comet_due_ns(const struct spokei_comet_conn *conn);
+/* Opens a connection of a kind for a user. Takes over the descriptor and the seat. Returns NULL
+ * without memory or timers: both are given back then. */
+struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spoke_comet_kind kind,
+					    struct spokei_comet_user *user, int fd, void *seat);
 
-/* Moves the timer to that time. */
+/* Moves the timer to the time when it has to look next. */
 void spokei_comet_arm(struct spokei_comet_conn *conn);
 
 /* Closes a connection at once, and counts the reason. SPOKE_COMET_FIGURE_COUNT: none. */
 void spokei_comet_close(struct spokei_comet_conn *conn, enum spoke_comet_figure why);
-
-/* Returns the block for the things that a connection needs for a while; NULL: no memory. */
-struct spokei_comet_more *spokei_comet_need(struct spokei_comet_conn *conn);
-
-/* Frees that block, if nothing is in it. */
-void spokei_comet_less(struct spokei_comet_conn *conn);
-
-/* Drops the output that waits. */
-void spokei_comet_drop_out(struct spokei_comet_conn *conn);
-
-/* Returns the place of a name in a list, counted from 1; 0: it is not in the list. */
-uint16_t spokei_comet_listed(struct spoke_span name, const char *list);
-
-/*
- * Writes the headers by which a browser lets a page of another origin read the answer. `origin` is
- * its place in the option origins, counted from 1; 0: the page is of the gateway's own origin,
- * which needs none. Returns `out`.
- */
-const char *spokei_comet_cors(const struct spoke_comet *comet, uint16_t origin,
-			      char out[SPOKEI_COMET_CORS]);
-
-/* --- write.c */
 
 /* Writes bytes to a connection whose output does not wait, and keeps the rest. May close it. */
 void spokei_comet_write(struct spokei_comet_conn *conn, const void *bytes, size_t len);
@@ -462,45 +423,26 @@ void spokei_comet_end(struct spokei_comet_conn *conn, const void *bytes, size_t 
 /* Ends an open connection with a close code or, for other kinds, the event "closed". */
 void spokei_comet_end_with(struct spokei_comet_conn *conn, unsigned code, const char *reason);
 
-/* Tells an open connection to connect again after `retry_ms`. */
-void spokei_comet_end_again(struct spokei_comet_conn *conn, unsigned code, uint32_t retry_ms);
-
 /* Answers a long poll: messages or, if there are none, {"again":again_ms}. */
 void spokei_comet_answer(struct spokei_comet_conn *conn, uint32_t again_ms);
 
-/* The descriptor can be written. */
-void spokei_comet_writable(struct spokei_comet_conn *conn);
+/* --- door.c */
 
-/* --- frames.c */
+extern const struct spokei_http_up spokei_comet_up;
 
-/* Reads input of a WebSocket. May close it. */
-void spokei_comet_frames(struct spokei_comet_conn *conn);
+/* Returns the place of a name in a list, counted from 1; 0: it is not in the list. */
+uint16_t spokei_comet_listed(struct spoke_span name, const char *list);
 
-/* --- life.c */
-
-/* The function of the timer's class. */
-void spokei_comet_due(struct spoke_timer *timer, void *arg);
-
-/* Opens a connection of a kind for a user. Takes over the descriptor and the seat. Returns NULL
- * without memory or timers: both are given back then. */
-struct spokei_comet_conn *spokei_comet_open(struct spoke_comet *comet, enum spoke_comet_kind kind,
-					    struct spokei_comet_user *user, int fd, void *seat);
-
-/* --- reply.c: each ends the request */
+/*
+ * Writes the headers by which a browser lets a page of another origin read the answer. `origin` is
+ * its place in the option origins, counted from 1; 0: the page is of the gateway's own origin,
+ * which needs none. Returns `out`.
+ */
+const char *spokei_comet_cors(const struct spoke_comet *comet, uint16_t origin,
+			      char out[SPOKEI_COMET_CORS]);
 
 void spokei_comet_respond_text(struct spokei_http_conn *http, int status, const char *allow,
 			       const char *sentence);
-void spokei_comet_respond(struct spokei_http_conn *http, const char *type, const void *body,
-			  size_t len);
-
-/* Answers with spoke.js. */
-void spokei_comet_respond_script(struct spokei_http_conn *http);
-
-/* Makes the response for the document at /, if there is one. Returns 0, EINVAL or ENOMEM. */
-SPOKE_MUST_USE int spokei_comet_make_page(struct spoke_comet *comet);
-
-/* Answers with that document. */
-void spokei_comet_respond_page(struct spokei_http_conn *http);
 
 /* Answers with a head that transport/http does not write, given without its last line end. */
 void spokei_comet_respond_raw(struct spokei_http_conn *http, const char *head);
@@ -532,68 +474,21 @@ void spokei_comet_unanswered(struct spokei_comet_ask *ask);
 /* Hands the texts of admitted SEND requests to the program. */
 void spokei_comet_deliver(struct spoke_comet *comet);
 
-/* --- pass.c */
-
-/* The function of comet->pass, and of the alarm. */
-void spokei_comet_pass(struct spokei_task *task);
-void spokei_comet_sweep(struct spoke_alarm *alarm);
-
-/* --- circle.c */
-
-/* A push or a kick, also from one gateway to another. */
-struct spokei_comet_push {
-	enum {
-		SPOKEI_COMET_TO_USERS,
-		SPOKEI_COMET_TO_ALL,
-		SPOKEI_COMET_KICK, /* the data is the reason */
-	} act;
-	const struct spoke_span *users;
-	size_t count;
-	struct spoke_comet_message message;
-};
-
-/* Lets other gateways join this one. Returns 0 or ENOMEM. */
-SPOKE_MUST_USE int spokei_comet_open_circle(struct spoke_comet *comet);
-
-/* Ends that before the gateway is freed. Returns false while another thread uses it: try again. */
-SPOKE_MUST_USE bool spokei_comet_part(struct spoke_comet *comet);
-
-/* Packs a push for the gateways that have joined; *ret_parcels is NULL if there are none, and has
- * to be sent else. Returns 0, ELIMIT (too much is on its way to one of them) or ENOMEM. */
-SPOKE_MUST_USE int spokei_comet_pack(struct spoke_comet *comet,
-				     const struct spokei_comet_push *push,
-				     struct spokei_comet_parcel **ret_parcels);
-void spokei_comet_send(struct spokei_comet_parcel *parcels);
-
 /* --- push.c */
 
-/* The function comet->arrived. */
-void spokei_comet_arrived(struct spoke_comet *comet, const struct spokei_comet_push *push);
+/* Lets other gateways join this one. Returns 0 or ENOMEM. */
+SPOKE_MUST_USE int spokei_comet_open_peers(struct spoke_comet *comet);
 
-/* --- door.c */
-
-extern const struct spokei_http_up spokei_comet_up;
+/* Ends that before the gateway is freed. Returns false while another thread uses it: try again. */
+SPOKE_MUST_USE bool spokei_comet_leave_peers(struct spoke_comet *comet);
 
 /* --- serve.c */
 
 /* Has all requests answered with ECLOSED from now on. */
 void spokei_comet_unserve(struct spoke_comet *comet);
 
-/* --- options.c */
-
-/* Logs the rule that an option breaks. Returns EINVAL. */
-int spokei_comet_wrong(struct spoke_engine *engine, const char *option, const char *rule);
-
-/* Sets the options of the system for connections that a listener accepts. */
-void spokei_comet_preset(const struct spoke_comet *comet, struct spokei_listener *listener);
-
-/* Reads the options, and those of their file, which may change them later. Returns 0, EINVAL or
- * ENOMEM. */
-SPOKE_MUST_USE int spokei_comet_read_options(struct spoke_comet *comet,
-					     const struct spoke_comet_options *options);
-
-/* Takes no part in reloads any more; frees all texts. */
-void spokei_comet_leave_file(struct spoke_comet *comet);
-void spokei_comet_free_options(struct spoke_comet *comet);
+/* The script for pages, which the build embeds from spoke.js. */
+extern const unsigned char spokei_comet_script[];
+extern const size_t spokei_comet_script_len;
 
 #endif
