@@ -245,6 +245,7 @@ struct spokei_conn {
 	uint64_t late_turn; /* engine->turn, in which it was read for calls that were due */
 	uint64_t passed;    /* of a layered stream, as of its last write or flush */
 	uint64_t born_ns;
+	uint64_t refilled_ns;     /* when the peer got the spare bytes for translated bodies last */
 	uint64_t due_ns;          /* due time of the timer, while it is armed */
 	struct spoke_timer timer; /* armed for the earliest of its times, or earlier */
 	struct spokei_task resume;

@@ -36,6 +36,13 @@ static uint32_t count_in_minute(struct spokei_minute *minute, uint64_t now_ns)
 	return minute->count++;
 }
 
+/* Lets the next body be translated into more bytes than it earns, again. */
+static inline void refill(struct spokei_conn *conn)
+{
+	if (SPOKEI_UNLIKELY(conn->in.scratch.max < conn->in.limits->spare_max))
+		conn->in.scratch.max = conn->in.limits->spare_max;
+}
+
 /* --- replies */
 
 /* A few unknown replies may be a mistake of the peer; many mean that it is out of step. */
@@ -54,7 +61,7 @@ static SPOKEI_NOINLINE void deliver_unexpected(struct spokei_conn *conn, bool gi
 	/* Late, or the reply of a Java peer to a heartbeat in a serialization that it lacks. */
 	if (given)
 		spokei_count(spokei_conn_engine(conn), SPOKE_STAT_REPLIES_LATE);
-	else if (!conn->link->asked)
+	else if (!conn->link->asked || conn->unproven)
 		spokei_conn_close_with(conn, SPOKE_STAT_CLOSED_UNWANTED, SPOKE_EPROTOCOL);
 	else
 		note_unknown(conn);
@@ -124,6 +131,7 @@ static void deliver_reply(struct spokei_conn *conn, const struct spokei_message 
 		note_unknown(conn);
 		return;
 	}
+	refill(conn);
 	if (SPOKEI_UNLIKELY(error != 0)) {
 		finish_bad_reply(conn, pending, message, error);
 		return;
@@ -460,9 +468,13 @@ static const char *sentence_about(const struct spokei_stream *stream,
 #define AHEAD 65536u /* bytes that are read while a request is served */
 
 /* Bytes of one read from a peer that has proven nothing: they may have to be held. And in a late
- * turn, if no call to the peer is due: one that floods small messages must not make the turn longer
- * for all others. */
+ * turn, if no call to the peer is due, or after the time of such a turn: one that floods small
+ * messages must not make the turn longer for all others. */
 #define SHORT_READ 65536u
+
+/* How often a peer gets the spare bytes for translated bodies again, whatever it has sent. Replies
+ * to calls of this side, which are as many as it wants, always have them. */
+#define REFILL_NS UINT64_C(125000000)
 
 /* Reads of bytes that a stream holds, in one turn: other connections wait meanwhile. */
 #define PENDING_READS 8u
@@ -685,9 +697,20 @@ static inline size_t read_max(const struct spokei_conn *conn)
 {
 	const struct spoke_engine *engine = spokei_conn_engine(conn);
 
-	if (SPOKEI_UNLIKELY(spokei_engine_late(engine)) && conn->late_turn != engine->turn)
+	if (SPOKEI_UNLIKELY(spokei_engine_late(engine)) &&
+	    (conn->late_turn != engine->turn || !spokei_engine_has_time(engine)))
 		return SHORT_READ;
 	return SPOKEI_UNLIKELY(conn->unproven) ? SHORT_READ : SPOKEI_ENGINE_SCRATCH;
+}
+
+static void refill_in_time(struct spokei_conn *conn)
+{
+	const uint64_t now_ns = spokei_conn_engine(conn)->begin_ns;
+
+	if (now_ns - conn->refilled_ns < REFILL_NS)
+		return;
+	conn->refilled_ns = now_ns;
+	refill(conn);
 }
 
 /* Returns whether there were bytes. */
@@ -699,6 +722,8 @@ static bool read_some(struct spokei_conn *conn)
 
 	if (got == 0)
 		return false;
+	if (SPOKEI_UNLIKELY(conn->in.scratch.max < conn->in.limits->spare_max))
+		refill_in_time(conn);
 	any = take_in(conn, &bytes);
 	if (SPOKEI_UNLIKELY(conn->paused) && conn->state != SPOKEI_CONN_CLOSED)
 		hold(conn, bytes);
