@@ -382,6 +382,10 @@ void spokei_conn_finish(struct spokei_conn *conn);
 /* The same for the connection of a stream. */
 void spokei_conn_finish_stream(struct spokei_stream *stream);
 
+/* Sets the bounds of unproven peers, unless the peer has an identity or is amid a frame, which had
+ * other bounds when it began. */
+void spokei_conn_distrust(struct spokei_conn *conn);
+
 /* Lifts the bounds of unproven peers. From inside the handler of requests, or before it reads. */
 void spokei_conn_trust(struct spokei_conn *conn);
 

@@ -127,6 +127,14 @@ void spokei_conn_trust(struct spokei_conn *conn)
 	conn->in.limits = &conn->link->limits.wire;
 }
 
+void spokei_conn_distrust(struct spokei_conn *conn)
+{
+	if (conn->identity || spokei_intake_begun(&conn->in))
+		return;
+	conn->unproven = true;
+	conn->in.limits = &conn->link->unproven;
+}
+
 /* Notes the identity of the peer of an accepted connection, if its stream has one. Returns whether
  * there was memory. */
 static bool identify(struct spokei_conn *conn)
@@ -430,10 +438,8 @@ int spokei_conn_accept(struct spokei_link *link, const struct spokei_arrival *ar
 		return SPOKE_ENOMEM;
 	}
 	conn->in.no_http = !arrival->http;
-	if (link->limits.unproven_frame_max > 0) {
-		conn->unproven = true;
-		conn->in.limits = &link->unproven;
-	}
+	if (link->limits.unproven_frame_max > 0)
+		spokei_conn_distrust(conn);
 	conn->peer = *arrival->peer;
 	conn->stream.accepted = true;
 	if (arrival->stream)

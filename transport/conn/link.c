@@ -343,6 +343,7 @@ void spokei_link_change(struct spokei_link *link, const struct spokei_link_limit
 {
 	bool asked = link->limits.heartbeat_ns != SPOKEI_IDLE_OFF;
 	bool asks = limits->heartbeat_ns != SPOKEI_IDLE_OFF;
+	bool trusted = link->limits.unproven_frame_max == 0;
 	struct spoke_list *node = link->conns.next;
 	struct spokei_link_limits with = *limits;
 
@@ -356,6 +357,8 @@ void spokei_link_change(struct spokei_link *link, const struct spokei_link_limit
 		node = node->next;
 		if (limits->unproven_frame_max == 0)
 			spokei_conn_trust(conn);
+		else if (trusted)
+			spokei_conn_distrust(conn);
 		/* A connection that is not open yet is guarded when it opens. */
 		if (asks != asked && conn->state == SPOKEI_CONN_OPEN)
 			spokei_conn_guard(conn);

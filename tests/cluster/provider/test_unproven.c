@@ -241,6 +241,24 @@ TEST(nothing_is_bounded_where_no_proof_is_asked)
 	assert_int_equal(proofrig_ask(0), 0);
 }
 
+TEST(token_of_a_reload_bounds_connections_that_are_open)
+{
+	static const unsigned char bad[] = "H\005token";
+
+	proofrig_configure("[provider]\n");
+	proofrig_open(0, &spokei_wire_dubbo);
+	proofrig_open(1, &spokei_wire_dubbo);
+	assert_int_equal(proofrig_call(0, "demo.A", NULL), 0);
+	assert_int_equal(proofrig_reconfigure("[provider]\ntoken = " SECRET "\n"), 0);
+	for (unsigned i = 0; i < 3; i++)
+		put_hessian2(0, bad, sizeof(bad) - 1);
+	(void)proofrig_ask(0);
+	assert_true(proofrig.conns[0].ended);
+	assert_int_equal(proofrig_call(1, "demo.A", SECRET), 0);
+	proofrig_put(1, "demo.A", "get", SECRET, 120000);
+	assert_int_equal(proofrig_ask(1), 0);
+}
+
 /* The network takes 4 KiB in each direction. */
 TEST(unproven_peer_that_does_not_read_is_not_read)
 {
