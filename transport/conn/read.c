@@ -472,8 +472,8 @@ static const char *sentence_about(const struct spokei_stream *stream,
  * messages must not make the turn longer for all others. */
 #define SHORT_READ 65536u
 
-/* How often a peer gets the spare bytes for translated bodies again, whatever it has sent. Replies
- * to calls of this side, which are as many as it wants, always have them. */
+/* Time after which a peer gets the spare bytes for translated bodies again. Replies to calls of
+ * this side, whose number the peer does not choose, always have them. */
 #define REFILL_NS UINT64_C(125000000)
 
 /* Reads of bytes that a stream holds, in one turn: other connections wait meanwhile. */
