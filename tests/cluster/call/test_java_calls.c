@@ -170,6 +170,41 @@ TEST(attachments_of_call_are_texts_objects_and_nulls)
 	assert_int_equal(javarig.error, SPOKE_OK);
 }
 
+/* A thousand objects of one flag, 2 bytes each, which stand for 100. */
+static size_t write_flags(unsigned char *body)
+{
+	static const char begin[] = "\x91"
+				    "C\x30\x3c"
+				    "it.orders.model.warehouse.StateOfAnArticleInOneOfTheirStores"
+				    "\x91\x1e"
+				    "hasBeenReservedByACustomerToday"
+				    "X\xcb\xe8";
+	size_t len = sizeof(begin) - 1;
+
+	memcpy(body, begin, len);
+	for (unsigned i = 0; i < 1000; i++) {
+		body[len++] = 0x60;
+		body[len++] = 'T';
+	}
+	return len;
+}
+
+TEST(any_number_of_replies_may_repeat_names_of_classes)
+{
+	unsigned char body[4096];
+	size_t len = write_flags(body);
+	struct spokei_message request;
+
+	javarig_consume("&serialization=hessian2");
+	for (unsigned i = 1; i <= 20; i++) {
+		javarig_call("flags", NULL, SPAN("\xa1x"), NULL);
+		assert_non_null(javarig_next(&request).data);
+		javarig_frame(2, 20, javarig.asked, spokei_span(body, len));
+		assert_int_equal(javarig.ends, i);
+		assert_int_equal(javarig.error, SPOKE_OK);
+	}
+}
+
 /* --- the exceptions of Java providers in results: class, message, causes and stack traces */
 
 /* What Jackson makes of an exception with a cause; the classes of causes are not sent. */
@@ -568,38 +603,4 @@ TEST(each_provider_gets_its_own_serialization)
 	}
 	assert_int_equal(seen[MSGPACK], 2);
 	assert_int_equal(seen[HESSIAN2], 2);
-}
-/* A thousand objects of one flag, 2 bytes each, which stand for 100. */
-static size_t write_flags(unsigned char *body)
-{
-	static const char begin[] = "\x91"
-				    "C\x30\x3c"
-				    "it.orders.model.warehouse.StateOfAnArticleInOneOfTheirStores"
-				    "\x91\x1e"
-				    "hasBeenReservedByACustomerToday"
-				    "X\xcb\xe8";
-	size_t len = sizeof(begin) - 1;
-
-	memcpy(body, begin, len);
-	for (unsigned i = 0; i < 1000; i++) {
-		body[len++] = 0x60;
-		body[len++] = 'T';
-	}
-	return len;
-}
-
-TEST(any_number_of_replies_may_repeat_names_of_classes)
-{
-	unsigned char body[4096];
-	size_t len = write_flags(body);
-	struct spokei_message request;
-
-	javarig_consume("&serialization=hessian2");
-	for (unsigned i = 1; i <= 20; i++) {
-		javarig_call("flags", NULL, SPAN("\xa1x"), NULL);
-		assert_non_null(javarig_next(&request).data);
-		javarig_frame(2, 20, javarig.asked, spokei_span(body, len));
-		assert_int_equal(javarig.ends, i);
-		assert_int_equal(javarig.error, SPOKE_OK);
-	}
 }
