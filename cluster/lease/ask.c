@@ -38,7 +38,7 @@ void spokei_lease_todo(struct spokei_lease *lease)
 	if (leases->ended)
 		return;
 	spokei_list_append(&leases->todo, &lease->node);
-	spokei_engine_soon(leases->engine, &leases->send);
+	spokei_engine_soon(leases->engine, &leases->work);
 }
 
 void spokei_lease_line_todo(struct spokei_lease_line *line)
@@ -47,7 +47,7 @@ void spokei_lease_line_todo(struct spokei_lease_line *line)
 
 	if (line->node.next == NULL)
 		spokei_list_append(&leases->lines_todo, &line->node);
-	spokei_engine_soon(leases->engine, &leases->send);
+	spokei_engine_soon(leases->engine, &leases->work);
 }
 
 static struct spokei_lease_line *make_line(struct spoke_leases *leases, struct spoke_span name,
@@ -192,18 +192,22 @@ struct answer {
 
 static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply);
 
-/* Returns a command, before its texts are written: texts without a command would have an answer
- * that nothing waits for. NULL: there is no room, or no memory. */
-static struct spokei_lease_command *new_command(const struct spokei_lease *lease, bool releases,
-						uint64_t sent_ns)
+/* Sends the RELEASE or the ACQUIRE of a lease. Returns whether there was room, and memory. The cell
+ * of the command comes first: texts without it would have an answer that nothing waits for. */
+static bool send_command(struct spokei_lease *lease, bool releases, uint64_t sent_ns)
 {
 	struct spoke_leases *leases = lease->leases;
+	struct spokei_redis *redis = leases->redis;
+	struct spoke_span name = spokei_lease_name_of(lease);
+	char key[SPOKE_LEASE_NAME_MAX + SPOKEI_LEASE_NAME_MORE];
+	char holder[SPOKEI_LEASE_HOLDER];
 	struct spokei_lease_command *command;
-	void *cell;
+	struct spoke_span second = { key, 0 };
 	uint64_t handle;
+	void *cell;
 
 	if (spokei_slab_take(&leases->commands, &cell, &handle))
-		return NULL;
+		return false;
 	command = cell;
 	*command = (struct spokei_lease_command){
 		.ask.done = command_done,
@@ -213,61 +217,22 @@ static struct spokei_lease_command *new_command(const struct spokei_lease *lease
 		.sent_ns = sent_ns,
 		.releases = releases,
 	};
-	return command;
-}
-
-/* Sends a command whose texts are written. Returns whether it was sent. */
-static bool send_command(struct spokei_lease *lease, struct spokei_lease_command *command)
-{
-	struct spoke_leases *leases = lease->leases;
-	uint64_t cell = command->cell;
-
-	if (spokei_redis_send(leases->redis, &command->ask)) {
+	second.len = spokei_lease_name(key, releases ? SPOKEI_LEASE_CHANNEL : SPOKEI_LEASE_TOKEN,
+				       name);
+	spokei_redis_begin(redis, releases ? SPOKEI_SCRIPT_RELEASE : SPOKEI_SCRIPT_ACQUIRE, 2,
+			   releases ? 3 : 4);
+	spokei_redis_text(redis, name);
+	spokei_redis_text(redis, second);
+	if (!releases)
+		spokei_redis_number(redis, lease->life.ttl_ms);
+	spokei_redis_text(redis, spokei_lease_holder(lease, holder));
+	if (spokei_redis_send(redis, &command->ask)) {
 		command->cell = 0;
-		spokei_slab_give(&leases->commands, cell);
+		spokei_slab_give(&leases->commands, handle);
 		return false;
 	}
 	lease->under = true;
 	return true;
-}
-
-static void write_key(struct spokei_lease *lease, enum spokei_lease_name which)
-{
-	struct spokei_redis *redis = lease->leases->redis;
-	char key[SPOKE_LEASE_NAME_MAX + SPOKEI_LEASE_NAME_MORE];
-	struct spoke_span name = spokei_lease_name_of(lease);
-
-	spokei_redis_text(redis, name);
-	spokei_redis_text(redis, (struct spoke_span){ key, spokei_lease_name(key, which, name) });
-}
-
-static bool put_acquire(struct spokei_lease *lease, uint64_t sent_ns)
-{
-	struct spokei_redis *redis = lease->leases->redis;
-	struct spokei_lease_command *command = new_command(lease, false, sent_ns);
-	char holder[SPOKEI_LEASE_HOLDER];
-
-	if (command == NULL)
-		return false;
-	spokei_redis_begin(redis, SPOKEI_SCRIPT_ACQUIRE, 2, 4);
-	write_key(lease, SPOKEI_LEASE_TOKEN);
-	spokei_redis_number(redis, lease->life.ttl_ms);
-	spokei_redis_text(redis, spokei_lease_holder(lease, holder));
-	return send_command(lease, command);
-}
-
-static bool put_release(struct spokei_lease *lease)
-{
-	struct spokei_redis *redis = lease->leases->redis;
-	struct spokei_lease_command *command = new_command(lease, true, 0);
-	char holder[SPOKEI_LEASE_HOLDER];
-
-	if (command == NULL)
-		return false;
-	spokei_redis_begin(redis, SPOKEI_SCRIPT_RELEASE, 2, 3);
-	write_key(lease, SPOKEI_LEASE_CHANNEL);
-	spokei_redis_text(redis, spokei_lease_holder(lease, holder));
-	return send_command(lease, command);
 }
 
 /* Sends the ACQUIRE of a lease that is WAITING. Its validity counts from here. */
@@ -278,7 +243,7 @@ static void send_acquire(struct spokei_lease *lease)
 
 	if (lease->life.end_ns <= sent_ns)
 		return; /* the timer is about to end it */
-	if (!put_acquire(lease, sent_ns)) {
+	if (!send_command(lease, false, sent_ns)) {
 		(void)spokei_lease_arm(lease, sent_ns + spokei_leases_pause(leases));
 		return;
 	}
@@ -290,7 +255,7 @@ void spokei_lease_send_release(struct spokei_lease *lease)
 {
 	struct spoke_leases *leases = lease->leases;
 
-	if (!lease->under && !put_release(lease))
+	if (!lease->under && !send_command(lease, true, 0))
 		(void)spokei_lease_arm(lease,
 				       spokei_leases_now(leases) + spokei_leases_pause(leases));
 }
@@ -334,11 +299,6 @@ void spokei_leases_send(struct spoke_leases *leases)
 		if (spokei_redis_is_ready(leases->redis))
 			send_next(spokei_lease_at(spokei_list_first(&line->waiters)));
 	}
-}
-
-void spokei_leases_send_task(struct spokei_task *task)
-{
-	spokei_leases_send(spoke_container_of(task, struct spoke_leases, send));
 }
 
 /* --- after a failure */
@@ -500,7 +460,7 @@ static void command_done(struct spokei_redis_ask *ask, int error, struct spokei_
 
 	command->cell = 0;
 	spokei_slab_give(&leases->commands, copy.cell);
-	spokei_engine_soon(leases->engine, &leases->send);
+	spokei_engine_soon(leases->engine, &leases->work);
 	if (lease == NULL)
 		return;
 	releasing = lease->life.state == SPOKEI_LEASE_RETURNING ||

@@ -407,7 +407,7 @@ static void renew_soon(struct spokei_lease *lease)
 	if (lease->under || lease->node.next)
 		return;
 	spokei_list_append(&leases->due, &lease->node);
-	spokei_engine_soon(leases->engine, &leases->renew);
+	spokei_engine_soon(leases->engine, &leases->work);
 }
 
 /* --- sending renewals */
@@ -497,12 +497,19 @@ static void renew_all(struct spoke_leases *leases)
 	}
 }
 
-static void renew_due(struct spokei_task *task)
+/* Sends the commands that are due. */
+static void work(struct spoke_leases *leases)
 {
-	struct spoke_leases *leases = spoke_container_of(task, struct spoke_leases, renew);
+	renew_all(leases);
+	spokei_leases_send(leases);
+}
+
+static void work_due(struct spokei_task *task)
+{
+	struct spoke_leases *leases = spoke_container_of(task, struct spoke_leases, work);
 
 	if (!leases->ended)
-		renew_all(leases);
+		work(leases);
 }
 
 /* --- answers to renewals */
@@ -595,7 +602,7 @@ static void batch_done(struct spokei_redis_ask *ask, int error, struct spokei_re
 	}
 	batch->busy = false;
 	if (!leases->ended)
-		spokei_engine_soon(leases->engine, &leases->renew);
+		spokei_engine_soon(leases->engine, &leases->work);
 }
 
 /* --- timers */
@@ -666,8 +673,7 @@ static void store_ready(void *arg)
 		if (lease->life.state != SPOKEI_LEASE_HELD)
 			go_on(lease);
 	}
-	renew_all(leases);
-	spokei_leases_send(leases);
+	work(leases);
 }
 
 /* Asks that do not wait end with the second failure in a row: a connection that was lost may be
@@ -731,9 +737,9 @@ static void free_memory(struct spoke_leases *leases)
 	spokei_free(env, block_of(leases), 1, sizeof(struct block));
 }
 
-static void leases_bury(struct spokei_task *task)
+static void finalise(struct spokei_task *task)
 {
-	struct spoke_leases *leases = spoke_container_of(task, struct spoke_leases, bury);
+	struct spoke_leases *leases = spoke_container_of(task, struct spoke_leases, end);
 	struct spokei_desk *desk = atomic_load_explicit(&leases->desk, memory_order_acquire);
 
 	if (!spokei_list_empty(&leases->news) || leases->cells.count > 0 ||
@@ -795,12 +801,11 @@ static void end_leases(struct spoke_leases *leases)
 	spokei_redis_free(leases->redis);
 	leases->redis = NULL;
 	forget_commands(leases);
-	spokei_task_drop(&leases->send);
-	spokei_task_drop(&leases->renew);
+	spokei_task_drop(&leases->work);
 	spokei_task_drop(&leases->rest);
 	spokei_early_drop(&leases->early);
 	spokei_engine_soon(leases->engine, &leases->tell);
-	spokei_engine_dead(leases->engine, &leases->bury);
+	spokei_engine_dead(leases->engine, &leases->end);
 }
 
 void spoke_leases_free(struct spoke_leases *leases)
@@ -810,7 +815,7 @@ void spoke_leases_free(struct spoke_leases *leases)
 	spokei_engine_refresh(leases->engine);
 	leases->freed = true;
 	end_leases(leases);
-	spokei_engine_dead(leases->engine, &leases->bury);
+	spokei_engine_dead(leases->engine, &leases->end);
 }
 
 static void leases_close(struct spokei_member *member)
@@ -902,11 +907,10 @@ static void init_leases(struct spoke_leases *leases)
 	spokei_list_init(&leases->lines_todo);
 	spokei_list_init(&leases->due);
 	spokei_list_init(&leases->news);
-	leases->send.run = spokei_leases_send_task;
-	leases->renew.run = renew_due;
+	leases->work.run = work_due;
 	leases->tell.run = tell_all;
 	leases->rest.run = leases_rest;
-	leases->bury.run = leases_bury;
+	leases->end.run = finalise;
 	leases->early.begin = check_validity;
 	leases->patience_ns = spokei_lease_patience(leases->settings->ttl_ns);
 	block_of(leases)->events = spokei_bucket_make(EVENTS_A_SECOND, EVENTS_A_SECOND,

@@ -118,13 +118,12 @@ struct spoke_leases {
 	struct spoke_list lines_todo; /* lines whose first lease has something to send */
 	struct spoke_list due;        /* held leases to be renewed */
 	struct spoke_list news;       /* ended leases whose users are to be called */
-	struct spokei_task send;      /* for todo and lines_todo */
-	struct spokei_task renew;     /* for due */
+	struct spokei_task work;      /* for due, todo and lines_todo */
 	struct spokei_task tell;      /* for news */
 	struct spokei_task rest;      /* ends leases that drain, when none is left */
-	struct spokei_task bury;
-	struct spokei_early early; /* on the engine's list while leases are held */
-	uint64_t earliest_ns;      /* no lease that is held ends before */
+	struct spokei_task end;       /* frees the leases */
+	struct spokei_early early;    /* on the engine's list while leases are held */
+	uint64_t earliest_ns;         /* no lease that is held ends before */
 	uint64_t hold_ns; /* until then nothing is acquired or released: the store is busy */
 	uint32_t holds;   /* ... how often in a row */
 	uint64_t patience_ns;
@@ -236,7 +235,6 @@ bool spokei_lease_is_first(const struct spokei_lease *lease);
 /* Sends what the leases on leases->todo and the lines on leases->lines_todo have to send, as far as
  * the store takes it. */
 void spokei_leases_send(struct spoke_leases *leases);
-void spokei_leases_send_task(struct spokei_task *task);
 
 /* Sends the RELEASE of a lease that is RETURNING or RELEASING. */
 void spokei_lease_send_release(struct spokei_lease *lease);

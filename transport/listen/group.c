@@ -7,7 +7,6 @@
 #include "core/base/pace.h"
 
 #include "core/engine/desk.h"
-#include "transport/listen/admit.h"
 #include "transport/listen/handoff.h"
 #include "transport/listen/quota.h"
 
@@ -76,14 +75,14 @@ static enum spokei_rules_verdict admit(void *arg, const struct spokei_rules *rul
 {
 	const struct spokei_listen_group *group = arg;
 
-	return spokei_admit_check(group->engine->env, group->rules, rules, fd, peer);
+	return spokei_rules_admit(group->engine->env, group->rules, rules, fd, peer);
 }
 
 enum spokei_rules_verdict spokei_listen_group_judge(const struct spokei_listen_group *group,
 						    const struct spoke_address *peer,
 						    const uint32_t user[2])
 {
-	return spokei_admit_again(group->engine->env, group->rules, peer, user);
+	return spokei_rules_admit_again(group->engine->env, group->rules, peer, user);
 }
 
 const struct spokei_rules *spokei_listen_group_rules(const struct spokei_listen_group *group)
@@ -114,7 +113,7 @@ static void accept_handed(struct spokei_listen_group *group, const struct spokei
 
 	/* The first engine has judged it by its own rules and those of the address. */
 	if (verdict != SPOKEI_RULES_ADMIT) {
-		spokei_admit_deny(group->engine, handed->fd, &handed->peer, verdict);
+		spokei_rules_deny(group->engine, handed->fd, &handed->peer, verdict);
 		return;
 	}
 	/* No connection gives way to it: the first engine had places, too. */

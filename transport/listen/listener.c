@@ -13,7 +13,6 @@
 #include <spoke/wheel.h>
 
 #include "core/engine/engine.h"
-#include "transport/listen/admit.h"
 #include "transport/listen/quota.h"
 
 #include <errno.h>
@@ -56,7 +55,7 @@ struct spokei_listener {
 	bool closed;
 	uint64_t silent_ns[REPORTS]; /* no such event before this time */
 	struct spoke_address address;
-	struct spokei_task bury;
+	struct spokei_task end; /* frees it */
 };
 
 /* --- events */
@@ -239,7 +238,7 @@ static bool let_in(struct spokei_listener *listener, int fd, const struct spoke_
 
 	if (verdict == SPOKEI_RULES_ADMIT)
 		return true;
-	spokei_admit_deny(listener->engine, fd, peer, verdict);
+	spokei_rules_deny(listener->engine, fd, peer, verdict);
 	report(listener, REPORT_DENIED, SPOKE_EFORBIDDEN,
 	       "closing connections of peers that may not connect");
 	return false;
@@ -392,9 +391,9 @@ void spokei_listener_sweep(struct spokei_listener *listener)
 
 /* --- life */
 
-static void listener_bury(struct spokei_task *task)
+static void free_listener(struct spokei_task *task)
 {
-	struct spokei_listener *listener = spoke_container_of(task, struct spokei_listener, bury);
+	struct spokei_listener *listener = spoke_container_of(task, struct spokei_listener, end);
 
 	spokei_rules_free(listener->engine->env, listener->rules);
 	spokei_free(listener->engine->env, listener, 1, sizeof(*listener));
@@ -442,7 +441,7 @@ static struct spokei_listener *make(struct spoke_engine *engine, struct spokei_q
 	listener->arg = arg;
 	listener->watch.ready = listener_ready;
 	listener->spare = -1;
-	listener->bury.run = listener_bury;
+	listener->end.run = free_listener;
 	return listener;
 }
 
@@ -507,7 +506,7 @@ void spokei_listener_free(struct spokei_listener *listener)
 	watch(listener, 0);
 	engine->env->net->close(engine->env->ctx, listener->watch.fd);
 	drop_spare(listener);
-	spokei_engine_dead(engine, &listener->bury);
+	spokei_engine_dead(engine, &listener->end);
 }
 
 const struct spoke_address *spokei_listener_address(const struct spokei_listener *listener)

@@ -2,12 +2,14 @@
 /*
  * Peers that may connect: ranges of addresses that are denied, ranges that are allowed, and users
  * at unix sockets. Denials come first; a list that is absent allows all. Rules never change once
- * they are made: they are replaced as a whole. Pure; a verdict allocates nothing.
+ * they are made: they are replaced as a whole. A verdict allocates nothing.
  */
 #ifndef SPOKEI_TRANSPORT_LISTEN_RULES_H
 #define SPOKEI_TRANSPORT_LISTEN_RULES_H
 
 #include "core/text/range.h"
+
+struct spoke_engine;
 
 #define SPOKEI_RULES_MAX 64u  /* entries of a list */
 #define SPOKEI_RULES_WHY 320u /* bytes of a sentence, with the NUL */
@@ -59,9 +61,6 @@ enum spokei_rules_verdict {
 	SPOKEI_RULES_ALLOW_USERS,
 };
 
-/* Returns the name of the list, e.g. "deny.from"; "" for ADMIT. */
-const char *spokei_rules_list_name(enum spokei_rules_verdict verdict);
-
 /* Checks an address. NULL admits all. */
 enum spokei_rules_verdict spokei_rules_judge(const struct spokei_rules *rules,
 					     const struct spokei_machine *machine);
@@ -69,5 +68,25 @@ enum spokei_rules_verdict spokei_rules_judge(const struct spokei_rules *rules,
 /* Checks the peer of a unix socket by its user; there are rules about users. */
 enum spokei_rules_verdict spokei_rules_judge_user(const struct spokei_rules *rules, uint32_t uid,
 						  uint32_t gid);
+
+/* --- connections, before anything is allocated for them. On the engine's thread */
+
+/* Checks an accepted connection against the rules of the owner and those of the address where it
+ * arrived; either may be NULL. */
+enum spokei_rules_verdict spokei_rules_admit(const struct spoke_env *env,
+					     const struct spokei_rules *of_owner,
+					     const struct spokei_rules *of_address, int fd,
+					     const struct spoke_address *peer);
+
+/* Checks a connection that exists against new rules of the owner. `user`: uid and gid of a peer at
+ * a unix socket; NULL: they are not known. */
+enum spokei_rules_verdict spokei_rules_admit_again(const struct spoke_env *env,
+						   const struct spokei_rules *of_owner,
+						   const struct spoke_address *peer,
+						   const uint32_t user[2]);
+
+/* Closes a connection that is not admitted, counts it, and writes a line. */
+void spokei_rules_deny(struct spoke_engine *engine, int fd, const struct spoke_address *peer,
+		       enum spokei_rules_verdict verdict);
 
 #endif
