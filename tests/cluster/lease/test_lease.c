@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of one lease: every event in every state, and the arithmetic of its times. */
+/* The pure parts of leases: the life of one, its terms and uses, names and refusals of the store.
+ */
 #include "cluster/lease/lease.h"
+#include "cluster/lease/script.h"
+#include "cluster/lease/settings.h"
+#include "cluster/lease/use.h"
 #include "tests/support/test.h"
 
+#include <spoke/call.h>
+
+#include <stdlib.h>
 #include <string.h>
 
 #define MS UINT64_C(1000000)
@@ -60,7 +67,7 @@ struct row {
 #define LOST(why) SPOKEI_LEASE_TELL_LOST, why
 #define QUIET SPOKEI_LEASE_TELL_NOTHING, 0
 
-static const struct row rows[] = {
+static const struct row moves[] = {
 	{ ASKING, SPOKEI_LEASE_GRANT, HELD, SPOKEI_LEASE_TELL_HELD, 0, false },
 	{ ASKING, SPOKEI_LEASE_REFUSE, WAITING, QUIET, false },
 	{ ASKING, SPOKEI_LEASE_DENY, OVER, FAILED(SPOKE_ESTORE), false },
@@ -82,9 +89,9 @@ static const struct row rows[] = {
 
 static struct row expected(int state, int event)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (rows[i].state == state && rows[i].event == event)
-			return rows[i];
+	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++) {
+		if (moves[i].state == state && moves[i].event == event)
+			return moves[i];
 	}
 	return (struct row){ state, event, state, QUIET, false };
 }
@@ -317,4 +324,299 @@ TEST(clock_works_when_boot_time_is_behind)
 	spokei_lease_clock_init(&clock, &env);
 	clocks = (struct clocks){ 6000, 1040 };
 	assert_int_equal(spokei_lease_clock_now(&clock), 6000);
+}
+
+/* --- The terms of one lease: those of all, changed by the options of its ask */
+
+#define SECOND UINT64_C(1000000000)
+
+static const struct spokei_lease_settings all = {
+	.ttl_ns = 10 * SECOND,
+	.wait_ns = 5 * SECOND,
+	.guard_ns = SECOND,
+};
+
+static struct spokei_lease_terms terms_of(const struct spoke_lease_options *options)
+{
+	char why[SPOKEI_LEASE_WHY_MAX];
+	struct spokei_lease_terms terms = { 0 };
+
+	assert_int_equal(spokei_lease_terms(&all, options, &terms, why), SPOKE_OK);
+	return terms;
+}
+
+TEST(ask_without_options_has_the_terms_of_all)
+{
+	static const struct spoke_lease_options none;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct spokei_lease_terms terms = terms_of(i ? &none : NULL);
+
+		assert_int_equal(terms.ttl_ns, 10 * SECOND);
+		assert_int_equal(terms.wait_ns, 5 * SECOND);
+	}
+}
+
+TEST(options_of_an_ask_override_the_terms_of_all)
+{
+	struct spokei_lease_terms terms = terms_of(&(struct spoke_lease_options){
+		.wait_ns = SPOKE_LEASE_FOREVER, .ttl_ns = 60 * SECOND + 7 });
+
+	assert_int_equal(terms.wait_ns, SPOKE_LEASE_FOREVER);
+	assert_int_equal(terms.ttl_ns, 60 * SECOND);
+}
+
+TEST(terms_out_of_range_are_refused)
+{
+	static const struct {
+		struct spoke_lease_options options;
+		const char *sentence;
+	} rows[] = {
+		{ { .ttl_ns = 1 }, "option lease.ttl=1ns: not between 100ms and 24h" },
+		{ { .ttl_ns = UINT64_MAX },
+		  "option lease.ttl=18446744073709551615ns: not between 100ms and 24h" },
+		{ { .ttl_ns = 2 * SECOND },
+		  "lease.guard=1s: not less than half of the time to live, which is 2s" },
+	};
+	char why[SPOKEI_LEASE_WHY_MAX];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct spokei_lease_terms terms = { .ttl_ns = 77 };
+
+		assert_int_equal(spokei_lease_terms(&all, &rows[i].options, &terms, why),
+				 SPOKE_ERANGE);
+		assert_string_equal(why, rows[i].sentence);
+		assert_int_equal(terms.ttl_ns, 77);
+	}
+}
+
+/* --- The names of channels and fencing counters, and the scripts: their texts, and their answers
+ */
+
+static void assert_named(enum spokei_lease_name which, const char *name, const char *expected)
+{
+	struct spoke_span span = { name, strlen(name) };
+	size_t room = span.len + SPOKEI_LEASE_NAME_MORE;
+	char *to = malloc(room);
+	size_t len;
+
+	assert_non_null(to);
+	len = spokei_lease_name(to, which, span);
+	assert_in_range(len, 1, room);
+	assert_int_equal(len, strlen(expected));
+	assert_memory_equal(to, expected, len);
+	free(to);
+}
+
+TEST(plain_name_is_put_in_braces)
+{
+	assert_named(SPOKEI_LEASE_CHANNEL, "job", "redisson_lock__channel:{job}");
+	assert_named(SPOKEI_LEASE_TOKEN, "job", "redisson_lock_token:{job}");
+	assert_named(SPOKEI_LEASE_TOKEN, "two words", "redisson_lock_token:{two words}");
+	assert_named(SPOKEI_LEASE_TOKEN, "a}b", "redisson_lock_token:{a}b}");
+	assert_named(SPOKEI_LEASE_CHANNEL, "", "redisson_lock__channel:{}");
+}
+
+TEST(name_with_an_open_brace_stays_as_it_is)
+{
+	assert_named(SPOKEI_LEASE_CHANNEL, "a:{tag}", "redisson_lock__channel:a:{tag}");
+	assert_named(SPOKEI_LEASE_TOKEN, "{", "redisson_lock_token:{");
+	assert_named(SPOKEI_LEASE_TOKEN, "x{", "redisson_lock_token:x{");
+}
+
+TEST(bytes_of_a_name_are_copied_unchanged)
+{
+	static const char name[] = { 'a', '\0', (char)0xff, '\n' };
+	static const char expected[] = "redisson_lock_token:{a\0\xff\n}";
+	char to[sizeof(name) + SPOKEI_LEASE_NAME_MORE];
+
+	assert_int_equal(spokei_lease_name(to, SPOKEI_LEASE_TOKEN,
+					   (struct spoke_span){ name, sizeof(name) }),
+			 sizeof(expected) - 1);
+	assert_memory_equal(to, expected, sizeof(expected) - 1);
+}
+
+TEST(each_script_has_a_text_of_its_own)
+{
+	for (int i = SPOKEI_SCRIPT_ACQUIRE; i < SPOKEI_SCRIPTS; i++) {
+		const char *text = spokei_script_text((enum spokei_script)i);
+
+		assert_in_range(strlen(text), 1, 1024);
+		for (int j = SPOKEI_SCRIPT_ACQUIRE; j < i; j++) {
+			assert_string_not_equal(text, spokei_script_text((enum spokei_script)j));
+			assert_string_not_equal(spokei_script_name((enum spokei_script)i),
+						spokei_script_name((enum spokei_script)j));
+		}
+	}
+}
+
+TEST(answer_of_a_script_has_its_form)
+{
+	static const struct {
+		enum spokei_script script;
+		const char *reply;
+		bool answers;
+	} rows[] = {
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:0\r\n:7\r\n", true },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:0\r\n$1\r\n7\r\n", true },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:1\r\n:-1\r\n", true },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:0\r\n:-1\r\n", false },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:2\r\n:7\r\n", false },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:-1\r\n:7\r\n", false },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*2\r\n:0\r\n$1\r\nx\r\n", false },
+		{ SPOKEI_SCRIPT_ACQUIRE, "*1\r\n:0\r\n", false },
+		{ SPOKEI_SCRIPT_ACQUIRE, ":0\r\n", false },
+		{ SPOKEI_SCRIPT_RENEW, "*2\r\n:0\r\n:1\r\n", true },
+		{ SPOKEI_SCRIPT_RENEW, "*1\r\n:1\r\n", false },
+		{ SPOKEI_SCRIPT_RENEW, "*2\r\n:1\r\n$1\r\n1\r\n", false },
+		{ SPOKEI_SCRIPT_RENEW, "$1\r\n1\r\n", false },
+		{ SPOKEI_SCRIPT_RELEASE, ":0\r\n", true },
+		{ SPOKEI_SCRIPT_RELEASE, "+OK\r\n", false },
+		{ SPOKEI_SCRIPT_NONE, "+OK\r\n", true },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const unsigned char *at = (const unsigned char *)rows[i].reply;
+		struct spokei_resp_cursor reply = { at, at + strlen(rows[i].reply) };
+
+		assert_int_equal(spokei_script_answers(rows[i].script, 2, reply), rows[i].answers);
+	}
+}
+
+/* --- The consequence of each error reply, and the text that users see */
+
+#define OLD "ERR Error running script (call to f_6b1bf486c81ceb7edf3c093f4c48582e38c0e791): "
+
+static struct spoke_span span(const char *text)
+{
+	return (struct spoke_span){ text, strlen(text) };
+}
+
+TEST(error_codes_have_their_consequences)
+{
+	static const struct {
+		const char *text;
+		enum spokei_refusal refusal;
+	} rows[] = {
+		{ "BUSY Redis is busy running a script.", SPOKEI_REFUSAL_AGAIN },
+		{ "LOADING Redis is loading the dataset in memory", SPOKEI_REFUSAL_AGAIN },
+		{ "OOM command not allowed when used memory > 'maxmemory'.", SPOKEI_REFUSAL_AGAIN },
+		{ "MISCONF Redis is configured to save RDB snapshots", SPOKEI_REFUSAL_AGAIN },
+		{ "MASTERDOWN Link with MASTER is down", SPOKEI_REFUSAL_AGAIN },
+		{ "TRYAGAIN Multiple keys request during rehashing", SPOKEI_REFUSAL_AGAIN },
+		{ "CLUSTERDOWN The cluster is down", SPOKEI_REFUSAL_AGAIN },
+		{ "NOREPLICAS Not enough good replicas to write.", SPOKEI_REFUSAL_AGAIN },
+		{ "NOSCRIPT No matching script.", SPOKEI_REFUSAL_RELOAD },
+		{ "READONLY You can't write against a read only replica.",
+		  SPOKEI_REFUSAL_ELSEWHERE },
+		{ "READONLY", SPOKEI_REFUSAL_ELSEWHERE },
+		{ "WRONGTYPE Operation against a key", SPOKEI_REFUSAL_REFUSED },
+		{ "NOPERM this user has no permissions", SPOKEI_REFUSAL_REFUSED },
+		{ "NOAUTH Authentication required.", SPOKEI_REFUSAL_REFUSED },
+		{ "MOVED 3999 127.0.0.1:6381", SPOKEI_REFUSAL_REFUSED },
+		{ "ERR unknown command", SPOKEI_REFUSAL_REFUSED },
+		{ "BUSYGROUP Consumer Group name already exists", SPOKEI_REFUSAL_REFUSED },
+		{ "BUS", SPOKEI_REFUSAL_REFUSED },
+		{ "", SPOKEI_REFUSAL_REFUSED },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(spokei_refusal_of(span(rows[i].text)), rows[i].refusal);
+}
+
+TEST(error_inside_of_a_script_error_counts)
+{
+	assert_int_equal(spokei_refusal_of(span(OLD "@user_script:3: @user_script: 3: -READONLY "
+						    "You can't")),
+			 SPOKEI_REFUSAL_ELSEWHERE);
+	assert_int_equal(spokei_refusal_of(span(OLD "@user_script:1: OOM command not allowed")),
+			 SPOKEI_REFUSAL_AGAIN);
+	assert_int_equal(spokei_refusal_of(span(OLD "@user_script:1: WRONGTYPE Operation")),
+			 SPOKEI_REFUSAL_REFUSED);
+	assert_int_equal(spokei_refusal_of(span(OLD "@user_script:1")), SPOKEI_REFUSAL_REFUSED);
+	assert_int_equal(spokei_refusal_of(span(OLD "@user_script:1: ")), SPOKEI_REFUSAL_REFUSED);
+}
+
+static void assert_shown(const char *text, const char *expected)
+{
+	struct spoke_span shown = spokei_refusal_text(span(text));
+
+	assert_int_equal(shown.len, strlen(expected));
+	assert_memory_equal(shown.data, expected, shown.len);
+}
+
+TEST(shown_text_is_that_of_the_failed_command)
+{
+	assert_shown("WRONGTYPE Operation", "WRONGTYPE Operation");
+	assert_shown(OLD "@user_script:1: -WRONGTYPE Operation", "WRONGTYPE Operation");
+	assert_shown(OLD "@user_script:1: ", OLD "@user_script:1: ");
+	assert_shown("MOVED 3999 127.0.0.1:6381",
+		     "the store is a node of a Redis cluster, which is not supported");
+	assert_shown("ASK 3999 127.0.0.1:6381",
+		     "the store is a node of a Redis cluster, which is not supported");
+}
+
+/* --- The uses of a lease: each is notified once, unless it has ended before */
+
+enum {
+	USES = 4,
+};
+
+static struct spokei_lease_use uses[USES];
+static struct spokei_lease_use *first;
+static unsigned ended[USES];
+
+static void note_over(struct spokei_lease_use *use)
+{
+	assert_true(spokei_lease_use_is_over(use));
+	ended[use - uses]++;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	first = NULL;
+	for (unsigned i = 0; i < USES; i++) {
+		uses[i] = (struct spokei_lease_use){ .over = note_over };
+		ended[i] = 0;
+		spokei_lease_use_join(&first, &uses[i]);
+	}
+	return 0;
+}
+
+TEST(end_of_lease_notifies_each_use_once, .set_up = set_up, .tear_down = NULL)
+{
+	spokei_lease_uses_end(&first);
+	assert_null(first);
+	spokei_lease_uses_end(&first);
+	for (unsigned i = 0; i < USES; i++) {
+		assert_int_equal(ended[i], 1);
+		spokei_lease_use_end(&uses[i]);
+		assert_int_equal(ended[i], 1);
+	}
+}
+
+TEST(uses_that_have_ended_are_not_notified, .set_up = set_up, .tear_down = NULL)
+{
+	spokei_lease_use_end(&uses[3]); /* the first in the list */
+	spokei_lease_use_end(&uses[1]);
+	spokei_lease_use_end(&uses[1]);
+	spokei_lease_use_end(&uses[0]);
+	assert_false(spokei_lease_use_is_over(&uses[2]));
+	assert_true(spokei_lease_use_is_over(&uses[1]));
+	spokei_lease_uses_end(&first);
+	assert_int_equal(ended[0] + ended[1] + ended[3], 0);
+	assert_int_equal(ended[2], 1);
+}
+
+TEST(use_may_begin_again_after_its_end, .set_up = set_up, .tear_down = NULL)
+{
+	spokei_lease_use_end(&uses[2]);
+	spokei_lease_use_join(&first, &uses[2]);
+	spokei_lease_uses_end(&first);
+	assert_int_equal(ended[2], 1);
+	spokei_lease_use_join(&first, &uses[2]);
+	assert_ptr_equal(first, &uses[2]);
+	spokei_lease_use_end(&uses[2]);
+	assert_null(first);
 }

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Servers that break the protocol: each byte that was not asked for, or is no reply, ends the
- * connection; memory stays bounded, one line is logged, and pauses grow.
- */
+/* Hostile servers, bytes in pieces, and allocations that fail. */
+#include "cluster/lease/redis.h"
+#include "cluster/lease/script.h"
+#include "core/engine/engine.h"
+#include "core/virtual/faults.h"
 #include "tests/cluster/lease/redisrig.h"
+#include "tests/support/redis/redis.h"
 #include "tests/support/test.h"
 
+#include <spoke/engine.h>
 #include <spoke/stats.h>
+
+#include <errno.h>
+#include <string.h>
 
 #define MEMORY_MAX ((size_t)2 * 1024 * 1024)
 
@@ -243,4 +249,257 @@ TEST(own_bytes_are_no_greeting)
 	assert_int_equal(rig->ready, 0);
 	assert_in_range(rig->down, 12, 25);
 	assert_int_equal(redisrig_events(rig, "store "), 1);
+}
+
+/* --- A store and a server in memory while each call of the environment fails once. No ask is lost
+ * or answered twice, nothing leaks, and in the end the store works */
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+#define AT "127.0.0.1:6379"
+#define HOLDER "5ca21d8f-8d0a-4b41-b5cc-12d9dcbe71e6:1"
+#define TOKEN "redisson_lock_token:{n}"
+#define CHANNEL "redisson_lock__channel:{n}"
+
+enum {
+	ASKS = 3,
+	CALLS_MAX = 400
+};
+
+struct play {
+	struct spokei_world world;
+	struct spokei_world_process client;
+	struct spokei_faults faulty;
+	struct fakeredis server;
+	struct spoke_engine *engine;
+	struct spokei_redis *redis;
+	struct spokei_redis_ask asks[ASKS];
+	unsigned sent[ASKS];
+	unsigned done[ASKS];
+	unsigned good[ASKS];
+	struct spokei_redis_channel channel;
+	unsigned subscribed;
+	unsigned messages;
+};
+
+static struct play play;
+
+static void put(const char *text)
+{
+	spokei_redis_text(play.redis, (struct spoke_span){ text, strlen(text) });
+}
+
+/* Sends each ask that is not under way. */
+static void ask_all(void)
+{
+	static const enum spokei_script scripts[ASKS] = { SPOKEI_SCRIPT_ACQUIRE,
+							  SPOKEI_SCRIPT_RENEW,
+							  SPOKEI_SCRIPT_RELEASE };
+
+	for (unsigned i = 0; i < ASKS; i++) {
+		if (play.asks[i].node.next)
+			continue;
+		spokei_redis_begin(play.redis, scripts[i], i == 1 ? 1 : 2, i == 0 ? 4 : 3);
+		put("n");
+		if (i != 1)
+			put(i == 2 ? CHANNEL : TOKEN);
+		if (i == 0)
+			put("30000");
+		put(HOLDER);
+		if (i == 1)
+			put("30000");
+		if (spokei_redis_send(play.redis, &play.asks[i]) == SPOKE_OK)
+			play.sent[i]++;
+	}
+}
+
+static void note_done(struct spokei_redis_ask *ask, int error, struct spokei_resp_cursor reply)
+{
+	unsigned i = (unsigned)(ask - play.asks);
+
+	(void)reply;
+	play.done[i]++;
+	assert_int_equal(play.done[i], play.sent[i]);
+	assert_true(error == SPOKE_OK || error == SPOKE_ELOST);
+	if (error)
+		return;
+	play.good[i]++;
+}
+
+static void note_ready(void *arg)
+{
+	(void)arg;
+	ask_all();
+}
+
+static void note_down(void *arg, int error, struct spoke_span text)
+{
+	(void)arg;
+	assert_true(error < 0);
+	assert_true(text.len > 0);
+}
+
+static void note_subscribed(void *arg, struct spokei_redis_channel *channel)
+{
+	(void)arg;
+	assert_ptr_equal(channel, &play.channel);
+	play.subscribed++;
+}
+
+static void note_message(void *arg, struct spokei_redis_channel *channel, struct spoke_span payload)
+{
+	(void)arg;
+	assert_ptr_equal(channel, &play.channel);
+	assert_int_equal(payload.len, 1);
+	play.messages++;
+}
+
+static const struct spokei_redis_up up = {
+	.ready = note_ready,
+	.down = note_down,
+	.subscribed = note_subscribed,
+	.message = note_message,
+};
+
+static void pass(uint64_t ns)
+{
+	spokei_world_run(&play.world, play.world.now_ns + ns);
+}
+
+/* Asks again until all asks were answered well since the call. */
+static void ask_until_good(void)
+{
+	unsigned before = play.good[2];
+
+	for (int i = 0; i < 60 && play.good[2] == before; i++) {
+		ask_all();
+		pass(SECOND);
+	}
+	assert_true(play.good[2] > before);
+}
+
+static uint64_t faults(void)
+{
+	uint64_t count = 0;
+
+	for (int i = 0; i < SPOKEI_FAULTS_KINDS; i++)
+		count += play.faulty.failed[i];
+	return count;
+}
+
+/* A message arrives, unless it is the read of this message that fails. */
+static void publish_once(void)
+{
+	unsigned messages = play.messages;
+	uint64_t before = faults();
+
+	assert_true(play.subscribed > 0);
+	assert_int_equal(fakeredis_publish(&play.server, CHANNEL, "0"), 1);
+	pass(100 * MS);
+	if (faults() == before)
+		assert_int_equal(play.messages, messages + 1);
+}
+
+static void run_store(void)
+{
+	const struct spokei_redis_options options = { .host = "redis.test",
+						      .port = 6379,
+						      .password = "secret" };
+
+	if (spokei_redis_new(play.engine, &options, &up, NULL, &play.redis))
+		return;
+	spokei_redis_patience(play.redis, SECOND);
+	spokei_redis_subscribe(play.redis, &play.channel);
+	ask_until_good();
+	(void)fakeredis_publish(&play.server, CHANNEL, "0");
+	pass(100 * MS);
+	fakeredis_reset_all(&play.server);
+	ask_until_good();
+	spokei_redis_restart(play.redis, "the test wants it");
+	ask_until_good();
+	fakeredis_kill(&play.server);
+	pass(500 * MS);
+	fakeredis_start(&play.server, &play.world, AT);
+	ask_until_good();
+	pass(10 * SECOND);
+	if (play.channel.known) {
+		publish_once();
+		spokei_redis_unsubscribe(play.redis, &play.channel);
+	}
+	pass(100 * MS);
+	ask_all();
+	spokei_redis_free(play.redis);
+}
+
+/* Returns whether the fault happened. */
+static bool run_with_fault(enum spokei_faults_kind kind, uint64_t nth, int error)
+{
+	struct spoke_engine_options options = { .env = &play.faulty.env };
+	bool failed;
+
+	memset(&play, 0, sizeof(play));
+	assert_true(spokei_world_init(&play.world, nth));
+	spokei_world_process_init(&play.client, &play.world);
+	spokei_faults_init(&play.faulty, &play.client.env);
+	spokei_vnet_name(play.world.net, "redis.test", "127.0.0.1");
+	play.server.password = "secret";
+	fakeredis_start(&play.server, &play.world, AT);
+	assert_int_equal(spoke_engine_new(&options, &play.engine), SPOKE_OK);
+	play.channel.name = (struct spoke_span){ CHANNEL, sizeof(CHANNEL) - 1 };
+	for (int i = 0; i < ASKS; i++)
+		play.asks[i].done = note_done;
+	spokei_faults_fail(&play.faulty, kind, nth, error, false);
+	run_store();
+	failed = play.faulty.failed[kind] > 0;
+	pass(MS);
+	spoke_engine_free(play.engine);
+	assert_int_equal(play.faulty.blocks, 0);
+	assert_int_equal(play.faulty.fds, 0);
+	assert_int_equal(play.server.protocol_errors, 0);
+	assert_int_equal(play.server.unknown_commands, 0);
+	fakeredis_stop(&play.server);
+	spokei_world_process_fini(&play.client);
+	spokei_world_fini(&play.world);
+	return failed;
+}
+
+/* Lets each call of this kind fail, one in each run. */
+static void torture(enum spokei_faults_kind kind, int error)
+{
+	uint64_t nth = 1;
+
+	while (run_with_fault(kind, nth, error))
+		assert_in_range(++nth, 1, CALLS_MAX);
+	assert_in_range(nth, 2, CALLS_MAX);
+}
+
+TEST(store_survives_missing_memory, .bare = true)
+{
+	torture(SPOKEI_FAULTS_MEMORY, -ENOMEM);
+}
+
+TEST(store_survives_failed_connects, .bare = true)
+{
+	torture(SPOKEI_FAULTS_CONNECT, -ENETUNREACH);
+	torture(SPOKEI_FAULTS_FINISH, -ECONNREFUSED);
+	torture(SPOKEI_FAULTS_FINISH, -EINTR);
+}
+
+TEST(store_survives_failed_reads, .bare = true)
+{
+	torture(SPOKEI_FAULTS_READ, -ECONNRESET);
+	torture(SPOKEI_FAULTS_READ, -EINTR);
+}
+
+TEST(store_survives_failed_writes, .bare = true)
+{
+	torture(SPOKEI_FAULTS_WRITE, -EPIPE);
+	torture(SPOKEI_FAULTS_WRITE, -EAGAIN);
+}
+
+TEST(store_survives_failed_lookups, .bare = true)
+{
+	torture(SPOKEI_FAULTS_RESOLVE, -ENOENT);
+	torture(SPOKEI_FAULTS_LOCAL, -EINVAL);
+	torture(SPOKEI_FAULTS_GUARD, -EINVAL);
 }

@@ -151,7 +151,7 @@ void fakeredis_stop(struct fakeredis *server);
 
 /* Makes a script known, also before the start: the text may be loaded and run, and does what `kind`
  * says. Those of the product and of REDISSON are known from the start on. A changed text of the
- * product fails test_fakeredis.c, and changes scripts.c here. */
+ * product fails a test of lease/test_leases.c, and changes scripts.c here. */
 void fakeredis_know(struct fakeredis *server, enum fakeredis_script kind, const char *text);
 
 /* As SCRIPT FLUSH. */
