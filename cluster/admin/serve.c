@@ -343,7 +343,16 @@ static void viewer_request(struct spokei_http_conn *conn, const struct spokei_ht
 	}
 }
 
-/* Runs the action that was requested. It may free anything. */
+static void leave_place(struct spokei_http_conn *conn)
+{
+	struct spokei_viewer *viewer = spokei_http_user(conn);
+
+	spokei_admin_of(conn)->viewers -= viewer->views;
+	viewer->views = false;
+}
+
+/* Runs the action that was requested. It may free anything. A connection that lingers gives way to
+ * any other, so it keeps no viewer out. */
 static void viewer_sent(struct spokei_http_conn *conn)
 {
 	struct spokei_viewer *viewer = spokei_http_user(conn);
@@ -351,6 +360,7 @@ static void viewer_sent(struct spokei_http_conn *conn)
 	const struct spoke_admin_action *action = viewer->action;
 	char peer[SPOKEI_HTTP_ADDRESS];
 
+	leave_place(conn);
 	viewer->action = NULL;
 	if (action == NULL)
 		return;
@@ -366,7 +376,7 @@ static void viewer_closed(struct spokei_http_conn *conn)
 	const struct spokei_viewer *viewer = spokei_http_user(conn);
 
 	spokei_quota_leave(&admin->quota, viewer->seat);
-	admin->viewers -= viewer->views;
+	leave_place(conn);
 	if (admin->http.stream_count == 0)
 		spokei_admin_watched(admin);
 }

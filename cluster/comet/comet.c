@@ -391,7 +391,7 @@ static void comet_accept(void *arg, int fd, const struct spoke_address *peer, un
 
 	(void)marks;
 	if (unread >= UNREAD_MIN && unread >= comet->with.connections_max / UNREAD_SHARE)
-		(void)spokei_http_make_room(&comet->http);
+		(void)spokei_http_drop_unread(&comet->http);
 	if (spokei_http_accept(&comet->http, fd, peer, &http)) {
 		spokei_quota_leave(&comet->quota, seat);
 		return;

@@ -71,9 +71,11 @@ struct spokei_http_server {
 	/* Of connections that are accepted from now on; limits.request_ns is also for their
 	 * opening. NULL: plain sockets. */
 	const struct spokei_stream_kind *stream;
-	/* Connections with an incomplete request, and streams, oldest first; and the others. */
+	/* Connections with an incomplete request, streams, and connections after a response was
+	 * written, oldest first; and the others. */
 	struct spoke_list reading;
 	struct spoke_list streams;
+	struct spoke_list lingering;
 	struct spoke_list conns;
 	uint32_t reading_count;
 	uint32_t stream_count;
@@ -97,6 +99,10 @@ void spokei_http_server_drain(struct spokei_http_server *server);
 
 /* Closes the connection that has been without a whole request for longest. Returns false if there
  * is none. */
+bool spokei_http_drop_unread(struct spokei_http_server *server);
+
+/* Closes the connection that lingers for longest after its response. If there is none, closes an
+ * unread one as above. */
 bool spokei_http_make_room(struct spokei_http_server *server);
 
 /* Takes over an accepted descriptor. Returns 0, SPOKE_ENOMEM or SPOKE_ELIMIT; after an error the

@@ -29,6 +29,7 @@ int spokei_http_server_init(struct spokei_http_server *server, struct spoke_engi
 	spokei_list_init(&server->reading);
 	spokei_list_init(&server->conns);
 	spokei_list_init(&server->streams);
+	spokei_list_init(&server->lingering);
 	return spokei_engine_class(engine, "http", spokei_http_due, &server->timer_class);
 }
 
@@ -66,12 +67,21 @@ int spokei_http_accept(struct spokei_http_server *server, int fd, const struct s
 	return SPOKE_OK;
 }
 
-bool spokei_http_make_room(struct spokei_http_server *server)
+bool spokei_http_drop_unread(struct spokei_http_server *server)
 {
 	if (spokei_list_empty(&server->reading))
 		return false;
 	spokei_count(server->engine, SPOKE_STAT_CLOSED_MUTE);
 	spokei_http_close(spokei_http_conn_of(server->reading.next));
+	return true;
+}
+
+/* The system still delivers a response that was written before its connection is closed. */
+bool spokei_http_make_room(struct spokei_http_server *server)
+{
+	if (spokei_list_empty(&server->lingering))
+		return spokei_http_drop_unread(server);
+	spokei_http_close(spokei_http_conn_of(server->lingering.next));
 	return true;
 }
 
@@ -86,6 +96,7 @@ void spokei_http_server_close(struct spokei_http_server *server)
 	close_all(&server->reading);
 	close_all(&server->conns);
 	close_all(&server->streams);
+	close_all(&server->lingering);
 }
 
 void spokei_http_server_drain(struct spokei_http_server *server)

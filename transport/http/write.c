@@ -12,6 +12,8 @@ static void call_sent(struct spokei_http_conn *conn)
 
 static void begin_to_linger(struct spokei_http_conn *conn)
 {
+	spokei_http_leave(conn);
+	spokei_list_append(&conn->server->lingering, &conn->node);
 	conn->state = SPOKEI_HTTP_LINGERING;
 	(void)conn->stream.kind->shut(&conn->stream);
 	if (!conn->ended && spokei_http_arm(conn, conn->server->limits.linger_ns))

@@ -257,7 +257,8 @@ static void take(struct spokei_listener *listener, int fd, const struct spoke_ad
 	error = spokei_quota_enter(listener->quota, peer, &of_peer);
 	if (listener->quota->rooms != rooms)
 		report(listener, REPORT_ROOM, SPOKE_ELIMIT,
-		       "connections are at their limit; closing those that have sent nothing");
+		       "connections are at their limit; closing those that have sent nothing or "
+		       "have their response");
 	if (error) {
 		reject(listener, fd, error, of_peer);
 		return;

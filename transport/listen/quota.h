@@ -21,8 +21,8 @@ struct spokei_quota_limits {
 	uint32_t prefix6; /* bits of an IPv6 address that tell a peer; at most 128 */
 };
 
-/* Closes the connection that has had its place for longest and sent nothing, and counts it out.
- * Returns false if there is none. */
+/* Closes a connection that needs its place no longer, or has had it for longest and sent nothing,
+ * and counts it out. Returns false if there is none. */
 typedef bool (*spokei_make_room)(void *owner);
 
 struct spokei_quota {
@@ -41,7 +41,7 @@ void spokei_quota_init(struct spokei_quota *quota, const struct spoke_env *env,
 /* Changes the limits; connections that are counted stay, and count as they did. */
 void spokei_quota_change(struct spokei_quota *quota, const struct spokei_quota_limits *limits);
 
-/* Has a new connection take the place of one that has sent nothing, once all are taken. */
+/* Has a new connection take the place that make_room() frees, once all are taken. */
 void spokei_quota_give_way(struct spokei_quota *quota, spokei_make_room make_room, void *owner);
 
 /* Requires that no connection is counted. */

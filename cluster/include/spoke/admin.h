@@ -55,8 +55,8 @@ struct spoke_admin_options {
 	uint32_t viewers_max; /* viewers at a time; further ones are closed. Three quarters may be
 			       * streams. Probes (/live, /ready) and requests that are under way
 			       * have 64 places in addition: when all are taken, the next
-			       * connection takes that of the one that has waited for its request
-			       * longest. 0: 16 */
+			       * connection takes that of the one that had its response first, or
+			       * else has waited for its request longest. 0: 16 */
 	const char *hosts;    /* additional host names, without ports, for scrapers and proxies,
 			       * e.g. "orders,orders.example"; NULL: none */
 	/* A file with the token, 8 to 256 visible ASCII characters, which only its owner may read;
