@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The grammar of URLs, read from left to right by cutting slices off the rest. */
 #include "core/text/url_split.h"
+#include "core/text/range.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -125,22 +126,22 @@ static int split_user(struct spokei_url_split *split, struct spokei_slice *autho
 	return SPOKE_OK;
 }
 
-/* An IPv6 address with an optional zone. The network layer checks the address itself. */
+/* An IPv6 address with an optional zone. */
 static int check_ipv6(struct spokei_url_split *split)
 {
 	size_t end = spokei_slice_end(split->host);
 	size_t zone = spokei_slice_find(split, split->host, "%");
-	bool has_colon = false;
+	struct spoke_span digits = { split->text + split->host.at, zone - split->host.at };
+	struct spokei_machine machine;
 
 	for (size_t at = split->host.at; at < zone; at++) {
 		char byte = spokei_to_lower(split->text[at]);
 
-		has_colon = has_colon || byte == ':';
 		if (!is_digit(byte) && (byte < 'a' || byte > 'f') && strchr(":.", byte) == NULL)
 			return refuse(split, at,
 				      "between brackets stands an IPv6 address, as [::1]");
 	}
-	if (!has_colon)
+	if (memchr(digits.data, ':', digits.len) == NULL || !spokei_machine_read(digits, &machine))
 		return refuse(split, split->host.at,
 			      "between brackets stands an IPv6 address, as [::1]");
 	if (zone == end)

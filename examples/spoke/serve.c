@@ -364,7 +364,7 @@ static bool take_service(struct server *server, const struct options *options)
 static bool take_host(struct server *server, const struct options *options)
 {
 	server->options.advertise = options->value;
-	if (!strpbrk(options->value, "/?@"))
+	if (*options->value && !strpbrk(options->value, "/?@"))
 		return true;
 	(void)options_wrong(options, "not a host; write a host that consumers can reach");
 	return false;

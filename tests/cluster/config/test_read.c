@@ -273,6 +273,8 @@ TEST(values_are_checked_by_meaning)
 		  "a.conf:2: listen = shm:/a, shm:/b?tls=off, shm:/c?tls=on: shared memory has no "
 		  "TLS; write tls=off, or use unix:/PATH\n" },
 		{ "[provider]\nadvertise = \"a b\"", "a.conf:2: advertise = a b: not a host\n" },
+		{ "[provider]\nadvertise = :", "a.conf:2: advertise = :: not a host\n" },
+		{ "[provider]\nadvertise = 1:2:3", "a.conf:2: advertise = 1:2:3: not a host\n" },
 		{ "[provider]\nadvertise = 0.0.0.0", "a.conf:2: advertise = 0.0.0.0: write a host "
 						     "that consumers can reach, without a port\n" },
 		{ "[engine]\nadmin = nonsense:port",
