@@ -186,6 +186,32 @@ static void draw_due(struct screen *screen, struct spoke_value consumer)
 	}
 }
 
+/* Draws the policy and the balancer, if the policy asks one. */
+static void draw_chosen(struct screen *screen, struct spoke_value map)
+{
+	const char *balancer = field_text(map, "loadbalance");
+
+	screen_print(screen, "  %s%s%s", field_text(map, "cluster"), *balancer ? ", " : "",
+		     balancer);
+}
+
+/* Draws the methods whose policy or balancer is not the consumer's. */
+static void draw_apart(struct screen *screen, struct spoke_value consumer, unsigned rows)
+{
+	struct spoke_cursor apart = field_list(consumer, "apart");
+	uint64_t total = field_list_len(consumer, "apart") + field_count(consumer, "apart_more");
+	struct spoke_value method;
+	unsigned row = 0;
+
+	for (; row < rows && spoke_cursor_next(&apart, &method); row++) {
+		screen_print(screen, "  method %-15s", field_text(method, "method"));
+		draw_chosen(screen, method);
+		screen_print(screen, "\n");
+	}
+	if (total > row)
+		screen_print(screen, "  ... and %" PRIu64 " more methods\n", total - row);
+}
+
 static void draw_consumer(struct screen *screen, struct spoke_value consumer, unsigned rows)
 {
 	struct spoke_cursor endpoints = field_list(consumer, "endpoints");
@@ -195,12 +221,13 @@ static void draw_consumer(struct screen *screen, struct spoke_value consumer, un
 
 	heading(screen, "consumer ");
 	heading(screen, field_text(consumer, "service"));
+	draw_chosen(screen, consumer);
 	screen_print(screen,
-		     "  %s, %s  ready %" PRIu64 "  in flight %" PRIu64 "  tickets %" PRIu64
-		     "/%" PRIu64 "\n",
-		     field_text(consumer, "cluster"), field_text(consumer, "loadbalance"),
+		     "  ready %" PRIu64 "  in flight %" PRIu64 "  tickets %" PRIu64 "/%" PRIu64
+		     "\n",
 		     field_count(consumer, "ready"), field_count(consumer, "in_flight"),
 		     field_count(consumer, "tickets"), field_count(consumer, "tickets_max"));
+	draw_apart(screen, consumer, rows);
 	if (total > 0)
 		screen_print(screen, "  %-22s %-10s %6s %6s %9s %7s %8s\n", "endpoint", "state",
 			     "flight", "missed", "calls", "failed", "mean");
