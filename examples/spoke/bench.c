@@ -7,6 +7,7 @@
 #include "examples/spoke/options.h"
 #include "examples/spoke/secure.h"
 #include "examples/spoke/shown.h"
+#include "examples/spoke/stranger.h"
 #include "examples/spoke/target.h"
 #include "examples/spoke/terminal.h"
 #include "examples/spoke/unlisted.h"
@@ -292,6 +293,8 @@ static int run(struct bench *bench)
 		load_report_json(&bench->load);
 	else
 		load_report_text(&bench->load);
+	if (!bench->json && !bench->secure.used)
+		stranger_print(bench->engine, "bench", &bench->target);
 	return load_report_end(&bench->load);
 }
 

@@ -186,8 +186,10 @@ static void say_error(const struct caller *caller, const struct spoke_result *re
 	}
 	if (caller->end == VERB_UNREACHABLE && !caller->connected && !caller->refused) {
 		ending_cause(caller->reason, result->error_text, result->error, text, sizeof(text));
-		(void)ending_say(VERB_UNREACHABLE, VERB, "%s%s cannot be reached: %s",
-				 caller->target.registry ? "no provider listed in " : "",
+		(void)ending_say(VERB_UNREACHABLE, VERB,
+				 caller->target.registry
+					 ? "no provider listed in %s can be reached: %s"
+					 : "%s cannot be reached: %s",
 				 shown_of(caller->place).text, text);
 	} else {
 		say_failure(caller, result);

@@ -247,7 +247,8 @@ faults() {
 	run 0 '1' '' call "unix:$work/listed" demo.EchoService.echo 1
 	# Another server is named; it may get no time to answer on a busy machine.
 	page=$(sed -n 's|^admin page at http://\(.*\)/|\1|p' "$work/log")
-	for verb in "call $page demo.EchoService.echo 1" "ping $page -c 1"; do
+	for verb in "call $page demo.EchoService.echo 1" "ping $page -c 1" \
+		"bench $page demo.EchoService.echo 1 -n 1 --warm-up 0"; do
 		tries=0
 		until ! "$spoke" $verb -t "$soon" 2>"$work/err" >"$work/out" &&
 			grep -q "spoke ${verb%% *}: $page: .* an HTTP server answers there" "$work/err"; do
@@ -352,6 +353,9 @@ demo.Two dubbo://$at version=1.0 group=blue weight=100 enabled" '' ls "$list"
 	run 0 '1' '' call --config "$work/listed" "$at" demo.Two.echo 1
 	run 1 '' '*no such service*' call "$at" demo.Two.echo 1
 	run 4 '' '*no provider of demo.None*' call "$list" -t 50ms demo.None.echo 1
+	printf 'dubbo://127.0.0.1:1/demo.Dead\n' >"$work/dead"
+	run 4 '' "*no provider listed in file://$work/dead can be reached: *" \
+		call "file://$work/dead" --wait -t 50ms demo.Dead.echo 1
 	finish TERM
 	await '^- demo.Two' "$work/watched"
 	run 0 '' '' ls "$list"
@@ -444,6 +448,8 @@ paths() {
 		run 2 '' '*a unix socket is named by its whole path, *' call $place demo.EchoService.echo 1
 	done
 	run 2 '' '*a unix socket is named by its whole path, *' serve shm:sock
+	run 2 '' '*--advertise=: not a host*' serve --port 0 --advertise ''
+	run 2 '' '*advertise=1.2.3.4:: not a host*' serve --port 0 --advertise 1.2.3.4:
 	run 2 '' '*shared memory carries no HTTP; use unix:/PATH*' serve "shm:$work/s?http=on"
 	run 2 '' "*token is not allowed here; set it in the provider*" serve "dubbo://127.0.0.1:0?token=abcdefgh"
 	run 2 '' '*write shm:/PATH?tls=off, or use unix:/PATH*' serve "shm:$work/s?tls=on"
