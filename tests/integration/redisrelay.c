@@ -22,7 +22,7 @@
 #define CHUNK 65536u
 #define SEEN_MAX (8u << 20)
 
-/* Bytes that are held back, in one direction. */
+/* Commands that are held back. */
 struct held {
 	bool holds;
 	char *bytes;
@@ -33,10 +33,8 @@ struct held {
 struct link {
 	int client; /* -1: cut; the link is free if `server` is -1, too */
 	int server;
-	bool is_ears;
 	bool cuts_reply;
 	struct held commands;
-	struct held replies;
 };
 
 static struct {
@@ -48,7 +46,6 @@ static struct {
 	enum redisrelay_trap trap;
 	const char *text;
 	bool has_sprung;
-	bool is_shut;
 	unsigned accepted;
 	char *seen;
 	size_t seen_len;
@@ -99,8 +96,6 @@ static void cut(struct link *link)
 	shut(&link->client);
 	shut(&link->server);
 	drop(&link->commands);
-	drop(&link->replies);
-	link->is_ears = false;
 	link->cuts_reply = false;
 }
 
@@ -108,13 +103,6 @@ void redisrelay_cut_all(void)
 {
 	for (size_t i = 0; i < LINKS_MAX; i++)
 		cut(&relay.links[i]);
-}
-
-void redisrelay_cut_ears(void)
-{
-	for (size_t i = 0; i < LINKS_MAX; i++)
-		if (relay.links[i].is_ears)
-			cut(&relay.links[i]);
 }
 
 void redisrelay_close(void)
@@ -146,11 +134,6 @@ void redisrelay_set(enum redisrelay_trap trap, const char *text)
 bool redisrelay_has_sprung(void)
 {
 	return relay.has_sprung;
-}
-
-void redisrelay_shut(bool is_shut)
-{
-	relay.is_shut = is_shut;
 }
 
 unsigned redisrelay_accepted(void)
@@ -218,7 +201,6 @@ static bool spring(struct link *link, const char *bytes, size_t len)
 	relay.trap = REDISRELAY_NONE;
 	relay.has_sprung = true;
 	link->commands.holds |= trap == REDISRELAY_HOLD_COMMAND;
-	link->replies.holds |= trap == REDISRELAY_HOLD_REPLY;
 	link->cuts_reply |= trap == REDISRELAY_CUT_AFTER;
 	if (trap == REDISRELAY_CUT_BEFORE)
 		cut(link);
@@ -238,7 +220,6 @@ static void cut_reply(struct link *link)
 static void take_commands(struct link *link, const char *bytes, size_t len)
 {
 	note(bytes, len);
-	link->is_ears |= memmem(bytes, len, "SUBSCRIBE", 9) != NULL;
 	if (spring(link, bytes, len))
 		return;
 	if (link->commands.holds)
@@ -251,9 +232,7 @@ static void take_commands(struct link *link, const char *bytes, size_t len)
 
 static void take_replies(struct link *link, const char *bytes, size_t len)
 {
-	if (link->replies.holds)
-		hold(&link->replies, bytes, len);
-	else if (link->client >= 0)
+	if (link->client >= 0)
 		send_all(link->client, bytes, len);
 }
 
@@ -305,7 +284,7 @@ static void meet(int client)
 	int server;
 
 	relay.accepted++;
-	server = relay.is_shut ? -1 : connect_to_server();
+	server = connect_to_server();
 	if (server < 0) {
 		(void)close(client);
 		return;
@@ -342,26 +321,8 @@ void redisrelay_let_go(void)
 
 		if (link->server >= 0 && link->commands.len > 0)
 			send_all(link->server, link->commands.bytes, link->commands.len);
-		if (link->client >= 0 && link->replies.len > 0)
-			send_all(link->client, link->replies.bytes, link->replies.len);
 		drop(&link->commands);
-		drop(&link->replies);
 	}
-}
-
-bool redisrelay_holds(void)
-{
-	for (size_t i = 0; i < LINKS_MAX; i++)
-		if (relay.links[i].replies.len > 0)
-			return true;
-	return false;
-}
-
-void redisrelay_inject(const char *bytes, size_t len)
-{
-	for (size_t i = 0; i < LINKS_MAX; i++)
-		if (relay.links[i].client >= 0)
-			(void)send(relay.links[i].client, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void redisrelay_leave_ghosts(void)

@@ -14,7 +14,6 @@
 /* What becomes of the next command whose bytes contain a text. */
 enum redisrelay_trap {
 	REDISRELAY_NONE,
-	REDISRELAY_HOLD_REPLY,   /* the server runs it; the reply, and all after it, is held back */
 	REDISRELAY_HOLD_COMMAND, /* it is held back, and all after it */
 	REDISRELAY_CUT_BEFORE,   /* the connection is cut; the server never sees it */
 	REDISRELAY_CUT_AFTER, /* the server runs it; the reply is dropped and the connection cut */
@@ -35,12 +34,6 @@ void redisrelay_pump(void);
 void redisrelay_set(enum redisrelay_trap trap, const char *text);
 bool redisrelay_has_sprung(void);
 
-/* Returns whether a reply is held back. */
-bool redisrelay_holds(void);
-
-/* Sends bytes to the clients as if they came from the server, as many as they take at once. */
-void redisrelay_inject(const char *bytes, size_t len);
-
 /* Passes on all bytes that are held back. */
 void redisrelay_let_go(void);
 
@@ -48,14 +41,10 @@ void redisrelay_let_go(void);
  * redisrelay_let_go() still passes the commands to it, like a network that was slow. */
 void redisrelay_leave_ghosts(void);
 
-/* Cuts the connections that have subscribed, or all. */
-void redisrelay_cut_ears(void);
+/* Cuts all connections. */
 void redisrelay_cut_all(void);
 
-/* While it is closed, the relay cuts each new connection at once. */
-void redisrelay_shut(bool is_shut);
-
-/* Returns the number of connections that were accepted so far, also of those cut at once. */
+/* Returns the number of connections that were accepted so far. */
 unsigned redisrelay_accepted(void);
 
 /* Returns how often a text occurred in the clients' bytes since the last redisrelay_forget(). */

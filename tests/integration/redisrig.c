@@ -17,16 +17,6 @@ struct redisserver redis;
 
 /* --- the environment */
 
-static uint64_t boot_now(void *ctx)
-{
-	return redisrig.faulty.env.boot_now(ctx) + redisrig.boot_ahead_ns;
-}
-
-static uint64_t wall(void *ctx)
-{
-	return redisrig.faulty.env.wall(ctx) + redisrig.wall_ahead_ns;
-}
-
 static void log_line(void *ctx, const struct spoke_log_line *line)
 {
 	size_t room = sizeof(redisrig.log) - redisrig.log_len;
@@ -308,8 +298,6 @@ int redisrig_set_up(void **state)
 	memset(&redisrig, 0, sizeof(redisrig));
 	spokei_faults_init(&redisrig.faulty, spoke_host_env());
 	redisrig.env = redisrig.faulty.env;
-	redisrig.env.boot_now = boot_now;
-	redisrig.env.wall = wall;
 	redisrig.env.log = log_line;
 	empty_server();
 	assert_string_equal(stranger("CONFIG", "RESETSTAT"), "OK");

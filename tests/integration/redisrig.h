@@ -45,14 +45,12 @@ struct asked {
 
 struct redisrig {
 	struct spokei_faults faulty;
-	struct spoke_env env; /* that of `faulty`, with other clocks and a log */
+	struct spoke_env env; /* that of `faulty`, with a log */
 	struct spoke_engine *engine;
 	struct spoke_leases *leases;
 	struct asked asks[REDISRIG_ASKS_MAX];
 	size_t ask_count;
-	uint64_t boot_ahead_ns; /* added to the clock that counts sleep */
-	uint64_t wall_ahead_ns; /* added to the wall clock */
-	char log[16384];        /* lines of warnings and errors; the oldest are kept */
+	char log[16384]; /* lines of warnings and errors; the oldest are kept */
 	size_t log_len;
 	unsigned log_lines;
 };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider and a consumer that find each other through a real ZooKeeper, which fails in between.
+ * A provider and a consumer that find each other through a real ZooKeeper, which fails in
+ * different ways.
  */
+#define _GNU_SOURCE
 #include "tests/integration/zoorig.h"
 #include "tests/support/test.h"
 
@@ -9,12 +11,22 @@
 #include <spoke/provider.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+/*
+ * --- A provider and a consumer that find each other through a real ZooKeeper, which fails in
+ * between
+ */
+
 static struct spoke_provider *provider;
+
 static struct spoke_consumer *consumer;
+
 static struct spoke_method *echo;
+
 static unsigned ended;
+
 static int last_error;
 
 static void serve(struct spoke_request *request, void *arg)
@@ -72,7 +84,9 @@ static void call(void)
 }
 
 NEEDS(zooserver_absent);
+
 GROUP(zoorig_set_up_all, zoorig_tear_down_all);
+
 FIXTURE(zoorig_set_up, zoorig_tear_down);
 
 TEST(they_meet_and_part)
@@ -123,4 +137,190 @@ TEST(unreachable_server_removes_no_provider)
 	call();
 	assert_int_equal(spoke_consumer_ready(consumer), 1);
 	end();
+}
+
+/*
+ * --- A provider and its consumer with a real ZooKeeper that fails in different ways: the
+ * provider is listed again exactly once, and calls succeed throughout
+ */
+
+#define RETRY_NS UINT64_C(300000000)
+
+static struct {
+	struct spoke_provider *provider;
+	struct spoke_consumer *consumer;
+	struct spoke_method *echo;
+	zhandle_t *provider_zh; /* the provider's session */
+	int64_t session;
+	char registry[64];
+	unsigned calls; /* number of ended calls */
+	int error;
+} scene;
+
+static void zookeeper_again_serve(struct spoke_request *request, void *arg)
+{
+	struct spoke_cursor args = spoke_request_args(request);
+	struct spoke_value text = { NULL, 0 };
+
+	(void)arg;
+	(void)!spoke_cursor_next(&args, &text);
+	spoke_reply(request, text);
+}
+
+static void provide(void)
+{
+	const struct spoke_provider_options options = { .registry = scene.registry,
+							.registry_retry_ns = RETRY_NS };
+	const struct spoke_service_options service = { .name = SERVICE };
+	const struct spoke_handler handler = { .method = "echo", .handle = zookeeper_again_serve };
+
+	assert_int_equal(spoke_provider_new(rig.engine, &options, &scene.provider), 0);
+	assert_int_equal(spoke_provider_add(scene.provider, &service, &handler, 1), 0);
+	assert_int_equal(spoke_provider_listen(scene.provider, "dubbo://127.0.0.1:0"), 0);
+}
+
+static void consume(void)
+{
+	const struct spoke_consumer_options options = { .url = "consumer://any/" SERVICE,
+							.registry = scene.registry };
+
+	assert_int_equal(spoke_consumer_new(rig.engine, &options, &scene.consumer), 0);
+	assert_int_equal(spoke_consumer_method(scene.consumer, "echo", NULL, &scene.echo), 0);
+}
+
+static void called(void *arg, const struct spoke_result *result)
+{
+	(void)arg;
+	scene.calls++;
+	scene.error = result->error;
+}
+
+static void assert_a_call_works(void)
+{
+	static const unsigned char hello[] = { 0xa5, 'h', 'e', 'l', 'l', 'o' };
+	const struct spoke_span args = { hello, sizeof(hello) };
+	unsigned calls = scene.calls;
+
+	zoorig_catch_up();
+	assert_int_equal(spoke_call(scene.echo, args, NULL, called, NULL, NULL), 0);
+	zoorig_until(scene.calls > calls);
+	assert_int_equal(scene.error, 0);
+}
+
+/* Returns the only node's name and its session. */
+static bool is_listed_once(void)
+{
+	char path[URL_SIZE];
+	const char *names;
+
+	if (spoke_provider_registered(scene.provider, NULL) != 1 || zoostranger_count(FOLDER) != 1)
+		return false;
+	names = zoostranger_list(FOLDER);
+	(void)snprintf(path, sizeof(path), FOLDER "/%.*s", (int)strcspn(names, "\n"), names);
+	return zoostranger_owner(path, &scene.session) == ZOK &&
+	       scene.session == zoo_client_id(scene.provider_zh)->client_id;
+}
+
+/* The test's state: parameters of the registry's URL, or NULL. */
+static int set_up(void **state)
+{
+	const char *parameters = *state ? *state : "";
+	int error = zoorig_set_up(state);
+
+	memset(&scene, 0, sizeof(scene));
+	(void)snprintf(scene.registry, sizeof(scene.registry), "zookeeper://127.0.0.1:%u%s",
+		       (unsigned)zooserver_port(), parameters);
+	provide();
+	zoorig_until(spoke_provider_registered(scene.provider, NULL) == 1);
+	scene.provider_zh = rig.theirs;
+	zoorig_until(is_listed_once());
+	consume();
+	zoorig_until(spoke_consumer_ready(scene.consumer) == 1);
+	assert_a_call_works();
+	return error;
+}
+
+static int tear_down(void **state)
+{
+	spoke_consumer_free(scene.consumer);
+	spoke_provider_free(scene.provider);
+	zoorig_until(zoostranger_count(FOLDER) == 0);
+	return zoorig_tear_down(state);
+}
+
+FIXTURE(set_up, tear_down);
+
+static char short_sessions[] = "?session=1s";
+
+TEST(provider_is_called_and_listed_during_zookeeper_restart)
+{
+	int64_t session = scene.session;
+
+	zooserver_kill();
+	zoorig_until(zoorig_said("connection lost"));
+	for (unsigned i = 0; i < 10; i++)
+		assert_a_call_works();
+	zooserver_revive();
+	zoorig_until(is_listed_once());
+	assert_int_equal(scene.session, session);
+	assert_a_call_works();
+}
+
+/* The server silently rejects earlier sessions. */
+TEST(provider_is_listed_again_after_zookeeper_lost_its_data, .initial = short_sessions)
+{
+	zhandle_t *before = scene.provider_zh;
+
+	rig.theirs = before;
+	zoostranger_leaves(); /* it would be rejected as well */
+	zooserver_kill();
+	zooserver_forget();
+	zooserver_revive();
+	zoorig_until(rig.theirs != before);
+	zoorig_until(spoke_provider_registered(scene.provider, NULL) == 1 &&
+		     zoostranger_count(FOLDER) == 1);
+	zoorig_until(spoke_consumer_ready(scene.consumer) == 1);
+	assert_a_call_works();
+}
+
+TEST(provider_is_listed_again_after_its_session_expired)
+{
+	zhandle_t *before = scene.provider_zh;
+
+	rig.theirs = before;
+	zoostranger_ends_session();
+	zoorig_until(rig.theirs != before);
+	scene.provider_zh = rig.theirs;
+	zoorig_until(is_listed_once());
+	zoorig_until(spoke_consumer_ready(scene.consumer) == 1);
+	assert_a_call_works();
+}
+
+TEST(provider_is_listed_again_after_its_node_was_removed)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		zoostranger_clears("/dubbo");
+		zoorig_until(is_listed_once());
+		assert_a_call_works();
+	}
+}
+
+TEST(provider_replaces_the_node_of_its_former_session)
+{
+	char path[URL_SIZE];
+	char *names = strdup(zoostranger_list(FOLDER));
+	size_t place;
+
+	assert_non_null(names);
+	/* Former nodes: an older one of the same address, and the identical one. */
+	place = (size_t)(strstr(names, "%3F") - names);
+	(void)snprintf(path, sizeof(path), FOLDER "/%.*s%%3Ftimestamp%%3D1", (int)place, names);
+	zoostranger_leaves_behind(path);
+	(void)snprintf(path, sizeof(path), FOLDER "/%.*s", (int)strcspn(names, "\n"), names);
+	assert_int_equal(zoostranger_delete(path), ZOK);
+	zoostranger_leaves_behind(path);
+	zoorig_until(is_listed_once());
+	zoorig_until(spoke_consumer_ready(scene.consumer) == 1);
+	free(names);
+	assert_a_call_works();
 }

@@ -62,11 +62,11 @@ file_of() { # <name>
 	catcher_of "$1" | sed -n '/^[SL][0-9]/!s/ .*//p'
 }
 
-# Prints the path of the program that has the tests of the files, which may not be built yet.
+# Prints the path of the program that has the tests of the files, also before it is built.
 program_of() { # <file>...
 	for file in "$@"; do
 		ctest --test-dir "$built" -N -V -R "^$file\$" |
-			sed -n 's/.*Test command: "\{0,1\}\([^" ]*\).*/\1/p; s/^Could not find executable //p'
+			sed -n 's/.*Test command: "\{0,1\}\([^" ]\{1,\}\).*/\1/p; s/^Could not find executable //p'
 	done | sort -u
 }
 
