@@ -12,7 +12,7 @@
 
 #include "cluster/balancer/state.h"
 #include "cluster/config/owners.h"
-#include "cluster/endpoints/candidates.h"
+#include "cluster/endpoints/endpoint.h"
 #include "core/engine/task.h"
 #include "core/memory/map.h"
 
@@ -31,6 +31,33 @@ struct spokei_directory_up {
 	void (*able)(void *arg);
 	/* A resting directory has lost its last connection. */
 	void (*rested)(void *arg);
+};
+
+/* Preference for an endpoint: its grade, below ASIDE; its grade plus ASIDE while it is
+ * ejected; or one of the others. */
+enum spokei_rank {
+	SPOKEI_RANK_ASIDE = SPOKEI_GRADE_NONE,
+	SPOKEI_RANK_FULL = 2 * SPOKEI_RANK_ASIDE, /* has reached its limit of calls */
+	SPOKEI_RANK_NONE,
+};
+
+/* The endpoints of a directory as arrays for balancers. */
+struct spokei_candidates {
+	struct spoke_balancer_candidates shown; /* view for balancers */
+	struct spokei_endpoint **endpoints;     /* in the order of the list */
+	uint64_t *ids;
+	uint64_t *means_ns;
+	uint64_t *chosen_ns;
+	const char **names;
+	uint32_t *weights;
+	uint32_t *actives;
+	uint32_t *successes;
+	uint8_t *ranks;
+	uint8_t *able;
+	uint32_t *homes; /* likely place of an id, at id & (home_room - 1) */
+	void *memory;
+	size_t room;      /* capacity */
+	size_t home_room; /* a power of two, at least `room` */
 };
 
 struct spokei_directory {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An endpoint: its connections, its weight and its life. */
 #include "cluster/endpoints/endpoint.h"
-#include "core/base/env.h"
-#include "core/engine/engine.h"
-#include "transport/conn/conn.h"
-#include "transport/conn/link.h"
 
 #include "cluster/discovery/provider_url.h"
+#include "cluster/endpoints/info.h"
+#include "core/base/env.h"
 #include "core/engine/engine.h"
 #include "core/text/range.h"
 #include "transport/conn/conn.h"
+#include "transport/conn/link.h"
 
 #include <spoke/link.h>
 
@@ -362,4 +361,126 @@ const char *spokei_endpoint_reason(const struct spokei_endpoint *endpoint)
 			return spokei_connector_reason(connector);
 	}
 	return NULL;
+}
+
+void spokei_endpoint_free_if_over(struct spokei_endpoint *endpoint)
+{
+	if (endpoint->node.next == NULL || spokei_endpoint_busy(endpoint))
+		return;
+	spokei_list_remove(&endpoint->node);
+	spokei_engine_dead(endpoint->engine, &endpoint->bury);
+}
+
+/* --- for users */
+
+static bool stands(const struct spokei_line *line)
+{
+	return line->connector && spokei_connector_state(line->connector) == SPOKEI_CONNECTOR_OPEN;
+}
+
+static uint32_t count_standing(const struct spokei_endpoint *endpoint)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < endpoint->line_count; i++)
+		count += stands(&endpoint->lines[i]);
+	return count;
+}
+
+enum spoke_endpoint_state spokei_endpoint_state(const struct spokei_endpoint *endpoint)
+{
+	static const enum spoke_endpoint_state states[] = {
+		[SPOKEI_GRADE_READY] = SPOKE_ENDPOINT_READY,
+		[SPOKEI_GRADE_SUSPECT] = SPOKE_ENDPOINT_SUSPECT,
+		[SPOKEI_GRADE_PROBATION] = SPOKE_ENDPOINT_PROBATION,
+		[SPOKEI_GRADE_CONNECTING] = SPOKE_ENDPOINT_CONNECTING,
+	};
+	enum spokei_grade grade = spokei_endpoint_grade(endpoint);
+
+	if (endpoint->removed)
+		return SPOKE_ENDPOINT_REMOVED;
+	if (endpoint->asleep)
+		return SPOKE_ENDPOINT_IDLE;
+	if (grade < SPOKEI_GRADE_NONE)
+		return states[grade];
+	return count_standing(endpoint) ? SPOKE_ENDPOINT_READONLY : SPOKE_ENDPOINT_BACKOFF;
+}
+
+/* Merges the state of all connections: the last byte, the most misses, the next attempt. */
+static void look_at_lines(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *info)
+{
+	info->heard_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < endpoint->line_count; i++) {
+		struct spokei_connector_look look;
+
+		if (endpoint->lines[i].connector == NULL)
+			continue;
+		spokei_connector_look(endpoint->lines[i].connector, &look);
+		info->missed = look.missed > info->missed ? look.missed : info->missed;
+		info->heard_ns = look.quiet_ns < info->heard_ns ? look.quiet_ns : info->heard_ns;
+		if (look.attempt == 0 || (info->attempt && look.retry_ns >= info->retry_ns))
+			continue;
+		info->attempt = look.attempt;
+		info->retry_ns = look.retry_ns;
+	}
+	if (info->state != SPOKE_ENDPOINT_BACKOFF) {
+		info->attempt = 0;
+		info->retry_ns = 0;
+	}
+}
+
+bool spokei_endpoint_tls(const struct spokei_endpoint *endpoint, struct spoke_tls_info *ret_info)
+{
+	for (uint32_t i = 0; i < endpoint->line_count; i++) {
+		if (stands(&endpoint->lines[i])) {
+			const struct spokei_conn *conn = spokei_connector_conn(
+				endpoint->lines[i].connector);
+
+			if (conn && spokei_stream_look(&conn->stream, ret_info))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool is_local(const struct spokei_endpoint *endpoint)
+{
+	for (uint32_t i = 0; i < endpoint->line_count; i++)
+		if (stands(&endpoint->lines[i]) &&
+		    spokei_connector_is_local(endpoint->lines[i].connector))
+			return true;
+	return false;
+}
+
+void spokei_endpoint_info(const struct spokei_endpoint *endpoint, struct spoke_endpoint_info *ret)
+{
+	bool grows;
+
+	*ret = (struct spoke_endpoint_info){
+		.state = spokei_endpoint_state(endpoint),
+		.ejected = endpoint->eject.aside,
+		.weight = spokei_endpoint_weight(endpoint, &grows),
+		.actives = endpoint->actives,
+		.connections = count_standing(endpoint),
+		.mean_ns = spokei_score_mean(&endpoint->score, endpoint->engine->begin_ns),
+		.calls = endpoint->calls,
+		.failures = endpoint->failures,
+		.tls = spokei_endpoint_tls(endpoint, NULL),
+		.local = is_local(endpoint),
+	};
+	(void)snprintf(ret->name, sizeof(ret->name), "%s", endpoint->name);
+	(void)snprintf(ret->admin, sizeof(ret->admin), "%s", endpoint->admin);
+	look_at_lines(endpoint, ret);
+}
+
+const char *spoke_endpoint_state_name(enum spoke_endpoint_state state)
+{
+	static const char *const names[] = {
+		[SPOKE_ENDPOINT_IDLE] = "idle",         [SPOKE_ENDPOINT_CONNECTING] = "connecting",
+		[SPOKE_ENDPOINT_BACKOFF] = "backoff",   [SPOKE_ENDPOINT_PROBATION] = "probation",
+		[SPOKE_ENDPOINT_READY] = "ready",       [SPOKE_ENDPOINT_SUSPECT] = "suspect",
+		[SPOKE_ENDPOINT_READONLY] = "readonly", [SPOKE_ENDPOINT_REMOVED] = "removed",
+	};
+
+	return (size_t)state < sizeof(names) / sizeof(names[0]) ? names[state] : NULL;
 }

@@ -7,8 +7,7 @@
 #ifndef SPOKEI_CLUSTER_ENDPOINTS_ENDPOINT_H
 #define SPOKEI_CLUSTER_ENDPOINTS_ENDPOINT_H
 
-#include "cluster/endpoints/eject.h"
-#include "cluster/endpoints/score.h"
+#include "cluster/endpoints/health.h"
 #include "core/engine/task.h"
 #include "transport/connect/connector.h"
 
@@ -138,5 +137,8 @@ bool spokei_endpoint_busy(const struct spokei_endpoint *endpoint);
 
 /* Frees an endpoint that is not busy. */
 void spokei_endpoint_free(struct spokei_endpoint *endpoint);
+
+/* Frees an endpoint that was removed from the list, at the end of the turn, if nothing uses it. */
+void spokei_endpoint_free_if_over(struct spokei_endpoint *endpoint);
 
 #endif

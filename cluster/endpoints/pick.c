@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses the endpoint for a call. */
-#include "cluster/endpoints/parts.h"
+/* Chooses the endpoint for a call, and counts the outcome of an attempt there. */
+#include "cluster/endpoints/directory.h"
+
+#include "core/base/error.h"
 #include "core/base/mix.h"
 #include "core/engine/engine.h"
 #include "transport/conn/link.h"
 
+#include <inttypes.h>
+
+#define MS UINT64_C(1000000)
 #define LOOK_NS UINT64_C(1000000000) /* how often growing weights are updated */
 #define FULL_NS UINT64_C(10000000)   /* how long an endpoint with a full output queue is excluded */
 #define ASKED_MAX 3u                 /* attempts of a balancer to choose an untried place */
@@ -114,6 +119,23 @@ static int refusal(const struct spokei_directory *directory)
 
 /* --- tried endpoints */
 
+/* Ids count up, so few share a home; the newer endpoint owns it. */
+static size_t find_id(const struct spokei_candidates *candidates, uint64_t id)
+{
+	size_t count = candidates->shown.count;
+	size_t home;
+
+	if (count == 0)
+		return SPOKE_NO_ENDPOINT;
+	home = candidates->homes[id & (candidates->home_room - 1)];
+	if (SPOKEI_LIKELY(home < count && candidates->ids[home] == id))
+		return home;
+	for (size_t place = 0; place < count; place++)
+		if (candidates->ids[place] == id)
+			return place;
+	return SPOKE_NO_ENDPOINT;
+}
+
 /* `hint` is kept between calls, because places are usually tested in the order in which they
  * were tried. */
 static bool was_tried(const uint64_t *tried, size_t tried_count, uint64_t id, size_t *hint)
@@ -170,7 +192,7 @@ static size_t tell_tried(const struct spokei_directory *directory, const struct 
 	size_t count = 0;
 
 	for (size_t i = skipped; i < ask->tried_count; i++) {
-		size_t place = spokei_candidates_find(&directory->candidates, ask->tried[i]);
+		size_t place = find_id(&directory->candidates, ask->tried[i]);
 
 		if (place != SPOKE_NO_ENDPOINT)
 			places[count++] = place;
@@ -178,7 +200,8 @@ static size_t tell_tried(const struct spokei_directory *directory, const struct 
 	return count;
 }
 
-uint64_t spokei_directory_dice(struct spokei_directory *directory)
+/* Returns a random number, which may be predictable. */
+static uint64_t dice_of(struct spokei_directory *directory)
 {
 	return spokei_mix_next(&directory->dice);
 }
@@ -190,7 +213,7 @@ static inline size_t ask_once(struct spokei_directory *directory, const struct s
 	const struct spokei_candidates *candidates = &directory->candidates;
 	size_t place;
 
-	choice->dice = spokei_directory_dice(directory);
+	choice->dice = dice_of(directory);
 	place = spokei_balancer_state_pick(ask->balancer_state, directory->engine->env,
 					   directory->list_id, directory->version,
 					   &candidates->shown, choice);
@@ -231,7 +254,7 @@ static size_t stick(const struct spokei_directory *directory, const struct spoke
 
 	if (*ask->sticky == 0 || was_tried(ask->tried, ask->tried_count, *ask->sticky, &hint))
 		return SPOKE_NO_ENDPOINT;
-	place = spokei_candidates_find(candidates, *ask->sticky);
+	place = find_id(candidates, *ask->sticky);
 	if (place == SPOKE_NO_ENDPOINT || !candidates->able[place])
 		return SPOKE_NO_ENDPOINT;
 	return place;
@@ -406,7 +429,7 @@ static uint32_t count_tried(const struct spokei_candidates *candidates, const ui
 
 	for (size_t i = 0; i < tried_count; i++) {
 		size_t hint = 0;
-		size_t place = spokei_candidates_find(candidates, tried[i]);
+		size_t place = find_id(candidates, tried[i]);
 
 		able += place != SPOKE_NO_ENDPOINT && candidates->ranks[place] < SPOKEI_RANK_FULL &&
 			!was_tried(tried, i, tried[i], &hint);
@@ -434,4 +457,105 @@ void spokei_directory_count(struct spokei_directory *directory, const uint64_t *
 		fresh += candidates->ranks[i] < SPOKEI_RANK_FULL &&
 			 !was_tried(tried, tried_count, candidates->ids[i], &hint);
 	*ret_fresh = fresh;
+}
+
+/* --- outcomes: health, ejection, load */
+
+/* A lost connection ends all its attempts in one turn; they count as one failure. */
+static bool is_another_loss(struct spokei_endpoint *endpoint)
+{
+	uint64_t now_ns = endpoint->engine->begin_ns;
+
+	if (endpoint->lost_ns == now_ns)
+		return true;
+	endpoint->lost_ns = now_ns;
+	return false;
+}
+
+static bool is_alone(const struct spokei_directory *directory,
+		     const struct spokei_endpoint *endpoint)
+{
+	const struct spokei_candidates *candidates = &directory->candidates;
+
+	for (size_t i = 0; i < candidates->shown.count; i++) {
+		const struct spokei_endpoint *other = candidates->endpoints[i];
+
+		if (other != endpoint && !other->eject.aside &&
+		    spokei_endpoint_grade(other) != SPOKEI_GRADE_NONE)
+			return false;
+	}
+	return true;
+}
+
+static void count_failure(struct spokei_endpoint *endpoint, int error, uint64_t begun_ns)
+{
+	struct spokei_directory *directory = endpoint->directory;
+	const struct spokei_eject_rule rule = { directory->settings.eject_failures,
+						directory->settings.eject_ns };
+	uint64_t now_ns = endpoint->engine->begin_ns;
+	bool alone = spokei_eject_near(&endpoint->eject, &rule) && is_alone(directory, endpoint);
+
+	if (!spokei_eject_failed(&endpoint->eject, &rule, begun_ns, now_ns, alone,
+				 dice_of(directory)))
+		return;
+	spokei_event(endpoint->engine, error, "%s: ejected after failures for %" PRIu64 " ms",
+		     endpoint->name, (endpoint->eject.until_ns - now_ns) / MS);
+	spokei_directory_refresh_later(directory);
+}
+
+static void count_success(struct spokei_endpoint *endpoint, uint64_t begun_ns, uint64_t took_ns)
+{
+	struct spokei_directory *directory = endpoint->directory;
+	const struct spokei_eject_rule rule = { directory->settings.eject_failures,
+						directory->settings.eject_ns };
+	uint64_t now_ns = endpoint->engine->begin_ns;
+
+	spokei_score_answered(&endpoint->score, took_ns, now_ns);
+	if (!spokei_eject_answered(&endpoint->eject, &rule, begun_ns, now_ns))
+		return;
+	spokei_event(endpoint->engine, SPOKE_OK, "%s: answers again, no longer ejected",
+		     endpoint->name);
+	spokei_directory_refresh_later(directory);
+}
+
+static void count_outcome(struct spokei_endpoint *endpoint, int error, uint64_t took_ns)
+{
+	enum spokei_error_blame blame = (enum spokei_error_blame)spokei_error_of(error)->blame;
+	uint64_t now_ns = endpoint->engine->begin_ns;
+	uint64_t begun_ns = took_ns < now_ns ? now_ns - took_ns : 0;
+	bool answered = blame == SPOKEI_BLAME_ANSWER;
+
+	if (blame == SPOKEI_BLAME_NONE) {
+		spokei_eject_over(&endpoint->eject);
+		return;
+	}
+	spokei_score_ended(&endpoint->score, !answered);
+	endpoint->failures += !answered;
+	if (answered)
+		count_success(endpoint, begun_ns, took_ns);
+	else if (blame == SPOKEI_BLAME_REFUSAL ||
+		 (blame == SPOKEI_BLAME_LOSS && is_another_loss(endpoint)))
+		spokei_eject_over(&endpoint->eject);
+	else
+		count_failure(endpoint, error, begun_ns);
+}
+
+void spokei_directory_ended(struct spokei_endpoint *endpoint, int error, uint64_t took_ns)
+{
+	struct spokei_directory *directory = endpoint->directory;
+	struct spokei_candidates *candidates = &directory->candidates;
+
+	SPOKE_ASSERT(endpoint->actives > 0);
+	endpoint->actives--;
+	if (SPOKEI_UNLIKELY(endpoint->place == SPOKEI_NOWHERE)) {
+		spokei_endpoint_free_if_over(endpoint);
+		return;
+	}
+	count_outcome(endpoint, error, took_ns);
+	candidates->actives[endpoint->place] = endpoint->actives;
+	candidates->means_ns[endpoint->place] = endpoint->score.mean_ns;
+	candidates->successes[endpoint->place] = endpoint->score.successes;
+	if (SPOKEI_UNLIKELY(endpoint->actives + 1 == directory->settings.actives_max ||
+			    endpoint->eject.aside))
+		spokei_directory_refresh_later(directory);
 }

@@ -3,18 +3,12 @@
 #include "tests/cluster/balancer/balancerrig.h"
 #include "tests/support/test.h"
 
+#include "cluster/balancer/balancers.h"
 #include "cluster/catalog.h"
 
 #include <string.h>
 
 static struct balancerrig rig;
-
-static const struct spoke_balancer *balancer(unsigned index)
-{
-	const char *name = spokei_catalog_balancer_name(index);
-
-	return name ? spokei_catalog_balancer(name) : NULL;
-}
 
 /* Picks with another key each time, for balancers that use it. */
 static size_t pick(uint64_t *seed)
@@ -41,9 +35,9 @@ TEST(catalog_finds_every_balancer_by_name)
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		assert_ptr_equal(spokei_catalog_balancer(all[i].name), all[i].balancer);
 		assert_string_equal(all[i].balancer->name, all[i].name);
-		assert_string_equal(spokei_catalog_balancer_name(i), all[i].name);
+		assert_string_equal(spokei_balancers[i]->name, all[i].name);
 	}
-	assert_null(balancer(sizeof(all) / sizeof(all[0])));
+	assert_null(spokei_balancers[sizeof(all) / sizeof(all[0])]);
 	assert_null(spokei_catalog_balancer("unbalanced"));
 }
 
@@ -52,12 +46,12 @@ TEST(only_able_endpoints_are_chosen)
 	static const size_t sizes[] = { 2, 3, 17, 100 };
 	uint64_t seed = 3;
 
-	for (unsigned which = 0; balancer(which); which++) {
+	for (unsigned which = 0; spokei_balancers[which]; which++) {
 		for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
 			static uint32_t counts[RIG_PLACES_MAX];
 
 			memset(counts, 0, sizeof(counts));
-			balancerrig_begin(&rig, balancer(which), sizes[n]);
+			balancerrig_begin(&rig, spokei_balancers[which], sizes[n]);
 			for (size_t i = 0; i < sizes[n]; i++)
 				rig.able[i] = i % 2;
 			balancerrig_changed(&rig);
@@ -74,10 +68,10 @@ TEST(zero_weight_is_chosen_only_if_all_are_zero)
 {
 	uint64_t seed = 4;
 
-	for (unsigned which = 0; balancer(which); which++) {
+	for (unsigned which = 0; spokei_balancers[which]; which++) {
 		unsigned seen[3] = { 0 };
 
-		balancerrig_begin(&rig, balancer(which), 3);
+		balancerrig_begin(&rig, spokei_balancers[which], 3);
 		rig.weights[0] = rig.weights[2] = 0;
 		balancerrig_changed(&rig);
 		for (unsigned i = 0; i < 1000; i++)
@@ -99,11 +93,11 @@ TEST(tried_endpoints_are_chosen_last)
 	static const size_t tried[] = { 1, 3, 1, 77 }; /* one id twice, and one that is unknown */
 	uint64_t seed = 5;
 
-	for (unsigned which = 0; balancer(which); which++) {
+	for (unsigned which = 0; spokei_balancers[which]; which++) {
 		for (unsigned uneven = 0; uneven < 2; uneven++) {
 			unsigned seen[5] = { 0 };
 
-			balancerrig_begin(&rig, balancer(which), 5);
+			balancerrig_begin(&rig, spokei_balancers[which], 5);
 			rig.weights[4] += uneven;
 			balancerrig_changed(&rig);
 			rig.choice.tried = tried;
@@ -127,10 +121,10 @@ TEST(single_endpoint_is_chosen_and_none_without_any)
 {
 	uint64_t seed = 6;
 
-	for (unsigned which = 0; balancer(which); which++) {
+	for (unsigned which = 0; spokei_balancers[which]; which++) {
 		static const size_t tried[] = { 0 };
 
-		balancerrig_begin(&rig, balancer(which), 1);
+		balancerrig_begin(&rig, spokei_balancers[which], 1);
 		assert_int_equal(pick(&seed), 0);
 		rig.choice.tried = tried;
 		rig.choice.tried_count = 1;
@@ -146,7 +140,7 @@ TEST(too_many_places_are_rejected)
 {
 	const struct spoke_balancer *one;
 
-	for (unsigned which = 0; (one = balancer(which)) != NULL; which++) {
+	for (unsigned which = 0; (one = spokei_balancers[which]) != NULL; which++) {
 		assert_true(one->room(0) < 100);
 		assert_true(one->room(1000) < 2000000);
 		assert_int_equal(one->room(SIZE_MAX), SIZE_MAX);
@@ -226,9 +220,9 @@ TEST(able_endpoint_is_chosen_for_any_numbers)
 	static const size_t sizes[] = { 1, 2, 3, 16, 33, 100 };
 	uint64_t seed = 8;
 
-	for (unsigned which = 0; balancer(which); which++) {
+	for (unsigned which = 0; spokei_balancers[which]; which++) {
 		for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
-			balancerrig_begin(&rig, balancer(which), sizes[n]);
+			balancerrig_begin(&rig, spokei_balancers[which], sizes[n]);
 			for (unsigned i = 0; i < 3000; i++) {
 				if (i % 3 == 0)
 					shake(&seed);

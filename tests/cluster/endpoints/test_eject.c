@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Health of endpoints: ejection, response times, and weights during warm-up. */
-#include "cluster/endpoints/eject.h"
 #include "cluster/endpoints/endpoint.h"
-#include "cluster/endpoints/score.h"
+#include "cluster/endpoints/health.h"
 #include "tests/support/test.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -88,12 +88,12 @@ TEST(catalog_finds_every_policy_by_name)
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		assert_ptr_equal(spokei_catalog_policy(all[i].name), all[i].policy);
 		assert_string_equal(all[i].policy->name, all[i].name);
-		assert_string_equal(spokei_catalog_policy_name(i), all[i].name);
+		assert_string_equal(spokei_catalog_policies[i]->name, all[i].name);
 		assert_int_equal(all[i].policy->retries, all[i].retries);
 		assert_int_equal(all[i].policy->repeats, all[i].repeats);
 		assert_int_equal(all[i].policy->in_order, all[i].in_order);
 	}
-	assert_null(spokei_catalog_policy_name(sizeof(all) / sizeof(all[0])));
+	assert_null(spokei_catalog_policies[sizeof(all) / sizeof(all[0])]);
 	assert_null(spokei_catalog_policy("failwhale"));
 }
 
@@ -177,9 +177,9 @@ static void check_declared(const struct spoke_policy *policy, bool idempotent)
 
 TEST(policies_keep_what_they_declare)
 {
-	for (unsigned i = 0; spokei_catalog_policy_name(i); i++) {
+	for (unsigned i = 0; spokei_catalog_policies[i]; i++) {
 		const struct spoke_policy *policy = spokei_catalog_policy(
-			spokei_catalog_policy_name(i));
+			spokei_catalog_policies[i]->name);
 
 		check_declared(policy, false);
 		check_declared(policy, true);
@@ -210,9 +210,9 @@ TEST(only_failsafe_hides_errors)
 		struct spoke_policy_history history = history_of(&row);
 
 		history.retries = 0;
-		for (unsigned i = 0; spokei_catalog_policy_name(i); i++) {
+		for (unsigned i = 0; spokei_catalog_policies[i]; i++) {
 			const struct spoke_policy *policy = spokei_catalog_policy(
-				spokei_catalog_policy_name(i));
+				spokei_catalog_policies[i]->name);
 			struct spoke_policy_verdict verdict = policy->next(&history);
 
 			assert_int_equal(verdict.step, FINISH);

@@ -148,10 +148,10 @@ TEST(catalog_finds_registry_by_scheme)
 /* Messages and help name the registries by this text. */
 TEST(each_registry_is_named_in_messages)
 {
-	for (unsigned i = 0; spokei_catalog_registry_name(i); i++) {
+	for (unsigned i = 0; spokei_catalog_registries[i]; i++) {
 		char begin[32];
 
-		(void)snprintf(begin, sizeof(begin), "%s://", spokei_catalog_registry_name(i));
+		(void)snprintf(begin, sizeof(begin), "%s://", spokei_catalog_registries[i]->scheme);
 		assert_non_null(strstr(SPOKE_REGISTRY_URLS, begin));
 	}
 }

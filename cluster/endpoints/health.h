@@ -1,15 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Outlier ejection: an endpoint is excluded after consecutive failures, for a time that grows by
- * 1.6 each time. After that one attempt (the probe) decides. Attempts that began before the
- * ejection do not count. Pure: time and random number are parameters. Part of an endpoint, on its
- * thread.
+ * The health of an endpoint: recent response times and successes, and its ejection. Pure: time and
+ * random numbers are parameters. Part of an endpoint, on its thread.
  */
-#ifndef SPOKEI_CLUSTER_ENDPOINTS_EJECT_H
-#define SPOKEI_CLUSTER_ENDPOINTS_EJECT_H
+#ifndef SPOKEI_CLUSTER_ENDPOINTS_HEALTH_H
+#define SPOKEI_CLUSTER_ENDPOINTS_HEALTH_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* --- score */
+
+#define SPOKEI_SCORE_ONE (UINT32_C(1) << 16)
+#define SPOKEI_SCORE_NS UINT64_C(30000000000) /* older values are ignored */
+
+struct spokei_score {
+	uint64_t mean_ns;   /* weighted mean of answered attempts; 0: none */
+	uint64_t seen_ns;   /* time of the last answer */
+	uint32_t successes; /* success rate in 1/65,536 */
+};
+
+static inline struct spokei_score spokei_score_make(void)
+{
+	return (struct spokei_score){ .successes = SPOKEI_SCORE_ONE };
+}
+
+/* Adds a response time. It counts for 1/16 of the mean, and more after a pause, up to all of
+ * it after SPOKEI_SCORE_NS. */
+void spokei_score_answered(struct spokei_score *score, uint64_t took_ns, uint64_t now_ns);
+
+/* Adds the result of an attempt. */
+static inline void spokei_score_ended(struct spokei_score *score, bool failed)
+{
+	if (failed)
+		score->successes -= score->successes / 16;
+	else
+		score->successes += (SPOKEI_SCORE_ONE - score->successes + 15) / 16;
+}
+
+/* Returns the current mean. */
+static inline uint64_t spokei_score_mean(const struct spokei_score *score, uint64_t now_ns)
+{
+	return now_ns - score->seen_ns >= SPOKEI_SCORE_NS ? 0 : score->mean_ns;
+}
+
+/*
+ * --- outlier ejection: an endpoint is excluded after consecutive failures, for a time that grows
+ * by 1.6 each time. After that one attempt (the probe) decides. Attempts that began before the
+ * ejection do not count.
+ */
 
 #define SPOKEI_EJECT_CAP_NS UINT64_C(300000000000)
 

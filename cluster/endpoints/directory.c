@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applies lists of providers to a directory: a fixed list or those of a registry. */
+/* A directory: applies lists of providers to it, a fixed one or those of a registry, keeps the
+ * arrays for balancers, handles changes of endpoints, and tells users of them. */
+#include "cluster/endpoints/directory.h"
+
 #include "cluster/discovery/provider_url.h"
-#include "cluster/endpoints/parts.h"
+#include "cluster/endpoints/info.h"
 #include "core/base/env.h"
 #include "core/base/log.h"
 #include "core/engine/engine.h"
@@ -11,6 +14,145 @@
 
 #define SHOWN 40u                    /* bytes of a version or group */
 #define WAKE_NS UINT64_C(1000000000) /* before failed connects are retried */
+
+/* --- the arrays */
+
+/* Bytes per place in all arrays. Two homes, so that their number can be a power of two. */
+#define CANDIDATE                                                                                  \
+	(sizeof(struct spokei_endpoint *) + sizeof(const char *) + 3 * sizeof(uint64_t) +          \
+	 5 * sizeof(uint32_t) + 2 * sizeof(uint8_t))
+
+static void *part(unsigned char **at, size_t count, size_t size)
+{
+	unsigned char *begin = *at;
+
+	*at += count * size;
+	return begin;
+}
+
+/* Places the largest elements first, so that all are aligned. */
+static void lay_out(struct spokei_candidates *candidates, void *memory, size_t room)
+{
+	unsigned char *at = memory;
+
+	candidates->memory = memory;
+	candidates->room = room;
+	candidates->home_room = 1;
+	while (candidates->home_room < room)
+		candidates->home_room *= 2;
+	candidates->endpoints = part(&at, room, sizeof(struct spokei_endpoint *));
+	candidates->names = part(&at, room, sizeof(*candidates->names));
+	candidates->ids = part(&at, room, sizeof(*candidates->ids));
+	candidates->means_ns = part(&at, room, sizeof(*candidates->means_ns));
+	candidates->chosen_ns = part(&at, room, sizeof(*candidates->chosen_ns));
+	candidates->weights = part(&at, room, sizeof(*candidates->weights));
+	candidates->actives = part(&at, room, sizeof(*candidates->actives));
+	candidates->successes = part(&at, room, sizeof(*candidates->successes));
+	candidates->homes = part(&at, 2 * room, sizeof(*candidates->homes));
+	candidates->ranks = part(&at, room, sizeof(*candidates->ranks));
+	candidates->able = part(&at, room, sizeof(*candidates->able));
+	candidates->shown = (struct spoke_balancer_candidates){
+		.able = candidates->able,
+		.weights = candidates->weights,
+		.actives = candidates->actives,
+		.means_ns = candidates->means_ns,
+		.successes = candidates->successes,
+		.chosen_ns = candidates->chosen_ns,
+		.names = candidates->names,
+	};
+}
+
+static void add_candidate(struct spokei_candidates *candidates, struct spokei_endpoint *endpoint)
+{
+	size_t place = candidates->shown.count++;
+
+	SPOKE_ASSERT(place < candidates->room);
+	endpoint->place = (uint32_t)place;
+	candidates->endpoints[place] = endpoint;
+	candidates->names[place] = endpoint->name;
+	candidates->ids[place] = endpoint->id;
+	candidates->homes[endpoint->id & (candidates->home_room - 1)] = (uint32_t)place;
+	candidates->weights[place] = endpoint->weight;
+	candidates->actives[place] = endpoint->actives;
+	candidates->means_ns[place] = endpoint->score.mean_ns;
+	candidates->successes[place] = endpoint->score.successes;
+	candidates->chosen_ns[place] = endpoint->chosen_ns;
+	candidates->ranks[place] = SPOKEI_RANK_NONE;
+	candidates->able[place] = 0;
+}
+
+static int reserve(const struct spoke_env *env, struct spokei_candidates *candidates, size_t count)
+{
+	const struct spokei_candidates old = *candidates;
+	void *memory;
+
+	if (count <= candidates->room)
+		return SPOKE_OK;
+	memory = spokei_alloc(env, count, CANDIDATE);
+	if (memory == NULL)
+		return SPOKE_ENOMEM;
+	lay_out(candidates, memory, count);
+	for (size_t i = 0; i < old.shown.count; i++)
+		add_candidate(candidates, old.endpoints[i]);
+	spokei_free(env, old.memory, old.room, CANDIDATE);
+	return SPOKE_OK;
+}
+
+static void clear_candidates(struct spokei_candidates *candidates)
+{
+	for (size_t i = 0; i < candidates->shown.count; i++)
+		candidates->endpoints[i]->place = SPOKEI_NOWHERE;
+	candidates->shown.count = 0;
+	candidates->shown.able_count = 0;
+}
+
+/* --- changes of endpoints */
+
+void spokei_directory_refresh_later(struct spokei_directory *directory)
+{
+	directory->stale = true;
+	if (directory->barren && !directory->ended)
+		spokei_engine_soon(directory->engine, &directory->news);
+}
+
+static void remove_endpoint(struct spokei_directory *directory, struct spokei_endpoint *endpoint)
+{
+	spokei_list_append(&directory->gone, &endpoint->node);
+	spokei_endpoint_retire(endpoint);
+	spokei_endpoint_free_if_over(endpoint);
+}
+
+static void endpoint_changed(void *arg, struct spokei_line *line)
+{
+	struct spokei_directory *directory = arg;
+
+	enum spokei_connector_state state = spokei_connector_state(line->connector);
+
+	spokei_directory_refresh_later(directory);
+	/* A draining consumer needs no further connection. */
+	if (state != SPOKEI_CONNECTOR_DONE &&
+	    !(directory->resting && state == SPOKEI_CONNECTOR_WAITING))
+		return;
+	spokei_line_drop(line);
+	spokei_endpoint_free_if_over(line->endpoint);
+	if (directory->resting && directory->link->conn_count == 0)
+		directory->up->rested(directory->up_arg);
+}
+
+static void endpoint_event(void *arg, const struct spoke_link_event *event)
+{
+	struct spokei_directory *directory = arg;
+
+	spokei_directory_refresh_later(directory);
+	directory->up->event(directory->up_arg, event);
+}
+
+static const struct spokei_endpoint_up endpoint_up = {
+	.changed = endpoint_changed,
+	.event = endpoint_event,
+};
+
+/* --- lists */
 
 /* The places have changed. */
 static void relisted(struct spokei_directory *directory)
@@ -32,7 +174,7 @@ static int make_endpoint(struct spokei_directory *directory,
 {
 	struct spokei_endpoint *endpoint;
 	int error = spokei_endpoint_new(directory->link, provider, directory->settings.connections,
-					&spokei_directory_endpoint_up, directory, &endpoint);
+					&endpoint_up, directory, &endpoint);
 
 	if (error)
 		return error;
@@ -58,16 +200,16 @@ static int add_fixed(struct spokei_directory *directory, const struct spoke_url 
 	error = make_endpoint(directory, &provider, &endpoint);
 	if (error)
 		return error;
-	spokei_candidates_add(&directory->candidates, endpoint);
+	add_candidate(&directory->candidates, endpoint);
 	return directory->settings.lazy ? SPOKE_OK : spokei_endpoint_wake(endpoint);
 }
 
-void spokei_directory_forget(struct spokei_directory *directory)
+static void free_listed(struct spokei_directory *directory)
 {
 	struct spokei_candidates *candidates = &directory->candidates;
 	size_t count = candidates->shown.count;
 
-	spokei_candidates_clear(candidates);
+	clear_candidates(candidates);
 	for (size_t i = 0; i < count; i++) {
 		struct spokei_endpoint *endpoint = candidates->endpoints[i];
 
@@ -82,13 +224,13 @@ void spokei_directory_forget(struct spokei_directory *directory)
 int spokei_directory_fix(struct spokei_directory *directory, const struct spoke_url *urls,
 			 size_t count)
 {
-	int error = spokei_candidates_reserve(&directory->candidates, count);
+	int error = reserve(directory->engine->env, &directory->candidates, count);
 
 	SPOKE_ASSERT(directory->candidates.shown.count == 0);
 	for (size_t i = 0; i < count && error == 0; i++)
 		error = add_fixed(directory, &urls[i]);
 	if (error)
-		spokei_directory_forget(directory);
+		free_listed(directory);
 	relisted(directory);
 	return error;
 }
@@ -315,7 +457,7 @@ static void take_draft(struct spokei_directory *directory, const struct draft *d
 	struct spokei_candidates *candidates = &directory->candidates;
 	size_t before = candidates->shown.count;
 
-	spokei_candidates_clear(candidates);
+	clear_candidates(candidates);
 	for (size_t i = 0; i < before; i++) {
 		struct spokei_endpoint *endpoint = candidates->endpoints[i];
 
@@ -323,10 +465,10 @@ static void take_draft(struct spokei_directory *directory, const struct draft *d
 			continue;
 		if (endpoint->round > 0)
 			(void)spokei_map_remove(&directory->keys, endpoint->key, endpoint->key_len);
-		spokei_directory_remove(directory, endpoint);
+		remove_endpoint(directory, endpoint);
 	}
 	for (size_t i = 0; i < draft->count; i++)
-		spokei_candidates_add(candidates, draft->entries[i].endpoint);
+		add_candidate(candidates, draft->entries[i].endpoint);
 	relisted(directory);
 }
 
@@ -347,11 +489,12 @@ static bool is_protected(const struct spokei_directory *directory, const struct 
 /* Reports, once until a list has a provider, that the known ones are kept. */
 static void tell_protected(struct spokei_directory *directory)
 {
-	if (!directory->keeps)
+	if (!directory->keeps) {
 		spokei_event(directory->engine, SPOKE_ENOPROVIDER,
 			     "list of %s: contains no usable provider; the known ones are kept "
 			     "unless registry.protect=false",
 			     directory->settings.service);
+	}
 	directory->keeps = true;
 }
 
@@ -428,7 +571,7 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 
 	if (directory->ended || directory->resting)
 		return SPOKE_OK;
-	if (spokei_candidates_reserve(&directory->candidates, draft.room))
+	if (reserve(directory->engine->env, &directory->candidates, draft.room))
 		return no_memory(directory);
 	/* Moved arrays have lost the `able` flags. */
 	spokei_directory_refresh_later(directory);
@@ -459,4 +602,156 @@ int spokei_directory_set(struct spokei_directory *directory, const struct spoke_
 			     directory->settings.service);
 	begin_to_connect(directory);
 	return draft.error;
+}
+
+/* --- life */
+
+static void set(struct spokei_directory *directory,
+		const struct spokei_directory_settings *settings)
+{
+	directory->settings = *settings;
+	if (settings->connections == 0)
+		directory->settings.connections = 1;
+	if (settings->actives_max == 0)
+		directory->settings.actives_max = UINT32_MAX;
+}
+
+void spokei_directory_change(struct spokei_directory *directory,
+			     const struct spokei_directory_settings *settings)
+{
+	set(directory, settings);
+	spokei_directory_refresh_later(directory);
+}
+
+/* --- the end */
+
+void spokei_directory_end(struct spokei_directory *directory)
+{
+	const struct spokei_candidates *candidates = &directory->candidates;
+
+	if (directory->ended)
+		return;
+	directory->ended = true;
+	(void)spoke_wheel_cancel(directory->engine->wheel, &directory->wake);
+	directory->sole = NULL;
+	directory->stale = true;
+	spokei_task_drop(&directory->news);
+	for (size_t i = 0; i < candidates->shown.count; i++)
+		spokei_endpoint_end(candidates->endpoints[i]);
+	for (struct spoke_list *node = directory->gone.next; node != &directory->gone;
+	     node = node->next)
+		spokei_endpoint_end(spoke_container_of(node, struct spokei_endpoint, node));
+}
+
+void spokei_directory_rest(struct spokei_directory *directory, bool calls)
+{
+	const struct spokei_candidates *candidates = &directory->candidates;
+
+	directory->resting = true;
+	spokei_directory_refresh_later(directory);
+	for (size_t i = 0; i < candidates->shown.count; i++)
+		spokei_endpoint_rest(candidates->endpoints[i], calls);
+}
+
+static void tell_able(struct spokei_task *task)
+{
+	struct spokei_directory *directory = spoke_container_of(task, struct spokei_directory,
+								news);
+	uint32_t able;
+	uint32_t fresh;
+
+	spokei_directory_count(directory, NULL, 0, &able, &fresh);
+	if (!directory->barren && directory->up->able)
+		directory->up->able(directory->up_arg);
+}
+
+void spokei_directory_init(struct spokei_directory *directory, struct spokei_link *link,
+			   const struct spokei_directory_settings *settings,
+			   const struct spokei_directory_up *up, void *up_arg)
+{
+	const struct spoke_env *env = link->engine->env;
+
+	*directory = (struct spokei_directory){
+		.engine = link->engine,
+		.link = link,
+		.up = up,
+		.up_arg = up_arg,
+		.list_id = 1,
+		.version = 1,
+		.best = SPOKEI_RANK_NONE,
+		.stale = true,
+		.news = { .run = tell_able },
+	};
+	set(directory, settings);
+	env->dice(env->ctx, &directory->dice, sizeof(directory->dice));
+	spokei_list_init(&directory->gone);
+}
+
+void spokei_directory_fini(struct spokei_directory *directory)
+{
+	free_listed(directory);
+	while (!spokei_list_empty(&directory->gone)) {
+		struct spoke_list *node = spokei_list_first(&directory->gone);
+
+		spokei_list_remove(node);
+		spokei_endpoint_free(spoke_container_of(node, struct spokei_endpoint, node));
+	}
+	if (directory->round > 0)
+		spokei_map_fini(&directory->keys);
+	spokei_free(directory->engine->env, directory->candidates.memory,
+		    directory->candidates.room, CANDIDATE);
+}
+
+/* --- for users */
+
+const char *spokei_directory_reason(const struct spokei_directory *directory)
+{
+	const char *reason = NULL;
+
+	for (size_t i = 0; reason == NULL && i < spokei_directory_listed(directory); i++)
+		reason = spokei_endpoint_reason(directory->candidates.endpoints[i]);
+	return reason;
+}
+
+size_t spokei_directory_ready(const struct spokei_directory *directory)
+{
+	const struct spokei_candidates *candidates = &directory->candidates;
+	size_t ready = 0;
+
+	for (size_t i = 0; i < candidates->shown.count; i++) {
+		const struct spokei_endpoint *endpoint = candidates->endpoints[i];
+
+		if (!endpoint->asleep && spokei_endpoint_grade(endpoint) == SPOKEI_GRADE_READY)
+			ready++;
+	}
+	return ready;
+}
+
+const struct spokei_endpoint *spokei_directory_next(const struct spokei_directory *directory,
+						    const struct spokei_endpoint *before)
+{
+	const struct spokei_candidates *candidates = &directory->candidates;
+	struct spoke_list *node = directory->gone.next;
+	size_t place = before ? before->place + 1 : 0;
+
+	if (before && before->place == SPOKEI_NOWHERE)
+		node = before->node.next;
+	else if (place < candidates->shown.count)
+		return candidates->endpoints[place];
+	return node == &directory->gone ? NULL
+					: spoke_container_of(node, struct spokei_endpoint, node);
+}
+
+size_t spokei_directory_infos(const struct spokei_directory *directory,
+			      struct spoke_endpoint_info *infos, size_t max)
+{
+	const struct spokei_endpoint *endpoint = NULL;
+	size_t count = 0;
+
+	while ((endpoint = spokei_directory_next(directory, endpoint)) != NULL) {
+		if (count < max)
+			spokei_endpoint_info(endpoint, &infos[count]);
+		count++;
+	}
+	return count;
 }
