@@ -41,6 +41,8 @@ struct block {
 	struct spoke_config config;
 	struct reading reading;
 	struct spoke_work work; /* of a reload that a signal has begun */
+	size_t size;            /* of the block */
+	char name[];            /* of the file */
 };
 
 static struct block *block_of(struct spoke_config *config)
@@ -121,29 +123,24 @@ static int read_file(const struct spoke_env *env, const char *path, spoke_config
 static int make_config(const struct spoke_env *env, const char *name,
 		       struct spokei_config_file *file, struct spoke_config **ret_config)
 {
-	struct block *block = spokei_alloc(env, 1, sizeof(*block));
+	const size_t len = strlen(name);
+	struct block *block = spokei_alloc(env, 1, sizeof(*block) + len + 1);
 	struct spoke_config *config;
 
-	if (block == NULL)
-		goto err_after_file;
+	if (block == NULL) {
+		spokei_config_file_fini(file);
+		return SPOKE_ENOMEM;
+	}
+	block->size = sizeof(*block) + len + 1;
+	memcpy(block->name, name, len);
 	config = &block->config;
-	config->name_size = strlen(name) + 1;
-	config->name = spokei_alloc_unset(env, config->name_size);
-	if (config->name == NULL)
-		goto err_after_config;
-	memcpy(config->name, name, config->name_size);
+	config->name = block->name;
 	config->env = env;
 	config->file = *file;
 	config->first = *file;
 	spokei_list_init(&config->users);
 	*ret_config = config;
 	return SPOKE_OK;
-
-err_after_config:
-	spokei_free(env, block, 1, sizeof(*block));
-err_after_file:
-	spokei_config_file_fini(file);
-	return SPOKE_ENOMEM;
 }
 
 int spoke_config_load(const struct spoke_env *env, const char *path, spoke_config_message_fn told,
@@ -208,8 +205,7 @@ void spoke_config_free(struct spoke_config *config)
 	env = config->env;
 	drop_file(config);
 	spokei_config_file_fini(&config->first);
-	spokei_free(env, config->name, 1, config->name_size);
-	spokei_free(env, block_of(config), 1, sizeof(struct block));
+	spokei_free(env, block_of(config), 1, block_of(config)->size);
 }
 
 /* --- users */

@@ -59,8 +59,7 @@ void spokei_config_file_fini(struct spokei_config_file *file);
 /* A file in use. */
 struct spoke_config {
 	const struct spoke_env *env;
-	char *name; /* of the file */
-	size_t name_size;
+	const char *name;                /* of the file */
 	bool is_file;                    /* false: parsed from a text */
 	struct spokei_config_file file;  /* current values */
 	struct spokei_config_file first; /* values of the first load; shares memory with `file`

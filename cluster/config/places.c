@@ -179,9 +179,14 @@ static const char key_deny[] = "deny.from";
 
 static bool is_parameter(const char *key)
 {
-	return strcmp(key, key_shared) == 0 || strcmp(key, key_http) == 0 ||
-	       strcmp(key, key_mode) == 0 || strcmp(key, key_allow) == 0 ||
-	       strcmp(key, key_deny) == 0 || strcmp(key, key_tls) == 0;
+	static const char *const keys[] = {
+		key_shared, key_http, key_tls, key_mode, key_allow, key_deny,
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (strcmp(key, keys[i]) == 0)
+			return true;
+	return false;
 }
 
 enum http_choice {

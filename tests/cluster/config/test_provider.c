@@ -219,33 +219,6 @@ TEST(documented_defaults_are_in_effect)
 	assert_int_equal(SPOKEI_QUOTA_PER_PEER_MAX, preset(SPOKEI_KEY_CONNECTIONS_PER_PEER_MAX));
 }
 
-TEST(further_limits_of_file_reach_link)
-{
-	const struct spokei_link_limits *limits;
-
-	begin(HERE "pushes.max = 7\nqueued.max = 1MiB\nframe.max = 64KiB\nidle.close = 3s\n"
-		   "values.max = 2000\nvalues.cycles = true\n");
-	limits = &it()->provider->link->limits;
-	assert_int_equal(limits->pending_max, 7);
-	assert_int_equal(limits->queued_max, 1048576);
-	assert_int_equal(limits->wire.frame_max, 65536);
-	assert_int_equal(limits->wire.value.items_max, 2000);
-	assert_int_equal(limits->wire.free_len, 2000);
-	assert_true(limits->wire.value.cycles);
-	assert_int_equal(limits->idle_close_ns, 3 * SECOND);
-	assert_int_equal(limits->heartbeat_ns, 60 * SECOND);
-	configrig_reload(HERE
-			 "pushes.max = 8\nqueued.max = 2MiB\nframe.max = 64KiB\nvalues.max = 2000\n"
-			 "values.cycles = true\n"
-			 "heartbeat = 0\n");
-	assert_int_equal(limits->pending_max, 8);
-	assert_int_equal(it()->provider->caller->calls.max, 8);
-	assert_int_equal(limits->queued_max, 2097152);
-	assert_int_equal(limits->idle_close_ns, 0);
-	assert_int_equal(limits->heartbeat_ns, SPOKEI_IDLE_OFF);
-	assert_int_equal(limits->mute_ns, 240 * SECOND);
-}
-
 TEST(open_links_use_reloaded_heartbeat)
 {
 	uint64_t written;

@@ -484,6 +484,7 @@ static void see_consumer(const struct cast *cast, struct sight *sight)
 	SEE(ACTIVES, method->limit.active_max);
 	SEE(TPS, method->limit.bucket.rate);
 	SEE(SHM_RING, consumer->link->limits.ring_bits);
+	SEE(VALUES_MAX, consumer->link->limits.wire.free_len);
 	SEE(FAILBACK_TASKS, retry->tasks_max);
 	SEE(FAILBACK_BYTES, retry->bytes_max);
 	SEE(FAILBACK_OVERFLOW, retry->drops_oldest);
@@ -511,6 +512,7 @@ static void see_limits(const struct cast *cast, struct sight *sight)
 	see_fields(sight, OF_PROVIDER, SPOKEI_AT_LINK, limits);
 	see_fields(sight, OF_PROVIDER, SPOKEI_AT_QUOTA,
 		   &spokei_listen_group_quota(provider->listeners)->limits);
+	SEE(VALUES_MAX, limits->wire.free_len);
 	SEE(HTTP_HOSTS, print_of_text(limits->wire.http->hosts));
 	SEE(HTTP_ORIGINS, print_of_text(limits->wire.http->origins));
 	SEE(UNPROVEN_FRAME_MAX, limits->unproven_frame_max);
